@@ -94,6 +94,22 @@ func samplingBugs() []Bug {
 			Edits: []Edit{{"monitor/history.(*Snapshot).before", "	for _, e := range s.Live {\n", "	for _, e := range s.Live[:0] {\n"}},
 		},
 		{
+			Name: "of several observers none is told of mapped memory", Package: ".", Run: "^TestObserveWhileInUse$",
+			Edits: []Edit{{"vram.(*Device).together", "o.Mapped(at, changeBytes)", "_ = changeBytes"}},
+		},
+		{
+			Name: "pages that lie apart are one mapped range", Package: "monitor/history", Run: "^TestMemory",
+			Edits: []Edit{{"pool.(*JobReport).mapped", "last.At+cudadrv.Ptr(last.ChangeBytes) == at", "last.At != at"}},
+		},
+		{
+			Name: "memory that is unmapped is not told", Package: "monitor/history", Run: "^TestMemory",
+			Edits: []Edit{{"pool.(*Pool).report", "			r.Mappings = append(r.Mappings, Mapping{p.at(op.Run.First), -bytes})\n", ""}},
+		},
+		{
+			Name: "the end of a plain segment is not told", Package: "monitor/history", Run: "^TestMemory",
+			Edits: []Edit{{"pool.(*Pool).report", "			r.Mappings = append(r.Mappings, Mapping{op.Address, -bytes})\n", ""}},
+		},
+		{
 			Name: "a full ring keeps the oldest events", Package: "monitor/history", Run: "^TestLostEvents$",
 			Edits: []Edit{{"monitor/history.(*Recorder).enter", "old != nil && old.Number > e.Number", "old != nil"}},
 		},
