@@ -52,6 +52,10 @@ func callerBugs() []Bug {
 			Edits: []Edit{{"streams.(*claim).await", "	e.Pending = true\n", ""}},
 		},
 		{
+			Name: "a leak of which some places are known says how to see them", Package: ".", Run: "^TestALeakSaysHowToSeeItsPlaces$",
+			Edits: []Edit{{"vram.(*InUseError).placeless", "return !slices.ContainsFunc(e.Buffers,", "return !slices.ContainsFunc(e.Buffers[:1],"}},
+		},
+		{
 			Name: "a refused argument is said to be of a Config", Package: ".", Run: "^TestARefusedArgumentNamesItsCall$",
 			Edits: []Edit{{"vram.badArgument", ", Call: call}", "}"}},
 		},
