@@ -2,6 +2,7 @@ package vram
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -207,13 +208,18 @@ type InUseError struct {
 // LiveBuffer is a buffer that was not freed.
 type LiveBuffer = pool.LiveBuffer
 
+// placeless reports whether it is unknown of all buffers where they were allocated.
+func (e *InUseError) placeless() bool {
+	return !slices.ContainsFunc(e.Buffers, func(b LiveBuffer) bool { return b.Allocated.Known() })
+}
+
 // Error has the number of buffers, and the first. Report has more.
 func (e *InUseError) Error() string {
 	text := fmt.Sprintf("vram: closed with %s, %s in all", units.Count(e.BufferCount, "live buffer"), units.Bytes(e.Bytes))
 	if len(e.Buffers) > 0 {
 		text += ", the first a " + e.Buffers[0].String()
-		if !e.Buffers[0].Allocated.Known() {
-			text += "; Config.Debug names where each was allocated"
+		if e.placeless() {
+			text += "; Config.SampleBytes names where large ones were allocated, Config.Debug where each was"
 		}
 	}
 	return text

@@ -144,6 +144,11 @@ func (c *Config) watched() bool {
 func (d *Device) observer() pool.Observer {
 	return pool.Observer{
 		JobDone: func(r pool.JobReport) {
+			if o := d.observers.Load(); o != nil && o.Mapped != nil {
+				for _, m := range r.Mappings {
+					o.Mapped(m.At, m.ChangeBytes)
+				}
+			}
 			if o := d.observers.Load(); o != nil && o.Reserved != nil && r.CreatedBytes != r.ReleasedBytes {
 				o.Reserved(r.CreatedBytes-r.ReleasedBytes, r.ReservedBytes)
 			}

@@ -1,6 +1,7 @@
 package vram
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/go-vram/vram/internal/jsontext"
@@ -34,4 +35,42 @@ func (p Profile) MarshalJSON() ([]byte, error) { return jsontext.Object(p) }
 // its calls, as text.
 func (p ProfileRecord) MarshalJSON() ([]byte, error) {
 	return jsontext.Object(p, "frames", strings.FieldsFunc(p.Stack.Trace(""), func(c rune) bool { return c == '\n' }))
+}
+
+// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
+func (e *ConfigError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
+// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
+func (e *EnvError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
+// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
+func (e *HandleError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
+// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
+func (e *PlaceError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
+// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
+func (e *InUseError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
+// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
+func (e GrowthEvent) MarshalJSON() ([]byte, error) { return jsontext.Object(e) }
+
+// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
+func (e WarmEvent) MarshalJSON() ([]byte, error) { return jsontext.Object(e) }
+
+// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
+func (e TrimEvent) MarshalJSON() ([]byte, error) { return jsontext.Object(e) }
+
+// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
+func (e PressureEvent) MarshalJSON() ([]byte, error) { return jsontext.Object(e) }
+
+// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
+func (e QuarantineEvent) MarshalJSON() ([]byte, error) { return jsontext.Object(e) }
+
+// MarshalJSON implements json.Marshaler, as that of Stats does; the value and the stack are text.
+func (e PanicEvent) MarshalJSON() ([]byte, error) {
+	return jsontext.Object(struct {
+		Place, Value string
+		Stack        []byte
+	}{e.Place, fmt.Sprint(e.Value), e.Stack})
 }

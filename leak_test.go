@@ -35,6 +35,28 @@ func TestALeakIsTold(t *testing.T) {
 	assert.Len(t, told, 1, "once")
 }
 
+// A leak whose places are unknown names both ways to know them; one of which some are known, since they were sampled, has these.
+func TestALeakSaysHowToSeeItsPlaces(t *testing.T) {
+	const inError, inReport = "; Config.SampleBytes names where large ones were allocated, Config.Debug where each was",
+		"to see where they were allocated: set SampleBytes, also at run time, for the large ones at little cost; or open the device with Config.Debug, for each\n"
+	h := openHouse(t, vram.Config{}, sim.Config{})
+	must(t, h.stream(), mib)
+	var leak *vram.InUseError
+	require.ErrorAs(t, h.Close(), &leak)
+	assert.Contains(t, leak.Error(), inError)
+	assert.Contains(t, leak.Report(), inReport)
+
+	h = openHouse(t, vram.Config{}, sim.Config{})
+	must(t, h.stream(), mib)
+	require.NoError(t, h.Reconfigure(vram.Settings{SampleBytes: new(int64(mib))}))
+	must(t, h.stream(), 2*mib)
+	require.ErrorAs(t, h.Close(), &leak)
+	require.Len(t, leak.Buffers, 2)
+	assert.NotContains(t, leak.Error(), inError)
+	assert.NotContains(t, leak.Report(), inReport)
+	assert.Contains(t, leak.Report(), "allocated at vram_test.must ")
+}
+
 // Without a leak nothing is reported.
 func TestNoLeakIsTold(t *testing.T) {
 	var log text

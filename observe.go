@@ -80,6 +80,13 @@ func (d *Device) together() *Observer {
 				}
 			}
 		},
+		Mapped: func(at Ptr, changeBytes int64) {
+			for _, o := range all {
+				if o.Mapped != nil {
+					o.Mapped(at, changeBytes)
+				}
+			}
+		},
 		Closed: func() {
 			for _, o := range all {
 				if o.Closed != nil {

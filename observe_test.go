@@ -28,14 +28,21 @@ func TestObserveWhileInUse(t *testing.T) {
 		inLane, err := l.Alloc(700)
 		require.NoError(t, err)
 		var told []string
-		changeBytes := int64(0)
+		changeBytes, mappedBytes := int64(0), int64(0)
 		note := func(what string) func(vram.BufferEvent) {
 			return func(e vram.BufferEvent) { told = append(told, what+" "+e.Tag) }
 		}
 		stop, err := h.Observe(vram.Observer{
 			Allocated: note("allocated"), Freed: note("freed"), Found: note("found"),
-			Reserved: func(change, _ int64) { changeBytes += change },
-			Denied:   func(*vram.OutOfMemoryError) { told = append(told, "denied") },
+			Reserved: func(change, _ int64) {
+				changeBytes += change
+				assert.Equal(t, changeBytes, mappedBytes, "told before")
+			},
+			Mapped: func(at vram.Ptr, change int64) {
+				assert.NotZero(t, at)
+				mappedBytes += change
+			},
+			Denied: func(*vram.OutOfMemoryError) { told = append(told, "denied") },
 		})
 		require.NoError(t, err)
 		assert.ElementsMatch(t, []string{"found early", "found "}, told)

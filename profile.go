@@ -31,7 +31,7 @@ type Profile struct {
 
 // ProfileRecord is a place. Its totals stay when its buffers were freed.
 type ProfileRecord struct {
-	Stack  site.Stack // the call stack; nil in the record of all places beyond the first 4096 of the device
+	Stack  site.Stack // the call stack; nil in the record of all beyond the first 4096 call stacks of the device
 	Stream uint32     // by its ID
 	Tag    string     // of the requests
 	Tenant string     // by its name; "": none

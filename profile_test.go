@@ -1,7 +1,9 @@
 package vram_test
 
 import (
+	"context"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -172,4 +174,46 @@ func TestProfileOfNoDevice(t *testing.T) {
 	assert.Zero(t, none.Profile())
 	_, err := none.SampledBuffers(t.Context())
 	require.ErrorIs(t, err, vram.ErrNotOpen)
+}
+
+// A warm request and a cold one from the same calls of the program are one record, although the allocator's own calls differ; also
+// where more calls lead there than a stack has.
+func TestAWarmAndAColdRequestAreOnePlace(t *testing.T) {
+	for _, calls := range []int{0, 40} {
+		h := openHouse(t, vram.Config{SampleBytes: 1}, sim.Config{})
+		s := h.stream()
+		var deep func(calls int)
+		deep = func(calls int) {
+			if calls > 0 {
+				deep(calls - 1)
+				return
+			}
+			b, err := s.Alloc(5000)
+			require.NoError(t, err)
+			require.NoError(t, b.Free())
+		}
+		for range 4 { // the first is cold
+			deep(calls)
+		}
+		r := recordOf(t, h.Profile(), "")
+		assert.Equal(t, vram.ProfileTotals{Count: 4, Bytes: 20_000, SampledCount: 4, SampledBytes: 20_000}, r.Allocated)
+		assert.Zero(t, r.InUse)
+	}
+}
+
+// A goroutine that runs nothing of the program has the function that it was started with as its place.
+func TestThePlaceOfAGoroutineOfTheAllocatorAlone(t *testing.T) {
+	told := make(chan string)
+	h := openHouse(t, vram.Config{SampleBytes: 1, Observer: vram.Observer{
+		Allocated: func(e vram.BufferEvent) { told <- e.Place.String() },
+	}}, sim.Config{})
+	s := h.stream()
+	for range 3 { // the first is cold
+		go s.AllocFor(context.Background(), vram.Request{Bytes: 5000, Tag: "alone"}) //nolint:errcheck // that there is a buffer is told
+		assert.Regexp(t, `^streams\.\(\*Stream\)\.AllocFor \(alloc\.go:\d+\)$`, <-told)
+	}
+	r := recordOf(t, h.Profile(), "alone")
+	assert.EqualValues(t, 3, r.InUse.SampledCount)
+	require.Len(t, r.Stack.Frames(), 1)
+	assert.True(t, strings.HasSuffix(r.Stack.Frames()[0].Function, "vram/streams.(*Stream).AllocFor"))
 }

@@ -22,8 +22,8 @@ func (e *InUseError) Report() string {
 	}
 	inventory.WriteGroups(&b, list)
 	inventory.WriteLargest(&b, list.Largest(inventory.MaxListed))
-	if len(e.Buffers) > 0 && !e.Buffers[0].Allocated.Known() {
-		b.WriteString("to see where each was allocated: set SampleBytes, also at run time, or open the device with Config.Debug\n")
+	if len(e.Buffers) > 0 && e.placeless() {
+		b.WriteString("to see where they were allocated: set SampleBytes, also at run time, for the large ones at little cost; or open the device with Config.Debug, for each\n")
 	}
 	return b.String()
 }

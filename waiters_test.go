@@ -292,3 +292,46 @@ func TestTheReportOfAQuota(t *testing.T) {
 	assert.Contains(t, over.Report(), "what would help: only a Quota.LimitBytes of at least 9 MiB\n")
 	freeAll(t, x)
 }
+
+// The end of the context of an Await leaves the request as it is. The error says so, and who holds the memory, for a buffer and for
+// a batch; without Wait it is the context's.
+func TestAnAwaitThatEndsSaysWhatTheRequestWaitsFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		a, b := h.stream(), h.stream()
+		x := must(t, a, 60*mib)
+		one := b.AllocAsync(context.Background(), vram.Request{Bytes: 8 * mib, Tag: "weights", Wait: true})
+		synctest.Wait()
+		several := b.AllocBatchForAsync(context.Background(), vram.BatchRequest{Bytes: []int64{8 * mib, 16 * mib}, Wait: true})
+		synctest.Wait()
+		within := func(await func(ctx context.Context) error) *vram.WaitError {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			err := await(ctx)
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			var ended *vram.WaitError
+			require.ErrorAs(t, err, &ended)
+			assert.True(t, ended.Pending)
+			assert.Equal(t, a.ID(), ended.Holders[0].Stream)
+			return ended
+		}
+		err := within(func(ctx context.Context) error { _, err := one.Await(ctx); return err })
+		assert.Contains(t, err.Error(), `vram: waited 1s for 8 MiB on stream 2 with tag "weights": context deadline exceeded, and the request goes on; stream 1 holds 60 MiB`)
+		assert.Contains(t, err.Report(), "the request goes on: Await waits for it again, and Cancel ends it\n")
+		assert.Equal(t, 1, err.Position)
+		err = within(func(ctx context.Context) error { _, err := several.Await(ctx); return err })
+		assert.Contains(t, err.Error(), "vram: waited 2s for 24 MiB on stream 2: ")
+		assert.Equal(t, 2, err.Position)
+		assert.Equal(t, 8*mib, err.Ahead.Bytes)
+		assert.Zero(t, h.Stats().EndedWaitCount, "the requests go on")
+
+		freeAll(t, x)
+		buffer, failed := one.Await(t.Context())
+		require.NoError(t, failed)
+		batch, failed := several.Await(t.Context())
+		require.NoError(t, failed)
+		freeAll(t, buffer)
+		require.NoError(t, batch.Free())
+		h.addsUp()
+	})
+}

@@ -3,6 +3,7 @@ package futures
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -169,4 +170,31 @@ func TestTheFastPathAllocatesNothing(t *testing.T) {
 	var p Promise[block]
 	assert.Zero(t, testing.AllocsPerRun(1000, func() { p.Complete(block{}, nil) }), "a promise without waiters")
 	assert.Zero(t, failures)
+}
+
+// A producer hears of each Await that waits, and may say more about the end of one; the answer and other waits are as they were.
+func TestAProducerDescribesAnAwaitThatIsGivenUp(t *testing.T) {
+	p := NewPromise[int](nil)
+	var told []error
+	p.OnAwait(func(gaveUp error) error {
+		told = append(told, gaveUp)
+		if gaveUp == nil {
+			return nil
+		}
+		return fmt.Errorf("still asked for: %w", gaveUp)
+	})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	_, err := p.Future().Await(ctx)
+	require.ErrorIs(t, err, context.Canceled)
+	require.EqualError(t, err, "still asked for: context canceled")
+	assert.Equal(t, []error{nil, context.Canceled}, told)
+
+	_, err = Then(p.Future(), func(i int) (int, error) { return i, nil }).Await(ctx)
+	assert.Equal(t, context.Canceled, err)
+	require.True(t, p.Complete(7, nil))
+	v, err := p.Future().Await(ctx)
+	require.NoError(t, err)
+	assert.Equal(t, 7, v)
+	assert.Len(t, told, 2)
 }

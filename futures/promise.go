@@ -38,7 +38,7 @@ type completion struct {
 
 	// canceled and host are written before the future is handed out.
 	canceled func()
-	awaited  func(begun bool)
+	awaited  func(gaveUp error) error
 	host     Host
 }
 
@@ -62,11 +62,12 @@ func NewPromise[T any](onCancel func()) *Promise[T] {
 // stands. It is set before the future is handed out, or not at all.
 func (p *Promise[T]) OnCancel(fn func()) { p.canceled = fn }
 
-// OnAwait sets the function that is called when a goroutine begins to wait in Await for an answer
-// that is not there, and when it stops waiting without one. It runs on that goroutine, and must not
-// wait. It is set before the future is handed out, or not at all. Other waits (Done) do not call
-// it.
-func (p *Promise[T]) OnAwait(fn func(begun bool)) { p.awaited = fn }
+// OnAwait sets the function that is called with nil when a goroutine begins to wait in Await for an
+// answer that is not there, and with the error of its context when it stops waiting without one: the
+// result is the error of that Await then, and should wrap the context's. It runs on that
+// goroutine, and must not wait. It is set before the future is handed out, or not at all. Other waits
+// (Done, and those for a future that is made from this one) do not call it.
+func (p *Promise[T]) OnAwait(fn func(gaveUp error) error) { p.awaited = fn }
 
 // Future returns the asking side.
 func (p *Promise[T]) Future() Future[T] { return Future[T]{p: p} }
@@ -147,18 +148,17 @@ func (p *Promise[T]) await(ctx context.Context) (T, error) {
 		return p.val, p.err
 	}
 	var none T
-	return none, ctx.Err()
+	err := ctx.Err()
+	if p.awaited != nil {
+		err = p.awaited(err)
+	}
+	return none, err
 }
 
 // await waits for the completion or the end of ctx. It reports whether the answer is there.
 func (p *completion) await(ctx context.Context) bool {
 	if p.awaited != nil && !p.completed() {
-		p.awaited(true)
-		defer func() {
-			if !p.completed() {
-				p.awaited(false)
-			}
-		}()
+		_ = p.awaited(nil)
 	}
 	if p.host != nil && !p.completed() {
 		p.host.Wait(p.done(), ctx.Done())

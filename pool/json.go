@@ -54,3 +54,15 @@ func (e *OutOfMemoryError) MarshalJSON() ([]byte, error) { return jsontext.Objec
 
 // MarshalJSON implements json.Marshaler, as that of WaitStats does; an error is its text.
 func (e *WaitError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
+// MarshalJSON implements json.Marshaler, as that of WaitStats does.
+func (e *DeadlockError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
+// MarshalJSON implements json.Marshaler, as that of WaitStats does.
+func (e *QuotaError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
+// MarshalJSON implements json.Marshaler, as that of WaitStats does.
+func (e *QuotaBoundsError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
+// MarshalJSON implements json.Marshaler, as that of WaitStats does.
+func (r Remedy) MarshalJSON() ([]byte, error) { return jsontext.Object(r) }

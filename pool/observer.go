@@ -3,6 +3,7 @@ package pool
 import (
 	"errors"
 
+	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/pool/core/memory"
 )
@@ -26,6 +27,25 @@ type JobReport struct {
 	Err           error // of the call after them
 	// Of the job's Warm: bytes mapped for it so far, and in all. 0 without one.
 	WarmMappedBytes, WarmWantedBytes int64
+	Mappings                         []Mapping // in order
+}
+
+// Mapping is a range of addresses that a job has mapped, or unmapped. Pages side by side that one job maps one after
+// the other are one range, but each plain segment is its own.
+type Mapping struct {
+	At          cudadrv.Ptr
+	ChangeBytes int64 // less than 0: unmapped
+}
+
+// mapped adds a range.
+func (r *JobReport) mapped(at cudadrv.Ptr, changeBytes int64) {
+	if n := len(r.Mappings); n > 0 && changeBytes > 0 {
+		if last := &r.Mappings[n-1]; last.ChangeBytes > 0 && last.At+cudadrv.Ptr(last.ChangeBytes) == at { //nolint:gosec // more than 0
+			last.ChangeBytes += changeBytes
+			return
+		}
+	}
+	r.Mappings = append(r.Mappings, Mapping{at, changeBytes})
 }
 
 // report records a job's outcome, as an effect. Jobs that only query fences are not reported.
@@ -37,11 +57,21 @@ func (p *Pool) report(m core.JobDone) {
 	for _, op := range m.Job.Ops[:m.Done] {
 		bytes := int64(op.Run.Pages) * p.pageBytes
 		switch op.Verb {
-		case memory.Create, memory.AllocPlain:
+		case memory.Create:
 			r.CreatedBytes += bytes
-		case memory.Release, memory.FreePlain:
+		case memory.Release:
 			r.ReleasedBytes += bytes
-		case memory.Map, memory.Access, memory.Unmap, memory.Await:
+		case memory.Map:
+			r.mapped(p.at(op.Run.First), bytes)
+		case memory.Unmap:
+			r.Mappings = append(r.Mappings, Mapping{p.at(op.Run.First), -bytes})
+		case memory.AllocPlain:
+			r.CreatedBytes += bytes
+			r.Mappings = append(r.Mappings, Mapping{op.Address, bytes})
+		case memory.FreePlain:
+			r.ReleasedBytes += bytes
+			r.Mappings = append(r.Mappings, Mapping{op.Address, -bytes})
+		case memory.Access, memory.Await:
 		}
 	}
 	r.WarmMappedBytes, r.WarmWantedBytes = p.core.Warmed(m.Job)

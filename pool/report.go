@@ -114,6 +114,9 @@ func (e *WaitError) Report() string {
 	case e.Position == 1:
 		b.WriteString("it was the first in the queue\n")
 	}
+	if e.Pending {
+		b.WriteString("the request goes on: Await waits for it again, and Cancel ends it\n")
+	}
 	writeLines(&b, "who holds memory", e.Holders)
 	reportTenants(&b, e.Tenants)
 	inventory.WriteLargest(&b, e.Largest)

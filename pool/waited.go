@@ -11,8 +11,9 @@ import (
 	"github.com/go-vram/vram/internal/units"
 )
 
-// WaitError ends a request that waited for other callers' frees by the end of its context:
-// errors.Is finds context.DeadlineExceeded or context.Canceled in it.
+// WaitError ends a request that waited for other callers' frees by the end of its context, or an
+// Await of its future by the end of the context of that: errors.Is finds context.DeadlineExceeded or
+// context.Canceled in it.
 type WaitError struct {
 	RequestedBytes int64
 	Waited         time.Duration // since the request was made
@@ -30,12 +31,17 @@ type WaitError struct {
 	// Largest is as in an OutOfMemoryError, of streams where no other goroutine was at work.
 	Largest []inventory.Buffer
 	Err     error // the context's
+	// Pending: the context was that of Future.Await, and the request goes on: Future.Cancel ends it.
+	Pending bool
 }
 
 // Error has the figures and the largest holders in one line.
 func (e *WaitError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "vram: waited %v for %s%s: %v", e.Waited, units.Bytes(e.RequestedBytes), requester(e.Stream, e.Tag, e.Tenant), e.Err)
+	if e.Pending {
+		b.WriteString(", and the request goes on")
+	}
 	describe(&b, "; ", e.Holders)
 	describe(&b, "; of that ", e.Tenants)
 	if e.Ahead != nil {

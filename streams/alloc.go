@@ -34,7 +34,8 @@ func (s *Stream) AllocFor(ctx context.Context, want Request) (Buffer, error) {
 
 // AllocAsync is AllocFor as a future: complete at once when the stream's own memory serves it,
 // without a heap allocation if it needs no Tag. The end of ctx, or the future's Cancel, ends the
-// request; memory that arrives too late stays in the cache. It does not wait.
+// request; memory that arrives too late stays in the cache. It does not wait. With Request.Wait the
+// end of the context of an Await, which leaves the request as it is, has a *pool.WaitError, too.
 func (s *Stream) AllocAsync(ctx context.Context, want Request) futures.Future[Buffer] {
 	if s != nil && ctx != nil && want.plain() {
 		if slot, word := s.cache.Take(want.Bytes); slot != nil {

@@ -82,7 +82,7 @@ func (s *Stream) AllocBatchFor(ctx context.Context, want BatchRequest) (Batch, e
 	return s.AllocBatchForAsync(ctx, want).Await(context.Background()) //nolint:contextcheck // ctx ends the request itself, and so the wait
 }
 
-// AllocBatchForAsync is AllocBatchFor as a future: see AllocBatchAsync.
+// AllocBatchForAsync is AllocBatchFor as a future: see AllocBatchAsync, and for Wait AllocAsync.
 func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futures.Future[Batch] {
 	bytes := want.Bytes
 	if err := s.callable(ctx); err != nil {

@@ -133,14 +133,19 @@ func (c *claim) blocked() bool {
 	return exclusive && c.awaiting.Load() > 0
 }
 
-// await notes that a goroutine begins, or stops, waiting for the claim.
-func (c *claim) await(begun bool) {
-	if begun {
+// await notes that a goroutine begins to wait for the claim, or that the end of its context has it give that up: the result is
+// its error then.
+func (c *claim) await(gaveUp error) error {
+	if gaveUp == nil {
 		c.awaiting.Add(1)
-	} else {
-		c.awaiting.Add(-1)
+		c.stream.ref.Tell(c.changed())
+		return nil
 	}
+	c.awaiting.Add(-1)
 	c.stream.ref.Tell(c.changed())
+	e := c.waitError(gaveUp)
+	e.Pending = true
+	return e
 }
 
 // cancelled refunds the claim's tenant, and has the pool forget the claim.
@@ -169,6 +174,11 @@ func (c *claim) ended(err error) error {
 	if !c.Waits {
 		return err
 	}
+	return c.waitError(err)
+}
+
+// waitError describes the wait of a claim that can wait.
+func (c *claim) waitError(err error) *pool.WaitError {
 	e := &pool.WaitError{
 		RequestedBytes: c.wantedBytes(), Stream: uint32(c.stream.id), Tag: c.want.tag(), Waited: time.Since(c.createdAt), Err: err,
 		Holders: c.stream.peers.holders(),

@@ -19,3 +19,27 @@ func (e BufferEvent) MarshalJSON() ([]byte, error) { return jsontext.Object(e) }
 
 // MarshalJSON implements json.Marshaler, as that of Stats does; the place is text.
 func (b SampledBuffer) MarshalJSON() ([]byte, error) { return jsontext.Object(b) }
+
+// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
+func (e *AlignError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
+// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
+func (e *BatchError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
+// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
+func (e *LengthError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
+// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
+func (e *SizeError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
+// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
+func (e *BudgetError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
+// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
+func (e *CaptureError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
+// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
+func (e *StrandedError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
+// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
+func (e *OrderError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }

@@ -30,6 +30,10 @@ type Observer struct {
 	// Reserved is called when memory was taken from the driver, or released to it: by how much, and how
 	// much is held afterwards.
 	Reserved func(changeBytes, reservedBytes int64)
+	// Mapped is called when memory of that many bytes was mapped at an address, or, if they are negative, unmapped:
+	// when the device takes memory from the driver, releases it, or moves it to other addresses. It is called in that
+	// order, and before Reserved.
+	Mapped func(at cudadrv.Ptr, changeBytes int64)
 	// Denied is called when the pool refused a request: see Events.OutOfMemory.
 	Denied func(*pool.OutOfMemoryError)
 	// Closed is called when a device is closed: all buffers have ended, and their memory is about
@@ -39,7 +43,7 @@ type Observer struct {
 
 // Observes reports whether any function is set that is called without Device.Observe.
 func (o *Observer) Observes() bool {
-	return o.Allocated != nil || o.Freed != nil || o.Closed != nil || o.Reserved != nil || o.Denied != nil
+	return o.Allocated != nil || o.Freed != nil || o.Closed != nil || o.Reserved != nil || o.Mapped != nil || o.Denied != nil
 }
 
 // Observers are those of a device: nil, or one that stands for all of them, and the list of all. The two are no

@@ -1,4 +1,7 @@
 package site
 
-// Ours is for tests.
-var Ours = ours
+// Ours and Exported are for tests.
+var (
+	Ours     = ours
+	Exported = exported
+)

@@ -7,9 +7,14 @@ import (
 	"strings"
 )
 
-// depth is how many calls are noted. Not fewer: up to ten are the allocator's own. Not more: each costs 8 bytes
-// of every note and some 40 ns.
-const depth = 24
+const (
+	// programDepth is how many calls of the program are shown. Not fewer: a place is then told apart from others that
+	// share its innermost calls. Not more: each that is there costs 8 bytes of every note and some 40 ns.
+	programDepth = 22
+	// depth is how many calls are noted. Up to ten are the allocator's own, and how many those are must not decide how many
+	// of the program's are shown: else one place would have two lists of frames, that of a warm request and that of a cold one.
+	depth = programDepth + 10
+)
 
 // Stack is the calls that led to a place, the innermost first. The zero Stack is a place that nobody noted. It does
 // not change once it was taken.
@@ -25,11 +30,15 @@ func Here(skip int) Stack {
 // Known reports whether the place was noted.
 func (s Stack) Known() bool { return len(s) > 0 }
 
-// Frames are the calls from the program's innermost one outwards: what is the allocator's own is left out, and so is
-// the runtime's. Where nothing else is left they are all calls.
+// Frames are the calls from the program's innermost one outwards, at most 22: what is the allocator's own is left out, and
+// so is the runtime's.
+//
+// Of a goroutine that runs the allocator's code alone, as go s.AllocFor(...) makes one, they begin with the exported function
+// that it was started with. Which code of the program started it is not known: Go has that in the text of runtime.Stack
+// only, which costs several microseconds.
 func (s Stack) Frames() []runtime.Frame {
-	var all []runtime.Frame
-	first := -1
+	all := make([]runtime.Frame, 0, len(s))
+	first, entry := -1, 0
 	for frames, more := runtime.CallersFrames(s), len(s) > 0; more; {
 		var f runtime.Frame
 		f, more = frames.Next()
@@ -39,9 +48,15 @@ func (s Stack) Frames() []runtime.Frame {
 		if first < 0 && !ours(f) {
 			first = len(all)
 		}
+		if first < 0 && exported(f.Function) {
+			entry = len(all)
+		}
 		all = append(all, f)
 	}
-	return all[max(first, 0):]
+	if first < 0 {
+		first = entry
+	}
+	return all[first:min(len(all), first+programDepth)]
 }
 
 // String is the program's innermost call: "main.train (train.go:41)", or "an unknown place".
@@ -96,6 +111,20 @@ func ours(f runtime.Frame) bool {
 		return rest[0] == '/'
 	}
 	return false
+}
+
+// exported reports whether a function, or a method and its type, can be called from other packages.
+func exported(function string) bool {
+	rest := strings.ReplaceAll(function[len(packageOf(function)):], "[...]", "") // type arguments
+	for rest != "" {
+		rest = strings.TrimLeft(rest, ".(*)")
+		name, more, _ := strings.Cut(rest, ".")
+		if name == "" || name[0] < 'A' || name[0] > 'Z' {
+			return false
+		}
+		rest = more
+	}
+	return true
 }
 
 // packageOf is the package path in the name of a function.

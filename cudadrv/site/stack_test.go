@@ -54,6 +54,24 @@ func TestFramesBeginWithTheProgram(t *testing.T) {
 	assert.False(t, site.Ours(runtime.Frame{Function: "github.com/go-vram/vram/streams.F", File: "x_test.go"}))
 }
 
+// An exported function can be the first of a goroutine that the program starts; what runs inside it cannot.
+func TestExportedFunctions(t *testing.T) {
+	for function, want := range map[string]bool{
+		"github.com/go-vram/vram/streams.(*Stream).AllocFor":       true,
+		"github.com/go-vram/vram/streams.Buffer.Free":              true,
+		"github.com/go-vram/vram/futures.Then[...]":                true,
+		"github.com/go-vram/vram/futures.Future[...].Await":        true,
+		"github.com/go-vram/vram/streams.(*Stream).AllocFor.func1": false,
+		"github.com/go-vram/vram/streams.(*Stream).allocNow":       false,
+		"github.com/go-vram/vram/streams.(*freedWatcher).Freed":    false,
+		"github.com/go-vram/vram/streams.callStack":                false,
+		"github.com/go-vram/vram/futures.(*chain[...]).run":        false,
+		"github.com/go-vram/vram/futures.Future[...].park":         false,
+	} {
+		assert.Equal(t, want, site.Exported(function), function)
+	}
+}
+
 func BenchmarkHere(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

@@ -3,12 +3,14 @@
 // live_bytes. A time.Duration is in seconds, and its key ends in _seconds.
 //
 // It writes structs, slices, pointers, strings, booleans and numbers. An embedded struct is part of
-// the struct around it. A value with the method MarshalJSON writes itself, one with MarshalText and an error
-// are strings. A nil pointer and a nil error are null.
+// the struct around it. A value with the method MarshalJSON writes itself, unless it stands in a field for any error: that
+// is always a string, as are a value with MarshalText, a []byte, and a number that JSON does not have. A nil pointer and a
+// nil error are null.
 package jsontext
 
 import (
 	"encoding"
+	"math"
 	"reflect"
 	"strconv"
 	"time"
@@ -42,6 +44,9 @@ func Append(b []byte, v reflect.Value) ([]byte, error) {
 	if v.CanInterface() {
 		switch x := v.Interface().(type) {
 		case marshaler:
+			if e, is := x.(error); is && v.Type() == reflect.TypeFor[error]() {
+				return String(b, e.Error()), nil
+			}
 			text, err := x.MarshalJSON()
 			return append(b, text...), err
 		case encoding.TextMarshaler:
@@ -57,6 +62,8 @@ func Append(b []byte, v reflect.Value) ([]byte, error) {
 	case v.Kind() == reflect.Struct:
 		b, err := fields(append(b, '{'), v)
 		return append(b, '}'), err
+	case v.Kind() == reflect.Slice && v.Type().Elem().Kind() == reflect.Uint8:
+		return String(b, string(v.Bytes())), nil
 	case v.Kind() == reflect.Slice:
 		var err error
 		b = append(b, '[')
@@ -79,6 +86,8 @@ func Append(b []byte, v reflect.Value) ([]byte, error) {
 		return strconv.AppendInt(b, v.Int(), 10), nil
 	case v.CanUint():
 		return strconv.AppendUint(b, v.Uint(), 10), nil
+	case v.CanFloat() && (math.IsNaN(v.Float()) || math.IsInf(v.Float(), 0)):
+		return String(b, strconv.FormatFloat(v.Float(), 'g', -1, 64)), nil
 	case v.CanFloat():
 		return strconv.AppendFloat(b, v.Float(), 'g', -1, 64), nil
 	}

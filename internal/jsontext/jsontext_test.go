@@ -3,6 +3,7 @@ package jsontext
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -20,6 +21,8 @@ type inner struct{ FreeCount uint64 }
 type self struct{}
 
 func (self) MarshalJSON() ([]byte, error) { return []byte(`[1]`), nil }
+
+func (self) Error() string { return "no self" }
 
 func TestObject(t *testing.T) {
 	v := struct {
@@ -42,6 +45,20 @@ func TestObject(t *testing.T) {
 	assert.True(t, json.Valid(got), string(got))
 	assert.Equal(t, `{"free_count":0,"live_bytes":-5,"longest_seconds":1.5,"level":"te\"xt","gpu_total":0.5,"names":["a\u000a","\u2028"],`+
 		`"none":[],"on":true,"self":[1],"nil":null,"err":"no","none2":null,"any":{"free_count":3},"hit_rate":0.25}`, string(got))
+}
+
+// What JSON has no form for is text: an error that could write itself, where any error may be; the bytes of a text; numbers.
+func TestText(t *testing.T) {
+	got, err := Object(struct {
+		Cause error
+		Whole *self
+		Stack []byte
+		Never float64
+		Far   []float32
+	}{self{}, new(self), []byte("main.f\n"), math.NaN(), []float32{float32(math.Inf(-1)), 2}})
+	require.NoError(t, err)
+	assert.True(t, json.Valid(got), string(got))
+	assert.Equal(t, `{"cause":"no self","whole":[1],"stack":"main.f\u000a","never":"NaN","far":["-Inf",2]}`, string(got))
 }
 
 // Every string comes back as encoding/json reads it.

@@ -44,6 +44,18 @@ func callerBugs() []Bug {
 			Edits: []Edit{{"pool.(*Pool).EndWait", "e.Tenants = p.quotas.holders()", "e.Holders = append(e.Holders, p.quotas.holders()...)"}},
 		},
 		{
+			Name: "an Await that is given up has the error of its context alone", Package: ".", Run: "^TestAnAwaitThatEndsSaysWhatTheRequestWaitsFor$",
+			Edits: []Edit{{"futures.(*Promise).await", "		err = p.awaited(err)\n", "		_ = p.awaited(err)\n"}},
+		},
+		{
+			Name: "a request that goes on is said to have ended", Package: ".", Run: "^TestAnAwaitThatEndsSaysWhatTheRequestWaitsFor$",
+			Edits: []Edit{{"streams.(*claim).await", "	e.Pending = true\n", ""}},
+		},
+		{
+			Name: "a leak of which some places are known says how to see them", Package: ".", Run: "^TestALeakSaysHowToSeeItsPlaces$",
+			Edits: []Edit{{"vram.(*InUseError).placeless", "return !slices.ContainsFunc(e.Buffers,", "return !slices.ContainsFunc(e.Buffers[:1],"}},
+		},
+		{
 			Name: "a refused argument is said to be of a Config", Package: ".", Run: "^TestARefusedArgumentNamesItsCall$",
 			Edits: []Edit{{"vram.badArgument", ", Call: call}", "}"}},
 		},

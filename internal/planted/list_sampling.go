@@ -70,6 +70,18 @@ func samplingBugs() []Bug {
 			Edits: []Edit{{"streams/sampling.(*Labels).equal", " && l.Tag == other.Tag", ""}, {"streams/sampling.hash", "labels.Tag + labels.Tenant", "labels.Tenant"}},
 		},
 		{
+			Name: "a warm and a cold request of one place are two records", Package: ".", Run: "^TestAWarmAndAColdRequestAreOnePlace$",
+			Edits: []Edit{{"streams/sampling.(*Register).Read", "merged(r.root.read(nil))", "r.root.read(nil)"}},
+		},
+		{
+			Name: "the allocator's own calls take from the calls that are shown", Package: ".", Run: "^TestAWarmAndAColdRequestAreOnePlace$",
+			Edits: []Edit{{"cudadrv/site.Stack.Frames", "min(len(all), first+programDepth)", "len(all)"}},
+		},
+		{
+			Name: "a goroutine of the allocator alone is shown from inside", Package: ".", Run: "^TestThePlaceOfAGoroutineOfTheAllocatorAlone$",
+			Edits: []Edit{{"cudadrv/site.Stack.Frames", "first = entry", "first = 0 * entry"}},
+		},
+		{
 			Name: "the number of places has no bound", Package: "streams/sampling", Run: "^TestPlacesAreBounded$",
 			Edits: []Edit{{"streams/sampling.(*Register).Site", "r.count.Load() >= SiteLimit", "r.count.Load() < 0"}},
 		},
@@ -80,6 +92,22 @@ func samplingBugs() []Bug {
 		{
 			Name: "a trace forgets the buffers from before the recording", Package: "monitor/history", Run: "^TestLostEvents$",
 			Edits: []Edit{{"monitor/history.(*Snapshot).before", "	for _, e := range s.Live {\n", "	for _, e := range s.Live[:0] {\n"}},
+		},
+		{
+			Name: "of several observers none is told of mapped memory", Package: ".", Run: "^TestObserveWhileInUse$",
+			Edits: []Edit{{"vram.(*Device).together", "o.Mapped(at, changeBytes)", "_ = changeBytes"}},
+		},
+		{
+			Name: "pages that lie apart are one mapped range", Package: "monitor/history", Run: "^TestMemory",
+			Edits: []Edit{{"pool.(*JobReport).mapped", "last.At+cudadrv.Ptr(last.ChangeBytes) == at", "last.At != at"}},
+		},
+		{
+			Name: "memory that is unmapped is not told", Package: "monitor/history", Run: "^TestMemory",
+			Edits: []Edit{{"pool.(*Pool).report", "			r.Mappings = append(r.Mappings, Mapping{p.at(op.Run.First), -bytes})\n", ""}},
+		},
+		{
+			Name: "the end of a plain segment is not told", Package: "monitor/history", Run: "^TestMemory",
+			Edits: []Edit{{"pool.(*Pool).report", "			r.Mappings = append(r.Mappings, Mapping{op.Address, -bytes})\n", ""}},
 		},
 		{
 			Name: "a full ring keeps the oldest events", Package: "monitor/history", Run: "^TestLostEvents$",

@@ -1,5 +1,5 @@
 // Package history records what a device is asked for, on demand: the latest allocations and frees, and the growth,
-// the trims and the refusals between them. A recording can be replayed (vram replay).
+// the trims, the refusals and the mappings between them. A recording can be replayed (vram replay).
 //
 //	recorder, err := history.Start(device, history.Options{Events: 1 << 16, Stacks: true})
 //	...

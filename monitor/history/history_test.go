@@ -289,7 +289,7 @@ func TestMemory(t *testing.T) {
 		actions = append(actions, e.Action)
 	}
 	assert.Equal(t, []snapshot.Action{
-		snapshot.Alloc, snapshot.Alloc, snapshot.Alloc, snapshot.FreeRequested, snapshot.FreeCompleted, snapshot.OutOfMemory,
+		snapshot.Alloc, snapshot.Map, snapshot.Alloc, snapshot.Map, snapshot.Alloc, snapshot.FreeRequested, snapshot.FreeCompleted, snapshot.OutOfMemory,
 	}, actions)
 
 	var text bytes.Buffer
@@ -302,6 +302,50 @@ func TestMemory(t *testing.T) {
 	require.NoError(t, d.Close())
 	_, _, err = r.Memory(t.Context())
 	require.ErrorIs(t, err, vram.ErrClosed)
+}
+
+// A snapshot has the memory that was mapped, and that was unmapped, before and behind the buffers in it: also of memory that the device
+// does not hold any more, and of plain segments. Without it events of such memory would not fit.
+func TestMemoryHasTheSegmentsThatCameAndWent(t *testing.T) {
+	for _, segments := range []vram.Segments{vram.SegmentsVMM, vram.SegmentsPlain} {
+		d, s := open(t, vram.Config{LimitBytes: 256 << 20, Segments: segments})
+		r := start(t, d, history.Options{})
+		kept, gone := alloc(t, s, 10<<20, ""), alloc(t, s, 80<<20, "")
+		require.NoError(t, gone.Free())
+		_, err := d.Trim(t.Context(), 0)
+		require.NoError(t, err)
+		m, leftOut, err := r.Memory(t.Context())
+		require.NoError(t, err)
+		assert.Zero(t, leftOut)
+		require.NoError(t, snapshot.Check(m))
+		bytes := map[snapshot.Action]int64{}
+		mapped, live := map[uint64]int64{}, false
+		for _, e := range m.Traces[0] {
+			bytes[e.Action] += e.Bytes
+			switch e.Action { //nolint:exhaustive // the others have no part in it
+			case snapshot.Map:
+				mapped[e.Address] = e.Bytes
+			case snapshot.Alloc:
+				live = true
+			case snapshot.Unmap:
+				assert.True(t, live, "nothing was allocated before")
+			}
+		}
+		assert.GreaterOrEqual(t, bytes[snapshot.Unmap], int64(80<<20))
+		assert.Equal(t, d.Stats().ReservedBytes, bytes[snapshot.Map]-bytes[snapshot.Unmap])
+		count := map[history.Kind]int{}
+		for _, e := range r.Events() {
+			count[e.Kind]++
+			if e.Kind == history.Mapped {
+				assert.Equal(t, mapped[uint64(e.Ptr)], e.Bytes)
+			}
+		}
+		assert.Positive(t, count[history.Mapped])
+		assert.Positive(t, count[history.Unmapped])
+		require.NoError(t, kept.Free())
+		r.Stop()
+		require.NoError(t, d.Close())
+	}
 }
 
 // A snapshot of a device at work can be shown, too: what does not fit together is left out.
@@ -329,5 +373,45 @@ func TestMemoryOfADeviceAtWork(t *testing.T) {
 	}
 	ended.Store(true)
 	work.Wait()
+	r.Stop()
+}
+
+// All events of one goroutine fit to the memory that they led to, also where memory is moved, unmapped and mapped anew.
+func TestMemoryOfManyEvents(t *testing.T) {
+	d, first := open(t, vram.Config{LimitBytes: 96 << 20})
+	second, err := d.NewStream()
+	require.NoError(t, err)
+	r := start(t, d, history.Options{})
+	random := rand.New(rand.NewPCG(3, 4))
+	var held []vram.Buffer
+	for i := range 2000 {
+		b, err := []*vram.Stream{first, second}[i%2].Alloc(1 + random.Int64N(1<<uint(random.IntN(26))))
+		if err == nil {
+			held = append(held, b)
+		}
+		for len(held) > 20 || err != nil && len(held) > 3 {
+			at := random.IntN(len(held))
+			require.NoError(t, held[at].Free())
+			held[at] = held[len(held)-1]
+			held = held[:len(held)-1]
+		}
+		switch i % 100 {
+		case 50:
+			require.NoError(t, d.Coalesce(t.Context()))
+		case 99:
+			_, err := d.Trim(t.Context(), 0)
+			require.NoError(t, err)
+		}
+	}
+	m, leftOut, err := r.Memory(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, snapshot.Check(m))
+	count := map[snapshot.Action]int{}
+	for _, e := range m.Traces[0] {
+		count[e.Action]++
+	}
+	assert.Zero(t, leftOut)
+	assert.Positive(t, count[snapshot.Map])
+	assert.Positive(t, count[snapshot.Unmap])
 	r.Stop()
 }

@@ -26,7 +26,8 @@ func (r *Recorder) WriteMemory(ctx context.Context, w io.Writer) error {
 }
 
 // Memory is the memory of the device as it is now, by segments and blocks, and the recorded events that led to it. Blocks have call stacks
-// where their allocation is known: with Options.Stacks, of those since Start. Growth and trims have no addresses, and are not in it.
+// where their allocation is known: with Options.Stacks, of those since Start. Growth and trims are the memory that they
+// map and unmap, as PyTorch's segment_map and segment_unmap; plain segments have these, too, and are shown as expandable ones.
 // leftOut counts the events that do not fit to the memory: those of other moments than the memory was read at, and of
 // addresses that hold no memory any more. It waits for the request that the pool and each stream are serving. Errors: those of
 // Device.MemoryMap and Device.LiveBuffers; so a closed device has none.
@@ -138,7 +139,7 @@ func (d *drawing) stack(of site.Stack) snapshot.Stack {
 	return s
 }
 
-// trace has the events that the viewer knows. A free is completed at once: uses on other streams are not recorded.
+// trace has the events that the viewer knows. Mapped memory belongs to no stream, as the segments do. A free is completed at once: uses on other streams are not recorded.
 func (d *drawing) trace(events []Event) (all snapshot.Trace) {
 	for i := range events {
 		e := &events[i]
@@ -155,7 +156,13 @@ func (d *drawing) trace(events []Event) (all snapshot.Trace) {
 		case OutOfMemory:
 			x.Action = snapshot.OutOfMemory
 			all = append(all, x)
-		case Growth, Trim:
+		case Mapped:
+			x.Action = snapshot.Map
+			all = append(all, x)
+		case Unmapped:
+			x.Action = snapshot.Unmap
+			all = append(all, x)
+		case Growth, Trim: // told with Mapped and Unmapped, too
 		}
 	}
 	return all

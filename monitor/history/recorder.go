@@ -21,10 +21,13 @@ const (
 	OutOfMemory             // the pool refused a request: Event.Bytes were requested
 	Growth                  // Event.Bytes were taken from the driver
 	Trim                    // Event.Bytes were released to the driver
+	Mapped                  // Event.Bytes were mapped at Event.Ptr: by a growth, or moved there
+	Unmapped                // Event.Bytes were unmapped at Event.Ptr: for a trim, or to be moved
 )
 
 var kindNames = [...]string{ //nolint:gochecknoglobals // constant table
 	Allocated: "allocated", Freed: "freed", OutOfMemory: "out of memory", Growth: "growth", Trim: "trim",
+	Mapped: "mapped", Unmapped: "unmapped",
 }
 
 // String is the kind in lower case.
@@ -104,6 +107,13 @@ func Start(d *vram.Device, o Options) (*Recorder, error) {
 				kind, changeBytes = Trim, -changeBytes
 			}
 			r.enter(Event{Kind: kind, Bytes: changeBytes})
+		},
+		Mapped: func(at vram.Ptr, changeBytes int64) {
+			kind := Mapped
+			if changeBytes < 0 {
+				kind, changeBytes = Unmapped, -changeBytes
+			}
+			r.enter(Event{Kind: kind, Ptr: at, Bytes: changeBytes})
 		},
 	})
 	if err != nil {

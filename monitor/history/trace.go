@@ -41,7 +41,7 @@ func (s *Snapshot) WriteTrace(w io.Writer) error {
 			t.allocate(micros, *e)
 		case Freed:
 			t.free(micros, e.Ptr)
-		case OutOfMemory, Growth, Trim:
+		case OutOfMemory, Growth, Trim, Mapped, Unmapped:
 		}
 	}
 	if t.next == 0 {

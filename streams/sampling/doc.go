@@ -4,7 +4,8 @@
 //
 // An allocation is sampled with a probability that is proportional to the length of its block, up to
 // 1 (magazine.Share). Its weight is the inverse of that probability: for how many allocations alike
-// it stands. A Site is a place with its labels: the call stack, the stream, the tag and the tenant. A
+// it stands. A Site is a call stack with its labels: the stream, the tag and the tenant. A place is the calls of a stack that
+// are shown (site.Stack.Frames): stacks that differ in the allocator's own calls alone are several sites, and one Record. A
 // Register has the sites of a device and their totals, as they were counted and multiplied by the
 // weights: the latter are estimates without bias of the totals of all allocations. A Sample is a
 // sampled allocation until its free.
@@ -24,6 +25,7 @@
 // # Concurrency properties
 //
 // All methods may be called from any goroutine. Add and End take no lock and do not wait: a site is
-// entered by one compare-and-swap, and its totals are atomic words. Read is of one moment for each
-// site only in so far as no more is freed than allocated.
+// entered by one compare-and-swap, and its totals are atomic words. Read looks up the names of all calls,
+// some microseconds for each site; it is of one moment for each site only in so far as no more is freed
+// than allocated.
 package sampling

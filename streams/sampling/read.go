@@ -1,6 +1,10 @@
 package sampling
 
-import "github.com/go-vram/vram/cudadrv/site"
+import (
+	"strconv"
+
+	"github.com/go-vram/vram/cudadrv/site"
+)
 
 // Totals are of allocations: Sampled as they were counted, and the others multiplied by their weights,
 // which are estimates of the totals of all allocations.
@@ -11,7 +15,7 @@ type Totals struct {
 	SampledBytes int64
 }
 
-// Record is what a site has counted.
+// Record is what the sites of a place have counted.
 type Record struct {
 	Labels
 	Stack     site.Stack // nil: of the places that are counted together
@@ -19,13 +23,60 @@ type Record struct {
 	InUse     Totals // of those that were not freed
 }
 
-// Read lists the sites in no order; the one of all others comes last, if it has any samples.
+// Read lists the places in no order: sites whose call stacks differ in the allocator's own calls alone are one. The record of all others
+// comes last, if it has any samples.
 func (r *Register) Read() []Record {
-	all := r.root.read(nil)
+	all := merged(r.root.read(nil))
 	if last := r.other.record(); last.Allocated.SampledCount > 0 {
 		all = append(all, last)
 	}
 	return all
+}
+
+// merged adds up the records of one place and the same labels. Names are looked up here rather than at each new site, since requests wait
+// for that.
+func merged(all []Record) []Record {
+	first := make(map[string]int, len(all)) // in all, by labels and frames
+	var key []byte
+	kept := all[:0]
+	for i := range all {
+		x := &all[i]
+		key = x.appendKey(key[:0])
+		at, found := first[string(key)]
+		if !found {
+			first[string(key)] = len(kept)
+			kept = append(kept, *x)
+			continue
+		}
+		kept[at].Allocated.add(&x.Allocated)
+		kept[at].InUse.add(&x.InUse)
+	}
+	return kept
+}
+
+// appendKey appends what tells a record from those of other places: the labels, and the frames that are shown. Calls that have no names
+// are told apart by their counters.
+func (x *Record) appendKey(key []byte) []byte {
+	key = strconv.AppendUint(key, uint64(x.Stream), 10)
+	key = append(append(append(append(key, ' '), x.Tag...), 0), x.Tenant...)
+	for _, f := range x.Stack.Frames() {
+		if f.Function == "" {
+			for _, counter := range x.Stack {
+				key = strconv.AppendUint(append(key, 0), uint64(counter), 16)
+			}
+			continue
+		}
+		key = append(append(append(append(key, 0), f.Function...), 0), f.File...)
+		key = strconv.AppendInt(append(key, ':'), int64(f.Line), 10)
+	}
+	return key
+}
+
+func (t *Totals) add(more *Totals) {
+	t.Count += more.Count
+	t.Bytes += more.Bytes
+	t.SampledCount += more.SampledCount
+	t.SampledBytes += more.SampledBytes
 }
 
 func (s *Site) read(all []Record) []Record {

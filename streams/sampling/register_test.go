@@ -1,6 +1,7 @@
 package sampling
 
 import (
+	"reflect"
 	"sync"
 	"testing"
 
@@ -99,4 +100,27 @@ func TestManyEnterPlaces(t *testing.T) {
 			assert.Equal(t, x.Allocated, x.InUse)
 		}
 	}
+}
+
+// Sites that show the same calls, since they differ inside the allocator alone, are one record for each of their labels.
+func TestSitesOfOnePlaceAreOneRecord(t *testing.T) {
+	var r Register
+	inside := func(function any) uintptr { return reflect.ValueOf(function).Pointer() + 1 }
+	here := site.Here(0)
+	warm := append(site.Stack{inside((*Register).Site)}, here...)
+	cold := append(site.Stack{inside((*Register).Read), inside((*Register).Site)}, here...)
+	r.Site(Labels{}, warm).Allocated(0, 10, all, all)
+	gone := r.Site(Labels{}, cold).Allocated(0, 7, all/2, all)
+	r.Site(Labels{Tag: "x"}, cold).Allocated(0, 1, all, all)
+	r.Site(Labels{}, here[1:]).Allocated(0, 2, all, all) // the caller's caller
+	gone.End()
+
+	records := map[int64]Record{}
+	for _, x := range r.Read() {
+		records[x.Allocated.Bytes] = x
+	}
+	require.Len(t, records, 3)
+	assert.Equal(t, Totals{Count: 3, Bytes: 24, SampledCount: 2, SampledBytes: 17}, records[24].Allocated)
+	assert.Equal(t, Totals{Count: 1, Bytes: 10, SampledCount: 1, SampledBytes: 10}, records[24].InUse)
+	assert.Contains(t, records[24].Stack.String(), "TestSitesOfOnePlaceAreOneRecord")
 }
