@@ -257,6 +257,7 @@ KERNEL BOUNDS2(THREADS, 1) void NAME(MATRIX_PARAMETERS, RESULT_PARAMETERS) {
         consume(sum, left(from, lda, m - at.row, row, lane), stages, stages + STAGES * STAGE + row * TILE_K, tiles, warp / 4, lane);
     }
     barrier();
+    barrier();  // NVIDIA's racecheck counts the first one for nothing, behind those of some threads
     // Sums go through shared memory, so that neighbours store neighbours.
     float *all = (float *)stages;
     if (warp < CONSUMERS / 32) {
