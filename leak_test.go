@@ -48,7 +48,7 @@ func TestALeakSaysHowToSeeItsPlaces(t *testing.T) {
 
 	h = openHouse(t, vram.Config{}, sim.Config{})
 	must(t, h.stream(), mib)
-	require.NoError(t, h.Reconfigure(vram.Settings{SampleBytes: new(int64(mib))}))
+	require.NoError(t, h.Reconfigure(vram.Settings{SampleBytes: new(mib)}))
 	must(t, h.stream(), 2*mib)
 	require.ErrorAs(t, h.Close(), &leak)
 	require.Len(t, leak.Buffers, 2)

@@ -209,7 +209,7 @@ func TestThePlaceOfAGoroutineOfTheAllocatorAlone(t *testing.T) {
 	}}, sim.Config{})
 	s := h.stream()
 	for range 3 { // the first is cold
-		go s.AllocFor(context.Background(), vram.Request{Bytes: 5000, Tag: "alone"}) //nolint:errcheck // that there is a buffer is told
+		go s.AllocFor(context.Background(), vram.Request{Bytes: 5000, Tag: "alone"})
 		assert.Regexp(t, `^streams\.\(\*Stream\)\.AllocFor \(alloc\.go:\d+\)$`, <-told)
 	}
 	r := recordOf(t, h.Profile(), "alone")

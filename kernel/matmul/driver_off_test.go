@@ -156,6 +156,6 @@ func groupRig(tb testing.TB) (*rig, []groupShape) {
 	return newRigOn(tb, driverOf(tb, 1)), groupShapes
 }
 
-var groupShapes = []groupShape{ //nolint:gochecknoglobals // a constant table
+var groupShapes = []groupShape{
 	{252, 64, 32, 1}, {124, 60, 160, 2}, {128, 128, 64, 1}, {128, 188, 256, 1}, {252, 252, 96, 1},
 }

@@ -322,7 +322,7 @@ func TestMemoryHasTheSegmentsThatCameAndWent(t *testing.T) {
 		mapped, live := map[uint64]int64{}, false
 		for _, e := range m.Traces[0] {
 			bytes[e.Action] += e.Bytes
-			switch e.Action { //nolint:exhaustive // the others have no part in it
+			switch e.Action {
 			case snapshot.Map:
 				mapped[e.Address] = e.Bytes
 			case snapshot.Alloc:
