@@ -63,6 +63,16 @@ func TestFaults(t *testing.T) {
 			add.u32 %r6, %r6, 1;
 			st.shared.u32 [%r3], %r6;
 			ret;`, interp.SharedRace, 3, 5, 0},
+		"a missing barrier in a loop": {`st.shared.u32 [%r3], %r1;
+			mov.u32 %r4, 128;
+			again: setp.ge.u32 %p1, %r2, %r4;
+			@%p1 bra next;
+			add.u32 %r5, %r3, %r4;
+			ld.shared.u32 %r6, [%r5];
+			st.shared.u32 [%r3], %r6;
+			next: shr.u32 %r4, %r4, 1; setp.ne.u32 %p1, %r4, 0;
+			@%p1 bra again;
+			ret;`, interp.SharedRace, 5, 6, 0},
 		"one too far": {`st.global.u32 [%d2+772], %r1;
 			ret;`, interp.OutOfBounds, 0, -1, 63},
 		"shared memory, one too far": {`st.shared.u32 [%r3+772], %r1;

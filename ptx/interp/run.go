@@ -172,13 +172,14 @@ func (b *block) execute() error {
 	return b.verdict(b.lonely())
 }
 
-// verdict is the fault of the block: that of a warp, or the suspect where that is the cause.
+// verdict is the fault of the block: that of a warp, or the suspect where that is the cause. A race of the suspect's own load is the
+// cause itself: without a barrier the load was too early for one thread, and beside a store for another.
 func (b *block) verdict(err error) error {
 	s := b.suspect
 	if s == nil || err == nil && !b.settled {
 		return err
 	}
-	if f, ok := err.(*Fault); ok && f.Kind == SharedRace && f.Other != nil && f.Other.Line == s.Line { //nolint:errorlint // not wrapped
+	if f, ok := err.(*Fault); ok && f.Kind == SharedRace && (f.Line == s.Line || f.Other != nil && f.Other.Line == s.Line) { //nolint:errorlint // not wrapped
 		return err
 	}
 	return s
