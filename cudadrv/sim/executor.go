@@ -9,7 +9,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// Executor executes kernels on the bytes of simulated devices; package ptx/interp/simrun has one. Its methods run under the
+// Executor executes kernels on the bytes of simulated devices; package vramtest/ptxrun has one. Its methods run under the
 // driver's lock, one at a time: they call no device.
 type Executor interface {
 	// Load reads the PTX text of a module. The bytes of its variables are zeros, and become what the text says. An error fails

@@ -15,7 +15,7 @@ func (d *Device) enterHost(c call.Call) error {
 		return err
 	}
 	if d.gpu.backing == nil || !d.gpu.info.Capabilities.Has(cudadrv.PinnedHost) {
-		return fail(c, cudadrv.NotSupported, "the device has no bytes (Config.Bytes)")
+		return fail(c, cudadrv.NotSupported, "the simulated device has no bytes (sim.Config.Bytes)")
 	}
 	return nil
 }
