@@ -404,7 +404,7 @@ func (d *Device) closeEngine(e *engine, open []*streams.Control) error {
 		d.tellLeak(inUse)
 		errs = append(errs, inUse)
 	}
-	return errors.Join(errs...)
+	return joined(errs...)
 }
 
 // liveBufferLimit bounds the list of an InUseError: enough to see a pattern.

@@ -1,6 +1,7 @@
 package vram_test
 
 import (
+	"encoding/json"
 	"slices"
 	"sync"
 	"testing"
@@ -33,6 +34,26 @@ func TestALeakIsTold(t *testing.T) {
 	assert.Contains(t, log.String(), "forgotten")
 	assert.Equal(t, err, h.Close())
 	assert.Len(t, told, 1, "once")
+}
+
+// A leak alone is not joined to other errors: encoding/json writes its fields, also behind a CloseInto.
+func TestALeakAloneIsAValueOfJSON(t *testing.T) {
+	h := openHouse(t, vram.Config{}, sim.Config{})
+	must(t, h.stream(), mib)
+	closed := func() (err error) {
+		defer vram.CloseInto(&err, h.Device)
+		return nil
+	}
+	for _, err := range []error{closed(), h.Close()} {
+		assert.IsType(t, (*vram.InUseError)(nil), err)
+		text, failed := json.Marshal(err)
+		require.NoError(t, failed)
+		assert.Contains(t, string(text), `"buffer_count":1,"bytes":1048576`)
+	}
+	assert.NoError(t, func() (err error) {
+		defer vram.CloseInto(&err, openHouse(t, vram.Config{}, sim.Config{}).Device)
+		return nil
+	}())
 }
 
 // A leak whose places are unknown names both ways to know them; one of which some are known, since they were sampled, has these.

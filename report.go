@@ -41,4 +41,13 @@ func (e *InUseError) Report() string {
 //	}
 //
 // Anything with a Close can be passed: streams, lanes, contexts of package cuda.
-func CloseInto(err *error, c io.Closer) { *err = errors.Join(*err, c.Close()) }
+func CloseInto(err *error, c io.Closer) { *err = joined(*err, c.Close()) }
+
+// joined is errors.Join, but that an error which is alone stays as it is: encoding/json writes its fields then, and nothing of a joined one.
+func joined(errs ...error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}

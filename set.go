@@ -99,7 +99,7 @@ func (s *Set) Close() error {
 	for _, d := range s.devices {
 		errs = append(errs, d.Close())
 	}
-	return errors.Join(errs...)
+	return joined(errs...)
 }
 
 // Placement is a device that was chosen for so many bytes, which are booked there until Done.

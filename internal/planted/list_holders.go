@@ -69,7 +69,7 @@ func holderBugs() []Bug {
 		},
 		{
 			Name: "a deferred close loses the function's own error", Package: ".", Run: "^TestCloseIntoKeepsBothErrors$",
-			Edits: []Edit{{"vram.CloseInto", "errors.Join(*err, c.Close())", "errors.Join(c.Close())"}},
+			Edits: []Edit{{"vram.CloseInto", "joined(*err, c.Close())", "errors.Join(c.Close())"}},
 		},
 	}
 }
