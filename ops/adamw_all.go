@@ -2,6 +2,7 @@ package ops
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -60,11 +61,11 @@ func (o Optimizers) AdamWAll(at tensor.Context, states []AdamWState, step AdamWS
 func (a AdamWConfig) check(step AdamWStep) error {
 	for _, beta := range [...]float64{a.Beta1, a.Beta2} {
 		if !(beta >= 0 && beta < 1) {
-			return ErrNumber
+			return fmt.Errorf("Beta1 is %g and Beta2 %g, want 0 or more and less than 1: %w", a.Beta1, a.Beta2, ErrNumber)
 		}
 	}
 	if step.StepAt == nil && step.Step < 1 {
-		return ErrNumber
+		return fmt.Errorf("the step is %d, want 1 or more: %w", step.Step, ErrNumber)
 	}
 	for _, t := range [...]*tensor.Tensor{step.RateAt, step.StepAt} {
 		switch {

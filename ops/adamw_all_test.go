@@ -161,8 +161,12 @@ func TestMistakesOfAdamWAll(t *testing.T) {
 	}
 	none := func(*ops.AdamWState) {}
 	first := ops.AdamWStep{Rate: 0.1, Step: 1}
-	require.ErrorIs(t, run(ops.AdamWStep{Rate: 0.1}, c, none), ops.ErrNumber)
-	require.ErrorIs(t, run(first, ops.AdamWConfig{Beta1: 1, Beta2: 0.9}, none), ops.ErrNumber)
+	err := run(ops.AdamWStep{Rate: 0.1}, c, none)
+	require.ErrorIs(t, err, ops.ErrNumber)
+	require.ErrorContains(t, err, "the step is 0, want 1 or more")
+	err = run(first, ops.AdamWConfig{Beta1: 1, Beta2: 0.9}, none)
+	require.ErrorIs(t, err, ops.ErrNumber)
+	require.ErrorContains(t, err, "Beta1 is 1 and Beta2 0.9, want 0 or more and less than 1")
 	require.ErrorIs(t, run(ops.AdamWStep{Step: 1, RateAt: x.state.Param}, c, none), ops.ErrShape)
 	require.ErrorIs(t, run(first, c, func(s *ops.AdamWState) { s.Grad = x.state.Grad }), ops.ErrShape)
 	require.ErrorIs(t, run(first, c, func(s *ops.AdamWState) { s.First = nil }), tensor.ErrNoTensor)
@@ -186,7 +190,7 @@ func TestMistakesOfAdamWAll(t *testing.T) {
 	require.ErrorIs(t, run(ops.AdamWStep{Rate: 0.1, StepAt: scalar(x.state.Param)}, c, none), kernel.ErrOverlap)
 	var types *tensor.TypeError
 	wide := r.trained(tensor.Float64, []int{2, 3}, contiguous)
-	err := run(first, c, func(s *ops.AdamWState) { *s = wide.state })
+	err = run(first, c, func(s *ops.AdamWState) { *s = wide.state })
 	require.ErrorAs(t, err, &types)
 	require.ErrorContains(t, err, "AdamW")
 	counter, err := tensor.Zeros(r.s, tensor.Int64)

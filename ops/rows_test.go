@@ -339,8 +339,10 @@ func TestAdamW(t *testing.T) {
 	r.near(p.values, param, 1e-5, 1)
 	r.near(m, first, 1e-5, 0)
 	r.near(v, second, 1e-5, 0)
-	config.Beta1 = 1
-	require.ErrorIs(t, r.o.AdamW(r.s, state, lr, step, config), ops.ErrNumber)
+	config.Beta1 = 0
+	err = r.o.AdamW(r.s, state, lr, step, config)
+	require.ErrorIs(t, err, ops.ErrNumber)
+	require.ErrorContains(t, err, "Beta1 is 0 and Beta2 0.999, want more than 0 and less than 1")
 }
 
 func TestAdamWOfFloat64(t *testing.T) {
