@@ -126,9 +126,31 @@ func (p *program) parseAndRun(args []string) error {
 		return shown.err
 	}
 	if err != nil {
-		return &usageError{err}
+		return &usageError{mistake(err)}
 	}
 	return parsed.Run(p)
+}
+
+// mistake is an error of the parser, in other words where its own do not say what is wrong: it takes what stands in the place of a command
+// for an argument, and prints its token for the end of the line.
+func mistake(err error) error {
+	parse, ok := errors.AsType[*kong.ParseError](err)
+	if !ok || parse.Context == nil {
+		return err
+	}
+	text := err.Error()
+	flag, missing := strings.CutSuffix(text, `"EOL" (<EOL>)`)
+	what, unexpected := strings.CutPrefix(text, "unexpected argument ")
+	switch commandless := parse.Context.Selected() == nil; {
+	case missing:
+		name, _, _ := strings.Cut(flag, ":")
+		return fmt.Errorf("%s: a value is missing", name)
+	case commandless && unexpected:
+		return fmt.Errorf("there is no command %s (vram help lists them)", what)
+	case commandless && strings.HasPrefix(text, "expected one of "):
+		return errors.New("a command is missing (vram help lists them)")
+	}
+	return err
 }
 
 // doubleDashes writes long flags with one dash (-rounds 5) with two, as the parser wants them. What

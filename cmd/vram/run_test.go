@@ -60,11 +60,13 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 		args string
 		want string
 	}{
-		"no command":          {"", "expected one of"},
-		"unknown command":     {"frobnicate", "frobnicate"},
+		"no command":          {"", "a command is missing (vram help lists them)"},
+		"unknown command":     {"frobnicate", "there is no command frobnicate (vram help lists them)"},
+		"flags alone":         {"-rounds 5", "unknown flag --rounds"},
 		"unknown flag":        {"replay -bogus resnet_train", "unknown flag --bogus"},
 		"no trace":            {"replay", "<trace>"},
 		"rounds":              {"replay -rounds 0 resnet_train", "--rounds 0: want at least 1"},
+		"rounds without any":  {"replay resnet_train -rounds", "--rounds: a value is missing"},
 		"rounds not a number": {"replay -rounds many resnet_train", "--rounds"},
 		"footprint":           {"replay -footprint fat resnet_train", `--footprint: "fat": want balanced, lean or fast`},
 		"driver":              {"replay -driver cuda resnet_train", "--driver"},
@@ -105,7 +107,7 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 		"compare rounds":      {"compare -rounds 1 -a footprint=lean resnet_train", "--rounds 1: want at least 2"},
 		"compare never":       {"compare -repetitions 0 -a footprint=lean resnet_train", "--repetitions 0: want at least 1"},
 		"compare of nothing":  {"compare -a footprint=lean no/such/trace.csv", "no/such/trace.csv: no such file"},
-		"help of nothing":     {"help frobnicate", "frobnicate"},
+		"help of nothing":     {"help frobnicate", "there is no command frobnicate"},
 		"empty driver":        {"info -driver=", `--driver: "": want auto`},
 		"extra argument":      {"version now", "unexpected argument now"},
 	} {
