@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"context"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -50,6 +51,17 @@ func (e *Event) usable() error {
 		return ErrNotOpen
 	}
 	return nil
+}
+
+// String has the driver's handle.
+func (e *Event) String() string {
+	switch {
+	case e == nil || e.on == nil:
+		return "no event"
+	case e.closed.Load():
+		return fmt.Sprintf("event %#x, closed", e.handle)
+	}
+	return fmt.Sprintf("event %#x", e.handle)
 }
 
 // Done reports whether the device has come to the event. It does not wait.

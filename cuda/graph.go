@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/streams"
 )
 
@@ -177,6 +178,18 @@ func (g *Graph) HeldBytes(ctx context.Context) (int64, error) {
 	}
 	defer g.leave()
 	return g.pool.HeldBytes(ctx)
+}
+
+// String has the number of kernels.
+func (g *Graph) String() string {
+	if g == nil || g.on == nil {
+		return "no graph"
+	}
+	text := "graph of " + units.Count(len(g.Kernels()), "kernel")
+	if g.gate.Load() >= closedGate {
+		text += ", closed"
+	}
+	return text
 }
 
 // Kernels are the launches of kernels in the graph, in the order in which they were captured.

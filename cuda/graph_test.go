@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -548,4 +549,27 @@ func TestWhatAGraphNeedsStays(t *testing.T) {
 	require.NoError(t, g.Close())
 	r.sync(c)
 	require.NoError(t, m.Unload())
+}
+
+// What a program prints of a handle says what it is, and nothing of its insides.
+func TestHandlesAsText(t *testing.T) {
+	r, c := newRig(t)
+	x := r.alloc(c, mib)
+	m, err := c.LoadModule([]byte(ptx))
+	require.NoError(t, err)
+	e, err := c.Record()
+	require.NoError(t, err)
+	g := r.graph(c, func() { require.NoError(t, c.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(x))) })
+	assert.Equal(t, "graph of 1 kernel", fmt.Sprint(g))
+	assert.Equal(t, "[{kernel touch {(1,1,1) (1,1,1) 0}}]", fmt.Sprint(g.Kernels()))
+	assert.Regexp(t, "^event 0x[0-9a-f]+$", fmt.Sprint(e))
+	assert.Regexp(t, "^module 0x[0-9a-f]+$", fmt.Sprint(m))
+	require.NoError(t, errors.Join(g.Close(), e.Close(), m.Unload()))
+	assert.Equal(t, "graph of 1 kernel, closed", g.String())
+	assert.Regexp(t, "^event 0x[0-9a-f]+, closed$", e.String())
+	assert.Regexp(t, "^module 0x[0-9a-f]+, unloaded$", m.String())
+	r.free(x)
+	for _, none := range []fmt.Stringer{&cuda.Graph{}, (*cuda.Graph)(nil), &cuda.Function{}, (*cuda.Function)(nil), &cuda.Module{}, (*cuda.Module)(nil), &cuda.Event{}, (*cuda.Event)(nil)} {
+		assert.Contains(t, none.String(), "no ")
+	}
 }

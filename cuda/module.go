@@ -52,6 +52,17 @@ func (c *Context) Link(images ...[]byte) ([]byte, error) {
 	return cubin, nil
 }
 
+// String has the driver's handle.
+func (m *Module) String() string {
+	switch {
+	case m == nil || m.on == nil:
+		return "no module"
+	case m.unloaded.Load():
+		return fmt.Sprintf("module %#x, unloaded", m.handle)
+	}
+	return fmt.Sprintf("module %#x", m.handle)
+}
+
 // Unload unloads the module. Its launches must have finished; later ones are refused with ErrUnloaded. Idempotent. Errors:
 // ErrModuleInUse while an open graph has a kernel of it, and the driver's.
 func (m *Module) Unload() error {
@@ -132,6 +143,14 @@ func (f *Function) askParams() error {
 		f.params = append(f.params, param{int(offset), int(bytes)})
 		f.paramBytes = max(f.paramBytes, int(offset+bytes))
 	}
+}
+
+// String has the kernel's name.
+func (f *Function) String() string {
+	if f == nil || f.module == nil {
+		return "no kernel"
+	}
+	return "kernel " + f.name
 }
 
 // Name is the kernel's name.

@@ -191,7 +191,7 @@ func (m *Memory) copy(c *cuda.Context, offset int64, r cuda.Range, submit func(c
 // death: then the error is a *PeerError that wraps ErrPeerDied and a *vram.StrandedError, and the memory goes with this
 // process. After an error Close may be called again, and goes on where it stopped. Else it is idempotent.
 func (m *Memory) Close() error {
-	if m == nil {
+	if m == nil || m.quit == nil {
 		return cuda.ErrNotOpen
 	}
 	m.use.Lock()

@@ -66,6 +66,7 @@ func TestCallsAreRefused(t *testing.T) {
 	require.ErrorIs(t, none.Await(t.Context(), s.c), cuda.ErrNotOpen)
 	require.ErrorIs(t, none.CopyTo(s.c, 0, cuda.Whole(s.x)), cuda.ErrNotOpen)
 	require.ErrorIs(t, none.Close(), cuda.ErrNotOpen)
+	require.ErrorIs(t, (&Memory{}).Close(), cuda.ErrNotOpen)
 	assert.Zero(t, none.Ptr())
 	assert.Zero(t, none.Bytes())
 	assert.Zero(t, none.Stats())

@@ -3,6 +3,7 @@ package history_test
 import (
 	"bytes"
 	"errors"
+	"io"
 	"math/rand/v2"
 	"sync"
 	"sync/atomic"
@@ -414,4 +415,17 @@ func TestMemoryOfManyEvents(t *testing.T) {
 	assert.Positive(t, count[snapshot.Map])
 	assert.Positive(t, count[snapshot.Unmap])
 	r.Stop()
+}
+
+// A recorder that could not be started has recorded nothing, and a deferred Stop of it does nothing.
+func TestNoRecorder(t *testing.T) {
+	none, err := history.Start(nil, history.Options{})
+	require.ErrorIs(t, err, vram.ErrNotOpen)
+	for _, r := range []*history.Recorder{none, {}} {
+		r.Stop()
+		assert.Empty(t, r.Events())
+		require.ErrorIs(t, r.WriteTrace(io.Discard), history.ErrEmpty)
+		require.ErrorIs(t, r.WriteMemory(t.Context(), io.Discard), vram.ErrNotOpen)
+		assert.Equal(t, "no recorder", r.String())
+	}
 }

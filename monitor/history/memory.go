@@ -30,8 +30,11 @@ func (r *Recorder) WriteMemory(ctx context.Context, w io.Writer) error {
 // map and unmap, as PyTorch's segment_map and segment_unmap; plain segments have these, too, and are shown as expandable ones.
 // leftOut counts the events that do not fit to the memory: those of other moments than the memory was read at, and of
 // addresses that hold no memory any more. It waits for the request that the pool and each stream are serving. Errors: those of
-// Device.MemoryMap and Device.LiveBuffers; so a closed device has none.
+// Device.MemoryMap and Device.LiveBuffers, so a closed device has none; vram.ErrNotOpen.
 func (r *Recorder) Memory(ctx context.Context) (s *snapshot.Snapshot, leftOut int, err error) {
+	if !r.opened() {
+		return nil, 0, vram.ErrNotOpen
+	}
 	m, err := r.device.MemoryMap(ctx, exactBytes)
 	if err != nil {
 		return nil, 0, err

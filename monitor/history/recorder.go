@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/site"
+	"github.com/go-vram/vram/internal/units"
 )
 
 // Kind is the kind of an event.
@@ -75,7 +76,7 @@ type Options struct {
 // defaultEvents is Options.Events for 0.
 const defaultEvents = 1 << 16
 
-// Recorder records the events of a device.
+// Recorder records the events of a device. Start makes one; a nil or zero Recorder has recorded nothing.
 type Recorder struct {
 	device  *vram.Device
 	options Options
@@ -122,6 +123,18 @@ func Start(d *vram.Device, o Options) (*Recorder, error) {
 	return r, nil
 }
 
+// opened reports that Start has made the recorder.
+func (r *Recorder) opened() bool { return r != nil && r.stop != nil }
+
+// String has the device and the numbers of events.
+func (r *Recorder) String() string {
+	if !r.opened() {
+		return "no recorder"
+	}
+	return fmt.Sprintf("recorder of device %d: %s, of which the last %d are kept",
+		r.device.Ordinal(), units.Count(r.next.Load(), "event"), len(r.ring))
+}
+
 func (r *Recorder) event(kind Kind, e vram.BufferEvent) Event {
 	x := Event{Kind: kind, Stream: e.Stream, Ptr: e.Ptr, Bytes: e.Bytes, Tag: e.Tag, Tenant: e.Tenant}
 	if r.options.Stacks {
@@ -145,6 +158,9 @@ func (r *Recorder) enter(e Event) {
 
 // Stop ends the recording, whose events stay. It waits for the request that each stream is serving. Idempotent.
 func (r *Recorder) Stop() {
+	if !r.opened() {
+		return
+	}
 	if r.atEnd.Load() == nil {
 		live := r.live()
 		r.atEnd.CompareAndSwap(nil, &live)
@@ -172,6 +188,9 @@ type Snapshot struct {
 // Snapshot reads the recording. While it goes on, it waits for the request that each stream is serving.
 func (r *Recorder) Snapshot() Snapshot {
 	var s Snapshot
+	if !r.opened() {
+		return s
+	}
 	if live := r.atEnd.Load(); live != nil {
 		s.Live = *live
 	} else {
