@@ -146,6 +146,11 @@ func TestOperandsThatDoNotFit(t *testing.T) {
 	require.ErrorIs(t, err, kernel.ErrReduces)
 	_, err = r.kernels.Elementwise(expr.Input(1, tensor.Float32))
 	require.ErrorIs(t, err, plan.ErrInput)
+	for _, axes := range [][]int{{0}, {-1, -1}} {
+		_, err = r.kernels.Reduction(axes, expr.Input(0, tensor.Float32).Sum())
+		require.ErrorIs(t, err, plan.ErrAxes)
+		require.ErrorContains(t, err, "counted from the end: -1 is the last one")
+	}
 	_, err = r.kernels.Elementwise(expr.Input(0, tensor.Float64).Sin())
 	var wrong *expr.TypeError
 	require.ErrorAs(t, err, &wrong)

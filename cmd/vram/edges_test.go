@@ -82,6 +82,14 @@ func TestInfoShowsTheEnvironment(t *testing.T) {
 	assert.Contains(t, stderr, "(auto)")
 }
 
+// A trace that is larger than the device cannot be analyzed with replays: the error says how large it is.
+func TestATraceThatTheDeviceCannotHold(t *testing.T) {
+	large := file(t, "large.csv", "t_us,op,id,size,stream\n0,a,0,200000000000,0\n")
+	code, _, stderr := vramCommand(t, "analyze", large)
+	assert.Equal(t, exitFailed, code)
+	assert.Contains(t, stderr, "no limit up to 64 times the peak of 186.3 GiB live is enough: the device may have less")
+}
+
 // A replay takes the mode of the environment, and a flag goes over it.
 func TestReplayTakesTheEnvironment(t *testing.T) {
 	t.Setenv("VRAM_DRIVER", "sim")

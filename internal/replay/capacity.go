@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/go-vram/vram/internal/trace"
+	"github.com/go-vram/vram/internal/units"
 )
 
 // ladder is where the search for the least limit looks first, as multiples of the peak live bytes.
@@ -33,7 +34,7 @@ func minCapacity(ctx context.Context, tr *trace.Trace, o Options, result *Result
 		return err
 	}
 	if least == 0 {
-		return fmt.Errorf("%s: no limit up to %d times the peak live bytes survives", tr.Name, mostTimesPeak)
+		return fmt.Errorf("%s: no limit up to %d times the peak of %s live is enough: the device may have less", tr.Name, mostTimesPeak, units.Bytes(peakBytes))
 	}
 	stepBytes := max(peakBytes/1000, 1)
 	for least-below > stepBytes {

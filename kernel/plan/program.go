@@ -61,7 +61,7 @@ func New(axes []int, outputs ...expr.Expr) (*Program, error) {
 	p := &Program{axes: slices.Clone(axes)}
 	for i, a := range axes {
 		if a >= 0 || slices.Contains(axes[:i], a) {
-			return nil, fmt.Errorf("%w: %v", ErrAxes, axes)
+			return nil, fmt.Errorf("%w: %v: each is named once, and counted from the end: -1 is the last one", ErrAxes, axes)
 		}
 	}
 	g := gather{program: p, known: map[string]*expr.Node{}, numbers: map[*expr.Node]int{}, done: map[*expr.Node]*expr.Node{}}
