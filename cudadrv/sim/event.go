@@ -33,7 +33,7 @@ func (d *Driver) eventNamed(c call.Call, e cudadrv.Event) (*event, *gpu, error) 
 			return ev, g, nil
 		}
 	}
-	return nil, nil, fail(c, cudadrv.InvalidHandle, "no event %#x", e)
+	return nil, nil, fail(c, cudadrv.InvalidHandle, "no event %#x on any device of this driver: devices of two drivers (sim.New) share nothing", e)
 }
 
 // EventCreate makes an event. Its id is never used again.

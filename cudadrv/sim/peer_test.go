@@ -114,3 +114,14 @@ func TestStreamsWaitForEventsOfOtherDevices(t *testing.T) {
 	_, err = first.EndCapture(from)
 	require.Error(t, err)
 }
+
+// Devices of two drivers share no events, and the error says so.
+func TestNoEventsOfOtherDrivers(t *testing.T) {
+	_, here := start(t, sim.Config{})
+	_, there := start(t, sim.Config{})
+	event, err := there.EventCreate()
+	require.NoError(t, err)
+	err = here.StreamWaitEvent(newStream(t, here), event)
+	require.ErrorIs(t, err, cudadrv.InvalidHandle)
+	require.ErrorContains(t, err, "devices of two drivers (sim.New) share nothing")
+}
