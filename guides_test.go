@@ -81,7 +81,7 @@ func busy(err error) (status int) {
 	var quota *vram.QuotaError
 	var wait *vram.WaitError
 	switch {
-	case errors.As(err, &quota): // more than this customer may ever have
+	case errors.As(err, &quota), errors.Is(err, vram.ErrTooLarge): // more than this customer, or the device, can ever have
 		return 413
 	case errors.As(err, &wait): // others had it for as long as the customer would wait
 		return 503
@@ -117,6 +117,8 @@ func TestGuideToServices(t *testing.T) {
 	err = serve(t.Context(), s, guest, []int64{512 << 20}, func([]vram.Buffer) error { return nil })
 	require.Error(t, err)
 	assert.Equal(t, 413, busy(err))
+	err = serve(t.Context(), s, gold, []int64{512 << 20, 1 << 30}, func([]vram.Buffer) error { return nil })
+	assert.Equal(t, 413, busy(err), "more than the device's limit: %v", err)
 
 	all, err := s.Alloc(900 << 20)
 	require.NoError(t, err)
