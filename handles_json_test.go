@@ -27,7 +27,9 @@ func TestHandlesAsJSON(t *testing.T) {
 	guest := h.tenant("guest", vram.Quota{LimitBytes: mib})
 	reserved, err := h.Reserve(t.Context(), mib)
 	require.NoError(t, err)
-	for _, handle := range []interface{ String() string }{h.Device, s, b, lane, guest, reserved, vram.Buffer{}, vram.Use{}} {
+	later := s.AllocAsync(t.Context(), vram.Request{Bytes: 512})
+	config := vram.Config{LimitBytes: mib, OnOutOfMemory: func(*vram.OutOfMemoryError) bool { return false }}
+	for _, handle := range []interface{ String() string }{h.Device, s, b, lane, guest, reserved, later, config, vram.Buffer{}, vram.Use{}} {
 		text, err := json.Marshal(handle)
 		require.NoError(t, err)
 		want, err := json.Marshal(handle.String())
@@ -45,7 +47,9 @@ func TestHandlesAsJSON(t *testing.T) {
 	assert.NotContains(t, out.String(), "{}")
 	reserved.Release()
 	require.NoError(t, lane.Close())
-	freeAll(t, b)
+	other, err := later.Await(t.Context())
+	require.NoError(t, err)
+	freeAll(t, b, other)
 }
 
 // Lists that a service serves have the conventions of Stats: snake_case, bytes as numbers, seconds, and places as

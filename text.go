@@ -68,6 +68,9 @@ func (c Config) String() string {
 	return strings.Join(set, ", ")
 }
 
+// MarshalText implements encoding.TextMarshaler: the text of String. encoding/json, and so slog's handler, refuses functions, which a Config has.
+func (c Config) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
+
 // printed is a field as text.
 func printed(name string, value reflect.Value) string {
 	return fmt.Sprintf("%s: %v", name, value.Interface())

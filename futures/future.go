@@ -57,6 +57,9 @@ func (f Future[T]) String() string {
 	}
 }
 
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (f Future[T]) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
 // Completed reports whether the answer is there, so that Await will not wait.
 func (f Future[T]) Completed() bool { return f.p == nil || f.p.completed() }
 
