@@ -169,7 +169,7 @@ func (r operands) calls() calls {
 	all := calls{}
 	for _, part := range []calls{
 		r.elements(), r.makers(), r.reductions(), r.rows(), r.products(), r.gradients(), r.gradientsOfRows(), r.gradientsOfFunctions(),
-		r.gradientsOfReductions(),
+		r.gradientsOfReductions(), r.gradientsOfProducts(),
 		r.indexing(), r.training(),
 	} {
 		maps.Copy(all, part)

@@ -1,6 +1,11 @@
 package ops_test
 
 import (
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cuda/gemm"
+	"github.com/go-vram/vram/kernel/matmul"
+	"github.com/go-vram/vram/ops"
 	"github.com/go-vram/vram/tensor"
 )
 
@@ -61,4 +66,38 @@ func (r operands) gradientsOfReductions() calls {
 		}
 	}
 	return all
+}
+
+func (r operands) gradientsOfProducts() calls {
+	square, tall, batch, grads := r.zeros(16, 16), r.zeros(32, 16), r.zeros(2, 3, 16, 32), r.zeros(2, 3, 16, 16)
+	dx, dy, dbatch, part, dpart := r.zeros(16, 32), r.zeros(32, 16), r.zeros(2, 3, 16, 32), r.zeros(2, 1, 32, 16), r.zeros(2, 1, 32, 16)
+	turned, err := r.y.Transpose(0, 1)
+	require.NoError(r, err)
+	dyTurned, err := r.zeros(16, 32).Transpose(0, 1)
+	require.NoError(r, err)
+	apart, err := r.zeros(3, 2, 16, 16).Transpose(0, 1)
+	require.NoError(r, err)
+	half, halfBatch, dhalf := r.made(tensor.BFloat16, 32, 16), r.made(tensor.BFloat16, 2, 3, 16, 32), r.made(tensor.BFloat16, 2, 1, 32, 16)
+	halfGrads, halfPart := r.made(tensor.BFloat16, 2, 3, 16, 16), r.made(tensor.BFloat16, 2, 1, 32, 16)
+	back := func(dx, dy, grad, x, y *tensor.Tensor, how ops.Product) call {
+		return func() error {
+			_, err := r.o.MatmulBackwardInto(r.c, dx, dy, grad, x, y, how)
+			return err
+		}
+	}
+	kernels := ops.Product{Choice: matmul.Own}
+	return calls{"MatmulBackwardInto": {
+		"matrices":           back(dx, dy, square, r.x, tall, kernels),
+		"any way":            back(dx, dy, square, r.x, tall, ops.Product{}),
+		"transposed":         back(dx, dyTurned, square, r.x, turned, kernels),
+		"one of both":        back(nil, dy, square, r.x, tall, kernels),
+		"strided":            back(r.strided, dy, square, r.x, tall, kernels),
+		"shared weight":      back(dbatch, dy, grads, batch, tall, kernels),
+		"shared, lies apart": back(nil, dy, apart, batch, tall, kernels),
+		"shared on the left": back(dx, dpart, r.zeros(2, 1, 16, 16), r.x, part, kernels),
+		"batch in parts":     back(dbatch, dpart, grads, batch, part, kernels),
+		"rounded to 16 bits": back(dbatch, dpart, grads, batch, part, ops.Product{Choice: matmul.Own, Precision: gemm.RoundedBF16}),
+		"16 bits in parts":   back(halfBatch, dhalf, halfGrads, r.made(tensor.BFloat16, 2, 3, 16, 32), halfPart, kernels),
+		"other types":        back(dbatch, half, grads, batch, r.made(tensor.BFloat16, 32, 16), kernels),
+	}}
 }
