@@ -168,7 +168,9 @@ func (r operands) calls() calls {
 	r.Helper()
 	all := calls{}
 	for _, part := range []calls{
-		r.elements(), r.makers(), r.reductions(), r.rows(), r.products(), r.gradients(), r.gradientsOfRows(), r.indexing(), r.training(),
+		r.elements(), r.makers(), r.reductions(), r.rows(), r.products(), r.gradients(), r.gradientsOfRows(), r.gradientsOfFunctions(),
+		r.gradientsOfReductions(), r.gradientsOfProducts(),
+		r.indexing(), r.training(),
 	} {
 		maps.Copy(all, part)
 	}

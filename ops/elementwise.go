@@ -134,7 +134,7 @@ func (o Arithmetic) LogInto(at tensor.Context, out, x *tensor.Tensor) error {
 // Clamp is x, or low where x is less, or high where x is greater. -Inf and +Inf are no bounds; a bound with a fraction makes float32 of
 // integers, and NaN makes NaN. Errors: ErrNumber for a bound that the integer type does not have.
 func (o Arithmetic) Clamp(at tensor.Context, x *tensor.Tensor, low, high float64) (*tensor.Tensor, error) {
-	k, err := clamp(x, low, high)
+	k, err := clamp(opClamp, x, low, high)
 	if err != nil {
 		return nil, err
 	}
@@ -143,20 +143,21 @@ func (o Arithmetic) Clamp(at tensor.Context, x *tensor.Tensor, low, high float64
 
 // ClampInto is Clamp into a tensor.
 func (o Arithmetic) ClampInto(at tensor.Context, out, x *tensor.Tensor, low, high float64) error {
-	k, err := clamp(x, low, high)
+	k, err := clamp(opClamp, x, low, high)
 	if err != nil {
 		return err
 	}
 	return o.set.into(at, k, out, x)
 }
 
-func clamp(x *tensor.Tensor, low, high float64) (key, error) {
+// clamp is the key of a clamp, or of its gradient.
+func clamp(op operation, x *tensor.Tensor, low, high float64) (key, error) {
 	for _, bound := range []float64{low, high} {
 		if !math.IsInf(bound, 0) && !math.IsNaN(bound) && bound == math.Trunc(bound) && !holds(x.Type(), bound) {
-			return key{}, failed(opClamp, ErrNumber, nil, x)
+			return key{}, failed(op, ErrNumber, nil, x)
 		}
 	}
-	return key{op: opClamp, numbers: [4]uint64{math.Float64bits(low), math.Float64bits(high)}}, nil
+	return key{op: op, numbers: [4]uint64{math.Float64bits(low), math.Float64bits(high)}}, nil
 }
 
 // holds reports whether an integer type has a number. Other types have all.

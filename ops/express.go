@@ -72,11 +72,26 @@ const (
 	opRMSNormBackward
 	opRMSWeightBackward
 
+	opNegBackward
+	opAbsBackward
+	opSqrtBackward
+	opRsqrtBackward
+	opExpBackward
+	opLogBackward
+	opClampBackward
+	opWhereBackward
+	opElseBackward
+	opSumBackward
+	opMeanBackward
+	opMaxBackward
+	opMinBackward
+
 	opAdamW
 	opMatmul
 
 	// Names alone, of operations that are others.
 	opAddBackward
+	opMatmulBackward
 	opCast
 	opTransposeCopy
 	opSumTo
@@ -107,7 +122,11 @@ func (op operation) String() string {
 		opNegatedBackward: "sub backward", opDivBackward: "div backward", opDivisorBackward: "div backward", opSiluBackward: "silu backward",
 		opSigmoidBackward: "sigmoid backward", opTanhBackward: "tanh backward", opLogSoftmaxBackward: "log softmax backward",
 		opRMSFactor: "factors of RMS norm", opRMSNormBackward: "RMS norm backward", opRMSWeightBackward: "RMS norm's weight backward",
-		opAdamW: "AdamW", opMatmul: "matmul", opAddBackward: "add backward",
+		opNegBackward: "neg backward", opAbsBackward: "abs backward", opSqrtBackward: "sqrt backward", opRsqrtBackward: "rsqrt backward",
+		opExpBackward: "exp backward", opLogBackward: "log backward", opClampBackward: "clamp backward", opWhereBackward: "where backward",
+		opElseBackward: "where backward", opSumBackward: "sum backward", opMeanBackward: "mean backward", opMaxBackward: "max backward",
+		opMinBackward: "min backward",
+		opAdamW:       "AdamW", opMatmul: "matmul", opAddBackward: "add backward", opMatmulBackward: "matmul backward",
 		opCast: "cast", opTransposeCopy: "transpose copy", opSumTo: "sum to",
 		opConcat: "concat", opGather: "gather", opGatherBackward: "gather backward", opScatterAdd: "scatter-add", opEmbedding: "embedding",
 		opEmbeddingBackward: "embedding backward", opUniform: "uniform", opNormal: "normal",
@@ -144,6 +163,8 @@ func (k *key) expressions() []expr.Expr {
 		return one(k.rmsFactor(x.Cast(accumulator(x.Type))))
 	case k.op == opNegatedBackward:
 		return one(k.summed(k.input(0).Neg()))
+	case k.op >= opNegBackward && k.op <= opMinBackward:
+		return one(k.derivative())
 	case k.op == opAdamW:
 		return k.adamW()
 	}

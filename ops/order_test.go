@@ -30,6 +30,11 @@ func TestGradientsOverOperands(t *testing.T) {
 			[][2]int{{dx, dy}},
 			[][2]int{{dx, grad}, {dy, grad}},
 		},
+		"where": {
+			func(a []*tensor.Tensor) error { return r.o.WhereBackwardInto(r.s, a[dx], a[dy], a[grad], a[x]) },
+			[][2]int{{dx, dy}},
+			[][2]int{{dx, grad}, {dy, grad}, {dx, x}, {dy, x}},
+		},
 		"mul": {
 			func(a []*tensor.Tensor) error { return r.o.MulBackwardInto(r.s, a[dx], a[dy], a[grad], a[x], a[y]) },
 			[][2]int{{dx, dy}},

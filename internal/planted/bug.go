@@ -70,6 +70,7 @@ func Bugs() []Bug {
 		tuneBugs(),
 		opsBugs(),
 		resultBugs(),
+		gradientBugs(),
 		interpBugs(),
 		warpgroupBugs(),
 	)
