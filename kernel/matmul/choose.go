@@ -237,7 +237,7 @@ func (l *launch) split(p Problem, processors int64) {
 	switch {
 	case l.way != tiles:
 		wanted, least = 8*processors, 1024
-	case variants[l.variant].Source != "tensor.cu" && variants[l.variant].Source != "group.cu": // no matrix units
+	case !variants[l.variant].MatrixUnits():
 		wanted, least = 2*processors, 128
 	}
 	parts := min(wanted/max(l.blocks*p.Batch, 1), p.K/least, maxParts)

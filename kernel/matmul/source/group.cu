@@ -31,12 +31,6 @@ static_assert((STAGES * STAGE + SLOTS * SLOT) * 4 >= TILE_M * PITCH_C * 4, "sums
 
 DEVICE int fewer(int a, int b) { return a < b ? a : b; }
 
-// split writes a number as the sum of two: what TF32 keeps of it, whose further bits the units cut off, and the rest. See rounded in tensor.cu.
-DEVICE void split(float v, u32 &big, u32 &rest) {
-    big = bits_of(v * 1.00032552f);
-    rest = bits_of(v - float_of(big & 0xffffe000));
-}
-
 // left brings what a warp needs of A, 16 rows, to slots of its own, and reads them. A row is 128 bytes, with its chunks of 16 bytes in another order in
 // each of eight rows; or, where A is transposed, 64 bytes are a number of the summed direction. No two lanes meet in a bank.
 struct left {

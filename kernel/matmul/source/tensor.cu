@@ -93,18 +93,9 @@ template <int ROWS, int WIDTH, int PITCH, bool ACROSS_K> struct operand {
     }
 };
 
-// rounded is a number of which the first 10 bits of fraction, all that the units read, are about those of the nearest number of as many: the factor adds
-// two to four thirds of half a unit of them. It is one multiplication, where the instruction for rounding becomes three operations of integers. What has
-// no more bits stays, for less than a unit is added, and so do infinities and what is not a number.
-DEVICE float rounded(float v) { return v * 1.00032552f; }
-
-// split writes a number as the sum of two: what TF32 keeps of it, whose further bits the units cut off, and the rest.
-template <int N> DEVICE void split(u32 (&big)[N], u32 (&rest)[N]) {
-    UNROLL for (int i = 0; i < N; i++) {
-        const float v = float_of(big[i]);
-        big[i] = bits_of(rounded(v));
-        rest[i] = bits_of(v - float_of(big[i] & 0xffffe000));
-    }
+// split_all leaves the big ones of the two that each number is the sum of, and writes the rests.
+template <int N> DEVICE void split_all(u32 (&big)[N], u32 (&rest)[N]) {
+    UNROLL for (int i = 0; i < N; i++) split(float_of(big[i]), big[i], rest[i]);
 }
 
 // fragments are what a warp multiplies at once: WARP_M rows and STEP columns of A, STEP rows and WARP_N columns of B.
@@ -173,8 +164,8 @@ struct fragments {
     // prepare makes of numbers as they lie in memory what the units take.
     MEMBER void prepare() {
 #if KIND == THREE
-        UNROLL for (int i = 0; i < DOWN; i++) split(a[i], rest_a[i]);
-        UNROLL for (int j = 0; j < ACROSS; j++) split(b[j], rest_b[j]);
+        UNROLL for (int i = 0; i < DOWN; i++) split_all(a[i], rest_a[i]);
+        UNROLL for (int j = 0; j < ACROSS; j++) split_all(b[j], rest_b[j]);
 #elif KIND == TF32
         UNROLL for (int i = 0; i < DOWN; i++) {
             UNROLL for (int e = 0; e < 4; e++) a[i][e] = bits_of(rounded(float_of(a[i][e])));

@@ -32,6 +32,9 @@ const (
 	F16   = 4
 )
 
+// MatrixUnits reports whether the variant multiplies by them.
+func (v Variant) MatrixUnits() bool { return v.Source == "tensor.cu" || v.Source == "group.cu" }
+
 // Compiler is the command that compiles the source to PTX for every GPU of the variant's compute capability and later, or for that one alone.
 func (v Variant) Compiler() []string {
 	architecture, version := "sm_"+strconv.Itoa(v.Capability), "+ptx70"
@@ -110,11 +113,11 @@ func Tiles(kind int) []Tile {
 	}
 }
 
-// GroupTile is the tile of 3xTF32 by warpgroups.
-var GroupTile = Tile{M: 128, N: 64, k: 32, stages: 3} //nolint:gochecknoglobals // a constant
-
-// GroupStep divides what such a product sums up.
+// GroupStep divides what a product by warpgroups sums up.
 const GroupStep = 32
+
+// GroupTile is the tile of 3xTF32 by warpgroups.
+var GroupTile = Tile{M: 128, N: 64, k: GroupStep, stages: 3} //nolint:gochecknoglobals // a constant
 
 // GroupName is the name of the variant of 3xTF32 by warpgroups with those transpositions, for compute capability 9.0 alone.
 func GroupName(transposeA, transposeB bool) string {
