@@ -22,23 +22,15 @@ func main() {
 }
 
 func run() error {
-	old, err := filepath.Glob(filepath.Join(house, "ptx", "*.ptx.gz"))
-	if err != nil {
-		return err
-	}
-	for _, file := range old {
-		if err := os.Remove(file); err != nil {
-			return err
-		}
-	}
-	var total int
+	packed := map[string][]byte{} // by file: nothing is replaced before everything is compiled
+	total := 0
 	for _, v := range variant.All() {
 		text, err := ptxtext.Compile(filepath.Join(house, "source"), v)
 		if err != nil {
 			return err
 		}
-		var packed bytes.Buffer
-		w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+		var to bytes.Buffer
+		w, err := gzip.NewWriterLevel(&to, gzip.BestCompression)
 		if err != nil {
 			return err
 		}
@@ -48,8 +40,20 @@ func run() error {
 		if err := w.Close(); err != nil {
 			return err
 		}
-		total += packed.Len()
-		if err := os.WriteFile(filepath.Join(house, "ptx", v.Name+".ptx.gz"), packed.Bytes(), 0o600); err != nil {
+		total += to.Len()
+		packed[filepath.Join(house, "ptx", v.Name+".ptx.gz")] = to.Bytes()
+	}
+	old, err := filepath.Glob(filepath.Join(house, "ptx", "*.ptx.gz"))
+	if err != nil {
+		return err
+	}
+	for _, file := range old {
+		if err := os.Remove(file); err != nil {
+			return err
+		}
+	}
+	for file, text := range packed {
+		if err := os.WriteFile(file, text, 0o600); err != nil {
 			return err
 		}
 	}
