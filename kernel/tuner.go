@@ -18,7 +18,7 @@ import (
 type tuner struct {
 	by     *Compiler
 	config Tuning
-	tables func() []*tune.Table
+	tables func(tune.Device, tune.Key) []tune.Row
 	clock  func(plan.Schedule) time.Duration // of tests; nil for the device's
 
 	mu      sync.Mutex // of cold calls
@@ -30,7 +30,7 @@ type tuner struct {
 }
 
 func newTuner(by *Compiler) *tuner {
-	t := &tuner{by: by, tables: func() []*tune.Table { return []*tune.Table{tables.Default()} }}
+	t := &tuner{by: by, tables: tables.Rows}
 	t.idle = sync.NewCond(&t.mu)
 	return t
 }
@@ -95,12 +95,8 @@ func (t *tuner) rows(of tune.Key) (rows []tune.Row, found bool) {
 	if rows != nil {
 		return rows, true
 	}
-	for _, table := range t.tables() {
-		if rows := table.Rows(t.device(), of); rows != nil {
-			return rows, true
-		}
-	}
-	return nil, false
+	rows = t.tables(t.device(), of)
+	return rows, rows != nil
 }
 
 // Tuned has the rows that this compiler has measured, for a later process: see WithTables.

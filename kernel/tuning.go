@@ -72,7 +72,16 @@ func WithTuning(t Tuning) Option { return func(c *Compiler) { c.tuner.config = t
 // WithTables has variants chosen by the rows of these tables, the first that has a kind of work, and not by those of package kernel/tune/tables.
 // They do not change any more. Without tables the rule chooses.
 func WithTables(all ...*tune.Table) Option {
-	return func(c *Compiler) { c.tuner.tables = func() []*tune.Table { return all } }
+	return func(c *Compiler) {
+		c.tuner.tables = func(on tune.Device, of tune.Key) []tune.Row {
+			for _, table := range all {
+				if rows := table.Rows(on, of); rows != nil {
+					return rows
+				}
+			}
+			return nil
+		}
+	}
 }
 
 // class is a kind of work of a kernel.

@@ -64,16 +64,16 @@ func Parse(text string) (*Table, error) {
 	}
 	p := parser{table: &Table{}}
 	for i, line := range lines[1:] {
-		line = strings.TrimSuffix(line, "\r")
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
-		}
 		if why := p.line(line); why != "" {
-			return nil, &SyntaxError{Line: i + 2, Text: line, Why: why}
+			return nil, wrongLine(i+2, line, why)
 		}
 	}
 	p.end()
 	return p.table, nil
+}
+
+func wrongLine(number int, line, why string) error {
+	return &SyntaxError{Line: number, Text: strings.TrimSuffix(line, "\r"), Why: why}
 }
 
 // parser reads line by line.
@@ -94,6 +94,10 @@ func (p *parser) end() {
 
 // line reads one, and names the mistake in it.
 func (p *parser) line(text string) (why string) {
+	text = strings.TrimSuffix(text, "\r")
+	if text == "" || strings.HasPrefix(text, "#") {
+		return ""
+	}
 	word, rest, _ := strings.Cut(text, " ")
 	f := fields{rest: rest}
 	switch word {

@@ -171,6 +171,15 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
+		x, err := tune.NewIndex(text)
+		require.NoError(t, err)
+		for _, on := range table.Devices() {
+			for _, of := range table.Keys(on) {
+				rows, err := x.Rows(on, of)
+				require.NoError(t, err)
+				require.Equal(t, table.Rows(on, of), rows)
+			}
+		}
 		again, err := tune.Parse(table.String())
 		require.NoError(t, err)
 		require.Equal(t, table.String(), again.String())

@@ -30,6 +30,7 @@ func TestTheFilesAreTables(t *testing.T) {
 		for _, on := range table.Devices() {
 			for _, of := range table.Keys(on) {
 				assert.Equal(t, table.Rows(on, of), tables.Default().Rows(on, of))
+				assert.Equal(t, table.Rows(on, of), tables.Rows(on, of))
 				for _, r := range table.Rows(on, of) {
 					assert.Equal(t, tune.Verified, r.State, "%v: %v", of, r)
 				}
