@@ -3,6 +3,7 @@ package expr
 import (
 	"fmt"
 	"math"
+	"strconv"
 
 	"github.com/go-vram/vram/tensor"
 	"github.com/go-vram/vram/tensor/half"
@@ -154,31 +155,48 @@ func wrong(op Op, types ...tensor.Type) Expr {
 	return Expr{&Node{Op: op, err: &TypeError{op, types}}}
 }
 
-// String is the expression as a text that has everything.
+// MaxText bounds String: a part of an expression is written wherever it is used, and so the text can double with each operation.
+const MaxText = 4 << 10
+
+// String is the expression as a text that has everything; of one that is longer than MaxText it has the begin, and ends with three dots.
 func (e Expr) String() string {
+	text := e.append(nil)
+	if len(text) > MaxText {
+		text = append(text[:MaxText-len(dots)], dots...)
+	}
+	return string(text)
+}
+
+const dots = "..."
+
+// append adds the text, or some more than MaxText of it.
+func (e Expr) append(b []byte) []byte {
 	if err := e.Err(); err != nil {
-		return "(" + err.Error() + ")"
+		return fmt.Appendf(b, "(%v)", err)
 	}
 	switch {
 	case e.Op == OpInput:
-		return fmt.Sprintf("%v[%d]", e.Type, e.At)
+		return append(strconv.AppendInt(append(append(b, e.Type.String()...), '['), int64(e.At), 10), ']')
 	case e.Op == OpIndex:
-		return fmt.Sprintf("index(%d)", e.At)
+		return append(strconv.AppendInt(append(b, "index("...), int64(e.At), 10), ')')
 	case e.Op == OpConst && e.Type == 0:
-		return fmt.Sprint(e.number)
+		return fmt.Append(b, e.number)
 	case e.Op == OpConst:
-		return fmt.Sprintf("%v:%#x", e.Type, e.Bits)
+		return strconv.AppendUint(append(append(b, e.Type.String()...), ":0x"...), e.Bits, 16)
+	case e.Op == OpCast || e.Op == OpCount:
+		b = append(b, e.Type.String()...)
+	default:
+		b = append(b, e.Op.String()...)
 	}
-	text := e.Op.String()
-	if e.Op == OpCast || e.Op == OpCount {
-		text = e.Type.String()
-	}
-	text += "("
+	b = append(b, '(')
 	for i, a := range e.Args {
-		if i > 0 {
-			text += ", "
+		if len(b) > MaxText {
+			return b
 		}
-		text += a.String()
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = a.append(b)
 	}
-	return text + ")"
+	return append(b, ')')
 }

@@ -48,12 +48,12 @@ func (w *writer) keepRow() {
 
 // inputsOf notes the inputs that a node needs of an element.
 func inputsOf(n *expr.Node, found map[int]*expr.Node) {
-	if n.Op == expr.OpInput {
-		found[n.At] = n
-	}
-	for _, a := range n.Args {
-		inputsOf(a.Node, found)
-	}
+	walk(n, func(n *expr.Node) (below bool) {
+		if n.Op == expr.OpInput {
+			found[n.At] = n
+		}
+		return true
+	})
 }
 
 // apart replaces reductions that find a maximum and a sum at once by two, of which the second one's exponentials are kept for the outputs:
@@ -88,20 +88,16 @@ func (w *writer) apart(all []*reduction) (first, second []*reduction) {
 // exponential is the node of exp(x-top): the one that an output has, if one has it.
 func (p *Program) exponential(x, top *expr.Node) *expr.Node {
 	var found *expr.Node
-	var look func(n *expr.Node)
-	look = func(n *expr.Node) {
-		if n.Op == expr.OpExpBelow {
-			d := n.Args[0].Node
-			if d.Op == expr.OpSub && d.Type == tensor.Float32 && d.Args[0].Node == x && d.Args[1].Node == top {
-				found = n
-			}
-		}
-		for _, a := range n.Args {
-			look(a.Node)
-		}
-	}
 	for _, n := range p.outputs {
-		look(n)
+		walk(n, func(n *expr.Node) (below bool) {
+			if n.Op == expr.OpExpBelow {
+				d := n.Args[0].Node
+				if d.Op == expr.OpSub && d.Type == tensor.Float32 && d.Args[0].Node == x && d.Args[1].Node == top {
+					found = n
+				}
+			}
+			return true
+		})
 	}
 	if found == nil {
 		distance := &expr.Node{Op: expr.OpSub, Type: tensor.Float32, Args: []expr.Expr{{Node: x}, {Node: top}}}

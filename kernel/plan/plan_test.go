@@ -2,6 +2,7 @@ package plan_test
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -10,6 +11,7 @@ import (
 	"github.com/go-vram/vram/kernel/expr"
 	"github.com/go-vram/vram/kernel/plan"
 	"github.com/go-vram/vram/tensor"
+	"github.com/go-vram/vram/tensor/layout"
 )
 
 func program(t helper, axes []int, outputs ...expr.Expr) *plan.Program {
@@ -180,4 +182,42 @@ func TestNamesOfKernels(t *testing.T) {
 	assert.Equal(t, program(t, nil, a.Add(b)).Name(), program(t, nil, a.Add(b)).Name())
 	assert.Contains(t, program(t, nil, a.Gelu()).Name(), "vram_mul_erf_add_float32_")
 	assert.Contains(t, program(t, nil, a).Name(), "vram_copy_float32_")
+}
+
+// An expression of which each operation uses the one before twice has a text that doubles with each of them. Its program has one operation for
+// each, and a text that is bounded, and another one than that of a program with the same begin.
+func TestSharedPartsAreOneAndTheTextIsBounded(t *testing.T) {
+	doubled := func(last expr.Expr) expr.Expr {
+		for range 60 {
+			last = last.Add(last)
+		}
+		return last
+	}
+	x := expr.Input(0, tensor.Float32)
+	texts := map[string]bool{}
+	for _, e := range []expr.Expr{
+		doubled(x), doubled(x.Neg()), doubled(doubled(x)), doubled(x).Sum(), doubled(x).Softmax(), doubled(x.Sub(x.Sum())), doubled(x).Exp().LogSumExp(),
+	} {
+		assert.LessOrEqual(t, len(e.String()), expr.MaxText)
+		p, err := plan.New([]int{-1}, e)
+		require.NoError(t, err)
+		assert.Less(t, len(p.String()), expr.MaxText+100)
+		assert.False(t, texts[p.String()], p.String())
+		texts[p.String()] = true
+		l, err := layout.Of(8, 64)
+		require.NoError(t, err)
+		out := l
+		if p.Operands[1].Row {
+			out, err = layout.Of(8, 1)
+			require.NoError(t, err)
+		}
+		var g plan.Geometry
+		require.NoError(t, p.Fit(&g, []layout.Layout{l, out}, make([]uint64, 2)))
+		assert.Less(t, strings.Count(p.Emit(g.Variant), "add.f32"), 4000)
+	}
+	a, err := plan.New(nil, doubled(x), doubled(x).Neg())
+	require.NoError(t, err)
+	b, err := plan.New(nil, doubled(x), doubled(x))
+	require.NoError(t, err)
+	assert.NotEqual(t, a.String(), b.String())
 }

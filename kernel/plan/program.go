@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/go-vram/vram/kernel/expr"
@@ -47,6 +48,7 @@ type Program struct {
 	depth      int  // of the reductions
 	elements   bool // some output has an element for each element
 	indexed    bool // an element's index is used
+	hash       uint64
 }
 
 // All stands for all axes.
@@ -79,8 +81,12 @@ func New(axes []int, outputs ...expr.Expr) (*Program, error) {
 		p.Operands = append(p.Operands, Operand{Type: of})
 	}
 	p.Inputs = len(g.inputs)
-	g.mix(fmt.Sprint(axes))
+	g.mix(fmt.Append(nil, axes))
 	p.name = g.name(p.outputs[0].Type)
+	for _, n := range p.outputs {
+		g.mix(strconv.AppendInt(nil, int64(g.numbers[n]), 10))
+	}
+	p.hash = g.hash
 	for i, n := range p.outputs {
 		row := p.depth > 0 && outputs[i].Typed().Row()
 		p.elements = p.elements || !row
@@ -112,6 +118,7 @@ type gather struct {
 	twoTypes bool
 	ops      []string // the names of the operations that were met
 	hash     uint64   // of the keys of all nodes
+	buffer   []byte   // of keys
 }
 
 // maxNamed is how many operations a name has: those of a longer one are too many to be read.
@@ -127,18 +134,18 @@ func (g *gather) name(of tensor.Type) string {
 }
 
 // mix takes a text into the hash: FNV-1a.
-func (g *gather) mix(text string) {
+func (g *gather) mix(text []byte) {
 	const offset, prime = 14695981039346656037, 1099511628211
 	if g.hash == 0 {
 		g.hash = offset
 	}
-	for i := range len(text) {
-		g.hash = (g.hash ^ uint64(text[i])) * prime
+	for _, c := range text {
+		g.hash = (g.hash ^ uint64(c)) * prime
 	}
 }
 
 // named takes a node into the name.
-func (g *gather) named(n *expr.Node, key string) {
+func (g *gather) named(n *expr.Node, key []byte) {
 	g.mix(key)
 	switch n.Op { //nolint:exhaustive // those that say little
 	case expr.OpInput, expr.OpConst, expr.OpCount:
@@ -154,25 +161,56 @@ func (g *gather) node(n *expr.Node) *expr.Node {
 	if one, ok := g.done[n]; ok {
 		return one
 	}
-	next := *n
-	next.Args = make([]expr.Expr, len(n.Args))
-	var key strings.Builder
-	fmt.Fprint(&key, n.Op, n.Type, n.Bits, n.At)
+	args := make([]expr.Expr, len(n.Args))
 	for i, a := range n.Args {
-		arg := g.node(a.Node)
-		next.Args[i] = expr.Expr{Node: arg}
-		fmt.Fprint(&key, " ", g.numbers[arg])
+		args[i] = expr.Expr{Node: g.node(a.Node)}
 	}
-	one, ok := g.known[key.String()]
+	key := g.key(n, args)
+	one, ok := g.known[string(key)]
 	if !ok {
+		next := *n
+		next.Args = args
 		one = &next
-		g.known[key.String()] = one
+		g.known[string(key)] = one
 		g.numbers[one] = len(g.numbers)
-		g.named(one, key.String())
+		g.named(one, key)
 		g.add(one)
 	}
 	g.done[n] = one
 	return one
+}
+
+// key is the same for nodes that are equal: the operation, with the numbers of its operands. The next call overwrites it.
+func (g *gather) key(n *expr.Node, args []expr.Expr) []byte {
+	b := append(g.buffer[:0], n.Op.String()...)
+	b = append(append(b, ' '), n.Type.String()...)
+	b = strconv.AppendUint(append(b, ' '), n.Bits, 10)
+	b = strconv.AppendInt(append(b, ' '), int64(n.At), 10)
+	for _, a := range args {
+		b = strconv.AppendInt(append(b, ' '), int64(g.numbers[a.Node]), 10)
+	}
+	g.buffer = b
+	return b
+}
+
+// walk visits a node and all that it is made of, once each: an operation that is used many times has one node. visit reports whether what is
+// below the node is visited.
+func walk(n *expr.Node, visit func(n *expr.Node) (below bool)) {
+	seen := map[*expr.Node]bool{}
+	var next func(n *expr.Node)
+	next = func(n *expr.Node) {
+		if seen[n] {
+			return
+		}
+		seen[n] = true
+		if !visit(n) {
+			return
+		}
+		for _, a := range n.Args {
+			next(a.Node)
+		}
+	}
+	next(n)
 }
 
 // add takes a node in that is equal to no other one.

@@ -62,18 +62,17 @@ func (p *Program) at(depth int) (all []*reduction) {
 
 // hoist computes the row values that a node needs, before a loop does.
 func (w *writer) hoist(n *expr.Node) {
-	if n.Op == expr.OpConst {
-		return
-	}
-	if (expr.Expr{Node: n}).Row() {
-		for _, row := range w.rows {
-			row.value(n)
+	walk(n, func(n *expr.Node) (below bool) {
+		if !(expr.Expr{Node: n}).Row() {
+			return true
 		}
-		return
-	}
-	for _, a := range n.Args {
-		w.hoist(a.Node)
-	}
+		if n.Op != expr.OpConst {
+			for _, row := range w.rows {
+				row.value(n)
+			}
+		}
+		return false
+	})
 }
 
 // states of reductions, in variables.

@@ -88,21 +88,30 @@ func (p *Program) Describe(k Kind) string {
 	return text
 }
 
-// String is the whole computation: outputs, types of operands, and axes.
+// String is the whole computation: outputs, types of operands, and axes. Where the text of an output is longer than expr.MaxText, it is cut, and
+// a hash of all operations follows.
 func (p *Program) String() string {
-	var all []string
+	var b []byte
+	whole := true
 	for i, n := range p.outputs {
-		all = append(all, fmt.Sprintf("%v = %v", p.Operands[p.Inputs+i].Type, expr.Expr{Node: n}))
+		if i > 0 {
+			b = append(b, "; "...)
+		}
+		text := expr.Expr{Node: n}.String()
+		b = append(append(append(b, p.Operands[p.Inputs+i].Type.String()...), " = "...), text...)
+		whole = whole && len(text) < expr.MaxText
 	}
-	text := strings.Join(all, "; ")
 	switch {
 	case p.depth == 0:
 	case p.axes == nil:
-		text += " over all axes"
+		b = append(b, " over all axes"...)
 	default:
-		text += fmt.Sprintf(" over axes %v", p.axes)
+		b = fmt.Appendf(b, " over axes %v", p.axes)
 	}
-	return text
+	if !whole {
+		b = fmt.Appendf(b, " #%016x", p.hash)
+	}
+	return string(b)
 }
 
 // Exact reports whether all schedules have the same results, bit for bit: no sum or product of floating-point numbers depends on an order.
