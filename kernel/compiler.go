@@ -3,6 +3,7 @@ package kernel
 import (
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,6 +40,7 @@ type Compiler struct {
 	mu      sync.Mutex                         // of cold calls: a warm Run never takes it
 	modules map[string]*futures.Promise[*code] // by key: the text, or the source with its options
 	queue   []job                              // those that wait for a worker
+	later   []job                              // those of WarmUp, which wait until no other one does
 	working int                                // workers that run
 	idle    *sync.Cond
 	closed  bool
@@ -95,27 +97,44 @@ func NewCompiler(on *cuda.Context, with ...Option) (*Compiler, error) {
 	return c, nil
 }
 
-// job is a compilation that waits.
+// job is work that waits for a worker.
 type job struct {
-	key  string
-	load func() (*code, error)
+	do     func()
+	refuse func(error) // in place of do, when the compiler is closed
 }
 
-// module is the loaded code of a text, which the kernel of that name has made; "" for a caller's. known: it is loaded, or will be.
-func (c *Compiler) module(kernel, text string) (loaded futures.Future[*code], known bool) {
-	return c.once(text, func() (*code, error) {
-		m, err := c.load(text)
-		if err != nil {
-			return nil, refusedText(kernel, text, err)
-		}
-		return m, nil
-	})
+// module is the loaded code of a text, which a kernel has made; nil for a caller's. known: it is loaded, or will be.
+func (c *Compiler) module(of *Kernel, text string) (loaded futures.Future[*code], known bool) {
+	return c.once(text, func() (*code, error) { return c.made(of, text) })
+}
+
+// moduleHere is module for a worker: where the text is not known, it is loaded by this goroutine.
+func (c *Compiler) moduleHere(of *Kernel, text string) (loaded futures.Future[*code], known bool) {
+	c.mu.Lock()
+	p, known, err := c.claim(text)
+	c.mu.Unlock()
+	switch {
+	case err != nil:
+		return futures.Failed[*code](err), false
+	case !known:
+		c.complete(text, p, func() (*code, error) { return c.made(of, text) })
+	}
+	return p.Future(), known
+}
+
+// made loads the text of a kernel.
+func (c *Compiler) made(of *Kernel, text string) (*code, error) {
+	m, err := c.load(text)
+	if err != nil {
+		return nil, refusedText(of, text, err)
+	}
+	return m, nil
 }
 
 // allowed is module for those who must not compile where that is forbidden. Errors: ErrNotPrepared.
-func (c *Compiler) allowed(kernel, text string) futures.Future[*code] {
+func (c *Compiler) allowed(of *Kernel, text string) futures.Future[*code] {
 	if !c.prepared.Load() {
-		loaded, _ := c.module(kernel, text)
+		loaded, _ := c.module(of, text)
 		return loaded
 	}
 	c.mu.Lock()
@@ -140,48 +159,75 @@ func (c *Compiler) allowed(kernel, text string) futures.Future[*code] {
 func (c *Compiler) once(key string, load func() (*code, error)) (loaded futures.Future[*code], known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
-		return futures.Failed[*code](ErrClosed), false
+	p, known, err := c.claim(key)
+	switch {
+	case err != nil:
+		return futures.Failed[*code](err), false
+	case !known:
+		c.queue = append(c.queue, job{func() { c.complete(key, p, load) }, func(err error) {
+			delete(c.modules, key)
+			p.Complete(nil, err)
+		}})
+		c.begin(1)
 	}
-	if p, ok := c.modules[key]; ok {
+	return p.Future(), known
+}
+
+// claim is the promise of a module. Not known: the caller has it completed. Errors: ErrClosed.
+func (c *Compiler) claim(key string) (p *futures.Promise[*code], known bool, err error) {
+	if p, known = c.modules[key]; known && !c.closed {
 		c.counts.hits.Add(1)
-		return p.Future(), true
+		return p, true, nil
+	}
+	if c.closed {
+		return nil, false, ErrClosed
 	}
 	c.counts.misses.Add(1)
-	p := futures.NewPromise[*code](nil)
+	p = futures.NewPromise[*code](nil)
 	c.modules[key] = p
-	c.queue = append(c.queue, job{key, load})
-	if c.working < c.threads {
+	return p, false, nil
+}
+
+// complete loads a module.
+func (c *Compiler) complete(key string, p *futures.Promise[*code], load func() (*code, error)) {
+	m, err := load()
+	if err != nil {
+		if !errors.Is(err, ErrNotPrepared) {
+			c.counts.failed.Add(1)
+		}
+		c.mu.Lock()
+		delete(c.modules, key) // the next call tries again
+		c.mu.Unlock()
+	}
+	p.Complete(m, err)
+}
+
+// begin begins workers for so many jobs more.
+func (c *Compiler) begin(jobs int) {
+	for range min(jobs, c.threads-c.working) {
 		c.working++
 		go c.work()
 	}
-	return p.Future(), false
 }
 
-// work compiles until nothing waits.
+// work does what waits until nothing does.
 func (c *Compiler) work() {
 	for {
 		c.mu.Lock()
+		from := &c.queue
 		if len(c.queue) == 0 {
+			from = &c.later
+		}
+		if len(*from) == 0 {
 			c.working--
 			c.idle.Broadcast()
 			c.mu.Unlock()
 			return
 		}
-		next := c.queue[0]
-		c.queue = c.queue[1:]
-		p := c.modules[next.key]
+		next := (*from)[0]
+		*from = (*from)[1:]
 		c.mu.Unlock()
-		m, err := next.load()
-		if err != nil {
-			if !errors.Is(err, ErrNotPrepared) {
-				c.counts.failed.Add(1)
-			}
-			c.mu.Lock()
-			delete(c.modules, next.key) // the next call tries again
-			c.mu.Unlock()
-		}
-		p.Complete(m, err)
+		next.do()
 	}
 }
 
@@ -233,11 +279,10 @@ func (c *Compiler) Close() error {
 	}
 	c.mu.Lock()
 	c.closed = true
-	for _, j := range c.queue {
-		c.modules[j.key].Complete(nil, ErrClosed)
-		delete(c.modules, j.key)
+	for _, j := range slices.Concat(c.queue, c.later) {
+		j.refuse(ErrClosed)
 	}
-	c.queue = nil
+	c.queue, c.later = nil, nil
 	c.mu.Unlock()
 	c.tuner.close()
 	c.mu.Lock()

@@ -2,6 +2,8 @@ package kernel
 
 import (
 	"maps"
+	"slices"
+	"strings"
 	"sync/atomic"
 
 	"github.com/go-vram/vram/cuda"
@@ -16,7 +18,7 @@ import (
 type Kernel struct {
 	by       *Compiler
 	program  *plan.Program
-	name     string
+	outputs  []expr.Expr
 	variants atomic.Pointer[map[plan.Variant]*variant]
 	fitted   atomic.Pointer[[]*fitted]
 	choices  atomic.Pointer[map[class]*choice]
@@ -51,13 +53,7 @@ func (c *Compiler) kernel(reduces bool, axes []int, outputs []expr.Expr) (*Kerne
 	if p.Reduces() != reduces {
 		return nil, ErrReduces
 	}
-	k := &Kernel{by: c, program: p}
-	for i, e := range outputs {
-		if i > 0 {
-			k.name += ", "
-		}
-		k.name += e.String()
-	}
+	k := &Kernel{by: c, program: p, outputs: slices.Clone(outputs)}
 	k.variants.Store(&map[plan.Variant]*variant{})
 	k.fitted.Store(&[]*fitted{})
 	k.choices.Store(&map[class]*choice{})
@@ -69,16 +65,24 @@ func (k *Kernel) String() string {
 	if k == nil {
 		return "no kernel"
 	}
-	return k.name
+	if len(k.outputs) == 1 {
+		return k.outputs[0].String()
+	}
+	all := make([]string, len(k.outputs))
+	for i, e := range k.outputs {
+		all[i] = e.String()
+	}
+	return strings.Join(all, ", ")
 }
 
 // brief is the text of the expressions for an error, or the name that profiles have where that is long.
 func (k *Kernel) brief() string {
 	const most = 64
-	if len(k.name) > most {
+	name := k.String()
+	if len(name) > most {
 		return k.program.Name()
 	}
-	return k.name
+	return name
 }
 
 // Prepare compiles the variant for tensors with these types and layouts: the memory is not touched, but where it lies counts. It does not wait.
@@ -97,20 +101,24 @@ func (k *Kernel) Prepare(outputs []*tensor.Tensor, inputs ...*tensor.Tensor) fut
 
 // PrepareFor is Prepare for layouts without tensors: inputs, then outputs. The lowest places are taken to be aligned.
 func (k *Kernel) PrepareFor(layouts ...layout.Layout) futures.Future[*Kernel] {
-	g, err := k.geometryOf(layouts)
-	if err != nil {
+	f := takeFrame()
+	defer f.release()
+	if err := f.fit(k, layouts); err != nil {
 		return futures.Failed[*Kernel](err)
 	}
-	return futures.Then(k.ready(g), func(Origin) (*Kernel, error) { return k, nil })
+	return futures.Then(k.ready(&f.own), func(Origin) (*Kernel, error) { return k, nil })
 }
 
 // ready compiles the variant of a geometry, and says where its code came from.
-func (k *Kernel) ready(g *plan.Geometry) futures.Future[Origin] {
+func (k *Kernel) ready(g *plan.Geometry) futures.Future[Origin] { return k.readyBy(k.by.module, g) }
+
+// readyBy is ready with module, or moduleHere.
+func (k *Kernel) readyBy(module func(*Kernel, string) (futures.Future[*code], bool), g *plan.Geometry) futures.Future[Origin] {
 	v := g.Variant
 	if (*k.variants.Load())[v] != nil || g.Empty() {
 		return futures.Done(Known)
 	}
-	loaded, known := k.by.module(k.name, k.program.Emit(v))
+	loaded, known := module(k, k.program.Emit(v))
 	return futures.Then(loaded, func(m *code) (Origin, error) {
 		if _, err := k.add(v, m.module); err != nil {
 			return Known, err
@@ -125,27 +133,28 @@ func (k *Kernel) ready(g *plan.Geometry) futures.Future[Origin] {
 // Text is the PTX that Run compiles for tensors of the types of the expressions with these layouts: inputs, then outputs. The lowest places
 // are taken to be aligned.
 func (k *Kernel) Text(layouts ...layout.Layout) (string, error) {
-	g, err := k.geometryOf(layouts)
-	if err != nil {
+	f := takeFrame()
+	defer f.release()
+	if err := f.fit(k, layouts); err != nil {
 		return "", err
 	}
-	return k.program.Emit(g.Variant), nil
+	return k.program.Emit(f.own.Variant), nil
 }
 
-// geometryOf is that of layouts whose lowest places are aligned.
-func (k *Kernel) geometryOf(layouts []layout.Layout) (*plan.Geometry, error) {
+// fit computes the geometry of layouts whose lowest places are aligned.
+func (f *frame) fit(k *Kernel, layouts []layout.Layout) error {
 	if k == nil {
-		return nil, ErrNotOpen
+		return ErrNotOpen
 	}
 	if len(layouts) != len(k.program.Operands) {
-		return nil, k.miscounted(len(layouts)-k.program.Inputs, k.program.Inputs)
+		return k.miscounted(len(layouts)-k.program.Inputs, k.program.Inputs)
 	}
-	var g plan.Geometry
-	if err := k.program.Fit(&g, layouts, make([]uint64, len(layouts))); err != nil {
-		return nil, err
+	clear(f.addresses[:len(layouts)])
+	if err := k.program.Fit(&f.own, layouts, f.addresses[:len(layouts)]); err != nil {
+		return err
 	}
-	k.choose(&g)
-	return &g, nil
+	k.choose(&f.own)
+	return nil
 }
 
 func (k *Kernel) miscounted(outputs, inputs int) error {

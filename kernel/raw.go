@@ -17,7 +17,7 @@ func (c *Compiler) RawPTX(text, entry string) futures.Future[*cuda.Function] {
 	if c == nil {
 		return futures.Failed[*cuda.Function](ErrNotOpen)
 	}
-	loaded, _ := c.module("", text)
+	loaded, _ := c.module(nil, text)
 	return function(loaded, entry)
 }
 
@@ -28,7 +28,7 @@ func (c *Compiler) Function(text, entry string) (*cuda.Function, error) {
 	if c == nil {
 		return nil, ErrNotOpen
 	}
-	return function(c.allowed("", text), entry).Await(context.Background())
+	return function(c.allowed(nil, text), entry).Await(context.Background())
 }
 
 // RawCUDA compiles CUDA C++ with NVRTC for the device of the compiler, and finds a kernel of it, which is declared extern "C". A source with

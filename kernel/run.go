@@ -104,7 +104,7 @@ func (f *frame) ready(k *Kernel) (*ready, error) {
 
 // compiled waits for a variant.
 func (k *Kernel) compiled(of plan.Variant) (*variant, error) {
-	m, err := k.by.allowed(k.name, k.program.Emit(of)).Await(context.Background())
+	m, err := k.by.allowed(k, k.program.Emit(of)).Await(context.Background())
 	if err != nil {
 		return nil, err
 	}

@@ -57,12 +57,16 @@ func (e *SourceError) Lines() (all []int) {
 }
 
 // refusedText makes the driver's refusal of a text a *SourceError. Other errors, as a lack of memory, are no mistakes of the text.
-func refusedText(kernel, text string, err error) error {
+func refusedText(of *Kernel, text string, err error) error {
 	for _, r := range []cudadrv.Result{
 		cudadrv.InvalidPTX, cudadrv.InvalidImage, cudadrv.NoBinaryForGPU, cudadrv.UnsupportedPTXVersion, cudadrv.InvalidValue,
 	} {
 		if errors.Is(err, r) {
-			return &SourceError{kernel, text, findings(text), err}
+			e := &SourceError{Source: text, Findings: findings(text), Err: err}
+			if of != nil {
+				e.Kernel = of.String()
+			}
+			return e
 		}
 	}
 	return err

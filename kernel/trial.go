@@ -84,7 +84,7 @@ func (m *trial) compile(ctx context.Context, k *Kernel) error {
 	for i, c := range m.all {
 		text := k.program.Emit(c.geometry.Variant)
 		m.rows[i] = tune.Row{Variant: c.schedule.String(), Code: hash(k.program.Code(c.geometry.Variant)), Reference: i == 0}
-		loaded[i], _ = k.by.module(k.name, text)
+		loaded[i], _ = k.by.module(k, text)
 	}
 	for i, c := range m.all {
 		made, err := loaded[i].Await(ctx)

@@ -224,16 +224,16 @@ func (t *tuner) measure(ctx context.Context, stopped func() error, w *work) ([]t
 	n.tuningNanos.Add(int64(time.Since(begin)))
 	if err != nil {
 		n.unfinished.Add(1)
-		t.warn("a measurement of variants was not completed", "kernel", k.name, "reason", err)
+		t.warn("a measurement of variants was not completed", "kernel", k.String(), "reason", err)
 		k.unmeasured(w.class, errors.Is(err, cuda.ErrCapturing))
 		return nil, err
 	}
 	n.tuned.Add(1)
-	wrong := &DisqualifiedError{Kernel: k.name}
+	wrong := &DisqualifiedError{Kernel: k.String()}
 	for _, r := range rows {
 		if r.State != tune.Verified {
 			wrong.Rows = append(wrong.Rows, r)
-			t.warn("a variant is disqualified", "kernel", k.name, "variant", r.Variant, "state", r.State.String(), "reason", r.Why)
+			t.warn("a variant is disqualified", "kernel", k.String(), "variant", r.Variant, "state", r.State.String(), "reason", r.Why)
 		}
 	}
 	n.disqualified.Add(int64(len(wrong.Rows)))

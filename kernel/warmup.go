@@ -3,7 +3,6 @@ package kernel
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-vram/vram/cuda"
@@ -24,13 +23,14 @@ type Progress struct {
 	Done, Of int
 	Need     int // its number in the list
 	Origin   Origin
-	Took     time.Duration // from its begin, the wait for a thread included
+	Took     time.Duration // from when a thread began with it
 	Err      error
 }
 
-// WarmUp prepares a list of kernels, as many at a time as the compiler has threads, and calls progress, if it is not nil, for each of them, on
-// this goroutine, in the order in which they are done. Need errors do not end it. When ctx ends it begins no more, and returns without those
-// that are being compiled: they go on. Errors: those of Prepare, joined, each in a *NeedError; ErrNotOpen, cuda.ErrNilContext, ctx's.
+// WarmUp prepares a list of kernels on the threads of the compiler, and calls progress, if it is not nil, for each of them, on this goroutine,
+// in the order in which they are done. Need errors do not end it. Texts that Run and Prepare wait for go before those of the list that
+// wait. When ctx ends it begins no more, and returns without those that are being compiled: they go on. Errors: those of Prepare, joined,
+// each in a *NeedError; ErrNotOpen, cuda.ErrNilContext, ctx's.
 func (c *Compiler) WarmUp(ctx context.Context, needs []Need, progress func(Progress)) error {
 	if c == nil {
 		return ErrNotOpen
@@ -39,17 +39,23 @@ func (c *Compiler) WarmUp(ctx context.Context, needs []Need, progress func(Progr
 		return cuda.ErrNilContext
 	}
 	done := make(chan Progress, len(needs)) // with room for all: no goroutine waits for a caller that left
-	var next atomic.Int64
-	for range min(c.threads, len(needs)) {
-		go func() {
-			for ctx.Err() == nil {
-				i := int(next.Add(1)) - 1
-				if i >= len(needs) {
-					return
-				}
-				done <- needs[i].prepare(ctx, c, i)
+	jobs := make([]job, len(needs))
+	for i, n := range needs {
+		jobs[i] = job{func() {
+			if ctx.Err() == nil {
+				n.prepare(c, i, done)
 			}
-		}()
+		}, func(err error) { done <- Progress{Need: i, Err: err} }}
+	}
+	c.mu.Lock()
+	if !c.closed {
+		c.later = append(c.later, jobs...)
+		c.begin(len(jobs))
+		jobs = nil
+	}
+	c.mu.Unlock()
+	for _, j := range jobs {
+		j.refuse(ErrClosed)
 	}
 	var failed []error
 	for n := range needs {
@@ -69,24 +75,38 @@ func (c *Compiler) WarmUp(ctx context.Context, needs []Need, progress func(Progr
 	return errors.Join(failed...)
 }
 
-// prepare waits until the variant is known, or the text is loaded.
-func (n Need) prepare(ctx context.Context, by *Compiler, number int) Progress {
+// prepare makes the variant, or the text, known: on this goroutine, which is a worker's, unless another one does.
+func (n Need) prepare(by *Compiler, number int, done chan<- Progress) {
 	begin := time.Now()
-	p := Progress{Need: number}
-	if n.Text != "" {
-		p.Origin, p.Err = by.origin(n.Text).Await(ctx)
-	} else if g, err := n.Kernel.geometryOf(n.Layouts); err != nil {
-		p.Err = err
-	} else {
-		p.Origin, p.Err = n.Kernel.ready(g).Await(ctx)
+	origin := n.origin(by)
+	tell := func(from Origin, err error) {
+		done <- Progress{Need: number, Origin: from, Took: time.Since(begin), Err: err}
 	}
-	p.Took = time.Since(begin)
-	return p
+	if from, completed, err := origin.Poll(); completed {
+		tell(from, err)
+		return
+	}
+	go func() { tell(origin.Await(context.Background())) }()
 }
 
-// origin compiles a text, and says where its code came from.
-func (c *Compiler) origin(text string) futures.Future[Origin] {
-	loaded, known := c.module("", text)
+// origin says where the code came from.
+func (n Need) origin(by *Compiler) futures.Future[Origin] {
+	if n.Text != "" {
+		return originOf(by.moduleHere(nil, n.Text))
+	}
+	f := takeFrame()
+	defer f.release()
+	if err := f.fit(n.Kernel, n.Layouts); err != nil {
+		return futures.Failed[Origin](err)
+	}
+	if n.Kernel.by != by {
+		return n.Kernel.ready(&f.own)
+	}
+	return n.Kernel.readyBy(by.moduleHere, &f.own)
+}
+
+// originOf is the origin of loaded code.
+func originOf(loaded futures.Future[*code], known bool) futures.Future[Origin] {
 	return futures.Then(loaded, func(m *code) (Origin, error) {
 		if known {
 			return Known, nil

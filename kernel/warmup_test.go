@@ -143,6 +143,55 @@ func TestAWarmUpIsCancelled(t *testing.T) {
 	assert.LessOrEqual(t, r.kernels.Stats().Misses, int64(2))
 }
 
+// asked is a store without entries: it tells which texts are asked for, and waits with each.
+type asked struct{ texts, next chan string }
+
+func (a asked) Get(text string) ([]byte, bool) {
+	a.texts <- text
+	<-a.next
+	return nil, false
+}
+
+func (a asked) Put(string, []byte) {}
+
+// What a caller waits for is compiled before the rest of a list that is warmed up; those of the list that wait when the compiler is closed
+// end with ErrClosed.
+func TestAPreparedKernelGoesBeforeAList(t *testing.T) {
+	store := asked{make(chan string), make(chan string, 3)}
+	r := newRig(t, kernel.Threads(1), kernel.WithStore(store))
+	needs := r.needs(4)
+	warmed := make(chan error)
+	told := make(chan kernel.Progress, 3)
+	go func() {
+		warmed <- r.kernels.WarmUp(context.Background(), needs[:3], func(p kernel.Progress) { told <- p })
+	}()
+	texts := make([]string, 4)
+	for i, n := range needs {
+		var err error
+		texts[i], err = n.Kernel.Text(n.Layouts...)
+		require.NoError(t, err)
+	}
+	assert.Equal(t, texts[0], <-store.texts)
+	prepared := needs[3].Kernel.PrepareFor(needs[3].Layouts...)
+	store.next <- ""
+	assert.Equal(t, texts[3], <-store.texts)
+	store.next <- ""
+	_, err := prepared.Await(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, texts[1], <-store.texts)
+	closed := make(chan error)
+	go func() { closed <- r.kernels.Close() }()
+	assert.Equal(t, 0, (<-told).Need)
+	assert.Equal(t, 2, (<-told).Need, "it is refused while the one before it is compiled")
+	store.next <- ""
+	require.NoError(t, <-closed)
+	err = <-warmed
+	var failed *kernel.NeedError
+	require.ErrorAs(t, err, &failed)
+	require.ErrorIs(t, err, kernel.ErrClosed)
+	assert.Equal(t, 2, failed.Need)
+}
+
 func TestStatsOfCode(t *testing.T) {
 	r := newRig(t)
 	for range 3 {
