@@ -3,6 +3,7 @@ package plan
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/go-vram/vram/kernel/expr"
 	"github.com/go-vram/vram/kernel/internal/code"
@@ -16,12 +17,21 @@ func (p *Program) Emit(v Variant) string { return p.text(v, p.Passes(v)) }
 func (p *Program) Code(v Variant) string { return p.text(v, p.passes(v, "kernel", "")) }
 
 func (p *Program) text(v Variant, names []string) string {
-	text := []byte(".version 7.0\n.target sm_70\n.address_size 64\n")
+	scratch, ok := texts.Get().(*[]byte)
+	if !ok {
+		scratch = new([]byte)
+	}
+	defer texts.Put(scratch)
+	text := append((*scratch)[:0], ".version 7.0\n.target sm_70\n.address_size 64\n"...)
 	for pass, name := range names {
 		text = p.emit(text, v, pass, name)
 	}
+	*scratch = text
 	return string(text)
 }
+
+// texts is memory of texts that are being written: a process that starts writes many, one after the other.
+var texts sync.Pool //nolint:gochecknoglobals // scratch memory, made on first use
 
 // emit adds the text of a pass.
 func (p *Program) emit(text []byte, v Variant, pass int, name string) []byte {

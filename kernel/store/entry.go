@@ -28,9 +28,12 @@ const (
 )
 
 // header is the key as a file has it: no header begins another one.
-func (k Key) header() []byte {
-	return fmt.Appendf(nil, "emitter %q\noptions %q\ndriver %q\ncompute %v\nsource %d\n%s\n",
-		k.Emitter, k.Options, k.Driver, k.Compute, len(k.Source), k.Source)
+func (k Key) header() []byte { return k.appendHeader(nil) }
+
+func (k Key) appendHeader(b []byte) []byte {
+	b = fmt.Appendf(b, "emitter %q\noptions %q\ndriver %q\ncompute %v\nsource %d\n",
+		k.Emitter, k.Options, k.Driver, k.Compute, len(k.Source))
+	return append(append(b, k.Source...), '\n')
 }
 
 // name is the file name of a header's entry.

@@ -2,15 +2,17 @@ package store
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 )
 
 // files are the operations on a folder. Tests have others that fail.
 type files interface {
-	// read is a regular file, and the time of its last change.
-	read(path string) ([]byte, time.Time, error)
+	// read adds a regular file to a buffer, and has the time of its last change.
+	read(to []byte, path string) ([]byte, time.Time, error)
 	touch(path string) error
 	remove(path string) error
 	rename(from, to string) error
@@ -35,16 +37,29 @@ type disk struct{}
 // errIrregular is a folder, or a device, in the place of an entry.
 var errIrregular = errors.New("not a regular file")
 
-func (disk) read(path string) ([]byte, time.Time, error) {
-	info, err := os.Stat(path)
+func (disk) read(to []byte, path string) (data []byte, changed time.Time, err error) {
+	info, err := os.Stat(path) // before it is opened: that of a pipe waits for a writer
 	if err != nil {
-		return nil, time.Time{}, err
+		return to, time.Time{}, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, time.Time{}, &fs.PathError{Op: "read", Path: path, Err: errIrregular}
+		return to, time.Time{}, &fs.PathError{Op: "read", Path: path, Err: errIrregular}
 	}
-	data, err := os.ReadFile(path)
-	return data, info.ModTime(), err
+	f, err := os.Open(path)
+	if err != nil {
+		return to, time.Time{}, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	if info, err = f.Stat(); err != nil { // another process may have replaced the file
+		return to, time.Time{}, err
+	}
+	size := int(info.Size())
+	data = slices.Grow(to, size)[:len(to)+size]
+	n, err := io.ReadFull(f, data[len(to):])
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = nil
+	}
+	return data[:len(to)+n], info.ModTime(), err
 }
 
 func (disk) touch(path string) error { return os.Chtimes(path, time.Time{}, time.Now()) }

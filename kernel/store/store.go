@@ -1,11 +1,13 @@
 package store
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -85,7 +87,10 @@ func (s *Store) Get(k Key) (image []byte, ok bool) {
 	if s == nil {
 		return nil, false
 	}
-	image, ok = s.read(k.header())
+	b := takeBuffers()
+	defer buffersPool.Put(b)
+	b.header = k.appendHeader(b.header[:0])
+	image, ok = s.read(b)
 	if !ok {
 		s.counts.misses.Add(1)
 		return nil, false
@@ -95,12 +100,26 @@ func (s *Store) Get(k Key) (image []byte, ok bool) {
 	return image, true
 }
 
-func (s *Store) read(header []byte) ([]byte, bool) {
+// buffers are the memory of a Get: a process that starts has one for each kernel.
+type buffers struct{ header, file []byte }
+
+var buffersPool sync.Pool //nolint:gochecknoglobals // scratch memory, made on first use
+
+func takeBuffers() *buffers {
+	if b, ok := buffersPool.Get().(*buffers); ok {
+		return b
+	}
+	return &buffers{}
+}
+
+// read is a copy of the image of a header's entry.
+func (s *Store) read(b *buffers) ([]byte, bool) {
 	if s.path == "" {
 		return nil, false
 	}
-	path := filepath.Join(s.path, name(header))
-	data, changed, err := s.files.read(path)
+	path := filepath.Join(s.path, name(b.header))
+	data, changed, err := s.files.read(b.file[:0], path)
+	b.file = data
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, false
@@ -110,7 +129,7 @@ func (s *Store) read(header []byte) ([]byte, bool) {
 		s.counts.failed.Add(1)
 		return nil, false
 	}
-	image, v := decode(data, header)
+	image, v := decode(data, b.header)
 	switch v {
 	case damaged:
 		s.counts.damaged.Add(1)
@@ -123,7 +142,7 @@ func (s *Store) read(header []byte) ([]byte, bool) {
 	if time.Since(changed) > touchAfter && s.files.touch(path) != nil {
 		s.counts.failed.Add(1) // as in a folder that can only be read
 	}
-	return image, true
+	return bytes.Clone(image), true
 }
 
 // remove removes a file. An error but fs.ErrNotExist is counted.

@@ -47,7 +47,10 @@ func (x *Index) Rows(on Device, of Key) ([]Row, error) {
 	if x == nil {
 		return nil, nil
 	}
-	s := x.sections[on][of]
+	s, known := x.sections[on][of]
+	if !known {
+		return nil, nil
+	}
 	p := parser{table: &Table{}, device: &on, key: &of}
 	for number, rest := s.first, s.text; rest != ""; number++ {
 		var line string
