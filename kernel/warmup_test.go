@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -154,13 +155,25 @@ func (a asked) Get(text string) ([]byte, bool) {
 
 func (a asked) Put(string, []byte) {}
 
+// soon is what comes from a channel.
+func soon[T any](t *testing.T, from <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-from:
+	case <-time.After(30 * time.Second):
+		require.FailNow(t, "nothing came")
+	}
+	return v
+}
+
 // What a caller waits for is compiled before the rest of a list that is warmed up; those of the list that wait when the compiler is closed
 // end with ErrClosed.
 func TestAPreparedKernelGoesBeforeAList(t *testing.T) {
-	store := asked{make(chan string), make(chan string, 3)}
+	store := asked{make(chan string, 4), make(chan string, 4)}
 	r := newRig(t, kernel.Threads(1), kernel.WithStore(store))
+	defer close(store.next)
 	needs := r.needs(4)
-	warmed := make(chan error)
+	warmed := make(chan error, 1)
 	told := make(chan kernel.Progress, 3)
 	go func() {
 		warmed <- r.kernels.WarmUp(context.Background(), needs[:3], func(p kernel.Progress) { told <- p })
@@ -171,21 +184,21 @@ func TestAPreparedKernelGoesBeforeAList(t *testing.T) {
 		texts[i], err = n.Kernel.Text(n.Layouts...)
 		require.NoError(t, err)
 	}
-	assert.Equal(t, texts[0], <-store.texts)
+	require.Equal(t, texts[0], soon(t, store.texts))
 	prepared := needs[3].Kernel.PrepareFor(needs[3].Layouts...)
 	store.next <- ""
-	assert.Equal(t, texts[3], <-store.texts)
+	require.Equal(t, texts[3], soon(t, store.texts))
 	store.next <- ""
 	_, err := prepared.Await(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, texts[1], <-store.texts)
-	closed := make(chan error)
+	require.Equal(t, texts[1], soon(t, store.texts))
+	closed := make(chan error, 1)
 	go func() { closed <- r.kernels.Close() }()
-	assert.Equal(t, 0, (<-told).Need)
-	assert.Equal(t, 2, (<-told).Need, "it is refused while the one before it is compiled")
+	require.Equal(t, 0, soon(t, told).Need)
+	require.Equal(t, 2, soon(t, told).Need, "it is refused while the one before it is compiled")
 	store.next <- ""
-	require.NoError(t, <-closed)
-	err = <-warmed
+	require.NoError(t, soon(t, closed))
+	err = soon(t, warmed)
 	var failed *kernel.NeedError
 	require.ErrorAs(t, err, &failed)
 	require.ErrorIs(t, err, kernel.ErrClosed)

@@ -89,7 +89,7 @@ func kernelBugs() []Bug {
 		},
 		{
 			Name: "a variant is compiled for each kernel", Package: kernels, Run: "^TestAVariantIsCompiledOnce$",
-			Edits: []Edit{{"kernel.(*Compiler).once", "if p, ok := c.modules[key]; ok {", "if p, ok := c.modules[key]; ok && p.Pending() {"}},
+			Edits: []Edit{{"kernel.(*Compiler).claim", "known && !c.closed {", "known && !c.closed && p.Pending() {"}},
 		},
 		{
 			Name: "a run compiles what was not prepared", Package: kernels, Run: "^TestPreparedKernels$",

@@ -66,7 +66,7 @@ func resultBugs() []Bug {
 		},
 		{
 			Name: "routines compile where nothing may be compiled", Package: of, Run: "^TestFreeze$",
-			Edits: []Edit{{"kernel.(*Compiler).Function", `function(c.allowed("", text), entry)`, "c.RawPTX(text, entry)"}},
+			Edits: []Edit{{"kernel.(*Compiler).Function", `function(c.allowed(nil, text), entry)`, "c.RawPTX(text, entry)"}},
 		},
 		{
 			Name: "an operation that is repeated has another sum", Package: of, Run: "^TestEveryOperationRepeats$",
@@ -90,7 +90,7 @@ func resultBugs() []Bug {
 		},
 		{
 			Name: "kernels over different axes have one name", Package: "kernel/plan", Run: "^TestNamesOfKernels$",
-			Edits: []Edit{{"kernel/plan.New", "g.mix(fmt.Sprint(axes))", "g.mix(\"\")"}},
+			Edits: []Edit{{"kernel/plan.New", "g.mix(fmt.Append(nil, axes))", "g.mix(nil)"}},
 		},
 		{
 			Name: "a failure has the name of another operation", Package: of, Run: "^TestNamesInFailures$",

@@ -17,7 +17,7 @@ func storeBugs() []Bug {
 		},
 		{
 			Name: "a stored kernel serves another driver", Package: store, Run: "^TestKeysDiffer$",
-			Edits: []Edit{{"kernel/store.Key.header", "k.Emitter, k.Options, k.Driver,", `k.Emitter, k.Options, "",`}},
+			Edits: []Edit{{"kernel/store.Key.appendHeader", "k.Emitter, k.Options, k.Driver,", `k.Emitter, k.Options, "",`}},
 		},
 		{
 			Name: "a view leaves out the compute capability", Package: store, Run: "^TestViews$",

@@ -87,8 +87,32 @@ func tuneBugs() []Bug {
 			Edits: []Edit{{"kernel.(*Compiler).WarmUp", "failed = append(failed, &NeedError{p.Need, p.Err})", "failed = nil"}},
 		},
 		{
+			Name: "a list is warmed up before what a caller waits for", Package: kernels, Run: "^TestAPreparedKernelGoesBeforeAList$",
+			Edits: []Edit{{"kernel.(*Compiler).work", "if len(c.queue) == 0 {", "if len(c.queue) == 0 || len(c.later) > 0 {"}},
+		},
+		{
+			Name: "what waits of a list is forgotten when the compiler is closed", Package: kernels, Run: "^TestAPreparedKernelGoesBeforeAList$",
+			Edits: []Edit{{"kernel.(*Compiler).Close", "slices.Concat(c.queue, c.later)", "slices.Concat(c.queue)"}},
+		},
+		{
+			Name: "an index counts the lines of rows from the line of the key", Package: of, Run: "^TestAnIndexOfAWrongText$",
+			Edits: []Edit{{"kernel/tune.NewIndex", "section{rest, number + 1}", "section{rest, number}"}},
+		},
+		{
+			Name: "a part of an expression is visited wherever it is used", Package: plans, Run: "^TestAWalkVisitsEachNodeOnce$",
+			Edits: []Edit{{"kernel/plan.walk", "		if seen[n] {\n			return\n		}\n", ""}},
+		},
+		{
+			Name: "the text of an expression has no end", Package: "kernel/expr", Run: "^TestALongTextIsCut$",
+			Edits: []Edit{{"kernel/expr.Expr.String", "if len(text) > MaxText {", "if len(text) == 0 {"}},
+		},
+		{
+			Name: "programs with long texts are taken for each other", Package: plans, Run: "^TestSharedPartsAreOneAndTheTextIsBounded$",
+			Edits: []Edit{{"kernel/plan.(*Program).String", "if !whole {", "if !whole && p.hash == 0 {"}},
+		},
+		{
 			Name: "a compiler has one thread more", Package: kernels, Run: "^TestThreadsOfTheCompiler$",
-			Edits: []Edit{{"kernel.(*Compiler).once", "c.working < c.threads", "c.working <= c.threads"}},
+			Edits: []Edit{{"kernel.(*Compiler).begin", "c.threads-c.working", "c.threads+1-c.working"}},
 		},
 		{
 			Name: "the last vectors of a thread are the first ones", Package: plans, Run: schedules,

@@ -26,11 +26,11 @@ func warpgroupBugs() []Bug {
 		},
 		{
 			Name: "each warp of a warpgroup multiplies the first rows of A", Package: interp, Run: "^TestProductsOfWarpgroups$",
-			Edits: []Edit{{"ptx/interp.(*warp).multiply", "rowsA*(w.index%warpgroupWarps)", "0"}},
+			Edits: []Edit{{"ptx/interp.(*products).multiply", "rowsA*(w.index%warpgroupWarps)", "0"}},
 		},
 		{
 			Name: "D is added where it is not asked for", Package: interp, Run: "^TestProductsOfWarpgroups$",
-			Edits: []Edit{{"ptx/interp.(*warp).multiply", "		if accumulate {", "		if accumulate || true {"}},
+			Edits: []Edit{{"ptx/interp.(*products).multiply", "		if accumulate {", "		if accumulate || true {"}},
 		},
 		{
 			Name: "a result arrives at once", Package: interp, Run: faults,
@@ -38,19 +38,19 @@ func warpgroupBugs() []Bug {
 		},
 		{
 			Name: "a register of a product may be written before the wait", Package: interp, Run: faults,
-			Edits: []Edit{{"ptx/interp.(*warp).touch", "q != nil && !w", "q != nil && false && !w"}},
+			Edits: []Edit{{"ptx/interp.(*products).touch", "q != nil && !w", "q != nil && false && !w"}},
 		},
 		{
 			Name: "a wait for products delivers one group too many", Package: interp, Run: faults,
-			Edits: []Edit{{"ptx/interp.(*warp).deliverProducts", "len(s.groups) > keep", "len(s.groups) >= max(keep, 1)"}},
+			Edits: []Edit{{"ptx/interp.(*products).deliver", "len(s.groups) > keep", "len(s.groups) >= max(keep, 1)"}},
 		},
 		{
 			Name: "a product of another shape adds to a result on its way", Package: interp, Run: faults,
-			Edits: []Edit{{"ptx/interp.(*warp).admit", "q.form.depth != p.depth ||", ""}},
+			Edits: []Edit{{"ptx/interp.(*products).admit", "q.form.depth != p.depth ||", ""}},
 		},
 		{
 			Name: "registers need no fence before a product", Package: interp, Run: faults,
-			Edits: []Edit{{"ptx/interp.(*warp).touch", "		f.use.touched[slot] |= m\n", ""}},
+			Edits: []Edit{{"ptx/interp.(*products).touch", "		f.use.touched[slot] |= m\n", ""}},
 		},
 		{
 			Name: "a product is never behind a fence of registers", Package: interp, Run: none,
@@ -62,7 +62,7 @@ func warpgroupBugs() []Bug {
 		},
 		{
 			Name: "a proxy fence behind the barrier is one before it", Package: interp, Run: faults,
-			Edits: []Edit{{"ptx/interp.(*warp).proxied", "at != 0 && w.sees(", "at != 0 || w.sees("}},
+			Edits: []Edit{{"ptx/interp.(*products).proxied", "at != 0 && w.sees(", "at != 0 || w.sees("}},
 		},
 		{
 			Name: "the proxy fence of one thread is that of all", Package: interp, Run: faults,
@@ -70,15 +70,15 @@ func warpgroupBugs() []Bug {
 		},
 		{
 			Name: "the memory of a product on its way may be stored to", Package: interp, Run: faults,
-			Edits: []Edit{{"ptx/interp.(*products).begin", "		b.reading[chunk]++\n", "		_ = chunk\n"}, {"ptx/interp.(*warp).deliverProduct", "		b.reading[chunk]--\n", ""}},
+			Edits: []Edit{{"ptx/interp.(*products).begin", "		b.reading[chunk]++\n", "		_ = chunk\n"}, {"ptx/interp.(*products).arrive", "		b.reading[chunk]--\n", ""}},
 		},
 		{
 			Name: "a warp races with its own product that has ended", Package: interp, Run: none,
-			Edits: []Edit{{"ptx/interp.(*warp).raced", "found = w.besideProducts(c, found, a, thread, since)", "_ = w.besideProducts"}},
+			Edits: []Edit{{"ptx/interp.(*warp).raced", "found = w.products.beside(c, found, a, thread, since)", "_ = w.products.beside"}},
 		},
 		{
 			Name: "warps of a warpgroup multiply what they like", Package: interp, Run: faults,
-			Edits: []Edit{{"ptx/interp.(*warp).sameProduct", "first.left == now.left", "true"}},
+			Edits: []Edit{{"ptx/interp.(*products).sameProduct", "first.left == now.left", "true"}},
 		},
 		{
 			Name: "nobody misses a warp of a warpgroup", Package: interp, Run: faults,

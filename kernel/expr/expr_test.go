@@ -1,6 +1,7 @@
 package expr_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -74,4 +75,15 @@ func TestDepthAndRows(t *testing.T) {
 	assert.False(t, x.Softmax().Row())
 	assert.Equal(t, "float32[0]", x.String())
 	assert.Equal(t, "maximum(neg(float32[0]), float32:0x0)", x.Neg().Relu().String())
+}
+
+func TestALongTextIsCut(t *testing.T) {
+	x := expr.Input(0, tensor.Float32)
+	for range 18 {
+		x = x.Add(x)
+	}
+	text := x.String()
+	assert.Len(t, text, expr.MaxText)
+	assert.True(t, strings.HasPrefix(text, "add(add(add("))
+	assert.True(t, strings.HasSuffix(text, "..."))
 }

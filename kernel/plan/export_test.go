@@ -17,3 +17,9 @@ func Evaluate(n *expr.Node, leaf func(n *expr.Node) code.Value) code.Value {
 	}
 	return v
 }
+
+// Visits is how many nodes a walk through an expression visits.
+func Visits(e expr.Expr) (count int) {
+	walk(e.Node, func(*expr.Node) bool { count++; return true })
+	return count
+}

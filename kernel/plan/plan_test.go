@@ -184,6 +184,14 @@ func TestNamesOfKernels(t *testing.T) {
 	assert.Contains(t, program(t, nil, a).Name(), "vram_copy_float32_")
 }
 
+func TestAWalkVisitsEachNodeOnce(t *testing.T) {
+	x := expr.Input(0, tensor.Float32)
+	for range 16 {
+		x = x.Add(x)
+	}
+	assert.Equal(t, 17, plan.Visits(x))
+}
+
 // An expression of which each operation uses the one before twice has a text that doubles with each of them. Its program has one operation for
 // each, and a text that is bounded, and another one than that of a program with the same begin.
 func TestSharedPartsAreOneAndTheTextIsBounded(t *testing.T) {
@@ -197,6 +205,7 @@ func TestSharedPartsAreOneAndTheTextIsBounded(t *testing.T) {
 	texts := map[string]bool{}
 	for _, e := range []expr.Expr{
 		doubled(x), doubled(x.Neg()), doubled(doubled(x)), doubled(x).Sum(), doubled(x).Softmax(), doubled(x.Sub(x.Sum())), doubled(x).Exp().LogSumExp(),
+		doubled(x).Add(doubled(x.Neg())), doubled(x).Add(doubled(x.Abs())), // that differ behind the end of their texts
 	} {
 		assert.LessOrEqual(t, len(e.String()), expr.MaxText)
 		p, err := plan.New([]int{-1}, e)

@@ -210,7 +210,7 @@ func (c *compiler) ordering(i *ptx.Instruction) {
 		c.kernel.fences = true
 		c.to.run = func(w *warp, _ *frame, m uint32) { w.fence(m) }
 	case ptx.OpFenceProxy:
-		c.to.run = func(w *warp, _ *frame, m uint32) { w.fenceProxy(m) }
+		c.to.run = func(w *warp, _ *frame, m uint32) { w.products.fenceProxy(m) }
 	case ptx.OpCpAsync:
 		c.cpAsync(i)
 	case ptx.OpCpAsyncCommitGroup:

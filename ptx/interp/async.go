@@ -120,7 +120,7 @@ func (w *warp) fetch(to []byte, from *access) {
 // arrived reports whether an access to shared memory touches no copy that is on its way.
 func (w *warp) arrived(a *access) bool {
 	b := w.block
-	if a.write && b.reading != nil && !w.unread(a) {
+	if a.write && b.reading != nil && !w.products.unread(a) {
 		return false
 	}
 	field := mask(a.bytes) << (a.address & 63)

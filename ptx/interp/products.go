@@ -9,6 +9,7 @@ import (
 
 // products is the state of a warp's wgmma; nil in kernels without it.
 type products struct {
+	warp    *warp
 	fenced  bool         // by a wgmma.fence in this block
 	issued  int          // in this block
 	open    []*product   // not committed
@@ -108,7 +109,7 @@ func (c *compiler) touches() {
 		c.kernel.touches[c.fn.start+n] = touched
 		if run := in.run; len(touched) > 0 && run != nil {
 			in.run = func(w *warp, f *frame, m uint32) {
-				if w.touch(touched, f, m) {
+				if w.products.touch(touched, f, m) {
 					run(w, f, m)
 				}
 			}
@@ -117,10 +118,11 @@ func (c *compiler) touches() {
 }
 
 // touch notes an access to registers of products, and reports whether none of them is in flight.
-func (w *warp) touch(slots []int, f *frame, m uint32) bool {
+func (s *products) touch(slots []int, f *frame, m uint32) bool {
+	w := s.warp
 	for _, slot := range slots {
 		if q := f.use.inFlight(slot); q != nil && !w.block.run.ignored[WgmmaInFlight] {
-			w.inFlight(f, slot, q, next(m))
+			s.inFlight(f, slot, q, next(m))
 			return false
 		}
 		f.use.touched[slot] |= m
@@ -129,7 +131,8 @@ func (w *warp) touch(slots []int, f *frame, m uint32) bool {
 }
 
 // inFlight reports an access to a register of a product.
-func (w *warp) inFlight(f *frame, slot int, q *product, thread int) {
+func (s *products) inFlight(f *frame, slot int, q *product, thread int) {
+	w := s.warp
 	other := w.block.place(q.pc, w.index*warpThreads+thread)
 	w.fail(&Fault{
 		Kind: WgmmaInFlight, Other: &other,
@@ -138,10 +141,11 @@ func (w *warp) inFlight(f *frame, slot int, q *product, thread int) {
 }
 
 // admit reports whether a product may use its registers.
-func (w *warp) admit(p *productForm, accumulate bool) bool {
+func (s *products) admit(p *productForm, accumulate bool) bool {
+	w := s.warp
 	f, ignored := w.frame, &w.block.run.ignored
 	u := f.use
-	if !w.products.fenced && !ignored[WgmmaFence] {
+	if !s.fenced && !ignored[WgmmaFence] {
 		w.fail(&Fault{Kind: WgmmaFence, Detail: "no wgmma.fence is in front of the first product"}, 0)
 		return false
 	}
@@ -161,7 +165,7 @@ func (w *warp) admit(p *productForm, accumulate bool) bool {
 			}
 		case ignored[WgmmaInFlight]:
 		case isD && (u.reads[slot] > 0 || q.form.columns != p.columns || q.form.depth != p.depth || !slices.Equal(q.form.d, p.d)), !isD && u.writes[slot] > 0:
-			w.inFlight(f, slot, q, 0)
+			s.inFlight(f, slot, q, 0)
 			return false
 		}
 	}
@@ -187,19 +191,19 @@ func (s *products) begin(b *block, q *product) {
 	s.open = append(s.open, q)
 }
 
-// deliverProducts ends products: all groups but the youngest.
-func (w *warp) deliverProducts(keep int) {
-	s := w.products
+// deliver ends products: all groups but the youngest.
+func (s *products) deliver(keep int) {
 	for len(s.groups) > keep {
 		for _, q := range s.groups[0] {
-			w.deliverProduct(q)
+			s.arrive(q)
 		}
 		s.groups = s.groups[1:]
 	}
 }
 
-// deliverProduct lets a result arrive. The product has read its matrices up to now.
-func (w *warp) deliverProduct(q *product) {
+// arrive lets a result arrive. The product has read its matrices up to now.
+func (s *products) arrive(q *product) {
+	w := s.warp
 	u := q.frame.use
 	for n, slot := range q.form.registers {
 		if n < len(q.form.d) {
@@ -227,7 +231,8 @@ func (w *warp) deliverProduct(q *product) {
 }
 
 // unread reports whether no product on its way reads the memory that is stored to.
-func (w *warp) unread(a *access) bool {
+func (s *products) unread(a *access) bool {
+	w := s.warp
 	b := w.block
 	chunk := uint16(a.address / chunkBytes) //nolint:gosec // of at most 227 KiB
 	if b.reading[chunk] == 0 || b.run.ignored[SharedRace] {
@@ -248,8 +253,9 @@ func (w *warp) unread(a *access) bool {
 	return true
 }
 
-// besideProducts is the next conflict where the found one is a product of the warp's own that has ended: all its threads waited for it.
-func (w *warp) besideProducts(c *cell, found touch, a *access, thread int, since uint32) touch {
+// beside is the next conflict where the found one is a product of the warp's own that has ended: all its threads waited for it.
+func (s *products) beside(c *cell, found touch, a *access, thread int, since uint32) touch {
+	w := s.warp
 	for found != 0 && found.thread()/warpThreads == w.index && w.block.kernel.code[found.pc()].source.Op == ptx.OpWgmmaMmaAsync {
 		if c.load == found {
 			c.load = 0
@@ -262,10 +268,10 @@ func (w *warp) besideProducts(c *cell, found touch, a *access, thread int, since
 }
 
 // fenceProxy is fence.proxy.async.
-func (w *warp) fenceProxy(m uint32) {
-	if s := w.products; s != nil {
-		s.proxies = append(s.proxies, proxyFence{w.order.clock, m})
-		w.order.clock = w.block.run.tick()
+func (s *products) fenceProxy(m uint32) {
+	if s != nil {
+		s.proxies = append(s.proxies, proxyFence{s.warp.order.clock, m})
+		s.warp.order.clock = s.warp.block.run.tick()
 	}
 }
 
@@ -282,7 +288,8 @@ func (s *products) fencedAt(clock uint32, thread int) uint32 {
 
 // proxied reports whether everything that a product reads was stored before a proxy fence of the thread that stored it, which is
 // ordered before the product.
-func (w *warp) proxied(a *access) bool {
+func (s *products) proxied(a *access) bool {
+	w := s.warp
 	b := w.block
 	if b.run.ignored[ProxyFence] {
 		return true
@@ -292,16 +299,16 @@ func (w *warp) proxied(a *access) bool {
 	cells := b.cells[a.address/chunkBytes*each:][:each]
 	var last touch
 	for n := range cells {
-		s := cells[n].store
-		if s == last || s.clock() <= since {
+		stored := cells[n].store
+		if stored == last || stored.clock() <= since {
 			continue
 		}
-		last = s
-		at := b.warps[s.thread()/warpThreads].products.fencedAt(s.clock(), s.thread()%warpThreads)
-		if at != 0 && w.sees(newTouch(at, 0, false, s.thread()), w.index*warpThreads) {
+		last = stored
+		at := b.warps[stored.thread()/warpThreads].products.fencedAt(stored.clock(), stored.thread()%warpThreads)
+		if at != 0 && w.sees(newTouch(at, 0, false, stored.thread()), w.index*warpThreads) {
 			continue
 		}
-		other := b.place(s.pc(), s.thread())
+		other := b.place(stored.pc(), stored.thread())
 		w.fail(&Fault{
 			Kind: ProxyFence, Space: a.space, Address: a.address, Bytes: a.bytes, Other: &other,
 			Detail: "the memory was stored without a fence.proxy.async of the same thread behind it, before the barrier",

@@ -115,7 +115,7 @@ func (r *run) newBlock() *block {
 		b.reading = make([]uint16, bytes/chunkBytes+1)
 		b.warpgroups = make([][]issue, (b.threads+warpgroupThreads-1)/warpgroupThreads)
 		for _, w := range b.warps {
-			w.products = &products{}
+			w.products = &products{warp: w}
 		}
 	}
 	return b

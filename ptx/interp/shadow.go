@@ -122,7 +122,7 @@ func (w *warp) check(a *access, cells []cell, kind Kind, now []byte) bool {
 // raced reports a conflict that was found, but for those with products of the warp's own.
 func (w *warp) raced(c *cell, found touch, a *access, thread int, since uint32, kind Kind) bool {
 	if w.products != nil {
-		found = w.besideProducts(c, found, a, thread, since)
+		found = w.products.beside(c, found, a, thread, since)
 	}
 	if found != 0 {
 		w.race(a, found, kind)

@@ -305,7 +305,7 @@ func (f *frame) written(in *instruction, m uint32) {
 
 // special executes an instruction that changes the order of execution. The group already stands behind it.
 func (w *warp) special(in *instruction, f *frame, m uint32) {
-	if touches := w.block.kernel.touches; touches != nil && !w.touch(touches[w.at], f, m) {
+	if touches := w.block.kernel.touches; touches != nil && !w.products.touch(touches[w.at], f, m) {
 		return
 	}
 	switch in.flow {
@@ -333,7 +333,7 @@ func (w *warp) exit(m uint32) {
 	}
 	if w.products != nil && m == w.live {
 		w.products.commit()
-		w.deliverProducts(0)
+		w.products.deliver(0)
 	}
 	w.live &^= m
 	w.block.live -= bits.OnesCount32(m)

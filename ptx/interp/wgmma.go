@@ -53,12 +53,12 @@ func (c *compiler) wgmma(i *ptx.Instruction) {
 		t.meet = func(w *warp, _ uint32) { w.products.commit() }
 	case ptx.OpWgmmaWaitGroup:
 		keep := int(min(i.Operands[0].Value, 1<<20)) //nolint:gosec,mnd // more than anybody has
-		t.meet = func(w *warp, _ uint32) { w.deliverProducts(keep) }
+		t.meet = func(w *warp, _ uint32) { w.products.deliver(keep) }
 	default:
 		form := c.product(i)
 		t.meet = func(w *warp, members uint32) {
 			if w.together(members) {
-				w.multiply(form)
+				w.products.multiply(form)
 			}
 		}
 	}
@@ -96,10 +96,11 @@ func (c *compiler) product(i *ptx.Instruction) *productForm {
 }
 
 // multiply executes a product for the rows of one warp.
-func (w *warp) multiply(p *productForm) {
-	f, s := w.frame, w.products
-	accumulate, ok := w.agree(p)
-	if !ok || !w.sameProduct(p) || !w.admit(p, accumulate) {
+func (s *products) multiply(p *productForm) {
+	w := s.warp
+	f := w.frame
+	accumulate, ok := s.agree(p)
+	if !ok || !s.sameProduct(p) || !s.admit(p, accumulate) {
 		return
 	}
 	q := &product{pc: w.at, frame: f, form: p}
@@ -107,10 +108,10 @@ func (w *warp) multiply(p *productForm) {
 		for n := range warpThreads {
 			p.fragmentOfA(f, n, &s.x)
 		}
-	} else if !w.gather(q, f.regs[p.left][0], rowsA, rowsA*(w.index%warpgroupWarps), p.across[0], s.x[:]) {
+	} else if !s.gather(q, f.regs[p.left][0], rowsA, rowsA*(w.index%warpgroupWarps), p.across[0], s.x[:]) {
 		return
 	}
-	if !w.gather(q, f.regs[p.right][0], p.columns, 0, p.across[1], s.y[:]) {
+	if !s.gather(q, f.regs[p.right][0], p.columns, 0, p.across[1], s.y[:]) {
 		return
 	}
 	for n := range warpThreads {
@@ -132,7 +133,8 @@ func (w *warp) multiply(p *productForm) {
 }
 
 // agree reports whether the threads of the warp name the same matrices and are in a whole warpgroup, and whether D is added.
-func (w *warp) agree(p *productForm) (accumulate, ok bool) {
+func (s *products) agree(p *productForm) (accumulate, ok bool) {
+	w := s.warp
 	f := w.frame
 	if w.index|(warpgroupWarps-1) >= len(w.block.warps) {
 		w.fail(&Fault{Kind: DivergentWarp, Detail: "the instruction needs a warpgroup, four warps from a multiple of four on"}, 0)
@@ -153,8 +155,9 @@ func (w *warp) agree(p *productForm) (accumulate, ok bool) {
 }
 
 // sameProduct reports whether the other warps of the warpgroup execute this product as their next one, too, as far as they have come.
-func (w *warp) sameProduct(p *productForm) bool {
-	f, s := w.frame, w.products
+func (s *products) sameProduct(p *productForm) bool {
+	w := s.warp
+	f := w.frame
 	now := issue{pc: w.at, warp: w.index, right: f.regs[p.right][0]}
 	if p.left != none {
 		now.left = f.regs[p.left][0]
@@ -207,7 +210,8 @@ func (p *productForm) fragmentOfA(f *frame, n int, x *[rowsA][maxProductDepth]fl
 }
 
 // gather reads lines of a matrix from shared memory, rows of A or columns of B, from the first one on.
-func (w *warp) gather(q *product, bits uint64, lines, first int, across bool, to [][maxProductDepth]float64) bool {
+func (s *products) gather(q *product, bits uint64, lines, first int, across bool, to [][maxProductDepth]float64) bool {
+	w := s.warp
 	d, wrong := newDescriptor(bits)
 	if wrong != "" {
 		w.fail(&Fault{Kind: Unsupported, Detail: fmt.Sprintf("descriptor %#x: %s", bits, wrong)}, 0)
@@ -217,7 +221,7 @@ func (w *warp) gather(q *product, bits uint64, lines, first int, across bool, to
 	if across {
 		for k := range p.depth {
 			for line := 0; line < lines; line += 8 {
-				chunk := w.chunk(q, d.across(first+line, k))
+				chunk := s.chunk(q, d.across(first+line, k))
 				if chunk == nil {
 					return false
 				}
@@ -230,7 +234,7 @@ func (w *warp) gather(q *product, bits uint64, lines, first int, across bool, to
 	}
 	for line := range lines {
 		for half := range 2 {
-			chunk := w.chunk(q, d.along(first+line, half))
+			chunk := s.chunk(q, d.along(first+line, half))
 			if chunk == nil {
 				return false
 			}
@@ -247,10 +251,11 @@ func (w *warp) gather(q *product, bits uint64, lines, first int, across bool, to
 }
 
 // chunk reads 16 bytes of shared memory for a product.
-func (w *warp) chunk(q *product, address uint64) []byte {
+func (s *products) chunk(q *product, address uint64) []byte {
+	w := s.warp
 	a := access{space: ptx.Shared, address: address, bytes: chunkBytes, read: true}
 	bytes := w.reach(&a)
-	if bytes == nil || !w.proxied(&a) {
+	if bytes == nil || !s.proxied(&a) {
 		return nil
 	}
 	q.chunks = append(q.chunks, uint16(address/chunkBytes)) //nolint:gosec // of at most 227 KiB
