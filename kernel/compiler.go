@@ -210,7 +210,7 @@ func (c *Compiler) begin(jobs int) {
 	}
 }
 
-// work does what waits until nothing does.
+// work does the jobs that wait, until none does.
 func (c *Compiler) work() {
 	for {
 		c.mu.Lock()

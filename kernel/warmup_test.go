@@ -155,7 +155,7 @@ func (a asked) Get(text string) ([]byte, bool) {
 
 func (a asked) Put(string, []byte) {}
 
-// soon is what comes from a channel.
+// soon receives from a channel.
 func soon[T any](t *testing.T, from <-chan T) (v T) {
 	t.Helper()
 	select {
@@ -166,8 +166,8 @@ func soon[T any](t *testing.T, from <-chan T) (v T) {
 	return v
 }
 
-// What a caller waits for is compiled before the rest of a list that is warmed up; those of the list that wait when the compiler is closed
-// end with ErrClosed.
+// A kernel that a caller waits for is compiled before the rest of a list that is warmed up; those of the list that wait when the compiler is
+// closed end with ErrClosed.
 func TestAPreparedKernelGoesBeforeAList(t *testing.T) {
 	store := asked{make(chan string, 4), make(chan string, 4)}
 	r := newRig(t, kernel.Threads(1), kernel.WithStore(store))

@@ -3,7 +3,6 @@ package plan
 import (
 	"fmt"
 	"strings"
-	"sync"
 
 	"github.com/go-vram/vram/kernel/expr"
 	"github.com/go-vram/vram/kernel/internal/code"
@@ -17,25 +16,20 @@ func (p *Program) Emit(v Variant) string { return p.text(v, p.Passes(v)) }
 func (p *Program) Code(v Variant) string { return p.text(v, p.passes(v, "kernel", "")) }
 
 func (p *Program) text(v Variant, names []string) string {
-	scratch, ok := texts.Get().(*[]byte)
-	if !ok {
-		scratch = new([]byte)
-	}
-	defer texts.Put(scratch)
-	text := append((*scratch)[:0], ".version 7.0\n.target sm_70\n.address_size 64\n"...)
+	e := code.NewEmitter()
+	defer e.Release()
+	text := append(e.Text[:0], ".version 7.0\n.target sm_70\n.address_size 64\n"...)
 	for pass, name := range names {
-		text = p.emit(text, v, pass, name)
+		e.Reset()
+		text = p.emit(e, text, v, pass, name)
 	}
-	*scratch = text
+	e.Text = text
 	return string(text)
 }
 
-// texts is memory of texts that are being written: a process that starts writes many, one after the other.
-var texts sync.Pool //nolint:gochecknoglobals // scratch memory, made on first use
-
 // emit adds the text of a pass.
-func (p *Program) emit(text []byte, v Variant, pass int, name string) []byte {
-	w := &writer{Emitter: code.NewEmitter(), p: p, v: v, pass: pass, index: index{v.Wide}, params: map[Param]code.Value{}}
+func (p *Program) emit(e *code.Emitter, text []byte, v Variant, pass int, name string) []byte {
+	w := &writer{Emitter: e, p: p, v: v, pass: pass, index: index{v.Wide}, params: map[Param]code.Value{}}
 	for range max(v.Beside, 1) {
 		w.rows = append(w.rows, &element{Machine: w.Emitter, known: map[*expr.Node]code.Value{}, leaf: w.rowLeaf})
 	}
@@ -58,9 +52,7 @@ func (p *Program) emit(text []byte, v Variant, pass int, name string) []byte {
 	if w.sharedBytes > 0 {
 		text = fmt.Appendf(text, "\t.shared .align 8 .b8 shared[%d];\n", w.sharedBytes)
 	}
-	text = append(w.AppendBody(text), "}\n"...)
-	w.Release()
-	return text
+	return append(w.AppendBody(text), "}\n"...)
 }
 
 // kernel writes the body.

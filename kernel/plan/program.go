@@ -193,8 +193,8 @@ func (g *gather) key(n *expr.Node, args []expr.Expr) []byte {
 	return b
 }
 
-// walk visits a node and all that it is made of, once each: an operation that is used many times has one node. visit reports whether what is
-// below the node is visited.
+// walk visits a node and all that it is made of, once each: an operation that is used many times has one node. visit reports whether the walk
+// goes below the node.
 func walk(n *expr.Node, visit func(n *expr.Node) (below bool)) {
 	seen := map[*expr.Node]bool{}
 	var next func(n *expr.Node)

@@ -9,6 +9,8 @@ import (
 
 // Emitter prints the body of a kernel. Equal operations on equal values are written once within a scope and those around it.
 type Emitter struct {
+	Text []byte // memory for the text that a user makes of bodies
+
 	body   []byte
 	counts [classCount]uint64 // of the registers
 	labels int
@@ -48,9 +50,14 @@ func NewEmitter() *Emitter {
 
 // Release ends the use of an emitter, so that another one may have its memory.
 func (e *Emitter) Release() {
+	e.Reset()
+	emitters.Put(e)
+}
+
+// Reset begins another body.
+func (e *Emitter) Reset() {
 	e.body, e.scopes, e.counts, e.labels = e.body[:0], e.scopes[:1], [classCount]uint64{}, 0
 	clear(e.scopes[0])
-	emitters.Put(e)
 }
 
 // The room that most kernels need.
