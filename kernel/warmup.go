@@ -43,7 +43,7 @@ func (c *Compiler) WarmUp(ctx context.Context, needs []Need, progress func(Progr
 	for i, n := range needs {
 		jobs[i] = job{func() {
 			if ctx.Err() == nil {
-				n.prepare(c, i, done)
+				n.prepare(c, i, done) //nolint:contextcheck // what is being compiled goes on when it ends
 			}
 		}, func(err error) { done <- Progress{Need: i, Err: err} }}
 	}
