@@ -140,6 +140,9 @@ func (c *Compiler) allowed(kernel, text string) futures.Future[*code] {
 func (c *Compiler) once(key string, load func() (*code, error)) (loaded futures.Future[*code], known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.modules == nil {
+		return futures.Failed[*code](ErrNotOpen), false
+	}
 	if c.closed {
 		return futures.Failed[*code](ErrClosed), false
 	}
@@ -228,7 +231,7 @@ func (c *Compiler) loadOr(key string, compile func() ([]byte, error)) (*code, er
 // Close ends a measurement, waits for the compilations that run, fails those that wait with ErrClosed, and unloads all kernels: their launches
 // must have finished. Idempotent. Errors: those of cuda.Module.Unload, with which another call tries again.
 func (c *Compiler) Close() error {
-	if c == nil {
+	if c == nil || c.on == nil {
 		return ErrNotOpen
 	}
 	c.mu.Lock()

@@ -84,7 +84,7 @@ func (k *Kernel) brief() string {
 // Prepare compiles the variant for tensors with these types and layouts: the memory is not touched, but where it lies counts. It does not wait.
 // Errors are those of Run.
 func (k *Kernel) Prepare(outputs []*tensor.Tensor, inputs ...*tensor.Tensor) futures.Future[*Kernel] {
-	if k == nil {
+	if k == nil || k.by == nil {
 		return futures.Failed[*Kernel](ErrNotOpen)
 	}
 	f := takeFrame()
@@ -134,7 +134,7 @@ func (k *Kernel) Text(layouts ...layout.Layout) (string, error) {
 
 // geometryOf is that of layouts whose lowest places are aligned.
 func (k *Kernel) geometryOf(layouts []layout.Layout) (*plan.Geometry, error) {
-	if k == nil {
+	if k == nil || k.by == nil {
 		return nil, ErrNotOpen
 	}
 	if len(layouts) != len(k.program.Operands) {
