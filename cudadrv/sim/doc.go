@@ -29,7 +29,7 @@
 //
 // A module is PTX text, of which the declarations of kernels are read: names, parameters, and how many threads a block may have.
 // A launch is checked against the declaration and takes Config.KernelTime of the device's time. Config.Executor executes kernels;
-// without one a launch changes no bytes. The accesses of a kernel are not known here; package cudadrv/hazard does where it is told.
+// without one a device that has bytes refuses launches with ErrNoExecutor, unless Config.TimedKernels says that they only take time. The accesses of a kernel are not known here; package cudadrv/hazard does where it is told.
 //
 // From StreamBeginCapture to StreamEndCapture what a stream is told goes into a graph: no time passes for it before the graph
 // is launched. Each launch of a kernel, memset and copy is a node. An event that is recorded there is a point of the graph:
