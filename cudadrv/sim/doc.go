@@ -5,7 +5,8 @@
 //
 // # Words
 //
-// A Driver is a world of its own: devices of different Drivers share nothing, devices of one Driver
+// A Driver is a world of its own: devices of different Drivers share nothing, and refuse each other's streams, events, contexts and other ids;
+// addresses alone are of one range, as each Driver's begin anew. Devices of one Driver
 // share one address space. A Device is a view of a simulated GPU: Driver.Open gives one that counts
 // as opened, Driver.Device one for tests and programs that watch or steer the GPU from beside. What
 // was allocated through one view is there in all, as in a primary context, until the last opened
