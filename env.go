@@ -9,16 +9,22 @@ import (
 	"time"
 )
 
-// EnvError refuses the value of an environment variable.
+// ErrUnknownVariable is within the *EnvError for an environment variable whose name resembles one that is read.
+var ErrUnknownVariable = errors.New("vram: unknown environment variable")
+
+// EnvError refuses an environment variable: its value, or its name.
 type EnvError struct {
 	Name  string
 	Value string
-	Want  string // the values that it may have
-	Err   error  // why an allowed value does not work on this machine; nil where the value is not allowed
+	Want  string // the values that it may have; with ErrUnknownVariable the name that is meant
+	Err   error  // ErrUnknownVariable, or why an allowed value does not work on this machine; nil where the value is not allowed
 }
 
-// Error names the variable, its value and the valid ones, or why the value does not work.
+// Error names the variable, its value and the valid ones, or why the value does not work; of an unknown one the name that is meant.
 func (e *EnvError) Error() string {
+	if errors.Is(e.Err, ErrUnknownVariable) {
+		return fmt.Sprintf("vram: there is no variable %s, want %s", e.Name, e.Want)
+	}
 	if e.Err != nil {
 		return fmt.Sprintf("vram: %s is %q: %s", e.Name, e.Value, withoutPrefix(e.Err))
 	}
@@ -130,8 +136,15 @@ func variables() []variable {
 // number of blocks of 0 is refused: leave the variable unset for no bound. Errors: an *EnvError
 // that names the variable, its value and the valid ones; a *ConfigError where base itself is
 // invalid. With an error the result is base.
+//
+// A name that is misspelled is an error, too: of a variable that begins with VRAM_ and resembles one
+// of this list, VRAM_KERNEL_STORE or VRAM_CUBLASLT the *EnvError has ErrUnknownVariable and the name
+// that is meant. Other names that begin so may be another program's: base.Logger is warned of each.
 func ConfigFromEnv(base Config) (Config, error) {
 	if err := base.check(); err != nil {
+		return base, err
+	}
+	if err := checkNames(loggerOf(base.Logger)); err != nil {
 		return base, err
 	}
 	given := base

@@ -1,6 +1,7 @@
 package vram_test
 
 import (
+	"log/slog"
 	"os"
 	"strings"
 	"testing"
@@ -10,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cuda/cublaslt"
+	"github.com/go-vram/vram/kernel/store"
 )
 
 // withoutVariables empties those that the test was started with.
@@ -73,6 +76,47 @@ func TestConfigFromEnvWithoutVariables(t *testing.T) {
 	c, err := vram.ConfigFromEnv(vram.Config{Ordinal: 1})
 	require.NoError(t, err)
 	assert.Equal(t, vram.Config{Ordinal: 1}, c)
+}
+
+// A name that is misspelled is refused, with the one that is meant.
+func TestConfigFromEnvNamesTheVariableThatIsMeant(t *testing.T) {
+	for name, meant := range map[string]string{
+		"VRAM_FOOTPRNT": "VRAM_FOOTPRINT", "VRAM_FOOTPIRNT": "VRAM_FOOTPRINT", "VRAM_LIMIT": "VRAM_MEMORY_LIMIT", "VRAM_MEM_LIMIT": "VRAM_MEMORY_LIMIT",
+		"VRAM_MEMORY_LIMITS": "VRAM_MEMORY_LIMIT", "VRAM_CACHESIZE": "VRAM_CACHE_SIZE", "VRAM_WARM_UP": "VRAM_WARMUP", "VRAM_RELEASE": "VRAM_RELEASE_AFTER",
+		"VRAM_STAT": "VRAM_STATS", "vram_debug": "VRAM_DEBUG", "VRAM_DEVICES": "VRAM_DEVICE", "VRAM_KERNELS_STORE": "VRAM_KERNEL_STORE", "VRAM_CUBLAS": "VRAM_CUBLASLT",
+	} {
+		t.Run(name, func(t *testing.T) {
+			withoutVariables(t)
+			t.Setenv(name, "1")
+			c, err := vram.ConfigFromEnv(vram.Config{Ordinal: 3})
+			var wrong *vram.EnvError
+			require.ErrorAs(t, err, &wrong)
+			require.ErrorIs(t, err, vram.ErrUnknownVariable)
+			assert.Equal(t, meant, wrong.Want)
+			assert.EqualError(t, err, "vram: there is no variable "+name+", want "+meant)
+			assert.Equal(t, vram.Config{Ordinal: 3}, c)
+		})
+	}
+}
+
+// Variables of other packages are known, and those that resemble none may be another program's: the logger is warned.
+func TestConfigFromEnvWarnsOfUnknownVariables(t *testing.T) {
+	withoutVariables(t)
+	t.Setenv(store.Variable, "off")
+	t.Setenv(cublaslt.Variable, "off")
+	t.Setenv("VRAM_WARUMP", "")
+	for _, name := range []string{"VRAM_STEPS", "VRAM_BATCH_SIZE", "VRAM_PORT_80_TCP", "VRAM_SERVICE_HOST", "VRAM_SEED", "VRAM_", "VRAMP_DEVICE"} {
+		t.Setenv(name, "1")
+	}
+	var log strings.Builder
+	_, err := vram.ConfigFromEnv(vram.Config{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	require.NoError(t, err)
+	assert.Equal(t, 6, strings.Count(log.String(), "level=WARN"), log.String())
+	for _, name := range []string{"name=VRAM_ ", "VRAM_STEPS", "VRAM_BATCH_SIZE", "VRAM_PORT_80_TCP", "VRAM_SERVICE_HOST", "VRAM_SEED"} {
+		assert.Contains(t, log.String(), name)
+	}
+	_, err = vram.ConfigFromEnv(vram.Config{Logger: (*slog.Logger)(nil)})
+	require.NoError(t, err)
 }
 
 // A base that cannot be is no variable's fault.

@@ -93,7 +93,7 @@ type Logger interface {
 	Debug(msg string, args ...any)
 	// Info gets changed settings and levels of pressure.
 	Info(msg string, args ...any)
-	// Warn gets refused requests, long waits, and driver jobs that failed.
+	// Warn gets refused requests, long waits, driver jobs that failed, and unknown variables of the environment (ConfigFromEnv).
 	Warn(msg string, args ...any)
 	// Error gets panics, leaks and quarantines.
 	Error(msg string, args ...any)

@@ -14,6 +14,9 @@ import (
 // Report has, in several lines, the buffers that were not freed: the sums by tenant, tag, stream and
 // place, the largest first, with the age of the oldest, and the largest buffers.
 func (e *InUseError) Report() string {
+	if e == nil {
+		return ""
+	}
 	list := inventory.Of(slices.Clone(e.Buffers))
 	var b strings.Builder
 	fmt.Fprintf(&b, "leak: %s not freed before the device was closed, %s in all\n", units.Count(e.BufferCount, "buffer"), units.Bytes(e.Bytes))

@@ -71,7 +71,7 @@ func (a Arg) Of(offsetBytes, bytes int64) Arg {
 // SetBuffer puts another buffer into the argument, whose part stays: for arguments that are kept from launch to launch. Arguments by value
 // stay as they are.
 func (a *Arg) SetBuffer(b Buffer) {
-	if a.mode != byValue {
+	if a != nil && a.mode != byValue {
 		a.buffer = b
 	}
 }

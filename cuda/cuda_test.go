@@ -39,7 +39,7 @@ type rig struct {
 
 func newRig(t *testing.T, options ...vramtest.Option) (*rig, *cuda.Context) {
 	t.Helper()
-	r := &rig{T: t, dev: vramtest.Open(t, append([]vramtest.Option{vramtest.Machine(sim.Config{Bytes: true})}, options...)...)}
+	r := &rig{T: t, dev: vramtest.Open(t, append([]vramtest.Option{vramtest.Machine(sim.Config{Bytes: true, TimedKernels: true})}, options...)...)}
 	c := r.context()
 	m, err := c.LoadModule([]byte(ptx))
 	require.NoError(t, err)
@@ -293,7 +293,7 @@ func TestEventsTellTheTime(t *testing.T) {
 }
 
 func TestAProfileHasEachKernel(t *testing.T) {
-	r, c := newRig(t, vramtest.Machine(sim.Config{Bytes: true, KernelTime: func(name string, g cudadrv.Geometry) time.Duration {
+	r, c := newRig(t, vramtest.Machine(sim.Config{Bytes: true, TimedKernels: true, KernelTime: func(name string, g cudadrv.Geometry) time.Duration {
 		return time.Duration(len(name)*int(g.Grid.X)) * time.Microsecond
 	}}))
 	x := r.alloc(c, mib)

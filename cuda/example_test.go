@@ -7,6 +7,7 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/vramtest/ptxrun"
 )
 
 const ptxOfScale = `.version 7.0
@@ -27,10 +28,9 @@ const ptxOfScale = `.version 7.0
 	ret;
 }`
 
-// A kernel from PTX is launched on a buffer: vram.Config{} is the first GPU. The simulated device takes the time of a kernel, and does
-// not run it.
+// A kernel from PTX is launched on a buffer: vram.Config{} is the first GPU. Here a simulated device interprets it.
 func Example() {
-	dev := must(vram.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true})}))
+	dev := must(vram.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true, Executor: ptxrun.New(ptxrun.Config{})})}))
 	stream := must(dev.NewStream())
 	values := []float32{1, 2, 3}
 	n := len(values)
@@ -43,12 +43,14 @@ func Example() {
 	check(c.Launch(scale, cuda.Cover(n, 256), cuda.InOut(x), cuda.Value(float32(2)), cuda.Value(uint32(n))))
 	check(cuda.CopyOut(c, values, x)) // waits
 	check(x.Free())
+	fmt.Println(values)
 
 	err := c.Launch(scale, cuda.Cover(n, 256), cuda.InOut(x), cuda.Value(float32(2)), cuda.Value(uint32(n)))
 	fmt.Println(err)
 	check(c.Close())
 	check(dev.Close())
 	// Output:
+	// [2 4 6]
 	// cuda: argument 0 of kernel scale: vram: the buffer is not live
 }
 

@@ -33,7 +33,7 @@ const kernelTime = time.Second
 
 func newReaching(t *testing.T) *reaching {
 	t.Helper()
-	machine := sim.New(sim.Config{Devices: 3, Bytes: true, KernelTime: func(string, cudadrv.Geometry) time.Duration { return kernelTime }})
+	machine := sim.New(sim.Config{Devices: 3, Bytes: true, TimedKernels: true, KernelTime: func(string, cudadrv.Geometry) time.Duration { return kernelTime }})
 	faults := fault.Wrap(machine)
 	r := &reaching{&several{T: t, machine: machine, faults: faults}, hazard.Wrap(faults), nil, nil, false}
 	for ordinal := range 3 {

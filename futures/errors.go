@@ -18,6 +18,9 @@ var (
 	// ErrNilContext refuses a nil context. Nothing has been done; a request that was made goes on.
 	ErrNilContext = errors.New("futures: nil context")
 
+	// ErrNoPromise is the answer of a wait on a nil Promise: no producer will complete it.
+	ErrNoPromise = errors.New("futures: the promise is nil")
+
 	errExit = errors.New("the callback ended its goroutine")
 )
 

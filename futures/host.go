@@ -12,7 +12,12 @@ type Host interface {
 
 // On puts the promise, and those that are made from its future, on a host. It is called before the
 // future is handed out, or not at all.
-func (p *Promise[T]) On(h Host) { p.host = h }
+func (p *Promise[T]) On(h Host) {
+	if p == nil {
+		return
+	}
+	p.host = h
+}
 
 // start runs a foreign function away from the goroutine that completes.
 func (p *completion) start(fn func()) {

@@ -60,29 +60,45 @@ func NewPromise[T any](onCancel func()) *Promise[T] {
 // OnCancel sets the function that is called after a cancellation won, so that the producer can drop
 // the request. It runs on the canceling goroutine: a panic in it is swallowed, and the cancellation
 // stands. It is set before the future is handed out, or not at all.
-func (p *Promise[T]) OnCancel(fn func()) { p.canceled = fn }
+func (p *Promise[T]) OnCancel(fn func()) {
+	if p == nil {
+		return
+	}
+	p.canceled = fn
+}
 
 // OnAwait sets the function that is called with nil when a goroutine begins to wait in Await for an
 // answer that is not there, and with the error of its context when it stops waiting without one: the
 // result is the error of that Await then, and should wrap the context's. It runs on that
 // goroutine, and must not wait. It is set before the future is handed out, or not at all. Other waits
 // (Done, and those for a future that is made from this one) do not call it.
-func (p *Promise[T]) OnAwait(fn func(gaveUp error) error) { p.awaited = fn }
+func (p *Promise[T]) OnAwait(fn func(gaveUp error) error) {
+	if p == nil {
+		return
+	}
+	p.awaited = fn
+}
 
 // Future returns the asking side.
 func (p *Promise[T]) Future() Future[T] { return Future[T]{p: p} }
 
 // Await is Await of the future, with a ctx that is not nil: for a producer that waits for its own
 // answer. A program without futures is not linked with their methods by it.
-func (p *Promise[T]) Await(ctx context.Context) (T, error) { return p.await(ctx) }
+func (p *Promise[T]) Await(ctx context.Context) (T, error) {
+	if p == nil {
+		var none T
+		return none, ErrNoPromise
+	}
+	return p.await(ctx)
+}
 
 // Pending reports whether a completion could still win.
-func (p *Promise[T]) Pending() bool { return !p.claimed.Load() }
+func (p *Promise[T]) Pending() bool { return p != nil && !p.claimed.Load() }
 
 // Complete gives the answer. The first completion wins; false: another one came first, and v was
 // not delivered: the producer keeps it. It does not wait and runs no function of a caller.
 func (p *Promise[T]) Complete(v T, err error) bool {
-	if !p.claim() {
+	if p == nil || !p.claim() {
 		return false
 	}
 	p.publish(v, err)
@@ -92,7 +108,7 @@ func (p *Promise[T]) Complete(v T, err error) bool {
 // Cancel completes with cause from the asking side and then calls OnCancel's function. It reports
 // whether it won. A nil cause is ErrCanceled.
 func (p *Promise[T]) Cancel(cause error) bool {
-	if !p.claim() {
+	if p == nil || !p.claim() {
 		return false
 	}
 	if cause == nil {

@@ -30,6 +30,9 @@ func (a *Aligned) Alloc(bytes, align int64) (Block, error) { return a.AllocZeroe
 
 // AllocZeroed is Alloc: fresh memory of the Go heap is zero.
 func (a *Aligned) AllocZeroed(bytes, align int64) (Block, error) {
+	if a == nil {
+		return Block{}, notOpen()
+	}
 	if err := a.counts.admit(bytes, align, Pageable, &a.closed); err != nil || bytes == 0 {
 		return Block{}, err
 	}
@@ -46,6 +49,9 @@ func (a *Aligned) AllocZeroed(bytes, align int64) (Block, error) {
 
 // Free drops the memory. It does not wait.
 func (a *Aligned) Free(b Block) error {
+	if a == nil {
+		return notOpen()
+	}
 	b, err := b.reown(a.owner, a.owner)
 	if err != nil || b.slot == nil {
 		return err
@@ -58,16 +64,29 @@ func (a *Aligned) Free(b Block) error {
 }
 
 // Owner is the allocator's identity.
-func (a *Aligned) Owner() *Owner { return a.owner }
+func (a *Aligned) Owner() *Owner {
+	if a == nil {
+		return nil
+	}
+	return a.owner
+}
 
 // Kind is Pageable.
 func (a *Aligned) Kind() Kind { return Pageable }
 
 // Stats counts blocks and requested bytes.
-func (a *Aligned) Stats() Stats { return a.counts.stats() }
+func (a *Aligned) Stats() Stats {
+	if a == nil {
+		return Stats{}
+	}
+	return a.counts.stats()
+}
 
 // Close refuses further requests. It does not wait. Error: *LeakError; the blocks stay valid.
 func (a *Aligned) Close(ctx context.Context) error {
+	if a == nil {
+		return notOpen()
+	}
 	if ctx == nil {
 		return ErrNilContext
 	}

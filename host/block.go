@@ -84,8 +84,11 @@ func (b Block) Use(s cudadrv.Stream) error {
 
 // Reown makes the block another allocator's, for implementations that wrap others: their Alloc
 // returns the inner allocator's block reowned from that to themselves, their Free passes it on
-// reowned back. Error: ErrForeign if the block is not owned by from.
+// reowned back. Errors: ErrForeign if the block is not owned by from, *ConfigError for nil.
 func (b Block) Reown(from, to Allocator) (Block, error) {
+	if from == nil || to == nil {
+		return Block{}, noInner()
+	}
 	return b.reown(from.Owner(), to.Owner())
 }
 

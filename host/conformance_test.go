@@ -401,13 +401,28 @@ func TestGoroutinesShareNoMemory(t *testing.T) {
 	})
 }
 
-// An allocator that was made without its constructor refuses everything.
+// An allocator that was made without its constructor refuses everything, and so does nil.
 func TestZeroValuesAreNotOpen(t *testing.T) {
 	t.Parallel()
-	for _, a := range []Allocator{&Limit{}, &Track{}, &Log{log: slog.New(slog.DiscardHandler)}, &Zero{}, &Pool{}, &StreamMemory{}, &PageLockedMemory{}} {
+	for _, a := range []Allocator{&Limit{}, &Track{}, &Log{}, &Log{log: slog.New(slog.DiscardHandler)}, &Zero{}, &Pool{}, &StreamMemory{}, &PageLockedMemory{}} {
 		_, err := a.Alloc(1, 0)
 		require.ErrorIs(t, err, vram.ErrNotOpen, "%T", a)
 	}
-	_, err := Trim(context.Background(), &Track{})
+	block, err := NewAligned().Alloc(64, 0)
 	require.NoError(t, err)
+	for _, a := range []Allocator{
+		(*Limit)(nil), (*Track)(nil), (*Log)(nil), (*Zero)(nil), (*Pool)(nil), (*StreamMemory)(nil), (*PageLockedMemory)(nil), (*Aligned)(nil),
+	} {
+		_, err := a.Alloc(1, 0)
+		require.ErrorIs(t, err, vram.ErrNotOpen, "%T", a)
+		_, err = a.AllocZeroed(1, 0)
+		require.ErrorIs(t, err, vram.ErrNotOpen, "%T", a)
+		require.ErrorIs(t, a.Free(block), vram.ErrNotOpen, "%T", a)
+		require.ErrorIs(t, a.Close(t.Context()), vram.ErrNotOpen, "%T", a)
+		assert.Nil(t, a.Owner(), "%T", a)
+		assert.Zero(t, a.Stats(), "%T", a)
+	}
+	require.NoError(t, block.Free())
+	_, err = Trim(context.Background(), &Track{})
+	require.ErrorIs(t, err, vram.ErrNotOpen)
 }

@@ -1,6 +1,9 @@
 package host
 
-import "sync/atomic"
+import (
+	"context"
+	"sync/atomic"
+)
 
 // Bounds are those of a Limit. 0 is no bound.
 type Bounds struct {
@@ -41,6 +44,9 @@ func (l *Limit) Alloc(bytes, align int64) (Block, error) { return l.request(byte
 func (l *Limit) AllocZeroed(bytes, align int64) (Block, error) { return l.request(bytes, align, true) }
 
 func (l *Limit) request(bytes, align int64, zero bool) (Block, error) {
+	if l == nil {
+		return Block{}, notOpen()
+	}
 	if err := checkRequest(bytes, align); err != nil || bytes == 0 {
 		if err != nil {
 			return Block{}, err
@@ -88,10 +94,37 @@ func (l *Limit) refusal(bytes int64) error {
 func (l *Limit) Free(b Block) error { return l.freeIn(b, nil) }
 
 func (l *Limit) freeIn(b Block, shared *batch) error {
+	if l == nil {
+		return notOpen()
+	}
 	if err := l.free(b, shared); err != nil || b.slot == nil {
 		return err
 	}
 	l.bytes.Add(-b.bytes)
 	l.blocks.Add(-1)
 	return nil
+}
+
+// Owner is the allocator's identity.
+func (l *Limit) Owner() *Owner { return l.layer().Owner() }
+
+// Kind is that of the allocator inside.
+func (l *Limit) Kind() Kind { return l.layer().Kind() }
+
+// Stats are those of the allocator inside.
+func (l *Limit) Stats() Stats { return l.layer().Stats() }
+
+// Trim trims the allocator inside: see Trim.
+func (l *Limit) Trim(ctx context.Context) (releasedBytes int64, err error) {
+	return l.layer().Trim(ctx)
+}
+
+// Close closes the allocator inside: see Allocator.Close.
+func (l *Limit) Close(ctx context.Context) error { return l.layer().Close(ctx) }
+
+func (l *Limit) layer() *wrapper {
+	if l == nil {
+		return nil
+	}
+	return &l.wrapper
 }

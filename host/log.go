@@ -33,6 +33,9 @@ func (l *Log) Alloc(bytes, align int64) (Block, error) { return l.request(bytes,
 func (l *Log) AllocZeroed(bytes, align int64) (Block, error) { return l.request(bytes, align, true) }
 
 func (l *Log) request(bytes, align int64, zero bool) (Block, error) {
+	if l == nil || l.log == nil {
+		return Block{}, notOpen()
+	}
 	b, err := l.alloc(bytes, align, zero)
 	if err != nil {
 		l.log.Warn("host: request refused", "kind", l.Kind().String(), "bytes", bytes, "align", align, "error", err)
@@ -46,6 +49,9 @@ func (l *Log) request(bytes, align int64, zero bool) (Block, error) {
 func (l *Log) Free(b Block) error { return l.freeIn(b, nil) }
 
 func (l *Log) freeIn(b Block, shared *batch) error {
+	if l == nil || l.log == nil {
+		return notOpen()
+	}
 	err := l.free(b, shared)
 	if err != nil {
 		l.log.Error("host: free refused", "kind", l.Kind().String(), "bytes", b.bytes, "error", err)
@@ -57,6 +63,9 @@ func (l *Log) freeIn(b Block, shared *batch) error {
 
 // Close closes the allocator inside, and reports its error.
 func (l *Log) Close(ctx context.Context) error {
+	if l == nil || l.log == nil {
+		return notOpen()
+	}
 	err := l.inside().Close(ctx)
 	if left := (*LeakError)(nil); errors.As(err, &left) {
 		l.log.Error("host: blocks not freed", "kind", left.Kind.String(), "blocks", left.Blocks, "bytes", left.Bytes)
@@ -64,4 +73,23 @@ func (l *Log) Close(ctx context.Context) error {
 		l.log.Error("host: close failed", "kind", l.Kind().String(), "error", err)
 	}
 	return err
+}
+
+// Owner is the allocator's identity.
+func (l *Log) Owner() *Owner { return l.layer().Owner() }
+
+// Kind is that of the allocator inside.
+func (l *Log) Kind() Kind { return l.layer().Kind() }
+
+// Stats are those of the allocator inside.
+func (l *Log) Stats() Stats { return l.layer().Stats() }
+
+// Trim trims the allocator inside: see Trim.
+func (l *Log) Trim(ctx context.Context) (releasedBytes int64, err error) { return l.layer().Trim(ctx) }
+
+func (l *Log) layer() *wrapper {
+	if l == nil {
+		return nil
+	}
+	return &l.wrapper
 }

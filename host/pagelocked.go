@@ -50,6 +50,9 @@ func NewPageLocked(d cudadrv.Device, cfg PoolConfig) (*Pool, error) {
 // Alloc makes a block by a driver call. Errors: *SizeError, *AlignError, ErrClosed, *MemoryError
 // where the driver has no memory, and the driver's.
 func (p *PageLockedMemory) Alloc(bytes, align int64) (Block, error) {
+	if p == nil {
+		return Block{}, notOpen()
+	}
 	if err := p.counts.admit(bytes, align, PageLocked, &p.closed); err != nil || bytes == 0 {
 		return Block{}, err
 	}
@@ -110,6 +113,9 @@ func (p *PageLockedMemory) AllocZeroed(bytes, align int64) (Block, error) {
 // Free is a driver call, which waits for all queued work of the device. If the driver refuses, the
 // block is live.
 func (p *PageLockedMemory) Free(b Block) error {
+	if p == nil {
+		return notOpen()
+	}
 	b, err := b.reown(p.owner, p.owner)
 	if err != nil || b.slot == nil {
 		return err
@@ -132,17 +138,30 @@ func (p *PageLockedMemory) Free(b Block) error {
 }
 
 // Owner is the allocator's identity.
-func (p *PageLockedMemory) Owner() *Owner { return p.owner }
+func (p *PageLockedMemory) Owner() *Owner {
+	if p == nil {
+		return nil
+	}
+	return p.owner
+}
 
 // Kind is PageLocked.
 func (p *PageLockedMemory) Kind() Kind { return PageLocked }
 
 // Stats counts blocks and requested bytes.
-func (p *PageLockedMemory) Stats() Stats { return p.counts.stats() }
+func (p *PageLockedMemory) Stats() Stats {
+	if p == nil {
+		return Stats{}
+	}
+	return p.counts.stats()
+}
 
 // Close refuses further requests. It does not wait, nor close the device. Error: *LeakError; the
 // blocks stay valid.
 func (p *PageLockedMemory) Close(ctx context.Context) error {
+	if p == nil {
+		return notOpen()
+	}
 	if ctx == nil {
 		return ErrNilContext
 	}

@@ -87,6 +87,9 @@ func Pooled(inner Allocator, cfg PoolConfig) (*Pool, error) {
 // allocator inside. If that has no memory, or a limit, all free blocks are released and it is asked
 // once more. Errors: *SizeError, *AlignError, ErrClosed, and those inside.
 func (p *Pool) Alloc(bytes, align int64) (Block, error) {
+	if p == nil {
+		return Block{}, notOpen()
+	}
 	if uint64(bytes-1) < maxBytes && uint64(align) <= pageBytes && align&(align-1) == 0 { // nearly all requests
 		if s := p.classes[classOf(max(bytes, align, p.leastBytes))].take(); s != nil {
 			s.offset = 0
@@ -101,6 +104,9 @@ func (p *Pool) Alloc(bytes, align int64) (Block, error) {
 // AllocZeroed is Alloc with contents of zeros. Memory of the host is cleared; device memory is
 // always the allocator's inside, since only that can clear it.
 func (p *Pool) AllocZeroed(bytes, align int64) (Block, error) {
+	if p == nil {
+		return Block{}, notOpen()
+	}
 	if p.kind != Device {
 		if b, ok := p.hit(bytes, align); ok {
 			clear(b.Bytes())
@@ -242,6 +248,9 @@ func blockAlign(blockBytes int64) int64 { return min(blockBytes, pageBytes) }
 func (p *Pool) Free(b Block) error { return p.freeIn(b, nil) }
 
 func (p *Pool) freeIn(b Block, shared *batch) error {
+	if p == nil {
+		return notOpen()
+	}
 	if b.slot == nil {
 		return nil
 	}
@@ -299,14 +308,27 @@ func (p *Pool) shelves(yield func(*shelf) bool) {
 }
 
 // Owner is the allocator's identity.
-func (p *Pool) Owner() *Owner { return p.owner }
+func (p *Pool) Owner() *Owner {
+	if p == nil {
+		return nil
+	}
+	return p.owner
+}
 
 // Kind is that of the allocator inside.
-func (p *Pool) Kind() Kind { return p.kind }
+func (p *Pool) Kind() Kind {
+	if p == nil {
+		return NoMemory
+	}
+	return p.kind
+}
 
 // Stats counts blocks by state. LiveBytes are those of whole blocks: Tracked counts the requested
 // ones. It visits every slot.
 func (p *Pool) Stats() Stats {
+	if p == nil {
+		return Stats{}
+	}
 	s := Stats{
 		PendingBytes: p.pendingBytes.Load(), ReleasingBytes: p.releasingBytes.Load(),
 		Refusals: p.refusals.Load(), Misses: p.misses.Load(), Releases: p.releases.Load(),

@@ -141,11 +141,14 @@ func (p *Pool) awaitReleases(ctx context.Context) error {
 // the context's, and the driver's: memory that it did not take back stays in ReleasingBytes, and a
 // further Trim tries again.
 func (p *Pool) Trim(ctx context.Context) (releasedBytes int64, err error) {
+	if p == nil || p.inner == nil {
+		return 0, notOpen()
+	}
 	if ctx == nil {
 		return 0, ErrNilContext
 	}
 	before := p.releasedBytes.Load()
-	if err = p.drain(ctx, p.stampCount.Load()); err == nil && p.inner != nil {
+	if err = p.drain(ctx, p.stampCount.Load()); err == nil {
 		releasedBytes, err = Trim(ctx, p.inner)
 	}
 	return releasedBytes + p.releasedBytes.Load() - before, err
@@ -240,11 +243,11 @@ func (p *Pool) await(ctx context.Context, one *stamp) error {
 // a Free of one releases it. Close can be called again, and then finishes the rest of an earlier call.
 // Errors: those of Trim, *LeakError, and those inside.
 func (p *Pool) Close(ctx context.Context) error {
+	if p == nil || p.inner == nil {
+		return notOpen()
+	}
 	if ctx == nil {
 		return ErrNilContext
-	}
-	if p.inner == nil {
-		return notOpen()
 	}
 	p.closed.Store(true)
 	p.bound.keep.Store(0)

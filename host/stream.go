@@ -38,6 +38,9 @@ func (m *StreamMemory) AllocZeroed(bytes, align int64) (Block, error) {
 }
 
 func (m *StreamMemory) alloc(bytes, align int64, zero bool) (Block, error) {
+	if m == nil {
+		return Block{}, notOpen()
+	}
 	if err := m.counts.admit(bytes, align, Device, &m.closed); err != nil || bytes == 0 {
 		return Block{}, err
 	}
@@ -83,6 +86,9 @@ func (b Block) Buffer() (buffer vram.Buffer, ok bool) {
 
 // Free is Free of the buffer: see vram.Buffer.Free. It does not wait.
 func (m *StreamMemory) Free(b Block) error {
+	if m == nil {
+		return notOpen()
+	}
 	b, err := b.reown(m.owner, m.owner)
 	if err != nil || b.slot == nil {
 		return err
@@ -96,17 +102,30 @@ func (m *StreamMemory) Free(b Block) error {
 }
 
 // Owner is the allocator's identity.
-func (m *StreamMemory) Owner() *Owner { return m.owner }
+func (m *StreamMemory) Owner() *Owner {
+	if m == nil {
+		return nil
+	}
+	return m.owner
+}
 
 // Kind is Device.
 func (m *StreamMemory) Kind() Kind { return Device }
 
 // Stats counts blocks and requested bytes.
-func (m *StreamMemory) Stats() Stats { return m.counts.stats() }
+func (m *StreamMemory) Stats() Stats {
+	if m == nil {
+		return Stats{}
+	}
+	return m.counts.stats()
+}
 
 // Close refuses further requests. It does not wait, nor close the stream. Error: *LeakError; the
 // blocks stay valid.
 func (m *StreamMemory) Close(ctx context.Context) error {
+	if m == nil {
+		return notOpen()
+	}
 	if ctx == nil {
 		return ErrNilContext
 	}

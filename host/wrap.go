@@ -9,7 +9,8 @@ import (
 )
 
 // wrapper is the common part of Limit, Track, Log and Zero: the calls that an allocator that
-// keeps no memory of its own passes on. Each overrides the calls that it is about.
+// keeps no memory of its own passes on. Each passes the other calls on to it itself, since a
+// method that comes with an embedded struct cannot be called on nil.
 type wrapper struct {
 	inner      Allocator
 	innerOwner *Owner
@@ -33,7 +34,12 @@ func own[A interface {
 func (w *wrapper) part() *wrapper { return w }
 
 // Owner is the allocator's identity.
-func (w *wrapper) Owner() *Owner { return w.owner }
+func (w *wrapper) Owner() *Owner {
+	if w == nil {
+		return nil
+	}
+	return w.owner
+}
 
 // Kind is that of the allocator inside.
 func (w *wrapper) Kind() Kind { return w.inside().Kind() }
@@ -46,7 +52,7 @@ func (w *wrapper) Close(ctx context.Context) error { return w.inside().Close(ctx
 
 // Trim trims the allocator inside: see Trim.
 func (w *wrapper) Trim(ctx context.Context) (releasedBytes int64, err error) {
-	return Trim(ctx, w.inner)
+	return Trim(ctx, w.inside())
 }
 
 // alloc requests a block inside for the wrapper that owns it.
@@ -74,9 +80,9 @@ func (w *wrapper) free(b Block, shared *batch) error {
 	return w.inside().Free(b)
 }
 
-// inside is the allocator inside; of a zero value one that refuses everything.
+// inside is the allocator inside; of nil and of a zero value one that refuses everything.
 func (w *wrapper) inside() Allocator {
-	if w.inner == nil {
+	if w == nil || w.inner == nil {
 		return unopened{}
 	}
 	return w.inner
@@ -92,6 +98,7 @@ func (unopened) Kind() Kind                              { return NoMemory }
 func (unopened) Owner() *Owner                           { return nil }
 func (unopened) Stats() Stats                            { return Stats{} }
 func (unopened) Close(context.Context) error             { return notOpen() }
+func (unopened) Trim(context.Context) (int64, error)     { return 0, notOpen() }
 
 func notOpen() error {
 	return fmt.Errorf("host: the allocator was not made by its function: %w", vram.ErrNotOpen)

@@ -173,13 +173,16 @@ func (c *Compiler) once(key string, load func() (*code, error)) (loaded futures.
 	return p.Future(), known
 }
 
-// claim is the promise of a module. Not known: the caller has it completed. Errors: ErrClosed.
+// claim is the promise of a module. Not known: the caller has it completed. Errors: ErrNotOpen, ErrClosed.
 func (c *Compiler) claim(key string) (p *futures.Promise[*code], known bool, err error) {
 	if p, known = c.modules[key]; known && !c.closed {
 		c.counts.hits.Add(1)
 		return p, true, nil
 	}
-	if c.closed {
+	switch {
+	case c.modules == nil:
+		return nil, false, ErrNotOpen
+	case c.closed:
 		return nil, false, ErrClosed
 	}
 	c.counts.misses.Add(1)
@@ -274,7 +277,7 @@ func (c *Compiler) loadOr(key string, compile func() ([]byte, error)) (*code, er
 // Close ends a measurement, waits for the compilations that run, fails those that wait with ErrClosed, and unloads all kernels: their launches
 // must have finished. Idempotent. Errors: those of cuda.Module.Unload, with which another call tries again.
 func (c *Compiler) Close() error {
-	if c == nil {
+	if c == nil || c.on == nil {
 		return ErrNotOpen
 	}
 	c.mu.Lock()

@@ -19,4 +19,6 @@ func open(tb testing.TB) *vram.Device {
 }
 
 // launching is the simulated driver, whose kernels do nothing.
-func launching(testing.TB) cudadrv.Driver { return sim.New(sim.Config{Bytes: true}) }
+func launching(testing.TB) cudadrv.Driver {
+	return sim.New(sim.Config{Bytes: true, TimedKernels: true})
+}

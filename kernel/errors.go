@@ -20,7 +20,7 @@ var (
 	ErrReduces = errors.New("kernel: Elementwise takes expressions without reductions, Reduction such with them")
 	// ErrClosed refuses a call of a compiler that was closed.
 	ErrClosed = errors.New("kernel: the compiler is closed")
-	// ErrNotOpen refuses a nil Compiler or Kernel.
+	// ErrNotOpen refuses a nil or zero Compiler or Kernel.
 	ErrNotOpen = errors.New("kernel: not open")
 	// ErrTuningStream refuses the mode TuneAside without a context on another stream than the compiler's.
 	ErrTuningStream = errors.New("kernel: TuneAside needs a context on a stream of its own")

@@ -88,7 +88,7 @@ func (k *Kernel) brief() string {
 // Prepare compiles the variant for tensors with these types and layouts: the memory is not touched, but where it lies counts. It does not wait.
 // Errors are those of Run.
 func (k *Kernel) Prepare(outputs []*tensor.Tensor, inputs ...*tensor.Tensor) futures.Future[*Kernel] {
-	if k == nil {
+	if k == nil || k.by == nil {
 		return futures.Failed[*Kernel](ErrNotOpen)
 	}
 	f := takeFrame()
@@ -143,7 +143,7 @@ func (k *Kernel) Text(layouts ...layout.Layout) (string, error) {
 
 // fit computes the geometry of layouts whose lowest places are aligned.
 func (f *frame) fit(k *Kernel, layouts []layout.Layout) error {
-	if k == nil {
+	if k == nil || k.by == nil {
 		return ErrNotOpen
 	}
 	if len(layouts) != len(k.program.Operands) {

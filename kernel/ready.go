@@ -100,6 +100,9 @@ func (l *location) arg() cuda.Arg {
 // frame has the arguments then. Errors: an *OperandError of a tensor without memory.
 func (f *frame) again(k *Kernel, outputs, inputs []*tensor.Tensor) (*ready, error) {
 	p := k.program
+	if p == nil { // of a zero Kernel
+		return nil, ErrNotOpen
+	}
 	if len(inputs) != p.Inputs || len(inputs)+len(outputs) != len(p.Operands) {
 		return nil, nil //nolint:nilnil // bind refuses it
 	}

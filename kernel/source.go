@@ -43,7 +43,10 @@ func (e *SourceError) Unwrap() []error {
 // Lines are the numbers of the lines that the driver's log names, and the findings, in order; the first line is 1.
 func (e *SourceError) Lines() (all []int) {
 	named := regexp.MustCompile(`\bline (\d+)\b|\bptx: (\d+):\d+`) // a driver's "line 12;", and "ptx: 12:3:" of package ptx
-	text := e.Err.Error()
+	if e == nil {
+		return nil
+	}
+	text := fmt.Sprint(e.Err)
 	if e.Findings != nil {
 		text += "\n" + e.Findings.Error()
 	}

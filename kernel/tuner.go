@@ -101,7 +101,7 @@ func (t *tuner) rows(of tune.Key) (rows []tune.Row, found bool) {
 
 // Tuned has the rows that this compiler has measured, for a later process: see WithTables.
 func (c *Compiler) Tuned() *tune.Table {
-	if c == nil {
+	if c == nil || c.tuner == nil {
 		return nil
 	}
 	c.tuner.mu.Lock()
@@ -117,7 +117,7 @@ func (c *Compiler) Tuned() *tune.Table {
 // ErrTuningTime, ErrClosed, cuda.ErrNilContext, ctx's, vram.ErrOutOfMemory.
 func (k *Kernel) Tune(ctx context.Context, outputs []*tensor.Tensor, inputs ...*tensor.Tensor) ([]tune.Row, error) {
 	switch {
-	case k == nil:
+	case k == nil || k.by == nil:
 		return nil, ErrNotOpen
 	case ctx == nil:
 		return nil, cuda.ErrNilContext

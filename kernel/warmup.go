@@ -32,7 +32,7 @@ type Progress struct {
 // wait. When ctx ends it begins no more, and returns without those that are being compiled: they go on. Errors: those of Prepare, joined,
 // each in a *NeedError; ErrNotOpen, cuda.ErrNilContext, ctx's.
 func (c *Compiler) WarmUp(ctx context.Context, needs []Need, progress func(Progress)) error {
-	if c == nil {
+	if c == nil || c.on == nil {
 		return ErrNotOpen
 	}
 	if ctx == nil {

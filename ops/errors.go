@@ -34,7 +34,7 @@ func (e *Error) Error() string {
 	if len(e.Operands) > 0 {
 		text += " of " + strings.Join(e.Operands, ", ")
 	}
-	return text + ": " + e.Err.Error()
+	return fmt.Sprintf("%s: %v", text, e.Err)
 }
 
 // Unwrap is the reason.

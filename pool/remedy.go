@@ -108,6 +108,9 @@ func (r Remedy) String() string {
 // Remedies are the actions that would help, from the cheapest to the most expensive, by the figures
 // of the refusal. Each helps in part: it may take several.
 func (e *OutOfMemoryError) Remedies() (all []Remedy) {
+	if e == nil {
+		return nil
+	}
 	add := func(kind RemedyKind, bytes int64, stream uint32) {
 		if bytes > 0 {
 			all = append(all, Remedy{kind, bytes, stream})

@@ -11,6 +11,9 @@ import (
 // Report has, in several lines, the request, the reason for its refusal, the memory of each stream and
 // tenant, the largest live buffers, and all remedies.
 func (e *OutOfMemoryError) Report() string {
+	if e == nil {
+		return ""
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "out of memory: requested %s%s, of which %s were not found\n", units.Bytes(e.RequestedBytes), requester(e.Stream, e.Tag, e.Tenant), units.Bytes(e.MissingBytes))
 	b.WriteString("why: " + e.why() + "\n")
@@ -94,6 +97,9 @@ func reportTenants(b *strings.Builder, tenants []Holder) {
 // Report has, in several lines, the refused request, all holders of memory with their waits, the queue,
 // and the largest live buffers.
 func (e *DeadlockError) Report() string {
+	if e == nil {
+		return ""
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "deadlock: the wait for %s was refused, since nobody who holds memory goes on\n", units.Bytes(e.RequestedBytes))
 	writeLines(&b, "who holds memory, of a limit of "+units.Bytes(e.LimitBytes), e.Holders)
@@ -106,6 +112,9 @@ func (e *DeadlockError) Report() string {
 // Report has, in several lines, the request, the one directly ahead of it, the holders of memory, and
 // the largest live buffers.
 func (e *WaitError) Report() string {
+	if e == nil {
+		return ""
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "waited %s for %s%s: %v\n", units.Duration(e.Waited), units.Bytes(e.RequestedBytes), requester(e.Stream, e.Tag, e.Tenant), e.Err)
 	switch {
@@ -126,6 +135,9 @@ func (e *WaitError) Report() string {
 
 // Report has, in several lines, the request, the figures of the tenant, and the remedies.
 func (e *QuotaError) Report() string {
+	if e == nil {
+		return ""
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "over the quota of tenant %q: requested %s of a limit of %s\n", e.Tenant, units.Bytes(e.RequestedBytes), units.Bytes(e.Quota.LimitBytes))
 	fmt.Fprintf(&b, "charged: %s, of that %s in buffers, and %s in its requests that wait\n", units.Bytes(e.ChargedBytes), units.Bytes(e.HeldBytes),

@@ -9,6 +9,9 @@ type Code struct {
 
 // Code is the body of the function in a row; that of a declaration is empty.
 func (f *Function) Code() *Code {
+	if f == nil {
+		return &Code{}
+	}
 	c := &Code{Targets: map[*Label]int{}}
 	if f.Body != nil {
 		c.add(f.Body)

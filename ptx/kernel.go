@@ -31,17 +31,29 @@ type place struct {
 
 // NewKernel begins a kernel without parameters and instructions.
 func NewKernel(name string) *Kernel {
-	return &Kernel{
-		name:   name,
-		begun:  callerPlace(),
-		counts: map[Type]int{},
-		forms:  &checker{module: &Module{}, forms: map[Opcode][]form{}},
-		places: map[*Instruction]place{},
+	k := &Kernel{name: name, begun: callerPlace()}
+	k.usable()
+	return k
+}
+
+// usable makes the maps of a zero Kernel. It reports false for nil, to which nothing is added.
+func (k *Kernel) usable() bool {
+	if k == nil {
+		return false
 	}
+	if k.counts == nil {
+		k.counts = map[Type]int{}
+		k.forms = &checker{module: &Module{}, forms: map[Opcode][]form{}}
+		k.places = map[*Instruction]place{}
+	}
+	return true
 }
 
 // Reg is a new register for values of a type. It is declared without a sign, as the instructions have one.
 func (k *Kernel) Reg(t Type) Operand {
+	if !k.usable() {
+		return Operand{}
+	}
 	t, prefix := registerOf(t)
 	r := &Register{Name: fmt.Sprintf("%s%d", prefix, k.counts[t]), Type: t, Index: len(k.registers)}
 	k.counts[t]++
@@ -96,6 +108,9 @@ func Not(predicate Operand) Operand {
 
 // add appends an instruction. Its operands are copied, so that the caller may go on with its own.
 func (k *Kernel) add(guard Operand, name string, operands []Operand) {
+	if !k.usable() {
+		return
+	}
 	i := &Instruction{Guard: guard, Operands: operands}
 	i.setName(strings.Split(name, "."))
 	k.statements = append(k.statements, i)
@@ -105,6 +120,9 @@ func (k *Kernel) add(guard Operand, name string, operands []Operand) {
 // resultOf are new registers for the result of an instruction with so many operands. An instruction without a form gets one
 // register, and Build reports it.
 func (k *Kernel) resultOf(name string, count int) Operand {
+	if !k.usable() {
+		return Operand{}
+	}
 	i := &Instruction{}
 	i.setName(strings.Split(name, "."))
 	if i.Op == UnknownOp {
@@ -130,6 +148,9 @@ func (k *Kernel) resultOf(name string, count int) Operand {
 
 // mistake notes a mistake that is not about one instruction.
 func (k *Kernel) mistake(format string, args ...any) {
+	if !k.usable() {
+		return
+	}
 	at := callerPlace()
 	k.mistakes = append(k.mistakes, &CheckError{File: at.file, Line: at.line, Function: k.name, Message: fmt.Sprintf(format, args...)})
 }

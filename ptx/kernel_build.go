@@ -2,6 +2,7 @@ package ptx
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 )
 
@@ -14,7 +15,11 @@ func Build(kernels ...*Kernel) (*Module, error) {
 	m := &Module{Version: Version{7, 0}, Target: Target{SM: 70}, AddressSize: 64}
 	c := &checker{module: m, forms: map[Opcode][]form{}, places: map[*Instruction]place{}, begun: map[*Function]place{}}
 	var mistakes []error
-	for _, k := range kernels {
+	for n, k := range kernels {
+		if k == nil {
+			mistakes = append(mistakes, &CheckError{Message: fmt.Sprintf("kernel %d is nil", n)})
+			continue
+		}
 		mistakes = append(mistakes, k.mistakes...)
 		f := k.function(c)
 		m.Functions = append(m.Functions, f)

@@ -7,12 +7,18 @@ import (
 
 // NewLabel is a label that Place puts into the body; names of labels are made.
 func (k *Kernel) NewLabel() Operand {
+	if !k.usable() {
+		return Operand{}
+	}
 	k.labels++
 	return Operand{Kind: OperandLabel, Label: &Label{Name: fmt.Sprintf("$L%d", k.labels)}}
 }
 
 // Place puts a label here. Each label stands in one place.
 func (k *Kernel) Place(label Operand) {
+	if !k.usable() {
+		return
+	}
 	if label.Kind != OperandLabel || label.Label == nil {
 		k.mistake("%v is no label", label)
 		return
@@ -64,6 +70,9 @@ func (k *Kernel) Sync() { k.Do("bar.sync", Integer(0)) }
 
 // MaxThreads limits the threads of a block, so that the compiler may use more registers for each.
 func (k *Kernel) MaxThreads(count int) {
+	if !k.usable() {
+		return
+	}
 	k.directives = append(k.directives, Directive{Name: "maxntid", Values: []int{count}})
 }
 

@@ -2,6 +2,9 @@ package ptx
 
 // Value is a new parameter, loaded.
 func (k *Kernel) Value(name string, t Type) Operand {
+	if !k.usable() {
+		return Operand{}
+	}
 	t = moved(t)
 	v := &Variable{Space: Param, Type: t, Name: name}
 	k.params = append(k.params, v)
@@ -26,6 +29,9 @@ func (k *Kernel) Buffer(name string) Operand {
 
 // Shared is an array in shared memory, of so many elements, aligned for vectors of 16 bytes.
 func (k *Kernel) Shared(name string, t Type, count int) *Variable {
+	if !k.usable() {
+		return nil
+	}
 	v := &Variable{Space: Shared, Align: maxVectorBytes, Type: t, Name: name, Dims: []int{count}}
 	if count < 1 {
 		k.mistake("shared memory %s has %d elements", name, count)
@@ -36,6 +42,9 @@ func (k *Kernel) Shared(name string, t Type, count int) *Variable {
 
 // DynamicShared is an array in shared memory that the launch sizes. All kernels of a module have the same one.
 func (k *Kernel) DynamicShared(name string) *Variable {
+	if !k.usable() {
+		return nil
+	}
 	v := &Variable{Linkage: Extern, Space: Shared, Align: maxVectorBytes, Type: B8, Name: name, Dims: []int{Unsized}}
 	k.variables = append(k.variables, v)
 	return v

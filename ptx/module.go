@@ -112,6 +112,9 @@ type Pointer struct {
 
 // Bytes is the size of the variable; that of an array of unknown length is 0.
 func (v *Variable) Bytes() int {
+	if v == nil {
+		return 0
+	}
 	bytes := v.Type.Bytes() * max(v.Vector, 1)
 	for _, dim := range v.Dims {
 		if dim == Unsized {
@@ -124,6 +127,9 @@ func (v *Variable) Bytes() int {
 
 // Alignment is the address's alignment in bytes: the declared one, or else that of the type.
 func (v *Variable) Alignment() int {
+	if v == nil {
+		return 1
+	}
 	if v.Align > 0 {
 		return v.Align
 	}
@@ -153,6 +159,9 @@ type Directive struct {
 
 // Function finds the function of that name: its definition where there is one, else its declaration, else nil.
 func (m *Module) Function(name string) *Function {
+	if m == nil {
+		return nil
+	}
 	var declared *Function
 	for _, f := range m.Functions {
 		switch {
@@ -168,6 +177,9 @@ func (m *Module) Function(name string) *Function {
 
 // Variable finds the module's variable of that name, or nil.
 func (m *Module) Variable(name string) *Variable {
+	if m == nil {
+		return nil
+	}
 	for _, v := range m.Variables {
 		if v.Name == name {
 			return v
@@ -178,6 +190,9 @@ func (m *Module) Variable(name string) *Variable {
 
 // File is the name of the source file with that index, or "".
 func (m *Module) File(index int) string {
+	if m == nil {
+		return ""
+	}
 	for _, f := range m.Files {
 		if f.Index == index {
 			return f.Name

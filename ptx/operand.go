@@ -73,6 +73,9 @@ func Vector(elements ...Operand) Operand { return Operand{Kind: OperandVector, E
 
 // Float is the value of an operand that is a floating-point number, else 0.
 func (o *Operand) Float() float64 {
+	if o == nil {
+		return 0
+	}
 	if o.Kind == OperandFloat32 {
 		return float64(math.Float32frombits(uint32(o.Value))) // the upper half is empty
 	}

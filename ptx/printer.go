@@ -8,6 +8,9 @@ import (
 
 // String is the text of the module in one canonical form, which Parse reads back into the same tree.
 func (m *Module) String() string {
+	if m == nil {
+		return ""
+	}
 	p := &printer{}
 	p.line(".version %v", m.Version)
 	p.line(".target %v", m.Target)
@@ -32,6 +35,9 @@ func (m *Module) String() string {
 
 // String is the instruction as the text has it, with its guard and without the semicolon.
 func (i *Instruction) String() string {
+	if i == nil {
+		return ""
+	}
 	var b strings.Builder
 	if i.Guard.Kind != OperandNone {
 		b.WriteString("@" + i.Guard.String() + " ")

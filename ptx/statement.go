@@ -74,11 +74,17 @@ type Instruction struct {
 
 // Has reports whether the name has the modifier.
 func (i *Instruction) Has(m Modifier) bool {
+	if i == nil {
+		return false
+	}
 	return slices.Contains(i.Mods, m)
 }
 
 // Mod is the first modifier of a kind, or NoModifier.
 func (i *Instruction) Mod(kind ModifierKind) Modifier {
+	if i == nil {
+		return NoModifier
+	}
 	for _, m := range i.Mods {
 		if m.Kind() == kind {
 			return m
@@ -89,6 +95,9 @@ func (i *Instruction) Mod(kind ModifierKind) Modifier {
 
 // Type is the n-th type of the name, counted from 0, or NoType.
 func (i *Instruction) Type(n int) Type {
+	if i == nil {
+		return NoType
+	}
 	if n < 0 || n >= len(i.Types) {
 		return NoType
 	}

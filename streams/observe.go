@@ -43,6 +43,9 @@ type Observer struct {
 
 // Observes reports whether any function is set that is called without Device.Observe.
 func (o *Observer) Observes() bool {
+	if o == nil {
+		return false
+	}
 	return o.Allocated != nil || o.Freed != nil || o.Closed != nil || o.Reserved != nil || o.Mapped != nil || o.Denied != nil
 }
 

@@ -24,7 +24,7 @@ type rig struct {
 
 func newRig(t *testing.T, options ...vramtest.Option) (*rig, *cuda.Context) {
 	t.Helper()
-	r := &rig{t, vramtest.Open(t, append([]vramtest.Option{vramtest.Machine(sim.Config{Bytes: true})}, options...)...)}
+	r := &rig{t, vramtest.Open(t, append([]vramtest.Option{vramtest.Machine(sim.Config{Bytes: true, TimedKernels: true})}, options...)...)}
 	return r, r.context()
 }
 

@@ -58,6 +58,9 @@ func (s *Slot) View(t *Tensor, l layout.Layout) (*Tensor, error) {
 
 // Clear forgets the tensor.
 func (s *Slot) Clear() {
+	if s == nil {
+		return
+	}
 	s.tensor = Tensor{}
 	s.storage.memory.Store(nil)
 	s.storage.on, s.storage.bytes = nil, 0

@@ -55,6 +55,9 @@ func Open(t T, options ...Option) *Device {
 	return d
 }
 
+// opened reports whether Open has made the device: what is asked of another one is nothing, as no test fails by it.
+func (d *Device) opened() bool { return d != nil && d.gpu != nil }
+
 // finish closes everything and fails the test for what was found.
 func (d *Device) finish() {
 	d.t.Helper()
@@ -85,22 +88,36 @@ func (d *Device) closeAll() (err error) {
 
 // Close closes the device before the end of the test. The error is the caller's; see vram.Device.Close.
 func (d *Device) Close() error {
+	if !d.opened() {
+		return vram.ErrNotOpen
+	}
 	d.closed.Store(true)
 	return d.Device.Close()
 }
 
 // GPU is the test's own view of the device, for kernels, events, copies, and memory past the allocator. What is
 // done on it is seen. It is closed at the end of the test.
-func (d *Device) GPU() *hazard.Device { return d.gpu }
+func (d *Device) GPU() *hazard.Device {
+	if !d.opened() {
+		return nil
+	}
+	return d.gpu
+}
 
 // Hazards are those that showed so far: the first of each kind and pair of places.
 func (d *Device) Hazards() []hazard.Report {
+	if !d.opened() {
+		return nil
+	}
 	reports, _ := d.gpu.Checker().Reports()
 	return reports
 }
 
 // Stream is NewStream. It fails the test if there is none.
 func (d *Device) Stream() *vram.Stream {
+	if !d.opened() {
+		return nil
+	}
 	d.t.Helper()
 	s, err := d.NewStream()
 	if err != nil {
@@ -110,13 +127,28 @@ func (d *Device) Stream() *vram.Stream {
 }
 
 // Now is the device's virtual time.
-func (d *Device) Now() time.Duration { return d.machine.Now() }
+func (d *Device) Now() time.Duration {
+	if !d.opened() {
+		return 0
+	}
+	return d.machine.Now()
+}
 
 // Advance moves the virtual time forwards: work that ends until then is over. That orders nothing by itself.
-func (d *Device) Advance(by time.Duration) { d.machine.Advance(by) }
+func (d *Device) Advance(by time.Duration) {
+	if !d.opened() {
+		return
+	}
+	d.machine.Advance(by)
+}
 
 // SetCapacity changes the device's physical memory, as when another process takes or returns some.
-func (d *Device) SetCapacity(bytes int64) { d.machine.SetCapacity(bytes) }
+func (d *Device) SetCapacity(bytes int64) {
+	if !d.opened() {
+		return
+	}
+	d.machine.SetCapacity(bytes)
+}
 
 // must fails the test for an error.
 func (d *Device) must(err error) {

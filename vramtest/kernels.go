@@ -46,7 +46,7 @@ func (s *settings) execute(d *Device) {
 
 // Faults are the mistakes of kernels so far. Each wraps an *interp.Fault. Without the option Kernels there are none.
 func (d *Device) Faults() []error {
-	if d.kernels == nil {
+	if d == nil || d.kernels == nil {
 		return nil
 	}
 	return d.kernels.Faults()

@@ -47,6 +47,9 @@ func touch(buffers []vram.Buffer, write bool) (t Touch) {
 // Launch queues a kernel on a stream of the device that takes so long and touches that memory. It fails the test if
 // the stream or the duration cannot be.
 func (d *Device) Launch(s *vram.Stream, duration time.Duration, touches ...Touch) {
+	if !d.opened() {
+		return
+	}
 	d.t.Helper()
 	var accesses []hazard.Access
 	for _, t := range touches {
@@ -72,6 +75,9 @@ type Event struct{ event cudadrv.Event }
 
 // Record marks the end of what the stream was given so far. It fails the test if the stream cannot be.
 func (d *Device) Record(s *vram.Stream) Event {
+	if !d.opened() {
+		return Event{}
+	}
 	d.t.Helper()
 	e, err := d.gpu.EventCreate()
 	d.must(err)
@@ -81,12 +87,18 @@ func (d *Device) Record(s *vram.Stream) Event {
 
 // Wait has the stream's later work wait, on the device, for an event.
 func (d *Device) Wait(s *vram.Stream, e Event) {
+	if !d.opened() {
+		return
+	}
 	d.t.Helper()
 	d.must(d.gpu.StreamWaitEvent(s.Handle(), e.event))
 }
 
 // Passed reports whether the device has got to an event. If it has, what the test does later is ordered behind it.
 func (d *Device) Passed(e Event) bool {
+	if !d.opened() {
+		return false
+	}
 	d.t.Helper()
 	passed, err := d.gpu.EventQuery(e.event)
 	d.must(err)
@@ -95,6 +107,9 @@ func (d *Device) Passed(e Event) bool {
 
 // Synchronize waits for all work of a stream; virtual time moves. What the test does later is ordered behind it.
 func (d *Device) Synchronize(s *vram.Stream) {
+	if !d.opened() {
+		return
+	}
 	d.t.Helper()
 	d.must(d.gpu.StreamSynchronize(s.Handle()))
 }

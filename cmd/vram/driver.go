@@ -34,7 +34,7 @@ func (f *driverFlag) UnmarshalText(text []byte) error {
 // what it is. The simulated device has the stepped clock here: a measurement waits for nothing.
 func (f deviceFlags) device(p *program) (cfg vram.Config, newDriver func() cudadrv.Driver, err error) {
 	if cfg, err = vram.ConfigFromEnv(vram.Config{}); err != nil {
-		if wrong, ok := errors.AsType[*vram.EnvError](err); ok && wrong.Err == nil {
+		if wrong, ok := errors.AsType[*vram.EnvError](err); ok && (wrong.Err == nil || errors.Is(err, vram.ErrUnknownVariable)) {
 			err = &usageError{err}
 		}
 		return cfg, nil, err

@@ -71,7 +71,12 @@ func Open(c *cuda.Context) (*Handle, error) {
 }
 
 // Library is the library's name with its version.
-func (h *Handle) Library() string { return h.name }
+func (h *Handle) Library() string {
+	if h == nil {
+		return ""
+	}
+	return h.name
+}
 
 // call calls a function with the first n arguments of the frame.
 func (h *Handle) call(f function, n int) error {
@@ -83,6 +88,9 @@ func (h *Handle) call(f function, n int) error {
 
 // Close ends the handle, and its plans. Idempotent. Products that were submitted go on.
 func (h *Handle) Close() error {
+	if h == nil || h.on == nil {
+		return cuda.ErrNotOpen
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.closed {
@@ -133,6 +141,9 @@ type planKey struct {
 
 // Plans is how many plans are kept.
 func (h *Handle) Plans() int {
+	if h == nil || h.recent == nil {
+		return 0
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.recent.Len()
@@ -140,6 +151,9 @@ func (h *Handle) Plans() int {
 
 // Plan is the library's plan for a checked problem on operands of that alignment; accumulates says that beta is not 0. Errors: *UnsupportedError, which is remembered; *StatusError; cuda.ErrNotOpen.
 func (h *Handle) Plan(p gemm.Problem, a Alignment, accumulates bool) (*Plan, error) {
+	if h == nil || h.on == nil {
+		return nil, cuda.ErrNotOpen
+	}
 	key := planKey{p, a, accumulates}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -258,6 +258,9 @@ func (h *Handle) ask(plan *Plan) (err error) {
 // Launch submits the product, on operands of the plan's alignment, which touch so many bytes. work has WorkspaceBytes. Errors: *cuda.ArgumentError,
 // *StatusError, *UnsupportedError where the plan has left the cache and cannot be made again.
 func (plan *Plan) Launch(c *cuda.Context, o gemm.Operands, e gemm.Extent, work cuda.Range) error {
+	if plan == nil || plan.of == nil {
+		return cuda.ErrNotOpen
+	}
 	p := plan.key.problem
 	// As the problem names them: in errors, A is argument 0.
 	args := append(make([]cuda.Arg, 0, 6), reading(o.A, e.A), reading(o.B, e.B))

@@ -27,7 +27,7 @@ type PeerError struct {
 }
 
 // Error has the call and the reason.
-func (e *PeerError) Error() string { return "share: " + e.Op + ": " + e.Err.Error() }
+func (e *PeerError) Error() string { return fmt.Sprintf("share: %s: %v", e.Op, e.Err) }
 
 // Unwrap is the reason.
 func (e *PeerError) Unwrap() error { return e.Err }

@@ -102,7 +102,7 @@ func TestSleepGoesOnWithTheRest(t *testing.T) {
 }
 
 func TestNoMemoryToWake(t *testing.T) {
-	r := newRig(t, sleep.Options{}, vramtest.Machine(sim.Config{Bytes: true, TotalBytes: 96 * mib}))
+	r := newRig(t, sleep.Options{}, vramtest.Machine(sim.Config{Bytes: true, TimedKernels: true, TotalBytes: 96 * mib}))
 	b, want := r.filled(40*mib, 1)
 	require.NoError(t, r.arena.Sleep(t.Context(), sleep.Save))
 	r.dev.SetCapacity(30 * mib) // another process takes memory
@@ -153,7 +153,7 @@ func TestNoMemoryOfTheHost(t *testing.T) {
 
 // TestAWakeReleasesFreeMemory has the driver refuse where a stream keeps memory that it does not use.
 func TestAWakeReleasesFreeMemory(t *testing.T) {
-	r := newRig(t, sleep.Options{}, vramtest.Machine(sim.Config{Bytes: true, TotalBytes: 128 * mib}),
+	r := newRig(t, sleep.Options{}, vramtest.Machine(sim.Config{Bytes: true, TimedKernels: true, TotalBytes: 128 * mib}),
 		vramtest.Config(vram.Config{LimitBytes: 100 * mib, Debug: true}))
 	b, want := r.filled(40*mib, 1)
 	require.NoError(t, r.arena.Sleep(t.Context(), sleep.Save))

@@ -48,7 +48,7 @@ const (
 func TestRandomPrograms(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {
-			machine := vramtest.Machine(sim.Config{Bytes: true, TotalBytes: worldBytes})
+			machine := vramtest.Machine(sim.Config{Bytes: true, TimedKernels: true, TotalBytes: worldBytes})
 			o := sleep.Options{BlockBytes: 512 * kib}
 			w := &world{random: rand.New(rand.NewPCG(seed, 7)), faults: seed%2 == 1, seed: seed}
 			if w.faults {

@@ -62,7 +62,7 @@ func newFaultyRig(tb testing.TB, o sleep.Options, options ...vramtest.Option) *r
 func (r *rig) open(o sleep.Options, options ...vramtest.Option) {
 	tb := r.TB
 	tb.Helper()
-	all := []vramtest.Option{vramtest.Machine(sim.Config{Bytes: true}), vramtest.Config(vram.Config{Debug: true})}
+	all := []vramtest.Option{vramtest.Machine(sim.Config{Bytes: true, TimedKernels: true}), vramtest.Config(vram.Config{Debug: true})}
 	r.dev = vramtest.Open(tb, append(all, options...)...)
 	r.c = r.context()
 	m, err := r.c.LoadModule([]byte(ptx))

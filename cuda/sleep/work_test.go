@@ -17,7 +17,7 @@ import (
 )
 
 func TestSleepIsBehindWorkOfEveryStream(t *testing.T) {
-	r := newRig(t, sleep.Options{}, vramtest.Machine(sim.Config{Bytes: true, KernelTime: func(string, cuda.Geometry) time.Duration { return time.Second }}))
+	r := newRig(t, sleep.Options{}, vramtest.Machine(sim.Config{Bytes: true, TimedKernels: true, KernelTime: func(string, cuda.Geometry) time.Duration { return time.Second }}))
 	b, _ := r.filled(4*mib, 1)
 	d := r.context()
 	source, err := d.Alloc(4 * mib)

@@ -1,6 +1,7 @@
 package dynamic
 
 import (
+	"fmt"
 	"sync"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -71,6 +72,9 @@ func (d *Driver) Open(ordinal int) (cudadrv.Device, error) {
 
 // load opens and starts the library, once.
 func (d *Driver) load() (*library, error) {
+	if d == nil {
+		return nil, fmt.Errorf("dynamic: the driver is nil: %w", cudadrv.ErrNoDriver)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.lib != nil {

@@ -71,11 +71,17 @@ type InitError struct {
 
 // Error is what CUDA said and what can be done about it.
 func (e *InitError) Error() string {
+	if e.Call == nil {
+		return e.Library + ": its start failed"
+	}
 	return fmt.Sprintf("%s: %v: %s", e.Library, e.Call, initAdvice(e.Call.Result))
 }
 
 // Unwrap gives the failed call, and what it means for the caller.
 func (e *InitError) Unwrap() []error {
+	if e.Call == nil {
+		return []error{cudadrv.ErrNoDriver}
+	}
 	if e.Call.Result == cudadrv.NoDevice {
 		return []error{cudadrv.ErrNoDevice, e.Call}
 	}

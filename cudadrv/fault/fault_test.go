@@ -44,7 +44,7 @@ func TestConformance(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, config := range []sim.Config{{}, {Bytes: runtime.GOOS == "linux"}} {
+			for _, config := range []sim.Config{{}, {Bytes: runtime.GOOS == "linux", TimedKernels: true}} {
 				drivertest.Run(t, func(t *testing.T) cudadrv.Driver {
 					t.Helper()
 					drv := fault.Wrap(sim.New(config))

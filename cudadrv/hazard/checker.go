@@ -74,6 +74,9 @@ func (c *Checker) forget() {
 // OnReport sets a function that is told of each hazard that Reports will list, at once: on the goroutine whose call
 // showed it, under no lock. Nil: none.
 func (c *Checker) OnReport(tell func(Report)) {
+	if c == nil {
+		return
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.tell = tell
@@ -82,8 +85,14 @@ func (c *Checker) OnReport(tell func(Report)) {
 // Reports are the hazards so far: the first of each kind and pair of places, at most a hundred. count is how many
 // times hazards showed.
 func (c *Checker) Reports() (reports []Report, count uint64) {
+	if c == nil {
+		return nil, 0
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.core == nil {
+		return nil, 0
+	}
 	return c.core.Reports()
 }
 
@@ -111,8 +120,14 @@ func (c *Checker) Stale(b Buffer, now Use) { c.do(func() { c.core.Stale(b, now) 
 
 // LiveCount is how many buffers live.
 func (c *Checker) LiveCount() int {
+	if c == nil {
+		return 0
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.core == nil {
+		return 0
+	}
 	return c.core.LiveCount()
 }
 
@@ -125,8 +140,14 @@ func (c *Checker) do(f func()) {
 }
 
 func (c *Checker) book(f func()) (tell func(Report), found []Report) {
+	if c == nil {
+		return nil, nil
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.core == nil {
+		return nil, nil
+	}
 	before := c.core.KeptCount()
 	f()
 	if c.tell == nil || c.core.KeptCount() == before {

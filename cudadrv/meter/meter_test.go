@@ -36,7 +36,7 @@ func (m metered) Open(ordinal int) (cudadrv.Device, error) {
 type plain struct{ cudadrv.Device }
 
 func TestConformance(t *testing.T) {
-	for _, config := range []sim.Config{{}, {Bytes: runtime.GOOS == "linux"}} {
+	for _, config := range []sim.Config{{}, {Bytes: runtime.GOOS == "linux", TimedKernels: true}} {
 		drivertest.Run(t, func(*testing.T) cudadrv.Driver { return metered{sim.New(config)} })
 	}
 }

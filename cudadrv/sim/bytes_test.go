@@ -21,10 +21,10 @@ import (
 
 func TestConformanceWithBytes(t *testing.T) {
 	for name, config := range map[string]sim.Config{
-		"stepped":           {Bytes: true},
-		"running":           {Bytes: true, Clock: sim.Running},
-		"no virtual memory": {Bytes: true, NoVirtualMemory: true},
-		"small granules":    {Bytes: true, GranularityBytes: 64 << 10, TotalBytes: 1 << 30, Devices: 2},
+		"stepped":           {Bytes: true, TimedKernels: true},
+		"running":           {Bytes: true, TimedKernels: true, Clock: sim.Running},
+		"no virtual memory": {Bytes: true, TimedKernels: true, NoVirtualMemory: true},
+		"small granules":    {Bytes: true, TimedKernels: true, GranularityBytes: 64 << 10, TotalBytes: 1 << 30, Devices: 2},
 	} {
 		conform(t, name, config)
 	}

@@ -74,7 +74,12 @@ type node struct {
 
 // Calls are the functions whose calls were captured, in order: kernels, memsets and copies, which are work of the graph, and
 // records of events and waits for them, which are not.
-func (g *Graph) Calls() []string { return slices.Clone(g.calls) }
+func (g *Graph) Calls() []string {
+	if g == nil {
+		return nil
+	}
+	return slices.Clone(g.calls)
+}
 
 // note adds a call.
 func (c *capture) note(function string) { c.graph.calls = append(c.graph.calls, function) }

@@ -84,8 +84,11 @@ type Config struct {
 	// KernelTime is how long a launch of the kernel with that name takes on the device; below 0 counts as 0. It is called
 	// under no lock, from many goroutines at once. Nil: DefaultKernelTime each.
 	KernelTime func(name string, g cudadrv.Geometry) time.Duration
-	// Executor executes kernels on the bytes of the device. It needs Bytes. Nil: kernels take time, and change nothing.
+	// Executor executes kernels on the bytes of the device. It needs Bytes. Nil: with Bytes a launch of a kernel fails with
+	// ErrNoExecutor, as its results would be missing; without them it takes time.
 	Executor Executor
+	// TimedKernels has launches of kernels take time and change nothing although there are Bytes. It excludes an Executor.
+	TimedKernels bool
 	// ReuseStreamIDs gives the id of the stream destroyed last to the next new stream, as a driver does
 	// that reuses its memory. Otherwise an id names one stream for ever.
 	ReuseStreamIDs bool
@@ -116,6 +119,8 @@ func (c Config) complete() (Config, error) {
 			cudadrv.ErrNoDriver, g, os.Getpagesize())
 	case c.Executor != nil && !c.Bytes:
 		return Config{}, fmt.Errorf("%w: sim: an Executor without Bytes", cudadrv.ErrNoDriver)
+	case c.Executor != nil && c.TimedKernels:
+		return Config{}, fmt.Errorf("%w: sim: an Executor and TimedKernels", cudadrv.ErrNoDriver)
 	case c.Clock > Running:
 		return Config{}, fmt.Errorf("%w: sim: unknown clock %d", cudadrv.ErrNoDriver, c.Clock)
 	}

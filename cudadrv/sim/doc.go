@@ -5,7 +5,8 @@
 //
 // # Words
 //
-// A Driver is a world of its own: devices of different Drivers share nothing, devices of one Driver
+// A Driver is a world of its own: devices of different Drivers share nothing, and refuse each other's streams, events, contexts and other ids;
+// addresses alone are of one range, as each Driver's begin anew. Devices of one Driver
 // share one address space. A Device is a view of a simulated GPU: Driver.Open gives one that counts
 // as opened, Driver.Device one for tests and programs that watch or steer the GPU from beside. What
 // was allocated through one view is there in all, as in a primary context, until the last opened
@@ -29,7 +30,7 @@
 //
 // A module is PTX text, of which the declarations of kernels are read: names, parameters, and how many threads a block may have.
 // A launch is checked against the declaration and takes Config.KernelTime of the device's time. Config.Executor executes kernels;
-// without one a launch changes no bytes. The accesses of a kernel are not known here; package cudadrv/hazard does where it is told.
+// without one a device that has bytes refuses launches with ErrNoExecutor, unless Config.TimedKernels says that they only take time. The accesses of a kernel are not known here; package cudadrv/hazard does where it is told.
 //
 // From StreamBeginCapture to StreamEndCapture what a stream is told goes into a graph: no time passes for it before the graph
 // is launched. Each launch of a kernel, memset and copy is a node. An event that is recorded there is a point of the graph:

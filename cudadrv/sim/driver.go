@@ -22,10 +22,22 @@ const (
 	firstExec     uint64 = 9 << 40
 )
 
+// Ids of different drivers do not meet either, so that one of another driver is refused: behind the kind an id has the number of its
+// driver, from 0. The ids of the first driver of a process are small, and all fit 53 bits, which numbers in JSON have. After driverCount
+// drivers the numbers begin anew.
+const (
+	driverBits         = 9
+	driverCount        = 1 << driverBits
+	firstDriver uint64 = 1 << (53 - driverBits)
+)
+
+var drivers atomic.Uint64 //nolint:gochecknoglobals // made on first use: a process has one sequence of drivers' numbers
+
 // Driver is a simulated driver and its devices. It is safe for concurrent use.
 type Driver struct {
 	config Config
-	err    error // what is wrong with the Config
+	err    error  // what is wrong with the Config
+	number uint64 // of the driver, times firstDriver: ids are from here on
 	gpus   []*gpu
 	views  []*Device // what Device returns
 
@@ -56,6 +68,7 @@ func New(config Config) *Driver {
 	if d.err != nil {
 		return d
 	}
+	d.number = (drivers.Add(1) - 1) % driverCount * firstDriver
 	d.space.init(max(d.config.GranularityBytes, plainAlignBytes))
 	for ordinal := range d.config.Devices {
 		g := newGPU(d, ordinal, &d.mu)
@@ -64,6 +77,9 @@ func New(config Config) *Driver {
 	}
 	return d
 }
+
+// id is a new id of a kind, which has given out count.
+func (d *Driver) id(kind uint64, count *atomic.Uint64) uint64 { return d.number + kind + count.Add(1) }
 
 // Name is "sim".
 func (d *Driver) Name() string { return "sim" }

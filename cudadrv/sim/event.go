@@ -54,7 +54,7 @@ func (d *Device) newEvent(e event, needed cudadrv.Capability) (cudadrv.Event, er
 
 // keep gives an event a name.
 func (g *gpu) keep(e *event) cudadrv.Event {
-	id := cudadrv.Event(firstEvent + g.driver.events.Add(1))
+	id := cudadrv.Event(g.driver.id(firstEvent, &g.driver.events))
 	g.events[id] = e
 	return id
 }

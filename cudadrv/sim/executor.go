@@ -61,6 +61,19 @@ type KernelLaunch struct {
 // hardware: with the result of its method Result() cudadrv.Result if it has one, else CUDA_ERROR_LAUNCH_FAILED.
 type Execution func(memory func(p cudadrv.Ptr) (start cudadrv.Ptr, b []byte, ok bool)) error
 
+// ErrNoExecutor refuses a launch of a kernel on a device whose bytes it would not change: it is within a *cudadrv.CallError's chain, with
+// CUDA_ERROR_NOT_SUPPORTED.
+var ErrNoExecutor = errors.New("sim: nothing executes kernels on these bytes: give Config an Executor (vramtest.Kernels, ptxrun.New), or TimedKernels for launches that only take time")
+
+// executes is the error of a launch whose results would be missing.
+func (g *gpu) executes(c call.Call, f *function) error {
+	config := &g.driver.config
+	if g.backing == nil || config.Executor != nil || config.TimedKernels {
+		return nil
+	}
+	return fmt.Errorf("%w: %w", fail(c, cudadrv.NotSupported, "kernel %s", f.name), ErrNoExecutor)
+}
+
 // loaded reads a module's text for execution.
 func (g *gpu) loaded(c call.Call, image []byte, mod *module) error {
 	executor := g.driver.config.Executor

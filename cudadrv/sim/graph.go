@@ -44,11 +44,11 @@ func (d *Device) StreamEndCapture(s cudadrv.Stream) (cudadrv.Graph, error) {
 		return 0, err
 	}
 	for _, n := range graph.nodes {
-		name := cudadrv.GraphNode(firstNode + g.driver.nodes.Add(1))
+		name := cudadrv.GraphNode(g.driver.id(firstNode, &g.driver.nodes))
 		graph.names = append(graph.names, name)
 		g.nodes[name] = n.kind
 	}
-	id := cudadrv.Graph(firstGraph + g.driver.graphs.Add(1))
+	id := cudadrv.Graph(g.driver.id(firstGraph, &g.driver.graphs))
 	g.graphs[id] = graph
 	g.charge(c, 0)
 	return id, nil
@@ -147,7 +147,7 @@ func (d *Device) GraphInstantiate(graph cudadrv.Graph) (cudadrv.GraphExec, error
 	if err := runnable(c, found.nodes); err != nil {
 		return 0, err
 	}
-	id := cudadrv.GraphExec(firstExec + g.driver.execs.Add(1))
+	id := cudadrv.GraphExec(g.driver.id(firstExec, &g.driver.execs))
 	g.execs[id] = &graphExec{nodes: slices.Clone(found.nodes), names: found.names}
 	g.charge(c, int64(len(found.nodes)))
 	return id, nil

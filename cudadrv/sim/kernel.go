@@ -70,8 +70,8 @@ func (d *Device) kernelTime(f cudadrv.Function, geometry cudadrv.Geometry) time.
 	return max(ask(fn.name, geometry), 0)
 }
 
-// LaunchKernel queues the time that the kernel takes. Config.Executor, if there is one, executes it at the end of that time; else it
-// changes no bytes.
+// LaunchKernel queues the time that the kernel takes. Config.Executor, if there is one, executes it at the end of that time. Error of a
+// device with bytes and without an executor: ErrNoExecutor, but with Config.TimedKernels.
 func (d *Device) LaunchKernel(f cudadrv.Function, geometry cudadrv.Geometry, params []byte, s cudadrv.Stream) error {
 	return d.LaunchKernelDeclared(f, geometry, params, s, nil)
 }
@@ -93,6 +93,9 @@ func (d *Device) LaunchKernelDeclared(f cudadrv.Function, geometry cudadrv.Geome
 	}
 	k := kernel{function: fn, geometry: geometry, params: params, accesses: accesses}
 	if err := k.check(c); err != nil {
+		return err
+	}
+	if err := g.executes(c, fn); err != nil {
 		return err
 	}
 	if err := g.prepare(c, &k); err != nil {

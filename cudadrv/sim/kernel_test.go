@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/vramtest/ptxrun"
 )
 
 // addText is PTX as nvcc and clang write it, with one parameter of each kind.
@@ -243,6 +244,30 @@ func TestALaunchTakesDeviceTime(t *testing.T) {
 	require.NoError(t, plain.LaunchKernel(plain.empty, shape(1), nil, plain.stream))
 	require.NoError(t, plain.StreamSynchronize(plain.stream))
 	assert.Equal(t, sim.DefaultKernelTime, plain.Now())
+}
+
+// Where there are bytes that a kernel would change, and nothing that executes it, the launch is refused, and takes no time. Without bytes,
+// or where the program says that launches only take time, it does.
+func TestLaunchesThatNothingExecutes(t *testing.T) {
+	l := load(t, sim.Config{Bytes: true})
+	for _, prepare := range []func() error{func() error { return nil }, func() error { return l.BeginCapture(l.stream) }} {
+		require.NoError(t, prepare())
+		err := l.LaunchKernel(l.empty, shape(1), nil, l.stream)
+		require.ErrorIs(t, err, sim.ErrNoExecutor)
+		require.ErrorIs(t, err, cudadrv.NotSupported)
+		var failed *cudadrv.CallError
+		require.ErrorAs(t, err, &failed)
+		assert.Equal(t, "cuLaunchKernel", failed.Func)
+		assert.Contains(t, err.Error(), "kernel empty")
+	}
+	assert.Zero(t, l.Drained())
+	for _, config := range []sim.Config{{}, {TimedKernels: true}, {Bytes: true, TimedKernels: true}} {
+		l := load(t, config)
+		require.NoError(t, l.LaunchKernel(l.empty, shape(1), nil, l.stream))
+		assert.Equal(t, sim.DefaultKernelTime, l.Drained())
+	}
+	_, err := sim.New(sim.Config{Bytes: true, TimedKernels: true, Executor: ptxrun.New(ptxrun.Config{})}).Open(0)
+	require.ErrorIs(t, err, cudadrv.ErrNoDriver)
 }
 
 func TestLaunchesThatCannotBe(t *testing.T) {

@@ -75,7 +75,7 @@ func (d *Device) ModuleLoadData(image []byte) (cudadrv.Module, error) {
 	if err := g.loaded(c, image, mod); err != nil {
 		return 0, errors.Join(err, g.forgetVariables(c, mod))
 	}
-	id := cudadrv.Module(firstModule + g.driver.modules.Add(1))
+	id := cudadrv.Module(g.driver.id(firstModule, &g.driver.modules))
 	g.modules[id] = mod
 	g.charge(c, 0)
 	return id, nil
@@ -136,7 +136,7 @@ func (d *Device) ModuleGetFunction(m cudadrv.Module, name string) (cudadrv.Funct
 		return 0, fail(c, cudadrv.NotFound, "no kernel %q", name)
 	}
 	if fn.id == 0 {
-		fn.id = cudadrv.Function(firstFunction + g.driver.functions.Add(1))
+		fn.id = cudadrv.Function(g.driver.id(firstFunction, &g.driver.functions))
 		g.functions[fn.id] = fn
 	}
 	g.charge(c, 0)

@@ -9,9 +9,9 @@ import (
 
 var _ cudadrv.Peers = (*Device)(nil)
 
-// Context is a number of the GPU's own.
+// Context is a number of the GPU's own, which no GPU of another Driver has.
 func (d *Device) Context() cudadrv.Context {
-	return cudadrv.Context(firstContext) + cudadrv.Context(d.gpu.info.Ordinal)
+	return cudadrv.Context(d.gpu.driver.number + firstContext + uint64(d.gpu.info.Ordinal)) //nolint:gosec // not negative
 }
 
 // peer is the GPU of the Driver with that ordinal.

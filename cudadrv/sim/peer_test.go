@@ -115,6 +115,37 @@ func TestStreamsWaitForEventsOfOtherDevices(t *testing.T) {
 	require.Error(t, err)
 }
 
+// Devices of two drivers share nothing: the ids of one are refused by the other, also where it has given out as many.
+func TestIDsOfOtherDriversAreRefused(t *testing.T) {
+	here, there := load(t, sim.Config{}), load(t, sim.Config{})
+	for _, l := range []*loaded{here, there} {
+		_, err := l.EventCreate()
+		require.NoError(t, err)
+	}
+	event, err := there.EventCreate()
+	require.NoError(t, err)
+	handle, err := there.MemCreate(granule)
+	require.NoError(t, err)
+	other := there.Context()
+	for name, err := range map[string]error{
+		"event":    here.EventDestroy(event),
+		"record":   here.EventRecord(event, here.stream),
+		"stream":   here.StreamSynchronize(there.stream),
+		"launch":   here.LaunchKernel(here.empty, shape(1), nil, there.stream),
+		"function": here.LaunchKernel(there.empty, shape(1), nil, here.stream),
+		"module":   here.ModuleUnload(there.module),
+	} {
+		require.ErrorIs(t, err, cudadrv.InvalidHandle, name)
+	}
+	require.Error(t, here.MemRelease(handle))
+	p, err := here.MemAlloc(granule)
+	require.NoError(t, err)
+	require.ErrorIs(t, here.MemcpyPeerAsync(p, here.Context(), p, other, granule, here.stream), cudadrv.InvalidContext)
+	for _, id := range []uint64{uint64(event), uint64(there.stream), uint64(there.empty), uint64(other)} {
+		assert.Less(t, id, uint64(1)<<53, "a number in JSON has it")
+	}
+}
+
 // Devices of two drivers share no events, and the error says so.
 func TestNoEventsOfOtherDrivers(t *testing.T) {
 	_, here := start(t, sim.Config{})

@@ -43,7 +43,7 @@ func (d *Device) StreamCreate() (cudadrv.Stream, error) {
 	if last := len(g.freeStream) - 1; last >= 0 {
 		id, g.freeStream = g.freeStream[last], g.freeStream[:last]
 	} else {
-		id = cudadrv.Stream(firstStream + g.driver.streams.Add(1))
+		id = cudadrv.Stream(g.driver.id(firstStream, &g.driver.streams))
 	}
 	g.streams[id] = &stream{}
 	g.charge(c, 0)

@@ -97,7 +97,7 @@ func (d *Device) MemCreate(bytes int64) (cudadrv.Handle, error) {
 		g.usedBytes -= bytes
 		return 0, err
 	}
-	h.id = cudadrv.Handle(firstHandle + g.driver.handles.Add(1))
+	h.id = cudadrv.Handle(g.driver.id(firstHandle, &g.driver.handles))
 	g.handles[h.id] = g.handleSlab.place(h)
 	g.charge(c, bytes)
 	return h.id, nil

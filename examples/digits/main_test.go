@@ -216,7 +216,7 @@ func lossOf(parameters [][]float64, widths []int, images []float32, targets []in
 
 // A warm step allocates nothing: as a launch of a graph neither on the heap nor of vram, and else nothing of the driver.
 func TestAWarmStepAllocatesNothing(t *testing.T) {
-	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true})}) // kernels do nothing
+	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true, TimedKernels: true})}) // kernels do nothing
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, dev.Close()) })
 	stream, err := dev.NewStream()

@@ -35,10 +35,15 @@ func (e Expr) Err() error {
 }
 
 // Depth is how many reductions must be done, one after the other, before the value can be computed.
-func (e Expr) Depth() int { return e.depth }
+func (e Expr) Depth() int {
+	if e.Node == nil {
+		return 0
+	}
+	return e.depth
+}
 
 // Row reports whether there is one value for each row: of reductions and constants, not of elements.
-func (e Expr) Row() bool { return e.row }
+func (e Expr) Row() bool { return e.Node != nil && e.row }
 
 // Input is the element of the kernel's input tensor with that number.
 func Input(number int, of tensor.Type) Expr {

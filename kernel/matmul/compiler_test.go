@@ -45,7 +45,7 @@ func severalKernels() []gemm.Problem {
 // withCompiler calls f with a multiplier that takes its kernels from a compiler, on a device of its own, as a process has it.
 func withCompiler(t *testing.T, f func(r *rig, k *kernel.Compiler), with ...kernel.Option) {
 	t.Helper()
-	r := newRigOn(t, sim.New(sim.Config{Bytes: true}))
+	r := newRigOn(t, sim.New(sim.Config{Bytes: true, TimedKernels: true}))
 	k, err := kernel.NewCompiler(r.c, with...)
 	require.NoError(t, err)
 	r.m = matmul.New(r.c, matmul.WithCompiler(k))

@@ -152,6 +152,9 @@ func Prepare(c *cuda.Context, p Problem, choice Choice) error {
 
 // Prepare is the function Prepare for this multiplier.
 func (m *Multiplier) Prepare(p Problem, choice Choice) error {
+	if m == nil || m.kernels == nil {
+		return cuda.ErrNotOpen
+	}
 	p, _, err := p.Check()
 	if err != nil {
 		return err
@@ -175,6 +178,9 @@ func (m *Multiplier) Prepare(p Problem, choice Choice) error {
 // Needs lists the texts of the own kernels that products take where the library does not compute them, each once, for kernel.Compiler.WarmUp of
 // the multiplier's compiler: operands are taken to be aligned. Errors: *gemm.ProblemError, ErrUnsupported.
 func (m *Multiplier) Needs(problems ...Problem) ([]kernel.Need, error) {
+	if m == nil || m.kernels == nil {
+		return nil, cuda.ErrNotOpen
+	}
 	var all []kernel.Need
 	listed := map[string]bool{}
 	for _, p := range problems {
@@ -213,6 +219,9 @@ const maxBatch = 65535
 // Launch and of loading modules; with the choice Library *cublaslt.StatusError, *cublaslt.AbsentError. What failed has stored nothing, unless the driver refused a
 // launch behind another one of the same product.
 func (m *Multiplier) Multiply(c *cuda.Context, p Problem, o Operands, choice Choice) (Path, error) {
+	if m == nil || m.kernels == nil {
+		return Path{}, cuda.ErrNotOpen
+	}
 	p, e, err := p.Check()
 	if err == nil {
 		err = p.CheckOperands(e, o)
@@ -351,5 +360,8 @@ func (m *Multiplier) multiply(c *cuda.Context, p Problem, e gemm.Extent, o Opera
 
 // Close unloads the kernels and ends the library's handle. Products must have finished, and graphs with them be closed.
 func (m *Multiplier) Close() error {
+	if m == nil || m.kernels == nil {
+		return cuda.ErrNotOpen
+	}
 	return errors.Join(m.kernels.close(), m.library.close())
 }

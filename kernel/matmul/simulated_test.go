@@ -18,7 +18,7 @@ import (
 
 // A product that was computed before allocates nothing on the heap, in one part or in several, rounded or not.
 func TestAWarmProductAllocatesNothing(t *testing.T) {
-	r := newRigOn(t, sim.New(sim.Config{Bytes: true}))
+	r := newRigOn(t, sim.New(sim.Config{Bytes: true, TimedKernels: true}))
 	var buffers [3]cuda.Range
 	for i := range buffers {
 		b, err := r.c.Alloc(4 << 20)

@@ -44,6 +44,9 @@ func (e *CompileError) Error() string {
 
 // Lines are the numbers of the source's lines that the log names, in order; the first line is 1.
 func (e *CompileError) Lines() (all []int) {
+	if e == nil {
+		return nil
+	}
 	for line := range strings.Lines(e.Log) {
 		rest, ok := strings.CutPrefix(line, e.Name+"(")
 		if !ok {

@@ -77,10 +77,18 @@ func open(path string) (*Library, error) {
 }
 
 // Path is the path of the library, or the name by which the loader found it.
-func (l *Library) Path() string { return l.path }
+func (l *Library) Path() string {
+	if l == nil {
+		return ""
+	}
+	return l.path
+}
 
 // Version is the compiler's.
 func (l *Library) Version() (major, minor int) {
+	if l == nil || l.frame == nil {
+		return 0, 0
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	f := l.frame
@@ -104,6 +112,9 @@ func text(s string) *byte { return &append([]byte(s), 0)[0] }
 // Compile compiles a source for a kind of device: to its own code, or to PTX where the compiler does not know the kind. The name is for messages.
 // It takes some ten milliseconds. Kernels are declared extern "C" to be found by their names. Errors: *CompileError, ErrLibrary.
 func (l *Library) Compile(name, source string, of cudadrv.ComputeCapability, options ...string) ([]byte, error) {
+	if l == nil || l.frame == nil {
+		return nil, fmt.Errorf("%w: it was not opened", ErrLibrary)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	runtime.LockOSThread() // nothing says that a program may change threads, and the driver's links may not

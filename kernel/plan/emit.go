@@ -9,11 +9,21 @@ import (
 )
 
 // Emit is the text of a variant: a kernel for each of Passes.
-func (p *Program) Emit(v Variant) string { return p.text(v, p.Passes(v)) }
+func (p *Program) Emit(v Variant) string {
+	if p == nil {
+		return ""
+	}
+	return p.text(v, p.Passes(v))
+}
 
 // Code is Emit with names that do not depend on the expressions. Tables of measured variants have hashes of it: another way to name
 // kernels would make their rows worthless otherwise.
-func (p *Program) Code(v Variant) string { return p.text(v, p.passes(v, "kernel", "")) }
+func (p *Program) Code(v Variant) string {
+	if p == nil {
+		return ""
+	}
+	return p.text(v, p.passes(v, "kernel", ""))
+}
 
 func (p *Program) text(v Variant, names []string) string {
 	e := code.NewEmitter()

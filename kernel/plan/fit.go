@@ -32,8 +32,11 @@ type space struct {
 }
 
 // Fit computes the geometry of operands with these layouts, whose lowest places have these addresses. It allocates nothing but errors:
-// *ShapeError, ErrAxes, ErrTooLarge.
+// *ShapeError, ErrAxes, ErrTooLarge; ErrOutputs of a program that New did not make.
 func (p *Program) Fit(g *Geometry, layouts []layout.Layout, addresses []uint64) error {
+	if p == nil || g == nil || len(p.outputs) == 0 {
+		return ErrOutputs
+	}
 	var s space
 	if err := p.elementShape(&s, layouts); err != nil {
 		return err

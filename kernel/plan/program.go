@@ -102,11 +102,16 @@ func New(axes []int, outputs ...expr.Expr) (*Program, error) {
 }
 
 // Reduces reports whether the program has reductions.
-func (p *Program) Reduces() bool { return p.depth > 0 }
+func (p *Program) Reduces() bool { return p != nil && p.depth > 0 }
 
 // Name is the begin of the names of the program's kernels, which profiles show: the operations in their order, each once, the type of the first
 // output, and a hash of the expressions: "vram_sub_exp_sum_div_float32_1f3a". The same expressions have the same name.
-func (p *Program) Name() string { return p.name }
+func (p *Program) Name() string {
+	if p == nil {
+		return ""
+	}
+	return p.name
+}
 
 // gather makes equal nodes one.
 type gather struct {

@@ -63,11 +63,17 @@ type Kind struct {
 
 // Kind is that of the geometry.
 func (g *Geometry) Kind() Kind {
+	if g == nil {
+		return Kind{}
+	}
 	return Kind{g.Outer, g.Inner, g.Widest, g.Wide, g.Strided, g.MaxBeside, g.RowShared, g.Steps}
 }
 
 // Describe is the kind of operands of this program, as "outer=1 inner=1 steps=unit,fixed,unit widest=4".
 func (p *Program) Describe(k Kind) string {
+	if p == nil {
+		return ""
+	}
 	steps := make([]string, len(p.Operands))
 	for i := range steps {
 		steps[i] = [...]string{Fixed: "fixed", Unit: "unit", Any: "any", Across: "across"}[k.Steps[i]]
@@ -91,6 +97,9 @@ func (p *Program) Describe(k Kind) string {
 // String is the whole computation: outputs, types of operands, and axes. Where the text of an output is longer than expr.MaxText, it is cut, and
 // a hash of all operations follows.
 func (p *Program) String() string {
+	if p == nil {
+		return ""
+	}
 	var b []byte
 	whole := true
 	for i, n := range p.outputs {
@@ -116,6 +125,9 @@ func (p *Program) String() string {
 
 // Exact reports whether all schedules have the same results, bit for bit: no sum or product of floating-point numbers depends on an order.
 func (p *Program) Exact() bool {
+	if p == nil {
+		return true
+	}
 	return !slices.ContainsFunc(p.reductions, func(r *reduction) bool {
 		switch r.op { //nolint:exhaustive // the others have an order-free result
 		case expr.OpSum, expr.OpProd, expr.OpRunningMax:
@@ -127,6 +139,9 @@ func (p *Program) Exact() bool {
 
 // Schedule is that of the geometry.
 func (g *Geometry) Schedule() Schedule {
+	if g == nil {
+		return Schedule{}
+	}
 	return Schedule{
 		Lanes: g.Lanes, Block: uint16(g.BlockThreads()), Blocks: g.Blocks, Vector: g.Vector, Repeat: max(g.Repeat, 1),
 		Kept: g.Kept, Tile: g.Tile, Turned: g.Turned, Beside: g.Beside, //nolint:gosec // small
@@ -135,6 +150,9 @@ func (g *Geometry) Schedule() Schedule {
 
 // Allows reports whether a schedule of the geometry's kind fits its sizes, too.
 func (g *Geometry) Allows(s Schedule) bool {
+	if g == nil {
+		return false
+	}
 	if s.Kept && g.Cols > int(s.Lanes)*int(s.Vector)*int(s.Repeat) {
 		return false
 	}
@@ -147,6 +165,9 @@ func (g *Geometry) Allows(s Schedule) bool {
 
 // Apply gives the geometry a schedule, one of Schedules of a geometry of its kind, that it Allows.
 func (g *Geometry) Apply(s Schedule) {
+	if g == nil {
+		return
+	}
 	g.Lanes, g.Block, g.Blocks, g.Vector = s.Lanes, s.Block, s.Blocks, s.Vector
 	g.Repeat, g.Kept, g.Tile, g.Turned = s.Repeat, s.Kept, s.Tile, s.Turned
 	g.Beside, g.Shared = s.Beside, 0
@@ -181,6 +202,9 @@ const (
 
 // Schedules are those that are worth measuring for a geometry that Fit has made. The first one is the geometry's own, which a rule has chosen.
 func (p *Program) Schedules(g *Geometry) []Schedule {
+	if p == nil || g == nil {
+		return nil
+	}
 	all := []Schedule{g.Schedule()}
 	add := func(s Schedule) {
 		if !slices.Contains(all, s) {

@@ -96,6 +96,9 @@ func (p Param) Bytes(v Variant) int {
 
 // Params are the parameters of a variant, in order.
 func (p *Program) Params(v Variant) []Param {
+	if p == nil {
+		return nil
+	}
 	var all []Param
 	count := uint8(len(p.Operands)) //nolint:gosec // at most MaxOperands
 	for k := range count {
@@ -150,7 +153,12 @@ func (v Variant) flat(operand uint8) bool {
 }
 
 // Passes are the names of the kernels of a variant, in the order of their launches.
-func (p *Program) Passes(v Variant) []string { return p.passes(v, p.name, p.name+"_") }
+func (p *Program) Passes(v Variant) []string {
+	if p == nil {
+		return nil
+	}
+	return p.passes(v, p.name, p.name+"_")
+}
 
 // passes are names: the one of a single kernel, and those of passes with their numbers.
 func (p *Program) passes(v Variant, single, prefix string) []string {
@@ -192,6 +200,9 @@ type Geometry struct {
 
 // Value is a parameter that is neither a pointer nor scratch memory.
 func (g *Geometry) Value(p Param) int {
+	if g == nil {
+		return 0
+	}
 	switch p.Kind {
 	case Start:
 		return g.Start[p.Operand]
@@ -217,16 +228,19 @@ func (g *Geometry) Value(p Param) int {
 }
 
 // Empty reports whether there is nothing to compute, and nothing is to be launched.
-func (g *Geometry) Empty() bool { return g.Rows == 0 || g.Cols == 0 && g.Lanes == 0 }
+func (g *Geometry) Empty() bool { return g == nil || g.Rows == 0 || g.Cols == 0 && g.Lanes == 0 }
 
 // Grid is the number of blocks in two directions.
 func (g *Geometry) Grid() (x, y int) {
+	if g == nil {
+		return 0, 0
+	}
 	threads := g.BlockThreads()
 	switch {
 	case g.Tile > 0:
 		return g.tileGrid(int(g.Tile)), 1
 	case g.Lanes == 0:
-		each := threads * int(g.Vector) * max(int(g.Repeat), 1)
+		each := threads * max(int(g.Vector), 1) * max(int(g.Repeat), 1)
 		return (g.Cols + each - 1) / each, 1
 	case g.Turned:
 		return g.groups(), g.Splits
@@ -239,11 +253,17 @@ func (g *Geometry) Grid() (x, y int) {
 
 // ScratchBytes is the size of the partial results, and TicketBytes that of the tickets.
 func (p *Program) ScratchBytes(g *Geometry) int64 {
+	if p == nil || g == nil {
+		return 0
+	}
 	return int64(len(p.reductions)) * stateBytes * int64(g.Rows) * int64(g.Splits)
 }
 
 // TicketBytes is the size of the tickets: one for each row, or group of rows, that several blocks reduce.
 func (g *Geometry) TicketBytes() int64 {
+	if g == nil {
+		return 0
+	}
 	if g.Turned {
 		return int64(g.groups()) * 4
 	}

@@ -26,6 +26,9 @@ func NewContest(rows []Row, rounds int) *Contest {
 
 // Next is the variant to be timed, by its number; not ok where all have their times.
 func (c *Contest) Next() (variant int, ok bool) {
+	if c == nil {
+		return 0, false
+	}
 	for c.round < c.rounds {
 		for c.at < len(c.rows) {
 			variant := (c.at + c.round) % len(c.rows)
@@ -55,6 +58,9 @@ func (c *Contest) Add(took time.Duration) {
 
 // Disqualify takes a variant out.
 func (c *Contest) Disqualify(variant int, state State, why string) {
+	if c == nil || variant < 0 || variant >= len(c.rows) {
+		return
+	}
 	c.rows[variant].State, c.rows[variant].Why = state, why
 	c.times[variant] = nil
 }
@@ -75,6 +81,9 @@ func (c *Contest) dropSlow() {
 
 // Rows are the variants with their times so far.
 func (c *Contest) Rows() []Row {
+	if c == nil {
+		return nil
+	}
 	rows := append([]Row(nil), c.rows...)
 	for i := range rows {
 		rows[i].Median, rows[i].Spread = middle(c.times[i])
@@ -84,4 +93,9 @@ func (c *Contest) Rows() []Row {
 }
 
 // Rounds is how many rounds are complete.
-func (c *Contest) Rounds() int { return c.round }
+func (c *Contest) Rounds() int {
+	if c == nil {
+		return 0
+	}
+	return c.round
+}

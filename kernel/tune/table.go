@@ -78,6 +78,9 @@ func (t *Table) Rows(on Device, of Key) []Row {
 
 // Set replaces the rows of a key on a device.
 func (t *Table) Set(on Device, of Key, rows []Row) {
+	if t == nil {
+		return
+	}
 	rows = slices.Clone(rows)
 	slices.SortFunc(rows, byVariant)
 	t.place(on, of, rows)

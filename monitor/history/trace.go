@@ -23,6 +23,9 @@ func (r *Recorder) WriteTrace(w io.Writer) error {
 
 // WriteTrace writes the snapshot as a trace that vram replay reads. Errors: ErrEmpty, and those of the writer.
 func (s *Snapshot) WriteTrace(w io.Writer) error {
+	if s == nil {
+		return ErrEmpty
+	}
 	t := tracer{w: bufio.NewWriter(w), live: map[vram.Ptr]held{}, streams: map[uint32]int{}}
 	_, _ = fmt.Fprintln(t.w, "t_us,op,id,size,stream")
 	for _, e := range s.before() {

@@ -57,6 +57,9 @@ func bound(most int) int {
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(to chan<- *prometheus.Desc) {
+	if c == nil {
+		return
+	}
 	for _, d := range c.all {
 		to <- d
 	}
@@ -64,6 +67,9 @@ func (c *Collector) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
+	if c == nil || c.device == nil { // of a Collector that New did not make
+		return
+	}
 	m := emitter{to}
 	if c.options.GPUMemory { // before the statistics, which count its failure
 		if gpu, err := c.device.GPUMemory(); err == nil {

@@ -40,4 +40,8 @@ func (p *Page) sample() Sample {
 }
 
 // Close ends the sampler and the event streams of all viewers. Later requests get an error.
-func (p *Page) Close() { p.sampler.close() }
+func (p *Page) Close() {
+	if p != nil && p.sampler != nil {
+		p.sampler.close()
+	}
+}

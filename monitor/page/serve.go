@@ -52,6 +52,10 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w, &requestError{http.StatusForbidden, "the request comes from another origin"})
 		return
 	}
+	if p == nil || p.sampler == nil {
+		fail(w, fmt.Errorf("page: not made by New: %w", vram.ErrNotOpen))
+		return
+	}
 	p.route(w, r)
 }
 

@@ -27,13 +27,28 @@ type Kernel struct {
 }
 
 // Name is the kernel's name.
-func (k *Kernel) Name() string { return k.name }
+func (k *Kernel) Name() string {
+	if k == nil {
+		return ""
+	}
+	return k.name
+}
 
 // ParamBytes is the size of Launch.Params.
-func (k *Kernel) ParamBytes() int { return k.paramBytes }
+func (k *Kernel) ParamBytes() int {
+	if k == nil {
+		return 0
+	}
+	return k.paramBytes
+}
 
 // SharedBytes is the size of the kernel's static shared memory.
-func (k *Kernel) SharedBytes() int { return k.staticSharedBytes }
+func (k *Kernel) SharedBytes() int {
+	if k == nil {
+		return 0
+	}
+	return k.staticSharedBytes
+}
 
 // ErrNoKernel says that a module has no .entry of that name.
 var ErrNoKernel = errors.New("ptx: no such kernel")

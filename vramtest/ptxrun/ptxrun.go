@@ -64,6 +64,9 @@ func New(config Config) *Executor { return &Executor{config: config} }
 
 // Faults are the mistakes of kernels, in their order. Each wraps an *interp.Fault, or interp.ErrLaunch.
 func (e *Executor) Faults() []error {
+	if e == nil {
+		return nil
+	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return append([]error(nil), e.faults...)
@@ -71,6 +74,9 @@ func (e *Executor) Faults() []error {
 
 // Queued is sim.Follower's.
 func (e *Executor) Queued(t sim.Transfer) (performed func()) {
+	if e == nil {
+		return nil
+	}
 	if e.config.Owners == nil {
 		return nil
 	}
@@ -79,6 +85,9 @@ func (e *Executor) Queued(t sim.Transfer) (performed func()) {
 
 // Claimed is sim.Follower's.
 func (e *Executor) Claimed(p cudadrv.Ptr, bytes int64) {
+	if e == nil {
+		return
+	}
 	if e.config.Owners != nil {
 		e.config.Owners.Claimed(p, bytes)
 	}
@@ -166,13 +175,16 @@ func (e *Executor) keep(err error) error {
 type Error struct{ Err error }
 
 // Error is that of the interpreter.
-func (e *Error) Error() string { return e.Err.Error() }
+func (e *Error) Error() string { return fmt.Sprint(e.Err) }
 
 // Unwrap is the *interp.Fault.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Result is CUDA's code for such a mistake.
 func (e *Error) Result() cudadrv.Result {
+	if e == nil {
+		return cudadrv.LaunchFailed
+	}
 	var f *interp.Fault
 	if !errors.As(e.Err, &f) {
 		return cudadrv.LaunchFailed
