@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/jsontext"
 	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/streams"
 )
@@ -61,6 +62,9 @@ func (e *ArgumentError) Error() string {
 // Unwrap is the reason.
 func (e *ArgumentError) Unwrap() error { return e.Err }
 
+// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case, an error is its text.
+func (e *ArgumentError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
 // RangeError refuses a part of a buffer that is not within it, or ranges of a copy that differ in length.
 type RangeError struct {
 	Offset, Bytes int64
@@ -72,6 +76,9 @@ func (e *RangeError) Error() string {
 	return fmt.Sprintf("cuda: %d bytes from %d on are not within the buffer's %d", e.Bytes, e.Offset, e.BufferBytes)
 }
 
+// MarshalJSON implements json.Marshaler, as that of ArgumentError does.
+func (e *RangeError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
 // LengthError refuses a copy between ranges of different lengths.
 type LengthError struct{ DstBytes, SrcBytes int64 }
 
@@ -79,6 +86,9 @@ type LengthError struct{ DstBytes, SrcBytes int64 }
 func (e *LengthError) Error() string {
 	return fmt.Sprintf("cuda: a copy of %d bytes to %d", e.SrcBytes, e.DstBytes)
 }
+
+// MarshalJSON implements json.Marshaler, as that of ArgumentError does.
+func (e *LengthError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
 
 // LaunchError is a launch that the driver refused.
 type LaunchError struct {
@@ -95,6 +105,9 @@ func (e *LaunchError) Error() string {
 
 // Unwrap is the driver's error.
 func (e *LaunchError) Unwrap() error { return e.Err }
+
+// MarshalJSON implements json.Marshaler, as that of ArgumentError does.
+func (e *LaunchError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
 
 // unsupported is the error of a device without a feature.
 func unsupported(function string) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-vram/vram/internal/jsontext"
 	"github.com/go-vram/vram/tensor"
 )
 
@@ -39,6 +40,9 @@ func (e *Error) Error() string {
 
 // Unwrap is the reason.
 func (e *Error) Unwrap() error { return e.Err }
+
+// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case, an error is its text.
+func (e *Error) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
 
 // failed is the failure of an operation on tensors; nil if there is none.
 func failed(op operation, err error, outputs []*tensor.Tensor, inputs ...*tensor.Tensor) error {
