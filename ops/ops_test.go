@@ -212,7 +212,7 @@ func TestNamesInFailures(t *testing.T) {
 		"ops: transpose copy of output 0 float32[3 3] ": r.o.TransposeCopyInto(r.s, square, square, 0, 1),
 		"ops: sum to of ":                                                            r.o.SumToInto(r.s, x, square),
 		"ops: sum to of output 0 float32[5] ":                                        fail(r.o.SumTo(r.s, x, 5)),
-		"ops: scatter-add of operand 0 no tensor":                                     fail(r.o.ScatterAdd(r.s, none, indices, x, 0)),
+		"ops: scatter-add of operand 0 no tensor":                                    fail(r.o.ScatterAdd(r.s, none, indices, x, 0)),
 		"ops: add backward of ":                                                      both(r.o.AddBackward(r.s, none, x, x)),
 		"ops: sub backward of ":                                                      both(r.o.SubBackward(r.s, none, x, x)),
 		"ops: arange of int8 from 0 to 3 by 0: ":                                     fail(r.o.Arange(r.s, tensor.Int8, 0, 3, 0)),
