@@ -119,6 +119,9 @@ type ClosedError = streams.ClosedError
 // before the event was reached (cuda/share).
 type StrandedError = streams.StrandedError
 
+// NotOpenError is ErrNotOpen of an argument of a call.
+type NotOpenError = cudadrv.NotOpenError
+
 // deviceClosed is the error of a call on a closed device.
 func deviceClosed() error { return &ClosedError{} }
 

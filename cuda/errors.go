@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/futures"
@@ -56,7 +57,7 @@ func (e *ArgumentError) Error() string {
 	case errors.Is(e.Err, ErrArgumentSize):
 		return fmt.Sprintf("cuda: argument %d of kernel %s has %s, its parameter %d", e.Index, e.Kernel, units.Count(int(e.Bytes), "byte"), e.Want)
 	}
-	return fmt.Sprintf("cuda: argument %d of kernel %s: %v", e.Index, e.Kernel, e.Err)
+	return fmt.Sprintf("cuda: argument %d of kernel %s: %s", e.Index, e.Kernel, strings.TrimPrefix(e.Err.Error(), "cuda: "))
 }
 
 // Unwrap is the reason.
@@ -108,6 +109,9 @@ func (e *LaunchError) Unwrap() error { return e.Err }
 
 // MarshalJSON implements json.Marshaler, as that of ArgumentError does.
 func (e *LaunchError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
+// notOpen is ErrNotOpen of an argument.
+func notOpen(argument string) error { return &cudadrv.NotOpenError{Argument: argument} }
 
 // unsupported is the error of a device without a feature.
 func unsupported(function string) error {

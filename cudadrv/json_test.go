@@ -13,7 +13,7 @@ import (
 
 // Every error of the package has the JSON conventions of the statistics.
 func TestJSON(t *testing.T) {
-	all := []any{&cudadrv.CallError{}}
+	all := []any{&cudadrv.CallError{}, &cudadrv.NotOpenError{}}
 	jsontexttest.Check(t, all...)
 	jsontexttest.All(t, []string{"."}, []string{"Error"}, all)
 }

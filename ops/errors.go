@@ -35,7 +35,7 @@ func (e *Error) Error() string {
 	if len(e.Operands) > 0 {
 		text += " of " + strings.Join(e.Operands, ", ")
 	}
-	return text + ": " + e.Err.Error()
+	return text + ": " + strings.TrimPrefix(e.Err.Error(), "ops: ")
 }
 
 // Unwrap is the reason.
