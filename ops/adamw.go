@@ -28,7 +28,7 @@ type AdamWConfig struct {
 func (a AdamWConfig) check() error {
 	for i, beta := range [...]float64{a.Beta1, a.Beta2} {
 		if !(beta >= 0 && beta < 1) {
-			return fmt.Errorf("Beta%d is %g, want 0 or more and less than 1: %w", i+1, beta, ErrNumber)
+			return fmt.Errorf("%s is %g, want 0 or more and less than 1: %w", [...]string{"Beta1", "Beta2"}[i], beta, ErrNumber)
 		}
 	}
 	return nil

@@ -61,8 +61,8 @@ func Check(t *testing.T, values ...any) {
 
 // fields are the exported fields of a struct, with those of embedded structs in place of these.
 func fields(t reflect.Type) (all []reflect.StructField) {
-	for i := range t.NumField() {
-		switch f := t.Field(i); {
+	for f := range t.Fields() {
+		switch {
 		case f.Anonymous && f.Type.Kind() == reflect.Struct:
 			all = append(all, fields(f.Type)...)
 		case f.IsExported():
