@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/dynamic"
+	"github.com/go-vram/vram/internal/inventory"
 	"github.com/go-vram/vram/internal/recovered"
 	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/internal/watermark/shared"
@@ -382,9 +383,7 @@ func (d *Device) closeEngine(e *engine, open []*streams.Control) error {
 	inUse := &InUseError{}
 	for _, s := range open {
 		errs = append(errs, s.Close())
-		for _, b := range s.LiveBuffers() {
-			inUse.add(b)
-		}
+		inUse.Buffers = append(inUse.Buffers, s.LiveBuffers()...)
 	}
 	stranded := e.peers.Stranded() // then no call that waits for the device returns
 	if !stranded {
@@ -400,7 +399,7 @@ func (d *Device) closeEngine(e *engine, open []*streams.Control) error {
 	if !stranded {
 		errs = append(errs, e.pool.Close(), e.fences.Close(), e.driver.Close())
 	}
-	if inUse.BufferCount > 0 {
+	if inUse.sum(); inUse.BufferCount > 0 {
 		d.tellLeak(inUse)
 		errs = append(errs, inUse)
 	}
@@ -410,10 +409,8 @@ func (d *Device) closeEngine(e *engine, open []*streams.Control) error {
 // liveBufferLimit bounds the list of an InUseError: enough to see a pattern.
 const liveBufferLimit = 1000
 
-func (e *InUseError) add(b streams.LiveBuffer) {
-	e.BufferCount++
-	e.Bytes += b.Bytes
-	if len(e.Buffers) < liveBufferLimit {
-		e.Buffers = append(e.Buffers, b)
-	}
+// sum counts the buffers, puts the largest first and shortens the list.
+func (e *InUseError) sum() {
+	list := inventory.Of(e.Buffers)
+	e.BufferCount, e.Bytes, e.Buffers = uint64(len(list.Buffers)), list.Bytes, list.Largest(liveBufferLimit)
 }

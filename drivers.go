@@ -1,8 +1,6 @@
 package vram
 
 import (
-	"fmt"
-
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/dynamic"
 	"github.com/go-vram/vram/cudadrv/sim"
@@ -45,5 +43,5 @@ func automatic(gpu cudadrv.Driver) (cudadrv.Driver, error) {
 	case err == nil || dynamic.Missing(err):
 		return simulated(), nil
 	}
-	return nil, fmt.Errorf("vram: the driver does not work (sim is the simulator): %w", err)
+	return nil, failed("the driver does not work (sim is the simulator)", err)
 }

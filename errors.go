@@ -119,6 +119,9 @@ type ClosedError = streams.ClosedError
 // before the event was reached (cuda/share).
 type StrandedError = streams.StrandedError
 
+// NotOpenError is ErrNotOpen of an argument of a call.
+type NotOpenError = cudadrv.NotOpenError
+
 // deviceClosed is the error of a call on a closed device.
 func deviceClosed() error { return &ClosedError{} }
 
@@ -202,7 +205,7 @@ func badArgument(call, argument string, value any, want string) error {
 type InUseError struct {
 	BufferCount uint64
 	Bytes       int64
-	Buffers     []LiveBuffer // at most 1000 of them
+	Buffers     []LiveBuffer // the largest first, at most 1000 of them
 }
 
 // LiveBuffer is a buffer that was not freed.
@@ -213,11 +216,16 @@ func (e *InUseError) placeless() bool {
 	return !slices.ContainsFunc(e.Buffers, func(b LiveBuffer) bool { return b.Allocated.Known() })
 }
 
-// Error has the number of buffers, and the first. Report has more.
+// Error has the number of buffers, and the largest. Report has more.
 func (e *InUseError) Error() string {
 	text := fmt.Sprintf("vram: closed with %s, %s in all", units.Count(e.BufferCount, "live buffer"), units.Bytes(e.Bytes))
 	if len(e.Buffers) > 0 {
-		text += ", the first a " + e.Buffers[0].String()
+		if largest := &e.Buffers[0]; e.BufferCount > 1 {
+			text += fmt.Sprintf(", the largest a %v; beside it %s of %s in all",
+				*largest, units.Count(e.BufferCount-1, "buffer"), units.Bytes(e.Bytes-largest.Bytes))
+		} else {
+			text += ": a " + largest.String()
+		}
 		if e.placeless() {
 			text += "; Config.SampleBytes names where large ones were allocated, Config.Debug where each was"
 		}

@@ -3,132 +3,33 @@ package vram_test
 import (
 	"encoding/json"
 	"errors"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"path/filepath"
-	"reflect"
-	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
-	"github.com/go-vram/vram/cudadrv/site"
-	"github.com/go-vram/vram/internal/jsontext"
+	"github.com/go-vram/vram/internal/jsontext/jsontexttest"
 	"github.com/go-vram/vram/streams"
 )
 
 // errorsAndEvents has a value of every error type of the root, pool and streams with fields, and of every event.
 var errorsAndEvents = []any{
 	&vram.AlignError{}, &vram.BatchError{}, &vram.BudgetError{}, &vram.CaptureError{}, &vram.ClosedError{}, &vram.ConfigError{}, &vram.DeadlockError{},
-	&vram.EnvError{}, &vram.FreeError{}, &vram.HandleError{}, &vram.InUseError{}, &vram.LengthError{}, &vram.LimitError{}, &streams.OrderError{},
+	&vram.EnvError{}, &vram.FreeError{}, &vram.HandleError{}, &vram.InUseError{}, &vram.LengthError{}, &vram.LimitError{}, &vram.NotOpenError{}, &streams.OrderError{},
 	&vram.OutOfMemoryError{}, &vram.PlaceError{}, &vram.QuotaBoundsError{}, &vram.QuotaError{}, &vram.SizeError{}, &vram.StrandedError{}, &vram.WaitError{},
 	&vram.BufferEvent{}, &vram.GrowthEvent{}, &vram.LongWaitEvent{}, &vram.PanicEvent{}, &vram.PressureEvent{}, &vram.QuarantineEvent{}, &vram.TrimEvent{}, &vram.WarmEvent{},
 }
 
-// fillFields gives each exported field a value that is not zero.
-func fillFields(v reflect.Value) {
-	switch {
-	case v.Type() == reflect.TypeFor[error]():
-		v.Set(reflect.ValueOf(error(&vram.SizeError{RequestedBytes: 9})))
-	case v.Type() == reflect.TypeFor[time.Duration]():
-		v.SetInt(int64(1500 * time.Millisecond))
-	case v.Type() == reflect.TypeFor[site.Stack]():
-		v.Set(reflect.ValueOf(site.Here(0)))
-	case v.Kind() == reflect.Interface:
-		v.Set(reflect.ValueOf(7))
-	case v.Kind() == reflect.Struct:
-		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() {
-				fillFields(v.Field(i))
-			}
-		}
-	case v.Kind() == reflect.Pointer:
-		v.Set(reflect.New(v.Type().Elem()))
-		fillFields(v.Elem())
-	case v.Kind() == reflect.Slice:
-		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		fillFields(v.Index(0))
-	case v.Kind() == reflect.String:
-		v.SetString("x")
-	case v.Kind() == reflect.Bool:
-		v.SetBool(true)
-	case v.CanInt():
-		v.SetInt(1)
-	case v.CanUint():
-		v.SetUint(1)
-	}
-}
-
 // Every error and event has the JSON conventions of Stats: a key for each field in snake_case, durations in seconds, errors and
 // places as text.
-func TestErrorsAndEventsAsJSON(t *testing.T) {
-	for _, x := range errorsAndEvents {
-		v := reflect.New(reflect.TypeOf(x).Elem())
-		fillFields(v.Elem())
-		name := v.Elem().Type().String()
-		text, err := json.Marshal(v.Interface())
-		require.NoError(t, err, name)
-		assert.False(t, strings.Contains(string(text), "{}"), "%s: %s", name, text)
-		var back map[string]any
-		require.NoError(t, json.Unmarshal(text, &back), name)
-		for i := range v.Elem().NumField() {
-			f := v.Elem().Type().Field(i)
-			if !f.IsExported() {
-				continue
-			}
-			key := jsontext.Key(f.Name)
-			if f.Type == reflect.TypeFor[time.Duration]() {
-				key += "_seconds"
-			}
-			require.Contains(t, back, key, name)
-			switch f.Type {
-			case reflect.TypeFor[error](), reflect.TypeFor[site.Stack](), reflect.TypeFor[vram.PressureLevel](), reflect.TypeFor[vram.StreamHandle]():
-				assert.IsType(t, "", back[key], "%s: %s", name, text)
-			case reflect.TypeFor[time.Duration]():
-				assert.InDelta(t, 1.5, back[key], 0, name)
-			}
-		}
-		keys := map[string]bool{}
-		keysOf(back, keys)
-		for key := range keys {
-			assert.Equal(t, strings.ToLower(key), key, name)
-		}
-	}
-}
+func TestErrorsAndEventsAsJSON(t *testing.T) { jsontexttest.Check(t, errorsAndEvents...) }
 
 // The list of errors and events has all that the packages declare.
 func TestNoErrorOrEventIsForgotten(t *testing.T) {
-	listed := map[string]bool{}
-	for _, x := range errorsAndEvents {
-		listed[reflect.TypeOf(x).Elem().Name()] = true
-	}
-	listed["LongWaitEvent"] = true // by its name in streams: LongWait
-	for _, folder := range []string{".", "pool", "streams", "streams/magazine"} {
-		files, err := filepath.Glob(filepath.Join(folder, "*.go"))
-		require.NoError(t, err)
-		count := 0
-		for _, file := range files {
-			if strings.HasSuffix(file, "_test.go") {
-				continue
-			}
-			parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-			require.NoError(t, err)
-			ast.Inspect(parsed, func(n ast.Node) bool {
-				declared, is := n.(*ast.TypeSpec)
-				if is && declared.Name.IsExported() && (strings.HasSuffix(declared.Name.Name, "Error") || strings.HasSuffix(declared.Name.Name, "Event")) {
-					count++
-					assert.True(t, listed[declared.Name.Name], "%s: %s", file, declared.Name.Name)
-				}
-				return true
-			})
-		}
-		assert.Positive(t, count, folder)
-	}
+	jsontexttest.All(t, []string{".", "pool", "streams", "streams/magazine"}, []string{"Error", "Event"}, errorsAndEvents,
+		"LongWaitEvent") // by its name in streams: LongWait
 }
 
 // The JSON of some errors and events, whole.

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -226,19 +227,22 @@ func record(dev *vram.Device, steps func() error, out io.Writer) error {
 
 // dumping opens a device that writes its memory once, when a request finds none.
 func dumping(cfg vram.Config, out, report io.Writer, dumped func(error)) (*vram.Device, *history.Recorder, error) {
-	var recorder *history.Recorder
+	var started atomic.Pointer[history.Recorder] // nil before the device is recorded
 	var once sync.Once
 	cfg.Events.OutOfMemory = func(short *vram.OutOfMemoryError) {
-		once.Do(func() {
-			fmt.Fprint(report, short.Report())
-			dumped(recorder.WriteMemory(context.Background(), out))
-		})
+		if recorder := started.Load(); recorder != nil {
+			once.Do(func() {
+				fmt.Fprint(report, short.Report())
+				dumped(recorder.WriteMemory(context.Background(), out))
+			})
+		}
 	}
 	dev, err := vram.Open(cfg)
 	if err != nil {
 		return nil, nil, err
 	}
-	recorder, err = history.Start(dev, history.Options{Stacks: true}) // with the call stacks of the live buffers
+	recorder, err := history.Start(dev, history.Options{Stacks: true}) // with the call stacks of the live buffers
+	started.Store(recorder)
 	return dev, recorder, err
 }
 

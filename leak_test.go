@@ -2,6 +2,7 @@ package vram_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -76,6 +77,22 @@ func TestALeakSaysHowToSeeItsPlaces(t *testing.T) {
 	assert.NotContains(t, leak.Error(), inError)
 	assert.NotContains(t, leak.Report(), inReport)
 	assert.Contains(t, leak.Report(), "allocated at vram_test.must ")
+}
+
+// The error names the largest buffer, wherever it is among those of all streams, and sums the others up.
+func TestALeakNamesTheLargestBuffer(t *testing.T) {
+	h := openHouse(t, vram.Config{}, sim.Config{})
+	first, second := h.stream(), h.stream()
+	must(t, first, mib)
+	large, err := second.AllocFor(t.Context(), vram.Request{Bytes: 8 * mib, Tag: "weights"})
+	require.NoError(t, err)
+	must(t, second, 2*mib)
+	var leak *vram.InUseError
+	require.ErrorAs(t, h.Close(), &leak)
+	assert.Equal(t, large.Ptr(), leak.Buffers[0].Ptr)
+	assert.Contains(t, leak.Error(), fmt.Sprintf("closed with 3 live buffers, 11 MiB in all, the largest a buffer of 8 MiB at %v on stream %d, tag \"weights\"; beside it 2 buffers of 3 MiB in all",
+		large.Ptr(), second.ID()))
+	assert.Contains(t, (&vram.InUseError{BufferCount: 1, Bytes: mib, Buffers: leak.Buffers[2:]}).Error(), "closed with 1 live buffer, 1 MiB in all: a buffer of 1 MiB at ")
 }
 
 // Without a leak nothing is reported.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/streams"
 )
 
 // plumbing are methods that the parts of the allocator call on each other; a caller has no value to
@@ -259,6 +260,39 @@ func TestMisuseIsRefusedAtTheBoundary(t *testing.T) {
 	assert.ErrorIs(t, second(h.NewStream()), vram.ErrClosed)
 	assert.ErrorIs(t, second(s.Alloc(1)), vram.ErrClosed)
 	assert.ErrorIs(t, h.Reconfigure(vram.Settings{}), vram.ErrClosed)
+}
+
+// An argument that is nil or zero is named.
+func TestAnArgumentThatIsNotOpenIsNamed(t *testing.T) {
+	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+	s := h.stream()
+	live := must(t, s, kib)
+	for name, err := range map[string]error{
+		"stream": live.RecordStream(nil),
+		"other":  s.WaitStream(new(vram.Stream)),
+		"peer":   h.EnablePeerAccess(nil),
+	} {
+		var wrong *vram.NotOpenError
+		require.ErrorAs(t, err, &wrong, name)
+		require.ErrorIs(t, err, vram.ErrNotOpen)
+		assert.EqualError(t, err, "vram: the argument "+name+" is not opened: nil or zero")
+	}
+	_, err := h.Tenant("", vram.Quota{})
+	require.EqualError(t, err, `vram: Device.Tenant: name is "", want a name that is not empty`)
+	freeAll(t, live)
+}
+
+// The name of the module stands once in the text of an error that has another one in it.
+func TestTheModuleIsNamedOnce(t *testing.T) {
+	for _, err := range []error{
+		&vram.BatchError{Index: 1, Count: 1, Err: vram.ErrNegative},
+		&vram.BatchError{Index: 1, Count: 3, Err: &vram.SizeError{RequestedBytes: 2, LimitBytes: 1}},
+		&vram.CaptureError{Stream: 1, Call: "cuEventRecord", Err: vram.ErrOutOfMemory},
+		&streams.OrderError{Err: vram.ErrClosed}, &streams.OrderError{Waited: true, Err: vram.ErrClosed},
+		&vram.EnvError{Name: "VRAM_DRIVER", Value: "dynamic", Err: vram.ErrClosed},
+	} {
+		assert.Equal(t, 1, strings.Count(err.Error(), "vram: "), err.Error())
+	}
 }
 
 // errAny stands for a driver's error.

@@ -67,6 +67,9 @@ func enginesOf(d, peer *Device) (e, other *engine, err error) {
 	if e, err = d.use(); err != nil {
 		return nil, nil, err
 	}
+	if !peer.opened() {
+		return nil, nil, &NotOpenError{Argument: "peer"}
+	}
 	if other, err = peer.use(); err != nil {
 		return nil, nil, err
 	}

@@ -21,7 +21,7 @@ func (e *InUseError) Report() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "leak: %s not freed before the device was closed, %s in all\n", units.Count(e.BufferCount, "buffer"), units.Bytes(e.Bytes))
 	if more := e.BufferCount - uint64(len(e.Buffers)); more > 0 {
-		fmt.Fprintf(&b, "the sums are of the first %d of them\n", len(e.Buffers))
+		fmt.Fprintf(&b, "the sums are of the largest %d of them\n", len(e.Buffers))
 	}
 	inventory.WriteGroups(&b, list)
 	inventory.WriteLargest(&b, list.Largest(inventory.MaxListed))

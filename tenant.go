@@ -2,7 +2,7 @@ package vram
 
 import "github.com/go-vram/vram/pool"
 
-// Tenant returns the account of that name, with the quota. If there is one already its quota is
+// Tenant returns the account of that name, which is not empty, with the quota. If there is one already its quota is
 // replaced. A request that names the tenant (Request.Tenant, BatchRequest.Tenant), on any stream,
 // is charged to it from its beginning until its buffer is freed, so while it waits, too. See Quota
 // for the bounds of a tenant. A request beyond Quota.LimitBytes is refused with a *QuotaError or,
@@ -15,6 +15,9 @@ import "github.com/go-vram/vram/pool"
 func (d *Device) Tenant(name string, q Quota) (*Tenant, error) {
 	if !d.opened() {
 		return nil, ErrNotOpen
+	}
+	if name == "" {
+		return nil, badArgument("Device.Tenant", "name", name, "a name that is not empty")
 	}
 	if err := pool.CheckQuota(q); err != nil {
 		return nil, err

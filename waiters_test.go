@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/futures"
 )
 
 // waiters are who waits now.
@@ -323,6 +324,10 @@ func TestAnAwaitThatEndsSaysWhatTheRequestWaitsFor(t *testing.T) {
 		assert.Contains(t, err.Error(), "vram: waited 2.006s for 24 MiB on stream 2: ")
 		assert.Equal(t, 2, err.Position)
 		assert.Equal(t, 8*mib, err.Ahead.Bytes)
+		size := futures.Then(one, func(b vram.Buffer) (int64, error) { return b.Bytes(), nil })
+		assert.Equal(t, "weights", within(func(ctx context.Context) error { _, err := size.Await(ctx); return err }).Tag)
+		all := futures.All(nil, one)
+		assert.Equal(t, "weights", within(func(ctx context.Context) error { _, err := all.Await(ctx); return err }).Tag)
 		assert.Zero(t, h.Stats().EndedWaitCount, "the requests go on")
 
 		freeAll(t, x)

@@ -168,8 +168,11 @@ func (c *Context) Close() error {
 // host. Where one of the two is captured it is part of the capture: a context that waits for a captured one joins it, and the captured
 // one must wait for it in turn before the capture ends. Errors: ErrNotOpen, ErrForeign, vram.ErrClosed, and the driver's.
 func (c *Context) Wait(other *Context) error {
-	if !c.opened() || !other.opened() {
+	if !c.opened() {
 		return ErrNotOpen
+	}
+	if !other.opened() {
+		return notOpen("other")
 	}
 	if p := other.capture.Load(); p != nil {
 		return p.join(c.submission, other.submission)

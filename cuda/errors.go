@@ -3,9 +3,11 @@ package cuda
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/jsontext"
 	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/streams"
 )
@@ -55,11 +57,14 @@ func (e *ArgumentError) Error() string {
 	case errors.Is(e.Err, ErrArgumentSize):
 		return fmt.Sprintf("cuda: argument %d of kernel %s has %s, its parameter %d", e.Index, e.Kernel, units.Count(int(e.Bytes), "byte"), e.Want)
 	}
-	return fmt.Sprintf("cuda: argument %d of kernel %s: %v", e.Index, e.Kernel, e.Err)
+	return fmt.Sprintf("cuda: argument %d of kernel %s: %s", e.Index, e.Kernel, strings.TrimPrefix(e.Err.Error(), "cuda: "))
 }
 
 // Unwrap is the reason.
 func (e *ArgumentError) Unwrap() error { return e.Err }
+
+// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case, an error is its text.
+func (e *ArgumentError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
 
 // RangeError refuses a part of a buffer that is not within it, or ranges of a copy that differ in length.
 type RangeError struct {
@@ -72,6 +77,9 @@ func (e *RangeError) Error() string {
 	return fmt.Sprintf("cuda: %d bytes from %d on are not within the buffer's %d", e.Bytes, e.Offset, e.BufferBytes)
 }
 
+// MarshalJSON implements json.Marshaler, as that of ArgumentError does.
+func (e *RangeError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
 // LengthError refuses a copy between ranges of different lengths.
 type LengthError struct{ DstBytes, SrcBytes int64 }
 
@@ -79,6 +87,9 @@ type LengthError struct{ DstBytes, SrcBytes int64 }
 func (e *LengthError) Error() string {
 	return fmt.Sprintf("cuda: a copy of %d bytes to %d", e.SrcBytes, e.DstBytes)
 }
+
+// MarshalJSON implements json.Marshaler, as that of ArgumentError does.
+func (e *LengthError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
 
 // LaunchError is a launch that the driver refused.
 type LaunchError struct {
@@ -95,6 +106,12 @@ func (e *LaunchError) Error() string {
 
 // Unwrap is the driver's error.
 func (e *LaunchError) Unwrap() error { return e.Err }
+
+// MarshalJSON implements json.Marshaler, as that of ArgumentError does.
+func (e *LaunchError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
+// notOpen is ErrNotOpen of an argument.
+func notOpen(argument string) error { return &cudadrv.NotOpenError{Argument: argument} }
 
 // unsupported is the error of a device without a feature.
 func unsupported(function string) error {

@@ -121,6 +121,9 @@ func (c *Context) WaitEvent(e *Event) error {
 	if !c.opened() {
 		return ErrNotOpen
 	}
+	if e == nil || e.on == nil {
+		return notOpen("event")
+	}
 	if err := e.usable(); err != nil {
 		return err
 	}

@@ -73,7 +73,7 @@ func (g *Graph) Launch(c *Context) error {
 // launchable returns the error of a context to which the graph cannot be launched.
 func (g *Graph) launchable(c *Context) error {
 	if !c.opened() {
-		return ErrNotOpen
+		return notOpen("context")
 	}
 	if c.submission != g.on && !c.work.SameDevice(g.on.work) {
 		return ErrForeign
@@ -160,7 +160,7 @@ func (g *Graph) Upload(c *Context) error {
 	}
 	defer g.leave()
 	if !c.opened() {
-		return ErrNotOpen
+		return notOpen("context")
 	}
 	if !c.work.SameDevice(g.on.work) {
 		return ErrForeign

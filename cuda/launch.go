@@ -21,6 +21,9 @@ func (c *Context) Launch(f *Function, g Geometry, args ...Arg) error {
 	if !c.opened() {
 		return ErrNotOpen
 	}
+	if f == nil {
+		return notOpen("function")
+	}
 	if err := f.usable(); err != nil {
 		return err
 	}

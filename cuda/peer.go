@@ -90,8 +90,10 @@ func (c *Context) TransferPeer(from *Context, b Buffer) (Buffer, error) {
 // copyable returns the error of copies from another context that cannot be made.
 func (c *Context) copyable(from *Context) error {
 	switch {
-	case !c.opened() || !from.opened():
+	case !c.opened():
 		return ErrNotOpen
+	case !from.opened():
+		return notOpen("from")
 	case c.work.SameDevice(from.work):
 		return ErrSameDevice
 	case c.capture.Load() != nil || from.capture.Load() != nil:

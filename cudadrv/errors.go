@@ -15,6 +15,17 @@ var (
 	ErrNotOpen = errors.New("vram: not opened: nil or zero")
 )
 
+// NotOpenError is ErrNotOpen of an argument of a call.
+type NotOpenError struct{ Argument string }
+
+// Error names the argument.
+func (e *NotOpenError) Error() string {
+	return "vram: the argument " + e.Argument + " is not opened: nil or zero"
+}
+
+// Is makes errors.Is(err, ErrNotOpen) hold.
+func (e *NotOpenError) Is(target error) bool { return target == ErrNotOpen }
+
 // Result is a CUresult. Codes that this package does not know keep their number.
 type Result int32
 

@@ -111,6 +111,12 @@ func (c ComputeCapability) MarshalText() ([]byte, error) { return []byte(c.Strin
 // MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case.
 func (i Info) MarshalJSON() ([]byte, error) { return jsontext.Object(i) }
 
+// MarshalJSON implements json.Marshaler, as that of Info does.
+func (e *CallError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
+// MarshalJSON implements json.Marshaler, as that of Info does.
+func (e *NotOpenError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
 // String describes the device on one line.
 func (i Info) String() string {
 	if i.TotalBytes == 0 {

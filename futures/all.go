@@ -17,6 +17,7 @@ func All[T any](release func(T), fs ...Future[T]) Future[[]T] {
 	}
 	w := &gathered[T]{values: make([]T, len(fs)), parts: make([]gatheredPart[T], len(fs)), release: release}
 	w.promise.On(hostOf(fs))
+	w.promise.explains = w
 	w.left.Store(int64(len(fs)))
 	for i, f := range fs { // All of them first: the failure of one cancels the others.
 		w.parts[i] = gatheredPart[T]{gathered: w, source: f.p}
@@ -56,6 +57,16 @@ type gathered[T any] struct {
 	parts   []gatheredPart[T]
 	values  []T
 	release func(T)
+}
+
+// gaveUp implements explainer: the error of the first part that is not complete.
+func (w *gathered[T]) gaveUp(ended error) error {
+	for i := range w.parts {
+		if source := w.parts[i].source; source != nil && !source.completed() {
+			return source.explain(ended)
+		}
+	}
+	return ended
 }
 
 type gatheredPart[T any] struct {

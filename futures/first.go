@@ -26,6 +26,7 @@ func First[T any](release func(T), fs ...Future[T]) Future[T] {
 	}
 	r := &race[T]{parts: make([]racePart[T], len(fs)), release: release}
 	r.promise.On(hostOf(fs))
+	r.promise.explains = r
 	r.left.Store(int64(len(fs)))
 	for i, f := range fs { // All of them first: the one that wins cancels the others.
 		r.parts[i] = racePart[T]{race: r, source: f.p}
@@ -48,6 +49,16 @@ type race[T any] struct {
 	left    atomic.Int64 // Parts that did not fail yet.
 	parts   []racePart[T]
 	release func(T)
+}
+
+// gaveUp implements explainer: the error of the first part that is not complete.
+func (r *race[T]) gaveUp(ended error) error {
+	for i := range r.parts {
+		if source := r.parts[i].source; source != nil && !source.completed() {
+			return source.explain(ended)
+		}
+	}
+	return ended
 }
 
 type racePart[T any] struct {

@@ -27,9 +27,8 @@ func Failed[T any](err error) Future[T] {
 
 // Await waits for the answer and returns it. The end of ctx ends only the waiting: the request goes
 // on, and a later Await gets its value. The error is the context's, or one that wraps it where the
-// producer says more (Promise.OnAwait). Futures of Then, All and First have the context's: they may
-// wait for a function that runs, or for several requests. An answer that is there is returned with
-// any ctx; else a nil ctx is refused with ErrNilContext.
+// producer says more (Promise.OnGiveUp). A future of Then, All or First has the error of the first of those
+// that it is made from which is not complete. An answer that is there is returned with any ctx; else a nil ctx is refused with ErrNilContext.
 func (f Future[T]) Await(ctx context.Context) (T, error) {
 	if f.p == nil {
 		return f.val, nil

@@ -172,29 +172,89 @@ func TestTheFastPathAllocatesNothing(t *testing.T) {
 	assert.Zero(t, failures)
 }
 
+// asked counts the waits that a producer hears of.
+type asked struct {
+	name         string
+	begun, ended int
+}
+
+// on has the producer hear of waits for a promise.
+func (a *asked) on(p *Promise[int]) {
+	p.OnAwait(func(begins bool) {
+		if begins {
+			a.begun++
+		} else {
+			a.ended++
+		}
+	})
+	p.OnGiveUp(func(ended error) error { return fmt.Errorf("still asked for %s: %w", a.name, ended) })
+}
+
 // A producer hears of each Await that waits, and may say more about the end of one; the answer and other waits are as they were.
 func TestAProducerDescribesAnAwaitThatIsGivenUp(t *testing.T) {
-	p := NewPromise[int](nil)
-	var told []error
-	p.OnAwait(func(gaveUp error) error {
-		told = append(told, gaveUp)
-		if gaveUp == nil {
-			return nil
-		}
-		return fmt.Errorf("still asked for: %w", gaveUp)
-	})
+	p, producer := NewPromise[int](nil), asked{name: "seven"}
+	producer.on(p)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	_, err := p.Future().Await(ctx)
 	require.ErrorIs(t, err, context.Canceled)
-	require.EqualError(t, err, "still asked for: context canceled")
-	assert.Equal(t, []error{nil, context.Canceled}, told)
-
-	_, err = Then(p.Future(), func(i int) (int, error) { return i, nil }).Await(ctx)
-	assert.Equal(t, context.Canceled, err)
+	require.EqualError(t, err, "still asked for seven: context canceled")
 	require.True(t, p.Complete(7, nil))
 	v, err := p.Future().Await(ctx)
 	require.NoError(t, err)
 	assert.Equal(t, 7, v)
-	assert.Len(t, told, 2)
+	assert.Equal(t, asked{"seven", 1, 1}, producer)
+}
+
+// The error of an Await of a future that is made from others is that of the first of them that is not complete, whose producer hears of no
+// wait. While a function runs, and where no producer says more, it is the context's.
+func TestADerivedFutureHasTheErrorOfItsSource(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	of := func(name string) (*Promise[int], *asked) {
+		p, producer := NewPromise[int](nil), &asked{name: name}
+		producer.on(p)
+		return p, producer
+	}
+	one, first := of("one")
+	two, second := of("two")
+	running, end := make(chan struct{}), make(chan struct{})
+	half := func(i int) (float64, error) {
+		close(running)
+		<-end
+		return float64(i) / 2, nil
+	}
+	then := Then(Then(one.Future(), func(i int) (int, error) { return i, nil }), half)
+	all := All(nil, Done(0), one.Future(), two.Future())
+	race := First(nil, one.Future(), two.Future())
+	awaits := func() (errs []string) {
+		for _, f := range []func() error{
+			func() error { _, err := then.Await(ctx); return err },
+			func() error { _, err := all.Await(ctx); return err },
+			func() error { _, err := race.Await(ctx); return err },
+			func() error { _, err := All(nil, all).Await(ctx); return err },
+		} {
+			err := f()
+			if err != nil {
+				require.ErrorIs(t, err, context.Canceled)
+			}
+			errs = append(errs, fmt.Sprint(err))
+		}
+		return errs
+	}
+	const a, b, plain = "still asked for one: context canceled", "still asked for two: context canceled", "context canceled"
+	assert.Equal(t, []string{a, a, a, a}, awaits())
+	require.True(t, one.Complete(1, nil))
+	<-running
+	assert.Equal(t, []string{plain, b, "<nil>", b}, awaits())
+	close(end)
+	require.True(t, two.Complete(2, nil))
+	v, err := then.Await(t.Context())
+	require.NoError(t, err)
+	assert.InDelta(t, 0.5, v, 0)
+	assert.Equal(t, []string{"<nil>", "<nil>", "<nil>", "<nil>"}, awaits())
+	assert.Equal(t, []asked{{name: "one"}, {name: "two"}}, []asked{*first, *second})
+
+	_, err = Then(NewPromise[int](nil).Future(), func(i int) (int, error) { return i, nil }).Await(ctx)
+	assert.Equal(t, context.Canceled, err)
 }

@@ -38,8 +38,9 @@ type completion struct {
 
 	// canceled and host are written before the future is handed out.
 	canceled func()
-	awaited  func(gaveUp error) error
+	awaited  func(begins bool)
 	host     Host
+	explains explainer
 }
 
 // gate is closed by the completion. One gate serves every waiter, so that a wait that is given up
@@ -67,16 +68,40 @@ func (p *Promise[T]) OnCancel(fn func()) {
 	p.canceled = fn
 }
 
-// OnAwait sets the function that is called with nil when a goroutine begins to wait in Await for an
-// answer that is not there, and with the error of its context when it stops waiting without one: the
-// result is the error of that Await then, and should wrap the context's. It runs on that
-// goroutine, and must not wait. It is set before the future is handed out, or not at all. Other waits
-// (Done, and those for a future that is made from this one) do not call it.
-func (p *Promise[T]) OnAwait(fn func(gaveUp error) error) {
+// OnAwait sets the function that is called with true when a goroutine begins to wait in Await for an
+// answer that is not there, and with false when it stops without one. It runs on that goroutine, and must not wait. It is set before
+// the future is handed out, or not at all. Other waits (Done, and those for a future that is made from this one) do not call it.
+func (p *Promise[T]) OnAwait(fn func(begins bool)) {
 	if p == nil {
 		return
 	}
 	p.awaited = fn
+}
+
+// OnGiveUp sets the function that makes the error of an Await whose context has ended, of this future or of one that is made from
+// it: it gets the context's error, and should wrap that. Else it is as that of OnAwait.
+func (p *Promise[T]) OnGiveUp(fn func(ended error) error) {
+	if p == nil {
+		return
+	}
+	p.explains = explanation(fn)
+}
+
+// explainer makes the error of a wait whose context has ended. No other type has a method of that name: the linker would keep it, and
+// all that it calls, in programs without futures.
+type explainer interface{ gaveUp(ended error) error }
+
+// explanation is the function of OnGiveUp.
+type explanation func(ended error) error
+
+func (e explanation) gaveUp(ended error) error { return e(ended) }
+
+// explain is the error of a wait whose context has ended.
+func (p *completion) explain(ended error) error {
+	if p.explains == nil {
+		return ended
+	}
+	return p.explains.gaveUp(ended)
 }
 
 // Future returns the asking side.
@@ -164,17 +189,16 @@ func (p *Promise[T]) await(ctx context.Context) (T, error) {
 		return p.val, p.err
 	}
 	var none T
-	err := ctx.Err()
 	if p.awaited != nil {
-		err = p.awaited(err)
+		p.awaited(false)
 	}
-	return none, err
+	return none, p.explain(ctx.Err())
 }
 
 // await waits for the completion or the end of ctx. It reports whether the answer is there.
 func (p *completion) await(ctx context.Context) bool {
 	if p.awaited != nil && !p.completed() {
-		_ = p.awaited(nil)
+		p.awaited(true)
 	}
 	if p.host != nil && !p.completed() {
 		p.host.Wait(p.done(), ctx.Done())

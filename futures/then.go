@@ -1,5 +1,7 @@
 package futures
 
+import "sync/atomic"
+
 // Then returns the future of fn applied to f's value. An error of f is passed on and fn is not
 // called; a value that fn returns beside an error is dropped.
 //
@@ -11,38 +13,49 @@ func Then[T, U any](f Future[T], fn func(T) (U, error)) Future[U] {
 	if v, completed, err := f.Poll(); completed {
 		return thenNow(v, err, fn)
 	}
-	c := &chain[T, U]{source: f.p, fn: fn}
+	c := &chain[T, U]{fn: fn}
+	c.source.Store(f.p)
 	c.link.party = c
 	c.derived.On(f.p.host)
+	c.derived.explains = c
 	if !f.p.observe(&c.link) {
 		return thenNow(f.p.val, f.p.err, fn)
 	}
 	return c.derived.Future()
 }
 
-// chain waits for the source to be complete. Its fields, except derived, belong to the goroutine
+// chain waits for the source to be complete. Its fields, except derived and source, belong to the goroutine
 // that notifies it.
 type chain[T, U any] struct {
 	derived Promise[U]
 	link    observer
-	source  *Promise[T]
+	source  atomic.Pointer[Promise[T]] // nil once it is complete
 	fn      func(T) (U, error)
 }
 
+// gaveUp implements explainer: the source's error, unless fn runs.
+func (c *chain[T, U]) gaveUp(ended error) error {
+	if source := c.source.Load(); source != nil && !source.completed() {
+		return source.explain(ended)
+	}
+	return ended
+}
+
 func (c *chain[T, U]) notify() {
-	if err := c.source.err; err != nil {
+	source := c.source.Load()
+	if err := source.err; err != nil {
 		var none U
 		c.derived.Complete(none, err)
 		c.dropReferences()
 		return
 	}
-	c.source.start(c.run)
+	source.start(c.run)
 }
 
 // run answers derived with fn's result unless it was canceled before. Claiming first makes
 // a callback that has begun deliver.
 func (c *chain[T, U]) run() {
-	v, fn := c.source.val, c.fn
+	v, fn := c.source.Load().val, c.fn
 	c.dropReferences()
 	if !c.derived.claim() {
 		return
@@ -57,7 +70,10 @@ func (c *chain[T, U]) run() {
 }
 
 // dropReferences drops the fields that the derived future does not need: it may be kept for long.
-func (c *chain[T, U]) dropReferences() { c.source, c.fn = nil, nil }
+func (c *chain[T, U]) dropReferences() {
+	c.source.Store(nil)
+	c.fn = nil
+}
 
 func thenNow[T, U any](v T, err error, fn func(T) (U, error)) Future[U] {
 	if err != nil {

@@ -19,9 +19,19 @@ type AdamWState struct {
 
 // AdamWConfig has the numbers of the model: each set of them compiles one kernel.
 type AdamWConfig struct {
-	Beta1, Beta2 float64 // less than 1 and more than 0, or for AdamWAll also 0: usually 0.9 and 0.999
+	Beta1, Beta2 float64 // 0 or more and less than 1: usually 0.9 and 0.999
 	Epsilon      float64 // usually 1e-8
 	Decay        float64 // of weights: usually 0.01
+}
+
+// check refuses numbers. Errors: ErrNumber.
+func (a AdamWConfig) check() error {
+	for i, beta := range [...]float64{a.Beta1, a.Beta2} {
+		if !(beta >= 0 && beta < 1) {
+			return fmt.Errorf("%s is %g, want 0 or more and less than 1: %w", [...]string{"Beta1", "Beta2"}[i], beta, ErrNumber)
+		}
+	}
+	return nil
 }
 
 // AdamW makes one step, in one kernel: it writes the parameter and both moments. rate is the learning rate and step the number of the step,
@@ -34,8 +44,8 @@ func (o Optimizers) AdamW(at tensor.Context, s AdamWState, rate, step *tensor.Te
 	}}
 	outputs := [3]*tensor.Tensor{s.Param, s.First, s.Second}
 	inputs := [maxInputs]*tensor.Tensor{s.Param, s.Grad, s.First, s.Second, rate, step}
-	if !(config.Beta1 > 0 && config.Beta1 < 1 && config.Beta2 > 0 && config.Beta2 < 1) {
-		return s.failed(fmt.Errorf("Beta1 is %g and Beta2 %g, want more than 0 and less than 1: %w", config.Beta1, config.Beta2, ErrNumber), rate, step)
+	if err := config.check(); err != nil {
+		return s.failed(err, rate, step)
 	}
 	for _, out := range outputs {
 		for _, in := range [...]*tensor.Tensor{s.Grad, rate, step} {

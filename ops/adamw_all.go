@@ -29,7 +29,7 @@ type AdamWStep struct {
 //
 // Errors, with which nothing was submitted: ErrNumber, ErrShape, *tensor.TypeError, kernel.ErrOverlap, kernel.ErrRepeats.
 func (o Optimizers) AdamWAll(at tensor.Context, states []AdamWState, step AdamWStep, config AdamWConfig) error {
-	if err := config.check(step); err != nil {
+	if err := cmp.Or(config.check(), step.check()); err != nil {
 		return &Error{Op: opAdamW.String(), Operands: []string{"many tensors"}, Err: err}
 	}
 	c, err := tensor.ContextOf(at)
@@ -58,16 +58,11 @@ func (o Optimizers) AdamWAll(at tensor.Context, states []AdamWState, step AdamWS
 }
 
 // check refuses numbers. Errors: ErrNumber, ErrShape, *tensor.TypeError.
-func (a AdamWConfig) check(step AdamWStep) error {
-	for _, beta := range [...]float64{a.Beta1, a.Beta2} {
-		if !(beta >= 0 && beta < 1) {
-			return fmt.Errorf("Beta1 is %g and Beta2 %g, want 0 or more and less than 1: %w", a.Beta1, a.Beta2, ErrNumber)
-		}
+func (a AdamWStep) check() error {
+	if a.StepAt == nil && a.Step < 1 {
+		return fmt.Errorf("the step is %d, want 1 or more: %w", a.Step, ErrNumber)
 	}
-	if step.StepAt == nil && step.Step < 1 {
-		return fmt.Errorf("the step is %d, want 1 or more: %w", step.Step, ErrNumber)
-	}
-	for _, t := range [...]*tensor.Tensor{step.RateAt, step.StepAt} {
+	for _, t := range [...]*tensor.Tensor{a.RateAt, a.StepAt} {
 		switch {
 		case t == nil:
 		case t.Type() != tensor.Float32:

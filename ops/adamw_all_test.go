@@ -166,7 +166,7 @@ func TestMistakesOfAdamWAll(t *testing.T) {
 	require.ErrorContains(t, err, "the step is 0, want 1 or more")
 	err = run(first, ops.AdamWConfig{Beta1: 1, Beta2: 0.9}, none)
 	require.ErrorIs(t, err, ops.ErrNumber)
-	require.ErrorContains(t, err, "Beta1 is 1 and Beta2 0.9, want 0 or more and less than 1")
+	require.ErrorContains(t, err, "Beta1 is 1, want 0 or more and less than 1")
 	require.ErrorIs(t, run(ops.AdamWStep{Step: 1, RateAt: x.state.Param}, c, none), ops.ErrShape)
 	require.ErrorIs(t, run(first, c, func(s *ops.AdamWState) { s.Grad = x.state.Grad }), ops.ErrShape)
 	require.ErrorIs(t, run(first, c, func(s *ops.AdamWState) { s.First = nil }), tensor.ErrNoTensor)

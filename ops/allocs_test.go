@@ -315,6 +315,8 @@ func (r operands) products() calls {
 		"other types":           multiply(out, r.half, right, kernels),
 		"converted result":      multiply(r.made(tensor.BFloat16, 16, 16), left, right, kernels),
 		"matrix and vector":     multiply(vector, left, column, kernels),
+		"vector":                multiply(r.zeros(16), left, r.zeros(32), kernels),
+		"two vectors":           multiply(r.zeros(), r.zeros(32), r.zeros(32), kernels),
 		"long sums":             multiply(square, deep, wide, kernels),
 		"rounded to 16 bits":    multiply(square, deep, wide, ops.Product{Choice: matmul.Own, Precision: gemm.RoundedBF16}),
 		"all copied, one batch": multiply(apart, r.strided, turned, kernels),

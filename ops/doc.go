@@ -69,7 +69,7 @@
 //
 // # Errors
 //
-// *Error names the operation with the types and shapes of its operands, and wraps the reason: errors of packages kernel, kernel/expr,
+// *Error names the operation with the types and shapes of its outputs and operands, and wraps the reason: errors of packages kernel, kernel/expr,
 // kernel/plan, kernel/matmul, tensor and cuda, ErrEmpty, ErrAxes, ErrNumber, ErrShape. Nothing was
 // submitted then, unless the operation has several launches.
 //

@@ -152,9 +152,9 @@ func (o Arithmetic) ClampInto(at tensor.Context, out, x *tensor.Tensor, low, hig
 
 // clamp is the key of a clamp, or of its gradient.
 func clamp(op operation, x *tensor.Tensor, low, high float64) (key, error) {
-	for _, bound := range []float64{low, high} {
+	for i, bound := range [...]float64{low, high} {
 		if !math.IsInf(bound, 0) && !math.IsNaN(bound) && bound == math.Trunc(bound) && !holds(x.Type(), bound) {
-			return key{}, failed(op, ErrNumber, nil, x)
+			return key{}, failed(op, badNumber([...]string{"low", "high"}[i], bound), nil, x)
 		}
 	}
 	return key{op: op, numbers: [4]uint64{math.Float64bits(low), math.Float64bits(high)}}, nil

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-vram/vram/internal/jsontext"
 	"github.com/go-vram/vram/tensor"
 )
 
@@ -14,7 +15,7 @@ var (
 	// ErrEmpty refuses the greatest of no elements.
 	ErrEmpty = errors.New("no element to choose from")
 	// ErrAxes refuses axes that a tensor does not have, or twice the same.
-	ErrAxes = errors.New("there are no such axes")
+	ErrAxes = errors.New("such axes are not possible for the tensor")
 	// ErrNumber refuses a number that the element type does not have, or that the operation cannot have, as bounds in the wrong order.
 	ErrNumber = errors.New("such a number is not possible for the operation and the element type")
 	// ErrShape refuses shapes that an operation cannot have together.
@@ -24,7 +25,7 @@ var (
 // Error is the failure of an operation.
 type Error struct {
 	Op       string
-	Operands []string // type and shape of each, outputs first; of an operation that makes numbers also these
+	Operands []string // "output 0", "operand 1" and so on, each with type and shape, outputs first; of an operation that makes numbers also these
 	Err      error
 }
 
@@ -34,11 +35,14 @@ func (e *Error) Error() string {
 	if len(e.Operands) > 0 {
 		text += " of " + strings.Join(e.Operands, ", ")
 	}
-	return fmt.Sprintf("%s: %v", text, e.Err)
+	return text + ": " + strings.TrimPrefix(fmt.Sprint(e.Err), "ops: ")
 }
 
 // Unwrap is the reason.
 func (e *Error) Unwrap() error { return e.Err }
+
+// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case, an error is its text.
+func (e *Error) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
 
 // failed is the failure of an operation on tensors; nil if there is none.
 func failed(op operation, err error, outputs []*tensor.Tensor, inputs ...*tensor.Tensor) error {
@@ -46,10 +50,11 @@ func failed(op operation, err error, outputs []*tensor.Tensor, inputs ...*tensor
 		return nil
 	}
 	e := &Error{Op: op.String(), Err: err}
-	for _, all := range [][]*tensor.Tensor{outputs, inputs} {
-		for _, t := range all {
-			e.Operands = append(e.Operands, t.String())
-		}
+	for i, t := range outputs {
+		e.Operands = append(e.Operands, fmt.Sprintf("output %d %s", i, t.String()))
+	}
+	for i, t := range inputs {
+		e.Operands = append(e.Operands, fmt.Sprintf("operand %d %s", i, t.String()))
 	}
 	return e
 }
@@ -61,6 +66,16 @@ func refused(op operation, err error, of tensor.Type, shape []int, numbers strin
 		what += fmt.Sprint(shape)
 	}
 	return &Error{Op: op.String(), Operands: []string{what + numbers}, Err: err}
+}
+
+// badNumber is ErrNumber with the number and its name.
+func badNumber(name string, value float64) error {
+	return fmt.Errorf("%s is %v: %w", name, value, ErrNumber)
+}
+
+// badAxis is ErrAxes with the axis and the number of dimensions.
+func badAxis(axis, rank int) error {
+	return fmt.Errorf("axis %d of %d dimensions: %w", axis, rank, ErrAxes)
 }
 
 // renamed gives a failure the name of the operation that the caller has called: some are done by others.

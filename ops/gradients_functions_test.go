@@ -165,7 +165,7 @@ func TestGradientsOfFunctionsOfTypes(t *testing.T) {
 			_, err = f.back(r.s, grad, whole)
 			var types *tensor.TypeError
 			require.ErrorAs(t, err, &types, "an integer has no gradient")
-			require.ErrorContains(t, err, "ops: "+f.name+" backward of int32[9]")
+			require.ErrorContains(t, err, "ops: "+f.name+" backward of output 0 int32[9]")
 		})
 	}
 }

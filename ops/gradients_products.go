@@ -8,7 +8,7 @@ import (
 )
 
 // MatmulBackward are the gradients of the operands of Matmul: the products grad*yᵀ and xᵀ*grad, summed over the batches along which an operand was
-// broadcast. how is as for Matmul; the paths are those of dx and dy. Errors: ErrShape, *tensor.TypeError.
+// broadcast. Vectors are matrices of one row or column, as for Matmul, and so is how; the paths are those of dx and dy. Errors: ErrShape, *tensor.TypeError.
 func (o Gradients) MatmulBackward(
 	at tensor.Context, grad, x, y *tensor.Tensor, how Product,
 ) (dx, dy *tensor.Tensor, paths [2]matmul.Path, err error) {
@@ -41,6 +41,13 @@ func (o Gradients) matmul(at tensor.Context, out [2]*tensor.Tensor, grad, x, y *
 	}
 	if !grad.Type().Valid() || !x.Type().Valid() || !y.Type().Valid() {
 		return tensor.ErrNoTensor
+	}
+	if v := vectorsOf(x, y); v.any() {
+		defer v.release()
+		out[0], out[1] = v.row(out[0]), v.column(out[1])
+		if grad, x, y = v.product(grad), v.row(x), v.column(y); v.err != nil {
+			return v.err
+		}
 	}
 	if !fitsProduct(grad.Layout(), x.Layout(), y.Layout()) {
 		return ErrShape

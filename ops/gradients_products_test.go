@@ -175,6 +175,41 @@ func TestPrecisionOfGradientsOfMatmul(t *testing.T) {
 	require.ErrorContains(t, err, "ops: matmul backward of ")
 }
 
+// Gradients of vectors are those of matrices of one row, or of one column, without that dimension.
+func TestGradientsOfMatmulOfVectors(t *testing.T) {
+	r := newRig(t)
+	for _, s := range vectorShapes {
+		a, b, g := newArray(s[0], r.random.NormFloat64), newArray(s[1], r.random.NormFloat64), newArray(s[2], r.random.NormFloat64)
+		wantX, wantY := productGradients(asMatrices(a, b, g))
+		x, y, grad := r.tensor(a), r.tensor(b), r.tensor(g)
+		dx, dy, _, err := r.o.MatmulBackward(r.s, grad, x, y, own)
+		require.NoError(t, err, s)
+		require.Equal(t, s[0], dx.Shape())
+		require.Equal(t, s[1], dy.Shape())
+		r.near(wantX, dx, 1e-5, 20, s)
+		r.near(wantY, dy, 1e-5, 20, s)
+		outX, outY := r.view(tensor.Float32, s[0]), r.view(tensor.Float32, s[1])
+		_, err = r.o.MatmulBackwardInto(r.s, outX, nil, grad, x, y, own)
+		require.NoError(t, err, s)
+		r.near(wantX, outX, 1e-5, 20, s)
+		_, err = r.o.MatmulBackwardInto(r.s, x, outY, grad, x, y, own)
+		require.NoError(t, err, s)
+		r.near(wantX, x, 1e-5, 20, s, "over the operand")
+		r.near(wantY, outY, 1e-5, 20, s)
+		for _, wrong := range [][]int{append([]int{1}, s[0]...), append(slices.Clone(s[0]), 1)} {
+			_, err = r.o.MatmulBackwardInto(r.s, r.zeros(wrong...), nil, grad, x, y, own)
+			require.ErrorIs(t, err, ops.ErrShape, s)
+		}
+		_, err = r.o.MatmulBackwardInto(r.s, outX, outY, r.zeros(append([]int{1}, s[2]...)...), x, y, own)
+		require.ErrorIs(t, err, ops.ErrShape, s)
+	}
+	v := r.zeros(4)
+	_, err := r.o.MatmulBackwardInto(r.s, nil, r.zeros(4, 3), r.zeros(), v, r.zeros(4, 3), own)
+	require.ErrorIs(t, err, ops.ErrShape)
+	_, err = r.o.MatmulBackwardInto(r.s, nil, v, v, r.zeros(4, 4), v, own)
+	require.ErrorIs(t, err, kernel.ErrOverlap)
+}
+
 // The gradient of a weight that all matrices of a batch share is one product.
 func TestGradientOfASharedWeightIsOneProduct(t *testing.T) {
 	driver := fault.Wrap(launching(t))

@@ -244,7 +244,7 @@ func TestMistakesOfGradientsOfReductions(t *testing.T) {
 		for _, wrong := range [][]int{{}, {2}, {4}, {3, 4}, {2, 3, 1}, {1, 3, 4}, {1, 1, 1}, {1, 2, 1, 4}, {2, 1, 4, 1}} {
 			_, err := c.back(r.s, r.zeros(wrong...), x, 1)
 			require.ErrorIs(t, err, ops.ErrShape, "%s %v", name, wrong)
-			require.ErrorContains(t, err, "ops: "+name+" backward of float32[2 3 4] on GPU 0, float32"+fmt.Sprint(wrong))
+			require.ErrorContains(t, err, "ops: "+name+" backward of output 0 float32[2 3 4] on GPU 0, operand 0 float32"+fmt.Sprint(wrong))
 		}
 		_, err := c.back(r.s, r.zeros(2, 4), x, 3)
 		require.ErrorIs(t, err, ops.ErrAxes, name)

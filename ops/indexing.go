@@ -13,13 +13,14 @@ type Indexing struct{ set *set }
 
 // axisOf is the number of a dimension. Errors: ErrAxes.
 func axisOf(rank, axis int) (int, error) {
-	if axis < 0 {
-		axis += rank
+	dim := axis
+	if dim < 0 {
+		dim += rank
 	}
-	if axis < 0 || axis >= rank {
-		return 0, ErrAxes
+	if dim < 0 || dim >= rank {
+		return 0, badAxis(axis, rank)
 	}
-	return axis, nil
+	return dim, nil
 }
 
 // indexed returns the error of tensors that cannot be operands of an indexing operation. Errors: tensor.ErrNoTensor, *tensor.TypeError.

@@ -71,7 +71,7 @@ func (o Makers) FillInto(at tensor.Context, out *tensor.Tensor, value float64) e
 		return ErrNotOpen
 	}
 	if family(of) == 1 && (value != math.Trunc(value) || !holds(of, value)) {
-		return failed(opFill, ErrNumber, []*tensor.Tensor{out})
+		return failed(opFill, badNumber("the number", value), []*tensor.Tensor{out})
 	}
 	return failed(opFill, fill(at, out, of, value), []*tensor.Tensor{out})
 }
@@ -109,7 +109,7 @@ func (o Makers) Arange(at tensor.Context, of tensor.Type, start, end, step float
 	count := math.Ceil((end - start) / step)
 	numbers := fmt.Sprintf(" from %v to %v by %v", start, end, step)
 	if !(count >= 0 && count < 1<<53) {
-		return nil, refused(opArange, ErrNumber, of, nil, numbers)
+		return nil, refused(opArange, badNumber("step", step), of, nil, numbers)
 	}
 	out, err := tensor.New(at, of, int(count))
 	if err != nil {
@@ -124,8 +124,8 @@ func (o Makers) ArangeInto(at tensor.Context, out *tensor.Tensor, start, step fl
 	k := key{op: opArange, numbers: [4]uint64{math.Float64bits(start), math.Float64bits(step)}}
 	if of := out.Type(); of.Kind() == tensor.Floating {
 		k.with = 1
-	} else if !counts(out, start, step) {
-		return failed(opArange, ErrNumber, []*tensor.Tensor{out})
+	} else if err := counts(out, start, step); err != nil {
+		return failed(opArange, err, []*tensor.Tensor{out})
 	}
 	if out.Rank() > 0 {
 		return o.set.into(at, k, out)
@@ -137,14 +137,20 @@ func (o Makers) ArangeInto(at tensor.Context, out *tensor.Tensor, start, step fl
 	return named(opArange, err, []*tensor.Tensor{out})
 }
 
-// counts reports whether a tensor of integers has all numbers that go step by step along its last dimension.
-func counts(out *tensor.Tensor, start, step float64) bool {
-	if start != math.Trunc(start) || step != math.Trunc(step) || !holds(tensor.Int64, start) || !holds(tensor.Int64, step) {
-		return false
-	}
+// counts refuses a tensor of integers that has not all numbers which go step by step along its last dimension. Errors: ErrNumber.
+func counts(out *tensor.Tensor, start, step float64) error {
+	whole := func(x float64) bool { return x == math.Trunc(x) && holds(tensor.Int64, x) }
 	last := start
 	if out.Rank() > 0 {
 		last += float64(out.Dim(-1)-1) * step
 	}
-	return out.Len() == 0 || holds(out.Type(), start) && holds(out.Type(), last)
+	switch {
+	case !whole(start) || out.Len() > 0 && !holds(out.Type(), start):
+		return badNumber("start", start)
+	case !whole(step):
+		return badNumber("step", step)
+	case out.Len() > 0 && !holds(out.Type(), last):
+		return badNumber("the last number", last)
+	}
+	return nil
 }

@@ -17,10 +17,11 @@ type Product struct {
 	Choice    matmul.Choice  // which way it may take
 }
 
-// Matmul is the product of the matrices in the last two dimensions of x and y, whose other dimensions are broadcast. The types are one of
-// float16, bfloat16, float32 and float64, after promotion. The matmul.Path says how it was computed. Errors: ErrShape, *tensor.TypeError.
+// Matmul is the product of the matrices in the last two dimensions of x and y, whose other dimensions are broadcast. An x of one dimension is
+// a matrix of one row, a y of one dimension a matrix of one column, and the product lacks that dimension: of two vectors it is a scalar. A
+// scalar is no operand. The types are one of float16, bfloat16, float32 and float64, after promotion. The matmul.Path says how it was computed. Errors: ErrShape, *tensor.TypeError.
 func (o Products) Matmul(at tensor.Context, x, y *tensor.Tensor, how Product) (*tensor.Tensor, matmul.Path, error) {
-	shape, err := productShape(x.Shape(), y.Shape())
+	shape, err := matmulShape(x.Shape(), y.Shape())
 	if err != nil {
 		return nil, matmul.Path{}, failed(opMatmul, err, nil, x, y)
 	}
@@ -37,11 +38,24 @@ func (o Products) Matmul(at tensor.Context, x, y *tensor.Tensor, how Product) (*
 // elements lie apart, or that are of another type than the output, are copied to temporary memory first, and so is an output of
 // such a layout.
 func (o Products) MatmulInto(at tensor.Context, out, x, y *tensor.Tensor, how Product) (matmul.Path, error) {
-	path, err := o.product(at, out, x, y, how)
+	path, err := o.multiplied(at, out, x, y, how)
 	if err != nil {
 		err = failed(opMatmul, err, []*tensor.Tensor{out}, x, y)
 	}
 	return path, err
+}
+
+// multiplied is a product of matrices or vectors.
+func (o Products) multiplied(at tensor.Context, out, x, y *tensor.Tensor, how Product) (matmul.Path, error) {
+	v := vectorsOf(x, y)
+	if !v.any() {
+		return o.product(at, out, x, y, how)
+	}
+	defer v.release()
+	if out, x, y = v.product(out), v.row(x), v.column(y); v.err != nil {
+		return matmul.Path{}, v.err
+	}
+	return o.product(at, out, x, y, how)
 }
 
 // product is a product that is computed.

@@ -1,6 +1,7 @@
 package ops_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -69,6 +70,68 @@ func TestMatmulOfBatchesWithGaps(t *testing.T) {
 		require.NoError(t, err)
 		r.near(product(a, b, shape), out, 1e-5, 10, kind)
 	}
+}
+
+// vectorShapes are shapes of operands of which some have one dimension, with the shape of their product.
+var vectorShapes = [][3][]int{
+	{{4}, {4}, {}},
+	{{1}, {1}, {}},
+	{{0}, {0}, {}},
+	{{4}, {4, 3}, {3}},
+	{{5, 4}, {4}, {5}},
+	{{4}, {2, 4, 3}, {2, 3}},
+	{{2, 5, 4}, {4}, {2, 5}},
+	{{2, 3, 5, 4}, {4}, {2, 3, 5}},
+	{{4}, {2, 1, 4, 3}, {2, 1, 3}},
+	{{4}, {0, 4, 3}, {0, 3}},
+}
+
+// asMatrices are the arrays with the dimensions that vectors lack, of the operands and of their product.
+func asMatrices(a, b, c array) (x, y, out array) {
+	x, y, out = a, b, array{slices.Clone(c.shape), c.values}
+	if len(b.shape) == 1 {
+		y.shape, out.shape = []int{b.shape[0], 1}, append(out.shape, 1)
+	}
+	if len(a.shape) == 1 {
+		x.shape, out.shape = []int{1, a.shape[0]}, slices.Insert(out.shape, len(out.shape)-1, 1)
+	}
+	return x, y, out
+}
+
+// A vector is a matrix of one row, or of one column, and the product lacks that dimension.
+func TestMatmulOfVectors(t *testing.T) {
+	r := newRig(t)
+	for _, s := range vectorShapes {
+		a, b, c := newArray(s[0], r.random.NormFloat64), newArray(s[1], r.random.NormFloat64), array{shape: s[2]}
+		left, right, whole := asMatrices(a, b, c)
+		want := product(left, right, whole.shape)
+		x, y := r.tensor(a), r.tensor(b)
+		got, _, err := r.o.Matmul(r.s, x, y, own)
+		require.NoError(t, err, s)
+		assert.Equal(t, s[2], got.Shape())
+		r.near(want, got, 1e-5, 10, s)
+		out := r.view(tensor.Float32, s[2])
+		_, err = r.o.MatmulInto(r.s, out, x, y, own)
+		require.NoError(t, err, s)
+		r.near(want, out, 1e-5, 10, s)
+		for _, wrong := range [][]int{append([]int{1}, s[2]...), append(slices.Clone(s[2]), 1), {7}} {
+			_, err = r.o.MatmulInto(r.s, r.view(tensor.Float32, wrong), x, y, own)
+			require.ErrorIs(t, err, ops.ErrShape, "%v into %v", s, wrong)
+		}
+	}
+	v, one := r.zeros(4), r.zeros()
+	for _, wrong := range [][2]*tensor.Tensor{{v, r.zeros(3)}, {v, r.zeros(3, 4)}, {r.zeros(4, 3), v}, {one, v}, {v, one}, {one, one}, {one, r.zeros(1, 1)}} {
+		_, _, err := r.o.Matmul(r.s, wrong[0], wrong[1], own)
+		require.ErrorIs(t, err, ops.ErrShape)
+		_, err = r.o.MatmulInto(r.s, one, wrong[0], wrong[1], own)
+		require.ErrorIs(t, err, ops.ErrShape)
+	}
+	_, err := r.o.MatmulInto(r.s, one, v, r.zeros(4, 3), own)
+	require.ErrorIs(t, err, ops.ErrShape)
+	_, err = r.o.MatmulInto(r.s, nil, v, v, own)
+	require.ErrorIs(t, err, tensor.ErrNoTensor)
+	_, err = r.o.MatmulInto(r.s, v, v, r.zeros(4, 4), own)
+	require.ErrorIs(t, err, kernel.ErrOverlap)
 }
 
 // A product of two types is one of the promoted type, and the output may have another one.

@@ -57,19 +57,33 @@ func TestNumbersThatAreNone(t *testing.T) {
 	arange := func(of tensor.Type, start, end, step float64) func() error {
 		return func() error { _, err := r.o.Arange(r.s, of, start, end, step); return err }
 	}
-	for i, f := range []func() error{
-		arange(tensor.Int8, 0, 300, 100), arange(tensor.Int8, 100, -300, -100), arange(tensor.Uint8, 250, 260, 1),
-		arange(tensor.Uint8, 3, -3, -1), arange(tensor.Int16, 32767, 32769, 1), arange(tensor.Int32, 1<<31, 1<<31+1, 1),
-		arange(tensor.Int64, 1<<62, 1<<63+1<<62, 1<<62),
-		func() error { return r.o.ArangeInto(r.s, small, 126, 1) },
-		func() error { _, err := r.o.Uniform(r.s, tensor.Float32, ops.Random{}, 1, 0, 3); return err },
-		func() error { return r.o.UniformInto(r.s, x, ops.Random{}, 0, math.NaN()) },
-		func() error { return r.o.UniformInto(r.s, x, ops.Random{}, math.Inf(-1), 0) },
-		func() error { return r.o.UniformInto(r.s, x, ops.Random{}, -3e38, 3e38) },
-		func() error { _, err := r.o.Normal(r.s, tensor.Float32, ops.Random{}, 0, -1, 3); return err },
-		func() error { return r.o.NormalInto(r.s, x, ops.Random{}, 0, math.NaN()) },
+	for i, c := range []struct {
+		want string
+		f    func() error
+	}{
+		{"the last number is 200", arange(tensor.Int8, 0, 300, 100)},
+		{"the last number is -200", arange(tensor.Int8, 100, -300, -100)},
+		{"the last number is 259", arange(tensor.Uint8, 250, 260, 1)},
+		{"the last number is -2", arange(tensor.Uint8, 3, -3, -1)},
+		{"the last number is 32768", arange(tensor.Int16, 32767, 32769, 1)},
+		{"start is 2.147483648e+09", arange(tensor.Int32, 1<<31, 1<<31+1, 1)},
+		{"the last number is 9.", arange(tensor.Int64, 1<<62, 1<<63+1<<62, 1<<62)},
+		{"step is 0", arange(tensor.Int32, 0, 1, 0)},
+		{"step is 0.5", arange(tensor.Int32, 0, 1, 0.5)},
+		{"the last number is 128", func() error { return r.o.ArangeInto(r.s, small, 126, 1) }},
+		{"the number is 128", func() error { return r.o.FillInto(r.s, small, 128) }},
+		{"low is -129", func() error { return r.o.ClampInto(r.s, small, small, -129, 1) }},
+		{"high is 1000", func() error { return r.o.ClampInto(r.s, small, small, 0, 1000) }},
+		{"high-low is -1", func() error { _, err := r.o.Uniform(r.s, tensor.Float32, ops.Random{}, 1, 0, 3); return err }},
+		{"high-low is NaN", func() error { return r.o.UniformInto(r.s, x, ops.Random{}, 0, math.NaN()) }},
+		{"high-low is +Inf", func() error { return r.o.UniformInto(r.s, x, ops.Random{}, math.Inf(-1), 0) }},
+		{"high-low is 6e+38", func() error { return r.o.UniformInto(r.s, x, ops.Random{}, -3e38, 3e38) }},
+		{"deviation is -1", func() error { _, err := r.o.Normal(r.s, tensor.Float32, ops.Random{}, 0, -1, 3); return err }},
+		{"deviation is NaN", func() error { return r.o.NormalInto(r.s, x, ops.Random{}, 0, math.NaN()) }},
 	} {
-		require.ErrorIs(t, f(), ops.ErrNumber, fmt.Sprint(i))
+		err := c.f()
+		require.ErrorIs(t, err, ops.ErrNumber, fmt.Sprint(i))
+		require.ErrorContains(t, err, c.want)
 	}
 	for _, f := range []func() error{
 		arange(tensor.Int8, -128, 128, 255), arange(tensor.Uint8, 250, 256, 1), arange(tensor.Int8, 300, 300, 1),

@@ -71,7 +71,11 @@ func (o Randoms) into(at tensor.Context, kind routine.Kind, out *tensor.Tensor, 
 		return &tensor.TypeError{Op: kind.String(), Types: []tensor.Type{of}}
 	}
 	if !(scale >= 0) || math.IsInf(scale, 0) || of != tensor.Float64 && math.IsInf(float64(float32(scale)), 0) {
-		return ErrNumber
+		name := "high-low"
+		if kind == routine.Normal {
+			name = "deviation"
+		}
+		return badNumber(name, scale)
 	}
 	f := o.set.frame()
 	defer f.release()

@@ -339,10 +339,35 @@ func TestAdamW(t *testing.T) {
 	r.near(p.values, param, 1e-5, 1)
 	r.near(m, first, 1e-5, 0)
 	r.near(v, second, 1e-5, 0)
-	config.Beta1 = 0
+	config.Beta2 = 1
 	err = r.o.AdamW(r.s, state, lr, step, config)
 	require.ErrorIs(t, err, ops.ErrNumber)
-	require.ErrorContains(t, err, "Beta1 is 0 and Beta2 0.999, want more than 0 and less than 1")
+	require.ErrorContains(t, err, "Beta2 is 1, want 0 or more and less than 1")
+}
+
+// Either beta, or both, may be 0, as PyTorch has it: the moment is then that of the last gradient. A step of one parameter, of many, and of
+// many with the step in memory are alike.
+func TestAdamWWithoutMoments(t *testing.T) {
+	r := newRig(t)
+	lr, err := r.o.Fill(r.s, tensor.Float32, 0.01)
+	require.NoError(t, err)
+	step, err := tensor.Zeros(r.s, tensor.Float32)
+	require.NoError(t, err)
+	for _, c := range []ops.AdamWConfig{{Beta2: 0.999, Epsilon: 1e-8, Decay: 0.01}, {Beta1: 0.9, Epsilon: 1e-8}, {Epsilon: 1e-8}} {
+		x, all, graph := r.trained(tensor.Float32, []int{5, 7}, contiguous), r.trained(tensor.Float32, []int{5, 7}, contiguous), r.trained(tensor.Float32, []int{3}, contiguous)
+		for n := 1; n <= 3; n++ {
+			require.NoError(t, r.o.FillInto(r.s, step, float64(n)))
+			require.NoError(t, r.o.AdamW(r.s, x.state, lr, step, c))
+			require.NoError(t, r.o.AdamWAll(r.s, []ops.AdamWState{all.state}, ops.AdamWStep{Rate: 0.01, Step: n}, c))
+			require.NoError(t, r.o.AdamWAll(r.s, []ops.AdamWState{graph.state}, ops.AdamWStep{RateAt: lr, StepAt: step}, c))
+			for i, x := range []*trained{x, all, graph} {
+				x.step(n, 0.01, c)
+				r.near(x.p.values, x.state.Param, 1e-5, 1, i, c)
+				r.near(x.m.values, x.state.First, 1e-5, 1e-6, i, c)
+				r.near(x.v.values, x.state.Second, 1e-5, 1e-9, i, c)
+			}
+		}
+	}
 }
 
 func TestAdamWOfFloat64(t *testing.T) {

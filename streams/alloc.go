@@ -104,6 +104,7 @@ func watch[T any](ctx context.Context, c *claim, p *futures.Promise[T]) (unwatch
 		c.createdAt = time.Now()
 		c.deadline, _ = ctx.Deadline()
 		p.OnAwait(c.await)
+		p.OnGiveUp(c.givenUp)
 	}
 	if c.Waits || c.tenant != nil {
 		p.OnCancel(c.cancelled)

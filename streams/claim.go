@@ -133,17 +133,19 @@ func (c *claim) blocked() bool {
 	return exclusive && c.awaiting.Load() > 0
 }
 
-// await notes that a goroutine begins to wait for the claim, or that the end of its context has it give that up: the result is
-// its error then.
-func (c *claim) await(gaveUp error) error {
-	if gaveUp == nil {
-		c.awaiting.Add(1)
-		c.stream.ref.Tell(c.changed())
-		return nil
+// await notes that a goroutine begins to wait for the claim, or stops.
+func (c *claim) await(begins bool) {
+	change := int32(1)
+	if !begins {
+		change = -1
 	}
-	c.awaiting.Add(-1)
+	c.awaiting.Add(change)
 	c.stream.ref.Tell(c.changed())
-	e := c.waitError(gaveUp)
+}
+
+// givenUp is the error of a wait for the claim that the end of a context has ended.
+func (c *claim) givenUp(ended error) error {
+	e := c.waitError(ended)
 	e.Pending = true
 	return e
 }

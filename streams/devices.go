@@ -13,9 +13,9 @@ type OrderError struct {
 // Error names the fate of the work.
 func (e *OrderError) Error() string {
 	if e.Waited {
-		return fmt.Sprintf("vram: the host waited for work between two devices, since no stream could: %v", e.Err)
+		return fmt.Sprintf("vram: the host waited for work between two devices, since no stream could: %s", reason(e.Err))
 	}
-	return fmt.Sprintf("vram: nobody can wait for work between two devices, do not free the memory that it touches: %v", e.Err)
+	return fmt.Sprintf("vram: nobody can wait for work between two devices, do not free the memory that it touches: %s", reason(e.Err))
 }
 
 // Unwrap is the driver's error.

@@ -3,6 +3,7 @@ package streams
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/pool"
@@ -56,13 +57,16 @@ type BatchError struct {
 // Error names the element.
 func (e *BatchError) Error() string {
 	if e.Count > 1 {
-		return fmt.Sprintf("vram: element %d of the batch and %s: %v", e.Index, units.Count(e.Count-1, "other"), e.Err)
+		return fmt.Sprintf("vram: element %d of the batch and %s: %s", e.Index, units.Count(e.Count-1, "other"), reason(e.Err))
 	}
-	return fmt.Sprintf("vram: element %d of the batch: %v", e.Index, e.Err)
+	return fmt.Sprintf("vram: element %d of the batch: %s", e.Index, reason(e.Err))
 }
 
 // Unwrap is the error of the first element that was refused.
 func (e *BatchError) Unwrap() error { return e.Err }
+
+// reason is an error's text without the name of the module before it.
+func reason(err error) string { return strings.TrimPrefix(err.Error(), "vram: ") }
 
 // LengthError refuses a batch whose slices do not match.
 type LengthError struct {
@@ -116,7 +120,7 @@ func (e *CaptureError) Error() string {
 	text := fmt.Sprintf("vram: stream %d is being captured, and %s may not be part of it: allocate before the capture begins, "+
 		"or on another stream, and close after it has ended", e.Stream, e.Call)
 	if e.Err != nil {
-		text += ": " + e.Err.Error()
+		text += ": " + reason(e.Err)
 	}
 	return text
 }

@@ -222,8 +222,10 @@ func (s *Stream) Suspend(by ...*Stream) (resume func()) {
 // two is being captured, and the driver's, after which nothing waits.
 func (s *Stream) WaitStream(other *Stream) error {
 	switch {
-	case !s.opened() || !other.opened():
+	case !s.opened():
 		return ErrNotOpen
+	case !other.opened():
+		return &cudadrv.NotOpenError{Argument: "other"}
 	case s.peers != other.peers:
 		return ErrForeign
 	case s == other:

@@ -3,6 +3,7 @@ package streams
 import (
 	"errors"
 
+	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams/magazine"
@@ -46,7 +47,7 @@ func (b Buffer) usable(on *Stream) (home *Stream, err error) {
 	case !ok || !b.slot.Live(b.word):
 		return nil, ErrNotLive
 	case on == nil || on.peers == nil:
-		return nil, ErrNotOpen
+		return nil, &cudadrv.NotOpenError{Argument: "stream"}
 	case on.peers != home.peers:
 		return nil, ErrForeign
 	case on != home && on.cuda.closing.Load():

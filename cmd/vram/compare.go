@@ -70,6 +70,9 @@ func (c *compareCmd) Run(p *program) error {
 		}
 		traces = append(traces, tr)
 	}
+	if _, err := c.setups(vram.Config{}); err != nil { // before anything is said of the device
+		return err
+	}
 	config, newDriver, err := c.device(p)
 	if err != nil {
 		return err
@@ -77,11 +80,9 @@ func (c *compareCmd) Run(p *program) error {
 	if config.Stats == vram.StatsOff {
 		return &usageError{errors.New("VRAM_STATS is off: a comparison reads the statistics")}
 	}
-	var setups [2]compare.Setup
-	for i, text := range []string{c.A, c.B} {
-		if setups[i], err = compare.ParseSetup(text, config); err != nil {
-			return &usageError{fmt.Errorf("-%c: %w", 'a'+i, err)}
-		}
+	setups, err := c.setups(config)
+	if err != nil {
+		return err
 	}
 	options := compare.Options{NewDriver: newDriver, Repetitions: c.Repetitions, Rounds: c.Rounds, Parallel: c.Parallel, Wait: c.Wait, Lag: c.Lag, Gap: c.Gap, Rest: c.Rest}
 	hints := compare.Unseen(&setups[0], &setups[1], &options)
@@ -106,6 +107,16 @@ func (c *compareCmd) Run(p *program) error {
 		return printJSON(p.stdout, results)
 	}
 	return nil
+}
+
+// setups are the configurations, over one.
+func (c *compareCmd) setups(base vram.Config) (setups [2]compare.Setup, err error) {
+	for i, text := range [...]string{c.A, c.B} {
+		if setups[i], err = compare.ParseSetup(text, base); err != nil {
+			return setups, &usageError{fmt.Errorf("-%c: %w", 'a'+i, err)}
+		}
+	}
+	return setups, nil
 }
 
 // warnOfIdentical says that nothing but the noise of the times differs, and what would show an effect.

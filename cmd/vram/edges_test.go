@@ -42,7 +42,7 @@ func TestWrongVariablesAreNamed(t *testing.T) {
 		t.Run(args+" with a limit below a page", func(t *testing.T) {
 			t.Setenv("VRAM_MEMORY_LIMIT", "12")
 			code, _, stderr := vramCommand(t, strings.Fields(args)...)
-			assert.Equal(t, exitFailed, code)
+			assert.Equal(t, exitUsage, code)
 			assert.Contains(t, stderr, "LimitBytes is 12, want at least 2097152")
 		})
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/internal/bench"
 	"github.com/go-vram/vram/internal/compare"
 )
@@ -102,7 +103,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return exitOK
 	}
 	_, _ = fmt.Fprintf(stderr, "vram: %s\n", oneLine(err))
-	if _, ok := errors.AsType[*usageError](err); ok {
+	_, usage := errors.AsType[*usageError](err)
+	_, config := errors.AsType[*vram.ConfigError](err) // of what a flag or a variable has set
+	if usage || config {
 		return exitUsage
 	}
 	return exitFailed

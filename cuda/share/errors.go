@@ -3,6 +3,7 @@ package share
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/go-vram/vram/cudadrv"
 )
@@ -27,7 +28,9 @@ type PeerError struct {
 }
 
 // Error has the call and the reason.
-func (e *PeerError) Error() string { return fmt.Sprintf("share: %s: %v", e.Op, e.Err) }
+func (e *PeerError) Error() string {
+	return "share: " + e.Op + ": " + strings.TrimPrefix(fmt.Sprint(e.Err), "share: ")
+}
 
 // Unwrap is the reason.
 func (e *PeerError) Unwrap() error { return e.Err }

@@ -199,6 +199,7 @@ func TestTheImportersDriverFails(t *testing.T) {
 	require.ErrorAs(t, <-exported, &refused)
 	assert.Equal(t, RefusedDriver, refused.Reason)
 	assert.Equal(t, "share: the peer refused: driver", refused.Error())
+	assert.EqualError(t, &PeerError{Op: "await", Err: ErrPeerDied}, "share: await: the connection ended before the peer closed the memory")
 }
 
 // Notes that cannot be end the link, and not the memory.

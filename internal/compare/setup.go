@@ -87,7 +87,9 @@ func (s *Setup) set(key, value string) (err error) {
 	case "release":
 		s.Config.ReleaseAfter, err = release(value)
 	case "predict":
-		s.Config.Predict, err = strconv.ParseBool(value)
+		if s.Config.Predict, err = strconv.ParseBool(value); err != nil {
+			err = errors.New("want true or false")
+		}
 	case "warm":
 		if s.Warm = value == "peak"; !s.Warm {
 			s.Demands, err = vram.ParseDemands(strings.ReplaceAll(value, "+", ","))
@@ -105,5 +107,9 @@ func release(value string) (time.Duration, error) {
 	if value == "never" {
 		return -1, nil
 	}
-	return time.ParseDuration(value)
+	after, err := time.ParseDuration(value)
+	if err != nil {
+		return 0, errors.New(`want a duration, as 2s, or never`)
+	}
+	return after, nil
 }

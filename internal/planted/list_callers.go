@@ -45,15 +45,27 @@ func callerBugs() []Bug {
 		},
 		{
 			Name: "an Await that is given up has the error of its context alone", Package: ".", Run: "^TestAnAwaitThatEndsSaysWhatTheRequestWaitsFor$",
-			Edits: []Edit{{"futures.(*Promise).await", "		err = p.awaited(err)\n", "		_ = p.awaited(err)\n"}},
+			Edits: []Edit{{"futures.(*Promise).await", "return none, p.explain(ctx.Err())", "return none, ctx.Err()"}},
 		},
 		{
 			Name: "a request that goes on is said to have ended", Package: ".", Run: "^TestAnAwaitThatEndsSaysWhatTheRequestWaitsFor$",
-			Edits: []Edit{{"streams.(*claim).await", "	e.Pending = true\n", ""}},
+			Edits: []Edit{{"streams.(*claim).givenUp", "	e.Pending = true\n", ""}},
+		},
+		{
+			Name: "an Await of a future of Then that is given up has the error of its context alone", Package: "futures", Run: "^TestADerivedFutureHasTheErrorOfItsSource$",
+			Edits: []Edit{{"futures.(*chain).gaveUp", "return source.explain(ended)", "return ended"}},
+		},
+		{
+			Name: "a future of All says what its first part waits for, which has come", Package: "futures", Run: "^TestADerivedFutureHasTheErrorOfItsSource$",
+			Edits: []Edit{{"futures.(*gathered).gaveUp", "source != nil && !source.completed()", "source != nil"}},
+		},
+		{
+			Name: "a leak is named by the buffer that was found first", Package: ".", Run: "^TestALeakNamesTheLargestBuffer$",
+			Edits: []Edit{{"vram.(*InUseError).sum", "list := inventory.Of(e.Buffers)", "list := inventory.Of(append([]LiveBuffer(nil), e.Buffers...))\n	list.Buffers = e.Buffers"}},
 		},
 		{
 			Name: "a leak of which some places are known says how to see them", Package: ".", Run: "^TestALeakSaysHowToSeeItsPlaces$",
-			Edits: []Edit{{"vram.(*InUseError).placeless", "return !slices.ContainsFunc(e.Buffers,", "return !slices.ContainsFunc(e.Buffers[:1],"}},
+			Edits: []Edit{{"vram.(*InUseError).placeless", "return !slices.ContainsFunc(e.Buffers,", "return !slices.ContainsFunc(e.Buffers[len(e.Buffers)-1:],"}},
 		},
 		{
 			Name: "a refused argument is said to be of a Config", Package: ".", Run: "^TestARefusedArgumentNamesItsCall$",

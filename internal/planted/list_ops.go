@@ -37,6 +37,10 @@ func opsBugs() []Bug {
 			Edits: []Edit{{"ops.(*product).with", "p.all[i] = packed", "p.all[max(i, 1)] = packed"}},
 		},
 		{
+			Name: "a vector on the left of a product is a column", Package: of, Run: "^TestMatmulOfVectors$",
+			Edits: []Edit{{"ops.(*vectors).row", "v.matrix(t, v.x, 0)", "v.matrix(t, v.x, -1)"}},
+		},
+		{
 			Name: "a batch with a gap is multiplied as if it had none", Package: of, Run: "^TestMatmulOfBatchesWithGaps$",
 			Edits: []Edit{{"ops.batch.matrix", "!first && stride != next", "!first && next < 0"}},
 		},

@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -29,8 +30,8 @@ func ParseLimit(text string) (Limit, error) {
 		return Limit{TimesPeak: factor}, nil
 	}
 	limitBytes, err := vram.ParseBytes(text)
-	if err != nil {
-		return Limit{}, fmt.Errorf("limit %q: want bytes, as in 12GB, or a multiple of the peak, as in 1.02x: %w", text, err)
+	if wrong, ok := errors.AsType[*vram.ConfigError](err); ok {
+		return Limit{}, fmt.Errorf("limit %q: want %s, or a multiple of the peak, as 1.02x", text, wrong.Want)
 	}
 	if limitBytes <= 0 {
 		return Limit{}, fmt.Errorf("limit %q: want more than 0 bytes", text)

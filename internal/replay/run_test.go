@@ -52,7 +52,7 @@ func open(t *testing.T, name string) *trace.Trace {
 
 func read(t *testing.T, rows ...string) *trace.Trace {
 	t.Helper()
-	tr, err := trace.Read("rows.csv", strings.NewReader("t_us,op,id,size,stream\n"+strings.Join(rows, "\n")))
+	tr, err := trace.Read("rows.csv", strings.NewReader("t_us,op,id,size,stream\n"+strings.Join(rows, "\n")+"\n"))
 	require.NoError(t, err)
 	return tr
 }

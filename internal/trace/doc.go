@@ -16,9 +16,9 @@
 //   - size: the bytes asked for, before any rounding, at least 1; a free repeats it.
 //   - stream: dense index of a CUDA stream, 0 is the default stream. On an allocation it is the
 //     stream that the buffer belongs to. On a free it is the stream whose program frees the buffer,
-//     which is the same one in all recordings of a caching allocator.
+//     which is the same one in all recordings of a caching allocator, and may be another one.
 //
-// Lines end with LF or CR LF, and a byte order mark may stand before the first.
+// Lines end with LF or CR LF, the last one too: without it the trace was cut off. A byte order mark may stand before the first.
 //
 // A buffer without a free was still held when the recording stopped: a leftover.
 //

@@ -26,7 +26,7 @@ const readBufferBytes = 64 << 10
 const byteOrderMark = "\ufeff"
 
 // Read reads a trace, gzip or plain, from r to its end; name is for errors and for Trace.Name. Lines may end with CR LF, and a byte
-// order mark may stand before the first. Every
+// order mark may stand before the first. A last line without its end is one that was cut off, perhaps within a number. Every
 // error is a *ParseError. It reads at most one trace; bytes after the end of the gzip stream are an
 // error.
 func Read(name string, r io.Reader) (*Trace, error) {
@@ -112,11 +112,15 @@ func (p *parser) next() ([]byte, error) {
 	case errors.Is(err, io.EOF) && len(line) == 0:
 		p.line = max(p.line, 1)
 		return nil, nil
-	case errors.Is(err, io.EOF):
-		p.line++
-		return bytes.TrimSuffix(line, []byte("\r")), nil
 	}
 	p.line++
+	if errors.Is(err, io.EOF) {
+		row, whole := bytes.CutSuffix(line, []byte("\r")) // then the last byte alone is missing
+		if whole || p.line == 1 {                         // a file of one line is no trace anyway
+			return row, nil
+		}
+		return nil, p.wrong("%q is the last line and has no line end: the trace is cut off", clip(line))
+	}
 	if errors.Is(err, bufio.ErrBufferFull) {
 		return nil, p.wrong("line is longer than %d bytes: no row is", readBufferBytes)
 	}

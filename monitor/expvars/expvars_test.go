@@ -2,6 +2,7 @@ package expvars_test
 
 import (
 	"encoding/json"
+	"errors"
 	"expvar"
 	"fmt"
 	"testing"
@@ -16,10 +17,13 @@ import (
 
 func TestPublish(t *testing.T) {
 	assert.Nil(t, expvar.Get("vram"), "nothing is published before the call")
+	name := fmt.Sprintf("vram %d", published()) // names are for the whole process, and the test may run again in it
 	d, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{})})
 	require.NoError(t, err)
-	require.NoError(t, expvars.Publish("vram", d))
-	require.ErrorIs(t, expvars.Publish("vram", d), expvars.ErrPublished)
+	before := published()
+	require.NoError(t, expvars.Publish(name, d))
+	require.ErrorIs(t, expvars.Publish(name, d), expvars.ErrPublished)
+	assert.Equal(t, before+1, published())
 	s, err := d.NewStream()
 	require.NoError(t, err)
 	b, err := s.Alloc(3 << 20)
@@ -29,7 +33,7 @@ func TestPublish(t *testing.T) {
 		AllocCount uint64 `json:"alloc_count"`
 	},
 	) {
-		require.NoError(t, json.Unmarshal([]byte(expvar.Get("vram").String()), &got))
+		require.NoError(t, json.Unmarshal([]byte(expvar.Get(name).String()), &got))
 		return got
 	}
 	assert.Equal(t, int64(3<<20), read().LiveBytes)
@@ -39,13 +43,21 @@ func TestPublish(t *testing.T) {
 	assert.Equal(t, uint64(1), read().AllocCount)
 }
 
+// published is the number of names.
+func published() (count int) {
+	expvar.Do(func(expvar.KeyValue) { count++ })
+	return count
+}
+
 func Example() {
 	device, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{})})
 	if err != nil {
 		panic(err)
 	}
 	defer device.Close()
-	err = expvars.Publish("gpu", device)
-	fmt.Println(err, expvar.Get("gpu") != nil)
-	// Output: <nil> true
+	if err := expvars.Publish("gpu", device); err != nil && !errors.Is(err, expvars.ErrPublished) {
+		panic(err)
+	}
+	fmt.Println(expvar.Get("gpu") != nil)
+	// Output: true
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/site"
+	"github.com/go-vram/vram/internal/jsontext"
 	"github.com/go-vram/vram/internal/units"
 )
 
@@ -64,6 +65,9 @@ type Event struct {
 	Tenant string     // by its name; "": none
 	Stack  site.Stack // of the request or the free, with Options.Stacks
 }
+
+// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case, the kind and the place of the stack are text.
+func (e Event) MarshalJSON() ([]byte, error) { return jsontext.Object(e) }
 
 // Options say how much is recorded.
 type Options struct {
@@ -184,6 +188,9 @@ type Snapshot struct {
 	Live      []Event
 	LostCount uint64 // events before those
 }
+
+// MarshalJSON implements json.Marshaler, as that of Event does.
+func (s Snapshot) MarshalJSON() ([]byte, error) { return jsontext.Object(s) }
 
 // Snapshot reads the recording. While it goes on, it waits for the request that each stream is serving.
 func (r *Recorder) Snapshot() Snapshot {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-vram/vram/internal/jsontext"
 	"github.com/go-vram/vram/ptx"
 )
 
@@ -83,6 +84,9 @@ func (p Place) String() string {
 	return b.String()
 }
 
+// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case.
+func (p Place) MarshalJSON() ([]byte, error) { return jsontext.Object(p) }
+
 // Fault is a mistake of a kernel that the interpreter found. Its place is that of the thread that made it.
 type Fault struct {
 	Place
@@ -118,6 +122,9 @@ func (f *Fault) Error() string {
 
 // Unwrap is the error of Memory.
 func (f *Fault) Unwrap() error { return f.Err }
+
+// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case, those of Place among them; an error is its text.
+func (f *Fault) MarshalJSON() ([]byte, error) { return jsontext.Object(*f) }
 
 // Is reports whether target is the kind of the fault, as an error: errors.Is(err, interp.SharedRace).
 func (f *Fault) Is(target error) bool {
