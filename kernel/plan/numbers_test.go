@@ -64,3 +64,19 @@ func TestNumbersBesideIntegers(t *testing.T) {
 		assert.InDelta(t, c.want, valueOf(c.of, got), math.Ldexp(math.Abs(c.want), -23), c.e) // the error of pow
 	}
 }
+
+// Activations of integers are those of the numbers that these are: no step of them wraps around.
+func TestActivationsOfIntegers(t *testing.T) {
+	for _, of := range []tensor.Type{tensor.Uint8, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64} {
+		x := expr.Input(0, of)
+		for _, e := range []expr.Expr{x.Gelu(), x.GeluTanh(), x.Silu(), x.Relu()} {
+			got := plan.Evaluate(e.Node, func(leaf *expr.Node) code.Value {
+				if leaf.Type == tensor.Int64 {
+					return code.U64(20)
+				}
+				return code.S32(20)
+			})
+			assert.InDelta(t, 20, valueOf(e.Type, got), 1e-4, e)
+		}
+	}
+}
