@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/go-vram/vram/tensor"
@@ -154,7 +155,7 @@ func (o Arithmetic) ClampInto(at tensor.Context, out, x *tensor.Tensor, low, hig
 func clamp(op operation, x *tensor.Tensor, low, high float64) (key, error) {
 	for _, bound := range []float64{low, high} {
 		if !math.IsInf(bound, 0) && !math.IsNaN(bound) && bound == math.Trunc(bound) && !holds(x.Type(), bound) {
-			return key{}, failed(op, ErrNumber, nil, x)
+			return key{}, failed(op, fmt.Errorf("the bound %v: %w", bound, ErrNumber), nil, x)
 		}
 	}
 	return key{op: op, numbers: [4]uint64{math.Float64bits(low), math.Float64bits(high)}}, nil

@@ -1,6 +1,8 @@
 package ops
 
 import (
+	"fmt"
+
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/kernel/routine"
 	"github.com/go-vram/vram/tensor"
@@ -13,13 +15,14 @@ type Indexing struct{ set *set }
 
 // axisOf is the number of a dimension. Errors: ErrAxes.
 func axisOf(rank, axis int) (int, error) {
-	if axis < 0 {
-		axis += rank
+	d := axis
+	if d < 0 {
+		d += rank
 	}
-	if axis < 0 || axis >= rank {
-		return 0, ErrAxes
+	if d < 0 || d >= rank {
+		return 0, fmt.Errorf("axis %d of %d dimensions: %w", axis, rank, ErrAxes)
 	}
-	return axis, nil
+	return d, nil
 }
 
 // indexed returns the error of tensors that cannot be operands of an indexing operation. Errors: tensor.ErrNoTensor, *tensor.TypeError.

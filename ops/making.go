@@ -71,7 +71,7 @@ func (o Makers) FillInto(at tensor.Context, out *tensor.Tensor, value float64) e
 		return ErrNotOpen
 	}
 	if family(of) == 1 && (value != math.Trunc(value) || !holds(of, value)) {
-		return failed(opFill, ErrNumber, []*tensor.Tensor{out})
+		return failed(opFill, fmt.Errorf("%v: %w", value, ErrNumber), []*tensor.Tensor{out})
 	}
 	return failed(opFill, fill(at, out, of, value), []*tensor.Tensor{out})
 }
@@ -125,7 +125,7 @@ func (o Makers) ArangeInto(at tensor.Context, out *tensor.Tensor, start, step fl
 	if of := out.Type(); of.Kind() == tensor.Floating {
 		k.with = 1
 	} else if !counts(out, start, step) {
-		return failed(opArange, ErrNumber, []*tensor.Tensor{out})
+		return failed(opArange, fmt.Errorf("from %v by %v: %w", start, step, ErrNumber), []*tensor.Tensor{out})
 	}
 	if out.Rank() > 0 {
 		return o.set.into(at, k, out)

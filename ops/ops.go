@@ -2,6 +2,7 @@ package ops
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"sync/atomic"
 
@@ -319,13 +320,14 @@ func axesOf(rank int, numbers ...int) (axes, error) {
 		if rank == 0 && (n == 0 || n == -1) {
 			return allAxes, nil // a scalar is a row of one element
 		}
-		if n < 0 {
-			n += rank
+		d, err := axisOf(rank, n)
+		if err != nil {
+			return 0, err
 		}
-		if n < 0 || n >= rank || all.has(n, rank) {
-			return 0, ErrAxes
+		if all.has(d, rank) {
+			return 0, fmt.Errorf("axis %d is there twice: %w", n, ErrAxes)
 		}
-		all |= 1 << (rank - 1 - n)
+		all |= 1 << (rank - 1 - d)
 	}
 	return all, nil
 }

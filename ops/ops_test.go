@@ -228,3 +228,28 @@ func TestNamesInFailures(t *testing.T) {
 	_, _, _, err = r.o.LayerNormBackward(r.s, none, x, nil, 1, epsilon)
 	require.ErrorContains(t, err, "layer norm")
 }
+
+// A failure names the axis, the number or the lengths that are refused.
+func TestNumbersInFailures(t *testing.T) {
+	r := newRig(t)
+	x, bytes := r.zeros(2, 3), r.made(tensor.Uint8, 3)
+	fail := func(_ *tensor.Tensor, err error) error { return err }
+	_, _, product := r.o.Matmul(r.s, x, x, ops.Product{})
+	_, _, vector := r.o.Matmul(r.s, x, bytes, ops.Product{})
+	for want, err := range map[string]error{
+		": axis 2 of 2 dimensions: ":      fail(r.o.Sum(r.s, x, false, 2)),
+		": axis -3 of 2 dimensions: ":     fail(r.o.Softmax(r.s, x, -3)),
+		": axis 7 of 2 dimensions: ":      fail(r.o.Concat(r.s, 7, x, x)),
+		": axis -1 is there twice: ":      fail(r.o.Max(r.s, x, false, 1, -1)),
+		": the last 3 of 2 dimensions: ":  fail(r.o.RMSNorm(r.s, x, nil, 3, epsilon)),
+		": 3 columns times 2 rows: ":      product,
+		": a matrix has two dimensions: ": vector,
+		": the bound 300: ":               fail(r.o.Clamp(r.s, bytes, 0, 300)),
+		": 0.5: ":                         r.o.FillInto(r.s, bytes, 0.5),
+		": from 0.5 by 1: ":               r.o.ArangeInto(r.s, bytes, 0.5, 1),
+		": the deviation -1: ":            r.o.NormalInto(r.s, x, ops.Random{}, 0, -1),
+		": bounds that are -1 apart: ":    r.o.UniformInto(r.s, x, ops.Random{}, 1, 0),
+	} {
+		require.ErrorContains(t, err, want)
+	}
+}

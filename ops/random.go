@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/go-vram/vram/cuda"
@@ -71,7 +72,10 @@ func (o Randoms) into(at tensor.Context, kind routine.Kind, out *tensor.Tensor, 
 		return &tensor.TypeError{Op: kind.String(), Types: []tensor.Type{of}}
 	}
 	if !(scale >= 0) || math.IsInf(scale, 0) || of != tensor.Float64 && math.IsInf(float64(float32(scale)), 0) {
-		return ErrNumber
+		if kind == routine.Normal {
+			return fmt.Errorf("the deviation %v: %w", scale, ErrNumber)
+		}
+		return fmt.Errorf("bounds that are %v apart: %w", scale, ErrNumber)
 	}
 	f := o.set.frame()
 	defer f.release()

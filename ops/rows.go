@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -146,7 +147,7 @@ func given(all ...*tensor.Tensor) []*tensor.Tensor {
 // lastAxes are so many of the last ones. Errors: ErrAxes.
 func lastAxes(rank, dims int) (axes, error) {
 	if dims < 1 || dims > rank {
-		return 0, ErrAxes
+		return 0, fmt.Errorf("the last %d of %d dimensions: %w", dims, rank, ErrAxes)
 	}
 	return 1<<dims - 1, nil
 }

@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -49,8 +50,11 @@ func (s *set) way(out, x, y *tensor.Tensor) (*way, error) {
 }
 
 func productShape(x, y []int) ([]int, error) {
-	if len(x) < 2 || len(y) < 2 || x[len(x)-1] != y[len(y)-2] {
-		return nil, ErrShape
+	if len(x) < 2 || len(y) < 2 {
+		return nil, fmt.Errorf("a matrix has two dimensions: %w", ErrShape)
+	}
+	if columns, rows := x[len(x)-1], y[len(y)-2]; columns != rows {
+		return nil, fmt.Errorf("%d columns times %d rows: %w", columns, rows, ErrShape)
 	}
 	batch, err := layout.BroadcastShape(x[:len(x)-2], y[:len(y)-2])
 	if err != nil {
