@@ -117,7 +117,7 @@ func bitsOf(of tensor.Type, x float64) uint64 {
 	return 0
 }
 
-// whole is the nearest int64, and 0 for NaN. Go leaves open what a conversion makes of numbers that int64 does not have.
+// whole is the nearest int64, and 0 for NaN. The conversion of Go has no certain result for numbers that int64 does not have.
 func whole(x float64) int64 {
 	switch {
 	case math.IsNaN(x):
