@@ -57,7 +57,7 @@ func (e *ArgumentError) Error() string {
 	case errors.Is(e.Err, ErrArgumentSize):
 		return fmt.Sprintf("cuda: argument %d of kernel %s has %s, its parameter %d", e.Index, e.Kernel, units.Count(int(e.Bytes), "byte"), e.Want)
 	}
-	return fmt.Sprintf("cuda: argument %d of kernel %s: %s", e.Index, e.Kernel, strings.TrimPrefix(e.Err.Error(), "cuda: "))
+	return fmt.Sprintf("cuda: argument %d of kernel %s: %s", e.Index, e.Kernel, strings.TrimPrefix(fmt.Sprint(e.Err), "cuda: "))
 }
 
 // Unwrap is the reason.

@@ -105,6 +105,25 @@ func TestKernelsInAGraph(t *testing.T) {
 	require.NoError(t, g.Close())
 }
 
+// A result of a reduction whose shape does not fit is refused with the one that it must have, as the output has the axes or not.
+func TestResultsThatDoNotFit(t *testing.T) {
+	r := newRig(t)
+	k, err := r.kernels.Reduction([]int{-1}, expr.Input(0, tensor.Float32).Sum())
+	require.NoError(t, err)
+	x := r.normal(1, 8, 4)
+	for _, c := range []struct{ has, want []int }{
+		{[]int{4}, []int{8}},
+		{[]int{8, 4}, []int{8, 1}},
+		{[]int{1, 8}, []int{8, 1}},
+		{[]int{}, []int{8}},
+	} {
+		var shape *plan.ShapeError
+		require.ErrorAs(t, k.Run(r.c, outs(r.made(tensor.Float32, c.has...)), x), &shape)
+		assert.Equal(t, c.has, shape.Shape)
+		assert.Equal(t, c.want, shape.Want)
+	}
+}
+
 func TestOperandsThatDoNotFit(t *testing.T) {
 	r := newRig(t)
 	k, err := r.kernels.Elementwise(fused())

@@ -36,15 +36,18 @@ func (a AdamWConfig) check() error {
 
 // AdamW makes one step, in one kernel: it writes the parameter and both moments. rate is the learning rate and step the number of the step,
 // from 1 on: tensors of one element, so that graphs can be launched again for the next step. It computes in float32;
-// a parameter of float64 is an *expr.TypeError. It allocates nothing on the heap. Errors: ErrNumber; kernel.ErrOverlap where a tensor
-// shares memory with the parameter or a moment.
+// a parameter of float64 is an *expr.TypeError. It allocates nothing on the heap. Errors: ErrNumber; ErrShape; kernel.ErrOverlap where a
+// tensor shares memory with the parameter or a moment.
 func (o Optimizers) AdamW(at tensor.Context, s AdamWState, rate, step *tensor.Tensor, config AdamWConfig) error {
 	k := key{op: opAdamW, numbers: [4]uint64{
 		math.Float64bits(config.Beta1), math.Float64bits(config.Beta2), math.Float64bits(config.Epsilon), math.Float64bits(config.Decay),
 	}}
 	outputs := [3]*tensor.Tensor{s.Param, s.First, s.Second}
-	inputs := [maxInputs]*tensor.Tensor{s.Param, s.Grad, s.First, s.Second, rate, step}
+	inputs := [maxInputs]*tensor.Tensor{s.Param, s.Grad, s.First, s.Second}
 	if err := config.check(); err != nil {
+		return s.failed(err, rate, step)
+	}
+	if err := s.fits(rate, step); err != nil {
 		return s.failed(err, rate, step)
 	}
 	for _, out := range outputs {
@@ -54,11 +57,46 @@ func (o Optimizers) AdamW(at tensor.Context, s AdamWState, rate, step *tensor.Te
 			}
 		}
 	}
-	err := o.set.several(at, k, outputs[:], inputs[:]...)
+	err := scalar(rate, func(rate *tensor.Tensor) error {
+		return scalar(step, func(step *tensor.Tensor) error {
+			inputs[4], inputs[5] = rate, step
+			return o.set.several(at, k, outputs[:], inputs[:]...)
+		})
+	})
 	if e, known := errors.AsType[*Error](err); known {
 		return s.failed(e.Err, rate, step)
 	}
 	return err
+}
+
+// fits refuses tensors of other shapes than that of the parameter, and numbers that are not of one element. Errors: ErrShape, tensor.ErrNoTensor.
+func (s *AdamWState) fits(rate, step *tensor.Tensor) error {
+	for _, t := range [...]*tensor.Tensor{s.Param, s.Grad, s.First, s.Second, rate, step} {
+		if !t.Type().Valid() {
+			return tensor.ErrNoTensor
+		}
+	}
+	for _, t := range [...]*tensor.Tensor{s.Grad, s.First, s.Second} {
+		if !sameShape(t, s.Param) {
+			return ErrShape
+		}
+	}
+	if rate.Len() != 1 || step.Len() != 1 {
+		return ErrShape
+	}
+	return nil
+}
+
+// scalar gives f a tensor of one element without its dimensions: a parameter may have fewer.
+func scalar(t *tensor.Tensor, f func(*tensor.Tensor) error) error {
+	if t.Rank() == 0 {
+		return f(t)
+	}
+	l, err := t.Layout().Reshape()
+	if err != nil {
+		return err
+	}
+	return viewed(t, l, f)
 }
 
 // failed is the failure of a step: of a state, and of the tensors of rate and step if there are any.

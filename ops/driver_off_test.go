@@ -22,7 +22,9 @@ func open(tb testing.TB) *vram.Device {
 }
 
 // launching is the simulated driver, whose kernels do nothing.
-func launching(testing.TB) cudadrv.Driver { return sim.New(sim.Config{Bytes: true, TimedKernels: true}) }
+func launching(testing.TB) cudadrv.Driver {
+	return sim.New(sim.Config{Bytes: true, TimedKernels: true})
+}
 
 // Where the bytes of a simulated device would stay as they are, no operation says that it was done.
 func TestAnOperationWithoutAnExecutorFails(t *testing.T) {

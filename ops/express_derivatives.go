@@ -43,7 +43,9 @@ func (k *key) derivative() expr.Expr {
 	return shared(g, x.Eq(x.Min())) // opMinBackward
 }
 
-// shared is a gradient that chosen elements of a row share evenly. Of a row with NaN none is chosen: its gradient is NaN.
+// shared is a gradient that chosen elements of a row share evenly. Of a row with NaN none is chosen: its gradient is NaN. Their number is not
+// converted to a type of 16 bits, which may not have it.
 func shared(g, chosen expr.Expr) expr.Expr {
+	g = g.Cast(accumulator(g.Type))
 	return g.Div(chosen.Sum()).Mul(expr.Select(chosen, expr.Number(1), expr.Number(0)))
 }

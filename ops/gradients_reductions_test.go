@@ -169,6 +169,24 @@ func TestGradientsOfLongRows(t *testing.T) {
 	}
 }
 
+// Equal elements share a gradient of 16 bits evenly, also where the type does not have their number.
+func TestGradientsOfManyEqualElements(t *testing.T) {
+	r := newRig(t)
+	for of := range halves {
+		for _, n := range longRows {
+			x, err := r.o.Fill(r.s, of, 1, n)
+			require.NoError(t, err)
+			grad, err := r.o.Fill(r.s, of, 1024)
+			require.NoError(t, err)
+			for _, back := range []func(at tensor.Context, grad, x *tensor.Tensor, axes ...int) (*tensor.Tensor, error){r.o.MaxBackward, r.o.MinBackward} {
+				dx, err := back(r.s, grad, x)
+				require.NoError(t, err)
+				r.near(slices.Repeat([]float64{1024 / float64(n)}, n), dx, halves[of], 0, of, n)
+			}
+		}
+	}
+}
+
 // Gradients of reductions of NaN and infinities are those of PyTorch's amax and amin.
 func TestSpecialNumbersOfGradientsOfReductions(t *testing.T) {
 	r := newRig(t)

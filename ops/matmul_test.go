@@ -134,6 +134,36 @@ func TestMatmulOfVectors(t *testing.T) {
 	require.ErrorIs(t, err, kernel.ErrOverlap)
 }
 
+// Matrices of a batch may lie with their elements between each other, also those of the output.
+func TestMatmulOfInterleavedBatches(t *testing.T) {
+	r := newRig(t)
+	for _, c := range []struct{ batch, m, k, n int }{{3, 7, 8, 1}, {2, 1, 3, 4}, {4, 3, 1, 5}, {3, 1, 2, 1}, {2, 5, 0, 3}} {
+		a, b := newArray([]int{c.batch, c.m, c.k}, r.random.NormFloat64), newArray([]int{c.k, c.n}, r.random.NormFloat64)
+		x, y := r.tensor(a), r.tensor(b)
+		for _, order := range [][]int{{1, 2, 0}, {1, 0, 2}, {2, 0, 1}, {2, 1, 0}} { // of the dimensions in memory
+			stored, back := make([]int, 3), make([]int, 3)
+			for at, d := range order {
+				stored[at], back[d] = []int{c.batch, c.m, c.n}[d], at
+			}
+			out, err := r.made(tensor.Float32, stored...).Permute(back...)
+			require.NoError(t, err)
+			_, err = r.o.MatmulInto(r.s, out, x, y, own)
+			require.NoError(t, err, "%v %v", c, order)
+			r.near(product(a, b, []int{c.batch, c.m, c.n}), out, 1e-5, 1, c, order)
+
+			grad := r.tensor(newArray([]int{c.batch, c.m, c.k}, r.random.NormFloat64))
+			weight := r.tensor(newArray([]int{c.batch, c.n, c.k}, r.random.NormFloat64))
+			want, _, _, err := r.o.MatmulBackward(r.s, grad, out, weight, own)
+			require.NoError(t, err, "%v %v", c, order)
+			dx, err := r.made(tensor.Float32, stored...).Permute(back...)
+			require.NoError(t, err)
+			_, err = r.o.MatmulBackwardInto(r.s, dx, nil, grad, out, weight, own)
+			require.NoError(t, err, "%v %v", c, order)
+			r.near(r.read(want).values, dx, 1e-5, 1, c, order)
+		}
+	}
+}
+
 // A product of two types is one of the promoted type, and the output may have another one.
 func TestMatmulOfTypes(t *testing.T) {
 	r := newRig(t)

@@ -206,10 +206,12 @@ func TestNamesInFailures(t *testing.T) {
 	require.NoError(t, err)
 	fail := func(_ *tensor.Tensor, err error) error { return err }
 	both := func(_, _ *tensor.Tensor, err error) error { return err }
+	_, _, product := r.o.Matmul(r.s, x, x, ops.Product{})
 	for want, err := range map[string]error{
-		"ops: cast of operand 0 no tensor: ":            fail(r.o.Cast(r.s, none, tensor.Int8)),
-		"ops: transpose copy of operand 0 no tensor: ":  fail(r.o.TransposeCopy(r.s, none, 0, 1)),
-		"ops: transpose copy of output 0 float32[3 3] ": r.o.TransposeCopyInto(r.s, square, square, 0, 1),
+		"operand 1 float32[2 3] on GPU 0: 3 columns times 2 rows: ": product,
+		"ops: cast of operand 0 no tensor: ":                        fail(r.o.Cast(r.s, none, tensor.Int8)),
+		"ops: transpose copy of operand 0 no tensor: ":              fail(r.o.TransposeCopy(r.s, none, 0, 1)),
+		"ops: transpose copy of output 0 float32[3 3] ":             r.o.TransposeCopyInto(r.s, square, square, 0, 1),
 		"ops: sum to of ":                                                            r.o.SumToInto(r.s, x, square),
 		"ops: sum to of output 0 float32[5] ":                                        fail(r.o.SumTo(r.s, x, 5)),
 		"ops: scatter-add of operand 0 no tensor":                                    fail(r.o.ScatterAdd(r.s, none, indices, x, 0)),

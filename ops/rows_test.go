@@ -370,6 +370,34 @@ func TestAdamWWithoutMoments(t *testing.T) {
 	}
 }
 
+// A parameter may have fewer dimensions than rate and step, which have one element each. Other shapes are refused.
+func TestAdamWOfAScalar(t *testing.T) {
+	r := newRig(t)
+	of := func(shape ...int) *tensor.Tensor {
+		x, err := r.o.Fill(r.s, tensor.Float32, 1, shape...)
+		require.NoError(t, err)
+		return x
+	}
+	config := ops.AdamWConfig{Beta1: 0.5, Beta2: 0.5}
+	p := of()
+	require.NoError(t, r.o.AdamW(r.s, ops.AdamWState{Param: p, Grad: of(), First: of(), Second: of()}, of(1), of(1, 1), config))
+	r.near([]float64{1 - math.Sqrt2}, p, 1e-6, 1)
+	for _, c := range []struct {
+		param, grad, first, second, rate, step []int
+	}{
+		{[]int{3}, []int{1}, []int{3}, []int{3}, nil, nil},
+		{[]int{3}, nil, []int{3}, []int{3}, nil, nil},
+		{[]int{2, 3}, []int{3}, []int{2, 3}, []int{2, 3}, nil, nil},
+		{[]int{1}, []int{1}, nil, []int{1}, nil, nil},
+		{[]int{3}, []int{3}, []int{3}, []int{3}, []int{3}, nil},
+		{[]int{3}, []int{3}, []int{3}, []int{3}, nil, []int{0}},
+	} {
+		err := r.o.AdamW(r.s, ops.AdamWState{Param: of(c.param...), Grad: of(c.grad...), First: of(c.first...), Second: of(c.second...)},
+			of(c.rate...), of(c.step...), config)
+		require.ErrorIs(t, err, ops.ErrShape, c)
+	}
+}
+
 func TestAdamWOfFloat64(t *testing.T) {
 	r := newRig(t)
 	wide, err := r.o.Fill(r.s, tensor.Float64, 1, 3)

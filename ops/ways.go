@@ -1,6 +1,7 @@
 package ops
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -49,8 +50,11 @@ func (s *set) way(out, x, y *tensor.Tensor) (*way, error) {
 }
 
 func productShape(x, y []int) ([]int, error) {
-	if len(x) < 2 || len(y) < 2 || x[len(x)-1] != y[len(y)-2] {
-		return nil, ErrShape
+	if len(x) < 2 || len(y) < 2 {
+		return nil, fmt.Errorf("a matrix has two dimensions: %w", ErrShape)
+	}
+	if columns, rows := x[len(x)-1], y[len(y)-2]; columns != rows {
+		return nil, fmt.Errorf("%d columns times %d rows: %w", columns, rows, ErrShape)
 	}
 	batch, err := layout.BroadcastShape(x[:len(x)-2], y[:len(y)-2])
 	if err != nil {
@@ -100,7 +104,7 @@ func (w *way) matrix(k *met, i int, b batch) (matrix, error) {
 	l, of := k.layouts[i], k.types[i]
 	m, ok := b.matrix(l)
 	if i == 0 {
-		ok = ok && (of == w.of || of == tensor.Float32 && w.of.Size() == 2) && !m.transposed && !l.MayOverlap()
+		ok = ok && (of == w.of || of == tensor.Float32 && w.of.Size() == 2) && !m.transposed && !l.MayOverlap() && m.apart(l)
 	} else {
 		ok = ok && of == w.of
 	}
@@ -166,6 +170,11 @@ func (b batch) matrix(l layout.Layout) (m matrix, ok bool) {
 		next = stride * n
 	}
 	return m, true
+}
+
+// apart reports whether each matrix of the batch lies behind the one before, and not with its elements between those.
+func (m matrix) apart(l layout.Layout) bool {
+	return l.Len() == l.Dim(-2)*l.Dim(-1) || m.stride >= int64(l.Dim(-2)-1)*m.ld+int64(l.Dim(-1))
 }
 
 // gemmType is an element type as products have it.

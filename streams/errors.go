@@ -66,7 +66,7 @@ func (e *BatchError) Error() string {
 func (e *BatchError) Unwrap() error { return e.Err }
 
 // reason is an error's text without the name of the module before it.
-func reason(err error) string { return strings.TrimPrefix(err.Error(), "vram: ") }
+func reason(err error) string { return strings.TrimPrefix(fmt.Sprint(err), "vram: ") }
 
 // LengthError refuses a batch whose slices do not match.
 type LengthError struct {

@@ -23,7 +23,7 @@ type AbsentError struct {
 // Error has what was tried, and why it was not it.
 func (e *AbsentError) Error() string {
 	if len(e.Tried) == 0 {
-		return "cublaslt: no library: " + strings.TrimPrefix(errors.Join(e.Errs...).Error(), "cublaslt: ")
+		return "cublaslt: no library: " + strings.TrimPrefix(fmt.Sprint(errors.Join(e.Errs...)), "cublaslt: ")
 	}
 	return fmt.Sprintf("cublaslt: no library: tried %s: %v", strings.Join(e.Tried, ", "), e.Errs[0])
 }

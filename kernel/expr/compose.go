@@ -27,6 +27,7 @@ func (e Expr) Gelu() Expr {
 
 // GeluTanh is x/2*(1+tanh(sqrt(2/π)*(x+0.044715*x³))).
 func (e Expr) GeluTanh() Expr {
+	e = floating(e) // before it is squared
 	inner := e.Mul(Number(math.Sqrt(2 / math.Pi))).Mul(Fma(e.Square(), Number(0.044715), Number(1)))
 	return e.Mul(Number(0.5)).Mul(inner.Tanh().Add(Number(1)))
 }

@@ -109,16 +109,8 @@ func (e Expr) typed(of tensor.Type) Expr {
 
 // rounded is a constant without a type as a number of a type, the nearest one: one of 16 bits is rounded to that.
 func (e Expr) rounded(to tensor.Type) Expr {
-	number := e.number
-	switch to { //nolint:exhaustive // the others have no bounds of their own
-	case tensor.Uint8:
-		number = nearest(number, 0, math.MaxUint8)
-	case tensor.Int8:
-		number = nearest(number, math.MinInt8, math.MaxInt8)
-	case tensor.Int16:
-		number = nearest(number, math.MinInt16, math.MaxInt16)
-	case tensor.Int32:
-		number = nearest(number, math.MinInt32, math.MaxInt32)
+	number := nearest(to, e.number)
+	switch to { //nolint:exhaustive // the others have float32 or all numbers
 	case tensor.Float16:
 		number = float64(half.NewFloat16(float32(number)).Float32())
 	case tensor.BFloat16:
@@ -127,8 +119,21 @@ func (e Expr) rounded(to tensor.Type) Expr {
 	return Number(number).typed(to)
 }
 
-// nearest is a number within bounds, and 0 for NaN.
-func nearest(x, low, high float64) float64 {
+// nearest is a number within the bounds of a type of integers, and 0 for NaN. The bounds of int64 are those of its conversion.
+func nearest(to tensor.Type, x float64) float64 {
+	var low, high float64
+	switch to { //nolint:exhaustive // the others have no bounds of their own
+	case tensor.Uint8:
+		high = math.MaxUint8
+	case tensor.Int8:
+		low, high = math.MinInt8, math.MaxInt8
+	case tensor.Int16:
+		low, high = math.MinInt16, math.MaxInt16
+	case tensor.Int32:
+		low, high = math.MinInt32, math.MaxInt32
+	default:
+		return x
+	}
 	if math.IsNaN(x) {
 		return 0
 	}

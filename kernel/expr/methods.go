@@ -123,12 +123,11 @@ func (e Expr) Erf() Expr { return e.float32s(OpErf) }
 
 // Pow is x to the power of y, with the special cases of C.
 func (e Expr) Pow(y Expr) Expr {
-	a, b := promoted(e, y)
-	a, b = floating(a), floating(b)
-	if a.Err() == nil && a.Type == tensor.Float64 {
-		return wrong(OpPow, a.Type)
+	of := floatingOf(e, y)
+	if e.Err() == nil && y.Err() == nil && of == tensor.Float64 {
+		return wrong(OpPow, of)
 	}
-	return made(OpPow, typeOf(a), a, b)
+	return made(OpPow, of, e.typed(of).Cast(of), y.typed(of).Cast(of))
 }
 
 // IsNaN says of a floating-point number whether it is none.
@@ -162,16 +161,31 @@ func (e Expr) Mul(y Expr) Expr { return e.arithmetic(OpMul, y) }
 
 // Div is x/y, of floating-point numbers.
 func (e Expr) Div(y Expr) Expr {
-	a, b := promoted(e, y)
-	a, b = floating(a), floating(b)
-	return made(OpDiv, typeOf(a), a, b)
+	of := floatingOf(e, y)
+	return made(OpDiv, of, e.typed(of).Cast(of), y.typed(of).Cast(of))
 }
 
+// isNumber reports whether the expression is a Number that has not met another operand.
+func (e Expr) isNumber() bool { return e.Err() == nil && e.Type == 0 }
+
 // Minimum is the lesser of x and y.
-func (e Expr) Minimum(y Expr) Expr { return e.arithmetic(OpMinimum, y) }
+func (e Expr) Minimum(y Expr) Expr { return e.extremum(OpMinimum, y) }
 
 // Maximum is the greater of x and y.
-func (e Expr) Maximum(y Expr) Expr { return e.arithmetic(OpMaximum, y) }
+func (e Expr) Maximum(y Expr) Expr { return e.extremum(OpMaximum, y) }
+
+// extremum is one of two operands. A Number beside an integer is the nearest one of its type.
+func (e Expr) extremum(op Op, y Expr) Expr { return e.within(y).arithmetic(op, y.within(e)) }
+
+// within is a Number for extremum. Others stay as they are.
+func (e Expr) within(other Expr) Expr {
+	switch {
+	case !e.isNumber() || other.Err() != nil || other.Type == 0:
+	case other.Type.Kind() != tensor.Floating && numberType(other.Type, e.number) == other.Type:
+		return e.rounded(other.Type)
+	}
+	return e
+}
 
 // bitwise is an operation on bools or on the bits of integers.
 func (e Expr) bitwise(op Op, y Expr) Expr {
@@ -191,16 +205,21 @@ func (e Expr) Or(y Expr) Expr { return e.bitwise(OpOr, y) }
 // Xor is the exclusive or.
 func (e Expr) Xor(y Expr) Expr { return e.bitwise(OpXor, y) }
 
-// comparison makes a bool. A Number is rounded to the type of the other operand, whose elements may be equal to it so.
+// comparison makes a bool. A Number is rounded to the floating-point type of the other operand, whose elements may be equal to it so. One that
+// the other operand's type of integers does not have is compared as int64.
 func (e Expr) comparison(op Op, y Expr) Expr {
 	a, b := promoted(e.beside(y), y.beside(e))
 	return made(op, tensor.Bool, a, b)
 }
 
-// beside is a Number as an element of another operand's type of floating-point numbers. Others stay as they are.
+// beside is a Number that is compared with another operand. Others stay as they are.
 func (e Expr) beside(other Expr) Expr {
-	if e.Err() == nil && other.Err() == nil && e.Type == 0 && other.Type.Kind() == tensor.Floating {
+	switch {
+	case !e.isNumber() || other.Err() != nil || other.Type == 0:
+	case other.Type.Kind() == tensor.Floating:
 		return e.rounded(other.Type)
+	case numberType(other.Type, e.number) != tensor.Float32 && nearest(other.Type, e.number) != e.number:
+		return e.typed(tensor.Int64)
 	}
 	return e
 }
@@ -231,9 +250,23 @@ func Select(condition, a, b Expr) Expr {
 
 // Fma is a*b+c, rounded once, of floating-point numbers.
 func Fma(a, b, c Expr) Expr {
-	a, b = promoted(a, b)
-	a, c = promoted(a, c)
-	a, b = promoted(a, b)
-	a, b, c = floating(a), floating(b), floating(c)
-	return made(OpFma, typeOf(a), a, b, c)
+	of := floatingOf(a, b, c)
+	return made(OpFma, of, a.typed(of).Cast(of), b.typed(of).Cast(of), c.typed(of).Cast(of))
+}
+
+// floatingOf is the type to which operands that must be floating-point numbers are converted, and which Numbers take beside them: a type of
+// integers need not have these.
+func floatingOf(operands ...Expr) tensor.Type {
+	of := tensor.Float32
+	met := false
+	for _, e := range operands {
+		switch {
+		case e.Err() != nil || e.Type.Kind() != tensor.Floating:
+		case met:
+			of = Promote(of, e.Type)
+		default:
+			of, met = e.Type, true
+		}
+	}
+	return of
 }

@@ -70,13 +70,13 @@ func promoted(a, b Expr) (Expr, Expr) {
 	return a.Cast(of), b.Cast(of)
 }
 
-// numberType is the type that a Number takes beside an operand.
+// numberType is the type that a Number takes beside an operand: float32 beside integers where int64 does not have it.
 func numberType(of tensor.Type, x float64) tensor.Type {
 	switch {
 	case of.Kind() == tensor.Floating:
 		return of
-	case x != math.Trunc(x):
-		return tensor.Float32
+	case x != math.Trunc(x) || x < math.MinInt64 || x >= -math.MinInt64:
+		return tensor.Float32 // as infinities and NaN
 	case of == tensor.Bool:
 		return tensor.Int64
 	}
@@ -104,17 +104,30 @@ func bitsOf(of tensor.Type, x float64) uint64 {
 		}
 		return 0
 	case tensor.Uint8:
-		return uint64(uint8(int64(x))) //nolint:gosec // wraps as Go does
+		return uint64(uint8(whole(x))) //nolint:gosec // wraps as Go does
 	case tensor.Int8:
-		return uint64(uint32(int8(int64(x)))) //nolint:gosec // wraps as Go does
+		return uint64(uint32(int8(whole(x)))) //nolint:gosec // wraps as Go does
 	case tensor.Int16:
-		return uint64(uint32(int16(int64(x)))) //nolint:gosec // wraps as Go does
+		return uint64(uint32(int16(whole(x)))) //nolint:gosec // wraps as Go does
 	case tensor.Int32:
-		return uint64(uint32(int32(int64(x)))) //nolint:gosec // wraps as Go does
+		return uint64(uint32(int32(whole(x)))) //nolint:gosec // wraps as Go does
 	case tensor.Int64:
-		return uint64(int64(x)) //nolint:gosec // wraps as Go does
+		return uint64(whole(x)) //nolint:gosec // the same bits
 	}
 	return 0
+}
+
+// whole is the nearest int64, and 0 for NaN. The conversion of Go has no certain result for numbers that int64 does not have.
+func whole(x float64) int64 {
+	switch {
+	case math.IsNaN(x):
+		return 0
+	case x >= -math.MinInt64:
+		return math.MaxInt64
+	case x < math.MinInt64:
+		return math.MinInt64
+	}
+	return int64(x)
 }
 
 // smallBits is a constant of at most 32 bits.

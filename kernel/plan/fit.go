@@ -101,6 +101,20 @@ func (s *space) mismatch(k int, l layout.Layout) error {
 	return &ShapeError{Operand: k, Shape: l.Shape(), Want: want}
 }
 
+// rowMismatch is that of an operand with one element for each row, which may have the reduced dimensions with length 1.
+func (s *space) rowMismatch(k int, l layout.Layout, kept bool) error {
+	want := []int{}
+	for d := range s.rank {
+		switch {
+		case !s.reduced[d]:
+			want = append(want, s.shape[d])
+		case kept:
+			want = append(want, 1)
+		}
+	}
+	return &ShapeError{Operand: k, Shape: l.Shape(), Want: want}
+}
+
 func (p *Program) reduceAxes(s *space) error {
 	if p.depth == 0 {
 		return nil
@@ -144,14 +158,14 @@ func (p *Program) strides(s *space, k int, l layout.Layout) error {
 		if s.reduced[d] {
 			if kept {
 				if l.Dim(at) != 1 {
-					return s.mismatch(k, l)
+					return s.rowMismatch(k, l, kept)
 				}
 				at++
 			}
 			continue
 		}
 		if at >= l.Rank() || l.Dim(at) != s.shape[d] {
-			return s.mismatch(k, l)
+			return s.rowMismatch(k, l, kept)
 		}
 		if s.shape[d] != 1 {
 			s.strides[k][d] = l.Stride(at)
@@ -159,7 +173,7 @@ func (p *Program) strides(s *space, k int, l layout.Layout) error {
 		at++
 	}
 	if at != l.Rank() {
-		return s.mismatch(k, l)
+		return s.rowMismatch(k, l, kept)
 	}
 	return nil
 }
