@@ -30,6 +30,9 @@ func newCompilation() *compilation {
 
 // logText is the log, without blanks around it.
 func (c *compilation) logText() string {
+	if c == nil {
+		return ""
+	}
 	text, _, _ := bytes.Cut(c.log[:], []byte{0})
 	return strings.TrimSpace(string(text))
 }
@@ -47,10 +50,19 @@ func ended(image []byte) []byte {
 	return append(bytes.Clone(image), 0)
 }
 
-// compiling is a compilation and the image that it works on: a frame keeps one thing.
+// compiling is a compilation and the image that it works on: a frame keeps one thing. A cubin has no compilation, and so no log: a process that
+// starts loads many.
 type compiling struct {
 	*compilation
 	image []byte
+}
+
+func newCompiling(image []byte) *compiling {
+	c := &compiling{image: ended(image)}
+	if !isCubin(image) {
+		c.compilation = newCompilation()
+	}
+	return c
 }
 
 // ModuleLoadData is cuModuleLoadDataEx.
@@ -63,11 +75,11 @@ func (d *device) ModuleLoadData(image []byte) (cudadrv.Module, error) {
 	if len(image) == 0 {
 		return 0, refuse(call.ModuleLoadData, cudadrv.InvalidValue, "no image")
 	}
-	c := &compiling{newCompilation(), ended(image)}
+	c := newCompiling(image)
 	f.hold(unsafe.Pointer(c))
-	f.args = [mostArgs]uintptr{
-		f.pointer(0), uintptr(unsafe.Pointer(unsafe.SliceData(c.image))), uintptr(len(c.options)),
-		uintptr(unsafe.Pointer(&c.options)), uintptr(unsafe.Pointer(&c.values)),
+	f.args = [mostArgs]uintptr{f.pointer(0), uintptr(unsafe.Pointer(unsafe.SliceData(c.image)))}
+	if c.compilation != nil {
+		f.args[2], f.args[3], f.args[4] = uintptr(len(c.options)), uintptr(unsafe.Pointer(&c.options)), uintptr(unsafe.Pointer(&c.values))
 	}
 	if r := d.outside(inContext, cuModuleLoadDataEx, f, 5); r != cudadrv.Success {
 		return 0, d.failed(f, call.ModuleLoadData, r, "%s", c.logText())
