@@ -173,7 +173,7 @@ func (c *Compiler) once(key string, load func() (*code, error)) (loaded futures.
 	return p.Future(), known
 }
 
-// claim is the promise of a module. Not known: the caller has it completed. Errors: ErrNotOpen, ErrClosed.
+// claim is the promise of a module, for a caller with the lock. Not known: the caller has it completed. Errors: ErrNotOpen, ErrClosed.
 func (c *Compiler) claim(key string) (p *futures.Promise[*code], known bool, err error) {
 	if p, known = c.modules[key]; known && !c.closed {
 		c.counts.hits.Add(1)
@@ -205,7 +205,7 @@ func (c *Compiler) complete(key string, p *futures.Promise[*code], load func() (
 	p.Complete(m, err)
 }
 
-// begin begins workers for so many jobs more.
+// begin begins workers for so many jobs more, for a caller with the lock.
 func (c *Compiler) begin(jobs int) {
 	for range min(jobs, c.threads-c.working) {
 		c.working++
