@@ -94,7 +94,7 @@ func (d *drawn) value(of reflect.Type) reflect.Value {
 
 // plain is a value of a type that is none of package ops.
 func (d *drawn) plain(of reflect.Type) reflect.Value {
-	switch of.Kind() { //nolint:exhaustive // those that operations take
+	switch of.Kind() {
 	case reflect.Int:
 		if d.broken {
 			return reflect.ValueOf(oneOf(d, 0, 1, -1, 2, -2, 3, -9, 100, math.MaxInt, math.MinInt))

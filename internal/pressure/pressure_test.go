@@ -1,6 +1,7 @@
 package pressure_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -57,4 +58,18 @@ func TestNothingPresses(t *testing.T) {
 	assert.Equal(t, pressure.Normal, pressure.Mark(0.5).Next(pressure.Critical, 100, 0))
 	assert.Equal(t, pressure.Critical, pressure.Mark(pressure.DefaultMark).Next(pressure.Normal, 100, 100))
 	assert.Equal(t, "normal high critical PressureLevel(3)", pressure.Normal.String()+" "+pressure.High.String()+" "+pressure.Critical.String()+" "+pressure.Level(3).String())
+}
+
+// A level is read as it is written, in text and in JSON, and anything else leaves it as it is.
+func TestTheTextOfALevel(t *testing.T) {
+	for level := range pressure.Level(pressure.LevelCount) {
+		text, err := json.Marshal(level)
+		require.NoError(t, err)
+		var read pressure.Level
+		require.NoError(t, json.Unmarshal(text, &read))
+		assert.Equal(t, level, read)
+	}
+	read := pressure.High
+	require.ErrorContains(t, read.UnmarshalText([]byte("higher")), `"higher"`)
+	assert.Equal(t, pressure.High, read)
 }

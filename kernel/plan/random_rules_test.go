@@ -171,7 +171,7 @@ func nearestWhole(v ruled, of tensor.Type) ruled {
 	return ruled{of: tensor.Float64, f: v.f}.as(of)
 }
 
-var ruledNumbers = []float64{ //nolint:gochecknoglobals // constant table
+var ruledNumbers = []float64{
 	0, 1, -1, 2, 7, -3, 100, 127, 128, 200, 255, 256, 300, -129, 32768, 65504, 1 << 20, 3e9, -3e9, 1 << 40, 1e30, -1e30,
 	0.5, -0.25, 1e-3, 0.1, math.Inf(1), math.Inf(-1),
 }
