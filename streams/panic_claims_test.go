@@ -2,6 +2,7 @@ package streams
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -114,35 +115,39 @@ func TestAPanicBehindATakenOffer(t *testing.T) {
 }
 
 // The effects of a turn whose end panics are performed all the same, though the stream is
-// quarantined: its requests leave the pool, and those in an effect get an answer.
+// quarantined: its requests leave the pool, and those in an effect get an answer. A message of that turn may have panicked before, and its audit.
 func TestAPanicAtTheEndOfATurnLosesNoEffects(t *testing.T) {
 	recoveredtest.Expect(t, "vram-stream-1: runtime error: invalid memory address")
-	r := newRig(t, 8*mib)
-	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
-	held := must(t, other, 6*mib)
-	waits := s.AllocAsync(context.Background(), Request{Bytes: 4 * mib, Wait: true})
-	r.until(func() bool { return r.books().Waits.Waiting == 1 })
-	looks := s.request(Request{Bytes: mib})
-	var host lazyHost
-	books := s.turn.core
-	s.post(func() {
-		s.host = &host
-		s.turn.effects().again.Push(&looks.claim)
-		s.turn.core = nil // the end of the turn reads it
-	})
-	<-s.ref.Done()
-	s.turn.core = books // for the end of the test
-	s.host = nil
-	for _, due := range host.due {
-		due()
+	for _, before := range []bool{false, true} {
+		r := newRig(t, 8*mib)
+		s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
+		held := must(t, other, 6*mib)
+		waits := s.AllocAsync(context.Background(), Request{Bytes: 4 * mib, Wait: true})
+		r.until(func() bool { return r.books().Waits.Waiting == 1 })
+		looks := s.request(Request{Bytes: mib})
+		var host lazyHost
+		books := s.turn.core
+		s.post(func() {
+			s.host = &host
+			s.turn.effects().again.Push(&looks.claim)
+			s.turn.core = nil // the end of the turn reads it, as an audit does
+			if before {
+				panic(recoveredtest.Planted("before its end"))
+			}
+		})
+		<-s.ref.Done()
+		s.turn.core = books // for the end of the test
+		host.run()
+		for _, f := range []futures.Future[Buffer]{waits, looks.promise.Future()} {
+			r.until(f.Completed)
+			_, err := f.Await(t.Context())
+			var crash *actors.PanicError
+			if !errors.As(err, &crash) { // of an audit that panics
+				require.ErrorIs(t, err, ErrQuarantined)
+			}
+		}
+		r.until(func() bool { return r.books().Waits.Waiting == 0 }) // it holds up no other request
+		require.NoError(t, held.Free())
+		require.NoError(t, must(t, other, 8*mib).Free())
 	}
-	for _, f := range []futures.Future[Buffer]{waits, looks.promise.Future()} {
-		require.True(t, f.Completed())
-		_, err := f.Await(context.Background())
-		var crash *actors.PanicError
-		require.ErrorAs(t, err, &crash)
-	}
-	assert.Zero(t, r.books().Waits.Waiting, "it holds up no other request")
-	require.NoError(t, held.Free())
-	require.NoError(t, must(t, other, 8*mib).Free())
 }

@@ -2,6 +2,8 @@ package streams
 
 import (
 	"context"
+	"reflect"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -261,12 +263,48 @@ func TestAnOrderIsAnsweredWithoutEffects(t *testing.T) {
 	require.ErrorIs(t, err, ErrQuarantined)
 }
 
-// lazyHost is a host that starts nothing: it lists the functions that it should run.
-type lazyHost struct{ due []func() }
+// lazyHost is a host that starts nothing until run, and waits for nothing: it lists the functions that it should run. Any goroutine may have it
+// run one. After run it is the Go scheduler.
+type lazyHost struct {
+	mu      sync.Mutex
+	due     []func()
+	started bool
+}
 
-func (e *lazyHost) Go(_ string, f func()) { e.due = append(e.due, f) }
+func (e *lazyHost) Go(_ string, f func()) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.started {
+		go f()
+		return
+	}
+	e.due = append(e.due, f)
+}
 
-func (*lazyHost) Wait(...<-chan struct{}) {}
+// run runs the functions that are listed; later ones are started at once.
+func (e *lazyHost) run() {
+	e.mu.Lock()
+	due := e.due
+	e.due, e.started = nil, true
+	e.mu.Unlock()
+	for _, f := range due {
+		f()
+	}
+}
+
+func (e *lazyHost) Wait(closed ...<-chan struct{}) {
+	e.mu.Lock()
+	started := e.started
+	e.mu.Unlock()
+	if !started {
+		return
+	}
+	cases := make([]reflect.SelectCase, len(closed))
+	for i, c := range closed {
+		cases[i] = reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)}
+	}
+	reflect.Select(cases)
+}
 
 func (*lazyHost) Reach(string) {}
 

@@ -277,6 +277,11 @@ func (t *turn) outdate() {
 // detach ends a turn, and returns its effects; nil: none.
 func (t *turn) detach() *effects {
 	t.detaching = true
+	defer func() {
+		if t.detaching && t.failure.Load() != nil { // it panics, and the stream has ended before: nobody ends it again
+			t.performLeft()
+		}
+	}()
 	t.peer.publish(t.core)
 	left := t.detachOutdated()
 	t.detaching = false
@@ -348,7 +353,7 @@ func (t *turn) stopped(cause error) {
 	t.saveStats()
 }
 
-// performLeft performs the effects of a turn whose detach has panicked: requests in them have no
+// performLeft performs the effects of a turn whose detach has panicked, or panics: requests in them have no
 // other answer, and the pool would keep those that wait.
 func (t *turn) performLeft() {
 	if !t.detaching || t.out == nil {

@@ -35,6 +35,10 @@ func panicBugs() []Bug {
 			}},
 		},
 		{
+			Name: "the effects of a turn that panics twice are lost", Package: "streams", Run: "^TestAPanicAtTheEndOfATurnLosesNoEffects$",
+			Edits: []Edit{{"streams.(*turn).detach", "t.detaching && t.failure.Load() != nil", "t.detaching && t.out == nil"}},
+		},
+		{
 			Name: "the effects of a turn whose end panics are lost", Package: "streams", Run: "^TestAPanicAtTheEndOfATurnLosesNoEffects$",
 			Edits: []Edit{{"streams.(*turn).stopped", "	defer t.performLeft() //", "	//"}},
 		},
