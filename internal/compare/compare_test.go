@@ -134,11 +134,13 @@ func TestWhatNeedsKernelsOrPauses(t *testing.T) {
 	require.NoError(t, err)
 	always, err := compare.ParseSetup("waits=always", vram.Config{})
 	require.NoError(t, err)
-	o := compare.Options{NewDriver: simulated, Repetitions: 1, Rounds: 2, Lag: 5 * time.Millisecond}
-	r, err := compare.Run(t.Context(), tr, never, always, o)
-	require.NoError(t, err)
-	assert.False(t, r.Identical)
-	assert.NotEqual(t, r.A.LastDriverCalls, r.B.LastDriverCalls)
+	synctest.Test(t, func(t *testing.T) {
+		o := compare.Options{NewDriver: simulated, Repetitions: 1, Rounds: 2, Lag: 5 * time.Millisecond}
+		r, err := compare.Run(t.Context(), tr, never, always, o)
+		require.NoError(t, err)
+		assert.False(t, r.Identical)
+		assert.NotEqual(t, r.A.LastDriverCalls, r.B.LastDriverCalls)
+	})
 
 	synctest.Test(t, func(t *testing.T) {
 		soon, err := compare.ParseSetup("release=200ms", vram.Config{})
@@ -149,7 +151,7 @@ func TestWhatNeedsKernelsOrPauses(t *testing.T) {
 		assert.False(t, r.Identical)
 		assert.Greater(t, r.B.LastDriverCalls, r.A.LastDriverCalls, "it has released and taken again")
 	})
-	r, err = compare.Run(t.Context(), loop(t), compare.Setup{}, always, compare.Options{NewDriver: simulated, Repetitions: 1, Rounds: 2, Gap: time.Nanosecond})
+	r, err := compare.Run(t.Context(), loop(t), compare.Setup{}, always, compare.Options{NewDriver: simulated, Repetitions: 1, Rounds: 2, Gap: time.Nanosecond})
 	require.NoError(t, err)
 	assert.NotNil(t, r.A.Paced)
 }
