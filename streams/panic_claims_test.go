@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/recovered"
 	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/pool"
 	poolcore "github.com/go-vram/vram/pool/core"
@@ -121,6 +122,7 @@ func TestAPanicAtTheEndOfATurnLosesNoEffects(t *testing.T) {
 	for _, before := range []bool{false, true} {
 		r := newRig(t, 8*mib)
 		s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
+		s.panics = new(recovered.Log)
 		held := must(t, other, 6*mib)
 		waits := s.AllocAsync(context.Background(), Request{Bytes: 4 * mib, Wait: true})
 		r.until(func() bool { return r.books().Waits.Waiting == 1 })
@@ -137,6 +139,9 @@ func TestAPanicAtTheEndOfATurnLosesNoEffects(t *testing.T) {
 		})
 		<-s.ref.Done()
 		s.turn.core = books // for the end of the test
+		if before {
+			assert.EqualValues(t, 1, s.panics.Count(), "that of the audit, beside those that the actor counts")
+		}
 		host.run()
 		for _, f := range []futures.Future[Buffer]{waits, looks.promise.Future()} {
 			r.until(f.Completed)

@@ -301,6 +301,7 @@ func (t *turn) detachOutdated() *effects {
 func (t *turn) panicked(p actors.Panic) (finding error) {
 	defer func() {
 		if value := recover(); value != nil { // the repair panicked, too
+			t.panics.Here(t.ref.Name(), value)
 			finding = fmt.Errorf("%w: %v", ErrQuarantined, value)
 		}
 	}()

@@ -35,6 +35,10 @@ func panicBugs() []Bug {
 			}},
 		},
 		{
+			Name: "a panic of a stream's audit is not counted", Package: "streams", Run: "^TestAPanicAtTheEndOfATurnLosesNoEffects$",
+			Edits: []Edit{{"streams.(*turn).panicked", "			t.panics.Here(t.ref.Name(), value)\n", ""}},
+		},
+		{
 			Name: "the effects of a turn that panics twice are lost", Package: "streams", Run: "^TestAPanicAtTheEndOfATurnLosesNoEffects$",
 			Edits: []Edit{{"streams.(*turn).detach", "t.detaching && t.failure.Load() != nil", "t.detaching && t.out == nil"}},
 		},
