@@ -103,7 +103,7 @@ func (k *Kernel) Prepare(outputs []*tensor.Tensor, inputs ...*tensor.Tensor) fut
 func (k *Kernel) PrepareFor(layouts ...layout.Layout) futures.Future[*Kernel] {
 	f := takeFrame()
 	defer f.release()
-	if err := f.fit(k, layouts); err != nil {
+	if err := f.fitLayouts(k, layouts); err != nil {
 		return futures.Failed[*Kernel](err)
 	}
 	return futures.Then(k.ready(&f.own), func(Origin) (*Kernel, error) { return k, nil })
@@ -135,14 +135,14 @@ func (k *Kernel) readyBy(module func(*Kernel, string) (futures.Future[*code], bo
 func (k *Kernel) Text(layouts ...layout.Layout) (string, error) {
 	f := takeFrame()
 	defer f.release()
-	if err := f.fit(k, layouts); err != nil {
+	if err := f.fitLayouts(k, layouts); err != nil {
 		return "", err
 	}
 	return k.program.Emit(f.own.Variant), nil
 }
 
-// fit computes the geometry of layouts whose lowest places are aligned.
-func (f *frame) fit(k *Kernel, layouts []layout.Layout) error {
+// fitLayouts computes the geometry of layouts whose lowest places are aligned.
+func (f *frame) fitLayouts(k *Kernel, layouts []layout.Layout) error {
 	if k == nil || k.by == nil {
 		return ErrNotOpen
 	}

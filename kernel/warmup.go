@@ -96,7 +96,7 @@ func (n Need) origin(by *Compiler) futures.Future[Origin] {
 	}
 	f := takeFrame()
 	defer f.release()
-	if err := f.fit(n.Kernel, n.Layouts); err != nil {
+	if err := f.fitLayouts(n.Kernel, n.Layouts); err != nil {
 		return futures.Failed[Origin](err)
 	}
 	if n.Kernel.by != by {
