@@ -157,12 +157,13 @@ func (f Footprint) policy(pageBytes int64, limited bool) core.Policy {
 	case Balanced:
 		p = core.Policy{
 			HandlePages: pages(128<<20, pageBytes), LongPages: pages(200<<20, pageBytes), MergePages: pages(96<<20, pageBytes),
-			SpareBytes: 28 << 20, Step: 16, OverStep: 8, Slack: 85, SteadySlack: 16, SharedSlack: 160, PageWorth: 12,
+			SpareBytes: 28 << 20, Step: 16, OverStep: 8, Slack: 85, SteadySlack: 16,
+			SharedSlack: 160, MostSharedSlack: 380, PageWorth: 12,
 		}
 	case Lean:
 		p = core.Policy{HandlePages: 1, Slack: 12}
 	case Fast:
-		p = core.Policy{HandlePages: pages(256<<20, pageBytes), Step: 16, SteadyStep: 64, Slack: 140, SteadySlack: 80, SharedSlack: 380, PageWorth: 4}
+		p = core.Policy{HandlePages: pages(256<<20, pageBytes), Step: 16, SteadyStep: 64, Slack: 140, SteadySlack: 80, SharedSlack: 380, MostSharedSlack: 380, PageWorth: 4}
 	}
 	if limited { // whole free handles must be found at the limit, from the first byte
 		p.HandlePages, p.LongPages, p.MergePages, p.SpareBytes = 1, 0, 0, 0

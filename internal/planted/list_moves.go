@@ -75,6 +75,42 @@ func movesBugs() []Bug {
 			Edits: []Edit{{"pool/core.(*budget).affords", "bytes <= 0 || b.settings.Policy.PageWorth > 0 && ", "bytes <= 0 || "}},
 		},
 		{
+			Name: "slack widens a moment too early", Package: "pool/core", Run: "^TestSlackWidensAtItsPrice$",
+			Edits: []Edit{{"pool/core.(*budget).widen", "b.costNs < price", "b.costNs+1 < price"}},
+		},
+		{
+			Name: "slack widens for nothing", Package: "pool/core", Run: "^TestSlackWidensAtItsPrice$",
+			Edits: []Edit{{"pool/core.(*budget).widen", "	b.costNs -= price\n", ""}},
+		},
+		{
+			Name: "slack widens without end", Package: "pool/core", Run: "^TestSlackWidensAtItsPrice$",
+			Edits: []Edit{{"pool/core.(*budget).nextStep", "-p.SharedSlack-b.extraSlack", "-p.SharedSlack"}},
+		},
+		{
+			Name: "a miss does not widen the slack", Package: "pool/core", Run: "^TestSlackWidensAtItsPrice$",
+			Edits: []Edit{{"pool/core.(*ladder).take", " || l.budget.widen() && l.mayGrow(r)", ""}},
+		},
+		{
+			Name: "growth that no move could have served is paid for by later moves", Package: "internal/replay", Run: "^TestTheModesAreInOrder$",
+			Edits: []Edit{{"pool/core.(*ladder).recycleInto", "l.budget.force(reserved - target)", "l.budget.buy(reserved-target, reserved)"}},
+		},
+		{
+			Name: "forced growth leaves the slack as it is", Package: "pool/core", Run: "^TestForcedGrowthWidensTheSlack$",
+			Edits: []Edit{{"pool/core.(*budget).force", "		b.extraSlack += b.nextStep()\n", ""}},
+		},
+		{
+			Name: "one client widens the slack of several", Package: "pool/core", Run: "^TestOnlySeveralClientsWidenTheSlack$",
+			Edits: []Edit{{"pool/core.(*budget).nextStep", " || b.clients.holding() < 2", ""}},
+		},
+		{
+			Name: "extra slack is never forgotten", Package: "pool/core", Run: "^TestExtraSlackIsForgotten$",
+			Edits: []Edit{{"pool/core.(*budget).roll", "	b.extraSlack /= 2\n", ""}},
+		},
+		{
+			Name: "extra slack outlasts the settings", Package: "pool/core", Run: "^TestExtraSlackIsForgotten$",
+			Edits: []Edit{{"pool/core.(*budget).changed", "	b.extraSlack = min(b.extraSlack, max(0, p.MostSharedSlack-p.SharedSlack))\n", ""}},
+		},
+		{
 			Name: "a part of a page is bought for nothing", Package: "pool/core", Run: "^TestAPartOfAPageCostsAPage$",
 			Edits: []Edit{{"pool/core.(*budget).priceNs", "(bytes + b.memory.PageBytes() - 1) / b", "bytes / b"}},
 		},

@@ -30,10 +30,11 @@ type maker struct {
 // made are the shapes of traces, each with how it is made.
 func made() map[string]func(m *maker) {
 	return map[string]func(m *maker){
-		"shifting": (*maker).shifting,
-		"bursts":   (*maker).bursts,
-		"serving":  (*maker).serving,
-		"spike":    (*maker).spike,
+		"shifting":  (*maker).shifting,
+		"replacing": (*maker).replacing,
+		"bursts":    (*maker).bursts,
+		"serving":   (*maker).serving,
+		"spike":     (*maker).spike,
 	}
 }
 
@@ -97,6 +98,22 @@ func (m *maker) shifting() {
 		}
 	}
 	m.free(live...)
+}
+
+// replacing has four streams on which five hundred buffers live: one after the other is freed, and another allocated, of another
+// size and on any stream.
+func (m *maker) replacing() {
+	const steps, live = 12_000, 500
+	var all []block
+	one := func() block { return m.alloc(m.random.IntN(4), m.between(64<<10, 64<<20)) }
+	for range live {
+		all = append(all, one())
+	}
+	for range steps {
+		m.free(m.takeAny(&all))
+		all = append(all, one())
+	}
+	m.free(all...)
 }
 
 // bursts has five tenants, each on a stream with buffers of its own, one of which has a burst of buffers at a time: small, middle

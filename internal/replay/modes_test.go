@@ -18,12 +18,15 @@ const (
 	orderShare = 0.03
 	// orderFloor is by how much more driver time it may take in any case, over all rounds: what nine handles cost to make.
 	orderFloor = 200 * time.Microsecond
+	// hitTime and missTime are about what an event and a miss of a stream's cache take beside the driver's time, on an H100's host.
+	hitTime, missTime = 80 * time.Nanosecond, 20 * time.Microsecond
 )
 
 // cost is what a mode comes to on a trace.
 type cost struct {
 	reservedBytes int64
 	driverTime    time.Duration // modelled, over all rounds
+	warmTime      time.Duration // of the rounds two on, as the constants above have it
 }
 
 // costOf plays a trace in a mode. No time passes, so that nothing depends on when ticks come.
@@ -34,8 +37,13 @@ func costOf(t *testing.T, tr *trace.Trace, mode vram.Footprint) (c cost) {
 		require.NoError(t, err)
 		require.Zero(t, got.FailedCount())
 		c.reservedBytes = got.PeakReservedBytes
-		for _, r := range got.Rounds {
-			c.driverTime += time.Duration(r.DriverNsPerOp * float64(got.EventCount))
+		for i, r := range got.Rounds {
+			driverTime := time.Duration(r.DriverNsPerOp * float64(got.EventCount))
+			c.driverTime += driverTime
+			if i > 0 {
+				misses := time.Duration(r.Hits.Pool + r.Hits.Driver) //nolint:gosec // a few thousand
+				c.warmTime += driverTime + misses*missTime + time.Duration(got.EventCount)*hitTime
+			}
 		}
 	})
 	return c
@@ -62,6 +70,7 @@ func TestTheModesAreInOrder(t *testing.T) {
 			holdsNoMore(t, "balanced", balanced, "fast", fast)
 			takesNoMore(t, "fast", fast, "balanced", balanced)
 			takesNoMore(t, "balanced", balanced, "lean", lean)
+			hasItsPlace(t, "balanced", balanced, "fast", fast)
 		})
 	}
 }
@@ -76,4 +85,12 @@ func takesNoMore(t *testing.T, name string, c cost, than string, o cost) {
 	t.Helper()
 	limit := o.driverTime + time.Duration(orderShare*float64(o.driverTime)) + orderFloor
 	assert.LessOrEqual(t, c.driverTime, limit, "%s takes more driver time than %s: %v and %v", name, than, c.driverTime, o.driverTime)
+}
+
+// hasItsPlace reports a mode that nobody needs: another takes half the time for at most three percent more memory.
+func hasItsPlace(t *testing.T, name string, c cost, than string, o cost) {
+	t.Helper()
+	if holdsAsMuch := float64(o.reservedBytes) <= (1+orderShare)*float64(c.reservedBytes); holdsAsMuch {
+		assert.Less(t, c.warmTime, 2*o.warmTime, "%s has no place: %s holds %d bytes and takes %v, it %d and %v", name, than, o.reservedBytes, o.warmTime, c.reservedBytes, c.warmTime)
+	}
 }

@@ -108,6 +108,7 @@ func (s *shape) settings(draw uint64) poolcore.Settings {
 		LongPages: uint32(pick(0, 12, maxLongPages)), //nolint:gosec // a few
 		PageWorth: pick(0, 4, 24),
 	}
+	policy.MostSharedSlack = policy.SharedSlack * 4 / 3
 	if s.plain {
 		policy.HandlePages, policy.LongPages = 1, 0
 	}

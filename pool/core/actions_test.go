@@ -26,6 +26,7 @@ func randomWorld(t failer, ch chooser) *world {
 		},
 		LimitBytes: int64(4+ch.pick(36)) * pageBytes,
 	}
+	s.Policy.MostSharedSlack = s.Policy.SharedSlack + s.Policy.OverStep
 	if ch.pick(3) == 0 {
 		s.CacheBytes, s.CacheRuns = int64(ch.pick(8))*pageBytes, ch.pick(4)
 	}

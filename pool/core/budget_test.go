@@ -149,6 +149,102 @@ func TestAHigherPeakPaysForWhatWasBought(t *testing.T) {
 	assert.False(t, b.raise(b.livePeak.bytes()))
 }
 
+// wide is tight where the slack of several clients may widen by a step and a half.
+func wide(worth int64) Settings {
+	s := tight(worth)
+	s.Policy.MostSharedSlack = slackStep + slackStep/2
+	return s
+}
+
+// contending has three clients that hold all of a large budget, so that a step of slack is a few pages.
+func contending(t *testing.T, s Settings) *market {
+	t.Helper()
+	m := openMarket(t, 3, s)
+	m.alloc(1, 128)
+	m.alloc(2, 96)
+	m.alloc(3, 32)
+	m.drop(1)
+	m.alloc(1, 64)
+	m.moved, m.core.budget.costNs = moves{}, 0
+	return m
+}
+
+// The slack of several clients widens by a step exactly once moves have cost its price, and no further than the policy has it.
+func TestSlackWidensAtItsPrice(t *testing.T) {
+	t.Parallel()
+	m := contending(t, wide(aPage))
+	b := &m.core.budget
+	live := b.livePeak.bytes()
+	require.EqualValues(t, 256*pageBytes, live)
+	require.Equal(t, live, b.softBytes())
+	const price = 256 / 1024. * slackStep * firstCreateNs
+
+	b.costNs = price - 1
+	require.False(t, b.widen())
+	b.costNs = price
+	m.miss(3, 8)
+	assert.Zero(t, m.moved, "the pool grows within the wider budget")
+	assert.Zero(t, b.costNs)
+	assert.Zero(t, b.boughtBytes)
+	assert.Equal(t, live+8*pageBytes, b.softBytes())
+
+	b.costNs = price / 2
+	require.True(t, b.widen(), "half a step is left, at half the price")
+	assert.Zero(t, b.costNs)
+	b.costNs = 1 << 50
+	assert.False(t, b.widen())
+	assert.EqualValues(t, slackStep+slackStep/2, b.extraSlack)
+}
+
+// Where no other client has anything to return, growth is forced: it costs nothing, and widens the slack.
+func TestForcedGrowthWidensTheSlack(t *testing.T) {
+	t.Parallel()
+	m := contending(t, wide(aPage))
+	b := &m.core.budget
+	m.alloc(1, 64) // all is used, and the live peak as high as it was
+	m.miss(2, 4)
+	m.drop(2)
+	m.alloc(2, 100)
+	b.extraSlack, b.boughtBytes, b.costNs = 0, 0, 0
+	b.force(2 * pageBytes)
+	assert.Zero(t, b.costNs)
+	assert.EqualValues(t, 2*pageBytes, b.boughtBytes)
+	assert.EqualValues(t, slackStep, b.extraSlack)
+	b.force(0)
+	assert.EqualValues(t, slackStep, b.extraSlack, "nothing was forced")
+}
+
+// One client that holds all memory has no slack to share, and a pool that buys nothing widens nothing.
+func TestOnlySeveralClientsWidenTheSlack(t *testing.T) {
+	t.Parallel()
+	alone := openMarket(t, 1, wide(aPage))
+	alone.alloc(1, 256)
+	lean := contending(t, wide(0))
+	for name, m := range map[string]*market{"one client": alone, "nothing is bought": lean} {
+		b := &m.core.budget
+		b.costNs = 1 << 50
+		assert.False(t, b.widen(), name)
+		b.force(pageBytes)
+		assert.Zero(t, b.extraSlack, name)
+	}
+}
+
+// Extra slack is forgotten by half in each window of time, and at once where the settings allow less.
+func TestExtraSlackIsForgotten(t *testing.T) {
+	t.Parallel()
+	m := contending(t, wide(aPage))
+	b := &m.core.budget
+	b.extraSlack = slackStep
+	b.roll()
+	assert.EqualValues(t, slackStep/2, b.extraSlack)
+	s := wide(aPage)
+	s.Policy.MostSharedSlack = 1
+	m.core.SetSettings(s)
+	assert.EqualValues(t, 1, b.extraSlack)
+	m.core.SetSettings(tight(aPage))
+	assert.Zero(t, b.extraSlack)
+}
+
 // Settings that buy nothing end what was bought under others.
 func TestSettingsThatBuyNothingEndWhatWasBought(t *testing.T) {
 	t.Parallel()

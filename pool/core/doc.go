@@ -83,8 +83,8 @@
 // # The soft budget
 //
 // It is the live peak, the most that clients used at one moment or wanted, and a part more
-// (Policy.Slack; SharedSlack where several clients hold memory), and the bytes that recycling and
-// purchases have added. The peak is that of two windows of time, of Settings.AgeTicks each: this
+// (Policy.Slack; where several clients hold memory SharedSlack, which widens up to MostSharedSlack),
+// and the bytes that recycling and purchases have added. The peak is that of two windows of time, of Settings.AgeTicks each: this
 // one and the one before.
 //
 // Whether the pool grows or moves memory once more is a ski rental problem: to rent each day, or to
@@ -96,10 +96,13 @@
 // nothing is bought. Beyond nine eighths of the sum of the most that each client used by itself a
 // page is four times as dear: no client would miss there if memory lay where it is wanted.
 //
-// Where no other client has anything left to return, and several hold memory, growth beyond the
-// budget is bought on credit: later moves have to earn it. When the live peak rises it takes over
-// bought bytes, and their price comes back. At the end of a window of time half of the cost is
-// forgotten, and so are purchases that are not reserved any more.
+// Before single pages, a thirty-second of the live peak is bought as slack, until that is as wide as
+// it gets. Within the slack a client that misses grows by a step, and is spared the next misses; one
+// that gets the pages that it asked for, and no more, misses again soon. Where no other client has
+// anything left to return, and several hold memory, growth beyond the budget is forced: no move could
+// have served, so that it costs nothing, and widens the slack as well. When the live peak rises it
+// takes over bought bytes, and their price comes back. At the end of a window of time half of the
+// cost and of the extra slack is forgotten, and so are purchases that are not reserved any more.
 //
 // # Age
 //

@@ -95,7 +95,7 @@ func (l *ladder) take(r *request) {
 		r.rung = rungTake
 		return
 	}
-	if l.notePeak(r); l.mayGrow(r) {
+	if l.notePeak(r); l.mayGrow(r) || l.budget.widen() && l.mayGrow(r) {
 		return
 	}
 	if !r.contended {

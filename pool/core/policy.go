@@ -27,6 +27,9 @@ type Policy struct {
 	// Slack is the soft budget above the peak of live bytes, in 1/1024 of it, and SharedSlack the same where several
 	// clients hold memory: what moves between them costs each of them a return and a fence, again and again.
 	Slack, SharedSlack int64
+	// MostSharedSlack is how far SharedSlack widens, likewise, where moves have cost as much as the wider slack, or cannot
+	// serve. 0: it does not.
+	MostSharedSlack int64
 	// OverStep is the least growth beyond the soft budget while the live peak rises and nothing is left to recycle,
 	// likewise: where every request breaks the budget, growing by each alone costs a driver call each and saves nothing.
 	OverStep int64

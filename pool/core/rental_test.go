@@ -56,9 +56,9 @@ func (p rounds) play(t failer, policy Policy, missed func(m *market, x piece, mo
 }
 
 // Memory is moved only while moves have cost less than the price of growth, and growth costs no
-// more than moves have: but on credit, where no other client has anything free. So moves and growth
-// never come to more than twice the cost of the moves, nor, but for the last price, to more than
-// twice the price of the growth.
+// more than moves have. Growth that costs nothing is forced: no other client has anything free. So
+// moves and growth never come to more than twice the cost of the moves, nor, but for the last price,
+// to more than twice the price of the growth.
 func TestMovesAndGrowthPayForEachOther(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -66,25 +66,25 @@ func TestMovesAndGrowthPayForEachOther(t *testing.T) {
 		policy := Policy{
 			HandlePages: rapid.SampledFrom([]uint32{1, 4}).Draw(t, "handle"), PageWorth: rapid.SampledFrom([]int64{4, 8, 24, 64}).Draw(t, "worth"),
 		}
-		bought, onCredit := int64(0), int64(0)
+		bought, cost := int64(0), int64(0)
 		p.play(t, policy, func(m *market, x piece, moved moves, reservedBytes int64) {
 			b := &m.core.budget
 			switch {
-			case b.costNs < onCredit:
+			case b.costNs < 0:
+				m.failf("%d ns more were paid than moves have cost", -b.costNs)
+			case b.boughtBytes > bought && b.costNs == cost+moved.ns(): // nothing was paid
 				for id := Client(1); id <= p.clients; id++ {
 					if runs := m.freeRuns(id); id != x.client && len(runs) > 0 {
-						m.failf("growth is bought on credit, and client %d has %v", id, runs)
+						m.failf("growth is forced, and client %d has %v", id, runs)
 					}
 				}
-				onCredit = b.costNs
 			case moved != moves{} && b.boughtBytes <= bought:
 				reserved := reservedBytes + int64(x.pages)*pageBytes // if it had grown
 				if had, price := b.costNs-moved.ns(), b.priceNs(reserved-b.softBytes(), reserved); had >= price {
 					m.failf("%+v moved for %+v, although %d of %d have been paid", moved, x, had, price)
 				}
 			}
-			bought = b.boughtBytes
-			onCredit = min(onCredit, b.costNs)
+			bought, cost = b.boughtBytes, b.costNs
 		})
 	})
 }

@@ -49,7 +49,7 @@ func (s *script) obey(words []string) string {
 				HandlePages: uint32(s.number(words, "handle", 8)), Step: s.number(words, "step", 0), Slack: s.number(words, "slack", 0),
 				SteadyStep: s.number(words, "steadystep", 0), SteadySlack: s.number(words, "steadyslack", 0),
 				MergePages: uint32(s.number(words, "merge", 0)), SpareBytes: s.number(words, "spare", 0) * pageBytes,
-				SharedSlack: s.number(words, "shared", 0), OverStep: s.number(words, "over", 0),
+				SharedSlack: s.number(words, "shared", 0), MostSharedSlack: s.number(words, "mostshared", 0), OverStep: s.number(words, "over", 0),
 				LongPages: uint32(s.number(words, "long", 0)), PageWorth: s.number(words, "worth", 0),
 			},
 			LimitBytes: s.number(words, "limit", 1000) * pageBytes,
