@@ -110,7 +110,7 @@ func sleepBugs() []Bug {
 		},
 		{
 			Name: "the checker forgets whose memory was mapped again", Package: "cudadrv/hazard/internal/core", Run: "^TestMemorySleeps$",
-			Edits: []Edit{{"cudadrv/hazard/internal/core.(*Core).SleepEnded", "piece.cell.buffer, piece.cell.managed = b, true", "_ = b"}},
+			Edits: []Edit{{"cudadrv/hazard/internal/core.(*Core).SleepEnded", "piece.cell.buffer, piece.cell.managed = o.by, true", "_ = o"}},
 		},
 	}
 }
