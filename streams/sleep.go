@@ -11,6 +11,7 @@ import (
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/pool"
+	"github.com/go-vram/vram/streams/magazine"
 )
 
 // ErrAsleep refuses work on a buffer whose memory was given back to the driver, or is about to be: see package cuda/sleep.
@@ -232,13 +233,24 @@ func (x Sleeper) AwaitCopies() error {
 	return err
 }
 
-// Live lists the buffers that are live, in order of address.
-func (x Sleeper) Live(ctx context.Context) ([]LiveBuffer, error) {
-	var all []LiveBuffer
-	if err := x.s.inTurn(ctx, func() { all = x.s.turn.live() }); err != nil {
+// Memory is a range of a sleeper's memory.
+type Memory struct {
+	Ptr   cudadrv.Ptr
+	Bytes int64
+}
+
+// Contents lists the memory whose bytes matter, in order of address: live buffers, and freed ones that graphs hold.
+func (x Sleeper) Contents(ctx context.Context) ([]Memory, error) {
+	var all []Memory
+	add := func(p cudadrv.Ptr, bytes int64) { all = append(all, Memory{p, bytes}) }
+	err := x.s.inTurn(ctx, func() {
+		x.s.turn.core.Live(func(p cudadrv.Ptr, bytes int64, _ *magazine.Slot) { add(p, bytes) })
+		x.s.turn.core.Pending(add)
+	})
+	if err != nil {
 		return nil, err
 	}
-	order.By(all, func(a, b *LiveBuffer) int { return cmp.Compare(a.Ptr, b.Ptr) })
+	order.By(all, func(a, b *Memory) int { return cmp.Compare(a.Ptr, b.Ptr) })
 	return all, nil
 }
 

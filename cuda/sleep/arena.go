@@ -234,16 +234,16 @@ func (a *Arena) prepare(ctx context.Context, c Contents) (doing string, err erro
 	return "", nil
 }
 
-// save copies the contents of all live buffers into memory of the host.
+// save copies the contents of all live buffers, and of freed ones that graphs hold, into memory of the host.
 func (a *Arena) save(ctx context.Context) error {
 	if a.copies == nil {
 		return &cudadrv.CallError{Func: "cuMemcpyDtoHAsync", Result: cudadrv.NotSupported, Detail: "contents cannot be saved"}
 	}
-	live, err := a.memory.Live(ctx)
+	contents, err := a.memory.Contents(ctx)
 	if err != nil {
 		return err
 	}
-	a.saved = plan(live, a.options.BlockBytes)
+	a.saved = plan(contents, a.options.BlockBytes)
 	for i := range a.saved {
 		c := &a.saved[i]
 		if err := ctx.Err(); err != nil {

@@ -13,9 +13,9 @@
 // # Words
 //
 // An Arena is a stream of its own from which buffers are allocated, and which sleeps and wakes as a whole. It sleeps: its buffers
-// live, their addresses stay reserved, and no physical memory is behind them. Contents are those of live buffers at the call of
-// Sleep: they are saved in page-locked memory of the host, or dropped. Work is all that package cuda submits: launches, copies,
-// fills and launches of graphs.
+// live, their addresses stay reserved, and no physical memory is mapped there. Contents are the bytes of live buffers at the call of
+// Sleep, and of buffers that were freed and that a graph still holds: they are saved in page-locked memory of the host, or dropped.
+// Work is all that package cuda submits: launches, copies, fills and launches of graphs.
 //
 // # States
 //

@@ -19,10 +19,10 @@ type chunk struct {
 	pieces []piece
 }
 
-// plan puts the memory of buffers, which are in order of address, into chunks of at most so many bytes. Buffers side by side are one
-// piece, as far as a chunk reaches.
-func plan(live []streams.LiveBuffer, chunkBytes int64) (chunks []chunk) {
-	for _, b := range live {
+// plan puts memory, which is in order of address, into chunks of at most so many bytes. Ranges side by side are one piece, as far as a
+// chunk reaches.
+func plan(all []streams.Memory, chunkBytes int64) (chunks []chunk) {
+	for _, b := range all {
 		for at, left := b.Ptr, b.Bytes; left > 0; {
 			if n := len(chunks); n == 0 || chunks[n-1].bytes == chunkBytes {
 				chunks = append(chunks, chunk{})
@@ -30,7 +30,7 @@ func plan(live []streams.LiveBuffer, chunkBytes int64) (chunks []chunk) {
 			c := &chunks[len(chunks)-1]
 			bytes := min(left, chunkBytes-c.bytes)
 			c.add(at, bytes)
-			at += cudadrv.Ptr(bytes) //nolint:gosec // a part of a buffer
+			at += cudadrv.Ptr(bytes) //nolint:gosec // a part of a range
 			left -= bytes
 		}
 	}
@@ -39,7 +39,7 @@ func plan(live []streams.LiveBuffer, chunkBytes int64) (chunks []chunk) {
 
 func (c *chunk) add(at cudadrv.Ptr, bytes int64) {
 	if n := len(c.pieces); n > 0 {
-		if last := &c.pieces[n-1]; last.at+cudadrv.Ptr(last.bytes) == at { //nolint:gosec // a part of a buffer
+		if last := &c.pieces[n-1]; last.at+cudadrv.Ptr(last.bytes) == at { //nolint:gosec // a part of a range
 			last.bytes += bytes
 			c.bytes += bytes
 			return

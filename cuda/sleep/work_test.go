@@ -309,3 +309,27 @@ func TestConcurrentCalls(t *testing.T) {
 	group.Wait()
 	r.holds(b, want)
 }
+
+// A buffer that was freed after a capture is the graph's alone. Its bytes come back as those of live buffers do.
+func TestContentsThatOnlyAGraphHoldsComeBack(t *testing.T) {
+	ctx := t.Context()
+	r := newRig(t, sleep.Options{})
+	b, err := r.arena.Alloc(4 * mib)
+	require.NoError(t, err)
+	want := r.fill(b, 1)
+	out, err := r.c.Alloc(4 * mib)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, out.Free()) }()
+	g, err := r.c.Capture(func() error { return r.c.Copy(cuda.Whole(out), cuda.Whole(b)) })
+	require.NoError(t, err)
+	defer func() { require.NoError(t, g.Close()) }()
+	require.NoError(t, b.Free())
+	for range 2 {
+		require.NoError(t, r.arena.Sleep(ctx, sleep.Save))
+		require.ErrorIs(t, g.Launch(r.c), cuda.ErrAsleep)
+		require.NoError(t, r.arena.Wake(ctx))
+		require.NoError(t, r.c.Fill8(cuda.Whole(out), 0))
+		require.NoError(t, g.Launch(r.c))
+		r.holds(out, want)
+	}
+}

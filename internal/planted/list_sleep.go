@@ -5,6 +5,14 @@ func sleepBugs() []Bug {
 	const pkg, books = "cuda/sleep", "pool/core/memory"
 	return []Bug{
 		{
+			Name: "bytes of a freed buffer that a graph holds are lost in a sleep", Package: pkg, Run: "^TestContentsThatOnlyAGraphHoldsComeBack$",
+			Edits: []Edit{{"streams.Sleeper.Contents", "		x.s.turn.core.Pending(add)\n", ""}},
+		},
+		{
+			Name: "the checker forgets who had memory that slept", Package: pkg, Run: "^TestContentsThatOnlyAGraphHoldsComeBack$",
+			Edits: []Edit{{"cudadrv/hazard/internal/core.(*Core).Unmapped", "		c.slept(piece.start, piece.end, at.buffer)\n", ""}},
+		},
+		{
 			Name: "work passes a shut gate", Package: pkg, Run: "^TestAllWorkIsRefused$",
 			Edits: []Edit{{"streams.(*gate).enter", "g.word.Add(1) >= shutBit", "g.word.Add(1) < 0"}},
 		},
@@ -102,7 +110,7 @@ func sleepBugs() []Bug {
 		},
 		{
 			Name: "the checker forgets whose memory was mapped again", Package: "cudadrv/hazard/internal/core", Run: "^TestMemorySleeps$",
-			Edits: []Edit{{"cudadrv/hazard/internal/core.(*Core).SleepEnded", "piece.cell.buffer, piece.cell.managed = b, true", "_ = b"}},
+			Edits: []Edit{{"cudadrv/hazard/internal/core.(*Core).SleepEnded", "piece.cell.buffer, piece.cell.managed = o.by, true", "_ = o"}},
 		},
 	}
 }

@@ -28,3 +28,9 @@ func (c *Core) Lookup(p cudadrv.Ptr) (s *magazine.Slot, word uint64, bytes int64
 
 // HasFreed reports whether callers have freed blocks that no turn has taken home yet. It may be called outside the turn.
 func (c *Core) HasFreed() bool { return c.owner.HasFreed() }
+
+// Pending visits the memory of the pending blocks: they were freed, and announced uses of them have not passed.
+func (c *Core) Pending(visit func(p cudadrv.Ptr, bytes int64)) {
+	c.Drain()
+	c.inFlight.each(func(b *block) { visit(b.slot.Address(), int64(b.units)<<sizeclass.UnitShift) })
+}

@@ -18,7 +18,7 @@ type Core struct {
 	past    past
 	graphs  graphs
 	holds   map[cudadrv.Stream]bool
-	asleep  map[cudadrv.Stream]bool
+	asleep  map[cudadrv.Stream][]owned // memory that was unmapped since SleepBegan
 	reports reports
 }
 
@@ -26,7 +26,7 @@ type Core struct {
 func New() *Core {
 	return &Core{
 		order: newOrder(), live: map[cudadrv.Ptr]*buffer{}, graphs: newGraphs(), holds: map[cudadrv.Stream]bool{},
-		asleep: map[cudadrv.Stream]bool{},
+		asleep: map[cudadrv.Stream][]owned{},
 	}
 }
 
@@ -112,6 +112,7 @@ func (c *Core) Unmapped(p cudadrv.Ptr, bytes int64, by Host, from site.Stack) {
 		}
 		c.memory.cells.Delete(piece.start)
 		c.past.add(buried{piece.start, piece.end, at.buffer, now})
+		c.slept(piece.start, piece.end, at.buffer)
 		if told {
 			continue
 		}
@@ -123,7 +124,7 @@ func (c *Core) Unmapped(p cudadrv.Ptr, bytes int64, by Host, from site.Stack) {
 			}
 			c.reports.add(r)
 			told = true
-		} else if at.buffer != nil && !at.buffer.freed && !c.asleep[at.buffer.Stream] {
+		} else if at.buffer != nil && !at.buffer.freed && !c.sleeps(at.buffer.Stream) {
 			r.Hint = "the buffer was not freed"
 			c.reports.add(r)
 			told = true
@@ -159,7 +160,7 @@ func (c *Core) work(s cudadrv.Stream, what string, from site.Stack, accesses []A
 			continue // nothing, or no range of addresses: the driver's to refuse
 		}
 		for _, piece := range c.memory.cut(a.Ptr, end) {
-			c.touch(piece, st.point, access{st.place, count, use, nil}, a.Write, func(b *buffer) bool { return c.asleep[s] || b != nil && may(b) })
+			c.touch(piece, st.point, access{st.place, count, use, nil}, a.Write, func(b *buffer) bool { return c.sleeps(s) || b != nil && may(b) })
 		}
 		c.memory.merge(a.Ptr, end)
 	}

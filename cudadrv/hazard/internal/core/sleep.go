@@ -2,22 +2,40 @@ package core
 
 import "github.com/go-vram/vram/cudadrv"
 
-// SleepBegan lets the memory of a stream's live buffers be unmapped once work on it is over, and lets the stream touch all of it.
-func (c *Core) SleepBegan(s cudadrv.Stream) { c.asleep[s] = true }
+// owned is memory of a buffer, which lives or which a graph may keep.
+type owned struct {
+	start, end cudadrv.Ptr
+	by         *buffer
+}
 
-// SleepEnded gives the memory that was mapped since to the buffers that live.
+// SleepBegan lets the memory of a stream's buffers be unmapped once work on it is over, though they live, and lets the stream touch all
+// of it.
+func (c *Core) SleepBegan(s cudadrv.Stream) { c.asleep[s] = nil }
+
+// sleeps reports whether the memory of a stream's buffers sleeps.
+func (c *Core) sleeps(s cudadrv.Stream) bool {
+	_, asleep := c.asleep[s]
+	return asleep
+}
+
+// slept notes that memory of a buffer was unmapped, if its stream's memory sleeps.
+func (c *Core) slept(start, end cudadrv.Ptr, b *buffer) {
+	if b != nil && c.sleeps(b.Stream) {
+		c.asleep[b.Stream] = append(c.asleep[b.Stream], owned{start, end, b})
+	}
+}
+
+// SleepEnded gives the memory that was mapped since to the buffers that had it: those that live, and those that were freed, which a
+// graph may keep.
 func (c *Core) SleepEnded(s cudadrv.Stream) {
+	all := c.asleep[s]
 	delete(c.asleep, s)
-	for p, b := range c.live {
-		if b.Stream != s || b.Bytes <= 0 {
-			continue
-		}
-		end := p + cudadrv.Ptr(b.Bytes)
-		for _, piece := range c.memory.cut(p, end) {
-			if piece.cell != nil {
-				piece.cell.buffer, piece.cell.managed = b, true
+	for _, o := range all {
+		for _, piece := range c.memory.cut(o.start, o.end) {
+			if piece.cell != nil && piece.cell.buffer == nil {
+				piece.cell.buffer, piece.cell.managed = o.by, true
 			}
 		}
-		c.memory.merge(p, end)
+		c.memory.merge(o.start, o.end)
 	}
 }

@@ -30,11 +30,11 @@ func TestMemorySleeps(t *testing.T) {
 	b.Work(two, "kernel", site.Here(0), []core.Access{{Ptr: arena, Bytes: 0x1000, Write: true}})
 	assert.Equal(t, []core.Kind{core.Unmapped}, kinds(b))
 	b.Work(two, "kernel", site.Here(0), []core.Access{{Ptr: arena + 0x1000, Bytes: 0x1000}})
-	assert.Equal(t, []core.Kind{core.Unmapped, core.NeverAllocated}, kinds(b))
+	assert.Equal(t, []core.Kind{core.Unmapped, core.UseAfterFree}, kinds(b))
 
 	b.Over(core.Allocator, b.DevicePoint())
 	b.Unmapped(arena, 0x10000, core.Allocator, site.Here(0))
-	assert.Equal(t, []core.Kind{core.Unmapped, core.NeverAllocated, core.EarlyUnmap}, kinds(b), "it does not sleep any more")
+	assert.Equal(t, []core.Kind{core.Unmapped, core.UseAfterFree, core.EarlyUnmap}, kinds(b), "it does not sleep any more")
 }
 
 // kinds are those of the hazards so far.
