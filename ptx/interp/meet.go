@@ -55,14 +55,22 @@ func (w *warp) arrive(in *instruction, f *frame, m uint32) {
 	w.meet.pred = w.meet.pred&^m | f.predMask(t.pred, t.negated)&m
 	w.meet.waiting |= m
 	w.waits |= m
-	w.meetAt(next(m))
+	w.meetAll(m)
 }
 
 // meetAgain looks at threads that wait after others have ended.
-func (w *warp) meetAgain() {
-	for rest := w.meet.waiting; rest != 0; rest &= rest - 1 {
-		if n := next(rest); w.meet.waiting>>n&1 != 0 {
-			w.meetAt(n)
+func (w *warp) meetAgain() { w.meetAll(w.meet.waiting) }
+
+// meetAll looks at each group among the threads of m: threads that arrive together may have different masks.
+func (w *warp) meetAll(m uint32) {
+	for m &= w.meet.waiting; m != 0; m &= w.meet.waiting {
+		one := next(m)
+		mask, at := w.meet.masks[one], w.pc[one]
+		w.meetAt(one)
+		for rest := m; rest != 0; rest &= rest - 1 { // the outcome is the same for all threads of the group
+			if n := next(rest); w.meet.masks[n] == mask && w.pc[n] == at {
+				m &^= 1 << n
+			}
 		}
 	}
 }
