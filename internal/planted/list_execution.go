@@ -8,5 +8,25 @@ func executionBugs() []Bug {
 			Name: "threads that arrive together meet by the mask of the first one alone", Package: interp, Run: "^TestThreadsMeetByTheirOwnMasks$",
 			Edits: []Edit{{"ptx/interp.(*warp).arrive", "	w.meetAll(m)\n", "	w.meetAt(next(m))\n"}},
 		},
+		{
+			Name: "a shuffle makes what nobody wrote defined", Package: interp, Run: "^TestUndefinedRegistersThatMatter$",
+			Edits: []Edit{{"ptx/interp.(*warp).bring", "	w.meet.undefined |= missing\n", ""}},
+		},
+		{
+			Name: "a register with one undefined bit is undefined as a whole", Package: interp, Run: "^TestUndefinedRegistersThatNothingDependsOn$",
+			Edits: []Edit{{"ptx/interp.(*compiler).carry", "	to.carries = carriesBits(", "	to.carries = carriesAll\n	_ = carriesBits("}},
+		},
+		{
+			Name: "a result is defined though an operand is not", Package: interp, Run: "^TestUndefinedRegistersThatMatter$",
+			Edits: []Edit{{"ptx/interp.(*frame).loseAll", "		bits = ^uint64(0)\n", ""}},
+		},
+		{
+			Name: "an undefined value may be stored", Package: interp, Run: "^TestUndefinedRegistersThatMatter$",
+			Edits: []Edit{{"ptx/interp.carriesStore", "&mask(8*each) != 0", "&0 != 0"}},
+		},
+		{
+			Name: "an undefined value that was stored in memory of the thread is defined", Package: interp, Run: "^TestUndefinedArguments$",
+			Edits: []Edit{{"ptx/interp.(*localMemory).lose", "			l.initialised[start+n] = false\n", ""}},
+		},
 	}
 }

@@ -128,6 +128,7 @@ func (c *compiler) load(i *ptx.Instruction) {
 	extend := t.Class() == ptx.Signed
 	wide := integer{width: registerWidth(&i.Operands[0], t.Bits())}
 	c.to.strong = s.strong
+	own := p.space == ptx.Local || p.space == ptx.Generic // the memory may be the thread's own
 	if p.space == ptx.Param && i.Operands[1].Variable != nil && len(slots) == 1 && !extend {
 		c.to.run = loadParam(p, slots[0], each)
 		return
@@ -140,6 +141,9 @@ func (c *compiler) load(i *ptx.Instruction) {
 			from := w.reach(&a)
 			if from == nil {
 				return
+			}
+			if own && a.space == ptx.Local && w.local[n].holes(int(a.address), bytes) { //nolint:gosec // below the end
+				w.loadHoles(f, &a, slots, extend, wide)
 			}
 			for _, d := range slots {
 				v := load(from, each)
@@ -182,6 +186,8 @@ func (c *compiler) store(i *ptx.Instruction) {
 	c.narrow(p.space, each)
 	bytes := each * len(slots)
 	c.to.strong = s.strong
+	own := p.space == ptx.Local || p.space == ptx.Generic // the memory may be the thread's own
+	c.to.carries = carriesStore(p, slots, each)
 	c.to.run = func(w *warp, f *frame, m uint32) {
 		var value [32]byte
 		a := access{bytes: bytes, write: true, strong: s.strong, value: value[:bytes]}
@@ -199,6 +205,9 @@ func (c *compiler) store(i *ptx.Instruction) {
 				w.synchronise(keyOf(&a), false, true, false, s.releases)
 			}
 			copy(to, a.value)
+			if own && a.space == ptx.Local {
+				w.storeHoles(f, &a, slots)
+			}
 		}
 	}
 }

@@ -23,10 +23,15 @@
 //
 // # Faults
 //
-// Accesses out of bounds, to memory that is not live, and misaligned ones; reads of registers, shared and local memory that nobody
-// wrote, and of global memory where Region.Initialised follows it; accesses that the launch does not declare, where Region.Declared lists
+// Accesses out of bounds, to memory that is not live, and misaligned ones; uses of registers and local memory, and reads of shared
+// memory, that nobody wrote, and of global memory where Region.Initialised follows it; accesses that the launch does not declare, where Region.Declared lists
 // those it does; a read of bytes that a cp.async has not delivered: they arrive as late as allowed, when the thread waits for them; trap;
 // and loops without an end.
+//
+// A register that nobody wrote is a fault where something depends on it: an address, a store to memory that other threads see, the
+// condition of a branch or of a predicated instruction, the operands of votes, atomics, barriers and products of matrices. Instructions on
+// registers alone pass undefined bits on to their results; so do shuffles, of which only the thread counts that is read from, calls of
+// functions, and local memory. The fault names the register, and the one where the undefined bits came from.
 //
 // Of wgmma: an access to a register of A or D before the wgmma.wait_group that covers the product, where further products on the same D,
 // of the same shape, are in order; a product on registers that were accessed since the last wgmma.fence; a product on shared memory whose

@@ -42,6 +42,7 @@ type instruction struct {
 
 	reads, writes         []int // registers whose initialisation counts
 	readPreds, writePreds []int
+	carries               carrying // where operands are undefined; nil: that is a fault
 
 	target int // of a branch
 	callee *callee
@@ -102,6 +103,7 @@ type frame struct {
 	back        int // where the caller goes on
 	by          *instruction
 	use         *registerUse
+	holes       *undefined // nil: every register is defined as a whole, or was never written
 }
 
 // newFrame makes a frame with its constants.
@@ -146,6 +148,9 @@ func (f *frame) fill(w *warp, c constant) {
 func (f *frame) renew(w *warp) {
 	clear(f.defined)
 	clear(f.predDefined)
+	if f.holes != nil {
+		f.holes.forget()
+	}
 	if f.use != nil {
 		f.use.clear()
 	}

@@ -160,7 +160,7 @@ func (s *products) admit(p *productForm, accumulate bool) bool {
 			}, next(u.touched[slot]))
 			return false
 		case q == nil:
-			if missing := ^f.defined[slot]; missing != 0 && (!isD || accumulate) && !w.undefined(f, slot, missing, false) {
+			if missing := ^f.defined[slot]; missing != 0 && (!isD || accumulate) && !w.undefined(f, slot, next(missing), false) {
 				return false
 			}
 		case ignored[WgmmaInFlight]:

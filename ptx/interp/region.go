@@ -195,8 +195,6 @@ func (w *warp) reachLocal(a *access) []byte {
 	start := int(a.address) //nolint:gosec // below the end
 	if a.write {
 		l.mark(start, a.bytes)
-	} else if !l.written(start, a.bytes) && !w.block.run.ignored[Uninitialised] {
-		return w.refuse(a, Uninitialised, "the memory was not written")
 	}
 	return l.bytes[start : start+a.bytes]
 }
