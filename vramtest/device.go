@@ -22,6 +22,7 @@ type Device struct {
 	closed  atomic.Bool
 	kernels *ptxrun.Executor // nil where kernels are not executed
 	checks  bool             // faults of kernels fail the test
+	printed *lines           // by kernels, for the test's log; nil where it goes elsewhere
 }
 
 // Open opens a device for a test. At the end of the test it is closed, if it was not before; hazards, and buffers
@@ -70,6 +71,7 @@ func (d *Device) finish() {
 	if err := d.closeAll(); len(faults) == 0 { // after a fault every call fails
 		d.must(err)
 	}
+	d.printed.flush()
 	if d.silent {
 		return
 	}

@@ -3,6 +3,7 @@ package vramtest
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 
@@ -20,6 +21,9 @@ type KernelConfig struct {
 	// Pointers lets kernels touch every live buffer: they find some through addresses in memory. Otherwise a kernel may touch only
 	// those whose addresses are among its parameters, so that a step over the end of one is found also where another one follows.
 	Pointers bool
+	// Output is given what kernels print by printf, under the lock of the simulated driver: it calls no device. nil: the test's log, where
+	// T has one.
+	Output io.Writer
 }
 
 // Kernels has the device execute kernels from PTX on real bytes. A mistake of a kernel fails the test, with the line and the thread;
@@ -39,7 +43,12 @@ func (s *settings) execute(d *Device) {
 		return
 	}
 	owners := &owners{anyBuffer: s.kernels.Pointers}
-	d.kernels = ptxrun.New(ptxrun.Config{Ignore: s.kernels.Ignore, MaxInstructions: s.kernels.MaxInstructions, Owners: owners})
+	output := s.kernels.Output
+	if output == nil {
+		d.printed = &lines{t: d.t}
+		output = d.printed
+	}
+	d.kernels = ptxrun.New(ptxrun.Config{Ignore: s.kernels.Ignore, MaxInstructions: s.kernels.MaxInstructions, Owners: owners, Output: output})
 	s.machine.Bytes, s.machine.Executor = true, d.kernels
 	s.config.Observer = owners.observer(s.config.Observer)
 }

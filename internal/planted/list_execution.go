@@ -28,5 +28,17 @@ func executionBugs() []Bug {
 			Name: "an undefined value that was stored in memory of the thread is defined", Package: interp, Run: "^TestUndefinedArguments$",
 			Edits: []Edit{{"ptx/interp.(*localMemory).lose", "			l.initialised[start+n] = false\n", ""}},
 		},
+		{
+			Name: "a failed assertion does nothing", Package: interp, Run: "^TestFailedAssertion",
+			Edits: []Edit{{"ptx/interp.(*warp).assertFail", "	}, thread)\n	return false\n", "	}, thread)\n	w.fault = nil\n	return true\n"}},
+		},
+		{
+			Name: "printf reads a text past its memory's end", Package: interp, Run: "^TestMistakesOfPrintf$",
+			Edits: []Edit{{"ptx/interp.(*warp).text", "if len(from) < most {", "if false {"}, {"ptx/interp.(*warp).text", "from[:most]", "from[:min(most, len(from))]"}},
+		},
+		{
+			Name: "the output of a launch has no limit", Package: interp, Run: "^TestOutputOfPrintf$",
+			Edits: []Edit{{"ptx/interp.(*warp).print", "r.launch.Output == nil || r.printed >= maxOutput", "r.launch.Output == nil"}},
+		},
 	}
 }

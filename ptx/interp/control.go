@@ -29,13 +29,24 @@ func (c *compiler) control(i *ptx.Instruction) {
 func (c *compiler) call(i *ptx.Instruction) {
 	target, arguments, results := callOperands(i)
 	fn := c.functions[target.Name]
-	if fn == nil || fn.source.Body == nil {
+	if fn == nil {
+		c.fail("function %s is not declared", target.Name)
+		return
+	}
+	driver := systemOf(target.Name)
+	switch {
+	case fn.source.Body != nil:
+		driver = nil
+	case driver == nil:
 		c.fail("function %s has no body", target.Name)
+		return
+	case !driver.declaredAs(fn.source):
+		c.fail("function %s is not declared as the driver has it", target.Name)
 		return
 	}
 	c.to.flow, c.to.carries = call, carriesCall
 	c.to.callee = &callee{
-		fn: fn, arguments: c.passings(arguments, fn, fn.source.Params, false), results: c.passings(results, fn, fn.source.Results, true),
+		fn: fn, system: driver, arguments: c.passings(arguments, fn, fn.source.Params, false), results: c.passings(results, fn, fn.source.Results, true),
 	}
 }
 
@@ -61,6 +72,10 @@ func (c *compiler) passings(o *ptx.Operand, fn *function, formal []*ptx.Variable
 
 // call begins a function in threads of a warp.
 func (w *warp) call(in *instruction, f *frame, m uint32) {
+	if in.callee.system != nil {
+		w.callSystem(in, f, m)
+		return
+	}
 	if f.depth+1 >= maxDepth {
 		w.fail(&Fault{Kind: CallDepth, Detail: "recursion without an end?"}, next(m))
 		return

@@ -25,8 +25,8 @@
 //
 // Accesses out of bounds, to memory that is not live, and misaligned ones; uses of registers and local memory, and reads of shared
 // memory, that nobody wrote, and of global memory where Region.Initialised follows it; accesses that the launch does not declare, where Region.Declared lists
-// those it does; a read of bytes that a cp.async has not delivered: they arrive as late as allowed, when the thread waits for them; trap;
-// and loops without an end.
+// those it does; a read of bytes that a cp.async has not delivered: they arrive as late as allowed, when the thread waits for them; trap,
+// assertions of CUDA C++ (calls of __assertfail), and loops without an end.
 //
 // A register that nobody wrote is a fault where something depends on it: an address, a store to memory that other threads see, the
 // condition of a branch or of a predicated instruction, the operands of votes, atomics, barriers and products of matrices. Instructions on

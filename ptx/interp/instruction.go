@@ -55,6 +55,7 @@ type instruction struct {
 // callee is a function with the places of its arguments.
 type callee struct {
 	fn                 *function
+	system             *system // instead of the function's body; else nil
 	arguments, results []passing
 }
 

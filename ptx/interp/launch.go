@@ -3,6 +3,7 @@ package interp
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 )
 
@@ -19,6 +20,8 @@ type Launch struct {
 	Ignore          []Kind      // mistakes that are not looked for, of the kinds from Uninitialised to Undeclared
 	MaxInstructions int64       // that one warp executes; 0: DefaultMaxInstructions
 	Stop            func() bool // asked now and then; true ends the run with ErrStopped
+	// Output is given what the kernel prints by printf, a text for each call, up to 1 MiB in all; nil: nobody is. Its error ends the run.
+	Output io.Writer
 	// First and Blocks choose blocks of the grid, by number: X varies fastest. Blocks 0 is all behind First. A caller that runs parts of
 	// one grid at once, on goroutines of its own, does not see races between the parts, and its atomics must not meet.
 	First, Blocks uint64

@@ -16,6 +16,7 @@ type run struct {
 	regions []*region // that were found so far
 	shift   [2]uint   // from an offset in shared and in global memory to its cell
 	limit   int64
+	printed int // bytes, by printf
 	grid    uint64
 
 	ignored [kindCount]bool

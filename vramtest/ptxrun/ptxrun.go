@@ -13,6 +13,7 @@ package ptxrun
 import (
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -27,6 +28,7 @@ type Config struct {
 	MaxInstructions int64         // that one warp executes; 0: interp.DefaultMaxInstructions
 	Owners          Owners        // nil: every address that is mapped may be touched
 	OnFault         func(error)   // told of each fault, under the lock of the simulated driver: it calls no device
+	Output          io.Writer     // of printf in kernels, likewise; nil: dropped
 }
 
 // Owners knows whose memory is whose.
@@ -149,6 +151,7 @@ func (p *program) Launch(l sim.KernelLaunch) (sim.Execution, error) {
 	launch := interp.Launch{
 		Grid: interp.Dim3(l.Geometry.Grid), Block: interp.Dim3(l.Geometry.Block), SharedBytes: int(l.Geometry.SharedBytes),
 		Params: l.Params, Memory: m, Globals: p.globals, Ignore: config.Ignore, MaxInstructions: config.MaxInstructions,
+		Output: config.Output,
 	}
 	return func(extent func(cudadrv.Ptr) (cudadrv.Ptr, []byte, bool)) error {
 		m.extent = extent
@@ -194,6 +197,8 @@ func (e *Error) Result() cudadrv.Result {
 		return cudadrv.IllegalAddress
 	case interp.Misaligned:
 		return cudadrv.MisalignedAddress
+	case interp.Assertion:
+		return cudadrv.AssertionFailed
 	default:
 		return cudadrv.LaunchFailed
 	}
