@@ -42,7 +42,9 @@ func (l *lines) flush() {
 }
 
 func (l *lines) log(line []byte) {
-	if to, ok := l.t.(interface{ Logf(format string, args ...any) }); ok {
+	if to, ok := l.t.(interface {
+		Logf(format string, args ...any)
+	}); ok {
 		to.Logf("kernel: %s", line)
 	}
 }

@@ -40,5 +40,33 @@ func executionBugs() []Bug {
 			Name: "the output of a launch has no limit", Package: interp, Run: "^TestOutputOfPrintf$",
 			Edits: []Edit{{"ptx/interp.(*warp).print", "r.launch.Output == nil || r.printed >= maxOutput", "r.launch.Output == nil"}},
 		},
+		{
+			Name: "an atomic access hides those of others", Package: interp, Run: "^TestAtomicsThatAnotherOneHides$|^TestRacesBetweenBlocks",
+			Edits: []Edit{{"ptx/interp.(*warp).hides", "		return !w.sees(t, thread)\n", "		return false\n"}},
+		},
+		{
+			Name: "an atomic access hides plain ones before it", Package: interp, Run: "^TestAtomicsThatAnotherOneHides$|^TestRacesBetweenBlocks",
+			Edits: []Edit{{"ptx/interp.(*warp).hides", "	return w.sees(t, thread) && !confirmed\n", "	_ = confirmed\n	return false\n"}},
+		},
+		{
+			Name: "the load of a loop around atom.cas is a race", Package: interp, Run: "^TestLoopsAroundCompareAndSwap$",
+			Edits: []Edit{{"ptx/interp.(*warp).guessed", "	if !b.kernel.swaps ||", "	if b.kernel.swaps ||"}},
+		},
+		{
+			Name: "any atom.cas confirms what was loaded", Package: interp, Run: "^TestPlainAccessesBesideCompareAndSwap$",
+			Edits: []Edit{{"ptx/interp.(*warp).confirm", "ok && g.value == compare&mask(8*a.bytes)", "ok && (g.value == compare&mask(8*a.bytes) || true)"}},
+		},
+		{
+			Name: "a load that nothing confirms is no race in a kernel with atom.cas", Package: interp, Run: "^TestPlainAccessesBesideCompareAndSwap$",
+			Edits: []Edit{{"ptx/interp.(*guesses).wrong", "	return first.fault\n", "	return nil\n"}},
+		},
+		{
+			Name: "a barrier does not stand for the fence behind an atomic access", Package: interp, Run: "^TestLastBlockReads$",
+			Edits: []Edit{{"ptx/interp.(*warp).join", "!w.block.run.launch.Strict", "false"}},
+		},
+		{
+			Name: "a volatile access is atomic in a strict launch", Package: interp, Run: "^TestVolatileAccesses$",
+			Edits: []Edit{{"ptx/interp.strength.in", "s.strong && !(s.volatile && r.launch.Strict)", "s.strong && !(s.volatile && r == nil)"}},
+		},
 	}
 }

@@ -46,6 +46,9 @@ func (c *compiler) compile() {
 		c.compileFunction(fn)
 	}
 	c.kernel.entry, c.kernel.granuleBytes = c.order[0], c.narrowest
+	if len(c.kernel.code) > 1<<pcBits {
+		c.err = errors.Join(c.err, fmt.Errorf("ptx: kernel %s has %d instructions, and the interpreter keeps %d apart", c.kernel.name, len(c.kernel.code), 1<<pcBits))
+	}
 }
 
 func (c *compiler) compileFunction(fn *function) {

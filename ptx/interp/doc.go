@@ -41,7 +41,14 @@
 // Races: two accesses of two threads to the same bytes, one of them a store and one of them plain, that nothing orders. Order
 // comes from barriers, bar.warp.sync, and fences beside atomic variables. The order of execution counts for nothing, so that a
 // missing barrier is found at the first run. Two stores of the same value are no race. Between blocks only global memory is
-// looked at.
+// looked at. Of the accesses to one word that an atomic one may hide, one of each block and warp is kept, up to eight.
+//
+// Two idioms of correct programs are no race, though PTX's memory model has no order for them. A plain load beside atomics is a guess where
+// the thread then confirms the value by atom.cas, as loops around it do. A barrier of the block stands for the fence behind an atomic access,
+// as in reductions whose last block reads what all wrote; with Launch.Strict it does not, and the fault says that a fence is missing.
+//
+// Two .volatile accesses are no race: PTX has them as relaxed ones. A barrier that is missing between them is found with Launch.Strict alone,
+// where they count as plain.
 //
 // # Precision
 //

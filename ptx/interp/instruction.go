@@ -37,6 +37,7 @@ type instruction struct {
 	run    action
 	flow   flow
 	strong bool // of an access: atomic, volatile or ordered
+	swaps  bool // atom.cas
 	negate bool // the guard
 	guard  int  // slot of a predicate, or none
 

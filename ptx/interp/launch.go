@@ -20,6 +20,10 @@ type Launch struct {
 	Ignore          []Kind      // mistakes that are not looked for, of the kinds from Uninitialised to Undeclared
 	MaxInstructions int64       // that one warp executes; 0: DefaultMaxInstructions
 	Stop            func() bool // asked now and then; true ends the run with ErrStopped
+	// Strict finds more races: a .volatile access counts as a plain one, which orders nothing, and an atomic access needs a fence behind it to
+	// order what the block does after its next barrier. Without Strict two .volatile accesses are no race, as PTX has it, and a
+	// barrier stands for that fence, as GPUs execute it.
+	Strict bool
 	// Output is given what the kernel prints by printf, a text for each call, up to 1 MiB in all; nil: nobody is. Its error ends the run.
 	Output io.Writer
 	// First and Blocks choose blocks of the grid, by number: X varies fastest. Blocks 0 is all behind First. A caller that runs parts of

@@ -23,6 +23,7 @@ type run struct {
 	starts  []uint32 // the clock when each block began, by its number in this run: its accesses are later, those of earlier blocks are not
 	clock   uint32   // of events that order memory; never 0
 	orders  map[uint64]*order
+	crowds  map[*cell]*crowd
 }
 
 // Run executes the kernel, block by block in the order of their numbers; the same launch on the same memory does the same. The error
@@ -34,8 +35,8 @@ func (k *Kernel) Run(l Launch) error {
 	}
 	r := &run{
 		kernel: k, launch: &l, globals: map[*ptx.Variable]uint64{}, limit: l.MaxInstructions, grid: l.Grid.count(), clock: 1,
-		orders: map[uint64]*order{},
-		shift:  [2]uint{uint(bits.TrailingZeros(uint(k.granuleBytes[0]))), uint(bits.TrailingZeros(uint(k.granuleBytes[1])))}, //nolint:gosec // 1 to 4
+		orders: map[uint64]*order{}, crowds: map[*cell]*crowd{},
+		shift: [2]uint{uint(bits.TrailingZeros(uint(k.granuleBytes[0]))), uint(bits.TrailingZeros(uint(k.granuleBytes[1])))}, //nolint:gosec // 1 to 4
 	}
 	if r.limit <= 0 {
 		r.limit = DefaultMaxInstructions
@@ -97,6 +98,7 @@ type block struct {
 	memo         []memo // by instruction
 	suspect      *Fault // a load of shared memory that nobody had written; a store without an order behind it makes it a race
 	settled      bool   // a barrier came: no such store can follow
+	guesses      guesses
 }
 
 // newBlock makes the state of a block, which all blocks of a run use one after the other.
@@ -129,6 +131,7 @@ func (b *block) begin(number uint64) {
 	clear(b.initialised)
 	clear(b.inFlight)
 	b.asyncs, b.suspect, b.settled = 0, nil, false
+	clear(b.guesses.open)
 	if b.reading != nil {
 		clear(b.reading)
 		for n := range b.warpgroups {
@@ -170,7 +173,10 @@ func (b *block) execute() error {
 		}
 	}
 	b.settled = true
-	return b.verdict(b.lonely())
+	if err := b.verdict(b.lonely()); err != nil {
+		return err
+	}
+	return b.guesses.wrong()
 }
 
 // verdict is the fault of the block: that of a warp, or the suspect where that is the cause. A race of the suspect's own load is the

@@ -9,14 +9,16 @@ import (
 // widestGranule is the most bytes that share a cell. Smaller accesses of a kernel make cells smaller.
 const widestGranule = 4
 
-// touch is an access as a cell keeps it: the clock of its warp, the instruction, whether it was strong, and the thread. 0 is none.
+// touch is an access as a cell keeps it: the clock of its warp, the instruction, whether it was strong, whether the cell has a crowd, and
+// the thread. 0 is none.
 type touch uint64
 
 const (
 	threadBits = 10
 	strongBit  = 1 << threadBits
-	pcShift    = threadBits + 1
-	pcBits     = 21
+	crowdBit   = 1 << (threadBits + 1)
+	pcShift    = threadBits + 2
+	pcBits     = 20 // as many instructions as a kernel may have
 	clockShift = pcShift + pcBits
 )
 
@@ -32,6 +34,7 @@ func (t touch) clock() uint32 { return uint32(t >> clockShift) } //nolint:gosec 
 func (t touch) pc() int       { return int(t >> pcShift & (1<<pcBits - 1)) }
 func (t touch) thread() int   { return int(t & (1<<threadBits - 1)) }
 func (t touch) strong() bool  { return t&strongBit != 0 }
+func (t touch) crowded() bool { return t&crowdBit != 0 }
 
 // cell keeps the accesses to a few bytes: the last store, the last load, and the last load of another thread.
 type cell struct{ store, load, other touch }
@@ -71,6 +74,8 @@ func (w *warp) conflict(c *cell, write, strong bool, thread int, since uint32) t
 		return c.load
 	case write && unordered(c.other):
 		return c.other
+	case c.store.crowded():
+		return w.conflictInCrowd(c, write, unordered)
 	}
 	return 0
 }
@@ -111,8 +116,13 @@ func (w *warp) check(a *access, cells []cell, kind Kind, now []byte) bool {
 	t := newTouch(w.order.clock, w.at, a.strong, thread)
 	for n := range cells {
 		c := &cells[n]
-		if found := w.conflict(c, a.write, a.strong, thread, since); found != 0 && (!a.write || found != c.store || !same(a.value, now)) && w.raced(c, found, a, thread, since, kind) {
+		if found := w.conflict(c, a.write, a.strong, thread, since); found != 0 && (!a.write || found != c.store || !same(a.value, now)) &&
+			!w.guessed(a, found, kind, now) && w.raced(c, found, a, thread, since, kind) {
 			return false
+		}
+		if a.write && a.strong && *c != (cell{}) {
+			c.note(w.crowded(c, t, thread, since), true)
+			continue
 		}
 		c.note(t, a.write)
 	}
@@ -141,5 +151,18 @@ func (w *warp) race(a *access, t touch, kind Kind) {
 		index = b.run.launch.Grid.at(b.run.blockAt(t.clock()))
 	}
 	other := b.kernel.place(t.pc(), index, b.run.launch.Block.at(uint64(t.thread()))) //nolint:gosec // not negative
-	w.fail(&Fault{Kind: kind, Space: a.space, Address: a.address, Bytes: a.bytes, Other: &other, Detail: "nothing orders the two accesses"}, a.thread)
+	w.fail(&Fault{Kind: kind, Space: a.space, Address: a.address, Bytes: a.bytes, Other: &other, Detail: w.disorder(t)}, a.thread)
+}
+
+// disorder says what is missing between an earlier access and now.
+func (w *warp) disorder(t touch) string {
+	b, clock := w.block, t.clock()
+	acquired := clock <= w.order.acquired[t.thread()/warpThreads]
+	if clock <= b.run.starts[len(b.run.starts)-1] {
+		acquired = w.order.blocks.has(b.run.blockAt(clock))
+	}
+	if acquired {
+		return "nothing orders the two accesses: a fence is missing after the atomic access that has read what the other thread wrote"
+	}
+	return "nothing orders the two accesses"
 }
