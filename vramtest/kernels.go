@@ -50,7 +50,7 @@ func (s *settings) execute(d *Device) {
 		d.printed = &lines{t: d.t}
 		output = d.printed
 	}
-	d.kernels = ptxrun.New(ptxrun.Config{Ignore: s.kernels.Ignore, MaxInstructions: s.kernels.MaxInstructions, Strict: s.kernels.Strict, Owners: owners, Output: output})
+	d.kernels = ptxrun.New(ptxrun.Config{Ignore: s.kernels.Ignore, MaxInstructions: s.kernels.MaxInstructions, Strict: s.kernels.Strict, Owners: owners, Output: output, Reported: !s.expected})
 	s.machine.Bytes, s.machine.Executor = true, d.kernels
 	s.config.Observer = owners.observer(s.config.Observer)
 }
@@ -224,7 +224,7 @@ func (o *owners) before(p cudadrv.Ptr, arguments map[*owned]bool) string {
 		return ""
 	}
 	end := nearest.event.Ptr + cudadrv.Ptr(nearest.event.Bytes) //nolint:gosec // not negative
-	return fmt.Sprintf("; it is %d bytes behind the end of %v", p-end, nearest)
+	return fmt.Sprintf("; it is %d bytes past the end of %v", p-end, nearest)
 }
 
 func byteOf(p cudadrv.Ptr, b *owned) string { return fmt.Sprintf("byte %d", p-b.event.Ptr) }

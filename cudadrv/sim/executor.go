@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"unsafe"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -120,7 +121,10 @@ func (g *gpu) run(w work) {
 	if err == nil {
 		return
 	}
-	g.fault, g.faultResult = fmt.Sprintf("kernel %s: %v", w.name, err), cudadrv.LaunchFailed
+	g.fault, g.faultResult = err.Error(), cudadrv.LaunchFailed
+	if kernel := "kernel " + w.name; !strings.Contains(g.fault, kernel) {
+		g.fault = kernel + ": " + g.fault
+	}
 	var known interface{ Result() cudadrv.Result }
 	if errors.As(err, &known) {
 		g.faultResult = known.Result()

@@ -72,7 +72,7 @@ func (c *compiler) compileFunction(fn *function) {
 		}
 		c.inputs = nil
 		c.compileInstruction(i)
-		c.carry(i)
+		c.undefinedRule(i)
 		if c.to.run == nil && c.to.flow == plain && c.err == nil {
 			c.fail("the interpreter does not know this instruction")
 		}

@@ -109,7 +109,7 @@ func (m Bytes) Range(address uint64, bytes int, _ bool) (Region, error) {
 	for start, b := range m {
 		if address >= start && address-start < uint64(len(b)) {
 			if uint64(len(b))-(address-start) < uint64(bytes) { //nolint:gosec // an access has at most 16 bytes
-				return Region{}, fmt.Errorf("the access ends %d bytes behind the %d bytes at %#x",
+				return Region{}, fmt.Errorf("the access ends %d bytes past the end of the %d bytes at %#x",
 					address-start+uint64(bytes)-uint64(len(b)), len(b), start) //nolint:gosec // likewise
 			}
 			return Region{Start: start, Bytes: b}, nil
@@ -129,5 +129,5 @@ func (m Bytes) nearest(address uint64) error {
 	if end == 0 {
 		return errors.New("no memory is there")
 	}
-	return fmt.Errorf("no memory is there: %d bytes behind the end of the %d bytes at %#x", address-end, end-start, start)
+	return fmt.Errorf("no memory is there: %d bytes past the end of the %d bytes at %#x", address-end, end-start, start)
 }

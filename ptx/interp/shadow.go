@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/go-vram/vram/ptx"
@@ -151,7 +152,19 @@ func (w *warp) race(a *access, t touch, kind Kind) {
 		index = b.run.launch.Grid.at(b.run.blockAt(t.clock()))
 	}
 	other := b.kernel.place(t.pc(), index, b.run.launch.Block.at(uint64(t.thread()))) //nolint:gosec // not negative
-	w.fail(&Fault{Kind: kind, Space: a.space, Address: a.address, Bytes: a.bytes, Other: &other, Detail: w.disorder(t)}, a.thread)
+	w.fail(&Fault{Kind: kind, Space: a.space, Address: a.address, Bytes: a.bytes, Other: &other, Detail: w.disorder(t) + w.whose(a)}, a.thread)
+}
+
+// whose says whose memory an access is to, where that is known.
+func (w *warp) whose(a *access) string {
+	if a.space == ptx.Shared {
+		return ""
+	}
+	g, err := w.block.run.find(a)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("; byte %d%s", a.address-g.Start, g.owner())
 }
 
 // disorder says what is missing between an earlier access and now.

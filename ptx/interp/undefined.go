@@ -313,8 +313,8 @@ func carriesShuffle(others []int) carrying {
 // carriesCall is for a call: arguments are the function's own.
 func carriesCall(*warp, *frame, *instruction, uint32) bool { return true }
 
-// carry chooses what the current instruction does with undefined operands. Those that are not named here need all of them.
-func (c *compiler) carry(i *ptx.Instruction) {
+// undefinedRule chooses what the current instruction does with undefined operands. Those that are not named here need all of them.
+func (c *compiler) undefinedRule(i *ptx.Instruction) {
 	to := c.to
 	if to.carries != nil || to.run == nil || len(to.reads)+len(to.readPreds) == 0 {
 		return

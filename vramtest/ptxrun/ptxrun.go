@@ -28,6 +28,7 @@ type Config struct {
 	MaxInstructions int64         // that one warp executes; 0: interp.DefaultMaxInstructions
 	Strict          bool          // more races; see interp.Launch
 	Owners          Owners        // nil: every address that is mapped may be touched
+	Reported        bool          // who made the executor reports Faults: errors of calls name the kernel alone, so that a fault is read once
 	OnFault         func(error)   // told of each fault, under the lock of the simulated driver: it calls no device
 	Output          io.Writer     // of printf in kernels, likewise; nil: dropped
 }
@@ -172,8 +173,20 @@ func (e *Executor) keep(err error) error {
 	if e.config.OnFault != nil {
 		e.config.OnFault(err)
 	}
+	if e.config.Reported {
+		return &reported{err}
+	}
 	return err
 }
+
+// reported is an error whose text somebody else tells.
+type reported struct{ error }
+
+// Error refers to the text.
+func (*reported) Error() string { return "the test reports its fault" }
+
+// Unwrap is the *Error.
+func (r *reported) Unwrap() error { return r.error }
 
 // Error is a kernel that failed.
 type Error struct{ Err error }
