@@ -20,6 +20,8 @@ type KernelConfig struct {
 	MaxInstructions int64         // that one warp executes; 0: interp.DefaultMaxInstructions
 	// Strict finds more races: between .volatile accesses, and where a fence behind an atomic access is missing; see interp.Launch.
 	Strict bool
+	// Cooperative executes each launch as cuLaunchCooperativeKernel does: its blocks may wait for each other, as in grid.sync.
+	Cooperative bool
 	// Pointers lets kernels touch every live buffer: they find some through addresses in memory. Otherwise a kernel may touch only
 	// those whose addresses are among its parameters, so that a step over the end of one is found also where another one follows.
 	Pointers bool
@@ -50,7 +52,7 @@ func (s *settings) execute(d *Device) {
 		d.printed = &lines{t: d.t}
 		output = d.printed
 	}
-	d.kernels = ptxrun.New(ptxrun.Config{Ignore: s.kernels.Ignore, MaxInstructions: s.kernels.MaxInstructions, Strict: s.kernels.Strict, Owners: owners, Output: output, Reported: !s.expected})
+	d.kernels = ptxrun.New(ptxrun.Config{Ignore: s.kernels.Ignore, MaxInstructions: s.kernels.MaxInstructions, Strict: s.kernels.Strict, Cooperative: s.kernels.Cooperative, Owners: owners, Output: output, Reported: !s.expected})
 	s.machine.Bytes, s.machine.Executor = true, d.kernels
 	s.config.Observer = owners.observer(s.config.Observer)
 }

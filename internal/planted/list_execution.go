@@ -69,6 +69,14 @@ func executionBugs() []Bug {
 			Edits: []Edit{{"ptx/interp.strength.in", "s.strong && !(s.volatile && r.launch.Strict)", "s.strong && !(s.volatile && r == nil)"}},
 		},
 		{
+			Name: "a block of a cooperative launch runs to its end", Package: interp, Run: "^TestBlocksOfACooperativeLaunchWait$",
+			Edits: []Edit{{"ptx/interp.(*run).together", "b.round(cooperativeSlice)", "b.execute()"}},
+		},
+		{
+			Name: "a release lets others see what follows it", Package: interp, Run: "^TestRacesOfACooperativeLaunch$",
+			Edits: []Edit{{"ptx/interp.(*warp).released", "	r.resume(w.block)\n	w.order.clock = r.tick()\n", ""}},
+		},
+		{
 			Name: "a fault is told by the test and by each call", Package: "vramtest", Run: "^TestAFaultIsToldOnce$",
 			Edits: []Edit{{"vramtest/ptxrun.(*Executor).keep", "if e.config.Reported {", "if false {"}},
 		},

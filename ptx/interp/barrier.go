@@ -123,7 +123,7 @@ func (w *warp) join(bar *barrierState, form *barrierForm, f *frame, m uint32, id
 	}
 	if !w.block.run.launch.Strict { // it stands for the fence behind an atomic access
 		w.order.seen.join(&w.order.acquired)
-		w.block.seenBlocks.addAll(w.order.blocks)
+		w.block.seenTurns.addAll(w.order.turns)
 	}
 	released := w.release()
 	bar.order.join(&released)

@@ -72,15 +72,15 @@ func (c *crowd) has(b *block, t touch) bool {
 
 // crowdGroup is who has made an access, an earlier block as a whole or a warp of the block, and its kind.
 type crowdGroup struct {
-	block         uint64
+	turn          uint64
 	warp          int
 	strong, write bool
 }
 
 func (b *block) groupOf(t touch) crowdGroup {
-	g := crowdGroup{b.number, t.thread() / warpThreads, t.strong(), writes(b.kernel.code[t.pc()].source.Op)}
-	if clock := t.clock(); clock <= b.run.starts[len(b.run.starts)-1] {
-		g.block, g.warp = b.run.blockAt(clock), none
+	g := crowdGroup{b.run.turns.now(), t.thread() / warpThreads, t.strong(), writes(b.kernel.code[t.pc()].source.Op)}
+	if clock := t.clock(); b.run.turns.past(clock) {
+		g.turn, g.warp = b.run.turns.at(clock), none
 	}
 	return g
 }

@@ -59,6 +59,6 @@
 //
 // # Not simulated
 //
-// Caches, and time: special registers that are clocks count instructions. Several blocks never run at once, so that a grid whose blocks wait for each
-// other does not end before Launch.MaxInstructions. fence and membar order without regard to their scope.
+// Caches, and time: special registers that are clocks count instructions. Blocks run one after the other, so that a grid whose blocks wait for each
+// other does not end before Launch.MaxInstructions; with Launch.Cooperative they take turns. fence and membar order without regard to their scope.
 package interp

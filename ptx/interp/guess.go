@@ -31,7 +31,7 @@ func (w *warp) guessed(a *access, found touch, kind Kind, now []byte) bool {
 	mine, other := b.kernel.code[w.at].source.Op, b.kernel.code[found.pc()].source.Op
 	switch {
 	case !a.strong && mine == ptx.OpLd && isAtomic(other):
-	case !found.strong() && other == ptx.OpLd && isAtomic(mine) && found.clock() > b.run.starts[len(b.run.starts)-1]:
+	case !found.strong() && other == ptx.OpLd && isAtomic(mine) && b.owns(found.clock()):
 		thread = found.thread()
 	default:
 		return false

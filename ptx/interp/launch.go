@@ -20,6 +20,10 @@ type Launch struct {
 	Ignore          []Kind      // mistakes that are not looked for, of the kinds from Uninitialised to Undeclared
 	MaxInstructions int64       // that one warp executes; 0: DefaultMaxInstructions
 	Stop            func() bool // asked now and then; true ends the run with ErrStopped
+	// Cooperative launches the grid as cuLaunchCooperativeKernel does: its blocks take turns, so that they may wait for each other (grid.sync
+	// of cooperative groups), and %envreg1 and %envreg2 are the address of the grid's workspace. Otherwise those are 0, and blocks run one
+	// after the other. ErrLaunch if the blocks are more than an H200 runs at once.
+	Cooperative bool
 	// Strict finds more races: a .volatile access counts as a plain one, which orders nothing, and an atomic access needs a fence behind it to
 	// order what the block does after its next barrier. Without Strict two .volatile accesses are no race, as PTX has it, and a
 	// barrier stands for that fence, as GPUs execute it.
@@ -81,7 +85,7 @@ func (l *Launch) check(k *Kernel) error {
 	case k.maxThreads > 0 && threads > uint64(k.maxThreads): //nolint:gosec // positive
 		return fmt.Errorf("%w: %d threads, and %s is for at most %d", ErrLaunch, threads, k.name, k.maxThreads)
 	}
-	return nil
+	return l.cooperates(k)
 }
 
 // ErrLaunch says that a kernel cannot be launched so.

@@ -294,7 +294,7 @@ func (s *products) proxied(a *access) bool {
 	if b.run.ignored[ProxyFence] {
 		return true
 	}
-	since := b.run.starts[len(b.run.starts)-1]
+	since := b.began
 	each := uint64(chunkBytes) >> b.run.shift[0]
 	cells := b.cells[a.address/chunkBytes*each:][:each]
 	var last touch

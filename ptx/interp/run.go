@@ -20,8 +20,8 @@ type run struct {
 	grid    uint64
 
 	ignored [kindCount]bool
-	starts  []uint32 // the clock when each block began, by its number in this run: its accesses are later, those of earlier blocks are not
-	clock   uint32   // of events that order memory; never 0
+	turns   turns
+	clock   uint32 // of events that order memory; never 0
 	orders  map[uint64]*order
 	crowds  map[*cell]*crowd
 }
@@ -45,10 +45,14 @@ func (k *Kernel) Run(l Launch) error {
 		r.ignored[kind] = l.ignores(kind) && kind >= Uninitialised && kind <= Undeclared
 	}
 	r.ownGlobals()
+	r.workspace()
+	if l.Cooperative {
+		return r.together()
+	}
 	return r.blocks()
 }
 
-// blocks executes one block behind the other.
+// blocks executes one block after the other.
 func (r *run) blocks() error {
 	last := r.grid
 	if r.launch.Blocks > 0 && r.launch.First+r.launch.Blocks < last {
@@ -56,7 +60,7 @@ func (r *run) blocks() error {
 	}
 	b := r.newBlock()
 	for n := r.launch.First; n < last; n++ {
-		r.starts = append(r.starts, r.clock)
+		r.turns.begin(r.clock, n)
 		b.begin(n)
 		if err := b.execute(); err != nil {
 			return err
@@ -94,7 +98,8 @@ type block struct {
 	barriers     [16]barrierState
 	live         int // threads that did not exit
 	instructions int64
-	seenBlocks   bitset // that this block is ordered behind
+	began        uint32 // the clock when it began
+	seenTurns    bitset // of other blocks that this one is ordered behind; in a cooperative launch its own ones, too
 	memo         []memo // by instruction
 	suspect      *Fault // a load of shared memory that nobody had written; a store without an order behind it makes it a race
 	settled      bool   // a barrier came: no such store can follow
@@ -139,7 +144,7 @@ func (b *block) begin(number uint64) {
 		}
 		b.asyncs = 1
 	}
-	b.seenBlocks = b.seenBlocks[:0]
+	b.seenTurns, b.began = b.seenTurns[:0], b.run.clock
 	for n := range b.barriers {
 		b.barriers[n] = barrierState{}
 	}
@@ -154,24 +159,42 @@ const slice = 1 << 14
 // execute runs the warps in turn until all threads have ended.
 func (b *block) execute() error {
 	for b.live > 0 {
-		progress := false
-		for _, w := range b.warps {
-			if w.runnable() == 0 {
-				continue
-			}
-			progress = true
-			w.advance(slice)
-			if err := b.verdict(w.fault); err != nil {
-				return err
-			}
-		}
-		if !progress {
-			return b.verdict(b.deadlock())
-		}
-		if stop := b.run.launch.Stop; stop != nil && stop() {
-			return ErrStopped
+		if err := b.round(slice); err != nil {
+			return err
 		}
 	}
+	return b.end()
+}
+
+// owns reports whether an access is of this block.
+func (b *block) owns(clock uint32) bool {
+	return !b.run.turns.past(clock) || b.run.turns.blockAt(clock) == b.number
+}
+
+// round executes some instructions of each warp.
+func (b *block) round(instructions int64) error {
+	progress := false
+	for _, w := range b.warps {
+		if w.runnable() == 0 {
+			continue
+		}
+		progress = true
+		w.advance(instructions)
+		if err := b.verdict(w.fault); err != nil {
+			return err
+		}
+	}
+	if !progress {
+		return b.verdict(b.deadlock())
+	}
+	if stop := b.run.launch.Stop; stop != nil && stop() {
+		return ErrStopped
+	}
+	return nil
+}
+
+// end is the verdict on a block whose threads have all ended.
+func (b *block) end() error {
 	b.settled = true
 	if err := b.verdict(b.lonely()); err != nil {
 		return err

@@ -43,8 +43,10 @@ type cell struct{ store, load, other touch }
 // sees reports whether an access happened before the next one of a thread of the warp.
 func (w *warp) sees(t touch, thread int) bool {
 	clock, by := t.clock(), t.thread()
-	if b := w.block; clock <= b.run.starts[len(b.run.starts)-1] {
-		return b.seenBlocks.has(b.run.blockAt(clock))
+	if b := w.block; b.run.turns.past(clock) {
+		if turn := b.run.turns.at(clock); b.run.turns.blocks[turn] != b.number {
+			return b.seenTurns.has(turn)
+		}
 	}
 	if by == thread {
 		return true
@@ -55,12 +57,6 @@ func (w *warp) sees(t touch, thread int) bool {
 	}
 	n, m := thread%warpThreads, by%warpThreads
 	return clock <= o.together || clock <= o.alone[n] || o.pairs != nil && clock <= o.pairs[n][m]
-}
-
-// blockAt is the number of the block that an access is of. The clock at the start of a block is the last time of the block before it.
-func (r *run) blockAt(clock uint32) uint64 {
-	n, _ := slices.BinarySearch(r.starts, clock)
-	return r.launch.First + uint64(n-1) //nolint:gosec // every access is later than the first start
 }
 
 // conflict is an earlier access that the new one is not ordered with, or 0.
@@ -112,7 +108,7 @@ func (w *warp) check(a *access, cells []cell, kind Kind, now []byte) bool {
 	thread := w.index*warpThreads + a.thread
 	since := uint32(0) // accesses at this time and before are forgotten: shared memory begins anew in each block
 	if kind == SharedRace {
-		since = w.block.run.starts[len(w.block.run.starts)-1]
+		since = w.block.began
 	}
 	t := newTouch(w.order.clock, w.at, a.strong, thread)
 	for n := range cells {
@@ -148,8 +144,8 @@ func same(value, now []byte) bool { return value != nil && slices.Equal(value, n
 func (w *warp) race(a *access, t touch, kind Kind) {
 	b := w.block
 	index := b.index
-	if t.clock() <= b.run.starts[len(b.run.starts)-1] {
-		index = b.run.launch.Grid.at(b.run.blockAt(t.clock()))
+	if !b.owns(t.clock()) {
+		index = b.run.launch.Grid.at(b.run.turns.blockAt(t.clock()))
 	}
 	other := b.kernel.place(t.pc(), index, b.run.launch.Block.at(uint64(t.thread()))) //nolint:gosec // not negative
 	w.fail(&Fault{Kind: kind, Space: a.space, Address: a.address, Bytes: a.bytes, Other: &other, Detail: w.disorder(t) + w.whose(a)}, a.thread)
@@ -171,8 +167,8 @@ func (w *warp) whose(a *access) string {
 func (w *warp) disorder(t touch) string {
 	b, clock := w.block, t.clock()
 	acquired := clock <= w.order.acquired[t.thread()/warpThreads]
-	if clock <= b.run.starts[len(b.run.starts)-1] {
-		acquired = w.order.blocks.has(b.run.blockAt(clock))
+	if !b.owns(clock) {
+		acquired = w.order.turns.has(b.run.turns.at(clock))
 	}
 	if acquired {
 		return "nothing orders the two accesses: a fence is missing after the atomic access that has read what the other thread wrote"

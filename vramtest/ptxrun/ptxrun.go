@@ -27,6 +27,7 @@ type Config struct {
 	Ignore          []interp.Kind // mistakes that are not looked for; see interp.Launch
 	MaxInstructions int64         // that one warp executes; 0: interp.DefaultMaxInstructions
 	Strict          bool          // more races; see interp.Launch
+	Cooperative     bool          // the blocks of a launch may wait for each other; see interp.Launch
 	Owners          Owners        // nil: every address that is mapped may be touched
 	Reported        bool          // who made the executor reports Faults: errors of calls name the kernel alone, so that a fault is read once
 	OnFault         func(error)   // told of each fault, under the lock of the simulated driver: it calls no device
@@ -153,7 +154,7 @@ func (p *program) Launch(l sim.KernelLaunch) (sim.Execution, error) {
 	launch := interp.Launch{
 		Grid: interp.Dim3(l.Geometry.Grid), Block: interp.Dim3(l.Geometry.Block), SharedBytes: int(l.Geometry.SharedBytes),
 		Params: l.Params, Memory: m, Globals: p.globals, Ignore: config.Ignore, MaxInstructions: config.MaxInstructions,
-		Output: config.Output, Strict: config.Strict,
+		Output: config.Output, Strict: config.Strict, Cooperative: config.Cooperative,
 	}
 	return func(extent func(cudadrv.Ptr) (cudadrv.Ptr, []byte, bool)) error {
 		m.extent = extent
