@@ -1,24 +1,93 @@
 package interp
 
-import "github.com/go-vram/vram/ptx"
+import (
+	"unsafe"
+
+	"github.com/go-vram/vram/ptx"
+)
 
 // crowd is accesses to a cell that its last store, an atomic or ordered one, does not stand for: others that are atomic and that nothing
 // orders before it, and plain ones, which are a race with every later access that is not ordered behind them.
 type crowd struct {
-	touches [crowdSize]touch
-	count   int
+	members   [crowdSize]member
+	count     int
+	plain     bool   // some member is a plain access
+	compacted uint64 // the turn in which it was last made smaller
 }
 
-// crowdSize is how many accesses a crowd has, one of each earlier block and of each warp of the block. Not fewer: the threads of a
-// block are up to 32 warps, but what orders one of them often orders all. Not more: each access to the cell looks at all.
+// member is an access of a crowd.
+type member struct {
+	touch touch
+	group crowdGroup
+}
+
+// crowdGroup is who has made an access, and its kind: its turn, its warp if that is the current turn, whether it was strong, and whether it
+// wrote. Of several in a group one is kept.
+type crowdGroup uint64
+
+const (
+	groupStrong crowdGroup = 1 << iota
+	groupWrite
+	warpShift = 2
+	turnShift = 8
+	warpsMask = (1<<turnShift - 1) &^ (groupStrong | groupWrite)
+)
+
+// groupOf is the group of an access.
+func (b *block) groupOf(t touch) crowdGroup {
+	turns := &b.run.turns
+	turn, warp := turns.now(), t.thread()/warpThreads+1
+	if turns.past(t.clock()) {
+		turn, warp = turns.at(t.clock()), 0
+	}
+	g := crowdGroup(turn)<<turnShift | crowdGroup(warp)<<warpShift //nolint:gosec // at most 32 warps
+	if t.strong() {
+		g |= groupStrong
+	}
+	if writes(b.kernel.code[t.pc()].source.Op) {
+		g |= groupWrite
+	}
+	return g
+}
+
+// crowdSize is how many accesses a crowd has. Not fewer: the threads of a block are up to 32 warps, but what orders one of them often
+// orders all. Not more: each access to the cell looks at all.
 const crowdSize = 8
+
+// crowds are those of a run.
+type crowds struct {
+	of     map[*cell]*crowd
+	recent [1 << recentBits]struct { // the ones that were looked for last, by their addresses
+		cell  *cell
+		crowd *crowd
+	}
+}
+
+const recentBits = 8
+
+// at is the crowd of a cell, or nil.
+func (s *crowds) at(c *cell) *crowd {
+	r := &s.recent[uintptr(unsafe.Pointer(c))/unsafe.Sizeof(*c)&(1<<recentBits-1)]
+	if r.cell != c {
+		r.cell, r.crowd = c, s.of[c]
+	}
+	return r.crowd
+}
+
+// add makes a crowd.
+func (s *crowds) add(c *cell) *crowd {
+	all := &crowd{}
+	s.of[c] = all
+	s.recent[uintptr(unsafe.Pointer(c))/unsafe.Sizeof(*c)&(1<<recentBits-1)].cell = nil
+	return all
+}
 
 // crowded keeps the accesses that a strong store would hide, and returns the store with a mark that they are there.
 func (w *warp) crowded(c *cell, t touch, thread int, since uint32) touch {
 	r := w.block.run
 	var all *crowd
 	if c.store.crowded() {
-		if all = r.crowds[c]; all != nil && all.touches[0].clock() <= since { // of shared memory in an earlier block
+		if all = r.crowds.at(c); all != nil && all.members[0].touch.clock() <= since { // of shared memory in an earlier block
 			*all = crowd{}
 		}
 	}
@@ -27,8 +96,7 @@ func (w *warp) crowded(c *cell, t touch, thread int, since uint32) touch {
 			continue
 		}
 		if all == nil {
-			all = &crowd{}
-			r.crowds[c] = all
+			all = r.crowds.add(c)
 		}
 		all.add(w.block, hidden)
 	}
@@ -47,50 +115,41 @@ func (w *warp) hides(t touch, thread int) bool {
 	return w.sees(t, thread) && !confirmed
 }
 
-// add keeps an access, unless one of its block or warp is there.
+// add keeps an access, unless one of its group is there.
 func (c *crowd) add(b *block, t touch) {
-	t &^= crowdBit
-	if c.count == len(c.touches) {
-		c.compact(b)
-	}
-	if c.count == len(c.touches) || c.has(b, t) {
+	m := member{t &^ crowdBit, b.groupOf(t)}
+	if c.has(m.group) {
 		return
 	}
-	c.touches[c.count] = t
-	c.count++
+	if now := b.run.turns.now(); c.count == len(c.members) && c.compacted != now {
+		c.compact(now)
+	}
+	if c.count < len(c.members) && !c.has(m.group) {
+		c.members[c.count] = m
+		c.count++
+		c.plain = c.plain || m.group&groupStrong == 0
+	}
 }
 
-// has reports whether an access of the same group is there.
-func (c *crowd) has(b *block, t touch) bool {
-	for _, known := range c.touches[:c.count] {
-		if b.groupOf(known) == b.groupOf(t) {
+// has reports whether an access of a group is there.
+func (c *crowd) has(g crowdGroup) bool {
+	for n := range c.members[:c.count] {
+		if c.members[n].group == g {
 			return true
 		}
 	}
 	return false
 }
 
-// crowdGroup is who has made an access, an earlier block as a whole or a warp of the block, and its kind.
-type crowdGroup struct {
-	turn          uint64
-	warp          int
-	strong, write bool
-}
-
-func (b *block) groupOf(t touch) crowdGroup {
-	g := crowdGroup{b.run.turns.now(), t.thread() / warpThreads, t.strong(), writes(b.kernel.code[t.pc()].source.Op)}
-	if clock := t.clock(); b.run.turns.past(clock) {
-		g.turn, g.warp = b.run.turns.at(clock), none
-	}
-	return g
-}
-
-// compact leaves one access of each earlier block.
-func (c *crowd) compact(b *block) {
-	kept := crowd{}
-	for _, t := range c.touches[:c.count] {
-		if !kept.has(b, t) {
-			kept.touches[kept.count] = t
+// compact leaves one access of each earlier turn.
+func (c *crowd) compact(now uint64) {
+	kept := crowd{compacted: now, plain: c.plain}
+	for _, m := range c.members[:c.count] {
+		if uint64(m.group>>turnShift) != now {
+			m.group &^= warpsMask
+		}
+		if !kept.has(m.group) {
+			kept.members[kept.count] = m
 			kept.count++
 		}
 	}
@@ -98,14 +157,14 @@ func (c *crowd) compact(b *block) {
 }
 
 // conflictInCrowd is an access of the crowd that the new one is not ordered with, or 0.
-func (w *warp) conflictInCrowd(c *cell, write bool, unordered func(touch) bool) touch {
-	all := w.block.run.crowds[c]
-	if all == nil {
+func (w *warp) conflictInCrowd(c *cell, write, strong bool, unordered func(touch) bool) touch {
+	all := w.block.run.crowds.at(c)
+	if all == nil || strong && !all.plain {
 		return 0
 	}
-	for _, t := range all.touches[:all.count] {
-		if (write || writes(w.block.kernel.code[t.pc()].source.Op)) && unordered(t) {
-			return t
+	for n := range all.members[:all.count] {
+		if m := &all.members[n]; (write || m.group&groupWrite != 0) && unordered(m.touch) {
+			return m.touch
 		}
 	}
 	return 0

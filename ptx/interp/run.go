@@ -23,7 +23,7 @@ type run struct {
 	turns   turns
 	clock   uint32 // of events that order memory; never 0
 	orders  map[uint64]*order
-	crowds  map[*cell]*crowd
+	crowds  crowds
 }
 
 // Run executes the kernel, block by block in the order of their numbers; the same launch on the same memory does the same. The error
@@ -35,7 +35,7 @@ func (k *Kernel) Run(l Launch) error {
 	}
 	r := &run{
 		kernel: k, launch: &l, globals: map[*ptx.Variable]uint64{}, limit: l.MaxInstructions, grid: l.Grid.count(), clock: 1,
-		orders: map[uint64]*order{}, crowds: map[*cell]*crowd{},
+		orders: map[uint64]*order{}, crowds: crowds{of: map[*cell]*crowd{}},
 		shift: [2]uint{uint(bits.TrailingZeros(uint(k.granuleBytes[0]))), uint(bits.TrailingZeros(uint(k.granuleBytes[1])))}, //nolint:gosec // 1 to 4
 	}
 	if r.limit <= 0 {

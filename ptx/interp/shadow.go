@@ -72,7 +72,7 @@ func (w *warp) conflict(c *cell, write, strong bool, thread int, since uint32) t
 	case write && unordered(c.other):
 		return c.other
 	case c.store.crowded():
-		return w.conflictInCrowd(c, write, unordered)
+		return w.conflictInCrowd(c, write, strong, unordered)
 	}
 	return 0
 }
