@@ -22,7 +22,7 @@ func interpBugs() []Bug {
 		},
 		{
 			Name: "a store forgets the last load before it is compared", Package: interp, Run: "^TestFaults$",
-			Edits: []Edit{{"ptx/interp.(*warp).conflict", "case write && unordered(c.load):", "case write && false:"}},
+			Edits: []Edit{{"ptx/interp.(*warp).conflict", "case a.write && unordered(c.load):", "case a.write && false:"}},
 		},
 		{
 			Name: "a copy arrives when it begins", Package: interp, Run: "^TestFaults$",

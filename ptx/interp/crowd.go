@@ -1,10 +1,6 @@
 package interp
 
-import (
-	"unsafe"
-
-	"github.com/go-vram/vram/ptx"
-)
+import "github.com/go-vram/vram/ptx"
 
 // crowd is accesses to a cell that its last store, an atomic or ordered one, does not stand for: others that are atomic and that nothing
 // orders before it, and plain ones, which are a race with every later access that is not ordered behind them.
@@ -50,14 +46,14 @@ func (b *block) groupOf(t touch) crowdGroup {
 	return g
 }
 
-// crowdSize is how many accesses a crowd has. Not fewer: the threads of a block are up to 32 warps, but what orders one of them often
-// orders all. Not more: each access to the cell looks at all.
+// crowdSize is how many accesses a crowd has. Not fewer: the threads of a block are up to 32 warps, but an order of one of them is often one of
+// all. Not more: each access to the cell looks at all.
 const crowdSize = 8
 
 // crowds are those of a run.
 type crowds struct {
 	of     map[*cell]*crowd
-	recent [1 << recentBits]struct { // the ones that were looked for last, by their addresses
+	recent [1 << recentBits]struct { // the last that were looked for, by the lower bits of the words' addresses
 		cell  *cell
 		crowd *crowd
 	}
@@ -66,10 +62,14 @@ type crowds struct {
 const recentBits = 8
 
 // at is the crowd of a cell, or nil.
-func (s *crowds) at(c *cell) *crowd {
-	r := &s.recent[uintptr(unsafe.Pointer(c))/unsafe.Sizeof(*c)&(1<<recentBits-1)]
+func (s *crowds) at(c *cell, address uint64) *crowd {
+	r := &s.recent[address>>2&(1<<recentBits-1)]
 	if r.cell != c {
-		r.cell, r.crowd = c, s.of[c]
+		all := s.of[c]
+		if all == nil {
+			return nil
+		}
+		r.cell, r.crowd = c, all
 	}
 	return r.crowd
 }
@@ -78,16 +78,15 @@ func (s *crowds) at(c *cell) *crowd {
 func (s *crowds) add(c *cell) *crowd {
 	all := &crowd{}
 	s.of[c] = all
-	s.recent[uintptr(unsafe.Pointer(c))/unsafe.Sizeof(*c)&(1<<recentBits-1)].cell = nil
 	return all
 }
 
 // crowded keeps the accesses that a strong store would hide, and returns the store with a mark that they are there.
-func (w *warp) crowded(c *cell, t touch, thread int, since uint32) touch {
+func (w *warp) crowded(c *cell, t touch, a *access, thread int, since uint32) touch {
 	r := w.block.run
 	var all *crowd
 	if c.store.crowded() {
-		if all = r.crowds.at(c); all != nil && all.members[0].touch.clock() <= since { // of shared memory in an earlier block
+		if all = r.crowds.at(c, a.address); all != nil && all.members[0].touch.clock() <= since { // of shared memory in an earlier block
 			*all = crowd{}
 		}
 	}
@@ -157,13 +156,13 @@ func (c *crowd) compact(now uint64) {
 }
 
 // conflictInCrowd is an access of the crowd that the new one is not ordered with, or 0.
-func (w *warp) conflictInCrowd(c *cell, write, strong bool, unordered func(touch) bool) touch {
-	all := w.block.run.crowds.at(c)
-	if all == nil || strong && !all.plain {
+func (w *warp) conflictInCrowd(c *cell, a *access, unordered func(touch) bool) touch {
+	all := w.block.run.crowds.at(c, a.address)
+	if all == nil || a.strong && !all.plain {
 		return 0
 	}
 	for n := range all.members[:all.count] {
-		if m := &all.members[n]; (write || m.group&groupWrite != 0) && unordered(m.touch) {
+		if m := &all.members[n]; (a.write || m.group&groupWrite != 0) && unordered(m.touch) {
 			return m.touch
 		}
 	}

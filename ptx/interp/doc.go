@@ -45,7 +45,7 @@
 //
 // Two idioms of correct programs are no race, though PTX's memory model has no order for them. A plain load beside atomics is a guess where
 // the thread then confirms the value by atom.cas, as loops around it do. A barrier of the block stands for the fence behind an atomic access,
-// as in reductions whose last block reads what all wrote; with Launch.Strict it does not, and the fault says that a fence is missing.
+// as in reductions whose last block reads the words of all; with Launch.Strict it does not, and the fault says that a fence is missing.
 //
 // Two .volatile accesses are no race: PTX has them as relaxed ones. A barrier that is missing between them is found with Launch.Strict alone,
 // where they count as plain.

@@ -3,7 +3,7 @@ package interp
 import "github.com/go-vram/vram/ptx"
 
 // guess is a plain load beside atomics of other threads: a race, unless the thread confirms the value by an atom.cas, as loops
-// around it do. What it has loaded is only a guess then.
+// around it do. The loaded value is only a guess then.
 type guess struct {
 	fault  *Fault
 	value  uint64

@@ -25,10 +25,10 @@ type Launch struct {
 	// after the other. ErrLaunch if the blocks are more than an H200 runs at once.
 	Cooperative bool
 	// Strict finds more races: a .volatile access counts as a plain one, which orders nothing, and an atomic access needs a fence behind it to
-	// order what the block does after its next barrier. Without Strict two .volatile accesses are no race, as PTX has it, and a
+	// order the block's accesses after its next barrier. Without Strict two .volatile accesses are no race, as PTX has it, and a
 	// barrier stands for that fence, as GPUs execute it.
 	Strict bool
-	// Output is given what the kernel prints by printf, a text for each call, up to 1 MiB in all; nil: nobody is. Its error ends the run.
+	// Output is given the text of each printf of the kernel, up to 1 MiB in all; nil: the text is dropped. Its error ends the run.
 	Output io.Writer
 	// First and Blocks choose blocks of the grid, by number: X varies fastest. Blocks 0 is all behind First. A caller that runs parts of
 	// one grid at once, on goroutines of its own, does not see races between the parts, and its atomics must not meet.

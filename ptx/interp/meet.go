@@ -34,7 +34,7 @@ type meetings struct {
 	missing uint32           // threads whose result is undefined
 	from    [warpThreads]int // whose value it is; none of a thread that takes no part
 
-	undefined uint32 // threads that bring an undefined value, the first operand, and what of it
+	undefined uint32 // threads whose value, the first operand, is undefined, its undefined bits, and why
 	holes     lanes
 	causes    [warpThreads]cause
 }

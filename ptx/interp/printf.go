@@ -57,7 +57,7 @@ func (w *warp) print(text string) bool {
 	return true
 }
 
-// unprintable reports what printf cannot read.
+// unprintable reports memory that printf cannot read.
 func (w *warp) unprintable(what string, address uint64, err error, thread int) bool {
 	w.fail(&Fault{Kind: OutOfBounds, Space: spaceAt(address), Address: address, Bytes: 1, Detail: what + " of printf", Err: err}, thread)
 	return false
@@ -111,7 +111,7 @@ func (c printed) form(flags string) string {
 	return "%" + kept + c.width + c.precision
 }
 
-// conversion prints one conversion, whose text follows the sign of percent, and returns what follows it.
+// conversion prints one conversion, whose text follows the sign of percent, and returns the text after it.
 func (p *printing) conversion(text string) (rest string) {
 	rest = text
 	span := func(set string) string {

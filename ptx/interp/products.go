@@ -262,7 +262,7 @@ func (s *products) beside(c *cell, found touch, a *access, thread int, since uin
 		} else {
 			c.other = 0
 		}
-		found = w.conflict(c, a.write, a.strong, thread, since)
+		found = w.conflict(c, a, thread, since)
 	}
 	return found
 }

@@ -133,7 +133,7 @@ func TestPlainAccessesBesideCompareAndSwap(t *testing.T) {
 	}
 }
 
-// The reduction of CUDA's samples whose last block reads what all blocks wrote has no fence behind its atomic: a barrier stands for it,
+// The reduction of CUDA's samples whose last block reads the words of all blocks has no fence behind its atomic: a barrier stands for it,
 // but where the launch is strict.
 func TestLastBlockReads(t *testing.T) {
 	t.Parallel()

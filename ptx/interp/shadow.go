@@ -60,19 +60,19 @@ func (w *warp) sees(t touch, thread int) bool {
 }
 
 // conflict is an earlier access that the new one is not ordered with, or 0.
-func (w *warp) conflict(c *cell, write, strong bool, thread int, since uint32) touch {
+func (w *warp) conflict(c *cell, a *access, thread int, since uint32) touch {
 	unordered := func(t touch) bool {
-		return t.clock() > since && (!strong || !t.strong()) && !w.sees(t, thread)
+		return t.clock() > since && (!a.strong || !t.strong()) && !w.sees(t, thread)
 	}
 	switch {
 	case unordered(c.store):
 		return c.store
-	case write && unordered(c.load):
+	case a.write && unordered(c.load):
 		return c.load
-	case write && unordered(c.other):
+	case a.write && unordered(c.other):
 		return c.other
 	case c.store.crowded():
-		return w.conflictInCrowd(c, write, strong, unordered)
+		return w.conflictInCrowd(c, a, unordered)
 	}
 	return 0
 }
@@ -113,12 +113,12 @@ func (w *warp) check(a *access, cells []cell, kind Kind, now []byte) bool {
 	t := newTouch(w.order.clock, w.at, a.strong, thread)
 	for n := range cells {
 		c := &cells[n]
-		if found := w.conflict(c, a.write, a.strong, thread, since); found != 0 && (!a.write || found != c.store || !same(a.value, now)) &&
+		if found := w.conflict(c, a, thread, since); found != 0 && (!a.write || found != c.store || !same(a.value, now)) &&
 			!w.guessed(a, found, kind, now) && w.raced(c, found, a, thread, since, kind) {
 			return false
 		}
 		if a.write && a.strong && *c != (cell{}) {
-			c.note(w.crowded(c, t, thread, since), true)
+			c.note(w.crowded(c, t, a, thread, since), true)
 			continue
 		}
 		c.note(t, a.write)
@@ -163,7 +163,7 @@ func (w *warp) whose(a *access) string {
 	return fmt.Sprintf("; byte %d%s", a.address-g.Start, g.owner())
 }
 
-// disorder says what is missing between an earlier access and now.
+// disorder names the missing order between an earlier access and now.
 func (w *warp) disorder(t touch) string {
 	b, clock := w.block, t.clock()
 	acquired := clock <= w.order.acquired[t.thread()/warpThreads]

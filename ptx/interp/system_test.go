@@ -63,7 +63,7 @@ func TestFailedAssertionWithoutTexts(t *testing.T) {
 	assert.Equal(t, &interp.FailedAssertion{Line: 9}, f.Assertion)
 }
 
-// What a kernel prints goes to the launch's output, thread by thread, and nowhere where there is none.
+// The text of printf goes to the launch's output, thread by thread, and nowhere where there is none.
 func TestPrintf(t *testing.T) {
 	t.Parallel()
 	var printed bytes.Buffer

@@ -39,7 +39,7 @@ const (
 	multiprocessorThreads = 2048
 	multiprocessorBlocks  = 32
 	cooperativeSlice      = 1 << 10 // instructions of a warp in a turn: a thread that waits for another block wastes the rest of it
-	maxTurns              = 1 << 14 // that begin at releases, so that what follows is told from what came before
+	maxTurns              = 1 << 14 // that begin at releases, so that later accesses are told from earlier ones
 	gridWindow            = uint64(5) << windowShift
 	workspaceBytes        = 16
 )
@@ -117,7 +117,7 @@ func (r *run) resume(b *block) {
 	b.seenTurns.add(r.turns.now())
 }
 
-// released begins another turn behind a release of a warp, so that blocks which acquire do not see what follows.
+// released begins another turn after a release of a warp, so that blocks which acquire do not see later accesses.
 func (w *warp) released() {
 	r := w.block.run
 	if !r.launch.Cooperative || len(r.turns.starts) > maxTurns {

@@ -27,7 +27,7 @@ func gridSync(label string) string {
 `, "N", label)
 }
 
-// cooperative is a kernel in which each block writes a word for each thread, between what the texts say reads those of the next block, and
+// cooperative is a kernel in which each block writes a word for each thread, between the two texts reads those of the next block, and
 // writes them again.
 func cooperative(between, after string) string {
 	return header + `.visible .entry k(.param .u64 x, .param .u64 barrier) {
@@ -92,7 +92,7 @@ func TestRacesOfACooperativeLaunch(t *testing.T) {
 }
 
 // Blocks that wait for one which never comes end at the limit of instructions, and so do those of other launches.
-func TestBlocksThatWaitInVain(t *testing.T) {
+func TestBlocksThatWaitForever(t *testing.T) {
 	t.Parallel()
 	_, err := runCooperative(t, cooperative("setp.eq.u32 %p5, %r2, 2; @%p5 ret;\n"+gridSync("1"), ""), 4, nil)
 	require.ErrorIs(t, err, interp.InstructionLimit)

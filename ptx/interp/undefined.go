@@ -8,7 +8,7 @@ import (
 
 // A register that nobody wrote is no mistake by itself: compilers move such registers, shuffle them and select them away. So each
 // thread's copy of a register keeps which of its bits are undefined. Instructions on registers alone, shuffles, and the memory that is
-// one thread's own (.local, and the parameters of functions) pass undefined bits on. A fault is what depends on them: an address, a
+// one thread's own (.local, and the parameters of functions) pass undefined bits on. A use that depends on them is a fault: an address, a
 // store to memory that others see, the condition of a branch or of a predicated instruction, and everything else that reads them.
 
 // undefined is which bits of a frame's registers are undefined, where defined says that there are some. Frames without such
@@ -313,7 +313,7 @@ func carriesShuffle(others []int) carrying {
 // carriesCall is for a call: arguments are the function's own.
 func carriesCall(*warp, *frame, *instruction, uint32) bool { return true }
 
-// undefinedRule chooses what the current instruction does with undefined operands. Those that are not named here need all of them.
+// undefinedRule chooses how the current instruction treats undefined operands. Those that are not named here need all of them.
 func (c *compiler) undefinedRule(i *ptx.Instruction) {
 	to := c.to
 	if to.carries != nil || to.run == nil || len(to.reads)+len(to.readPreds) == 0 {

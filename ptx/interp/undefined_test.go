@@ -76,7 +76,7 @@ func TestUndefinedRegistersThatNothingDependsOn(t *testing.T) {
 	}
 }
 
-// What depends on a register that nobody wrote is a fault at the instruction that does, which names the register.
+// An instruction that depends on a register that nobody wrote is a fault, which names the register.
 func TestUndefinedRegistersThatMatter(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -180,7 +180,7 @@ func (e *Executor) keep(err error) error {
 	return err
 }
 
-// reported is an error whose text somebody else tells.
+// reported is an error that leaves its text to the reader of Faults.
 type reported struct{ error }
 
 // Error refers to the text.
