@@ -89,6 +89,10 @@ func executionBugs() []Bug {
 			Edits: []Edit{{"vramtest.(*Device).Close", "len(d.Faults()) > 0", "false"}},
 		},
 		{
+			Name: "a refused launch has no finding", Package: "vramtest", Run: "^TestRefusalsHaveTheFinding$",
+			Edits: []Edit{{"cudadrv/sim.(*gpu).prepare", "&refusal{fail(c, cudadrv.NotSupported, \"%v\", err), err}", "fail(c, cudadrv.NotSupported, \"%v\", err)"}},
+		},
+		{
 			Name: "reports name streams by their handles", Package: "vramtest", Run: "^TestReportsNumberStreams$",
 			Edits: []Edit{{"cudadrv/hazard/internal/core.streamText", "id != 0", "false"}},
 		},
