@@ -80,6 +80,7 @@ const (
 	UnsupportedPTXVersion    Result = 222
 	LaunchOutOfResources     Result = 701
 	PeerAccessAlreadyEnabled Result = 704
+	AssertionFailed          Result = 710
 	IllegalInstruction       Result = 715
 	MisalignedAddress        Result = 716
 	CaptureWrongThread       Result = 908
@@ -135,6 +136,7 @@ var resultNames = map[Result]string{ //nolint:gochecknoglobals // a constant tab
 	UnsupportedPTXVersion:    "CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
 	LaunchOutOfResources:     "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
 	PeerAccessAlreadyEnabled: "CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED",
+	AssertionFailed:          "CUDA_ERROR_ASSERT",
 	IllegalInstruction:       "CUDA_ERROR_ILLEGAL_INSTRUCTION",
 	MisalignedAddress:        "CUDA_ERROR_MISALIGNED_ADDRESS",
 	CaptureWrongThread:       "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD",

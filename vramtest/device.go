@@ -15,13 +15,15 @@ import (
 // allocating. Make one with Open.
 type Device struct {
 	*vram.Device
-	t       T
-	gpu     *hazard.Device
-	machine *sim.Device
-	silent  bool // hazards fail nothing at the end
-	closed  atomic.Bool
-	kernels *ptxrun.Executor // nil where kernels are not executed
-	checks  bool             // faults of kernels fail the test
+	t          T
+	gpu        *hazard.Device
+	machine    *sim.Device
+	silent     bool // hazards fail nothing at the end
+	closed     atomic.Bool
+	viewClosed atomic.Bool
+	kernels    *ptxrun.Executor // nil where kernels are not executed
+	checks     bool             // faults of kernels fail the test
+	printed    *lines           // by kernels, for the test's log; nil where it goes elsewhere
 }
 
 // Open opens a device for a test. At the end of the test it is closed, if it was not before; hazards, and buffers
@@ -70,6 +72,7 @@ func (d *Device) finish() {
 	if err := d.closeAll(); len(faults) == 0 { // after a fault every call fails
 		d.must(err)
 	}
+	d.printed.flush()
 	if d.silent {
 		return
 	}
@@ -83,7 +86,7 @@ func (d *Device) closeAll() (err error) {
 	if !d.closed.Load() {
 		err = d.Device.Close()
 	}
-	return errors.Join(err, d.gpu.Close())
+	return errors.Join(err, d.closeView())
 }
 
 // Close closes the device before the end of the test. The error is the caller's; see vram.Device.Close.
@@ -92,7 +95,19 @@ func (d *Device) Close() error {
 		return vram.ErrNotOpen
 	}
 	d.closed.Store(true)
-	return d.Device.Close()
+	err := d.Device.Close()
+	if len(d.Faults()) > 0 {
+		err = errors.Join(err, d.closeView()) // nothing can be done on it any more, and it holds all memory of the simulated device, which could not be freed
+	}
+	return err
+}
+
+// closeView closes the test's view, if it is open.
+func (d *Device) closeView() error {
+	if d.viewClosed.Swap(true) {
+		return nil
+	}
+	return d.gpu.Close()
 }
 
 // GPU is the test's own view of the device, for kernels, events, copies, and memory past the allocator. What is

@@ -3,6 +3,7 @@ package vramtest
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"slices"
 	"sync"
 
@@ -17,9 +18,16 @@ import (
 type KernelConfig struct {
 	Ignore          []interp.Kind // mistakes that are not looked for; see interp.Launch
 	MaxInstructions int64         // that one warp executes; 0: interp.DefaultMaxInstructions
+	// Strict finds more races: between .volatile accesses, and where a fence behind an atomic access is missing; see interp.Launch.
+	Strict bool
+	// Cooperative executes each launch as cuLaunchCooperativeKernel does: its blocks may wait for each other, as in grid.sync.
+	Cooperative bool
 	// Pointers lets kernels touch every live buffer: they find some through addresses in memory. Otherwise a kernel may touch only
 	// those whose addresses are among its parameters, so that a step over the end of one is found also where another one follows.
 	Pointers bool
+	// Output is given what kernels print by printf, under the lock of the simulated driver: it calls no device. nil: the test's log, where
+	// T has one.
+	Output io.Writer
 }
 
 // Kernels has the device execute kernels from PTX on real bytes. A mistake of a kernel fails the test, with the line and the thread;
@@ -39,7 +47,12 @@ func (s *settings) execute(d *Device) {
 		return
 	}
 	owners := &owners{anyBuffer: s.kernels.Pointers}
-	d.kernels = ptxrun.New(ptxrun.Config{Ignore: s.kernels.Ignore, MaxInstructions: s.kernels.MaxInstructions, Owners: owners})
+	output := s.kernels.Output
+	if output == nil {
+		d.printed = &lines{t: d.t}
+		output = d.printed
+	}
+	d.kernels = ptxrun.New(ptxrun.Config{Ignore: s.kernels.Ignore, MaxInstructions: s.kernels.MaxInstructions, Strict: s.kernels.Strict, Cooperative: s.kernels.Cooperative, Owners: owners, Output: output, Reported: !s.expected})
 	s.machine.Bytes, s.machine.Executor = true, d.kernels
 	s.config.Observer = owners.observer(s.config.Observer)
 }
@@ -213,7 +226,7 @@ func (o *owners) before(p cudadrv.Ptr, arguments map[*owned]bool) string {
 		return ""
 	}
 	end := nearest.event.Ptr + cudadrv.Ptr(nearest.event.Bytes) //nolint:gosec // not negative
-	return fmt.Sprintf("; it is %d bytes behind the end of %v", p-end, nearest)
+	return fmt.Sprintf("; it is %d bytes past the end of %v", p-end, nearest)
 }
 
 func byteOf(p cudadrv.Ptr, b *owned) string { return fmt.Sprintf("byte %d", p-b.event.Ptr) }

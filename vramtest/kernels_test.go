@@ -108,7 +108,7 @@ func TestMistakesOfKernels(t *testing.T) {
 			require.Equal(t, to.Ptr()+512, next.Ptr(), "the buffers lie side by side")
 			require.NoError(t, c.Fill32(cuda.Whole(from), 1))
 			return c.Launch(f, cuda.Cover(256, 256), cuda.Out(to), cuda.In(from), cuda.Value(uint32(129)))
-		}, interp.OutOfBounds, []string{"no argument of the launch", "0 bytes behind the end of the buffer of 512 bytes", "kernels_test.go:"}},
+		}, interp.OutOfBounds, []string{"no argument of the launch", "0 bytes past the end of the buffer of 512 bytes", "kernels_test.go:"}},
 		"a freed buffer by its address": {func(t *testing.T, c *cuda.Context, f *cuda.Function) error {
 			t.Helper()
 			from, to := buffer(t, c, 512), buffer(t, c, 512)

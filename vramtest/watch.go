@@ -16,7 +16,7 @@ func Watch(config vram.Config) (watched vram.Config, program *hazard.Driver) {
 	config.Driver = program.Allocator()
 	config.Observer = vram.Observer{
 		Allocated: func(e vram.BufferEvent) {
-			checker.Allocated(hazard.Buffer{Ptr: e.Ptr, Bytes: e.Bytes, Stream: e.Handle, Tag: e.Tag, Allocated: e.Place})
+			checker.Allocated(hazard.Buffer{Ptr: e.Ptr, Bytes: e.Bytes, Stream: e.Handle, StreamID: e.Stream, Tag: e.Tag, Allocated: e.Place})
 			if also.Allocated != nil {
 				also.Allocated(e)
 			}

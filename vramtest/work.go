@@ -51,6 +51,7 @@ func (d *Device) Launch(s *vram.Stream, duration time.Duration, touches ...Touch
 		return
 	}
 	d.t.Helper()
+	d.gpu.Checker().NumberStream(s.Handle(), s.ID())
 	var accesses []hazard.Access
 	for _, t := range touches {
 		accesses = append(accesses, t.accesses...)

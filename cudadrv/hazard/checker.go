@@ -109,6 +109,11 @@ func (c *Checker) Err() error {
 // can use the buffer.
 func (c *Checker) Allocated(b Buffer) { c.do(func() { c.core.Allocated(b) }) }
 
+// NumberStream says the allocator's number of a stream: reports name the stream by it. So does Allocated, by Buffer.StreamID.
+func (c *Checker) NumberStream(s cudadrv.Stream, id uint32) {
+	c.do(func() { c.core.NumberStream(s, id) })
+}
+
 // Freed says that the buffer at p was freed. It must be called before its memory can be handed out again.
 func (c *Checker) Freed(p cudadrv.Ptr, from site.Stack) { c.do(func() { c.core.Freed(p, from) }) }
 

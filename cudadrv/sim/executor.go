@@ -3,6 +3,7 @@ package sim
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"unsafe"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -13,7 +14,7 @@ import (
 // driver's lock, one at a time: they call no device.
 type Executor interface {
 	// Load reads the PTX text of a module. The bytes of its variables are zeros, and become what the text says. An error fails
-	// the load with CUDA_ERROR_INVALID_PTX.
+	// the load with CUDA_ERROR_INVALID_PTX, and is wrapped.
 	Load(image []byte, variables map[string]Variable) (Program, error)
 }
 
@@ -42,7 +43,8 @@ type Variable struct {
 
 // Program is a module that was loaded.
 type Program interface {
-	// Launch prepares a launch, when it is queued or captured. An error fails the launch with CUDA_ERROR_NOT_SUPPORTED.
+	// Launch prepares a launch, when it is queued or captured. An error fails the launch with CUDA_ERROR_NOT_SUPPORTED, and is
+	// wrapped.
 	Launch(k KernelLaunch) (Execution, error)
 }
 
@@ -86,7 +88,7 @@ func (g *gpu) loaded(c call.Call, image []byte, mod *module) error {
 	}
 	var err error
 	if mod.executable, err = executor.Load(image, variables); err != nil {
-		return fail(c, cudadrv.InvalidPTX, "%v", err)
+		return &refusal{fail(c, cudadrv.InvalidPTX, "%v", err), err}
 	}
 	return nil
 }
@@ -101,10 +103,19 @@ func (g *gpu) prepare(c call.Call, k *kernel) (err error) {
 		Ordinal: g.info.Ordinal, Kernel: k.function.name, Geometry: k.geometry, Params: append([]byte(nil), k.params...), Accesses: k.accesses,
 	})
 	if err != nil {
-		return fail(c, cudadrv.NotSupported, "%v", err)
+		return &refusal{fail(c, cudadrv.NotSupported, "%v", err), err}
 	}
 	return nil
 }
+
+// refusal is a failed call with the error of the executor, whose text the call has.
+type refusal struct {
+	error // a *cudadrv.CallError
+	cause error
+}
+
+// Unwrap is the call and the executor's error.
+func (r *refusal) Unwrap() []error { return []error{r.error, r.cause} }
 
 // executeLater has a kernel executed at the end of its time on a stream.
 func (g *gpu) executeLater(st *stream, k *kernel) {
@@ -120,7 +131,10 @@ func (g *gpu) run(w work) {
 	if err == nil {
 		return
 	}
-	g.fault, g.faultResult = fmt.Sprintf("kernel %s: %v", w.name, err), cudadrv.LaunchFailed
+	g.fault, g.faultResult = err.Error(), cudadrv.LaunchFailed
+	if kernel := "kernel " + w.name; !strings.Contains(g.fault, kernel) {
+		g.fault = kernel + ": " + g.fault
+	}
 	var known interface{ Result() cudadrv.Result }
 	if errors.As(err, &known) {
 		g.faultResult = known.Result()

@@ -72,6 +72,7 @@ func Bugs() []Bug {
 		resultBugs(),
 		gradientBugs(),
 		interpBugs(),
+		executionBugs(),
 		warpgroupBugs(),
 	)
 }

@@ -14,15 +14,15 @@ func interpBugs() []Bug {
 		},
 		{
 			Name: "the last accesses of a block count as those of the next one", Package: interp, Run: "^TestBlocksOfOneWarpRace$|^TestRacesBetweenBlocks",
-			Edits: []Edit{{"ptx/interp.(*warp).sees", "clock <= b.run.starts", "clock < b.run.starts"}},
+			Edits: []Edit{{"ptx/interp.(*turns).past", "clock <= t.starts", "clock < t.starts"}},
 		},
 		{
 			Name: "an access between blocks is told of the wrong one", Package: interp, Run: "^TestBlocksOfOneWarpRace$|^TestRacesBetweenBlocks",
-			Edits: []Edit{{"ptx/interp.(*run).blockAt", "n, _ := slices.BinarySearch(r.starts, clock)", "n, _ := slices.BinarySearch(r.starts, clock+1)"}},
+			Edits: []Edit{{"ptx/interp.(*turns).at", "n, _ := slices.BinarySearch(t.starts, clock)", "n, _ := slices.BinarySearch(t.starts, clock+1)"}},
 		},
 		{
 			Name: "a store forgets the last load before it is compared", Package: interp, Run: "^TestFaults$",
-			Edits: []Edit{{"ptx/interp.(*warp).conflict", "case write && unordered(c.load):", "case write && false:"}},
+			Edits: []Edit{{"ptx/interp.(*warp).conflict", "case a.write && unordered(c.load):", "case a.write && false:"}},
 		},
 		{
 			Name: "a copy arrives when it begins", Package: interp, Run: "^TestFaults$",

@@ -82,7 +82,7 @@ func warpgroupBugs() []Bug {
 		},
 		{
 			Name: "nobody misses a warp of a warpgroup", Package: interp, Run: faults,
-			Edits: []Edit{{"ptx/interp.(*block).execute", "b.verdict(b.lonely())", "b.verdict(nil)"}},
+			Edits: []Edit{{"ptx/interp.(*block).end", "b.verdict(b.lonely())", "b.verdict(nil)"}},
 		},
 	}
 }

@@ -74,19 +74,24 @@ func (c *compiler) access(i *ptx.Instruction) {
 }
 
 // strength is how an access orders memory.
-type strength struct{ strong, acquires, releases bool }
+type strength struct{ strong, acquires, releases, volatile bool }
+
+// in is whether an access counts as strong in a run.
+func (s strength) in(r *run) bool { return s.strong && !(s.volatile && r.launch.Strict) }
 
 func (c *compiler) strengthOf(i *ptx.Instruction) strength {
 	s := strength{}
 	switch i.Mod(ptx.KindOrder) {
-	case ptx.ModVolatile, ptx.ModRelaxed:
+	case ptx.ModVolatile:
+		s.strong, s.volatile = true, true
+	case ptx.ModRelaxed:
 		s.strong = true
 	case ptx.ModAcquire:
 		s.strong, s.acquires = true, true
 	case ptx.ModRelease:
 		s.strong, s.releases = true, true
 	case ptx.ModAcqRel:
-		s = strength{true, true, true}
+		s.strong, s.acquires, s.releases = true, true, true
 	default:
 	}
 	if i.Op == ptx.OpAtom || i.Op == ptx.OpRed {
@@ -128,18 +133,22 @@ func (c *compiler) load(i *ptx.Instruction) {
 	extend := t.Class() == ptx.Signed
 	wide := integer{width: registerWidth(&i.Operands[0], t.Bits())}
 	c.to.strong = s.strong
+	own := p.space == ptx.Local || p.space == ptx.Generic // the memory may be the thread's own
 	if p.space == ptx.Param && i.Operands[1].Variable != nil && len(slots) == 1 && !extend {
 		c.to.run = loadParam(p, slots[0], each)
 		return
 	}
 	c.to.run = func(w *warp, f *frame, m uint32) {
-		a := access{bytes: bytes, read: true, strong: s.strong}
+		a := access{bytes: bytes, read: true, strong: s.in(w.block.run)}
 		for ; m != 0; m &= m - 1 {
 			n := next(m)
 			a.space, a.address, a.thread = p.space, p.of(f, n), n
 			from := w.reach(&a)
 			if from == nil {
 				return
+			}
+			if own && a.space == ptx.Local && w.local[n].holes(int(a.address), bytes) { //nolint:gosec // below the end
+				w.loadHoles(f, &a, slots, extend, wide)
 			}
 			for _, d := range slots {
 				v := load(from, each)
@@ -149,7 +158,7 @@ func (c *compiler) load(i *ptx.Instruction) {
 				f.regs[d][n] = v
 				from = from[each:]
 			}
-			if s.strong {
+			if a.strong {
 				w.synchronise(keyOf(&a), true, false, s.acquires, false)
 			}
 		}
@@ -182,9 +191,11 @@ func (c *compiler) store(i *ptx.Instruction) {
 	c.narrow(p.space, each)
 	bytes := each * len(slots)
 	c.to.strong = s.strong
+	own := p.space == ptx.Local || p.space == ptx.Generic // the memory may be the thread's own
+	c.to.carries = carriesStore(p, slots, each)
 	c.to.run = func(w *warp, f *frame, m uint32) {
 		var value [32]byte
-		a := access{bytes: bytes, write: true, strong: s.strong, value: value[:bytes]}
+		a := access{bytes: bytes, write: true, strong: s.in(w.block.run), value: value[:bytes]}
 		for ; m != 0; m &= m - 1 {
 			n := next(m)
 			for k, d := range slots {
@@ -195,10 +206,13 @@ func (c *compiler) store(i *ptx.Instruction) {
 			if to == nil {
 				return
 			}
-			if s.strong {
+			if a.strong {
 				w.synchronise(keyOf(&a), false, true, false, s.releases)
 			}
 			copy(to, a.value)
+			if own && a.space == ptx.Local {
+				w.storeHoles(f, &a, slots)
+			}
 		}
 	}
 }

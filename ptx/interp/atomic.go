@@ -25,6 +25,8 @@ func (c *compiler) atomic(i *ptx.Instruction) {
 	if fn == nil {
 		return
 	}
+	swaps := i.Mod(ptx.KindOperation) == ptx.ModCas
+	c.to.swaps, c.kernel.swaps = swaps, c.kernel.swaps || swaps
 	bytes, s := t.Bytes(), c.strengthOf(i)
 	c.narrow(p.space, bytes)
 	c.to.strong = true
@@ -36,6 +38,9 @@ func (c *compiler) atomic(i *ptx.Instruction) {
 			at := w.reach(&a)
 			if at == nil {
 				return
+			}
+			if swaps && len(w.block.guesses.open) > 0 {
+				w.confirm(&a, f.regs[b][n])
 			}
 			w.synchronise(keyOf(&a), true, true, s.acquires, s.releases)
 			old := load(at, bytes)

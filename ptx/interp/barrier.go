@@ -121,6 +121,10 @@ func (w *warp) join(bar *barrierState, form *barrierForm, f *frame, m uint32, id
 	} else if !form.aligned {
 		bar.arrived += bits.OnesCount32(m)
 	}
+	if !w.block.run.launch.Strict { // it stands for the fence behind an atomic access
+		w.order.seen.join(&w.order.acquired)
+		w.block.seenTurns.addAll(w.order.turns)
+	}
 	released := w.release()
 	bar.order.join(&released)
 	if !form.arrive {

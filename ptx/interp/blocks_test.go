@@ -47,7 +47,7 @@ type blockProgram struct {
 	words   [][]int // that each step touches; -1 none
 }
 
-// randomBlocks makes a program in which every data word is touched by two threads of different blocks.
+// randomBlocks makes a program in which every data word is touched by up to four threads of different blocks.
 func randomBlocks(rnd *rand.Rand) blockProgram {
 	const flags = 2
 	blocks := 2 + rnd.IntN(3)
@@ -59,10 +59,9 @@ func randomBlocks(rnd *rand.Rand) blockProgram {
 	type pending struct{ step, word int }
 	data := make([][]pending, blocks)
 	for n := range pairs {
-		a := rnd.IntN(blocks)
-		b := (a + 1 + rnd.IntN(blocks-1)) % blocks
-		data[a] = append(data[a], pending{rnd.IntN(len(dataSteps)), flags + n})
-		data[b] = append(data[b], pending{rnd.IntN(len(dataSteps)), flags + n})
+		for _, block := range rnd.Perm(blocks)[:2+rnd.IntN(blocks-1)] {
+			data[block] = append(data[block], pending{rnd.IntN(len(dataSteps)), flags + n})
+		}
 	}
 	for block := range blocks {
 		p.actors = append(p.actors, rnd.IntN(p.threads))
@@ -90,7 +89,7 @@ func (p blockProgram) text() string {
 			switch strings.Count(text, "%s") + strings.Count(text, "%d") {
 			case 2: //nolint:mnd // an address and a value
 				text = fmt.Sprintf(text, p.at(block, n), value)
-				value++
+				value = (5*value + 3) & 0xffffff // no sum of two is a third
 			case 1:
 				text = fmt.Sprintf(text, p.at(block, n))
 			}

@@ -21,6 +21,7 @@ type compiler struct {
 	constants map[constant]int
 	source    *ptx.Instruction
 	to        *instruction
+	inputs    []int // slots of the current instruction's operands, constants included
 	targets   map[*ptx.Label]int
 	narrowest [2]int // of accesses
 }
@@ -45,6 +46,9 @@ func (c *compiler) compile() {
 		c.compileFunction(fn)
 	}
 	c.kernel.entry, c.kernel.granuleBytes = c.order[0], c.narrowest
+	if len(c.kernel.code) > 1<<pcBits {
+		c.err = errors.Join(c.err, fmt.Errorf("ptx: kernel %s has %d instructions, and the interpreter keeps %d apart", c.kernel.name, len(c.kernel.code), 1<<pcBits))
+	}
 }
 
 func (c *compiler) compileFunction(fn *function) {
@@ -66,7 +70,9 @@ func (c *compiler) compileFunction(fn *function) {
 		if i.Guard.Kind == ptx.OperandRegister {
 			c.to.guard, c.to.negate = c.slots[i.Guard.Register], i.Guard.Negated
 		}
+		c.inputs = nil
 		c.compileInstruction(i)
+		c.undefinedRule(i)
 		if c.to.run == nil && c.to.flow == plain && c.err == nil {
 			c.fail("the interpreter does not know this instruction")
 		}
@@ -149,6 +155,12 @@ func (c *compiler) constant(k constant) int {
 
 // in is the slot of an operand that is read as a type.
 func (c *compiler) in(o *ptx.Operand, t ptx.Type) int {
+	slot := c.input(o, t)
+	c.inputs = append(c.inputs, slot)
+	return slot
+}
+
+func (c *compiler) input(o *ptx.Operand, t ptx.Type) int {
 	switch o.Kind {
 	case ptx.OperandRegister:
 		slot := c.slots[o.Register]
@@ -213,12 +225,17 @@ func window(s ptx.Space) uint64 {
 // predIn is the slot of a predicate that is read, and whether it is negated. A constant has the slot none, and is true where
 // negated.
 func (c *compiler) predIn(o *ptx.Operand) (slot int, negated bool) {
+	if slot, negated = c.predicate(o); slot != none {
+		c.to.readPreds = append(c.to.readPreds, slot)
+	}
+	return slot, negated
+}
+
+func (c *compiler) predicate(o *ptx.Operand) (slot int, negated bool) {
 	if o.Kind == ptx.OperandInteger {
 		return none, (o.Value != 0) != o.Negated
 	}
-	slot = c.slots[o.Register]
-	c.to.readPreds = append(c.to.readPreds, slot)
-	return slot, o.Negated
+	return c.slots[o.Register], o.Negated
 }
 
 // predMask reads a predicate of predIn.

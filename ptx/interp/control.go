@@ -29,13 +29,24 @@ func (c *compiler) control(i *ptx.Instruction) {
 func (c *compiler) call(i *ptx.Instruction) {
 	target, arguments, results := callOperands(i)
 	fn := c.functions[target.Name]
-	if fn == nil || fn.source.Body == nil {
-		c.fail("function %s has no body", target.Name)
+	if fn == nil {
+		c.fail("function %s is not declared", target.Name)
 		return
 	}
-	c.to.flow = call
+	driver := systemOf(target.Name)
+	switch {
+	case fn.source.Body != nil:
+		driver = nil
+	case driver == nil:
+		c.fail("function %s has no body", target.Name)
+		return
+	case !driver.declaredAs(fn.source):
+		c.fail("function %s is not declared as the driver has it", target.Name)
+		return
+	}
+	c.to.flow, c.to.carries = call, carriesCall
 	c.to.callee = &callee{
-		fn: fn, arguments: c.passings(arguments, fn, fn.source.Params, false), results: c.passings(results, fn, fn.source.Results, true),
+		fn: fn, system: driver, arguments: c.passings(arguments, fn, fn.source.Params, false), results: c.passings(results, fn, fn.source.Results, true),
 	}
 }
 
@@ -61,6 +72,10 @@ func (c *compiler) passings(o *ptx.Operand, fn *function, formal []*ptx.Variable
 
 // call begins a function in threads of a warp.
 func (w *warp) call(in *instruction, f *frame, m uint32) {
+	if in.callee.system != nil {
+		w.callSystem(in, f, m)
+		return
+	}
 	if f.depth+1 >= maxDepth {
 		w.fail(&Fault{Kind: CallDepth, Detail: "recursion without an end?"}, next(m))
 		return
@@ -72,7 +87,7 @@ func (w *warp) call(in *instruction, f *frame, m uint32) {
 		w.local[n].grow(g.base + g.fn.localBytes)
 		w.local[n].forget(g.base, g.fn.localBytes)
 		for _, p := range in.callee.arguments {
-			w.local[n].pass(f, g, p, n, true)
+			w.local[n].pass(f, g, p, n, w.at, true)
 		}
 		w.frames[n], w.pc[n] = g, g.fn.start
 	}
@@ -84,18 +99,18 @@ func (w *warp) ret(f *frame, m uint32) {
 		w.exit(m)
 		return
 	}
+	f.parent.written(f.by, m)
 	for rest := m; rest != 0; rest &= rest - 1 {
 		n := next(rest)
 		for _, p := range f.by.callee.results {
-			w.local[n].pass(f.parent, f, p, n, false)
+			w.local[n].pass(f.parent, f, p, n, f.back-1, false)
 		}
 		w.frames[n], w.pc[n] = f.parent, f.back
 	}
-	f.parent.written(f.by, m)
 }
 
 // pass copies an argument to the function, or a result to the caller.
-func (l *localMemory) pass(caller, fn *frame, p passing, thread int, argument bool) {
+func (l *localMemory) pass(caller, fn *frame, p passing, thread, at int, argument bool) {
 	formal := fn.base + p.formal
 	switch {
 	case p.slot == none && argument:
@@ -105,7 +120,11 @@ func (l *localMemory) pass(caller, fn *frame, p passing, thread int, argument bo
 	case argument:
 		store(l.bytes[formal:], p.bytes, caller.regs[p.slot][thread])
 		l.mark(formal, p.bytes)
+		l.lose(formal, p.bytes, caller.undefinedBits(p.slot, thread))
 	default:
 		caller.regs[p.slot][thread] = load(l.bytes[formal:], p.bytes)
+		if l.holes(formal, p.bytes) {
+			caller.lose(p.slot, thread, l.undefinedBits(formal, p.bytes), causeInstruction|cause(at)) //nolint:gosec // not negative
+		}
 	}
 }

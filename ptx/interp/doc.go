@@ -23,10 +23,15 @@
 //
 // # Faults
 //
-// Accesses out of bounds, to memory that is not live, and misaligned ones; reads of registers, shared and local memory that nobody
-// wrote, and of global memory where Region.Initialised follows it; accesses that the launch does not declare, where Region.Declared lists
-// those it does; a read of bytes that a cp.async has not delivered: they arrive as late as allowed, when the thread waits for them; trap;
-// and loops without an end.
+// Accesses out of bounds, to memory that is not live, and misaligned ones; uses of registers and local memory, and reads of shared
+// memory, that nobody wrote, and of global memory where Region.Initialised follows it; accesses that the launch does not declare, where Region.Declared lists
+// those it does; a read of bytes that a cp.async has not delivered: they arrive as late as allowed, when the thread waits for them; trap,
+// assertions of CUDA C++ (calls of __assertfail), and loops without an end.
+//
+// A register that nobody wrote is a fault where something depends on it: an address, a store to memory that other threads see, the
+// condition of a branch or of a predicated instruction, the operands of votes, atomics, barriers and products of matrices. Instructions on
+// registers alone pass undefined bits on to their results; so do shuffles, of which only the thread counts that is read from, calls of
+// functions, and local memory. The fault names the register, and the one where the undefined bits came from.
 //
 // Of wgmma: an access to a register of A or D before the wgmma.wait_group that covers the product, where further products on the same D,
 // of the same shape, are in order; a product on registers that were accessed since the last wgmma.fence; a product on shared memory whose
@@ -36,7 +41,14 @@
 // Races: two accesses of two threads to the same bytes, one of them a store and one of them plain, that nothing orders. Order
 // comes from barriers, bar.warp.sync, and fences beside atomic variables. The order of execution counts for nothing, so that a
 // missing barrier is found at the first run. Two stores of the same value are no race. Between blocks only global memory is
-// looked at.
+// looked at. Of the accesses to one word that an atomic one may hide, one of each block and warp is kept, up to eight.
+//
+// Two idioms of correct programs are no race, though PTX's memory model has no order for them. A plain load beside atomics is a guess where
+// the thread then confirms the value by atom.cas, as loops around it do. A barrier of the block stands for the fence behind an atomic access,
+// as in reductions whose last block reads the words of all; with Launch.Strict it does not, and the fault says that a fence is missing.
+//
+// Two .volatile accesses are no race: PTX has them as relaxed ones. A barrier that is missing between them is found with Launch.Strict alone,
+// where they count as plain.
 //
 // # Precision
 //
@@ -47,6 +59,6 @@
 //
 // # Not simulated
 //
-// Caches, and time: special registers that are clocks count instructions. Several blocks never run at once, so that a grid whose blocks wait for each
-// other does not end before Launch.MaxInstructions. fence and membar order without regard to their scope.
+// Caches, and time: special registers that are clocks count instructions. Blocks run one after the other, so that a grid whose blocks wait for each
+// other does not end before Launch.MaxInstructions; with Launch.Cooperative they take turns. fence and membar order without regard to their scope.
 package interp

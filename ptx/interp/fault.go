@@ -34,6 +34,7 @@ const (
 	Trap                  // trap or brkpt
 	CallDepth             // calls that are nested too deep
 	InstructionLimit      // more instructions than Launch.MaxInstructions
+	Assertion             // assert of CUDA C++: a call of __assertfail
 	kindCount
 )
 
@@ -43,7 +44,7 @@ var kindNames = [kindCount]string{
 	Uninitialised: "uninitialised read", AsyncInFlight: "missing wait for cp.async", WgmmaInFlight: "missing wait for wgmma",
 	WgmmaFence: "missing wgmma.fence", ProxyFence: "shared memory written without a proxy fence", Unsupported: "not supported", SharedRace: "race in shared memory", GlobalRace: "race in global memory",
 	Undeclared: "undeclared access", DivergentWarp: "divergent warp", DivergentBarrier: "divergent barrier", BarrierDeadlock: "barrier that never completes", Trap: "trap",
-	CallDepth: "calls nested too deep", InstructionLimit: "too many instructions",
+	CallDepth: "calls nested too deep", InstructionLimit: "too many instructions", Assertion: "assertion failed",
 }
 
 // String is the name of the kind in words.
@@ -99,6 +100,8 @@ type Fault struct {
 	Detail  string    // more about the mistake
 	Other   *Place    // the other access of a race, or the other thread of a barrier
 	Err     error     // of Memory
+
+	Assertion *FailedAssertion // of the kind Assertion, else nil
 }
 
 // Error names the mistake, the place, the address, and the other place.

@@ -37,11 +37,13 @@ type instruction struct {
 	run    action
 	flow   flow
 	strong bool // of an access: atomic, volatile or ordered
+	swaps  bool // atom.cas
 	negate bool // the guard
 	guard  int  // slot of a predicate, or none
 
 	reads, writes         []int // registers whose initialisation counts
 	readPreds, writePreds []int
+	carries               carrying // where operands are undefined; nil: that is a fault
 
 	target int // of a branch
 	callee *callee
@@ -54,6 +56,7 @@ type instruction struct {
 // callee is a function with the places of its arguments.
 type callee struct {
 	fn                 *function
+	system             *system // instead of the function's body; else nil
 	arguments, results []passing
 }
 
@@ -102,6 +105,7 @@ type frame struct {
 	back        int // where the caller goes on
 	by          *instruction
 	use         *registerUse
+	holes       *undefined // nil: every register is defined as a whole, or was never written
 }
 
 // newFrame makes a frame with its constants.
@@ -146,6 +150,9 @@ func (f *frame) fill(w *warp, c constant) {
 func (f *frame) renew(w *warp) {
 	clear(f.defined)
 	clear(f.predDefined)
+	if f.holes != nil {
+		f.holes.forget()
+	}
 	if f.use != nil {
 		f.use.clear()
 	}

@@ -22,6 +22,7 @@ type Kernel struct {
 	globals           []*ptx.Variable       // of the module: .global and .const
 	granuleBytes      [2]int                // the smallest access to shared and to global memory
 	fences            bool                  // some instruction orders memory between threads without a barrier
+	swaps             bool                  // some instruction is atom.cas
 	wgmma             bool                  // some instruction is one of a warpgroup
 	touches           [][]int               // by instruction: the registers of products that it reads or writes; nil in a kernel without products
 }

@@ -3,6 +3,7 @@ package interp
 import (
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 )
 
@@ -19,6 +20,16 @@ type Launch struct {
 	Ignore          []Kind      // mistakes that are not looked for, of the kinds from Uninitialised to Undeclared
 	MaxInstructions int64       // that one warp executes; 0: DefaultMaxInstructions
 	Stop            func() bool // asked now and then; true ends the run with ErrStopped
+	// Cooperative launches the grid as cuLaunchCooperativeKernel does: its blocks take turns, so that they may wait for each other (grid.sync
+	// of cooperative groups), and %envreg1 and %envreg2 are the address of the grid's workspace. Otherwise those are 0, and blocks run one
+	// after the other. ErrLaunch if the blocks are more than an H200 runs at once.
+	Cooperative bool
+	// Strict finds more races: a .volatile access counts as a plain one, which orders nothing, and an atomic access needs a fence behind it to
+	// order the block's accesses after its next barrier. Without Strict two .volatile accesses are no race, as PTX has it, and a
+	// barrier stands for that fence, as GPUs execute it.
+	Strict bool
+	// Output is given the text of each printf of the kernel, up to 1 MiB in all; nil: the text is dropped. Its error ends the run.
+	Output io.Writer
 	// First and Blocks choose blocks of the grid, by number: X varies fastest. Blocks 0 is all behind First. A caller that runs parts of
 	// one grid at once, on goroutines of its own, does not see races between the parts, and its atomics must not meet.
 	First, Blocks uint64
@@ -74,7 +85,7 @@ func (l *Launch) check(k *Kernel) error {
 	case k.maxThreads > 0 && threads > uint64(k.maxThreads): //nolint:gosec // positive
 		return fmt.Errorf("%w: %d threads, and %s is for at most %d", ErrLaunch, threads, k.name, k.maxThreads)
 	}
-	return nil
+	return l.cooperates(k)
 }
 
 // ErrLaunch says that a kernel cannot be launched so.
@@ -102,7 +113,7 @@ func (m Bytes) Range(address uint64, bytes int, _ bool) (Region, error) {
 	for start, b := range m {
 		if address >= start && address-start < uint64(len(b)) {
 			if uint64(len(b))-(address-start) < uint64(bytes) { //nolint:gosec // an access has at most 16 bytes
-				return Region{}, fmt.Errorf("the access ends %d bytes behind the %d bytes at %#x",
+				return Region{}, fmt.Errorf("the access ends %d bytes past the end of the %d bytes at %#x",
 					address-start+uint64(bytes)-uint64(len(b)), len(b), start) //nolint:gosec // likewise
 			}
 			return Region{Start: start, Bytes: b}, nil
@@ -122,5 +133,5 @@ func (m Bytes) nearest(address uint64) error {
 	if end == 0 {
 		return errors.New("no memory is there")
 	}
-	return fmt.Errorf("no memory is there: %d bytes behind the end of the %d bytes at %#x", address-end, end-start, start)
+	return fmt.Errorf("no memory is there: %d bytes past the end of the %d bytes at %#x", address-end, end-start, start)
 }

@@ -92,7 +92,7 @@ func (r *run) ownGlobals() {
 		address = (address + 255) &^ 255
 		r.globals[v] = address
 		b := make([]byte, max(InitialBytes(v), v.Bytes()))
-		r.own = append(r.own, Region{Start: address, Bytes: b})
+		r.own = append(r.own, Region{Start: address, Bytes: b, Owner: variableOwner{v}})
 		address += uint64(len(b))
 	}
 	for i, v := range r.ownVariables() {

@@ -3,6 +3,7 @@ package interp
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/go-vram/vram/ptx"
 )
@@ -18,6 +19,7 @@ type meeting struct {
 	outPred int
 	meet    func(w *warp, members uint32) // reads and writes w.meet
 	orders  bool                          // memory, too
+	moves   bool                          // the first operand goes from thread to thread: it may be undefined
 	whole   bool                          // no thread of the warp may be missing
 }
 
@@ -29,7 +31,12 @@ type meetings struct {
 	pred    uint32
 	out     lanes
 	outPred uint32
-	missing uint32 // threads whose result is undefined
+	missing uint32           // threads whose result is undefined
+	from    [warpThreads]int // whose value it is; none of a thread that takes no part
+
+	undefined uint32 // threads whose value, the first operand, is undefined, its undefined bits, and why
+	holes     lanes
+	causes    [warpThreads]cause
 }
 
 // arrive stops threads at an instruction of the warp until all have come.
@@ -52,17 +59,38 @@ func (w *warp) arrive(in *instruction, f *frame, m uint32) {
 		}
 		w.pc[n] = w.at
 	}
+	if w.meet.undefined &^= m; t.moves {
+		w.bring(f, t.inputs[0], m)
+	}
 	w.meet.pred = w.meet.pred&^m | f.predMask(t.pred, t.negated)&m
 	w.meet.waiting |= m
 	w.waits |= m
-	w.meetAt(next(m))
+	w.meetAll(m)
+}
+
+// bring notes threads whose value for a shuffle is undefined.
+func (w *warp) bring(f *frame, slot int, m uint32) {
+	missing := m &^ f.defined[slot]
+	w.meet.undefined |= missing
+	for ; missing != 0; missing &= missing - 1 {
+		n := next(missing)
+		w.meet.holes[n], w.meet.causes[n] = f.undefinedBits(slot, n), f.causeOf(slot, n, false)
+	}
 }
 
 // meetAgain looks at threads that wait after others have ended.
-func (w *warp) meetAgain() {
-	for rest := w.meet.waiting; rest != 0; rest &= rest - 1 {
-		if n := next(rest); w.meet.waiting>>n&1 != 0 {
-			w.meetAt(n)
+func (w *warp) meetAgain() { w.meetAll(w.meet.waiting) }
+
+// meetAll looks at each group among the threads of m: threads that arrive together may have different masks.
+func (w *warp) meetAll(m uint32) {
+	for m &= w.meet.waiting; m != 0; m &= w.meet.waiting {
+		one := next(m)
+		mask, at := w.meet.masks[one], w.pc[one]
+		w.meetAt(one)
+		for rest := m; rest != 0; rest &= rest - 1 { // the outcome is the same for all threads of the group
+			if n := next(rest); w.meet.masks[n] == mask && w.pc[n] == at {
+				m &^= 1 << n
+			}
 		}
 	}
 }
@@ -120,13 +148,22 @@ func (w *warp) take(in *instruction, n int) {
 	f.written(in, bit)
 	if in.meet.out != none {
 		f.regs[in.meet.out][n] = w.meet.out[n]
-		if w.meet.missing&bit != 0 {
-			f.defined[in.meet.out] &^= bit
+		if w.meet.missing&bit != 0 && !w.block.run.ignored[Uninitialised] {
+			w.loseShuffled(in, f, n)
 		}
 	}
 	if in.meet.outPred != none {
 		f.setPred(in.meet.outPred, w.meet.outPred, bit)
 	}
+}
+
+// loseShuffled makes the result of a shuffle undefined as the value that was read is. A thread that takes no part has none.
+func (w *warp) loseShuffled(in *instruction, f *frame, n int) {
+	if from := w.meet.from[n]; from != none {
+		f.lose(in.meet.out, n, w.meet.holes[from], w.meet.causes[from])
+		return
+	}
+	f.lose(in.meet.out, n, ^uint64(0), causeInstruction|cause(w.pc[n])) //nolint:gosec // not negative
 }
 
 // warpWide compiles instructions of a whole warp.
@@ -177,6 +214,8 @@ func (c *compiler) shuffle(i *ptx.Instruction, t *meeting) {
 		t.inputs = append(t.inputs, c.in(&i.Operands[n], ptx.B32))
 	}
 	t.mask = c.in(&i.Operands[4], ptx.B32)
+	t.moves = true
+	c.to.carries = carriesShuffle(slices.Concat(t.inputs[1:], []int{t.mask}))
 	mode := i.Mod(ptx.KindShuffle)
 	t.meet = func(w *warp, members uint32) {
 		for rest := members; rest != 0; rest &= rest - 1 {
@@ -185,7 +224,10 @@ func (c *compiler) shuffle(i *ptx.Instruction, t *meeting) {
 			w.meet.out[n] = w.meet.in[0][from]
 			bit := uint32(1) << n
 			w.meet.outPred = w.meet.outPred&^bit | maskIf(inRange)&bit
-			if members>>from&1 == 0 {
+			if w.meet.from[n] = from; members>>from&1 == 0 {
+				w.meet.from[n] = none
+			}
+			if (members&^w.meet.undefined)>>from&1 == 0 {
 				w.meet.missing |= bit
 			}
 		}

@@ -22,7 +22,7 @@ type warpOrder struct {
 	pairs    *[warpThreads][warpThreads]uint32 // one thread sees another one up to here; nil without a sync of some threads
 	released clocks                            // at the last fence
 	acquired clocks                            // by atomics, to be seen from the next fence on
-	blocks   bitset                            // likewise: blocks
+	turns    bitset                            // likewise: turns of other blocks
 	fenced   bool                              // in this block
 }
 
@@ -39,7 +39,24 @@ func (o *warpOrder) begin(w *warp) {
 type order struct {
 	block  uint64 // whose warps seen is about
 	seen   clocks
-	blocks bitset
+	turns  bitset
+	others map[uint64]clocks // of a cooperative launch: seen, of other blocks
+}
+
+// of makes seen that of a block.
+func (v *order) of(block uint64, cooperative bool) {
+	if v.block == block {
+		return
+	}
+	if !cooperative {
+		v.block, v.seen = block, clocks{}
+		return
+	}
+	if v.others == nil {
+		v.others = map[uint64]clocks{}
+	}
+	v.others[v.block] = v.seen
+	v.block, v.seen = block, v.others[block]
 }
 
 // release ends the warp's clock: its accesses so far are seen by those that join the clocks that release returns.
@@ -81,7 +98,7 @@ func (w *warp) joinThreads(m uint32) {
 func (w *warp) fence(m uint32) {
 	o := &w.order
 	o.seen.join(&o.acquired)
-	w.block.seenBlocks.addAll(o.blocks)
+	w.block.seenTurns.addAll(o.turns)
 	for rest := m; rest != 0; rest &= rest - 1 {
 		n := next(rest)
 		o.alone[n] = max(o.alone[n], o.acquired[w.index])
@@ -101,11 +118,14 @@ func (w *warp) synchronise(key uint64, read, write, acquires, releases bool) {
 		v = &order{block: w.block.number}
 		r.orders[key] = v
 	}
+	if r.launch.Cooperative {
+		v.of(w.block.number, true)
+	}
 	if read && v.block == w.block.number {
 		o.acquired.join(&v.seen)
 	}
 	if read {
-		o.blocks.addAll(v.blocks)
+		o.turns.addAll(v.turns)
 	}
 	if acquires {
 		w.fence(w.group)
@@ -116,12 +136,11 @@ func (w *warp) synchronise(key uint64, read, write, acquires, releases bool) {
 	if releases && !acquires {
 		w.fence(w.group)
 	}
-	if v.block != w.block.number {
-		v.block, v.seen = w.block.number, clocks{}
-	}
+	v.of(w.block.number, false)
 	if o.fenced || releases {
 		v.seen.join(&o.released)
-		v.blocks.add(w.block.number)
-		v.blocks.addAll(w.block.seenBlocks)
+		v.turns.add(r.turns.now())
+		v.turns.addAll(w.block.seenTurns)
+		w.released()
 	}
 }

@@ -160,7 +160,7 @@ func (s *products) admit(p *productForm, accumulate bool) bool {
 			}, next(u.touched[slot]))
 			return false
 		case q == nil:
-			if missing := ^f.defined[slot]; missing != 0 && (!isD || accumulate) && !w.undefined(f, slot, missing, false) {
+			if missing := ^f.defined[slot]; missing != 0 && (!isD || accumulate) && !w.undefined(f, slot, next(missing), false) {
 				return false
 			}
 		case ignored[WgmmaInFlight]:
@@ -262,7 +262,7 @@ func (s *products) beside(c *cell, found touch, a *access, thread int, since uin
 		} else {
 			c.other = 0
 		}
-		found = w.conflict(c, a.write, a.strong, thread, since)
+		found = w.conflict(c, a, thread, since)
 	}
 	return found
 }
@@ -294,7 +294,7 @@ func (s *products) proxied(a *access) bool {
 	if b.run.ignored[ProxyFence] {
 		return true
 	}
-	since := b.run.starts[len(b.run.starts)-1]
+	since := b.began
 	each := uint64(chunkBytes) >> b.run.shift[0]
 	cells := b.cells[a.address/chunkBytes*each:][:each]
 	var last touch

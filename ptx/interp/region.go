@@ -73,7 +73,29 @@ func (r *run) ask(a *access) (Region, error) {
 	if r.launch.Memory == nil {
 		return Region{}, errNoMemory
 	}
-	return r.launch.Memory.Range(a.address, a.bytes, a.write)
+	found, err := r.launch.Memory.Range(a.address, a.bytes, a.write)
+	if err == nil && found.Owner == nil {
+		if v := r.variableAt(found.Start); v != nil {
+			found.Owner = variableOwner{v}
+		}
+	}
+	return found, err
+}
+
+// variableOwner names a variable of the module as the owner of memory.
+type variableOwner struct{ variable *ptx.Variable }
+
+// String is the variable's name.
+func (o variableOwner) String() string { return "variable " + o.variable.Name }
+
+// variableAt is the variable of the module that begins at an address, or nil.
+func (r *run) variableAt(start uint64) *ptx.Variable {
+	for v, address := range r.globals {
+		if address == start && InitialBytes(v) > 0 {
+			return v
+		}
+	}
+	return nil
 }
 
 // cells are those of an access.
@@ -195,8 +217,6 @@ func (w *warp) reachLocal(a *access) []byte {
 	start := int(a.address) //nolint:gosec // below the end
 	if a.write {
 		l.mark(start, a.bytes)
-	} else if !l.written(start, a.bytes) && !w.block.run.ignored[Uninitialised] {
-		return w.refuse(a, Uninitialised, "the memory was not written")
 	}
 	return l.bytes[start : start+a.bytes]
 }

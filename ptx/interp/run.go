@@ -16,12 +16,14 @@ type run struct {
 	regions []*region // that were found so far
 	shift   [2]uint   // from an offset in shared and in global memory to its cell
 	limit   int64
+	printed int // bytes, by printf
 	grid    uint64
 
 	ignored [kindCount]bool
-	starts  []uint32 // the clock when each block began, by its number in this run: its accesses are later, those of earlier blocks are not
-	clock   uint32   // of events that order memory; never 0
+	turns   turns
+	clock   uint32 // of events that order memory; never 0
 	orders  map[uint64]*order
+	crowds  crowds
 }
 
 // Run executes the kernel, block by block in the order of their numbers; the same launch on the same memory does the same. The error
@@ -33,8 +35,8 @@ func (k *Kernel) Run(l Launch) error {
 	}
 	r := &run{
 		kernel: k, launch: &l, globals: map[*ptx.Variable]uint64{}, limit: l.MaxInstructions, grid: l.Grid.count(), clock: 1,
-		orders: map[uint64]*order{},
-		shift:  [2]uint{uint(bits.TrailingZeros(uint(k.granuleBytes[0]))), uint(bits.TrailingZeros(uint(k.granuleBytes[1])))}, //nolint:gosec // 1 to 4
+		orders: map[uint64]*order{}, crowds: crowds{of: map[*cell]*crowd{}},
+		shift: [2]uint{uint(bits.TrailingZeros(uint(k.granuleBytes[0]))), uint(bits.TrailingZeros(uint(k.granuleBytes[1])))}, //nolint:gosec // 1 to 4
 	}
 	if r.limit <= 0 {
 		r.limit = DefaultMaxInstructions
@@ -43,10 +45,14 @@ func (k *Kernel) Run(l Launch) error {
 		r.ignored[kind] = l.ignores(kind) && kind >= Uninitialised && kind <= Undeclared
 	}
 	r.ownGlobals()
+	r.workspace()
+	if l.Cooperative {
+		return r.together()
+	}
 	return r.blocks()
 }
 
-// blocks executes one block behind the other.
+// blocks executes one block after the other.
 func (r *run) blocks() error {
 	last := r.grid
 	if r.launch.Blocks > 0 && r.launch.First+r.launch.Blocks < last {
@@ -54,7 +60,7 @@ func (r *run) blocks() error {
 	}
 	b := r.newBlock()
 	for n := r.launch.First; n < last; n++ {
-		r.starts = append(r.starts, r.clock)
+		r.turns.begin(r.clock, n)
 		b.begin(n)
 		if err := b.execute(); err != nil {
 			return err
@@ -92,10 +98,12 @@ type block struct {
 	barriers     [16]barrierState
 	live         int // threads that did not exit
 	instructions int64
-	seenBlocks   bitset // that this block is ordered behind
+	began        uint32 // the clock when it began
+	seenTurns    bitset // of other blocks that this one is ordered behind; in a cooperative launch its own ones, too
 	memo         []memo // by instruction
 	suspect      *Fault // a load of shared memory that nobody had written; a store without an order behind it makes it a race
 	settled      bool   // a barrier came: no such store can follow
+	guesses      guesses
 }
 
 // newBlock makes the state of a block, which all blocks of a run use one after the other.
@@ -128,6 +136,7 @@ func (b *block) begin(number uint64) {
 	clear(b.initialised)
 	clear(b.inFlight)
 	b.asyncs, b.suspect, b.settled = 0, nil, false
+	clear(b.guesses.open)
 	if b.reading != nil {
 		clear(b.reading)
 		for n := range b.warpgroups {
@@ -135,7 +144,7 @@ func (b *block) begin(number uint64) {
 		}
 		b.asyncs = 1
 	}
-	b.seenBlocks = b.seenBlocks[:0]
+	b.seenTurns, b.began = b.seenTurns[:0], b.run.clock
 	for n := range b.barriers {
 		b.barriers[n] = barrierState{}
 	}
@@ -150,26 +159,47 @@ const slice = 1 << 14
 // execute runs the warps in turn until all threads have ended.
 func (b *block) execute() error {
 	for b.live > 0 {
-		progress := false
-		for _, w := range b.warps {
-			if w.runnable() == 0 {
-				continue
-			}
-			progress = true
-			w.advance(slice)
-			if err := b.verdict(w.fault); err != nil {
-				return err
-			}
-		}
-		if !progress {
-			return b.verdict(b.deadlock())
-		}
-		if stop := b.run.launch.Stop; stop != nil && stop() {
-			return ErrStopped
+		if err := b.round(slice); err != nil {
+			return err
 		}
 	}
+	return b.end()
+}
+
+// owns reports whether an access is of this block.
+func (b *block) owns(clock uint32) bool {
+	return !b.run.turns.past(clock) || b.run.turns.blockAt(clock) == b.number
+}
+
+// round executes some instructions of each warp.
+func (b *block) round(instructions int64) error {
+	progress := false
+	for _, w := range b.warps {
+		if w.runnable() == 0 {
+			continue
+		}
+		progress = true
+		w.advance(instructions)
+		if err := b.verdict(w.fault); err != nil {
+			return err
+		}
+	}
+	if !progress {
+		return b.verdict(b.deadlock())
+	}
+	if stop := b.run.launch.Stop; stop != nil && stop() {
+		return ErrStopped
+	}
+	return nil
+}
+
+// end is the verdict on a block whose threads have all ended.
+func (b *block) end() error {
 	b.settled = true
-	return b.verdict(b.lonely())
+	if err := b.verdict(b.lonely()); err != nil {
+		return err
+	}
+	return b.guesses.wrong()
 }
 
 // verdict is the fault of the block: that of a warp, or the suspect where that is the cause. A race of the suspect's own load is the

@@ -1,6 +1,7 @@
 package interp
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/go-vram/vram/ptx"
@@ -9,14 +10,16 @@ import (
 // widestGranule is the most bytes that share a cell. Smaller accesses of a kernel make cells smaller.
 const widestGranule = 4
 
-// touch is an access as a cell keeps it: the clock of its warp, the instruction, whether it was strong, and the thread. 0 is none.
+// touch is an access as a cell keeps it: the clock of its warp, the instruction, whether it was strong, whether the cell has a crowd, and
+// the thread. 0 is none.
 type touch uint64
 
 const (
 	threadBits = 10
 	strongBit  = 1 << threadBits
-	pcShift    = threadBits + 1
-	pcBits     = 21
+	crowdBit   = 1 << (threadBits + 1)
+	pcShift    = threadBits + 2
+	pcBits     = 20 // as many instructions as a kernel may have
 	clockShift = pcShift + pcBits
 )
 
@@ -32,6 +35,7 @@ func (t touch) clock() uint32 { return uint32(t >> clockShift) } //nolint:gosec 
 func (t touch) pc() int       { return int(t >> pcShift & (1<<pcBits - 1)) }
 func (t touch) thread() int   { return int(t & (1<<threadBits - 1)) }
 func (t touch) strong() bool  { return t&strongBit != 0 }
+func (t touch) crowded() bool { return t&crowdBit != 0 }
 
 // cell keeps the accesses to a few bytes: the last store, the last load, and the last load of another thread.
 type cell struct{ store, load, other touch }
@@ -39,8 +43,10 @@ type cell struct{ store, load, other touch }
 // sees reports whether an access happened before the next one of a thread of the warp.
 func (w *warp) sees(t touch, thread int) bool {
 	clock, by := t.clock(), t.thread()
-	if b := w.block; clock <= b.run.starts[len(b.run.starts)-1] {
-		return b.seenBlocks.has(b.run.blockAt(clock))
+	if b := w.block; b.run.turns.past(clock) {
+		if turn := b.run.turns.at(clock); b.run.turns.blocks[turn] != b.number {
+			return b.seenTurns.has(turn)
+		}
 	}
 	if by == thread {
 		return true
@@ -53,24 +59,20 @@ func (w *warp) sees(t touch, thread int) bool {
 	return clock <= o.together || clock <= o.alone[n] || o.pairs != nil && clock <= o.pairs[n][m]
 }
 
-// blockAt is the number of the block that an access is of. The clock at the start of a block is the last time of the block before it.
-func (r *run) blockAt(clock uint32) uint64 {
-	n, _ := slices.BinarySearch(r.starts, clock)
-	return r.launch.First + uint64(n-1) //nolint:gosec // every access is later than the first start
-}
-
 // conflict is an earlier access that the new one is not ordered with, or 0.
-func (w *warp) conflict(c *cell, write, strong bool, thread int, since uint32) touch {
+func (w *warp) conflict(c *cell, a *access, thread int, since uint32) touch {
 	unordered := func(t touch) bool {
-		return t.clock() > since && (!strong || !t.strong()) && !w.sees(t, thread)
+		return t.clock() > since && (!a.strong || !t.strong()) && !w.sees(t, thread)
 	}
 	switch {
 	case unordered(c.store):
 		return c.store
-	case write && unordered(c.load):
+	case a.write && unordered(c.load):
 		return c.load
-	case write && unordered(c.other):
+	case a.write && unordered(c.other):
 		return c.other
+	case c.store.crowded():
+		return w.conflictInCrowd(c, a, unordered)
 	}
 	return 0
 }
@@ -106,13 +108,18 @@ func (w *warp) check(a *access, cells []cell, kind Kind, now []byte) bool {
 	thread := w.index*warpThreads + a.thread
 	since := uint32(0) // accesses at this time and before are forgotten: shared memory begins anew in each block
 	if kind == SharedRace {
-		since = w.block.run.starts[len(w.block.run.starts)-1]
+		since = w.block.began
 	}
 	t := newTouch(w.order.clock, w.at, a.strong, thread)
 	for n := range cells {
 		c := &cells[n]
-		if found := w.conflict(c, a.write, a.strong, thread, since); found != 0 && (!a.write || found != c.store || !same(a.value, now)) && w.raced(c, found, a, thread, since, kind) {
+		if found := w.conflict(c, a, thread, since); found != 0 && (!a.write || found != c.store || !same(a.value, now)) &&
+			!w.guessed(a, found, kind, now) && w.raced(c, found, a, thread, since, kind) {
 			return false
+		}
+		if a.write && a.strong && *c != (cell{}) {
+			c.note(w.crowded(c, t, a, thread, since), true)
+			continue
 		}
 		c.note(t, a.write)
 	}
@@ -137,9 +144,34 @@ func same(value, now []byte) bool { return value != nil && slices.Equal(value, n
 func (w *warp) race(a *access, t touch, kind Kind) {
 	b := w.block
 	index := b.index
-	if t.clock() <= b.run.starts[len(b.run.starts)-1] {
-		index = b.run.launch.Grid.at(b.run.blockAt(t.clock()))
+	if !b.owns(t.clock()) {
+		index = b.run.launch.Grid.at(b.run.turns.blockAt(t.clock()))
 	}
 	other := b.kernel.place(t.pc(), index, b.run.launch.Block.at(uint64(t.thread()))) //nolint:gosec // not negative
-	w.fail(&Fault{Kind: kind, Space: a.space, Address: a.address, Bytes: a.bytes, Other: &other, Detail: "nothing orders the two accesses"}, a.thread)
+	w.fail(&Fault{Kind: kind, Space: a.space, Address: a.address, Bytes: a.bytes, Other: &other, Detail: w.disorder(t) + w.whose(a)}, a.thread)
+}
+
+// whose says whose memory an access is to, where that is known.
+func (w *warp) whose(a *access) string {
+	if a.space == ptx.Shared {
+		return ""
+	}
+	g, err := w.block.run.find(a)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("; byte %d%s", a.address-g.Start, g.owner())
+}
+
+// disorder names the missing order between an earlier access and now.
+func (w *warp) disorder(t touch) string {
+	b, clock := w.block, t.clock()
+	acquired := clock <= w.order.acquired[t.thread()/warpThreads]
+	if !b.owns(clock) {
+		acquired = w.order.turns.has(b.run.turns.at(clock))
+	}
+	if acquired {
+		return "nothing orders the two accesses: a fence is missing after the atomic access that has read what the other thread wrote"
+	}
+	return "nothing orders the two accesses"
 }

@@ -53,8 +53,8 @@ func (w *warp) specialOf(s ptx.Special, l *Launch, thread uint64) uint64 {
 		return uint64(l.SharedBytes) //nolint:gosec // not negative
 	case ptx.TotalSmemSize:
 		return uint64(len(w.block.shared))
-	default: // gridid
-		return 0
+	default: // gridid, and those that the driver fills
+		return l.environment(s)
 	}
 }
 

@@ -168,8 +168,10 @@ func (w *warp) execute(end int64) { //nolint:gocognit // the loop that all time 
 		in := &code[pc]
 		m := group
 		if in.guard != none {
-			if w.at = pc; group&^f.predDefined[in.guard] != 0 && !w.definedPred(f, in.guard, group) {
-				return
+			if missing := group &^ f.predDefined[in.guard]; missing != 0 {
+				if w.at = pc; !w.undefined(f, in.guard, next(missing), true) {
+					return
+				}
 			}
 			if p := f.preds[in.guard]; in.negate {
 				m &^= p
@@ -182,14 +184,15 @@ func (w *warp) execute(end int64) { //nolint:gocognit // the loop that all time 
 		case plain:
 			if m != 0 {
 				w.at = pc
-				if !w.ready(f, in, m) {
+				if f.ready(in, m) {
+					f.written(in, m)
+				} else if !w.carry(f, in, m) {
 					return
 				}
 				in.run(w, f, m)
 				if w.fault != nil {
 					return
 				}
-				f.written(in, m)
 			}
 			pc++
 			if in.strong && !alone && w.spins() {
@@ -218,7 +221,7 @@ func (w *warp) execute(end int64) { //nolint:gocognit // the loop that all time 
 		default:
 			w.at = pc
 			w.settle(pc + 1)
-			if m != 0 && w.ready(f, in, m) {
+			if m != 0 && (f.ready(in, m) || w.carry(f, in, m)) {
 				w.special(in, f, m)
 			}
 			w.block.instructions += w.instructions - started
@@ -248,34 +251,6 @@ func (w *warp) split(m uint32, target int) {
 	for ; m != 0; m &= m - 1 {
 		w.pc[next(m)] = target
 	}
-}
-
-// ready reports whether everything that the instruction reads was written.
-func (w *warp) ready(f *frame, in *instruction, m uint32) bool {
-	for _, s := range in.reads {
-		if missing := m &^ f.defined[s]; missing != 0 && !w.undefined(f, s, missing, false) {
-			return false
-		}
-	}
-	for _, p := range in.readPreds {
-		if missing := m &^ f.predDefined[p]; missing != 0 && !w.undefined(f, p, missing, true) {
-			return false
-		}
-	}
-	return true
-}
-
-func (w *warp) definedPred(f *frame, p int, group uint32) bool {
-	return w.undefined(f, p, group&^f.predDefined[p], true)
-}
-
-// undefined reports a register that was not written; true where that is ignored.
-func (w *warp) undefined(f *frame, slot int, missing uint32, pred bool) bool {
-	if w.block.run.ignored[Uninitialised] {
-		return true
-	}
-	w.fail(&Fault{Kind: Uninitialised, Detail: "register " + f.fn.registerName(slot, pred) + " was not written"}, next(missing))
-	return false
 }
 
 // registerName is the name of a register by its slot.

@@ -13,6 +13,7 @@ package ptxrun
 import (
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -25,8 +26,12 @@ import (
 type Config struct {
 	Ignore          []interp.Kind // mistakes that are not looked for; see interp.Launch
 	MaxInstructions int64         // that one warp executes; 0: interp.DefaultMaxInstructions
+	Strict          bool          // more races; see interp.Launch
+	Cooperative     bool          // the blocks of a launch may wait for each other; see interp.Launch
 	Owners          Owners        // nil: every address that is mapped may be touched
+	Reported        bool          // who made the executor reports Faults: errors of calls name the kernel alone, so that a fault is read once
 	OnFault         func(error)   // told of each fault, under the lock of the simulated driver: it calls no device
+	Output          io.Writer     // of printf in kernels, likewise; nil: dropped
 }
 
 // Owners knows whose memory is whose.
@@ -149,6 +154,7 @@ func (p *program) Launch(l sim.KernelLaunch) (sim.Execution, error) {
 	launch := interp.Launch{
 		Grid: interp.Dim3(l.Geometry.Grid), Block: interp.Dim3(l.Geometry.Block), SharedBytes: int(l.Geometry.SharedBytes),
 		Params: l.Params, Memory: m, Globals: p.globals, Ignore: config.Ignore, MaxInstructions: config.MaxInstructions,
+		Output: config.Output, Strict: config.Strict, Cooperative: config.Cooperative,
 	}
 	return func(extent func(cudadrv.Ptr) (cudadrv.Ptr, []byte, bool)) error {
 		m.extent = extent
@@ -168,8 +174,20 @@ func (e *Executor) keep(err error) error {
 	if e.config.OnFault != nil {
 		e.config.OnFault(err)
 	}
+	if e.config.Reported {
+		return &reported{err}
+	}
 	return err
 }
+
+// reported is an error that leaves its text to the reader of Faults.
+type reported struct{ error }
+
+// Error refers to the text.
+func (*reported) Error() string { return "the test reports its fault" }
+
+// Unwrap is the *Error.
+func (r *reported) Unwrap() error { return r.error }
 
 // Error is a kernel that failed.
 type Error struct{ Err error }
@@ -194,6 +212,8 @@ func (e *Error) Result() cudadrv.Result {
 		return cudadrv.IllegalAddress
 	case interp.Misaligned:
 		return cudadrv.MisalignedAddress
+	case interp.Assertion:
+		return cudadrv.AssertionFailed
 	default:
 		return cudadrv.LaunchFailed
 	}

@@ -8,6 +8,7 @@ import (
 // Allocated begins a buffer, which the caller keeps no more. Its stream's later work must come behind all accesses
 // to the memory under its former allocations, or the allocator must know them to be over.
 func (c *Core) Allocated(b Buffer) {
+	c.reports.number(b.Stream, b.StreamID)
 	born := &buffer{Buffer: b}
 	born.Freed = nil
 	c.live[b.Ptr] = born

@@ -222,9 +222,13 @@ func (c *Core) ReportsFrom(first int) []Report { return slices.Clone(c.reports.k
 // KeptCount is the number of Reports.
 func (c *Core) KeptCount() int { return len(c.reports.kept) }
 
+// NumberStream says the allocator's number of a stream, for reports.
+func (c *Core) NumberStream(s cudadrv.Stream, id uint32) { c.reports.number(s, id) }
+
 // Fresh is a new core, as New, with the reports of this one.
 func (c *Core) Fresh() *Core {
 	next := New()
 	next.reports = c.reports
+	next.reports.numbers = nil
 	return next
 }

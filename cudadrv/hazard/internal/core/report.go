@@ -43,6 +43,8 @@ type Use struct {
 	Stream cudadrv.Stream // where it was queued; 0 with OnHost means nothing
 	OnHost bool           // it was done by the host, not queued
 	Place  site.Stack     // that asked for it
+
+	StreamID uint32 // the allocator's number of the stream, in reports; 0 where it is not known
 }
 
 // String is one line.
@@ -50,7 +52,7 @@ func (u Use) String() string {
 	if u.OnHost {
 		return fmt.Sprintf("%s at %s", u.What, u.Place)
 	}
-	return fmt.Sprintf("%s on stream %#x at %s", u.What, uint64(u.Stream), u.Place)
+	return fmt.Sprintf("%s on %s at %s", u.What, streamText(u.Stream, u.StreamID), u.Place)
 }
 
 // Buffer is one allocation.
@@ -61,6 +63,15 @@ type Buffer struct {
 	Tag       string
 	Allocated site.Stack
 	Freed     site.Stack // unknown while it lives
+	StreamID  uint32     // the allocator's number of Stream; 0 where it is not known
+}
+
+// streamText names a stream by its number, or by its handle.
+func streamText(s cudadrv.Stream, id uint32) string {
+	if id != 0 {
+		return fmt.Sprintf("stream %d", id)
+	}
+	return fmt.Sprintf("stream %#x", uint64(s))
 }
 
 // buffer is a Buffer in the books.
@@ -89,7 +100,7 @@ func (r Report) String() string {
 	tell := func(what string, u Use) {
 		where := "by the host"
 		if !u.OnHost {
-			where = fmt.Sprintf("on stream %#x", uint64(u.Stream))
+			where = "on " + streamText(u.Stream, u.StreamID)
 		}
 		fmt.Fprintf(&b, "  %s: %s, %s, at\n%s", what, u.What, where, u.Place.Trace("    "))
 	}
@@ -109,7 +120,7 @@ func (f *Buffer) tell(b *strings.Builder, what string) {
 	if f == nil {
 		return
 	}
-	fmt.Fprintf(b, "  %s: %d bytes at %#x of stream %#x", what, f.Bytes, uint64(f.Ptr), uint64(f.Stream))
+	fmt.Fprintf(b, "  %s: %d bytes at %#x of %s", what, f.Bytes, uint64(f.Ptr), streamText(f.Stream, f.StreamID))
 	if f.Tag != "" {
 		fmt.Fprintf(b, ", tag %q", f.Tag)
 	}
@@ -124,6 +135,18 @@ type reports struct {
 	kept  []Report
 	count uint64
 	known map[string]bool // by kind and both places
+
+	numbers map[cudadrv.Stream]uint32 // of streams, where somebody has said them
+}
+
+// number notes the allocator's number of a stream.
+func (r *reports) number(s cudadrv.Stream, id uint32) {
+	if r.numbers == nil {
+		r.numbers = map[cudadrv.Stream]uint32{}
+	}
+	if id != 0 {
+		r.numbers[s] = id
+	}
 }
 
 // mostReports bounds what is kept. Not fewer: a broken program shows several causes. Not more: nobody reads them,
@@ -141,6 +164,7 @@ func (r *reports) add(report Report) {
 		r.known = map[string]bool{}
 	}
 	r.known[key] = true
+	report.Now.StreamID, report.Before.StreamID = r.numbers[report.Now.Stream], r.numbers[report.Before.Stream]
 	r.kept = append(r.kept, report)
 }
 
