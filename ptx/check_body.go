@@ -7,9 +7,39 @@ import (
 
 // checkBody looks at the declarations and instructions of a function, and at its end.
 func (c *checker) checkBody(f *Function) {
-	c.checkBlock(f.Body)
+	c.checkBlock(f.Body, f.names())
+	c.checkShared(f)
 	if !c.ends() {
 		c.report(f.Pos, "the body does not end in ret, exit, trap or bra")
+	}
+}
+
+// checkShared reports a body whose shared memory is more than a block of the architecture has: its own variables, and those of the module
+// that it names.
+func (c *checker) checkShared(f *Function) {
+	limit, known := sharedLimits[c.module.Target.SM]
+	if !known {
+		return
+	}
+	size, seen := 0, map[*Variable]bool{}
+	add := func(v *Variable) {
+		if v == nil || v.Space != Shared || seen[v] || size > limit {
+			return
+		}
+		seen[v] = true
+		align := v.Alignment()
+		if size = (size+align-1)/align*align + v.Bytes(); size > limit || size < 0 {
+			size = limit + 1
+			c.report(f.Pos, "the shared memory has more than the %d bytes of sm_%d", limit, c.module.Target.SM)
+		}
+	}
+	for _, i := range c.code.Instructions {
+		for n := range i.Operands {
+			add(i.Operands[n].Variable)
+		}
+	}
+	for _, v := range c.code.Variables {
+		add(v)
 	}
 }
 
@@ -27,7 +57,7 @@ func (c *checker) ends() bool {
 		}
 	}
 	last := c.code.Instructions[count-1]
-	leaves := last.Op == OpRet || last.Op == OpExit || last.Op == OpBra || last.Op == OpTrap
+	leaves := last.Op == UnknownOp || last.Op == OpRet || last.Op == OpExit || last.Op == OpBra || last.Op == OpTrap
 	return leaves && last.Guard.Kind == OperandNone || c.isNoreturn(last)
 }
 
@@ -37,31 +67,27 @@ func (c *checker) isNoreturn(i *Instruction) bool {
 	if target == nil || target.Kind != OperandFunction || i.Guard.Kind != OperandNone {
 		return false
 	}
-	f := c.module.Function(target.Name)
-	if f == nil {
-		return false
-	}
-	for _, d := range f.Directives {
-		if d.Name == "noreturn" {
-			return true
-		}
-	}
-	return false
+	all := c.prototypes[target.Name]
+	return len(all) > 0 && all[0].has("noreturn")
 }
 
-func (c *checker) checkBlock(b *Block) {
-	names := &declaredNames{singles: map[string]bool{}, ranges: map[string]int{}}
+// checkBlock looks at the statements of a scope in which some names are taken.
+func (c *checker) checkBlock(b *Block, names *declaredNames) {
 	for _, s := range b.Statements {
 		switch s := s.(type) {
 		case *Block:
-			c.checkBlock(s)
+			c.checkBlock(s, &declaredNames{singles: map[string]bool{}, ranges: map[string]int{}})
 		case *RegisterDeclaration:
 			c.checkRegisters(names, s)
 		case *Variable:
 			c.checkName(names, s.Pos, s.Name)
-			c.checkVariable(s)
+			if s.Space == Param {
+				c.checkParam(nil, s)
+			} else {
+				c.checkVariable(s)
+			}
 			if s.Space == Const || s.Space == Global && s.Linkage != Internal {
-				c.report(s.Pos, "variable %s: a body declares no .%v variable of this kind", s.Name, s.Space)
+				c.reportLacking(s.Pos, "variable %s: a body declares no .%v variable of this kind", s.Name, s.Space)
 			}
 		case *Label:
 			c.checkName(names, s.Pos, s.Name)
@@ -78,6 +104,7 @@ func (c *checker) checkRegisters(names *declaredNames, d *RegisterDeclaration) {
 	if !isStored(d.Type) {
 		c.report(d.Pos, "no register has the type .%v", d.Type)
 	}
+	c.checkB128(d.Pos, d.Type)
 	for _, r := range d.Ranges {
 		if r.Count == 0 {
 			c.checkName(names, d.Pos, r.Name)

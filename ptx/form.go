@@ -1,9 +1,12 @@
 package ptx
 
 import (
+	"errors"
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // form is a row that was read.
@@ -17,6 +20,7 @@ type form struct {
 type slot struct {
 	choices  []part
 	optional bool
+	typed    bool // the choices are types
 }
 
 // part is a modifier or a type.
@@ -41,6 +45,25 @@ func (r row) compile() (f form, err error) {
 	return f, nil
 }
 
+// formTable is the table of instructions, read: the rows of each opcode, and the mistakes in the table.
+//
+//nolint:gochecknoglobals // constant table of instructions
+var formTable = sync.OnceValues(func() (forms [opcodeCount][]form, err error) {
+	for _, r := range instructionRows() {
+		f, wrong := r.compile()
+		if err = errors.Join(err, wrong); wrong == nil {
+			forms[r.op] = append(forms[r.op], f)
+		}
+	}
+	return forms, err
+})
+
+// formsOf are the rows of an opcode.
+func formsOf(op Opcode) []form {
+	forms, _ := formTable() // a test reads the mistakes
+	return forms[op]
+}
+
 func compileName(text string) (slots []slot, err error) {
 	for text != "" {
 		var s slot
@@ -52,6 +75,7 @@ func compileName(text string) (slots []slot, err error) {
 		if s.choices, err = compileChoices(text[1:end]); err != nil {
 			return nil, err
 		}
+		s.typed = s.choices[0].typ != NoType
 		text = text[end:]
 		if s.optional {
 			text = strings.TrimPrefix(text, "]")
@@ -81,34 +105,40 @@ func compileChoices(text string) (choices []part, err error) {
 	return choices, nil
 }
 
-// matches reports whether the form has the instruction's name.
+// matches reports whether the form has the instruction's name: its types in their order, its modifiers in any. Of two state spaces or two
+// layouts the order counts.
 func (f *form) matches(i *Instruction) bool {
-	parts := i.parts()
-	for _, s := range f.slots {
+	var used uint64
+	types := 0
+	if len(i.Mods) > 64 { //nolint:mnd // the bits of used
+		return false
+	}
+	for n := range f.slots {
+		s := &f.slots[n]
 		switch {
-		case len(parts) > 0 && slices.Contains(s.choices, parts[0]):
-			parts = parts[1:]
+		case s.typed && types < len(i.Types) && slices.Contains(s.choices, part{typ: i.Types[types]}):
+			types++
+		case !s.typed && s.take(i.Mods, &used):
 		case !s.optional:
 			return false
 		}
 	}
-	return len(parts) == 0
+	return types == len(i.Types) && bits.OnesCount64(used) == len(i.Mods)
 }
 
-// parts are the modifiers and types of the name in the order of the text.
-func (i *Instruction) parts() (parts []part) {
-	for _, m := range i.Mods {
-		if m.Kind() != KindPermute {
-			parts = append(parts, part{mod: m})
+// take finds the first unused modifier that the slot has, marks it as used, and reports whether there was one.
+func (s *slot) take(mods []Modifier, used *uint64) bool {
+	var passed [KindPermute + 1]bool
+	for n, m := range mods {
+		if *used>>n&1 != 0 {
+			continue
 		}
-	}
-	for _, t := range i.Types {
-		parts = append(parts, part{typ: t})
-	}
-	for _, m := range i.Mods {
-		if m.Kind() == KindPermute {
-			parts = append(parts, part{mod: m})
+		kind := m.Kind()
+		if slices.Contains(s.choices, part{mod: m}) && !passed[kind] {
+			*used |= 1 << n
+			return true
 		}
+		passed[kind] = kind == KindSpace || kind == KindLayout
 	}
-	return parts
+	return false
 }

@@ -162,6 +162,7 @@ const (
 	ModFractional
 	ModAsync
 	ModSharedCluster
+	ModCC
 	ModM64n8k8    // .m64n16k8 is ModM64n8k8+1, and so on up to .m64n256k8
 	ModM64n256k8  = ModM64n8k8 + warpgroupShapes - 1
 	ModM64n8k16   = ModM64n256k8 + 1 // likewise
@@ -229,7 +230,7 @@ var modifierTable = withWarpgroupShapes([modifierCount]modifierEntry{
 	ModSat: {name: "sat"}, ModRelu: {name: "relu"}, ModNaN: {name: "NaN"}, ModXorsign: {name: "xorsign"}, ModAbs: {name: "abs"}, ModTo: {name: "to"},
 	ModSync: {name: "sync"}, ModAligned: {name: "aligned"}, ModTrans: {name: "trans"}, ModL: {name: "l"}, ModR: {name: "r"},
 	ModWrap: {name: "wrap"}, ModClamp: {name: "clamp"}, ModShiftamt: {name: "shiftamt"}, ModFractional: {name: "fractional"},
-	ModAsync: {name: "async"}, ModSharedCluster: {"shared::cluster", KindSpace},
+	ModAsync: {name: "async"}, ModSharedCluster: {"shared::cluster", KindSpace}, ModCC: {name: "cc"},
 })
 
 // withWarpgroupShapes adds the shapes of wgmma.

@@ -22,8 +22,6 @@ func (p *parser) parseStatement() []Statement {
 	switch {
 	case p.isMark("{"):
 		return []Statement{p.parseBlock()}
-	case p.accept(";"):
-		return nil
 	case p.isMark("@"):
 		return []Statement{p.parseInstruction()}
 	case p.tok.kind == tokenName:
@@ -41,13 +39,25 @@ func (p *parser) parseNamed() []Statement {
 	if !p.accept(":") {
 		return []Statement{p.parseInstructionNamed(name, Operand{})}
 	}
-	if p.isDot("callprototype") || p.isDot("branchtargets") || p.isDot("calltargets") {
-		p.fail("directive .%s is not supported: calls and branches through a table", p.tok.text)
-		return nil
-	}
 	label := &Label{Pos: name.pos, Name: name.text}
 	p.scope.declareLabel(label)
+	if p.isDot("callprototype") || p.isDot("branchtargets") || p.isDot("calltargets") {
+		return []Statement{label, p.parseUnknown()}
+	}
 	return []Statement{label}
+}
+
+// parseUnknown keeps a directive that stands for a table of targets, or a prototype, as an unknown instruction: its words up to the
+// semicolon.
+func (p *parser) parseUnknown() *Instruction {
+	i := &Instruction{Pos: p.tok.pos, Source: p.source}
+	var words []string
+	for !p.isMark(";") && !p.isEnd() {
+		words = append(words, p.advance().source())
+	}
+	i.Name = strings.Join(words, " ")
+	p.expect(";")
+	return i
 }
 
 func (p *parser) parseDirectiveStatement() []Statement {
@@ -65,11 +75,6 @@ func (p *parser) parseDirectiveStatement() []Statement {
 			statements = append(statements, v)
 		}
 		return statements
-	case p.isDot("extern"):
-		linkage := p.parseLinkage()
-		if isVariableSpace(p.tok) {
-			return []Statement{p.parseVariables(linkage)[0]}
-		}
 	}
 	p.unexpectedDirective()
 	return nil
@@ -135,9 +140,6 @@ func (p *parser) parseInstructionNamed(name token, guard Operand) *Instruction {
 		parts = append(parts, p.advance().text)
 	}
 	i.setName(parts)
-	if i.Name == "brx.idx" || i.Name == "brx.idx.uni" {
-		p.failAt(name.pos, "instruction %s is not supported", i.Name)
-	}
 	if !p.isMark(";") {
 		p.list(func() { i.Operands = append(i.Operands, p.parseOperand()) })
 	}
@@ -149,21 +151,37 @@ func (p *parser) parseInstructionNamed(name token, guard Operand) *Instruction {
 	return i
 }
 
-// setName splits a name into opcode, modifiers and types. A name that would not come out the same again is kept as it is.
+// setName splits a name into opcode, modifiers and types. The driver takes modifiers and types in any order, apart from those that
+// belong to the opcode. A name with a part that is not known is kept as it is.
 func (i *Instruction) setName(parts []string) {
-	whole := strings.Join(parts, ".")
 	op, rest := splitOpcode(parts)
 	i.Op = op
-	for _, part := range rest {
-		if t, ok := typeByName[part]; ok {
+	for n, part := range rest {
+		t, isType := typeByName[part]
+		m, isModifier := modifierByName[part]
+		switch {
+		case isType:
 			i.Types = append(i.Types, t)
-		} else if m, ok := modifierByName[part]; ok {
+		case isModifier && (n == 0 || !leads(op, m)):
 			i.Mods = append(i.Mods, m)
-		} else {
+		default:
 			i.Op = UnknownOp
 		}
 	}
-	if i.Op == UnknownOp || i.name() != whole {
-		i.Op, i.Name, i.Mods, i.Types = UnknownOp, whole, nil, nil
+	if i.Op == UnknownOp {
+		i.Name, i.Mods, i.Types = strings.Join(parts, "."), nil, nil
 	}
+}
+
+// leads reports whether a modifier stands right behind the opcode, as if it were a part of it.
+func leads(op Opcode, m Modifier) bool {
+	switch op { //nolint:exhaustive // those that have such modifiers
+	case OpMul, OpMad, OpMadc:
+		return m == ModLo || m == ModHi || m == ModWide
+	case OpShf:
+		return m == ModL || m == ModR
+	case OpCvta:
+		return m == ModTo
+	}
+	return false
 }

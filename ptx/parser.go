@@ -70,6 +70,17 @@ func (t token) describe() string {
 	return quote(t.text)
 }
 
+// source is the token as a text has it.
+func (t token) source() string {
+	switch t.kind { //nolint:exhaustive // others are their text
+	case tokenDot:
+		return "." + t.text
+	case tokenString:
+		return `"` + t.text + `"`
+	}
+	return t.text
+}
+
 func (p *parser) isMark(mark string) bool { return p.tok.kind == tokenMark && p.tok.text == mark }
 func (p *parser) isDot(directive string) bool {
 	return p.tok.kind == tokenDot && p.tok.text == directive

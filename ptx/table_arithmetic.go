@@ -20,6 +20,12 @@ var arithmeticRows = []row{
 	{OpNeg, ".<s16|s32|s64>", "=T, T", ""},
 	{OpMin, ".<int>", "=T, T, T", ""},
 	{OpMax, ".<int>", "=T, T, T", ""},
+	{OpAdd, ".cc.<u32|s32|u64|s64>", "=T, T, T", "4.3 sm_20"},
+	{OpAddc, "[.cc].<u32|s32|u64|s64>", "=T, T, T", "4.3 sm_20"},
+	{OpSub, ".cc.<u32|s32|u64|s64>", "=T, T, T", "4.3 sm_20"},
+	{OpSubc, "[.cc].<u32|s32|u64|s64>", "=T, T, T", "4.3 sm_20"},
+	{OpMad, ".<lo|hi>.cc.<u32|s32|u64|s64>", "=T, T, T, T", "4.3 sm_20"},
+	{OpMadc, ".<lo|hi>[.cc].<u32|s32|u64|s64>", "=T, T, T, T", "4.3 sm_20"},
 	{OpDp4a, ".<u32|s32>.<u32|s32>", "=b32, b32, b32, b32", "5.0 sm_61"},
 }
 

@@ -175,7 +175,10 @@ func (r tableRow) line(name string) string {
 
 func operand(n int, word, name string, types []string) string {
 	word, result := strings.CutPrefix(word, "=")
-	word = strings.TrimPrefix(word, "!")
+	word = strings.TrimLeft(word, "_!")
+	if typ, _, limited := strings.Cut(word, "("); limited && typ != "int" {
+		word = typ
+	}
 	paired := strings.HasSuffix(word, "|")
 	vector := strings.HasSuffix(word, "*") && (strings.Contains(name, ".v2") || strings.Contains(name, ".v4"))
 	word = strings.TrimRight(word, "|*~&")
@@ -302,13 +305,13 @@ func TestEveryRowRuns(t *testing.T) {
 			if strings.HasPrefix(name, "bar") {
 				line = strings.NewReplacer("%b32_1", "64", "%b32_2", "64").Replace(line)
 				line = strings.Replace(line, "64", "1", 1)
-				if name == "bar.arrive" {
-					line = "bar.arrive 1, 64;"
+				if strings.Contains(name, ".arrive") {
+					line = name + " 1, 64;"
 				}
 				if strings.HasPrefix(name, "bar.warp") {
 					line = name + " 0xffffffff;"
 				}
-				if strings.HasPrefix(name, "bar.red") {
+				if strings.Contains(name, ".red") {
 					line = barRed(row, name)
 				}
 			}
