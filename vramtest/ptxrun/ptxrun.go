@@ -13,6 +13,7 @@ package ptxrun
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -94,13 +95,14 @@ func (e *Executor) Claimed(p cudadrv.Ptr, bytes int64) {
 }
 
 // Load parses and checks a module, and gives its variables the values of their initialisers. The error joins a *ptx.CheckError for each
-// mistake, with its line: texts that a driver's compiler refuses, and instructions that the interpreter does not know.
+// mistake, with its line: texts that a driver's compiler refuses. A kernel with an instruction that package ptx does not know is refused when
+// it is launched.
 func (e *Executor) Load(image []byte, variables map[string]sim.Variable) (sim.Program, error) {
 	m, err := ptx.Parse(text(image))
 	if err != nil {
 		return nil, err
 	}
-	if err := ptx.Check(m); err != nil {
+	if err := refusal(m, ptx.Check(m)); err != nil {
 		return nil, err
 	}
 	p := &program{executor: e, module: m, globals: map[string]uint64{}, kernels: map[string]*interp.Kernel{}}
@@ -113,6 +115,31 @@ func (e *Executor) Load(image []byte, variables map[string]sim.Variable) (sim.Pr
 		}
 	}
 	return p, nil
+}
+
+// refusal are the findings that a driver has, too: not those of one function that are about what package ptx does not know, nor the
+// remarks on them.
+func refusal(m *ptx.Module, found error) error {
+	joined, ok := found.(interface{ Unwrap() []error })
+	if !ok {
+		return found
+	}
+	remarks := m.Remarks()
+	var all, hard []error
+	for _, err := range joined.Unwrap() {
+		finding, ok := errors.AsType[*ptx.CheckError](err)
+		switch {
+		case !ok || !finding.Lacking || finding.Function == "" && !slices.Contains(remarks, finding.Message):
+			hard = append(hard, err)
+		case finding.Function != "":
+			continue
+		}
+		all = append(all, err)
+	}
+	if len(hard) == 0 {
+		return nil
+	}
+	return errors.Join(all...)
 }
 
 // text is an image without the zeros at its end.
