@@ -57,7 +57,9 @@ func CheckFunctions(m *Module, functions ...*Function) error {
 	return errors.Join(c.check()...)
 }
 
-func newChecker(m *Module) *checker { return &checker{module: m, codes: map[*Function]*Code{}} }
+func newChecker(m *Module) *checker {
+	return &checker{module: m, codes: map[*Function]*Code{}, byName: map[nameKey][]*form{}}
+}
 
 // check are the findings.
 func (c *checker) check() []error {
@@ -74,6 +76,7 @@ type checker struct {
 	symbols    map[string]*Variable   // of the module, by name
 	prototypes map[string][]*Function // by name, in the order of the text
 	codes      map[*Function]*Code
+	byName     map[nameKey][]*form
 
 	function    *Function          // or nil
 	code        *Code              // of the function

@@ -42,12 +42,7 @@ const maxVectorBytes = 16
 
 func (c *checker) checkForms(i *Instruction) {
 	var named, nearest *form
-	forms := formsOf(i.Op)
-	for n := range forms {
-		f := &forms[n]
-		if !f.matches(i) {
-			continue
-		}
+	for _, f := range c.named(i) {
 		if named == nil {
 			named = f
 		}
@@ -55,7 +50,8 @@ func (c *checker) checkForms(i *Instruction) {
 			nearest = f
 		}
 	}
-	fitting := c.fitting(i)
+	var room [4]*form
+	fitting := c.fitting(i, room[:0])
 	switch {
 	case named == nil:
 		c.add(&CheckError{Pos: i.Pos, Message: i.Op.String() + " has no form with these modifiers and types", Lacking: !i.isComplete()})
@@ -90,16 +86,46 @@ func (c *checker) reportMisfit(i *Instruction, wrong string) {
 	c.report(i.Pos, "%s", wrong)
 }
 
-// fitting are the forms that an instruction has, in the order of the table.
-func (c *checker) fitting(i *Instruction) (forms []*form) {
-	all := formsOf(i.Op)
-	for n := range all {
-		f := &all[n]
-		if f.matches(i) && f.takes(len(i.Operands)) && c.misfit(i, f) == "" {
+// fitting appends the forms that an instruction has, in the order of the table.
+func (c *checker) fitting(i *Instruction, forms []*form) []*form {
+	for _, f := range c.named(i) {
+		if f.takes(len(i.Operands)) && c.misfit(i, f) == "" {
 			forms = append(forms, f)
 		}
 	}
 	return forms
+}
+
+// named are the forms that have an instruction's name, in the order of the table.
+func (c *checker) named(i *Instruction) (forms []*form) {
+	key, short := i.key()
+	if found, ok := c.byName[key]; ok && short {
+		return found
+	}
+	all := formsOf(i.Op)
+	for n := range all {
+		if all[n].matches(i) {
+			forms = append(forms, &all[n])
+		}
+	}
+	if short {
+		c.byName[key] = forms
+	}
+	return forms
+}
+
+// nameKey is a name of so many parts as nearly all have.
+type nameKey struct {
+	op    Opcode
+	mods  [10]Modifier
+	types [4]Type
+}
+
+// key is the name as a key of a map; it is not short where parts are missing in it.
+func (i *Instruction) key() (key nameKey, short bool) {
+	key.op = i.Op
+	mods, types := copy(key.mods[:], i.Mods), copy(key.types[:], i.Types)
+	return key, mods == len(i.Mods) && types == len(i.Types)
 }
 
 // takes reports whether the form has so many operands.

@@ -102,7 +102,7 @@ func (c *checker) raise(f *Function) {
 	defer c.leave()
 	least := needs{c.module.Version, c.module.Target.SM, c.module.Target.Variant}
 	for _, i := range c.code.Instructions {
-		if forms := c.fitting(i); len(forms) > 0 {
+		if forms := c.fitting(i, nil); len(forms) > 0 {
 			least = least.and(forms[0].needsOf(i))
 		}
 	}

@@ -1,6 +1,9 @@
 package ptx
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // parseBlock reads statements between braces.
 func (p *parser) parseBlock() *Block {
@@ -9,7 +12,7 @@ func (p *parser) parseBlock() *Block {
 	p.openScope()
 	p.nested(func() {
 		for !p.isMark("}") && !p.isEnd() {
-			b.Statements = append(b.Statements, p.parseStatement()...)
+			b.Statements = p.parseStatement(b.Statements)
 		}
 	})
 	p.closeScope()
@@ -17,34 +20,34 @@ func (p *parser) parseBlock() *Block {
 	return b
 }
 
-// parseStatement reads one statement; a declaration of several variables is several.
-func (p *parser) parseStatement() []Statement {
+// parseStatement reads one statement and appends it; a declaration of several variables is several.
+func (p *parser) parseStatement(to []Statement) []Statement {
 	switch {
 	case p.isMark("{"):
-		return []Statement{p.parseBlock()}
+		return append(to, p.parseBlock())
 	case p.isMark("@"):
-		return []Statement{p.parseInstruction()}
+		return append(to, p.parseInstruction())
 	case p.tok.kind == tokenName:
-		return p.parseNamed()
+		return p.parseNamed(to)
 	case p.tok.kind == tokenDot:
-		return p.parseDirectiveStatement()
+		return append(to, p.parseDirectiveStatement()...)
 	}
 	p.unexpected("a statement")
-	return nil
+	return to
 }
 
 // parseNamed reads a label or an instruction without a guard.
-func (p *parser) parseNamed() []Statement {
+func (p *parser) parseNamed(to []Statement) []Statement {
 	name := p.advance()
 	if !p.accept(":") {
-		return []Statement{p.parseInstructionNamed(name, Operand{})}
+		return append(to, p.parseInstructionNamed(name, Operand{}))
 	}
 	label := &Label{Pos: name.pos, Name: name.text}
 	p.scope.declareLabel(label)
 	if p.isDot("callprototype") || p.isDot("branchtargets") || p.isDot("calltargets") {
-		return []Statement{label, p.parseUnknown()}
+		return append(to, label, p.parseUnknown())
 	}
-	return []Statement{label}
+	return append(to, label)
 }
 
 // parseUnknown keeps a directive that stands for a table of targets, or a prototype, as an unknown instruction: its words up to the
@@ -135,20 +138,51 @@ func (p *parser) parseInstruction() *Instruction {
 // parseInstructionNamed reads an instruction behind the first part of its name.
 func (p *parser) parseInstructionNamed(name token, guard Operand) *Instruction {
 	i := &Instruction{Pos: name.pos, Source: p.source, Guard: guard}
-	parts := []string{name.text}
+	p.parts = append(p.parts[:0], name.text)
 	for p.tok.kind == tokenDot {
-		parts = append(parts, p.advance().text)
+		p.parts = append(p.parts, p.advance().text)
 	}
-	i.setName(parts)
+	p.setName(i)
 	if !p.isMark(";") {
-		p.list(func() { i.Operands = append(i.Operands, p.parseOperand()) })
+		i.Operands = p.parseOperands()
 	}
 	p.expect(";")
 	p.resolve(&i.Guard)
 	for n := range i.Operands {
-		i.Operands[n].each(p.resolve)
+		i.Operands[n].each(p.resolver)
 	}
 	return i
+}
+
+// parseOperands reads operands between commas: the slice has no room for more.
+func (p *parser) parseOperands() []Operand {
+	first := len(p.operands)
+	p.list(func() {
+		o := p.parseOperand() // which may use the stack itself
+		p.operands = append(p.operands, o)
+	})
+	operands := slices.Clone(p.operands[first:])
+	clear(p.operands[first:])
+	p.operands = p.operands[:first]
+	return slices.Clip(operands)
+}
+
+// setName gives an instruction the name whose parts were read. Few names are many: each is split once.
+func (p *parser) setName(i *Instruction) {
+	p.whole = p.whole[:0]
+	for _, part := range p.parts {
+		p.whole = append(append(p.whole, part...), '.')
+	}
+	known := p.names[string(p.whole)]
+	if known == nil {
+		known = &Instruction{}
+		known.setName(slices.Clone(p.parts))
+		if p.names == nil {
+			p.names = map[string]*Instruction{}
+		}
+		p.names[string(p.whole)] = known
+	}
+	i.Op, i.Name, i.Mods, i.Types = known.Op, known.Name, slices.Clone(known.Mods), slices.Clone(known.Types)
 }
 
 // setName splits a name into opcode, modifiers and types. The driver takes modifiers and types in any order, apart from those that
