@@ -101,6 +101,11 @@ const (
 	OpWgmmaFence
 	OpWgmmaMmaAsync
 	OpWgmmaWaitGroup
+	OpWmmaLoadA
+	OpWmmaLoadB
+	OpWmmaLoadC
+	OpWmmaMma
+	OpWmmaStoreD
 	OpXor
 	opcodeCount
 )
@@ -122,7 +127,8 @@ var opcodeNames = [opcodeCount]string{
 	OpShr: "shr", OpSin: "sin", OpSlct: "slct", OpSqrt: "sqrt", OpSt: "st", OpSub: "sub", OpSubc: "subc", OpTanh: "tanh",
 	OpTestp: "testp", OpTrap: "trap", OpVoteSync: "vote.sync",
 	OpWgmmaCommitGroup: "wgmma.commit_group", OpWgmmaFence: "wgmma.fence", OpWgmmaMmaAsync: "wgmma.mma_async",
-	OpWgmmaWaitGroup: "wgmma.wait_group", OpXor: "xor",
+	OpWgmmaWaitGroup: "wgmma.wait_group", OpWmmaLoadA: "wmma.load.a", OpWmmaLoadB: "wmma.load.b", OpWmmaLoadC: "wmma.load.c",
+	OpWmmaMma: "wmma.mma", OpWmmaStoreD: "wmma.store.d", OpXor: "xor",
 }
 
 //nolint:gochecknoglobals // constant table of opcodes by name

@@ -117,6 +117,8 @@ func (c *compiler) byOpcode(op ptx.Opcode) func(*ptx.Instruction) {
 		return c.warpWide
 	case ptx.OpSetmaxnreg, ptx.OpWgmmaFence, ptx.OpWgmmaCommitGroup, ptx.OpWgmmaWaitGroup, ptx.OpWgmmaMmaAsync:
 		return c.wgmma
+	case ptx.OpWmmaLoadA, ptx.OpWmmaLoadB, ptx.OpWmmaLoadC, ptx.OpWmmaMma, ptx.OpWmmaStoreD:
+		return c.wmma
 	case ptx.OpBarSync, ptx.OpBarArrive, ptx.OpBarRed, ptx.OpBarrierSync, ptx.OpBarrierArrive, ptx.OpBarrierRed:
 		return c.barrier
 	case ptx.OpBra, ptx.OpCall, ptx.OpRet, ptx.OpExit, ptx.OpTrap, ptx.OpBrkpt, ptx.OpNanosleep:

@@ -196,7 +196,7 @@ func operand(n int, word, name string, types []string) string {
 		return fmt.Sprintf("{%%b%d_%d, %%b%d_%d}", half, n, half, n+4)
 	case strings.HasPrefix(word, "{"):
 		count := int(word[1] - '0')
-		return group(count, 32, n*4)
+		return group(count, 32, min(n*4, 16-count))
 	}
 	width := 0
 	switch word {
@@ -299,7 +299,7 @@ func TestEveryRowRuns(t *testing.T) {
 				strings.HasPrefix(name, "st") && strings.Contains(name, ".v4") && strings.Contains(name, "64"):
 				continue // longer than a vector may be
 			}
-			if strings.Contains(name, ".sync") && !strings.HasPrefix(name, "bar.") && !strings.HasPrefix(name, "barrier") {
+			if strings.Contains(name, ".sync") && !strings.HasPrefix(name, "bar.") && !strings.HasPrefix(name, "barrier") && !strings.HasPrefix(name, "wmma") {
 				line = withMask(line)
 			}
 			if strings.HasPrefix(name, "bar") {
@@ -315,6 +315,11 @@ func TestEveryRowRuns(t *testing.T) {
 					line = barRed(row, name)
 				}
 			}
+			threads := uint32(64)
+			if strings.HasPrefix(name, "wmma") { // a whole warp, and one matrix
+				threads = 32
+				line = "bar.sync 0; ld.param.u64 %global, [in]; mov.u64 %shared, s;\n" + line
+			}
 			if strings.HasPrefix(name, "st.") && strings.Contains(name, ".param") {
 				line = strings.Replace(line, "%param", "big", 1)
 			}
@@ -328,7 +333,7 @@ func TestEveryRowRuns(t *testing.T) {
 				continue
 			}
 			err = k.Run(interp.Launch{
-				Grid: interp.Dim3{X: 1, Y: 1, Z: 1}, Block: interp.Dim3{X: 64, Y: 1, Z: 1},
+				Grid: interp.Dim3{X: 1, Y: 1, Z: 1}, Block: interp.Dim3{X: threads, Y: 1, Z: 1},
 				Params: params(uint64(0x10000), uint64(0)), Memory: interp.Bytes{0x10000: make([]byte, 4096)},
 			})
 			if assert.NoError(t, err, line) {
