@@ -168,6 +168,10 @@ const (
 	ModSharedCluster
 	ModCC
 	ModSatfinite
+	ModNoComplete
+	ModExpectTx
+	ModParity
+	ModNoinc
 	ModM64n8k8    // .m64n16k8 is ModM64n8k8+1, and so on up to .m64n256k8
 	ModM64n256k8  = ModM64n8k8 + warpgroupShapes - 1
 	ModM64n8k16   = ModM64n256k8 + 1 // likewise
@@ -237,6 +241,7 @@ var modifierTable = withWarpgroupShapes([modifierCount]modifierEntry{
 	ModSync: {name: "sync"}, ModAligned: {name: "aligned"}, ModTrans: {name: "trans"}, ModL: {name: "l"}, ModR: {name: "r"},
 	ModWrap: {name: "wrap"}, ModClamp: {name: "clamp"}, ModShiftamt: {name: "shiftamt"}, ModFractional: {name: "fractional"},
 	ModAsync: {name: "async"}, ModSharedCluster: {"shared::cluster", KindSpace}, ModCC: {name: "cc"}, ModSatfinite: {name: "satfinite"},
+	ModNoComplete: {name: "noComplete"}, ModExpectTx: {name: "expect_tx"}, ModParity: {name: "parity"}, ModNoinc: {name: "noinc"},
 })
 
 // withWarpgroupShapes adds the shapes of wgmma.

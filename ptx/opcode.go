@@ -38,6 +38,7 @@ const (
 	OpCos
 	OpCpAsync
 	OpCpAsyncCommitGroup
+	OpCpAsyncMbarrierArrive
 	OpCpAsyncWaitAll
 	OpCpAsyncWaitGroup
 	OpCreatepolicy
@@ -59,6 +60,15 @@ const (
 	OpMadc
 	OpMatch
 	OpMax
+	OpMbarrierArrive
+	OpMbarrierArriveDrop
+	OpMbarrierCompleteTx
+	OpMbarrierExpectTx
+	OpMbarrierInit
+	OpMbarrierInval
+	OpMbarrierPendingCount
+	OpMbarrierTestWait
+	OpMbarrierTryWait
 	OpMembar
 	OpMin
 	OpMma
@@ -116,10 +126,13 @@ var opcodeNames = [opcodeCount]string{
 	OpBarArrive: "bar.arrive", OpBarRed: "bar.red", OpBarSync: "bar.sync", OpBarWarpSync: "bar.warp.sync",
 	OpBarrierArrive: "barrier.arrive", OpBarrierRed: "barrier.red", OpBarrierSync: "barrier.sync", OpBfe: "bfe", OpBfi: "bfi", OpBfind: "bfind", OpBra: "bra", OpBrev: "brev", OpBrkpt: "brkpt",
 	OpCall: "call", OpClz: "clz", OpCnot: "cnot", OpCopysign: "copysign", OpCos: "cos",
-	OpCpAsync: "cp.async", OpCpAsyncCommitGroup: "cp.async.commit_group", OpCpAsyncWaitAll: "cp.async.wait_all",
+	OpCpAsync: "cp.async", OpCpAsyncCommitGroup: "cp.async.commit_group", OpCpAsyncMbarrierArrive: "cp.async.mbarrier.arrive", OpCpAsyncWaitAll: "cp.async.wait_all",
 	OpCpAsyncWaitGroup: "cp.async.wait_group", OpCreatepolicy: "createpolicy", OpCvt: "cvt", OpCvta: "cvta",
 	OpDiv: "div", OpDp4a: "dp4a", OpEx2: "ex2", OpExit: "exit", OpFence: "fence", OpFenceProxy: "fence.proxy", OpFma: "fma", OpIsspacep: "isspacep",
 	OpLd: "ld", OpLdmatrix: "ldmatrix", OpLg2: "lg2", OpLop3: "lop3", OpMad: "mad", OpMadc: "madc", OpMatch: "match", OpMax: "max",
+	OpMbarrierArrive: "mbarrier.arrive", OpMbarrierArriveDrop: "mbarrier.arrive_drop", OpMbarrierCompleteTx: "mbarrier.complete_tx",
+	OpMbarrierExpectTx: "mbarrier.expect_tx", OpMbarrierInit: "mbarrier.init", OpMbarrierInval: "mbarrier.inval",
+	OpMbarrierPendingCount: "mbarrier.pending_count", OpMbarrierTestWait: "mbarrier.test_wait", OpMbarrierTryWait: "mbarrier.try_wait",
 	OpMembar: "membar", OpMin: "min", OpMma: "mma", OpMov: "mov", OpMul: "mul", OpNanosleep: "nanosleep", OpNeg: "neg",
 	OpNot: "not", OpOr: "or", OpPopc: "popc", OpPrefetch: "prefetch", OpPrefetchu: "prefetchu", OpPrmt: "prmt",
 	OpRcp: "rcp", OpRed: "red", OpReduxSync: "redux.sync", OpRem: "rem", OpRet: "ret", OpRsqrt: "rsqrt",
@@ -163,8 +176,8 @@ func (op Opcode) String() string {
 // MarshalText implements encoding.TextMarshaler: the text of String.
 func (op Opcode) MarshalText() ([]byte, error) { return []byte(op.String()), nil }
 
-// maxOpcodeParts is the number of dotted parts of the longest opcode, bar.warp.sync.
-const maxOpcodeParts = 3
+// maxOpcodeParts is the number of dotted parts of the longest opcode, cp.async.mbarrier.arrive.
+const maxOpcodeParts = 4
 
 // splitOpcode finds the longest opcode that the parts of a name begin with, and the parts behind it. The .sync of an opcode may stand
 // further behind.

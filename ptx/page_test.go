@@ -71,6 +71,7 @@ func page() string {
 		{"Memory", memoryRows},
 		{"Atomic operations, order of memory", atomicRows},
 		{"Barriers, warps, matrices", warpRows},
+		{"Barriers in shared memory", mbarrierRows},
 		{"Matrices in fragments", wmmaRows},
 		{"Matrices of warpgroups", warpgroupRows},
 		{"Control", controlRows},

@@ -25,7 +25,7 @@ type row struct {
 
 // instructionRows is the whole table.
 func instructionRows() []row {
-	return slices.Concat(arithmeticRows, floatRows, logicRows, conversionRows, memoryRows, atomicRows, warpRows, wmmaRows, warpgroupRows, controlRows)
+	return slices.Concat(arithmeticRows, floatRows, logicRows, conversionRows, memoryRows, atomicRows, warpRows, mbarrierRows, wmmaRows, warpgroupRows, controlRows)
 }
 
 // namedSets are the sets of modifiers and types that several rows name.

@@ -117,6 +117,9 @@ func (c *compiler) byOpcode(op ptx.Opcode) func(*ptx.Instruction) {
 		return c.warpWide
 	case ptx.OpSetmaxnreg, ptx.OpWgmmaFence, ptx.OpWgmmaCommitGroup, ptx.OpWgmmaWaitGroup, ptx.OpWgmmaMmaAsync:
 		return c.wgmma
+	case ptx.OpMbarrierInit, ptx.OpMbarrierInval, ptx.OpMbarrierArrive, ptx.OpMbarrierArriveDrop, ptx.OpMbarrierExpectTx, ptx.OpMbarrierCompleteTx,
+		ptx.OpMbarrierTestWait, ptx.OpMbarrierTryWait, ptx.OpMbarrierPendingCount, ptx.OpCpAsyncMbarrierArrive:
+		return c.mbarrier
 	case ptx.OpWmmaLoadA, ptx.OpWmmaLoadB, ptx.OpWmmaLoadC, ptx.OpWmmaMma, ptx.OpWmmaStoreD:
 		return c.wmma
 	case ptx.OpBarSync, ptx.OpBarArrive, ptx.OpBarRed, ptx.OpBarrierSync, ptx.OpBarrierArrive, ptx.OpBarrierRed:

@@ -90,7 +90,8 @@ type block struct {
 	warpgroups  [][]issue
 
 	barriers     [16]barrierState
-	live         int // threads that did not exit
+	mbarriers    map[uint64]*mbarrierOrder // by address in shared memory
+	live         int                       // threads that did not exit
 	instructions int64
 	seenBlocks   bitset // that this block is ordered behind
 	memo         []memo // by instruction
@@ -139,6 +140,7 @@ func (b *block) begin(number uint64) {
 	for n := range b.barriers {
 		b.barriers[n] = barrierState{}
 	}
+	clear(b.mbarriers)
 	for _, w := range b.warps {
 		w.begin()
 	}

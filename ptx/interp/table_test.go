@@ -238,7 +238,7 @@ func group(count, width, first int) string {
 // base is a register with an address in the space of an instruction.
 func base(word, name string) string {
 	switch {
-	case strings.HasPrefix(name, "ldmatrix") && !strings.Contains(name, ".shared"):
+	case (strings.HasPrefix(name, "ldmatrix") || strings.Contains(name, "mbarrier")) && !strings.Contains(name, ".shared"):
 		return "%generic"
 	case word == "[shared]" || word == "[]" && strings.Contains(name, ".shared"):
 		return "%shared"
@@ -316,6 +316,9 @@ func TestEveryRowRuns(t *testing.T) {
 				}
 			}
 			threads := uint32(64)
+			if strings.Contains(name, "mbarrier") {
+				line = "mbarrier.init.shared.b64 [%shared], 100;\n" + line
+			}
 			if strings.HasPrefix(name, "wmma") { // a whole warp, and one matrix
 				threads = 32
 				line = "bar.sync 0; ld.param.u64 %global, [in]; mov.u64 %shared, s;\n" + line

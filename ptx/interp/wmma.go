@@ -1,8 +1,6 @@
 package interp
 
 import (
-	"math"
-
 	"github.com/go-vram/vram/ptx"
 )
 
@@ -167,17 +165,13 @@ func elementReader(t ptx.Type) func(uint64) float64 {
 	return elementOf(t)
 }
 
-// elementWriter rounds an element of a result.
+// elementWriter rounds an element of a result; an integer wraps, or is cut to its range.
 func elementWriter(t ptx.Type, satfinite bool) func(float64) uint64 {
 	switch t {
 	case ptx.F32:
 		return func(x float64) uint64 { return bits32(float32(x)) }
 	case ptx.F16:
-		h := halfOf(ptx.F16, nil)
-		if satfinite {
-			return func(x float64) uint64 { return h.pack(math.Max(-maxF16, math.Min(x, maxF16))) }
-		}
-		return h.pack
+		return halfOf(ptx.F16, nil).pack
 	}
 	n := integerOf(t)
 	if satfinite {
@@ -185,6 +179,3 @@ func elementWriter(t ptx.Type, satfinite bool) func(float64) uint64 {
 	}
 	return func(x float64) uint64 { return n.pack(int64(x)) } // the sums are far below 2^53
 }
-
-// maxF16 is the largest finite number of half precision.
-const maxF16 = 65504
