@@ -46,7 +46,7 @@ func (c *checker) operandMisfit(i *Instruction, s *operandSpec, o *Operand) stri
 		return wrong
 	}
 	for n := range o.Elements {
-		if o.Elements[n].Kind == OperandSink && s.result {
+		if o.Elements[n].Kind == OperandSink && s.result && s.vector {
 			continue
 		}
 		if wrong := c.valueMisfit(i, s, &o.Elements[n]); wrong != "" {
@@ -98,6 +98,8 @@ func (c *checker) valueMisfit(i *Instruction, s *operandSpec, o *Operand) string
 		return specialMisfit(i, s, t, o)
 	case s.address && (o.Kind == OperandVariable || o.Kind == OperandFunction):
 		return c.variableMisfit(i, t, o)
+	case t == Pred && o.Kind == OperandInteger && i.isBrain():
+		return "is no register"
 	case t == Pred && o.Kind == OperandInteger: // true, but for 0
 		return ""
 	}
@@ -105,6 +107,11 @@ func (c *checker) valueMisfit(i *Instruction, s *operandSpec, o *Operand) string
 		return wrong
 	}
 	return s.limits.misfit(i, o)
+}
+
+// isBrain reports whether an instruction compares numbers of bfloat16.
+func (i *Instruction) isBrain() bool {
+	return (i.Op == OpSet || i.Op == OpSetp) && (slices.Contains(i.Types, BF16) || slices.Contains(i.Types, BF16x2))
 }
 
 // warpThreads is the value of WARP_SZ.

@@ -191,7 +191,7 @@ func TestMistakesInInstructionsOfWarpgroups(t *testing.T) {
 		{"8.0", "sm_90a", tf32 + d4 + ", %rd0, %rd1, %p1, 1, 1, 0;", "7 operands, and 6 are expected"},
 		{"8.0", "sm_90a", tf32 + d4 + ", %rd0, %rd1, %p1, 1, 0;", "operand 6, 0, is none of [-1 1]"},
 		{"8.0", "sm_90a", tf32 + d4 + ", %rd0, %rd1, %r1, 1, 1;", "operand 4, %r1, is a register of .b32, which is no .pred"},
-		{"8.0", "sm_90a", tf32 + d4 + ", %r0, %rd1, %p1, 1, 1;", "operand 2, %r0, is a register of .b32, which is no .b64"},
+		{"8.0", "sm_90a", tf32 + d4 + ", %r0, %rd1, %p1, 1, 1;", "operand 2, %r0, is a register of .b32, which is no .u64"},
 		{"8.0", "sm_90a", tf32 + "{%f0, %f1}, %rd0, %rd1, %p1, 1, 1;", "operand 1, {%f0, %f1}, is no vector of 4"},
 		{"8.0", "sm_90a", tf32 + "{%f0, %f1, %f2, _}, %rd0, %rd1, %p1, 1, 1;", "operand 1, {%f0, %f1, %f2, _}, element 4, _, is no register, and matrices stand in registers"},
 		{"8.0", "sm_90a", tf32 + a4 + ", %rd0, %rd1, %p1, 1, 1;", ""},

@@ -362,7 +362,7 @@ func runsInWarpgroup(t *testing.T, row tableRow, name string) bool {
 			continue
 		}
 		operand := map[string]string{
-			"+{n/2:f32}": strings.ReplaceAll(group(columns/2, 32, 0), "%b32", "%d"), "{4:b32}": group(4, 32, 0), "{4:u32}": group(4, 32, 0), "b64": "%b64_0", "!pred": "%p0",
+			"+{n/2:f32}": strings.ReplaceAll(group(columns/2, 32, 0), "%b32", "%d"), "{4:b32}": group(4, 32, 0), "{4:u32}": group(4, 32, 0), "u64": "%b64_0", "!pred": "%p0",
 			"int(-1|1)": "-1", "int(0|1)": "1", "int(0..2147483647)": "0",
 		}[word]
 		if strings.HasPrefix(name, "setmaxnreg") {
