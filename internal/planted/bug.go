@@ -73,6 +73,7 @@ func Bugs() []Bug {
 		gradientBugs(),
 		interpBugs(),
 		warpgroupBugs(),
+		writtenBugs(),
 	)
 }
 
