@@ -38,6 +38,11 @@
 // missing barrier is found at the first run. Two stores of the same value are no race. Between blocks only global memory is
 // looked at.
 //
+// # Fragments and mbarriers
+//
+// Fragments of wmma are laid out as PTX leaves open: a thread has neighbours of a row, in the same order in each type of sums. An mbarrier is
+// the 64 bits of its memory. Copies that arrive at one by cp.async.mbarrier.arrive are delivered at that instruction, not as late as allowed.
+//
 // # Precision
 //
 // Arithmetic is that of IEEE 754, rounded once as the instruction says. The functions with .approx give the nearest number, which

@@ -68,9 +68,6 @@ func Compile(m *ptx.Module, entry string) (*Kernel, error) {
 	if err := c.checked(); err != nil {
 		return nil, err
 	}
-	if err := c.cooperative(); err != nil {
-		return nil, err
-	}
 	c.layOut(f)
 	c.compile()
 	if c.err != nil {
