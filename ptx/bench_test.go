@@ -28,7 +28,7 @@ func moduleOf(entries, steps int) string {
 	return b.String()
 }
 
-// A check of one kernel costs what that kernel costs: a module of many is checked an entry at a time.
+// A check of one kernel costs as much as that kernel: a module of many is checked an entry at a time.
 func TestOneFunctionIsCheckedAlone(t *testing.T) {
 	m, err := ptx.Parse(moduleOf(200, 50) + ".visible .entry wrong() { foo; ret; }\n")
 	require.NoError(t, err)

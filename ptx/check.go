@@ -14,8 +14,8 @@ type CheckError struct {
 	Function    string // "" outside of functions
 	Instruction string // as text; "" where the finding is not about one
 	Message     string
-	// Lacking says that the driver may take what the finding is about: this package does not know it. A loader then refuses the function
-	// at its launch, and not the module.
+	// Lacking says that the finding is about a thing that this package does not know, and that the driver may take. A loader then refuses the
+	// function at its launch, and not the module.
 	Lacking bool
 }
 
@@ -58,7 +58,7 @@ func CheckFunctions(m *Module, functions ...*Function) error {
 }
 
 func newChecker(m *Module) *checker {
-	return &checker{module: m, codes: map[*Function]*Code{}, byName: map[nameKey][]*form{}}
+	return &checker{module: m, codes: map[*Function]*Code{}, byName: map[nameKey][]*form{}, forms: map[Opcode][]form{}}
 }
 
 // check are the findings.
@@ -77,6 +77,7 @@ type checker struct {
 	prototypes map[string][]*Function // by name, in the order of the text
 	codes      map[*Function]*Code
 	byName     map[nameKey][]*form
+	forms      map[Opcode][]form // the rows of the opcodes that were met
 
 	function    *Function          // or nil
 	code        *Code              // of the function

@@ -66,7 +66,7 @@ func (c *checker) placeMisfit(i *Instruction, space Space, o *Operand) string {
 	return ""
 }
 
-// isLater reports whether a variable of the module is declared behind the current function.
+// isLater reports whether a variable of the module is declared after the current function.
 func (c *checker) isLater(v *Variable) bool {
 	return c.symbols[v.Name] == v && c.function.Pos != Pos{} && c.function.Pos.before(v.Pos)
 }

@@ -102,7 +102,7 @@ func (c *checker) named(i *Instruction) (forms []*form) {
 	if found, ok := c.byName[key]; ok && short {
 		return found
 	}
-	all := formsOf(i.Op)
+	all := c.formsOf(i.Op)
 	for n := range all {
 		if all[n].matches(i) {
 			forms = append(forms, &all[n])

@@ -20,7 +20,7 @@
 //     inlining part of .loc are dropped.
 //  2. Check reports everything in a module that the driver's compiler would refuse, as far as the table of instructions says it:
 //     each finding is a *CheckError. The page docs/ptx.md lists the table. CheckFunctions does so for some functions alone. A finding that
-//     is Lacking is about what this package does not know and the driver may take.
+//     is Lacking is about a thing that this package does not know and the driver may take.
 //  3. Module.String prints a tree in one form. Parse reads that back as the same tree.
 //
 // # Kernels by program

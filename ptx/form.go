@@ -1,12 +1,10 @@
 package ptx
 
 import (
-	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
 	"strings"
-	"sync"
 )
 
 // form is a row that was read.
@@ -45,23 +43,27 @@ func (r row) compile() (f form, err error) {
 	return f, nil
 }
 
-// formTable is the table of instructions, read: the rows of each opcode, and the mistakes in the table.
-//
-//nolint:gochecknoglobals // constant table of instructions
-var formTable = sync.OnceValues(func() (forms [opcodeCount][]form, err error) {
-	for _, r := range instructionRows() {
-		f, wrong := r.compile()
-		if err = errors.Join(err, wrong); wrong == nil {
-			forms[r.op] = append(forms[r.op], f)
+// formsOf are the rows of an opcode, read; a mistake in the table is a finding.
+func (c *checker) formsOf(op Opcode) []form {
+	if forms, ok := c.forms[op]; ok {
+		return forms
+	}
+	var forms []form
+	for _, rows := range rowGroups() {
+		for _, r := range rows {
+			if r.op != op {
+				continue
+			}
+			f, err := r.compile()
+			if err != nil {
+				c.findings = append(c.findings, err)
+				continue
+			}
+			forms = append(forms, f)
 		}
 	}
-	return forms, err
-})
-
-// formsOf are the rows of an opcode.
-func formsOf(op Opcode) []form {
-	forms, _ := formTable() // a test reads the mistakes
-	return forms[op]
+	c.forms[op] = forms
+	return forms
 }
 
 func compileName(text string) (slots []slot, err error) {

@@ -14,7 +14,7 @@ type limits struct {
 	set       bool
 }
 
-// cutLimits reads the limits behind a type: b32(0..15), b32(0..96/32), b32(0..@3), f32(fraction).
+// cutLimits reads the limits after a type: b32(0..15), b32(0..96/32), b32(0..@3), f32(fraction).
 func (s *operandSpec) cutLimits(word string) (string, error) {
 	typ, text, ok := strings.Cut(strings.TrimSuffix(word, ")"), "(")
 	if !ok || typ == "int" {

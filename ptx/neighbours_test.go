@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// neighbour is a text of testdata/neighbours.txt with what is said about it.
+// neighbour is a text of testdata/neighbours.txt with its answer.
 type neighbour struct {
 	verdict string // "yes": taken; "no": refused; "strict": taken by the driver's compiler alone; "lacks": taken by it, and not known here
 	line    string
@@ -58,7 +58,7 @@ func neighboursOf(t *testing.T) (all []neighbour) {
 	return all
 }
 
-// verdict is what Parse and Check say of a text.
+// verdict is the answer of Parse and Check to a text.
 func verdict(text string) string {
 	m, err := Parse(text)
 	if err == nil {
@@ -73,7 +73,7 @@ func verdict(text string) string {
 	return "lacks"
 }
 
-// lackingAlone reports whether all findings are about what this package does not know.
+// lackingAlone reports whether all findings are about things that this package does not know.
 func lackingAlone(err error) bool {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
@@ -87,7 +87,7 @@ func lackingAlone(err error) bool {
 	return true
 }
 
-// Check takes what the driver's compiler takes, and refuses what it refuses, on both sides of each limit.
+// Check takes the texts that the driver's compiler takes, and refuses those that it refuses, on both sides of each limit.
 func TestNeighbours(t *testing.T) {
 	for _, n := range neighboursOf(t) {
 		want := []string{n.verdict}

@@ -207,7 +207,7 @@ func (i *Instruction) setName(parts []string) {
 	}
 }
 
-// leads reports whether a modifier stands right behind the opcode, as if it were a part of it.
+// leads reports whether a modifier follows the opcode at once, as if it were a part of it.
 func leads(op Opcode, m Modifier) bool {
 	switch op { //nolint:exhaustive // those that have such modifiers
 	case OpMul, OpMad, OpMadc:

@@ -38,7 +38,7 @@ func (p *parser) parseGroup(kind OperandKind, end string) Operand {
 	return o
 }
 
-// parseAddress reads [base], [base+offset] or [number], and what may follow it behind a comma: coordinates, or a sampler and them.
+// parseAddress reads [base], [base+offset] or [number], and coordinates after a comma, or a sampler and coordinates.
 func (p *parser) parseAddress() Operand {
 	o := Operand{Kind: OperandAddress}
 	p.expect("[")
@@ -106,7 +106,7 @@ func (p *parser) parseName() Operand {
 	return Operand{Kind: OperandName, Name: name, Offset: p.parseAddend()}
 }
 
-// parseAddend reads the offset behind a name, or nothing. PTX has no difference: a sum with a negative number is +-8.
+// parseAddend reads the offset after a name, or nothing. PTX has no difference: a sum with a negative number is +-8.
 func (p *parser) parseAddend() int64 {
 	if p.isMark("-") {
 		p.fail("an address has no difference: a negative offset is written +-8")

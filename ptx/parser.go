@@ -33,7 +33,7 @@ type parser struct {
 	source   *Location // the last .loc of the function
 
 	parts    []string                // of the name that is read
-	whole    []byte                  // the parts, each with a dot behind it
+	whole    []byte                  // the parts, each followed by a dot
 	resolver func(*Operand)          // resolve
 	operands []Operand               // a stack of those that are read
 	names    map[string]*Instruction // those that were split

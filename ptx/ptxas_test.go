@@ -14,6 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// instructionRows is the whole table.
+func instructionRows() (all []row) {
+	for _, rows := range rowGroups() {
+		all = append(all, rows...)
+	}
+	return all
+}
+
 // samples are instructions of a row: each choice of each slot once, with the first choices elsewhere, and each slot left out.
 func (r row) samples(t *testing.T) (all []*Instruction) {
 	t.Helper()

@@ -1,9 +1,6 @@
 package ptx
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // row is a form of an instruction that Check accepts. docs/ptx.md lists the rows as they stand here.
 //
@@ -23,9 +20,9 @@ type row struct {
 	needs    string // "7.0 sm_80", "8.0 sm_90a", or nothing where any version and target do
 }
 
-// instructionRows is the whole table.
-func instructionRows() []row {
-	return slices.Concat(arithmeticRows, floatRows, logicRows, conversionRows, memoryRows, atomicRows, warpRows, mbarrierRows, wmmaRows, warpgroupRows, controlRows)
+// rowGroups is the whole table.
+func rowGroups() [11][]row {
+	return [...][]row{arithmeticRows, floatRows, logicRows, conversionRows, memoryRows, atomicRows, warpRows, mbarrierRows, wmmaRows, warpgroupRows, controlRows}
 }
 
 // namedSets are the sets of modifiers and types that several rows name.

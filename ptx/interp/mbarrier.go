@@ -9,7 +9,7 @@ import (
 // An mbarrier is 64 bits of shared memory: the arrivals that its phase waits for, those of each further phase, the bytes that are on their
 // way, and the number of the phase. It says so in the block's own bytes, so that one that nobody has begun is an uninitialised read.
 //
-// A phase ends when neither arrivals nor bytes are missing. Who waits for it is ordered behind all who arrived.
+// A phase ends when neither arrivals nor bytes are missing. A thread that waits for it is ordered after all that arrived.
 const (
 	mbarrierBytes    = 8
 	mbarrierCount    = 1<<20 - 1 // the largest number of arrivals
@@ -177,7 +177,7 @@ func (c *compiler) mbarrierArrive(i *ptx.Instruction) {
 	}
 }
 
-// mbarrierStep is what an instruction does to a phase; the number is one of arrivals or of bytes.
+// mbarrierStep is the effect of an instruction on a phase; the number is one of arrivals or of bytes.
 func mbarrierStep(i *ptx.Instruction) func(s *mbarrierState, n int64) {
 	switch {
 	case i.Op == ptx.OpMbarrierExpectTx:

@@ -100,7 +100,7 @@ $WAIT:
 	} {
 		t.Run(name, func(t *testing.T) {
 			arrivals := "64"
-			if name == "bytes" { // one thread arrives, and the bytes of the others are what the phase waits for
+			if name == "bytes" { // one thread arrives, and the phase waits for the bytes of the others
 				arrivals = "1"
 			}
 			out, err := atMbarriers(t, arrivals, statements)

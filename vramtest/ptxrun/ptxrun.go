@@ -117,7 +117,7 @@ func (e *Executor) Load(image []byte, variables map[string]sim.Variable) (sim.Pr
 	return p, nil
 }
 
-// refusal are the findings that a driver has, too: not those of one function that are about what package ptx does not know, nor the
+// refusal are the findings that a driver has, too: not those of one function about instructions that package ptx does not know, nor the
 // remarks on them.
 func refusal(m *ptx.Module, found error) error {
 	joined, ok := found.(interface{ Unwrap() []error })
