@@ -14,23 +14,31 @@ func (c *checker) checkBody(f *Function) {
 	}
 }
 
+// maxSharedBytes is the shared memory of a block of an architecture that sharedLimits does not name.
+const maxSharedBytes = 228 << 10
+
 // checkShared reports a body whose shared memory is more than a block of the architecture has: its own variables, and those of the module
-// that it names.
+// that it names. Likewise with the local memory of a thread, which the driver refuses at the launch.
 func (c *checker) checkShared(f *Function) {
 	limit, known := sharedLimits[c.module.Target.SM]
 	if !known {
-		return
+		limit = maxSharedBytes
 	}
-	size, seen := 0, map[*Variable]bool{}
+	size, local, seen := 0, 0, map[*Variable]bool{}
 	add := func(v *Variable) {
-		if v == nil || v.Space != Shared || seen[v] || size > limit {
+		if v == nil || seen[v] {
 			return
 		}
 		seen[v] = true
-		align := v.Alignment()
-		if size = (size+align-1)/align*align + v.Bytes(); size > limit || size < 0 {
-			size = limit + 1
-			c.report(f.Pos, "the shared memory has more than the %d bytes of sm_%d", limit, c.module.Target.SM)
+		switch {
+		case v.Space == Shared && size <= limit:
+			if size = v.after(size); size > limit {
+				c.report(f.Pos, "the shared memory has more than the %d bytes of sm_%d", limit, c.module.Target.SM)
+			}
+		case v.Space == Local && local <= maxLocalBytes:
+			if local = v.after(local); local > maxLocalBytes {
+				c.reportLacking(f.Pos, "the local memory has more than the %d bytes of a thread", maxLocalBytes)
+			}
 		}
 	}
 	for _, i := range c.code.Instructions {

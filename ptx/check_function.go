@@ -92,8 +92,7 @@ func (c *checker) checkFunction(f *Function) {
 			}
 			names[v.Name] = true
 			c.checkParam(f, v)
-			align := v.Alignment()
-			size = (size+align-1)/align*align + v.Bytes()
+			size = min(v.after(size), maxVariableBytes)
 		}
 	}
 	limit := maxParamBytes

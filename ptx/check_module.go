@@ -59,9 +59,7 @@ func (c *checker) checkConstants() {
 		if v.Space != Const || size > maxConstBytes {
 			return
 		}
-		align := v.Alignment()
-		if size = (size+align-1)/align*align + v.Bytes(); size > maxConstBytes || size < 0 {
-			size = maxConstBytes + 1
+		if size = v.after(size); size > maxConstBytes {
 			c.report(v.Pos, "variable %s: the .const variables have more than %d bytes", v.Name, maxConstBytes)
 		}
 	}
@@ -75,6 +73,15 @@ func (c *checker) checkConstants() {
 			}
 		}
 	}
+}
+
+// after is the end of the variable where it follows so many bytes of others. It does not wrap around.
+func (v *Variable) after(size int) int {
+	if v.Bytes() > maxVariableBytes || v.Alignment() > maxVariableBytes {
+		return maxVariableBytes
+	}
+	align := v.Alignment()
+	return (size+align-1)/align*align + v.Bytes()
 }
 
 // codeOf is the body of a function in a row, made once.

@@ -5,8 +5,13 @@ import (
 	"slices"
 )
 
-// maxConstBytes is the memory for .const variables.
-const maxConstBytes = 64 << 10
+// The limits of memory. A text is small, and the memory that it asks for is not: a variable longer than maxVariableBytes is refused,
+// although the assembler takes it.
+const (
+	maxConstBytes    = 64 << 10  // .const variables
+	maxLocalBytes    = 512 << 10 // .local variables of a thread: CUDA's limit
+	maxVariableBytes = 1 << 31
+)
 
 // checkVariable looks at the declaration of a variable, or of a parameter.
 func (c *checker) checkVariable(v *Variable) {
@@ -22,6 +27,9 @@ func (c *checker) checkVariable(v *Variable) {
 		c.report(v.Pos, "variable %s: only a .global variable is .common", v.Name)
 	}
 	c.checkB128(v.Pos, v.Type)
+	if v.Bytes() > maxVariableBytes || v.Align > maxVariableBytes {
+		c.report(v.Pos, "variable %s: more than %d bytes", v.Name, maxVariableBytes)
+	}
 	if v.Type == SamplerRef && !slices.Contains(c.module.Target.Options, "texmode_independent") {
 		c.report(v.Pos, "variable %s: a sampler needs the option texmode_independent of the target", v.Name)
 	}

@@ -50,7 +50,7 @@ func writtenBugs() []Bug {
 		},
 		{
 			Name: "constant memory has no end", Package: "ptx", Run: neighbours,
-			Edits: []Edit{{"ptx.(*checker).checkConstants", "size > maxConstBytes || size < 0 {", "size < 0 {"}},
+			Edits: []Edit{{"ptx.(*checker).checkConstants", "v.after(size); size > maxConstBytes {", "v.after(size); size < 0 {"}},
 		},
 		{
 			Name: "an entry has no body", Package: "ptx", Run: neighbours,

@@ -122,3 +122,25 @@ func TestCarryChains(t *testing.T) {
 func TestAnOldArchitecture(t *testing.T) {
 	assert.Equal(t, []byte{5, 0, 0, 0}, one(t, "sm_52", "mov.u32 %r1, 5; st.global.u32 [%rd2], %r1;", nil, 4, 1))
 }
+
+// A kernel has memory for the shared variables that it names, and not for those of other kernels of its module.
+func TestSharedMemoryOfOtherKernels(t *testing.T) {
+	k := compile(t, `.version 7.8
+.target sm_80
+.address_size 64
+.shared .align 4 .b8 others[2000000000];
+.shared .align 4 .b8 own[64];
+.visible .entry k(.param .u64 out)
+{
+	.reg .b32 %r<3>; .reg .b64 %rd<3>;
+	ld.param.u64 %rd1, [out];
+	st.shared.u32 [own], 7;
+	ld.shared.u32 %r1, [own];
+	st.global.u32 [%rd1], %r1;
+	ret;
+}`)
+	out := make([]byte, 4)
+	assert.Equal(t, 64, k.SharedBytes())
+	require.NoError(t, k.Run(launch(1, 1, interp.Bytes{0x10000: out}, uint64(0x10000))))
+	assert.Equal(t, []byte{7, 0, 0, 0}, out)
+}
