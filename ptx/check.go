@@ -14,6 +14,9 @@ type CheckError struct {
 	Function    string // "" outside of functions
 	Instruction string // as text; "" where the finding is not about one
 	Message     string
+	// Lacking says that the finding is about a thing that this package does not know, and that the driver may take. A loader then refuses the
+	// function at its launch, and not the module.
+	Lacking bool
 }
 
 // Error names the place, the function, the instruction and the mistake.
@@ -36,21 +39,45 @@ func (e *CheckError) Error() string {
 	return b.String()
 }
 
-// Check finds mistakes in a module: the error joins a *CheckError for each, in the order of the module, and is nil without any.
+// Check finds mistakes in a module: the error joins a *CheckError for each, first those of declarations and then those of bodies, and is
+// nil without any.
 // It looks at each instruction's form, types and operands, at the version and the architecture that they need, and at
 // declarations. A module without findings is one that the driver's compiler accepts, as far as the table of instructions goes;
 // it may still compute nonsense.
-func Check(m *Module) error {
-	c := &checker{module: m, forms: map[Opcode][]form{}}
+func Check(m *Module) error { return errors.Join(newChecker(m).check()...) }
+
+// CheckFunctions is Check for the declarations of a module, and of the bodies for those of some functions alone: a module of many kernels
+// is checked a kernel at a time.
+func CheckFunctions(m *Module, functions ...*Function) error {
+	c := newChecker(m)
+	c.only = map[*Function]bool{}
+	for _, f := range functions {
+		c.only[f] = true
+	}
+	return errors.Join(c.check()...)
+}
+
+func newChecker(m *Module) *checker {
+	return &checker{module: m, codes: map[*Function]*Code{}, byName: map[nameKey][]*form{}, forms: map[Opcode][]form{}}
+}
+
+// check are the findings.
+func (c *checker) check() []error {
 	c.checkModule()
-	return errors.Join(c.findings...)
+	c.remark()
+	return c.findings
 }
 
 // checker collects findings about a module.
 type checker struct {
-	module   *Module
-	forms    map[Opcode][]form // the rows of the opcodes that were met
-	findings []error
+	module     *Module
+	only       map[*Function]bool // the functions whose bodies are looked at; nil: all
+	findings   []error
+	symbols    map[string]*Variable   // of the module, by name
+	prototypes map[string][]*Function // by name, in the order of the text
+	codes      map[*Function]*Code
+	byName     map[nameKey][]*form
+	forms      map[Opcode][]form // the rows of the opcodes that were met
 
 	function    *Function          // or nil
 	code        *Code              // of the function
@@ -62,7 +89,7 @@ type checker struct {
 
 // enter makes a function the current one.
 func (c *checker) enter(f *Function) {
-	c.function, c.code, c.variables = f, f.Code(), map[*Variable]bool{}
+	c.function, c.code, c.variables = f, c.codeOf(f), map[*Variable]bool{}
 	for _, list := range [][]*Variable{c.module.Variables, f.Results, f.Params, c.code.Variables} {
 		for _, v := range list {
 			c.variables[v] = true
@@ -74,7 +101,15 @@ func (c *checker) leave() { c.function, c.code, c.variables = nil, nil, nil }
 
 // report adds a finding at a place; the function and the instruction are the current ones.
 func (c *checker) report(pos Pos, format string, args ...any) {
-	e := &CheckError{Pos: pos, Message: fmt.Sprintf(format, args...)}
+	c.add(&CheckError{Pos: pos, Message: fmt.Sprintf(format, args...)})
+}
+
+// reportLacking adds a finding about something that the driver may take.
+func (c *checker) reportLacking(pos Pos, format string, args ...any) {
+	c.add(&CheckError{Pos: pos, Message: fmt.Sprintf(format, args...), Lacking: true})
+}
+
+func (c *checker) add(e *CheckError) {
 	if c.function != nil {
 		e.Function = c.function.Name
 		e.File, e.Line = c.begun[c.function].file, c.begun[c.function].line
@@ -89,25 +124,4 @@ func (c *checker) report(pos Pos, format string, args ...any) {
 		}
 	}
 	c.findings = append(c.findings, e)
-}
-
-// formsOf are the rows of an opcode, read.
-func (c *checker) formsOf(op Opcode) []form {
-	if forms, ok := c.forms[op]; ok {
-		return forms
-	}
-	var forms []form
-	for _, r := range instructionRows() {
-		if r.op != op {
-			continue
-		}
-		f, err := r.compile()
-		if err != nil {
-			c.findings = append(c.findings, err)
-			continue
-		}
-		forms = append(forms, f)
-	}
-	c.forms[op] = forms
-	return forms
 }

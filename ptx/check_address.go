@@ -14,6 +14,8 @@ func (c *checker) addressMisfit(i *Instruction, s *operandSpec, o *Operand) stri
 	switch {
 	case o.Kind != OperandAddress:
 		return "is no address: brackets are missing"
+	case len(o.Elements) > 0:
+		return "has coordinates"
 	case o.Register != nil:
 		return c.baseMisfit(space, o.Register)
 	case o.Variable != nil:
@@ -46,10 +48,14 @@ func (c *checker) placeMisfit(i *Instruction, space Space, o *Operand) string {
 	switch {
 	case !c.variables[v]:
 		return "is no variable of the module or the function"
+	case c.isLater(v):
+		return "is declared further down"
 	case v.Space != space:
 		return fmt.Sprintf("is in the space .%v", v.Space)
 	case i.Op == OpSt && c.isParam(v):
 		return "is a parameter, which is read only"
+	case i.Op == OpLd && slices.Contains(c.function.Results, v):
+		return "is a result, which is written only"
 	case size == 0:
 		return ""
 	case end > 0 && (o.Offset < 0 || o.Offset+size > end):
@@ -58,6 +64,11 @@ func (c *checker) placeMisfit(i *Instruction, space Space, o *Operand) string {
 		return fmt.Sprintf("is not aligned to %d bytes", size)
 	}
 	return ""
+}
+
+// isLater reports whether a variable of the module is declared after the current function.
+func (c *checker) isLater(v *Variable) bool {
+	return c.symbols[v.Name] == v && c.function.Pos != Pos{} && c.function.Pos.before(v.Pos)
 }
 
 // isParam reports whether the variable is a parameter of the function itself.
@@ -90,18 +101,37 @@ func (c *checker) callMisfit(i *Instruction) string {
 	case target == nil:
 		return "the function is missing"
 	case target.Kind == OperandRegister:
-		return "calls through a register are not supported"
-	case target.Kind != OperandFunction || c.module.Function(target.Name) == nil:
+		return throughRegister
+	case target.Kind != OperandFunction || len(c.prototypes[target.Name]) == 0:
 		return fmt.Sprintf("function %v is not declared", target)
 	}
-	f := c.module.Function(target.Name)
-	if f.Entry {
+	f := c.calledFunction(target.Name)
+	switch {
+	case f.Entry:
 		return fmt.Sprintf("%s is an .entry, which only a launch starts", f.Name)
+	case f.Body == nil && f.Linkage == Extern && !isSystem(f.Name):
+		return fmt.Sprintf("%s is a function without a body", f.Name)
+	case i.Pos != (Pos{}) && !c.declaredBefore(f.Name, i.Pos):
+		return fmt.Sprintf("%s is declared further down: a call needs a declaration before it", f.Name)
 	}
 	if wrong := c.passMisfit("argument", arguments, f.Params); wrong != "" {
 		return wrong
 	}
 	return c.passMisfit("result", results, f.Results)
+}
+
+// throughRegister is the misfit of a call that the driver may take.
+const throughRegister = "calls through a register are not supported"
+
+// calledFunction is the definition of a function, or else its first declaration.
+func (c *checker) calledFunction(name string) *Function {
+	all := c.prototypes[name]
+	for _, f := range all {
+		if f.Body != nil {
+			return f
+		}
+	}
+	return all[0]
 }
 
 // passMisfit compares arguments or results with those of the function.
@@ -116,11 +146,18 @@ func (c *checker) passMisfit(thing string, passed *Operand, formal []*Variable) 
 	for n := range elements {
 		o, v := &elements[n], formal[n]
 		switch {
-		case o.Kind == OperandVariable && c.variables[o.Variable] && o.Variable.Space == Param && o.Variable.Bytes() == v.Bytes():
+		case o.Kind == OperandVariable && c.variables[o.Variable] && o.Variable.passes(v):
 		case o.Kind == OperandRegister && c.owns(o.Register) && len(v.Dims) == 0 && fits(v.Type, o.Register.Type, false):
 		default:
 			return fmt.Sprintf("%s %d, %v, is no .param of %d bytes", thing, n+1, o, v.Bytes())
 		}
 	}
 	return ""
+}
+
+// passes reports whether a .param variable of a caller is passed for a parameter or a result: both are arrays or neither, of one size and
+// alignment.
+func (v *Variable) passes(formal *Variable) bool {
+	return v.Space == Param && v.Bytes() == formal.Bytes() && (len(v.Dims) > 0) == (len(formal.Dims) > 0) &&
+		(len(v.Dims) == 0 || v.Alignment() == formal.Alignment())
 }

@@ -7,9 +7,47 @@ import (
 
 // checkBody looks at the declarations and instructions of a function, and at its end.
 func (c *checker) checkBody(f *Function) {
-	c.checkBlock(f.Body)
+	c.checkBlock(f.Body, f.names())
+	c.checkShared(f)
 	if !c.ends() {
 		c.report(f.Pos, "the body does not end in ret, exit, trap or bra")
+	}
+}
+
+// maxSharedBytes is the shared memory of a block of an architecture that sharedLimits does not name.
+const maxSharedBytes = 228 << 10
+
+// checkShared reports a body whose shared memory is more than a block of the architecture has: its own variables, and those of the module
+// that it names. Likewise with the local memory of a thread, which the driver refuses at the launch.
+func (c *checker) checkShared(f *Function) {
+	limit, known := sharedLimits[c.module.Target.SM]
+	if !known {
+		limit = maxSharedBytes
+	}
+	size, local, seen := 0, 0, map[*Variable]bool{}
+	add := func(v *Variable) {
+		if v == nil || seen[v] {
+			return
+		}
+		seen[v] = true
+		switch {
+		case v.Space == Shared && size <= limit:
+			if size = v.after(size); size > limit {
+				c.report(f.Pos, "the shared memory has more than the %d bytes of sm_%d", limit, c.module.Target.SM)
+			}
+		case v.Space == Local && local <= maxLocalBytes:
+			if local = v.after(local); local > maxLocalBytes {
+				c.reportLacking(f.Pos, "the local memory has more than the %d bytes of a thread", maxLocalBytes)
+			}
+		}
+	}
+	for _, i := range c.code.Instructions {
+		for n := range i.Operands {
+			add(i.Operands[n].Variable)
+		}
+	}
+	for _, v := range c.code.Variables {
+		add(v)
 	}
 }
 
@@ -27,7 +65,7 @@ func (c *checker) ends() bool {
 		}
 	}
 	last := c.code.Instructions[count-1]
-	leaves := last.Op == OpRet || last.Op == OpExit || last.Op == OpBra || last.Op == OpTrap
+	leaves := last.Op == UnknownOp || last.Op == OpRet || last.Op == OpExit || last.Op == OpBra || last.Op == OpTrap
 	return leaves && last.Guard.Kind == OperandNone || c.isNoreturn(last)
 }
 
@@ -37,31 +75,27 @@ func (c *checker) isNoreturn(i *Instruction) bool {
 	if target == nil || target.Kind != OperandFunction || i.Guard.Kind != OperandNone {
 		return false
 	}
-	f := c.module.Function(target.Name)
-	if f == nil {
-		return false
-	}
-	for _, d := range f.Directives {
-		if d.Name == "noreturn" {
-			return true
-		}
-	}
-	return false
+	all := c.prototypes[target.Name]
+	return len(all) > 0 && all[0].has("noreturn")
 }
 
-func (c *checker) checkBlock(b *Block) {
-	names := &declaredNames{singles: map[string]bool{}, ranges: map[string]int{}}
+// checkBlock looks at the statements of a scope in which some names are taken.
+func (c *checker) checkBlock(b *Block, names *declaredNames) {
 	for _, s := range b.Statements {
 		switch s := s.(type) {
 		case *Block:
-			c.checkBlock(s)
+			c.checkBlock(s, &declaredNames{singles: map[string]bool{}, ranges: map[string]int{}})
 		case *RegisterDeclaration:
 			c.checkRegisters(names, s)
 		case *Variable:
 			c.checkName(names, s.Pos, s.Name)
-			c.checkVariable(s)
+			if s.Space == Param {
+				c.checkParam(nil, s)
+			} else {
+				c.checkVariable(s)
+			}
 			if s.Space == Const || s.Space == Global && s.Linkage != Internal {
-				c.report(s.Pos, "variable %s: a body declares no .%v variable of this kind", s.Name, s.Space)
+				c.reportLacking(s.Pos, "variable %s: a body declares no .%v variable of this kind", s.Name, s.Space)
 			}
 		case *Label:
 			c.checkName(names, s.Pos, s.Name)
@@ -78,6 +112,7 @@ func (c *checker) checkRegisters(names *declaredNames, d *RegisterDeclaration) {
 	if !isStored(d.Type) {
 		c.report(d.Pos, "no register has the type .%v", d.Type)
 	}
+	c.checkB128(d.Pos, d.Type)
 	for _, r := range d.Ranges {
 		if r.Count == 0 {
 			c.checkName(names, d.Pos, r.Name)

@@ -1,6 +1,9 @@
 package ptx
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // checkInstruction finds the row of an instruction and holds its operands against it. The reported mistake is that of the row that
 // is nearest: its name and its number of operands are right, and if possible it has vectors in the same places.
@@ -11,7 +14,7 @@ func (c *checker) checkInstruction(i *Instruction) {
 		}
 	}
 	if i.Op == UnknownOp || i.Op >= opcodeCount {
-		c.report(i.Pos, "the instruction is not known")
+		c.reportLacking(i.Pos, "%s", unknownText(i.Name))
 		return
 	}
 	if bytes := i.accessBytes(); bytes > maxVectorBytes {
@@ -20,16 +23,26 @@ func (c *checker) checkInstruction(i *Instruction) {
 	c.checkForms(i)
 }
 
+// unknownText says that an instruction is not known: those of textures and surfaces by that.
+func unknownText(name string) string {
+	head, _, _ := strings.Cut(name, ".")
+	switch head {
+	case "tex", "tld4", "txq":
+		return "the instruction is not known: textures are not supported"
+	case "suld", "sust", "sured", "suq":
+		return "the instruction is not known: surfaces are not supported"
+	case "brx":
+		return "the instruction is not known: branches through a table are not supported"
+	}
+	return "the instruction is not known"
+}
+
 // maxVectorBytes is the longest vector that one instruction loads or stores.
 const maxVectorBytes = 16
 
 func (c *checker) checkForms(i *Instruction) {
 	var named, nearest *form
-	for n := range c.formsOf(i.Op) {
-		f := &c.forms[i.Op][n]
-		if !f.matches(i) {
-			continue
-		}
+	for _, f := range c.named(i) {
 		if named == nil {
 			named = f
 		}
@@ -37,28 +50,82 @@ func (c *checker) checkForms(i *Instruction) {
 			nearest = f
 		}
 	}
-	fitting := c.fitting(i)
+	var room [4]*form
+	fitting := c.fitting(i, room[:0])
 	switch {
 	case named == nil:
-		c.report(i.Pos, "%v has no form with these modifiers and types", i.Op)
+		c.add(&CheckError{Pos: i.Pos, Message: i.Op.String() + " has no form with these modifiers and types", Lacking: !i.isComplete()})
 	case nearest == nil:
 		c.report(i.Pos, "%d operands, and %s are expected", len(i.Operands), named.counts())
 	case len(fitting) == 0:
-		c.report(i.Pos, "%s", c.misfit(i, nearest))
+		c.reportMisfit(i, c.misfit(i, nearest))
 	default:
 		c.checkNeeds(i, fitting)
 	}
 }
 
-// fitting are the forms that an instruction has, in the order of the table.
-func (c *checker) fitting(i *Instruction) (forms []*form) {
-	for n := range c.formsOf(i.Op) {
-		f := &c.forms[i.Op][n]
-		if f.matches(i) && f.takes(len(i.Operands)) && c.misfit(i, f) == "" {
+// isComplete reports whether the table has all forms of an instruction with such types, so that another one is a mistake.
+func (i *Instruction) isComplete() bool {
+	switch i.Op { //nolint:exhaustive // of others newer versions of PTX have more forms
+	case OpAdd, OpSub, OpMin, OpMax, OpAbs, OpNeg, OpMul, OpMad:
+		return i.Type(0).IsInteger()
+	case OpAddc, OpSubc, OpMadc, OpDiv, OpRem, OpSad, OpCopysign, OpTestp, OpAnd, OpOr, OpXor, OpNot, OpCnot, OpShl, OpShr, OpShf, OpBfe, OpBfi,
+		OpBfind, OpBrev, OpClz, OpPopc, OpPrmt, OpSelp, OpSlct, OpSetp, OpBra, OpRet, OpExit, OpTrap, OpBrkpt, OpNanosleep,
+		OpBarSync, OpBarArrive, OpBarRed, OpBarWarpSync, OpShflSync, OpVoteSync, OpActivemask, OpMatch:
+		return true
+	}
+	return false
+}
+
+// reportMisfit adds a finding about operands.
+func (c *checker) reportMisfit(i *Instruction, wrong string) {
+	if wrong == throughRegister {
+		c.reportLacking(i.Pos, "%s", wrong)
+		return
+	}
+	c.report(i.Pos, "%s", wrong)
+}
+
+// fitting appends the forms that an instruction has, in the order of the table.
+func (c *checker) fitting(i *Instruction, forms []*form) []*form {
+	for _, f := range c.named(i) {
+		if f.takes(len(i.Operands)) && c.misfit(i, f) == "" {
 			forms = append(forms, f)
 		}
 	}
 	return forms
+}
+
+// named are the forms that have an instruction's name, in the order of the table.
+func (c *checker) named(i *Instruction) (forms []*form) {
+	key, short := i.key()
+	if found, ok := c.byName[key]; ok && short {
+		return found
+	}
+	all := c.formsOf(i.Op)
+	for n := range all {
+		if all[n].matches(i) {
+			forms = append(forms, &all[n])
+		}
+	}
+	if short {
+		c.byName[key] = forms
+	}
+	return forms
+}
+
+// nameKey is a name of so many parts as nearly all have.
+type nameKey struct {
+	op    Opcode
+	mods  [10]Modifier
+	types [4]Type
+}
+
+// key is the name as a key of a map; it is not short where parts are missing in it.
+func (i *Instruction) key() (key nameKey, short bool) {
+	key.op = i.Op
+	mods, types := copy(key.mods[:], i.Mods), copy(key.types[:], i.Types)
+	return key, mods == len(i.Mods) && types == len(i.Types)
 }
 
 // takes reports whether the form has so many operands.
@@ -118,6 +185,9 @@ func (f *form) needsOf(i *Instruction) needs {
 	all := f.needs
 	for _, m := range i.Mods {
 		all = all.and(modifierNeeds[m])
+	}
+	if (i.Op == OpAtom || i.Op == OpRed) && i.Mod(KindScope) != NoModifier {
+		all = all.and(needs{version: Version{5, 0}, sm: 60})
 	}
 	return all
 }

@@ -1,193 +1,159 @@
 package ptx
 
-import "math/bits"
-
-// The limits of a launch, in all architectures of the table.
-const (
-	maxParamBytes      = 4352 // .param of an entry before PTX 8.1 and sm_70 with it; later 32764
-	maxParamBytesLater = 32764
-	maxBlockThreads    = 1024
-)
-
+// checkModule looks at everything that stands outside of bodies, and at the functions that the checker is for.
 func (c *checker) checkModule() {
 	m := c.module
 	c.checkTarget()
 	if m.AddressSize != 0 && m.AddressSize != 64 {
-		c.report(Pos{}, "addresses of %d bits are not supported", m.AddressSize)
+		c.reportLacking(Pos{}, "addresses of %d bits are not supported", m.AddressSize)
 	}
-	names := map[string]bool{}
-	for _, v := range m.Variables {
-		c.checkUnique(names, v.Pos, v.Name)
-		c.checkVariable(v)
-	}
-	bodies := map[string]bool{}
+	c.checkFiles()
+	c.prototypes = map[string][]*Function{}
 	for _, f := range m.Functions {
-		if names[f.Name] {
-			c.report(f.Pos, "%s is declared before as a variable", f.Name)
+		c.prototypes[f.Name] = append(c.prototypes[f.Name], f)
+	}
+	c.checkVariables()
+	c.checkPrototypes()
+	for _, f := range m.Functions {
+		if c.only == nil || c.only[f] {
+			c.checkFunction(f)
 		}
-		if f.Body != nil {
-			c.checkUnique(bodies, f.Pos, f.Name)
-		} else {
-			c.checkIdentifier(f.Pos, f.Name)
+	}
+}
+
+// checkFiles reports two files of one index.
+func (c *checker) checkFiles() {
+	seen := map[int]bool{}
+	for _, f := range c.module.Files {
+		if seen[f.Index] {
+			c.report(f.Pos, "file %d is named twice", f.Index)
 		}
-		c.checkFunction(f)
+		seen[f.Index] = true
 	}
-}
-
-func (c *checker) checkTarget() {
-	m := c.module
-	version := c.targetVersion(m.Target)
-	last, known := lastMinors[m.Version.Major]
-	switch {
-	case m.Version.Before(oldest.version):
-		c.report(m.VersionPos, "PTX %v is older than %v, with which the table of instructions begins", m.Version, oldest.version)
-	case !known || m.Version.Minor > last:
-		c.report(m.VersionPos, "PTX %v is not known", m.Version)
-	}
-	switch {
-	case version == Version{}:
-		c.report(m.TargetPos, "architecture %v is not known", m.Target.architecture())
-	case m.Target.SM < oldest.sm:
-		c.report(m.TargetPos, "architecture sm_%d is older than sm_%d, with which the table of instructions begins", m.Target.SM, oldest.sm)
-	case m.Version.Before(version):
-		c.report(m.TargetPos, "architecture %v needs PTX %v, the module has %v", m.Target.architecture(), version, m.Version)
-	}
-}
-
-// targetVersion is the version that knows an architecture first; zero of one that is not known.
-func (c *checker) targetVersion(t Target) Version {
-	version, ok := targetVersions[t.SM]
-	if t.Variant == "" || !ok {
-		return version
-	}
-	first, ok := variantVersions[t.architecture()]
-	if !ok && t.Variant == "f" && t.SM >= firstFamily {
-		first, ok = familyVersion, true
-	}
-	switch {
-	case !ok:
-		return Version{}
-	case first.Before(version):
-		return version
-	}
-	return first
-}
-
-// checkUnique reports a name that was declared before in the same scope, or is none.
-func (c *checker) checkUnique(names map[string]bool, pos Pos, name string) {
-	c.checkIdentifier(pos, name)
-	if names[name] {
-		c.report(pos, "%s is declared twice", name)
-	}
-	names[name] = true
 }
 
 // checkIdentifier reports a name that would not be read as one: only trees by hand have such names.
 func (c *checker) checkIdentifier(pos Pos, name string) {
 	l := newLexer(name)
-	if t := l.next(); t.kind != tokenName || t.text != name || name == "_" {
+	if t := l.next(); t.kind != tokenName || t.text != name || name == "_" || specialByName[name] == WarpSize {
 		c.report(pos, "%q is no name", name)
 	}
 }
 
 // isStored reports whether a type can be that of a register or of memory: others are types of instructions only.
-func isStored(t Type) bool { return t != NoType && t != BF16 && t != BF16x2 && t != TF32 }
+func isStored(t Type) bool {
+	return t != NoType && t != BF16 && t != BF16x2 && t != TF32 && t.Class() != Opaque
+}
 
-func (c *checker) checkVariable(v *Variable) {
-	switch {
-	case !isStored(v.Type) || v.Type == Pred:
-		c.report(v.Pos, "variable %s: no memory has the type .%v", v.Name, v.Type)
-	case v.Align < 0 || bits.OnesCount(uint(v.Align)) > 1:
-		c.report(v.Pos, "variable %s: an alignment of %d bytes is no power of two", v.Name, v.Align)
-	}
-	for n, dim := range v.Dims {
-		if dim == Unsized && (n > 0 || v.Linkage != Extern && v.Init == nil && v.Space != Param) {
-			c.report(v.Pos, "variable %s: only an .extern array has no length", v.Name)
-		}
-	}
-	if v.Init != nil {
-		c.checkInitialiser(v)
+// checkB128 reports the type of 128 bits in a module that is too old for it.
+func (c *checker) checkB128(pos Pos, t Type) {
+	if least := (Version{8, 3}); t == B128 && c.module.Version.Before(least) {
+		c.report(pos, "type .b128 needs PTX %v, the module has %v", least, c.module.Version)
 	}
 }
 
-// checkInitialiser looks at the values of a variable of the module.
-func (c *checker) checkInitialiser(v *Variable) {
-	if v.Space != Global && v.Space != Const || v.Linkage == Extern {
-		c.report(v.Pos, "variable %s: only .global and .const variables that the module defines have an initial value", v.Name)
-		return
-	}
-	count := 0
-	v.Init.each(func(o *Operand) {
-		if o.Kind == OperandVector {
+// checkConstants reports .const variables that are more than the memory for them.
+func (c *checker) checkConstants() {
+	size := 0
+	add := func(v *Variable) {
+		if v.Space != Const || size > maxConstBytes {
 			return
 		}
-		count++
-		if wrong := c.initialValue(v, o); wrong != "" {
-			c.report(v.Pos, "variable %s: initial value %v %s", v.Name, o, wrong)
+		if size = v.after(size); size > maxConstBytes {
+			c.report(v.Pos, "variable %s: the .const variables have more than %d bytes", v.Name, maxConstBytes)
 		}
-	})
-	if size := v.Bytes(); size > 0 && v.Type.Bytes()*count > size {
-		c.report(v.Pos, "variable %s: %d initial values, more than its elements", v.Name, count)
+	}
+	for _, v := range c.module.Variables {
+		add(v)
+	}
+	for _, f := range c.module.Functions {
+		if f.Body != nil && (c.only == nil || c.only[f]) {
+			for _, v := range c.codeOf(f).Variables {
+				add(v)
+			}
+		}
 	}
 }
 
-// initialValue says how a value does not fit the variable, or "".
-func (c *checker) initialValue(v *Variable, o *Operand) string {
-	switch o.Kind { //nolint:exhaustive // the kinds of constants
-	case OperandName:
-		return "is not declared"
-	case OperandVariable, OperandFunction:
-		if v.Type.Bits() != 64 {
-			return "is an address, of 64 bits"
-		}
-		return ""
+// after is the end of the variable where it follows so many bytes of others. It does not wrap around.
+func (v *Variable) after(size int) int {
+	if v.Bytes() > maxVariableBytes || v.Alignment() > maxVariableBytes {
+		return maxVariableBytes
 	}
-	return constantMisfit(v.Type, o)
+	align := v.Alignment()
+	return (size+align-1)/align*align + v.Bytes()
 }
 
-func (c *checker) checkFunction(f *Function) {
-	c.enter(f)
-	defer c.leave()
-	names := map[string]bool{}
-	size := 0
+// codeOf is the body of a function in a row, made once.
+func (c *checker) codeOf(f *Function) *Code {
+	if code, ok := c.codes[f]; ok {
+		return code
+	}
+	code := f.Code()
+	c.codes[f] = code
+	return code
+}
+
+// checkVariables looks at the variables of the module. One that is declared elsewhere may be declared several times, and defined once.
+func (c *checker) checkVariables() {
+	first := map[string]*Variable{}
+	defined := map[string]bool{}
+	for _, v := range c.module.Variables {
+		c.checkIdentifier(v.Pos, v.Name)
+		c.checkVariable(v)
+		if v.Space == Local || v.Space == Param {
+			c.report(v.Pos, "variable %s: a module has no .%v variable", v.Name, v.Space)
+		}
+		earlier := first[v.Name]
+		switch {
+		case earlier == nil:
+			first[v.Name] = v
+		case earlier.Linkage != Extern && v.Linkage != Extern:
+			c.report(v.Pos, "%s is declared twice", v.Name)
+		case !earlier.isLike(v):
+			c.report(v.Pos, "%s is declared before as .%v, with %d bytes", v.Name, earlier.Type, earlier.Bytes())
+		case earlier.Linkage == Extern && v.Linkage == Internal:
+			c.report(v.Pos, "%s is declared before as .extern, and defined for this module alone", v.Name)
+		}
+		if v.Linkage != Extern {
+			if defined[v.Name] && earlier.Linkage == Extern {
+				c.report(v.Pos, "%s is declared twice", v.Name)
+			}
+			defined[v.Name] = true
+		}
+	}
+	c.checkConstants()
+	c.symbols = first
+}
+
+// isLike reports whether two declarations are of one variable: an array without a length is like each.
+func (v *Variable) isLike(other *Variable) bool {
+	if v.Type != other.Type || v.Vector != other.Vector || len(v.Dims) != len(other.Dims) {
+		return false
+	}
+	for n := range v.Dims {
+		if v.Dims[n] != other.Dims[n] && v.Dims[n] != Unsized && other.Dims[n] != Unsized {
+			return false
+		}
+	}
+	return true
+}
+
+// names is a set of those of parameters and results, which a body's own names may not repeat.
+func (f *Function) names() *declaredNames {
+	names := &declaredNames{singles: map[string]bool{}, ranges: map[string]int{}}
 	for _, list := range [][]*Variable{f.Results, f.Params} {
 		for _, v := range list {
-			c.checkUnique(names, v.Pos, v.Name)
-			c.checkVariable(v)
-			if v.Space != Param {
-				c.report(v.Pos, "%s is in the space .%v, and not .param", v.Name, v.Space)
-			}
-			align := v.Alignment()
-			size = (size+align-1)/align*align + v.Bytes()
+			names.singles[v.Name] = true
 		}
 	}
-	limit := maxParamBytes
-	if !c.module.Version.Before(Version{8, 1}) && c.module.Target.SM >= 70 {
-		limit = maxParamBytesLater
-	}
-	if f.Entry && size > limit {
-		c.report(f.Pos, "the parameters have %d bytes, at most %d", size, limit)
-	}
-	c.checkDirectives(f)
-	if f.Body != nil {
-		c.checkBody(f)
-	}
+	return names
 }
 
-func (c *checker) checkDirectives(f *Function) {
-	for _, d := range f.Directives {
-		if d.Name != "pragma" && d.Name != "noreturn" && !f.Entry {
-			c.report(d.Pos, "directive .%s belongs to an .entry", d.Name)
-		}
-		threads := 1
-		for _, value := range d.Values {
-			if value == 0 {
-				c.report(d.Pos, "directive .%s has the value 0", d.Name)
-			}
-			threads *= min(value, maxBlockThreads+1)
-		}
-		if (d.Name == "maxntid" || d.Name == "reqntid") && threads > maxBlockThreads {
-			c.report(d.Pos, "directive .%s asks for more than %d threads", d.Name, maxBlockThreads)
-		}
-	}
-}
+// systemFunctions are those that the driver defines.
+//
+//nolint:gochecknoglobals // constant set of names
+var systemFunctions = map[string]bool{"vprintf": true, "__assertfail": true, "malloc": true, "free": true}
+
+// isSystem reports whether the driver defines a function of that name.
+func isSystem(name string) bool { return systemFunctions[name] }

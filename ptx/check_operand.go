@@ -33,13 +33,22 @@ func (c *checker) operandMisfit(i *Instruction, s *operandSpec, o *Operand) stri
 	case specValue, specCall:
 	}
 	count := s.elements(i)
+	if count == 0 && s.vector && o.Kind == OperandVector && len(o.Elements) == 1 { // Triton writes so
+		return c.valueMisfit(i, s, &o.Elements[0])
+	}
 	if count == 0 {
 		return c.valueMisfit(i, s, o)
 	}
 	if o.Kind != OperandVector || len(o.Elements) != count {
 		return fmt.Sprintf("is no vector of %d", count)
 	}
+	if wrong := elementsMisfit(s, o); wrong != "" {
+		return wrong
+	}
 	for n := range o.Elements {
+		if o.Elements[n].Kind == OperandSink && s.result && s.vector {
+			continue
+		}
 		if wrong := c.valueMisfit(i, s, &o.Elements[n]); wrong != "" {
 			return fmt.Sprintf("element %d, %v, %s", n+1, o.Elements[n], wrong)
 		}
@@ -68,24 +77,63 @@ func (c *checker) valueMisfit(i *Instruction, s *operandSpec, o *Operand) string
 	case o.Kind == OperandName:
 		return "is not declared"
 	case o.Kind == OperandPair && s.paired && len(o.Elements) == 2:
-		if wrong := c.valueMisfit(i, s, &o.Elements[0]); wrong != "" {
+		first := *s
+		first.sink = i.Op == OpSetp
+		if wrong := c.valueMisfit(i, &first, &o.Elements[0]); wrong != "" {
 			return wrong
 		}
-		return c.valueMisfit(i, &operandSpec{result: true, typ: Pred}, &o.Elements[1])
-	case o.Kind == OperandSink && s.result:
+		return c.valueMisfit(i, &operandSpec{result: true, typ: Pred, sink: i.Op == OpSetp}, &o.Elements[1])
+	case o.Kind == OperandSink && s.sink:
 		return ""
 	case s.result:
 		return "is no register, and a result needs one"
 	case s.count > 0 || s.columns:
 		return "is no register, and matrices stand in registers"
+	case o.Kind == OperandSpecial && o.Special == WarpSize:
+		if !t.IsInteger() && t.Class() != Untyped {
+			return fmt.Sprintf("is a whole number, which is no .%v", t)
+		}
+		return s.limits.misfit(i, &Operand{Kind: OperandInteger, Value: warpThreads})
 	case o.Kind == OperandSpecial:
 		return specialMisfit(i, s, t, o)
 	case s.address && (o.Kind == OperandVariable || o.Kind == OperandFunction):
 		return c.variableMisfit(i, t, o)
+	case t == Pred && o.Kind == OperandInteger && i.isBrain():
+		return "is no register"
 	case t == Pred && o.Kind == OperandInteger: // true, but for 0
 		return ""
 	}
-	return constantMisfit(t, o)
+	if wrong := constantMisfit(t, o); wrong != "" {
+		return wrong
+	}
+	return s.limits.misfit(i, o)
+}
+
+// isBrain reports whether an instruction compares numbers of bfloat16.
+func (i *Instruction) isBrain() bool {
+	return (i.Op == OpSet || i.Op == OpSetp) && (slices.Contains(i.Types, BF16) || slices.Contains(i.Types, BF16x2))
+}
+
+// warpThreads is the value of WARP_SZ.
+const warpThreads = 32
+
+// elementsMisfit says how the elements of a vector do not go together, or "".
+func elementsMisfit(s *operandSpec, o *Operand) string {
+	bits := 0
+	for n := range o.Elements {
+		r := o.Elements[n].Register
+		if r == nil {
+			continue
+		}
+		if bits > 0 && bits != r.Type.Bits() {
+			return "has registers of different widths"
+		}
+		bits = r.Type.Bits()
+	}
+	if s.result && !slices.ContainsFunc(o.Elements, func(e Operand) bool { return e.Kind != OperandSink }) {
+		return "drops all of its elements"
+	}
+	return ""
 }
 
 func (c *checker) registerMisfit(s *operandSpec, t Type, o *Operand) string {
@@ -118,9 +166,11 @@ func (c *checker) predicateMisfit(o *Operand) string {
 }
 
 func specialMisfit(i *Instruction, s *operandSpec, t Type, o *Operand) string {
+	short := t.Bits() < o.Special.Type().Bits() && (o.Special == Gridid || t.Bits() == 16) //nolint:mnd // mov cuts these
 	switch {
-	case o.Special != WarpSize && !s.address && i.Op != OpCvt:
-		return "is a special register, which only mov and cvt read"
+	case !s.address && (i.Op != OpCvt || !i.Type(0).IsInteger()):
+		return "is a special register, which only mov and cvt to an integer read"
+	case short && s.address && t.Class() != Float:
 	case !fits(t, o.Special.Type(), false):
 		return fmt.Sprintf("is a special register of .%v, which is no .%v", o.Special.Type(), t)
 	}
@@ -129,8 +179,15 @@ func specialMisfit(i *Instruction, s *operandSpec, t Type, o *Operand) string {
 
 // variableMisfit is about the address of a variable or a function as a value.
 func (c *checker) variableMisfit(i *Instruction, t Type, o *Operand) string {
-	if o.Kind == OperandVariable && !c.variables[o.Variable] {
+	switch {
+	case o.Kind == OperandVariable && !c.variables[o.Variable]:
 		return "is no variable of the module or the function"
+	case o.Generic:
+		return "is a generic address, which only an initial value has"
+	case o.Kind == OperandVariable && c.isLater(o.Variable):
+		return "is declared further down"
+	case o.Kind == OperandFunction && i.Pos != Pos{} && !c.declaredBefore(o.Name, i.Pos):
+		return "is declared further down"
 	}
 	isShort := o.Variable != nil && (o.Variable.Space == Shared || o.Variable.Space == Local)
 	if t.Bits() != 64 && (t.Bits() != 32 || !isShort) || t.Class() == Float {
@@ -154,7 +211,18 @@ func fits(want, have Type, wider bool) bool {
 	case want.Bits() == have.Bits():
 		return untyped || integers
 	}
-	return wider && want.Bits() < have.Bits() && want.Class() != Float && have.Class() != Float
+	if !wider || want.Bits() > have.Bits() {
+		return false
+	}
+	switch want.Class() { //nolint:exhaustive // NoClass and predicates are out
+	case Untyped:
+		return have.Class() != NoClass
+	case Signed, Unsigned:
+		return have.Class() == Untyped || have.IsInteger()
+	case Float: // bfloat16 and TF32 have registers of their own width alone
+		return have.Class() == Untyped && isStored(want)
+	}
+	return false
 }
 
 // constantMisfit says how a number does not fit a type, or "".
@@ -165,6 +233,8 @@ func constantMisfit(t Type, o *Operand) string {
 	case o.Kind == OperandInteger && t.Class() == Float && t.Bits() >= 32 && t.Lanes() == 1:
 		return "is an integer: floating-point numbers have a point, or the prefix 0f or 0d"
 	case o.Kind == OperandFloat32 && (t == F32 || t == B32):
+		return ""
+	case o.Kind == OperandFloat32 && t == F64:
 		return ""
 	case o.Kind == OperandFloat64 && (t == F32 || t == F64 || t == B64):
 		return ""
@@ -210,10 +280,13 @@ func (c *checker) labelMisfit(o *Operand) string {
 func (c *checker) packMisfit(i *Instruction, s *operandSpec, o *Operand) string {
 	t := s.typeIn(i)
 	count := len(o.Elements)
-	if o.Kind != OperandVector || count < 2 || t.Bits()%count != 0 {
+	if o.Kind != OperandVector || count < 1 || t.Bits()%count != 0 {
 		return fmt.Sprintf("is no vector of the parts of .%v", t)
 	}
-	part := &operandSpec{result: s.result, typ: map[int]Type{8: B8, 16: B16, 32: B32, 64: B64}[t.Bits()/count]}
+	if wrong := elementsMisfit(s, o); wrong != "" {
+		return wrong
+	}
+	part := &operandSpec{result: s.result, sink: s.result, typ: map[int]Type{8: B8, 16: B16, 32: B32, 64: B64}[t.Bits()/count]}
 	for n := range o.Elements {
 		if wrong := c.valueMisfit(i, part, &o.Elements[n]); wrong != "" {
 			return fmt.Sprintf("element %d, %v, %s", n+1, o.Elements[n], wrong)

@@ -19,7 +19,8 @@
 //     not known is kept by its name, so that it prints back. Sections of debugging information, pragmas of a whole module and the
 //     inlining part of .loc are dropped.
 //  2. Check reports everything in a module that the driver's compiler would refuse, as far as the table of instructions says it:
-//     each finding is a *CheckError. The page docs/ptx.md lists the table.
+//     each finding is a *CheckError. The page docs/ptx.md lists the table. CheckFunctions does so for some functions alone. A finding that
+//     is Lacking is about a thing that this package does not know and the driver may take.
 //  3. Module.String prints a tree in one form. Parse reads that back as the same tree.
 //
 // # Kernels by program
@@ -32,11 +33,12 @@
 //
 // Text for an architecture, sm_80, also runs on later ones. Text for a variant, sm_90a, runs on that architecture alone and has
 // instructions of its own: wgmma, the products of matrices of a warpgroup. Check refuses those for any other target, later ones included.
-// Of wgmma the table has the products with results of f32 of tf32, f16 and bf16.
+// Of wgmma the table has the products with results of f32 of tf32, f16 and bf16. Text for an architecture before sm_70 is read as one for
+// sm_70; Module.Remarks says so.
 //
 // # Not supported
 //
-// Parameters in registers, vectors of registers, tables of branch targets and prototypes of indirect calls are errors of Parse
-// that name the directive. Textures, surfaces, video instructions, bulk copies and mbarrier, and instructions on clusters of
-// blocks are unknown instructions, which Check reports.
+// Parameters in registers and vectors of registers are errors of Parse that name the directive. Tables of branch targets, prototypes of
+// indirect calls, textures, surfaces, video instructions, bulk copies, and instructions on clusters of blocks are unknown instructions,
+// which Check reports.
 package ptx

@@ -23,8 +23,10 @@ func TestOperands(t *testing.T) {
 		{"x 0x1F, 017, 0b101, 7U, -8, +9;", "x 31, 15, 5, 7, -8, 9"},
 		{"x 18446744073709551615;", "x -1"},
 		{"x 0F3f800000, -0f3F800000, 0D3FF0000000000000, -1.0, 1.5e+3, 2E-1;", "x 0f3F800000, 0fBF800000, 0d3FF0000000000000, 0dBFF0000000000000, 0d4097700000000000, 0d3FC999999999999A"},
-		{"x [%r1], [%r1+8], [%r1-8], [%r1+-8], [v+4], [16], [unknown];", "x [%r1], [%r1+8], [%r1+-8], [%r1+-8], [v+4], [16], [unknown]"},
-		{"x v, v-4, generic(v)+4, f, l, unknown, %tid.x, %unknown.x, WARP_SZ, _;", "x v, v+-4, generic(v)+4, f, l, unknown, %tid.x, %unknown.x, WARP_SZ, _"},
+		{"x [%r1], [%r1+8], [%r1+-8], [v+4], [16], [unknown];", "x [%r1], [%r1+8], [%r1+-8], [v+4], [16], [unknown]"},
+		{"x v, v+-4, generic(v)+4, f, l, unknown, %tid.x, %unknown.x, WARP_SZ, _;", "x v, v+-4, generic(v)+4, f, l, unknown, %tid.x, %unknown.x, WARP_SZ, _"},
+		{"tex.2d.v4.f32.f32 {%r1, %r2}, [v, {%r3, %r4}];", "tex.2d.v4.f32.f32 {%r1, %r2}, [v, {%r3, %r4}]"},
+		{"x [v, %r1, {%r2}], [%r1+8, %r2];", "x [v, %r1, {%r2}], [%r1+8, %r2]"},
 		{"@!p x p|%r1, {%r1, {%r2}}, (), !p;", "@!p x p|%r1, {%r1, {%r2}}, (), !p"},
 		{"prmt.b32.f4e %r1, %r1, %r1, %r1;", "prmt.b32.f4e %r1, %r1, %r1, %r1"},
 		{"add /* several\nlines */ .u32 %r1, // rest\n %r1, 1;", "add.u32 %r1, %r1, 1"},
@@ -105,10 +107,10 @@ func TestPartsOfNames(t *testing.T) {
 
 // Declarations answer for their sizes, and a module finds them by name.
 func TestDeclarations(t *testing.T) {
-	m, err := ptx.Parse(header + `.visible .global .align 16 .v4 .f32 a[2][3] = {{1.0, 2.0}, {3.0}};
+	m, err := ptx.Parse(header + `.visible .global .align 16 .v4 .f32 a[2][3] = {{{1.0, 2.0, 3.0, 4.0}}, {}};
 .extern .shared .b8 dynamic[];
-.global .u64 table[3] = {a, generic(a)+8, g};
 .func g() .noreturn;
+.global .u64 table[3] = {a, generic(a)+8, g};
 .func g() .noreturn
 {
 	exit;

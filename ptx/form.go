@@ -2,6 +2,7 @@ package ptx
 
 import (
 	"fmt"
+	"math/bits"
 	"slices"
 	"strings"
 )
@@ -17,6 +18,7 @@ type form struct {
 type slot struct {
 	choices  []part
 	optional bool
+	typed    bool // the choices are types
 }
 
 // part is a modifier or a type.
@@ -41,6 +43,29 @@ func (r row) compile() (f form, err error) {
 	return f, nil
 }
 
+// formsOf are the rows of an opcode, read; a mistake in the table is a finding.
+func (c *checker) formsOf(op Opcode) []form {
+	if forms, ok := c.forms[op]; ok {
+		return forms
+	}
+	var forms []form
+	for _, rows := range rowGroups() {
+		for _, r := range rows {
+			if r.op != op {
+				continue
+			}
+			f, err := r.compile()
+			if err != nil {
+				c.findings = append(c.findings, err)
+				continue
+			}
+			forms = append(forms, f)
+		}
+	}
+	c.forms[op] = forms
+	return forms
+}
+
 func compileName(text string) (slots []slot, err error) {
 	for text != "" {
 		var s slot
@@ -52,6 +77,7 @@ func compileName(text string) (slots []slot, err error) {
 		if s.choices, err = compileChoices(text[1:end]); err != nil {
 			return nil, err
 		}
+		s.typed = s.choices[0].typ != NoType
 		text = text[end:]
 		if s.optional {
 			text = strings.TrimPrefix(text, "]")
@@ -81,34 +107,40 @@ func compileChoices(text string) (choices []part, err error) {
 	return choices, nil
 }
 
-// matches reports whether the form has the instruction's name.
+// matches reports whether the form has the instruction's name: its types in their order, its modifiers in any. Of two state spaces or two
+// layouts the order counts.
 func (f *form) matches(i *Instruction) bool {
-	parts := i.parts()
-	for _, s := range f.slots {
+	var used uint64
+	types := 0
+	if len(i.Mods) > 64 { //nolint:mnd // the bits of used
+		return false
+	}
+	for n := range f.slots {
+		s := &f.slots[n]
 		switch {
-		case len(parts) > 0 && slices.Contains(s.choices, parts[0]):
-			parts = parts[1:]
+		case s.typed && types < len(i.Types) && slices.Contains(s.choices, part{typ: i.Types[types]}):
+			types++
+		case !s.typed && s.take(i.Mods, &used):
 		case !s.optional:
 			return false
 		}
 	}
-	return len(parts) == 0
+	return types == len(i.Types) && bits.OnesCount64(used) == len(i.Mods)
 }
 
-// parts are the modifiers and types of the name in the order of the text.
-func (i *Instruction) parts() (parts []part) {
-	for _, m := range i.Mods {
-		if m.Kind() != KindPermute {
-			parts = append(parts, part{mod: m})
+// take finds the first unused modifier that the slot has, marks it as used, and reports whether there was one.
+func (s *slot) take(mods []Modifier, used *uint64) bool {
+	var passed [KindPermute + 1]bool
+	for n, m := range mods {
+		if *used>>n&1 != 0 {
+			continue
 		}
-	}
-	for _, t := range i.Types {
-		parts = append(parts, part{typ: t})
-	}
-	for _, m := range i.Mods {
-		if m.Kind() == KindPermute {
-			parts = append(parts, part{mod: m})
+		kind := m.Kind()
+		if slices.Contains(s.choices, part{mod: m}) && !passed[kind] {
+			*used |= 1 << n
+			return true
 		}
+		passed[kind] = kind == KindSpace || kind == KindLayout
 	}
-	return parts
+	return false
 }

@@ -11,6 +11,7 @@ import (
 type operandSpec struct {
 	kind      specKind
 	result    bool
+	sink      bool // a result that may be dropped
 	updated   bool // read, too
 	optional  bool
 	negatable bool
@@ -27,6 +28,7 @@ type operandSpec struct {
 	anySpace  bool // that of the name
 	low, high int64
 	members   []int64
+	limits    limits // of a constant of specValue
 }
 
 type specKind uint8
@@ -56,6 +58,7 @@ func compileOperands(text string) (specs []operandSpec, err error) {
 
 func compileOperand(word string) (s operandSpec, err error) {
 	word, s.result = strings.CutPrefix(word, "=")
+	word, s.sink = strings.CutPrefix(word, "_")
 	word, s.updated = strings.CutPrefix(word, "+")
 	word, s.negatable = strings.CutPrefix(word, "!")
 	word, s.optional = strings.CutSuffix(word, "?")
@@ -63,6 +66,9 @@ func compileOperand(word string) (s operandSpec, err error) {
 	word, s.vector = strings.CutSuffix(word, "*")
 	word, s.wider = strings.CutSuffix(word, "~")
 	word, s.address = strings.CutSuffix(word, "&")
+	if word, err = s.cutLimits(word); err != nil {
+		return s, err
+	}
 	switch {
 	case word == "label":
 		s.kind = specLabel

@@ -18,7 +18,7 @@ type Kernel struct {
 	counts     map[Type]int // of registers
 	registers  []*Register
 	labels     int
-	forms      *checker // its forms of instructions, for the types of results
+	checker    *checker // for the forms of instructions, whose results need registers
 	places     map[*Instruction]place
 	mistakes   []error
 }
@@ -43,7 +43,7 @@ func (k *Kernel) usable() bool {
 	}
 	if k.counts == nil {
 		k.counts = map[Type]int{}
-		k.forms = &checker{module: &Module{}, forms: map[Opcode][]form{}}
+		k.checker = newChecker(&Module{})
 		k.places = map[*Instruction]place{}
 	}
 	return true
@@ -128,7 +128,7 @@ func (k *Kernel) resultOf(name string, count int) Operand {
 	if i.Op == UnknownOp {
 		return k.Reg(B32)
 	}
-	for _, f := range k.forms.formsOf(i.Op) {
+	for _, f := range k.checker.formsOf(i.Op) {
 		if !f.matches(i) || !f.takes(count) || len(f.operands) == 0 || !f.operands[0].result || f.operands[0].kind != specValue {
 			continue
 		}

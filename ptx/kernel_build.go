@@ -13,7 +13,8 @@ func (k *Kernel) Build() (*Module, error) { return Build(k) }
 // error joins a *CheckError for each mistake: its File and Line are those that added the instruction, or began the kernel.
 func Build(kernels ...*Kernel) (*Module, error) {
 	m := &Module{Version: Version{7, 0}, Target: Target{SM: 70}, AddressSize: 64}
-	c := &checker{module: m, forms: map[Opcode][]form{}, places: map[*Instruction]place{}, begun: map[*Function]place{}}
+	c := newChecker(m)
+	c.places, c.begun = map[*Instruction]place{}, map[*Function]place{}
 	var mistakes []error
 	for n, k := range kernels {
 		if k == nil {
@@ -101,7 +102,7 @@ func (c *checker) raise(f *Function) {
 	defer c.leave()
 	least := needs{c.module.Version, c.module.Target.SM, c.module.Target.Variant}
 	for _, i := range c.code.Instructions {
-		if forms := c.fitting(i); len(forms) > 0 {
+		if forms := c.fitting(i, nil); len(forms) > 0 {
 			least = least.and(forms[0].needsOf(i))
 		}
 	}

@@ -53,7 +53,7 @@ func (l *lexer) next() token {
 		return l.quoted(pos)
 	case strings.IndexByte(",;{}()[]<>@!|+-=:", c) >= 0:
 		l.at++
-		return token{tokenMark, string(c), pos}
+		return token{tokenMark, l.text[l.at-1 : l.at], pos}
 	}
 	l.at++
 	return token{tokenWrong, "character " + quote(string(c)), pos}

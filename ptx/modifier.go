@@ -123,6 +123,10 @@ const (
 	ModM16n8k4
 	ModM16n8k8
 	ModM16n8k16
+	ModM16n16k16
+	ModM16n16k8
+	ModM8n32k16
+	ModM32n8k16
 	ModX1
 	ModX2
 	ModX4
@@ -162,6 +166,12 @@ const (
 	ModFractional
 	ModAsync
 	ModSharedCluster
+	ModCC
+	ModSatfinite
+	ModNoComplete
+	ModExpectTx
+	ModParity
+	ModNoinc
 	ModM64n8k8    // .m64n16k8 is ModM64n8k8+1, and so on up to .m64n256k8
 	ModM64n256k8  = ModM64n8k8 + warpgroupShapes - 1
 	ModM64n8k16   = ModM64n256k8 + 1 // likewise
@@ -215,8 +225,9 @@ var modifierTable = withWarpgroupShapes([modifierCount]modifierEntry{
 	ModAll: {"all", KindVote}, ModAny: {"any", KindVote}, ModUni: {"uni", KindVote}, ModBallot: {"ballot", KindVote},
 
 	ModM8n8: {"m8n8", KindShape}, ModM16n8k4: {"m16n8k4", KindShape}, ModM16n8k8: {"m16n8k8", KindShape},
-	ModM16n8k16: {"m16n8k16", KindShape},
-	ModX1:       {"x1", KindMatrices}, ModX2: {"x2", KindMatrices}, ModX4: {"x4", KindMatrices},
+	ModM16n8k16: {"m16n8k16", KindShape}, ModM16n16k16: {"m16n16k16", KindShape}, ModM16n16k8: {"m16n16k8", KindShape},
+	ModM8n32k16: {"m8n32k16", KindShape}, ModM32n8k16: {"m32n8k16", KindShape},
+	ModX1: {"x1", KindMatrices}, ModX2: {"x2", KindMatrices}, ModX4: {"x4", KindMatrices},
 	ModRow: {"row", KindLayout}, ModCol: {"col", KindLayout},
 
 	ModFinite: {"finite", KindTest}, ModInfinite: {"infinite", KindTest}, ModNumber: {"number", KindTest},
@@ -229,7 +240,8 @@ var modifierTable = withWarpgroupShapes([modifierCount]modifierEntry{
 	ModSat: {name: "sat"}, ModRelu: {name: "relu"}, ModNaN: {name: "NaN"}, ModXorsign: {name: "xorsign"}, ModAbs: {name: "abs"}, ModTo: {name: "to"},
 	ModSync: {name: "sync"}, ModAligned: {name: "aligned"}, ModTrans: {name: "trans"}, ModL: {name: "l"}, ModR: {name: "r"},
 	ModWrap: {name: "wrap"}, ModClamp: {name: "clamp"}, ModShiftamt: {name: "shiftamt"}, ModFractional: {name: "fractional"},
-	ModAsync: {name: "async"}, ModSharedCluster: {"shared::cluster", KindSpace},
+	ModAsync: {name: "async"}, ModSharedCluster: {"shared::cluster", KindSpace}, ModCC: {name: "cc"}, ModSatfinite: {name: "satfinite"},
+	ModNoComplete: {name: "noComplete"}, ModExpectTx: {name: "expect_tx"}, ModParity: {name: "parity"}, ModNoinc: {name: "noinc"},
 })
 
 // withWarpgroupShapes adds the shapes of wgmma.

@@ -2,6 +2,7 @@ package ptx
 
 import (
 	"fmt"
+	"math"
 	"strings"
 )
 
@@ -110,17 +111,21 @@ type Pointer struct {
 	Align int // in bytes; 0 where the text does not name it
 }
 
-// Bytes is the size of the variable; that of an array of unknown length is 0.
+// Bytes is the size of the variable, at most the largest int; that of an array of unknown length is 0.
 func (v *Variable) Bytes() int {
 	if v == nil {
 		return 0
 	}
 	bytes := v.Type.Bytes() * max(v.Vector, 1)
 	for _, dim := range v.Dims {
-		if dim == Unsized {
+		switch {
+		case dim == Unsized:
 			return 0
+		case dim > 0 && bytes > math.MaxInt/dim:
+			bytes = math.MaxInt // Check refuses it
+		default:
+			bytes *= dim
 		}
-		bytes *= dim
 	}
 	return bytes
 }

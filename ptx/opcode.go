@@ -1,6 +1,9 @@
 package ptx
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Opcode is the operation of an instruction. Parts of the name that choose another operation belong to it (bar.sync, shfl.sync,
 // cp.async.wait_group); parts that only vary the operation are modifiers.
@@ -12,12 +15,15 @@ const (
 	OpAbs
 	OpActivemask
 	OpAdd
+	OpAddc
 	OpAnd
 	OpAtom
 	OpBarArrive
 	OpBarRed
 	OpBarSync
 	OpBarWarpSync
+	OpBarrierArrive
+	OpBarrierRed
 	OpBarrierSync
 	OpBfe
 	OpBfi
@@ -32,6 +38,7 @@ const (
 	OpCos
 	OpCpAsync
 	OpCpAsyncCommitGroup
+	OpCpAsyncMbarrierArrive
 	OpCpAsyncWaitAll
 	OpCpAsyncWaitGroup
 	OpCreatepolicy
@@ -50,8 +57,18 @@ const (
 	OpLg2
 	OpLop3
 	OpMad
+	OpMadc
 	OpMatch
 	OpMax
+	OpMbarrierArrive
+	OpMbarrierArriveDrop
+	OpMbarrierCompleteTx
+	OpMbarrierExpectTx
+	OpMbarrierInit
+	OpMbarrierInval
+	OpMbarrierPendingCount
+	OpMbarrierTestWait
+	OpMbarrierTryWait
 	OpMembar
 	OpMin
 	OpMma
@@ -85,6 +102,7 @@ const (
 	OpSqrt
 	OpSt
 	OpSub
+	OpSubc
 	OpTanh
 	OpTestp
 	OpTrap
@@ -93,28 +111,37 @@ const (
 	OpWgmmaFence
 	OpWgmmaMmaAsync
 	OpWgmmaWaitGroup
+	OpWmmaLoadA
+	OpWmmaLoadB
+	OpWmmaLoadC
+	OpWmmaMma
+	OpWmmaStoreD
 	OpXor
 	opcodeCount
 )
 
 //nolint:gochecknoglobals // constant table of opcodes
 var opcodeNames = [opcodeCount]string{
-	OpAbs: "abs", OpActivemask: "activemask", OpAdd: "add", OpAnd: "and", OpAtom: "atom",
+	OpAbs: "abs", OpActivemask: "activemask", OpAdd: "add", OpAddc: "addc", OpAnd: "and", OpAtom: "atom",
 	OpBarArrive: "bar.arrive", OpBarRed: "bar.red", OpBarSync: "bar.sync", OpBarWarpSync: "bar.warp.sync",
-	OpBarrierSync: "barrier.sync", OpBfe: "bfe", OpBfi: "bfi", OpBfind: "bfind", OpBra: "bra", OpBrev: "brev", OpBrkpt: "brkpt",
+	OpBarrierArrive: "barrier.arrive", OpBarrierRed: "barrier.red", OpBarrierSync: "barrier.sync", OpBfe: "bfe", OpBfi: "bfi", OpBfind: "bfind", OpBra: "bra", OpBrev: "brev", OpBrkpt: "brkpt",
 	OpCall: "call", OpClz: "clz", OpCnot: "cnot", OpCopysign: "copysign", OpCos: "cos",
-	OpCpAsync: "cp.async", OpCpAsyncCommitGroup: "cp.async.commit_group", OpCpAsyncWaitAll: "cp.async.wait_all",
+	OpCpAsync: "cp.async", OpCpAsyncCommitGroup: "cp.async.commit_group", OpCpAsyncMbarrierArrive: "cp.async.mbarrier.arrive", OpCpAsyncWaitAll: "cp.async.wait_all",
 	OpCpAsyncWaitGroup: "cp.async.wait_group", OpCreatepolicy: "createpolicy", OpCvt: "cvt", OpCvta: "cvta",
 	OpDiv: "div", OpDp4a: "dp4a", OpEx2: "ex2", OpExit: "exit", OpFence: "fence", OpFenceProxy: "fence.proxy", OpFma: "fma", OpIsspacep: "isspacep",
-	OpLd: "ld", OpLdmatrix: "ldmatrix", OpLg2: "lg2", OpLop3: "lop3", OpMad: "mad", OpMatch: "match", OpMax: "max",
+	OpLd: "ld", OpLdmatrix: "ldmatrix", OpLg2: "lg2", OpLop3: "lop3", OpMad: "mad", OpMadc: "madc", OpMatch: "match", OpMax: "max",
+	OpMbarrierArrive: "mbarrier.arrive", OpMbarrierArriveDrop: "mbarrier.arrive_drop", OpMbarrierCompleteTx: "mbarrier.complete_tx",
+	OpMbarrierExpectTx: "mbarrier.expect_tx", OpMbarrierInit: "mbarrier.init", OpMbarrierInval: "mbarrier.inval",
+	OpMbarrierPendingCount: "mbarrier.pending_count", OpMbarrierTestWait: "mbarrier.test_wait", OpMbarrierTryWait: "mbarrier.try_wait",
 	OpMembar: "membar", OpMin: "min", OpMma: "mma", OpMov: "mov", OpMul: "mul", OpNanosleep: "nanosleep", OpNeg: "neg",
 	OpNot: "not", OpOr: "or", OpPopc: "popc", OpPrefetch: "prefetch", OpPrefetchu: "prefetchu", OpPrmt: "prmt",
 	OpRcp: "rcp", OpRed: "red", OpReduxSync: "redux.sync", OpRem: "rem", OpRet: "ret", OpRsqrt: "rsqrt",
 	OpSad: "sad", OpSelp: "selp", OpSet: "set", OpSetmaxnreg: "setmaxnreg", OpSetp: "setp", OpShf: "shf", OpShflSync: "shfl.sync", OpShl: "shl",
-	OpShr: "shr", OpSin: "sin", OpSlct: "slct", OpSqrt: "sqrt", OpSt: "st", OpSub: "sub", OpTanh: "tanh",
+	OpShr: "shr", OpSin: "sin", OpSlct: "slct", OpSqrt: "sqrt", OpSt: "st", OpSub: "sub", OpSubc: "subc", OpTanh: "tanh",
 	OpTestp: "testp", OpTrap: "trap", OpVoteSync: "vote.sync",
 	OpWgmmaCommitGroup: "wgmma.commit_group", OpWgmmaFence: "wgmma.fence", OpWgmmaMmaAsync: "wgmma.mma_async",
-	OpWgmmaWaitGroup: "wgmma.wait_group", OpXor: "xor",
+	OpWgmmaWaitGroup: "wgmma.wait_group", OpWmmaLoadA: "wmma.load.a", OpWmmaLoadB: "wmma.load.b", OpWmmaLoadC: "wmma.load.c",
+	OpWmmaMma: "wmma.mma", OpWmmaStoreD: "wmma.store.d", OpXor: "xor",
 }
 
 //nolint:gochecknoglobals // constant table of opcodes by name
@@ -124,6 +151,18 @@ var opcodeByName = func() map[string]Opcode {
 		byName[opcodeNames[op]] = op
 	}
 	return byName
+}()
+
+// opcodeHeads counts the opcodes by the first part of their name.
+//
+//nolint:gochecknoglobals // constant table of opcodes
+var opcodeHeads = func() map[string]int {
+	heads := map[string]int{}
+	for op := UnknownOp + 1; op < opcodeCount; op++ {
+		head, _, _ := strings.Cut(opcodeNames[op], ".")
+		heads[head]++
+	}
+	return heads
 }()
 
 // String is the name of the opcode; of UnknownOp it is "unknown".
@@ -137,11 +176,20 @@ func (op Opcode) String() string {
 // MarshalText implements encoding.TextMarshaler: the text of String.
 func (op Opcode) MarshalText() ([]byte, error) { return []byte(op.String()), nil }
 
-// maxOpcodeParts is the number of dotted parts of the longest opcode, bar.warp.sync.
-const maxOpcodeParts = 3
+// maxOpcodeParts is the number of dotted parts of the longest opcode, cp.async.mbarrier.arrive.
+const maxOpcodeParts = 4
 
-// splitOpcode finds the longest opcode that the parts of a name begin with, and the parts behind it.
+// splitOpcode finds the longest opcode that the parts of a name begin with, and the parts after it. The .sync of an opcode may stand
+// later.
 func splitOpcode(parts []string) (Opcode, []string) {
+	if op, ok := opcodeByName[parts[0]+".sync"]; ok && op != OpBarSync && op != OpBarrierSync {
+		if at := slices.Index(parts, "sync"); at > 1 {
+			return op, slices.Delete(slices.Clone(parts[1:]), at-1, at)
+		}
+	}
+	if op, ok := opcodeByName[parts[0]]; ok && (len(parts) == 1 || opcodeHeads[parts[0]] == 1) {
+		return op, parts[1:] // the usual case, without a search
+	}
 	for n := min(maxOpcodeParts, len(parts)); n > 0; n-- {
 		if op, ok := opcodeByName[strings.Join(parts[:n], ".")]; ok {
 			return op, parts[n:]

@@ -14,7 +14,7 @@ const (
 	OperandFloat32              // 0f3F800000: Value has the bits
 	OperandFloat64              // 0d3FF0000000000000 and 1.0: Value has the bits
 	OperandVariable             // the address of a variable: Variable, Offset; Generic where the text asks for a generic address
-	OperandAddress              // memory, [%rd1+4]: Register, or Variable, or Name where it is not declared, or none of them; Offset
+	OperandAddress              // memory, [%rd1+4]: Register, or Variable, or Name where it is not declared, or none of them; Offset; Elements are coordinates: [t, {%f1, %f2}]
 	OperandLabel                // Label
 	OperandFunction             // Name
 	OperandVector               // {a, b}: Elements

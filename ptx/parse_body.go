@@ -1,6 +1,9 @@
 package ptx
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // parseBlock reads statements between braces.
 func (p *parser) parseBlock() *Block {
@@ -9,7 +12,7 @@ func (p *parser) parseBlock() *Block {
 	p.openScope()
 	p.nested(func() {
 		for !p.isMark("}") && !p.isEnd() {
-			b.Statements = append(b.Statements, p.parseStatement()...)
+			b.Statements = p.parseStatement(b.Statements)
 		}
 	})
 	p.closeScope()
@@ -17,37 +20,47 @@ func (p *parser) parseBlock() *Block {
 	return b
 }
 
-// parseStatement reads one statement; a declaration of several variables is several.
-func (p *parser) parseStatement() []Statement {
+// parseStatement reads one statement and appends it; a declaration of several variables is several.
+func (p *parser) parseStatement(to []Statement) []Statement {
 	switch {
 	case p.isMark("{"):
-		return []Statement{p.parseBlock()}
-	case p.accept(";"):
-		return nil
+		return append(to, p.parseBlock())
 	case p.isMark("@"):
-		return []Statement{p.parseInstruction()}
+		return append(to, p.parseInstruction())
 	case p.tok.kind == tokenName:
-		return p.parseNamed()
+		return p.parseNamed(to)
 	case p.tok.kind == tokenDot:
-		return p.parseDirectiveStatement()
+		return append(to, p.parseDirectiveStatement()...)
 	}
 	p.unexpected("a statement")
-	return nil
+	return to
 }
 
 // parseNamed reads a label or an instruction without a guard.
-func (p *parser) parseNamed() []Statement {
+func (p *parser) parseNamed(to []Statement) []Statement {
 	name := p.advance()
 	if !p.accept(":") {
-		return []Statement{p.parseInstructionNamed(name, Operand{})}
-	}
-	if p.isDot("callprototype") || p.isDot("branchtargets") || p.isDot("calltargets") {
-		p.fail("directive .%s is not supported: calls and branches through a table", p.tok.text)
-		return nil
+		return append(to, p.parseInstructionNamed(name, Operand{}))
 	}
 	label := &Label{Pos: name.pos, Name: name.text}
 	p.scope.declareLabel(label)
-	return []Statement{label}
+	if p.isDot("callprototype") || p.isDot("branchtargets") || p.isDot("calltargets") {
+		return append(to, label, p.parseUnknown())
+	}
+	return append(to, label)
+}
+
+// parseUnknown keeps a directive that stands for a table of targets, or a prototype, as an unknown instruction: its words up to the
+// semicolon.
+func (p *parser) parseUnknown() *Instruction {
+	i := &Instruction{Pos: p.tok.pos, Source: p.source}
+	var words []string
+	for !p.isMark(";") && !p.isEnd() {
+		words = append(words, p.advance().source())
+	}
+	i.Name = strings.Join(words, " ")
+	p.expect(";")
+	return i
 }
 
 func (p *parser) parseDirectiveStatement() []Statement {
@@ -65,11 +78,6 @@ func (p *parser) parseDirectiveStatement() []Statement {
 			statements = append(statements, v)
 		}
 		return statements
-	case p.isDot("extern"):
-		linkage := p.parseLinkage()
-		if isVariableSpace(p.tok) {
-			return []Statement{p.parseVariables(linkage)[0]}
-		}
 	}
 	p.unexpectedDirective()
 	return nil
@@ -130,40 +138,84 @@ func (p *parser) parseInstruction() *Instruction {
 // parseInstructionNamed reads an instruction behind the first part of its name.
 func (p *parser) parseInstructionNamed(name token, guard Operand) *Instruction {
 	i := &Instruction{Pos: name.pos, Source: p.source, Guard: guard}
-	parts := []string{name.text}
+	p.parts = append(p.parts[:0], name.text)
 	for p.tok.kind == tokenDot {
-		parts = append(parts, p.advance().text)
+		p.parts = append(p.parts, p.advance().text)
 	}
-	i.setName(parts)
-	if i.Name == "brx.idx" || i.Name == "brx.idx.uni" {
-		p.failAt(name.pos, "instruction %s is not supported", i.Name)
-	}
+	p.setName(i)
 	if !p.isMark(";") {
-		p.list(func() { i.Operands = append(i.Operands, p.parseOperand()) })
+		i.Operands = p.parseOperands()
 	}
 	p.expect(";")
 	p.resolve(&i.Guard)
 	for n := range i.Operands {
-		i.Operands[n].each(p.resolve)
+		i.Operands[n].each(p.resolver)
 	}
 	return i
 }
 
-// setName splits a name into opcode, modifiers and types. A name that would not come out the same again is kept as it is.
+// parseOperands reads operands between commas: the slice has no room for more.
+func (p *parser) parseOperands() []Operand {
+	first := len(p.operands)
+	p.list(func() {
+		o := p.parseOperand() // which may use the stack itself
+		p.operands = append(p.operands, o)
+	})
+	operands := slices.Clone(p.operands[first:])
+	clear(p.operands[first:])
+	p.operands = p.operands[:first]
+	return slices.Clip(operands)
+}
+
+// setName gives an instruction the name whose parts were read. Few names are many: each is split once.
+func (p *parser) setName(i *Instruction) {
+	p.whole = p.whole[:0]
+	for _, part := range p.parts {
+		p.whole = append(append(p.whole, part...), '.')
+	}
+	known := p.names[string(p.whole)]
+	if known == nil {
+		known = &Instruction{}
+		known.setName(slices.Clone(p.parts))
+		if p.names == nil {
+			p.names = map[string]*Instruction{}
+		}
+		p.names[string(p.whole)] = known
+	}
+	i.Op, i.Name, i.Mods, i.Types = known.Op, known.Name, slices.Clone(known.Mods), slices.Clone(known.Types)
+}
+
+// setName splits a name into opcode, modifiers and types. The driver takes modifiers and types in any order, apart from those that
+// belong to the opcode. A name with a part that is not known is kept as it is.
 func (i *Instruction) setName(parts []string) {
-	whole := strings.Join(parts, ".")
 	op, rest := splitOpcode(parts)
 	i.Op = op
-	for _, part := range rest {
-		if t, ok := typeByName[part]; ok {
+	for n, part := range rest {
+		t, isType := typeByName[part]
+		m, isModifier := modifierByName[part]
+		switch {
+		case isType:
 			i.Types = append(i.Types, t)
-		} else if m, ok := modifierByName[part]; ok {
+		case isModifier && (n == 0 || !leads(op, m)):
 			i.Mods = append(i.Mods, m)
-		} else {
+		default:
 			i.Op = UnknownOp
 		}
 	}
-	if i.Op == UnknownOp || i.name() != whole {
-		i.Op, i.Name, i.Mods, i.Types = UnknownOp, whole, nil, nil
+	if i.Op == UnknownOp {
+		i.Name, i.Mods, i.Types = strings.Join(parts, "."), nil, nil
 	}
+}
+
+// leads reports whether a modifier follows the opcode at once, as if it were a part of it.
+func leads(op Opcode, m Modifier) bool {
+	switch op { //nolint:exhaustive // those that have such modifiers
+	case OpMul, OpMad, OpMadc:
+		return m == ModLo || m == ModHi || m == ModWide
+	case OpShf:
+		return m == ModL || m == ModR
+	case OpCvta:
+		return m == ModTo
+	}
+	return false
 }

@@ -73,7 +73,6 @@ func (p *parser) parseTopLevel() {
 		p.skipSection()
 	case p.isDot("pragma"):
 		p.parsePragma() // of the whole module: a hint that has no place in the tree
-	case p.accept(";"):
 	case p.tok.kind == tokenDot:
 		linkage := p.parseLinkage()
 		switch {
@@ -185,6 +184,7 @@ func (p *parser) parseParams() (params []*Variable) {
 func functionDirectives(name string) (values int, ok bool) {
 	values, ok = map[string]int{
 		"maxntid": 3, "reqntid": 3, "minnctapersm": 1, "maxnctapersm": 1, "maxnreg": 1, "noreturn": 0, "pragma": 0,
+		"reqnctapercluster": 3, "maxclusterrank": 1, "explicitcluster": 0, "blocksareclusters": 0,
 	}[name]
 	return values, ok
 }

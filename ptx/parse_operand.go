@@ -38,25 +38,27 @@ func (p *parser) parseGroup(kind OperandKind, end string) Operand {
 	return o
 }
 
-// parseAddress reads [base], [base+offset] or [number].
+// parseAddress reads [base], [base+offset] or [number], and coordinates after a comma, or a sampler and coordinates.
 func (p *parser) parseAddress() Operand {
 	o := Operand{Kind: OperandAddress}
 	p.expect("[")
 	if p.tok.kind == tokenName {
 		o.Name = p.advance().text
+		o.Offset = p.parseAddend()
 	} else {
 		o.Offset = p.parseOffset()
 	}
-	if p.isMark("+") || p.isMark("-") {
-		o.Offset = p.parseOffset()
+	if p.accept(",") {
+		p.nested(func() {
+			p.list(func() { o.Elements = append(o.Elements, p.parseOperand()) })
+		})
 	}
 	p.expect("]")
 	return o
 }
 
-// parseOffset reads a number with one sign or two: nvcc writes +-8.
+// parseOffset reads a number with or without a minus.
 func (p *parser) parseOffset() int64 {
-	p.accept("+")
 	negative := p.accept("-")
 	if p.tok.kind != tokenNumber {
 		p.unexpected("an offset")
@@ -104,9 +106,13 @@ func (p *parser) parseName() Operand {
 	return Operand{Kind: OperandName, Name: name, Offset: p.parseAddend()}
 }
 
-// parseAddend reads the offset behind a name, or nothing.
+// parseAddend reads the offset after a name, or nothing. PTX has no difference: a sum with a negative number is +-8.
 func (p *parser) parseAddend() int64 {
-	if p.isMark("+") || p.isMark("-") {
+	if p.isMark("-") {
+		p.fail("an address has no difference: a negative offset is written +-8")
+		return 0
+	}
+	if p.accept("+") {
 		return p.parseOffset()
 	}
 	return 0

@@ -45,14 +45,14 @@ func (p *parser) parseAttribute(v *Variable) {
 	t, isType := typeByName[p.tok.text]
 	switch {
 	case p.acceptDot("align"):
-		v.Align = p.expectCount("an alignment")
+		v.Align = p.expectAlignment()
 	case p.acceptDot("ptr"):
 		v.Pointer = &Pointer{}
 		if isVariableSpace(p.tok) {
 			v.Pointer.Space, _ = variableSpace(p.advance().text)
 		}
 		if p.acceptDot("align") {
-			v.Pointer.Align = p.expectCount("an alignment")
+			v.Pointer.Align = p.expectAlignment()
 		}
 	case p.acceptDot("v2"):
 		v.Vector = 2
@@ -64,6 +64,16 @@ func (p *parser) parseAttribute(v *Variable) {
 	default:
 		p.unexpectedDirective()
 	}
+}
+
+// expectAlignment passes a number of bytes, which is not 0.
+func (p *parser) expectAlignment() int {
+	pos := p.tok.pos
+	bytes := p.expectCount("an alignment")
+	if bytes == 0 {
+		p.failAt(pos, "an alignment of 0 bytes")
+	}
+	return bytes
 }
 
 // parseDeclarator reads a name with dimensions and an initialiser.

@@ -10,6 +10,7 @@ const maxDepth = 200
 // not know are kept by their text: Check reports them.
 func Parse(text string) (*Module, error) {
 	p := &parser{lexer: newLexer(text), module: &Module{}, scope: newScope(nil)}
+	p.resolver = p.resolve
 	p.advance()
 	p.parseModule()
 	if p.failure != nil {
@@ -30,6 +31,12 @@ type parser struct {
 	function *Function // whose body is read, or nil
 	scope    *scope
 	source   *Location // the last .loc of the function
+
+	parts    []string                // of the name that is read
+	whole    []byte                  // the parts, each followed by a dot
+	resolver func(*Operand)          // resolve
+	operands []Operand               // a stack of those that are read
+	names    map[string]*Instruction // those that were split
 }
 
 // advance goes to the next token and returns the one that was current.
@@ -68,6 +75,17 @@ func (t token) describe() string {
 		return quote("." + t.text)
 	}
 	return quote(t.text)
+}
+
+// source is the token as a text has it.
+func (t token) source() string {
+	switch t.kind { //nolint:exhaustive // others are their text
+	case tokenDot:
+		return "." + t.text
+	case tokenString:
+		return `"` + t.text + `"`
+	}
+	return t.text
 }
 
 func (p *parser) isMark(mark string) bool { return p.tok.kind == tokenMark && p.tok.text == mark }

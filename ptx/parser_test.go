@@ -100,10 +100,14 @@ func TestSyntaxErrors(t *testing.T) {
 		{header + ".entry k() {", `ptx: 4:13: the text ends where "}" is expected`},
 		{header + ".entry k() { /* ", `ptx: 4:14: unexpected comment without an end`},
 		{header + ".entry k() { add.u32 %r1 %r2; }", `ptx: 4:26: "%r2" where ";" is expected`},
-		{header + ".entry k() { ; ~ }", `ptx: 4:16: unexpected character "~"`},
+		{header + ".entry k() { ~ }", `ptx: 4:14: unexpected character "~"`},
+		{header + ".entry k() { ; }", `ptx: 4:14: ";" where a statement is expected`},
+		{header + ".entry k() { ret;; }", `ptx: 4:18: ";" where a statement is expected`},
+		{header + ".entry k() { ret; };", `ptx: 4:20: ";" where a directive is expected`},
+		{header + ".entry k() { ld.global.u32 %r1, [%rd1-4]; }", `ptx: 4:38: an address has no difference: a negative offset is written +-8`},
+		{header + ".entry k() { .extern .shared .b8 a[]; }", `ptx: 4:14: directive .extern is not supported here`},
+		{header + ".global .align 0 .b8 a;", `ptx: 4:16: an alignment of 0 bytes`},
 		{header + ".entry k() { .branchtargets a; }", `ptx: 4:14: directive .branchtargets is not supported here`},
-		{header + ".entry k() { ts: .branchtargets a; }", `ptx: 4:18: directive .branchtargets is not supported: calls and branches through a table`},
-		{header + ".entry k() { brx.idx %r1, ts; }", `ptx: 4:14: instruction brx.idx is not supported`},
 		{header + ".func f(.reg .b32 a);", `ptx: 4:9: parameters in registers are not supported`},
 		{header + ".entry k() { .reg .b32 %r<0>; }", `ptx: 4:28: a range of no registers`},
 		{header + ".entry k() { .reg .c32 %r; }", `ptx: 4:19: ".c32" where a type of registers is expected`},
@@ -126,6 +130,9 @@ func FuzzParse(f *testing.F) {
 	f.Add(header + ".extern .shared .align 16 .b8 s[];\n.global .u64 p[2] = {generic(s)+4, s};\n.entry k(.param .u64 .ptr .global .align 4 a) .reqntid 32\n" +
 		"{ .reg .pred p<2>; l: @!p1 bra.uni l; { .reg .f32 x; mov.f32 x, 0f3F800000; l: bra l; } foo.bar 1.5, {a, -b}, [7], c|_; }")
 	f.Add(header + ".func (.param .b32 r) f(.param .b64 a) { .param .b32 x; call (x), f, (a); mov.b64 {%r1, _}, a; ret; }")
+	f.Add(header + ".global .texref t;\n.extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n.entry k() .maxntid 32 .reqnctapercluster 1 { .reg .b32 %r<9>; " +
+		"ts: .branchtargets a, /* ; */ b; p: .callprototype (.param .b32 _) _ (); brx.idx %r1, ts; tex.2d.v4.f32.f32 {%r1, _}, [t, s, {%r3}]; }")
+	f.Add(header + ".entry k() { .reg .b32 %r<9>; atom.b32.cas.sys.relaxed.global %r1, [%r2], %r3, WARP_SZ; shfl.b32.sync.idx {%r1}, %r2, 0x1f, 31, -1; set.f16.eq.f16 %r1, %r2, 1; }")
 	f.Fuzz(func(t *testing.T, text string) {
 		m, err := ptx.Parse(text)
 		if err != nil {

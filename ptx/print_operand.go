@@ -20,6 +20,9 @@ func (o Operand) String() string {
 	case OperandFloat64:
 		return fmt.Sprintf("0d%016X", o.Value)
 	case OperandAddress:
+		if len(o.Elements) > 0 {
+			return "[" + o.base() + ", " + elementTexts(o.Elements, ", ") + "]"
+		}
 		return "[" + o.base() + "]"
 	case OperandLabel:
 		return o.Label.name()

@@ -14,6 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// instructionRows is the whole table.
+func instructionRows() (all []row) {
+	for _, rows := range rowGroups() {
+		all = append(all, rows...)
+	}
+	return all
+}
+
 // samples are instructions of a row: each choice of each slot once, with the first choices elsewhere, and each slot left out.
 func (r row) samples(t *testing.T) (all []*Instruction) {
 	t.Helper()
@@ -247,5 +255,22 @@ func TestPtxasTakesTheTable(t *testing.T) {
 			}
 		}
 		assert.Empty(t, complaints, "%v%s:\n%s", r.op, r.form, strings.Join(slices.Compact(lines), "\n"))
+	}
+}
+
+// The answers of testdata/neighbours.txt are those of NVIDIA's assembler.
+func TestPtxasAgreesWithTheNeighbours(t *testing.T) {
+	ptxas := assembler(t)
+	known := map[string]bool{}
+	for _, n := range neighboursOf(t) {
+		if _, ok := known[n.head]; !ok {
+			complaints := assemble(t, ptxas, n.head, n.target)
+			known[n.head] = !isUnknown(complaints) && !strings.Contains(complaints, "Unsupported .version")
+		}
+		if !known[n.head] {
+			continue
+		}
+		complaints := assemble(t, ptxas, n.text, n.target)
+		assert.Equal(t, n.verdict != "no", complaints == "", "%s: %s: %s", n.target, n.line, complaints)
 	}
 }

@@ -135,7 +135,7 @@ func (p *parser) register(s *scope, name string) *Register {
 		for ; len(prefix) < len(name); prefix = name[:len(prefix)+1] {
 			digits := name[len(prefix):]
 			n, err := strconv.Atoi(digits)
-			if d, ok = s.registers[prefix+"<"]; ok && err == nil && n < d.Count && strconv.Itoa(n) == digits {
+			if d, ok = s.registers[prefix+"<"]; ok && err == nil && n < d.Count && (digits == "0" || digits[0] != '0') {
 				number = n
 				break
 			}

@@ -1,5 +1,7 @@
 package ptx
 
+import "fmt"
+
 // Special is a register that the hardware sets: %tid.x, %laneid.
 type Special uint8
 
@@ -38,8 +40,13 @@ const (
 	DynamicSmemSize
 	TotalSmemSize
 	WarpSize
-	specialCount
+	Envreg0      // %envreg1 is Envreg0+1, and so on up to %envreg31
+	Envreg31     = Envreg0 + envregs - 1
+	specialCount = Envreg31 + 1
 )
+
+// envregs is the number of registers that the driver fills with values of its own.
+const envregs = 32
 
 type specialEntry struct {
 	name string
@@ -47,7 +54,7 @@ type specialEntry struct {
 }
 
 //nolint:gochecknoglobals // constant table of special registers
-var specialTable = [specialCount]specialEntry{
+var specialTable = withEnvregs([specialCount]specialEntry{
 	TidX: {"%tid.x", U32}, TidY: {"%tid.y", U32}, TidZ: {"%tid.z", U32},
 	NtidX: {"%ntid.x", U32}, NtidY: {"%ntid.y", U32}, NtidZ: {"%ntid.z", U32},
 	CtaidX: {"%ctaid.x", U32}, CtaidY: {"%ctaid.y", U32}, CtaidZ: {"%ctaid.z", U32},
@@ -60,6 +67,14 @@ var specialTable = [specialCount]specialEntry{
 	Globaltimer: {"%globaltimer", U64}, GlobaltimerLo: {"%globaltimer_lo", U32}, GlobaltimerHi: {"%globaltimer_hi", U32},
 	DynamicSmemSize: {"%dynamic_smem_size", U32}, TotalSmemSize: {"%total_smem_size", U32},
 	WarpSize: {"WARP_SZ", U32},
+})
+
+// withEnvregs adds the registers of the driver.
+func withEnvregs(table [specialCount]specialEntry) [specialCount]specialEntry {
+	for n := range Special(envregs) {
+		table[Envreg0+n] = specialEntry{fmt.Sprintf("%%envreg%d", n), B32}
+	}
+	return table
 }
 
 //nolint:gochecknoglobals // constant table of special registers by name
@@ -82,7 +97,7 @@ func (s Special) String() string {
 // MarshalText implements encoding.TextMarshaler: the text of String.
 func (s Special) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// Type is U32, or U64 of the counters that are so wide.
+// Type is U32, U64 of the counters that are so wide, or B32 of a register of the driver.
 func (s Special) Type() Type {
 	if s >= specialCount {
 		return NoType

@@ -1,9 +1,6 @@
 package ptx
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // row is a form of an instruction that Check accepts. docs/ptx.md lists the rows as they stand here.
 //
@@ -12,6 +9,7 @@ import (
 //
 // Operands: T, U, V and W are the first to the fourth type of the name, 2T the integer of twice the width; = marks a result,
 // ? an operand that may be left out, ! a predicate that may be negated, | a result that may have a predicate beside it.
+// _ a result that may be dropped; b32(0..15) has limits for a constant, see cutLimits.
 // + marks an operand that is read and written; T~ is also a wider register; T* is a vector where the name has .v2 or .v4; T& is also a special register or the address of a
 // variable; {4:b32} is a vector of four, {n/2:f32} one of half as many as the shape has columns; {}T a vector whose elements are as wide as T together; [] is memory in the space of
 // the name, [shared] memory in that space; int(0..255) and int(4|8|16) are constants.
@@ -22,9 +20,9 @@ type row struct {
 	needs    string // "7.0 sm_80", "8.0 sm_90a", or nothing where any version and target do
 }
 
-// instructionRows is the whole table.
-func instructionRows() []row {
-	return slices.Concat(arithmeticRows, floatRows, logicRows, conversionRows, memoryRows, atomicRows, warpRows, warpgroupRows, controlRows)
+// rowGroups is the whole table.
+func rowGroups() [11][]row {
+	return [...][]row{arithmeticRows, floatRows, logicRows, conversionRows, memoryRows, atomicRows, warpRows, mbarrierRows, wmmaRows, warpgroupRows, controlRows}
 }
 
 // namedSets are the sets of modifiers and types that several rows name.
@@ -90,6 +88,14 @@ var targetVersions = map[int]Version{
 	20: {2, 0}, 30: {3, 0}, 32: {4, 0}, 35: {3, 1}, 37: {4, 1}, 50: {4, 0}, 52: {4, 1}, 53: {4, 2}, 60: {5, 0}, 61: {5, 0}, 62: {5, 0},
 	70: {6, 0}, 72: {6, 1}, 75: {6, 3}, 80: {7, 0}, 86: {7, 1}, 87: {7, 4}, 88: {9, 0}, 89: {7, 8}, 90: {7, 8}, 100: {8, 6}, 101: {8, 6},
 	103: {8, 8}, 110: {9, 0}, 120: {8, 7}, 121: {8, 8},
+}
+
+// sharedLimits are the most bytes of static shared memory that ptxas 12.4 takes for an architecture.
+//
+//nolint:gochecknoglobals // constant table of architectures
+var sharedLimits = map[int]int{
+	50: 64 << 10, 52: 96 << 10, 53: 64 << 10, 60: 64 << 10, 61: 96 << 10, 62: 64 << 10, 70: 96 << 10, 72: 64 << 10, 75: 64 << 10,
+	80: 164 << 10, 86: 100 << 10, 87: 164 << 10, 89: 164 << 10, 90: 228 << 10,
 }
 
 // variantVersions are the versions that know the variant of an architecture first.

@@ -20,7 +20,13 @@ var arithmeticRows = []row{
 	{OpNeg, ".<s16|s32|s64>", "=T, T", ""},
 	{OpMin, ".<int>", "=T, T, T", ""},
 	{OpMax, ".<int>", "=T, T, T", ""},
-	{OpDp4a, ".<u32|s32>.<u32|s32>", "=b32, b32, b32, b32", "5.0 sm_61"},
+	{OpAdd, ".cc.<u32|s32|u64|s64>", "=T, T, T", "4.3 sm_20"},
+	{OpAddc, "[.cc].<u32|s32|u64|s64>", "=T, T, T", "4.3 sm_20"},
+	{OpSub, ".cc.<u32|s32|u64|s64>", "=T, T, T", "4.3 sm_20"},
+	{OpSubc, "[.cc].<u32|s32|u64|s64>", "=T, T, T", "4.3 sm_20"},
+	{OpMad, ".<lo|hi>.cc.<u32|s32|u64|s64>", "=T, T, T, T", "4.3 sm_20"},
+	{OpMadc, ".<lo|hi>[.cc].<u32|s32|u64|s64>", "=T, T, T, T", "4.3 sm_20"},
+	{OpDp4a, ".<u32|s32>.<u32|s32>", "=u32, u32, u32, u32", "5.0 sm_61"},
 }
 
 // Arithmetic of floating-point numbers.

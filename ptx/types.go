@@ -27,6 +27,9 @@ const (
 	F32
 	F64
 	Pred
+	TexRef
+	SamplerRef
+	SurfRef
 	typeCount
 )
 
@@ -41,6 +44,7 @@ const (
 	Signed
 	Float
 	Predicate
+	Opaque // of a variable that stands for a texture, a sampler or a surface
 )
 
 type typeEntry struct {
@@ -73,6 +77,8 @@ var typeTable = [typeCount]typeEntry{
 	F32:    {"f32", 32, Float, 1},
 	F64:    {"f64", 64, Float, 1},
 	Pred:   {"pred", 1, Predicate, 1},
+
+	TexRef: {"texref", 64, Opaque, 1}, SamplerRef: {"samplerref", 64, Opaque, 1}, SurfRef: {"surfref", 64, Opaque, 1},
 }
 
 //nolint:gochecknoglobals // constant table of types by name

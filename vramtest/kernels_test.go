@@ -200,7 +200,9 @@ func TestModulesThatAreRefused(t *testing.T) {
 		{"8.0", "sm_90", "wgmma.fence.sync.aligned;", cudadrv.InvalidPTX, "ptx: 8:1:"},
 		{"8.0", "sm_90a", "wgmma.fence.sync.aligned;", cudadrv.Success, ""},
 		{"7.0", "sm_70", "foo.u32 %r1;", cudadrv.InvalidPTX, "line 8:"},
-		{"7.0", "sm_60", "", cudadrv.InvalidPTX, "ptx: 2:1:"},
+		{"7.0", "sm_60", "", cudadrv.Success, ""},
+		{"7.0", "sm_60", "redux.sync.add.u32 %r1, %r1, 0xffffffff;", cudadrv.InvalidPTX, "compile with -arch=sm_70 or later"},
+		{"7.8", "sm_80", "mul24.lo.u32 %r1, %r1, %r1;", cudadrv.Success, ""},
 		{"7.9", "sm_70", "", cudadrv.InvalidPTX, "ptx: 1:1:"},
 		{"9.9", "sm_90", "", cudadrv.UnsupportedPTXVersion, "line 1:"},
 	} {
@@ -213,5 +215,48 @@ func TestModulesThatAreRefused(t *testing.T) {
 		require.ErrorIs(t, err, wrong.result, wrong)
 		assert.Contains(t, err.Error(), wrong.line)
 	}
+	require.NoError(t, c.Close())
+}
+
+// A kernel with an instruction that is not known is refused at its launch, with the finding, and others of its module run.
+func TestAKernelThatIsNotKnown(t *testing.T) {
+	_, c, _ := kernels(t, vramtest.Kernels())
+	m, err := c.LoadModule([]byte(`.version 7.8
+.target sm_80
+.address_size 64
+.global .texref picture;
+.visible .entry unknown(.param .u64 to) {
+	.reg .b32 %r<3>;
+	mul24.lo.u32 %r1, %r1, %r1;
+	ret;
+}
+.visible .entry textured(.param .u64 to) {
+	.reg .f32 %f<9>;
+	tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [picture, {%f5, %f6}];
+	ret;
+}
+.visible .entry known(.param .u64 to) {
+	.reg .b64 %d<2>;
+	ld.param.u64 %d1, [to];
+	st.global.u32 [%d1], 7;
+	ret;
+}`))
+	require.NoError(t, err)
+	to := buffer(t, c, 512)
+	for name, want := range map[string]string{
+		"unknown": "ptx: 7:2: unknown: mul24.lo.u32 %r1, %r1, %r1: the instruction is not known", "textured": "textures are not supported", "known": "",
+	} {
+		f, err := m.Function(name)
+		require.NoError(t, err)
+		err = c.Launch(f, cuda.Cover(1, 1), cuda.Out(to))
+		if want == "" {
+			require.NoError(t, err)
+			continue
+		}
+		require.ErrorIs(t, err, cudadrv.NotSupported)
+		assert.ErrorContains(t, err, want)
+	}
+	require.NoError(t, c.Synchronize(t.Context()))
+	require.NoError(t, to.Free())
 	require.NoError(t, c.Close())
 }

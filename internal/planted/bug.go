@@ -74,6 +74,7 @@ func Bugs() []Bug {
 		interpBugs(),
 		executionBugs(),
 		warpgroupBugs(),
+		writtenBugs(),
 	)
 }
 

@@ -102,7 +102,7 @@ func interpBugs() []Bug {
 		},
 		{
 			Name: "a module is checked at its first launch, not when it is loaded", Package: "vramtest", Run: "^TestModulesThatAreRefused$",
-			Edits: []Edit{{"vramtest/ptxrun.(*Executor).Load", "err := ptx.Check(m); err != nil", "err := ptx.Check(m); err != nil && false"}},
+			Edits: []Edit{{"vramtest/ptxrun.(*Executor).Load", "err := refusal(m, ptx.Check(m)); err != nil", "err := refusal(m, ptx.Check(m)); err != nil && false"}},
 		},
 		{
 			Name: "the simulated driver does not say in which line a text is wrong", Package: "vramtest", Run: "^TestModulesThatAreRefused$",

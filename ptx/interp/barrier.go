@@ -30,12 +30,12 @@ type barrierState struct {
 	count    int // of threads whose predicate holds
 }
 
-// barrier compiles bar.sync, bar.arrive, bar.red and barrier.sync.
+// barrier compiles bar.sync, bar.arrive, bar.red, and barrier with the same.
 func (c *compiler) barrier(i *ptx.Instruction) {
-	form := &barrierForm{count: none, pred: none, out: none, arrive: i.Op == ptx.OpBarArrive}
-	form.aligned = i.Op != ptx.OpBarrierSync || i.Has(ptx.ModAligned)
+	form := &barrierForm{count: none, pred: none, out: none, arrive: i.Op == ptx.OpBarArrive || i.Op == ptx.OpBarrierArrive}
+	form.aligned = i.Op == ptx.OpBarSync || i.Op == ptx.OpBarArrive || i.Op == ptx.OpBarRed || i.Has(ptx.ModAligned)
 	operands := i.Operands
-	if i.Op == ptx.OpBarRed {
+	if i.Op == ptx.OpBarRed || i.Op == ptx.OpBarrierRed {
 		form.reduce = i.Mod(ptx.KindOperation)
 		if i.Type(0) == ptx.Pred {
 			form.out = c.predOut(&operands[0])

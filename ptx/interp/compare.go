@@ -65,31 +65,6 @@ func (c *compiler) combination(i *ptx.Instruction) (combine func(a, b uint32) ui
 	}
 }
 
-// set writes a number: all bits or 1.0 where the comparison holds.
-func (c *compiler) set(i *ptx.Instruction) {
-	t := i.Type(1)
-	d, a, b := c.out(&i.Operands[0]), c.in(&i.Operands[1], t), c.in(&i.Operands[2], t)
-	combine, other, negated := c.combination(i)
-	fn := comparisonOf(i.Mod(ptx.KindCompare), t, i.Has(ptx.ModFtz))
-	if fn == nil {
-		return
-	}
-	p := c.fn.predicates // one that nothing else has
-	c.fn.predicates++
-	yes := mask(32) //nolint:mnd // the result has 32 bits
-	if i.Type(0) == ptx.F32 {
-		yes = uint64(math.Float32bits(1))
-	}
-	compare := compared(p, none, a, b, fn, combine, other, negated)
-	c.to.run = func(w *warp, f *frame, m uint32) {
-		compare(w, f, m)
-		for rd := &f.regs[d]; m != 0; m &= m - 1 {
-			n := next(m)
-			rd[n] = choose(f.preds[p]>>n&1 != 0, yes, 0)
-		}
-	}
-}
-
 // comparisonOf is a comparison of two values of a type.
 func comparisonOf(op ptx.Modifier, t ptx.Type, ftz bool) func(a, b uint64) bool {
 	switch {

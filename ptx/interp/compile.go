@@ -86,6 +86,10 @@ func (c *compiler) compileFunction(fn *function) {
 
 // compileInstruction chooses the action of an instruction.
 func (c *compiler) compileInstruction(i *ptx.Instruction) {
+	if i.Has(ptx.ModCC) {
+		c.carry(i)
+		return
+	}
 	if compile := c.byOpcode(i.Op); compile != nil {
 		compile(i)
 	}
@@ -97,6 +101,8 @@ func (c *compiler) byOpcode(op ptx.Opcode) func(*ptx.Instruction) {
 	case ptx.OpAdd, ptx.OpSub, ptx.OpMul, ptx.OpMad, ptx.OpFma, ptx.OpDiv, ptx.OpRem, ptx.OpMin, ptx.OpMax, ptx.OpAbs, ptx.OpNeg, ptx.OpSad,
 		ptx.OpSqrt, ptx.OpRcp, ptx.OpRsqrt, ptx.OpSin, ptx.OpCos, ptx.OpLg2, ptx.OpEx2, ptx.OpTanh, ptx.OpCopysign, ptx.OpDp4a:
 		return c.arithmetic
+	case ptx.OpAddc, ptx.OpSubc, ptx.OpMadc:
+		return c.carry
 	case ptx.OpAnd, ptx.OpOr, ptx.OpXor, ptx.OpNot:
 		return c.logic
 	case ptx.OpCnot, ptx.OpShl, ptx.OpShr, ptx.OpShf, ptx.OpBfe, ptx.OpBfi, ptx.OpBfind, ptx.OpBrev, ptx.OpClz, ptx.OpPopc, ptx.OpPrmt, ptx.OpLop3,
@@ -117,7 +123,12 @@ func (c *compiler) byOpcode(op ptx.Opcode) func(*ptx.Instruction) {
 		return c.warpWide
 	case ptx.OpSetmaxnreg, ptx.OpWgmmaFence, ptx.OpWgmmaCommitGroup, ptx.OpWgmmaWaitGroup, ptx.OpWgmmaMmaAsync:
 		return c.wgmma
-	case ptx.OpBarSync, ptx.OpBarArrive, ptx.OpBarRed, ptx.OpBarrierSync:
+	case ptx.OpMbarrierInit, ptx.OpMbarrierInval, ptx.OpMbarrierArrive, ptx.OpMbarrierArriveDrop, ptx.OpMbarrierExpectTx, ptx.OpMbarrierCompleteTx,
+		ptx.OpMbarrierTestWait, ptx.OpMbarrierTryWait, ptx.OpMbarrierPendingCount, ptx.OpCpAsyncMbarrierArrive:
+		return c.mbarrier
+	case ptx.OpWmmaLoadA, ptx.OpWmmaLoadB, ptx.OpWmmaLoadC, ptx.OpWmmaMma, ptx.OpWmmaStoreD:
+		return c.wmma
+	case ptx.OpBarSync, ptx.OpBarArrive, ptx.OpBarRed, ptx.OpBarrierSync, ptx.OpBarrierArrive, ptx.OpBarrierRed:
 		return c.barrier
 	case ptx.OpBra, ptx.OpCall, ptx.OpRet, ptx.OpExit, ptx.OpTrap, ptx.OpBrkpt, ptx.OpNanosleep:
 		return c.control

@@ -50,6 +50,11 @@
 // Two .volatile accesses are no race: PTX has them as relaxed ones. A barrier that is missing between them is found with Launch.Strict alone,
 // where they count as plain.
 //
+// # Fragments and mbarriers
+//
+// Fragments of wmma are laid out as PTX leaves open: a thread has neighbours of a row, in the same order in each type of sums. An mbarrier is
+// the 64 bits of its memory. Copies that arrive at one by cp.async.mbarrier.arrive are delivered at that instruction, not as late as allowed.
+//
 // # Precision
 //
 // Arithmetic is that of IEEE 754, rounded once as the instruction says. The functions with .approx give the nearest number, which

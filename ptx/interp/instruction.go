@@ -99,6 +99,7 @@ type frame struct {
 	defined     []uint32 // the threads that wrote the register
 	preds       []uint32
 	predDefined []uint32
+	carry       uint32 // the flags of carry chains, a bit for each thread
 	parent      *frame
 	depth       int
 	base        int // of its variables in local memory

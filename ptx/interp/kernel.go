@@ -79,23 +79,11 @@ func Compile(m *ptx.Module, entry string) (*Kernel, error) {
 
 // checked are the findings of ptx.Check that concern the kernel.
 func (c *compiler) checked() error {
-	var findings []error
-	var list interface{ Unwrap() []error }
-	err := ptx.Check(c.module)
-	if err == nil {
-		return nil
+	var reached []*ptx.Function
+	for _, fn := range c.order {
+		reached = append(reached, fn.source)
 	}
-	if !errors.As(err, &list) {
-		return err
-	}
-	for _, e := range list.Unwrap() {
-		var found *ptx.CheckError
-		if errors.As(e, &found) && found.Function != "" && c.functions[found.Function] == nil {
-			continue
-		}
-		findings = append(findings, e)
-	}
-	return errors.Join(findings...)
+	return ptx.CheckFunctions(c.module, reached...)
 }
 
 // reach lists the functions that a kernel calls, the kernel itself first.

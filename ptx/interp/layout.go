@@ -30,10 +30,13 @@ func (c *compiler) layOut(entry *ptx.Function) {
 			k.maxThreads = threads
 		}
 	}
+	used := c.usedVariables()
 	for _, v := range c.module.Variables {
 		switch v.Space {
 		case ptx.Shared:
-			c.placeShared(v)
+			if used[v] {
+				c.placeShared(v)
+			}
 		case ptx.Global, ptx.Const:
 			k.globals = append(k.globals, v)
 		case ptx.Generic, ptx.Local, ptx.Param:
@@ -43,6 +46,22 @@ func (c *compiler) layOut(entry *ptx.Function) {
 		c.layOutFunction(fn)
 	}
 	k.staticSharedBytes = roundUp(k.staticSharedBytes, 16) //nolint:mnd // the strictest alignment of a vector
+}
+
+// usedVariables are those that instructions of the kernel name: it has no memory for others of its module.
+func (c *compiler) usedVariables() map[*ptx.Variable]bool {
+	used := map[*ptx.Variable]bool{}
+	for _, fn := range c.order {
+		for _, i := range fn.source.Code().Instructions {
+			for n := range i.Operands {
+				used[i.Operands[n].Variable] = true
+				for k := range i.Operands[n].Elements {
+					used[i.Operands[n].Elements[k].Variable] = true
+				}
+			}
+		}
+	}
+	return used
 }
 
 // placeShared gives a shared variable its offset. One without a size is dynamic memory, behind all others.

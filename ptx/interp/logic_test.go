@@ -276,13 +276,19 @@ func compareReference(i instruction, v [5]uint64, paired bool) uint64 {
 	switch {
 	case strings.HasSuffix(t, "x2"):
 		t = strings.TrimSuffix(t, "x2")
-		return combine(one(v[0]&0xffff, v[1]&0xffff)) | combine(one(v[0]>>16, v[1]>>16))<<1
+		lower, upper := combine(one(v[0]&0xffff, v[1]&0xffff)), combine(one(v[0]>>16, v[1]>>16))
+		if i.op == "set" {
+			yes := map[string]uint64{"f16x2": 0x3c00, "bf16x2": 0x3f80, "u32": 0xffff, "s32": 0xffff}[i.types[0]]
+			return lower*yes | upper*yes<<16
+		}
+		return lower | upper<<1
 	case paired:
 		return combine(one(v[0], v[1])) | combine(!one(v[0], v[1]))<<1
-	case i.types[0] == "f32":
-		return combine(one(v[0], v[1])) * uint64(math.Float32bits(1))
+	case i.op == "setp":
+		return combine(one(v[0], v[1]))
 	}
-	return combine(one(v[0], v[1])) * 0xffffffff
+	yes := map[string]uint64{"f32": uint64(math.Float32bits(1)), "f16": 0x3c00, "bf16": 0x3f80, "u16": 0xffff, "s16": 0xffff, "u32": 0xffffffff, "s32": 0xffffffff}
+	return combine(one(v[0], v[1])) * yes[i.types[0]]
 }
 
 func compareOne(i instruction, t string, a, b uint64) bool {

@@ -245,15 +245,15 @@ func integerReference(i instruction, v [3]uint64) (uint64, bool) {
 		return p
 	}
 	switch i.op {
-	case "add":
+	case "add", "addc": // of a chain that begins here
 		r.Add(a, b)
-	case "sub":
+	case "sub", "subc":
 		r.Sub(a, b)
 	case "mul":
 		if r = product(); i.mods["wide"] {
 			return wrap(r, 2*width), true
 		}
-	case "mad":
+	case "mad", "madc":
 		if r = product(); i.mods["wide"] {
 			wide := t[:1] + fmt.Sprint(2*width)
 			return wrap(r.Add(r, signed(v[2], wide)), 2*width), true

@@ -96,7 +96,8 @@ type block struct {
 	warpgroups  [][]issue
 
 	barriers     [16]barrierState
-	live         int // threads that did not exit
+	mbarriers    map[uint64]*mbarrierOrder // by address in shared memory
+	live         int                       // threads that did not exit
 	instructions int64
 	began        uint32 // the clock when it began
 	seenTurns    bitset // of other blocks that this one is ordered behind; in a cooperative launch its own ones, too
@@ -148,6 +149,7 @@ func (b *block) begin(number uint64) {
 	for n := range b.barriers {
 		b.barriers[n] = barrierState{}
 	}
+	clear(b.mbarriers)
 	for _, w := range b.warps {
 		w.begin()
 	}

@@ -175,7 +175,10 @@ func (r tableRow) line(name string) string {
 
 func operand(n int, word, name string, types []string) string {
 	word, result := strings.CutPrefix(word, "=")
-	word = strings.TrimPrefix(word, "!")
+	word = strings.TrimLeft(word, "_!")
+	if typ, _, limited := strings.Cut(word, "("); limited && typ != "int" {
+		word = typ
+	}
 	paired := strings.HasSuffix(word, "|")
 	vector := strings.HasSuffix(word, "*") && (strings.Contains(name, ".v2") || strings.Contains(name, ".v4"))
 	word = strings.TrimRight(word, "|*~&")
@@ -193,7 +196,7 @@ func operand(n int, word, name string, types []string) string {
 		return fmt.Sprintf("{%%b%d_%d, %%b%d_%d}", half, n, half, n+4)
 	case strings.HasPrefix(word, "{"):
 		count := int(word[1] - '0')
-		return group(count, 32, n*4)
+		return group(count, 32, min(n*4, 16-count))
 	}
 	width := 0
 	switch word {
@@ -235,7 +238,7 @@ func group(count, width, first int) string {
 // base is a register with an address in the space of an instruction.
 func base(word, name string) string {
 	switch {
-	case strings.HasPrefix(name, "ldmatrix") && !strings.Contains(name, ".shared"):
+	case (strings.HasPrefix(name, "ldmatrix") || strings.Contains(name, "mbarrier")) && !strings.Contains(name, ".shared"):
 		return "%generic"
 	case word == "[shared]" || word == "[]" && strings.Contains(name, ".shared"):
 		return "%shared"
@@ -296,21 +299,29 @@ func TestEveryRowRuns(t *testing.T) {
 				strings.HasPrefix(name, "st") && strings.Contains(name, ".v4") && strings.Contains(name, "64"):
 				continue // longer than a vector may be
 			}
-			if strings.Contains(name, ".sync") && !strings.HasPrefix(name, "bar.") && !strings.HasPrefix(name, "barrier") {
+			if strings.Contains(name, ".sync") && !strings.HasPrefix(name, "bar.") && !strings.HasPrefix(name, "barrier") && !strings.HasPrefix(name, "wmma") {
 				line = withMask(line)
 			}
 			if strings.HasPrefix(name, "bar") {
 				line = strings.NewReplacer("%b32_1", "64", "%b32_2", "64").Replace(line)
 				line = strings.Replace(line, "64", "1", 1)
-				if name == "bar.arrive" {
-					line = "bar.arrive 1, 64;"
+				if strings.Contains(name, ".arrive") {
+					line = name + " 1, 64;"
 				}
 				if strings.HasPrefix(name, "bar.warp") {
 					line = name + " 0xffffffff;"
 				}
-				if strings.HasPrefix(name, "bar.red") {
+				if strings.Contains(name, ".red") {
 					line = barRed(row, name)
 				}
+			}
+			threads := uint32(64)
+			if strings.Contains(name, "mbarrier") {
+				line = "mbarrier.init.shared.b64 [%shared], 100;\n" + line
+			}
+			if strings.HasPrefix(name, "wmma") { // a whole warp, and one matrix
+				threads = 32
+				line = "bar.sync 0; ld.param.u64 %global, [in]; mov.u64 %shared, s;\n" + line
 			}
 			if strings.HasPrefix(name, "st.") && strings.Contains(name, ".param") {
 				line = strings.Replace(line, "%param", "big", 1)
@@ -325,7 +336,7 @@ func TestEveryRowRuns(t *testing.T) {
 				continue
 			}
 			err = k.Run(interp.Launch{
-				Grid: interp.Dim3{X: 1, Y: 1, Z: 1}, Block: interp.Dim3{X: 64, Y: 1, Z: 1},
+				Grid: interp.Dim3{X: 1, Y: 1, Z: 1}, Block: interp.Dim3{X: threads, Y: 1, Z: 1},
 				Params: params(uint64(0x10000), uint64(0)), Memory: interp.Bytes{0x10000: make([]byte, 4096)},
 			})
 			if assert.NoError(t, err, line) {
@@ -351,7 +362,7 @@ func runsInWarpgroup(t *testing.T, row tableRow, name string) bool {
 			continue
 		}
 		operand := map[string]string{
-			"+{n/2:f32}": strings.ReplaceAll(group(columns/2, 32, 0), "%b32", "%d"), "{4:b32}": group(4, 32, 0), "{4:u32}": group(4, 32, 0), "b64": "%b64_0", "!pred": "%p0",
+			"+{n/2:f32}": strings.ReplaceAll(group(columns/2, 32, 0), "%b32", "%d"), "{4:b32}": group(4, 32, 0), "{4:u32}": group(4, 32, 0), "u64": "%b64_0", "!pred": "%p0",
 			"int(-1|1)": "-1", "int(0|1)": "1", "int(0..2147483647)": "0",
 		}[word]
 		if strings.HasPrefix(name, "setmaxnreg") {

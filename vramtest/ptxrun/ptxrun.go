@@ -99,13 +99,14 @@ func (e *Executor) Claimed(p cudadrv.Ptr, bytes int64) {
 }
 
 // Load parses and checks a module, and gives its variables the values of their initialisers. The error joins a *ptx.CheckError for each
-// mistake, with its line: texts that a driver's compiler refuses, and instructions that the interpreter does not know.
+// mistake, with its line: texts that a driver's compiler refuses. A kernel with an instruction that package ptx does not know is refused when
+// it is launched.
 func (e *Executor) Load(image []byte, variables map[string]sim.Variable) (sim.Program, error) {
 	m, err := ptx.Parse(text(image))
 	if err != nil {
 		return nil, err
 	}
-	if err := ptx.Check(m); err != nil {
+	if err := refusal(m, ptx.Check(m)); err != nil {
 		return nil, err
 	}
 	p := &program{executor: e, module: m, globals: map[string]uint64{}, kernels: map[string]*interp.Kernel{}}

@@ -1,0 +1,59 @@
+package ptx
+
+// checkTarget looks at the version and the architecture of the module.
+func (c *checker) checkTarget() {
+	m := c.module
+	version := c.targetVersion(m.Target)
+	last, known := lastMinors[m.Version.Major]
+	switch {
+	case m.Version.Before(oldest.version):
+		c.reportLacking(m.VersionPos, "PTX %v is older than %v, with which the table of instructions begins", m.Version, oldest.version)
+	case !known || m.Version.Minor > last:
+		c.reportLacking(m.VersionPos, "PTX %v is not known", m.Version)
+	}
+	switch {
+	case version == Version{}:
+		c.report(m.TargetPos, "architecture %v is not known", m.Target.architecture())
+	case m.Version.Before(version):
+		c.report(m.TargetPos, "architecture %v needs PTX %v, the module has %v", m.Target.architecture(), version, m.Version)
+	}
+}
+
+// Remarks are texts about a module that are no findings of Check: it is for an architecture older than sm_70, with which the table of
+// instructions begins. Its instructions are read as those of sm_70; one that needs more than the module's own architecture is a finding.
+func (m *Module) Remarks() []string {
+	if m == nil || m.Target.SM >= oldest.sm {
+		return nil
+	}
+	return []string{remarkOld(m.Target)}
+}
+
+func remarkOld(t Target) string {
+	return "architecture " + t.architecture() + " is older than sm_70, with which the table of instructions begins: compile with -arch=sm_70 or later"
+}
+
+// remark adds the remark on an old architecture to other findings.
+func (c *checker) remark() {
+	if m := c.module; len(c.findings) > 0 && m.Target.SM < oldest.sm && c.targetVersion(m.Target) != (Version{}) {
+		c.reportLacking(m.TargetPos, "%s", remarkOld(m.Target))
+	}
+}
+
+// targetVersion is the version that knows an architecture first; zero of one that is not known.
+func (c *checker) targetVersion(t Target) Version {
+	version, ok := targetVersions[t.SM]
+	if t.Variant == "" || !ok {
+		return version
+	}
+	first, ok := variantVersions[t.architecture()]
+	if !ok && t.Variant == "f" && t.SM >= firstFamily {
+		first, ok = familyVersion, true
+	}
+	switch {
+	case !ok:
+		return Version{}
+	case first.Before(version):
+		return version
+	}
+	return first
+}

@@ -1,0 +1,69 @@
+package ptx
+
+import (
+	"fmt"
+	"strings"
+)
+
+// limits are those of a constant where a register may stand, too. The zero value has none.
+type limits struct {
+	low, high int64
+	multiple  int64 // the constant is a multiple of it; 0 of none
+	operand   int   // the constant is at most the one that is this operand, counted from 1; 0 of none
+	fraction  bool  // a number above 0 and up to 1
+	set       bool
+}
+
+// cutLimits reads the limits after a type: b32(0..15), b32(0..96/32), b32(0..@3), f32(fraction).
+func (s *operandSpec) cutLimits(word string) (string, error) {
+	typ, text, ok := strings.Cut(strings.TrimSuffix(word, ")"), "(")
+	if !ok || typ == "int" {
+		return word, nil
+	}
+	l := &s.limits
+	l.set = true
+	if l.fraction = text == "fraction"; l.fraction {
+		return typ, nil
+	}
+	for _, format := range []struct {
+		text string
+		into []any
+	}{
+		{"%d..%d/%d", []any{&l.low, &l.high, &l.multiple}},
+		{"%d..@%d", []any{&l.low, &l.operand}},
+		{"%d..%d", []any{&l.low, &l.high}},
+	} {
+		if n, err := fmt.Sscanf(text, format.text, format.into...); err == nil && n == len(format.into) {
+			return typ, nil
+		}
+	}
+	return "", fmt.Errorf("no limits %q", text)
+}
+
+// misfit says how a constant breaks the limits, or "". A register does not.
+func (l *limits) misfit(i *Instruction, o *Operand) string {
+	if !l.set {
+		return ""
+	}
+	if l.fraction {
+		if x := o.Float(); (o.Kind == OperandFloat32 || o.Kind == OperandFloat64) && !(x > 0 && x <= 1) {
+			return "is not above 0 and up to 1"
+		}
+		return ""
+	}
+	if o.Kind != OperandInteger {
+		return ""
+	}
+	high := l.high
+	if l.operand > 0 && l.operand <= len(i.Operands) {
+		high = int64(i.Operands[l.operand-1].Value) // in two's complement
+	}
+	value := int64(o.Value) // in two's complement
+	switch {
+	case value < l.low || value > high:
+		return fmt.Sprintf("is not in %d..%d", l.low, high)
+	case l.multiple > 0 && value%l.multiple != 0:
+		return fmt.Sprintf("is no multiple of %d", l.multiple)
+	}
+	return ""
+}

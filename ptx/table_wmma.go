@@ -1,0 +1,46 @@
+package ptx
+
+// Products of matrices in fragments, which the threads of a warp hold as the hardware likes: they are loaded, multiplied and stored by these
+// instructions alone. Fragments of f16 have each element twice.
+//
+//nolint:gochecknoglobals // constant table of instructions
+var wmmaRows = []row{
+	{OpWmmaLoadA, ".sync.aligned.<row|col>.<m16n16k16|m8n32k16|m32n8k16>[.<coherent>].f16", "={8:u32}, [], u32?", "6.1 sm_70"},
+	{OpWmmaLoadA, ".sync.aligned.<row|col>.m16n16k16[.<coherent>].bf16", "={4:u32}, [], u32?", "7.0 sm_80"},
+	{OpWmmaLoadA, ".sync.aligned.<row|col>.m8n32k16[.<coherent>].bf16", "={2:u32}, [], u32?", "7.0 sm_80"},
+	{OpWmmaLoadA, ".sync.aligned.<row|col>.m32n8k16[.<coherent>].bf16", "={8:u32}, [], u32?", "7.0 sm_80"},
+	{OpWmmaLoadA, ".sync.aligned.<row|col>.m16n16k16[.<coherent>].<s8|u8>", "={2:u32}, [], u32?", "6.3 sm_72"},
+	{OpWmmaLoadA, ".sync.aligned.<row|col>.m8n32k16[.<coherent>].<s8|u8>", "={1:u32}, [], u32?", "6.3 sm_72"},
+	{OpWmmaLoadA, ".sync.aligned.<row|col>.m32n8k16[.<coherent>].<s8|u8>", "={4:u32}, [], u32?", "6.3 sm_72"},
+	{OpWmmaLoadA, ".sync.aligned.<row|col>.m16n16k8[.<coherent>].tf32", "={4:u32}, [], u32?", "7.0 sm_80"},
+	{OpWmmaLoadB, ".sync.aligned.<row|col>.<m16n16k16|m8n32k16|m32n8k16>[.<coherent>].f16", "={8:u32}, [], u32?", "6.1 sm_70"},
+	{OpWmmaLoadB, ".sync.aligned.<row|col>.m16n16k16[.<coherent>].bf16", "={4:u32}, [], u32?", "7.0 sm_80"},
+	{OpWmmaLoadB, ".sync.aligned.<row|col>.m8n32k16[.<coherent>].bf16", "={8:u32}, [], u32?", "7.0 sm_80"},
+	{OpWmmaLoadB, ".sync.aligned.<row|col>.m32n8k16[.<coherent>].bf16", "={2:u32}, [], u32?", "7.0 sm_80"},
+	{OpWmmaLoadB, ".sync.aligned.<row|col>.m16n16k16[.<coherent>].<s8|u8>", "={2:u32}, [], u32?", "6.3 sm_72"},
+	{OpWmmaLoadB, ".sync.aligned.<row|col>.m8n32k16[.<coherent>].<s8|u8>", "={4:u32}, [], u32?", "6.3 sm_72"},
+	{OpWmmaLoadB, ".sync.aligned.<row|col>.m32n8k16[.<coherent>].<s8|u8>", "={1:u32}, [], u32?", "6.3 sm_72"},
+	{OpWmmaLoadB, ".sync.aligned.<row|col>.m16n16k8[.<coherent>].tf32", "={4:u32}, [], u32?", "7.0 sm_80"},
+	{OpWmmaLoadC, ".sync.aligned.<row|col>.<m16n16k16|m8n32k16|m32n8k16>[.<coherent>].f16", "={4:u32}, [], u32?", "6.1 sm_70"},
+	{OpWmmaLoadC, ".sync.aligned.<row|col>.<m16n16k16|m8n32k16|m32n8k16>[.<coherent>].f32", "={8:f32}, [], u32?", "6.1 sm_70"},
+	{OpWmmaLoadC, ".sync.aligned.<row|col>.<m16n16k16|m8n32k16|m32n8k16>[.<coherent>].s32", "={8:u32}, [], u32?", "6.3 sm_72"},
+	{OpWmmaLoadC, ".sync.aligned.<row|col>.m16n16k8[.<coherent>].f32", "={8:f32}, [], u32?", "7.0 sm_80"},
+	{OpWmmaStoreD, ".sync.aligned.<row|col>.<m16n16k16|m8n32k16|m32n8k16>[.<coherent>].f16", "[], {4:u32}, u32?", "6.1 sm_70"},
+	{OpWmmaStoreD, ".sync.aligned.<row|col>.<m16n16k16|m8n32k16|m32n8k16>[.<coherent>].f32", "[], {8:f32}, u32?", "6.1 sm_70"},
+	{OpWmmaStoreD, ".sync.aligned.<row|col>.<m16n16k16|m8n32k16|m32n8k16>[.<coherent>].s32", "[], {8:u32}, u32?", "6.3 sm_72"},
+	{OpWmmaStoreD, ".sync.aligned.<row|col>.m16n16k8[.<coherent>].f32", "[], {8:f32}, u32?", "7.0 sm_80"},
+	{OpWmmaMma, ".sync.aligned.<row|col>.<row|col>.<m16n16k16|m8n32k16|m32n8k16>.f16.f16", "={4:u32}, {8:u32}, {8:u32}, {4:u32}", "6.1 sm_70"},
+	{OpWmmaMma, ".sync.aligned.<row|col>.<row|col>.<m16n16k16|m8n32k16|m32n8k16>.f16.f32", "={4:u32}, {8:u32}, {8:u32}, {8:f32}", "6.1 sm_70"},
+	{OpWmmaMma, ".sync.aligned.<row|col>.<row|col>.<m16n16k16|m8n32k16|m32n8k16>.f32.f16", "={8:f32}, {8:u32}, {8:u32}, {4:u32}", "6.1 sm_70"},
+	{OpWmmaMma, ".sync.aligned.<row|col>.<row|col>.<m16n16k16|m8n32k16|m32n8k16>.f32.f32", "={8:f32}, {8:u32}, {8:u32}, {8:f32}", "6.1 sm_70"},
+	{OpWmmaMma, ".sync.aligned.<row|col>.<row|col>.m16n16k16.f32.bf16.bf16.f32", "={8:f32}, {4:u32}, {4:u32}, {8:f32}", "7.0 sm_80"},
+	{OpWmmaMma, ".sync.aligned.<row|col>.<row|col>.m8n32k16.f32.bf16.bf16.f32", "={8:f32}, {2:u32}, {8:u32}, {8:f32}", "7.0 sm_80"},
+	{OpWmmaMma, ".sync.aligned.<row|col>.<row|col>.m32n8k16.f32.bf16.bf16.f32", "={8:f32}, {8:u32}, {2:u32}, {8:f32}", "7.0 sm_80"},
+	{OpWmmaMma, ".sync.aligned.<row|col>.<row|col>.m16n16k16[.satfinite].s32.s8.s8.s32", "={8:u32}, {2:u32}, {2:u32}, {8:u32}", "6.3 sm_72"},
+	{OpWmmaMma, ".sync.aligned.<row|col>.<row|col>.m16n16k16[.satfinite].s32.u8.u8.s32", "={8:u32}, {2:u32}, {2:u32}, {8:u32}", "6.3 sm_72"},
+	{OpWmmaMma, ".sync.aligned.<row|col>.<row|col>.m8n32k16[.satfinite].s32.s8.s8.s32", "={8:u32}, {1:u32}, {4:u32}, {8:u32}", "6.3 sm_72"},
+	{OpWmmaMma, ".sync.aligned.<row|col>.<row|col>.m8n32k16[.satfinite].s32.u8.u8.s32", "={8:u32}, {1:u32}, {4:u32}, {8:u32}", "6.3 sm_72"},
+	{OpWmmaMma, ".sync.aligned.<row|col>.<row|col>.m32n8k16[.satfinite].s32.s8.s8.s32", "={8:u32}, {4:u32}, {1:u32}, {8:u32}", "6.3 sm_72"},
+	{OpWmmaMma, ".sync.aligned.<row|col>.<row|col>.m32n8k16[.satfinite].s32.u8.u8.s32", "={8:u32}, {4:u32}, {1:u32}, {8:u32}", "6.3 sm_72"},
+	{OpWmmaMma, ".sync.aligned.<row|col>.<row|col>.m16n16k8.f32.tf32.tf32.f32", "={8:f32}, {4:u32}, {4:u32}, {8:f32}", "7.0 sm_80"},
+}

@@ -1,0 +1,33 @@
+package ptxrun
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/go-vram/vram/ptx"
+)
+
+// refusal are the findings that a driver has, too: not those of one function about instructions that package ptx does not know, nor the
+// remarks on them.
+func refusal(m *ptx.Module, found error) error {
+	joined, ok := found.(interface{ Unwrap() []error })
+	if !ok {
+		return found
+	}
+	remarks := m.Remarks()
+	var all, hard []error
+	for _, err := range joined.Unwrap() {
+		finding, ok := errors.AsType[*ptx.CheckError](err)
+		switch {
+		case !ok || !finding.Lacking || finding.Function == "" && !slices.Contains(remarks, finding.Message):
+			hard = append(hard, err)
+		case finding.Function != "":
+			continue
+		}
+		all = append(all, err)
+	}
+	if len(hard) == 0 {
+		return nil
+	}
+	return errors.Join(all...)
+}
