@@ -73,7 +73,7 @@ func (e *GPUError) Error() string {
 }
 
 // DescriptorError says that the peer sent no descriptor, or more than one. Those that came are closed.
-type DescriptorError struct{ Count int }
+type DescriptorError struct{ Count int } // those that were looked at: more may have come
 
 // Error has the number.
 func (e *DescriptorError) Error() string {
