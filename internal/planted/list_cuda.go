@@ -108,5 +108,9 @@ func cudaBugs() []Bug {
 			Name: "a zeroed buffer of a graph is zeroed once", Package: pkg, Run: "^TestAGraphZeroesItsMemoryAtEachLaunch$",
 			Edits: []Edit{{"cuda.(*Context).AllocZeroed", "c.Fill8(Whole(b), 0)", "c.device.MemsetD8Async(b.Ptr(), 0, b.Bytes(), 0)"}},
 		},
+		{
+			Name: "the driver is asked for a parameter too many", Package: "cuda", Run: "^TestNoParameterIsAskedForThatIsNotThere$",
+			Edits: []Edit{{"cuda.(*Function).askParams", "for !counted || len(f.params) < count {", "for !counted || len(f.params) <= count {"}},
+		},
 	}
 }
