@@ -16,7 +16,10 @@
 // # Words
 //
 // Memory is one physical allocation with a handle and a range of addresses of its own. It is no buffer of vram's: a
-// handle of vram's holds buffers of others. It does not count in the device's statistics and limits. The peer is the
+// handle of vram's holds buffers of others. It counts in the limit and the statistics of the device, in each process
+// that has it: vram.Stats.SharedBytes, which are a part of ReservedBytes. Where the limit leaves too little room New and
+// Import release free memory of the device first, and fail with a *vram.OutOfMemoryError where that is not enough; the
+// allocator has so much less until Close. The peer is the
 // process at the other end of the connection. A fence is a point in the order of the peer's work: Publish makes one,
 // Await waits for one. The way of a fence is how its order comes about: by an event of the driver, or by a host that
 // waits.

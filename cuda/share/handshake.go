@@ -168,8 +168,8 @@ func (m *Memory) send(l *link, offer *greeting) error {
 // context, which must be the same GPU. The connection belongs to the memory from now on; with an error it is closed,
 // and nothing is left. It returns when the peer has opened the events of this process. A deadline of the connection
 // ends the wait. Errors: *PeerError, *RefusedError, *VersionError, *ProtocolError, *SizeError, *GPUError,
-// *DescriptorError, cuda.ErrNotOpen, vram.ErrClosed, those of the connection, and the driver's: cudadrv.NotSupported
-// where the device has no shareable handles.
+// *DescriptorError, cuda.ErrNotOpen, vram.ErrClosed, a *vram.OutOfMemoryError where the device's limit leaves no room,
+// those of the connection, and the driver's: cudadrv.NotSupported where the device has no shareable handles.
 func Import(c *cuda.Context, conn *net.UnixConn) (*Memory, error) {
 	if conn == nil {
 		return nil, errNoConnection
@@ -255,6 +255,9 @@ func (m *Memory) receive(l *link, shareable cudadrv.ShareableMemory) (offer gree
 		return offer, RefusedDescriptor, &DescriptorError{len(files)}
 	}
 	m.pages.bytes = offer.roundedBytes
+	if err = m.pages.charge(); err != nil {
+		return offer, RefusedLimit, err
+	}
 	if m.pages.handle, err = importHandle(shareable, files[0]); err != nil {
 		return offer, RefusedDriver, err
 	}

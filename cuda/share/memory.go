@@ -42,8 +42,8 @@ type Memory struct {
 }
 
 // New makes memory that can be exported, of whole granules of the device, on the device of the context, and maps it.
-// The bytes are in no defined state. Errors: *SizeError, cuda.ErrNotOpen, vram.ErrClosed, and the driver's:
-// cudadrv.NotSupported where the device has no shareable handles, cudadrv.OutOfMemory, for which vram.Device.Trim may
+// The bytes are in no defined state. Errors: *SizeError, cuda.ErrNotOpen, vram.ErrClosed, a *vram.OutOfMemoryError where
+// the device's limit leaves no room, and the driver's: cudadrv.NotSupported where the device has no shareable handles, cudadrv.OutOfMemory, for which vram.Device.Trim may
 // help.
 func New(c *cuda.Context, bytes int64) (*Memory, error) {
 	m, shareable, err := newMemory(c, "cuMemCreate")
@@ -54,8 +54,11 @@ func New(c *cuda.Context, bytes int64) (*Memory, error) {
 		return nil, err
 	}
 	m.bytes = bytes
-	if m.pages.handle, err = shareable.MemCreateShareable(m.pages.bytes); err != nil {
+	if err = m.pages.charge(); err != nil {
 		return nil, err
+	}
+	if m.pages.handle, err = shareable.MemCreateShareable(m.pages.bytes); err != nil {
+		return nil, errors.Join(err, m.pages.release())
 	}
 	if err := m.pages.place(); err != nil {
 		return nil, err
@@ -77,7 +80,7 @@ func newMemory(c *cuda.Context, function string) (*Memory, cudadrv.ShareableMemo
 	}
 	m := &Memory{home: home, device: device, quit: make(chan struct{}), used: map[*streams.Tail]struct{}{}}
 	m.pending, m.marked, m.settled = map[*net.UnixConn]struct{}{}, map[*streams.Tail]*waits{}, make(chan struct{})
-	m.pages.device = device
+	m.pages.home, m.pages.device = home, device
 	return m, shareable, nil
 }
 

@@ -81,6 +81,22 @@ func shareBugs() []Bug {
 			Edits: []Edit{{"cuda/share/descriptor_linux.go", "const maxDescriptors = 2", "const maxDescriptors = 40"}},
 		},
 		{
+			Name: "shared memory does not count in the limit", Package: pkg, Run: "^TestSharedMemoryCountsInTheLimit$",
+			Edits: []Edit{{"pool/core.(*Core).lowerLimit", "c.limitBytes-c.memory.OutsideBytes()", "c.limitBytes"}},
+		},
+		{
+			Name: "a limit that changes forgets shared memory", Package: pkg, Run: "^TestSharedMemoryCountsInTheLimit$",
+			Edits: []Edit{{"pool/core.(*Core).SetSettings", "	c.lowerLimit()\n", ""}},
+		},
+		{
+			Name: "free memory stays where shared memory wants it", Package: pkg, Run: "^TestSharedMemoryCountsInTheLimit$",
+			Edits: []Edit{{"pool/core.chargeWay.climb", "		s.jobs.shrink(r, over)\n", ""}},
+		},
+		{
+			Name: "shared memory counts after its Close", Package: pkg, Run: "^TestSharedMemoryCountsInTheLimit$",
+			Edits: []Edit{{"cuda/share.(*pages).release", "		p.home.Uncharge(p.bytes)\n", ""}},
+		},
+		{
 			Name: "a fence may be left out", Package: pkg, Run: "^TestNotesAreChecked$",
 			Edits: []Edit{{"cuda/share.(*link).take", "n.number != last+1", "n.number <= last"}},
 		},
