@@ -67,7 +67,7 @@ func TestARefusalSaysWhatIsClosed(t *testing.T) {
 	}
 }
 
-// Whoever waits for memory when the device is closed hears that of the device, and not that its stream was closed.
+// Requests that wait for memory when the device is closed hear that it was, and not that their stream was closed.
 func TestWaitersHearThatTheDeviceIsClosed(t *testing.T) {
 	const waiters = 50
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})

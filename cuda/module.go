@@ -139,9 +139,9 @@ func (f *Function) askParams() error {
 	for !counted || len(f.params) < count {
 		offset, bytes, err := f.module.on.kernels.FuncGetParamInfo(f.handle, len(f.params))
 		switch {
-		case errors.Is(err, cudadrv.InvalidValue):
-			f.known = true
-			return nil
+		case errors.Is(err, cudadrv.InvalidValue): // it has no more
+			count, counted = len(f.params), true
+			continue
 		case errors.Is(err, cudadrv.NotSupported):
 			return nil
 		case err != nil:

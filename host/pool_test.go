@@ -56,7 +56,7 @@ func TestFreedMemoryServesAgain(t *testing.T) {
 	r.end(p)
 }
 
-// What rounding costs is the difference between a cache's bytes and those of a Track around it.
+// The cost of rounding is the difference between the bytes of a cache and of a Track around it.
 func TestRoundingIsInTheStats(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

@@ -8,5 +8,5 @@ func (x Submitter) Charge(bytes int64) error {
 	return x.s.asClosed(x.s.pool.Charge(context.Background(), x.s.id, bytes))
 }
 
-// Uncharge takes back what was charged, when the driver has the memory back.
+// Uncharge takes back a Charge, when the driver has the memory back.
 func (x Submitter) Uncharge(bytes int64) { x.s.pool.Uncharge(bytes) }

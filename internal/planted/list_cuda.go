@@ -90,7 +90,7 @@ func cudaBugs() []Bug {
 		},
 		{
 			Name: "a kernel with many parameters is launched with fewer", Package: pkg, Run: "^TestAKernelWithTooManyParameters$",
-			Edits: []Edit{{"cuda.(*Module).Function", "f.known = true", "f.known = f.paramBytes <= maxParamBytes"}},
+			Edits: []Edit{{"cuda.(*Function).askParams", "f.known = true", "f.known = f.paramBytes <= maxParamBytes"}},
 		},
 		{
 			Name: "an upload breaks a capture", Package: pkg, Run: "^TestBranchesOfACapture$",
