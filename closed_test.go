@@ -1,6 +1,7 @@
 package vram_test
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -40,7 +41,13 @@ func TestARefusalSaysWhatIsClosed(t *testing.T) {
 		"Trim":        second(h.Trim(t.Context(), 0)),
 		"Coalesce":    h.Coalesce(t.Context()),
 		"Reconfigure": h.Reconfigure(vram.Settings{LimitBytes: new(mib)}),
+		"Tenant":      second(h.Tenant("late", vram.Quota{})),
+		"Observe":     second(h.Observe(vram.Observer{})),
+		"MemoryMap":   second(h.MemoryMap(t.Context(), 0)),
+		"GPUMemory":   second(h.GPUMemory()),
 		"Free":        kept.Free(),
+		"Alloc":       second(b.Alloc(kib)),
+		"Lane":        second(b.Lane(kib)),
 	}
 
 	is := func(name, text string, want vram.ClosedError, err error) {
@@ -58,4 +65,33 @@ func TestARefusalSaysWhatIsClosed(t *testing.T) {
 	for name, err := range ofDevice {
 		is("device: "+name, "vram: the device is closed", vram.ClosedError{}, err)
 	}
+}
+
+// Requests that wait for memory when the device is closed hear that it was, and not that their stream was closed.
+func TestWaitersHearThatTheDeviceIsClosed(t *testing.T) {
+	const waiters = 50
+	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+	streams := []*vram.Stream{h.stream(), h.stream(), h.stream()}
+	held := must(t, streams[0], 60*mib)
+	errs := make(chan error, waiters)
+	for i := range waiters {
+		request := vram.Request{Bytes: 32 * mib, Wait: true}
+		if s := streams[i%len(streams)]; i%2 == 0 {
+			go func() { errs <- second(s.AllocFor(t.Context(), request)) }()
+		} else {
+			answer := s.AllocAsync(t.Context(), request)
+			go func() { errs <- second(answer.Await(t.Context())) }()
+		}
+	}
+	for h.Stats().Waits.Waiting < waiters {
+		runtime.Gosched()
+	}
+	var leaked *vram.InUseError
+	require.ErrorAs(t, h.Close(), &leaked)
+	for range waiters {
+		err := <-errs
+		require.ErrorIs(t, err, vram.ErrClosed)
+		assert.Equal(t, "vram: the device is closed", err.Error())
+	}
+	require.ErrorIs(t, held.Free(), vram.ErrClosed)
 }

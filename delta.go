@@ -58,7 +58,7 @@ func longestSince(since DurationHistogram, longest, before time.Duration) time.D
 // bytes are the bytes by state.
 func (s *Stats) bytes() []*int64 {
 	return []*int64{
-		&s.LiveBytes, &s.CachedBytes, &s.PendingBytes, &s.FreeBytes, &s.UnpassedBytes, &s.SetAsideBytes, &s.SleepingBytes, &s.ReservedBytes,
+		&s.LiveBytes, &s.CachedBytes, &s.PendingBytes, &s.FreeBytes, &s.UnpassedBytes, &s.SetAsideBytes, &s.SleepingBytes, &s.SharedBytes, &s.ReservedBytes,
 		&s.NeighbourBytes, &s.LargestFreeBytes,
 	}
 }

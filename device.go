@@ -377,6 +377,7 @@ func (d *Device) endClose() {
 
 func (d *Device) closeEngine(e *engine, open []*streams.Control) error {
 	neighbours.remove(d)
+	e.peers.End()
 	e.ticks.stop()
 	d.tellFailures(e)
 	var errs []error

@@ -91,7 +91,7 @@ type MemoryMap struct {
 	// UnmappedBytes are held from the driver and lie in no segment: a driver job has made them, or is about to release them, or the
 	// driver did not take them back.
 	UnmappedBytes int64
-	ReservedBytes int64 // all segments and UnmappedBytes, without sleeping memory
+	ReservedBytes int64 // all segments and UnmappedBytes, without sleeping and shared memory
 	LimitBytes    int64 // of ReservedBytes
 }
 

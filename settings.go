@@ -126,7 +126,7 @@ func (d *Device) apply(e *engine, from *Config) error {
 			_ = s.Reconfigure(context.Background(), d.ofStream(c)) // a stream that has ended needs none
 		}
 		if err == nil {
-			err = d.shrink(e, settings.LimitBytes)
+			err = d.shrink(e)
 		}
 		applied = err
 	}
@@ -137,12 +137,12 @@ func (d *Device) apply(e *engine, from *Config) error {
 }
 
 // shrink releases free memory beyond the limit.
-func (d *Device) shrink(e *engine, limitBytes int64) error {
+func (d *Device) shrink(e *engine) error {
 	books, err := e.pool.Snapshot(context.Background())
-	if err != nil || books.ReservedBytes <= limitBytes {
+	if err != nil || books.ReservedBytes <= books.LimitBytes {
 		return err
 	}
-	if _, err := e.pool.Trim(context.Background(), limitBytes); err != nil {
+	if _, err := e.pool.Trim(context.Background(), books.LimitBytes); err != nil {
 		return failed("reconfigure", err)
 	}
 	return nil

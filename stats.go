@@ -43,6 +43,7 @@ type Stats struct {
 	UnpassedBytes int64 // of FreeBytes: for the stream alone that returned them, until its work has finished
 	SetAsideBytes int64 // in reservations, not drawn yet
 	SleepingBytes int64 // of live, cached and pending bytes: asleep, and not held from the driver; see package cuda/sleep
+	SharedBytes   int64 // of package cuda/share: each process that has such memory counts it
 	ReservedBytes int64 // held from the driver: all of the above but SleepingBytes, and memory in the middle of a driver job
 	LimitBytes    int64 // of ReservedBytes
 
@@ -221,7 +222,9 @@ func (d *Device) read(peaks *readings) Stats {
 		s.SleepingBytes = p.SleepingBytes
 		s.UnpassedBytes = p.PendingBytes
 		s.countPool(&p)
-		s.ReservedBytes, s.PeakReservedBytes, s.LimitBytes = p.ReservedBytes, p.PeakReservedBytes, p.LimitBytes
+		s.SharedBytes = p.OutsideBytes
+		s.ReservedBytes, s.PeakReservedBytes = p.ReservedBytes+p.OutsideBytes, p.PeakReservedBytes
+		s.LimitBytes = min(s.LimitBytes, p.LimitBytes+p.OutsideBytes)
 		s.PeakFreeBytes = max(p.FreeBytes, p.PeakFreeBytes)
 		s.LargestFreeBytes = max(s.LargestFreeBytes, p.LargestFreeBytes)
 		s.PeakLiveBytes = max(s.PeakLiveBytes, p.PeakLiveBytes)

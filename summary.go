@@ -66,6 +66,9 @@ func (s *Stats) line() string {
 	if s.SetAsideBytes != 0 {
 		text += "; set aside " + state(s.SetAsideBytes)
 	}
+	if s.SharedBytes != 0 {
+		text += "; shared " + state(s.SharedBytes)
+	}
 	if s.SleepingBytes != 0 {
 		text += "; asleep " + state(s.SleepingBytes)
 	}

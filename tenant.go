@@ -11,7 +11,7 @@ import "github.com/go-vram/vram/pool"
 // Where deadlocks are looked for, it is tenants that hold memory and wait for it, in place of
 // streams: where several pieces of work share a stream, and each allocates while it holds memory,
 // give each a tenant. Requests without a tenant pay nothing for all this. The call makes no driver
-// call and does not wait. Errors: *ConfigError, ErrNotOpen.
+// call and does not wait. Errors: *ConfigError, *QuotaBoundsError, ErrClosed, ErrNotOpen.
 func (d *Device) Tenant(name string, q Quota) (*Tenant, error) {
 	if !d.opened() {
 		return nil, ErrNotOpen
@@ -23,6 +23,9 @@ func (d *Device) Tenant(name string, q Quota) (*Tenant, error) {
 		return nil, err
 	}
 	for {
+		if d.closed.Load() {
+			return nil, deviceClosed()
+		}
 		old := d.tenants.Load()
 		var all []*Tenant
 		if old != nil {

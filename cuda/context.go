@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/streams"
@@ -22,6 +23,7 @@ type (
 // It has 41 methods: one for each kind of work that a stream takes.
 type Context struct {
 	*submission
+	ended atomic.Bool // Close has ended what the context opened
 
 	lazy struct {
 		sync.Mutex // of cold calls; a launch never takes it
@@ -41,9 +43,9 @@ func NewContext(s *Stream) (*Context, error) {
 	return &Context{submission: submissionOf(work)}, nil
 }
 
-// Stream is the stream to which the work goes.
+// Stream is the stream to which the work goes, also after Close.
 func (c *Context) Stream() *Stream {
-	if !c.opened() {
+	if !c.made() {
 		return nil
 	}
 	return c.work.Stream()
@@ -51,18 +53,25 @@ func (c *Context) Stream() *Stream {
 
 // Info describes the device.
 func (c *Context) Info() cudadrv.Info {
-	if !c.opened() {
+	if !c.made() {
 		return cudadrv.Info{}
 	}
 	return c.device.Info()
 }
 
-func (c *Context) opened() bool { return c != nil && c.submission != nil }
+// made reports whether NewContext made the context.
+func (c *Context) made() bool { return c != nil && c.submission != nil }
+
+// opened reports whether the context can be used.
+func (c *Context) opened() bool { return c.made() && !c.ended.Load() }
 
 // String names the stream.
 func (c *Context) String() string {
-	if !c.opened() {
+	switch {
+	case !c.made():
 		return "no context"
+	case c.ended.Load():
+		return "closed context of " + c.Stream().String()
 	}
 	return "context of " + c.Stream().String()
 }
@@ -143,9 +152,10 @@ func (c *Context) Lazily(key any, open func() (io.Closer, error)) (io.Closer, er
 	return x, nil
 }
 
-// Close ends what the context has opened. The stream stays open, and so do modules and graphs. Idempotent.
+// Close ends what the context has opened, and the context: later calls return ErrNotOpen. The stream stays open, with its work, and so do
+// modules, graphs, and other contexts of the stream. Idempotent.
 func (c *Context) Close() error {
-	if !c.opened() {
+	if !c.made() {
 		return ErrNotOpen
 	}
 	c.lazy.Lock()
@@ -161,6 +171,7 @@ func (c *Context) Close() error {
 	if c.lazy.workspace.Live() {
 		all = append(all, c.lazy.workspace.Free())
 	}
+	c.ended.Store(true) // last: what is closed above uses the context
 	return errors.Join(all...)
 }
 

@@ -19,7 +19,7 @@ var (
 	ErrForeign = streams.ErrForeign
 	// ErrAsleep refuses work on a buffer of an arena that sleeps: see package cuda/sleep.
 	ErrAsleep = streams.ErrAsleep
-	// ErrNotOpen refuses a call of a nil or zero Context, Module, Function or Graph.
+	// ErrNotOpen refuses a call of a nil, zero or closed Context, and of a nil or zero Module, Function or Graph.
 	ErrNotOpen = streams.ErrNotOpen
 	// ErrNilContext refuses a nil context.Context.
 	ErrNilContext = futures.ErrNilContext

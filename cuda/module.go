@@ -14,6 +14,8 @@ type Module struct {
 	handle   cudadrv.Module
 	unloaded atomic.Bool
 	graphs   atomic.Int64 // kernels of it in open graphs
+
+	paramCounts map[string]int // of its kernels, those that the image tells
 }
 
 // LoadModule loads PTX text, a cubin or a fat binary. The driver compiles PTX, some milliseconds for a small kernel, unless its own
@@ -25,7 +27,7 @@ func (c *Context) LoadModule(image []byte) (*Module, error) {
 	if c.kernels == nil {
 		return nil, unsupported("cuModuleLoadData")
 	}
-	m := &Module{on: c.submission}
+	m := &Module{on: c.submission, paramCounts: paramCounts(image)}
 	err := c.submit(func() (err error) {
 		m.handle, err = c.kernels.ModuleLoadData(image)
 		return err
@@ -111,7 +113,8 @@ type Function struct {
 }
 
 // Function finds a kernel by name, and asks the driver for its parameters: launches are held against them where the driver can tell
-// (CUDA 12.4 and later). Elsewhere the driver refuses a launch with too many bytes of arguments, and nothing finds too few: the kernel has
+// (CUDA 12.4 and later). How many there are is in PTX and in cubins. For a kernel of a fat binary the driver is asked until it knows no further
+// one, which tools that watch its calls report as an error. Elsewhere the driver refuses a launch with too many bytes of arguments, and nothing finds too few: the kernel has
 // anything for the rest. Errors: ErrNotOpen, ErrUnloaded, and the driver's: cudadrv.NotFound, cudadrv.InvalidValue for "".
 func (m *Module) Function(name string) (*Function, error) {
 	if err := m.usable(); err != nil {
@@ -123,26 +126,32 @@ func (m *Module) Function(name string) (*Function, error) {
 		return nil, fmt.Errorf("cuda: kernel %q: %w", name, err)
 	}
 	f := &Function{module: m, name: name, handle: h}
-	switch err := f.askParams(); {
-	case errors.Is(err, cudadrv.InvalidValue): // it has no more
-		f.known = true
-	case errors.Is(err, cudadrv.NotSupported): // launches lay the arguments out as C does
-	default:
+	if err := f.askParams(); err != nil {
 		return nil, fmt.Errorf("cuda: the parameters of kernel %q: %w", name, err)
 	}
 	return f, nil
 }
 
-// askParams asks the driver for the kernel's parameters, one after the other. Its error ends that.
+// askParams asks the driver for the kernel's parameters, one after the other: as many as the image has, or until there is no further one. Where
+// the driver cannot tell, launches lay the arguments out as C does.
 func (f *Function) askParams() error {
-	for {
+	count, counted := f.module.paramCounts[f.name]
+	for !counted || len(f.params) < count {
 		offset, bytes, err := f.module.on.kernels.FuncGetParamInfo(f.handle, len(f.params))
-		if err != nil {
+		switch {
+		case errors.Is(err, cudadrv.InvalidValue): // it has no more
+			count, counted = len(f.params), true
+			continue
+		case errors.Is(err, cudadrv.NotSupported):
+			return nil
+		case err != nil:
 			return err
 		}
 		f.params = append(f.params, param{int(offset), int(bytes)})
 		f.paramBytes = max(f.paramBytes, int(offset+bytes))
 	}
+	f.known = true
+	return nil
 }
 
 // String has the kernel's name.

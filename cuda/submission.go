@@ -44,7 +44,7 @@ func submissionOf(work streams.Submitter) *submission {
 }
 
 // Capturing reports whether a context's stream is being captured.
-func Capturing(c *Context) bool { return c.opened() && c.capture.Load() != nil }
+func Capturing(c *Context) bool { return c.made() && c.capture.Load() != nil }
 
 // submit makes driver calls on the stream, which stays open meanwhile.
 func (c *submission) submit(call func() error) error {

@@ -35,6 +35,13 @@
 // above 2 MiB, are refused with *SizeError and *AlignError before anything is touched. An alignment
 // of 0 stands for any. Memory never moves.
 //
+// A Pool has blocks of fixed lengths, and asks its source for whole ones: powers of two up to 64 MiB, from a page on
+// where the memory is page-locked, and eight lengths for each doubling above. So a request of up to 64 MiB may take
+// nearly twice its bytes, one of 33 MiB has 64 MiB locked, and a larger one at most an eighth more. Block.Bytes has the
+// requested length. Stats.LiveBytes, KeptBytes and PendingBytes of a Pool, and PoolConfig.KeepBytes, count whole blocks;
+// those of a Tracked around it count requested bytes, and the difference is the cost of rounding. A program with large
+// blocks of one size takes them from a source: PageLockedSource locks the pages of a request, and no more.
+//
 // # States of a slot of a Pool
 //
 //	vacant --source serves a miss--> live --Free--> free --Alloc--> live

@@ -56,6 +56,21 @@ func TestFreedMemoryServesAgain(t *testing.T) {
 	r.end(p)
 }
 
+// The cost of rounding is the difference between the bytes of a cache and of a Track around it.
+func TestRoundingIsInTheStats(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.cache(1 << 30)
+	tracked := must[*Track](t)(Tracked(p))
+	b := alloc(t, tracked, 33<<20, 0)
+	assert.Len(t, b.Bytes(), 33<<20)
+	assert.EqualValues(t, 33<<20, tracked.Stats().LiveBytes)
+	assert.EqualValues(t, 64<<20, p.Stats().LiveBytes)
+	free(t, b)
+	assert.EqualValues(t, 64<<20, p.Stats().KeptBytes)
+	r.end(p)
+}
+
 // More blocks of one class than a shelf has slots are served again, too.
 func TestManyShelves(t *testing.T) {
 	t.Parallel()

@@ -44,6 +44,7 @@ type OutOfMemoryError struct {
 	PendingBytes     int64  // of FreeBytes: behind a fence that has not passed
 	ReservedBytes    int64  // held from the driver
 	LimitBytes       int64
+	SharedBytes      int64 // of ReservedBytes: shared with other processes, by package cuda/share
 	DriverBytes      int64 // if the driver refused: all that it could give, reserved bytes included; else 0
 	MissingBytes     int64 // whole pages that were not found, beside the stream's own and the found part of a batch
 	Waited           bool  // refused after a wait, since no holder is left whose frees could serve it
@@ -112,7 +113,7 @@ func (e *OutOfMemoryError) Error() string {
 	case e.PendingBytes > 0:
 		fmt.Fprintf(&b, " (%s behind fences)", pending)
 	}
-	fmt.Fprintf(&b, ", reserved %s of a limit of %s", units.Bytes(e.ReservedBytes), units.Bytes(e.LimitBytes))
+	fmt.Fprintf(&b, ", reserved %s%s of a limit of %s", units.Bytes(e.ReservedBytes), e.shared(), units.Bytes(e.LimitBytes))
 	if e.DriverBytes > 0 {
 		fmt.Fprintf(&b, ", of which the driver has %s", units.Bytes(e.DriverBytes))
 	}
@@ -215,7 +216,7 @@ func (q *quotas) denialError(d core.Denial, to Client) error {
 	s := d.Shortage
 	e := &OutOfMemoryError{
 		RequestedBytes: s.RequestedBytes, FreeBytes: s.FreeBytes, LargestFreeBytes: s.LargestFreeBytes,
-		PendingBytes: s.PendingBytes, ReservedBytes: s.ReservedBytes, LimitBytes: s.LimitBytes, Cause: d.Err,
+		PendingBytes: s.PendingBytes, ReservedBytes: s.ReservedBytes, LimitBytes: s.LimitBytes, SharedBytes: s.SharedBytes, Cause: d.Err,
 		DriverBytes:  s.DriverBytes,
 		MissingBytes: s.MissingBytes, Waited: s.Waited,
 	}

@@ -8,6 +8,14 @@ import (
 	"github.com/go-vram/vram/internal/units"
 )
 
+// shared says which part of the reserved bytes is shared with other processes.
+func (e *OutOfMemoryError) shared() string {
+	if e.SharedBytes == 0 {
+		return ""
+	}
+	return " (" + units.Bytes(e.SharedBytes) + " of it shared)"
+}
+
 // Report has, in several lines, the request, the reason for its refusal, the memory of each stream and
 // tenant, the largest live buffers, and all remedies.
 func (e *OutOfMemoryError) Report() string {
@@ -17,7 +25,7 @@ func (e *OutOfMemoryError) Report() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "out of memory: requested %s%s, of which %s were not found\n", units.Bytes(e.RequestedBytes), requester(e.Stream, e.Tag, e.Tenant), units.Bytes(e.MissingBytes))
 	b.WriteString("why: " + e.why() + "\n")
-	fmt.Fprintf(&b, "reserved from the driver: %s of a limit of %s", units.Bytes(e.ReservedBytes), units.Bytes(e.LimitBytes))
+	fmt.Fprintf(&b, "reserved from the driver: %s%s of a limit of %s", units.Bytes(e.ReservedBytes), e.shared(), units.Bytes(e.LimitBytes))
 	if e.DriverBytes > 0 {
 		fmt.Fprintf(&b, "; the driver has %s in all", units.Bytes(e.DriverBytes))
 	}

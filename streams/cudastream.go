@@ -25,6 +25,7 @@ type cudaStream struct {
 	panics   *recovered.Log
 	line     *fence.Timeline // fences over its work, for buffers of other streams
 
+	deviceClosed   *atomic.Bool // Peers.End was called
 	calls          atomic.Int64 // driver calls that a turn ordered, or in progress
 	closing        atomic.Bool  // Close has begun
 	held           atomic.Bool  // a graph has its memory: no fence of it passes
@@ -51,8 +52,13 @@ func (h *cudaStream) init(cfg *Config) {
 	h.line.Panics = cfg.Panics
 }
 
-// closed is the error of a call on the stream once Close has begun.
-func (h *cudaStream) closed() error { return &ClosedError{Stream: h.id} }
+// closed is the error of a call on the stream once Close has begun: of the stream, or of its device.
+func (h *cudaStream) closed() error {
+	if h.deviceClosed.Load() {
+		return &ClosedError{}
+	}
+	return &ClosedError{Stream: h.id}
+}
 
 // order announces a call that a turn leaves to be made outside; done ends it.
 func (h *cudaStream) order() { h.calls.Add(1) }

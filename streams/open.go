@@ -2,6 +2,7 @@ package streams
 
 import (
 	"fmt"
+	"weak"
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/streams/core"
@@ -11,6 +12,7 @@ import (
 // Stream, the stream's device keeps the Control.
 func Open(cfg Config) (*Stream, *Control, error) {
 	s := &Stream{closed: make(chan struct{}), sibling: cfg.Sibling}
+	s.tail = &Tail{stream: weak.Make(s)}
 	t := &s.turn
 	s.init(&cfg, (*poolClient)(t), (*peerClient)(t))
 	t.wiring, t.debug, t.longWait = &s.wiring, cfg.Debug, cfg.LongWait

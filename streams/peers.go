@@ -22,9 +22,13 @@ type Peers struct {
 	found atomic.Pointer[listing] // the last since the last tick
 	all   atomic.Pointer[[]*peer] // replaced, never changed
 
+	ended    atomic.Bool  // the device is being closed
 	stranded atomic.Bool  // a stream was closed that has not finished and never will
 	reached  atomic.Value // a *reach; nil: kernels of this device reach the memory of no other one
 }
+
+// End says that the device is being closed: refusals of its streams name it, and not the stream. It comes before the streams are closed.
+func (p *Peers) End() { p.ended.Store(true) }
 
 // reach is the devices whose memory kernels of one reach. It does not change.
 type reach struct{ all []*Peers }

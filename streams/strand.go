@@ -3,7 +3,7 @@ package streams
 import (
 	"errors"
 	"fmt"
-	"sync"
+	"sync/atomic"
 
 	"github.com/go-vram/vram/cudadrv"
 )
@@ -31,21 +31,42 @@ type stranding interface {
 
 // strand belongs to a stream whose work may wait for another process. Other streams have none.
 type strand struct {
-	once sync.Once
-	gone chan struct{} // closed: the other process is gone
+	stuck   atomic.Int64                  // waits for processes that died, and that have not passed
+	changed atomic.Pointer[chan struct{}] // closed when one is added
 }
 
 // MayStrand says that work that is submitted from now on may wait for another process. Waits for the stream end with Strand then.
-func (x Submitter) MayStrand() {
-	x.s.cuda.strand.CompareAndSwap(nil, stranding(&strand{gone: make(chan struct{})}))
+func (t *Tail) MayStrand() {
+	if s := t.stream.Value(); s != nil && s.cuda.strand.Load() == nil {
+		k := &strand{}
+		k.changed.Store(new(make(chan struct{})))
+		s.cuda.strand.CompareAndSwap(nil, stranding(k))
+	}
 }
 
-// Strand says that the other process is gone, and that work that has not finished by now never will: Synchronize and Close of the stream
-// wait no longer, now and later. Where the work has finished it does no harm.
-func (x Submitter) Strand() {
-	if k, ok := x.s.cuda.strand.Load().(*strand); ok {
-		k.once.Do(func() { close(k.gone) })
+// Strand says that the stream waits for a process that is gone: until Unstrand, Synchronize and Close of the stream do not wait for work
+// that has not finished.
+func (t *Tail) Strand() {
+	if k := t.strand(); k != nil {
+		k.stuck.Add(1)
+		close(*k.changed.Swap(new(make(chan struct{}))))
 	}
+}
+
+// Unstrand takes one Strand back: that wait has passed all the same.
+func (t *Tail) Unstrand() {
+	if k := t.strand(); k != nil {
+		k.stuck.Add(-1)
+	}
+}
+
+func (t *Tail) strand() *strand {
+	s := t.stream.Value()
+	if s == nil {
+		return nil
+	}
+	k, _ := s.cuda.strand.Load().(*strand)
+	return k
 }
 
 // Synchronize waits on the host for the stream's work. Errors: ErrClosed, *StrandedError, and the driver's.
@@ -69,20 +90,23 @@ func (x Submitter) AwaitOthers() error {
 	return x.Synchronize()
 }
 
-// await waits for a stream that may be stranded: then a goroutine goes on to wait for it, in the driver.
+// await waits for a stream that may be stranded: then a goroutine waits on, in the driver.
 func (k *strand) await(h *cudaStream, device cudadrv.Device) error {
-	select {
-	case <-k.gone:
-		return h.unlessFinished(device)
-	default:
-	}
-	done := make(chan error, 1)
-	go func() { done <- h.guard(func() error { return device.StreamSynchronize(h.stream) }) }() // no simulation has such streams
-	select {
-	case err := <-done:
-		return err
-	case <-k.gone:
-		return h.unlessFinished(device)
+	var done chan error
+	for {
+		changed := *k.changed.Load() // before the look, which misses no later one
+		if k.stuck.Load() > 0 {
+			return h.unlessFinished(device)
+		}
+		if done == nil {
+			done = make(chan error, 1)
+			go func() { done <- h.guard(func() error { return device.StreamSynchronize(h.stream) }) }() // no simulation has such streams
+		}
+		select {
+		case err := <-done:
+			return err
+		case <-changed:
+		}
 	}
 }
 

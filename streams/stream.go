@@ -20,6 +20,7 @@ type Stream struct {
 	closed   chan struct{} // Close has returned
 	closeErr error         // of that Close
 	sibling  func() (*Stream, error)
+	tail     *Tail
 	attached atomic.Value // see Submitter.Attached
 }
 
@@ -102,6 +103,9 @@ func (s *Stream) close() error {
 	h.line.Shut()
 	h.awaitCalls(s.host) // the synchronisation below does not wait for calls that come later
 	syncErr := h.synchronize()
+	if syncErr != nil {
+		s.tail.kept.Store(s)
+	}
 	var trimErr error
 	if syncErr == nil { // else the device may still use the memory: it stays
 		h.line.Finish()

@@ -39,6 +39,7 @@ func (w *wiring) init(cfg *Config, client pool.Client, turn peerTurn) {
 		w.peers = new(Peers)
 	}
 	w.cuda.init(cfg)
+	w.cuda.deviceClosed = &w.peers.ended
 	w.tally.Init(w.pool.Tally())
 	w.suspensions.id, w.suspensions.pool = w.id, w.pool
 	w.peer.id, w.peer.line, w.peer.turn = cfg.ID, w.cuda.line, turn

@@ -9,9 +9,9 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// maxDescriptors is how many descriptors of one message are looked at: one is right, and the kernel closes those
-// beyond.
-const maxDescriptors = 4
+// maxDescriptors is how many descriptors of one message are taken: one is right, and a second one shows that there are
+// too many. The kernel closes those beyond.
+const maxDescriptors = 2
 
 // exportHandle makes a descriptor of a handle. No program that is started meanwhile inherits it.
 func exportHandle(d cudadrv.ShareableMemory, h cudadrv.Handle) (*os.File, error) {
@@ -58,7 +58,9 @@ func receiveDescriptors(conn *net.UnixConn, message []byte) (files []*os.File, r
 		case n == 0 && rightsBytes == 0:
 			return files, readBytes, errEnded
 		case flags&syscall.MSG_CTRUNC != 0:
-			return files, readBytes, &DescriptorError{maxDescriptors + 1}
+			return files, readBytes, &DescriptorError{len(files) + 1}
+		case len(files) > 1: // the peer may send as many with each byte
+			return files, readBytes, &DescriptorError{len(files)}
 		}
 		readBytes += n
 	}

@@ -16,7 +16,10 @@
 // # Words
 //
 // Memory is one physical allocation with a handle and a range of addresses of its own. It is no buffer of vram's: a
-// handle of vram's holds buffers of others. It does not count in the device's statistics and limits. The peer is the
+// handle of vram's holds buffers of others. It counts in the limit and the statistics of the device, in each process
+// that has it: vram.Stats.SharedBytes, which are a part of ReservedBytes. Where the limit leaves too little room New and
+// Import release free memory of the device first, and fail with a *vram.OutOfMemoryError where that is not enough; the
+// allocator has so much less until Close. The peer is the
 // process at the other end of the connection. A fence is a point in the order of the peer's work: Publish makes one,
 // Await waits for one. The way of a fence is how its order comes about: by an event of the driver, or by a host that
 // waits.
@@ -27,7 +30,8 @@
 //	Import ------------------> linked --Close--> closed
 //
 // Alone, the memory can be used by this process, and there are no fences (ErrNotLinked). It is linked once, to one peer
-// (ErrLinked); an Export that failed leaves it alone, and another connection may be tried. The link ends before the
+// (ErrLinked); an Export that failed leaves it alone, and another connection may be tried, also while an Export waits:
+// the first whose peer answers links it, and the others end with ErrLinked. The link ends before the
 // memory does where the peer closes or dies: the memory stays mapped, with its bytes, until Close. Closed memory
 // refuses all calls with ErrClosed.
 //
@@ -72,10 +76,13 @@
 //
 // Bytes that a dead peer was writing are in no defined state. Work that was put behind the event of a peer that dies
 // before the event is reached never runs (on an H200, driver 580), nor does later work of that context: its stream is
-// stranded. Ten seconds after the death nobody waits for such a stream any more. Close of the memory,
+// stranded. Eleven seconds after the death nobody waits for such a stream any more: one that has come to a wait for the
+// peer's event and a second later not past it. Work of the stream's own ahead of the wait, or between two, takes as long
+// as it takes. Close of the memory,
 // cuda.Context.Synchronize without an end of its own, CopyIn, CopyOut, Close of the stream and Close of its device return
 // a *vram.StrandedError. The memory stays mapped then, and the stream, the device's memory and its context stay, until
-// this process ends: the program should end it. Goroutines that waited for the stream wait on in the driver. Streams that
+// this process ends: the program should end it. Where the event comes all the same the stream is waited for like others
+// again, and Close may be called again. Goroutines that waited for the stream wait on in the driver. Streams that
 // were made to wait for a stranded one are not looked after, nor is CopyInAsync or CopyOutAsync with host memory that is
 // not page-locked. A peer that lives and does not come to its fence is waited for as long as that takes: end it.
 //

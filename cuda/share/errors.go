@@ -73,7 +73,7 @@ func (e *GPUError) Error() string {
 }
 
 // DescriptorError says that the peer sent no descriptor, or more than one. Those that came are closed.
-type DescriptorError struct{ Count int }
+type DescriptorError struct{ Count int } // those that were looked at: more may have come
 
 // Error has the number.
 func (e *DescriptorError) Error() string {
@@ -90,6 +90,7 @@ const (
 	RefusedGPU                           // it is on another GPU
 	RefusedDescriptor                    // there was not one descriptor
 	RefusedDriver                        // a call of its driver failed
+	RefusedLimit                         // the limit of its device leaves no room
 )
 
 // String is a word for the refusal.
@@ -105,6 +106,8 @@ func (r Refusal) String() string {
 		return "descriptor"
 	case RefusedDriver:
 		return "driver"
+	case RefusedLimit:
+		return "limit"
 	}
 	return fmt.Sprintf("reason %d", uint32(r))
 }

@@ -85,12 +85,13 @@ func (m *Memory) over(op string, why error) error {
 
 // fence puts the own event behind the work of a context and behind the last fence, or waits for the work.
 func (m *Memory) fence(c *cuda.Context, l *link) error {
-	if err := m.enter(c); err != nil {
+	stream, err := m.enter(c)
+	if err != nil {
 		return err
 	}
 	why := l.over()
 	if why == nil {
-		m.uses(c)
+		m.uses(stream)
 	}
 	if why != nil || !l.publishesEvents {
 		m.use.RUnlock() // a goodbye does not wait for the work
@@ -105,7 +106,7 @@ func (m *Memory) fence(c *cuda.Context, l *link) error {
 	}
 	defer m.use.RUnlock()
 	return c.Submit(func(device cudadrv.Device, on cudadrv.Stream) error {
-		if l.last != nil && l.last != c.Stream() { // the record takes the last one's place, and the peer may not have waited for that
+		if l.last != nil && l.last != stream { // the record takes the last one's place, and the peer may not have waited for that
 			if err := device.StreamWaitEvent(on, l.own); err != nil {
 				return err
 			}
@@ -113,7 +114,7 @@ func (m *Memory) fence(c *cuda.Context, l *link) error {
 		if err := device.EventRecord(l.own, on); err != nil {
 			return err
 		}
-		l.last = c.Stream()
+		l.last = stream
 		return nil
 	})
 }
@@ -166,11 +167,12 @@ func (m *Memory) arrival(ctx context.Context, l *link) error {
 // follow puts a context behind the peer's event. A peer that has closed had finished its work; of one that died only
 // that work is known to have finished for which its host had waited.
 func (m *Memory) follow(c *cuda.Context, l *link) error {
-	if err := m.enter(c); err != nil {
+	stream, err := m.enter(c)
+	if err != nil {
 		return err
 	}
 	defer m.use.RUnlock()
-	m.uses(c)
+	m.uses(stream)
 	why := l.over()
 	switch {
 	case errors.Is(why, ErrPeerClosed), !l.awaitsEvents:

@@ -20,34 +20,67 @@ var errNoConnection = fmt.Errorf("share: no connection: %w", os.ErrInvalid)
 
 // Export sends the memory to the process at the other end of the connection, which calls Import, and returns when that
 // one has mapped it and both have opened each other's events. The connection belongs to the memory from now on. A
-// deadline of the connection ends the wait. With an error the memory stays alone, as it was. Errors: ErrClosed,
-// ErrLinked, *PeerError, *RefusedError, *VersionError, *ProtocolError, *SizeError, *GPUError, those of the connection,
-// and the driver's.
+// deadline of the connection ends the wait. With an error the memory stays alone, as it was. Several calls may wait at
+// a time, each for a peer of its own: the first whose peer answers links the memory, and the others return ErrLinked.
+// Errors: ErrClosed, ErrLinked, *PeerError, *RefusedError, *VersionError, *ProtocolError, *SizeError, *GPUError, those
+// of the connection, and the driver's.
 func (m *Memory) Export(conn *net.UnixConn) error {
 	if conn == nil {
 		return errNoConnection
 	}
-	if m == nil {
+	if m == nil || m.quit == nil {
 		return errors.Join(cuda.ErrNotOpen, conn.Close())
 	}
-	m.linking.Lock()
-	defer m.linking.Unlock()
-	m.pending.Store(conn)
-	defer m.pending.Store(nil)
+	if err := m.beginExport(conn); err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	defer m.exports.Done()
 	l := newLink(m.device, conn)
 	err := m.export(l)
+	m.linking.Lock()
+	delete(m.pending, conn)
+	m.linking.Unlock()
 	if err == nil {
-		err = m.linked(l)
+		return nil
 	}
-	if err != nil {
-		select {
-		case <-m.quit:
-			err = errors.Join(ErrClosed, err)
-		default:
-		}
-		return errors.Join(err, l.abandon())
+	if why := m.refusal(); why != nil && !errors.Is(err, why) { // it has ended this call, maybe
+		err = errors.Join(why, err)
+	}
+	return errors.Join(err, l.abandon())
+}
+
+// beginExport notes a connection on which an Export waits, so that Close and another Export end it.
+func (m *Memory) beginExport(conn *net.UnixConn) error {
+	m.linking.Lock()
+	defer m.linking.Unlock()
+	if err := m.refusal(); err != nil {
+		return err
+	}
+	m.pending[conn] = struct{}{}
+	m.exports.Add(1)
+	return nil
+}
+
+// refusal is why no Export can succeed: the memory is closed, or linked.
+func (m *Memory) refusal() error {
+	select {
+	case <-m.quit:
+		return ErrClosed
+	default:
+	}
+	if m.link.Load() != nil {
+		return ErrLinked
 	}
 	return nil
+}
+
+// endExports ends the Exports that wait: they close their connections again.
+func (m *Memory) endExports() {
+	m.linking.Lock()
+	defer m.linking.Unlock()
+	for conn := range m.pending {
+		_ = conn.Close()
+	}
 }
 
 // linked starts the link, unless Close was called meanwhile.
@@ -68,16 +101,8 @@ func (m *Memory) linked(l *link) error {
 	return nil
 }
 
-// export is Export's side of the greetings. The memory is not closed meanwhile: Close waits for linking.
+// export is Export's side of the greetings. The memory is not closed meanwhile: Close waits for exports.
 func (m *Memory) export(l *link) error {
-	select {
-	case <-m.quit:
-		return ErrClosed
-	default:
-	}
-	if m.link.Load() != nil {
-		return ErrLinked
-	}
 	info := m.device.Info()
 	offer := greeting{
 		kind: kindOffer, bytes: m.bytes, roundedBytes: m.pages.bytes, granularity: info.GranularityBytes, gpu: info.UUID,
@@ -101,7 +126,28 @@ func (m *Memory) export(l *link) error {
 		return errors.Join(err, l.refuse(RefusedDriver))
 	}
 	l.publishesEvents = answer.flags&openedEvent != 0
-	return l.greet(&confirmation, "export")
+	return m.confirm(l, &confirmation)
+}
+
+// confirm links the memory, unless another Export has, and ends the others.
+func (m *Memory) confirm(l *link, confirmation *greeting) error {
+	m.linking.Lock()
+	defer m.linking.Unlock()
+	if err := m.refusal(); err != nil {
+		return err
+	}
+	if err := l.greet(confirmation, "export"); err != nil {
+		return err
+	}
+	if err := m.linked(l); err != nil {
+		return err
+	}
+	for conn := range m.pending {
+		if conn != l.conn {
+			_ = conn.Close()
+		}
+	}
+	return nil
 }
 
 // send sends the offer with a descriptor of the handle, which is closed here: the one in the message lives on.
@@ -122,8 +168,8 @@ func (m *Memory) send(l *link, offer *greeting) error {
 // context, which must be the same GPU. The connection belongs to the memory from now on; with an error it is closed,
 // and nothing is left. It returns when the peer has opened the events of this process. A deadline of the connection
 // ends the wait. Errors: *PeerError, *RefusedError, *VersionError, *ProtocolError, *SizeError, *GPUError,
-// *DescriptorError, cuda.ErrNotOpen, vram.ErrClosed, those of the connection, and the driver's: cudadrv.NotSupported
-// where the device has no shareable handles.
+// *DescriptorError, cuda.ErrNotOpen, vram.ErrClosed, a *vram.OutOfMemoryError where the device's limit leaves no room,
+// those of the connection, and the driver's: cudadrv.NotSupported where the device has no shareable handles.
 func Import(c *cuda.Context, conn *net.UnixConn) (*Memory, error) {
 	if conn == nil {
 		return nil, errNoConnection
@@ -209,6 +255,9 @@ func (m *Memory) receive(l *link, shareable cudadrv.ShareableMemory) (offer gree
 		return offer, RefusedDescriptor, &DescriptorError{len(files)}
 	}
 	m.pages.bytes = offer.roundedBytes
+	if err = m.pages.charge(); err != nil {
+		return offer, RefusedLimit, err
+	}
 	if m.pages.handle, err = importHandle(shareable, files[0]); err != nil {
 		return offer, RefusedDriver, err
 	}

@@ -34,9 +34,9 @@ type link struct {
 	// The events are destroyed under Memory.use, written. 0: none.
 	own, theirs cudadrv.Event
 
-	publishing sync.Mutex // of a Publish, and of a goodbye
-	last       *streams.Stream
-	sent       uint64 // fences; guarded by publishing
+	publishing sync.Mutex    // of a Publish, and of a goodbye
+	last       *streams.Tail // of the stream of the last fence
+	sent       uint64        // fences; guarded by publishing
 
 	turn     chan struct{} // holds a token while an Await waits
 	awaited  uint64        // fences; of the Await that has the turn

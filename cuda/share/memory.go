@@ -19,17 +19,20 @@ type Memory struct {
 	device cudadrv.Device
 	bytes  int64
 
-	linking sync.Mutex                        // of an Export, and of Close
-	pending atomic.Pointer[net.UnixConn]      // the connection of the Export that is under way, for Close
-	link    atomic.Pointer[link]              // nil: alone
-	quit    chan struct{}                     // closed by the first Close
-	closed  bool                              // guarded by use
-	pages   pages                             // changed by Close, under linking
-	used    map[*streams.Stream]*cuda.Context // guarded by using
+	linking sync.Mutex                 // of the end of an Export, and of pending
+	pending map[*net.UnixConn]struct{} // connections of Exports that have not ended
+	exports sync.WaitGroup             // those Exports
+	link    atomic.Pointer[link]       // nil: alone
+	closing sync.Mutex                 // of Close
+	quit    chan struct{}              // closed by the first Close
+	closed  bool                       // guarded by use
+	pages   pages                      // changed by Close
+	used    map[*streams.Tail]struct{} // guarded by using
 	using   sync.Mutex
-	marked  map[*streams.Stream]*marks // guarded by marking
+	marked  map[*streams.Tail]*waits // guarded by marking
+	spare   []*wait                  // likewise
 	marking sync.Mutex
-	settled chan struct{} // closed by Close, under linking, when the contexts have finished
+	settled chan struct{} // closed by Close when the contexts have finished
 
 	// use is read by calls that use addresses or events, while they make their driver calls, and written to end such
 	// calls.
@@ -39,8 +42,8 @@ type Memory struct {
 }
 
 // New makes memory that can be exported, of whole granules of the device, on the device of the context, and maps it.
-// The bytes are in no defined state. Errors: *SizeError, cuda.ErrNotOpen, vram.ErrClosed, and the driver's:
-// cudadrv.NotSupported where the device has no shareable handles, cudadrv.OutOfMemory, for which vram.Device.Trim may
+// The bytes are in no defined state. Errors: *SizeError, cuda.ErrNotOpen, vram.ErrClosed, a *vram.OutOfMemoryError where
+// the device's limit leaves no room, and the driver's: cudadrv.NotSupported where the device has no shareable handles, cudadrv.OutOfMemory, for which vram.Device.Trim may
 // help.
 func New(c *cuda.Context, bytes int64) (*Memory, error) {
 	m, shareable, err := newMemory(c, "cuMemCreate")
@@ -51,8 +54,11 @@ func New(c *cuda.Context, bytes int64) (*Memory, error) {
 		return nil, err
 	}
 	m.bytes = bytes
-	if m.pages.handle, err = shareable.MemCreateShareable(m.pages.bytes); err != nil {
+	if err = m.pages.charge(); err != nil {
 		return nil, err
+	}
+	if m.pages.handle, err = shareable.MemCreateShareable(m.pages.bytes); err != nil {
+		return nil, errors.Join(err, m.pages.release())
 	}
 	if err := m.pages.place(); err != nil {
 		return nil, err
@@ -72,9 +78,9 @@ func newMemory(c *cuda.Context, function string) (*Memory, cudadrv.ShareableMemo
 	if has := device.Info().Capabilities; !ok || !has.Has(needed) {
 		return nil, nil, unsupported(function, needed&^has)
 	}
-	m := &Memory{home: home, device: device, quit: make(chan struct{}), used: map[*streams.Stream]*cuda.Context{}}
-	m.marked, m.settled = map[*streams.Stream]*marks{}, make(chan struct{})
-	m.pages.device = device
+	m := &Memory{home: home, device: device, quit: make(chan struct{}), used: map[*streams.Tail]struct{}{}}
+	m.pending, m.marked, m.settled = map[*net.UnixConn]struct{}{}, map[*streams.Tail]*waits{}, make(chan struct{})
+	m.pages.home, m.pages.device = home, device
 	return m, shareable, nil
 }
 
@@ -121,30 +127,43 @@ func (m *Memory) Stats() Stats {
 }
 
 // enter begins driver calls with a context, if it is of the memory's device; m.use.RUnlock ends them.
-func (m *Memory) enter(c *cuda.Context) error {
+func (m *Memory) enter(c *cuda.Context) (*streams.Tail, error) {
 	if m == nil {
-		return cuda.ErrNotOpen
+		return nil, cuda.ErrNotOpen
 	}
 	work, err := streams.NewSubmitter(c.Stream())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !m.home.SameDevice(work) {
-		return cuda.ErrForeign
+		return nil, cuda.ErrForeign
 	}
 	m.use.RLock()
 	if m.closed {
 		m.use.RUnlock()
-		return ErrClosed
+		return nil, ErrClosed
 	}
-	return nil
+	return work.Tail(), nil
 }
 
-// uses notes a context for which Close waits. It stands before the work is submitted.
-func (m *Memory) uses(c *cuda.Context) {
+// uses notes a stream for which Close waits. It stands before the work is submitted. A stream that is new takes the place of some that were
+// closed: two are looked at, so that as many go as come.
+func (m *Memory) uses(s *streams.Tail) {
 	m.using.Lock()
 	defer m.using.Unlock()
-	m.used[c.Stream()] = c
+	if _, ok := m.used[s]; ok {
+		return
+	}
+	looks := 0
+	for other := range m.used {
+		if looks++; looks > 2 {
+			break
+		}
+		if other.Finished() {
+			delete(m.used, other)
+		}
+	}
+	m.used[s] = struct{}{}
 }
 
 // within returns the error of a part that is not within the memory.
@@ -171,14 +190,15 @@ func (m *Memory) CopyTo(c *cuda.Context, offset int64, dst cuda.Range) error {
 }
 
 func (m *Memory) copy(c *cuda.Context, offset int64, r cuda.Range, submit func(cudadrv.Device, cudadrv.Stream, cudadrv.Ptr, cudadrv.Ptr) error) error {
-	if err := m.enter(c); err != nil {
+	stream, err := m.enter(c)
+	if err != nil {
 		return err
 	}
 	defer m.use.RUnlock()
 	if err := m.within(offset, r.Bytes); err != nil {
 		return err
 	}
-	m.uses(c)
+	m.uses(stream)
 	return c.Submit(func(device cudadrv.Device, on cudadrv.Stream) error {
 		return submit(device, on, m.pages.at+cudadrv.Ptr(offset), r.Buffer.Ptr()+cudadrv.Ptr(r.Offset)) //nolint:gosec // within both
 	}, r)
@@ -200,11 +220,10 @@ func (m *Memory) Close() error {
 		close(m.quit)
 	}
 	m.use.Unlock()
-	if p := m.pending.Load(); p != nil {
-		_ = p.Close() // Export fails, and closes it again
-	}
-	m.linking.Lock()
-	defer m.linking.Unlock()
+	m.closing.Lock()
+	defer m.closing.Unlock()
+	m.endExports()
+	m.exports.Wait()
 	l := m.link.Load()
 	if err := m.settle(); err != nil {
 		if l != nil {
@@ -235,15 +254,26 @@ func (m *Memory) Close() error {
 func (m *Memory) settle() error {
 	m.using.Lock()
 	defer m.using.Unlock() // nobody else is left
-	for s, c := range m.used {
-		err := c.Synchronize(context.Background())
-		if errors.Is(err, streams.ErrClosed) {
-			err = s.Close()
-		}
-		if err != nil {
+	for stream := range m.used {
+		if err := settle(stream.Stream()); err != nil {
 			return err
 		}
-		delete(m.used, s)
+		delete(m.used, stream)
 	}
 	return nil
+}
+
+// settle waits for a stream's work. nil is a stream that was closed.
+func settle(s *streams.Stream) error {
+	if s == nil {
+		return nil
+	}
+	c, err := cuda.NewContext(s)
+	if err == nil {
+		err = c.Synchronize(context.Background())
+	}
+	if errors.Is(err, streams.ErrClosed) {
+		err = s.Close()
+	}
+	return err
 }

@@ -4,16 +4,28 @@ import (
 	"errors"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/streams"
 )
 
 // pages is a handle, mapped whole at addresses of its own. Each step that has been done is noted, so that release
 // undoes those only, and goes on after a failure where it stopped.
 type pages struct {
-	device cudadrv.Device
-	bytes  int64
-	handle cudadrv.Handle // 0: none
-	at     cudadrv.Ptr    // 0: no addresses
-	mapped bool
+	home    streams.Submitter // of the device
+	device  cudadrv.Device
+	bytes   int64
+	charged bool           // they count in the device's limit and statistics
+	handle  cudadrv.Handle // 0: none
+	at      cudadrv.Ptr    // 0: no addresses
+	mapped  bool
+}
+
+// charge counts the bytes in the limit and the statistics of the device, before the driver is asked for a handle.
+func (p *pages) charge() error {
+	if err := p.home.Charge(p.bytes); err != nil {
+		return err
+	}
+	p.charged = true
+	return nil
 }
 
 // place reserves addresses and maps the handle there. With an error nothing is left, the handle included, but for what
@@ -36,6 +48,15 @@ func (p *pages) place() (err error) {
 
 // release undoes what was done. Nothing on the device may use the memory any more. It may be called again.
 func (p *pages) release() error {
+	err := p.unmap()
+	if p.charged && p.handle == 0 && !p.mapped { // the driver has the memory
+		p.charged = false
+		p.home.Uncharge(p.bytes)
+	}
+	return err
+}
+
+func (p *pages) unmap() error {
 	if p.mapped {
 		if err := p.device.MemUnmap(p.at, p.bytes); err != nil {
 			return errors.Join(err, p.releaseHandle()) // the mapping keeps the memory

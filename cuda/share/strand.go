@@ -10,67 +10,170 @@ import (
 )
 
 // A stream that was made to wait for the event of a peer waits for ever if the peer dies before the event is reached. The driver does
-// not tell. So marks are put around the waits: a stream that has come to the first mark and, some time after the death of the peer, not
-// to the last one is stranded, and nobody waits for it from then on.
+// not tell. So each wait has a mark on either side: a stream that has come to the first mark of a wait and, some time after the death of the
+// peer, not to the second one is stranded. Work of the stream's own is between no two marks of a wait, however long it takes. Nobody waits
+// for a stranded stream, until the second mark is reached all the same.
 
-// marks are around the waits of a stream that are not known to have passed.
-type marks struct {
-	work        streams.Submitter
-	first, last cudadrv.Event
-	recorded    bool // both are
-	came        bool // to the first, when somebody looked
+// wait is one wait of a stream for the peer's event.
+type wait struct {
+	before, after cudadrv.Event
+	open          bool // the driver refused to record after: it is recorded later, behind more of the stream's work
+	came          bool // to before, when somebody looked
 }
 
-// marksOf are the marks of a context's stream, for which waits end when it is stranded.
-func (m *Memory) marksOf(c *cuda.Context) (*marks, error) {
-	work, err := streams.NewSubmitter(c.Stream())
-	if err != nil {
-		return nil, err
-	}
-	k := m.marked[work.Stream()]
-	if k == nil {
-		k = &marks{work: work}
-		m.marked[work.Stream()] = k
-	}
-	for _, e := range []*cudadrv.Event{&k.first, &k.last} {
-		if *e != 0 {
-			continue
-		}
-		if *e, err = m.device.EventCreate(); err != nil {
-			return nil, err
-		}
-	}
-	work.MayStrand()
-	return k, nil
+// waits are those of a stream that are not known to have passed, in order.
+type waits struct {
+	all   []*wait
+	stuck bool // the stream was stranded because of the first
 }
 
-// wait puts later work of a context behind the peer's event, between marks. The first one stays where it is until the last has passed.
+// spareWaits is how many waits that have passed are kept for their events. Not fewer: a stream has some on the way where the host runs
+// ahead. Not more: a stream makes its own in a few microseconds.
+const spareWaits = 8
+
+// wait puts later work of a context behind the peer's event, between marks.
 func (m *Memory) wait(c *cuda.Context, l *link) error {
 	m.marking.Lock()
 	defer m.marking.Unlock()
-	k, err := m.marksOf(c)
+	work, err := streams.NewSubmitter(c.Stream())
 	if err != nil {
 		return err
 	}
-	return c.Submit(func(device cudadrv.Device, on cudadrv.Stream) error {
-		passed := true
-		if k.recorded {
-			if passed, err = device.EventQuery(k.last); err != nil {
-				return err
-			}
-		}
-		if passed {
-			if err := device.EventRecord(k.first, on); err != nil {
-				return err
-			}
-			k.came = false
+	tail := work.Tail()
+	q := m.marked[tail]
+	if q == nil {
+		m.forgetPassed()
+		q = &waits{}
+		m.marked[tail] = q
+		tail.MayStrand()
+	}
+	if err := m.advance(tail, q); err != nil {
+		return err
+	}
+	w, err := m.newWait()
+	if err != nil {
+		return err
+	}
+	submitted := false
+	err = c.Submit(func(device cudadrv.Device, on cudadrv.Stream) error {
+		if err := device.EventRecord(w.before, on); err != nil {
+			return err
 		}
 		if err := device.StreamWaitEvent(on, l.theirs); err != nil {
 			return err
 		}
-		k.recorded = true
-		return device.EventRecord(k.last, on)
+		submitted = true
+		err := device.EventRecord(w.after, on)
+		w.open = err != nil
+		return err
 	})
+	if !submitted {
+		return errors.Join(err, m.drop(w))
+	}
+	q.all = append(q.all, w)
+	return err
+}
+
+// newWait is a wait with its events.
+func (m *Memory) newWait() (*wait, error) {
+	if n := len(m.spare); n > 0 {
+		w := m.spare[n-1]
+		m.spare = m.spare[:n-1]
+		w.open, w.came = false, false
+		return w, nil
+	}
+	before, err := m.device.EventCreate()
+	if err != nil {
+		return nil, err
+	}
+	after, err := m.device.EventCreate()
+	if err != nil {
+		return nil, errors.Join(err, m.drop(&wait{before: before}))
+	}
+	return &wait{before: before, after: after}, nil
+}
+
+// drop keeps a wait that has passed for its events, or destroys them. What the driver does not destroy is tried again by Close.
+func (m *Memory) drop(w *wait) error {
+	if len(m.spare) < spareWaits && w.before != 0 && w.after != 0 {
+		m.spare = append(m.spare, w)
+		return nil
+	}
+	err := m.destroy(w)
+	if err != nil {
+		m.spare = append(m.spare, w)
+	}
+	return err
+}
+
+// destroy destroys the events of a wait. It may be called again.
+func (m *Memory) destroy(w *wait) error {
+	for _, e := range []*cudadrv.Event{&w.before, &w.after} {
+		if *e == 0 {
+			continue
+		}
+		if err := m.device.EventDestroy(*e); err != nil {
+			return err
+		}
+		*e = 0
+	}
+	return nil
+}
+
+// forgetPassed looks at two streams, whichever, and forgets them where all their waits have passed: as many come as go, since one more is
+// marked after each call. An error is found again by the next look.
+func (m *Memory) forgetPassed() {
+	looks := 0
+	for tail, q := range m.marked {
+		if looks++; looks > 2 {
+			return
+		}
+		if m.advance(tail, q) == nil && len(q.all) == 0 {
+			delete(m.marked, tail)
+		}
+	}
+}
+
+// advance drops the waits of a stream that have passed.
+func (m *Memory) advance(tail *streams.Tail, q *waits) error {
+	for len(q.all) > 0 {
+		passed, err := m.passed(tail, q)
+		if err != nil || !passed {
+			return err
+		}
+		if q.stuck {
+			q.stuck = false
+			tail.Unstrand()
+		}
+		w := q.all[0]
+		q.all = q.all[1:]
+		if err := m.drop(w); err != nil {
+			return err
+		}
+	}
+	q.all = nil
+	return nil
+}
+
+// passed reports whether the first wait of a stream has passed. One that is open has if a later one has begun; where there is none the mark is
+// recorded now.
+func (m *Memory) passed(tail *streams.Tail, q *waits) (bool, error) {
+	w := q.all[0]
+	switch {
+	case tail.Finished():
+		return true, nil
+	case !w.open:
+		return m.device.EventQuery(w.after)
+	case len(q.all) > 1:
+		return m.device.EventQuery(q.all[1].before)
+	}
+	c, err := cuda.NewContext(tail.Stream())
+	if err != nil {
+		return false, nil //nolint:nilerr // the stream is being closed, and Finished says when it has finished
+	}
+	err = c.Submit(func(device cudadrv.Device, on cudadrv.Stream) error { return device.EventRecord(w.after, on) })
+	w.open = err != nil
+	return false, err
 }
 
 // watch ends waits for streams that wait for a dead peer. It looks at them from some time after the death on, and returns when the memory
@@ -95,22 +198,24 @@ func (m *Memory) watch(l *link) {
 	}
 }
 
-// strand looks at the streams, and reports whether one has still to be looked at.
+// strand looks at the streams, and reports whether one waits.
 func (m *Memory) strand() (again bool) {
 	m.marking.Lock()
 	defer m.marking.Unlock()
-	for _, k := range m.marked {
-		if !k.recorded {
+	for tail, q := range m.marked {
+		_ = m.advance(tail, q) // what the driver does not answer counts as not passed
+		if len(q.all) == 0 {
+			delete(m.marked, tail)
 			continue
 		}
-		passed, err := m.device.EventQuery(k.last)
-		switch came := k.came; {
-		case err != nil || passed:
-		case came: // it was there a while ago
-			k.work.Strand()
+		again = true
+		switch w := q.all[0]; {
+		case q.stuck:
+		case w.came: // it was there a while ago
+			q.stuck = true
+			tail.Strand()
 		default:
-			k.came, _ = m.device.EventQuery(k.first)
-			again = true
+			w.came, _ = m.device.EventQuery(w.before)
 		}
 	}
 	return again
@@ -120,17 +225,18 @@ func (m *Memory) strand() (again bool) {
 func (m *Memory) unmark() error {
 	m.marking.Lock()
 	defer m.marking.Unlock()
-	for s, k := range m.marked {
-		for _, e := range []*cudadrv.Event{&k.first, &k.last} {
-			if *e == 0 {
-				continue
-			}
-			if err := m.device.EventDestroy(*e); err != nil {
-				return err
-			}
-			*e = 0
+	for tail, q := range m.marked {
+		if q.stuck {
+			tail.Unstrand()
 		}
-		delete(m.marked, s)
+		m.spare = append(m.spare, q.all...)
+		delete(m.marked, tail)
+	}
+	for len(m.spare) > 0 {
+		if err := m.destroy(m.spare[0]); err != nil {
+			return err
+		}
+		m.spare = m.spare[1:]
 	}
 	return nil
 }

@@ -3,6 +3,7 @@
 package share
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -11,15 +12,16 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv"
 )
 
 // strandedPair is two sides with memory in common, of which the second waits for an event of the first that does not come before
 // reach is called.
-func strandedPair(t *testing.T) (b *side, mine, theirs *Memory, reach func()) {
+func strandedPair(t *testing.T) (a, b *side, mine, theirs *Memory, reach func()) {
 	t.Helper()
 	fakes := [2]*fake{newFake(t), newFake(t)}
 	fakes[1].hold(1)
-	a, b := newSide(t, fakes[0].driver()), newSide(t, fakes[1].driver())
+	a, b = newSide(t, fakes[0].driver()), newSide(t, fakes[1].driver())
 	mine, theirs = linkSides(t, a, b)
 	theirs.link.Load().patience.Store(int64(time.Millisecond))
 	require.NoError(t, mine.Publish(a.c))
@@ -27,7 +29,7 @@ func strandedPair(t *testing.T) (b *side, mine, theirs *Memory, reach func()) {
 	b.fill(theirs, 's')
 	reach = func() { fakes[1].hold(0) }
 	t.Cleanup(reach) // a test that failed ends, too
-	return b, mine, theirs, reach
+	return a, b, mine, theirs, reach
 }
 
 // dies ends the connection of a link without a goodbye.
@@ -39,7 +41,7 @@ func (m *Memory) dies(t *testing.T) {
 // Close gives up on work behind the event of a peer that died, and the memory stays mapped: that work may touch it. Waits for the stream
 // end, too. Where the event comes all the same, Close may be called again.
 func TestCloseAfterTheDeathOfThePeer(t *testing.T) {
-	b, mine, theirs, reach := strandedPair(t)
+	_, b, mine, theirs, reach := strandedPair(t)
 	unmaps := b.faults.Calls("cuMemUnmap")
 	waiting := inBackground(func() error { return b.c.Synchronize(background()) })
 	mine.dies(t)
@@ -64,7 +66,7 @@ func TestCloseAfterTheDeathOfThePeer(t *testing.T) {
 
 // A stream that came past the event before the peer died is waited for like others, however long its work takes.
 func TestWorkBehindAnEventThatWasReached(t *testing.T) {
-	b, mine, theirs, reach := strandedPair(t)
+	_, b, mine, theirs, reach := strandedPair(t)
 	reach()
 	mine.dies(t)
 	assert.False(t, theirs.strand())
@@ -73,18 +75,136 @@ func TestWorkBehindAnEventThatWasReached(t *testing.T) {
 	b.holds(theirs, 's')
 }
 
-// A stream that has not come to the event, behind work of its own, is looked at again.
+// holdUp submits work to a context that runs until the test lets it go. there is closed when the device has come to it.
+func (s *side) holdUp() (there <-chan struct{}, letGo func()) {
+	s.Helper()
+	came, gone := make(chan struct{}), make(chan struct{})
+	letGo = sync.OnceFunc(func() { close(gone) })
+	s.Cleanup(letGo)
+	require.NoError(s, s.c.Submit(func(device cudadrv.Device, on cudadrv.Stream) error {
+		return device.(cudadrv.HostFunctions).LaunchHostFunc(on, func() {
+			close(came)
+			<-gone
+		})
+	}))
+	return came, letGo
+}
+
+// synchronizes waits for the context's work in the background. It returns when the driver waits.
+func (s *side) synchronizes() (failed <-chan error) {
+	s.Helper()
+	waits := make(chan struct{})
+	once := sync.OnceFunc(func() { close(waits) })
+	s.faults.SetBefore(func(function string) {
+		if function == "cuStreamSynchronize" {
+			once()
+		}
+	})
+	failed = inBackground(func() error { return s.c.Synchronize(background()) })
+	select {
+	case <-waits:
+	case err := <-failed:
+		require.FailNow(s, "it does not wait", "%v", err)
+	}
+	s.faults.SetBefore(nil)
+	return failed
+}
+
+// looks has the memory look for stranded streams often enough to find one.
+func (m *Memory) looks() {
+	for range 4 {
+		m.strand()
+	}
+}
+
+// Work of the stream's own, between two waits that the device comes to, is no reason to give it up, however long it takes.
 func TestWorkAheadOfTheEventOfADeadPeer(t *testing.T) {
-	b, mine, theirs, reach := strandedPair(t)
-	first := theirs.marked[b.c.Stream()].first
-	theirs.marked[b.c.Stream()].first = theirs.marked[b.c.Stream()].last // as if it had not come to the first mark
-	assert.True(t, theirs.strand())
-	assert.True(t, theirs.strand())
-	theirs.marked[b.c.Stream()].first = first
-	assert.True(t, theirs.strand(), "it is there, and may be through at once")
-	assert.False(t, theirs.strand())
+	a, b := newPair(t)
+	mine, theirs := linkSides(t, a, b)
+	theirs.link.Load().patience.Store(int64(time.Hour))
+	there, letGo := b.holdUp()
+	<-there
+	for range 3 {
+		require.NoError(t, mine.Publish(a.c))
+	}
+	require.NoError(t, theirs.Await(t.Context(), b.c))
+	inTheMiddle, finish := b.holdUp()
+	require.NoError(t, theirs.Await(t.Context(), b.c))
+	require.NoError(t, theirs.Await(t.Context(), b.c))
+	letGo()
+	<-inTheMiddle // past the first wait, and not at the second one
+	mine.dies(t)
+	<-theirs.link.Load().ended
+	theirs.looks()
+	waiting := b.synchronizes()
+	theirs.looks()
+	finish()
+	require.NoError(t, <-waiting)
+	theirs.looks()
+	assert.Empty(t, theirs.marked)
+}
+
+// A stream that is stranded behind other work, and many waits, is found.
+func TestALaterWaitIsStranded(t *testing.T) {
+	a, b, mine, theirs, reach := strandedPair(t)
+	for range 3 {
+		require.NoError(t, mine.Publish(a.c))
+		require.NoError(t, theirs.Await(t.Context(), b.c))
+	}
+	theirs.looks()
 	require.ErrorIs(t, b.c.Synchronize(background()), vram.ErrStranded)
+
+	// The event comes all the same: from then on the stream is waited for like others.
 	reach()
+	there, letGo := b.holdUp()
+	<-there
+	theirs.looks()
+	waiting := b.synchronizes()
+	letGo()
+	require.NoError(t, <-waiting)
+	mine.dies(t)
+}
+
+// A wait whose second mark could not be recorded is found, too.
+func TestAWaitWithoutItsMarkIsStranded(t *testing.T) {
+	fakes := [2]*fake{newFake(t), newFake(t)}
+	fakes[1].hold(1)
+	a, b := newSide(t, fakes[0].driver()), newSide(t, fakes[1].driver())
+	mine, theirs := linkSides(t, a, b)
+	theirs.link.Load().patience.Store(int64(time.Hour))
+	t.Cleanup(func() { fakes[1].hold(0) })
+	require.NoError(t, mine.Publish(a.c))
+	require.NoError(t, b.faults.Add(ruleFor("cuEventRecord", 2)))
+	require.ErrorIs(t, theirs.Await(t.Context(), b.c), cudadrv.Unknown)
+	b.faults.Clear()
+	theirs.looks()
+	require.Len(t, theirs.marked, 1)
+	require.ErrorIs(t, b.c.Synchronize(background()), vram.ErrStranded)
+	fakes[1].hold(0)
 	require.NoError(t, theirs.Close())
 	mine.dies(t)
+}
+
+// Streams that were closed are not kept, and no driver events for them.
+func TestStreamsThatWereClosedAreForgotten(t *testing.T) {
+	const count = 200
+	fakes := [2]*fake{newFake(t), newFake(t)}
+	a, b := newSide(t, fakes[0].driver()), newSide(t, fakes[1].driver())
+	mine, theirs := linkSides(t, a, b)
+	before := fakes[1].live(kindEvents)
+	for range count {
+		require.NoError(t, mine.Publish(a.c))
+		c := b.context()
+		x, err := c.Alloc(bytes)
+		require.NoError(t, err)
+		require.NoError(t, theirs.CopyTo(c, 0, cuda.Whole(x)))
+		require.NoError(t, theirs.Await(t.Context(), c))
+		require.NoError(t, theirs.Publish(c))
+		require.NoError(t, x.Free())
+		require.NoError(t, c.Close())
+		require.NoError(t, c.Stream().Close())
+	}
+	assert.Less(t, len(theirs.used), 20)
+	assert.Less(t, len(theirs.marked), 20)
+	assert.Less(t, fakes[1].live(kindEvents)-before, int64(100))
 }

@@ -19,7 +19,7 @@ func (e *LibraryError) Error() string {
 	tried := make([]string, 0, len(e.Tried))
 	for i, name := range e.Tried {
 		if i < len(e.Errs) {
-			tried = append(tried, e.Errs[i].Error())
+			tried = append(tried, strings.TrimPrefix(e.Errs[i].Error(), "library: "))
 		} else {
 			tried = append(tried, name)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/ebitengine/purego"
 
 	"github.com/go-vram/vram/cudadrv"
+	loader "github.com/go-vram/vram/cudadrv/dynamic/library"
 )
 
 // library is a loaded and started libcuda. It does not change, but for the captures.
@@ -26,11 +27,12 @@ type library struct {
 
 // loadLibrary opens the library, looks up the functions and starts CUDA.
 func loadLibrary(path string) (*library, error) {
-	l, handle, err := openLibrary(path)
+	opened, err := openLibrary(path)
 	if err != nil {
 		return nil, err
 	}
-	missing := l.resolve(handle)
+	l := &library{path: opened.Path()}
+	missing := l.resolve(opened)
 	f := &frame{}
 	if err := l.checkVersion(f); err != nil {
 		return nil, err
@@ -45,29 +47,29 @@ func loadLibrary(path string) (*library, error) {
 	return l, nil
 }
 
-// openLibrary tries the names. Its functions stay out of the way of other libraries' (RTLD_LOCAL).
-func openLibrary(path string) (l *library, handle uintptr, err error) {
+// openLibrary opens the first of the names that can be opened.
+func openLibrary(path string) (*loader.Library, error) {
 	names := []string{"libcuda.so.1", "libcuda.so"}
 	if path != "" {
 		names = []string{path}
 	}
 	failure := &LibraryError{Tried: names}
 	for _, name := range names {
-		handle, err := purego.Dlopen(name, purego.RTLD_NOW|purego.RTLD_LOCAL)
+		l, err := loader.Open(name)
 		if err == nil {
-			return &library{path: name}, handle, nil
+			return l, nil
 		}
 		failure.Errs = append(failure.Errs, err)
 	}
-	return nil, 0, failure
+	return nil, failure
 }
 
 // resolve looks up every function and names those that are required and missing.
-func (l *library) resolve(handle uintptr) (missing []string) {
+func (l *library) resolve(opened *loader.Library) (missing []string) {
 	for i, s := range symbols {
-		address, err := purego.Dlsym(handle, s.name)
+		address, err := opened.Function(s.name)
 		if err == nil {
-			l.functions[i] = address
+			l.functions[i] = uintptr(address)
 			continue
 		}
 		l.lacking |= s.feature

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -167,4 +168,30 @@ func TestInitFails(t *testing.T) {
 			assert.Equal(t, errors.Is(want.is, cudadrv.ErrNoDriver), errors.Is(err, cudadrv.ErrNoDriver))
 		})
 	}
+}
+
+// Goroutines that find no library at once have each their own reason: the loader keeps it by thread.
+func TestNoLibraryForManyAtOnce(t *testing.T) {
+	const opens = 1600
+	folder := t.TempDir()
+	path := func(i int) string { return filepath.Join(folder, fmt.Sprintf("libcuda.so.%04d", i)) }
+	errs := make([]error, opens)
+	start := make(chan struct{})
+	var all sync.WaitGroup
+	for i := range opens {
+		all.Go(func() {
+			<-start
+			_, errs[i] = New(Config{Library: path(i)}).DeviceCount()
+		})
+	}
+	close(start)
+	all.Wait()
+	wrong := 0
+	for i, err := range errs {
+		if want := fmt.Sprintf("(%s: cannot open shared object file", path(i)); !strings.Contains(err.Error(), want) {
+			wrong++
+			t.Logf("opening %d: %v", i, err)
+		}
+	}
+	assert.Zero(t, wrong, "of %d reasons", opens)
 }

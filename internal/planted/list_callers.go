@@ -4,6 +4,14 @@ package planted
 func callerBugs() []Bug {
 	return []Bug{
 		{
+			Name: "waiters at the close of a device hear of their stream", Package: ".", Run: "^TestWaitersHearThatTheDeviceIsClosed$",
+			Edits: []Edit{{"streams.(*Peers).End", "p.ended.Store(true)", ""}},
+		},
+		{
+			Name: "a closed device makes tenants", Package: ".", Run: "^TestARefusalSaysWhatIsClosed$",
+			Edits: []Edit{{"vram.(*Device).Tenant", "if d.closed.Load() {", "if false {"}},
+		},
+		{
 			Name: "a refusal does not say whose request it was", Package: ".", Run: "^TestARefusalNamesItsRequest$",
 			Edits: []Edit{{"streams.(*claim).sign", "short.Tag, short.Tenant = c.want.tag(), c.tenant.Name()", "_ = short"}},
 		},

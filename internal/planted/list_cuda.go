@@ -90,7 +90,7 @@ func cudaBugs() []Bug {
 		},
 		{
 			Name: "a kernel with many parameters is launched with fewer", Package: pkg, Run: "^TestAKernelWithTooManyParameters$",
-			Edits: []Edit{{"cuda.(*Module).Function", "f.known = true", "f.known = f.paramBytes <= maxParamBytes"}},
+			Edits: []Edit{{"cuda.(*Function).askParams", "f.known = true", "f.known = f.paramBytes <= maxParamBytes"}},
 		},
 		{
 			Name: "an upload breaks a capture", Package: pkg, Run: "^TestBranchesOfACapture$",
@@ -107,6 +107,14 @@ func cudaBugs() []Bug {
 		{
 			Name: "a zeroed buffer of a graph is zeroed once", Package: pkg, Run: "^TestAGraphZeroesItsMemoryAtEachLaunch$",
 			Edits: []Edit{{"cuda.(*Context).AllocZeroed", "c.Fill8(Whole(b), 0)", "c.device.MemsetD8Async(b.Ptr(), 0, b.Bytes(), 0)"}},
+		},
+		{
+			Name: "the driver is asked for a parameter too many", Package: "cuda", Run: "^TestNoParameterIsAskedForThatIsNotThere$",
+			Edits: []Edit{{"cuda.(*Function).askParams", "count, counted := f.module.paramCounts[f.name]", "count, counted := 0, false"}},
+		},
+		{
+			Name: "a closed context works as before", Package: "cuda", Run: "^TestAClosedContextIsRefused$",
+			Edits: []Edit{{"cuda.(*Context).Close", "c.ended.Store(true)", ""}},
 		},
 	}
 }

@@ -60,6 +60,10 @@ func dynamicBugs() []Bug {
 			Edits: []Edit{{"cudadrv/dynamic.(*device).LinkImages", "	runtime.LockOSThread()\n	defer runtime.UnlockOSThread()\n", ""}},
 		},
 		{
+			Name: "the loader is asked for a reason on another thread", Package: "cudadrv/dynamic/library", Run: "^TestEachFailureHasItsOwnReason$",
+			Edits: []Edit{{"cudadrv/dynamic/library.lockThread", "	runtime.LockOSThread()\n	return runtime.UnlockOSThread\n", "	_ = runtime.NumCPU\n	return func() {}\n"}},
+		},
+		{
 			Name: "a link that fails is left", Package: "cudadrv/dynamic", Run: "^TestALinkThatFailsIsDestroyed$",
 			Edits: []Edit{{
 				"cudadrv/dynamic.(*device).LinkImages", "	cubin, err := d.link(f, link, c, images)\n",

@@ -10,7 +10,7 @@ func shareBugs() []Bug {
 		},
 		{
 			Name: "a fence is not behind the earlier ones of its process", Package: pkg, Run: "^TestAFenceCoversEarlierOnes$",
-			Edits: []Edit{{"cuda/share.(*Memory).fence", "l.last != nil && l.last != c.Stream()", "false"}},
+			Edits: []Edit{{"cuda/share.(*Memory).fence", "l.last != nil && l.last != stream", "false"}},
 		},
 		{
 			Name: "Publish without events does not wait for the work", Package: pkg, Run: "^TestPublishByHostWaits$",
@@ -54,7 +54,47 @@ func shareBugs() []Bug {
 		},
 		{
 			Name: "a stream that came past the event of a dead peer is stranded", Package: pkg, Run: "^TestWorkBehindAnEventThatWasReached$",
-			Edits: []Edit{{"cuda/share.(*Memory).strand", "case err != nil || passed:", "case err != nil || passed && false:"}},
+			Edits: []Edit{{"cuda/share.(*Memory).advance", "if err != nil || !passed {", "if err != nil || !passed || len(q.all) > 0 {"}},
+		},
+		{
+			Name: "work between two waits for a peer counts as a wait", Package: pkg, Run: "^TestWorkAheadOfTheEventOfADeadPeer$",
+			Edits: []Edit{{"cuda/share.(*Memory).strand", "w.came, _ = m.device.EventQuery(w.before)", "w.came = true"}},
+		},
+		{
+			Name: "a wait for a peer whose mark failed has passed", Package: pkg, Run: "^TestAWaitWithoutItsMarkIsStranded$",
+			Edits: []Edit{{"cuda/share.(*Memory).wait", "w.open = err != nil", "w.open = false"}},
+		},
+		{
+			Name: "a stream stays stranded when the event has come", Package: pkg, Run: "^TestALaterWaitIsStranded$",
+			Edits: []Edit{{"cuda/share.(*Memory).advance", "tail.Unstrand()", "_ = tail"}},
+		},
+		{
+			Name: "shared memory keeps streams that were closed", Package: pkg, Run: "^TestStreamsThatWereClosedAreForgotten$",
+			Edits: []Edit{{"cuda/share.(*Memory).uses", "delete(m.used, other)", "_ = other"}},
+		},
+		{
+			Name: "shared memory keeps marks of streams that were closed", Package: pkg, Run: "^TestStreamsThatWereClosedAreForgotten$",
+			Edits: []Edit{{"cuda/share.(*Memory).forgetPassed", "delete(m.marked, tail)", "_ = tail"}},
+		},
+		{
+			Name: "an importer takes whatever descriptors come", Package: pkg, Run: "^TestDescriptorsInManyMessages$",
+			Edits: []Edit{{"cuda/share/descriptor_linux.go", "const maxDescriptors = 2", "const maxDescriptors = 40"}},
+		},
+		{
+			Name: "shared memory does not count in the limit", Package: pkg, Run: "^TestSharedMemoryCountsInTheLimit$",
+			Edits: []Edit{{"pool/core.(*Core).lowerLimit", "c.limitBytes-c.memory.OutsideBytes()", "c.limitBytes"}},
+		},
+		{
+			Name: "a limit that changes forgets shared memory", Package: pkg, Run: "^TestSharedMemoryCountsInTheLimit$",
+			Edits: []Edit{{"pool/core.(*Core).SetSettings", "	c.lowerLimit()\n", ""}},
+		},
+		{
+			Name: "free memory stays where shared memory wants it", Package: pkg, Run: "^TestSharedMemoryCountsInTheLimit$",
+			Edits: []Edit{{"pool/core.chargeWay.climb", "		s.jobs.shrink(r, over)\n", ""}},
+		},
+		{
+			Name: "shared memory counts after its Close", Package: pkg, Run: "^TestSharedMemoryCountsInTheLimit$",
+			Edits: []Edit{{"cuda/share.(*pages).release", "		p.home.Uncharge(p.bytes)\n", ""}},
 		},
 		{
 			Name: "a fence may be left out", Package: pkg, Run: "^TestNotesAreChecked$",

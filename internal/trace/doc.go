@@ -9,7 +9,7 @@
 //
 // and one line an event:
 //
-//   - t_us: microseconds since the first event; never goes backwards.
+//   - t_us: microseconds since any moment, as 1970 or the first event; never goes backwards. A Trace has those since its first event.
 //   - op: a for an allocation, f for a free.
 //   - id: the buffer. Ids are dense, from 0, in order of allocation; an id is allocated once and
 //     freed at most once, after its allocation.

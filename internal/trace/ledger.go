@@ -3,6 +3,7 @@ package trace
 import (
 	"fmt"
 	"math"
+	"time"
 )
 
 // ledger holds the rules between rows: who is live, in which order ids come, how much is held.
@@ -12,6 +13,7 @@ import (
 type ledger struct {
 	events []Event
 	micros []int64
+	begin  int64 // of the first row: recordings of other tools have the time of day
 
 	sizes         []int64 // by id; negative once freed
 	streamLine    []int   // by stream: the line of its first row, 0 where it has none yet
@@ -19,6 +21,9 @@ type ledger struct {
 	liveBytes     int64
 	peakLiveBytes int64
 }
+
+// longestMicros is how long a trace may be: no more fit into a time.Duration.
+const longestMicros = int64(math.MaxInt64 / time.Microsecond)
 
 func newLedger() *ledger {
 	// Room for an ordinary trace; append takes it from there.
@@ -29,8 +34,13 @@ func newLedger() *ledger {
 // add checks the row that stands on the given line against all rows before it and takes it. What is
 // not empty where the row breaks a rule; the ledger is not used any more then.
 func (l *ledger) add(r row, line int) (what string) {
-	if len(l.micros) > 0 && r.micros < l.micros[len(l.micros)-1] {
-		return fmt.Sprintf("t_us goes back from %d to %d", l.micros[len(l.micros)-1], r.micros)
+	if len(l.micros) == 0 {
+		l.begin = r.micros
+	} else if last := l.begin + l.micros[len(l.micros)-1]; r.micros < last {
+		return fmt.Sprintf("t_us goes back from %d to %d", last, r.micros)
+	}
+	if r.micros-l.begin > longestMicros {
+		return fmt.Sprintf("t_us is %d, and %d in the first row: want less than 292 years", r.micros, l.begin)
 	}
 	if r.stream >= maxStreams {
 		return fmt.Sprintf("stream is %d, want less than %d", r.stream, maxStreams)
@@ -53,7 +63,7 @@ func (l *ledger) add(r row, line int) (what string) {
 		l.streamLine[r.stream] = line
 	}
 	l.events = append(l.events, Event{Bytes: r.sizeBytes, ID: uint32(r.id), Stream: uint16(r.stream), Op: r.op})
-	l.micros = append(l.micros, r.micros)
+	l.micros = append(l.micros, r.micros-l.begin)
 	return ""
 }
 

@@ -40,6 +40,15 @@ func TestReadSmall(t *testing.T) {
 	assert.Equal(t, []uint32{1}, got.Leftovers())
 }
 
+// A trace with the time of day is the same trace.
+func TestReadTakesTimesSinceAnyMoment(t *testing.T) {
+	want, err := trace.Read("a.csv", strings.NewReader(head+"0,a,0,100,0\n5,a,1,50,1\n9,f,0,100,1\n"))
+	require.NoError(t, err)
+	got, err := trace.Read("a.csv", strings.NewReader(head+"1795737600000000,a,0,100,0\n1795737600000005,a,1,50,1\n1795737600000009,f,0,100,1\n"))
+	require.NoError(t, err)
+	assert.Equal(t, want, got)
+}
+
 // What editors and shells of other systems make of a trace is the same trace.
 func TestReadTakesOtherLineEndsAndAByteOrderMark(t *testing.T) {
 	text := head + "0,a,0,100,0\n5,a,1,50,1\n9,f,0,100,1\n"
@@ -91,6 +100,7 @@ func TestReadRefuses(t *testing.T) {
 		"free first":         {head + "0,f,0,4,0\n", 2, "id 0 is freed before it is allocated"},
 		"freed twice":        {head + "0,a,0,4,0\n1,f,0,4,0\n1,f,0,4,0\n", 4, "id 0 is freed a second time"},
 		"other size":         {head + "0,a,0,4,0\n1,f,0,5,0\n", 3, "size is 5, but id 0 was allocated with 4"},
+		"too long":           {head + "7,a,0,4,0\n9223372036854783,f,0,4,0\n", 3, "t_us is 9223372036854783, and 7 in the first row: want less than 292 years"},
 		"time back":          {head + "7,a,0,4,0\n6,f,0,4,0\n", 3, "t_us goes back from 7 to 6"},
 		"stream too large":   {head + "0,a,0,4,65536\n", 2, "stream is 65536"},
 		"streams not dense":  {head + "0,a,0,4,0\n0,a,1,4,2\n0,a,2,4,0\n", 3, "no row is on stream 1"},

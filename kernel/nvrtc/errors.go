@@ -14,9 +14,10 @@ type NotFoundError struct {
 	Err   error    // of them, joined
 }
 
-// Error names the files that were tried.
+// Error names the files that were tried, and why the first of them cannot be opened.
 func (e *NotFoundError) Error() string {
-	return fmt.Sprintf("nvrtc: not found as %s", strings.Join(e.Tried, ", "))
+	reason, _, _ := strings.Cut(fmt.Sprint(e.Err), "\n")
+	return fmt.Sprintf("nvrtc: not found as %s: %s", strings.Join(e.Tried, ", "), reason)
 }
 
 // Unwrap is why.

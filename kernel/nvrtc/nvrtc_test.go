@@ -58,6 +58,7 @@ func TestALibraryThatIsNotThere(t *testing.T) {
 	var missing *nvrtc.NotFoundError
 	require.ErrorAs(t, err, &missing)
 	assert.Equal(t, []string{"/nothing/libnvrtc.so.13"}, missing.Tried)
+	require.ErrorContains(t, err, "/nothing/libnvrtc.so.13: cannot open shared object file")
 }
 
 // A long source is shown around the lines that the log names.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"time"
 
 	"github.com/google/pprof/profile"
@@ -36,7 +37,7 @@ func Of(devices ...*vram.Device) *profile.Profile {
 			TimeNanos:         time.Now().UnixNano(),
 			PeriodType:        &profile.ValueType{Type: "space", Unit: "bytes"},
 			Mapping: []*profile.Mapping{{
-				ID: 1, File: filepath.Base(os.Args[0]), HasFunctions: true, HasFilenames: true, HasLineNumbers: true, HasInlineFrames: true,
+				ID: 1, File: valid(filepath.Base(os.Args[0])), HasFunctions: true, HasFilenames: true, HasLineNumbers: true, HasInlineFrames: true,
 			}},
 		},
 		functions: map[function]*profile.Function{}, locations: map[place]*profile.Location{},
@@ -71,7 +72,7 @@ func (b *builder) add(d *vram.Device) {
 		return
 	}
 	info := d.Info()
-	device := fmt.Sprintf("%d (%s)", info.Ordinal, info.Name)
+	device := fmt.Sprintf("%d (%s)", info.Ordinal, valid(info.Name))
 	b.profile.Comments = append(b.profile.Comments, fmt.Sprintf("device %s: SampleBytes %d", device, p.SampleBytes))
 	for i := range p.Records {
 		r := &p.Records[i]
@@ -80,10 +81,10 @@ func (b *builder) add(d *vram.Device) {
 			labels["stream"] = []string{fmt.Sprint(r.Stream)}
 		}
 		if r.Tag != "" {
-			labels["tag"] = []string{r.Tag}
+			labels["tag"] = []string{valid(r.Tag)}
 		}
 		if r.Tenant != "" {
-			labels["tenant"] = []string{r.Tenant}
+			labels["tenant"] = []string{valid(r.Tenant)}
 		}
 		b.profile.Sample = append(b.profile.Sample, &profile.Sample{
 			Location: b.stack(r.Stack), Label: labels,
@@ -91,6 +92,9 @@ func (b *builder) add(d *vram.Device) {
 		})
 	}
 }
+
+// valid is a text as UTF-8, which all texts of a profile have to be: those that read it refuse the whole profile otherwise.
+func valid(text string) string { return strings.ToValidUTF8(text, "\ufffd") }
 
 // otherPlaces stands for the places that the device counts together.
 const otherPlaces = "vram: other places"
@@ -124,7 +128,8 @@ func (b *builder) function(of function) *profile.Function {
 	if f := b.functions[of]; f != nil {
 		return f
 	}
-	f := &profile.Function{ID: uint64(len(b.functions) + 1), Name: of.name, SystemName: of.name, Filename: of.file}
+	name := valid(of.name)
+	f := &profile.Function{ID: uint64(len(b.functions) + 1), Name: name, SystemName: name, Filename: valid(of.file)}
 	b.functions[of] = f
 	b.profile.Function = append(b.profile.Function, f)
 	return f

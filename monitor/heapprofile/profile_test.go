@@ -137,6 +137,18 @@ func TestProfileHasLabels(t *testing.T) {
 	assert.Equal(t, x.Value, read.Sample[0].Value)
 }
 
+// Collectors refuse a profile with a text that is no UTF-8.
+func TestTextsOfAProfileAreUTF8(t *testing.T) {
+	d, s := open(t, 1)
+	tenant, err := d.Tenant("g\xf6ld", vram.Quota{})
+	require.NoError(t, err)
+	_, err = s.AllocFor(t.Context(), vram.Request{Bytes: 5000, Tag: "\xff keys", Tenant: tenant})
+	require.NoError(t, err)
+	x := heapprofile.Of(d).Sample[0]
+	assert.Equal(t, []string{"\ufffd keys"}, x.Label["tag"])
+	assert.Equal(t, []string{"g\ufffdld"}, x.Label["tenant"])
+}
+
 // Places beyond those that a device keeps are one place, which says so.
 func TestOtherPlaces(t *testing.T) {
 	d, s := open(t, 1)

@@ -132,6 +132,7 @@ func (c *Collector) collectBytes(m emitter, s *vram.Stats) {
 		{"free", s.FreeBytes},
 		{"set_aside", s.SetAsideBytes},
 		{"sleeping", s.SleepingBytes},
+		{"shared", s.SharedBytes},
 	} {
 		m.bytes(c.memory, x.bytes, x.state)
 	}

@@ -8,7 +8,7 @@
 // Names begin with vram_ and end with their unit: _bytes, _seconds, _total for what only grows. Each
 // metric has the label device, the device's number. Some have one more:
 //
-//	state    of bytes: live, cached, pending, free, set_aside, sleeping, reserved, held
+//	state    of bytes: live, cached, pending, free, set_aside, sleeping, shared, reserved, held
 //	level    of allocations: magazine, stream, pool, driver
 //	cause    of requests that came to nothing: out_of_memory, refused, wait_ended, quota
 //	outcome  of predictions: came, missed

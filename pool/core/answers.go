@@ -263,8 +263,9 @@ func (a *answers) shortage(r *request) Shortage {
 	m := a.memory
 	s := Shortage{
 		RequestedBytes: r.requestedBytes,
-		ReservedBytes:  m.ReservedBytes(),
-		LimitBytes:     a.settings.LimitBytes,
+		ReservedBytes:  m.ReservedBytes() + m.OutsideBytes(),
+		LimitBytes:     a.settings.LimitBytes + m.OutsideBytes(),
+		SharedBytes:    m.OutsideBytes(),
 		MissingBytes:   int64(r.wanted()) * m.PageBytes(), //nolint:gosec // pages of one request
 		Waited:         r.waits(),
 		FreeBytes:      m.FreeBytes(), LargestFreeBytes: m.MaxFreeBytes(), PendingBytes: m.PendingBytes(),

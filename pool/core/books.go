@@ -4,16 +4,17 @@ import "github.com/go-vram/vram/pool/core/memory"
 
 // Books are the figures of a pool at one moment.
 type Books struct {
-	FreeBytes        int64 // mapped, and lent to no client
-	LargestFreeBytes int64 // the longest free run of any tag
-	PendingBytes     int64 // free, with a fence that has not passed
-	LentBytes        int64 // held by the clients, and not asleep
-	SleepingBytes    int64 // held by clients, without memory: see Sleep
-	SetAsideBytes    int64 // of LentBytes: in reservations, of what nothing was drawn yet
-	BusyBytes        int64 // part of the job in flight
-	LostBytes        int64 // of handles that the driver refused to take back
-	ReservedBytes    int64 // of all handles, mapped or not
-	LimitBytes       int64
+	FreeBytes        int64  // mapped, and lent to no client
+	LargestFreeBytes int64  // the longest free run of any tag
+	PendingBytes     int64  // free, with a fence that has not passed
+	LentBytes        int64  // held by the clients, and not asleep
+	SleepingBytes    int64  // held by clients, without memory: see Sleep
+	SetAsideBytes    int64  // of LentBytes: in reservations, of what nothing was drawn yet
+	BusyBytes        int64  // part of the job in flight
+	LostBytes        int64  // of handles that the driver refused to take back
+	ReservedBytes    int64  // of all handles, mapped or not
+	LimitBytes       int64  // of ReservedBytes
+	OutsideBytes     int64  // memory past the arena, which is no part of either: see Charge
 	Peaks                   // since New or ResetPeaks
 	DriverGrants     uint64 // Refills that a driver job served
 	// Predicted are rises of demand that came when they were foreseen, Mispredicted those that did not.
@@ -24,7 +25,7 @@ type Books struct {
 
 // Peaks are maxima.
 type Peaks struct {
-	PeakReservedBytes int64 // held from the driver
+	PeakReservedBytes int64 // held from the driver, with OutsideBytes
 	PeakFreeBytes     int64 // mapped, and lent to no client
 	// PeakLiveBytes is the most that the clients' callers had, as the clients reported last at each moment, and never more than was
 	// lent. What was refused is no part of it. The soft budget is measured by another peak, of what was asked for too, which is never
@@ -55,7 +56,7 @@ func (c *Core) Books() Books {
 		FreeBytes: m.FreeBytes(), LargestFreeBytes: m.MaxFreeBytes(), PendingBytes: m.PendingBytes(), LentBytes: m.LentBytes() - m.SleepingBytes(),
 		SleepingBytes: m.SleepingBytes(),
 		SetAsideBytes: c.setAsideBytes(), BusyBytes: m.BusyBytes(), LostBytes: m.LostBytes(),
-		ReservedBytes: m.ReservedBytes(), LimitBytes: c.settings.LimitBytes, Peaks: peaksOf(m.Peaks(), c.clients.givenPeak.Peak()), DriverGrants: c.driverGrants,
+		ReservedBytes: m.ReservedBytes(), LimitBytes: c.settings.LimitBytes, OutsideBytes: m.OutsideBytes(), Peaks: peaksOf(m.Peaks(), c.clients.givenPeak.Peak()), DriverGrants: c.driverGrants,
 		Predicted: c.forecast.hits, Mispredicted: c.forecast.misses, FreeRuns: m.FreeRuns(), Waiting: c.unanswered(),
 	}
 }

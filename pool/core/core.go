@@ -29,6 +29,7 @@ type Core struct {
 	fx        Effects
 
 	driverGrants          uint64
+	limitBytes            int64 // of the settings as they were given: those here have what is left of it beside memory outside
 	reservedAtChangeBytes int64 // when the settings changed, with what the job in flight adds: so much may be above a lowered limit
 }
 
@@ -45,7 +46,7 @@ func NewPlain(pageBytes int64, maxPages uint32, s Settings) *Core {
 }
 
 func newCore(m *memory.Memory, s Settings) *Core {
-	c := &Core{settings: s, memory: m, clients: newClients(), waiters: newWaiters(), fences: newFences()}
+	c := &Core{settings: s, limitBytes: s.LimitBytes, memory: m, clients: newClients(), waiters: newWaiters(), fences: newFences()}
 	c.answers = answers{
 		settings: &c.settings, memory: m, clients: &c.clients, queue: &c.queue, waiters: &c.waiters, budget: &c.budget, phase: &c.phase,
 		fx: &c.fx,
@@ -135,7 +136,8 @@ func (c *Core) SetSettings(s Settings) {
 	if s.Predict != c.settings.Predict {
 		c.forecast = forecast{}
 	}
-	c.settings = s
+	c.settings, c.limitBytes = s, s.LimitBytes
+	c.lowerLimit()
 	c.reservedAtChangeBytes = c.memory.ReservedBytes()
 	c.budget.changed()
 	c.waiters.changed()

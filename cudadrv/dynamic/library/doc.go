@@ -1,4 +1,4 @@
-// Package library opens libraries of CUDA's other than the driver's, and calls their functions, without cgo.
+// Package library opens shared libraries, as the driver's and others of CUDA's, and calls their functions, without cgo.
 //
 // Arguments are words: pointers that C keeps for the time of a call, or writes through, are of memory in Go's heap or of C, never of a
 // goroutine's stack, which may move during the call. Who calls keeps the frame with all of that in one object.

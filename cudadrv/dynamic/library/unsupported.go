@@ -15,6 +15,9 @@ var errUnsupported = errors.New("library: libraries are opened on Linux on amd64
 // Open fails.
 func Open(string) (*Library, error) { return nil, errUnsupported }
 
+// Path is empty.
+func (*Library) Path() string { return "" }
+
 // Function fails.
 func (*Library) Function(string) (Function, error) { return 0, errUnsupported }
 

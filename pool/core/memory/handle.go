@@ -30,6 +30,7 @@ type handles struct {
 	reservedPeak  watermark.Mark
 	lostBytes     int64 // of handles that the driver would not take back
 	sleepingBytes int64 // of handles that are asleep and have no memory
+	outsideBytes  int64 // no handles: memory of the driver that others hold, see Outside
 }
 
 // addHandle makes a number for a handle that is to be created.
@@ -54,7 +55,7 @@ func (hs *handles) dropHandle(id int32) {
 // madeHandle counts the bytes of a handle that the driver has made.
 func (hs *handles) madeHandle(pages uint32) {
 	hs.reservedBytes += hs.Bytes(pages)
-	hs.reservedPeak.Raise(hs.reservedBytes)
+	hs.reservedPeak.Raise(hs.held())
 }
 
 // releasedHandle drops a handle that the driver has taken back.
@@ -74,6 +75,18 @@ func (hs *handles) loseHandle(id int32) {
 		hs.lostBytes += hs.Bytes(h.run.Pages)
 	}
 }
+
+// held is what is held from the driver.
+func (hs *handles) held() int64 { return hs.reservedBytes + hs.outsideBytes }
+
+// Outside counts memory of the driver past the arena, in the peak of what is reserved; a negative number takes some out.
+func (hs *handles) Outside(bytes int64) {
+	hs.outsideBytes += bytes
+	hs.reservedPeak.Raise(hs.held())
+}
+
+// OutsideBytes are those that Outside has counted.
+func (hs *handles) OutsideBytes() int64 { return hs.outsideBytes }
 
 // PageBytes is the length of a page.
 func (hs *handles) PageBytes() int64 { return hs.pageBytes }

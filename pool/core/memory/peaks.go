@@ -1,6 +1,6 @@
 package memory
 
-// Peaks are maxima: of what is reserved, and of the pages that are free and lent to no client.
+// Peaks are maxima: of what is reserved, with OutsideBytes, and of the pages that are free and lent to no client.
 type Peaks struct{ ReservedBytes, FreeBytes int64 }
 
 // Peaks are those since New or ResetPeak.
@@ -15,13 +15,13 @@ func (m *Memory) freePages() int64 { return int64(m.counts[Free]) } //nolint:gos
 
 // ResetPeak restarts the peaks at the present values.
 func (m *Memory) ResetPeak() {
-	m.reservedPeak.Reset(m.reservedBytes)
+	m.reservedPeak.Reset(m.held())
 	m.freePeak.Reset(m.freePages())
 }
 
 // BeginScope begins a scope of the peaks. No other scope has that number.
 func (m *Memory) BeginScope(number uint64) {
-	m.reservedPeak.Begin(number, m.reservedBytes)
+	m.reservedPeak.Begin(number, m.held())
 	m.freePeak.Begin(number, m.freePages())
 }
 

@@ -1,0 +1,81 @@
+package core
+
+// Charge counts memory of the driver that others hold, as memory that processes share, in the limit: the pool may reserve so much less
+// until Uncharge. Where that is too little, free memory is released first. The End with that token has an error where it is
+// not enough, a *ShortError. Nothing waits for work of the device.
+func Charge(id Client, bytes int64, token uint64) Special {
+	return Special{beginCharge{id, bytes, token}}
+}
+
+// Uncharge takes back a Charge.
+func Uncharge(bytes int64) Special { return Special{uncharge(bytes)} }
+
+type beginCharge struct {
+	client Client
+	bytes  int64
+	token  uint64
+}
+
+func (m beginCharge) enter(c *Core) bool {
+	c.scheduler.enqueue(&request{
+		kind: ownWay, way: chargeWay{c, m.bytes}, client: m.client, token: m.token, ascent: ascent{rung: rungSearch},
+	})
+	return false
+}
+
+type uncharge int64
+
+func (m uncharge) enter(c *Core) bool {
+	c.charge(-int64(m))
+	c.waiters.changed()
+	return true
+}
+
+// charge counts memory outside, and lowers the limit by it.
+func (c *Core) charge(bytes int64) {
+	c.memory.Outside(bytes)
+	c.lowerLimit()
+}
+
+// lowerLimit takes the memory outside off the limit.
+func (c *Core) lowerLimit() { c.settings.LimitBytes = max(0, c.limitBytes-c.memory.OutsideBytes()) }
+
+// chargeWay is the climb of a Charge.
+type chargeWay struct {
+	core  *Core
+	bytes int64
+}
+
+func (w chargeWay) climb(s *scheduler, r *request) bool {
+	over := s.memory.ReservedBytes() + w.bytes - s.ladder.settings.LimitBytes
+	switch {
+	case over <= 0:
+		w.core.charge(w.bytes)
+		s.answers.end(r, nil)
+		return true
+	case w.bytes > s.ladder.settings.LimitBytes, r.rung == rungGrow: // no release is enough
+		return w.refuse(s, r)
+	}
+	switch r.rung {
+	case rungSearch:
+		r.rung = rungPoll
+		s.ladder.asks.ask(r, holders)
+	case rungPoll:
+		r.rung = rungRecycle
+		s.jobs.poll(r)
+	case rungRecycle:
+		r.rung, r.err = rungGrow, nil
+		s.jobs.shrink(r, over)
+	case rungOffer, rungTake, rungAskOwn, rungCollect, rungAskAll, rungGrow, rungWait, rungHold, rungDeny: // a job has failed
+		s.answers.end(r, r.err)
+		return true
+	}
+	return false
+}
+
+func (w chargeWay) refuse(s *scheduler, r *request) bool {
+	r.pages = uint32((w.bytes + s.memory.PageBytes() - 1) / s.memory.PageBytes()) //nolint:gosec // no more than a device has
+	r.requestedBytes = w.bytes
+	s.answers.end(r, &ShortError{s.answers.shortage(r), nil})
+	return true
+}
