@@ -22,19 +22,14 @@ func (d *dispatcher) endWaiting(c *claim) claims.State {
 	from := d.claims.Take(&c.Claim)
 	if from != claims.Served && from != claims.Parked {
 		d.core.Wait(-c.want.missingBytes())
-		d.core.AddParts(-c.want.partBytes())
-		c.want.countParts(d.core, -1)
 	}
 	return from
 }
 
-// hold keeps a claim until its answer comes, and counts its missing bytes and the blocks that it
-// holds.
+// hold keeps a claim until its answer comes, and counts its missing bytes.
 func (d *dispatcher) hold(c *claim, s claims.State) (token uint64) {
 	token = d.claims.Hold(&c.Claim, s)
 	d.core.Wait(c.want.missingBytes())
-	d.core.AddParts(c.want.partBytes())
-	c.want.countParts(d.core, 1)
 	return token
 }
 
