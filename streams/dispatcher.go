@@ -344,12 +344,11 @@ func (d *dispatcher) updateDemand() {
 }
 
 // report ends every turn while requests wait: it tells the pool that memory has come home, and
-// begins to wait for the fences of pending memory.
+// begins to wait for the fences of pending memory. A draining stream returns what comes home.
 func (d *dispatcher) report() {
-	if d.draining {
-		return
+	if !d.draining {
+		d.reportCame()
 	}
-	d.reportCame()
 	if d.fenceWait.BeginForOthers(d.core.PendingBytes()) {
 		d.effects().waitFences = true
 	}
