@@ -183,6 +183,9 @@ func (c *claim) waitError(err error) *pool.WaitError {
 		Holders: c.stream.peers.holders(),
 	}
 	c.stream.peers.fill(&e.Largest, c.stream.host, false)
+	if c.Owes() {
+		e.Quota = (*pool.TenantControl)(c.tenant).Over(c.Cost())
+	}
 	return c.stream.pool.EndWait(e, c.tenant, c.place.Load())
 }
 
