@@ -91,6 +91,8 @@ type Stats struct {
 	// Panics counts panics that were recovered: see Events.Panic. Each is a defect.
 	Panics uint64
 
+	// DriverCalls counts the driver calls that the allocator makes. Those of package cuda for the program,
+	// such as launches and copies, and the program's own are not among them.
 	DriverCalls uint64
 	DriverTime  time.Duration // spent in them; on the simulated device the time that they take on an H200
 	Driver      []CallStats   // the same by function; those never called are absent

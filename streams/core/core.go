@@ -35,7 +35,7 @@ type Config struct {
 }
 
 // Core is the state of a stream's cache: parts that own their state, and what takes several of them. The
-// exported methods of the parts that it embeds are its own, which is why it has 41.
+// exported methods of the parts that it embeds are its own, which is why it has so many.
 type Core struct {
 	owner  *magazine.Owner
 	leases *lane.Leases
