@@ -12,7 +12,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// held is what the statistics charge a stream with.
+// held are the bytes that the statistics charge a stream with.
 func (h *house) held(s *vram.Stream) (heldBytes, liveBytes int64) {
 	h.t.Helper()
 	for _, n := range h.Stats().Streams {
@@ -118,7 +118,9 @@ func TestAHandedBufferGoesOn(t *testing.T) {
 	require.NoError(t, all[2].Close())
 	charged(8, 4, 0)
 	freeAll(t, x, y)
-	charged(0, 0, 0)
+	z := must(t, all[0], 2*mib)
+	charged(2, 0, 0)
+	freeAll(t, z)
 }
 
 // The memory of live buffers on a closed stream is live in a refusal, so that waiting for their frees is a

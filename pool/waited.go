@@ -40,8 +40,8 @@ type WaitError struct {
 	Pending bool
 }
 
-// Error has the figures and the largest holders in one line; of a wait for a quota those of the tenant, and
-// what would help.
+// Error has the figures and the largest holders in one line; of a wait for a quota the tenant's figures and
+// the remedies.
 func (e *WaitError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "vram: waited %v for %s%s: %v", e.Waited, units.Bytes(e.RequestedBytes), requester(e.Stream, e.Tag, e.Tenant), e.Err)

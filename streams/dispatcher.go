@@ -344,7 +344,7 @@ func (d *dispatcher) updateDemand() {
 }
 
 // report ends every turn while requests wait: it tells the pool that memory has come home, and
-// begins to wait for the fences of pending memory. A draining stream returns what comes home.
+// begins to wait for the fences of pending memory. A draining stream returns its memory instead.
 func (d *dispatcher) report() {
 	if !d.draining {
 		d.reportCame()

@@ -48,8 +48,8 @@ func (h *hands) keep(x *magazine.Hand) {
 	}
 }
 
-// Handed lists what open streams have of others. Close of a stream ends its uses: what a closed one has is
-// charged to the stream of the memory again.
+// Handed lists the bytes that open streams have of others. Close of a stream ends its uses: the buffers of
+// a closed one are charged to the stream of the memory again.
 func (p *Peers) Handed() (all []pool.Handed) {
 	var here map[uint32]bool
 	list := p.list()

@@ -131,7 +131,7 @@ func TestABatchOnAClosingStreamCountsNoParts(t *testing.T) {
 }
 
 // A reading between the moment at which a caller takes slots and the one at which it books them has counted
-// allocations. No count falls, and what was counted is freed when the batch puts it back.
+// allocations. No count falls, and the batch counts them as freed when it puts them back.
 func TestAReadingThatSawParts(t *testing.T) {
 	t.Parallel()
 	for _, fails := range []bool{false, true} {

@@ -57,7 +57,7 @@ func problemOf(err error) problem {
 		}
 	case errors.Is(err, vram.ErrQuota) && errors.Is(err, context.DeadlineExceeded): // the tenant's own requests had it all the time
 		p.Code, p.status, p.retryAfter = "over_quota", http.StatusTooManyRequests, retrySoon
-		if wait, ok := errors.AsType[*vram.WaitError](err); ok {
+		if wait, ok := errors.AsType[*vram.WaitError](err); ok && wait.Quota != nil {
 			p.RequestedBytes, p.LimitBytes = wait.Quota.RequestedBytes, wait.Quota.Quota.LimitBytes
 		}
 	case errors.As(err, &over): // no waiting would help: what a tenant may have at some time it waits for

@@ -56,8 +56,8 @@ func (p *Parts) add(s *PartSum, by int64) {
 	}
 }
 
-// Drop takes a free of a part back that no caller made, as PutBack does, where the core is not at hand. The
-// precondition is that of Unbook.
+// Drop takes a free of a part back that no caller made, as PutBack does, for code that must not use the core.
+// Precondition: as for Unbook.
 func (p *Parts) Drop(units uint32) { p.sizes[magazine.SizeOf(units)].unmade.Add(1) }
 
 // Units are those of all parts.
