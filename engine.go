@@ -105,7 +105,7 @@ func (d *Device) openDevice(c *Config) (*engine, error) {
 	modelled, _ := dev.(cudadrv.Modelled)
 	e.pool, err = pool.New(pool.Config{
 		Device: m, Fences: e.fences, Settings: settings, Plain: c.plain(info),
-		Observer: d.observer(), Debug: c.Debug, Panics: &d.panics, Modelled: modelled,
+		Observer: d.observer(), Debug: c.Debug, Panics: &d.panics, Modelled: modelled, Handed: e.peers.Handed,
 	})
 	if err != nil {
 		return nil, errors.Join(failed("", err), dev.Close())

@@ -84,6 +84,8 @@ func busy(err error) (status int) {
 	switch {
 	case errors.As(err, &quota), errors.Is(err, vram.ErrTooLarge): // more than this customer, or the device, can ever have
 		return 413
+	case errors.Is(err, vram.ErrQuota): // the customer's own requests had it for as long as this one would wait
+		return 429
 	case errors.As(err, &wait): // others had it for as long as the customer would wait
 		return 503
 	case errors.Is(err, vram.ErrOutOfMemory): // nobody is going to free so much
@@ -121,16 +123,25 @@ func TestGuideToServices(t *testing.T) {
 	err = serve(t.Context(), s, gold, []int64{512 << 20, 1 << 30}, func([]vram.Buffer) error { return nil })
 	assert.Equal(t, 413, busy(err), "more than the device's limit: %v", err)
 
+	whoLeaves := func() context.Context {
+		impatient, cancel := context.WithCancel(t.Context())
+		go func() {
+			for dev.Stats().Waits.Waiting == 0 {
+				runtime.Gosched()
+			}
+			cancel()
+		}()
+		return impatient
+	}
+	own, err := s.AllocFor(t.Context(), vram.Request{Bytes: 200 << 20, Tenant: guest})
+	require.NoError(t, err)
+	err = serve(whoLeaves(), s, guest, []int64{100 << 20}, func([]vram.Buffer) error { return nil })
+	assert.Equal(t, 429, busy(err), "its own buffers have its quota, and most of the device is free: %v", err)
+	require.NoError(t, own.Free())
+
 	all, err := s.Alloc(900 << 20)
 	require.NoError(t, err)
-	impatient, cancel := context.WithCancel(t.Context())
-	go func() {
-		for dev.Stats().Waits.Waiting == 0 {
-			runtime.Gosched()
-		}
-		cancel()
-	}()
-	err = serve(impatient, s, gold, []int64{512 << 20}, func([]vram.Buffer) error { return nil })
+	err = serve(whoLeaves(), s, gold, []int64{512 << 20}, func([]vram.Buffer) error { return nil })
 	assert.Equal(t, 503, busy(err))
 	_, err = s.Alloc(512 << 20)
 	assert.Equal(t, 507, busy(err))

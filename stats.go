@@ -92,6 +92,8 @@ type Stats struct {
 	// Panics counts panics that were recovered: see Events.Panic. Each is a defect.
 	Panics uint64
 
+	// DriverCalls counts the driver calls that the allocator makes. Those of package cuda for the program,
+	// such as launches and copies, and the program's own are not among them.
 	DriverCalls uint64
 	DriverTime  time.Duration // spent in them; on the simulated device the time that they take on an H200
 	Driver      []CallStats   // the same by function; those never called are absent
@@ -210,6 +212,7 @@ func (d *Device) read(peaks *readings) Stats {
 	}
 	ctx := context.Background()
 	s.readStreams(ctx, r.open, peaks)
+	s.chargeHanded(e.peers.Handed())
 	d.pending.Raise(s.PendingBytes)
 	s.PeakPendingBytes = max(s.PeakPendingBytes, either(peaks.pendingBytes, &d.pending))
 	s.PeakLiveBytes = either(peaks.sampled, &d.sampled)
@@ -286,6 +289,30 @@ func (s *Stats) readStreams(ctx context.Context, open []*streams.Control, peaks 
 		s.PeakPendingBytes = max(s.PeakPendingBytes, n.PeakPendingBytes)
 		s.LargestFreeBytes = max(s.LargestFreeBytes, n.LargestFreeBytes)
 		s.Streams = append(s.Streams, n)
+	}
+}
+
+// chargeHanded charges streams with the buffers that they have of others since Transfer. Counts and peaks of
+// the others stay with the streams of the memory.
+func (s *Stats) chargeHanded(handed []pool.Handed) {
+	if len(handed) == 0 {
+		return
+	}
+	at := make(map[uint32]*StreamStats, len(s.Streams))
+	for i := range s.Streams {
+		at[s.Streams[i].Stream] = &s.Streams[i]
+	}
+	for _, h := range handed {
+		from, to := at[h.From], at[h.To]
+		if from == nil || to == nil {
+			continue
+		}
+		bytes := min(h.Bytes, from.LiveBytes)
+		from.LiveBytes -= bytes
+		from.HeldBytes -= bytes
+		to.LiveBytes += bytes
+		to.HeldBytes += bytes
+		to.PeakLiveBytes, to.PeakHeldBytes = max(to.PeakLiveBytes, to.LiveBytes), max(to.PeakHeldBytes, to.HeldBytes)
 	}
 }
 

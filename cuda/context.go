@@ -20,7 +20,7 @@ type (
 )
 
 // Context is a stream with what is needed to submit work to it. Make one with NewContext. Any number of goroutines may use it.
-// It has 41 methods: one for each kind of work that a stream takes.
+// It has a method for each kind of work that a stream takes.
 type Context struct {
 	*submission
 	ended atomic.Bool // Close has ended what the context opened

@@ -53,7 +53,8 @@ type Pool struct {
 	clock   func() time.Duration               // measures moves and the device's calls
 	waiting map[uint64]*futures.Promise[int64] // for an End
 	sharing sharing
-	marks   []markedFence // of Returns since the last job
+	handed  func() []Handed // see Config
+	marks   []markedFence   // of Returns since the last job
 	out     *effects
 
 	reclaimCount uint64 // of requests to clients
@@ -77,6 +78,8 @@ type Config struct {
 	Host  actors.Host // nil: the Go scheduler
 	// Modelled is the time in which the device's calls are measured; nil: real time.
 	Modelled cudadrv.Modelled
+	// Handed lists the buffers that streams have of others, for reports; nil: there are none. It must not wait.
+	Handed func() []Handed
 	// Panics gets every panic that the pool recovers from; nil: only the process-wide log does.
 	Panics *recovered.Log
 }
@@ -95,7 +98,7 @@ func New(cfg Config) (*Pool, error) {
 		newCore = core.NewPlain
 	}
 	p := &Pool{
-		host: cfg.Host, device: cfg.Device, fences: cfg.Fences, observer: cfg.Observer, panics: cfg.Panics, debug: cfg.Debug, arena: a,
+		host: cfg.Host, device: cfg.Device, fences: cfg.Fences, observer: cfg.Observer, panics: cfg.Panics, debug: cfg.Debug, arena: a, handed: cfg.Handed,
 		closeDone: make(chan struct{}),
 		core:      newCore(a.pageBytes, uint32(a.bytes/a.pageBytes), settings), clients: map[core.Client]Client{},
 		granted: map[core.Client]uint64{}, askedAt: map[core.Client]time.Duration{}, clock: clockOf(cfg.Modelled),

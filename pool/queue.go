@@ -21,7 +21,7 @@ func (p *Pool) Queue(ctx context.Context) (Queue, error) {
 	err := p.inTurn(ctx, func() {
 		p.core.SetTenants(p.quotas.accounts(false))
 		all := p.quotas.deadlockError(p.core.Queue()) // as it would be told where nobody went on
-		*found = Queue{all.Waiters, all.Holders}
+		*found = Queue{all.Waiters, ChargeHolders(all.Holders, p.handedOver())}
 		byBytes(found.Holders)
 	})
 	if err != nil {

@@ -113,6 +113,10 @@ func (e *DeadlockError) Report() string {
 	writeLines(&b, "who holds memory, of a limit of "+units.Bytes(e.LimitBytes), e.Holders)
 	writeLines(&b, "who waits, in the order in which they would be served", e.Waiters)
 	inventory.WriteLargest(&b, e.Largest)
+	if q := e.Quota; q != nil {
+		b.WriteString("it waited for its quota, and not for memory: " + q.figures() + "\nwhat would help: " + q.remedies() + "\n")
+		return b.String()
+	}
 	b.WriteString("what would help: free what this goroutine holds and begin its step again, so that the others finish; or a higher LimitBytes\n")
 	return b.String()
 }
@@ -133,6 +137,12 @@ func (e *WaitError) Report() string {
 	}
 	if e.Pending {
 		b.WriteString("the request goes on: Await waits for it again, and Cancel ends it\n")
+	}
+	if q := e.Quota; q != nil {
+		b.WriteString("it waited for its quota, and not for memory: " + q.figures() + "\n")
+		inventory.WriteLargest(&b, e.Largest)
+		b.WriteString("what would help: " + q.remedies() + "; or a later deadline\n")
+		return b.String()
 	}
 	writeLines(&b, "who holds memory", e.Holders)
 	reportTenants(&b, e.Tenants)

@@ -172,5 +172,20 @@ func (e *QuotaError) Error() string {
 		units.AtLeast(e.ChargedBytes+e.RequestedBytes))
 }
 
+// figures has the tenant's use of its quota, for a request that waited for it.
+func (e *QuotaError) figures() string {
+	text := fmt.Sprintf("tenant %q is charged %s of a limit of %s, %s of that in buffers",
+		e.Tenant, units.Bytes(e.ChargedBytes), units.Bytes(e.Quota.LimitBytes), units.Bytes(e.HeldBytes))
+	if e.Queued > 1 {
+		text += ", and " + units.Count(e.Queued, "request") + " waited for it"
+	}
+	return text
+}
+
+// remedies are the actions that help such a request.
+func (e *QuotaError) remedies() string {
+	return fmt.Sprintf("frees of the tenant's own buffers, or a Quota.LimitBytes of at least %s", units.AtLeast(e.ChargedBytes+e.RequestedBytes))
+}
+
 // Is makes errors.Is(err, ErrQuota) hold.
 func (e *QuotaError) Is(target error) bool { return target == ErrQuota }

@@ -61,11 +61,14 @@ func (t *TenantControl) Exclusive() bool { return t.quota.Load().Exclusive }
 func (t *TenantControl) Account() admission.Account { return (*Tenant)(t).account() }
 
 // Refuse is the error of a request that the quota does not allow, and counts it.
-func (t *TenantControl) Refuse(bytes int64) error {
-	return t.tally.Refuse(&QuotaError{
+func (t *TenantControl) Refuse(bytes int64) error { return t.tally.Refuse(t.Over(bytes)) }
+
+// Over describes why the quota does not allow so many bytes.
+func (t *TenantControl) Over(bytes int64) *QuotaError {
+	return &QuotaError{
 		Tenant: t.name, RequestedBytes: bytes, ChargedBytes: t.charged.Load(), Quota: *t.quota.Load(),
 		HeldBytes: t.held.Load(), Queued: int(t.queued.Load()),
-	})
+	}
 }
 
 // TooLarge reports whether the quota is smaller than the request.

@@ -137,7 +137,7 @@ func (p *Pool) collect(fx *core.Effects) {
 			p.ref.Tell(&refused{pool: p, client: d.Client, token: d.Token})
 		}
 		if c := p.clients[d.Client]; c != nil {
-			out.denials.Push(denial{client: c, token: d.Token, err: p.quotas.denialError(d, c), quiet: d.Quiet})
+			out.denials.Push(denial{client: c, token: d.Token, err: p.charged(p.quotas.denialError(d, c)), quiet: d.Quiet})
 		}
 	}
 	for o := range fx.Offers.Popped() {

@@ -111,6 +111,7 @@ type DeadlockError struct {
 	Holders        []Holder           // all that hold memory
 	Waiters        []Waiter           // in the order in which they would be served: the refused request and at most 16 others
 	Largest        []inventory.Buffer // as in an OutOfMemoryError
+	Quota          *QuotaError        // as in a WaitError
 }
 
 // Holder is a stream or a tenant that holds memory, with its waits. Charged buffers count for the
@@ -181,12 +182,17 @@ func (e *DeadlockError) Error() string {
 		b.WriteString([...]string{": ", "; "}[min(i, 1)])
 		b.WriteString(h.String())
 	}
+	if e.Quota != nil {
+		b.WriteString("; it waited for its quota: " + e.Quota.figures() + "; what would help: " + e.Quota.remedies())
+	}
 	inventory.Describe(&b, e.Largest)
 	return b.String()
 }
 
-// Is makes errors.Is(err, ErrWouldDeadlock) hold.
-func (e *DeadlockError) Is(target error) bool { return target == ErrWouldDeadlock }
+// Is makes errors.Is(err, ErrWouldDeadlock) hold, and errors.Is(err, ErrQuota) for a wait for a quota.
+func (e *DeadlockError) Is(target error) bool {
+	return target == ErrWouldDeadlock || target == ErrQuota && e.Quota != nil
+}
 
 // deadlockError is the error of a denial with a deadlock.
 func (q *quotas) deadlockError(d core.Denial) *DeadlockError {
@@ -209,6 +215,9 @@ func (q *quotas) deadlockError(d core.Denial) *DeadlockError {
 		x := Waiter{Stream: uint32(d.Deadlock.Clients[w.ID]), Bytes: w.Bytes, Priority: w.Priority, Blocked: w.Blocked, ForQuota: w.Unready, Age: w.Age}
 		if t := q.tenantOf(w.Account); t != nil {
 			x.Tenant = t.name
+			if w.Unready && w.ID == d.Deadlock.Refused {
+				e.Quota = (*TenantControl)(t).Over(w.Bytes)
+			}
 		}
 		e.Waiters = append(e.Waiters, x)
 	}

@@ -3,6 +3,7 @@ package pool
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,19 +32,28 @@ type WaitError struct {
 	// Largest is as in an OutOfMemoryError, of streams where no other goroutine was at work.
 	Largest []inventory.Buffer
 	Err     error // the context's
+	// Quota has the figures of the tenant where the request waited for its tenant's own frees until the
+	// end, and not for memory: then errors.Is finds ErrQuota. Nil: it waited for memory. Of a wait for a
+	// quota Largest has the tenant's buffers alone.
+	Quota *QuotaError
 	// Pending: the context was that of Future.Await, and the request goes on: Future.Cancel ends it.
 	Pending bool
 }
 
-// Error has the figures and the largest holders in one line.
+// Error has the figures and the largest holders in one line; of a wait for a quota the tenant's figures and
+// the remedies.
 func (e *WaitError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "vram: waited %v for %s%s: %v", e.Waited, units.Bytes(e.RequestedBytes), requester(e.Stream, e.Tag, e.Tenant), e.Err)
 	if e.Pending {
 		b.WriteString(", and the request goes on")
 	}
-	describe(&b, "; ", e.Holders)
-	describe(&b, "; of that ", e.Tenants)
+	if e.Quota != nil {
+		b.WriteString("; it waited for its quota: " + e.Quota.figures() + "; what would help: " + e.Quota.remedies())
+	} else {
+		describe(&b, "; ", e.Holders)
+		describe(&b, "; of that ", e.Tenants)
+	}
 	if e.Ahead != nil {
 		fmt.Fprintf(&b, "; in place %d, behind this one: %v", e.Position, e.Ahead)
 	}
@@ -65,9 +75,15 @@ func describe(b *strings.Builder, before string, holders []Holder) {
 // Unwrap is the context's error.
 func (e *WaitError) Unwrap() error { return e.Err }
 
+// Is makes errors.Is(err, ErrQuota) hold for a wait for a quota.
+func (e *WaitError) Is(target error) bool { return target == ErrQuota && e.Quota != nil }
+
 // EndWait completes the error of a wait, whose Holders are the streams so far, of a request of that
 // age. It waits for no turn.
 func (p *Pool) EndWait(e *WaitError, t *Tenant, age uint64) *WaitError {
+	if e.Quota != nil {
+		e.Largest = slices.DeleteFunc(slices.Clone(e.Largest), func(b inventory.Buffer) bool { return b.Tenant != t.name })
+	}
 	e.Position, e.Ahead = p.placeOf(age)
 	byBytes(e.Holders)
 	if t != nil {

@@ -3,6 +3,7 @@ package streams
 import (
 	"context"
 	"math/bits"
+	"slices"
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/batch"
@@ -33,19 +34,23 @@ func (s *Stream) AllocBatch(dst []Buffer, bytes []int64) error {
 		clear(dst)
 		return err
 	}
-	served, whole := s.batchNow(dst, bytes)
+	found, whole := s.batchNow(dst, bytes)
 	if whole {
 		s.sampler.allSampled(dst, "", nil, s.sampler.here())
 		return nil
 	}
+	r := &several{bytes: bytes}
+	r.begin(&s.wiring, r)
+	r.hold(dst, found)
+	r.promise.On(s.host)
 	if err := s.check(0); err != nil {
-		release(dst)
+		r.dst = slices.Clone(dst) // a turn puts them back, if need be later
+		clear(dst)
+		r.answer(Batch{}, err)
+		s.ref.Call(&r.claim)
 		return err
 	}
-	r := &several{dst: dst, bytes: bytes, byRanges: served}
-	r.begin(&s.wiring, r)
 	r.from = s.sampler.here()
-	r.promise.On(s.host)
 	s.ref.Call(&r.claim)
 	_, err := r.promise.Await(context.Background())
 	return err
@@ -105,13 +110,15 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 	}
 	dst := make([]Buffer, len(bytes))
 	if want.Tenant == nil {
-		served, whole := s.batchNow(dst, bytes)
+		found, whole := s.batchNow(dst, bytes)
 		if whole {
 			s.sampler.allSampled(dst, want.Tag, want.Tenant, s.sampler.here())
 			nameAll(dst, want.Tag)
 			return futures.Done(Batch{dst})
 		}
-		return s.askBatch(ctx, want, &several{dst: dst, byRanges: served})
+		r := &several{}
+		r.hold(dst, found)
+		return s.askBatch(ctx, want, r)
 	}
 	r := &several{dst: dst}
 	r.stream, r.Waits = &s.wiring, want.Wait
@@ -119,14 +126,14 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 		return futures.Failed[Batch](err)
 	}
 	if !r.Owes() && !s.queues(want.Wait) {
-		served, whole := s.batchNow(dst, bytes)
+		found, whole := s.batchNow(dst, bytes)
 		if whole {
 			r.settle(dst...)
 			s.sampler.allSampled(dst, want.Tag, want.Tenant, s.sampler.here())
 			nameAll(dst, want.Tag)
 			return futures.Done(Batch{dst})
 		}
-		r.byRanges = served
+		r.hold(dst, found)
 	}
 	return s.askBatch(ctx, want, r)
 }
@@ -149,21 +156,29 @@ func (s *Stream) askBatch(ctx context.Context, want BatchRequest, r *several) fu
 // closed.
 func (s *Stream) FreeBatch(b []Buffer) error { return freeBatch(b) }
 
+// found describes the buffers that a batch got before it became a claim. They are booked as parts.
+type found struct {
+	byRanges int  // of the stream
+	counted  bool // see several.counted
+}
+
 // batchNow fills dst from the magazines and, if the turn is free, from the stream's ranges. It
-// reports how many buffers came from the ranges, and whether none is missing.
-func (s *Stream) batchNow(dst []Buffer, bytes []int64) (served int, whole bool) {
+// reports whether no buffer is missing; if one is, those in dst are booked as parts.
+func (s *Stream) batchNow(dst []Buffer, bytes []int64) (f found, whole bool) {
 	clear(dst)
+	reading := s.parts.Reading()
 	if s.takeBatch(dst, bytes) {
-		return 0, true
+		return found{}, true
 	}
 	if !s.ref.TryEnter() {
-		return 0, false
+		bookParts(s.parts, dst)
+		return found{counted: s.parts.Seen(reading)}, false
 	}
-	served, whole, left := s.batchTurn(dst, bytes)
+	f, whole, left := s.batchTurn(dst, bytes, reading)
 	if left != nil {
 		s.ref.Perform(left)
 	}
-	return served, whole
+	return f, whole
 }
 
 // takeBatch fills dst from the magazines.
@@ -195,26 +210,35 @@ func (s *Stream) takeBatch(dst []Buffer, bytes []int64) (whole bool) {
 // batchTurn runs the core inside the turn that the caller has entered, and leaves the turn. Buffers
 // in dst stay there, also when it panics: the message that follows goes on from there, and counts
 // all that were served.
-func (s *Stream) batchTurn(dst []Buffer, bytes []int64) (served int, whole bool, left actors.Effects) {
+func (s *Stream) batchTurn(dst []Buffer, bytes []int64, reading uint64) (f found, whole bool, left actors.Effects) {
 	t := &s.turn
-	through, counted := false, false
+	through, counted, booked := false, false, false
+	book := func() {
+		bookParts(s.parts, dst)
+		f.counted, booked = s.parts.Seen(reading), true
+	}
 	defer func() {
 		if !through {
 			if counted {
-				t.core.UnservedMany(served)
+				t.core.UnservedMany(f.byRanges)
 			}
-			whole = false
+			if whole = false; !booked {
+				book()
+			}
 			left, _ = s.ref.Fault(recover())
 		}
 	}()
 	if !t.draining {
-		if served, whole = t.fillBatch(dst, bytes, magazine.Hint()); whole {
-			t.core.ServedMany(served, 0)
+		if f.byRanges, whole = t.fillBatch(dst, bytes, magazine.Hint()); whole {
+			t.core.ServedMany(f.byRanges, 0)
 			counted = true
 		}
 		t.returnExcess(forCaller)
 	}
+	if !whole {
+		book()
+	}
 	left = s.ref.Leave()
 	through = true
-	return served, whole, left
+	return f, whole, left
 }

@@ -104,16 +104,6 @@ func freeBatch(b []Buffer) error {
 	return err
 }
 
-// release frees the buffers that are not zero, and leaves zero Buffers.
-func release(b []Buffer) {
-	for i := range b {
-		if b[i].slot != nil {
-			_ = b[i].Free()
-		}
-	}
-	clear(b)
-}
-
 // blockBytes is the length of the block that serves a buffer: the charge to its tenant.
 func blockBytes(bytes int64) int64 {
 	return int64(sizeclass.Units(max(bytes, 1))) << sizeclass.UnitShift //nolint:gosec // a size that was checked

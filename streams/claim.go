@@ -11,7 +11,6 @@ import (
 	poolcore "github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/pool/core/admission"
 	"github.com/go-vram/vram/streams/claims"
-	"github.com/go-vram/vram/streams/core"
 	"github.com/go-vram/vram/streams/magazine"
 )
 
@@ -54,8 +53,6 @@ type wants interface {
 	tag() string                      // of its buffers
 	count() int                       // of its buffers
 	missingBytes() int64              // to get from the pool; constant while it waits
-	partBytes() int64                 // of the blocks that it holds; constant while it waits
-	countParts(of *core.Core, by int) // counts those blocks, or with -1 takes them back
 	blockBytes() int64                // of all its blocks
 	requestedBytes() int64            // the caller's sizes
 	search(s *searches) bool          // takes free blocks, and reports whether none is missing
@@ -186,6 +183,9 @@ func (c *claim) waitError(err error) *pool.WaitError {
 		Holders: c.stream.peers.holders(),
 	}
 	c.stream.peers.fill(&e.Largest, c.stream.host, false)
+	if c.Owes() {
+		e.Quota = (*pool.TenantControl)(c.tenant).Over(c.Cost())
+	}
 	return c.stream.pool.EndWait(e, c.tenant, c.place.Load())
 }
 

@@ -22,19 +22,14 @@ func (d *dispatcher) endWaiting(c *claim) claims.State {
 	from := d.claims.Take(&c.Claim)
 	if from != claims.Served && from != claims.Parked {
 		d.core.Wait(-c.want.missingBytes())
-		d.core.AddParts(-c.want.partBytes())
-		c.want.countParts(d.core, -1)
 	}
 	return from
 }
 
-// hold keeps a claim until its answer comes, and counts its missing bytes and the blocks that it
-// holds.
+// hold keeps a claim until its answer comes, and counts its missing bytes.
 func (d *dispatcher) hold(c *claim, s claims.State) (token uint64) {
 	token = d.claims.Hold(&c.Claim, s)
 	d.core.Wait(c.want.missingBytes())
-	d.core.AddParts(c.want.partBytes())
-	c.want.countParts(d.core, 1)
 	return token
 }
 
@@ -349,12 +344,11 @@ func (d *dispatcher) updateDemand() {
 }
 
 // report ends every turn while requests wait: it tells the pool that memory has come home, and
-// begins to wait for the fences of pending memory.
+// begins to wait for the fences of pending memory. A draining stream returns its memory instead.
 func (d *dispatcher) report() {
-	if d.draining {
-		return
+	if !d.draining {
+		d.reportCame()
 	}
-	d.reportCame()
 	if d.fenceWait.BeginForOthers(d.core.PendingBytes()) {
 		d.effects().waitFences = true
 	}

@@ -91,11 +91,14 @@ func (l *listing) buffers() []pool.LiveBuffer {
 	return all
 }
 
-// describe is a live buffer with the facts that its slot knows.
+// describe is a live buffer with the facts that its slot knows. Its stream is the one that has it.
 func describe(stream uint32, p cudadrv.Ptr, bytes int64, s *magazine.Slot) LiveBuffer {
 	f := s.Facts()
 	b := LiveBuffer{
 		Stream: stream, Ptr: p, Bytes: bytes, Tag: f.Tag, Tenant: f.Payer, Allocated: f.Allocated, RequestedBytes: f.RequestedBytes,
+	}
+	if to := s.HandedTo(); to != 0 {
+		b.Stream = to
 	}
 	if !f.At.IsZero() {
 		b.Age = max(1, time.Since(f.At))

@@ -25,6 +25,7 @@ func Open(cfg Config) (*Stream, *Control, error) {
 		Base: cfg.Pool.Base(), PageBytes: cfg.Pool.PageBytes(), Places: cfg.Pool.Places(), Budget: cfg.Budget,
 		Exact: cfg.Exact, AgeTicks: cfg.AgeTicks, Share: cfg.Share, Live: cfg.Live, Cover: cfg.Adopted, Lines: &s.peers.lines, Allowance: &s.peers.slack, Limit: cfg.Limit,
 	}, &s.cache, (*waker)(s))
+	s.parts = t.core.Parts()
 	ref, err := actors.Spawn(cfg.Host, cfg.Panics, fmt.Sprintf("vram-stream-%d", cfg.ID), (*behavior)(t))
 	if err != nil {
 		return nil, nil, fmt.Errorf("streams: %w", err)

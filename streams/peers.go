@@ -62,6 +62,7 @@ type peer struct {
 	number int // of its line, as buffers record it; or unnumbered
 	line   *fence.Timeline
 	turn   peerTurn
+	hands  hands // streams that have its buffers
 
 	// As of its last turn.
 	waits     atomic.Bool  // it has pending memory
@@ -163,14 +164,15 @@ func (p *Peers) anyPending() bool {
 	return slices.ContainsFunc(p.list(), func(s *peer) bool { return s.waits.Load() })
 }
 
-// holders are the streams that hold memory, with their bytes.
+// holders are the streams that hold memory, with their bytes. Buffers that were handed over count for the
+// stream that has them.
 func (p *Peers) holders() (all []pool.Holder) {
 	for _, s := range p.list() {
 		if held := s.heldBytes.Load(); held > 0 {
 			all = append(all, pool.Holder{Stream: s.id, HeldBytes: held})
 		}
 	}
-	return all
+	return pool.ChargeHolders(all, p.Handed())
 }
 
 // watching reports whether a goroutine waits for a fence of pending memory of any stream.

@@ -1,10 +1,10 @@
 package streams
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/go-vram/vram/futures"
-	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/streams/core"
 )
 
@@ -16,7 +16,8 @@ type several struct {
 	bytes          []int64
 	label          string // tag of its buffers
 	missing        int64  // bytes to get from the pool
-	parts          int64  // bytes of the blocks that it holds
+	booked         bool   // its blocks are in the books of parts: see core.Parts
+	counted        bool   // a reading may have counted its blocks before they were booked
 	requestedPages bool   // the pool
 	byRanges       int    // slots from the stream's ranges
 	byPool         int
@@ -27,7 +28,6 @@ func (r *several) unanswered() bool    { return r.promise.Pending() }
 func (r *several) tag() string         { return r.label }
 func (r *several) count() int          { return len(r.bytes) }
 func (r *several) missingBytes() int64 { return r.missing }
-func (r *several) partBytes() int64    { return r.parts }
 func (r *several) blockBytes() int64   { return sumOfBlocks(r.bytes) }
 
 func (r *several) requestedBytes() (sum int64) {
@@ -37,12 +37,38 @@ func (r *several) requestedBytes() (sum int64) {
 	return sum
 }
 
-func (r *several) countParts(of *core.Core, by int) {
-	for i := range r.dst {
-		if slot := r.dst[i].slot; slot != nil {
-			of.CountPart(slot.Magazine().UnitsOf(slot), by)
+// hold gives the claim the buffers that its caller found.
+func (r *several) hold(dst []Buffer, f found) {
+	r.dst, r.byRanges, r.counted, r.booked = dst, f.byRanges, f.counted, true
+}
+
+// book books the blocks that it holds as parts, also those that were found since the last time.
+func (r *several) book() {
+	r.booked = true
+	bookParts(r.stream.parts, r.dst)
+}
+
+// unbook takes them from the books.
+func (r *several) unbook() {
+	if r.booked {
+		r.booked = false
+		sum := partsOf(r.dst)
+		r.stream.parts.Unbook(&sum)
+	}
+}
+
+func bookParts(p *core.Parts, dst []Buffer) {
+	sum := partsOf(dst)
+	p.Book(&sum)
+}
+
+func partsOf(dst []Buffer) (sum core.PartSum) {
+	for i := range dst {
+		if slot := dst[i].slot; slot != nil {
+			sum.Add(slot.Magazine().UnitsOf(slot))
 		}
 	}
+	return sum
 }
 
 // answer completes the promise, unless it was cancelled.
@@ -54,21 +80,42 @@ func (r *several) answer(b Batch, err error) bool {
 	return delivered
 }
 
+// fail frees its blocks as callers do: after a panic the core cannot be trusted, and after the
+// stream's end there is no turn.
 func (r *several) fail(err error) {
-	release(r.dst)
+	r.unbook()
+	for i := range r.dst {
+		slot := r.dst[i].slot
+		if slot == nil {
+			continue
+		}
+		units := slot.Magazine().UnitsOf(slot)
+		if freed := !errors.Is(r.dst[i].Free(), ErrBadFree); freed && !r.counted {
+			r.stream.parts.Drop(units)
+		}
+	}
+	clear(r.dst)
 	r.dst = nil
 	r.answer(Batch{}, err)
 }
 
 func (r *several) putBack(s *searches) {
 	s.core.Note() // other requests may have failed meanwhile
+	r.unbook()
 	for i := range r.dst {
-		if slot := r.dst[i].slot; slot != nil {
+		slot := r.dst[i].slot
+		if slot == nil {
+			continue
+		}
+		if r.counted {
+			s.core.PutBackCounted(slot)
+		} else {
 			s.core.PutBack(slot)
 		}
+		r.dst[i] = Buffer{} // a panic on the way puts no block back twice
 	}
 	clear(r.dst)
-	r.byRanges, r.byPool, r.parts = 0, 0, 0
+	r.byRanges, r.byPool, r.counted = 0, 0, false
 }
 
 func (r *several) search(s *searches) bool {
@@ -79,6 +126,8 @@ func (r *several) search(s *searches) bool {
 
 // fillIn searches once and reports whether no slot is missing.
 func (r *several) fillIn(s *searches) bool {
+	r.unbook()
+	defer r.book()
 	served, whole := s.fillBatch(r.dst, r.bytes, r.hint)
 	if r.requestedPages {
 		r.byPool += served
@@ -96,6 +145,8 @@ func (r *several) searchAlone(s *searches) bool {
 
 // fillAlone searches for blocks outside of spans and reports whether no slot is missing.
 func (r *several) fillAlone(s *searches) bool {
+	r.unbook()
+	defer r.book()
 	for i, n := range r.bytes {
 		if r.dst[i].slot != nil {
 			continue
@@ -110,14 +161,12 @@ func (r *several) fillAlone(s *searches) bool {
 	return true
 }
 
-// sum sums the missing bytes, and those of the blocks that the claim holds.
+// sum sums the missing bytes.
 func (r *several) sum() {
-	r.missing, r.parts = 0, 0
+	r.missing = 0
 	for i, n := range r.bytes {
-		if slot := r.dst[i].slot; slot == nil {
+		if r.dst[i].slot == nil {
 			r.missing += n
-		} else {
-			r.parts += int64(slot.Magazine().UnitsOf(slot)) << sizeclass.UnitShift
 		}
 	}
 }
@@ -168,6 +217,7 @@ func (r *several) deliver(s *searches) bool {
 	s.sampler.allSampled(dst, r.label, r.tenant, r.from)
 	r.name(dst...)
 	// With the answer the caller owns them: fail must not free them any more.
+	r.unbook()
 	r.dst = nil
 	if !r.answer(Batch{dst}, nil) { // cancelled meanwhile
 		r.dst = dst

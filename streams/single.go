@@ -2,7 +2,6 @@ package streams
 
 import (
 	"github.com/go-vram/vram/futures"
-	"github.com/go-vram/vram/streams/core"
 	"github.com/go-vram/vram/streams/magazine"
 )
 
@@ -31,15 +30,13 @@ func (w *wiring) request(want Request) *single {
 	return r
 }
 
-func (r *single) unanswered() bool         { return r.promise.Pending() }
-func (r *single) tag() string              { return r.Tag }
-func (*single) count() int                 { return 1 }
-func (r *single) missingBytes() int64      { return r.Bytes }
-func (*single) partBytes() int64           { return 0 }
-func (*single) countParts(*core.Core, int) {}
-func (r *single) blockBytes() int64        { return blockBytes(r.Bytes) }
-func (r *single) requestedBytes() int64    { return r.Bytes }
-func (r *single) fail(err error)           { r.answer(Buffer{}, err) }
+func (r *single) unanswered() bool      { return r.promise.Pending() }
+func (r *single) tag() string           { return r.Tag }
+func (*single) count() int              { return 1 }
+func (r *single) missingBytes() int64   { return r.Bytes }
+func (r *single) blockBytes() int64     { return blockBytes(r.Bytes) }
+func (r *single) requestedBytes() int64 { return r.Bytes }
+func (r *single) fail(err error)        { r.answer(Buffer{}, err) }
 
 // answer completes the promise, unless it was cancelled.
 func (r *single) answer(b Buffer, err error) bool {

@@ -19,7 +19,7 @@ type Stats struct {
 	PendingBytes  int64 // freed, while announced uses on other streams have not passed
 	CachedBytes   int64 // free: the sum of the next three
 	SpanBytes     int64 // in free slots of small sizes
-	MagazineBytes int64 // in free slots of large ones
+	MagazineBytes int64 // in free slots of large ones, and in blocks of batches that still miss others
 	RangeBytes    int64 // in free ranges
 	PageBytes     int64 // whole pages in free ranges: only they can be returned
 	HeldBytes     int64 // pages lent by the pool: the sum of live, pending and cached

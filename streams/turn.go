@@ -291,7 +291,7 @@ func (t *turn) detach() *effects {
 // detachOutdated is detach after outdate.
 func (t *turn) detachOutdated() *effects {
 	t.publish()
-	if t.wanted {
+	if t.wanted || t.draining && t.core.Waits() && t.pool.Demand() > 0 {
 		t.report()
 	}
 	return t.dispatcher.detach()

@@ -123,8 +123,9 @@ func (u Use) Done() error {
 // memory; b is not live any more: its frees return ErrTransferred. Later work of the receiving
 // stream waits, on the device, for all work submitted so far to the stream that had the buffer; the
 // caller need not order the two. The memory stays part of the stream that it was allocated on, and
-// returns there once the receiver has finished all work submitted before the free. Announced uses
-// stay announced. It makes two driver calls and does not wait. Errors: ErrNotLive, ErrForeign,
+// returns there once the receiver has finished all work submitted before the free. Device.Stats, lists
+// of buffers and errors charge the receiver with it until the free, or until the receiver's Close; counts
+// stay with the first stream. Announced uses stay announced. It makes two driver calls and does not wait. Errors: ErrNotLive, ErrForeign,
 // ErrClosed, ErrTransferLimit, *CaptureError while one of the two is being captured, and the
 // driver's, after which b is as it was.
 func (b Buffer) Transfer(to *Stream) (Buffer, error) {
@@ -142,17 +143,20 @@ func (b Buffer) Transfer(to *Stream) (Buffer, error) {
 			return Buffer{}, err
 		}
 	}
-	holder := &to.cuda.line.Line
 	if to == home {
-		holder = nil
+		word, err := b.slot.Move(b.word, nil, number, nil)
+		if err != nil {
+			return Buffer{}, useError(err)
+		}
+		return Buffer{b.slot, word, b.bytes}, nil
 	}
-	word, err := b.slot.Move(b.word, holder, number)
+	has := home.peer.hands.of(to.peer.id)
+	word, err := b.slot.Move(b.word, &to.cuda.line.Line, number, has)
 	if err != nil {
 		return Buffer{}, useError(err)
 	}
-	if to != home {
-		home.suspensions.addFreer(to.id)
-	}
+	home.peer.hands.keep(has) // with its bytes: nobody drops it from here on
+	home.suspensions.addFreer(to.id)
 	return Buffer{b.slot, word, b.bytes}, nil
 }
 

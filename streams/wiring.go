@@ -8,6 +8,7 @@ import (
 	"github.com/go-vram/vram/internal/recovered"
 	"github.com/go-vram/vram/pool"
 	poolcore "github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/streams/core"
 )
 
 // wiring has the fields that all parts of a stream use. Open sets them; cuda, peer and suspensions
@@ -29,6 +30,7 @@ type wiring struct {
 	handles     func() bool                       // whether it has anything to do; nil: always
 	charged     atomic.Bool                       // some buffer was charged to a tenant
 	tally       pool.Tally
+	parts       *core.Parts // of batches that the stream's callers ask for
 }
 
 // init sets the fields from a configuration.

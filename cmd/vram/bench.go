@@ -7,6 +7,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/table"
 
+	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/internal/bench"
 )
 
@@ -68,13 +69,14 @@ func (c *benchCmd) Run(p *program) error {
 	if c.JSON {
 		return printJSON(p.stdout, rows)
 	}
-	return printRows(p, rows)
+	_, modelled := newDriver().(*sim.Driver)
+	return printRows(p, rows, modelled)
 }
 
-func printRows(p *program, rows []bench.Row) error {
+func printRows(p *program, rows []bench.Row, modelled bool) error {
 	calibration := bench.Calibration(rows)
 	t := newTable(5, "scenario", "impl", "size", "n", "goroutines", "ns/op", "× calibration", "allocs/op",
-		"p50 ns", "p99 ns", "p99.9 ns", "node visits/op", "driver ns/op", "driver calls/op")
+		"p50 ns", "p99 ns", "p99.9 ns", "node visits/op", driverTime("driver ns/op", modelled), "driver calls/op")
 	for _, r := range rows {
 		size := ""
 		if r.SizeBytes > 0 {
@@ -86,8 +88,8 @@ func printRows(p *program, rows []bench.Row) error {
 			optional(r.NodeVisitsPerOp, 1), optional(r.DriverNsPerOp, 0), optional(r.DriverCallsPerOp, 3),
 		})
 	}
-	t.caption("An op is an allocation and a free (warmup: an allocation), wall time over all goroutines.\n" +
-		"batch: of one buffer; its percentiles are of the allocation alone, over the buffers of a batch.\n" +
-		"paced: without the work; its percentiles are of one request, an allocation or a free.")
+	t.caption("An op is an allocation and a free (warmup: an allocation), wall time over all goroutines.\n"+
+		"batch: of one buffer; its percentiles are of the allocation alone, over the buffers of a batch.\n"+
+		"paced: without the work; its percentiles are of one request, an allocation or a free.%s", timesNote(modelled))
 	return t.print(p.stdout)
 }

@@ -146,6 +146,10 @@ func printComparison(p *program, r *compare.Result) error {
 	bytes := func(v float64) string { return units.Bytes(int64(v)) }
 	share := func(v float64) string { return decimals(v, 3) }
 	a, b := &r.A, &r.B
+	driverNs := "driver ns an event, "
+	if r.DriverModelled {
+		driverNs = "modelled driver ns, "
+	}
 	spread("warm ns an event", a.WarmNs, b.WarmNs)
 	spread("cold ns an event", a.ColdNs, b.ColdNs)
 	if a.Paced != nil && b.Paced != nil {
@@ -155,8 +159,8 @@ func printComparison(p *program, r *compare.Result) error {
 	}
 	number("driver calls, first round", float64(a.FirstDriverCalls), float64(b.FirstDriverCalls), whole)
 	number("driver calls, last round", float64(a.LastDriverCalls), float64(b.LastDriverCalls), whole)
-	number("driver ns an event, first", a.FirstDriverNs, b.FirstDriverNs, tenths)
-	number("driver ns an event, last", a.LastDriverNs, b.LastDriverNs, tenths)
+	number(driverNs+"first", a.FirstDriverNs, b.FirstDriverNs, tenths)
+	number(driverNs+"last", a.LastDriverNs, b.LastDriverNs, tenths)
 	number("peak reserved", float64(a.PeakReservedBytes), float64(b.PeakReservedBytes), bytes)
 	number("efficiency", a.Efficiency, b.Efficiency, share)
 	number("fragmentation at the end", a.Fragmentation, b.Fragmentation, share)
@@ -166,10 +170,11 @@ func printComparison(p *program, r *compare.Result) error {
 	number("from the pool", float64(a.Hits.Pool), float64(b.Hits.Pool), whole)
 	number("from the driver", float64(a.Hits.Driver), float64(b.Hits.Driver), whole)
 	number("waits", float64(a.WaitCount), float64(b.WaitCount), whole)
-	number("out of memory", float64(a.FailedCount), float64(b.FailedCount), whole)
-	t.caption("a: %s; b: %s. Driver %s, %s, %s of %s each, in turns; peak live %s. A time is a median, with the least and the most.",
+	number("out of memory", float64(a.FailedCount-a.DeadlockedCount), float64(b.FailedCount-b.DeadlockedCount), whole)
+	number("refused as deadlocks", float64(a.DeadlockedCount), float64(b.DeadlockedCount), whole)
+	t.caption("a: %s; b: %s. Driver %s, %s, %s of %s each, in turns; peak live %s. A time is a median, with the least and the most.%s",
 		named(a.Setup), named(b.Setup), r.Driver, units.Count(r.EventCount, "event"), units.Count(r.Repetitions, "repetition"),
-		units.Count(r.Rounds, "round"), units.Bytes(r.PeakLiveBytes))
+		units.Count(r.Rounds, "round"), units.Bytes(r.PeakLiveBytes), timesNote(r.DriverModelled))
 	return t.print(p.stdout)
 }
 
@@ -183,10 +188,10 @@ func named(setup string) string {
 // quotient is b over a; nothing where there is none.
 func quotient(a, b float64) string {
 	switch a {
-	case b:
-		return "1"
 	case 0:
 		return ""
+	case b:
+		return "1"
 	}
 	return strconv.FormatFloat(b/a, 'f', 3, 64)
 }

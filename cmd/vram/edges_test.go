@@ -129,7 +129,7 @@ func TestTablesFit(t *testing.T) {
 			Scenario: "own-streams", Impl: "mutex", SizeBytes: 1 << 60, Count: 1 << 30, Goroutines: 1 << 20, NsPerOp: n, AllocsPerOp: n,
 			P50Nanos: n, P99Nanos: n, P999Nanos: n, NodeVisitsPerOp: &n, DriverNsPerOp: &n, DriverCallsPerOp: &n,
 		},
-	}))
+	}, true))
 	requireFits(t, out.String())
 	assert.Greater(t, strings.Count(out.String(), "own-streams"), 1, "a wide table is cut in pieces, with the names in each")
 	out.Reset()

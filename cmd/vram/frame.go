@@ -215,7 +215,8 @@ func (f *frame) facts() []fact {
 			g.EndedWaitCount, g.RefusedCount), alarms: f.refused > 0},
 		{name: "tried again", text: fmt.Sprintf("%s; %s", units.Count(d.RetryCount, "request"), units.Count(d.BadFreeCount, "bad free"))},
 		{name: "pressure", text: pressure, alarms: f.refused > 0},
-		{name: "driver", text: fmt.Sprintf("%d calls, %v", d.DriverCalls, time.Duration(d.DriverSeconds*float64(time.Second)).Round(time.Microsecond))},
+		{name: "driver", text: fmt.Sprintf("%d calls of the allocator, %s", d.DriverCalls,
+			driverTime(time.Duration(d.DriverSeconds*float64(time.Second)).Round(time.Microsecond).String(), d.Driver == "sim"))},
 	}
 	if d.Panics > 0 {
 		facts = append(facts, fact{"panics", fmt.Sprintf("%d recovered: each is a defect", d.Panics), true})

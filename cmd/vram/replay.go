@@ -183,11 +183,14 @@ func (c *replayCmd) play(p *program, tr *trace.Trace, options replay.Options) (r
 	return result, errors.Join(err, file.Close())
 }
 
-// failures is an error where an allocation found no memory, or a hazard showed.
+// failures is an error where an allocation found no memory, was refused as a deadlock, or a hazard showed.
 func failures(results []replay.Result) error {
 	var errs []error
 	for _, r := range results {
-		if count := r.FailedCount(); count > 0 {
+		if count := r.DeadlockedCount(); count > 0 {
+			errs = append(errs, fmt.Errorf("%s: %s refused as deadlocks: every stream with memory waited for more", r.Trace, units.Count(count, "allocation")))
+		}
+		if count := r.FailedCount() - r.DeadlockedCount(); count > 0 {
 			errs = append(errs, fmt.Errorf("%s: %s found no memory", r.Trace, units.Count(count, "allocation")))
 		}
 		if h := r.Hazards; h != nil && h.Count > 0 {
@@ -202,7 +205,7 @@ func (c *replayCmd) print(p *program, footprint vram.Footprint, results []replay
 		return printJSON(p.stdout, results)
 	}
 	t := newTable(1, "trace", "events", "streams", "peak live", "peak reserved", "reserved/live",
-		"cold ns/op", "warm ns/op", "allocs/op", "driver calls", "driver ns/op", "hit rate", "cached", "failed")
+		"cold ns/op", "warm ns/op", "allocs/op", "driver calls", driverTime("driver ns/op", results[0].DriverModelled), "hit rate", "cached", "failed")
 	if c.Wait {
 		t.columns("waits", "deadlocks", "restarts", "longest wait")
 	}
@@ -238,8 +241,8 @@ func (c *replayCmd) print(p *program, footprint vram.Footprint, results []replay
 		}
 		t.add(row)
 	}
-	t.caption("Driver %s, footprint %v, %s. Two figures with an arrow: first round, last round.",
-		results[0].Driver, footprint, units.Count(c.Rounds, "round"))
+	t.caption("Driver %s, footprint %v, %s. Two figures with an arrow: first round, last round.%s",
+		results[0].Driver, footprint, units.Count(c.Rounds, "round"), timesNote(results[0].DriverModelled))
 	if err := t.print(p.stdout); err != nil {
 		return err
 	}
@@ -252,6 +255,22 @@ func (c *replayCmd) print(p *program, footprint vram.Footprint, results []replay
 		}
 	}
 	return nil
+}
+
+// driverTime is the heading of times in driver calls.
+func driverTime(text string, modelled bool) string {
+	if modelled {
+		return "modelled " + text
+	}
+	return text
+}
+
+// timesNote says which times of a table are modelled.
+func timesNote(modelled bool) string {
+	if modelled {
+		return " Modelled times are what the driver calls take on an H200; all other times are real, and without them."
+	}
+	return ""
 }
 
 func firstAndLast(rounds []replay.Round, text func(replay.Round) string) string {

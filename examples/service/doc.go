@@ -19,7 +19,7 @@
 //  2. It takes the next stream in turn, which it shares with others.
 //  3. Its buffers are one batch, all or nothing: it holds nothing while it waits, so that requests cannot block each
 //     other. All wait for memory: first whose tenant has the smallest part of its own, and of one tenant the oldest. More
-//     than the backlog do not wait: 429. What could never be served is 507.
+//     than the backlog do not wait: 429; so is the end of a wait for the tenant's own requests. What could never be served is 507.
 //  4. Its kernel runs; its buffers are freed, which lets the next one go on; the answer is written.
 //
 // The request's context goes along: where the client leaves or the timeout passes, waiting ends, and

@@ -38,6 +38,7 @@ func problemOf(err error) problem {
 	var field *fieldError
 	var body *bodyError
 	var tooLong *http.MaxBytesError
+	var over *vram.QuotaError
 	switch {
 	case errors.As(err, &tooLong):
 		p.Code, p.status = "body_too_large", http.StatusRequestEntityTooLarge
@@ -54,11 +55,14 @@ func problemOf(err error) problem {
 		if size, ok := errors.AsType[*vram.SizeError](err); ok {
 			p.RequestedBytes, p.LimitBytes = size.RequestedBytes, size.LimitBytes
 		}
-	case errors.Is(err, vram.ErrQuota): // likewise: what a tenant may have at some time it waits for
-		p.Code, p.status = "larger_than_quota", http.StatusInsufficientStorage
-		if over, ok := errors.AsType[*vram.QuotaError](err); ok {
-			p.RequestedBytes, p.LimitBytes = over.RequestedBytes, over.Quota.LimitBytes
+	case errors.Is(err, vram.ErrQuota) && errors.Is(err, context.DeadlineExceeded): // the tenant's own requests had it all the time
+		p.Code, p.status, p.retryAfter = "over_quota", http.StatusTooManyRequests, retrySoon
+		if wait, ok := errors.AsType[*vram.WaitError](err); ok && wait.Quota != nil {
+			p.RequestedBytes, p.LimitBytes = wait.Quota.RequestedBytes, wait.Quota.Quota.LimitBytes
 		}
+	case errors.As(err, &over): // no waiting would help: what a tenant may have at some time it waits for
+		p.Code, p.status = "larger_than_quota", http.StatusInsufficientStorage
+		p.RequestedBytes, p.LimitBytes = over.RequestedBytes, over.Quota.LimitBytes
 	case errors.Is(err, vram.ErrOutOfMemory), errors.Is(err, vram.ErrWouldDeadlock):
 		p.Code, p.status, p.retryAfter = "out_of_memory", http.StatusServiceUnavailable, retrySoon
 		if short, ok := errors.AsType[*vram.OutOfMemoryError](err); ok {

@@ -316,6 +316,10 @@ func TestProblemOf(t *testing.T) {
 		vram.ErrQuarantined:      http.StatusInternalServerError,
 		context.Canceled:         statusClientGone,
 		context.DeadlineExceeded: http.StatusGatewayTimeout,
+
+		&vram.WaitError{Err: context.DeadlineExceeded}:                            http.StatusGatewayTimeout,
+		&vram.WaitError{Err: context.DeadlineExceeded, Quota: &vram.QuotaError{}}: http.StatusTooManyRequests,
+		&vram.WaitError{Err: context.Canceled, Quota: &vram.QuotaError{}}:         statusClientGone,
 	} {
 		assert.Equal(t, status, problemOf(err).status, err)
 	}

@@ -26,14 +26,15 @@ type Options struct {
 
 // Result is two sides of one trace.
 type Result struct {
-	Trace         string `json:"trace"`
-	Driver        string `json:"driver"`
-	EventCount    int    `json:"events"`
-	PeakLiveBytes int64  `json:"peak_live_bytes"`
-	Repetitions   int    `json:"repetitions"`
-	Rounds        int    `json:"rounds"`
-	A             Side   `json:"a"`
-	B             Side   `json:"b"`
+	Trace          string `json:"trace"`
+	Driver         string `json:"driver"`
+	DriverModelled bool   `json:"-"` // as in replay.Result
+	EventCount     int    `json:"events"`
+	PeakLiveBytes  int64  `json:"peak_live_bytes"`
+	Repetitions    int    `json:"repetitions"`
+	Rounds         int    `json:"rounds"`
+	A              Side   `json:"a"`
+	B              Side   `json:"b"`
 	// Identical says that all figures but the real times are the same: no effect of the difference was seen.
 	Identical bool `json:"identical"`
 }
@@ -63,7 +64,8 @@ type Side struct {
 	CachedBytes       int64       `json:"cached_bytes"`
 	Hits              replay.Hits `json:"hits"` // of the last round
 	WaitCount         uint64      `json:"waits"`
-	FailedCount       int         `json:"failed"` // allocations that found no memory, over all repetitions
+	FailedCount       int         `json:"failed"`               // allocations that found no memory, or were refused as deadlocks, over all repetitions
+	DeadlockedCount   int         `json:"deadlocked,omitempty"` // of them: refused as deadlocks
 
 	*replay.Paced // of the last repetition, with Options.Gap; nil without
 
@@ -88,7 +90,7 @@ func Run(ctx context.Context, tr *trace.Trace, a, b Setup, o Options) (Result, e
 			if err != nil {
 				return Result{}, fmt.Errorf("%q: %w", side.setup.Text, err)
 			}
-			r.Driver, r.PeakLiveBytes = result.Driver, result.PeakLiveBytes
+			r.Driver, r.DriverModelled, r.PeakLiveBytes = result.Driver, result.DriverModelled, result.PeakLiveBytes
 			side.figure.add(&result)
 		}
 	}
@@ -122,6 +124,7 @@ func (s *Side) add(r *replay.Result) {
 		s.WaitCount += r.WaitCount
 	}
 	s.FailedCount += r.FailedCount()
+	s.DeadlockedCount += r.DeadlockedCount()
 	s.Paced = r.Paced
 }
 
@@ -130,7 +133,7 @@ func (s *Side) same(other *Side) bool {
 	figures := func(s *Side) Side {
 		return Side{
 			FirstDriverCalls: s.FirstDriverCalls, LastDriverCalls: s.LastDriverCalls, PeakReservedBytes: s.PeakReservedBytes,
-			Fragmentation: s.Fragmentation, CachedBytes: s.CachedBytes, Hits: s.Hits, WaitCount: s.WaitCount, FailedCount: s.FailedCount,
+			Fragmentation: s.Fragmentation, CachedBytes: s.CachedBytes, Hits: s.Hits, WaitCount: s.WaitCount, FailedCount: s.FailedCount, DeadlockedCount: s.DeadlockedCount,
 		}
 	}
 	return reflect.DeepEqual(figures(s), figures(other))

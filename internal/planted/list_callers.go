@@ -79,5 +79,17 @@ func callerBugs() []Bug {
 			Name: "a refused argument is said to be of a Config", Package: ".", Run: "^TestARefusedArgumentNamesItsCall$",
 			Edits: []Edit{{"vram.badArgument", ", Call: call}", "}"}},
 		},
+		{
+			Name: "a wait for a quota that ends blames the device", Package: ".", Run: "^TestAWaitForAQuotaBlamesTheQuota$",
+			Edits: []Edit{{"streams.(*claim).waitError", "if c.Owes() {", "if !c.Waits {"}},
+		},
+		{
+			Name: "an ended wait for a quota lists others' buffers", Package: ".", Run: "^TestAWaitForAQuotaBlamesTheQuota$",
+			Edits: []Edit{{"pool.(*Pool).EndWait", "return b.Tenant != t.name", "return b.Bytes < 0"}},
+		},
+		{
+			Name: "a deadlock for a quota blames the device", Package: ".", Run: "^TestADeadlockForAQuotaBlamesTheQuota$",
+			Edits: []Edit{{"pool.(*quotas).deadlockError", "w.Unready && w.ID ==", "!w.Unready && w.ID =="}},
+		},
 	}
 }

@@ -56,7 +56,7 @@ func deadlockBugs() []Bug {
 		},
 		{
 			Name: "who has a buffer by transfer is not taken to free it", Package: ".", Run: "^TestATransferredBufferIsNoDeadlock$",
-			Edits: []Edit{{"streams.Buffer.Transfer", "		home.suspensions.addFreer(to.id)\n", ""}},
+			Edits: []Edit{{"streams.Buffer.Transfer", "	home.suspensions.addFreer(to.id)\n", ""}},
 		},
 		{
 			Name: "a wait that times out does not say who holds memory", Package: ".", Run: "^TestAWaitEndsWithItsContext$",

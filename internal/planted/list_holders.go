@@ -71,5 +71,33 @@ func holderBugs() []Bug {
 			Name: "a deferred close loses the function's own error", Package: ".", Run: "^TestCloseIntoKeepsBothErrors$",
 			Edits: []Edit{{"vram.CloseInto", "joined(*err, c.Close())", "errors.Join(c.Close())"}},
 		},
+		{
+			Name: "the free of a handed buffer leaves it charged", Package: ".", Run: "^TestAHandedBufferGoesOn$",
+			Edits: []Edit{{"streams/magazine.(*Slot).returnAnnounced", "	s.leaveHand(word, units)\n", ""}},
+		},
+		{
+			Name: "a handed buffer is charged to all who had it", Package: ".", Run: "^TestAHandedBufferGoesOn$",
+			Edits: []Edit{{"streams/magazine.(*Slot).Move", "		held.hand.Load().add(-units)\n", ""}},
+		},
+		{
+			Name: "a closed stream keeps what it was handed", Package: ".", Run: "^TestAHandedBufferGoesOn$",
+			Edits: []Edit{{"streams.(*Peers).Handed", "= !other.line.Finished()", "= true"}},
+		},
+		{
+			Name: "a refusal charges the stream of the memory", Package: ".", Run: "^TestWhoHasAHandedBuffer$",
+			Edits: []Edit{{"pool.(*Pool).charged", "e.Streams = chargeHoldings(e.Streams, p.handedOver())", "_ = e"}},
+		},
+		{
+			Name: "an ended wait charges the stream of the memory", Package: ".", Run: "^TestWhoHasAHandedBuffer$",
+			Edits: []Edit{{"streams.(*Peers).holders", "p.Handed()", "nil"}},
+		},
+		{
+			Name: "a closed stream waits for no fence though others wait for memory", Package: ".", Run: "^TestWhoHasAHandedBuffer$",
+			Edits: []Edit{{"streams.(*turn).detachOutdated", "t.draining && t.core.Waits()", "t.draining && t.wanted"}},
+		},
+		{
+			Name: "live buffers of a closed stream are not live in a refusal", Package: ".", Run: "^TestLiveBuffersOfAClosedStreamInARefusal$",
+			Edits: []Edit{{"pool/core.(*client).buffersBytes", "	if cl.gone {\n		return cl.leftBytes\n	}\n", ""}},
+		},
 	}
 }

@@ -63,7 +63,7 @@ func otherWayBugs() []Bug {
 		},
 		{
 			Name: "a panic in the answer of a batch frees it", Package: "streams", Run: "^TestAPanicInTheAnswerOfABatch$",
-			Edits: []Edit{{"streams.(*several).deliver", "any more.\n	r.dst = nil\n", "any more.\n"}},
+			Edits: []Edit{{"streams.(*several).deliver", "r.unbook()\n	r.dst = nil\n", "r.unbook()\n"}},
 		},
 		{
 			Name: "a panic in the answer of a request frees it", Package: "streams", Run: "^TestAPanicInTheAnswerOfARequest$",

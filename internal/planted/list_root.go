@@ -21,14 +21,11 @@ func rootBugs() []Bug {
 		},
 		{
 			Name: "parts of a batch that waits are somebody's", Package: ".", Run: "^TestWhatIsRefusedNeverLived$",
-			Edits: []Edit{
-				{"streams.(*dispatcher).hold", "	d.core.AddParts(c.want.partBytes())\n", ""},
-				{"streams.(*dispatcher).endWaiting", "		d.core.AddParts(-c.want.partBytes())\n", ""},
-			},
+			Edits: []Edit{{"streams/core.(*Parts).add", "			p.units.Add(by * s[i].units)\n", ""}},
 		},
 		{
 			Name: "a peak that starts anew begins with what was freed", Package: ".", Run: "^TestPeaksOfWhatWasJustFreed$",
-			Edits: []Edit{{"streams/core.(*usage).resetPeak", "u.givenPeak.Reset(u.withoutParts(usedUnits))", "u.givenPeak.Reset(int64(max(usedUnits, u.ranges.usedUnits())))"}},
+			Edits: []Edit{{"streams/core.(*usage).resetPeak", "u.givenPeak.Reset(int64(givenUnits))", "u.givenPeak.Reset(int64(max(givenUnits, u.ranges.usedUnits())))"}},
 		},
 		{
 			Name: "the pool is not told what lives when peaks start anew", Package: ".", Run: "^TestPeaksOfWhatWasJustFreed$",

@@ -91,5 +91,25 @@ func statsBugs() []Bug {
 			Name: "metrics of two devices have one name", Package: "monitor/metrics", Run: "^TestMetricsOfTwoDevices$",
 			Edits: []Edit{{"monitor/metrics.NewWith", "strconv.Itoa(device.Ordinal())", "strconv.Itoa(0 * device.Ordinal())"}},
 		},
+		{
+			Name: "a batch's message does not book its blocks", Package: "streams", Run: "^TestPartsOfABatchOnItsWay$",
+			Edits: []Edit{{"streams.(*Stream).batchNow", "		bookParts(s.parts, dst)\n", ""}},
+		},
+		{
+			Name: "a turn does not book the blocks of a batch that misses others", Package: "streams", Run: "^TestPartsOfABatchAreNobodys$",
+			Edits: []Edit{{"streams.(*Stream).batchTurn", "	if !whole {\n		book()\n	}\n", ""}},
+		},
+		{
+			Name: "the blocks of a batch that fails count as freed", Package: "streams", Run: "^TestAPanicCountsNoParts$",
+			Edits: []Edit{{"streams.(*several).fail", "			r.stream.parts.Drop(units)\n", "			_ = units\n"}},
+		},
+		{
+			Name: "a batch forgets that a reading has counted its blocks", Package: "streams", Run: "^TestAReadingThatSawParts$",
+			Edits: []Edit{{"streams.(*several).putBack", "if r.counted {", "if r.counted && s == nil {"}},
+		},
+		{
+			Name: "parts of batches are live bytes", Package: "streams", Run: "^TestPartsOfABatchAreNobodys$",
+			Edits: []Edit{{"streams/core.(*Core).Snapshot", "		z.LiveBytes -= parts.units.Load() << sizeclass.UnitShift\n", ""}},
+		},
 	}
 }

@@ -52,8 +52,8 @@ func streamBugs() []Bug {
 		{
 			Name: "a cancelled batch keeps half", Package: "streams", Run: "^TestABatchThatIsCancelledInItsTurn$",
 			Edits: []Edit{{
-				"streams.(*several).putBack", "for i := range r.dst {\n		if slot := r.dst[i].slot; slot != nil {\n			s.core.",
-				"for i := range r.dst[len(r.dst)/2:] {\n		if slot := r.dst[i].slot; slot != nil {\n			s.core.",
+				"streams.(*several).putBack", "for i := range r.dst {\n",
+				"for i := range r.dst[len(r.dst)/2:] {\n",
 			}},
 		},
 		{

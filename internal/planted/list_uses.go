@@ -99,7 +99,7 @@ func useBugs() []Bug {
 		},
 		{
 			Name: "a batch is counted by the turn that panicked, too", Package: "streams", Run: "^TestAPanicBehindACountedBatch$",
-			Edits: []Edit{{"streams.(*Stream).batchTurn", "t.core.UnservedMany(served)", "t.core.UnservedMany(0)"}},
+			Edits: []Edit{{"streams.(*Stream).batchTurn", "t.core.UnservedMany(f.byRanges)", "t.core.UnservedMany(0)"}},
 		},
 		{
 			Name: "a use is ended by the fence before its last work", Package: "streams", Run: "^TestAUseWhoseFencePanicsEndsWithTheNext$",

@@ -32,7 +32,8 @@ type player struct {
 	resume  func()        // it has come to the end of the round; nil where that is not told
 	begun   time.Duration // when its round did, or its copy's attempt at it, on the virtual clock
 
-	failedCount int // allocations that found no memory, in this round
+	failedCount int // allocations that found no memory, or were refused as deadlocks, in this round
+	deadlocked  int // of them: refused as deadlocks
 	attempt     int // at the round, of its copy: from 0
 	taken       int // steps of the program, in this attempt
 
@@ -140,12 +141,15 @@ func (p *player) free(s *step) error {
 	return nil
 }
 
-// failed counts an allocation that found no memory; every other error goes up.
+// failed counts an allocation that found no memory, or was refused as a deadlock; every other error goes up.
 func (p *player) failed(s *step, err error) error {
 	if !isShort(err) {
 		return fmt.Errorf("allocation of %d bytes on stream %d: %w", s.bytes, s.stream, err)
 	}
 	p.failedCount++
+	if errors.Is(err, vram.ErrWouldDeadlock) {
+		p.deadlocked++
+	}
 	p.session.missing[s.id] = true
 	if p.session.stopAtFailure {
 		return errStop

@@ -118,6 +118,8 @@ func TestACopyThatNeverFitsFails(t *testing.T) {
 	require.NoError(t, err)
 	requireClean(t, r)
 	assert.Equal(t, 2*2, r.FailedCount(), "the second half, of each copy in each round")
+	assert.Equal(t, 2*2, r.DeadlockedCount(), "its own stream has the first half")
+	assert.True(t, r.DriverModelled)
 	assert.LessOrEqual(t, r.PeakReservedBytes, int64(48<<20))
 }
 

@@ -8,6 +8,7 @@ import (
 type Result struct {
 	Trace             string  `json:"trace"`
 	Driver            string  `json:"driver"`
+	DriverModelled    bool    `json:"-"` // times in driver calls are what the calls take on an H200, and not measured
 	EventCount        int     `json:"events"`
 	StreamCount       int     `json:"streams"`
 	PeakLiveBytes     int64   `json:"peak_live_bytes"`
@@ -44,10 +45,11 @@ type Round struct {
 	NsPerOp           float64 `json:"ns_per_op"`        // real time over events
 	DriverNsPerOp     float64 `json:"driver_ns_per_op"` // time in driver calls, modelled where the driver is
 	DriverCalls       uint64  `json:"driver_calls"`
-	HitRate           float64 `json:"hit_rate"`            // allocations served without the pool
-	CachedBytes       int64   `json:"cached_bytes"`        // in stream caches at the end
-	PeakReservedBytes int64   `json:"peak_reserved_bytes"` // physical
-	FailedCount       int     `json:"failed"`              // allocations that found no memory
+	HitRate           float64 `json:"hit_rate"`             // allocations served without the pool
+	CachedBytes       int64   `json:"cached_bytes"`         // in stream caches at the end
+	PeakReservedBytes int64   `json:"peak_reserved_bytes"`  // physical
+	FailedCount       int     `json:"failed"`               // allocations that found no memory, or were refused as deadlocks
+	DeadlockedCount   int     `json:"deadlocked,omitempty"` // of them: refused as deadlocks
 
 	Hits Hits `json:"hits"`
 	// Fragmentation is the share of free memory outside the longest free range, at the end.
@@ -68,11 +70,20 @@ type Probe struct {
 	Survived   bool // all rounds completed
 }
 
-// FailedCount is how many allocations found no memory, over all rounds.
+// FailedCount is how many allocations found no memory, or were refused as deadlocks, over all rounds.
 func (r Result) FailedCount() int {
 	sum := 0
 	for _, round := range r.Rounds {
 		sum += round.FailedCount
+	}
+	return sum
+}
+
+// DeadlockedCount is how many of them were refused as deadlocks: others may have had memory to free.
+func (r Result) DeadlockedCount() int {
+	sum := 0
+	for _, round := range r.Rounds {
+		sum += round.DeadlockedCount
 	}
 	return sum
 }

@@ -23,7 +23,7 @@ func Run(ctx context.Context, tr *trace.Trace, o Options) (Result, error) {
 		return Result{}, err
 	}
 	result := Result{
-		Trace: tr.Name, Driver: se.driverName, EventCount: tr.Info.EventCount,
+		Trace: tr.Name, Driver: se.driverName, DriverModelled: se.modelled, EventCount: tr.Info.EventCount,
 		StreamCount: tr.Info.StreamCount, PeakLiveBytes: tr.Info.PeakLiveBytes,
 	}
 	if err := se.rounds(ctx, o.Rounds, &result); err != nil {
@@ -107,6 +107,7 @@ func (se *session) round(t timing, before, atEnd, after vram.Stats) Round {
 		CachedBytes:       atEnd.CachedBytes,
 		PeakReservedBytes: after.PeakReservedBytes,
 		FailedCount:       t.failedCount,
+		DeadlockedCount:   t.deadlocked,
 		Fragmentation:     atEnd.Fragmentation(),
 		Hits: Hits{
 			Magazine: atEnd.MagazineHits - before.MagazineHits, Stream: atEnd.StreamHits - before.StreamHits,

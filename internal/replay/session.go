@@ -29,6 +29,7 @@ type session struct {
 	recorded   *trace.Trace
 	device     device
 	driverName string
+	modelled   bool // its calls take modelled time
 
 	// Written before the first round.
 	streams       []*vram.Stream
@@ -119,6 +120,7 @@ func (se *session) watch(o *Options, cfg *vram.Config) (err error) {
 	driver := o.NewDriver()
 	cfg.Driver = driver
 	simulator, simulated := driver.(*sim.Driver)
+	se.modelled = simulated
 	if o.Lag > 0 {
 		if !simulated {
 			return ErrLagNeedsSimulator
@@ -163,6 +165,7 @@ type timing struct {
 	elapsed     time.Duration
 	mallocs     uint64
 	failedCount int
+	deadlocked  int
 }
 
 // play runs one round up to its last step.
@@ -177,7 +180,7 @@ func (se *session) play(ctx context.Context, round int) (timing, error) {
 		}
 	}
 	for _, p := range se.players {
-		p.failedCount = 0
+		p.failedCount, p.deadlocked = 0, 0
 		if se.clock != nil {
 			p.begun = se.clock.Now()
 		}
@@ -192,6 +195,7 @@ func (se *session) play(ctx context.Context, round int) (timing, error) {
 	}
 	for _, p := range se.players {
 		t.failedCount += p.failedCount
+		t.deadlocked += p.deadlocked
 	}
 	return t, err
 }

@@ -37,6 +37,7 @@ func TestAPipelineWaits(t *testing.T) {
 				require.NoError(t, err)
 				assert.LessOrEqual(t, r.PeakReservedBytes, Limit{TimesPeak: limit}.For(tr.Info.PeakLiveBytes))
 				assert.EqualValues(t, r.DeadlockCount, r.FailedCount(), "nothing else is refused")
+				assert.Equal(t, r.FailedCount(), r.DeadlockedCount(), "and none for want of memory")
 				assert.LessOrEqual(t, r.DeadlockCount, r.WaitCount)
 				waits += r.WaitCount
 			})

@@ -81,8 +81,8 @@ func newDescs(constant prometheus.Labels) descs {
 	d.tenantFailed = name("tenant_failed_requests_total", "Requests of a tenant that came to nothing.", "tenant", "cause")
 	d.tenantWaits = name("tenant_wait_seconds", "Waits of a tenant's requests that have ended.", "tenant")
 
-	d.driverCalls = name("driver_calls_total", "Calls of the driver by function.", "function")
-	d.driverFailures = name("driver_failures_total", "Calls of the driver that failed, by function.", "function")
-	d.driverSeconds = name("driver_seconds_total", "Time spent in calls of the driver, by function.", "function")
+	d.driverCalls = name("driver_calls_total", "Driver calls that the allocator made, by function.", "function")
+	d.driverFailures = name("driver_failures_total", "Driver calls of the allocator that failed, by function.", "function")
+	d.driverSeconds = name("driver_seconds_total", "Time spent in driver calls of the allocator, by function; modelled where the device is simulated.", "function")
 	return d
 }

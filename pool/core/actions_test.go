@@ -353,7 +353,9 @@ func (w *world) reconfigure(ch chooser) {
 func (w *world) quiet(ch chooser) {
 	broken := []error{nil, nil, errBroken, cudadrv.OutOfMemory}[ch.pick(4)]
 	ticked := false
-	for range 200 + 30*(len(w.refills)+len(w.ends)+len(w.mail)) { // each takes a few jobs and answers
+	// Each takes a few jobs, and twice an answer of every client that holds pages.
+	each := 30 + 4*len(w.clients)
+	for range 200 + each*(len(w.refills)+len(w.ends)+len(w.mail)) {
 		switch waiting := w.unanswered(); {
 		case w.job != nil && broken != nil:
 			w.perform(0, broken)

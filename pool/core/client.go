@@ -16,6 +16,7 @@ type client struct {
 	ownPeak   peak  // of the bytes that it used
 	// givenBytes are those of liveBytes that its callers have. They rise with each grant.
 	givenBytes int64
+	leftBytes  int64 // once it is gone: of live buffers that it left, as it reported last
 	lanes      Lanes
 	passed     Fence // the newest that has
 	suspended  uint64
@@ -54,6 +55,14 @@ type answer struct {
 
 // holds reports whether a client has memory that is its own account's, as far as it has reported.
 func (cl *client) holds() bool { return cl.heldPages > 0 && !cl.letsOnly }
+
+// buffersBytes is what is in buffers of a client, or cached by its magazines, as it reported last.
+func (cl *client) buffersBytes() int64 {
+	if cl.gone {
+		return cl.leftBytes
+	}
+	return cl.givenBytes
+}
 
 // report takes down what a client reports that it uses.
 func (cl *client) report(liveBytes int64) {

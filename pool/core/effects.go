@@ -83,6 +83,7 @@ type Denial struct {
 
 // Deadlock is why a Refill that waits was refused: everybody who holds memory waits.
 type Deadlock struct {
+	Refused uint64 // the waiter that is refused, by its ID; 0: none is
 	Holders []Holder
 	Waiters []admission.Waiter // in order, the refused one included; at most mostNamed others
 	Clients map[uint64]Client  // of those, by ID

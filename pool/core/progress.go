@@ -55,7 +55,7 @@ const maxNamed = 16
 // deadlock is why a request is refused: the accounts, and the refused request with at most so many others.
 func (n *noProgress) deadlock(accounts []admission.Account, refused uint64, most int) *Deadlock {
 	w := n.waiters
-	d := &Deadlock{Clients: map[uint64]Client{}}
+	d := &Deadlock{Refused: refused, Clients: map[uint64]Client{}}
 	waiting := map[admission.Account]int64{}
 	w.table.Each(func(x admission.Waiter) {
 		if x.Blocked {

@@ -117,7 +117,7 @@ func (c *Core) takeBack(m Return) bool {
 	}
 	switch {
 	case cl.gone:
-		cl.lanes = m.Lanes
+		cl.lanes, cl.leftBytes = m.Lanes, max(0, m.LiveBytes-m.OpenBytes)
 	default:
 		cl.lanes = m.Lanes
 		cl.report(m.LiveBytes)
@@ -175,7 +175,7 @@ func (c *Core) leave(m Leave) bool {
 	if cl == nil {
 		return false
 	}
-	cl.gone, cl.synced = true, m.Synced
+	cl.gone, cl.synced, cl.leftBytes = true, m.Synced, cl.givenBytes
 	cl.report(0)
 	c.clients.setGiven(cl, 0, c.memory.LentBytes())
 	if m.Synced {

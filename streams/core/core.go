@@ -35,7 +35,7 @@ type Config struct {
 }
 
 // Core is the state of a stream's cache: parts that own their state, and what takes several of them. The
-// exported methods of the parts that it embeds are its own, which is why it has 41.
+// exported methods of the parts that it embeds are its own, which is why it has so many.
 type Core struct {
 	owner  *magazine.Owner
 	leases *lane.Leases
@@ -76,7 +76,7 @@ func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
 		ranges: ranges{heap: heap.New(pageUnits), base: cfg.Base, places: cfg.Places, pageUnits: pageUnits},
 	}
 	r := &c.ranges
-	c.usage = usage{ranges: r, gauge: cfg.Live}
+	c.usage = usage{ranges: r, gauge: cfg.Live, parts: new(Parts)}
 	c.retention.exacts, c.retention.ranges, c.retention.usage = &owner.Exacts, r, &c.usage // in place: its tracks are long
 	c.spans = spans{magazines: &owner.Spans, ranges: r, wanted: &c.wanted}
 	c.leases = lane.NewLeases(owner, c.spans.release)
@@ -215,14 +215,22 @@ func (c *Core) Undo(s *magazine.Slot) {
 // PutBack takes back a block that no caller has seen. No count of Served is taken back.
 func (c *Core) PutBack(s *magazine.Slot) {
 	units := s.Magazine().UnitsOf(s)
-	if c.arrivals.retract(s) {
+	if c.giveBack(s) {
 		c.owner.Uncount(units)
-		return
+	}
+}
+
+// PutBackCounted is PutBack of a block that a Snapshot may have counted: see Parts.Seen. Its allocation and
+// its free count, since no count falls.
+func (c *Core) PutBackCounted(s *magazine.Slot) { c.giveBack(s) }
+
+// giveBack frees a block, and reports whether it did.
+func (c *Core) giveBack(s *magazine.Slot) bool {
+	if c.arrivals.retract(s) {
+		return true
 	}
 	// Not by what Frees says before and after: a caller may take the block and free it as well between the two.
-	if err := s.Free(s.Word()); !errors.Is(err, magazine.ErrBadFree) { // ErrClosed: the block is freed all the same
-		c.owner.Uncount(units)
-	}
+	return !errors.Is(s.Free(s.Word()), magazine.ErrBadFree) // ErrClosed: the block is freed all the same
 }
 
 // Grant adds a run that the pool lent.

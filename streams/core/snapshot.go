@@ -13,7 +13,7 @@ type Snapshot struct {
 	PendingBytes     int64 // freed, and other streams still use them
 	CachedBytes      int64 // all else: the three parts that follow
 	SpanBytes        int64 // free slots of the classes
-	MagazineBytes    int64 // free slots of large blocks
+	MagazineBytes    int64 // free slots of large blocks, and parts of batches
 	RangeBytes       int64 // free ranges
 	PageBytes        int64 // whole pages in them: what can be released
 	PeakLiveBytes    int64 // of all but free ranges and parts of batches, at the turns that allocated: an upper bound
@@ -23,7 +23,7 @@ type Snapshot struct {
 	LaneCount        int
 	LaneBytes        int64 // what lanes have, live or cached
 
-	AllocCount, FreeCount, LiveCount uint64 // of buffers, without those that Undo gave back and those of batches that wait
+	AllocCount, FreeCount, LiveCount uint64 // of buffers, without those that Undo gave back and parts of batches
 	// Of AllocCount: as Served counted, and of RefillCount, as ServedMapped did.
 	RangeCount, RefillCount, MappedCount uint64
 
@@ -51,9 +51,21 @@ type counted struct {
 // and none counts twice, save where a caller was stopped in the middle of a free during all of the reading.
 // The greatest reading settles what remains: that one stays ahead until the next allocation which a magazine
 // serves. The road not taken is to read live slots first: each free in between would count one too many.
+//
+// Parts of batches are read before what is live: all of them are live until a turn takes them from the books.
+// What a batch takes and books later counts as allocated in this reading, and the batch sees that it does.
 func (c *Core) Snapshot() Snapshot {
+	p := c.usage.parts
+	p.beginReading()
+	defer p.endReading()
 	sizes := new([magazine.SizeCount]SizeCounts)
 	c.owner.AddFrees(func(size int, frees uint64) { sizes[size].FreeCount += frees })
+	for i := range sizes {
+		z, parts := &sizes[i], &p.sizes[i]
+		z.FreeCount -= parts.unmade.Load()
+		z.LiveCount -= uint64(parts.count.Load()) //nolint:gosec // not negative
+		z.LiveBytes -= parts.units.Load() << sizeclass.UnitShift
+	}
 	c.Drain()
 	s := Snapshot{
 		Sizes:            sizes,
@@ -92,7 +104,6 @@ func (c *Core) Snapshot() Snapshot {
 	var allocCount uint64
 	for i := range s.Sizes {
 		z := &s.Sizes[i]
-		z.LiveCount -= uint64(c.usage.partCounts[i]) //nolint:gosec // not negative
 		allocs := z.FreeCount + z.LiveCount
 		raise(&c.counted.allocs[i], allocs)
 		z.AllocCount = c.counted.allocs[i]

@@ -3,16 +3,14 @@ package core
 import (
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/internal/watermark"
-	"github.com/go-vram/vram/streams/magazine"
 )
 
-// usage counts the memory in use. A block in use is one that a caller was given, or one that a batch has got
-// which waits for the rest: that batch may be refused, and then no caller ever had the block. The statistics
-// count what was given; decisions about magazines and sweeps go by all that is in use.
+// usage counts the memory in use. A block in use is one that a caller was given, or a part of a batch: see
+// Parts. The statistics count what was given; decisions about magazines and sweeps go by all that is in use.
 type usage struct {
 	ranges       *ranges
 	waitingUnits uint64 // of requests that wait for the pool
-	partUnits    uint64 // in use by batches that wait for the rest
+	parts        *Parts
 	peakUnits    uint64 // in use at most, ever
 	quiescence   quiescence
 
@@ -21,15 +19,14 @@ type usage struct {
 	publishedBytes int64
 
 	// Behind the fields of each miss.
-	givenPeak  watermark.Mark            // units given at most
-	partCounts [magazine.SizeCount]int64 // blocks of partUnits, by size
+	givenPeak watermark.Mark // units given at most
 }
 
 // notePeak notes an allocation that a caller was given.
 func (u *usage) notePeak() {
 	used := u.ranges.usedUnits()
 	u.raise(used)
-	u.raiseGiven(used - u.partUnits)
+	u.raiseGiven(used - u.parts.Units())
 }
 
 // noteUse notes what is in use, by which decisions go.
@@ -50,24 +47,20 @@ func (u *usage) raiseGiven(givenUnits uint64) {
 	}
 }
 
-// resetPeak restarts the peak of the statistics at so many units in use.
-func (u *usage) resetPeak(usedUnits uint64) {
-	u.givenPeak.Reset(u.withoutParts(usedUnits))
+// resetPeak restarts the peak of the statistics at so many units that callers have.
+func (u *usage) resetPeak(givenUnits uint64) {
+	u.givenPeak.Reset(int64(givenUnits)) //nolint:gosec // units of one arena
 	if u.exact {
 		u.publish()
 	}
 }
 
-// beginScope begins a scope of the peak, at so many units in use.
-func (u *usage) beginScope(number, usedUnits uint64) {
-	u.givenPeak.Begin(number, u.withoutParts(usedUnits))
+// beginScope begins a scope of the peak, at so many units that callers have.
+func (u *usage) beginScope(number, givenUnits uint64) {
+	u.givenPeak.Begin(number, int64(givenUnits)) //nolint:gosec // units of one arena
 	if u.exact {
 		u.publish()
 	}
-}
-
-func (u *usage) withoutParts(usedUnits uint64) int64 {
-	return int64(usedUnits - min(usedUnits, u.partUnits)) //nolint:gosec // units of one arena
 }
 
 // quiescent reports whether less is in use than an eighth of the peak.
@@ -97,19 +90,8 @@ func (u *usage) Wait(bytes int64) {
 	}
 }
 
-// AddParts adds bytes of blocks to, or with a negative number takes them from, those that batches have got
-// which wait for the rest.
-func (u *usage) AddParts(bytes int64) {
-	if bytes < 0 {
-		u.partUnits -= uint64(-bytes) >> sizeclass.UnitShift
-	} else {
-		u.partUnits += uint64(bytes) >> sizeclass.UnitShift
-	}
-}
-
-// CountPart counts a block of AddParts, or with -1 takes it back: no caller has asked for that block alone, and
-// it is no allocation yet.
-func (u *usage) CountPart(units uint32, by int) { u.partCounts[magazine.SizeOf(units)] += int64(by) }
+// Parts are those of the batches that the stream's callers have asked for.
+func (u *usage) Parts() *Parts { return u.parts }
 
 // LiveBytes is what the stream cannot do without as things are: all that is not free in the heap, also what
 // its magazines cache, and the requests that wait.
@@ -117,11 +99,12 @@ func (u *usage) LiveBytes() int64 {
 	return int64(u.ranges.usedUnits()+u.waitingUnits) << sizeclass.UnitShift
 }
 
-// OpenBytes are those of LiveBytes that no caller has: requests that wait for the pool, and what batches
-// among them have got.
-func (u *usage) OpenBytes() int64 { return int64(u.waitingUnits+u.partUnits) << sizeclass.UnitShift }
+// OpenBytes are those of LiveBytes that no caller has: requests that wait for the pool, and parts.
+func (u *usage) OpenBytes() int64 {
+	return int64(u.waitingUnits+u.parts.Units()) << sizeclass.UnitShift
+}
 
 // GivenBytes are those of UsedBytes that callers have, or magazines cache.
 func (u *usage) GivenBytes() int64 { return int64(u.givenUnits()) << sizeclass.UnitShift }
 
-func (u *usage) givenUnits() uint64 { return u.ranges.usedUnits() - u.partUnits }
+func (u *usage) givenUnits() uint64 { return u.ranges.usedUnits() - u.parts.Units() }

@@ -77,6 +77,7 @@ func (s *Slot) returnAnnounced(word uint64) (err error) {
 	m := s.magazine
 	h := m.home
 	units := m.UnitsOf(s) // before the owner has it
+	s.leaveHand(word, units)
 	if s.leased {
 		err = m.putSlow(s, m.mask.Or(1<<s.index)) // the word keeps the flags until the owner has seen them
 	}

@@ -125,7 +125,7 @@ func TestAMoveIsSettledWhenItsHolderStands(t *testing.T) {
 	assert.True(t, s.Settled(first))
 	var there line.Line
 	there.Init(nil)
-	second, err := s.Move(first, &there, 0)
+	second, err := s.Move(first, &there, 0, nil)
 	require.NoError(t, err)
 	assert.True(t, s.Settled(second))
 

@@ -41,6 +41,7 @@ type use struct {
 	state    atomic.Uint64 // how often it was begun, and whether it was ended
 	number   atomic.Uint64 // of the line's fence that covers it, once it was ended: only rises
 	recorded atomic.Bool
+	hand     atomic.Pointer[Hand] // of the stream, if a block was moved to it
 }
 
 const endedBit = 1

@@ -118,9 +118,9 @@ func (u Use) End(number uint64) error {
 
 // Move gives the block of a live handle a new one; the old one is not live any more. line is that
 // of the stream which it belongs to from now on, nil for its own; fence covers what the stream to
-// which it belonged until now has submitted. Of a move and a free of one handle one succeeds.
-// Errors: ErrStale, ErrMoves.
-func (s *Slot) Move(handle uint64, line *line.Line, fence uint64) (moved uint64, err error) {
+// which it belonged until now has submitted. hand sums what that stream has of this one, nil for its
+// own. Of a move and a free of one handle one succeeds. Errors: ErrStale, ErrMoves.
+func (s *Slot) Move(handle uint64, line *line.Line, fence uint64, hand *Hand) (moved uint64, err error) {
 	n := s.noted()
 	var next *use
 	var state uint64
@@ -148,7 +148,13 @@ func (s *Slot) Move(handle uint64, line *line.Line, fence uint64) (moved uint64,
 			break
 		}
 	}
+	units := int64(s.magazine.UnitsOf(s))
+	if next != nil {
+		next.hand.Store(hand)
+		hand.add(units)
+	}
 	if held := n.holder.Swap(next); held != nil {
+		held.hand.Load().add(-units)
 		at := held.state.Load()
 		_ = Use{s, handle, held, at &^ endedBit}.End(fence)
 	}

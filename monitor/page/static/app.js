@@ -127,7 +127,7 @@ function showServed(d) {
     },
     known(total > 0, percent(f[l.field] / total)), count(f[l.field]), `${count(Math.round(rate(l.field)))}/s`,
   ]), ["", "level-bar"]);
-  text(byId("driver-calls"), `${count(d.driverCalls)} driver calls took ${seconds(d.driverSeconds)}`);
+  text(byId("driver-calls"), `${count(d.driverCalls)} driver calls of the allocator took ${seconds(d.driverSeconds)}${d.driver === "sim" ? ", modelled" : ""}`);
   text(byId("wait-now"), count(f.waiting));
   text(byId("wait-count"), count(d.waitCount));
   text(byId("wait-longest"), known(d.waitCount > 0, seconds(d.longestWaitSeconds)));
