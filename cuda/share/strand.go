@@ -65,11 +65,22 @@ func (m *Memory) wait(c *cuda.Context, l *link) error {
 			}
 			k.came = false
 		}
+		if err := uncaptured(c); err != nil { // the wait for the peer's event would end the capture
+			k.recorded = k.recorded && !passed
+			return err
+		}
 		if err := device.StreamWaitEvent(on, l.theirs); err != nil {
 			return err
 		}
 		k.recorded = true
-		return device.EventRecord(k.last, on)
+		if err := device.EventRecord(k.last, on); err != nil {
+			return err
+		}
+		if err := uncaptured(c); err != nil {
+			k.recorded = false
+			return err
+		}
+		return nil
 	})
 }
 
