@@ -34,6 +34,14 @@ func (e *HandleError) Error() string {
 // into a graph.
 type CaptureError = streams.CaptureError
 
+var (
+	// ErrCapturing is the kind of every *CaptureError.
+	ErrCapturing = streams.ErrCapturing
+	// ErrBusy says, within a *CaptureError, that a capture could not begin since a call on its
+	// stream has not ended for ten seconds.
+	ErrBusy = streams.ErrBusy
+)
+
 // AdoptStream makes a cache for a CUDA stream that the caller has created. The caller keeps the
 // CUDA stream, and destroys it only after Stream.Close. A handle has one cache at a time. After
 // Close it can be adopted again, also where the driver has given the same handle to a new stream.
@@ -52,7 +60,9 @@ type CaptureError = streams.CaptureError
 // once the capture has ended and a fence was recorded. Buffers that a graph uses must stay
 // allocated as long as the graph is launched. Capture in the relaxed mode: in the others CUDA
 // forbids, to other threads as well, calls that allocations make, and goroutines have no thread of
-// their own.
+// their own. Package cuda announces the captures that it begins, and they may begin at any time. A
+// program begins one itself while none of its calls on the stream is in progress, nor one on a buffer
+// of the stream: such a call may be refused with a *CaptureError, or end the capture.
 //
 // Errors: *HandleError, those of NewStream, and the driver's for a handle that was destroyed, as
 // far as it can tell.

@@ -285,7 +285,8 @@ func (d *Device) forget(s *streams.Control) {
 // than keepBytes already, and nothing is released. It returns the number of released bytes. It
 // waits for the driver and for the request that each stream is serving, not for buffers to be freed
 // nor for work on the device; memory of a buffer that was freed after its stream was closed may still
-// be on its way then. Errors: *ConfigError for a negative keepBytes, the context's,
+// be on its way then. Memory of a stream that is being captured stays with that, without an error, and
+// the capture is not disturbed. Errors: *ConfigError for a negative keepBytes, the context's,
 // ErrClosed, and the driver's.
 func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 	if err := d.callable(ctx); err != nil {
@@ -321,6 +322,11 @@ func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 // further call waits for the first one, and returns its error. Where the work of a stream waits for a
 // process that died the error is, or wraps, a *StrandedError: the device is not synchronised then, and
 // its memory and its context stay until this process ends.
+//
+// To synchronise the device would end captures of streams that other Devices of the process have on
+// the same GPU. Close waits for those that package cuda has begun, and holds up new ones. Where one
+// lasts longer than ten seconds the error is, or wraps, a *CaptureError, and memory and context stay
+// as with a *StrandedError.
 //
 // A function of Events may call Close: that call waits for no calls of Events, since its own is one
 // of them. Close calls Observer.Closed, where a further Close returns a *ClosedError.
@@ -376,6 +382,7 @@ func (d *Device) endClose() {
 }
 
 func (d *Device) closeEngine(e *engine, open []*streams.Control) error {
+	others := neighbours.of(d)
 	neighbours.remove(d)
 	e.peers.End()
 	e.ticks.stop()
@@ -388,7 +395,12 @@ func (d *Device) closeEngine(e *engine, open []*streams.Control) error {
 	}
 	stranded := e.peers.Stranded() // then no call that waits for the device returns
 	if !stranded {
-		errs = append(errs, e.meter.CtxSynchronize())
+		release, err := holdCaptures(others)
+		if stranded = err != nil; !stranded {
+			err = e.meter.CtxSynchronize()
+			release()
+		}
+		errs = append(errs, err)
 	}
 	if o := d.observers.Load(); o != nil && o.Closed != nil {
 		o.Closed()

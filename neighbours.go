@@ -79,6 +79,35 @@ func (t *table) of(d *Device) (others []*Device) {
 	return others
 }
 
+// captureTimeout bounds the wait for captures on a GPU whose work is waited for.
+const captureTimeout = 10 * time.Second
+
+// holdCaptures waits for the captures of devices, and keeps others from beginning until release is
+// called. Its error is a *CaptureError after captureTimeout.
+func holdCaptures(devices []*Device) (release func(), err error) {
+	var held []func()
+	release = func() {
+		for _, leave := range held {
+			leave()
+		}
+	}
+	deadline := time.Now().Add(captureTimeout)
+	for _, d := range devices {
+		for _, s := range d.streams.Load().open {
+			leave, ok := s.HoldCaptures()
+			for ; !ok; leave, ok = s.HoldCaptures() {
+				if time.Now().After(deadline) {
+					release()
+					return nil, &CaptureError{Stream: s.ID(), Call: "cuCtxSynchronize"}
+				}
+				time.Sleep(time.Millisecond)
+			}
+			held = append(held, leave)
+		}
+	}
+	return release, nil
+}
+
 // handlesShortage reports whether anything can be done for a request that the pool refuses.
 func (d *Device) handlesShortage() bool {
 	return d.config.Load().OnOutOfMemory != nil || len(neighbours.of(d)) > 0

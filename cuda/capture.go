@@ -11,7 +11,7 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// CaptureMode says which driver calls may be made while a capture is under way. Calls of vram are always made: they exchange the mode of
+// CaptureMode says which driver calls may be made during a capture. Calls of vram are always made: they exchange the mode of
 // their thread.
 type CaptureMode = cudadrv.CaptureMode
 
@@ -49,6 +49,7 @@ type capture struct {
 	kernels []*Kernel
 	events  []cudadrv.Event
 	scratch []Buffer
+	ended   bool // nothing more becomes part of it
 }
 
 // captured is a buffer that was allocated in a capture.
@@ -60,8 +61,14 @@ type captured struct {
 
 // Capture runs f, and makes a graph of what it submits to the context, and to others that join it by Context.Wait; nothing of that runs.
 // It takes memory of Context.Alloc inside from the graph's hold: see the package comment. f runs on this goroutine and its
-// thread. If f returns an error, or panics, there is no graph. The caller closes the graph. Errors: f's, ErrCapturing for a context that is
-// captured, cudadrv.NotSupported, those of making a stream, and the driver's.
+// thread. If f returns an error, or panics, there is no graph. The caller closes the graph.
+//
+// The capture begins once the driver calls that others make on the stream have ended, a Synchronize among them, and f's return is followed
+// by a wait for what others are submitting to it. Meanwhile further calls that may not be part of it are refused: see the package comment.
+// A call that does not end for ten seconds refuses the capture instead: so does one from which Capture is called.
+//
+// Errors: f's; a *vram.CaptureError for a context that is captured, or with vram.ErrBusy as above; cudadrv.NotSupported, those of making
+// a stream, and the driver's.
 func (c *Context) Capture(f func() error, with ...Option) (g *Graph, err error) {
 	if !c.opened() {
 		return nil, ErrNotOpen
@@ -120,15 +127,18 @@ func (c *Context) capturing(pool *Pool, mode CaptureMode, f func() error) (p *ca
 		return nil, 0, err
 	}
 	defer c.work.End()
-	if !c.captured(p) {
-		return nil, 0, ErrCapturing
-	}
-	if err := c.graphs.StreamBeginCapture(c.handle, mode); err != nil {
-		c.released()
+	if err := c.work.BeginCapture(func() error {
+		if err := c.graphs.StreamBeginCapture(c.handle, mode); err != nil {
+			return err
+		}
+		c.captured(p)
+		return nil
+	}); err != nil {
 		return nil, 0, err
 	}
 	panicked := true
 	defer func() {
+		p.settleStreams()
 		g, ended := c.graphs.StreamEndCapture(c.handle)
 		captured, err = g, errors.Join(err, ended)
 		p.end() // what comes now runs
@@ -249,17 +259,28 @@ func (p *capture) workspace(c *submission, bytes int64) (Buffer, error) {
 	return b, nil
 }
 
-// end lets the streams go.
-func (p *capture) end() {
+// settleStreams waits until what was to be part of the graph has been submitted, and lets nothing more become part of it.
+func (p *capture) settleStreams() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.ended = true
 	for _, one := range p.streams {
 		one.released()
+	}
+	p.mu.Unlock()
+	for _, one := range p.streams { // no stream joins any more
+		one.work.SettleCapture()
+	}
+}
+
+// end lets the streams go.
+func (p *capture) end() {
+	for _, one := range p.streams {
+		one.work.EndCapture()
 	}
 }
 
 // join makes a stream wait for one that is captured, inside the capture.
-func (p *capture) join(c, behind *submission) (err error) {
+func (p *capture) join(c, behind *submission) error {
 	if !c.work.SameDevice(behind.work) {
 		return ErrForeign
 	}
@@ -268,27 +289,30 @@ func (p *capture) join(c, behind *submission) (err error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	joins := c.captured(p) // first: what others submit to the stream from here on may be part of the graph
-	if !joins && c.capture.Load() != p {
-		return ErrCapturing
+	if p.ended {
+		return behind.work.Forbidden("cuEventRecord")
 	}
-	if joins {
+	if c.capture.Load() == p {
+		return p.wait(c, behind)
+	}
+	return c.work.BeginCapture(func() error { // what others submit to the stream from here on may be part of the graph
 		p.streams = append(p.streams, c)
 		p.order.add()
-	}
-	if err = p.wait(c, behind); err != nil && joins {
-		c.released()
-		p.streams = p.streams[:len(p.streams)-1]
-		p.order.remove()
-	}
-	return err
+		if err := p.wait(c, behind); err != nil {
+			p.streams = p.streams[:len(p.streams)-1]
+			p.order.remove()
+			return err
+		}
+		c.captured(p)
+		return nil
+	})
 }
 
 // wait makes a captured stream wait for another one.
 func (p *capture) wait(c, behind *submission) error {
 	stream, before := slices.Index(p.streams, c), slices.Index(p.streams, behind)
 	if stream < 0 || before < 0 {
-		return ErrCapturing // one has left it
+		return c.work.Forbidden("cuStreamWaitEvent") // one has left it
 	}
 	p.settle()
 	e, err := c.device.EventCreate()
@@ -296,10 +320,10 @@ func (p *capture) wait(c, behind *submission) error {
 		return err
 	}
 	p.events = append(p.events, e)
-	if err := behind.submit(func() error { return c.device.EventRecord(e, behind.handle) }); err != nil {
+	if err := behind.open(func() error { return c.device.EventRecord(e, behind.handle) }); err != nil {
 		return err
 	}
-	if err := c.submit(func() error { return c.device.StreamWaitEvent(c.handle, e) }); err != nil {
+	if err := c.open(func() error { return c.device.StreamWaitEvent(c.handle, e) }); err != nil {
 		return err
 	}
 	p.order.wait(stream, before)

@@ -177,7 +177,8 @@ func (c *Context) Close() error {
 
 // Wait makes later work of the context wait, on the device, for what was submitted to another one so far. It does not wait on the
 // host. Where one of the two is captured it is part of the capture: a context that waits for a captured one joins it, and the captured
-// one must wait for it in turn before the capture ends. Errors: ErrNotOpen, ErrForeign, vram.ErrClosed, and the driver's.
+// one must wait for it in turn before the capture ends. A context joins behind the driver calls that others make on its stream, as a capture
+// begins. Errors: ErrNotOpen, ErrForeign, vram.ErrClosed, the driver's, and a *vram.CaptureError where one of the two is in another capture.
 func (c *Context) Wait(other *Context) error {
 	if !c.opened() {
 		return ErrNotOpen
@@ -189,13 +190,13 @@ func (c *Context) Wait(other *Context) error {
 		return p.join(c.submission, other.submission)
 	}
 	if c.capture.Load() != nil {
-		return ErrCapturing
+		return c.work.Forbidden("a wait for work outside of it")
 	}
 	return c.Stream().WaitStream(other.Stream())
 }
 
 // Synchronize waits until the device has finished what was submitted so far, or ctx ends: then the work goes on. Errors: ErrNotOpen,
-// ErrNilContext, ErrCapturing, ctx's, vram.ErrClosed, a *vram.StrandedError where the work waits for another process that died, and the
+// ErrNilContext, a *vram.CaptureError, ctx's, vram.ErrClosed, a *vram.StrandedError where the work waits for another process that died, and the
 // driver's, which may be those of work.
 func (c *Context) Synchronize(ctx context.Context) error {
 	if !c.opened() {
@@ -205,7 +206,7 @@ func (c *Context) Synchronize(ctx context.Context) error {
 		return ErrNilContext
 	}
 	if c.capture.Load() != nil {
-		return ErrCapturing
+		return c.work.Forbidden("cuStreamSynchronize")
 	}
 	if ctx.Done() == nil {
 		return c.work.Synchronize()

@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"context"
 	"unsafe"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -41,7 +40,11 @@ func (c *Context) on(submit func() error, ranges ...Range) error {
 	if !c.opened() {
 		return ErrNotOpen
 	}
-	held := c.capture.Load()
+	return c.onFor(c.capture.Load(), submit, ranges)
+}
+
+// onFor is on for a capture, or for nil outside of any.
+func (c *Context) onFor(held *capture, submit func() error, ranges []Range) error {
 	crossing := c.work.Crossing()
 	defer crossing.Leave()
 	for _, r := range ranges {
@@ -57,7 +60,7 @@ func (c *Context) on(submit func() error, ranges ...Range) error {
 			return err
 		}
 	}
-	if err := c.submit(submit); err != nil {
+	if err := c.submit(held, submit); err != nil {
 		return err
 	}
 	crossing.After()
@@ -65,7 +68,7 @@ func (c *Context) on(submit func() error, ranges ...Range) error {
 }
 
 // CopyIn copies a slice into a buffer, from the offset 0 on. The slice may be changed when it returns: the driver may wait for that. Errors:
-// ErrNotLive, ErrForeign, *RangeError, ErrCapturing, vram.ErrClosed, a *vram.StrandedError, and the driver's.
+// ErrNotLive, ErrForeign, *RangeError, *vram.CaptureError, vram.ErrClosed, a *vram.StrandedError, and the driver's.
 func CopyIn[T Element](c *Context, dst Buffer, src []T) error {
 	return c.CopyInAt(dst, 0, bytesOf(src))
 }
@@ -77,22 +80,16 @@ func CopyOut[T Element](c *Context, dst []T, src Buffer) error {
 
 // CopyInAt is CopyIn of bytes to an offset.
 func (c *Context) CopyInAt(dst Buffer, offset int64, src []byte) error {
-	if err := c.copyIn(Part(dst, offset, int64(len(src))), src, true); err != nil {
-		return err
-	}
-	return c.settleHost(src)
+	return c.settled(src, func() error { return c.copyIn(Part(dst, offset, int64(len(src))), src, true) })
 }
 
 // CopyOutAt is CopyOut of bytes from an offset.
 func (c *Context) CopyOutAt(dst []byte, src Buffer, offset int64) error {
-	if err := c.copyOut(dst, Part(src, offset, int64(len(dst))), true); err != nil {
-		return err
-	}
-	return c.settleHost(dst)
+	return c.settled(dst, func() error { return c.copyOut(dst, Part(src, offset, int64(len(dst))), true) })
 }
 
 // CopyInAsync submits a copy from host memory. The bytes are the device's until it has got there: where they are not page-locked the
-// driver may wait. It can be captured, with bytes that stay where they are as long as the graph is launched.
+// driver may wait. It can be captured, with bytes that stay where they are as long as the graph is launched. Errors: those of Copy.
 func (c *Context) CopyInAsync(dst Range, src []byte) error { return c.copyIn(dst, src, false) }
 
 // CopyOutAsync is CopyInAsync to host memory.
@@ -119,8 +116,6 @@ func (c *Context) hostCopy(function string, r Range, hostBytes int, waits bool) 
 		return ErrNotOpen
 	case c.host == nil:
 		return unsupported(function)
-	case waits && c.capture.Load() != nil:
-		return ErrCapturing
 	case r.Bytes != int64(hostBytes):
 		return &LengthError{r.Bytes, int64(hostBytes)}
 	case waits:
@@ -129,15 +124,22 @@ func (c *Context) hostCopy(function string, r Range, hostBytes int, waits bool) 
 	return nil
 }
 
-// settleHost waits until the device has done with host memory.
-func (c *Context) settleHost(b []byte) error {
-	if len(b) == 0 {
-		return nil
+// settled submits a copy and waits until the device has done with host memory. No capture of the stream begins in between.
+func (c *Context) settled(host []byte, submit func() error) error {
+	if !c.opened() {
+		return ErrNotOpen
 	}
-	return c.Synchronize(context.Background())
+	return c.outside("a copy that waits", func() error {
+		if err := submit(); err != nil || len(host) == 0 {
+			return err
+		}
+		return c.work.Await()
+	})
 }
 
-// Copy submits a copy within the device. Errors: *LengthError, those of CopyIn.
+// Copy submits a copy within the device. Errors, with which nothing was submitted: *LengthError, ErrNotOpen, ErrNotLive, ErrForeign,
+// ErrAsleep, *RangeError, vram.ErrClosed, and the driver's; a *vram.CaptureError while another stream is being captured whose buffers the copy
+// touches, or behind whose work on them it has to be, and as a capture of the context's own stream begins or ends.
 func (c *Context) Copy(dst, src Range) error {
 	if dst.Bytes != src.Bytes {
 		return &LengthError{dst.Bytes, src.Bytes}
@@ -188,17 +190,17 @@ func (r Rows) covered(widthBytes, rows int64) (Range, error) {
 	return Part(r.Buffer, r.Offset, (rows-1)*r.Pitch+widthBytes), nil
 }
 
-// Fill8 submits a fill with a byte.
+// Fill8 submits a fill with a byte. Errors: those of Copy.
 func (c *Context) Fill8(r Range, value uint8) error {
 	return c.on(func() error { return c.device.MemsetD8Async(r.ptr(), value, r.Bytes, c.handle) }, r)
 }
 
-// Fill16 submits a fill with a value of two bytes: the range begins and ends at multiples of 2.
+// Fill16 submits a fill with a value of two bytes: the range begins and ends at multiples of 2. Errors: those of Copy.
 func (c *Context) Fill16(r Range, value uint16) error {
 	return c.fill("cuMemsetD16Async", r, 2, func(count int64) error { return c.wide.MemsetD16Async(r.ptr(), value, count, c.handle) })
 }
 
-// Fill32 submits a fill with a value of four bytes, as float32 ones: the range begins and ends at multiples of 4.
+// Fill32 submits a fill with a value of four bytes, as float32 ones: the range begins and ends at multiples of 4. Errors: those of Copy.
 func (c *Context) Fill32(r Range, value uint32) error {
 	return c.fill("cuMemsetD32Async", r, 4, func(count int64) error { return c.wide.MemsetD32Async(r.ptr(), value, count, c.handle) })
 }

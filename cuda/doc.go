@@ -57,4 +57,10 @@
 // Any goroutine may call anything at any time. A launch on buffers of the context's own stream takes no lock and no actor's turn, makes one
 // driver call, and allocates nothing. Whoever submits to one stream from several goroutines orders them. A capture is one goroutine's:
 // what others submit to the captured contexts meanwhile becomes part of the graph. Nothing waits for the device but what says so.
+//
+// A capture announces itself before it begins. It waits until the driver calls that others make on its stream have ended, a Synchronize
+// among them; and from the announcement to its end, calls of others that would record an event on the stream, or wait for it, are
+// refused with a *vram.CaptureError (errors.Is with ErrCapturing). So no work is lost: it is part of the graph, or it runs, or it is
+// refused. That holds for a launch on a buffer of a stream that is being captured, too: make it again after the capture. Of captures
+// that are begun past this module, one that begins while such a call is made may refuse it in the same way.
 package cuda

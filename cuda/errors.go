@@ -29,8 +29,9 @@ var (
 	ErrModuleInUse = errors.New("cuda: a graph has a kernel of the module")
 	// ErrGraphClosed refuses a launch of a graph that was closed.
 	ErrGraphClosed = errors.New("cuda: the graph is closed")
-	// ErrCapturing refuses a call that waits for a stream, or cannot be part of a graph, while the stream is captured.
-	ErrCapturing = errors.New("cuda: the stream is being captured")
+	// ErrCapturing refuses a call that waits for a stream, or cannot be part of a graph, while the stream is captured. It is the kind of
+	// every *vram.CaptureError.
+	ErrCapturing = streams.ErrCapturing
 	// ErrOverlap refuses an operation with an output that shares memory with another operand. Launch does not look for it: the packages
 	// above know what a kernel reads and writes.
 	ErrOverlap = errors.New("the memory overlaps that of an output")

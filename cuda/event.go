@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -17,16 +18,14 @@ type Event struct {
 	closed atomic.Bool
 }
 
-// Record makes an event of what was submitted so far. The caller closes it. In a capture it is ErrCapturing: use Context.Wait there.
+// Record makes an event of what was submitted so far. The caller closes it. Errors: ErrNotOpen, vram.ErrClosed, and the driver's; in a
+// capture, also one that was begun past this package, a *vram.CaptureError: use Context.Wait there.
 func (c *Context) Record() (*Event, error) {
 	if !c.opened() {
 		return nil, ErrNotOpen
 	}
-	if c.capture.Load() != nil {
-		return nil, ErrCapturing
-	}
 	e := &Event{on: c.submission, timed: c.timed != nil && c.Info().Capabilities.Has(cudadrv.EventTiming)}
-	err := c.submit(func() (err error) {
+	err := c.open(func() (err error) {
 		if e.timed {
 			e.handle, err = c.timed.EventCreateTimed()
 		} else {
@@ -35,7 +34,7 @@ func (c *Context) Record() (*Event, error) {
 		if err != nil {
 			return err
 		}
-		if err = c.device.EventRecord(e.handle, c.handle); err != nil {
+		if err = c.record(e.handle); err != nil {
 			_ = c.device.EventDestroy(e.handle) // the record's error is the one to know
 		}
 		return err
@@ -64,15 +63,27 @@ func (e *Event) String() string {
 	return fmt.Sprintf("event %#x", e.handle)
 }
 
-// Done reports whether the device has come to the event. It does not wait.
+// uncaptured is the error of a call on the event: a *CaptureError where a capture has it that nobody announced, and that began and ended
+// while it was recorded. CUDA has no other invalid value for such a call.
+func (e *Event) uncaptured(err error) error {
+	if errors.Is(err, cudadrv.CapturedEvent) || errors.Is(err, cudadrv.InvalidValue) {
+		return e.on.work.Forbidden("cuEventRecord")
+	}
+	return err
+}
+
+// Done reports whether the device has come to the event. It does not wait. Errors: ErrNotOpen, the driver's, and a *vram.CaptureError
+// where a capture has the event that was begun past this package as it was recorded.
 func (e *Event) Done() (bool, error) {
 	if err := e.usable(); err != nil {
 		return false, err
 	}
-	return e.on.device.EventQuery(e.handle)
+	passed, err := e.on.device.EventQuery(e.handle)
+	return passed, e.uncaptured(err)
 }
 
-// Synchronize waits until the device has come to the event, or ctx ends: then a goroutine waits on, and closes the event.
+// Synchronize waits until the device has come to the event, or ctx ends: then a goroutine waits on, and closes the event. Errors: ctx's, and
+// those of Done.
 func (e *Event) Synchronize(ctx context.Context) error {
 	if err := e.usable(); err != nil {
 		return err
@@ -81,10 +92,10 @@ func (e *Event) Synchronize(ctx context.Context) error {
 		return ErrNilContext
 	}
 	if ctx.Done() == nil {
-		return e.on.device.EventSynchronize(e.handle)
+		return e.uncaptured(e.on.device.EventSynchronize(e.handle))
 	}
 	done := make(chan error, 1)
-	go func() { done <- e.on.device.EventSynchronize(e.handle) }()
+	go func() { done <- e.uncaptured(e.on.device.EventSynchronize(e.handle)) }()
 	select {
 	case err := <-done:
 		return err
@@ -115,8 +126,8 @@ func (e *Event) Since(start *Event) (time.Duration, error) {
 }
 
 // WaitEvent makes later work of the context wait, on the device, for an event of any context of the device. Memory of other streams
-// that the work behind it touches is ordered by launches themselves: this is for work that is submitted by hand. In a capture it is
-// ErrCapturing.
+// that the work behind it touches is ordered by launches themselves: this is for work that is submitted by hand. Errors: ErrForeign,
+// vram.ErrClosed, those of Event.Done, and in a capture a *vram.CaptureError.
 func (c *Context) WaitEvent(e *Event) error {
 	if !c.opened() {
 		return ErrNotOpen
@@ -130,10 +141,9 @@ func (c *Context) WaitEvent(e *Event) error {
 	if !c.work.SameDevice(e.on.work) {
 		return ErrForeign
 	}
-	if c.capture.Load() != nil { // the event is outside of the graph
-		return ErrCapturing
-	}
-	return c.submit(func() error { return c.device.StreamWaitEvent(c.handle, e.handle) })
+	return c.outside("cuStreamWaitEvent", func() error { // the event is outside of any graph
+		return e.uncaptured(c.device.StreamWaitEvent(c.handle, e.handle))
+	})
 }
 
 // Close destroys the event. Idempotent.

@@ -54,8 +54,8 @@ func (g *Graph) enter() error {
 func (g *Graph) leave() { g.gate.Add(-1) }
 
 // Launch submits the graph's work to a context of its device. It does not wait. The work is behind what was submitted to the streams whose
-// buffers the graph touches, as that of Context.Launch is. Errors: ErrGraphClosed, ErrForeign, ErrNotOpen, ErrCapturing, vram.ErrClosed,
-// and the driver's.
+// buffers the graph touches, as that of Context.Launch is. Errors: ErrGraphClosed, ErrForeign, ErrNotOpen, vram.ErrClosed, the driver's, and
+// a *vram.CaptureError in a capture, and where Context.Launch has one.
 func (g *Graph) Launch(c *Context) error {
 	if err := g.enter(); err != nil {
 		return err
@@ -78,8 +78,8 @@ func (g *Graph) launchable(c *Context) error {
 	if c.submission != g.on && !c.work.SameDevice(g.on.work) {
 		return ErrForeign
 	}
-	if p := c.capture.Load(); p != nil {
-		return ErrCapturing // the driver would break the capture: it has no graphs in graphs
+	if c.capture.Load() != nil {
+		return c.work.Forbidden("cuGraphLaunch") // the driver would break the capture: it has no graphs in graphs
 	}
 	return nil
 }
@@ -98,10 +98,10 @@ func (g *Graph) launch(c *Context) error {
 	if err := g.before(c, &crossing); err != nil {
 		return err
 	}
-	if err := c.work.Begin(); err != nil {
+	if err := c.enter(nil); err != nil {
 		return err
 	}
-	defer c.work.End()
+	defer c.work.Leave()
 	if err := c.graphs.GraphLaunch(g.exec, c.handle); err != nil {
 		return err
 	}
@@ -165,10 +165,7 @@ func (g *Graph) Upload(c *Context) error {
 	if !c.work.SameDevice(g.on.work) {
 		return ErrForeign
 	}
-	if c.capture.Load() != nil {
-		return ErrCapturing // the driver would break the capture
-	}
-	return c.submit(func() error { return c.graphs.GraphUpload(g.exec, c.handle) })
+	return c.outside("cuGraphUpload", func() error { return c.graphs.GraphUpload(g.exec, c.handle) }) // it would break a capture
 }
 
 // HeldBytes is how much memory the graph's hold has: that of its pool, if it shares one. Buffers from outside are not counted.

@@ -16,7 +16,9 @@ import (
 // launch, as with Context.CopyPeer: so a free waits for it. That costs two events for each stream of another device.
 //
 // Errors: *ArgumentError, with which nothing was submitted; *LaunchError; ErrNotOpen, ErrUnloaded, ErrForeign for a function of another
-// device, vram.ErrClosed; the driver's, with buffers of another device. With an *OrderError the launch was submitted.
+// device, vram.ErrClosed; the driver's, with buffers of another device. With an *OrderError the launch was submitted. The error is, or wraps,
+// a *vram.CaptureError, with which nothing was submitted, while a stream is being captured whose buffers or work the launch has to wait
+// for, and as a capture of the context's own stream begins or ends.
 func (c *Context) Launch(f *Function, g Geometry, args ...Arg) error {
 	if !c.opened() {
 		return ErrNotOpen
@@ -35,7 +37,7 @@ func (c *Context) Launch(f *Function, g Geometry, args ...Arg) error {
 	switch {
 	case err != nil:
 	case plain && c.special.Load() == 0:
-		err = c.launch(f, g, p, nil)
+		err = c.launch(f, g, p, nil, nil)
 	default:
 		err = c.launchSlowly(f, g, p, args)
 	}
@@ -43,9 +45,9 @@ func (c *Context) Launch(f *Function, g Geometry, args ...Arg) error {
 	return err
 }
 
-// launch submits a kernel whose arguments are in place.
-func (c *submission) launch(f *Function, g Geometry, p *params, accesses []cudadrv.Access) error {
-	if err := c.work.Begin(); err != nil {
+// launch submits a kernel whose arguments are in place: for a capture, or for nil outside of any.
+func (c *submission) launch(f *Function, g Geometry, p *params, held *capture, accesses []cudadrv.Access) error {
+	if err := c.enter(held); err != nil {
 		return err
 	}
 	var err error
@@ -54,7 +56,7 @@ func (c *submission) launch(f *Function, g Geometry, p *params, accesses []cudad
 	} else {
 		err = c.kernels.LaunchKernel(f.handle, g, p.bytes[:p.size], c.handle)
 	}
-	c.work.End()
+	c.work.Leave()
 	if err != nil {
 		return &LaunchError{f.name, g, err}
 	}
@@ -63,13 +65,14 @@ func (c *submission) launch(f *Function, g Geometry, p *params, accesses []cudad
 
 // launchSlowly is a launch that touches buffers of others, is part of a capture, or is watched.
 func (c *submission) launchSlowly(f *Function, g Geometry, p *params, args []Arg) error {
-	return c.ordered(f.name, g, args, func(accesses []cudadrv.Access) error { return c.launch(f, g, p, accesses) },
+	return c.ordered(f.name, g, args,
+		func(held *capture, accesses []cudadrv.Access) error { return c.launch(f, g, p, held, accesses) },
 		func(held *capture) { held.launched(f, g) })
 }
 
 // ordered submits work behind other work on its buffers, and announces it. The accesses that submit gets are nil where nothing
 // checks them. In a capture the graph gets the buffers, and captured is called.
-func (c *submission) ordered(name string, g Geometry, args []Arg, submit func([]cudadrv.Access) error, captured func(*capture)) error {
+func (c *submission) ordered(name string, g Geometry, args []Arg, submit func(*capture, []cudadrv.Access) error, captured func(*capture)) error {
 	var accesses []cudadrv.Access
 	if c.checked != nil {
 		accesses = accessesOf(args)
@@ -93,15 +96,15 @@ func (c *submission) ordered(name string, g Geometry, args []Arg, submit func([]
 		}
 	}
 	if held != nil {
-		err := submit(accesses)
+		err := submit(held, accesses)
 		if err == nil {
 			captured(held)
 		}
 		return err
 	}
-	work := func() error { return submit(accesses) }
+	work := func() error { return submit(nil, accesses) }
 	if profile := c.profile.Load(); profile != nil {
-		work = func() error { return profile.launch(name, g, func() error { return submit(accesses) }) }
+		work = func() error { return profile.launch(name, g, func() error { return submit(nil, accesses) }) }
 	}
 	err := c.between(homes, work)
 	if err == nil || submitted(err) {

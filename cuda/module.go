@@ -28,7 +28,7 @@ func (c *Context) LoadModule(image []byte) (*Module, error) {
 		return nil, unsupported("cuModuleLoadData")
 	}
 	m := &Module{on: c.submission, paramCounts: paramCounts(image)}
-	err := c.submit(func() (err error) {
+	err := c.open(func() (err error) {
 		m.handle, err = c.kernels.ModuleLoadData(image)
 		return err
 	})

@@ -22,7 +22,7 @@ type OrderError = streams.OrderError
 // go on with other work before the copy, the other context is one of another stream of its device. Both devices are of one driver.
 //
 // Errors, with which nothing was submitted: ErrNotOpen, ErrSameDevice, ErrNotLive, ErrForeign for a buffer of neither context's
-// device, *LengthError, *RangeError, ErrCapturing, vram.ErrClosed, and the driver's, as cudadrv.NotSupported. With an *OrderError
+// device, *LengthError, *RangeError, *vram.CaptureError, vram.ErrClosed, and the driver's, as cudadrv.NotSupported. With an *OrderError
 // the copy was submitted.
 func (c *Context) CopyPeer(dst Range, from *Context, src Range) error {
 	if err := c.copyable(from); err != nil {
@@ -96,8 +96,6 @@ func (c *Context) copyable(from *Context) error {
 		return notOpen("from")
 	case c.work.SameDevice(from.work):
 		return ErrSameDevice
-	case c.capture.Load() != nil || from.capture.Load() != nil:
-		return ErrCapturing
 	case !c.reaches() || !from.reaches():
 		return unsupported("cuMemcpyPeerAsync")
 	}

@@ -72,7 +72,11 @@ func (p *Profile) launch(name string, g Geometry, submit func() error) error {
 func (p *Profile) record() cudadrv.Event {
 	e, err := p.on.timed.EventCreateTimed()
 	if err == nil {
-		err = p.on.device.EventRecord(e, p.on.handle)
+		err = p.on.record(e)
+	}
+	if err != nil && e != 0 {
+		err = errors.Join(err, p.on.device.EventDestroy(e))
+		e = 0
 	}
 	p.failed = errors.Join(p.failed, err)
 	return e

@@ -46,8 +46,8 @@ func submissionOf(work streams.Submitter) *submission {
 // Capturing reports whether a context's stream is being captured.
 func Capturing(c *Context) bool { return c.made() && c.capture.Load() != nil }
 
-// submit makes driver calls on the stream, which stays open meanwhile.
-func (c *submission) submit(call func() error) error {
+// open makes driver calls during which the stream stays open.
+func (c *submission) open(call func() error) error {
 	if err := c.work.Begin(); err != nil {
 		return err
 	}
@@ -55,16 +55,55 @@ func (c *submission) submit(call func() error) error {
 	return call()
 }
 
-// captured puts the stream into a capture, unless it is in one. Launches take the slow way from here on: before the driver is told.
-func (c *submission) captured(p *capture) bool {
-	if !c.capture.CompareAndSwap(nil, p) {
-		return false
+// submit makes driver calls that put work on the stream: for a capture, or for nil outside of any. If the stream has entered or left a
+// capture since the caller looked, the error is a *CaptureError.
+func (c *submission) submit(held *capture, call func() error) error {
+	if err := c.enter(held); err != nil {
+		return err
 	}
-	c.special.Add(1)
-	return true
+	defer c.work.Leave()
+	return call()
 }
 
-// released takes it out.
+// enter begins work on the stream, which c.work.Leave ends: see submit.
+func (c *submission) enter(held *capture) error {
+	if err := c.work.Enter(held != nil); err != nil {
+		return err
+	}
+	if held != nil && c.capture.Load() != held {
+		c.work.Leave()
+		return c.work.Forbidden("work of a capture that has ended")
+	}
+	return nil
+}
+
+// outside makes driver calls on the stream that may be part of no capture. The error names the function.
+func (c *submission) outside(function string, call func() error) error {
+	if err := c.work.Outside(function); err != nil {
+		return err
+	}
+	defer c.work.Leave()
+	return call()
+}
+
+// record records an event that is waited for or queried, which may be part of no capture.
+func (c *submission) record(e cudadrv.Event) error {
+	const function = "cuEventRecord"
+	return c.outside(function, func() error {
+		if err := c.device.EventRecord(e, c.handle); err != nil {
+			return err
+		}
+		return c.work.Uncaptured(function) // a capture that nobody announced may have it
+	})
+}
+
+// captured puts the stream into a capture, which was announced. Launches take the slow way from here on.
+func (c *submission) captured(p *capture) {
+	c.special.Add(1)
+	c.capture.Store(p)
+}
+
+// released takes it out: nothing more is submitted for the capture.
 func (c *submission) released() {
 	c.special.Add(-1)
 	c.capture.Store(nil)

@@ -4,23 +4,28 @@ import "github.com/go-vram/vram/cudadrv"
 
 // Submit makes driver calls that put work of the caller's own on the stream, which stays open meanwhile: copies from
 // and to memory that is not vram's, waits for events of other processes. The ranges are the buffers that the work
-// touches: they are checked, ordered and announced as those of Copy. In a capture it is ErrCapturing, and the calls are
-// not made. Errors: those of CopyIn, and the function's.
+// touches: they are checked, ordered and announced as those of Copy. In a capture it is a *vram.CaptureError, and the calls
+// are not made. Captures of the stream wait for the function: it begins none. Errors: those of Copy, and the function's.
 func (c *Context) Submit(work func(device cudadrv.Device, on cudadrv.Stream) error, ranges ...Range) error {
 	if !c.opened() {
 		return ErrNotOpen
 	}
 	if c.capture.Load() != nil {
-		return ErrCapturing
+		return c.work.Forbidden("work of the caller's own")
 	}
-	return c.on(func() error { return work(c.device, c.handle) }, ranges...)
+	return c.onFor(nil, func() error {
+		if err := c.work.Uncaptured("work of the caller's own"); err != nil {
+			return err
+		}
+		return work(c.device, c.handle)
+	}, ranges)
 }
 
 // LaunchWith makes calls of a library that submits work of its own to the stream: kernels of cuBLASLt, say. The buffers are what
 // the work touches, made with In, Out and InOut: they are checked, ordered and announced as the arguments of Launch are, and in a
 // capture they, and the work, become part of the graph. The library's name is in errors, profiles and reports. submit makes no calls of
 // this package; a library that wants a current context is called in cudadrv.ForeignCalls. Errors: *ArgumentError, with which submit was
-// not called; ErrNotOpen, vram.ErrClosed, and submit's.
+// not called; ErrNotOpen, vram.ErrClosed, *vram.CaptureError as Launch, and submit's.
 func (c *Context) LaunchWith(library string, submit func(device cudadrv.Device, on cudadrv.Stream) error, buffers ...Arg) error {
 	if !c.opened() {
 		return ErrNotOpen
@@ -38,8 +43,8 @@ func (c *Context) LaunchWith(library string, submit func(device cudadrv.Device, 
 			return &ArgumentError{Kernel: library, Index: i, Err: err}
 		}
 	}
-	return c.ordered(library, Geometry{}, buffers, func(accesses []cudadrv.Access) error {
-		return c.submit(func() error {
+	return c.ordered(library, Geometry{}, buffers, func(held *capture, accesses []cudadrv.Access) error {
+		return c.submit(held, func() error {
 			if accesses == nil {
 				return submit(c.device, c.handle)
 			}
@@ -58,5 +63,5 @@ func (c *Context) WithContext(f func() error) error {
 	if !ok {
 		return unsupported("cuCtxPushCurrent")
 	}
-	return c.submit(func() error { return foreign.WithContext(f) })
+	return c.open(func() error { return foreign.WithContext(f) })
 }

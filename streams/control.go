@@ -159,6 +159,15 @@ func (c *Control) Live(ctx context.Context) (all []LiveBuffer, err error) {
 	return all, nil
 }
 
+// HoldCaptures keeps captures of the stream from beginning until release is called. It is false while one is announced.
+func (c *Control) HoldCaptures() (release func(), ok bool) {
+	a := &c.cuda.announcement
+	if !a.enter() {
+		return nil, false
+	}
+	return a.leave, true
+}
+
 // End makes every later free return ErrClosed and ends the actor: the memory is about to be
 // released.
 func (c *Control) End() {

@@ -27,6 +27,7 @@ type cudaStream struct {
 
 	deviceClosed   *atomic.Bool // Peers.End was called
 	calls          atomic.Int64 // driver calls that a turn ordered, or in progress
+	announcement   announcement // of captures of the stream
 	closing        atomic.Bool  // Close has begun
 	held           atomic.Bool  // a graph has its memory: no fence of it passes
 	crossings      crossings
@@ -43,12 +44,7 @@ func (h *cudaStream) init(cfg *Config) {
 	if q, ok := cfg.Device.(cudadrv.CaptureQueries); ok && cfg.Device.Info().Capabilities.Has(cudadrv.CaptureInformation) {
 		h.captures = q
 	}
-	h.line = fence.NewTimeline(cfg.Fences, cfg.Handle, cfg.Adopted, func() error {
-		if h.held.Load() {
-			return errHeld
-		}
-		return h.uncaptured("cuEventRecord")
-	})
+	h.line = fence.NewTimeline(cfg.Fences, cfg.Handle, cfg.Adopted, (*recording)(h))
 	h.line.Panics = cfg.Panics
 }
 
@@ -82,7 +78,9 @@ func (h *cudaStream) begin() bool {
 // Close was first.
 func (h *cudaStream) claimClose() (first bool, err error) {
 	defer h.done()
-	err = h.uncaptured("cuStreamSynchronize")
+	if err = h.enter("cuStreamSynchronize"); err == nil {
+		defer h.announcement.leave() // no capture begins before the stream is closed
+	}
 	if h.closing.Load() {
 		return false, nil
 	}
@@ -94,32 +92,67 @@ func (h *cudaStream) claimClose() (first bool, err error) {
 
 // awaitCalls waits for the calls that are announced: for each a goroutine makes it, or is about to.
 func (h *cudaStream) awaitCalls(host actors.Host) {
-	for h.calls.Load() > 0 || !h.line.Idle() {
+	for h.calls.Load() > 0 || h.announcement.busy() || !h.line.Idle() {
 		actors.Yield(host)
 	}
 }
 
-// uncaptured is nil if a call may be made on the CUDA stream, and a *CaptureError if it is being
-// captured. Every call on the stream checks it first. A program that begins a capture while a
-// request of the stream is in progress may find that call in the graph: mark checks again after its
-// record, so that no query of a captured fence, and no wait for it, ends the capture or draws
-// another stream into it.
-func (h *cudaStream) uncaptured(call string) error {
-	if h.captures == nil {
-		return nil
+// enter begins a call on the CUDA stream that may not be part of a graph; announcement.leave ends
+// it. The error is a *CaptureError if the stream is being captured, and then the call must not be
+// made. Every such call begins here: so no capture that announces itself begins before it has ended.
+func (h *cudaStream) enter(call string) error {
+	if !h.announcement.enter() {
+		return h.forbidden(call)
 	}
-	var status cudadrv.CaptureStatus
-	err := h.guard(func() (err error) {
-		status, err = h.captures.StreamIsCapturing(h.stream)
+	if err := h.uncaptured(call); err != nil {
+		h.announcement.leave()
 		return err
-	})
-	// Where this query fails, the call itself fails, too.
-	captured := err == nil && status != cudadrv.CaptureNone || errors.Is(err, cudadrv.CaptureImplicit)
+	}
+	return nil
+}
+
+// forbidden is the error of a call that a capture forbids.
+func (h *cudaStream) forbidden(call string) error {
+	h.forbiddenCalls.Add(1)
+	return &CaptureError{Stream: h.id, Call: call}
+}
+
+// uncaptured queries the driver: nil says that a call may be made on the CUDA stream, a
+// *CaptureError that it is being captured. A program that begins a capture past this module does
+// not announce it, and may find a call in the graph: record checks again, so that no query of a
+// captured fence, and no wait for it, ends the capture or draws another stream into it.
+func (h *cudaStream) uncaptured(call string) error {
+	captured, _ := h.captured() // where this query fails, the call itself fails, too
 	if !captured {
 		return nil
 	}
-	h.forbiddenCalls.Add(1)
-	return &CaptureError{Stream: h.id, Call: call}
+	return h.forbidden(call)
+}
+
+// captured queries the driver whether the stream is being captured.
+func (h *cudaStream) captured() (captured bool, err error) {
+	if h.captures == nil {
+		return false, nil
+	}
+	var status cudadrv.CaptureStatus
+	err = h.guard(func() (err error) {
+		status, err = h.captures.StreamIsCapturing(h.stream)
+		return err
+	})
+	if errors.Is(err, cudadrv.CaptureImplicit) {
+		return true, nil
+	}
+	return err == nil && status != cudadrv.CaptureNone, err
+}
+
+// uncapturedMark is the error of a call on a mark: a *CaptureError if a capture has the mark that
+// began and ended since the query before the record.
+func (h *cudaStream) uncapturedMark(err error) error {
+	if errors.Is(err, fence.ErrCaptured) {
+		h.lost.Add(1)
+		return h.forbidden("cuEventRecord")
+	}
+	return err
 }
 
 // shortage is the error of a refused claim: a *CaptureError if a capture has forbidden a call on
@@ -133,9 +166,15 @@ func (h *cudaStream) shortage(forbiddenCalls uint64, err error) error {
 
 // mark records the present end of the stream.
 func (h *cudaStream) mark() (mark fence.Mark, err error) {
-	if err = h.uncaptured("cuEventRecord"); err != nil {
+	if err = h.enter("cuEventRecord"); err != nil {
 		return mark, err
 	}
+	defer h.announcement.leave()
+	return h.record()
+}
+
+// record is mark for a call that has entered.
+func (h *cudaStream) record() (mark fence.Mark, err error) {
 	err = h.guard(func() (err error) {
 		mark, err = h.fences.Record(h.stream)
 		return err
@@ -151,13 +190,40 @@ func (h *cudaStream) mark() (mark fence.Mark, err error) {
 	return mark, nil
 }
 
+// recording is the stream for its timeline.
+type recording cudaStream
+
+// Enter implements fence.Recording.
+func (r *recording) Enter() error {
+	if r.held.Load() {
+		return errHeld
+	}
+	return (*cudaStream)(r).enter("cuEventRecord")
+}
+
+// Check implements fence.Recording.
+func (r *recording) Check() error { return (*cudaStream)(r).uncaptured("cuEventRecord") }
+
+// Leave implements fence.Recording.
+func (r *recording) Leave() { r.announcement.leave() }
+
 // discard releases a mark. An event that the driver keeps does no harm.
 func (h *cudaStream) discard(m fence.Mark) {
 	_ = h.guard(func() error { return h.fences.Release(m) })
 }
 
-// synchronize waits for the stream's work. Its error is a *StrandedError where that does not come to an end.
+// synchronize waits for the stream's work. Its error is a *StrandedError where that does not come to an end, and a *CaptureError
+// where the stream is being captured.
 func (h *cudaStream) synchronize() error {
+	if err := h.enter("cuStreamSynchronize"); err != nil {
+		return err
+	}
+	defer h.announcement.leave()
+	return h.await()
+}
+
+// await is synchronize for a call that has entered, or on a stream that is closed.
+func (h *cudaStream) await() error {
 	if k, ok := h.strand.Load().(stranding); ok {
 		return k.await(h, h.device)
 	}
@@ -171,9 +237,10 @@ func (h *cudaStream) destroy() error {
 
 // zero sets a buffer to zero.
 func (h *cudaStream) zero(b Buffer) error {
-	if err := h.uncaptured("cuMemsetD8Async"); err != nil {
+	if err := h.enter("cuMemsetD8Async"); err != nil {
 		return err
 	}
+	defer h.announcement.leave()
 	err := h.guard(func() error { return h.device.MemsetD8Async(b.Ptr(), 0, b.bytes, h.stream) })
 	if err != nil {
 		return fmt.Errorf("vram: zeroing a buffer of %d bytes: %w", b.bytes, err)
@@ -187,9 +254,10 @@ func (h *cudaStream) precede(m fence.Mark) error {
 		return h.closed()
 	}
 	defer h.done()
-	if err := h.uncaptured("cuStreamWaitEvent"); err != nil {
+	if err := h.enter("cuStreamWaitEvent"); err != nil {
 		return err
 	}
+	defer h.announcement.leave()
 	return h.guard(func() error { return h.fences.Precede(m, h.stream) })
 }
 
@@ -200,15 +268,23 @@ func (h *cudaStream) follow(from *fence.Timeline, doing string) (number uint64, 
 		return 0, h.closed()
 	}
 	defer h.done()
-	if err = h.uncaptured("cuStreamWaitEvent"); err != nil {
+	if err = h.enter("cuStreamWaitEvent"); err != nil {
 		return 0, err
 	}
+	defer h.announcement.leave()
 	err = h.guard(func() (err error) {
 		number, err = from.Order(h.stream)
 		return err
 	})
-	if errors.Is(err, fence.ErrShut) {
+	switch {
+	case errors.Is(err, fence.ErrShut):
 		return 0, h.closed()
+	case errors.Is(err, fence.ErrCaptured): // a capture that nobody announced began and ended within the call
+		id := h.id
+		if r, ok := from.Recording().(*recording); ok {
+			id = r.id
+		}
+		err = &CaptureError{Stream: id, Call: "cuEventRecord"}
 	}
 	if err != nil {
 		return 0, fmt.Errorf("vram: %s: %w", doing, err)
@@ -230,19 +306,25 @@ func (h *cudaStream) behind(other *cudaStream) error {
 		return other.closed() // it is being closed
 	}
 	defer other.done()
-	if err := h.uncaptured("cuStreamWaitEvent"); err != nil {
+	if err := h.enter("cuStreamWaitEvent"); err != nil {
 		return err
 	}
-	if err := other.uncaptured("cuEventRecord"); err != nil {
+	defer h.announcement.leave()
+	if err := other.enter("cuEventRecord"); err != nil {
 		return err
 	}
-	return h.guard(func() error {
-		m, err := h.fences.Record(other.stream)
-		if err != nil {
-			return err
-		}
-		return errors.Join(h.fences.Precede(m, h.stream), h.fences.Release(m))
-	})
+	defer other.announcement.leave()
+	return h.follows(other)
+}
+
+// follows is behind for a call that has entered both streams.
+func (h *cudaStream) follows(other *cudaStream) error {
+	m, err := other.record()
+	if err != nil {
+		return err
+	}
+	defer other.discard(m)
+	return other.uncapturedMark(h.guard(func() error { return h.fences.Precede(m, h.stream) }))
 }
 
 // idle reports whether the stream has finished all its work. It is false for a captured or closed
@@ -252,9 +334,10 @@ func (h *cudaStream) idle() (idle bool) {
 		return false
 	}
 	defer h.done()
-	if h.uncaptured("cuStreamQuery") != nil {
+	if h.enter("cuStreamQuery") != nil {
 		return false
 	}
+	defer h.announcement.leave()
 	err := h.guard(func() (err error) {
 		idle, err = h.device.StreamQuery(h.stream)
 		return err

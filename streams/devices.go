@@ -1,6 +1,9 @@
 package streams
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
 
 // OrderError reports that work between two devices was submitted, but that the stream of the other device could not be made to
 // wait for it. Waited: the host has waited for the work instead, and nothing is left that could overtake it. Otherwise the work
@@ -51,13 +54,15 @@ func (x Submitter) Between(other Submitter, work func() error) error {
 		return o.closed()
 	}
 	defer o.done()
-	if err := h.uncaptured("cuStreamWaitEvent"); err != nil {
+	if err := h.enter("cuStreamWaitEvent"); err != nil {
 		return err
 	}
-	if err := o.uncaptured("cuStreamWaitEvent"); err != nil {
+	defer h.announcement.leave()
+	if err := o.enter("cuStreamWaitEvent"); err != nil {
 		return err
 	}
-	if err := h.after(o); err != nil {
+	defer o.announcement.leave()
+	if err := h.follows(o); err != nil {
 		return err
 	}
 	if err := h.guard(work); err != nil {
@@ -66,25 +71,16 @@ func (x Submitter) Between(other Submitter, work func() error) error {
 	return o.afterWork(h)
 }
 
-// after makes later work of the stream wait, on the device, for all that another one has now, which may be of another device.
-func (h *cudaStream) after(other *cudaStream) error {
-	return h.guard(func() error {
-		m, err := other.fences.Record(other.stream)
-		if err != nil {
-			return err
-		}
-		defer other.discard(m)
-		return h.fences.Precede(m, h.stream)
-	})
-}
-
-// afterWork is after for work that was submitted: where the driver refuses, the host waits.
+// afterWork is follows for work that was submitted: where the driver refuses, the host waits.
 func (h *cudaStream) afterWork(other *cudaStream) error {
-	err := h.after(other)
+	err := h.follows(other)
 	if err == nil {
 		return nil
 	}
-	if failed := other.synchronize(); failed != nil {
+	if errors.Is(err, ErrCapturing) { // the work may be part of a graph, and a wait for it would end that capture
+		return &OrderError{Err: err}
+	}
+	if failed := other.await(); failed != nil {
 		return &OrderError{Err: fmt.Errorf("%w; the host's wait: %w", err, failed)}
 	}
 	return &OrderError{Waited: true, Err: err}

@@ -168,8 +168,8 @@
 //
 // # How a fence is recorded
 //
-// Two functions call *fence.Events.Record: cudaStream.mark, for the fence of a Return, and
-// Timeline.take of internal/fence, for the fences of announced uses. Both ask before and after the
+// Two functions call *fence.Events.Record: cudaStream.record, for the fence of a Return, and
+// Timeline.mark of internal/fence, for the fences of announced uses. Both query before and after the
 // record whether the stream is being captured.
 //
 // Pages leave a stream with a fence over all its work so far, unless they answer a reclaim request
@@ -186,11 +186,19 @@
 // since the record, and it was not granted since. Uncovered pages stay, and out-of-memory reports
 // name them.
 //
-// Every call on a CUDA stream asks first whether the stream is being captured into a graph. If it
-// is, a Return keeps its pages; a memset, a wait and Close are refused (CaptureError). So a graph
-// never has a node of the allocator, and no call ends a capture. Requests and frees that make no
-// call on the stream do not ask: they promise the stream's own order, which holds within a capture,
-// too.
+// Every call on a CUDA stream begins with cudaStream.enter, which queries whether the stream is being
+// captured into a graph. If it is, a Return keeps its pages; a memset, a wait and Close are refused
+// (CaptureError). So a graph never has a node of the allocator, and no call ends a capture. Requests
+// and frees that make no call on the stream do not query: they promise the stream's own order, which
+// holds within a capture, too.
+//
+// A query cannot exclude a capture that begins after it. So a capture is announced
+// (Submitter.BeginCapture): from then on enter refuses, and the capture begins once the calls that
+// have entered have left. One that waits for the stream's work counts among these. A program that
+// begins a capture past this module announces nothing: a record queries once more, so that no call
+// on its event ends the capture or makes another stream part of it.
+//
+//	open --announce--> announced --all calls have left--> capturing --EndCapture--> open
 //
 // # States of a stream
 //

@@ -106,9 +106,16 @@ func (e *BudgetError) Error() string {
 // Is makes errors.Is(err, ErrNegative) hold.
 func (e *BudgetError) Is(target error) bool { return target == ErrNegative }
 
+// ErrCapturing is the kind of every *CaptureError, and is one itself.
+var ErrCapturing error = &CaptureError{} //nolint:gochecknoglobals // a sentinel that is never written
+
+// ErrBusy says why a capture could not begin: a driver call on its stream has not ended.
+var ErrBusy = errors.New("vram: a call on the stream has not ended for ten seconds")
+
 // CaptureError refuses a call that would become part of the graph that a stream is being captured
 // into, or end the capture. Err is the failure of going on without it, if any: a
-// *pool.OutOfMemoryError where returned memory stayed with the stream for want of a fence.
+// *pool.OutOfMemoryError where returned memory stayed with the stream for want of a fence. For a
+// capture that cannot begin, Err is ErrBusy.
 type CaptureError struct {
 	Stream uint32
 	Call   string // CUDA's function
@@ -117,13 +124,22 @@ type CaptureError struct {
 
 // Error names the stream, the call, and a remedy.
 func (e *CaptureError) Error() string {
-	text := fmt.Sprintf("vram: stream %d is being captured, and %s may not be part of it: allocate before the capture begins, "+
-		"or on another stream, and close after it has ended", e.Stream, e.Call)
+	if e.Stream == 0 {
+		return "vram: the stream is being captured"
+	}
+	if errors.Is(e.Err, ErrBusy) {
+		return fmt.Sprintf("vram: no capture of stream %d: %s", e.Stream, reason(e.Err))
+	}
+	text := fmt.Sprintf("vram: stream %d is being captured, and %s may not be part of it: call before the capture begins "+
+		"or after it has ended, or on another stream", e.Stream, e.Call)
 	if e.Err != nil {
 		text += ": " + reason(e.Err)
 	}
 	return text
 }
+
+// Is makes errors.Is(err, ErrCapturing) hold.
+func (e *CaptureError) Is(target error) bool { return target == ErrCapturing }
 
 // Unwrap is Err.
 func (e *CaptureError) Unwrap() error { return e.Err }

@@ -182,7 +182,7 @@ func (h *cudaStream) settle(ctx context.Context, later *cudaStream) error {
 		h.done()
 		return err
 	}
-	if err := later.precede(m); err != nil {
+	if err := h.uncapturedMark(later.precede(m)); err != nil {
 		h.discard(m)
 		h.done()
 		return err
@@ -203,7 +203,7 @@ func (h *cudaStream) settle(ctx context.Context, later *cudaStream) error {
 // outlast waits for a mark and releases it.
 func (h *cudaStream) outlast(m fence.Mark) error {
 	defer h.discard(m)
-	return h.guard(func() error { return h.fences.Wait(m) })
+	return h.uncapturedMark(h.guard(func() error { return h.fences.Wait(m) }))
 }
 
 // Copy makes driver calls of the owner's on the sleeper's stream.

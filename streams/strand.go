@@ -69,12 +69,18 @@ func (t *Tail) strand() *strand {
 	return k
 }
 
-// Synchronize waits on the host for the stream's work. Errors: ErrClosed, *StrandedError, and the driver's.
+// Synchronize waits on the host for the stream's work. A capture of the stream begins after it. Errors: ErrClosed, *CaptureError,
+// *StrandedError, and the driver's.
 func (x Submitter) Synchronize() error {
-	if err := x.Begin(); err != nil {
+	if err := x.Outside("cuStreamSynchronize"); err != nil {
 		return err
 	}
-	defer x.End()
+	defer x.Leave()
+	return x.Await()
+}
+
+// Await is Synchronize for a call that has entered.
+func (x Submitter) Await() error {
 	if k, ok := x.s.cuda.strand.Load().(stranding); ok {
 		return k.await(&x.s.cuda, x.Device())
 	}

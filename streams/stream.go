@@ -102,7 +102,7 @@ func (s *Stream) close() error {
 	closeErr := s.inTurn(context.Background(), s.turn.endService)
 	h.line.Shut()
 	h.awaitCalls(s.host) // the synchronisation below does not wait for calls that come later
-	syncErr := h.synchronize()
+	syncErr := h.await()
 	if syncErr != nil {
 		s.tail.kept.Store(s)
 	}
@@ -138,7 +138,8 @@ func (s *Stream) Stats(ctx context.Context) (Stats, error) {
 // its own; but on an adopted one only callers record fences, so that memory freed since their last
 // request stays until the next one, or until Trim. It waits for the current turn, and not for the
 // device. Lanes release their free blocks at their next calls. Errors: ErrClosed, ErrQuarantined,
-// and the end of ctx, which ends only the waiting.
+// and the end of ctx, which ends only the waiting. While the stream is being captured its memory
+// stays with it, without an error, and the capture is not disturbed.
 func (s *Stream) Trim(ctx context.Context) error {
 	if err := s.callable(ctx); err != nil {
 		return err

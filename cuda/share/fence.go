@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/streams"
 )
 
 // Way is how the order of a fence comes about.
@@ -114,9 +115,21 @@ func (m *Memory) fence(c *cuda.Context, l *link) error {
 		if err := device.EventRecord(l.own, on); err != nil {
 			return err
 		}
+		if err := uncaptured(c); err != nil {
+			return err
+		}
 		l.last = stream
 		return nil
 	})
+}
+
+// uncaptured is the error of a record that a capture may have which nobody announced: nobody waits for it or queries it.
+func uncaptured(c *cuda.Context) error {
+	work, err := streams.NewSubmitter(c.Stream())
+	if err != nil {
+		return err
+	}
+	return work.Uncaptured("cuEventRecord")
 }
 
 // Await takes the peer's next fence: it waits on the host until the peer has published it, or ctx ends, and makes later

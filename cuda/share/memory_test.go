@@ -319,3 +319,38 @@ func TestManyFences(t *testing.T) {
 	}
 	require.ErrorIs(t, <-copied, ErrClosed)
 }
+
+// A capture that nobody announced, and that begins as a fence is recorded, is not disturbed, and the fence is refused.
+func TestCapturesPastThePackage(t *testing.T) {
+	a, b := newPair(t)
+	m, theirs := linkSides(t, a, b)
+	require.NoError(t, theirs.Publish(b.c))
+	work, err := streams.NewSubmitter(a.c.Stream())
+	require.NoError(t, err)
+	graphs, on := work.Device().(cudadrv.Graphs), a.c.Stream().Handle() //nolint:forcetypeassert // the library has them
+	for _, call := range []func() error{
+		func() error { return m.Publish(a.c) },
+		func() error { return m.Await(background(), a.c) },
+	} {
+		records := 0
+		a.faults.SetBefore(func(function string) {
+			if function == "cuEventRecord" {
+				if records++; records == 1 {
+					assert.NoError(t, graphs.StreamBeginCapture(on, cudadrv.CaptureRelaxed))
+				}
+			}
+		})
+		published := m.Stats().Published
+		err := call()
+		a.faults.SetBefore(nil)
+		require.ErrorIs(t, err, cuda.ErrCapturing)
+		require.NotErrorIs(t, err, cudadrv.CapturedEvent)
+		assert.Equal(t, published, m.Stats().Published)
+		g, ended := graphs.StreamEndCapture(on)
+		require.NoError(t, ended, "the capture is not disturbed")
+		require.NoError(t, graphs.GraphDestroy(g))
+		require.NoError(t, call(), "the next one")
+	}
+	require.NoError(t, theirs.Await(background(), b.c))
+	require.NoError(t, m.Close())
+}

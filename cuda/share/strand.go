@@ -59,11 +59,17 @@ func (m *Memory) wait(c *cuda.Context, l *link) error {
 		if err := device.EventRecord(w.before, on); err != nil {
 			return err
 		}
+		if err := uncaptured(c); err != nil { // the wait for the peer's event would end the capture
+			return err
+		}
 		if err := device.StreamWaitEvent(on, l.theirs); err != nil {
 			return err
 		}
 		submitted = true
 		err := device.EventRecord(w.after, on)
+		if err == nil {
+			err = uncaptured(c)
+		}
 		w.open = err != nil
 		return err
 	})
@@ -171,7 +177,12 @@ func (m *Memory) passed(tail *streams.Tail, q *waits) (bool, error) {
 	if err != nil {
 		return false, nil //nolint:nilerr // the stream is being closed, and Finished says when it has finished
 	}
-	err = c.Submit(func(device cudadrv.Device, on cudadrv.Stream) error { return device.EventRecord(w.after, on) })
+	err = c.Submit(func(device cudadrv.Device, on cudadrv.Stream) error {
+		if err := device.EventRecord(w.after, on); err != nil {
+			return err
+		}
+		return uncaptured(c)
+	})
 	w.open = err != nil
 	return false, err
 }

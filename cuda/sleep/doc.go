@@ -56,7 +56,7 @@
 // # How long a call waits
 //
 // Sleep waits until all work on the buffers that was submitted before it has finished: its context ends that wait. A stream that is
-// being captured cannot be waited for, and the error is a *vram.CaptureError. Work that is submitted past package cuda, by the handle
+// being captured cannot be waited for, and the error is a *vram.CaptureError, also where the capture has ended within the call. Work that is submitted past package cuda, by the handle
 // of a stream, is not seen: it must have finished before the call. The end of the context is seen between two blocks of a copy
 // (BlockBytes), and while Wake waits for memory. Of several calls on one arena each waits for the one before it, or its context.
 //

@@ -185,3 +185,33 @@ func TestTheProgramMakesRoomForAWake(t *testing.T) {
 	assert.Equal(t, 1, asked)
 	r.holds(b, want)
 }
+
+// A capture that nobody announced, and that begins and ends while Sleep marks a stream, is the error of Sleep as a capture, and nothing of
+// the driver's. The next call succeeds.
+func TestACaptureThatComesAndGoes(t *testing.T) {
+	r := newFaultyRig(t, sleep.Options{})
+	b, want := r.filled(5*mib, 1)
+	require.NoError(t, r.c.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(b)))
+	gpu, h := r.dev.GPU(), r.c.Stream().Handle()
+	r.faults.SetBefore(func(function string) {
+		if function != "cuEventRecord" {
+			return
+		}
+		assert.NoError(t, gpu.StreamBeginCapture(h, cudadrv.CaptureRelaxed))
+		r.faults.SetBefore(func(string) { // the query after the record
+			r.faults.SetBefore(nil)
+			g, err := gpu.StreamEndCapture(h)
+			assert.NoError(t, err)
+			assert.NoError(t, gpu.GraphDestroy(g))
+		})
+	})
+	err := r.arena.Sleep(t.Context(), sleep.Save)
+	var forbidden *vram.CaptureError
+	require.ErrorAs(t, err, &forbidden)
+	require.ErrorIs(t, err, vram.ErrCapturing)
+	require.NotErrorIs(t, err, cudadrv.CapturedEvent)
+	assert.Equal(t, sleep.Awake, r.arena.State())
+	require.NoError(t, r.arena.Sleep(t.Context(), sleep.Save))
+	require.NoError(t, r.arena.Wake(t.Context()))
+	r.holds(b, want)
+}

@@ -51,6 +51,18 @@ var captureSequences = []struct{ calls, results string }{ //nolint:gochecknoglob
 	{"begin a, record e a, forget e, end a", "0 0 0 0"},
 	{"begin a, record e a, wait a e, end a, record e a, synchronize e, query e", "0 0 0 0 0 0 0"},
 
+	// A capture that begins between the question whether there is one and the call: of a record nothing is left where the question is asked
+	// again and the event is dropped, and an event that was recorded before stays one; whatever asks or waits breaks the capture.
+	{"status a, begin a, record e a, status a, forget e, end a", "0 0 0 1 0 0"},
+	{"status a, begin a, record e a, end a, status a, query e, wait b e, status b", "0 0 0 0 0 1 1 0"},
+	{"record e a, begin a, synchronize e, query e, status a, end a", "0 0 0 0 1 0"},
+	{"record e a, begin a, wait b e, status b, work b, status a, end a", "0 0 0 0 0 1 0"},
+	{"record e b, status a, begin a, wait a e, status a, end a", "0 0 0 905 2 901"},
+	{"status a, begin a, record e a, wait b e, status b, work b, end a, status b", "0 0 0 0 1 0 904 0"},
+	{"status a, begin a, drain a, status a, end a", "0 0 900 2 901"},
+	{"status a, begin a, await a, status a, end a", "0 0 900 2 901"},
+	{"status a, begin a, work a, status a, end a", "0 0 0 1 0"},
+
 	// A stream that waits for one is captured, too.
 	{"begin a, record e a, wait b e, status b, drain b, status a, end a, status b, query e", "0 0 0 1 900 2 901 0 1"},
 	{"begin a, record e a, wait b e, await b, status a, status b, end a", "0 0 0 900 2 2 901"},

@@ -40,7 +40,7 @@ type Timeline struct {
 	source *Events
 	stream cudadrv.Stream
 	lent   bool
-	allow  func() error // nil: always
+	access Recording // nil: records are always allowed
 
 	shut    atomic.Bool
 	lost    atomic.Uint64
@@ -64,15 +64,27 @@ const busy = math.MaxUint64
 // patience is a wait for the device that somebody is at.
 type patience struct{ over chan struct{} }
 
+// Recording keeps the records on a stream out of captures. An error of Enter or Check is that of the call.
+type Recording interface {
+	// Enter begins a record. With an error none is made.
+	Enter() error
+	// Check is called after the record, which is lost with an error: it may be part of a graph, and a query of it would invalidate the
+	// capture.
+	Check() error
+	// Leave ends what Enter began.
+	Leave()
+}
+
 // NewTimeline makes the timeline of a stream. lent says that the stream is its caller's, on which only callers
-// take fences. allow, where there is one, is asked before each record on the stream and once more behind it, and its error is
-// the call's: what was recorded meanwhile may be part of a graph, and a question about it would invalidate the capture. It
-// makes no driver call.
-func NewTimeline(source *Events, s cudadrv.Stream, lent bool, allow func() error) *Timeline {
-	t := &Timeline{source: source, stream: s, lent: lent, allow: allow}
+// take fences. access may be nil. It makes no driver call.
+func NewTimeline(source *Events, s cudadrv.Stream, lent bool, access Recording) *Timeline {
+	t := &Timeline{source: source, stream: s, lent: lent, access: access}
 	t.Init(t)
 	return t
 }
+
+// Recording is what keeps its records out of captures, nil if nothing does.
+func (t *Timeline) Recording() Recording { return t.access }
 
 // Lent reports whether only callers may take fences: nothing may do so in the background.
 func (t *Timeline) Lent() bool { return t.lent }
@@ -114,9 +126,10 @@ func (t *Timeline) Order(later cudadrv.Stream) (number uint64, err error) {
 	case t.shut.Load():
 		return 0, ErrShut
 	}
-	if err := t.allowed(); err != nil {
+	if err := t.enter(); err != nil {
 		return 0, err
 	}
+	defer t.leave()
 	m, err := t.mark() // there is no room: nobody watches it
 	if err != nil {
 		return 0, err
@@ -144,9 +157,10 @@ func (t *Timeline) take(use func(Mark) error) (number uint64, taken bool, err er
 	}
 	state := uint64(0) // unless all goes well: also after a panic of the driver
 	defer func() { t.put(c, state) }()
-	if err := t.allowed(); err != nil {
+	if err := t.enter(); err != nil {
 		return 0, false, err
 	}
+	defer t.leave()
 	number = t.Begin() // first: who reads a higher number from here on is not covered
 	if c.mark, err = t.mark(); err != nil {
 		return 0, false, err
@@ -162,24 +176,34 @@ func (t *Timeline) take(use func(Mark) error) (number uint64, taken bool, err er
 	return number, true, err
 }
 
-// mark marks the end of the stream, if that could be touched also behind the record.
+// mark marks the end of the stream, unless a capture may have the mark.
 func (t *Timeline) mark() (Mark, error) {
 	m, err := t.source.Record(t.stream)
 	if err != nil {
 		return Mark{}, err
 	}
-	if err := t.allowed(); err != nil {
+	if t.access == nil {
+		return m, nil
+	}
+	if err := t.access.Check(); err != nil {
 		t.lose(m)
 		return Mark{}, err
 	}
 	return m, nil
 }
 
-func (t *Timeline) allowed() error {
-	if t.allow == nil {
+// enter begins a record, which leave ends.
+func (t *Timeline) enter() error {
+	if t.access == nil {
 		return nil
 	}
-	return t.allow()
+	return t.access.Enter()
+}
+
+func (t *Timeline) leave() {
+	if t.access != nil {
+		t.access.Leave()
+	}
 }
 
 // lose gives a mark up that is part of a graph, or may be.

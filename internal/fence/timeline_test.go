@@ -216,7 +216,7 @@ func TestNoFenceWhereNoCallIsAllowed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	refusal := error(cudadrv.NotPermitted)
-	l := NewTimeline(b.Events, b.stream, false, func() error { return refusal })
+	l := NewTimeline(b.Events, b.stream, false, access(func() error { return refusal }))
 	taken, err := l.Take(1)
 	require.ErrorIs(t, err, cudadrv.NotPermitted)
 	assert.False(t, taken)
@@ -318,13 +318,20 @@ func (b *bench) captureAt(function string) *Timeline {
 			assert.NoError(b.t, b.sim.BeginCapture(b.stream))
 		}
 	})
-	return NewTimeline(b.Events, b.stream, false, func() error {
+	return NewTimeline(b.Events, b.stream, false, access(func() error {
 		if status, err := b.sim.StreamIsCapturing(b.stream); err != nil || status != cudadrv.CaptureNone {
 			return cudadrv.NotPermitted
 		}
 		return nil
-	})
+	}))
 }
+
+// access asks the same before a record and after it.
+type access func() error
+
+func (a access) Enter() error { return a() }
+func (a access) Check() error { return a() }
+func (a access) Leave()       {}
 
 // A capture that begins between question and record does not suffer: nobody asks about the fence, and no stream is made to wait for
 // it, which would draw that stream into the capture.

@@ -15,15 +15,15 @@ func captureBugs() []Bug {
 		{
 			Name: "a fence that a capture forbids counts as taken", Package: "internal/simulation", Run: run,
 			Edits: []Edit{{
-				"internal/fence.(*Timeline).take", "	if err := t.allowed(); err != nil {\n		return 0, false, err\n",
-				"	if err := t.allowed(); err != nil {\n		t.Took(t.Begin())\n		return 0, false, err\n",
+				"internal/fence.(*Timeline).take", "	if err := t.enter(); err != nil {\n		return 0, false, err\n",
+				"	if err := t.enter(); err != nil {\n		t.Took(t.Begin())\n		return 0, false, err\n",
 			}},
 		},
 		{
 			Name: "a fence that a capture forbids counts as passed", Package: "internal/simulation", Run: run,
 			Edits: []Edit{{
-				"internal/fence.(*Timeline).take", "	if err := t.allowed(); err != nil {\n		return 0, false, err\n",
-				"	if err := t.allowed(); err != nil {\n		number = t.Begin()\n		t.Took(number)\n		t.Pass(number)\n		return 0, false, err\n",
+				"internal/fence.(*Timeline).take", "	if err := t.enter(); err != nil {\n		return 0, false, err\n",
+				"	if err := t.enter(); err != nil {\n		number = t.Begin()\n		t.Took(number)\n		t.Pass(number)\n		return 0, false, err\n",
 			}},
 		},
 		{
@@ -32,7 +32,7 @@ func captureBugs() []Bug {
 		},
 		{
 			Name: "the zeroing of a captured stream's memory is part of its graph", Package: "internal/simulation", Run: run,
-			Edits: []Edit{{"streams.(*cudaStream).zero", "uncaptured(\"cuMemsetD8Async\"); err != nil {", "uncaptured(\"cuMemsetD8Async\"); err != nil && !h.adopted {"}},
+			Edits: []Edit{{"streams.(*cudaStream).zero", "enter(\"cuMemsetD8Async\"); err != nil {", "enter(\"cuMemsetD8Async\"); err != nil && !h.adopted {"}},
 		},
 		{
 			Name: "a look stops at a fence that went into a graph", Package: "internal/fence", Run: "^TestAFenceThatWentIntoAGraphIsOwedAgain$",
@@ -48,15 +48,72 @@ func captureBugs() []Bug {
 		},
 		{
 			Name: "nobody asks behind a record whether a capture has begun", Package: "internal/fence", Run: "^TestACaptureThatBeginsAtARecordGoesOn$",
-			Edits: []Edit{{"internal/fence.(*Timeline).mark", "	if err := t.allowed(); err != nil {\n		t.lose(m)", "	if err := error(nil); err != nil {\n		t.lose(m)"}},
+			Edits: []Edit{{"internal/fence.(*Timeline).mark", "	if err := t.access.Check(); err != nil {", "	if err := error(nil); err != nil {"}},
 		},
 		{
 			Name: "an order without room does not ask whether it may record", Package: "internal/fence", Run: "^TestAnOrderWithoutRoomAsksBeforeItRecords$",
-			Edits: []Edit{{"internal/fence.(*Timeline).Order", "	if err := t.allowed(); err != nil {\n		return 0, err\n	}\n", ""}},
+			Edits: []Edit{{"internal/fence.(*Timeline).Order", "	if err := t.enter(); err != nil {\n		return 0, err\n	}\n	defer t.leave()\n", ""}},
 		},
 		{
 			Name: "the fence of a return is asked about though a capture may have it", Package: ".", Run: "^TestACaptureThatBeginsAtAFence$",
-			Edits: []Edit{{"streams.(*cudaStream).mark", "	if err = h.uncaptured(\"cuEventRecord\"); err != nil { // a capture", "	if err = nil; err != nil { // a capture"}},
+			Edits: []Edit{{"streams.(*cudaStream).record", "	if err = h.uncaptured(\"cuEventRecord\"); err != nil { // a capture", "	if err = nil; err != nil { // a capture"}},
+		},
+		{
+			Name: "a capture begins while calls are made on its stream", Package: "internal/simulation", Run: run,
+			Edits: []Edit{{"streams.Submitter.BeginCapture", "case !h.announcement.await(x.s.host):", "case false && !h.announcement.await(x.s.host):"}},
+		},
+		{
+			Name: "a capture that is announced turns no call away", Package: "internal/simulation", Run: run,
+			Edits: []Edit{{"streams.(*announcement).enter", "a.word.Add(1) < announcedBit", "a.word.Add(1) != 0"}},
+		},
+		{
+			Name: "a launch waits for a fence that a capture has", Package: "cuda", Run: "^TestCapturesPastTheModule$",
+			Edits: []Edit{{
+				"streams.(*cudaStream).follows", "	m, err := other.record()\n",
+				"	m, err := fence.Mark{}, error(nil)\n	err = other.guard(func() (err error) { m, err = other.fences.Record(other.stream); return err })\n",
+			}},
+		},
+		{
+			Name: "a stream joins a capture while calls are made on it", Package: "cuda", Run: "^TestAJoiningStreamIsAnnounced$",
+			Edits: []Edit{{
+				"cuda.(*capture).join", "	return c.work.BeginCapture(func() error {", "	begin := func(f func() error) error { return f() }\n	return begin(func() error {",
+			}},
+		},
+		{
+			Name: "work that began before a capture becomes part of it", Package: "cuda", Run: "^TestACaptureBeginsBehindCalls$",
+			Edits: []Edit{{"streams.Submitter.Enter", "		entered = h.announcement.enter()\n", "		entered = h.announcement.enter() || h.announcement.word.Add(1) != 0\n"}},
+		},
+		{
+			Name: "a capture ends while work is submitted for it", Package: "cuda", Run: "^TestACaptureEndsBehindCalls$",
+			Edits: []Edit{{"cuda.(*capture).settleStreams", "one.work.SettleCapture()", "_ = one"}},
+		},
+		{
+			Name: "a blocking stream is captured while a call is made on the default stream", Package: "cuda", Run: "^TestABlockingStreamIsCaptured",
+			Edits: []Edit{{"streams.Submitter.holdDefault", "	if !x.s.cuda.adopted {\n", "	if x.s.cuda.adopted {\n"}},
+		},
+		{
+			Name: "the close of a device ends captures of others", Package: "cuda", Run: "^TestTheCloseOfADeviceSparesCapturesOfOthers$",
+			Edits: []Edit{{"vram.(*Device).closeEngine", "holdCaptures(others)", "holdCaptures(others[:0])"}},
+		},
+		{
+			Name: "a copy to the host is not waited for as a capture begins", Package: "cuda", Run: "^TestACaptureBeginsBehindCalls$",
+			Edits: []Edit{{"cuda.(*Context).settled", "c.outside(\"a copy that waits\", ", "c.open("}},
+		},
+		{
+			Name: "a share's fence is told though a capture has it", Package: "cuda/share", Run: "^TestCapturesPastThePackage$",
+			Edits: []Edit{{"cuda/share.uncaptured", "return work.Uncaptured(\"cuEventRecord\")", "_ = work\n	return nil"}},
+		},
+		{
+			Name: "an error of a capture is of no kind", Package: "cuda", Run: "^TestErrorsOfACapture$",
+			Edits: []Edit{{"streams.(*CaptureError).Is", "return target == ErrCapturing", "return target == nil"}},
+		},
+		{
+			Name: "an event is queried though a capture may have it", Package: "cuda", Run: "^TestCapturesPastTheModule$",
+			Edits: []Edit{{"cuda.(*submission).record", "return c.work.Uncaptured(function)", "return nil"}},
+		},
+		{
+			Name: "a capture that came and went fails the wait for a mark", Package: "cuda/sleep", Run: "^TestACaptureThatComesAndGoes$",
+			Edits: []Edit{{"streams.(*cudaStream).uncapturedMark", "errors.Is(err, fence.ErrCaptured)", "err == nil && errors.Is(err, fence.ErrCaptured)"}},
 		},
 		{
 			Name: "a stream that waits for a captured event is not captured", Package: "cudadrv/sim", Run: "^TestCaptureConformance$",

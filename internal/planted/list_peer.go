@@ -6,7 +6,7 @@ func peerBugs() []Bug {
 	return []Bug{
 		{
 			Name: "a copy between devices is not behind the source's work", Package: pkg, Run: ordered,
-			Edits: []Edit{{"streams.Submitter.Between", "if err := h.after(o); err != nil {", "if err := error(nil); err != nil {"}},
+			Edits: []Edit{{"streams.Submitter.Between", "if err := h.follows(o); err != nil {", "if err := error(nil); err != nil {"}},
 		},
 		{
 			Name: "the source's stream is not behind a copy between devices", Package: pkg, Run: ordered,
@@ -26,7 +26,7 @@ func peerBugs() []Bug {
 		},
 		{
 			Name: "a copy between devices that no stream waits for is not waited for", Package: pkg, Run: "^TestCopiesThatNoStreamWaitsFor$",
-			Edits: []Edit{{"streams.(*cudaStream).afterWork", "failed := other.synchronize()", "failed := error(nil)"}},
+			Edits: []Edit{{"streams.(*cudaStream).afterWork", "failed := other.await()", "failed := error(nil)"}},
 		},
 		{
 			Name: "a transfer between devices that fails keeps the new buffer", Package: pkg, Run: "^TestFailedTransfersLoseNothing$",
@@ -38,7 +38,7 @@ func peerBugs() []Bug {
 		},
 		{
 			Name: "a copy between devices is made in a capture of the source", Package: pkg, Run: "^TestCopiesBetweenDevicesAreNotCaptured$",
-			Edits: []Edit{{"cuda.(*Context).copyable", "c.capture.Load() != nil || from.capture.Load() != nil", "c.capture.Load() != nil"}},
+			Edits: []Edit{{"streams.Submitter.Between", "	if err := o.enter(\"cuStreamWaitEvent\"); err != nil {", "	o.announcement.word.Add(1)\n	if err := error(nil); err != nil {"}},
 		},
 		{
 			Name: "memory that is mapped later is not accessible to peers", Package: ".", Run: "^TestPeerAccess$",

@@ -28,7 +28,7 @@ func streamBugs() []Bug {
 					"	c.cuda.early, _ = c.cuda.fences.Record(c.cuda.stream)\n	c.ref.Call(&reclaim{stream: c.wiring, runsGranted: runsGranted, pages: pages})",
 				},
 				{
-					"streams.(*cudaStream).mark", "	err = h.guard(func() (err error) {\n		mark, err",
+					"streams.(*cudaStream).record", "	err = h.guard(func() (err error) {\n		mark, err",
 					"	if !h.early.Zero() {\n		mark, h.early = h.early, fence.Mark{}\n		return mark, nil\n	}\n	err = h.guard(func() (err error) {\n		mark, err",
 				},
 			},
@@ -82,7 +82,7 @@ func streamBugs() []Bug {
 		},
 		{
 			Name: "a captured stream is recorded on", Package: ".", Run: "^TestFreesDuringACapture$",
-			Edits: []Edit{{"streams.(*cudaStream).uncaptured", "captured := err == nil && status != cudadrv.CaptureNone ||", "captured := err == nil && status > cudadrv.CaptureInvalidated ||"}},
+			Edits: []Edit{{"streams.(*cudaStream).captured", "return err == nil && status != cudadrv.CaptureNone, err", "return err == nil && status > cudadrv.CaptureInvalidated, err"}},
 		},
 		{
 			Name: "memory that shall be zero is not", Package: "streams", Run: "^TestZeroIsOneMemset$",

@@ -29,6 +29,7 @@ const (
 	actTransfer
 	actLookup
 	actExclude
+	actCross // work of a stream on another's buffer, behind that stream
 	actCapture
 	actEndCapture
 	actFree
@@ -116,7 +117,8 @@ func deeds() [kindCount]deed {
 		actExclude:     {"exclude from waits", 60, (*world).excluding, nil},
 		actCapture:     {"capture", 60, (*world).capturing, nil},
 		actEndCapture:  {"end capture", 120, (*world).captureEnded, nil},
-		actFree:        {"free", 2625, (*world).freed, nil},
+		actCross:       {"cross", 160, (*world).crossed, nil},
+		actFree:        {"free", 2465, (*world).freed, nil},
 		actFreeBatch:   {"free batch", 200, (*world).batchFreed, nil},
 		actFreeAgain:   {"free again", 300, (*world).freedAgain, nil},
 		actFreeAll:     {"free all", 40, (*world).allFreed, nil},

@@ -13,36 +13,98 @@ import (
 // forever is when work ends that is part of a graph which was not launched.
 const forever = time.Duration(math.MaxInt64)
 
-// capture is a stream's, and when it was in moments: the world's count of captures that began or ended.
+// capture is a stream's, and when it was in moments: the world's count of captures that began or ended, and of announcements.
 type capture struct {
-	active       bool
-	begun, ended uint64 // of the last one
-	kernels      int    // that callers put into the graph
+	announcing   int  // callers who announce one that has not begun
+	active       bool // it has begun and not ended
+	announced    bool // by the caller who began it; else it was begun past the allocator
+	begun, ended uint64
+	kernels      int // that callers put into the graph
 }
 
 // during reports whether the stream was captured at some moment since that one.
-func (c *capture) during(since uint64) bool { return c.active || c.ended > since }
+func (c *capture) during(since uint64) bool { return c.active || c.announcing > 0 || c.ended > since }
 
 // throughout reports whether it was captured all the time since that moment.
 func (c *capture) throughout(since uint64) bool { return c.active && c.begun <= since }
 
-// capturing is a caller who begins a capture. He does not while a call on the handle is under way that was found to be no part
-// of one: what that asks and what it does are two calls of the driver's.
-func (w *world) capturing(s *stream, _ action) func() {
+// capturing is a caller who begins a capture: most announce it, at whatever driver call others stand. One who begins it past the
+// allocator does not while a call on the handle has begun that was found to be no part of a capture, unless that is about to record:
+// then it asks again.
+func (w *world) capturing(s *stream, act action) func() {
 	return func() {
-		if s.capture.active || s.closing || s.era.closing || s.era != w.era || w.asked(s.Handle()) {
-			return
+		for n := 0; act.b%4 == 0 && n < 12; n++ {
+			if at := w.recording(); at != nil {
+				s = at
+				break
+			}
+			w.reach("before a capture")
 		}
-		w.must(w.watch.BeginCapture(s.Handle()), "capture")
-		w.captureBegun(s)
+		switch {
+		case s.capture.active || s.closing || s.era.closing || s.era != w.era:
+		case act.b%4 > 0:
+			w.announce(s)
+		case s.capture.announcing == 0 && !w.asked(s.Handle()):
+			w.captureBegun(s, false)
+		}
 	}
 }
 
-// captureBegun notes a capture that has begun.
-func (w *world) captureBegun(s *stream) {
+// recording is a stream on which somebody is about to record, nil if there is none.
+func (w *world) recording() *stream {
+	for _, t := range w.tasks {
+		if n := len(t.asked); n > 0 && t.paused == "cuEventRecord" {
+			if of := w.era.inner.owner[t.asked[n-1]]; of != nil {
+				return of
+			}
+		}
+	}
+	return nil
+}
+
+// announce is a caller who begins a capture as package cuda does.
+func (w *world) announce(s *stream) {
+	work, err := streams.NewSubmitter(s.Stream)
+	if err != nil {
+		return // it has been closed
+	}
+	since := w.moment
+	s.capture.announcing++
+	err = work.BeginCapture(func() error {
+		if s.era.closing {
+			return errAbandoned
+		}
+		w.captureBegun(s, true)
+		return nil
+	})
+	s.capture.announcing--
+	if err == nil {
+		return
+	}
 	w.moment++
-	s.capture = capture{active: true, begun: w.moment, ended: s.capture.ended}
+	if !s.capture.active {
+		s.capture.ended = w.moment
+	}
+	refused, why := w.refusedByCapture(err, since)
+	if why != "" || errors.Is(err, streams.ErrBusy) || !refused && !s.closing && !s.era.closing {
+		w.broken("answer", "a capture of stream %d does not begin: %w: %s", s.id(), err, why)
+	}
+}
+
+// captureBegun begins a capture.
+func (w *world) captureBegun(s *stream, announced bool) {
+	w.must(w.watch.BeginCapture(s.Handle()), "capture")
+	w.captureNoted(s, announced)
+}
+
+// captureNoted notes a capture that has begun.
+func (w *world) captureNoted(s *stream, announced bool) {
+	w.moment++
+	s.capture.active, s.capture.announced, s.capture.begun, s.capture.kernels = true, announced, w.moment, 0
 	w.report.Captures++
+	if announced {
+		w.report.AnnouncedCaptures++
+	}
 	if s.adopted {
 		w.report.AdoptedCaptures++
 	}
@@ -67,6 +129,11 @@ func (w *world) endCapture(s *stream) {
 		return
 	}
 	g, err := w.watch.EndCapture(s.Handle())
+	if s.capture.announced {
+		if work, err := streams.NewSubmitter(s.Stream); err == nil { // else the stream has ended
+			work.EndCapture()
+		}
+	}
 	w.moment++
 	s.capture.active, s.capture.ended = false, w.moment
 	w.note("the capture of stream %d ends", s.id())
@@ -74,7 +141,11 @@ func (w *world) endCapture(s *stream) {
 		w.broken("capture", "the capture of stream %d: %w", s.id(), err)
 		return
 	}
-	if calls := g.Calls(); len(calls) != s.capture.kernels {
+	calls := g.Calls()
+	if !s.capture.announced { // a record that was made as it began is given up
+		calls = slices.DeleteFunc(calls, func(function string) bool { return function == "cuEventRecord" })
+	}
+	if len(calls) != s.capture.kernels {
 		w.broken("capture", "the graph of stream %d has %v, callers put %d kernels into it", s.id(), calls, s.capture.kernels)
 	}
 	w.must(w.watch.LaunchGraph(g, s.Handle()), "capture")
@@ -161,17 +232,27 @@ func (d *watched) isCapturing(s cudadrv.Stream) (cudadrv.CaptureStatus, error) {
 	return status, err
 }
 
-// asked reports whether somebody is about to make a call on a handle after he was told that it is not captured.
+// asked reports whether somebody is about to make a call on a handle after he was told that it is not captured, other than a record,
+// after which he asks again.
 func (w *world) asked(s cudadrv.Stream) bool {
-	return slices.ContainsFunc(w.tasks, func(t *task) bool { return slices.Contains(t.asked, s) })
+	return slices.ContainsFunc(w.tasks, func(t *task) bool {
+		at := slices.Index(t.asked, s)
+		return at >= 0 && (t.paused != "cuEventRecord" || at != len(t.asked)-1)
+	})
 }
 
 // onHandle holds a call of the allocator's against captures: there may be none.
 func (d *watched) onHandle(what string, s cudadrv.Stream) {
+	hadAsked := false
 	if t := d.w.current; t != nil {
+		hadAsked = slices.Contains(t.asked, s)
 		t.asked = slices.DeleteFunc(t.asked, func(o cudadrv.Stream) bool { return o == s })
 	}
-	if of := d.owner[s]; of != nil && of.capture.active {
+	switch of := d.owner[s]; {
+	case of == nil || !of.capture.active:
+	case what == "record" && hadAsked && !of.capture.announced && d.w.mutation != mutateCapture:
+		d.w.report.LostRecords++
+	default:
 		d.w.broken("capture", "%s on stream %d, which is being captured", what, of.id())
 	}
 }

@@ -28,7 +28,7 @@ func (w *world) describe(act action) string {
 		return fmt.Sprintf("%v: stream %d", act.kind, s)
 	case actRehearse, actFreeBatch, actFreeAgain, actCancel, actExpire, actAdvance, actPoolTick, actTrim, actWarm, actPress, actReconfigure,
 		actOpen, actAdopt, actFaults, actHeal, actCapacity, actPanicTurn, actPanicCall, actSettle, actWhole, actStandstill, actPipeline, actCloseDevice, actPause,
-		actLaneUse, actLaneClose, actRecord, actUse, actDone, actTransfer, actLookup, actCapture, actEndCapture, kindCount:
+		actLaneUse, actLaneClose, actRecord, actUse, actDone, actTransfer, actLookup, actCapture, actEndCapture, actCross, kindCount:
 	}
 	return act.kind.String()
 }

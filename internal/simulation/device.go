@@ -117,6 +117,12 @@ func (d *watched) StreamSynchronize(s cudadrv.Stream) error {
 	return d.Device.StreamSynchronize(s)
 }
 
+// StreamQuery needs a handle that is there.
+func (d *watched) StreamQuery(s cudadrv.Stream) (bool, error) {
+	d.use("query", s)
+	return d.Device.StreamQuery(s)
+}
+
 // EventRecord needs a handle that is there: on one that was destroyed a record is undefined.
 func (d *watched) EventRecord(e cudadrv.Event, s cudadrv.Stream) error {
 	d.use("record", s)

@@ -29,7 +29,8 @@
 // moment; steps that come again and again, by themselves and among all else, with requests left
 // out, resized, moved and kept; streams opened, adopted and closed with live buffers and pending requests; the device closed at any moment and
 // opened again; values handed over from one stream's caller to another's; streams excluded from waits and taken back; captures of
-// streams into graphs, which callers put kernels into and launch when the capture ends, and streams that are
+// streams into graphs, which callers put kernels into and launch when the capture ends: most are announced, and begin at any driver call at
+// which others stand, and some begin past the allocator between a query and a record; works on buffers of other streams; and streams that are
 // adopted while they are captured; ticks, trims, warm-ups, levels of pressure, other budgets, limits, ages and prices; pauses after much was freed; driver calls that fail once,
 // now and then or for ever, capacity that
 // is not there; panics in turns and driver calls; virtual time.
@@ -46,8 +47,9 @@
 //     ended, and callers of adopted streams have looked, nothing is.
 //   - An address inside a live buffer leads to that buffer, in its own stream only, by a handle with which it can be used, handed over and
 //     freed; no other address leads to a buffer that does not lie there.
-//   - No call of the allocator's is made on a stream that is being captured, and no graph has a part of it. A CaptureError names a
-//     stream that was captured since the request began; zeroing, a Close and a Transfer fail with one if a stream of theirs was captured all
+//   - No call of the allocator's is made on a stream that is being captured, and no graph has a part of it, but for a record that is given
+//     up, of a capture that nobody announced. Work on another stream's buffer is behind that stream, or it is refused. A CaptureError
+//     names a stream that was captured since the request began, or whose capture was announced; zeroing, a Close and a Transfer fail with one if a stream of theirs was captured all
 //     the time.
 //   - Every request is answered once, with a reason that there was: no failure without a failure, no end without a
 //     cancellation. A future that was cancelled in time delivers nothing, and an answer never changes.

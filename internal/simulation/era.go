@@ -134,7 +134,7 @@ func (w *world) openStream(draw uint64, adopted bool) {
 	e.streams, e.inner.owner[handle] = append(e.streams, s), s
 	w.report.Streams++
 	if captured {
-		w.captureBegun(s)
+		w.captureNoted(s, false)
 	}
 }
 
@@ -177,6 +177,9 @@ func (w *world) closeDevice() {
 	}
 	e.closing = true
 	w.note("the device is closing")
+	for slices.ContainsFunc(e.streams, func(s *stream) bool { return s.capture.announcing > 0 }) {
+		w.reach("the close of the device")
+	}
 	w.endCaptures()
 	for _, handle := range e.adopting { // the device would not be synchronised while any stream is captured
 		_, err := w.watch.EndCapture(handle)

@@ -24,6 +24,8 @@ type Report struct {
 	Shares, Transfers                 uint64 // uses that were announced, buffers that were handed over
 	Found                             uint64 // buffers that an address led to
 	Captures, AdoptedCaptures         uint64 // that began, of those of adopted streams
+	AnnouncedCaptures, LostRecords    uint64 // of captures; fences that were recorded as one began that was not announced
+	Crossings                         uint64 // works on buffers of other streams, put behind these
 	Uncapturable                      uint64 // refused for a capture
 	Exclusions                        uint64 // of streams from waits, and ends of them
 	Awaited                           uint64 // buffers seen to wait for a use that had not passed
@@ -71,6 +73,9 @@ func (r *Report) counts() []count {
 		{"found by address", &r.Found},
 		{"captures", &r.Captures},
 		{"of adopted streams", &r.AdoptedCaptures},
+		{"announced", &r.AnnouncedCaptures},
+		{"fences lost as one began", &r.LostRecords},
+		{"works behind other streams", &r.Crossings},
 		{"refused for a capture", &r.Uncapturable},
 		{"exclusions", &r.Exclusions},
 		{"buffers that waited", &r.Awaited},

@@ -1,0 +1,69 @@
+package simulation
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/go-vram/vram/streams"
+)
+
+// crossed is a caller who submits work of a stream on a buffer of any stream, as package cuda does.
+func (w *world) crossed(s *stream, act action) func() {
+	return w.sharing(s, act, func(b *buffer, s *stream) { w.cross(b, s, act.c|1) })
+}
+
+// cross submits the work behind the buffer's stream. Others run between any two steps, and a capture of one of the two streams begins
+// before the work or after it.
+func (w *world) cross(b *buffer, s *stream, kernel uint32) {
+	work, err := streams.NewSubmitter(s.Stream)
+	if err != nil || b.stream.era != s.era {
+		return
+	}
+	w.unhold(b) // nobody frees it meanwhile
+	defer w.hold(b)
+	home, since := b.stream, w.moment
+	behind := time.Duration(0)
+	if home != s && !home.closing && !home.capture.active {
+		behind = w.drainedAt(home.Handle())
+	}
+	crossing := work.Crossing()
+	defer crossing.Leave()
+	t := w.current
+	t.transfers = true
+	err = crossing.Before(b.Buffer)
+	t.transfers = false
+	if err != nil {
+		w.uncrossed(home, s, since, err)
+		return
+	}
+	if home != s {
+		b.shares = append(b.shares, share{on: s})
+	}
+	if err := work.Enter(false); err != nil {
+		w.uncrossed(home, s, since, err)
+		return
+	}
+	defer work.Leave()
+	w.reach("a launch")
+	switch {
+	case s.capture.active && s.capture.announced:
+		w.broken("capture", "a capture of stream %d begins while work is being submitted", s.id())
+	case s.capture.active || s.closing || s.era.closing:
+		return
+	case w.mutation != mutateWait && w.drainedAt(s.Handle()) < behind:
+		w.broken("order", "work of stream %d on %v is not behind stream %d", s.id(), b.span, home.id())
+	}
+	w.submit(b, s, kernel)
+	crossing.After()
+	w.report.Crossings++
+}
+
+// uncrossed holds the error of work that was not submitted against what there was.
+func (w *world) uncrossed(home, s *stream, since uint64, err error) {
+	refused, why := w.refusedByCapture(err, since)
+	closing := s.era.closing || slices.ContainsFunc(s.era.streams, func(o *stream) bool { return o.closing }) // also one that used the memory
+	if why != "" || !refused && !w.disturbed() && (!closing || !errors.Is(err, streams.ErrClosed)) {
+		w.broken("answer", "work of stream %d on a buffer of stream %d is refused: %w: %s", s.id(), home.id(), err, why)
+	}
+}

@@ -1,0 +1,90 @@
+package streams
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/go-vram/vram/actors"
+)
+
+// announcement keeps the captures of a stream and driver calls on it apart. A call enters before it asks whether the stream is being
+// captured, and leaves after its last question. A capture announces itself, which turns away calls from then on, and begins once those
+// that have entered have left. So no capture begins between a question and the call.
+type announcement struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
+	word    atomic.Int64               // calls that have entered; and announcedBit
+	waiting atomic.Pointer[quietening] // a capture that waits for them; nil: none does
+}
+
+// quietening is a wait until no call is left.
+type quietening struct {
+	over chan struct{}
+	late bool // read once over is closed
+}
+
+const announcedBit = int64(1) << 62
+
+// captureTimeout bounds how long a capture waits for driver calls that have begun on its stream. Not shorter: one of them may wait for
+// the stream's work. Not longer: a goroutine that begins a capture inside such a call waits for itself.
+const captureTimeout = 10 * time.Second
+
+// enter begins a call, which leave ends. It is false while a capture is announced, and then the call must not be made.
+func (a *announcement) enter() bool {
+	if a.word.Add(1) < announcedBit {
+		return true
+	}
+	a.leave()
+	return false
+}
+
+// join begins a call that is to be part of an announced capture. It is false where none is announced.
+func (a *announcement) join() bool {
+	if a.word.Add(1) > announcedBit {
+		return true
+	}
+	a.leave()
+	return false
+}
+
+func (a *announcement) leave() {
+	if a.word.Add(-1) == announcedBit {
+		a.release(false)
+	}
+}
+
+// release ends the wait for calls. Of several callers one does.
+func (a *announcement) release(late bool) {
+	if q := a.waiting.Swap(nil); q != nil {
+		q.late = late
+		close(q.over)
+	}
+}
+
+// announced reports whether a capture is announced.
+func (a *announcement) announced() bool { return a.word.Load() >= announcedBit }
+
+// busy reports whether calls have entered.
+func (a *announcement) busy() bool { return a.word.Load()&^announcedBit != 0 }
+
+// announce turns away calls from here on. It is false if a capture is announced already.
+func (a *announcement) announce() bool { return a.word.Or(announcedBit)&announcedBit == 0 }
+
+// withdraw lets calls enter again.
+func (a *announcement) withdraw() { a.word.And(^announcedBit) }
+
+// await waits, after announce, until the calls that have entered have left. It is false after captureTimeout.
+func (a *announcement) await(host actors.Host) bool {
+	if a.word.Load() == announcedBit {
+		return true
+	}
+	q := &quietening{over: make(chan struct{})}
+	a.waiting.Store(q)
+	if a.word.Load() == announcedBit { // the last one may have left before it could see q
+		a.release(false)
+	}
+	timer := time.AfterFunc(captureTimeout, func() { a.release(true) })
+	defer timer.Stop()
+	actors.Wait(host, q.over)
+	return !q.late
+}
