@@ -2,6 +2,7 @@ package planted
 
 // numberBugs lose the sign of a zero, or a result that is a number where a step on the way to it is none.
 func numberBugs() []Bug {
+	const of = "ops"
 	return []Bug{
 		{
 			Name: "tanh of -0 is +0", Package: "kernel/elementary", Run: "^TestSpecialNumbersOfFunctions$",
@@ -9,6 +10,22 @@ func numberBugs() []Bug {
 				"kernel/elementary.BuildTanh", "m.signed(m.pick(m.lt(t, number(0.55)), near, far), x)",
 				"m.pick(m.lt(t, number(0.55)), m.fma(m.mul(near, number(0)), x, m.pick(m.lt(x, number(0)), m.neg(near), near)), m.signed(far, x))",
 			}},
+		},
+		{
+			Name: "the divisor's gradient multiplies before it divides", Package: of, Run: "^TestGradientsDoNotOverflowBetween$",
+			Edits: []Edit{{"ops.(*key).gradient", "g.Neg().Mul(x.Div(y).Div(y))", "g.Neg().Mul(x).Div(y).Div(y)"}},
+		},
+		{
+			Name: "the gradient of rsqrt takes a cube of its own", Package: of, Run: "^TestGradientsDoNotOverflowBetween$",
+			Edits: []Edit{{"ops.(*key).derivative", ".Mul(y).Mul(y).Mul(y)", ".Mul(y.Square().Mul(y))"}},
+		},
+		{
+			Name: "the gradient of GELU by tanh multiplies 0 by an infinity", Package: of, Run: "^TestGradientsDoNotOverflowBetween$",
+			Edits: []Edit{{"ops.(*key).gradient", "x.Square().Minimum(expr.Number(1e30))", "x.Square()"}},
+		},
+		{
+			Name: "the gradient of softmax subtracts before it multiplies", Package: of, Run: "^TestGradientsDoNotOverflowBetween$",
+			Edits: []Edit{{"ops.(*key).gradientOfRows", "expr.Fma(g, x, x.Mul(g.Mul(x).Sum().Neg()))", "x.Mul(g.Sub(g.Mul(x).Sum()))"}},
 		},
 	}
 }
