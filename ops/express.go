@@ -157,7 +157,8 @@ func (k *key) expressions() []expr.Expr {
 	case k.op == opMoments:
 		x := k.input(0)
 		x = x.Cast(accumulator(x.Type))
-		return []expr.Expr{x.Mean(), x.Var(0).Add(expr.Number(k.number(0))).Rsqrt()}
+		mean, variance := x.Moments(0)
+		return []expr.Expr{mean, variance.Add(expr.Number(k.number(0))).Rsqrt()}
 	case k.op == opRMSFactor:
 		x := k.input(0)
 		return one(k.rmsFactor(x.Cast(accumulator(x.Type))))

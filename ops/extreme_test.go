@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/ops"
 	"github.com/go-vram/vram/tensor"
 )
 
@@ -97,4 +98,71 @@ func TestGradientsDoNotOverflowBetween(t *testing.T) {
 	dx, err = r.o.SoftmaxBackward(r.s, row(grads), row(probabilities), -1)
 	require.NoError(t, err)
 	r.exact(zipped(grads, probabilities, func(g, y float64) float64 { return y * (g - sum) }), dx, "softmax")
+}
+
+// Layer norms of equal elements are 0, and their gradients exact, also where the sum of the elements is infinite and where epsilon is small. So are those
+// of PyTorch. Rows with an infinite element are NaN.
+func TestLayerNormOfEqualElements(t *testing.T) {
+	r := newRig(t)
+	const small = 1e-12
+	for _, n := range []int{2, 3, 7, 100, 768, 1000} {
+		for _, x := range []float64{0.1, -1e-3, 1, 3.3, 1e4, 1e20, 1e30, math.MaxFloat32, -math.MaxFloat32} {
+			row := r.tensor(newArray([]int{2, n}, func() float64 { return x }))
+			y, err := r.o.LayerNorm(r.s, row, nil, nil, 1, small)
+			require.NoError(t, err)
+			r.near(make([]float64, 2*n), y, 0, 0, n, x)
+
+			g := newArray([]int{2, n}, r.random.NormFloat64)
+			grad := r.tensor(g)
+			dx, dweight, dbias, err := r.o.LayerNormBackward(r.s, grad, row, nil, 1, small)
+			require.NoError(t, err)
+			r.near(g.over(1, func(g []float64) []float64 {
+				mean := sum(g) / float64(n)
+				return mapped(g, func(g float64) float64 { return (g - mean) / math.Sqrt(small) })
+			}), dx, 2e-6, 1e6, n, x)
+			r.near(make([]float64, n), dweight, 0, 0, n, x)
+			r.near(zipped(g.values[:n], g.values[n:], func(a, b float64) float64 { return a + b }), dbias, 1e-6, 1, n, x)
+		}
+	}
+	for _, row := range [][]float64{{1, inf, 2}, {inf, 1, 2}, {-inf, inf, 1}, {inf, inf, inf}, {nan, 1, 2}, {1, 2, nan}} {
+		y, err := r.o.LayerNorm(r.s, r.tensor(array{[]int{1, 3}, row}), nil, nil, 1, epsilon)
+		require.NoError(t, err)
+		r.near([]float64{nan, nan, nan}, y, 0, 0, row)
+	}
+	// The variance of these is infinite, as PyTorch's.
+	for _, row := range [][]float64{{3e38, 2e38, 1e38}, {3e38, -3e38}, {1e20, -1e20, 0}} {
+		y, err := r.o.LayerNorm(r.s, r.tensor(array{[]int{1, len(row)}, row}), nil, nil, 1, epsilon)
+		require.NoError(t, err)
+		r.near(make([]float64, len(row)), y, 0, 0, row)
+	}
+}
+
+// An RMS norm of a row with an infinity is what the formula says: 0 for numbers, and NaN for infinities. It is 0 where the squares are infinite.
+func TestRMSNormOfInfinities(t *testing.T) {
+	r := newRig(t)
+	for _, c := range []struct{ x, want []float64 }{
+		{[]float64{1, inf, -2}, []float64{0, nan, zero}},
+		{[]float64{-inf, inf, 0}, []float64{nan, nan, 0}},
+		{[]float64{1, nan, 2}, []float64{nan, nan, nan}},
+		{[]float64{1e30, -1e30, 1}, []float64{0, zero, 0}},
+	} {
+		y, err := r.o.RMSNorm(r.s, r.tensor(array{[]int{1, 3}, c.x}), nil, 1, epsilon)
+		require.NoError(t, err)
+		r.near(c.want, y, 0, 0, c.x)
+	}
+}
+
+// The loss and the gradient of an ignored row are 0, whatever it has.
+func TestIgnoredRowsWithoutNumbers(t *testing.T) {
+	r := newRig(t)
+	const ignored = -100
+	logits := r.tensor(array{[]int{4, 3}, []float64{nan, 1, 2, inf, inf, 0, -inf, -inf, -inf, 0, 0, 0}})
+	targets, err := tensor.From(r.s, []int64{ignored, ignored, ignored, 1})
+	require.NoError(t, err)
+	loss, err := r.o.CrossEntropy(r.s, logits, targets, ops.Ignored(ignored))
+	require.NoError(t, err)
+	r.near([]float64{0, 0, 0, math.Log(3)}, loss, 1e-6, 0)
+	back, err := r.o.CrossEntropyBackward(r.s, r.tensor(array{[]int{4}, []float64{1, nan, inf, 3}}), logits, targets, ops.Ignored(ignored))
+	require.NoError(t, err)
+	r.near([]float64{0, 0, 0, 0, 0, 0, 0, 0, 0, 1, -2, 1}, back, 1e-6, 0)
 }

@@ -27,5 +27,17 @@ func numberBugs() []Bug {
 			Name: "the gradient of softmax subtracts before it multiplies", Package: of, Run: "^TestGradientsDoNotOverflowBetween$",
 			Edits: []Edit{{"ops.(*key).gradientOfRows", "expr.Fma(g, x, x.Mul(g.Mul(x).Sum().Neg()))", "x.Mul(g.Sub(g.Mul(x).Sum()))"}},
 		},
+		{
+			Name: "the mean of equal elements is rounded", Package: of, Run: "^TestLayerNormOfEqualElements$",
+			Edits: []Edit{{"kernel/expr.Expr.center", ".Mul(Number(nearSample))", ".Mul(Number(0))"}},
+		},
+		{
+			Name: "an infinite sum is the mean", Package: of, Run: "^TestLayerNormOfEqualElements$",
+			Edits: []Edit{{"kernel/expr.Expr.center", "Select(far.And(mean.Abs().Lt(Number(math.Inf(1)))), mean, sample)", "Select(far, mean, sample)"}},
+		},
+		{
+			Name: "the mean of the distances is not taken from the variance", Package: "kernel/plan", Run: "^TestMomentsOfHardRows$",
+			Edits: []Edit{{"kernel/expr.Expr.Moments", "Fma(d.Sum().Neg(), d.Mean(), d.Square().Sum())", "d.Square().Sum()"}},
+		},
 	}
 }
