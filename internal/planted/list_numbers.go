@@ -39,5 +39,9 @@ func numberBugs() []Bug {
 			Name: "the mean of the distances is not taken from the variance", Package: "kernel/plan", Run: "^TestMomentsOfHardRows$",
 			Edits: []Edit{{"kernel/expr.Expr.Moments", "Fma(d.Sum().Neg(), d.Mean(), d.Square().Sum())", "d.Square().Sum()"}},
 		},
+		{
+			Name: "an epsilon of 0 divides by 0", Package: of, Run: "^TestTheZeroConfigurationOfAdamW$",
+			Edits: []Edit{{"ops.AdamWConfig.filled", "a.Epsilon = usualEpsilon", "a.Epsilon = 1e-45"}},
+		},
 	}
 }
