@@ -43,5 +43,13 @@ func numberBugs() []Bug {
 			Name: "an epsilon of 0 divides by 0", Package: of, Run: "^TestTheZeroConfigurationOfAdamW$",
 			Edits: []Edit{{"ops.AdamWConfig.filled", "a.Epsilon = usualEpsilon", "a.Epsilon = 1e-45"}},
 		},
+		{
+			Name: "an index out of range is not told", Package: of, Run: "^TestAnIndexOutOfRangeTraps$",
+			Edits: []Edit{{"ptx/interp.(*warp).trapped", "before.writePreds[0] != in.guard", "before.writePreds[0] == in.guard"}},
+		},
+		{
+			Name: "a wrong index names a kernel and no operation", Package: of, Run: "^TestAnIndexOutOfRangeTraps$",
+			Edits: []Edit{{"kernel/routine.Kernel.Entry", `k.For == ""`, `k.For != ""`}},
+		},
 	}
 }
