@@ -13,7 +13,7 @@ func (c *Context) Submit(work func(device cudadrv.Device, on cudadrv.Stream) err
 	if c.capture.Load() != nil {
 		return ErrCapturing
 	}
-	return c.on(func() error { return work(c.device, c.handle) }, ranges...)
+	return named("Context.Submit", c.on(func() error { return work(c.device, c.handle) }, ranges...))
 }
 
 // LaunchWith makes calls of a library that submits work of its own to the stream: kernels of cuBLASLt, say. The buffers are what

@@ -48,6 +48,10 @@ func numberBugs() []Bug {
 			Edits: []Edit{{"ptx/interp.(*warp).trapped", "before.writePreds[0] != in.guard", "before.writePreds[0] == in.guard"}},
 		},
 		{
+			Name: "a buffer that is not live has no call", Package: "cuda", Run: "^TestABufferThatIsNotLiveIsNamed$",
+			Edits: []Edit{{"cuda.named", "ok && e.Call == \"\"", "ok && e.Call != \"\""}},
+		},
+		{
 			Name: "a wrong index names a kernel and no operation", Package: of, Run: "^TestAnIndexOutOfRangeTraps$",
 			Edits: []Edit{{"kernel/routine.Kernel.Entry", `k.For == ""`, `k.For != ""`}},
 		},
