@@ -18,7 +18,7 @@ type AdamWState struct {
 }
 
 // AdamWConfig has the numbers of the model: each set of them compiles one kernel. The zero value has those of PyTorch: 0.9, 0.999, 1e-8 and 0.01.
-// In any other one an Epsilon of 0 is 1e-8, and the other numbers are what they are.
+// In any other one an Epsilon of 0 is 1e-8, and a 0 elsewhere is 0.
 type AdamWConfig struct {
 	Beta1, Beta2 float64 // 0 or more and less than 1: usually 0.9 and 0.999
 	Epsilon      float64 // more than 0, as a float32, too: usually 1e-8

@@ -137,7 +137,7 @@ func TestLayerNormOfEqualElements(t *testing.T) {
 	}
 }
 
-// An RMS norm of a row with an infinity is what the formula says: 0 for numbers, and NaN for infinities. It is 0 where the squares are infinite.
+// An RMS norm of a row with an infinity follows the formula: 0 for numbers, and NaN for infinities. It is 0 where the squares are infinite.
 func TestRMSNormOfInfinities(t *testing.T) {
 	r := newRig(t)
 	for _, c := range []struct{ x, want []float64 }{
@@ -152,7 +152,7 @@ func TestRMSNormOfInfinities(t *testing.T) {
 	}
 }
 
-// The loss and the gradient of an ignored row are 0, whatever it has.
+// The loss and the gradient of an ignored row are 0, also with NaN and infinities in the row.
 func TestIgnoredRowsWithoutNumbers(t *testing.T) {
 	r := newRig(t)
 	const ignored = -100

@@ -148,7 +148,7 @@ func (r *reduction) combine(e *element, a, b state) state {
 		return state{e.extreme(r.kind, false, a[0], b[0])}
 	case expr.OpRunningMax:
 		return r.absorbRunning(e, a, []state{b})
-	case expr.OpSample: // what has no element has the lowest number, which the other one is not below
+	case expr.OpSample: // a thread without elements has the lowest number, and so the other one is taken
 		if familyOf(r.kind) == float64s {
 			return state{e.Op2(code.MaxF64, a[0], b[0])}
 		}
