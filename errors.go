@@ -40,7 +40,7 @@ var (
 	ErrTransferred = streams.ErrTransferred
 	// ErrTransferLimit reports that a buffer was handed from stream to stream too often.
 	ErrTransferLimit = streams.ErrTransferLimit
-	// ErrNotLive refuses to announce a use of a buffer that was freed or transferred.
+	// ErrNotLive refuses to announce a use of a buffer that was freed or transferred: it is the kind of every *NotLiveError.
 	ErrNotLive = streams.ErrNotLive
 	// ErrForeign refuses a stream, a tenant or a reservation of another device.
 	ErrForeign = streams.ErrForeign
@@ -131,6 +131,9 @@ type SizeError = streams.SizeError
 
 // BudgetError refuses a lane whose budget is negative.
 type BudgetError = streams.BudgetError
+
+// NotLiveError refuses a call on a buffer that was freed or transferred: it is ErrNotLive, and names the call and the buffer.
+type NotLiveError = streams.NotLiveError
 
 // AlignError refuses an alignment that is no power of two, or too large.
 type AlignError = streams.AlignError

@@ -47,7 +47,7 @@ func TestEveryMethodAnswersOnNilAndZeroValues(t *testing.T) {
 		vram.StreamStats{},
 		vram.Ptr(0),
 		&vram.OutOfMemoryError{}, &vram.DeadlockError{}, &vram.QuotaError{}, &vram.SizeError{}, &vram.AlignError{},
-		&vram.LengthError{}, &vram.InUseError{}, &vram.LimitError{}, &vram.BudgetError{}, &vram.FreeError{}, &vram.CaptureError{},
+		&vram.LengthError{}, &vram.InUseError{}, &vram.NotLiveError{}, &vram.LimitError{}, &vram.BudgetError{}, &vram.FreeError{}, &vram.CaptureError{},
 		&vram.ConfigError{}, &vram.HandleError{},
 	} {
 		of := reflect.ValueOf(value)

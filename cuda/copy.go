@@ -99,14 +99,14 @@ func (c *Context) copyIn(dst Range, src []byte, waits bool) error {
 	if err := c.hostCopy("cuMemcpyHtoDAsync", dst, len(src), waits); err != nil {
 		return err
 	}
-	return c.on(func() error { return c.host.MemcpyHtoDAsync(dst.ptr(), src, c.handle) }, dst)
+	return named("Context.CopyIn", c.on(func() error { return c.host.MemcpyHtoDAsync(dst.ptr(), src, c.handle) }, dst))
 }
 
 func (c *Context) copyOut(dst []byte, src Range, waits bool) error {
 	if err := c.hostCopy("cuMemcpyDtoHAsync", src, len(dst), waits); err != nil {
 		return err
 	}
-	return c.on(func() error { return c.host.MemcpyDtoHAsync(dst, src.ptr(), c.handle) }, src)
+	return named("Context.CopyOut", c.on(func() error { return c.host.MemcpyDtoHAsync(dst, src.ptr(), c.handle) }, src))
 }
 
 // hostCopy returns the error of a copy that cannot be made.
@@ -144,7 +144,7 @@ func (c *Context) Copy(dst, src Range) error {
 	if dst.Bytes != src.Bytes {
 		return &LengthError{dst.Bytes, src.Bytes}
 	}
-	return c.on(func() error { return c.device.MemcpyDtoDAsync(dst.ptr(), src.ptr(), dst.Bytes, c.handle) }, dst, src)
+	return named("Context.Copy", c.on(func() error { return c.device.MemcpyDtoDAsync(dst.ptr(), src.ptr(), dst.Bytes, c.handle) }, dst, src))
 }
 
 // Rows is rows of bytes in a buffer: Pitch is from the begin of one to that of the next.
@@ -175,11 +175,11 @@ func (c *Context) Copy2D(dst, src Rows, widthBytes, rows int64) error {
 	if err != nil {
 		return err
 	}
-	return c.on(func() error {
+	return named("Context.Copy2D", c.on(func() error {
 		return c.wide.Memcpy2DAsync(cudadrv.Copy2D{
 			Dst: to.ptr(), Src: from.ptr(), DstPitch: dst.Pitch, SrcPitch: src.Pitch, WidthBytes: widthBytes, Rows: rows,
 		}, c.handle)
-	}, to, from)
+	}, to, from))
 }
 
 // covered is the range from the first byte of rows to the last.
@@ -192,7 +192,7 @@ func (r Rows) covered(widthBytes, rows int64) (Range, error) {
 
 // Fill8 submits a fill with a byte. Errors: those of Copy.
 func (c *Context) Fill8(r Range, value uint8) error {
-	return c.on(func() error { return c.device.MemsetD8Async(r.ptr(), value, r.Bytes, c.handle) }, r)
+	return named("Context.Fill8", c.on(func() error { return c.device.MemsetD8Async(r.ptr(), value, r.Bytes, c.handle) }, r))
 }
 
 // Fill16 submits a fill with a value of two bytes: the range begins and ends at multiples of 2. Errors: those of Copy.
@@ -214,5 +214,5 @@ func (c *Context) fill(function string, r Range, size int64, submit func(count i
 	case r.Offset%size != 0 || r.Bytes%size != 0:
 		return &RangeError{r.Offset, r.Bytes, r.Buffer.Bytes()}
 	}
-	return c.on(func() error { return submit(r.Bytes / size) }, r)
+	return named([...]string{2: "Context.Fill16", 4: "Context.Fill32"}[size], c.on(func() error { return submit(r.Bytes / size) }, r))
 }

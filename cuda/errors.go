@@ -13,7 +13,8 @@ import (
 )
 
 var (
-	// ErrNotLive refuses work on a buffer that was freed or handed over, or on a stale copy of one.
+	// ErrNotLive refuses work on a buffer that was freed or handed over, or on a stale copy of one. It is the kind of *vram.NotLiveError, which
+	// names the call and the buffer; a launch has it in an *ArgumentError.
 	ErrNotLive = streams.ErrNotLive
 	// ErrForeign refuses work on a buffer, or with a function, of another device.
 	ErrForeign = streams.ErrForeign
@@ -41,6 +42,17 @@ var (
 	ErrArgumentSize = errors.New("cuda: wrong size of an argument")
 )
 
+// named has the call in the error of a buffer that is not live.
+func named(call string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if e, ok := errors.AsType[*streams.NotLiveError](err); ok && e.Call == "" {
+		return &streams.NotLiveError{Call: call, Bytes: e.Bytes, Zero: e.Zero}
+	}
+	return err
+}
+
 // ArgumentError refuses a launch, before anything was submitted, for one of its arguments.
 type ArgumentError struct {
 	Kernel string
@@ -58,7 +70,11 @@ func (e *ArgumentError) Error() string {
 	case errors.Is(e.Err, ErrArgumentSize):
 		return fmt.Sprintf("cuda: argument %d of kernel %s has %s, its parameter %d", e.Index, e.Kernel, units.Count(int(e.Bytes), "byte"), e.Want)
 	}
-	return fmt.Sprintf("cuda: argument %d of kernel %s: %s", e.Index, e.Kernel, strings.TrimPrefix(fmt.Sprint(e.Err), "cuda: "))
+	err := e.Err
+	if errors.Is(err, ErrNotLive) {
+		err = ErrNotLive // the argument is the buffer
+	}
+	return fmt.Sprintf("cuda: argument %d of kernel %s: %s", e.Index, e.Kernel, strings.TrimPrefix(fmt.Sprint(err), "cuda: "))
 }
 
 // Unwrap is the reason.

@@ -34,11 +34,11 @@ func (c *Context) CopyPeer(dst Range, from *Context, src Range) error {
 	// Both are looked at before anything is submitted.
 	ownTo, err := c.check(dst)
 	if err != nil {
-		return err
+		return named("Context.CopyPeer", err)
 	}
 	ownFrom, err := from.check(src)
 	if err != nil || src.Bytes == 0 {
-		return err
+		return named("Context.CopyPeer", err)
 	}
 	here, there := c.work.Crossing(), from.work.Crossing()
 	defer here.Leave()

@@ -13,12 +13,12 @@ func (c *Context) Submit(work func(device cudadrv.Device, on cudadrv.Stream) err
 	if c.capture.Load() != nil {
 		return c.work.Forbidden("work of the caller's own")
 	}
-	return c.onFor(nil, func() error {
+	return named("Context.Submit", c.onFor(nil, func() error {
 		if err := c.work.Uncaptured("work of the caller's own"); err != nil {
 			return err
 		}
 		return work(c.device, c.handle)
-	}, ranges)
+	}, ranges))
 }
 
 // LaunchWith makes calls of a library that submits work of its own to the stream: kernels of cuBLASLt, say. The buffers are what

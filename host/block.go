@@ -1,9 +1,11 @@
 package host
 
 import (
+	"errors"
 	"fmt"
 	"unsafe"
 
+	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/units"
 )
@@ -79,7 +81,11 @@ func (b Block) Use(s cudadrv.Stream) error {
 	if b.slot == nil {
 		return nil
 	}
-	return b.slot.announce(s, b.word)
+	err := b.slot.announce(s, b.word)
+	if errors.Is(err, ErrNotLive) {
+		return &vram.NotLiveError{Call: "Block.Use", Bytes: b.bytes}
+	}
+	return err
 }
 
 // Reown makes the block another allocator's, for implementations that wrap others: their Alloc

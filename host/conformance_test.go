@@ -215,6 +215,7 @@ func TestOneFreeSucceeds(t *testing.T) {
 		assert.False(t, stale.Live())
 		assert.Nil(t, stale.Bytes())
 		require.ErrorIs(t, stale.Use(1), ErrNotLive)
+		require.ErrorContains(t, stale.Use(1), "Block.Use of a buffer of ")
 		next := alloc(t, a, 100, 0)
 		require.ErrorIs(t, stale.Free(), ErrBadFree)
 		assert.True(t, next.Live())

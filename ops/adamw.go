@@ -17,21 +17,37 @@ type AdamWState struct {
 	First, Second *tensor.Tensor // moments: means of gradients and of their squares
 }
 
-// AdamWConfig has the numbers of the model: each set of them compiles one kernel.
+// AdamWConfig has the numbers of the model: each set of them compiles one kernel. The zero value has those of PyTorch: 0.9, 0.999, 1e-8 and 0.01.
+// In any other one an Epsilon of 0 is 1e-8, and a 0 elsewhere is 0.
 type AdamWConfig struct {
 	Beta1, Beta2 float64 // 0 or more and less than 1: usually 0.9 and 0.999
-	Epsilon      float64 // usually 1e-8
-	Decay        float64 // of weights: usually 0.01
+	Epsilon      float64 // more than 0, as a float32, too: usually 1e-8
+	Decay        float64 // of weights, 0 or more: usually 0.01
 }
 
-// check refuses numbers. Errors: ErrNumber.
-func (a AdamWConfig) check() error {
+// usualEpsilon stands in place of 0, with which a parameter whose gradients have been 0 would become NaN.
+const usualEpsilon = 1e-8
+
+// filled is the configuration with the numbers that zeros stand for. Errors: ErrNumber.
+func (a AdamWConfig) filled() (AdamWConfig, error) {
+	if a == (AdamWConfig{}) {
+		a = AdamWConfig{Beta1: 0.9, Beta2: 0.999, Decay: 0.01}
+	}
+	if a.Epsilon == 0 {
+		a.Epsilon = usualEpsilon
+	}
 	for i, beta := range [...]float64{a.Beta1, a.Beta2} {
 		if !(beta >= 0 && beta < 1) {
-			return fmt.Errorf("%s is %g, want 0 or more and less than 1: %w", [...]string{"Beta1", "Beta2"}[i], beta, ErrNumber)
+			return a, fmt.Errorf("%s is %g, want 0 or more and less than 1: %w", [...]string{"Beta1", "Beta2"}[i], beta, ErrNumber)
 		}
 	}
-	return nil
+	if !(float32(a.Epsilon) > 0 && a.Epsilon <= math.MaxFloat32) {
+		return a, fmt.Errorf("Epsilon is %g, want more than 0, as a float32: %w", a.Epsilon, ErrNumber)
+	}
+	if !(a.Decay >= 0 && a.Decay <= math.MaxFloat32) {
+		return a, fmt.Errorf("Decay is %g, want 0 or more: %w", a.Decay, ErrNumber)
+	}
+	return a, nil
 }
 
 // AdamW makes one step, in one kernel: it writes the parameter and both moments. rate is the learning rate and step the number of the step,
@@ -39,14 +55,15 @@ func (a AdamWConfig) check() error {
 // a parameter of float64 is an *expr.TypeError. It allocates nothing on the heap. Errors: ErrNumber; ErrShape; kernel.ErrOverlap where a
 // tensor shares memory with the parameter or a moment.
 func (o Optimizers) AdamW(at tensor.Context, s AdamWState, rate, step *tensor.Tensor, config AdamWConfig) error {
+	config, err := config.filled()
+	if err != nil {
+		return s.failed(err, rate, step)
+	}
 	k := key{op: opAdamW, numbers: [4]uint64{
 		math.Float64bits(config.Beta1), math.Float64bits(config.Beta2), math.Float64bits(config.Epsilon), math.Float64bits(config.Decay),
 	}}
 	outputs := [3]*tensor.Tensor{s.Param, s.First, s.Second}
 	inputs := [maxInputs]*tensor.Tensor{s.Param, s.Grad, s.First, s.Second}
-	if err := config.check(); err != nil {
-		return s.failed(err, rate, step)
-	}
 	if err := s.fits(rate, step); err != nil {
 		return s.failed(err, rate, step)
 	}
@@ -57,7 +74,7 @@ func (o Optimizers) AdamW(at tensor.Context, s AdamWState, rate, step *tensor.Te
 			}
 		}
 	}
-	err := scalar(rate, func(rate *tensor.Tensor) error {
+	err = scalar(rate, func(rate *tensor.Tensor) error {
 		return scalar(step, func(step *tensor.Tensor) error {
 			inputs[4], inputs[5] = rate, step
 			return o.set.several(at, k, outputs[:], inputs[:]...)

@@ -29,7 +29,8 @@ type AdamWStep struct {
 //
 // Errors, with which nothing was submitted: ErrNumber, ErrShape, *tensor.TypeError, kernel.ErrOverlap, kernel.ErrRepeats.
 func (o Optimizers) AdamWAll(at tensor.Context, states []AdamWState, step AdamWStep, config AdamWConfig) error {
-	if err := cmp.Or(config.check(), step.check()); err != nil {
+	config, err := config.filled()
+	if err = cmp.Or(err, step.check()); err != nil {
 		return &Error{Op: opAdamW.String(), Operands: []string{"many tensors"}, Err: err}
 	}
 	c, err := tensor.ContextOf(at)

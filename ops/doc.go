@@ -58,7 +58,8 @@
 // # Indices
 //
 // Gather, Embedding and ScatterAdd take indices of int32 or int64. One that is out of range ends the launch by a trap, before memory is
-// touched with it: the device's context is lost then, as with PyTorch. Classes of CrossEntropy that there are not make NaN.
+// touched with it: the device's context is lost then, as with PyTorch. A fault of the simulated device names the operation, the index and the
+// length. Classes of CrossEntropy that there are not make NaN.
 //
 // Sums at indices have the same bits in each run: they add in the order of the indices, without atomic operations, at the cost of a sort
 // of the indices. Random numbers are the same on all devices.

@@ -71,7 +71,7 @@ func (o Arithmetic) DivInto(at tensor.Context, out, x, y *tensor.Tensor) error {
 	return o.set.into(at, key{op: opDiv}, out, x, y)
 }
 
-// Neg is -x.
+// Neg is -x. Errors: *expr.TypeError for bools.
 func (o Arithmetic) Neg(at tensor.Context, x *tensor.Tensor) (*tensor.Tensor, error) {
 	return o.set.unary(at, opNeg, x)
 }
@@ -81,7 +81,7 @@ func (o Arithmetic) NegInto(at tensor.Context, out, x *tensor.Tensor) error {
 	return o.set.into(at, key{op: opNeg}, out, x)
 }
 
-// Abs is the absolute value.
+// Abs is the absolute value. Errors: *expr.TypeError for bools.
 func (o Arithmetic) Abs(at tensor.Context, x *tensor.Tensor) (*tensor.Tensor, error) {
 	return o.set.unary(at, opAbs, x)
 }

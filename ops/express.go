@@ -157,7 +157,8 @@ func (k *key) expressions() []expr.Expr {
 	case k.op == opMoments:
 		x := k.input(0)
 		x = x.Cast(accumulator(x.Type))
-		return []expr.Expr{x.Mean(), x.Var(0).Add(expr.Number(k.number(0))).Rsqrt()}
+		mean, variance := x.Moments(0)
+		return []expr.Expr{mean, variance.Add(expr.Number(k.number(0))).Rsqrt()}
 	case k.op == opRMSFactor:
 		x := k.input(0)
 		return one(k.rmsFactor(x.Cast(accumulator(x.Type))))
@@ -346,11 +347,14 @@ func (k *key) gradient() expr.Expr {
 		return g.Mul(below.Add(x.Mul(density)))
 	case opGeluTanhBackward:
 		const cubic = 0.044715
-		// (1+tanh(u))/2 is sigmoid(2u), and (1-tanh(u)²)/4 is sigmoid(2u)*sigmoid(-2u), of which nothing cancels out.
-		twice := x.Mul(expr.Number(2 * math.Sqrt(2/math.Pi)))
-		inner := twice.Mul(expr.Fma(x.Square(), expr.Number(cubic), one))
-		slope := twice.Mul(expr.Fma(x.Square(), expr.Number(3*cubic), one)) // x times the derivative of inner
-		return g.Mul(inner.Sigmoid()).Mul(expr.Fma(slope, inner.Neg().Sigmoid(), one))
+		twice := 2 * math.Sqrt(2/math.Pi)
+		// (1+tanh(u))/2 is sigmoid(2u), and (1-tanh(u)²)/4 is sigmoid(2u)*sigmoid(-2u), of which nothing cancels out. That product is 0 of
+		// a large x, and is taken before the derivative of 2u, which is bounded: of a finite x nothing is infinite times 0.
+		square := x.Square().Minimum(expr.Number(1e30))
+		inner := x.Mul(expr.Fma(square, expr.Number(twice*cubic), expr.Number(twice)))
+		below := inner.Sigmoid()
+		density := x.Mul(below.Mul(inner.Neg().Sigmoid()))
+		return g.Mul(expr.Fma(density, expr.Fma(square, expr.Number(twice*3*cubic), expr.Number(twice)), below))
 	case opSiluBackward:
 		s := x.Sigmoid()
 		return g.Mul(s).Mul(expr.Fma(x, one.Sub(s), one))
@@ -364,7 +368,7 @@ func (k *key) gradient() expr.Expr {
 		return k.summed(g.Div(x))
 	case opDivisorBackward: // of dividend and divisor
 		y := k.input(2)
-		return k.summed(g.Neg().Mul(x).Div(y).Div(y))
+		return k.summed(g.Neg().Mul(x.Div(y).Div(y)))
 	}
 	return k.gradientOfRows(g, x)
 }
@@ -376,8 +380,8 @@ func (k *key) gradientOfRows(g, x expr.Expr) expr.Expr {
 		weighted = g.Mul(k.input(2))
 	}
 	switch k.op { //nolint:exhaustive // of gradients of rows
-	case opSoftmaxBackward: // of the result
-		return x.Mul(g.Sub(g.Mul(x).Sum()))
+	case opSoftmaxBackward: // of the result: the difference of g and the sum may be no number where the products with the result are
+		return expr.Fma(g, x, x.Mul(g.Mul(x).Sum().Neg()))
 	case opLogSoftmaxBackward: // of the result
 		return g.Sub(x.Exp().Mul(g.Sum()))
 	case opCrossEntropyBackward: // of logits, classes of rows, and the numbers of classes

@@ -18,7 +18,7 @@ func (k *key) derivative() expr.Expr {
 	case opSqrtBackward:
 		return g.Div(y.Mul(expr.Number(2)))
 	case opRsqrtBackward:
-		return g.Mul(expr.Number(-0.5)).Mul(y.Square().Mul(y))
+		return g.Mul(expr.Number(-0.5)).Mul(y).Mul(y).Mul(y) // the power of y alone may be no number
 	case opExpBackward:
 		return g.Mul(y)
 	case opLogBackward:

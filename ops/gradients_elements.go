@@ -26,7 +26,7 @@ func (o Gradients) SubBackwardInto(at tensor.Context, dx, dy, grad *tensor.Tenso
 	return nil
 }
 
-// DivBackward are the gradients of the operands of Div: grad/y and -grad*x/y².
+// DivBackward are the gradients of the operands of Div: grad/y and -grad*(x/y/y).
 func (o Gradients) DivBackward(at tensor.Context, grad, x, y *tensor.Tensor) (dx, dy *tensor.Tensor, err error) {
 	return both(at, opDivBackward, x, y, func(dx, dy *tensor.Tensor) error { return o.DivBackwardInto(at, dx, dy, grad, x, y) })
 }

@@ -8,8 +8,22 @@ import (
 
 // Indexing are operations that read, or add, at places that a tensor of int32 or int64 has. An index that is negative, or not below the length
 // of its dimension, ends the launch by a trap, before memory is touched with it: as with PyTorch the device's context is lost
-// then. Indices that are not trusted are to be clamped, or compared, before.
+// then. On the simulated device the fault names the operation, the index and the length. A GPU tells none of them: run the program there on the
+// simulated device, or compare with Lt and Ge. Indices that are not trusted are to be clamped, or compared, before.
 type Indexing struct{ set *set }
+
+// indexing is the name of an operation with indices in the names of its kernels.
+func (op operation) indexing() string {
+	switch op { //nolint:exhaustive // those with indices
+	case opGatherBackward:
+		return "gather_backward"
+	case opScatterAdd:
+		return "scatter_add"
+	case opEmbeddingBackward:
+		return "embedding_backward"
+	}
+	return op.String()
+}
 
 // axisOf is the number of a dimension. Errors: ErrAxes.
 func axisOf(rank, axis int) (int, error) {
@@ -93,7 +107,7 @@ func (o Indexing) GatherInto(at tensor.Context, out, x, indices *tensor.Tensor, 
 	}
 	if err == nil {
 		to, from, by := out.Layout(), x.Layout(), indices.Layout()
-		err = o.set.gather(at, out, x, indices, x.Dim(axis), x.Layout().Stride(axis), func(d int) [maxOperands]int {
+		err = o.set.gather(at, opGather, out, x, indices, x.Dim(axis), x.Layout().Stride(axis), func(d int) [maxOperands]int {
 			source := from.Stride(d)
 			if d == axis {
 				source = 0
@@ -132,7 +146,7 @@ func (o Indexing) EmbeddingInto(at tensor.Context, out, table, indices *tensor.T
 	}
 	if err == nil {
 		to, from, by := out.Layout(), table.Layout(), indices.Layout()
-		err = o.set.gather(at, out, table, indices, table.Dim(0), from.Stride(0), func(d int) [maxOperands]int {
+		err = o.set.gather(at, opEmbedding, out, table, indices, table.Dim(0), from.Stride(0), func(d int) [maxOperands]int {
 			if d < by.Rank() {
 				return [maxOperands]int{to.Stride(d), by.Stride(d), 0}
 			}
@@ -166,7 +180,7 @@ func ofRows(rows, table, indices *tensor.Tensor) bool {
 
 // gather copies to each element of out the one of a source that an index leads to. The strides are those of out, indices and source.
 func (s *set) gather(
-	at tensor.Context, out, source, indices *tensor.Tensor, length, step int, strides func(dim int) [maxOperands]int,
+	at tensor.Context, op operation, out, source, indices *tensor.Tensor, length, step int, strides func(dim int) [maxOperands]int,
 ) error {
 	c, err := tensor.ContextOf(at)
 	if err != nil {
@@ -203,7 +217,9 @@ func (s *set) gather(
 	}
 	f.size(length)
 	f.size(step)
-	k := routine.Kernel{Kind: routine.Gather, Of: [4]tensor.Type{indices.Type()}, Rank: uint8(f.items.rank), Unit: uint8(unit)} //nolint:gosec // small
+	k := routine.Kernel{
+		Kind: routine.Gather, For: op.indexing(), Of: [4]tensor.Type{indices.Type()}, Rank: uint8(f.items.rank), Unit: uint8(unit), //nolint:gosec // small
+	}
 	return f.run(c, s, k, blocksOf(count))
 }
 

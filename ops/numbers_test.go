@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/kernel/expr"
 	"github.com/go-vram/vram/ops"
 	"github.com/go-vram/vram/tensor"
 )
@@ -100,4 +101,24 @@ func TestNumbersThatAreNone(t *testing.T) {
 		require.ErrorAs(t, err, &types)
 		require.ErrorContains(t, err, "cast")
 	}
+}
+
+// Bools have no sign, and their sum is no bool: these operations refuse them, as their comments say.
+func TestOperationsThatRefuseBools(t *testing.T) {
+	r := newRig(t)
+	x := r.made(tensor.Bool, 2, 3)
+	for name, f := range map[string]func() error{
+		"abs": func() error { _, err := r.o.Abs(r.s, x); return err },
+		"neg": func() error { _, err := r.o.Neg(r.s, x); return err },
+		"sub": func() error { _, err := r.o.Sub(r.s, x, x); return err },
+	} {
+		var refused *expr.TypeError
+		require.ErrorAs(t, f(), &refused, name)
+	}
+	_, err := r.o.SumTo(r.s, x, 3)
+	var refused *tensor.TypeError
+	require.ErrorAs(t, err, &refused)
+	sum, err := r.o.Sum(r.s, x, false)
+	require.NoError(t, err)
+	require.Equal(t, tensor.Int64, sum.Type())
 }

@@ -122,7 +122,7 @@ func (o Reductions) ArgMaxInto(at tensor.Context, out, x *tensor.Tensor, axes ..
 }
 
 // SumTo is the sum over the axes along which a shape would be broadcast to that of x: the gradient of a broadcast. Its type is that
-// of x. Errors: ErrShape.
+// of x, so bools are refused, whose sum is int64: cast them before. Errors: ErrShape, *tensor.TypeError.
 func (o Reductions) SumTo(at tensor.Context, x *tensor.Tensor, shape ...int) (*tensor.Tensor, error) {
 	out, err := tensor.New(at, x.Type(), shape...)
 	if err != nil {

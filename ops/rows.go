@@ -55,7 +55,8 @@ func (s *set) alongInto(at tensor.Context, op operation, out, x *tensor.Tensor, 
 }
 
 // LayerNorm is (x-mean)/sqrt(variance+epsilon) of the last dims dimensions, times a weight, plus a bias, of the shape of these
-// dimensions: nil for none. Errors: ErrAxes, ErrShape.
+// dimensions: nil for none. Of equal elements mean and variance are exact, however large they are. Where the variance is infinite, the norm
+// is 0; with an infinite element or NaN the whole row is NaN. Errors: ErrAxes, ErrShape.
 func (o Rows) LayerNorm(at tensor.Context, x, weight, bias *tensor.Tensor, dims int, epsilon float64) (*tensor.Tensor, error) {
 	out, err := o.normed(at, opLayerNorm, x, weight, bias)
 	if err != nil {
@@ -70,7 +71,7 @@ func (o Rows) LayerNormInto(at tensor.Context, out, x, weight, bias *tensor.Tens
 }
 
 // RMSNorm is x/sqrt(mean(x²)+epsilon) of the last dims dimensions, times a weight of the shape of these dimensions: nil for
-// none. Errors: ErrAxes, ErrShape.
+// none. Where the sum of the squares is infinite, as with an infinite element, numbers become 0, and infinite elements NaN. Errors: ErrAxes, ErrShape.
 func (o Rows) RMSNorm(at tensor.Context, x, weight *tensor.Tensor, dims int, epsilon float64) (*tensor.Tensor, error) {
 	out, err := o.normed(at, opRMSNorm, x, weight, nil)
 	if err != nil {
@@ -155,7 +156,7 @@ func lastAxes(rank, dims int) (axes, error) {
 // LossOption changes a loss.
 type LossOption struct{ ignored int64 }
 
-// Ignored has rows of a class not count: their loss and their gradient are 0, whether there is such a class or not. The mean of the others is
+// Ignored has rows of a class not count: their loss and their gradient are 0, whether there is such a class or not, also where logits are NaN or infinite. The mean of the others is
 // the sum of the losses divided by the number of targets that differ from the class. Each class compiles a kernel.
 func Ignored(class int64) LossOption { return LossOption{class} }
 

@@ -130,7 +130,7 @@ func (s *set) scatter(
 	if err := f.apart(sumOut, sumFactors); err != nil {
 		return err
 	}
-	sum := sum{at: c, set: s, frame: f, of: out.Type(), by: indices.Type(), length: out.Dim(axis), step: out.Layout().Stride(axis)}
+	sum := sum{at: c, op: op, set: s, frame: f, of: out.Type(), by: indices.Type(), length: out.Dim(axis), step: out.Layout().Stride(axis)}
 	if zeroed {
 		sum.zeroed = out
 	}
@@ -174,6 +174,7 @@ func (d *dims) reverse() {
 // sum is a sum at indices.
 type sum struct {
 	at     *cuda.Context
+	op     operation
 	set    *set
 	frame  *routineFrame
 	of, by tensor.Type    // of elements and of indices
@@ -263,7 +264,7 @@ func (s *sum) keys(count int) error {
 	f.size(s.length)
 	f.value(s.memory.words(0, cuda.Out))
 	f.value(s.memory.words(1, cuda.Out))
-	k := routine.Kernel{Kind: routine.Keys, Of: [4]tensor.Type{s.by}, Rank: uint8(f.items.rank)} //nolint:gosec // small
+	k := routine.Kernel{Kind: routine.Keys, For: s.op.indexing(), Of: [4]tensor.Type{s.by}, Rank: uint8(f.items.rank)} //nolint:gosec // small
 	return f.run(s.at, s.set, k, blocksOf(count))
 }
 

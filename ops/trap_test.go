@@ -4,6 +4,8 @@ package ops_test
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -17,7 +19,7 @@ import (
 	"github.com/go-vram/vram/vramtest/ptxrun"
 )
 
-// An index out of range ends the launch, and no memory is touched with it.
+// An index out of range ends the launch, and no memory is touched with it. The fault names the operation, the index and the length.
 func TestAnIndexOutOfRangeTraps(t *testing.T) {
 	const rows = 5
 	for _, index := range []int64{-1, rows, 1 << 31, 1 << 32, -1 << 63, 1<<63 - 1} {
@@ -26,8 +28,20 @@ func TestAnIndexOutOfRangeTraps(t *testing.T) {
 				_, err := o.Gather(s, x, indices, 0)
 				return err
 			},
-			"scatter-add": func(o ops.Ops, s *tensor.Scope, x, indices *tensor.Tensor) error {
+			"gather_backward_keys": func(o ops.Ops, s *tensor.Scope, x, indices *tensor.Tensor) error {
+				_, err := o.GatherBackward(s, x, x, indices, 0)
+				return err
+			},
+			"scatter_add_keys": func(o ops.Ops, s *tensor.Scope, x, indices *tensor.Tensor) error {
 				_, err := o.ScatterAdd(s, x, indices, x, 0)
+				return err
+			},
+			"embedding": func(o ops.Ops, s *tensor.Scope, x, indices *tensor.Tensor) error {
+				_, err := o.Embedding(s, x, indices)
+				return err
+			},
+			"embedding_backward_keys": func(o ops.Ops, s *tensor.Scope, x, indices *tensor.Tensor) error {
+				_, err := o.EmbeddingBackward(s, x, x, indices)
 				return err
 			},
 		} {
@@ -52,7 +66,14 @@ func TestAnIndexOutOfRangeTraps(t *testing.T) {
 			}
 			require.Error(t, failed, "%s %d", name, index)
 			require.NotEmpty(t, executor.Faults(), "%s %d", name, index)
-			require.ErrorIs(t, executor.Faults()[0], interp.Trap, "%s %d", name, index)
+			fault := executor.Faults()[0]
+			require.ErrorIs(t, fault, interp.Trap, "%s %d", name, index)
+			require.ErrorContains(t, fault, "kernel "+name+":")
+			compared := strconv.FormatInt(index, 10)
+			if index < 0 {
+				compared = fmt.Sprintf("%d (%d)", uint64(index), index)
+			}
+			require.ErrorContains(t, fault, fmt.Sprintf("compared %s with %d", compared, rows))
 			_ = dev.Close() // of a device whose context is lost
 		}
 	}

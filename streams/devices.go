@@ -31,7 +31,7 @@ func (x Submitter) Reach(b Buffer) (home Submitter, err error) {
 	s, ok := b.home()
 	switch {
 	case !ok || !b.slot.Live(b.word):
-		return Submitter{}, ErrNotLive
+		return Submitter{}, b.notLive("")
 	case s.peers == x.s.peers || !x.s.peers.reaches(s.peers) || s.cuda.held.Load(): // nothing is submitted to the stream of a hold
 		return Submitter{}, ErrForeign
 	}

@@ -55,7 +55,7 @@ func (x Submitter) Check(b Buffer) (plain bool, err error) {
 	home, ok := b.home()
 	switch {
 	case !ok || !b.slot.Live(b.word):
-		return false, ErrNotLive
+		return false, b.notLive("")
 	case home == x.s:
 		return !b.slot.Shared(), nil
 	case home.peers != x.s.peers:
@@ -83,7 +83,7 @@ func (x Submitter) Crossing() Crossing { return Crossing{x: x} }
 // Leave, and before the work has finished. Errors: those of Check, ErrAsleep, *CaptureError, ErrClosed, and the driver's.
 func (c *Crossing) Before(b Buffer) error {
 	s := c.x.s
-	home, err := b.usable(s)
+	home, err := b.usable("", s)
 	if err != nil {
 		return err
 	}

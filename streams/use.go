@@ -11,6 +11,7 @@ import (
 
 var (
 	// ErrNotLive refuses to announce a use of a buffer that was freed or handed over.
+	// It is the kind of every *NotLiveError.
 	ErrNotLive = errors.New("vram: the buffer is not live")
 	// ErrForeign refuses a stream of another device than the buffer's, and a tenant or a
 	// reservation of another device than the stream's.
@@ -41,11 +42,11 @@ func (b Buffer) home() (*Stream, bool) {
 }
 
 // usable returns the error of a use of a buffer on a stream, or the buffer's own stream.
-func (b Buffer) usable(on *Stream) (home *Stream, err error) {
+func (b Buffer) usable(call string, on *Stream) (home *Stream, err error) {
 	home, ok := b.home()
 	switch {
 	case !ok || !b.slot.Live(b.word):
-		return nil, ErrNotLive
+		return nil, b.notLive(call)
 	case on == nil || on.peers == nil:
 		return nil, &cudadrv.NotOpenError{Argument: "stream"}
 	case on.peers != home.peers:
@@ -70,7 +71,8 @@ func (b Buffer) usable(on *Stream) (home *Stream, err error) {
 // device at most a sixteenth of its limit. Memory that others need does not wait for more buffers.
 // Errors: ErrNotLive, ErrForeign, ErrClosed, ErrNotOpen for a nil or zero stream.
 func (b Buffer) RecordStream(s *Stream) error {
-	home, err := b.usable(s)
+	const call = "Buffer.RecordStream"
+	home, err := b.usable(call, s)
 	if err != nil || s == home {
 		return err
 	}
@@ -79,7 +81,7 @@ func (b Buffer) RecordStream(s *Stream) error {
 	} else {
 		err = b.slot.RecordLine(b.word, &s.cuda.line.Line)
 	}
-	return useError(err)
+	return b.useError(call, err)
 }
 
 // Use begins a use of the buffer by work of another stream; Done ends it. Without Done it lasts
@@ -88,7 +90,8 @@ func (b Buffer) RecordStream(s *Stream) error {
 // each allocation allocates 56 bytes of the Go heap. On the buffer's own stream it does nothing.
 // Errors: those of RecordStream.
 func (b Buffer) Use(s *Stream) (Use, error) {
-	home, err := b.usable(s)
+	const call = "Buffer.Use"
+	home, err := b.usable(call, s)
 	if err != nil {
 		return Use{}, err
 	}
@@ -97,7 +100,7 @@ func (b Buffer) Use(s *Stream) (Use, error) {
 	}
 	u, err := b.slot.Begin(b.word, &s.cuda.line.Line)
 	if err != nil {
-		return Use{}, useError(err)
+		return Use{}, b.useError(call, err)
 	}
 	return Use{use: u, line: s.cuda.line}, nil
 }
@@ -112,11 +115,19 @@ func (u Use) Done() error {
 		return nil
 	}
 	if err := u.use.Open(); err != nil {
-		return useError(err)
+		return u.refusal(err)
 	}
 	number := u.line.Next()
 	_ = guard(u.line.Panics, func() error { number = u.line.TakeNow(); return nil })
-	return useError(u.use.End(number))
+	return u.refusal(u.use.End(number))
+}
+
+// refusal turns a magazine's error about the buffer of a use into this package's.
+func (u Use) refusal(err error) error {
+	if errors.Is(err, magazine.ErrStale) {
+		return &NotLiveError{Call: "Use.Done"}
+	}
+	return err
 }
 
 // Transfer hands the buffer over to another stream of the device for good. The result is the same
@@ -129,7 +140,8 @@ func (u Use) Done() error {
 // ErrClosed, ErrTransferLimit, *CaptureError while one of the two is being captured, and the
 // driver's, after which b is as it was.
 func (b Buffer) Transfer(to *Stream) (Buffer, error) {
-	home, err := b.usable(to)
+	const call = "Buffer.Transfer"
+	home, err := b.usable(call, to)
 	if err != nil {
 		return Buffer{}, err
 	}
@@ -146,26 +158,18 @@ func (b Buffer) Transfer(to *Stream) (Buffer, error) {
 	if to == home {
 		word, err := b.slot.Move(b.word, nil, number, nil)
 		if err != nil {
-			return Buffer{}, useError(err)
+			return Buffer{}, b.useError(call, err)
 		}
 		return Buffer{b.slot, word, b.bytes}, nil
 	}
 	has := home.peer.hands.of(to.peer.id)
 	word, err := b.slot.Move(b.word, &to.cuda.line.Line, number, has)
 	if err != nil {
-		return Buffer{}, useError(err)
+		return Buffer{}, b.useError(call, err)
 	}
 	home.peer.hands.keep(has) // with its bytes: nobody drops it from here on
 	home.suspensions.addFreer(to.id)
 	return Buffer{b.slot, word, b.bytes}, nil
-}
-
-// useError turns a magazine's error about a buffer into this package's.
-func useError(err error) error {
-	if errors.Is(err, magazine.ErrStale) {
-		return ErrNotLive
-	}
-	return err
 }
 
 // String tells whether the use is on the buffer's own stream.

@@ -124,3 +124,29 @@ func TestStaleOperands(t *testing.T) {
 	assert.Zero(t, r.calls("cublasLtMatmul"))
 	require.NoError(t, h.Close())
 }
+
+// Sums of 16-bit products are fp32, also where the library splits a long K: the sum of the first half is no number of the output's type.
+func TestLongSumsOf16BitsAreFloat32(t *testing.T) {
+	r := newRig(t)
+	h, err := cublaslt.Open(r.c)
+	require.NoError(t, err)
+	for _, c := range []struct {
+		of            gemm.Type
+		first, second uint32 // two elements of A: of the first half of K, and of the second one
+		each          uint32 // of B
+		want          uint16
+	}{
+		{gemm.Float16, 0x5c005c00, 0xdc00dc00, 0x5c005c00, 0},       // 128*256*256 - 128*256*256: the halves are infinite
+		{gemm.BFloat16, 0x3f813f80, 0xbf80bf80, 0x3f803f80, 0x3f00}, // 128.5 - 128: bfloat16 has no 128.5
+	} {
+		p, e, o := r.ones(gemm.Problem{M: 1, N: 1, K: 256, In: c.of, Out: c.of})
+		require.NoError(t, r.c.Fill32(cuda.Part(o.A.Buffer, 0, 256), c.first))
+		require.NoError(t, r.c.Fill32(cuda.Part(o.A.Buffer, 256, 256), c.second))
+		require.NoError(t, r.c.Fill32(cuda.Whole(o.B.Buffer), c.each))
+		require.NoError(t, r.multiply(h, p, e, o))
+		got := make([]uint16, 1)
+		require.NoError(t, cuda.CopyOut(r.c, got, o.C.Buffer))
+		assert.Equal(t, c.want, got[0], "%v", c.of)
+	}
+	require.NoError(t, h.Close())
+}

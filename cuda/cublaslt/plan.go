@@ -44,10 +44,18 @@ const (
 	descAuxPointer, descAuxLD, descAuxStride              = 11, 12, 13
 	descBiasType                                          = 26
 	layoutBatch, layoutStride                             = 5, 6
-	preferenceWorkspace, preferenceAlignment              = 1, 5 // and 6, 7, 8 for B, C and D
+	preferenceWorkspace, preferenceReductions             = 1, 3
+	preferenceAlignment                                   = 5 // and 6, 7, 8 for B, C and D
 
 	epilogueNone, epilogueBias, epilogueGELU, epilogueGELUAux, epilogueGELUGradient = 1, 4, 32, 128 | 32, 192
 )
+
+// reductionComputeType is CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE: a product is not split along K, or the sums of its parts are kept in the type in
+// which it is computed. The two other schemes keep them in the type of the output.
+const reductionComputeType = 2
+
+// halfBytes is the size of float16 and bfloat16.
+const halfBytes = 2
 
 // MaxWorkspaceBytes is what algorithms may ask for: NVIDIA's advice for Hopper.
 const MaxWorkspaceBytes = 32 << 20
@@ -227,6 +235,9 @@ func (h *Handle) ask(plan *Plan) (err error) {
 	}
 	defer func() { err = errors.Join(err, h.end(preferenceDestroy, preference)) }()
 	err = h.set(preferenceSet, preference, preferenceWorkspace, MaxWorkspaceBytes, 8)
+	if plan.key.problem.Out.Bytes() == halfBytes {
+		err = errors.Join(err, h.set(preferenceSet, preference, preferenceReductions, reductionComputeType, 4))
+	}
 	for i, bytes := range []int64{plan.key.alignment.B, plan.key.alignment.A, plan.key.alignment.C, plan.key.alignment.C} {
 		err = errors.Join(err, h.set(preferenceSet, preference, preferenceAlignment+uint64(i), uint64(bytes), 4)) //nolint:gosec // above 0
 	}

@@ -47,13 +47,13 @@ type Precision uint8
 const (
 	// IEEE multiplies what is there: fp32 for Float32.
 	IEEE Precision = iota
-	// TF32 rounds operands to 10 bits of fraction: relative error 2^-11 for each.
+	// TF32 rounds operands to 10 bits of fraction: relative error 2^-11 for each, and up to 4/3·2^-11 in own kernels, which round by a product.
 	TF32
 	// TF32x3 makes three products of TF32 for each, whose sum has the error of fp32. Operands are finite and below 2^127.
 	TF32x3
-	// RoundedBF16 rounds operands to bfloat16: 8 bits, relative error 2^-9.
+	// RoundedBF16 rounds operands to bfloat16, 8 bits of precision: relative error 2^-8 for each.
 	RoundedBF16
-	// RoundedF16 rounds operands to float16, 11 bits of precision: beyond 65504 they are infinite.
+	// RoundedF16 rounds operands to float16, 11 bits of precision: relative error 2^-11 for each. From 65520 on they are infinite.
 	RoundedF16
 )
 

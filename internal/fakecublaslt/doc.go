@@ -2,7 +2,12 @@
 // double, when it is their turn in the stream.
 //
 // It checks what it is given: that a context is current, descriptors, leading dimensions, the algorithm, alignment and the size of the workspace. It
-// exports what cuda/cublaslt calls, and beside that, for tests:
+// exports what cuda/cublaslt calls.
+//
+// A product with a long K is split in two parts. Of the reduction schemes that the preference allows, the fake takes the least exact one:
+// OUTPUT_TYPE and INPLACE keep the parts' sums in the type of the output, as cublasLt.h says.
+//
+// For tests it exports:
 //
 //	int  fakecublaslt_fail(const char *name, int occurrence, int status)   // call number occurrence of that name from now on fails
 //	long fakecublaslt_live(void)                                           // handles, descriptors, layouts and preferences

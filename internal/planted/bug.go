@@ -71,6 +71,7 @@ func Bugs() []Bug {
 		opsBugs(),
 		resultBugs(),
 		gradientBugs(),
+		numberBugs(),
 		interpBugs(),
 		executionBugs(),
 		warpgroupBugs(),

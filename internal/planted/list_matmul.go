@@ -17,6 +17,10 @@ func matmulBugs() []Bug {
 			Edits: []Edit{{"cuda.(*Context).LaunchWith", "err = within(a.buffer, a.offset, a.bytes)", "_ = a"}},
 		},
 		{
+			Name: "the library adds parts of 16-bit products in their type", Package: "cuda/cublaslt", Run: "^TestLongSumsOf16BitsAreFloat32$",
+			Edits: []Edit{{"cuda/cublaslt.(*Handle).ask", "Out.Bytes() == halfBytes", "Out.Bytes() < halfBytes"}},
+		},
+		{
 			Name: "each product of the library takes new memory from Go's heap", Package: "cuda/cublaslt", Run: "^TestAWarmProductAllocatesNothing$",
 			Edits: []Edit{{"cuda/cublaslt.(*submission).release", "submissions.Put(s)", ""}},
 		},

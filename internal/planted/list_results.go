@@ -82,7 +82,7 @@ func resultBugs() []Bug {
 		},
 		{
 			Name: "the gradient of a broadcast divisor has the sign of the other", Package: of, Run: "^TestIntoOfViews$",
-			Edits: []Edit{{"ops.(*key).gradient", "k.summed(g.Neg().Mul(x)", "k.summed(g.Mul(x)"}},
+			Edits: []Edit{{"ops.(*key).gradient", "k.summed(g.Neg().Mul(x.Div", "k.summed(g.Mul(x.Div"}},
 		},
 		{
 			Name: "another name of a kernel makes a measurement worthless", Package: "kernel", Run: "^TestTheTableHasTheCodeThatThereIs$",

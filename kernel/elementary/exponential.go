@@ -75,12 +75,12 @@ func BuildExpm1(on code.Machine, x code.Value) code.Value {
 func BuildTanh(on code.Machine, x code.Value) code.Value {
 	m := m{on}
 	t := m.abs(x)
-	s := m.mul(x, x)
+	s := m.mul(t, t)
 	near := m.poly(number(1.57394409e-2), s, -5.23025580e-2, 1.33152470e-1, -3.33327681e-1)
-	near = m.fma(m.mul(near, s), x, x)
+	near = m.fma(m.mul(near, s), t, t)
 	e := m.expNear(m.Op2(code.MinF32, m.add(t, t), number(30)))
 	far := m.sub(number(1), m.div(number(2), m.add(e, number(1))))
-	r := m.pick(m.lt(t, number(0.55)), near, m.signed(far, x))
+	r := m.signed(m.pick(m.lt(t, number(0.55)), near, far), x) // so that -0 stays
 	return m.pick(m.Op2(code.NanF32, x, x), x, r)
 }
 

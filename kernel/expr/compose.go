@@ -91,14 +91,39 @@ func countType(of tensor.Type) tensor.Type {
 	return tensor.Float32
 }
 
-// Var is the variance of a row over its number of elements less correction: 0 or 1.
-func (e Expr) Var(correction float64) Expr {
+// sample is an element of a row, the same one for all of it. Of a row without elements it is -Inf.
+func (e Expr) sample() Expr { return made(OpSample, typeOf(e), e) }
+
+// nearSample is how near to a sample, relative to that, a mean counts as it: more than sums of equal elements err, and so little that the squares
+// of the distances from it lose nothing.
+const nearSample = 0x1p-16
+
+// center is a number near the mean of a row: the mean as it is summed up, or an element where they are near to each other or the sum is infinite. So
+// the distances of equal elements from it are 0, however large they are.
+func (e Expr) center() Expr {
+	mean, sample := e.Mean(), e.sample()
+	far := mean.Sub(sample).Abs().Gt(sample.Abs().Mul(Number(nearSample)))
+	return Select(far.And(mean.Abs().Lt(Number(math.Inf(1)))), mean, sample)
+}
+
+// Moments are the mean of a row, and its variance over the number of elements less correction: 0 or 1. Of equal elements they are such an element and
+// 0, also where their sum is infinite, which that of Mean is not.
+func (e Expr) Moments(correction float64) (mean, variance Expr) {
 	x := floating(e)
 	if x.Err() != nil {
-		return x
+		return x, x
 	}
+	d := x.Sub(x.center())
+	// The sum of squares less that of the mean, which center has but for rounding: an infinite one stays.
+	spread := Fma(d.Sum().Neg(), d.Mean(), d.Square().Sum()).Maximum(Number(0))
 	count := Count(countType(x.Type)).Sub(Number(correction)).Maximum(Number(0))
-	return x.Sub(x.Mean()).Square().Sum().per(count)
+	return x.center().Add(d.Mean()), spread.per(count)
+}
+
+// Var is the variance of Moments.
+func (e Expr) Var(correction float64) Expr {
+	_, variance := e.Moments(correction)
+	return variance
 }
 
 // Norm is the Euclidean norm of a row.
@@ -134,10 +159,15 @@ func (e Expr) LogSoftmax() Expr {
 	return x.Sub(m).Sub(s.Log())
 }
 
-// LayerNorm is (x-mean)/sqrt(variance+epsilon) for each element of a row. Multiply by a weight and add a bias as wanted.
+// LayerNorm is (x-mean)/sqrt(variance+epsilon) for each element of a row, with the mean and the variance of Moments. Multiply by a weight and
+// add a bias as wanted.
 func (e Expr) LayerNorm(epsilon float64) Expr {
 	x := floating(e)
-	return x.Sub(x.Mean()).Mul(x.Var(0).Add(Number(epsilon)).Rsqrt())
+	if x.Err() != nil {
+		return x
+	}
+	d, factor := x.Sub(x.center()), x.Var(0).Add(Number(epsilon)).Rsqrt()
+	return Fma(d, factor, d.Mean().Neg().Mul(factor))
 }
 
 // RMSNorm is x/sqrt(mean(x²)+epsilon) for each element of a row.

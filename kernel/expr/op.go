@@ -62,6 +62,7 @@ const (
 	OpMin
 	OpArgMax
 	OpArgMin
+	OpSample     // an element of the row, which one depends on the schedule: NaN only where all are
 	OpRunningMax // of the pair that LogSumExp keeps: the maximum
 	OpRunningSum // and the sum of the exponentials of the distances from it
 	opCount
@@ -76,7 +77,7 @@ var opNames = [opCount]string{
 	OpAdd: "add", OpSub: "sub", OpMul: "mul", OpDiv: "div", OpMinimum: "minimum", OpMaximum: "maximum", OpPow: "pow",
 	OpAnd: "and", OpOr: "or", OpXor: "xor", OpEq: "eq", OpNe: "ne", OpLt: "lt", OpLe: "le", OpGt: "gt", OpGe: "ge",
 	OpSelect: "select", OpFma: "fma",
-	OpSum: "sum", OpProd: "prod", OpMax: "max", OpMin: "min", OpArgMax: "argmax", OpArgMin: "argmin",
+	OpSum: "sum", OpProd: "prod", OpMax: "max", OpMin: "min", OpArgMax: "argmax", OpArgMin: "argmin", OpSample: "sample",
 	OpRunningMax: "runningmax", OpRunningSum: "runningsum",
 }
 

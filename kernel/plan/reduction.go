@@ -116,8 +116,11 @@ func (r *reduction) one(v, index code.Value) state {
 
 // absorb adds neighbouring elements to a state.
 func (r *reduction) absorb(e *element, s state, all []state) state {
-	if r.op == expr.OpRunningMax {
+	switch r.op { //nolint:exhaustive // those that do not combine all elements
+	case expr.OpRunningMax:
 		return r.absorbRunning(e, s, all)
+	case expr.OpSample:
+		return r.combine(e, s, all[0])
 	}
 	for len(all) > 1 {
 		next := make([]state, 0, (len(all)+1)/2)
@@ -145,6 +148,11 @@ func (r *reduction) combine(e *element, a, b state) state {
 		return state{e.extreme(r.kind, false, a[0], b[0])}
 	case expr.OpRunningMax:
 		return r.absorbRunning(e, a, []state{b})
+	case expr.OpSample: // a thread without elements has the lowest number, and so the other one is taken
+		if familyOf(r.kind) == float64s {
+			return state{e.Op2(code.MaxF64, a[0], b[0])}
+		}
+		return state{e.Op2(code.MaxF32, a[0], b[0])}
 	}
 	return r.combineArg(e, a, b)
 }

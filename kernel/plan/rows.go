@@ -194,9 +194,9 @@ func (w *writer) reduceAll(all []*reduction) {
 	if len(all) == 0 {
 		return
 	}
-	variables := w.accumulate(all)
+	found := w.across(all, w.accumulate(all))
 	for i, r := range all {
-		w.keep(r, w.across(r, i, variables))
+		w.keep(r, found[i])
 	}
 }
 
@@ -209,53 +209,66 @@ func (w *writer) keep(r *reduction, found []state) {
 	}
 }
 
-// across combines the states of the threads of a row, which a reduction has in its variables: each thread has the result.
-func (w *writer) across(r *reduction, i int, variables []states) []state {
-	found := make([]state, len(variables))
-	for row := range variables {
-		found[row] = w.now(r, variables[row][i])
+// across combines the states of the threads of a row, which reductions have in their variables: each thread has the results, of each reduction and row.
+func (w *writer) across(all []*reduction, variables []states) [][]state {
+	found := make([][]state, len(all))
+	for i, r := range all {
+		for row := range variables {
+			found[i] = append(found[i], w.now(r, variables[row][i]))
+		}
 	}
-	if w.v.Turned {
-		return w.acrossWarps(r, found)
+	if !w.v.Turned {
+		w.acrossLanes(all, found)
+		return found
 	}
-	return []state{w.acrossLanes(r, found[0])}
+	for i, r := range all {
+		found[i] = w.acrossWarps(r, found[i])
+	}
+	return found
 }
 
-// acrossLanes is across for a row whose threads are neighbours.
-func (w *writer) acrossLanes(r *reduction, s state) state {
+// acrossLanes is across for a row whose threads are neighbours: warps exchange the states of all reductions at one barrier.
+func (w *writer) acrossLanes(all []*reduction, found [][]state) {
 	lanes := int(w.v.Lanes)
-	s = w.shuffle(r, s, min(lanes, warpLanes))
-	if lanes <= warpLanes {
-		return s
+	for i, r := range all {
+		found[i][0] = w.shuffle(r, found[i][0], min(lanes, warpLanes))
 	}
-	from := w.sharedBytes
+	if lanes <= warpLanes {
+		return
+	}
 	warps := lanes / warpLanes
-	w.sharedBytes += r.size() * 8 * warps
+	from := make([]int, len(all)) // in shared memory
+	for i, r := range all {
+		from[i] = w.sharedBytes
+		w.sharedBytes += r.size() * 8 * warps
+	}
 	lane := w.Op2(code.And32, w.lane, code.U32(warpLanes-1))
 	base := w.New(code.B32)
 	w.Line("mov.u32 %v, shared", base)
-	slot := func(part int, at code.Value) code.Value {
+	slot := func(i, part int, at code.Value) code.Value {
 		offset := w.Op2(code.Shl32, at, code.U32(3))
-		return w.Op2(code.AddS32, base, w.Op2(code.AddS32, offset, code.U32(uint32(from+part*8*warps)))) //nolint:gosec // small
+		return w.Op2(code.AddS32, base, w.Op2(code.AddS32, offset, code.U32(uint32(from[i]+part*8*warps)))) //nolint:gosec // small
 	}
 	w.If(w.Op2(code.EqS32, lane, code.U32(0)), func() {
 		warp := w.Op2(code.ShrU32, w.lane, code.U32(5))
-		for part := range r.size() {
-			w.Line("st.shared.b%d [%v], %v", bitsOf(r.class(part)), slot(part, warp), w.Register(s[part]))
+		for i, r := range all {
+			for part := range r.size() {
+				w.Line("st.shared.b%d [%v], %v", bitsOf(r.class(part)), slot(i, part, warp), w.Register(found[i][0][part]))
+			}
 		}
 	})
 	w.Line("bar.sync 0")
-	var variables [2]code.Value
-	first := r.identity()
-	for part := range r.size() {
-		variables[part] = w.Variable(first[part])
-	}
+	variables := w.begun(all)
 	w.If(w.Op2(code.LtU32, lane, code.U32(uint32(warps))), func() { //nolint:gosec // small
-		for part := range r.size() {
-			w.Line("ld.shared.b%d %v, [%v]", bitsOf(r.class(part)), variables[part], slot(part, lane))
+		for i, r := range all {
+			for part := range r.size() {
+				w.Line("ld.shared.b%d %v, [%v]", bitsOf(r.class(part)), variables[i][part], slot(i, part, lane))
+			}
 		}
 	})
-	return w.shuffle(r, w.now(r, variables), warpLanes)
+	for i, r := range all {
+		found[i][0] = w.shuffle(r, w.now(r, variables[i]), warpLanes)
+	}
 }
 
 func bitsOf(c code.Class) int {

@@ -130,7 +130,7 @@ func (p *Program) Exact() bool {
 	}
 	return !slices.ContainsFunc(p.reductions, func(r *reduction) bool {
 		switch r.op { //nolint:exhaustive // the others have an order-free result
-		case expr.OpSum, expr.OpProd, expr.OpRunningMax:
+		case expr.OpSum, expr.OpProd, expr.OpRunningMax, expr.OpSample:
 			return r.kind.Kind() == tensor.Floating
 		}
 		return false

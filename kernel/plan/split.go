@@ -31,11 +31,7 @@ func (w *writer) splitRow(row code.Value) {
 		return
 	}
 	all := w.p.at(w.pass + 1)
-	variables := w.accumulate(all)
-	found := make([][]state, len(all))
-	for i, r := range all {
-		found[i] = w.across(r, i, variables)
-	}
+	found := w.across(all, w.accumulate(all))
 	w.If(first, func() {
 		for i, r := range all {
 			for part := range r.size() {
@@ -126,8 +122,9 @@ func (w *writer) restore(row code.Value, depth int) {
 	for _, count := range counts {
 		w.restoreSome(all, variables, row, at, splits, count)
 	}
+	found := w.across(all, variables)
 	for i, r := range all {
-		w.keep(r, w.across(r, i, variables))
+		w.keep(r, found[i])
 	}
 }
 

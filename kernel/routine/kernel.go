@@ -82,10 +82,21 @@ type Kernel struct {
 	Wide    bool  // sizes and places have 64 bits
 	Single  bool  // there is one tile, of Reorder
 	Vector  bool  // of random numbers: the output is contiguous, and aligned for vectors
+
+	// For is the operation that takes the indices, of Gather and Keys: a fault of a wrong one has the name. "" is the kind's own.
+	For string
 }
 
-// Entry is the name of the kernel in its text.
-func (k Kernel) Entry() string { return k.Kind.String() }
+// Entry is the name of the kernel in its text, which faults and profiles have: it has that of the operation.
+func (k Kernel) Entry() string {
+	switch {
+	case k.For == "":
+		return k.Kind.String()
+	case k.Kind == Gather:
+		return k.For
+	}
+	return k.For + "_" + k.Kind.String()
+}
 
 // Text is the PTX.
 func (k Kernel) Text() string {

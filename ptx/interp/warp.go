@@ -291,7 +291,7 @@ func (w *warp) special(in *instruction, f *frame, m uint32) {
 	case exit:
 		w.exit(m)
 	case trap:
-		w.fail(&Fault{Kind: Trap}, next(m))
+		w.fail(&Fault{Kind: Trap, Detail: w.trapped(in, f, next(m))}, next(m))
 	case sync:
 		w.arrive(in, f, m)
 	case barrier:

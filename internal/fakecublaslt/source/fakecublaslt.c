@@ -13,6 +13,7 @@ enum { SUCCESS = 0, NOT_INITIALIZED = 1, ALLOC_FAILED = 3, INVALID_VALUE = 7, EX
 enum { R32 = 0, R64 = 1, R16 = 2, RB16 = 14 };
 enum { HANDLE = 0x48414e44, DESC = 0x44455343, LAYOUT = 0x4c41594f, PREFERENCE = 0x50524546 };
 enum { WORKSPACE_BYTES = 4096, BIAS = 4, GELU = 32, AUX = 128, DGELU = 192 };
+enum { SPLIT_NONE = 0, SPLIT_INPLACE = 1, SPLIT_COMPUTE_TYPE = 2, SPLIT_OUTPUT_TYPE = 4, LONG_K = 64 };
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static long live;
@@ -32,10 +33,10 @@ struct object {
     uint64_t rows, columns;
     int64_t ld, stride;
     uint64_t workspace_bytes; // of PREFERENCE
-    uint32_t alignment[4];
+    uint32_t alignment[4], reductions;
 };
 struct algorithm {
-    uint64_t sum, alignment_a, alignment_b, rest[5];
+    uint64_t sum, alignment_a, alignment_b, reduction, rest[4];
 };
 struct heuristic {
     struct algorithm algorithm;
@@ -187,6 +188,7 @@ EXPORT int cublasLtMatmulPreferenceCreate(struct object **preference) {
     if (!preference) return INVALID_VALUE;
     *preference = object_new(PREFERENCE);
     for (int i = 0; i < 4; i++) (*preference)->alignment[i] = 256;
+    (*preference)->reductions = SPLIT_INPLACE | SPLIT_COMPUTE_TYPE | SPLIT_OUTPUT_TYPE;
     return SUCCESS;
 }
 EXPORT int cublasLtMatmulPreferenceDestroy(struct object *preference) {
@@ -197,10 +199,18 @@ EXPORT int cublasLtMatmulPreferenceSetAttribute(struct object *p, int attribute,
     ENTER();
     if (!p || p->kind != PREFERENCE) return INVALID_VALUE;
     if (attribute == 1) return set(&p->workspace_bytes, 8, value, bytes);
+    if (attribute == 3) return set(&p->reductions, 4, value, bytes);
     if (attribute >= 5 && attribute <= 8) return set(&p->alignment[attribute - 5], 4, value, bytes);
     return INVALID_VALUE;
 }
 
+// How a product is split into parts of K: the least exact way that the preference allows, for a long K.
+static uint64_t reduction_of(const struct object *p, uint64_t k) {
+    if (k < LONG_K) return SPLIT_NONE;
+    if (p->reductions & SPLIT_OUTPUT_TYPE) return SPLIT_OUTPUT_TYPE;
+    if (p->reductions & SPLIT_INPLACE) return SPLIT_INPLACE;
+    return p->reductions & SPLIT_COMPUTE_TYPE;
+}
 
 // What an algorithm is for: all but addresses.
 static uint64_t sum_of(const struct object *d, const struct object *a, const struct object *b, const struct object *c) {
@@ -235,6 +245,7 @@ EXPORT int cublasLtMatmulAlgoGetHeuristic(struct object *handle, struct object *
     out->algorithm.sum = sum_of(d, a, b, c);
     out->algorithm.alignment_a = p->alignment[0];
     out->algorithm.alignment_b = p->alignment[1];
+    out->algorithm.reduction = reduction_of(p, d->trans_a ? a->rows : a->columns);
     out->workspace_bytes = p->workspace_bytes < WORKSPACE_BYTES ? 0 : WORKSPACE_BYTES;
     *count = 1;
     return SUCCESS;
@@ -244,6 +255,7 @@ EXPORT int cublasLtMatmulAlgoGetHeuristic(struct object *handle, struct object *
 struct job {
     struct object d, a, b, c;
     double alpha, beta;
+    uint64_t reduction;
     const char *from_a, *from_b;
     char *to, *work;
 };
@@ -290,6 +302,13 @@ static double rounded(double v, const struct job *j) {
     return f;
 }
 
+// A number as a type has it.
+static double as(double v, int type) {
+    char bytes[8];
+    store(bytes, 0, type, v);
+    return load(bytes, 0, type);
+}
+
 static void multiply(void *argument) {
     const struct job *j = argument;
     if (j->work) memset(j->work, 0xff, WORKSPACE_BYTES);
@@ -297,13 +316,18 @@ static void multiply(void *argument) {
     for (int64_t batch = 0; batch < j->c.batch; batch++)
         for (int64_t column = 0; column < n; column++)
             for (int64_t row = 0; row < m; row++) {
-                double sum = 0;
+                double sum = 0, before = 0;
                 for (int64_t p = 0; p < k; p++) {
                     int64_t in_a = j->d.trans_a ? row * j->a.ld + p : p * j->a.ld + row;
                     int64_t in_b = j->d.trans_b ? p * j->b.ld + column : column * j->b.ld + p;
                     sum += rounded(load(j->from_a, batch * j->a.stride + in_a, j->a.type), j) *
                            rounded(load(j->from_b, batch * j->b.stride + in_b, j->b.type), j);
+                    if (p == k / 2 - 1 && (j->reduction == SPLIT_OUTPUT_TYPE || j->reduction == SPLIT_INPLACE)) {
+                        before = as(sum, j->c.type); // both ways keep parts of sums in the output's type
+                        sum = 0;
+                    }
                 }
+                if (j->reduction == SPLIT_OUTPUT_TYPE || j->reduction == SPLIT_INPLACE) sum = as(before + as(sum, j->c.type), j->c.type);
                 int64_t at = batch * j->c.stride + column * j->c.ld + row, aux = batch * j->d.aux_stride + column * j->d.aux_ld + row;
                 double v = j->alpha * sum;
                 if (j->beta != 0) v += j->beta * load(j->to, at, j->c.type);
@@ -336,7 +360,7 @@ EXPORT int cublasLtMatmul(struct object *handle, struct object *d, const void *a
     float one, other;
     memcpy(&one, alpha, 4);
     memcpy(&other, beta, 4);
-    *j = (struct job){*d, *a, *b, *c, one, other, from_a, from_b, to, work};
+    *j = (struct job){*d, *a, *b, *c, one, other, algorithm->reduction, from_a, from_b, to, work};
     if (d->scale == R64) {
         memcpy(&j->alpha, alpha, 8);
         memcpy(&j->beta, beta, 8);
