@@ -103,5 +103,9 @@ func checkedComputeBugs() []Bug {
 			Name: "memory stays another device's when it is unmapped", Package: checker, Run: "^TestMemoryOfAnotherDevice$",
 			Edits: []Edit{{"cudadrv/hazard.(*Device).MemUnmap", "		d.unmappedForPeers(p, bytes, from)\n", ""}},
 		},
+		{
+			Name: "a captured copy of pageable memory has none at the launch", Package: "cuda", Run: "^TestAGraphCopiesPageableMemory$",
+			Edits: []Edit{{"cudadrv/sim.(*gpu).submit", "w.pageable = w.host != nil", "w.pageable = st.capture == nil && w.host != nil"}},
+		},
 	}
 }
