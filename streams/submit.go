@@ -196,3 +196,6 @@ func (c *Crossing) BeforeHold(home *Stream) error {
 	}
 	return c.behindUsers(home)
 }
+
+// Finished reports whether a stream is closed and the device has finished its work: nothing has to wait for it.
+func Finished(s *Stream) bool { return s.cuda.line.Finished() }

@@ -108,5 +108,29 @@ func cudaBugs() []Bug {
 			Name: "a zeroed buffer of a graph is zeroed once", Package: pkg, Run: "^TestAGraphZeroesItsMemoryAtEachLaunch$",
 			Edits: []Edit{{"cuda.(*Context).AllocZeroed", "c.Fill8(Whole(b), 0)", "c.device.MemsetD8Async(b.Ptr(), 0, b.Bytes(), 0)"}},
 		},
+		{
+			Name: "arguments of a graph change while it is launched", Package: pkg, Run: "^TestArgumentsChangeBetweenLaunches$",
+			Edits: []Edit{{"cuda.(*gate).alone", "for g.state.Load() != mark {", "for range 0 {"}},
+		},
+		{
+			Name: "a graph is launched while its arguments change", Package: pkg, Run: "^TestArgumentsChangeBetweenLaunches$",
+			Edits: []Edit{{"cuda.(*gate).enter", "g.state.Add(1) < changingGate", "g.state.Add(1) < closedGate"}},
+		},
+		{
+			Name: "a launch is not behind the work on new arguments", Package: pkg, Run: "^TestNewArgumentsAreInOrder$",
+			Edits: []Edit{{"cuda.(*Graph).SetArgs", "k.Geometry, k.homes = geometry, held.homes", "k.Geometry = geometry"}},
+		},
+		{
+			Name: "the checker is not told of new arguments", Package: pkg, Run: "^TestNewArgumentsAreChecked$",
+			Edits: []Edit{{"cuda.(*Graph).setParams", "if g.on.checked != nil {", "if false {"}},
+		},
+		{
+			Name: "a graph keeps the streams that launched it", Package: pkg, Run: "^TestAGraphForgetsStreams$",
+			Edits: []Edit{{"cuda.(*Graph).note", "all = unfinished(*old)", "all = slices.Clone(*old)"}},
+		},
+		{
+			Name: "a pool keeps the streams that launched its graphs", Package: pkg, Run: "^TestAGraphForgetsStreams$",
+			Edits: []Edit{{"cuda.(*Pool).leave", "	p.launched = unfinished(p.launched)\n", ""}},
+		},
 	}
 }
