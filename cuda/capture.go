@@ -104,7 +104,7 @@ func (c *Context) instantiate(p *capture, captured cudadrv.Graph) (g *Graph, err
 	defer func() {
 		if g == nil { // also after a panic
 			p.drop()
-			err = errors.Join(err, c.graphs.GraphDestroy(captured))
+			err = errors.Join(err, c.destroyGraph(captured))
 		}
 	}()
 	exec, err := c.graphs.GraphInstantiate(captured)
@@ -121,8 +121,8 @@ func (c *Context) instantiate(p *capture, captured cudadrv.Graph) (g *Graph, err
 }
 
 // capturing runs f in a capture. After an error, or a panic, nothing of it is left.
-func (c *Context) capturing(pool *Pool, mode CaptureMode, f func() error) (p *capture, captured cudadrv.Graph, err error) {
-	p = &capture{pool: pool, streams: []*submission{c.submission}}
+func (c *Context) capturing(pool *Pool, mode CaptureMode, f func() error) (_ *capture, captured cudadrv.Graph, err error) {
+	p := &capture{pool: pool, streams: []*submission{c.submission}}
 	p.order.add()
 	runtime.LockOSThread() // but in relaxed mode the capture is this thread's
 	defer runtime.UnlockOSThread()
@@ -145,20 +145,27 @@ func (c *Context) capturing(pool *Pool, mode CaptureMode, f func() error) (p *ca
 	}
 	panicked := true
 	defer func() {
-		g, ended := c.graphs.StreamEndCapture(c.handle)
-		err = errors.Join(err, ended)
+		var g cudadrv.Graph
+		err = errors.Join(err, c.work.Guarded(func() (err error) {
+			g, err = c.graphs.StreamEndCapture(c.handle)
+			return err
+		}))
 		for _, e := range p.events {
-			err = errors.Join(err, c.device.EventDestroy(e))
+			err = errors.Join(err, c.work.Guarded(func() error { return c.device.EventDestroy(e) }))
 		}
 		if complete = err == nil && !panicked; complete {
 			captured = g
 		} else if g != 0 {
-			err = errors.Join(err, c.graphs.GraphDestroy(g))
+			err = errors.Join(err, c.destroyGraph(g))
 		}
 	}()
 	err = f()
 	panicked = false
 	return p, 0, err
+}
+
+func (c *submission) destroyGraph(g cudadrv.Graph) error {
+	return c.work.Guarded(func() error { return c.graphs.GraphDestroy(g) })
 }
 
 // drop ends what a capture owns that becomes no graph.

@@ -202,5 +202,6 @@ func (g *Graph) Close() error {
 	for _, k := range g.kernels {
 		k.Function.module.graphs.Add(-1)
 	}
-	return errors.Join(g.on.graphs.GraphExecDestroy(g.exec), g.on.graphs.GraphDestroy(g.captured), g.pool.leave(launched))
+	destroyed := g.on.work.Guarded(func() error { return g.on.graphs.GraphExecDestroy(g.exec) })
+	return errors.Join(destroyed, g.on.destroyGraph(g.captured), g.pool.leave(launched))
 }

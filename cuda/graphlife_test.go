@@ -79,8 +79,8 @@ func TestAGraphForgetsStreams(t *testing.T) {
 	}
 	perStep[1] = calls() - made
 	grown := heapBytes() - heap
-	t.Logf("%d bytes a stream; driver calls of a step: %v", grown/int64(steps), perStep)
-	assert.Less(t, grown, int64(2*mib))
+	t.Logf("%d bytes a stream; driver calls of a step: %v", grown/steps, perStep)
+	assert.Less(t, grown/steps, int64(20_000), "a stream has 70 kB, and some are still ending")
 	assert.Equal(t, perStep[0], perStep[1])
 	require.NoError(t, g.Close())
 	require.NoError(t, shared.Close())

@@ -48,13 +48,13 @@ func (c *submission) launch(f *Function, g Geometry, p *params, accesses []cudad
 	if err := c.work.Begin(); err != nil {
 		return err
 	}
+	defer c.work.End()
 	var err error
 	if accesses != nil {
 		err = c.checked.LaunchKernelTouching(f.handle, g, p.bytes[:p.size], c.handle, accesses)
 	} else {
 		err = c.kernels.LaunchKernel(f.handle, g, p.bytes[:p.size], c.handle)
 	}
-	c.work.End()
 	if err != nil {
 		return &LaunchError{f.name, g, err}
 	}

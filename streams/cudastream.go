@@ -230,13 +230,7 @@ func (h *cudaStream) behind(other *cudaStream) error {
 	if err := other.uncaptured("cuEventRecord"); err != nil {
 		return err
 	}
-	return h.guard(func() error {
-		m, err := h.fences.Record(other.stream)
-		if err != nil {
-			return err
-		}
-		return errors.Join(h.fences.Precede(m, h.stream), h.fences.Release(m))
-	})
+	return h.guard(func() error { return h.fences.Order(other.stream, h.stream) })
 }
 
 // idle reports whether the stream has finished all its work. It is false for a captured or closed

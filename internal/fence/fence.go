@@ -46,11 +46,28 @@ func (e *Events) Record(s cudadrv.Stream) (Mark, error) {
 	if err != nil {
 		return Mark{}, fmt.Errorf("fence: %w", err)
 	}
+	recorded := false
+	defer func() { // also after a panic of the driver
+		if !recorded {
+			_ = e.Release(Mark{event: event}) // the record's error says more
+		}
+	}()
 	if err := e.device.EventRecord(event, s); err != nil {
-		_ = e.Release(Mark{event: event}) // the record's error says more
 		return Mark{}, fmt.Errorf("fence: %w", err)
 	}
+	recorded = true
 	return Mark{event: event}, nil
+}
+
+// Order makes what is submitted to a later stream from now on wait, on the device, for the present end of an earlier one. After an error,
+// or a panic of the driver, no mark is left.
+func (e *Events) Order(earlier, later cudadrv.Stream) (err error) {
+	m, err := e.Record(earlier)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, e.Release(m)) }()
+	return e.Precede(m, later)
 }
 
 func (e *Events) take() (cudadrv.Event, error) {

@@ -132,5 +132,37 @@ func cudaBugs() []Bug {
 			Name: "a pool keeps the streams that launched its graphs", Package: pkg, Run: "^TestAGraphForgetsStreams$",
 			Edits: []Edit{{"cuda.(*Pool).leave", "	p.launched = unfinished(p.launched)\n", ""}},
 		},
+		{
+			Name: "a graph that is not instantiated keeps its workspaces", Package: pkg, Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"cuda.(*Context).instantiate", "			p.drop()\n", ""}},
+		},
+		{
+			Name: "a capture that fails keeps its workspaces", Package: pkg, Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"cuda.(*Context).capturing", "			p.drop()\n", ""}},
+		},
+		{
+			Name: "an event that cannot be destroyed leaves the graph of its capture", Package: pkg, Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"cuda.(*Context).capturing", "err = errors.Join(err, c.destroyGraph(g))", "_ = g"}},
+		},
+		{
+			Name: "a record that fails leaves its event", Package: pkg, Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"cuda.(*Event).record", "if !recorded {", "if !recorded && false {"}},
+		},
+		{
+			Name: "a buffer that is not zeroed stays", Package: pkg, Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"cuda.(*Context).AllocZeroed", "if !filled {", "if !filled && false {"}},
+		},
+		{
+			Name: "a launch that fails leaves its events of a profile", Package: pkg, Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"cuda.(*Profile).launch", "p.destroy(*one)", "_ = one"}},
+		},
+		{
+			Name: "a wait that fails leaves its event", Package: pkg, Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"internal/fence.(*Events).Order", "defer func() { err = errors.Join(err, e.Release(m)) }()", "_ = m"}},
+		},
+		{
+			Name: "a fence whose record panics leaves its event", Package: pkg, Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"internal/fence.(*Events).Record", "if !recorded {", "if !recorded && false {"}},
+		},
 	}
 }
