@@ -20,6 +20,7 @@ type Device struct {
 	machine *sim.Device
 	silent  bool // hazards fail nothing at the end
 	closed  atomic.Bool
+	ended   atomic.Bool      // the view is closed, too
 	kernels *ptxrun.Executor // nil where kernels are not executed
 	checks  bool             // faults of kernels fail the test
 }
@@ -83,16 +84,29 @@ func (d *Device) closeAll() (err error) {
 	if !d.closed.Load() {
 		err = d.Device.Close()
 	}
-	return errors.Join(err, d.gpu.Close())
+	return errors.Join(err, d.closeView())
 }
 
-// Close closes the device before the end of the test. The error is the caller's; see vram.Device.Close.
+// closeView closes the test's view, once. With the last view the simulated device gives its addresses back.
+func (d *Device) closeView() error {
+	if d.ended.Swap(true) {
+		return nil
+	}
+	return d.gpu.Close()
+}
+
+// Close closes the device before the end of the test. After a fault, when every call fails, that ends the view of GPU, too: nothing else
+// gives back the addresses. The error is the caller's; see vram.Device.Close.
 func (d *Device) Close() error {
 	if !d.opened() {
 		return vram.ErrNotOpen
 	}
 	d.closed.Store(true)
-	return d.Device.Close()
+	err := d.Device.Close()
+	if _, _, broken := d.gpu.MemGetInfo(); broken != nil {
+		err = errors.Join(err, d.closeView())
+	}
+	return err
 }
 
 // GPU is the test's own view of the device, for kernels, events, copies, and memory past the allocator. What is
