@@ -66,7 +66,7 @@ func (e *ValueError) Error() string {
 func (e *ValueError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
 
 // valueTypes are the answers of refusedValue: *ValueError by reflect.Type, nil for what a kernel takes.
-var valueTypes sync.Map //nolint:gochecknoglobals // facts about types, which do not change; read without a lock
+var valueTypes sync.Map //nolint:gochecknoglobals // made on first use: facts about types, which do not change; read without a lock
 
 // refusedValue is the error of a type that a kernel does not take by value, nil if it does.
 func refusedValue(t reflect.Type) *ValueError {
