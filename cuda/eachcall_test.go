@@ -205,3 +205,35 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 	}
 	require.NoError(t, errors.Join(graph.Close(), pool.Close(), e.Close(), x.Free(), y.Free()))
 }
+
+// That holds of copies between two devices, too.
+func TestAFailedCallBetweenDevicesLeavesNothing(t *testing.T) {
+	s := newSeveral(t, sim.Config{Devices: 2}, vram.Config{})
+	to, from := s.context(1), s.context(0)
+	x, y := s.filled(from, mib, 1), s.filled(to, mib, 2)
+	for name, op := range map[string]eachcall.Operation{
+		"CopyPeer": none(func() error { return to.CopyPeer(cuda.Whole(y), from, cuda.Whole(x)) }),
+		"TransferPeer": none(func() error {
+			b, err := from.Alloc(mib)
+			if err != nil {
+				return err
+			}
+			defer func() {
+				if b.Live() { // it was not handed over
+					_ = b.Free()
+				}
+			}()
+			there, err := to.TransferPeer(from, b)
+			if err != nil {
+				return err
+			}
+			return there.Free()
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &eachcall.Bench{Faults: s.faults, Left: func() map[string]int { return left(s.machine, s.devices...) }}
+			b.Run(t, op)
+		})
+	}
+	s.free(x, y)
+}
