@@ -7,8 +7,10 @@ func (d *Device) Objects() map[string]int {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	all := map[string]int{
-		"stream": len(g.streams) - 1, "event": len(g.events), "module": len(g.modules), "graph": len(g.graphs), "executable graph": len(g.execs),
+		"stream": len(g.streams) - 1, // without the default one
+		"event":  len(g.events), "module": len(g.modules), "graph": len(g.graphs), "executable graph": len(g.execs),
 		"memory handle": len(g.handles), "mapping": g.mappings.count, "address range": g.regions.count, "page-locked range": g.pinned.byHost.count,
+		"context": g.opens,
 	}
 	for _, st := range g.streams {
 		if st.capture != nil {

@@ -176,5 +176,25 @@ func cudaBugs() []Bug {
 			Name: "a device with a fault keeps its addresses", Package: "vramtest", Run: "^TestManyDevicesOfOneTest$",
 			Edits: []Edit{{"vramtest.(*Device).Close", "broken != nil", "broken != nil && false"}},
 		},
+		{
+			Name: "page-locked memory without an address of the device stays", Package: "host", Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"host.(*PageLockedMemory).make", "if !kept {", "if !kept && false {"}},
+		},
+		{
+			Name: "a copy that fails keeps its stage", Package: "ops", Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"tensor.staged", "if freed := stage.Free(); freed != nil {", "if freed := error(nil); freed != nil {"}},
+		},
+		{
+			Name: "a split reduction that fails keeps its scratch memory", Package: "ops", Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"kernel.(*frame).launchSplit", "if failed := scratch.Free(); failed != nil {", "if failed := error(nil); failed != nil {"}},
+		},
+		{
+			Name: "a buffer that is not handed over to another device leaves its copy", Package: pkg, Run: "^TestAFailedCallBetweenDevicesLeavesNothing$",
+			Edits: []Edit{{"cuda.(*Context).TransferPeer", "if !handedOver {", "if !handedOver && false {"}},
+		},
+		{
+			Name: "a device whose addresses cannot be reserved stays open", Package: ".", Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"vram.(*Device).openDevice", "if !opened {", "if !opened && false {"}},
+		},
 	}
 }
