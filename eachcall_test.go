@@ -110,7 +110,7 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 			b := &eachcall.Bench{Faults: faults, Left: func() map[string]int {
 				_, _ = dev.Trim(context.Background(), 0)
 				all := left()
-				_, _ = dev.Trim(context.Background(), 0) // what became free by the work's end
+				_, _ = dev.Trim(context.Background(), 0) // the memory of work that has ended
 				all["live byte"] = int(dev.Stats().LiveBytes)
 				return all
 			}}
