@@ -79,21 +79,26 @@ func (d *Device) begin(s *opening) {
 }
 
 // openDevice opens the device and its pool by a configuration.
-func (d *Device) openDevice(c *Config) (*engine, error) {
+func (d *Device) openDevice(c *Config) (e *engine, err error) {
 	dev, err := c.Driver.Open(c.Ordinal)
 	if err != nil {
 		return nil, failed("", err)
 	}
+	opened := false
+	defer func() {
+		if !opened { // also after a panic of the driver
+			err = errors.Join(err, dev.Close())
+		}
+	}()
 	info := dev.Info()
 	if c.Segments == SegmentsVMM && !info.Capabilities.Has(cudadrv.VirtualMemory) {
-		err := badField("Segments", c.Segments, "auto or plain: "+info.Name+" has no virtual memory management")
-		return nil, errors.Join(err, dev.Close())
+		return nil, badField("Segments", c.Segments, "auto or plain: "+info.Name+" has no virtual memory management")
 	}
 	if err := c.checkLimit(info); err != nil {
-		return nil, errors.Join(err, dev.Close())
+		return nil, err
 	}
 	m := meter.New(dev)
-	e := &engine{driver: dev, meter: m, fences: fence.NewEvents(m)}
+	e = &engine{driver: dev, meter: m, fences: fence.NewEvents(m)}
 	settings := c.settings(info)
 	if c.LimitBytes > settings.LimitBytes && d.notices != nil {
 		d.notices.post(func() {
@@ -108,8 +113,9 @@ func (d *Device) openDevice(c *Config) (*engine, error) {
 		Observer: d.observer(), Debug: c.Debug, Panics: &d.panics, Modelled: modelled, Handed: e.peers.Handed,
 	})
 	if err != nil {
-		return nil, errors.Join(failed("", err), dev.Close())
+		return nil, failed("", err)
 	}
+	opened = true
 	return e, nil
 }
 

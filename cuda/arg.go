@@ -3,7 +3,6 @@ package cuda
 import (
 	"encoding/binary"
 	"sync"
-	"unsafe"
 
 	"github.com/go-vram/vram/cudadrv"
 )
@@ -21,11 +20,6 @@ func Cover(n, blockThreads int) Geometry {
 	return Geometry{Grid: Dim3{X: uint32(blocks), Y: 1, Z: 1}, Block: Dim3{X: uint32(blockThreads), Y: 1, Z: 1}} //nolint:gosec // CUDA refuses what is too large
 }
 
-// Scalar is what a kernel takes by value.
-type Scalar interface {
-	~bool | ~int8 | ~uint8 | ~int16 | ~uint16 | ~int32 | ~uint32 | ~int64 | ~uint64 | ~float32 | ~float64
-}
-
 // mode says what a kernel does with an argument.
 type mode uint8
 
@@ -40,9 +34,11 @@ const (
 type Arg struct {
 	buffer Buffer
 	bits   uint64
-	offset int64 // of the part; the kernel gets the address of its begin
-	bytes  int64 // of the part
-	size   uint8 // of the parameter
+	long   *longValue // by value, of another size than 1, 2, 4 or 8 bytes
+	offset int64      // of the part; the kernel gets the address of its begin
+	bytes  int64      // of the part
+	size   int32      // of the parameter
+	align  uint8      // of the parameter, where the driver does not tell its offset
 	mode   mode
 }
 
@@ -50,14 +46,18 @@ type Arg struct {
 const pointerBytes = 8
 
 // In is a buffer that the kernel reads.
-func In(b Buffer) Arg { return Arg{buffer: b, bytes: b.Bytes(), size: pointerBytes, mode: reads} }
+func In(b Buffer) Arg {
+	return Arg{buffer: b, bytes: b.Bytes(), size: pointerBytes, align: pointerBytes, mode: reads}
+}
 
 // Out is a buffer that the kernel writes.
-func Out(b Buffer) Arg { return Arg{buffer: b, bytes: b.Bytes(), size: pointerBytes, mode: writes} }
+func Out(b Buffer) Arg {
+	return Arg{buffer: b, bytes: b.Bytes(), size: pointerBytes, align: pointerBytes, mode: writes}
+}
 
 // InOut is a buffer that the kernel reads and writes.
 func InOut(b Buffer) Arg {
-	return Arg{buffer: b, bytes: b.Bytes(), size: pointerBytes, mode: readsAndWrites}
+	return Arg{buffer: b, bytes: b.Bytes(), size: pointerBytes, align: pointerBytes, mode: readsAndWrites}
 }
 
 // Of is the argument of a part of its buffer: the kernel gets the address of the part's begin. Arguments by value stay as they are.
@@ -74,22 +74,6 @@ func (a *Arg) SetBuffer(b Buffer) {
 	if a != nil && a.mode != byValue {
 		a.buffer = b
 	}
-}
-
-// Value is an argument by value. Its size must be that of the kernel's parameter: Value(uint32(n)), not Value(n).
-func Value[T Scalar](v T) Arg {
-	a := Arg{size: uint8(unsafe.Sizeof(v))}
-	switch unsafe.Sizeof(v) {
-	case 1:
-		a.bits = uint64(*(*uint8)(unsafe.Pointer(&v)))
-	case 2:
-		a.bits = uint64(*(*uint16)(unsafe.Pointer(&v)))
-	case 4:
-		a.bits = uint64(*(*uint32)(unsafe.Pointer(&v)))
-	default:
-		a.bits = *(*uint64)(unsafe.Pointer(&v))
-	}
-	return a
 }
 
 // within returns the error of a part that is not within its buffer.
@@ -113,6 +97,10 @@ var freeParams = sync.Pool{New: func() any { return new(params) }} //nolint:goch
 
 // put writes an argument at an offset.
 func (p *params) put(at int, a *Arg, value uint64) {
+	if a.long != nil {
+		copy(p.bytes[at:], a.long.bytes)
+		return
+	}
 	switch to := p.bytes[at:]; a.size {
 	case 1:
 		to[0] = byte(value)
@@ -137,10 +125,12 @@ func (c *submission) place(f *Function, p *params, args []Arg) (plain bool, err 
 		a := &args[i]
 		size := int(a.size)
 		switch {
+		case a.long != nil && a.long.refused != nil:
+			return false, &ArgumentError{Kernel: f.name, Index: i, Err: a.long.refused, Bytes: int64(size), Want: f.sizeOf(i)}
 		case size == 0:
 			return false, &ArgumentError{Kernel: f.name, Index: i, Err: ErrArgumentSize, Want: f.sizeOf(i)}
 		case !f.known:
-			at = (at + size - 1) &^ (size - 1)
+			at = (at + int(a.align) - 1) &^ (int(a.align) - 1)
 		case f.params[i].bytes != size:
 			return false, &ArgumentError{Kernel: f.name, Index: i, Err: ErrArgumentSize, Bytes: int64(size), Want: int64(f.params[i].bytes)}
 		default:

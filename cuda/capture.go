@@ -46,10 +46,10 @@ type capture struct {
 	order   reuse
 	own     []captured // buffers of this capture that were live
 	homes   []*Stream  // of buffers from outside
-	kernels []*Kernel
+	kernels []*node    // each counts as a user of its module, until drop or Graph.Close
 	events  []cudadrv.Event
-	scratch []Buffer
-	ended   bool // nothing more becomes part of it
+	scratch []Buffer // the graph's, or drop's
+	ended   bool     // nothing more becomes part of it
 }
 
 // captured is a buffer that was allocated in a capture.
@@ -102,24 +102,33 @@ func (c *Context) Capture(f func() error, with ...Option) (g *Graph, err error) 
 	if err != nil {
 		return nil, err
 	}
+	return c.instantiate(p, captured)
+}
+
+// instantiate makes a graph of what was captured, or drops that.
+func (c *Context) instantiate(p *capture, captured cudadrv.Graph) (g *Graph, err error) {
+	defer func() {
+		if g == nil { // also after a panic
+			p.drop()
+			err = errors.Join(err, c.destroyGraph(captured))
+		}
+	}()
 	exec, err := c.graphs.GraphInstantiate(captured)
 	if err != nil {
-		return nil, errors.Join(err, c.graphs.GraphDestroy(captured))
+		return nil, err
 	}
-	g = &Graph{on: c.submission, pool: pool, captured: captured, exec: exec, kernels: p.kernels, scratch: p.scratch}
-	for _, k := range g.kernels {
-		k.Function.module.graphs.Add(1)
-	}
-	g.homes.Store(&p.homes)
+	g = &Graph{on: c.submission, pool: p.pool, captured: captured, exec: exec, scratch: p.scratch, outside: p.homes, kernels: p.kernels}
+	g.gate.init()
+	g.orderBehind()
 	if checked, ok := c.device.(cudadrv.CheckedHolds); ok {
 		checked.GraphKeeps(exec)
 	}
 	return g, nil
 }
 
-// capturing runs f in a capture.
-func (c *Context) capturing(pool *Pool, mode CaptureMode, f func() error) (p *capture, captured cudadrv.Graph, err error) {
-	p = &capture{pool: pool, streams: []*submission{c.submission}}
+// capturing runs f in a capture. After an error, or a panic, nothing of it is left.
+func (c *Context) capturing(pool *Pool, mode CaptureMode, f func() error) (_ *capture, captured cudadrv.Graph, err error) {
+	p := &capture{pool: pool, streams: []*submission{c.submission}}
 	p.order.add()
 	runtime.LockOSThread() // but in relaxed mode the capture is this thread's
 	defer runtime.UnlockOSThread()
@@ -136,27 +145,47 @@ func (c *Context) capturing(pool *Pool, mode CaptureMode, f func() error) (p *ca
 	}); err != nil {
 		return nil, 0, err
 	}
+	complete := false
+	defer func() {
+		p.end() // what comes now runs
+		if !complete {
+			p.drop()
+		}
+	}()
 	panicked := true
 	defer func() {
 		p.settleStreams()
-		g, ended := c.graphs.StreamEndCapture(c.handle)
-		captured, err = g, errors.Join(err, ended)
-		p.end() // what comes now runs
-		if g != 0 && (panicked || err != nil) {
-			err = errors.Join(err, c.graphs.GraphDestroy(g))
-		}
+		var g cudadrv.Graph
+		err = errors.Join(err, c.work.Guarded(func() (err error) {
+			g, err = c.graphs.StreamEndCapture(c.handle)
+			return err
+		}))
 		for _, e := range p.events {
-			err = errors.Join(err, c.device.EventDestroy(e))
+			err = errors.Join(err, c.work.Guarded(func() error { return c.device.EventDestroy(e) }))
 		}
-		if err != nil || panicked {
-			for _, b := range p.scratch {
-				_ = b.Free() // a caller of the capture may have done so
-			}
+		if complete = err == nil && !panicked; complete {
+			captured = g
+		} else if g != 0 {
+			err = errors.Join(err, c.destroyGraph(g))
 		}
 	}()
 	err = f()
 	panicked = false
 	return p, 0, err
+}
+
+func (c *submission) destroyGraph(g cudadrv.Graph) error {
+	return c.work.Guarded(func() error { return c.graphs.GraphDestroy(g) })
+}
+
+// drop ends what a capture owns that becomes no graph.
+func (p *capture) drop() {
+	for _, b := range p.scratch {
+		_ = b.Free() // a caller of the capture may have done so
+	}
+	for _, k := range p.kernels {
+		k.Function.module.graphs.Add(-1)
+	}
 }
 
 // alloc allocates for a captured stream. Branches of a graph may run at the same time, so that one may have what another has freed once it
@@ -244,7 +273,11 @@ func (p *capture) touch(c *submission, b Buffer) error {
 func (p *capture) launched(f *Function, g Geometry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.kernels = append(p.kernels, &Kernel{Function: f, Geometry: g})
+	if p.ended {
+		return
+	}
+	f.module.graphs.Add(1)
+	p.kernels = append(p.kernels, &node{Kernel: Kernel{Function: f, Geometry: g}})
 }
 
 // workspace is a buffer that the graph frees.
@@ -255,6 +288,9 @@ func (p *capture) workspace(c *submission, bytes int64) (Buffer, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.ended {
+		return Buffer{}, errors.Join(ErrCapturing, b.Free())
+	}
 	p.scratch = append(p.scratch, b)
 	return b, nil
 }
@@ -342,7 +378,7 @@ type Pool struct {
 	users    int        // graphs and captures
 	closed   bool
 	ended    bool
-	launched []*Stream
+	launched []*Stream // on which closed graphs were launched, but for streams that have finished
 }
 
 // NewPool makes a pool for graphs of the context's device.
@@ -405,6 +441,7 @@ func (p *Pool) leave(launched []*Stream) error {
 			p.launched = append(p.launched, s)
 		}
 	}
+	p.launched = unfinished(p.launched)
 	return p.end()
 }
 

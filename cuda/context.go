@@ -88,15 +88,21 @@ func (c *Context) Alloc(bytes int64) (Buffer, error) {
 }
 
 // AllocZeroed is Alloc of a buffer that a fill, which is submitted here, sets to zero: in a capture at each launch of the graph.
-func (c *Context) AllocZeroed(bytes int64) (Buffer, error) {
-	b, err := c.Alloc(bytes)
+func (c *Context) AllocZeroed(bytes int64) (b Buffer, err error) {
+	b, err = c.Alloc(bytes)
 	if err != nil {
 		return Buffer{}, err
 	}
-	if err := c.Fill8(Whole(b), 0); err != nil {
-		return Buffer{}, errors.Join(err, b.Free())
-	}
-	return b, nil
+	filled := false
+	defer func() {
+		if !filled { // also after a panic of the driver
+			err = errors.Join(err, b.Free())
+			b = Buffer{}
+		}
+	}()
+	err = c.Fill8(Whole(b), 0)
+	filled = err == nil
+	return b, err
 }
 
 // Workspace is a buffer of at least so many bytes for the use of one work at a time, as libraries want one. It is the context's: the

@@ -89,7 +89,8 @@ func (c *Context) CopyOutAt(dst []byte, src Buffer, offset int64) error {
 }
 
 // CopyInAsync submits a copy from host memory. The bytes are the device's until it has got there: where they are not page-locked the
-// driver may wait. It can be captured, with bytes that stay where they are as long as the graph is launched. Errors: those of Copy.
+// driver may wait. It can be captured, page-locked or not: each launch of the graph copies what the bytes are then, and the caller keeps
+// them as long as the graph is launched. Errors: those of Copy.
 func (c *Context) CopyInAsync(dst Range, src []byte) error { return c.copyIn(dst, src, false) }
 
 // CopyOutAsync is CopyInAsync to host memory.

@@ -25,24 +25,31 @@ func (c *Context) Record() (*Event, error) {
 		return nil, ErrNotOpen
 	}
 	e := &Event{on: c.submission, timed: c.timed != nil && c.Info().Capabilities.Has(cudadrv.EventTiming)}
-	err := c.open(func() (err error) {
-		if e.timed {
-			e.handle, err = c.timed.EventCreateTimed()
-		} else {
-			e.handle, err = c.device.EventCreate()
-		}
-		if err != nil {
-			return err
-		}
-		if err = c.record(e.handle); err != nil {
-			_ = c.device.EventDestroy(e.handle) // the record's error is the one to know
-		}
-		return err
-	})
-	if err != nil {
+	if err := c.open(func() error { return e.record(c) }); err != nil {
 		return nil, err
 	}
 	return e, nil
+}
+
+// record makes the event's handle and records it. After an error, or a panic of the driver, there is none.
+func (e *Event) record(c *Context) (err error) {
+	if e.timed {
+		e.handle, err = c.timed.EventCreateTimed()
+	} else {
+		e.handle, err = c.device.EventCreate()
+	}
+	if err != nil {
+		return err
+	}
+	recorded := false
+	defer func() {
+		if !recorded {
+			_ = c.device.EventDestroy(e.handle) // the record's error is the one to know
+		}
+	}()
+	err = c.record(e.handle)
+	recorded = err == nil
+	return err
 }
 
 func (e *Event) usable() error {
@@ -95,7 +102,9 @@ func (e *Event) Synchronize(ctx context.Context) error {
 		return e.uncaptured(e.on.device.EventSynchronize(e.handle))
 	}
 	done := make(chan error, 1)
-	go func() { done <- e.uncaptured(e.on.device.EventSynchronize(e.handle)) }()
+	go func() {
+		done <- e.uncaptured(e.on.work.Guarded(func() error { return e.on.device.EventSynchronize(e.handle) }))
+	}()
 	select {
 	case err := <-done:
 		return err
@@ -103,7 +112,7 @@ func (e *Event) Synchronize(ctx context.Context) error {
 		if !e.closed.Swap(true) {
 			go func() {
 				<-done
-				_ = e.on.device.EventDestroy(e.handle) // nobody is left to be told
+				_ = e.on.work.Guarded(func() error { return e.on.device.EventDestroy(e.handle) }) // nobody is left to be told
 			}()
 		}
 		return ctx.Err()

@@ -3,9 +3,7 @@ package cuda
 import (
 	"context"
 	"errors"
-	"runtime"
 	"slices"
-	"sync"
 	"sync/atomic"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -22,36 +20,23 @@ type Graph struct {
 	exec     cudadrv.GraphExec
 	scratch  []Buffer
 
-	gate     atomic.Int64              // calls under way; closedGate: closed
+	gate     gate
 	homes    atomic.Pointer[[]*Stream] // of buffers from outside; replaced, never changed
-	launched atomic.Pointer[[]*Stream] // on which it was launched; likewise
+	launched atomic.Pointer[[]*Stream] // on which it was launched, but for streams that have finished; likewise
 
-	mu      sync.Mutex // of cold calls
-	kernels []*Kernel
-	nodes   []cudadrv.GraphNode // of the kernels; nil before they were asked for
+	// Under gate.mu:
+	outside []*Stream // of buffers from outside that were captured
+	kernels []*node
+	named   bool // the kernels' nodes are known
 }
 
-// Kernel is a launch in a graph.
-type Kernel struct {
-	Function *Function
-	Geometry Geometry
-}
-
-const closedGate = int64(1) << 62
-
-// enter begins a call, which Close waits for.
+// enter begins a call that Close and SetArgs wait for.
 func (g *Graph) enter() error {
 	if g == nil || g.on == nil {
 		return ErrNotOpen
 	}
-	if g.gate.Add(1) >= closedGate {
-		g.gate.Add(-1)
-		return ErrGraphClosed
-	}
-	return nil
+	return g.gate.enter()
 }
-
-func (g *Graph) leave() { g.gate.Add(-1) }
 
 // Launch submits the graph's work to a context of its device. It does not wait. The work is behind what was submitted to the streams whose
 // buffers the graph touches, as that of Context.Launch is. Errors: ErrGraphClosed, ErrForeign, ErrNotOpen, vram.ErrClosed, the driver's, and
@@ -60,7 +45,7 @@ func (g *Graph) Launch(c *Context) error {
 	if err := g.enter(); err != nil {
 		return err
 	}
-	defer g.leave()
+	defer g.gate.leave()
 	if err := g.launchable(c); err != nil {
 		return err
 	}
@@ -144,7 +129,7 @@ func (g *Graph) note(s *Stream) {
 			if slices.Contains(*old, s) {
 				return
 			}
-			all = slices.Clone(*old)
+			all = unfinished(*old)
 		}
 		all = append(all, s)
 		if g.launched.CompareAndSwap(old, &all) {
@@ -153,12 +138,17 @@ func (g *Graph) note(s *Stream) {
 	}
 }
 
+// unfinished are the streams of a list that have work, or may get some. The list stays as it is.
+func unfinished(all []*Stream) []*Stream {
+	return slices.DeleteFunc(slices.Clone(all), streams.Finished)
+}
+
 // Upload submits what the first launch does beyond the others, so that it costs no more. Errors are those of Launch.
 func (g *Graph) Upload(c *Context) error {
 	if err := g.enter(); err != nil {
 		return err
 	}
-	defer g.leave()
+	defer g.gate.leave()
 	if !c.opened() {
 		return notOpen("context")
 	}
@@ -173,7 +163,7 @@ func (g *Graph) HeldBytes(ctx context.Context) (int64, error) {
 	if err := g.enter(); err != nil {
 		return 0, err
 	}
-	defer g.leave()
+	defer g.gate.leave()
 	return g.pool.HeldBytes(ctx)
 }
 
@@ -183,99 +173,10 @@ func (g *Graph) String() string {
 		return "no graph"
 	}
 	text := "graph of " + units.Count(len(g.Kernels()), "kernel")
-	if g.gate.Load() >= closedGate {
+	if g.gate.closed() {
 		text += ", closed"
 	}
 	return text
-}
-
-// Kernels are the launches of kernels in the graph, in the order in which they were captured.
-func (g *Graph) Kernels() []Kernel {
-	if g == nil {
-		return nil
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	all := make([]Kernel, len(g.kernels))
-	for i, k := range g.kernels {
-		all[i] = *k
-	}
-	return all
-}
-
-// ErrNoKernel says that a graph has no kernel of that index.
-var ErrNoKernel = errors.New("cuda: the graph has no such kernel")
-
-// ErrNodes says that the graph's kernels cannot be told apart: some were not launched by Context.Launch.
-var ErrNodes = errors.New("cuda: the graph has kernels that this package did not launch")
-
-// SetArgs replaces geometry and arguments of a kernel, by its index in Kernels, for launches to come; those under way keep theirs.
-// Buffers are checked as in Context.Launch, and belong to the graph from here on, in addition to those before. Errors:
-// *ArgumentError, ErrNoKernel, ErrNodes, ErrGraphClosed, and the driver's.
-func (g *Graph) SetArgs(kernel int, geometry Geometry, args ...Arg) error {
-	if err := g.enter(); err != nil {
-		return err
-	}
-	defer g.leave()
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := g.findNodes(); err != nil {
-		return err
-	}
-	if kernel < 0 || kernel >= len(g.kernels) {
-		return ErrNoKernel
-	}
-	f := g.kernels[kernel].Function
-	if err := f.usable(); err != nil {
-		return err
-	}
-	p := freeParams.Get().(*params) //nolint:forcetypeassert // of this pool
-	defer freeParams.Put(p)
-	if _, err := g.on.place(f, p, args); err != nil {
-		return err
-	}
-	held := &capture{pool: g.pool, homes: slices.Clone(*g.homes.Load())}
-	for i := range args {
-		if args[i].mode == byValue {
-			continue
-		}
-		if err := held.touch(g.on, args[i].buffer); err != nil {
-			return &ArgumentError{Kernel: f.name, Index: i, Err: err}
-		}
-	}
-	g.homes.Store(&held.homes)
-	err := g.on.graphs.GraphExecKernelNodeSetParams(g.exec, g.nodes[kernel], f.handle, geometry, p.bytes[:p.size])
-	if err != nil {
-		return &LaunchError{f.name, geometry, err}
-	}
-	g.kernels[kernel].Geometry = geometry
-	return nil
-}
-
-// findNodes finds the nodes of the kernels.
-func (g *Graph) findNodes() error {
-	if g.nodes != nil {
-		return nil
-	}
-	all, err := g.on.graphs.GraphGetNodes(g.captured)
-	if err != nil {
-		return err
-	}
-	var found []cudadrv.GraphNode
-	for _, n := range all {
-		kind, err := g.on.graphs.GraphNodeGetType(n)
-		if err != nil {
-			return err
-		}
-		if kind == cudadrv.KernelNode {
-			found = append(found, n)
-		}
-	}
-	if len(found) != len(g.kernels) {
-		return ErrNodes
-	}
-	g.nodes = found
-	return nil
 }
 
 // Close ends the graph: launches are refused from here on, and once those under way have finished its memory goes back, as do
@@ -285,17 +186,8 @@ func (g *Graph) Close() error {
 	if g == nil || g.on == nil {
 		return ErrNotOpen
 	}
-	for {
-		n := g.gate.Load()
-		if n >= closedGate {
-			return g.pool.endAgain()
-		}
-		if g.gate.CompareAndSwap(n, n+closedGate) {
-			break
-		}
-	}
-	for g.gate.Load() > closedGate { // calls that were under way
-		runtime.Gosched()
+	if !g.gate.close() {
+		return g.pool.endAgain()
 	}
 	var launched []*Stream
 	if all := g.launched.Load(); all != nil {
@@ -307,5 +199,6 @@ func (g *Graph) Close() error {
 	for _, k := range g.kernels {
 		k.Function.module.graphs.Add(-1)
 	}
-	return errors.Join(g.on.graphs.GraphExecDestroy(g.exec), g.on.graphs.GraphDestroy(g.captured), g.pool.leave(launched))
+	destroyed := g.on.work.Guarded(func() error { return g.on.graphs.GraphExecDestroy(g.exec) })
+	return errors.Join(destroyed, g.on.destroyGraph(g.captured), g.pool.leave(launched))
 }

@@ -50,13 +50,13 @@ func (c *submission) launch(f *Function, g Geometry, p *params, held *capture, a
 	if err := c.enter(held); err != nil {
 		return err
 	}
+	defer c.work.Leave()
 	var err error
 	if accesses != nil {
 		err = c.checked.LaunchKernelTouching(f.handle, g, p.bytes[:p.size], c.handle, accesses)
 	} else {
 		err = c.kernels.LaunchKernel(f.handle, g, p.bytes[:p.size], c.handle)
 	}
-	c.work.Leave()
 	if err != nil {
 		return &LaunchError{f.name, g, err}
 	}

@@ -67,24 +67,29 @@ func (c *Context) CopyPeer(dst Range, from *Context, src Range) error {
 // TransferPeer hands a buffer over to this device from another one, for which a context of that device stands: it allocates as much
 // here, copies, frees the other buffer behind the copy, and returns the new one. It does not wait for the copy. After an error the
 // buffer is as it was, and nothing is left here. Errors: those of Alloc, CopyPeer and Buffer.Free.
-func (c *Context) TransferPeer(from *Context, b Buffer) (Buffer, error) {
+func (c *Context) TransferPeer(from *Context, b Buffer) (to Buffer, err error) {
 	if err := c.copyable(from); err != nil {
 		return Buffer{}, err
 	}
 	if _, err := from.check(Whole(b)); err != nil {
 		return Buffer{}, err
 	}
-	to, err := c.Stream().Alloc(b.Bytes())
+	to, err = c.Stream().Alloc(b.Bytes())
 	if err != nil {
 		return Buffer{}, err
 	}
+	handedOver := false
+	defer func() {
+		if !handedOver { // also after a panic of the driver
+			err = errors.Join(err, to.Free())
+			to = Buffer{}
+		}
+	}()
 	if err = c.CopyPeer(Whole(to), from, Whole(b)); err == nil {
 		err = b.Free()
 	}
-	if err != nil {
-		return Buffer{}, errors.Join(err, to.Free())
-	}
-	return to, nil
+	handedOver = err == nil
+	return to, err
 }
 
 // copyable returns the error of copies from another context that cannot be made.

@@ -57,35 +57,41 @@ var ErrProfiling = errors.New("cuda: a profile of the stream is on")
 func (p *Profile) launch(name string, g Geometry, submit func() error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	one := profiled{kernel: name, geometry: g}
-	one.start = p.record()
+	one := &profiled{kernel: name, geometry: g}
+	launched := false
+	defer func() { // also after a panic of the driver
+		if launched {
+			p.launches = append(p.launches, *one)
+		} else {
+			p.destroy(*one)
+		}
+	}()
+	p.record(&one.start)
 	if err := submit(); err != nil {
-		p.destroy(one)
 		return err
 	}
-	one.end = p.record()
-	p.launches = append(p.launches, one)
+	launched = true
+	p.record(&one.end)
 	return nil
 }
 
 // record makes an event, 0 where the driver refuses.
-func (p *Profile) record() cudadrv.Event {
-	e, err := p.on.timed.EventCreateTimed()
-	if err == nil {
-		err = p.on.record(e)
-	}
-	if err != nil && e != 0 {
-		err = errors.Join(err, p.on.device.EventDestroy(e))
-		e = 0
+func (p *Profile) record(e *cudadrv.Event) {
+	var err error
+	if *e, err = p.on.timed.EventCreateTimed(); err == nil {
+		if err = p.on.record(*e); err != nil {
+			refused := *e
+			*e = 0
+			err = errors.Join(err, p.on.device.EventDestroy(refused))
+		}
 	}
 	p.failed = errors.Join(p.failed, err)
-	return e
 }
 
 func (p *Profile) destroy(one profiled) {
 	for _, e := range []cudadrv.Event{one.start, one.end} {
 		if e != 0 {
-			p.failed = errors.Join(p.failed, p.on.device.EventDestroy(e))
+			p.failed = errors.Join(p.failed, p.on.work.Guarded(func() error { return p.on.device.EventDestroy(e) }))
 		}
 	}
 }

@@ -22,7 +22,8 @@ type HostMemory interface {
 
 	// MemcpyHtoDAsync and MemcpyDtoHAsync queue a copy of the whole slice on s. Where the slice is page-locked they do
 	// not wait, and the bytes are the device's until the stream has passed the copy; elsewhere the driver
-	// may wait for the copy. A copy of no bytes is no work.
+	// may wait for the copy. A copy of no bytes is no work. A captured copy moves what the slice holds at each launch of the graph,
+	// page-locked or not.
 	MemcpyHtoDAsync(dst Ptr, src []byte, s Stream) error
 	MemcpyDtoHAsync(dst []byte, src Ptr, s Stream) error
 }

@@ -109,6 +109,8 @@ type CheckedSleep interface {
 type CheckedKernels interface {
 	// LaunchKernelTouching is LaunchKernel of a kernel that touches these ranges and nothing else.
 	LaunchKernelTouching(f Function, g Geometry, params []byte, s Stream, accesses []Access) error
+	// KernelNodeSetParamsTouching is Graphs.GraphExecKernelNodeSetParams of a kernel that touches these ranges from now on.
+	KernelNodeSetParamsTouching(x GraphExec, n GraphNode, f Function, g Geometry, params []byte, accesses []Access) error
 	// WorkTouching runs submit, by which a library queues work on s that touches these ranges and nothing else.
 	WorkTouching(library string, s Stream, accesses []Access, submit func() error) error
 }

@@ -68,7 +68,7 @@ func (p *PageLockedMemory) Alloc(bytes, align int64) (Block, error) {
 	return b, nil
 }
 
-func (p *PageLockedMemory) make(bytes, align int64) (Block, error) {
+func (p *PageLockedMemory) make(bytes, align int64) (b Block, err error) {
 	length := bytes
 	if align > pageBytes {
 		length += align - pageBytes
@@ -80,16 +80,22 @@ func (p *PageLockedMemory) make(bytes, align int64) (Block, error) {
 	if err != nil {
 		return Block{}, err
 	}
+	kept := false
+	defer func() {
+		if !kept { // also after a panic of the driver
+			err = errors.Join(err, p.memory.MemFreeHost(memory))
+		}
+	}()
 	base := unsafe.Pointer(unsafe.SliceData(memory))
 	offset := lead(uint64(uintptr(base)), align)
 	if offset+bytes > int64(len(memory)) { // less aligned than a page: no driver is known to do that
-		err = &AlignError{Align: align, Limit: int64(uintptr(base) & -uintptr(base))}
-		return Block{}, errors.Join(err, p.memory.MemFreeHost(memory))
+		return Block{}, &AlignError{Align: align, Limit: int64(uintptr(base) & -uintptr(base))}
 	}
 	ptr, err := p.memory.MemHostGetDevicePointer(memory)
 	if err != nil {
-		return Block{}, errors.Join(err, p.memory.MemFreeHost(memory))
+		return Block{}, err
 	}
+	kept = true
 	at := &lockedPages{memory: memory}
 	at.slot.where, at.slot.data, at.slot.ptr, at.slot.offset = at, base, ptr, offset
 	return Block{owner: p.owner, slot: &at.slot, bytes: bytes}, nil

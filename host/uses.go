@@ -102,10 +102,16 @@ func (p *Pool) stamp(stream cudadrv.Stream, shared *batch) (*stamp, error) {
 	if err != nil {
 		return nil, err
 	}
+	kept := false
+	defer func() {
+		if !kept { // also after a panic of the driver
+			_ = p.events.Release(mark) // an event that the driver keeps harms no memory
+		}
+	}()
 	if err := p.uncaptured(stream); err != nil { // the event may be part of a graph: it would never pass
-		_ = p.events.Release(mark) // an event that the driver keeps harms no memory
 		return nil, err
 	}
+	kept = true
 	one := &stamp{stream: stream, mark: mark, number: p.stampCount.Add(1)}
 	one.shares.Store(1)
 	if shared != nil {

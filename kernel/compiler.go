@@ -264,6 +264,12 @@ func (c *Compiler) loadOr(key string, compile func() ([]byte, error)) (*code, er
 	if err != nil {
 		return nil, err
 	}
+	kept := false
+	defer func() {
+		if !kept { // the store panicked
+			_ = m.Unload()
+		}
+	}()
 	if refused {
 		c.counts.refused.Add(1)
 	}
@@ -271,6 +277,7 @@ func (c *Compiler) loadOr(key string, compile func() ([]byte, error)) (*code, er
 	if c.store != nil && key != "" {
 		c.store.Put(key, image)
 	}
+	kept = true
 	return made, nil
 }
 

@@ -54,8 +54,9 @@ func newBench(on *cuda.Context, w *work, with Tuning) (b *bench, err error) {
 	}
 	count := min(max((with.RotateBytes+each-1)/each, verified), room/each, maxSets)
 	b = &bench{work: w, on: on}
+	filled := false
 	defer func() {
-		if err != nil {
+		if !filled { // also after a panic of the driver
 			err = errors.Join(err, b.close())
 		}
 	}()
@@ -67,6 +68,7 @@ func newBench(on *cuda.Context, w *work, with Tuning) (b *bench, err error) {
 			return b, err
 		}
 	}
+	filled = true
 	return b, nil
 }
 
@@ -190,7 +192,7 @@ func (b *bench) read(r cuda.Range) ([]byte, error) {
 }
 
 // timed is the time of one launch: the mean of some, each on other operands.
-func (b *bench) timed(ctx context.Context, c *candidate) (time.Duration, error) {
+func (b *bench) timed(ctx context.Context, c *candidate) (took time.Duration, err error) {
 	if b.repeats == 0 {
 		b.repeats = 1
 		once, err := b.timed(ctx, c)
@@ -208,8 +210,9 @@ func (b *bench) timed(ctx context.Context, c *candidate) (time.Duration, error) 
 	if err != nil {
 		return 0, err
 	}
-	took, err := b.until(ctx, start, c)
-	return took / time.Duration(b.repeats), errors.Join(err, start.Close())
+	defer func() { err = errors.Join(err, start.Close()) }()
+	took, err = b.until(ctx, start, c)
+	return took / time.Duration(b.repeats), err
 }
 
 // until launches a variant as often as one time takes, and waits: the time since an event.

@@ -213,25 +213,26 @@ func (f *frame) submit(c *cuda.Context, r *ready) error {
 }
 
 // launchSplit is launch of rows that several blocks reduce.
-func (f *frame) launchSplit(c *cuda.Context, r *ready) error {
+func (f *frame) launchSplit(c *cuda.Context, r *ready) (err error) {
 	scratch, err := c.Alloc(r.scratchBytes)
 	if err != nil {
 		return err
 	}
-	f.args[r.scratch].SetBuffer(scratch)
 	var tickets tickets
+	defer func() { // also after a panic of the driver
+		if failed := scratch.Free(); failed != nil {
+			err = errors.Join(err, failed)
+		}
+		if failed := tickets.release(); failed != nil {
+			err = errors.Join(err, failed)
+		}
+	}()
+	f.args[r.scratch].SetBuffer(scratch)
 	if r.ticketBytes > 0 {
 		if tickets, err = r.ticketsOf(c); err != nil {
-			return errors.Join(err, scratch.Free())
+			return err
 		}
 		f.args[r.tickets] = cuda.InOut(tickets.at.Buffer).Of(tickets.at.Offset, tickets.at.Bytes)
 	}
-	err = f.submit(c, r)
-	if failed := scratch.Free(); failed != nil {
-		err = errors.Join(err, failed)
-	}
-	if failed := tickets.release(); failed != nil {
-		err = errors.Join(err, failed)
-	}
-	return err
+	return f.submit(c, r)
 }

@@ -49,6 +49,9 @@ func (x Submitter) Begin() error {
 // End ends the calls that Begin announced.
 func (x Submitter) End() { x.s.cuda.done() }
 
+// Guarded makes driver calls that clean up, or that have no caller: a panic of the driver becomes an error, and is reported.
+func (x Submitter) Guarded(call func() error) error { return x.s.cuda.guard(call) }
+
 // Check returns the error of work on a buffer: ErrNotLive, ErrForeign. plain says that the work needs no order behind that of other
 // streams, and no announcement: the buffer is the stream's own, and no other was announced to use it. It takes constant time.
 func (x Submitter) Check(b Buffer) (plain bool, err error) {
@@ -196,3 +199,6 @@ func (c *Crossing) BeforeHold(home *Stream) error {
 	}
 	return c.behindUsers(home)
 }
+
+// Finished reports whether a stream is closed and the device has finished its work: nothing has to wait for it.
+func Finished(s *Stream) bool { return s.cuda.line.Finished() }

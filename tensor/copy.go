@@ -79,16 +79,17 @@ func (t *Tensor) part(b cuda.Buffer) cuda.Range {
 }
 
 // staged gives f a buffer for a while, which is freed behind the work that f submits.
-func staged(c *cuda.Context, bytes int64, f func(stage cuda.Buffer) error) error {
+func staged(c *cuda.Context, bytes int64, f func(stage cuda.Buffer) error) (err error) {
 	stage, err := c.Alloc(bytes)
 	if err != nil {
 		return err
 	}
-	err = f(stage)
-	if freed := stage.Free(); freed != nil {
-		err = errors.Join(err, freed)
-	}
-	return err
+	defer func() { // also after a panic of the driver
+		if freed := stage.Free(); freed != nil {
+			err = errors.Join(err, freed)
+		}
+	}()
+	return f(stage)
 }
 
 // rows copies between two buffers.

@@ -15,15 +15,15 @@ import (
 // allocating. Make one with Open.
 type Device struct {
 	*vram.Device
-	t          T
-	gpu        *hazard.Device
-	machine    *sim.Device
-	silent     bool // hazards fail nothing at the end
-	closed     atomic.Bool
-	viewClosed atomic.Bool
-	kernels    *ptxrun.Executor // nil where kernels are not executed
-	checks     bool             // faults of kernels fail the test
-	printed    *lines           // by kernels, for the test's log; nil where it goes elsewhere
+	t       T
+	gpu     *hazard.Device
+	machine *sim.Device
+	silent  bool // hazards fail nothing at the end
+	closed  atomic.Bool
+	ended   atomic.Bool      // the view is closed, too
+	kernels *ptxrun.Executor // nil where kernels are not executed
+	checks  bool             // faults of kernels fail the test
+	printed *lines           // by kernels, for the test's log; nil where it goes elsewhere
 }
 
 // Open opens a device for a test. At the end of the test it is closed, if it was not before; hazards, and buffers
@@ -89,25 +89,26 @@ func (d *Device) closeAll() (err error) {
 	return errors.Join(err, d.closeView())
 }
 
-// Close closes the device before the end of the test. The error is the caller's; see vram.Device.Close.
+// closeView closes the test's view, once. With the last view the simulated device gives its addresses back.
+func (d *Device) closeView() error {
+	if d.ended.Swap(true) {
+		return nil
+	}
+	return d.gpu.Close()
+}
+
+// Close closes the device before the end of the test. After a fault, when every call fails, that ends the view of GPU, too: nothing else
+// gives back the addresses. The error is the caller's; see vram.Device.Close.
 func (d *Device) Close() error {
 	if !d.opened() {
 		return vram.ErrNotOpen
 	}
 	d.closed.Store(true)
 	err := d.Device.Close()
-	if len(d.Faults()) > 0 {
-		err = errors.Join(err, d.closeView()) // nothing can be done on it any more, and it holds all memory of the simulated device, which could not be freed
+	if _, _, broken := d.gpu.MemGetInfo(); broken != nil {
+		err = errors.Join(err, d.closeView())
 	}
 	return err
-}
-
-// closeView closes the test's view, if it is open.
-func (d *Device) closeView() error {
-	if d.viewClosed.Swap(true) {
-		return nil
-	}
-	return d.gpu.Close()
 }
 
 // GPU is the test's own view of the device, for kernels, events, copies, and memory past the allocator. What is

@@ -58,6 +58,7 @@ func Run(t *testing.T, open func(t *testing.T) cudadrv.Driver) {
 		{"graphs", testGraphs},
 		{"graph changes", testGraphChanges},
 		{"graphs in graphs", testGraphsInGraphs},
+		{"graphs on host memory", testGraphsOnHostMemory},
 		{"calls in captures", testCallsInCaptures},
 		{"capture information", testCaptureInformation},
 		{"capture mistakes", testCaptureMistakes},

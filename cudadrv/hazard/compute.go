@@ -22,6 +22,7 @@ func (d *Device) LaunchKernelTouching(f cudadrv.Function, g cudadrv.Geometry, pa
 // executes is a simulated device, which executes kernels and is told what the program declares.
 type executes interface {
 	LaunchKernelDeclared(f cudadrv.Function, g cudadrv.Geometry, params []byte, s cudadrv.Stream, accesses []cudadrv.Access) error
+	KernelNodeSetParamsDeclared(x cudadrv.GraphExec, n cudadrv.GraphNode, f cudadrv.Function, g cudadrv.Geometry, params []byte, accesses []cudadrv.Access) error
 	Claim(p cudadrv.Ptr, bytes int64)
 }
 

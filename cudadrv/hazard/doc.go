@@ -48,7 +48,8 @@
 // is a UseAfterFree, and after its memory was given to another stream a Race or an EarlyReuse. Such a report is placed at the launch, and
 // names the place where the node was captured.
 //
-// GraphExecKernelNodeSetParams gives a kernel accesses that are not known: from then on it has none. Which node that
+// KernelNodeSetParamsTouching gives a kernel other accesses for launches to come; reports name the place where they were set.
+// GraphExecKernelNodeSetParams gives it accesses that are not known: from then on it has none. Which node that
 // is the checker knows from GraphGetNodes; if that was not called, or tells of more nodes than the checker saw being captured, the whole
 // graph has none until GraphExecUpdate. A graph that is launched while another one is captured is one node of it. Captures
 // past the checker, as with the methods of cudadrv/sim's Device, are not seen: their work counts as if it ran at once.

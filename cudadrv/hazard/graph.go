@@ -59,6 +59,17 @@ func (d *Device) GraphExecKernelNodeSetParams(x cudadrv.GraphExec, n cudadrv.Gra
 		func() { d.checker.core.NodeChanged(x, n) })
 }
 
+// KernelNodeSetParamsTouching is GraphExecKernelNodeSetParams of a kernel that reads and writes these ranges, and nothing else.
+func (d *Device) KernelNodeSetParamsTouching(x cudadrv.GraphExec, n cudadrv.GraphNode, f cudadrv.Function, g cudadrv.Geometry, params []byte, accesses []cudadrv.Access) error {
+	from := site.Here(1)
+	return d.checker.call(func() error {
+		if executes, ok := d.inner.(executes); ok {
+			return executes.KernelNodeSetParamsDeclared(x, n, f, g, params, accesses)
+		}
+		return d.Device.GraphExecKernelNodeSetParams(x, n, f, g, params)
+	}, func() { d.checker.core.NodeTouches(x, n, from, accesses) })
+}
+
 // GraphLaunch touches what the graph's nodes touch.
 func (d *Device) GraphLaunch(x cudadrv.GraphExec, s cudadrv.Stream) error {
 	from := site.Here(1)

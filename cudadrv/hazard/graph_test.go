@@ -357,3 +357,38 @@ func TestWhatIsSeenOfAGraphThatKeepsItsMemory(t *testing.T) {
 		})
 	}
 }
+
+// A kernel that was given other arguments touches those from then on, and no longer the former ones.
+func TestArgumentsOfANodeAreAccesses(t *testing.T) {
+	for name, c := range map[string]struct {
+		ordered bool
+		second  cudadrv.Ptr // what the other stream writes, from the begin of the buffer on
+		want    []hazard.Kind
+	}{
+		"the new argument":           {false, 4096, []hazard.Kind{hazard.Race}},
+		"the new argument, in order": {true, 4096, nil},
+		"the former argument":        {false, 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			y := newYard(t)
+			y.alloc(8192, y.one)
+			f := y.kernel()
+			g := y.captured(func() {
+				y.launch(f, y.one, y.whole(4096, true))
+				require.NoError(t, y.MemsetD32Async(y.arena+8, 0, 2, y.one))
+			})
+			x, err := y.GraphInstantiate(g)
+			require.NoError(t, err)
+			nodes, err := y.GraphGetNodes(g)
+			require.NoError(t, err)
+			require.NoError(t, y.KernelNodeSetParamsTouching(x, nodes[0], f, block, make([]byte, 8),
+				[]cudadrv.Access{{Ptr: y.arena + 4096, Bytes: 4096, Write: true}}))
+			require.NoError(t, y.GraphLaunch(x, y.one))
+			if c.ordered {
+				y.joins(y.two, y.one)
+			}
+			require.NoError(t, y.MemsetD8Async(y.arena+c.second, 1, 8, y.two))
+			assert.Equal(t, c.want, y.kinds(), "%v", y.checker.Err())
+		})
+	}
+}

@@ -210,6 +210,11 @@ func (d *Device) GraphExecUpdate(x cudadrv.GraphExec, graph cudadrv.Graph) error
 
 // GraphExecKernelNodeSetParams gives a kernel node of x another launch.
 func (d *Device) GraphExecKernelNodeSetParams(x cudadrv.GraphExec, n cudadrv.GraphNode, f cudadrv.Function, geometry cudadrv.Geometry, params []byte) error {
+	return d.KernelNodeSetParamsDeclared(x, n, f, geometry, params, nil)
+}
+
+// KernelNodeSetParamsDeclared is GraphExecKernelNodeSetParams of a kernel that touches these ranges alone, as LaunchKernelDeclared.
+func (d *Device) KernelNodeSetParamsDeclared(x cudadrv.GraphExec, n cudadrv.GraphNode, f cudadrv.Function, geometry cudadrv.Geometry, params []byte, accesses []cudadrv.Access) error {
 	const c = call.GraphExecKernelNodeSetParams
 	duration := d.kernelTime(f, geometry)
 	g := d.gpu
@@ -227,7 +232,7 @@ func (d *Device) GraphExecKernelNodeSetParams(x cudadrv.GraphExec, n cudadrv.Gra
 	if err != nil {
 		return err
 	}
-	k := kernel{function: fn, geometry: geometry, params: slices.Clone(params)}
+	k := kernel{function: fn, geometry: geometry, params: slices.Clone(params), accesses: accesses}
 	if err := k.check(c); err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ type work struct {
 	call     call.Call
 	dst, src cudadrv.Ptr // device memory; 0 on the host's side
 	host     []byte      // host memory, of a copy to or from it
-	pageable bool        // the host memory is not page-locked, and the caller waits
+	pageable bool        // the host memory was not page-locked: the caller waits, but for a graph's launch
 	bytes    int64
 	value    uint32 // of a memset, whose elements have so many bytes
 	unit     int64

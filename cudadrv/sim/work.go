@@ -122,6 +122,7 @@ func (w work) kind() cudadrv.NodeKind {
 func (g *gpu) submit(st *stream, duration time.Duration, w work) error {
 	c := w.call
 	w.performed = g.followed(w)
+	w.pageable = w.host != nil && g.pinned.aroundHost(w.host) == nil
 	if st.capture != nil {
 		return st.add(c.String(), node{kind: w.kind(), work: w, duration: duration})
 	}
@@ -134,7 +135,6 @@ func (g *gpu) submit(st *stream, duration time.Duration, w work) error {
 		return nil
 	}
 	w.ends = st.drained
-	w.pageable = w.host != nil && g.pinned.aroundHost(w.host) == nil
 	w.on = g
 	g.driver.pending.add(w)
 	if w.pageable {

@@ -83,8 +83,8 @@ func houseLayers() []layer {
 			"the root is what callers import: tools and programs stand on it, not under it",
 		},
 		{
-			[]string{"internal/recoveredtest"},
-			"a watcher of hidden panics stands beside the tests and below none of the house",
+			[]string{"internal/recoveredtest", "internal/eachcall"},
+			"a watcher of hidden panics, and what has driver calls fail, stand beside the tests and below none of the house",
 		},
 		{
 			[]string{"vramtest", "host", "cuda", "monitor"},

@@ -46,10 +46,16 @@ func (e *Events) Record(s cudadrv.Stream) (Mark, error) {
 	if err != nil {
 		return Mark{}, fmt.Errorf("fence: %w", err)
 	}
+	recorded := false
+	defer func() { // also after a panic of the driver
+		if !recorded {
+			_ = e.Release(Mark{event: event}) // the record's error says more
+		}
+	}()
 	if err := e.device.EventRecord(event, s); err != nil {
-		_ = e.Release(Mark{event: event}) // the record's error says more
 		return Mark{}, fmt.Errorf("fence: %w", err)
 	}
+	recorded = true
 	return Mark{event: event}, nil
 }
 

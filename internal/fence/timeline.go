@@ -134,8 +134,8 @@ func (t *Timeline) Order(later cudadrv.Stream) (number uint64, err error) {
 	if err != nil {
 		return 0, err
 	}
+	defer func() { _ = t.source.Release(m) }() // an event that the driver keeps harms nobody's memory
 	err = t.source.Precede(m, later)
-	_ = t.source.Release(m) // an event that the driver keeps harms nobody's memory
 	return t.Next(), err
 }
 
@@ -156,7 +156,14 @@ func (t *Timeline) take(use func(Mark) error) (number uint64, taken bool, err er
 		}
 	}
 	state := uint64(0) // unless all goes well: also after a panic of the driver
-	defer func() { t.put(c, state) }()
+	defer func() {
+		if state == 0 {
+			_ = t.source.Release(c.mark) // the zero Mark where there is none
+			c.mark = Mark{}
+		}
+		t.put(c, state)
+	}()
+	c.mark = Mark{}
 	if err := t.enter(); err != nil {
 		return 0, false, err
 	}
@@ -167,7 +174,7 @@ func (t *Timeline) take(use func(Mark) error) (number uint64, taken bool, err er
 	}
 	if use != nil {
 		if err = use(c.mark); errors.Is(err, ErrCaptured) {
-			t.lose(c.mark)
+			t.lost.Add(1)
 			return 0, false, err
 		}
 	}

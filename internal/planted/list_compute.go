@@ -75,7 +75,11 @@ func checkedComputeBugs() []Bug {
 		},
 		{
 			Name: "a kernel with new parameters is thought to touch what it did", Package: checker, Run: "^TestAGraphWithNewParameters$",
-			Edits: []Edit{{"cudadrv/hazard/internal/core.(*Core).NodeChanged", "	e.steps[i].accesses = nil\n", ""}},
+			Edits: []Edit{{"cudadrv/hazard/internal/core.(*Core).NodeChanged", "		one.accesses = nil\n", "		_ = one\n"}},
+		},
+		{
+			Name: "what a kernel touches is not known after its arguments were set", Package: checker, Run: "^TestArgumentsOfANodeAreAccesses$",
+			Edits: []Edit{{"cudadrv/hazard/internal/core.(*Core).NodeTouches", "accesses = slices.Clone(accesses)", "accesses = nil"}},
 		},
 		{
 			Name: "the steps of a graph change with one that was made of it", Package: checker, Run: "^TestAGraphWithNewParameters$",
@@ -102,6 +106,10 @@ func checkedComputeBugs() []Bug {
 		{
 			Name: "memory stays another device's when it is unmapped", Package: checker, Run: "^TestMemoryOfAnotherDevice$",
 			Edits: []Edit{{"cudadrv/hazard.(*Device).MemUnmap", "		d.unmappedForPeers(p, bytes, from)\n", ""}},
+		},
+		{
+			Name: "a captured copy of pageable memory has none at the launch", Package: "cuda", Run: "^TestAGraphCopiesPageableMemory$",
+			Edits: []Edit{{"cudadrv/sim.(*gpu).submit", "w.pageable = w.host != nil", "w.pageable = st.capture == nil && w.host != nil"}},
 		},
 	}
 }

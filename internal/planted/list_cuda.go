@@ -116,5 +116,93 @@ func cudaBugs() []Bug {
 			Name: "a closed context works as before", Package: "cuda", Run: "^TestAClosedContextIsRefused$",
 			Edits: []Edit{{"cuda.(*Context).Close", "c.ended.Store(true)", ""}},
 		},
+		{
+			Name: "arguments of a graph change while it is launched", Package: pkg, Run: "^TestArgumentsChangeBetweenLaunches$",
+			Edits: []Edit{{"cuda.(*gate).alone", "for g.state.Load() != mark {", "for range 0 {"}},
+		},
+		{
+			Name: "a graph is launched while its arguments change", Package: pkg, Run: "^TestArgumentsChangeBetweenLaunches$",
+			Edits: []Edit{{"cuda.(*gate).enter", "g.state.Add(1) < changingGate", "g.state.Add(1) < closedGate"}},
+		},
+		{
+			Name: "a launch is not behind the work on new arguments", Package: pkg, Run: "^TestNewArgumentsAreInOrder$",
+			Edits: []Edit{{"cuda.(*Graph).SetArgs", "k.Geometry, k.homes = geometry, held.homes", "k.Geometry = geometry"}},
+		},
+		{
+			Name: "the checker is not told of new arguments", Package: pkg, Run: "^TestNewArgumentsAreChecked$",
+			Edits: []Edit{{"cuda.(*Graph).setParams", "if g.on.checked != nil {", "if false {"}},
+		},
+		{
+			Name: "a graph keeps the streams that launched it", Package: pkg, Run: "^TestAGraphForgetsStreams$",
+			Edits: []Edit{{"cuda.(*Graph).note", "all = unfinished(*old)", "all = slices.Clone(*old)"}},
+		},
+		{
+			Name: "a pool keeps the streams that launched its graphs", Package: pkg, Run: "^TestAGraphForgetsStreams$",
+			Edits: []Edit{{"cuda.(*Pool).leave", "	p.launched = unfinished(p.launched)\n", ""}},
+		},
+		{
+			Name: "a graph that is not instantiated keeps its workspaces", Package: pkg, Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"cuda.(*Context).instantiate", "			p.drop()\n", ""}},
+		},
+		{
+			Name: "a capture that fails keeps its workspaces", Package: pkg, Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"cuda.(*Context).capturing", "			p.drop()\n", ""}},
+		},
+		{
+			Name: "an event that cannot be destroyed leaves the graph of its capture", Package: pkg, Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"cuda.(*Context).capturing", "err = errors.Join(err, c.destroyGraph(g))", "_ = g"}},
+		},
+		{
+			Name: "a record that fails leaves its event", Package: pkg, Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"cuda.(*Event).record", "if !recorded {", "if !recorded && false {"}},
+		},
+		{
+			Name: "a buffer that is not zeroed stays", Package: pkg, Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"cuda.(*Context).AllocZeroed", "if !filled {", "if !filled && false {"}},
+		},
+		{
+			Name: "a launch that fails leaves its events of a profile", Package: pkg, Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"cuda.(*Profile).launch", "p.destroy(*one)", "_ = one"}},
+		},
+		{
+			Name: "a wait that fails leaves its event", Package: pkg, Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"streams.(*cudaStream).follows", "	defer other.discard(m)\n", ""}},
+		},
+		{
+			Name: "a fence whose record panics leaves its event", Package: pkg, Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"internal/fence.(*Events).Record", "if !recorded {", "if !recorded && false {"}},
+		},
+		{
+			Name: "a value with a pointer inside is passed", Package: pkg, Run: "^TestValuesAreRefused$",
+			Edits: []Edit{{"cuda.refusedInside", "if inside := refusedInside(t.Field(i).Type); inside != nil {", "if inside := refusedInside(t.Field(i).Type); inside != nil && false {"}},
+		},
+		{
+			Name: "the bytes of a struct are not passed", Package: pkg, Run: "^TestStructsByValue$",
+			Edits: []Edit{{"cuda.(*params).put", "copy(p.bytes[at:], a.long.bytes)", "_ = at"}},
+		},
+		{
+			Name: "a device with a fault keeps its addresses", Package: "vramtest", Run: "^TestManyDevicesOfOneTest$",
+			Edits: []Edit{{"vramtest.(*Device).Close", "broken != nil", "broken != nil && false"}},
+		},
+		{
+			Name: "page-locked memory without an address of the device stays", Package: "host", Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"host.(*PageLockedMemory).make", "if !kept {", "if !kept && false {"}},
+		},
+		{
+			Name: "a copy that fails keeps its stage", Package: "ops", Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"tensor.staged", "if freed := stage.Free(); freed != nil {", "if freed := error(nil); freed != nil {"}},
+		},
+		{
+			Name: "a split reduction that fails keeps its scratch memory", Package: "ops", Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"kernel.(*frame).launchSplit", "if failed := scratch.Free(); failed != nil {", "if failed := error(nil); failed != nil {"}},
+		},
+		{
+			Name: "a buffer that is not handed over to another device leaves its copy", Package: pkg, Run: "^TestAFailedCallBetweenDevicesLeavesNothing$",
+			Edits: []Edit{{"cuda.(*Context).TransferPeer", "if !handedOver {", "if !handedOver && false {"}},
+		},
+		{
+			Name: "a device whose addresses cannot be reserved stays open", Package: ".", Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"vram.(*Device).openDevice", "if !opened {", "if !opened && false {"}},
+		},
 	}
 }

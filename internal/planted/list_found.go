@@ -85,13 +85,13 @@ func foundOtherBugs() []Bug {
 		},
 		{
 			Name: "a device that has no pages stays open", Package: ".", Run: "^TestAFirstUseThatFailsLeavesNothingOpen$",
-			Edits: []Edit{{"vram.(*Device).openDevice", "memory management\")\n		return nil, errors.Join(err, dev.Close())", "memory management\")\n		return nil, err"}},
+			Edits: []Edit{{"vram.(*Device).openDevice", "		return nil, badField(", "		opened = true\n		return nil, badField("}},
 		},
 		{
 			Name: "a device that has no pool stays open", Package: ".", Run: "^TestAFirstUseThatFailsLeavesNothingOpen$",
 			Edits: []Edit{{
-				"vram.(*Device).openDevice", "return nil, errors.Join(failed(\"\", err), dev.Close())\n	}\n	return e, nil",
-				"return nil, failed(\"\", err)\n	}\n	return e, nil",
+				"vram.(*Device).openDevice", "		return nil, failed(\"\", err)\n	}\n	opened = true",
+				"		opened = true\n		return nil, failed(\"\", err)\n	}\n	opened = true",
 			}},
 		},
 		{

@@ -144,16 +144,31 @@ func (c *Core) GraphUpdated(x cudadrv.GraphExec, g cudadrv.Graph) {
 // NodeChanged says that a kernel of x was given other parameters: what it touches is no longer known. Where the node is not
 // known either, nothing is known of the graph's kernels and the rest.
 func (c *Core) NodeChanged(x cudadrv.GraphExec, n cudadrv.GraphNode) {
-	e := c.graphs.execs[x]
+	if one := c.graphs.stepOf(x, n); one != nil {
+		one.accesses = nil
+	}
+}
+
+// NodeTouches is NodeChanged of a kernel that touches these ranges, and nothing else.
+func (c *Core) NodeTouches(x cudadrv.GraphExec, n cudadrv.GraphNode, from site.Stack, accesses []Access) {
+	if one := c.graphs.stepOf(x, n); one != nil {
+		accesses = slices.Clone(accesses)
+		*one = step{"kernel, set at " + from.String() + ",", from, accesses, c.owners(accesses)}
+	}
+}
+
+// stepOf is the step of a node of x. Nil: the node is not known; then x has no steps any more.
+func (g *graphs) stepOf(x cudadrv.GraphExec, n cudadrv.GraphNode) *step {
+	e := g.execs[x]
 	if e == nil {
-		return
+		return nil
 	}
 	i := slices.Index(e.of.names, n)
 	if i < 0 || len(e.of.names) != len(e.steps) {
 		e.steps = nil
-		return
+		return nil
 	}
-	e.steps[i].accesses = nil
+	return &e.steps[i]
 }
 
 // GraphExecDestroyed forgets a graph that can be launched.

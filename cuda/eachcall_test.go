@@ -1,0 +1,239 @@
+package cuda_test
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/eachcall"
+)
+
+// left is what a test has on its devices, and goroutines. Free memory goes to the driver first.
+func left(machine *sim.Driver, devices ...*vram.Device) map[string]int {
+	all := map[string]int{"goroutine": runtime.NumGoroutine()}
+	for ordinal := range devices {
+		machine.Device(ordinal).Advance(time.Hour) // the work ends
+	}
+	for ordinal, dev := range devices {
+		_, _ = dev.Trim(context.Background(), 0) // what stays is counted
+		for kind, count := range machine.Device(ordinal).Objects() {
+			all[kind] += count
+		}
+		all["live byte"] += int(dev.Stats().LiveBytes)
+	}
+	return all
+}
+
+// none is an operation that leaves nothing to undo.
+func none(f func() error) eachcall.Operation {
+	return func() (func() error, error) { return nil, f() }
+}
+
+// again closes something, and once more where that failed: the driver refuses once.
+func again(closes func() error) error {
+	err := closes()
+	if err != nil {
+		err = errors.Join(err, closes())
+	}
+	return err
+}
+
+// Whichever driver call fails, or panics, an operation leaves no buffer, no driver object and no goroutine.
+func TestAFailedCallLeavesNothing(t *testing.T) {
+	r, c := newFailing(t, sim.Config{Bytes: true})
+	d := r.context()
+	x, y := r.alloc(c, mib), r.alloc(d, mib)
+	host := make([]byte, mib)
+	e, err := d.Record()
+	require.NoError(t, err)
+	pool, err := c.NewPool()
+	require.NoError(t, err)
+	one := cuda.Cover(1, 1)
+	work := func() (err error) {
+		w, err := c.Workspace(mib)
+		if err != nil {
+			return err
+		}
+		b, err := c.AllocZeroed(mib)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, b.Free()) }()
+		err = errors.Join(c.Launch(r.touch, one, cuda.InOut(w)), c.Launch(r.touch, one, cuda.InOut(y)), c.CopyInAsync(cuda.Whole(b), host))
+		err = errors.Join(err, d.Wait(c))
+		if err == nil {
+			err = errors.Join(d.Launch(r.touch, one, cuda.InOut(b)), c.Wait(d))
+		}
+		return err
+	}
+	capture := func(with ...cuda.Option) eachcall.Operation {
+		return func() (func() error, error) {
+			g, err := c.Capture(work, with...)
+			if err != nil {
+				return nil, err
+			}
+			return g.Close, nil
+		}
+	}
+	graph, err := c.Capture(work)
+	require.NoError(t, err)
+	for _, op := range []struct {
+		name string
+		do   eachcall.Operation
+	}{
+		{"Alloc", func() (func() error, error) {
+			b, err := c.Alloc(4 * mib)
+			return b.Free, err
+		}},
+		{"AllocZeroed", func() (func() error, error) {
+			b, err := c.AllocZeroed(4 * mib)
+			return b.Free, err
+		}},
+		{"Workspace", func() (func() error, error) {
+			on, err := cuda.NewContext(c.Stream())
+			if err != nil {
+				return nil, err
+			}
+			_, err = on.Workspace(mib)
+			if err == nil {
+				_, err = on.Workspace(8 * mib)
+			}
+			return nil, errors.Join(err, on.Close())
+		}},
+		{"Launch", none(func() error { return c.Launch(r.touch, one, cuda.InOut(x)) })},
+		{"Launch on another stream's buffer", none(func() error { return c.Launch(r.touch, one, cuda.InOut(y)) })},
+		{"LaunchWith", none(func() error {
+			return c.LaunchWith("library", func(device cudadrv.Device, on cudadrv.Stream) error {
+				return device.MemsetD8Async(y.Ptr(), 1, mib, on)
+			}, cuda.InOut(y))
+		})},
+		{"Submit", none(func() error {
+			return c.Submit(func(device cudadrv.Device, on cudadrv.Stream) error {
+				return device.MemsetD8Async(y.Ptr(), 1, mib, on)
+			}, cuda.Whole(y))
+		})},
+		{"Copy", none(func() error { return c.Copy(cuda.Whole(x), cuda.Whole(y)) })},
+		{"Copy2D", none(func() error {
+			return c.Copy2D(cuda.Rows{Buffer: x, Pitch: 64}, cuda.Rows{Buffer: y, Pitch: 64}, 32, 8)
+		})},
+		{"Fill32", none(func() error { return c.Fill32(cuda.Whole(y), 1) })},
+		{"CopyIn", none(func() error { return c.CopyInAt(y, 0, host) })},
+		{"CopyOut", none(func() error { return c.CopyOutAt(host, y, 0) })},
+		{"Wait", none(func() error { return c.Wait(d) })},
+		{"WaitEvent", none(func() error { return c.WaitEvent(e) })},
+		{"Synchronize", none(func() error { return c.Synchronize(context.Background()) })},
+		{"Synchronize with a context", none(func() error {
+			ctx, cancel := context.WithCancel(context.Background())
+			defer cancel()
+			return c.Synchronize(ctx)
+		})},
+		{"Record", func() (func() error, error) {
+			e, err := c.Record()
+			return e.Close, err
+		}},
+		{"LoadModule", func() (func() error, error) {
+			m, err := c.LoadModule([]byte(ptx))
+			return m.Unload, err
+		}},
+		{"Function", none(func() error {
+			m, err := c.LoadModule([]byte(ptx))
+			if err == nil {
+				defer func() { _ = again(m.Unload) }()
+				_, err = m.Function("add")
+			}
+			return err
+		})},
+		{"Profile", none(func() error {
+			p, err := c.StartProfile()
+			if err != nil {
+				return err
+			}
+			defer func() { _, _ = p.Stop() }()
+			err = errors.Join(c.Launch(r.touch, one, cuda.InOut(x)), c.Launch(r.touch, one, cuda.InOut(y)))
+			_, stopped := p.Stop()
+			return errors.Join(err, stopped)
+		})},
+		{"NewPool", none(func() error {
+			p, err := c.NewPool()
+			if err == nil {
+				err = again(p.Close)
+			}
+			return err
+		})},
+		{"Capture", capture()},
+		{"Capture of a pool", capture(cuda.Shared(pool))},
+		{"Capture that fails", none(func() error {
+			mine := errors.New("mine")
+			_, err := c.Capture(func() error { return errors.Join(work(), mine) })
+			if errors.Is(err, mine) {
+				return nil
+			}
+			return err
+		})},
+		{"Launch of a graph", none(func() error { return errors.Join(graph.Launch(c), graph.Launch(d)) })},
+		{"Upload", none(func() error { return graph.Upload(c) })},
+		{"SetArgs", none(func() error { return graph.SetArgs(0, one, cuda.InOut(x)) })},
+		{"life of a graph", none(func() (err error) {
+			g, err := c.Capture(work)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, again(g.Close)) }()
+			return errors.Join(g.SetArgs(0, one, cuda.InOut(x)), g.Launch(c), g.Launch(d))
+		})},
+	} {
+		t.Run(op.name, func(t *testing.T) {
+			b := &eachcall.Bench{
+				Faults: r.faults,
+				Left:   func() map[string]int { return left(r.machine, r.dev) },
+				Prepare: func(function string) { // after an error the capture has ended, too
+					if function == "cuStreamEndCapture" {
+						_, _ = r.machine.Device(0).EndCapture(c.Stream().Handle())
+					}
+				},
+			}
+			b.Run(t, op.do)
+		})
+	}
+	require.NoError(t, errors.Join(graph.Close(), pool.Close(), e.Close(), x.Free(), y.Free()))
+}
+
+// That holds of copies between two devices, too.
+func TestAFailedCallBetweenDevicesLeavesNothing(t *testing.T) {
+	s := newSeveral(t, sim.Config{Devices: 2}, vram.Config{})
+	to, from := s.context(1), s.context(0)
+	x, y := s.filled(from, mib, 1), s.filled(to, mib, 2)
+	for name, op := range map[string]eachcall.Operation{
+		"CopyPeer": none(func() error { return to.CopyPeer(cuda.Whole(y), from, cuda.Whole(x)) }),
+		"TransferPeer": none(func() error {
+			b, err := from.Alloc(mib)
+			if err != nil {
+				return err
+			}
+			defer func() {
+				if b.Live() { // it was not handed over
+					_ = b.Free()
+				}
+			}()
+			there, err := to.TransferPeer(from, b)
+			if err != nil {
+				return err
+			}
+			return there.Free()
+		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &eachcall.Bench{Faults: s.faults, Left: func() map[string]int { return left(s.machine, s.devices...) }}
+			b.Run(t, op)
+		})
+	}
+	s.free(x, y)
+}

@@ -1,0 +1,138 @@
+package cuda
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// Kernel is a launch in a graph.
+type Kernel struct {
+	Function *Function
+	Geometry Geometry
+}
+
+// node is a kernel of a graph.
+type node struct {
+	Kernel
+	name  cudadrv.GraphNode
+	homes []*Stream // of buffers from outside that SetArgs gave it
+}
+
+// Kernels are the launches of kernels in the graph, in the order in which they were captured.
+func (g *Graph) Kernels() []Kernel {
+	if g == nil {
+		return nil
+	}
+	g.gate.mu.Lock()
+	defer g.gate.mu.Unlock()
+	all := make([]Kernel, len(g.kernels))
+	for i, k := range g.kernels {
+		all[i] = k.Kernel
+	}
+	return all
+}
+
+// ErrNoKernel says that a graph has no kernel of that index.
+var ErrNoKernel = errors.New("cuda: the graph has no such kernel")
+
+// ErrNodes says that the graph's kernels cannot be told apart: some were not launched by Context.Launch.
+var ErrNodes = errors.New("cuda: the graph has kernels that this package did not launch")
+
+// SetArgs replaces geometry and arguments of a kernel, by its index in Kernels, for launches to come: a launch has all of the old ones
+// or all of the new ones, and is behind the work on its own buffers. SetArgs waits until the calls of Launch that have begun have
+// returned, not for the device. Buffers are checked as in Context.Launch, and belong to the graph from here on, in addition to those
+// before. Errors: *ArgumentError, ErrNoKernel, ErrNodes, ErrGraphClosed, and the driver's: with each the graph keeps its arguments.
+func (g *Graph) SetArgs(kernel int, geometry Geometry, args ...Arg) error {
+	if g == nil || g.on == nil {
+		return ErrNotOpen
+	}
+	g.gate.mu.Lock()
+	defer g.gate.mu.Unlock()
+	if g.gate.closed() {
+		return ErrGraphClosed
+	}
+	if err := g.findNodes(); err != nil {
+		return err
+	}
+	if kernel < 0 || kernel >= len(g.kernels) {
+		return ErrNoKernel
+	}
+	k := g.kernels[kernel]
+	if err := k.Function.usable(); err != nil {
+		return err
+	}
+	p := freeParams.Get().(*params) //nolint:forcetypeassert // of this pool
+	defer freeParams.Put(p)
+	if _, err := g.on.place(k.Function, p, args); err != nil {
+		return err
+	}
+	held := &capture{pool: g.pool}
+	for i := range args {
+		if args[i].mode == byValue {
+			continue
+		}
+		if err := held.touch(g.on, args[i].buffer); err != nil {
+			return &ArgumentError{Kernel: k.Function.name, Index: i, Err: err}
+		}
+	}
+	g.gate.change()
+	defer g.gate.changed()
+	if err := g.setParams(k, geometry, p, args); err != nil {
+		return &LaunchError{k.Function.name, geometry, err}
+	}
+	k.Geometry, k.homes = geometry, held.homes
+	g.orderBehind()
+	return nil
+}
+
+// setParams gives a node its new launch.
+func (g *Graph) setParams(k *node, geometry Geometry, p *params, args []Arg) error {
+	if g.on.checked != nil {
+		return g.on.checked.KernelNodeSetParamsTouching(g.exec, k.name, k.Function.handle, geometry, p.bytes[:p.size], accessesOf(args))
+	}
+	return g.on.graphs.GraphExecKernelNodeSetParams(g.exec, k.name, k.Function.handle, geometry, p.bytes[:p.size])
+}
+
+// orderBehind notes the streams whose buffers the graph touches, for launches to come.
+func (g *Graph) orderBehind() {
+	all := slices.Clone(g.outside)
+	for _, k := range g.kernels {
+		for _, home := range k.homes {
+			if !slices.Contains(all, home) {
+				all = append(all, home)
+			}
+		}
+	}
+	g.homes.Store(&all)
+}
+
+// findNodes finds the nodes of the kernels.
+func (g *Graph) findNodes() error {
+	if g.named {
+		return nil
+	}
+	all, err := g.on.graphs.GraphGetNodes(g.captured)
+	if err != nil {
+		return err
+	}
+	var found []cudadrv.GraphNode
+	for _, n := range all {
+		kind, err := g.on.graphs.GraphNodeGetType(n)
+		if err != nil {
+			return err
+		}
+		if kind == cudadrv.KernelNode {
+			found = append(found, n)
+		}
+	}
+	if len(found) != len(g.kernels) {
+		return ErrNodes
+	}
+	for i, k := range g.kernels {
+		k.name = found[i]
+	}
+	g.named = true
+	return nil
+}

@@ -1,0 +1,206 @@
+package cuda_test
+
+import (
+	"errors"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/cudadrv/hazard"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/vramtest"
+)
+
+// failing is a device whose driver calls can be made to fail, or watched. No checker serialises them.
+type failing struct {
+	*testing.T
+	machine *sim.Driver
+	faults  *fault.Driver
+	dev     *vram.Device
+	touch   *cuda.Function
+}
+
+func newFailing(t *testing.T, config sim.Config) (*failing, *cuda.Context) {
+	t.Helper()
+	config.TimedKernels = true
+	f := &failing{T: t, machine: sim.New(config)}
+	f.faults = fault.Wrap(f.machine)
+	var err error
+	f.dev, err = vram.Open(vram.Config{Driver: f.faults})
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		f.faults.SetBefore(nil)
+		f.faults.Clear()
+		assert.NoError(t, f.dev.Close())
+	})
+	c := f.context()
+	m, err := c.LoadModule([]byte(ptx))
+	require.NoError(t, err)
+	f.touch, err = m.Function("touch")
+	require.NoError(t, err)
+	return f, c
+}
+
+func (f *failing) context() *cuda.Context {
+	f.Helper()
+	s, err := f.dev.NewStream()
+	require.NoError(f, err)
+	c, err := cuda.NewContext(s)
+	require.NoError(f, err)
+	f.Cleanup(func() { assert.NoError(f, c.Close()) })
+	return c
+}
+
+func (f *failing) alloc(c *cuda.Context, bytes int64) cuda.Buffer {
+	f.Helper()
+	b, err := c.Alloc(bytes)
+	require.NoError(f, err)
+	return b
+}
+
+// A launch has the arguments and the order of one moment: whichever of its driver calls the other call meets, the driver is not told of
+// new arguments between the first call of a launch and its last, nor of a launch while the arguments change.
+func TestArgumentsChangeBetweenLaunches(t *testing.T) {
+	const setParams, graphLaunch = "cuGraphExecKernelNodeSetParams", "cuGraphLaunch"
+	for _, meets := range []string{"cuEventRecord", "cuStreamWaitEvent", graphLaunch, setParams} {
+		t.Run(meets, func(t *testing.T) {
+			r, c := newFailing(t, sim.Config{})
+			d := r.context()
+			x, y := r.alloc(d, mib), r.alloc(d, mib)
+			g, err := c.Capture(func() error { return c.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(x)) })
+			require.NoError(t, err)
+			set := func() error { return g.SetArgs(0, cuda.Cover(2, 1), cuda.InOut(y)) }
+			require.NoError(t, set())
+			launch := func() error { return g.Launch(c) }
+			first, second := launch, set
+			if meets == setParams {
+				first, second = set, launch
+			}
+			var mu sync.Mutex
+			var calls []string
+			var begun atomic.Bool
+			ended := make(chan error, 1)
+			r.faults.SetBefore(func(function string) {
+				mu.Lock()
+				calls = append(calls, function)
+				mu.Unlock()
+				if function != meets || begun.Swap(true) {
+					return
+				}
+				go func() { ended <- second() }()
+				for range 2000 { // the other call gets as far as it can
+					runtime.Gosched()
+				}
+				mu.Lock()
+				calls = append(calls, "back in "+meets)
+				mu.Unlock()
+			})
+			require.NoError(t, first())
+			require.NoError(t, <-ended)
+			r.faults.SetBefore(nil)
+			at := slices.Index(calls, "back in "+meets)
+			forbidden := setParams
+			if meets == setParams {
+				forbidden = graphLaunch
+			}
+			assert.NotContains(t, calls[:at], forbidden, "the driver has both calls at once")
+			if meets != setParams {
+				assert.Less(t, slices.Index(calls, graphLaunch), slices.Index(calls, setParams))
+			}
+			require.NoError(t, errors.Join(g.Close(), x.Free(), y.Free()))
+		})
+	}
+}
+
+// Launches, new arguments and Close from many goroutines: each ends, and none but Close's refusals fails.
+func TestArgumentsOfManyGoroutines(t *testing.T) {
+	r, c := newFailing(t, sim.Config{})
+	d := r.context()
+	x := r.alloc(c, mib)
+	g, err := c.Capture(func() error { return c.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(x)) })
+	require.NoError(t, err)
+	var group sync.WaitGroup
+	var launches atomic.Int64
+	for _, on := range []*cuda.Context{c, d, r.context()} {
+		y := r.alloc(on, mib)
+		group.Go(func() {
+			for range 300 {
+				if err := g.Launch(on); err != nil {
+					assert.ErrorIs(t, err, cuda.ErrGraphClosed)
+				}
+				launches.Add(1)
+			}
+		})
+		group.Go(func() {
+			for i := range 100 {
+				if err := g.SetArgs(0, cuda.Cover(i+1, 1), cuda.InOut(y)); err != nil {
+					assert.ErrorIs(t, err, cuda.ErrGraphClosed)
+				}
+				assert.Len(t, g.Kernels(), 1)
+			}
+			assert.NoError(t, y.Free())
+		})
+	}
+	group.Go(func() {
+		for launches.Load() < 600 {
+			runtime.Gosched()
+		}
+		assert.NoError(t, g.Close())
+	})
+	group.Wait()
+	require.ErrorIs(t, g.Launch(c), cuda.ErrGraphClosed)
+	require.NoError(t, x.Free())
+}
+
+// A launch is behind the work on the buffers that it has got, and no longer behind that on those before.
+func TestNewArgumentsAreInOrder(t *testing.T) {
+	r, c := newRig(t)
+	d, e := r.context(), r.context()
+	x, y := r.alloc(d, mib), r.alloc(e, mib)
+	g := r.graph(c, func() {
+		tmp := r.alloc(c, mib)
+		require.NoError(t, c.Launch(r.empty, cuda.Cover(1, 1)))
+		require.NoError(t, c.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(tmp)))
+		r.free(tmp)
+	})
+	for _, b := range []cuda.Buffer{x, y, x} {
+		require.NoError(t, g.SetArgs(1, cuda.Cover(1, 1), cuda.InOut(b)))
+		home := d
+		if b == y {
+			home = e
+		}
+		require.NoError(t, r.dev.GPU().Launch(home.Stream().Handle(), time.Hour))
+		require.NoError(t, home.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(b)))
+		require.NoError(t, g.Launch(c))
+		require.NoError(t, home.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(b)))
+	}
+	require.NoError(t, g.Close())
+	r.free(x, y)
+}
+
+// The checker knows what a graph touches whose arguments were replaced: work past the package on the new buffer, without an order, is a race.
+func TestNewArgumentsAreChecked(t *testing.T) {
+	r, c := newRig(t, vramtest.Expected())
+	d := r.context()
+	x, y := r.alloc(c, mib), r.alloc(d, mib)
+	g := r.graph(c, func() { require.NoError(t, c.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(x))) })
+	require.NoError(t, g.SetArgs(0, cuda.Cover(1, 1), cuda.InOut(y)))
+	require.NoError(t, g.Launch(c))
+	require.Empty(t, r.dev.Hazards())
+	require.NoError(t, r.dev.GPU().MemsetD8Async(y.Ptr(), 1, mib, d.Stream().Handle()))
+	found := r.dev.Hazards()
+	require.Len(t, found, 1)
+	assert.Equal(t, hazard.Race, found[0].Kind)
+	assert.Contains(t, found[0].String(), "set at")
+	require.NoError(t, g.Close())
+	r.free(x, y)
+}

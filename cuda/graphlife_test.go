@@ -1,0 +1,89 @@
+package cuda_test
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// heapBytes is what lives on the Go heap.
+func heapBytes() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc) //nolint:gosec // far below the bound
+}
+
+// A graph and a pool that live long keep nothing of the streams that launched them: neither memory nor the time to look through them.
+func TestAGraphForgetsStreams(t *testing.T) {
+	r, c := newFailing(t, sim.Config{})
+	pool, err := c.NewPool()
+	require.NoError(t, err)
+	x := r.alloc(c, mib)
+	capture := func(with ...cuda.Option) *cuda.Graph {
+		t.Helper()
+		g, err := c.Capture(func() error {
+			tmp, err := c.AllocZeroed(mib)
+			if err != nil {
+				return err
+			}
+			if err := c.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(x)); err != nil {
+				return err
+			}
+			return tmp.Free()
+		}, with...)
+		require.NoError(t, err)
+		return g
+	}
+	g, shared := capture(), capture(cuda.Shared(pool))
+	// step is a stream that launches both graphs, one with a buffer of its own, and a graph of the pool that is closed.
+	step := func() {
+		s, err := r.dev.NewStream()
+		require.NoError(t, err)
+		on, err := cuda.NewContext(s)
+		require.NoError(t, err)
+		require.NoError(t, g.Launch(on))
+		require.NoError(t, shared.Launch(on))
+		brief := capture(cuda.Shared(pool))
+		require.NoError(t, brief.Launch(on))
+		require.NoError(t, brief.Close())
+		require.NoError(t, on.Close())
+		require.NoError(t, s.Close())
+	}
+	const steps = 2000
+	calls := func() (n uint64) {
+		for _, function := range []string{"cuEventRecord", "cuStreamWaitEvent", "cuEventQuery", "cuGraphLaunch"} {
+			n += r.faults.Calls(function)
+		}
+		return n
+	}
+	var heap int64
+	var made uint64
+	var perStep [2]uint64
+	for i := range steps {
+		switch i {
+		case 99:
+			made = calls()
+		case 100:
+			perStep[0], heap = calls()-made, heapBytes()
+		case steps - 1:
+			made = calls()
+		}
+		step()
+	}
+	perStep[1] = calls() - made
+	grown := heapBytes() - heap
+	t.Logf("%d bytes a stream; driver calls of a step: %v", grown/steps, perStep)
+	assert.Less(t, grown/steps, int64(20_000), "a stream has 70 kB, and some are still ending")
+	assert.Equal(t, perStep[0], perStep[1])
+	require.NoError(t, g.Close())
+	require.NoError(t, shared.Close())
+	require.NoError(t, pool.Close())
+	require.NoError(t, x.Free())
+}

@@ -1,0 +1,102 @@
+package cuda
+
+import (
+	"encoding/binary"
+	"fmt"
+	"reflect"
+	"sync"
+	"unsafe"
+
+	"github.com/go-vram/vram/internal/jsontext"
+)
+
+// Value is an argument by value: a bool, a number of a fixed size, or a struct or array of such, of up to 4 KiB. Its size must be that of
+// the kernel's parameter: Value(uint32(n)), not Value(n). A struct lies in memory as that of C with the same fields does. Up to 8 bytes
+// Value allocates nothing, beyond that a copy of the value. A launch with a value of another type, as one with a pointer inside, is refused
+// with a *ValueError, and one of another size than the parameter's with ErrArgumentSize.
+func Value[T any](v T) Arg {
+	size := unsafe.Sizeof(v)
+	a := Arg{size: int32(min(size, maxParamBytes+1)), align: uint8(unsafe.Alignof(v))} //nolint:gosec // both are small
+	kind := reflect.TypeFor[T]().Kind()
+	if kind < reflect.Bool || kind > reflect.Float64 || kind == reflect.Int || kind == reflect.Uint || kind == reflect.Uintptr {
+		if refused := refusedValue(reflect.TypeFor[T]()); refused != nil {
+			a.long = &longValue{refused: refused}
+			return a
+		}
+	}
+	switch at := unsafe.Pointer(&v); size {
+	case 1:
+		a.bits = uint64(*(*byte)(at))
+	case 2:
+		a.bits = uint64(binary.LittleEndian.Uint16((*[2]byte)(at)[:]))
+	case 4:
+		a.bits = uint64(binary.LittleEndian.Uint32((*[4]byte)(at)[:]))
+	case 8:
+		a.bits = binary.LittleEndian.Uint64((*[8]byte)(at)[:])
+	default:
+		if size <= maxParamBytes { // else the launch is refused for the size
+			a.long = &longValue{bytes: append([]byte(nil), unsafe.Slice((*byte)(at), size)...)}
+		}
+	}
+	return a
+}
+
+// longValue is an argument by value that is no scalar's size, or that is refused.
+type longValue struct {
+	bytes   []byte
+	refused *ValueError
+}
+
+// ValueError refuses an argument by value of a type that means nothing to a kernel: it has a pointer inside, as a slice has, or a number
+// whose size depends on the machine.
+type ValueError struct {
+	Type   string // of the argument
+	Inside string // the type in it that is refused
+}
+
+// Error names both types.
+func (e *ValueError) Error() string {
+	if e.Type == e.Inside {
+		return fmt.Sprintf("cuda: a kernel takes no %s by value: it takes numbers of a fixed size, and structs and arrays of them", e.Type)
+	}
+	return fmt.Sprintf("cuda: a kernel takes no %s by value: it has a %s inside", e.Type, e.Inside)
+}
+
+// MarshalJSON implements json.Marshaler, as that of ArgumentError does.
+func (e *ValueError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+
+// valueTypes are the answers of refusedValue: *ValueError by reflect.Type, nil for what a kernel takes.
+var valueTypes sync.Map //nolint:gochecknoglobals // made on first use: facts about types, which do not change; read without a lock
+
+// refusedValue is the error of a type that a kernel does not take by value, nil if it does.
+func refusedValue(t reflect.Type) *ValueError {
+	if known, ok := valueTypes.Load(t); ok {
+		return known.(*ValueError) //nolint:forcetypeassert // nothing else is in the map
+	}
+	var refused *ValueError
+	if inside := refusedInside(t); inside != nil {
+		refused = &ValueError{t.String(), inside.String()}
+	}
+	valueTypes.Store(t, refused)
+	return refused
+}
+
+// refusedInside is the first type within t that a kernel does not take, nil if there is none.
+func refusedInside(t reflect.Type) reflect.Type {
+	switch t.Kind() {
+	case reflect.Bool, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64,
+		reflect.Float32, reflect.Float64, reflect.Complex64, reflect.Complex128:
+		return nil
+	case reflect.Array:
+		return refusedInside(t.Elem())
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if inside := refusedInside(t.Field(i).Type); inside != nil {
+				return inside
+			}
+		}
+		return nil
+	default:
+		return t
+	}
+}

@@ -1,0 +1,71 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/internal/eachcall"
+)
+
+// Whichever driver call fails, or panics, no page-locked memory, no event and no goroutine is left: with a block that the caller frees
+// again where the driver has refused.
+func TestAFailedCallLeavesNothing(t *testing.T) {
+	r := newRig(t)
+	s := r.stream()
+	source, err := PageLockedSource(r.device)
+	require.NoError(t, err)
+	// twice asks a driver once more that has refused or panicked.
+	twice := func(f func() error) (err error) {
+		again := true
+		defer func() {
+			if again {
+				err = errors.Join(err, f())
+			}
+		}()
+		err = f()
+		again = err != nil
+		return err
+	}
+	free := func(b Block) error {
+		return twice(func() error {
+			if !b.Live() {
+				return nil
+			}
+			return b.Free()
+		})
+	}
+	for name, op := range map[string]eachcall.Operation{
+		"source": func() (func() error, error) {
+			b, err := source.Alloc(10_000, 8192)
+			return func() error { return free(b) }, err
+		},
+		"zeroed": func() (func() error, error) {
+			b, err := source.AllocZeroed(10_000, 0)
+			return func() error { return free(b) }, err
+		},
+		"cache": func() (_ func() error, err error) {
+			p := r.cache(0)
+			defer func() { err = errors.Join(err, twice(func() error { return p.Close(context.Background()) })) }()
+			b, err := p.Alloc(10_000, 0)
+			if err != nil {
+				return nil, err
+			}
+			defer func() { err = errors.Join(err, free(b)) }()
+			return nil, b.Use(s)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &eachcall.Bench{Faults: r.faults, Left: func() map[string]int {
+				r.sim.Advance(time.Hour) // the work ends
+				return r.sim.Objects()
+			}}
+			b.Run(t, op)
+		})
+	}
+	require.NoError(t, r.device.StreamDestroy(s))
+	require.NoError(t, r.device.Close())
+}

@@ -1,0 +1,187 @@
+// Package eachcall has an operation fail at each of its driver calls in turn, and finds what it leaves: the test of error paths.
+package eachcall
+
+import (
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/internal/recovered"
+)
+
+// Operation makes driver calls. It returns how to undo what it has made, nil for nothing; after an error it has made nothing.
+type Operation func() (undo func() error, err error)
+
+// Left is what there is at a moment: driver objects, live buffers and the like, by name.
+type Left func() map[string]int
+
+// Bench is a device whose calls fail.
+type Bench struct {
+	Faults *fault.Driver
+	Left   Left
+	// Prepare, where there is one, is called before a call fails: what the driver does though it fails is done there.
+	Prepare func(function string)
+	// NoPanics has no call panic: the operation runs on goroutines whose panics end the process.
+	NoPanics bool
+}
+
+// cached is more than any cache keeps of what one operation makes: fence.CellCount events of a stream.
+const cached = 20
+
+// callLimit bounds the calls of an operation: more is an operation that never ends.
+const callLimit = 400
+
+// Run performs the operation with its first driver call failing, then with its second, until none is left, by an error and by a
+// panic of the driver; and asserts after each that nothing was left that was not there before. A call that ends an object and fails
+// may leave that one.
+func (b *Bench) Run(t *testing.T, op Operation) {
+	t.Helper()
+	if err := b.attempt(op, func(uint64) error { return nil }, 1, &calls{}); err != nil {
+		t.Fatalf("without a failure: %v", err)
+	}
+	kinds := map[string]func(n uint64) error{
+		"error":         func(n uint64) error { return b.Faults.Add(fault.Rule{First: n, Result: cudadrv.Unknown}) },
+		"out of memory": func(n uint64) error { return b.Faults.Add(fault.Rule{First: n, Result: cudadrv.OutOfMemory}) },
+	}
+	if !b.NoPanics {
+		kinds["panic"] = func(uint64) error { return nil }
+	}
+	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+		for n := uint64(1); ; n++ {
+			made := &calls{fails: n, prepare: b.Prepare, panics: kind == "panic"}
+			_ = b.attempt(op, kinds[kind], n, made) // caches are filled, and the pool has what it keeps
+			if made.count() < n {
+				break
+			}
+			before := b.Left()
+			err := b.attempt(op, kinds[kind], n, made)
+			failed := made.at(n)
+			if b.more(before, failed, 1) == "" {
+				continue
+			}
+			before = b.Left() // a cache may fill, a leak grows each time
+			for range cached {
+				_ = b.attempt(op, kinds[kind], n, made)
+			}
+			if more := b.more(before, failed, cached); more != "" {
+				t.Errorf("%s in call %d, %s, leaves in %d attempts %s: %v", kind, n, failed, cached, more, err)
+			}
+			if n > callLimit {
+				t.Fatalf("more than %d calls", callLimit)
+			}
+		}
+	}
+}
+
+// calls are the driver calls of an attempt.
+type calls struct {
+	mu      sync.Mutex
+	all     []string
+	fails   uint64 // the call that fails; 0: none
+	panics  bool   // it does not return
+	prepare func(function string)
+}
+
+func (c *calls) count() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return uint64(len(c.all))
+}
+
+// at is the function of a call, from 1 on.
+func (c *calls) at(n uint64) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n > uint64(len(c.all)) {
+		return ""
+	}
+	return c.all[n-1]
+}
+
+func (c *calls) before(function string) {
+	c.mu.Lock()
+	c.all = append(c.all, function)
+	n := uint64(len(c.all))
+	c.mu.Unlock()
+	if n != c.fails {
+		return
+	}
+	if c.prepare != nil {
+		c.prepare(function)
+	}
+	if c.panics {
+		panic(recovered.Planted("in " + function))
+	}
+}
+
+// attempt performs the operation with a failure, and undoes it without one.
+func (b *Bench) attempt(op Operation, fail func(n uint64) error, n uint64, made *calls) (err error) {
+	made.mu.Lock()
+	made.all = nil
+	made.mu.Unlock()
+	b.Faults.SetBefore(made.before)
+	if err := fail(n); err != nil {
+		return err
+	}
+	undo, err := caught(op)
+	b.Faults.Clear()
+	b.Faults.SetBefore(nil)
+	if err == nil && undo != nil {
+		if err := undo(); err != nil {
+			return fmt.Errorf("undoing: %w", err)
+		}
+	}
+	return err
+}
+
+// caught performs the operation. Its error may be the driver's panic.
+func caught(op Operation) (undo func() error, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			undo = nil
+			if !recovered.IsPlanted(p) {
+				panic(p)
+			}
+			err = fmt.Errorf("it panicked: %v", p)
+		}
+	}()
+	return op()
+}
+
+// ends are the functions that end an object, which may stay where they fail.
+var ends = map[string][]string{ //nolint:gochecknoglobals // a table of constants
+	"cuEventDestroy": {"event"}, "cuStreamDestroy": {"stream"}, "cuModuleUnload": {"module"}, "cuGraphDestroy": {"graph"},
+	"cuGraphExecDestroy": {"executable graph"}, "cuMemFreeHost": {"page-locked range"}, "cuMemHostUnregister": {"page-locked range"},
+	"cuMemUnmap": {"mapping", "memory handle", "address range"}, "cuMemRelease": {"memory handle", "mapping", "address range"},
+	"cuMemAddressFree": {"address range"}, "cuMemFree": {"address range"},
+	// A stream that cannot be waited for keeps its memory, and so its actor: the device may still use it.
+	"cuStreamSynchronize": {"goroutine", "mapping", "memory handle", "address range"},
+}
+
+// settleTime is how long goroutines may take to end.
+const settleTime = time.Second
+
+// more is what is left now, so many at least of a kind, that was not before, but for what the failed function had to end. What is
+// still being ended is waited for.
+func (b *Bench) more(before map[string]int, failed string, least int) string {
+	var text []string
+	for until := time.Now().Add(settleTime); ; runtime.Gosched() {
+		text = nil
+		now := b.Left()
+		for _, kind := range slices.Sorted(maps.Keys(now)) {
+			if more := now[kind] - before[kind]; more >= least && !slices.Contains(ends[failed], kind) {
+				text = append(text, fmt.Sprintf("%d more: %s", more, kind))
+			}
+		}
+		if len(text) == 0 || time.Now().After(until) {
+			return strings.Join(text, ", ")
+		}
+	}
+}
