@@ -154,6 +154,15 @@ func (p *Peers) leave(s *peer) {
 	})
 }
 
+// withoutEnded removes streams that have ended from a list, which it may change.
+func (p *Peers) withoutEnded(clients []poolcore.Client) []poolcore.Client {
+	open := map[poolcore.Client]bool{poolcore.Anybody: true}
+	for _, s := range p.list() {
+		open[poolcore.Client(s.id)] = true
+	}
+	return slices.DeleteFunc(clients, func(id poolcore.Client) bool { return !open[id] })
+}
+
 // anyPending reports whether any stream has pending memory.
 func (p *Peers) anyPending() bool {
 	return slices.ContainsFunc(p.list(), func(s *peer) bool { return s.waits.Load() })

@@ -40,7 +40,7 @@ func (w *wiring) init(cfg *Config, client pool.Client, turn peerTurn) {
 	}
 	w.cuda.init(cfg)
 	w.tally.Init(w.pool.Tally())
-	w.suspensions.id, w.suspensions.pool = w.id, w.pool
+	w.suspensions.id, w.suspensions.pool, w.suspensions.peers = w.id, w.pool, w.peers
 	w.peer.id, w.peer.line, w.peer.turn = cfg.ID, w.cuda.line, turn
 	w.client = client
 }

@@ -40,7 +40,7 @@ type Timeline struct {
 	source *Events
 	stream cudadrv.Stream
 	lent   bool
-	allow  func() error // nil: always
+	allow  atomic.Pointer[func() error] // nil: always; it refers to the stream, so that Finish drops it
 
 	shut    atomic.Bool
 	lost    atomic.Uint64
@@ -69,7 +69,10 @@ type patience struct{ over chan struct{} }
 // the call's: what was recorded meanwhile may be part of a graph, and a question about it would invalidate the capture. It
 // makes no driver call.
 func NewTimeline(source *Events, s cudadrv.Stream, lent bool, allow func() error) *Timeline {
-	t := &Timeline{source: source, stream: s, lent: lent, allow: allow}
+	t := &Timeline{source: source, stream: s, lent: lent}
+	if allow != nil {
+		t.allow.Store(&allow)
+	}
 	t.Init(t)
 	return t
 }
@@ -176,10 +179,11 @@ func (t *Timeline) mark() (Mark, error) {
 }
 
 func (t *Timeline) allowed() error {
-	if t.allow == nil {
+	allow := t.allow.Load()
+	if allow == nil {
 		return nil
 	}
-	return t.allow()
+	return (*allow)()
 }
 
 // lose gives a mark up that is part of a graph, or may be.
@@ -348,11 +352,14 @@ func (t *Timeline) Shut() { t.shut.Store(true) }
 // Idle reports whether no call that may touch the stream is under way.
 func (t *Timeline) Idle() bool { return t.calls.Load() == 0 }
 
-// Finish says that the device has finished all that the stream was given, and that nothing more will come.
+// Finish says that the device has finished all that the stream was given, and that nothing more will come. Buffers that the
+// stream used keep its timeline, and from now on nothing else of it. Precondition: no call touches the stream (Idle), and none
+// will (Shut).
 func (t *Timeline) Finish() {
 	t.Shut()
 	t.Line.Finish()
 	t.Drop()
+	t.allow.Store(nil)
 }
 
 // Drop gives up the marks that are left. What waits for them waits on.
