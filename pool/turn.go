@@ -52,7 +52,8 @@ func (p *Pool) answer(q *question) {
 func (p *Pool) step(s *step) {
 	switch m := s.message.(type) {
 	case core.Join:
-		p.clients[m.Client] = s.client
+		p.clients[m.Client], p.reporters[m.Client] = s.client, s.reporter
+		s.reporter.Changed()
 	case core.Return:
 		if m.Answer {
 			m.TookNs = int64(p.clock() - p.askedAt[m.Client])
@@ -73,6 +74,7 @@ func (p *Pool) step(s *step) {
 	}
 	p.tellTenants(s.message)
 	p.tellUsage(s.message)
+	p.noteUsage(s.message)
 	fx := p.core.Step(s.message)
 	p.publish()
 	if done, ok := s.message.(core.JobDone); ok {
@@ -86,16 +88,6 @@ func (p *Pool) step(s *step) {
 	}
 	if m, ok := s.message.(core.Withdraw); ok {
 		p.quotas.unqueue(m.Client, m.Token, p.ready)
-	}
-}
-
-// tellUsage passes the streams' usage to the core, before messages whose decisions depend on it.
-func (p *Pool) tellUsage(m core.Message) {
-	switch m.(type) {
-	case core.Refill, core.Looked, core.Tick:
-		for id, c := range p.clients {
-			p.core.SetUsage(id, c.Usage())
-		}
 	}
 }
 
@@ -155,6 +147,7 @@ func (p *Pool) collect(fx *core.Effects) {
 	for id := range fx.Looks.Popped() {
 		if c := p.clients[id]; c != nil {
 			out.looks.Push(c)
+			p.reporters[id].Changed() // it may have nothing to take home any more, or no turn for it
 		}
 		out.looked = true
 	}
@@ -176,6 +169,7 @@ func (p *Pool) collect(fx *core.Effects) {
 	}
 	for id := range fx.Gone.Popped() {
 		delete(p.clients, id)
+		delete(p.reporters, id)
 		delete(p.granted, id)
 		delete(p.askedAt, id)
 	}

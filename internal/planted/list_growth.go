@@ -19,5 +19,25 @@ func growthBugs() []Bug {
 			Name: "a stream names all streams that were ever handed its memory", Package: "streams", Run: "^TestEndedStreamsAreNoFreers$",
 			Edits: []Edit{{"streams.(*suspensions).addFreer", "len(freers) >= max(minFreers, 2*p.kept)", "false"}},
 		},
+		{
+			Name: "a turn that changes a stream's usage does not tell the pool", Package: "streams", Run: "^TestAStreamTellsOfEachChangeOfItsUsage$",
+			Edits: []Edit{{"streams.(*peer).publish", "	if changed {\n", "	if changed && s.id == 0 {\n"}},
+		},
+		{
+			Name: "a freed block that no turn has taken home is not told to the pool", Package: "streams/magazine", Run: "^TestAnAlertIsToldOnce$",
+			Edits: []Edit{{"streams/magazine.(*Home).wakeOr", "		h.waker.Freed()\n", ""}},
+		},
+		{
+			Name: "an alert is lost when requests begin to wait", Package: "streams/magazine", Run: "^TestAnAlertIsToldOnce$",
+			Edits: []Edit{{"streams/magazine.(*Home).become", "uint32(to|old&alert)", "uint32(to)"}},
+		},
+		{
+			Name: "what a client reports by a message is kept where its usage says something else", Package: "pool", Run: "^TestOnlyChangedUsageIsRead$",
+			Edits: []Edit{{"pool.(*Pool).step", "	p.noteUsage(s.message)\n", ""}},
+		},
+		{
+			Name: "a client that holds pages is not among those that are asked", Package: "pool/core", Run: ".",
+			Edits: []Edit{{"pool/core.(*clients).hold", "	cs.count(cl)\n", ""}},
+		},
 	}
 }

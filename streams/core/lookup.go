@@ -26,5 +26,6 @@ func (c *Core) Lookup(p cudadrv.Ptr) (s *magazine.Slot, word uint64, bytes int64
 	return s, word, int64(s.Magazine().UnitsOf(s)) << sizeclass.UnitShift, true
 }
 
-// HasFreed reports whether callers have freed blocks that no turn has taken home yet. It may be called outside the turn.
-func (c *Core) HasFreed() bool { return c.owner.HasFreed() }
+// Alert reports whether callers have freed blocks that no turn has taken home yet, and has the next one told
+// (magazine.Waker.Freed). It may be called outside the turn.
+func (c *Core) Alert() bool { return c.owner.Alert() }
