@@ -66,8 +66,8 @@ type Device struct {
 	profile   streams.Profile  // see Profile
 	observers streams.Observers
 	pressure  pressureState
-	tenants   atomic.Pointer[[]*Tenant] // replaced, never changed
-	notices   *notices                  // nil without a Logger and Events
+	tenants   tenants
+	notices   *notices // nil without a Logger and Events
 	panics    recovered.Log
 	failed    map[uint32]bool // open streams whose failure was reported, 0 the pool; owned by the ticker, then by Close
 

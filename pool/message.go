@@ -52,7 +52,17 @@ var (
 	_ message = (*step)(nil)
 	_ message = (*question)(nil)
 	_ message = (*recharge)(nil)
+	_ message = (*enlist)(nil)
 )
+
+// enlist adds tenants.
+type enlist struct {
+	actors.Link
+	tenants []*Tenant
+}
+
+// Fail does nothing: the requests fail with the pool.
+func (*enlist) Fail(error) {}
 
 // recharge retries the requests that wait for a tenant's quota.
 type recharge struct {
@@ -102,6 +112,7 @@ type question struct {
 func (*step) isMessage()     {}
 func (*question) isMessage() {}
 func (*recharge) isMessage() {}
+func (*enlist) isMessage()   {}
 func (*refused) isMessage()  {}
 
 // Fail answers in the pool's place.

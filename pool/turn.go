@@ -19,6 +19,12 @@ func (p *Pool) Receive(m actors.Message) {
 		p.step(m)
 	case *recharge:
 		p.quotas.charge(m.tenant, p.ready)
+		p.quotas.drop(m.tenant)
+	case *enlist:
+		for _, t := range m.tenants {
+			p.quotas.enlist(t)
+			p.quotas.drop(t)
+		}
 	case *refused:
 		p.quotas.unqueue(m.client, m.token, p.ready)
 	}
@@ -91,10 +97,10 @@ func (p *Pool) step(s *step) {
 	}
 }
 
-// tellTenants passes the tenants' usage to the core, if any request waits or may be about to.
+// tellTenants passes the tenants' usage to the core, if any request waits or is about to.
 func (p *Pool) tellTenants(m core.Message) {
-	_, reclaims := m.(core.Refill)
-	p.core.SetTenants(p.quotas.accounts(!reclaims && p.core.WaitCounts().Waiting == 0))
+	r, _ := m.(core.Refill)
+	p.core.SetTenants(p.quotas.accounts(r.Patience != core.Waiting && p.core.WaitCounts().Waiting == 0))
 }
 
 // ready lets a Refill go on that its quota allows.
@@ -107,12 +113,12 @@ func (p *Pool) ready(q queued) {
 	p.publish()
 }
 
-// SetTenants sets the list of tenants, which must not be changed afterwards.
-func (p *Pool) SetTenants(all []*Tenant) {
+// AddTenants makes tenants known, those that are not yet. Requests may name them once it has returned.
+func (p *Pool) AddTenants(all ...*Tenant) {
 	for _, t := range all {
 		t.pool.Store(p)
 	}
-	p.quotas.all.Store(&all)
+	p.ref.Call(&enlist{tenants: all})
 }
 
 // collect turns the core's effects into calls, while the turn still owns the table of clients.

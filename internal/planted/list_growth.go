@@ -39,5 +39,29 @@ func growthBugs() []Bug {
 			Name: "a client that holds pages is not among those that are asked", Package: "pool/core", Run: ".",
 			Edits: []Edit{{"pool/core.(*clients).hold", "	cs.count(cl)\n", ""}},
 		},
+		{
+			Name: "a closed tenant stays in the pool", Package: ".", Run: "^TestClosedTenantsLeaveNothing$",
+			Edits: []Edit{{"pool.(*TenantControl).Refund", " || left == 0 && t.closed.Load()", ""}},
+		},
+		{
+			Name: "a closed tenant that still has memory is dropped", Package: ".", Run: "^TestAClosedTenantIsAwaited$",
+			Edits: []Edit{{"pool.(*quotas).drop", " || t.charged.Load() != 0", ""}},
+		},
+		{
+			Name: "a closed tenant keeps its name", Package: ".", Run: "^TestAClosedTenantKeepsItsBuffers$",
+			Edits: []Edit{{"pool.(*Tenant).Close", "		t.onClose()\n", ""}},
+		},
+		{
+			Name: "places whose samples were freed stay", Package: "streams/sampling", Run: "^TestPlacesWithoutLiveSamplesMakeRoom$",
+			Edits: []Edit{{"streams/sampling.(*Register).sweep", "s.live.CompareAndSwap(0, -1)", "false"}},
+		},
+		{
+			Name: "a place with live samples is retired", Package: "streams/sampling", Run: "^TestPlacesWithoutLiveSamplesMakeRoom$",
+			Edits: []Edit{{"streams/sampling.(*Register).sweep", "if s.live.CompareAndSwap(0, -1) {", "if s.live.Swap(-1) >= 0 {"}},
+		},
+		{
+			Name: "what retired places have counted is lost", Package: "streams/sampling", Run: "^TestPlacesWithoutLiveSamplesMakeRoom$",
+			Edits: []Edit{{"streams/sampling.(*Register).sweep", "		at.gather(s)\n", ""}},
+		},
 	}
 }
