@@ -63,5 +63,21 @@ func growthBugs() []Bug {
 			Name: "what retired places have counted is lost", Package: "streams/sampling", Run: "^TestPlacesWithoutLiveSamplesMakeRoom$",
 			Edits: []Edit{{"streams/sampling.(*Register).sweep", "		at.gather(s)\n", ""}},
 		},
+		{
+			Name: "each swing of pressure is a line on the level Info", Package: ".", Run: "^TestSwingsOfPressureAreLoggedRarely$",
+			Edits: []Edit{{"vram.(*pressureState).isDue", "now.Sub(p.loggedAt) < pressureLogInterval", "now.Before(p.loggedAt)"}},
+		},
+		{
+			Name: "a level of pressure that lasts is not logged", Package: ".", Run: "^TestSwingsOfPressureAreLoggedRarely$",
+			Edits: []Edit{{"vram.(*Device).updatePressure", "isDue || level != before", "level != before"}},
+		},
+		{
+			Name: "a file of any length is read as a kernel", Package: "kernel/store", Run: "^TestAFileLongerThanTheBoundIsNotRead$",
+			Edits: []Edit{{"kernel/store.disk.read", "info.Size() > limitBytes", "info.Size() > 1<<62"}},
+		},
+		{
+			Name: "kernels are read from a folder that others may write to", Package: "kernel/store", Run: "^TestAFolderOfOthersIsNotUsed$",
+			Edits: []Edit{{"kernel/store.disk.trust", "mode&othersWrite != 0", "mode&othersWrite < 0"}},
+		},
 	}
 }
