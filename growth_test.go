@@ -20,7 +20,7 @@ const growthRounds = 10000
 
 // Of the Go heap after the last round and after a tenth of them.
 const (
-	// heapSlack is for what the runtime keeps: 50 bytes a round would show.
+	// heapSlack is for memory that the runtime keeps: 50 bytes a round would show.
 	heapSlack = 512 << 10
 	// actorSlack is for streams, whose actors have names: the framework keeps these in 32,768 maps, each of which takes 200 bytes
 	// at its first name and gives them back never.

@@ -31,7 +31,7 @@ type Client interface {
 	// Look asks the client to take home freed blocks at once: without waiting for its turn.
 	Look()
 	// Usage is the memory of the client's stream, as of the client's last turn. The pool calls it
-	// inside its own turn, after the client's Reporter said that it may have changed.
+	// inside its own turn, after a Changed of the client's Reporter.
 	Usage() core.Usage
 	// Idle reports whether the client's stream has no work. It is called on the driver goroutine
 	// and makes two driver calls at most; false if the stream cannot be queried now.

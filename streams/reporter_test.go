@@ -24,7 +24,7 @@ func (c *readClient) Usage() poolcore.Usage {
 }
 
 // A stream tells the pool of each change of its usage: an allocation that no magazine served, a free that no turn has taken home,
-// and a turn that takes it home or returns it. What does not change it is not told.
+// and a turn that takes it home or returns it. Other turns are not told.
 func TestAStreamTellsOfEachChangeOfItsUsage(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})

@@ -13,7 +13,7 @@ import (
 	"github.com/go-vram/vram/kernel/store"
 )
 
-// A file that is longer than the store's bound is no entry: nothing of it is read, whatever its length, and it goes.
+// A file that is longer than the store's bound is no entry: nothing of it is read, and it is removed.
 func TestAFileLongerThanTheBoundIsNotRead(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv(store.Variable, "")
