@@ -41,7 +41,7 @@ func growthBugs() []Bug {
 		},
 		{
 			Name: "a closed tenant stays in the pool", Package: ".", Run: "^TestClosedTenantsLeaveNothing$",
-			Edits: []Edit{{"pool.(*TenantControl).Refund", " || left == 0 && t.closed.Load()", ""}},
+			Edits: []Edit{{"pool.(*TenantControl).Refund", "left == 0 && t.closed.Load()", "left < 0"}},
 		},
 		{
 			Name: "a closed tenant that still has memory is dropped", Package: ".", Run: "^TestAClosedTenantIsAwaited$",
