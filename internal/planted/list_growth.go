@@ -36,12 +36,8 @@ func growthBugs() []Bug {
 			Edits: []Edit{{"pool.(*Pool).step", "	p.noteUsage(s.message)\n", ""}},
 		},
 		{
-			Name: "a client that holds pages is not among those that are asked", Package: "pool/core", Run: ".",
+			Name: "a client that holds pages is not among those that are asked", Package: "pool/core", Run: "^TestAllThatIsFreeGoesBackBeforeADenial$",
 			Edits: []Edit{{"pool/core.(*clients).hold", "	cs.count(cl)\n", ""}},
-		},
-		{
-			Name: "a closed tenant stays in the pool", Package: ".", Run: "^TestClosedTenantsLeaveNothing$",
-			Edits: []Edit{{"pool.(*TenantControl).Refund", "left == 0 && t.closed.Load()", "left < 0"}},
 		},
 		{
 			Name: "a closed tenant that still has memory is dropped", Package: ".", Run: "^TestAClosedTenantIsAwaited$",
