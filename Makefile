@@ -51,7 +51,7 @@ DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 # The steps of `make check` share the build cache and the processors: one after the other, cheap ones first.
 .NOTPARALLEL:
 
-.PHONY: help demo page browser test test-builtin race sim planted bench frontier soak bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry exhaustive fuzz kernels lint check build clean vet arch tidy deadcode
+.PHONY: help demo page browser test test-builtin race sim planted bench frontier soak soak-service bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry exhaustive fuzz kernels lint check build clean vet arch tidy deadcode
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
@@ -108,6 +108,8 @@ frontier: ## play traces in each footprint mode: memory against time, and the le
 
 soak: ## allocate and free ten million times on eight streams, under a hard limit of 1.10 times what lives at most
 	@$(GO) test ./internal/soak -count=1 -run TestSoak -timeout 0 -v -ops 10000000
+soak-service: ## open and close streams, tenants, tags and graphs for ten minutes: neither heap nor goroutines grow
+	@$(GO) test ./internal/soak -count=1 -run TestService -timeout 0 -v -service 10m
 
 bench-gpu: ## run vram and its peers in turns on a GPU, and print tables (PART=scenarios|traces|all|kernels)
 	@bench/peers/run.sh $(PART)

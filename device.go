@@ -66,10 +66,10 @@ type Device struct {
 	profile   streams.Profile  // see Profile
 	observers streams.Observers
 	pressure  pressureState
-	tenants   atomic.Pointer[[]*Tenant] // replaced, never changed
-	notices   *notices                  // nil without a Logger and Events
+	tenants   tenants
+	notices   *notices // nil without a Logger and Events
 	panics    recovered.Log
-	failed    map[uint32]bool // streams whose failure was reported, 0 the pool; owned by the ticker, then by Close
+	failed    map[uint32]bool // open streams whose failure was reported, 0 the pool; owned by the ticker, then by Close
 
 	background     context.Context //nolint:containedctx // its end is Close's: the warm-up stops
 	stop           context.CancelFunc
@@ -254,6 +254,7 @@ func (d *Device) tick(e *engine) {
 		}
 		if s.Gone() {
 			d.forget(s)
+			delete(d.failed, s.ID())
 		}
 	}
 	if all {

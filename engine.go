@@ -74,7 +74,7 @@ func (d *Device) begin(s *opening) {
 	neighbours.add(s.engine.driver.Info().UUID, d)
 	s.engine.ticks = startTicker(tickInterval, func() { d.tick(s.engine) })
 	d.engine.Store(s.engine)
-	d.bindTenants()
+	s.engine.pool.AddTenants(d.tenants.list()...)
 	_ = d.apply(s.engine, c) // changes made meanwhile; nothing is held yet, so that no limit can fail
 }
 

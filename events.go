@@ -89,9 +89,9 @@ type QuarantineEvent struct {
 // *slog.Logger implements it. It is an interface so that a program that does
 // not log is not linked with log/slog, which has encoding/json in it.
 type Logger interface {
-	// Debug gets growth and trims, and with Config.Debug each driver job.
+	// Debug gets growth, trims and each change of the level of pressure, and with Config.Debug each driver job.
 	Debug(msg string, args ...any)
-	// Info gets changed settings and levels of pressure.
+	// Info gets changed settings, and levels of pressure once a minute at most.
 	Info(msg string, args ...any)
 	// Warn gets refused requests, long waits, driver jobs that failed, and unknown variables of the environment (ConfigFromEnv).
 	Warn(msg string, args ...any)

@@ -79,7 +79,7 @@ func (d *Device) beginScope() *scope {
 		{d.sampled.Begin(0), func(r *readings, peak int64) { r.sampled = &peak }},
 		{d.pending.Begin(pendingBytes), func(r *readings, peak int64) { r.pendingBytes = &peak }},
 	}
-	for _, t := range d.tenantList() {
+	for _, t := range d.tenants.list() {
 		s.shared = append(s.shared, sharedScope{(*pool.TenantControl)(t).BeginScope(), func(r *readings, peak int64) {
 			r.tenants[t.Name()] = peak
 		}})

@@ -2,6 +2,7 @@ package vram
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/go-vram/vram/internal/pressure"
 	"github.com/go-vram/vram/streams"
@@ -38,6 +39,23 @@ const (
 type pressureState struct {
 	now   atomic.Uint32
 	rises atomic.Uint64
+
+	logged   PressureLevel // on the level Info, the last; owned by the ticker, as the next
+	loggedAt time.Time
+}
+
+// pressureLogInterval is how far apart lines about pressure on the level Info are at least. Not shorter: a service that works as
+// designed may rise and fall ten times a second. Not longer: a level that lasts is logged after so long at the latest.
+const pressureLogInterval = time.Minute
+
+// isDue reports whether a level is to be logged on the level Info: another one was, and that is long ago.
+func (p *pressureState) isDue(level PressureLevel) bool {
+	now := time.Now()
+	if level == p.logged || !p.loggedAt.IsZero() && now.Sub(p.loggedAt) < pressureLogInterval {
+		return false
+	}
+	p.logged, p.loggedAt = level, now
+	return true
 }
 
 func (p *pressureState) level() PressureLevel { return PressureLevel(p.now.Load()) } //nolint:gosec // it was one
@@ -57,21 +75,28 @@ func (d *Device) updatePressure(open []*streams.Control) {
 	for _, s := range open {
 		s.Press(level)
 	}
-	if level == before {
-		return
+	if level != before {
+		d.pressure.now.Store(uint32(level))
 	}
-	d.pressure.now.Store(uint32(level))
 	if level > before {
 		d.pressure.rises.Add(1)
 	}
-	if d.notices != nil {
-		d.notices.post(func() { d.tellPressure(PressureEvent{level, before, usedBytes, limit}) })
+	if d.notices == nil {
+		return
+	}
+	if isDue, e := d.pressure.isDue(level), (PressureEvent{level, before, usedBytes, limit}); isDue || level != before {
+		d.notices.post(func() { d.tellPressure(e, isDue) })
 	}
 }
 
-func (d *Device) tellPressure(e PressureEvent) {
-	d.notices.log.Info("vram: pressure", "level", e.Level, "before", e.Before, "usedBytes", e.UsedBytes, "limitBytes", e.LimitBytes)
-	if f := d.config.Load().Events.Pressure; f != nil {
+// tellPressure logs a level that is due, and a change that is not as a swing, which concerns those alone who look for it.
+func (d *Device) tellPressure(e PressureEvent, isDue bool) {
+	write, message := d.notices.log.Debug, "vram: pressure swing"
+	if isDue {
+		write, message = d.notices.log.Info, "vram: pressure"
+	}
+	write(message, "level", e.Level, "before", e.Before, "usedBytes", e.UsedBytes, "limitBytes", e.LimitBytes)
+	if f := d.config.Load().Events.Pressure; f != nil && e.Level != e.Before {
 		f(e)
 	}
 }

@@ -1,6 +1,8 @@
 package vram_test
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,5 +109,61 @@ func TestReconfigurePressure(t *testing.T) {
 		require.NoError(t, h.Reconfigure(vram.Settings{LimitBytes: new(100 * mib), Tuning: &vram.Tuning{}}))
 		assert.Equal(t, vram.PressureCritical, level())
 		freeAll(t, b)
+	})
+}
+
+// pressureLines is a Logger that counts lines.
+type pressureLines struct {
+	info, debug []string // messages with the level
+}
+
+func (c *pressureLines) Warn(string, ...any)  {}
+func (c *pressureLines) Error(string, ...any) {}
+
+func (c *pressureLines) Info(msg string, args ...any) {
+	c.info = append(c.info, fmt.Sprint(msg, args[:4]))
+}
+func (c *pressureLines) Debug(msg string, args ...any) {
+	c.debug = append(c.debug, fmt.Sprint(msg, args[:4]))
+}
+
+// A device whose pressure swings all the time logs a line a minute, each swing for those who look for them, and calls
+// Events.Pressure for each. A level that lasts is logged, also where it came within the minute.
+func TestSwingsOfPressureAreLoggedRarely(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, events := &pressureLines{}, 0
+		h := openHouse(t, vram.Config{LimitBytes: 100 * mib, Logger: log, Events: vram.Events{Pressure: func(vram.PressureEvent) { events++ }}}, sim.Config{})
+		s := h.stream()
+		about := func(lines []string) (n int, last string) {
+			for _, line := range lines {
+				if strings.HasPrefix(line, "vram: pressure") {
+					n, last = n+1, line
+				}
+			}
+			return n, last
+		}
+		const swings = 600 // of a second each
+		for range swings {
+			b := must(t, s, 98*mib)
+			time.Sleep(500 * time.Millisecond) // of the bubble
+			freeAll(t, b)
+			time.Sleep(500 * time.Millisecond)
+		}
+		synctest.Wait()
+		n, _ := about(log.info)
+		assert.LessOrEqual(t, n, 11)
+		assert.Positive(t, n)
+		debug, _ := about(log.debug)
+		assert.Greater(t, debug, swings)
+		assert.GreaterOrEqual(t, events, 2*swings)
+
+		time.Sleep(5 * time.Minute)
+		short := must(t, s, 98*mib)
+		time.Sleep(time.Second)
+		freeAll(t, short)
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		_, last := about(log.info)
+		assert.Contains(t, last, "level normal", "of the change within the minute after it became critical")
 	})
 }

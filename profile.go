@@ -29,10 +29,11 @@ type Profile struct {
 	Records     []ProfileRecord
 }
 
-// ProfileRecord is a place. Its totals stay when its buffers were freed.
+// ProfileRecord is a place. Its totals stay when its buffers were freed. A device has 4096 of them: when there would be more, those
+// without live buffers are gathered in one for each call stack, which has no stream, tag and tenant.
 type ProfileRecord struct {
-	Stack  site.Stack // the call stack; nil in the record of all beyond the first 4096 call stacks of the device
-	Stream uint32     // by its ID
+	Stack  site.Stack // the call stack; nil in the record of those for which there was no room
+	Stream uint32     // by its ID; 0 where records were gathered
 	Tag    string     // of the requests
 	Tenant string     // by its name; "": none
 	// Allocated is of all buffers; InUse is of those that were not freed.

@@ -192,7 +192,7 @@ func (d *Device) read(peaks *readings) Stats {
 	s.Sizes = addSizes(nil, r.gone.Sizes)
 	s.LimitBytes, s.Panics = d.limit.Load(), d.panics.Count()
 	s.Pressure, s.PressureRises = d.pressure.level(), d.pressure.rises.Load()
-	for _, t := range d.tenantList() {
+	for _, t := range d.tenants.list() {
 		n := t.Stats()
 		if peak, ok := peaks.tenants[n.Name]; ok {
 			n.PeakHeldBytes = peak
@@ -378,7 +378,7 @@ func (d *Device) ResetPeaks() {
 	for _, s := range open {
 		_ = s.ResetPeak(ctx) // a stream that has ended has no peak to come
 	}
-	for _, t := range d.tenantList() {
+	for _, t := range d.tenants.list() {
 		(*pool.TenantControl)(t).ResetPeak()
 	}
 	liveBytes, pendingBytes := liveOf(ctx, open)

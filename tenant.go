@@ -1,6 +1,17 @@
 package vram
 
-import "github.com/go-vram/vram/pool"
+import (
+	"cmp"
+	"errors"
+	"maps"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/internal/order"
+	"github.com/go-vram/vram/pool"
+)
+
+// ErrTenantClosed refuses a request that names a tenant after its Close.
+var ErrTenantClosed = pool.ErrTenantClosed
 
 // Tenant returns the account of that name, which is not empty, with the quota. If there is one already its quota is
 // replaced. A request that names the tenant (Request.Tenant, BatchRequest.Tenant), on any stream,
@@ -11,7 +22,7 @@ import "github.com/go-vram/vram/pool"
 // Where deadlocks are looked for, it is tenants that hold memory and wait for it, in place of
 // streams: where several pieces of work share a stream, and each allocates while it holds memory,
 // give each a tenant. Requests without a tenant pay nothing for all this. The call makes no driver
-// call and does not wait. Errors: *ConfigError, *QuotaBoundsError, ErrClosed, ErrNotOpen.
+// call and does not wait. Tenant.Close ends a tenant. Errors: *ConfigError, *QuotaBoundsError, ErrClosed, ErrNotOpen.
 func (d *Device) Tenant(name string, q Quota) (*Tenant, error) {
 	if !d.opened() {
 		return nil, ErrNotOpen
@@ -22,48 +33,97 @@ func (d *Device) Tenant(name string, q Quota) (*Tenant, error) {
 	if err := pool.CheckQuota(q); err != nil {
 		return nil, err
 	}
+	part := d.tenants.part(name)
 	for {
 		if d.closed.Load() {
 			return nil, deviceClosed()
 		}
-		old := d.tenants.Load()
-		var all []*Tenant
-		if old != nil {
-			all = *old
-		}
-		for _, t := range all {
-			if t.Name() == name {
-				return t, t.SetQuota(q)
+		old := part.Load()
+		if t := old.named(name); t != nil {
+			if err := t.SetQuota(q); !errors.Is(err, ErrTenantClosed) {
+				return t, err
 			}
 		}
-		t := pool.NewTenant(name, uint32(len(all)+1), q) //nolint:gosec // a count
-		next := append(append([]*Tenant(nil), all...), t)
-		if d.tenants.CompareAndSwap(old, &next) {
-			d.bindTenants()
+		t := pool.NewTenant(name, d.tenants.last.Add(1), q)
+		(*pool.TenantControl)(t).OnClose(func() { d.tenants.drop(t) })
+		if part.CompareAndSwap(old, old.with(name, t)) {
+			if e := d.engine.Load(); e != nil { // else the first use does it
+				e.pool.AddTenants(t)
+			}
 			return t, nil
 		}
 	}
 }
 
-// bindTenants passes the tenants to the pool, until it has the newest list.
-func (d *Device) bindTenants() {
-	e := d.engine.Load()
-	if e == nil { // the first use binds them
-		return
+// tenantParts is how many parts the names are in. Not fewer: a new name copies its part, 40 names of 10,000. Not more: each part
+// is a word of every device.
+const tenantParts = 256
+
+// tenants are the open tenants of a device by name. Any number of goroutines may use them.
+type tenants struct {
+	parts [tenantParts]atomic.Pointer[tenantNames] // replaced, never changed
+	last  atomic.Uint32                            // ID
+}
+
+// tenantNames is a part.
+type tenantNames struct{ all map[string]*Tenant }
+
+func (n *tenantNames) named(name string) *Tenant {
+	if n == nil {
+		return nil
 	}
+	return n.all[name]
+}
+
+// with is a copy in which a name stands for a tenant.
+func (n *tenantNames) with(name string, t *Tenant) *tenantNames {
+	next := &tenantNames{map[string]*Tenant{}}
+	if n != nil {
+		next.all = maps.Clone(n.all)
+	}
+	next.all[name] = t
+	return next
+}
+
+// part is that of a name.
+func (s *tenants) part(name string) *atomic.Pointer[tenantNames] {
+	h := uint32(2166136261) // FNV-1a
+	for _, c := range []byte(name) {
+		h = (h ^ uint32(c)) * 16777619
+	}
+	return &s.parts[h%tenantParts]
+}
+
+// drop removes a tenant, unless another one has its name already.
+func (s *tenants) drop(t *Tenant) {
+	part := s.part(t.Name())
 	for {
-		all := d.tenantList()
-		e.pool.SetTenants(all)
-		if len(all) == len(d.tenantList()) {
+		old := part.Load()
+		if old.named(t.Name()) != t {
+			return
+		}
+		var next *tenantNames
+		if len(old.all) > 1 {
+			next = &tenantNames{maps.Clone(old.all)}
+			delete(next.all, t.Name())
+		}
+		if part.CompareAndSwap(old, next) {
 			return
 		}
 	}
 }
 
-// tenantList are the tenants, in order of their making.
-func (d *Device) tenantList() []*Tenant {
-	if all := d.tenants.Load(); all != nil {
-		return *all
+// list are the open tenants, in order of their making.
+func (s *tenants) list() (all []*Tenant) {
+	for i := range s.parts {
+		if n := s.parts[i].Load(); n != nil {
+			for _, t := range n.all {
+				all = append(all, t)
+			}
+		}
 	}
-	return nil
+	order.By(all, func(a, b **Tenant) int {
+		return cmp.Compare((*pool.TenantControl)(*a).ID(), (*pool.TenantControl)(*b).ID())
+	})
+	return all
 }

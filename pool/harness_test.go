@@ -191,9 +191,10 @@ func (h *house) enter() {
 // testClient is a simple client: it keeps pages beyond its request as free runs, and at a reclaim
 // request returns free runs, the longest first.
 type testClient struct {
-	house  *house
-	id     core.Client
-	stream cudadrv.Stream
+	reporter *Reporter
+	house    *house
+	id       core.Client
+	stream   cudadrv.Stream
 
 	mu       sync.Mutex
 	token    uint64
@@ -224,7 +225,8 @@ func (h *house) testClient(id core.Client) *testClient {
 	s, err := h.device.StreamCreate()
 	require.NoError(h.t, err)
 	c := &testClient{house: h, id: id, stream: s, waits: map[uint64]waiter{}}
-	h.pool.Join(id, c)
+	c.reporter = h.pool.NewReporter(id, c)
+	h.pool.Join(c.reporter)
 	return c
 }
 
@@ -283,8 +285,9 @@ func (c *testClient) Demanded() {}
 // Look implements Client: it keeps no freed memory.
 func (c *testClient) Look() {}
 
-// Usage implements Client.
+// Usage implements Client. It is read before every decision.
 func (c *testClient) Usage() core.Usage {
+	defer c.reporter.Changed()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	u := core.Usage{UsedBytes: max(c.live, 0)}

@@ -31,7 +31,7 @@ type Client interface {
 	// Look asks the client to take home freed blocks at once: without waiting for its turn.
 	Look()
 	// Usage is the memory of the client's stream, as of the client's last turn. The pool calls it
-	// inside its own turn.
+	// inside its own turn, after a Changed of the client's Reporter.
 	Usage() core.Usage
 	// Idle reports whether the client's stream has no work. It is called on the driver goroutine
 	// and makes two driver calls at most; false if the stream cannot be queried now.
@@ -52,7 +52,17 @@ var (
 	_ message = (*step)(nil)
 	_ message = (*question)(nil)
 	_ message = (*recharge)(nil)
+	_ message = (*enlist)(nil)
 )
+
+// enlist adds tenants.
+type enlist struct {
+	actors.Link
+	tenants []*Tenant
+}
+
+// Fail does nothing: the requests fail with the pool.
+func (*enlist) Fail(error) {}
 
 // recharge retries the requests that wait for a tenant's quota.
 type recharge struct {
@@ -77,13 +87,14 @@ func (*refused) Fail(error) {}
 // step is a message for the core, with the shell's part of it.
 type step struct {
 	actors.Link
-	pool    *Pool
-	message core.Message
-	client  Client     // of a Join and a Refill
-	charger charger    // of a Refill that waits for its quota
-	mark    fence.Mark // of a Return
-	token   uint64     // of a Warm, Trim or Close
-	promise *futures.Promise[int64]
+	pool     *Pool
+	message  core.Message
+	client   Client     // of a Join and a Refill
+	reporter *Reporter  // of a Join
+	charger  charger    // of a Refill that waits for its quota
+	mark     fence.Mark // of a Return
+	token    uint64     // of a Warm, Trim or Close
+	promise  *futures.Promise[int64]
 }
 
 // question reads a snapshot, or changes the settings, inside a turn.
@@ -101,6 +112,7 @@ type question struct {
 func (*step) isMessage()     {}
 func (*question) isMessage() {}
 func (*recharge) isMessage() {}
+func (*enlist) isMessage()   {}
 func (*refused) isMessage()  {}
 
 // Fail answers in the pool's place.

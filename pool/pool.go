@@ -38,24 +38,26 @@ type Pool struct {
 	arena
 
 	waits
-	quotas quotas
-	tally  Tally // of the device
-	tokens atomic.Uint64
-	spare  atomic.Pointer[effects] // performed, for the next turn that leaves some
+	quotas  quotas
+	tally   Tally // of the device
+	tokens  atomic.Uint64
+	spare   atomic.Pointer[effects]  // performed, for the next turn that leaves some
+	changed atomic.Pointer[Reporter] // the last that was listed
 
 	driver driver
 
 	// Owned by the turn, after the actor's end by Close.
-	core    *core.Core
-	clients map[core.Client]Client
-	granted map[core.Client]uint64             // runs, since the client joined
-	askedAt map[core.Client]time.Duration      // on the clock, of the last Ask
-	clock   func() time.Duration               // measures moves and the device's calls
-	waiting map[uint64]*futures.Promise[int64] // for an End
-	sharing sharing
-	handed  func() []Handed // see Config
-	marks   []markedFence   // of Returns since the last job
-	out     *effects
+	core      *core.Core
+	clients   map[core.Client]Client
+	reporters map[core.Client]*Reporter
+	granted   map[core.Client]uint64             // runs, since the client joined
+	askedAt   map[core.Client]time.Duration      // on the clock, of the last Ask
+	clock     func() time.Duration               // measures moves and the device's calls
+	waiting   map[uint64]*futures.Promise[int64] // for an End
+	sharing   sharing
+	handed    func() []Handed // see Config
+	marks     []markedFence   // of Returns since the last job
+	out       *effects
 
 	reclaimCount uint64 // of requests to clients
 
@@ -100,7 +102,7 @@ func New(cfg Config) (*Pool, error) {
 	p := &Pool{
 		host: cfg.Host, device: cfg.Device, fences: cfg.Fences, observer: cfg.Observer, panics: cfg.Panics, debug: cfg.Debug, arena: a, handed: cfg.Handed,
 		closeDone: make(chan struct{}),
-		core:      newCore(a.pageBytes, uint32(a.bytes/a.pageBytes), settings), clients: map[core.Client]Client{},
+		core:      newCore(a.pageBytes, uint32(a.bytes/a.pageBytes), settings), clients: map[core.Client]Client{}, reporters: map[core.Client]*Reporter{},
 		granted: map[core.Client]uint64{}, askedAt: map[core.Client]time.Duration{}, clock: clockOf(cfg.Modelled),
 		waiting: map[uint64]*futures.Promise[int64]{},
 	}
@@ -124,9 +126,9 @@ func (p *Pool) Failure() error {
 // Tally counts the device's requests.
 func (p *Pool) Tally() *Tally { return &p.tally }
 
-// Join makes a client known under that id. Ids are not used twice.
-func (p *Pool) Join(id core.Client, c Client) {
-	p.ref.Call(&step{pool: p, message: core.Join{Client: id}, client: c})
+// Join makes the client of a reporter known under its id. Ids are not used twice.
+func (p *Pool) Join(r *Reporter) {
+	p.ref.Call(&step{pool: p, message: core.Join{Client: r.id}, client: r.client, reporter: r})
 }
 
 // Leave removes a client, which sends no further request. It may still return its pages. synced:

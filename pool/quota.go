@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/pool/core/admission"
 )
@@ -28,7 +29,7 @@ type queued struct {
 
 // quotas are the tenants of a pool, and the Refills that wait for their quotas.
 type quotas struct {
-	all atomic.Pointer[[]*Tenant]
+	all atomic.Pointer[[]*Tenant] // that are open or have charges, by rising ID; the turn replaces it
 
 	// Owned by the turn.
 	queued  []queued            // in order of arrival
@@ -44,10 +45,45 @@ func (q *quotas) tenants() []*Tenant {
 	return nil
 }
 
+// find is the place of a tenant's ID.
+func find(all []*Tenant, id uint32) (at int, found bool) {
+	at = order.Search(len(all), func(at int) bool { return all[at].id >= id })
+	return at, at < len(all) && all[at].id == id
+}
+
+// enlist adds a tenant, unless it is there. Most come last: those who read the list have a shorter one of the same array.
+func (q *quotas) enlist(t *Tenant) {
+	all := q.tenants()
+	at, found := find(all, t.id)
+	if found {
+		return
+	}
+	if at < len(all) {
+		all = slices.Clone(all)
+	}
+	all = order.Insert(all, at, t)
+	q.all.Store(&all)
+}
+
+// drop removes a tenant that is closed, once it has no charges and none of its requests waits for them.
+func (q *quotas) drop(t *Tenant) {
+	if !t.closed.Load() || t.charged.Load() != 0 || t.queued.Load() != 0 {
+		return
+	}
+	all := q.tenants()
+	if at, found := find(all, t.id); found {
+		all = append(slices.Clone(all[:at]), all[at+1:]...)
+		q.all.Store(&all)
+	}
+}
+
 // tenantOf is the tenant of an account; nil: it is a stream's.
 func (q *quotas) tenantOf(a admission.Account) *Tenant {
+	if a < tenantAccounts {
+		return nil
+	}
 	all := q.tenants()
-	if at := slices.IndexFunc(all, func(t *Tenant) bool { return t.account() == a }); at >= 0 {
+	if at, found := find(all, uint32(a-tenantAccounts)); found { //nolint:gosec // as account adds it
 		return all[at]
 	}
 	return nil
@@ -73,6 +109,7 @@ func (q *quotas) accounts(none bool) ([]admission.Account, []admission.Usage) {
 
 // enqueue makes a Refill wait for its tenant's quota.
 func (q *quotas) enqueue(x queued, ready func(queued)) {
+	q.enlist(x.charger.Tenant())
 	q.queued = append(q.queued, x)
 	x.charger.Tenant().queued.Add(1) // first: a free from here on recharges
 	q.charge(x.charger.Tenant(), ready)

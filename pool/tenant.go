@@ -13,6 +13,9 @@ import (
 // ErrQuota is the kind of every *QuotaError.
 var ErrQuota = errors.New("vram: over the quota")
 
+// ErrTenantClosed refuses a request that names a tenant after its Close.
+var ErrTenantClosed = errors.New("vram: the tenant is closed")
+
 // Quota bounds a tenant, in bytes of buffers rounded to their blocks.
 type Quota struct {
 	// LimitBytes bounds the bytes in buffers of the tenant and in its requests that wait for
@@ -72,10 +75,12 @@ func (e *QuotaBoundsError) Is(target error) bool {
 type Tenant struct {
 	_ [0]func() // is not compared, and programs have no code for it
 
-	name  string
-	id    uint32
-	pool  atomic.Pointer[Pool] // nil before the first use of the device
-	quota atomic.Pointer[Quota]
+	name    string
+	id      uint32
+	pool    atomic.Pointer[Pool] // nil before the first use of the device
+	quota   atomic.Pointer[Quota]
+	closed  atomic.Bool
+	onClose func() // set before use; may be nil
 
 	charged atomic.Int64 // buffers, and waiting requests
 	held    atomic.Int64 // of charged: buffers
@@ -136,11 +141,32 @@ func (t *Tenant) Name() string {
 	return t.name
 }
 
+// Close ends the tenant. Further requests that name it are refused with ErrTenantClosed. It leaves Device.Stats and the metrics at
+// once, and the next Device.Tenant of its name makes another tenant. Requests that wait, and its buffers, stay charged to it: they
+// are served, and freed, as before, and count for nobody else. Nothing of it is left after the last of them. It does not wait.
+// Idempotent. Error: ErrNotOpen.
+func (t *Tenant) Close() error {
+	if !t.made() {
+		return ErrNotOpen
+	}
+	if t.closed.Swap(true) {
+		return nil
+	}
+	if t.onClose != nil {
+		t.onClose()
+	}
+	t.recharge() // the pool drops it, unless it has charges
+	return nil
+}
+
 // SetQuota replaces the quota. Memory beyond it stays until it is freed. Errors: *QuotaBoundsError
-// for an invalid quota, which changes nothing, and ErrNotOpen.
+// for an invalid quota, which changes nothing, ErrTenantClosed and ErrNotOpen.
 func (t *Tenant) SetQuota(q Quota) error {
 	if !t.made() {
 		return ErrNotOpen
+	}
+	if t.closed.Load() {
+		return ErrTenantClosed
 	}
 	if err := CheckQuota(q); err != nil {
 		return err

@@ -11,14 +11,23 @@ import (
 // converts to it, so that callers see none of these methods. Any number of goroutines may use it.
 type TenantControl Tenant
 
+// OnClose has a function called by Close. Call it once, before requests name the tenant.
+func (t *TenantControl) OnClose(f func()) { t.onClose = f }
+
+// ID is the number that NewTenant was given.
+func (t *TenantControl) ID() uint32 { return t.id }
+
 // Of returns the error of requests on that pool's memory that name the tenant: ErrNotOpen for a nil
-// or zero Tenant, ErrForeign for one of another device.
+// or zero Tenant, ErrForeign for one of another device, ErrTenantClosed.
 func (t *TenantControl) Of(p *Pool) error {
 	if !(*Tenant)(t).made() {
 		return ErrNotOpen
 	}
-	if at := t.pool.Load(); at != p {
+	switch {
+	case t.pool.Load() != p:
 		return ErrForeign
+	case t.closed.Load():
+		return ErrTenantClosed
 	}
 	return nil
 }
@@ -32,8 +41,8 @@ func (t *TenantControl) Charge(bytes int64) bool {
 // Refund undoes the charge of a request that got nothing. It does not wait, and may be called
 // inside a turn.
 func (t *TenantControl) Refund(bytes int64) {
-	t.charged.Add(-bytes)
-	if t.queued.Load() > 0 {
+	left := t.charged.Add(-bytes)
+	if t.queued.Load() > 0 || left == 0 && t.closed.Load() {
 		(*Tenant)(t).recharge()
 	}
 }
@@ -93,13 +102,16 @@ func (t *Tenant) take(bytes int64) bool {
 			return false
 		}
 		if t.charged.CompareAndSwap(old, old+bytes) {
+			if old == 0 && t.closed.Load() { // a request that began before Close: the pool may have dropped the tenant
+				t.pool.Load().ref.Tell(&enlist{tenants: []*Tenant{t}})
+			}
 			return true
 		}
 	}
 }
 
-// recharge retries the requests that wait for the tenant's quota. It does not wait, and may be
-// called inside a turn.
+// recharge retries the requests that wait for the tenant's quota, and drops the tenant from the pool if it is closed and has no
+// charge left. It does not wait, and may be called inside a turn.
 func (t *Tenant) recharge() {
 	if p := t.pool.Load(); p != nil {
 		p.ref.Tell(&recharge{tenant: t})

@@ -19,6 +19,12 @@ func (p *Pool) Receive(m actors.Message) {
 		p.step(m)
 	case *recharge:
 		p.quotas.charge(m.tenant, p.ready)
+		p.quotas.drop(m.tenant)
+	case *enlist:
+		for _, t := range m.tenants {
+			p.quotas.enlist(t)
+			p.quotas.drop(t)
+		}
 	case *refused:
 		p.quotas.unqueue(m.client, m.token, p.ready)
 	}
@@ -52,7 +58,8 @@ func (p *Pool) answer(q *question) {
 func (p *Pool) step(s *step) {
 	switch m := s.message.(type) {
 	case core.Join:
-		p.clients[m.Client] = s.client
+		p.clients[m.Client], p.reporters[m.Client] = s.client, s.reporter
+		s.reporter.Changed()
 	case core.Return:
 		if m.Answer {
 			m.TookNs = int64(p.clock() - p.askedAt[m.Client])
@@ -73,6 +80,7 @@ func (p *Pool) step(s *step) {
 	}
 	p.tellTenants(s.message)
 	p.tellUsage(s.message)
+	p.noteUsage(s.message)
 	fx := p.core.Step(s.message)
 	p.publish()
 	if done, ok := s.message.(core.JobDone); ok {
@@ -89,20 +97,10 @@ func (p *Pool) step(s *step) {
 	}
 }
 
-// tellUsage passes the streams' usage to the core, before messages whose decisions depend on it.
-func (p *Pool) tellUsage(m core.Message) {
-	switch m.(type) {
-	case core.Refill, core.Looked, core.Tick:
-		for id, c := range p.clients {
-			p.core.SetUsage(id, c.Usage())
-		}
-	}
-}
-
-// tellTenants passes the tenants' usage to the core, if any request waits or may be about to.
+// tellTenants passes the tenants' usage to the core, if any request waits or is about to.
 func (p *Pool) tellTenants(m core.Message) {
-	_, reclaims := m.(core.Refill)
-	p.core.SetTenants(p.quotas.accounts(!reclaims && p.core.WaitCounts().Waiting == 0))
+	r, _ := m.(core.Refill)
+	p.core.SetTenants(p.quotas.accounts(r.Patience != core.Waiting && p.core.WaitCounts().Waiting == 0))
 }
 
 // ready lets a Refill go on that its quota allows.
@@ -115,12 +113,12 @@ func (p *Pool) ready(q queued) {
 	p.publish()
 }
 
-// SetTenants sets the list of tenants, which must not be changed afterwards.
-func (p *Pool) SetTenants(all []*Tenant) {
+// AddTenants makes tenants known, those that are not yet. Requests may name them once it has returned.
+func (p *Pool) AddTenants(all ...*Tenant) {
 	for _, t := range all {
 		t.pool.Store(p)
 	}
-	p.quotas.all.Store(&all)
+	p.ref.Call(&enlist{tenants: all})
 }
 
 // collect turns the core's effects into calls, while the turn still owns the table of clients.
@@ -155,6 +153,7 @@ func (p *Pool) collect(fx *core.Effects) {
 	for id := range fx.Looks.Popped() {
 		if c := p.clients[id]; c != nil {
 			out.looks.Push(c)
+			p.reporters[id].Changed() // it may have nothing to take home any more, or no turn for it
 		}
 		out.looked = true
 	}
@@ -176,6 +175,7 @@ func (p *Pool) collect(fx *core.Effects) {
 	}
 	for id := range fx.Gone.Popped() {
 		delete(p.clients, id)
+		delete(p.reporters, id)
 		delete(p.granted, id)
 		delete(p.askedAt, id)
 	}

@@ -71,7 +71,7 @@ func (c *poolClient) Demanded() { c.post((*turn)(c).updateDemand) }
 func (c *poolClient) Look() { _, _ = c.tryTurn(c.core.Drain) } // the actor reports a panic
 
 // Usage implements pool.Client.
-func (c *poolClient) Usage() poolcore.Usage { return c.peer.usage(c.core.HasFreed()) }
+func (c *poolClient) Usage() poolcore.Usage { return c.peer.usage(c.core.Alert()) }
 
 // Follow implements pool.Client.
 func (c *poolClient) Follow(m fence.Mark) error { return c.cuda.precede(m) }
@@ -108,6 +108,9 @@ func (k *waker) Wake() { k.turn.wake() }
 // Piled implements magazine.Waker: the goroutine of a free sorts the blocks that other streams
 // used, if no goroutine is in the turn.
 func (k *waker) Piled() { _, _ = k.tryTurn(k.turn.sort) }
+
+// Freed implements magazine.Waker: the pool has known of no such block.
+func (k *waker) Freed() { k.peer.reporter.Changed() }
 
 // Refused implements magazine.Waker.
 func (k *waker) Refused() { k.tally.BadFree() }

@@ -90,7 +90,7 @@ func TestAStreamLetsWhatLivesThere(t *testing.T) {
 		r := newRig(t, 64*mib)
 		s := r.stream(core.Budget{})
 		owner := pool.NewTenant("owner", 1, pool.Quota{})
-		r.pool.SetTenants([]*pool.Tenant{owner})
+		r.pool.AddTenants(owner)
 		charged := func() Buffer {
 			b, err := s.AllocFor(context.Background(), Request{Bytes: bytes, Tenant: owner})
 			require.NoError(t, err)

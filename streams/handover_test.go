@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	poolcore "github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/streams/core"
 )
 
@@ -41,6 +42,24 @@ func TestASendEndsTheWaitThatItServes(t *testing.T) {
 	assert.True(t, suspended(), "it waits for the third")
 	over()
 	assert.False(t, suspended())
+}
+
+// Of the streams that were handed memory a stream names those that have not ended, and not many more.
+func TestEndedStreamsAreNoFreers(t *testing.T) {
+	r := newRig(t, 64*mib)
+	from, lasting := r.stream(core.Budget{}), r.stream(core.Budget{})
+	require.NoError(t, NewHandover[int](from, lasting, 1).Send(t.Context(), 1))
+	require.NoError(t, NewHandover[int](from, nil, 1).Send(t.Context(), 1))
+	for range 10 * minFreers {
+		to := r.stream(core.Budget{})
+		require.NoError(t, NewHandover[int](from, to, 1).Send(t.Context(), 1))
+		require.NoError(t, to.Close())
+		<-to.ref.Done()
+	}
+	freers := from.suspensions.progress.Load().freedBy
+	assert.LessOrEqual(t, len(freers), 2*minFreers)
+	assert.Contains(t, freers, lasting.id)
+	assert.Contains(t, freers, poolcore.Anybody)
 }
 
 // No suspension is reported for a stream with several callers, nor for a wait on goroutines that

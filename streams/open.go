@@ -32,6 +32,6 @@ func Open(cfg Config) (*Stream, *Control, error) {
 	}
 	s.ref = ref
 	s.peers.join(&s.peer)
-	s.pool.Join(s.id, s.client)
+	s.pool.Join(s.peer.reporter)
 	return s, &Control{Stream: s}, nil
 }

@@ -68,24 +68,32 @@ type peer struct {
 	waits     atomic.Bool  // it has pending memory
 	heldBytes atomic.Int64 // lent by the pool
 	// As of its last turn that published: see turn.outdate.
-	usedBytes atomic.Int64  // core.LiveBytes
-	freePages atomic.Uint64 // all, and those of the longest range in the lower half
-	outdated  atomic.Bool   // there was another turn since
+	usedBytes atomic.Int64   // core.LiveBytes
+	freePages atomic.Uint64  // all, and those of the longest range in the lower half
+	outdated  atomic.Bool    // there was another turn since
+	reporter  *pool.Reporter // of these
 
 	watched atomic.Pointer[[]*fence.Timeline] // lines that a goroutine waits for; replaced, never changed
 }
 
 // publish stores the figures for the pool after a turn.
 func (s *peer) publish(c *core.Core) {
+	changed := false
 	if used := c.LiveBytes(); used != s.usedBytes.Load() {
 		s.usedBytes.Store(used)
+		changed = true
 	}
 	all, longest := c.NoteFree()
 	if free := uint64(all)<<32 | uint64(longest); free != s.freePages.Load() {
 		s.freePages.Store(free)
+		changed = true
 	}
 	if s.outdated.Load() { // last
 		s.outdated.Store(false)
+		changed = true
+	}
+	if changed {
+		s.reporter.Changed()
 	}
 }
 
@@ -93,6 +101,7 @@ func (s *peer) publish(c *core.Core) {
 func (s *peer) outdate() {
 	if !s.outdated.Load() {
 		s.outdated.Store(true)
+		s.reporter.Changed()
 	}
 }
 
@@ -157,6 +166,15 @@ func (p *Peers) leave(s *peer) {
 	p.change(func(all []*peer) []*peer {
 		return order.Delete(all, func(other *peer) bool { return other == s })
 	})
+}
+
+// withoutEnded removes streams that have ended from a list, which it may change.
+func (p *Peers) withoutEnded(clients []poolcore.Client) []poolcore.Client {
+	open := map[poolcore.Client]bool{poolcore.Anybody: true}
+	for _, s := range p.list() {
+		open[poolcore.Client(s.id)] = true
+	}
+	return slices.DeleteFunc(clients, func(id poolcore.Client) bool { return !open[id] })
 }
 
 // anyPending reports whether any stream has pending memory.

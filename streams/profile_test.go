@@ -190,7 +190,7 @@ func TestSamplesOfManyGoroutines(t *testing.T) {
 	r := newRig(t, 256*mib)
 	s, p := r.profiled(magazine.Everything)
 	tenant := pool.NewTenant("a", 1, pool.Quota{})
-	r.pool.SetTenants([]*pool.Tenant{tenant})
+	r.pool.AddTenants(tenant)
 	var group sync.WaitGroup
 	for g := range 4 {
 		group.Go(func() {

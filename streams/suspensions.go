@@ -21,6 +21,7 @@ type progress struct {
 	number  uint64 // rising
 	all     []*suspension
 	freedBy []poolcore.Client // streams whose goroutines got memory of this one
+	kept    int               // the length of freedBy after ended streams were last removed
 }
 
 // suspensions are the waits of a stream's goroutines, as the pool is told of them. Any number of
@@ -30,6 +31,7 @@ type suspensions struct {
 
 	id        poolcore.Client
 	pool      *pool.Pool
+	peers     *Peers
 	exclusive atomic.Bool // see Stream.Exclusive
 	progress  atomic.Pointer[progress]
 	reported  atomic.Bool // the pool has got a report
@@ -40,7 +42,7 @@ func (s *suspensions) edit(change func(*progress)) *progress {
 	for {
 		old, next := s.progress.Load(), &progress{number: 1}
 		if old != nil {
-			*next = progress{old.number + 1, slices.Clone(old.all), old.freedBy}
+			*next = progress{old.number + 1, slices.Clone(old.all), old.freedBy, old.kept}
 		}
 		if change(next); s.progress.CompareAndSwap(old, next) {
 			return next
@@ -48,12 +50,24 @@ func (s *suspensions) edit(change func(*progress)) *progress {
 	}
 }
 
-// addFreer notes that callers of another stream free memory of this one from now on.
+// minFreers is how many freers are noted before ended streams are removed for the first time. Not fewer: that visits all
+// streams of the device. Not more: each report has all freers.
+const minFreers = 16
+
+// addFreer notes that callers of another stream free memory of this one from now on. It removes ended streams, which the pool
+// does not count, whenever the list has doubled.
 func (s *suspensions) addFreer(to poolcore.Client) {
 	if p := s.progress.Load(); p != nil && slices.Contains(p.freedBy, to) {
 		return
 	}
-	s.edit(func(p *progress) { p.freedBy = append(slices.Clone(p.freedBy), to) })
+	s.edit(func(p *progress) {
+		freers := slices.Clone(p.freedBy)
+		if len(freers) >= max(minFreers, 2*p.kept) {
+			freers = s.peers.withoutEnded(freers)
+			p.kept = len(freers)
+		}
+		p.freedBy = append(freers, to)
+	})
 	s.report() // even if no request waits: else the stream's next wait might be refused first
 }
 

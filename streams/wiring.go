@@ -43,9 +43,10 @@ func (w *wiring) init(cfg *Config, client pool.Client, turn peerTurn) {
 	w.cuda.init(cfg)
 	w.cuda.deviceClosed = &w.peers.ended
 	w.tally.Init(w.pool.Tally())
-	w.suspensions.id, w.suspensions.pool = w.id, w.pool
+	w.suspensions.id, w.suspensions.pool, w.suspensions.peers = w.id, w.pool, w.peers
 	w.peer.id, w.peer.line, w.peer.turn = cfg.ID, w.cuda.line, turn
 	w.client = client
+	w.peer.reporter = w.pool.NewReporter(w.id, client)
 }
 
 // inTurn runs f in the stream's turn and waits for it: on this goroutine, or on the one that is in

@@ -40,7 +40,7 @@ type Timeline struct {
 	source *Events
 	stream cudadrv.Stream
 	lent   bool
-	access Recording // nil: records are always allowed
+	access atomic.Pointer[Recording] // nil: records are always allowed; it refers to the stream, so that Finish drops it
 
 	shut    atomic.Bool
 	lost    atomic.Uint64
@@ -78,13 +78,21 @@ type Recording interface {
 // NewTimeline makes the timeline of a stream. lent says that the stream is its caller's, on which only callers
 // take fences. access may be nil. It makes no driver call.
 func NewTimeline(source *Events, s cudadrv.Stream, lent bool, access Recording) *Timeline {
-	t := &Timeline{source: source, stream: s, lent: lent, access: access}
+	t := &Timeline{source: source, stream: s, lent: lent}
+	if access != nil {
+		t.access.Store(&access)
+	}
 	t.Init(t)
 	return t
 }
 
-// Recording is what keeps its records out of captures, nil if nothing does.
-func (t *Timeline) Recording() Recording { return t.access }
+// Recording keeps its records out of captures.
+func (t *Timeline) Recording() Recording {
+	if access := t.access.Load(); access != nil {
+		return *access
+	}
+	return unrestricted{}
+}
 
 // Lent reports whether only callers may take fences: nothing may do so in the background.
 func (t *Timeline) Lent() bool { return t.lent }
@@ -126,11 +134,12 @@ func (t *Timeline) Order(later cudadrv.Stream) (number uint64, err error) {
 	case t.shut.Load():
 		return 0, ErrShut
 	}
-	if err := t.enter(); err != nil {
+	access, err := t.enter()
+	if err != nil {
 		return 0, err
 	}
-	defer t.leave()
-	m, err := t.mark() // there is no room: nobody watches it
+	defer access.Leave()
+	m, err := t.mark(access) // there is no room: nobody watches it
 	if err != nil {
 		return 0, err
 	}
@@ -164,12 +173,13 @@ func (t *Timeline) take(use func(Mark) error) (number uint64, taken bool, err er
 		t.put(c, state)
 	}()
 	c.mark = Mark{}
-	if err := t.enter(); err != nil {
+	access, err := t.enter()
+	if err != nil {
 		return 0, false, err
 	}
-	defer t.leave()
+	defer access.Leave()
 	number = t.Begin() // first: who reads a higher number from here on is not covered
-	if c.mark, err = t.mark(); err != nil {
+	if c.mark, err = t.mark(access); err != nil {
 		return 0, false, err
 	}
 	if use != nil {
@@ -184,33 +194,30 @@ func (t *Timeline) take(use func(Mark) error) (number uint64, taken bool, err er
 }
 
 // mark marks the end of the stream, unless a capture may have the mark.
-func (t *Timeline) mark() (Mark, error) {
+func (t *Timeline) mark(access Recording) (Mark, error) {
 	m, err := t.source.Record(t.stream)
 	if err != nil {
 		return Mark{}, err
 	}
-	if t.access == nil {
-		return m, nil
-	}
-	if err := t.access.Check(); err != nil {
+	if err := access.Check(); err != nil {
 		t.lose(m)
 		return Mark{}, err
 	}
 	return m, nil
 }
 
-// enter begins a record, which leave ends.
-func (t *Timeline) enter() error {
-	if t.access == nil {
-		return nil
-	}
-	return t.access.Enter()
+// enter begins a record, which the result's Leave ends.
+func (t *Timeline) enter() (Recording, error) {
+	access := t.Recording()
+	return access, access.Enter()
 }
 
-func (t *Timeline) leave() {
-	if t.access != nil {
-		t.access.Leave()
-	}
+// unrestricted allows every record.
+type unrestricted struct{}
+
+func (unrestricted) Enter() error { return nil }
+func (unrestricted) Check() error { return nil }
+func (unrestricted) Leave() {
 }
 
 // lose gives a mark up that is part of a graph, or may be.
@@ -379,11 +386,14 @@ func (t *Timeline) Shut() { t.shut.Store(true) }
 // Idle reports whether no call that may touch the stream is under way.
 func (t *Timeline) Idle() bool { return t.calls.Load() == 0 }
 
-// Finish says that the device has finished all that the stream was given, and that nothing more will come.
+// Finish says that the device has finished all that the stream was given, and that nothing more will come. Buffers that the
+// stream used keep its timeline, and from now on nothing else of it. Precondition: no call touches the stream (Idle), and none
+// will (Shut).
 func (t *Timeline) Finish() {
 	t.Shut()
 	t.Line.Finish()
 	t.Drop()
+	t.access.Store(nil)
 }
 
 // Drop gives up the marks that are left. What waits for them waits on.

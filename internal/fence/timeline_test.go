@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -209,6 +210,22 @@ func TestShutAndFinish(t *testing.T) {
 	assert.True(t, l.Passed(none))
 	require.NoError(t, b.Close())
 	assert.Equal(t, b.faults.Calls("cuEventCreate"), b.faults.Calls("cuEventDestroy"), "its marks were given up")
+}
+
+// A timeline that is finished keeps nothing of its stream: buffers that the stream used have the timeline until they are freed.
+func TestAFinishedTimelineKeepsNothingOfItsStream(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	stream := new([1 << 16]byte)
+	collected := weak.Make(stream)
+	l := NewTimeline(b.Events, b.stream, false, access(func() error { stream[0]++; return nil }))
+	b.take(l, 1)
+	l.Shut()
+	require.True(t, l.Idle())
+	l.Finish()
+	runtime.GC()
+	assert.Nil(t, collected.Value())
+	assert.True(t, l.Finished())
 }
 
 // A stream that may not be touched has no fence taken, and owes it.

@@ -43,6 +43,7 @@ func Bugs() []Bug {
 		streamBugs(),
 		useBugs(),
 		captureBugs(),
+		growthBugs(),
 		waitBugs(),
 		refusalBugs(),
 		reclaimBugs(),

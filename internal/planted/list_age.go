@@ -54,7 +54,7 @@ func ageBugs() []Bug {
 		},
 		{
 			Name: "only free ranges count before a refusal", Package: ".", Run: "^TestCrumbsOfFourStreamsBecomeOneBlock$|^TestMemoryOutlivesItsStream$",
-			Edits: []Edit{{"pool/core.(*ladder).asksAll", "return l.clients.any(func(cl *client) bool { return cl.id != r.client && holders(cl) && cl.mayReturn() })", "return len(l.asks.richest(r)) > 0"}},
+			Edits: []Edit{{"pool/core.(*ladder).asksAll", "return l.clients.anyHolder(func(cl *client) bool { return cl.id != r.client && cl.mayReturn() })", "return len(l.asks.richest(r)) > 0"}},
 		},
 		{
 			Name: "Lean buys growth as Fast does", Package: "internal/replay", Run: "^TestTheModesAreInOrder$",

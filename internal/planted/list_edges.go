@@ -85,7 +85,7 @@ func edgeBugs() []Bug {
 		},
 		{
 			Name: "a tenant of another device is charged", Package: ".", Run: "^TestMisuseIsRefusedAtTheBoundary$",
-			Edits: []Edit{{"pool.(*TenantControl).Of", "if at := t.pool.Load(); at != p {", "if at := t.pool.Load(); at != p && false {"}},
+			Edits: []Edit{{"pool.(*TenantControl).Of", "case t.pool.Load() != p:", "case t.pool.Load() != p && false:"}},
 		},
 		{
 			Name: "a cache hit needs no context and a miss does", Package: ".", Run: "^TestANilContextIsRefused$",

@@ -5,7 +5,7 @@ func movesBugs() []Bug {
 	return []Bug{
 		{
 			Name: "a miss asks all clients for all", Package: "pool/core", Run: "^TestAMissAsksTheRichestForARun$|^TestTheCostOfAMissDoesNotGrowWithTheClients$",
-			Edits: []Edit{{"pool/core.(*asks).takeRun", "			a.askOne(r, cl, pages)\n", "			a.ask(r, holders)\n"}},
+			Edits: []Edit{{"pool/core.(*asks).takeRun", "			a.askOne(r, cl, pages)\n", "			a.ask(r, everyone)\n"}},
 		},
 		{
 			Name: "a miss asks the first client that has anything", Package: "pool/core", Run: "^TestAMissAsksTheRichestForARun$",
@@ -21,7 +21,7 @@ func movesBugs() []Bug {
 		},
 		{
 			Name: "a request goes without the memory of clients that have published none", Package: "pool/core", Run: "^TestNothingIsRefusedThatIsThere$|^TestAnAnswerWaitsForWhatItOvertook$",
-			Edits: []Edit{{"pool/core.(*ladder).asksAll", "cl.id != r.client && holders(cl) && cl.mayReturn()", "cl.id != r.client && cl.usage.FreePages > 0"}},
+			Edits: []Edit{{"pool/core.(*ladder).asksAll", "cl.id != r.client && cl.mayReturn()", "cl.id != r.client && cl.usage.FreePages > 0"}},
 		},
 		{
 			Name: "what the driver refused is asked for again, and nothing is released", Package: "pool/core", Run: "^TestAllThatIsFreeGoesBackBeforeADenial$",
@@ -140,7 +140,7 @@ func movesBugs() []Bug {
 		},
 		{
 			Name: "reservations need nothing", Package: "pool/core", Run: "^TestWhoNeedsWhat$",
-			Edits: []Edit{{"pool/core.(*client).report", "	cl.ownPeak.note(liveBytes)\n", ""}},
+			Edits: []Edit{{"pool/core.(*clients).report", "	cl.ownPeak.note(liveBytes)\n", ""}},
 		},
 		{
 			Name: "the live peak never falls", Package: "pool/core", Run: "^TestPeaksAreForgottenByWindows$",

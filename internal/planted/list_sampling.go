@@ -71,7 +71,7 @@ func samplingBugs() []Bug {
 		},
 		{
 			Name: "a warm and a cold request of one place are two records", Package: ".", Run: "^TestAWarmAndAColdRequestAreOnePlace$",
-			Edits: []Edit{{"streams/sampling.(*Register).Read", "merged(r.root.read(nil))", "r.root.read(nil)"}},
+			Edits: []Edit{{"streams/sampling.(*Register).Read", "merged(read(r.tree.Load().all(nil)))", "read(r.tree.Load().all(nil))"}},
 		},
 		{
 			Name: "the allocator's own calls take from the calls that are shown", Package: ".", Run: "^TestAWarmAndAColdRequestAreOnePlace$",
@@ -83,7 +83,7 @@ func samplingBugs() []Bug {
 		},
 		{
 			Name: "the number of places has no bound", Package: "streams/sampling", Run: "^TestPlacesAreBounded$",
-			Edits: []Edit{{"streams/sampling.(*Register).Site", "r.count.Load() >= SiteLimit", "r.count.Load() < 0"}},
+			Edits: []Edit{{"streams/sampling.(*Register).Site", "t.count.Load() >= SiteLimit", "t.count.Load() < 0"}},
 		},
 		{
 			Name: "a buffer from before an observer is freed untold", Package: ".", Run: "^TestObserveWhileInUse$",

@@ -85,7 +85,7 @@ func storeBugs() []Bug {
 		},
 		{
 			Name: "a lost kernel is logged each time", Package: store, Run: "^TestAFileInThePlaceOfTheFolder$",
-			Edits: []Edit{{"kernel/store.(*Store).lose", "!s.logged.Swap(true)", "!s.logged.Load()"}},
+			Edits: []Edit{{"kernel/store.(*Store).warn", "!s.logged.Swap(true)", "!s.logged.Load()"}},
 		},
 		{
 			Name: "a compiler puts the code of one text under another", Package: store, Run: "^TestALaterProcessCompilesNothing$",

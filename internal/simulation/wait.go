@@ -47,7 +47,7 @@ func (w *world) openTenants() {
 		pool.NewTenant("limited", 1, pool.Quota{LimitBytes: w.shape.limitBytes / 4}),
 		pool.NewTenant("borrowing", 2, pool.Quota{ShareBytes: w.shape.limitBytes / 8}),
 	}
-	w.era.pool.SetTenants(w.era.tenants[:])
+	w.era.pool.AddTenants(w.era.tenants[:]...)
 }
 
 // settledTenants holds what is charged against what callers have, when nothing is under way.

@@ -16,7 +16,8 @@
 // The folder is Config.Folder, else vram/kernels in os.UserCacheDir. The environment variable VRAM_KERNEL_STORE names another
 // one, before both, or has the value "off": nothing is kept and nothing is found then. Importing the package and Open touch no file;
 // the folder is made by the first Put, for its user alone. A program or a user that can write to the folder chooses the code that runs on
-// the GPU: keep it as private as the program.
+// the GPU: keep it as private as the program. A folder that others than its owner may write to, or that belongs to another user but root,
+// is not used: Get finds nothing, and Put keeps nothing.
 //
 // # Key
 //
@@ -27,6 +28,7 @@
 // # Safety
 //
 // A file has its length and the SHA-256 of its contents in its second line. A file that fails the check is a miss; it is counted and removed.
+// So is a file that is longer than Config.LimitBytes, of which nothing is read.
 // Put writes a file under another name and renames it: processes that share a folder see a whole file or none, and take no lock.
 // Nothing is flushed to the disk: a crash of the machine may leave damaged files, which the check finds.
 //

@@ -11,8 +11,10 @@ import (
 
 // files are the operations on a folder. Tests have others that fail.
 type files interface {
-	// read adds a regular file to a buffer, and has the time of its last change.
-	read(to []byte, path string) ([]byte, time.Time, error)
+	// read adds a regular file of so many bytes at most to a buffer, and has the time of its last change.
+	read(to []byte, path string, limitBytes int64) ([]byte, time.Time, error)
+	// trust refuses a folder that other users may write to.
+	trust(folder string) error
 	touch(path string) error
 	remove(path string) error
 	rename(from, to string) error
@@ -34,10 +36,10 @@ type file interface {
 // disk is that of the operating system.
 type disk struct{}
 
-// errIrregular is a folder, or a device, in the place of an entry.
-var errIrregular = errors.New("not a regular file")
+// errIrregular is a folder, a device, or a file longer than any entry, in the place of an entry.
+var errIrregular = errors.New("not a regular file of an entry's length")
 
-func (disk) read(to []byte, path string) (data []byte, changed time.Time, err error) {
+func (disk) read(to []byte, path string, limitBytes int64) (data []byte, changed time.Time, err error) {
 	info, err := os.Stat(path) // before it is opened: that of a pipe waits for a writer
 	if err != nil {
 		return to, time.Time{}, err
@@ -52,6 +54,9 @@ func (disk) read(to []byte, path string) (data []byte, changed time.Time, err er
 	defer func() { err = errors.Join(err, f.Close()) }()
 	if info, err = f.Stat(); err != nil { // another process may have replaced the file
 		return to, time.Time{}, err
+	}
+	if info.Size() > limitBytes { // its length is from outside: nothing is allocated by it
+		return to, time.Time{}, &fs.PathError{Op: "read", Path: path, Err: errIrregular}
 	}
 	size := int(info.Size())
 	data = slices.Grow(to, size)[:len(to)+size]

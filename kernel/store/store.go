@@ -46,6 +46,7 @@ type Store struct {
 	bound    bound
 	disabled atomic.Pointer[string] // the reason
 	logged   atomic.Bool            // the first loss
+	trusted  atomic.Bool            // the folder is there, and no other user may write to it
 }
 
 // Open is the store of a folder. It touches no file: a folder that cannot be used is found by the first Put.
@@ -117,8 +118,11 @@ func (s *Store) read(b *buffers) ([]byte, bool) {
 	if s.path == "" {
 		return nil, false
 	}
+	if err := s.trust(); err != nil {
+		return nil, false
+	}
 	path := filepath.Join(s.path, name(b.header))
-	data, changed, err := s.files.read(b.file[:0], path)
+	data, changed, err := s.files.read(b.file[:0], path, s.bound.limitBytes)
 	b.file = data
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -143,6 +147,23 @@ func (s *Store) read(b *buffers) ([]byte, bool) {
 		s.counts.failed.Add(1) // as in a folder that can only be read
 	}
 	return bytes.Clone(image), true
+}
+
+// trust refuses a folder that another user may write to, or that is not there: then there are no entries. It looks until the folder
+// was found good, once.
+func (s *Store) trust() error {
+	if s.trusted.Load() {
+		return nil
+	}
+	err := s.files.trust(s.path)
+	switch {
+	case err == nil:
+		s.trusted.Store(true)
+	case !errors.Is(err, fs.ErrNotExist):
+		s.disable(err.Error())
+		s.warn(err)
+	}
+	return err
 }
 
 // remove removes a file. An error but fs.ErrNotExist is counted.
@@ -186,6 +207,9 @@ func (s *Store) write(name string, data []byte) error {
 		s.disable(err.Error())
 		return err
 	}
+	if err := s.trust(); err != nil {
+		return err
+	}
 	f, err := s.files.create(s.path)
 	if err != nil {
 		s.disable(err.Error())
@@ -210,6 +234,10 @@ func (s *Store) disable(reason string) { s.disabled.CompareAndSwap(nil, &reason)
 // lose counts an image that is not kept, and logs the first one.
 func (s *Store) lose(why error) {
 	s.counts.lost.Add(1)
+	s.warn(why)
+}
+
+func (s *Store) warn(why error) {
 	if s.log != nil && !s.logged.Swap(true) {
 		s.log.Warn("a compiled kernel was not stored", "folder", s.path, "reason", why, "disabled", s.disabled.Load() != nil)
 	}

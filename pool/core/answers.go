@@ -34,7 +34,7 @@ func (a *answers) grantFree(r *request) bool {
 		part.Run, _ = free.Run.Front(a.lendPages(r, free.Run.Pages))
 		r.keep(part)
 		a.memory.Lend(free.Run.First, part.Run, r.client)
-		a.clients.all[r.client].heldPages += uint64(part.Run.Pages)
+		a.clients.hold(a.clients.all[r.client], uint64(part.Run.Pages))
 		if a.grant(r, part.Run) {
 			return true
 		}
@@ -56,7 +56,7 @@ func (a *answers) assemble(r *request) bool {
 func (a *answers) grantWindow(r *request, parts memory.Parts, window Run) bool {
 	r.keep(parts...)
 	a.memory.Transfer(window, r.client)
-	a.clients.all[r.client].heldPages += uint64(window.Pages)
+	a.clients.hold(a.clients.all[r.client], uint64(window.Pages))
 	return a.grant(r, window)
 }
 
@@ -136,7 +136,7 @@ func (a *answers) lendPages(r *request, runPages uint32) uint32 {
 func (a *answers) setAside(cl *client, run Run, pages uint32) {
 	kept, spare := run.Front(pages)
 	if spare.Pages > 0 {
-		cl.heldPages -= uint64(spare.Pages)
+		a.clients.release(cl, uint64(spare.Pages))
 		a.memory.Free(spare, memory.Tag{})
 	}
 	cl.reserved = append(cl.reserved, kept)
@@ -153,10 +153,10 @@ func (a *answers) draw(r *request, from *client) bool {
 		if from.reserved[i] = rest; rest.Pages == 0 {
 			from.reserved = slices.Delete(from.reserved, i, i+1)
 		}
-		from.heldPages -= pages
-		from.report(max(0, from.liveBytes-a.memory.Bytes(run.Pages)))
+		a.clients.release(from, pages)
+		a.clients.report(from, max(0, from.liveBytes-a.memory.Bytes(run.Pages)))
 		a.memory.Transfer(run, r.client)
-		a.clients.all[r.client].heldPages += pages
+		a.clients.hold(a.clients.all[r.client], pages)
 		r.drawn = true
 		return a.grant(r, run)
 	}
@@ -174,7 +174,7 @@ func (a *answers) lendHome(only Client) {
 	a.memory.LendHome(takes, func(home Client, run Run) {
 		cl := a.clients.all[home]
 		cl.dirty = true
-		cl.heldPages += uint64(run.Pages)
+		a.clients.hold(cl, uint64(run.Pages))
 		a.fx.Grants.Push(Grant{Client: home, Run: run})
 	})
 }
@@ -190,7 +190,7 @@ func (a *answers) offer(r *request) {
 // putBack makes free what a request has got that does not get all, each page under the tag that it had.
 func (a *answers) putBack(r *request) {
 	for _, run := range r.lent {
-		a.clients.all[r.client].heldPages -= uint64(run.Pages)
+		a.clients.release(a.clients.all[r.client], uint64(run.Pages))
 		a.memory.FreeParts(r.parts, run)
 	}
 	r.lent, r.parts = nil, nil

@@ -2,6 +2,7 @@ package core
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/pool/core/memory"
@@ -16,15 +17,29 @@ type asks struct {
 	fx      *Effects
 }
 
-// ask tells clients to return all that they do not use; a request goes on when all have.
+// ask tells those of the clients that have pages to return all that they do not use; a request goes on when all have.
 func (a *asks) ask(r *request, want func(*client) bool) {
-	for _, id := range a.clients.ids {
-		if cl := a.clients.all[id]; cl.mayReturn() && want(cl) {
-			a.askOne(r, cl, 0)
-			a.clients.unclaimed = true
+	for _, id := range a.clients.holders {
+		if cl := a.clients.all[id]; want(cl) {
+			a.askAll(r, cl)
 		}
 	}
 	a.queue.awaits(r)
+}
+
+// askOwn is ask for the client of a request, whether it has pages or not.
+func (a *asks) askOwn(r *request) {
+	if cl := a.clients.all[r.client]; cl != nil {
+		a.askAll(r, cl)
+	}
+	a.queue.awaits(r)
+}
+
+func (a *asks) askAll(r *request, cl *client) {
+	if cl.mayReturn() {
+		a.askOne(r, cl, 0)
+		a.clients.unclaimed = true
+	}
 }
 
 // askOne tells a client to return its longest free runs, until they come to so many pages, or, with
@@ -80,8 +95,8 @@ func (a *asks) collect(r *request, pages uint32) {
 
 // richest are the clients that have free memory, the one with the most first, but that of a request.
 func (a *asks) richest(r *request) (all []*client) {
-	for _, id := range a.clients.ids {
-		if cl := a.clients.all[id]; cl.id != r.client && cl.mayReturn() && cl.usage.FreePages > 0 {
+	for _, id := range a.clients.free {
+		if cl := a.clients.all[id]; cl.id != r.client && cl.mayReturn() {
 			all = append(all, cl)
 		}
 	}
@@ -98,9 +113,10 @@ func (a *asks) look(r *request) bool {
 		return false
 	}
 	r.looked = true
-	for _, id := range a.clients.ids {
-		if cl := a.clients.all[id]; id != r.client && !cl.gone && cl.usage.Stale {
+	for _, id := range slices.Clone(a.clients.stale) {
+		if cl := a.clients.all[id]; id != r.client && !cl.gone {
 			cl.usage.Stale = false
+			a.clients.count(cl)
 			r.looking = true
 			a.fx.Looks.Push(id)
 		}
@@ -118,5 +134,5 @@ func (a *asks) awaitAnswers(r *request) {
 	a.queue.awaits(r)
 }
 
-// holders are asked of a request for everything: clients that hold memory.
-func holders(cl *client) bool { return cl.heldPages > 0 }
+// everyone is asked of a request for everything.
+func everyone(*client) bool { return true }

@@ -108,7 +108,7 @@ func (b *budget) recycled(handles int, bytes int64) {
 // reserved with them. A part of a page costs a page.
 func (b *budget) priceNs(bytes, reservedBytes int64) int64 {
 	price := b.worthNs((bytes + b.memory.PageBytes() - 1) / b.memory.PageBytes())
-	if need := b.clients.ownPeakBytes(); reservedBytes > need+need/fragmentShare {
+	if need := b.clients.ownPeakBytes; reservedBytes > need+need/fragmentShare {
 		return price * dearFactor
 	}
 	return price
@@ -117,7 +117,7 @@ func (b *budget) priceNs(bytes, reservedBytes int64) int64 {
 // tooMuch reports whether more than twice as much is reserved as clients have used lately, each by itself. Not less than twice: what
 // they use is seen at requests and ticks only, so that these peaks may be higher, and holes lie between buffers.
 func (b *budget) tooMuch() bool {
-	return b.memory.ReservedBytes() > 2*b.clients.ownPeakBytes()+b.settings.Policy.SpareBytes
+	return b.memory.ReservedBytes() > 2*b.clients.ownPeakBytes+b.settings.Policy.SpareBytes
 }
 
 // worthNs is the price of so many pages, where clients need as many by themselves.
@@ -165,7 +165,7 @@ func (b *budget) force(bytes int64) {
 // client holds all memory.
 func (b *budget) nextStep() int64 {
 	p := &b.settings.Policy
-	if p.PageWorth == 0 || b.clients.holding() < 2 {
+	if p.PageWorth == 0 || b.clients.holding < 2 {
 		return 0
 	}
 	return min(slackStep, max(0, p.MostSharedSlack-p.SharedSlack-b.extraSlack))
@@ -188,7 +188,7 @@ func (b *budget) part(share int64) int64 { return b.livePeak.bytes() / 1024 * sh
 func (b *budget) baseBytes() int64 {
 	p := &b.settings.Policy
 	slack := p.Slack
-	if b.clients.holding() > 1 {
+	if b.clients.holding > 1 {
 		slack = max(slack, p.SharedSlack+b.extraSlack)
 	}
 	return b.livePeak.bytes() + b.part(slack) + p.SpareBytes + b.steadyBytes
@@ -223,7 +223,7 @@ func (b *budget) learn(created, moved int, ns int64) {
 // roll begins a new window of time: peaks that are older than two are forgotten, and half of the
 // cost and of the extra slack. A purchase is kept as far as it is reserved still.
 func (b *budget) roll() {
-	b.livePeak.roll(b.clients.usedBytes())
+	b.livePeak.roll(b.clients.usedBytes)
 	b.clients.roll()
 	b.extraSlack /= 2
 	b.boughtBytes = min(b.boughtBytes, max(0, b.memory.ReservedBytes()-b.baseBytes()))

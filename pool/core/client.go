@@ -35,6 +35,7 @@ type client struct {
 	wakingTicks uint32
 	way         way // of its Refills; nil: the ladder
 	answer
+	share share // of the sums over all clients
 }
 
 // answer is what a client's last answer to an Ask reported, and whether one is still to come.
@@ -65,9 +66,21 @@ func (cl *client) buffersBytes() int64 {
 }
 
 // report takes down what a client reports that it uses.
-func (cl *client) report(liveBytes int64) {
+func (cs *clients) report(cl *client, liveBytes int64) {
 	cl.liveBytes, cl.usage.UsedBytes = liveBytes, liveBytes
 	cl.ownPeak.note(liveBytes)
+	cs.count(cl)
+}
+
+// hold notes that a client has got so many pages, or has returned them.
+func (cs *clients) hold(cl *client, pages uint64) {
+	cl.heldPages += pages
+	cs.count(cl)
+}
+
+func (cs *clients) release(cl *client, pages uint64) {
+	cl.heldPages -= pages
+	cs.count(cl)
 }
 
 // mayReturn reports whether a client may have anything to return.
@@ -116,6 +129,7 @@ type clients struct {
 	all map[Client]*client
 	ids []Client // rising, so that a step is the same for the same history
 
+	sums
 	givenBytes int64 // of all
 	givenPeak  watermark.Mark
 	// unclaimed reports that clients were asked for pages which may be theirs again, asker the
@@ -135,6 +149,9 @@ func (cs *clients) join(m Join) {
 }
 
 func (cs *clients) remove(id Client) {
+	if cl := cs.all[id]; cl != nil {
+		cs.sums.set(cl, share{})
+	}
 	delete(cs.all, id)
 	if at, ok := slices.BinarySearch(cs.ids, id); ok {
 		cs.ids = slices.Delete(cs.ids, at, at+1)
@@ -152,26 +169,11 @@ func (cs *clients) setGiven(cl *client, bytes, lentBytes int64) {
 // resetPeak restarts the peak of what callers have.
 func (cs *clients) resetPeak(lentBytes int64) { cs.givenPeak.Reset(min(cs.givenBytes, lentBytes)) }
 
-// usedBytes is what all clients use at most, or want, as far as is known.
-func (cs *clients) usedBytes() (bytes int64) {
-	for _, cl := range cs.all {
-		bytes += cl.usage.UsedBytes
-	}
-	return bytes
-}
-
-// ownPeakBytes is the sum of the most that each client used by itself.
-func (cs *clients) ownPeakBytes() (bytes int64) {
-	for _, cl := range cs.all {
-		bytes += cl.ownPeak.bytes()
-	}
-	return bytes
-}
-
 // roll begins a new window of time for the peaks.
 func (cs *clients) roll() {
 	for _, cl := range cs.all {
 		cl.ownPeak.roll(cl.usage.UsedBytes)
+		cs.count(cl)
 	}
 }
 
@@ -189,19 +191,9 @@ func (cs *clients) tick() {
 	}
 }
 
-// holding is how many clients have memory, or had and may have it back.
-func (cs *clients) holding() (n int) {
-	for _, cl := range cs.all {
-		if cl.liveBytes > 0 || cl.heldPages > 0 {
-			n++
-		}
-	}
-	return n
-}
-
-// any reports whether any client is as wanted.
-func (cs *clients) any(want func(*client) bool) bool {
-	return slices.ContainsFunc(cs.ids, func(id Client) bool { return want(cs.all[id]) })
+// anyHolder reports whether any client that has pages is as wanted.
+func (cs *clients) anyHolder(want func(*client) bool) bool {
+	return slices.ContainsFunc(cs.holders, func(id Client) bool { return want(cs.all[id]) })
 }
 
 // mayBeAwaited reports whether others may be made to wait for the fences of a client: not if it is excluded.

@@ -49,7 +49,8 @@ func (c *Core) finishClose() {
 		j := &Job{}
 		c.memory.PlanClose(&j.Job)
 		for _, cl := range c.clients.all { // every page is part of the job, or a hole
-			cl.heldPages, cl.reserved = 0, nil
+			cl.reserved = nil
+			c.clients.release(cl, cl.heldPages)
 		}
 		if len(j.Ops) > 0 {
 			p.tried = true

@@ -162,6 +162,7 @@ func (c *Core) SetUsage(id Client, u Usage) {
 	}
 	cl.usage = u
 	cl.ownPeak.note(u.UsedBytes)
+	c.clients.count(cl)
 }
 
 // SetTenants reports which accounts hold memory beside the clients', and what those have that have a share. It is called before a step in
@@ -224,6 +225,9 @@ func (c *Core) Check() error {
 		if held[id] != cl.heldPages {
 			return fmt.Errorf("pool: client %d holds %d pages, the books say %d", id, held[id], cl.heldPages)
 		}
+	}
+	if err := c.clients.check(); err != nil {
+		return err
 	}
 	if reserved, limit := c.memory.ReservedBytes(), c.settings.LimitBytes; reserved > limit && limit > 0 && reserved > c.reservedAtChangeBytes {
 		return fmt.Errorf("pool: %d bytes reserved over the limit of %d", reserved, limit)

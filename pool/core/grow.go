@@ -110,7 +110,7 @@ func (l *ladder) recycleInto(r *request, w memory.Window) bool {
 	if reserved > limit {
 		return false
 	}
-	if l.clients.holding() > 1 {
+	if l.clients.holding > 1 {
 		l.budget.force(reserved - target)
 	}
 	if longer, ok := l.overgrown(r, limit+bytes); ok && bytes < short {
@@ -130,7 +130,7 @@ func (l *ladder) asksAll(r *request, overBytes, reservedBytes int64) bool {
 	case r.askedAll || r.capped:
 		return false
 	case reservedBytes > l.settings.LimitBytes: // whatever they publish: magazines and spans hold more than free ranges
-		return l.clients.any(func(cl *client) bool { return cl.id != r.client && holders(cl) && cl.mayReturn() })
+		return l.clients.anyHolder(func(cl *client) bool { return cl.id != r.client && cl.mayReturn() })
 	}
 	return !l.memory.Plain() && len(l.asks.richest(r)) > 0 && !l.budget.affords(overBytes, reservedBytes)
 }

@@ -70,7 +70,7 @@ func (l *ladder) askOwn(r *request) bool {
 		r.rung = rungGrow
 		l.raisePeak(r, r.bytes)
 		r.askedAll = true
-		l.asks.ask(r, func(cl *client) bool { return cl.dirty && cl.heldPages > 0 })
+		l.asks.ask(r, func(cl *client) bool { return cl.dirty })
 		return false
 	}
 	if l.settings.Waits == WaitsAlways {
@@ -79,7 +79,7 @@ func (l *ladder) askOwn(r *request) bool {
 		}
 	}
 	r.rung, l.clients.asker = rungCollect, r.client
-	l.asks.ask(r, func(cl *client) bool { return cl.id == r.client })
+	l.asks.askOwn(r)
 	return false
 }
 
@@ -122,7 +122,7 @@ func (l *ladder) mayGrow(r *request) bool {
 // collect asks other clients for as much as a request lacks, where growing would break the budget
 // or what the driver can give.
 func (l *ladder) collect(r *request) {
-	if !r.noted && l.clients.usedBytes() > l.budget.livePeak.bytes() && l.asks.look(r) {
+	if !r.noted && l.clients.usedBytes > l.budget.livePeak.bytes() && l.asks.look(r) {
 		return
 	}
 	r.rung = rungGrow
@@ -180,7 +180,7 @@ func (l *ladder) notePeak(r *request) {
 
 // raisePeak raises the live peak to what the clients last reported and to what one wants that has not reported it.
 func (l *ladder) raisePeak(r *request, wantedBytes int64) {
-	r.raised, r.noted = l.budget.raise(l.clients.usedBytes()+wantedBytes), true
+	r.raised, r.noted = l.budget.raise(l.clients.usedBytes+wantedBytes), true
 }
 
 // askOthers has the others return what they do not use where growing would break the budget or what the driver can give. After a
@@ -191,7 +191,7 @@ func (l *ladder) askOthers(r *request) {
 	}
 	r.askedAll = true
 	l.asks.ask(r, func(cl *client) bool {
-		return cl.heldPages > 0 && (!r.waits() || cl.dirty) && (r.capped || cl.id != r.client)
+		return (!r.waits() || cl.dirty) && (r.capped || cl.id != r.client)
 	})
 }
 

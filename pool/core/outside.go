@@ -59,7 +59,7 @@ func (w chargeWay) climb(s *scheduler, r *request) bool {
 	switch r.rung {
 	case rungSearch:
 		r.rung = rungPoll
-		s.ladder.asks.ask(r, holders)
+		s.ladder.asks.ask(r, everyone)
 	case rungPoll:
 		r.rung = rungRecycle
 		s.jobs.poll(r)

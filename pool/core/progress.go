@@ -23,7 +23,7 @@ type noProgress struct {
 // resolve does what is to be done where no request that waits can be served. It reports whether that may have changed anything.
 func (n *noProgress) resolve() bool {
 	w := n.waiters
-	if w.unsettled || w.gathering != nil || n.fences.watching() {
+	if w.count() == 0 || w.unsettled || w.gathering != nil || n.fences.watching() {
 		return false
 	}
 	accounts := n.accounts()
@@ -31,7 +31,7 @@ func (n *noProgress) resolve() bool {
 	switch v {
 	case admission.Wait:
 		unheard := func(cl *client) bool { return cl.holds() && cl.dirty }
-		if !w.unasked || !w.table.Blocked() || !n.clients.any(unheard) {
+		if !w.unasked || !w.table.Blocked() || !n.clients.anyHolder(unheard) {
 			return false
 		}
 		n.gather()
@@ -74,7 +74,7 @@ func (n *noProgress) deadlock(accounts []admission.Account, refused uint64, most
 
 // accounts are those that hold memory.
 func (n *noProgress) accounts() (all []admission.Account) {
-	for _, id := range n.clients.ids {
+	for _, id := range n.clients.holders {
 		if n.clients.all[id].holds() {
 			all = append(all, admission.Account(id))
 		}
@@ -99,13 +99,13 @@ func (n *noProgress) climb(r *request) bool {
 		return false
 	case rungAskAll:
 		r.rung = rungDeny
-		n.asks.ask(r, holders)
+		n.asks.ask(r, everyone)
 		return false
 	case rungOffer, rungSearch, rungTake, rungCollect, rungGrow, rungPoll, rungRecycle, rungWait, rungHold, rungDeny:
 	}
 	w := n.waiters
 	w.gathering = nil
-	w.unsettled = n.clients.any(func(cl *client) bool { return holders(cl) && cl.pendingBytes > 0 })
+	w.unsettled = n.clients.anyHolder(func(cl *client) bool { return cl.pendingBytes > 0 })
 	if !w.unsettled {
 		w.table.Confirmed()
 	}

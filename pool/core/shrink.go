@@ -24,7 +24,7 @@ func (s *shrinker) climb(r *request) bool {
 	case rungAskAll:
 		r.rung = rungPoll
 		if s.memory.ReservedBytes() > r.keepBytes {
-			s.asks.ask(r, holders)
+			s.asks.ask(r, everyone)
 		}
 	case rungPoll:
 		r.rung = rungRecycle

@@ -106,7 +106,7 @@ func (apartWay) grow(l *ladder, r *request) {
 		l.jobs.fill(r, window.Run, nil)
 	case !r.askedAll:
 		r.askedAll, r.rung = true, rungPoll
-		l.asks.ask(r, func(cl *client) bool { return cl.heldPages > 0 && cl.id != r.client })
+		l.asks.ask(r, func(cl *client) bool { return cl.id != r.client })
 	case r.rung == rungPoll:
 		r.rung = rungRecycle
 		l.jobs.poll(r)
@@ -165,7 +165,7 @@ func (w wakeWay) climb(s *scheduler, r *request) bool {
 		return w.wake(s, r)
 	case rungAskAll:
 		r.rung = rungPoll
-		s.ladder.asks.ask(r, func(cl *client) bool { return holders(cl) && cl.id != r.client })
+		s.ladder.asks.ask(r, func(cl *client) bool { return cl.id != r.client })
 	case rungPoll:
 		r.rung = rungRecycle
 		s.jobs.poll(r)

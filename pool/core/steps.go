@@ -17,7 +17,7 @@ func (c *Core) refill(m Refill) {
 		return
 	}
 	r.way = cl.way
-	cl.report(m.LiveBytes)
+	c.clients.report(cl, m.LiveBytes)
 	cl.lanes = m.Lanes
 	if !cl.reserves { // no caller has what is set aside
 		c.clients.setGiven(cl, m.LiveBytes-m.OpenBytes, c.memory.LentBytes())
@@ -99,7 +99,7 @@ func (c *Core) takeBack(m Return) bool {
 		if !c.memory.LentTo(r, m.Client) {
 			continue // a return of what is not lent would be a defect of the stream; Check finds the loss
 		}
-		cl.heldPages -= uint64(r.Pages)
+		c.clients.release(cl, uint64(r.Pages))
 		c.memory.Free(r, tagOf(cl, m))
 		if !m.Final {
 			c.memory.SetHome(r, m.Client)
@@ -120,11 +120,12 @@ func (c *Core) takeBack(m Return) bool {
 		cl.lanes, cl.leftBytes = m.Lanes, max(0, m.LiveBytes-m.OpenBytes)
 	default:
 		cl.lanes = m.Lanes
-		cl.report(m.LiveBytes)
+		c.clients.report(cl, m.LiveBytes)
 		c.clients.setGiven(cl, m.LiveBytes-m.OpenBytes, c.memory.LentBytes())
 	}
 	if m.Answer {
 		cl.usage.returned(pagesOf(m.Runs), cl.askedPages)
+		c.clients.count(cl)
 	}
 	answered := cl.note(m)
 	if m.Stirred || len(m.Runs) > 0 && !m.Answer {
@@ -176,7 +177,7 @@ func (c *Core) leave(m Leave) bool {
 		return false
 	}
 	cl.gone, cl.synced, cl.leftBytes = true, m.Synced, cl.givenBytes
-	cl.report(0)
+	c.clients.report(cl, 0)
 	c.clients.setGiven(cl, 0, c.memory.LentBytes())
 	if m.Synced {
 		c.passed(Passed{Client: id, Fence: ^Fence(0)})
@@ -200,7 +201,7 @@ func (c *Core) unreserve(m Unreserve) bool {
 		return false
 	}
 	for _, run := range cl.reserved {
-		cl.heldPages -= uint64(run.Pages)
+		c.clients.release(cl, uint64(run.Pages))
 		c.memory.Free(run, memory.Tag{}) // no work has used it
 		c.fences.progress++
 	}

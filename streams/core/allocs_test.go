@@ -23,6 +23,9 @@ func (*bare) Piled() {}
 
 func (*bare) Refused() {}
 
+// Freed implements Waker.
+func (*bare) Freed() {}
+
 const barePages = 1 << 14 // of 2 MiB
 
 func newBare() *bare {

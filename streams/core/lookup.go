@@ -26,8 +26,9 @@ func (c *Core) Lookup(p cudadrv.Ptr) (s *magazine.Slot, word uint64, bytes int64
 	return s, word, int64(s.Magazine().UnitsOf(s)) << sizeclass.UnitShift, true
 }
 
-// HasFreed reports whether callers have freed blocks that no turn has taken home yet. It may be called outside the turn.
-func (c *Core) HasFreed() bool { return c.owner.HasFreed() }
+// Alert reports whether callers have freed blocks that no turn has taken home yet, and has the next one told
+// (magazine.Waker.Freed). It may be called outside the turn.
+func (c *Core) Alert() bool { return c.owner.Alert() }
 
 // Pending visits the memory of the pending blocks: they were freed, and announced uses of them have not passed.
 func (c *Core) Pending(visit func(p cudadrv.Ptr, bytes int64)) {

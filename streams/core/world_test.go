@@ -64,6 +64,9 @@ func (w *world) Piled() { w.piles++ }
 // Refused implements magazine.Waker.
 func (*world) Refused() {}
 
+// Freed implements Waker.
+func (*world) Freed() {}
+
 func newWorld(t require.TestingT, pageUnits uint32, budget Budget) *world {
 	w := &world{t: t, cache: &magazine.Cache{}, pageUnits: pageUnits}
 	w.core = New(Config{Base: worldBase, PageBytes: int64(pageUnits) << sizeclass.UnitShift, Budget: budget}, w.cache, w)

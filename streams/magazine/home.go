@@ -10,6 +10,10 @@ const (
 	wanted        // as serving, but what comes home through the list or to a parked magazine wakes the owner
 	draining      // no more allocations: every block that comes home wakes the owner
 	ended         // the memory is gone
+
+	// alert is a bit of its own: the next block that comes home through the list is told, once. So frees look at one word for
+	// both.
+	alert life = 1 << 8
 )
 
 // waysOut is the number of magazines whose freed slots Frees gathers at a time: a power of two. Not
@@ -114,11 +118,39 @@ func (h *Home) wake() error {
 //
 //go:noinline
 func (h *Home) wakeOr(now life) error {
-	if now == ended {
-		return &ClosedError{}
+	if now&alert != 0 {
+		h.life.And(^uint32(alert))
+		h.waker.Freed()
+		now &^= alert
 	}
-	h.waker.Wake()
+	switch now {
+	case serving:
+	case ended:
+		return &ClosedError{}
+	default:
+		h.waker.Wake()
+	}
 	return nil
+}
+
+// become changes how the cache treats what comes home, and keeps an alert. It reports whether it was as expected.
+func (h *Home) become(from, to life) bool {
+	for {
+		old := life(h.life.Load())
+		if old&^alert != from {
+			return false
+		}
+		if h.life.CompareAndSwap(uint32(old), uint32(to|old&alert)) {
+			return true
+		}
+	}
+}
+
+// Alert reports whether there is anything that TakeBack might serve, and has the next block that comes home through the list
+// told (Waker.Freed). Any goroutine may call it.
+func (h *Home) Alert() bool {
+	h.life.Or(uint32(alert)) // first: a free that the look misses finds it
+	return h.HasFreed()
 }
 
 // HasFreed reports whether there is anything that TakeBack might serve.

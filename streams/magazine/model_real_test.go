@@ -55,6 +55,9 @@ func (wakes) Piled() {}
 
 func (wakes) Refused() {}
 
+// Freed implements Waker.
+func (wakes) Freed() {}
+
 // do performs a whole operation on both, the model's step by step.
 func (tw *twin) do(t require.TestingT, o op, slot int8, serial uint8) {
 	var want error

@@ -36,7 +36,7 @@ const moreUses = 1 << line.Count
 type use struct {
 	_ [0]func() // is not compared, and programs have no code for it
 
-	next     *use // written before it is in the list
+	next     atomic.Pointer[use] // changes only to skip uses that drop removes
 	line     *line.Line
 	state    atomic.Uint64 // how often it was begun, and whether it was ended
 	number   atomic.Uint64 // of the line's fence that covers it, once it was ended: only rises
@@ -48,7 +48,7 @@ const endedBit = 1
 
 // find is a use by that stream, nil if there is none.
 func (n *note) find(line *line.Line) *use {
-	for u := n.uses.Load(); u != nil; u = u.next {
+	for u := n.uses.Load(); u != nil; u = u.next.Load() {
 		if u.line == line {
 			return u
 		}
@@ -58,7 +58,7 @@ func (n *note) find(line *line.Line) *use {
 
 // begin opens an ended use by that stream, or a new one.
 func (n *note) begin(line *line.Line) (u *use, state uint64) {
-	for u = n.uses.Load(); u != nil; u = u.next {
+	for u = n.uses.Load(); u != nil; u = u.next.Load() {
 		if state = u.state.Load(); u.line == line && state&endedBit != 0 && u.state.CompareAndSwap(state, state+1) {
 			return u, state + 1
 		}
@@ -66,14 +66,30 @@ func (n *note) begin(line *line.Line) (u *use, state uint64) {
 	return n.add(line), 0
 }
 
-// add lists a new use that is open.
+// add lists a new use that is open, and drops those that nobody has to wait for any more: a buffer may outlive any number of
+// streams.
 func (n *note) add(line *line.Line) *use {
+	n.drop()
 	u := &use{line: line}
 	for {
-		u.next = n.uses.Load()
-		if n.uses.CompareAndSwap(u.next, u) {
+		latest := n.uses.Load()
+		u.next.Store(latest)
+		if n.uses.CompareAndSwap(latest, u) {
 			return u
 		}
+	}
+}
+
+// drop removes the uses by streams that have ended, whose work has finished. A line stays finished, so that a use which one
+// goroutine removes and another one's change brings back does no harm, and goes with the next add.
+func (n *note) drop() {
+	at := &n.uses
+	for u := at.Load(); u != nil; u = at.Load() {
+		if !u.line.Finished() {
+			at = &u.next
+			continue
+		}
+		at.CompareAndSwap(u, u.next.Load())
 	}
 }
 

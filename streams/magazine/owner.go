@@ -58,6 +58,9 @@ func (o *Owner) HasParked() bool { return o.home.parked.Load() != nil }
 // HasFreed reports whether there are any slots for Freed.
 func (o *Owner) HasFreed() bool { return o.home.HasFreed() }
 
+// Alert is Home.Alert.
+func (o *Owner) Alert() bool { return o.home.Alert() }
+
 // Freed takes the list of slots that callers handed over. Follow it with Next before a slot is used.
 func (o *Owner) Freed() *Slot {
 	for h := o.home; ; {
@@ -114,17 +117,17 @@ func (o *Owner) LetTakeBack(units uint32) { o.home.backUnits.Store(units) }
 // large blocks are closed.
 func (o *Owner) Want(on bool) {
 	if on {
-		o.home.life.CompareAndSwap(uint32(serving), uint32(wanted))
+		o.home.become(serving, wanted)
 	} else {
-		o.home.life.CompareAndSwap(uint32(wanted), uint32(serving))
+		o.home.become(wanted, serving)
 	}
 }
 
 // Drain makes every block that comes home wake the owner. Call it before the magazines are closed.
 func (o *Owner) Drain() {
 	o.LetTakeBack(0)
-	if !o.home.life.CompareAndSwap(uint32(serving), uint32(draining)) {
-		o.home.life.CompareAndSwap(uint32(wanted), uint32(draining))
+	if !o.home.become(serving, draining) {
+		o.home.become(wanted, draining)
 	}
 }
 

@@ -142,6 +142,8 @@ type Waker interface {
 	Piled()
 	// Refused says that a free was refused: its handle was not live.
 	Refused()
+	// Freed says that a block came home through the list, the first since Home.Alert.
+	Freed()
 }
 
 // Address is where the slot's block starts.

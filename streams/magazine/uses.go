@@ -221,7 +221,7 @@ func (s *Slot) TakeUses(number func(number int), listed func(line *line.Line, fe
 		return
 	}
 	n.holder.Store(nil)
-	for u := n.uses.Swap(nil); u != nil; u = u.next {
+	for u := n.uses.Swap(nil); u != nil; u = u.next.Load() {
 		listed(u.line, u.number.Load(), u.recorded.Load() || u.state.Load()&endedBit == 0)
 	}
 }

@@ -19,13 +19,16 @@
 //
 // # Bounds
 //
-// A register has SiteLimit sites, and never drops one. Samples of further places are counted together,
-// by a site without labels.
+// A register has SiteLimit sites. When a further place comes, the sites whose samples were all freed are retired: what they have
+// counted goes to one site for each call stack, without labels. So the number of streams, tags and tenants that came and went has no
+// bound. Where all sites have live samples, and for stacks beyond half of the limit, samples are counted together, by a site without
+// labels and stack.
 //
 // # Concurrency properties
 //
 // All methods may be called from any goroutine. Add and End take no lock and do not wait: a site is
-// entered by one compare-and-swap, and its totals are atomic words. Read looks up the names of all calls,
+// entered by one compare-and-swap, and its totals are atomic words. One goroutine at a time retires sites; others that find no room
+// then count together. Read looks up the names of all calls,
 // some microseconds for each site; it is of one moment for each site only in so far as no more is freed
 // than allocated.
 package sampling

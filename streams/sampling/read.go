@@ -26,7 +26,7 @@ type Record struct {
 // Read lists the places in no order: sites whose call stacks differ in the allocator's own calls alone are one. The record of all others
 // comes last, if it has any samples.
 func (r *Register) Read() []Record {
-	all := merged(r.root.read(nil))
+	all := merged(read(r.tree.Load().all(nil)))
 	if last := r.other.record(); last.Allocated.SampledCount > 0 {
 		all = append(all, last)
 	}
@@ -79,11 +79,10 @@ func (t *Totals) add(more *Totals) {
 	t.SampledBytes += more.SampledBytes
 }
 
-func (s *Site) read(all []Record) []Record {
-	for i := range s.below {
-		if below := s.below[i].Load(); below != nil {
-			all = below.read(append(all, below.record()))
-		}
+func read(sites []*Site) []Record {
+	all := make([]Record, len(sites))
+	for i, s := range sites {
+		all[i] = s.record()
 	}
 	return all
 }

@@ -1,7 +1,6 @@
 package sampling
 
 import (
-	"slices"
 	"sync/atomic"
 
 	"github.com/go-vram/vram/cudadrv/site"
@@ -10,7 +9,7 @@ import (
 const (
 	// SiteLimit bounds the sites of a register; goroutines that enter sites at once may pass it by their
 	// number. Not fewer: a large program has a thousand places, some with several tags. Not more: each
-	// takes some 400 bytes for good.
+	// takes some 450 bytes.
 	SiteLimit = 4096
 	// weightOne is the weight 1 in sums of weights, which are counted in whole parts of it.
 	weightOne = 1 << 16
@@ -31,45 +30,48 @@ func (l *Labels) equal(other *Labels) bool {
 
 // Register counts samples. The zero value is ready.
 type Register struct {
-	root  Site
-	other Site
-	count atomic.Int32 // of sites
+	tree       atomic.Pointer[tree] // nil: there are no sites
+	other      Site
+	turnedAway atomic.Int64 // samples that found no room since the last sweep
+	sweeping   atomic.Bool
 }
 
-// Site is a place, and the totals of its samples. It is a node of a tree by hashes, in which each level
-// takes two bits of the hash.
+// Site is a place, and the totals of its samples.
+//
+//	live n   --Allocated: CAS--> live n+1 --End--> live n
+//	live 0   --sweep: CAS--> retired: its totals go to the site of its stack without labels
 type Site struct {
 	_ [0]func() // is not compared
 
-	below  [4]atomic.Pointer[Site]
 	labels Labels
 	stack  site.Stack
 	totals [2 * totalCount]atomic.Int64 // of the allocations, then of their frees
+	live   atomic.Int64                 // samples that were not freed; below 0: retired
+	other  *Site                        // takes the samples of a retired site; nil: it is never retired
 }
 
 const totalCount = 4 // number, bytes, weights, and bytes multiplied by the weights
 
 // Site is that of a place; it is entered if it is new.
 func (r *Register) Site(labels Labels, stack site.Stack) *Site {
-	h := hash(&labels, stack)
-	for s := &r.root; ; h >>= 2 { // hashes that are equal meet in a list, by their last bits: 0
-		at := &s.below[h&3]
-		s = at.Load()
-		if s == nil {
-			if r.count.Load() >= SiteLimit {
-				return &r.other
-			}
-			s = &Site{labels: labels, stack: stack}
-			if at.CompareAndSwap(nil, s) {
-				r.count.Add(1)
-				return s
-			}
-			s = at.Load()
-		}
-		if s.labels.equal(&labels) && slices.Equal(s.stack, stack) {
-			return s
+	t := r.tree.Load()
+	if t == nil {
+		r.tree.CompareAndSwap(nil, new(tree))
+		t = r.tree.Load()
+	}
+	if s := t.find(&labels, stack); s != nil {
+		return s
+	}
+	if t.count.Load() >= SiteLimit {
+		if t = r.sweep(t); t == nil {
+			return &r.other
 		}
 	}
+	s := t.enter(&Site{labels: labels, stack: stack, other: &r.other})
+	if t.frozen.Load() { // the sweep may not have seen it
+		return &r.other
+	}
+	return s
 }
 
 // hash is FNV-1a, of words.
@@ -99,6 +101,9 @@ type Sample struct {
 // Allocated counts an allocation of that many bytes, which was sampled with the probability chance of all.
 // Preconditions: 0 < chance and chance <= all; where it is less, bytes*all fits an int64.
 func (s *Site) Allocated(at, bytes int64, chance, all uint32) Sample {
+	if !s.claim() {
+		s = s.other
+	}
 	x := Sample{At: at, Chance: chance, All: all, of: s, bytes: bytes}
 	x.count(0)
 	return x
@@ -111,6 +116,25 @@ func (x *Sample) Counts() bool { return x.of != nil }
 func (x *Sample) End() {
 	if x.of != nil {
 		x.count(totalCount)
+		if x.of.other != nil {
+			x.of.live.Add(-1) // last: the totals of a site without live samples are complete
+		}
+	}
+}
+
+// claim adds a live sample, unless the site is retired.
+func (s *Site) claim() bool {
+	if s.other == nil {
+		return true
+	}
+	for {
+		n := s.live.Load()
+		if n < 0 {
+			return false
+		}
+		if s.live.CompareAndSwap(n, n+1) {
+			return true
+		}
 	}
 }
 

@@ -124,3 +124,78 @@ func TestSitesOfOnePlaceAreOneRecord(t *testing.T) {
 	assert.Equal(t, Totals{Count: 1, Bytes: 10, SampledCount: 1, SampledBytes: 10}, records[24].InUse)
 	assert.Contains(t, records[24].Stack.String(), "TestSitesOfOnePlaceAreOneRecord")
 }
+
+// Places whose samples were all freed make room for others, however many come; what they have counted stays with their stack.
+func TestPlacesWithoutLiveSamplesMakeRoom(t *testing.T) {
+	var r Register
+	here, there := site.Stack{1, 2}, site.Stack{3}
+	kept := r.Site(Labels{Stream: 1, Tag: "kept"}, here).Allocated(0, 7, all, all)
+	const rounds = 5 * SiteLimit
+	for i := range rounds {
+		s := r.Site(Labels{Stream: uint32(i + 2)}, there)
+		x := s.Allocated(0, 10, all, all)
+		require.NotSame(t, &r.other, x.of, "round %d", i)
+		x.End()
+		require.LessOrEqual(t, int(r.tree.Load().count.Load()), SiteLimit)
+	}
+	var count, bytes int64
+	for _, x := range r.Read() {
+		if x.Tag == "kept" {
+			assert.Equal(t, Totals{Count: 1, Bytes: 7, SampledCount: 1, SampledBytes: 7}, x.InUse)
+			continue
+		}
+		assert.Equal(t, there, x.Stack)
+		assert.Zero(t, x.InUse)
+		count, bytes = count+x.Allocated.Count, bytes+x.Allocated.Bytes
+	}
+	assert.EqualValues(t, rounds, count)
+	assert.EqualValues(t, 10*rounds, bytes)
+	kept.End()
+	for _, x := range r.Read() {
+		assert.Zero(t, x.InUse)
+	}
+}
+
+// Stacks without live samples are bounded, too.
+func TestGatheredStacksAreBounded(t *testing.T) {
+	var r Register
+	const rounds = 4 * SiteLimit
+	for i := range rounds {
+		x := r.Site(Labels{Stream: 1}, site.Stack{uintptr(i)}).Allocated(0, 10, all, all)
+		x.End()
+		require.LessOrEqual(t, int(r.tree.Load().count.Load()), SiteLimit)
+	}
+	var count int64
+	for _, x := range r.Read() {
+		count += x.Allocated.Count
+	}
+	assert.EqualValues(t, rounds, count)
+}
+
+// Goroutines that enter, count and end while places are retired lose no sample.
+func TestRetiringLosesNoSample(t *testing.T) {
+	var r Register
+	const goroutines, rounds = 3, SiteLimit
+	var group sync.WaitGroup
+	live := make([]Sample, goroutines)
+	for g := range goroutines {
+		group.Go(func() {
+			live[g] = r.Site(Labels{Stream: uint32(g + 1), Tag: "live"}, site.Stack{9}).Allocated(0, 1, all, all)
+			for i := range rounds {
+				x := r.Site(Labels{Stream: uint32(i + 1)}, site.Stack{uintptr(g)}).Allocated(0, 10, all, all)
+				x.End()
+			}
+		})
+	}
+	group.Wait()
+	var allocated, inUse int64
+	for _, x := range r.Read() {
+		allocated += x.Allocated.SampledCount
+		inUse += x.InUse.SampledCount
+	}
+	assert.EqualValues(t, goroutines*(rounds+1), allocated)
+	assert.EqualValues(t, goroutines, inUse)
+	for g := range live {
+		live[g].End()
+	}
+}

@@ -37,6 +37,9 @@ func (wakes) Piled() {}
 
 func (wakes) Refused() {}
 
+// Freed implements Waker.
+func (wakes) Freed() {}
+
 func newLandlord(t *testing.T) *landlord {
 	t.Helper()
 	d := &landlord{t: t, owner: magazine.NewOwner(new(magazine.Cache), wakes{}), out: map[int32]bool{}}
