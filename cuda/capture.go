@@ -334,12 +334,18 @@ func (p *capture) join(c, behind *submission) error {
 	return c.work.BeginCapture(func() error { // what others submit to the stream from here on may be part of the graph
 		p.streams = append(p.streams, c)
 		p.order.add()
+		joined := false
+		defer func() { // also after a panic of the driver
+			if !joined {
+				p.streams = p.streams[:len(p.streams)-1]
+				p.order.remove()
+			}
+		}()
 		if err := p.wait(c, behind); err != nil {
-			p.streams = p.streams[:len(p.streams)-1]
-			p.order.remove()
 			return err
 		}
 		c.captured(p)
+		joined = true
 		return nil
 	})
 }

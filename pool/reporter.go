@@ -45,7 +45,8 @@ func (p *Pool) tellUsage(m core.Message) {
 	case core.Refill, core.Looked, core.Tick:
 		for r := p.changed.Swap(nil); r != nil; {
 			next := r.next
-			r.listed.Store(false) // first: a change that the read misses lists it again
+			r.next = nil          // else a client that stays keeps those that have left
+			r.listed.Store(false) // before the read: a change that it misses lists the reporter again
 			p.core.SetUsage(r.id, r.client.Usage())
 			r = next
 		}

@@ -15,15 +15,15 @@ func captureBugs() []Bug {
 		{
 			Name: "a fence that a capture forbids counts as taken", Package: "internal/simulation", Run: run,
 			Edits: []Edit{{
-				"internal/fence.(*Timeline).take", "	if err := t.enter(); err != nil {\n		return 0, false, err\n",
-				"	if err := t.enter(); err != nil {\n		t.Took(t.Begin())\n		return 0, false, err\n",
+				"internal/fence.(*Timeline).take", "	if err != nil {\n		return 0, false, err\n	}\n	defer access",
+				"	if err != nil {\n		t.Took(t.Begin())\n		return 0, false, err\n	}\n	defer access",
 			}},
 		},
 		{
 			Name: "a fence that a capture forbids counts as passed", Package: "internal/simulation", Run: run,
 			Edits: []Edit{{
-				"internal/fence.(*Timeline).take", "	if err := t.enter(); err != nil {\n		return 0, false, err\n",
-				"	if err := t.enter(); err != nil {\n		number = t.Begin()\n		t.Took(number)\n		t.Pass(number)\n		return 0, false, err\n",
+				"internal/fence.(*Timeline).take", "	if err != nil {\n		return 0, false, err\n	}\n	defer access",
+				"	if err != nil {\n		number = t.Begin()\n		t.Took(number)\n		t.Pass(number)\n		return 0, false, err\n	}\n	defer access",
 			}},
 		},
 		{
@@ -48,11 +48,11 @@ func captureBugs() []Bug {
 		},
 		{
 			Name: "nobody asks behind a record whether a capture has begun", Package: "internal/fence", Run: "^TestACaptureThatBeginsAtARecordGoesOn$",
-			Edits: []Edit{{"internal/fence.(*Timeline).mark", "	if err := t.access.Check(); err != nil {", "	if err := error(nil); err != nil {"}},
+			Edits: []Edit{{"internal/fence.(*Timeline).mark", "	if err := access.Check(); err != nil {", "	if err := error(nil); err != nil {"}},
 		},
 		{
 			Name: "an order without room does not ask whether it may record", Package: "internal/fence", Run: "^TestAnOrderWithoutRoomAsksBeforeItRecords$",
-			Edits: []Edit{{"internal/fence.(*Timeline).Order", "	if err := t.enter(); err != nil {\n		return 0, err\n	}\n	defer t.leave()\n", ""}},
+			Edits: []Edit{{"internal/fence.(*Timeline).Order", "	access, err := t.enter()\n", "	access, err := Recording(unrestricted{}), error(nil)\n"}},
 		},
 		{
 			Name: "the fence of a return is asked about though a capture may have it", Package: ".", Run: "^TestACaptureThatBeginsAtAFence$",

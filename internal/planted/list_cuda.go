@@ -133,6 +133,10 @@ func cudaBugs() []Bug {
 			Edits: []Edit{{"cuda.(*Graph).setParams", "if g.on.checked != nil {", "if false {"}},
 		},
 		{
+			Name: "a client that stays keeps the clients that have left", Package: pkg, Run: "^TestAGraphForgetsStreams$",
+			Edits: []Edit{{"pool.(*Pool).tellUsage", "			r.next = nil          // else a client that stays keeps those that have left\n", ""}},
+		},
+		{
 			Name: "a graph keeps the streams that launched it", Package: pkg, Run: "^TestAGraphForgetsStreams$",
 			Edits: []Edit{{"cuda.(*Graph).note", "all = unfinished(*old)", "all = slices.Clone(*old)"}},
 		},
@@ -181,7 +185,7 @@ func cudaBugs() []Bug {
 			Edits: []Edit{{"cuda.(*params).put", "copy(p.bytes[at:], a.long.bytes)", "_ = at"}},
 		},
 		{
-			Name: "a device with a fault keeps its addresses", Package: "vramtest", Run: "^TestManyDevicesOfOneTest$",
+			Name: "a device with a fault keeps its addresses", Package: "vramtest", Run: "^TestManyDevices",
 			Edits: []Edit{{"vramtest.(*Device).Close", "broken != nil", "broken != nil && false"}},
 		},
 		{

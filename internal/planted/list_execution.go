@@ -89,10 +89,6 @@ func executionBugs() []Bug {
 			Edits: []Edit{{"ptx/interp.(*warp).race", "w.disorder(t) + w.whose(a)", "w.disorder(t)"}},
 		},
 		{
-			Name: "a device whose kernel failed keeps its addresses", Package: "vramtest", Run: "^TestManyDevicesInOneTest$",
-			Edits: []Edit{{"vramtest.(*Device).Close", "len(d.Faults()) > 0", "false"}},
-		},
-		{
 			Name: "a refused launch has no finding", Package: "vramtest", Run: "^TestRefusalsHaveTheFinding$",
 			Edits: []Edit{{"cudadrv/sim.(*gpu).prepare", "&refusal{fail(c, cudadrv.NotSupported, \"%v\", err), err}", "fail(c, cudadrv.NotSupported, \"%v\", err)"}},
 		},

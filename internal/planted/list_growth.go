@@ -13,7 +13,7 @@ func growthBugs() []Bug {
 		},
 		{
 			Name: "a buffer keeps the closed streams that used it", Package: "internal/fence", Run: "^TestAFinishedTimelineKeepsNothingOfItsStream$",
-			Edits: []Edit{{"internal/fence.(*Timeline).Finish", "	t.allow.Store(nil)\n", ""}},
+			Edits: []Edit{{"internal/fence.(*Timeline).Finish", "	t.access.Store(nil)\n", ""}},
 		},
 		{
 			Name: "a stream names all streams that were ever handed its memory", Package: "streams", Run: "^TestEndedStreamsAreNoFreers$",

@@ -92,7 +92,11 @@ func movesBugs() []Bug {
 		},
 		{
 			Name: "growth that no move could have served is paid for by later moves", Package: "internal/replay", Run: "^TestTheModesAreInOrder$",
-			Edits: []Edit{{"pool/core.(*ladder).recycleInto", "l.budget.force(reserved - target)", "l.budget.buy(reserved-target, reserved)"}},
+			Edits: []Edit{{"pool/core.(*budget).exceed", "		b.force(bytes)\n", "		b.buy(bytes, reservedBytes)\n"}},
+		},
+		{
+			Name: "growth that moves have paid for is free", Package: "pool/core", Run: "^TestMovesAndGrowthPayForEachOther$",
+			Edits: []Edit{{"pool/core.(*budget).exceed", "if b.affords(bytes, reservedBytes) {", "if bytes <= 0 {"}},
 		},
 		{
 			Name: "forced growth leaves the slack as it is", Package: "pool/core", Run: "^TestForcedGrowthWidensTheSlack$",
@@ -100,7 +104,7 @@ func movesBugs() []Bug {
 		},
 		{
 			Name: "one client widens the slack of several", Package: "pool/core", Run: "^TestOnlySeveralClientsWidenTheSlack$",
-			Edits: []Edit{{"pool/core.(*budget).nextStep", " || b.clients.holding() < 2", ""}},
+			Edits: []Edit{{"pool/core.(*budget).nextStep", " || b.clients.holding < 2", ""}},
 		},
 		{
 			Name: "extra slack is never forgotten", Package: "pool/core", Run: "^TestExtraSlackIsForgotten$",

@@ -46,19 +46,19 @@ func built(t *testing.T, flags ...string) (sizeBytes int64, modules []string) {
 	return file.Size(), modules
 }
 
-// The program with the built-in framework has some 5 MB with its symbols, as the README has it: 5.06 MB with Go 1.26 on
-// linux/amd64, and 3.44 MB without them. A program that only prints has 2.40 MB. The modules are named, so that a new one is a decision.
+// The program with the built-in framework has some 5 MB with its symbols, as the README has it: 5.20 MB with Go 1.26 on
+// linux/amd64, and 3.54 MB without them. A program that only prints has 2.40 MB. The modules are named, so that a new one is a decision.
 func TestTheBuiltinFrameworkIsSmall(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
 		return // It links a program twice.
 	}
 	sizeBytes, modules := built(t, "-tags=vram_builtin")
-	assert.Less(t, sizeBytes, int64(5_080_000))
+	assert.Less(t, sizeBytes, int64(5_300_000))
 	assert.Equal(t, []string{"github.com/ebitengine/purego"}, modules)
 
 	sizeBytes, _ = built(t, "-tags=vram_builtin", "-ldflags=-s -w")
-	assert.Less(t, sizeBytes, int64(3_500_000))
+	assert.Less(t, sizeBytes, int64(3_600_000))
 }
 
 // heavy are the packages, of those that a program with the built-in framework must not have, that the program has.

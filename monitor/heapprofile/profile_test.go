@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/google/pprof/profile"
@@ -153,10 +154,9 @@ func TestTextsOfAProfileAreUTF8(t *testing.T) {
 func TestOtherPlaces(t *testing.T) {
 	d, s := open(t, 1)
 	const count = 5000
-	for i := range count {
-		b, err := s.AllocFor(t.Context(), vram.Request{Bytes: 100, Tag: strconv.Itoa(i)})
+	for i := range count { // they live: places of freed buffers make room
+		_, err := s.AllocFor(t.Context(), vram.Request{Bytes: 100, Tag: strconv.Itoa(i)})
 		require.NoError(t, err)
-		require.NoError(t, b.Free())
 	}
 	p := heapprofile.Of(d)
 	require.NoError(t, p.CheckValid())
@@ -165,7 +165,7 @@ func TestOtherPlaces(t *testing.T) {
 	assert.EqualValues(t, count-4096, last.Value[0])
 	var text bytes.Buffer
 	require.NoError(t, heapprofile.WriteText(&text, d))
-	assert.Contains(t, text.String(), "\n    vram: other places\n")
+	assert.True(t, strings.Contains(text.String(), "\n    vram: other places\n"), "the text names them")
 }
 
 func TestText(t *testing.T) {

@@ -152,6 +152,16 @@ func (b *budget) widen() bool {
 	return true
 }
 
+// exceed raises the budget by bytes that a request needs beyond it. They are bought if moves have cost
+// their price; else growth is forced.
+func (b *budget) exceed(bytes, reservedBytes int64) {
+	if b.affords(bytes, reservedBytes) {
+		b.buy(bytes, reservedBytes)
+	} else {
+		b.force(bytes)
+	}
+}
+
 // force raises the budget by bytes that a request needs and that no client can return, and the slack
 // by a step.
 func (b *budget) force(bytes int64) {

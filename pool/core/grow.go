@@ -111,7 +111,7 @@ func (l *ladder) recycleInto(r *request, w memory.Window) bool {
 		return false
 	}
 	if l.clients.holding > 1 {
-		l.budget.force(reserved - target)
+		l.budget.exceed(reserved-target, reserved)
 	}
 	if longer, ok := l.overgrown(r, limit+bytes); ok && bytes < short {
 		w = longer
