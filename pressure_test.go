@@ -123,6 +123,7 @@ func (c *pressureLines) Error(string, ...any) {}
 func (c *pressureLines) Info(msg string, args ...any) {
 	c.info = append(c.info, fmt.Sprint(msg, args[:4]))
 }
+
 func (c *pressureLines) Debug(msg string, args ...any) {
 	c.debug = append(c.debug, fmt.Sprint(msg, args[:4]))
 }

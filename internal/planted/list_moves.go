@@ -96,7 +96,7 @@ func movesBugs() []Bug {
 		},
 		{
 			Name: "growth that moves have paid for is free", Package: "pool/core", Run: "^TestMovesAndGrowthPayForEachOther$",
-			Edits: []Edit{{"pool/core.(*budget).exceed", "if b.affords(bytes, reservedBytes) {", "if bytes <= 0 {"}},
+			Edits: []Edit{{"pool/core.(*budget).exceed", "if b.nextStep() == 0 && b.affords(bytes, reservedBytes) {", "if bytes <= 0 {"}},
 		},
 		{
 			Name: "forced growth leaves the slack as it is", Package: "pool/core", Run: "^TestForcedGrowthWidensTheSlack$",

@@ -152,10 +152,11 @@ func (b *budget) widen() bool {
 	return true
 }
 
-// exceed raises the budget by bytes that a request needs beyond it. They are bought if moves have cost
-// their price; else growth is forced.
+// exceed raises the budget by bytes that a request needs beyond it. Once the slack is as wide as it gets
+// they are bought if moves have cost their price; before that the cost is kept for the slack. Else
+// growth is forced.
 func (b *budget) exceed(bytes, reservedBytes int64) {
-	if b.affords(bytes, reservedBytes) {
+	if b.nextStep() == 0 && b.affords(bytes, reservedBytes) {
 		b.buy(bytes, reservedBytes)
 	} else {
 		b.force(bytes)
