@@ -52,3 +52,6 @@ func players(tb testing.TB) map[string]cudadrv.Driver {
 	tb.Helper()
 	return map[string]cudadrv.Driver{"simulated": sim.New(sim.Config{Bytes: true}), "fake": library(tb)}
 }
+
+// gpuOrNil is nil: there is none.
+func gpuOrNil(testing.TB) cudadrv.Driver { return nil }

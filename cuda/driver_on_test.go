@@ -26,3 +26,9 @@ func players(tb testing.TB) map[string]cudadrv.Driver {
 	tb.Helper()
 	return map[string]cudadrv.Driver{"GPU": library(tb)}
 }
+
+// gpuOrNil is library, where there is a GPU.
+func gpuOrNil(tb testing.TB) cudadrv.Driver {
+	tb.Helper()
+	return library(tb)
+}

@@ -413,11 +413,15 @@ func (x *storm) open(t *testing.T) {
 	t.Helper()
 	machine := sim.Config{Bytes: true, TimedKernels: true}
 	config := vram.Config{LimitBytes: 32 * mib, Debug: x.seed%4 < 2}
-	if x.seed%2 == 0 {
+	driver := gpuOrNil(t)
+	if driver == nil && x.seed%2 == 0 {
 		x.dev = vramtest.Open(t, vramtest.Machine(machine), vramtest.Config(config)).Device
 		return
 	}
-	faults := fault.Wrap(sim.New(machine))
+	if driver == nil {
+		driver = sim.New(machine)
+	}
+	faults := fault.Wrap(driver)
 	faults.SetBefore(func(string) {
 		if rand.New(rand.NewPCG(x.seed, x.draws.Add(1))).IntN(3) == 0 { //nolint:gosec // reproducible is the point
 			runtime.Gosched()
