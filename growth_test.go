@@ -39,7 +39,7 @@ func holdsFlat(t *testing.T, slackBytes int64, step func(i int)) {
 			heapBytes, goroutines = settled()
 		}
 		if i%100 == 0 {
-			time.Sleep(300 * time.Millisecond) // of the bubble
+			time.Sleep(300 * time.Millisecond) //nolint:forbidigo // time of the bubble
 			took = append(took, -processorTime(t))
 		}
 		step(i)
@@ -56,7 +56,7 @@ func holdsFlat(t *testing.T, slackBytes int64, step func(i int)) {
 
 // settled reads the Go heap and the number of goroutines once nothing is in progress.
 func settled() (heapBytes int64, goroutines int) {
-	time.Sleep(3 * time.Second) // of the bubble
+	time.Sleep(3 * time.Second) //nolint:forbidigo // time of the bubble
 	synctest.Wait()
 	runtime.GC()
 	runtime.GC()

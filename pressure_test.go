@@ -146,9 +146,9 @@ func TestSwingsOfPressureAreLoggedRarely(t *testing.T) {
 		const swings = 600 // of a second each
 		for range swings {
 			b := must(t, s, 98*mib)
-			time.Sleep(500 * time.Millisecond) // of the bubble
+			time.Sleep(500 * time.Millisecond) //nolint:forbidigo // time of the bubble
 			freeAll(t, b)
-			time.Sleep(500 * time.Millisecond)
+			time.Sleep(500 * time.Millisecond) //nolint:forbidigo // time of the bubble
 		}
 		synctest.Wait()
 		n, _ := about(log.info)
@@ -158,11 +158,11 @@ func TestSwingsOfPressureAreLoggedRarely(t *testing.T) {
 		assert.Greater(t, debug, swings)
 		assert.GreaterOrEqual(t, events, 2*swings)
 
-		time.Sleep(5 * time.Minute)
+		time.Sleep(5 * time.Minute) //nolint:forbidigo // time of the bubble
 		short := must(t, s, 98*mib)
-		time.Sleep(time.Second)
+		time.Sleep(time.Second) //nolint:forbidigo // time of the bubble
 		freeAll(t, short)
-		time.Sleep(5 * time.Minute)
+		time.Sleep(5 * time.Minute) //nolint:forbidigo // time of the bubble
 		synctest.Wait()
 		_, last := about(log.info)
 		assert.Contains(t, last, "level normal", "of the change within the minute after it became critical")

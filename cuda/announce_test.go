@@ -78,7 +78,7 @@ func (p *pair) status(c *cuda.Context) cudadrv.CaptureStatus {
 
 // calls are calls that touch the first context's stream, with a driver call that they make after they have asked whether the stream is
 // being captured.
-var callsOnAStream = map[string]struct { //nolint:gochecknoglobals // a constant table
+var callsOnAStream = map[string]struct {
 	at   string
 	call func(p *pair) error
 }{

@@ -90,13 +90,14 @@ func refusedInside(t reflect.Type) reflect.Type {
 	case reflect.Array:
 		return refusedInside(t.Elem())
 	case reflect.Struct:
-		for i := range t.NumField() {
-			if inside := refusedInside(t.Field(i).Type); inside != nil {
+		for field := range t.Fields() {
+			if inside := refusedInside(field.Type); inside != nil {
 				return inside
 			}
 		}
 		return nil
-	default:
-		return t
+	case reflect.Invalid, reflect.Int, reflect.Uint, reflect.Uintptr, reflect.Chan, reflect.Func, reflect.Interface, reflect.Map, reflect.Pointer,
+		reflect.Slice, reflect.String, reflect.UnsafePointer:
 	}
+	return t
 }

@@ -165,7 +165,7 @@ func (b *bench) verify(ctx context.Context, c *candidate, reference bool) (tune.
 			return tune.Failed, err
 		}
 		for i := p.Inputs; i < f.count; i++ {
-			got, err := b.read(f.ranges[i]) //nolint:contextcheck // the work has ended
+			got, err := b.read(f.ranges[i])
 			if err != nil {
 				return tune.Verified, err
 			}

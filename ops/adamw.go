@@ -38,14 +38,14 @@ func (a AdamWConfig) filled() (AdamWConfig, error) {
 	}
 	for i, beta := range [...]float64{a.Beta1, a.Beta2} {
 		if !(beta >= 0 && beta < 1) {
-			return a, fmt.Errorf("%s is %g, want 0 or more and less than 1: %w", [...]string{"Beta1", "Beta2"}[i], beta, ErrNumber)
+			return a, fmt.Errorf("the %s is %g, want 0 or more and less than 1: %w", [...]string{"Beta1", "Beta2"}[i], beta, ErrNumber)
 		}
 	}
 	if !(float32(a.Epsilon) > 0 && a.Epsilon <= math.MaxFloat32) {
-		return a, fmt.Errorf("Epsilon is %g, want more than 0, as a float32: %w", a.Epsilon, ErrNumber)
+		return a, fmt.Errorf("the Epsilon is %g, want more than 0, as a float32: %w", a.Epsilon, ErrNumber)
 	}
 	if !(a.Decay >= 0 && a.Decay <= math.MaxFloat32) {
-		return a, fmt.Errorf("Decay is %g, want 0 or more: %w", a.Decay, ErrNumber)
+		return a, fmt.Errorf("the Decay is %g, want 0 or more: %w", a.Decay, ErrNumber)
 	}
 	return a, nil
 }

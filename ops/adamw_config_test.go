@@ -43,8 +43,8 @@ func TestTheZeroConfigurationOfAdamW(t *testing.T) {
 func TestNumbersThatAdamWRefuses(t *testing.T) {
 	r := newRig(t)
 	for text, config := range map[string]ops.AdamWConfig{
-		"Epsilon is -1e-08": {Epsilon: -1e-8}, "Epsilon is NaN": {Epsilon: nan}, "Epsilon is +Inf": {Epsilon: inf}, "Epsilon is 1e-60": {Epsilon: 1e-60},
-		"Decay is -1": {Decay: -1}, "Decay is NaN": {Decay: nan}, "Decay is +Inf": {Decay: inf}, "Beta1 is 1": {Beta1: 1}, "Beta2 is NaN": {Beta2: nan},
+		"the Epsilon is -1e-08": {Epsilon: -1e-8}, "the Epsilon is NaN": {Epsilon: nan}, "the Epsilon is +Inf": {Epsilon: inf}, "the Epsilon is 1e-60": {Epsilon: 1e-60},
+		"the Decay is -1": {Decay: -1}, "the Decay is NaN": {Decay: nan}, "the Decay is +Inf": {Decay: inf}, "the Beta1 is 1": {Beta1: 1}, "the Beta2 is NaN": {Beta2: nan},
 	} {
 		err := r.o.AdamWAll(r.s, nil, ops.AdamWStep{Step: 1}, config)
 		require.ErrorIs(t, err, ops.ErrNumber, text)

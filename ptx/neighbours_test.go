@@ -1,6 +1,7 @@
 package ptx
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -80,7 +81,7 @@ func lackingAlone(err error) bool {
 		return false
 	}
 	for _, e := range joined.Unwrap() {
-		if finding, ok := e.(*CheckError); !ok || !finding.Lacking {
+		if finding, ok := errors.AsType[*CheckError](e); !ok || !finding.Lacking {
 			return false
 		}
 	}

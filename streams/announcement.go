@@ -61,9 +61,6 @@ func (a *announcement) release(late bool) {
 	}
 }
 
-// announced reports whether a capture is announced.
-func (a *announcement) announced() bool { return a.word.Load() >= announcedBit }
-
 // busy reports whether calls have entered.
 func (a *announcement) busy() bool { return a.word.Load()&^announcedBit != 0 }
 

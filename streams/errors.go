@@ -107,7 +107,7 @@ func (e *BudgetError) Error() string {
 func (e *BudgetError) Is(target error) bool { return target == ErrNegative }
 
 // ErrCapturing is the kind of every *CaptureError, and is one itself.
-var ErrCapturing error = &CaptureError{} //nolint:gochecknoglobals // a sentinel that is never written
+var ErrCapturing error = &CaptureError{}
 
 // ErrBusy says why a capture could not begin: a driver call on its stream has not ended.
 var ErrBusy = errors.New("vram: a call on the stream has not ended for ten seconds")

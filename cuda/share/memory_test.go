@@ -327,7 +327,7 @@ func TestCapturesPastThePackage(t *testing.T) {
 	require.NoError(t, theirs.Publish(b.c))
 	work, err := streams.NewSubmitter(a.c.Stream())
 	require.NoError(t, err)
-	graphs, on := work.Device().(cudadrv.Graphs), a.c.Stream().Handle() //nolint:forcetypeassert // the library has them
+	graphs, on := work.Device().(cudadrv.Graphs), a.c.Stream().Handle()
 	for _, call := range []func() error{
 		func() error { return m.Publish(a.c) },
 		func() error { return m.Await(background(), a.c) },

@@ -29,7 +29,7 @@ func model() fstest.MapFS {
 		"cudadrv/site/doc.go":                 "// Package site notes places.\npackage site\n",
 		"ptx/doc.go":                          "// Package ptx is pure.\npackage ptx\n",
 		"pool/core/doc.go":                    "// Package core is pure.\npackage core\n\nimport (\n\t_ \"example.org/house/cudadrv\"\n\t_ \"example.org/house/internal/heap\"\n)\n",
-		"streams/doc.go":                      "// Package streams is a shell.\npackage streams\n\nimport (\n\t\"errors\"\n\n\t_ \"example.org/house/pool\"\n\t_ \"example.org/house/streams/core\"\n)\n\n// ErrClosed is a sentinel.\nvar ErrClosed = errors.New(\"closed\")\n",
+		"streams/doc.go":                      "// Package streams is a shell.\npackage streams\n\nimport (\n\t\"errors\"\n\n\t_ \"example.org/house/pool\"\n\t_ \"example.org/house/streams/core\"\n)\n\n// ErrClosed is a sentinel.\nvar ErrClosed = errors.New(\"closed\")\n\n// CloseError is an error.\ntype CloseError struct{}\n\n// Error is its text.\nfunc (*CloseError) Error() string { return \"closing\" }\n\n// ErrClosing is a sentinel.\nvar ErrClosing error = &CloseError{}\n",
 		"streams/claims/doc.go":               "// Package claims is pure.\npackage claims\n",
 		"tensor/layout/doc.go":                "// Package layout is pure.\npackage layout\n",
 		"kernel/tune/doc.go":                  "// Package tune is pure.\npackage tune\n",
@@ -133,6 +133,14 @@ func plantedFaults() []planted {
 		},
 		{
 			"no init and no globals", "pool/a.go", "package pool\n\nvar errLast error\n",
+			finding{"pool/a.go:3", "errLast is no sentinel"},
+		},
+		{
+			"no init and no globals", "pool/a.go", "package pool\n\nvar errLast error = &last{}\n",
+			finding{"pool/a.go:3", "errLast is no sentinel"},
+		},
+		{
+			"no init and no globals", "pool/a.go", "package pool\n\nvar errLast error = &LastError{Bytes: 1}\n",
 			finding{"pool/a.go:3", "errLast is no sentinel"},
 		},
 		{

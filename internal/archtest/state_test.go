@@ -91,8 +91,8 @@ func embeds(doc *ast.CommentGroup) bool {
 	return false
 }
 
-// isSentinel reports whether a variable is an error to compare with: made on the spot, or the value of
-// another package's sentinel under our name.
+// isSentinel reports whether a variable is an error to compare with: made on the spot, also as an error type's value without
+// fields, or the value of another package's sentinel under our name.
 func isSentinel(name string, value ast.Expr) bool {
 	errorName := regexp.MustCompile(`^[Ee]rr[A-Z]`)
 	if !errorName.MatchString(name) {
@@ -103,6 +103,13 @@ func isSentinel(name string, value ast.Expr) bool {
 		return errorName.MatchString(value.Name)
 	case *ast.SelectorExpr:
 		return errorName.MatchString(value.Sel.Name)
+	case *ast.UnaryExpr:
+		literal, ok := value.X.(*ast.CompositeLit)
+		if !ok || len(literal.Elts) > 0 {
+			return false
+		}
+		of, ok := literal.Type.(*ast.Ident)
+		return ok && strings.HasSuffix(of.Name, "Error")
 	case *ast.CallExpr:
 		fun, ok := value.Fun.(*ast.SelectorExpr)
 		if !ok {

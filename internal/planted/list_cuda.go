@@ -178,7 +178,7 @@ func cudaBugs() []Bug {
 		},
 		{
 			Name: "a value with a pointer inside is passed", Package: pkg, Run: "^TestValuesAreRefused$",
-			Edits: []Edit{{"cuda.refusedInside", "if inside := refusedInside(t.Field(i).Type); inside != nil {", "if inside := refusedInside(t.Field(i).Type); inside != nil && false {"}},
+			Edits: []Edit{{"cuda.refusedInside", "if inside := refusedInside(field.Type); inside != nil {", "if inside := refusedInside(field.Type); inside != nil && false {"}},
 		},
 		{
 			Name: "the bytes of a struct are not passed", Package: pkg, Run: "^TestStructsByValue$",

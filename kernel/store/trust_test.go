@@ -18,12 +18,10 @@ func TestAFileLongerThanTheBoundIsNotRead(t *testing.T) {
 	folder := t.TempDir()
 	t.Setenv(store.Variable, "")
 	s := store.Open(store.Config{Folder: folder, LimitBytes: 1 << 20})
-	for _, bytes := range []int64{1<<20 + 1, 4 << 40} {
+	for _, bytes := range []int64{1<<20 + 1, 1 << 40} {
 		path := filepath.Join(folder, store.Name(keyOf("a")))
 		require.NoError(t, os.WriteFile(path, nil, 0o600))
-		if err := os.Truncate(path, bytes); err != nil {
-			t.Skip("the file system has no such files: ", err)
-		}
+		require.NoError(t, os.Truncate(path, bytes))
 		_, ok := s.Get(keyOf("a"))
 		assert.False(t, ok)
 		assert.NoFileExists(t, path)
@@ -37,16 +35,16 @@ func TestAFileLongerThanTheBoundIsNotRead(t *testing.T) {
 
 // A folder that another user may write to, or owns, gives no code and gets none.
 func TestAFolderOfOthersIsNotUsed(t *testing.T) {
-	for name, harm := range map[string]func(folder string) error{
+	harms := map[string]func(folder string) error{
 		"group":    func(folder string) error { return os.Chmod(folder, 0o770) },
 		"everyone": func(folder string) error { return os.Chmod(folder, 0o707) },
-		"owner": func(folder string) error {
-			if os.Geteuid() != 0 {
-				t.Skip("only root gives folders away")
-			}
-			return os.Chown(folder, 12345, -1)
-		},
-	} {
+	}
+	if os.Geteuid() == 0 {
+		harms["owner"] = func(folder string) error { return os.Chown(folder, 12345, -1) }
+	} else {
+		t.Log("only root gives folders away: a folder of another owner is not tested")
+	}
+	for name, harm := range harms {
 		t.Run(name, func(t *testing.T) {
 			folder := t.TempDir()
 			t.Setenv(store.Variable, "")

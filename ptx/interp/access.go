@@ -77,7 +77,7 @@ func (c *compiler) access(i *ptx.Instruction) {
 type strength struct{ strong, acquires, releases, volatile bool }
 
 // in is whether an access counts as strong in a run.
-func (s strength) in(r *run) bool { return s.strong && !(s.volatile && r.launch.Strict) }
+func (s strength) in(r *run) bool { return s.strong && (!s.volatile || !r.launch.Strict) }
 
 func (c *compiler) strengthOf(i *ptx.Instruction) strength {
 	s := strength{}

@@ -1,6 +1,10 @@
 package interp
 
-import "github.com/go-vram/vram/ptx"
+import (
+	"slices"
+
+	"github.com/go-vram/vram/ptx"
+)
 
 // carrying passes undefined bits of operands on to the results, before the instruction is executed. It reports false after a fault.
 type carrying func(w *warp, f *frame, in *instruction, m uint32) bool
@@ -143,8 +147,8 @@ func carriesStore(p pointer, slots []int, each int) carrying {
 
 // carriesShuffle is for a shuffle: its value may be undefined in threads that nobody reads it from, the rest may not.
 func carriesShuffle(others []int) carrying {
-	return func(w *warp, f *frame, in *instruction, m uint32) bool {
-		return w.demand(f, in, others, m)
+	return func(w *warp, f *frame, _ *instruction, m uint32) bool {
+		return w.demand(f, others, m)
 	}
 }
 
@@ -237,10 +241,8 @@ func computes(op ptx.Opcode) bool {
 
 func overlap(a, b []int) bool {
 	for _, s := range a {
-		for _, t := range b {
-			if s == t {
-				return true
-			}
+		if slices.Contains(b, s) {
+			return true
 		}
 	}
 	return false

@@ -84,18 +84,20 @@ func (errWriter) Write([]byte) (int, error) { return 0, errors.New("the pipe is 
 
 // printfOf is a kernel that prints with a format and arguments of 8 bytes each, and the result.
 func printfOf(format string, arguments ...uint64) string {
-	text := header + ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n"
+	var text strings.Builder
+	text.WriteString(header + ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n")
 	codes := make([]string, 0, len(format)+1)
 	for _, b := range append([]byte(format), 0) {
 		codes = append(codes, fmt.Sprint(b))
 	}
-	text += fmt.Sprintf(".global .align 1 .b8 format[%d] = {%s};\n.global .align 1 .b8 word[3] = {104, 105, 0};\n", len(codes), strings.Join(codes, ","))
-	text += ".visible .entry k(.param .u64 x) {\n.local .align 8 .b8 depot[64]; .reg .b64 %d<4>; .reg .b32 %r<3>; .param .b64 a; .param .b64 b; .param .b32 q;\n"
-	text += "ld.param.u64 %d3, [x]; mov.u64 %d1, depot; cvta.local.u64 %d1, %d1; mov.u64 %d2, format; cvta.global.u64 %d2, %d2; st.param.b64 [a], %d2; st.param.b64 [b], %d1;\n"
+	fmt.Fprintf(&text, ".global .align 1 .b8 format[%d] = {%s};\n.global .align 1 .b8 word[3] = {104, 105, 0};\n", len(codes), strings.Join(codes, ","))
+	text.WriteString(".visible .entry k(.param .u64 x) {\n.local .align 8 .b8 depot[64]; .reg .b64 %d<4>; .reg .b32 %r<3>; .param .b64 a; .param .b64 b; .param .b32 q;\n")
+	text.WriteString("ld.param.u64 %d3, [x]; mov.u64 %d1, depot; cvta.local.u64 %d1, %d1; mov.u64 %d2, format; cvta.global.u64 %d2, %d2; st.param.b64 [a], %d2; st.param.b64 [b], %d1;\n")
 	for n, v := range arguments {
-		text += fmt.Sprintf("st.local.u64 [depot+%d], %d;\n", 8*n, v)
+		fmt.Fprintf(&text, "st.local.u64 [depot+%d], %d;\n", 8*n, v)
 	}
-	return text + "call (q), vprintf, (a, b); ld.param.b32 %r1, [q]; st.global.u32 [%d3], %r1; ret;\n}"
+	text.WriteString("call (q), vprintf, (a, b); ld.param.b32 %r1, [q]; st.global.u32 [%d3], %r1; ret;\n}")
+	return text.String()
 }
 
 func runPrintf(t *testing.T, text string) (printed string, result uint32, err error) {

@@ -48,13 +48,13 @@ func (w *warp) carry(f *frame, in *instruction, m uint32) bool {
 		return true
 	}
 	if in.carries == nil {
-		return w.demand(f, in, in.reads, m) && w.demandPreds(f, in, m)
+		return w.demand(f, in.reads, m) && w.demandPreds(f, in, m)
 	}
 	return in.carries(w, f, in, m)
 }
 
 // demand reports a register that is not defined.
-func (w *warp) demand(f *frame, in *instruction, slots []int, m uint32) bool {
+func (w *warp) demand(f *frame, slots []int, m uint32) bool {
 	for _, s := range slots {
 		if missing := m &^ f.defined[s]; missing != 0 {
 			w.undefined(f, s, next(missing), false)

@@ -124,11 +124,11 @@ func (h *Home) wakeOr(now life) error {
 		now &^= alert
 	}
 	switch now {
-	case serving:
+	case serving, alert: // alert is taken out above
+	case wanted, draining:
+		h.waker.Wake()
 	case ended:
 		return &ClosedError{}
-	default:
-		h.waker.Wake()
 	}
 	return nil
 }
