@@ -1,10 +1,6 @@
 package streams
 
-import (
-	"slices"
-
-	"github.com/go-vram/vram/cudadrv"
-)
+import "github.com/go-vram/vram/cudadrv"
 
 // Submitter is a stream as packages see it that submit work to its CUDA stream. The zero Submitter is of no stream. Any number of
 // goroutines may use it.
@@ -71,7 +67,7 @@ func (x Submitter) Check(b Buffer) (plain bool, err error) {
 // also after an error. It is for one goroutine.
 type Crossing struct {
 	x      Submitter
-	waited [8]*cudaStream // behind which the work is already; with more, it waits again
+	waited [8]seenCount // streams behind which the work is already; with more, it waits again
 	count  int
 	cross  bool
 	gates  gates
@@ -120,15 +116,15 @@ func (c *Crossing) behindUsers(home *Stream) error {
 		if u == &s.cuda {
 			continue
 		}
-		count := u.crossings.count.Load() // before the wait, which covers these
 		last := s.cuda.crossings.of(u)
-		if count == last.count.Load() {
+		if u.crossings.count.Load() == last.count.Load() {
 			continue
 		}
-		if err := c.wait(u); err != nil {
+		covered, err := c.wait(u)
+		if err != nil {
 			return err
 		}
-		storeMax(&last.count, count)
+		storeMax(&last.count, covered)
 	}
 	return nil
 }
@@ -139,22 +135,33 @@ func (c *Crossing) waitHome(home *Stream) error {
 	if g := home.cuda.gate; g != nil && !g.copies.Load() {
 		return nil
 	}
-	return c.wait(&home.cuda)
+	_, err := c.wait(&home.cuda)
+	return err
 }
 
-// wait makes the work wait for a stream, once.
-func (c *Crossing) wait(other *cudaStream) error {
-	if slices.Contains(c.waited[:c.count], other) {
-		return nil
+// seenCount is a stream and the count of its works that a wait covers.
+type seenCount struct {
+	of    *cudaStream
+	count uint64
+}
+
+// wait makes the work wait for a stream, once. It returns how many works of that stream the wait covers: those before it. Later ones,
+// which others may submit before the Crossing ends, are not among them.
+func (c *Crossing) wait(other *cudaStream) (covered uint64, err error) {
+	for _, w := range c.waited[:c.count] {
+		if w.of == other {
+			return w.count, nil
+		}
 	}
+	covered = other.crossings.count.Load()
 	if err := c.x.s.cuda.behind(other); err != nil {
-		return err
+		return 0, err
 	}
 	if c.count < len(c.waited) {
-		c.waited[c.count] = other
+		c.waited[c.count] = seenCount{other, covered}
 		c.count++
 	}
-	return nil
+	return covered, nil
 }
 
 // After says that the work was submitted.
