@@ -230,7 +230,7 @@ func (c *compiler) carryPredicates(i *ptx.Instruction) {
 // computes reports whether an instruction reads registers alone and changes nothing else.
 func computes(op ptx.Opcode) bool {
 	switch op {
-	case ptx.OpAdd, ptx.OpSub, ptx.OpMul, ptx.OpMad, ptx.OpFma, ptx.OpDiv, ptx.OpRem, ptx.OpMin, ptx.OpMax, ptx.OpAbs, ptx.OpNeg, ptx.OpSad,
+	case ptx.OpAdd, ptx.OpAddc, ptx.OpSub, ptx.OpSubc, ptx.OpMul, ptx.OpMad, ptx.OpMadc, ptx.OpFma, ptx.OpDiv, ptx.OpRem, ptx.OpMin, ptx.OpMax, ptx.OpAbs, ptx.OpNeg, ptx.OpSad,
 		ptx.OpSqrt, ptx.OpRcp, ptx.OpRsqrt, ptx.OpSin, ptx.OpCos, ptx.OpLg2, ptx.OpEx2, ptx.OpTanh, ptx.OpCopysign, ptx.OpDp4a,
 		ptx.OpCnot, ptx.OpBfind, ptx.OpClz, ptx.OpPopc, ptx.OpSlct, ptx.OpSet, ptx.OpTestp, ptx.OpCvta, ptx.OpIsspacep:
 		return true
