@@ -64,7 +64,7 @@ type captured struct {
 // thread. If f returns an error, or panics, there is no graph. The caller closes the graph.
 //
 // The capture begins once the driver calls that others make on the stream have ended, a Synchronize among them, and f's return is followed
-// by a wait for what others are submitting to it. Meanwhile further calls that may not be part of it are refused: see the package comment.
+// by a wait for what others are submitting to it. Until then further calls that may not be part of it are refused: see the package comment.
 // A call that does not end for ten seconds refuses the capture instead: so does one from which Capture is called.
 //
 // Errors: f's; a *vram.CaptureError for a context that is captured, or with vram.ErrBusy as above; cudadrv.NotSupported, those of making

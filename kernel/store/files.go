@@ -36,7 +36,7 @@ type file interface {
 // disk is that of the operating system.
 type disk struct{}
 
-// errIrregular is a folder, a device, or a file longer than any entry, in the place of an entry.
+// errIrregular is a folder, a device, or a file longer than any entry, where an entry should be.
 var errIrregular = errors.New("not a regular file of an entry's length")
 
 func (disk) read(to []byte, path string, limitBytes int64) (data []byte, changed time.Time, err error) {

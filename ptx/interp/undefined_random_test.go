@@ -25,7 +25,7 @@ var moves = []string{
 }
 
 // randomMoves is the body of a kernel that computes with registers, of which some threads have not written some. Those hold a value that
-// the caller puts in the place of GARBAGE, or nothing where that line is left out.
+// the caller substitutes for GARBAGE, or nothing where that line is left out.
 func randomMoves(rnd *rand.Rand) string {
 	var b strings.Builder
 	b.WriteString("mov.u32 %r4, %r1; mov.u32 %r5, 77; mul.lo.u32 %r6, %r1, 0x9e3779b1; mov.b32 {%h1, %h2}, %r6; mov.b64 %d4, {%r6, %r5}; setp.gt.u32 %p1, %r1, 9;\n")
