@@ -13,13 +13,13 @@ GO ?= go
 MODULES  := $(shell sed -n 's/^\t\(\..*\)$$/\1/p' go.work)
 PACKAGES := $(MODULES:%=%/...)
 # What runs actors itself: tested also with the tag vram_builtin, which links our own framework in the place of protoactor.
-ACTORS   := . ./actors ./pool ./streams ./internal/simulation ./internal/weight
+ACTORS   := . ./actors ./pool ./streams ./lab/simulation ./lab/weight
 
 # How long `make fuzz` gives each fuzz target, and how many inputs `make check` does: a few seconds' worth. A count, since Go
 # before 1.27 now and then fails a target at the end of a time, with "context deadline exceeded": go.dev/issue/75804.
 FUZZTIME       ?= 10s
 CHECK_FUZZTIME ?= 2000x
-# How long the tests of one package may take. internal/replay plays for a minute under the race detector where two processors are its
+# How long the tests of one package may take. lab/replay plays for a minute under the race detector where two processors are its
 # own, and for ten where it shares them with others; only a hang takes all of it.
 TIMEOUT  ?= 45m
 # What `make bench-gpu` runs: scenarios, traces or all. Two calls of under eight minutes each, or one of both. kernels is a part by itself,
@@ -67,8 +67,8 @@ page: ## serve the live page over a demonstration, on a GPU or the simulated dev
 	@$(GO) build -o bin/vram ./cmd/vram
 	@bin/vram serve $(ARGS)
 
-browser: ## test the live page in a Chromium, which is installed where it is missing; pictures come to internal/browser/pictures
-	@GO='$(GO)' internal/browser/run.sh
+browser: ## test the live page in a Chromium, which is installed where it is missing; pictures come to lab/browser/pictures
+	@GO='$(GO)' lab/browser/run.sh
 
 test: ## run all tests
 	$(GO) test -timeout $(TIMEOUT) $(PACKAGES)
@@ -79,9 +79,9 @@ test-builtin: ## test what runs actors with the built-in framework (build tag vr
 
 # Packages that compute alone, without goroutines in them or in their tests: internal/archtest holds them to that. The race detector could find nothing
 # there, and takes ten times as long; `make race` runs them without it, or takes the answer of `make test` from the cache.
-SEQUENTIAL := kernel/plan pool/core pool/core/admission pool/core/memory ptx ptx/interp
+SEQUENTIAL := compute/kernel/plan internal/pool/core internal/pool/admission internal/pool/memory ptx compute/ptx/interp
 # Tests that read sources, or build and run other programs: the race detector does not see those, and would only slow them.
-WITHOUT_RACE := api bench/peers internal/archtest internal/planted internal/weight $(SEQUENTIAL)
+WITHOUT_RACE := api lab/peers internal/archtest lab/planted lab/weight $(SEQUENTIAL)
 
 race: ## run the tests under the race detector, but for those that have no goroutines of their own
 	packages=$$($(GO) list $(PACKAGES) | grep -vxF $(WITHOUT_RACE:%=-e github.com/go-vram/vram/%)); \
@@ -89,14 +89,14 @@ race: ## run the tests under the race detector, but for those that have no gorou
 	$(GO) test -timeout $(TIMEOUT) $(SEQUENTIAL:%=./%)
 
 exhaustive: ## walk every state of the models of magazines; make test walks a part
-	$(GO) test -count=1 -tags exhaustive -run '^TestEvery' -timeout $(TIMEOUT) ./streams/magazine
+	$(GO) test -count=1 -tags exhaustive -run '^TestEvery' -timeout $(TIMEOUT) ./internal/stream/magazine
 
 sim: ## play the whole allocator from seeds (SEED=first SEEDS=count STEPS=each); a failure prints its shortest history
 	@$(GO) run ./cmd/vram sim -seed $(SEED) -seeds $(SEEDS) -steps $(STEPS)
 
 # Not in parallel with other steps: what runs out of time is not found.
-planted: ## plant every bug of internal/planted, and print which test found it (BUG=part of a name)
-	@$(GO) run ./internal/planted/table -bug '$(BUG)'
+planted: ## plant every bug of lab/planted, and print which test found it (BUG=part of a name)
+	@$(GO) run ./lab/planted/table -bug '$(BUG)'
 
 bench: ## run the Go benchmarks (BENCH=regexp) and vram bench (SCENARIO=name)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem $(PACKAGES)
@@ -107,12 +107,12 @@ frontier: ## play traces in each footprint mode: memory against time, and the le
 	@for mode in fast balanced lean; do $(GO) run ./cmd/vram replay -driver sim -min-capacity -footprint $$mode $(TRACES); done
 
 soak: ## allocate and free ten million times on eight streams, under a hard limit of 1.10 times what lives at most
-	@$(GO) test ./internal/soak -count=1 -run TestSoak -timeout 0 -v -ops 10000000
+	@$(GO) test ./lab/soak -count=1 -run TestSoak -timeout 0 -v -ops 10000000
 soak-service: ## open and close streams, tenants, tags and graphs for ten minutes: neither heap nor goroutines grow
-	@$(GO) test ./internal/soak -count=1 -run TestService -timeout 0 -v -service 10m
+	@$(GO) test ./lab/soak -count=1 -run TestService -timeout 0 -v -service 10m
 
 bench-gpu: ## run vram and its peers in turns on a GPU, and print tables (PART=scenarios|traces|all|kernels)
-	@bench/peers/run.sh $(PART)
+	@lab/peers/run.sh $(PART)
 
 # A machine with a GPU may have no Go: what bench-gpu needs there fits in one folder that git ignores.
 bench-gpu-carry: ## put the command for a machine with a GPU and without Go at .dev/vram
@@ -125,7 +125,7 @@ test-gpu: ## run the driver's tests on the GPU of this machine
 
 # Each of these runs from any folder, with no file beside it: .dev/answers.test alone, the others with -test.run Hardware.
 # Their symbols stay behind: that is a third of what is carried.
-CARRIED := dynamic:./cudadrv/dynamic answers:./internal/fakecuda bytecheck:./internal/bytecheck sleep:./cuda/sleep matmul:./kernel/matmul kernel:./kernel elementary:./kernel/elementary
+CARRIED := dynamic:./cudadrv/dynamic answers:./internal/fakecuda bytecheck:./lab/bytecheck sleep:./cuda/sleep matmul:./compute/kernel/matmul kernel:./compute/kernel elementary:./compute/kernel/elementary
 
 test-gpu-carry: ## put the tests for a machine with a GPU and without Go into .dev
 	@for item in $(CARRIED); do \
@@ -170,14 +170,14 @@ fuzz: ## run each fuzz target for FUZZTIME
 		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime '$(FUZZTIME)' "$$package" </dev/null; \
 	done <<<"$$targets"
 
-kernels: ## compile the CUDA C++ of kernel/matmul to PTX again: clang-19
-	$(GO) run ./kernel/matmul/compile
+kernels: ## compile the CUDA C++ of compute/kernel/matmul to PTX again: clang-19
+	$(GO) run ./compute/kernel/matmul/compile
 
 lint: $(GOLANGCI) $(GOFUMPT) ## run golangci-lint and look for files that gofumpt would change
 	@files=$$($(GOFUMPT) -l .); \
 	[ -z "$$files" ] || { echo "lint: gofumpt would change:" >&2; echo "$$files" >&2; exit 1; }
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run --allow-parallel-runners $(PACKAGES)
-	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run --allow-parallel-runners --build-tags vram_builtin ./actors ./internal/weight
+	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run --allow-parallel-runners --build-tags vram_builtin ./actors ./lab/weight
 
 check: FUZZTIME := $(CHECK_FUZZTIME)
 check: build vet arch tidy lint deadcode race browser test-builtin exhaustive planted test-gorgonia fuzz ## everything a change must pass: build, vet, layers, module files, lint, dead code, race, the page in a browser, the built-in framework, models, planted bugs, a short fuzz

@@ -1,14 +1,21 @@
 package vram
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
+	"reflect"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/go-vram/vram/cudadrv"
+	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/pool"
-	"github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/streams"
 )
 
 // Ptr is a 64-bit device address; for cgo a CUdeviceptr, never an unsafe.Pointer.
@@ -151,19 +158,19 @@ func pages(bytes, pageBytes int64) uint32 {
 }
 
 // policy is the mode in the pool's figures. Measured on eight real traces; see docs/decisions.
-func (f Footprint) policy(pageBytes int64, limited bool) core.Policy {
-	var p core.Policy
+func (f Footprint) policy(pageBytes int64, limited bool) poolcore.Policy {
+	var p poolcore.Policy
 	switch f {
 	case Balanced:
-		p = core.Policy{
+		p = poolcore.Policy{
 			HandlePages: pages(128<<20, pageBytes), LongPages: pages(200<<20, pageBytes), MergePages: pages(96<<20, pageBytes),
 			SpareBytes: 28 << 20, Step: 16, OverStep: 8, Slack: 85, SteadySlack: 16,
 			SharedSlack: 160, MostSharedSlack: 380, PageWorth: 12,
 		}
 	case Lean:
-		p = core.Policy{HandlePages: 1, Slack: 12}
+		p = poolcore.Policy{HandlePages: 1, Slack: 12}
 	case Fast:
-		p = core.Policy{HandlePages: pages(256<<20, pageBytes), Step: 16, SteadyStep: 64, Slack: 140, SteadySlack: 80, SharedSlack: 380, MostSharedSlack: 380, PageWorth: 4}
+		p = poolcore.Policy{HandlePages: pages(256<<20, pageBytes), Step: 16, SteadyStep: 64, Slack: 140, SteadySlack: 80, SharedSlack: 380, MostSharedSlack: 380, PageWorth: 4}
 	}
 	if limited { // whole free handles must be found at the limit, from the first byte
 		p.HandlePages, p.LongPages, p.MergePages, p.SpareBytes = 1, 0, 0, 0
@@ -251,7 +258,7 @@ func (c *Config) checkLimit(info cudadrv.Info) error {
 }
 
 // settings of the pool for a device.
-func (c *Config) settings(info cudadrv.Info) core.Settings {
+func (c *Config) settings(info cudadrv.Info) poolcore.Settings {
 	limit, limited := c.LimitBytes, c.LimitBytes > 0 && c.LimitBytes < info.TotalBytes
 	if c.LimitBytes == 0 {
 		limit = info.TotalBytes
@@ -267,7 +274,7 @@ func (c *Config) settings(info cudadrv.Info) core.Settings {
 		policy.HandlePages, policy.LongPages = pages(min(longest, pool.MostBytes), pageBytes), 0
 		policy.MergePages = min(policy.MergePages, policy.HandlePages/2)
 	}
-	return core.Settings{
+	return poolcore.Settings{
 		Policy:     policy,
 		LimitBytes: min(limit, info.TotalBytes, pool.MostBytes),
 		CacheBytes: c.PoolCacheBytes,
@@ -293,4 +300,421 @@ func (p *configPointer) Store(c *Config) { p.at.Store((*plainConfig)(c)) }
 // CompareAndSwap replaces it where it is old.
 func (p *configPointer) CompareAndSwap(old, next *Config) bool {
 	return p.at.CompareAndSwap((*plainConfig)(old), (*plainConfig)(next))
+}
+
+// Settings changes the configuration of a device that is in use. A nil field changes nothing; any
+// other has the meaning of the field of that name in Config, 0 included:
+//
+//	err := dev.Reconfigure(vram.Settings{LimitBytes: new(int64(8 << 30)), Footprint: new(vram.Lean)})
+type Settings struct {
+	LimitBytes *int64
+	// MemoryFraction takes the place of a LimitBytes that was in force, unless both are given.
+	MemoryFraction   *float64
+	Footprint        *Footprint
+	StreamCacheBytes *int64
+	PoolCacheBytes   *int64
+	ReleaseAfter     *time.Duration
+	Stats            *StatsLevel
+	Waits            *Waits
+	Predict          *bool
+	SampleBytes      *int64
+	// Tuning replaces all of Config.Tuning.
+	Tuning *Tuning
+}
+
+// appliedTo returns a configuration with the changes.
+func (s *Settings) appliedTo(c Config) Config {
+	if s.MemoryFraction != nil {
+		c.LimitBytes = 0
+	}
+	set(&c.LimitBytes, s.LimitBytes)
+	set(&c.MemoryFraction, s.MemoryFraction)
+	set(&c.Footprint, s.Footprint)
+	set(&c.StreamCacheBytes, s.StreamCacheBytes)
+	set(&c.PoolCacheBytes, s.PoolCacheBytes)
+	set(&c.ReleaseAfter, s.ReleaseAfter)
+	set(&c.Stats, s.Stats)
+	set(&c.Waits, s.Waits)
+	set(&c.Predict, s.Predict)
+	set(&c.SampleBytes, s.SampleBytes)
+	set(&c.Tuning, s.Tuning)
+	return c
+}
+
+func set[T any](field, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+// Reconfigure changes settings while the device is in use: all of them or, with a *ConfigError that
+// names a field, none. Several calls at once are made one after the other. It waits for the request
+// that the pool and each stream are serving; allocations go on meanwhile. Before the first use of
+// the device it only notes the change.
+//
+// Where more is held than a new limit allows, Reconfigure takes the streams' caches and releases
+// free memory, waiting for the driver. Live buffers stay; their memory goes back when they are
+// freed. Until less than the limit is held nothing is taken from the driver, and requests that free
+// memory serves go on. A lower bound of a cache holds at once, a new level of statistics from each
+// stream's next turn on. Errors: *ConfigError; ErrClosed; and the driver's when memory was
+// released, in which case the settings hold all the same.
+func (d *Device) Reconfigure(change Settings) error {
+	if !d.opened() {
+		return ErrNotOpen
+	}
+	for {
+		if d.closed.Load() {
+			return deviceClosed()
+		}
+		old := d.config.Load()
+		next := change.appliedTo(*old)
+		if err := next.check(); err != nil {
+			return err
+		}
+		if e := d.engine.Load(); e != nil {
+			if err := next.checkLimit(e.driver.Info()); err != nil {
+				return err
+			}
+		}
+		if d.config.CompareAndSwap(old, &next) {
+			break
+		}
+	}
+	if d.notices != nil {
+		d.notices.post(func() { d.notices.log.Info("vram: reconfigured", "settings", change.String()) })
+	}
+	e := d.engine.Load()
+	if e == nil { // the first use reads the configuration again
+		return nil
+	}
+	err := d.apply(e, nil)
+	if change.Stats != nil && *change.Stats == StatsOff {
+		d.readLast(e)
+	}
+	return err
+}
+
+// readLast reads the counts once more, before statistics are off.
+func (d *Device) readLast(e *engine) {
+	ctx := context.Background()
+	for _, s := range d.streams.Load().open {
+		_, _ = s.Stats(ctx) // a stream that has ended keeps those of its end
+	}
+	_, _ = e.pool.Snapshot(ctx) // likewise
+}
+
+// apply brings pool and streams to the configuration, until it is the one that was applied last.
+// from is the one that they have; nil: unknown. Every function that writes a configuration, or
+// opens a pool or a stream by an earlier one, ends with apply: so the newest one wins.
+func (d *Device) apply(e *engine, from *Config) error {
+	var applied error
+	for c := d.config.Load(); c != from; c = d.config.Load() {
+		from = c
+		settings := c.settings(e.driver.Info())
+		d.limit.Store(settings.LimitBytes)
+		d.profile.SetShare(c.profileShare())
+		err := e.pool.Reconfigure(context.Background(), settings)
+		e.pool.Tick() // a lower PoolCacheBytes holds from now on
+		for _, s := range d.streams.Load().open {
+			_ = s.Reconfigure(context.Background(), d.ofStream(c)) // a stream that has ended needs none
+		}
+		if err == nil {
+			err = d.shrink(e)
+		}
+		applied = err
+	}
+	if errors.Is(applied, pool.ErrClosed) {
+		return deviceClosed()
+	}
+	return applied
+}
+
+// shrink releases free memory beyond the limit.
+func (d *Device) shrink(e *engine) error {
+	books, err := e.pool.Snapshot(context.Background())
+	if err != nil || books.ReservedBytes <= books.LimitBytes {
+		return err
+	}
+	if _, err := e.pool.Trim(context.Background(), books.LimitBytes); err != nil {
+		return failed("reconfigure", err)
+	}
+	return nil
+}
+
+// applyTo brings a stream that was opened by an earlier configuration to the present one.
+func (d *Device) applyTo(s *streams.Control, from *Config) {
+	for c := d.config.Load(); c != from; c = d.config.Load() {
+		from = c
+		_ = s.Reconfigure(context.Background(), d.ofStream(c)) // a stream that has ended needs none
+	}
+}
+
+// Tuning is for experiments: constants that the allocator chooses well by itself, and that no
+// program has to set. The zero value is the best by measurement; a 0 in a field is that field's own
+// choice. No value makes the allocator incorrect: they change only time and memory.
+type Tuning struct {
+	// SegmentBytes is the longest physical allocation that is requested from the driver at once:
+	// longer ones take fewer calls, and their holes are harder to use again. A plain segment is
+	// longer where a single request is. 0: the footprint mode's choice, one page to 256 MiB.
+	SegmentBytes int64
+	// StreamCacheBlocks bounds the free ranges of a page or longer that each stream keeps, beside
+	// Config.StreamCacheBytes. The excess goes to the pool when the stream's turn ends. 0: no
+	// bound.
+	StreamCacheBlocks int
+	// PoolCacheBlocks bounds the free ranges that the pool keeps, beside Config.PoolCacheBytes. The
+	// shortest ones of the excess go back to the driver at ticks, ten times a second. 0: no bound.
+	PoolCacheBlocks int
+	// PressureMark is the share of the limit in use from which on the level is PressureHigh, over 0
+	// up to 1. 0: 0.85. 1: there are no levels above PressureNormal. See PressureLevel.
+	PressureMark float64
+}
+
+// check returns the error of a field with an invalid value.
+func (t *Tuning) check() error {
+	if err := atLeastZero([]bound{
+		{"Tuning.SegmentBytes", t.SegmentBytes},
+		{"Tuning.StreamCacheBlocks", int64(t.StreamCacheBlocks)},
+		{"Tuning.PoolCacheBlocks", int64(t.PoolCacheBlocks)},
+	}); err != nil {
+		return err
+	}
+	if t.PressureMark < 0 || t.PressureMark > 1 || t.PressureMark != t.PressureMark {
+		return badField("Tuning.PressureMark", t.PressureMark, "over 0 and at most 1, or 0 for 0.85")
+	}
+	return nil
+}
+
+// bound is a field that may not be negative.
+type bound struct {
+	field string
+	value int64
+}
+
+func atLeastZero(fields []bound) error {
+	for _, f := range fields {
+		if f.value < 0 {
+			return badField(f.field, f.value, "0 or more")
+		}
+	}
+	return nil
+}
+
+// String names the fields that are set.
+func (t Tuning) String() string {
+	var set []string
+	fields := reflect.ValueOf(t)
+	for i := range fields.NumField() {
+		if f := fields.Field(i); !f.IsZero() {
+			set = append(set, printed(fields.Type().Field(i).Name, f))
+		}
+	}
+	if len(set) == 0 {
+		return "nothing tuned"
+	}
+	return "{" + strings.Join(set, ", ") + "}"
+}
+
+// Waits is the policy for memory that one stream has returned while its work may still use it, when
+// another stream needs memory. The other stream can be made to wait for that work on the device
+// (cuStreamWaitEvent): its caller goes on at once, and its later kernels start after that work. How
+// long that takes is not known: behind a kernel of an hour, or a collective that waits for another
+// GPU, that stream waits as long. Memory whose work has finished is taken without a wait under
+// every policy.
+//
+// Under every policy a request that neither free memory nor growth up to the limit can serve waits
+// on the host, before it is refused, for the first stream's work that finishes; no other request
+// waits with it. Stream.ExcludeFromWaits is for streams that are never to be waited for.
+type Waits uint8
+
+// The policies.
+const (
+	// WaitsNever takes more memory from the driver, up to the limit: no stream's work is delayed by
+	// another's for the sake of memory.
+	WaitsNever Waits = iota
+	// WaitsAvoidGrowth has streams wait on the device where the pool would otherwise hold more than
+	// the footprint mode allows. It is for programs whose kernels are all short.
+	WaitsAvoidGrowth
+	// WaitsAlways has streams wait on the device before anything is taken from the driver: the
+	// least memory, and streams that share memory work one after the other. It is for programs
+	// whose kernels are all short.
+	WaitsAlways
+)
+
+var waitsNames = [...]string{WaitsNever: "never", WaitsAvoidGrowth: "avoid-growth", WaitsAlways: "always"} //nolint:gochecknoglobals // constant table
+
+// String is the policy's name.
+func (w Waits) String() string { return nameOf(waitsNames[:], int(w), "Waits") }
+
+// MarshalText implements encoding.TextMarshaler: the name.
+func (w Waits) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler, as ParseWaits reads.
+func (w *Waits) UnmarshalText(text []byte) (err error) { return unmarshal(text, w, ParseWaits) }
+
+// ParseWaits reads "never", "avoid-growth" or "always". The error is a *ConfigError.
+func ParseWaits(s string) (Waits, error) {
+	i, err := parseName(waitsNames[:], s, "ParseWaits", "never, avoid-growth or always")
+	return Waits(i), err
+}
+
+func (w Waits) policy() poolcore.Waits {
+	switch w {
+	case WaitsAvoidGrowth:
+		return poolcore.WaitsAvoidGrowth
+	case WaitsAlways:
+		return poolcore.WaitsAlways
+	case WaitsNever:
+	}
+	return poolcore.WaitsNever
+}
+
+// StatsLevel is how closely a device counts. Counts of allocations and frees, and the peak of
+// reserved bytes, are exact at each level.
+type StatsLevel uint8
+
+// The levels of statistics.
+const (
+	// StatsOn samples the peak of live bytes: an upper bound, taken when a stream misses its
+	// magazines and ten times a second.
+	StatsOn StatsLevel = iota
+	// StatsOff limits Device.Stats to figures that need no turn of a stream or the pool: the limit,
+	// tenants, the driver's calls and their time. All other counts keep the value that they were read
+	// with last, by the Reconfigure that switched statistics off or by a reading before; they rise when a
+	// stream ends, and count the time in between once statistics are on again. Bytes by state,
+	// peaks and the list of streams are missing. Nothing is sampled.
+	StatsOff
+	// StatsExact counts live bytes at each allocation. None is served by a magazine or a lane then:
+	// each costs a turn of its stream in place of three atomic operations. The peak of live bytes
+	// is exact for each stream; over several streams, buffers that were freed since a stream's last
+	// turn still count. Switched on while buffers live, it counts the memory that small buffers
+	// share as a whole until they are freed.
+	StatsExact
+)
+
+var statsNames = [...]string{StatsOn: "on", StatsOff: "off", StatsExact: "exact"} //nolint:gochecknoglobals // constant table
+
+// String is the level's name.
+func (l StatsLevel) String() string { return nameOf(statsNames[:], int(l), "StatsLevel") }
+
+// MarshalText implements encoding.TextMarshaler: the name.
+func (l StatsLevel) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler, as ParseStatsLevel reads.
+func (l *StatsLevel) UnmarshalText(text []byte) (err error) {
+	return unmarshal(text, l, ParseStatsLevel)
+}
+
+// ParseStatsLevel reads "on", "off" or "exact". The error is a *ConfigError.
+func ParseStatsLevel(s string) (StatsLevel, error) {
+	i, err := parseName(statsNames[:], s, "ParseStatsLevel", "on, off or exact")
+	return StatsLevel(i), err
+}
+
+// Segments is the kind of memory that is held from the driver.
+type Segments uint8
+
+// The kinds of segments.
+const (
+	// SegmentsAuto takes virtual memory where the device has it, else plain segments.
+	SegmentsAuto Segments = iota
+	// SegmentsVMM maps handles into reserved address space (cuMemCreate, cuMemMap).
+	SegmentsVMM
+	// SegmentsPlain takes address space and memory in one (cuMemAlloc). A segment goes back when
+	// all of it is free, by a call that waits for the whole device (cuMemFree); until then its
+	// holes serve only requests that fit them.
+	SegmentsPlain
+)
+
+var segmentsNames = [...]string{SegmentsAuto: "auto", SegmentsVMM: "vmm", SegmentsPlain: "plain"} //nolint:gochecknoglobals // constant table
+
+// String is the kind's name.
+func (s Segments) String() string { return nameOf(segmentsNames[:], int(s), "Segments") }
+
+// MarshalText implements encoding.TextMarshaler: the name.
+func (s Segments) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler, as ParseSegments reads.
+func (s *Segments) UnmarshalText(text []byte) (err error) { return unmarshal(text, s, ParseSegments) }
+
+// ParseSegments reads "auto", "vmm" or "plain". The error is a *ConfigError.
+func ParseSegments(s string) (Segments, error) {
+	i, err := parseName(segmentsNames[:], s, "ParseSegments", "auto, vmm or plain")
+	return Segments(i), err
+}
+
+func nameOf(names []string, i int, kind string) string {
+	if i < len(names) {
+		return names[i]
+	}
+	return fmt.Sprintf("%s(%d)", kind, i)
+}
+
+func parseName(names []string, s, call, want string) (uint8, error) {
+	for i, name := range names {
+		if s == name {
+			return uint8(i), nil
+		}
+	}
+	return 0, badArgument(call, "name", s, want)
+}
+
+// unmarshal sets a value to the one that a text names; with an error it stays.
+func unmarshal[T any](text []byte, value *T, parse func(string) (T, error)) error {
+	v, err := parse(string(text))
+	if err == nil {
+		*value = v
+	}
+	return err
+}
+
+// maxParsedBytes is the largest size that ParseBytes reads: 4 EiB less one byte. Not larger: the
+// sum of two sizes does not overflow.
+const maxParsedBytes = 1<<62 - 1
+
+// ParseBytes reads a size in bytes: a number with an optional unit, decimal (kB, MB, GB, TB) or
+// binary (KiB, MiB, GiB, TiB, or K, M, G, T), as "2GB", "512MiB", "1.5G" or "4096". Spaces before
+// the unit and case do not matter. A fraction needs a unit, and must come to a byte or more: "0.5"
+// is refused. So are sizes of 4 EiB and more. The error is a *ConfigError.
+func ParseBytes(s string) (int64, error) {
+	text := strings.TrimSpace(s)
+	at := strings.IndexFunc(text, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsSpace(r) })
+	number, unit := text, ""
+	if at >= 0 {
+		number, unit = text[:at], strings.ToLower(strings.TrimSpace(text[at:]))
+	}
+	refuse := func(want string) (int64, error) { return 0, badArgument("ParseBytes", "size", s, want) }
+	scale, known := unitBytes(unit)
+	value, err := strconv.ParseFloat(number, 64)
+	if !known || err != nil && !math.IsInf(value, 1) || value < 0 {
+		return refuse(`a number with an optional unit, as "2GB", "512MiB" or "4096"`)
+	}
+	whole, wholeErr := strconv.ParseInt(number, 10, 64)
+	switch bytes := value * float64(scale); {
+	case wholeErr == nil && whole <= maxParsedBytes/scale:
+		return whole * scale, nil
+	case wholeErr == nil || bytes >= 1<<62:
+		return refuse(fmt.Sprintf("at most %d bytes", int64(maxParsedBytes)))
+	case scale == 1 || value > 0 && bytes < 1:
+		return refuse(`a whole number of bytes, or a unit with the fraction, as "1.5GB"`)
+	default:
+		return int64(bytes), nil
+	}
+}
+
+// unitBytes is how many bytes a unit has.
+func unitBytes(unit string) (bytes int64, known bool) {
+	for i, prefix := range []string{"", "k", "m", "g", "t"} {
+		decimal, binary := int64(1), int64(1)
+		for range i {
+			decimal *= 1000
+			binary *= 1024
+		}
+		switch unit {
+		case prefix + "b":
+			return decimal, true
+		case prefix, prefix + "ib":
+			return binary, unit != "ib"
+		}
+	}
+	return 0, false
 }

@@ -1,21 +1,27 @@
 package vram
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/dynamic"
+	"github.com/go-vram/vram/cudadrv/meter"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/inventory"
+	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/recovered"
+	streamcore "github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/internal/watermark/shared"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
-	streamcore "github.com/go-vram/vram/streams/core"
 )
 
 // Request is a request of AllocFor and AllocAsync.
@@ -427,4 +433,460 @@ const liveBufferLimit = 1000
 func (e *InUseError) sum() {
 	list := inventory.Of(e.Buffers)
 	e.BufferCount, e.Bytes, e.Buffers = uint64(len(list.Buffers)), list.Bytes, list.Largest(liveBufferLimit)
+}
+
+// engine is made by the first use of a device: its context, and the pool of its memory.
+type engine struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
+	driver cudadrv.Device
+	meter  *meter.Device
+	fences *fence.Events
+	pool   *pool.Pool
+	peers  streams.Peers
+	ticks  *ticker
+}
+
+// opening is a first use in progress, or its outcome.
+type opening struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
+	done   chan struct{}
+	engine *engine
+	err    error // of a failed opening
+}
+
+// errNoStart is the error of calls that wait for a driver that panicked when it was opened.
+var errNoStart = errors.New("vram: the device could not be opened")
+
+// use returns the engine. The first call makes it, others wait for that; after a failure the next
+// call tries again. Errors: ErrClosed, *ConfigError, ErrNoDriver, ErrNoDevice, and the driver's.
+func (d *Device) use() (*engine, error) {
+	if !d.opened() {
+		return nil, ErrNotOpen
+	}
+	if e := d.engine.Load(); e != nil {
+		return e, nil
+	}
+	for {
+		if d.closed.Load() {
+			return nil, deviceClosed()
+		}
+		first := &opening{done: make(chan struct{}), err: errNoStart}
+		if d.started.CompareAndSwap(nil, first) {
+			d.begin(first)
+			return first.engine, first.err
+		}
+		if s := d.started.Load(); s != nil {
+			<-s.done
+			return s.engine, s.err
+		}
+	}
+}
+
+// begin makes the engine.
+func (d *Device) begin(s *opening) {
+	defer func() {
+		if s.err != nil {
+			d.started.CompareAndSwap(s, nil)
+		}
+		close(s.done)
+	}()
+	c := d.config.Load()
+	if s.engine, s.err = d.openDevice(c); s.err != nil {
+		return
+	}
+	neighbours.add(s.engine.driver.Info().UUID, d)
+	s.engine.ticks = startTicker(tickInterval, func() { d.tick(s.engine) })
+	d.engine.Store(s.engine)
+	s.engine.pool.AddTenants(d.tenants.list()...)
+	_ = d.apply(s.engine, c) // changes made meanwhile; nothing is held yet, so that no limit can fail
+}
+
+// openDevice opens the device and its pool by a configuration.
+func (d *Device) openDevice(c *Config) (e *engine, err error) {
+	dev, err := c.Driver.Open(c.Ordinal)
+	if err != nil {
+		return nil, failed("", err)
+	}
+	opened := false
+	defer func() {
+		if !opened { // also after a panic of the driver
+			err = errors.Join(err, dev.Close())
+		}
+	}()
+	info := dev.Info()
+	if c.Segments == SegmentsVMM && !info.Capabilities.Has(cudadrv.VirtualMemory) {
+		return nil, badField("Segments", c.Segments, "auto or plain: "+info.Name+" has no virtual memory management")
+	}
+	if err := c.checkLimit(info); err != nil {
+		return nil, err
+	}
+	m := meter.New(dev)
+	e = &engine{driver: dev, meter: m, fences: fence.NewEvents(m)}
+	settings := c.settings(info)
+	if c.LimitBytes > settings.LimitBytes && d.notices != nil {
+		d.notices.post(func() {
+			d.notices.log.Warn("vram: the limit is above the device's memory", "wantedBytes", c.LimitBytes, "limitBytes", settings.LimitBytes)
+		})
+	}
+	d.limit.Store(settings.LimitBytes)
+	d.profile.SetShare(c.profileShare())
+	modelled, _ := dev.(cudadrv.Modelled)
+	e.pool, err = pool.New(pool.Config{
+		Device: m, Fences: e.fences, Settings: settings, Plain: c.plain(info),
+		Observer: d.observer(), Debug: c.Debug, Panics: &d.panics, Modelled: modelled, Handed: e.peers.Handed,
+	})
+	if err != nil {
+		return nil, failed("", err)
+	}
+	opened = true
+	return e, nil
+}
+
+// endOpening refuses further openings, waits for the one in progress, and returns the engine, nil
+// if the device was never used.
+func (d *Device) endOpening() *engine {
+	end := &opening{done: make(chan struct{}), err: deviceClosed()}
+	close(end.done)
+	if s := d.started.Swap(end); s != nil {
+		<-s.done
+	}
+	return d.engine.Load()
+}
+
+// DriverNamed makes a driver for Config.Driver by name:
+//
+//   - "dynamic": libcuda, loaded at run time.
+//   - "sim": the simulated device, its virtual time running with the clock.
+//   - "auto": dynamic where this machine has a GPU, and sim where it has no driver or no device. A
+//     driver that is installed and does not work is an error, not a reason to simulate. The name is
+//     resolved by the call, which can take a second.
+//
+// The driver's Name, and Device.Info, tell the two apart. Errors: *ConfigError; with "auto" also
+// the driver's.
+func DriverNamed(name string) (cudadrv.Driver, error) {
+	switch name {
+	case "auto":
+		return automatic(dynamic.New(dynamic.Config{}))
+	case "dynamic":
+		return dynamic.New(dynamic.Config{}), nil
+	case "sim":
+		return simulated(), nil
+	default:
+		return nil, badArgument("DriverNamed", "name", name, driverNames)
+	}
+}
+
+// driverNames are the valid names.
+const driverNames = "auto, dynamic or sim"
+
+func simulated() cudadrv.Driver { return sim.New(sim.Config{Clock: sim.Running}) }
+
+// automatic is the GPU's driver or, where the machine has none, the simulator.
+func automatic(gpu cudadrv.Driver) (cudadrv.Driver, error) {
+	count, err := gpu.DeviceCount()
+	switch {
+	case err == nil && count > 0:
+		return gpu, nil
+	case err == nil || dynamic.Missing(err):
+		return simulated(), nil
+	}
+	return nil, failed("the driver does not work (sim is the simulator)", err)
+}
+
+// DeviceState is how far the life of a device has come.
+type DeviceState uint8
+
+// The states of a device.
+const (
+	DeviceNotOpen DeviceState = iota // nil, or the zero Device
+	DeviceUnused                     // open, and no call has used the GPU yet
+	DeviceInUse
+	DeviceClosed // Close was called
+)
+
+var deviceStateNames = [...]string{ //nolint:gochecknoglobals // constant table
+	DeviceNotOpen: "not open", DeviceUnused: "unused", DeviceInUse: "in use", DeviceClosed: "closed",
+}
+
+// String is the state's name.
+func (s DeviceState) String() string { return nameOf(deviceStateNames[:], int(s), "DeviceState") }
+
+// MarshalText implements encoding.TextMarshaler: the name.
+func (s DeviceState) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler. The error is a *ConfigError.
+func (s *DeviceState) UnmarshalText(text []byte) error {
+	i, err := parseName(deviceStateNames[:], string(text), "DeviceState", "not open, unused, in use or closed")
+	if err == nil {
+		*s = DeviceState(i)
+	}
+	return err
+}
+
+// State is how far the life of the device has come. It takes no turn and is no use of the device.
+func (d *Device) State() DeviceState {
+	switch {
+	case !d.opened():
+		return DeviceNotOpen
+	case d.closed.Load():
+		return DeviceClosed
+	case d.engine.Load() == nil:
+		return DeviceUnused
+	default:
+		return DeviceInUse
+	}
+}
+
+// callGate counts the calls that make streams. Close waits for those in progress before it releases
+// the context: a CUDA stream whose caller came too late is destroyed in time, also in a context
+// that others keep.
+type callGate struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
+	count  atomic.Int64
+	closed atomic.Bool
+	left   chan struct{} // has a token once a call has ended after the closing began
+}
+
+func newCallGate() *callGate { return &callGate{left: make(chan struct{}, 1)} }
+
+// enter begins a call, which ends with leave. It is false once the gate is closed.
+func (g *callGate) enter() bool {
+	g.count.Add(1)
+	if g.closed.Load() {
+		g.leave()
+		return false
+	}
+	return true
+}
+
+func (g *callGate) leave() {
+	g.count.Add(-1)
+	if g.closed.Load() {
+		select {
+		case g.left <- struct{}{}:
+		default: // one token is enough for any number of calls that ended before the closer looks
+		}
+	}
+}
+
+// close refuses further calls and waits for those in progress. It is called once.
+func (g *callGate) close() {
+	g.closed.Store(true)
+	for g.count.Load() > 0 {
+		<-g.left
+	}
+}
+
+// ticker calls a function again and again, never twice at once, on a goroutine that lives only as
+// long as a call: between calls nothing waits.
+type ticker struct {
+	timer    *time.Timer
+	interval time.Duration
+	call     func()
+	state    atomic.Uint32
+	ended    chan struct{} // closed by the call during which stop was called
+}
+
+// The states of a ticker: armed --timer--> calling --> armed; stop ends either.
+const (
+	armed uint32 = iota
+	calling
+	stopped
+)
+
+func startTicker(interval time.Duration, call func()) *ticker {
+	t := &ticker{interval: interval, call: call, ended: make(chan struct{})}
+	t.state.Store(calling) // until the timer is in its field
+	t.timer = time.AfterFunc(time.Hour, t.fire)
+	t.state.Store(armed)
+	t.timer.Reset(interval)
+	return t
+}
+
+func (t *ticker) fire() {
+	if !t.state.CompareAndSwap(armed, calling) {
+		return
+	}
+	t.call()
+	if !t.state.CompareAndSwap(calling, armed) {
+		close(t.ended)
+		return
+	}
+	t.timer.Reset(t.interval)
+}
+
+// stop ends the calls and waits for one in progress. Call it once.
+func (t *ticker) stop() {
+	if t.state.Swap(stopped) == calling {
+		<-t.ended
+	}
+	t.timer.Stop()
+}
+
+// Coalesce merges neighbouring free blocks in each stream, those in magazines included, so that its
+// free ranges are as long as they can be: for a large request after many small ones. The streams
+// keep their memory; the next small requests fill magazines anew, at the cost of a miss each. It
+// waits for the request that each stream is serving. Errors: ErrClosed, or the context's.
+func (d *Device) Coalesce(ctx context.Context) error {
+	if err := d.callable(ctx); err != nil {
+		return err
+	}
+	if d.closed.Load() {
+		return deviceClosed()
+	}
+	for _, s := range d.streams.Load().open {
+		_ = s.Coalesce(ctx) // a stream that has ended meanwhile has nothing to merge
+	}
+	return ctx.Err()
+}
+
+// closedOr is a *ClosedError for a pool that was closed.
+func closedOr(err error) error {
+	if errors.Is(err, pool.ErrClosed) {
+		return deviceClosed()
+	}
+	return err
+}
+
+// Lookup finds the live buffer in whose memory an address lies, at its beginning or inside: for
+// code that has only an address, a view of a tensor for instance, and has to announce a use with
+// RecordStream. The result stands for the same allocation as the original buffer; only its Bytes
+// may be more, the length of the whole block. It is false for free, cached and pending memory, for
+// a buffer that is being transferred at this moment, and for addresses that are not this device's.
+// The caller makes sure that the buffer is not freed meanwhile.
+//
+// It asks the streams one after the other, in the order in which they were opened, and waits for
+// the request that each is serving. The first call visits every block of a stream; later ones take
+// logarithmic time.
+func (d *Device) Lookup(p Ptr) (Buffer, bool) {
+	if !d.opened() {
+		return Buffer{}, false
+	}
+	for _, s := range d.streams.Load().open {
+		if b, found := s.Lookup(p); found {
+			return b, true
+		}
+	}
+	return Buffer{}, false
+}
+
+// ErrTenantClosed refuses a request that names a tenant after its Close.
+var ErrTenantClosed = pool.ErrTenantClosed
+
+// Tenant returns the account of that name, which is not empty, with the quota. If there is one already its quota is
+// replaced. A request that names the tenant (Request.Tenant, BatchRequest.Tenant), on any stream,
+// is charged to it from its beginning until its buffer is freed, so while it waits, too. See Quota
+// for the bounds of a tenant. A request beyond Quota.LimitBytes is refused with a *QuotaError or,
+// with Wait, waits for the tenant's own frees, first in first out, and only then for memory.
+//
+// Where deadlocks are looked for, it is tenants that hold memory and wait for it, in place of
+// streams: where several pieces of work share a stream, and each allocates while it holds memory,
+// give each a tenant. Requests without a tenant pay nothing for all this. The call makes no driver
+// call and does not wait. Tenant.Close ends a tenant. Errors: *ConfigError, *QuotaBoundsError, ErrClosed, ErrNotOpen.
+func (d *Device) Tenant(name string, q Quota) (*Tenant, error) {
+	if !d.opened() {
+		return nil, ErrNotOpen
+	}
+	if name == "" {
+		return nil, badArgument("Device.Tenant", "name", name, "a name that is not empty")
+	}
+	if err := pool.CheckQuota(q); err != nil {
+		return nil, err
+	}
+	part := d.tenants.part(name)
+	for {
+		if d.closed.Load() {
+			return nil, deviceClosed()
+		}
+		old := part.Load()
+		if t := old.named(name); t != nil {
+			if err := t.SetQuota(q); !errors.Is(err, ErrTenantClosed) {
+				return t, err
+			}
+		}
+		t := pool.NewTenant(name, d.tenants.last.Add(1), q)
+		(*pool.TenantControl)(t).OnClose(func() { d.tenants.drop(t) })
+		if part.CompareAndSwap(old, old.with(name, t)) {
+			if e := d.engine.Load(); e != nil { // else the first use does it
+				e.pool.AddTenants(t)
+			}
+			return t, nil
+		}
+	}
+}
+
+// tenantParts is how many parts the names are in. Not fewer: a new name copies its part, 40 names of 10,000. Not more: each part
+// is a word of every device.
+const tenantParts = 256
+
+// tenants are the open tenants of a device by name. Any number of goroutines may use them.
+type tenants struct {
+	parts [tenantParts]atomic.Pointer[tenantNames] // replaced, never changed
+	last  atomic.Uint32                            // ID
+}
+
+// tenantNames is a part.
+type tenantNames struct{ all map[string]*Tenant }
+
+func (n *tenantNames) named(name string) *Tenant {
+	if n == nil {
+		return nil
+	}
+	return n.all[name]
+}
+
+// with is a copy in which a name stands for a tenant.
+func (n *tenantNames) with(name string, t *Tenant) *tenantNames {
+	next := &tenantNames{map[string]*Tenant{}}
+	if n != nil {
+		next.all = maps.Clone(n.all)
+	}
+	next.all[name] = t
+	return next
+}
+
+// part is that of a name.
+func (s *tenants) part(name string) *atomic.Pointer[tenantNames] {
+	h := uint32(2166136261) // FNV-1a
+	for _, c := range []byte(name) {
+		h = (h ^ uint32(c)) * 16777619
+	}
+	return &s.parts[h%tenantParts]
+}
+
+// drop removes a tenant, unless another one has its name already.
+func (s *tenants) drop(t *Tenant) {
+	part := s.part(t.Name())
+	for {
+		old := part.Load()
+		if old.named(t.Name()) != t {
+			return
+		}
+		var next *tenantNames
+		if len(old.all) > 1 {
+			next = &tenantNames{maps.Clone(old.all)}
+			delete(next.all, t.Name())
+		}
+		if part.CompareAndSwap(old, next) {
+			return
+		}
+	}
+}
+
+// list are the open tenants, in order of their making.
+func (s *tenants) list() (all []*Tenant) {
+	for i := range s.parts {
+		if n := s.parts[i].Load(); n != nil {
+			for _, t := range n.all {
+				all = append(all, t)
+			}
+		}
+	}
+	order.By(all, func(a, b **Tenant) int {
+		return cmp.Compare((*pool.TenantControl)(*a).ID(), (*pool.TenantControl)(*b).ID())
+	})
+	return all
 }

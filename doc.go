@@ -35,11 +35,11 @@
 //	host                     memory of the host, page-locked and not, behind one interface
 //	vram                     this package: the interface for callers
 //	streams                  the cache of a stream: actor, buffers, requests, lanes
-//	  streams/core             its decisions: spans, splits, the cached blocks
-//	  streams/magazine         the words that callers and actor share
+//	  internal/stream/core             its decisions: spans, splits, the cached blocks
+//	  internal/stream/magazine         the words that callers and actor share
 //	batch                    plans of requests that are wanted together
 //	pool                     the memory of a device: actor, driver goroutine
-//	  pool/core                its decisions: pages, handles, growth, recycling
+//	  internal/pool/core                its decisions: pages, handles, growth, recycling
 //	internal/fence           points in a stream's order, and their numbers (line)
 //	internal/heap            best fit over index-linked ranges
 //	internal/sizeclass       rounding
@@ -69,8 +69,8 @@
 //
 // # The way of an allocation
 //
-// See the packages from top to bottom: streams (fast path, turn, request), streams/magazine (the
-// two words), streams/core (spans, ranges), pool/core (the ladder of a Refill), pool (jobs). A free
+// See the packages from top to bottom: streams (fast path, turn, request), internal/stream/magazine (the
+// two words), internal/stream/core (spans, ranges), internal/pool/core (the ladder of a Refill), pool (jobs). A free
 // goes the same way up to the first level: it puts its slot back into a magazine, or on a list that
 // the stream's next turn takes.
 //

@@ -1,9 +1,18 @@
 package vram
 
 import (
+	"context"
+	"fmt"
 	"reflect"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"sync/atomic"
+	"time"
 
+	"github.com/go-vram/vram/internal/pressure"
 	"github.com/go-vram/vram/internal/recovered"
+	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
 )
@@ -258,5 +267,383 @@ func (d *Device) tellFailures(e *engine) {
 	tell(0, e.pool.Failure())
 	for _, s := range d.streams.Load().open {
 		tell(s.ID(), s.Failure())
+	}
+}
+
+// String has both figures.
+func (e GrowthEvent) String() string {
+	return fmt.Sprintf("grew by %s to %s", units.Bytes(e.Bytes), units.Bytes(e.ReservedBytes))
+}
+
+// String has both figures.
+func (e WarmEvent) String() string {
+	return fmt.Sprintf("warmed %s of %s", units.Bytes(e.MappedBytes), units.Bytes(e.WantedBytes))
+}
+
+// String has both figures.
+func (e TrimEvent) String() string {
+	return fmt.Sprintf("trimmed by %s to %s", units.Bytes(e.Bytes), units.Bytes(e.ReservedBytes))
+}
+
+// String has the levels and the figures.
+func (e PressureEvent) String() string {
+	return fmt.Sprintf("pressure %v after %v, %s of %s in use", e.Level, e.Before, units.Bytes(e.UsedBytes), units.Bytes(e.LimitBytes))
+}
+
+// String has the place and the value, without the stack.
+func (e PanicEvent) String() string { return fmt.Sprintf("panic in %s: %v", e.Place, e.Value) }
+
+// String has the stream, or the pool, and the cause.
+func (e QuarantineEvent) String() string {
+	if e.Stream == 0 {
+		return fmt.Sprintf("the pool is quarantined: %v", e.Err)
+	}
+	return fmt.Sprintf("stream %d is quarantined: %v", e.Stream, e.Err)
+}
+
+// String has the number of records and the sampling rate.
+func (p Profile) String() string {
+	var inUse ProfileTotals
+	for i := range p.Records {
+		inUse.Count += p.Records[i].InUse.Count
+		inUse.Bytes += p.Records[i].InUse.Bytes
+	}
+	return fmt.Sprintf("%s, a sample each %s; in use %s with %s", units.Count(len(p.Records), "place"), units.Bytes(p.SampleBytes),
+		units.Count(inUse.Count, "buffer"), units.Bytes(inUse.Bytes))
+}
+
+// noticeLimit bounds the calls that are due. Not smaller: a loop over a thousand streams may be
+// refused at once. Not larger: a reader that is so far behind does not look at each of them.
+const noticeLimit = 1000
+
+// notices calls functions one at a time in the order in which they were posted, on a goroutine that
+// ends when no call is due.
+//
+//	top:  nil --post--> notice (the poster starts the goroutine) --take--> busy --nothing more--> nil
+//	                    busy --post--> notice --take--> busy
+type notices struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
+	log     Logger
+	panics  *recovered.Log
+	top     atomic.Pointer[notice] // posted last
+	due     atomic.Int64
+	dropped atomic.Uint64
+	caller  atomic.Uint64 // the goroutine that makes the calls, or the last that did
+	rest    *notice       // taken and not called yet; of the goroutine
+}
+
+type notice struct {
+	call func()
+	next *notice // posted before
+}
+
+// busy is at the bottom of the posted notices while the goroutine lives.
+var busy notice //nolint:gochecknoglobals // an identity, never written
+
+func newNotices(log Logger, panics *recovered.Log) *notices {
+	if log == nil {
+		log = noLogger{}
+	}
+	return &notices{log: log, panics: panics}
+}
+
+// post has the function called later, unless too many are due. It does not wait.
+func (n *notices) post(call func()) {
+	if n.due.Add(1) > noticeLimit {
+		n.due.Add(-1)
+		n.dropped.Add(1)
+		return
+	}
+	n.push(&notice{call: call})
+}
+
+func (n *notices) push(last *notice) {
+	for {
+		top := n.top.Load()
+		if last.next = top; n.top.CompareAndSwap(top, last) {
+			if top == nil {
+				go n.run()
+			}
+			return
+		}
+	}
+}
+
+// last has the function called behind all posted ones, however many are due. It does not wait.
+func (n *notices) last(call func()) {
+	n.due.Add(1)
+	n.push(&notice{call: call})
+}
+
+// flush waits until all posted functions have been called.
+func (n *notices) flush() {
+	through := make(chan struct{})
+	n.last(func() { close(through) })
+	<-through
+}
+
+// calling reports whether the caller is in one of the calls: a wait there for the calls that are
+// due would wait for itself.
+func (n *notices) calling() bool { return n != nil && n.caller.Load() == goroutine() }
+
+// goroutine is the number at the beginning of a stack trace: "goroutine 7 [running]". It costs a
+// microsecond, and no two goroutines of a process ever have the same.
+func goroutine() (number uint64) {
+	const before = "goroutine "
+	var stack [64]byte
+	for _, c := range stack[len(before):runtime.Stack(stack[:], false)] {
+		if c < '0' || c > '9' {
+			break
+		}
+		number = 10*number + uint64(c-'0')
+	}
+	return number
+}
+
+// run makes the calls that are due. A function that ends its goroutine ends no other call: another
+// goroutine makes the rest.
+func (n *notices) run() {
+	done := false
+	defer func() {
+		if !done {
+			go n.run()
+		}
+	}()
+	n.caller.Store(goroutine())
+	for n.rest != nil || n.collect() {
+		call := n.rest.call
+		n.rest = n.rest.next
+		n.due.Add(-1)
+		n.make(call)
+	}
+	done = true
+}
+
+// collect takes the posted functions, oldest first. It reports whether there is any; if not, the
+// goroutine ends.
+func (n *notices) collect() bool {
+	for {
+		for last := n.top.Swap(&busy); last != nil && last != &busy; {
+			last, last.next, n.rest = last.next, n.rest, last
+		}
+		if dropped := n.dropped.Swap(0); dropped > 0 {
+			n.make(func() { n.log.Warn("vram: events were not told", "count", dropped) })
+		}
+		if n.rest != nil {
+			return true
+		}
+		if n.top.CompareAndSwap(&busy, nil) {
+			return false
+		}
+	}
+}
+
+// make calls a function of the caller's. A panic there ends nothing else.
+func (n *notices) make(call func()) {
+	defer func() {
+		if value := recover(); value != nil {
+			n.panics.Note(recovered.Panic{Place: "event function", Value: value, Stack: debug.Stack()})
+			n.logPanic(value)
+		}
+	}()
+	call()
+}
+
+// logPanic recovers: the logger itself may have panicked.
+func (n *notices) logPanic(value any) {
+	defer func() { _ = recover() }()
+	n.log.Error("vram: an event function panicked", "value", value)
+}
+
+// Observe has the functions called for each buffer, as Config.Observer has, from now on until stop is called.
+// Observer.Found is called for each buffer that is live already, in its stream's turn, after which
+// allocations and frees of that stream are told. Live buffers of a lane that works at the same time may be freed
+// untold. Observe waits for the request that each stream is serving. stop waits for the same; of several calls
+// the first ends it, and functions that were called before may still run. Errors: ErrNotOpen, ErrClosed.
+func (d *Device) Observe(o Observer) (stop func(), err error) {
+	if !d.opened() {
+		return nil, ErrNotOpen
+	}
+	if d.closed.Load() {
+		return nil, deviceClosed()
+	}
+	d.observe(func(all []*Observer) []*Observer { return append(all, &o) })
+	ctx := context.Background()
+	for _, s := range d.streams.Load().open {
+		_ = s.Watch(ctx, d.ofStream(d.config.Load()), o.Found) // a stream that has ended has nothing to tell
+	}
+	var stopped atomic.Bool
+	return func() {
+		if !stopped.CompareAndSwap(false, true) {
+			return
+		}
+		d.observe(func(all []*Observer) []*Observer {
+			return slices.DeleteFunc(all, func(x *Observer) bool { return x == &o })
+		})
+		for _, s := range d.streams.Load().open {
+			_ = s.Reconfigure(ctx, d.ofStream(d.config.Load()))
+		}
+	}, nil
+}
+
+// observe replaces the observers by an edited copy, and the configuration by an equal one, so that a stream which
+// is being opened by the settings of before gets those of now.
+func (d *Device) observe(edit func([]*Observer) []*Observer) {
+	d.observers.EditAll(edit)
+	for { // the last of several calls at once sees the lists of all
+		old := d.observers.Load()
+		if d.observers.CompareAndSwap(old, d.together()) {
+			break
+		}
+	}
+	for {
+		old := d.config.Load()
+		next := *old
+		if d.config.CompareAndSwap(old, &next) {
+			return
+		}
+	}
+}
+
+// together is the observer that stands for all; nil if there is none.
+func (d *Device) together() *Observer {
+	var all []*Observer
+	if o := &d.config.Load().Observer; o.Observes() {
+		all = append(all, o)
+	}
+	all = append(all, d.observers.All()...)
+	if len(all) == 0 {
+		return nil
+	}
+	if len(all) == 1 {
+		return all[0]
+	}
+	return &Observer{
+		Allocated: func(e BufferEvent) { each(all, func(o *Observer) func(BufferEvent) { return o.Allocated }, e) },
+		Freed:     func(e BufferEvent) { each(all, func(o *Observer) func(BufferEvent) { return o.Freed }, e) },
+		Denied:    func(e *OutOfMemoryError) { each(all, func(o *Observer) func(*OutOfMemoryError) { return o.Denied }, e) },
+		Reserved: func(changeBytes, reservedBytes int64) {
+			for _, o := range all {
+				if o.Reserved != nil {
+					o.Reserved(changeBytes, reservedBytes)
+				}
+			}
+		},
+		Mapped: func(at Ptr, changeBytes int64) {
+			for _, o := range all {
+				if o.Mapped != nil {
+					o.Mapped(at, changeBytes)
+				}
+			}
+		},
+		Closed: func() {
+			for _, o := range all {
+				if o.Closed != nil {
+					o.Closed()
+				}
+			}
+		},
+	}
+}
+
+func each[E any](all []*Observer, function func(*Observer) func(E), event E) {
+	for _, o := range all {
+		if f := function(o); f != nil {
+			f(event)
+		}
+	}
+}
+
+// PressureLevel is how much of the limit is in use: by live buffers, pending memory and the
+// magazines' cached blocks. It is computed ten times a second. It rises at one mark and falls below
+// a lower one:
+//
+//	level              from  until below
+//	PressureHigh        85%          75%
+//	PressureCritical    95%          90%
+//
+// With another Tuning.PressureMark the distances between the marks are proportional to the rest
+// above it. Under pressure, streams release unused memory before another stream needs it:
+//
+//	level              magazines of large blocks  StreamCacheBytes  a stream counts as idle
+//	PressureNormal     1/64 of the live peak      as set            after a second
+//	PressureHigh       a quarter of that          half              after 0.3 s
+//	PressureCritical   a sixteenth                a quarter         after 0.1 s
+//
+// An idle stream returns its cache to the pool in steps, under PressureCritical all at once. Lanes
+// are asked for their free memory when PressureCritical begins.
+type PressureLevel = pressure.Level
+
+// The levels of pressure.
+const (
+	PressureNormal   = pressure.Normal
+	PressureHigh     = pressure.High
+	PressureCritical = pressure.Critical
+)
+
+// pressureState is the level of a device. The ticker writes it.
+type pressureState struct {
+	now   atomic.Uint32
+	rises atomic.Uint64
+
+	logged   PressureLevel // on the level Info, the last; owned by the ticker, as the next
+	loggedAt time.Time
+}
+
+// pressureLogInterval is how far apart lines about pressure on the level Info are at least. Not shorter: a service that works as
+// designed may rise and fall ten times a second. Not longer: a level that lasts is logged after so long at the latest.
+const pressureLogInterval = time.Minute
+
+// isDue reports whether a level is to be logged on the level Info: another one was, and that is long ago.
+func (p *pressureState) isDue(level PressureLevel) bool {
+	now := time.Now()
+	if level == p.logged || !p.loggedAt.IsZero() && now.Sub(p.loggedAt) < pressureLogInterval {
+		return false
+	}
+	p.logged, p.loggedAt = level, now
+	return true
+}
+
+func (p *pressureState) level() PressureLevel { return PressureLevel(p.now.Load()) } //nolint:gosec // it was one
+
+// updatePressure derives the level from the streams' used bytes, and passes it to them. It holds
+// from their next tick on.
+func (d *Device) updatePressure(open []*streams.Control) {
+	var usedBytes int64
+	for _, s := range open {
+		usedBytes += s.LastUsedBytes()
+	}
+	mark, limit, before := d.config.Load().Tuning.PressureMark, d.limit.Load(), d.pressure.level()
+	if mark == 0 {
+		mark = pressure.DefaultMark
+	}
+	level := pressure.Mark(mark).Next(before, usedBytes, limit)
+	for _, s := range open {
+		s.Press(level)
+	}
+	if level != before {
+		d.pressure.now.Store(uint32(level))
+	}
+	if level > before {
+		d.pressure.rises.Add(1)
+	}
+	if d.notices == nil {
+		return
+	}
+	if isDue, e := d.pressure.isDue(level), (PressureEvent{level, before, usedBytes, limit}); isDue || level != before {
+		d.notices.post(func() { d.tellPressure(e, isDue) })
+	}
+}
+
+// tellPressure logs a level that is due, and a change that is not as a swing, which concerns those alone who look for it.
+func (d *Device) tellPressure(e PressureEvent, isDue bool) {
+	write, message := d.notices.log.Debug, "vram: pressure swing"
+	if isDue {
+		write, message = d.notices.log.Info, "vram: pressure"
+	}
+	write(message, "level", e.Level, "before", e.Before, "usedBytes", e.UsedBytes, "limitBytes", e.LimitBytes)
+	if f := d.config.Load().Events.Pressure; f != nil && e.Level != e.Before {
+		f(e)
 	}
 }

@@ -1,15 +1,21 @@
 package vram
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-vram/vram/cudadrv/meter"
+	"github.com/go-vram/vram/internal/jsontext"
+	poolcore "github.com/go-vram/vram/internal/pool/core"
+	streamcore "github.com/go-vram/vram/internal/stream/core"
+	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/internal/watermark/shared"
 	"github.com/go-vram/vram/pool"
-	poolcore "github.com/go-vram/vram/pool/core"
 	"github.com/go-vram/vram/streams"
-	streamcore "github.com/go-vram/vram/streams/core"
 )
 
 // StreamStats is one stream's part of Stats.
@@ -402,3 +408,343 @@ func liveOf(ctx context.Context, open []*streams.Control) (liveBytes map[poolcor
 	}
 	return liveBytes, pendingBytes
 }
+
+// Sub is the difference between an earlier reading of the same device and this one; Delta says of a Stats
+// that it is one. Its fields:
+//
+//   - Counts and times are those in between.
+//   - Bytes by state, the longest free range and the number of free ranges are their change: negative where
+//     there is less.
+//   - The longest wait is that of the waits in between as far as it can be known: exact where it is the longest
+//     of all, else the bound of its bucket in Durations; 0 without a wait.
+//   - Peaks, limits, quotas, levels and the numbers of live buffers, lanes and waiting requests are those of
+//     this reading.
+//   - HitRate is that of the allocations in between, Efficiency that of the peaks. Fragmentation cannot be told
+//     from changes: it is 0, and neither String nor the JSON has it.
+//
+// A stream, a tenant, a size or a function of the driver that only this reading lists counts from its
+// beginning. Streams that have ended in between are part of the sums alone.
+func (s Stats) Sub(before Stats) Stats {
+	s.Delta = true
+	subtract(before.bytes(), s.bytes())
+	subtract(before.counts(), s.counts())
+	s.RequestCounts = subRequests(s.RequestCounts, before.RequestCounts)
+	s.Waits.Count -= before.Waits.Count
+	s.Waits.Deadlocks -= before.Waits.Deadlocks
+	s.Waits.Durations = s.Waits.Durations.Sub(before.Waits.Durations)
+	s.Waits.Longest = longestSince(s.Waits.Durations, s.Waits.Longest, before.Waits.Longest)
+	s.DriverTime -= before.DriverTime
+	s.Sizes = subEach(s.Sizes, before.Sizes, func(n *SizeStats) int64 { return n.BlockBytes }, subSize)
+	s.Driver = subEach(s.Driver, before.Driver, func(n *CallStats) string { return n.Func }, subCalls)
+	s.Tenants = subEach(s.Tenants, before.Tenants, func(n *TenantStats) string { return n.Name }, subTenant)
+	s.Streams = subEach(s.Streams, before.Streams, func(n *StreamStats) uint32 { return n.Stream }, subStream)
+	return s
+}
+
+// longestSince is the longest of the durations that came after an earlier reading, or a bound of it: see Sub.
+// longest and before are the longest of all durations until each reading.
+func longestSince(since DurationHistogram, longest, before time.Duration) time.Duration {
+	if longest > before {
+		return longest
+	}
+	for i, n := range slices.Backward(since.Counts) {
+		if n == 0 {
+			continue
+		}
+		if bound := since.Bound(i); bound > 0 {
+			return min(bound, longest)
+		}
+		return longest
+	}
+	return 0
+}
+
+// bytes are the bytes by state.
+func (s *Stats) bytes() []*int64 {
+	return []*int64{
+		&s.LiveBytes, &s.CachedBytes, &s.PendingBytes, &s.FreeBytes, &s.UnpassedBytes, &s.SetAsideBytes, &s.SleepingBytes, &s.SharedBytes, &s.ReservedBytes,
+		&s.NeighbourBytes, &s.LargestFreeBytes,
+	}
+}
+
+// counts are the counts of the device.
+func (s *Stats) counts() []*uint64 {
+	return []*uint64{
+		&s.AllocCount, &s.FreeCount, &s.MagazineHits, &s.StreamHits, &s.PoolHits, &s.DriverMisses, &s.LostFences, &s.ReclaimCount,
+		&s.Predicted, &s.Mispredicted, &s.PressureRises, &s.Panics, &s.DriverCalls,
+	}
+}
+
+// subtract takes figures from those at the same places.
+func subtract[T int64 | uint64](figures, from []*T) {
+	for i := range from {
+		*from[i] -= *figures[i]
+	}
+}
+
+// subEach takes from each entry the one of the same key, as far as there is one. It changes neither
+// slice.
+func subEach[T any, K comparable](all, before []T, key func(*T) K, sub func(n, before *T)) []T {
+	earlier := make(map[K]*T, len(before))
+	for i := range before {
+		earlier[key(&before[i])] = &before[i]
+	}
+	rest := append([]T(nil), all...)
+	for i := range rest {
+		if b := earlier[key(&rest[i])]; b != nil {
+			sub(&rest[i], b)
+		}
+	}
+	return rest
+}
+
+func subRequests(n, before RequestCounts) RequestCounts {
+	n.OutOfMemoryCount -= before.OutOfMemoryCount
+	n.RefusedCount -= before.RefusedCount
+	n.RetryCount -= before.RetryCount
+	n.BadFreeCount -= before.BadFreeCount
+	n.EndedWaitCount -= before.EndedWaitCount
+	return n
+}
+
+func subSize(n, before *SizeStats) {
+	n.AllocCount -= before.AllocCount
+	n.FreeCount -= before.FreeCount
+	n.LiveBytes -= before.LiveBytes
+	n.CachedBytes -= before.CachedBytes
+}
+
+func subCalls(n, before *CallStats) {
+	n.Calls -= before.Calls
+	n.Failures -= before.Failures
+	n.Time -= before.Time
+}
+
+func subTenant(n, before *TenantStats) {
+	n.HeldBytes -= before.HeldBytes
+	n.ChargedBytes -= before.ChargedBytes
+	n.AllocCount -= before.AllocCount
+	n.FreeCount -= before.FreeCount
+	n.OutOfMemoryCount -= before.OutOfMemoryCount
+	n.QuotaRefusedCount -= before.QuotaRefusedCount
+	n.Durations = n.Durations.Sub(before.Durations)
+	n.Longest = longestSince(n.Durations, n.Longest, before.Longest)
+}
+
+func subStream(n, before *StreamStats) {
+	subtract(streamBytes(before), streamBytes(n))
+	subtract(streamCounts(before), streamCounts(n))
+	n.FreeRanges -= before.FreeRanges
+	n.RequestCounts = subRequests(n.RequestCounts, before.RequestCounts)
+	n.Sizes = subEach(n.Sizes, before.Sizes, func(z *SizeStats) int64 { return z.BlockBytes }, subSize)
+}
+
+func streamBytes(n *StreamStats) []*int64 {
+	return []*int64{
+		&n.LiveBytes, &n.PendingBytes, &n.CachedBytes, &n.SpanBytes, &n.MagazineBytes, &n.RangeBytes, &n.PageBytes, &n.HeldBytes, &n.LaneBytes,
+		&n.LargestFreeBytes,
+	}
+}
+
+func streamCounts(n *StreamStats) []*uint64 {
+	return []*uint64{
+		&n.NodeVisits, &n.AllocCount, &n.FreeCount, &n.MagazineHits, &n.RangeHits, &n.PoolHits, &n.DriverMisses, &n.LostFences,
+	}
+}
+
+// String is a summary: the main figures on the first line, then, each on lines of their own and as
+// far as there is any, the failures, the waits, the sizes, the streams, the tenants and the driver's
+// functions that took the most time.
+func (s Stats) String() string {
+	text := []string{s.line()}
+	add := func(format string, args ...any) { text = append(text, fmt.Sprintf("  "+format, args...)) }
+	if s.RequestCounts != (RequestCounts{}) {
+		add("out of memory %d, refused %d, tried again %d, bad frees %d, waits that their context ended %d", s.OutOfMemoryCount, s.RefusedCount, s.RetryCount,
+			s.BadFreeCount, s.EndedWaitCount)
+	}
+	if s.Waits.Count > 0 {
+		h := s.Waits.Durations
+		add("waits: half of %d below %v, 99%% below %v", h.Count(), h.Quantile(0.5), h.Quantile(0.99))
+	}
+	if s.FreeBytes+s.CachedBytes > 0 && !s.Delta {
+		add("fragmentation %.1f%%, longest free range %s; efficiency %.1f%%", 100*s.Fragmentation(), units.Bytes(s.LargestFreeBytes), 100*s.Efficiency())
+	}
+	for _, z := range s.Sizes {
+		add("%v", z)
+	}
+	for _, n := range s.Streams {
+		add("%v", n)
+	}
+	for _, n := range s.Tenants {
+		add("%v", n)
+	}
+	for _, c := range s.costliest() {
+		add("%v", c)
+	}
+	return strings.Join(text, "\n")
+}
+
+// costliestCount bounds the functions of the driver in a summary.
+const costliestCount = 5
+
+// costliest are the functions of the driver that took the most time, those first.
+func (s *Stats) costliest() []CallStats {
+	all := append([]CallStats(nil), s.Driver...)
+	slices.SortStableFunc(all, func(a, b CallStats) int { return cmp.Compare(b.Time, a.Time) })
+	return all[:min(costliestCount, len(all))]
+}
+
+// line has the main figures; the bytes by state of a Delta with their signs.
+func (s *Stats) line() string {
+	state := units.Bytes
+	if s.Delta {
+		state = units.Change
+	}
+	text := fmt.Sprintf("live %s (peak %s), cached %s, pending %s, free %s; reserved %s (peak %s) of a limit of %s; %s, %s, hit rate %.1f%%; %s in %v; %s",
+		state(s.LiveBytes), units.Bytes(s.PeakLiveBytes), state(s.CachedBytes), state(s.PendingBytes), state(s.FreeBytes),
+		state(s.ReservedBytes), units.Bytes(s.PeakReservedBytes), units.Bytes(s.LimitBytes),
+		units.Count(s.AllocCount, "allocation"), units.Count(s.FreeCount, "free"), 100*s.HitRate(),
+		units.Count(s.DriverCalls, "driver call"), s.DriverTime, units.Count(len(s.Streams), "stream"))
+	if s.SetAsideBytes != 0 {
+		text += "; set aside " + state(s.SetAsideBytes)
+	}
+	if s.SharedBytes != 0 {
+		text += "; shared " + state(s.SharedBytes)
+	}
+	if s.SleepingBytes != 0 {
+		text += "; asleep " + state(s.SleepingBytes)
+	}
+	if s.Waits.Count > 0 {
+		text += "; " + s.Waits.String()
+	}
+	if s.Pressure != PressureNormal {
+		text += fmt.Sprintf("; pressure %v", s.Pressure)
+	}
+	return text
+}
+
+// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case, durations are in
+// seconds. HitRate, Fragmentation and Efficiency are part of it; of a Delta, Fragmentation is not.
+func (s Stats) MarshalJSON() ([]byte, error) {
+	if s.Delta {
+		return jsontext.Object(s, "hit_rate", s.HitRate(), "efficiency", s.Efficiency())
+	}
+	return jsontext.Object(s, "hit_rate", s.HitRate(), "fragmentation", s.Fragmentation(), "efficiency", s.Efficiency())
+}
+
+// MarshalJSON implements json.Marshaler, as that of Stats does.
+func (m Measurement) MarshalJSON() ([]byte, error) { return jsontext.Object(m) }
+
+// MarshalJSON implements json.Marshaler, as that of Stats does.
+func (m GPUMemory) MarshalJSON() ([]byte, error) { return jsontext.Object(m) }
+
+// String has both figures.
+func (m GPUMemory) String() string {
+	return fmt.Sprintf("%s of %s free", units.Bytes(m.FreeBytes), units.Bytes(m.TotalBytes))
+}
+
+// Measurement has a device's figures of the time in which a function ran: see Device.Measure.
+type Measurement struct {
+	Elapsed time.Duration
+	// Stats are the differences as Stats.Sub has them: counts, driver calls and their time are those
+	// inside, bytes by state are their growth, the longest wait is of the waits inside. Peaks are the
+	// maxima inside, and buffers that lived before are part of them. Streams has the part of each stream.
+	Stats Stats
+}
+
+// Measure calls f, which may be nil, and returns the device's figures of that time, in all and by
+// stream, so that the part of one stream can be told from that of others at the same time. Any number
+// of measurements may go on at once, one inside another or side by side; the peaks of Stats go on as
+// if there were none, and ResetPeaks inside f changes no peak of the measurement. It waits as Stats
+// does, before and after f. Streams that end inside are part of the sums alone. Where f panics the
+// panic goes on.
+func (d *Device) Measure(f func()) (m Measurement) {
+	if !d.opened() {
+		begun := time.Now()
+		call(f)
+		return Measurement{Elapsed: time.Since(begun)}
+	}
+	scope := d.beginScope()
+	before := d.Stats()
+	begun := time.Now()
+	defer func() {
+		elapsed := time.Since(begun)
+		m = Measurement{Elapsed: elapsed, Stats: scope.end().Sub(before)}
+	}()
+	call(f)
+	return m
+}
+
+func call(f func()) {
+	if f != nil {
+		f()
+	}
+}
+
+// scope is a measurement that goes on.
+type scope struct {
+	device  *Device
+	number  uint64
+	streams []*streams.Control // in which the scope has begun
+	engine  *engine            // nil: the device was not in use then
+	shared  []sharedScope
+}
+
+// sharedScope is the scope of a maximum that many goroutines note, and where its peak goes.
+type sharedScope struct {
+	mark *shared.Scope
+	set  func(*readings, int64)
+}
+
+func (d *Device) beginScope() *scope {
+	ctx := context.Background()
+	s := &scope{device: d, number: d.scopes.Add(1), engine: d.engine.Load()}
+	open := d.streams.Load().open
+	liveBytes, pendingBytes := liveOf(ctx, open)
+	for _, one := range open {
+		if one.BeginScope(ctx, s.number) == nil {
+			s.streams = append(s.streams, one)
+		}
+	}
+	s.shared = []sharedScope{
+		{d.live.BeginScope(), func(r *readings, peak int64) { r.live = &peak }},
+		{d.sampled.Begin(0), func(r *readings, peak int64) { r.sampled = &peak }},
+		{d.pending.Begin(pendingBytes), func(r *readings, peak int64) { r.pendingBytes = &peak }},
+	}
+	for _, t := range d.tenants.list() {
+		s.shared = append(s.shared, sharedScope{(*pool.TenantControl)(t).BeginScope(), func(r *readings, peak int64) {
+			r.tenants[t.Name()] = peak
+		}})
+	}
+	if s.engine != nil {
+		_ = s.engine.pool.BeginScope(ctx, s.number, liveBytes) // a pool that has ended has no peak to come
+	}
+	return s
+}
+
+// end ends the scope and reads the statistics, with the peaks inside it.
+func (s *scope) end() Stats {
+	r := &readings{streams: map[uint32]streamcore.Peaks{}, tenants: map[string]int64{}, gone: new(int64)}
+	for _, one := range s.streams {
+		p := one.EndScope(s.number)
+		r.streams[one.ID()] = p
+		if one.Gone() {
+			*r.gone = max(*r.gone, p.LiveBytes)
+		}
+	}
+	for _, x := range s.shared {
+		x.set(r, x.mark.End())
+	}
+	if s.engine != nil {
+		if p, err := s.engine.pool.EndScope(context.Background(), s.number); err == nil {
+			r.pool = &p
+		}
+	}
+	return s.device.read(r)
+}
+
+// Since is the difference between an earlier reading and Stats: see Stats.Sub.
+func (d *Device) Since(before Stats) Stats { return d.Stats().Sub(before) }
+
+// String has the main figures, on one line.
+func (m Measurement) String() string { return fmt.Sprintf("in %v: %s", m.Elapsed, m.Stats.line()) }

@@ -27,21 +27,21 @@ const (
 // forUsers are the packages whose exported names are for programs that use this module; the header of vram.txt says the same
 // in words.
 var forUsers = []string{
-	"", "futures", "warm", "vramtest", "host", "cuda", "cuda/share", "cuda/sleep", "cuda/gemm", "cuda/cublaslt", "kernel/matmul",
-	"tensor", "tensor/half", "tensor/layout", "kernel", "kernel/expr", "kernel/plan", "kernel/elementary", "kernel/nvrtc", "kernel/store",
-	"kernel/tune", "kernel/tune/tables", "ops", "monitor/snapshot",
+	"", "futures", "warm", "vramtest", "host", "cuda", "cuda/share", "cuda/sleep", "cuda/gemm", "cuda/cublaslt", "compute/kernel/matmul",
+	"compute/tensor", "compute/tensor/half", "compute/tensor/layout", "compute/kernel", "compute/kernel/expr", "compute/kernel/plan", "compute/kernel/elementary", "compute/kernel/nvrtc", "compute/kernel/store",
+	"compute/kernel/tune", "compute/kernel/tune/tables", "compute/ops", "monitor/snapshot",
 	"cudadrv", "cudadrv/dynamic", "cudadrv/sim", "cudadrv/fault", "cudadrv/hazard", "cudadrv/drivertest", "cudadrv/site",
-	"vramtest/ptxrun", "ptx", "ptx/interp", "monitor/heapprofile", "monitor/heapprofile/handler", "monitor/history", "monitor/page",
+	"vramtest/ptxrun", "compute/ptx", "compute/ptx/interp", "monitor/heapprofile", "monitor/heapprofile/handler", "monitor/history", "monitor/page",
 	"monitor/metrics", "monitor/expvars", "monitor/regions",
 }
 
 const header = `# The exported names of the packages that programs import: functions, methods, fields, constants and variables.
 #
 # For users: the module's root, whose aliases are listed with the methods and fields of what they stand for; futures, for its types;
-# warm; vramtest; host; cuda, with cuda/share, cuda/sleep, cuda/gemm and cuda/cublaslt; tensor, with tensor/half and tensor/layout; kernel,
-# with kernel/expr, kernel/plan, kernel/elementary, kernel/nvrtc, kernel/store, kernel/tune, kernel/tune/tables and kernel/matmul; ops; monitor/snapshot; and of the drivers cudadrv, cudadrv/dynamic, cudadrv/sim and cudadrv/fault, with cudadrv/hazard (what vramtest reports),
+# warm; vramtest; host; cuda, with cuda/share, cuda/sleep, cuda/gemm and cuda/cublaslt; tensor, with compute/tensor/half and compute/tensor/layout; kernel,
+# with compute/kernel/expr, compute/kernel/plan, compute/kernel/elementary, compute/kernel/nvrtc, compute/kernel/store, compute/kernel/tune, compute/kernel/tune/tables and compute/kernel/matmul; ops; monitor/snapshot; and of the drivers cudadrv, cudadrv/dynamic, cudadrv/sim and cudadrv/fault, with cudadrv/hazard (what vramtest reports),
 # cudadrv/site (places in errors), cudadrv/drivertest (tests for a driver of one's own), and vramtest/ptxrun with ptx and
-# ptx/interp (kernels as text, and on the simulated device); monitor/heapprofile with its handler, monitor/history, monitor/page,
+# compute/ptx/interp (kernels as text, and on the simulated device); monitor/heapprofile with its handler, monitor/history, monitor/page,
 # monitor/metrics, monitor/expvars and monitor/regions (a program's memory as it runs).
 #
 # Not for users, though they can be imported, and free to change: actors, batch, pool, streams and cudadrv/meter with the packages

@@ -36,8 +36,8 @@ func enums(packages map[string]*types.Package) map[string]*types.Named {
 
 // withoutText are the enums of the insides: attributes of the driver, and the steps and operands that generated kernels are made of.
 var withoutText = []string{
-	"cudadrv.FunctionAttribute", "cudadrv/hazard/internal/core.Host", "kernel/plan.ParamKind", "kernel/plan.Step", "ptx.Class",
-	"ptx.ModifierKind", "ptx.OperandKind",
+	"cudadrv.FunctionAttribute", "cudadrv/hazard/internal/core.Host", "compute/kernel/plan.ParamKind", "compute/kernel/plan.Step", "compute/ptx.Class",
+	"compute/ptx.ModifierKind", "compute/ptx.OperandKind",
 }
 
 // writtenOnly are the enums that are written as text and that nobody reads back: results, states and reports, and the words of
@@ -45,8 +45,8 @@ var withoutText = []string{
 var writtenOnly = []string{
 	"cuda/cublaslt.Status", "cuda/gemm.Epilogue", "cuda/gemm.Precision", "cuda/gemm.Type", "cuda/share.Refusal", "cuda/share.Way",
 	"cuda/sleep.Contents", "cuda/sleep.State", "cudadrv.Capability", "cudadrv.CaptureMode", "cudadrv.CaptureStatus", "cudadrv.NodeKind",
-	"cudadrv.Result", "cudadrv/hazard/internal/core.Kind", "host.Kind", "kernel.Origin", "kernel/expr.Op", "kernel/tune.State",
-	"ptx.Linkage", "ptx.Modifier", "ptx.Opcode", "ptx.Space", "ptx.Special", "ptx.Type", "ptx/interp.Kind", "tensor.Kind", "tensor.Type",
+	"cudadrv.Result", "cudadrv/hazard/internal/core.Kind", "host.Kind", "compute/kernel.Origin", "compute/kernel/expr.Op", "compute/kernel/tune.State",
+	"compute/ptx.Linkage", "compute/ptx.Modifier", "compute/ptx.Opcode", "compute/ptx.Space", "compute/ptx.Special", "compute/ptx.Type", "compute/ptx/interp.Kind", "compute/tensor.Kind", "compute/tensor.Type",
 }
 
 // Every enum has its names as text, and reads them, or stands in a list above: a new one is a decision.

@@ -11,7 +11,7 @@ import (
 
 // BenchmarkPair is an Alloc and a Free of 64 KiB: of the page-locked cache when it is warm, with
 // wrappers around it, and with an announced use; of the driver's calls on the simulated device, whose
-// own time is not an H200's 350 µs; and a calibration, as package internal/bench has it: one
+// own time is not an H200's 350 µs; and a calibration, as package lab/bench has it: one
 // uncontended compare-and-swap and one atomic OR.
 func BenchmarkPair(b *testing.B) {
 	const blockBytes = 64 << 10

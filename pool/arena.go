@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/pool/core/memory"
+	"github.com/go-vram/vram/internal/pool/memory"
 )
 
 const (

@@ -1,5 +1,5 @@
 // Package pool has the memory of one device, which its streams share: an actor around the decisions
-// of pool/core, and the driver goroutine, which makes its driver calls, one job at a time, from New
+// of internal/pool/core, and the driver goroutine, which makes its driver calls, one job at a time, from New
 // until Close.
 //
 // A stream sends a Refill for pages, and a Return, with a fence, of pages that it does not need. At

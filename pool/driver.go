@@ -10,9 +10,9 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/order"
+	"github.com/go-vram/vram/internal/pool/core"
+	"github.com/go-vram/vram/internal/pool/memory"
 	"github.com/go-vram/vram/internal/region"
-	"github.com/go-vram/vram/pool/core"
-	"github.com/go-vram/vram/pool/core/memory"
 )
 
 // work is a job for the driver goroutine, with the marks of the Returns before it.

@@ -9,8 +9,8 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/inventory"
 	"github.com/go-vram/vram/internal/order"
+	"github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/units"
-	"github.com/go-vram/vram/pool/core"
 )
 
 // ErrOutOfMemory is the kind of every *OutOfMemoryError.

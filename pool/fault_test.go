@@ -12,8 +12,8 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/recoveredtest"
-	"github.com/go-vram/vram/pool/core"
 )
 
 // driverCalls are those that the pool makes between New and Close.

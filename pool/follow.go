@@ -4,7 +4,7 @@ import (
 	"errors"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/internal/pool/core"
 )
 
 var (

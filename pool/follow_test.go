@@ -10,8 +10,8 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/recoveredtest"
-	"github.com/go-vram/vram/pool/core"
 )
 
 // onDevice are settings with which clients wait on the device rather than break the budget.

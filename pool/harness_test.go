@@ -16,8 +16,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/recoveredtest"
-	"github.com/go-vram/vram/pool/core"
 )
 
 func TestMain(m *testing.M) { recoveredtest.Main(m) }

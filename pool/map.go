@@ -3,7 +3,7 @@ package pool
 import (
 	"context"
 
-	"github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/internal/pool/core"
 )
 
 // Map is the memory of a pool at one moment.

@@ -5,7 +5,7 @@ import (
 	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/fence"
-	"github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/internal/pool/core"
 )
 
 // Client is a stream, or a reservation, as the pool knows it. The methods are called outside every

@@ -9,7 +9,7 @@ import (
 
 	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/internal/fence"
-	"github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/internal/pool/core"
 )
 
 // listener is a client that records its calls, and panics at one of them.

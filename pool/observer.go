@@ -4,8 +4,8 @@ import (
 	"errors"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/pool/core"
-	"github.com/go-vram/vram/pool/core/memory"
+	"github.com/go-vram/vram/internal/pool/core"
+	"github.com/go-vram/vram/internal/pool/memory"
 )
 
 // Observer has functions that are called when something has happened in the pool: outside every

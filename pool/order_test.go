@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/internal/pool/core"
 )
 
 // Runs that go back to a client are delivered before the answer to a Refill, in whichever order the

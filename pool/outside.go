@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/go-vram/vram/internal/fence"
-	"github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/internal/pool/core"
 )
 
 // Charge counts memory that is had from the driver past the pool, for a client, in the limit: see core.Charge. It is called

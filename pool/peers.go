@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/internal/pool/core"
 )
 
 // ErrNoPeerAccess reports that another device cannot be given access to the memory.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/recoveredtest"
-	"github.com/go-vram/vram/pool/core"
 )
 
 // waitLimit is how long a test waits for an answer that may never come.

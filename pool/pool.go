@@ -12,8 +12,8 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/recovered"
-	"github.com/go-vram/vram/pool/core"
 )
 
 // MostBytes is the highest limit of a pool, and the longest buffer: half of the arena, so that a

@@ -14,8 +14,8 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/units"
-	"github.com/go-vram/vram/pool/core"
 )
 
 // Customers on their own goroutines never hold the same page, and every page that they hold is

@@ -5,7 +5,7 @@ import (
 	"runtime"
 
 	"github.com/go-vram/vram/actors"
-	"github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/internal/pool/core"
 )
 
 // Queue is the requests that wait for memory or for a quota, in the order in which they would be

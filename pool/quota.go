@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 
 	"github.com/go-vram/vram/internal/order"
-	"github.com/go-vram/vram/pool/core"
-	"github.com/go-vram/vram/pool/core/admission"
+	"github.com/go-vram/vram/internal/pool/admission"
+	"github.com/go-vram/vram/internal/pool/core"
 )
 
 // charger is a request that waits for its tenant's quota.

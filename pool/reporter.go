@@ -3,7 +3,7 @@ package pool
 import (
 	"sync/atomic"
 
-	"github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/internal/pool/core"
 )
 
 // Reporter tells the pool that the usage of a client may have changed, so that the pool asks those clients only. Any number of

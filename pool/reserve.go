@@ -7,7 +7,7 @@ import (
 
 	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/internal/fence"
-	"github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/internal/pool/core"
 )
 
 // Reservation is memory of a device that was set aside for requests that name it. Any number of

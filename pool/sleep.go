@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/go-vram/vram/internal/fence"
-	"github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/internal/pool/core"
 )
 
 // Apart has all memory of a client lie in handles that hold no other's: see core.Apart. It comes after Join and before the client's

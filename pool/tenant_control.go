@@ -3,8 +3,8 @@ package pool
 import (
 	"time"
 
+	"github.com/go-vram/vram/internal/pool/admission"
 	"github.com/go-vram/vram/internal/watermark/shared"
-	"github.com/go-vram/vram/pool/core/admission"
 )
 
 // TenantControl is a tenant as streams and the pool use it: they charge it and refund it. A *Tenant

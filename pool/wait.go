@@ -10,8 +10,8 @@ import (
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/inventory"
 	"github.com/go-vram/vram/internal/order"
+	"github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/units"
-	"github.com/go-vram/vram/pool/core"
 )
 
 // ErrWouldDeadlock is the kind of every *DeadlockError.

@@ -6,7 +6,7 @@ import (
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/order"
-	"github.com/go-vram/vram/pool/core"
+	"github.com/go-vram/vram/internal/pool/core"
 )
 
 // watch is a wait for a mark on a goroutine of its own: it may last as long as a kernel, and holds

@@ -5,11 +5,11 @@ import (
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/internal/fence"
+	poolcore "github.com/go-vram/vram/internal/pool/core"
+	"github.com/go-vram/vram/internal/stream/claims"
+	"github.com/go-vram/vram/internal/stream/core"
+	"github.com/go-vram/vram/internal/stream/magazine"
 	"github.com/go-vram/vram/pool"
-	poolcore "github.com/go-vram/vram/pool/core"
-	"github.com/go-vram/vram/streams/claims"
-	"github.com/go-vram/vram/streams/core"
-	"github.com/go-vram/vram/streams/magazine"
 )
 
 // A stream as the packages below see it. The adapters keep their methods off the Stream that

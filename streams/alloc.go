@@ -7,8 +7,8 @@ import (
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/internal/sizeclass"
-	"github.com/go-vram/vram/streams/claims"
-	"github.com/go-vram/vram/streams/magazine"
+	"github.com/go-vram/vram/internal/stream/claims"
+	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
 // Alloc returns a buffer of that many bytes for use on the stream. It does not wait for other

@@ -8,8 +8,8 @@ import (
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/batch"
 	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/stream/magazine"
 	"github.com/go-vram/vram/pool"
-	"github.com/go-vram/vram/streams/magazine"
 )
 
 // AllocBatch fills dst with buffers of the sizes in bytes, all or none: with an error dst holds

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/internal/recoveredtest"
+	"github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/pool"
-	"github.com/go-vram/vram/streams/core"
 )
 
 // A turn that panics after it has answered a batch takes nothing back: the buffers are the

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/stream/claims"
+	"github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/pool"
-	"github.com/go-vram/vram/streams/claims"
-	"github.com/go-vram/vram/streams/core"
 )
 
 // Each buffer of a batch counts for the level that served it.

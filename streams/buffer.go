@@ -5,9 +5,9 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/internal/stream/magazine"
 	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/pool"
-	"github.com/go-vram/vram/streams/magazine"
 )
 
 // Buffer is device memory that a caller owns: a small value whose copies name one allocation. The

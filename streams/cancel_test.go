@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/pool"
-	"github.com/go-vram/vram/streams/core"
 )
 
 // sender sends a request and returns the function that cancels it.

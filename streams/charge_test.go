@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/pool"
-	"github.com/go-vram/vram/streams/core"
 )
 
 // A claim that is cancelled is refunded once, even while it gets the quota that it waited for.

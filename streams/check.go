@@ -3,8 +3,8 @@ package streams
 import (
 	"fmt"
 
+	"github.com/go-vram/vram/internal/stream/claims"
 	"github.com/go-vram/vram/pool"
-	"github.com/go-vram/vram/streams/claims"
 )
 
 // check returns the error of a request of that many bytes, if it can never be served. This and the

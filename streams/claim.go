@@ -7,11 +7,11 @@ import (
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv/site"
+	"github.com/go-vram/vram/internal/pool/admission"
+	poolcore "github.com/go-vram/vram/internal/pool/core"
+	"github.com/go-vram/vram/internal/stream/claims"
+	"github.com/go-vram/vram/internal/stream/magazine"
 	"github.com/go-vram/vram/pool"
-	poolcore "github.com/go-vram/vram/pool/core"
-	"github.com/go-vram/vram/pool/core/admission"
-	"github.com/go-vram/vram/streams/claims"
-	"github.com/go-vram/vram/streams/magazine"
 )
 
 // claim is a request that did not end on the fast path: the message that brings it to its stream,

@@ -4,9 +4,9 @@ import (
 	"errors"
 	"time"
 
+	poolcore "github.com/go-vram/vram/internal/pool/core"
+	"github.com/go-vram/vram/internal/stream/claims"
 	"github.com/go-vram/vram/pool"
-	poolcore "github.com/go-vram/vram/pool/core"
-	"github.com/go-vram/vram/streams/claims"
 )
 
 // dispatcher carries out, in the turn, the decisions of the package claims.

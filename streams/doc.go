@@ -1,6 +1,6 @@
 // Package streams has the caches of CUDA streams, one actor for each stream, and the buffers that
-// callers hold. The actors run the decisions of streams/core; callers share slots and magazines
-// with them (streams/magazine).
+// callers hold. The actors run the decisions of internal/stream/core; callers share slots and magazines
+// with them (internal/stream/magazine).
 //
 // # The way of an allocation
 //
@@ -41,7 +41,7 @@
 // # Requests that wait
 //
 // A request with Wait that the pool refuses waits in the pool for other callers' frees, in the
-// order of the package pool/core/admission: higher priority first, then older. A request behind
+// order of the package internal/pool/admission: higher priority first, then older. A request behind
 // others is served before them only with memory that they cannot use, and with no more in all than
 // each of them wants itself. A request without Wait is in no order: it takes free memory, or fails.
 // The end of the context, Cancel and Close end the wait at once; a batch holds nothing while it
@@ -150,7 +150,7 @@
 //
 // # Samples
 //
-// Config.Share says which allocations are sampled: those of the profile (package streams/sampling), or all
+// Config.Share says which allocations are sampled: those of the profile (package internal/stream/sampling), or all
 // for an Observer. Each way to a buffer decides once, after it has the buffer, by magazine.Draw; a
 // claim decides before it is sent, on its caller's goroutine, by its number. A sampled buffer
 // is told before its caller gets it, and its free before its memory can be had again. All others take

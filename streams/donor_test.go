@@ -13,9 +13,9 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/internal/fence"
+	poolcore "github.com/go-vram/vram/internal/pool/core"
+	"github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/pool"
-	poolcore "github.com/go-vram/vram/pool/core"
-	"github.com/go-vram/vram/streams/core"
 )
 
 // answered has a stream answer a reclaim request for so many pages, and returns the Returns of that

@@ -6,9 +6,9 @@ import (
 
 	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/fence"
+	poolcore "github.com/go-vram/vram/internal/pool/core"
+	"github.com/go-vram/vram/internal/stream/claims"
 	"github.com/go-vram/vram/pool"
-	poolcore "github.com/go-vram/vram/pool/core"
-	"github.com/go-vram/vram/streams/claims"
 )
 
 // effects are the actions of a turn that are performed after it, in field order.

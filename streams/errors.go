@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-vram/vram/internal/stream/magazine"
 	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/pool"
-	"github.com/go-vram/vram/streams/magazine"
 )
 
 // The errors of frees; see the package magazine.

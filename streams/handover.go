@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 
 	"github.com/go-vram/vram/futures"
+	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/units"
-	poolcore "github.com/go-vram/vram/pool/core"
 )
 
 // Handover carries values from the goroutine of one stream to that of another, first in first out,

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 
 	"github.com/go-vram/vram/internal/order"
+	"github.com/go-vram/vram/internal/stream/magazine"
 	"github.com/go-vram/vram/pool"
-	"github.com/go-vram/vram/streams/magazine"
 )
 
 // hands are the streams that have buffers of one stream since Transfer. The zero value is empty. Any number

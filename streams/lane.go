@@ -6,8 +6,8 @@ import (
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/internal/sizeclass"
-	"github.com/go-vram/vram/streams/magazine"
-	"github.com/go-vram/vram/streams/magazine/lane"
+	"github.com/go-vram/vram/internal/stream/magazine"
+	"github.com/go-vram/vram/internal/stream/magazine/lane"
 )
 
 // Lane is an exclusive lease of a stream's memory for one goroutine at a time. A request that its

@@ -6,7 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/go-vram/vram/streams/core"
+	"github.com/go-vram/vram/internal/stream/core"
 )
 
 // An allocation and its free by one goroutine: the machine's price of two atomic operations,

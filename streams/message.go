@@ -4,8 +4,8 @@ import (
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/internal/fence"
-	poolcore "github.com/go-vram/vram/pool/core"
-	"github.com/go-vram/vram/streams/claims"
+	poolcore "github.com/go-vram/vram/internal/pool/core"
+	"github.com/go-vram/vram/internal/stream/claims"
 )
 
 // message is a message to a stream's actor. The set is closed: these, and a claim.

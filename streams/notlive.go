@@ -5,8 +5,8 @@ import (
 	"fmt"
 
 	"github.com/go-vram/vram/internal/jsontext"
+	"github.com/go-vram/vram/internal/stream/magazine"
 	"github.com/go-vram/vram/internal/units"
-	"github.com/go-vram/vram/streams/magazine"
 )
 
 // NotLiveError refuses a call on a buffer that was freed or handed over, or on the zero Buffer. It is ErrNotLive.

@@ -9,9 +9,9 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/internal/stream/magazine"
+	"github.com/go-vram/vram/internal/stream/sampling"
 	"github.com/go-vram/vram/pool"
-	"github.com/go-vram/vram/streams/magazine"
-	"github.com/go-vram/vram/streams/sampling"
 )
 
 // Observer has functions that are called for every buffer; nil ones are not called. They run on the

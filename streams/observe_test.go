@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/streams/core"
-	"github.com/go-vram/vram/streams/magazine"
+	"github.com/go-vram/vram/internal/stream/core"
+	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
 // diary records an observer's calls.

@@ -6,9 +6,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	poolcore "github.com/go-vram/vram/pool/core"
-	"github.com/go-vram/vram/pool/core/admission"
-	"github.com/go-vram/vram/streams/core"
+	"github.com/go-vram/vram/internal/pool/admission"
+	poolcore "github.com/go-vram/vram/internal/pool/core"
+	"github.com/go-vram/vram/internal/stream/core"
 )
 
 // waitsInPool is a request of the stream's that waits in the pool alone: the stream has withdrawn

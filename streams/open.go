@@ -5,7 +5,7 @@ import (
 	"weak"
 
 	"github.com/go-vram/vram/actors"
-	"github.com/go-vram/vram/streams/core"
+	"github.com/go-vram/vram/internal/stream/core"
 )
 
 // Open makes the cache of a stream and starts its actor. It makes no driver call. Callers get the

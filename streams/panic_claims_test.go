@@ -10,12 +10,12 @@ import (
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/futures"
+	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/recovered"
 	"github.com/go-vram/vram/internal/recoveredtest"
+	"github.com/go-vram/vram/internal/stream/claims"
+	"github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/pool"
-	poolcore "github.com/go-vram/vram/pool/core"
-	"github.com/go-vram/vram/streams/claims"
-	"github.com/go-vram/vram/streams/core"
 )
 
 // owing is a batch whose tenant is not charged: its stream parks it.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/internal/recoveredtest"
+	"github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/pool"
-	"github.com/go-vram/vram/streams/core"
 )
 
 // crash makes the n-th turn that gets to the point panic, after it has called spoil.

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/internal/recoveredtest"
-	"github.com/go-vram/vram/streams/core"
+	"github.com/go-vram/vram/internal/stream/core"
 )
 
 // counts are the figures of a stream that a batch without an answer must not change.

@@ -7,9 +7,9 @@ import (
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/fence/line"
 	"github.com/go-vram/vram/internal/order"
+	poolcore "github.com/go-vram/vram/internal/pool/core"
+	"github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/pool"
-	poolcore "github.com/go-vram/vram/pool/core"
-	"github.com/go-vram/vram/streams/core"
 )
 
 // Peers are the streams of one device, which may use each other's buffers. The zero value is ready.

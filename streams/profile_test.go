@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/internal/stream/core"
+	"github.com/go-vram/vram/internal/stream/magazine"
+	"github.com/go-vram/vram/internal/stream/sampling"
 	"github.com/go-vram/vram/pool"
-	"github.com/go-vram/vram/streams/core"
-	"github.com/go-vram/vram/streams/magazine"
-	"github.com/go-vram/vram/streams/sampling"
 )
 
 // profiled opens a stream whose buffers are sampled.

@@ -14,7 +14,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/internal/recoveredtest"
-	"github.com/go-vram/vram/streams/core"
+	"github.com/go-vram/vram/internal/stream/core"
 )
 
 // A buffer that a closed stream was about to zero is not zeroed: the CUDA stream may be gone. The

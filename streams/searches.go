@@ -4,8 +4,8 @@ import (
 	"github.com/go-vram/vram/batch"
 	"github.com/go-vram/vram/internal/fence/line"
 	"github.com/go-vram/vram/internal/sizeclass"
-	"github.com/go-vram/vram/streams/claims"
-	"github.com/go-vram/vram/streams/magazine"
+	"github.com/go-vram/vram/internal/stream/claims"
+	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
 // searches are lentMemory with the searches of the core.

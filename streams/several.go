@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"github.com/go-vram/vram/futures"
-	"github.com/go-vram/vram/streams/core"
+	"github.com/go-vram/vram/internal/stream/core"
 )
 
 // several is a claim for a batch. dst holds its slots; a missing one is a zero Buffer. With the

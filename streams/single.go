@@ -2,7 +2,7 @@ package streams
 
 import (
 	"github.com/go-vram/vram/futures"
-	"github.com/go-vram/vram/streams/magazine"
+	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
 // single is a claim for one buffer.

@@ -10,8 +10,8 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/order"
+	"github.com/go-vram/vram/internal/stream/magazine"
 	"github.com/go-vram/vram/pool"
-	"github.com/go-vram/vram/streams/magazine"
 )
 
 // ErrAsleep refuses work on a buffer whose memory was given back to the driver, or is about to be: see package cuda/sleep.

@@ -4,10 +4,10 @@ import (
 	"strconv"
 
 	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/internal/stream/core"
+	"github.com/go-vram/vram/internal/stream/magazine"
 	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/pool"
-	"github.com/go-vram/vram/streams/core"
-	"github.com/go-vram/vram/streams/magazine"
 )
 
 // Stats is one stream's part of the statistics, exact at the turn that read it except for sampled

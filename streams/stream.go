@@ -9,7 +9,7 @@ import (
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/futures"
-	"github.com/go-vram/vram/streams/magazine"
+	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
 // Stream is the cache of one CUDA stream. Any number of goroutines may use it.

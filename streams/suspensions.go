@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 
 	"github.com/go-vram/vram/internal/order"
+	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/pool"
-	poolcore "github.com/go-vram/vram/pool/core"
 )
 
 // suspension is one wait of a stream's goroutine for others.

@@ -8,10 +8,10 @@ import (
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/internal/fence"
+	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/pressure"
-	poolcore "github.com/go-vram/vram/pool/core"
-	"github.com/go-vram/vram/streams/core"
-	"github.com/go-vram/vram/streams/magazine/lane"
+	"github.com/go-vram/vram/internal/stream/core"
+	"github.com/go-vram/vram/internal/stream/magazine/lane"
 )
 
 // turn has the state and the code of a stream's turns.

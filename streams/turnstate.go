@@ -6,11 +6,11 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence/line"
-	poolcore "github.com/go-vram/vram/pool/core"
-	"github.com/go-vram/vram/streams/claims"
-	"github.com/go-vram/vram/streams/core"
-	"github.com/go-vram/vram/streams/magazine"
-	"github.com/go-vram/vram/streams/magazine/lane"
+	poolcore "github.com/go-vram/vram/internal/pool/core"
+	"github.com/go-vram/vram/internal/stream/claims"
+	"github.com/go-vram/vram/internal/stream/core"
+	"github.com/go-vram/vram/internal/stream/magazine"
+	"github.com/go-vram/vram/internal/stream/magazine/lane"
 )
 
 // turnState is the state that a stream's turn owns: the core with its blocks, objects in transit,

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	poolcore "github.com/go-vram/vram/pool/core"
-	"github.com/go-vram/vram/streams/core"
+	poolcore "github.com/go-vram/vram/internal/pool/core"
+	"github.com/go-vram/vram/internal/stream/core"
 )
 
 // used returns the figures that a stream has published and those of its core, at the same moment.

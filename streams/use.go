@@ -5,8 +5,8 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/stream/magazine"
 	"github.com/go-vram/vram/pool"
-	"github.com/go-vram/vram/streams/magazine"
 )
 
 var (

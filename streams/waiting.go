@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/go-vram/vram/cudadrv/site"
+	"github.com/go-vram/vram/internal/stream/claims"
 	"github.com/go-vram/vram/internal/units"
-	"github.com/go-vram/vram/streams/claims"
 )
 
 // WaitFor is the cause of a wait.

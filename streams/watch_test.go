@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/internal/recoveredtest"
-	"github.com/go-vram/vram/streams/core"
+	"github.com/go-vram/vram/internal/stream/core"
 )
 
 // With Debug a tick finds books that do not balance, and quarantines the stream with that cause.

@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 
 	"github.com/go-vram/vram/actors"
+	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/recovered"
+	"github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/pool"
-	poolcore "github.com/go-vram/vram/pool/core"
-	"github.com/go-vram/vram/streams/core"
 )
 
 // wiring has the fields that all parts of a stream use. Open sets them; cuda, peer and suspensions

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-vram/vram/compute/ptx/interp"
 	"github.com/go-vram/vram/cuda"
-	"github.com/go-vram/vram/ptx/interp"
 	"github.com/go-vram/vram/vramtest"
 )
 

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/compute/ptx/interp"
 	"github.com/go-vram/vram/cuda"
-	"github.com/go-vram/vram/ptx/interp"
 	"github.com/go-vram/vram/vramtest"
 )
 

@@ -8,9 +8,9 @@ import (
 	"sync"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/compute/ptx/interp"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
-	"github.com/go-vram/vram/ptx/interp"
 	"github.com/go-vram/vram/vramtest/ptxrun"
 )
 

@@ -9,9 +9,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/compute/ptx/interp"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/ptx/interp"
 	"github.com/go-vram/vram/vramtest"
 )
 
@@ -28,7 +28,7 @@ func (l *logged) Logf(format string, args ...any) {
 // function loads a kernel of the interpreter's test data.
 func function(t *testing.T, c *cuda.Context, file, name string) *cuda.Function {
 	t.Helper()
-	text, err := os.ReadFile("../ptx/interp/testdata/" + file)
+	text, err := os.ReadFile("../compute/ptx/interp/testdata/" + file)
 	require.NoError(t, err)
 	m, err := c.LoadModule(text)
 	require.NoError(t, err)

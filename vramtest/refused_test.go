@@ -6,9 +6,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/compute/ptx"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/ptx"
 	"github.com/go-vram/vram/vramtest"
 )
 

@@ -5,9 +5,9 @@ import (
 	"io"
 	"os"
 
-	"github.com/go-vram/vram/internal/advice"
-	"github.com/go-vram/vram/internal/analysis"
 	"github.com/go-vram/vram/internal/trace"
+	"github.com/go-vram/vram/lab/advice"
+	"github.com/go-vram/vram/lab/analysis"
 )
 
 // analyzeCmd is the command analyze. It needs no GPU: its replays are on the simulated device.

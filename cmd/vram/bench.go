@@ -8,7 +8,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"github.com/go-vram/vram/cudadrv/sim"
-	"github.com/go-vram/vram/internal/bench"
+	"github.com/go-vram/vram/lab/bench"
 )
 
 // benchCmd is the command bench.

@@ -12,9 +12,9 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"github.com/go-vram/vram"
-	"github.com/go-vram/vram/internal/compare"
 	"github.com/go-vram/vram/internal/trace"
 	"github.com/go-vram/vram/internal/units"
+	"github.com/go-vram/vram/lab/compare"
 )
 
 // compareCmd is the command compare.

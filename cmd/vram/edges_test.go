@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-vram/vram/internal/bench"
-	"github.com/go-vram/vram/internal/replay"
+	"github.com/go-vram/vram/lab/bench"
+	"github.com/go-vram/vram/lab/replay"
 )
 
 // Every command that opens a device refuses a variable that cannot be, and names it.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
-	"github.com/go-vram/vram/internal/kernelbench"
+	"github.com/go-vram/vram/lab/kernelbench"
 )
 
 // scenarioKernels is measured by itself, and has rows of its own. It is no part of all.

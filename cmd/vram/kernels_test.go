@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-vram/vram/internal/kernelbench"
+	"github.com/go-vram/vram/lab/kernelbench"
 )
 
 func TestKernelsAreMeasured(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
-	"github.com/go-vram/vram/internal/replay"
 	"github.com/go-vram/vram/internal/trace"
+	"github.com/go-vram/vram/lab/replay"
 )
 
 // loadFlags choose what works on the device that is shown.

@@ -11,10 +11,10 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"github.com/go-vram/vram"
-	"github.com/go-vram/vram/internal/replay"
-	"github.com/go-vram/vram/internal/replay/recorder"
 	"github.com/go-vram/vram/internal/trace"
 	"github.com/go-vram/vram/internal/units"
+	"github.com/go-vram/vram/lab/replay"
+	"github.com/go-vram/vram/lab/replay/recorder"
 	"github.com/go-vram/vram/monitor/snapshot"
 )
 

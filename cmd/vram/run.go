@@ -12,8 +12,8 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/go-vram/vram"
-	"github.com/go-vram/vram/internal/bench"
-	"github.com/go-vram/vram/internal/compare"
+	"github.com/go-vram/vram/lab/bench"
+	"github.com/go-vram/vram/lab/compare"
 )
 
 // The exit codes.

@@ -16,10 +16,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram"
-	"github.com/go-vram/vram/internal/bench"
 	"github.com/go-vram/vram/internal/recoveredtest"
-	"github.com/go-vram/vram/internal/replay"
 	"github.com/go-vram/vram/internal/trace"
+	"github.com/go-vram/vram/lab/bench"
+	"github.com/go-vram/vram/lab/replay"
 )
 
 // asProgram is the variable with which the binary of the tests is the program: a program that starts itself again is tested so.

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/go-vram/vram/internal/simulation"
 	"github.com/go-vram/vram/internal/units"
+	"github.com/go-vram/vram/lab/simulation"
 )
 
 // simCmd is the command sim.

@@ -8,9 +8,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-vram/vram/internal/bench"
-	"github.com/go-vram/vram/internal/compare"
-	"github.com/go-vram/vram/internal/replay"
+	"github.com/go-vram/vram/lab/bench"
+	"github.com/go-vram/vram/lab/compare"
+	"github.com/go-vram/vram/lab/replay"
 	"github.com/go-vram/vram/monitor/page"
 )
 

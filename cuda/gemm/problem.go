@@ -8,7 +8,7 @@ import (
 // Type is a type of elements.
 type Type uint8
 
-// The types. The numbers are those of kernel/matmul/source/finish.h.
+// The types. The numbers are those of compute/kernel/matmul/source/finish.h.
 const (
 	Float32 Type = iota
 	Float16

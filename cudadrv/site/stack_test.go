@@ -38,16 +38,16 @@ func TestFramesBeginWithTheProgram(t *testing.T) {
 	frames := here().Frames()
 	require.NotEmpty(t, frames)
 	for function, isOurs := range map[string]bool{
-		"github.com/go-vram/vram.(*Device).NewStream":               true,
-		"github.com/go-vram/vram/streams.(*Stream).Alloc":           true,
-		"github.com/go-vram/vram/cudadrv/hazard.(*Device).Kernel":   true,
-		"github.com/go-vram/vram/vramtest.(*Device).Launch":         true,
-		"github.com/go-vram/vram/streams/magazine.(*Slot).freeSlow": true,
-		"github.com/go-vram/vram/examples/pipeline.main":            false,
-		"github.com/go-vram/vram_test.TestX":                        false,
-		"github.com/go-vram/vramous.F":                              false,
-		"example.org/streams.F":                                     false,
-		"main.main":                                                 false,
+		"github.com/go-vram/vram.(*Device).NewStream":                       true,
+		"github.com/go-vram/vram/streams.(*Stream).Alloc":                   true,
+		"github.com/go-vram/vram/cudadrv/hazard.(*Device).Kernel":           true,
+		"github.com/go-vram/vram/vramtest.(*Device).Launch":                 true,
+		"github.com/go-vram/vram/internal/stream/magazine.(*Slot).freeSlow": true,
+		"github.com/go-vram/vram/examples/pipeline.main":                    false,
+		"github.com/go-vram/vram_test.TestX":                                false,
+		"github.com/go-vram/vramous.F":                                      false,
+		"example.org/streams.F":                                             false,
+		"main.main":                                                         false,
 	} {
 		assert.Equal(t, isOurs, site.Ours(runtime.Frame{Function: function, File: "x.go"}), function)
 	}

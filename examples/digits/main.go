@@ -15,11 +15,11 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/compute/ops"
+	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/examples/internal/command"
-	"github.com/go-vram/vram/ops"
-	"github.com/go-vram/vram/tensor"
 	"github.com/go-vram/vram/vramtest/ptxrun"
 )
 

@@ -13,12 +13,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/compute/ops"
+	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/examples/internal/command"
 	"github.com/go-vram/vram/internal/recoveredtest"
-	"github.com/go-vram/vram/ops"
-	"github.com/go-vram/vram/tensor"
 	"github.com/go-vram/vram/vramtest"
 )
 

@@ -7,9 +7,9 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/go-vram/vram/compute/ops"
+	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
-	"github.com/go-vram/vram/ops"
-	"github.com/go-vram/vram/tensor"
 )
 
 // network is a multilayer perceptron for batches of one size, with all that a step of its training needs. Its memory is that of a scope.

@@ -12,12 +12,12 @@ import (
 	"text/tabwriter"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/compute/kernel"
+	"github.com/go-vram/vram/compute/kernel/expr"
+	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
-	"github.com/go-vram/vram/kernel"
-	"github.com/go-vram/vram/kernel/expr"
-	"github.com/go-vram/vram/tensor"
 	"github.com/go-vram/vram/vramtest/ptxrun"
 )
 

@@ -19,7 +19,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/examples/internal/command"
 	"github.com/go-vram/vram/internal/recoveredtest"
-	"github.com/go-vram/vram/internal/replay"
+	"github.com/go-vram/vram/lab/replay"
 	"github.com/go-vram/vram/vramtest"
 )
 

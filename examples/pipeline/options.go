@@ -6,7 +6,7 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/examples/internal/command"
-	"github.com/go-vram/vram/internal/replay"
+	"github.com/go-vram/vram/lab/replay"
 )
 
 // options are what the command line and the environment say.

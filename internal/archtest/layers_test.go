@@ -31,7 +31,7 @@ func houseLayers() []layer {
 			"how a slice is sorted does not depend on what it has",
 		},
 		{
-			[]string{"internal/pickle", "internal/plot"},
+			[]string{"internal/pickle", "lab/plot"},
 			"how a value is written or drawn does not depend on what it says",
 		},
 		{
@@ -43,7 +43,7 @@ func houseLayers() []layer {
 			"how a value is written, its maximum kept or a slow path marked does not depend on whose it is",
 		},
 		{
-			[]string{"ptx"},
+			[]string{"compute/ptx"},
 			"a text of PTX is read, checked and executed the same way, with or without a device",
 		},
 		{
@@ -75,7 +75,7 @@ func houseLayers() []layer {
 			"a stream serves requests one by one; plans and public names are made above it",
 		},
 		{
-			[]string{"internal/simulation"},
+			[]string{"lab/simulation"},
 			"the simulation plays streams and pool from one seed, and only a program shows it",
 		},
 		{
@@ -91,7 +91,7 @@ func houseLayers() []layer {
 			"tests of callers, memory of the host, work on streams and what shows figures stand on the root as callers do",
 		},
 		{
-			[]string{"tensor"},
+			[]string{"compute/tensor"},
 			"tensors need memory and copies; operations that compute with them stand above",
 		},
 		{
@@ -99,11 +99,11 @@ func houseLayers() []layer {
 			"memory that sleeps is saved on the host, behind work on streams",
 		},
 		{
-			[]string{"kernel"},
+			[]string{"compute/kernel"},
 			"kernels are chosen and compiled for those who put them on streams, whatever they store",
 		},
 		{
-			[]string{"ops"},
+			[]string{"compute/ops"},
 			"operations compute on tensors by kernels; models that are made of them stand above",
 		},
 		{
@@ -111,7 +111,7 @@ func houseLayers() []layer {
 			"a trace is read the same way whoever replays it",
 		},
 		{
-			[]string{"internal/analysis"},
+			[]string{"lab/analysis"},
 			"what a trace does does not depend on an allocator",
 		},
 		{
@@ -123,19 +123,19 @@ func houseLayers() []layer {
 			"a monitor shows a device to people as any caller can; nothing but programs needs it",
 		},
 		{
-			[]string{"internal/replay"},
+			[]string{"lab/replay"},
 			"replay is a caller like any other, and no program",
 		},
 		{
-			[]string{"internal/bench", "internal/kernelbench", "internal/advice", "internal/compare"},
+			[]string{"lab/bench", "lab/kernelbench", "lab/advice", "lab/compare"},
 			"a benchmark is a caller like any other, and no program",
 		},
 		{
-			[]string{"internal/bytecheck"},
+			[]string{"lab/bytecheck"},
 			"the checker is a caller like any other, and no program",
 		},
 		{
-			[]string{"cmd", "examples", "internal/archtest", "internal/planted", "internal/soak", "internal/weight", "internal/browser"},
+			[]string{"cmd", "examples", "internal/archtest", "lab/planted", "lab/soak", "lab/weight", "lab/browser"},
 			"programs are the roof and know nothing of each other",
 		},
 	}
@@ -214,7 +214,7 @@ func confinements() []confined {
 		{"github.com/asynkron/protoactor-go", "actors", "actors wraps the framework, so that its traps are met once", ""},
 		{"gorgonia.org/cu", "cudadrv/gorgonia", "cgo bindings are one driver among several", "examples/gorgonia"},
 		{"github.com/ebitengine/purego", "cudadrv/dynamic", "loading libcuda is one driver among several", ""},
-		{"github.com/x448/float16", "tensor/half", "numbers of 16 bits are converted in one place", ""},
+		{"github.com/x448/float16", "compute/tensor/half", "numbers of 16 bits are converted in one place", ""},
 		{"golang.org/x/sync", "", "its packages lock a shared mutex", ""},
 	}
 }

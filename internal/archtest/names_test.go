@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// named is a function of the module as stack traces and our pages have it: "pool/core.(*Core).climb".
+// named is a function of the module as stack traces and our pages have it: "internal/pool/core.(*Core).climb".
 var named = regexp.MustCompile("`([a-z][a-z0-9/]*)\\.((?:\\(\\*?[A-Za-z]\\w*\\)\\.|[A-Za-z]\\w*\\.)?[A-Za-z]\\w*)`")
 
 // declared are the names that packages declare, each behind its package's folder: types, functions, "(*Core).climb", variables,

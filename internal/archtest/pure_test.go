@@ -19,13 +19,13 @@ func houseCores() []core {
 	return []core{
 		{dir: "internal/heap"},
 		{dir: "internal/pressure"},
-		{dir: "pool/core"},
-		{dir: "ptx"},
-		{dir: "streams/claims", atomic: true}, // bills
-		{dir: "streams/core", atomic: true},   // magazines
+		{dir: "internal/pool/core"},
+		{dir: "compute/ptx"},
+		{dir: "internal/stream/claims", atomic: true}, // bills
+		{dir: "internal/stream/core", atomic: true},   // magazines
 		{dir: "cudadrv/hazard/internal/core"},
-		{dir: "tensor/layout"},
-		{dir: "kernel/tune"},
+		{dir: "compute/tensor/layout"},
+		{dir: "compute/kernel/tune"},
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
-	"github.com/go-vram/vram/internal/replay"
 	"github.com/go-vram/vram/internal/trace"
+	"github.com/go-vram/vram/lab/replay"
 	"github.com/go-vram/vram/monitor/history"
 	"github.com/go-vram/vram/monitor/snapshot"
 )

@@ -1,4 +1,4 @@
-// Package ptxrun executes kernels on simulated devices: an Executor for sim.Config that interprets PTX (package ptx/interp).
+// Package ptxrun executes kernels on simulated devices: an Executor for sim.Config that interprets PTX (package compute/ptx/interp).
 //
 // A kernel runs when it is its turn on the simulated stream, on the bytes of the device. A fault ends the work of the device, as
 // on hardware: the next calls fail with CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_MISALIGNED_ADDRESS or
@@ -16,10 +16,10 @@ import (
 	"io"
 	"sync"
 
+	"github.com/go-vram/vram/compute/ptx"
+	"github.com/go-vram/vram/compute/ptx/interp"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
-	"github.com/go-vram/vram/ptx"
-	"github.com/go-vram/vram/ptx/interp"
 )
 
 // Config says how kernels are executed.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/go-vram/vram/ptx"
+	"github.com/go-vram/vram/compute/ptx"
 )
 
 // refusal are the findings that a driver has, too: not those of one function about instructions that package ptx does not know, nor the

@@ -1,0 +1,299 @@
+package matmul
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/go-vram/vram/compute/kernel/matmul/internal/variant"
+	"github.com/go-vram/vram/cuda/gemm"
+)
+
+// alignment says which operands begin, with each of their rows and matrices, at multiples of 16 bytes, and C at multiples of four elements.
+type alignment struct{ a, b, c, converted bool }
+
+var aligned = alignment{a: true, b: true, c: true} //nolint:gochecknoglobals // a constant
+
+// alignmentOf looks at the addresses. Converted operands lie in the workspace.
+func alignmentOf(p Problem, o Operands, converted bool) alignment {
+	at := func(address uint64, bytes, ld, stride, wideBytes int64) bool {
+		wide := wideBytes / bytes
+		return address%uint64(wideBytes) == 0 && ld%wide == 0 && stride%wide == 0 //nolint:gosec // 16 at most
+	}
+	in, out := p.In.Bytes(), p.Out.Bytes()
+	a, b, c := uint64(o.A.Buffer.Ptr())+uint64(o.A.Offset), uint64(o.B.Buffer.Ptr())+uint64(o.B.Offset), uint64(o.C.Buffer.Ptr())+uint64(o.C.Offset) //nolint:gosec // addresses
+	if converted {
+		a, b = 0, 0
+	}
+	return alignment{
+		at(a, in, p.LDA, p.StrideA, 16), at(b, in, p.LDB, p.StrideB, 16), at(c, out, p.LDC, p.StrideC, 4*out), converted,
+	}
+}
+
+// launch is how a product is computed by own kernels.
+type launch struct {
+	way     way
+	variant string // the file of the kernel
+	kernel  string
+	blocks  int64 // in the grid's first direction
+	threads int
+	shared  int
+
+	parts int   // in the grid's second direction
+	partK int64 // of the summed direction, in each
+	flags uint32
+
+	workBytes int64 // of parts
+}
+
+type way uint8
+
+const (
+	tiles way = iota // of C
+	rows             // one warp for each element of a result with one row or column
+	columns
+	nothing // no sum at all
+)
+
+// processor is what the choice depends on.
+type processor struct {
+	multiprocessors int64
+	capability      int // 80 is 8.0
+}
+
+// sharedBytes is how much shared memory a block may have: of the table of compute capabilities in NVIDIA's programming guide.
+func (d processor) sharedBytes() int {
+	switch {
+	case d.capability == 80 || d.capability == 87:
+		return 163 << 10
+	case d.capability >= 90 && d.capability < 120:
+		return 227 << 10
+	}
+	return 99 << 10 // and no more on what is not known
+}
+
+// microseconds of a product of two squares of 4096, by kind and variant.Tiles of it: measured on an H200, in a graph.
+var microseconds = map[int][]float64{ //nolint:gochecknoglobals // a constant table
+	variant.Three: {1950, 2150, 2210, 2270},
+	variant.TF32:  {590, 980, 1170, 1840},
+	variant.BF16:  {315, 567, 722, 1066},
+	variant.F16:   {315, 567, 722, 1066},
+}
+
+// groupMicroseconds is the same for 3xTF32 by warpgroups.
+const groupMicroseconds = 1750
+
+// tileOf chooses the tile of a product by the matrix units: the fastest, by what a multiprocessor takes for each of its tiles where these come in
+// rounds of as many as there are multiprocessors.
+func (d processor) tileOf(kind int, p Problem, a alignment) (name string, blocks int64) {
+	var least float64
+	consider := func(of string, t variant.Tile, microseconds float64) {
+		if variants[of].SharedBytes > d.sharedBytes() {
+			return
+		}
+		count := tiled(p, t)
+		rounds := (count*p.Batch + d.multiprocessors - 1) / d.multiprocessors
+		if cost := float64(rounds) * float64(t.M*t.N) * microseconds; name == "" || cost < least {
+			name, blocks, least = of, count, cost
+		}
+	}
+	for i, t := range variant.Tiles(kind) {
+		consider(variant.TensorName(kind, t.M, t.N, p.TransposeA, p.TransposeB), t, microseconds[kind][i])
+	}
+	if kind == variant.Three && d.groups(p, a) {
+		consider(variant.GroupName(p.TransposeA, p.TransposeB), variant.GroupTile, groupMicroseconds)
+	}
+	return name, blocks
+}
+
+// groups reports whether warpgroups can compute the product: their instructions are those of one compute capability, and their kernels have few edges.
+func (d processor) groups(p Problem, a alignment) bool {
+	const side = 4 // what lies side by side in memory is read four at a time
+	return d.capability == 90 && a.a && a.b && p.K%variant.GroupStep == 0 && (!p.TransposeA || p.M%side == 0) && (p.TransposeB || p.N%side == 0)
+}
+
+// tiled is how many tiles C has.
+func tiled(p Problem, t variant.Tile) int64 {
+	return (p.M + int64(t.M) - 1) / int64(t.M) * ((p.N + int64(t.N) - 1) / int64(t.N))
+}
+
+// older are the tiles of products of fp32 without asynchronous copies, and of fp64, the largest first: it does the least loads for its products. The
+// first that keeps so much of the device busy is taken, counted in blocks for each multiprocessor; else the last. Untuned.
+var older = []struct { //nolint:gochecknoglobals // a constant table
+	variant.Tile
+	busy float64
+}{{variant.Tile{M: 128, N: 128}, 0.9}, {variant.Tile{M: 128, N: 64}, 0.75}, {variant.Tile{M: 64, N: 64}, 0}}
+
+// plain chooses the tile of a product by the arithmetic of its type.
+func (d processor) plain(p Problem) (name string, blocks int64) {
+	if p.In == gemm.Float32 && d.capability >= 80 {
+		return variant.StagedName(p.TransposeA, p.TransposeB), tiled(p, variant.StagedTile)
+	}
+	for _, t := range older {
+		if p.In == gemm.Float64 && t.M != 64 {
+			continue
+		}
+		name, blocks = variant.PlainName(p.In.String(), t.M, t.N), tiled(p, t.Tile)
+		if float64(blocks)*float64(p.Batch) >= t.busy*float64(d.multiprocessors) {
+			break
+		}
+	}
+	return name, blocks
+}
+
+const (
+	// minPartK is how much a part of a product by the matrix units sums up at least: less is not worth storing it.
+	minPartK = 256
+	// partStep divides what each part but the last sums up.
+	partStep = 128
+	// maxParts bounds what is added up in the end.
+	maxParts = 32
+	// maxPartBytes bounds the workspace of parts.
+	maxPartBytes = 256 << 20
+)
+
+// The bits of flags, as finish.h has them.
+const (
+	transposeA uint32 = 1 << iota
+	transposeB
+	wideA
+	wideB
+	addBias
+	gelu
+	keep
+	geluGradient
+	partial
+	wideC
+)
+
+// choose is how own kernels compute a problem on a device.
+func choose(p Problem, a alignment, d processor) (launch, error) {
+	d.multiprocessors = max(d.multiprocessors, 1)
+	l := launch{parts: 1, partK: p.K, flags: flagsOf(p, a)}
+	switch {
+	case p.K == 0:
+		l.way, l.variant, l.kernel = nothing, vectorOf(sumType(p.In)), sumOf(sumType(p.In))
+		return l, nil
+	case p.M == 1 || p.N == 1:
+		l.rows(p, a)
+	default:
+		if err := l.tiles(p, a, d); err != nil {
+			return launch{}, err
+		}
+	}
+	if l.blocks > math.MaxInt32 {
+		return launch{}, &gemm.ProblemError{Field: "M", Value: p.M, Want: "a matrix of fewer tiles than a grid has blocks"}
+	}
+	l.split(p, d.multiprocessors)
+	return l, nil
+}
+
+// rows chooses for a result with one row or column.
+func (l *launch) rows(p Problem, a alignment) {
+	count, along, wide := p.M, !p.TransposeA, a.a
+	if p.N != 1 {
+		count, along, wide = p.N, p.TransposeB, a.b
+	}
+	l.variant, l.threads = vectorOf(p.In), 256
+	l.flags &^= wideA | wideB | wideC
+	if along {
+		l.way, l.kernel, l.blocks = rows, "dot_"+p.In.String(), (count+7)/8
+		if wide {
+			l.flags |= wideA
+		}
+		return
+	}
+	l.way, l.kernel, l.blocks = columns, "columns_"+p.In.String(), (count+31)/32
+}
+
+// tiles chooses the kernel and the tile.
+func (l *launch) tiles(p Problem, a alignment, d processor) error {
+	kind := 0
+	switch {
+	case p.In == gemm.BFloat16:
+		kind = variant.BF16
+	case p.In == gemm.Float16:
+		kind = variant.F16
+	case p.Precision == gemm.TF32:
+		kind = variant.TF32
+	case p.Precision == gemm.TF32x3:
+		kind = variant.Three
+	case p.Precision != gemm.IEEE:
+		return fmt.Errorf("%w: %v", ErrUnsupported, p.Precision)
+	}
+	if kind == 0 {
+		l.variant, l.blocks = d.plain(p)
+	} else {
+		l.variant, l.blocks = d.tileOf(kind, p, a)
+	}
+	v := variants[l.variant]
+	l.kernel, l.threads, l.shared = l.variant, v.Threads, v.SharedBytes
+	return nil
+}
+
+// split splits the sums where the blocks do not fill the device: one for each multiprocessor, two where those have few warps, and
+// eight where all is waiting for memory.
+func (l *launch) split(p Problem, processors int64) {
+	wanted, least := processors, int64(minPartK)
+	switch {
+	case l.way != tiles:
+		wanted, least = 8*processors, 1024
+	case !variants[l.variant].MatrixUnits():
+		wanted, least = 2*processors, 128
+	}
+	parts := min(wanted/max(l.blocks*p.Batch, 1), p.K/least, maxParts)
+	sum := sumType(p.In).Bytes()
+	one := p.M * p.N * p.Batch // fits: C has as many elements
+	if parts = min(parts, maxPartBytes/max(one*sum, 1)); parts <= 1 {
+		return
+	}
+	partK := ((p.K+parts-1)/parts + partStep - 1) / partStep * partStep // a multiple of all that is loaded at once
+	parts = (p.K + partK - 1) / partK
+	if parts <= 1 {
+		return
+	}
+	l.parts, l.partK, l.workBytes = int(parts), partK, parts*one*sum
+}
+
+// sumType is the type of sums.
+func sumType(t gemm.Type) gemm.Type {
+	if t == gemm.Float64 {
+		return t
+	}
+	return gemm.Float32
+}
+
+// vectorOf is the file of kernels for one row or column, for sums of parts, and for rounding.
+func vectorOf(t gemm.Type) string {
+	return [...]string{gemm.Float32: "vector_f32", gemm.Float16: "vector_f16", gemm.BFloat16: "vector_bf16", gemm.Float64: "vector_f64"}[t]
+}
+
+// sumOf is the kernel that adds up parts, which are fp32 or fp64.
+func sumOf(t gemm.Type) string {
+	if t == gemm.Float64 {
+		return "sum_f64"
+	}
+	return "sum_f32"
+}
+
+func flagsOf(p Problem, a alignment) uint32 {
+	flags := uint32(0)
+	for _, f := range []struct {
+		is  bool
+		bit uint32
+	}{
+		{p.TransposeA, transposeA},
+		{p.TransposeB, transposeB},
+		{a.a, wideA},
+		{a.b, wideB},
+		{a.c, wideC},
+		{p.Bias, addBias},
+		{p.Epilogue == gemm.GELU || p.Epilogue == gemm.GELUAux, gelu},
+		{p.Epilogue == gemm.GELUAux, keep},
+		{p.Epilogue == gemm.GELUGradient, geluGradient},
+	} {
+		if f.is {
+			flags |= f.bit
+		}
+	}
+	return flags
+}

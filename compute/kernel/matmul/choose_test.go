@@ -1,0 +1,56 @@
+package matmul
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/compute/kernel/matmul/internal/variant"
+	"github.com/go-vram/vram/cuda/gemm"
+)
+
+// ofKinds are products of each kind that has tiles of its own.
+var ofKinds = map[int]gemm.Problem{
+	variant.Three: {Precision: gemm.TF32x3}, variant.TF32: {Precision: gemm.TF32},
+	variant.BF16: {In: gemm.BFloat16}, variant.F16: {In: gemm.Float16},
+}
+
+// Every device has a tile of each kind, whose stages fit into its shared memory.
+func TestTilesFitTheDevice(t *testing.T) {
+	for _, capability := range []int{80, 86, 87, 89, 90, 100, 120, 999} {
+		d := processor{multiprocessors: 132, capability: capability}
+		for kind, p := range ofKinds {
+			require.Len(t, microseconds[kind], len(variant.Tiles(kind)))
+			for _, size := range []int64{2, 600, 5000} {
+				for transposed := range 4 {
+					p.M, p.N, p.K, p.Batch = size, size, size, 1
+					p.TransposeA, p.TransposeB = transposed&1 != 0, transposed&2 != 0
+					l, err := choose(p, aligned, d)
+					require.NoError(t, err)
+					assert.Contains(t, variants, l.variant, "capability %d: %v", capability, p)
+					assert.LessOrEqual(t, l.shared, d.sharedBytes(), "capability %d: %s", capability, l.variant)
+				}
+			}
+		}
+	}
+}
+
+// On an H200 squares have the tiles that were the fastest there.
+func TestTilesOfSquares(t *testing.T) {
+	h200 := processor{multiprocessors: 132, capability: 90}
+	for kind, want := range map[int][3]string{
+		variant.Three: {"tensor_three_64x32_nn", "group_three_128x64_nn", "group_three_128x64_nn"},
+		variant.TF32:  {"tensor_tf32_64x32_nn", "tensor_tf32_128x64_nn", "tensor_tf32_128x256_nn"},
+		variant.BF16:  {"tensor_bf16_64x32_nn", "tensor_bf16_128x64_nn", "tensor_bf16_128x256_nn"},
+	} {
+		for i, size := range []int64{512, 1024, 4096} {
+			p := ofKinds[kind]
+			p.M, p.N, p.K, p.Batch = size, size, size, 1
+			l, err := choose(p, aligned, h200)
+			require.NoError(t, err)
+			assert.Equal(t, want[i], l.variant)
+			assert.Equal(t, 1, l.parts)
+		}
+	}
+}

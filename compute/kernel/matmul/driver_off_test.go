@@ -1,0 +1,161 @@
+//go:build !gpu
+
+package matmul_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ebitengine/purego"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/compute/kernel/matmul"
+	"github.com/go-vram/vram/compute/kernel/matmul/internal/variant"
+	"github.com/go-vram/vram/cuda/cublaslt"
+	"github.com/go-vram/vram/cuda/gemm"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/dynamic"
+	"github.com/go-vram/vram/internal/fakecublaslt"
+	"github.com/go-vram/vram/internal/fakecuda"
+)
+
+// programs is how many random problems a test computes, with up to so many multiplications each.
+const (
+	programs    = 60
+	mostWork    = 1 << 20
+	onHardware  = false
+	largestSize = 200
+)
+
+var emulation = sync.OnceValues(emulate)
+
+// driver is a fake of libcuda that runs the kernels of this package on the host: their sources, compiled for it.
+func driver(tb testing.TB) cudadrv.Driver {
+	tb.Helper()
+	return driverOf(tb, 132)
+}
+
+// driverOf is a driver of a device with so many multiprocessors, and a fake of cuBLASLt on it. attributes are further ones, each with its value.
+func driverOf(tb testing.TB, multiprocessors int, attributes ...uintptr) cudadrv.Driver {
+	tb.Helper()
+	kernels, err := emulation()
+	if errors.Is(err, fakecuda.ErrNoCompiler) {
+		tb.Skip(err) //nolint:forbidigo // the fake is C, and there is nothing to run on without a compiler
+	}
+	require.NoError(tb, err)
+	path, err := fakecuda.Build(tb.TempDir())
+	require.NoError(tb, err)
+	fake, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	require.NoError(tb, err)
+	set, err := purego.Dlsym(fake, "fakecuda_set_runner")
+	require.NoError(tb, err)
+	purego.SyscallN(set, kernels)
+	set, err = purego.Dlsym(fake, "fakecuda_set_attribute")
+	require.NoError(tb, err)
+	const multiprocessorCount = 16 // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+	purego.SyscallN(set, 0, multiprocessorCount, uintptr(multiprocessors))
+	for i := 0; i+1 < len(attributes); i += 2 {
+		purego.SyscallN(set, 0, attributes[i], attributes[i+1])
+	}
+	blas, err := fakecublaslt.Build(tb.TempDir(), path)
+	require.NoError(tb, err)
+	tb.Setenv(cublaslt.Variable, blas)
+	return dynamic.New(dynamic.Config{Library: path})
+}
+
+// emulate compiles the sources for the host, and returns the runner.
+func emulate() (uintptr, error) {
+	compiler := "g++"
+	if _, err := exec.LookPath(compiler); err != nil {
+		compiler = "clang++-19"
+	}
+	if _, err := exec.LookPath(compiler); err != nil {
+		return 0, fmt.Errorf("%w: g++", fakecuda.ErrNoCompiler)
+	}
+	dir, err := os.MkdirTemp("", "matmul") // the library stays open until the process ends
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	if err := os.WriteFile(filepath.Join(dir, "variants.h"), []byte(variantsHeader()), 0o600); err != nil {
+		return 0, err
+	}
+	path := filepath.Join(dir, "kernels.so")
+	out, err := exec.Command(compiler, "-std=c++17", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-U_FORTIFY_SOURCE", "-w", "-I"+dir, "-Isource",
+		"-o", path, "source/emulate.cpp").CombinedOutput()
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w\n%s", compiler, err, out)
+	}
+	library, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		return 0, err
+	}
+	return purego.Dlsym(library, "vram_run")
+}
+
+// variantsHeader includes the source of each variant with its macros, in a namespace, and lists the kernels.
+func variantsHeader() string {
+	var text, list strings.Builder
+	for _, v := range variant.All() {
+		for _, d := range v.Defines {
+			fmt.Fprintf(&text, "#define %s\n", strings.Replace(d, "=", " ", 1))
+		}
+		fmt.Fprintf(&text, "namespace of_%s {\n#include %q\n}\n", v.Name, v.Source)
+		for _, d := range v.Defines {
+			name, _, _ := strings.Cut(d, "=")
+			fmt.Fprintf(&text, "#undef %s\n", name)
+		}
+		for _, k := range v.Kernels {
+			fmt.Fprintf(&list, " K(of_%s, %s)", v.Name, k)
+		}
+	}
+	fmt.Fprintf(&text, "#define EACH_KERNEL%s\n", list.String())
+	return text.String()
+}
+
+// devices are some on which a problem of that shape has each of the larger tiles.
+func devices(tb testing.TB) (all []tiled) {
+	tb.Helper()
+	for multiprocessors, tile := range map[int]string{1: largestTile, 8: "128x64|staged", 16: "64x64"} {
+		all = append(all, tiled{tile, newRigOn(tb, driverOf(tb, multiprocessors)), 246, 250})
+	}
+	return all
+}
+
+// Devices without asynchronous copies and matrix units compute fp32 with the older kernels, and refuse the rest.
+func TestOlderDevices(t *testing.T) {
+	tiles := map[int]string{1: "plain_f32_128x128", 8: "plain_f32_128x64", 132: "plain_f32_64x64"}
+	for multiprocessors, kernel := range tiles {
+		r := newRigOn(t, driverOf(t, multiprocessors, 75, 7, 76, 5)) // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
+		random := newRandom(4)
+		for transposed := range tileTranspositions {
+			p := gemm.Problem{M: 130, N: 133, K: 20, TransposeA: transposed&1 != 0, TransposeB: transposed&2 != 0, Bias: true}
+			if transposed%2 == 0 {
+				p.LDA, p.LDB, p.LDC = 2048, 2048, 2048
+			}
+			assert.Equal(t, kernel, r.multiply(random, p, 1, 1, 0, matmul.Own).Kernel)
+		}
+		p := gemm.Problem{M: 8, N: 8, K: 8, Precision: gemm.TF32}
+		x := r.product(random, p, 1, 0, 0)
+		_, err := r.m.Multiply(r.c, p, x.operands(), matmul.Own)
+		require.ErrorIs(t, err, matmul.ErrUnsupported)
+		r.free(x)
+	}
+}
+
+// groupRig is a device of one multiprocessor, whose tiles are large, with shapes for its warpgroups.
+func groupRig(tb testing.TB) (*rig, []groupShape) {
+	tb.Helper()
+	return newRigOn(tb, driverOf(tb, 1)), groupShapes
+}
+
+var groupShapes = []groupShape{
+	{252, 64, 32, 1}, {124, 60, 160, 2}, {128, 128, 64, 1}, {128, 188, 256, 1}, {252, 252, 96, 1},
+}

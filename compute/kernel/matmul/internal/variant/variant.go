@@ -1,0 +1,253 @@
+// Package variant lists the compiled kernels of package matmul: what each is compiled from and how, and what a launch of it needs.
+//
+// # Concurrency properties
+//
+// Nothing here changes.
+package variant
+
+import (
+	"fmt"
+	"strconv"
+)
+
+// Variant is one compiled source.
+type Variant struct {
+	Name    string   // of the file, and of its kernel where it has one alone
+	Source  string   // a file of compute/kernel/matmul/source
+	Defines []string // NAME=VALUE
+	Kernels []string
+
+	TileM, TileN, TileK int
+	Threads             int
+	SharedBytes         int  // dynamic
+	Capability          int  // 80 is 8.0
+	Only                bool // not for later ones
+}
+
+// The kinds of products by the matrix units, as the sources number them.
+const (
+	TF32  = 1
+	Three = 2
+	BF16  = 3
+	F16   = 4
+)
+
+// MatrixUnits reports whether the variant multiplies by them.
+func (v Variant) MatrixUnits() bool { return v.Source == "tensor.cu" || v.Source == "group.cu" }
+
+// Compiler is the command that compiles the source to PTX for every GPU of the variant's compute capability and later, or for that one alone.
+func (v Variant) Compiler() []string {
+	architecture, version := "sm_"+strconv.Itoa(v.Capability), "+ptx70"
+	if v.Only {
+		architecture, version = architecture+"a", "+ptx80"
+	}
+	return []string{
+		"clang-19", "-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=" + architecture, "-nocudainc", "-nocudalib", "-O3", "-S", "-std=c++17",
+		"-Xclang", "-target-feature", "-Xclang", version, "-Wall", "-Wno-unused-function",
+	}
+}
+
+// Sources are the files of which variants are compiled, headers too.
+func Sources() []string {
+	return []string{"device.h", "finish.h", "group.cu", "plain.cu", "staged.cu", "tensor.cu", "vector.cu"}
+}
+
+// All are the variants.
+func All() []Variant {
+	all := []Variant{
+		plain("f32", "float", 128, 128, 8, 8, 2),
+		plain("f32", "float", 128, 64, 8, 8, 3),
+		plain("f32", "float", 64, 64, 8, 4, 4),
+		plain("f64", "double", 64, 64, 4, 4, 2),
+		vector("f32", "float", "float", 0, "sum_f32", "narrow"),
+		vector("f16", "u16", "float", 1),
+		vector("bf16", "u16", "float", 2),
+		vector("f64", "double", "double", 3, "sum_f64"),
+	}
+	for transposed := range 4 {
+		a, b := transposed&1 != 0, transposed&2 != 0
+		all = append(all, staged(a, b), group(a, b))
+		for kind := TF32; kind <= F16; kind++ {
+			for _, t := range Tiles(kind) {
+				all = append(all, tensor(kind, t, a, b))
+			}
+		}
+	}
+	return all
+}
+
+// Tile is a size of blocks that a kernel has.
+type Tile struct {
+	M, N, k      int
+	warpM, warpN int
+	stages       int
+	slices       int // groups of warps that divide the summed direction of a stage
+	blocks       int // that a multiprocessor is to run at once, which bounds the registers
+	ahead        int // 1: fragments are prepared one instruction ahead
+}
+
+// Tiles are the tiles of a kind of products by the matrix units, the largest first. These were the fastest of some sixty of each kind, for squares
+// of 512 to 4096 on an H200.
+func Tiles(kind int) []Tile {
+	switch kind {
+	case Three:
+		return []Tile{
+			{128, 128, 32, 64, 32, 3, 1, 1, 1},
+			{128, 64, 32, 32, 32, 3, 1, 1, 1},
+			{64, 64, 32, 32, 32, 4, 1, 3, 0},
+			{64, 32, 32, 32, 32, 4, 2, 3, 0},
+		}
+	case TF32:
+		return []Tile{
+			{128, 256, 32, 64, 64, 3, 1, 1, 1},
+			{128, 64, 32, 32, 32, 3, 1, 2, 1},
+			{64, 64, 32, 32, 32, 4, 2, 2, 1},
+			{64, 32, 32, 32, 32, 4, 2, 3, 1},
+		}
+	}
+	return []Tile{
+		{128, 256, 64, 64, 64, 3, 1, 1, 1},
+		{128, 64, 64, 32, 32, 3, 1, 2, 1},
+		{64, 64, 64, 32, 32, 4, 2, 2, 1},
+		{64, 32, 64, 32, 16, 4, 2, 2, 1},
+	}
+}
+
+// GroupStep divides what a product by warpgroups sums up.
+const GroupStep = 32
+
+// GroupTile is the tile of 3xTF32 by warpgroups.
+var GroupTile = Tile{M: 128, N: 64, k: GroupStep, stages: 3} //nolint:gochecknoglobals // a constant
+
+// GroupName is the name of the variant of 3xTF32 by warpgroups with those transpositions, for compute capability 9.0 alone.
+func GroupName(transposeA, transposeB bool) string {
+	return fmt.Sprintf("group_three_%dx%d_%s%s", GroupTile.M, GroupTile.N, letter(transposeA), letter(transposeB))
+}
+
+// StagedTile is the tile of products of fp32 where asynchronous copies are.
+var StagedTile = Tile{M: 64, N: 64, k: 32, stages: 3, blocks: 4} //nolint:gochecknoglobals // a constant
+
+// StagedName is the name of the variant of fp32 with those transpositions, for compute capability 8.0 and later.
+func StagedName(transposeA, transposeB bool) string {
+	return fmt.Sprintf("staged_f32_%dx%d_%s%s", StagedTile.M, StagedTile.N, letter(transposeA), letter(transposeB))
+}
+
+// PlainName is the name of the variant with that element and tile.
+func PlainName(element string, tileM, tileN int) string {
+	return fmt.Sprintf("plain_%s_%dx%d", element, tileM, tileN)
+}
+
+// TensorName is the name of the variant of that kind, tile and transpositions.
+func TensorName(kind, tileM, tileN int, transposeA, transposeB bool) string {
+	name := []string{TF32: "tf32", Three: "three", BF16: "bf16", F16: "f16"}[kind]
+	return fmt.Sprintf("tensor_%s_%dx%d_%s%s", name, tileM, tileN, letter(transposeA), letter(transposeB))
+}
+
+func letter(transposed bool) string {
+	if transposed {
+		return "t"
+	}
+	return "n"
+}
+
+func plain(name, element string, m, n, threadM, threadN, blocks int) Variant {
+	const k = 8 // more would take registers for what is on its way
+	v := Variant{
+		Name: PlainName(name, m, n), Source: "plain.cu", Capability: 70, TileM: m, TileN: n, TileK: k, Threads: m / threadM * (n / threadN),
+		Defines: []string{
+			"ELEMENT=" + element, define("TILE_M", m), define("TILE_N", n), define("TILE_K", k),
+			define("THREAD_M", threadM), define("THREAD_N", threadN), define("BLOCKS", blocks),
+		},
+	}
+	v.Defines = append(v.Defines, "NAME="+v.Name)
+	v.Kernels = []string{v.Name}
+	return v
+}
+
+func vector(suffix, element, sum string, number int, more ...string) Variant {
+	return Variant{
+		Name: "vector_" + suffix, Source: "vector.cu", Capability: 70, Threads: 256, TileK: 1,
+		Defines: []string{"SUFFIX=" + suffix, "ELEMENT=" + element, "SUM=" + sum, define("TYPE", number)},
+		Kernels: append([]string{"dot_" + suffix, "columns_" + suffix}, more...),
+	}
+}
+
+func staged(transposeA, transposeB bool) Variant {
+	const threadM, threadN = 8, 4
+	t := StagedTile
+	v := Variant{
+		Name: StagedName(transposeA, transposeB), Source: "staged.cu", Capability: 80, TileM: t.M, TileN: t.N, TileK: t.k,
+		Threads: t.M / threadM * (t.N / threadN),
+		Defines: []string{
+			define("TILE_M", t.M), define("TILE_N", t.N), define("TILE_K", t.k), define("THREAD_M", threadM), define("THREAD_N", threadN),
+			define("STAGES", t.stages), define("BLOCKS", t.blocks), define("TA", number(transposeA)), define("TB", number(transposeB)),
+		},
+	}
+	v.Defines = append(v.Defines, "NAME="+v.Name)
+	v.Kernels = []string{v.Name}
+	const vector = 4
+	elements := func(outer int, across bool) int {
+		if across {
+			return t.k * (outer + vector)
+		}
+		return outer * (t.k + vector)
+	}
+	v.SharedBytes = 4 * t.stages * (elements(t.M, transposeA) + elements(t.N, !transposeB))
+	return v
+}
+
+func group(transposeA, transposeB bool) Variant {
+	const threads, slots, wordBytes = 384, 3, 4 // as group.cu has them
+	t := GroupTile
+	v := Variant{
+		Name: GroupName(transposeA, transposeB), Source: "group.cu", Capability: 90, Only: true, TileM: t.M, TileN: t.N, TileK: t.k,
+		Threads: threads, SharedBytes: wordBytes * t.k * (t.stages*2*t.N + slots*t.M),
+		Defines: []string{define("TA", number(transposeA)), define("TB", number(transposeB))},
+	}
+	v.Defines = append(v.Defines, "NAME="+v.Name)
+	v.Kernels = []string{v.Name}
+	return v
+}
+
+func tensor(kind int, t Tile, transposeA, transposeB bool) Variant {
+	elementBytes := 2
+	if kind == TF32 || kind == Three {
+		elementBytes = 4
+	}
+	v := Variant{
+		Name: TensorName(kind, t.M, t.N, transposeA, transposeB), Source: "tensor.cu", Capability: 80, TileM: t.M, TileN: t.N, TileK: t.k,
+		Threads: 32 * (t.M / t.warpM) * (t.N / t.warpN) * t.slices,
+		Defines: []string{
+			define("KIND", kind), define("TILE_M", t.M), define("TILE_N", t.N), define("TILE_K", t.k), define("WARP_M", t.warpM),
+			define("WARP_N", t.warpN), define("STAGES", t.stages), define("SLICES", t.slices), define("BLOCKS", t.blocks),
+			define("AHEAD", t.ahead), define("TA", number(transposeA)), define("TB", number(transposeB)),
+		},
+	}
+	v.Defines = append(v.Defines, "NAME="+v.Name)
+	v.Kernels = []string{v.Name}
+	a := stageElements(t.M, t.k, elementBytes, transposeA)
+	b := stageElements(t.N, t.k, elementBytes, !transposeB)
+	v.SharedBytes = t.stages * (a + b) * elementBytes
+	return v
+}
+
+// stageElements is the size of an operand in a stage, as tensor.cu has it: rows of k, or k rows where it lies across.
+func stageElements(outer, k, elementBytes int, across bool) int {
+	vector := 16 / elementBytes
+	if !across {
+		return outer * (k + vector)
+	}
+	if elementBytes == 4 {
+		return k * (outer + 8)
+	}
+	return k * (outer + vector)
+}
+
+func define(name string, value int) string { return name + "=" + strconv.Itoa(value) }
+
+func number(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,217 @@
+package matmul
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"embed"
+	"fmt"
+	"io"
+	"maps"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/compute/kernel"
+	"github.com/go-vram/vram/compute/kernel/matmul/internal/variant"
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cuda/gemm"
+)
+
+//go:embed ptx
+var compiled embed.FS
+
+// variants are the compiled sources by name.
+var variants = byName() //nolint:gochecknoglobals // a constant table
+
+func byName() map[string]variant.Variant {
+	all := map[string]variant.Variant{}
+	for _, v := range variant.All() {
+		all[v.Name] = v
+	}
+	return all
+}
+
+// kernels are those of a device: the text of each is compiled on first use.
+type kernels struct {
+	on     *cuda.Context
+	device processor
+	loaded atomic.Pointer[map[string]*cuda.Function] // by kernel; replaced, never changed
+	plans  atomic.Pointer[map[planned]launch]        // of problems that were met; replaced, never changed
+
+	mu       sync.Mutex       // of loading
+	compiler *kernel.Compiler // nil until an own one is needed
+	owned    bool             // it is closed with the kernels
+	closed   bool
+}
+
+func newKernels(c *cuda.Context, compiler *kernel.Compiler) *kernels {
+	info := c.Info()
+	k := &kernels{on: c, compiler: compiler, device: processor{int64(info.Multiprocessors), 10*info.Compute.Major + info.Compute.Minor}}
+	k.loaded.Store(&map[string]*cuda.Function{})
+	k.plans.Store(&map[planned]launch{})
+	return k
+}
+
+// planned is all that a plan depends on.
+type planned struct {
+	problem   Problem
+	alignment alignment
+}
+
+// maxPlans is how many are kept: another one begins anew. To plan takes some microseconds and allocates names.
+const maxPlans = 512
+
+// plan is how a problem is computed. It allocates nothing for one that was met.
+func (k *kernels) plan(p Problem, a alignment) (launch, error) {
+	key := planned{p, a}
+	if l, found := (*k.plans.Load())[key]; found {
+		return l, nil
+	}
+	l, err := k.planAnew(p, a)
+	if err != nil {
+		return launch{}, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := map[planned]launch{}
+	if old := *k.plans.Load(); len(old) < maxPlans {
+		now = maps.Clone(old)
+	}
+	now[key] = l
+	k.plans.Store(&now)
+	return l, nil
+}
+
+func (k *kernels) planAnew(p Problem, a alignment) (launch, error) {
+	l, err := choose(p, a, k.device)
+	if err != nil {
+		return launch{}, err
+	}
+	if have, want := k.device.capability, variants[l.variant].Capability; have < want {
+		return launch{}, fmt.Errorf("%w: %v wants compute capability %d.%d, and the device has %d.%d", ErrUnsupported, p, want/10, want%10, have/10, have%10)
+	}
+	return l, nil
+}
+
+// used is a kernel by its name, and the variant whose text has it.
+type used struct{ variant, kernel string }
+
+// kernelsOf are those of a product.
+func kernelsOf(l launch, converts bool) [3]used {
+	all := [3]used{{l.variant, l.kernel}}
+	if l.parts > 1 {
+		sum := sumType(typeOf(l.variant))
+		all[1] = used{vectorOf(sum), sumOf(sum)}
+	}
+	if converts {
+		all[2] = used{vectorOf(gemm.Float32), "narrow"}
+	}
+	return all
+}
+
+// prepare loads the kernels of a product. ahead: also where the compiler was made with kernel.Prepared.
+func (k *kernels) prepare(l launch, converts, ahead bool) error {
+	for _, u := range kernelsOf(l, converts) {
+		if u.kernel == "" {
+			continue
+		}
+		if _, err := k.functionOf(u.variant, u.kernel, ahead); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// typeOf is Float64 for the variants of that type.
+func typeOf(name string) gemm.Type {
+	if name == vectorOf(gemm.Float64) || strings.HasPrefix(name, "plain_f64") {
+		return gemm.Float64
+	}
+	return gemm.Float32
+}
+
+// function is a loaded kernel for a launch.
+func (k *kernels) function(name, kernel string) (*cuda.Function, error) {
+	return k.functionOf(name, kernel, false)
+}
+
+// functionOf is a loaded kernel. Where it is not loaded, the compiler is asked, which takes its code from its store, or compiles it.
+func (k *kernels) functionOf(name, kernel string, ahead bool) (*cuda.Function, error) {
+	if f := (*k.loaded.Load())[kernel]; f != nil {
+		return f, nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if f := (*k.loaded.Load())[kernel]; f != nil {
+		return f, nil
+	}
+	f, err := k.compiled(name, kernel, ahead)
+	if err != nil {
+		return nil, err
+	}
+	const usual = 48 << 10 // of shared memory; for more a kernel is told
+	if shared := variants[name].SharedBytes; shared > usual {
+		if err := f.SetMaxSharedBytes(shared); err != nil {
+			return nil, fmt.Errorf("matmul: %s: %w", name, err)
+		}
+	}
+	now := maps.Clone(*k.loaded.Load())
+	now[kernel] = f
+	k.loaded.Store(&now)
+	return f, nil
+}
+
+// compiled asks the compiler for a kernel, under the mutex.
+func (k *kernels) compiled(name, entry string, ahead bool) (f *cuda.Function, err error) {
+	if k.closed {
+		return nil, cuda.ErrNotOpen
+	}
+	text, err := ptx(name)
+	if err != nil {
+		return nil, err
+	}
+	if k.compiler == nil {
+		if k.compiler, err = kernel.NewCompiler(k.on); err != nil {
+			return nil, err
+		}
+		k.owned = true
+	}
+	if ahead {
+		f, err = k.compiler.RawPTX(text, entry).Await(context.Background())
+	} else {
+		f, err = k.compiler.Function(text, entry)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("matmul: %s: %w", name, err)
+	}
+	return f, nil
+}
+
+// ptx is the text of a variant.
+func ptx(name string) (string, error) {
+	packed, err := compiled.ReadFile("ptx/" + name + ".ptx.gz")
+	if err != nil {
+		return "", fmt.Errorf("matmul: %w", err)
+	}
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return "", fmt.Errorf("matmul: %s: %w", name, err)
+	}
+	text, err := io.ReadAll(r)
+	if err != nil {
+		return "", fmt.Errorf("matmul: %s: %w", name, err)
+	}
+	return string(text), nil
+}
+
+func (k *kernels) close() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.closed = true
+	k.loaded.Store(&map[string]*cuda.Function{})
+	if !k.owned {
+		return nil
+	}
+	return k.compiler.Close()
+}

@@ -1,0 +1,235 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/go-vram/vram/compute/kernel/tune"
+	"github.com/go-vram/vram/cuda"
+)
+
+// bench has the operands of a measurement, several times.
+type bench struct {
+	work    *work
+	on      *cuda.Context
+	sets    []*frame
+	want    [verified][][]byte // the reference's outputs, by the set
+	blocker cuda.Buffer        // its fills keep the device busy until launches are submitted
+	turn    int                // the next set
+	repeats int                // launches of one time; 0: not known
+}
+
+const (
+	// verified is how many sets the results are compared of. Their values differ: see sample.
+	verified = 2
+	// maxSets bounds the copies: operands of 2 MiB fill 128 MiB.
+	maxSets = 64
+	// guardBytes lie behind each operand, and must not change.
+	guardBytes = 256
+	// untouched is the byte of outputs before a launch.
+	untouched = 0xa5
+
+	// maxRepeats launches for one time make half a microsecond of the device's clock little.
+	maxRepeats = 16
+	// timedFor is how long those launches may last together.
+	timedFor = 2 * time.Millisecond
+	// blockerBytes take an H200 some 16 microseconds to fill, in which the host submits four launches or more.
+	blockerBytes       = 64 << 20
+	launchesPerBlocker = 4
+)
+
+// newBench allocates and fills. Errors: ErrTuningMemory, those of cuda.Context.Alloc and CopyIn.
+func newBench(on *cuda.Context, w *work, with Tuning) (b *bench, err error) {
+	var each int64
+	for i := range w.count {
+		if s := w.spanBytes(i); s > 0 {
+			each += int64(w.lows[i]) + s + guardBytes //nolint:gosec // less than vectorBytes
+		}
+	}
+	blocker := min(blockerBytes, with.RotateBytes)
+	room := with.MemoryBytes - blocker
+	if each > room/verified {
+		return nil, ErrTuningMemory
+	}
+	count := min(max((with.RotateBytes+each-1)/each, verified), room/each, maxSets)
+	b = &bench{work: w, on: on}
+	filled := false
+	defer func() {
+		if !filled { // also after a panic of the driver
+			err = errors.Join(err, b.close())
+		}
+	}()
+	if b.blocker, err = on.Alloc(blocker); err != nil {
+		return b, err
+	}
+	for range count {
+		if err := b.add(); err != nil {
+			return b, err
+		}
+	}
+	filled = true
+	return b, nil
+}
+
+// spanBytes are those from the lowest place of an operand to the end.
+func (w *work) spanBytes(i int) int64 {
+	first, end := w.layouts[i].Bounds()
+	return int64(end-first) * int64(w.kernel.program.Operands[i].Type.Size())
+}
+
+// add makes one more copy of the operands.
+func (b *bench) add() error {
+	w, number := b.work, len(b.sets)
+	f := &frame{count: w.count, layouts: w.layouts}
+	b.sets = append(b.sets, f)
+	for i := range w.count {
+		span, low := w.spanBytes(i), int64(w.lows[i]) //nolint:gosec // less than vectorBytes
+		if span == 0 {
+			continue
+		}
+		buffer, err := b.on.Alloc(low + span + guardBytes)
+		if err != nil {
+			return err
+		}
+		f.ranges[i] = cuda.Range{Buffer: buffer, Offset: low, Bytes: span}
+		f.addresses[i] = uint64(buffer.Ptr()) + w.lows[i]
+		if w.kernel.program.Operands[i].Out {
+			continue
+		}
+		if number < verified {
+			err = b.fill(f.ranges[i], i, number)
+		} else {
+			err = b.on.Copy(f.ranges[i], b.sets[number%verified].ranges[i])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// fill writes the values of a set, again and again a period of them.
+func (b *bench) fill(to cuda.Range, operand, set int) error {
+	period := sample(b.work.kernel.program.Operands[operand].Type, operand, set, to.Bytes)
+	for at := int64(0); at < to.Bytes; at += int64(len(period)) {
+		piece := period[:min(int64(len(period)), to.Bytes-at)]
+		if err := b.on.CopyInAt(to.Buffer, to.Offset+at, piece); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// close frees the memory, behind the launches, and waits for them: code is unloaded only after that.
+func (b *bench) close() error {
+	var all []error
+	for _, f := range b.sets {
+		for i := range f.count {
+			if f.ranges[i].Buffer.Live() {
+				all = append(all, f.ranges[i].Buffer.Free())
+			}
+		}
+	}
+	if b.blocker.Live() {
+		all = append(all, b.blocker.Free())
+	}
+	all = append(all, b.on.Synchronize(context.Background()))
+	return errors.Join(all...)
+}
+
+// launch submits a variant on a set.
+func (b *bench) launch(c *candidate, set int) error {
+	f := b.sets[set]
+	f.take(&c.ready)
+	return f.launch(b.on, &c.ready)
+}
+
+// verify launches a variant on the sets that are compared, and keeps the results, or holds them against those of the reference. An error with
+// the state Verified is not the variant's.
+func (b *bench) verify(ctx context.Context, c *candidate, reference bool) (tune.State, error) {
+	p := b.work.kernel.program
+	for set := range verified {
+		f := b.sets[set]
+		for i := p.Inputs; i < f.count; i++ {
+			if f.ranges[i].Bytes > 0 {
+				if err := b.on.Fill8(cuda.Whole(f.ranges[i].Buffer), untouched); err != nil {
+					return tune.Verified, err
+				}
+			}
+		}
+		if err := b.launch(c, set); err != nil {
+			return tune.Failed, err
+		}
+		if err := b.on.Synchronize(ctx); err != nil {
+			return tune.Failed, err
+		}
+		for i := p.Inputs; i < f.count; i++ {
+			got, err := b.read(f.ranges[i])
+			if err != nil {
+				return tune.Verified, err
+			}
+			if reference {
+				b.want[set] = append(b.want[set], got)
+				continue
+			}
+			o := operand{of: p.Operands[i].Type, number: i - p.Inputs, begin: int(f.ranges[i].Offset), end: int(f.ranges[i].Offset + f.ranges[i].Bytes)}
+			if err := o.same(b.want[set][i-p.Inputs], got, p.Exact()); err != nil {
+				return tune.Wrong, err
+			}
+		}
+	}
+	return tune.Verified, nil
+}
+
+// read has the bytes of an operand's whole buffer.
+func (b *bench) read(r cuda.Range) ([]byte, error) {
+	if r.Bytes == 0 {
+		return nil, nil
+	}
+	all := make([]byte, r.Offset+r.Bytes+guardBytes)
+	return all, b.on.CopyOutAt(all, r.Buffer, 0)
+}
+
+// timed is the time of one launch: the mean of some, each on other operands.
+func (b *bench) timed(ctx context.Context, c *candidate) (took time.Duration, err error) {
+	if b.repeats == 0 {
+		b.repeats = 1
+		once, err := b.timed(ctx, c)
+		if err != nil {
+			return 0, err
+		}
+		b.repeats = int(min(max(timedFor/max(once, 1), 1), maxRepeats))
+	}
+	for range launchesPerBlocker/2 + b.repeats*len(c.ready.passes)/launchesPerBlocker {
+		if err := b.on.Fill8(cuda.Whole(b.blocker), 0); err != nil {
+			return 0, err
+		}
+	}
+	start, err := b.on.Record()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, start.Close()) }()
+	took, err = b.until(ctx, start, c)
+	return took / time.Duration(b.repeats), err
+}
+
+// until launches a variant as often as one time takes, and waits: the time since an event.
+func (b *bench) until(ctx context.Context, start *cuda.Event, c *candidate) (took time.Duration, err error) {
+	for range b.repeats {
+		if err := b.launch(c, b.turn%len(b.sets)); err != nil {
+			return 0, err
+		}
+		b.turn++
+	}
+	end, err := b.on.Record()
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, end.Close()) }()
+	if err := end.Synchronize(ctx); err != nil {
+		return 0, err
+	}
+	return end.Since(start)
+}

@@ -1,0 +1,49 @@
+package plan_test
+
+import (
+	"encoding/binary"
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/compute/kernel/expr"
+	"github.com/go-vram/vram/compute/kernel/plan"
+	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/compute/tensor/layout"
+)
+
+// Elements that lie further apart than 31 bits reach take indices of 64 bits, up and down.
+func TestIndicesOf64Bits(t *testing.T) {
+	const stride = 1 << 31
+	x := expr.Input(0, tensor.Float32)
+	for _, step := range []int{stride, -stride} {
+		m := newMemory()
+		base := uint64(1) << 40
+		for i := range uint64(3) {
+			m.Bytes[base+4*stride*i] = binary.LittleEndian.AppendUint32(nil, math.Float32bits(float32(i+1)))
+		}
+		l, err := layout.New([]int{3}, []int{step}, max(0, -2*step))
+		require.NoError(t, err)
+		want := []float64{1, 2, 3}
+		if step < 0 {
+			want = []float64{3, 2, 1}
+		}
+		out, sum := m.array(tensor.Float32, of(t, 3), 0), m.array(tensor.Float32, of(t), 0)
+		at := m.array(tensor.Int64, of(t), 0)
+		p := program(t, nil, x.Add(expr.Number(1)))
+		var g plan.Geometry
+		require.NoError(t, p.Fit(&g, []layout.Layout{l, out.layout}, []uint64{base, out.at}))
+		require.True(t, g.Wide)
+		launch(t, p, m, &g, []uint64{base, out.at})
+		assert.Equal(t, []float64{want[0] + 1, want[1] + 1, want[2] + 1}, out.values())
+
+		p = program(t, plan.All, x.Sum(), x.ArgMax())
+		require.NoError(t, p.Fit(&g, []layout.Layout{l, sum.layout, at.layout}, []uint64{base, sum.at, at.at}))
+		require.True(t, g.Wide)
+		launch(t, p, m, &g, []uint64{base, sum.at, at.at})
+		assert.Equal(t, []float64{6}, sum.values())
+		assert.Equal(t, want[at.bytes[0]], 3.0)
+	}
+}

@@ -1,0 +1,194 @@
+package routine
+
+import (
+	"github.com/go-vram/vram/compute/kernel/elementary"
+	"github.com/go-vram/vram/compute/kernel/internal/code"
+	"github.com/go-vram/vram/compute/tensor"
+)
+
+const (
+	// AdamWSlots is the number of tensors of a launch. Their parameters are 3 KiB of the 4 KiB that a launch may have.
+	AdamWSlots = 64
+	// AdamWBlockLen is the number of elements of a tensor that a block takes: four vectors for each thread.
+	AdamWBlockLen = 4 * adamWVector * BlockThreads
+
+	adamWVector = 4
+)
+
+// AdamWNumbers are the numbers of a step, in the order of the parameters.
+type AdamWNumbers struct {
+	Beta1, Rest1             float32 // and 1 less that
+	Beta2, Rest2             float32
+	Epsilon, Decay, Rate     float32
+	Correction1, Correction2 float32 // 1-beta^step
+	Log1, Log2               float32 // of the betas, where the step is read on the device
+}
+
+// adamWStep is the numbers of a step in registers.
+type adamWStep struct {
+	beta1, rest1, beta2, rest2, epsilon value
+	keep                                value // the factor of a parameter
+	rate                                value // divided by the first correction
+	factor                              value // of the root of the second moment
+}
+
+// adamWStep loads the numbers: rate and step from memory where their addresses are not 0.
+func (w *writer) adamWStep() adamWStep {
+	rateAt, stepAt := w.address(), w.address()
+	s := adamWStep{beta1: w.word(), rest1: w.word(), beta2: w.word(), rest2: w.word(), epsilon: w.word()}
+	decay, rateGiven := w.word(), w.word()
+	given := [2]value{w.word(), w.word()}
+	logs := [2]value{w.word(), w.word()}
+	rate := w.Variable(rateGiven)
+	w.If(w.Op2(code.NeS64, rateAt, code.U64(0)), func() { w.Set(rate, w.loadWord(rateAt)) })
+	corrections := [2]value{w.Variable(given[0]), w.Variable(given[1])}
+	w.If(w.Op2(code.NeS64, stepAt, code.U64(0)), func() {
+		step := w.loadWord(stepAt)
+		for i, to := range corrections {
+			w.Set(to, w.Op1(code.NegF32, elementary.BuildExpm1(w, w.Op2(code.MulF32, step, logs[i]))))
+		}
+	})
+	now := w.Get(rate)
+	s.keep = w.Op2(code.SubF32, code.F32(1), w.Op2(code.MulF32, now, decay))
+	s.rate = w.Op2(code.DivF32, now, w.Get(corrections[0]))
+	s.factor = w.Op2(code.DivF32, code.F32(1), w.Op1(code.SqrtF32, w.Get(corrections[1])))
+	return s
+}
+
+// update changes a parameter and its moments by the gradient.
+func (s *adamWStep) update(m code.Machine, all [4]value) (parameter, first, second value) {
+	mul := func(a, b value) value { return m.Op2(code.MulF32, a, b) }
+	parameter, gradient, first, second := all[0], all[1], all[2], all[3]
+	first = m.Op3(code.FmaF32, gradient, s.rest1, mul(first, s.beta1))
+	second = m.Op3(code.FmaF32, mul(gradient, gradient), s.rest2, mul(second, s.beta2))
+	root := m.Op3(code.FmaF32, m.Op1(code.SqrtF32, second), s.factor, s.epsilon)
+	change := mul(s.rate, m.Op2(code.DivF32, first, root))
+	return m.Op2(code.SubF32, mul(parameter, s.keep), change), first, second
+}
+
+// change updates neighbours, of which the addresses of the four are given.
+func (w *writer) change(s *adamWStep, at [4]value, count int) {
+	var all [4][]value
+	for k := range all {
+		all[k] = w.load(w.Of[k], at[k], count)
+	}
+	for i := range count {
+		all[0][i], all[2][i], all[3][i] = s.update(w, [4]value{all[0][i], all[1][i], all[2][i], all[3][i]})
+	}
+	for _, k := range []int{0, 2, 3} {
+		w.store(w.Of[k], at[k], all[k]...)
+	}
+}
+
+// slot is the names of the parameters of a tensor.
+type slot struct {
+	at           [4]string
+	count, begin string
+}
+
+// found are the variables that a block has of its tensor.
+type found struct {
+	at           [4]value
+	count, begin value
+}
+
+// adamW writes AdamW.
+func (w *writer) adamW() {
+	s := w.adamWStep()
+	var slots [AdamWSlots]slot
+	for i := range slots {
+		for k := range slots[i].at {
+			slots[i].at[k] = w.declare(addressBytes)
+		}
+		slots[i].count, slots[i].begin = w.declare(8), w.declare(4)
+	}
+	block := w.special("ctaid.x")
+	f := found{count: w.Variable(code.U64(0)), begin: w.Variable(code.U32(0))}
+	for k := range f.at {
+		f.at[k] = w.Variable(code.U64(0))
+	}
+	end := w.Label()
+	w.search(slots[:], block, f, end)
+	w.Place(end)
+	begin := w.Op2(code.MulWideU32, w.Op2(code.SubS32, block, w.Get(f.begin)), code.U32(AdamWBlockLen))
+	left := w.Op2(code.SubS64, w.Get(f.count), begin)
+	left = w.Op2(code.MinS64, left, code.U64(AdamWBlockLen))
+	count := w.Op1(code.U32FromU64, left)
+	var at [4]value
+	aligned := code.U64(0)
+	for k := range at {
+		size := uint64(w.Of[k].Size()) //nolint:gosec // small
+		at[k] = w.Op2(code.AddS64, w.Get(f.at[k]), w.Op2(code.MulS64, begin, code.U64(size)))
+		aligned = w.Op2(code.Or64, aligned, at[k])
+	}
+	thread := w.special("tid.x")
+	vectors := w.Variable(code.U32(0)) // elements that are taken as vectors
+	w.If(w.Op2(code.EqS64, w.Op2(code.And64, aligned, code.U64(vectorBytes-1)), code.U64(0)), func() {
+		w.Set(vectors, w.Op2(code.And32, count, code.U32(^uint32(adamWVector-1))))
+	})
+	pass := func(from, to value, width uint32) {
+		w.loop(w.Op2(code.SubS32, to, from), BlockThreads*width, func(i value) {
+			i = w.Op2(code.AddS32, w.Op2(code.AddS32, i, from), w.Op2(code.MulS32, thread, code.U32(width)))
+			w.If(w.Op2(code.LtU32, i, to), func() {
+				var here [4]value
+				for k := range here {
+					here[k] = w.Op2(code.AddS64, at[k], w.Op2(code.MulWideU32, i, code.U32(uint32(w.Of[k].Size())))) //nolint:gosec // small
+				}
+				w.change(&s, here, int(width))
+			})
+		})
+	}
+	taken := w.Get(vectors)
+	pass(code.U32(0), taken, adamWVector)
+	pass(taken, count, 1)
+}
+
+// search finds the tensor of a block, by halves: the last one that begins with the block, or before.
+func (w *writer) search(slots []slot, block value, f found, end string) {
+	if len(slots) == 1 {
+		for k, name := range slots[0].at {
+			w.Line("ld.param.u64 %v, [%s]", f.at[k], name)
+		}
+		w.Line("ld.param.u64 %v, [%s]", f.count, slots[0].count)
+		w.Line("ld.param.u32 %v, [%s]", f.begin, slots[0].begin)
+		w.Line("bra %s", end)
+		return
+	}
+	half := len(slots) / 2
+	below := w.Label()
+	w.Scope(func() {
+		w.Line("@%v bra %s", w.Op2(code.LtU32, block, w.loadParam(slots[half].begin, 4)), below)
+	})
+	w.search(slots[half:], block, f, end)
+	w.Place(below)
+	w.search(slots[:half], block, f, end)
+}
+
+// adamWStrided writes AdamWStrided.
+func (w *writer) adamWStrided() {
+	s := w.adamWStep()
+	count, shape := w.size(), w.sizes(w.Rank)
+	var operands [4]operand
+	for k := range operands {
+		operands[k] = w.operand()
+	}
+	at := w.thread()
+	w.If(w.less(at, count), func() {
+		index := w.split(at, shape)
+		var here [4]value
+		for k, o := range operands {
+			here[k] = w.element(o.at, w.place(o, index), w.Of[k].Size())
+		}
+		w.change(&s, here, 1)
+	})
+}
+
+// AdamWTypes reports whether a step can have the types of parameter, gradient and moments.
+func AdamWTypes(of [4]tensor.Type) bool {
+	for _, t := range of {
+		if t != tensor.Float32 && t != tensor.Float16 && t != tensor.BFloat16 {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,138 @@
+package routine
+
+import (
+	"strings"
+
+	"github.com/go-vram/vram/compute/kernel/internal/code"
+	"github.com/go-vram/vram/compute/tensor"
+)
+
+// Kind is the work of a kernel.
+type Kind uint8
+
+// The kinds of kernels.
+const (
+	// Gather copies elements of Unit bytes from the places that indices have along one dimension. Of is the type of the indices.
+	// Parameters: count, the shape; the operands out, indices, source; the source's length and stride along the dimension.
+	Gather Kind = iota + 1
+
+	// Keys are the first kernel of a sum at indices: for each index the row of the output to which it leads, and its own number. Of is
+	// the type of the indices. Parameters: count, the shape; the operand indices; a factor of 32 bits for each dimension, and one
+	// for the index; the length of the dimension; the addresses of keys and numbers.
+	Keys
+	// Histogram counts for each tile of keys how many have each digit. Parameters: the addresses of keys and counts; count,
+	// the shift of the digit and the number of tiles, of 32 bits. A block for each tile.
+	Histogram
+	// Scan makes of these counts, for each digit, the sums of those before. Parameters: the addresses of counts and of totals, the number
+	// of tiles, of 32 bits. A block for each digit.
+	Scan
+	// Reorder sorts keys and numbers by a digit, and keeps the order of those that have the same one. Parameters: the addresses of keys,
+	// numbers, sorted keys, sorted numbers, counts, totals; count, shift, tiles. A block for each tile. It needs no Scan if it is Single.
+	Reorder
+	// Segments add the rows of each key to the row of the output, in the order of the numbers. Of is the type of the elements, and
+	// that of the indices. Parameters: the number of threads, which is that of keys times that of columns; the numbers of keys and columns;
+	// the addresses of keys and numbers; the shapes of items and of columns; the operands out, source, each with the strides of items
+	// and of columns, and indices, with those of items alone; the output's stride along the dimension.
+	Segments
+
+	// Uniform writes random numbers that are evenly distributed. Of is the type. Parameters: count, the shape; the operand out; seed,
+	// stream and offset, of 64 bits; the address of a number that is added to the offset, or 0; the least number, and the distance to the
+	// greatest: float32, or float64 for that type. A thread for GroupLen elements.
+	Uniform
+	// Normal writes random numbers of the normal distribution: Parameters are those of Uniform, with mean and standard deviation.
+	Normal
+
+	// AdamW makes a step over many tensors. Of are the types of parameter, gradient and both moments. Parameters: the addresses of
+	// rate and step, or 0; the numbers of AdamWNumbers, float32; AdamWSlots times the addresses of the four, count of 64 bits, and the first
+	// block of the tensor, of 32 bits. A block for AdamWBlockLen elements of a tensor.
+	AdamW
+	// AdamWStrided is AdamW of one tensor of any layout. Parameters: the addresses and numbers of AdamW; count, the shape, and
+	// four operands.
+	AdamWStrided
+	kinds
+)
+
+// String is the name of the entry.
+func (k Kind) String() string {
+	names := [kinds]string{
+		Gather: "gather", Keys: "keys", Histogram: "histogram", Scan: "scan", Reorder: "reorder", Segments: "segments",
+		Uniform: "uniform", Normal: "normal", AdamW: "adamw", AdamWStrided: "adamw_strided",
+	}
+	return names[k%kinds]
+}
+
+const (
+	// BlockThreads is the number of threads of a block.
+	BlockThreads = 256
+	// TileLen is the number of keys that a block sorts.
+	TileLen = 512
+	// DigitBits is the number of bits of a key by which one pass sorts: there are as many digits as threads of a block.
+	DigitBits = 8
+	// GroupLen is the number of random elements of a thread.
+	GroupLen = 4
+)
+
+// Kernel is a kernel. Equal ones have the same text.
+type Kernel struct {
+	Kind    Kind
+	Of      [4]tensor.Type
+	Rank    uint8 // dimensions
+	Columns uint8 // dimensions of columns, of Segments
+	Unit    uint8 // bytes of an element, of Gather: a power of two up to 16
+	Wide    bool  // sizes and places have 64 bits
+	Single  bool  // there is one tile, of Reorder
+	Vector  bool  // of random numbers: the output is contiguous, and aligned for vectors
+
+	// For is the operation that takes the indices, of Gather and Keys: a fault of a wrong one has the name. "" is the kind's own.
+	For string
+}
+
+// Entry is the name of the kernel in its text, which faults and profiles have: it has that of the operation.
+func (k Kernel) Entry() string {
+	switch {
+	case k.For == "":
+		return k.Kind.String()
+	case k.Kind == Gather:
+		return k.For
+	}
+	return k.For + "_" + k.Kind.String()
+}
+
+// Text is the PTX.
+func (k Kernel) Text() string {
+	w := &writer{Emitter: code.NewEmitter(), Kernel: k}
+	switch k.Kind {
+	case Gather:
+		w.gather()
+	case Keys:
+		w.keys()
+	case Histogram:
+		w.histogram()
+	case Scan:
+		w.scan()
+	case Reorder:
+		w.reorder()
+	case Segments:
+		w.segments()
+	case Uniform, Normal:
+		w.random()
+	case AdamW:
+		w.adamW()
+	case AdamWStrided:
+		w.adamWStrided()
+	case kinds:
+	}
+	return w.text()
+}
+
+// String names the kernel with its types.
+func (k Kernel) String() string {
+	var text strings.Builder
+	text.WriteString(k.Kind.String())
+	for _, of := range k.Of {
+		if of.Valid() {
+			text.WriteString(" " + of.String())
+		}
+	}
+	return text.String()
+}

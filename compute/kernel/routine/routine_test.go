@@ -1,0 +1,113 @@
+package routine_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/compute/kernel/routine"
+	"github.com/go-vram/vram/compute/ptx"
+	"github.com/go-vram/vram/compute/tensor"
+)
+
+// Random123 publishes these as known answers for Philox 4x32-10.
+func TestPhiloxKnownAnswers(t *testing.T) {
+	const all = 0xffffffff
+	for _, c := range []struct {
+		counter [4]uint32
+		key     [2]uint32
+		want    [4]uint32
+	}{
+		{[4]uint32{}, [2]uint32{}, [4]uint32{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+		{[4]uint32{all, all, all, all}, [2]uint32{all, all}, [4]uint32{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+		{
+			[4]uint32{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+			[2]uint32{0xa4093822, 0x299f31d0},
+			[4]uint32{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1},
+		},
+	} {
+		assert.Equal(t, c.want, routine.Philox(c.counter, c.key))
+	}
+}
+
+// The numbers on the host have the mean, the variance and the bounds of their distributions.
+func TestDistributions(t *testing.T) {
+	for _, of := range []tensor.Type{tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64} {
+		for kind, want := range map[routine.Kind][2]float64{routine.Uniform: {0.5, 1.0 / 12}, routine.Normal: {0, 1}} {
+			var sum, squares float64
+			const groups = 2000
+			for group := range uint64(groups) {
+				for _, x := range routine.Standard(kind, of, 1, 2, 3, group) {
+					sum += x
+					squares += x * x
+					if kind == routine.Uniform {
+						require.True(t, x >= 0 && x < 1)
+					}
+					require.Less(t, math.Abs(x), 6.8)
+				}
+			}
+			n := float64(groups * routine.GroupLen)
+			mean := sum / n
+			require.InDelta(t, want[0], mean, 0.03, "%v %v", kind, of)
+			require.InDelta(t, want[1], squares/n-mean*mean, 0.05, "%v %v", kind, of)
+		}
+	}
+}
+
+// kernels are some of each kind.
+func kernels() (all []routine.Kernel) {
+	for _, wide := range []bool{false, true} {
+		for _, rank := range []uint8{0, 2} {
+			for _, of := range []tensor.Type{tensor.Int32, tensor.Int64} {
+				all = append(all, routine.Kernel{Kind: routine.Keys, Of: [4]tensor.Type{of}, Rank: rank, Wide: wide})
+				for _, unit := range []uint8{1, 2, 4, 8, 16} {
+					all = append(all, routine.Kernel{Kind: routine.Gather, Of: [4]tensor.Type{of}, Rank: rank, Unit: unit, Wide: wide})
+				}
+				for _, value := range tensor.Types()[1:] {
+					all = append(all, routine.Kernel{Kind: routine.Segments, Of: [4]tensor.Type{value, of}, Rank: rank, Columns: 3 - rank, Wide: wide})
+				}
+			}
+			for _, of := range []tensor.Type{tensor.Float16, tensor.BFloat16, tensor.Float32, tensor.Float64} {
+				for _, kind := range []routine.Kind{routine.Uniform, routine.Normal} {
+					all = append(all, routine.Kernel{Kind: kind, Of: [4]tensor.Type{of}, Rank: rank, Wide: wide, Vector: rank < 2})
+				}
+			}
+			half, single := tensor.BFloat16, tensor.Float32
+			all = append(all,
+				routine.Kernel{Kind: routine.AdamWStrided, Of: [4]tensor.Type{half, tensor.Float16, single, single}, Rank: rank, Wide: wide})
+		}
+	}
+	for _, kind := range []routine.Kind{routine.Histogram, routine.Scan, routine.Reorder} {
+		all = append(all, routine.Kernel{Kind: kind})
+	}
+	all = append(all, routine.Kernel{Kind: routine.Reorder, Single: true})
+	for _, of := range []tensor.Type{tensor.Float16, tensor.BFloat16, tensor.Float32} {
+		all = append(all, routine.Kernel{Kind: routine.AdamW, Of: [4]tensor.Type{of, of, tensor.Float32, tensor.Float32}})
+	}
+	return all
+}
+
+// All texts are PTX, and equal kernels have equal texts.
+func TestTextsAreRight(t *testing.T) {
+	for _, k := range kernels() {
+		text := k.Text()
+		m, err := ptx.Parse(text)
+		require.NoError(t, err, k)
+		require.NoError(t, ptx.Check(m), k)
+		require.NotNil(t, m.Function(k.Entry()), k)
+		require.Equal(t, text, k.Text())
+		bytes := 0
+		for _, p := range m.Function(k.Entry()).Params {
+			bytes = (bytes+p.Bytes()-1)&^(p.Bytes()-1) + p.Bytes()
+		}
+		require.LessOrEqual(t, bytes, 4096, k)
+	}
+}
+
+func TestTypesOfAdamW(t *testing.T) {
+	for _, of := range tensor.Types() {
+		assert.Equal(t, of == tensor.Float16 || of == tensor.BFloat16 || of == tensor.Float32, routine.AdamWTypes([4]tensor.Type{of, of, of, of}))
+	}
+}

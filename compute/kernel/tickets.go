@@ -1,0 +1,166 @@
+package kernel
+
+import (
+	"errors"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/compute/kernel/plan"
+	"github.com/go-vram/vram/cuda"
+)
+
+// The blocks of a split launch take tickets: counters, one for each row or group of rows, that are 0 before a launch and that the last block sets
+// to 0 again. Launches on a stream use the same ones, in their order. A graph may run beside the stream and beside other graphs, so that each launch of
+// a capture has tickets of its own, from memory that was set to 0 before: the graph keeps that memory. Where none is left, a fill, which is a
+// node of the graph, sets other memory to 0 at each launch of the graph.
+
+const (
+	// streamTickets is the bytes of the tickets of a context's launches.
+	streamTickets = plan.MaxSplitRows * 4
+	// graphTickets is the bytes of a stock of tickets for captures: for some hundred launches with tickets for as many rows as can be.
+	graphTickets = 256 << 10
+	// ticketsApart is a sector of the device's cache: the atomics of two launches do not meet there.
+	ticketsApart = 32
+)
+
+// tickets are those of one launch.
+type tickets struct {
+	at    cuda.Range
+	stock *ticketStock // of a capture
+	own   bool         // the memory is of this launch alone
+}
+
+// release ends the use of the memory by a launch that was submitted, or captured.
+func (t *tickets) release() error {
+	switch {
+	case t.own:
+		return t.at.Buffer.Free()
+	case t.stock != nil:
+		return t.stock.leave()
+	}
+	return nil
+}
+
+// contextTickets are the tickets of a context.
+type contextTickets struct {
+	on       *cuda.Context
+	launches cuda.Buffer
+
+	low   atomic.Bool // the stock is to be renewed by the next launch that is not captured
+	mu    sync.Mutex  // of launches in captures, and of renewals
+	stock *ticketStock
+}
+
+// ticketStock is memory of which each launch of a capture gets a part of its own. It is freed when it is used up, and belongs to the graphs then.
+type ticketStock struct {
+	of     *contextTickets
+	buffer cuda.Buffer
+	used   int64
+	users  int // launches that are being captured
+}
+
+// Close frees the memory: graphs keep theirs.
+func (t *contextTickets) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return errors.Join(t.launches.Free(), t.retire())
+}
+
+// retire gives the stock up.
+func (t *contextTickets) retire() error {
+	s := t.stock
+	if t.stock = nil; s == nil || s.users > 0 {
+		return nil
+	}
+	return s.buffer.Free()
+}
+
+// take is a part of the stock, if there is one.
+func (t *contextTickets) take(bytes int64) (taken tickets, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s, bytes := t.stock, (bytes+ticketsApart-1)/ticketsApart*ticketsApart
+	if s == nil || s.used+bytes > graphTickets {
+		t.low.Store(true)
+		return tickets{}, false
+	}
+	if s.used > graphTickets/2 {
+		t.low.Store(true)
+	}
+	taken = tickets{at: cuda.Range{Buffer: s.buffer, Offset: s.used, Bytes: bytes}, stock: s}
+	s.used += bytes
+	s.users++
+	return taken, true
+}
+
+// renew replaces a stock that is low: captures that come may have tickets of it.
+func (t *contextTickets) renew(c *cuda.Context) error {
+	b, err := c.AllocZeroed(graphTickets)
+	if err != nil {
+		return err
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err = t.retire()
+	t.stock = &ticketStock{of: t, buffer: b}
+	t.low.Store(false)
+	return err
+}
+
+// leave ends the use by a launch: the last one frees a stock that was given up.
+func (s *ticketStock) leave() error {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	if s.users--; s.users > 0 || s.of.stock == s {
+		return nil
+	}
+	return s.buffer.Free()
+}
+
+type ticketsKey struct{}
+
+// errNoTickets says that a context has no tickets yet, which it cannot get in a capture.
+var errNoTickets = errors.New("kernel: the context has no tickets")
+
+// ticketsOf are the tickets for a launch, to be released behind it.
+func (r *ready) ticketsOf(c *cuda.Context) (tickets, error) {
+	if cuda.Capturing(c) {
+		return capturedTickets(c, r.ticketBytes)
+	}
+	t := r.known.Load()
+	if t == nil || t.on != c || !t.launches.Live() {
+		opened, err := c.Lazily(ticketsKey{}, func() (io.Closer, error) {
+			b, err := c.AllocZeroed(streamTickets)
+			if err != nil {
+				return nil, err
+			}
+			t := &contextTickets{on: c, launches: b}
+			t.low.Store(true)
+			return t, nil
+		})
+		if err != nil {
+			return tickets{}, err
+		}
+		t = opened.(*contextTickets) //nolint:forcetypeassert // of this key
+		r.known.Store(t)
+	}
+	if t.low.Load() {
+		if err := t.renew(c); err != nil {
+			return tickets{}, err
+		}
+	}
+	return tickets{at: cuda.Range{Buffer: t.launches, Bytes: r.ticketBytes}}, nil
+}
+
+// capturedTickets are the tickets for a launch in a capture.
+func capturedTickets(c *cuda.Context, bytes int64) (tickets, error) {
+	opened, err := c.Lazily(ticketsKey{}, func() (io.Closer, error) { return nil, errNoTickets })
+	if err == nil {
+		if taken, ok := opened.(*contextTickets).take(bytes); ok { //nolint:forcetypeassert // of this key
+			return taken, nil
+		}
+	}
+	b, err := c.AllocZeroed(bytes) // a context that is closed is told so here
+	return tickets{at: cuda.Range{Buffer: b, Bytes: bytes}, own: true}, err
+}

@@ -1,0 +1,121 @@
+package kernel_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/compute/kernel"
+	"github.com/go-vram/vram/compute/kernel/expr"
+	"github.com/go-vram/vram/compute/kernel/plan"
+	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/vramtest/ptxrun"
+)
+
+// split is a rig with a sum that several blocks compute.
+type split struct {
+	*rig
+	driver    *sim.Driver
+	sum       *kernel.Kernel
+	in, total *tensor.Tensor
+}
+
+func newSplit(t *testing.T) *split {
+	t.Helper()
+	driver := sim.New(sim.Config{Bytes: true, Executor: ptxrun.New(ptxrun.Config{})})
+	s := &split{rig: newRigOn(t, driver), driver: driver}
+	var err error
+	s.sum, err = s.kernels.Reduction(plan.All, expr.Input(0, tensor.Float32).Sum())
+	require.NoError(t, err)
+	s.in, s.total = s.normal(1, 40000), s.made(tensor.Float32)
+	require.NoError(t, s.total.Allocate())
+	return s
+}
+
+func (s *split) run() error { return s.sum.Run(s.c, outs(s.total), s.in) }
+
+// fills are the fills that the driver was asked for by a function.
+func (s *split) fills(do func()) uint64 {
+	s.Helper()
+	count := func() uint64 { return s.driver.Device(0).Counts()["cuMemsetD8Async"] }
+	before := count()
+	do()
+	return count() - before
+}
+
+// capture captures so many sums.
+func (s *split) capture(count int) (g *cuda.Graph) {
+	s.Helper()
+	g, err := s.c.Capture(func() error {
+		for range count {
+			if err := s.run(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	require.NoError(s, err)
+	return g
+}
+
+// same launches a graph again and again: each time it has the same sum.
+func (s *split) same(g *cuda.Graph, want float32) {
+	s.Helper()
+	for range 3 {
+		require.NoError(s, tensor.Fill(s.c, s.total, float32(-1)))
+		require.NoError(s, g.Launch(s.c))
+		got, err := tensor.Item[float32](s.total)
+		require.NoError(s, err)
+		require.Equal(s, want, got)
+	}
+	require.NoError(s, g.Close())
+}
+
+// A capture behind a launch has no fill: its tickets were set to 0 before.
+func TestTicketsOfAGraphAreNotFilled(t *testing.T) {
+	s := newSplit(t)
+	b, err := s.c.Alloc(1 << 20)
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(s.c.Fill8(cuda.Whole(b), 0xff), b.Free()), "memory that the tickets may have next")
+	require.NoError(t, s.run())
+	want, err := tensor.Item[float32](s.total)
+	require.NoError(t, err)
+	var g *cuda.Graph
+	assert.Zero(t, s.fills(func() { g = s.capture(2) }))
+	require.NoError(t, s.run(), "beside the graph")
+	s.same(g, want)
+}
+
+// Before any launch of the context there are none: the graph sets its own to 0.
+func TestTicketsOfAFirstCapture(t *testing.T) {
+	s := newSplit(t)
+	var g *cuda.Graph
+	assert.Equal(t, uint64(1), s.fills(func() { g = s.capture(1) }))
+	require.NoError(t, s.run())
+	want, err := tensor.Item[float32](s.total)
+	require.NoError(t, err)
+	s.same(g, want)
+}
+
+// A stock is used up by captures and renewed by the next launch; graphs keep the memory that they have.
+func TestAStockOfTicketsIsRenewed(t *testing.T) {
+	s := newSplit(t)
+	require.NoError(t, s.run())
+	want, err := tensor.Item[float32](s.total)
+	require.NoError(t, err)
+	first := s.capture(1)
+	assert.Zero(t, s.fills(func() { require.NoError(t, s.run()) }))
+	large := kernel.TicketSlots - 1
+	var g *cuda.Graph
+	assert.Equal(t, uint64(2), s.fills(func() { g = s.capture(large + 2) }), "of more launches than there are tickets")
+	require.NoError(t, g.Close())
+	assert.Equal(t, uint64(1), s.fills(func() { require.NoError(t, s.run()) }), "the renewal")
+	assert.Zero(t, s.fills(func() { require.NoError(t, s.run()) }))
+	second := s.capture(1)
+	s.same(first, want)
+	s.same(second, want)
+}

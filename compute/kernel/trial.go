@@ -1,0 +1,211 @@
+package kernel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-vram/vram/compute/kernel/plan"
+	"github.com/go-vram/vram/compute/kernel/tune"
+	"github.com/go-vram/vram/compute/tensor/layout"
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/futures"
+)
+
+// work is a kind of work with the layouts of one Run: it has no tensors.
+type work struct {
+	kernel   *Kernel
+	class    class
+	geometry plan.Geometry // with the schedule of the rule
+	count    int
+	layouts  [plan.MaxOperands]layout.Layout
+	lows     [plan.MaxOperands]uint64 // of the addresses
+}
+
+// workOf is that of a frame that is bound.
+func workOf(k *Kernel, f *frame) *work {
+	w := &work{kernel: k, count: f.count, layouts: f.layouts}
+	for i, address := range f.addresses[:f.count] {
+		w.lows[i] = address % vectorBytes
+	}
+	_ = k.program.Fit(&w.geometry, w.layouts[:w.count], w.lows[:w.count]) // it fitted when it was bound
+	w.class = classOf(&w.geometry)
+	return w
+}
+
+// candidate is a variant in a trial.
+type candidate struct {
+	geometry plan.Geometry
+	schedule plan.Schedule
+	ready    ready // once it is compiled
+}
+
+// trial is a measurement under way.
+type trial struct {
+	*bench
+
+	limit   time.Duration
+	begin   time.Time
+	stopped func() error // an error once the compiler is closed
+	all     []*candidate // the first one is the reference
+	rows    []tune.Row
+	clock   func(plan.Schedule) time.Duration
+}
+
+// trial compiles, verifies and times the variants.
+func (t *tuner) trial(ctx context.Context, stopped func() error, w *work) (rows []tune.Row, err error) {
+	if cuda.Capturing(t.on()) {
+		return nil, cuda.ErrCapturing
+	}
+	m := &trial{limit: t.config.Limit, begin: time.Now(), clock: t.clock, stopped: stopped}
+	if m.bench, err = newBench(t.on(), w, t.config); err != nil { //nolint:contextcheck // memory is freed also when ctx has ended
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, m.close()) }() //nolint:contextcheck // code may be unloaded after this, also when ctx has ended
+	for _, s := range w.kernel.program.Schedules(&w.geometry) {
+		c := &candidate{geometry: w.geometry, schedule: s}
+		c.geometry.Apply(s)
+		m.all = append(m.all, c)
+	}
+	if err := m.compile(ctx, w.kernel); err != nil {
+		return nil, err
+	}
+	if err := m.verifyAll(ctx); err != nil {
+		return nil, err
+	}
+	return m.time(ctx, t.config.Rounds)
+}
+
+// compile loads the code of all variants, on all threads of the compiler.
+func (m *trial) compile(ctx context.Context, k *Kernel) error {
+	loaded := make([]futures.Future[*code], len(m.all))
+	m.rows = make([]tune.Row, len(m.all))
+	for i, c := range m.all {
+		text := k.program.Emit(c.geometry.Variant)
+		m.rows[i] = tune.Row{Variant: c.schedule.String(), Code: hash(k.program.Code(c.geometry.Variant)), Reference: i == 0}
+		loaded[i], _ = k.by.module(k, text)
+	}
+	for i, c := range m.all {
+		made, err := loaded[i].Await(ctx)
+		if err == nil {
+			var v *variant
+			if v, err = k.add(c.geometry.Variant, made.module); err == nil {
+				c.ready.set(k.program, v, &c.geometry, m.work.layouts[:m.work.count])
+			}
+		}
+		switch {
+		case ended(ctx) != nil:
+			return ended(ctx)
+		case err != nil && (i == 0 || errors.Is(err, ErrClosed)):
+			return err
+		case err != nil:
+			m.disqualify(i, tune.Failed, err)
+		}
+	}
+	return nil
+}
+
+// ended is the reason for which a context ended.
+func ended(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return context.Cause(ctx)
+}
+
+func (m *trial) disqualify(i int, state tune.State, why error) {
+	m.rows[i].State, m.rows[i].Why = state, why.Error()
+}
+
+// verifyAll holds the results of all variants against those of the reference.
+func (m *trial) verifyAll(ctx context.Context) error {
+	for i, c := range m.all {
+		if m.rows[i].State != tune.Verified {
+			continue
+		}
+		if err := m.late(ctx); err != nil {
+			return err
+		}
+		state, err := m.verify(ctx, c, i == 0)
+		switch {
+		case ended(ctx) != nil:
+			return ended(ctx)
+		case err != nil && (i == 0 || state == tune.Verified):
+			return err
+		case err != nil:
+			m.disqualify(i, state, err)
+		}
+	}
+	return nil
+}
+
+// late is why the trial is not to go on.
+func (m *trial) late(ctx context.Context) error {
+	if err := ended(ctx); err != nil {
+		return err
+	}
+	if m.stopped() != nil {
+		return ErrClosed
+	}
+	if time.Since(m.begin) > m.limit {
+		return ErrTuningTime
+	}
+	return nil
+}
+
+// time times the variants in turns, and verifies the winner once more: a variant that is wrong now and then may have been right before.
+func (m *trial) time(ctx context.Context, rounds int) ([]tune.Row, error) {
+	contest := tune.NewContest(m.rows, rounds)
+	for {
+		i, ok := contest.Next()
+		if !ok {
+			break
+		}
+		if err := m.late(ctx); err != nil {
+			if errors.Is(err, ErrTuningTime) && contest.Rounds() >= tune.EarlyRounds {
+				break // enough to choose
+			}
+			return nil, err
+		}
+		took, err := m.one(ctx, m.all[i])
+		if err != nil {
+			return nil, err
+		}
+		contest.Add(took)
+	}
+	for {
+		best := tune.Rank(contest.Rows())
+		if len(best) == 0 {
+			return contest.Rows(), nil
+		}
+		i := m.number(best[0].Variant)
+		state, err := m.verify(ctx, m.all[i], false)
+		switch {
+		case err == nil:
+			return contest.Rows(), nil
+		case ended(ctx) != nil:
+			return nil, ended(ctx)
+		case state == tune.Verified:
+			return nil, err
+		}
+		contest.Disqualify(i, state, fmt.Sprintf("after it was timed: %v", err))
+	}
+}
+
+func (m *trial) number(variant string) int {
+	for i := range m.rows {
+		if m.rows[i].Variant == variant {
+			return i
+		}
+	}
+	return 0
+}
+
+// one is the time of a launch of a variant.
+func (m *trial) one(ctx context.Context, c *candidate) (time.Duration, error) {
+	if m.clock != nil {
+		return m.clock(c.schedule), nil
+	}
+	return m.timed(ctx, c)
+}

@@ -1,0 +1,41 @@
+package tables_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/compute/kernel/tune"
+	"github.com/go-vram/vram/compute/kernel/tune/tables"
+)
+
+// Each file is a table as String writes it, has no wrong variant, and its rows are among those of Default.
+func TestTheFilesAreTables(t *testing.T) {
+	entries, err := os.ReadDir(".")
+	require.NoError(t, err)
+	read := 0
+	for _, e := range entries {
+		table, err := tables.Read(e.Name())
+		if e.Name() == "tables.go" || e.Name() == "tables_test.go" {
+			require.Error(t, err, "it is not embedded")
+			continue
+		}
+		read++
+		require.NoError(t, err, e.Name())
+		text, err := os.ReadFile(e.Name())
+		require.NoError(t, err)
+		assert.Equal(t, string(text), table.String(), e.Name())
+		for _, on := range table.Devices() {
+			for _, of := range table.Keys(on) {
+				assert.Equal(t, table.Rows(on, of), tables.Default().Rows(on, of))
+				assert.Equal(t, table.Rows(on, of), tables.Rows(on, of))
+				for _, r := range table.Rows(on, of) {
+					assert.Equal(t, tune.Verified, r.State, "%v: %v", of, r)
+				}
+			}
+		}
+	}
+	assert.Positive(t, read)
+}

@@ -1,0 +1,334 @@
+package ops
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/go-vram/vram/compute/kernel"
+	"github.com/go-vram/vram/compute/kernel/routine"
+	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/cuda"
+)
+
+// AdamWStep has the numbers of one step, which are arguments of the launch: new ones compile nothing.
+type AdamWStep struct {
+	Rate float64 // the learning rate
+	Step int     // the number of the step, from 1 on
+
+	// RateAt and StepAt have the numbers in memory, each a tensor of one float32, for a graph that is launched for several steps. They
+	// count in the place of the numbers above where they are not nil.
+	RateAt, StepAt *tensor.Tensor
+}
+
+// AdamWAll makes one step of many parameters: one launch for each 64 of the same types, and one for each whose tensors lie apart from each
+// other: with gaps, or in other orders. No launch depends on the numbers in config and step. The types are float32,
+// float16 and bfloat16, and it computes in float32. Tensors without elements are left out. No tensor may share memory with a parameter or a
+// moment, of its state or of another one. It allocates nothing on the heap.
+//
+// Errors, with which nothing was submitted: ErrNumber, ErrShape, *tensor.TypeError, kernel.ErrOverlap, kernel.ErrRepeats.
+func (o Optimizers) AdamWAll(at tensor.Context, states []AdamWState, step AdamWStep, config AdamWConfig) error {
+	config, err := config.filled()
+	if err = cmp.Or(err, step.check()); err != nil {
+		return &Error{Op: opAdamW.String(), Operands: []string{"many tensors"}, Err: err}
+	}
+	c, err := tensor.ContextOf(at)
+	if err != nil {
+		return &Error{Op: opAdamW.String(), Operands: []string{"many tensors"}, Err: err}
+	}
+	f := o.set.frame()
+	defer f.release()
+	for i := range states {
+		if err := states[i].check(f); err != nil {
+			return states[i].failed(err)
+		}
+	}
+	if state, err := f.separate(states, step); err != nil {
+		return states[state].failed(err)
+	}
+	for i := range states {
+		if first := firstOf(states, states[i].types()); first < i {
+			continue
+		}
+		if err := o.manyOf(c, f, states[i:], step, config); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check refuses numbers. Errors: ErrNumber, ErrShape, *tensor.TypeError.
+func (a AdamWStep) check() error {
+	if a.StepAt == nil && a.Step < 1 {
+		return fmt.Errorf("the step is %d, want 1 or more: %w", a.Step, ErrNumber)
+	}
+	for _, t := range [...]*tensor.Tensor{a.RateAt, a.StepAt} {
+		switch {
+		case t == nil:
+		case t.Type() != tensor.Float32:
+			return &tensor.TypeError{Op: "rate or step of " + opAdamW.String(), Types: []tensor.Type{t.Type()}}
+		case t.Len() != 1:
+			return ErrShape
+		}
+	}
+	return nil
+}
+
+// numbers of a step, as the kernel has them.
+func (a AdamWConfig) numbers(step AdamWStep) [11]float32 {
+	n := routine.AdamWNumbers{
+		Beta1: float32(a.Beta1), Rest1: float32(1 - a.Beta1), Beta2: float32(a.Beta2), Rest2: float32(1 - a.Beta2),
+		Epsilon: float32(a.Epsilon), Decay: float32(a.Decay), Rate: float32(step.Rate),
+		Correction1: float32(1 - math.Pow(a.Beta1, float64(step.Step))), Correction2: float32(1 - math.Pow(a.Beta2, float64(step.Step))),
+		Log1: float32(math.Log(a.Beta1)), Log2: float32(math.Log(a.Beta2)),
+	}
+	return [...]float32{
+		n.Beta1, n.Rest1, n.Beta2, n.Rest2, n.Epsilon, n.Decay, n.Rate, n.Correction1, n.Correction2, n.Log1, n.Log2,
+	}
+}
+
+func (s *AdamWState) all() [4]*tensor.Tensor {
+	return [...]*tensor.Tensor{s.Param, s.Grad, s.First, s.Second}
+}
+
+func (s *AdamWState) types() [4]tensor.Type {
+	return [...]tensor.Type{s.Param.Type(), s.Grad.Type(), s.First.Type(), s.Second.Type()}
+}
+
+// firstOf is the number of the first state with these types.
+func firstOf(states []AdamWState, types [4]tensor.Type) int {
+	for i := range states {
+		if states[i].types() == types {
+			return i
+		}
+	}
+	return len(states)
+}
+
+// bind takes the tensors of a state in.
+func (s *AdamWState) bind(f *routineFrame) error {
+	f.wide = f.always
+	for k, t := range s.all() {
+		var err error
+		if k == 1 {
+			err = f.bind(k, t, cuda.In)
+		} else {
+			err = f.bindOut(k, t, cuda.InOut)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check refuses a state.
+func (s *AdamWState) check(f *routineFrame) error {
+	for _, t := range s.all() {
+		if !t.Type().Valid() {
+			return tensor.ErrNoTensor
+		}
+		if !sameShape(t, s.Param) {
+			return ErrShape
+		}
+	}
+	if types := s.types(); !routine.AdamWTypes(types) {
+		return &tensor.TypeError{Op: opAdamW.String(), Types: slices.Clone(types[:])}
+	}
+	if err := s.bind(f); err != nil {
+		return err
+	}
+	for _, k := range [...]int{0, 2, 3} {
+		if err := f.apart(k, len(s.all())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// span is the memory of a tensor.
+type span struct {
+	first, end uint64
+	state      int
+	written    bool
+}
+
+// separate returns an error where a tensor shares memory with one of another state that is written, and the number of one of the states.
+// Errors: kernel.ErrOverlap.
+func (f *routineFrame) separate(states []AdamWState, step AdamWStep) (state int, err error) {
+	add := func(t *tensor.Tensor, state int, written bool) error {
+		r, err := t.Range()
+		if err == nil && r.Bytes > 0 {
+			first := (&place{at: r}).address()
+			f.spans = append(f.spans, span{first, first + uint64(r.Bytes), state, written})
+		}
+		return err
+	}
+	for i := range states {
+		for k, t := range states[i].all() {
+			if err := add(t, i, k != 1); err != nil {
+				return i, err
+			}
+		}
+	}
+	for _, t := range [...]*tensor.Tensor{step.RateAt, step.StepAt} {
+		if t != nil && len(states) > 0 {
+			if err := add(t, 0, false); err != nil {
+				return 0, err
+			}
+		}
+	}
+	slices.SortFunc(f.spans, func(a, b span) int { return cmp.Compare(a.first, b.first) })
+	var written, all uint64 // the ends of those before
+	for _, s := range f.spans {
+		if s.first < written || s.written && s.first < all {
+			return s.state, kernel.ErrOverlap
+		}
+		if all = max(all, s.end); s.written {
+			written = max(written, s.end)
+		}
+	}
+	return 0, nil
+}
+
+// dense reports whether the elements of all four lie without gaps, and in the same order.
+func (s *AdamWState) dense() bool {
+	one := s.Param.Layout()
+	same, contiguous := true, true
+	for _, t := range s.all() {
+		l := t.Layout()
+		contiguous = contiguous && l.Contiguous()
+		for d := range l.Rank() {
+			same = same && l.Stride(d) == one.Stride(d)
+		}
+	}
+	first, end := one.Bounds()
+	return contiguous || same && end-first == one.Len() && !one.MayOverlap()
+}
+
+// manyOf makes a step of all states that have the types of the first one.
+func (o Optimizers) manyOf(c *cuda.Context, f *routineFrame, states []AdamWState, step AdamWStep, config AdamWConfig) error {
+	types := states[0].types()
+	m := many{at: c, set: o.set, frame: f, kernel: routine.Kernel{Kind: routine.AdamW, Of: types}, step: step, config: config}
+	for i := range states {
+		s := &states[i]
+		if s.types() != types || s.Param.Len() == 0 {
+			continue
+		}
+		if err := s.bind(f); err != nil {
+			return s.failed(err)
+		}
+		var err error
+		if s.dense() {
+			err = m.add(s.Param.Len())
+		} else {
+			err = m.apart(s)
+		}
+		if err != nil {
+			return s.failed(err)
+		}
+	}
+	if err := m.flush(); err != nil {
+		return states[0].failed(err)
+	}
+	return nil
+}
+
+// many is a launch for many tensors, as it is put together.
+type many struct {
+	at     *cuda.Context
+	set    *set
+	frame  *routineFrame
+	kernel routine.Kernel
+	step   AdamWStep
+	config AdamWConfig
+	slots  int // that are taken
+	blocks int
+}
+
+// begin appends the arguments that each launch has.
+func (m *many) begin() error {
+	for _, t := range [...]*tensor.Tensor{m.step.RateAt, m.step.StepAt} {
+		arg := cuda.Value(uint64(0))
+		if t != nil {
+			var err error
+			if arg, err = t.In(); err != nil {
+				return err
+			}
+		}
+		m.frame.value(arg)
+	}
+	for _, n := range m.config.numbers(m.step) {
+		m.frame.value(cuda.Value(n))
+	}
+	return nil
+}
+
+// add takes the tensors of the frame into the launch.
+func (m *many) add(count int) error {
+	if m.slots == 0 {
+		if err := m.begin(); err != nil {
+			return err
+		}
+	}
+	for k := range m.frame.operands {
+		m.frame.value(m.frame.operands[k].arg)
+	}
+	m.frame.value(cuda.Value(int64(count)))
+	m.frame.value(word(m.blocks))
+	m.slots++
+	m.blocks += (count + routine.AdamWBlockLen - 1) / routine.AdamWBlockLen
+	if m.slots == routine.AdamWSlots {
+		return m.flush()
+	}
+	return nil
+}
+
+// flush launches, unless there is nothing to do.
+func (m *many) flush() error {
+	if m.slots == 0 {
+		return nil
+	}
+	const never = math.MaxUint32
+	for ; m.slots < routine.AdamWSlots; m.slots++ {
+		for range maxOperands {
+			m.frame.value(cuda.Value(uint64(0)))
+		}
+		m.frame.value(cuda.Value(int64(0)))
+		m.frame.value(word(never))
+	}
+	blocks := m.blocks
+	m.slots, m.blocks, m.frame.wide = 0, 0, false
+	return m.frame.run(m.at, m.set, m.kernel, blocks)
+}
+
+// apart launches a step of a state whose tensors lie apart. The launch for many goes first, as it has the arguments.
+func (m *many) apart(s *AdamWState) error {
+	if m.slots > 0 {
+		if err := m.flush(); err != nil {
+			return err
+		}
+		if err := s.bind(m.frame); err != nil {
+			return err
+		}
+	}
+	if err := m.begin(); err != nil {
+		return err
+	}
+	f, l := m.frame, s.Param.Layout()
+	f.items = dims{}
+	f.goes(l, func(d int) (strides [maxOperands]int) {
+		for k, t := range s.all() {
+			strides[k] = t.Layout().Stride(d)
+		}
+		return strides
+	})
+	f.items.merge()
+	f.size(l.Len())
+	f.shape(&f.items)
+	for k := range maxOperands {
+		f.operand(k, &f.items)
+	}
+	return f.run(m.at, m.set, routine.Kernel{Kind: routine.AdamWStrided, Of: m.kernel.Of, Rank: uint8(f.items.rank)}, blocksOf(l.Len())) //nolint:gosec // small
+}

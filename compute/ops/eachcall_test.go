@@ -1,0 +1,73 @@
+//go:build !gpu
+
+package ops_test
+
+import (
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/eachcall"
+)
+
+// Whichever driver call fails, or panics, an operation leaves no buffer, no driver object and no goroutine: neither those that are its
+// result nor those that it works with.
+func TestAFailedCallLeavesNothing(t *testing.T) {
+	machine := sim.New(sim.Config{Bytes: true, TimedKernels: true})
+	faults := fault.Wrap(machine)
+	r := newRigOn(t, faults)
+	float := func(shape ...int) *tensor.Tensor {
+		x, err := tensor.Zeros(r.s, tensor.Float32, shape...)
+		require.NoError(t, err)
+		return x
+	}
+	long, square, table, flat := float(1<<18), float(64, 64), float(100, 8), float(96, 40)
+	indices, err := tensor.Zeros(r.s, tensor.Int32, 30)
+	require.NoError(t, err)
+	wide, err := tensor.Zeros(r.s, tensor.Int32, 96, 40)
+	require.NoError(t, err)
+	turned, err := flat.Transpose(0, 1)
+	require.NoError(t, err)
+	for name, do := range map[string]func(s *tensor.Scope) error{
+		"exp":       func(s *tensor.Scope) error { _, err := r.o.Exp(s, square); return err },
+		"sum":       func(s *tensor.Scope) error { _, err := r.o.Sum(s, long, false); return err },
+		"softmax":   func(s *tensor.Scope) error { _, err := r.o.Softmax(s, flat, 1); return err },
+		"embedding": func(s *tensor.Scope) error { _, err := r.o.Embedding(s, table, indices); return err },
+		"scatter":   func(s *tensor.Scope) error { _, err := r.o.ScatterAdd(s, flat, wide, flat, 0); return err },
+		"concat":    func(s *tensor.Scope) error { _, err := r.o.Concat(s, 0, flat, flat); return err },
+		"clone":     func(s *tensor.Scope) error { _, err := tensor.Clone(s, turned); return err },
+		"read":      func(*tensor.Scope) error { _, err := tensor.Read[float32](turned); return err },
+		"zeros":     func(s *tensor.Scope) error { _, err := tensor.Zeros(s, tensor.Float32, 1000); return err },
+		"copy over itself": func(s *tensor.Scope) error {
+			back, err := square.Transpose(0, 1)
+			if err != nil {
+				return err
+			}
+			return tensor.Copy(s, square, back)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := &eachcall.Bench{Faults: faults, Left: func() map[string]int {
+				machine.Device(0).Advance(time.Hour) // the work ends
+				_, _ = r.dev.Trim(t.Context(), 0)
+				all := machine.Device(0).Objects()
+				all["goroutine"], all["live byte"] = runtime.NumGoroutine(), int(r.dev.Stats().LiveBytes)
+				return all
+			}}
+			b.Run(t, func() (undo func() error, err error) {
+				s, err := tensor.NewScope(r.c)
+				if err != nil {
+					return nil, err
+				}
+				defer func() { err = errors.Join(err, s.Close()) }()
+				return nil, do(s)
+			})
+		})
+	}
+}

@@ -1,0 +1,142 @@
+package ops
+
+import (
+	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/compute/tensor/layout"
+)
+
+// SumBackward is the gradient of the operand x of Sum along the same axes: each element has that of its sum, whether the axes were kept or not. Of
+// x only type and shape are looked at. Errors: ErrAxes, ErrShape.
+func (o Gradients) SumBackward(at tensor.Context, grad, x *tensor.Tensor, axes ...int) (*tensor.Tensor, error) {
+	out, err := like(at, opSumBackward, x)
+	if err != nil {
+		return nil, err
+	}
+	return finished(out, o.SumBackwardInto(at, out, grad, axes...))
+}
+
+// SumBackwardInto is SumBackward into a tensor.
+func (o Gradients) SumBackwardInto(at tensor.Context, dx, grad *tensor.Tensor, axes ...int) error {
+	return o.set.reducedBack(at, opSumBackward, dx, grad, nil, axes)
+}
+
+// MeanBackward is the gradient of the operand x of Mean along the same axes: each element has that of its mean, whether the axes were kept or
+// not, divided by their number. Of x only type and shape are looked at. Errors: ErrAxes, ErrShape.
+func (o Gradients) MeanBackward(at tensor.Context, grad, x *tensor.Tensor, axes ...int) (*tensor.Tensor, error) {
+	out, err := like(at, opMeanBackward, x)
+	if err != nil {
+		return nil, err
+	}
+	return finished(out, o.MeanBackwardInto(at, out, grad, axes...))
+}
+
+// MeanBackwardInto is MeanBackward into a tensor. A fill writes the number of elements into temporary memory before the launch: a constant
+// would compile a kernel for each number.
+func (o Gradients) MeanBackwardInto(at tensor.Context, dx, grad *tensor.Tensor, axes ...int) error {
+	return o.set.reducedBack(at, opMeanBackward, dx, grad, nil, axes)
+}
+
+// MaxBackward is the gradient of the operand x of Max along the same axes, whether these were kept or not: elements that are the greatest share
+// that of the result evenly, as those of PyTorch's amax do, and others have 0. A row with NaN has NaN. Errors: ErrAxes, ErrShape, ErrEmpty.
+func (o Gradients) MaxBackward(at tensor.Context, grad, x *tensor.Tensor, axes ...int) (*tensor.Tensor, error) {
+	out, err := like(at, opMaxBackward, x)
+	if err != nil {
+		return nil, err
+	}
+	return finished(out, o.MaxBackwardInto(at, out, grad, x, axes...))
+}
+
+// MaxBackwardInto is MaxBackward into a tensor.
+func (o Gradients) MaxBackwardInto(at tensor.Context, dx, grad, x *tensor.Tensor, axes ...int) error {
+	return o.set.reducedBack(at, opMaxBackward, dx, grad, x, axes)
+}
+
+// MinBackward is the gradient of the operand x of Min along the same axes: as MaxBackward, of the least elements. Errors: ErrAxes, ErrShape,
+// ErrEmpty.
+func (o Gradients) MinBackward(at tensor.Context, grad, x *tensor.Tensor, axes ...int) (*tensor.Tensor, error) {
+	out, err := like(at, opMinBackward, x)
+	if err != nil {
+		return nil, err
+	}
+	return finished(out, o.MinBackwardInto(at, out, grad, x, axes...))
+}
+
+// MinBackwardInto is MinBackward into a tensor.
+func (o Gradients) MinBackwardInto(at tensor.Context, dx, grad, x *tensor.Tensor, axes ...int) error {
+	return o.set.reducedBack(at, opMinBackward, dx, grad, x, axes)
+}
+
+// reducedBack is the gradient of the operand of a reduction. x is nil where only its shape counts, which is that of dx.
+func (s *set) reducedBack(at tensor.Context, op operation, dx, grad, x *tensor.Tensor, numbers []int) error {
+	along, err := axesOf(dx.Rank(), numbers...)
+	var rows layout.Layout
+	switch {
+	case !dx.Type().Valid() || !grad.Type().Valid():
+		err = tensor.ErrNoTensor
+	case err != nil:
+	case x != nil && !layout.SameShape(x.Layout(), dx.Layout()):
+		err = ErrShape
+	case x != nil && reducedLen(x, along) == 0:
+		err = ErrEmpty
+	default:
+		rows, err = restored(grad.Layout(), dx.Layout(), along)
+	}
+	if err == nil {
+		err = viewed(grad, rows, func(rows *tensor.Tensor) error { return s.spread(at, op, dx, rows, x, along) })
+	}
+	if err == nil {
+		return nil
+	}
+	return named(op, err, []*tensor.Tensor{dx}, given(grad, x)...)
+}
+
+// spread computes the gradient of the operand of a reduction from that of the result, which has length 1 along the axes.
+func (s *set) spread(at tensor.Context, op operation, dx, rows, x *tensor.Tensor, along axes) error {
+	switch {
+	case op == opSumBackward:
+		return s.into(at, key{op: op}, dx, rows)
+	case op != opMeanBackward:
+		return s.into(at, key{op: op, axes: along}, dx, rows, x)
+	}
+	one, err := layout.Of()
+	if err != nil {
+		return err
+	}
+	if err := (&step{dx, [3]*tensor.Tensor{rows}}).check(nil); err != nil {
+		return err // before the fill
+	}
+	return temporary(at, accumulator(rows.Type()), one, func(number *tensor.Tensor) error {
+		if err := (Makers{s}).FillInto(at, number, float64(reducedLen(dx, along))); err != nil {
+			return err
+		}
+		return s.into(at, key{op: op}, dx, rows, number)
+	})
+}
+
+// restored is the layout of a reduction's result with length 1 in the dimensions of the operand that are reduced, which the result may lack. Errors:
+// ErrShape.
+func restored(result, operand layout.Layout, along axes) (layout.Layout, error) {
+	rank := operand.Rank()
+	lacks := result.Rank() < rank
+	for d := range rank {
+		n := operand.Dim(d)
+		if along.has(d, rank) {
+			if n = 1; lacks {
+				var err error
+				if d > result.Rank() {
+					return result, ErrShape
+				}
+				if result, err = result.Unsqueeze(d); err != nil {
+					return result, err
+				}
+			}
+		}
+		if d >= result.Rank() || result.Dim(d) != n {
+			return result, ErrShape
+		}
+	}
+	if result.Rank() != rank {
+		return result, ErrShape
+	}
+	return result, nil
+}

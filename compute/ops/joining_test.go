@@ -1,0 +1,74 @@
+package ops_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/compute/kernel"
+	"github.com/go-vram/vram/compute/ops"
+	"github.com/go-vram/vram/compute/tensor"
+)
+
+func TestConcat(t *testing.T) {
+	r := newRig(t)
+	for i := range 20 {
+		shape := r.shape(1 + i%4)
+		axis := r.random.IntN(len(shape))
+		var all []*tensor.Tensor
+		var arrays []array
+		shape[axis] = 0
+		joined := slices.Clone(shape)
+		for range 1 + r.random.IntN(4) {
+			of := slices.Clone(shape)
+			of[axis] = r.random.IntN(6)
+			joined[axis] += of[axis]
+			arrays = append(arrays, newArray(of, r.whole))
+			all = append(all, r.of([]tensor.Type{tensor.Float32, tensor.Int32}[r.random.IntN(2)], arrays[len(arrays)-1]))
+		}
+		var want []float64
+		each(joined, func(index []int) {
+			at := slices.Clone(index)
+			for _, a := range arrays {
+				if at[axis] < a.shape[axis] {
+					want = append(want, a.values[a.index(at)])
+					break
+				}
+				at[axis] -= a.shape[axis]
+			}
+		})
+		y, err := r.o.Concat(r.s, axis-len(shape), all...)
+		require.NoError(t, err)
+		r.near(want, y, 0, 0, shape, axis)
+		out := r.view(tensor.Float64, joined)
+		require.NoError(t, r.o.ConcatInto(r.s, out, axis, all...))
+		r.near(want, out, 0, 0, shape, axis)
+	}
+}
+
+func TestMistakesOfConcat(t *testing.T) {
+	r := newRig(t)
+	x, y := r.tensor(newArray([]int{2, 3}, r.whole)), r.tensor(newArray([]int{2, 4}, r.whole))
+	_, err := r.o.Concat(r.s, 0, x, y)
+	require.ErrorIs(t, err, ops.ErrShape)
+	require.ErrorContains(t, err, "float32[2 4]")
+	_, err = r.o.Concat(r.s, 2, x, x)
+	require.ErrorIs(t, err, ops.ErrAxes)
+	_, err = r.o.Concat(r.s, 0)
+	require.ErrorIs(t, err, ops.ErrShape)
+	_, err = r.o.Concat(r.s, 0, x, nil)
+	require.ErrorIs(t, err, tensor.ErrNoTensor)
+	require.ErrorIs(t, r.o.ConcatInto(r.s, nil, 0, x), tensor.ErrNoTensor)
+	require.ErrorIs(t, r.o.ConcatInto(r.s, y, 1, x, x), ops.ErrShape)
+	out := r.view(tensor.Float32, []int{4, 3})
+	second, err := out.Slice(0, 2, 4, 1)
+	require.NoError(t, err)
+	require.ErrorIs(t, r.o.ConcatInto(r.s, out, 0, second, x), kernel.ErrOverlap)
+	repeated, err := r.tensor(newArray([]int{1, 3}, r.whole)).Broadcast(2, 3)
+	require.NoError(t, err)
+	one, err := x.Slice(0, 0, 1, 1)
+	require.NoError(t, err)
+	assert.ErrorIs(t, r.o.ConcatInto(r.s, repeated, 0, one, one), kernel.ErrRepeats)
+}

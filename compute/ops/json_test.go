@@ -1,0 +1,15 @@
+package ops_test
+
+import (
+	"testing"
+
+	"github.com/go-vram/vram/compute/ops"
+	"github.com/go-vram/vram/internal/jsontext/jsontexttest"
+)
+
+// Every error of the package has the JSON conventions of the statistics.
+func TestJSON(t *testing.T) {
+	all := []any{&ops.Error{}}
+	jsontexttest.Check(t, all...)
+	jsontexttest.All(t, []string{"."}, []string{"Error"}, all)
+}

@@ -1,0 +1,212 @@
+package ops_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/compute/kernel"
+	"github.com/go-vram/vram/compute/kernel/matmul"
+	"github.com/go-vram/vram/compute/ops"
+	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/cuda/gemm"
+)
+
+var own = ops.Product{Choice: matmul.Own}
+
+// product is the reference.
+func product(a, b array, shape []int) (values []float64) {
+	inner := a.shape[len(a.shape)-1]
+	each(shape, func(index []int) {
+		total := 0.0
+		left, right := append([]int{}, index...), append([]int{}, index...)
+		for k := range inner {
+			left[len(left)-1], right[len(right)-2] = k, k
+			total += a.values[a.index(left)] * b.values[b.index(right)]
+		}
+		values = append(values, total)
+	})
+	return values
+}
+
+// Products of any layouts and broadcast batches are those of the reference.
+func TestMatmul(t *testing.T) {
+	r := newRig(t)
+	for i, batch := range [][]int{{}, {}, {}, {}, {3}, {2, 3}, {2, 3}, {2, 3}, {0}} {
+		m, n, k := r.length(), r.length(), r.length()
+		partX, partY := r.part(batch), r.part(batch)
+		if i == 5 {
+			partX, partY = []int{2, 1}, []int{1, 3}
+		}
+		a := newArray(append(partX, m, k), r.random.NormFloat64)
+		b := newArray(append(partY, k, n), r.random.NormFloat64)
+		x, y := r.tensor(a), r.tensor(b)
+		got, path, err := r.o.Matmul(r.s, x, y, own)
+		require.NoError(t, err, "%v %v", a.shape, b.shape)
+		assert.Empty(t, path.Library)
+		shape := got.Shape()
+		want := product(a, b, shape)
+		r.near(want, got, 1e-5, 10, a.shape, b.shape)
+		out := r.view(tensor.Float32, shape)
+		_, err = r.o.MatmulInto(r.s, out, x, y, own)
+		require.NoError(t, err)
+		r.near(want, out, 1e-5, 10, a.shape, b.shape)
+	}
+}
+
+// Matrices of a batch need not lie one behind the other: there may be gaps between rows, between matrices, and between batches of them.
+func TestMatmulOfBatchesWithGaps(t *testing.T) {
+	r := newRig(t)
+	for _, kind := range []int{viewPadded, viewInner} {
+		a, b := newArray([]int{2, 3, 5, 4}, r.random.NormFloat64), newArray([]int{2, 3, 4, 6}, r.random.NormFloat64)
+		x, y := r.viewAs(kind, tensor.Float32, a.shape), r.viewAs(kind, tensor.Float32, b.shape)
+		r.write(x, a.values)
+		r.write(y, b.values)
+		shape := []int{2, 3, 5, 6}
+		out := r.viewAs(kind, tensor.Float32, shape)
+		_, err := r.o.MatmulInto(r.s, out, x, y, own)
+		require.NoError(t, err)
+		r.near(product(a, b, shape), out, 1e-5, 10, kind)
+	}
+}
+
+// vectorShapes are shapes of operands of which some have one dimension, with the shape of their product.
+var vectorShapes = [][3][]int{
+	{{4}, {4}, {}},
+	{{1}, {1}, {}},
+	{{0}, {0}, {}},
+	{{4}, {4, 3}, {3}},
+	{{5, 4}, {4}, {5}},
+	{{4}, {2, 4, 3}, {2, 3}},
+	{{2, 5, 4}, {4}, {2, 5}},
+	{{2, 3, 5, 4}, {4}, {2, 3, 5}},
+	{{4}, {2, 1, 4, 3}, {2, 1, 3}},
+	{{4}, {0, 4, 3}, {0, 3}},
+}
+
+// asMatrices are the arrays with the dimensions that vectors lack, of the operands and of their product.
+func asMatrices(a, b, c array) (x, y, out array) {
+	x, y, out = a, b, array{slices.Clone(c.shape), c.values}
+	if len(b.shape) == 1 {
+		y.shape, out.shape = []int{b.shape[0], 1}, append(out.shape, 1)
+	}
+	if len(a.shape) == 1 {
+		x.shape, out.shape = []int{1, a.shape[0]}, slices.Insert(out.shape, len(out.shape)-1, 1)
+	}
+	return x, y, out
+}
+
+// A vector is a matrix of one row, or of one column, and the product lacks that dimension.
+func TestMatmulOfVectors(t *testing.T) {
+	r := newRig(t)
+	for _, s := range vectorShapes {
+		a, b, c := newArray(s[0], r.random.NormFloat64), newArray(s[1], r.random.NormFloat64), array{shape: s[2]}
+		left, right, whole := asMatrices(a, b, c)
+		want := product(left, right, whole.shape)
+		x, y := r.tensor(a), r.tensor(b)
+		got, _, err := r.o.Matmul(r.s, x, y, own)
+		require.NoError(t, err, s)
+		assert.Equal(t, s[2], got.Shape())
+		r.near(want, got, 1e-5, 10, s)
+		out := r.view(tensor.Float32, s[2])
+		_, err = r.o.MatmulInto(r.s, out, x, y, own)
+		require.NoError(t, err, s)
+		r.near(want, out, 1e-5, 10, s)
+		for _, wrong := range [][]int{append([]int{1}, s[2]...), append(slices.Clone(s[2]), 1), {7}} {
+			_, err = r.o.MatmulInto(r.s, r.view(tensor.Float32, wrong), x, y, own)
+			require.ErrorIs(t, err, ops.ErrShape, "%v into %v", s, wrong)
+		}
+	}
+	v, one := r.zeros(4), r.zeros()
+	for _, wrong := range [][2]*tensor.Tensor{{v, r.zeros(3)}, {v, r.zeros(3, 4)}, {r.zeros(4, 3), v}, {one, v}, {v, one}, {one, one}, {one, r.zeros(1, 1)}} {
+		_, _, err := r.o.Matmul(r.s, wrong[0], wrong[1], own)
+		require.ErrorIs(t, err, ops.ErrShape)
+		_, err = r.o.MatmulInto(r.s, one, wrong[0], wrong[1], own)
+		require.ErrorIs(t, err, ops.ErrShape)
+	}
+	_, err := r.o.MatmulInto(r.s, one, v, r.zeros(4, 3), own)
+	require.ErrorIs(t, err, ops.ErrShape)
+	_, err = r.o.MatmulInto(r.s, nil, v, v, own)
+	require.ErrorIs(t, err, tensor.ErrNoTensor)
+	_, err = r.o.MatmulInto(r.s, v, v, r.zeros(4, 4), own)
+	require.ErrorIs(t, err, kernel.ErrOverlap)
+}
+
+// Matrices of a batch may lie with their elements between each other, also those of the output.
+func TestMatmulOfInterleavedBatches(t *testing.T) {
+	r := newRig(t)
+	for _, c := range []struct{ batch, m, k, n int }{{3, 7, 8, 1}, {2, 1, 3, 4}, {4, 3, 1, 5}, {3, 1, 2, 1}, {2, 5, 0, 3}} {
+		a, b := newArray([]int{c.batch, c.m, c.k}, r.random.NormFloat64), newArray([]int{c.k, c.n}, r.random.NormFloat64)
+		x, y := r.tensor(a), r.tensor(b)
+		for _, order := range [][]int{{1, 2, 0}, {1, 0, 2}, {2, 0, 1}, {2, 1, 0}} { // of the dimensions in memory
+			stored, back := make([]int, 3), make([]int, 3)
+			for at, d := range order {
+				stored[at], back[d] = []int{c.batch, c.m, c.n}[d], at
+			}
+			out, err := r.made(tensor.Float32, stored...).Permute(back...)
+			require.NoError(t, err)
+			_, err = r.o.MatmulInto(r.s, out, x, y, own)
+			require.NoError(t, err, "%v %v", c, order)
+			r.near(product(a, b, []int{c.batch, c.m, c.n}), out, 1e-5, 1, c, order)
+
+			grad := r.tensor(newArray([]int{c.batch, c.m, c.k}, r.random.NormFloat64))
+			weight := r.tensor(newArray([]int{c.batch, c.n, c.k}, r.random.NormFloat64))
+			want, _, _, err := r.o.MatmulBackward(r.s, grad, out, weight, own)
+			require.NoError(t, err, "%v %v", c, order)
+			dx, err := r.made(tensor.Float32, stored...).Permute(back...)
+			require.NoError(t, err)
+			_, err = r.o.MatmulBackwardInto(r.s, dx, nil, grad, out, weight, own)
+			require.NoError(t, err, "%v %v", c, order)
+			r.near(r.read(want).values, dx, 1e-5, 1, c, order)
+		}
+	}
+}
+
+// A product of two types is one of the promoted type, and the output may have another one.
+func TestMatmulOfTypes(t *testing.T) {
+	r := newRig(t)
+	a, b := newArray([]int{5, 9}, r.random.NormFloat64), newArray([]int{9, 4}, r.random.NormFloat64)
+	x, y := r.tensor(a), r.tensor(b)
+	wide, err := r.o.Cast(r.s, y, tensor.Float64)
+	require.NoError(t, err)
+	got, _, err := r.o.Matmul(r.s, x, wide, own)
+	require.NoError(t, err)
+	assert.Equal(t, tensor.Float64, got.Type())
+	r.near(product(a, b, []int{5, 4}), got, 1e-12, 1)
+	out := r.view(tensor.Float32, []int{5, 4})
+	_, err = r.o.MatmulInto(r.s, out, x, wide, own)
+	require.NoError(t, err)
+	r.near(product(a, b, []int{5, 4}), out, 1e-6, 1)
+
+	whole, err := r.o.Cast(r.s, x, tensor.Int32)
+	require.NoError(t, err)
+	var types *tensor.TypeError
+	_, _, err = r.o.Matmul(r.s, whole, whole, own)
+	require.ErrorIs(t, err, ops.ErrShape)
+	turned, err := whole.Transpose(0, 1)
+	require.NoError(t, err)
+	_, _, err = r.o.Matmul(r.s, whole, turned, own)
+	require.ErrorAs(t, err, &types)
+	_, err = r.o.MatmulInto(r.s, r.view(tensor.Float32, []int{4, 4}), x, y, own)
+	require.ErrorIs(t, err, ops.ErrShape)
+	require.ErrorContains(t, err, "float32[5 9]")
+	_, _, err = r.o.Matmul(r.s, x, wide, ops.Product{Precision: gemm.TF32, Choice: matmul.Own})
+	var refused *gemm.ProblemError
+	require.ErrorAs(t, err, &refused)
+}
+
+// A product into an operand is refused.
+func TestMatmulIntoAnOperand(t *testing.T) {
+	r := newRig(t)
+	q, x := r.zeros(8, 8), r.zeros(8, 8)
+	turned, err := q.Transpose(0, 1)
+	require.NoError(t, err)
+	for _, choice := range []matmul.Choice{matmul.Own, matmul.Any} {
+		for _, operands := range [][2]*tensor.Tensor{{q, q}, {q, x}, {x, q}, {turned, x}} {
+			_, err := r.o.MatmulInto(r.s, q, operands[0], operands[1], ops.Product{Choice: choice})
+			require.ErrorIs(t, err, kernel.ErrOverlap)
+		}
+	}
+}

@@ -1,0 +1,119 @@
+package ops_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"maps"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/compute/tensor/half"
+	"github.com/go-vram/vram/cuda"
+)
+
+// memory is the content of all tensors of a table.
+type memory [][]byte
+
+// content are random elements of a tensor. Indices and classes are those of the shortest dimension that they lead along.
+func (r *rig) content(t *tensor.Tensor) (all []byte) {
+	for range t.Len() {
+		x := r.random.NormFloat64()
+		switch t.Type() {
+		case tensor.Bool:
+			all = append(all, byte(r.random.IntN(2)))
+		case tensor.Int64:
+			all = binary.LittleEndian.AppendUint64(all, r.random.Uint64N(16))
+		case tensor.Int32:
+			all = binary.LittleEndian.AppendUint32(all, r.random.Uint32())
+		case tensor.Float16:
+			all = binary.LittleEndian.AppendUint16(all, uint16(half.NewFloat16(float32(x))))
+		case tensor.BFloat16:
+			all = binary.LittleEndian.AppendUint16(all, uint16(half.NewBFloat16(float32(x))))
+		case tensor.Float32:
+			all = binary.LittleEndian.AppendUint32(all, math.Float32bits(float32(x)))
+		case tensor.Float64:
+			all = binary.LittleEndian.AppendUint64(all, math.Float64bits(x))
+		default:
+			require.Fail(r, "no tensor of the table has this type", t.Type())
+		}
+	}
+	return all
+}
+
+func (r *rig) rangeOf(t *tensor.Tensor) cuda.Range {
+	r.Helper()
+	at, err := t.Range()
+	require.NoError(r, err)
+	return at
+}
+
+// contents are those of all tensors.
+func (r *rig) contents() memory {
+	r.Helper()
+	var all memory
+	for _, t := range *r.zeroed {
+		at := r.rangeOf(t)
+		content := make([]byte, at.Bytes)
+		require.NoError(r, r.c.CopyOutAt(content, at.Buffer, at.Offset))
+		all = append(all, content)
+	}
+	return all
+}
+
+// restore writes the former contents of tensors that have changed.
+func (r *rig) restore(had, now memory) {
+	r.Helper()
+	for i, t := range *r.zeroed {
+		if !bytes.Equal(had[i], now[i]) {
+			at := r.rangeOf(t)
+			require.NoError(r, r.c.CopyInAt(at.Buffer, at.Offset, had[i]))
+		}
+	}
+}
+
+// Every operation has the same bits when it is repeated, and in a graph that is launched twice, on random data.
+func TestEveryOperationRepeats(t *testing.T) {
+	r := newRig(t)
+	o := r.operandsOf(sizes{columns: sweepColumns, summed: 1300})
+	table := o.calls()
+	var before memory
+	for _, x := range *r.zeroed {
+		content := r.content(x)
+		at := r.rangeOf(x)
+		require.NoError(t, r.c.CopyInAt(at.Buffer, at.Offset, content))
+		before = append(before, content)
+	}
+	rows, changed := 0, 0
+	for _, op := range slices.Sorted(maps.Keys(table)) {
+		for _, way := range slices.Sorted(maps.Keys(table[op])) {
+			f := table[op][way]
+			name := op + ", " + way
+			run := func(f call) memory {
+				*o.step = 0
+				require.NoError(t, f(), name)
+				after := r.contents()
+				r.restore(before, after)
+				return after
+			}
+			eager := run(f)
+			require.Equal(t, eager, run(f), name)
+			*o.step = 0
+			g, err := r.c.Capture(f)
+			require.NoError(t, err, name)
+			for range 2 {
+				require.Equal(t, eager, run(func() error { return g.Launch(r.c) }), name)
+			}
+			require.NoError(t, r.c.Synchronize(t.Context()))
+			require.NoError(t, g.Close(), name)
+			if rows++; !slices.EqualFunc(before, eager, bytes.Equal) {
+				changed++
+			}
+		}
+	}
+	t.Logf("%d rows, of which %d changed a tensor", rows, changed)
+	require.Greater(t, changed, rows*9/10)
+}

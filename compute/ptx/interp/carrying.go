@@ -1,0 +1,249 @@
+package interp
+
+import (
+	"slices"
+
+	"github.com/go-vram/vram/compute/ptx"
+)
+
+// carrying passes undefined bits of operands on to the results, before the instruction is executed. It reports false after a fault.
+type carrying func(w *warp, f *frame, in *instruction, m uint32) bool
+
+// causeAmong is the cause of the first undefined operand of a thread; 0 where all are defined.
+func (f *frame) causeAmong(in *instruction, thread int) cause {
+	for _, s := range in.reads {
+		if f.defined[s]>>thread&1 == 0 {
+			return f.causeOf(s, thread, false)
+		}
+	}
+	for _, p := range in.readPreds {
+		if f.predDefined[p]>>thread&1 == 0 {
+			return f.causeOf(p, thread, true)
+		}
+	}
+	return 0
+}
+
+// carriesAll makes all results undefined where any operand is.
+func carriesAll(_ *warp, f *frame, in *instruction, m uint32) bool {
+	for ; m != 0; m &= m - 1 {
+		n := next(m)
+		f.loseAll(in, n, f.causeAmong(in, n))
+	}
+	return true
+}
+
+func (f *frame) loseAll(in *instruction, thread int, why cause) {
+	bits := uint64(0)
+	if why != 0 {
+		bits = ^uint64(0)
+	}
+	for _, s := range in.writes {
+		f.lose(s, thread, bits, why)
+	}
+	for _, p := range in.writePreds {
+		f.losePred(p, thread, why != 0, why)
+	}
+}
+
+// carriesBits is for an instruction that moves the bits of some operands as the others say: undefined bits move in the same way.
+func carriesBits(run action, data, control []int) carrying {
+	return func(w *warp, f *frame, in *instruction, m uint32) bool {
+		u, known := f.hole(), m
+		for _, s := range control {
+			known &= f.defined[s]
+		}
+		for _, p := range in.readPreds {
+			known &= f.predDefined[p]
+		}
+		carriesAll(w, f, in, m&^known)
+		var causes [warpThreads]cause
+		for rest := known; rest != 0; rest &= rest - 1 {
+			n := next(rest)
+			causes[n] = f.causeAmong(in, n)
+			for _, s := range data {
+				u.bits.regs[s][n] = f.undefinedBits(s, n)
+			}
+			for _, s := range control {
+				u.bits.regs[s][n] = f.regs[s][n]
+			}
+		}
+		u.bits.preds = f.preds
+		run(w, &u.bits, known)
+		for _, d := range in.writes {
+			for rest := known; rest != 0; rest &= rest - 1 {
+				n := next(rest)
+				f.lose(d, n, u.bits.regs[d][n], causes[n])
+			}
+		}
+		return true
+	}
+}
+
+// carriesEach is for an instruction whose result has undefined bits where those of an operand are, but for bits that another operand
+// decides: a zero of and, a one of or.
+func carriesEach(op ptx.Opcode, ones uint64, operands []int) carrying {
+	return func(_ *warp, f *frame, in *instruction, m uint32) bool {
+		for ; m != 0; m &= m - 1 {
+			n := next(m)
+			var lost, decided uint64
+			for _, s := range operands {
+				bits := f.undefinedBits(s, n)
+				lost |= bits
+				switch op {
+				case ptx.OpAnd:
+					decided |= ^f.regs[s][n] &^ bits
+				case ptx.OpOr:
+					decided |= f.regs[s][n] &^ bits
+				default:
+				}
+			}
+			f.lose(in.writes[0], n, lost&ones&^decided, f.causeAmong(in, n))
+		}
+		return true
+	}
+}
+
+// carriesPredicate is for and and or with a predicate that decides alone.
+func carriesPredicate(op ptx.Opcode, slots []int, negated []bool) carrying {
+	return func(_ *warp, f *frame, in *instruction, m uint32) bool {
+		for ; m != 0; m &= m - 1 {
+			n := next(m)
+			why := f.causeAmong(in, n)
+			for k, p := range slots {
+				value := f.predMask(p, negated[k])>>n&1 != 0
+				if known := p == none || f.predDefined[p]>>n&1 != 0; known && value == (op == ptx.OpOr) {
+					why = 0
+				}
+			}
+			f.loseAll(in, n, why)
+		}
+		return true
+	}
+}
+
+// carriesStore is for a store: its address is defined, and so is the value, but in memory that is the thread's own.
+func carriesStore(p pointer, slots []int, each int) carrying {
+	return func(w *warp, f *frame, _ *instruction, m uint32) bool {
+		for ; m != 0; m &= m - 1 {
+			n := next(m)
+			if f.undefinedBits(p.base, n)&p.ones != 0 {
+				w.undefined(f, p.base, n, false)
+				return false
+			}
+			if space := p.space; space == ptx.Local || space == ptx.Generic && spaceAt(p.of(f, n)) == ptx.Local {
+				continue
+			}
+			for _, s := range slots {
+				if f.undefinedBits(s, n)&mask(8*each) != 0 { //nolint:mnd // bits
+					w.undefined(f, s, n, false)
+					return false
+				}
+			}
+		}
+		return true
+	}
+}
+
+// carriesShuffle is for a shuffle: its value may be undefined in threads that nobody reads it from, the rest may not.
+func carriesShuffle(others []int) carrying {
+	return func(w *warp, f *frame, _ *instruction, m uint32) bool {
+		return w.demand(f, others, m)
+	}
+}
+
+// carriesCall is for a call: arguments are the function's own.
+func carriesCall(*warp, *frame, *instruction, uint32) bool { return true }
+
+// undefinedRule chooses how the current instruction treats undefined operands. Those that are not named here need all of them.
+func (c *compiler) undefinedRule(i *ptx.Instruction) {
+	to := c.to
+	if to.carries != nil || to.run == nil || len(to.reads)+len(to.readPreds) == 0 {
+		return
+	}
+	data := -1 // of the operands, in front; -1: the result depends on all bits
+	switch i.Op {
+	case ptx.OpAnd, ptx.OpOr, ptx.OpXor, ptx.OpNot:
+		if i.Type(0) == ptx.Pred {
+			c.carryPredicates(i)
+			return
+		}
+		to.carries = carriesEach(i.Op, mask(i.Type(0).Bits()), c.inputs)
+		return
+	case ptx.OpLop3:
+		to.carries = carriesEach(i.Op, mask(32), c.inputs[:3]) //nolint:mnd // its only type
+		return
+	case ptx.OpMov, ptx.OpBrev:
+		data = len(c.inputs)
+	case ptx.OpCvt:
+		if i.Type(0).IsInteger() && i.Type(1).IsInteger() && !i.Has(ptx.ModSat) {
+			data = 1
+		}
+	case ptx.OpShl, ptx.OpShr, ptx.OpBfe:
+		data = 1
+	case ptx.OpShf, ptx.OpPrmt, ptx.OpBfi, ptx.OpSelp:
+		data = 2
+	case ptx.OpSetp:
+		if len(i.Operands) > 3 && i.Mod(ptx.KindOperation) != ptx.ModXor {
+			c.carryPredicates(i)
+			return
+		}
+	default:
+		if !computes(i.Op) {
+			return
+		}
+	}
+	if data < 0 || len(to.writes) == 0 || overlap(c.inputs[:data], c.inputs[data:]) {
+		to.carries = carriesAll
+		return
+	}
+	to.carries = carriesBits(to.run, c.inputs[:data:data], c.inputs[data:])
+}
+
+// carryPredicates is for predicates that are combined: the last operands.
+func (c *compiler) carryPredicates(i *ptx.Instruction) {
+	from := 1
+	if i.Op == ptx.OpSetp {
+		from = 3 // the predicate alone
+	}
+	op := i.Op
+	switch i.Mod(ptx.KindOperation) {
+	case ptx.ModAnd:
+		op = ptx.OpAnd
+	case ptx.ModOr:
+		op = ptx.OpOr
+	default:
+	}
+	c.to.carries = carriesAll
+	if op != ptx.OpAnd && op != ptx.OpOr {
+		return
+	}
+	var slots []int
+	var negated []bool
+	for n := from; n < len(i.Operands); n++ {
+		slot, not := c.predicate(&i.Operands[n])
+		slots, negated = append(slots, slot), append(negated, not)
+	}
+	c.to.carries = carriesPredicate(op, slots, negated)
+}
+
+// computes reports whether an instruction reads registers alone and changes nothing else.
+func computes(op ptx.Opcode) bool {
+	switch op {
+	case ptx.OpAdd, ptx.OpAddc, ptx.OpSub, ptx.OpSubc, ptx.OpMul, ptx.OpMad, ptx.OpMadc, ptx.OpFma, ptx.OpDiv, ptx.OpRem, ptx.OpMin, ptx.OpMax, ptx.OpAbs, ptx.OpNeg, ptx.OpSad,
+		ptx.OpSqrt, ptx.OpRcp, ptx.OpRsqrt, ptx.OpSin, ptx.OpCos, ptx.OpLg2, ptx.OpEx2, ptx.OpTanh, ptx.OpCopysign, ptx.OpDp4a,
+		ptx.OpCnot, ptx.OpBfind, ptx.OpClz, ptx.OpPopc, ptx.OpSlct, ptx.OpSet, ptx.OpTestp, ptx.OpCvta, ptx.OpIsspacep:
+		return true
+	default:
+		return false
+	}
+}
+
+func overlap(a, b []int) bool {
+	for _, s := range a {
+		if slices.Contains(b, s) {
+			return true
+		}
+	}
+	return false
+}

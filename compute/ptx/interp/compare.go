@@ -1,0 +1,164 @@
+package interp
+
+import (
+	"math"
+
+	"github.com/go-vram/vram/compute/ptx"
+)
+
+// comparison compiles setp, set and testp.
+func (c *compiler) comparison(i *ptx.Instruction) {
+	switch i.Op {
+	case ptx.OpSetp:
+		c.setp(i)
+	case ptx.OpTestp:
+		p, a := c.predOut(&i.Operands[0]), c.in(&i.Operands[1], i.Type(0))
+		test := tester(i.Mod(ptx.KindTest), i.Type(0) == ptx.F64)
+		c.to.run = compared(p, none, a, a, func(a, _ uint64) bool { return test(a) }, nil, none, false)
+	default:
+		c.set(i)
+	}
+}
+
+// setp has one or two results, and pairs of halves compare for each.
+func (c *compiler) setp(i *ptx.Instruction) {
+	t := i.Type(0)
+	result := &i.Operands[0]
+	var p int
+	q := none
+	if result.Kind == ptx.OperandPair {
+		p, q = c.predOut(&result.Elements[0]), c.predOut(&result.Elements[1])
+	} else {
+		p = c.predOut(result)
+	}
+	a, b := c.in(&i.Operands[1], t), c.in(&i.Operands[2], t)
+	combine, other, negated := c.combination(i)
+	fn := comparisonOf(i.Mod(ptx.KindCompare), t, i.Has(ptx.ModFtz))
+	if fn == nil {
+		return
+	}
+	c.to.run = compared(p, q, a, b, fn, combine, other, negated)
+	if t.Lanes() == 2 && q != none { //nolint:mnd // a pair: one predicate for each
+		upper := func(a, b uint64) bool { return fn(a>>16, b>>16) } //nolint:mnd // the upper one
+		first := compared(p, none, a, b, fn, combine, other, negated)
+		second := compared(q, none, a, b, upper, combine, other, negated)
+		c.to.run = func(w *warp, f *frame, m uint32) {
+			first(w, f, m)
+			second(w, f, m)
+		}
+	}
+}
+
+// combination is the Boolean operation with a third predicate, if there is one.
+func (c *compiler) combination(i *ptx.Instruction) (combine func(a, b uint32) uint32, slot int, negated bool) {
+	if len(i.Operands) < 4 { //nolint:mnd // the third predicate is the fourth operand
+		return nil, none, false
+	}
+	slot, negated = c.predIn(&i.Operands[3])
+	switch i.Mod(ptx.KindOperation) {
+	case ptx.ModAnd:
+		return func(a, b uint32) uint32 { return a & b }, slot, negated
+	case ptx.ModOr:
+		return func(a, b uint32) uint32 { return a | b }, slot, negated
+	default:
+		return func(a, b uint32) uint32 { return a ^ b }, slot, negated
+	}
+}
+
+// comparisonOf is a comparison of two values of a type.
+func comparisonOf(op ptx.Modifier, t ptx.Type, ftz bool) func(a, b uint64) bool {
+	switch {
+	case t.Class() != ptx.Float:
+		return integerComparison(op, integerOf(t))
+	case t == ptx.F32 && !ftz:
+		return floatComparison(op, func(v uint64) float64 { return float64(f32(v)) })
+	case t == ptx.F32 || t == ptx.F64:
+		return floatComparison(op, number{double: t == ptx.F64, ftz: ftz}.value)
+	}
+	h := halfOf(t, nil)
+	h.ftz = ftz
+	return floatComparison(op, h.value)
+}
+
+func integerComparison(op ptx.Modifier, t integer) func(a, b uint64) bool {
+	switch op {
+	case ptx.ModEq:
+		return func(a, b uint64) bool { return (a^b)&mask(t.width) == 0 }
+	case ptx.ModNe:
+		return func(a, b uint64) bool { return (a^b)&mask(t.width) != 0 }
+	case ptx.ModLt, ptx.ModLo:
+		return t.less
+	case ptx.ModLe, ptx.ModLs:
+		return func(a, b uint64) bool { return !t.less(b, a) }
+	case ptx.ModGt, ptx.ModHi:
+		return func(a, b uint64) bool { return t.less(b, a) }
+	case ptx.ModGe, ptx.ModHs:
+		return func(a, b uint64) bool { return !t.less(a, b) }
+	default:
+		return nil
+	}
+}
+
+// floatComparison: the unordered ones hold where a number is NaN.
+func floatComparison(op ptx.Modifier, value func(uint64) float64) func(a, b uint64) bool {
+	switch op {
+	case ptx.ModEq:
+		return func(a, b uint64) bool { return value(a) == value(b) }
+	case ptx.ModNe:
+		return func(a, b uint64) bool { x, y := value(a), value(b); return x < y || x > y }
+	case ptx.ModLt:
+		return func(a, b uint64) bool { return value(a) < value(b) }
+	case ptx.ModLe:
+		return func(a, b uint64) bool { return value(a) <= value(b) }
+	case ptx.ModGt:
+		return func(a, b uint64) bool { return value(a) > value(b) }
+	case ptx.ModGe:
+		return func(a, b uint64) bool { return value(a) >= value(b) }
+	case ptx.ModEqu:
+		return func(a, b uint64) bool { x, y := value(a), value(b); return !(x < y || x > y) }
+	case ptx.ModNeu:
+		return func(a, b uint64) bool { return value(a) != value(b) }
+	case ptx.ModLtu:
+		return func(a, b uint64) bool { return !(value(a) >= value(b)) }
+	case ptx.ModLeu:
+		return func(a, b uint64) bool { return !(value(a) > value(b)) }
+	case ptx.ModGtu:
+		return func(a, b uint64) bool { return !(value(a) <= value(b)) }
+	case ptx.ModGeu:
+		return func(a, b uint64) bool { return !(value(a) < value(b)) }
+	case ptx.ModNum:
+		return func(a, b uint64) bool { return !math.IsNaN(value(a)) && !math.IsNaN(value(b)) }
+	case ptx.ModNan:
+		return func(a, b uint64) bool { return math.IsNaN(value(a)) || math.IsNaN(value(b)) }
+	default:
+		return nil
+	}
+}
+
+// tester is a test of testp.
+func tester(test ptx.Modifier, double bool) func(uint64) bool {
+	r := number{double: double}
+	least := 0x1p-126
+	if double {
+		least = 0x1p-1022
+	}
+	return func(v uint64) bool {
+		x := r.value(v)
+		nan, infinite := math.IsNaN(x), math.IsInf(x, 0)
+		small := math.Abs(x) < least
+		switch test {
+		case ptx.ModFinite:
+			return !nan && !infinite
+		case ptx.ModInfinite:
+			return infinite
+		case ptx.ModNumber:
+			return !nan
+		case ptx.ModNotanumber:
+			return nan
+		case ptx.ModNormal:
+			return !nan && !infinite && !small
+		default: // subnormal; PTX counts zero
+			return small
+		}
+	}
+}

@@ -1,0 +1,237 @@
+package interp
+
+import (
+	"fmt"
+
+	"github.com/go-vram/vram/compute/ptx"
+)
+
+// An mbarrier is 64 bits of shared memory: the arrivals that its phase waits for, those of each further phase, the bytes that are on their
+// way, and the number of the phase. It says so in the block's own bytes, so that one that nobody has begun is an uninitialised read.
+//
+// A phase ends when neither arrivals nor bytes are missing. A thread that waits for it is ordered after all that arrived.
+const (
+	mbarrierBytes    = 8
+	mbarrierCount    = 1<<20 - 1 // the largest number of arrivals
+	mbarrierNext     = 20        // where the arrivals of each further phase are
+	mbarrierTx       = 40        // where the bytes are, in two's complement
+	mbarrierTxBits   = 21
+	mbarrierPhase    = 61
+	mbarrierMaxBytes = 1<<20 - 1
+)
+
+// mbarrierState is an mbarrier, read.
+type mbarrierState struct {
+	pending, expected, tx int64
+	phase                 uint64 // 3 bits
+}
+
+func mbarrierOf(v uint64) mbarrierState {
+	return mbarrierState{
+		pending: int64(v & mbarrierCount), expected: int64(v >> mbarrierNext & mbarrierCount),
+		tx:    signExtend(v>>mbarrierTx, mbarrierTxBits, true),
+		phase: v >> mbarrierPhase,
+	}
+}
+
+func (s mbarrierState) bits() uint64 {
+	return uint64(s.pending) | uint64(s.expected)<<mbarrierNext | //nolint:gosec // 20 bits each
+		uint64(s.tx)&mask(mbarrierTxBits)<<mbarrierTx | s.phase<<mbarrierPhase //nolint:gosec // in two's complement
+}
+
+// mbarrierOrder are the clocks of those who arrived: in this phase, and in phases that have ended.
+type mbarrierOrder struct{ arriving, done clocks }
+
+// orderOf is the order at an mbarrier.
+func (b *block) orderOf(address uint64) *mbarrierOrder {
+	o := b.mbarriers[address]
+	if o == nil {
+		if b.mbarriers == nil {
+			b.mbarriers = map[uint64]*mbarrierOrder{}
+		}
+		o = &mbarrierOrder{}
+		b.mbarriers[address] = o
+	}
+	return o
+}
+
+// mbarrier compiles the instructions of barriers in shared memory.
+func (c *compiler) mbarrier(i *ptx.Instruction) {
+	switch i.Op {
+	case ptx.OpMbarrierPendingCount:
+		d, a := c.out(&i.Operands[0]), c.in(&i.Operands[1], ptx.B64)
+		c.to.run = apply1(d, a, func(a uint64) uint64 { return a & mbarrierCount })
+	case ptx.OpMbarrierInit, ptx.OpMbarrierInval:
+		c.mbarrierInit(i)
+	case ptx.OpMbarrierTestWait, ptx.OpMbarrierTryWait:
+		c.mbarrierWait(i)
+	default:
+		c.mbarrierArrive(i)
+	}
+}
+
+// mbarrierAt is the access of a thread to an mbarrier: an operation of all threads, as an atomic one is.
+func (w *warp) mbarrierAt(p *pointer, f *frame, n int) (a access, at []byte) {
+	a = access{space: p.space, address: p.of(f, n), bytes: mbarrierBytes, thread: n, read: true, write: true, strong: true}
+	at = w.reach(&a)
+	if at != nil && a.space != ptx.Shared {
+		w.refuse(&a, OutOfBounds, "an mbarrier lies in shared memory")
+		return a, nil
+	}
+	return a, at
+}
+
+// mbarrierInit writes an mbarrier, or makes its memory free for other uses.
+func (c *compiler) mbarrierInit(i *ptx.Instruction) {
+	p := c.pointer(&i.Operands[0], i.Space())
+	c.narrow(ptx.Shared, mbarrierBytes)
+	count := c.constant(constant{})
+	if len(i.Operands) > 1 {
+		count = c.in(&i.Operands[1], ptx.B32)
+	}
+	isInit := i.Op == ptx.OpMbarrierInit
+	c.to.run = func(w *warp, f *frame, m uint32) {
+		for ; m != 0; m &= m - 1 {
+			n := next(m)
+			var value [mbarrierBytes]byte
+			v := f.regs[count][n] & mask(32) //nolint:mnd // a number of 32 bits
+			store(value[:], mbarrierBytes, mbarrierState{pending: int64(v & mbarrierCount), expected: int64(v & mbarrierCount)}.bits())
+			a := access{space: p.space, address: p.of(f, n), bytes: mbarrierBytes, thread: n, write: true, value: value[:]}
+			to := w.reach(&a)
+			switch {
+			case to == nil:
+				return
+			case a.space != ptx.Shared:
+				w.refuse(&a, OutOfBounds, "an mbarrier lies in shared memory")
+				return
+			case isInit && (v == 0 || v > mbarrierCount):
+				w.misuse(n, fmt.Sprintf("an mbarrier for %d arrivals, and it is for 1 to %d", v, mbarrierCount))
+				return
+			}
+			copy(to, a.value)
+			delete(w.block.mbarriers, a.address)
+		}
+	}
+}
+
+// misuse is the fault of an mbarrier that is used as it cannot be.
+func (w *warp) misuse(thread int, detail string) {
+	w.fail(&Fault{Kind: DivergentBarrier, Detail: detail}, thread)
+}
+
+// mbarrierArrive compiles arrivals, and bytes that are expected and have come.
+func (c *compiler) mbarrierArrive(i *ptx.Instruction) {
+	operands := i.Operands
+	d := none
+	if operands[0].Kind != ptx.OperandAddress {
+		d, operands = c.out(&operands[0]), operands[1:]
+	}
+	p := c.pointer(&operands[0], i.Space())
+	c.narrow(ptx.Shared, mbarrierBytes)
+	count := c.constant(constant{value: 1})
+	if len(operands) > 1 {
+		count = c.in(&operands[1], ptx.B32)
+	}
+	step := mbarrierStep(i)
+	isCopies, stays := i.Op == ptx.OpCpAsyncMbarrierArrive, i.Has(ptx.ModNoComplete)
+	c.to.strong = true
+	c.to.run = func(w *warp, f *frame, m uint32) {
+		released := w.release()
+		for ; m != 0; m &= m - 1 {
+			n := next(m)
+			if isCopies { // the copies of the thread arrive first
+				if w.deliver(n, 0, true); w.fault != nil {
+					return
+				}
+				released.join(new(w.release()))
+			}
+			a, at := w.mbarrierAt(&p, f, n)
+			if at == nil {
+				return
+			}
+			old := load(at, mbarrierBytes)
+			s := mbarrierOf(old)
+			step(&s, int64(f.regs[count][n]&mask(32))) //nolint:gosec,mnd // a number of 32 bits
+			order := w.block.orderOf(a.address)
+			order.arriving.join(&released)
+			switch {
+			case s.pending < 0 || s.expected < 0:
+				w.misuse(n, "more threads arrive at the mbarrier than its phase waits for")
+				return
+			case s.tx < -mbarrierMaxBytes || s.tx > mbarrierMaxBytes:
+				w.misuse(n, fmt.Sprintf("more than %d bytes are on their way to the mbarrier", mbarrierMaxBytes))
+				return
+			case s.pending == 0 && s.tx == 0 && stays:
+				w.misuse(n, "an arrival that is .noComplete ends the phase")
+				return
+			case s.pending == 0 && s.tx == 0:
+				s.phase, s.pending = (s.phase+1)&mask(64-mbarrierPhase), s.expected //nolint:mnd // the bits that are left
+				order.done.join(&order.arriving)
+				order.arriving = clocks{}
+			}
+			store(at, mbarrierBytes, s.bits())
+			if d != none {
+				f.regs[d][n] = old
+			}
+		}
+	}
+}
+
+// mbarrierStep is the effect of an instruction on a phase; the number is one of arrivals or of bytes.
+func mbarrierStep(i *ptx.Instruction) func(s *mbarrierState, n int64) {
+	switch {
+	case i.Op == ptx.OpMbarrierExpectTx:
+		return func(s *mbarrierState, n int64) { s.tx += n }
+	case i.Op == ptx.OpMbarrierCompleteTx:
+		return func(s *mbarrierState, n int64) { s.tx -= n }
+	case i.Op == ptx.OpCpAsyncMbarrierArrive && !i.Has(ptx.ModNoinc):
+		return func(*mbarrierState, int64) {} // one arrival more is expected, and comes
+	}
+	drops, expects := i.Op == ptx.OpMbarrierArriveDrop, i.Has(ptx.ModExpectTx)
+	return func(s *mbarrierState, n int64) {
+		arrivals := n
+		if expects {
+			s.tx, arrivals = s.tx+n, 1
+		}
+		s.pending -= arrivals
+		if drops {
+			s.expected -= arrivals
+		}
+	}
+}
+
+// mbarrierWait compiles the question whether a phase has ended: that of a state that an arrival gave, or the last one of a parity.
+func (c *compiler) mbarrierWait(i *ptx.Instruction) {
+	d := c.predOut(&i.Operands[0])
+	p := c.pointer(&i.Operands[1], i.Space())
+	c.narrow(ptx.Shared, mbarrierBytes)
+	parity := i.Has(ptx.ModParity)
+	of := ptx.B64
+	if parity {
+		of = ptx.B32
+	}
+	which := c.in(&i.Operands[2], of)
+	if len(i.Operands) > 3 { //nolint:mnd // a time
+		c.in(&i.Operands[3], ptx.B32)
+	}
+	c.to.strong = true
+	c.to.run = func(w *warp, f *frame, m uint32) {
+		var ended uint32
+		for rest := m; rest != 0; rest &= rest - 1 {
+			n := next(rest)
+			a, at := w.mbarrierAt(&p, f, n)
+			if at == nil {
+				return
+			}
+			phase, asked := mbarrierOf(load(at, mbarrierBytes)).phase, f.regs[which][n]
+			if parity && phase&1 == asked&1 || !parity && phase == mbarrierOf(asked).phase {
+				continue
+			}
+			ended |= 1 << n
+			done := &w.block.orderOf(a.address).done
+			w.order.seen.join(done)
+			w.order.alone[n] = max(w.order.alone[n], done[w.index])
+		}
+		f.setPred(d, ended, m)
+	}
+}

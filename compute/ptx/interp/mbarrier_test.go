@@ -1,0 +1,148 @@
+package interp_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/compute/ptx/interp"
+)
+
+// atMbarriers runs a kernel of 64 threads that begins with one mbarrier for so many arrivals, and returns 64 words and the fault.
+func atMbarriers(t *testing.T, arrivals, statements string) ([]byte, error) {
+	t.Helper()
+	out, in := make([]byte, 256), make([]byte, 256)
+	for n := range in {
+		in[n] = byte(n)
+	}
+	k := compile(t, `.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 in, .param .u64 out)
+{
+	.reg .pred %p<9>; .reg .b32 %r<20>; .reg .b64 %rd<9>;
+	.shared .align 8 .b64 bar[2]; .shared .align 16 .b32 data[64];
+	ld.param.u64 %rd1, [in]; ld.param.u64 %rd2, [out];
+	mov.u32 %r0, %tid.x; mul.wide.u32 %rd3, %r0, 4; add.u64 %rd1, %rd1, %rd3; add.u64 %rd2, %rd2, %rd3;
+	mov.u32 %r1, data; shl.b32 %r2, %r0, 2; add.u32 %r2, %r1, %r2;
+	xor.b32 %r3, %r0, 63; shl.b32 %r3, %r3, 2; add.u32 %r3, %r1, %r3;
+	setp.ne.u32 %p1, %r0, 0;
+	@%p1 bra $READY;
+	mbarrier.init.shared.b64 [bar], `+arrivals+`;
+$READY:
+	bar.sync 0;
+`+statements+"\n\tret;\n}\n")
+	err := k.Run(interp.Launch{
+		Grid: interp.Dim3{X: 1, Y: 1, Z: 1}, Block: interp.Dim3{X: 64, Y: 1, Z: 1}, MaxInstructions: 200_000,
+		Params: params(uint64(0x10000), uint64(0x20000)), Memory: interp.Bytes{0x10000: in, 0x20000: out},
+	})
+	return out, err
+}
+
+// reversed are the words 63, 62, … 0, from a number on.
+func reversed(from uint32) []byte {
+	var all []uint32
+	for n := range uint32(64) {
+		all = append(all, from+63-n)
+	}
+	return words(all...)
+}
+
+// Threads hand data over at an mbarrier: by the state that the arrival gave, by the parity of the phase, and phase after phase.
+func TestMbarriersHandOver(t *testing.T) {
+	for name, statements := range map[string]string{
+		"state": `st.shared.u32 [%r2], %r0;
+	mbarrier.arrive.shared.b64 %rd4, [bar];
+$WAIT:
+	mbarrier.test_wait.shared.b64 %p2, [bar], %rd4;
+	@!%p2 bra $WAIT;
+	ld.shared.u32 %r4, [%r3];
+	st.global.u32 [%rd2], %r4;`,
+		"parity": `st.shared.u32 [%r2], %r0;
+	mbarrier.arrive.release.cta.shared::cta.b64 _, [bar];
+$WAIT:
+	mbarrier.try_wait.parity.acquire.cta.shared::cta.b64 %p2, [bar], 0, 1000;
+	@!%p2 bra $WAIT;
+	ld.shared.u32 %r4, [%r3];
+	st.global.u32 [%rd2], %r4;`,
+		"phases": `mov.u32 %r5, 0;
+$AGAIN:
+	add.u32 %r6, %r0, %r5; st.shared.u32 [%r2], %r6;
+	mbarrier.arrive.shared.b64 _, [bar];
+	and.b32 %r7, %r5, 1;
+	shl.b32 %r7, %r7, 1;
+	mov.u32 %r8, 0;
+$FIRST:
+	mbarrier.test_wait.parity.shared.b64 %p2, [bar], 0;
+	@!%p2 bra $FIRST;
+	ld.shared.u32 %r4, [%r3];
+	mbarrier.arrive.shared.b64 _, [bar];
+$SECOND:
+	mbarrier.test_wait.parity.shared.b64 %p2, [bar], 1;
+	@!%p2 bra $SECOND;
+	add.u32 %r5, %r5, 1; setp.lt.u32 %p3, %r5, 5; @%p3 bra $AGAIN;
+	sub.u32 %r4, %r4, 4;
+	st.global.u32 [%rd2], %r4;`,
+		"bytes": `setp.ne.u32 %p4, %r0, 0;
+	@%p4 bra $OTHERS;
+	st.shared.u32 [%r2], %r0;
+	mbarrier.arrive.expect_tx.shared.b64 _, [bar], 252;
+$OTHERS:
+	@!%p4 bra $WAIT;
+	st.shared.u32 [%r2], %r0;
+	mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [bar], 4;
+$WAIT:
+	mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;
+	@!%p2 bra $WAIT;
+	ld.shared.u32 %r4, [%r3];
+	st.global.u32 [%rd2], %r4;`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			arrivals := "64"
+			if name == "bytes" { // one thread arrives, and the phase waits for the bytes of the others
+				arrivals = "1"
+			}
+			out, err := atMbarriers(t, arrivals, statements)
+			require.NoError(t, err)
+			assert.Equal(t, reversed(0), out)
+		})
+	}
+}
+
+// Copies from global memory arrive before their thread does.
+func TestMbarriersOfCopies(t *testing.T) {
+	out, err := atMbarriers(t, "64", `cp.async.ca.shared.global [%r2], [%rd1], 4;
+	cp.async.mbarrier.arrive.noinc.shared.b64 [bar];
+$WAIT:
+	mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0;
+	@!%p2 bra $WAIT;
+	ld.shared.u32 %r4, [%r3];
+	st.global.u32 [%rd2], %r4;`)
+	require.NoError(t, err)
+	assert.Equal(t, []byte{252, 253, 254, 255}, out[:4])
+}
+
+// Mistakes at mbarriers are faults: data that nobody waited for, arrivals that are too many, phases that nothing ends.
+func TestMbarrierFaults(t *testing.T) {
+	for name, c := range map[string]struct {
+		arrivals, statements string
+		kind                 interp.Kind
+	}{
+		"no wait": {"64", `st.shared.u32 [%r2], %r0;
+	mbarrier.arrive.shared.b64 _, [bar];
+	ld.shared.u32 %r4, [%r3];
+	st.global.u32 [%rd2], %r4;`, interp.SharedRace},
+		"too many":         {"1", "mbarrier.arrive.shared.b64 _, [bar], 2;", interp.DivergentBarrier},
+		"no end":           {"65", "mbarrier.arrive.shared.b64 _, [bar];\n$WAIT: mbarrier.try_wait.parity.shared.b64 %p2, [bar], 0; @!%p2 bra $WAIT;", interp.InstructionLimit},
+		"noComplete":       {"64", "mbarrier.arrive.noComplete.shared.b64 _, [bar], 1;", interp.DivergentBarrier},
+		"none":             {"0", "", interp.DivergentBarrier},
+		"not begun":        {"1", "mbarrier.test_wait.parity.shared.b64 %p2, [bar+8], 0;", interp.Uninitialised},
+		"in global memory": {"1", "and.b64 %rd1, %rd1, -8; mbarrier.arrive.b64 _, [%rd1];", interp.OutOfBounds},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := atMbarriers(t, c.arrivals, c.statements)
+			require.ErrorIs(t, err, c.kind)
+		})
+	}
+}

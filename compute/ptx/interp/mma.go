@@ -1,0 +1,161 @@
+package interp
+
+import (
+	"github.com/go-vram/vram/compute/ptx"
+)
+
+// fragment says which element of a matrix a thread holds: group is its number by 4, and member the rest.
+//
+// Registers of 16-bit elements hold two, the lower half first; those of tf32 one. The tables are those of the PTX manual, chapter
+// "Matrix Fragments for mma.m16n8k4", "…k8" and "…k16".
+
+// matrices is the shape of a multiplication: A has rows x depth, B depth x columns, C and D rows x columns.
+const (
+	rowsA    = 16
+	columnsB = 8
+)
+
+// mma compiles a multiplication of matrices that the threads of a warp hold together.
+func (c *compiler) mma(i *ptx.Instruction, t *meeting) {
+	t.whole = true
+	depth := map[ptx.Modifier]int{ptx.ModM16n8k4: 4, ptx.ModM16n8k8: 8, ptx.ModM16n8k16: 16}[i.Mod(ptx.KindShape)]
+	d := c.vector(&i.Operands[0], c.out)
+	slots := func(n int, of ptx.Type) []int {
+		return c.vector(&i.Operands[n], func(o *ptx.Operand) int { return c.in(o, of) })
+	}
+	result := registerOf(i.Type(0))
+	a, b, e := slots(1, ptx.B32), slots(2, ptx.B32), slots(3, result)
+	element := elementOf(i.Type(1))
+	tf32, half := i.Type(1) == ptx.TF32, i.Type(0) == ptx.F16
+	t.meet = func(w *warp, members uint32) {
+		f := w.frame
+		if !w.together(members) {
+			return
+		}
+		var x [rowsA][16]float64
+		var y [16][columnsB]float64
+		for n := range warpThreads {
+			group, member := n/4, n%4 //nolint:mnd // threads of a group
+			for k, slot := range a {
+				row := group + k%2*8 //nolint:mnd // the lower half of the rows
+				if tf32 {
+					x[row][member+k/2*4] = element(f.regs[slot][n]) //nolint:mnd // the next columns
+					continue
+				}
+				column := member*2 + k/2*8 //nolint:mnd // pairs; the next columns
+				x[row][column] = element(f.regs[slot][n])
+				x[row][column+1] = element(f.regs[slot][n] >> 16) //nolint:mnd // the upper half
+			}
+			for k, slot := range b {
+				if tf32 {
+					y[member+k*4][group] = element(f.regs[slot][n]) //nolint:mnd // the next rows
+					continue
+				}
+				row := member*2 + k*8 //nolint:mnd // pairs; the next rows
+				y[row][group] = element(f.regs[slot][n])
+				y[row+1][group] = element(f.regs[slot][n] >> 16) //nolint:mnd // the upper half
+			}
+		}
+		for n := range warpThreads {
+			multiply(f, d, e, n, depth, half, &x, &y)
+		}
+	}
+}
+
+// registerOf is the type of the registers of a result.
+func registerOf(t ptx.Type) ptx.Type {
+	if t == ptx.F16 {
+		return ptx.B32
+	}
+	return ptx.F32
+}
+
+// elementOf reads an element of a matrix.
+func elementOf(t ptx.Type) func(uint64) float64 {
+	switch t {
+	case ptx.TF32:
+		return func(v uint64) float64 { return float64(f32(v &^ 0x1fff)) } //nolint:mnd // the hardware reads 19 bits
+	default:
+		h := halfOf(t, nil)
+		return func(v uint64) float64 { return h.value(v & 0xffff) } //nolint:mnd // the lower half
+	}
+}
+
+// multiply computes the elements of a thread: products are exact, and their sum is rounded to single precision once.
+func multiply(f *frame, d, e []int, n, depth int, half bool, x *[rowsA][16]float64, y *[16][columnsB]float64) {
+	group, member := n/4, n%4 //nolint:mnd // threads of a group
+	h := halfOf(ptx.F16, nil)
+	var results [4]uint64 // written at the end: D may have the registers of C in another order
+	for k := range 4 {
+		row, column := group+k/2*8, member*2+k%2 //nolint:mnd // the lower half; pairs
+		slot, shift := k, 0
+		if half {
+			slot, shift = k/2, k%2*16 //nolint:mnd // two in a register
+		}
+		var sum float64
+		for j := range depth {
+			sum += x[row][j] * y[j][column]
+		}
+		old := f.regs[e[slot]][n]
+		if half {
+			results[slot] |= h.pack(sum+h.value(old>>shift&0xffff)) << shift //nolint:mnd // one half
+			continue
+		}
+		results[slot] = bits32(float32(sum + float64(f32(old))))
+	}
+	for k, slot := range d {
+		f.regs[slot][n] = results[k]
+	}
+}
+
+// together reports whether all threads are in one call.
+func (w *warp) together(members uint32) bool {
+	for rest := members; rest != 0; rest &= rest - 1 {
+		if n := next(rest); w.frames[n] != w.frame {
+			w.fail(&Fault{Kind: DivergentWarp, Detail: "the threads of the warp are in different calls"}, n)
+			return false
+		}
+	}
+	return true
+}
+
+// ldmatrix loads matrices of 8x8 elements of 16 bits: each 8 threads name the rows of one.
+func (c *compiler) ldmatrix(i *ptx.Instruction) {
+	d := c.vector(&i.Operands[0], c.out)
+	p := c.pointer(&i.Operands[1], ptx.Shared)
+	if i.Space() == ptx.Generic {
+		p.space = ptx.Generic
+	}
+	c.narrow(ptx.Shared, 4)
+	t := &meeting{mask: none, pred: none, out: none, outPred: none, whole: true}
+	c.to.flow, c.to.meet = sync, t
+	transposed := i.Has(ptx.ModTrans)
+	t.meet = func(w *warp, members uint32) {
+		f := w.frame
+		if !w.together(members) {
+			return
+		}
+		for k, slot := range d {
+			var rows [8][]byte
+			for r := range rows {
+				n := k*8 + r
+				a := access{space: p.space, address: p.of(f, n), bytes: 16, thread: n, read: true}
+				if rows[r] = w.reach(&a); rows[r] == nil {
+					return
+				}
+			}
+			for n := range warpThreads {
+				f.regs[slot][n] = matrixElement(&rows, n, transposed)
+			}
+		}
+	}
+}
+
+// matrixElement are the two elements of a matrix that a thread gets.
+func matrixElement(rows *[8][]byte, n int, transposed bool) uint64 {
+	row, column := n/4, n%4*2
+	if transposed {
+		return load(rows[column][2*row:], 2) | load(rows[column+1][2*row:], 2)<<16
+	}
+	return load(rows[row][2*column:], 4)
+}

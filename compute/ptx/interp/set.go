@@ -1,0 +1,50 @@
+package interp
+
+import "github.com/go-vram/vram/compute/ptx"
+
+// set writes a number where a comparison holds, else 0: all bits of an integer, or 1.0. Of a pair of halves each is compared, and has its
+// half of the result.
+func (c *compiler) set(i *ptx.Instruction) {
+	to, t := i.Type(0), i.Type(1)
+	d, a, b := c.out(&i.Operands[0]), c.in(&i.Operands[1], t), c.in(&i.Operands[2], t)
+	combine, other, negated := c.combination(i)
+	fn := comparisonOf(i.Mod(ptx.KindCompare), t, i.Has(ptx.ModFtz))
+	if fn == nil {
+		return
+	}
+	pair := t.Lanes() == 2 //nolint:mnd // a pair
+	yes := holds(to, pair)
+	p, q := c.fn.predicates, c.fn.predicates+1 // two that nothing else has
+	c.fn.predicates += 2
+	lower := compared(p, none, a, b, fn, combine, other, negated)
+	upper := compared(q, none, a, b, func(a, b uint64) bool { return fn(a>>16, b>>16) }, combine, other, negated) //nolint:mnd // the upper one
+	c.to.run = func(w *warp, f *frame, m uint32) {
+		lower(w, f, m)
+		if pair {
+			upper(w, f, m)
+		}
+		for rd := &f.regs[d]; m != 0; m &= m - 1 {
+			n := next(m)
+			rd[n] = choose(f.preds[p]>>n&1 != 0, yes, 0)
+			if pair {
+				rd[n] |= choose(f.preds[q]>>n&1 != 0, yes, 0) << 16 //nolint:mnd // the upper half
+			}
+		}
+	}
+}
+
+// holds is the value of a comparison that holds, as the type of the result; of a pair that of one half.
+func holds(t ptx.Type, pair bool) uint64 {
+	switch t {
+	case ptx.F32:
+		return bits32(1)
+	case ptx.F16, ptx.F16x2:
+		return toF16(1)
+	case ptx.BF16, ptx.BF16x2:
+		return bits32(1) >> 16 //nolint:mnd // the upper half of single precision
+	}
+	if pair {
+		return mask(16) //nolint:mnd // a half of the result
+	}
+	return mask(t.Bits())
+}

@@ -1,0 +1,146 @@
+package interp_test
+
+import (
+	"encoding/binary"
+	"math/big"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/compute/ptx/interp"
+)
+
+// one is a kernel with addresses of two pieces of memory, run by so many threads; the result is the second piece.
+func one(t *testing.T, target, statements string, in []byte, outBytes int, threads uint32) []byte {
+	t.Helper()
+	out := make([]byte, outBytes)
+	k := compile(t, ".version 7.8\n.target "+target+`
+.address_size 64
+.visible .entry k(.param .u64 in, .param .u64 out)
+{
+	.reg .pred %p<9>; .reg .b16 %h<9>; .reg .b32 %r<40>; .reg .b64 %rd<9>; .reg .f32 %f<40>;
+	ld.param.u64 %rd1, [in]; ld.param.u64 %rd2, [out];
+	mov.u32 %r0, %tid.x;
+`+statements+"\nret;\n}\n")
+	require.NoError(t, k.Run(launch(1, threads, interp.Bytes{0x10000: in, 0x20000: out}, uint64(0x10000), uint64(0x20000))))
+	return out
+}
+
+// Triton writes a load and a store of one word with a vector of one register.
+func TestVectorsOfOneElement(t *testing.T) {
+	in := []byte{1, 2, 3, 4, 5, 6, 7, 8}
+	out := one(t, "sm_80", `mul.wide.u32 %rd3, %r0, 4; add.s64 %rd4, %rd1, %rd3;
+	ld.global.b32 { %r2 }, [ %rd4 + 0 ];
+	add.s64 %rd4, %rd2, %rd3;
+	st.global.b32 [ %rd4 + 0 ], { %r2 };`, in, 8, 2)
+	assert.Equal(t, in, out)
+}
+
+// The order of the parts of a name makes no difference, and a number of 32 bits may stand in a wider register.
+func TestNamesInAnotherOrder(t *testing.T) {
+	in := []byte{0, 0, 0x80, 0x3f, 5, 0, 0, 0}
+	out := one(t, "sm_80", `
+	ld.global.f32 %rd3, [%rd1];
+	st.global.f32 [%rd2], %rd3;
+	ld.global.acquire.sys.u32 %r1, [%rd1+4];
+	atom.global.sys.relaxed.cas.b32 %r2, [%rd1+4], %r1, WARP_SZ;
+	ld.relaxed.gpu.global.u32 %r3, [%rd1+4];
+	st.global.u32 [%rd2+4], %r3;
+	st.global.u32 [%rd2+8], %r2;
+	mov.b32 %f1, 0f40400000; mov.b32 %f2, 0f40000000;
+	div.ftz.rn.f32 %f1, %f1, %f2;
+	cvt.f32.rn.s32 %rd4, %r3;
+	cvt.rzi.s32.f32 %r4, %rd4;
+	st.global.f32 [%rd2+12], %f1;
+	st.global.u32 [%rd2+16], %r4;
+	add.u64 %rd5, %rd4, WARP_SZ;
+	st.global.u64 [%rd2+24], %rd5;`, in, 32, 1)
+	assert.Equal(t, []byte{0, 0, 0x80, 0x3f, 32, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0xc0, 0x3f, 32, 0, 0, 0, 0, 0, 0, 0, 0x20, 0, 0, 0x42, 0, 0, 0, 0}, out)
+}
+
+// set of halves gives a half, as cuda_fp16.hpp has it in hexp.
+func TestSetOfHalves(t *testing.T) {
+	out := one(t, "sm_80", `
+	mov.b16 %h1, 0x3C00; mov.b16 %h2, 0x3C00;
+	set.eq.f16.f16 %h3, %h1, %h2;
+	st.global.b16 [%rd2], %h3;
+	mov.b32 %r1, 0x3C004000; mov.b32 %r2, 0x3C004200;
+	set.eq.f16x2.f16x2 %r3, %r1, %r2;
+	st.global.b32 [%rd2+4], %r3;
+	set.ne.u32.f16x2 %r3, %r1, %r2;
+	st.global.b32 [%rd2+8], %r3;`, nil, 12, 1)
+	assert.Equal(t, []byte{0, 0x3c, 0, 0, 0, 0, 0, 0x3c, 0xff, 0xff, 0, 0}, out)
+}
+
+// Chains of carries are products and sums of long numbers.
+func TestCarryChains(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(7, 8))
+	const threads = 64
+	in := make([]byte, 32*threads)
+	for n := range in {
+		in[n] = byte(rnd.Uint32() >> (rnd.IntN(2) * 31)) // often 0 or 1
+		if rnd.IntN(3) == 0 {
+			in[n] = 0xff
+		}
+	}
+	out := one(t, "sm_80", `
+	mul.wide.u32 %rd3, %r0, 32; add.u64 %rd1, %rd1, %rd3;
+	mul.wide.u32 %rd3, %r0, 64; add.u64 %rd2, %rd2, %rd3;
+	ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%rd1]; ld.global.v4.u32 {%r5, %r6, %r7, %r8}, [%rd1+16];
+	add.cc.u32 %r11, %r1, %r5; addc.cc.u32 %r12, %r2, %r6; addc.cc.u32 %r13, %r3, %r7; addc.u32 %r14, %r4, %r8;
+	st.global.v4.u32 [%rd2], {%r11, %r12, %r13, %r14};
+	sub.cc.u32 %r11, %r1, %r5; subc.cc.u32 %r12, %r2, %r6; subc.cc.u32 %r13, %r3, %r7; subc.u32 %r14, %r4, %r8;
+	st.global.v4.u32 [%rd2+16], {%r11, %r12, %r13, %r14};
+	mul.lo.u32 %r11, %r1, %r5; mul.hi.u32 %r12, %r1, %r5;
+	mad.lo.cc.u32 %r12, %r1, %r6, %r12; madc.hi.u32 %r13, %r1, %r6, 0;
+	mad.lo.cc.u32 %r12, %r2, %r5, %r12; madc.hi.cc.u32 %r13, %r2, %r5, %r13; addc.u32 %r14, 0, 0;
+	mad.lo.cc.u32 %r13, %r2, %r6, %r13; madc.hi.u32 %r14, %r2, %r6, %r14;
+	st.global.v4.u32 [%rd2+32], {%r11, %r12, %r13, %r14};
+	ld.global.v2.u64 {%rd3, %rd4}, [%rd1]; ld.global.v2.u64 {%rd5, %rd6}, [%rd1+16];
+	add.cc.u64 %rd7, %rd3, %rd5; addc.u64 %rd8, %rd4, %rd6;
+	st.global.v2.u64 [%rd2+48], {%rd7, %rd8};`, in, 64*threads, threads)
+	number := func(b []byte) *big.Int {
+		x := new(big.Int).SetUint64(binary.LittleEndian.Uint64(b[8:]))
+		return x.Or(x.Lsh(x, 64), new(big.Int).SetUint64(binary.LittleEndian.Uint64(b)))
+	}
+	cut := func(x *big.Int) *big.Int {
+		return x.And(x, new(big.Int).Sub(new(big.Int).Lsh(big.NewInt(1), 128), big.NewInt(1)))
+	}
+	low := func(b []byte) *big.Int { return new(big.Int).SetUint64(binary.LittleEndian.Uint64(b)) }
+	for n := range threads {
+		a, b, got := in[32*n:], in[32*n+16:], out[64*n:]
+		assert.Equal(t, cut(new(big.Int).Add(number(a), number(b))), number(got), "sum of thread %d", n)
+		assert.Equal(t, cut(new(big.Int).Sub(number(a), number(b))), number(got[16:]), "difference of thread %d", n)
+		assert.Equal(t, new(big.Int).Mul(low(a), low(b)), number(got[32:]), "product of thread %d", n)
+		assert.Equal(t, number(got), number(got[48:]), "sum in halves of thread %d", n)
+	}
+}
+
+// Text for an architecture before sm_70 runs as one for it.
+func TestAnOldArchitecture(t *testing.T) {
+	assert.Equal(t, []byte{5, 0, 0, 0}, one(t, "sm_52", "mov.u32 %r1, 5; st.global.u32 [%rd2], %r1;", nil, 4, 1))
+}
+
+// A kernel has memory for the shared variables that it names, and not for those of other kernels of its module.
+func TestSharedMemoryOfOtherKernels(t *testing.T) {
+	k := compile(t, `.version 7.8
+.target sm_80
+.address_size 64
+.shared .align 4 .b8 others[2000000000];
+.shared .align 4 .b8 own[64];
+.visible .entry k(.param .u64 out)
+{
+	.reg .b32 %r<3>; .reg .b64 %rd<3>;
+	ld.param.u64 %rd1, [out];
+	st.shared.u32 [own], 7;
+	ld.shared.u32 %r1, [own];
+	st.global.u32 [%rd1], %r1;
+	ret;
+}`)
+	out := make([]byte, 4)
+	assert.Equal(t, 64, k.SharedBytes())
+	require.NoError(t, k.Run(launch(1, 1, interp.Bytes{0x10000: out}, uint64(0x10000))))
+	assert.Equal(t, []byte{7, 0, 0, 0}, out)
+}

@@ -1,0 +1,193 @@
+package tensor_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/vramtest"
+)
+
+// work uses each way to the driver once.
+func work(at tensor.Context, source []float64) error {
+	return tensor.Scoped(at, func(s *tensor.Scope) error {
+		x, err := tensor.From(s, source, 64, 256)
+		if err != nil {
+			return err
+		}
+		y, err := tensor.Zeros(s, tensor.Float64, 256, 64)
+		if err != nil {
+			return err
+		}
+		columns, err := x.Transpose(0, 1)
+		if err != nil {
+			return err
+		}
+		some, err := columns.Slice(0, 0, 256, 64)
+		if err != nil {
+			return err
+		}
+		part, err := y.Narrow(0, 0, 4)
+		if err != nil {
+			return err
+		}
+		if err := tensor.Copy(s, part, some); err != nil {
+			return err
+		}
+		reversed, err := part.Slice(0, 3, -1, -1)
+		if err != nil {
+			return err
+		}
+		if err := tensor.Copy(s, part, reversed); err != nil { // staged
+			return err
+		}
+		if err := tensor.Fill(s, some, 1.5); err != nil {
+			return err
+		}
+		if _, err := tensor.Full(s, 2.5, 3); err != nil {
+			return err
+		}
+		if err := tensor.Write(some, make([]float64, some.Len())); err != nil {
+			return err
+		}
+		if _, err := tensor.Clone(s, some); err != nil {
+			return err
+		}
+		if _, err := tensor.Read[float64](part); err != nil {
+			return err
+		}
+		wide, err := x.Index(1, 3)
+		if err != nil {
+			return err
+		}
+		if _, err := tensor.Sprint(y); err != nil {
+			return err
+		}
+		_, err = tensor.Read[float64](wide) // packed
+		return err
+	})
+}
+
+// Whichever driver call fails, the error is the driver's, nothing stays allocated, and the same work succeeds
+// afterwards.
+func TestDriverCallsThatFail(t *testing.T) {
+	var faults *fault.Driver
+	r, c := newRig(t, vramtest.Wrap(func(inner cudadrv.Driver) cudadrv.Driver {
+		faults = fault.Wrap(inner)
+		return faults
+	}))
+	source := count[float64](64 * 256)
+	require.NoError(t, work(c, source))
+	refused := 0
+	for call := uint64(1); ; call++ {
+		before := faults.Injected()
+		require.NoError(t, faults.Add(fault.Rule{First: call, Result: cudadrv.Unknown}))
+		err := work(c, source)
+		injected := faults.Injected() > before
+		faults.Clear()
+		if !injected {
+			require.NoError(t, err)
+			break
+		}
+		if err != nil {
+			refused++
+			require.ErrorIs(t, err, cudadrv.Unknown, "call %d", call)
+		}
+		assert.Zero(t, r.liveBytes(), "call %d", call)
+		require.NoError(t, work(c, source), "call %d", call)
+	}
+	assert.Greater(t, refused, 30)
+}
+
+// While one first use fills its memory another one comes first, or the tensor is freed: memory that is not used goes back.
+func TestAFirstUseThatIsLate(t *testing.T) {
+	var faults *fault.Driver
+	r, c := newRig(t, vramtest.Wrap(func(inner cudadrv.Driver) cudadrv.Driver {
+		faults = fault.Wrap(inner)
+		return faults
+	}))
+	during := func(f func()) {
+		faults.SetBefore(func(function string) {
+			if function == "cuMemsetD8Async" {
+				faults.SetBefore(nil)
+				f()
+			}
+		})
+	}
+	x := must(tensor.Zeros(c, tensor.Int32, 100))(t)
+	var first cuda.Buffer
+	during(func() { first = must(x.Buffer())(t) })
+	assert.Equal(t, must(x.Buffer())(t), first)
+	assert.NotZero(t, first)
+	assert.Equal(t, int64(unit), r.liveBytes())
+	require.NoError(t, x.Free())
+
+	y := must(tensor.Zeros(c, tensor.Int32, 100))(t)
+	during(func() { require.NoError(t, y.Free()) })
+	require.ErrorIs(t, y.Allocate(), tensor.ErrFreed)
+	assert.Zero(t, r.liveBytes())
+}
+
+// A tensor that could not be filled is freed.
+func TestATensorThatCouldNotBeFilled(t *testing.T) {
+	var faults *fault.Driver
+	r, c := newRig(t, vramtest.Wrap(func(inner cudadrv.Driver) cudadrv.Driver {
+		faults = fault.Wrap(inner)
+		return faults
+	}))
+	x := must(tensor.From(c, count[int32](4), 2, 2))(t)
+	before := r.liveBytes()
+	for _, function := range []string{"cuMemcpyHtoDAsync", "cuMemcpyDtoDAsync", "cuMemsetD32Async"} {
+		require.NoError(t, faults.Add(fault.Rule{Func: function, Result: cudadrv.Unknown}))
+	}
+	for _, made := range []func() (*tensor.Tensor, error){
+		func() (*tensor.Tensor, error) { return tensor.From(c, count[int32](4)) },
+		func() (*tensor.Tensor, error) { return tensor.Full(c, int32(4), 3) },
+		func() (*tensor.Tensor, error) { return tensor.Clone(c, x) },
+	} {
+		y, err := made()
+		require.ErrorIs(t, err, cudadrv.Unknown)
+		assert.Nil(t, y)
+		assert.Equal(t, before, r.liveBytes())
+	}
+	faults.Clear()
+	require.NoError(t, x.Free())
+}
+
+// A device that is full refuses the first use; the tensor is as it was, and can be used once there is room.
+func TestADeviceThatIsFull(t *testing.T) {
+	r, c := newRig(t, vramtest.Machine(sim.Config{Bytes: true, TotalBytes: 64 << 20}))
+	big := must(tensor.New(c, tensor.Uint8, 48<<20))(t)
+	require.NoError(t, big.Allocate())
+	x := must(tensor.Zeros(c, tensor.Uint8, 48<<20))(t)
+	require.Error(t, x.Allocate())
+	require.Error(t, tensor.Fill(c, x, uint8(1)))
+	_, err := tensor.Clone(c, big)
+	require.Error(t, err)
+	require.True(t, x.Live())
+	require.NoError(t, big.Free())
+	require.NoError(t, c.Synchronize(t.Context()))
+	require.NoError(t, x.Allocate())
+	require.NoError(t, x.Free())
+	assert.Zero(t, r.liveBytes())
+}
+
+// A tensor whose stream was closed is refused with an error of vram, and is as it was.
+func TestAClosedStream(t *testing.T) {
+	_, c := newRig(t)
+	x := must(tensor.New(c, tensor.Uint8, 8))(t)
+	require.NoError(t, c.Stream().Close())
+	for range 2 {
+		err := x.Allocate()
+		require.ErrorIs(t, err, vram.ErrClosed)
+		require.NotErrorIs(t, err, tensor.ErrFreed)
+	}
+	require.NoError(t, x.Free())
+}

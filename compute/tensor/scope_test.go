@@ -1,0 +1,274 @@
+package tensor_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/cuda"
+)
+
+// allocated makes a tensor with memory.
+func allocated(t *testing.T, at tensor.Context, of tensor.Type, shape ...int) *tensor.Tensor {
+	t.Helper()
+	x := must(tensor.New(at, of, shape...))(t)
+	require.NoError(t, x.Allocate())
+	return x
+}
+
+func TestAScopeFreesItsTensors(t *testing.T) {
+	r, c := newRig(t)
+	outside := allocated(t, c, tensor.Int8, 100)
+	var kept, gone, lazy, view *tensor.Tensor
+	err := tensor.Scoped(c, func(s *tensor.Scope) error {
+		gone, kept = allocated(t, s, tensor.Int8, 100), allocated(t, s, tensor.Int8, 100)
+		lazy = must(tensor.New(s, tensor.Int8, 100))(t)
+		view = must(gone.Narrow(0, 1, 2))(t)
+		early := allocated(t, s, tensor.Int8, 100)
+		require.NoError(t, early.Free(), "by hand")
+		clone := must(tensor.Clone(s, gone))(t)
+		assert.Same(t, c, clone.Context())
+		assert.Same(t, c, s.Context())
+		assert.Equal(t, fmt.Sprintf("scope of 4 tensors in the %v", c), s.String())
+		require.NoError(t, s.Keep(must(kept.Narrow(0, 1, 2))(t), outside), "a view keeps its storage, and tensors of others stay")
+		return nil
+	})
+	require.NoError(t, err)
+	for _, x := range []*tensor.Tensor{gone, lazy, view} {
+		require.ErrorIs(t, x.Allocate(), tensor.ErrFreed)
+	}
+	require.True(t, kept.Live())
+	require.True(t, outside.Live())
+	assert.Equal(t, int64(2*unit), r.liveBytes())
+	require.NoError(t, kept.Free())
+	require.NoError(t, outside.Free())
+}
+
+// A scope ends, too, where its function fails or panics.
+func TestAScopeThatFailsFreesItsTensors(t *testing.T) {
+	r, c := newRig(t)
+	mine := errors.New("mine")
+	var x *tensor.Tensor
+	err := tensor.Scoped(c, func(s *tensor.Scope) error {
+		x = allocated(t, s, tensor.Int8, 100)
+		return mine
+	})
+	require.ErrorIs(t, err, mine)
+	assert.False(t, x.Live())
+	assert.PanicsWithValue(t, "mine", func() {
+		_ = tensor.Scoped(c, func(s *tensor.Scope) error {
+			x = allocated(t, s, tensor.Int8, 100)
+			panic("mine")
+		})
+	})
+	assert.False(t, x.Live())
+	assert.Zero(t, r.liveBytes())
+}
+
+// Tensors of an inner scope that are kept belong to the one around it.
+func TestNestedScopes(t *testing.T) {
+	r, c := newRig(t)
+	var result *tensor.Tensor
+	require.NoError(t, tensor.Scoped(c, func(outer *tensor.Scope) error {
+		var sum *tensor.Tensor
+		for range 3 {
+			require.NoError(t, tensor.Scoped(outer, func(inner *tensor.Scope) error {
+				allocated(t, inner, tensor.Int8, 100)
+				sum = allocated(t, inner, tensor.Int8, 10)
+				allocated(t, outer, tensor.Int8, 1)
+				require.NoError(t, inner.Keep(sum))
+				return inner.Keep(sum, sum)
+			}))
+			require.True(t, sum.Live())
+		}
+		assert.Equal(t, int64(6*unit), r.liveBytes())
+		assert.Len(t, outer.Live(), 6)
+		require.NoError(t, tensor.Scoped(outer, func(inner *tensor.Scope) error {
+			require.NoError(t, inner.Keep(sum), "of the outer one: it stays there")
+			result = allocated(t, inner, tensor.Int8, 5)
+			return inner.Keep(result)
+		}))
+		return outer.Keep(result)
+	}))
+	assert.Equal(t, int64(unit), r.liveBytes())
+	require.NoError(t, result.Free())
+}
+
+// A struct with a scope in it is a context, too.
+type environment struct {
+	*tensor.Scope
+}
+
+func TestScopesThatHaveEnded(t *testing.T) {
+	r, c := newRig(t)
+	outer := must(tensor.NewScope(c))(t)
+	inner := must(tensor.NewScope(environment{outer}))(t)
+	x, y := allocated(t, inner, tensor.Int8, 5), allocated(t, inner, tensor.Int8, 5)
+	require.NoError(t, y.Free())
+	require.ErrorIs(t, inner.Keep(x, y), tensor.ErrFreed)
+	require.ErrorIs(t, inner.Keep(nil), tensor.ErrNoTensor)
+	assert.Len(t, inner.Live(), 1, "none was moved")
+	require.NoError(t, outer.Close())
+	require.NoError(t, outer.Close())
+	for _, err := range []error{
+		func() error { _, err := tensor.New(outer, tensor.Int8); return err }(),
+		func() error { _, err := tensor.NewScope(outer); return err }(),
+		func() error { _, err := tensor.ContextOf(outer); return err }(),
+		tensor.Fill(outer, x, int8(1)),
+		tensor.Copy(outer, x, x),
+	} {
+		require.ErrorIs(t, err, tensor.ErrScopeEnded)
+	}
+	require.NoError(t, inner.Keep(x), "to the caller, since the scope around has ended")
+	require.NoError(t, inner.Close())
+	assert.Equal(t, int64(unit), r.liveBytes())
+	require.NoError(t, x.Free())
+
+	var none *tensor.Scope
+	require.ErrorIs(t, none.Close(), tensor.ErrNotOpen)
+	require.ErrorIs(t, none.Keep(), tensor.ErrNotOpen)
+	require.ErrorIs(t, none.Launch(nil, cuda.Cover(1, 1)), tensor.ErrNotOpen)
+	assert.Nil(t, none.Live())
+	assert.Nil(t, none.Context())
+	assert.Equal(t, "no scope", none.String())
+}
+
+// A report of a leak names type, shape and site.
+func TestLiveTensorsAreReported(t *testing.T) {
+	_, c := newRig(t)
+	s := must(tensor.NewScope(c, tensor.Sites()))(t)
+	require.NoError(t, s.Check())
+	x := must(tensor.Zeros(s, tensor.Float32, 2, 3))(t)
+	require.NoError(t, tensor.Scoped(s, func(inner *tensor.Scope) error {
+		y := must(tensor.From(inner, []half16{1, 2}))(t)
+		return inner.Keep(y)
+	}))
+	err := s.Check()
+	var leak *tensor.LeakError
+	require.ErrorAs(t, err, &leak)
+	require.Len(t, leak.Live, 2)
+	assert.Equal(t, []int{2, 3}, leak.Live[0].Shape)
+	assert.Equal(t, int64(24), leak.Live[0].Bytes)
+	assert.Regexp(t, `^tensor: 2 not freed
+	float32\[2 3\], 24 bytes, made in tensor_test.TestLiveTensorsAreReported \(scope_test.go:\d+\)
+	int16\[2\], 4 bytes, made in tensor_test.TestLiveTensorsAreReported.* \(scope_test.go:\d+\)$`, err.Error())
+	require.NoError(t, x.Free())
+	assert.Len(t, s.Live(), 1)
+	require.NoError(t, s.Close())
+	require.NoError(t, s.Check())
+}
+
+type half16 = int16
+
+// The list of a scope stays short where tensors are freed by hand, and whichever is kept then is the right one.
+func TestAScopeForgetsFreedTensors(t *testing.T) {
+	r, c := newRig(t)
+	s := must(tensor.NewScope(c))(t)
+	var every []*tensor.Tensor
+	for i := range 5000 {
+		x := must(tensor.New(s, tensor.Int8, i+1))(t)
+		if i%100 == 0 {
+			require.NoError(t, x.Allocate())
+			every = append(every, x)
+		} else {
+			require.NoError(t, x.Free())
+		}
+	}
+	assert.Less(t, tensor.ListLen(s), 300)
+	assert.Len(t, s.Live(), 50)
+	require.NoError(t, s.Keep(every[20], every[49]))
+	require.NoError(t, s.Close())
+	for i, x := range every {
+		assert.Equal(t, i == 20 || i == 49, x.Live(), "%d", i)
+	}
+	assert.Equal(t, int64((4+10)*unit), r.liveBytes())
+	require.NoError(t, every[20].Free())
+	require.NoError(t, every[49].Free())
+}
+
+// A capture that fails or panics leaves no tensor of the scopes in it, and the context goes on.
+func TestScopesInCapturesThatFail(t *testing.T) {
+	r, c := newRig(t)
+	mine := errors.New("mine")
+	fails := func(how func() error) func() error {
+		return func() error {
+			return tensor.Scoped(c, func(s *tensor.Scope) error {
+				return tensor.Scoped(s, func(inner *tensor.Scope) error {
+					require.NoError(t, must(tensor.Zeros(inner, tensor.Int8, 100))(t).Allocate())
+					allocated(t, s, tensor.Int8, 100)
+					return how()
+				})
+			})
+		}
+	}
+	_, err := c.Capture(fails(func() error { return mine }))
+	require.ErrorIs(t, err, mine)
+	assert.PanicsWithValue(t, "mine", func() { _, _ = c.Capture(fails(func() error { panic("mine") })) })
+	x := must(tensor.From(c, count[int8](3)))(t)
+	sees[int8](t, x, 0, 1, 2)
+	require.NoError(t, x.Free())
+	assert.Zero(t, r.liveBytes())
+	_, err = r.dev.Trim(t.Context(), 0)
+	require.NoError(t, err)
+	assert.Zero(t, r.dev.Stats().ReservedBytes)
+}
+
+// A scope inside of a capture takes its memory from the graph, and gives it back there: at each launch the
+// same work is done.
+func TestScopesInCaptures(t *testing.T) {
+	r, c := newRig(t)
+	in := must(tensor.From(c, count[float32](6), 2, 3))(t)
+	out := allocated(t, c, tensor.Float32, 3, 2)
+	sum := must(tensor.Zeros(c, tensor.Float32, 6))(t)
+	require.NoError(t, sum.Allocate(), "before the capture: it lives beside the graph")
+	before := r.liveBytes()
+	g, err := c.Capture(func() error {
+		return tensor.Scoped(c, func(s *tensor.Scope) error {
+			x := must(tensor.Clone(s, must(in.Transpose(0, 1))(t)))(t)
+			zeros := must(tensor.Zeros(s, tensor.Float32, 3, 2))(t)
+			require.NoError(t, tensor.Copy(s, must(zeros.Index(1, 0))(t), must(x.Index(1, 0))(t)))
+			require.NoError(t, tensor.Fill(s, must(zeros.Index(0, 2))(t), float32(7)))
+			for _, err := range []error{
+				func() error { _, err := tensor.Read[float32](x); return err }(),
+				func() error { _, err := tensor.Read[float32](must(x.Index(1, 0))(t)); return err }(),
+				tensor.Write(x, make([]float32, 6)),
+				func() error { _, err := tensor.From(s, []float32{1}); return err }(),
+				func() error { _, err := tensor.Sprint(x); return err }(),
+			} {
+				require.ErrorIs(t, err, cuda.ErrCapturing)
+			}
+			return tensor.Copy(s, out, zeros)
+		})
+	})
+	require.NoError(t, err)
+	assert.LessOrEqual(t, r.liveBytes(), before, "tensors of the capture are freed")
+	for i := range 3 {
+		values := count[float32](6)
+		values[1] = float32(10 * i)
+		require.NoError(t, tensor.Write(in, values))
+		require.NoError(t, g.Launch(c))
+		sees(t, out, 0, 0, float32(10*i), 0, 7, 7)
+	}
+	require.NoError(t, g.Close())
+
+	// A scope around a capture frees the result of the graph when it ends.
+	var result *tensor.Tensor
+	require.NoError(t, tensor.Scoped(c, func(s *tensor.Scope) error {
+		g, err := c.Capture(func() error {
+			result = must(tensor.Full(s, int32(4), 3))(t)
+			return nil
+		})
+		require.NoError(t, err)
+		require.NoError(t, g.Launch(c))
+		sees[int32](t, result, 4, 4, 4)
+		return g.Close()
+	}))
+	assert.False(t, result.Live())
+	for _, x := range []*tensor.Tensor{in, out, sum} {
+		require.NoError(t, x.Free())
+	}
+}

@@ -1,0 +1,73 @@
+package tensor_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/compute/tensor/layout"
+)
+
+// A slot has views of tensors and tensors of its own, one after the other, with the same memory of the host.
+func TestASlotHasOneTensorAtATime(t *testing.T) {
+	r, c := newRig(t)
+	var slot tensor.Slot
+	x := must(tensor.From(c, count[float32](6), 2, 3))(t)
+	turned := must(slot.View(x, must(x.Layout().Transpose(0, 1))(t)))(t)
+	assert.Equal(t, []float32{0, 3, 1, 4, 2, 5}, must(tensor.Read[float32](turned))(t))
+	require.ErrorIs(t, turned.Free(), tensor.ErrView)
+	assert.Same(t, x, turned.Owner())
+
+	before := r.liveBytes()
+	own := must(slot.New(c, tensor.Float32, must(layout.Of(3, 2))(t)))(t)
+	assert.Equal(t, before+unit, r.liveBytes())
+	require.NoError(t, tensor.Copy(c, own, must(x.Transpose(0, 1))(t)))
+	assert.Equal(t, []float32{0, 3, 1, 4, 2, 5}, must(tensor.Read[float32](own))(t))
+	require.NoError(t, own.Free())
+	require.ErrorIs(t, own.Free(), tensor.ErrFreed)
+	assert.Equal(t, before, r.liveBytes())
+
+	empty := must(slot.New(c, tensor.Float32, must(layout.Of(0, 2))(t)))(t)
+	assert.Equal(t, before, r.liveBytes())
+	assert.Empty(t, must(tensor.Read[float32](empty))(t))
+	require.NoError(t, empty.Free())
+	slot.Clear()
+	require.ErrorIs(t, empty.Free(), tensor.ErrNoTensor)
+	require.NoError(t, x.Free())
+}
+
+// No scope frees a tensor of a slot.
+func TestASlotIsInNoScope(t *testing.T) {
+	_, c := newRig(t)
+	var slot tensor.Slot
+	s := must(tensor.NewScope(c))(t)
+	own := must(slot.New(s, tensor.Int8, must(layout.Of(5))(t)))(t)
+	require.NoError(t, s.Close())
+	assert.True(t, own.Live())
+	require.NoError(t, own.Free())
+	_, err := slot.New(s, tensor.Int8, layout.Layout{})
+	require.ErrorIs(t, err, tensor.ErrScopeEnded)
+}
+
+func TestMistakesWithSlots(t *testing.T) {
+	_, c := newRig(t)
+	var slot tensor.Slot
+	x := must(tensor.New(c, tensor.Float32, 2, 3))(t)
+	_, err := slot.View(x, must(layout.Of(7))(t))
+	var refused *tensor.LayoutError
+	require.ErrorAs(t, err, &refused)
+	_, err = slot.View(nil, layout.Layout{})
+	require.ErrorIs(t, err, tensor.ErrNoTensor)
+	require.NoError(t, x.Free())
+	_, err = slot.View(x, x.Layout())
+	require.ErrorIs(t, err, tensor.ErrFreed)
+	_, err = slot.New(nil, tensor.Float32, layout.Layout{})
+	require.ErrorIs(t, err, tensor.ErrNotOpen)
+	var typed *tensor.TypeError
+	_, err = slot.New(c, 0, layout.Layout{})
+	require.ErrorAs(t, err, &typed)
+	_, err = slot.New(c, tensor.Float64, must(layout.Of(1<<61))(t))
+	require.ErrorIs(t, err, tensor.ErrTooLarge)
+}

@@ -1,0 +1,74 @@
+package acceptance_test
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// An observer that comes later is told of the live buffers, of their frees and of all that follows, beside the one of the
+// configuration; once it has gone it is told of nothing, and nothing is sampled any more.
+func TestObserveWhileInUse(t *testing.T) {
+	for _, configured := range []bool{false, true} {
+		var first []string
+		cfg := vram.Config{LimitBytes: 256 << 20}
+		if configured {
+			cfg.Observer.Allocated = func(e vram.BufferEvent) { first = append(first, e.Tag) }
+		}
+		h := openHouse(t, cfg, sim.Config{})
+		s := h.stream()
+		early, err := s.AllocFor(t.Context(), vram.Request{Bytes: 5000, Tag: "early"})
+		require.NoError(t, err)
+		l, err := s.Lane(1 << 20)
+		require.NoError(t, err)
+		inLane, err := l.Alloc(700)
+		require.NoError(t, err)
+		var told []string
+		changeBytes, mappedBytes := int64(0), int64(0)
+		note := func(what string) func(vram.BufferEvent) {
+			return func(e vram.BufferEvent) { told = append(told, what+" "+e.Tag) }
+		}
+		stop, err := h.Observe(vram.Observer{
+			Allocated: note("allocated"), Freed: note("freed"), Found: note("found"),
+			Reserved: func(change, _ int64) {
+				changeBytes += change
+				assert.Equal(t, changeBytes, mappedBytes, "told before")
+			},
+			Mapped: func(at vram.Ptr, change int64) {
+				assert.NotZero(t, at)
+				mappedBytes += change
+			},
+			Denied: func(*vram.OutOfMemoryError) { told = append(told, "denied") },
+		})
+		require.NoError(t, err)
+		assert.ElementsMatch(t, []string{"found early", "found "}, told)
+		told = nil
+		require.NoError(t, early.Free())
+		require.NoError(t, l.Free(inLane))
+		late, err := s.AllocFor(t.Context(), vram.Request{Bytes: 100 << 20, Tag: "late"})
+		require.NoError(t, err)
+		assert.GreaterOrEqual(t, changeBytes, int64(98<<20))
+		_, err = s.Alloc(200 << 20)
+		require.ErrorIs(t, err, vram.ErrOutOfMemory)
+		inOther, err := h.stream().AllocFor(t.Context(), vram.Request{Bytes: 100, Tag: "other"})
+		require.NoError(t, err)
+		stop()
+		stop()
+		require.NoError(t, late.Free()) // sampled, but nobody listens
+		require.NoError(t, inOther.Free())
+		b, err := s.AllocFor(t.Context(), vram.Request{Bytes: 100, Tag: "last"})
+		require.NoError(t, err)
+		require.NoError(t, b.Free())
+		assert.Equal(t, []string{"freed early", "freed ", "allocated late", "denied", "allocated other"}, told)
+		if configured {
+			assert.Equal(t, []string{"early", "", "late", "other", "last"}, first)
+		}
+	}
+	var none *vram.Device
+	_, err := none.Observe(vram.Observer{})
+	require.ErrorIs(t, err, vram.ErrNotOpen)
+}

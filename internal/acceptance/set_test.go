@@ -1,0 +1,210 @@
+package acceptance_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// openSet opens all devices of a simulated machine, each with 64 GiB.
+func openSet(t *testing.T, devices int, cfg vram.Config) (*vram.Set, *sim.Driver, *fault.Driver) {
+	t.Helper()
+	machine := sim.New(sim.Config{Devices: devices, TotalBytes: 64 * gib})
+	faults := fault.Wrap(machine)
+	cfg.Driver = faults
+	s, err := vram.OpenAll(cfg)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		faults.Clear()
+		_ = s.Close() // a test that looks at its error has closed before
+	})
+	return s, machine, faults
+}
+
+func place(t *testing.T, s *vram.Set, bytes int64) vram.Placement {
+	t.Helper()
+	p, err := s.Place(bytes)
+	require.NoError(t, err)
+	return p
+}
+
+func TestSetsOfAnySize(t *testing.T) {
+	for _, count := range []int{1, 2, 3, 8} {
+		t.Run(fmt.Sprint(count), func(t *testing.T) {
+			s, _, faults := openSet(t, count, vram.Config{})
+			assert.Zero(t, faults.Calls("cuDevicePrimaryCtxRetain"), "opening touches no GPU")
+			require.Len(t, s.Devices(), count)
+			// Each placement is allocated before the next: they go around.
+			for i := range 2 * count {
+				p := place(t, s, gib)
+				assert.Equal(t, i%count, p.Device.Info().Ordinal)
+				assert.Equal(t, fmt.Sprintf("1 GiB on device %d", i%count), p.String())
+				stream, err := p.Device.NewStream()
+				require.NoError(t, err)
+				b, err := stream.Alloc(gib)
+				require.NoError(t, err)
+				p.Done()
+				t.Cleanup(func() { _ = b.Free() })
+			}
+			assert.Equal(t, uint64(count), faults.Calls("cuDevicePrimaryCtxRetain"))
+			// The one that has the most room is preferred, in any place.
+			for i, d := range s.Devices() {
+				if i < count-1 {
+					stream, err := d.NewStream()
+					require.NoError(t, err)
+					_, err = stream.Alloc(4 * gib)
+					require.NoError(t, err)
+				}
+			}
+			p := place(t, s, 60*gib)
+			assert.Same(t, s.Devices()[count-1], p.Device)
+			_, err := s.Place(60 * gib)
+			var full *vram.PlaceError
+			require.ErrorAs(t, err, &full)
+			require.ErrorIs(t, err, vram.ErrOutOfMemory)
+			assert.Less(t, full.RoomBytes, 60*gib)
+			p.Done()
+			p.Done()
+			assert.Same(t, s.Devices()[count-1], place(t, s, 60*gib).Device, "a booking has one end")
+			_, err = s.Place(60 * gib)
+			require.ErrorAs(t, err, &full)
+		})
+	}
+}
+
+// Goroutines that place at the same time are spread evenly, before any of them has allocated.
+func TestPlacementsAtTheSameTime(t *testing.T) {
+	const devices, each = 3, 20
+	s, _, _ := openSet(t, devices, vram.Config{})
+	var all sync.WaitGroup
+	placed := make([]vram.Placement, devices*each)
+	for i := range placed {
+		all.Go(func() {
+			var err error
+			placed[i], err = s.Place(gib)
+			assert.NoError(t, err)
+		})
+	}
+	all.Wait()
+	count := map[*vram.Device]int{}
+	for _, p := range placed {
+		count[p.Device]++
+	}
+	for _, d := range s.Devices() {
+		assert.Equal(t, each, count[d])
+	}
+	for _, p := range placed {
+		all.Go(p.Done)
+	}
+	all.Wait()
+	for range devices {
+		place(t, s, 64*gib)
+	}
+}
+
+// Memory of the GPU that others have taken is seen after a while, and cuMemGetInfo is not called for each placement.
+func TestPlacementsSeeTheWholeGPU(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, machine, faults := openSet(t, 2, vram.Config{LimitBytes: 48 * gib})
+		assert.Equal(t, 0, place(t, s, 0).Device.Info().Ordinal)
+		machine.Device(0).SetCapacity(16 * gib)
+		for range 10 {
+			p := place(t, s, 48*gib)
+			assert.Equal(t, 0, p.Device.Info().Ordinal, "the driver was not asked again")
+			p.Done()
+		}
+		assert.Equal(t, uint64(2), faults.Calls("cuMemGetInfo"))
+		time.Sleep(time.Second) //nolint:forbidigo // time of the bubble
+		p := place(t, s, 48*gib)
+		assert.Equal(t, 1, p.Device.Info().Ordinal)
+		assert.Equal(t, uint64(4), faults.Calls("cuMemGetInfo"))
+		p.Done()
+
+		// Memory that a device holds and nobody uses is room.
+		stream, err := s.Devices()[1].NewStream()
+		require.NoError(t, err)
+		b, err := stream.Alloc(40 * gib)
+		require.NoError(t, err)
+		assert.Equal(t, 0, place(t, s, gib).Device.Info().Ordinal)
+		require.NoError(t, b.Free())
+		require.NoError(t, stream.Trim(t.Context()))
+		time.Sleep(time.Second) //nolint:forbidigo // time of the bubble
+		assert.Equal(t, 1, place(t, s, 47*gib).Device.Info().Ordinal)
+		require.NoError(t, s.Close())
+	})
+}
+
+func TestSetsAreRefused(t *testing.T) {
+	driver := sim.New(sim.Config{Devices: 3})
+	var config *vram.ConfigError
+	_, err := vram.OpenAll(vram.Config{Driver: driver, Ordinal: 1})
+	require.ErrorAs(t, err, &config)
+	_, err = vram.OpenAll(vram.Config{Driver: driver}, 2, 0, 2)
+	require.ErrorAs(t, err, &config)
+	assert.Equal(t, "ordinals", config.Field)
+	_, err = vram.OpenAll(vram.Config{Driver: driver}, 0, 3)
+	require.ErrorIs(t, err, vram.ErrNoDevice)
+	_, err = vram.OpenAll(vram.Config{Driver: driver, LimitBytes: -1})
+	require.ErrorAs(t, err, &config)
+	_, err = vram.OpenAll(vram.Config{Driver: sim.New(sim.Config{Devices: -1})})
+	require.ErrorIs(t, err, vram.ErrNoDriver)
+	var none *vram.Set
+	_, err = none.Place(1)
+	require.ErrorIs(t, err, vram.ErrNotOpen)
+	require.ErrorIs(t, none.Close(), vram.ErrNotOpen)
+	assert.Empty(t, none.Devices())
+	_, err = new(vram.Set).Place(1)
+	require.ErrorIs(t, err, vram.ErrNotOpen)
+	vram.Placement{}.Done()
+
+	s, err := vram.OpenAll(vram.Config{Driver: driver}, 2, 0)
+	require.NoError(t, err)
+	assert.Equal(t, "set of 2 devices", s.String())
+	assert.Equal(t, 2, place(t, s, 1).Device.Info().Ordinal, "the first of the set")
+	_, err = s.Place(-1)
+	require.ErrorAs(t, err, &config)
+	require.NoError(t, s.Close())
+	_, err = s.Place(1)
+	require.ErrorIs(t, err, vram.ErrClosed)
+}
+
+// Close closes all devices, and has the errors of all; a device that does not open fails a placement by name.
+func TestClosingASet(t *testing.T) {
+	s, _, faults := openSet(t, 3, vram.Config{})
+	require.NoError(t, faults.Add(fault.Rule{Func: "cuDevicePrimaryCtxRetain", First: 2, Result: cudadrv.Unknown}))
+	_, err := s.Place(1)
+	require.ErrorIs(t, err, cudadrv.Unknown)
+	require.ErrorContains(t, err, "(device 1)")
+	faults.Clear()
+	require.NoError(t, faults.Add(fault.Rule{Func: "cuMemGetInfo", Result: cudadrv.Unknown}))
+	_, err = s.Place(1)
+	require.ErrorIs(t, err, cudadrv.Unknown)
+	faults.Clear()
+	for i, d := range s.Devices() {
+		stream, err := d.NewStream()
+		require.NoError(t, err)
+		if i != 1 {
+			_, err = stream.Alloc(mib)
+			require.NoError(t, err)
+		}
+	}
+	err = s.Close()
+	joined, ok := err.(interface{ Unwrap() []error })
+	require.True(t, ok)
+	assert.Len(t, joined.Unwrap(), 2, "both devices with a live buffer")
+	for _, one := range joined.Unwrap() {
+		var inUse *vram.InUseError
+		require.ErrorAs(t, one, &inUse)
+	}
+	require.Error(t, s.Close(), "a further call returns the same")
+}

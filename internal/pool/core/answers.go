@@ -1,0 +1,286 @@
+package core
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/pool/memory"
+)
+
+// answers lends memory to requests, and refuses or ends them.
+type answers struct {
+	settings *Settings
+	memory   *memory.Memory
+	clients  *clients
+	queue    *queue
+	waiters  *waiters
+	budget   *budget
+	phase    *phase
+	fx       *Effects
+}
+
+// grantFree serves a request with what is free, and reports whether it has all that it wants.
+func (a *answers) grantFree(r *request) bool {
+	if r.way != nil { // free pages lie beside those of others in one handle
+		return false
+	}
+	for {
+		free, ok := a.memory.Fit(r.client, r.pages)
+		if !ok {
+			return false
+		}
+		part := memory.Part{Tag: free.Tag}
+		part.Run, _ = free.Run.Front(a.lendPages(r, free.Run.Pages))
+		r.keep(part)
+		a.memory.Lend(free.Run.First, part.Run, r.client)
+		a.clients.hold(a.clients.all[r.client], uint64(part.Run.Pages))
+		if a.grant(r, part.Run) {
+			return true
+		}
+	}
+}
+
+// assemble grants a window that is free as it is: runs side by side with tags of which the client may use each, so that no single run
+// was long enough. It reports whether there is one.
+func (a *answers) assemble(r *request) bool {
+	w, ok := a.memory.Room(memory.User{Client: r.client}, r.pages)
+	if !ok || w.Missing > 0 {
+		return false
+	}
+	a.grantWindow(r, a.memory.Take(w.Run), w.Run)
+	return true
+}
+
+// grantWindow lends a window whose pages are busy. It reports whether the request has all that it wants.
+func (a *answers) grantWindow(r *request, parts memory.Parts, window Run) bool {
+	r.keep(parts...)
+	a.memory.Transfer(window, r.client)
+	a.clients.hold(a.clients.all[r.client], uint64(window.Pages))
+	return a.grant(r, window)
+}
+
+// grant answers a request with a run, if that is all it wants; else the run is kept for the answer, and the
+// request looks for the next. A run that is longer than wanted serves the next as far as it goes.
+func (a *answers) grant(r *request, run Run) (all bool) {
+	spare := run.Pages - r.pages
+	for len(r.more) > 0 && r.more[0] <= spare {
+		spare -= r.more[0]
+		r.more = r.more[1:]
+	}
+	if len(r.more) > 0 {
+		r.lent = append(r.lent, run)
+		r.pages, r.more = r.more[0], r.more[1:]
+		next := rungTake // the others may not have been needed up to now
+		if r.askedAll {
+			next = rungGrow
+		}
+		r.rung, r.taking = min(r.rung, next), notTaken // rungs are in the order in which they are climbed
+		a.queue.searchAgain()
+		return false
+	}
+	r.done = true
+	a.fx.Grants.Push(Grant{Client: r.client, Token: r.token, Run: run, More: r.lent, Mapped: r.mapped})
+	if cl := a.clients.all[r.client]; cl.reserves {
+		a.setAside(cl, run, r.pages)
+	} else {
+		a.clients.setGiven(cl, cl.givenBytes+r.blockBytes, a.memory.LentBytes())
+	}
+	a.served(r)
+	return true
+}
+
+// served counts a request that has been answered with memory.
+func (a *answers) served(r *request) {
+	a.waiters.served(r)
+	if r.waits() {
+		r.lent, r.parts = nil, nil // the client's
+		a.waiters.drop(r)
+	}
+}
+
+// lendShare is the part of a long free run that is lent at once: an eighth, so that a stream which
+// works its way into memory that was mapped ahead asks seldom. Not more: another stream may need
+// the rest, and would have to ask for it. Where there is no other stream all of it is lent: one
+// search sees all that is free, and one request is enough; likewise while clients miss in turns,
+// since the rest of a run would be asked for again. Not while a warm-up is at it: what it has let
+// go it would map again. While requests wait, or where the run does not hold all that is wanted, or
+// where the client has returned a surplus, no more is lent than is wanted. A client that has been
+// idle gets no more than it has used lately where too much is reserved. Not where clients may need
+// all of it: each would be lent smaller pieces, and those of one would lie among another's.
+const lendShare = 8
+
+// lendPages is how much of a free run a request gets: no more than its client would return at once.
+func (a *answers) lendPages(r *request, runPages uint32) uint32 {
+	cl := a.clients.all[r.client]
+	if a.waiters.count() > 0 || cl.thriftTicks > 0 { // it is one of them, or passes them
+		return r.pages
+	}
+	if len(r.more) > 0 && r.wanted() > uint64(runPages) {
+		return r.pages
+	}
+	n := runPages
+	if a.clients.climbs == 0 && len(a.clients.ids) > 1 || a.queue.warming() { // what was taken is lent whole
+		n /= lendShare
+	}
+	if r.most > 0 {
+		n = min(n, r.most)
+	}
+	if cl.wakingTicks > 0 && a.budget.tooMuch() {
+		n = min(n, cl.lackedPages(a.memory.PageBytes()))
+	}
+	return max(r.pages, n)
+}
+
+// setAside keeps what a reservation wanted of what it was granted; the rest is free.
+func (a *answers) setAside(cl *client, run Run, pages uint32) {
+	kept, spare := run.Front(pages)
+	if spare.Pages > 0 {
+		a.clients.release(cl, uint64(spare.Pages))
+		a.memory.Free(spare, memory.Tag{})
+	}
+	cl.reserved = append(cl.reserved, kept)
+}
+
+// draw serves a request from a reservation, if that has all that it wants in one run. The pages change hands without having been free.
+func (a *answers) draw(r *request, from *client) bool {
+	for i, have := range from.reserved {
+		pages := r.wanted()
+		if uint64(have.Pages) < pages {
+			continue
+		}
+		run, rest := have.Front(uint32(pages))
+		if from.reserved[i] = rest; rest.Pages == 0 {
+			from.reserved = slices.Delete(from.reserved, i, i+1)
+		}
+		a.clients.release(from, pages)
+		a.clients.report(from, max(0, from.liveBytes-a.memory.Bytes(run.Pages)))
+		a.memory.Transfer(run, r.client)
+		a.clients.hold(a.clients.all[r.client], pages)
+		r.drawn = true
+		return a.grant(r, run)
+	}
+	return false
+}
+
+// lendHome lends back what clients returned on request and no other client took: to all clients, or to only one. The search of a
+// stream is a best fit only over what it holds, and memory that stays behind in the pool would be found by a second search, worse
+// fitting and later.
+func (a *answers) lendHome(only Client) {
+	takes := func(home Client) bool {
+		cl := a.clients.all[home]
+		return cl != nil && !cl.gone && (only == 0 || home == only)
+	}
+	a.memory.LendHome(takes, func(home Client, run Run) {
+		cl := a.clients.all[home]
+		cl.dirty = true
+		a.clients.hold(cl, uint64(run.Pages))
+		a.fx.Grants.Push(Grant{Client: home, Run: run})
+	})
+}
+
+// offer lets the client serve a request that waits by itself, with what it returned and no other client took.
+func (a *answers) offer(r *request) {
+	r.rung = rungSearch
+	a.lendHome(r.client)
+	r.offering = true
+	a.fx.Offers.Push(Offer{r.client, r.token})
+}
+
+// putBack makes free what a request has got that does not get all, each page under the tag that it had.
+func (a *answers) putBack(r *request) {
+	for _, run := range r.lent {
+		a.clients.release(a.clients.all[r.client], uint64(run.Pages))
+		a.memory.FreeParts(r.parts, run)
+	}
+	r.lent, r.parts = nil, nil
+}
+
+// unpark ends the wait of a request that gets nothing.
+func (a *answers) unpark(r *request) {
+	a.putBack(r)
+	a.waiters.drop(r)
+}
+
+// waitOn ends an attempt that has found nothing: the request goes on waiting, and nothing is kept of the attempt.
+func (a *answers) waitOn(r *request) {
+	a.putBack(r)
+	a.waiters.attemptFailed(r)
+}
+
+// fail ends a climb that has found nothing: a request that waits goes on waiting, any other is denied.
+func (a *answers) fail(r *request) {
+	if r.waits() && (r.err == nil || errors.Is(r.err, cudadrv.OutOfMemory)) {
+		a.waitOn(r)
+		return
+	}
+	a.deny(r, r.err)
+}
+
+// deny refuses a request. Runs that it has got stay with its client, as cache: they may be such as only that
+// client may use without a fence.
+func (a *answers) deny(r *request, err error) { a.refuse(r, err, nil) }
+
+// refuse is deny, with the deadlock that is the reason, if one is.
+func (a *answers) refuse(r *request, err error, because *Deadlock) {
+	r.done = true
+	if r.kind != refill {
+		a.end(r, err)
+		return
+	}
+	if r.waits() {
+		a.unpark(r)
+	}
+	for _, run := range r.lent {
+		if a.phase.closing { // all memory goes, or no request is served any more
+			break
+		}
+		a.clients.all[r.client].dirty = true
+		a.fx.Grants.Push(Grant{Client: r.client, Run: run})
+	}
+	a.fx.Denials.Push(Denial{
+		Client: r.client, Token: r.token, Shortage: a.shortage(r), Err: err, Deadlock: because, Quiet: r.patience == Patient,
+	})
+}
+
+// denyAll refuses requests.
+func (a *answers) denyAll(all []*request, err error) {
+	for _, r := range all {
+		a.deny(r, err)
+	}
+}
+
+// end completes a Warm or Trim.
+func (a *answers) end(r *request, err error) {
+	r.done = true
+	if r.token != 0 { // else it is the pool's own
+		a.fx.Ends.Push(End{Token: r.token, Bytes: r.freed, Err: err})
+	}
+}
+
+// shortage is why a request is refused, as the books are.
+func (a *answers) shortage(r *request) Shortage {
+	m := a.memory
+	s := Shortage{
+		RequestedBytes: r.requestedBytes,
+		ReservedBytes:  m.ReservedBytes() + m.OutsideBytes(),
+		LimitBytes:     a.settings.LimitBytes + m.OutsideBytes(),
+		SharedBytes:    m.OutsideBytes(),
+		MissingBytes:   int64(r.wanted()) * m.PageBytes(), //nolint:gosec // pages of one request
+		Waited:         r.waits(),
+		FreeBytes:      m.FreeBytes(), LargestFreeBytes: m.MaxFreeBytes(), PendingBytes: m.PendingBytes(),
+	}
+	if r.capped {
+		s.DriverBytes = r.capBytes
+	}
+	for _, id := range a.clients.ids {
+		cl := a.clients.all[id]
+		held := int64(cl.heldPages) * m.PageBytes() //nolint:gosec // pages of one arena
+		s.Holdings = append(s.Holdings, Holding{
+			Client: id, HeldBytes: held,
+			LiveBytes: min(cl.buffersBytes(), held), // what it returned may have come before its report that this is no more in use
+			Lanes:     cl.lanes, UncoveredBytes: cl.uncoveredBytes, UnpassedBytes: m.TaggedBytes(id), Reserves: cl.reserves,
+		})
+	}
+	return s
+}

@@ -1,0 +1,26 @@
+package core
+
+import "github.com/go-vram/vram/internal/pool/memory"
+
+// What tests read of a core's books.
+
+func (c *Core) peakReservedBytes() int64 { return c.memory.Peaks().ReservedBytes }
+func (c *Core) lostBytes() int64         { return c.memory.LostBytes() }
+func (c *Core) freeBytes() int64         { return c.memory.FreeBytes() }
+func (c *Core) pendingBytes() int64      { return c.memory.PendingBytes() }
+func (c *Core) lentBytes() int64         { return c.memory.LentBytes() }
+func (c *Core) busyBytes() int64         { return c.memory.BusyBytes() }
+func (c *Core) freeRuns() int            { return c.memory.FreeRuns() }
+
+// eachFree visits the free runs, in order of address.
+func (c *Core) eachFree(visit func(run Run, tag memory.Tag)) {
+	for at := uint32(0); at < c.memory.Top(); {
+		p := c.memory.Page(at)
+		if p.State != memory.Free {
+			at++
+			continue
+		}
+		visit(Run{First: at, Pages: p.RunPages}, p.Tag)
+		at += p.RunPages
+	}
+}

@@ -1,0 +1,268 @@
+package core
+
+import "github.com/go-vram/vram/internal/pool/memory"
+
+// budget is how much may be reserved while there is something to recycle, or to take from other
+// clients. It follows the live peak: the most that clients used at one moment, or wanted.
+//
+// Moves book their cost. Once they have cost the price of the bytes that are missing, growth is
+// bought: this is the rule of the ski rental problem, to rent until the rents have come to the
+// price. So moves cost no more than growth, but for the last price, and growth no more than moves,
+// whatever the program does. What is bought first is slack (widen): growth within it comes in steps,
+// and a client that has grown by a step misses less than one that got just what it asked for.
+//
+// Growth that is forced, since no client has anything left to return, is not paid for: no move could
+// have served. It shows that the slack is too small, and so widens it.
+type budget struct {
+	settings *Settings
+	memory   *memory.Memory
+	clients  *clients
+
+	livePeak      peak
+	steadyBytes   int64 // added by recycling since the peak rose last
+	boughtBytes   int64 // added since moves had cost what they are worth
+	extraSlack    int64 // beyond Policy.SharedSlack, in 1/1024 of the live peak
+	costNs        int64 // of moves, less what was bought
+	createNs      int64 // to make a handle, as the driver was seen to take; 0: it was not seen yet
+	moveNs        int64 // likewise to move one, or to give it back for another
+	recycledBytes int64 // while the peak was not stable
+	flatRequests  int   // in a row that free memory did not serve, and that did not raise the peak
+}
+
+const (
+	// stableRequests is how many requests in a row that do not raise the peak make it stable. Not fewer: one that does not raise it
+	// comes now and then in the first pass of a loop. Not more: the second pass asks for a few windows only.
+	stableRequests = 2
+	// recycledShare is the part of what is reserved from which on as much has been recycled that handles are long: a sixth.
+	recycledShare = 6
+	// firstCreateNs and firstMoveNs stand for the costs of handles until the driver was seen to
+	// make and to move some: an H200's.
+	firstCreateNs, firstMoveNs = 22_000, 47_000
+	// askNs is the least that it costs to ask a client for memory: the turns of two actors, of
+	// which the goroutines wake up, and the calls that record and query a fence. runNs is what each
+	// run adds that comes back. Both are estimates for answers of which the time is not known.
+	askNs, runNs = 15_000, 1_000
+	// slackStep is by how much the slack of several clients widens at once, in 1/1024 of the live peak. Not less: with 24 four
+	// streams of sizes that shift hold 0.7 percent more after eight rounds, since they buy more pages one by one. Not more: with 48
+	// they hold 0.5 percent more.
+	slackStep = 32
+	// worthUnit is what Policy.PageWorth counts in: eighths of the cost of a handle.
+	worthUnit = 8
+	// fragmentShare is the part of their own peaks that clients need besides, since free memory
+	// lies in pieces: an eighth.
+	fragmentShare = 8
+	// lateFactor bounds the time of an answer that is booked: on a slow machine, with its caches
+	// cold, an ask takes eight times the least.
+	lateFactor = 8
+	// dearFactor is by how much a page is dearer once more is reserved than all clients need by
+	// themselves: from there on pages move since free memory lies in pieces, or with a client that
+	// does not need it, and growth ends neither.
+	dearFactor = 4
+)
+
+// raise raises the live peak to the bytes that are used and wanted, and reports whether they are
+// more than before. As many bought bytes are part of the budget without a purchase then, and their
+// price comes back: the plain one, also where they were dear.
+func (b *budget) raise(liveBytes int64) bool {
+	rise := liveBytes - b.livePeak.bytes()
+	b.livePeak.note(liveBytes)
+	if rise <= 0 {
+		return false
+	}
+	b.steadyBytes = 0
+	refund := min(b.boughtBytes, rise)
+	b.boughtBytes -= refund
+	b.costNs += b.worthNs(refund / b.memory.PageBytes())
+	return true
+}
+
+// note takes a request that free memory does not serve.
+func (b *budget) note(raised bool) {
+	if raised {
+		b.flatRequests = 0
+		return
+	}
+	b.flatRequests = min(b.flatRequests+1, stableRequests)
+}
+
+// book notes the cost of moves.
+func (b *budget) book(ns int64) { b.costNs += ns }
+
+// asked books the cost of a client's answer: the time that it took, as far as that can be the cost of
+// an ask. A longer one waited for a turn or a processor.
+func (b *budget) asked(runs int, tookNs int64) {
+	least := int64(askNs + runs*runNs)
+	b.book(max(least, min(tookNs, least*lateFactor)))
+}
+
+// recycled counts handles that are recycled: in later rounds the budget is higher by as much, up to the steady slack.
+func (b *budget) recycled(handles int, bytes int64) {
+	b.book(int64(handles) * orElse(b.moveNs, firstMoveNs))
+	if b.flatRequests < stableRequests {
+		b.recycledBytes += bytes
+	}
+	b.steadyBytes = max(b.steadyBytes, min(b.part(b.settings.Policy.SteadySlack), b.steadyBytes+bytes))
+}
+
+// priceNs is the price of bytes beyond the budget, in time spent on moves, where so much is
+// reserved with them. A part of a page costs a page.
+func (b *budget) priceNs(bytes, reservedBytes int64) int64 {
+	price := b.worthNs((bytes + b.memory.PageBytes() - 1) / b.memory.PageBytes())
+	if need := b.clients.ownPeakBytes; reservedBytes > need+need/fragmentShare {
+		return price * dearFactor
+	}
+	return price
+}
+
+// tooMuch reports whether more than twice as much is reserved as clients have used lately, each by itself. Not less than twice: what
+// they use is seen at requests and ticks only, so that these peaks may be higher, and holes lie between buffers.
+func (b *budget) tooMuch() bool {
+	return b.memory.ReservedBytes() > 2*b.clients.ownPeakBytes+b.settings.Policy.SpareBytes
+}
+
+// worthNs is the price of so many pages, where clients need as many by themselves.
+func (b *budget) worthNs(pages int64) int64 {
+	return pages * b.settings.Policy.PageWorth * orElse(b.createNs, firstCreateNs) / worthUnit
+}
+
+// affords reports whether moves have cost the price of bytes beyond the budget, where so much is
+// reserved with them.
+func (b *budget) affords(bytes, reservedBytes int64) bool {
+	return bytes <= 0 || b.settings.Policy.PageWorth > 0 && b.costNs >= b.priceNs(bytes, reservedBytes)
+}
+
+// buy raises the budget by bytes, and takes their price off the cost of moves.
+func (b *budget) buy(bytes, reservedBytes int64) {
+	if bytes > 0 && b.settings.Policy.PageWorth > 0 {
+		b.costNs -= b.priceNs(bytes, reservedBytes)
+		b.boughtBytes += bytes
+	}
+}
+
+// widen raises the slack of several clients by a step, if moves have cost its price. It reports
+// whether it does.
+func (b *budget) widen() bool {
+	step := b.nextStep()
+	price := b.worthNs(b.part(step) / b.memory.PageBytes())
+	if step == 0 || b.costNs < price {
+		return false
+	}
+	b.costNs -= price
+	b.extraSlack += step
+	return true
+}
+
+// exceed raises the budget by bytes that a request needs beyond it. Once the slack is as wide as it gets
+// they are bought if moves have cost their price; before that the cost is kept for the slack. Else
+// growth is forced.
+func (b *budget) exceed(bytes, reservedBytes int64) {
+	if b.nextStep() == 0 && b.affords(bytes, reservedBytes) {
+		b.buy(bytes, reservedBytes)
+	} else {
+		b.force(bytes)
+	}
+}
+
+// force raises the budget by bytes that a request needs and that no client can return, and the slack
+// by a step.
+func (b *budget) force(bytes int64) {
+	if bytes > 0 && b.settings.Policy.PageWorth > 0 {
+		b.extraSlack += b.nextStep()
+		b.boughtBytes += bytes
+	}
+}
+
+// nextStep is by how much the slack may widen: 0 where it is as wide as it gets, and where one
+// client holds all memory.
+func (b *budget) nextStep() int64 {
+	p := &b.settings.Policy
+	if p.PageWorth == 0 || b.clients.holding < 2 {
+		return 0
+	}
+	return min(slackStep, max(0, p.MostSharedSlack-p.SharedSlack-b.extraSlack))
+}
+
+// changed takes new settings: with those that buy nothing, what was bought is no part of the budget
+// any more.
+func (b *budget) changed() {
+	p := &b.settings.Policy
+	if p.PageWorth == 0 {
+		b.boughtBytes, b.costNs = 0, 0
+	}
+	b.extraSlack = min(b.extraSlack, max(0, p.MostSharedSlack-p.SharedSlack))
+}
+
+// part is a part of the live peak, given in 1/1024 of it.
+func (b *budget) part(share int64) int64 { return b.livePeak.bytes() / 1024 * share }
+
+// baseBytes is the budget without what was bought.
+func (b *budget) baseBytes() int64 {
+	p := &b.settings.Policy
+	slack := p.Slack
+	if b.clients.holding > 1 {
+		slack = max(slack, p.SharedSlack+b.extraSlack)
+	}
+	return b.livePeak.bytes() + b.part(slack) + p.SpareBytes + b.steadyBytes
+}
+
+// softBytes is what may be reserved while there is something to move, and to begin with.
+func (b *budget) softBytes() int64 {
+	return min(b.settings.LimitBytes, b.baseBytes()+b.boughtBytes)
+}
+
+// maxHandlePages bounds the length of a new handle.
+func (b *budget) maxHandlePages() uint32 {
+	p := &b.settings.Policy
+	if b.recycledBytes > b.memory.ReservedBytes()/recycledShare {
+		return max(1, p.HandlePages, p.LongPages)
+	}
+	return max(1, p.HandlePages)
+}
+
+// learn takes how long the driver took to make and to move handles.
+func (b *budget) learn(created, moved int, ns int64) {
+	switch {
+	case ns <= 0:
+	case moved > 0:
+		own := ns - int64(created)*orElse(b.createNs, firstCreateNs)
+		b.moveNs = blend(b.moveNs, max(0, own)/int64(moved))
+	case created > 0:
+		b.createNs = blend(b.createNs, ns/int64(created))
+	}
+}
+
+// roll begins a new window of time: peaks that are older than two are forgotten, and half of the
+// cost and of the extra slack. A purchase is kept as far as it is reserved still.
+func (b *budget) roll() {
+	b.livePeak.roll(b.clients.usedBytes)
+	b.clients.roll()
+	b.extraSlack /= 2
+	b.boughtBytes = min(b.boughtBytes, max(0, b.memory.ReservedBytes()-b.baseBytes()))
+	b.costNs /= 2
+}
+
+// blend moves a mean a part of the way to a new value.
+func blend(mean, value int64) int64 {
+	if mean == 0 {
+		return value
+	}
+	return mean + (value-mean)/8
+}
+
+// orElse is a value, or another one where that is 0.
+func orElse(value, other int64) int64 {
+	if value == 0 {
+		return other
+	}
+	return value
+}
+
+// peak is a maximum over this window of time and the one before.
+type peak struct{ before, now int64 }
+
+func (p *peak) note(bytes int64) { p.now = max(p.now, bytes) }
+
+func (p *peak) bytes() int64 { return max(p.before, p.now) }
+
+// roll begins a window, in which there are so many bytes to begin with: no more than were noted.
+func (p *peak) roll(bytes int64) { p.before, p.now = p.now, min(bytes, p.bytes()) }

@@ -1,0 +1,135 @@
+package core
+
+import (
+	"github.com/go-vram/vram/internal/effect"
+	"github.com/go-vram/vram/internal/pool/admission"
+	"github.com/go-vram/vram/internal/pool/memory"
+)
+
+// Effects is what a step leaves to be performed, in field order. Each entry is taken before it is carried out.
+type Effects struct {
+	Grants  effect.List[Grant]
+	Denials effect.List[Denial]
+	Offers  effect.List[Offer]
+	Asks    effect.List[Ask]
+	Looks   effect.List[Client] // which take home what was freed; once all have, a Looked comes
+	Job     *Job                // at most one is in flight
+	Ends    effect.List[End]
+	Gone    effect.List[Client] // left, hold nothing and have no answer to expect: nothing will name them again
+}
+
+// reset empties the effects and keeps their memory.
+func (e *Effects) reset() {
+	e.Grants.Reset()
+	e.Denials.Reset()
+	e.Offers.Reset()
+	e.Asks.Reset()
+	e.Looks.Reset()
+	e.Job = nil
+	e.Ends.Reset()
+	e.Gone.Reset()
+}
+
+// Empty reports whether there is nothing to perform.
+func (e *Effects) Empty() bool {
+	return len(e.Grants.Left()) == 0 && len(e.Denials.Left()) == 0 && len(e.Offers.Left()) == 0 && len(e.Asks.Left()) == 0 &&
+		len(e.Looks.Left()) == 0 && e.Job == nil && len(e.Ends.Left()) == 0 && len(e.Gone.Left()) == 0
+}
+
+// Job is one round of the driver goroutine: the fences of Poll are queried, a watch over one of each client in Watch is begun, and
+// the operations are performed in order up to the first that fails. The core has one job in flight at a time.
+type Job struct {
+	memory.Job
+	Poll  []Client
+	Watch []Client
+	Idle  bool // ask whether any client's stream has work
+
+	request *request // that the job is for; nil: for the pool itself
+}
+
+// Grant lends runs to a client: the answer to a Refill, or, with token 0, pages that the client had
+// returned on request and that no other client took, or a part of a request that was refused. More is the client's.
+type Grant struct {
+	Client Client
+	Token  uint64
+	Run    Run
+	More   []Run
+	Mapped bool // the driver mapped pages for the request
+}
+
+// Ask has a client return free pages, once it has got what it was granted before: its longest free
+// runs, until they come to so many pages, or, with 0, all that it does not use.
+type Ask struct {
+	Client Client
+	Pages  uint32
+}
+
+// Offer has the client serve a Refill of its own that waits, if what it keeps does so; it answers with Offered. It has been
+// granted before all that it had returned and no other client took.
+type Offer struct {
+	Client Client
+	Token  uint64
+}
+
+// Denial refuses a Refill.
+type Denial struct {
+	Client   Client
+	Token    uint64
+	Shortage Shortage
+	Err      error     // of the driver, if that refused; ErrClosed after Close
+	Deadlock *Deadlock // no client that holds memory makes progress
+	Quiet    bool      // it was Patient
+}
+
+// Deadlock is why a Refill that waits was refused: everybody who holds memory waits.
+type Deadlock struct {
+	Refused uint64 // the waiter that is refused, by its ID; 0: none is
+	Holders []Holder
+	Waiters []admission.Waiter // in order, the refused one included; at most mostNamed others
+	Clients map[uint64]Client  // of those, by ID
+}
+
+// Holder is an account that holds memory and makes no progress: it waits for memory, or is suspended.
+type Holder struct {
+	Account      admission.Account
+	WaitingBytes int64 // that its callers wait for and do nothing else
+	Suspended    bool
+}
+
+// End completes a Warm, Trim or Close.
+type End struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
+	Token uint64
+	Bytes int64 // mapped ahead, or given back to the driver
+	Err   error
+}
+
+// Shortage is why a Refill was refused.
+type Shortage struct {
+	RequestedBytes   int64
+	FreeBytes        int64 // mapped, and lent to no client
+	LargestFreeBytes int64
+	PendingBytes     int64 // free, but with a fence that has not passed
+	ReservedBytes    int64 // with SharedBytes
+	LimitBytes       int64
+	SharedBytes      int64 // memory outside: see Charge
+	DriverBytes      int64 // that the driver could give in all when it refused; 0 if it did not
+	MissingBytes     int64 // pages that were looked for in vain
+	Waited           bool
+	Holdings         []Holding
+}
+
+// Holding is what a client held when it last spoke to the pool.
+type Holding struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
+	Client    Client
+	HeldBytes int64
+	LiveBytes int64 // of HeldBytes, what callers have and magazines cache
+	Lanes     Lanes
+	// UncoveredBytes are as in Return, when it was asked last.
+	UncoveredBytes int64
+	UnpassedBytes  int64 // that it returned, under fences that have not passed
+	Reserves       bool  // it is a reservation's
+}

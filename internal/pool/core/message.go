@@ -1,0 +1,266 @@
+package core
+
+import (
+	"github.com/go-vram/vram/internal/pages"
+	"github.com/go-vram/vram/internal/pool/admission"
+	"github.com/go-vram/vram/internal/pool/memory"
+)
+
+// Client names a stream to the pool. Zero names none.
+type Client = memory.Client
+
+// Fence is a point in a client's order. Fences of a client rise; when one has passed, so have all before it. Zero has always
+// passed.
+type Fence = memory.Fence
+
+// Run is a sequence of pages side by side.
+type Run = pages.Run
+
+// Message is an input of the core. The set is closed.
+type Message interface{ isMessage() }
+
+// Join makes a client known. One that reserves asks for pages once, which others draw from; it is never asked for any.
+type Join struct {
+	Client   Client
+	Reserves bool
+}
+
+// Unreserve ends a client that reserves: its Refill is denied if it waits, and what was not drawn is free.
+type Unreserve struct{ Client Client }
+
+// Leave reports that a client will ask for nothing any more: its Refills that wait are denied. It may still
+// return what it holds. Synced reports that the device has finished all work of the stream that it was given
+// up to now: the client's fences have passed, also those that could not be recorded.
+type Leave struct {
+	Client Client
+	Synced bool
+}
+
+// Refill asks for a run of at least Pages, and for further runs of at least the lengths in More: all or
+// nothing. Token comes back in the Grant or the Denial: exactly one.
+type Refill struct {
+	Client    Client
+	Token     uint64
+	Pages     uint32
+	More      []uint32 // the core's from here on
+	Most      uint32   // pages of a run that the client has use for, if it may have more than it asks for; 0: any
+	LiveBytes int64    // of the client, this request included
+	// OpenBytes are those of LiveBytes that no caller has: of requests that wait for an answer, and of what batches among them have got.
+	OpenBytes int64
+	// BlockBytes is what the client's callers have more of once this request is granted.
+	BlockBytes     int64
+	Bytes          int64 // what the client lacks
+	RequestedBytes int64 // what the caller asked for, for the report
+	Lanes          Lanes
+	From           Client // that reserves: if it has all that is wanted, it is taken from there; 0: none
+	Patience       Patience
+	Place          Place // in the order of those that wait; of one that waits, or would
+}
+
+// Patience reports what comes after a refusal.
+type Patience uint8
+
+const (
+	// Impatient requests are denied, and that is the end.
+	Impatient Patience = iota
+	// Patient ones are denied and come back Waiting: the denial is not reported.
+	Patient
+	// Waiting ones are granted once there is memory, whenever that is, or withdrawn, or denied since no memory can come.
+	Waiting
+)
+
+// Place is what decides when a request that waits is served.
+type Place struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
+	Account  admission.Account
+	Priority int
+	Age      uint64 // of its first wait, rising; never 0
+	Align    int64
+	// ChargedBytes are what its account was charged for it, or will be with a Ready.
+	ChargedBytes int64
+	Blocked      bool // somebody waits for the answer and does nothing else
+	Unready      bool // its account's quota does not allow it before a Ready
+}
+
+// Withdraw takes back a Refill that waits: nothing is answered.
+type Withdraw struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
+	Client Client
+	Token  uint64
+}
+
+// Ready reports that the quota of a Refill that waits allows it now: its account was charged.
+type Ready struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
+	Client Client
+	Token  uint64
+}
+
+// Block reports whether somebody waits for the answer of a Refill that waits and does nothing else. Of several the one with
+// the highest Number holds, whatever the order in which they come.
+type Block struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
+	Client  Client
+	Token   uint64
+	Number  uint64 // rising
+	Blocked bool
+}
+
+// Suspend reports for what a client waits that only others bring about, beside memory: for each such wait, the clients of which any may
+// end it; none: any that holds memory or waits for some. Without Waits it goes on. Numbers are as in Block, from 1 on.
+type Suspend struct {
+	Client Client
+	Number uint64
+	Waits  [][]Client
+	// FreedBy are the clients whose callers free memory of this one, too; those that are gone do not count.
+	FreedBy []Client
+}
+
+// Anybody stands in Suspend.FreedBy for goroutines that have no client: they always go on.
+const Anybody = ^Client(0)
+
+// Offered answers an Offer. Taken reports that the client has served the request by itself: the Refill is answered by that.
+type Offered struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
+	Client Client
+	Token  uint64
+	Taken  bool
+}
+
+// Lanes reports what the lanes of a client have, for the report: memory that they give back when they are
+// used next, and not before.
+type Lanes struct {
+	Count int
+	Bytes int64 // of the client's LiveBytes
+}
+
+// Return gives free pages back. With Answer it answers one Ask, also when Runs is empty.
+type Return struct {
+	Client Client
+	Runs   []Run
+	// Fence covers all uses of Runs by the client's stream. Several Returns may have the same; its mark comes with one.
+	Fence     Fence
+	LiveBytes int64
+	OpenBytes int64 // as in Refill
+	Lanes     Lanes
+	Answer    bool
+	// TookNs is the time from the Ask to this answer; 0: unknown.
+	TookNs int64
+	Final  bool // the runs are not to be given home again: the client is idle
+	// Surplus: the client works, and has not needed the runs for a while.
+	Surplus bool
+	// UncoveredBytes are free with a client that may not record a fence now, and stay until it can.
+	UncoveredBytes int64
+	// Sent is how many runs and empty Stirred reports the client has sent in all, these included. Those on their way may be
+	// overtaken by an answer, which counts once all have arrived: else the pool would refuse others for memory that is coming, or
+	// that came after a request was tried and of which no report has come yet.
+	Sent uint64
+	Kept int // runs that were sent and stay with the client after all, since no fence could be recorded
+	// Stirred reports that memory became free with the client since it reported that last, whether it is part of Runs or stays. While
+	// requests wait a client reports it at once.
+	Stirred bool
+	// PendingBytes are freed and still in use by other clients: they will become free with it. A client reports them with its answers.
+	PendingBytes int64
+	// LetsOnly reports that every buffer in the client's memory is charged to some other account. A client reports it with its answers.
+	LetsOnly bool
+}
+
+// sent is by how much a Return raises what its client has sent.
+func (m *Return) sent() uint64 {
+	n := uint64(len(m.Runs) + m.Kept)
+	if n == 0 && m.Stirred && !m.Answer {
+		return 1
+	}
+	return n
+}
+
+// Looked reports that the clients of the last Looks have taken home what was freed, as far as
+// nobody was in their turns. SetUsage was called since.
+type Looked struct{}
+
+// Warm asks for that many free pages to be there, in runs of at least RunPages.
+type Warm struct {
+	Token uint64
+	Runs  []uint32 // lengths in pages
+}
+
+// Trim asks for memory to go back to the driver until at most KeepBytes are reserved.
+type Trim struct {
+	Token     uint64
+	KeepBytes int64
+}
+
+// JobDone reports how the job in flight ended: the first Done operations succeeded and, with Err, the one
+// after them failed. Passed reports how far the fences of the polled clients have passed.
+type JobDone struct {
+	Job    *Job
+	Done   int
+	Passed []Passed
+	Err    error
+	// FreeBytes are what the driver reports to have left, where it had no memory for the operation; 0 if it does not report that.
+	FreeBytes int64
+	// Watched are the clients with a fence that is watched from now on: a WatchOver comes for each. They are those of the job's Watch that have
+	// a fence that has not passed; the others have none that could be recorded.
+	Watched []Watch
+	// Idle reports that no client's stream had work, where the job asked.
+	Idle   bool
+	TookNs int64 // for the operations of a job that did not fail; 0: it is not known
+}
+
+// Passed is a client's newest fence that has passed.
+type Passed struct {
+	Client Client
+	Fence  Fence
+}
+
+// WatchOver reports that the watch with that number has ended, which may overtake the JobDone that reports its beginning: the fence has
+// passed, or, with Err, that is not known.
+type WatchOver struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
+	Watch
+	Err error
+}
+
+// Watch is a wait for one fence of a client. Numbers rise.
+type Watch struct {
+	Client Client
+	Number uint64
+}
+
+// Exclude reports whether a client's kernels need not end by themselves: no other client is made to wait for its fences.
+type Exclude struct {
+	Client   Client
+	Excluded bool
+}
+
+// Tick lets the core do what is due without a request.
+type Tick struct{}
+
+// Close ends the pool: what waits is denied, and one last job gives all memory back, live or not. The
+// caller has synchronised the device before.
+type Close struct{ Token uint64 }
+
+func (Join) isMessage()      {}
+func (Leave) isMessage()     {}
+func (Unreserve) isMessage() {}
+func (Refill) isMessage()    {}
+func (Withdraw) isMessage()  {}
+func (Ready) isMessage()     {}
+func (Block) isMessage()     {}
+func (Suspend) isMessage()   {}
+func (Offered) isMessage()   {}
+func (Return) isMessage()    {}
+func (Looked) isMessage()    {}
+func (Warm) isMessage()      {}
+func (Trim) isMessage()      {}
+func (JobDone) isMessage()   {}
+func (WatchOver) isMessage() {}
+func (Exclude) isMessage()   {}
+func (Tick) isMessage()      {}
+func (Close) isMessage()     {}

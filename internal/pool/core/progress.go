@@ -1,0 +1,138 @@
+package core
+
+import (
+	"slices"
+
+	"github.com/go-vram/vram/internal/order"
+	"github.com/go-vram/vram/internal/pool/admission"
+)
+
+// noProgress finds out where no request that waits can be served any more, and which one is refused then.
+type noProgress struct {
+	clients *clients
+	queue   *queue
+	waiters *waiters
+	fences  *fences
+	answers *answers
+	asks    *asks
+
+	tenants       []admission.Account // that hold memory
+	deadlockCount uint64
+}
+
+// resolve does what is to be done where no request that waits can be served. It reports whether that may have changed anything.
+func (n *noProgress) resolve() bool {
+	w := n.waiters
+	if w.count() == 0 || w.unsettled || w.gathering != nil || n.fences.watching() {
+		return false
+	}
+	accounts := n.accounts()
+	v, id := w.table.Stuck(accounts)
+	switch v {
+	case admission.Wait:
+		unheard := func(cl *client) bool { return cl.holds() && cl.dirty }
+		if !w.unasked || !w.table.Blocked() || !n.clients.anyHolder(unheard) {
+			return false
+		}
+		n.gather()
+	case admission.Lift:
+		w.failed.clear()
+	case admission.Confirm:
+		n.gather()
+	case admission.Deadlock:
+		n.deadlockCount++
+		n.answers.refuse(w.parked[id], nil, n.deadlock(accounts, id, maxNamed))
+	case admission.Hopeless:
+		n.answers.deny(w.parked[id], nil)
+	}
+	return true
+}
+
+// maxNamed is how many waiters a refusal names beside its own: enough to see a pattern. Not all: thousands may be refused one after
+// the other.
+const maxNamed = 16
+
+// deadlock is why a request is refused: the accounts, and the refused request with at most so many others.
+func (n *noProgress) deadlock(accounts []admission.Account, refused uint64, most int) *Deadlock {
+	w := n.waiters
+	d := &Deadlock{Refused: refused, Clients: map[uint64]Client{}}
+	waiting := map[admission.Account]int64{}
+	w.table.Each(func(x admission.Waiter) {
+		if x.Blocked {
+			waiting[x.Account] += x.Bytes
+		}
+		if x.ID == refused || len(d.Waiters) < most {
+			d.Waiters = append(d.Waiters, x)
+			d.Clients[x.ID] = w.parked[x.ID].client
+		}
+	})
+	for _, a := range accounts {
+		d.Holders = append(d.Holders, Holder{a, waiting[a], w.table.Suspended(a)})
+	}
+	return d
+}
+
+// accounts are those that hold memory.
+func (n *noProgress) accounts() (all []admission.Account) {
+	for _, id := range n.clients.holders {
+		if n.clients.all[id].holds() {
+			all = append(all, admission.Account(id))
+		}
+	}
+	return append(all, n.tenants...)
+}
+
+// gather begins to collect what was freed before.
+func (n *noProgress) gather() {
+	w := n.waiters
+	w.gathering, w.unasked = &request{kind: gather, ascent: ascent{rung: rungAskOwn}}, false
+	n.queue.push(w.gathering)
+}
+
+// climb has all clients return what was freed before: answers that were on their way may be older than that, so that those are awaited
+// first. It reports whether that is done.
+func (n *noProgress) climb(r *request) bool {
+	switch r.rung {
+	case rungAskOwn:
+		r.rung = rungAskAll
+		n.asks.awaitAnswers(r)
+		return false
+	case rungAskAll:
+		r.rung = rungDeny
+		n.asks.ask(r, everyone)
+		return false
+	case rungOffer, rungSearch, rungTake, rungCollect, rungGrow, rungPoll, rungRecycle, rungWait, rungHold, rungDeny:
+	}
+	w := n.waiters
+	w.gathering = nil
+	w.unsettled = n.clients.anyHolder(func(cl *client) bool { return cl.pendingBytes > 0 })
+	if !w.unsettled {
+		w.table.Confirmed()
+	}
+	return true
+}
+
+// suspend notes for what a client waits that only others bring about. It reports whether that was news.
+func (n *noProgress) suspend(m Suspend) bool {
+	cl := n.clients.all[m.Client]
+	if cl == nil || m.Number <= cl.suspended {
+		return false
+	}
+	cl.suspended = m.Number
+	waits := make([][]admission.Account, len(m.Waits))
+	for i, by := range m.Waits {
+		waits[i] = accountsOf(by)
+	}
+	table := &n.waiters.table
+	table.Suspend(admission.Account(m.Client), waits)
+	by := order.Delete(slices.Clone(m.FreedBy), func(id Client) bool { return n.clients.all[id] == nil && id != Anybody })
+	table.FreedBy(admission.Account(m.Client), accountsOf(by))
+	return true
+}
+
+func accountsOf(clients []Client) (all []admission.Account) {
+	for _, id := range clients {
+		all = append(all, admission.Account(id))
+	}
+	return all
+}

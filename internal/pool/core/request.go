@@ -1,0 +1,197 @@
+package core
+
+import "github.com/go-vram/vram/internal/pool/memory"
+
+// request is a Refill, Warm or Trim that is being served.
+type request struct {
+	kind   kind
+	way    way // its climb; nil: that of its kind
+	client Client
+	token  uint64
+	wish
+	catch
+	ascent
+	warming
+	waiting
+	keepBytes int64 // of a Trim, and of a warm-up of the pool's own: what is to be reserved afterwards
+	freed     int64 // bytes given back to the driver, or mapped ahead
+	drawn     bool  // from a reservation
+	mapped    bool  // the driver mapped pages for it
+	done      bool  // answered: a job that is still in flight for it serves no request
+	err       error
+}
+
+// wish is what a Refill asks for.
+type wish struct {
+	pages uint32   // of the run that is looked for
+	more  []uint32 // further runs that are wanted, all or nothing with the first
+	most  uint32   // pages of a run that are of use, unless more are looked for; 0: any
+	wants []uint32 // all runs; nil where one is wanted and the request never waits for others
+	bytes int64    // what its client lacks
+
+	requestedBytes, blockBytes int64 // as they came
+}
+
+// wanted is what is looked for still, as one run.
+func (w *wish) wanted() uint64 {
+	pages := uint64(w.pages)
+	for _, n := range w.more {
+		pages += uint64(n)
+	}
+	return pages
+}
+
+// catch is what a request for several runs has got before it has all of them.
+type catch struct {
+	lent  []Run        // to the client already
+	parts memory.Parts // the tags that those pages had
+}
+
+// ascent is how far a request has come up the ladder of the package comment.
+type ascent struct {
+	rung    rung
+	awaits  []Client // whose answers to an Ask are still to come
+	looking bool     // a Looked is still to come
+	looked  bool     // clients have taken home what was freed
+	taking  taking
+	// contended: it needed memory of others, or growth beyond the budget, which is counted once.
+	contended bool
+	noted     bool   // for the live peak
+	raised    bool   // it
+	askedAll  bool   // that others return what they do not use
+	waited    bool   // for fences
+	noBorrow  bool   // its stream could not be made to wait
+	idle      bool   // no client's stream had work when it was asked last
+	progress  uint64 // of fences, when it began to wait for some
+	refusal
+}
+
+// refusal is what the driver has refused to a request.
+type refusal struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
+	capped   bool // it can give capBytes in all
+	capBytes int64
+	refusals int
+}
+
+// within is a bound on what may be reserved, for a request to which the driver may have refused memory.
+func (r *refusal) within(bytes int64) int64 {
+	if r.capped {
+		return min(bytes, r.capBytes)
+	}
+	return bytes
+}
+
+// forgive lets the last resorts be tried once more after a wait for a fence: while memory was pending it could not go back to the
+// driver. What the driver can give stays as it was learned, so that every further refusal lowers it and the request ends.
+func (r *refusal) forgive() { r.refusals = min(r.refusals, clearingRefusals) }
+
+const (
+	// maxRefusals is how often the driver may refuse memory to one request before that is denied. Not fewer: a driver that says it has
+	// more than it gives, and others that take memory meanwhile, cost a refusal each, and then the last two resorts follow. Not more:
+	// every refusal releases free handles, after the last none is left.
+	maxRefusals = 5
+	// clearingRefusals is after how many of them a recycling releases all that is free, and holesRefusals after how many none of it
+	// is kept where it lies: then all that the driver has is there for the request.
+	clearingRefusals = maxRefusals - 2
+	holesRefusals    = maxRefusals - 1
+)
+
+// warming is a warm-up.
+type warming struct {
+	lengths  []uint32 // of the runs that are wanted
+	got      []Run    // held until all are there: the first of lengths
+	foreseen bool     // a warm-up of the pool's own
+}
+
+// waiting is a Refill that waits; zero for all others.
+type waiting struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
+	id       uint64 // in the order of those that wait; 0: it does not wait
+	patience Patience
+	place    Place
+	offering bool   // its client has not answered yet
+	blocks   uint64 // the number of its last Block
+}
+
+// warmClient owns what an unfinished warm-up has got together.
+const warmClient = ^Client(0)
+
+// taking is how far a request has come with taking a run of another client's.
+type taking uint8
+
+const (
+	notTaken taking = iota
+	taken           // a client was asked for a run
+	polled          // its fence was not known to have passed, and was looked at
+)
+
+type kind uint8
+
+const (
+	refill kind = iota
+	warm
+	trim
+	gather // collects what was freed before a deadlock is declared
+	ownWay // see way
+)
+
+// rung is the step of the ladder in the package comment that is tried next. The order of the constants counts: answers.grant goes
+// back to the lower of two rungs. Which rung follows which is decided in ladder.climb and its steps.
+type rung uint8
+
+const (
+	rungOffer rung = iota // of those that wait
+	rungSearch
+	rungTake
+	rungAskOwn
+	rungCollect
+	rungAskAll
+	rungGrow
+	rungPoll
+	rungRecycle
+	rungWait
+	rungHold
+	rungDeny
+)
+
+// newRefill is the request that a Refill makes.
+func newRefill(m Refill) *request {
+	r := &request{
+		kind: refill, client: m.Client, token: m.Token,
+		wish: wish{
+			pages: max(1, m.Pages), more: m.More, most: m.Most, bytes: m.Bytes,
+			requestedBytes: m.RequestedBytes, blockBytes: m.BlockBytes,
+		},
+		waiting: waiting{patience: m.Patience, place: m.Place},
+		ascent:  ascent{rung: rungSearch},
+	}
+	if len(r.more) > 0 {
+		r.wants = append([]uint32{r.pages}, r.more...)
+	}
+	return r
+}
+
+// awaiting reports whether the request goes on only with somebody's answer.
+func (r *request) awaiting() bool { return len(r.awaits) > 0 || r.looking || r.offering }
+
+// waits reports whether it is a Refill that waits.
+func (r *request) waits() bool { return r.id != 0 }
+
+// keepsParts reports whether what the request gets may have to be put back before it has all that it wants.
+func (r *request) keepsParts() bool { return len(r.wants) > 0 }
+
+// keep remembers the tags of pages that the request gets.
+func (r *request) keep(parts ...memory.Part) {
+	if r.keepsParts() {
+		r.parts.Add(parts...)
+	}
+}
+
+// restart begins the climb of a request that waits.
+func (r *request) restart() {
+	r.pages, r.more, r.err = r.wants[0], append([]uint32(nil), r.wants[1:]...), nil
+	r.ascent = ascent{rung: rungOffer}
+}

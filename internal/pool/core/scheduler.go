@@ -1,0 +1,133 @@
+package core
+
+import "github.com/go-vram/vram/internal/pool/memory"
+
+// scheduler decides which request goes on.
+type scheduler struct {
+	memory  *memory.Memory
+	clients *clients
+	queue   *queue
+	waiters *waiters
+	fences  *fences
+	answers *answers
+	jobs    *jobs
+	phase   *phase
+
+	ladder     ladder
+	warmer     warmer
+	shrinker   shrinker
+	noProgress noProgress
+}
+
+// enqueue lets a request under way.
+func (s *scheduler) enqueue(r *request) {
+	if s.phase.closing {
+		s.answers.end(r, ErrClosed)
+		return
+	}
+	s.queue.push(r)
+	s.advance()
+}
+
+// advance serves what was asked for, first in first out, and then tries those that wait. Everything may use what is free;
+// only the first may ask, grow or recycle, so that two requests never take from each other.
+func (s *scheduler) advance() {
+	if !s.phase.closing {
+		if due := s.fences.takeDue(); len(due) > 0 {
+			s.queue.pushFront(due)
+		}
+	}
+	s.serveFree()
+	if s.yield() {
+		s.serveFree()
+	}
+	for s.rests() {
+		if s.queue.empty() && !s.admit() {
+			break
+		}
+		r := s.queue.head()
+		if r.awaiting() {
+			return
+		}
+		if s.climb(r) {
+			s.queue.remove(r)
+		} else if s.jobs.inFlight != nil || r.awaiting() {
+			return
+		}
+		s.serveFree()
+	}
+	if s.rests() {
+		if s.clients.unclaimed && s.waiters.count() == 0 && len(s.fences.held) == 0 { // else it is collected for those
+			s.lendHome()
+		}
+		s.shrinker.bound()
+	}
+}
+
+// lendHome lends back what was collected: to the client that was asked for its own sake, and to the
+// others once they do not miss in turns.
+func (s *scheduler) lendHome() {
+	asker := s.clients.asker
+	s.clients.asker = 0
+	if s.clients.climbs == 0 {
+		s.clients.unclaimed = false
+		s.answers.lendHome(0)
+	} else if asker != 0 {
+		s.answers.lendHome(asker)
+	}
+}
+
+// rests reports whether a job may be started.
+func (s *scheduler) rests() bool { return s.jobs.inFlight == nil && !s.phase.closing }
+
+// serveFree grants what is free, in the order of the queue.
+func (s *scheduler) serveFree() { s.queue.serve(s.memory.Inserts, s.answers.grantFree) }
+
+// yield lets warm-ups that hold memory start over when a refill waits: a refill is never denied or kept
+// waiting for what they hold. It reports whether there was any.
+func (s *scheduler) yield() (yielded bool) {
+	if len(s.queue.refills) == 0 || s.phase.closing {
+		return false
+	}
+	for _, r := range s.queue.others {
+		if s.warmer.letGo(r) {
+			yielded = true
+		}
+	}
+	return yielded
+}
+
+// climb takes the next step for a request whose search failed. It reports whether the request leaves the queue; if not, either a job
+// is in flight, or answers are awaited, or the next step is to be tried.
+func (s *scheduler) climb(r *request) bool {
+	if r.way != nil {
+		return r.way.climb(s, r)
+	}
+	switch r.kind {
+	case warm:
+		return s.warmer.climb(r)
+	case trim:
+		return s.shrinker.climb(r)
+	case gather:
+		return s.noProgress.climb(r)
+	case refill, ownWay:
+	}
+	return s.ladder.climb(r)
+}
+
+// admit puts the next request of those that wait into the queue, or what is due where none of them makes progress. It reports whether
+// there is anything.
+func (s *scheduler) admit() bool {
+	for {
+		if r := s.waiters.next(); r != nil {
+			s.queue.push(r)
+			return true
+		}
+		if !s.noProgress.resolve() {
+			return false
+		}
+		if !s.queue.empty() {
+			return true
+		}
+	}
+}

@@ -1,0 +1,110 @@
+package core
+
+import "github.com/go-vram/vram/internal/pool/memory"
+
+// shrinker gives memory back to the driver.
+type shrinker struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
+	settings *Settings
+	memory   *memory.Memory
+	forecast *forecast
+	answers  *answers
+	asks     *asks
+	jobs     *jobs
+
+	failed bool   // the driver took nothing back: it is not asked before a Tick again
+	window uint32 // ticks since peaks were forgotten last
+}
+
+// climb goes on with a trim: clients return what they do not use, fences are polled, clean handles go back to the driver. It reports
+// whether the request is done.
+func (s *shrinker) climb(r *request) bool {
+	switch r.rung {
+	case rungAskAll:
+		r.rung = rungPoll
+		if s.memory.ReservedBytes() > r.keepBytes {
+			s.asks.ask(r, everyone)
+		}
+	case rungPoll:
+		r.rung = rungRecycle
+		s.jobs.poll(r)
+	case rungRecycle:
+		r.rung = rungDeny
+		if r.err == nil && s.jobs.shrink(r, s.memory.ReservedBytes()-r.keepBytes) {
+			return false
+		}
+	case rungOffer, rungSearch, rungAskOwn, rungTake, rungCollect, rungGrow, rungWait, rungHold, rungDeny:
+		s.answers.end(r, r.err)
+		return true
+	}
+	return false
+}
+
+// bound gives back what is free beyond the budget of the pool, in bytes and in runs, and beyond a limit that was
+// lowered below what was held. After a failure it rests until the next Tick, so that a driver that refuses is not
+// asked without end.
+func (s *shrinker) bound() {
+	if s.failed {
+		return
+	}
+	m := s.memory
+	over := m.ReservedBytes() - s.settings.LimitBytes
+	kept := s.keptBytes()
+	if s.settings.CacheBytes > 0 {
+		over = max(over, min(m.FreeBytes()-s.settings.CacheBytes, m.ReservedBytes()-kept))
+	}
+	if over > 0 && s.jobs.shrink(nil, over) {
+		return
+	}
+	if s.settings.CacheRuns > 0 && kept == 0 && m.CleanRuns() > s.settings.CacheRuns {
+		s.jobs.shrink(nil, 1) // the shortest run first
+	}
+}
+
+// keptBytes is what does not go back for being more than the pool is to keep, where something is foreseen.
+func (s *shrinker) keptBytes() int64 {
+	if !s.settings.Predict {
+		return 0
+	}
+	return int64(s.forecast.held()) * s.memory.PageBytes() //nolint:gosec // pages of one arena
+}
+
+// overLimit is a trim of the pool's own where a limit was lowered below what is held: clients are asked for what they do not use, tick
+// by tick. Nil: nothing is over it.
+func (s *shrinker) overLimit() *request {
+	if s.memory.ReservedBytes() <= s.settings.LimitBytes {
+		return nil
+	}
+	return &request{kind: trim, keepBytes: s.settings.LimitBytes, ascent: ascent{rung: rungAskAll}}
+}
+
+// oldHandles is how many handles go back to the driver for their age at a tick. Not more: that
+// takes an H200's driver five milliseconds, in which no request is served that needs it. Not fewer:
+// so 24 GiB of handles of one page take five seconds.
+const oldHandles = 256
+
+// tick counts the age of free memory, and forgets old peaks.
+func (s *shrinker) tick(b *budget) {
+	s.failed = false
+	after := s.settings.AgeTicks
+	if s.memory.Tick(); after == 0 {
+		return
+	}
+	if s.window++; s.window >= after {
+		s.window = 0
+		b.roll()
+	}
+}
+
+// age gives back what has been free for long. Plain segments stay: to free one waits for all work of the device. Clients that have
+// returned a surplus are lent little as long as there is any that is old.
+func (s *shrinker) age(cs *clients) {
+	after := s.settings.AgeTicks
+	if s.failed {
+		return
+	}
+	if after == 0 || s.memory.Plain() || !s.jobs.release(nil, s.memory.Old(after, oldHandles, s.memory.ReservedBytes()-s.keptBytes())) {
+		cs.tick()
+	}
+}

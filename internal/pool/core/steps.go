@@ -1,0 +1,348 @@
+package core
+
+import (
+	"slices"
+
+	"github.com/go-vram/vram/internal/order"
+	"github.com/go-vram/vram/internal/pool/admission"
+	"github.com/go-vram/vram/internal/pool/memory"
+)
+
+// refill serves a Refill at once, lets it under way, lets it wait, or refuses it.
+func (c *Core) refill(m Refill) {
+	r := newRefill(m)
+	cl := c.clients.all[m.Client]
+	if c.phase.closing || cl == nil || cl.gone {
+		c.answers.deny(r, ErrClosed)
+		return
+	}
+	r.way = cl.way
+	c.clients.report(cl, m.LiveBytes)
+	cl.lanes = m.Lanes
+	if !cl.reserves { // no caller has what is set aside
+		c.clients.setGiven(cl, m.LiveBytes-m.OpenBytes, c.memory.LentBytes())
+	}
+	if r.wanted() > uint64(c.memory.MaxPages()) { // no use in asking anybody
+		c.answers.deny(r, nil)
+		return
+	}
+	if from := c.clients.reservation(m.From); from != nil && c.answers.draw(r, from) {
+		return
+	}
+	switch {
+	case m.Patience == Waiting:
+		c.park(r)
+	case !c.waiters.mayPass(r):
+		c.answers.deny(r, nil) // it comes back to wait
+	default:
+		c.scheduler.enqueue(r)
+		if r.patience == Patient && !r.done && !c.phase.closing && c.queue.head() != r { // its place is not the last one of the queue
+			c.queue.remove(r)
+			c.answers.deny(r, nil)
+		}
+	}
+}
+
+// park lets a request wait.
+func (c *Core) park(r *request) {
+	if c.waiters.count() == 0 { // while none waited, clients did not report what became free
+		c.waiters.changed()
+		for _, cl := range c.clients.all {
+			cl.dirty = true
+		}
+	}
+	c.waiters.park(r)
+	if int64(r.wanted())*c.memory.PageBytes() > c.settings.LimitBytes { //nolint:gosec // no more than the arena has
+		c.answers.deny(r, nil) // no free would help
+	}
+	c.scheduler.advance()
+}
+
+// withdraw drops a request that waits. It reports whether there is such a request.
+func (c *Core) withdraw(m Withdraw) bool {
+	r := c.waiters.find(m.Client, m.Token)
+	if r == nil {
+		return false
+	}
+	r.done = true
+	c.answers.unpark(r)
+	c.queue.remove(r)
+	return true
+}
+
+// offered goes on with a request that its client has served by itself, or could not. It reports whether there is such a request.
+func (c *Core) offered(m Offered) bool {
+	r := c.waiters.find(m.Client, m.Token)
+	if r == nil || !r.offering {
+		return false
+	}
+	r.offering = false
+	c.queue.searchAgain()
+	if m.Taken {
+		r.done = true
+		c.queue.remove(r)
+		c.answers.served(r)
+	}
+	return true
+}
+
+// warm lets a warm-up under way.
+func (c *Core) warm(m Warm) {
+	lengths := order.Delete(slices.Clone(m.Runs), func(n uint32) bool { return n == 0 })
+	c.scheduler.enqueue(&request{kind: warm, token: m.Token, warming: warming{lengths: lengths}, ascent: ascent{rung: rungSearch}})
+}
+
+// takeBack makes free what a client returns, and takes down what it reports. It reports whether the client is known.
+func (c *Core) takeBack(m Return) bool {
+	cl := c.clients.all[m.Client]
+	for _, r := range m.Runs {
+		if !c.memory.LentTo(r, m.Client) {
+			continue // a return of what is not lent would be a defect of the stream; Check finds the loss
+		}
+		c.clients.release(cl, uint64(r.Pages))
+		c.memory.Free(r, tagOf(cl, m))
+		if !m.Final {
+			c.memory.SetHome(r, m.Client)
+		}
+		c.fences.progress++
+	}
+	if cl == nil {
+		return false
+	}
+	switch {
+	case m.Surplus:
+		cl.thriftTicks = 2 * c.settings.AgeTicks
+	case m.Final && len(m.Runs) > 0:
+		cl.wakingTicks = 2 * c.settings.AgeTicks
+	}
+	switch {
+	case cl.gone:
+		cl.lanes, cl.leftBytes = m.Lanes, max(0, m.LiveBytes-m.OpenBytes)
+	default:
+		cl.lanes = m.Lanes
+		c.clients.report(cl, m.LiveBytes)
+		c.clients.setGiven(cl, m.LiveBytes-m.OpenBytes, c.memory.LentBytes())
+	}
+	if m.Answer {
+		cl.usage.returned(pagesOf(m.Runs), cl.askedPages)
+		c.clients.count(cl)
+	}
+	answered := cl.note(m)
+	if m.Stirred || len(m.Runs) > 0 && !m.Answer {
+		c.waiters.changed()
+	}
+	if m.Answer && cl.moves {
+		c.budget.asked(len(m.Runs), m.TookNs)
+	}
+	if answered && !c.asks.again(cl) {
+		c.queue.answered(m.Client)
+	}
+	c.forget(cl)
+	return true
+}
+
+func pagesOf(runs []Run) (pages uint32) {
+	for _, r := range runs {
+		pages += r.Pages
+	}
+	return pages
+}
+
+// tagOf is the tag of returned runs: none where the fence has passed by itself.
+func tagOf(cl *client, m Return) memory.Tag {
+	if m.Fence == 0 || cl.synced || m.Fence <= cl.passed {
+		return memory.Tag{}
+	}
+	return memory.Tag{Client: m.Client, Fence: m.Fence}
+}
+
+// passed cleans what a client returned up to a fence, which has passed.
+func (c *Core) passed(p Passed) {
+	cl := c.clients.all[p.Client]
+	if cl != nil {
+		cl.passed = max(cl.passed, p.Fence)
+	}
+	c.queue.pass(p)
+	c.fences.progress += uint64(c.memory.Pass(p.Client, p.Fence)) //nolint:gosec // a count
+	if cl == nil {
+		c.memory.Forget(p.Client)
+	}
+}
+
+// leave denies what a client has asked for, which asks for nothing any more. It reports whether the client is known.
+func (c *Core) leave(m Leave) bool {
+	id := m.Client
+	cl := c.clients.all[id]
+	if cl == nil {
+		return false
+	}
+	cl.gone, cl.synced, cl.leftBytes = true, m.Synced, cl.givenBytes
+	c.clients.report(cl, 0)
+	c.clients.setGiven(cl, 0, c.memory.LentBytes())
+	if m.Synced {
+		c.passed(Passed{Client: id, Fence: ^Fence(0)})
+	}
+	for _, r := range c.queue.removeOf(id) {
+		if !r.waits() {
+			c.answers.deny(r, ErrClosed)
+		}
+	}
+	c.answers.denyAll(c.fences.take(id), ErrClosed)
+	c.answers.denyAll(c.waiters.of(id), ErrClosed)
+	c.waiters.changed() // its fences have passed, or it keeps memory that never comes
+	c.forget(cl)
+	return true
+}
+
+// unreserve ends a reservation: what is left of it is free.
+func (c *Core) unreserve(m Unreserve) bool {
+	cl := c.clients.all[m.Client]
+	if cl == nil || !cl.reserves {
+		return false
+	}
+	for _, run := range cl.reserved {
+		c.clients.release(cl, uint64(run.Pages))
+		c.memory.Free(run, memory.Tag{}) // no work has used it
+		c.fences.progress++
+	}
+	cl.reserved = nil
+	return c.leave(Leave{Client: m.Client, Synced: true})
+}
+
+// forget drops a client that is gone and holds nothing: a request that waits for its answer waits for nothing.
+func (c *Core) forget(cl *client) {
+	if !cl.gone || cl.heldPages > 0 {
+		return
+	}
+	c.clients.remove(cl.id)
+	c.fences.forget(cl.id)
+	c.waiters.table.Forget(admission.Account(cl.id))
+	c.queue.answered(cl.id)
+	c.memory.Forget(cl.id)
+	c.fx.Gone.Push(cl.id)
+}
+
+// exclude notes whether others may be made to wait for a client's fences. It reports whether the client is known.
+func (c *Core) exclude(m Exclude) bool {
+	cl := c.clients.all[m.Client]
+	if cl == nil {
+		return false
+	}
+	cl.excluded = m.Excluded
+	c.fences.progress++ // a request that waits for its fences looks anew whether there is anything to wait for
+	return true
+}
+
+// watchOver notes the end of a watch.
+func (c *Core) watchOver(m WatchOver) {
+	c.fences.ended(m.Watch)
+	if m.Err != nil {
+		c.answers.denyAll(c.fences.take(0), m.Err) // as if a query had failed
+		return
+	}
+	c.fences.progress++
+	c.waiters.changed()
+}
+
+// tick does what is due without a request.
+func (c *Core) tick() {
+	s := &c.scheduler
+	s.shrinker.tick(&c.budget)
+	c.waiters.retry()
+	if r := s.shrinker.overLimit(); r != nil && c.queue.empty() && !c.phase.closing {
+		s.enqueue(r)
+	}
+	s.warmer.tick()
+	s.advance()
+	if c.queue.empty() && s.rests() {
+		if r := s.warmer.foreseen(); r != nil {
+			s.enqueue(r)
+		}
+	}
+	if s.rests() && c.queue.empty() {
+		s.shrinker.age(&c.clients)
+	}
+	if s.rests() {
+		c.jobs.poll(nil)
+	}
+}
+
+// jobDone enters what a job did, and goes on with its request. It reports whether that job was in flight.
+func (c *Core) jobDone(m JobDone) bool {
+	j := m.Job
+	if j == nil || j != c.jobs.inFlight {
+		return false
+	}
+	c.jobs.inFlight = nil
+	for _, p := range m.Passed {
+		c.passed(p)
+		j.Parts.Pass(p.Client, p.Fence)
+	}
+	out := c.memory.Finish(&j.Job, m.Done, m.Err != nil)
+	r := j.request
+	switch { // the report of a Warm or Trim
+	case r == nil:
+	case r.kind == trim:
+		r.freed -= out.GrownBytes
+	case r.kind == warm && m.Err == nil:
+		r.freed += out.GrownBytes
+	}
+	if m.Err != nil {
+		c.jobFailed(j, out, m)
+		return true
+	}
+	if j.Purpose == memory.Fill {
+		c.budget.learn(j.Created(), j.Moved(), m.TookNs)
+	}
+	c.fences.begun(m.Watched)
+	if j.Idle {
+		r.idle = m.Idle
+	}
+	if j.Purpose == memory.Fill {
+		c.filled(j)
+	}
+	return true
+}
+
+// filled hands on a window that was filled. One whose request was served meanwhile, or was a warm-up's, is free for any request that
+// needs it; the warm-up then finds it.
+func (c *Core) filled(j *Job) {
+	r := j.request
+	if r.done || r.kind == warm || j.Window.Pages < r.pages { // it may have got that run, and look for a longer one
+		c.memory.FreeParts(j.Parts, j.Window)
+		return
+	}
+	c.driverGrants++
+	r.mapped = true
+	if c.answers.grantWindow(r, j.Parts, j.Window) {
+		c.queue.remove(r)
+	}
+}
+
+// jobFailed goes on after a job that failed, and starts the job that gives back what it has left.
+func (c *Core) jobFailed(j *Job, out memory.Outcome, m JobDone) {
+	r := j.request
+	switch j.Purpose {
+	case memory.Nothing:
+		if r != nil {
+			r.err, r.rung = m.Err, rungDeny
+		}
+	case memory.Fill:
+		c.scheduler.ladder.jobFailed(r, out, m.Err, m.FreeBytes)
+	case memory.Shrink:
+		if r != nil {
+			r.err = m.Err
+		} else {
+			c.scheduler.shrinker.failed = true
+		}
+	case memory.Rollback, memory.CloseAll:
+	}
+	if len(out.Undo.Ops) == 0 {
+		return
+	}
+	next := &Job{Job: out.Undo}
+	if next.Purpose == memory.Rollback && r != nil && r.kind == trim { // what goes back is counted
+		next.request = r
+	}
+	c.jobs.start(next)
+}

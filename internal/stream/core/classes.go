@@ -1,0 +1,111 @@
+package core
+
+import (
+	"math/bits"
+
+	"github.com/go-vram/vram/internal/heap"
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/internal/stream/magazine"
+)
+
+// classes serves requests of up to 64 KiB from magazines over spans.
+type classes struct {
+	magazines *magazine.Spans
+	spans     *spans
+	room      *room
+	wanted    *wanted
+}
+
+// alloc serves a class from its magazines or a new span, or says how many pages that needs.
+func (c *classes) alloc(class, hint int) (*magazine.Slot, uint32) {
+	if c.wanted.on {
+		return c.allocUnseen(class)
+	}
+	for {
+		m := c.magazines.At(class, hint)
+		if m == nil {
+			var need uint32
+			if m, need = c.supply(class); m == nil {
+				return nil, need
+			}
+			c.magazines.Install(m, hint)
+		}
+		if s := m.Take(); s != nil {
+			c.magazines.Shard(m, hint)
+			return s, 0
+		}
+		// Exhausted, if need be by callers that had looked a fresh magazine up when it was in use before.
+		c.magazines.Park(m) // fails if a slot was freed this moment: then the next Take succeeds
+	}
+}
+
+// allocUnseen is alloc while requests wait for memory: no caller finds the magazine.
+func (c *classes) allocUnseen(class int) (*magazine.Slot, uint32) {
+	for {
+		if m, taken := c.magazines.TakeReady(class, 1); taken != 0 {
+			return m.At(bits.TrailingZeros64(taken)), 0
+		}
+		m, need := c.carve(class)
+		if m == nil {
+			return nil, need
+		}
+		c.magazines.Shelve(m)
+	}
+}
+
+// supply is a magazine of the class with free slots, not installed; nil if the heap has no span for it.
+func (c *classes) supply(class int) (m *magazine.Span, needPages uint32) {
+	if m := c.magazines.Ready(class); m != nil {
+		return m, 0
+	}
+	return c.carve(class)
+}
+
+// carve is supply with a new span.
+func (c *classes) carve(class int) (m *magazine.Span, needPages uint32) {
+	block, need := c.room.take(sizeclass.SpanUnits(class))
+	if block == heap.None {
+		return nil, need
+	}
+	return c.spans.carve(class, block), 0
+}
+
+// allocMany empties the magazine in use, then those that are parked and have free slots, which stay out of
+// use, and then carves spans. What is left of the last comes into use.
+func (c *classes) allocMany(class, most, hint int, take func(*magazine.Slot)) int {
+	got := 0
+	if m := c.magazines.At(class, hint); m != nil {
+		got = pass(&m.Magazine, m.TakeMany(most), take)
+		c.magazines.Shard(m, hint)
+	}
+	for got < most {
+		m, taken := c.magazines.TakeReady(class, most-got)
+		if m == nil {
+			break
+		}
+		got += pass(&m.Magazine, taken, take)
+	}
+	for got < most {
+		m, _ := c.supply(class)
+		if m == nil {
+			break
+		}
+		got += pass(&m.Magazine, m.TakeMany(most-got), take)
+		if old := c.magazines.At(class, hint); c.wanted.on {
+			c.magazines.Shelve(m)
+		} else if old == nil || m.FreeSlots() > 0 && c.magazines.Park(old) {
+			c.magazines.Install(m, hint)
+		} else {
+			c.magazines.Shelve(m)
+		}
+	}
+	return got
+}
+
+// pass passes the slots of a magazine that were taken, by their bits.
+func pass(m *magazine.Magazine, taken uint64, take func(*magazine.Slot)) int {
+	for left := taken; left != 0; left &= left - 1 {
+		take(m.At(bits.TrailingZeros64(left)))
+	}
+	return bits.OnesCount64(taken)
+}

@@ -1,0 +1,237 @@
+package core
+
+import (
+	"errors"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/fence/line"
+	"github.com/go-vram/vram/internal/heap"
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/internal/stream/magazine"
+	"github.com/go-vram/vram/internal/stream/magazine/lane"
+)
+
+// Config is what a core is made with.
+type Config struct {
+	Base      cudadrv.Ptr // of the arena that pages count from
+	PageBytes int64
+	// Places are the addresses of pages by number, where they do not follow from Base: see pool.Pool.Places.
+	Places []cudadrv.Ptr
+	Budget Budget
+	Exact  bool   // as in Settings
+	Live   *Gauge // of all streams of the device, for Exact; nil: there is no sum
+	// AgeTicks and Share are as in Settings.
+	AgeTicks int
+	Share    magazine.Share
+	// Cover keeps book of the pages that no fence covers: see Core.Seal.
+	Cover bool
+	// Lines are the timelines of the streams that may use the blocks of this one; nil: none has a number.
+	Lines *line.Lines
+	// Allowance is how much the streams of the device have pending beyond the minimum of each, within a
+	// part of Limit, which is the device's in bytes. nil: each has the minimum.
+	Allowance *Allowance
+	Limit     *atomic.Int64
+}
+
+// Core is the state of a stream's cache: parts that own their state, and what takes several of them. The
+// exported methods of the parts that it embeds are its own, which is why it has so many.
+type Core struct {
+	owner  *magazine.Owner
+	leases *lane.Leases
+
+	// Memory, from the ground up.
+	ranges
+	retention retention
+	spans     spans
+	room      room
+
+	// What is counted and noticed.
+	usage
+	misses
+	counted counted
+	limits
+	wanted
+	idle    idle
+	surplus surplus
+
+	// Optional, or not at work in most streams.
+	coverage
+	directory *directory // nil before the first Lookup
+
+	// The ways in and out.
+	inFlight
+	arrivals
+	classes classes
+	large   large
+	lanes
+}
+
+// New makes the core of a stream whose callers use that cache.
+func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
+	pageUnits := uint32(cfg.PageBytes >> sizeclass.UnitShift)
+	owner := magazine.NewOwner(cache, waker)
+	c := &Core{
+		owner:  owner,
+		ranges: ranges{heap: heap.New(pageUnits), base: cfg.Base, places: cfg.Places, pageUnits: pageUnits},
+	}
+	r := &c.ranges
+	c.usage = usage{ranges: r, gauge: cfg.Live, parts: new(Parts)}
+	c.retention.exacts, c.retention.ranges, c.retention.usage = &owner.Exacts, r, &c.usage // in place: its tracks are long
+	c.spans = spans{magazines: &owner.Spans, ranges: r, wanted: &c.wanted}
+	c.leases = lane.NewLeases(owner, c.spans.release)
+	c.room = room{ranges: r, retention: &c.retention, spans: &c.spans, leases: c.leases}
+	c.misses = misses{
+		usage:     &c.usage,
+		stability: stability{owner: owner, usage: &c.usage, retention: &c.retention, wanted: &c.wanted},
+	}
+	c.limits = limits{ranges: r, retention: &c.retention}
+	c.idle = idle{owner: owner, ranges: r, misses: &c.misses}
+	c.coverage.ranges = r
+	c.arrivals = arrivals{
+		owner: owner, leases: c.leases, ranges: r,
+		retention: &c.retention, spans: &c.spans, inFlight: &c.inFlight, wanted: &c.wanted,
+	}
+	c.classes = classes{magazines: &owner.Spans, spans: &c.spans, room: &c.room, wanted: &c.wanted}
+	c.large = large{
+		exacts: &owner.Exacts, loose: &owner.Loose, ranges: r, retention: &c.retention, room: &c.room, wanted: &c.wanted,
+	}
+	c.lanes = lanes{
+		leases: c.leases, ranges: r, spans: &c.spans, room: &c.room, arrivals: &c.arrivals, usage: &c.usage, wanted: &c.wanted,
+	}
+
+	c.inFlight.init(cfg.Lines, &c.arrivals, newSlack(cfg.Limit, cfg.Allowance, owner.SetPile))
+	owner.KeepLeased(c.inFlight.add)
+	if cfg.Cover {
+		c.coverage.begin()
+	}
+	c.SetSettings(Settings{Budget: cfg.Budget, Exact: cfg.Exact, AgeTicks: cfg.AgeTicks, Share: cfg.Share})
+	return c
+}
+
+// Alloc serves a request that no magazine served, or says how many pages it needs. Precondition:
+// 0 < bytes, and the units fit an uint32.
+func (c *Core) Alloc(bytes int64, hint int) (s *magazine.Slot, needPages uint32) {
+	units := uint32(sizeclass.Units(bytes))
+	if c.usage.exact {
+		return c.allocExact(units)
+	}
+	cameBack := false
+	if c.owner.HasFreed() || c.Waits() { // else the call is spared
+		cameBack = c.arrivals.takeHome(c.owner.Freed(), units)
+	}
+	if c.owner.HasUsed() {
+		c.arrivals.sortUsed(!c.wanted.on)
+	}
+	if c.usage.quiescence.due(c.ranges.usedUnits(), c.misses.Turns) {
+		c.Drain()
+		c.room.closeIdle()
+	}
+	if units <= sizeclass.MaxUnits {
+		s, needPages = c.classes.alloc(sizeclass.Of(uint64(units)), hint)
+	} else {
+		s, needPages = c.large.alloc(units, hint, cameBack)
+	}
+	if s == nil && c.arrivals.sortUsed(false) { // the uses of some may be over
+		s, needPages = c.allocAgain(units, hint)
+	}
+	if s != nil {
+		c.usage.notePeak()
+	}
+	return s, needPages
+}
+
+func (c *Core) allocAgain(units uint32, hint int) (s *magazine.Slot, needPages uint32) {
+	if units <= sizeclass.MaxUnits {
+		return c.classes.alloc(sizeclass.Of(uint64(units)), hint)
+	}
+	return c.large.alloc(units, hint, false)
+}
+
+// allocExact is Alloc with a block of the request's own, whatever its length.
+func (c *Core) allocExact(units uint32) (s *magazine.Slot, needPages uint32) {
+	c.Drain()
+	block, needPages := c.room.take(units)
+	if block == heap.None {
+		return nil, needPages
+	}
+	s = c.large.place(block, units)
+	c.usage.notePeak()
+	return s, 0
+}
+
+// AllocAligned serves a request whose address must be a multiple of align bytes with a block of its own, or
+// says how many pages it needs; wide, after a grant of that many did not help, asks for so many that any
+// place does. Preconditions: those of Alloc; align is a power of two, 512 or more, and its units fit 31 bits.
+func (c *Core) AllocAligned(bytes, align int64, wide bool) (s *magazine.Slot, needPages uint32) {
+	units, alignUnits := sizeclass.Units(bytes), uint32(align>>sizeclass.UnitShift)
+	if s = c.allocAligned(uint32(units), alignUnits); s != nil {
+		c.usage.noteGiven()
+		return s, 0
+	}
+	if wide || alignUnits > c.ranges.pageUnits {
+		units += uint64(alignUnits) - 1
+	}
+	return nil, c.ranges.pagesFor(units)
+}
+
+// AllocPart serves one request of a batch with a block of its own, nil if there is none: see AllocMany.
+// Precondition: 0 < bytes, and the units fit an uint32.
+func (c *Core) AllocPart(bytes int64) *magazine.Slot {
+	return c.allocAligned(uint32(sizeclass.Units(bytes)), 1)
+}
+
+func (c *Core) allocAligned(units, alignUnits uint32) *magazine.Slot {
+	c.Drain()
+	s := c.large.allocAligned(units, alignUnits)
+	if s != nil {
+		c.usage.noteUse()
+	}
+	return s
+}
+
+// AllocMany serves up to most requests for blocks of that many units, as a batch groups them, and passes the
+// slots to take. It returns how many there were: fewer than most if the stream's memory holds no more. Blocks
+// beyond the classes are carved side by side, and return to the heap when freed. Drain comes before.
+// Precondition: units and most are positive; units is the length of a class, or beyond them.
+func (c *Core) AllocMany(units uint32, most, hint int, take func(*magazine.Slot)) int {
+	var got int
+	if units <= sizeclass.MaxUnits && !c.usage.exact {
+		got = c.classes.allocMany(sizeclass.Of(uint64(units)), most, hint, take)
+	} else {
+		got = c.large.allocMany(units, most, hint, take)
+	}
+	c.usage.noteUse() // whether the batch is given, ServedMany says
+	return got
+}
+
+// Undo takes back the block of the Alloc that Served counted last, which no caller will use: as if it had
+// never been asked for.
+func (c *Core) Undo(s *magazine.Slot) {
+	c.PutBack(s)
+	c.misses.undo()
+}
+
+// PutBack takes back a block that no caller has seen. No count of Served is taken back.
+func (c *Core) PutBack(s *magazine.Slot) {
+	units := s.Magazine().UnitsOf(s)
+	if c.giveBack(s) {
+		c.owner.Uncount(units)
+	}
+}
+
+// PutBackCounted is PutBack of a block that a Snapshot may have counted: see Parts.Seen. Its allocation and
+// its free count, since no count falls.
+func (c *Core) PutBackCounted(s *magazine.Slot) { c.giveBack(s) }
+
+// giveBack frees a block, and reports whether it did.
+func (c *Core) giveBack(s *magazine.Slot) bool {
+	if c.arrivals.retract(s) {
+		return true
+	}
+	// Not by what Frees says before and after: a caller may take the block and free it as well between the two.
+	return !errors.Is(s.Free(s.Word()), magazine.ErrBadFree) // ErrClosed: the block is freed all the same
+}
+
+// Grant adds a run that the pool lent.
+func (c *Core) Grant(r Run) { c.ranges.grant(r) }

@@ -1,0 +1,40 @@
+package core
+
+import "github.com/go-vram/vram/internal/stream/magazine"
+
+// idle notices from tick to tick whether anything happens in the stream.
+type idle struct {
+	_ [0]func() // is not compared, and programs have no code for it
+
+	owner  *magazine.Owner
+	ranges *ranges
+	misses *misses
+	digest uint64 // of what changes with each event
+	ticks  int    // since it changed last
+	spent  bool   // nothing is left to release
+}
+
+// note begins a tick. Events are a request that took a turn, a block that came home, pages that came or
+// went, and an allocation or free that a magazine served. A lane at work is not seen.
+func (i *idle) note() {
+	digest := i.misses.Turns
+	mix := func(n uint64) { digest = (digest ^ n) * 0x9E3779B97F4A7C15 }
+	mix(i.ranges.heap.HeldUnits())
+	mix(i.ranges.heap.FreeUnits())
+	i.owner.EachInstalled(func(m *magazine.Magazine) {
+		mix(m.Frees())
+		mix(uint64(m.FreeSlots())) //nolint:gosec // a count
+	})
+	if digest == i.digest {
+		i.ticks++
+		return
+	}
+	i.digest, i.ticks, i.spent = digest, 0, false
+}
+
+// skip makes what the core itself has just released no event.
+func (i *idle) skip() {
+	ticks, spent := i.ticks, i.spent
+	i.note()
+	i.ticks, i.spent = ticks, spent
+}

@@ -1,0 +1,200 @@
+package core
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/go-vram/vram/internal/fence/line"
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/internal/stream/magazine"
+)
+
+// kept is a freed block as the reference knows it: what must have passed before its units are anybody's.
+type kept struct {
+	from, units uint32
+	until       map[*line.Line]uint64
+}
+
+func (k *kept) waits() bool {
+	for l, number := range k.until {
+		if !l.Passed(number) {
+			return true
+		}
+	}
+	return false
+}
+
+// newLines makes a core know so many lines, the last of which has no number.
+func newLines(t require.TestingT, w *world, count int) (all []*line.Line, lines *line.Lines) {
+	w.core.inFlight.lines = new(line.Lines)
+	for range count {
+		l := new(line.Line)
+		l.Init(nil)
+		all = append(all, l)
+	}
+	for i, l := range all[:count-1] {
+		number, ok := w.core.inFlight.lines.Add(l)
+		require.True(t, ok)
+		require.Equal(t, i, number)
+	}
+	return all, w.core.inFlight.lines
+}
+
+// Whatever is used, ended, freed, taken and passed: no block is handed out while a use of it has not passed, each
+// comes home once all have, and the books balance after each step.
+func TestPendingBlocksComeHomeWhenTheirUsesHavePassed(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, 512, Budget{})
+		all, _ := newLines(t, w, 3)
+		var pending []*kept
+		until := map[*buffer]map[*line.Line]uint64{} // 0: until the free
+		for range rapid.IntRange(1, 80).Draw(t, "steps") {
+			l := all[rapid.IntRange(0, len(all)-1).Draw(t, "line")]
+			switch rapid.IntRange(0, 7).Draw(t, "step") {
+			case 0, 1:
+				bytes := rapid.SampledFrom([]int64{100, 4000, 70 * kib, 300 * kib}).Draw(t, "bytes")
+				if b := w.alloc(bytes, 0, w.always); b != nil {
+					until[b] = map[*line.Line]uint64{}
+					for _, k := range pending {
+						if k.waits() {
+							require.False(t, k.from < b.from+b.units && b.from < k.from+k.units, "used units are handed out")
+						}
+					}
+				}
+			case 2:
+				if b := w.any(t); b != nil {
+					number := 0
+					for all[number] != l {
+						number++
+					}
+					if number < len(all)-1 {
+						require.NoError(t, b.slot.Record(b.word, number))
+					} else {
+						require.NoError(t, b.slot.RecordLine(b.word, l))
+					}
+					until[b][l] = 0
+				}
+			case 3:
+				if b := w.any(t); b != nil {
+					u, err := b.slot.Begin(b.word, l)
+					require.NoError(t, err)
+					if number, open := until[b][l]; rapid.Bool().Draw(t, "ends") {
+						require.NoError(t, u.End(l.Next()))
+						if !open || number > 0 {
+							until[b][l] = l.Next()
+						}
+					} else {
+						until[b][l] = 0
+					}
+				}
+			case 4:
+				if b := w.any(t); b != nil {
+					k := &kept{b.from, b.units, until[b]}
+					for l, number := range k.until {
+						if number == 0 {
+							k.until[l] = l.Next()
+						}
+					}
+					pending = append(pending, k)
+					w.free(b)
+				}
+			case 5:
+				l.Took(l.Begin())
+			case 6:
+				if next := l.Next(); next > 1 {
+					l.Pass(uint64(rapid.IntRange(1, int(next-1)).Draw(t, "passed")))
+				}
+			case 7:
+				w.core.Drain()
+				var units uint64
+				for _, k := range pending {
+					if k.waits() {
+						units += uint64(k.units)
+					}
+				}
+				require.GreaterOrEqual(t, w.core.PendingBytes(), int64(units<<sizeclass.UnitShift))
+			}
+			require.NoError(t, w.core.Check())
+			n := w.core.Snapshot()
+			require.Equal(t, uint64(len(w.live)), n.LiveCount)
+			require.Equal(t, int64(w.liveUnits<<sizeclass.UnitShift), n.LiveBytes)
+			require.Equal(t, n.HeldBytes, n.LiveBytes+n.PendingBytes+n.CachedBytes)
+		}
+		w.core.Drain()
+		for _, l := range all {
+			number := l.Begin()
+			l.Took(number)
+			l.Pass(number)
+		}
+		w.core.Drain()
+		require.Zero(t, w.core.PendingBytes())
+		require.False(t, w.core.Waits())
+		require.NoError(t, w.core.Check())
+	})
+}
+
+// any is a live buffer.
+func (w *world) any(t *rapid.T) *buffer {
+	if len(w.live) == 0 {
+		return nil
+	}
+	return w.live[rapid.IntRange(0, len(w.live)-1).Draw(t, "buffer")]
+}
+
+// Fences are due for many blocks, or for long ones, or when asked for; not again at once.
+func TestFencesAreDueWhereManyWait(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	all, _ := newLines(t, w, 2)
+	due := func(everything bool) (numbers []uint64) {
+		w.core.Drain()
+		w.core.Due(everything, func(l *line.Line, number uint64) bool {
+			assert.Same(t, all[0], l)
+			numbers = append(numbers, number)
+			return true
+		})
+		return numbers
+	}
+	use := func(bytes int64) {
+		b := w.alloc(bytes, 0, w.always)
+		require.NoError(t, b.slot.Record(b.word, 0))
+		w.free(b)
+	}
+	for range magazine.PileSlots - 1 {
+		use(100)
+	}
+	assert.Empty(t, due(false))
+	assert.Equal(t, []uint64{1}, due(true))
+	use(100)
+	for range fenceRest {
+		assert.Empty(t, due(false), "it was asked for")
+	}
+	assert.Equal(t, []uint64{1}, due(false), "nobody took it")
+	all[0].Took(all[0].Begin())
+	assert.Empty(t, due(true))
+	use(16 << 20)
+	assert.Equal(t, []uint64{2}, due(false))
+	assert.Positive(t, w.piles)
+}
+
+// What was asked of one stream's fences says nothing of the next stream that takes its place in the list.
+func TestAQueueBeginsAnew(t *testing.T) {
+	t.Parallel()
+	var p inFlight
+	one, other := new(line.Line), new(line.Line)
+	one.Init(nil)
+	other.Init(nil)
+	q := p.queue(one)
+	q.wanted, q.rest = 7, fenceRest
+	q.group(5)
+	p.queues = p.queues[:0]
+	q = p.queue(other)
+	assert.Same(t, other, q.line)
+	assert.Empty(t, q.groups)
+	assert.Zero(t, q.wanted)
+	assert.Zero(t, q.rest)
+}

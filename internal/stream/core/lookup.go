@@ -1,0 +1,37 @@
+package core
+
+import (
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/internal/stream/magazine"
+)
+
+// Lookup finds the live buffer in whose block an address lies: its slot, its word and the length of the
+// block. The first call visits every block; later ones are logarithmic. A buffer whose free is under way may
+// still be found.
+func (c *Core) Lookup(p cudadrv.Ptr) (s *magazine.Slot, word uint64, bytes int64, found bool) {
+	c.Drain()
+	if c.directory == nil {
+		c.directory = newDirectory(&c.ranges, func(visit func(block int32, o occupant)) {
+			eachBlock(c.owner, c.leases, visit)
+		})
+	}
+	if s = c.directory.find(p); s == nil {
+		return nil, 0, 0, false
+	}
+	word = s.Word()
+	if c.inFlight.has(s) || !s.Magazine().IsLive(s) || !s.Live(word) || !s.Settled(word) {
+		return nil, 0, 0, false
+	}
+	return s, word, int64(s.Magazine().UnitsOf(s)) << sizeclass.UnitShift, true
+}
+
+// Alert reports whether callers have freed blocks that no turn has taken home yet, and has the next one told
+// (magazine.Waker.Freed). It may be called outside the turn.
+func (c *Core) Alert() bool { return c.owner.Alert() }
+
+// Pending visits the memory of the pending blocks: they were freed, and announced uses of them have not passed.
+func (c *Core) Pending(visit func(p cudadrv.Ptr, bytes int64)) {
+	c.Drain()
+	c.inFlight.each(func(b *block) { visit(b.slot.Address(), int64(b.units)<<sizeclass.UnitShift) })
+}

@@ -1,0 +1,170 @@
+package core
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/internal/stream/magazine"
+)
+
+// always lends what is asked for.
+func (w *world) always(need uint32) bool { return w.lend(0, need) }
+
+// exact is the magazine of a length.
+func (w *world) exact(bytes int64) *magazine.Exact {
+	return w.core.owner.Exacts.Of(uint32(sizeclass.Units(bytes)))
+}
+
+// TestLengthThatComesBackIsKept counts how often a length must come back before its magazine opens.
+func TestLengthThatComesBackIsKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	const bytes = 256 * kib
+	w.repeat(heatKept+1, bytes, 0, w.always)
+	assert.False(t, w.exact(bytes).Open)
+	w.repeat(1, bytes, 0, w.always)
+	assert.True(t, w.exact(bytes).Open)
+	own, byPool := w.own, w.byPool
+	w.repeat(100, bytes, 0, w.always)
+	assert.Equal(t, own, w.own, "a kept block is served by the magazine alone")
+	assert.Equal(t, byPool, w.byPool)
+	w.check()
+	w.checkKept()
+	w.finish(true)
+}
+
+// TestLengthThatDoesNotComeBackIsNotKept frees each buffer only after the next one was allocated.
+func TestLengthThatDoesNotComeBackIsNotKept(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	for i := range int64(50) {
+		w.alloc(256*kib+i%3*sizeclass.UnitBytes, 0, w.always)
+	}
+	w.check()
+	assert.Zero(t, w.core.retention.units)
+	w.finish(false)
+}
+
+// TestEarlierSlotsDoNotStayInAReopenedMagazine closes a magazine while slots are in use and opens it
+// again: what those hold is not in its budget, so it must not come to lie there.
+func TestEarlierSlotsDoNotStayInAReopenedMagazine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	const bytes = 256 * kib
+	w.hoard(10, bytes, 0, w.always)
+	earlier := append([]*buffer(nil), w.live...)
+	w.free(w.live[9])
+	m := w.exact(bytes)
+	require.Equal(t, 10, m.Attached())
+	w.back(w.core.Release(^uint32(0), false))
+	require.False(t, m.Open)
+	require.Zero(t, w.core.retention.units)
+
+	w.hoard(1, bytes, 0, w.always)
+	require.True(t, m.Open)
+	require.Equal(t, 1, m.Attached())
+	require.Equal(t, 10, m.LiveSlots())
+	for _, b := range earlier[:9] {
+		w.free(b)
+	}
+	w.check()
+	assert.Zero(t, m.FreeSlots(), "a block beyond the budget lies in the magazine")
+	w.checkKept()
+	assert.Equal(t, 1, m.FreeSlots())
+	w.finish(false)
+}
+
+// TestMagazineWithAllSlotsInUseStaysClosed fills a magazine, lets another length take its place in the
+// bucket, and asks for the first length again: opened without a slot for it, nobody would find the
+// magazine any more, and its blocks would never come home.
+func TestMagazineWithAllSlotsInUseStaysClosed(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	bytes, other := collidingBytes()
+	w.hoard(magazine.SlotCount, bytes, 0, w.always)
+	m := w.exact(bytes)
+	require.Equal(t, magazine.SlotCount, m.Attached())
+	for !w.exact(other).Open {
+		w.repeat(1, other, 0, w.always)
+	}
+	require.False(t, m.Open)
+	for range 4 * heatKept { // the other length cools, then this one gets hot
+		w.repeat(1, bytes, 0, w.always)
+		require.NoError(t, w.core.Check())
+	}
+	assert.False(t, m.Open)
+	w.check()
+	w.finish(true)
+}
+
+// TestMagazinesHoldNoMoreThanTheirShare asks for two lengths again and again: what could be cached if
+// all their buffers were freed stays within the floor that little live memory has.
+func TestMagazinesHoldNoMoreThanTheirShare(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	w.hoard(6, mib, 0, w.always)
+	require.EqualValues(t, 6*mib>>sizeclass.UnitShift, w.core.retention.units)
+	w.hoard(2, 5*mib, 0, w.always)
+	assert.EqualValues(t, 16*mib>>sizeclass.UnitShift, w.core.retention.units, "both lengths fit")
+	require.True(t, w.exact(mib).Open)
+	w.hoard(1, 5*mib, 0, w.always)
+	assert.EqualValues(t, 15*mib>>sizeclass.UnitShift, w.core.retention.units, "the oldest made room")
+	require.False(t, w.exact(mib).Open)
+	w.hoard(1, 5*mib, 0, w.always)
+	assert.EqualValues(t, 15*mib>>sizeclass.UnitShift, w.core.retention.units, "a length does not push itself out")
+	w.check()
+	w.checkKept()
+	w.finish(false)
+}
+
+// TestOneBlockMayBeLongerThanTheShare keeps a single block of a length beyond the limit, unless the
+// stream has a budget of its own.
+func TestOneBlockMayBeLongerThanTheShare(t *testing.T) {
+	t.Parallel()
+	const bytes = 20 * mib
+	w := newWorld(t, 512, Budget{})
+	w.repeat(2*heatKept, bytes, 0, w.always)
+	assert.EqualValues(t, bytes>>sizeclass.UnitShift, w.core.retention.units)
+	w.finish(false)
+
+	w = newWorld(t, 512, Budget{CacheBytes: 30 * mib})
+	w.repeat(2*heatKept, bytes, 0, w.always)
+	assert.Zero(t, w.core.retention.units)
+	w.repeat(2*heatKept, 15*mib, 0, w.always)
+	assert.EqualValues(t, 15*mib>>sizeclass.UnitShift, w.core.retention.units, "half of the budget")
+	w.finish(false)
+}
+
+// TestLengthStaysColdAfterAWorthlessMagazine closes a magazine before it has served enough requests.
+func TestLengthStaysColdAfterAWorthlessMagazine(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	const bytes = 256 * kib
+	w.repeat(heatKept+2, bytes, 0, w.always)
+	require.True(t, w.exact(bytes).Open)
+	w.back(w.core.Release(^uint32(0), false))
+	w.repeat(heatKept-heatCold, bytes, 0, w.always)
+	assert.False(t, w.exact(bytes).Open)
+	w.repeat(2, bytes, 0, w.always)
+	assert.True(t, w.exact(bytes).Open, "it may try again")
+	w.finish(false)
+}
+
+// TestWorthIsCountedSinceTheMagazineOpened lets a magazine prove its worth, and then open once more
+// without: what it served before does not count.
+func TestWorthIsCountedSinceTheMagazineOpened(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	const bytes = 256 * kib
+	w.repeat(heatKept+1+worthHits, bytes, 0, w.always)
+	for range 2 {
+		require.True(t, w.exact(bytes).Open)
+		w.back(w.core.Release(^uint32(0), false))
+		w.repeat(heatKept+1, bytes, 0, w.always)
+	}
+	assert.False(t, w.exact(bytes).Open)
+	w.finish(false)
+}

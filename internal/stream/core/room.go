@@ -1,0 +1,58 @@
+package core
+
+import (
+	"github.com/go-vram/vram/internal/heap"
+	"github.com/go-vram/vram/internal/stream/magazine/lane"
+)
+
+// room takes blocks from the heap, and makes room where no free range fits: it closes magazines and
+// retires spans that no buffer uses.
+type room struct {
+	ranges    *ranges
+	retention *retention
+	spans     *spans
+	leases    *lane.Leases
+}
+
+// take takes a block of so many units, or says how many pages it needs.
+func (r *room) take(units uint32) (block int32, needPages uint32) {
+	if block = r.ranges.heap.Take(units); block != heap.None {
+		return block, 0
+	}
+	if r.make(units) {
+		return r.ranges.heap.Take(units), 0
+	}
+	return heap.None, (units + r.ranges.pageUnits - 1) / r.ranges.pageUnits
+}
+
+// takeAligned takes a block whose address is a multiple of that many units, or heap.None.
+func (r *room) takeAligned(units, alignUnits uint32) int32 {
+	block := r.ranges.takeAligned(units, alignUnits)
+	for block == heap.None && r.retention.evictOldest() {
+		block = r.ranges.takeAligned(units, alignUnits)
+	}
+	return block
+}
+
+// make collects what lanes left behind, closes magazines of large blocks until a range of that many units
+// is free, and then retires idle spans. It reports whether there is one.
+func (r *room) make(units uint32) bool {
+	r.leases.Collect()
+	if r.ranges.heap.LargestFits(units) {
+		return true
+	}
+	for r.retention.evictOldest() {
+		if r.ranges.heap.LargestFits(units) {
+			return true
+		}
+	}
+	r.spans.retireIdle() // else the pool would reclaim them for this request
+	return r.ranges.heap.LargestFits(units)
+}
+
+// closeIdle closes magazines of large blocks with a free slot, and retires idle spans.
+func (r *room) closeIdle() {
+	for r.retention.evictOldest() {
+	}
+	r.spans.retireIdle()
+}

@@ -1,0 +1,107 @@
+package core
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/internal/stream/magazine"
+)
+
+// Counting exactly, the peaks of a stream and of the gauge are the highest sums that ever lived.
+func TestExactPeaks(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, 512, Budget{})
+		var gauge Gauge
+		w.core.usage.gauge = &gauge
+		source := func(need uint32) bool { return w.lend(0, need) }
+		size := rapid.SampledFrom([]int64{1, 600, 5 * kib, 64 * kib, 70 * kib, 2 * mib})
+		before := w.alloc(5*kib, 0, source) // its span counts until it is freed
+		w.core.SetSettings(Settings{Exact: true})
+		if before != nil {
+			w.free(before)
+		}
+		w.core.Tick()
+		w.core.ResetPeak()
+		gauge.ResetPeak()
+		var peak int64
+		t.Repeat(map[string]func(*rapid.T){
+			"": func(*rapid.T) {
+				require.Equal(t, peak, w.core.usage.givenPeak.Peak()<<sizeclass.UnitShift)
+				require.Equal(t, peak, gauge.PeakBytes())
+				w.check()
+			},
+			"alloc": func(t *rapid.T) {
+				w.alloc(size.Draw(t, "bytes"), 0, source)
+				peak = max(peak, int64(w.liveUnits)<<sizeclass.UnitShift)
+			},
+			"free": func(t *rapid.T) { w.freeSome(t, 1) },
+			"tick": func(*rapid.T) { w.core.Tick() },
+		})
+		w.core.SetSettings(Settings{})
+		assert.Zero(t, gauge.live.Load(), "who does not count is no part of the sum")
+		w.finish(false)
+	})
+}
+
+// After counting exactly, the magazines that served before serve again.
+func TestMagazinesServeAgainAfterCountingExactly(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	first := w.alloc(5*kib, 0, w.always)
+	w.core.SetSettings(Settings{Exact: true})
+	slot, _ := w.cache.Take(5 * kib)
+	assert.Nil(t, slot, "every allocation takes a turn")
+	w.core.SetSettings(Settings{})
+	second := w.alloc(5*kib, 0, w.always)
+	assert.Equal(t, first.slot.Magazine(), second.slot.Magazine())
+	w.check()
+	w.finish(false)
+}
+
+// In plain segments an address is where the segment lies, and an alignment holds for it and not for the number
+// of the page.
+func TestPlacesSayWhereBlocksAre(t *testing.T) {
+	t.Parallel()
+	const pageBytes = int64(64 * kib)
+	places := make([]cudadrv.Ptr, 40)
+	segment := func(first, pages int, at cudadrv.Ptr) Run {
+		for i := range pages {
+			places[first+i] = at + cudadrv.Ptr(i)*cudadrv.Ptr(pageBytes)
+		}
+		return Run{First: uint32(first), Pages: uint32(pages)}
+	}
+	var cache magazine.Cache
+	w := &world{}
+	c := New(Config{PageBytes: pageBytes, Places: places}, &cache, w)
+	c.Grant(segment(1, 8, 0x7f0000010000))
+	c.Grant(segment(11, 8, 0x7e0000030000))
+	inside := func(p cudadrv.Ptr, bytes int64) bool {
+		end := p + cudadrv.Ptr(bytes)
+		return p >= 0x7f0000010000 && end <= 0x7f0000010000+8<<16 || p >= 0x7e0000030000 && end <= 0x7e0000030000+8<<16
+	}
+	for _, align := range []int64{512, pageBytes, 2 * pageBytes, 4 * pageBytes} {
+		var slots []*magazine.Slot
+		for {
+			s, _ := c.AllocAligned(100*kib, align, false)
+			if s == nil {
+				break
+			}
+			assert.Zero(t, int64(s.Address())%align, "%#x to %d", s.Address(), align)
+			assert.True(t, inside(s.Address(), 100*kib))
+			slots = append(slots, s)
+		}
+		assert.GreaterOrEqual(t, len(slots), 3, "aligned to %d", align)
+		for _, s := range slots {
+			require.NoError(t, s.Free(s.Word()))
+		}
+	}
+	s, _ := c.Alloc(700, 0)
+	assert.True(t, inside(s.Address(), 700))
+	require.NoError(t, c.Check())
+}

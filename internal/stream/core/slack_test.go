@@ -1,0 +1,102 @@
+package core
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/internal/stream/magazine"
+)
+
+// Whatever streams free, in whatever ticks, and whoever is pressed or ends: together they are allowed no more than their
+// part of the limit, none more than its frees of a tick ask for, and nobody keeps what it does not use.
+func TestSlackKeepsWithinItsBounds(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var device Allowance
+		var limit atomic.Int64
+		const share = 1 << 16 // units of the device's limit that may be lent
+		limit.Store(share * slackShare << sizeclass.UnitShift)
+		cores := make([]*Core, 3)
+		for i := range cores {
+			cores[i] = newWorld(t, 512, Budget{}).core
+			cores[i].inFlight.slack.device, cores[i].inFlight.slack.limit = &device, &limit
+		}
+		sum, last := make([]uint64, len(cores)), make([]uint64, len(cores)) // freed in this tick; what the ticks before left
+		for range rapid.IntRange(1, 100).Draw(t, "steps") {
+			i := rapid.IntRange(0, len(cores)-1).Draw(t, "core")
+			c := cores[i]
+			s := &c.inFlight.slack
+			switch rapid.IntRange(0, 9).Draw(t, "step") {
+			default:
+				units := uint32(rapid.IntRange(1, 1<<24).Draw(t, "units"))
+				c.inFlight.slack.follow(units)
+				sum[i] += uint64(units)
+			case 0:
+				c.inFlight.tick()
+				require.LessOrEqual(t, s.units, max(sum[i]/fencesPerTick, last[i]/2))
+				sum[i], last[i] = 0, s.units
+			case 1:
+				c.Press()
+				require.Zero(t, s.units)
+				last[i] = 0
+				c.inFlight.slack.follow(1 << 24)
+				sum[i] += 1 << 24
+				require.Zero(t, s.units, "until the next tick")
+			case 2:
+				c.endSlack()
+				c.inFlight.slack.follow(1 << 24)
+				require.Zero(t, s.units, "for good")
+				sum[i], last[i] = 0, 0
+			}
+			require.LessOrEqual(t, s.units, max(sum[i]/fencesPerTick, last[i]))
+			require.GreaterOrEqual(t, s.pileUnits(), uint64(magazine.PileUnits))
+			var lent uint64
+			for _, c := range cores {
+				lent += c.inFlight.slack.units
+			}
+			require.EqualValues(t, lent, device.units.Load())
+			require.LessOrEqual(t, lent, uint64(share))
+		}
+		for _, c := range cores {
+			for range 20 {
+				c.inFlight.tick()
+			}
+		}
+		require.Zero(t, device.units.Load())
+	})
+}
+
+// A stream that frees little has the least slack, one that frees much a fence's share of it, and a lowered limit gives no more.
+func TestSlackFollowsWhatIsFreed(t *testing.T) {
+	t.Parallel()
+	var device Allowance
+	var limit atomic.Int64
+	limit.Store(64 << 30)
+	c := newWorld(t, 512, Budget{}).core
+	c.inFlight.slack.device, c.inFlight.slack.limit = &device, &limit
+	s := &c.inFlight.slack
+	for range 200 {
+		c.inFlight.slack.follow(16 << 20 >> sizeclass.UnitShift)
+	}
+	assert.Zero(t, s.units)
+	for range 20000 {
+		c.inFlight.slack.follow(16 << 20 >> sizeclass.UnitShift)
+	}
+	assert.InEpsilon(t, 20200*16<<20>>sizeclass.UnitShift/fencesPerTick, s.units, 0.125)
+	assert.Less(t, s.pileUnits(), s.units, "some is left for what is freed until the fence has passed")
+	limit.Store(1 << 30)
+	had := s.units
+	for range 200000 {
+		c.inFlight.slack.follow(16 << 20 >> sizeclass.UnitShift)
+	}
+	assert.Equal(t, had, s.units)
+	c.inFlight.tick()
+	assert.Equal(t, had, s.units, "it was used")
+	c.inFlight.tick()
+	assert.Equal(t, had/2, s.units, "it was not")
+}

@@ -1,5 +1,0 @@
-//go:build !race
-
-package vram_test
-
-const raceDetector = false
