@@ -79,7 +79,7 @@ test-builtin: ## test what runs actors with the built-in framework (build tag vr
 
 # Packages that compute alone, without goroutines in them or in their tests: internal/archtest holds them to that. The race detector could find nothing
 # there, and takes ten times as long; `make race` runs them without it, or takes the answer of `make test` from the cache.
-SEQUENTIAL := compute/kernel/plan internal/pool/core internal/pool/admission internal/pool/memory ptx compute/ptx/interp
+SEQUENTIAL := compute/kernel/plan internal/pool/core internal/pool/admission internal/pool/memory compute/ptx compute/ptx/interp
 # Tests that read sources, or build and run other programs: the race detector does not see those, and would only slow them.
 WITHOUT_RACE := api lab/peers internal/archtest lab/planted lab/weight $(SEQUENTIAL)
 

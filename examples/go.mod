@@ -1,10 +1,11 @@
 module github.com/go-vram/vram/examples
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/dustin/go-humanize v1.1.0
 	github.com/go-vram/vram v0.0.0
+	github.com/go-vram/vram/lab v0.0.0-00010101000000-000000000000
 	github.com/jedib0t/go-pretty/v6 v6.8.3
 	github.com/prometheus/client_golang v1.17.0
 	github.com/stretchr/testify v1.12.1
@@ -47,10 +48,12 @@ require (
 	go.opentelemetry.io/otel/trace v1.21.0 // indirect
 	go.uber.org/goleak v1.3.0 // indirect
 	go.yaml.in/yaml/v3 v3.0.5 // indirect
-	golang.org/x/sys v0.30.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
 	golang.org/x/text v0.22.0 // indirect
 	google.golang.org/protobuf v1.33.0 // indirect
 )
 
 // The modules of this repository are built together. A release of this one would name a version of vram instead.
 replace github.com/go-vram/vram => ..
+
+replace github.com/go-vram/vram/lab => ../lab

@@ -6,6 +6,7 @@ require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/dustin/go-humanize v1.1.0
 	github.com/go-vram/vram v0.0.0
+	github.com/go-vram/vram/lab v0.0.0-00010101000000-000000000000
 	github.com/jedib0t/go-pretty/v6 v6.8.3
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/sys v0.49.0
@@ -52,3 +53,5 @@ require (
 
 // The modules of this repository are built together. A release of this one would name a version of vram instead.
 replace github.com/go-vram/vram => ../..
+
+replace github.com/go-vram/vram/lab => ../../lab

@@ -107,7 +107,7 @@ func ours(f runtime.Frame) bool {
 	}
 	folder, _, _ := strings.Cut(strings.TrimPrefix(rest, "/"), "/")
 	switch folder {
-	case "actors", "batch", "cuda", "cudadrv", "futures", "kernel", "pool", "streams", "tensor", "vramtest":
+	case "actors", "batch", "compute", "cuda", "cudadrv", "futures", "internal", "pool", "streams", "vramtest":
 		return rest[0] == '/'
 	}
 	return false

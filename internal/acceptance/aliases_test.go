@@ -26,14 +26,18 @@ var promised = regexp.MustCompile(`(?m)^pkg vram, method \(\*?(\w+)\) (\w+)(\(.*
 func TestAliasesListTheirMethods(t *testing.T) {
 	t.Parallel()
 	files := token.NewFileSet()
-	parsed, err := parser.ParseFile(files, "aliases.go", nil, parser.ParseComments)
+	parsed, err := parser.ParseFile(files, inModule("stream.go"), nil, parser.ParseComments)
 	require.NoError(t, err)
 	root, err := doc.NewFromFiles(files, []*ast.File{parsed}, "github.com/go-vram/vram")
 	require.NoError(t, err)
-	names, err := os.ReadFile("api/vram.txt")
+	names, err := os.ReadFile(inModule("api", "vram.txt"))
 	require.NoError(t, err)
-	require.Len(t, root.Types, 5)
+	aliasCount := 0
 	for _, alias := range root.Types {
+		if !listed.MatchString(alias.Doc) {
+			continue
+		}
+		aliasCount++
 		has, want := map[string]string{}, map[string]string{}
 		for _, m := range listed.FindAllStringSubmatch(strings.Join(strings.Fields(alias.Doc), " "), -1) {
 			if m[1] == alias.Name {
@@ -48,6 +52,7 @@ func TestAliasesListTheirMethods(t *testing.T) {
 		assert.NotEmpty(t, want)
 		assert.Equal(t, want, has, "the documentation of %s", alias.Name)
 	}
+	assert.Equal(t, 5, aliasCount)
 }
 
 // unnamed is a signature without the names of its parameters.

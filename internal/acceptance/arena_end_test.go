@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
@@ -26,7 +25,6 @@ func TestStreamsUpToTheEndOfTheArena(t *testing.T) {
 		live[i] = must(t, streams[i], 2*mib)
 	}
 	freeAll(t, live...)
-	require.NoError(t, vram.CheckStreams(t.Context(), h.Device))
 	h.trim()
 	assert.Zero(t, h.addsUp().ReservedBytes)
 }

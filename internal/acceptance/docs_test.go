@@ -20,18 +20,27 @@ import (
 	"github.com/go-vram/vram"
 )
 
+// moduleRoot is the folder of the module, seen from this package.
+const moduleRoot = "../.."
+
+// inModule returns the path of a file of the module.
+func inModule(elements ...string) string {
+	return filepath.Join(append([]string{moduleRoot}, elements...)...)
+}
+
 // filesOf are the texts of the files whose names match, by name, without hidden folders.
 func filesOf(t *testing.T, match func(path string) bool) map[string]string {
 	t.Helper()
 	files := map[string]string{}
-	require.NoError(t, filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+	module := os.DirFS(moduleRoot)
+	require.NoError(t, fs.WalkDir(module, ".", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case d.IsDir() && path != "." && strings.HasPrefix(d.Name(), "."):
 			return fs.SkipDir
 		case !d.IsDir() && match(path):
-			text, err := os.ReadFile(path)
+			text, err := fs.ReadFile(module, path)
 			files[path] = string(text)
 			return err
 		}
@@ -76,7 +85,7 @@ func untested(page string, sources map[string]string) (blocks []string) {
 // Every Go block of the docs is part of a test or of an example program, which a test runs.
 func TestEveryGoBlockOfTheDocsIsTested(t *testing.T) {
 	sources := filesOf(t, func(path string) bool {
-		return strings.HasSuffix(path, "_test.go") && path != "docs_test.go" ||
+		return strings.HasSuffix(path, "_test.go") && path != "internal/acceptance/docs_test.go" ||
 			strings.HasPrefix(path, "examples") && filepath.Ext(path) == ".go"
 	})
 	for path, text := range sources {
@@ -92,12 +101,12 @@ func TestEveryGoBlockOfTheDocsIsTested(t *testing.T) {
 
 // Every example program has a test that runs it.
 func TestEveryExampleIsRun(t *testing.T) {
-	programs, err := os.ReadDir("examples")
+	programs, err := os.ReadDir(inModule("examples"))
 	require.NoError(t, err)
 	require.NotEmpty(t, programs)
 	for _, program := range programs {
 		if program.IsDir() && program.Name() != "internal" { // the shared packages have tests of their own
-			tests, err := filepath.Glob(filepath.Join("examples", program.Name(), "*_test.go"))
+			tests, err := filepath.Glob(inModule("examples", program.Name(), "*_test.go"))
 			require.NoError(t, err)
 			assert.NotEmpty(t, tests, program.Name())
 		}
@@ -120,7 +129,7 @@ func TestEveryLinkOfTheDocsLeadsSomewhere(t *testing.T) {
 			file := from
 			if target != "" {
 				file = filepath.Join(filepath.Dir(from), target)
-				_, err := os.Stat(file)
+				_, err := os.Stat(inModule(file))
 				assert.NoError(t, err, "%s links to %s", from, match[1])
 			}
 			if heading != "" {
@@ -190,19 +199,19 @@ func TestTheRootsDocumentationHolds(t *testing.T) {
 	}
 	assert.Greater(t, linked, 20)
 
-	text, err := os.ReadFile("doc.go")
+	text, err := os.ReadFile(inModule("doc.go"))
 	require.NoError(t, err)
 	_, use, found := strings.Cut(string(text), "// # Use\n//\n")
 	require.True(t, found)
 	use, _, _ = strings.Cut(use, "//\n")
-	program, err := os.ReadFile(filepath.Join("examples", "hello", "main.go"))
+	program, err := os.ReadFile(inModule("examples", "hello", "main.go"))
 	require.NoError(t, err)
 	assert.Contains(t, leftAligned(string(program)), leftAligned(strings.ReplaceAll(use, "//\t", "")))
 }
 
 // Every make target that a page's block names is one.
 func TestEveryMakeTargetOfTheDocsExists(t *testing.T) {
-	makefile, err := os.ReadFile("Makefile")
+	makefile, err := os.ReadFile(inModule("Makefile"))
 	require.NoError(t, err)
 	called := regexp.MustCompile("(?m)^make ([a-z-]+)|`make ([a-z-]+)")
 	count := 0
@@ -218,11 +227,11 @@ func TestEveryMakeTargetOfTheDocsExists(t *testing.T) {
 
 // The table of conformance scenarios has every number that it must, and names tests that there are.
 func TestTheConformanceTableHolds(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("docs", "conformance.md"))
+	page, err := os.ReadFile(inModule("docs", "conformance.md"))
 	require.NoError(t, err)
 	var tests strings.Builder
 	for _, text := range filesOf(t, func(path string) bool {
-		return filepath.Dir(path) == "." && strings.HasSuffix(path, "_test.go")
+		return filepath.Dir(path) == "internal/acceptance" && strings.HasSuffix(path, "_test.go")
 	}) {
 		tests.WriteString(text)
 	}

@@ -28,7 +28,7 @@ func TestErrorsAndEventsAsJSON(t *testing.T) { jsontexttest.Check(t, errorsAndEv
 
 // The list of errors and events has all that the packages declare.
 func TestNoErrorOrEventIsForgotten(t *testing.T) {
-	jsontexttest.All(t, []string{".", "pool", "streams", "internal/stream/magazine"}, []string{"Error", "Event"}, errorsAndEvents,
+	jsontexttest.All(t, []string{"../..", "../../pool", "../../streams", "../../internal/stream/magazine"}, []string{"Error", "Event"}, errorsAndEvents,
 		"LongWaitEvent") // by its name in streams: LongWait
 }
 

@@ -19,7 +19,6 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/internal/trace"
-	"github.com/go-vram/vram/lab/analysis"
 	"github.com/go-vram/vram/monitor/history"
 	"github.com/go-vram/vram/vramtest"
 	"github.com/go-vram/vram/warm"
@@ -200,7 +199,7 @@ func allocate(s *vram.Stream, part func() ([]vram.Demand, error)) ([]vram.Buffer
 	return buffers, s.AllocBatch(buffers, sizes)
 }
 
-// Docs/guide-training.md: the loop makes no driver call once its memory is mapped, and its recording is a trace with its steps.
+// Docs/guide-training.md: the loop makes no driver call once its memory is mapped, and its recording is a trace of all that it allocated.
 func TestGuideToTraining(t *testing.T) {
 	shape := warm.Transformer{
 		Batch: 2, Sequence: 256, Hidden: 256, Heads: 4, Layers: 4, Vocabulary: 8000, Positions: 256, Type: warm.BFloat16, Mixed: true,
@@ -217,10 +216,6 @@ func TestGuideToTraining(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, s.AllocCount, uint64(tr.Info.AllocCount))
 	assert.Zero(t, tr.Info.LeftoverBytes)
-	p := analysis.Of(tr)
-	require.NotNil(t, p.Steps)
-	assert.InDelta(t, 4, p.Steps.Count, 1)
-	assert.InDelta(t, 1, p.Steps.SameShare, 0.01)
 }
 
 // record writes the allocations and frees of some steps as a trace.

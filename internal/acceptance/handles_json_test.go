@@ -83,7 +83,7 @@ func TestListsAsJSON(t *testing.T) {
 		"groups":          {live.ByTag(), []string{`[{"name":"weights","count":1,"bytes":62914560,"max_bytes":62914560,"age_seconds":`}},
 		"waiters":         {waiters, []string{`"requests":[{"stream":1,"bytes":31457280,"count":1,`, `"for":"memory"`, `"waited_seconds":`, `"holders":[{`, `"edges":[`}},
 		"memory map":      {memory, []string{`"segments":[{"address":"0x`, `"state":"live"`, `"tag":"weights"`, `"total":{"live_bytes":62914560`, `"mixed":null`}},
-		"profile":         {h.Profile(), []string{`"sample_bytes":1`, `"records":[{"stack":"`, `"in_use":{"count":`, `"frames":["vram_test.`}},
+		"profile":         {h.Profile(), []string{`"sample_bytes":1`, `"records":[{"stack":"`, `"in_use":{"count":`, `"frames":["acceptance_test.`}},
 		"sampled buffers": {sampled, []string{`[{"stream":1,"ptr":"0x`, `"allocated":"20`, `"stack":"`}},
 		"info":            {h.Info(), []string{`"driver":"sim"`, `"uuid":"GPU-`, `"capabilities":"`, `"total_bytes":`, `"compute":"`}},
 		"measurement":     {vram.Measurement{Elapsed: time.Second}, []string{`"elapsed_seconds":1,"stats":{`}},

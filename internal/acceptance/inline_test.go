@@ -11,7 +11,7 @@ import (
 // A program that imports nothing but vram has the calls of a pair inlined.
 func TestPairsAreInlined(t *testing.T) {
 	t.Parallel()
-	const importer = "github.com/go-vram/vram/lab/bench"
+	const importer = "github.com/go-vram/vram"
 	build := exec.CommandContext(t.Context(), "go", "build", "-gcflags="+importer+"=-m", importer)
 	output, err := build.CombinedOutput()
 	require.NoError(t, err, "%s", output)

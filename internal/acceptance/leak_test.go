@@ -76,7 +76,7 @@ func TestALeakSaysHowToSeeItsPlaces(t *testing.T) {
 	require.Len(t, leak.Buffers, 2)
 	assert.NotContains(t, leak.Error(), inError)
 	assert.NotContains(t, leak.Report(), inReport)
-	assert.Contains(t, leak.Report(), "allocated at vram_test.must ")
+	assert.Contains(t, leak.Report(), "allocated at acceptance_test.must ")
 }
 
 // The error names the largest buffer, wherever it is among those of all streams, and sums the others up.

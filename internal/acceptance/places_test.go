@@ -21,7 +21,7 @@ func TestDebugNamesThePlacesOfARefusedFree(t *testing.T) {
 	require.ErrorIs(t, err, vram.ErrDoubleFree)
 	var refused *vram.FreeError
 	require.ErrorAs(t, err, &refused)
-	assert.Regexp(t, `allocated at vram_test\.TestDebug.* \(places_test.go:\d+\), freed at vram_test\.TestDebug.* \(places_test.go:\d+\)$`, err.Error())
+	assert.Regexp(t, `allocated at acceptance_test\.TestDebug.* \(places_test.go:\d+\), freed at acceptance_test\.TestDebug.* \(places_test.go:\d+\)$`, err.Error())
 
 	plain := openHouse(t, vram.Config{}, sim.Config{})
 	b, err = plain.stream().Alloc(4096)
@@ -40,7 +40,7 @@ func TestDebugNamesThePlacesOfWhatIsInUse(t *testing.T) {
 	require.ErrorAs(t, err, &inUse)
 	require.Len(t, inUse.Buffers, 1)
 	assert.Equal(t, "weights", inUse.Buffers[0].Tag)
-	assert.Regexp(t, `tag "weights", allocated at vram_test\.TestDebug.* \(places_test.go:\d+\)$`, err.Error())
+	assert.Regexp(t, `tag "weights", allocated at acceptance_test\.TestDebug.* \(places_test.go:\d+\)$`, err.Error())
 }
 
 // An observer gets each buffer, and the end of all of them before their memory is released.

@@ -43,7 +43,7 @@ func TestProfile(t *testing.T) {
 	assert.EqualValues(t, 1, p.SampleBytes)
 	require.Len(t, p.Records, 2)
 	r := recordOf(t, p, "weights")
-	assert.Regexp(t, `^vram_test\.TestProfile \(profile_test.go:\d+\)$`, r.Stack.String())
+	assert.Regexp(t, `^acceptance_test\.TestProfile \(profile_test.go:\d+\)$`, r.Stack.String())
 	assert.Equal(t, s.ID(), r.Stream)
 	assert.Equal(t, "a", r.Tenant)
 	once := vram.ProfileTotals{Count: 1, Bytes: 5000, SampledCount: 1, SampledBytes: 5000}

@@ -67,8 +67,16 @@ func houseLayers() []layer {
 			"fences serve stream and pool alike and know neither",
 		},
 		{
+			[]string{"internal/pool"},
+			"the books of the pool perform nothing; the actor around them does",
+		},
+		{
 			[]string{"pool"},
 			"streams speaks to pool; what the pool says upwards it declares as an interface of its own",
+		},
+		{
+			[]string{"internal/stream"},
+			"the books of a stream perform nothing; the actor around them does",
 		},
 		{
 			[]string{"streams"},
@@ -83,7 +91,7 @@ func houseLayers() []layer {
 			"the root is what callers import: tools and programs stand on it, not under it",
 		},
 		{
-			[]string{"internal/recoveredtest", "internal/eachcall"},
+			[]string{"internal/recoveredtest", "internal/eachcall", "internal/acceptance"},
 			"a watcher of hidden panics, and what has driver calls fail, stand beside the tests and below none of the house",
 		},
 		{
@@ -187,6 +195,23 @@ func called(dir string) string {
 		return "the root"
 	}
 	return dir
+}
+
+// checkLaboratory finds imports of the laboratory in the product, its tests included: they are one module.
+func checkLaboratory(t *tree) []finding {
+	const laboratory = "lab"
+	var found []finding
+	for _, s := range t.sources {
+		if within(s.dir, laboratory) || within(s.dir, "cmd") || within(s.dir, "examples") {
+			continue
+		}
+		for dir, place := range t.house(s) {
+			if within(dir, laboratory) {
+				found = append(found, finding{t.place(place), called(s.dir) + " imports " + dir})
+			}
+		}
+	}
+	return found
 }
 
 func checkRootWithoutGorgonia(t *tree) []finding {

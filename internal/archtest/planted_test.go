@@ -15,8 +15,8 @@ func model() fstest.MapFS {
 	for path, text := range map[string]string{
 		"go.mod":                              "module example.org/house\n\ngo 1.26\n",
 		"doc.go":                              "// Package vram is the root.\npackage vram\n",
-		"vram.go":                             "package vram\n\nimport (\n\t\"example.org/house/cudadrv\"\n\t\"example.org/house/streams\"\n)\n\n// ErrClosed is a lower package's.\nvar ErrClosed = streams.ErrClosed\n\nvar _ cudadrv.Ptr\n",
-		"vram_test.go":                        "package vram\n\nimport \"sync\"\n\nvar lock sync.Mutex\n",
+		"device.go":                           "package vram\n\nimport (\n\t\"example.org/house/cudadrv\"\n\t\"example.org/house/streams\"\n)\n\n// ErrClosed is a lower package's.\nvar ErrClosed = streams.ErrClosed\n\nvar _ cudadrv.Ptr\n",
+		"house_test.go":                       "package vram\n\nimport \"sync\"\n\nvar lock sync.Mutex\n",
 		"actors/doc.go":                       "// Package actors is a foundation.\npackage actors\n\nimport _ \"github.com/asynkron/protoactor-go/actor\"\n",
 		"futures/doc.go":                      "// Package futures is a foundation.\npackage futures\n\nimport _ \"sync/atomic\"\n",
 		"cudadrv/doc.go":                      "// Package cudadrv is a foundation.\npackage cudadrv\n\nimport \"errors\"\n\n// ErrNoDriver is a sentinel.\nvar ErrNoDriver = errors.New(\"no driver\")\n\n// Ptr is an address.\ntype Ptr uint64\n",
@@ -24,12 +24,12 @@ func model() fstest.MapFS {
 		"cudadrv/gorgonia/a.go":               "//go:build linux && gorgonia\n\n// Package gorgonia is a driver.\npackage gorgonia\n\nimport \"C\"\n\nimport _ \"gorgonia.org/cu\"\n",
 		"internal/heap/doc.go":                "// Package heap is pure.\npackage heap\n\nimport \"time\"\n\ntype stamp = time.Duration\n\nvar table = [2]int{1, 2} //nolint:gochecknoglobals // constant table of two\n",
 		"internal/pressure/doc.go":            "// Package pressure is pure.\npackage pressure\n",
-		"pool/doc.go":                         "// Package pool is a shell.\npackage pool\n\nimport (\n\t_ \"example.org/house/actors\"\n\t_ \"example.org/house/pool/core\"\n)\n",
+		"pool/doc.go":                         "// Package pool is a shell.\npackage pool\n\nimport (\n\t_ \"example.org/house/actors\"\n\t_ \"example.org/house/internal/pool/core\"\n)\n",
 		"cudadrv/hazard/internal/core/doc.go": "// Package core is pure.\npackage core\n\nimport _ \"example.org/house/cudadrv/site\"\n",
 		"cudadrv/site/doc.go":                 "// Package site notes places.\npackage site\n",
 		"compute/ptx/doc.go":                  "// Package ptx is pure.\npackage ptx\n",
 		"internal/pool/core/doc.go":           "// Package core is pure.\npackage core\n\nimport (\n\t_ \"example.org/house/cudadrv\"\n\t_ \"example.org/house/internal/heap\"\n)\n",
-		"streams/doc.go":                      "// Package streams is a shell.\npackage streams\n\nimport (\n\t\"errors\"\n\n\t_ \"example.org/house/pool\"\n\t_ \"example.org/house/streams/core\"\n)\n\n// ErrClosed is a sentinel.\nvar ErrClosed = errors.New(\"closed\")\n\n// CloseError is an error.\ntype CloseError struct{}\n\n// Error is its text.\nfunc (*CloseError) Error() string { return \"closing\" }\n\n// ErrClosing is a sentinel.\nvar ErrClosing error = &CloseError{}\n",
+		"streams/doc.go":                      "// Package streams is a shell.\npackage streams\n\nimport (\n\t\"errors\"\n\n\t_ \"example.org/house/pool\"\n\t_ \"example.org/house/internal/stream/core\"\n)\n\n// ErrClosed is a sentinel.\nvar ErrClosed = errors.New(\"closed\")\n\n// CloseError is an error.\ntype CloseError struct{}\n\n// Error is its text.\nfunc (*CloseError) Error() string { return \"closing\" }\n\n// ErrClosing is a sentinel.\nvar ErrClosing error = &CloseError{}\n",
 		"internal/stream/claims/doc.go":       "// Package claims is pure.\npackage claims\n",
 		"compute/tensor/layout/doc.go":        "// Package layout is pure.\npackage layout\n",
 		"compute/kernel/tune/doc.go":          "// Package tune is pure.\npackage tune\n",
@@ -65,7 +65,7 @@ type planted struct {
 }
 
 func plantedFaults() []planted {
-	fine := strings.Repeat("// A line.\n", 499)
+	fine := strings.Repeat("// A line.\n", 999)
 	return []planted{
 		{
 			"import direction", "pool/up.go", "package pool\n\nimport _ \"example.org/house/streams\"\n",
@@ -208,16 +208,24 @@ func plantedFaults() []planted {
 			finding{"pool/a.go:8", "Denied is exported and has no comment"},
 		},
 		{
-			"exported names", "vram.go", "package vram\n\nconst Limit = 1\n",
-			finding{"vram.go:3", "Limit is exported and has no comment"},
+			"exported names", "device.go", "package vram\n\nconst Limit = 1\n",
+			finding{"device.go:3", "Limit is exported and has no comment"},
+		},
+		{
+			"root files", "more.go", "package vram\n",
+			finding{"more.go", "the root has ten files and two tests; tests of what callers see go to internal/acceptance"},
+		},
+		{
+			"laboratory", "warm/a_test.go", "package warm\n\nimport _ \"example.org/house/lab/replay\"\n",
+			finding{"warm/a_test.go:3", "warm imports lab/replay"},
 		},
 		{
 			"file length", "pool/long.go", "package pool\n\n" + fine,
-			finding{"pool/long.go", "501 lines, at most 500"},
+			finding{"pool/long.go", "1001 lines, at most 1000"},
 		},
 		{
 			"file length", "cmd/vram/long.go", "package main\n\n" + fine, // in a module of its own
-			finding{"cmd/vram/long.go", "501 lines, at most 500"},
+			finding{"cmd/vram/long.go", "1001 lines, at most 1000"},
 		},
 	}
 }

@@ -71,8 +71,18 @@ func houseRules() []rule {
 		},
 		{
 			name:   "file length",
-			reason: "one type or one idea a file; past 500 lines there are two",
+			reason: "past a thousand lines a reader loses the place",
 			check:  checkFileLength,
+		},
+		{
+			name:   "root files",
+			reason: "the root is the front door: a newcomer reads all of its names at once",
+			check:  checkRootFiles,
+		},
+		{
+			name:   "laboratory",
+			reason: "a program that imports vram downloads and builds nothing of its laboratory",
+			check:  checkLaboratory,
 		},
 	}
 }
