@@ -83,10 +83,6 @@ type Stats struct {
 	Waits   WaitStats     // of requests with Wait
 	Tenants []TenantStats // in the order in which they were made
 
-	// Predicted counts the bursts that came when Config.Predict expected them, Mispredicted those
-	// that were expected and did not come.
-	Predicted, Mispredicted uint64
-
 	// NeighbourBytes are those that other devices of the process on the same GPU have released,
 	// since the driver had no memory for a request of this one.
 	NeighbourBytes int64
@@ -259,7 +255,6 @@ func (d *Device) read(peaks *readings) Stats {
 
 // countPool adds the pool's counts.
 func (s *Stats) countPool(p *pool.Snapshot) {
-	s.Predicted, s.Mispredicted = p.Predicted, p.Mispredicted
 	s.Waits, s.ReclaimCount = WaitStats(p.Waits), p.ReclaimCount
 }
 
@@ -471,7 +466,7 @@ func (s *Stats) bytes() []*int64 {
 func (s *Stats) counts() []*uint64 {
 	return []*uint64{
 		&s.AllocCount, &s.FreeCount, &s.MagazineHits, &s.StreamHits, &s.PoolHits, &s.DriverMisses, &s.LostFences, &s.ReclaimCount,
-		&s.Predicted, &s.Mispredicted, &s.PressureRises, &s.Panics, &s.DriverCalls,
+		&s.PressureRises, &s.Panics, &s.DriverCalls,
 	}
 }
 

@@ -183,10 +183,6 @@ func movesBugs() []Bug {
 			Edits: []Edit{{"internal/pool/core.(*warmer).letGo", "			w.memory.Keep(run)\n", ""}},
 		},
 		{
-			Name: "memory that is foreseen goes back for its age", Package: "internal/pool/core", Run: "^TestForeseenMemoryDoesNotAge$",
-			Edits: []Edit{{"internal/pool/core.(*shrinker).age", "s.memory.ReservedBytes()-s.keptBytes()", "s.memory.ReservedBytes()"}},
-		},
-		{
 			Name: "the first free blocks are taken for the longest", Package: "internal/heap", Run: "^TestTakeLongestFollowsTheReference$",
 			Edits: []Edit{{"internal/heap.(*Heap).TakeLongest", "h.bins.EachLongest(", "h.bins.Each("}},
 		},

@@ -252,13 +252,7 @@ func (c *Core) tick() {
 	if r := s.shrinker.overLimit(); r != nil && c.queue.empty() && !c.phase.closing {
 		s.enqueue(r)
 	}
-	s.warmer.tick()
 	s.advance()
-	if c.queue.empty() && s.rests() {
-		if r := s.warmer.foreseen(); r != nil {
-			s.enqueue(r)
-		}
-	}
 	if s.rests() && c.queue.empty() {
 		s.shrinker.age(&c.clients)
 	}
