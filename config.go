@@ -566,7 +566,7 @@ const (
 	// stream ends, and count the time in between once statistics are on again. Bytes by state,
 	// peaks and the list of streams are missing. Nothing is sampled.
 	StatsOff
-	// StatsExact counts live bytes at each allocation. None is served by a magazine or a lane then:
+	// StatsExact counts live bytes at each allocation. None is served by a magazine then:
 	// each costs a turn of its stream in place of three atomic operations. The peak of live bytes
 	// is exact for each stream; over several streams, buffers that were freed since a stream's last
 	// turn still count. Switched on while buffers live, it counts the memory that small buffers

@@ -412,7 +412,7 @@ func liveOf(ctx context.Context, open []*streams.Control) (liveBytes map[poolcor
 //     there is less.
 //   - The longest wait is that of the waits in between as far as it can be known: exact where it is the longest
 //     of all, else the bound of its bucket in Durations; 0 without a wait.
-//   - Peaks, limits, quotas, levels and the numbers of live buffers, lanes and waiting requests are those of
+//   - Peaks, limits, quotas, levels and the numbers of live buffers and waiting requests are those of
 //     this reading.
 //   - HitRate is that of the allocations in between, Efficiency that of the peaks. Fragmentation cannot be told
 //     from changes: it is 0, and neither String nor the JSON has it.
@@ -536,7 +536,7 @@ func subStream(n, before *StreamStats) {
 
 func streamBytes(n *StreamStats) []*int64 {
 	return []*int64{
-		&n.LiveBytes, &n.PendingBytes, &n.CachedBytes, &n.SpanBytes, &n.MagazineBytes, &n.RangeBytes, &n.PageBytes, &n.HeldBytes, &n.LaneBytes,
+		&n.LiveBytes, &n.PendingBytes, &n.CachedBytes, &n.SpanBytes, &n.MagazineBytes, &n.RangeBytes, &n.PageBytes, &n.HeldBytes,
 		&n.LargestFreeBytes,
 	}
 }

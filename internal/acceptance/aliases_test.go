@@ -32,7 +32,7 @@ func TestAliasesListTheirMethods(t *testing.T) {
 	require.NoError(t, err)
 	names, err := os.ReadFile("api/vram.txt")
 	require.NoError(t, err)
-	require.Len(t, root.Types, 5)
+	require.Len(t, root.Types, 4)
 	for _, alias := range root.Types {
 		has, want := map[string]string{}, map[string]string{}
 		for _, m := range listed.FindAllStringSubmatch(strings.Join(strings.Fields(alias.Doc), " "), -1) {

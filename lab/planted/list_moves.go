@@ -180,7 +180,7 @@ func movesBugs() []Bug {
 		},
 		{
 			Name: "memory that was mapped ahead goes back unused", Package: "internal/pool/core", Run: "^TestWarmedMemoryAgesOnceItWasUsed$",
-			Edits: []Edit{{"internal/pool/core.(*warmer).letGo", "			w.memory.Keep(run)\n", ""}},
+			Edits: []Edit{{"internal/pool/core.(*warmer).letGo", "		w.memory.Keep(run)\n", ""}},
 		},
 		{
 			Name: "the first free blocks are taken for the longest", Package: "internal/heap", Run: "^TestTakeLongestFollowsTheReference$",

@@ -231,6 +231,6 @@ func (w *world) endEra() {
 	w.must(e.device.Close(), "close")
 	w.ranges, w.uses = ranges{}, uses{}
 	w.held, w.stale, w.freedAt, w.sought = w.held[:0], w.stale[:0], w.freedAt[:0], false
-	w.lossy, w.lanes = false, nil
+	w.lossy = false
 	w.report.Devices++
 }

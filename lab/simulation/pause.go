@@ -33,7 +33,6 @@ func (w *world) pause(act action) {
 		for _, s := range e.streams {
 			_ = s.Reconfigure(context.Background(), ofStreams) // one that has ended needs none
 		}
-		w.closeLanes()
 		w.spike(s, uint64(act.b))
 		w.let()
 		w.returnAll()
