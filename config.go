@@ -60,20 +60,6 @@ type Config struct {
 	// plain segments stay: freeing one waits for all work of the device. Stream.Trim and Device.Trim
 	// release at once. 0: 1.5 s with Lean, 15 s with Balanced, 60 s with Fast. Negative: never.
 	ReleaseAfter time.Duration
-	// Predict maps memory ahead of the next burst of a program that works in bursts. It takes
-	// effect only where memory goes back to the driver in between: where streams return their
-	// memory (Stream.Trim, a StreamCacheBytes, two idle seconds) to a pool with PoolCacheBytes.
-	// There the pool learns the intervals at which streams take memory from it and how much. From
-	// the third burst on it maps as much shortly before the next is due, and holds it until shortly
-	// after, even beyond PoolCacheBytes; if the burst does not come it releases the memory. See
-	// Stats.Predicted.
-	//
-	// With a burst a second, callers waited 0 to 2 ns an event for the driver on 13 recorded and
-	// made traces. Without Predict, at the same mean memory, they waited 4 to 358 ns: 106 on
-	// maskrcnn_train, which held no more at its peak either; others held 1 to 12 percent more
-	// there. Where bursts are as short as 0.1 s it holds much more: docs/decisions/015 has the
-	// figures.
-	Predict bool
 	// Warm is mapped ahead as Device.Warm does, in the background: Open is the first use of the
 	// device then. Memory that cannot be mapped ahead is mapped when it is needed.
 	Warm []Demand
@@ -281,7 +267,6 @@ func (c *Config) settings(info cudadrv.Info) poolcore.Settings {
 		CacheRuns:  c.Tuning.PoolCacheBlocks,
 		AgeTicks:   c.ageTicks(),
 		Waits:      c.Waits.policy(),
-		Predict:    c.Predict,
 	}
 }
 
@@ -316,7 +301,6 @@ type Settings struct {
 	ReleaseAfter     *time.Duration
 	Stats            *StatsLevel
 	Waits            *Waits
-	Predict          *bool
 	SampleBytes      *int64
 	// Tuning replaces all of Config.Tuning.
 	Tuning *Tuning
@@ -335,7 +319,6 @@ func (s *Settings) appliedTo(c Config) Config {
 	set(&c.ReleaseAfter, s.ReleaseAfter)
 	set(&c.Stats, s.Stats)
 	set(&c.Waits, s.Waits)
-	set(&c.Predict, s.Predict)
 	set(&c.SampleBytes, s.SampleBytes)
 	set(&c.Tuning, s.Tuning)
 	return c
@@ -583,7 +566,7 @@ const (
 	// stream ends, and count the time in between once statistics are on again. Bytes by state,
 	// peaks and the list of streams are missing. Nothing is sampled.
 	StatsOff
-	// StatsExact counts live bytes at each allocation. None is served by a magazine or a lane then:
+	// StatsExact counts live bytes at each allocation. None is served by a magazine then:
 	// each costs a turn of its stream in place of three atomic operations. The peak of live bytes
 	// is exact for each stream; over several streams, buffers that were freed since a stream's last
 	// turn still count. Switched on while buffers live, it counts the memory that small buffers

@@ -12,15 +12,15 @@
 //
 // Here must is a function that ends the program on an error. [Open] opens a device,
 // [Device.NewStream] makes a stream with its cache, and [streams.Stream.Alloc] a buffer: Stream,
-// Buffer, Lane and other types of this package are those of package streams, whose documentation
+// Buffer and other types of this package are those of package streams, whose documentation
 // has their methods (go doc vram/streams.Stream.Alloc). [streams.Stream.AllocAsync] returns a
 // future, [streams.Stream.AllocBatch] many buffers or none, [streams.Stream.AllocFor] waits for
-// memory, aligns and zeroes it, [streams.Stream.Lane] serves one goroutine's inner loop.
+// memory, aligns and zeroes it.
 //
 // [streams.Buffer.Free] means that the last use of the buffer has been submitted to its stream;
 // uses on other streams are announced before, by [streams.Buffer.RecordStream], Use or Transfer.
 // [Device.Tenant] divides memory between customers, [Device.Warm] maps it ahead, [Device.Stats]
-// counts it by use. Any goroutine may call anything; a lane is for one at a time.
+// counts it by use. Any goroutine may call anything.
 //
 // Errors are typed and work with errors.Is and errors.As. Nothing here prints, exits, or panics on
 // a caller's mistake.
@@ -34,7 +34,7 @@
 //	cuda                     kernels, copies, events and graphs on streams, with the driver alone
 //	host                     memory of the host, page-locked and not, behind one interface
 //	vram                     this package: the interface for callers
-//	streams                  the cache of a stream: actor, buffers, requests, lanes
+//	streams                  the cache of a stream: actor, buffers, requests
 //	  internal/stream/core             its decisions: spans, splits, the cached blocks
 //	  internal/stream/magazine         the words that callers and actor share
 //	batch                    plans of requests that are wanted together

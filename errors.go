@@ -49,9 +49,9 @@ var (
 	ErrForeign = streams.ErrForeign
 	// ErrUseOver reports that Done was called on a use that has ended already.
 	ErrUseOver = streams.ErrUseOver
-	// ErrClosed is the kind of every *ClosedError: the stream, the lane or the device was closed.
+	// ErrClosed is the kind of every *ClosedError: the stream or the device was closed.
 	ErrClosed = streams.ErrClosed
-	// ErrNotOpen refuses a call on a nil or zero Device, Stream, Lane, Tenant or Reservation.
+	// ErrNotOpen refuses a call on a nil or zero Device, Stream, Tenant or Reservation.
 	ErrNotOpen = cudadrv.ErrNotOpen
 	// ErrNilContext refuses a nil context.
 	ErrNilContext = futures.ErrNilContext
@@ -88,7 +88,6 @@ const (
 	RemedyAwaitFences        = pool.AwaitFences
 	RemedyCoalesce           = pool.Coalesce
 	RemedyTrimStream         = pool.TrimStream
-	RemedyCloseLanes         = pool.CloseLanes
 	RemedyReleaseReservation = pool.ReleaseReservation
 	RemedyWaitForFrees       = pool.WaitForFrees
 	RemedyRetryAfterFrees    = pool.RetryAfterFrees
@@ -115,7 +114,7 @@ type QuotaBoundsError = pool.QuotaBoundsError
 // Waiter is a request that waits, in a DeadlockError.
 type Waiter = pool.Waiter
 
-// ClosedError refuses a call on a closed device, stream or lane, and names which of them is closed.
+// ClosedError refuses a call on a closed device or stream, and names which of them is closed.
 type ClosedError = streams.ClosedError
 
 // StrandedError says that a stream has not finished and is not waited for: its work is behind an event of another process that died
@@ -131,9 +130,6 @@ func deviceClosed() error { return &ClosedError{} }
 // SizeError refuses a request that is larger than the limit of the device: it could not be served
 // even without any live buffer.
 type SizeError = streams.SizeError
-
-// BudgetError refuses a lane whose budget is negative.
-type BudgetError = streams.BudgetError
 
 // NotLiveError refuses a call on a buffer that was freed or transferred: it is ErrNotLive, and names the call and the buffer.
 type NotLiveError = streams.NotLiveError
@@ -271,7 +267,7 @@ func (e *InUseError) Report() string {
 //		...
 //	}
 //
-// Anything with a Close can be passed: streams, lanes, contexts of package cuda.
+// Anything with a Close can be passed: streams, contexts of package cuda.
 func CloseInto(err *error, c io.Closer) { *err = joined(*err, c.Close()) }
 
 // joined is errors.Join, but that an error which is alone stays as it is: encoding/json writes its fields then, and nothing of a joined one.

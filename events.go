@@ -458,8 +458,7 @@ func (n *notices) logPanic(value any) {
 
 // Observe has the functions called for each buffer, as Config.Observer has, from now on until stop is called.
 // Observer.Found is called for each buffer that is live already, in its stream's turn, after which
-// allocations and frees of that stream are told. Live buffers of a lane that works at the same time may be freed
-// untold. Observe waits for the request that each stream is serving. stop waits for the same; of several calls
+// allocations and frees of that stream are told. Observe waits for the request that each stream is serving. stop waits for the same; of several calls
 // the first ends it, and functions that were called before may still run. Errors: ErrNotOpen, ErrClosed.
 func (d *Device) Observe(o Observer) (stop func(), err error) {
 	if !d.opened() {
@@ -571,8 +570,7 @@ func each[E any](all []*Observer, function func(*Observer) func(E), event E) {
 //	PressureHigh       a quarter of that          half              after 0.3 s
 //	PressureCritical   a sixteenth                a quarter         after 0.1 s
 //
-// An idle stream returns its cache to the pool in steps, under PressureCritical all at once. Lanes
-// are asked for their free memory when PressureCritical begins.
+// An idle stream returns its cache to the pool in steps, under PressureCritical all at once.
 type PressureLevel = pressure.Level
 
 // The levels of pressure.

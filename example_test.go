@@ -219,39 +219,6 @@ func ExampleStream_allocFor() {
 	// <nil>
 }
 
-// One goroutine works through a lane that may keep 64 MiB; another may free its buffers.
-func ExampleStream_lane() {
-	dev, s, err := exampleStream()
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer ended(dev)
-	lane, err := s.Lane(64 << 20)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	defer lane.Close()
-	scratch, err := lane.Alloc(1 << 20)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	result, err := lane.Alloc(4 << 10)
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
-	fmt.Println(lane.Free(scratch))
-	freed := make(chan error)
-	go func() { freed <- result.Free() }()
-	fmt.Println(<-freed)
-	// Output:
-	// <nil>
-	// <nil>
-}
-
 // The README shows a program that is one of the examples, whole, and the output in its test.
 func TestReadmeShowsTheExample(t *testing.T) {
 	readme, err := os.ReadFile("README.md")

@@ -143,10 +143,6 @@ func TestInlinedPairs(t *testing.T) {
 	require.NoError(t, err)
 	s, err := d.NewStream()
 	require.NoError(t, err)
-	l, err := s.Lane(1 << 20)
-	require.NoError(t, err)
 	require.NoError(t, pair(s))
-	require.NoError(t, lanePair(l))
-	require.NoError(t, l.Close())
 	require.NoError(t, d.Close())
 }

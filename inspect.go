@@ -403,7 +403,7 @@ type MemoryState uint8
 const (
 	MemoryLive        MemoryState = iota // in buffers, each rounded up to its block
 	MemoryPending                        // freed, while announced uses on other streams have not finished
-	MemoryCachedBlock                    // cached by a stream: free blocks in its magazines and lanes
+	MemoryCachedBlock                    // cached by a stream: free blocks in its magazines
 	MemoryCachedRange                    // cached by a stream: its free ranges
 	MemoryFree                           // free in the pool
 	MemorySetAside                       // of a reservation, not drawn yet

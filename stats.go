@@ -83,10 +83,6 @@ type Stats struct {
 	Waits   WaitStats     // of requests with Wait
 	Tenants []TenantStats // in the order in which they were made
 
-	// Predicted counts the bursts that came when Config.Predict expected them, Mispredicted those
-	// that were expected and did not come.
-	Predicted, Mispredicted uint64
-
 	// NeighbourBytes are those that other devices of the process on the same GPU have released,
 	// since the driver had no memory for a request of this one.
 	NeighbourBytes int64
@@ -259,7 +255,6 @@ func (d *Device) read(peaks *readings) Stats {
 
 // countPool adds the pool's counts.
 func (s *Stats) countPool(p *pool.Snapshot) {
-	s.Predicted, s.Mispredicted = p.Predicted, p.Mispredicted
 	s.Waits, s.ReclaimCount = WaitStats(p.Waits), p.ReclaimCount
 }
 
@@ -417,7 +412,7 @@ func liveOf(ctx context.Context, open []*streams.Control) (liveBytes map[poolcor
 //     there is less.
 //   - The longest wait is that of the waits in between as far as it can be known: exact where it is the longest
 //     of all, else the bound of its bucket in Durations; 0 without a wait.
-//   - Peaks, limits, quotas, levels and the numbers of live buffers, lanes and waiting requests are those of
+//   - Peaks, limits, quotas, levels and the numbers of live buffers and waiting requests are those of
 //     this reading.
 //   - HitRate is that of the allocations in between, Efficiency that of the peaks. Fragmentation cannot be told
 //     from changes: it is 0, and neither String nor the JSON has it.
@@ -471,7 +466,7 @@ func (s *Stats) bytes() []*int64 {
 func (s *Stats) counts() []*uint64 {
 	return []*uint64{
 		&s.AllocCount, &s.FreeCount, &s.MagazineHits, &s.StreamHits, &s.PoolHits, &s.DriverMisses, &s.LostFences, &s.ReclaimCount,
-		&s.Predicted, &s.Mispredicted, &s.PressureRises, &s.Panics, &s.DriverCalls,
+		&s.PressureRises, &s.Panics, &s.DriverCalls,
 	}
 }
 
@@ -541,7 +536,7 @@ func subStream(n, before *StreamStats) {
 
 func streamBytes(n *StreamStats) []*int64 {
 	return []*int64{
-		&n.LiveBytes, &n.PendingBytes, &n.CachedBytes, &n.SpanBytes, &n.MagazineBytes, &n.RangeBytes, &n.PageBytes, &n.HeldBytes, &n.LaneBytes,
+		&n.LiveBytes, &n.PendingBytes, &n.CachedBytes, &n.SpanBytes, &n.MagazineBytes, &n.RangeBytes, &n.PageBytes, &n.HeldBytes,
 		&n.LargestFreeBytes,
 	}
 }

@@ -41,8 +41,6 @@ import (
 //
 // Declarations of use:
 //
-//   - [streams.Stream.Lane](budgetBytes int64) (*Lane, error): a lease of its memory for one
-//     goroutine at a time.
 //   - [streams.Stream.Exclusive](): declares that one goroutine uses it, so that deadlocks can be
 //     recognised.
 //   - [streams.Stream.Suspend](by ...*Stream) func(): declares that its caller waits for others
@@ -90,18 +88,6 @@ type Buffer = streams.Buffer
 //   - [streams.Use.String]() string: whose use it is.
 //   - [streams.Use.MarshalText]() ([]byte, error): the same, for JSON and logs.
 type Use = streams.Use
-
-// Lane is an exclusive lease of a stream's memory for one goroutine at a time; see
-// [streams.Stream.Lane]. The full documentation of its methods is in package streams: go doc
-// vram/streams.Lane.Alloc.
-//
-//   - [streams.Lane.Alloc](bytes int64) (Buffer, error): Stream.Alloc from the lane's memory,
-//     without an atomic operation that writes.
-//   - [streams.Lane.Free](b Buffer) error: Buffer.Free on plain memory, for buffers of the lane's.
-//   - [streams.Lane.Close]() error: gives back all that it has; live buffers stay valid.
-//   - [streams.Lane.String]() string: its stream.
-//   - [streams.Lane.MarshalText]() ([]byte, error): the same, for JSON and logs.
-type Lane = streams.Lane
 
 // Batch is the buffers that one request has allocated together, all or nothing: see Stream.AllocBatchFor.
 //
@@ -234,8 +220,8 @@ func NewHandover[T any](from, to *Stream, capacity int) *Handover[T] {
 }
 
 // A package that imports only this one gets the body of a function inlined only if this package
-// inlined it itself. The uses below have the calls of a pair inlined in every program.
-var _, _ = pair, lanePair
+// inlined it itself. The use below has the calls of a pair inlined in every program.
+var _ = pair
 
 func pair(s *Stream) error {
 	b, err := s.Alloc(1)
@@ -243,14 +229,6 @@ func pair(s *Stream) error {
 		return err
 	}
 	return b.Free()
-}
-
-func lanePair(l *Lane) error {
-	b, err := l.Alloc(1)
-	if err != nil {
-		return err
-	}
-	return l.Free(b)
 }
 
 // Reserve takes memory now and sets it aside for the requests that name the reservation

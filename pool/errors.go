@@ -79,8 +79,6 @@ type Holding struct {
 	Stream    uint32
 	HeldBytes int64 // pages lent to it
 	LiveBytes int64 // of them in buffers, or cached by magazines; without the refused request
-	LaneCount int   // open lanes: each releases its free blocks at its next call
-	LaneBytes int64 // of LiveBytes: leased to lanes, in use or not
 	// UncoveredBytes are free in an adopted stream, and stay there until its callers' next request,
 	// or Stream.Trim, records the fence that others need.
 	UncoveredBytes int64
@@ -171,9 +169,6 @@ func (h Holding) String() string {
 		return "a reservation holds " + units.Bytes(h.HeldBytes)
 	}
 	text := fmt.Sprintf("stream %d holds %s, %s live", h.Stream, units.Bytes(h.HeldBytes), units.Bytes(h.LiveBytes))
-	if h.LaneCount > 0 {
-		text += fmt.Sprintf(" (lanes: %d, with %s)", h.LaneCount, units.Bytes(h.LaneBytes))
-	}
 	if h.UncoveredBytes > 0 {
 		text += fmt.Sprintf(" (%s stay until its callers' next request or Trim)", units.Bytes(h.UncoveredBytes))
 	}
@@ -231,5 +226,5 @@ func (q *quotas) denialError(d core.Denial, to Client) error {
 }
 
 func holding(h core.Holding) Holding {
-	return Holding{uint32(h.Client), h.HeldBytes, h.LiveBytes, h.Lanes.Count, h.Lanes.Bytes, h.UncoveredBytes, h.UnpassedBytes, h.Reserves}
+	return Holding{uint32(h.Client), h.HeldBytes, h.LiveBytes, h.UncoveredBytes, h.UnpassedBytes, h.Reserves}
 }

@@ -27,9 +27,6 @@ const (
 	// TrimStream: make a request, or call Stream.Trim, on Remedy.Stream, which was adopted: it
 	// keeps so many bytes until one of the two.
 	TrimStream
-	// CloseLanes: call the lanes of Remedy.Stream, or close them: they have so many bytes, in use
-	// or not.
-	CloseLanes
 	// ReleaseReservation: release a reservation that has so many bytes.
 	ReleaseReservation
 	// WaitForFrees: set Request.Wait: so many bytes are live and come back when they are freed.
@@ -45,7 +42,7 @@ const (
 // kindNames are the names of the remedies, by number.
 var kindNames = [...]string{ //nolint:gochecknoglobals // constant table
 	"no remedy", RaiseLimit: "raise-limit", FreeElsewhere: "free-elsewhere", AwaitFences: "await-fences", Coalesce: "coalesce",
-	TrimStream: "trim-stream", CloseLanes: "close-lanes", ReleaseReservation: "release-reservation", WaitForFrees: "wait-for-frees",
+	TrimStream: "trim-stream", ReleaseReservation: "release-reservation", WaitForFrees: "wait-for-frees",
 	RetryAfterFrees: "retry-after-frees", UseFewerStreams: "use-fewer-streams",
 }
 
@@ -91,8 +88,6 @@ func (r Remedy) String() string {
 		return "Coalesce, or the lean footprint: the longest free range has " + units.Bytes(r.Bytes)
 	case TrimStream:
 		return fmt.Sprintf("Trim on stream %d, which keeps %s", r.Stream, units.Bytes(r.Bytes))
-	case CloseLanes:
-		return fmt.Sprintf("closing the lanes of stream %d, which have %s", r.Stream, units.Bytes(r.Bytes))
 	case ReleaseReservation:
 		return "releasing a reservation of " + units.Bytes(r.Bytes)
 	case WaitForFrees:
@@ -124,7 +119,6 @@ func (e *OutOfMemoryError) Remedies() (all []Remedy) {
 		}
 		add(AwaitFences, s.UnpassedBytes, s.Stream)
 		add(TrimStream, s.UncoveredBytes, s.Stream)
-		add(CloseLanes, s.LaneBytes, s.Stream)
 		liveBytes += min(s.LiveBytes, s.HeldBytes)
 		if part := s.HeldBytes - s.LiveBytes - s.UncoveredBytes; part > 0 {
 			partBytes, parts = partBytes+part, parts+1

@@ -26,7 +26,6 @@ func TestRemedies(t *testing.T) {
 		"nothing is short":  {func(e *OutOfMemoryError) { e.FreeBytes, e.LargestFreeBytes = 60, 60 }, nil, ""},
 		"a fence":           {with(Holding{Stream: 3, UnpassedBytes: 7}), []Remedy{{AwaitFences, 7, 3}, {RaiseLimit, 30, 0}}, "the end of stream 3's work, which uses 7 B that are free"},
 		"an adopted stream": {with(Holding{Stream: 4, UncoveredBytes: 8}), []Remedy{{TrimStream, 8, 4}, {RaiseLimit, 30, 0}}, "Trim on stream 4, which keeps 8 B"},
-		"lanes":             {with(Holding{Stream: 5, LaneBytes: 9}), []Remedy{{CloseLanes, 9, 5}, {RaiseLimit, 30, 0}}, "closing the lanes of stream 5, which have 9 B"},
 		"a reservation":     {with(Holding{Stream: 6, HeldBytes: 10, Reservation: true}), []Remedy{{ReleaseReservation, 10, 0}, {RaiseLimit, 30, 0}}, "releasing a reservation of 10 B"},
 		"others": {func(e *OutOfMemoryError) {
 			e.Waited, e.Streams = false, []Holding{{Stream: 1, HeldBytes: 30, LiveBytes: 20}, {Stream: 2, HeldBytes: 0, LiveBytes: 60}}

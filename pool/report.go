@@ -76,7 +76,6 @@ func (e *OutOfMemoryError) reportHolders(b *strings.Builder) {
 				bytes int64
 				text  string
 			}{
-				{h.LaneBytes, "leased to lanes"},
 				{h.UncoveredBytes, "kept until its callers' next request or Trim"},
 				{h.UnpassedBytes, "returned, behind work that has not finished"},
 			} {

@@ -196,7 +196,7 @@ func (c *claim) wantedBytes() int64 { return max(c.want.requestedBytes(), 1) }
 func (c *claim) refill(s *searches, token uint64, runs []uint32) poolcore.Refill {
 	m := poolcore.Refill{
 		Client: s.id, Token: token, Pages: runs[0], LiveBytes: s.core.LiveBytes(), OpenBytes: s.core.OpenBytes(),
-		RequestedBytes: c.want.requestedBytes(), BlockBytes: c.want.blockBytes(), Lanes: s.lanes(),
+		RequestedBytes: c.want.requestedBytes(), BlockBytes: c.want.blockBytes(),
 		Place: poolcore.Place{Account: c.account(), ChargedBytes: c.Cost(), Priority: c.priority},
 	}
 	if len(runs) > 1 {

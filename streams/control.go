@@ -103,7 +103,7 @@ func (c *Control) Check(ctx context.Context) error {
 }
 
 // Coalesce merges all free memory of the stream, and keeps it: magazines of large blocks and unused
-// spans become free ranges. Lanes follow at their next calls. It waits for the current turn. Its
+// spans become free ranges. It waits for the current turn. Its
 // error is ErrClosed, or the cause of the stream's end.
 func (c *Control) Coalesce(ctx context.Context) error {
 	return c.call(ctx, func() { c.turn.core.Coalesce() })
@@ -132,8 +132,7 @@ func (c *Control) LiveBuffers() (all []LiveBuffer) {
 }
 
 // Watch replaces the settings as Reconfigure does, and visits the live buffers, which are watched from then
-// on. It waits for the current turn; the visits are made in one, and may miss buffers that are freed meanwhile
-// and frees of lanes that are made at the same time.
+// on. It waits for the current turn; the visits are made in one, and may miss buffers that are freed meanwhile.
 func (c *Control) Watch(ctx context.Context, settings core.Settings, found func(BufferEvent)) error {
 	return c.call(ctx, func() {
 		c.turn.configure(settings)

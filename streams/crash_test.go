@@ -176,23 +176,3 @@ func TestAPanicAtTheEndOfAStreamLosesNoPages(t *testing.T) {
 	r.until(func() bool { return r.books().LentBytes == 2*mib })
 	require.NoError(t, live.Free())
 }
-
-// A lane whose Close panics is closed all the same: it makes no further call.
-func TestAPanicInTheCloseOfALaneClosesIt(t *testing.T) {
-	r := newRig(t, 64*mib)
-	s := r.stream(core.Budget{})
-	l, err := s.Lane(8 * mib)
-	require.NoError(t, err)
-	b, err := l.Alloc(mib)
-	require.NoError(t, err)
-	require.NoError(t, l.Free(b))
-	crash(s, beforeLane, 1, nil)
-	isPanic(t, l.Close())
-	s.turn.hook = nil
-	n := r.stats(s)
-	assert.Zero(t, n.LaneCount)
-	assert.Zero(t, n.LaneBytes)
-	_, err = l.Alloc(mib)
-	require.ErrorIs(t, err, ErrClosed)
-	require.NoError(t, l.Close())
-}

@@ -21,8 +21,8 @@
 //
 // Callers hold a Stream, the device a Control. Both lead into the turn, which the actor owns:
 //
-//	Stream, Lane, Handover    run code in the turn (wiring.tryTurn, inTurn), or send it a claim
-//	turn                      messages, requests of lanes, panics and the end
+//	Stream, Handover          run code in the turn (wiring.tryTurn, inTurn), or send it a claim
+//	turn                      messages, panics and the end
 //	dispatcher                carries out the decisions of the package claims
 //	searches                  searches the core, and looks at fences between two searches
 //	lentMemory                Returns to the pool, and the fences for them
@@ -55,7 +55,7 @@
 // not have, and overtakes no request by that.
 //
 // While any request of the device waits, no magazine of large blocks is kept, magazines of small
-// blocks serve in turns only, lanes lease nothing, and every free enters a turn of its stream,
+// blocks serve in turns only, and every free enters a turn of its stream,
 // which tells the pool. So a wait ends with the turn in which the memory comes home, without a
 // timer. On an adopted stream, pages without fence coverage come with its callers' next request.
 //
@@ -67,7 +67,7 @@
 // such a wait. An exclusive stream waits while its goroutine waits in AllocFor, AllocBatchFor or
 // Await for one of its requests; it is suspended while its goroutine waits in a Handover, or has
 // called Suspend. A stream holds memory while it has pages: once all free pages were returned,
-// those of live buffers, of announced uses and of lanes.
+// those of live buffers and of announced uses.
 //
 // A stream goes on if it neither waits nor is suspended. A suspended stream will go on if, for each
 // of its suspensions, a stream that may end it goes on, or will: one of the streams that it names;
@@ -118,19 +118,6 @@
 // stream has pending memory, before it fails. No request that free memory serves makes a driver
 // call, and the device is never synchronised.
 //
-// # Lanes
-//
-// A goroutine that alone uses a stream, or a part of its memory, may open a Lane: blocks are leased
-// to it, and its allocations and frees write no atomic word. Other goroutines free its buffers as
-// any; those blocks come home when the lane has nothing else left, or a tick tells the lane to take
-// them. A reclaim request for all free pages of the stream is passed on to its lanes: they answer at
-// their next calls, and until then reports name them.
-//
-//	open --Close, or the stream's Close--> over
-//
-// The calls of a lane that is over go to the stream. The lane's memory comes home in the turn of
-// Close, or of the first call after the stream's Close: until then the stream is not gone.
-//
 // # Reclaim requests
 //
 // A stream publishes its used bytes, its free pages and the length of its longest free range
@@ -140,8 +127,8 @@
 // Its reclaim request (Asked) is either
 //
 //   - for a number of pages: the stream returns its longest free ranges, each whole, until they
-//     come to so many. It closes no magazine and does not disturb its lanes; or
-//   - for all free pages: magazines of large blocks are closed, idle spans retired, lanes told, and
+//     come to so many. It closes no magazine; or
+//   - for all free pages: magazines of large blocks are closed, idle spans retired, and
 //     if other streams want memory, the fences of pending memory are looked at before the answer.
 //
 // Every request gets one answer, also from an adopted stream, one that is closing and one whose turn
@@ -159,8 +146,7 @@
 // # Idle streams
 //
 // A stream whose turn and magazines did nothing for ten ticks returns its cache: half of its free
-// pages at each further tick, then all, with the blocks of magazines and unused spans. Lanes are
-// told to release unused memory, which they do at their next calls.
+// pages at each further tick, then all, with the blocks of magazines and unused spans.
 //
 // A stream at work returns its surplus: at the end of each window of ticks as many free pages as were
 // free at the end of every turn in it. A loop that is shorter than the window returns nothing that it
@@ -210,8 +196,7 @@
 //
 // # Concurrency properties
 //
-//   - Alloc, Free and all other calls may be made from any goroutine; those of a lane by one at a
-//     time.
+//   - Alloc, Free and all other calls may be made from any goroutine.
 //   - A goroutine that is stopped inside Alloc or Free, outside the turn, stops no other. One that
 //     is stopped inside the turn delays requests that no magazine can serve, on this stream only.
 //   - Every request gets exactly one answer: a buffer, an error, or its cancellation. Memory that

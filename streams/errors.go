@@ -25,11 +25,11 @@ var (
 	ErrNegative = pool.ErrNegative
 	// ErrQuarantined reports that the stream's books did not balance after a panic.
 	ErrQuarantined = errors.New("vram: stream quarantined")
-	// ErrNotOpen refuses a call on a nil or zero Stream, Lane, Tenant or Reservation.
+	// ErrNotOpen refuses a call on a nil or zero Stream, Tenant or Reservation.
 	ErrNotOpen = pool.ErrNotOpen
 )
 
-// ClosedError refuses a call on a stream, a lane or a device that was closed.
+// ClosedError refuses a call on a stream or a device that was closed.
 type ClosedError = magazine.ClosedError
 
 // FreeError is the refusal of a free whose buffer's places are known.
@@ -92,19 +92,6 @@ func (e *SizeError) Error() string {
 
 // Is makes errors.Is(err, ErrTooLarge) hold.
 func (e *SizeError) Is(target error) bool { return target == ErrTooLarge }
-
-// BudgetError refuses a lane whose budget is negative.
-type BudgetError struct {
-	BudgetBytes int64
-}
-
-// Error names the budget and the valid values.
-func (e *BudgetError) Error() string {
-	return fmt.Sprintf("vram: budgetBytes of a lane: %d, want 0 or more", e.BudgetBytes)
-}
-
-// Is makes errors.Is(err, ErrNegative) hold.
-func (e *BudgetError) Is(target error) bool { return target == ErrNegative }
 
 // ErrCapturing is the kind of every *CaptureError, and is one itself.
 var ErrCapturing error = &CaptureError{}

@@ -33,9 +33,6 @@ func (e *LengthError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e)
 func (e *SizeError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
 
 // MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
-func (e *BudgetError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
-
-// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
 func (e *CaptureError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
 
 // MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.

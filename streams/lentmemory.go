@@ -111,11 +111,8 @@ func (l *lentMemory) releaseAll(covered bool) {
 // answerReclaim answers the pool's reclaim request for so many pages, or with 0 for all. Once Close
 // has begun no fence may be recorded, since the CUDA stream is about to go: the stream then keeps
 // its pages until the device was synchronised. Uncovered pages of an adopted stream stay, and are
-// reported. A request for all also asks the lanes, which release free blocks at their next calls.
+// reported.
 func (l *lentMemory) answerReclaim(pages uint32) {
-	if pages == 0 {
-		l.core.AskLanes()
-	}
 	m := poolcore.Return{Answer: true, Final: l.core.Idle()}
 	covered := l.coveredOnly(inBackground)
 	var runs []core.Run
@@ -139,7 +136,7 @@ func (l *lentMemory) reportCame() {
 	if l.core.TakeCame() {
 		l.sent++
 		l.effects().returns.Push(outgoingReturn{Return: poolcore.Return{
-			Client: l.id, LiveBytes: l.core.LiveBytes(), OpenBytes: l.core.OpenBytes(), Lanes: l.lanes(), Sent: l.sent, Stirred: true,
+			Client: l.id, LiveBytes: l.core.LiveBytes(), OpenBytes: l.core.OpenBytes(), Sent: l.sent, Stirred: true,
 		}})
 	}
 }
@@ -184,7 +181,7 @@ func (l *lentMemory) pushReturn(runs []core.Run, m poolcore.Return, covered bool
 // have theirs.
 func (l *lentMemory) returned(m poolcore.Return, covered bool) {
 	g := outgoingReturn{Return: m}
-	g.Client, g.LiveBytes, g.OpenBytes, g.Lanes = l.id, l.core.LiveBytes(), l.core.OpenBytes(), l.lanes()
+	g.Client, g.LiveBytes, g.OpenBytes = l.id, l.core.LiveBytes(), l.core.OpenBytes()
 	switch {
 	case len(g.Runs) == 0 || l.cuda.synced.Load():
 	case covered:

@@ -107,14 +107,6 @@ func TestEveryBufferIsTold(t *testing.T) {
 			require.NoError(t, err)
 			return b.Buffers()
 		},
-		"Lane": func(t *testing.T, s *Stream) []Buffer {
-			t.Helper()
-			l, err := s.Lane(1 << 20)
-			require.NoError(t, err)
-			b, err := l.Alloc(700)
-			require.NoError(t, err)
-			return []Buffer{b}
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, 256*mib)

@@ -47,8 +47,6 @@ func sums(p *Profile) (allocated, inUse sampling.Totals) {
 func ways(t *testing.T, s *Stream) map[string]func(bytes int64) []Buffer {
 	t.Helper()
 	ctx := context.Background()
-	lane, err := s.Lane(32 << 20)
-	require.NoError(t, err)
 	one := func(b Buffer, err error) []Buffer {
 		require.NoError(t, err)
 		return []Buffer{b}
@@ -71,7 +69,6 @@ func ways(t *testing.T, s *Stream) map[string]func(bytes int64) []Buffer {
 			require.NoError(t, err)
 			return b.Buffers()
 		},
-		"Lane": func(bytes int64) []Buffer { return one(lane.Alloc(bytes)) },
 	}
 }
 
@@ -86,7 +83,7 @@ func TestEveryWayIsSampledOnce(t *testing.T) {
 				before, none := sums(p)
 				require.Zero(t, none, "%s of %d", name, bytes)
 				var b []Buffer
-				if round == 3 && name != "Lane" {
+				if round == 3 {
 					leave := r.occupy(s)
 					var done sync.WaitGroup
 					done.Go(func() { b = way(bytes) })

@@ -11,7 +11,7 @@ import (
 )
 
 // Stats is one stream's part of the statistics, exact at the turn that read it except for sampled
-// fields and the buffers of active lanes.
+// fields.
 type Stats struct {
 	Stream        uint32
 	LiveBytes     int64 // in buffers, rounded to blocks
@@ -41,9 +41,6 @@ type Stats struct {
 	// meanwhile: they are, or may be, part of its graph. Another fence takes the place of each.
 	LostFences uint64
 
-	LaneCount int   // open lanes
-	LaneBytes int64 // of the lanes' blocks, live or cached
-
 	PeakPendingBytes int64 // the maximum of PendingBytes; exact
 	PeakHeldBytes    int64 // the maximum of HeldBytes; exact
 
@@ -59,7 +56,7 @@ type SizeStats struct {
 	AllocCount, FreeCount uint64
 	LiveCount             uint64
 	LiveBytes             int64
-	CachedBytes           int64 // in free slots of magazines, without those of lanes
+	CachedBytes           int64 // in free slots of magazines
 }
 
 // sizeStats are the sizes that have occurred.
@@ -90,9 +87,6 @@ func (s Stats) String() string {
 	text := "stream " + strconv.Itoa(int(s.Stream)) + ": live " + units.Bytes(s.LiveBytes) + " (peak " + units.Bytes(s.PeakLiveBytes) +
 		"), cached " + units.Bytes(s.CachedBytes) + ", pending " + units.Bytes(s.PendingBytes) + "; " + units.Count(s.AllocCount, "allocation") +
 		", " + units.Count(s.FreeCount, "free") + ", " + strconv.FormatUint(s.LiveCount, 10) + " live"
-	if s.LaneCount > 0 {
-		text += "; " + units.Count(s.LaneCount, "lane") + " with " + units.Bytes(s.LaneBytes)
-	}
 	if s.Waiting > 0 {
 		text += "; " + strconv.Itoa(s.Waiting) + " waiting"
 	}

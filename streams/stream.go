@@ -137,7 +137,7 @@ func (s *Stream) Stats(ctx context.Context) (Stats, error) {
 // a fence that it records; Device.Trim releases it to the driver, too. An idle stream does so on
 // its own; but on an adopted one only callers record fences, so that memory freed since their last
 // request stays until the next one, or until Trim. It waits for the current turn, and not for the
-// device. Lanes release their free blocks at their next calls. Errors: ErrClosed, ErrQuarantined,
+// device. Errors: ErrClosed, ErrQuarantined,
 // and the end of ctx, which ends only the waiting. While the stream is being captured its memory
 // stays with it, without an error, and the capture is not disturbed.
 func (s *Stream) Trim(ctx context.Context) error {

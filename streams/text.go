@@ -61,9 +61,6 @@ func (b Buffer) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
 func (s *Stream) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
 // MarshalText implements encoding.TextMarshaler: the text of String.
-func (l *Lane) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
-
-// MarshalText implements encoding.TextMarshaler: the text of String.
 func (u Use) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
 // MarshalText implements encoding.TextMarshaler: the text of String.

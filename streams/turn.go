@@ -11,7 +11,6 @@ import (
 	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/pressure"
 	"github.com/go-vram/vram/internal/stream/core"
-	"github.com/go-vram/vram/internal/stream/magazine/lane"
 )
 
 // turn has the state and the code of a stream's turns.
@@ -145,7 +144,6 @@ func (t *turn) tick(level pressure.Level) (usedBytes int64, waits []LongWait) {
 	t.core.Tick()
 	t.fenceWait.Tick()
 	usedBytes = t.core.UsedBytes()
-	t.core.NudgeLanes()
 	t.audit()
 	t.lookAtTick()
 	if t.draining {
@@ -202,7 +200,6 @@ func (t *turn) returnFree() error {
 	if t.draining {
 		return t.cuda.closed()
 	}
-	t.core.AskLanes()
 	t.pushReturn(t.core.Release(^uint32(0), false), poolcore.Return{Final: true}, false)
 	return nil
 }
@@ -211,55 +208,6 @@ func (t *turn) returnFree() error {
 func (t *turn) sort() {
 	t.core.Drain()
 	t.returnWhenClosed()
-}
-
-// laneRequest is a request of a lane to its stream.
-type laneRequest uint8
-
-const (
-	openLane laneRequest = iota
-	allocLane
-	settleLane
-	closeLane
-)
-
-// serveLane serves a request of a lane. With each, the lane takes home its own blocks and releases
-// its excess.
-func (t *turn) serveLane(l *lane.Lane, what laneRequest, bytes int64) (b Buffer, err error) {
-	if t.draining || what == closeLane {
-		t.inTransit.lane = l
-	}
-	t.reach(beforeLane)
-	if t.draining {
-		t.core.CloseLane(l)
-		t.inTransit.lane = nil
-		t.returnWhenClosed()
-		return Buffer{}, t.cuda.closed()
-	}
-	wasAsked := false
-	switch what {
-	case openLane:
-		t.core.OpenLane(l)
-	case closeLane:
-		wasAsked = t.core.CloseLane(l)
-		t.inTransit.lane = nil
-	case allocLane:
-		wasAsked = t.core.SettleLane(l)
-		if slot, word := t.core.LaneAlloc(l, max(bytes, 1)); slot != nil {
-			t.core.Served(false)
-			t.inTransit.slot = slot
-			b = Buffer{slot, word, bytes}
-		}
-	case settleLane:
-		wasAsked = t.core.SettleLane(l)
-	}
-	if wasAsked {
-		t.releaseAll(false)
-	} else {
-		t.returnExcess(forCaller)
-	}
-	t.inTransit.slot = nil
-	return b, nil
 }
 
 // hasEffects reports whether detachOutdated may have anything to do.

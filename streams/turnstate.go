@@ -6,11 +6,9 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence/line"
-	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/stream/claims"
 	"github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/internal/stream/magazine"
-	"github.com/go-vram/vram/internal/stream/magazine/lane"
 )
 
 // turnState is the state that a stream's turn owns: the core with its blocks, objects in transit,
@@ -33,7 +31,6 @@ type turnState struct {
 type inTransit struct {
 	slot *magazine.Slot // counted as served, not delivered
 	runs []core.Run     // out of the heap, not in an effect
-	lane *lane.Lane     // to be closed: it makes no further call
 }
 
 // point is a place of a turn where tests interfere.
@@ -43,12 +40,11 @@ const (
 	beforeSearch point = iota // of a claim
 	beforeAnswer              // a claim's block is taken and has a slot
 	beforeReturn              // pages are out of the heap
-	beforeLane                // a request of a lane
 )
 
 // String names the place to a Host.
 func (p point) String() string {
-	return [...]string{"before search", "before answer", "before return", "before lane request"}[p]
+	return [...]string{"before search", "before answer", "before return"}[p]
 }
 
 // reach calls the hook of tests.
@@ -83,14 +79,6 @@ func (b *turnState) putBack(h inTransit) {
 	for _, run := range h.runs {
 		b.core.Grant(run)
 	}
-	if h.lane != nil {
-		b.core.CloseLane(h.lane)
-	}
-}
-
-// lanes are the lanes' figures, for the pool.
-func (b *turnState) lanes() poolcore.Lanes {
-	return poolcore.Lanes{Count: b.core.Lanes(), Bytes: b.core.LaneBytes()}
 }
 
 // facts are the inputs of decisions about claims.
@@ -157,7 +145,7 @@ func (b *turnState) usedBytes() int64 {
 // each buffer while requests wait, and otherwise returns true if that is possible: the pool asks
 // again before it declares a deadlock.
 func (b *turnState) tenantsOnly() bool {
-	if !b.charged.Load() || b.core.Lanes() > 0 || b.core.PendingBytes() > 0 {
+	if !b.charged.Load() || b.core.PendingBytes() > 0 {
 		return false
 	}
 	if b.core.UncoveredBytes() > 0 { // stays until the callers' next request
@@ -183,6 +171,6 @@ func (b *turnState) stats() Stats {
 		HeldBytes: n.HeldBytes, FreeRanges: n.FreeRanges, LargestFreeBytes: n.LargestFreeBytes, NodeVisits: n.NodeVisits,
 		AllocCount: n.AllocCount, FreeCount: n.FreeCount, LiveCount: n.LiveCount,
 		MagazineHits: n.AllocCount - n.RangeCount - n.RefillCount, RangeHits: n.RangeCount, PoolHits: n.RefillCount, DriverMisses: n.MappedCount,
-		Waiting: b.claims.Len(), LaneCount: n.LaneCount, LaneBytes: n.LaneBytes, LostFences: b.cuda.line.Lost() + b.cuda.lost.Load(),
+		Waiting: b.claims.Len(), LostFences: b.cuda.line.Lost() + b.cuda.lost.Load(),
 	}
 }

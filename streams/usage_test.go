@@ -36,7 +36,6 @@ func TestUsageIsThatOfTheCore(t *testing.T) {
 	for seed := range uint64(8) {
 		r := newRig(t, 256*mib)
 		s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
-		l := r.lane(s, 8*mib)
 		random := rand.New(rand.NewPCG(seed, 5)) //nolint:gosec // reproducible is the point
 		ctx := context.Background()
 		var live []Buffer
@@ -80,11 +79,6 @@ func TestUsageIsThatOfTheCore(t *testing.T) {
 					require.NoError(t, b.Free())
 				}
 			}},
-			{"lane", func() {
-				if b, err := l.Alloc(size()); err == nil {
-					require.NoError(t, l.Free(b))
-				}
-			}},
 			{"tick", func() { r.gpu.Advance(time.Millisecond); r.tick(s) }},
 			{"reclaim request", func() { s.client.Asked(0, uint32(random.IntN(5))) }}, //nolint:gosec // a few
 			{"trim", func() { require.NoError(t, s.Trim(ctx)) }},
@@ -122,7 +116,6 @@ func TestUsageIsThatOfTheCore(t *testing.T) {
 		for _, b := range live {
 			require.NoError(t, b.Free())
 		}
-		require.NoError(t, l.Close())
 	}
 }
 

@@ -326,16 +326,13 @@ func TestCloseWithPendingMemory(t *testing.T) {
 	r.until(func() bool { return r.books().LentBytes == 0 })
 }
 
-// Announced buffers of a lane wait as any, by whomever they are freed, in a batch or one by one.
-func TestAnnouncedBuffersOfLanesAndBatches(t *testing.T) {
+// Announced buffers wait, freed in a batch or one by one.
+func TestAnnouncedBuffersOfBatches(t *testing.T) {
 	t.Parallel()
 	r, home, other := pair(t, 256*mib)
-	lane, err := home.Lane(8 * mib)
-	require.NoError(t, err)
 	var all []Buffer
 	for _, bytes := range []int64{4 * kib, 100 * kib, 4 * kib, 100 * kib, 4 * kib, 100 * kib} {
-		b, err := lane.Alloc(bytes)
-		require.NoError(t, err)
+		b := must(t, home, bytes)
 		require.NoError(t, b.RecordStream(other))
 		all = append(all, b)
 	}
@@ -343,10 +340,9 @@ func TestAnnouncedBuffersOfLanesAndBatches(t *testing.T) {
 	require.NoError(t, err)
 	all[0] = moved
 	r.work(other, time.Second)
-	require.NoError(t, lane.Free(all[0]))
-	require.NoError(t, lane.Free(all[1]))
-	require.NoError(t, all[2].Free())
-	require.NoError(t, all[3].Free())
+	for _, b := range all[:4] {
+		require.NoError(t, b.Free())
+	}
 	require.NoError(t, home.FreeBatch(all[4:]))
 	used := map[any]bool{}
 	for _, b := range all {
@@ -354,9 +350,7 @@ func TestAnnouncedBuffersOfLanesAndBatches(t *testing.T) {
 	}
 	for range 200 {
 		for _, bytes := range []int64{4 * kib, 100 * kib} {
-			b, err := lane.Alloc(bytes)
-			require.NoError(t, err)
-			require.False(t, used[b.Ptr()])
+			require.False(t, used[must(t, home, bytes).Ptr()])
 		}
 	}
 	n := r.stats(home)
@@ -368,7 +362,6 @@ func TestAnnouncedBuffersOfLanesAndBatches(t *testing.T) {
 	r.gpu.Advance(time.Second)
 	r.tick(home)
 	assert.Zero(t, r.stats(home).PendingBytes)
-	require.NoError(t, lane.Close())
 	require.NoError(t, control(home).Check(t.Context()))
 }
 

@@ -28,7 +28,7 @@ type compareCmd struct {
 	Wait        bool          `help:"Allocations wait for the frees of other goroutines rather than fail. With --parallel."`
 	Lag         time.Duration `placeholder:"1ms" help:"Each buffer's last use occupies its stream for so long, on the simulated clock: waits= shows an effect only with it."`
 	Gap         time.Duration `aliases:"work" placeholder:"5us" help:"Adds a round with so much other work before each event, and the percentiles of single events. Not with --parallel."`
-	Rest        time.Duration `placeholder:"2s" help:"Pause between rounds, for what is done in the background: release=, pool-cache= and predict= show an effect only with it."`
+	Rest        time.Duration `placeholder:"2s" help:"Pause between rounds, for what is done in the background: release= and pool-cache= show an effect only with it."`
 	JSON        bool          `name:"json" help:"Print an array of results."`
 	Traces      []string      `arg:"" name:"trace" help:"Files, or names of embedded traces."`
 }

@@ -106,7 +106,6 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 		"compare by nothing":  {"compare -a x=1 resnet_train", "-a: x=1: there is no such name: want one of footprint, limit"},
 		"compare below":       {"compare -driver sim -b limit=1MB resnet_train", "LimitBytes is 1000000, want at least 2097152"},
 		"compare units":       {"compare -a limit=5q resnet_train", `-a: limit=5q: limit "5q": want a number with an optional unit`},
-		"compare truth":       {"compare -a predict=q resnet_train", "-a: predict=q: want true or false"},
 		"compare release":     {"compare -b release=soon resnet_train", "-b: release=soon: want a duration, as 2s, or never"},
 		"compare waits":       {"compare -wait -a footprint=lean resnet_train", "--wait: want --parallel"},
 		"compare gaps":        {"compare -gap 5us -parallel -a footprint=lean resnet_train", "--gap 5µs: not with --parallel"},

@@ -52,7 +52,7 @@ func TestAliasesListTheirMethods(t *testing.T) {
 		assert.NotEmpty(t, want)
 		assert.Equal(t, want, has, "the documentation of %s", alias.Name)
 	}
-	assert.Equal(t, 5, aliasCount)
+	assert.Equal(t, 4, aliasCount)
 }
 
 // unnamed is a signature without the names of its parameters.

@@ -11,14 +11,10 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// The error of a call on a closed device, stream or lane names which of them is closed.
+// The error of a call on a closed device or stream names which of them is closed.
 func TestARefusalSaysWhatIsClosed(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 	a, b := h.stream(), h.stream()
-	lane, err := a.Lane(mib)
-	require.NoError(t, err)
-	require.NoError(t, lane.Close())
-	ofLane := second(lane.Alloc(kib))
 	kept := must(t, b, 2*mib)
 	require.NoError(t, a.Close())
 	ofStream := map[string]error{
@@ -26,7 +22,6 @@ func TestARefusalSaysWhatIsClosed(t *testing.T) {
 		"AllocFor":   second(a.AllocFor(t.Context(), vram.Request{Bytes: kib})),
 		"AllocAsync": second(a.AllocAsync(t.Context(), vram.Request{Bytes: kib}).Await(t.Context())),
 		"AllocBatch": a.AllocBatch(make([]vram.Buffer, 1), []int64{kib}),
-		"Lane":       second(a.Lane(kib)),
 		"Use":        second(kept.Use(a)),
 		"Transfer":   second(kept.Transfer(a)),
 		"Trim":       a.Trim(t.Context()),
@@ -47,7 +42,6 @@ func TestARefusalSaysWhatIsClosed(t *testing.T) {
 		"GPUMemory":   second(h.GPUMemory()),
 		"Free":        kept.Free(),
 		"Alloc":       second(b.Alloc(kib)),
-		"Lane":        second(b.Lane(kib)),
 	}
 
 	is := func(name, text string, want vram.ClosedError, err error) {
@@ -58,7 +52,6 @@ func TestARefusalSaysWhatIsClosed(t *testing.T) {
 		assert.Equal(t, want, *closed, name)
 		assert.Equal(t, text, err.Error(), name)
 	}
-	is("lane", "vram: the lane of stream 1 is closed", vram.ClosedError{Stream: 1, Lane: true}, ofLane)
 	for name, err := range ofStream {
 		is("stream: "+name, "vram: stream 1 is closed", vram.ClosedError{Stream: 1}, err)
 	}

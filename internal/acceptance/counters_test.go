@@ -89,7 +89,6 @@ func TestCountersNeverGoBack(t *testing.T) {
 		for n := range 2 {
 			callers.Go(func() { keepBusy(d, s, guest, n, stop) })
 		}
-		callers.Go(func() { keepLaneBusy(t, s, stop) })
 	}
 	var pollers sync.WaitGroup
 	for range 2 {
@@ -147,29 +146,6 @@ func keepBusy(d *vram.Device, s *vram.Stream, guest *vram.Tenant, n int, stop <-
 			_ = s.Trim(ctx)
 		case 63:
 			_, _ = d.Trim(ctx, 0)
-		}
-	}
-}
-
-// keepLaneBusy does likewise with a lane.
-func keepLaneBusy(t *testing.T, s *vram.Stream, stop <-chan struct{}) {
-	t.Helper()
-	for i := 0; ; {
-		l, err := s.Lane(8 * mib)
-		if !assert.NoError(t, err) {
-			return
-		}
-		for range 1000 {
-			if b, err := l.Alloc(int64(1) << (8 + i%14)); err == nil {
-				_ = l.Free(b)
-			}
-			i++
-		}
-		assert.NoError(t, l.Close())
-		select {
-		case <-stop:
-			return
-		default:
 		}
 	}
 }

@@ -183,7 +183,7 @@ func TestEveryExampleIsShown(t *testing.T) {
 func TestTheRootsDocumentationHolds(t *testing.T) {
 	types := map[string]reflect.Type{
 		"Stream": reflect.TypeFor[*vram.Stream](), "Buffer": reflect.TypeFor[*vram.Buffer](),
-		"Lane": reflect.TypeFor[*vram.Lane](), "Use": reflect.TypeFor[*vram.Use](), "Batch": reflect.TypeFor[*vram.Batch](),
+		"Use": reflect.TypeFor[*vram.Use](), "Batch": reflect.TypeFor[*vram.Batch](),
 	}
 	link := regexp.MustCompile(`\[streams\.(\w+)\.(\w+)\]`)
 	linked := 0

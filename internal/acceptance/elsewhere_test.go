@@ -142,12 +142,6 @@ func forms() map[string]func(s *scarcity, bytes int64) ([]vram.Buffer, error) {
 			b, err := s.asks.AllocBatchFor(ctx, vram.BatchRequest{Bytes: []int64{bytes / 2, bytes / 2}, Wait: true})
 			return b.Buffers(), err
 		},
-		"lane": func(s *scarcity, bytes int64) ([]vram.Buffer, error) {
-			lane, err := s.asks.Lane(64 * mib)
-			require.NoError(s.t, err)
-			defer func() { require.NoError(s.t, lane.Close()) }()
-			return single(lane.Alloc(bytes))
-		},
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 
 // errorsAndEvents has a value of every error type of the root, pool and streams with fields, and of every event.
 var errorsAndEvents = []any{
-	&vram.AlignError{}, &vram.BatchError{}, &vram.BudgetError{}, &vram.CaptureError{}, &vram.ClosedError{}, &vram.ConfigError{}, &vram.DeadlockError{},
+	&vram.AlignError{}, &vram.BatchError{}, &vram.CaptureError{}, &vram.ClosedError{}, &vram.ConfigError{}, &vram.DeadlockError{},
 	&vram.EnvError{}, &vram.FreeError{}, &vram.HandleError{}, &vram.InUseError{}, &vram.LengthError{}, &vram.LimitError{}, &vram.NotLiveError{}, &vram.NotOpenError{}, &streams.OrderError{},
 	&vram.OutOfMemoryError{}, &vram.PlaceError{}, &vram.QuotaBoundsError{}, &vram.QuotaError{}, &vram.SizeError{}, &vram.StrandedError{}, &vram.WaitError{},
 	&vram.BufferEvent{}, &vram.GrowthEvent{}, &vram.LongWaitEvent{}, &vram.PanicEvent{}, &vram.PressureEvent{}, &vram.QuarantineEvent{}, &vram.TrimEvent{}, &vram.WarmEvent{},

@@ -22,14 +22,12 @@ func TestHandlesAsJSON(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 	s := h.stream()
 	b := must(t, s, 4096)
-	lane, err := s.Lane(mib)
-	require.NoError(t, err)
 	guest := h.tenant("guest", vram.Quota{LimitBytes: mib})
 	reserved, err := h.Reserve(t.Context(), mib)
 	require.NoError(t, err)
 	later := s.AllocAsync(t.Context(), vram.Request{Bytes: 512})
 	config := vram.Config{LimitBytes: mib, OnOutOfMemory: func(*vram.OutOfMemoryError) bool { return false }}
-	for _, handle := range []interface{ String() string }{h.Device, s, b, lane, guest, reserved, later, config, vram.Buffer{}, vram.Use{}} {
+	for _, handle := range []interface{ String() string }{h.Device, s, b, guest, reserved, later, config, vram.Buffer{}, vram.Use{}} {
 		text, err := json.Marshal(handle)
 		require.NoError(t, err)
 		want, err := json.Marshal(handle.String())
@@ -46,7 +44,6 @@ func TestHandlesAsJSON(t *testing.T) {
 	assert.Contains(t, out.String(), `"buffer":"`+b.String())
 	assert.NotContains(t, out.String(), "{}")
 	reserved.Release()
-	require.NoError(t, lane.Close())
 	other, err := later.Await(t.Context())
 	require.NoError(t, err)
 	freeAll(t, b, other)

@@ -107,15 +107,13 @@ func TestTagsAndTenantsAreKnownOnEveryWay(t *testing.T) {
 	}
 }
 
-// The list has all live buffers of streams and lanes after any history, and its sum is
+// The list has all live buffers of the streams after any history, and its sum is
 // Stats.LiveBytes.
 func TestTheListIsWhatLives(t *testing.T) {
 	for seed := range uint64(8) {
 		h := openHouse(t, vram.Config{LimitBytes: 2 * gib}, sim.Config{})
 		random := rand.New(rand.NewPCG(seed, 18))
 		all := []*vram.Stream{h.stream(), h.stream()}
-		lane, err := all[0].Lane(8 * mib)
-		require.NoError(t, err)
 		live := map[vram.Ptr]vram.Buffer{}
 		var order []vram.Buffer
 		for step := range 400 {
@@ -124,19 +122,14 @@ func TestTheListIsWhatLives(t *testing.T) {
 				b := order[at]
 				order = append(order[:at], order[at+1:]...)
 				delete(live, b.Ptr())
-				if random.IntN(2) == 0 {
-					require.NoError(t, lane.Free(b))
-				} else {
-					require.NoError(t, b.Free())
-				}
+				require.NoError(t, b.Free())
 				continue
 			}
 			bytes := 1 + random.Int64N(int64(1)<<(10+random.IntN(13)))
 			var b vram.Buffer
-			switch s := all[random.IntN(2)]; random.IntN(4) {
+			var err error
+			switch s := all[random.IntN(2)]; random.IntN(3) {
 			case 0:
-				b, err = lane.Alloc(bytes)
-			case 1:
 				b, err = s.AllocFor(t.Context(), vram.Request{Bytes: bytes, Tag: fmt.Sprint(step)})
 			default:
 				b, err = s.Alloc(bytes)
@@ -180,8 +173,6 @@ func TestTheListIsReadWhileBuffersComeAndGo(t *testing.T) {
 	var work sync.WaitGroup
 	for i := range 4 {
 		work.Go(func() {
-			lane, err := s.Lane(4 * mib)
-			assert.NoError(t, err)
 			for k := range 400 {
 				request := vram.Request{Bytes: int64(1+k%7) * 40 * kib}
 				switch i {
@@ -192,12 +183,11 @@ func TestTheListIsReadWhileBuffersComeAndGo(t *testing.T) {
 				}
 				x, err := s.AllocFor(context.Background(), request)
 				assert.NoError(t, err)
-				y, err := lane.Alloc(int64(1+k%5) * kib)
+				y, err := s.Alloc(int64(1+k%5) * kib)
 				assert.NoError(t, err)
 				assert.NoError(t, x.Free())
-				assert.NoError(t, lane.Free(y))
+				assert.NoError(t, y.Free())
 			}
-			assert.NoError(t, lane.Close())
 		})
 	}
 	stop := make(chan struct{})

@@ -168,7 +168,7 @@ func number(v reflect.Value, next *int64) {
 // stays reports whether a difference has the later reading's value of a field.
 func stays(name string) bool {
 	switch name {
-	case "LimitBytes", "ShareBytes", "Longest", "Waiting", "DemandBytes", "Stream", "BlockBytes", "Queued", "LaneCount", "LiveCount":
+	case "LimitBytes", "ShareBytes", "Longest", "Waiting", "DemandBytes", "Stream", "BlockBytes", "Queued", "LiveCount":
 		return true
 	}
 	return strings.HasPrefix(name, "Peak")

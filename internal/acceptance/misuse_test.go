@@ -32,7 +32,7 @@ var plumbing = map[string][]string{
 // zero arguments and with others: it answers, with ErrNotOpen where it has an error to return.
 func TestEveryMethodAnswersOnNilAndZeroValues(t *testing.T) {
 	for _, value := range []any{
-		(*vram.Device)(nil), new(vram.Device), (*vram.Stream)(nil), new(vram.Stream), (*vram.Lane)(nil), new(vram.Lane),
+		(*vram.Device)(nil), new(vram.Device), (*vram.Stream)(nil), new(vram.Stream),
 		(*vram.Tenant)(nil), new(vram.Tenant), (*vram.Reservation)(nil), new(vram.Reservation),
 		vram.Buffer{},
 		vram.Batch{},
@@ -47,7 +47,7 @@ func TestEveryMethodAnswersOnNilAndZeroValues(t *testing.T) {
 		vram.StreamStats{},
 		vram.Ptr(0),
 		&vram.OutOfMemoryError{}, &vram.DeadlockError{}, &vram.QuotaError{}, &vram.SizeError{}, &vram.AlignError{},
-		&vram.LengthError{}, &vram.InUseError{}, &vram.NotLiveError{}, &vram.LimitError{}, &vram.BudgetError{}, &vram.FreeError{}, &vram.CaptureError{},
+		&vram.LengthError{}, &vram.InUseError{}, &vram.NotLiveError{}, &vram.LimitError{}, &vram.FreeError{}, &vram.CaptureError{},
 		&vram.ConfigError{}, &vram.HandleError{},
 	} {
 		of := reflect.ValueOf(value)
@@ -75,7 +75,7 @@ func TestEveryMethodAnswersOnNilAndZeroValues(t *testing.T) {
 						}
 						return call.Call(in)
 					}()
-					if !slices.Contains([]string{"Device", "Stream", "Lane", "Tenant", "Reservation"}, name) || method.Name == "FreeBatch" || method.Name == "Failure" || method.Name == "MarshalText" {
+					if !slices.Contains([]string{"Device", "Stream", "Tenant", "Reservation"}, name) || method.Name == "FreeBatch" || method.Name == "Failure" || method.Name == "MarshalText" {
 						return
 					}
 					for _, r := range results {
@@ -148,8 +148,6 @@ func TestMisuseIsRefusedAtTheBoundary(t *testing.T) {
 	require.NoError(t, err)
 	reservationAbroad, err := abroad.Reserve(t.Context(), 2*mib)
 	require.NoError(t, err)
-	lane, err := s.Lane(mib)
-	require.NoError(t, err)
 	live := must(t, s, kib)
 	use, err := live.Use(h.stream())
 	require.NoError(t, err)
@@ -164,15 +162,12 @@ func TestMisuseIsRefusedAtTheBoundary(t *testing.T) {
 		"negative size":                  {second(s.Alloc(-1)), vram.ErrNegative},
 		"least size":                     {second(s.Alloc(math.MinInt64)), vram.ErrNegative},
 		"negative size in a request":     {one(vram.Request{Bytes: -1}), vram.ErrNegative},
-		"negative size of a lane":        {second(lane.Alloc(-1)), vram.ErrNegative},
 		"negative size in a batch":       {batch(vram.BatchRequest{Bytes: []int64{1, -1}}), vram.ErrNegative},
 		"huge size":                      {second(s.Alloc(math.MaxInt64)), vram.ErrTooLarge},
-		"huge size of a lane":            {second(lane.Alloc(math.MaxInt64)), vram.ErrTooLarge},
 		"sizes that overflow":            {batch(vram.BatchRequest{Bytes: []int64{math.MaxInt64, math.MaxInt64}}), vram.ErrTooLarge},
 		"alignment of 3":                 {one(vram.Request{Bytes: 1, Align: 3}), &vram.AlignError{}},
 		"negative alignment":             {one(vram.Request{Bytes: 1, Align: -512}), &vram.AlignError{}},
 		"least alignment":                {one(vram.Request{Bytes: 1, Align: math.MinInt64}), &vram.AlignError{}},
-		"negative lane":                  {second(s.Lane(-1)), &vram.BudgetError{}},
 		"slices of two lengths":          {s.AllocBatch(make([]vram.Buffer, 1), nil), &vram.LengthError{}},
 		"nil destination":                {s.AllocBatch(nil, []int64{1}), &vram.LengthError{}},
 		"zero tenant":                    {one(vram.Request{Bytes: 1, Tenant: new(vram.Tenant)}), vram.ErrNotOpen},
@@ -204,13 +199,9 @@ func TestMisuseIsRefusedAtTheBoundary(t *testing.T) {
 		"receive by a zero handover":     {second(new(vram.Handover[int]).Receive(t.Context())), vram.ErrNotOpen},
 		"transfer of no buffer":          {second(vram.Buffer{}.Transfer(s)), vram.ErrNotLive},
 		"free of no buffer":              {vram.Buffer{}.Free(), vram.ErrBadFree},
-		"free of no buffer by a lane":    {lane.Free(vram.Buffer{}), vram.ErrBadFree},
 		"free of no buffer in a batch":   {s.FreeBatch(make([]vram.Buffer, 2)), vram.ErrBadFree},
-		"free by a zero lane":            {new(vram.Lane).Free(live), vram.ErrNotOpen},
-		"free by a nil lane":             {(*vram.Lane)(nil).Free(live), vram.ErrNotOpen},
 		"request on a closed stream":     {second(closed.Alloc(1)), vram.ErrClosed},
 		"batch on a closed stream":       {closed.AllocBatch(make([]vram.Buffer, 1), []int64{1}), vram.ErrClosed},
-		"lane of a closed stream":        {second(closed.Lane(0)), vram.ErrClosed},
 		"negative quota":                 {tenant.SetQuota(vram.Quota{LimitBytes: -1}), vram.ErrNegative},
 		"negative share":                 {tenant.SetQuota(vram.Quota{ShareBytes: -1}), vram.ErrNegative},
 		"negative quota of a new one":    {second(h.Tenant("new", vram.Quota{LimitBytes: -1})), &vram.QuotaBoundsError{}},
@@ -250,8 +241,6 @@ func TestMisuseIsRefusedAtTheBoundary(t *testing.T) {
 	require.NoError(t, h.Warm(t.Context()))
 	require.NoError(t, h.Reconfigure(vram.Settings{}))
 	require.NoError(t, closed.Close(), "a second close")
-	require.NoError(t, lane.Close())
-	require.NoError(t, lane.Close())
 	reservationAbroad.Release()
 	reservationAbroad.Release()
 	freeAll(t, live, old)

@@ -23,9 +23,7 @@ func TestObserveWhileInUse(t *testing.T) {
 		s := h.stream()
 		early, err := s.AllocFor(t.Context(), vram.Request{Bytes: 5000, Tag: "early"})
 		require.NoError(t, err)
-		l, err := s.Lane(1 << 20)
-		require.NoError(t, err)
-		inLane, err := l.Alloc(700)
+		small, err := s.Alloc(700)
 		require.NoError(t, err)
 		var told []string
 		changeBytes, mappedBytes := int64(0), int64(0)
@@ -48,7 +46,7 @@ func TestObserveWhileInUse(t *testing.T) {
 		assert.ElementsMatch(t, []string{"found early", "found "}, told)
 		told = nil
 		require.NoError(t, early.Free())
-		require.NoError(t, l.Free(inLane))
+		require.NoError(t, small.Free())
 		late, err := s.AllocFor(t.Context(), vram.Request{Bytes: 100 << 20, Tag: "late"})
 		require.NoError(t, err)
 		assert.GreaterOrEqual(t, changeBytes, int64(98<<20))

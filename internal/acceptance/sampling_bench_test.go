@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/go-vram/vram"
 )
 
-// BenchmarkSampledPair is a pair, allocation and free, of a stream and of a lane, without samples, at the default rate, and
+// BenchmarkSampledPair is a pair, allocation and free, without samples, at the default rate, and
 // with each buffer sampled.
 func BenchmarkSampledPair(b *testing.B) {
 	for _, bytes := range []int64{4 * kib, 64 * kib, mib, 8 * mib, 64 * mib} {
@@ -18,22 +16,11 @@ func BenchmarkSampledPair(b *testing.B) {
 			bytes int64
 		}{{"off", 0}, {"default", vram.DefaultSampleBytes}, {"all", 1}} {
 			s := benchStream(b, vram.Config{SampleBytes: rate.bytes})
-			l, err := s.Lane(512 * mib)
-			require.NoError(b, err)
 			b.Run(fmt.Sprintf("impl=stream/bytes=%d/sampling=%s", bytes, rate.name), func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					x, err := s.Alloc(bytes)
 					if err != nil || x.Free() != nil {
-						b.Fatal(err)
-					}
-				}
-			})
-			b.Run(fmt.Sprintf("impl=lane/bytes=%d/sampling=%s", bytes, rate.name), func(b *testing.B) {
-				b.ReportAllocs()
-				for b.Loop() {
-					x, err := l.Alloc(bytes)
-					if err != nil || l.Free(x) != nil {
 						b.Fatal(err)
 					}
 				}

@@ -30,8 +30,6 @@ func TestWhatCallersHoldPrintsForPeople(t *testing.T) {
 	require.NoError(t, err)
 	batch, err := s.AllocBatchFor(t.Context(), vram.BatchRequest{Bytes: []int64{mib, mib}})
 	require.NoError(t, err)
-	lane, err := s.Lane(0)
-	require.NoError(t, err)
 	tenant, err := h.Tenant("gold", vram.Quota{LimitBytes: 4 * mib, ShareBytes: 2 * mib})
 	require.NoError(t, err)
 	reserved, err := h.Reserve(t.Context(), 3*mib)
@@ -55,7 +53,6 @@ func TestWhatCallersHoldPrintsForPeople(t *testing.T) {
 		{batch, "batch of 2 buffers of 2 MiB"},
 		{use, "use on another stream"},
 		{own, "use on the buffer's own stream"},
-		{lane, "lane of stream 1"},
 		{tenant, `tenant "gold": holds 0 B, limit 4 MiB, share 2 MiB`},
 		{tenant.Stats(), `tenant "gold": holds 0 B, limit 4 MiB, share 2 MiB`},
 		{reserved, "reservation of 4 MiB"},
@@ -104,12 +101,10 @@ func TestWhatCallersHoldPrintsForPeople(t *testing.T) {
 		{vram.WaitStats{Count: 2, Longest: time.Second, Deadlocks: 1}, "0 waiting for 0 B; 2 waits in all, the longest that has ended took 1s, 1 deadlock"},
 		{new(vram.Device), "no device"},
 		{new(vram.Stream), "no stream"},
-		{new(vram.Lane), "no lane"},
 		{new(vram.Tenant), "no tenant"},
 		{new(vram.Reservation), "no reservation"},
 		{(*vram.Device)(nil), "no device"},
 		{(*vram.Stream)(nil), "no stream"},
-		{(*vram.Lane)(nil), "no lane"},
 		{(*vram.Tenant)(nil), "no tenant"},
 		{(*vram.Reservation)(nil), "no reservation"},
 		{(*vram.Stats)(nil), "<nil>"},
@@ -141,7 +136,7 @@ func TestWhatCallersHoldPrintsForPeople(t *testing.T) {
 		`4 allocations, 1 free, hit rate \d+\.\d%; \d+ driver calls in \S+; 3 streams; set aside 4 MiB\n`)
 	for _, format := range []string{"%v", "%+v", "%s"} {
 		assert.Regexp(t, line, fmt.Sprintf(format, stats))
-		assert.Regexp(t, `^stream 1: live 4 MiB \(peak .*\), cached .*, pending 0 B; 4 allocations, 1 free, 3 live; 1 lane with 0 B$`,
+		assert.Regexp(t, `^stream 1: live 4 MiB \(peak .*\), cached .*, pending 0 B; 4 allocations, 1 free, 3 live$`,
 			fmt.Sprintf(format, stats.Streams[0]))
 	}
 	reserved.Release()
@@ -149,7 +144,6 @@ func TestWhatCallersHoldPrintsForPeople(t *testing.T) {
 	require.NoError(t, use.Done())
 	freeAll(t, b)
 	require.NoError(t, batch.Free())
-	require.NoError(t, lane.Close())
 	require.NoError(t, adopted.Close())
 	assert.Equal(t, fmt.Sprintf("stream %d, adopted (handle %#x), closed", adopted.ID(), uint64(handle)), adopted.String())
 	require.NoError(t, h.gpu.StreamDestroy(handle))

@@ -7,7 +7,7 @@ type State uint8
 const (
 	Live        State        = iota // in buffers
 	Pending                         // freed, while announced uses on other streams have not finished
-	CachedBlock                     // a stream's free blocks, in magazines and lanes
+	CachedBlock                     // a stream's free blocks, in magazines
 	CachedRange                     // a stream's free ranges
 	Free                            // of the pool, and lent to nobody
 	SetAside                        // of a reservation, and not drawn yet

@@ -1,5 +1,5 @@
 // Package advice says how to configure vram for a recorded trace, from replays on the simulated device: which footprint mode, which buffers to map
-// ahead, which limit, which bounds of caches, waits on the device, a shorter ReleaseAfter, lanes or batches.
+// ahead, which limit, which bounds of caches, waits on the device, a shorter ReleaseAfter, batches.
 //
 // # Words
 //

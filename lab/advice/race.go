@@ -8,7 +8,6 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/internal/trace"
-	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/lab/analysis"
 )
 
@@ -17,18 +16,15 @@ type way uint8
 
 const (
 	plain way = iota // Stream.Alloc and Buffer.Free
-	lanes            // a lane for each stream
 	batches
 )
 
 // lap is one round of each way that races.
-type lap [3]time.Duration
+type lap [2]time.Duration
 
 const (
 	// lapCount is how many rounds are timed. Not fewer: all but one must agree.
 	lapCount = 9
-	// laneBytes is the budget of each lane.
-	laneBytes = 16 << 20
 	// mostBatch bounds a batch.
 	mostBatch = 256
 )
@@ -55,13 +51,10 @@ func raced(laps []lap, w way) (ratio float64, wins int, faster bool) {
 	return ratio, wins, ratio <= 1-leastTime && wins >= len(laps)-1
 }
 
-// calls compares lanes and batches to plain calls.
+// calls compares batches to plain calls.
 func calls(laps []lap, eventCount int, p *analysis.Pattern) Recommendation {
-	r := Recommendation{Topic: "lanes and batches"}
-	perEvent := func(w way) string {
-		ratio, wins, _ := raced(laps, w)
-		return fmt.Sprintf("%.2f of the time of plain calls, faster in %d of %d laps", ratio, wins, len(laps))
-	}
+	r := Recommendation{Topic: "batches"}
+	ratio, wins, faster := raced(laps, batches)
 	base := time.Duration(0)
 	for _, l := range laps {
 		base += l[plain]
@@ -69,22 +62,15 @@ func calls(laps []lap, eventCount int, p *analysis.Pattern) Recommendation {
 	r.Because = []string{
 		fmt.Sprintf("%s of the allocations are in runs of %d and more", share(p.Runs.AllocShare), p.Runs.LeastLength),
 		fmt.Sprintf("plain calls take %.0f ns an event on this machine, from one goroutine", float64(base.Nanoseconds())/float64(len(laps)*eventCount)),
-		fmt.Sprintf("lanes of %s: %s", units.Bytes(laneBytes), perEvent(lanes)),
-		fmt.Sprintf("a batch for each run of %d and more: %s", analysis.LeastRun, perEvent(batches)),
+		fmt.Sprintf("a batch for each run of %d and more: %.2f of the time of plain calls, faster in %d of %d laps",
+			analysis.LeastRun, ratio, wins, len(laps)),
 	}
-	laneRatio, _, laneFaster := raced(laps, lanes)
-	batchRatio, _, batchFaster := raced(laps, batches)
-	switch {
-	case laneFaster && (!batchFaster || laneRatio <= batchRatio):
-		r.Change, r.Gain = true, fmt.Sprintf("%.2f of the time", laneRatio)
-		r.Advice = "Allocate through a Lane where a stream belongs to one goroutine."
-		r.Paste = fmt.Sprintf("lane, err := stream.Lane(%d)", laneBytes)
-	case batchFaster:
-		r.Change, r.Gain = true, fmt.Sprintf("%.2f of the time", batchRatio)
+	if faster {
+		r.Change, r.Gain = true, fmt.Sprintf("%.2f of the time", ratio)
 		r.Advice = "Allocate the runs with AllocBatch, and free them with FreeBatch."
 		r.Paste = "err := stream.AllocBatch(buffers, sizes)"
-	default:
-		r.Advice = "Leave the calls as they are: neither lanes nor batches were faster by a tenth in all laps but one."
+	} else {
+		r.Advice = "Leave the calls as they are: batches were not faster by a tenth in all laps but one."
 	}
 	return r
 }
@@ -97,7 +83,7 @@ func tryWays(b *builder, p *analysis.Pattern) error {
 	var err error
 	for w := range len(lap{}) {
 		var r *racer
-		if r, err = openRacer(b.trace, b.set.config, way(w)); err != nil { //nolint:gosec // three
+		if r, err = openRacer(b.trace, b.set.config, way(w)); err != nil { //nolint:gosec // two
 			break
 		}
 		racers = append(racers, r)
@@ -109,7 +95,7 @@ func tryWays(b *builder, p *analysis.Pattern) error {
 		_ = r.device.Close() // lists the live buffers of an aborted round, whose error is reported
 	}
 	if err != nil {
-		return fmt.Errorf("lanes and batches: %w", err)
+		return fmt.Errorf("batches: %w", err)
 	}
 	b.all = append(b.all, calls(laps, len(b.trace.Events), p))
 	return nil
@@ -136,10 +122,8 @@ func (l *lab) race(racers []*racer) (laps []lap, err error) {
 type racer struct {
 	device  *vram.Device
 	streams []*vram.Stream
-	lanes   []*vram.Lane
 	moves   []move
 	sizes   []int64       // by id
-	owners  []uint16      // by id
 	buffers []vram.Buffer // by id
 	left    []uint32
 	scratch []vram.Buffer
@@ -166,28 +150,20 @@ func openRacer(tr *trace.Trace, config vram.Config, w way) (*racer, error) {
 	}
 	for i := range tr.Events {
 		if e := &tr.Events[i]; e.Op == trace.Alloc {
-			r.sizes, r.owners = append(r.sizes, e.Bytes), append(r.owners, e.Stream)
+			r.sizes = append(r.sizes, e.Bytes)
 		}
 	}
 	for range tr.Info.StreamCount {
-		if err := r.addStream(w); err != nil {
+		if err := r.addStream(); err != nil {
 			return nil, errors.Join(err, device.Close())
 		}
 	}
 	return r, nil
 }
 
-func (r *racer) addStream(w way) error {
+func (r *racer) addStream() error {
 	s, err := r.device.NewStream()
-	if err != nil {
-		return err
-	}
 	r.streams = append(r.streams, s)
-	if w != lanes {
-		return nil
-	}
-	lane, err := s.Lane(laneBytes)
-	r.lanes = append(r.lanes, lane)
 	return err
 }
 
@@ -236,8 +212,6 @@ func (r *racer) play(m *move) (err error) {
 	switch {
 	case m.count == 1 && m.op == trace.Free:
 		return r.free(m.id)
-	case m.count == 1 && r.lanes != nil:
-		r.buffers[m.id], err = r.lanes[m.stream].Alloc(r.sizes[m.id])
 	case m.count == 1:
 		r.buffers[m.id], err = stream.Alloc(r.sizes[m.id])
 	case m.op == trace.Alloc:
@@ -254,8 +228,5 @@ func (r *racer) play(m *move) (err error) {
 }
 
 func (r *racer) free(id uint32) error {
-	if r.lanes != nil {
-		return r.lanes[r.owners[id]].Free(r.buffers[id])
-	}
 	return r.buffers[id].Free()
 }

@@ -42,7 +42,7 @@ func checkClaims(t *testing.T, r *advice.Report) {
 			assert.NotEmpty(t, rec.Because, rec.Topic)
 		}
 	}
-	for _, topic := range []string{"footprint", "warm-up", "limit", "stream cache", "waits", "release", "pool cache", "lanes and batches"} {
+	for _, topic := range []string{"footprint", "warm-up", "limit", "stream cache", "waits", "release", "pool cache", "batches"} {
 		assert.True(t, topics[topic], topic)
 	}
 	assert.Equal(t, len(r.Settings) > 0, r.Together != nil)

@@ -53,7 +53,6 @@ func TestEveryScenario(t *testing.T) {
 		"one-stream":  {"vram": 5, "mutex": 5},
 		"holes":       {"vram": 2},
 		"batch":       {"vram": 4, "vram-alloc": 4},
-		"lane":        {"vram": 7, "vram-alloc": 7},
 		"paced":       {"vram": 1, "mutex": 1},
 		"record":      {"vram": 4},
 		"use":         {"vram": 4},

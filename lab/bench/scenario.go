@@ -21,7 +21,6 @@ func scenarios() []scenario {
 		{"one-stream", oneStreamGroups},   // goroutines on one stream
 		{"holes", holesGroups},            // 1,000 and 1,000,000 free ranges, sizes that no magazine serves
 		{"batch", batchGroups},            // 64 and 1,000 buffers in a call, of one size and of eight, beside one by one
-		{"lane", laneGroups},              // one size through a lane, beside the same through its stream
 		{"record", recordGroups},          // one size, used on a second stream until it is freed (RecordStream)
 		{"use", useGroups},                // the same with the end of the use told (Use and Done)
 		{"transfer", transferGroups},      // one size, handed over to a second stream and freed there

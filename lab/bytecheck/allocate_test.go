@@ -20,15 +20,10 @@ func (w *worker) allocate(shareBytes int64) error {
 	case dice < 8:
 		var b vram.Buffer
 		if b, err = stream.Alloc(bytes); err == nil {
-			err = w.keep(b, stream, nil, "Alloc")
+			err = w.keep(b, stream, "Alloc")
 		}
 	case dice < 11:
 		err = w.batch(stream, shareBytes-w.bytes)
-	case dice < 14:
-		var b vram.Buffer
-		if b, err = w.lane.Alloc(bytes); err == nil {
-			err = w.keep(b, w.laneHome, w.lane, "Lane.Alloc")
-		}
 	default:
 		err = w.request(stream, bytes)
 	}
@@ -90,15 +85,14 @@ func (w *worker) batch(stream *vram.Stream, roomBytes int64) error {
 	}
 	var failed []error
 	for _, b := range got {
-		failed = append(failed, w.keep(b, stream, nil, "AllocBatch"))
+		failed = append(failed, w.keep(b, stream, "AllocBatch"))
 	}
 	return errors.Join(failed...)
 }
 
 // keep enters a buffer and fills it.
-func (w *worker) keep(b vram.Buffer, stream *vram.Stream, lane *vram.Lane, origin string) error {
+func (w *worker) keep(b vram.Buffer, stream *vram.Stream, origin string) error {
 	it := w.enter(b, stream, origin)
-	it.lane = lane
 	return w.fill(it, fillOf(it.bytes, w.random.Uint64()))
 }
 

@@ -29,7 +29,7 @@ func holes(t *testing.T, driver cudadrv.Driver, of scale) {
 		if err != nil {
 			return err
 		}
-		return w.keep(b, stream, nil, "Alloc")
+		return w.keep(b, stream, "Alloc")
 	}
 	for range 2 * limitBytes / pieceBytes { // memory runs out before
 		if err = take(pieceBytes); err != nil {

@@ -63,7 +63,7 @@ func (w *worker) announced(of *item, announce, work func() error) error {
 // handOver gives a buffer to another stream for good. Nobody orders the two but vram.
 func (w *worker) handOver() error {
 	it, _ := w.two()
-	if it == nil || it.shared || it.lane != nil {
+	if it == nil || it.shared {
 		return nil
 	}
 	to := w.stream()

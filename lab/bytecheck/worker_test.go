@@ -18,7 +18,6 @@ type item struct {
 	ptr     cudadrv.Ptr
 	bytes   int64
 	stream  *vram.Stream
-	lane    *vram.Lane // that it is freed through; nil: the ordinary way
 	content content
 	origin  string
 	shared  bool // a use on another stream was announced: nothing is written over it any more
@@ -31,8 +30,6 @@ type worker struct {
 	random   *rand.Rand
 	streams  []*vram.Stream // of the load
 	home     int            // the number of the one that is used most; the next one is used, too
-	lane     *vram.Lane     // of laneHome
-	laneHome *vram.Stream
 	readings *readings
 	event    cudadrv.Event // between streams
 
@@ -45,7 +42,7 @@ type worker struct {
 func newWorker(g *ground, number int, open []*vram.Stream) *worker {
 	return &worker{
 		ground: g, dev: g.house.own, random: rand.New(rand.NewPCG(g.load.Seed, uint64(number))),
-		streams: open, home: number, laneHome: open[number%len(open)],
+		streams: open, home: number,
 	}
 }
 
@@ -67,11 +64,7 @@ func (w *worker) begin() (err error) {
 	if w.readings, err = newReadings(w.dev, w.load.HostBytes); err != nil {
 		return err
 	}
-	if w.event, err = w.dev.EventCreate(); err != nil {
-		return err
-	}
-	const laneBytes = 1 << 20 // enough for its spans; more would keep from others what they need
-	w.lane, err = w.laneHome.Lane(laneBytes)
+	w.event, err = w.dev.EventCreate()
 	return err
 }
 
@@ -80,9 +73,6 @@ func (w *worker) end() error {
 	var failed []error
 	for _, it := range append(w.residents, w.items...) {
 		failed = append(failed, w.free(it))
-	}
-	if w.lane != nil {
-		failed = append(failed, w.lane.Close())
 	}
 	if w.event != 0 {
 		failed = append(failed, w.dev.EventDestroy(w.event))
@@ -164,9 +154,6 @@ func (w *worker) free(it *item) error {
 	}
 	w.bytes -= it.bytes
 	w.live.Add(-it.bytes)
-	if it.lane != nil && w.random.IntN(2) == 0 {
-		return errors.Join(err, it.lane.Free(it.buffer))
-	}
 	return errors.Join(err, it.buffer.Free())
 }
 

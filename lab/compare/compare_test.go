@@ -27,11 +27,11 @@ func simulated() cudadrv.Driver { return sim.New(sim.Config{}) }
 // Each name sets what it says, and what is not said stays as it was.
 func TestSetups(t *testing.T) {
 	base := vram.Config{Footprint: vram.Fast, ReleaseAfter: time.Second}
-	s, err := compare.ParseSetup("limit=8GB, segments=plain,waits=always,cache=1MiB,pool-cache=2MiB,release=never,predict=true,warm=4KiB:50+64KiB:20", base)
+	s, err := compare.ParseSetup("limit=8GB, segments=plain,waits=always,cache=1MiB,pool-cache=2MiB,release=never,warm=4KiB:50+64KiB:20", base)
 	require.NoError(t, err)
 	assert.Equal(t, vram.Config{
 		Footprint: vram.Fast, Segments: vram.SegmentsPlain, Waits: vram.WaitsAlways, StreamCacheBytes: 1 << 20, PoolCacheBytes: 2 << 20,
-		ReleaseAfter: -1, Predict: true,
+		ReleaseAfter: -1,
 	}, s.Config)
 	assert.Equal(t, replay.Limit{Bytes: 8e9}, s.Limit)
 	assert.Equal(t, []vram.Demand{{Bytes: 4096, Count: 50}, {Bytes: 65536, Count: 20}}, s.Demands)
@@ -54,7 +54,6 @@ func TestWrongSetups(t *testing.T) {
 		"limit=much":                    "limit=much",
 		"cache=1mile":                   "cache=1mile",
 		"release=soon":                  "release=soon",
-		"predict=perhaps":               "predict=perhaps",
 		"warm=4KiB":                     "warm=4KiB",
 		"waits=often":                   "waits=often",
 		"segments=large":                "segments=large",
@@ -160,14 +159,14 @@ func TestWhatNeedsKernelsOrPauses(t *testing.T) {
 func TestTheSameTwice(t *testing.T) {
 	a, err := compare.ParseSetup("waits=never", vram.Config{})
 	require.NoError(t, err)
-	b, err := compare.ParseSetup("waits=always, release=1s,pool-cache=1MiB,predict=true", vram.Config{})
+	b, err := compare.ParseSetup("waits=always, release=1s,pool-cache=1MiB", vram.Config{})
 	require.NoError(t, err)
 	o := compare.Options{NewDriver: simulated, Repetitions: 1, Rounds: 2}
 	r, err := compare.Run(t.Context(), loop(t), a, a, o)
 	require.NoError(t, err)
 	assert.True(t, r.Identical)
 	hints := strings.Join(compare.Unseen(&a, &b, &o), "\n")
-	for _, want := range []string{"--lag", "release needs", "pool-cache needs", "predict needs", "--rest"} {
+	for _, want := range []string{"--lag", "release needs", "pool-cache needs", "--rest"} {
 		assert.Contains(t, hints, want)
 	}
 	o.Lag, o.Rest = time.Millisecond, time.Second

@@ -11,7 +11,7 @@
 // hits are those of the last repetition, peaks those of all. Ratios are the second side's figure over the first one's.
 //
 // Two sides whose figures are all the same but for the real times are identical: what they set has shown no effect. Some settings need
-// more than the trace: waits need kernels (Options.Lag), a release, a bound of the pool's cache and a prediction need pauses (Options.Rest).
+// more than the trace: waits need kernels (Options.Lag), a release and a bound of the pool's cache need pauses (Options.Rest).
 //
 // # Concurrency properties
 //

@@ -3,7 +3,6 @@ package compare
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,7 +21,7 @@ type Setup struct {
 
 // Keys are the names that a setup may set.
 func Keys() []string {
-	return []string{"footprint", "limit", "segments", "waits", "cache", "pool-cache", "release", "predict", "warm"}
+	return []string{"footprint", "limit", "segments", "waits", "cache", "pool-cache", "release", "warm"}
 }
 
 // ParseSetup reads "footprint=lean,limit=8GB" over a configuration. The values are those of the flags and variables of the same
@@ -64,9 +63,6 @@ func Unseen(a, b *Setup, o *Options) (hints []string) {
 	if set("pool-cache") && o.Rest == 0 {
 		hints = append(hints, "pool-cache needs pauses in which streams return memory: --rest 3s")
 	}
-	if set("predict") && o.Rest == 0 {
-		hints = append(hints, "predict needs pauses between bursts, and memory that is given back in them: --rest 3s beside pool-cache=1MiB")
-	}
 	return hints
 }
 
@@ -86,10 +82,6 @@ func (s *Setup) set(key, value string) (err error) {
 		s.Config.PoolCacheBytes, err = vram.ParseBytes(value)
 	case "release":
 		s.Config.ReleaseAfter, err = release(value)
-	case "predict":
-		if s.Config.Predict, err = strconv.ParseBool(value); err != nil {
-			err = errors.New("want true or false")
-		}
 	case "warm":
 		if s.Warm = value == "peak"; !s.Warm {
 			s.Demands, err = vram.ParseDemands(strings.ReplaceAll(value, "+", ","))

@@ -76,11 +76,11 @@ func TestAllOfItAgainstStandins(t *testing.T) {
 
 	tables := output(t, []string{
 		"STANDIN=" + standin, "VRAM=" + vram, "DRIVER=sim", "OUT=" + out, "BUILD=" + build, "TRACES=" + traces, "BUDGET_S=300", "CXXFLAGS=-O0",
-		"ROUNDS=1", "REPETITIONS=1", "TIME_MS=1", "SAMPLES=20", "WORK_US=1", "SCENARIOS=pair lane record paced",
+		"ROUNDS=1", "REPETITIONS=1", "TIME_MS=1", "SAMPLES=20", "WORK_US=1", "SCENARIOS=pair record paced",
 		"PEERS=vram torch torch-expandable cudaMallocAsync cudaMalloc cupy vram-lean vram-fast",
 	}, "./run.sh", "all")
 	for _, want := range []string{
-		"pair, 128 MiB", "lane, 4 KiB", "record, 1 MiB", "paced, 4 KiB", "Traces, warm", "Traces, cold", "Memory held", "Under a limit",
+		"pair, 128 MiB", "record, 1 MiB", "paced, 4 KiB", "Traces, warm", "Traces, cold", "Memory held", "Under a limit",
 		"torch-expandable", "cudaMallocAsync", "cudaMalloc ", "cupy", "vram-lean", "every trace, warm",
 	} {
 		assert.Contains(t, tables, want)

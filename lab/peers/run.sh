@@ -51,7 +51,7 @@ cores=${CORES:-2}
 standin=${STANDIN:-}
 read -r -a cxxflags <<<"${CXXFLAGS:--O2}"
 read -r -a peers <<<"${PEERS:-vram torch torch-expandable cudaMallocAsync cudaMalloc cupy}"
-read -r -a scenarios <<<"${SCENARIOS:-pair lane lifo batch varied own-streams one-stream record use transfer paced warmup}"
+read -r -a scenarios <<<"${SCENARIOS:-pair lifo batch varied own-streams one-stream record use transfer paced warmup}"
 [ -z "$standin" ] || export PYTHONPATH=$standin${PYTHONPATH:+:$PYTHONPATH}
 # Settings of PyTorch's allocator that a caller happens to have would be measured instead of its own.
 unset PYTORCH_CUDA_ALLOC_CONF PYTORCH_ALLOC_CONF PYTORCH_NO_CUDA_MEMORY_CACHING
@@ -151,7 +151,7 @@ takes_part() {
 	case $peer/$scenario in
 	vram/*) return 0 ;;
 	torch*/record) return 0 ;;
-	vram-lean/* | vram-fast/* | */lane | */record | */use | */transfer) return 1 ;;   # the footprint is a mode of what traces ask for
+	vram-lean/* | vram-fast/* | */record | */use | */transfer) return 1 ;;   # the footprint is a mode of what traces ask for
 	cupy/own-streams | cupy/one-stream) return 1 ;; # threads of Python take turns by themselves
 	esac
 }

@@ -11,7 +11,7 @@ from statistics import median
 
 OURS = "vram"
 PEERS = ["torch", "torch-expandable", "cudaMallocAsync", "cudaMalloc", "cupy", "vram-lean", "vram-fast"]
-SCENARIOS = ["pair", "lane", "lifo", "batch", "varied", "own-streams", "one-stream", "record", "use", "transfer", "paced", "warmup"]
+SCENARIOS = ["pair", "lifo", "batch", "varied", "own-streams", "one-stream", "record", "use", "transfer", "paced", "warmup"]
 TRACES = {  # what ran, in the order of the tables; others follow
     "gpt2_train": "transformer training",
     "llama_varlen_ckpt": "transformer training, gradient accumulation",
@@ -180,8 +180,8 @@ def scenario_keys(results):
 
 
 def peer_key(key):
-    """Where a peer's figures are that stand beside ours: it has no lane and no exact ends of uses."""
-    return ({"lane": "pair", "use": "record", "transfer": "record"}.get(key[0], key[0]), *key[1:])
+    """Where a peer's figures are that stand beside ours: it has no exact ends of uses."""
+    return ({"use": "record", "transfer": "record"}.get(key[0], key[0]), *key[1:])
 
 
 def label(key, cold=False):
@@ -211,7 +211,7 @@ def scenario_table(results):
             rows.append([label(key, cold), number(ours), with_ratio(alone, ours), *(with_ratio(v, ours) for v in theirs)])
     note = (
         "A pair is an allocation and its free, wall time over all pairs of all threads; in batch one buffer of a batch, in warmup\n"
-        "an allocation, in paced without the work between requests. lane: ours through a lane, theirs as pair.\n"
+        "an allocation, in paced without the work between requests.\n"
         "use, transfer: ours with the end of the use told, or handed over; theirs as record."
     )
     return "Scenarios", header, rows, note
@@ -322,7 +322,6 @@ def of_paced(name):
 
 BARS = [  # what, beside whom, the figures, the bar and the goal
     ("pair, every size", "torch", of_scenario("pair"), 10, 12),
-    ("lane, every size", "torch", of_scenario("lane"), 50, 80),
     ("16 threads, each its own stream", "torch", of_scenario("own-streams", 16), 500, 1000),
     ("16 threads on one stream", "torch", of_scenario("one-stream", 16), 50, 100),
     ("every trace, warm", "torch", of_traces(warm), 6, 10),

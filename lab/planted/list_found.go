@@ -63,10 +63,7 @@ func foundPoolBugs() []Bug {
 
 func foundOtherBugs() []Bug {
 	return []Bug{
-		{
-			Name: "a lane that has ended may go on", Package: "internal/stream/magazine/lane", Run: "^TestAnEndedLaneStaysEnded$",
-			Edits: []Edit{{"internal/stream/magazine/lane.(*Leases).Settle", "	l.raised.And(uint32(Ended))\n	return why", "	l.raised.Store(0)\n	return why"}},
-		},
+
 		{
 			Name: "a closed stream sets memory to zero", Package: "streams", Run: "^TestNothingIsZeroedOnceCloseHasBegun$",
 			Edits: []Edit{{"streams.(*Stream).finish", "	if s.cuda.begin() { // from here on", "	if s.cuda.order(); true { // from here on"}},

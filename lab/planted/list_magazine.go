@@ -22,14 +22,6 @@ func magazineBugs() []Bug {
 			}},
 		},
 		{
-			Name: "a free by others comes home to a lane twice", Package: "internal/stream/magazine/lane", Run: "^TestStrayBitsMeanNothing$",
-			Edits: []Edit{{"internal/stream/magazine.(*Owner).isHome", "if !ok || o.keeps(s, w) {", "if s.aside.Load() == 0 && !ok {"}},
-		},
-		{
-			Name: "a lane keeps a block of another lane", Package: "internal/stream/magazine/lane", Run: "^TestALaneRefusesWhatIsNotItsOwn$",
-			Edits: []Edit{{"internal/stream/magazine/lane.(*Lane).Free", "m.Lessee.Load() != &l.Lessee {", "m.Lessee.Load() == nil {"}},
-		},
-		{
 			Name: "idle spans are looked for in the first class only", Package: "internal/stream/magazine", Run: "^TestIdleFindsEveryIdleMagazine$",
 			Edits: []Edit{{"internal/stream/magazine.(*Spans).New", "o.classes |= 1 << class", "o.classes |= 1"}},
 		},

@@ -180,11 +180,7 @@ func movesBugs() []Bug {
 		},
 		{
 			Name: "memory that was mapped ahead goes back unused", Package: "internal/pool/core", Run: "^TestWarmedMemoryAgesOnceItWasUsed$",
-			Edits: []Edit{{"internal/pool/core.(*warmer).letGo", "			w.memory.Keep(run)\n", ""}},
-		},
-		{
-			Name: "memory that is foreseen goes back for its age", Package: "internal/pool/core", Run: "^TestForeseenMemoryDoesNotAge$",
-			Edits: []Edit{{"internal/pool/core.(*shrinker).age", "s.memory.ReservedBytes()-s.keptBytes()", "s.memory.ReservedBytes()"}},
+			Edits: []Edit{{"internal/pool/core.(*warmer).letGo", "		w.memory.Keep(run)\n", ""}},
 		},
 		{
 			Name: "the first free blocks are taken for the longest", Package: "internal/heap", Run: "^TestTakeLongestFollowsTheReference$",

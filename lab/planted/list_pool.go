@@ -16,14 +16,6 @@ func poolBugs() []Bug {
 			Edits: []Edit{{"internal/pool/memory.New", "maxPages = min(maxPages, heap.MostPages(", "_ = min(maxPages, heap.MostPages("}},
 		},
 		{
-			Name: "what is foreseen is not held", Package: "internal/pool/core", Run: "^TestStepsShorterThanATick$|^TestTranscripts$",
-			Edits: []Edit{{"internal/pool/core.(*forecast).held", "return max(f.last, f.most)", "return 0"}},
-		},
-		{
-			Name: "a step that did not come is waited for without end", Package: "internal/pool/core", Run: "^TestAStepThatDoesNotCome$|^TestForecastKeepsWithinItsBounds$",
-			Edits: []Edit{{"internal/pool/core.(*forecast).wanted", "f.tick < opens || f.tick > closes", "f.tick < opens && f.tick > closes"}},
-		},
-		{
 			Name: "memory is clean one fence too early", Package: "internal/pool/core", Run: "^TestTranscripts$",
 			Edits: []Edit{{"internal/pool/memory.(*table).pass", "t.pages[i].fence <= f {", "t.pages[i].fence <= f+1 {"}},
 		},

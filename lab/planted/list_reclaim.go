@@ -32,10 +32,6 @@ func reclaimBugs() []Bug {
 			Edits: []Edit{{"internal/stream/core.(*Core).ReleaseSome", "	c.Drain()\n", ""}},
 		},
 		{
-			Name: "a reclaim request for some pages asks the lanes", Package: "streams", Run: "^TestOnlyARequestForAllAsksLanes$",
-			Edits: []Edit{{"streams.(*lentMemory).answerReclaim", "	if pages == 0 {\n", "	{\n"}},
-		},
-		{
 			Name: "a reclaim request for some pages takes uncovered ones", Package: "streams", Run: "^TestAnAdoptedDonorAnswers$",
 			Edits: []Edit{{"streams.(*lentMemory).answerReclaim", "ReleaseSome(pages, covered)", "ReleaseSome(pages, false)"}},
 		},

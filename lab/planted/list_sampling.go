@@ -32,11 +32,6 @@ func samplingBugs() []Bug {
 			Edits: []Edit{{"streams.(*sampler).tick", "w.taken.Swap(0) >= wholeSamples", "w.taken.Load() > 1<<30"}},
 		},
 		{
-			Name: "a lane samples twice where its likeliest place is empty", Package: "streams", Run: "^TestEveryWayIsSampledOnce$",
-			Edits: []Edit{{"streams.(*Lane).allocSlow", `l.stream.sampler.sampled(b, "", nil)`, `l.stream.sampler.sampled(b, "", nil)
-			l.stream.sampler.sampled(b, "", nil)`}},
-		},
-		{
 			Name: "a request that is a message is sampled twice", Package: "streams", Run: "^TestEveryWayIsSampledOnce$",
 			Edits: []Edit{{"streams.(*single).deliver", "s.sampler.allocated(b, r.Tag, r.tenant, r.chance, r.from)", `s.sampler.allocated(b, r.Tag, r.tenant, r.chance, r.from)
 		s.sampler.sampled(b, r.Tag, r.tenant)`}},

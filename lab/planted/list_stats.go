@@ -38,8 +38,8 @@ func statsBugs() []Bug {
 		{
 			Name: "what the driver served is subtracted from what the streams counted earlier", Package: "internal/acceptance", Run: "^TestCountersNeverGoBack$",
 			Edits: []Edit{{
-				"vram.(*Stats).countPool", "	s.Predicted, s.Mispredicted = p.Predicted, p.Mispredicted\n",
-				"	s.Predicted, s.Mispredicted = p.Predicted, p.Mispredicted\n" +
+				"vram.(*Stats).countPool", "	s.Waits, s.ReclaimCount = WaitStats(p.Waits), p.ReclaimCount\n",
+				"	s.Waits, s.ReclaimCount = WaitStats(p.Waits), p.ReclaimCount\n" +
 					"	all := s.PoolHits + s.DriverMisses\n	s.DriverMisses = min(p.DriverGrants, all)\n	s.PoolHits = all - s.DriverMisses\n",
 			}},
 		},

@@ -61,10 +61,6 @@ func streamBugs() []Bug {
 			Edits: []Edit{{"internal/stream/core.(*retention).keep", "r.units += uint64(units)", "r.units += 2 * uint64(units)"}},
 		},
 		{
-			Name: "lanes are not asked back", Package: "streams", Run: "^TestLaneIsAskedBack$",
-			Edits: []Edit{{"streams.(*lentMemory).answerReclaim", "	l.core.AskLanes()\n", ""}},
-		},
-		{
 			Name: "the background records on adopted handles", Package: "streams", Run: "^TestTheBackgroundMakesNoCallOnAnAdoptedHandle$",
 			Edits: []Edit{{"streams.(*lentMemory).coveredOnly", "return l.cuda.adopted && !caller && ", "return false && "}},
 		},

@@ -52,10 +52,6 @@ func useBugs() []Bug {
 			Edits: []Edit{{"internal/fence.(*Timeline).Order", "t.take(func(m Mark) error { return t.source.Precede(m, later) })", "t.take(func(Mark) error { return nil })"}},
 		},
 		{
-			Name: "a lane does not ask for the uses of its blocks", Package: "streams", Run: "^TestAnnouncedBuffersOfLanesAndBatches$",
-			Edits: []Edit{{"internal/stream/magazine.(*Owner).keeps", "case w&uint64(Announced) == 0:", "case w != 0:"}},
-		},
-		{
 			Name: "one use that has passed is enough", Package: "internal/stream/core", Run: "^TestPendingBlocksComeHomeWhenTheirUsesHavePassed$",
 			Edits: []Edit{{"internal/stream/core.(*inFlight).pass", "b.left > 1 {", "b.slot == nil {"}},
 		},
@@ -70,17 +66,6 @@ func useBugs() []Bug {
 		{
 			Name: "what fences keep is nobody else's though they have passed", Package: "streams", Run: "^TestSlackEndsWhereOthersWantMemory$",
 			Edits: []Edit{{"streams.(*turn).handleReclaim", "others && a.pages == 0", "!others && a.pages == 0"}},
-		},
-		{
-			Name: "the uses of a lane's live buffer are taken for those of a freed one", Package: "internal/stream/magazine", Run: "^TestALiveHandleKeepsItsUsesBesideASort$",
-			Edits: []Edit{
-				{"internal/stream/magazine.(*Owner).keeps", "case w&uint64(Announced) == 0:", "case s.word.Load()&uint64(Announced) == 0:"},
-				{"internal/stream/magazine.(*Owner).keeps", "case !s.word.CompareAndSwap(w, w&^flagMask):", "case !s.word.CompareAndSwap(s.word.Load(), s.word.Load()&^flagMask):"},
-			},
-		},
-		{
-			Name: "what a fence has released takes the flags of a later handle along", Package: "internal/stream/magazine", Run: "^TestAReturnLeavesTheFlagsOfALaterHandle$",
-			Edits: []Edit{{"internal/stream/magazine.(*Leased).Return", "	s.flags = 0 // flags of the word are", "	(*Slot)(s).clearFlags()\n	s.flags = 0 // flags of the word are"}},
 		},
 		{
 			Name: "a handle of a move that has not ended can be looked up", Package: "internal/stream/magazine", Run: "^TestAMoveIsSettledWhenItsHolderStands$",

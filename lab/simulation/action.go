@@ -20,9 +20,6 @@ const (
 	actLoop // the same size again and again
 	actStep // the same sequence of sizes
 	actRehearse
-	actLane    // open a lane
-	actLaneUse // allocations and frees by a lane
-	actLaneClose
 	actRecord // a use on another stream, until the free
 	actUse    // one that is ended
 	actDone
@@ -106,9 +103,6 @@ func deeds() [kindCount]deed {
 		actLoop:        {"loop", 290, (*world).loop, nil},
 		actStep:        {"step", 60, (*world).stepped, nil},
 		actRehearse:    {"rehearse", 15, nil, (*world).rehearsed},
-		actLane:        {"open lane", 40, (*world).laneOpened, nil},
-		actLaneUse:     {"use lane", 500, (*world).laneUsed, nil},
-		actLaneClose:   {"close lane", 20, (*world).laneClosed, nil},
 		actRecord:      {"record stream", 350, (*world).useRecorded, nil},
 		actUse:         {"use", 150, (*world).useBegun, nil},
 		actDone:        {"done", 150, (*world).useDone, nil},

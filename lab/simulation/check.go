@@ -47,7 +47,6 @@ func (w *world) settled() {
 		}
 	})
 	w.do("ticks", func() { // a close whose turn panicked is made good by a tick
-		w.callLanes()
 		for _, s := range e.streams {
 			s.Tick()
 		}

@@ -24,11 +24,11 @@ func (w *world) describe(act action) string {
 			b := w.held[act.a%n]
 			return fmt.Sprintf("%v: stream %d, %v", act.kind, b.stream.id(), b.span)
 		}
-	case actStep, actTick, actReturn, actBudget, actStats, actCheck, actClose, actFreeAll, actLane, actSuspend, actExclude:
+	case actStep, actTick, actReturn, actBudget, actStats, actCheck, actClose, actFreeAll, actSuspend, actExclude:
 		return fmt.Sprintf("%v: stream %d", act.kind, s)
 	case actRehearse, actFreeBatch, actFreeAgain, actCancel, actExpire, actAdvance, actPoolTick, actTrim, actWarm, actPress, actReconfigure,
 		actOpen, actAdopt, actFaults, actHeal, actCapacity, actPanicTurn, actPanicCall, actSettle, actWhole, actStandstill, actPipeline, actCloseDevice, actPause,
-		actLaneUse, actLaneClose, actRecord, actUse, actDone, actTransfer, actLookup, actCapture, actEndCapture, actCross, kindCount:
+		actRecord, actUse, actDone, actTransfer, actLookup, actCapture, actEndCapture, actCross, kindCount:
 	}
 	return act.kind.String()
 }

@@ -24,7 +24,7 @@
 //
 // # What is decided
 //
-// Sizes from nothing to more than the limit, with and without options, one by one, in batches and through lanes, waited
+// Sizes from nothing to more than the limit, with and without options, one by one, in batches, waited
 // for or as futures alone and gathered, and waits for memory with priorities, in batches and while their callers free; frees one by one, in batches, twice, stale; cancellations and ends of contexts at any
 // moment; steps that come again and again, by themselves and among all else, with requests left
 // out, resized, moved and kept; streams opened, adopted and closed with live buffers and pending requests; the device closed at any moment and
@@ -68,7 +68,7 @@
 //   - No panic is recovered that was not planted.
 //   - Reserved memory never exceeds the limit; after the close all memory is back, and a free says that all is closed.
 //
-// Not played: races inside a single call of a magazine or a lane, which have searches of their own, and the root package, whose
+// Not played: races inside a single call of a magazine, which has a search of its own, and the root package, whose
 // Close is repeated here.
 //
 // # A failure

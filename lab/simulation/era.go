@@ -29,7 +29,7 @@ type era struct {
 	tenants    [2]*pool.Tenant
 	checker    cudadrv.Stream   // touches memory to see that it is mapped
 	adopting   []cudadrv.Stream // captured, and not on the list of streams yet
-	ahead      bool             // pages were mapped ahead, or may be: such ones never get old
+	ahead      bool             // pages were mapped ahead: those do not age before they are used
 	closing    bool
 	unmapping  bool // all memory goes, live or not
 	closed     bool
@@ -85,7 +85,6 @@ func (w *world) openEra(draw uint64) {
 			w.broken("open", "%w", err)
 			return
 		}
-		e.ahead = settings.Predict
 		w.openTenants()
 		for i := range 1 + draw%3 {
 			w.openStream(mixed(draw, i), false)
@@ -232,6 +231,6 @@ func (w *world) endEra() {
 	w.must(e.device.Close(), "close")
 	w.ranges, w.uses = ranges{}, uses{}
 	w.held, w.stale, w.freedAt, w.sought = w.held[:0], w.stale[:0], w.freedAt[:0], false
-	w.lossy, w.lanes = false, nil
+	w.lossy = false
 	w.report.Devices++
 }

@@ -94,7 +94,6 @@ func (w *world) reconfigure(_ *stream, act action) func() {
 		e.leastLimit = min(e.leastLimit, settings.LimitBytes)
 		e.mostBytes = max(e.mostBytes, settings.LimitBytes)
 		e.limit.Store(settings.LimitBytes)
-		e.ahead = e.ahead || settings.Predict
 		w.kept(e.pool.Reconfigure(context.Background(), settings))
 	}
 }

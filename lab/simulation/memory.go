@@ -73,7 +73,6 @@ func (w *world) emptied(before, after uint64) bool {
 		for _, s := range e.streams {
 			w.freeAll(s)
 		}
-		w.closeLanes() // what an idle lane keeps nobody can have
 	})
 	w.settle(after) // what is on its way is nobody's
 	w.finishExcluded()
@@ -84,7 +83,7 @@ func (w *world) emptied(before, after uint64) bool {
 // Where handles have one page every other page can be had.
 func (w *world) fits(draw uint64) {
 	e := w.era
-	if !w.shape.plain || w.shape.segments || w.lossy || w.capturedAny() || len(w.lanes) > 0 || e.closing || len(e.streams) == 0 || w.fault != nil {
+	if !w.shape.plain || w.shape.segments || w.lossy || w.capturedAny() || e.closing || len(e.streams) == 0 || w.fault != nil {
 		return
 	}
 	pinned := map[cudadrv.Ptr]bool{}

@@ -26,14 +26,13 @@ func (w *world) pause(act action) {
 	}
 	w.finishExcluded()
 	settings, ofStreams := w.shape.settings(uint64(act.b)), w.shape.ofStream(uint64(act.b))
-	settings.AgeTicks, settings.Predict, settings.LimitBytes = []uint32{2, 15}[act.b%2], false, e.limit.Load()
+	settings.AgeTicks, settings.LimitBytes = []uint32{2, 15}[act.b%2], e.limit.Load()
 	ofStreams.AgeTicks = int(settings.AgeTicks)
 	w.do("spike", func() {
 		w.kept(e.pool.Reconfigure(context.Background(), settings))
 		for _, s := range e.streams {
 			_ = s.Reconfigure(context.Background(), ofStreams) // one that has ended needs none
 		}
-		w.closeLanes()
 		w.spike(s, uint64(act.b))
 		w.let()
 		w.returnAll()

@@ -55,7 +55,7 @@ func (w *world) setCapacity(act action) {
 }
 
 func (w *world) plantInTurn(act action) {
-	w.turnPanic.set([]string{"before search", "before answer", "before return", "before lane request"}[act.a%4], act.b%4)
+	w.turnPanic.set([]string{"before search", "before answer", "before return"}[act.a%3], act.b%4)
 }
 
 func (w *world) plantInCall(act action) {

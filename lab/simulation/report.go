@@ -20,7 +20,7 @@ type Report struct {
 	Injected                          uint64 // failures of the driver
 	TurnPanics, CallPanics            uint64
 	Waits                             uint64 // on the device, of one stream for another
-	Streams, Lanes                    uint64 // opened
+	Streams                           uint64 // opened
 	Shares, Transfers                 uint64 // uses that were announced, buffers that were handed over
 	Found                             uint64 // buffers that an address led to
 	Captures, AdoptedCaptures         uint64 // that began, of those of adopted streams
@@ -67,7 +67,6 @@ func (r *Report) counts() []count {
 		{"over a quota", &r.OverQuota},
 		{"bytes of tenants", &r.Charged},
 		{"streams", &r.Streams},
-		{"lanes", &r.Lanes},
 		{"announced uses", &r.Shares},
 		{"transfers", &r.Transfers},
 		{"found by address", &r.Found},

@@ -115,8 +115,7 @@ func (s *shape) settings(draw uint64) poolcore.Settings {
 	return poolcore.Settings{
 		Policy: policy, LimitBytes: s.limitBytes,
 		CacheBytes: s.pageBytes * pick(0, 0, 1, 4, 8), CacheRuns: int(pick(0, 0, 0, 1, 4)), AgeTicks: ageTicks(draw),
-		Predict: mixed(draw, 11)%2 == 0,
-		Waits:   poolcore.Waits(pick(0, 0, 1, 2)), //nolint:gosec // 0 to 2
+		Waits: poolcore.Waits(pick(0, 0, 1, 2)), //nolint:gosec // 0 to 2
 	}
 }
 

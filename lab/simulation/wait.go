@@ -196,8 +196,6 @@ func (w *world) relieve(draw uint64) bool {
 				w.free(b, uint32(draw))
 			}
 		})
-	case len(w.lanes) > 0:
-		w.start(key, "close lanes", w.closeLanes)
 	case w.capturedAny(): // what was freed in a capture comes home behind it
 		w.start(key, "end captures", w.endCaptures)
 	case len(w.pending) > 0 && w.strands():
@@ -268,7 +266,7 @@ func (w *world) look() {
 // live buffer lies on. ticked is how many waited when all ticked; 0: nobody has just now.
 func (w *world) checkWaits(ticked int) {
 	e := w.era
-	if w.shape.segments || len(w.lanes) > 0 || e.closing || w.unfinished() || w.waits() || w.capturedAny() || w.reserving > 0 {
+	if w.shape.segments || e.closing || w.unfinished() || w.waits() || w.capturedAny() || w.reserving > 0 {
 		return
 	}
 	if w.excludedAny() && (ticked == 0 || w.watch.Drained() > w.watch.Now()) {

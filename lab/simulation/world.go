@@ -37,12 +37,11 @@ type world struct {
 	stale    []streams.Buffer // freed
 	freedAt  []cudadrv.Ptr    // where buffers lay that were freed
 	sought   bool             // somebody has looked an address up
-	lanes    []*lane
-	pending  []*pending // futures that somebody waits for
-	sleepers []*wait    // of callers that wait for memory, or may
-	ticked   bool       // since a standstill
-	waiters  int        // sleepers by then
-	barren   int        // how often since anything lived
+	pending  []*pending       // futures that somebody waits for
+	sleepers []*wait          // of callers that wait for memory, or may
+	ticked   bool             // since a standstill
+	waiters  int              // sleepers by then
+	barren   int              // how often since anything lived
 
 	// What was found when was looked last, in resumes.
 	lookedAt  uint64

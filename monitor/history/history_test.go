@@ -122,12 +122,10 @@ func TestLostEvents(t *testing.T) {
 }
 
 // What is recorded and what is replayed are the same allocations, frees, bytes and peak: of one stream and of several, with
-// lanes and batches, with buffers from before the recording.
+// batches, with buffers from before the recording.
 func TestRecordAndReplay(t *testing.T) {
 	d, s := open(t, vram.Config{})
 	other, err := d.NewStream()
-	require.NoError(t, err)
-	l, err := other.Lane(64 << 20)
 	require.NoError(t, err)
 	random := rand.New(rand.NewPCG(1, 2))
 	var held []vram.Buffer
@@ -145,7 +143,7 @@ func TestRecordAndReplay(t *testing.T) {
 		case 0:
 			keep(s.Alloc(bytes))
 		case 1:
-			keep(l.Alloc(bytes))
+			keep(other.Alloc(bytes))
 		case 2:
 			dst := make([]vram.Buffer, 3)
 			require.NoError(t, other.AllocBatch(dst, []int64{bytes, 512, bytes}))
@@ -183,18 +181,10 @@ func TestManyGoroutines(t *testing.T) {
 	d, s := open(t, vram.Config{})
 	var group sync.WaitGroup
 	defer group.Wait()
-	for g := range 4 {
+	for range 4 {
 		group.Go(func() {
-			l, err := s.Lane(4 << 20)
-			if !assert.NoError(t, err) {
-				return
-			}
 			for i := range 3000 {
-				from := l.Alloc
-				if g%2 == 0 {
-					from = s.Alloc
-				}
-				b, err := from(int64(i*7919%50_000 + 1))
+				b, err := s.Alloc(int64(i*7919%50_000 + 1))
 				if assert.NoError(t, err) {
 					assert.NoError(t, b.Free())
 				}

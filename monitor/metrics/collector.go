@@ -168,8 +168,6 @@ func (c *Collector) collectCounts(m emitter, s *vram.Stats) {
 	m.count(c.panics, s.Panics)
 	m.count(c.pressureRises, s.PressureRises)
 	m.count(c.lostFences, s.LostFences)
-	m.count(c.predictions, s.Predicted, "came")
-	m.count(c.predictions, s.Mispredicted, "missed")
 	m.add(c.neighbour, prometheus.CounterValue, float64(s.NeighbourBytes))
 }
 

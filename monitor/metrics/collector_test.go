@@ -135,7 +135,7 @@ func TestMetricsAreConventional(t *testing.T) {
 		}
 		assert.InDelta(t, reservedBytes, statesBytes, 0)
 		assert.True(t, names["vram_gpu_memory_bytes"])
-		assert.Len(t, names, 47, "every metric")
+		assert.Len(t, names, 46, "every metric")
 		require.NoError(t, y.Free())
 		require.NoError(t, d.Close())
 	})

@@ -10,7 +10,7 @@ type descs struct {
 	gpuTotal, gpuFree                                                               *prometheus.Desc
 
 	allocs, frees, failed, badFrees, retries, reclaims, panics, pressureRises *prometheus.Desc
-	lostFences, predictions, neighbour                                        *prometheus.Desc
+	lostFences, neighbour                                                     *prometheus.Desc
 
 	waiting, demand, deadlocks, waits *prometheus.Desc
 
@@ -52,7 +52,6 @@ func newDescs(constant prometheus.Labels) descs {
 	d.pressureRises = name("pressure_rises_total", "Rises of the level of pressure.")
 
 	d.lostFences = name("lost_fences_total", "Fences that captures of streams into graphs took away.")
-	d.predictions = name("predictions_total", "Bursts of demand that were expected, by what came of it.", "outcome")
 	d.neighbour = name("neighbour_released_bytes_total", "Memory that other devices of the process on the same GPU have released for this one.")
 
 	d.waiting = name("waiting_requests", "Requests that wait for memory.")

@@ -11,7 +11,6 @@
 //	state    of bytes: live, cached, pending, free, set_aside, sleeping, shared, reserved, held
 //	level    of allocations: magazine, stream, pool, driver
 //	cause    of requests that came to nothing: out_of_memory, refused, wait_ended, quota
-//	outcome  of predictions: came, missed
 //	stream   the stream's number, up to Options.MaxStreams of them; the others are summed up as "other"
 //	block_bytes  the size of blocks, a power of two: at most 33
 //	tenant   the tenant's name, likewise up to Options.MaxTenants, and "other"

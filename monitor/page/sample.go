@@ -90,7 +90,6 @@ type Stream struct {
 	HitRate          float64 `json:"hitRate"` // from the stream's own memory
 	Fragmentation    float64 `json:"fragmentation"`
 	Waiting          int     `json:"waiting"`
-	LaneCount        int     `json:"laneCount"`
 }
 
 // Tenant is the figures of a tenant.
@@ -156,6 +155,6 @@ func streamOf(s *vram.StreamStats) Stream {
 	return Stream{
 		Stream: s.Stream, LiveBytes: s.LiveBytes, PendingBytes: s.PendingBytes, CachedBytes: s.CachedBytes, HeldBytes: s.HeldBytes,
 		PeakLiveBytes: s.PeakLiveBytes, LargestFreeBytes: s.LargestFreeBytes, LiveCount: s.LiveCount, AllocCount: s.AllocCount,
-		FreeCount: s.FreeCount, HitRate: rate, Fragmentation: s.Fragmentation(), Waiting: s.Waiting, LaneCount: s.LaneCount,
+		FreeCount: s.FreeCount, HitRate: rate, Fragmentation: s.Fragmentation(), Waiting: s.Waiting,
 	}
 }

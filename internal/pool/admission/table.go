@@ -400,9 +400,6 @@ func (t *Table) Served(id uint64) {
 	t.drop(at)
 }
 
-// Trying is the waiter that is being tried, 0 if none is.
-func (t *Table) Trying() uint64 { return t.trying }
-
 // Waiting is how many wait.
 func (t *Table) Waiting() int { return len(t.queue) }
 

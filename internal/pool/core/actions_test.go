@@ -30,8 +30,7 @@ func randomWorld(t failer, ch chooser) *world {
 	if ch.pick(3) == 0 {
 		s.CacheBytes, s.CacheRuns = int64(ch.pick(8))*pageBytes, ch.pick(4)
 	}
-	s.Waits = Waits(ch.pick(3)) //nolint:gosec // 0 to 2
-	s.Predict = ch.pick(2) == 0
+	s.Waits = Waits(ch.pick(3))                  //nolint:gosec // 0 to 2
 	s.AgeTicks = uint32(ch.pick(4) * ch.pick(3)) //nolint:gosec // a few
 	w := newWorld(t, uint32(16+ch.pick(48)), uint32(4+ch.pick(50)), s)
 	if ch.pick(3) == 0 {
@@ -389,9 +388,8 @@ func (w *world) quiet(ch chooser) {
 // checkBudget: in a quiet world the pool keeps free what its budget allows, or what it cannot give back.
 func (w *world) checkBudget() {
 	c, s := w.core, w.settings
-	held := c.scheduler.shrinker.keptBytes() // for what is foreseen
-	over := s.CacheBytes > 0 && c.freeBytes() > s.CacheBytes && c.ReservedBytes() > held ||
-		s.CacheRuns > 0 && c.memory.CleanRuns() > s.CacheRuns && held == 0
+	over := s.CacheBytes > 0 && c.freeBytes() > s.CacheBytes ||
+		s.CacheRuns > 0 && c.memory.CleanRuns() > s.CacheRuns
 	over = over || c.ReservedBytes() > s.LimitBytes
 	if victims, _ := c.memory.Victims(1, Run{}); over && len(victims) > 0 {
 		w.failf("%d bytes in %d runs are free beyond a budget of %d in %d, or beyond the limit of %d", c.freeBytes(), c.freeRuns(),

@@ -150,23 +150,6 @@ func TestWarmedMemoryAgesOnceItWasUsed(t *testing.T) {
 	assert.EqualValues(t, 16-released[2], m.core.ReservedBytes()/pageBytes)
 }
 
-// What a loop will need is not old, however long it has been free.
-func TestForeseenMemoryDoesNotAge(t *testing.T) {
-	t.Parallel()
-	s := aged(3)
-	s.Predict = true
-	m := old(t, s, 40)
-	f := &m.core.forecast
-	f.rising, f.interval, f.alike, f.last, f.most = true, 10, 3, 30, 30 // in a rise of a loop that is known
-	require.EqualValues(t, 30, f.held())
-	m.core.memory.Tick()
-	m.core.memory.Tick()
-	m.core.memory.Tick()
-	m.core.scheduler.shrinker.age(&m.core.clients)
-	require.NotNil(t, m.core.InFlight())
-	assert.Equal(t, 10, m.core.InFlight().Moved())
-}
-
 // To free a plain segment waits for all work of the device: age is no reason for that.
 func TestPlainSegmentsDoNotAge(t *testing.T) {
 	t.Parallel()

@@ -278,8 +278,8 @@ func (a *answers) shortage(r *request) Shortage {
 		held := int64(cl.heldPages) * m.PageBytes() //nolint:gosec // pages of one arena
 		s.Holdings = append(s.Holdings, Holding{
 			Client: id, HeldBytes: held,
-			LiveBytes: min(cl.buffersBytes(), held), // what it returned may have come before its report that this is no more in use
-			Lanes:     cl.lanes, UncoveredBytes: cl.uncoveredBytes, UnpassedBytes: m.TaggedBytes(id), Reserves: cl.reserves,
+			LiveBytes:      min(cl.buffersBytes(), held), // what it returned may have come before its report that this is no more in use
+			UncoveredBytes: cl.uncoveredBytes, UnpassedBytes: m.TaggedBytes(id), Reserves: cl.reserves,
 		})
 	}
 	return s

@@ -17,10 +17,8 @@ type Books struct {
 	OutsideBytes     int64  // memory past the arena, which is no part of either: see Charge
 	Peaks                   // since New or ResetPeaks
 	DriverGrants     uint64 // Refills that a driver job served
-	// Predicted are rises of demand that came when they were foreseen, Mispredicted those that did not.
-	Predicted, Mispredicted uint64
-	FreeRuns                int
-	Waiting                 int // requests that are not answered yet
+	FreeRuns         int
+	Waiting          int // requests that are not answered yet
 }
 
 // Peaks are maxima.
@@ -57,7 +55,7 @@ func (c *Core) Books() Books {
 		SleepingBytes: m.SleepingBytes(),
 		SetAsideBytes: c.setAsideBytes(), BusyBytes: m.BusyBytes(), LostBytes: m.LostBytes(),
 		ReservedBytes: m.ReservedBytes(), LimitBytes: c.settings.LimitBytes, OutsideBytes: m.OutsideBytes(), Peaks: peaksOf(m.Peaks(), c.clients.givenPeak.Peak()), DriverGrants: c.driverGrants,
-		Predicted: c.forecast.hits, Mispredicted: c.forecast.misses, FreeRuns: m.FreeRuns(), Waiting: c.unanswered(),
+		FreeRuns: m.FreeRuns(), Waiting: c.unanswered(),
 	}
 }
 

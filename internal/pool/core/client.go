@@ -17,7 +17,6 @@ type client struct {
 	// givenBytes are those of liveBytes that its callers have. They rise with each grant.
 	givenBytes int64
 	leftBytes  int64 // once it is gone: of live buffers that it left, as it reported last
-	lanes      Lanes
 	passed     Fence // the newest that has
 	suspended  uint64
 	dirty      bool // may keep what it was not asked for yet

@@ -20,7 +20,6 @@ type Core struct {
 	waiters   waiters
 	fences    fences
 	budget    budget
-	forecast  forecast
 	phase     phase
 	answers   answers
 	asks      asks
@@ -53,7 +52,7 @@ func newCore(m *memory.Memory, s Settings) *Core {
 	}
 	c.budget = budget{settings: &c.settings, memory: m, clients: &c.clients}
 	c.asks = asks{memory: m, clients: &c.clients, queue: &c.queue, budget: &c.budget, fx: &c.fx}
-	c.jobs = jobs{settings: &c.settings, memory: m, budget: &c.budget, forecast: &c.forecast, fx: &c.fx}
+	c.jobs = jobs{settings: &c.settings, memory: m, budget: &c.budget, fx: &c.fx}
 	c.scheduler = scheduler{
 		memory: m, clients: &c.clients, queue: &c.queue, waiters: &c.waiters, fences: &c.fences, answers: &c.answers, jobs: &c.jobs,
 		phase: &c.phase,
@@ -61,8 +60,8 @@ func newCore(m *memory.Memory, s Settings) *Core {
 			settings: &c.settings, memory: m, clients: &c.clients, budget: &c.budget, fences: &c.fences, answers: &c.answers,
 			asks: &c.asks, jobs: &c.jobs,
 		},
-		warmer:   warmer{settings: &c.settings, memory: m, forecast: &c.forecast, answers: &c.answers, jobs: &c.jobs},
-		shrinker: shrinker{settings: &c.settings, memory: m, forecast: &c.forecast, answers: &c.answers, asks: &c.asks, jobs: &c.jobs},
+		warmer:   warmer{settings: &c.settings, memory: m, answers: &c.answers, jobs: &c.jobs},
+		shrinker: shrinker{settings: &c.settings, memory: m, answers: &c.answers, asks: &c.asks, jobs: &c.jobs},
 		noProgress: noProgress{
 			clients: &c.clients, queue: &c.queue, waiters: &c.waiters, fences: &c.fences, answers: &c.answers, asks: &c.asks,
 		},
@@ -77,7 +76,6 @@ func (c *Core) Step(m Message) *Effects {
 		c.scheduler.advance()
 	}
 	c.finishClose()
-	c.scheduler.warmer.note()
 	c.memory.NoteFree()
 	return &c.fx
 }
@@ -111,7 +109,6 @@ func (c *Core) take(m Message) bool {
 	case Warm:
 		c.warm(m)
 	case Trim:
-		c.forecast.spoil() // memory that is given back on demand is not mapped again at once
 		c.scheduler.enqueue(&request{kind: trim, token: m.Token, keepBytes: m.KeepBytes, ascent: ascent{rung: rungAskAll}})
 	case JobDone:
 		return c.jobDone(m)
@@ -133,9 +130,6 @@ func (c *Core) take(m Message) bool {
 // SetSettings replaces the settings. They hold from the next step on; the job in flight still ends as it
 // was planned.
 func (c *Core) SetSettings(s Settings) {
-	if s.Predict != c.settings.Predict {
-		c.forecast = forecast{}
-	}
 	c.settings, c.limitBytes = s, s.LimitBytes
 	c.lowerLimit()
 	c.reservedAtChangeBytes = c.memory.ReservedBytes()

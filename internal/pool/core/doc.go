@@ -15,12 +15,12 @@
 //	Core         takes a message into the books, and lets requests go on
 //	scheduler    decides which request goes on
 //	ladder       finds memory for a Refill that free memory does not serve
-//	warmer       maps memory ahead of need: Warm, and what the forecast wants
+//	warmer       maps memory ahead of need: Warm
 //	shrinker     releases memory: Trim, the cache bounds, a limit that was lowered, age
 //	noProgress   refuses a request where no client that holds memory makes progress
 //	answers      lends memory to requests, refuses and ends them
 //	asks, jobs   reclaim requests to clients, driver jobs
-//	clients, queue, waiters, fences, budget, forecast    what those know
+//	clients, queue, waiters, fences, budget    what those know
 //
 // # How a Refill is served
 //
@@ -108,8 +108,7 @@
 //
 // A page that has been free and clean for Settings.AgeTicks ticks is old. At each tick handles of
 // which all pages are old go back to the driver, at most 256 of them. Memory that a Warm has mapped
-// does not get old before it was used, nor does memory that is foreseen go back. Plain segments
-// stay.
+// does not get old before it was used. Plain segments stay.
 //
 // # Long handles
 //
@@ -131,14 +130,6 @@
 // them at the same addresses. What others keep free is released for it, where the limit or the driver would refuse. A job that has
 // failed leaves each handle at the point that it had reached, and both go on from there; a Wake that fails puts all of the client's
 // handles back to sleep. Pages that are returned asleep become holes.
-//
-// # Forecast
-//
-// With Settings.Predict the pool learns from the lent pages when a loop will need memory, and how much (forecast): where pages come
-// and go at similar intervals, the pool reserves what the last rise reserved again shortly before the next, by a warm-up of its own
-// of one run. For that time, and in a rise of a loop that is known until the tick after it, the cache bounds of the pool do not
-// apply. A trim ends this until the next rise, and so does a driver that has no more memory. A rise that does not come ends it
-// with the interval in which it was expected.
 //
 // # Requests that are held
 //

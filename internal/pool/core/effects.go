@@ -127,7 +127,6 @@ type Holding struct {
 	Client    Client
 	HeldBytes int64
 	LiveBytes int64 // of HeldBytes, what callers have and magazines cache
-	Lanes     Lanes
 	// UncoveredBytes are as in Return, when it was asked last.
 	UncoveredBytes int64
 	UnpassedBytes  int64 // that it returned, under fences that have not passed

@@ -7,7 +7,6 @@ type jobs struct {
 	settings *Settings
 	memory   *memory.Memory
 	budget   *budget
-	forecast *forecast
 	fx       *Effects
 
 	inFlight *Job
@@ -33,9 +32,6 @@ func (j *jobs) watch(r *request, ids []Client) { j.start(&Job{Watch: ids, reques
 
 // fill makes a window free for a request, from the victims, then from new handles.
 func (j *jobs) fill(r *request, window Run, victims []int32) {
-	if r.kind == refill {
-		j.forecast.grow(window.Pages)
-	}
 	job := &Job{request: r}
 	p := &j.settings.Policy
 	j.memory.PlanFill(&job.Job, memory.Plan{

@@ -49,9 +49,8 @@ type Refill struct {
 	OpenBytes int64
 	// BlockBytes is what the client's callers have more of once this request is granted.
 	BlockBytes     int64
-	Bytes          int64 // what the client lacks
-	RequestedBytes int64 // what the caller asked for, for the report
-	Lanes          Lanes
+	Bytes          int64  // what the client lacks
+	RequestedBytes int64  // what the caller asked for, for the report
 	From           Client // that reserves: if it has all that is wanted, it is taken from there; 0: none
 	Patience       Patience
 	Place          Place // in the order of those that wait; of one that waits, or would
@@ -132,13 +131,6 @@ type Offered struct {
 	Taken  bool
 }
 
-// Lanes reports what the lanes of a client have, for the report: memory that they give back when they are
-// used next, and not before.
-type Lanes struct {
-	Count int
-	Bytes int64 // of the client's LiveBytes
-}
-
 // Return gives free pages back. With Answer it answers one Ask, also when Runs is empty.
 type Return struct {
 	Client Client
@@ -147,7 +139,6 @@ type Return struct {
 	Fence     Fence
 	LiveBytes int64
 	OpenBytes int64 // as in Refill
-	Lanes     Lanes
 	Answer    bool
 	// TookNs is the time from the Ask to this answer; 0: unknown.
 	TookNs int64

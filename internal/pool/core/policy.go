@@ -54,7 +54,6 @@ type Settings struct {
 	// the length of the windows of time by which peaks are forgotten; 0: neither ends.
 	AgeTicks uint32
 	Waits    Waits
-	Predict  bool // map ahead what a loop will want, and hold it although it is over the budget
 }
 
 // Waits reports when a client gets memory that another has returned and whose fence has not passed: its stream is made

@@ -13,7 +13,7 @@ type request struct {
 	ascent
 	warming
 	waiting
-	keepBytes int64 // of a Trim, and of a warm-up of the pool's own: what is to be reserved afterwards
+	keepBytes int64 // of a Trim: what stays reserved
 	freed     int64 // bytes given back to the driver, or mapped ahead
 	drawn     bool  // from a reservation
 	mapped    bool  // the driver mapped pages for it
@@ -100,9 +100,8 @@ const (
 
 // warming is a warm-up.
 type warming struct {
-	lengths  []uint32 // of the runs that are wanted
-	got      []Run    // held until all are there: the first of lengths
-	foreseen bool     // a warm-up of the pool's own
+	lengths []uint32 // of the runs that are wanted
+	got     []Run    // held until all are there: the first of lengths
 }
 
 // waiting is a Refill that waits; zero for all others.

@@ -8,7 +8,6 @@ type shrinker struct {
 
 	settings *Settings
 	memory   *memory.Memory
-	forecast *forecast
 	answers  *answers
 	asks     *asks
 	jobs     *jobs
@@ -50,24 +49,15 @@ func (s *shrinker) bound() {
 	}
 	m := s.memory
 	over := m.ReservedBytes() - s.settings.LimitBytes
-	kept := s.keptBytes()
 	if s.settings.CacheBytes > 0 {
-		over = max(over, min(m.FreeBytes()-s.settings.CacheBytes, m.ReservedBytes()-kept))
+		over = max(over, m.FreeBytes()-s.settings.CacheBytes)
 	}
 	if over > 0 && s.jobs.shrink(nil, over) {
 		return
 	}
-	if s.settings.CacheRuns > 0 && kept == 0 && m.CleanRuns() > s.settings.CacheRuns {
+	if s.settings.CacheRuns > 0 && m.CleanRuns() > s.settings.CacheRuns {
 		s.jobs.shrink(nil, 1) // the shortest run first
 	}
-}
-
-// keptBytes is what does not go back for being more than the pool is to keep, where something is foreseen.
-func (s *shrinker) keptBytes() int64 {
-	if !s.settings.Predict {
-		return 0
-	}
-	return int64(s.forecast.held()) * s.memory.PageBytes() //nolint:gosec // pages of one arena
 }
 
 // overLimit is a trim of the pool's own where a limit was lowered below what is held: clients are asked for what they do not use, tick
@@ -104,7 +94,7 @@ func (s *shrinker) age(cs *clients) {
 	if s.failed {
 		return
 	}
-	if after == 0 || s.memory.Plain() || !s.jobs.release(nil, s.memory.Old(after, oldHandles, s.memory.ReservedBytes()-s.keptBytes())) {
+	if after == 0 || s.memory.Plain() || !s.jobs.release(nil, s.memory.Old(after, oldHandles)) {
 		cs.tick()
 	}
 }

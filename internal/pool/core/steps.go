@@ -18,7 +18,6 @@ func (c *Core) refill(m Refill) {
 	}
 	r.way = cl.way
 	c.clients.report(cl, m.LiveBytes)
-	cl.lanes = m.Lanes
 	if !cl.reserves { // no caller has what is set aside
 		c.clients.setGiven(cl, m.LiveBytes-m.OpenBytes, c.memory.LentBytes())
 	}
@@ -117,9 +116,8 @@ func (c *Core) takeBack(m Return) bool {
 	}
 	switch {
 	case cl.gone:
-		cl.lanes, cl.leftBytes = m.Lanes, max(0, m.LiveBytes-m.OpenBytes)
+		cl.leftBytes = max(0, m.LiveBytes-m.OpenBytes)
 	default:
-		cl.lanes = m.Lanes
 		c.clients.report(cl, m.LiveBytes)
 		c.clients.setGiven(cl, m.LiveBytes-m.OpenBytes, c.memory.LentBytes())
 	}
@@ -252,13 +250,7 @@ func (c *Core) tick() {
 	if r := s.shrinker.overLimit(); r != nil && c.queue.empty() && !c.phase.closing {
 		s.enqueue(r)
 	}
-	s.warmer.tick()
 	s.advance()
-	if c.queue.empty() && s.rests() {
-		if r := s.warmer.foreseen(); r != nil {
-			s.enqueue(r)
-		}
-	}
 	if s.rests() && c.queue.empty() {
 		s.shrinker.age(&c.clients)
 	}

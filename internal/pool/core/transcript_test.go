@@ -54,8 +54,8 @@ func (s *script) obey(words []string) string {
 			},
 			LimitBytes: s.number(words, "limit", 1000) * pageBytes,
 			CacheBytes: s.number(words, "cache", 0) * pageBytes, CacheRuns: int(s.number(words, "runs", 0)),
-			Waits:   Waits(s.number(words, "waits", int64(WaitsNever))), //nolint:gosec // 0 to 2
-			Predict: s.number(words, "predict", 0) == 1, AgeTicks: uint32(s.number(words, "age", 0)),
+			Waits:    Waits(s.number(words, "waits", int64(WaitsNever))), //nolint:gosec // 0 to 2
+			AgeTicks: uint32(s.number(words, "age", 0)),
 		})
 		if s.number(words, "plain", 0) == 1 {
 			s.w.core = NewPlain(pageBytes, uint32(len(s.w.pages)), s.w.settings)

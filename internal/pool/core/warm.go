@@ -22,7 +22,6 @@ func (e *LimitError) Error() string {
 type warmer struct {
 	settings *Settings
 	memory   *memory.Memory
-	forecast *forecast
 	answers  *answers
 	jobs     *jobs
 }
@@ -47,9 +46,6 @@ func (w *warmer) climb(r *request) bool {
 		return false
 	}
 	w.letGo(r)
-	if r.foreseen && r.err != nil {
-		w.forecast.spoiled = true
-	}
 	w.answers.end(r, r.err)
 	return true
 }
@@ -66,32 +62,14 @@ func (w *warmer) collect(r *request) bool {
 	return true
 }
 
-// place is a window for the next run of a warm-up, and by how much it would break the limit. There is none for one that was foreseen
-// once nothing is missing: the step may have begun meanwhile.
+// place finds a window for the next run of a warm-up. shortBytes is how far it would exceed the limit.
 func (w *warmer) place(r *request) (window memory.Window, shortBytes int64, ok bool) {
 	pages := r.lengths[len(r.got)]
-	window, ok = w.memory.Room(memory.User{}, pages)
-	switch {
-	case r.foreseen:
-		if window, ok = w.ahead(r, window, ok); !ok {
-			return window, 0, false
-		}
-	case !ok:
+	if window, ok = w.memory.Room(memory.User{}, pages); !ok {
 		r.err = w.limitError(w.memory.Bytes(pages))
 		return window, 0, false
 	}
 	return window, w.memory.ReservedBytes() + w.memory.Bytes(window.Missing) - w.settings.LimitBytes, true
-}
-
-// ahead is the window for a request that was foreseen: the one that was found, if no more is missing in it than is to be
-// reserved still, else as much at the end of the arena.
-func (w *warmer) ahead(r *request, found memory.Window, ok bool) (memory.Window, bool) {
-	missing := max(0, min(r.keepBytes, w.settings.LimitBytes)-w.memory.ReservedBytes()) / w.memory.PageBytes()
-	if ok && int64(found.Missing) <= missing {
-		return found, found.Missing > 0
-	}
-	window, ok := w.memory.AtTheEnd(uint32(missing)) //nolint:gosec // pages of one arena
-	return window, ok && missing > 0
 }
 
 func (w *warmer) limitError(wantedBytes int64) error {
@@ -102,43 +80,9 @@ func (w *warmer) limitError(wantedBytes int64) error {
 func (w *warmer) letGo(r *request) bool {
 	for _, run := range r.got {
 		w.memory.Free(run, memory.Tag{})
-		if !r.foreseen { // somebody has asked for it, and will use it
-			w.memory.Keep(run)
-		}
+		w.memory.Keep(run)
 	}
 	held := len(r.got) > 0
 	r.got = r.got[:0]
 	return held
-}
-
-// foreseen is the warm-up of what the next rise of demand will want, as one run, so that it serves requests of any length; nil: of
-// nothing. Plain segments are held for it, but none is made: their lengths are not known.
-func (w *warmer) foreseen() *request {
-	if !w.settings.Predict || w.memory.Plain() {
-		return nil
-	}
-	limit := uint64(w.settings.LimitBytes / w.memory.PageBytes()) //nolint:gosec // not negative
-	want, reserved := min(w.forecast.wanted(), limit), w.memory.ReservedPages()
-	if want <= reserved {
-		return nil
-	}
-	pages := w.memory.MaxCleanPages() + uint32(want-reserved) //nolint:gosec // within the limit
-	return &request{
-		kind: warm, warming: warming{foreseen: true, lengths: []uint32{pages}},
-		keepBytes: int64(want) * w.memory.PageBytes(), ascent: ascent{rung: rungSearch}, //nolint:gosec // likewise
-	}
-}
-
-// tick tells the forecast of a tick.
-func (w *warmer) tick() {
-	if w.settings.Predict {
-		w.forecast.beat(w.memory.LentPages(), w.memory.ReservedPages())
-	}
-}
-
-// note tells the forecast what is lent and reserved after a step.
-func (w *warmer) note() {
-	if w.settings.Predict {
-		w.forecast.note(w.memory.LentPages(), w.memory.ReservedPages())
-	}
 }

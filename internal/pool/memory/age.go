@@ -20,17 +20,14 @@ func (t *table) Keep(r Run) {
 	}
 }
 
-// Old are handles all of whose pages have been free and clean for so many ticks: at most so many
-// handles and so many bytes, the longest first.
-func (m *Memory) Old(ticks uint32, maxHandles int, maxBytes int64) (ids []int32) {
+// Old returns the handles all of whose pages have been free and clean for so many ticks, at most maxHandles of them,
+// the longest first.
+func (m *Memory) Old(ticks uint32, maxHandles int) (ids []int32) {
 	for _, id := range m.victims(func(r Run) bool { return m.isOld(r, ticks) }) {
 		if len(ids) == maxHandles {
 			break
 		}
-		if bytes := m.Bytes(m.handleOf[id].run.Pages); bytes <= maxBytes {
-			maxBytes -= bytes
-			ids = append(ids, id)
-		}
+		ids = append(ids, id)
 	}
 	return ids
 }

@@ -34,19 +34,17 @@ func TestOldHandlesAreBounded(t *testing.T) {
 		}
 		return all
 	}
-	assert.Empty(t, m.Old(1, 10, 1<<40))
+	assert.Empty(t, m.Old(1, 10))
 	m.Tick()
-	assert.Equal(t, []uint32{5, 3, 2, 1}, lengths(m.Old(1, 10, 1<<40)))
-	assert.Equal(t, []uint32{5, 3}, lengths(m.Old(1, 2, 1<<40)))
-	assert.Equal(t, []uint32{3, 1}, lengths(m.Old(1, 10, 4<<20)), "what is too long is passed over")
-	assert.Empty(t, m.Old(1, 10, 0))
-	assert.Empty(t, m.Old(2, 10, 1<<40))
+	assert.Equal(t, []uint32{5, 3, 2, 1}, lengths(m.Old(1, 10)))
+	assert.Equal(t, []uint32{5, 3}, lengths(m.Old(1, 2)))
+	assert.Empty(t, m.Old(2, 10))
 	m.Keep(Run{First: 7, Pages: 1}) // of the handle of three pages
-	assert.Equal(t, []uint32{5, 2, 1}, lengths(m.Old(1, 10, 1<<40)))
+	assert.Equal(t, []uint32{5, 2, 1}, lengths(m.Old(1, 10)))
 	m.Lend(0, Run{First: 7, Pages: 3}, 1)
 	m.Free(Run{First: 7, Pages: 3}, Tag{})
 	m.Tick()
-	assert.Equal(t, []uint32{5, 3, 2, 1}, lengths(m.Old(1, 10, 1<<40)), "it was used")
+	assert.Equal(t, []uint32{5, 3, 2, 1}, lengths(m.Old(1, 10)), "it was used")
 }
 
 // What is beside the pages that are lent, or become free, keeps its age.
@@ -55,12 +53,12 @@ func TestNeighboursKeepTheirAge(t *testing.T) {
 	m := mapped(t, 1, 1, 1, 1)
 	m.Tick()
 	m.Lend(0, Run{First: 1, Pages: 1}, 1)
-	assert.Len(t, m.Old(1, 10, 1<<40), 3)
+	assert.Len(t, m.Old(1, 10), 3)
 	m.Free(Run{First: 1, Pages: 1}, Tag{})
-	assert.Len(t, m.Old(1, 10, 1<<40), 3)
+	assert.Len(t, m.Old(1, 10), 3)
 	m.Tick()
-	assert.Len(t, m.Old(1, 10, 1<<40), 4)
-	assert.Len(t, m.Old(2, 10, 1<<40), 3)
+	assert.Len(t, m.Old(1, 10), 4)
+	assert.Len(t, m.Old(2, 10), 3)
 }
 
 // The count of ticks begins anew before it reaches the mark of pages that never get old.
@@ -71,10 +69,10 @@ func TestTicksBeginAnew(t *testing.T) {
 	m.Lend(0, Run{Pages: 1}, 1)
 	m.Free(Run{Pages: 1}, Tag{})
 	for range 3 {
-		assert.Empty(t, m.Old(4, 10, 1<<40))
+		assert.Empty(t, m.Old(4, 10))
 		m.Tick()
 		assert.NotEqual(t, uint32(kept), m.now)
 	}
 	m.Tick()
-	assert.Len(t, m.Old(4, 10, 1<<40), 1)
+	assert.Len(t, m.Old(4, 10), 1)
 }

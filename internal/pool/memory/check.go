@@ -7,7 +7,7 @@ import (
 )
 
 // Check holds the books against the invariants of the package comment. It visits every page. jobInFlight reports whether pages may be
-// busy; LentPages of clients are counted into held.
+// busy; pages lent to clients are counted into held.
 func (m *Memory) Check(jobInFlight bool, held map[Client]uint64) error {
 	var counts [4]uint64
 	for i := range m.pages {

@@ -97,9 +97,6 @@ func (hs *handles) Bytes(pages uint32) int64 { return int64(pages) * hs.pageByte
 // ReservedBytes are those of all handles, mapped or not.
 func (hs *handles) ReservedBytes() int64 { return hs.reservedBytes }
 
-// ReservedPages are those of all handles.
-func (hs *handles) ReservedPages() uint64 { return uint64(hs.reservedBytes / hs.PageBytes()) } //nolint:gosec // not negative
-
 // LostBytes are those of handles that the driver refused to take back.
 func (hs *handles) LostBytes() int64 { return hs.lostBytes }
 

@@ -106,9 +106,6 @@ func (t *table) Forget(id Client) {
 	}
 }
 
-// LentPages are held by the clients.
-func (t *table) LentPages() uint64 { return t.counts[Lent] }
-
 // FreeRuns is the number of free runs.
 func (t *table) FreeRuns() int {
 	n := t.CleanRuns()

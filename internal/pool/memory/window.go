@@ -66,12 +66,6 @@ func (f *finder) Beyond(count uint32) (Window, bool) {
 	return Window{Run: run, Missing: count}, ok
 }
 
-// AtTheEnd is a window behind all pages that were ever used.
-func (f *finder) AtTheEnd(count uint32) (Window, bool) {
-	run := Run{First: f.top(), Pages: count}
-	return Window{Run: run, Missing: count}, uint64(run.First)+uint64(count) <= uint64(f.maxPages)
-}
-
 // window finds the run of idle pages with the fewest missing ones among those that start where a free run starts or end where one
 // ends; of equals one beside the client's own memory, then the one in the smallest region. The untouched end of the arena is one
 // region.

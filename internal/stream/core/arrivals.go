@@ -3,14 +3,12 @@ package core
 import (
 	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/internal/stream/magazine"
-	"github.com/go-vram/vram/internal/stream/magazine/lane"
 )
 
 // arrivals takes home what callers freed: into the heap, or into the block's closed magazine. Blocks that
 // other streams still use are pending first.
 type arrivals struct {
 	owner     *magazine.Owner
-	leases    *lane.Leases
 	ranges    *ranges
 	retention *retention
 	spans     *spans
@@ -18,14 +16,8 @@ type arrivals struct {
 	wanted    *wanted
 }
 
-// Drain takes home all that callers freed since the last turn, and collects what closed lanes left behind.
+// Drain takes home all that callers freed since the last turn.
 func (a *arrivals) Drain() {
-	a.drain()
-	a.leases.Collect()
-}
-
-// drain takes home all that callers freed.
-func (a *arrivals) drain() {
 	a.takeHome(a.owner.Freed(), 0)
 	a.sortUsed(false)
 }
@@ -33,12 +25,9 @@ func (a *arrivals) drain() {
 // sortUsed books the freed slots that other streams use, if there is a pile of them or, without pile, all
 // that there are. It reports whether there was anything.
 func (a *arrivals) sortUsed(pile bool) bool {
-	used, found := a.owner.Used(pile)
-	if !found {
+	used := a.owner.Used(pile)
+	if used == nil {
 		return false
-	}
-	if a.leases.Lanes() > 0 {
-		a.leases.Sift()
 	}
 	a.takeHome(used, 0)
 	return true
@@ -84,11 +73,7 @@ func (a *arrivals) comeHome(s *magazine.Slot) {
 // landed books a slot whose block was pending.
 func (a *arrivals) landed(s *magazine.Slot) {
 	a.wanted.Note()
-	if s.Magazine().Leased() {
-		a.leases.Return(s)
-	} else {
-		a.comeHome(s)
-	}
+	a.comeHome(s)
 }
 
 // retract puts a block back that no caller has seen, without waking the owner: it was free before. It

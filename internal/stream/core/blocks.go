@@ -3,18 +3,11 @@ package core
 import (
 	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/internal/stream/magazine"
-	"github.com/go-vram/vram/internal/stream/magazine/lane"
 )
 
-// eachBlock visits the used blocks with their occupants: the spans that serve classes, also those of lanes,
-// and the blocks of slots that have one of their own.
-func eachBlock(owner *magazine.Owner, leases *lane.Leases, visit func(block int32, o occupant)) {
+// eachBlock visits the used blocks with their occupants: the spans that serve classes, and the blocks of slots that have one of their own.
+func eachBlock(owner *magazine.Owner, visit func(block int32, o occupant)) {
 	owner.Spans.Each(func(m *magazine.Span) {
-		if m.Block != heap.None {
-			visit(m.Block, occupant{magazine: &m.Magazine})
-		}
-	})
-	leases.Each(func(m *lane.Magazine) {
 		if m.Block != heap.None {
 			visit(m.Block, occupant{magazine: &m.Magazine})
 		}

@@ -9,7 +9,6 @@ import (
 	"github.com/go-vram/vram/internal/heap"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/internal/stream/magazine"
-	"github.com/go-vram/vram/internal/stream/magazine/lane"
 )
 
 // Config is what a core is made with.
@@ -37,8 +36,7 @@ type Config struct {
 // Core is the state of a stream's cache: parts that own their state, and what takes several of them. The
 // exported methods of the parts that it embeds are its own, which is why it has so many.
 type Core struct {
-	owner  *magazine.Owner
-	leases *lane.Leases
+	owner *magazine.Owner
 
 	// Memory, from the ground up.
 	ranges
@@ -64,7 +62,6 @@ type Core struct {
 	arrivals
 	classes classes
 	large   large
-	lanes
 }
 
 // New makes the core of a stream whose callers use that cache.
@@ -79,8 +76,7 @@ func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
 	c.usage = usage{ranges: r, gauge: cfg.Live, parts: new(Parts)}
 	c.retention.exacts, c.retention.ranges, c.retention.usage = &owner.Exacts, r, &c.usage // in place: its tracks are long
 	c.spans = spans{magazines: &owner.Spans, ranges: r, wanted: &c.wanted}
-	c.leases = lane.NewLeases(owner, c.spans.release)
-	c.room = room{ranges: r, retention: &c.retention, spans: &c.spans, leases: c.leases}
+	c.room = room{ranges: r, retention: &c.retention, spans: &c.spans}
 	c.misses = misses{
 		usage:     &c.usage,
 		stability: stability{owner: owner, usage: &c.usage, retention: &c.retention, wanted: &c.wanted},
@@ -89,19 +85,15 @@ func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
 	c.idle = idle{owner: owner, ranges: r, misses: &c.misses}
 	c.coverage.ranges = r
 	c.arrivals = arrivals{
-		owner: owner, leases: c.leases, ranges: r,
+		owner: owner, ranges: r,
 		retention: &c.retention, spans: &c.spans, inFlight: &c.inFlight, wanted: &c.wanted,
 	}
 	c.classes = classes{magazines: &owner.Spans, spans: &c.spans, room: &c.room, wanted: &c.wanted}
 	c.large = large{
 		exacts: &owner.Exacts, loose: &owner.Loose, ranges: r, retention: &c.retention, room: &c.room, wanted: &c.wanted,
 	}
-	c.lanes = lanes{
-		leases: c.leases, ranges: r, spans: &c.spans, room: &c.room, arrivals: &c.arrivals, usage: &c.usage, wanted: &c.wanted,
-	}
 
 	c.inFlight.init(cfg.Lines, &c.arrivals, newSlack(cfg.Limit, cfg.Allowance, owner.SetPile))
-	owner.KeepLeased(c.inFlight.add)
 	if cfg.Cover {
 		c.coverage.begin()
 	}

@@ -11,7 +11,6 @@ func (c *Core) SetWanted(on bool) {
 	if !on {
 		return
 	}
-	c.AskLanes()
 	c.retention.evictAll()
 	c.owner.Spans.ShelveAll()
 	c.spans.closeShelved() // a block that comes home to them would not wake the owner

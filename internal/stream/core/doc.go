@@ -8,7 +8,7 @@
 //
 //	snapshot check lookup demand upkeep release   of Core: what takes several parts
 //	core                                          Alloc and its variants, Undo, Grant
-//	classes large lanes                           serve a request: by a span, a block, a lane
+//	classes large                                 serve a request: by a span, by a block
 //	arrivals                                      takes home what callers freed
 //	room                                          takes a block, and makes room for it
 //	inFlight: queue slack                         pending blocks: freed, and other streams still use them
@@ -72,19 +72,11 @@
 // Blocks that wait to share a fence wait no longer than the minimum at High and Critical. An active stream
 // that has no budget keeps what it uses at each level.
 //
-// # What a lane may have
-//
-// A lane leases spans and large blocks from the free ranges and releases them to those. Against its budget
-// count the spans from which its classes are served, its other spans none of whose blocks lives, and its free
-// large blocks. A lane asks for no pages: where the ranges do not suffice it releases what it keeps, and then
-// the request goes the stream's way.
-//
 // # Counting exactly
 //
-// With Settings.Exact no magazine serves, and a lane leases nothing: every request gets a block of its own in
+// With Settings.Exact no magazine serves: every request gets a block of its own in
 // a turn, after what callers freed has come home, so that the peak of what lives is seen when it is reached.
-// Spans that were in use when it began, and what a lane has not released yet, count as live until their last
-// buffer is freed.
+// Spans that were in use when it began count as live until their last buffer is freed.
 //
 // # Words
 //
@@ -92,14 +84,13 @@
 //	place        a block with its occupant: from then on the block is used
 //	vacate       a slot: its block becomes free
 //	come home    a freed slot is the owner's again, with its block or without
-//	Drain        take home all that callers freed, and collect what closed lanes left behind
+//	Drain        take home all that callers freed
 //	in flight    of a use on another stream: its fence has not passed; land: it has
 //	pending      of a block: freed, with uses in flight
-//	Settle       a lane's books, with what others freed of its blocks
 //	retire       the span of a magazine that no buffer uses
 //	keep         a large block in its magazine when freed; evict: close that magazine
 //	shelve       a magazine of a class where no caller finds it
-//	release      pages to the pool, or a lane's blocks to the stream
+//	release      pages to the pool
 //	surplus      the least that was free at the end of a turn, over a window of ticks: it goes back to the pool
 //	stable       no pool memory was needed for a whole step: callers may pop the freed list directly
 //	quiescent    less is in use than an eighth of the peak
@@ -110,7 +101,6 @@
 //
 // Every unit of the stream's pages is either free in the heap or part of exactly one used block. Every used
 // block is the span of one magazine, or the block of one slot. Every open magazine of large blocks is in the
-// list by which the oldest is found, and what the slots attached to them hold is what the budget counts. What
-// lanes have is the sum of the blocks of their magazines. A pending block is a used block whose slot is
+// list by which the oldest is found, and what the slots attached to them hold is what the budget counts. A pending block is a used block whose slot is
 // neither live nor home; it is listed once for each use that has not passed.
 package core

@@ -15,7 +15,7 @@ type idle struct {
 }
 
 // note begins a tick. Events are a request that took a turn, a block that came home, pages that came or
-// went, and an allocation or free that a magazine served. A lane at work is not seen.
+// went, and an allocation or free that a magazine served.
 func (i *idle) note() {
 	digest := i.misses.Turns
 	mix := func(n uint64) { digest = (digest ^ n) * 0x9E3779B97F4A7C15 }

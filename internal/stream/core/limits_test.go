@@ -47,7 +47,7 @@ func (w *world) keptAndFree() int64 {
 // block of a slot or a span. The reference does not know what magazines keep.
 func (w *world) freePages() (pages uint32, ranges int) {
 	touched := make([]bool, worldUnits/w.pageUnits)
-	eachBlock(w.core.owner, w.core.leases, func(block int32, _ occupant) {
+	eachBlock(w.core.owner, func(block int32, _ occupant) {
 		from := w.core.heap.Offset(block)
 		for p := from / w.pageUnits; p <= (from+w.core.heap.Units(block)-1)/w.pageUnits; p++ {
 			touched[p] = true

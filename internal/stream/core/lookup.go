@@ -13,7 +13,7 @@ func (c *Core) Lookup(p cudadrv.Ptr) (s *magazine.Slot, word uint64, bytes int64
 	c.Drain()
 	if c.directory == nil {
 		c.directory = newDirectory(&c.ranges, func(visit func(block int32, o occupant)) {
-			eachBlock(c.owner, c.leases, visit)
+			eachBlock(c.owner, visit)
 		})
 	}
 	if s = c.directory.find(p); s == nil {

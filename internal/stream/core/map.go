@@ -13,7 +13,7 @@ func (c *Core) Map(stream uint32, add func(memorymap.Range)) {
 	c.Drain()
 	m := mapper{heap: c.ranges.heap, pending: c.inFlight.all(), stream: stream, add: add}
 	m.occupants = make([]occupant, m.heap.Nodes())
-	eachBlock(c.owner, c.leases, func(block int32, o occupant) { m.occupants[block] = o })
+	eachBlock(c.owner, func(block int32, o occupant) { m.occupants[block] = o })
 	m.heap.EachRun(m.visit)
 }
 

@@ -1,9 +1,6 @@
 package core
 
-import (
-	"github.com/go-vram/vram/internal/stream/magazine"
-	"github.com/go-vram/vram/internal/stream/magazine/lane"
-)
+import "github.com/go-vram/vram/internal/stream/magazine"
 
 // Release gives whole pages to the caller, for the pool: magazines of large blocks are closed, spans that no buffer uses are
 // retired, and up to limit pages leave the heap, with covered those that a fence covers. The result is valid
@@ -56,20 +53,17 @@ func (c *Core) Excess(covered bool) []Run {
 }
 
 // Coalesce merges all that is free: what callers freed comes home, magazines of large blocks with a free
-// slot are closed, spans that no buffer uses are retired, and lanes are told to release what they do not
-// use. The pages stay.
+// slot are closed, and spans that no buffer uses are retired. The pages stay.
 func (c *Core) Coalesce() {
-	c.AskLanes()
 	c.Drain()
 	c.room.closeIdle()
 }
 
 // Close ends the magazines: what is free goes to the heap, what is live comes home one by one and wakes the
-// owner. What lanes have comes home when they are closed. The pages stay until Return.
+// owner. The pages stay until Return.
 func (c *Core) Close() {
 	c.Keep(false)
 	c.inFlight.endSlack()
-	c.leases.Raise(lane.Ended)
 	c.owner.Drain()
 	c.Drain()
 	c.retention.evictAll()
@@ -89,7 +83,6 @@ func (c *Core) Keep(keep bool) { c.ranges.kept = keep }
 // where it is.
 func (c *Core) Shut() {
 	c.owner.LetTakeBack(0)
-	c.leases.Raise(lane.Ended)
 	c.owner.Spans.Each(c.owner.Spans.Close)
 	c.owner.Exacts.Each(func(m *magazine.Exact) { c.owner.Exacts.Close(m, func(*magazine.Slot) {}) })
 }
@@ -97,6 +90,5 @@ func (c *Core) Shut() {
 // End makes every later free say that the device is closed.
 func (c *Core) End() {
 	c.inFlight.endSlack()
-	c.leases.Raise(lane.Ended)
 	c.owner.End()
 }

@@ -2,7 +2,6 @@ package core
 
 import (
 	"github.com/go-vram/vram/internal/heap"
-	"github.com/go-vram/vram/internal/stream/magazine/lane"
 )
 
 // room takes blocks from the heap, and makes room where no free range fits: it closes magazines and
@@ -11,7 +10,6 @@ type room struct {
 	ranges    *ranges
 	retention *retention
 	spans     *spans
-	leases    *lane.Leases
 }
 
 // take takes a block of so many units, or says how many pages it needs.
@@ -34,13 +32,9 @@ func (r *room) takeAligned(units, alignUnits uint32) int32 {
 	return block
 }
 
-// make collects what lanes left behind, closes magazines of large blocks until a range of that many units
+// make closes magazines of large blocks until a range of that many units
 // is free, and then retires idle spans. It reports whether there is one.
 func (r *room) make(units uint32) bool {
-	r.leases.Collect()
-	if r.ranges.heap.LargestFits(units) {
-		return true
-	}
 	for r.retention.evictOldest() {
 		if r.ranges.heap.LargestFits(units) {
 			return true

@@ -31,7 +31,6 @@ func (c *Core) setExact(on bool) {
 	}
 	c.usage.exact = on
 	if on {
-		c.AskLanes() // they lease nothing any more
 		c.retention.evictAll()
 		c.spans.shelve()
 		c.spans.retireIdle()

@@ -20,8 +20,6 @@ type Snapshot struct {
 	LargestFreeBytes int64
 	FreeRanges       int
 	NodeVisits       uint64
-	LaneCount        int
-	LaneBytes        int64 // what lanes have, live or cached
 
 	AllocCount, FreeCount, LiveCount uint64 // of buffers, without those that Undo gave back and parts of batches
 	// Of AllocCount: as Served counted, and of RefillCount, as ServedMapped did.
@@ -96,11 +94,7 @@ func (c *Core) Snapshot() Snapshot {
 		}
 		m.EachLive(func(slot *magazine.Slot) { live(slot.Units, 1) })
 	})
-	c.inFlight.each(func(b *block) {
-		if !b.slot.Magazine().Leased() { // those are told from live ones by their words
-			live(b.units, -1)
-		}
-	})
+	c.inFlight.each(func(b *block) { live(b.units, -1) })
 	var allocCount uint64
 	for i := range s.Sizes {
 		z := &s.Sizes[i]
@@ -112,7 +106,6 @@ func (c *Core) Snapshot() Snapshot {
 		s.LiveCount += z.LiveCount
 		s.LiveBytes += z.LiveBytes
 	}
-	s.LaneCount, s.LaneBytes = c.Lanes(), c.LaneBytes()
 	s.PendingBytes = c.PendingBytes()
 	s.CachedBytes = s.HeldBytes - s.LiveBytes - s.PendingBytes
 	s.RangeBytes = int64(c.ranges.heap.FreeUnits()) << sizeclass.UnitShift

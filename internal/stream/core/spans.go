@@ -10,7 +10,7 @@ type spans struct {
 	magazines *magazine.Spans
 	ranges    *ranges
 	wanted    *wanted
-	units     uint64 // of all of them, also those of lanes
+	units     uint64 // of all of them
 
 	// shelved are the magazines that served when exact counting began: no allocation finds them, buffers
 	// out of them come home as ever, and their span counts as live until all have.
@@ -34,15 +34,6 @@ func (s *spans) add(class int, block int32, m *magazine.Magazine) {
 func (s *spans) retire(m *magazine.Span) {
 	s.units -= uint64(sizeclass.SpanUnits(int(m.Class)))
 	s.ranges.free(s.magazines.Retire(m))
-}
-
-// release makes a block of a lane free: a span, or, with a negative class, a large block.
-func (s *spans) release(block, class int32) {
-	s.wanted.Note()
-	if class >= 0 {
-		s.units -= uint64(sizeclass.SpanUnits(int(class)))
-	}
-	s.ranges.free(block)
 }
 
 // retireIdle retires the spans that no buffer uses.

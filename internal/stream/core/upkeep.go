@@ -25,31 +25,25 @@ func (c *Core) Tick() {
 }
 
 // SetPressure sets the level. What magazines of large blocks hold beyond their part goes back to the heap at
-// the next tick. Where the level rises to the last, lanes are told to release what they do not use.
+// the next tick.
 func (c *Core) SetPressure(level pressure.Level) {
 	if level == c.limits.level {
 		return
 	}
-	rose := level > c.limits.level
 	c.limits.press(level)
-	if rose && level == pressure.Critical {
-		c.AskLanes()
-	}
 }
 
 // Idle reports whether nothing has happened for a while.
 func (c *Core) Idle() bool { return c.idle.ticks >= c.limits.squeezed.idleTicks }
 
 // Decay releases a part of what an idle stream keeps: half of its free pages at each tick, then all,
-// magazines included; lanes are told to release what they do not use. With covered only pages that a fence
-// covers leave. The result is valid until the next call of the core.
+// magazines included. With covered only pages that a fence covers leave. The result is valid until the next call of the core.
 func (c *Core) Decay(covered bool) []Run {
 	if !c.Idle() || c.idle.spent {
 		return nil
 	}
 	var runs []Run
 	if s := c.limits.squeezed; c.idle.ticks >= s.idleTicks+s.decayTicks {
-		c.AskLanes()
 		runs = c.Release(^uint32(0), covered)
 		c.idle.spent = true
 	} else {

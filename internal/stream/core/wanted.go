@@ -1,8 +1,7 @@
 package core
 
 // wanted is set while requests of the device wait for memory. Then no block comes home unseen: magazines of
-// large blocks are closed, those of classes are parked and serve inside turns only, lanes lease nothing,
-// and every block that comes home wakes the owner.
+// large blocks are closed, those of classes are parked and serve inside turns only, and every block that comes home wakes the owner.
 type wanted struct {
 	on      bool
 	came    bool // memory has come home since TakeCame

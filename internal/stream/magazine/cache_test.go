@@ -157,16 +157,10 @@ func TestAnnouncedFreeGoesTheSlowWay(t *testing.T) {
 	assert.EqualValues(t, generationStep, s.word.Load(), "whoever freed it has the flags")
 
 	assert.Nil(t, o.Freed())
-	used, found := o.Used(true)
-	assert.Nil(t, used)
-	assert.False(t, found, "it is no pile")
-	used, found = o.Used(false)
-	require.Same(t, s, used)
-	assert.True(t, found)
+	assert.Nil(t, o.Used(true), "it is no pile")
+	require.Same(t, s, o.Used(false))
 	assert.Nil(t, o.Next(s))
-	used, found = o.Used(false)
-	assert.Nil(t, used)
-	assert.False(t, found)
+	assert.Nil(t, o.Used(false))
 	assert.Equal(t, Announced|Detached, s.Flags())
 	assert.False(t, o.Home(s))
 	assert.Zero(t, s.Flags())
@@ -394,8 +388,7 @@ func TestTakeAndFreeAllocateNothing(t *testing.T) {
 		if s.Announce(word, Announced) != nil || s.Free(word) != nil {
 			t.Error("a free went wrong")
 		}
-		used, _ := o.Used(false)
-		o.Home(used)
+		o.Home(o.Used(false))
 	}
 	assert.Zero(t, testing.AllocsPerRun(1000, listed), "through the list")
 }

@@ -159,8 +159,7 @@ func eachFreed(o *Owner, visit func(*Slot)) {
 		}
 	}
 	take(o.Freed())
-	used, _ := o.Used(false)
-	take(used)
+	take(o.Used(false))
 }
 
 // drain takes home what callers handed over.

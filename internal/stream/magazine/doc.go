@@ -50,8 +50,7 @@
 // the lists in memory; home.go has the lists and the names of slots in them. uses.go, told.go,
 // free.go and frees.go are what callers do with a slot; sampling.go says which allocations are
 // sampled; cache.go is where callers find a slot.
-// buckets.go, spans.go, exacts.go and loose.go are the owner's parts; owner.go ties them together,
-// and leased.go is the door for lanes.
+// buckets.go, spans.go, exacts.go and loose.go are the owner's parts; owner.go ties them together.
 //
 // # Uses
 //
@@ -72,9 +71,7 @@
 // before the next announced free of the slot, which then waits for one stream that it need not wait
 // for.
 //
-// The owner keeps a slot whose uses have not passed: it is neither home nor free to be taken. Of a
-// slot of a leased magazine the flags are taken from the word by a compare-and-swap with that which
-// it was freed with: an announcement on a later handle stays for the free of that.
+// The owner keeps a slot whose uses have not passed: it is neither home nor free to be taken.
 //
 // # The magazine's mask
 //
@@ -131,7 +128,6 @@
 //
 //	by        from                     to                        when
 //	caller    any, top t               more, top s               hand slot s over: t aside of s, then CAS
-//	caller    any, top t               more, top t               a slot of a lane, which comes home by its mask: CAS
 //	owner     any                      0                         Used: Swap; what others use serves no request yet, so
 //	                                                             the owner may wait until it is a pile
 //
@@ -143,18 +139,12 @@
 // time. One word of the cache has the share, which the stream lowers while it takes many samples. A sampled handle has the flag Watched, and its history in the
 // note: the watcher is told of its free, which then goes on as it would have gone.
 //
-// # Leased magazines
-//
-// A leased magazine belongs to lanes: see package lane. Its mask is parked for good. A slot of it
-// keeps its flags when it is freed, until the owner has seen them.
-//
 // # What comes home
 //
-// Every magazine belongs to one part of the owner (Part): Spans, Exacts, Loose, or the leases of
-// package lane. A slot that came through a list, and a parked magazine in which a slot was freed,
-// is told to its part and to no other. The goroutine that takes a list looks at the flags of a slot
-// before it books the slot with Owner.Home. About an announced slot of a lane the function of
-// Owner.KeepLeased is asked.
+// Every magazine belongs to one part of the owner (Part): Spans, Exacts or Loose. A slot that came
+// through a list, and a parked magazine in which a slot was freed, is told to its part and to no
+// other. The goroutine that takes a list looks at the flags of a slot before it books the slot with
+// Owner.Home.
 //
 // # Why each block has one owner
 //
@@ -165,11 +155,8 @@
 // Swap has seen the bit). The test in this package walks all interleavings of these steps on a model
 // that shares the transition functions in word.go.
 //
-// The same is done for a lane, with the stores that others see late, on a model of its own.
-//
 // # Concurrency properties
 //
-// The methods of Lane are for one goroutine at a time. Take, TakeBack, Free and Announce may be
-// called from any goroutine. Everything on Owner is for the goroutine that runs the stream's turn.
+// Take, TakeBack, Free and Announce may be called from any goroutine. Everything on Owner is for the goroutine that runs the stream's turn.
 // Slots handed over through a list arrive in no promised order.
 package magazine

@@ -26,19 +26,14 @@ var (
 // ClosedError refuses a call on what was closed.
 type ClosedError struct {
 	Stream uint32 // by its ID; 0: it is the device that was closed
-	Lane   bool   // it is a lane of the stream that was closed, and not the stream
 }
 
 // Error names what was closed.
 func (e *ClosedError) Error() string {
-	switch {
-	case e.Stream == 0:
+	if e.Stream == 0 {
 		return "vram: the device is closed"
-	case e.Lane:
-		return fmt.Sprintf("vram: the lane of stream %d is closed", e.Stream)
-	default:
-		return fmt.Sprintf("vram: stream %d is closed", e.Stream)
 	}
+	return fmt.Sprintf("vram: stream %d is closed", e.Stream)
 }
 
 // Is makes errors.Is(err, ErrClosed) hold.

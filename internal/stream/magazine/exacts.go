@@ -24,7 +24,7 @@ type exactBooks struct {
 	Older, Newer *Exact // in the order in which they were last given a slot; the list is the caller's
 	installation
 	Open bool
-	_    [BooksBytes - 4*8 - 16]byte
+	_    [booksBytes - 4*8 - 16]byte
 }
 
 // Exact is the magazine as one of a length; nil if it is of another kind.

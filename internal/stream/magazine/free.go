@@ -28,13 +28,9 @@ func (s *Slot) Free(handle uint64) error {
 
 // freeSlow frees a handle whose slot carries flags, or says why it is not live.
 func (s *Slot) freeSlow(handle uint64) error {
-	next := nextFree
-	if s.leased {
-		next = nextFreeLeased
-	}
 	for {
 		w := s.word.Load()
-		next, ok := next(w, handle)
+		next, ok := nextFree(w, handle)
 		if !ok {
 			return s.refused(w, handle)
 		}
@@ -54,9 +50,6 @@ func (s *Slot) freeSlow(handle uint64) error {
 // returnFlagged returns a slot whose word was that when it was freed.
 func (s *Slot) returnFlagged(word uint64) error {
 	m := s.magazine
-	if s.leased { // the word keeps the flags until the owner has seen them
-		return m.putSlow(s, m.mask.Or(1<<s.index))
-	}
 	flags := uint8(word & flagMask &^ uint64(Watched))
 	if word&uint64(Watched) == 0 || flags != 0 || m.kind == looseKind {
 		return m.home.handSlot(s, flags)
@@ -73,18 +66,12 @@ func (m *Magazine) putWatched(s *Slot) error {
 }
 
 // returnAnnounced returns a slot that other streams use, whose word was that when it was freed.
-func (s *Slot) returnAnnounced(word uint64) (err error) {
-	m := s.magazine
-	h := m.home
-	units := m.UnitsOf(s) // before the owner has it
+func (s *Slot) returnAnnounced(word uint64) error {
+	h := s.magazine.home
+	units := s.magazine.UnitsOf(s) // before the owner has it
 	s.leaveHand(word, units)
-	if s.leased {
-		err = m.putSlow(s, m.mask.Or(1<<s.index)) // the word keeps the flags until the owner has seen them
-	}
-	isPile := h.handUsed(s, units, uint8(word&flagMask&^uint64(Watched)), !s.leased)
-	if !s.leased {
-		err = h.wake()
-	}
+	isPile := h.handUsed(s, units, uint8(word&flagMask&^uint64(Watched)))
+	err := h.wake()
 	if isPile {
 		h.waker.Piled()
 	}

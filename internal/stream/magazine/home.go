@@ -82,18 +82,13 @@ func (h *Home) handMagazine(m *Magazine) {
 	}
 }
 
-// handUsed gives a freed slot that others use to the owner, or counts one that comes home by its
-// mask. It reports whether that makes a pile.
-func (h *Home) handUsed(s *Slot, units uint32, flags uint8, listed bool) (isPile bool) {
+// handUsed gives a freed slot that others use to the owner. It reports whether that makes a pile.
+func (h *Home) handUsed(s *Slot, units uint32, flags uint8) (isPile bool) {
+	s.flags = flags
 	for {
 		top := h.used.Load()
-		name := uint32(top & nameMask)
-		if listed {
-			s.flags = flags
-			storePlain(&s.aside, entry(0, name))
-			name = s.name()
-		}
-		if next := nextUsed(top, name, units); h.used.CompareAndSwap(top, next) {
+		storePlain(&s.aside, entry(0, uint32(top&nameMask)))
+		if next := nextUsed(top, s.name(), units); h.used.CompareAndSwap(top, next) {
 			return h.isPile(next)
 		}
 	}
@@ -171,14 +166,14 @@ type register struct {
 }
 
 // add makes a closed magazine of a part and numbers it. m begins a larger object, which has slots at
-// SlotsOffset.
+// slotsOffset.
 func (r *register) add(m *Magazine, k kind, units uint32, part Part) {
 	m.kind, m.units, m.home, m.part = k, units, r.home, part
 	m.mask.Store(closedBit)
 	slots := m.slots()
 	for i := range slots {
 		s := &slots[i]
-		s.magazine, s.index, s.Block, s.leased = m, uint8(i), none, k == leasedKind
+		s.magazine, s.index, s.Block = m, uint8(i), none
 	}
 	if last := len(r.unused) - 1; last >= 0 {
 		m.number = r.unused[last]

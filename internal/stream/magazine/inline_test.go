@@ -17,7 +17,6 @@ func TestSmallStepsAreInlined(t *testing.T) {
 	for _, step := range []string{
 		"(*Magazine).Take", "(*Magazine).At", "(*Magazine).Span", "(*Magazine).Exact", "(*Home).slot", "(*Slot).name",
 		"(*Owner).Pass", "(*Loose).Put", "(*Spans).At", "(*Exacts).At",
-		"(*Leased).HandOut", "(*Leased).Has", "(*Leased).End", "(*Leased).Forget", "(*Leased).Index",
 	} {
 		assert.Contains(t, string(told), "can inline "+step+"\n")
 	}

@@ -20,9 +20,6 @@ const (
 	exhaustedMask uint64 = 0
 	unparkMask           = ^parkedBit
 	openMask      uint64 = 0
-
-	// leasedMask is the mask of a leased magazine whose frees by others have been collected, by Swap.
-	leasedMask = parkedBit
 )
 
 // nextTake is the mask after the lowest free slot was taken, or ok == false if there is none to take.

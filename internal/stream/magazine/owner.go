@@ -7,8 +7,6 @@ type Owner struct {
 	Spans  Spans
 	Exacts Exacts
 	Loose  Loose
-
-	keepLeased func(*Slot) bool
 }
 
 // NewOwner makes a cache ready and returns its owner's side. waker is told of blocks that come home
@@ -24,11 +22,6 @@ func NewOwner(c *Cache, waker Waker) *Owner {
 
 // Cache is the part of the cache that callers see.
 func (o *Owner) Cache() *Home { return o.home }
-
-// KeepLeased sets the function that is asked about each announced slot of a lane's that others freed:
-// true keeps the slot from the lane until Return. Set it before there are lanes. Slots that come
-// through a list need no such function: the goroutine that takes the list looks at their flags.
-func (o *Owner) KeepLeased(keeps func(*Slot) bool) { o.keepLeased = keeps }
 
 // Home books a slot that came through the list and that no part keeps: it is home, without flags.
 // It reports whether that was the last slot of a closed span, whose block the caller now returns to
@@ -77,14 +70,14 @@ func (o *Owner) Freed() *Slot {
 // HasUsed reports whether there are any slots for Used.
 func (o *Owner) HasUsed() bool { return o.home.used.Load() != 0 }
 
-// Used takes the list of slots that others use. Follow it with Next before a slot is used. found
-// says that there were some, perhaps only of lanes. With pile it leaves less than a pile alone:
-// what other streams use serves no request yet.
-func (o *Owner) Used(pile bool) (s *Slot, found bool) {
+// Used takes the list of slots that others use; nil: there is none. Follow it with Next before a
+// slot is used. With pile it leaves less than a pile alone: what other streams use serves no
+// request yet.
+func (o *Owner) Used(pile bool) *Slot {
 	if top := o.home.used.Load(); top == 0 || pile && !o.home.isPile(top) {
-		return nil, false
+		return nil
 	}
-	return o.home.slot(uint32(o.home.used.Swap(0) & nameMask)), true
+	return o.home.slot(uint32(o.home.used.Swap(0) & nameMask))
 }
 
 // SetPile says how long the announced blocks together may be that are freed before the owner looks
@@ -137,7 +130,7 @@ func (o *Owner) End() {
 	o.home.life.Store(uint32(ended))
 }
 
-// All visits every magazine of the owner, leased ones included.
+// All visits every magazine of the owner.
 func (o *Owner) All(visit func(*Magazine)) {
 	for _, m := range o.all {
 		visit(m)

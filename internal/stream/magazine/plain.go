@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// storePlain stores a word that only the lane stores, or for which every goroutine would store the
-// same, and that others may load at any time. Where a word is 64 bits long such a store is seen
+// storePlain stores a word that only the goroutine that freed the slot stores, and that others may
+// load at any time. Where a word is 64 bits long such a store is seen
 // whole or not at all; it costs a fraction of an atomic one, which on some processors is an
 // exchange.
 func storePlain(p *atomic.Uint64, value uint64) {

@@ -79,7 +79,7 @@ func TestRacingFreesHaveOneWinner(t *testing.T) {
 			require.Equal(t, ErrDoubleFree, errs[1])
 			require.Equal(t, frees, m.Frees())
 			if flagged {
-				used, _ := o.Used(false)
+				used := o.Used(false)
 				require.Same(t, s, used)
 				require.Nil(t, o.Next(s))
 				o.Home(s)

@@ -16,11 +16,11 @@ const cacheLine = 64
 // magazine fills 4 KiB, and its slots lie on cache lines of their own.
 const heapHeader = 8
 
-// SlotsOffset is where the slots of a magazine of any kind begin: behind a line that callers share
-// and a line of the owner's books, which begins with the lessee. BooksBytes is the length of the rest.
+// slotsOffset is where the slots of a magazine of any kind begin: after a line that callers share
+// and a line of the owner's books, whose length is booksBytes.
 const (
-	SlotsOffset = 2*cacheLine - heapHeader
-	BooksBytes  = cacheLine - 8
+	slotsOffset = 2*cacheLine - heapHeader
+	booksBytes  = cacheLine
 )
 
 // none stands for no block of the heap.
@@ -29,32 +29,26 @@ const none int32 = -1
 // Slot is the place of one block. It never moves and belongs to one magazine for good.
 //
 // word and note are shared. address and flags are written by the holder of the block: the owner while
-// the slot is home, the winner of the free until the slot is handed over. aside is the lane's, or
-// the list's; Next and Place are the lane's. The rest is the owner's.
+// the slot is home, the winner of the free until the slot is handed over. aside is the list's. The
+// rest is the owner's.
 type Slot struct {
 	_ [0]func() // is not compared, and programs have no code for it
 
 	word     atomic.Uint64
 	address  cudadrv.Ptr
 	magazine *Magazine
-	Next     *Slot                // in a list of a lane
 	note     atomic.Pointer[note] // nil for most
-	// aside is, in a leased magazine, the word with which the slot was handed out last. In others it is
-	// the slot's entry in the list of freed slots: see entry.
-	aside atomic.Uint64
+	aside    atomic.Uint64        // its entry in the list of freed slots: see entry
 
-	Block  int32 // of the heap; for slots that have a block of their own
-	Units  uint32
-	index  uint8
-	flags  uint8  // of the free that brought it home
-	Place  uint16 // where its lane looks its length up
-	leased bool   // its magazine is for lanes; never changes
-	_      [3]byte
+	Block int32 // of the heap; for slots that have a block of their own
+	Units uint32
+	index uint8
+	flags uint8 // of the free that brought it home
+	_     [14]byte
 }
 
 // Magazine is the part of up to 62 slots that callers share: the mask that says which of them are free.
-// Each kind of magazine begins with it, and has its books and its slots behind it: Span, Exact, loose,
-// and the leased ones of package lane.
+// Each kind of magazine begins with it, and has its books and its slots after it: Span, Exact, loose.
 //
 // mask and contended are shared; next is the list's. The rest never changes once a caller can see the
 // magazine.
@@ -70,22 +64,14 @@ type Magazine struct {
 	home      *Home
 	next      *Magazine // in the list of parked magazines
 	part      Part
-
-	// Lessee is the lane that has a leased magazine; nil if none has it, and in all others. It is package
-	// lane's, and on the line of the books.
-	Lessee atomic.Pointer[Lessee]
 }
-
-// Lessee begins a lane, which a leased magazine knows by the address of that. So a lane tells its own
-// magazines from those of every kind by one comparison.
-type Lessee struct{ _ uint64 }
 
 // layout is that of every kind.
 type layout struct {
 	_ [0]func() // is not compared, and programs have no code for it
 
 	Magazine
-	_     [BooksBytes]byte
+	_     [booksBytes]byte
 	slots [SlotCount]Slot
 }
 
@@ -93,10 +79,9 @@ type layout struct {
 type kind uint8
 
 const (
-	spanKind   kind = iota // slots of one size class, carved from one span
-	exactKind              // large blocks of one length
-	looseKind              // its slots serve blocks of any length and come home one by one
-	leasedKind             // only lanes take from it
+	spanKind  kind = iota // slots of one size class, carved from one span
+	exactKind             // large blocks of one length
+	looseKind             // its slots serve blocks of any length and come home one by one
 )
 
 // Part is the part of the owner to which a magazine belongs. It alone is told what comes home.
@@ -198,9 +183,6 @@ func (m *Magazine) UnitsOf(s *Slot) uint32 {
 
 // Loose reports whether the slots serve blocks of any length.
 func (m *Magazine) Loose() bool { return m.kind == looseKind }
-
-// Leased reports whether the magazine is one that only lanes use.
-func (m *Magazine) Leased() bool { return m.kind == leasedKind }
 
 // FreeSlots is the number of free slots.
 func (m *Magazine) FreeSlots() int {

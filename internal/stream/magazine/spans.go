@@ -33,7 +33,7 @@ type spanBooks struct {
 	installation
 	Open  bool
 	ready bool // was parked, has free slots, waits to be installed
-	_     [BooksBytes - 48]byte
+	_     [booksBytes - 48]byte
 }
 
 // Span is the magazine as one of a class; nil if it is of another kind.

@@ -26,8 +26,7 @@ func nextEmpty(top uint64) uint64 { return top&^nameMask + takenStep }
 
 // The word at the top of the list of freed slots that other streams use: the name of the slot
 // there, how many there are, and how long they are together, as far as there is room. It is taken
-// whole only, so a top that has come back misleads no caller. Slots of lanes are counted there and
-// come home by their masks.
+// whole only, so a top that has come back misleads no caller.
 const (
 	countShift  = 32
 	countBits   = 8
@@ -39,8 +38,7 @@ const (
 	mostLength = 1<<(64-lengthShift) - 1
 )
 
-// nextUsed is the top after a slot of so many units was put there; the name is that of the top
-// before for one that is only counted.
+// nextUsed is the top after a slot of so many units was put there.
 func nextUsed(top uint64, name, units uint32) uint64 {
 	count := min(top>>countShift&mostCount+1, mostCount)
 	length := min(top>>lengthShift+uint64(units/lengthStep), mostLength)

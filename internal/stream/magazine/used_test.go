@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/go-vram/vram/internal/fence/line"
 )
 
 // The top of the list of used slots names the last, and says how many there are and how long they are, as far as there is
@@ -46,17 +48,32 @@ func TestUsedSlotsWaitForAPile(t *testing.T) {
 	}
 	other, used := give(false), give(true)
 	require.Same(t, other, o.Freed())
-	s, found := o.Used(true)
-	assert.Nil(t, s)
-	assert.False(t, found)
+	assert.Nil(t, o.Used(true))
 	number, ok := used.User()
 	assert.Zero(t, number)
 	assert.True(t, ok)
 	c.used.Store(nextUsed(c.used.Load(), used.name(), PileUnits))
-	s, found = o.Used(true)
-	assert.Same(t, used, s)
-	assert.True(t, found)
+	assert.Same(t, used, o.Used(true))
 	o.SetPile(2 * PileUnits)
 	assert.False(t, c.isPile(nextUsed(0, 1, PileUnits)), "the owner allows more")
 	assert.True(t, c.isPile(nextUsed(0, 1, 2*PileUnits)))
+}
+
+// A handle that is found in the word while its move has not ended is not settled before the holder is there.
+func TestAMoveIsSettledWhenItsHolderStands(t *testing.T) {
+	c, _, _ := cacheOf(0)
+	s, first := c.Take(512)
+	require.NotNil(t, s)
+	assert.True(t, s.Settled(first))
+	var there line.Line
+	there.Init(nil)
+	second, err := s.Move(first, &there, 0, nil)
+	require.NoError(t, err)
+	assert.True(t, s.Settled(second))
+
+	to, ok := nextMove(s.word.Load(), second) // the first half of a move
+	require.True(t, ok)
+	s.word.Store(to)
+	assert.False(t, s.Settled(s.Word()))
+	require.True(t, s.Live(s.Word()))
 }

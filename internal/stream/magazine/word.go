@@ -48,15 +48,6 @@ func nextFree(word, handle uint64) (next uint64, ok bool) {
 	return freed(word &^ (moveMask | flagMask)), true
 }
 
-// nextFreeLeased is nextFree for a slot of a leased magazine: its flags stay, but for Watched,
-// until the owner has seen them.
-func nextFreeLeased(word, handle uint64) (next uint64, ok bool) {
-	if !matches(word, handle) {
-		return word, false
-	}
-	return freed(word&^moveMask) &^ uint64(Watched), true
-}
-
 // nextRecord is the word after the stream of that number was announced on a live handle. noted says
 // that there is no room for it: it is to stand in the slot's note.
 func nextRecord(word, handle uint64, number int) (next uint64, noted, ok bool) {
@@ -105,20 +96,4 @@ func nextFlag(word, handle uint64, f Flag) (next uint64, ok bool) {
 		return word, false
 	}
 	return word | uint64(f), true
-}
-
-// unhanded stands for the word of a handle of a slot that is not handed out. No word equals it: the
-// flags differ.
-const unhanded = ^uint64(0)
-
-// isBack reports whether a slot of a leased magazine was freed since it was handed out with the word
-// handed.
-func isBack(word, handed uint64) bool {
-	return handed != unhanded && word>>generationShift != handed>>generationShift
-}
-
-// isOut reports whether a slot of a leased magazine was handed out with the word handed and not freed
-// since.
-func isOut(word, handed uint64) bool {
-	return word>>generationShift == handed>>generationShift && handed != unhanded
 }
