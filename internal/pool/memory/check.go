@@ -10,9 +10,13 @@ import (
 // busy; LentPages of clients are counted into held.
 func (m *Memory) Check(jobInFlight bool, held map[Client]uint64) error {
 	var counts [4]uint64
+	returned := uint64(0)
 	for i := range m.pages {
 		p := &m.pages[i]
 		counts[p.state]++
+		if p.home != 0 {
+			returned++
+		}
 		if p.state == Lent {
 			held[p.client]++
 		}
@@ -20,8 +24,8 @@ func (m *Memory) Check(jobInFlight bool, held map[Client]uint64) error {
 			return err
 		}
 	}
-	if counts != m.counts {
-		return fmt.Errorf("pool: counted pages %v, the books say %v", counts, m.counts)
+	if counts != m.counts || returned != m.returned {
+		return fmt.Errorf("pool: counted pages %v, and %d returned, the books say %v and %d", counts, returned, m.counts, m.returned)
 	}
 	if err := m.checkHandles(); err != nil {
 		return err

@@ -55,6 +55,7 @@ func TestCheckSeesDamage(t *testing.T) {
 		"a page that nobody owns":    func(m *Memory) { m.pages[6].state = Busy },
 		"a bit that is missing":      func(m *Memory) { m.free.set(one(1), false) },
 		"a bit that is too many":     func(m *Memory) { m.free.set(one(6), true) },
+		"a count of returned pages":  func(m *Memory) { m.returned++ },
 		"holes of another length":    func(m *Memory) { m.pages[8].run-- },
 		"holes that do not exist":    func(m *Memory) { m.holeRuns.insert(holeKey{0, 1, 5}) },
 		"holes that are not found": func(m *Memory) {

@@ -53,6 +53,8 @@ type table struct {
 	free   bitmap
 	counts [4]uint64 // of pages, by state
 
+	returned uint64 // free pages that a client may have back
+
 	holeRuns holeIndex // without the tail
 
 	freePeak watermark.Mark // pages that were free at the end of a step
@@ -124,8 +126,9 @@ func (t *table) setState(r Run, to State, client Client) {
 		p := &entries[i]
 		t.counts[p.state]--
 		p.state, p.client, p.fence, p.run, p.since = to, client, 0, 0, t.now
-		if to != Free {
+		if to != Free && p.home != 0 {
 			p.home = 0
+			t.returned--
 		}
 	}
 	t.counts[to] += uint64(r.Pages)
