@@ -10,9 +10,13 @@ import (
 // busy; pages lent to clients are counted into held.
 func (m *Memory) Check(jobInFlight bool, held map[Client]uint64) error {
 	var counts [4]uint64
+	returned := uint64(0)
 	for i := range m.pages {
 		p := &m.pages[i]
 		counts[p.state]++
+		if p.home != 0 {
+			returned++
+		}
 		if p.state == Lent {
 			held[p.client]++
 		}
@@ -20,8 +24,8 @@ func (m *Memory) Check(jobInFlight bool, held map[Client]uint64) error {
 			return err
 		}
 	}
-	if counts != m.counts {
-		return fmt.Errorf("pool: counted pages %v, the books say %v", counts, m.counts)
+	if counts != m.counts || returned != m.returned {
+		return fmt.Errorf("pool: counted pages %v, and %d returned, the books say %v and %d", counts, returned, m.counts, m.returned)
 	}
 	if err := m.checkHandles(); err != nil {
 		return err
@@ -30,6 +34,9 @@ func (m *Memory) Check(jobInFlight bool, held map[Client]uint64) error {
 		if err := m.sleepers.check(m); err != nil {
 			return err
 		}
+	}
+	if err := m.checkHoles(); err != nil {
+		return err
 	}
 	return m.checkRuns(counts[Free])
 }
@@ -50,9 +57,8 @@ func (m *Memory) checkPage(at uint32, p *page, jobInFlight bool) error {
 			return fmt.Errorf("pool: page %d is busy without a job", at)
 		}
 	}
-	has := func(b bitmap) bool { return b.next(at, at+1, true) == at }
-	if has(m.idle) != (p.state == Hole || p.state == Free) || has(m.free) != (p.state == Free) {
-		return fmt.Errorf("pool: page %d of state %d has wrong bits", at, p.state)
+	if free := m.free.next(at, at+1, true) == at; free != (p.state == Free) {
+		return fmt.Errorf("pool: page %d of state %d has a wrong bit", at, p.state)
 	}
 	return nil
 }
@@ -99,6 +105,45 @@ func (m *Memory) checkRuns(freePages uint64) error {
 	}
 	if indexed := m.FreeRuns(); inRuns != freePages || runs != indexed {
 		return fmt.Errorf("pool: %d free pages in %d runs, the books say %d in %d", inRuns, runs, freePages, indexed)
+	}
+	return nil
+}
+
+// checkHoles holds the index of the holes against the pages.
+func (m *Memory) checkHoles() error {
+	entries := 0
+	for _, keys := range m.holeRuns.chunks {
+		entries += len(keys)
+	}
+	top := m.top()
+	for at := uint32(0); at < top; at++ {
+		if m.pages[at].state != Hole {
+			continue
+		}
+		r := Run{First: at}
+		for at < top && m.pages[at].state == Hole {
+			at++
+		}
+		if r.Pages = at - r.First; m.pages[r.First].run != r.Pages || m.pages[at-1].run != r.Pages {
+			return fmt.Errorf("pool: the holes at page %d are %d, the books say %d and %d",
+				r.First, r.Pages, m.pages[r.First].run, m.pages[at-1].run)
+		}
+		if at == top {
+			break
+		}
+		keys := []holeKey{{0, r.Pages, r.First}}
+		if id := m.holderBefore(r.First); id != 0 {
+			keys = append(keys, holeKey{id, r.Pages, r.First})
+		}
+		for _, k := range keys {
+			if chunk, at := m.holeRuns.find(k); at == len(m.holeRuns.chunks[chunk]) || m.holeRuns.chunks[chunk][at] != k {
+				return fmt.Errorf("pool: the holes at page %d, after pages of client %d, are not in the index", k.first, k.after)
+			}
+		}
+		entries -= len(keys)
+	}
+	if entries != 0 {
+		return fmt.Errorf("pool: the index of the holes has %d entries too many", entries)
 	}
 	return nil
 }

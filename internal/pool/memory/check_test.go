@@ -54,7 +54,17 @@ func TestCheckSeesDamage(t *testing.T) {
 		"a page of another handle":   func(m *Memory) { m.pages[6].handle = 0 },
 		"a page that nobody owns":    func(m *Memory) { m.pages[6].state = Busy },
 		"a bit that is missing":      func(m *Memory) { m.free.set(one(1), false) },
-		"a bit that is too many":     func(m *Memory) { m.idle.set(one(6), true) },
+		"a bit that is too many":     func(m *Memory) { m.free.set(one(6), true) },
+		"a count of returned pages":  func(m *Memory) { m.returned++ },
+		"holes of another length":    func(m *Memory) { m.pages[8].run-- },
+		"holes that do not exist":    func(m *Memory) { m.holeRuns.insert(holeKey{0, 1, 5}) },
+		"holes that are not found": func(m *Memory) {
+			var j Job
+			m.PlanFill(&j, Plan{Window: Run{First: 14, Pages: 1}, MaxHandlePages: 4})
+			perform(m, &j, len(j.Ops))
+			m.Transfer(j.Window, 1)
+			m.holeRuns = holeIndex{}
+		},
 		"a count":                    func(m *Memory) { m.counts[Free]++ },
 		"bytes that do not exist":    func(m *Memory) { m.reservedBytes += pageBytes },
 		"bytes that do not sleep":    func(m *Memory) { m.sleepers, m.sleepingBytes = sleep{}, pageBytes },

@@ -40,5 +40,5 @@
 //
 // Every page has one state. Pages that are free or lent are covered by a mapped handle, or, if lent, by one
 // that is asleep. The sum of the bytes of all handles is
-// reserved. Free runs are maximal and are exactly those in the indexes.
+// reserved. Free runs and runs of holes are maximal and are exactly those in the indexes, but for the holes at the end of the arena.
 package memory

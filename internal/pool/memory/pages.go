@@ -50,16 +50,22 @@ func (t *table) LentTo(r Run, id Client) bool {
 	return true
 }
 
-// SetHome notes the client that returned free pages and may have them back.
+// SetHome notes the client, not 0, that returned free pages and may have them back.
 func (t *table) SetHome(r Run, id Client) {
 	entries := t.of(r)
 	for i := range entries {
+		if entries[i].home == 0 {
+			t.returned++
+		}
 		entries[i].home = id
 	}
 }
 
-// LendHome lends free pages to the clients that returned them, where those take them. lent is told of each run.
+// LendHome lends free pages to the clients that returned them, where those take them. It calls lent for each run.
 func (t *table) LendHome(takes func(Client) bool, lent func(Client, Run)) {
+	if t.returned == 0 {
+		return
+	}
 	t.eachFree(Run{Pages: t.top()}, func(r Run) {
 		first := r.First // of what is still free of it
 		for at := r.First; at < r.End(); {

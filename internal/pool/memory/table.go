@@ -21,7 +21,7 @@ const (
 // page is an entry of the page table.
 type page struct {
 	handle int32  // that covers the page, or heap.None
-	run    uint32 // length of the free run, valid at its first and its last page
+	run    uint32 // length of the free run or the run of holes, valid at its first and its last page
 	client Client // of a lent page: that holds it; of a free one: the tag's, valid at the run's first page
 	home   Client // of a free page: that returned it and may have it back; 0 for memory that was never lent
 	fence  Fence  // the tag's, valid at the first page of a free run
@@ -50,9 +50,12 @@ type table struct {
 	links  []heap.Link // of free runs, by first page
 	clean  *index
 	tagged map[Client]*index
-	idle   bitmap // free or hole
 	free   bitmap
 	counts [4]uint64 // of pages, by state
+
+	returned uint64 // free pages that a client may have back
+
+	holeRuns holeIndex // without the tail
 
 	freePeak watermark.Mark // pages that were free at the end of a step
 
@@ -66,15 +69,18 @@ func newTable() *table { return &table{clean: newIndex(), tagged: map[Client]*in
 
 // extend makes the table reach up to that page.
 func (t *table) extend(end uint32) {
+	if end <= t.top() {
+		return
+	}
+	tail, more := t.tail(), Run{First: t.top(), Pages: end - t.top()}
 	t.makeRoom(int(end))
 	for t.top() < end {
 		t.pages = append(t.pages, page{handle: heap.None})
 		t.links = append(t.links, heap.Link{})
-		t.counts[Hole]++
-		last := Run{First: t.top() - 1, Pages: 1}
-		t.idle.set(last, true)
-		t.free.set(last, false)
 	}
+	t.counts[Hole] += uint64(more.Pages)
+	t.free.set(more, false)
+	t.addHole(Run{First: tail, Pages: end - tail})
 }
 
 // makeRoom has the tables grow to twice their room at least. Append adds a quarter each time, which copies a long table often.
@@ -92,7 +98,7 @@ func (t *table) top() uint32 { return uint32(len(t.pages)) }
 // of are the entries of a run.
 func (t *table) of(r Run) []page { return t.pages[r.First:r.End()] }
 
-// freeRun is the free run that begins at a page.
+// freeRun is the free run, or the run of holes, that begins at a page.
 func (t *table) freeRun(first uint32) Run { return Run{First: first, Pages: t.pages[first].run} }
 
 // index is that of the free runs under a client's tags.
@@ -110,18 +116,32 @@ func (t *table) index(id Client) *index {
 
 // setState changes the state of pages; client is the one that lent pages are lent to.
 func (t *table) setState(r Run, to State, client Client) {
+	if r.Pages == 0 {
+		return
+	}
+	end := r.End()
+	holes, was := t.cutHoles(r, to), t.holderBefore(end)
 	entries := t.of(r)
 	for i := range entries {
 		p := &entries[i]
 		t.counts[p.state]--
 		p.state, p.client, p.fence, p.run, p.since = to, client, 0, 0, t.now
-		if to != Free {
+		if to != Free && p.home != 0 {
 			p.home = 0
+			t.returned--
 		}
 	}
 	t.counts[to] += uint64(r.Pages)
-	t.idle.set(r, to == Free || to == Hole)
 	t.free.set(r, to == Free)
+	switch {
+	case to == Hole:
+		t.addHole(holes)
+	case holes == r:
+		t.holeFollows(end, was)
+	default:
+		t.addHole(Run{First: holes.First, Pages: r.First - holes.First})
+		t.addHole(Run{First: end, Pages: holes.End() - end})
+	}
 }
 
 // addFree makes pages free under a tag and merges them with neighbours of the same client, under the later of the two fences.

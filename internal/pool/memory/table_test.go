@@ -183,3 +183,24 @@ func TestFitTakesTheShortestRun(t *testing.T) {
 		})
 	})
 }
+
+// Pages go back to the client that returned them, once. While no client may have pages back, no free run is visited.
+func TestPagesGoHomeOnce(t *testing.T) {
+	t.Parallel()
+	p := newTable()
+	p.extend(8)
+	p.addFree(Run{First: 0, Pages: 8}, Tag{})
+	asked, lent := 0, []Run(nil)
+	lendHome := func() {
+		p.LendHome(func(id Client) bool { asked++; return id == 2 }, func(_ Client, r Run) { lent = append(lent, r) })
+	}
+	lendHome()
+	assert.Zero(t, asked)
+	p.SetHome(Run{First: 2, Pages: 3}, 2)
+	lendHome()
+	assert.Equal(t, []Run{{First: 2, Pages: 3}}, lent)
+	before := asked
+	lendHome()
+	assert.Equal(t, before, asked)
+	assert.Len(t, lent, 1)
+}

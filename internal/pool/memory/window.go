@@ -6,7 +6,7 @@ type Window struct {
 	Missing uint32 // pages
 
 	gap   uint32 // length of the region that it lies in
-	apart bool   // begins with missing pages beside another client's
+	apart bool   // begins with missing pages next to another client's
 }
 
 // User is the client that a window is for: free pages under the client's own tags are part of it, and those of other clients for which
@@ -28,6 +28,8 @@ type finder struct {
 	*table
 	maxPages uint32
 	plain    bool
+
+	visits uint64 // of regions, in searches for windows
 }
 
 // MaxPages is the length of the arena.
@@ -42,7 +44,7 @@ func (f *finder) Room(u User, count uint32) (Window, bool) {
 	if !f.plain {
 		return f.window(u, count)
 	}
-	if w, ok := f.joined(u, count); ok {
+	if w, ok := f.amongFree(u, count); ok {
 		return w, true
 	}
 	return f.place(count)
@@ -51,7 +53,7 @@ func (f *finder) Room(u User, count uint32) (Window, bool) {
 // WaitingRoom is Room for a client that waits for the fences of others. Plain segments do not grow for it.
 func (f *finder) WaitingRoom(u User, count uint32) (Window, bool) {
 	if f.plain {
-		w, ok := f.joined(u, count)
+		w, ok := f.amongFree(u, count)
 		return w, ok && w.Missing == 0
 	}
 	return f.window(u, count)
@@ -66,61 +68,115 @@ func (f *finder) Beyond(count uint32) (Window, bool) {
 	return Window{Run: run, Missing: count}, ok
 }
 
-// window finds the run of idle pages with the fewest missing ones among those that start where a free run starts or end where one
-// ends; of equals one beside the client's own memory, then the one in the smallest region. The untouched end of the arena is one
-// region.
+// window finds the run of idle pages with the fewest missing ones among those that start where a free run starts or end where
+// one ends; of equals one next to the client's own memory, then the one in the smallest region, then the first. The untouched end
+// of the arena is one region. Where no region that is long enough has free pages for the user, all pages of the window are missing,
+// and the index of holes has the few regions that can be the best.
 func (f *finder) window(u User, count uint32) (best Window, ok bool) {
-	f.eachIdle(count, func(idle Run) bool {
-		f.regions(u, idle, func(r Run) { f.windowIn(u, r, count, &best, &ok) })
-		return true
-	})
+	if best, ok = f.amongFree(u, count); ok {
+		return best, ok
+	}
+	tail := f.tail()
+	f.offer(u, Run{First: tail, Pages: f.maxPages - tail}, count, &best, &ok)
+	if r, found := f.holeRuns.shortest(0, count); found {
+		f.offer(u, r, count, &best, &ok)
+	}
+	if r, found := f.holeRuns.shortest(u.Client, count); found {
+		f.offer(u, r, count, &best, &ok)
+	}
+	if tail > 0 && f.pages[0].state == Hole { // next to no other client's
+		f.offer(u, f.freeRun(0), count, &best, &ok)
+	}
 	return best, ok
 }
 
-// eachIdle visits the longest runs of free pages and holes that have so many pages at least, in order of address, until the visitor
-// has seen enough. The last one reaches to the end of the arena.
-func (f *finder) eachIdle(leastPages uint32, visit func(Run) bool) {
-	idle, top := f.idle, f.top()
-	for at := idle.next(0, top, true); ; {
-		end := idle.next(at, top, false)
-		if end == top {
-			end = f.maxPages
-		}
-		if end-at >= leastPages && !visit(Run{First: at, Pages: end - at}) || end == f.maxPages {
-			return
-		}
-		at = idle.next(end, top, true)
-	}
-}
-
-// regions cuts a run of idle pages at the free runs that the user may not use.
-func (f *finder) regions(u User, idle Run, visit func(Run)) {
-	at, end := idle.First, idle.End()
-	f.eachFree(idle, func(r Run) {
-		if u.mayUse(f.pages[r.First].client) {
-			return
-		}
-		if r.First > at {
-			visit(Run{First: at, Pages: r.First - at})
-		}
-		at = r.End()
-	})
-	if end > at {
-		visit(Run{First: at, Pages: end - at})
-	}
-}
-
-func (f *finder) windowIn(u User, region Run, count uint32, best *Window, ok *bool) {
+// offer takes the window in a region without free pages if that is better than the best one.
+func (f *finder) offer(u User, region Run, count uint32, best *Window, ok *bool) {
+	f.visits++
 	if region.Pages < count {
 		return
 	}
+	w := Window{Run: Run{First: region.First, Pages: count}, Missing: count, gap: region.Pages, apart: !f.adjoins(u, region.First)}
+	if zone := f.zonePages(); w.apart && region.End() == f.maxPages && region.Pages-count >= zone {
+		w.Run.First, w.apart = region.First+zone, false
+	}
+	if !*ok || w.better(best) {
+		*best, *ok = w, true
+	}
+}
+
+// better reports whether a window is preferred to one in another region.
+func (w *Window) better(best *Window) bool {
+	switch {
+	case w.Missing != best.Missing:
+		return w.Missing < best.Missing
+	case w.apart != best.apart:
+		return best.apart
+	case w.gap != best.gap:
+		return w.gap < best.gap
+	}
+	return w.Run.First < best.Run.First
+}
+
+// amongFree is the best window in the regions with free pages that the user may use.
+func (f *finder) amongFree(u User, count uint32) (best Window, ok bool) {
+	look := func(i int32) bool {
+		f.visits++
+		if r, is := f.region(u, uint32(i)); is && r.Pages >= count {
+			if w := f.windowIn(u, r, count); !ok || w.better(&best) {
+				best, ok = w, true
+			}
+		}
+		return true
+	}
+	f.clean.bins.Each(f.links, 1, look)
+	if u.Waits == nil {
+		if own := f.tagged[u.Client]; own != nil {
+			own.bins.Each(f.links, 1, look)
+		}
+		return best, ok
+	}
+	for id, x := range f.tagged {
+		if x.bins.Count() > 0 && u.mayUse(id) {
+			x.bins.Each(f.links, 1, look)
+		}
+	}
+	return best, ok
+}
+
+// region is the longest run of pages around a free run that a window may lie in: free pages that the user may use and, with
+// virtual memory, holes. It reports whether the run is the first free one of the region.
+func (f *finder) region(u User, at uint32) (Run, bool) {
+	first, end, top := at, at, f.top()
+	if first > 0 && !f.plain && f.pages[first-1].state == Hole {
+		first -= f.pages[first-1].run
+	}
+	if first > 0 && f.pages[first-1].state == Free && u.mayUse(f.pages[first-f.pages[first-1].run].client) {
+		return Run{}, false
+	}
+	for end < top && f.reaches(u, &f.pages[end]) {
+		end += f.pages[end].run
+	}
+	if end == top && !f.plain {
+		end = f.maxPages
+	}
+	return Run{First: first, Pages: end - first}, true
+}
+
+// reaches reports whether a region reaches over the run that a page begins.
+func (f *finder) reaches(u User, p *page) bool {
+	return p.state == Free && u.mayUse(p.client) || p.state == Hole && !f.plain
+}
+
+// windowIn is the best window in a region that has free pages and is long enough.
+func (f *finder) windowIn(u User, region Run, count uint32) (best Window) {
 	last := region.End() - count
 	try := func(first uint32) {
 		run := Run{First: first, Pages: count}
 		w := Window{Run: run, Missing: count - f.free.count(run), gap: region.Pages}
-		w.apart = w.Missing == count && first == region.First && !f.beside(u, first)
-		if !*ok || w.Missing < best.Missing || w.Missing == best.Missing && (best.apart && !w.apart || w.apart == best.apart && w.gap < best.gap) {
-			*best, *ok = w, true
+		w.apart = w.Missing == count && first == region.First && !f.adjoins(u, first)
+		if best.Run.Pages == 0 || w.Missing < best.Missing || w.Missing == best.Missing && best.apart && !w.apart {
+			best = w
 		}
 	}
 	try(region.First)
@@ -133,18 +189,19 @@ func (f *finder) windowIn(u User, region Run, count uint32, best *Window, ok *bo
 			try(min(end-count, last))
 		}
 	})
+	return best
 }
 
 // zoneShare is the part of the arena that lies between the memory of clients, as far as there is room: address space costs
-// nothing, and what is left of a client's last page joins what it is mapped next only if that lies beside it.
+// nothing, and the rest of a client's last page joins what is mapped next for it only if the two touch.
 const zoneShare = 1024
 
 // zonePages is zero in arenas that are not long enough.
 func (f *finder) zonePages() uint32 { return f.maxPages / zoneShare }
 
-// beside reports whether pages that the user gets from that one on would lie beside its own memory, or there is no room to be
+// adjoins reports whether pages that the user gets from that one on would touch its own memory, or there is no room to be
 // apart from others.
-func (f *finder) beside(u User, first uint32) bool {
+func (f *finder) adjoins(u User, first uint32) bool {
 	if first == 0 || f.zonePages() == 0 || u.Client == 0 {
 		return true
 	}
@@ -152,36 +209,17 @@ func (f *finder) beside(u User, first uint32) bool {
 	return p.state == Hole || p.state == Lent && p.client == u.Client
 }
 
-// holes finds the first run of that many pages that are all holes.
-func (f *finder) holes(count uint32) (run Run, ok bool) {
-	f.eachIdle(count, func(idle Run) bool {
-		at := idle.First
-		f.eachFree(idle, func(r Run) {
-			if !ok && r.First-at >= count {
-				run, ok = Run{First: at, Pages: count}, true
-			}
-			at = r.End()
-		})
-		if !ok && idle.End()-at >= count {
-			run, ok = Run{First: at, Pages: count}, true
+// holes finds the first run of that many pages that are all holes. It looks at one hole of each length that is long enough.
+func (f *finder) holes(count uint32) (Run, bool) {
+	first := f.tail()
+	ok := f.maxPages-first >= count
+	for r, found := f.holeRuns.shortest(0, count); found; r, found = f.holeRuns.shortest(0, r.Pages+1) {
+		f.visits++
+		if r.First < first {
+			first, ok = r.First, true
 		}
-		return !ok
-	})
-	return run, ok
-}
-
-// joined is a window of free pages that the user may use, though no single run is long enough: runs with different tags that lie
-// side by side in one segment.
-func (f *finder) joined(u User, count uint32) (best Window, ok bool) {
-	top := f.top()
-	for at := f.free.next(0, top, true); at < top; {
-		end := f.free.next(at, top, false)
-		if end-at >= count {
-			f.regions(u, Run{First: at, Pages: end - at}, func(r Run) { f.windowIn(u, r, count, &best, &ok) })
-		}
-		at = f.free.next(end, top, true)
 	}
-	return best, ok
+	return Run{First: first, Pages: count}, ok
 }
 
 // place finds page numbers for a new segment, with a hole on either side: segments never touch, so that no run reaches over two of
