@@ -22,7 +22,7 @@ func cudaBugs() []Bug {
 		},
 		{
 			Name: "a graph does not announce its use of a buffer", Package: pkg, Run: kept,
-			Edits: []Edit{{"cuda.(*capture).touch", "if err := b.RecordStream(p.pool.hold.Stream()); err != nil {", "if err := error(nil); err != nil {"}},
+			Edits: []Edit{{"cuda.(*capture).touch", "if err := p.keep(b); err != nil {", "if err := error(nil); err != nil {"}},
 		},
 		{
 			Name: "fences of a hold pass", Package: pkg, Run: kept,
