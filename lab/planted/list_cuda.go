@@ -126,7 +126,7 @@ func cudaBugs() []Bug {
 		},
 		{
 			Name: "a launch is not behind the work on new arguments", Package: pkg, Run: "^TestNewArgumentsAreInOrder$",
-			Edits: []Edit{{"cuda.(*Graph).SetArgs", "k.Geometry, k.homes = geometry, held.homes", "k.Geometry = geometry"}},
+			Edits: []Edit{{"cuda.(*Graph).replace", "k.Geometry, k.homes = geometry, held.homes", "k.Geometry = geometry"}},
 		},
 		{
 			Name: "the checker is not told of new arguments", Package: pkg, Run: "^TestNewArgumentsAreChecked$",
