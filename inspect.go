@@ -480,7 +480,8 @@ type MemoryMap struct {
 	// driver did not take them back.
 	UnmappedBytes int64
 	ReservedBytes int64 // all segments and UnmappedBytes, without sleeping and shared memory
-	LimitBytes    int64 // of ReservedBytes
+	LimitBytes    int64 // of ReservedBytes: without SharedBytes
+	SharedBytes   int64 // of package cuda/share, in no segment
 }
 
 // add adds sums.
@@ -512,6 +513,7 @@ func (m MemoryMap) String() string {
 		{"lent", t.LentBytes},
 		{"asleep", t.SleepingBytes},
 		{"unmapped", m.UnmappedBytes},
+		{"shared", m.SharedBytes},
 	} {
 		if part.bytes > 0 {
 			parts = append(parts, part.name+" "+units.Bytes(part.bytes))
@@ -562,7 +564,7 @@ func (d *Device) MemoryMap(ctx context.Context, resolutionBytes int64) (MemoryMa
 	}
 	m := &mapMaker{pageBytes: e.pool.PageBytes(), lent: map[poolcore.Client][]memorymap.Range{}}
 	m.out = MemoryMap{
-		PageBytes: m.pageBytes, ResolutionBytes: resolutionBytes, ReservedBytes: p.ReservedBytes, LimitBytes: p.LimitBytes,
+		PageBytes: m.pageBytes, ResolutionBytes: resolutionBytes, ReservedBytes: p.ReservedBytes, LimitBytes: p.LimitBytes, SharedBytes: p.OutsideBytes,
 	}
 	if resolutionBytes == 0 {
 		m.out.ResolutionBytes = max(minResolutionBytes, p.ReservedBytes/cellsOfMap)

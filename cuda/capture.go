@@ -50,6 +50,9 @@ type capture struct {
 	events  []cudadrv.Event
 	scratch []Buffer // the graph's, or drop's
 	ended   bool     // nothing more becomes part of it
+
+	replaceable bool           // these are arguments for SetArgs, not a capture
+	lease       *streams.Lease // keeps the memory of such arguments; nil: none is from outside
 }
 
 // captured is a buffer that was allocated in a capture.
@@ -241,7 +244,7 @@ func (p *capture) touch(c *submission, b Buffer) error {
 		if streams.Asleep(home) {
 			return ErrAsleep
 		}
-		if err := b.RecordStream(p.pool.hold.Stream()); err != nil {
+		if err := p.keep(b); err != nil {
 			return err
 		}
 		p.mu.Lock()
@@ -384,7 +387,8 @@ type Pool struct {
 	users    int        // graphs and captures
 	closed   bool
 	ended    bool
-	launched []*Stream // on which closed graphs were launched, but for streams that have finished
+	launched []*Stream        // on which closed graphs were launched, but for streams that have finished
+	leases   []*streams.Lease // of graphs' arguments that were replaced, for which buffers may still wait, in the order of their ends
 }
 
 // NewPool makes a pool for graphs of the context's device.
@@ -468,5 +472,6 @@ func (p *Pool) end() error {
 	}
 	err := p.hold.End(p.launched...)
 	p.ended = err == nil
+	p.finishLeases()
 	return err
 }

@@ -44,7 +44,8 @@
 //
 //	capturing --Capture returns--> open --Close--> closed
 //
-// What a graph touches is its own until it is closed and its last launch has finished: memory that Context.Alloc gave inside the
+// What a graph touches is its own until it is closed and its last launch has finished, and arguments of Graph.SetArgs until they are
+// replaced and the launches that had them have finished: memory that Context.Alloc gave inside the
 // capture comes from the hold, and returns to it when it is freed, then or later; a buffer from outside may be freed at any time, and
 // its memory is not given to anybody before the graph is closed. Inside a capture freed memory of the hold is used again by a
 // stream that is behind all work on it: by the captured stream, and by a branch behind a Context.Wait for the others that had it. So a

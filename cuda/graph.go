@@ -27,7 +27,8 @@ type Graph struct {
 	// Under gate.mu:
 	outside []*Stream // of buffers from outside that were captured
 	kernels []*node
-	named   bool // the kernels' nodes are known
+	named   bool             // the kernels' nodes are known
+	unused  []*streams.Lease // of arguments that no kernel has any more, whose memory launches may still use
 }
 
 // enter begins a call that Close and SetArgs wait for.
@@ -138,6 +139,14 @@ func (g *Graph) note(s *Stream) {
 	}
 }
 
+// launches are the streams on which the graph was launched, but for streams that have finished.
+func (g *Graph) launches() []*Stream {
+	if all := g.launched.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
 // unfinished are the streams of a list that have work, or may get some. The list stays as it is.
 func unfinished(all []*Stream) []*Stream {
 	return slices.DeleteFunc(slices.Clone(all), streams.Finished)
@@ -189,16 +198,19 @@ func (g *Graph) Close() error {
 	if !g.gate.close() {
 		return g.pool.endAgain()
 	}
-	var launched []*Stream
-	if all := g.launched.Load(); all != nil {
-		launched = *all
-	}
 	for _, b := range g.scratch {
 		_ = b.Free() // the graph's own
 	}
 	for _, k := range g.kernels {
 		k.Function.module.graphs.Add(-1)
+		if k.lease != nil {
+			g.unused = append(g.unused, k.lease)
+		}
 	}
+	if g.pool.shared {
+		g.giveUp(nil)
+	}
+	g.pool.take(g.unused) // they end with the hold
 	destroyed := g.on.work.Guarded(func() error { return g.on.graphs.GraphExecDestroy(g.exec) })
-	return errors.Join(destroyed, g.on.destroyGraph(g.captured), g.pool.leave(launched))
+	return errors.Join(destroyed, g.on.destroyGraph(g.captured), g.pool.leave(g.launches()))
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/streams"
 )
 
 // Kernel is a launch in a graph.
@@ -17,7 +18,8 @@ type Kernel struct {
 type node struct {
 	Kernel
 	name  cudadrv.GraphNode
-	homes []*Stream // of buffers from outside that SetArgs gave it
+	homes []*Stream      // of buffers from outside that SetArgs gave it
+	lease *streams.Lease // keeps their memory; nil: there are none
 }
 
 // Kernels are the launches of kernels in the graph, in the order in which they were captured.
@@ -42,8 +44,9 @@ var ErrNodes = errors.New("cuda: the graph has kernels that this package did not
 
 // SetArgs replaces geometry and arguments of a kernel, by its index in Kernels, for launches to come: a launch has all of the old ones
 // or all of the new ones, and is behind the work on its own buffers. SetArgs waits until the calls of Launch that have begun have
-// returned, not for the device. Buffers are checked as in Context.Launch, and belong to the graph from here on, in addition to those
-// before. Errors: *ArgumentError, ErrNoKernel, ErrNodes, ErrGraphClosed, and the driver's: with each the graph keeps its arguments.
+// returned, not for the device. Buffers are checked as in Context.Launch, and the graph keeps their memory until they are replaced in turn
+// and the launches that had them have finished. Buffers of the capture stay the graph's until Close: other work of it may have them.
+// Errors: *ArgumentError, ErrNoKernel, ErrNodes, ErrGraphClosed, and the driver's: with each the graph keeps its arguments.
 func (g *Graph) SetArgs(kernel int, geometry Geometry, args ...Arg) error {
 	if g == nil || g.on == nil {
 		return ErrNotOpen
@@ -68,7 +71,17 @@ func (g *Graph) SetArgs(kernel int, geometry Geometry, args ...Arg) error {
 	if _, err := g.on.place(k.Function, p, args); err != nil {
 		return err
 	}
-	held := &capture{pool: g.pool}
+	held := &capture{pool: g.pool, replaceable: true}
+	err := g.replace(k, geometry, p, args, held)
+	if err == nil {
+		k.lease, held.lease = held.lease, k.lease
+	}
+	g.giveUp(held.lease)
+	return err
+}
+
+// replace gives a node its new launch, whose buffers it checks and keeps by the lease of held.
+func (g *Graph) replace(k *node, geometry Geometry, p *params, args []Arg, held *capture) error {
 	for i := range args {
 		if args[i].mode == byValue {
 			continue

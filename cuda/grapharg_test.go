@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/hazard"
 	"github.com/go-vram/vram/cudadrv/sim"
@@ -203,4 +204,136 @@ func TestNewArgumentsAreChecked(t *testing.T) {
 	assert.Contains(t, found[0].String(), "set at")
 	require.NoError(t, g.Close())
 	r.free(x, y)
+}
+
+// Arguments that were replaced leave the graph once no launch with them runs, and not before, though they were freed at once.
+func TestReplacedArgumentsLeaveTheGraph(t *testing.T) {
+	r, c := newRig(t)
+	d := r.context()
+	first := r.alloc(d, mib)
+	g := r.graph(c, func() { require.NoError(t, c.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(first))) })
+	set := func() cuda.Buffer {
+		t.Helper()
+		x := r.alloc(d, 8*mib)
+		require.NoError(t, g.SetArgs(0, cuda.Cover(1, 1), cuda.InOut(x)))
+		r.free(x)
+		return x
+	}
+	for i := range 200 {
+		set()
+		require.NoError(t, g.Launch([]*cuda.Context{c, d}[i%2]))
+		r.sync(c, d)
+	}
+	pending := r.dev.Stats().PendingBytes
+	assert.LessOrEqual(t, pending, 24*mib, "the present arguments, and the last ones")
+
+	x := set()
+	require.NoError(t, g.Launch(c))
+	last := set()
+	again := r.alloc(d, 8*mib)
+	assert.NotEqual(t, x.Ptr(), again.Ptr(), "the launch runs")
+	r.sync(c, d)
+	_, err := r.dev.Trim(t.Context(), 0)
+	require.NoError(t, err)
+	assert.Equal(t, last.Bytes(), r.dev.Stats().PendingBytes, "what a later launch has")
+	require.ErrorIs(t, g.SetArgs(0, cuda.Cover(1, 1), cuda.InOut(again), cuda.InOut(again)), cuda.ErrArgumentCount)
+	require.NoError(t, g.Launch(d))
+	r.free(again)
+	require.NoError(t, g.Close())
+	r.free(first)
+}
+
+// So do those of one kernel while another one has its own; and a buffer that outlives many graphs' arguments notes none of them.
+func TestReplacedArgumentsLeaveEachKernel(t *testing.T) {
+	r, c := newFailing(t, sim.Config{})
+	d := r.context()
+	kept, long := r.alloc(d, mib), r.alloc(d, mib)
+	g, err := c.Capture(func() error {
+		return errors.Join(c.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(long)), c.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(long)))
+	})
+	require.NoError(t, err)
+	require.NoError(t, g.SetArgs(0, cuda.Cover(1, 1), cuda.InOut(kept)))
+	require.NoError(t, kept.Free())
+	var heap int64
+	for i := range 3000 {
+		if i == 500 {
+			heap = heapBytes()
+		}
+		x := r.alloc(d, mib)
+		require.NoError(t, g.SetArgs(1, cuda.Cover(1, 1), cuda.InOut(x)))
+		require.NoError(t, g.Launch(c))
+		require.NoError(t, g.SetArgs(1, cuda.Cover(1, 1), cuda.InOut(long)))
+		require.NoError(t, x.Free())
+		require.NoError(t, g.Launch(c))
+		require.NoError(t, c.Synchronize(t.Context()))
+		y := r.alloc(d, mib)
+		require.NotEqual(t, kept.Ptr(), y.Ptr())
+		require.NoError(t, y.Free())
+	}
+	assert.Less(t, heapBytes()-heap, int64(200<<10))
+	assert.LessOrEqual(t, r.dev.Stats().PendingBytes, 4*mib)
+	require.NoError(t, g.Close())
+	require.NoError(t, long.Free())
+	_, err = r.dev.Trim(t.Context(), 0)
+	require.NoError(t, err)
+	assert.Zero(t, r.dev.Stats().PendingBytes)
+}
+
+// A call that fails keeps nothing of its arguments, and the graph keeps its own; a refusal to order the memory is made good by the next call.
+func TestArgumentsThatAreRefused(t *testing.T) {
+	r, c := newFailing(t, sim.Config{})
+	d := r.context()
+	x, y := r.alloc(d, mib), r.alloc(d, mib)
+	g, err := c.Capture(func() error { return c.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(x)) })
+	require.NoError(t, err)
+	require.NoError(t, r.faults.Add(fault.Rule{Func: "cuGraphExecKernelNodeSetParams", Count: 1, Result: cudadrv.InvalidValue}))
+	require.ErrorIs(t, g.SetArgs(0, cuda.Cover(1, 1), cuda.InOut(y)), cudadrv.InvalidValue)
+	require.NoError(t, y.Free())
+	_, err = r.dev.Trim(t.Context(), 0)
+	require.NoError(t, err)
+	assert.Zero(t, r.dev.Stats().PendingBytes)
+
+	y = r.alloc(d, mib)
+	require.NoError(t, g.SetArgs(0, cuda.Cover(1, 1), cuda.InOut(y)))
+	require.NoError(t, y.Free())
+	require.NoError(t, g.Launch(c))
+	require.NoError(t, r.faults.Add(fault.Rule{Func: "cuStreamWaitEvent", Count: 1, Result: cudadrv.InvalidValue}))
+	require.NoError(t, g.SetArgs(0, cuda.Cover(1, 1), cuda.InOut(x)))
+	require.NoError(t, c.Synchronize(t.Context()))
+	_, err = r.dev.Trim(t.Context(), 0)
+	require.NoError(t, err)
+	assert.Equal(t, mib, r.dev.Stats().PendingBytes)
+	require.NoError(t, g.SetArgs(0, cuda.Cover(1, 1), cuda.InOut(x)))
+	_, err = r.dev.Trim(t.Context(), 0)
+	require.NoError(t, err)
+	assert.Zero(t, r.dev.Stats().PendingBytes)
+	require.NoError(t, g.Close())
+	require.NoError(t, x.Free())
+}
+
+// So do those of a graph that is closed, while its pool stays open.
+func TestArgumentsLeaveAPoolWithTheirGraph(t *testing.T) {
+	r, c := newRig(t)
+	d := r.context()
+	pool, err := c.NewPool()
+	require.NoError(t, err)
+	x, y := r.alloc(d, mib), r.alloc(d, mib)
+	tmp := cuda.Buffer{}
+	g := r.graph(c, func() {
+		tmp = r.alloc(c, mib)
+		require.NoError(t, c.Launch(r.touch, cuda.Cover(1, 1), cuda.InOut(tmp)))
+	}, cuda.Shared(pool))
+	require.NoError(t, g.SetArgs(0, cuda.Cover(1, 1), cuda.InOut(x)))
+	require.NoError(t, g.SetArgs(0, cuda.Cover(1, 1), cuda.InOut(y)))
+	require.NoError(t, g.Launch(c))
+	r.free(x, y, tmp)
+	require.NoError(t, g.Close())
+	again := r.alloc(d, mib)
+	assert.NotEqual(t, y.Ptr(), again.Ptr(), "the launch runs")
+	r.free(again)
+	r.sync(c)
+	_, err = r.dev.Trim(t.Context(), 0)
+	require.NoError(t, err)
+	assert.Zero(t, r.dev.Stats().PendingBytes)
+	require.NoError(t, pool.Close())
 }

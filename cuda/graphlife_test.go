@@ -9,7 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/recovered"
 )
 
 // heapBytes is what lives on the Go heap.
@@ -90,4 +92,32 @@ func TestAGraphForgetsStreams(t *testing.T) {
 	require.NoError(t, shared.Close())
 	require.NoError(t, pool.Close())
 	require.NoError(t, x.Free())
+}
+
+// A stream whose join panicked is no part of the capture: its end does not wait for calls on that stream.
+func TestAStreamWhoseJoinPanickedIsFree(t *testing.T) {
+	r, c := newFailing(t, sim.Config{})
+	d := r.context()
+	begun, over, ended := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	began := time.Now()
+	g, err := c.Capture(func() error {
+		r.faults.SetBefore(func(string) { panic(recovered.Planted("in a join")) })
+		assert.Panics(t, func() { _ = d.Wait(c) })
+		r.faults.SetBefore(nil)
+		go func() {
+			ended <- d.Submit(func(cudadrv.Device, cudadrv.Stream) error {
+				close(begun)
+				<-over
+				return nil
+			})
+		}()
+		<-begun
+		return nil
+	})
+	took := time.Since(began)
+	close(over)
+	require.NoError(t, err)
+	require.NoError(t, <-ended)
+	assert.Less(t, took, 8*time.Second, "a call that does not end is waited for ten seconds")
+	require.NoError(t, g.Close())
 }

@@ -111,6 +111,9 @@ func (p *Pool) stamp(stream cudadrv.Stream, shared *batch) (*stamp, error) {
 	if err := p.uncaptured(stream); err != nil { // the event may be part of a graph: it would never pass
 		return nil, err
 	}
+	if _, err := p.events.Passed(mark); errors.Is(err, fence.ErrCaptured) { // a capture began and ended between the two questions
+		return nil, &CaptureError{Stream: stream, Err: err}
+	}
 	kept = true
 	one := &stamp{stream: stream, mark: mark, number: p.stampCount.Add(1)}
 	one.shares.Store(1)

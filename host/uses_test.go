@@ -282,7 +282,7 @@ func TestPendingMemoryIsLookedAt(t *testing.T) {
 	for _, b := range all {
 		free(t, b)
 	}
-	assert.EqualValues(t, 3, r.sim.Counts()["cuEventQuery"], "at 5, 11 and 23 blocks")
+	assert.EqualValues(t, 32+3, r.sim.Counts()["cuEventQuery"], "each free asks once, and looks ask at 5, 11 and 23 blocks")
 	assert.EqualValues(t, 32*4096, p.Stats().PendingBytes)
 	r.sim.Advance(time.Second)
 	r.end(p)
@@ -375,5 +375,34 @@ func TestCopiesUnderStress(t *testing.T) {
 		})
 	}
 	group.Wait()
+	r.end(p)
+}
+
+// So does one that is captured only while the event is recorded: an event of a graph never passes.
+func TestAStreamThatIsCapturedForAMomentRefusesTheFree(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.cache(1 << 20)
+	s := r.stream()
+	b := alloc(t, p, 100, 0)
+	require.NoError(t, b.Use(s))
+	recorded := false
+	r.faults.SetBefore(func(function string) {
+		switch {
+		case function == "cuEventRecord":
+			recorded = true
+			assert.NoError(t, r.sim.BeginCapture(s))
+		case recorded: // before the question that follows
+			recorded = false
+			_, err := r.sim.EndCapture(s)
+			assert.NoError(t, err)
+		}
+	})
+	var refused *CaptureError
+	require.ErrorAs(t, b.Free(), &refused)
+	assert.Equal(t, s, refused.Stream)
+	assert.True(t, b.Live())
+	r.faults.SetBefore(func(string) {})
+	free(t, b)
 	r.end(p)
 }

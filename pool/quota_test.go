@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // countingCharger is a request that can always be charged, and counts how often it was.
@@ -35,4 +36,31 @@ func TestAPanicChargesNoRequestTwice(t *testing.T) {
 	assert.Equal(t, []uint64{2}, served)
 	assert.Zero(t, owner.queued.Load())
 	assert.Empty(t, q.queued)
+}
+
+// A closed tenant leaves the pool with its last refund, and no earlier.
+func TestAClosedTenantLeavesWithItsLastRefund(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(k kind) {
+		t := k.T
+		h := k.build(t, roomy(32))
+		owner, other := NewTenant("owner", 1, Quota{}), NewTenant("other", 2, Quota{})
+		control := (*TenantControl)(owner)
+		h.pool.AddTenants(owner, other)
+		names := func() (all []string) {
+			h.settle()
+			for _, one := range h.pool.quotas.tenants() {
+				all = append(all, one.Name())
+			}
+			return all
+		}
+		require.True(t, control.Charge(1))
+		require.True(t, control.Charge(2))
+		require.NoError(t, owner.Close())
+		assert.Equal(t, []string{"owner", "other"}, names())
+		control.Refund(1)
+		assert.Equal(t, []string{"owner", "other"}, names())
+		control.Refund(2)
+		assert.Equal(t, []string{"other"}, names())
+	})
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/monitor/page"
 )
 
 // limited is a side whose device has a limit.
@@ -31,6 +32,13 @@ func TestSharedMemoryCountsInTheLimit(t *testing.T) {
 		assert.Equal(t, 4*mib, n.SharedBytes, "two granules")
 		assert.Equal(t, before.ReservedBytes+4*mib, n.ReservedBytes)
 		assert.Equal(t, limit, n.LimitBytes)
+		where, err := s.dev.MemoryMap(t.Context(), 0)
+		require.NoError(t, err)
+		assert.Equal(t, 4*mib, where.SharedBytes)
+		assert.Equal(t, limit, where.LimitBytes+where.SharedBytes)
+		assert.Contains(t, where.String(), "; shared 4 MiB")
+		shown := page.Read(s.dev, 0)
+		assert.Equal(t, 4*mib, shown.Figures.SharedBytes)
 	}
 
 	// The allocator has what is left.

@@ -74,6 +74,13 @@ func captureBugs() []Bug {
 			}},
 		},
 		{
+			Name: "a stream whose join panicked is waited for", Package: "cuda", Run: "^TestAStreamWhoseJoinPanickedIsFree$",
+			Edits: []Edit{{
+				"cuda.(*capture).join", "			if !joined {\n",
+				"			if p := recover(); p != nil {\n				panic(p)\n			}\n			if !joined {\n",
+			}},
+		},
+		{
 			Name: "a stream joins a capture while calls are made on it", Package: "cuda", Run: "^TestAJoiningStreamIsAnnounced$",
 			Edits: []Edit{{
 				"cuda.(*capture).join", "	return c.work.BeginCapture(func() error {", "	begin := func(f func() error) error { return f() }\n	return begin(func() error {",

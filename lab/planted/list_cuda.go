@@ -22,7 +22,7 @@ func cudaBugs() []Bug {
 		},
 		{
 			Name: "a graph does not announce its use of a buffer", Package: pkg, Run: kept,
-			Edits: []Edit{{"cuda.(*capture).touch", "if err := b.RecordStream(p.pool.hold.Stream()); err != nil {", "if err := error(nil); err != nil {"}},
+			Edits: []Edit{{"cuda.(*capture).touch", "if err := p.keep(b); err != nil {", "if err := error(nil); err != nil {"}},
 		},
 		{
 			Name: "fences of a hold pass", Package: pkg, Run: kept,
@@ -126,7 +126,7 @@ func cudaBugs() []Bug {
 		},
 		{
 			Name: "a launch is not behind the work on new arguments", Package: pkg, Run: "^TestNewArgumentsAreInOrder$",
-			Edits: []Edit{{"cuda.(*Graph).SetArgs", "k.Geometry, k.homes = geometry, held.homes", "k.Geometry = geometry"}},
+			Edits: []Edit{{"cuda.(*Graph).replace", "k.Geometry, k.homes = geometry, held.homes", "k.Geometry = geometry"}},
 		},
 		{
 			Name: "the checker is not told of new arguments", Package: pkg, Run: "^TestNewArgumentsAreChecked$",
@@ -195,6 +195,10 @@ func cudaBugs() []Bug {
 		{
 			Name: "page-locked memory without an address of the device stays", Package: "host", Run: "^TestAFailedCallLeavesNothing$",
 			Edits: []Edit{{"host.(*PageLockedMemory).make", "if !kept {", "if !kept && false {"}},
+		},
+		{
+			Name: "a copy that fails keeps its stage", Package: "compute/ops", Run: "^TestAFailedCallLeavesNothing$",
+			Edits: []Edit{{"compute/tensor.staged", "if freed := stage.Free(); freed != nil {", "if freed := error(nil); freed != nil {"}},
 		},
 		{
 			Name: "a split reduction that fails keeps its scratch memory", Package: "compute/ops", Run: "^TestAFailedCallLeavesNothing$",

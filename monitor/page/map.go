@@ -16,6 +16,7 @@ type Map struct {
 	ReservedBytes   int64     `json:"reservedBytes"`
 	LimitBytes      int64     `json:"limitBytes"`
 	UnmappedBytes   int64     `json:"unmappedBytes"`
+	SharedBytes     int64     `json:"sharedBytes"`
 	Total           Sums      `json:"total"`
 	Segments        []Segment `json:"segments"`
 }
@@ -63,7 +64,7 @@ func ReadMap(ctx context.Context, dev *vram.Device, resolutionBytes int64) (Map,
 	}
 	out := Map{
 		Time: time.Now(), PageBytes: m.PageBytes, ResolutionBytes: m.ResolutionBytes, ReservedBytes: m.ReservedBytes,
-		LimitBytes: m.LimitBytes, UnmappedBytes: m.UnmappedBytes, Total: Sums(m.Total), Segments: []Segment{},
+		LimitBytes: m.LimitBytes, UnmappedBytes: m.UnmappedBytes, SharedBytes: m.SharedBytes, Total: Sums(m.Total), Segments: []Segment{},
 	}
 	for _, s := range m.Segments {
 		seg := Segment{Address: fmt.Sprintf("%#x", uint64(s.Address)), Bytes: s.Bytes, HandleCount: s.HandleCount, Ranges: []Range{}}

@@ -58,6 +58,7 @@ type Figures struct {
 	FreeBytes       int64  `json:"freeBytes"`
 	SetAsideBytes   int64  `json:"setAsideBytes"`
 	SleepingBytes   int64  `json:"sleepingBytes"`
+	SharedBytes     int64  `json:"sharedBytes"` // of package cuda/share; ReservedBytes has them
 	ReservedBytes   int64  `json:"reservedBytes"`
 	LimitBytes      int64  `json:"limitBytes"`
 	Waiting         int    `json:"waiting"`
@@ -114,7 +115,7 @@ func Read(dev *vram.Device, index int) Device {
 	s := dev.Stats()
 	out.Figures = Figures{
 		LiveBytes: s.LiveBytes, PendingBytes: s.PendingBytes, CachedBytes: s.CachedBytes, FreeBytes: s.FreeBytes,
-		SetAsideBytes: s.SetAsideBytes, SleepingBytes: s.SleepingBytes, ReservedBytes: s.ReservedBytes, LimitBytes: s.LimitBytes,
+		SetAsideBytes: s.SetAsideBytes, SleepingBytes: s.SleepingBytes, SharedBytes: s.SharedBytes, ReservedBytes: s.ReservedBytes, LimitBytes: s.LimitBytes,
 		Waiting: s.Waits.Waiting, WaitDemandBytes: s.Waits.DemandBytes, AllocCount: s.AllocCount, FreeCount: s.FreeCount,
 		MagazineHits: s.MagazineHits, StreamHits: s.StreamHits, PoolHits: s.PoolHits, DriverMisses: s.DriverMisses,
 		OutOfMemoryCount: s.OutOfMemoryCount, DeadlockCount: s.Waits.Deadlocks, EndedWaitCount: s.EndedWaitCount, RefusedCount: s.RefusedCount,

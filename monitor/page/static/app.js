@@ -81,6 +81,7 @@ function showNow(d) {
   text(byId("reserved"), bytes(f.reservedBytes));
   text(byId("limit"), f.limitBytes > 0 ? bytes(f.limitBytes) : "no limit");
   const parts = ofSample.map((s) => ({ name: s.name, fill: s.fill, value: f[s.field] }));
+  if (f.sharedBytes > 0) parts.push({ name: "Shared with other processes", fill: "shared", value: f.sharedBytes });
   const unknown = f.reservedBytes + f.sleepingBytes - parts.reduce((n, p) => n + p.value, 0);
   if (unknown > 0) parts.push({ name: "In a driver job", fill: "busy", value: unknown });
   bar(byId("now-bar"), parts, whole, `Of a limit of ${bytes(f.limitBytes)}: ${parts.filter((p) => p.value > 0).map((p) => `${p.name} ${bytes(p.value)}`).join(", ") || "nothing is reserved"}`);

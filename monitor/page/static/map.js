@@ -73,6 +73,7 @@ export class MemoryMap {
       if (ranges.some((r) => streamOf(r) !== 0 && !solid(r))) all.push(["outlined", "Outlined: not live"]);
     }
     if (t.sleepingBytes > 0) all.push(["asleep", `Asleep ${bytes(t.sleepingBytes)}`]);
+    if (this.map.sharedBytes > 0) all.push(["shared", `Shared with other processes, in no segment ${bytes(this.map.sharedBytes)}`]);
     const items = children(byId("map-legend"), all.length, () => make("li"));
     all.forEach(([name, label], i) => {
       if (items[i].dataset.name !== name) {

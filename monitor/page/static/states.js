@@ -11,6 +11,7 @@ export const fills = {
   "set-aside": { colour: "set-aside", pattern: "lines" },
   "busy": { colour: "busy", pattern: "lattice" },
   "lent": { colour: "lent", pattern: "bars" },
+  "shared": { colour: "shared", pattern: "grid" }, // with other processes
   "free": { colour: "free", pattern: "hollow" },
   "stream-1": { colour: "stream-1", pattern: "solid" },
   "stream-2": { colour: "stream-2", pattern: "solid" },
@@ -29,6 +30,7 @@ export const tiles = {
   dots: "M1.2,2H2.8M5.2,6H6.8",
   lines: "M0,2H8M0,6H8",
   bars: "M2,0V8M6,0V8",
+  grid: "M0,2H8M0,6H8M2,0V8M6,0V8",
   lattice: "M-2,2L2,-2M-2,10L10,-2M6,10L10,6M-2,6L2,10M-2,-2L10,10M6,-2L10,2",
 };
 
