@@ -71,11 +71,11 @@ func (a *answers) grant(r *request, run Run) (all bool) {
 	if len(r.more) > 0 {
 		r.lent = append(r.lent, run)
 		r.pages, r.more = r.more[0], r.more[1:]
-		next := rungTake // the others may not have been needed up to now
+		next := rungLook // the others may not have been needed up to now
 		if r.askedAll {
-			next = rungGrow
+			next = rungJoin
 		}
-		r.rung, r.taking = min(r.rung, next), notTaken // rungs are in the order in which they are climbed
+		r.rung, r.taking = next, notTaken
 		a.queue.searchAgain()
 		return false
 	}
@@ -179,12 +179,12 @@ func (a *answers) lendHome(only Client) {
 	})
 }
 
-// offer lets the client serve a request that waits by itself, with what it returned and no other client took.
-func (a *answers) offer(r *request) {
-	r.rung = rungSearch
+// offer has the client of a request that waits try to serve it from the memory that it keeps and the pages that it gets back.
+func (a *answers) offer(r *request) verdict {
 	a.lendHome(r.client)
 	r.offering = true
 	a.fx.Offers.Push(Offer{r.client, r.token})
+	return onward
 }
 
 // putBack makes free what a request has got that does not get all, each page under the tag that it had.
@@ -202,19 +202,20 @@ func (a *answers) unpark(r *request) {
 	a.waiters.drop(r)
 }
 
-// waitOn ends an attempt that has found nothing: the request goes on waiting, and nothing is kept of the attempt.
+// fail ends a climb that has found nothing: a request that waits still waits, any other is denied.
+func (a *answers) fail(r *request) verdict {
+	if r.waits() && (r.err == nil || errors.Is(r.err, cudadrv.OutOfMemory)) {
+		a.waitOn(r)
+	} else {
+		a.deny(r, r.err)
+	}
+	return leave
+}
+
+// waitOn ends an attempt that has found nothing: the request still waits, and keeps nothing of the attempt.
 func (a *answers) waitOn(r *request) {
 	a.putBack(r)
 	a.waiters.attemptFailed(r)
-}
-
-// fail ends a climb that has found nothing: a request that waits goes on waiting, any other is denied.
-func (a *answers) fail(r *request) {
-	if r.waits() && (r.err == nil || errors.Is(r.err, cudadrv.OutOfMemory)) {
-		a.waitOn(r)
-		return
-	}
-	a.deny(r, r.err)
 }
 
 // deny refuses a request. Runs that it has got stay with its client, as cache: they may be such as only that

@@ -14,63 +14,30 @@
 //
 //	Core         takes a message into the books, and lets requests go on
 //	scheduler    decides which request goes on
-//	ladder       finds memory for a Refill that free memory does not serve
+//	ladder       finds memory for a Refill that free memory does not serve: one table of rungs
+//	asks         the rungs that ask clients for memory, and the requests to clients
+//	grower       the rungs that grow, borrow, buy and recycle
 //	warmer       maps memory ahead of need: Warm, and what the forecast wants
 //	shrinker     releases memory: Trim, the cache bounds, a limit that was lowered, age
 //	noProgress   refuses a request where no client that holds memory makes progress
 //	answers      lends memory to requests, refuses and ends them
-//	asks, jobs   reclaim requests to clients, driver jobs
+//	jobs         starts driver jobs
 //	clients, queue, waiters, fences, budget, forecast    what those know
 //
 // # How a Refill is served
 //
-// A new search follows each step, so that a request never misses memory that has become free. The
-// steps have the names of the rungs; ladder.climb takes the next one.
-//
-//  1. Search: the best fitting free run of those that the client may use.
-//  2. Take: where growth would break the soft budget and cannot be bought (see below), the client
-//     with the most free memory of those that have a run so long returns its longest run. One
-//     client is asked, and no other, however many there are. Before that, clients whose callers
-//     have freed more than they have published look (Look), so that the live peak rises by the
-//     bytes that are in use at one moment.
-//  3. AskOwn: the client returns its own free pages.
-//  4. Collect: where the pages that are missing in a window would break the soft budget, and
-//     cannot be bought, the clients with the most free memory return their longest runs, until
-//     those come to as many pages.
-//  5. Grow, while reserved bytes stay within the soft budget: the window of the wanted length with
-//     the fewest pages missing is filled with new handles. A new window lies beside the client's
-//     own memory, so that it merges with the free tail of the client's last page, or apart from
-//     that of all others.
-//  6. Poll: the free runs of fences that have passed become clean.
-//  7. Borrow (the first half of Recycle), with WaitsAvoidGrowth and WaitsAlways: the window takes
-//     runs with any tag, and new handles within the soft budget; the client's stream waits, on the
-//     device, for the fences of the others (Await).
-//  8. Recycle: a window that can be bought is filled with new handles. Else whole clean handles
-//     outside the window are unmapped, the longest first, and mapped into the window or released;
-//     the rest of the window is created. Short handles are released, and created anew as parts of
-//     long ones. This may break the soft budget, never the limit. Before it breaks the soft budget
-//     by pages that cannot be bought, or would break the limit, all other clients return all that
-//     they do not use (AskAll), once for a request.
-//  9. Wait and Hold: where only pending memory is left, its fences are watched, and the request
-//     leaves the queue until one passes or a Return comes. Then it goes on at AskAll.
-//  10. Deny, with the facts: package pool makes the error of them.
-//
-// A Refill that waits for other clients' frees begins with Offer: its client is asked whether the
-// memory that it keeps serves the request. After Search it asks the clients that may keep free
-// pages which they were not asked for yet, and goes on at Grow.
-//
-// With WaitsAlways step 7 comes before 3 and before 5, too, without new handles.
+// Each Refill that the best fitting free run does not serve climbs the ladder. The table in ladder.go lists its rungs in order, each with
+// its precondition, its action and the rungs that may follow; the comment of each action says what it does. A denial carries the facts:
+// package pool makes the error of them.
 //
 // Refills go first. A warm-up frees what it has collected when a Refill waits, and searches again.
-// A Refill of one run that free memory can serve is never behind another request.
+// A Refill of one run that free memory can serve does not wait for another request.
 //
-// A Refill of several runs gets them one by one, each by the steps above, and only while it is the
-// first: two that had parts could keep each other from the rest. When it is denied its client keeps
-// what it has got, as cache.
+// A Refill of several runs gets them one by one, each by the ladder, and only while it is the first: two that had parts could keep each
+// other from the rest. When it is denied its client keeps what it has got, as cache.
 //
-// An answer to an Ask counts once all runs that the client had sent before, and its reports that
-// memory came home, have arrived. A client may return less than it has published, or nothing: its
-// callers have used the memory since.
+// An answer to an Ask counts once all runs that the client had sent before, and its reports of freed memory, have arrived. A client may
+// return less than it has published, or nothing: its callers have used the memory since.
 //
 // # Clients that miss in turns
 //
@@ -126,7 +93,7 @@
 // # Sleep
 //
 // A client that has joined Apart gets windows of holes, which are filled with new handles or with ones that are moved there as a
-// whole: its handles hold no page of others. Its climb is a way of its own (apartWay): the limit bounds it, and not the soft budget.
+// whole: its handles hold no page of others. It does not climb the ladder (apartWay): the limit bounds it, and not the soft budget.
 // Sleep gives the physical memory of such a client back to the driver in one job, and its pages stay lent; Wake makes new memory for
 // them at the same addresses. What others keep free is released for it, where the limit or the driver would refuse. A job that has
 // failed leaves each handle at the point that it had reached, and both go on from there; a Wake that fails puts all of the client's
@@ -142,10 +109,10 @@
 //
 // # Requests that are held
 //
-// Nobody knows when a fence passes: behind it may be a kernel that takes a day, or a collective that waits for another GPU. So no
+// A fence may pass after a day: it may cover a long kernel, or a collective that waits for another GPU. So no
 // request waits for a fence while other memory is left, and growth up to the limit counts as other memory. A request that nothing
 // else serves is held. The watches over fences, one for each client with pending memory, are goroutines of the shell, so that
-// neither a turn nor the driver goroutine waits, and later requests go on. A request for several runs frees what it had got. No
+// neither a turn nor the driver goroutine waits, and later requests are served. A request for several runs frees what it had got. No
 // request waits for the fences of an excluded client (Exclude).
 //
 // # Waits on the device
@@ -164,7 +131,7 @@
 //
 // NewPlain makes a core without address space. A Refill that no free run serves gets a segment of
 // its own length or of the growth step; where that would break the budget, whole free segments are
-// freed first: the recycling of step 8 without a move. Freeing a segment waits for all work of the
+// freed first: that is recycling without a move. Freeing a segment waits for all work of the
 // device, so that it happens while no client has any, and otherwise only where the limit leaves no
 // other way. A warm-up frees such segments too, rather than break the limit.
 //
@@ -175,11 +142,11 @@
 //
 // # When the driver refuses
 //
-// After CUDA_ERROR_OUT_OF_MEMORY the request goes on from AskAll, as if the limit were what the
-// driver could give at that moment: what it had given, and what it reported to have left. So the
+// After CUDA_ERROR_OUT_OF_MEMORY the request goes back to the rung "ask all", as if the limit were what
+// the driver could give at that moment: what it had given, and what it reported free. So the
 // other clients are asked, and handles are recycled up to that. It holds for this request alone:
 // the next asks the driver again, and finds what other processes have released. Each further
 // refusal lowers it, and the last of a few denies. After a wait for a fence the last two resorts,
-// releasing all free handles and then those kept in place as well, are tried anew: pending memory
+// releasing all free handles and then those kept in place as well, are tried again: pending memory
 // could not be released before. After any other error the request is denied.
 package core

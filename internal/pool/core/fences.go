@@ -54,9 +54,6 @@ func (f *fences) watching() bool {
 // forget drops the watches over a client that is no more.
 func (f *fences) forget(id Client) { delete(f.watches, id) }
 
-// hold takes a request in that waits for fences.
-func (f *fences) hold(r *request) { f.held = append(f.held, r) }
-
 // take takes out the requests that are held, of one client or, with 0, of all.
 func (f *fences) take(id Client) (all []*request) {
 	f.held = order.Delete(f.held, func(r *request) bool {

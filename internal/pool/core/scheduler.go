@@ -4,14 +4,15 @@ import "github.com/go-vram/vram/internal/pool/memory"
 
 // scheduler decides which request goes on.
 type scheduler struct {
-	memory  *memory.Memory
-	clients *clients
-	queue   *queue
-	waiters *waiters
-	fences  *fences
-	answers *answers
-	jobs    *jobs
-	phase   *phase
+	settings *Settings
+	memory   *memory.Memory
+	clients  *clients
+	queue    *queue
+	waiters  *waiters
+	fences   *fences
+	answers  *answers
+	jobs     *jobs
+	phase    *phase
 
 	ladder     ladder
 	warmer     warmer

@@ -20,21 +20,21 @@ type shrinker struct {
 // climb goes on with a trim: clients return what they do not use, fences are polled, clean handles go back to the driver. It reports
 // whether the request is done.
 func (s *shrinker) climb(r *request) bool {
-	switch r.rung {
-	case rungAskAll:
-		r.rung = rungPoll
+	switch r.stage {
+	case stageBegin, stageAsk:
+		r.stage = stagePoll
 		if s.memory.ReservedBytes() > r.keepBytes {
-			s.asks.ask(r, everyone)
+			s.asks.askEach(r, everyone)
 		}
-	case rungPoll:
-		r.rung = rungRecycle
+	case stagePoll:
+		r.stage = stageRelease
 		s.jobs.poll(r)
-	case rungRecycle:
-		r.rung = rungDeny
+	case stageRelease:
+		r.stage = stageEnd
 		if r.err == nil && s.jobs.shrink(r, s.memory.ReservedBytes()-r.keepBytes) {
 			return false
 		}
-	case rungOffer, rungSearch, rungAskOwn, rungTake, rungCollect, rungGrow, rungWait, rungHold, rungDeny:
+	case stageEnd, stageFailed:
 		s.answers.end(r, r.err)
 		return true
 	}
@@ -76,7 +76,7 @@ func (s *shrinker) overLimit() *request {
 	if s.memory.ReservedBytes() <= s.settings.LimitBytes {
 		return nil
 	}
-	return &request{kind: trim, keepBytes: s.settings.LimitBytes, ascent: ascent{rung: rungAskAll}}
+	return &request{kind: trim, keepBytes: s.settings.LimitBytes}
 }
 
 // oldHandles is how many handles go back to the driver for their age at a tick. Not more: that

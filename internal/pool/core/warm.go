@@ -125,7 +125,7 @@ func (w *warmer) foreseen() *request {
 	pages := w.memory.MaxCleanPages() + uint32(want-reserved) //nolint:gosec // within the limit
 	return &request{
 		kind: warm, warming: warming{foreseen: true, lengths: []uint32{pages}},
-		keepBytes: int64(want) * w.memory.PageBytes(), ascent: ascent{rung: rungSearch}, //nolint:gosec // likewise
+		keepBytes: int64(want) * w.memory.PageBytes(), //nolint:gosec // likewise
 	}
 }
 
