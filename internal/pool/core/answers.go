@@ -22,7 +22,7 @@ type answers struct {
 
 // grantFree serves a request with what is free, and reports whether it has all that it wants.
 func (a *answers) grantFree(r *request) bool {
-	if r.way != nil { // free pages lie beside those of others in one handle
+	if r.way != nil { // free pages share handles with those of others
 		return false
 	}
 	for {
@@ -41,8 +41,8 @@ func (a *answers) grantFree(r *request) bool {
 	}
 }
 
-// assemble grants a window that is free as it is: runs side by side with tags of which the client may use each, so that no single run
-// was long enough. It reports whether there is one.
+// assemble grants a window that is free as it is: runs side by side with tags of which the client may use each, so that no
+// single run was long enough. It reports whether there is one.
 func (a *answers) assemble(r *request) bool {
 	w, ok := a.memory.Room(memory.User{Client: r.client}, r.pages)
 	if !ok || w.Missing > 0 {
@@ -142,7 +142,8 @@ func (a *answers) setAside(cl *client, run Run, pages uint32) {
 	cl.reserved = append(cl.reserved, kept)
 }
 
-// draw serves a request from a reservation, if that has all that it wants in one run. The pages change hands without having been free.
+// draw serves a request from a reservation, if that has all that it wants in one run. The pages change hands without having
+// been free.
 func (a *answers) draw(r *request, from *client) bool {
 	for i, have := range from.reserved {
 		pages := r.wanted()
@@ -163,19 +164,19 @@ func (a *answers) draw(r *request, from *client) bool {
 	return false
 }
 
-// lendHome lends back what clients returned on request and no other client took: to all clients, or to only one. The search of a
-// stream is a best fit only over what it holds, and memory that stays behind in the pool would be found by a second search, worse
-// fitting and later.
+// lendHome lends pages that clients returned on request, and that no other client took, to the client that returned them: to
+// all clients, or, with a client, to only that one. The search of a stream finds the best fit only among the memory that it
+// holds; memory that stays in the pool would be found by a second search, later and worse fitting.
 func (a *answers) lendHome(only Client) {
-	takes := func(home Client) bool {
-		cl := a.clients.all[home]
-		return cl != nil && !cl.gone && (only == 0 || home == only)
+	takes := func(id Client) bool {
+		cl := a.clients.all[id]
+		return cl != nil && !cl.gone && (only == 0 || id == only)
 	}
-	a.memory.LendHome(takes, func(home Client, run Run) {
-		cl := a.clients.all[home]
+	a.memory.LendHome(takes, func(id Client, run Run) {
+		cl := a.clients.all[id]
 		cl.dirty = true
 		a.clients.hold(cl, uint64(run.Pages))
-		a.fx.Grants.Push(Grant{Client: home, Run: run})
+		a.fx.Grants.Push(Grant{Client: id, Run: run})
 	})
 }
 

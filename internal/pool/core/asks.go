@@ -23,8 +23,8 @@ func (a *asks) needsOthers(r *request) bool {
 	return !r.waits() && len(a.clients.ids) > 1 && !a.budget.fits(r, r.pages)
 }
 
-// look has the other clients take in what their callers freed, once for a request, so that what they use and have is of one moment, and
-// the live peak rises by the bytes that are in use at one moment.
+// look has the other clients take in what their callers freed, once for a request, so that what they use and have is of one
+// moment, and the live peak rises by the bytes that are in use at one moment.
 func (a *asks) look(r *request) verdict {
 	if r.looked {
 		return onward
@@ -41,9 +41,9 @@ func (a *asks) look(r *request) verdict {
 	return onward
 }
 
-// take asks the client with the most free memory, of those that have a run so long, for its longest run: the cheapest of all moves. A
-// client whose memory the device still uses is not asked for more of it. Then take polls the fence of the run, which matters if the
-// client's stream has work. One client is asked, and no other, however many there are.
+// take asks the client with the most free memory, of those that have a run so long, for its longest run: the cheapest of all
+// moves. A client whose memory the device still uses is not asked for more of it. Then take polls the fence of the run, which
+// matters if the client's stream has work. One client is asked, and no other, however many there are.
 func (a *asks) take(r *request) verdict {
 	if a.budget.notePeak(r); a.budget.fits(r, r.pages) || a.budget.widen() && a.budget.fits(r, r.pages) {
 		return onward
@@ -87,8 +87,8 @@ func (a *asks) wouldRaisePeak(r *request) bool {
 	return !r.waits() && !r.noted && a.clients.usedBytes > a.budget.livePeak.bytes()
 }
 
-// collect asks the clients with the most free memory for their longest runs, until those come to the pages that a window lacks, where
-// growth would break the soft budget and cannot be bought. A request that the driver has refused asks them for all.
+// collect asks the clients with the most free memory for their longest runs, until those come to the pages that a window lacks,
+// where growth would break the soft budget and cannot be bought. A request that the driver has refused asks them for all.
 func (a *asks) collect(r *request) verdict {
 	a.budget.notePeak(r)
 	pages := r.pages
@@ -121,8 +121,8 @@ func (a *asks) askDirty(r *request) verdict {
 	return onward
 }
 
-// askAll asks the other clients for all that they do not use, where growth would break the soft budget or what the driver can give. After
-// a refusal by the driver it also asks the request's own client, which may have got memory back since.
+// askAll asks the other clients for all that they do not use, where growth would break the soft budget or what the driver can
+// give. After a refusal by the driver it also asks the request's own client, which may have got memory back since.
 func (a *asks) askAll(r *request) verdict {
 	a.budget.notePeak(r)
 	if w, ok := a.memory.Room(memory.User{Client: r.client}, r.pages); ok && a.budget.fits(r, w.Missing) {
@@ -147,8 +147,8 @@ func (a *asks) askEach(r *request, wanted func(*client) bool) {
 // everyone is the wanted of a request to all clients.
 func everyone(*client) bool { return true }
 
-// ask has a client return its longest free runs, until they come to so many pages, or, with 0, all that it does not use. The request
-// waits for the answer.
+// ask has a client return its longest free runs, until they come to so many pages, or, with 0, all that it does not use. The
+// request waits for the answer.
 func (a *asks) ask(r *request, cl *client, pages uint32) {
 	a.clients.unclaimed = a.clients.unclaimed || pages == 0
 	r.awaits = append(r.awaits, cl.id)
@@ -162,7 +162,8 @@ func (a *asks) ask(r *request, cl *client, pages uint32) {
 	a.fx.Asks.Push(Ask{cl.id, pages})
 }
 
-// again asks a client for all after its answer to a smaller Ask, if a request has asked it for all since. It reports whether one has.
+// again asks a client for all after its answer to a smaller Ask, if a request has asked it for all since. It reports whether
+// one has.
 func (a *asks) again(cl *client) bool {
 	if !cl.askedAgain || !cl.mayReturn() {
 		return false

@@ -11,8 +11,8 @@ import (
 //
 // Moves book their cost. Once they have cost the price of the bytes that are missing, growth is
 // bought: this is the rule of the ski rental problem, to rent until the rents have come to the
-// price. So moves cost no more than growth, but for the last price, and growth no more than moves,
-// whatever the program does. What is bought first is slack (widen): growth within it comes in steps,
+// price. So moves never cost more than growth, but for the last price, nor growth more than moves.
+// The budget first buys slack (widen): growth within it comes in steps,
 // and a client that has grown by a step misses less than one that got just what it asked for.
 //
 // Growth that is forced, since no client has anything left to return, is not paid for: no move could
@@ -118,8 +118,8 @@ func (b *budget) priceNs(bytes, reservedBytes int64) int64 {
 	return price
 }
 
-// tooMuch reports whether more than twice as much is reserved as clients have used lately, each by itself. Not less than twice: what
-// they use is seen at requests and ticks only, so that these peaks may be higher, and holes lie between buffers.
+// tooMuch reports whether more than twice as much is reserved as clients have used lately, each by itself. Not less than twice:
+// what they use is seen at requests and ticks only, so that these peaks may be higher, and holes lie between buffers.
 func (b *budget) tooMuch() bool {
 	return b.memory.ReservedBytes() > 2*b.clients.ownPeakBytes+b.settings.Policy.SpareBytes
 }
@@ -139,8 +139,8 @@ func (b *budget) reservedWith(pages uint32) int64 {
 	return b.memory.ReservedBytes() + b.memory.Bytes(pages)
 }
 
-// buys has the budget allow growth by so many pages, if moves have cost their price. It reports whether it does. What the driver has
-// refused, and what would break the limit, is not for sale.
+// buys has the budget allow growth by so many pages, if moves have cost their price. It reports whether it does. What the
+// driver has refused, and what would break the limit, is not for sale.
 func (b *budget) buys(r *request, pages uint32) bool {
 	reserved := b.reservedWith(pages)
 	beyond := reserved - b.softBytes()
@@ -183,8 +183,8 @@ func (b *budget) widen() bool {
 	return true
 }
 
-// exceed raises the budget by bytes that a request needs beyond it. Once the slack is as wide as it gets, they are bought if moves have
-// cost their price; before that the cost is kept for the slack. Otherwise growth is forced.
+// exceed raises the budget by bytes that a request needs beyond it. Once the slack is as wide as it gets, they are bought if
+// moves have cost their price; before that the cost is kept for the slack. Otherwise growth is forced.
 func (b *budget) exceed(bytes, reservedBytes int64) {
 	if b.nextStep() == 0 && b.affords(bytes, reservedBytes) {
 		b.buy(bytes, reservedBytes)

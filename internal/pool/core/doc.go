@@ -5,15 +5,15 @@
 //
 // # Words
 //
-// A client is a stream or a reservation. Every page of the arena is a hole, free, lent to one client, or busy with the driver job in flight. Each
-// free run carries a tag: the client that returned it and that client's fence. It is clean once the fence has passed. Its own client
-// may get it at once, others when it is clean or when their stream is made to wait for the fence (Await, below); only clean pages are unmapped. Pending
-// memory is free memory that is not clean.
+// A client is a stream or a reservation. Every page of the arena is a hole, free, lent to one client, or busy with the driver
+// job in flight. Each free run carries a tag: the client that returned it and that client's fence. It is clean once the fence
+// has passed. Its own client may get it at once, others when it is clean or when their stream is made to wait for the fence
+// (Await, below); only clean pages are unmapped. Pending memory is free memory that is not clean.
 //
 // # The parts
 //
-//	Core         takes a message into the books, and lets requests go on
-//	scheduler    decides which request goes on
+//	Core         enters a message into the books
+//	scheduler    decides which request is served next
 //	ladder       finds memory for a Refill that free memory does not serve: one table of rungs
 //	asks         the rungs that ask clients for memory, and the requests to clients
 //	grower       the rungs that grow, borrow, buy and recycle
@@ -26,33 +26,32 @@
 //
 // # How a Refill is served
 //
-// Each Refill that the best fitting free run does not serve climbs the ladder. The table in ladder.go lists its rungs in order, each with
-// its precondition, its action and the rungs that may follow; the comment of each action says what it does. A denial carries the facts:
-// package pool makes the error of them.
+// Each Refill that the best fitting free run does not serve climbs the ladder. The table in ladder.go lists its rungs in order,
+// each with its precondition, its action and the rungs that may follow; the comment of each action says what it does. A denial
+// carries the facts: package pool makes the error of them.
 //
 // Refills go first. A warm-up frees what it has collected when a Refill waits, and searches again.
 // A Refill of one run that free memory can serve does not wait for another request.
 //
-// A Refill of several runs gets them one by one, each by the ladder, and only while it is the first: two that had parts could keep each
-// other from the rest. When it is denied its client keeps what it has got, as cache.
+// A Refill of several runs gets them one by one, each by the ladder, and only while it is the first: two that had parts could
+// keep each other from the rest. When it is denied its client keeps what it has got, as cache.
 //
-// An answer to an Ask counts once all runs that the client had sent before, and its reports of freed memory, have arrived. A client may
-// return less than it has published, or nothing: its callers have used the memory since.
+// An answer to an Ask counts once all runs that the client had sent before, and its reports of freed memory, have arrived. A
+// client may return less than it has published, or nothing: its callers have used the memory since.
 //
 // # Clients that miss in turns
 //
 // A run that a client returned is lent to the next as a whole while clients miss in turns: the rest
 // of it would be asked for again. Pages that a client returned for its own request, and that served
-// nobody, go home to it at once. Those of other clients stay with the pool while clients miss in
-// turns. They go home once eight further requests that needed memory of others were the same
+// no other, are lent to it again at once. The pool keeps the pages of other clients while clients miss in
+// turns, and lends them again once eight further requests that needed memory of others were the same
 // client's (contention).
 //
 // # The soft budget
 //
-// It is the live peak, the most that clients used at one moment or wanted, and a part more
-// (Policy.Slack; where several clients hold memory SharedSlack, which widens up to MostSharedSlack),
-// and the bytes that recycling and purchases have added. The peak is that of two windows of time, of Settings.AgeTicks each: this
-// one and the one before.
+// It is the live peak, the most that clients used at one moment or wanted, and a part more (Policy.Slack; where several clients
+// hold memory SharedSlack, which widens up to MostSharedSlack), and the bytes that recycling and purchases have added. The peak
+// is that of two windows of time, of Settings.AgeTicks each: this one and the one before.
 //
 // Whether the pool grows or moves memory once more is a ski rental problem: to rent each day, or to
 // buy once. Each move books its cost: an ask, each run that comes back for it, each handle that is
@@ -80,50 +79,50 @@
 //
 // # Long handles
 //
-// The live peak is stable once a few requests in a row did not raise it. Where much was recycled while it rose, requests are long
-// compared to what lives, and new handles are longer (LongPages): the cost of a move is per handle.
+// The live peak is stable once a few requests in a row did not raise it. Where much was recycled while it rose, requests are
+// long compared to what lives, and new handles are longer (LongPages): the cost of a move is per handle.
 //
 // # Reservations
 //
-// A client that reserves gets one run by a Refill, gets no reclaim request, and keeps the run until Unreserve. A Refill that names
-// the reservation (From) and finds all that it wants there is served from it before anything else: the pages change hands without
-// having been free, so that no other request comes between. Such a client never waits, so that no deadlock is declared while it
-// holds anything.
+// A client that reserves gets one run by a Refill, gets no reclaim request, and keeps the run until Unreserve. A Refill that
+// names the reservation (From) and finds all that it wants there is served from it before anything else: the pages change hands
+// without having been free, so that no other request comes between. Such a client never waits, so that no deadlock is declared
+// while it holds anything.
 //
 // # Sleep
 //
-// A client that has joined Apart gets windows of holes, which are filled with new handles or with ones that are moved there as a
-// whole: its handles hold no page of others. It does not climb the ladder (apartWay): the limit bounds it, and not the soft budget.
-// Sleep gives the physical memory of such a client back to the driver in one job, and its pages stay lent; Wake makes new memory for
-// them at the same addresses. What others keep free is released for it, where the limit or the driver would refuse. A job that has
-// failed leaves each handle at the point that it had reached, and both go on from there; a Wake that fails puts all of the client's
-// handles back to sleep. Pages that are returned asleep become holes.
+// A client that has joined Apart gets windows of holes, which are filled with new handles or with ones that are moved there as
+// a whole: its handles hold no page of others. It does not climb the ladder (apartWay): the limit bounds it, and not the soft
+// budget. Sleep gives the physical memory of such a client back to the driver in one job, and its pages stay lent; Wake makes
+// new memory for them at the same addresses. What others keep free is released for it, where the limit or the driver would
+// refuse. A job that has failed leaves each handle at the point that it had reached, and both go on from there; a Wake that
+// fails puts all of the client's handles back to sleep. Pages that are returned asleep become holes.
 //
 // # Forecast
 //
-// With Settings.Predict the pool learns from the lent pages when a loop will need memory, and how much (forecast): where pages come
-// and go at similar intervals, the pool reserves what the last rise reserved again shortly before the next, by a warm-up of its own
-// of one run. For that time, and in a rise of a loop that is known until the tick after it, the cache bounds of the pool do not
-// apply. A trim ends this until the next rise, and so does a driver that has no more memory. A rise that does not come ends it
-// with the interval in which it was expected.
+// With Settings.Predict the pool learns from the lent pages when a loop will need memory, and how much (forecast): where pages
+// come and go at similar intervals, the pool reserves what the last rise reserved again shortly before the next, by a warm-up
+// of its own of one run. For that time, and in a rise of a loop that is known until the tick after it, the cache bounds of the
+// pool do not apply. A trim ends this until the next rise, and so does a driver that has no more memory. A rise that does not
+// come ends it with the interval in which it was expected.
 //
 // # Requests that are held
 //
-// A fence may pass after a day: it may cover a long kernel, or a collective that waits for another GPU. So no
-// request waits for a fence while other memory is left, and growth up to the limit counts as other memory. A request that nothing
-// else serves is held. The watches over fences, one for each client with pending memory, are goroutines of the shell, so that
-// neither a turn nor the driver goroutine waits, and later requests are served. A request for several runs frees what it had got. No
-// request waits for the fences of an excluded client (Exclude).
+// A fence may pass after a day: it may cover a long kernel, or a collective that waits for another GPU. So no request waits for
+// a fence while other memory is left, and growth up to the limit counts as other memory. A request that nothing else serves is
+// held. The watches over fences, one for each client with pending memory, are goroutines of the shell, so that neither a turn
+// nor the driver goroutine waits, and later requests are served. A request for several runs frees what it had got. No request
+// waits for the fences of an excluded client (Exclude).
 //
 // # Waits on the device
 //
-// An Await is the first operation of the job that fills a window, so that the client has the pages only after its stream was made to
-// wait; where it fails nothing has changed, and the request goes on without it. Borrowed pages come back under the fence of the
-// client that borrowed them, which cannot pass before those that its stream waits for. Pages that were not granted keep their tags:
-// the wait was one client's.
+// An Await is the first operation of the job that fills a window, so that the client has the pages only after its stream was
+// made to wait; where it fails nothing has changed, and the request is served without it. Borrowed pages come back under the
+// fence of the client that borrowed them, which cannot pass before those that its stream waits for. Pages that were not granted
+// keep their tags: the wait was one client's.
 //
-// Waits make no cycle. A stream waits for a mark that was recorded before the wait is submitted, and a mark stands for work that was
-// submitted before it. So every edge leads from work to work that was submitted earlier.
+// Waits make no cycle. A stream waits for a mark that was recorded before the wait is submitted, and a mark stands for work
+// that was submitted before it. So every edge leads from work to work that was submitted earlier.
 //
 // The order, the window and the victims are those that a study of eight real traces found best.
 //
@@ -137,8 +136,8 @@
 //
 // # A limit below the reserved bytes
 //
-// Nothing grows until less is reserved. Free memory is granted as before; what clients return beyond the limit is released, and at
-// each Tick the clients get a reclaim request.
+// Nothing grows until less is reserved. Free memory is granted as before; what clients return beyond the limit is released, and
+// at each Tick the clients get a reclaim request.
 //
 // # When the driver refuses
 //

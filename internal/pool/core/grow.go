@@ -24,9 +24,9 @@ func (g *grower) join(r *request) verdict {
 	return onward
 }
 
-// grow maps a window within the soft budget: one that is longer than the request wants, or as long, or as long as its first run. A new
-// window lies next to the client's own memory, so that it merges with the free tail of the client's last page, or apart from the memory
-// of all others.
+// grow maps a window within the soft budget: one that is longer than the request wants, or as long, or as long as its first
+// run. A new window lies next to the client's own memory, so that it merges with the free tail of the client's last page, or
+// apart from the memory of all others.
 func (g *grower) grow(r *request) verdict {
 	p := &g.settings.Policy
 	wanted := uint32(r.wanted()) // no more than the arena has
@@ -76,8 +76,8 @@ func (g *grower) borrow(r *request) verdict {
 	return onward
 }
 
-// lend starts the job that fills a window with pages that others have tagged, after an Await for the fence of each of those clients, and
-// with new handles while at most maxBytes are reserved. It reports whether there is such a window.
+// lend starts the job that fills a window with pages that others have tagged, after an Await for the fence of each of those
+// clients, and with new handles while at most maxBytes are reserved. It reports whether there is such a window.
 func (g *grower) lend(r *request, maxBytes int64) bool {
 	if g.settings.Waits == WaitsNever || r.noBorrow {
 		return false
@@ -106,10 +106,11 @@ func (g *grower) buy(r *request) verdict {
 	return again
 }
 
-// recycle takes whole clean handles outside a window, the longest first, and moves them into the window or releases them for it; new
-// handles fill the rest. Short handles are released, and long ones created in their place. The window is the one with the fewest missing
-// pages, or, where the handles that reach into it from outside are what is missing, one of holes only. Recycling may break the soft
-// budget, never the limit: first the other clients return all that they do not use, once for a request.
+// recycle takes whole clean handles outside a window, the longest first, and moves them into the window or releases them for
+// it; new handles fill the rest. Short handles are released, and long ones created in their place. The window is the one with
+// the fewest missing pages, or, where the handles that reach into it from outside are what is missing, one of holes only.
+// Recycling may break the soft budget, never the limit: first the other clients return all that they do not use, once for a
+// request.
 func (g *grower) recycle(r *request) verdict {
 	v, plain := onward, g.memory.Plain()
 	if w, ok := g.memory.Room(memory.User{Client: r.client}, r.pages); ok && (plain || r.refusals < holesRefusals) {
@@ -124,8 +125,8 @@ func (g *grower) recycle(r *request) verdict {
 	return onward
 }
 
-// recycleInto starts the job that fills a window, if the limit allows it: again. It returns branch where the other clients are to be
-// asked first.
+// recycleInto starts the job that fills a window, if the limit allows it: again. It returns branch where the other clients are
+// to be asked first.
 func (g *grower) recycleInto(r *request, w memory.Window) verdict {
 	limit := r.within(g.settings.LimitBytes)
 	target := min(limit, g.budget.softBytes())
@@ -156,8 +157,8 @@ func (g *grower) recycleInto(r *request, w memory.Window) verdict {
 	return again
 }
 
-// asksAll reports whether a request that would break the soft budget by so many bytes asks the other clients for all that they have
-// first. Where it would break the limit it also asks those that have published no free pages: they close magazines for it.
+// asksAll reports whether a request that would break the soft budget by so many bytes asks the other clients for all that they
+// have first. Where it would break the limit it also asks those that have published no free pages: they close magazines for it.
 func (g *grower) asksAll(r *request, overBytes, reservedBytes int64) bool {
 	switch {
 	case r.askedAll || r.capped:

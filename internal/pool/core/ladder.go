@@ -9,20 +9,20 @@ import (
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
-// ladder finds memory for a Refill that free memory does not serve. It tries the rungs of one table, from top to bottom. The free
-// memory is searched before each rung (scheduler.serveFree), so that a request never misses memory that has become free.
+// ladder finds memory for a Refill that free memory does not serve. It tries the rungs of one table, from top to bottom. The
+// free memory is searched before each rung (scheduler.serveFree), so that a request never misses memory that has become free.
 //
-// A row has a name, the precondition (when), the action (try), and the rungs that may follow (then, or). A row without a precondition
-// always applies; one whose precondition fails is skipped. A row without a then is followed by the row below it. Hence the order of the
-// rows is the order of the ladder, and no other code knows it: to exchange two rungs, exchange their rows. docs/architecture.md has the
-// table in words, and TestTheLadderIsAsDocumented holds it against this one.
+// A row has a name, the precondition (when), the action (try), and the rungs that may follow (then, or). A row without a
+// precondition always applies; one whose precondition fails is skipped. A row without a then is followed by the row below it.
+// Hence the order of the rows is the order of the ladder, and no other code knows it: to exchange two rungs, exchange their
+// rows. docs/architecture.md has the table in words, and TestTheLadderIsAsDocumented holds it against this one.
 //
 // An action begins at most one thing: a job, or requests to clients. It returns a verdict:
 //
-//	onward  the rung has nothing more to do: then follows, as soon as the job has ended and the clients have answered
-//	again   the same rung is tried again, unless what it has begun serves the request
-//	branch  or follows
-//	leave   the request leaves the queue: it is refused, held, or waits on
+//	onward  the rung has nothing more to do: the one in then follows, once the job has ended and the clients have answered
+//	again   the same rung follows, unless the job or the answers serve the request
+//	branch  the rung in or follows
+//	leave   the request leaves the queue: it is refused, held, or still waits
 //
 // Five events set the rung of a request without the table:
 //
@@ -111,8 +111,8 @@ func (l *ladder) table() []row {
 	}
 }
 
-// climb tries the next rung for a request whose search failed. It reports whether the request leaves the queue. If not, a job is in
-// flight, or clients are to answer, or the next rung is to be tried.
+// climb tries the next rung for a request whose search failed. It reports whether the request leaves the queue. If not, a job
+// is in flight, or clients are to answer, or the next rung is to be tried.
 func (l *ladder) climb(r *request) (leaves bool) {
 	at := slices.IndexFunc(l.rows, func(s row) bool { return s.name == r.rung })
 	for l.rows[at].when != nil && !l.rows[at].when(r) {
@@ -146,8 +146,8 @@ func (l *ladder) wait(r *request) verdict {
 	return onward
 }
 
-// hold takes a request for which fences are watched out of the queue until one passes. It returns onward where no fence can serve the
-// request, and branch where memory has become free since wait.
+// hold takes a request for which fences are watched out of the queue until one passes. It returns onward where no fence can
+// serve the request, and branch where memory has become free since wait.
 func (l *ladder) hold(r *request) verdict {
 	switch {
 	case r.progress != l.fences.progress:
@@ -168,8 +168,8 @@ func (l *ladder) hold(r *request) verdict {
 	return leave
 }
 
-// jobFailed sets the rung of a request whose job has failed. A request whose stream could not be made to wait repeats the rung without
-// that. After an out-of-memory error the request goes back to ask all; any other error refuses it.
+// jobFailed sets the rung of a request whose job has failed. A request whose stream could not be made to wait repeats the rung
+// without that. After an out-of-memory error the request goes back to ask all; any other error refuses it.
 func (l *ladder) jobFailed(r *request, out memory.Outcome, err error, freeBytes int64) {
 	if out.FailedAt == memory.Await && !r.noBorrow { // nothing has changed, and there are other ways
 		r.noBorrow = true
@@ -182,9 +182,10 @@ func (l *ladder) jobFailed(r *request, out memory.Outcome, err error, freeBytes 
 	}
 }
 
-// cap notes what the driver can give in all, which bounds this request like a limit: the reserved bytes after the refusal and the bytes
-// that the driver reports free. Where it reports none, cap notes the bytes reserved before the job, since all that the job released can
-// be had again. Each refusal of a capped request lowers its cap: the job would have made no more than the last one.
+// cap notes what the driver can give in all, which bounds this request like a limit: the reserved bytes after the refusal and
+// the bytes that the driver reports free. Where it reports none, cap notes the bytes reserved before the job, since all that
+// the job released can be had again. Each refusal of a capped request lowers its cap: the job would have made no more than the
+// last one.
 func (l *ladder) cap(r *request, startBytes, freeBytes int64) {
 	reserved := l.memory.ReservedBytes()
 	capBytes := reserved + max(0, freeBytes)

@@ -22,11 +22,13 @@ func architecture(t *testing.T) string {
 	}
 }
 
-// TestTheLadderIsAsDocumented holds names, order, preconditions and next rungs of the table in docs/architecture.md against the ladder.
+// TestTheLadderIsAsDocumented holds names, order, preconditions and next rungs of the table in docs/architecture.md against the
+// ladder.
 func TestTheLadderIsAsDocumented(t *testing.T) {
 	t.Parallel()
 	section := regexp.MustCompile(`(?s)\n## The ladder\n.*?\n## `).FindString(architecture(t))
-	documented := regexp.MustCompile(`(?m)^\| ([a-z ]+) \| ([^|]+) \| [^|]+ \| ([^|]+) \|$`).FindAllStringSubmatch(section, -1)[1:] // without the head
+	line := regexp.MustCompile(`(?m)^\| ([a-z ]+) \| ([^|]+) \| [^|]+ \| ([^|]+) \|$`)
+	documented := line.FindAllStringSubmatch(section, -1)[1:] // without the head
 	rows := New(pageBytes, 1, Settings{}).scheduler.ladder.rows
 	require.Len(t, documented, len(rows))
 	for i, s := range rows {
@@ -47,8 +49,8 @@ func TestTheLadderIsAsDocumented(t *testing.T) {
 	}
 }
 
-// TestTheLadderNamesItsRungs holds the names in the table against each other: a rung that follows has a row, no two rows have one name, and
-// the last row always applies.
+// TestTheLadderNamesItsRungs holds the names in the table against each other: a rung that follows has a row, no two rows have
+// one name, and the last row always applies.
 func TestTheLadderNamesItsRungs(t *testing.T) {
 	t.Parallel()
 	rows := New(pageBytes, 1, Settings{}).scheduler.ladder.rows

@@ -90,7 +90,7 @@ func (r *refusal) forgive() { r.refusals = min(r.refusals, clearingRefusals) }
 
 const (
 	// maxRefusals is how often the driver may refuse memory to one request before that is denied. Not fewer: a driver that says it has
-	// more than it gives, and others that take memory meanwhile, cost a refusal each, and then the last two resorts follow. Not more:
+	// more than it gives, and others that take memory at the same time, cost a refusal each, and then the last two resorts follow. Not more:
 	// every refusal releases free handles, after the last none is left.
 	maxRefusals = 5
 	// clearingRefusals is after how many of them a recycling releases all that is free, and holesRefusals after how many none of it
@@ -168,7 +168,7 @@ func newRefill(m Refill) *request {
 	return r
 }
 
-// awaiting reports whether the request goes on only with somebody's answer.
+// awaiting reports whether the request waits for the answer of a client.
 func (r *request) awaiting() bool { return len(r.awaits) > 0 || r.looking || r.offering }
 
 // waits reports whether it is a Refill that waits for frees of others.

@@ -17,8 +17,8 @@ type shrinker struct {
 	window uint32 // ticks since peaks were forgotten last
 }
 
-// climb goes on with a trim: clients return what they do not use, fences are polled, clean handles go back to the driver. It reports
-// whether the request is done.
+// climb takes the next step of a trim: clients return what they do not use, fences are polled, clean handles go back to the
+// driver. It reports whether the request is done.
 func (s *shrinker) climb(r *request) bool {
 	switch r.stage {
 	case stageBegin, stageAsk:
@@ -70,8 +70,8 @@ func (s *shrinker) keptBytes() int64 {
 	return int64(s.forecast.held()) * s.memory.PageBytes() //nolint:gosec // pages of one arena
 }
 
-// overLimit is a trim of the pool's own where a limit was lowered below what is held: clients are asked for what they do not use, tick
-// by tick. Nil: nothing is over it.
+// overLimit is a trim of the pool's own where a limit was lowered below what is held: clients are asked for what they do not
+// use, tick by tick. Nil: nothing is over it.
 func (s *shrinker) overLimit() *request {
 	if s.memory.ReservedBytes() <= s.settings.LimitBytes {
 		return nil
@@ -97,8 +97,8 @@ func (s *shrinker) tick(b *budget) {
 	}
 }
 
-// age gives back what has been free for long. Plain segments stay: to free one waits for all work of the device. Clients that have
-// returned a surplus are lent little as long as there is any that is old.
+// age gives back what has been free for long. Plain segments stay: to free one waits for all work of the device. Clients that
+// have returned a surplus are lent little as long as there is any that is old.
 func (s *shrinker) age(cs *clients) {
 	after := s.settings.AgeTicks
 	if s.failed {
