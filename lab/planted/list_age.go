@@ -54,7 +54,7 @@ func ageBugs() []Bug {
 		},
 		{
 			Name: "only free ranges count before a refusal", Package: "internal/acceptance", Run: "^TestCrumbsOfFourStreamsBecomeOneBlock$|^TestMemoryOutlivesItsStream$",
-			Edits: []Edit{{"internal/pool/core.(*ladder).asksAll", "return l.clients.anyHolder(func(cl *client) bool { return cl.id != r.client && cl.mayReturn() })", "return len(l.asks.richest(r)) > 0"}},
+			Edits: []Edit{{"internal/pool/core.(*grower).asksAll", "return g.clients.anyHolder(func(cl *client) bool { return cl.id != r.client && cl.mayReturn() })", "return len(g.asks.richest(r)) > 0"}},
 		},
 		{
 			Name: "Lean buys growth as Fast does", Package: "lab/replay", Run: "^TestTheModesAreInOrder$",

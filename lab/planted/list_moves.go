@@ -5,7 +5,7 @@ func movesBugs() []Bug {
 	return []Bug{
 		{
 			Name: "a miss asks all clients for all", Package: "internal/pool/core", Run: "^TestAMissAsksTheRichestForARun$|^TestTheCostOfAMissDoesNotGrowWithTheClients$",
-			Edits: []Edit{{"internal/pool/core.(*asks).takeRun", "			a.askOne(r, cl, pages)\n", "			a.ask(r, everyone)\n"}},
+			Edits: []Edit{{"internal/pool/core.(*asks).take", "				a.ask(r, cl, r.pages)\n", "				a.askEach(r, everyone)\n"}},
 		},
 		{
 			Name: "a miss asks the first client that has anything", Package: "internal/pool/core", Run: "^TestAMissAsksTheRichestForARun$",
@@ -13,7 +13,7 @@ func movesBugs() []Bug {
 		},
 		{
 			Name: "a run is asked for of a client that has none so long", Package: "internal/pool/core", Run: "^TestAMissAsksTheRichestForARun$",
-			Edits: []Edit{{"internal/pool/core.(*asks).takeRun", "cl.usage.MaxFreePages >= pages", "cl.usage.FreePages >= pages"}},
+			Edits: []Edit{{"internal/pool/core.(*asks).take", "cl.usage.MaxFreePages >= r.pages", "cl.usage.FreePages >= r.pages"}},
 		},
 		{
 			Name: "more clients are asked than have what is missing", Package: "internal/pool/core", Run: "^TestAMissThatNoRunServesAsksForThePagesThatAreMissing$",
@@ -21,13 +21,13 @@ func movesBugs() []Bug {
 		},
 		{
 			Name: "a request goes without the memory of clients that have published none", Package: "internal/pool/core", Run: "^TestNothingIsRefusedThatIsThere$|^TestAnAnswerWaitsForWhatItOvertook$",
-			Edits: []Edit{{"internal/pool/core.(*ladder).asksAll", "cl.id != r.client && cl.mayReturn()", "cl.id != r.client && cl.usage.FreePages > 0"}},
+			Edits: []Edit{{"internal/pool/core.(*grower).asksAll", "cl.id != r.client && cl.mayReturn()", "cl.id != r.client && cl.usage.FreePages > 0"}},
 		},
 		{
 			Name: "what the driver refused is asked for again, and nothing is released", Package: "internal/pool/core", Run: "^TestAllThatIsFreeGoesBackBeforeADenial$",
 			Edits: []Edit{
-				{"internal/pool/core.(*ladder).growBought", "!ok || r.raised || r.capped || ", "!ok || r.raised || "},
-				{"internal/pool/core.(*ladder).buys", "case r.capped || reserved > l.settings.LimitBytes:", "case reserved > l.settings.LimitBytes:"},
+				{"internal/pool/core.(*grower).mayBuy", "!r.raised && !r.capped && ", "!r.raised && "},
+				{"internal/pool/core.(*budget).buys", "case r.capped || reserved > b.settings.LimitBytes:", "case reserved > b.settings.LimitBytes:"},
 			},
 		},
 		{
@@ -48,7 +48,7 @@ func movesBugs() []Bug {
 		},
 		{
 			Name: "a request counts for contention at each step", Package: "internal/pool/core", Run: "^TestARequestCountsOnceForContention$",
-			Edits: []Edit{{"internal/pool/core.(*ladder).take", "		r.contended = true\n", ""}},
+			Edits: []Edit{{"internal/pool/core.(*asks).take", "		r.contended = true\n", ""}},
 		},
 		{
 			Name: "a client that has nothing left is asked again", Package: "internal/pool/core", Run: "^TestEachRunOfABatchIsTaken$|^TestADonorHasLessThanItPublished$",
@@ -56,7 +56,7 @@ func movesBugs() []Bug {
 		},
 		{
 			Name: "the second run of a batch is not taken", Package: "internal/pool/core", Run: "^TestEachRunOfABatchIsTaken$",
-			Edits: []Edit{{"internal/pool/core.(*answers).grant", "r.rung, r.taking = min(r.rung, next), notTaken", "r.rung = min(r.rung, next)"}},
+			Edits: []Edit{{"internal/pool/core.(*answers).grant", "r.rung, r.taking = next, notTaken", "r.rung = next"}},
 		},
 		{
 			Name: "growth is bought at no price", Package: "internal/pool/core", Run: "^TestGrowthIsBoughtAtItsPrice$",
@@ -88,7 +88,7 @@ func movesBugs() []Bug {
 		},
 		{
 			Name: "a miss does not widen the slack", Package: "internal/pool/core", Run: "^TestSlackWidensAtItsPrice$",
-			Edits: []Edit{{"internal/pool/core.(*ladder).take", " || l.budget.widen() && l.mayGrow(r)", ""}},
+			Edits: []Edit{{"internal/pool/core.(*asks).take", " || a.budget.widen() && a.budget.fits(r, r.pages)", ""}},
 		},
 		{
 			Name: "growth that no move could have served is paid for by later moves", Package: "lab/replay", Run: "^TestTheModesAreInOrder$",
@@ -128,7 +128,7 @@ func movesBugs() []Bug {
 		},
 		{
 			Name: "the answers to a trim book the cost of moves", Package: "internal/pool/core", Run: "^TestMovesBookTheirCost$",
-			Edits: []Edit{{"internal/pool/core.(*asks).askOne", "r.kind == refill && cl.id != r.client", "cl.id != r.client"}},
+			Edits: []Edit{{"internal/pool/core.(*asks).ask", "r.kind == refill && cl.id != r.client", "cl.id != r.client"}},
 		},
 		{
 			Name: "an answer that waited long for its turn books all of it", Package: "internal/pool/core", Run: "^TestAnAnswerBooksItsTime$",
@@ -156,7 +156,7 @@ func movesBugs() []Bug {
 		},
 		{
 			Name: "the live peak rises before a look", Package: "internal/pool/core", Run: "^TestTheLivePeakRisesAfterALook$",
-			Edits: []Edit{{"internal/pool/core.(*ladder).take", "	if l.asks.look(r) {\n", "	if false {\n"}},
+			Edits: []Edit{{"internal/pool/core.(*ladder).table", "when: a.needsOthers, try: a.look}", "when: (*request).waits, try: a.look}"}},
 		},
 		{
 			Name: "time stands still in a busy pool", Package: "internal/pool/core", Run: "^TestWindowsEndInABusyPool$|^TestMemoryAgesInABusyPool$",

@@ -62,7 +62,7 @@ func poolBugs() []Bug {
 		},
 		{
 			Name: "the limit is off by a page", Package: "internal/pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"internal/pool/core.(*ladder).growBy", "if !ok || l.reservedWith(w) > r.within(l.budget.softBytes()) {", "if !ok || l.reservedWith(w) > r.within(l.budget.softBytes())+l.memory.PageBytes() {"}},
+			Edits: []Edit{{"internal/pool/core.(*grower).growBy", "if !ok || !g.budget.fits(r, w.Missing) {", "if !ok || !g.budget.fits(r, max(w.Missing, 1)-1) {"}},
 		},
 		{
 			Name: "a rollback forgets a handle", Package: "internal/pool/core", Run: "^TestTranscripts$",
@@ -102,7 +102,7 @@ func budgetBugs() []Bug {
 	return []Bug{
 		{
 			Name: "growth beyond the budget breaks the limit", Package: "internal/pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"internal/pool/core.(*ladder).overgrown", "return w, ok && l.reservedWith(w) <= maxBytes", "return w, ok || l.reservedWith(w) > maxBytes"}},
+			Edits: []Edit{{"internal/pool/core.(*grower).overgrown", "return w, ok && g.budget.reservedWith(w.Missing) <= maxBytes", "return w, ok || g.budget.reservedWith(w.Missing) > maxBytes"}},
 		},
 		{
 			Name: "the shortest handles are recycled first", Package: "internal/pool/core", Run: "^TestTranscripts$",
@@ -143,7 +143,7 @@ func refusalBugs() []Bug {
 		},
 		{
 			Name: "growth forgets what the driver can give", Package: "internal/pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"internal/pool/core.(*ladder).recycleInto", "limit := r.within(l.settings.LimitBytes)", "limit := l.settings.LimitBytes"}},
+			Edits: []Edit{{"internal/pool/core.(*grower).recycleInto", "limit := r.within(g.settings.LimitBytes)", "limit := g.settings.LimitBytes"}},
 		},
 		{
 			Name: "the second refusal of the driver is final", Package: "internal/pool/core", Run: "^TestAllThatIsFreeGoesBackBeforeADenial$",
@@ -151,11 +151,11 @@ func refusalBugs() []Bug {
 		},
 		{
 			Name: "free handles are kept until a denial", Package: "internal/pool/core", Run: "^TestAllThatIsFreeGoesBackBeforeADenial$",
-			Edits: []Edit{{"internal/pool/core.(*ladder).recycleInto", "short = max(short, l.memory.ReservedBytes())", "short = max(short, 0)"}},
+			Edits: []Edit{{"internal/pool/core.(*grower).recycleInto", "short = max(short, g.memory.ReservedBytes())", "short = max(short, 0)"}},
 		},
 		{
 			Name: "nobody is asked for the second run of a batch", Package: "internal/pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"internal/pool/core.(*answers).grant", "next := rungTake", "next := rungGrow"}},
+			Edits: []Edit{{"internal/pool/core.(*answers).grant", "next := rungLook", "next := rungJoin"}},
 		},
 		{
 			Name: "a batch is lent what its next run lacks", Package: "internal/pool/core", Run: "^TestABatchLeavesItsNextRunWhatItNeeds$",

@@ -78,7 +78,7 @@ func sleepBugs() []Bug {
 		},
 		{
 			Name: "a wake passes the limit", Package: pkg, Run: "^TestTheLimitLeavesNoRoomToWake$",
-			Edits: []Edit{{"internal/pool/core.wakeWay.climb", "s.ladder.settings.LimitBytes", "1<<50"}},
+			Edits: []Edit{{"internal/pool/core.wakeWay.climb", "s.settings.LimitBytes", "1<<50"}},
 		},
 		{
 			Name: "a wake asks nobody for memory", Package: pkg, Run: "^TestTheLimitLeavesNoRoomToWake$",

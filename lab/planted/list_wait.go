@@ -13,7 +13,7 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "a stream waits on the device for another by default", Package: "internal/acceptance", Run: "^TestNobodyWaitsForAKernelWhileThereIsMemory$",
-			Edits: []Edit{{"internal/pool/core.(*ladder).borrow", "l.settings.Waits == WaitsNever || ", ""}},
+			Edits: []Edit{{"internal/pool/core.(*grower).lend", "g.settings.Waits == WaitsNever || ", ""}},
 		},
 		{
 			Name: "a request that waits for a fence holds up those behind it", Package: "internal/acceptance", Run: "^TestARequestAtTheLimitWaitsForTheFirstFence$",
@@ -21,11 +21,11 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "one client's fences are watched, and no other's", Package: "internal/acceptance", Run: "^TestARequestAtTheLimitWaitsForTheFirstFence$",
-			Edits: []Edit{{"internal/pool/core.(*ladder).watch", "	if len(ids) > 0 {\n		l.jobs.watch(r, ids)", "	if ids = ids[:min(len(ids), 1)]; len(ids) > 0 && !l.fences.watching() {\n		l.jobs.watch(r, ids)"}},
+			Edits: []Edit{{"internal/pool/core.(*ladder).wait", "	if len(ids) > 0 {\n", "	if ids = ids[:min(len(ids), 1)]; len(ids) > 0 && !l.fences.watching() {\n"}},
 		},
 		{
 			Name: "a request that only a fence keeps from memory is refused", Package: "internal/pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"internal/pool/core.(*ladder).hold", "	l.fences.hold(r)\n	return true", "	r.rung = rungDeny\n	return false"}},
+			Edits: []Edit{{"internal/pool/core.(*ladder).hold", "	l.fences.held = append(l.fences.held, r)\n	return leave", "	return onward"}},
 		},
 		{
 			Name: "memory that a held request waits for goes home meanwhile", Package: "internal/pool/core", Run: "^TestAHeldBatchKeepsNothing$",
@@ -37,7 +37,7 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "an excluded stream is waited for", Package: "internal/acceptance", Run: "^TestNobodyWaitsForAnExcludedStream$",
-			Edits: []Edit{{"internal/pool/core.(*ladder).watch", "!l.clients.mayBeAwaited(id) || l.fences.watched(id)", "l.fences.watched(id)"}},
+			Edits: []Edit{{"internal/pool/core.(*ladder).wait", "!l.clients.mayBeAwaited(id) || l.fences.watched(id)", "l.fences.watched(id)"}},
 		},
 		{
 			Name: "a use on an excluded stream is waited for", Package: "internal/acceptance", Run: "^TestNobodyWaitsForAnExcludedStream$",
@@ -53,7 +53,7 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "a plain segment is freed while streams have work", Package: "internal/pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"internal/pool/core.(*ladder).recycleInto", "l.memory.Plain() && !r.idle", "l.memory.Plain() && false"}},
+			Edits: []Edit{{"internal/pool/core.(*grower).recycleInto", "g.memory.Plain() && !r.idle", "g.memory.Plain() && false"}},
 		},
 		{
 			Name: "a request that waits is passed without end", Package: "internal/pool/admission", Run: "^TestNobodyIsPassedForEver$",

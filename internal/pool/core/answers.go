@@ -22,7 +22,7 @@ type answers struct {
 
 // grantFree serves a request with what is free, and reports whether it has all that it wants.
 func (a *answers) grantFree(r *request) bool {
-	if r.way != nil { // free pages lie beside those of others in one handle
+	if r.way != nil { // free pages share handles with those of others
 		return false
 	}
 	for {
@@ -41,8 +41,8 @@ func (a *answers) grantFree(r *request) bool {
 	}
 }
 
-// assemble grants a window that is free as it is: runs side by side with tags of which the client may use each, so that no single run
-// was long enough. It reports whether there is one.
+// assemble grants a window that is free as it is: runs side by side with tags of which the client may use each, so that no
+// single run was long enough. It reports whether there is one.
 func (a *answers) assemble(r *request) bool {
 	w, ok := a.memory.Room(memory.User{Client: r.client}, r.pages)
 	if !ok || w.Missing > 0 {
@@ -71,11 +71,11 @@ func (a *answers) grant(r *request, run Run) (all bool) {
 	if len(r.more) > 0 {
 		r.lent = append(r.lent, run)
 		r.pages, r.more = r.more[0], r.more[1:]
-		next := rungTake // the others may not have been needed up to now
+		next := rungLook // the others may not have been needed up to now
 		if r.askedAll {
-			next = rungGrow
+			next = rungJoin
 		}
-		r.rung, r.taking = min(r.rung, next), notTaken // rungs are in the order in which they are climbed
+		r.rung, r.taking = next, notTaken
 		a.queue.searchAgain()
 		return false
 	}
@@ -142,7 +142,8 @@ func (a *answers) setAside(cl *client, run Run, pages uint32) {
 	cl.reserved = append(cl.reserved, kept)
 }
 
-// draw serves a request from a reservation, if that has all that it wants in one run. The pages change hands without having been free.
+// draw serves a request from a reservation, if that has all that it wants in one run. The pages change hands without having
+// been free.
 func (a *answers) draw(r *request, from *client) bool {
 	for i, have := range from.reserved {
 		pages := r.wanted()
@@ -163,28 +164,28 @@ func (a *answers) draw(r *request, from *client) bool {
 	return false
 }
 
-// lendHome lends back what clients returned on request and no other client took: to all clients, or to only one. The search of a
-// stream is a best fit only over what it holds, and memory that stays behind in the pool would be found by a second search, worse
-// fitting and later.
+// lendHome lends pages that clients returned on request, and that no other client took, to the client that returned them: to
+// all clients, or, with a client, to only that one. The search of a stream finds the best fit only among the memory that it
+// holds; memory that stays in the pool would be found by a second search, later and worse fitting.
 func (a *answers) lendHome(only Client) {
-	takes := func(home Client) bool {
-		cl := a.clients.all[home]
-		return cl != nil && !cl.gone && (only == 0 || home == only)
+	takes := func(id Client) bool {
+		cl := a.clients.all[id]
+		return cl != nil && !cl.gone && (only == 0 || id == only)
 	}
-	a.memory.LendHome(takes, func(home Client, run Run) {
-		cl := a.clients.all[home]
+	a.memory.LendHome(takes, func(id Client, run Run) {
+		cl := a.clients.all[id]
 		cl.dirty = true
 		a.clients.hold(cl, uint64(run.Pages))
-		a.fx.Grants.Push(Grant{Client: home, Run: run})
+		a.fx.Grants.Push(Grant{Client: id, Run: run})
 	})
 }
 
-// offer lets the client serve a request that waits by itself, with what it returned and no other client took.
-func (a *answers) offer(r *request) {
-	r.rung = rungSearch
+// offer has the client of a request that waits try to serve it from the memory that it keeps and the pages that it gets back.
+func (a *answers) offer(r *request) verdict {
 	a.lendHome(r.client)
 	r.offering = true
 	a.fx.Offers.Push(Offer{r.client, r.token})
+	return onward
 }
 
 // putBack makes free what a request has got that does not get all, each page under the tag that it had.
@@ -202,19 +203,20 @@ func (a *answers) unpark(r *request) {
 	a.waiters.drop(r)
 }
 
-// waitOn ends an attempt that has found nothing: the request goes on waiting, and nothing is kept of the attempt.
+// fail ends a climb that has found nothing: a request that waits still waits, any other is denied.
+func (a *answers) fail(r *request) verdict {
+	if r.waits() && (r.err == nil || errors.Is(r.err, cudadrv.OutOfMemory)) {
+		a.waitOn(r)
+	} else {
+		a.deny(r, r.err)
+	}
+	return leave
+}
+
+// waitOn ends an attempt that has found nothing: the request still waits, and keeps nothing of the attempt.
 func (a *answers) waitOn(r *request) {
 	a.putBack(r)
 	a.waiters.attemptFailed(r)
-}
-
-// fail ends a climb that has found nothing: a request that waits goes on waiting, any other is denied.
-func (a *answers) fail(r *request) {
-	if r.waits() && (r.err == nil || errors.Is(r.err, cudadrv.OutOfMemory)) {
-		a.waitOn(r)
-		return
-	}
-	a.deny(r, r.err)
 }
 
 // deny refuses a request. Runs that it has got stay with its client, as cache: they may be such as only that

@@ -8,44 +8,151 @@ import (
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
-// asks has clients return memory that they do not use.
+// asks has clients return memory that they do not use: the rungs of the ladder that ask, in its order, and the asking itself.
 type asks struct {
 	memory  *memory.Memory
 	clients *clients
 	queue   *queue
 	budget  *budget
+	jobs    *jobs
 	fx      *Effects
 }
 
-// ask tells those of the clients that have pages to return all that they do not use; a request goes on when all have.
-func (a *asks) ask(r *request, want func(*client) bool) {
-	for _, id := range a.clients.holders {
-		if cl := a.clients.all[id]; want(cl) {
-			a.askAll(r, cl)
+// needsOthers reports whether the soft budget does not allow growth for a request, and other clients exist.
+func (a *asks) needsOthers(r *request) bool {
+	return !r.waits() && len(a.clients.ids) > 1 && !a.budget.fits(r, r.pages)
+}
+
+// look has the other clients take in what their callers freed, once for a request, so that what they use and have is of one
+// moment, and the live peak rises by the bytes that are in use at one moment.
+func (a *asks) look(r *request) verdict {
+	if r.looked {
+		return onward
+	}
+	r.looked = true
+	for _, id := range slices.Clone(a.clients.stale) {
+		if cl := a.clients.all[id]; id != r.client && !cl.gone {
+			cl.usage.Stale = false
+			a.clients.count(cl)
+			r.looking = true
+			a.fx.Looks.Push(id)
 		}
 	}
-	a.queue.awaits(r)
+	return onward
 }
 
-// askOwn is ask for the client of a request, whether it has pages or not.
-func (a *asks) askOwn(r *request) {
-	if cl := a.clients.all[r.client]; cl != nil {
-		a.askAll(r, cl)
+// take asks the client with the most free memory, of those that have a run so long, for its longest run: the cheapest of all
+// moves. A client whose memory the device still uses is not asked for more of it. Then take polls the fence of the run, which
+// matters if the client's stream has work. One client is asked, and no other, however many there are.
+func (a *asks) take(r *request) verdict {
+	if a.budget.notePeak(r); a.budget.fits(r, r.pages) || a.budget.widen() && a.budget.fits(r, r.pages) {
+		return onward
 	}
-	a.queue.awaits(r)
+	if !r.contended {
+		r.contended = true
+		a.clients.contend(r.client)
+	}
+	switch r.taking {
+	case notTaken:
+		if a.budget.buys(r, r.pages) {
+			return onward
+		}
+		for _, cl := range a.richest(r) {
+			if cl.usage.MaxFreePages >= r.pages && a.memory.TaggedBytes(cl.id) == 0 {
+				a.ask(r, cl, r.pages)
+				r.taking = taken
+				return again
+			}
+		}
+	case taken:
+		r.taking = polled
+		a.jobs.poll(r)
+		return again
+	case polled:
+	}
+	return onward
 }
 
-func (a *asks) askAll(r *request, cl *client) {
-	if cl.mayReturn() {
-		a.askOne(r, cl, 0)
-		a.clients.unclaimed = true
+// askOwn asks the client of the request.
+func (a *asks) askOwn(r *request) verdict {
+	a.clients.asker = r.client
+	if cl := a.clients.all[r.client]; cl != nil && cl.mayReturn() {
+		a.ask(r, cl, 0)
+	}
+	return onward
+}
+
+// wouldRaisePeak reports whether a request would raise the live peak by what the clients reported last.
+func (a *asks) wouldRaisePeak(r *request) bool {
+	return !r.waits() && !r.noted && a.clients.usedBytes > a.budget.livePeak.bytes()
+}
+
+// collect asks the clients with the most free memory for their longest runs, until those come to the pages that a window lacks,
+// where growth would break the soft budget and cannot be bought. A request that the driver has refused asks them for all.
+func (a *asks) collect(r *request) verdict {
+	a.budget.notePeak(r)
+	pages := r.pages
+	if w, ok := a.memory.Room(memory.User{Client: r.client}, r.pages); ok {
+		if a.budget.fits(r, w.Missing) {
+			return onward
+		}
+		pages = w.Missing
+	}
+	if r.capped {
+		return a.askAll(r)
+	}
+	if a.budget.buys(r, pages) {
+		return onward
+	}
+	for _, cl := range a.richest(r) {
+		if pages == 0 {
+			break
+		}
+		a.ask(r, cl, pages)
+		pages -= min(pages, cl.usage.FreePages)
+	}
+	return onward
+}
+
+// askDirty asks, for a request that waits, all clients that may keep free pages that they were not asked for yet.
+func (a *asks) askDirty(r *request) verdict {
+	r.raised, r.noted, r.askedAll = a.budget.raise(a.clients.usedBytes+r.bytes), true, true
+	a.askEach(r, func(cl *client) bool { return cl.dirty })
+	return onward
+}
+
+// askAll asks the other clients for all that they do not use, where growth would break the soft budget or what the driver can
+// give. After a refusal by the driver it also asks the request's own client, which may have got memory back since.
+func (a *asks) askAll(r *request) verdict {
+	a.budget.notePeak(r)
+	if w, ok := a.memory.Room(memory.User{Client: r.client}, r.pages); ok && a.budget.fits(r, w.Missing) {
+		return onward
+	}
+	r.askedAll = true
+	a.askEach(r, func(cl *client) bool {
+		return (!r.waits() || cl.dirty) && (r.capped || cl.id != r.client)
+	})
+	return onward
+}
+
+// askEach asks the clients that have pages, and are wanted, for all that they do not use.
+func (a *asks) askEach(r *request, wanted func(*client) bool) {
+	for _, id := range a.clients.holders {
+		if cl := a.clients.all[id]; wanted(cl) && cl.mayReturn() {
+			a.ask(r, cl, 0)
+		}
 	}
 }
 
-// askOne tells a client to return its longest free runs, until they come to so many pages, or, with
-// 0, all that it does not use.
-func (a *asks) askOne(r *request, cl *client, pages uint32) {
+// everyone is the wanted of a request to all clients.
+func everyone(*client) bool { return true }
+
+// ask has a client return its longest free runs, until they come to so many pages, or, with 0, all that it does not use. The
+// request waits for the answer.
+func (a *asks) ask(r *request, cl *client, pages uint32) {
+	a.clients.unclaimed = a.clients.unclaimed || pages == 0
 	r.awaits = append(r.awaits, cl.id)
+	a.queue.awaits(r)
 	if cl.asked {
 		cl.askedAgain = cl.askedAgain || pages == 0 && cl.askedPages > 0
 		return
@@ -55,8 +162,8 @@ func (a *asks) askOne(r *request, cl *client, pages uint32) {
 	a.fx.Asks.Push(Ask{cl.id, pages})
 }
 
-// again asks a client for all that has just answered a smaller Ask, if that is wanted meanwhile. It
-// reports whether it is.
+// again asks a client for all after its answer to a smaller Ask, if a request has asked it for all since. It reports whether
+// one has.
 func (a *asks) again(cl *client) bool {
 	if !cl.askedAgain || !cl.mayReturn() {
 		return false
@@ -66,34 +173,7 @@ func (a *asks) again(cl *client) bool {
 	return true
 }
 
-// takeRun asks the client with the most free memory of those that have a run of so many pages for
-// its longest run. A client whose memory the device still uses is not asked for more of it. It
-// reports whether there is such a client.
-func (a *asks) takeRun(r *request, pages uint32) bool {
-	for _, cl := range a.richest(r) {
-		if cl.usage.MaxFreePages >= pages && a.memory.TaggedBytes(cl.id) == 0 {
-			a.askOne(r, cl, pages)
-			a.queue.awaits(r)
-			return true
-		}
-	}
-	return false
-}
-
-// collect asks the clients with the most free memory for their longest runs, until those come to so
-// many pages.
-func (a *asks) collect(r *request, pages uint32) {
-	for _, cl := range a.richest(r) {
-		if pages == 0 {
-			break
-		}
-		a.askOne(r, cl, pages)
-		pages -= min(pages, cl.usage.FreePages)
-	}
-	a.queue.awaits(r)
-}
-
-// richest are the clients that have free memory, the one with the most first, but that of a request.
+// richest are the clients that have free memory, the one with the most first, without the request's own.
 func (a *asks) richest(r *request) (all []*client) {
 	for _, id := range a.clients.free {
 		if cl := a.clients.all[id]; cl.id != r.client && cl.mayReturn() {
@@ -106,25 +186,7 @@ func (a *asks) richest(r *request) (all []*client) {
 	return all
 }
 
-// look has the other clients take home what was freed, once for a request, so that what they use
-// and have is that of one moment. It reports whether any has to.
-func (a *asks) look(r *request) bool {
-	if r.looked {
-		return false
-	}
-	r.looked = true
-	for _, id := range slices.Clone(a.clients.stale) {
-		if cl := a.clients.all[id]; id != r.client && !cl.gone {
-			cl.usage.Stale = false
-			a.clients.count(cl)
-			r.looking = true
-			a.fx.Looks.Push(id)
-		}
-	}
-	return r.looking
-}
-
-// awaitAnswers has a request wait for the answers that are under way.
+// awaitAnswers has a request wait for all answers that are still to come.
 func (a *asks) awaitAnswers(r *request) {
 	for _, id := range a.clients.ids {
 		if a.clients.all[id].asked {
@@ -133,6 +195,3 @@ func (a *asks) awaitAnswers(r *request) {
 	}
 	a.queue.awaits(r)
 }
-
-// everyone is asked of a request for everything.
-func everyone(*client) bool { return true }

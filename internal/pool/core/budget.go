@@ -1,14 +1,18 @@
 package core
 
-import "github.com/go-vram/vram/internal/pool/memory"
+import (
+	"cmp"
+
+	"github.com/go-vram/vram/internal/pool/memory"
+)
 
 // budget is how much may be reserved while there is something to recycle, or to take from other
 // clients. It follows the live peak: the most that clients used at one moment, or wanted.
 //
 // Moves book their cost. Once they have cost the price of the bytes that are missing, growth is
 // bought: this is the rule of the ski rental problem, to rent until the rents have come to the
-// price. So moves cost no more than growth, but for the last price, and growth no more than moves,
-// whatever the program does. What is bought first is slack (widen): growth within it comes in steps,
+// price. So moves never cost more than growth, but for the last price, nor growth more than moves.
+// The budget first buys slack (widen): growth within it comes in steps,
 // and a client that has grown by a step misses less than one that got just what it asked for.
 //
 // Growth that is forced, since no client has anything left to return, is not paid for: no move could
@@ -76,28 +80,28 @@ func (b *budget) raise(liveBytes int64) bool {
 	return true
 }
 
-// note takes a request that free memory does not serve.
-func (b *budget) note(raised bool) {
-	if raised {
-		b.flatRequests = 0
+// notePeak raises the live peak to what the clients reported last, once for a request that free memory does not serve.
+func (b *budget) notePeak(r *request) {
+	if r.noted {
 		return
 	}
-	b.flatRequests = min(b.flatRequests+1, stableRequests)
+	if r.raised, r.noted = b.raise(b.clients.usedBytes), true; r.raised {
+		b.flatRequests = 0
+	} else {
+		b.flatRequests = min(b.flatRequests+1, stableRequests)
+	}
 }
-
-// book notes the cost of moves.
-func (b *budget) book(ns int64) { b.costNs += ns }
 
 // asked books the cost of a client's answer: the time that it took, as far as that can be the cost of
 // an ask. A longer one waited for a turn or a processor.
 func (b *budget) asked(runs int, tookNs int64) {
 	least := int64(askNs + runs*runNs)
-	b.book(max(least, min(tookNs, least*lateFactor)))
+	b.costNs += max(least, min(tookNs, least*lateFactor))
 }
 
 // recycled counts handles that are recycled: in later rounds the budget is higher by as much, up to the steady slack.
 func (b *budget) recycled(handles int, bytes int64) {
-	b.book(int64(handles) * orElse(b.moveNs, firstMoveNs))
+	b.costNs += int64(handles) * cmp.Or(b.moveNs, firstMoveNs)
 	if b.flatRequests < stableRequests {
 		b.recycledBytes += bytes
 	}
@@ -114,15 +118,42 @@ func (b *budget) priceNs(bytes, reservedBytes int64) int64 {
 	return price
 }
 
-// tooMuch reports whether more than twice as much is reserved as clients have used lately, each by itself. Not less than twice: what
-// they use is seen at requests and ticks only, so that these peaks may be higher, and holes lie between buffers.
+// tooMuch reports whether more than twice as much is reserved as clients have used lately, each by itself. Not less than twice:
+// what they use is seen at requests and ticks only, so that these peaks may be higher, and holes lie between buffers.
 func (b *budget) tooMuch() bool {
 	return b.memory.ReservedBytes() > 2*b.clients.ownPeakBytes+b.settings.Policy.SpareBytes
 }
 
 // worthNs is the price of so many pages, where clients need as many by themselves.
 func (b *budget) worthNs(pages int64) int64 {
-	return pages * b.settings.Policy.PageWorth * orElse(b.createNs, firstCreateNs) / worthUnit
+	return pages * b.settings.Policy.PageWorth * cmp.Or(b.createNs, firstCreateNs) / worthUnit
+}
+
+// fits reports whether so many new pages for a request stay within the soft budget, and within what the driver can give.
+func (b *budget) fits(r *request, pages uint32) bool {
+	return b.reservedWith(pages) <= r.within(b.softBytes())
+}
+
+// reservedWith is what is reserved with so many new pages.
+func (b *budget) reservedWith(pages uint32) int64 {
+	return b.memory.ReservedBytes() + b.memory.Bytes(pages)
+}
+
+// buys has the budget allow growth by so many pages, if moves have cost their price. It reports whether it does. What the
+// driver has refused, and what would break the limit, is not for sale.
+func (b *budget) buys(r *request, pages uint32) bool {
+	reserved := b.reservedWith(pages)
+	beyond := reserved - b.softBytes()
+	switch {
+	case r.capped || reserved > b.settings.LimitBytes:
+		return false
+	case beyond <= 0:
+		return true
+	case !b.affords(beyond, reserved):
+		return false
+	}
+	b.buy(beyond, reserved)
+	return true
 }
 
 // affords reports whether moves have cost the price of bytes beyond the budget, where so much is
@@ -152,9 +183,8 @@ func (b *budget) widen() bool {
 	return true
 }
 
-// exceed raises the budget by bytes that a request needs beyond it. Once the slack is as wide as it gets
-// they are bought if moves have cost their price; before that the cost is kept for the slack. Else
-// growth is forced.
+// exceed raises the budget by bytes that a request needs beyond it. Once the slack is as wide as it gets, they are bought if
+// moves have cost their price; before that the cost is kept for the slack. Otherwise growth is forced.
 func (b *budget) exceed(bytes, reservedBytes int64) {
 	if b.nextStep() == 0 && b.affords(bytes, reservedBytes) {
 		b.buy(bytes, reservedBytes)
@@ -163,8 +193,7 @@ func (b *budget) exceed(bytes, reservedBytes int64) {
 	}
 }
 
-// force raises the budget by bytes that a request needs and that no client can return, and the slack
-// by a step.
+// force raises the budget by bytes that a request needs and that no client can return, and the slack by a step.
 func (b *budget) force(bytes int64) {
 	if bytes > 0 && b.settings.Policy.PageWorth > 0 {
 		b.extraSlack += b.nextStep()
@@ -224,7 +253,7 @@ func (b *budget) learn(created, moved int, ns int64) {
 	switch {
 	case ns <= 0:
 	case moved > 0:
-		own := ns - int64(created)*orElse(b.createNs, firstCreateNs)
+		own := ns - int64(created)*cmp.Or(b.createNs, firstCreateNs)
 		b.moveNs = blend(b.moveNs, max(0, own)/int64(moved))
 	case created > 0:
 		b.createNs = blend(b.createNs, ns/int64(created))
@@ -247,14 +276,6 @@ func blend(mean, value int64) int64 {
 		return value
 	}
 	return mean + (value-mean)/8
-}
-
-// orElse is a value, or another one where that is 0.
-func orElse(value, other int64) int64 {
-	if value == 0 {
-		return other
-	}
-	return value
 }
 
 // peak is a maximum over this window of time and the one before.

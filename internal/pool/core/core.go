@@ -51,14 +51,16 @@ func newCore(m *memory.Memory, s Settings) *Core {
 		fx: &c.fx,
 	}
 	c.budget = budget{settings: &c.settings, memory: m, clients: &c.clients}
-	c.asks = asks{memory: m, clients: &c.clients, queue: &c.queue, budget: &c.budget, fx: &c.fx}
+	c.asks = asks{memory: m, clients: &c.clients, queue: &c.queue, budget: &c.budget, jobs: &c.jobs, fx: &c.fx}
 	c.jobs = jobs{settings: &c.settings, memory: m, budget: &c.budget, fx: &c.fx}
 	c.scheduler = scheduler{
-		memory: m, clients: &c.clients, queue: &c.queue, waiters: &c.waiters, fences: &c.fences, answers: &c.answers, jobs: &c.jobs,
-		phase: &c.phase,
+		settings: &c.settings, memory: m, clients: &c.clients, queue: &c.queue, waiters: &c.waiters, fences: &c.fences,
+		answers: &c.answers, jobs: &c.jobs, phase: &c.phase,
 		ladder: ladder{
-			settings: &c.settings, memory: m, clients: &c.clients, budget: &c.budget, fences: &c.fences, answers: &c.answers,
-			asks: &c.asks, jobs: &c.jobs,
+			memory: m, clients: &c.clients, fences: &c.fences, answers: &c.answers, asks: &c.asks, jobs: &c.jobs,
+			grower: grower{
+				settings: &c.settings, memory: m, clients: &c.clients, budget: &c.budget, answers: &c.answers, asks: &c.asks, jobs: &c.jobs,
+			},
 		},
 		warmer:   warmer{settings: &c.settings, memory: m, answers: &c.answers, jobs: &c.jobs},
 		shrinker: shrinker{settings: &c.settings, memory: m, answers: &c.answers, asks: &c.asks, jobs: &c.jobs},
@@ -66,6 +68,7 @@ func newCore(m *memory.Memory, s Settings) *Core {
 			clients: &c.clients, queue: &c.queue, waiters: &c.waiters, fences: &c.fences, answers: &c.answers, asks: &c.asks,
 		},
 	}
+	c.scheduler.ladder.rows = c.scheduler.ladder.table()
 	return c
 }
 
@@ -109,7 +112,7 @@ func (c *Core) take(m Message) bool {
 	case Warm:
 		c.warm(m)
 	case Trim:
-		c.scheduler.enqueue(&request{kind: trim, token: m.Token, keepBytes: m.KeepBytes, ascent: ascent{rung: rungAskAll}})
+		c.scheduler.enqueue(&request{kind: trim, token: m.Token, keepBytes: m.KeepBytes})
 	case JobDone:
 		return c.jobDone(m)
 	case WatchOver:

@@ -2,12 +2,13 @@ package core
 
 import "github.com/go-vram/vram/internal/order"
 
-// fences are the watches over fences of memory that clients have returned, and the requests that wait for nothing else. The wait is
-// made off the turn and off the driver goroutine, one watch for each client with such memory, so that a kernel that never ends keeps
-// no request from memory behind another's. Meanwhile a request is held: out of the queue, so that later requests are served.
+// fences are the watches over fences of memory that clients have returned, and the requests that only such a fence can serve. A
+// watch waits outside the turn and the driver goroutine, one for each client with such memory, so that a kernel that never ends
+// keeps no request from the memory of another client. A request that waits for a fence is held: out of the queue, so that later
+// ones are served.
 //
-//	queue --rungWait--> Watch job --nothing passed--> held --fence passed, pages returned--> queue, asking everybody anew
-//	                              --nothing to watch--> denied
+//	queue --wait--> Watch job --nothing passed--> held --fence passed, pages returned--> queue, at the rung "ask all"
+//	                          --nothing to watch--> denied
 type fences struct {
 	watches  map[Client]watch // of those with a fence that is or was watched
 	held     []*request       // in order of arrival
@@ -54,9 +55,6 @@ func (f *fences) watching() bool {
 // forget drops the watches over a client that is no more.
 func (f *fences) forget(id Client) { delete(f.watches, id) }
 
-// hold takes a request in that waits for fences.
-func (f *fences) hold(r *request) { f.held = append(f.held, r) }
-
 // take takes out the requests that are held, of one client or, with 0, of all.
 func (f *fences) take(id Client) (all []*request) {
 	f.held = order.Delete(f.held, func(r *request) bool {
@@ -69,7 +67,7 @@ func (f *fences) take(id Client) (all []*request) {
 	return all
 }
 
-// takeDue takes out the requests that are held once there is anything new: they ask everybody anew.
+// takeDue takes out the requests that are held, once a fence has passed or may now be waited for: they ask all clients again.
 func (f *fences) takeDue() []*request {
 	if len(f.held) == 0 || f.held[0].progress == f.progress {
 		return nil

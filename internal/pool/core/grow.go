@@ -2,145 +2,179 @@ package core
 
 import "github.com/go-vram/vram/internal/pool/memory"
 
-// growOrBorrow takes the rung at which memory is mapped within the soft budget. It reports whether the request is done.
-func (l *ladder) growOrBorrow(r *request) bool {
-	r.rung = rungPoll
-	if l.answers.assemble(r) {
-		return r.done
-	}
-	if l.settings.Waits == WaitsAlways && l.borrow(r, 0) {
-		r.rung = rungGrow
-		return false
-	}
-	l.grow(r)
-	return false
+// grower maps windows for requests: the rungs of the ladder that grow, borrow and recycle, in its order.
+type grower struct {
+	settings *Settings
+	memory   *memory.Memory
+	clients  *clients
+	budget   *budget
+	answers  *answers
+	asks     *asks
+	jobs     *jobs
 }
 
-// grow maps a window for a request that is longer than what it wants, as far as the soft budget allows that, or as long, or
-// as its first run.
-func (l *ladder) grow(r *request) {
-	p := &l.settings.Policy
-	wanted := uint32(r.wanted()) // no more than the arena has
-	n := max(wanted, l.pagesOf(p.Step))
-	if !r.raised {
-		n = wanted + l.pagesOf(p.SteadyStep)
+// joinsEarly reports whether a request joins runs before any client is asked.
+func (g *grower) joinsEarly(r *request) bool { return !r.waits() && g.settings.Waits == WaitsAlways }
+
+// join grants free runs side by side, of which no single one was long enough. With WaitsAlways it borrows, without new handles.
+func (g *grower) join(r *request) verdict {
+	if g.answers.assemble(r) || g.settings.Waits == WaitsAlways && g.lend(r, 0) {
+		return again
 	}
-	if l.memory.Plain() { // one allocation, and not more than that
+	return onward
+}
+
+// grow maps a window within the soft budget: one that is longer than the request wants, or as long, or as long as its first
+// run. A new window lies next to the client's own memory, so that it merges with the free tail of the client's last page, or
+// apart from the memory of all others.
+func (g *grower) grow(r *request) verdict {
+	p := &g.settings.Policy
+	wanted := uint32(r.wanted()) // no more than the arena has
+	n := max(wanted, g.pagesOf(p.Step))
+	if !r.raised {
+		n = wanted + g.pagesOf(p.SteadyStep)
+	}
+	if g.memory.Plain() { // one allocation, and not more than that
 		n = max(wanted, min(n, p.HandlePages))
 	}
-	_ = l.growBy(r, n) || n > wanted && l.growBy(r, wanted+l.spare(r, wanted, n-wanted)) ||
-		wanted > r.pages && l.growBy(r, r.pages)
+	if g.growBy(r, n) {
+		return again
+	}
+	if n > wanted { // as many more than it wants as the soft budget allows
+		w, _ := g.memory.Room(memory.User{Client: r.client}, wanted)
+		left := (r.within(g.budget.softBytes()) - g.budget.reservedWith(w.Missing)) / g.memory.PageBytes()
+		if g.growBy(r, wanted+uint32(max(0, min(left, int64(n-wanted))))) { //nolint:gosec // at most n
+			return again
+		}
+	}
+	if wanted > r.pages && g.growBy(r, r.pages) {
+		return again
+	}
+	return onward
 }
 
 // pagesOf is a part of the live peak, given in 1/1024 of it, in pages.
-func (l *ladder) pagesOf(share int64) uint32 {
-	return uint32(l.budget.part(share) / l.memory.PageBytes())
+func (g *grower) pagesOf(share int64) uint32 {
+	return uint32(g.budget.part(share) / g.memory.PageBytes())
 }
 
-// spare is how many pages more than it wants a request may have within the soft budget, at most that many.
-func (l *ladder) spare(r *request, wanted, maxPages uint32) uint32 {
-	w, ok := l.room(r, wanted)
-	left := (r.within(l.budget.softBytes()) - l.reservedWith(w)) / l.memory.PageBytes()
-	if !ok || left <= 0 {
-		return 0
-	}
-	return uint32(min(int64(maxPages), left)) //nolint:gosec // between 0 and maxPages
-}
-
-// growBy maps a window of that many pages if the soft budget allows it, and the driver for all that is known.
-func (l *ladder) growBy(r *request, pages uint32) bool {
-	w, ok := l.room(r, pages)
-	if !ok || l.reservedWith(w) > r.within(l.budget.softBytes()) {
+// growBy maps a window of that many pages if the soft budget allows it, and the driver as far as is known.
+func (g *grower) growBy(r *request, pages uint32) bool {
+	w, ok := g.memory.Room(memory.User{Client: r.client}, pages)
+	if !ok || !g.budget.fits(r, w.Missing) {
 		return false
 	}
-	l.jobs.fill(r, w.Run, nil)
+	g.jobs.fill(r, w.Run, nil)
 	return true
 }
 
-// borrow starts the job that lets a request have pages which others have tagged: an Await for each of those, and
-// growth by what is missing beside them, at most up to so many reserved bytes. It reports whether there is such a job.
-func (l *ladder) borrow(r *request, maxBytes int64) bool {
-	if l.settings.Waits == WaitsNever || r.noBorrow {
+// borrow is join for a request whose fences were polled: it borrows also with new handles, within the soft budget.
+func (g *grower) borrow(r *request) verdict {
+	if g.answers.assemble(r) || g.lend(r, g.budget.softBytes()) {
+		return again
+	}
+	return onward
+}
+
+// lend starts the job that fills a window with pages that others have tagged, after an Await for the fence of each of those
+// clients, and with new handles while at most maxBytes are reserved. It reports whether there is such a window.
+func (g *grower) lend(r *request, maxBytes int64) bool {
+	if g.settings.Waits == WaitsNever || r.noBorrow {
 		return false
 	}
-	if !l.memory.AnyTagged(func(id Client) bool { return id != r.client && l.clients.mayBeAwaited(id) }) {
+	if !g.memory.AnyTagged(func(id Client) bool { return id != r.client && g.clients.mayBeAwaited(id) }) {
 		return false
 	}
-	w, ok := l.memory.WaitingRoom(memory.User{Waits: l.clients.mayBeAwaited}, r.pages)
-	if !ok || w.Missing > 0 && l.reservedWith(w) > r.within(maxBytes) {
+	w, ok := g.memory.WaitingRoom(memory.User{Waits: g.clients.mayBeAwaited}, r.pages)
+	if !ok || w.Missing > 0 && g.budget.reservedWith(w.Missing) > r.within(maxBytes) {
 		return false
 	}
-	l.jobs.fill(r, w.Run, nil)
+	g.jobs.fill(r, w.Run, nil)
 	return true
 }
 
-// recycle makes room for a request by moving handles: into the window with the fewest missing pages,
-// or, where the handles that reach into that window from outside are what is missing, into holes only,
-// where no handle is in the way. It starts no job if even that cannot serve it.
-func (l *ladder) recycle(r *request) {
-	plain := l.memory.Plain()
-	if w, ok := l.room(r, r.pages); ok && (plain || r.refusals < holesRefusals) && l.recycleInto(r, w) {
-		return
+// mayBuy reports whether a request may buy growth: the live peak did not rise for it, and the driver did not refuse it.
+func (g *grower) mayBuy(r *request) bool { return !r.raised && !r.capped && !g.memory.Plain() }
+
+// buy maps a window beyond the soft budget if moves have cost the price of its missing pages.
+func (g *grower) buy(r *request) verdict {
+	w, ok := g.memory.Room(memory.User{Client: r.client}, r.pages)
+	if !ok || !g.budget.buys(r, w.Missing) {
+		return onward
 	}
-	if plain {
-		return
-	}
-	if w, ok := l.memory.Beyond(r.pages); ok {
-		l.recycleInto(r, w)
-	}
+	g.jobs.fill(r, w.Run, nil)
+	return again
 }
 
-// recycleInto starts the job that fills a window, if the limit allows it.
-func (l *ladder) recycleInto(r *request, w memory.Window) bool {
-	limit := r.within(l.settings.LimitBytes)
-	target := min(limit, l.budget.softBytes())
-	if l.memory.Plain() && !r.idle { // freeing a segment waits for all work of the device: not before there is no other way
+// recycle takes whole clean handles outside a window, the longest first, and moves them into the window or releases them for
+// it; new handles fill the rest. Short handles are released, and long ones created in their place. The window is the one with
+// the fewest missing pages, or, where the handles that reach into it from outside are what is missing, one of holes only.
+// Recycling may break the soft budget, never the limit: first the other clients return all that they do not use, once for a
+// request.
+func (g *grower) recycle(r *request) verdict {
+	v, plain := onward, g.memory.Plain()
+	if w, ok := g.memory.Room(memory.User{Client: r.client}, r.pages); ok && (plain || r.refusals < holesRefusals) {
+		v = g.recycleInto(r, w)
+	}
+	if plain || v != onward {
+		return v
+	}
+	if w, ok := g.memory.Beyond(r.pages); ok {
+		return g.recycleInto(r, w)
+	}
+	return onward
+}
+
+// recycleInto starts the job that fills a window, if the limit allows it: again. It returns branch where the other clients are
+// to be asked first.
+func (g *grower) recycleInto(r *request, w memory.Window) verdict {
+	limit := r.within(g.settings.LimitBytes)
+	target := min(limit, g.budget.softBytes())
+	if g.memory.Plain() && !r.idle { // freeing a segment waits for all work of the device: not before there is no other way
 		target = limit
 	}
-	short := l.reservedWith(w) - target
+	short := g.budget.reservedWith(w.Missing) - target
 	if r.refusals >= clearingRefusals {
-		short = max(short, l.memory.ReservedBytes())
+		short = max(short, g.memory.ReservedBytes())
 	}
-	ids, bytes := l.memory.Victims(short, w.Run)
-	reserved := l.reservedWith(w) - bytes
-	if reserved > target && l.asksAll(r, reserved-target, reserved) {
-		r.rung = rungAskAll
-		return true
+	ids, bytes := g.memory.Victims(short, w.Run)
+	reserved := g.budget.reservedWith(w.Missing) - bytes
+	if reserved > target && g.asksAll(r, reserved-target, reserved) {
+		return branch
 	}
 	if reserved > limit {
-		return false
+		return onward
 	}
-	if l.clients.holding > 1 {
-		l.budget.exceed(reserved-target, reserved)
+	if g.clients.holding > 1 {
+		g.budget.exceed(reserved-target, reserved)
 	}
-	if longer, ok := l.overgrown(r, limit+bytes); ok && bytes < short {
+	if longer, ok := g.overgrown(r, limit+bytes); ok && bytes < short {
 		w = longer
-		ids, bytes = l.memory.Victims(l.memory.ReservedBytes(), w.Run)
+		ids, bytes = g.memory.Victims(g.memory.ReservedBytes(), w.Run)
 	}
-	l.budget.recycled(len(ids), bytes)
-	l.jobs.fill(r, w.Run, ids)
-	return true
+	g.budget.recycled(len(ids), bytes)
+	g.jobs.fill(r, w.Run, ids)
+	return again
 }
 
-// asksAll reports whether a request that would break the budget by so many bytes asks the other
-// clients for all that they have first. Where it would break the limit it asks also those that have
-// published no free pages: they close magazines for it.
-func (l *ladder) asksAll(r *request, overBytes, reservedBytes int64) bool {
+// asksAll reports whether a request that would break the soft budget by so many bytes asks the other clients for all that they
+// have first. Where it would break the limit it also asks those that have published no free pages: they close magazines for it.
+func (g *grower) asksAll(r *request, overBytes, reservedBytes int64) bool {
 	switch {
 	case r.askedAll || r.capped:
 		return false
-	case reservedBytes > l.settings.LimitBytes: // whatever they publish: magazines and spans hold more than free ranges
-		return l.clients.anyHolder(func(cl *client) bool { return cl.id != r.client && cl.mayReturn() })
+	case reservedBytes > g.settings.LimitBytes: // magazines and spans hold more than the free ranges that are published
+		return g.clients.anyHolder(func(cl *client) bool { return cl.id != r.client && cl.mayReturn() })
 	}
-	return !l.memory.Plain() && len(l.asks.richest(r)) > 0 && !l.budget.affords(overBytes, reservedBytes)
+	return !g.memory.Plain() && len(g.asks.richest(r)) > 0 && !g.budget.affords(overBytes, reservedBytes)
 }
 
 // overgrown is a window that is longer than a request wants, for growth beyond the soft budget.
-func (l *ladder) overgrown(r *request, maxBytes int64) (w memory.Window, ok bool) {
-	n := l.pagesOf(l.settings.Policy.OverStep)
-	if l.memory.Plain() || r.capped || !r.raised || n <= r.pages || len(r.more) > 0 {
+func (g *grower) overgrown(r *request, maxBytes int64) (w memory.Window, ok bool) {
+	n := g.pagesOf(g.settings.Policy.OverStep)
+	if g.memory.Plain() || r.capped || !r.raised || n <= r.pages || len(r.more) > 0 {
 		return memory.Window{}, false
 	}
-	w, ok = l.room(r, n)
-	return w, ok && l.reservedWith(w) <= maxBytes
+	w, ok = g.memory.Room(memory.User{Client: r.client}, n)
+	return w, ok && g.budget.reservedWith(w.Missing) <= maxBytes
 }

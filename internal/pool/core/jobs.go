@@ -18,17 +18,15 @@ func (j *jobs) start(job *Job) {
 	j.fx.Job = job
 }
 
-// poll asks how far the fences of all tagged runs have passed. For a request that may have plain segments freed it also asks
-// whether the device has work: freeing waits for all of it.
-func (j *jobs) poll(r *request) {
+// poll asks how far the fences of all tagged runs have passed, so that the runs of those that have become clean. For a request
+// that may have plain segments freed it also asks whether the device has work: freeing waits for all of it. It returns onward.
+func (j *jobs) poll(r *request) verdict {
 	idle := j.memory.Plain() && r != nil && r.kind == refill
 	if ids := j.memory.TaggedClients(); len(ids) > 0 || idle {
 		j.start(&Job{Poll: ids, Idle: idle, request: r})
 	}
+	return onward
 }
-
-// watch has the fences of clients watched for a request.
-func (j *jobs) watch(r *request, ids []Client) { j.start(&Job{Watch: ids, request: r}) }
 
 // fill makes a window free for a request, from the victims, then from new handles.
 func (j *jobs) fill(r *request, window Run, victims []int32) {
@@ -41,8 +39,8 @@ func (j *jobs) fill(r *request, window Run, victims []int32) {
 	j.start(job)
 }
 
-// shrink gives clean handles back to the driver until that many bytes are gone, for a request or, with nil, for the pool itself. It
-// reports whether there are any.
+// shrink gives clean handles back to the driver until that many bytes are gone, for a request or, with nil, for the pool
+// itself. It reports whether there are any.
 func (j *jobs) shrink(r *request, bytes int64) bool {
 	ids, _ := j.memory.Victims(bytes, Run{})
 	return j.release(r, ids)

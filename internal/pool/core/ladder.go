@@ -9,240 +9,167 @@ import (
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
-// ladder finds memory for a Refill that free memory does not serve, rung by rung: see the package comment.
+// ladder finds memory for a Refill that free memory does not serve. It tries the rungs of one table, from top to bottom. The
+// free memory is searched before each rung (scheduler.serveFree), so that a request never misses memory that has become free.
+//
+// A row has a name, the precondition (when), the action (try), and the rungs that may follow (then, or). A row without a
+// precondition always applies; one whose precondition fails is skipped. A row without a then is followed by the row below it.
+// Hence the order of the rows is the order of the ladder, and no other code knows it: to exchange two rungs, exchange their
+// rows. docs/architecture.md has the table in words, and TestTheLadderIsAsDocumented holds it against this one.
+//
+// An action begins at most one thing: a job, or requests to clients. It returns a verdict:
+//
+//	onward  the rung has nothing more to do: the one in then follows, once the job has ended and the clients have answered
+//	again   the same rung follows, unless the job or the answers serve the request
+//	branch  the rung in or follows
+//	leave   the request leaves the queue: it is refused, held, or still waits
+//
+// Five events set the rung of a request without the table:
+//
+//	a Refill comes, or gets one of its runs         look; join once others were asked for all (answers.grant)
+//	a Refill that waits is tried                    offer (request.restart)
+//	the driver has no more memory                   ask all (ladder.jobFailed)
+//	a fence passes that a held request waits for    ask all (fences.takeDue)
+//	another driver call fails                       deny (ladder.jobFailed)
 type ladder struct {
-	settings *Settings
-	memory   *memory.Memory
-	clients  *clients
-	budget   *budget
-	fences   *fences
-	answers  *answers
-	asks     *asks
-	jobs     *jobs
+	memory  *memory.Memory
+	clients *clients
+	fences  *fences
+	answers *answers
+	asks    *asks
+	jobs    *jobs
+	grower  grower
+
+	rows []row
 }
 
-// climb takes the next rung for a request whose search failed. It reports whether the request leaves the queue; if not, either a job
-// is in flight, or answers are awaited, or the next rung is to be tried.
-func (l *ladder) climb(r *request) bool {
-	switch r.rung {
-	case rungOffer:
-		l.answers.offer(r)
-	case rungSearch, rungTake:
-		l.take(r)
-	case rungAskOwn:
-		return l.askOwn(r)
-	case rungCollect:
-		l.collect(r)
-	case rungAskAll:
-		r.rung = rungGrow
-		l.notePeak(r)
-		l.askOthers(r)
-	case rungGrow:
-		return l.growOrBorrow(r)
-	case rungPoll:
-		r.rung = rungRecycle
-		l.jobs.poll(r)
-	case rungRecycle:
-		if l.answers.assemble(r) { // the fences that have passed, or what came meanwhile, may have made one
-			return r.done
+// rung is the name of a row.
+type rung string
+
+const (
+	rungOffer     rung = "offer"
+	rungLook      rung = "look"
+	rungTake      rung = "take"
+	rungJoinEarly rung = "join early"
+	rungAskOwn    rung = "ask own"
+	rungLookAgain rung = "look again"
+	rungCollect   rung = "collect"
+	rungAskDirty  rung = "ask dirty"
+	rungJoin      rung = "join"
+	rungGrow      rung = "grow"
+	rungPoll      rung = "poll"
+	rungBorrow    rung = "borrow"
+	rungBuy       rung = "buy"
+	rungRecycle   rung = "recycle"
+	rungAskAll    rung = "ask all"
+	rungWait      rung = "wait"
+	rungHold      rung = "hold"
+	rungDeny      rung = "deny"
+)
+
+// row is a rung of the ladder.
+type row struct {
+	name rung
+	when func(*request) bool
+	try  func(*request) verdict
+	then rung
+	or   rung
+}
+
+// verdict is what the action of a rung has come to.
+type verdict uint8
+
+const (
+	onward verdict = iota
+	again
+	branch
+	leave
+)
+
+// table is the ladder.
+func (l *ladder) table() []row {
+	a, g := l.asks, &l.grower
+	return []row{
+		{name: rungOffer, try: l.answers.offer},
+		{name: rungLook, when: a.needsOthers, try: a.look},
+		{name: rungTake, when: a.needsOthers, try: a.take},
+		{name: rungJoinEarly, when: g.joinsEarly, try: g.join},
+		{name: rungAskOwn, when: (*request).atOnce, try: a.askOwn},
+		{name: rungLookAgain, when: a.wouldRaisePeak, try: a.look},
+		{name: rungCollect, when: (*request).atOnce, try: a.collect},
+		{name: rungAskDirty, when: (*request).waits, try: a.askDirty},
+		{name: rungJoin, try: g.join},
+		{name: rungGrow, try: g.grow},
+		{name: rungPoll, try: l.jobs.poll},
+		{name: rungBorrow, try: g.borrow},
+		{name: rungBuy, when: g.mayBuy, try: g.buy},
+		{name: rungRecycle, try: g.recycle, then: rungWait, or: rungAskAll},
+		{name: rungAskAll, try: a.askAll, then: rungJoin},
+		{name: rungWait, try: l.wait},
+		{name: rungHold, try: l.hold, or: rungBorrow},
+		{name: rungDeny, try: l.answers.fail},
+	}
+}
+
+// climb tries the next rung for a request whose search failed. It reports whether the request leaves the queue. If not, a job
+// is in flight, or clients are to answer, or the next rung is to be tried.
+func (l *ladder) climb(r *request) (leaves bool) {
+	at := slices.IndexFunc(l.rows, func(s row) bool { return s.name == r.rung })
+	for l.rows[at].when != nil && !l.rows[at].when(r) {
+		at++
+	}
+	s := &l.rows[at]
+	r.rung = s.name
+	switch s.try(r) {
+	case onward:
+		if r.rung = s.then; s.then == "" {
+			r.rung = l.rows[at+1].name
 		}
-		if l.borrow(r, l.budget.softBytes()) {
-			return false // to come back here if that brings nothing
-		}
-		r.rung = rungWait
-		if !l.growBought(r) {
-			l.recycle(r)
-		}
-	case rungWait:
-		l.watch(r)
-	case rungHold:
-		return l.hold(r)
-	case rungDeny:
-		l.answers.fail(r)
+	case again: // a grant of one of several runs has set the rung
+	case branch:
+		r.rung = s.or
+	case leave:
 		return true
 	}
-	return false
+	return r.done
 }
 
-// askOwn asks the client of the request; for one that waits all clients, as soon as they have reported that they may have something.
-func (l *ladder) askOwn(r *request) bool {
-	if r.waits() {
-		r.rung = rungGrow
-		l.raisePeak(r, r.bytes)
-		r.askedAll = true
-		l.asks.ask(r, func(cl *client) bool { return cl.dirty })
-		return false
-	}
-	if l.settings.Waits == WaitsAlways {
-		if l.answers.assemble(r) || l.borrow(r, 0) { // what needs no wait goes first
-			return r.done
-		}
-	}
-	r.rung, l.clients.asker = rungCollect, r.client
-	l.asks.askOwn(r)
-	return false
-}
-
-// take asks another client for one run that serves a request, where the soft budget does not allow
-// growth: that costs the least of all moves, and no more where much is free elsewhere. The fence of
-// the run is polled if the client's stream has work.
-func (l *ladder) take(r *request) {
-	r.rung = rungAskOwn
-	if r.waits() || len(l.clients.ids) < 2 || l.mayGrow(r) {
-		return
-	}
-	if l.asks.look(r) {
-		r.rung = rungTake
-		return
-	}
-	if l.notePeak(r); l.mayGrow(r) || l.budget.widen() && l.mayGrow(r) {
-		return
-	}
-	if !r.contended {
-		r.contended = true
-		l.clients.contend(r.client)
-	}
-	switch r.taking {
-	case notTaken:
-		if !l.buys(r, r.pages) && l.asks.takeRun(r, r.pages) {
-			r.taking, r.rung = taken, rungTake
-		}
-	case taken:
-		r.taking, r.rung = polled, rungTake
-		l.jobs.poll(r)
-	case polled:
-	}
-}
-
-// mayGrow reports whether all that a request wants may be new within the soft budget.
-func (l *ladder) mayGrow(r *request) bool {
-	return l.memory.ReservedBytes()+l.memory.Bytes(r.pages) <= r.within(l.budget.softBytes())
-}
-
-// collect asks other clients for as much as a request lacks, where growing would break the budget
-// or what the driver can give.
-func (l *ladder) collect(r *request) {
-	if !r.noted && l.clients.usedBytes > l.budget.livePeak.bytes() && l.asks.look(r) {
-		return
-	}
-	r.rung = rungGrow
-	l.notePeak(r)
-	missing := r.pages
-	if w, ok := l.room(r, r.pages); ok {
-		missing = w.Missing
-		if l.reservedWith(w) <= r.within(l.budget.softBytes()) {
-			return
-		}
-	}
-	if r.capped {
-		l.askOthers(r)
-	} else if !l.buys(r, missing) {
-		l.asks.collect(r, missing)
-	}
-}
-
-// buys has the budget allow growth by so many pages if moves have cost what they are worth. It
-// reports whether it does.
-func (l *ladder) buys(r *request, pages uint32) bool {
-	reserved := l.memory.ReservedBytes() + l.memory.Bytes(pages)
-	beyond := reserved - l.budget.softBytes()
-	switch {
-	case r.capped || reserved > l.settings.LimitBytes: // the driver has refused it, or it may not be
-		return false
-	case beyond <= 0:
-		return true
-	case !l.budget.affords(beyond, reserved):
-		return false
-	}
-	l.budget.buy(beyond, reserved)
-	return true
-}
-
-// growBought maps a window for a request beyond the budget, where the live peak does not rise and
-// moves have cost as much. It reports whether it does.
-func (l *ladder) growBought(r *request) bool {
-	w, ok := l.room(r, r.pages)
-	if !ok || r.raised || r.capped || l.memory.Plain() || !l.buys(r, w.Missing) {
-		return false
-	}
-	r.rung = rungRecycle
-	l.jobs.fill(r, w.Run, nil)
-	return true
-}
-
-// notePeak raises the live peak once for a request.
-func (l *ladder) notePeak(r *request) {
-	if !r.noted { // else it is the same request still
-		l.raisePeak(r, 0)
-		l.budget.note(r.raised)
-	}
-}
-
-// raisePeak raises the live peak to what the clients last reported and to what one wants that has not reported it.
-func (l *ladder) raisePeak(r *request, wantedBytes int64) {
-	r.raised, r.noted = l.budget.raise(l.clients.usedBytes+wantedBytes), true
-}
-
-// askOthers has the others return what they do not use where growing would break the budget or what the driver can give. After a
-// refusal its own client is asked again: memory may have come home to it meanwhile.
-func (l *ladder) askOthers(r *request) {
-	if w, ok := l.room(r, r.pages); ok && l.reservedWith(w) <= r.within(l.budget.softBytes()) {
-		return
-	}
-	r.askedAll = true
-	l.asks.ask(r, func(cl *client) bool {
-		return (!r.waits() || cl.dirty) && (r.capped || cl.id != r.client)
-	})
-}
-
-// room is a window for the client of a request.
-func (l *ladder) room(r *request, pages uint32) (memory.Window, bool) {
-	return l.memory.Room(memory.User{Client: r.client}, pages)
-}
-
-// reservedWith is what is reserved once a window is filled with new handles.
-func (l *ladder) reservedWith(w memory.Window) int64 {
-	return l.memory.ReservedBytes() + l.memory.Bytes(w.Missing)
-}
-
-// watch has the fences of pending memory watched for a request that nothing else can serve. A client whose kernels need not
-// end is not waited for.
-func (l *ladder) watch(r *request) {
-	r.rung = rungHold
+// wait has the fences of pending memory watched, except those of a client whose kernels need not end.
+func (l *ladder) wait(r *request) verdict {
 	r.progress = l.fences.progress
 	ids := order.Delete(l.memory.TaggedClients(), func(id Client) bool { // the fences of all were polled just now
 		return !l.clients.mayBeAwaited(id) || l.fences.watched(id)
 	})
 	if len(ids) > 0 {
-		l.jobs.watch(r, ids)
+		l.jobs.start(&Job{Watch: ids, request: r})
 	}
+	return onward
 }
 
-// hold ends a climb at fences that are watched. It reports whether the request has left the queue.
-func (l *ladder) hold(r *request) bool {
+// hold takes a request for which fences are watched out of the queue until one passes. It returns onward where no fence can
+// serve the request, and branch where memory has become free since wait.
+func (l *ladder) hold(r *request) verdict {
 	switch {
-	case r.progress != l.fences.progress: // something has passed, or came home, meanwhile
-		r.rung = rungRecycle
+	case r.progress != l.fences.progress:
 		r.forgive()
-		return false
+		return branch
 	case !l.fences.watching() || r.patience == Patient: // a patient one waits in the order of those that wait
-		r.rung = rungDeny
-		return false
+		return onward
 	case r.waits(): // it is tried again once a fence has passed
 		l.answers.waitOn(r)
-		return true
+		return leave
 	}
 	if len(r.wants) > 0 { // two that had parts could keep each other from the rest
 		l.answers.putBack(r)
 		r.pages, r.more = r.wants[0], slices.Clone(r.wants[1:])
 	}
 	r.waited = true
-	l.fences.hold(r)
-	return true
+	l.fences.held = append(l.fences.held, r)
+	return leave
 }
 
-// jobFailed decides how a request goes on after its job failed: with the memory that the process has if the driver has none,
-// otherwise not at all. Where only the wait failed it goes on without one.
+// jobFailed sets the rung of a request whose job has failed. A request whose stream could not be made to wait repeats the rung
+// without that. After an out-of-memory error the request goes back to ask all; any other error refuses it.
 func (l *ladder) jobFailed(r *request, out memory.Outcome, err error, freeBytes int64) {
 	if out.FailedAt == memory.Await && !r.noBorrow { // nothing has changed, and there are other ways
 		r.noBorrow = true
@@ -255,9 +182,10 @@ func (l *ladder) jobFailed(r *request, out memory.Outcome, err error, freeBytes 
 	}
 }
 
-// cap notes what the driver can give in all, which holds for this request like a limit: what it had given when it refused, and
-// what it reports to have left. Where it does not report that, it is what it had given before the job, since all that the job gave back can
-// be had again. A cap that the driver does not keep falls with every refusal: the job would have made no more than the last one.
+// cap notes what the driver can give in all, which bounds this request like a limit: the reserved bytes after the refusal and
+// the bytes that the driver reports free. Where it reports none, cap notes the bytes reserved before the job, since all that
+// the job released can be had again. Each refusal of a capped request lowers its cap: the job would have made no more than the
+// last one.
 func (l *ladder) cap(r *request, startBytes, freeBytes int64) {
 	reserved := l.memory.ReservedBytes()
 	capBytes := reserved + max(0, freeBytes)

@@ -18,7 +18,7 @@ type beginCharge struct {
 
 func (m beginCharge) enter(c *Core) bool {
 	c.scheduler.enqueue(&request{
-		kind: ownWay, way: chargeWay{c, m.bytes}, client: m.client, token: m.token, ascent: ascent{rung: rungSearch},
+		kind: ownWay, way: chargeWay{c, m.bytes}, client: m.client, token: m.token,
 	})
 	return false
 }
@@ -47,26 +47,26 @@ type chargeWay struct {
 }
 
 func (w chargeWay) climb(s *scheduler, r *request) bool {
-	over := s.memory.ReservedBytes() + w.bytes - s.ladder.settings.LimitBytes
+	over := s.memory.ReservedBytes() + w.bytes - s.settings.LimitBytes
 	switch {
 	case over <= 0:
 		w.core.charge(w.bytes)
 		s.answers.end(r, nil)
 		return true
-	case w.bytes > s.ladder.settings.LimitBytes, r.rung == rungGrow: // no release is enough
+	case w.bytes > s.settings.LimitBytes, r.stage == stageEnd: // no release is enough
 		return w.refuse(s, r)
 	}
-	switch r.rung {
-	case rungSearch:
-		r.rung = rungPoll
-		s.ladder.asks.ask(r, everyone)
-	case rungPoll:
-		r.rung = rungRecycle
+	switch r.stage {
+	case stageBegin, stageAsk:
+		r.stage = stagePoll
+		s.ladder.asks.askEach(r, everyone)
+	case stagePoll:
+		r.stage = stageRelease
 		s.jobs.poll(r)
-	case rungRecycle:
-		r.rung, r.err = rungGrow, nil
+	case stageRelease:
+		r.stage, r.err = stageEnd, nil
 		s.jobs.shrink(r, over)
-	case rungOffer, rungTake, rungAskOwn, rungCollect, rungAskAll, rungGrow, rungWait, rungHold, rungDeny: // a job has failed
+	case stageEnd, stageFailed:
 		s.answers.end(r, r.err)
 		return true
 	}

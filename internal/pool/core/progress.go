@@ -85,23 +85,23 @@ func (n *noProgress) accounts() (all []admission.Account) {
 // gather begins to collect what was freed before.
 func (n *noProgress) gather() {
 	w := n.waiters
-	w.gathering, w.unasked = &request{kind: gather, ascent: ascent{rung: rungAskOwn}}, false
+	w.gathering, w.unasked = &request{kind: gather}, false
 	n.queue.push(w.gathering)
 }
 
 // climb has all clients return what was freed before: answers that were on their way may be older than that, so that those are awaited
 // first. It reports whether that is done.
 func (n *noProgress) climb(r *request) bool {
-	switch r.rung {
-	case rungAskOwn:
-		r.rung = rungAskAll
+	switch r.stage {
+	case stageBegin:
+		r.stage = stageAsk
 		n.asks.awaitAnswers(r)
 		return false
-	case rungAskAll:
-		r.rung = rungDeny
-		n.asks.ask(r, everyone)
+	case stageAsk:
+		r.stage = stageEnd
+		n.asks.askEach(r, everyone)
 		return false
-	case rungOffer, rungSearch, rungTake, rungCollect, rungGrow, rungPoll, rungRecycle, rungWait, rungHold, rungDeny:
+	case stagePoll, stageRelease, stageEnd, stageFailed:
 	}
 	w := n.waiters
 	w.gathering = nil

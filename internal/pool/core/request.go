@@ -47,12 +47,13 @@ type catch struct {
 	parts memory.Parts // the tags that those pages had
 }
 
-// ascent is how far a request has come up the ladder of the package comment.
+// ascent is how far a request has come.
 type ascent struct {
-	rung    rung
+	rung    rung     // of a Refill: see ladder
+	stage   stage    // of any other request
 	awaits  []Client // whose answers to an Ask are still to come
 	looking bool     // a Looked is still to come
-	looked  bool     // clients have taken home what was freed
+	looked  bool     // clients have taken in what was freed
 	taking  taking
 	// contended: it needed memory of others, or growth beyond the budget, which is counted once.
 	contended bool
@@ -89,7 +90,7 @@ func (r *refusal) forgive() { r.refusals = min(r.refusals, clearingRefusals) }
 
 const (
 	// maxRefusals is how often the driver may refuse memory to one request before that is denied. Not fewer: a driver that says it has
-	// more than it gives, and others that take memory meanwhile, cost a refusal each, and then the last two resorts follow. Not more:
+	// more than it gives, and others that take memory at the same time, cost a refusal each, and then the last two resorts follow. Not more:
 	// every refusal releases free handles, after the last none is left.
 	maxRefusals = 5
 	// clearingRefusals is after how many of them a recycling releases all that is free, and holesRefusals after how many none of it
@@ -137,23 +138,16 @@ const (
 	ownWay // see way
 )
 
-// rung is the step of the ladder in the package comment that is tried next. The order of the constants counts: answers.grant goes
-// back to the lower of two rungs. Which rung follows which is decided in ladder.climb and its steps.
-type rung uint8
+// stage is how far a request has come that is not a Refill. Each kind of request has those stages that it needs.
+type stage uint8
 
 const (
-	rungOffer rung = iota // of those that wait
-	rungSearch
-	rungTake
-	rungAskOwn
-	rungCollect
-	rungAskAll
-	rungGrow
-	rungPoll
-	rungRecycle
-	rungWait
-	rungHold
-	rungDeny
+	stageBegin stage = iota
+	stageAsk
+	stagePoll
+	stageRelease
+	stageEnd
+	stageFailed // a job without effect on the memory has failed
 )
 
 // newRefill is the request that a Refill makes.
@@ -165,7 +159,7 @@ func newRefill(m Refill) *request {
 			requestedBytes: m.RequestedBytes, blockBytes: m.BlockBytes,
 		},
 		waiting: waiting{patience: m.Patience, place: m.Place},
-		ascent:  ascent{rung: rungSearch},
+		ascent:  ascent{rung: rungLook},
 	}
 	if len(r.more) > 0 {
 		r.wants = append([]uint32{r.pages}, r.more...)
@@ -173,11 +167,14 @@ func newRefill(m Refill) *request {
 	return r
 }
 
-// awaiting reports whether the request goes on only with somebody's answer.
+// awaiting reports whether the request waits for the answer of a client.
 func (r *request) awaiting() bool { return len(r.awaits) > 0 || r.looking || r.offering }
 
-// waits reports whether it is a Refill that waits.
+// waits reports whether it is a Refill that waits for frees of others.
 func (r *request) waits() bool { return r.id != 0 }
+
+// atOnce reports whether it does not.
+func (r *request) atOnce() bool { return r.id == 0 }
 
 // keepsParts reports whether what the request gets may have to be put back before it has all that it wants.
 func (r *request) keepsParts() bool { return len(r.wants) > 0 }

@@ -2,16 +2,17 @@ package core
 
 import "github.com/go-vram/vram/internal/pool/memory"
 
-// scheduler decides which request goes on.
+// scheduler decides which request is served next.
 type scheduler struct {
-	memory  *memory.Memory
-	clients *clients
-	queue   *queue
-	waiters *waiters
-	fences  *fences
-	answers *answers
-	jobs    *jobs
-	phase   *phase
+	settings *Settings
+	memory   *memory.Memory
+	clients  *clients
+	queue    *queue
+	waiters  *waiters
+	fences   *fences
+	answers  *answers
+	jobs     *jobs
+	phase    *phase
 
 	ladder     ladder
 	warmer     warmer
@@ -19,7 +20,7 @@ type scheduler struct {
 	noProgress noProgress
 }
 
-// enqueue lets a request under way.
+// enqueue adds a request to the queue, and serves what can be served. It refuses the request once the pool closes.
 func (s *scheduler) enqueue(r *request) {
 	if s.phase.closing {
 		s.answers.end(r, ErrClosed)
@@ -97,8 +98,8 @@ func (s *scheduler) yield() (yielded bool) {
 	return yielded
 }
 
-// climb takes the next step for a request whose search failed. It reports whether the request leaves the queue; if not, either a job
-// is in flight, or answers are awaited, or the next step is to be tried.
+// climb takes the next step of a request whose search failed. It reports whether the request leaves the queue; if not, either a
+// job is in flight, or answers are awaited, or the next step is to be tried.
 func (s *scheduler) climb(r *request) bool {
 	if r.way != nil {
 		return r.way.climb(s, r)
@@ -115,8 +116,8 @@ func (s *scheduler) climb(r *request) bool {
 	return s.ladder.climb(r)
 }
 
-// admit puts the next request of those that wait into the queue, or what is due where none of them makes progress. It reports whether
-// there is anything.
+// admit puts the next request of those that wait into the queue, or what is due where none of them makes progress. It reports
+// whether there is anything.
 func (s *scheduler) admit() bool {
 	for {
 		if r := s.waiters.next(); r != nil {

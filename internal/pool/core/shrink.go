@@ -16,24 +16,24 @@ type shrinker struct {
 	window uint32 // ticks since peaks were forgotten last
 }
 
-// climb goes on with a trim: clients return what they do not use, fences are polled, clean handles go back to the driver. It reports
-// whether the request is done.
+// climb takes the next step of a trim: clients return what they do not use, fences are polled, clean handles go back to the
+// driver. It reports whether the request is done.
 func (s *shrinker) climb(r *request) bool {
-	switch r.rung {
-	case rungAskAll:
-		r.rung = rungPoll
+	switch r.stage {
+	case stageBegin, stageAsk:
+		r.stage = stagePoll
 		if s.memory.ReservedBytes() > r.keepBytes {
-			s.asks.ask(r, everyone)
+			s.asks.askEach(r, everyone)
 		}
-	case rungPoll:
-		r.rung = rungRecycle
+	case stagePoll:
+		r.stage = stageRelease
 		s.jobs.poll(r)
-	case rungRecycle:
-		r.rung = rungDeny
+	case stageRelease:
+		r.stage = stageEnd
 		if r.err == nil && s.jobs.shrink(r, s.memory.ReservedBytes()-r.keepBytes) {
 			return false
 		}
-	case rungOffer, rungSearch, rungAskOwn, rungTake, rungCollect, rungGrow, rungWait, rungHold, rungDeny:
+	case stageEnd, stageFailed:
 		s.answers.end(r, r.err)
 		return true
 	}
@@ -60,13 +60,13 @@ func (s *shrinker) bound() {
 	}
 }
 
-// overLimit is a trim of the pool's own where a limit was lowered below what is held: clients are asked for what they do not use, tick
-// by tick. Nil: nothing is over it.
+// overLimit is a trim of the pool's own where a limit was lowered below what is held: clients are asked for what they do not
+// use, tick by tick. Nil: nothing is over it.
 func (s *shrinker) overLimit() *request {
 	if s.memory.ReservedBytes() <= s.settings.LimitBytes {
 		return nil
 	}
-	return &request{kind: trim, keepBytes: s.settings.LimitBytes, ascent: ascent{rung: rungAskAll}}
+	return &request{kind: trim, keepBytes: s.settings.LimitBytes}
 }
 
 // oldHandles is how many handles go back to the driver for their age at a tick. Not more: that
@@ -87,8 +87,8 @@ func (s *shrinker) tick(b *budget) {
 	}
 }
 
-// age gives back what has been free for long. Plain segments stay: to free one waits for all work of the device. Clients that have
-// returned a surplus are lent little as long as there is any that is old.
+// age gives back what has been free for long. Plain segments stay: to free one waits for all work of the device. Clients that
+// have returned a surplus are lent little as long as there is any that is old.
 func (s *shrinker) age(cs *clients) {
 	after := s.settings.AgeTicks
 	if s.failed {

@@ -68,56 +68,48 @@ type beginSleep struct {
 }
 
 func (m beginSleep) enter(c *Core) bool {
-	c.scheduler.enqueue(&request{kind: ownWay, way: m.way, client: m.client, token: m.token, ascent: ascent{rung: rungSearch}})
+	c.scheduler.enqueue(&request{kind: ownWay, way: m.way, client: m.client, token: m.token})
 	return false
 }
 
-// apartWay finds memory for a Refill of a client whose handles hold no other's pages.
+// apartWay finds memory for a Refill of a client whose handles hold no other's pages. It shares the last rungs of the ladder.
 type apartWay struct{}
 
 func (w apartWay) climb(s *scheduler, r *request) bool {
-	l := &s.ladder
-	switch r.rung {
-	case rungWait:
-		l.watch(r)
-	case rungHold:
-		return l.hold(r)
-	case rungDeny:
-		s.answers.fail(r)
-		return true
-	case rungOffer, rungSearch, rungTake, rungAskOwn, rungCollect, rungAskAll, rungGrow, rungPoll, rungRecycle:
-		w.grow(l, r)
+	if r.rung == rungWait || r.rung == rungHold || r.rung == rungDeny {
+		return s.ladder.climb(r)
 	}
+	w.grow(&s.ladder.grower, r)
 	return false
 }
 
 // grow fills a window of holes with new handles, or with free ones that are moved there as a whole. Before it takes those, all
 // clients return what they do not use, and fences are polled.
-func (apartWay) grow(l *ladder, r *request) {
-	window, ok := l.memory.Beyond(r.pages)
+func (apartWay) grow(g *grower, r *request) {
+	window, ok := g.memory.Beyond(r.pages)
 	if !ok {
 		r.rung = rungDeny
 		return
 	}
-	l.notePeak(r)
-	over := l.reservedWith(window) - r.within(l.settings.LimitBytes)
+	g.budget.notePeak(r)
+	over := g.budget.reservedWith(window.Missing) - r.within(g.settings.LimitBytes)
 	switch {
 	case over <= 0:
-		l.jobs.fill(r, window.Run, nil)
+		g.jobs.fill(r, window.Run, nil)
 	case !r.askedAll:
 		r.askedAll, r.rung = true, rungPoll
-		l.asks.ask(r, func(cl *client) bool { return cl.id != r.client })
+		g.asks.askEach(r, func(cl *client) bool { return cl.id != r.client })
 	case r.rung == rungPoll:
 		r.rung = rungRecycle
-		l.jobs.poll(r)
+		g.jobs.poll(r)
 	default:
 		if r.refusals >= clearingRefusals {
-			over = max(over, l.memory.ReservedBytes())
+			over = max(over, g.memory.ReservedBytes())
 		}
-		ids, bytes := l.memory.Victims(over, window.Run)
-		if r.rung = rungWait; l.reservedWith(window)-bytes <= r.within(l.settings.LimitBytes) {
-			l.budget.recycled(len(ids), bytes)
-			l.jobs.fill(r, window.Run, ids)
+		ids, bytes := g.memory.Victims(over, window.Run)
+		if r.rung = rungWait; g.budget.reservedWith(window.Missing)-bytes <= r.within(g.settings.LimitBytes) {
+			g.budget.recycled(len(ids), bytes)
+			g.jobs.fill(r, window.Run, ids)
 		}
 	}
 }
@@ -129,8 +121,8 @@ func (sleepWay) climb(s *scheduler, r *request) bool {
 	switch {
 	case s.clients.all[r.client] == nil:
 		r.err = ErrClosed
-	case r.rung == rungSearch:
-		r.rung = rungDeny
+	case r.stage == stageBegin:
+		r.stage = stageEnd
 		job := &Job{request: r}
 		if s.memory.PlanSleep(&job.Job, r.client); len(job.Ops) > 0 {
 			s.jobs.start(job)
@@ -155,22 +147,22 @@ func (w wakeWay) climb(s *scheduler, r *request) bool {
 		return true
 	}
 	wantedBytes := s.memory.WakeBytes(r.client)
-	over := s.memory.ReservedBytes() + wantedBytes - s.ladder.settings.LimitBytes
-	switch r.rung {
-	case rungSearch:
+	over := s.memory.ReservedBytes() + wantedBytes - s.settings.LimitBytes
+	switch r.stage {
+	case stageBegin:
 		if over > 0 {
-			r.rung = rungAskAll
+			r.stage = stageAsk
 			return false
 		}
 		return w.wake(s, r)
-	case rungAskAll:
-		r.rung = rungPoll
-		s.ladder.asks.ask(r, func(cl *client) bool { return cl.id != r.client })
-	case rungPoll:
-		r.rung = rungRecycle
+	case stageAsk:
+		r.stage = stagePoll
+		s.ladder.asks.askEach(r, func(cl *client) bool { return cl.id != r.client })
+	case stagePoll:
+		r.stage = stageRelease
 		s.jobs.poll(r)
-	case rungRecycle:
-		r.rung, r.err = rungGrow, nil
+	case stageRelease:
+		r.stage, r.err = stageEnd, nil
 		switch r.refusals {
 		case 0:
 			s.jobs.shrink(r, over)
@@ -179,12 +171,12 @@ func (w wakeWay) climb(s *scheduler, r *request) bool {
 		default:
 			s.jobs.shrink(r, s.memory.ReservedBytes())
 		}
-	case rungGrow:
+	case stageEnd:
 		if over > 0 {
 			return w.refuse(s, r, wantedBytes, nil)
 		}
 		return w.wake(s, r)
-	case rungOffer, rungTake, rungAskOwn, rungCollect, rungWait, rungHold, rungDeny: // a job has failed
+	case stageFailed:
 		if !errors.Is(r.err, cudadrv.OutOfMemory) {
 			s.answers.end(r, r.err)
 			return true
@@ -192,7 +184,7 @@ func (w wakeWay) climb(s *scheduler, r *request) bool {
 		if r.refusals++; r.refusals == wakeTries {
 			return w.refuse(s, r, wantedBytes, r.err)
 		}
-		r.rung = rungAskAll
+		r.stage = stageAsk
 	}
 	return false
 }

@@ -88,7 +88,7 @@ func (c *Core) offered(m Offered) bool {
 // warm lets a warm-up under way.
 func (c *Core) warm(m Warm) {
 	lengths := order.Delete(slices.Clone(m.Runs), func(n uint32) bool { return n == 0 })
-	c.scheduler.enqueue(&request{kind: warm, token: m.Token, warming: warming{lengths: lengths}, ascent: ascent{rung: rungSearch}})
+	c.scheduler.enqueue(&request{kind: warm, token: m.Token, warming: warming{lengths: lengths}})
 }
 
 // takeBack makes free what a client returns, and takes down what it reports. It reports whether the client is known.
@@ -317,7 +317,7 @@ func (c *Core) jobFailed(j *Job, out memory.Outcome, m JobDone) {
 	switch j.Purpose {
 	case memory.Nothing:
 		if r != nil {
-			r.err, r.rung = m.Err, rungDeny
+			r.err, r.rung, r.stage = m.Err, rungDeny, stageFailed
 		}
 	case memory.Fill:
 		c.scheduler.ladder.jobFailed(r, out, m.Err, m.FreeBytes)

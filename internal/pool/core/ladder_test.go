@@ -1,0 +1,69 @@
+package core
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// architecture reads docs/architecture.md.
+func architecture(t *testing.T) string {
+	t.Helper()
+	for dir := "../../../pool"; ; dir = filepath.Join("../../../pool", dir) {
+		text, err := os.ReadFile(filepath.Join(dir, "docs", "architecture.md"))
+		if err == nil {
+			return string(text)
+		}
+		require.Less(t, len(dir), 30, "no folder above has docs/architecture.md")
+	}
+}
+
+// TestTheLadderIsAsDocumented holds names, order, preconditions and next rungs of the table in docs/architecture.md against the
+// ladder.
+func TestTheLadderIsAsDocumented(t *testing.T) {
+	t.Parallel()
+	section := regexp.MustCompile(`(?s)\n## The ladder\n.*?\n## `).FindString(architecture(t))
+	line := regexp.MustCompile(`(?m)^\| ([a-z ]+) \| ([^|]+) \| [^|]+ \| ([^|]+) \|$`)
+	documented := line.FindAllStringSubmatch(section, -1)[1:] // without the head
+	rows := New(pageBytes, 1, Settings{}).scheduler.ladder.rows
+	require.Len(t, documented, len(rows))
+	for i, s := range rows {
+		then := string(s.then)
+		switch {
+		case then != "":
+		case i+1 < len(rows):
+			then = string(rows[i+1].name)
+		default:
+			then = "–"
+		}
+		if s.or != "" {
+			then += ", or " + string(s.or)
+		}
+		assert.Equal(t, string(s.name), documented[i][1])
+		assert.Equal(t, s.when == nil, documented[i][2] == "–", s.name)
+		assert.Equal(t, then, documented[i][3], s.name)
+	}
+}
+
+// TestTheLadderNamesItsRungs holds the names in the table against each other: a rung that follows has a row, no two rows have
+// one name, and the last row always applies.
+func TestTheLadderNamesItsRungs(t *testing.T) {
+	t.Parallel()
+	rows := New(pageBytes, 1, Settings{}).scheduler.ladder.rows
+	has := map[rung]bool{"": true}
+	for _, s := range rows {
+		assert.False(t, has[s.name], s.name)
+		has[s.name] = true
+	}
+	for _, s := range rows {
+		assert.True(t, has[s.then] && has[s.or], s.name)
+	}
+	for _, event := range []rung{rungOffer, rungLook, rungJoin, rungAskAll, rungDeny} { // see ladder
+		assert.True(t, has[event], event)
+	}
+	assert.Nil(t, rows[len(rows)-1].when)
+}
