@@ -269,26 +269,27 @@ func (c *beyondCache) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, e
 			return nil, 0, 0, err
 		}
 	}
+	var (
+		slot *magazine.Slot
+		word uint64
+	)
 	if s.cache.HasFreed() {
-		if slot, word := s.cache.TakeBack(bytes); slot != nil {
-			if s.cache.Share() != 0 {
-				s.sampler.sampled(Buffer{slot, word, bytes}, "", nil)
-			}
-			return slot, word, bytes, nil
-		}
+		slot, word = s.cache.TakeBack(bytes)
 	}
-	if s.ref.TryEnter() {
-		slot, left := s.searchHere(bytes, 0, claims.First)
-		if left != nil {
+	if slot == nil && s.ref.TryEnter() {
+		var left actors.Effects
+		if slot, left = s.searchHere(bytes, 0, claims.First); left != nil {
 			slot = s.perform(slot, left, bytes, 0)
 		}
 		if slot != nil {
-			word := slot.Word()
-			if s.cache.Share() != 0 { // checked here: this path is hot
-				s.sampler.sampled(Buffer{slot, word, bytes}, "", nil)
-			}
-			return slot, word, bytes, nil
+			word = slot.Word()
 		}
+	}
+	if slot != nil {
+		if s.cache.Share() != 0 { // checked here: this path is hot
+			s.sampler.sampled(Buffer{slot, word, bytes}, "", nil)
+		}
+		return slot, word, bytes, nil
 	}
 	r := s.request(Request{Bytes: bytes})
 	r.promise.On(s.host)
