@@ -155,7 +155,7 @@ func TestPanicInALanesTurn(t *testing.T) {
 
 	leave := r.occupy(s)
 	crash(s, beforeLane, 1, nil)
-	v := &call{run: func() { _, _ = s.turn.serveLane(&l.lane, allocLane, 512) }}
+	v := &callback{run: func() { _, _ = s.turn.serveLane(&l.lane, allocLane, 512) }}
 	s.ref.Call(v)
 	leave()
 	_, err := v.promise.Future().Await(t.Context())
@@ -165,12 +165,12 @@ func TestPanicInALanesTurn(t *testing.T) {
 	s.client.Asked(0, 0)
 	require.NoError(t, must(t, s, 8*mib).Free())
 	leave = r.occupy(s)
-	s.turn.core.AskLanes()
+	s.turn.state.core.AskLanes()
 	leave()
 	crash(s, beforeReturn, 1, nil)
 	c := alloc(t, l, 4*kib)
 	require.NoError(t, l.Free(c))
-	s.turn.hook = nil
+	s.turn.state.hook = nil
 
 	require.NoError(t, l.Free(b))
 	for range 3 {
@@ -192,7 +192,7 @@ func TestLaneOfABusyStream(t *testing.T) {
 	require.NoError(t, must(t, s, mib).Free())
 	leave := r.occupy(s)
 	var b Buffer
-	v := &call{run: func() { b, _ = s.turn.serveLane(&l.lane, allocLane, 512) }}
+	v := &callback{run: func() { b, _ = s.turn.serveLane(&l.lane, allocLane, 512) }}
 	s.ref.Call(v)
 	leave()
 	_, err := v.promise.Future().Await(t.Context())

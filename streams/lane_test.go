@@ -36,7 +36,7 @@ func (r *rig) alone(s *Stream, l *Lane, warm, work func()) {
 	r.t.Helper()
 	var laneTurns atomic.Int64
 	leave := r.occupy(s)
-	s.turn.hook = func(p point) {
+	s.turn.state.hook = func(p point) {
 		if p == beforeLane {
 			laneTurns.Add(1)
 		}
@@ -63,7 +63,7 @@ func (r *rig) sound(s *Stream) {
 	r.t.Helper()
 	leave := r.occupy(s)
 	defer leave()
-	require.NoError(r.t, s.turn.core.Check())
+	require.NoError(r.t, s.turn.state.core.Check())
 }
 
 // A lane serves the sizes that its budget could hold without a turn, and allocates nothing on the
