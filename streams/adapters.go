@@ -40,47 +40,49 @@ func (b *behavior) Detach() actors.Effects {
 }
 
 // Panicked implements actors.Behavior.
-func (b *behavior) Panicked(p actors.Panic) error { return (*turn)(b).panicked(p) }
+func (b *behavior) Panicked(p actors.Panic) error { return b.ending.panicked(p) }
 
 // Stopped implements actors.Behavior.
-func (b *behavior) Stopped(cause error) { (*turn)(b).stopped(cause) }
+func (b *behavior) Stopped(cause error) { b.ending.stopped(cause) }
 
 // Granted implements pool.Client.
 func (c *poolClient) Granted(token uint64, runs []poolcore.Run, mapped bool) {
-	c.ref.Call(&granted{stream: c.wiring, token: token, runs: runs, mapped: mapped})
+	c.wiring.ref.Call(&granted{stream: c.wiring, token: token, runs: runs, mapped: mapped})
 }
 
 // Denied implements pool.Client.
-func (c *poolClient) Denied(token uint64, err error) { c.ref.Tell(&denied{token: token, err: err}) }
+func (c *poolClient) Denied(token uint64, err error) {
+	c.wiring.ref.Tell(&denied{token: token, err: err})
+}
 
 // Asked implements pool.Client.
 func (c *poolClient) Asked(runsGranted uint64, pages uint32) {
-	c.ref.Call(&reclaim{stream: c.wiring, runsGranted: runsGranted, pages: pages})
+	c.wiring.ref.Call(&reclaim{stream: c.wiring, runsGranted: runsGranted, pages: pages})
 }
 
 // Offered implements pool.Client.
 func (c *poolClient) Offered(token, runsGranted uint64) {
-	c.ref.Call(&offered{stream: c.wiring, offer: claims.Offer{Token: token, RunsGranted: runsGranted}})
+	c.wiring.ref.Call(&offered{stream: c.wiring, offer: claims.Offer{Token: token, RunsGranted: runsGranted}})
 }
 
 // Demanded implements pool.Client.
-func (c *poolClient) Demanded() { c.post((*turn)(c).updateDemand) }
+func (c *poolClient) Demanded() { c.wiring.post(c.dispatch.updateDemand) }
 
-// Look implements pool.Client: a turn takes home freed blocks, and publishes. While another
-// goroutine is in the turn it does nothing, and the figures may stay stale.
-func (c *poolClient) Look() { _, _ = c.tryTurn(c.core.Drain) } // the actor reports a panic
+// Look implements pool.Client: a turn drains freed blocks, and publishes. While another goroutine is in the
+// turn Look does nothing, and the figures may stay stale.
+func (c *poolClient) Look() { _, _ = c.wiring.tryTurn(c.state.core.Drain) } // the actor reports a panic
 
 // Usage implements pool.Client.
-func (c *poolClient) Usage() poolcore.Usage { return c.peer.usage(c.core.Alert()) }
+func (c *poolClient) Usage() poolcore.Usage { return c.wiring.peer.usage(c.state.core.Alert()) }
 
 // Follow implements pool.Client.
-func (c *poolClient) Follow(m fence.Mark) error { return c.cuda.precede(m) }
+func (c *poolClient) Follow(m fence.Mark) error { return c.wiring.cuda.precede(m) }
 
 // Idle implements pool.Client.
-func (c *poolClient) Idle() bool { return c.cuda.idle() }
+func (c *poolClient) Idle() bool { return c.wiring.cuda.idle() }
 
 func (c *peerClient) pendingFences() (all []fencing, err error) {
-	err = c.inTurn(context.Background(), func() { all = c.turnState.pendingFences() })
+	err = c.wiring.inTurn(context.Background(), func() { all = c.state.pendingFences() })
 	if err != nil {
 		return nil, err
 	}
@@ -88,28 +90,28 @@ func (c *peerClient) pendingFences() (all []fencing, err error) {
 }
 
 func (c *peerClient) fencePassed() {
-	if entered, _ := c.tryTurn(c.takePassed); !entered {
-		c.post(c.takePassed)
+	if entered, _ := c.wiring.tryTurn(c.lent.takePassed); !entered {
+		c.wiring.post(c.lent.takePassed)
 	}
 }
 
-func (c *peerClient) retryDelayed(passed bool) { c.ref.Call(&fenceWaited{passed: passed}) }
+func (c *peerClient) retryDelayed(passed bool) { c.wiring.ref.Call(&fenceWaited{passed: passed}) }
 
 func (c *peerClient) largestBlocks(l *core.Largest, wait bool) {
-	look := func() { c.core.Largest(l, c.cuda.id) }
-	if entered, _ := c.tryTurn(look); !entered && wait {
-		_ = c.inTurn(context.Background(), look) // a stream that has failed has no list
+	look := func() { c.state.core.Largest(l, c.wiring.cuda.id) }
+	if entered, _ := c.wiring.tryTurn(look); !entered && wait {
+		_ = c.wiring.inTurn(context.Background(), look) // a stream that has failed has no list
 	}
 }
 
 // Wake implements magazine.Waker. It may be called inside a turn that puts a batch's slots back.
-func (k *waker) Wake() { k.turn.wake() }
+func (k *waker) Wake() { k.turn.state.wake() }
 
 // Piled implements magazine.Waker: the goroutine of a free sorts the blocks that other streams
 // used, if no goroutine is in the turn.
 func (k *waker) Piled() { _, _ = k.tryTurn(k.turn.sort) }
 
-// Freed implements magazine.Waker: the pool has known of no such block.
+// Freed implements magazine.Waker: the pool did not know of a freed block.
 func (k *waker) Freed() { k.peer.reporter.Changed() }
 
 // Refused implements magazine.Waker.

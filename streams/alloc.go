@@ -25,9 +25,9 @@ func (s *Stream) Alloc(bytes int64) (b Buffer, err error) { // named results kee
 
 // AllocFor is Alloc with options. It waits for the driver where memory must be mapped, and for
 // other callers' frees only with Request.Wait. The end of ctx ends the request, and is the error
-// then; memory that arrives too late stays in the cache. Errors: those of Alloc, *AlignError, the
-// context's, *CaptureError, and those of the memset, after which nothing is held; with Request.Wait
-// *pool.DeadlockError and, in place of the context's error alone, *pool.WaitError.
+// then; memory that arrives too late stays in the cache. Errors: the errors of Alloc, *AlignError, the
+// context's, *CaptureError, and the errors of the memset, after which nothing is held; with Request.Wait
+// *pool.DeadlockError, and *pool.WaitError instead of the context's error alone.
 func (s *Stream) AllocFor(ctx context.Context, want Request) (Buffer, error) {
 	return s.AllocAsync(ctx, want).Await(context.Background()) //nolint:contextcheck // ctx ends the request itself, and so the wait
 }
@@ -139,7 +139,7 @@ func afterFunc(ctx context.Context, f func()) (stop func() bool) {
 	return context.AfterFunc(ctx, f)
 }
 
-// allocNow serves a request that was checked from a magazine or inside the turn, if that is free.
+// allocNow serves a checked request from a magazine, or inside the turn if no goroutine is in it.
 func (s *Stream) allocNow(want *Request) (Buffer, bool) {
 	b, ok := s.findNow(want)
 	if ok && s.cache.Share() != 0 {
@@ -165,8 +165,8 @@ func (s *Stream) findNow(want *Request) (Buffer, bool) {
 	return s.allocInline(want.Bytes, want.Align)
 }
 
-// finish sets a buffer's tag and zeroes it, if its request says so, on the caller's goroutine. If
-// that fails, the buffer is freed.
+// finish sets a buffer's tag and zeroes it, if its request says so, on the caller's goroutine. If that
+// fails, finish frees the buffer.
 func (s *Stream) finish(b Buffer, want *Request) error {
 	if want.Tag != "" {
 		b.slot.SetTag(b.word, b.bytes, want.Tag, time.Now())
@@ -200,8 +200,7 @@ func (s *Stream) allocInline(bytes, align int64) (b Buffer, ok bool) {
 	return Buffer{slot, slot.Word(), bytes}, true
 }
 
-// perform performs the effects of an allocation's turn, and searches once more if they include a
-// look at fences.
+// perform performs the effects of an allocation's turn, and searches once more if they query fences.
 func (s *Stream) perform(slot *magazine.Slot, left actors.Effects, bytes, align int64) *magazine.Slot {
 	for next := claims.First; ; {
 		if e, ok := left.(*effects); ok && slot == nil {
@@ -219,7 +218,7 @@ func (s *Stream) perform(slot *magazine.Slot, left actors.Effects, bytes, align 
 	}
 }
 
-// searchHere searches once, in the turn that the caller has entered, and leaves that.
+// searchHere searches once in the turn that the caller has entered, and leaves the turn.
 func (s *Stream) searchHere(bytes, align int64, before claims.Searched) (slot *magazine.Slot, left actors.Effects) {
 	t := &s.turn
 	through := false
@@ -229,21 +228,21 @@ func (s *Stream) searchHere(bytes, align int64, before claims.Searched) (slot *m
 			left, _ = s.ref.Fault(recover())
 		}
 	}()
-	if !t.draining {
+	if !t.state.draining {
 		if align <= sizeclass.UnitBytes { // search, without the call
-			slot, _ = t.core.Alloc(max(bytes, 1), magazine.Hint())
+			slot, _ = t.state.core.Alloc(max(bytes, 1), magazine.Hint())
 		} else {
-			slot, _ = t.core.AllocAligned(max(bytes, 1), align, false)
+			slot, _ = t.state.core.AllocAligned(max(bytes, 1), align, false)
 		}
 		if slot == nil || before != claims.First {
-			t.seek(before, slot != nil, bytes)
+			t.searches.seek(before, slot != nil, bytes)
 		}
 		if slot != nil {
-			t.core.ServedHere()
-			if t.core.Over() {
-				t.inTransit.slot = slot
-				t.returnExcess(forCaller)
-				t.inTransit.slot = nil
+			t.state.core.ServedHere()
+			if t.state.core.Over() {
+				t.state.inTransit.slot = slot
+				t.lent.returnExcess(forCaller)
+				t.state.inTransit.slot = nil
 			}
 		}
 	}
@@ -258,7 +257,7 @@ func (s *Stream) searchHere(bytes, align int64, before claims.Searched) (slot *m
 	return slot, left
 }
 
-// beyondCache serves the requests that the magazines do not.
+// beyondCache serves the requests that no magazine serves.
 type beyondCache Stream
 
 // AllocBeyond implements magazine.AllocBeyond: it enters the turn, or else sends a request.
@@ -269,26 +268,27 @@ func (c *beyondCache) AllocBeyond(bytes int64) (*magazine.Slot, uint64, int64, e
 			return nil, 0, 0, err
 		}
 	}
+	var (
+		slot *magazine.Slot
+		word uint64
+	)
 	if s.cache.HasFreed() {
-		if slot, word := s.cache.TakeBack(bytes); slot != nil {
-			if s.cache.Share() != 0 {
-				s.sampler.sampled(Buffer{slot, word, bytes}, "", nil)
-			}
-			return slot, word, bytes, nil
-		}
+		slot, word = s.cache.TakeBack(bytes)
 	}
-	if s.ref.TryEnter() {
-		slot, left := s.searchHere(bytes, 0, claims.First)
-		if left != nil {
+	if slot == nil && s.ref.TryEnter() {
+		var left actors.Effects
+		if slot, left = s.searchHere(bytes, 0, claims.First); left != nil {
 			slot = s.perform(slot, left, bytes, 0)
 		}
 		if slot != nil {
-			word := slot.Word()
-			if s.cache.Share() != 0 { // checked here: this path is hot
-				s.sampler.sampled(Buffer{slot, word, bytes}, "", nil)
-			}
-			return slot, word, bytes, nil
+			word = slot.Word()
 		}
+	}
+	if slot != nil {
+		if s.cache.Share() != 0 { // checked here: this path is hot
+			s.sampler.sampled(Buffer{slot, word, bytes}, "", nil)
+		}
+		return slot, word, bytes, nil
 	}
 	r := s.request(Request{Bytes: bytes})
 	r.promise.On(s.host)

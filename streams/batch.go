@@ -81,7 +81,7 @@ type BatchRequest struct {
 
 // AllocBatchFor is AllocBatch with options. The end of ctx ends the request, and is the error then;
 // memory that arrives too late stays in the cache. It waits for the driver where memory must be
-// mapped, and for other callers' frees only with BatchRequest.Wait. Errors: those of AllocBatch,
+// mapped, and for other callers' frees only with BatchRequest.Wait. Errors: the errors of AllocBatch,
 // the context's, and with Wait *pool.DeadlockError and *pool.WaitError.
 func (s *Stream) AllocBatchFor(ctx context.Context, want BatchRequest) (Batch, error) {
 	return s.AllocBatchForAsync(ctx, want).Await(context.Background()) //nolint:contextcheck // ctx ends the request itself, and so the wait
@@ -105,7 +105,7 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 	if err := s.names(want.Tenant, want.Reservation); err != nil {
 		return futures.Failed[Batch](err)
 	}
-	if len(bytes) == 0 { // nothing to wait for, also behind others
+	if len(bytes) == 0 { // nothing to wait for, also if others wait
 		return futures.Done(Batch{})
 	}
 	dst := make([]Buffer, len(bytes))
@@ -156,23 +156,17 @@ func (s *Stream) askBatch(ctx context.Context, want BatchRequest, r *several) fu
 // closed.
 func (s *Stream) FreeBatch(b []Buffer) error { return freeBatch(b) }
 
-// found describes the buffers that a batch got before it became a claim. They are booked as parts.
-type found struct {
-	byRanges int  // of the stream
-	counted  bool // see several.counted
-}
-
 // batchNow fills dst from the magazines and, if the turn is free, from the stream's ranges. It
 // reports whether no buffer is missing; if one is, those in dst are booked as parts.
-func (s *Stream) batchNow(dst []Buffer, bytes []int64) (f found, whole bool) {
+func (s *Stream) batchNow(dst []Buffer, bytes []int64) (f batchStart, whole bool) {
 	clear(dst)
 	reading := s.parts.Reading()
 	if s.takeBatch(dst, bytes) {
-		return found{}, true
+		return batchStart{}, true
 	}
 	if !s.ref.TryEnter() {
 		bookParts(s.parts, dst)
-		return found{counted: s.parts.Seen(reading)}, false
+		return batchStart{counted: s.parts.Seen(reading)}, false
 	}
 	f, whole, left := s.batchTurn(dst, bytes, reading)
 	if left != nil {
@@ -181,7 +175,7 @@ func (s *Stream) batchNow(dst []Buffer, bytes []int64) (f found, whole bool) {
 	return f, whole
 }
 
-// takeBatch fills dst from the magazines.
+// takeBatch fills dst from the magazines. It reports whether no buffer is missing.
 func (s *Stream) takeBatch(dst []Buffer, bytes []int64) (whole bool) {
 	var p batch.Plan
 	whole = true
@@ -208,9 +202,9 @@ func (s *Stream) takeBatch(dst []Buffer, bytes []int64) (whole bool) {
 }
 
 // batchTurn runs the core inside the turn that the caller has entered, and leaves the turn. Buffers
-// in dst stay there, also when it panics: the message that follows goes on from there, and counts
+// in dst stay there, also when it panics: the message that follows continues with them, and counts
 // all that were served.
-func (s *Stream) batchTurn(dst []Buffer, bytes []int64, reading uint64) (f found, whole bool, left actors.Effects) {
+func (s *Stream) batchTurn(dst []Buffer, bytes []int64, reading uint64) (f batchStart, whole bool, left actors.Effects) {
 	t := &s.turn
 	through, counted, booked := false, false, false
 	book := func() {
@@ -220,7 +214,7 @@ func (s *Stream) batchTurn(dst []Buffer, bytes []int64, reading uint64) (f found
 	defer func() {
 		if !through {
 			if counted {
-				t.core.UnservedMany(f.byRanges)
+				t.state.core.UnservedMany(f.byRanges)
 			}
 			if whole = false; !booked {
 				book()
@@ -228,12 +222,12 @@ func (s *Stream) batchTurn(dst []Buffer, bytes []int64, reading uint64) (f found
 			left, _ = s.ref.Fault(recover())
 		}
 	}()
-	if !t.draining {
-		if f.byRanges, whole = t.fillBatch(dst, bytes, magazine.Hint()); whole {
-			t.core.ServedMany(f.byRanges, 0)
+	if !t.state.draining {
+		if f.byRanges, whole = t.searches.fillBatch(dst, bytes, magazine.Hint()); whole {
+			t.state.core.ServedMany(f.byRanges, 0)
 			counted = true
 		}
-		t.returnExcess(forCaller)
+		t.lent.returnExcess(forCaller)
 	}
 	if !whole {
 		book()

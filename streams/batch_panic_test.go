@@ -24,7 +24,7 @@ func TestAPanicAfterTheAnswerOfABatch(t *testing.T) {
 	leave := r.occupy(s)
 	f := s.AllocBatchAsync(context.Background(), sizes)
 	panicked := false
-	s.turn.hook = func(p point) {
+	s.turn.state.hook = func(p point) {
 		if p == beforeReturn && !panicked {
 			assert.True(t, f.Completed())
 			panicked = true
@@ -80,7 +80,7 @@ func TestAFailedBatchLeavesTheSliceAlone(t *testing.T) {
 	s := r.stream(core.Budget{})
 	require.NoError(t, must(t, s, 128*mib).Free())
 	var panics atomic.Bool
-	s.turn.hook = func(p point) {
+	s.turn.state.hook = func(p point) {
 		if p == beforeAnswer && panics.CompareAndSwap(true, false) {
 			panic(recoveredtest.Planted("planted"))
 		}
@@ -127,7 +127,7 @@ func TestAPanicBehindACountedBatch(t *testing.T) {
 		require.NoError(t, must(t, s, 128*mib).Free())
 		r.stats(s)
 		leave := r.occupy(s)
-		s.turn.core.SetSettings(core.Settings{Budget: core.Budget{CacheBytes: 4 * mib}}) // to be returned after the batch
+		s.turn.state.core.SetSettings(core.Settings{Budget: core.Budget{CacheBytes: 4 * mib}}) // to be returned after the batch
 		leave()
 		before := r.stats(s)
 		ctx := &ended{Context: context.Background()}
@@ -149,7 +149,7 @@ func TestAPanicBehindACountedBatch(t *testing.T) {
 			assert.Equal(t, before.RangeHits+uint64(len(sizes)), n.RangeHits)
 			require.NoError(t, b.Free())
 		}
-		s.turn.hook = nil
+		s.turn.state.hook = nil
 		r.balanced(s)
 	}
 }

@@ -256,7 +256,7 @@ func TestAPanicInTheTurnOfABatch(t *testing.T) {
 		sizes := mixed(36)
 		buffers := make([]Buffer, len(sizes))
 		panicked := false
-		s.turn.hook = func(p point) {
+		s.turn.state.hook = func(p point) {
 			if p == at && !panicked {
 				panicked = true
 				panic(recoveredtest.Planted("planted"))

@@ -65,8 +65,8 @@ func TestABatchAsksThePoolOnce(t *testing.T) {
 	r.stats(s) // behind the last turn
 	leave := r.occupy(s)
 	var next claims.Claim
-	assert.EqualValues(t, 3, s.turn.claims.Hold(&next, claims.Parked), "each has asked once")
-	s.turn.claims.Take(&next)
+	assert.EqualValues(t, 3, s.turn.state.claims.Hold(&next, claims.Parked), "each has asked once")
+	s.turn.state.claims.Take(&next)
 	leave()
 	require.NoError(t, a.Free())
 	require.NoError(t, b.Free())
@@ -79,7 +79,7 @@ func TestABatchSheds(t *testing.T) {
 	s := r.stream(core.Budget{})
 	require.NoError(t, must(t, s, 128*mib).Free())
 	leave := r.occupy(s)
-	s.turn.core.SetBudget(core.Budget{CacheBytes: 4 * mib}) // which returns nothing by itself
+	s.turn.state.core.SetBudget(core.Budget{CacheBytes: 4 * mib}) // which returns nothing by itself
 	leave()
 	buffers := make([]Buffer, 2)
 	require.NoError(t, s.AllocBatch(buffers, []int64{3 * mib, mib}))
@@ -190,7 +190,7 @@ func TestABatchThatIsCancelledInItsTurn(t *testing.T) {
 	require.NoError(t, must(t, s, 32*mib).Free())
 	leave = r.occupy(s)
 	f = s.AllocBatchAsync(context.Background(), mixed(12))
-	s.turn.hook = func(p point) {
+	s.turn.state.hook = func(p point) {
 		if p == beforeAnswer {
 			assert.True(t, f.Cancel())
 		}
@@ -212,7 +212,7 @@ func TestMemoryThatComesHomeServesARefusedBatch(t *testing.T) {
 	held := must(t, s, 60*mib)
 	r.stats(s) // behind the turn that served it
 	searches := 0
-	s.turn.hook = func(p point) {
+	s.turn.state.hook = func(p point) {
 		if p == beforeSearch {
 			if searches++; searches == 2 { // the pool has refused
 				assert.NoError(t, held.Free())

@@ -2,6 +2,7 @@ package streams
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/sizeclass"
@@ -27,7 +28,7 @@ func (b Buffer) Ptr() cudadrv.Ptr {
 	return b.slot.Address()
 }
 
-// Bytes is the requested size. The memory behind it may be longer.
+// Bytes is the requested size. The block may be longer.
 func (b Buffer) Bytes() int64 { return b.bytes }
 
 // Free returns the memory to its stream: the caller's last use of it has been submitted to that
@@ -66,7 +67,7 @@ func (b Buffer) String() string {
 // Batch is buffers that were allocated together.
 type Batch struct{ buffers []Buffer }
 
-// Buffers are those of the batch, in the order of the sizes. The slice is the caller's.
+// Buffers returns the buffers in the order of the sizes. The slice is the caller's.
 func (b Batch) Buffers() []Buffer { return b.buffers }
 
 // Free frees all buffers of the batch as Stream.FreeBatch does.
@@ -104,12 +105,12 @@ func freeBatch(b []Buffer) error {
 	return err
 }
 
-// blockBytes is the length of the block that serves a buffer: the charge to its tenant.
+// blockBytes returns the length of the block that serves a buffer: the charge to its tenant.
 func blockBytes(bytes int64) int64 {
 	return int64(sizeclass.Units(max(bytes, 1))) << sizeclass.UnitShift //nolint:gosec // a size that was checked
 }
 
-// sumOfBlocks is the same of a batch.
+// sumOfBlocks returns the sum of the blocks of a batch.
 func sumOfBlocks(sizes []int64) (sum int64) {
 	for _, bytes := range sizes {
 		sum += blockBytes(bytes)
@@ -119,3 +120,17 @@ func sumOfBlocks(sizes []int64) (sum int64) {
 
 // LiveBuffer describes a live buffer.
 type LiveBuffer = pool.LiveBuffer
+
+// nameAll names the buffers of a batch, if it has a tag.
+func nameAll(buffers []Buffer, tag string) {
+	if tag != "" {
+		nameBuffers(buffers, tag)
+	}
+}
+
+func nameBuffers(buffers []Buffer, tag string) {
+	now := time.Now()
+	for _, b := range buffers {
+		b.slot.SetTag(b.word, b.bytes, tag, now)
+	}
+}

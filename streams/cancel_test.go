@@ -87,7 +87,7 @@ func TestCancelWhileItWaitsForThePool(t *testing.T) {
 		assert.Zero(t, n.Waiting)
 		assert.Equal(t, uint64(2), n.AllocCount)
 		r.balanced(s)
-		assert.Zero(t, s.turn.core.LiveBytes(), "nothing is waited for any more")
+		assert.Zero(t, s.turn.state.core.LiveBytes(), "nothing is waited for any more")
 	})
 }
 
@@ -157,7 +157,7 @@ func TestCancelWhenTheBlockIsTaken(t *testing.T) {
 		require.NoError(t, must(t, s, 16*mib).Free())
 		leave := r.occupy(s)
 		f := s.AllocAsync(context.Background(), Request{Bytes: bytes})
-		s.turn.hook = func(p point) {
+		s.turn.state.hook = func(p point) {
 			if p == beforeAnswer {
 				require.True(t, f.Cancel())
 			}

@@ -99,10 +99,10 @@ func TestAStreamLetsWhatLivesThere(t *testing.T) {
 		lets := func() bool {
 			leave := r.occupy(s)
 			defer leave()
-			s.turn.core.Drain()
-			s.turn.wanted = true // else it looks at nothing
-			defer func() { s.turn.wanted = false }()
-			return s.turn.tenantsOnly()
+			s.turn.state.core.Drain()
+			s.turn.state.wanted = true // else it looks at nothing
+			defer func() { s.turn.state.wanted = false }()
+			return s.turn.state.tenantsOnly()
 		}
 		assert.False(t, lets(), "there is nothing")
 		plain := must(t, s, bytes)

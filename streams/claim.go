@@ -98,6 +98,13 @@ func (c *claim) settle(buffers ...Buffer) bool {
 	return true
 }
 
+// name names the buffers of a claim that is being answered, if it has a tag or has waited.
+func (c *claim) name(buffers ...Buffer) {
+	if tag := c.want.tag(); tag != "" || c.age != 0 {
+		nameBuffers(buffers, tag)
+	}
+}
+
 // Fail answers the claim with an error. On an answered claim it does nothing: a turn may panic
 // after the answer, and two places may report the panic.
 func (c *claim) Fail(err error) {
@@ -156,16 +163,16 @@ func (c *claim) cancelled() {
 }
 
 // changed returns the message that has the stream look at the claim again.
-func (c *claim) changed() message { return &changed{claim: c} }
+func (c *claim) changed() message { return &claimChanged{claim: c} }
 
-// changed reports that other goroutines wait for a claim than before, or that it was cancelled.
-type changed struct {
+// claimChanged reports that a claim was cancelled, or that the goroutines that wait for it have changed.
+type claimChanged struct {
 	actors.Link
 	claim *claim
 }
 
 // Fail does nothing: the claim has its answer.
-func (*changed) Fail(error) {}
+func (*claimChanged) Fail(error) {}
 
 // ended is the error of a claim whose context has ended: a *pool.WaitError if it could wait. It
 // waits for no turn, since the end of a context must not wait.
@@ -195,7 +202,7 @@ func (c *claim) wantedBytes() int64 { return max(c.want.requestedBytes(), 1) }
 // refill is the Refill for runs of pages under a token.
 func (c *claim) refill(s *searches, token uint64, runs []uint32) poolcore.Refill {
 	m := poolcore.Refill{
-		Client: s.id, Token: token, Pages: runs[0], LiveBytes: s.core.LiveBytes(), OpenBytes: s.core.OpenBytes(),
+		Client: s.wiring.id, Token: token, Pages: runs[0], LiveBytes: s.state.core.LiveBytes(), OpenBytes: s.state.core.OpenBytes(),
 		RequestedBytes: c.want.requestedBytes(), BlockBytes: c.want.blockBytes(),
 		Place: poolcore.Place{Account: c.account(), ChargedBytes: c.Cost(), Priority: c.priority},
 	}
@@ -209,7 +216,7 @@ func (c *claim) refill(s *searches, token uint64, runs []uint32) poolcore.Refill
 // message then.
 func (c *claim) askRefill(s *searches, token uint64, runs []uint32) poolcore.Refill {
 	m := c.refill(s, token, runs)
-	m.Most, m.Bytes = s.core.MostPages(m.Pages), c.want.missingBytes()
+	m.Most, m.Bytes = s.state.core.MostPages(m.Pages), c.want.missingBytes()
 	if c.Waits {
 		m.Patience = poolcore.Patient
 	} else {
@@ -243,5 +250,5 @@ func (c *claim) sign(short *pool.OutOfMemoryError) {
 	short.Tag, short.Tenant = c.want.tag(), c.tenant.Name()
 }
 
-func (*claim) isMessage()   {}
-func (*changed) isMessage() {}
+func (*claim) isMessage()        {}
+func (*claimChanged) isMessage() {}

@@ -104,7 +104,7 @@ func TestAGrantToAStreamThatIsGoneGoesBack(t *testing.T) {
 	s := r.stream(core.Budget{})
 	require.NoError(t, must(t, s, 6*mib).Free())
 	leave := r.occupy(s)
-	runs := slices.Clone(s.turn.core.Release(^uint32(0), false)) // as if they were on their way
+	runs := slices.Clone(s.turn.state.core.Release(^uint32(0), false)) // as if they were on their way
 	leave()
 	require.NoError(t, s.Close())
 	<-s.ref.Done()
@@ -120,7 +120,7 @@ func TestPanicOfAClosedStreamReturnsAGrantOnce(t *testing.T) {
 	live := must(t, s, 2*mib)
 	require.NoError(t, must(t, s, 6*mib).Free())
 	leave := r.occupy(s)
-	runs := slices.Clone(s.turn.core.Release(^uint32(0), false))
+	runs := slices.Clone(s.turn.state.core.Release(^uint32(0), false))
 	leave()
 	require.NoError(t, s.Close())
 	crash(s, beforeReturn, 1, nil)

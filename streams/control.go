@@ -30,7 +30,7 @@ func (c *Control) Tick() {
 	c.sampler.tick()
 	_, _ = c.tryTurn(func() { waits = c.tick() }) // the actor reports a panic
 	for _, w := range waits {
-		c.turn.longWait(w)
+		c.turn.dispatch.longWait(w)
 	}
 }
 
@@ -52,7 +52,7 @@ func (c *Control) Reconfigure(ctx context.Context, settings core.Settings) error
 // UsedBytes are the bytes in buffers and in magazines; ok is false if a goroutine is in the turn.
 // It does not wait.
 func (c *Control) UsedBytes() (usedBytes int64, ok bool) {
-	ok, _ = c.tryTurn(func() { usedBytes = c.turn.usedBytes() })
+	ok, _ = c.tryTurn(func() { usedBytes = c.turn.state.usedBytes() })
 	return usedBytes, ok
 }
 
@@ -72,22 +72,22 @@ func (c *Control) Closed() bool {
 	}
 }
 
-// ResetPeak restarts the peaks at the present values. Blocks that were freed before are home by then.
+// ResetPeak restarts the peaks at the present values. It drains the blocks that were freed before.
 func (c *Control) ResetPeak(ctx context.Context) error {
-	return c.call(ctx, func() { c.turn.core.ResetPeak() })
+	return c.call(ctx, func() { c.turn.state.core.ResetPeak() })
 }
 
 // BeginScope begins a scope of the peaks, under a number that no other scope has.
 func (c *Control) BeginScope(ctx context.Context, number uint64) error {
-	return c.call(ctx, func() { c.turn.core.BeginScope(number) })
+	return c.call(ctx, func() { c.turn.state.core.BeginScope(number) })
 }
 
 // EndScope ends a scope of the peaks, and returns those inside it. It waits for the current turn. Of
 // a stream whose actor has ended, nobody changes the books any more.
 func (c *Control) EndScope(number uint64) (peaks core.Peaks) {
-	if err := c.call(context.Background(), func() { peaks = c.turn.core.EndScope(number) }); err != nil {
+	if err := c.call(context.Background(), func() { peaks = c.turn.state.core.EndScope(number) }); err != nil {
 		actors.Wait(c.host, c.ref.Done())
-		return c.turn.core.Inside(number)
+		return c.turn.state.core.Inside(number)
 	}
 	return peaks
 }
@@ -96,7 +96,7 @@ func (c *Control) EndScope(number uint64) (peaks core.Peaks) {
 // only. Once the stream has ended it returns the cause.
 func (c *Control) Check(ctx context.Context) error {
 	var finding error
-	if err := c.call(ctx, func() { finding = c.turn.core.Check() }); err != nil {
+	if err := c.call(ctx, func() { finding = c.turn.state.core.Check() }); err != nil {
 		return err
 	}
 	return finding
@@ -106,44 +106,45 @@ func (c *Control) Check(ctx context.Context) error {
 // spans become free ranges. It waits for the current turn. Its
 // error is ErrClosed, or the cause of the stream's end.
 func (c *Control) Coalesce(ctx context.Context) error {
-	return c.call(ctx, func() { c.turn.core.Coalesce() })
+	return c.call(ctx, func() { c.turn.state.core.Coalesce() })
 }
 
-// Sweep takes home freed memory whose announced uses have finished, and takes the fences for the
-// rest. Memory whose uses have finished before the call is home when it returns. It waits for the
+// Sweep makes pending memory free whose announced uses have finished, and takes the fences for the rest. Memory
+// whose uses have finished before the call is free when it returns. It waits for the
 // current turn, and for a bounded time for goroutines that query the same fences. Its error is the
 // cause of the stream's end, or the context's.
 func (c *Control) Sweep(ctx context.Context) error {
 	var pendingFences []fencing
-	if err := c.call(ctx, func() { pendingFences = c.turn.pendingFences() }); err != nil {
+	if err := c.call(ctx, func() { pendingFences = c.turn.state.pendingFences() }); err != nil {
 		return err
 	}
 	for _, f := range pendingFences {
 		f.sweep(c.host)
 	}
-	return c.inTurn(ctx, c.turn.takePassed)
+	return c.inTurn(ctx, c.turn.lent.takePassed)
 }
 
-// LiveBuffers lists the live buffers, in no order. It is meant for a closed stream: on others
-// buffers come and go meanwhile.
+// LiveBuffers lists the live buffers, in no order. It is meant for a closed stream: on others the list may be
+// outdated when it returns.
 func (c *Control) LiveBuffers() (all []LiveBuffer) {
 	all, _ = c.Live(context.Background())
 	return all
 }
 
 // Watch replaces the settings as Reconfigure does, and visits the live buffers, which are watched from then
-// on. It waits for the current turn; the visits are made in one, and may miss buffers that are freed meanwhile.
+// on. It waits for the current turn; the visits are made in one, and may miss buffers that
+// are freed at the same time.
 func (c *Control) Watch(ctx context.Context, settings core.Settings, found func(BufferEvent)) error {
 	return c.call(ctx, func() {
 		c.turn.configure(settings)
-		c.turn.watchLive(found)
+		c.turn.state.watchLive(found)
 	})
 }
 
 // Sampled lists the live buffers that the profile has samples of, in no order. It waits for the current
 // turn.
 func (c *Control) Sampled(ctx context.Context) (all []SampledBuffer, err error) {
-	if err = c.call(ctx, func() { all = c.turn.sampled() }); err != nil {
+	if err = c.call(ctx, func() { all = c.turn.state.sampled() }); err != nil {
 		return nil, err
 	}
 	return all, nil
@@ -152,7 +153,7 @@ func (c *Control) Sampled(ctx context.Context) (all []SampledBuffer, err error) 
 // Live lists the live buffers, in no order. It waits for the current turn only. Its error is ErrClosed,
 // the cause of the stream's end, or the context's.
 func (c *Control) Live(ctx context.Context) (all []LiveBuffer, err error) {
-	if err := c.call(ctx, func() { all = c.turn.live() }); err != nil {
+	if err := c.call(ctx, func() { all = c.turn.state.live() }); err != nil {
 		return nil, err
 	}
 	return all, nil
@@ -177,7 +178,7 @@ func (c *Control) End() {
 	_ = s.inTurn(context.Background(), s.turn.endFrees) // the actor may have ended already
 	s.ref.Stop(s.cuda.closed())
 	actors.Wait(s.host, s.ref.Done())
-	s.turn.core.End() // for the buffers of a stream whose actor was stopped
+	s.turn.state.core.End() // for the buffers of a stream whose actor was stopped
 	s.cuda.line.Shut()
 	s.cuda.line.Drop()
 }
@@ -196,16 +197,16 @@ func (c *Control) Gone() bool {
 // Failure is the cause of the stream's end, if Close did not end it: the books did not balance, or
 // the actor was stopped. Nil while the stream serves and after Close.
 func (c *Control) Failure() error {
-	if cause := c.turn.failure.Load(); cause != nil && !errors.Is(*cause, ErrClosed) {
+	if cause := c.turn.ending.failure.Load(); cause != nil && !errors.Is(*cause, ErrClosed) {
 		return *cause
 	}
 	return nil
 }
 
-// LastStats are the statistics as they were read last, and once the stream has ended those of its end; zero
-// before either. It takes no turn.
+// LastStats returns the statistics of the last read, or of the stream's end, whichever is later. Before either they are
+// zero. It takes no turn.
 func (c *Control) LastStats() Stats {
-	if last := c.turn.last.load(); last != nil {
+	if last := c.turn.state.last.load(); last != nil {
 		n := *last
 		n.RequestCounts = c.tally.Counts() // frees are refused afterwards, too
 		return n

@@ -17,9 +17,9 @@ import (
 func underWay(t *testing.T, r *rig, s *Stream) (runs []poolcore.Run, granted uint64) {
 	t.Helper()
 	leave := r.occupy(s)
-	granted = s.turn.claims.ReceivedRuns()
-	runs = append(runs, s.turn.core.Release(^uint32(0), false)...)
-	s.turn.claims.Receive(-len(runs))
+	granted = s.turn.state.claims.ReceivedRuns()
+	runs = append(runs, s.turn.state.core.Release(^uint32(0), false)...)
+	s.turn.state.claims.Receive(-len(runs))
 	leave()
 	require.NotEmpty(t, runs)
 	return runs, granted
@@ -35,7 +35,7 @@ func TestAPanicForgetsNoAskThatIsOwed(t *testing.T) {
 		runs, granted := underWay(t, r, s)
 		waits := s.request(Request{Bytes: mib})
 		leave := r.occupy(s)
-		token := s.turn.hold(&waits.claim, claims.Asked)
+		token := s.turn.dispatch.hold(&waits.claim, claims.Asked)
 		leave()
 
 		s.client.Asked(granted, 0)
@@ -58,7 +58,7 @@ func parks(r *rig, s *Stream, all ...*single) (tokens []uint64) {
 	r.t.Helper()
 	leave := r.occupy(s)
 	for _, x := range all {
-		tokens = append(tokens, s.turn.claims.Hold(&x.claim.Claim, claims.Parked))
+		tokens = append(tokens, s.turn.state.claims.Hold(&x.claim.Claim, claims.Parked))
 	}
 	leave()
 	return tokens
@@ -81,7 +81,7 @@ func TestAPanicForgetsNoOfferThatIsOwed(t *testing.T) {
 		runs, granted := underWay(t, r, s)
 		asked, parked := s.request(Request{Bytes: mib}), s.request(Request{Bytes: 2 * mib, Wait: true})
 		leave := r.occupy(s)
-		token := s.turn.hold(&asked.claim, claims.Asked)
+		token := s.turn.dispatch.hold(&asked.claim, claims.Asked)
 		leave()
 
 		s.client.Offered(parks(r, s, parked)[0], granted)
@@ -146,7 +146,7 @@ func TestAPanicAfterTheAnswerLeavesTheBatch(t *testing.T) {
 	require.NoError(t, must(t, s, 32*mib).Free())
 	leave := r.occupy(s)
 	f := s.AllocBatchAsync(context.Background(), []int64{mib, 2 * mib, kib})
-	s.turn.core.SetBudget(core.Budget{CacheBytes: 4 * mib})
+	s.turn.state.core.SetBudget(core.Budget{CacheBytes: 4 * mib})
 	crash(s, beforeReturn, 1, nil)
 	leave()
 	got, err := f.Await(context.Background())

@@ -38,6 +38,12 @@ type cudaStream struct {
 	lost           atomic.Uint64 // fences of Returns that a capture may have, see Stats.LostFences
 }
 
+// stranding waits for a stream whose work may wait for another process. It is an interface so that a program without
+// other processes has no code for such waits.
+type stranding interface {
+	await(h *cudaStream, device cudadrv.Device) error
+}
+
 // init sets the fields from a configuration.
 func (h *cudaStream) init(cfg *Config) {
 	h.id, h.stream, h.adopted, h.device, h.fences, h.panics = cfg.ID, cfg.Handle, cfg.Adopted, cfg.Device, cfg.Fences, cfg.Panics
@@ -190,6 +196,9 @@ func (h *cudaStream) record() (mark fence.Mark, err error) {
 	return mark, nil
 }
 
+// errHeld says that no fence of a stream can be recorded while a graph has its memory.
+var errHeld = errors.New("vram: a captured graph holds the memory")
+
 // recording is the stream for its timeline.
 type recording cudaStream
 
@@ -292,8 +301,8 @@ func (h *cudaStream) follow(from *fence.Timeline, doing string) (number uint64, 
 	return number, nil
 }
 
-// behind makes later work of the stream wait, on the device, for all that another one has now. It makes two driver calls, besides the
-// questions whether one is being captured, and allocates nothing. A closed stream needs no waiting.
+// behind makes later work of the stream wait, on the device, for all present work of another stream. It makes two driver calls,
+// and the queries whether either stream is being captured. It allocates nothing. A closed stream needs no waiting.
 func (h *cudaStream) behind(other *cudaStream) error {
 	if !h.begin() {
 		return h.closed()
@@ -317,7 +326,7 @@ func (h *cudaStream) behind(other *cudaStream) error {
 	return h.follows(other)
 }
 
-// follows is behind for a call that has entered both streams.
+// follows does the work of behind for a call that has entered both streams.
 func (h *cudaStream) follows(other *cudaStream) error {
 	m, err := other.record()
 	if err != nil {

@@ -11,30 +11,34 @@ import (
 
 // dispatcher carries out, in the turn, the decisions of the package claims.
 type dispatcher struct {
-	searches
-	current   *claim // the claim that the turn is at: a panic ends its wait, and fails it
-	fenceWait claims.FenceWait
-	longWait  func(LongWait) // nil: no observer
+	wiring          *wiring
+	state           *turnState
+	lent            *lentMemory
+	searches        *searches
+	current         *claim // of this turn: a panic ends its wait, and fails it
+	fenceWait       claims.FenceWait
+	longWait        func(LongWait) // nil: no observer
+	reportedSuspend uint64         // last suspend sequence number that was sent to the pool in a turn
 }
 
-// endWaiting ends the wait of a claim, and returns the state that it had.
+// endWaiting ends the wait of a claim, and returns its state before.
 func (d *dispatcher) endWaiting(c *claim) claims.State {
-	from := d.claims.Take(&c.Claim)
+	from := d.state.claims.Take(&c.Claim)
 	if from != claims.Served && from != claims.Parked {
-		d.core.Wait(-c.want.missingBytes())
+		d.state.core.Wait(-c.want.missingBytes())
 	}
 	return from
 }
 
 // hold keeps a claim until its answer comes, and counts its missing bytes.
 func (d *dispatcher) hold(c *claim, s claims.State) (token uint64) {
-	token = d.claims.Hold(&c.Claim, s)
-	d.core.Wait(c.want.missingBytes())
+	token = d.state.claims.Hold(&c.Claim, s)
+	d.state.core.Wait(c.want.missingBytes())
 	return token
 }
 
-// waiting is the claim that waits under a token; nil: no claim does.
-func (d *dispatcher) waiting(token uint64) *claim { return claimOf(d.claims.Find(token)) }
+// waiting returns the claim that waits under a token, or nil.
+func (d *dispatcher) waiting(token uint64) *claim { return claimOf(d.state.claims.Find(token)) }
 
 func claimOf(c *claims.Claim) *claim {
 	if c == nil {
@@ -47,13 +51,13 @@ func claimOf(c *claims.Claim) *claim {
 // serve answers a claim, or makes it wait.
 func (d *dispatcher) serve(c *claim) {
 	d.current = c
-	switch c.Arrive(c.isWanted(), d.facts()) {
+	switch c.Arrive(c.isWanted(), d.state.facts()) {
 	case claims.Drop:
-		c.want.putBack(&d.searches)
-		d.core.Note()
+		c.want.putBack(d.searches)
+		d.state.core.Note()
 	case claims.Close:
-		c.want.putBack(&d.searches)
-		c.Fail(d.tally.Refuse(d.cuda.closed()))
+		c.want.putBack(d.searches)
+		c.Fail(d.wiring.tally.Refuse(d.wiring.cuda.closed()))
 	case claims.Park:
 		d.park(c)
 	case claims.Search:
@@ -63,56 +67,56 @@ func (d *dispatcher) serve(c *claim) {
 	d.current = nil
 }
 
-// search answers a claim from the stream's memory. If that fails it leaves, as an effect, a look at
-// fences after which the claim is served again, or a Refill.
+// search answers a claim from the stream's memory. If that fails it adds an effect: a query of fences after
+// which the claim is served again, or a Refill.
 func (d *dispatcher) search(c *claim) {
-	d.reach(beforeSearch)
-	whole := c.want.search(&d.searches)
-	c.After = d.seek(c.After, whole, c.want.missingBytes())
+	d.state.reach(beforeSearch)
+	whole := c.want.search(d.searches)
+	c.After = d.searches.seek(c.After, whole, c.want.missingBytes())
 	switch {
 	case whole:
 		d.complete(c)
 	case c.After != claims.First:
-		d.effects().again.Push(c)
+		d.state.effects().again.Push(c)
 	default:
-		runs := c.want.missingRuns(&d.searches)
+		runs := c.want.missingRuns(d.searches)
 		token := d.hold(c, claims.Asked)
-		d.effects().refills.Push(outgoingRefill{Refill: c.askRefill(&d.searches, token, runs)})
+		d.state.effects().refills.Push(outgoingRefill{Refill: c.askRefill(d.searches, token, runs)})
 	}
 }
 
 // complete answers a claim that misses nothing.
 func (d *dispatcher) complete(c *claim) {
 	if d.answer(c) {
-		d.returnExcess(forCaller)
+		d.lent.returnExcess(forCaller)
 	}
 }
 
 // answer answers a claim that misses nothing, and reports whether it was still wanted.
 func (d *dispatcher) answer(c *claim) bool {
 	d.countWait(c)
-	delivered := c.want.deliver(&d.searches)
-	d.current = nil // a later panic is none of its affair
+	delivered := c.want.deliver(d.searches)
+	d.current = nil // a later panic does not fail it
 	return delivered
 }
 
-// refuse searches once more, since memory may have come home meanwhile, and then fails the claim or
-// makes it wait. last: no wait for fences helps.
+// refuse searches once more, since memory may have become free since, and then fails the claim or parks it.
+// last: no wait for fences helps.
 func (d *dispatcher) refuse(c *claim, err error, last bool) {
 	d.current = c
 	if !c.isWanted() {
-		c.want.putBack(&d.searches)
+		c.want.putBack(d.searches)
 		d.current = nil
 		return
 	}
-	if !d.draining {
-		d.reach(beforeSearch)
-		if c.want.search(&d.searches) || c.want.searchAlone(&d.searches) {
+	if !d.state.draining {
+		d.state.reach(beforeSearch)
+		if c.want.search(d.searches) || c.want.searchAlone(d.searches) {
 			d.complete(c)
 			return
 		}
 	}
-	facts, why := d.facts(), claims.Refusal{Memory: errors.Is(err, pool.ErrOutOfMemory), Last: last}
+	facts, why := d.state.facts(), claims.Refusal{Memory: errors.Is(err, pool.ErrOutOfMemory), Last: last}
 	var short *pool.OutOfMemoryError
 	if facts.Handler {
 		if short = asOutOfMemory(err); short != nil {
@@ -120,43 +124,43 @@ func (d *dispatcher) refuse(c *claim, err error, last bool) {
 		}
 		why.Report = short != nil
 	}
-	facts.Pending = why.Memory && !last && d.peers.anyPending()
+	facts.Pending = why.Memory && !last && d.wiring.peers.anyPending()
 	switch c.Refused(why, facts) {
 	case claims.Consult:
-		c.want.putBack(&d.searches)
-		d.effects().consults.Push(consulting{token: d.hold(c, claims.Consulted), short: short, largest: &short.Largest})
+		c.want.putBack(d.searches)
+		d.state.effects().consults.Push(consulting{token: d.hold(c, claims.Consulted), short: short, largest: &short.Largest})
 	case claims.Delay:
 		c.Refusal = err
 		d.hold(c, claims.Delayed)
 		if d.fenceWait.Begin() {
-			d.effects().waitFences = true
+			d.state.effects().waitFences = true
 		}
 	case claims.Park:
 		d.park(c)
 	case claims.Drop, claims.Close, claims.Search, claims.Fail: // the first three are not for a refused claim
-		c.want.putBack(&d.searches)
+		c.want.putBack(d.searches)
 		d.countWait(c)
 		d.fail(c, err)
 	}
 	d.current = nil
 }
 
-// park makes a claim wait in the pool. The claim holds nothing meanwhile.
+// park makes a claim wait in the pool. A parked claim holds nothing.
 func (d *dispatcher) park(c *claim) {
-	c.want.putBack(&d.searches)
+	c.want.putBack(d.searches)
 	if c.age == 0 {
-		c.age, c.parkedAt = d.pool.NextAge(), time.Now()
+		c.age, c.parkedAt = d.wiring.pool.NextAge(), time.Now()
 		c.place.Store(c.age)
 	}
-	token := d.claims.Hold(&c.Claim, claims.Parked)
-	runs := c.want.parkedRuns(&d.searches)
-	d.effects().refills.Push(outgoingRefill{c.parkRefill(&d.searches, token, runs), c})
+	token := d.state.claims.Hold(&c.Claim, claims.Parked)
+	runs := c.want.parkedRuns(d.searches)
+	d.state.effects().refills.Push(outgoingRefill{c.parkRefill(d.searches, token, runs), c})
 }
 
 // unpark takes a parked claim back from the pool.
 func (d *dispatcher) unpark(c *claim) {
 	if c.State() == claims.Parked {
-		d.effects().withdrawals.Push(c.Token())
+		d.state.effects().withdrawals.Push(c.Token())
 		d.endWaiting(c)
 	}
 }
@@ -165,7 +169,7 @@ func (d *dispatcher) unpark(c *claim) {
 func (d *dispatcher) countWait(c *claim) {
 	if !c.parkedAt.IsZero() {
 		waited := time.Since(c.parkedAt)
-		d.pool.NoteWait(waited)
+		d.wiring.pool.NoteWait(waited)
 		if c.tenant != nil {
 			(*pool.TenantControl)(c.tenant).NoteWait(waited)
 		}
@@ -173,7 +177,7 @@ func (d *dispatcher) countWait(c *claim) {
 	}
 }
 
-// denied processes the pool's denial: a parked claim fails, any other may still wait.
+// denied handles the pool's denial: a parked claim fails, any other may still wait.
 func (d *dispatcher) denied(m *denied) {
 	c := d.waiting(m.token)
 	if c == nil {
@@ -181,22 +185,21 @@ func (d *dispatcher) denied(m *denied) {
 	}
 	d.current = c
 	if d.endWaiting(c) != claims.Parked {
-		d.core.Press()
+		d.state.core.Press()
 		d.refuse(c, m.err, false)
 		return
 	}
 	d.countWait(c)
-	c.want.putBack(&d.searches)
+	c.want.putBack(d.searches)
 	d.fail(c, m.err)
 	d.current = nil
 }
 
-// fail answers a claim that the pool has refused, and counts one for which there is no memory, unless
-// it was cancelled. One whose error names the largest buffers is answered after the turn, by an
-// effect.
+// fail answers a claim that the pool has refused. It counts a claim for which there is no memory, unless it
+// was cancelled. If the error names the largest buffers, an effect answers the claim after the turn.
 func (d *dispatcher) fail(c *claim, err error) {
 	if errors.Is(err, pool.ErrOutOfMemory) && c.isWanted() {
-		d.tally.OutOfMemory()
+		d.wiring.tally.OutOfMemory()
 		if c.tenant != nil {
 			(*pool.TenantControl)(c.tenant).OutOfMemory()
 		}
@@ -204,9 +207,9 @@ func (d *dispatcher) fail(c *claim, err error) {
 	if short := asOutOfMemory(err); short != nil {
 		c.sign(short)
 	}
-	failed := d.cuda.shortage(c.forbiddenCalls, err)
-	if largest := pool.LargestOf(err); largest != nil && *largest == nil && !d.draining {
-		d.effects().consults.Push(consulting{largest: largest, claim: c, failed: failed})
+	failed := d.wiring.cuda.shortage(c.forbiddenCalls, err)
+	if largest := pool.LargestOf(err); largest != nil && *largest == nil && !d.state.draining {
+		d.state.effects().consults.Push(consulting{largest: largest, refused: c, failed: failed})
 		return
 	}
 	c.Fail(failed)
@@ -215,35 +218,35 @@ func (d *dispatcher) fail(c *claim, err error) {
 // offered serves a parked claim from the stream's memory, once all runs that the pool granted
 // before the offer have arrived.
 func (d *dispatcher) offered(m *offered) {
-	if !d.claims.Offered(m.offer) {
+	if !d.state.claims.Offered(m.offer) {
 		return
 	}
 	taken := d.answerOffer(m.offer)
 	if m.answered = true; taken {
-		d.returnExcess(forCaller)
+		d.lent.returnExcess(forCaller)
 	}
 }
 
-// answerOffer leaves the answer to an offer as an effect, and reports whether its claim was served.
+// answerOffer adds the answer to an offer to the effects, and reports whether its claim was served.
 func (d *dispatcher) answerOffer(o claims.Offer) (taken bool) {
 	taken = d.serveOffer(o)
-	d.effects().offers.Push(answeredOffer{o.Token, taken})
+	d.state.effects().offers.Push(answeredOffer{o.Token, taken})
 	return taken
 }
 
 func (d *dispatcher) serveOffer(o claims.Offer) bool {
-	c := claimOf(d.claims.Serves(o))
+	c := claimOf(d.state.claims.Serves(o))
 	if c == nil {
-		d.effects().withdrawals.Push(o.Token)
+		d.state.effects().withdrawals.Push(o.Token)
 		return false
 	}
-	d.core.DrainAll()
+	d.state.core.DrainAll()
 	if !c.isWanted() {
 		return false
 	}
 	d.current = c
-	d.reach(beforeSearch)
-	if !c.want.searchParked(&d.searches) {
+	d.state.reach(beforeSearch)
+	if !c.want.searchParked(d.searches) {
 		d.current = nil
 		return false
 	}
@@ -254,13 +257,13 @@ func (d *dispatcher) serveOffer(o claims.Offer) bool {
 	return true
 }
 
-// reoffer answers the offers that waited for runs, one by one: those that a panic leaves in the
-// table are made once more.
+// reoffer answers the offers that waited for runs, one by one: after a panic the rest are in the table, and
+// are made again.
 func (d *dispatcher) reoffer() {
-	for o, due := d.claims.DueOffer(); due; o, due = d.claims.DueOffer() {
+	for o, due := d.state.claims.DueOffer(); due; o, due = d.state.claims.DueOffer() {
 		taken := d.answerOffer(o)
-		if d.claims.Answered(o); taken {
-			d.returnExcess(forCaller)
+		if d.state.claims.Answered(o); taken {
+			d.lent.returnExcess(forCaller)
 		}
 	}
 }
@@ -273,8 +276,8 @@ func (d *dispatcher) changed(c *claim) {
 		d.countWait(c)
 	case c.State() == claims.Parked:
 		c.blockedReports++
-		d.effects().blocks.Push(poolcore.Block{
-			Client: d.id, Token: c.Token(), Number: c.blockedReports, Blocked: c.blocked(),
+		d.state.effects().blocks.Push(poolcore.Block{
+			Client: d.wiring.id, Token: c.Token(), Number: c.blockedReports, Blocked: c.blocked(),
 		})
 	}
 }
@@ -287,7 +290,7 @@ func (d *dispatcher) consulted(m *consulted) {
 	}
 	d.endWaiting(c)
 	if m.retry {
-		d.tally.Retry()
+		d.wiring.tally.Retry()
 		d.serve(c)
 		return
 	}
@@ -300,10 +303,10 @@ func (d *dispatcher) retryDelayed(passed bool) {
 	if !d.fenceWait.Resume() {
 		return
 	}
-	for _, delayed := range d.claims.In(claims.Delayed) {
+	for _, delayed := range d.state.claims.In(claims.Delayed) {
 		c := claimOf(delayed)
 		if d.endWaiting(c); passed {
-			d.tally.Retry()
+			d.wiring.tally.Retry()
 			d.serve(c)
 		} else {
 			d.refuse(c, c.Refusal, true)
@@ -314,53 +317,59 @@ func (d *dispatcher) retryDelayed(passed bool) {
 
 // failAll fails all waiting claims.
 func (d *dispatcher) failAll(cause error) {
-	for _, waits := range d.claims.In(claims.Asked, claims.Consulted, claims.Delayed) {
+	for _, waits := range d.state.claims.In(claims.Asked, claims.Consulted, claims.Delayed) {
 		c := claimOf(waits)
 		d.endWaiting(c)
-		c.want.putBack(&d.searches)
+		c.want.putBack(d.searches)
 		c.Fail(cause)
 	}
-	for _, parked := range d.claims.In(claims.Parked) {
+	for _, parked := range d.state.claims.In(claims.Parked) {
 		c := claimOf(parked)
 		d.unpark(c)
 		d.countWait(c)
 		c.Fail(cause)
 	}
-	for _, o := range d.claims.TakeOffers() {
+	for _, o := range d.state.claims.TakeOffers() {
 		(&offered{stream: d.wiring, offer: o}).Fail(cause)
 	}
 }
 
-// updateDemand switches the reports of frees on while requests of the device wait, and off again.
+// updateDemand switches the reports of frees on while requests of the device wait, and off again. It
+// reports suspensions that the pool does not know.
 func (d *dispatcher) updateDemand() {
-	if d.draining {
+	if d.state.draining {
 		return
 	}
-	on := d.pool.Demand() > 0
-	if on != d.wanted {
-		d.wanted = on
-		d.core.SetWanted(on)
+	on := d.wiring.pool.Demand() > 0
+	if on != d.state.wanted {
+		d.state.wanted = on
+		d.state.core.SetWanted(on)
+	}
+	p := d.wiring.suspensions.progress.Load()
+	if on && p != nil && p.number != d.reportedSuspend { // also after an unseen end of demand
+		d.reportedSuspend = p.number
+		d.state.effects().suspends = len(p.all) > 0 || len(p.freedBy) > 0
 	}
 }
 
-// report ends every turn while requests wait: it tells the pool that memory has come home, and
-// begins to wait for the fences of pending memory. A draining stream returns its memory instead.
+// report tells the pool that memory has become free, and begins to wait for the fences of pending memory.
+// Each turn calls it last while requests wait. A draining stream returns its memory instead.
 func (d *dispatcher) report() {
-	if !d.draining {
-		d.reportCame()
+	if !d.state.draining {
+		d.lent.reportCame()
 	}
-	if d.fenceWait.BeginForOthers(d.core.PendingBytes()) {
-		d.effects().waitFences = true
+	if d.fenceWait.BeginForOthers(d.state.core.PendingBytes()) {
+		d.state.effects().waitFences = true
 	}
 }
 
-// longWaits are the long waits that were not reported yet.
+// longWaits returns the long waits that were not reported yet.
 func (d *dispatcher) longWaits() (found []LongWait) {
-	if d.longWait == nil || d.claims.ParkedLen() == 0 {
+	if d.longWait == nil || d.state.claims.ParkedLen() == 0 {
 		return nil
 	}
 	now := time.Now()
-	for _, parked := range d.claims.In(claims.Parked) {
+	for _, parked := range d.state.claims.In(claims.Parked) {
 		c := claimOf(parked)
 		waited := now.Sub(c.parkedAt)
 		if c.longReported || waited < longWaitAfter || !c.isWanted() {
@@ -368,7 +377,7 @@ func (d *dispatcher) longWaits() (found []LongWait) {
 		}
 		c.longReported = true
 		found = append(found, LongWait{
-			Stream: d.cuda.id, Bytes: c.wantedBytes(), Waited: waited, Priority: c.priority, Tag: c.want.tag(),
+			Stream: d.wiring.cuda.id, Bytes: c.wantedBytes(), Waited: waited, Priority: c.priority, Tag: c.want.tag(),
 			Tenant: c.tenant.Name(), ForQuota: c.Owes(),
 		})
 	}

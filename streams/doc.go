@@ -22,15 +22,17 @@
 // Callers hold a Stream, the device a Control. Both lead into the turn, which the actor owns:
 //
 //	Stream, Handover          run code in the turn (wiring.tryTurn, inTurn), or send it a claim
-//	turn                      messages, panics and the end
+//	turn                      handles messages and calls, and has the parts below
+//	ending                    repairs the books after a panic, and ends the stream
+//	reclaims                  answers reclaim requests of the pool
 //	dispatcher                carries out the decisions of the package claims
-//	searches                  searches the core, and looks at fences between two searches
-//	lentMemory                Returns to the pool, and the fences for them
-//	turnState                 the core, objects in transit, and the effects of the turn
+//	searches                  searches the core, and queries fences between two searches
+//	lentMemory                returns pages to the pool, and takes the fences for them
+//	turnState                 has the core, objects in transit, and the effects of the turn
 //	wiring                    shared by all: cuda (driver calls), peer (other streams), suspensions
 //
-// A type of the lower six sees those below it. The pool, the actor and the magazines see adapters,
-// whose methods callers cannot call.
+// A part has pointers to parts below it in this list, and none to parts above. The pool, the actor and the
+// magazines call adapters, whose methods callers cannot call.
 //
 // # Batches
 //

@@ -23,9 +23,9 @@ import (
 func (r *rig) answered(s *Stream, pages uint32) []outgoingReturn {
 	r.t.Helper()
 	leave := r.occupy(s)
-	s.turn.core.Drain()
-	s.turn.handleReclaim(&reclaim{stream: &s.wiring, pages: pages})
-	returns := slices.Clone(s.turn.effects().returns.Left())
+	s.turn.state.core.Drain()
+	s.turn.reclaims.handle(&reclaim{stream: &s.wiring, pages: pages})
+	returns := slices.Clone(s.turn.state.effects().returns.Left())
 	leave()
 	return returns
 }

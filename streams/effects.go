@@ -11,12 +11,12 @@ import (
 	"github.com/go-vram/vram/pool"
 )
 
-// effects are the actions of a turn that are performed after it, in field order.
+// effects has the actions that a turn leaves to be performed after it, in field order.
 type effects struct {
 	stream      *wiring
 	spare       func(*effects)              // stores them for reuse by a later turn
 	returns     effect.List[outgoingReturn] // to the pool
-	replies     effect.List[*call]          // to calls that wait until the pool has the returns
+	replies     effect.List[*callback]      // to calls that wait until the pool has the returns
 	recordFence poolcore.Fence              // fence to record for later Returns; 0: none
 	discards    effect.List[fence.Mark]     // unused marks
 	withdrawals effect.List[uint64]         // parked claims, by token
@@ -26,10 +26,10 @@ type effects struct {
 	offers      effect.List[answeredOffer]
 	fills       effect.List[filler]
 	fences      effect.List[fencing]
-	advanced    bool                 // a fence has passed: pending memory may come home
+	advanced    bool                 // a fence has passed: pending memory may be free
 	sought      claims.Searched      // kind of the caller's next search, if there is one
-	again       effect.List[message] // claims to serve again after the look at fences
-	reclaim     *reclaim             // to be answered after the look at fences
+	again       effect.List[message] // claims to serve again after the fence queries
+	reclaim     *reclaim             // to be answered after the fence queries
 	consults    effect.List[consulting]
 	waitFences  bool
 	end         bool
@@ -66,21 +66,24 @@ type answeredOffer struct {
 // filler is a claim whose buffer is zeroed before the answer.
 type filler interface{ fill(h *cudaStream) }
 
-// consulting is a refusal that goes to the caller's handler, or, where it has a claim, to the caller.
+// consulting is a refusal that goes to the caller's handler, or, if it has a claim, to the caller.
 type consulting struct {
 	token   uint64
 	short   *pool.OutOfMemoryError
 	largest *[]LiveBuffer // of the refusal, to be filled in first
-	claim   *claim
-	failed  error // answer to the claim
+	refused failingClaim  // nil: the refusal goes to the handler
+	failed  error         // answer to the claim
 }
 
-// Perform implements actors.Effects. Each effect is taken from its list before it is carried out: a
-// panic costs that effect, and the rest are carried out all the same.
+// failingClaim is a claim that fails.
+type failingClaim interface{ Fail(err error) }
+
+// Perform implements actors.Effects. It takes each effect from its list before it performs it: a panic costs
+// that effect, and Perform performs the rest.
 func (e *effects) Perform() {
 	finished := false
 	defer func() {
-		if !finished { // the panic goes on afterwards
+		if !finished { // then the panic continues
 			e.Perform()
 		}
 	}()
@@ -90,8 +93,7 @@ func (e *effects) Perform() {
 	e.recycle()
 }
 
-// performReturn carries out the next effect by which memory leaves the stream. It reports whether
-// there was one.
+// performReturn performs the next effect that moves memory out of the stream. It reports whether there was one.
 func (e *effects) performReturn() bool {
 	w := e.stream
 	if r, ok := e.returns.Pop(); ok {
@@ -126,8 +128,7 @@ func (e *effects) reply(err error) bool {
 	return ok
 }
 
-// performRequest carries out the next message to the pool that returns no memory. It reports
-// whether there was one.
+// performRequest sends the next message to the pool that returns no memory. It reports whether there was one.
 func (e *effects) performRequest() bool {
 	w := e.stream
 	if token, ok := e.withdrawals.Pop(); ok {
@@ -172,8 +173,8 @@ func (e *effects) refill(r outgoingRefill) {
 	}
 }
 
-// performLook carries out the next effect about fences, and then the effects that wait for them. It
-// reports whether there was one.
+// performLook performs the next effect about fences, and then the effects that wait for them. It reports
+// whether there was one.
 func (e *effects) performLook() bool {
 	w := e.stream
 	if f, ok := e.fills.Pop(); ok {
@@ -186,7 +187,7 @@ func (e *effects) performLook() bool {
 	}
 	if e.advanced {
 		if e.advanced = false; e.sought == claims.First {
-			w.peer.turn.fencePassed()
+			w.peer.entry.fencePassed()
 		}
 		return true
 	}
@@ -197,7 +198,7 @@ func (e *effects) performLook() bool {
 	return false
 }
 
-// finish carries out the next of the other effects. It reports whether there was one.
+// finish performs the next of the other effects. It reports whether there was one.
 func (e *effects) finish() bool {
 	w := e.stream
 	if r := e.reclaim; r != nil {
@@ -206,9 +207,9 @@ func (e *effects) finish() bool {
 		return true
 	}
 	if c, ok := e.consults.Pop(); ok {
-		if l := w.peers.listed(); c.claim != nil && l != nil {
+		if l := w.peers.listed(); c.refused != nil && l != nil {
 			w.refuse(c, l.buffers())
-		} else { // not here: other streams' goroutines may wait for this stream's turns meanwhile
+		} else { // not here: goroutines of other streams may wait for this stream's turns
 			w.spawn(func() { w.consult(c) })
 		}
 		return true
@@ -249,9 +250,9 @@ func (e *effects) recycle() {
 
 // record records the fence of a Return. An answer to a reclaim request needs none if the CUDA stream
 // is idle: the pages were free before the query, so that their work has finished, and the request
-// that misses them waits for no poll. If the driver refuses the record, it waits for the stream's
+// that needs them waits for no poll. If the driver refuses the record, it waits for the stream's
 // work instead. If that fails too, or the stream is being captured, no other stream may have the
-// pages: they go back into the stream, where no fence is needed, until the next reclaim request.
+// pages: the stream keeps them, without a fence, until the next reclaim request.
 func (e *effects) record(r *outgoingReturn) (mark fence.Mark) {
 	if r.Fence == 0 || r.recorded {
 		return r.mark
@@ -277,7 +278,7 @@ func (e *effects) record(r *outgoingReturn) (mark fence.Mark) {
 	return fence.Mark{}
 }
 
-// searchAfter is the kind of the search that follows one that found nothing; First: none follows.
+// searchAfter returns the kind of the search that follows a search that found nothing. First: no search follows.
 func (e *effects) searchAfter(before claims.Searched) claims.Searched {
 	switch {
 	case e.sought != claims.First:
@@ -289,19 +290,19 @@ func (e *effects) searchAfter(before claims.Searched) claims.Searched {
 	}
 }
 
-// refuse answers the claim of a refusal, whose error names these buffers.
+// refuse answers the claim of a refusal with an error that names these buffers.
 func (w *wiring) refuse(c consulting, largest []LiveBuffer) {
 	if *c.largest == nil {
 		*c.largest = largest
 	}
-	c.claim.Fail(c.failed)
+	c.refused.Fail(c.failed)
 }
 
 // consult completes a refusal, and answers its claim, or calls the caller's handler and tells the
 // stream its answer. A panic of the handler counts as false.
 func (w *wiring) consult(c consulting) {
 	w.peers.fill(c.largest, w.host, true)
-	if c.claim != nil {
+	if c.refused != nil {
 		w.refuse(c, *c.largest)
 		return
 	}

@@ -29,6 +29,22 @@ var (
 	ErrNotOpen = pool.ErrNotOpen
 )
 
+var (
+	// ErrNotLive refuses to announce a use of a buffer that was freed or handed over.
+	// It is the kind of every *NotLiveError.
+	ErrNotLive = errors.New("vram: the buffer is not live")
+	// ErrForeign refuses a stream of another device than the buffer's, and a tenant or a
+	// reservation of another device than the stream's.
+	ErrForeign = pool.ErrForeign
+	// ErrUseOver reports that a use has ended already.
+	ErrUseOver = magazine.ErrUseOver
+	// ErrTransferred reports that a buffer was handed over: only the buffer that Transfer returned
+	// is valid.
+	ErrTransferred = magazine.ErrTransferred
+	// ErrTransferLimit reports that a buffer was handed over 255 times, the limit.
+	ErrTransferLimit = magazine.ErrMoves
+)
+
 // ClosedError refuses a call on a stream or a device that was closed.
 type ClosedError = magazine.ClosedError
 
@@ -47,7 +63,7 @@ func (e *AlignError) Error() string {
 }
 
 // BatchError names the first element of a batch that was refused. If the whole batch was refused
-// for want of memory, the error is that of an allocation instead.
+// for want of memory, the error is an allocation's instead.
 type BatchError struct {
 	Index int // of the first element that was refused
 	Count int // of refused elements
@@ -130,3 +146,19 @@ func (e *CaptureError) Is(target error) bool { return target == ErrCapturing }
 
 // Unwrap is Err.
 func (e *CaptureError) Unwrap() error { return e.Err }
+
+// ErrStranded is the kind of every *StrandedError.
+var ErrStranded = errors.New("vram: the stream's work waits for an event that does not come")
+
+// StrandedError says that a stream has not finished, and that no call waits for it: its work waits for an event of another
+// process, which died before it reached the event. Memory that the work may touch is released with this process.
+type StrandedError struct{ Stream uint32 }
+
+// Error names the stream and a remedy.
+func (e *StrandedError) Error() string {
+	return fmt.Sprintf("vram: stream %d has work behind an event of a process that died, which does not come: its memory is released "+
+		"when this process ends", e.Stream)
+}
+
+// Is makes errors.Is(err, ErrStranded) hold.
+func (e *StrandedError) Is(target error) bool { return target == ErrStranded }

@@ -6,10 +6,9 @@ import (
 
 	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/stream/magazine"
-	"github.com/go-vram/vram/pool"
 )
 
-// hands are the streams that have buffers of one stream since Transfer. The zero value is empty. Any number
+// hands has the streams that have got buffers of one stream by Transfer. The zero value is empty. Any number
 // of goroutines may use it.
 type hands struct {
 	all atomic.Pointer[[]*magazine.Hand]
@@ -32,7 +31,7 @@ func (h *hands) of(to uint32) *magazine.Hand {
 	return &magazine.Hand{To: to}
 }
 
-// keep lists a hand that has a buffer now, and drops those that have none.
+// keep lists a hand that has a buffer now, and drops the hands that have none.
 func (h *hands) keep(x *magazine.Hand) {
 	for {
 		old := h.all.Load()
@@ -46,29 +45,4 @@ func (h *hands) keep(x *magazine.Hand) {
 			return
 		}
 	}
-}
-
-// Handed lists the bytes that open streams have of others. Close of a stream ends its uses: the buffers of
-// a closed one are charged to the stream of the memory again.
-func (p *Peers) Handed() (all []pool.Handed) {
-	var here map[uint32]bool
-	list := p.list()
-	for _, s := range list {
-		for _, x := range s.hands.list() {
-			bytes := x.Bytes()
-			if bytes <= 0 {
-				continue
-			}
-			if here == nil {
-				here = make(map[uint32]bool, len(list))
-				for _, other := range list {
-					here[other.id] = !other.line.Finished()
-				}
-			}
-			if here[x.To] {
-				all = append(all, pool.Handed{From: s.id, To: x.To, Bytes: bytes})
-			}
-		}
-	}
-	return all
 }

@@ -7,14 +7,11 @@ import (
 	"github.com/go-vram/vram/internal/fence"
 )
 
-// errHeld says that no fence of a stream can be recorded while a graph has its memory.
-var errHeld = errors.New("vram: a captured graph holds the memory")
-
 // Hold is a stream whose memory captured graphs have the addresses of: no page leaves it, and memory of other streams that it was
 // announced to use (Buffer.RecordStream) stays pending when it is freed, until End.
 type Hold struct{ s *Stream }
 
-// NewHold makes a hold on a stream of its own, which End closes. Errors: those of making a stream, ErrNotOpen.
+// NewHold makes a hold on a stream of its own, which End closes. Errors: the errors of opening a stream, ErrNotOpen.
 func (x Submitter) NewHold() (Hold, error) {
 	if x.s.sibling == nil {
 		return Hold{}, ErrNotOpen
@@ -24,7 +21,7 @@ func (x Submitter) NewHold() (Hold, error) {
 		return Hold{}, err
 	}
 	s.cuda.held.Store(true)
-	if err := s.inTurn(context.Background(), func() { s.turn.core.Keep(true) }); err != nil {
+	if err := s.inTurn(context.Background(), func() { s.turn.state.core.Keep(true) }); err != nil {
 		return Hold{}, errors.Join(err, s.Close())
 	}
 	return Hold{s}, nil
@@ -51,8 +48,8 @@ func (h Hold) Precede(s *Stream) error {
 	return s.cuda.precede(m)
 }
 
-// End lets the memory go behind all work that was submitted so far to streams, and closes the hold's stream, for whose work it
-// waits. Live buffers of the hold stay valid until they are freed. Idempotent.
+// End closes the hold's stream and waits for its work. The memory becomes free once all work that was submitted so far to the
+// streams has finished. Live buffers of the hold stay valid until they are freed. Idempotent.
 func (h Hold) End(behind ...*Stream) error {
 	if h.s.cuda.closing.Load() {
 		return h.s.Close()

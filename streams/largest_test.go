@@ -23,7 +23,7 @@ func TestARefusalWaitsOffItsStream(t *testing.T) {
 	refused.promise.On(s.host)
 	short := &pool.OutOfMemoryError{RequestedBytes: kib}
 	e := &effects{stream: &s.wiring}
-	e.consults.Push(consulting{largest: &short.Largest, claim: &refused.claim, failed: short})
+	e.consults.Push(consulting{largest: &short.Largest, refused: &refused.claim, failed: short})
 	performed := make(chan bool, 1)
 	go func() { performed <- e.finish() }()
 	select {

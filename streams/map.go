@@ -11,7 +11,7 @@ import (
 func (c *Control) Map(ctx context.Context, resolutionBytes int64) (all []memorymap.Range, err error) {
 	err = c.call(ctx, func() {
 		b := memorymap.Builder{ResolutionBytes: resolutionBytes}
-		c.turn.core.Map(c.ID(), b.Add)
+		c.turn.state.core.Map(c.ID(), b.Add)
 		all = b.List()
 	})
 	return all, err

@@ -2,7 +2,6 @@ package streams
 
 import (
 	"github.com/go-vram/vram/actors"
-	"github.com/go-vram/vram/futures"
 	"github.com/go-vram/vram/internal/fence"
 	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/stream/claims"
@@ -13,17 +12,6 @@ type message interface {
 	actors.Message
 	isMessage()
 }
-
-// call is a function to run in the stream's turn.
-type call struct {
-	actors.Link
-	run           func()
-	awaitsReturns bool // it returns memory, and is answered when the pool has that
-	promise       futures.Promise[struct{}]
-}
-
-// Fail answers the call with an error.
-func (c *call) Fail(err error) { c.promise.Complete(struct{}{}, err) }
 
 // granted brings runs from the pool.
 type granted struct {
@@ -123,13 +111,13 @@ type fenceWaited struct {
 // Fail does nothing: the waiting claims were failed when the actor ended.
 func (*fenceWaited) Fail(error) {}
 
-// woken reports that a buffer came home on a closed magazine, or while memory is wanted.
+// woken reports that a buffer of a closed magazine was freed, or a buffer while memory is wanted.
 type woken struct{ actors.Link }
 
 // Fail does nothing.
 func (*woken) Fail(error) {}
 
-func (*call) isMessage()        {}
+func (*callback) isMessage()    {}
 func (*granted) isMessage()     {}
 func (*denied) isMessage()      {}
 func (*reclaim) isMessage()     {}

@@ -49,14 +49,14 @@ func (o *Observer) Observes() bool {
 	return o.Allocated != nil || o.Freed != nil || o.Closed != nil || o.Reserved != nil || o.Mapped != nil || o.Denied != nil
 }
 
-// Observers are those of a device: nil, or one that stands for all of them, and the list of all. The two are no
+// Observers has a device's observers: one that calls all, or nil, and the list of all. The two are no
 // atomic.Pointers, whose types would be linked with every program.
 type Observers struct {
 	p   unsafe.Pointer
 	all unsafe.Pointer // replaced, never changed
 }
 
-// Load is the observer that stands for all; nil if there is none.
+// Load returns the observer that calls all; nil if there is none.
 func (o *Observers) Load() *Observer { return (*Observer)(atomic.LoadPointer(&o.p)) }
 
 // Store sets the observer before any stream is open.
@@ -67,7 +67,7 @@ func (o *Observers) CompareAndSwap(old, next *Observer) bool {
 	return atomic.CompareAndSwapPointer(&o.p, unsafe.Pointer(old), unsafe.Pointer(next))
 }
 
-// All are the observers that EditAll has listed.
+// All returns the observers that EditAll has listed.
 func (o *Observers) All() []*Observer {
 	if all := (*[]*Observer)(atomic.LoadPointer(&o.all)); all != nil {
 		return *all
@@ -133,8 +133,8 @@ type SampledBuffer struct {
 	Weight    float64 // for how many buffers alike it stands
 }
 
-// sampler tells the Observer and the profile of the sampled buffers of a stream, and keeps their call
-// stacks. A sampled buffer has a flag that has its free told; all else is as if it were not sampled.
+// sampler reports the sampled buffers of a stream to the Observer and the profile, and keeps their call
+// stacks. A sampled buffer has a flag by which its free is reported. Nothing else differs for it.
 type sampler struct {
 	_ [0]func() // is not compared
 
@@ -170,12 +170,12 @@ func (w *sampler) tick() {
 	}
 }
 
-func (w *sampler) init(cfg *Config, home *magazine.Home) {
-	w.home, w.stream, w.handle, w.observers, w.profile = home, cfg.ID, cfg.Handle, cfg.Observers, cfg.Profile
+func (w *sampler) init(home *magazine.Home, stream uint32, handle cudadrv.Stream, observers *Observers, profile *Profile) {
+	w.home, w.stream, w.handle, w.observers, w.profile = home, stream, handle, observers, profile
 	home.SetWatcher((*freedWatcher)(w))
 }
 
-// here is the call stack of the caller's caller; nil if nothing is sampled.
+// here returns the call stack of the caller's caller, or nil if nothing is sampled.
 func (w *sampler) here() site.Stack {
 	if w.home.Share() == 0 {
 		return nil
@@ -183,11 +183,11 @@ func (w *sampler) here() site.Stack {
 	return callStack()
 }
 
-// callStack is the present call stack.
+// callStack returns the present call stack.
 func callStack() site.Stack { return site.Here(2) }
 
-// drawn decides about a claim before it has a buffer, on its caller's goroutine: from is nil if the
-// buffer is not to be sampled.
+// drawn decides whether the buffer of a claim is sampled, before the claim has it, on its caller's goroutine:
+// from is nil if it is not.
 func (w *sampler) drawn(bytes int64) (chance uint32, from site.Stack) {
 	if w.home.Share() == 0 {
 		return 0, nil
@@ -200,8 +200,8 @@ func (w *sampler) drawn(bytes int64) (chance uint32, from site.Stack) {
 	return chance, from
 }
 
-// decide says whether an allocation of that many units is sampled, and with which probability, in
-// magazine.Everything, the profile has it: 0 is not at all.
+// decide reports whether an allocation of that many units is sampled, and returns the probability, in
+// magazine.Everything, that the profile counts it. 0: the profile does not count it.
 func (w *sampler) decide(draw uint32, units uint64) (chance uint32, is bool) {
 	if share := w.home.Share(); share != magazine.Everything {
 		chance = share.Threshold(units)
@@ -216,14 +216,14 @@ func (w *sampler) decide(draw uint32, units uint64) (chance uint32, is bool) {
 	return chance, true
 }
 
-// sampled tells a buffer that its caller is about to get, if it is sampled.
+// sampled reports a buffer that its caller is about to get, if it is sampled.
 func (w *sampler) sampled(b Buffer, tag string, t *pool.Tenant) {
 	if chance, is := w.decide(b.slot.Draw(b.word), uint64(b.slot.Magazine().UnitsOf(b.slot))); is {
 		w.allocated(b, tag, t, chance, callStack())
 	}
 }
 
-// allSampled tells the sampled buffers of a batch that was requested from there.
+// allSampled reports the sampled buffers of a batch that was requested at from.
 func (w *sampler) allSampled(all []Buffer, tag string, t *pool.Tenant, from site.Stack) {
 	if from == nil {
 		return
@@ -235,7 +235,7 @@ func (w *sampler) allSampled(all []Buffer, tag string, t *pool.Tenant, from site
 	}
 }
 
-// allocated tells a sampled buffer before its caller gets it. The profile has it with that chance, if it is not 0.
+// allocated reports a sampled buffer before its caller gets it. The profile counts it with that chance, unless it is 0.
 func (w *sampler) allocated(b Buffer, tag string, t *pool.Tenant, chance uint32, from site.Stack) {
 	now := time.Now()
 	h := &magazine.History{Bytes: b.bytes, Tag: tag, Tenant: t.Name(), At: now, Allocated: from}
@@ -280,7 +280,7 @@ func (w *sampler) event(h *magazine.History, from site.Stack) BufferEvent {
 }
 
 // found watches a live buffer that was allocated before everything was sampled. The owner of the slot
-// calls it; false: the buffer was freed meanwhile.
+// calls it. False: the buffer was freed before.
 func (w *sampler) found(slot *magazine.Slot, bytes int64) (e BufferEvent, live bool) {
 	h := slot.Adopt(bytes)
 	if h == nil {

@@ -17,7 +17,7 @@ func (r *rig) waitsInPool(s *Stream, pages uint32) {
 	bytes := int64(pages) * 2 * mib
 	r.pool.Refill(s.client, poolcore.Refill{
 		Client: s.id, Token: 1 << 40, Pages: pages, Bytes: bytes, RequestedBytes: bytes, BlockBytes: bytes,
-		LiveBytes: s.turn.core.LiveBytes(), Patience: poolcore.Waiting, Place: poolcore.Place{Account: admission.Account(s.id), Age: 1},
+		LiveBytes: s.turn.state.core.LiveBytes(), Patience: poolcore.Waiting, Place: poolcore.Place{Account: admission.Account(s.id), Age: 1},
 	})
 }
 

@@ -15,17 +15,17 @@ func Open(cfg Config) (*Stream, *Control, error) {
 	s.tail = &Tail{stream: weak.Make(s)}
 	t := &s.turn
 	s.init(&cfg, (*poolClient)(t), (*peerClient)(t))
-	t.wiring, t.debug, t.longWait = &s.wiring, cfg.Debug, cfg.LongWait
+	t.init(&s.wiring, &cfg)
 	s.cache.Extend((*beyondCache)(s))
-	s.sampler.init(&cfg, &s.cache.Home)
+	s.sampler.init(&s.cache.Home, cfg.ID, cfg.Handle, cfg.Observers, cfg.Profile)
 	if cfg.Host != nil {
-		t.hook = func(p point) { cfg.Host.Reach(p.String()) }
+		t.state.hook = func(p point) { cfg.Host.Reach(p.String()) }
 	}
-	t.core = core.New(core.Config{
+	t.state.core = core.New(core.Config{
 		Base: cfg.Pool.Base(), PageBytes: cfg.Pool.PageBytes(), Places: cfg.Pool.Places(), Budget: cfg.Budget,
 		Exact: cfg.Exact, AgeTicks: cfg.AgeTicks, Share: cfg.Share, Live: cfg.Live, Cover: cfg.Adopted, Lines: &s.peers.lines, Allowance: &s.peers.slack, Limit: cfg.Limit,
 	}, &s.cache, (*waker)(s))
-	s.parts = t.core.Parts()
+	s.parts = t.state.core.Parts()
 	ref, err := actors.Spawn(cfg.Host, cfg.Panics, fmt.Sprintf("vram-stream-%d", cfg.ID), (*behavior)(t))
 	if err != nil {
 		return nil, nil, fmt.Errorf("streams: %w", err)

@@ -43,7 +43,7 @@ func TestAPanicWhileABatchIsParkedFailsIt(t *testing.T) {
 		crash(s, beforeReturn, 1, nil) // parking releases the stream's pages
 		if granted {
 			leave := r.occupy(s)
-			token := s.turn.hold(&b.claim, claims.Asked)
+			token := s.turn.dispatch.hold(&b.claim, claims.Asked)
 			leave()
 			s.client.Granted(token, nil, false)
 		} else {
@@ -67,7 +67,7 @@ func TestAPanicInAGrantFailsItsRequest(t *testing.T) {
 	asked := s.request(Request{Bytes: mib})
 	f := asked.promise.Future()
 	leave := r.occupy(s)
-	token := s.turn.hold(&asked.claim, claims.Asked)
+	token := s.turn.dispatch.hold(&asked.claim, claims.Asked)
 	s.pool = nil // as a defect that ends the turn before it gets to the request
 	leave()
 	s.client.Granted(token, nil, false)
@@ -90,14 +90,14 @@ func TestAPanicBehindATakenOffer(t *testing.T) {
 		s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
 		require.NoError(t, must(t, s, 8*mib).Free())
 		var runs []poolcore.Run
-		granted := s.turn.claims.ReceivedRuns()
+		granted := s.turn.state.claims.ReceivedRuns()
 		if waits {
 			runs, granted = underWay(t, r, s)
 		}
 		parked := s.request(Request{Bytes: 2 * mib, Wait: true})
 		offer := &offered{stream: &s.wiring, offer: claims.Offer{Token: parks(r, s, parked)[0], RunsGranted: granted}}
 		leave := r.occupy(s)
-		s.turn.core.SetSettings(core.Settings{Budget: core.Budget{CacheBytes: 2 * mib}}) // returns the rest behind the answer
+		s.turn.state.core.SetSettings(core.Settings{Budget: core.Budget{CacheBytes: 2 * mib}}) // returns the rest behind the answer
 		leave()
 		crash(s, beforeReturn, 1, nil)
 		s.ref.Call(offer)
@@ -128,17 +128,17 @@ func TestAPanicAtTheEndOfATurnLosesNoEffects(t *testing.T) {
 		r.until(func() bool { return r.books().Waits.Waiting == 1 })
 		looks := s.request(Request{Bytes: mib})
 		var host lazyHost
-		books := s.turn.core
+		books := s.turn.state.core
 		s.post(func() {
 			s.host = &host
-			s.turn.effects().again.Push(&looks.claim)
-			s.turn.core = nil // the end of the turn reads it, as an audit does
+			s.turn.state.effects().again.Push(&looks.claim)
+			s.turn.state.core = nil // the end of the turn reads it, as an audit does
 			if before {
 				panic(recoveredtest.Planted("before its end"))
 			}
 		})
 		<-s.ref.Done()
-		s.turn.core = books // for the end of the test
+		s.turn.state.core = books // for the end of the test
 		if before {
 			assert.EqualValues(t, 1, s.panics.Count(), "that of the audit, beside those that the actor counts")
 		}

@@ -17,7 +17,7 @@ import (
 
 // crash makes the n-th turn that gets to the point panic, after it has called spoil.
 func crash(s *Stream, at point, n int, spoil func()) {
-	s.turn.hook = func(p point) {
+	s.turn.state.hook = func(p point) {
 		if p != at {
 			return
 		}
@@ -50,7 +50,7 @@ func isPanic(t *testing.T, err error) {
 // goesOn checks that the stream serves, that no memory was lost and no buffer is live.
 func goesOn(t *testing.T, r *rig, s, other *Stream) {
 	t.Helper()
-	s.turn.hook = nil
+	s.turn.state.hook = nil
 	n := r.stats(s)
 	assert.Zero(t, n.LiveBytes)
 	assert.Zero(t, n.LiveCount)
@@ -132,7 +132,7 @@ func TestPanicInTheTurnOfADenialFailsItsRequest(t *testing.T) {
 	crash(s, beforeSearch, 2, nil)
 	_, err := async(t, r, s, 5*mib)
 	isPanic(t, err)
-	s.turn.hook = nil
+	s.turn.state.hook = nil
 	_, err = s.Alloc(5 * mib)
 	require.ErrorIs(t, err, pool.ErrOutOfMemory)
 	require.NoError(t, b.Free())
@@ -165,7 +165,7 @@ func TestPanicInAnEnteredTurnIsNoAnswer(t *testing.T) {
 	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
 	require.NoError(t, must(t, s, 32*mib).Free())
 	leave := r.occupy(s)
-	s.turn.core.SetSettings(core.Settings{Budget: core.Budget{CacheBytes: 4 * mib}})
+	s.turn.state.core.SetSettings(core.Settings{Budget: core.Budget{CacheBytes: 4 * mib}})
 	leave()
 	crash(s, beforeReturn, 1, nil)
 	b := must(t, s, 2*mib)
@@ -195,16 +195,16 @@ func TestBrokenBooksQuarantineTheStream(t *testing.T) {
 	recoveredtest.Expect(t, "vram-stream-1: runtime error: invalid memory address") // where the core is taken away
 	spoils := map[string]func(s *Stream){
 		"a block was taken and has no slot": func(s *Stream) {
-			slot, _ := s.turn.core.Alloc(3*mib, 0)
+			slot, _ := s.turn.state.core.Alloc(3*mib, 0)
 			slot.Block = -1
 		},
 		"a slot has the wrong length": func(s *Stream) {
-			slot, _ := s.turn.core.Alloc(3*mib, 0)
+			slot, _ := s.turn.state.core.Alloc(3*mib, 0)
 			slot.Units++
 		},
 		"putting back panics": func(s *Stream) {
-			s.turn.inTransit.runs = []core.Run{{First: 0, Pages: 1}}
-			s.turn.core = nil
+			s.turn.state.inTransit.runs = []core.Run{{First: 0, Pages: 1}}
+			s.turn.state.core = nil
 		},
 	}
 	for name, spoil := range spoils {
@@ -213,7 +213,7 @@ func TestBrokenBooksQuarantineTheStream(t *testing.T) {
 			s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
 			require.NoError(t, must(t, s, 32*mib).Free())
 			small := must(t, s, kib) // the magazine has more of them
-			held, books := r.stats(s).HeldBytes, s.turn.core
+			held, books := r.stats(s).HeldBytes, s.turn.state.core
 			crash(s, beforeSearch, 1, func() { spoil(s) })
 
 			leave := r.occupy(s)
@@ -225,7 +225,7 @@ func TestBrokenBooksQuarantineTheStream(t *testing.T) {
 			_, err = second.Await(context.Background())
 			require.ErrorIs(t, err, ErrQuarantined)
 			<-s.ref.Done()
-			s.turn.core = books // for the end of the test
+			s.turn.state.core = books // for the end of the test
 			_, err = s.Alloc(2 * mib)
 			require.ErrorIs(t, err, ErrQuarantined)
 			_, err = s.AllocAsync(context.Background(), Request{Bytes: 2 * mib}).Await(context.Background())
@@ -254,9 +254,9 @@ func TestAnOrderIsAnsweredWithoutEffects(t *testing.T) {
 	s := r.stream(core.Budget{})
 	require.NoError(t, s.Close())
 	<-s.ref.Done() // the turn's state is ours now
-	o := &call{awaitsReturns: true}
-	s.turn.effects().replies.Push(o)
-	s.turn.stopped(ErrQuarantined)
+	o := &callback{awaitsReturns: true}
+	s.turn.state.effects().replies.Push(o)
+	s.turn.ending.stopped(ErrQuarantined)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // the answer is there, or none comes
 	_, err := o.promise.Future().Await(ctx)
@@ -320,8 +320,8 @@ func TestWhatIsOwedIsAnsweredAtTheEnd(t *testing.T) {
 	var host lazyHost
 	s.host = &host
 	defer func() { s.host = nil }()
-	s.turn.reclaim = &reclaim{stream: &s.wiring}
-	s.turn.stopped(ErrQuarantined)
+	s.turn.reclaims.due = &reclaim{stream: &s.wiring}
+	s.turn.ending.stopped(ErrQuarantined)
 	require.Len(t, host.due, 1, "nobody else answers it")
 	host.due[0]()
 }

@@ -68,7 +68,7 @@ func TestPartsOfABatchOnItsWay(t *testing.T) {
 	before := r.stats(s)
 	leave := r.occupy(s)
 	var n Stats
-	s.post(func() { n = s.turn.saveStats() })
+	s.post(func() { n = s.turn.state.saveStats() })
 	f := s.AllocBatchAsync(context.Background(), partlyThere)
 	f.Cancel()
 	leave()
@@ -87,7 +87,7 @@ func TestAPanicCountsNoParts(t *testing.T) {
 		leave := r.occupy(s)
 		f := s.AllocBatchAsync(context.Background(), []int64{4 * kib, 3 * mib, 4 * kib})
 		panicked := false
-		s.turn.hook = func(p point) {
+		s.turn.state.hook = func(p point) {
 			if p == at && !panicked {
 				panicked = true
 				panic(recoveredtest.Planted("planted"))
@@ -97,7 +97,7 @@ func TestAPanicCountsNoParts(t *testing.T) {
 		_, err := f.Await(context.Background())
 		require.ErrorContains(t, err, "planted", "%v", at)
 		n := r.stats(s)
-		s.turn.hook = nil
+		s.turn.state.hook = nil
 		assert.Equal(t, counts(before), counts(n), "%v", at)
 		r.balanced(s)
 	}
@@ -146,7 +146,7 @@ func TestAReadingThatSawParts(t *testing.T) {
 		bookParts(s.parts, dst)
 		require.True(t, s.parts.Seen(reading))
 		late := s.batching(nil, partlyThere)
-		late.hold(dst, found{counted: true})
+		late.hold(dst, batchStart{counted: true})
 		booked := r.statsWithParts(s)
 		assert.Equal(t, before.LiveCount, booked.LiveCount)
 		assert.Equal(t, seen.AllocCount, booked.AllocCount, "no count falls")

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/fence/line"
 	"github.com/go-vram/vram/internal/order"
@@ -61,15 +62,15 @@ type peer struct {
 	id     uint32
 	number int // of its line, as buffers record it; or unnumbered
 	line   *fence.Timeline
-	turn   peerTurn
-	hands  hands // streams that have its buffers
+	entry  peerTurn // into the stream's turn
+	hands  hands    // streams that have its buffers
 
 	// As of its last turn.
 	waits     atomic.Bool  // it has pending memory
 	heldBytes atomic.Int64 // lent by the pool
 	// As of its last turn that published: see turn.outdate.
 	usedBytes atomic.Int64   // core.LiveBytes
-	freePages atomic.Uint64  // all, and those of the longest range in the lower half
+	freePages atomic.Uint64  // all, and in the lower half the pages of the longest range
 	outdated  atomic.Bool    // there was another turn since
 	reporter  *pool.Reporter // of these
 
@@ -97,7 +98,7 @@ func (s *peer) publish(c *core.Core) {
 	}
 }
 
-// outdate marks the figures as those of an earlier turn.
+// outdate marks the figures as outdated.
 func (s *peer) outdate() {
 	if !s.outdated.Load() {
 		s.outdated.Store(true)
@@ -105,8 +106,8 @@ func (s *peer) outdate() {
 	}
 }
 
-// usage is the stream's memory as it was published last. It is stale if the stream has served an
-// allocation since, or freed: if blocks were freed that no turn has taken home.
+// usage returns the stream's memory as it was published last. It is stale if the stream has served an
+// allocation since, or if blocks were freed that no turn has drained.
 func (s *peer) usage(freed bool) poolcore.Usage {
 	free := s.freePages.Load()
 	return poolcore.Usage{
@@ -116,11 +117,11 @@ func (s *peer) usage(freed bool) poolcore.Usage {
 	}
 }
 
-// peerTurn has the calls that waits for fences make on a stream, outside every turn.
+// peerTurn has the calls into a stream's turn that other streams, and waits for fences, make outside every turn.
 type peerTurn interface {
-	// pendingFences are the fences of the stream's pending memory. It waits for the current turn.
+	// pendingFences returns the fences of the stream's pending memory. It waits for the current turn.
 	pendingFences() ([]fencing, error)
-	// fencePassed makes the stream take home freed memory.
+	// fencePassed makes the stream free pending memory whose fences have passed.
 	fencePassed()
 	// retryDelayed makes the stream serve its delayed claims, or refuse them.
 	retryDelayed(passed bool)
@@ -131,7 +132,7 @@ type peerTurn interface {
 // unnumbered is the number of a stream that has none.
 const unnumbered = -1
 
-// list are the streams that have not ended.
+// list returns the streams that have not ended.
 func (p *Peers) list() []*peer {
 	if all := p.all.Load(); all != nil {
 		return *all
@@ -182,8 +183,8 @@ func (p *Peers) anyPending() bool {
 	return slices.ContainsFunc(p.list(), func(s *peer) bool { return s.waits.Load() })
 }
 
-// holders are the streams that hold memory, with their bytes. Buffers that were handed over count for the
-// stream that has them.
+// holders returns the streams that hold memory, with their bytes. A buffer that was handed over counts for the
+// stream that has it.
 func (p *Peers) holders() (all []pool.Holder) {
 	for _, s := range p.list() {
 		if held := s.heldBytes.Load(); held > 0 {
@@ -226,5 +227,80 @@ func (s *peer) watchEnds(l *fence.Timeline) {
 		if s.watched.CompareAndSwap(old, &next) {
 			return
 		}
+	}
+}
+
+// Handed lists the bytes that open streams have of others. Close of a stream ends its uses: the buffers of a
+// closed stream are charged to the stream that the memory belongs to.
+func (p *Peers) Handed() (all []pool.Handed) {
+	var here map[uint32]bool
+	list := p.list()
+	for _, s := range list {
+		for _, x := range s.hands.list() {
+			bytes := x.Bytes()
+			if bytes <= 0 {
+				continue
+			}
+			if here == nil {
+				here = make(map[uint32]bool, len(list))
+				for _, other := range list {
+					here[other.id] = !other.line.Finished()
+				}
+			}
+			if here[x.To] {
+				all = append(all, pool.Handed{From: s.id, To: x.To, Bytes: bytes})
+			}
+		}
+	}
+	return all
+}
+
+// Largest returns at most ten live buffers with the most bytes, the largest first. It takes each stream's
+// turn, unless the last look was made since the last tick.
+func (p *Peers) Largest() []LiveBuffer { return p.largest(nil, true) }
+
+// fill sets a nil list to the largest live buffers.
+func (p *Peers) fill(at *[]LiveBuffer, h actors.Host, wait bool) {
+	if *at == nil {
+		*at = p.largest(h, wait)
+	}
+}
+
+// largest returns at most ten live buffers with the most bytes, the largest first, as of at most a tick ago,
+// without the buffers that were freed since. Without wait it waits for no turn: streams in whose
+// turn another goroutine is are left out, and the list is nil while another goroutine makes one that
+// waits for turns. It must not be called inside a turn.
+func (p *Peers) largest(h actors.Host, wait bool) []pool.LiveBuffer {
+	l := p.found.Load()
+	for l == nil {
+		l = &listing{done: make(chan struct{}), waits: wait}
+		if p.found.CompareAndSwap(nil, l) {
+			for _, s := range p.list() {
+				s.entry.largestBlocks(&l.found, wait)
+			}
+			close(l.done)
+			break
+		}
+		l = p.found.Load()
+	}
+	if !wait && l.waits && !l.over() {
+		return nil
+	}
+	actors.Wait(h, l.done)
+	return l.buffers()
+}
+
+// listed returns the list of the last look, or nil if the look has not ended or has expired.
+func (p *Peers) listed() *listing {
+	if l := p.found.Load(); l != nil && l.over() {
+		return l
+	}
+	return nil
+}
+
+// expire drops the list of the last look.
+func (p *Peers) expire() {
+	if l := p.found.Load(); l != nil && l.over() {
+		p.found.CompareAndSwap(l, nil)
 	}
 }

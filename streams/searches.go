@@ -8,26 +8,28 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// searches are lentMemory with the searches of the core.
+// searches searches the core, and queries fences between two searches.
 type searches struct {
-	lentMemory
+	wiring  *wiring
+	state   *turnState
+	lent    *lentMemory
 	looks   claims.Looks
 	plan    batch.Plan
 	missing []uint32 // runs of pages that the last search for a batch did not find
 }
 
-// search is one search of the core. It returns a slot, or the number of missing pages.
+// search searches the core once. It returns a slot, or the number of missing pages.
 func (s *searches) search(bytes, align int64, hint int, wide bool) (*magazine.Slot, uint32) {
 	if align <= sizeclass.UnitBytes {
-		return s.core.Alloc(max(bytes, 1), hint)
+		return s.state.core.Alloc(max(bytes, 1), hint)
 	}
-	return s.core.AllocAligned(max(bytes, 1), align, wide)
+	return s.state.core.AllocAligned(max(bytes, 1), align, wide)
 }
 
-// searchAlone is the last search before a request is refused: for a block of its own, where the
-// span for its class does not fit anywhere.
+// searchAlone searches for a block outside of spans, where no span for its class fits. It is the last search
+// before a request is refused.
 func (s *searches) searchAlone(bytes, align int64) *magazine.Slot {
-	slot, _ := s.core.AllocAligned(max(bytes, 1), max(align, sizeclass.UnitBytes), false)
+	slot, _ := s.state.core.AllocAligned(max(bytes, 1), max(align, sizeclass.UnitBytes), false)
 	return slot
 }
 
@@ -35,8 +37,8 @@ func (s *searches) searchAlone(bytes, align int64) *magazine.Slot {
 // the longest of each chunk first. It reports how many, and whether none is missing; s.missing then
 // has the missing runs of pages.
 func (s *searches) fillBatch(dst []Buffer, bytes []int64, hint int) (served int, whole bool) {
-	s.core.Drain()
-	missing := batch.NewPacking(s.pool.PageBytes(), s.missing)
+	s.state.core.Drain()
+	missing := batch.NewPacking(s.wiring.pool.PageBytes(), s.missing)
 	for at := 0; at < len(bytes); at += batch.Width {
 		end := min(at+batch.Width, len(bytes))
 		chunk, into := bytes[at:end], dst[at:end]
@@ -52,7 +54,7 @@ func (s *searches) fillBatch(dst []Buffer, bytes []int64, hint int) (served int,
 		groups := p.Groups()
 		for g := range groups {
 			i, left := groups[g].First(), int(groups[g].Count)
-			got := s.core.AllocMany(groups[g].Units, left, hint, func(slot *magazine.Slot) {
+			got := s.state.core.AllocMany(groups[g].Units, left, hint, func(slot *magazine.Slot) {
 				into[i] = Buffer{slot, slot.Word(), chunk[i]}
 				if left--; left > 0 {
 					i = p.Next(i)
@@ -68,9 +70,9 @@ func (s *searches) fillBatch(dst []Buffer, bytes []int64, hint int) (served int,
 	return served, len(s.missing) == 0
 }
 
-// allRuns are the runs of pages for a whole batch.
+// allRuns returns the runs of pages for a whole batch.
 func (s *searches) allRuns(bytes []int64) []uint32 {
-	missing := batch.NewPacking(s.pool.PageBytes(), nil)
+	missing := batch.NewPacking(s.wiring.pool.PageBytes(), nil)
 	for at := 0; at < len(bytes); at += batch.Width {
 		p := &s.plan
 		p.Make(bytes[at:min(at+batch.Width, len(bytes))], batch.All)
@@ -82,12 +84,11 @@ func (s *searches) allRuns(bytes []int64) []uint32 {
 	return missing.Runs()
 }
 
-// seek ends a search. After a search that found nothing it may leave a look at the fences of
-// pending memory, as an effect: next then says that the search is repeated before the pool is
-// asked. It looks at taken fences first, and takes missing fences where no taken one is left to
-// wait for.
+// seek ends a search. After a search that found nothing it may add an effect that queries the fences of
+// pending memory: next then says that the search is repeated before the pool is asked. It queries taken
+// fences first, and takes missing fences where no taken one is left to wait for.
 func (s *searches) seek(after claims.Searched, found bool, bytes int64) (next claims.Searched) {
-	if !found && s.core.Scarce(bytes) && s.looks.Due(after) {
+	if !found && s.state.core.Scarce(bytes) && s.looks.Due(after) {
 		next = s.pushLook(after)
 	}
 	if next == claims.First {
@@ -97,18 +98,18 @@ func (s *searches) seek(after claims.Searched, found bool, bytes int64) (next cl
 }
 
 func (s *searches) pushLook(after claims.Searched) (next claims.Searched) {
-	s.core.EachMissing(func(l *line.Line, number uint64) {
+	s.state.core.EachMissing(func(l *line.Line, number uint64) {
 		take, look, then := claims.Line(after, number > 0)
 		if take {
-			s.effects().fences.Push(fencing{timeline(l), number, false})
+			s.state.effects().fences.Push(fencing{timeline(l), number, false})
 		}
 		if look {
-			s.effects().fences.Push(fencing{timeline(l), 0, true})
+			s.state.effects().fences.Push(fencing{timeline(l), 0, true})
 		}
 		next = max(next, then)
 	})
 	if next != claims.First {
-		s.effects().sought = next
+		s.state.effects().sought = next
 	}
 	return next
 }

@@ -37,8 +37,14 @@ func (r *several) requestedBytes() (sum int64) {
 	return sum
 }
 
+// batchStart describes the buffers that a batch got before it became a claim. They are booked as parts.
+type batchStart struct {
+	byRanges int  // of the stream
+	counted  bool // see several.counted
+}
+
 // hold gives the claim the buffers that its caller found.
-func (r *several) hold(dst []Buffer, f found) {
+func (r *several) hold(dst []Buffer, f batchStart) {
 	r.dst, r.byRanges, r.counted, r.booked = dst, f.byRanges, f.counted, true
 }
 
@@ -48,7 +54,7 @@ func (r *several) book() {
 	bookParts(r.stream.parts, r.dst)
 }
 
-// unbook takes them from the books.
+// unbook takes the blocks from the books.
 func (r *several) unbook() {
 	if r.booked {
 		r.booked = false
@@ -100,7 +106,7 @@ func (r *several) fail(err error) {
 }
 
 func (r *several) putBack(s *searches) {
-	s.core.Note() // other requests may have failed meanwhile
+	s.state.core.Note() // other requests may have failed since
 	r.unbook()
 	for i := range r.dst {
 		slot := r.dst[i].slot
@@ -108,9 +114,9 @@ func (r *several) putBack(s *searches) {
 			continue
 		}
 		if r.counted {
-			s.core.PutBackCounted(slot)
+			s.state.core.PutBackCounted(slot)
 		} else {
-			s.core.PutBack(slot)
+			s.state.core.PutBack(slot)
 		}
 		r.dst[i] = Buffer{} // a panic on the way puts no block back twice
 	}
@@ -151,7 +157,7 @@ func (r *several) fillAlone(s *searches) bool {
 		if r.dst[i].slot != nil {
 			continue
 		}
-		slot := s.core.AllocPart(max(n, 1))
+		slot := s.state.core.AllocPart(max(n, 1))
 		if slot == nil {
 			return false
 		}
@@ -172,7 +178,7 @@ func (r *several) sum() {
 }
 
 func (r *several) searchParked(s *searches) bool {
-	return s.core.Trial(func() bool { return r.fillIn(s) || r.fillAlone(s) }, func() { r.putBack(s) })
+	return s.state.core.Trial(func() bool { return r.fillIn(s) || r.fillAlone(s) }, func() { r.putBack(s) })
 }
 
 func (r *several) missingRuns(s *searches) []uint32 {
@@ -184,9 +190,9 @@ func (r *several) missingRuns(s *searches) []uint32 {
 // second time all pages, since other requests may have taken those; then all pages in one run.
 func (r *several) parkedRuns(s *searches) []uint32 {
 	if r.Parks() == 1 {
-		s.releaseAll(s.coveredOnly(inBackground))
+		s.lent.releaseAll(s.lent.coveredOnly(inBackground))
 		var runs []uint32
-		s.core.Trial(func() bool {
+		s.state.core.Trial(func() bool {
 			if !r.fillIn(s) {
 				runs = slices.Clone(s.missing)
 			}
@@ -208,26 +214,26 @@ func (r *several) parkedRuns(s *searches) []uint32 {
 }
 
 func (r *several) deliver(s *searches) bool {
-	s.reach(beforeAnswer)
+	s.state.reach(beforeAnswer)
 	dst := r.dst
-	if !r.settle(dst...) { // cancelled meanwhile
+	if !r.settle(dst...) { // cancelled
 		r.putBack(s)
 		return false
 	}
-	s.sampler.allSampled(dst, r.label, r.tenant, r.from)
+	s.wiring.sampler.allSampled(dst, r.label, r.tenant, r.from)
 	r.name(dst...)
 	// With the answer the caller owns them: fail must not free them any more.
 	r.unbook()
 	r.dst = nil
-	if !r.answer(Batch{dst}, nil) { // cancelled meanwhile
+	if !r.answer(Batch{dst}, nil) { // cancelled
 		r.dst = dst
 		r.putBack(s)
-		s.core.Note()
+		s.state.core.Note()
 		return false
 	}
-	s.core.ServedMany(r.byRanges, r.byPool)
+	s.state.core.ServedMany(r.byRanges, r.byPool)
 	if r.mapped && r.byPool > 0 {
-		s.core.ServedMapped()
+		s.state.core.ServedMapped()
 	}
 	return true
 }

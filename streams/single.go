@@ -18,10 +18,10 @@ type single struct {
 	promise        futures.Promise[Buffer]
 }
 
-// wish is a Request without its methods: a program that prints none is not linked with them.
+// wish is a Request without its methods: a program that prints no Request does not link them.
 type wish Request
 
-// request is a claim for a buffer, not yet sent.
+// request makes a claim for a buffer.
 func (w *wiring) request(want Request) *single {
 	r := &single{wish: wish(want)}
 	r.Waits, r.priority, r.align, r.draws = want.Wait, want.Priority, want.Align, want.Reservation
@@ -67,8 +67,8 @@ func (r *single) missingRuns(*searches) []uint32 {
 func (r *single) parkedRuns(s *searches) []uint32 {
 	r.wide = true
 	if r.search(s) { // no memory came home since the last search, but a block outside of spans may fit
-		s.core.PutBack(r.slot)
-		s.core.Note()
+		s.state.core.PutBack(r.slot)
+		s.state.core.Note()
 		r.pages[0] = 1
 	}
 	return r.pages[:]
@@ -79,22 +79,22 @@ func (*single) putBack(*searches) {}
 
 func (r *single) deliver(s *searches) bool {
 	slot := r.slot
-	s.core.Served(r.requestedPages)
-	s.inTransit.slot = slot
-	s.reach(beforeAnswer)
+	s.state.core.Served(r.requestedPages)
+	s.state.inTransit.slot = slot
+	s.state.reach(beforeAnswer)
 	b := Buffer{slot, slot.Word(), r.Bytes}
-	if !r.settle(b) { // cancelled meanwhile, and refunded
+	if !r.settle(b) { // cancelled and refunded
 		return r.undo(s, slot)
 	}
 	if r.from != nil {
-		s.sampler.allocated(b, r.Tag, r.tenant, r.chance, r.from)
+		s.wiring.sampler.allocated(b, r.Tag, r.tenant, r.chance, r.from)
 	}
 	r.name(b)
-	s.inTransit.slot = nil // from here on the caller owns it, or the effect
+	s.state.inTransit.slot = nil // from here on the caller owns it, or the effect
 	if r.Zero && r.Bytes > 0 {
-		s.cuda.order()
+		s.wiring.cuda.order()
 		r.buffer = b
-		s.effects().fills.Push(r)
+		s.state.effects().fills.Push(r)
 		r.countMapped(s)
 		return true
 	}
@@ -105,19 +105,19 @@ func (r *single) deliver(s *searches) bool {
 	return true
 }
 
-// countMapped counts a claim with pages that the driver mapped for it. It has its answer: nothing takes the
-// count back.
+// countMapped counts a claim with pages that the driver mapped for it. The claim has its answer: nothing undoes
+// the count.
 func (r *single) countMapped(s *searches) {
 	if r.mapped && r.requestedPages {
-		s.core.ServedMapped()
+		s.state.core.ServedMapped()
 	}
 }
 
-// undo takes a slot back that was counted as served: the claim was cancelled.
+// undo puts back a slot that was counted as served: the claim was cancelled.
 func (r *single) undo(s *searches, slot *magazine.Slot) bool {
-	s.inTransit.slot = nil
-	s.core.Undo(slot)
-	s.core.Note()
+	s.state.inTransit.slot = nil
+	s.state.core.Undo(slot)
+	s.state.core.Note()
 	return false
 }
 
@@ -129,6 +129,6 @@ func (r *single) fill(h *cudaStream) {
 		_ = r.buffer.Free()
 		r.Fail(err)
 	} else if !r.answer(r.buffer, nil) {
-		_ = r.buffer.Free() // cancelled meanwhile
+		_ = r.buffer.Free() // cancelled
 	}
 }

@@ -140,12 +140,12 @@ func TestAWaitThatHelpsIsRepeated(t *testing.T) {
 	s := r.stream(core.Budget{})
 	leave := r.occupy(s)
 	for _, passed := range []bool{false, true, false, true} {
-		s.turn.fenceWait.Begin()
-		s.turn.retryDelayed(passed)
-		assert.Equal(t, passed, s.turn.fenceWait.BeginForOthers(1))
-		assert.False(t, s.turn.fenceWait.Interrupted())
+		s.turn.dispatch.fenceWait.Begin()
+		s.turn.dispatch.retryDelayed(passed)
+		assert.Equal(t, passed, s.turn.dispatch.fenceWait.BeginForOthers(1))
+		assert.False(t, s.turn.dispatch.fenceWait.Interrupted())
 	}
-	s.turn.retryDelayed(true)
+	s.turn.dispatch.retryDelayed(true)
 	leave()
 	assert.Zero(t, r.stats(s).Waiting)
 }

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
-	"sync/atomic"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
@@ -13,94 +11,6 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 	"github.com/go-vram/vram/pool"
 )
-
-// ErrAsleep refuses work on a buffer whose memory was given back to the driver, or is about to be: see package cuda/sleep.
-var ErrAsleep = errors.New("vram: the buffer is asleep")
-
-// gate counts the works that are being submitted and touch the memory of a stream, and refuses them while it is shut.
-type gate struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
-	word  atomic.Int64  // the number of them; and shutBit
-	empty chan struct{} // of one place: a shut gate may have become empty
-	// copies: the device may not have done all copies of the owner's. Written while the gate is shut.
-	copies atomic.Bool
-}
-
-const shutBit = int64(1) << 62
-
-// enter begins a work, which leave ends. Its error is ErrAsleep.
-func (g *gate) enter() error {
-	if g.word.Add(1) >= shutBit {
-		g.leave()
-		return ErrAsleep
-	}
-	return nil
-}
-
-func (g *gate) leave() {
-	if g.word.Add(-1) == shutBit {
-		select {
-		case g.empty <- struct{}{}:
-		default:
-		}
-	}
-}
-
-// shut refuses further works, and waits for those that have begun. If ctx ends first the gate is open.
-func (g *gate) shut(ctx context.Context) error {
-	g.word.Or(shutBit)
-	for g.word.Load() != shutBit {
-		select {
-		case <-g.empty:
-		case <-ctx.Done():
-			g.open()
-			return ctx.Err()
-		}
-	}
-	return nil
-}
-
-func (g *gate) open() { g.word.And(^shutBit) }
-
-// isShut reports whether works are refused.
-func (g *gate) isShut() bool { return g.word.Load() >= shutBit }
-
-// gates are those that a work has entered. It is for one goroutine.
-type gates struct {
-	few   [4]*gate
-	count int
-	more  []*gate
-}
-
-// enter enters a stream's gate, if it has one, once.
-func (all *gates) enter(home *Stream) error {
-	g := home.cuda.gate
-	if g == nil || slices.Contains(all.few[:all.count], g) || slices.Contains(all.more, g) {
-		return nil
-	}
-	if err := g.enter(); err != nil {
-		return err
-	}
-	if all.count < len(all.few) {
-		all.few[all.count] = g
-		all.count++
-	} else {
-		all.more = append(all.more, g)
-	}
-	return nil
-}
-
-// leave leaves all of them.
-func (all *gates) leave() {
-	for _, g := range all.few[:all.count] {
-		g.leave()
-	}
-	for _, g := range all.more {
-		g.leave()
-	}
-	all.count, all.more = 0, nil
-}
 
 // Asleep reports whether work on a buffer of the stream is refused.
 func Asleep(home *Stream) bool { return home.cuda.gate != nil && home.cuda.gate.isShut() }
@@ -110,7 +20,7 @@ func Asleep(home *Stream) bool { return home.cuda.gate != nil && home.cuda.gate.
 // other streams. The owner makes one of the calls Shut, Open, Settle, Release and Restore at a time.
 type Sleeper struct{ s *Stream }
 
-// NewSleeper makes a sleeper on a stream of its own, which Close closes. Errors: those of making a stream, ErrNotOpen,
+// NewSleeper makes a sleeper on a stream of its own, which Close closes. Errors: the errors of opening a stream, ErrNotOpen,
 // cudadrv.NotSupported with plain segments.
 func (x Submitter) NewSleeper() (Sleeper, error) {
 	switch {
@@ -125,13 +35,13 @@ func (x Submitter) NewSleeper() (Sleeper, error) {
 	}
 	s.cuda.gate = &gate{empty: make(chan struct{}, 1)} // no buffer of the stream exists yet
 	s.pool.Apart(s.id)
-	if err := s.inTurn(context.Background(), func() { s.turn.core.Keep(true) }); err != nil {
+	if err := s.inTurn(context.Background(), func() { s.turn.state.core.Keep(true) }); err != nil {
 		return Sleeper{}, errors.Join(err, s.Close())
 	}
 	return Sleeper{s}, nil
 }
 
-// Alloc allocates memory that can sleep. Errors: ErrAsleep, and those of Stream.Alloc.
+// Alloc allocates memory that can sleep. Errors: ErrAsleep, and the errors of Stream.Alloc.
 func (x Sleeper) Alloc(bytes int64) (Buffer, error) {
 	if err := x.s.cuda.gate.enter(); err != nil {
 		return Buffer{}, err
@@ -140,7 +50,7 @@ func (x Sleeper) Alloc(bytes int64) (Buffer, error) {
 	return x.s.Alloc(bytes)
 }
 
-// Stats are those of the stream.
+// Stats reads the statistics of the stream.
 func (x Sleeper) Stats(ctx context.Context) (Stats, error) { return x.s.Stats(ctx) }
 
 // Handle is the CUDA stream, for the copies of the owner.
@@ -153,9 +63,9 @@ func (x Sleeper) Shut(ctx context.Context) error { return x.s.cuda.gate.shut(ctx
 // Open lets work begin again, and allocations.
 func (x Sleeper) Open() { x.s.cuda.gate.open() }
 
-// Settle waits until the device has finished all work on the buffers that package cuda has submitted; copies of the owner are behind
-// it on the device, too. Errors: ctx's, after which the
-// work goes on; *CaptureError for a stream that is being captured, *ClosedError for one that is being closed, and the driver's.
+// Settle waits until the device has finished all work on the buffers that package cuda has submitted. Later copies of the owner
+// wait for that work on the device, too. Errors: ctx's, which does not stop the work;
+// *CaptureError for a stream that is being captured, *ClosedError for one that is being closed, and the driver's.
 func (x Sleeper) Settle(ctx context.Context) error {
 	users := x.s.cuda.crossings.users.Load()
 	if users == nil {
@@ -169,7 +79,8 @@ func (x Sleeper) Settle(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until the device has finished the work submitted to a stream so far, and puts later work of another one behind it.
+// settle waits until the device has finished the work submitted to a stream so far, and makes later work of another stream wait
+// for it on the device.
 func (h *cudaStream) settle(ctx context.Context, later *cudaStream) error {
 	if !h.begin() {
 		if h.line.Finished() {
@@ -224,7 +135,7 @@ func (x Sleeper) AwaitCopies() error {
 		return h.closed()
 	}
 	defer h.done()
-	// Both views learn of it: the program's later work is behind the copies, and so are the allocator's calls that unmap memory.
+	// Both views wait: the program's later work comes after the copies, and so do the allocator's calls that unmap memory.
 	if err := h.synchronize(); err != nil {
 		return err
 	}
@@ -244,8 +155,8 @@ func (x Sleeper) Contents(ctx context.Context) ([]Memory, error) {
 	var all []Memory
 	add := func(p cudadrv.Ptr, bytes int64) { all = append(all, Memory{p, bytes}) }
 	err := x.s.inTurn(ctx, func() {
-		x.s.turn.core.Live(func(p cudadrv.Ptr, bytes int64, _ *magazine.Slot) { add(p, bytes) })
-		x.s.turn.core.Pending(add)
+		x.s.turn.state.core.Live(func(p cudadrv.Ptr, bytes int64, _ *magazine.Slot) { add(p, bytes) })
+		x.s.turn.state.core.Pending(add)
 	})
 	if err != nil {
 		return nil, err
@@ -277,7 +188,7 @@ func (x Sleeper) Ended() bool { return x.s.cuda.closing.Load() }
 func (x Sleeper) Restore(ctx context.Context) error {
 	err := x.s.pool.Wake(ctx, x.s.id)
 	short := (*pool.OutOfMemoryError)(nil)
-	if !errors.As(err, &short) || x.s.handler == nil || x.s.handles != nil && !x.s.handles() {
+	if !errors.As(err, &short) || !x.s.handled() {
 		return x.s.asClosed(err)
 	}
 	retry := false

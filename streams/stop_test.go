@@ -82,7 +82,7 @@ func TestAnOrderIsAnsweredWhenItsMemoryHasGone(t *testing.T) {
 			<-goOn
 		}
 	})
-	o := &call{run: func() { assert.NoError(t, s.turn.returnFree()) }, awaitsReturns: true}
+	o := &callback{run: func() { assert.NoError(t, s.turn.returnFree()) }, awaitsReturns: true}
 	go s.ref.Call(o)
 	<-entered
 	assert.True(t, o.promise.Pending())

@@ -1,36 +1,14 @@
 package streams
 
 import (
-	"errors"
-	"fmt"
 	"sync/atomic"
 
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// ErrStranded is the kind of every *StrandedError.
-var ErrStranded = errors.New("vram: the stream's work waits for an event that does not come")
-
-// StrandedError says that a stream has not finished, and that nobody waits for it any more: its work is behind an event of another
-// process that died before the event was reached. Memory that the work may touch goes with this process.
-type StrandedError struct{ Stream uint32 }
-
-// Error names the stream and a remedy.
-func (e *StrandedError) Error() string {
-	return fmt.Sprintf("vram: stream %d has work behind an event of a process that died, which does not come: its memory is released "+
-		"when this process ends", e.Stream)
-}
-
-// Is makes errors.Is(err, ErrStranded) hold.
-func (e *StrandedError) Is(target error) bool { return target == ErrStranded }
-
-// stranding is a *strand. Waits for a stream know this interface alone, so that a program without other processes has no code for it.
-type stranding interface {
-	await(h *cudaStream, device cudadrv.Device) error
-}
-
-// strand belongs to a stream whose work may wait for another process. Other streams have none.
-type strand struct {
+// strandedWaits counts the waits of a stream for processes that have died. Only a stream whose work may wait for
+// another process has one.
+type strandedWaits struct {
 	stuck   atomic.Int64                  // waits for processes that died, and that have not passed
 	changed atomic.Pointer[chan struct{}] // closed when one is added
 }
@@ -38,7 +16,7 @@ type strand struct {
 // MayStrand says that work that is submitted from now on may wait for another process. Waits for the stream end with Strand then.
 func (t *Tail) MayStrand() {
 	if s := t.stream.Value(); s != nil && s.cuda.strand.Load() == nil {
-		k := &strand{}
+		k := &strandedWaits{}
 		k.changed.Store(new(make(chan struct{})))
 		s.cuda.strand.CompareAndSwap(nil, stranding(k))
 	}
@@ -60,12 +38,12 @@ func (t *Tail) Unstrand() {
 	}
 }
 
-func (t *Tail) strand() *strand {
+func (t *Tail) strand() *strandedWaits {
 	s := t.stream.Value()
 	if s == nil {
 		return nil
 	}
-	k, _ := s.cuda.strand.Load().(*strand)
+	k, _ := s.cuda.strand.Load().(*strandedWaits)
 	return k
 }
 
@@ -97,7 +75,7 @@ func (x Submitter) AwaitOthers() error {
 }
 
 // await waits for a stream that may be stranded: then a goroutine waits on, in the driver.
-func (k *strand) await(h *cudaStream, device cudadrv.Device) error {
+func (k *strandedWaits) await(h *cudaStream, device cudadrv.Device) error {
 	var done chan error
 	for {
 		changed := *k.changed.Load() // before the look, which misses no later one

@@ -38,7 +38,7 @@ func (s *Stream) callable(ctx context.Context) error {
 	return nil
 }
 
-// call is inTurn for a method that callers use.
+// call runs inTurn for a method that callers use.
 func (s *Stream) call(ctx context.Context, f func()) error {
 	if err := s.callable(ctx); err != nil {
 		return err
@@ -127,7 +127,7 @@ func (s *Stream) close() error {
 // Stats reads the stream's statistics. It waits for the current turn only.
 func (s *Stream) Stats(ctx context.Context) (Stats, error) {
 	var n Stats
-	if err := s.call(ctx, func() { n = s.turn.saveStats() }); err != nil {
+	if err := s.call(ctx, func() { n = s.turn.state.saveStats() }); err != nil {
 		return Stats{}, err
 	}
 	return n, nil
@@ -163,7 +163,7 @@ func (s *Stream) Lookup(p cudadrv.Ptr) (Buffer, bool) {
 		return Buffer{}, false
 	}
 	var b Buffer
-	if entered, _ := s.tryTurn(func() { b = s.turn.find(p) }); entered {
+	if entered, _ := s.tryTurn(func() { b = s.turn.state.find(p) }); entered {
 		return b, b.slot != nil
 	}
 	return s.lookupByMessage(p)
@@ -172,7 +172,7 @@ func (s *Stream) Lookup(p cudadrv.Ptr) (Buffer, bool) {
 // lookupByMessage is Lookup while another goroutine is in the turn.
 func (s *Stream) lookupByMessage(p cudadrv.Ptr) (Buffer, bool) {
 	var b Buffer
-	if err := s.inTurn(context.Background(), func() { b = s.turn.find(p) }); err != nil {
+	if err := s.inTurn(context.Background(), func() { b = s.turn.state.find(p) }); err != nil {
 		return Buffer{}, false
 	}
 	return b, b.slot != nil
@@ -240,7 +240,7 @@ func (s *Stream) WaitStream(other *Stream) error {
 	if err != nil || number == 0 {
 		return err
 	}
-	s.post(func() { s.turn.core.Join(&other.cuda.line.Line, number) })
+	s.post(func() { s.turn.state.core.Join(&other.cuda.line.Line, number) })
 	return nil
 }
 

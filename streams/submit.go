@@ -48,8 +48,8 @@ func (x Submitter) End() { x.s.cuda.done() }
 // Guarded makes driver calls that clean up, or that have no caller: a panic of the driver becomes an error, and is reported.
 func (x Submitter) Guarded(call func() error) error { return x.s.cuda.guard(call) }
 
-// Check returns the error of work on a buffer: ErrNotLive, ErrForeign. plain says that the work needs no order behind that of other
-// streams, and no announcement: the buffer is the stream's own, and no other was announced to use it. It takes constant time.
+// Check returns the error of work on a buffer: ErrNotLive, ErrForeign. plain says that the work need not wait for work of other
+// streams, nor be announced: the buffer is the stream's own, and no other was announced to use it. It takes constant time.
 func (x Submitter) Check(b Buffer) (plain bool, err error) {
 	home, ok := b.home()
 	switch {
@@ -67,7 +67,7 @@ func (x Submitter) Check(b Buffer) (plain bool, err error) {
 // also after an error. It is for one goroutine.
 type Crossing struct {
 	x      Submitter
-	waited [8]seenCount // streams behind which the work is already; with more, it waits again
+	waited [8]seenCount // streams that the work waits for already; with more, it waits again
 	count  int
 	cross  bool
 	gates  gates
@@ -76,10 +76,11 @@ type Crossing struct {
 // Crossing begins a work.
 func (x Submitter) Crossing() Crossing { return Crossing{x: x} }
 
-// Before makes the stream wait, on the device, for all that the work on a buffer has to be behind: the work submitted so far to the
-// buffer's own stream, and works of others on buffers of that stream, if some were announced. It announces the stream's own use until
+// Before makes the stream wait, on the device, for all work that has to precede work on a buffer: the work submitted so far to
+// the buffer's own stream, and works of others on buffers of that stream, if some were announced. It announces the stream's own use until
 // the buffer's free. It records one event and waits for it once for each stream in a Crossing. Memory that can sleep does not before
-// Leave, and before the work has finished. Errors: those of Check, ErrAsleep, *CaptureError, ErrClosed, and the driver's.
+// Leave, and before the work has finished. Errors: the errors of Check, ErrAsleep, *CaptureError, ErrClosed,
+// and the driver's.
 func (c *Crossing) Before(b Buffer) error {
 	s := c.x.s
 	home, err := b.usable("", s)
@@ -87,7 +88,7 @@ func (c *Crossing) Before(b Buffer) error {
 		return err
 	}
 	if home != s {
-		if err := c.gates.enter(home); err != nil {
+		if err := c.gates.enter(home.cuda.gate); err != nil {
 			return err
 		}
 		if err := c.waitHome(home); err != nil {
@@ -105,7 +106,8 @@ func (c *Crossing) Before(b Buffer) error {
 	return c.behindUsers(home)
 }
 
-// behindUsers makes the work wait for works of others on memory of a stream, unless the work's own stream is behind them already.
+// behindUsers makes the work wait for works of others on memory of a stream, unless the work's own stream waits for them
+// already.
 func (c *Crossing) behindUsers(home *Stream) error {
 	users := home.cuda.crossings.users.Load()
 	if users == nil {
@@ -130,7 +132,7 @@ func (c *Crossing) behindUsers(home *Stream) error {
 }
 
 // waitHome makes the work wait for a buffer's own stream, unless that has no work: a Sleeper's has copies alone, which its owner waits
-// for, and its memory comes home when the uses of it are known to be over.
+// for, and its memory is freed when its uses are known to be over.
 func (c *Crossing) waitHome(home *Stream) error {
 	if g := home.cuda.gate; g != nil && !g.copies.Load() {
 		return nil
@@ -171,9 +173,9 @@ func (c *Crossing) After() {
 	}
 }
 
-// Enter begins a work on a buffer of another device, which puts itself behind the buffer's stream and that behind itself: see
-// Submitter.Between. Its error is ErrAsleep.
-func (c *Crossing) Enter(home Submitter) error { return c.gates.enter(home.s) }
+// Enter begins a work on a buffer of another device. The work waits for the buffer's stream, and later work of that stream
+// waits for it: see Submitter.Between. Its error is ErrAsleep.
+func (c *Crossing) Enter(home Submitter) error { return c.gates.enter(home.s.cuda.gate) }
 
 // Leave ends the work, submitted or not.
 func (c *Crossing) Leave() { c.gates.leave() }
@@ -187,7 +189,7 @@ func Home(b Buffer) (s *Stream, ok bool) { return b.home() }
 // BeforeStream is Before for buffers of a stream that the work touches and that were announced before.
 func (c *Crossing) BeforeStream(home *Stream) error {
 	if home != c.x.s {
-		if err := c.gates.enter(home); err != nil {
+		if err := c.gates.enter(home.cuda.gate); err != nil {
 			return err
 		}
 		if err := c.waitHome(home); err != nil {
@@ -197,8 +199,8 @@ func (c *Crossing) BeforeStream(home *Stream) error {
 	return c.BeforeHold(home)
 }
 
-// BeforeHold is BeforeStream for a stream to which nothing is submitted, as that of a Hold: the work is behind works of others on its
-// buffers, and theirs behind it.
+// BeforeHold is BeforeStream for a stream without work of its own, such as a Hold's: the work waits for works of others on its
+// buffers, and their later works wait for it.
 func (c *Crossing) BeforeHold(home *Stream) error {
 	if s := c.x.s; home != s {
 		home.cuda.crossings.add(&s.cuda)

@@ -11,11 +11,10 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// turnState is the state that a stream's turn owns: the core with its blocks, objects in transit,
-// and the effects. lentMemory, searches, dispatcher and turn each embed the one before and add the
-// fields that their own methods change.
+// turnState is the state that all parts of a turn share: the core with its blocks, the table of claims,
+// objects in transit, and the effects.
 type turnState struct {
-	*wiring
+	wiring    *wiring
 	core      *core.Core
 	claims    claims.Table
 	draining  bool // Close has begun: no request is served
@@ -23,11 +22,13 @@ type turnState struct {
 	out       *effects
 	spare     atomic.Pointer[effects] // performed, for reuse
 	inTransit inTransit
+	last      lastStats
+	wakeDue   atomic.Bool // a woken message is queued
 	hook      func(point) // for tests
 }
 
-// inTransit are objects that a turn has taken out of one structure and not yet put into another. A
-// panic loses none of them: panicked puts them back.
+// inTransit has the objects that a turn has taken out of one structure and not yet put into another. After
+// a panic putBack returns them.
 type inTransit struct {
 	slot *magazine.Slot // counted as served, not delivered
 	runs []core.Run     // out of the heap, not in an effect
@@ -47,14 +48,14 @@ func (p point) String() string {
 	return [...]string{"before search", "before answer", "before return"}[p]
 }
 
-// reach calls the hook of tests.
+// reach calls the test hook.
 func (b *turnState) reach(p point) {
 	if b.hook != nil {
 		b.hook(p)
 	}
 }
 
-// effects are the effects of this turn.
+// effects returns the effects of this turn.
 func (b *turnState) effects() *effects {
 	if b.out == nil {
 		if b.out = b.spare.Swap(nil); b.out == nil {
@@ -64,14 +65,14 @@ func (b *turnState) effects() *effects {
 	return b.out
 }
 
-// detach takes the effects of this turn; nil: there are none.
+// detach takes the effects of this turn. It returns nil if there are none.
 func (b *turnState) detach() *effects {
 	out := b.out
 	b.out = nil
 	return out
 }
 
-// putBack puts objects in transit back where they were.
+// putBack returns objects in transit to the structures that they came from.
 func (b *turnState) putBack(h inTransit) {
 	if h.slot != nil {
 		b.core.Undo(h.slot)
@@ -81,12 +82,19 @@ func (b *turnState) putBack(h inTransit) {
 	}
 }
 
-// facts are the inputs of decisions about claims.
+// facts returns the inputs of decisions about claims.
 func (b *turnState) facts() claims.Stream {
-	return claims.Stream{Closing: b.draining, Demand: b.pool.Demand() > 0, Handler: b.handler != nil && (b.handles == nil || b.handles())}
+	return claims.Stream{Closing: b.draining, Demand: b.wiring.pool.Demand() > 0, Handler: b.wiring.handled()}
 }
 
-// pendingFences are the fences of pending memory.
+// wake makes a later turn drain freed blocks. Any goroutine may call it, also inside a turn.
+func (b *turnState) wake() {
+	if !b.wakeDue.Swap(true) {
+		b.wiring.ref.Tell(&woken{})
+	}
+}
+
+// pendingFences returns the fences of pending memory.
 func (b *turnState) pendingFences() (all []fencing) {
 	b.core.Drain()
 	b.core.EachLine(func(l *line.Line, number uint64) {
@@ -98,12 +106,12 @@ func (b *turnState) pendingFences() (all []fencing) {
 // live lists the live buffers.
 func (b *turnState) live() (all []LiveBuffer) {
 	b.core.Live(func(p cudadrv.Ptr, bytes int64, slot *magazine.Slot) {
-		all = append(all, describe(b.cuda.id, p, bytes, slot))
+		all = append(all, describe(b.wiring.cuda.id, p, bytes, slot))
 	})
 	return all
 }
 
-// sampled lists the live buffers that the profile has samples of.
+// sampled lists the live buffers that have samples in the profile.
 func (b *turnState) sampled() (all []SampledBuffer) {
 	b.core.Live(func(_ cudadrv.Ptr, _ int64, slot *magazine.Slot) {
 		h := slot.History()
@@ -111,22 +119,24 @@ func (b *turnState) sampled() (all []SampledBuffer) {
 			return
 		}
 		if s := &h.Sample; s.Counts() {
-			all = append(all, SampledBuffer{b.cuda.id, h.Address, h.Bytes, h.Tag, h.Tenant, h.Allocated, time.Unix(0, s.At), s.Weight()})
+			all = append(all, SampledBuffer{
+				b.wiring.cuda.id, h.Address, h.Bytes, h.Tag, h.Tenant, h.Allocated, time.Unix(0, s.At), s.Weight(),
+			})
 		}
 	})
 	return all
 }
 
-// watchLive visits the live buffers, and has their frees told.
+// watchLive visits the live buffers and marks them, so that the observer sees their frees.
 func (b *turnState) watchLive(found func(BufferEvent)) {
 	b.core.Live(func(_ cudadrv.Ptr, bytes int64, slot *magazine.Slot) {
-		if e, live := b.sampler.found(slot, bytes); live && found != nil {
+		if e, live := b.wiring.sampler.found(slot, bytes); live && found != nil {
 			found(e)
 		}
 	})
 }
 
-// find is the live buffer whose block contains an address, or the zero Buffer.
+// find returns the live buffer whose block contains an address, or the zero Buffer.
 func (b *turnState) find(p cudadrv.Ptr) Buffer {
 	slot, word, bytes, found := b.core.Lookup(p)
 	if !found {
@@ -135,7 +145,7 @@ func (b *turnState) find(p cudadrv.Ptr) Buffer {
 	return Buffer{slot, word, bytes}
 }
 
-// usedBytes are the bytes in buffers and magazines, after all freed memory came home.
+// usedBytes drains freed blocks and returns the bytes in buffers and magazines.
 func (b *turnState) usedBytes() int64 {
 	b.core.Drain()
 	return b.core.GivenBytes()
@@ -145,7 +155,7 @@ func (b *turnState) usedBytes() int64 {
 // each buffer while requests wait, and otherwise returns true if that is possible: the pool asks
 // again before it declares a deadlock.
 func (b *turnState) tenantsOnly() bool {
-	if !b.charged.Load() || b.core.PendingBytes() > 0 {
+	if !b.wiring.charged.Load() || b.core.PendingBytes() > 0 {
 		return false
 	}
 	if b.core.UncoveredBytes() > 0 { // stays until the callers' next request
@@ -161,16 +171,26 @@ func (b *turnState) tenantsOnly() bool {
 	return some && only
 }
 
-// stats are the stream's statistics.
+// stats reads the statistics of the stream.
 func (b *turnState) stats() Stats {
 	n := b.core.Snapshot()
 	return Stats{
-		RequestCounts: b.tally.Counts(), Sizes: sizeStats(n.Sizes), PeakPendingBytes: n.PeakPendingBytes, PeakHeldBytes: n.PeakHeldBytes,
-		Stream: b.cuda.id, LiveBytes: n.LiveBytes, PeakLiveBytes: n.PeakLiveBytes, PendingBytes: n.PendingBytes, CachedBytes: n.CachedBytes,
+		RequestCounts: b.wiring.tally.Counts(), Sizes: sizeStats(n.Sizes),
+		PeakPendingBytes: n.PeakPendingBytes, PeakHeldBytes: n.PeakHeldBytes, Stream: b.wiring.cuda.id,
+		LiveBytes: n.LiveBytes, PeakLiveBytes: n.PeakLiveBytes, PendingBytes: n.PendingBytes, CachedBytes: n.CachedBytes,
 		SpanBytes: n.SpanBytes, MagazineBytes: n.MagazineBytes, RangeBytes: n.RangeBytes, PageBytes: n.PageBytes,
 		HeldBytes: n.HeldBytes, FreeRanges: n.FreeRanges, LargestFreeBytes: n.LargestFreeBytes, NodeVisits: n.NodeVisits,
 		AllocCount: n.AllocCount, FreeCount: n.FreeCount, LiveCount: n.LiveCount,
 		MagazineHits: n.AllocCount - n.RangeCount - n.RefillCount, RangeHits: n.RangeCount, PoolHits: n.RefillCount, DriverMisses: n.MappedCount,
-		Waiting: b.claims.Len(), LostFences: b.cuda.line.Lost() + b.cuda.lost.Load(),
+		Waiting:    b.claims.Len(),
+		LostFences: b.wiring.cuda.line.Lost() + b.wiring.cuda.lost.Load(),
 	}
+}
+
+// saveStats reads the statistics and stores them for readers that take no turn, or that read after the
+// actor has ended: such a reader sees no count below one that was read before.
+func (b *turnState) saveStats() Stats {
+	last := b.stats()
+	b.last.store(&last)
+	return last
 }

@@ -22,8 +22,8 @@ func (r *rig) used(s *Stream) (published, actual poolcore.Usage) {
 		runtime.Gosched()
 	}
 	published = s.client.Usage()
-	actual.UsedBytes = s.turn.core.LiveBytes()
-	actual.FreePages, actual.MaxFreePages = s.turn.core.NoteFree()
+	actual.UsedBytes = s.turn.state.core.LiveBytes()
+	actual.FreePages, actual.MaxFreePages = s.turn.state.core.NoteFree()
 	actual.Stale = published.Stale
 	s.ref.End()
 	return published, actual
@@ -175,8 +175,8 @@ func TestSurplusIsReturnedForGood(t *testing.T) {
 		require.NoError(t, must(t, s, 16*mib).Free())
 		r.tick(s) // ends the window in which it held nothing
 		leave := r.occupy(s)
-		s.turn.age()
-		returns := slices.Clone(s.turn.effects().returns.Left())
+		s.turn.lent.age()
+		returns := slices.Clone(s.turn.state.effects().returns.Left())
 		leave()
 		if adopted {
 			assert.Empty(t, returns, "no fence covers them")

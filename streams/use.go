@@ -6,23 +6,6 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/stream/magazine"
-	"github.com/go-vram/vram/pool"
-)
-
-var (
-	// ErrNotLive refuses to announce a use of a buffer that was freed or handed over.
-	// It is the kind of every *NotLiveError.
-	ErrNotLive = errors.New("vram: the buffer is not live")
-	// ErrForeign refuses a stream of another device than the buffer's, and a tenant or a
-	// reservation of another device than the stream's.
-	ErrForeign = pool.ErrForeign
-	// ErrUseOver reports that a use has ended already.
-	ErrUseOver = magazine.ErrUseOver
-	// ErrTransferred reports that a buffer was handed over: only the buffer that Transfer returned
-	// is valid.
-	ErrTransferred = magazine.ErrTransferred
-	// ErrTransferLimit reports that a buffer was handed over 255 times, the limit.
-	ErrTransferLimit = magazine.ErrMoves
 )
 
 // Use is a use of a buffer on a stream, from Buffer.Use to Done.
@@ -32,7 +15,7 @@ type Use struct {
 	own  bool            // on the buffer's own stream: nothing waits for it
 }
 
-// home is the stream that a buffer's memory belongs to.
+// home returns the stream that a buffer's memory belongs to.
 func (b Buffer) home() (*Stream, bool) {
 	if b.slot == nil {
 		return nil, false
@@ -88,7 +71,7 @@ func (b Buffer) RecordStream(s *Stream) error {
 // until the free, as with RecordStream. Several uses are counted, also on one stream: the memory
 // waits for all of them. Use makes no driver call and takes no turn; the first on a stream after
 // each allocation allocates 56 bytes of the Go heap. On the buffer's own stream it does nothing.
-// Errors: those of RecordStream.
+// Errors: the errors of RecordStream.
 func (b Buffer) Use(s *Stream) (Use, error) {
 	const call = "Buffer.Use"
 	home, err := b.usable(call, s)

@@ -20,7 +20,7 @@ func (p *Peers) watch(s *peer, host actors.Host) (watched bool) {
 	if !s.waits.Load() {
 		return false
 	}
-	pendingFences, err := s.turn.pendingFences()
+	pendingFences, err := s.entry.pendingFences()
 	if err != nil {
 		return false
 	}
@@ -36,16 +36,16 @@ func (p *Peers) watch(s *peer, host actors.Host) (watched bool) {
 	return watched
 }
 
-// awaitFence waits for a fence, takes the memory home, and has the delayed claims of all streams
-// served again. A wait that failed is reported only when no other wait is left.
+// awaitFence waits for a fence, makes the stream free its pending memory, and has all streams serve their delayed
+// claims again. A wait that failed is reported only when no other wait is left.
 func (p *Peers) awaitFence(s *peer, f fencing, host actors.Host) {
 	passed := f.wait(host)
 	s.watchEnds(f.line)
-	s.turn.fencePassed()
+	s.entry.fencePassed()
 	if !passed && p.watching() {
 		return
 	}
 	for _, other := range p.list() {
-		other.turn.retryDelayed(passed)
+		other.entry.retryDelayed(passed)
 	}
 }

@@ -56,7 +56,7 @@ func (w *WaitFor) UnmarshalText(text []byte) error {
 type WaitingRequest struct {
 	Stream   uint32
 	Bytes    int64 // requested; of a batch, the sum
-	Count    int   // of buffers: 1, or those of a batch
+	Count    int   // of buffers
 	Tag      string
 	Tenant   string // charged with it; empty: none
 	Priority int
@@ -115,7 +115,7 @@ func (r WaitingRequest) String() string {
 // Waiting lists the stream's requests that have no answer yet, in no order. Requests whose answer is
 // on its way are not in the list. It waits for the current turn only.
 func (c *Control) Waiting(ctx context.Context) (all []WaitingRequest, err error) {
-	err = c.call(ctx, func() { all = c.turn.waitingRequests() })
+	err = c.call(ctx, func() { all = c.turn.dispatch.waitingRequests() })
 	if err != nil {
 		return nil, err
 	}
@@ -124,13 +124,13 @@ func (c *Control) Waiting(ctx context.Context) (all []WaitingRequest, err error)
 
 func (d *dispatcher) waitingRequests() (all []WaitingRequest) {
 	now := time.Now()
-	for _, held := range d.claims.In(claims.Parked, claims.Asked, claims.Consulted, claims.Delayed) {
+	for _, held := range d.state.claims.In(claims.Parked, claims.Asked, claims.Consulted, claims.Delayed) {
 		c := claimOf(held)
 		if !c.isWanted() {
 			continue
 		}
 		r := WaitingRequest{
-			Stream: d.cuda.id, Bytes: c.wantedBytes(), Count: c.want.count(), Tag: c.want.tag(), Tenant: c.tenant.Name(),
+			Stream: d.wiring.cuda.id, Bytes: c.wantedBytes(), Count: c.want.count(), Tag: c.want.tag(), Tenant: c.tenant.Name(),
 			Priority: c.priority, For: c.waitsFor(), Blocked: c.blocked(), Place: c.from,
 		}
 		if c.State() == claims.Parked {

@@ -5,11 +5,23 @@ import (
 	"sync/atomic"
 
 	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/futures"
 	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/recovered"
 	"github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/pool"
 )
+
+// callback is a function that a caller runs in the stream's turn.
+type callback struct {
+	actors.Link
+	run           func()
+	awaitsReturns bool // run returns memory: the answer comes once the pool has that
+	promise       futures.Promise[struct{}]
+}
+
+// Fail answers the callback with an error.
+func (c *callback) Fail(err error) { c.promise.Complete(struct{}{}, err) }
 
 // wiring has the fields that all parts of a stream use. Open sets them; cuda, peer and suspensions
 // guard their own state. Any number of goroutines may use it.
@@ -34,7 +46,7 @@ type wiring struct {
 }
 
 // init sets the fields from a configuration.
-func (w *wiring) init(cfg *Config, client pool.Client, turn peerTurn) {
+func (w *wiring) init(cfg *Config, client pool.Client, entry peerTurn) {
 	w.id, w.pool, w.limit, w.host = poolcore.Client(cfg.ID), cfg.Pool, cfg.Limit, cfg.Host
 	w.panics, w.handler, w.handles, w.peers = cfg.Panics, cfg.Handler, cfg.Handles, cfg.Peers
 	if w.peers == nil {
@@ -44,7 +56,7 @@ func (w *wiring) init(cfg *Config, client pool.Client, turn peerTurn) {
 	w.cuda.deviceClosed = &w.peers.ended
 	w.tally.Init(w.pool.Tally())
 	w.suspensions.id, w.suspensions.pool, w.suspensions.peers = w.id, w.pool, w.peers
-	w.peer.id, w.peer.line, w.peer.turn = cfg.ID, w.cuda.line, turn
+	w.peer.id, w.peer.line, w.peer.entry = cfg.ID, w.cuda.line, entry
 	w.client = client
 	w.peer.reporter = w.pool.NewReporter(w.id, client)
 }
@@ -52,14 +64,14 @@ func (w *wiring) init(cfg *Config, client pool.Client, turn peerTurn) {
 // inTurn runs f in the stream's turn and waits for it: on this goroutine, or on the one that is in
 // the turn. The end of ctx ends only the waiting. The error may be the *PanicError of f, or the
 // cause of the stream's end.
-func (w *wiring) inTurn(ctx context.Context, f func()) error { return w.await(ctx, &call{run: f}) }
+func (w *wiring) inTurn(ctx context.Context, f func()) error { return w.await(ctx, &callback{run: f}) }
 
 // inTurnReturning is inTurn for an f that returns memory: it waits until the pool has that.
 func (w *wiring) inTurnReturning(ctx context.Context, f func()) error {
-	return w.await(ctx, &call{run: f, awaitsReturns: true})
+	return w.await(ctx, &callback{run: f, awaitsReturns: true})
 }
 
-func (w *wiring) await(ctx context.Context, c *call) error {
+func (w *wiring) await(ctx context.Context, c *callback) error {
 	c.promise.On(w.host)
 	w.ref.Call(c)
 	_, err := c.promise.Await(ctx)
@@ -85,7 +97,10 @@ func (w *wiring) runEntered(f func()) (left actors.Effects, failed error) {
 
 // post has f run in the stream's turn, without waiting for it: here, if no goroutine is in the
 // turn.
-func (w *wiring) post(f func()) { w.ref.Call(&call{run: f}) }
+func (w *wiring) post(f func()) { w.ref.Call(&callback{run: f}) }
+
+// handled reports whether a refusal goes to the caller's handler.
+func (w *wiring) handled() bool { return w.handler != nil && (w.handles == nil || w.handles()) }
 
 // spawn runs f on a goroutine of its own.
 func (w *wiring) spawn(f func()) { actors.Go(w.host, "", f) }

@@ -30,7 +30,7 @@ func ageBugs() []Bug {
 		},
 		{
 			Name: "a change of the age limit does not reach open streams", Package: "internal/acceptance", Run: "^TestReleaseAfterOfAStreamAtRunTime$",
-			Edits: []Edit{{"streams.(*turn).configure", "	t.core.SetSettings(s)\n", "	s.AgeTicks = 0\n	t.core.SetSettings(s)\n"}},
+			Edits: []Edit{{"streams.(*turn).configure", "	t.state.core.SetSettings(s)\n", "	s.AgeTicks = 0\n	t.state.core.SetSettings(s)\n"}},
 		},
 		{
 			Name: "a surplus is lent back whole", Package: "internal/acceptance", Run: "^TestASurplusIsNotLentToAStreamThatGrows$",
@@ -66,7 +66,7 @@ func ageBugs() []Bug {
 		},
 		{
 			Name: "old memory stays with an adopted stream after a Trim", Package: "lab/simulation", Run: "^TestARestBeginsAnewAfterAFree$",
-			Edits: []Edit{{"streams.(*turn).returnFree", "t.core.Release(^uint32(0), false)", "t.core.Release(^uint32(0), true)"}},
+			Edits: []Edit{{"streams.(*turn).returnFree", "t.state.core.Release(^uint32(0), false)", "t.state.core.Release(^uint32(0), true)"}},
 		},
 		{
 			Name: "the simulation goes on with a rest in which memory was freed", Package: "lab/simulation", Run: "^TestARestBeginsAnewAfterAFree$",

@@ -70,7 +70,7 @@ func foundOtherBugs() []Bug {
 		},
 		{
 			Name: "a stream that ends owes the pool an answer", Package: "streams", Run: "^TestWhatIsOwedIsAnsweredAtTheEnd$",
-			Edits: []Edit{{"streams.(*turn).stopped", "	if t.reclaim != nil {\n		t.reclaim.Fail(cause)\n	}\n", ""}},
+			Edits: []Edit{{"streams.(*ending).stopped", "	if e.reclaims.due != nil {\n		e.reclaims.due.Fail(cause)\n	}\n", ""}},
 		},
 		{
 			Name: "memory without an address is in use", Package: "cudadrv/sim", Run: "^TestNoAddressNoMemory$",
@@ -131,7 +131,7 @@ func foundOtherBugs() []Bug {
 		{
 			Name: "a request that panicked goes on waiting", Package: "streams", Run: "^TestAPanicWithdrawsARequestThatWaits$",
 			Edits: []Edit{{
-				"streams.(*turn).panicked", "		t.unpark(c) // answered now\n		t.endWaiting(c)\n",
+				"streams.(*ending).panicked", "		e.dispatch.unpark(c) // answered now\n		e.dispatch.endWaiting(c)\n",
 				"",
 			}},
 		},

@@ -33,7 +33,7 @@ func holderBugs() []Bug {
 		},
 		{
 			Name: "the handler gets a refusal without the largest buffers", Package: "internal/acceptance", Run: "^TestARefusalNamesTheLargestBuffers$",
-			Edits: []Edit{{"streams.(*wiring).consult", "	w.peers.fill(c.largest, w.host, true)\n", "	if c.claim != nil {\n		w.peers.fill(c.largest, w.host, true)\n	}\n"}},
+			Edits: []Edit{{"streams.(*wiring).consult", "	w.peers.fill(c.largest, w.host, true)\n", "	if c.refused != nil {\n		w.peers.fill(c.largest, w.host, true)\n	}\n"}},
 		},
 		{
 			Name: "the tags of a batch that has waited are lost", Package: "internal/acceptance", Run: "^TestTagsAndTenantsAreKnownOnEveryWay$",
@@ -93,7 +93,7 @@ func holderBugs() []Bug {
 		},
 		{
 			Name: "a closed stream waits for no fence though others wait for memory", Package: "internal/acceptance", Run: "^TestWhoHasAHandedBuffer$",
-			Edits: []Edit{{"streams.(*turn).detachOutdated", "t.draining && t.core.Waits()", "t.draining && t.wanted"}},
+			Edits: []Edit{{"streams.(*turn).detachOutdated", "t.state.draining && t.state.core.Waits()", "t.state.draining && t.state.wanted"}},
 		},
 		{
 			Name: "live buffers of a closed stream are not live in a refusal", Package: "internal/acceptance", Run: "^TestLiveBuffersOfAClosedStreamInARefusal$",

@@ -67,7 +67,7 @@ func otherWayBugs() []Bug {
 		},
 		{
 			Name: "a panic in the answer of a request frees it", Package: "streams", Run: "^TestAPanicInTheAnswerOfARequest$",
-			Edits: []Edit{{"streams.(*single).deliver", "	s.inTransit.slot = nil // from", "	// from"}},
+			Edits: []Edit{{"streams.(*single).deliver", "	s.state.inTransit.slot = nil // from", "	// from"}},
 		},
 	}
 }

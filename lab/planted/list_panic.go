@@ -5,14 +5,14 @@ func panicBugs() []Bug {
 	return []Bug{
 		{
 			Name: "an offer that waits for runs is lost in a panic", Package: "streams", Run: "^TestAPanicForgetsNoOfferThatIsOwed$",
-			Edits: []Edit{{"streams.(*turn).panicked", "t.claims.TakeOffers() {", "t.claims.TakeOffers()[:0] {"}},
+			Edits: []Edit{{"streams.(*ending).panicked", "e.state.claims.TakeOffers() {", "e.state.claims.TakeOffers()[:0] {"}},
 		},
 		{
 			Name: "offers behind one that panicked are lost", Package: "streams", Run: "^TestAPanicInAnOfferForgetsNoOther$",
 			Edits: []Edit{{
 				"streams.(*dispatcher).reoffer",
-				"o, due := d.claims.DueOffer(); due; o, due = d.claims.DueOffer() {\n		taken := d.answerOffer(o)\n		if d.claims.Answered(o); taken",
-				"_, o := range d.claims.TakeOffers() {\n		if d.answerOffer(o)",
+				"o, due := d.state.claims.DueOffer(); due; o, due = d.state.claims.DueOffer() {\n		taken := d.answerOffer(o)\n		if d.state.claims.Answered(o); taken",
+				"_, o := range d.state.claims.TakeOffers() {\n		if d.answerOffer(o)",
 			}},
 		},
 		{
@@ -21,30 +21,30 @@ func panicBugs() []Bug {
 		},
 		{
 			Name: "a panic in a grant fails nobody", Package: "streams", Run: "^TestAPanicInAGrantFailsItsRequest$",
-			Edits: []Edit{{"streams.(*turn).granted", "	t.current = c //", "	//"}},
+			Edits: []Edit{{"streams.(*turn).granted", "	t.dispatch.current = c //", "	//"}},
 		},
 		{
 			Name: "a request that a panic failed counts as waiting", Package: "streams", Run: "^TestAPanicInAGrantFailsItsRequest$",
-			Edits: []Edit{{"streams.(*turn).panicked", "		t.endWaiting(c)\n", ""}},
+			Edits: []Edit{{"streams.(*ending).panicked", "		e.dispatch.endWaiting(c)\n", ""}},
 		},
 		{
 			Name: "a request that was served waits until the excess is returned", Package: "streams", Run: "^TestAPanicBehindATakenOffer$",
 			Edits: []Edit{{
 				"streams.(*dispatcher).serveOffer", "	d.endWaiting(c)\n	return true\n",
-				"	d.returnExcess(forCaller)\n	d.endWaiting(c)\n	return true\n",
+				"	d.lent.returnExcess(forCaller)\n	d.endWaiting(c)\n	return true\n",
 			}},
 		},
 		{
 			Name: "a panic of a stream's audit is not counted", Package: "streams", Run: "^TestAPanicAtTheEndOfATurnLosesNoEffects$",
-			Edits: []Edit{{"streams.(*turn).panicked", "			t.panics.Here(t.ref.Name(), value)\n", ""}},
+			Edits: []Edit{{"streams.(*ending).panicked", "			e.wiring.panics.Here(e.wiring.ref.Name(), value)\n", ""}},
 		},
 		{
 			Name: "the effects of a turn that panics twice are lost", Package: "streams", Run: "^TestAPanicAtTheEndOfATurnLosesNoEffects$",
-			Edits: []Edit{{"streams.(*turn).detach", "t.detaching && t.failure.Load() != nil", "t.detaching && t.out == nil"}},
+			Edits: []Edit{{"streams.(*ending).detachPanicked", "e.detaching && e.failure.Load() != nil", "e.detaching && e.state.out == nil"}},
 		},
 		{
 			Name: "the effects of a turn whose end panics are lost", Package: "streams", Run: "^TestAPanicAtTheEndOfATurnLosesNoEffects$",
-			Edits: []Edit{{"streams.(*turn).stopped", "	defer t.performLeft() //", "	//"}},
+			Edits: []Edit{{"streams.(*ending).stopped", "	defer e.performLeft() //", "	//"}},
 		},
 		{
 			Name: "an offer that was taken is refused after a panic", Package: "streams", Run: "^TestAPanicBehindATakenOffer$",

@@ -13,11 +13,11 @@ func reclaimBugs() []Bug {
 		},
 		{
 			Name: "an allocation does not mark the published figures as stale", Package: "streams", Run: "^TestAnAllocationOutdatesUsage$",
-			Edits: []Edit{{"streams.(*turn).outdate", "	t.peer.outdate()\n", ""}},
+			Edits: []Edit{{"streams.(*turn).outdate", "	t.wiring.peer.outdate()\n", ""}},
 		},
 		{
 			Name: "a loop of allocations in their callers' turns loses its pages", Package: "streams", Run: "^TestALoopKeepsItsPagesPastTheWindow$",
-			Edits: []Edit{{"streams.(*turn).outdate", "	t.core.NoteMinFree()\n", ""}},
+			Edits: []Edit{{"streams.(*turn).outdate", "	t.state.core.NoteMinFree()\n", ""}},
 		},
 		{
 			Name: "a reclaim request for some pages takes all", Package: "internal/stream/core", Run: "^TestReleaseSome$",
@@ -45,11 +45,11 @@ func reclaimBugs() []Bug {
 		},
 		{
 			Name: "a closing stream returns pages without a fence", Package: "streams", Run: "^TestAClosingDonorAnswers$",
-			Edits: []Edit{{"streams.(*lentMemory).answerReclaim", "!l.draining || l.cuda.synced.Load()", "!l.draining || l.cuda.closing.Load()"}},
+			Edits: []Edit{{"streams.(*lentMemory).answerReclaim", "!l.state.draining || l.wiring.cuda.synced.Load()", "!l.state.draining || l.wiring.cuda.closing.Load()"}},
 		},
 		{
 			Name: "the runs of an answer that panics are lost", Package: "streams", Run: "^TestAPanicOfADonorLosesNoRuns$",
-			Edits: []Edit{{"streams.(*lentMemory).pushReturn", "	l.inTransit.runs = runs\n", ""}},
+			Edits: []Edit{{"streams.(*lentMemory).pushReturn", "	l.state.inTransit.runs = runs\n", ""}},
 		},
 		{
 			Name: "surplus is what is free now", Package: "internal/stream/core", Run: "^TestSurplusIsTheLeastThatWasFree$",

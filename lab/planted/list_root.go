@@ -17,7 +17,7 @@ func rootBugs() []Bug {
 		},
 		{
 			Name: "what a stream asks for counts as live", Package: "internal/acceptance", Run: "^TestWhatIsRefusedNeverLived$",
-			Edits: []Edit{{"streams.(*claim).refill", "LiveBytes: s.core.LiveBytes(), OpenBytes: s.core.OpenBytes(),", "LiveBytes: s.core.LiveBytes(),"}},
+			Edits: []Edit{{"streams.(*claim).refill", "LiveBytes: s.state.core.LiveBytes(), OpenBytes: s.state.core.OpenBytes(),", "LiveBytes: s.state.core.LiveBytes(),"}},
 		},
 		{
 			Name: "parts of a batch that waits are somebody's", Package: "internal/acceptance", Run: "^TestWhatIsRefusedNeverLived$",

@@ -33,8 +33,8 @@ func samplingBugs() []Bug {
 		},
 		{
 			Name: "a request that is a message is sampled twice", Package: "streams", Run: "^TestEveryWayIsSampledOnce$",
-			Edits: []Edit{{"streams.(*single).deliver", "s.sampler.allocated(b, r.Tag, r.tenant, r.chance, r.from)", `s.sampler.allocated(b, r.Tag, r.tenant, r.chance, r.from)
-		s.sampler.sampled(b, r.Tag, r.tenant)`}},
+			Edits: []Edit{{"streams.(*single).deliver", "s.wiring.sampler.allocated(b, r.Tag, r.tenant, r.chance, r.from)", `s.wiring.sampler.allocated(b, r.Tag, r.tenant, r.chance, r.from)
+		s.wiring.sampler.sampled(b, r.Tag, r.tenant)`}},
 		},
 		{
 			Name: "draws of one slot follow each other evenly instead of at random", Package: "internal/stream/magazine", Run: "^TestDrawsAreSpreadEvenly$",

@@ -6,7 +6,7 @@ func sleepBugs() []Bug {
 	return []Bug{
 		{
 			Name: "bytes of a freed buffer that a graph holds are lost in a sleep", Package: pkg, Run: "^TestContentsThatOnlyAGraphHoldsComeBack$",
-			Edits: []Edit{{"streams.Sleeper.Contents", "		x.s.turn.core.Pending(add)\n", ""}},
+			Edits: []Edit{{"streams.Sleeper.Contents", "		x.s.turn.state.core.Pending(add)\n", ""}},
 		},
 		{
 			Name: "the checker forgets who had memory that slept", Package: pkg, Run: "^TestContentsThatOnlyAGraphHoldsComeBack$",
@@ -38,7 +38,7 @@ func sleepBugs() []Bug {
 		},
 		{
 			Name: "a launch of a graph does not look whether its buffers sleep", Package: pkg, Run: "^TestGraphsOfASleepingArena$",
-			Edits: []Edit{{"streams.(*Crossing).BeforeStream", "c.gates.enter(home)", "error(nil)"}},
+			Edits: []Edit{{"streams.(*Crossing).BeforeStream", "c.gates.enter(home.cuda.gate)", "error(nil)"}},
 		},
 		{
 			Name: "a capture touches a buffer that sleeps", Package: pkg, Run: "^TestGraphsOfASleepingArena$",

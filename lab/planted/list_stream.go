@@ -24,8 +24,8 @@ func streamBugs() []Bug {
 			Edits: []Edit{
 				{"streams/cudastream.go", "	calls          atomic.Int64 ", "	early          fence.Mark\n	calls          atomic.Int64 "},
 				{
-					"streams.(*poolClient).Asked", "	c.ref.Call(&reclaim{stream: c.wiring, runsGranted: runsGranted, pages: pages})",
-					"	c.cuda.early, _ = c.cuda.fences.Record(c.cuda.stream)\n	c.ref.Call(&reclaim{stream: c.wiring, runsGranted: runsGranted, pages: pages})",
+					"streams.(*poolClient).Asked", "	c.wiring.ref.Call(&reclaim{stream: c.wiring, runsGranted: runsGranted, pages: pages})",
+					"	c.wiring.cuda.early, _ = c.wiring.cuda.fences.Record(c.wiring.cuda.stream)\n	c.wiring.ref.Call(&reclaim{stream: c.wiring, runsGranted: runsGranted, pages: pages})",
 				},
 				{
 					"streams.(*cudaStream).record", "	err = h.guard(func() (err error) {\n		mark, err",
@@ -39,7 +39,7 @@ func streamBugs() []Bug {
 		},
 		{
 			Name: "a grant is lost while others wait", Package: "lab/simulation", Run: "^TestNoPromiseIsBroken",
-			Edits: []Edit{{"streams.(*turn).granted", "c != nil {\n		t.endWaiting(c)", "c != nil && t.claims.Len() < 2 {\n		t.endWaiting(c)"}},
+			Edits: []Edit{{"streams.(*turn).granted", "c != nil {\n		t.dispatch.endWaiting(c)", "c != nil && t.state.claims.Len() < 2 {\n		t.dispatch.endWaiting(c)"}},
 		},
 		{
 			Name: "magazines keep their part under pressure", Package: "internal/stream/core", Run: "^TestPressureEmptiesMagazines$|^TestKeptBlocksFollowTheReference$",
@@ -47,7 +47,7 @@ func streamBugs() []Bug {
 		},
 		{
 			Name: "a cancelled request keeps its block", Package: "streams", Run: "^TestCancelWhenTheBlockIsTaken$",
-			Edits: []Edit{{"streams.(*single).undo", "s.core.Undo(slot)", "_ = slot"}},
+			Edits: []Edit{{"streams.(*single).undo", "s.state.core.Undo(slot)", "_ = slot"}},
 		},
 		{
 			Name: "a cancelled batch keeps half", Package: "streams", Run: "^TestABatchThatIsCancelledInItsTurn$",
@@ -62,7 +62,7 @@ func streamBugs() []Bug {
 		},
 		{
 			Name: "the background records on adopted handles", Package: "streams", Run: "^TestTheBackgroundMakesNoCallOnAnAdoptedHandle$",
-			Edits: []Edit{{"streams.(*lentMemory).coveredOnly", "return l.cuda.adopted && !caller && ", "return false && "}},
+			Edits: []Edit{{"streams.(*lentMemory).coveredOnly", "return l.wiring.cuda.adopted && !caller && ", "return false && "}},
 		},
 		{
 			Name: "what comes home behind a fence counts as covered", Package: "internal/stream/core", Run: "^TestOnlyCoveredPagesLeave$",

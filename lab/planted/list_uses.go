@@ -57,7 +57,7 @@ func useBugs() []Bug {
 		},
 		{
 			Name: "a request is refused though only fences keep memory", Package: "streams", Run: "^TestPendingMemoryIsWaitedForBeforeARefusal$",
-			Edits: []Edit{{"streams.(*dispatcher).refuse", "!last && d.peers.anyPending()", "!last && !d.peers.anyPending()"}},
+			Edits: []Edit{{"streams.(*dispatcher).refuse", "!last && d.wiring.peers.anyPending()", "!last && !d.wiring.peers.anyPending()"}},
 		},
 		{
 			Name: "what waits for fences has no bound", Package: "internal/stream/core", Run: "^TestSlackKeepsWithinItsBounds$",
@@ -65,7 +65,7 @@ func useBugs() []Bug {
 		},
 		{
 			Name: "what fences keep is nobody else's though they have passed", Package: "streams", Run: "^TestSlackEndsWhereOthersWantMemory$",
-			Edits: []Edit{{"streams.(*turn).handleReclaim", "others && a.pages == 0", "!others && a.pages == 0"}},
+			Edits: []Edit{{"streams.(*reclaims).handle", "others && a.pages == 0", "!others && a.pages == 0"}},
 		},
 		{
 			Name: "a handle of a move that has not ended can be looked up", Package: "internal/stream/magazine", Run: "^TestAMoveIsSettledWhenItsHolderStands$",
@@ -80,11 +80,11 @@ func useBugs() []Bug {
 		},
 		{
 			Name: "a new budget does not count what was just freed", Package: "streams", Run: "^TestABudgetCountsWhatWasJustFreed$",
-			Edits: []Edit{{"streams.(*turn).configure", "	t.core.Drain() // frees since", "	// frees since"}},
+			Edits: []Edit{{"streams.(*turn).configure", "	t.state.core.Drain() // frees since", "	// frees since"}},
 		},
 		{
 			Name: "a batch is counted by the turn that panicked, too", Package: "streams", Run: "^TestAPanicBehindACountedBatch$",
-			Edits: []Edit{{"streams.(*Stream).batchTurn", "t.core.UnservedMany(f.byRanges)", "t.core.UnservedMany(0)"}},
+			Edits: []Edit{{"streams.(*Stream).batchTurn", "t.state.core.UnservedMany(f.byRanges)", "t.state.core.UnservedMany(0)"}},
 		},
 		{
 			Name: "a use is ended by the fence before its last work", Package: "streams", Run: "^TestAUseWhoseFencePanicsEndsWithTheNext$",

@@ -123,7 +123,7 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "what a wait did not use is kept from others", Package: "internal/acceptance", Run: "^TestWhatAWaitDidNotUseServesOthers$",
-			Edits: []Edit{{"streams.(*turn).granted", "		t.core.NoteSpare()\n", ""}},
+			Edits: []Edit{{"streams.(*turn).granted", "		t.state.core.NoteSpare()\n", ""}},
 		},
 		{
 			Name: "what was refused in the end is kept from others", Package: "internal/pool/core", Run: "^TestWhatWasRefusedInTheEndServesOthers$",
@@ -141,7 +141,7 @@ func waitBugs() []Bug {
 		},
 		{
 			Name: "a request that a stream has given up is offered memory again and again", Package: "streams", Run: "^TestAnOfferToARequestThatIsGivenUpWithdrawsIt$",
-			Edits: []Edit{{"streams.(*dispatcher).serveOffer", "		d.effects().withdrawals.Push(o.Token)\n", ""}},
+			Edits: []Edit{{"streams.(*dispatcher).serveOffer", "		d.state.effects().withdrawals.Push(o.Token)\n", ""}},
 		},
 		{
 			Name: "refusals before a fence has passed deny a request", Package: "internal/pool/core", Run: "^TestRefusalsBeforeAFenceHasPassedDenyNothing$",
