@@ -437,8 +437,6 @@ func (e *InUseError) sum() {
 
 // engine is made by the first use of a device: its context, and the pool of its memory.
 type engine struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	driver cudadrv.Device
 	meter  *meter.Device
 	fences *fence.Events
@@ -449,8 +447,6 @@ type engine struct {
 
 // opening is a first use in progress, or its outcome.
 type opening struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	done   chan struct{}
 	engine *engine
 	err    error // of a failed opening
@@ -643,8 +639,6 @@ func (d *Device) State() DeviceState {
 // the context: a CUDA stream whose caller came too late is destroyed in time, also in a context
 // that others keep.
 type callGate struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	count  atomic.Int64
 	closed atomic.Bool
 	left   chan struct{} // has a token once a call has ended after the closing began

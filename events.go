@@ -118,8 +118,6 @@ func loggerOf(log Logger) Logger {
 
 // numbered is a logger that adds the device's number to each line, behind the message.
 type numbered struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	log     Logger
 	ordinal int
 }
@@ -322,8 +320,6 @@ const noticeLimit = 1000
 //	top:  nil --post--> notice (the poster starts the goroutine) --take--> busy --nothing more--> nil
 //	                    busy --post--> notice --take--> busy
 type notices struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	log     Logger
 	panics  *recovered.Log
 	top     atomic.Pointer[notice] // posted last

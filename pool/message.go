@@ -153,16 +153,12 @@ type grant struct {
 }
 
 type reclaimRequest struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	client      Client
 	runsGranted uint64
 	pages       uint32
 }
 
 type denial struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	client Client
 	token  uint64
 	err    error
@@ -170,16 +166,12 @@ type denial struct {
 }
 
 type offer struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	client      Client
 	token       uint64
 	runsGranted uint64
 }
 
 type completion struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	promise *futures.Promise[int64]
 	bytes   int64
 	err     error

@@ -173,8 +173,6 @@ func (p *Pool) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 
 // Snapshot is the state of the pool's books at one moment.
 type Snapshot struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	core.Books
 	Waits        WaitFigures
 	ReclaimCount uint64 // reclaim requests that were sent to clients

@@ -20,8 +20,6 @@ type charger interface {
 
 // queued is a Refill that waits for a quota.
 type queued struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	charger charger
 	client  core.Client
 	token   uint64

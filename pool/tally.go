@@ -5,8 +5,6 @@ import "sync/atomic"
 // Tally counts requests and frees that came to nothing, or not at once. Any number of goroutines
 // may use it. A pool has one for the device, and each stream its own, whose counts are part of it.
 type Tally struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	device *Tally // nil: it is the device's
 
 	outOfMemory, refused, retries, badFrees, endedWaits atomic.Uint64

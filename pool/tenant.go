@@ -73,8 +73,6 @@ func (e *QuotaBoundsError) Is(target error) bool {
 // Tenant is an account that requests are charged to, on any stream. Any number of goroutines may
 // use it.
 type Tenant struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	name    string
 	id      uint32
 	pool    atomic.Pointer[Pool] // nil before the first use of the device

@@ -36,8 +36,6 @@ type WaitFigures WaitStats
 
 // waits are the figures of waiting requests that clients read and write.
 type waits struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	durations
 	demandBytes atomic.Int64
 	ages        atomic.Uint64

@@ -12,8 +12,6 @@ import (
 // watch is a wait for a mark on a goroutine of its own: it may last as long as a kernel, and holds
 // up nothing else.
 type watch struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	core.Watch
 	mark  fence.Mark
 	state atomic.Uint32 // watching, then handedOver or finished, whichever comes first

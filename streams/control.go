@@ -13,8 +13,6 @@ import (
 // Control has the methods of a stream that only its device calls. Any number of goroutines may use
 // it.
 type Control struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	*Stream
 	usedBytes atomic.Int64  // at the last tick
 	pressure  atomic.Uint32 // the level of the next tick

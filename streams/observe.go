@@ -136,8 +136,6 @@ type SampledBuffer struct {
 // sampler tells the Observer and the profile of the sampled buffers of a stream, and keeps their call
 // stacks. A sampled buffer has a flag that has its free told; all else is as if it were not sampled.
 type sampler struct {
-	_ [0]func() // is not compared
-
 	home      *magazine.Home
 	stream    uint32
 	handle    cudadrv.Stream

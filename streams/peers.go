@@ -15,8 +15,6 @@ import (
 // Peers are the streams of one device, which may use each other's buffers. The zero value is ready.
 // Any number of goroutines may use it.
 type Peers struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	lines line.Lines
 	slack core.Allowance
 	found atomic.Pointer[listing] // the last since the last tick
@@ -56,8 +54,6 @@ func (p *Peers) reaches(other *Peers) bool {
 
 // peer is the part of a stream that other streams of its device read.
 type peer struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	id     uint32
 	number int // of its line, as buffers record it; or unnumbered
 	line   *fence.Timeline

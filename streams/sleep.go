@@ -19,8 +19,6 @@ var ErrAsleep = errors.New("vram: the buffer is asleep")
 
 // gate counts the works that are being submitted and touch the memory of a stream, and refuses them while it is shut.
 type gate struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	word  atomic.Int64  // the number of them; and shutBit
 	empty chan struct{} // of one place: a shut gate may have become empty
 	// copies: the device may not have done all copies of the owner's. Written while the gate is shut.

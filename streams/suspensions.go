@@ -27,8 +27,6 @@ type progress struct {
 // suspensions are the waits of a stream's goroutines, as the pool is told of them. Any number of
 // goroutines may use it.
 type suspensions struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	id        poolcore.Client
 	pool      *pool.Pool
 	peers     *Peers

@@ -14,8 +14,6 @@ type Account uint64
 
 // Waiter is a request that waits.
 type Waiter struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	ID       uint64 // never used twice
 	Account  Account
 	Priority int
@@ -29,8 +27,6 @@ type Waiter struct {
 
 // entry is a waiter in the table.
 type entry struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	Waiter
 	standing
 	passedBytes int64 // served to waiters behind it since it arrived

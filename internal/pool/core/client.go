@@ -40,8 +40,6 @@ type client struct {
 
 // answer is what a client's last answer to an Ask reported, and whether one is still to come.
 type answer struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	asked          bool
 	askedPages     uint32 // as in that Ask
 	askedAgain     bool   // for all, while a smaller Ask was under way
@@ -88,8 +86,6 @@ func (cl *client) mayReturn() bool { return !cl.reserves && (!cl.gone || cl.held
 
 // Usage is what a client's stream has at one moment, as it is known without a turn of it.
 type Usage struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	UsedBytes    int64  // in buffers and magazines, and wanted by requests that wait
 	FreePages    uint32 // that its free ranges hold, at most
 	MaxFreePages uint32 // that the longest of them holds, at most

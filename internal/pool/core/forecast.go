@@ -11,8 +11,6 @@ package core
 // what was reserved in the last rise is wanted. If the driver was needed in it, as much more is as it was more than the one
 // before, and the longest request once more, within bounds: what comes in another order leaves other pieces over.
 type forecast struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	tick uint64
 	high uint64 // pages lent, most since the last tick
 	most uint64 // pages reserved, likewise

@@ -25,8 +25,6 @@ const (
 
 // Op is one driver call.
 type Op struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	Verb    Verb
 	Run     Run            // all but Release and Await
 	Index   int32          // the number of the handle: Create, Map, Release, AllocPlain, FreePlain

@@ -15,8 +15,6 @@ import (
 // waits to be installed), parked (all slots are in use; callers hand it back), closed (it serves no
 // more until it is opened).
 type Span struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	Magazine
 	spanBooks
 	slots [SlotCount]Slot
@@ -24,8 +22,6 @@ type Span struct {
 
 // spanBooks are the owner's.
 type spanBooks struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	Block        int32 // of the heap; None while the magazine has no span
 	Class        int32
 	homes        uint64 // slots that are home

@@ -59,8 +59,6 @@ type beyond interface {
 //
 // budgetUnits and beyond never change. raised is the owner's; arrived and leasedUnits are too.
 type Lane struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	magazine.Lessee // first: see Magazine.lane
 
 	raised      atomic.Uint32

@@ -15,16 +15,12 @@ import (
 // the owner's, which changes it, where a lane has the magazine, only on behalf of that lane. All of it
 // lies away from the mask, which other goroutines write.
 type Magazine struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	magazine.Magazine
 	books
 	slots [magazine.SlotCount]magazine.Slot
 }
 
 type books struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	local        uint64    // slots known to be free
 	whole        uint64    // slots that have a block
 	older, newer *Magazine // in a list of the lane, or of those that no lane has
