@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -15,7 +16,6 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/inventory"
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/recovered"
 	streamcore "github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/internal/units"
@@ -879,8 +879,8 @@ func (s *tenants) list() (all []*Tenant) {
 			}
 		}
 	}
-	order.By(all, func(a, b **Tenant) int {
-		return cmp.Compare((*pool.TenantControl)(*a).ID(), (*pool.TenantControl)(*b).ID())
+	slices.SortFunc(all, func(a, b *Tenant) int {
+		return cmp.Compare((*pool.TenantControl)(a).ID(), (*pool.TenantControl)(b).ID())
 	})
 	return all
 }

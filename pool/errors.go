@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/inventory"
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/units"
 )
@@ -148,10 +148,9 @@ func (e *OutOfMemoryError) describeHolders(b *strings.Builder) {
 			holders = append(holders, h)
 		}
 	}
-	order.Sort(len(holders), func(i, j int) bool {
-		x, y := &holders[i], &holders[j]
-		return cmp.Or(cmp.Compare(y.HeldBytes, x.HeldBytes), cmp.Compare(x.Stream, y.Stream)) < 0
-	}, func(i, j int) { holders[i], holders[j] = holders[j], holders[i] })
+	slices.SortFunc(holders, func(a, b Holding) int {
+		return cmp.Or(cmp.Compare(b.HeldBytes, a.HeldBytes), cmp.Compare(a.Stream, b.Stream))
+	})
 	for i := range holders[:min(len(holders), maxHolders)] {
 		b.WriteString("; " + holders[i].String())
 	}

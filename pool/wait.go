@@ -3,13 +3,14 @@ package pool
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/inventory"
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/units"
 )
@@ -96,7 +97,7 @@ func (p *Pool) publish() {
 		return
 	}
 	out := p.effects()
-	for _, id := range order.Keys(p.clients) { // the same history gives the same order
+	for _, id := range slices.Sorted(maps.Keys(p.clients)) { // the same history gives the same order
 		out.demands.Push(p.clients[id])
 	}
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/fence/line"
-	"github.com/go-vram/vram/internal/order"
 	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/pool"
@@ -160,7 +159,7 @@ func (p *Peers) join(s *peer) {
 // leave removes a stream that has ended. Idempotent.
 func (p *Peers) leave(s *peer) {
 	p.change(func(all []*peer) []*peer {
-		return order.Delete(all, func(other *peer) bool { return other == s })
+		return slices.DeleteFunc(all, func(other *peer) bool { return other == s })
 	})
 }
 
@@ -218,7 +217,7 @@ func (s *peer) watchBegins(l *fence.Timeline) bool {
 func (s *peer) watchEnds(l *fence.Timeline) {
 	for {
 		old := s.watched.Load()
-		next := order.Delete(slices.Clone(*old), func(o *fence.Timeline) bool { return o == l })
+		next := slices.DeleteFunc(slices.Clone(*old), func(o *fence.Timeline) bool { return o == l })
 		if s.watched.CompareAndSwap(old, &next) {
 			return
 		}

@@ -27,10 +27,6 @@ func houseLayers() []layer {
 			"how a figure is written does not depend on whose it is",
 		},
 		{
-			[]string{"internal/order"},
-			"how a slice is sorted does not depend on what it has",
-		},
-		{
 			[]string{"internal/pickle", "lab/plot"},
 			"how a value is written or drawn does not depend on what it says",
 		},

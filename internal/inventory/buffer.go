@@ -3,12 +3,12 @@ package inventory
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/site"
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/units"
 )
 
@@ -66,8 +66,7 @@ func Describe(b *strings.Builder, largest []Buffer) {
 // Sort puts the largest buffer first; of equal ones the one of the first stream, and at the lowest
 // address.
 func Sort(all []Buffer) {
-	order.Sort(len(all), func(i, j int) bool {
-		a, b := &all[i], &all[j]
-		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Ptr, b.Ptr)) < 0
-	}, func(i, j int) { all[i], all[j] = all[j], all[i] })
+	slices.SortFunc(all, func(a, b Buffer) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Ptr, b.Ptr))
+	})
 }

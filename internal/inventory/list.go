@@ -3,10 +3,10 @@ package inventory
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/units"
 )
 
@@ -81,7 +81,7 @@ func group(all []Buffer, name func(*Buffer) string) []Group {
 		g.MaxBytes = max(g.MaxBytes, b.Bytes)
 		g.Age = max(g.Age, b.Age)
 	}
-	order.By(groups, func(a, b *Group) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(groups, func(a, b Group) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name)) })
 	return groups
 }
 

@@ -3,7 +3,6 @@ package core
 import (
 	"slices"
 
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/watermark"
 )
 
@@ -141,7 +140,7 @@ func (cs *clients) join(m Join) {
 	id := m.Client
 	cs.all[id] = &client{id: id, dirty: !m.Reserves, reserves: m.Reserves}
 	at, _ := slices.BinarySearch(cs.ids, id)
-	cs.ids = order.Insert(cs.ids, at, id)
+	cs.ids = slices.Insert(cs.ids, at, id)
 }
 
 func (cs *clients) remove(id Client) {

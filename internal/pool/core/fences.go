@@ -1,6 +1,6 @@
 package core
 
-import "github.com/go-vram/vram/internal/order"
+import "slices"
 
 // fences are the watches over fences of memory that clients have returned, and the requests that wait for nothing else. The wait is
 // made off the turn and off the driver goroutine, one watch for each client with such memory, so that a kernel that never ends keeps
@@ -59,7 +59,7 @@ func (f *fences) hold(r *request) { f.held = append(f.held, r) }
 
 // take takes out the requests that are held, of one client or, with 0, of all.
 func (f *fences) take(id Client) (all []*request) {
-	f.held = order.Delete(f.held, func(r *request) bool {
+	f.held = slices.DeleteFunc(f.held, func(r *request) bool {
 		if id != 0 && r.client != id {
 			return false
 		}

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
@@ -210,7 +209,7 @@ func (l *ladder) reservedWith(w memory.Window) int64 {
 func (l *ladder) watch(r *request) {
 	r.rung = rungHold
 	r.progress = l.fences.progress
-	ids := order.Delete(l.memory.TaggedClients(), func(id Client) bool { // the fences of all were polled just now
+	ids := slices.DeleteFunc(l.memory.TaggedClients(), func(id Client) bool { // the fences of all were polled just now
 		return !l.clients.mayBeAwaited(id) || l.fences.watched(id)
 	})
 	if len(ids) > 0 {

@@ -3,8 +3,6 @@ package core
 import (
 	"fmt"
 	"slices"
-
-	"github.com/go-vram/vram/internal/order"
 )
 
 // sums are figures over all clients, kept up to date with each change of one: no decision visits the clients that have nothing to
@@ -59,7 +57,7 @@ func enter(list *[]Client, id Client, was, is bool) {
 	}
 	at, _ := slices.BinarySearch(*list, id)
 	if is {
-		*list = order.Insert(*list, at, id)
+		*list = slices.Insert(*list, at, id)
 	} else {
 		*list = slices.Delete(*list, at, at+1)
 	}

@@ -3,10 +3,10 @@ package magazine
 import (
 	"cmp"
 	"math/bits"
+	"slices"
 	"unsafe"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
@@ -240,7 +240,7 @@ func (o *Spans) Idle() []*Span {
 			note(m)
 		}
 	}
-	order.By(o.idle, func(a, b **Span) int { return cmp.Compare((*a).number, (*b).number) })
+	slices.SortFunc(o.idle, func(a, b *Span) int { return cmp.Compare(a.number, b.number) })
 	return o.idle
 }
 
