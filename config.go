@@ -114,8 +114,8 @@ type Config struct {
 
 // Demand is a number of buffers of one size.
 type Demand struct {
-	Bytes int64
-	Count int
+	Bytes int64 `json:"bytes"`
+	Count int   `json:"count"`
 }
 
 // Footprint is how closely the memory held from the driver follows the memory in live buffers.

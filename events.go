@@ -57,27 +57,28 @@ type LongWaitEvent = streams.LongWait
 
 // GrowthEvent is the outcome of a driver job that took memory.
 type GrowthEvent struct {
-	Bytes         int64
-	ReservedBytes int64 // held from the driver afterwards
+	Bytes         int64 `json:"bytes"`
+	ReservedBytes int64 `json:"reserved_bytes"` // held from the driver afterwards
 }
 
 // WarmEvent is the progress of a Device.Warm, or of Config.Warm.
 type WarmEvent struct {
-	MappedBytes int64 // so far, by this warm-up
-	WantedBytes int64 // in all, in whole pages, with those that were free already
+	MappedBytes int64 `json:"mapped_bytes"` // so far, by this warm-up
+	WantedBytes int64 `json:"wanted_bytes"` // in all, in whole pages, with those that were free already
 }
 
 // TrimEvent is the outcome of a driver job that released memory.
 type TrimEvent struct {
-	Bytes         int64
-	ReservedBytes int64 // held from the driver afterwards
+	Bytes         int64 `json:"bytes"`
+	ReservedBytes int64 `json:"reserved_bytes"` // held from the driver afterwards
 }
 
 // PressureEvent is a change of the level of pressure.
 type PressureEvent struct {
-	Level, Before PressureLevel
-	UsedBytes     int64 // by live buffers, pending memory, and the magazines' cached blocks
-	LimitBytes    int64
+	Level      PressureLevel `json:"level"`
+	Before     PressureLevel `json:"before"`
+	UsedBytes  int64         `json:"used_bytes"` // by live buffers, pending memory, and the magazines' cached blocks
+	LimitBytes int64         `json:"limit_bytes"`
 }
 
 // PanicEvent is a panic that was recovered.
@@ -89,8 +90,8 @@ type PanicEvent struct {
 
 // QuarantineEvent is a stream, or the pool, that serves no more requests.
 type QuarantineEvent struct {
-	Stream uint32 // by its ID; 0: the pool
-	Err    error  // why
+	Stream uint32 `json:"stream"` // by its ID; 0: the pool
+	Err    error  `json:"err"`    // why
 }
 
 // Logger writes a message and its attributes, which are names and values in turns, as those of

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-vram/vram/internal/jsontext"
 	"github.com/go-vram/vram/internal/units"
 )
 
@@ -107,15 +106,6 @@ func (u UUID) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
 // MarshalText implements encoding.TextMarshaler: "9.0".
 func (c ComputeCapability) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
-
-// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case.
-func (i Info) MarshalJSON() ([]byte, error) { return jsontext.Object(i) }
-
-// MarshalJSON implements json.Marshaler, as that of Info does.
-func (e *CallError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
-
-// MarshalJSON implements json.Marshaler, as that of Info does.
-func (e *NotOpenError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
 
 // String describes the device on one line.
 func (i Info) String() string {

@@ -37,8 +37,8 @@ type FreeError = magazine.FreeError
 
 // AlignError refuses an alignment.
 type AlignError struct {
-	Align      int64
-	LimitBytes int64
+	Align      int64 `json:"align"`
+	LimitBytes int64 `json:"limit_bytes"`
 }
 
 // Error names the value and the valid ones.
@@ -49,9 +49,9 @@ func (e *AlignError) Error() string {
 // BatchError names the first element of a batch that was refused. If the whole batch was refused
 // for want of memory, the error is that of an allocation instead.
 type BatchError struct {
-	Index int // of the first element that was refused
-	Count int // of refused elements
-	Err   error
+	Index int   `json:"index"` // of the first element that was refused
+	Count int   `json:"count"` // of refused elements
+	Err   error `json:"err"`
 }
 
 // Error names the element.
@@ -70,8 +70,8 @@ func reason(err error) string { return strings.TrimPrefix(fmt.Sprint(err), "vram
 
 // LengthError refuses a batch whose slices do not match.
 type LengthError struct {
-	Buffers int
-	Sizes   int
+	Buffers int `json:"buffers"`
+	Sizes   int `json:"sizes"`
 }
 
 // Error names both lengths.
@@ -81,8 +81,8 @@ func (e *LengthError) Error() string {
 
 // SizeError refuses a request that could not be served even without any live buffer.
 type SizeError struct {
-	RequestedBytes int64
-	LimitBytes     int64
+	RequestedBytes int64 `json:"requested_bytes"`
+	LimitBytes     int64 `json:"limit_bytes"`
 }
 
 // Error names both sizes.
@@ -95,7 +95,7 @@ func (e *SizeError) Is(target error) bool { return target == ErrTooLarge }
 
 // BudgetError refuses a lane whose budget is negative.
 type BudgetError struct {
-	BudgetBytes int64
+	BudgetBytes int64 `json:"budget_bytes"`
 }
 
 // Error names the budget and the valid values.
@@ -117,9 +117,9 @@ var ErrBusy = errors.New("vram: a call on the stream has not ended for ten secon
 // *pool.OutOfMemoryError where returned memory stayed with the stream for want of a fence. For a
 // capture that cannot begin, Err is ErrBusy.
 type CaptureError struct {
-	Stream uint32
-	Call   string // CUDA's function
-	Err    error
+	Stream uint32 `json:"stream"`
+	Call   string `json:"call"` // CUDA's function
+	Err    error  `json:"err"`
 }
 
 // Error names the stream, the call, and a remedy.

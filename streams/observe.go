@@ -87,13 +87,13 @@ func (o *Observers) EditAll(edit func([]*Observer) []*Observer) {
 
 // BufferEvent is a buffer that was allocated or freed.
 type BufferEvent struct {
-	Stream uint32         // Stream.ID
-	Handle cudadrv.Stream // the same as a CUDA stream
-	Ptr    cudadrv.Ptr
-	Bytes  int64 // requested
-	Tag    string
-	Tenant string     // by its name; "": none
-	Place  site.Stack // of the request, or of the free
+	Stream uint32         `json:"stream"` // Stream.ID
+	Handle cudadrv.Stream `json:"handle"` // the same as a CUDA stream
+	Ptr    cudadrv.Ptr    `json:"ptr"`
+	Bytes  int64          `json:"bytes"` // requested
+	Tag    string         `json:"tag"`
+	Tenant string         `json:"tenant"` // by its name; "": none
+	Place  site.Stack     `json:"place"`  // of the request, or of the free
 }
 
 // longWaitAfter is the age at which a waiting request is reported. Not less: Request.Wait is for
@@ -123,14 +123,14 @@ func (p *Profile) SetShare(share magazine.Share) { p.share.Store(uint32(share)) 
 
 // SampledBuffer is a live buffer that the profile has a sample of.
 type SampledBuffer struct {
-	Stream    uint32 // by its ID
-	Ptr       cudadrv.Ptr
-	Bytes     int64 // requested
-	Tag       string
-	Tenant    string // by its name; "": none
-	Stack     site.Stack
-	Allocated time.Time
-	Weight    float64 // for how many buffers alike it stands
+	Stream    uint32      `json:"stream"` // by its ID
+	Ptr       cudadrv.Ptr `json:"ptr"`
+	Bytes     int64       `json:"bytes"` // requested
+	Tag       string      `json:"tag"`
+	Tenant    string      `json:"tenant"` // by its name; "": none
+	Stack     site.Stack  `json:"stack"`
+	Allocated time.Time   `json:"allocated"`
+	Weight    float64     `json:"weight"` // for how many buffers alike it stands
 }
 
 // sampler tells the Observer and the profile of the sampled buffers of a stream, and keeps their call

@@ -13,7 +13,9 @@ var ErrStranded = errors.New("vram: the stream's work waits for an event that do
 
 // StrandedError says that a stream has not finished, and that nobody waits for it any more: its work is behind an event of another
 // process that died before the event was reached. Memory that the work may touch goes with this process.
-type StrandedError struct{ Stream uint32 }
+type StrandedError struct {
+	Stream uint32 `json:"stream"`
+}
 
 // Error names the stream and a remedy.
 func (e *StrandedError) Error() string {

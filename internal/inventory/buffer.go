@@ -14,18 +14,18 @@ import (
 
 // Buffer is a live buffer: one that was not freed.
 type Buffer struct {
-	Stream uint32 // by its ID
-	Ptr    cudadrv.Ptr
-	Bytes  int64  // of its block
-	Tag    string // of its request
+	Stream uint32      `json:"stream"` // by its ID
+	Ptr    cudadrv.Ptr `json:"ptr"`
+	Bytes  int64       `json:"bytes"` // of its block
+	Tag    string      `json:"tag"`   // of its request
 	// Allocated is the call stack of its allocation; known of sampled buffers (Config.SampleBytes), and
 	// of all where buffers are watched, as Config.Debug and observers do.
-	Allocated site.Stack
+	Allocated site.Stack `json:"allocated"`
 	// RequestedBytes and Age are known of buffers with a tag or a tenant, of those that had to wait for
 	// memory, and of sampled and watched ones; else they are 0.
-	RequestedBytes int64
-	Age            time.Duration // since the allocation, when it was listed
-	Tenant         string        // charged with it; empty: none
+	RequestedBytes int64         `json:"requested_bytes"`
+	Age            time.Duration `json:"age_seconds"` // since the allocation, when it was listed
+	Tenant         string        `json:"tenant"`      // charged with it; empty: none
 }
 
 // String has the buffer's size, address and stream, its tag and tenant, and the place of its

@@ -25,8 +25,8 @@ var (
 
 // ClosedError refuses a call on what was closed.
 type ClosedError struct {
-	Stream uint32 // by its ID; 0: it is the device that was closed
-	Lane   bool   // it is a lane of the stream that was closed, and not the stream
+	Stream uint32 `json:"stream"` // by its ID; 0: it is the device that was closed
+	Lane   bool   `json:"lane"`   // it is a lane of the stream that was closed, and not the stream
 }
 
 // Error names what was closed.
