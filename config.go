@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -283,23 +282,6 @@ func (c *Config) settings(info cudadrv.Info) poolcore.Settings {
 		Waits:      c.Waits.policy(),
 		Predict:    c.Predict,
 	}
-}
-
-// configPointer is a pointer to a Config that is replaced, never changed.
-type configPointer struct{ at atomic.Pointer[plainConfig] }
-
-// plainConfig is a Config without its methods: a program that prints none is not linked with them.
-type plainConfig Config
-
-// Load is the present Config.
-func (p *configPointer) Load() *Config { return (*Config)(p.at.Load()) }
-
-// Store replaces it.
-func (p *configPointer) Store(c *Config) { p.at.Store((*plainConfig)(c)) }
-
-// CompareAndSwap replaces it where it is old.
-func (p *configPointer) CompareAndSwap(old, next *Config) bool {
-	return p.at.CompareAndSwap((*plainConfig)(old), (*plainConfig)(next))
 }
 
 // Settings changes the configuration of a device that is in use. A nil field changes nothing; any

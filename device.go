@@ -57,7 +57,7 @@ const tickInterval = 100 * time.Millisecond
 // it. Any number of goroutines may use it at once. It has more than forty methods, of which each is a caller's question or
 // request in a few lines; the work is in the pool, the streams and the parts that its fields name.
 type Device struct {
-	config    configPointer
+	config    atomic.Pointer[Config]
 	started   atomic.Pointer[opening] // nil before the first use
 	engine    atomic.Pointer[engine]  // nil before the first use has succeeded
 	limit     atomic.Int64

@@ -96,8 +96,7 @@ type QuarantineEvent struct {
 
 // Logger writes a message and its attributes, which are names and values in turns, as those of
 // package log/slog are. The first attribute of each message is device, the device's number.
-// *slog.Logger implements it. It is an interface so that a program that does
-// not log is not linked with log/slog, which has encoding/json in it.
+// *slog.Logger implements it.
 type Logger interface {
 	// Debug gets growth, trims and each change of the level of pressure, and with Config.Debug each driver job.
 	Debug(msg string, args ...any)

@@ -112,7 +112,7 @@ type Stats struct {
 	// such as launches and copies, and the program's own are not among them.
 	DriverCalls uint64 `json:"driver_calls"`
 	// spent in them; on the simulated device the time that they take on an H200
-	DriverTime time.Duration `json:"driver_time_seconds"`
+	DriverTime time.Duration `json:"-"`
 	Driver     []CallStats   `json:"driver"` // the same by function; those never called are absent
 
 	Streams []StreamStats `json:"streams"` // of the streams that are open
@@ -271,7 +271,7 @@ func (d *Device) read(peaks *readings) Stats {
 // countPool adds the pool's counts.
 func (s *Stats) countPool(p *pool.Snapshot) {
 	s.Predicted, s.Mispredicted = p.Predicted, p.Mispredicted
-	s.Waits, s.ReclaimCount = WaitStats(p.Waits), p.ReclaimCount
+	s.Waits, s.ReclaimCount = p.Waits, p.ReclaimCount
 }
 
 // recall adds the counts of streams and pool as they were read last. It takes no turn.

@@ -54,21 +54,9 @@ func (p Ptr) Format(to fmt.State, verb rune) {
 	format, value := fmt.FormatString(to, verb), any(uint64(p))
 	if verb == 's' || verb == 'v' {
 		value = p.String()
-		format = withoutFlags(format)
+		format = strings.NewReplacer("+", "", "#", "").Replace(format) // without the flags of detailed output
 	}
 	_, _ = fmt.Fprintf(to, format, value)
-}
-
-// withoutFlags is a format without the flags of detailed output. A loop: strings.NewReplacer would add
-// 30 kB to every program.
-func withoutFlags(format string) string {
-	var kept []byte
-	for i := range len(format) {
-		if c := format[i]; c != '+' && c != '#' {
-			kept = append(kept, c)
-		}
-	}
-	return string(kept)
 }
 
 var capabilityNames = [...]string{ //nolint:gochecknoglobals // constant table, in the order of the bits

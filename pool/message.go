@@ -104,9 +104,9 @@ type question struct {
 	visit     func() // runs in the turn, and sees to the answer; nil: the answer comes at once
 	peer      int    // the ordinal, for EnablePeer
 	reset     bool
-	liveBytes map[core.Client]int64  // for a reset
-	read      func()                 // runs in the turn, before the answer; nil: nothing is read
-	reply     futures.Promise[int64] // of a step's type: each costs a program two kilobytes
+	liveBytes map[core.Client]int64 // for a reset
+	read      func()                // runs in the turn, before the answer; nil: nothing is read
+	reply     futures.Promise[int64]
 }
 
 func (*step) isMessage()     {}

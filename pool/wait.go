@@ -27,13 +27,10 @@ type WaitStats struct {
 	// Longest is the duration of the longest wait that has ended, with memory or without, from the
 	// moment when the request found none. A wait that goes on is not in it: Events.LongWait reports
 	// it after a second. Device.ResetPeaks begins it anew.
-	Longest time.Duration `json:"longest_seconds"`
+	Longest time.Duration `json:"-"`
 	// Durations are those of the waits that have ended, as Longest has it.
 	Durations DurationHistogram `json:"durations"`
 }
-
-// WaitFigures are WaitStats without methods: a program that prints none is not linked with them.
-type WaitFigures WaitStats
 
 // waits are the figures of waiting requests that clients read and write.
 type waits struct {
@@ -48,9 +45,9 @@ func (w *waits) Demand() int64 { return w.demandBytes.Load() }
 // NextAge is the age of a request that begins to wait.
 func (w *waits) NextAge() uint64 { return w.ages.Add(1) }
 
-func (p *Pool) waitFigures() WaitFigures {
+func (p *Pool) waitStats() WaitStats {
 	n := p.core.WaitCounts()
-	return WaitFigures{
+	return WaitStats{
 		Waiting: n.Waiting, DemandBytes: n.DemandBytes, Count: n.Count, Deadlocks: n.Deadlocks,
 		Longest: p.longest(), Durations: p.histogram(),
 	}

@@ -204,7 +204,7 @@ func (c *Control) Failure() error {
 // LastStats are the statistics as they were read last, and once the stream has ended those of its end; zero
 // before either. It takes no turn.
 func (c *Control) LastStats() Stats {
-	if last := c.turn.last.load(); last != nil {
+	if last := c.turn.last.Load(); last != nil {
 		n := *last
 		n.RequestCounts = c.tally.Counts() // frees are refused afterwards, too
 		return n

@@ -2,6 +2,7 @@ package streams
 
 import (
 	"slices"
+	"sync/atomic"
 
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/fence/line"
@@ -19,11 +20,11 @@ const (
 // lentMemory is the turn's state with the memory that the pool has lent, and the Returns of it.
 type lentMemory struct {
 	turnState
-	sent      uint64         // runs returned and empty reports of memory that came home, so far
-	lastFence poolcore.Fence // number of the newest fence
-	prepared  preparedFence  // on adopted streams, for Returns in the background
-	ordered   bool           // recordFence is set, and its outcome has not arrived
-	last      lastStats
+	sent      uint64                // runs returned and empty reports of memory that came home, so far
+	lastFence poolcore.Fence        // number of the newest fence
+	prepared  preparedFence         // on adopted streams, for Returns in the background
+	ordered   bool                  // recordFence is set, and its outcome has not arrived
+	last      atomic.Pointer[Stats] // as read last, and at the end of the stream; nil before
 }
 
 // preparedFence is the last fence that a caller's turn has recorded for Returns in the background.
@@ -160,7 +161,7 @@ func (l *lentMemory) returnWhenClosed() {
 // end: a later reader sees no count below one that was read.
 func (l *lentMemory) saveStats() Stats {
 	last := l.stats()
-	l.last.store(&last)
+	l.last.Store(&last)
 	return last
 }
 

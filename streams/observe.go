@@ -4,7 +4,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/site"
@@ -49,27 +48,26 @@ func (o *Observer) Observes() bool {
 	return o.Allocated != nil || o.Freed != nil || o.Closed != nil || o.Reserved != nil || o.Mapped != nil || o.Denied != nil
 }
 
-// Observers are those of a device: nil, or one that stands for all of them, and the list of all. The two are no
-// atomic.Pointers, whose types would be linked with every program.
+// Observers are those of a device: nil, or one that stands for all of them, and the list of all.
 type Observers struct {
-	p   unsafe.Pointer
-	all unsafe.Pointer // replaced, never changed
+	p   atomic.Pointer[Observer]
+	all atomic.Pointer[[]*Observer] // replaced, never changed
 }
 
 // Load is the observer that stands for all; nil if there is none.
-func (o *Observers) Load() *Observer { return (*Observer)(atomic.LoadPointer(&o.p)) }
+func (o *Observers) Load() *Observer { return o.p.Load() }
 
 // Store sets the observer before any stream is open.
-func (o *Observers) Store(first *Observer) { atomic.StorePointer(&o.p, unsafe.Pointer(first)) }
+func (o *Observers) Store(first *Observer) { o.p.Store(first) }
 
 // CompareAndSwap replaces the observer.
 func (o *Observers) CompareAndSwap(old, next *Observer) bool {
-	return atomic.CompareAndSwapPointer(&o.p, unsafe.Pointer(old), unsafe.Pointer(next))
+	return o.p.CompareAndSwap(old, next)
 }
 
 // All are the observers that EditAll has listed.
 func (o *Observers) All() []*Observer {
-	if all := (*[]*Observer)(atomic.LoadPointer(&o.all)); all != nil {
+	if all := o.all.Load(); all != nil {
 		return *all
 	}
 	return nil
@@ -78,8 +76,8 @@ func (o *Observers) All() []*Observer {
 // EditAll replaces the list by an edited copy.
 func (o *Observers) EditAll(edit func([]*Observer) []*Observer) {
 	for {
-		old, next := atomic.LoadPointer(&o.all), edit(slices.Clone(o.All()))
-		if atomic.CompareAndSwapPointer(&o.all, old, unsafe.Pointer(&next)) {
+		old, next := o.all.Load(), edit(slices.Clone(o.All()))
+		if o.all.CompareAndSwap(old, &next) {
 			return
 		}
 	}
