@@ -115,7 +115,7 @@ type TenantStats struct {
 	QuotaRefusedCount uint64 `json:"quota_refused_count"` // requests that ended with a *QuotaError
 	// Longest and Durations are those of waits that have ended, as in WaitStats; a wait for the
 	// tenant's own frees counts, too.
-	Longest   time.Duration     `json:"longest_seconds"`
+	Longest   time.Duration     `json:"-"`
 	Durations DurationHistogram `json:"durations"`
 }
 

@@ -44,8 +44,8 @@ type Stats struct {
 	Refused  int64 `json:"refused"`  // of Compiled: the driver refused the store's image
 	Failed   int64 `json:"failed"`   // that could not be loaded
 
-	CompileTime time.Duration `json:"compile_time_seconds"` // of Compiled
-	LoadTime    time.Duration `json:"load_time_seconds"`    // of Stored
+	CompileTime time.Duration `json:"-"` // of Compiled
+	LoadTime    time.Duration `json:"-"` // of Stored
 
 	Tabled int64 `json:"tabled"` // kinds of work whose variant a table chose
 	// rows of tables that were passed over: they are of other code, or of a variant that there is no more
@@ -54,13 +54,13 @@ type Stats struct {
 	Disqualified   int64         `json:"disqualified"`    // variants that computed something else, or could not be run
 	TuningFailed   int64         `json:"tuning_failed"`   // measurements that were not completed
 	TuningDeferred int64         `json:"tuning_deferred"` // runs that measured nothing because a stream was captured
-	TuningTime     time.Duration `json:"tuning_time_seconds"`
+	TuningTime     time.Duration `json:"-"`
 }
 
 // MarshalJSON implements json.Marshaler: durations are in seconds.
 func (s Stats) MarshalJSON() ([]byte, error) {
 	type plain Stats
-	return json.Marshal(struct { // The fields from the first duration on are repeated, which keeps the order.
+	return json.Marshal(struct { // The fields after a duration are repeated, which keeps the order.
 		plain
 		CompileTime    float64 `json:"compile_time_seconds"`
 		LoadTime       float64 `json:"load_time_seconds"`

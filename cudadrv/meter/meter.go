@@ -35,7 +35,7 @@ type CallStats struct {
 	Func     string        `json:"func"`     // CUDA's name
 	Calls    uint64        `json:"calls"`    // calls that have returned, failed ones included
 	Failures uint64        `json:"failures"` // of Calls: they returned an error, or panicked
-	Time     time.Duration `json:"time_seconds"`
+	Time     time.Duration `json:"-"`
 }
 
 // String has the function, its calls and their time.

@@ -24,8 +24,8 @@ type Buffer struct {
 	// RequestedBytes and Age are known of buffers with a tag or a tenant, of those that had to wait for
 	// memory, and of sampled and watched ones; else they are 0.
 	RequestedBytes int64         `json:"requested_bytes"`
-	Age            time.Duration `json:"age_seconds"` // since the allocation, when it was listed
-	Tenant         string        `json:"tenant"`      // charged with it; empty: none
+	Age            time.Duration `json:"-"`      // since the allocation, when it was listed
+	Tenant         string        `json:"tenant"` // charged with it; empty: none
 }
 
 // String has the buffer's size, address and stream, its tag and tenant, and the place of its

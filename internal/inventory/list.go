@@ -32,9 +32,9 @@ func Of(all []Buffer) (l List) {
 type Group struct {
 	Name     string        `json:"name"` // a tag, a tenant, "stream 3", or a place; empty: of the buffers without one
 	Count    int           `json:"count"`
-	Bytes    int64         `json:"bytes"`       // of their blocks
-	MaxBytes int64         `json:"max_bytes"`   // of the largest
-	Age      time.Duration `json:"age_seconds"` // of the oldest whose age is known; 0: none is
+	Bytes    int64         `json:"bytes"`     // of their blocks
+	MaxBytes int64         `json:"max_bytes"` // of the largest
+	Age      time.Duration `json:"-"`         // of the oldest whose age is known; 0: none is
 }
 
 // ByTag sums the buffers by the tags of their requests, the largest sum first.
