@@ -13,7 +13,7 @@ GO ?= go
 MODULES  := $(shell sed -n 's/^\t\(\..*\)$$/\1/p' go.work)
 PACKAGES := $(MODULES:%=%/...)
 # What runs actors itself: tested also with the tag vram_builtin, which links our own framework in the place of protoactor.
-ACTORS   := . ./actors ./pool ./streams ./lab/simulation ./lab/weight
+ACTORS   := . ./actors ./pool ./streams ./lab/simulation
 
 # How long `make fuzz` gives each fuzz target, and how many inputs `make check` does: a few seconds' worth. A count, since Go
 # before 1.27 now and then fails a target at the end of a time, with "context deadline exceeded": go.dev/issue/75804.
@@ -81,7 +81,7 @@ test-builtin: ## test what runs actors with the built-in framework (build tag vr
 # there, and takes ten times as long; `make race` runs them without it, or takes the answer of `make test` from the cache.
 SEQUENTIAL := compute/kernel/plan internal/pool/core internal/pool/admission internal/pool/memory compute/ptx compute/ptx/interp
 # Tests that read sources, or build and run other programs: the race detector does not see those, and would only slow them.
-WITHOUT_RACE := api lab/peers internal/archtest lab/planted lab/weight $(SEQUENTIAL)
+WITHOUT_RACE := api lab/peers internal/archtest lab/planted $(SEQUENTIAL)
 
 race: ## run the tests under the race detector, but for those that have no goroutines of their own
 	packages=$$($(GO) list $(PACKAGES) | grep -vxF $(WITHOUT_RACE:%=-e github.com/go-vram/vram/%)); \
@@ -177,7 +177,7 @@ lint: $(GOLANGCI) $(GOFUMPT) ## run golangci-lint and look for files that gofump
 	@files=$$($(GOFUMPT) -l .); \
 	[ -z "$$files" ] || { echo "lint: gofumpt would change:" >&2; echo "$$files" >&2; exit 1; }
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run --allow-parallel-runners $(PACKAGES)
-	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run --allow-parallel-runners --build-tags vram_builtin ./actors ./lab/weight
+	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run --allow-parallel-runners --build-tags vram_builtin ./actors
 
 check: FUZZTIME := $(CHECK_FUZZTIME)
 check: build vet arch tidy lint deadcode race browser test-builtin exhaustive planted test-gorgonia fuzz ## everything a change must pass: build, vet, layers, module files, lint, dead code, race, the page in a browser, the built-in framework, models, planted bugs, a short fuzz

@@ -8,7 +8,6 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"time"
 	"unicode"
 
@@ -100,8 +99,8 @@ type Config struct {
 
 // Demand is a number of buffers of one size.
 type Demand struct {
-	Bytes int64
-	Count int
+	Bytes int64 `json:"bytes"`
+	Count int   `json:"count"`
 }
 
 // Footprint is how closely the memory held from the driver follows the memory in live buffers.
@@ -268,23 +267,6 @@ func (c *Config) settings(info cudadrv.Info) poolcore.Settings {
 		AgeTicks:   c.ageTicks(),
 		Waits:      c.Waits.policy(),
 	}
-}
-
-// configPointer is a pointer to a Config that is replaced, never changed.
-type configPointer struct{ at atomic.Pointer[plainConfig] }
-
-// plainConfig is a Config without its methods: a program that prints none is not linked with them.
-type plainConfig Config
-
-// Load is the present Config.
-func (p *configPointer) Load() *Config { return (*Config)(p.at.Load()) }
-
-// Store replaces it.
-func (p *configPointer) Store(c *Config) { p.at.Store((*plainConfig)(c)) }
-
-// CompareAndSwap replaces it where it is old.
-func (p *configPointer) CompareAndSwap(old, next *Config) bool {
-	return p.at.CompareAndSwap((*plainConfig)(old), (*plainConfig)(next))
 }
 
 // Settings changes the configuration of a device that is in use. A nil field changes nothing; any

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -15,7 +16,6 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/inventory"
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/recovered"
 	streamcore "github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/internal/units"
@@ -57,7 +57,7 @@ const tickInterval = 100 * time.Millisecond
 // it. Any number of goroutines may use it at once. It has more than forty methods, of which each is a caller's question or
 // request in a few lines; the work is in the pool, the streams and the parts that its fields name.
 type Device struct {
-	config    configPointer
+	config    atomic.Pointer[Config]
 	started   atomic.Pointer[opening] // nil before the first use
 	engine    atomic.Pointer[engine]  // nil before the first use has succeeded
 	limit     atomic.Int64
@@ -437,8 +437,6 @@ func (e *InUseError) sum() {
 
 // engine is made by the first use of a device: its context, and the pool of its memory.
 type engine struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	driver cudadrv.Device
 	meter  *meter.Device
 	fences *fence.Events
@@ -449,8 +447,6 @@ type engine struct {
 
 // opening is a first use in progress, or its outcome.
 type opening struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	done   chan struct{}
 	engine *engine
 	err    error // of a failed opening
@@ -643,8 +639,6 @@ func (d *Device) State() DeviceState {
 // the context: a CUDA stream whose caller came too late is destroyed in time, also in a context
 // that others keep.
 type callGate struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	count  atomic.Int64
 	closed atomic.Bool
 	left   chan struct{} // has a token once a call has ended after the closing began
@@ -885,8 +879,8 @@ func (s *tenants) list() (all []*Tenant) {
 			}
 		}
 	}
-	order.By(all, func(a, b **Tenant) int {
-		return cmp.Compare((*pool.TenantControl)(*a).ID(), (*pool.TenantControl)(*b).ID())
+	slices.SortFunc(all, func(a, b *Tenant) int {
+		return cmp.Compare((*pool.TenantControl)(a).ID(), (*pool.TenantControl)(b).ID())
 	})
 	return all
 }

@@ -15,10 +15,11 @@ var ErrUnknownVariable = errors.New("vram: unknown environment variable")
 
 // EnvError refuses an environment variable: its value, or its name.
 type EnvError struct {
-	Name  string
-	Value string
-	Want  string // the values that it may have; with ErrUnknownVariable the name that is meant
-	Err   error  // ErrUnknownVariable, or why an allowed value does not work on this machine; nil where the value is not allowed
+	Name  string `json:"name"`
+	Value string `json:"value"`
+	Want  string `json:"want"` // the values that it may have; with ErrUnknownVariable the name that is meant
+	// ErrUnknownVariable, or why an allowed value does not work on this machine; nil where the value is not allowed
+	Err error `json:"err"`
 }
 
 // Error names the variable, its value and the valid ones, or why the value does not work; of an unknown one the name that is meant.

@@ -173,10 +173,10 @@ func withoutPrefix(err error) string { return strings.TrimPrefix(err.Error(), "v
 
 // ConfigError refuses the value of a field of a Config, or of an argument of a call.
 type ConfigError struct {
-	Field string // or argument
-	Value any
-	Want  string // the values that it may have
-	Call  string // the function that has the argument; empty for a field of Config or Settings
+	Field string `json:"field"` // or argument
+	Value any    `json:"value"`
+	Want  string `json:"want"` // the values that it may have
+	Call  string `json:"call"` // the function that has the argument; empty for a field of Config or Settings
 }
 
 // Error names the field or the argument, its value and the valid ones.
@@ -205,9 +205,9 @@ func badArgument(call, argument string, value any, want string) error {
 // InUseError reports that buffers were still live when the device was closed. Their memory is
 // released; freeing one later returns ErrClosed.
 type InUseError struct {
-	BufferCount uint64
-	Bytes       int64
-	Buffers     []LiveBuffer // the largest first, at most 1000 of them
+	BufferCount uint64       `json:"buffer_count"`
+	Bytes       int64        `json:"bytes"`
+	Buffers     []LiveBuffer `json:"buffers"` // the largest first, at most 1000 of them
 }
 
 // LiveBuffer is a buffer that was not freed.

@@ -57,27 +57,28 @@ type LongWaitEvent = streams.LongWait
 
 // GrowthEvent is the outcome of a driver job that took memory.
 type GrowthEvent struct {
-	Bytes         int64
-	ReservedBytes int64 // held from the driver afterwards
+	Bytes         int64 `json:"bytes"`
+	ReservedBytes int64 `json:"reserved_bytes"` // held from the driver afterwards
 }
 
 // WarmEvent is the progress of a Device.Warm, or of Config.Warm.
 type WarmEvent struct {
-	MappedBytes int64 // so far, by this warm-up
-	WantedBytes int64 // in all, in whole pages, with those that were free already
+	MappedBytes int64 `json:"mapped_bytes"` // so far, by this warm-up
+	WantedBytes int64 `json:"wanted_bytes"` // in all, in whole pages, with those that were free already
 }
 
 // TrimEvent is the outcome of a driver job that released memory.
 type TrimEvent struct {
-	Bytes         int64
-	ReservedBytes int64 // held from the driver afterwards
+	Bytes         int64 `json:"bytes"`
+	ReservedBytes int64 `json:"reserved_bytes"` // held from the driver afterwards
 }
 
 // PressureEvent is a change of the level of pressure.
 type PressureEvent struct {
-	Level, Before PressureLevel
-	UsedBytes     int64 // by live buffers, pending memory, and the magazines' cached blocks
-	LimitBytes    int64
+	Level      PressureLevel `json:"level"`
+	Before     PressureLevel `json:"before"`
+	UsedBytes  int64         `json:"used_bytes"` // by live buffers, pending memory, and the magazines' cached blocks
+	LimitBytes int64         `json:"limit_bytes"`
 }
 
 // PanicEvent is a panic that was recovered.
@@ -89,14 +90,13 @@ type PanicEvent struct {
 
 // QuarantineEvent is a stream, or the pool, that serves no more requests.
 type QuarantineEvent struct {
-	Stream uint32 // by its ID; 0: the pool
-	Err    error  // why
+	Stream uint32 `json:"stream"` // by its ID; 0: the pool
+	Err    error  `json:"err"`    // why
 }
 
 // Logger writes a message and its attributes, which are names and values in turns, as those of
 // package log/slog are. The first attribute of each message is device, the device's number.
-// *slog.Logger implements it. It is an interface so that a program that does
-// not log is not linked with log/slog, which has encoding/json in it.
+// *slog.Logger implements it.
 type Logger interface {
 	// Debug gets growth, trims and each change of the level of pressure, and with Config.Debug each driver job.
 	Debug(msg string, args ...any)
@@ -118,8 +118,6 @@ func loggerOf(log Logger) Logger {
 
 // numbered is a logger that adds the device's number to each line, behind the message.
 type numbered struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	log     Logger
 	ordinal int
 }
@@ -322,8 +320,6 @@ const noticeLimit = 1000
 //	top:  nil --post--> notice (the poster starts the goroutine) --take--> busy --nothing more--> nil
 //	                    busy --post--> notice --take--> busy
 type notices struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	log     Logger
 	panics  *recovered.Log
 	top     atomic.Pointer[notice] // posted last

@@ -3,15 +3,19 @@ package vram
 import (
 	"cmp"
 	"context"
+	"encoding"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/internal/inventory"
-	"github.com/go-vram/vram/internal/jsontext"
+	"github.com/go-vram/vram/internal/jsonform"
 	"github.com/go-vram/vram/internal/memorymap"
 	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/pool/memory"
@@ -96,8 +100,8 @@ const (
 // Party is a stream, or a tenant, that holds memory or waits. Requests with a tenant hold and wait for
 // the tenant, others for their stream.
 type Party struct {
-	Stream uint32 // 0: see Tenant
-	Tenant string
+	Stream uint32 `json:"stream"` // 0: see Tenant
+	Tenant string `json:"tenant"`
 }
 
 // String names the party.
@@ -110,13 +114,14 @@ func (p Party) String() string {
 
 // WaitEdge says that one party waits for another.
 type WaitEdge struct {
-	From, To Party
+	From Party `json:"from"`
+	To   Party `json:"to"`
 	// Told: the other is one that the program has named, by a Handover or Stream.Suspend. Else From
 	// waits for memory or a quota, and To holds some.
-	Told bool
+	Told bool `json:"told"`
 	// Sure: nothing of From goes on meanwhile. Else From is not exclusive (Stream.Exclusive,
 	// Quota.Exclusive): its other goroutines may free, and no deadlock is ever declared for it.
-	Sure bool
+	Sure bool `json:"sure"`
 }
 
 // String has both parties.
@@ -136,10 +141,10 @@ func (e WaitEdge) String() string {
 type Waiters struct {
 	// Requests are in the order in which they would be served; those without a place in the queue come
 	// last. A request waits behind those before it, though a small one may pass.
-	Requests []WaitingRequest
-	Holders  []Holder // of memory, the largest first
-	Edges    []WaitEdge
-	Unread   []uint32 // streams that have failed: their requests are not in the list
+	Requests []WaitingRequest `json:"requests"`
+	Holders  []Holder         `json:"holders"` // of memory, the largest first
+	Edges    []WaitEdge       `json:"edges"`
+	Unread   []uint32         `json:"unread"` // streams that have failed: their requests are not in the list
 }
 
 // Waiters lists the requests that wait, and the parties that they wait for: before a circle of those is a
@@ -436,52 +441,54 @@ func (s *MemoryState) UnmarshalText(text []byte) error {
 
 // MemoryBytes are bytes by state.
 type MemoryBytes struct {
-	LiveBytes        int64
-	PendingBytes     int64
-	CachedBlockBytes int64 // with CachedRangeBytes they are Stats.CachedBytes
-	CachedRangeBytes int64
-	FreeBytes        int64
-	SetAsideBytes    int64
-	BusyBytes        int64
-	LentBytes        int64
-	UnpassedBytes    int64 // of FreeBytes: for the stream alone that returned them, until its work has finished
-	SleepingBytes    int64 // of all but UnpassedBytes: asleep, and not held from the driver; see package cuda/sleep
+	LiveBytes        int64 `json:"live_bytes"`
+	PendingBytes     int64 `json:"pending_bytes"`
+	CachedBlockBytes int64 `json:"cached_block_bytes"` // with CachedRangeBytes they are Stats.CachedBytes
+	CachedRangeBytes int64 `json:"cached_range_bytes"`
+	FreeBytes        int64 `json:"free_bytes"`
+	SetAsideBytes    int64 `json:"set_aside_bytes"`
+	BusyBytes        int64 `json:"busy_bytes"`
+	LentBytes        int64 `json:"lent_bytes"`
+	// of FreeBytes: for the stream alone that returned them, until its work has finished
+	UnpassedBytes int64 `json:"unpassed_bytes"`
+	// of all but UnpassedBytes: asleep, and not held from the driver; see package cuda/sleep
+	SleepingBytes int64 `json:"sleeping_bytes"`
 }
 
 // MemoryRange is memory side by side in one state.
 type MemoryRange struct {
-	OffsetBytes int64 // from the beginning of its segment
-	Bytes       int64
-	State       MemoryState
-	Asleep      bool // it has no physical memory: see package cuda/sleep
+	OffsetBytes int64       `json:"offset_bytes"` // from the beginning of its segment
+	Bytes       int64       `json:"bytes"`
+	State       MemoryState `json:"state"`
+	Asleep      bool        `json:"asleep"` // it has no physical memory: see package cuda/sleep
 	// Stream is the number of the stream, or of the reservation, that has the memory; of free memory the stream that alone may have it
 	// until its work has finished. 0: none, or several.
-	Stream      uint32
-	Tag         string       // of its buffers: Request.Tag; "" where they have none or several
-	BufferCount int          // live buffers that begin in it
-	Mixed       *MemoryBytes // of MemoryMixed; else nil
+	Stream      uint32       `json:"stream"`
+	Tag         string       `json:"tag"`          // of its buffers: Request.Tag; "" where they have none or several
+	BufferCount int          `json:"buffer_count"` // live buffers that begin in it
+	Mixed       *MemoryBytes `json:"mixed"`        // of MemoryMixed; else nil
 }
 
 // MemorySegment is a range of address space that is held from the driver, with nothing held on either side of it.
 type MemorySegment struct {
-	Address     Ptr
-	Bytes       int64
-	HandleCount int           // physical allocations that begin in it
-	Ranges      []MemoryRange // in order; they cover the segment
+	Address     Ptr           `json:"address"`
+	Bytes       int64         `json:"bytes"`
+	HandleCount int           `json:"handle_count"` // physical allocations that begin in it
+	Ranges      []MemoryRange `json:"ranges"`       // in order; they cover the segment
 }
 
 // MemoryMap is where the memory of a device lies, and the use of each part of it.
 type MemoryMap struct {
-	Segments        []MemorySegment // in order of their addresses, or, of plain segments, of their numbers
-	PageBytes       int64
-	ResolutionBytes int64       // shorter ranges may be part of mixed ones
-	Total           MemoryBytes // of all segments
+	Segments        []MemorySegment `json:"segments"` // in order of their addresses, or, of plain segments, of their numbers
+	PageBytes       int64           `json:"page_bytes"`
+	ResolutionBytes int64           `json:"resolution_bytes"` // shorter ranges may be part of mixed ones
+	Total           MemoryBytes     `json:"total"`            // of all segments
 	// UnmappedBytes are held from the driver and lie in no segment: a driver job has made them, or is about to release them, or the
 	// driver did not take them back.
-	UnmappedBytes int64
-	ReservedBytes int64 // all segments and UnmappedBytes, without sleeping and shared memory
-	LimitBytes    int64 // of ReservedBytes: without SharedBytes
-	SharedBytes   int64 // of package cuda/share, in no segment
+	UnmappedBytes int64 `json:"unmapped_bytes"`
+	ReservedBytes int64 `json:"reserved_bytes"` // all segments and UnmappedBytes, without sleeping and shared memory
+	LimitBytes    int64 `json:"limit_bytes"`    // of ReservedBytes: without SharedBytes
+	SharedBytes   int64 `json:"shared_bytes"`   // of package cuda/share, in no segment
 }
 
 // add adds sums.
@@ -666,19 +673,20 @@ const DefaultSampleBytes = 64 << 20
 type Profile struct {
 	// SampleBytes is Config.SampleBytes as it is in force. Totals are of all samples since Open, at
 	// earlier rates, too.
-	SampleBytes int64
-	Records     []ProfileRecord
+	SampleBytes int64           `json:"sample_bytes"`
+	Records     []ProfileRecord `json:"records"`
 }
 
 // ProfileRecord is a place. Its totals stay when its buffers were freed. A device has 4096 of them: when there would be more, those
 // without live buffers are gathered in one for each call stack, which has no stream, tag and tenant.
 type ProfileRecord struct {
-	Stack  site.Stack // the call stack; nil in the record of those for which there was no room
-	Stream uint32     // by its ID; 0 where records were gathered
-	Tag    string     // of the requests
-	Tenant string     // by its name; "": none
+	Stack  site.Stack `json:"stack"`  // the call stack; nil in the record of those for which there was no room
+	Stream uint32     `json:"stream"` // by its ID; 0 where records were gathered
+	Tag    string     `json:"tag"`    // of the requests
+	Tenant string     `json:"tenant"` // by its name; "": none
 	// Allocated is of all buffers; InUse is of those that were not freed.
-	Allocated, InUse ProfileTotals
+	Allocated ProfileTotals `json:"allocated"`
+	InUse     ProfileTotals `json:"in_use"`
 }
 
 // ProfileTotals are sums over buffers.
@@ -808,70 +816,98 @@ func printed(name string, value reflect.Value) string {
 // MarshalText implements encoding.TextMarshaler: the text of String.
 func (d *Device) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// MarshalJSON implements json.Marshaler, as that of Stats does.
-func (w Waiters) MarshalJSON() ([]byte, error) { return jsontext.Object(w) }
-
-// MarshalJSON implements json.Marshaler, as that of Stats does.
-func (p Party) MarshalJSON() ([]byte, error) { return jsontext.Object(p) }
-
-// MarshalJSON implements json.Marshaler, as that of Stats does.
-func (e WaitEdge) MarshalJSON() ([]byte, error) { return jsontext.Object(e) }
-
-// MarshalJSON implements json.Marshaler, as that of Stats does.
-func (m MemoryMap) MarshalJSON() ([]byte, error) { return jsontext.Object(m) }
-
-// MarshalJSON implements json.Marshaler, as that of Stats does.
-func (m MemorySegment) MarshalJSON() ([]byte, error) { return jsontext.Object(m) }
-
-// MarshalJSON implements json.Marshaler, as that of Stats does.
-func (m MemoryRange) MarshalJSON() ([]byte, error) { return jsontext.Object(m) }
-
-// MarshalJSON implements json.Marshaler, as that of Stats does.
-func (b MemoryBytes) MarshalJSON() ([]byte, error) { return jsontext.Object(b) }
-
-// MarshalJSON implements json.Marshaler, as that of Stats does.
-func (p Profile) MarshalJSON() ([]byte, error) { return jsontext.Object(p) }
-
-// MarshalJSON implements json.Marshaler, as that of Stats does: the stack is its place, and frames has all of
-// its calls, as text.
-func (p ProfileRecord) MarshalJSON() ([]byte, error) {
-	return jsontext.Object(p, "frames", strings.FieldsFunc(p.Stack.Trace(""), func(c rune) bool { return c == '\n' }))
+// MarshalJSON implements json.Marshaler: an empty list is [].
+func (w Waiters) MarshalJSON() ([]byte, error) {
+	type plain Waiters
+	w.Requests, w.Holders = jsonform.List(w.Requests), jsonform.List(w.Holders)
+	w.Edges, w.Unread = jsonform.List(w.Edges), jsonform.List(w.Unread)
+	return json.Marshal(plain(w))
 }
 
-// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
-func (e *ConfigError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+// MarshalJSON implements json.Marshaler: an empty list is [].
+func (m MemoryMap) MarshalJSON() ([]byte, error) {
+	type plain MemoryMap
+	m.Segments = jsonform.List(m.Segments)
+	return json.Marshal(plain(m))
+}
 
-// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
-func (e *EnvError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+// MarshalJSON implements json.Marshaler: an empty list is [].
+func (m MemorySegment) MarshalJSON() ([]byte, error) {
+	type plain MemorySegment
+	m.Ranges = jsonform.List(m.Ranges)
+	return json.Marshal(plain(m))
+}
 
-// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
-func (e *HandleError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+// MarshalJSON implements json.Marshaler: an empty list is [].
+func (p Profile) MarshalJSON() ([]byte, error) {
+	type plain Profile
+	p.Records = jsonform.List(p.Records)
+	return json.Marshal(plain(p))
+}
 
-// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
-func (e *PlaceError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+// MarshalJSON implements json.Marshaler: the stack is its place, and frames has all of its calls, as text.
+func (p ProfileRecord) MarshalJSON() ([]byte, error) {
+	type plain ProfileRecord
+	return json.Marshal(struct {
+		plain
+		Frames []string `json:"frames"`
+	}{plain(p), strings.FieldsFunc(p.Stack.Trace(""), func(c rune) bool { return c == '\n' })})
+}
 
-// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
-func (e *InUseError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+// MarshalJSON implements json.Marshaler: a duration is in seconds, and a number that JSON does not have is text.
+func (e *ConfigError) MarshalJSON() ([]byte, error) {
+	type plain ConfigError
+	p := plain(*e)
+	switch v := e.Value.(type) {
+	case encoding.TextMarshaler: // nil pointers among them
+		text, err := v.MarshalText()
+		if err != nil {
+			return nil, err
+		}
+		p.Value = string(text)
+	case error:
+		p.Value = v.Error()
+	case time.Duration:
+		p.Value = v.Seconds()
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			p.Value = fmt.Sprint(v)
+		}
+	}
+	return json.Marshal(p)
+}
 
-// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
-func (e GrowthEvent) MarshalJSON() ([]byte, error) { return jsontext.Object(e) }
+// MarshalJSON implements json.Marshaler: the error is its text.
+func (e *EnvError) MarshalJSON() ([]byte, error) {
+	type plain EnvError
+	return json.Marshal(struct {
+		plain
+		Err any `json:"err"`
+	}{plain(*e), jsonform.Error(e.Err)})
+}
 
-// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
-func (e WarmEvent) MarshalJSON() ([]byte, error) { return jsontext.Object(e) }
+// MarshalJSON implements json.Marshaler: an empty list is [].
+func (e *InUseError) MarshalJSON() ([]byte, error) {
+	type plain InUseError
+	p := plain(*e)
+	p.Buffers = jsonform.List(e.Buffers)
+	return json.Marshal(p)
+}
 
-// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
-func (e TrimEvent) MarshalJSON() ([]byte, error) { return jsontext.Object(e) }
+// MarshalJSON implements json.Marshaler: the error is its text.
+func (e QuarantineEvent) MarshalJSON() ([]byte, error) {
+	type plain QuarantineEvent
+	return json.Marshal(struct {
+		plain
+		Err any `json:"err"`
+	}{plain(e), jsonform.Error(e.Err)})
+}
 
-// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
-func (e PressureEvent) MarshalJSON() ([]byte, error) { return jsontext.Object(e) }
-
-// MarshalJSON implements json.Marshaler, as that of Stats does; an error is its text.
-func (e QuarantineEvent) MarshalJSON() ([]byte, error) { return jsontext.Object(e) }
-
-// MarshalJSON implements json.Marshaler, as that of Stats does; the value and the stack are text.
+// MarshalJSON implements json.Marshaler: the value and the stack are text.
 func (e PanicEvent) MarshalJSON() ([]byte, error) {
-	return jsontext.Object(struct {
-		Place, Value string
-		Stack        []byte
-	}{e.Place, fmt.Sprint(e.Value), e.Stack})
+	return json.Marshal(struct {
+		Place string `json:"place"`
+		Value string `json:"value"`
+		Stack string `json:"stack"`
+	}{e.Place, fmt.Sprint(e.Value), string(e.Stack)})
 }

@@ -208,9 +208,9 @@ func (s *Set) room(number int) (int64, error) {
 
 // PlaceError reports that no device of a set has so much room. It is ErrOutOfMemory.
 type PlaceError struct {
-	RequestedBytes int64
-	RoomBytes      int64 // of the device with the most
-	Ordinal        int   // of that device
+	RequestedBytes int64 `json:"requested_bytes"`
+	RoomBytes      int64 `json:"room_bytes"` // of the device with the most
+	Ordinal        int   `json:"ordinal"`    // of that device
 }
 
 // Error has the sizes.

@@ -3,13 +3,14 @@ package vram
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-vram/vram/cudadrv/meter"
-	"github.com/go-vram/vram/internal/jsontext"
+	"github.com/go-vram/vram/internal/jsonform"
 	poolcore "github.com/go-vram/vram/internal/pool/core"
 	streamcore "github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/internal/units"
@@ -39,68 +40,77 @@ type WaitStats = pool.WaitStats
 // Stats are a device's memory by state, and the costs of its requests. The figures of one stream
 // are of one moment; those of several streams and of the pool are of moments close to each other.
 type Stats struct {
-	Level StatsLevel // Config.Stats as it was when they were read; see StatsOff for the fields that are missing then
-	Delta bool       // they are the difference of two readings: see Sub
+	// Config.Stats as it was when they were read; see StatsOff for the fields that are missing then
+	Level StatsLevel `json:"level"`
+	Delta bool       `json:"delta"` // they are the difference of two readings: see Sub
 
-	LiveBytes     int64 // in buffers, each rounded up to its block
-	CachedBytes   int64 // free, kept by streams for their own next requests
-	PendingBytes  int64 // freed, while announced uses on other streams have not finished
-	FreeBytes     int64 // free in the pool, for any stream
-	UnpassedBytes int64 // of FreeBytes: for the stream alone that returned them, until its work has finished
-	SetAsideBytes int64 // in reservations, not drawn yet
-	SleepingBytes int64 // of live, cached and pending bytes: asleep, and not held from the driver; see package cuda/sleep
-	SharedBytes   int64 // of package cuda/share: each process that has such memory counts it
-	ReservedBytes int64 // held from the driver: all of the above but SleepingBytes, and memory in the middle of a driver job
-	LimitBytes    int64 // of ReservedBytes
+	LiveBytes    int64 `json:"live_bytes"`    // in buffers, each rounded up to its block
+	CachedBytes  int64 `json:"cached_bytes"`  // free, kept by streams for their own next requests
+	PendingBytes int64 `json:"pending_bytes"` // freed, while announced uses on other streams have not finished
+	FreeBytes    int64 `json:"free_bytes"`    // free in the pool, for any stream
+	// of FreeBytes: for the stream alone that returned them, until its work has finished
+	UnpassedBytes int64 `json:"unpassed_bytes"`
+	SetAsideBytes int64 `json:"set_aside_bytes"` // in reservations, not drawn yet
+	// of live, cached and pending bytes: asleep, and not held from the driver; see package cuda/sleep
+	SleepingBytes int64 `json:"sleeping_bytes"`
+	SharedBytes   int64 `json:"shared_bytes"` // of package cuda/share: each process that has such memory counts it
+	// held from the driver: all of the above but SleepingBytes, and memory in the middle of a driver job
+	ReservedBytes int64 `json:"reserved_bytes"`
+	LimitBytes    int64 `json:"limit_bytes"` // of ReservedBytes
 
 	// PeakLiveBytes is the maximum of LiveBytes since Open or ResetPeaks. With StatsOn it is
 	// sampled, and includes the magazines' cached blocks, so that it is rather too high, but never
 	// above PeakReservedBytes. With StatsExact it is counted.
-	PeakLiveBytes     int64
-	PeakReservedBytes int64 // likewise of ReservedBytes; always exact
-	PeakFreeBytes     int64 // likewise of FreeBytes, between driver jobs and requests; always exact
+	PeakLiveBytes     int64 `json:"peak_live_bytes"`
+	PeakReservedBytes int64 `json:"peak_reserved_bytes"` // likewise of ReservedBytes; always exact
+	PeakFreeBytes     int64 `json:"peak_free_bytes"`     // likewise of FreeBytes, between driver jobs and requests; always exact
 	// PeakPendingBytes is likewise of PendingBytes: exact for one stream, and for several at least the
 	// maximum of each.
-	PeakPendingBytes int64
-	LargestFreeBytes int64 // the longest free range in the pool or in a stream
+	PeakPendingBytes int64 `json:"peak_pending_bytes"`
+	LargestFreeBytes int64 `json:"largest_free_bytes"` // the longest free range in the pool or in a stream
 
-	AllocCount, FreeCount uint64
+	AllocCount uint64 `json:"alloc_count"`
+	FreeCount  uint64 `json:"free_count"`
 	// The source of the allocations: a magazine; the stream's free ranges; free pages of the pool;
 	// pages that the driver mapped for the request. They add up to AllocCount.
-	MagazineHits, StreamHits, PoolHits, DriverMisses uint64
+	MagazineHits uint64 `json:"magazine_hits"`
+	StreamHits   uint64 `json:"stream_hits"`
+	PoolHits     uint64 `json:"pool_hits"`
+	DriverMisses uint64 `json:"driver_misses"`
 
 	// LostFences counts fences that became part of a graph, because their stream was being
 	// captured; see StreamStats.
-	LostFences uint64
+	LostFences uint64 `json:"lost_fences"`
 
 	RequestCounts
 	// ReclaimCount counts the requests of the pool to streams to release memory that others need.
-	ReclaimCount uint64
+	ReclaimCount uint64 `json:"reclaim_count"`
 	// Sizes are the buffers by the size of their blocks, the smallest size first; sizes that never
 	// occurred are absent.
-	Sizes []SizeStats
+	Sizes []SizeStats `json:"sizes"`
 
-	Waits   WaitStats     // of requests with Wait
-	Tenants []TenantStats // in the order in which they were made
+	Waits   WaitStats     `json:"waits"`   // of requests with Wait
+	Tenants []TenantStats `json:"tenants"` // in the order in which they were made
 
 	// NeighbourBytes are those that other devices of the process on the same GPU have released,
 	// since the driver had no memory for a request of this one.
-	NeighbourBytes int64
+	NeighbourBytes int64 `json:"neighbour_bytes"`
 
 	// Pressure is the level when it was looked at last, and PressureRises how often it has risen.
-	Pressure      PressureLevel
-	PressureRises uint64
+	Pressure      PressureLevel `json:"pressure"`
+	PressureRises uint64        `json:"pressure_rises"`
 
 	// Panics counts panics that were recovered: see Events.Panic. Each is a defect.
-	Panics uint64
+	Panics uint64 `json:"panics"`
 
 	// DriverCalls counts the driver calls that the allocator makes. Those of package cuda for the program,
 	// such as launches and copies, and the program's own are not among them.
-	DriverCalls uint64
-	DriverTime  time.Duration // spent in them; on the simulated device the time that they take on an H200
-	Driver      []CallStats   // the same by function; those never called are absent
+	DriverCalls uint64 `json:"driver_calls"`
+	// spent in them; on the simulated device the time that they take on an H200
+	DriverTime time.Duration `json:"-"`
+	Driver     []CallStats   `json:"driver"` // the same by function; those never called are absent
 
-	Streams []StreamStats // of the streams that are open
+	Streams []StreamStats `json:"streams"` // of the streams that are open
 }
 
 // count adds the totals of a stream that has ended.
@@ -255,7 +265,7 @@ func (d *Device) read(peaks *readings) Stats {
 
 // countPool adds the pool's counts.
 func (s *Stats) countPool(p *pool.Snapshot) {
-	s.Waits, s.ReclaimCount = WaitStats(p.Waits), p.ReclaimCount
+	s.Waits, s.ReclaimCount = p.Waits, p.ReclaimCount
 }
 
 // recall adds the counts of streams and pool as they were read last. It takes no turn.
@@ -336,8 +346,8 @@ func (s *Stats) readDriver(e *engine) {
 
 // GPUMemory is the memory of a whole GPU, with that of other programs.
 type GPUMemory struct {
-	TotalBytes int64
-	FreeBytes  int64 // that the driver could give at that moment
+	TotalBytes int64 `json:"total_bytes"`
+	FreeBytes  int64 `json:"free_bytes"` // that the driver could give at that moment
 }
 
 // GPUMemory asks the driver, by one call, for the memory of the whole GPU. With an error, the
@@ -621,17 +631,31 @@ func (s *Stats) line() string {
 // MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case, durations are in
 // seconds. HitRate, Fragmentation and Efficiency are part of it; of a Delta, Fragmentation is not.
 func (s Stats) MarshalJSON() ([]byte, error) {
-	if s.Delta {
-		return jsontext.Object(s, "hit_rate", s.HitRate(), "efficiency", s.Efficiency())
+	type plain Stats
+	var fragmentation *float64
+	if !s.Delta {
+		fragmentation = new(s.Fragmentation())
 	}
-	return jsontext.Object(s, "hit_rate", s.HitRate(), "fragmentation", s.Fragmentation(), "efficiency", s.Efficiency())
+	p := plain(s)
+	p.Sizes, p.Tenants = jsonform.List(s.Sizes), jsonform.List(s.Tenants)
+	return json.Marshal(struct {
+		plain
+		DriverTime    float64       `json:"driver_time_seconds"`
+		Driver        []CallStats   `json:"driver"`
+		Streams       []StreamStats `json:"streams"`
+		HitRate       float64       `json:"hit_rate"`
+		Fragmentation *float64      `json:"fragmentation,omitempty"`
+		Efficiency    float64       `json:"efficiency"`
+	}{p, s.DriverTime.Seconds(), jsonform.List(s.Driver), jsonform.List(s.Streams), s.HitRate(), fragmentation, s.Efficiency()})
 }
 
-// MarshalJSON implements json.Marshaler, as that of Stats does.
-func (m Measurement) MarshalJSON() ([]byte, error) { return jsontext.Object(m) }
-
-// MarshalJSON implements json.Marshaler, as that of Stats does.
-func (m GPUMemory) MarshalJSON() ([]byte, error) { return jsontext.Object(m) }
+// MarshalJSON implements json.Marshaler: the duration is in seconds.
+func (m Measurement) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Elapsed float64 `json:"elapsed_seconds"`
+		Stats   Stats   `json:"stats"`
+	}{m.Elapsed.Seconds(), m.Stats})
+}
 
 // String has both figures.
 func (m GPUMemory) String() string {

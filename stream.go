@@ -105,9 +105,9 @@ const (
 
 // HandleError refuses to adopt a stream handle.
 type HandleError struct {
-	Handle StreamHandle
-	Stream uint32 // the stream that has the handle already; 0: none has
-	Want   string // handles that can be adopted instead
+	Handle StreamHandle `json:"handle"`
+	Stream uint32       `json:"stream"` // the stream that has the handle already; 0: none has
+	Want   string       `json:"want"`   // handles that can be adopted instead
 }
 
 // Error names the handle, and those that can be adopted.

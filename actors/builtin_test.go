@@ -7,3 +7,6 @@ func send(r *Ref, m Message) { r.Tell(m) }
 
 // poison stops the actor after the queued messages.
 func poison(r *Ref) { r.Stop(nil) }
+
+// debugVars is the pattern that serves /debug/vars: nothing does.
+const debugVars = ""

@@ -51,8 +51,6 @@ type mailbox struct {
 
 // systemMessage is a node of the stack of system messages. They are few; each costs an allocation.
 type systemMessage struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	next *systemMessage
 	body any
 }

@@ -20,8 +20,6 @@ type Message interface {
 // Link makes the struct that embeds it a Message, together with a Fail method. The zero value is
 // ready for use. The message must not be copied while it is queued.
 type Link struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	next    *Link
 	message Message // Set while queued.
 }

@@ -12,6 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// debugVars is the pattern that expvar registers: protoactor imports OpenTelemetry's exporter for Prometheus, which imports
+// Prometheus' client, which imports expvar.
+const debugVars = "GET /debug/vars"
+
 // send posts m by the framework's own way in.
 func send(r *Ref, m Message) { r.Root().Send(r.PID(), m) }
 

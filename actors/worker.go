@@ -4,8 +4,6 @@ package actors
 // owner of work at intervals: a goroutine for each piece of work grows a new stack every time, six
 // times the cost.
 type Worker struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	// tasks has room for the one task there is, so that Schedule never blocks. It is never closed:
 	// nil ends.
 	tasks chan func()

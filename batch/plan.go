@@ -26,8 +26,6 @@ type Group struct {
 
 // Plan groups requests by length. The zero value is empty. A request is named by its index, below Width.
 type Plan struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	groups [Width]Group
 	count  int
 	next   [Width]uint8     // the request behind, in a group

@@ -1,13 +1,14 @@
 package cuda
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/futures"
-	"github.com/go-vram/vram/internal/jsontext"
+	"github.com/go-vram/vram/internal/jsonform"
 	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/streams"
 )
@@ -80,13 +81,22 @@ func (e *ArgumentError) Error() string {
 // Unwrap is the reason.
 func (e *ArgumentError) Unwrap() error { return e.Err }
 
-// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case, an error is its text.
-func (e *ArgumentError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+// MarshalJSON implements json.Marshaler: the reason is its text.
+func (e *ArgumentError) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Kernel string `json:"kernel"`
+		Index  int    `json:"index"`
+		Err    any    `json:"err"`
+		Bytes  int64  `json:"bytes"`
+		Want   int64  `json:"want"`
+	}{e.Kernel, e.Index, jsonform.Error(e.Err), e.Bytes, e.Want})
+}
 
 // RangeError refuses a part of a buffer that is not within it, or ranges of a copy that differ in length.
 type RangeError struct {
-	Offset, Bytes int64
-	BufferBytes   int64
+	Offset      int64 `json:"offset"`
+	Bytes       int64 `json:"bytes"`
+	BufferBytes int64 `json:"buffer_bytes"`
 }
 
 // Error has the range and the buffer's length.
@@ -94,25 +104,22 @@ func (e *RangeError) Error() string {
 	return fmt.Sprintf("cuda: %d bytes from %d on are not within the buffer's %d", e.Bytes, e.Offset, e.BufferBytes)
 }
 
-// MarshalJSON implements json.Marshaler, as that of ArgumentError does.
-func (e *RangeError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
-
 // LengthError refuses a copy between ranges of different lengths.
-type LengthError struct{ DstBytes, SrcBytes int64 }
+type LengthError struct {
+	DstBytes int64 `json:"dst_bytes"`
+	SrcBytes int64 `json:"src_bytes"`
+}
 
 // Error has both lengths.
 func (e *LengthError) Error() string {
 	return fmt.Sprintf("cuda: a copy of %d bytes to %d", e.SrcBytes, e.DstBytes)
 }
 
-// MarshalJSON implements json.Marshaler, as that of ArgumentError does.
-func (e *LengthError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
-
 // LaunchError is a launch that the driver refused.
 type LaunchError struct {
-	Kernel   string
-	Geometry Geometry
-	Err      error // a *cudadrv.CallError
+	Kernel   string   `json:"kernel"`
+	Geometry Geometry `json:"geometry"`
+	Err      error    `json:"err"` // a *cudadrv.CallError
 }
 
 // Error names the kernel and its geometry.
@@ -124,8 +131,14 @@ func (e *LaunchError) Error() string {
 // Unwrap is the driver's error.
 func (e *LaunchError) Unwrap() error { return e.Err }
 
-// MarshalJSON implements json.Marshaler, as that of ArgumentError does.
-func (e *LaunchError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+// MarshalJSON implements json.Marshaler: the driver's error is its text.
+func (e *LaunchError) MarshalJSON() ([]byte, error) {
+	type plain LaunchError
+	return json.Marshal(struct {
+		plain
+		Err any `json:"err"`
+	}{plain(*e), jsonform.Error(e.Err)})
+}
 
 // notOpen is ErrNotOpen of an argument.
 func notOpen(argument string) error { return &cudadrv.NotOpenError{Argument: argument} }

@@ -6,14 +6,14 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/go-vram/vram/cuda"
-	"github.com/go-vram/vram/internal/jsontext/jsontexttest"
+	"github.com/go-vram/vram/internal/jsonform/jsonformtest"
 )
 
 // Every error of the package has the JSON conventions of the statistics.
 func TestJSON(t *testing.T) {
 	all := []any{&cuda.ArgumentError{}, &cuda.ValueError{}, &cuda.LaunchError{}, &cuda.LengthError{}, &cuda.OrderError{}, &cuda.RangeError{}}
-	jsontexttest.Check(t, all...)
-	jsontexttest.All(t, []string{"."}, []string{"Error"}, all)
+	jsonformtest.Check(t, all...)
+	jsonformtest.All(t, []string{"."}, []string{"Error"}, all)
 }
 
 // The package is named once in an error about an argument.

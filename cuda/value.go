@@ -6,8 +6,6 @@ import (
 	"reflect"
 	"sync"
 	"unsafe"
-
-	"github.com/go-vram/vram/internal/jsontext"
 )
 
 // Value is an argument by value: a bool, a number of a fixed size, or a struct or array of such, of up to 4 KiB. Its size must be that of
@@ -50,8 +48,8 @@ type longValue struct {
 // ValueError refuses an argument by value of a type that means nothing to a kernel: it has a pointer inside, as a slice has, or a number
 // whose size depends on the machine.
 type ValueError struct {
-	Type   string // of the argument
-	Inside string // the type in it that is refused
+	Type   string `json:"type"`   // of the argument
+	Inside string `json:"inside"` // the type in it that is refused
 }
 
 // Error names both types.
@@ -61,9 +59,6 @@ func (e *ValueError) Error() string {
 	}
 	return fmt.Sprintf("cuda: a kernel takes no %s by value: it has a %s inside", e.Type, e.Inside)
 }
-
-// MarshalJSON implements json.Marshaler, as that of ArgumentError does.
-func (e *ValueError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
 
 // valueTypes are the answers of refusedValue: *ValueError by reflect.Type, nil for what a kernel takes.
 var valueTypes sync.Map //nolint:gochecknoglobals // made on first use: facts about types, which do not change; read without a lock

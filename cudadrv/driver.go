@@ -54,16 +54,17 @@ func (c Capability) Has(want Capability) bool { return c&want == want }
 
 // Info describes an opened device. It does not change while the device is open.
 type Info struct {
-	Driver           string // the Driver's Name
-	Name             string // the device's product name
-	Ordinal          int
-	UUID             UUID  // the same for every Device of one GPU, and for no other GPU's
-	DriverVersion    int   // CUDA's notation: 13000 is 13.0
-	TotalBytes       int64 // physical memory of the device
-	GranularityBytes int64 // least handle and mapping step; a power of two; 0 without VirtualMemory
-	Capabilities     Capability
-	Compute          ComputeCapability
-	Multiprocessors  int
+	Driver        string `json:"driver"` // the Driver's Name
+	Name          string `json:"name"`   // the device's product name
+	Ordinal       int    `json:"ordinal"`
+	UUID          UUID   `json:"uuid"`           // the same for every Device of one GPU, and for no other GPU's
+	DriverVersion int    `json:"driver_version"` // CUDA's notation: 13000 is 13.0
+	TotalBytes    int64  `json:"total_bytes"`    // physical memory of the device
+	// least handle and mapping step; a power of two; 0 without VirtualMemory
+	GranularityBytes int64             `json:"granularity_bytes"`
+	Capabilities     Capability        `json:"capabilities"`
+	Compute          ComputeCapability `json:"compute"`
+	Multiprocessors  int               `json:"multiprocessors"`
 }
 
 // ComputeCapability is the version of a GPU's instruction set: {9, 0} of an H100. The zero value is not known.

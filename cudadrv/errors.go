@@ -16,7 +16,9 @@ var (
 )
 
 // NotOpenError is ErrNotOpen of an argument of a call.
-type NotOpenError struct{ Argument string }
+type NotOpenError struct {
+	Argument string `json:"argument"`
+}
 
 // Error names the argument.
 func (e *NotOpenError) Error() string {
@@ -156,11 +158,11 @@ func (r Result) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
 // CallError is a driver call that failed.
 type CallError struct {
-	Func   string // the CUDA function: "cuMemCreate"
-	Result Result
-	Name   string // the driver's own name of a Result that this package does not know; else empty
-	Detail string // what the driver wrapper knows beyond the code; may be empty
-	Place  string // "file.go:line" of the code that made the call, where the driver notes it; may be empty
+	Func   string `json:"func"` // the CUDA function: "cuMemCreate"
+	Result Result `json:"result"`
+	Name   string `json:"name"`   // the driver's own name of a Result that this package does not know; else empty
+	Detail string `json:"detail"` // what the driver wrapper knows beyond the code; may be empty
+	Place  string `json:"place"`  // "file.go:line" of the code that made the call, where the driver notes it; may be empty
 }
 
 // Error names the call, CUDA's name of the result, the detail and the place.

@@ -8,14 +8,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/internal/jsontext/jsontexttest"
+	"github.com/go-vram/vram/internal/jsonform/jsonformtest"
 )
 
 // Every error of the package has the JSON conventions of the statistics.
 func TestJSON(t *testing.T) {
 	all := []any{&cudadrv.CallError{}, &cudadrv.NotOpenError{}}
-	jsontexttest.Check(t, all...)
-	jsontexttest.All(t, []string{"."}, []string{"Error"}, all)
+	jsonformtest.Check(t, all...)
+	jsonformtest.All(t, []string{"."}, []string{"Error"}, all)
 }
 
 // A failed call has its result by CUDA's name.

@@ -9,7 +9,11 @@ type Module uint64
 type Function uint64
 
 // Dim3 is the size of a grid in blocks, or of a block in threads. CUDA wants at least 1 in each direction.
-type Dim3 struct{ X, Y, Z uint32 }
+type Dim3 struct {
+	X uint32 `json:"x"`
+	Y uint32 `json:"y"`
+	Z uint32 `json:"z"`
+}
 
 // String is the size as CUDA's tools print it.
 func (d Dim3) String() string {
@@ -18,8 +22,9 @@ func (d Dim3) String() string {
 
 // Geometry is the shape of a launch.
 type Geometry struct {
-	Grid, Block Dim3
-	SharedBytes uint32 // dynamic shared memory of a block
+	Grid        Dim3   `json:"grid"`
+	Block       Dim3   `json:"block"`
+	SharedBytes uint32 `json:"shared_bytes"` // dynamic shared memory of a block
 }
 
 // FunctionAttribute is a property of a kernel; numbers are CUDA's (CUfunction_attribute).

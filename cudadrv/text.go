@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/go-vram/vram/internal/jsontext"
 	"github.com/go-vram/vram/internal/units"
 )
 
@@ -55,21 +54,9 @@ func (p Ptr) Format(to fmt.State, verb rune) {
 	format, value := fmt.FormatString(to, verb), any(uint64(p))
 	if verb == 's' || verb == 'v' {
 		value = p.String()
-		format = withoutFlags(format)
+		format = strings.NewReplacer("+", "", "#", "").Replace(format) // without the flags of detailed output
 	}
 	_, _ = fmt.Fprintf(to, format, value)
-}
-
-// withoutFlags is a format without the flags of detailed output. A loop: strings.NewReplacer would add
-// 30 kB to every program.
-func withoutFlags(format string) string {
-	var kept []byte
-	for i := range len(format) {
-		if c := format[i]; c != '+' && c != '#' {
-			kept = append(kept, c)
-		}
-	}
-	return string(kept)
 }
 
 var capabilityNames = [...]string{ //nolint:gochecknoglobals // constant table, in the order of the bits
@@ -107,15 +94,6 @@ func (u UUID) MarshalText() ([]byte, error) { return []byte(u.String()), nil }
 
 // MarshalText implements encoding.TextMarshaler: "9.0".
 func (c ComputeCapability) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
-
-// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case.
-func (i Info) MarshalJSON() ([]byte, error) { return jsontext.Object(i) }
-
-// MarshalJSON implements json.Marshaler, as that of Info does.
-func (e *CallError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
-
-// MarshalJSON implements json.Marshaler, as that of Info does.
-func (e *NotOpenError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
 
 // String describes the device on one line.
 func (i Info) String() string {

@@ -3,8 +3,6 @@ package futures
 // observer is a node in a promise's stack of parties to notify. It is embedded in its party, so
 // that it costs no allocation of its own.
 type observer struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	next  *observer // Written before the observer is on the stack.
 	party party
 }

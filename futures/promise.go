@@ -87,8 +87,7 @@ func (p *Promise[T]) OnGiveUp(fn func(ended error) error) {
 	p.explains = explanation(fn)
 }
 
-// explainer makes the error of a wait whose context has ended. No other type has a method of that name: the linker would keep it, and
-// all that it calls, in programs without futures.
+// explainer makes the error of a wait whose context has ended.
 type explainer interface{ gaveUp(ended error) error }
 
 // explanation is the function of OnGiveUp.
@@ -108,7 +107,7 @@ func (p *completion) explain(ended error) error {
 func (p *Promise[T]) Future() Future[T] { return Future[T]{p: p} }
 
 // Await is Await of the future, with a ctx that is not nil: for a producer that waits for its own
-// answer. A program without futures is not linked with their methods by it.
+// answer.
 func (p *Promise[T]) Await(ctx context.Context) (T, error) {
 	if p == nil {
 		var none T

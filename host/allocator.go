@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/bits"
 
-	"github.com/go-vram/vram/internal/jsontext"
 	"github.com/go-vram/vram/internal/units"
 )
 
@@ -77,22 +76,22 @@ func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 // Stats are the counters of an allocator. Those that it does not count are 0. Blocks of no bytes
 // are counted nowhere.
 type Stats struct {
-	LiveBlocks int64
-	LiveBytes  int64 // as requested; of a Pool the whole blocks behind them
-	PeakBlocks int64 // of Track and of sources
-	PeakBytes  int64
-	Allocs     uint64
-	Frees      uint64
-	Refusals   uint64 // calls of Alloc that returned an error
+	LiveBlocks int64  `json:"live_blocks"`
+	LiveBytes  int64  `json:"live_bytes"`  // as requested; of a Pool the whole blocks behind them
+	PeakBlocks int64  `json:"peak_blocks"` // of Track and of sources
+	PeakBytes  int64  `json:"peak_bytes"`
+	Allocs     uint64 `json:"allocs"`
+	Frees      uint64 `json:"frees"`
+	Refusals   uint64 `json:"refusals"` // calls of Alloc that returned an error
 
 	// Of a Pool.
-	KeptBytes       int64  // free
-	PendingBytes    int64  // freed, with uses that were not seen to have passed
-	ReleasingBytes  int64  // on their way to the source
-	Misses          uint64 // calls of Alloc that the source served, or refused
-	Releases        uint64 // blocks that went back to the source
-	ReleaseFailures uint64 // the source refused to take a block; it is tried again
-	LookFailures    uint64 // the driver refused to tell whether an event has passed; it is asked again
+	KeptBytes       int64  `json:"kept_bytes"`       // free
+	PendingBytes    int64  `json:"pending_bytes"`    // freed, with uses that were not seen to have passed
+	ReleasingBytes  int64  `json:"releasing_bytes"`  // on their way to the source
+	Misses          uint64 `json:"misses"`           // calls of Alloc that the source served, or refused
+	Releases        uint64 `json:"releases"`         // blocks that went back to the source
+	ReleaseFailures uint64 `json:"release_failures"` // the source refused to take a block; it is tried again
+	LookFailures    uint64 `json:"look_failures"`    // the driver refused to tell whether an event has passed; it is asked again
 }
 
 // String has the main figures, on one line.
@@ -104,9 +103,6 @@ func (s Stats) String() string {
 	}
 	return text
 }
-
-// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case.
-func (s Stats) MarshalJSON() ([]byte, error) { return jsontext.Object(s) }
 
 const (
 	// maxBytes bounds every request. Not smaller: hosts with a terabyte exist. Not larger: the Go

@@ -3,13 +3,14 @@ package pool
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/pool/memory"
 	"github.com/go-vram/vram/internal/region"
@@ -180,7 +181,8 @@ func (d *driver) idle(clients []Client) bool {
 // poll queries all fences. d.passed has the passed ones, also after an error.
 func (d *driver) poll() error {
 	d.passed = d.passed[:0]
-	d.order = order.AppendKeys(d.order[:0], d.marks)
+	d.order = slices.AppendSeq(d.order[:0], maps.Keys(d.marks))
+	slices.Sort(d.order)
 	for _, id := range d.order {
 		if err := d.look(id, d.marks[id]); err != nil {
 			return err
@@ -238,7 +240,7 @@ func (d *driver) releaseMark(s markedFence) {
 // release releases the remaining marks when the pool ends. The device has been synchronised:
 // watches end.
 func (d *driver) release() {
-	for _, id := range order.Keys(d.marks) {
+	for _, id := range slices.Sorted(maps.Keys(d.marks)) {
 		for _, s := range d.marks[id] {
 			d.releaseMark(s) // the device is being closed: an error changes nothing
 		}

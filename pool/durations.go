@@ -84,8 +84,6 @@ func (h DurationHistogram) Add(other DurationHistogram) DurationHistogram {
 
 // durations is a histogram that goroutines note durations in.
 type durations struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	counts       [DurationBuckets]atomic.Uint64
 	sumNanos     atomic.Int64
 	longestNanos atomic.Int64

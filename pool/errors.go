@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/inventory"
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/units"
 )
@@ -36,25 +36,27 @@ type LimitError = core.LimitError
 
 // OutOfMemoryError describes why a request was refused, with the figures of that moment.
 type OutOfMemoryError struct {
-	RequestedBytes   int64  // by the caller; of a batch the sum
-	Stream           uint32 // of the request, by its ID; 0: Reserve's
-	Tag, Tenant      string // of the request; Events.OutOfMemory, which is told before, has neither
-	FreeBytes        int64  // mapped, and lent to no stream
-	LargestFreeBytes int64  // the longest run of it
-	PendingBytes     int64  // of FreeBytes: behind a fence that has not passed
-	ReservedBytes    int64  // held from the driver
-	LimitBytes       int64
-	SharedBytes      int64 // of ReservedBytes: shared with other processes, by package cuda/share
-	DriverBytes      int64 // if the driver refused: all that it could give, reserved bytes included; else 0
-	MissingBytes     int64 // whole pages that were not found, beside the stream's own and the found part of a batch
-	Waited           bool  // refused after a wait, since no holder is left whose frees could serve it
-	Streams          []Holding
-	Tenants          []Holder // that have buffers: part of the streams' memory
+	RequestedBytes   int64  `json:"requested_bytes"` // by the caller; of a batch the sum
+	Stream           uint32 `json:"stream"`          // of the request, by its ID; 0: Reserve's
+	Tag              string `json:"tag"`
+	Tenant           string `json:"tenant"`             // of the request; Events.OutOfMemory, which is told before, has neither
+	FreeBytes        int64  `json:"free_bytes"`         // mapped, and lent to no stream
+	LargestFreeBytes int64  `json:"largest_free_bytes"` // the longest run of it
+	PendingBytes     int64  `json:"pending_bytes"`      // of FreeBytes: behind a fence that has not passed
+	ReservedBytes    int64  `json:"reserved_bytes"`     // held from the driver
+	LimitBytes       int64  `json:"limit_bytes"`
+	SharedBytes      int64  `json:"shared_bytes"` // of ReservedBytes: shared with other processes, by package cuda/share
+	DriverBytes      int64  `json:"driver_bytes"` // if the driver refused: all that it could give, reserved bytes included; else 0
+	// whole pages that were not found, beside the stream's own and the found part of a batch
+	MissingBytes int64     `json:"missing_bytes"`
+	Waited       bool      `json:"waited"` // refused after a wait, since no holder is left whose frees could serve it
+	Streams      []Holding `json:"streams"`
+	Tenants      []Holder  `json:"tenants"` // that have buffers: part of the streams' memory
 	// Largest are at most ten live buffers with the most bytes, the largest first, as of at most a tenth
 	// of a second before: in a storm of refusals the streams are looked through that often, and no more
 	// than 65,536 buffers of each.
-	Largest []inventory.Buffer
-	Cause   error // the driver's error, if it refused; else nil
+	Largest []inventory.Buffer `json:"largest"`
+	Cause   error              `json:"cause"` // the driver's error, if it refused; else nil
 
 	reserves bool // refused by Reserve, which cannot wait for frees
 }
@@ -76,14 +78,14 @@ func LargestOf(err error) *[]LiveBuffer {
 
 // Holding is the memory of a stream, as of its last message to the pool.
 type Holding struct {
-	Stream    uint32
-	HeldBytes int64 // pages lent to it
-	LiveBytes int64 // of them in buffers, or cached by magazines; without the refused request
+	Stream    uint32 `json:"stream"`
+	HeldBytes int64  `json:"held_bytes"` // pages lent to it
+	LiveBytes int64  `json:"live_bytes"` // of them in buffers, or cached by magazines; without the refused request
 	// UncoveredBytes are free in an adopted stream, and stay there until its callers' next request,
 	// or Stream.Trim, records the fence that others need.
-	UncoveredBytes int64
-	UnpassedBytes  int64 // returned: free for others once its fence has passed
-	Reservation    bool  // not a stream: memory set aside by Reserve
+	UncoveredBytes int64 `json:"uncovered_bytes"`
+	UnpassedBytes  int64 `json:"unpassed_bytes"` // returned: free for others once its fence has passed
+	Reservation    bool  `json:"reservation"`    // not a stream: memory set aside by Reserve
 }
 
 // maxHolders and maxRemedies are how many holders and remedies the text of a refusal names: all are
@@ -146,10 +148,9 @@ func (e *OutOfMemoryError) describeHolders(b *strings.Builder) {
 			holders = append(holders, h)
 		}
 	}
-	order.Sort(len(holders), func(i, j int) bool {
-		x, y := &holders[i], &holders[j]
-		return cmp.Or(cmp.Compare(y.HeldBytes, x.HeldBytes), cmp.Compare(x.Stream, y.Stream)) < 0
-	}, func(i, j int) { holders[i], holders[j] = holders[j], holders[i] })
+	slices.SortFunc(holders, func(a, b Holding) int {
+		return cmp.Or(cmp.Compare(b.HeldBytes, a.HeldBytes), cmp.Compare(a.Stream, b.Stream))
+	})
 	for i := range holders[:min(len(holders), maxHolders)] {
 		b.WriteString("; " + holders[i].String())
 	}

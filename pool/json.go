@@ -1,68 +1,89 @@
 package pool
 
 import (
-	"strconv"
+	"encoding/json"
 
-	"github.com/go-vram/vram/internal/jsontext"
+	"github.com/go-vram/vram/internal/inventory"
+	"github.com/go-vram/vram/internal/jsonform"
 )
 
-// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case, durations are in
-// seconds.
-func (s WaitStats) MarshalJSON() ([]byte, error) { return jsontext.Object(s) }
+// MarshalJSON implements json.Marshaler: durations are in seconds.
+func (s WaitStats) MarshalJSON() ([]byte, error) {
+	type plain WaitStats
+	return json.Marshal(struct {
+		plain
+		Longest   float64           `json:"longest_seconds"`
+		Durations DurationHistogram `json:"durations"`
+	}{plain(s), s.Longest.Seconds(), s.Durations})
+}
 
-// MarshalJSON implements json.Marshaler, as that of WaitStats does.
-func (s TenantStats) MarshalJSON() ([]byte, error) { return jsontext.Object(s) }
-
-// MarshalJSON implements json.Marshaler, as that of WaitStats does.
-func (q Quota) MarshalJSON() ([]byte, error) { return jsontext.Object(q) }
+// MarshalJSON implements json.Marshaler: durations are in seconds.
+func (s TenantStats) MarshalJSON() ([]byte, error) {
+	type plain TenantStats
+	return json.Marshal(struct {
+		plain
+		Longest   float64           `json:"longest_seconds"`
+		Durations DurationHistogram `json:"durations"`
+	}{plain(s), s.Longest.Seconds(), s.Durations})
+}
 
 // MarshalJSON implements json.Marshaler: the count, the sum in seconds, and the buckets that have
 // any, each with its bound in seconds; the last bucket has none.
 func (h DurationHistogram) MarshalJSON() ([]byte, error) {
-	b := strconv.AppendUint([]byte(`{"count":`), h.Count(), 10)
-	b = jsontext.Seconds(append(b, `,"sum_seconds":`...), h.Sum)
-	b = append(b, `,"buckets":[`...)
-	first := true
-	for i, n := range h.Counts {
-		if n == 0 {
-			continue
-		}
-		if !first {
-			b = append(b, ',')
-		}
-		first = false
-		b = append(b, '{')
-		if bound := h.Bound(i); bound > 0 {
-			b = append(jsontext.Seconds(append(b, `"below_seconds":`...), bound), ',')
-		}
-		b = append(strconv.AppendUint(append(b, `"count":`...), n, 10), '}')
+	type bucket struct {
+		Below float64 `json:"below_seconds,omitzero"`
+		Count uint64  `json:"count"`
 	}
-	return append(b, "]}"...), nil
+	buckets := []bucket{}
+	for i, n := range h.Counts {
+		if n > 0 {
+			buckets = append(buckets, bucket{h.Bound(i).Seconds(), n})
+		}
+	}
+	return json.Marshal(struct {
+		Count   uint64   `json:"count"`
+		Sum     float64  `json:"sum_seconds"`
+		Buckets []bucket `json:"buckets"`
+	}{h.Count(), h.Sum.Seconds(), buckets})
 }
 
-// MarshalJSON implements json.Marshaler, as that of WaitStats does.
-func (w Waiter) MarshalJSON() ([]byte, error) { return jsontext.Object(w) }
+// MarshalJSON implements json.Marshaler: an empty list is [], and the driver's error is its text.
+func (e *OutOfMemoryError) MarshalJSON() ([]byte, error) {
+	type plain OutOfMemoryError
+	p := plain(*e)
+	p.Streams, p.Tenants, p.Largest = jsonform.List(e.Streams), jsonform.List(e.Tenants), jsonform.List(e.Largest)
+	return json.Marshal(struct {
+		plain
+		Cause any `json:"cause"`
+	}{p, jsonform.Error(e.Cause)})
+}
 
-// MarshalJSON implements json.Marshaler, as that of WaitStats does.
-func (h Holder) MarshalJSON() ([]byte, error) { return jsontext.Object(h) }
+// MarshalJSON implements json.Marshaler: the duration is in seconds, an empty list is [], and the context's error is its text.
+func (e *WaitError) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		RequestedBytes int64              `json:"requested_bytes"`
+		Waited         float64            `json:"waited_seconds"`
+		Stream         uint32             `json:"stream"`
+		Tag            string             `json:"tag"`
+		Tenant         string             `json:"tenant"`
+		Holders        []Holder           `json:"holders"`
+		Tenants        []Holder           `json:"tenants"`
+		Ahead          *Waiter            `json:"ahead"`
+		Position       int                `json:"position"`
+		Largest        []inventory.Buffer `json:"largest"`
+		Err            any                `json:"err"`
+		Quota          *QuotaError        `json:"quota"`
+		Pending        bool               `json:"pending"`
+	}{
+		e.RequestedBytes, e.Waited.Seconds(), e.Stream, e.Tag, e.Tenant, jsonform.List(e.Holders), jsonform.List(e.Tenants), e.Ahead,
+		e.Position, jsonform.List(e.Largest), jsonform.Error(e.Err), e.Quota, e.Pending,
+	})
+}
 
-// MarshalJSON implements json.Marshaler, as that of WaitStats does.
-func (h Holding) MarshalJSON() ([]byte, error) { return jsontext.Object(h) }
-
-// MarshalJSON implements json.Marshaler, as that of WaitStats does; an error is its text.
-func (e *OutOfMemoryError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
-
-// MarshalJSON implements json.Marshaler, as that of WaitStats does; an error is its text.
-func (e *WaitError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
-
-// MarshalJSON implements json.Marshaler, as that of WaitStats does.
-func (e *DeadlockError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
-
-// MarshalJSON implements json.Marshaler, as that of WaitStats does.
-func (e *QuotaError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
-
-// MarshalJSON implements json.Marshaler, as that of WaitStats does.
-func (e *QuotaBoundsError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
-
-// MarshalJSON implements json.Marshaler, as that of WaitStats does.
-func (r Remedy) MarshalJSON() ([]byte, error) { return jsontext.Object(r) }
+// MarshalJSON implements json.Marshaler: an empty list is [].
+func (e *DeadlockError) MarshalJSON() ([]byte, error) {
+	type plain DeadlockError
+	p := plain(*e)
+	p.Holders, p.Waiters, p.Largest = jsonform.List(e.Holders), jsonform.List(e.Waiters), jsonform.List(e.Largest)
+	return json.Marshal(p)
+}

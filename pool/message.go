@@ -104,9 +104,9 @@ type question struct {
 	visit     func() // runs in the turn, and sees to the answer; nil: the answer comes at once
 	peer      int    // the ordinal, for EnablePeer
 	reset     bool
-	liveBytes map[core.Client]int64  // for a reset
-	read      func()                 // runs in the turn, before the answer; nil: nothing is read
-	reply     futures.Promise[int64] // of a step's type: each costs a program two kilobytes
+	liveBytes map[core.Client]int64 // for a reset
+	read      func()                // runs in the turn, before the answer; nil: nothing is read
+	reply     futures.Promise[int64]
 }
 
 func (*step) isMessage()     {}
@@ -153,16 +153,12 @@ type grant struct {
 }
 
 type reclaimRequest struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	client      Client
 	runsGranted uint64
 	pages       uint32
 }
 
 type denial struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	client Client
 	token  uint64
 	err    error
@@ -170,16 +166,12 @@ type denial struct {
 }
 
 type offer struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	client      Client
 	token       uint64
 	runsGranted uint64
 }
 
 type completion struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	promise *futures.Promise[int64]
 	bytes   int64
 	err     error

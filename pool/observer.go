@@ -18,8 +18,6 @@ type Observer struct {
 
 // JobReport is the outcome of a driver job.
 type JobReport struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	CreatedBytes  int64
 	ReleasedBytes int64
 	ReservedBytes int64 // afterwards

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
@@ -61,9 +60,7 @@ type Pool struct {
 
 	reclaimCount uint64 // of requests to clients
 
-	// read is the newest Snapshot, which the turn writes. It is no atomic.Pointer, for which the linker would
-	// take Snapshot to be printed somewhere, and link its String.
-	read unsafe.Pointer
+	read atomic.Pointer[Snapshot] // the newest, which the turn writes
 }
 
 // Config configures a pool. Device and Fences must be set.
@@ -173,20 +170,18 @@ func (p *Pool) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 
 // Snapshot is the state of the pool's books at one moment.
 type Snapshot struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	core.Books
-	Waits        WaitFigures
+	Waits        WaitStats
 	ReclaimCount uint64 // reclaim requests that were sent to clients
 	CheckError   error
 }
 
 // Snapshot reads the books. It waits for the current turn only.
 func (p *Pool) Snapshot(ctx context.Context) (Snapshot, error) {
-	s := new(Snapshot) // the turn may write it after the end of ctx. It is no result of the future: then its String would be linked with every program
+	s := new(Snapshot) // the turn may write it after the end of ctx
 	err := p.inTurn(ctx, func() {
-		*s = Snapshot{Books: p.core.Books(), Waits: p.waitFigures(), ReclaimCount: p.reclaimCount, CheckError: p.core.Check()}
-		atomic.StorePointer(&p.read, unsafe.Pointer(s))
+		*s = Snapshot{Books: p.core.Books(), Waits: p.waitStats(), ReclaimCount: p.reclaimCount, CheckError: p.core.Check()}
+		p.read.Store(s)
 	})
 	if err != nil {
 		return Snapshot{}, err
@@ -196,7 +191,7 @@ func (p *Pool) Snapshot(ctx context.Context) (Snapshot, error) {
 
 // LastSnapshot is the newest Snapshot that was read; false: none was. It takes no turn.
 func (p *Pool) LastSnapshot() (Snapshot, bool) {
-	if s := (*Snapshot)(atomic.LoadPointer(&p.read)); s != nil {
+	if s := p.read.Load(); s != nil {
 		return *s, true
 	}
 	return Snapshot{}, false

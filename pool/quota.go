@@ -2,9 +2,9 @@ package pool
 
 import (
 	"slices"
+	"sort"
 	"sync/atomic"
 
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/pool/admission"
 	"github.com/go-vram/vram/internal/pool/core"
 )
@@ -20,8 +20,6 @@ type charger interface {
 
 // queued is a Refill that waits for a quota.
 type queued struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	charger charger
 	client  core.Client
 	token   uint64
@@ -47,7 +45,7 @@ func (q *quotas) tenants() []*Tenant {
 
 // find is the place of a tenant's ID.
 func find(all []*Tenant, id uint32) (at int, found bool) {
-	at = order.Search(len(all), func(at int) bool { return all[at].id >= id })
+	at = sort.Search(len(all), func(at int) bool { return all[at].id >= id })
 	return at, at < len(all) && all[at].id == id
 }
 
@@ -61,7 +59,7 @@ func (q *quotas) enlist(t *Tenant) {
 	if at < len(all) {
 		all = slices.Clone(all)
 	}
-	all = order.Insert(all, at, t)
+	all = slices.Insert(all, at, t)
 	q.all.Store(&all)
 }
 

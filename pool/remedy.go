@@ -70,9 +70,9 @@ func (k *RemedyKind) UnmarshalText(text []byte) error {
 
 // Remedy is one action that would help a refused request.
 type Remedy struct {
-	Kind   RemedyKind
-	Bytes  int64
-	Stream uint32 // of the memory, if it is one stream's
+	Kind   RemedyKind `json:"kind"`
+	Bytes  int64      `json:"bytes"`
+	Stream uint32     `json:"stream"` // of the memory, if it is one stream's
 }
 
 // String is the advice in words.

@@ -11,8 +11,6 @@ import (
 //
 //	unlisted --Changed: CAS--> listed, and then in the pool's list --before the next decision by usage--> unlisted, Usage is read
 type Reporter struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	pool   *Pool
 	id     core.Client
 	client Client

@@ -5,8 +5,6 @@ import "sync/atomic"
 // Tally counts requests and frees that came to nothing, or not at once. Any number of goroutines
 // may use it. A pool has one for the device, and each stream its own, whose counts are part of it.
 type Tally struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	device *Tally // nil: it is the device's
 
 	outOfMemory, refused, retries, badFrees, endedWaits atomic.Uint64
@@ -15,19 +13,19 @@ type Tally struct {
 // RequestCounts counts requests and frees that came to nothing, or not at once.
 type RequestCounts struct {
 	// OutOfMemoryCount counts requests that ended with an *OutOfMemoryError.
-	OutOfMemoryCount uint64
+	OutOfMemoryCount uint64 `json:"out_of_memory_count"`
 	// RefusedCount counts requests that a typed error refused before memory was searched for them: a
 	// size, an alignment or a name that cannot be, a quota, a stream that is closed.
-	RefusedCount uint64
+	RefusedCount uint64 `json:"refused_count"`
 	// RetryCount counts how often a request was tried again that had failed: when OnOutOfMemory asked for
 	// it, or after a wait for work that kept freed memory.
-	RetryCount uint64
+	RetryCount uint64 `json:"retry_count"`
 	// BadFreeCount counts frees of buffers that were not live: double frees, and stale ones. A free
 	// of the zero Buffer belongs to no device.
-	BadFreeCount uint64
+	BadFreeCount uint64 `json:"bad_free_count"`
 	// EndedWaitCount counts requests with Request.Wait whose context ended before they had memory: they
 	// ended with a *WaitError.
-	EndedWaitCount uint64
+	EndedWaitCount uint64 `json:"ended_wait_count"`
 }
 
 // Init makes the tally a part of the device's.

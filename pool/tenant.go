@@ -20,18 +20,18 @@ var ErrTenantClosed = errors.New("vram: the tenant is closed")
 type Quota struct {
 	// LimitBytes bounds the bytes in buffers of the tenant and in its requests that wait for
 	// memory: a request beyond it waits for the tenant's own frees, or is refused. 0: no bound.
-	LimitBytes int64
+	LimitBytes int64 `json:"limit_bytes"`
 	// ShareBytes is the part of the memory that the tenant has a right to, at most LimitBytes where
 	// that is set. Beyond it the tenant borrows: a request that must ask the pool gets memory only
 	// while no request within a share, and none without a tenant, waits. Of waiting tenants of one
 	// priority the one with the smallest use relative to its share comes first, so that tenants
 	// which always want more get memory in proportion to their shares, for any sum of shares. Only
 	// frees return borrowed memory. 0: all use is within the share.
-	ShareBytes int64
+	ShareBytes int64 `json:"share_bytes"`
 	// Exclusive declares that one goroutine works for the tenant, as Stream.Exclusive does for a
 	// stream: while it waits for memory the tenant frees nothing. Without it a tenant may have any
 	// number of callers, and the others may free while one waits.
-	Exclusive bool
+	Exclusive bool `json:"exclusive"`
 }
 
 // CheckQuota returns a *QuotaBoundsError for a quota with an invalid bound.
@@ -49,8 +49,8 @@ func CheckQuota(q Quota) error {
 // QuotaBoundsError refuses a quota with a negative bound, which is ErrNegative, too, or with a
 // share above the limit, which the tenant could never use.
 type QuotaBoundsError struct {
-	Field string // of Quota
-	Quota Quota
+	Field string `json:"field"` // of Quota
+	Quota Quota  `json:"quota"`
 }
 
 // Error names the field, its value and the valid ones.
@@ -73,8 +73,6 @@ func (e *QuotaBoundsError) Is(target error) bool {
 // Tenant is an account that requests are charged to, on any stream. Any number of goroutines may
 // use it.
 type Tenant struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	name    string
 	id      uint32
 	pool    atomic.Pointer[Pool] // nil before the first use of the device
@@ -104,20 +102,21 @@ func NewTenant(name string, id uint32, q Quota) *Tenant {
 
 // TenantStats is a tenant's part of the statistics.
 type TenantStats struct {
-	Name         string
-	Quota        Quota
-	HeldBytes    int64 // in buffers
-	ChargedBytes int64 // in buffers, and in its requests that wait for memory
-	Queued       int   // requests that wait for its quota
+	Name         string `json:"name"`
+	Quota        Quota  `json:"quota"`
+	HeldBytes    int64  `json:"held_bytes"`    // in buffers
+	ChargedBytes int64  `json:"charged_bytes"` // in buffers, and in its requests that wait for memory
+	Queued       int    `json:"queued"`        // requests that wait for its quota
 
-	PeakHeldBytes         int64 // the maximum of HeldBytes since the beginning or Device.ResetPeaks; exact
-	AllocCount, FreeCount uint64
-	OutOfMemoryCount      uint64 // requests that ended with an *OutOfMemoryError
-	QuotaRefusedCount     uint64 // requests that ended with a *QuotaError
+	PeakHeldBytes     int64  `json:"peak_held_bytes"` // the maximum of HeldBytes since the beginning or Device.ResetPeaks; exact
+	AllocCount        uint64 `json:"alloc_count"`
+	FreeCount         uint64 `json:"free_count"`
+	OutOfMemoryCount  uint64 `json:"out_of_memory_count"` // requests that ended with an *OutOfMemoryError
+	QuotaRefusedCount uint64 `json:"quota_refused_count"` // requests that ended with a *QuotaError
 	// Longest and Durations are those of waits that have ended, as in WaitStats; a wait for the
 	// tenant's own frees counts, too.
-	Longest   time.Duration
-	Durations DurationHistogram
+	Longest   time.Duration     `json:"-"`
+	Durations DurationHistogram `json:"durations"`
 }
 
 // Stats are the tenant's current figures.
@@ -178,12 +177,12 @@ func (t *Tenant) SetQuota(q Quota) error {
 
 // QuotaError refuses a request of a tenant that its quota does not allow.
 type QuotaError struct {
-	Tenant         string
-	RequestedBytes int64 // rounded to blocks
-	ChargedBytes   int64 // to the tenant already: its buffers, and its requests that wait for memory
-	Quota          Quota
-	HeldBytes      int64 // of ChargedBytes: in buffers
-	Queued         int   // requests of the tenant that wait for its quota
+	Tenant         string `json:"tenant"`
+	RequestedBytes int64  `json:"requested_bytes"` // rounded to blocks
+	ChargedBytes   int64  `json:"charged_bytes"`   // to the tenant already: its buffers, and its requests that wait for memory
+	Quota          Quota  `json:"quota"`
+	HeldBytes      int64  `json:"held_bytes"` // of ChargedBytes: in buffers
+	Queued         int    `json:"queued"`     // requests of the tenant that wait for its quota
 }
 
 // Error has the figures in one line.

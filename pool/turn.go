@@ -2,9 +2,10 @@ package pool
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/go-vram/vram/actors"
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/pool/core"
 )
 
@@ -162,7 +163,7 @@ func (p *Pool) collect(fx *core.Effects) {
 		p.marks = nil
 		fx.Job = nil // as an entry of a list is popped
 		if out.work.job.Idle {
-			for _, id := range order.Keys(p.clients) {
+			for _, id := range slices.Sorted(maps.Keys(p.clients)) {
 				out.work.clients = append(out.work.clients, p.clients[id])
 			}
 		}

@@ -3,13 +3,14 @@ package pool
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/inventory"
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/units"
 )
@@ -19,25 +20,20 @@ var ErrWouldDeadlock = errors.New("vram: the wait would be a deadlock")
 
 // WaitStats counts the requests that wait for memory.
 type WaitStats struct {
-	Waiting     int   // now
-	DemandBytes int64 // requested by them
-	Count       uint64
-	Deadlocks   uint64 // of Count: refused with ErrWouldDeadlock
+	Waiting     int    `json:"waiting"`      // now
+	DemandBytes int64  `json:"demand_bytes"` // requested by them
+	Count       uint64 `json:"count"`
+	Deadlocks   uint64 `json:"deadlocks"` // of Count: refused with ErrWouldDeadlock
 	// Longest is the duration of the longest wait that has ended, with memory or without, from the
 	// moment when the request found none. A wait that goes on is not in it: Events.LongWait reports
 	// it after a second. Device.ResetPeaks begins it anew.
-	Longest time.Duration
+	Longest time.Duration `json:"-"`
 	// Durations are those of the waits that have ended, as Longest has it.
-	Durations DurationHistogram
+	Durations DurationHistogram `json:"durations"`
 }
-
-// WaitFigures are WaitStats without methods: a program that prints none is not linked with them.
-type WaitFigures WaitStats
 
 // waits are the figures of waiting requests that clients read and write.
 type waits struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	durations
 	demandBytes atomic.Int64
 	ages        atomic.Uint64
@@ -49,9 +45,9 @@ func (w *waits) Demand() int64 { return w.demandBytes.Load() }
 // NextAge is the age of a request that begins to wait.
 func (w *waits) NextAge() uint64 { return w.ages.Add(1) }
 
-func (p *Pool) waitFigures() WaitFigures {
+func (p *Pool) waitStats() WaitStats {
 	n := p.core.WaitCounts()
-	return WaitFigures{
+	return WaitStats{
 		Waiting: n.Waiting, DemandBytes: n.DemandBytes, Count: n.Count, Deadlocks: n.Deadlocks,
 		Longest: p.longest(), Durations: p.histogram(),
 	}
@@ -98,7 +94,7 @@ func (p *Pool) publish() {
 		return
 	}
 	out := p.effects()
-	for _, id := range order.Keys(p.clients) { // the same history gives the same order
+	for _, id := range slices.Sorted(maps.Keys(p.clients)) { // the same history gives the same order
 		out.demands.Push(p.clients[id])
 	}
 }
@@ -106,22 +102,23 @@ func (p *Pool) publish() {
 // DeadlockError refuses a waiting request: no holder of memory makes progress, so that no free will
 // come. It is the youngest blocked request whose account holds memory.
 type DeadlockError struct {
-	RequestedBytes int64
-	LimitBytes     int64
-	Holders        []Holder           // all that hold memory
-	Waiters        []Waiter           // in the order in which they would be served: the refused request and at most 16 others
-	Largest        []inventory.Buffer // as in an OutOfMemoryError
-	Quota          *QuotaError        // as in a WaitError
+	RequestedBytes int64    `json:"requested_bytes"`
+	LimitBytes     int64    `json:"limit_bytes"`
+	Holders        []Holder `json:"holders"` // all that hold memory
+	// in the order in which they would be served: the refused request and at most 16 others
+	Waiters []Waiter           `json:"waiters"`
+	Largest []inventory.Buffer `json:"largest"` // as in an OutOfMemoryError
+	Quota   *QuotaError        `json:"quota"`   // as in a WaitError
 }
 
 // Holder is a stream or a tenant that holds memory, with its waits. Charged buffers count for the
 // tenant, and not for their stream.
 type Holder struct {
-	Stream       uint32 // 0: see Tenant
-	Tenant       string
-	HeldBytes    int64
-	WaitingBytes int64 // requests that its callers wait for and do nothing else
-	Suspended    bool  // see Stream.Suspend
+	Stream       uint32 `json:"stream"` // 0: see Tenant
+	Tenant       string `json:"tenant"`
+	HeldBytes    int64  `json:"held_bytes"`
+	WaitingBytes int64  `json:"waiting_bytes"` // requests that its callers wait for and do nothing else
+	Suspended    bool   `json:"suspended"`     // see Stream.Suspend
 }
 
 // name names a stream or a tenant.
@@ -146,14 +143,14 @@ func (h Holder) String() string {
 
 // Waiter is a waiting request.
 type Waiter struct {
-	Stream   uint32
-	Tenant   string // charged tenant; empty: none
-	Bytes    int64
-	Priority int
-	Blocked  bool // a goroutine waits for the answer, and its stream or tenant is exclusive
-	ForQuota bool // it waits for its tenant's own frees, and not yet for memory
+	Stream   uint32 `json:"stream"`
+	Tenant   string `json:"tenant"` // charged tenant; empty: none
+	Bytes    int64  `json:"bytes"`
+	Priority int    `json:"priority"`
+	Blocked  bool   `json:"blocked"`   // a goroutine waits for the answer, and its stream or tenant is exclusive
+	ForQuota bool   `json:"for_quota"` // it waits for its tenant's own frees, and not yet for memory
 	// Age orders requests by the moment when they began to wait: a higher one is younger.
-	Age uint64
+	Age uint64 `json:"age"`
 }
 
 // String has the waiting stream and its request.

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/go-vram/vram/internal/inventory"
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/units"
 )
 
@@ -106,8 +105,7 @@ func (q *quotas) holders() (all []Holder) {
 
 // byBytes puts the largest holder first; of equal ones the first stream or tenant.
 func byBytes(all []Holder) {
-	order.Sort(len(all), func(i, j int) bool {
-		a, b := &all[i], &all[j]
-		return cmp.Or(cmp.Compare(b.HeldBytes, a.HeldBytes), cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Tenant, b.Tenant)) < 0
-	}, func(i, j int) { all[i], all[j] = all[j], all[i] })
+	slices.SortFunc(all, func(a, b Holder) int {
+		return cmp.Or(cmp.Compare(b.HeldBytes, a.HeldBytes), cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Tenant, b.Tenant))
+	})
 }

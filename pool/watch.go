@@ -1,19 +1,17 @@
 package pool
 
 import (
+	"slices"
 	"sync/atomic"
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/internal/fence"
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/pool/core"
 )
 
 // watch is a wait for a mark on a goroutine of its own: it may last as long as a kernel, and holds
 // up nothing else.
 type watch struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	core.Watch
 	mark  fence.Mark
 	state atomic.Uint32 // watching, then handedOver or finished, whichever comes first
@@ -33,7 +31,7 @@ func (w *watch) handOver() bool { return w.state.CompareAndSwap(watching, handed
 // watch begins to watch the oldest mark of each client, where none is watched yet. It returns the
 // watches over those that have a mark.
 func (d *driver) watch(ids []core.Client) (watched []core.Watch) {
-	d.running = order.Delete(d.running, func(w *watch) bool {
+	d.running = slices.DeleteFunc(d.running, func(w *watch) bool {
 		select {
 		case <-w.ended:
 			return true

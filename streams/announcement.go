@@ -11,8 +11,6 @@ import (
 // captured, and leaves after its last question. A capture announces itself, which turns away calls from then on, and begins once those
 // that have entered have left. So no capture begins between a question and the call.
 type announcement struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	word    atomic.Int64               // calls that have entered; and announcedBit
 	waiting atomic.Pointer[quietening] // a capture that waits for them; nil: none does
 }

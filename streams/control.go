@@ -13,8 +13,6 @@ import (
 // Control has the methods of a stream that only its device calls. Any number of goroutines may use
 // it.
 type Control struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	*Stream
 	usedBytes atomic.Int64  // at the last tick
 	pressure  atomic.Uint32 // the level of the next tick
@@ -206,7 +204,7 @@ func (c *Control) Failure() error {
 // LastStats returns the statistics of the last read, or of the stream's end, whichever is later. Before either they are
 // zero. It takes no turn.
 func (c *Control) LastStats() Stats {
-	if last := c.turn.state.last.load(); last != nil {
+	if last := c.turn.state.last.Load(); last != nil {
 		n := *last
 		n.RequestCounts = c.tally.Counts() // frees are refused afterwards, too
 		return n

@@ -7,8 +7,6 @@ import (
 
 // crossings is the part of a stream that other streams read about its work on their memory.
 type crossings struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	count atomic.Uint64                 // works of this stream so far that touched memory of others
 	users atomic.Pointer[[]*cudaStream] // streams whose works touched this one's memory; replaced, never changed
 	seen  atomic.Pointer[[]*seen]       // the counts of others behind which this stream is; replaced, never changed
@@ -16,8 +14,6 @@ type crossings struct {
 
 // seen is the count of another stream when this one last waited for it.
 type seen struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	of    *cudaStream
 	count atomic.Uint64
 }

@@ -14,8 +14,6 @@ import (
 // cudaStream is the CUDA stream: every driver call on it is made here, outside every turn, and
 // Close waits for all calls that have begun.
 type cudaStream struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	id       uint32
 	stream   cudadrv.Stream
 	adopted  bool // by the program, which destroys it

@@ -9,8 +9,8 @@ import (
 // wait for it. Waited: the host has waited for the work instead, and nothing is left that could overtake it. Otherwise the work
 // may still be in progress, and nobody knows when it ends: memory of the other device that it touches must not be freed.
 type OrderError struct {
-	Waited bool
-	Err    error // of the event, or of the wait for it; joined with that of the host's wait
+	Waited bool  `json:"waited"`
+	Err    error `json:"err"` // of the event, or of the wait for it; joined with that of the host's wait
 }
 
 // Error names the fate of the work.

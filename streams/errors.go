@@ -53,8 +53,8 @@ type FreeError = magazine.FreeError
 
 // AlignError refuses an alignment.
 type AlignError struct {
-	Align      int64
-	LimitBytes int64
+	Align      int64 `json:"align"`
+	LimitBytes int64 `json:"limit_bytes"`
 }
 
 // Error names the value and the valid ones.
@@ -65,9 +65,9 @@ func (e *AlignError) Error() string {
 // BatchError names the first element of a batch that was refused. If the whole batch was refused
 // for want of memory, the error is an allocation's instead.
 type BatchError struct {
-	Index int // of the first element that was refused
-	Count int // of refused elements
-	Err   error
+	Index int   `json:"index"` // of the first element that was refused
+	Count int   `json:"count"` // of refused elements
+	Err   error `json:"err"`
 }
 
 // Error names the element.
@@ -86,8 +86,8 @@ func reason(err error) string { return strings.TrimPrefix(fmt.Sprint(err), "vram
 
 // LengthError refuses a batch whose slices do not match.
 type LengthError struct {
-	Buffers int
-	Sizes   int
+	Buffers int `json:"buffers"`
+	Sizes   int `json:"sizes"`
 }
 
 // Error names both lengths.
@@ -97,8 +97,8 @@ func (e *LengthError) Error() string {
 
 // SizeError refuses a request that could not be served even without any live buffer.
 type SizeError struct {
-	RequestedBytes int64
-	LimitBytes     int64
+	RequestedBytes int64 `json:"requested_bytes"`
+	LimitBytes     int64 `json:"limit_bytes"`
 }
 
 // Error names both sizes.
@@ -120,9 +120,9 @@ var ErrBusy = errors.New("vram: a call on the stream has not ended for ten secon
 // *pool.OutOfMemoryError where returned memory stayed with the stream for want of a fence. For a
 // capture that cannot begin, Err is ErrBusy.
 type CaptureError struct {
-	Stream uint32
-	Call   string // CUDA's function
-	Err    error
+	Stream uint32 `json:"stream"`
+	Call   string `json:"call"` // CUDA's function
+	Err    error  `json:"err"`
 }
 
 // Error names the stream, the call, and a remedy.
@@ -152,7 +152,9 @@ var ErrStranded = errors.New("vram: the stream's work waits for an event that do
 
 // StrandedError says that a stream has not finished, and that no call waits for it: its work waits for an event of another
 // process, which died before it reached the event. Memory that the work may touch is released with this process.
-type StrandedError struct{ Stream uint32 }
+type StrandedError struct {
+	Stream uint32 `json:"stream"`
+}
 
 // Error names the stream and a remedy.
 func (e *StrandedError) Error() string {

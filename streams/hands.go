@@ -4,7 +4,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
@@ -39,7 +38,7 @@ func (h *hands) keep(x *magazine.Hand) {
 		if slices.Contains(all, x) {
 			return
 		}
-		next := order.Delete(slices.Clone(all), func(other *magazine.Hand) bool { return other.Bytes() <= 0 })
+		next := slices.DeleteFunc(slices.Clone(all), func(other *magazine.Hand) bool { return other.Bytes() <= 0 })
 		next = append(next, x)
 		if h.all.CompareAndSwap(old, &next) {
 			return

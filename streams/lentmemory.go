@@ -28,8 +28,6 @@ type lentMemory struct {
 
 // preparedFence is the last fence that a caller's turn has recorded for Returns in the background.
 type preparedFence struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	fence poolcore.Fence
 	mark  fence.Mark
 	sent  bool // the pool has the mark

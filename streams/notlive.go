@@ -4,16 +4,15 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/go-vram/vram/internal/jsontext"
 	"github.com/go-vram/vram/internal/stream/magazine"
 	"github.com/go-vram/vram/internal/units"
 )
 
 // NotLiveError refuses a call on a buffer that was freed or handed over, or on the zero Buffer. It is ErrNotLive.
 type NotLiveError struct {
-	Call  string // as "Buffer.Use"; "" in an error that names it
-	Bytes int64  // the requested size of the buffer; 0 of the zero Buffer, and of a Use
-	Zero  bool   // it is the zero Buffer, which nobody has allocated
+	Call  string `json:"call"`  // as "Buffer.Use"; "" in an error that names it
+	Bytes int64  `json:"bytes"` // the requested size of the buffer; 0 of the zero Buffer, and of a Use
+	Zero  bool   `json:"zero"`  // it is the zero Buffer, which nobody has allocated
 }
 
 // Error names the call and the buffer.
@@ -33,9 +32,6 @@ func (e *NotLiveError) Error() string {
 
 // Is reports whether the target is ErrNotLive.
 func (e *NotLiveError) Is(target error) bool { return target == ErrNotLive }
-
-// MarshalJSON implements json.Marshaler, as that of Stats does.
-func (e *NotLiveError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
 
 // notLive is the refusal of a call on the buffer.
 func (b Buffer) notLive(call string) error {

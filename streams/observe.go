@@ -4,7 +4,6 @@ import (
 	"slices"
 	"sync/atomic"
 	"time"
-	"unsafe"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/site"
@@ -49,27 +48,26 @@ func (o *Observer) Observes() bool {
 	return o.Allocated != nil || o.Freed != nil || o.Closed != nil || o.Reserved != nil || o.Mapped != nil || o.Denied != nil
 }
 
-// Observers has a device's observers: one that calls all, or nil, and the list of all. The two are no
-// atomic.Pointers, whose types would be linked with every program.
+// Observers has a device's observers: one that calls all, or nil, and the list of all.
 type Observers struct {
-	p   unsafe.Pointer
-	all unsafe.Pointer // replaced, never changed
+	p   atomic.Pointer[Observer]
+	all atomic.Pointer[[]*Observer] // replaced, never changed
 }
 
 // Load returns the observer that calls all; nil if there is none.
-func (o *Observers) Load() *Observer { return (*Observer)(atomic.LoadPointer(&o.p)) }
+func (o *Observers) Load() *Observer { return o.p.Load() }
 
 // Store sets the observer before any stream is open.
-func (o *Observers) Store(first *Observer) { atomic.StorePointer(&o.p, unsafe.Pointer(first)) }
+func (o *Observers) Store(first *Observer) { o.p.Store(first) }
 
 // CompareAndSwap replaces the observer.
 func (o *Observers) CompareAndSwap(old, next *Observer) bool {
-	return atomic.CompareAndSwapPointer(&o.p, unsafe.Pointer(old), unsafe.Pointer(next))
+	return o.p.CompareAndSwap(old, next)
 }
 
 // All returns the observers that EditAll has listed.
 func (o *Observers) All() []*Observer {
-	if all := (*[]*Observer)(atomic.LoadPointer(&o.all)); all != nil {
+	if all := o.all.Load(); all != nil {
 		return *all
 	}
 	return nil
@@ -78,8 +76,8 @@ func (o *Observers) All() []*Observer {
 // EditAll replaces the list by an edited copy.
 func (o *Observers) EditAll(edit func([]*Observer) []*Observer) {
 	for {
-		old, next := atomic.LoadPointer(&o.all), edit(slices.Clone(o.All()))
-		if atomic.CompareAndSwapPointer(&o.all, old, unsafe.Pointer(&next)) {
+		old, next := o.all.Load(), edit(slices.Clone(o.All()))
+		if o.all.CompareAndSwap(old, &next) {
 			return
 		}
 	}
@@ -87,13 +85,13 @@ func (o *Observers) EditAll(edit func([]*Observer) []*Observer) {
 
 // BufferEvent is a buffer that was allocated or freed.
 type BufferEvent struct {
-	Stream uint32         // Stream.ID
-	Handle cudadrv.Stream // the same as a CUDA stream
-	Ptr    cudadrv.Ptr
-	Bytes  int64 // requested
-	Tag    string
-	Tenant string     // by its name; "": none
-	Place  site.Stack // of the request, or of the free
+	Stream uint32         `json:"stream"` // Stream.ID
+	Handle cudadrv.Stream `json:"handle"` // the same as a CUDA stream
+	Ptr    cudadrv.Ptr    `json:"ptr"`
+	Bytes  int64          `json:"bytes"` // requested
+	Tag    string         `json:"tag"`
+	Tenant string         `json:"tenant"` // by its name; "": none
+	Place  site.Stack     `json:"place"`  // of the request, or of the free
 }
 
 // longWaitAfter is the age at which a waiting request is reported. Not less: Request.Wait is for
@@ -123,21 +121,19 @@ func (p *Profile) SetShare(share magazine.Share) { p.share.Store(uint32(share)) 
 
 // SampledBuffer is a live buffer that the profile has a sample of.
 type SampledBuffer struct {
-	Stream    uint32 // by its ID
-	Ptr       cudadrv.Ptr
-	Bytes     int64 // requested
-	Tag       string
-	Tenant    string // by its name; "": none
-	Stack     site.Stack
-	Allocated time.Time
-	Weight    float64 // for how many buffers alike it stands
+	Stream    uint32      `json:"stream"` // by its ID
+	Ptr       cudadrv.Ptr `json:"ptr"`
+	Bytes     int64       `json:"bytes"` // requested
+	Tag       string      `json:"tag"`
+	Tenant    string      `json:"tenant"` // by its name; "": none
+	Stack     site.Stack  `json:"stack"`
+	Allocated time.Time   `json:"allocated"`
+	Weight    float64     `json:"weight"` // for how many buffers alike it stands
 }
 
 // sampler reports the sampled buffers of a stream to the Observer and the profile, and keeps their call
 // stacks. A sampled buffer has a flag by which its free is reported. Nothing else differs for it.
 type sampler struct {
-	_ [0]func() // is not compared
-
 	home      *magazine.Home
 	stream    uint32
 	handle    cudadrv.Stream

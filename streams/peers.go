@@ -7,7 +7,6 @@ import (
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/fence/line"
-	"github.com/go-vram/vram/internal/order"
 	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/pool"
@@ -16,8 +15,6 @@ import (
 // Peers are the streams of one device, which may use each other's buffers. The zero value is ready.
 // Any number of goroutines may use it.
 type Peers struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	lines line.Lines
 	slack core.Allowance
 	found atomic.Pointer[listing] // the last since the last tick
@@ -57,8 +54,6 @@ func (p *Peers) reaches(other *Peers) bool {
 
 // peer is the part of a stream that other streams of its device read.
 type peer struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	id     uint32
 	number int // of its line, as buffers record it; or unnumbered
 	line   *fence.Timeline
@@ -165,7 +160,7 @@ func (p *Peers) join(s *peer) {
 // leave removes a stream that has ended. Idempotent.
 func (p *Peers) leave(s *peer) {
 	p.change(func(all []*peer) []*peer {
-		return order.Delete(all, func(other *peer) bool { return other == s })
+		return slices.DeleteFunc(all, func(other *peer) bool { return other == s })
 	})
 }
 
@@ -223,7 +218,7 @@ func (s *peer) watchBegins(l *fence.Timeline) bool {
 func (s *peer) watchEnds(l *fence.Timeline) {
 	for {
 		old := s.watched.Load()
-		next := order.Delete(slices.Clone(*old), func(o *fence.Timeline) bool { return o == l })
+		next := slices.DeleteFunc(slices.Clone(*old), func(o *fence.Timeline) bool { return o == l })
 		if s.watched.CompareAndSwap(old, &next) {
 			return
 		}

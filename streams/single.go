@@ -8,7 +8,7 @@ import (
 // single is a claim for one buffer.
 type single struct {
 	claim
-	wish
+	Request
 	slot           *magazine.Slot // found by the last search
 	pages          [1]uint32      // missing after it
 	requestedPages bool           // a Refill was sent
@@ -18,12 +18,9 @@ type single struct {
 	promise        futures.Promise[Buffer]
 }
 
-// wish is a Request without its methods: a program that prints no Request does not link them.
-type wish Request
-
 // request makes a claim for a buffer.
 func (w *wiring) request(want Request) *single {
-	r := &single{wish: wish(want)}
+	r := &single{Request: want}
 	r.Waits, r.priority, r.align, r.draws = want.Wait, want.Priority, want.Align, want.Reservation
 	r.begin(w, r)
 	r.chance, r.from = w.sampler.drawn(want.Bytes)

@@ -4,10 +4,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence"
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/stream/magazine"
 	"github.com/go-vram/vram/pool"
 )
@@ -161,7 +161,7 @@ func (x Sleeper) Contents(ctx context.Context) ([]Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	order.By(all, func(a, b *Memory) int { return cmp.Compare(a.Ptr, b.Ptr) })
+	slices.SortFunc(all, func(a, b Memory) int { return cmp.Compare(a.Ptr, b.Ptr) })
 	return all, nil
 }
 

@@ -13,50 +13,51 @@ import (
 // Stats is one stream's part of the statistics, exact at the turn that read it except for sampled
 // fields.
 type Stats struct {
-	Stream        uint32
-	LiveBytes     int64 // in buffers, rounded to blocks
-	PeakLiveBytes int64 // sampled at turns that served a request, with the magazines' cached bytes
-	PendingBytes  int64 // freed, while announced uses on other streams have not passed
-	CachedBytes   int64 // free: the sum of the next three
-	SpanBytes     int64 // in free slots of small sizes
-	MagazineBytes int64 // in free slots of large ones, and in blocks of batches that still miss others
-	RangeBytes    int64 // in free ranges
-	PageBytes     int64 // whole pages in free ranges: only they can be returned
-	HeldBytes     int64 // pages lent by the pool: the sum of live, pending and cached
+	Stream        uint32 `json:"stream"`
+	LiveBytes     int64  `json:"live_bytes"`      // in buffers, rounded to blocks
+	PeakLiveBytes int64  `json:"peak_live_bytes"` // sampled at turns that served a request, with the magazines' cached bytes
+	PendingBytes  int64  `json:"pending_bytes"`   // freed, while announced uses on other streams have not passed
+	CachedBytes   int64  `json:"cached_bytes"`    // free: the sum of the next three
+	SpanBytes     int64  `json:"span_bytes"`      // in free slots of small sizes
+	MagazineBytes int64  `json:"magazine_bytes"`  // in free slots of large ones, and in blocks of batches that still miss others
+	RangeBytes    int64  `json:"range_bytes"`     // in free ranges
+	PageBytes     int64  `json:"page_bytes"`      // whole pages in free ranges: only they can be returned
+	HeldBytes     int64  `json:"held_bytes"`      // pages lent by the pool: the sum of live, pending and cached
 
-	FreeRanges       int
-	LargestFreeBytes int64
-	NodeVisits       uint64 // free ranges visited by searches
+	FreeRanges       int    `json:"free_ranges"`
+	LargestFreeBytes int64  `json:"largest_free_bytes"`
+	NodeVisits       uint64 `json:"node_visits"` // free ranges visited by searches
 
-	AllocCount   uint64
-	FreeCount    uint64
-	LiveCount    uint64
-	MagazineHits uint64 // served without a turn
-	RangeHits    uint64 // served in the stream's turn
-	PoolHits     uint64 // served with pages from the pool
-	DriverMisses uint64 // of PoolHits: the driver mapped pages for the request; a batch counts once
-	Waiting      int    // requests that wait for the pool, or for other callers' frees
+	AllocCount   uint64 `json:"alloc_count"`
+	FreeCount    uint64 `json:"free_count"`
+	LiveCount    uint64 `json:"live_count"`
+	MagazineHits uint64 `json:"magazine_hits"` // served without a turn
+	RangeHits    uint64 `json:"range_hits"`    // served in the stream's turn
+	PoolHits     uint64 `json:"pool_hits"`     // served with pages from the pool
+	DriverMisses uint64 `json:"driver_misses"` // of PoolHits: the driver mapped pages for the request; a batch counts once
+	Waiting      int    `json:"waiting"`       // requests that wait for the pool, or for other callers' frees
 
 	// LostFences counts recorded fences that were dropped because a capture of the stream had begun
 	// meanwhile: they are, or may be, part of its graph. Another fence takes the place of each.
-	LostFences uint64
+	LostFences uint64 `json:"lost_fences"`
 
-	PeakPendingBytes int64 // the maximum of PendingBytes; exact
-	PeakHeldBytes    int64 // the maximum of HeldBytes; exact
+	PeakPendingBytes int64 `json:"peak_pending_bytes"` // the maximum of PendingBytes; exact
+	PeakHeldBytes    int64 `json:"peak_held_bytes"`    // the maximum of HeldBytes; exact
 
 	pool.RequestCounts
 
-	Sizes []SizeStats // of buffers by size, the smallest first; sizes that never occurred are absent
+	Sizes []SizeStats `json:"sizes"` // of buffers by size, the smallest first; sizes that never occurred are absent
 }
 
 // SizeStats counts the buffers whose blocks have at most BlockBytes, a power of two, and more than
 // half of that.
 type SizeStats struct {
-	BlockBytes            int64
-	AllocCount, FreeCount uint64
-	LiveCount             uint64
-	LiveBytes             int64
-	CachedBytes           int64 // in free slots of magazines
+	BlockBytes  int64  `json:"block_bytes"`
+	AllocCount  uint64 `json:"alloc_count"`
+	FreeCount   uint64 `json:"free_count"`
+	LiveCount   uint64 `json:"live_count"`
+	LiveBytes   int64  `json:"live_bytes"`
+	CachedBytes int64  `json:"cached_bytes"` // in free slots of magazines
 }
 
 // sizeStats are the sizes that have occurred.

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/go-vram/vram/internal/order"
 	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/pool"
 )
@@ -27,8 +26,6 @@ type progress struct {
 // suspensions are the waits of a stream's goroutines, as the pool is told of them. Any number of
 // goroutines may use it.
 type suspensions struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	id        poolcore.Client
 	pool      *pool.Pool
 	peers     *Peers
@@ -90,7 +87,7 @@ func (s *suspensions) resume(x *suspension) {
 		return
 	}
 	next := s.edit(func(p *progress) {
-		p.all = order.Delete(p.all, func(o *suspension) bool { return o == x })
+		p.all = slices.DeleteFunc(p.all, func(o *suspension) bool { return o == x })
 	})
 	if s.reported.Load() { // the pool may still count the suspension
 		s.pool.Suspend(s.message(next))

@@ -22,7 +22,7 @@ type turnState struct {
 	out       *effects
 	spare     atomic.Pointer[effects] // performed, for reuse
 	inTransit inTransit
-	last      lastStats
+	last      atomic.Pointer[Stats]
 	wakeDue   atomic.Bool // a woken message is queued
 	hook      func(point) // for tests
 }
@@ -191,6 +191,6 @@ func (b *turnState) stats() Stats {
 // actor has ended: such a reader sees no count below one that was read before.
 func (b *turnState) saveStats() Stats {
 	last := b.stats()
-	b.last.store(&last)
+	b.last.Store(&last)
 	return last
 }

@@ -63,37 +63,37 @@ const (
 // Transformer is the shape of a decoder: embedding, layers of attention and feed-forward, and logits. The zero value of
 // a field that may be zero is GPT-2's way.
 type Transformer struct {
-	Batch    int
-	Sequence int // tokens of each of the Batch; for inference prompt and answer
-	Hidden   int
-	Heads    int
-	Layers   int
+	Batch    int `json:"batch"`
+	Sequence int `json:"sequence"` // tokens of each of the Batch; for inference prompt and answer
+	Hidden   int `json:"hidden"`
+	Heads    int `json:"heads"`
+	Layers   int `json:"layers"`
 	// KeyValueHeads are shared by Heads. 0: each has its own.
-	KeyValueHeads int
-	Vocabulary    int
+	KeyValueHeads int `json:"key_value_heads"`
+	Vocabulary    int `json:"vocabulary"`
 	// Positions are learned, so many of them. 0: none.
-	Positions int
+	Positions int `json:"positions"`
 	// FeedForwardFactor is the width of the feed-forward part over Hidden. 0: 4.
-	FeedForwardFactor float64
+	FeedForwardFactor float64 `json:"feed_forward_factor"`
 	// Gated is Llama's way: a gate in the feed-forward part, projections of their own for query, key and value, no
 	// biases.
-	Gated bool
+	Gated bool `json:"gated"`
 	// Untied has a matrix of its own for the logits, and does not take the embedding.
-	Untied bool
+	Untied bool `json:"untied"`
 	// Type is that of activations, and of parameters unless Mixed.
-	Type Type
+	Type Type `json:"type"`
 	// Mixed keeps parameters and what is between layers as floats, and a copy of each matrix in Type while a step
 	// needs it, as PyTorch's autocast does. For training.
-	Mixed bool
+	Mixed bool `json:"mixed"`
 	// Dropout keeps a mask of a byte an element where GPT-2 has one. For training.
-	Dropout bool
+	Dropout bool `json:"dropout"`
 	// EagerAttention keeps a matrix of Sequence by Sequence scores for each head; flash attention does not.
-	EagerAttention bool
+	EagerAttention bool `json:"eager_attention"`
 	// EagerActivation computes the activation function in single steps that each keep what they made, as the
 	// "gelu_new" of Hugging Face does.
-	EagerActivation bool
+	EagerActivation bool `json:"eager_activation"`
 	// Accumulate keeps gradients over several steps, so that they live beside the activations. For training.
-	Accumulate bool
+	Accumulate bool `json:"accumulate"`
 }
 
 // Training is what lives together when most bytes live in a step: parameters, the two moments of Adam and activations up

@@ -1,12 +1,12 @@
 package kernel
 
 import (
+	"encoding/json"
 	"fmt"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-vram/vram/cuda"
-	"github.com/go-vram/vram/internal/jsontext"
 )
 
 // Origin says where the code of a variant came from.
@@ -37,27 +37,45 @@ func (o Origin) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
 // Stats are counts of a compiler. Times are those of calls, and may overlap on several threads.
 type Stats struct {
-	Hits     int64 // calls that found the code of a text there, or asked for before; warm runs are not counted
-	Misses   int64 // that did not
-	Compiled int64 // texts and sources that were compiled
-	Stored   int64 // whose image came from the store
-	Refused  int64 // of Compiled: the driver refused the store's image
-	Failed   int64 // that could not be loaded
+	Hits     int64 `json:"hits"`     // calls that found the code of a text there, or asked for before; warm runs are not counted
+	Misses   int64 `json:"misses"`   // that did not
+	Compiled int64 `json:"compiled"` // texts and sources that were compiled
+	Stored   int64 `json:"stored"`   // whose image came from the store
+	Refused  int64 `json:"refused"`  // of Compiled: the driver refused the store's image
+	Failed   int64 `json:"failed"`   // that could not be loaded
 
-	CompileTime time.Duration // of Compiled
-	LoadTime    time.Duration // of Stored
+	CompileTime time.Duration `json:"-"` // of Compiled
+	LoadTime    time.Duration `json:"-"` // of Stored
 
-	Tabled         int64 // kinds of work whose variant a table chose
-	StaleRows      int64 // rows of tables that were passed over: they are of other code, or of a variant that there is no more
-	Tuned          int64 // measurements that were completed
-	Disqualified   int64 // variants that computed something else, or could not be run
-	TuningFailed   int64 // measurements that were not completed
-	TuningDeferred int64 // runs that measured nothing because a stream was captured
-	TuningTime     time.Duration
+	Tabled int64 `json:"tabled"` // kinds of work whose variant a table chose
+	// rows of tables that were passed over: they are of other code, or of a variant that there is no more
+	StaleRows      int64         `json:"stale_rows"`
+	Tuned          int64         `json:"tuned"`           // measurements that were completed
+	Disqualified   int64         `json:"disqualified"`    // variants that computed something else, or could not be run
+	TuningFailed   int64         `json:"tuning_failed"`   // measurements that were not completed
+	TuningDeferred int64         `json:"tuning_deferred"` // runs that measured nothing because a stream was captured
+	TuningTime     time.Duration `json:"-"`
 }
 
-// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case, durations are in seconds.
-func (s Stats) MarshalJSON() ([]byte, error) { return jsontext.Object(s) }
+// MarshalJSON implements json.Marshaler: durations are in seconds.
+func (s Stats) MarshalJSON() ([]byte, error) {
+	type plain Stats
+	return json.Marshal(struct { // The fields after a duration are repeated, which keeps the order.
+		plain
+		CompileTime    float64 `json:"compile_time_seconds"`
+		LoadTime       float64 `json:"load_time_seconds"`
+		Tabled         int64   `json:"tabled"`
+		StaleRows      int64   `json:"stale_rows"`
+		Tuned          int64   `json:"tuned"`
+		Disqualified   int64   `json:"disqualified"`
+		TuningFailed   int64   `json:"tuning_failed"`
+		TuningDeferred int64   `json:"tuning_deferred"`
+		TuningTime     float64 `json:"tuning_time_seconds"`
+	}{
+		plain(s), s.CompileTime.Seconds(), s.LoadTime.Seconds(), s.Tabled, s.StaleRows, s.Tuned, s.Disqualified, s.TuningFailed,
+		s.TuningDeferred, s.TuningTime.Seconds(),
+	})
+}
 
 // String has the counts in one line.
 func (s Stats) String() string {

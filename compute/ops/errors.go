@@ -1,12 +1,13 @@
 package ops
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/go-vram/vram/compute/tensor"
-	"github.com/go-vram/vram/internal/jsontext"
+	"github.com/go-vram/vram/internal/jsonform"
 )
 
 var (
@@ -41,8 +42,14 @@ func (e *Error) Error() string {
 // Unwrap is the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
-// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case, an error is its text.
-func (e *Error) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+// MarshalJSON implements json.Marshaler: the reason is its text.
+func (e *Error) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Op       string   `json:"op"`
+		Operands []string `json:"operands"`
+		Err      any      `json:"err"`
+	}{e.Op, jsonform.List(e.Operands), jsonform.Error(e.Err)})
+}
 
 // failed is the failure of an operation on tensors; nil if there is none.
 func failed(op operation, err error, outputs []*tensor.Tensor, inputs ...*tensor.Tensor) error {

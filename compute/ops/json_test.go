@@ -4,12 +4,12 @@ import (
 	"testing"
 
 	"github.com/go-vram/vram/compute/ops"
-	"github.com/go-vram/vram/internal/jsontext/jsontexttest"
+	"github.com/go-vram/vram/internal/jsonform/jsonformtest"
 )
 
 // Every error of the package has the JSON conventions of the statistics.
 func TestJSON(t *testing.T) {
 	all := []any{&ops.Error{}}
-	jsontexttest.Check(t, all...)
-	jsontexttest.All(t, []string{"."}, []string{"Error"}, all)
+	jsonformtest.Check(t, all...)
+	jsonformtest.All(t, []string{"."}, []string{"Error"}, all)
 }

@@ -30,7 +30,6 @@ type Handle struct {
 
 // frame is the memory of calls, in the heap.
 type frame struct {
-	_      [0]func()
 	args   [16]uintptr
 	out    uintptr
 	value  uint64

@@ -13,8 +13,6 @@ const leastVersion = 11080
 
 // Config says which library to open and which context to use. The zero Config is right for most programs.
 type Config struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	// Library is the path or name of the driver library. "": libcuda.so.1, then libcuda.so, wherever the
 	// system's loader finds them.
 	Library string
@@ -25,8 +23,6 @@ type Config struct {
 
 // Driver is libcuda. It is safe for concurrent use.
 type Driver struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	config Config
 
 	mu  sync.Mutex // guards lib: loading happens once

@@ -28,7 +28,6 @@ const (
 // frame is the memory of one call: arguments, what C writes back, and the list for changing the context. It is in
 // the heap, which does not move, and belongs to one call at a time.
 type frame struct {
-	_       [0]func() // frames are not compared
 	args    [mostArgs]uintptr
 	current [1]uintptr // the argument of calls around the call: cuCtxPushCurrent, cuCtxPopCurrent, the exchange of modes
 	out     [2]uint64

@@ -10,8 +10,6 @@ import (
 
 // counter is told of each call by the interceptor. The mark of a call is the clock when it began.
 type counter struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	modelled cudadrv.Modelled // nil: the wall clock
 	epoch    time.Time        // the wall clock's zero
 
@@ -25,8 +23,6 @@ type counter struct {
 // figures are those of one function. Functions share cache lines: a call costs a hundred times what
 // that can.
 type figures struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	calls    atomic.Uint64
 	failures atomic.Uint64
 	nanos    atomic.Int64

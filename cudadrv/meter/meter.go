@@ -1,13 +1,13 @@
 package meter
 
 import (
+	"encoding/json"
 	"fmt"
 	"time"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/internal/call"
 	"github.com/go-vram/vram/cudadrv/internal/intercept"
-	"github.com/go-vram/vram/internal/jsontext"
 )
 
 // Device forwards to a device and counts. Make one with New.
@@ -32,10 +32,10 @@ func (d *Device) ProgramView() cudadrv.Device { return cudadrv.ProgramView(d.Inn
 
 // CallStats are the figures of one function.
 type CallStats struct {
-	Func     string // CUDA's name
-	Calls    uint64 // calls that have returned, failed ones included
-	Failures uint64 // of Calls: they returned an error, or panicked
-	Time     time.Duration
+	Func     string        `json:"func"`     // CUDA's name
+	Calls    uint64        `json:"calls"`    // calls that have returned, failed ones included
+	Failures uint64        `json:"failures"` // of Calls: they returned an error, or panicked
+	Time     time.Duration `json:"-"`
 }
 
 // String has the function, its calls and their time.
@@ -47,9 +47,14 @@ func (c CallStats) String() string {
 	return text
 }
 
-// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case, and the time is in
-// seconds.
-func (c CallStats) MarshalJSON() ([]byte, error) { return jsontext.Object(c) }
+// MarshalJSON implements json.Marshaler: the time is in seconds.
+func (c CallStats) MarshalJSON() ([]byte, error) {
+	type plain CallStats
+	return json.Marshal(struct {
+		plain
+		Time float64 `json:"time_seconds"`
+	}{plain(c), c.Time.Seconds()})
+}
 
 // Calls is how many calls have returned since New, failed ones included.
 func (d *Device) Calls() uint64 {

@@ -10,7 +10,7 @@ import (
 )
 
 // memfd is a backing of the kernel's memory. Pages that nobody wrote to cost nothing, so a device may be larger than the host's
-// memory. Its calls are package syscall's: golang.org/x/sys/unix would add its 90 KB of symbols to each program that imports vram.
+// memory.
 type memfd struct{ fd int }
 
 // newBacking makes the file. It has all the length that a file can need: its holes are free.

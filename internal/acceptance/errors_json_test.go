@@ -3,14 +3,16 @@ package acceptance_test
 import (
 	"encoding/json"
 	"errors"
+	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
-	"github.com/go-vram/vram/internal/jsontext/jsontexttest"
+	"github.com/go-vram/vram/internal/jsonform/jsonformtest"
 	"github.com/go-vram/vram/streams"
 )
 
@@ -24,11 +26,11 @@ var errorsAndEvents = []any{
 
 // Every error and event has the JSON conventions of Stats: a key for each field in snake_case, durations in seconds, errors and
 // places as text.
-func TestErrorsAndEventsAsJSON(t *testing.T) { jsontexttest.Check(t, errorsAndEvents...) }
+func TestErrorsAndEventsAsJSON(t *testing.T) { jsonformtest.Check(t, errorsAndEvents...) }
 
 // The list of errors and events has all that the packages declare.
 func TestNoErrorOrEventIsForgotten(t *testing.T) {
-	jsontexttest.All(t, []string{"../..", "../../pool", "../../streams", "../../internal/stream/magazine"}, []string{"Error", "Event"}, errorsAndEvents,
+	jsonformtest.All(t, []string{"../..", "../../pool", "../../streams", "../../internal/stream/magazine"}, []string{"Error", "Event"}, errorsAndEvents,
 		"LongWaitEvent") // by its name in streams: LongWait
 }
 
@@ -45,6 +47,9 @@ func TestTheJSONOfAnError(t *testing.T) {
 		`{"level":"high","before":"normal","used_bytes":7,"limit_bytes":8}`:        vram.PressureEvent{Level: vram.PressureHigh, UsedBytes: 7, LimitBytes: 8},
 		`{"place":"OnOutOfMemory","value":"map[a:1]","stack":"main.f\u000a"}`:      vram.PanicEvent{Place: "OnOutOfMemory", Value: map[string]int{"a": 1}, Stack: []byte("main.f\n")},
 		`{"field":"Tuning.PressureMark","value":2.5,"want":"at most 1","call":""}`: &vram.ConfigError{Field: "Tuning.PressureMark", Value: 2.5, Want: "at most 1"},
+		`{"field":"Tuning.PressureMark","value":"NaN","want":"","call":""}`:        &vram.ConfigError{Field: "Tuning.PressureMark", Value: math.NaN()},
+		`{"field":"every","value":1.5,"want":"","call":"Tick"}`:                    &vram.ConfigError{Field: "every", Value: 1500 * time.Millisecond, Call: "Tick"},
+		`{"buffer_count":0,"bytes":0,"buffers":[]}`:                                &vram.InUseError{},
 		`{"kind":"raise-limit","bytes":5,"stream":0}`:                              vram.Remedy{Kind: vram.RemedyRaiseLimit, Bytes: 5},
 	} {
 		text, err := json.Marshal(x)

@@ -27,10 +27,6 @@ func houseLayers() []layer {
 			"how a figure is written does not depend on whose it is",
 		},
 		{
-			[]string{"internal/order"},
-			"how a slice is sorted does not depend on what it has",
-		},
-		{
 			[]string{"internal/pickle", "lab/plot"},
 			"how a value is written or drawn does not depend on what it says",
 		},
@@ -39,7 +35,7 @@ func houseLayers() []layer {
 			"a format knows nothing of the memory that is shown in it",
 		},
 		{
-			[]string{"internal/jsontext", "internal/watermark", "internal/region"},
+			[]string{"internal/jsonform", "internal/watermark", "internal/region"},
 			"how a value is written, its maximum kept or a slow path marked does not depend on whose it is",
 		},
 		{
@@ -143,7 +139,7 @@ func houseLayers() []layer {
 			"the checker is a caller like any other, and no program",
 		},
 		{
-			[]string{"cmd", "examples", "internal/archtest", "lab/planted", "lab/soak", "lab/weight", "lab/browser"},
+			[]string{"cmd", "examples", "internal/archtest", "lab/planted", "lab/soak", "lab/browser"},
 			"programs are the roof and know nothing of each other",
 		},
 	}

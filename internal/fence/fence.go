@@ -29,8 +29,6 @@ const spareLimit = 64
 // Events takes and watches fences by events of one device. All methods may be called from any goroutine; Record, Passed and
 // Precede do not wait for the device, Wait does.
 type Events struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	device cudadrv.Device
 	spare  chan cudadrv.Event
 }

@@ -52,8 +52,6 @@ type Timeline struct {
 
 // cell is a mark and its number.
 type cell struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	state atomic.Uint64 // the number; 0: empty, busy: somebody's
 	mark  Mark          // of whoever made the cell busy
 }

@@ -2,8 +2,8 @@ package heap
 
 import (
 	"fmt"
-
-	"github.com/go-vram/vram/internal/order"
+	"maps"
+	"slices"
 )
 
 // State says what a node of the heap is.
@@ -275,7 +275,7 @@ func (h *Heap) freeBetween(offset, units uint32, before int32) int32 {
 
 // EachRun visits the blocks of each run in rising order, the runs in the order of their pages.
 func (h *Heap) EachRun(visit func(block int32, s State)) {
-	for _, page := range order.Keys(h.starts) {
+	for _, page := range slices.Sorted(maps.Keys(h.starts)) {
 		for i := h.nodes[h.starts[page]].next; h.nodes[i].state != Edge; i = h.nodes[i].next {
 			visit(i, h.nodes[i].state)
 		}

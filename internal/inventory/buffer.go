@@ -3,29 +3,29 @@ package inventory
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/site"
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/units"
 )
 
 // Buffer is a live buffer: one that was not freed.
 type Buffer struct {
-	Stream uint32 // by its ID
-	Ptr    cudadrv.Ptr
-	Bytes  int64  // of its block
-	Tag    string // of its request
+	Stream uint32      `json:"stream"` // by its ID
+	Ptr    cudadrv.Ptr `json:"ptr"`
+	Bytes  int64       `json:"bytes"` // of its block
+	Tag    string      `json:"tag"`   // of its request
 	// Allocated is the call stack of its allocation; known of sampled buffers (Config.SampleBytes), and
 	// of all where buffers are watched, as Config.Debug and observers do.
-	Allocated site.Stack
+	Allocated site.Stack `json:"allocated"`
 	// RequestedBytes and Age are known of buffers with a tag or a tenant, of those that had to wait for
 	// memory, and of sampled and watched ones; else they are 0.
-	RequestedBytes int64
-	Age            time.Duration // since the allocation, when it was listed
-	Tenant         string        // charged with it; empty: none
+	RequestedBytes int64         `json:"requested_bytes"`
+	Age            time.Duration `json:"-"`      // since the allocation, when it was listed
+	Tenant         string        `json:"tenant"` // charged with it; empty: none
 }
 
 // String has the buffer's size, address and stream, its tag and tenant, and the place of its
@@ -66,8 +66,7 @@ func Describe(b *strings.Builder, largest []Buffer) {
 // Sort puts the largest buffer first; of equal ones the one of the first stream, and at the lowest
 // address.
 func Sort(all []Buffer) {
-	order.Sort(len(all), func(i, j int) bool {
-		a, b := &all[i], &all[j]
-		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Ptr, b.Ptr)) < 0
-	}, func(i, j int) { all[i], all[j] = all[j], all[i] })
+	slices.SortFunc(all, func(a, b Buffer) int {
+		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Ptr, b.Ptr))
+	})
 }

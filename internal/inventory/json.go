@@ -1,13 +1,33 @@
 package inventory
 
-import "github.com/go-vram/vram/internal/jsontext"
+import (
+	"encoding/json"
 
-// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case, durations are in seconds,
-// and the place is text.
-func (b Buffer) MarshalJSON() ([]byte, error) { return jsontext.Object(b) }
+	"github.com/go-vram/vram/internal/jsonform"
+)
 
-// MarshalJSON implements json.Marshaler, as that of Buffer does.
-func (g Group) MarshalJSON() ([]byte, error) { return jsontext.Object(g) }
+// MarshalJSON implements json.Marshaler: the age is in seconds.
+func (b Buffer) MarshalJSON() ([]byte, error) {
+	type plain Buffer
+	return json.Marshal(struct {
+		plain
+		Age    float64 `json:"age_seconds"`
+		Tenant string  `json:"tenant"`
+	}{plain(b), b.Age.Seconds(), b.Tenant})
+}
 
-// MarshalJSON implements json.Marshaler, as that of Buffer does.
-func (l List) MarshalJSON() ([]byte, error) { return jsontext.Object(l) }
+// MarshalJSON implements json.Marshaler: the age is in seconds.
+func (g Group) MarshalJSON() ([]byte, error) {
+	type plain Group
+	return json.Marshal(struct {
+		plain
+		Age float64 `json:"age_seconds"`
+	}{plain(g), g.Age.Seconds()})
+}
+
+// MarshalJSON implements json.Marshaler: an empty list is [].
+func (l List) MarshalJSON() ([]byte, error) {
+	type plain List
+	l.Buffers, l.Unread = jsonform.List(l.Buffers), jsonform.List(l.Unread)
+	return json.Marshal(plain(l))
+}

@@ -3,19 +3,19 @@ package inventory
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/units"
 )
 
 // List is the live buffers of a device, the largest first.
 type List struct {
-	Buffers []Buffer
-	Bytes   int64 // of their blocks
+	Buffers []Buffer `json:"buffers"`
+	Bytes   int64    `json:"bytes"` // of their blocks
 	// Unread are streams that have failed: their buffers are not in the list.
-	Unread []uint32
+	Unread []uint32 `json:"unread"`
 }
 
 // Of is the list of buffers, which it puts in order.
@@ -30,11 +30,11 @@ func Of(all []Buffer) (l List) {
 
 // Group is the live buffers that have something in common.
 type Group struct {
-	Name     string // a tag, a tenant, "stream 3", or a place; empty: of the buffers without one
-	Count    int
-	Bytes    int64         // of their blocks
-	MaxBytes int64         // of the largest
-	Age      time.Duration // of the oldest whose age is known; 0: none is
+	Name     string        `json:"name"` // a tag, a tenant, "stream 3", or a place; empty: of the buffers without one
+	Count    int           `json:"count"`
+	Bytes    int64         `json:"bytes"`     // of their blocks
+	MaxBytes int64         `json:"max_bytes"` // of the largest
+	Age      time.Duration `json:"-"`         // of the oldest whose age is known; 0: none is
 }
 
 // ByTag sums the buffers by the tags of their requests, the largest sum first.
@@ -81,7 +81,7 @@ func group(all []Buffer, name func(*Buffer) string) []Group {
 		g.MaxBytes = max(g.MaxBytes, b.Bytes)
 		g.Age = max(g.Age, b.Age)
 	}
-	order.By(groups, func(a, b *Group) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name)) })
+	slices.SortFunc(groups, func(a, b Group) int { return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Name, b.Name)) })
 	return groups
 }
 

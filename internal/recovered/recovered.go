@@ -24,8 +24,6 @@ func (p Panic) String() string { return fmt.Sprintf("%s: %v", p.Place, p.Value) 
 
 // Log counts panics of one device. The zero value is ready for use, a nil Log reports to watchers of the process alone.
 type Log struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	count atomic.Uint64
 	tell  atomic.Pointer[func(Panic)]
 }

@@ -11,7 +11,7 @@ func deadlockBugs() []Bug {
 			Name: "who becomes the first is not searched for", Package: "internal/pool/core", Run: "^TestWhoBecomesTheFirstIsSearchedFor$",
 			Edits: []Edit{
 				{"internal/pool/core.(*queue).serve", "q.searched > 0 && q.promoted() && grant", "q.searched > 0 && q.promoted() && false && grant"},
-				{"internal/pool/core.(*queue).removeOf", "	q.searchAgain()\n	q.refills = order.Delete", "	q.refills = order.Delete"},
+				{"internal/pool/core.(*queue).removeOf", "	q.searchAgain()\n	q.refills = slices.DeleteFunc", "	q.refills = slices.DeleteFunc"},
 			},
 		},
 		{

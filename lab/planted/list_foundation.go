@@ -55,7 +55,7 @@ func foundationBugs() []Bug {
 			Edits: []Edit{{"actors.(*linkedFramework).receive", "{ f.box.behavior.Receive(m) }", "{ go f.box.behavior.Receive(m) }"}},
 		},
 		{
-			Name: "the built-in framework brings a handler along", Package: "lab/weight", Run: "^TestHandlersThatImportingRegisters$",
+			Name: "the built-in framework brings a handler along", Package: "actors", Run: "^TestHandlersThatImportingRegisters$",
 			Tags:  "vram_builtin",
 			Edits: []Edit{{"actors/builtin.go", "package actors\n", "package actors\n\nimport _ \"expvar\"\n"}},
 		},

@@ -9,7 +9,7 @@ func movesBugs() []Bug {
 		},
 		{
 			Name: "a miss asks the first client that has anything", Package: "internal/pool/core", Run: "^TestAMissAsksTheRichestForARun$",
-			Edits: []Edit{{"internal/pool/core.(*asks).richest", "cmp.Compare((*b).usage.FreePages, (*a).usage.FreePages)", "0"}},
+			Edits: []Edit{{"internal/pool/core.(*asks).richest", "cmp.Compare(b.usage.FreePages, a.usage.FreePages)", "0"}},
 		},
 		{
 			Name: "a run is asked for of a client that has none so long", Package: "internal/pool/core", Run: "^TestAMissAsksTheRichestForARun$",

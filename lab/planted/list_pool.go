@@ -37,7 +37,7 @@ func poolBugs() []Bug {
 		{
 			Name: "an answer is told to the first who waits for it only", Package: "internal/pool/core", Run: "^TestCoreAgreesWithOnePageOneOwner$",
 			Edits: []Edit{{
-				"internal/pool/core.(*queue).answered", "for _, r := range q.awaiting {\n		r.awaits = order", "for i, r := range q.awaiting {\n		if i > 0 {\n			kept = append(kept, r)\n			continue\n		}\n		r.awaits = order",
+				"internal/pool/core.(*queue).answered", "for _, r := range q.awaiting {\n		r.awaits = slices", "for i, r := range q.awaiting {\n		if i > 0 {\n			kept = append(kept, r)\n			continue\n		}\n		r.awaits = slices",
 			}},
 		},
 		{
@@ -106,7 +106,7 @@ func budgetBugs() []Bug {
 		},
 		{
 			Name: "the shortest handles are recycled first", Package: "internal/pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{{"internal/pool/memory.(*Memory).victims", "return a.pages > b.pages", "return a.pages < b.pages"}},
+			Edits: []Edit{{"internal/pool/memory.(*Memory).victims", "cmp.Compare(b.pages, a.pages)", "cmp.Compare(a.pages, b.pages)"}},
 		},
 		{
 			Name: "handles are long from the beginning", Package: "internal/pool/core", Run: "^TestTranscripts$",

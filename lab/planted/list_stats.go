@@ -76,16 +76,12 @@ func statsBugs() []Bug {
 			Edits: []Edit{{"streams.Buffer.MarshalText", "[]byte(b.String()), nil", "[]byte(\"{}\"), nil"}},
 		},
 		{
-			Name: "an error in the field of another is an object in JSON", Package: "internal/jsontext", Run: "^TestText$",
-			Edits: []Edit{{"internal/jsontext.Append", "e, is := x.(error); is &&", "e, is := x.(error); !is &&"}},
+			Name: "an error in the field of another is an object in JSON", Package: "compute/ops", Run: "^TestJSON$",
+			Edits: []Edit{{"internal/jsonform.Error", "return err.Error()", "return err"}},
 		},
 		{
-			Name: "a number that JSON does not have is written as one", Package: "internal/jsontext", Run: "^TestText$",
-			Edits: []Edit{{"internal/jsontext.Append", "math.IsNaN(v.Float()) || math.IsInf(v.Float(), 0)", "math.IsInf(v.Float(), 1)"}},
-		},
-		{
-			Name: "an error is an empty object in JSON", Package: "internal/jsontext", Run: "^TestObject$",
-			Edits: []Edit{{"internal/jsontext.Append", "		case error:\n			return String(b, x.Error()), nil\n", ""}},
+			Name: "a number that JSON does not have is written as one", Package: "internal/acceptance", Run: "^TestTheJSONOfAnError$",
+			Edits: []Edit{{"vram.(*ConfigError).MarshalJSON", "math.IsNaN(v) || ", ""}},
 		},
 		{
 			Name: "metrics of two devices have one name", Package: "monitor/metrics", Run: "^TestMetricsOfTwoDevices$",

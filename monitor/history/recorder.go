@@ -2,6 +2,7 @@ package history
 
 import (
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sync/atomic"
@@ -9,7 +10,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/site"
-	"github.com/go-vram/vram/internal/jsontext"
+	"github.com/go-vram/vram/internal/jsonform"
 	"github.com/go-vram/vram/internal/units"
 )
 
@@ -55,19 +56,16 @@ func (k *Kind) UnmarshalText(text []byte) error {
 
 // Event is what happened at a moment.
 type Event struct {
-	Number uint64 // from 0, of all events since Start
-	Time   time.Time
-	Kind   Kind
-	Stream uint32 // by its ID; 0: of no stream
-	Ptr    vram.Ptr
-	Bytes  int64 // requested; of the block, where the buffer lived before Start
-	Tag    string
-	Tenant string     // by its name; "": none
-	Stack  site.Stack // of the request or the free, with Options.Stacks
+	Number uint64     `json:"number"` // from 0, of all events since Start
+	Time   time.Time  `json:"time"`
+	Kind   Kind       `json:"kind"`
+	Stream uint32     `json:"stream"` // by its ID; 0: of no stream
+	Ptr    vram.Ptr   `json:"ptr"`
+	Bytes  int64      `json:"bytes"` // requested; of the block, where the buffer lived before Start
+	Tag    string     `json:"tag"`
+	Tenant string     `json:"tenant"` // by its name; "": none
+	Stack  site.Stack `json:"stack"`  // of the request or the free, with Options.Stacks
 }
-
-// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case, the kind and the place of the stack are text.
-func (e Event) MarshalJSON() ([]byte, error) { return jsontext.Object(e) }
 
 // Options say how much is recorded.
 type Options struct {
@@ -183,14 +181,18 @@ func (r *Recorder) live() (all []Event) {
 
 // Snapshot is a recording at a moment.
 type Snapshot struct {
-	Events []Event // in order of their numbers
+	Events []Event `json:"events"` // in order of their numbers
 	// Live are the buffers that lived then, or at Stop, without times: not all of them were allocated in Events.
-	Live      []Event
-	LostCount uint64 // events before those
+	Live      []Event `json:"live"`
+	LostCount uint64  `json:"lost_count"` // events before those
 }
 
-// MarshalJSON implements json.Marshaler, as that of Event does.
-func (s Snapshot) MarshalJSON() ([]byte, error) { return jsontext.Object(s) }
+// MarshalJSON implements json.Marshaler: a list without events is [].
+func (s Snapshot) MarshalJSON() ([]byte, error) {
+	type plain Snapshot
+	s.Events, s.Live = jsonform.List(s.Events), jsonform.List(s.Live)
+	return json.Marshal(plain(s))
+}
 
 // Snapshot reads the recording. While it goes on, it waits for the request that each stream is serving.
 func (r *Recorder) Snapshot() Snapshot {

@@ -1,12 +1,13 @@
 package interp
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/go-vram/vram/compute/ptx"
-	"github.com/go-vram/vram/internal/jsontext"
+	"github.com/go-vram/vram/internal/jsonform"
 )
 
 // Kind says which rule a kernel broke.
@@ -59,19 +60,24 @@ func (k Kind) String() string {
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
 // Dim3 is a size or a place in three directions.
-type Dim3 struct{ X, Y, Z uint32 }
+type Dim3 struct {
+	X uint32 `json:"x"`
+	Y uint32 `json:"y"`
+	Z uint32 `json:"z"`
+}
 
 // String is the size as CUDA's tools print it.
 func (d Dim3) String() string { return fmt.Sprintf("(%d,%d,%d)", d.X, d.Y, d.Z) }
 
 // Place is an instruction that a thread executed.
 type Place struct {
-	Block, Thread Dim3
-	Line          int    // in the text of PTX
-	File          string // of the source in another language, by .loc; "" where the text does not name it
-	SourceLine    int    // in that file
-	Instruction   string // as text
-	Write         bool   // it stores
+	Block       Dim3   `json:"block"`
+	Thread      Dim3   `json:"thread"`
+	Line        int    `json:"line"`        // in the text of PTX
+	File        string `json:"file"`        // of the source in another language, by .loc; "" where the text does not name it
+	SourceLine  int    `json:"source_line"` // in that file
+	Instruction string `json:"instruction"` // as text
+	Write       bool   `json:"write"`       // it stores
 }
 
 // String names the line, the thread and the instruction.
@@ -85,23 +91,20 @@ func (p Place) String() string {
 	return b.String()
 }
 
-// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case.
-func (p Place) MarshalJSON() ([]byte, error) { return jsontext.Object(p) }
-
 // Fault is a mistake of a kernel that the interpreter found. Its place is that of the thread that made it.
 type Fault struct {
 	Place
 
-	Kind    Kind
-	Kernel  string
-	Space   ptx.Space // of an access
-	Address uint64    // of an access: in its space
-	Bytes   int       // of an access, else 0
-	Detail  string    // more about the mistake
-	Other   *Place    // the other access of a race, or the other thread of a barrier
-	Err     error     // of Memory
+	Kind    Kind      `json:"kind"`
+	Kernel  string    `json:"kernel"`
+	Space   ptx.Space `json:"space"`   // of an access
+	Address uint64    `json:"address"` // of an access: in its space
+	Bytes   int       `json:"bytes"`   // of an access, else 0
+	Detail  string    `json:"detail"`  // more about the mistake
+	Other   *Place    `json:"other"`   // the other access of a race, or the other thread of a barrier
+	Err     error     `json:"err"`     // of Memory
 
-	Assertion *FailedAssertion // of the kind Assertion, else nil
+	Assertion *FailedAssertion `json:"assertion"` // of the kind Assertion, else nil
 }
 
 // Error names the mistake, the place, the address, and the other place.
@@ -126,8 +129,15 @@ func (f *Fault) Error() string {
 // Unwrap is the error of Memory.
 func (f *Fault) Unwrap() error { return f.Err }
 
-// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case, those of Place among them; an error is its text.
-func (f *Fault) MarshalJSON() ([]byte, error) { return jsontext.Object(*f) }
+// MarshalJSON implements json.Marshaler: the fields of Place are among the fault's own, and the error is its text.
+func (f *Fault) MarshalJSON() ([]byte, error) {
+	type plain Fault
+	return json.Marshal(struct {
+		plain
+		Err       any              `json:"err"`
+		Assertion *FailedAssertion `json:"assertion"`
+	}{plain(*f), jsonform.Error(f.Err), f.Assertion})
+}
 
 // Is reports whether target is the kind of the fault, as an error: errors.Is(err, interp.SharedRace).
 func (f *Fault) Is(target error) bool {

@@ -129,10 +129,10 @@ const maxText = 4096
 
 // FailedAssertion is an assert of CUDA C++ that did not hold. A text that cannot be read is "".
 type FailedAssertion struct {
-	Message  string // the condition
-	File     string
-	Line     int
-	Function string
+	Message  string `json:"message"` // the condition
+	File     string `json:"file"`
+	Line     int    `json:"line"`
+	Function string `json:"function"`
 }
 
 // assertFail is __assertfail.

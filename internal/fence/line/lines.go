@@ -10,8 +10,6 @@ const Count = 63
 // still names it waits for one stream more, and not for less, since a line is removed once all of it has passed.
 // The zero value is ready.
 type Lines struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	at [Count]atomic.Pointer[Line]
 }
 

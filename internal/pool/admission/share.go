@@ -3,8 +3,8 @@ package admission
 import (
 	"cmp"
 	"fmt"
-
-	"github.com/go-vram/vram/internal/order"
+	"slices"
+	"sort"
 )
 
 // Usage is what an account with a share has.
@@ -84,26 +84,24 @@ func (t *Table) reshare(all []Usage) {
 	for i, u := range all {
 		t.shares[i].account = u.Account
 	}
-	order.Sort(len(t.shares), func(i, j int) bool { return t.shares[i].account < t.shares[j].account },
-		func(i, j int) { t.shares[i], t.shares[j] = t.shares[j], t.shares[i] })
+	slices.SortFunc(t.shares, func(a, b sharing) int { return cmp.Compare(a.account, b.account) })
 	for i := range old {
 		if s := t.sharing(old[i].account); s != nil {
 			s.outrankedBytes = old[i].outrankedBytes
 		}
 	}
 	// Those of an account stand in no order yet.
-	order.Sort(len(t.queue), func(i, j int) bool { return elder(&t.queue[i], &t.queue[j]) }, t.swap)
+	slices.SortFunc(t.queue, func(a, b entry) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Age, b.Age))
+	})
 }
-
-// swap exchanges two entries of the queue.
-func (t *Table) swap(i, j int) { t.queue[i], t.queue[j] = t.queue[j], t.queue[i] }
 
 // sharing is an account's, nil if it has no share.
 func (t *Table) sharing(a Account) *sharing {
 	if len(t.shares) == 0 {
 		return nil
 	}
-	at := order.Search(len(t.shares), func(at int) bool { return t.shares[at].account >= a })
+	at := sort.Search(len(t.shares), func(at int) bool { return t.shares[at].account >= a })
 	if at == len(t.shares) || t.shares[at].account != a {
 		return nil
 	}
@@ -142,13 +140,21 @@ func (t *Table) order() {
 	}
 	t.dun()
 	t.merge(sharers)
-	order.Sort(len(t.queue), func(i, j int) bool { return before(&t.queue[i], &t.queue[j]) < 0 }, t.swap)
+	sort.Sort((*byStanding)(&t.queue))
 	for i := range t.shares {
 		t.shares[i].first = nil // it has moved
 	}
 	clear(sharers)
 	t.sharers = sharers
 }
+
+// byStanding sorts entries by their places. slices.SortFunc takes twice the time: it copies both entries, which are long,
+// to compare them.
+type byStanding []entry
+
+func (q *byStanding) Len() int           { return len(*q) }
+func (q *byStanding) Less(i, j int) bool { return before(&(*q)[i], &(*q)[j]) < 0 }
+func (q *byStanding) Swap(i, j int)      { (*q)[i], (*q)[j] = (*q)[j], (*q)[i] }
 
 // dun finds out whose turn it is whatever its rank.
 func (t *Table) dun() {
@@ -174,8 +180,7 @@ func (t *Table) dun() {
 
 // merge gives those that have shares their turns among those that have none: of the first of both the older one is next.
 func (t *Table) merge(sharers []*entry) {
-	order.By(sharers, func(x, y **entry) int {
-		a, b := *x, *y
+	slices.SortFunc(sharers, func(a, b *entry) int {
 		return cmp.Or(truth(a.borrows)-truth(b.borrows), cmp.Compare(b.Priority, a.Priority), ranked(a, b))
 	})
 	for i, e := range sharers[min(1, len(sharers)):] {

@@ -5,8 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"github.com/go-vram/vram/internal/order"
+	"sort"
 )
 
 // Account names who holds memory and who waits.
@@ -14,8 +13,6 @@ type Account uint64
 
 // Waiter is a request that waits.
 type Waiter struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	ID       uint64 // never used twice
 	Account  Account
 	Priority int
@@ -29,8 +26,6 @@ type Waiter struct {
 
 // entry is a waiter in the table.
 type entry struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	Waiter
 	standing
 	passedBytes int64 // served to waiters behind it since it arrived
@@ -229,7 +224,7 @@ func (t *Table) Forget(a Account) {
 	t.Suspend(a, nil)
 	t.FreedBy(a, nil)
 	for _, f := range slices.Clone(t.freers) {
-		t.FreedBy(f.account, order.Delete(slices.Clone(f.by), func(b Account) bool { return b == a }))
+		t.FreedBy(f.account, slices.DeleteFunc(slices.Clone(f.by), func(b Account) bool { return b == a }))
 	}
 }
 
@@ -327,7 +322,7 @@ func (l *line) lets(w *entry) bool {
 
 // placeBefore is the place of the first entry of the queue that does not come before e.
 func (t *Table) placeBefore(e *entry) int {
-	return order.Search(len(t.queue), func(at int) bool { return before(&t.queue[at], e) >= 0 })
+	return sort.Search(len(t.queue), func(at int) bool { return before(&t.queue[at], e) >= 0 })
 }
 
 // place is a request that has not arrived, and where it would stand at worst. What it wants is charged.

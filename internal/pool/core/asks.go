@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
@@ -180,8 +179,8 @@ func (a *asks) richest(r *request) (all []*client) {
 			all = append(all, cl)
 		}
 	}
-	order.By(all, func(a, b **client) int {
-		return cmp.Or(cmp.Compare((*b).usage.FreePages, (*a).usage.FreePages), cmp.Compare((*a).id, (*b).id))
+	slices.SortFunc(all, func(a, b *client) int {
+		return cmp.Or(cmp.Compare(b.usage.FreePages, a.usage.FreePages), cmp.Compare(a.id, b.id))
 	})
 	return all
 }

@@ -3,7 +3,6 @@ package core
 import (
 	"slices"
 
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/watermark"
 )
 
@@ -39,8 +38,6 @@ type client struct {
 
 // answer is what a client's last answer to an Ask reported, and whether one is still to come.
 type answer struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	asked          bool
 	askedPages     uint32 // as in that Ask
 	askedAgain     bool   // for all, while a smaller Ask was under way
@@ -87,8 +84,6 @@ func (cl *client) mayReturn() bool { return !cl.reserves && (!cl.gone || cl.held
 
 // Usage is what a client's stream has at one moment, as it is known without a turn of it.
 type Usage struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	UsedBytes    int64  // in buffers and magazines, and wanted by requests that wait
 	FreePages    uint32 // that its free ranges hold, at most
 	MaxFreePages uint32 // that the longest of them holds, at most
@@ -144,7 +139,7 @@ func (cs *clients) join(m Join) {
 	id := m.Client
 	cs.all[id] = &client{id: id, dirty: !m.Reserves, reserves: m.Reserves}
 	at, _ := slices.BinarySearch(cs.ids, id)
-	cs.ids = order.Insert(cs.ids, at, id)
+	cs.ids = slices.Insert(cs.ids, at, id)
 }
 
 func (cs *clients) remove(id Client) {

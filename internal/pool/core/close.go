@@ -4,8 +4,6 @@ import "fmt"
 
 // phase is how far a pool has come: it serves, is closing, and is closed.
 type phase struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	closing    bool
 	closed     bool
 	abandoned  bool // closing, but nothing may be started before a Close

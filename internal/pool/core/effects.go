@@ -98,8 +98,6 @@ type Holder struct {
 
 // End completes a Warm, Trim or Close.
 type End struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	Token uint64
 	Bytes int64 // mapped ahead, or given back to the driver
 	Err   error
@@ -122,8 +120,6 @@ type Shortage struct {
 
 // Holding is what a client held when it last spoke to the pool.
 type Holding struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	Client    Client
 	HeldBytes int64
 	LiveBytes int64 // of HeldBytes, what callers have and magazines cache

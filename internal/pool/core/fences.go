@@ -1,6 +1,6 @@
 package core
 
-import "github.com/go-vram/vram/internal/order"
+import "slices"
 
 // fences are the watches over fences of memory that clients have returned, and the requests that only such a fence can serve. A
 // watch waits outside the turn and the driver goroutine, one for each client with such memory, so that a kernel that never ends
@@ -57,7 +57,7 @@ func (f *fences) forget(id Client) { delete(f.watches, id) }
 
 // take takes out the requests that are held, of one client or, with 0, of all.
 func (f *fences) take(id Client) (all []*request) {
-	f.held = order.Delete(f.held, func(r *request) bool {
+	f.held = slices.DeleteFunc(f.held, func(r *request) bool {
 		if id != 0 && r.client != id {
 			return false
 		}

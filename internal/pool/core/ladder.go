@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
@@ -137,7 +136,7 @@ func (l *ladder) climb(r *request) (leaves bool) {
 // wait has the fences of pending memory watched, except those of a client whose kernels need not end.
 func (l *ladder) wait(r *request) verdict {
 	r.progress = l.fences.progress
-	ids := order.Delete(l.memory.TaggedClients(), func(id Client) bool { // the fences of all were polled just now
+	ids := slices.DeleteFunc(l.memory.TaggedClients(), func(id Client) bool { // the fences of all were polled just now
 		return !l.clients.mayBeAwaited(id) || l.fences.watched(id)
 	})
 	if len(ids) > 0 {

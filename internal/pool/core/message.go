@@ -70,8 +70,6 @@ const (
 
 // Place is what decides when a request that waits is served.
 type Place struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	Account  admission.Account
 	Priority int
 	Age      uint64 // of its first wait, rising; never 0
@@ -84,16 +82,12 @@ type Place struct {
 
 // Withdraw takes back a Refill that waits: nothing is answered.
 type Withdraw struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	Client Client
 	Token  uint64
 }
 
 // Ready reports that the quota of a Refill that waits allows it now: its account was charged.
 type Ready struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	Client Client
 	Token  uint64
 }
@@ -101,8 +95,6 @@ type Ready struct {
 // Block reports whether somebody waits for the answer of a Refill that waits and does nothing else. Of several the one with
 // the highest Number holds, whatever the order in which they come.
 type Block struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	Client  Client
 	Token   uint64
 	Number  uint64 // rising
@@ -124,8 +116,6 @@ const Anybody = ^Client(0)
 
 // Offered answers an Offer. Taken reports that the client has served the request by itself: the Refill is answered by that.
 type Offered struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	Client Client
 	Token  uint64
 	Taken  bool
@@ -212,8 +202,6 @@ type Passed struct {
 // WatchOver reports that the watch with that number has ended, which may overtake the JobDone that reports its beginning: the fence has
 // passed, or, with Err, that is not known.
 type WatchOver struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	Watch
 	Err error
 }

@@ -4,8 +4,6 @@ package core
 // measured on eight real traces: large handles are cheap to make and hard to reuse, small ones the
 // other way round, and a budget above the live peak saves recycling in later rounds.
 type Policy struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	// HandlePages bounds the length of a new handle. A window is cut into handles as equal as possible. A plain
 	// segment is longer only where what is asked for at once is.
 	HandlePages uint32
@@ -44,8 +42,6 @@ type Policy struct {
 
 // Settings are the limits of a pool. They may change while it is in use.
 type Settings struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	Policy     Policy
 	LimitBytes int64 // reserved never exceeds it
 	CacheBytes int64 // free bytes beyond it go back to the driver at ticks; 0: no such bound

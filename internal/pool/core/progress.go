@@ -3,7 +3,6 @@ package core
 import (
 	"slices"
 
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/pool/admission"
 )
 
@@ -125,7 +124,7 @@ func (n *noProgress) suspend(m Suspend) bool {
 	}
 	table := &n.waiters.table
 	table.Suspend(admission.Account(m.Client), waits)
-	by := order.Delete(slices.Clone(m.FreedBy), func(id Client) bool { return n.clients.all[id] == nil && id != Anybody })
+	by := slices.DeleteFunc(slices.Clone(m.FreedBy), func(id Client) bool { return n.clients.all[id] == nil && id != Anybody })
 	table.FreedBy(admission.Account(m.Client), accountsOf(by))
 	return true
 }

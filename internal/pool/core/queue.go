@@ -1,7 +1,5 @@
 package core
 
-import "github.com/go-vram/vram/internal/order"
-
 import "slices"
 
 // queue is the requests under way. A pass over all of them is never due to one message alone: with thousands refused at once
@@ -46,7 +44,7 @@ func (q *queue) head() *request {
 // remove takes a request out, if it is there. It is nearly always the first or the last.
 func (q *queue) remove(r *request) {
 	if r.kind != refill {
-		q.others = order.Delete(q.others, func(o *request) bool { return o == r })
+		q.others = slices.DeleteFunc(q.others, func(o *request) bool { return o == r })
 		return
 	}
 	n := len(q.refills)
@@ -73,7 +71,7 @@ func (q *queue) remove(r *request) {
 // removeOf takes out all refills of one client.
 func (q *queue) removeOf(id Client) (all []*request) {
 	q.searchAgain()
-	q.refills = order.Delete(q.refills, func(r *request) bool {
+	q.refills = slices.DeleteFunc(q.refills, func(r *request) bool {
 		if r.client != id {
 			return false
 		}
@@ -163,7 +161,7 @@ func (q *queue) looked() {
 func (q *queue) answered(id Client) {
 	kept := q.awaiting[:0]
 	for _, r := range q.awaiting {
-		r.awaits = order.Delete(r.awaits, func(a Client) bool { return a == id })
+		r.awaits = slices.DeleteFunc(r.awaits, func(a Client) bool { return a == id })
 		if len(r.awaits) > 0 {
 			kept = append(kept, r)
 		}

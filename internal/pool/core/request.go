@@ -69,8 +69,6 @@ type ascent struct {
 
 // refusal is what the driver has refused to a request.
 type refusal struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	capped   bool // it can give capBytes in all
 	capBytes int64
 	refusals int
@@ -107,8 +105,6 @@ type warming struct {
 
 // waiting is a Refill that waits; zero for all others.
 type waiting struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	id       uint64 // in the order of those that wait; 0: it does not wait
 	patience Patience
 	place    Place

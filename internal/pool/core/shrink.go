@@ -4,8 +4,6 @@ import "github.com/go-vram/vram/internal/pool/memory"
 
 // shrinker gives memory back to the driver.
 type shrinker struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	settings *Settings
 	memory   *memory.Memory
 	answers  *answers

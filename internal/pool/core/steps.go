@@ -3,7 +3,6 @@ package core
 import (
 	"slices"
 
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/pool/admission"
 	"github.com/go-vram/vram/internal/pool/memory"
 )
@@ -87,7 +86,7 @@ func (c *Core) offered(m Offered) bool {
 
 // warm lets a warm-up under way.
 func (c *Core) warm(m Warm) {
-	lengths := order.Delete(slices.Clone(m.Runs), func(n uint32) bool { return n == 0 })
+	lengths := slices.DeleteFunc(slices.Clone(m.Runs), func(n uint32) bool { return n == 0 })
 	c.scheduler.enqueue(&request{kind: warm, token: m.Token, warming: warming{lengths: lengths}})
 }
 

@@ -3,15 +3,11 @@ package core
 import (
 	"fmt"
 	"slices"
-
-	"github.com/go-vram/vram/internal/order"
 )
 
 // sums are figures over all clients, kept up to date with each change of one: no decision visits the clients that have nothing to
 // do with it, however many there are.
 type sums struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	usedBytes    int64 // that all use at most, or want, as far as is known
 	ownPeakBytes int64 // the sum of the most that each used by itself
 	holding      int   // clients that have memory, or had and may have it back
@@ -61,7 +57,7 @@ func enter(list *[]Client, id Client, was, is bool) {
 	}
 	at, _ := slices.BinarySearch(*list, id)
 	if is {
-		*list = order.Insert(*list, at, id)
+		*list = slices.Insert(*list, at, id)
 	} else {
 		*list = slices.Delete(*list, at, at+1)
 	}

@@ -9,8 +9,8 @@ import (
 
 // LimitError reports that memory cannot be mapped ahead, since the limit leaves no room.
 type LimitError struct {
-	WantedBytes int64 // more than is held
-	LimitBytes  int64
+	WantedBytes int64 `json:"wanted_bytes"` // more than is held
+	LimitBytes  int64 `json:"limit_bytes"`
 }
 
 // Error says the facts in one line.

@@ -7,8 +7,6 @@ import (
 
 // handle is a physical allocation, or a plain segment.
 type handle struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	id    cudadrv.Handle
 	at    cudadrv.Ptr // of a plain segment
 	run   Run         // where it is mapped; First is meaningless if not mapped

@@ -1,6 +1,9 @@
 package memory
 
-import "github.com/go-vram/vram/internal/order"
+import (
+	"slices"
+	"sort"
+)
 
 // holeKey is an entry of a holeIndex. Entries are ordered by client, then by length, then by address.
 type holeKey struct {
@@ -32,18 +35,18 @@ func (x *holeIndex) find(k holeKey) (chunk, at int) {
 	if len(x.chunks) == 0 {
 		x.chunks = append(x.chunks, make([]holeKey, 0, chunkKeys+1))
 	}
-	chunk = order.Search(len(x.chunks)-1, func(i int) bool { return k.less(x.chunks[i+1][0]) })
+	chunk = sort.Search(len(x.chunks)-1, func(i int) bool { return k.less(x.chunks[i+1][0]) })
 	keys := x.chunks[chunk]
-	return chunk, order.Search(len(keys), func(i int) bool { return !keys[i].less(k) })
+	return chunk, sort.Search(len(keys), func(i int) bool { return !keys[i].less(k) })
 }
 
 func (x *holeIndex) insert(k holeKey) {
 	chunk, at := x.find(k)
-	keys := order.Insert(x.chunks[chunk], at, k)
+	keys := slices.Insert(x.chunks[chunk], at, k)
 	if len(keys) > chunkKeys {
 		upper := append(make([]holeKey, 0, chunkKeys+1), keys[chunkKeys/2:]...)
 		keys = keys[:chunkKeys/2]
-		x.chunks = order.Insert(x.chunks, chunk+1, upper)
+		x.chunks = slices.Insert(x.chunks, chunk+1, upper)
 	}
 	x.chunks[chunk] = keys
 }

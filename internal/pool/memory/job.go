@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/internal/order"
 )
 
 // Verb reports what an operation of a job does.
@@ -25,8 +24,6 @@ const (
 
 // Op is one driver call.
 type Op struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	Verb    Verb
 	Run     Run            // all but Release and Await
 	Index   int32          // the number of the handle: Create, Map, Release, AllocPlain, FreePlain
@@ -108,7 +105,7 @@ func (m *Memory) PlanFill(j *Job, p Plan) {
 // fillOps maps victims, and then new handles, into the missing runs. left are the victims that find no place.
 func (m *Memory) fillOps(p Plan, missing []Run) (fill []Op, left []int32) {
 	left = slices.Clone(p.Victims)
-	order.Stably(left, func(a, b *int32) int { return cmp.Compare(m.handleOf[*b].run.Pages, m.handleOf[*a].run.Pages) })
+	slices.SortStableFunc(left, func(a, b int32) int { return cmp.Compare(m.handleOf[b].run.Pages, m.handleOf[a].run.Pages) })
 	fill = make([]Op, 0, 4*len(missing)+len(p.Victims))
 	for _, hole := range missing {
 		least, rest := min(p.MergePages, hole.Pages), hole
@@ -197,7 +194,7 @@ func (m *Memory) unmapOps(j *Job, ids []int32) {
 		runs[i] = m.handleOf[id].run
 		m.takePart(j, runs[i].First, runs[i].End())
 	}
-	order.By(runs, func(a, b *Run) int { return cmp.Compare(a.First, b.First) })
+	slices.SortFunc(runs, func(a, b Run) int { return cmp.Compare(a.First, b.First) })
 	for _, r := range runs {
 		if n := len(j.Ops); n > 0 && j.Ops[n-1].Run.End() == r.First {
 			j.Ops[n-1].Run.Pages += r.Pages

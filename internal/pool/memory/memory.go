@@ -1,8 +1,10 @@
 package memory
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/go-vram/vram/internal/heap"
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
@@ -70,16 +72,9 @@ func (m *Memory) victims(want func(Run) bool) []int32 {
 		}
 		return true
 	})
-	order.Sort(len(found), func(i, j int) bool {
-		a, b := &found[i], &found[j]
-		if a.pages != b.pages {
-			return a.pages > b.pages
-		}
-		if a.runPages != b.runPages {
-			return a.runPages < b.runPages
-		}
-		return a.first < b.first
-	}, func(i, j int) { found[i], found[j] = found[j], found[i] })
+	slices.SortFunc(found, func(a, b victim) int {
+		return cmp.Or(cmp.Compare(b.pages, a.pages), cmp.Compare(a.runPages, b.runPages), cmp.Compare(a.first, b.first))
+	})
 	m.found = found
 	ids := m.victimIDs[:0]
 	for _, v := range found {

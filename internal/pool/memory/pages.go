@@ -1,6 +1,6 @@
 package memory
 
-import "github.com/go-vram/vram/internal/order"
+import "slices"
 
 // Fit finds a free run of at least that many pages, about the shortest of those that the client may use without a wait: clean ones
 // and its own. Of equally short runs its own is taken.
@@ -91,7 +91,7 @@ func (t *table) TaggedClients() []Client {
 			ids = append(ids, id)
 		}
 	}
-	order.By(ids, order.Rising)
+	slices.Sort(ids)
 	return ids
 }
 

@@ -1,7 +1,10 @@
 package memory
 
 import (
-	"github.com/go-vram/vram/internal/order"
+	"cmp"
+	"slices"
+	"sort"
+
 	"github.com/go-vram/vram/internal/pages"
 )
 
@@ -39,8 +42,7 @@ func (ps *Parts) Add(parts ...Part) {
 			*ps = append(*ps, p)
 		}
 	}
-	all := *ps
-	order.Sort(len(all), func(i, j int) bool { return all[i].Run.First < all[j].Run.First }, func(i, j int) { all[i], all[j] = all[j], all[i] })
+	slices.SortFunc(*ps, func(a, b Part) int { return cmp.Compare(a.Run.First, b.Run.First) })
 }
 
 // Pass cleans the parts of a client up to a fence, which has passed.
@@ -72,9 +74,9 @@ func (ps Parts) latest(but Client) (fences []Tag) {
 		if p.Tag.Client == 0 || p.Tag.Client == but {
 			continue
 		}
-		at := order.Search(len(fences), func(at int) bool { return fences[at].Client >= p.Tag.Client })
+		at := sort.Search(len(fences), func(at int) bool { return fences[at].Client >= p.Tag.Client })
 		if at == len(fences) || fences[at].Client != p.Tag.Client {
-			fences = order.Insert(fences, at, p.Tag)
+			fences = slices.Insert(fences, at, p.Tag)
 		}
 		fences[at].Fence = max(fences[at].Fence, p.Tag.Fence)
 	}

@@ -23,8 +23,6 @@ func (u User) mayUse(tag Client) bool {
 
 // finder finds windows in an arena.
 type finder struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	*table
 	maxPages uint32
 	plain    bool

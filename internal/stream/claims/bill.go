@@ -15,8 +15,6 @@ type payer interface {
 // Bill is a claim's charge to its tenant, if it names one. The stream's turn, the pool's and the
 // end of a context may use it at the same time.
 type Bill struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	tenant payer
 	cost   int64       // bytes; 0 of an empty batch
 	paid   atomic.Bool // charged, and neither moved to the buffers nor refunded

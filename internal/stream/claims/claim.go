@@ -43,8 +43,6 @@ const MaxConsults = 16
 
 // Claim is the state of one claim. Its stream's turn owns it, except for the Bill.
 type Claim struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	Bill
 
 	// Owner is the shell's object for the claim.

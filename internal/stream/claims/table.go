@@ -3,8 +3,6 @@ package claims
 import (
 	"cmp"
 	"slices"
-
-	"github.com/go-vram/vram/internal/order"
 )
 
 // Offer is the pool's proposal to serve a parked claim from its stream's memory.
@@ -68,7 +66,7 @@ func (t *Table) In(states ...State) []*Claim {
 			in = append(in, c)
 		}
 	}
-	order.By(in, func(a, b **Claim) int { return cmp.Compare((*a).token, (*b).token) })
+	slices.SortFunc(in, func(a, b *Claim) int { return cmp.Compare(a.token, b.token) })
 	return in
 }
 
@@ -105,7 +103,7 @@ func (t *Table) DueOffer() (o Offer, due bool) {
 
 // Answered removes an offer that has waited and has its answer.
 func (t *Table) Answered(o Offer) {
-	t.offers = order.Delete(t.offers, func(have Offer) bool { return have == o })
+	t.offers = slices.DeleteFunc(t.offers, func(have Offer) bool { return have == o })
 }
 
 // TakeOffers takes all offers that have waited: to be made once more after a panic, or failed.

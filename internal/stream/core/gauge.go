@@ -9,8 +9,6 @@ import (
 // Gauge sums the live bytes of the streams of a device that count exactly. The zero value is ready. Any
 // number of goroutines may use it.
 type Gauge struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	live atomic.Int64
 	peak shared.Mark
 }

@@ -4,8 +4,6 @@ import "github.com/go-vram/vram/internal/stream/magazine"
 
 // idle notices from tick to tick whether anything happens in the stream.
 type idle struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	owner  *magazine.Owner
 	ranges *ranges
 	misses *misses

@@ -2,9 +2,9 @@ package core
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/go-vram/vram/internal/fence/line"
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/internal/stream/magazine"
 	"github.com/go-vram/vram/internal/watermark"
@@ -194,7 +194,7 @@ func (f *inFlight) land() {
 // Join notes that the stream's later work waits, on the device, for the uses that the line's number covers.
 // For the stream's next requests they have ended: their memory comes home.
 func (f *inFlight) Join(line *line.Line, number uint64) {
-	f.joins = order.Delete(f.joins, func(j join) bool { return j.line == line || j.line.Passed(j.number) })
+	f.joins = slices.DeleteFunc(f.joins, func(j join) bool { return j.line == line || j.line.Passed(j.number) })
 	f.joins = append(f.joins, join{line, number})
 	f.land()
 }

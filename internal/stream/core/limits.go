@@ -61,8 +61,6 @@ const (
 
 // limits are what the stream may keep: the budget as it was set, and what the level of pressure leaves of it.
 type limits struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	ranges    *ranges
 	retention *retention
 	set       Budget

@@ -9,8 +9,6 @@ type Counts struct {
 
 // misses counts the requests that no magazine served.
 type misses struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	Counts
 	usage     *usage
 	stability stability

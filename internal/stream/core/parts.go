@@ -11,8 +11,6 @@ import (
 // on the goroutine of its caller or in a turn; in a turn it takes them from the books again, when it is
 // answered or puts them back. The zero value is empty.
 type Parts struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	readings atomic.Uint64 // begun and ended by Snapshot: odd while one reads
 	units    atomic.Int64  // of all sizes
 	sizes    [magazine.SizeCount]partsOfSize

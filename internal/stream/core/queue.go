@@ -13,8 +13,6 @@ type queue struct {
 
 // group is what waits for one fence.
 type group struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	number uint64
 	first  int32
 	count  int

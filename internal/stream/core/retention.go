@@ -24,8 +24,6 @@ const (
 // track remembers the length that last missed in a bucket, and how hot it is. There are many, and each miss
 // looks at another one: eight bytes each leave room in the nearest cache.
 type track struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	units  uint32
 	closed uint16 // the low bits of Frees of its magazine when that was opened
 	heat   int8
@@ -47,8 +45,6 @@ func (t *track) pass(units uint32) {
 // retention decides which lengths of large blocks have a magazine, where their blocks stay when freed, and
 // keeps these magazines within a part of the live peak.
 type retention struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	exacts *magazine.Exacts
 	ranges *ranges
 	usage  *usage

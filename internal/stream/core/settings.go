@@ -4,8 +4,6 @@ import "github.com/go-vram/vram/internal/stream/magazine"
 
 // Settings are what may change while a cache is in use.
 type Settings struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	Budget Budget
 	// Exact lets no magazine serve any more, so that every allocation takes a turn, where what lives is counted.
 	Exact bool

@@ -27,8 +27,6 @@ const (
 
 // bucket is where a length is looked up.
 type bucket struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	magazine atomic.Pointer[Magazine]
 	shards   atomic.Pointer[shards] // in use instead, once set
 }
@@ -41,8 +39,6 @@ type shards [Shards]struct {
 // Cache is the side of a stream's cache that callers see. The zero value serves nothing until NewOwner
 // has made it ready.
 type Cache struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	Home
 	buckets buckets
 	beyond  beyond

@@ -25,7 +25,7 @@ var (
 
 // ClosedError refuses a call on what was closed.
 type ClosedError struct {
-	Stream uint32 // by its ID; 0: it is the device that was closed
+	Stream uint32 `json:"stream"` // by its ID; 0: it is the device that was closed
 }
 
 // Error names what was closed.

@@ -8,8 +8,6 @@ import (
 // Exact is the magazine of a length beyond the classes: each of its slots has a block of its own. It is
 // open, and then in a bucket, or closed.
 type Exact struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	Magazine
 	exactBooks
 	slots [SlotCount]Slot
@@ -17,8 +15,6 @@ type Exact struct {
 
 // exactBooks are the owner's.
 type exactBooks struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	homes        uint64 // slots that are home
 	attach       uint64 // slots in use that stay when freed
 	Older, Newer *Exact // in the order in which they were last given a slot; the list is the caller's

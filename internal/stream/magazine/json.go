@@ -1,9 +1,17 @@
 package magazine
 
-import "github.com/go-vram/vram/internal/jsontext"
+import (
+	"encoding/json"
 
-// MarshalJSON implements json.Marshaler: keys are the fields' names in snake_case.
-func (e *ClosedError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+	"github.com/go-vram/vram/cudadrv/site"
+	"github.com/go-vram/vram/internal/jsonform"
+)
 
-// MarshalJSON implements json.Marshaler, as that of ClosedError does; an error and the places are text.
-func (e *FreeError) MarshalJSON() ([]byte, error) { return jsontext.Object(*e) }
+// MarshalJSON implements json.Marshaler: the error is its text.
+func (e *FreeError) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Err       any        `json:"err"`
+		Allocated site.Stack `json:"allocated"`
+		Freed     site.Stack `json:"freed"`
+	}{jsonform.Error(e.Err), e.Allocated, e.Freed})
+}

@@ -12,8 +12,6 @@ import (
 
 // note is what stands beside the words of few slots. It stays with the slot once it has one.
 type note struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	bits   atomic.Uint64          // by the numbers of other streams, while Announced is set; see Record
 	uses   atomic.Pointer[use]    // of the live handle, the latest first; taken whole by the owner when it is free
 	holder atomic.Pointer[use]    // by the stream that a moved block belongs to
@@ -34,8 +32,6 @@ const moreUses = 1 << line.Count
 //
 // A recorded one lasts until the free, whatever its state.
 type use struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	next     atomic.Pointer[use] // changes only to skip uses that drop removes
 	line     *line.Line
 	state    atomic.Uint64 // how often it was begun, and whether it was ended
@@ -96,8 +92,6 @@ func (n *note) drop() {
 // record is the name, the requested size, the time and the places of a handle. It does not change: a
 // change is another one in its place.
 type record struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	word    uint64 // of the handle
 	bytes   int64  // that were asked for
 	tag     string
@@ -151,8 +145,6 @@ type payer interface {
 
 // charge is the payer of a live handle. It does not change.
 type charge struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	payer          payer
 	bytes          int64
 	requestedBytes int64

@@ -32,8 +32,6 @@ const none int32 = -1
 // the slot is home, the winner of the free until the slot is handed over. aside is the list's. The
 // rest is the owner's.
 type Slot struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	word     atomic.Uint64
 	address  cudadrv.Ptr
 	magazine *Magazine
@@ -53,8 +51,6 @@ type Slot struct {
 // mask and contended are shared; next is the list's. The rest never changes once a caller can see the
 // magazine.
 type Magazine struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	mask      atomic.Uint64
 	contended atomic.Uint32 // takes that lost a race
 	units     uint32        // 0 if the blocks of the slots differ
@@ -68,8 +64,6 @@ type Magazine struct {
 
 // layout is that of every kind.
 type layout struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	Magazine
 	_     [booksBytes]byte
 	slots [SlotCount]Slot
@@ -98,8 +92,6 @@ type Part interface {
 // Home is where freed slots go that do not stay in their magazine: lists that callers push to and the
 // owner takes, and the way to wake the owner. It begins the cache of a stream.
 type Home struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	life      atomic.Uint32
 	backUnits atomic.Uint32 // longest block that TakeBack serves
 	waker     Waker

@@ -3,10 +3,10 @@ package magazine
 import (
 	"cmp"
 	"math/bits"
+	"slices"
 	"unsafe"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/internal/order"
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
@@ -15,8 +15,6 @@ import (
 // waits to be installed), parked (all slots are in use; callers hand it back), closed (it serves no
 // more until it is opened).
 type Span struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	Magazine
 	spanBooks
 	slots [SlotCount]Slot
@@ -24,8 +22,6 @@ type Span struct {
 
 // spanBooks are the owner's.
 type spanBooks struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	Block        int32 // of the heap; None while the magazine has no span
 	Class        int32
 	homes        uint64 // slots that are home
@@ -244,7 +240,7 @@ func (o *Spans) Idle() []*Span {
 			note(m)
 		}
 	}
-	order.By(o.idle, func(a, b **Span) int { return cmp.Compare((*a).number, (*b).number) })
+	slices.SortFunc(o.idle, func(a, b *Span) int { return cmp.Compare(a.number, b.number) })
 	return o.idle
 }
 

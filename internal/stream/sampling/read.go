@@ -9,10 +9,10 @@ import (
 // Totals are of allocations: Sampled as they were counted, and the others multiplied by their weights,
 // which are estimates of the totals of all allocations.
 type Totals struct {
-	Count        int64
-	Bytes        int64 // requested
-	SampledCount int64
-	SampledBytes int64
+	Count        int64 `json:"count"`
+	Bytes        int64 `json:"bytes"` // requested
+	SampledCount int64 `json:"sampled_count"`
+	SampledBytes int64 `json:"sampled_bytes"`
 }
 
 // Record is what the sites of a place have counted.

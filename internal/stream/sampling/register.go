@@ -17,8 +17,6 @@ const (
 
 // Labels tell samples of one place apart.
 type Labels struct {
-	_ [0]func() // is compared field by field
-
 	Stream uint32 // by its ID
 	Tag    string
 	Tenant string
@@ -41,8 +39,6 @@ type Register struct {
 //	live n   --Allocated: CAS--> live n+1 --End--> live n
 //	live 0   --sweep: CAS--> retired: its totals go to the site of its stack without labels
 type Site struct {
-	_ [0]func() // is not compared
-
 	labels Labels
 	stack  site.Stack
 	totals [2 * totalCount]atomic.Int64 // of the allocations, then of their frees
@@ -89,8 +85,6 @@ func hash(labels *Labels, stack site.Stack) uint64 {
 
 // Sample is an allocation that was sampled; the zero Sample is none. It does not change.
 type Sample struct {
-	_ [0]func() // is not compared
-
 	At     int64 // nanoseconds since 1970
 	Chance uint32
 	All    uint32

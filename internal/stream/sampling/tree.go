@@ -10,8 +10,6 @@ import (
 // tree has the sites of a register by their hashes: each level takes two bits. Sites are entered and never removed; a sweep makes
 // another tree.
 type tree struct {
-	_ [0]func() // is not compared
-
 	root   node
 	count  atomic.Int32
 	frozen atomic.Bool // a sweep reads it, or has read it

@@ -11,16 +11,12 @@ import "sync/atomic"
 
 // Mark is the maximum of a value. The zero value is ready.
 type Mark struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	peak   atomic.Int64
 	scopes atomic.Pointer[[]*Scope] // replaced, never changed
 }
 
 // Scope is a part of the time.
 type Scope struct {
-	_ [0]func() // is not compared, and programs have no code for it
-
 	mark *Mark
 	peak atomic.Int64
 }

@@ -1,5 +1,5 @@
-// Package jsontexttest tests that the errors and events of a package are JSON as package jsontext has it.
-package jsontexttest
+// Package jsonformtest tests that the errors and events of a package are JSON as the statistics are.
+package jsonformtest
 
 import (
 	"encoding"
@@ -9,6 +9,7 @@ import (
 	"go/token"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -16,8 +17,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
-	"github.com/go-vram/vram/internal/jsontext"
 )
 
 // cause is an error in a field: it has more in it than its text, which is all that JSON has of it.
@@ -39,7 +38,7 @@ func Check(t *testing.T, values ...any) {
 		var back map[string]any
 		require.NoError(t, json.Unmarshal(text, &back), name)
 		for _, f := range fields(v.Elem().Type()) {
-			key := jsontext.Key(f.Name)
+			key := snakeCase(f.Name)
 			if f.Type == reflect.TypeFor[time.Duration]() {
 				key += "_seconds"
 			}
@@ -57,6 +56,12 @@ func Check(t *testing.T, values ...any) {
 			assert.Equal(t, strings.ToLower(key), key, name)
 		}
 	}
+}
+
+// snakeCase returns a field's name as a key: GPUMemory is gpu_memory.
+func snakeCase(name string) string {
+	name = regexp.MustCompile(`([a-z0-9])([A-Z])|([A-Z])([A-Z][a-z])`).ReplaceAllString(name, "${1}${3}_${2}${4}")
+	return strings.ToLower(name)
 }
 
 // fields are the exported fields of a struct, with those of embedded structs in place of these.
