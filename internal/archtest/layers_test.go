@@ -135,7 +135,7 @@ func houseLayers() []layer {
 			"the checker is a caller like any other, and no program",
 		},
 		{
-			[]string{"cmd", "examples", "internal/archtest", "lab/planted", "lab/soak", "lab/weight", "lab/browser"},
+			[]string{"cmd", "examples", "internal/archtest", "lab/planted", "lab/soak", "lab/weight", "lab/browser", "internal/supply"},
 			"programs are the roof and know nothing of each other",
 		},
 	}
