@@ -18,7 +18,7 @@ import (
 const oldMonths = 18
 
 // reasons says why an old dependency stays.
-var reasons = map[string]string{
+var reasons = map[string]string{ //nolint:gochecknoglobals // never written
 	"github.com/asynkron/protoactor-go": "no later version; OpenTelemetry and Prometheus are raised over the versions that it asks for",
 	"github.com/x448/float16":           "no later version; it converts between two number formats, and has no more to do",
 	"go.uber.org/goleak":                "no later version; tests alone import it",
