@@ -51,7 +51,7 @@ DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 # The steps of `make check` share the build cache and the processors: one after the other, cheap ones first.
 .NOTPARALLEL:
 
-.PHONY: help demo page browser test test-builtin race sim planted bench frontier soak soak-service bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry exhaustive fuzz kernels lint check build clean vet arch tidy deadcode
+.PHONY: help demo page browser test test-builtin race sim planted bench frontier soak soak-service bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry exhaustive fuzz kernels lint check build clean vet arch tidy deadcode deps vuln release release-check platforms
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
@@ -210,6 +210,30 @@ deadcode: $(DEADCODE)
 	@dead=$$($(DEADCODE) -test $(PACKAGES)); \
 	[ -z "$$dead" ] || { echo "deadcode: no command and no test reaches:" >&2; echo "$$dead" >&2; exit 1; }
 
+# What a release needs. All but platforms need the module proxy.
+GOVULNCHECK_VERSION := v1.9.0
+CYCLONEDX_VERSION   := v1.10.0
+GOVULNCHECK := $(TOOLS)/govulncheck-$(GOVULNCHECK_VERSION)
+CYCLONEDX   := $(TOOLS)/cyclonedx-gomod-$(CYCLONEDX_VERSION)
+# The platforms that docs/platforms.md promises.
+PLATFORMS ?= linux/amd64 linux/arm64 darwin/arm64 windows/amd64
+
+deps: ## name direct dependencies that are older than 18 months, and fail if one has no reason
+	@$(GO) run ./lab/supply deps $(MODULES)
+
+vuln: $(GOVULNCHECK) ## look for known vulnerabilities, and fail if code calls one outside the standard library
+	@$(GO) run ./lab/supply vuln $(GOVULNCHECK) $(MODULES)
+
+release: $(CYCLONEDX) ## build binaries, source archive, bills of materials and checksums of the last commit in bin/release (VERSION=v0.1.0)
+	@rm -rf bin/release
+	@GO='$(GO)' CYCLONEDX=$(CYCLONEDX) PLATFORMS='$(PLATFORMS)' .ci/release '$(VERSION)' bin/release
+
+release-check: $(CYCLONEDX) ## build a release twice, and fail if a file differs
+	@GO='$(GO)' CYCLONEDX=$(CYCLONEDX) PLATFORMS='$(PLATFORMS)' .ci/release-check
+
+platforms: ## build and vet all packages for each promised platform (PLATFORMS=os/arch)
+	@GO='$(GO)' PLATFORMS='$(PLATFORMS)' .ci/platforms $(PACKAGES)
+
 # install builds the command $(1) at the version $(2) and moves it to the target's name.
 define install
 	@echo "tools: building $(notdir $(1)) $(2)"
@@ -227,3 +251,9 @@ $(GOFUMPT):
 
 $(DEADCODE):
 	$(call install,golang.org/x/tools/cmd/deadcode,$(DEADCODE_VERSION))
+
+$(GOVULNCHECK):
+	$(call install,golang.org/x/vuln/cmd/govulncheck,$(GOVULNCHECK_VERSION))
+
+$(CYCLONEDX):
+	$(call install,github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod,$(CYCLONEDX_VERSION))

@@ -6,11 +6,11 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/ebitengine/purego"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/dynamic"
+	loader "github.com/go-vram/vram/cudadrv/dynamic/library"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/internal/fakecuda"
 )
@@ -28,11 +28,11 @@ func library(tb testing.TB) cudadrv.Driver {
 func machine(tb testing.TB) cudadrv.Driver {
 	tb.Helper()
 	path := builtFake(tb)
-	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	fake, err := loader.Open(path)
 	require.NoError(tb, err)
-	var setDevices func(int32)
-	purego.RegisterLibFunc(&setDevices, handle, "fakecuda_set_devices")
-	setDevices(2)
+	setDevices, err := fake.Function("fakecuda_set_devices")
+	require.NoError(tb, err)
+	setDevices.Call([]uintptr{2})
 	return dynamic.New(dynamic.Config{Library: path})
 }
 

@@ -1,11 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"runtime"
 	"runtime/debug"
 )
+
+// released is the version of a release. `make release` sets it at link time, since a build without git knows none.
+var released string //nolint:gochecknoglobals // never written: the linker sets it
 
 // versionCmd is the command version.
 type versionCmd struct{}
@@ -14,7 +18,7 @@ type versionCmd struct{}
 func (versionCmd) Run(p *program) error { return printVersion(p.stdout) }
 
 func printVersion(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "vram %s %s %s/%s\n", version(debug.ReadBuildInfo()), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	_, err := fmt.Fprintf(w, "vram %s %s %s/%s\n", cmp.Or(released, version(debug.ReadBuildInfo())), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return err
 }
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/ebitengine/purego"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/go-vram/vram/cuda/cublaslt"
 	"github.com/go-vram/vram/cuda/gemm"
 	"github.com/go-vram/vram/cudadrv/dynamic"
+	"github.com/go-vram/vram/cudadrv/dynamic/library"
 	"github.com/go-vram/vram/internal/fakecublaslt"
 	"github.com/go-vram/vram/internal/fakecuda"
 )
@@ -24,7 +24,7 @@ type rig struct {
 	*testing.T
 	dev    *vram.Device
 	c      *cuda.Context
-	handle uintptr // of the fake library
+	handle *library.Library // the fake
 }
 
 func newRig(t *testing.T) *rig {
@@ -38,7 +38,7 @@ func newRig(t *testing.T) *rig {
 	require.NoError(t, err)
 	t.Setenv(cublaslt.Variable, blas)
 	r := &rig{T: t}
-	r.handle, err = purego.Dlopen(blas, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	r.handle, err = library.Open(blas)
 	require.NoError(t, err)
 	r.dev, err = vram.Open(vram.Config{Driver: dynamic.New(dynamic.Config{Library: path})})
 	require.NoError(t, err)
@@ -57,10 +57,9 @@ func newRig(t *testing.T) *rig {
 // call calls a function of the fake's control.
 func (r *rig) call(name string, args ...uintptr) uintptr {
 	r.Helper()
-	f, err := purego.Dlsym(r.handle, name)
+	f, err := r.handle.Function(name)
 	require.NoError(r, err)
-	result, _, _ := purego.SyscallN(f, args...)
-	return result
+	return f.Call(args)
 }
 
 func (r *rig) live() int { return int(r.call("fakecublaslt_live")) }

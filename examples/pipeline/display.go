@@ -10,8 +10,8 @@ import (
 	"github.com/dustin/go-humanize"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/cwriter"
 	"github.com/vbauerster/mpb/v8/decor"
+	"golang.org/x/term"
 
 	"github.com/go-vram/vram"
 )
@@ -36,7 +36,7 @@ type display struct {
 // show starts a display: bars on a terminal, lines elsewhere.
 func show(t *training, out io.Writer) *display {
 	d := &display{training: t, out: out, stop: make(chan struct{}), stopped: make(chan struct{})}
-	if file, ok := out.(*os.File); ok && cwriter.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb" {
+	if file, ok := out.(*os.File); ok && term.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb" {
 		go d.bars(os.Getenv("NO_COLOR") == "")
 	} else {
 		go d.lines()

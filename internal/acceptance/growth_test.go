@@ -1,8 +1,9 @@
+//go:build unix
+
 package acceptance_test
 
 import (
 	"runtime"
-	"slices"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -71,12 +72,6 @@ func processorTime(t *testing.T) time.Duration {
 	var u syscall.Rusage
 	require.NoError(t, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
-}
-
-func median(all []time.Duration) time.Duration {
-	all = slices.Clone(all)
-	slices.Sort(all)
-	return all[len(all)/2]
 }
 
 // Streams that used long-lived buffers leave nothing after their Close, however they used them.

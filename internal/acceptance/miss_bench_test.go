@@ -2,6 +2,7 @@ package acceptance_test
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -86,4 +87,10 @@ func BenchmarkOpenStreams(b *testing.B) {
 			}
 		})
 	}
+}
+
+func median(all []time.Duration) time.Duration {
+	all = slices.Clone(all)
+	slices.Sort(all)
+	return all[len(all)/2]
 }

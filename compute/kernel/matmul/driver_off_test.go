@@ -12,7 +12,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/ebitengine/purego"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/go-vram/vram/cuda/gemm"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/dynamic"
+	"github.com/go-vram/vram/cudadrv/dynamic/library"
 	"github.com/go-vram/vram/internal/fakecublaslt"
 	"github.com/go-vram/vram/internal/fakecuda"
 )
@@ -52,17 +52,17 @@ func driverOf(tb testing.TB, multiprocessors int, attributes ...uintptr) cudadrv
 	require.NoError(tb, err)
 	path, err := fakecuda.Build(tb.TempDir())
 	require.NoError(tb, err)
-	fake, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	fake, err := library.Open(path)
 	require.NoError(tb, err)
-	set, err := purego.Dlsym(fake, "fakecuda_set_runner")
+	set, err := fake.Function("fakecuda_set_runner")
 	require.NoError(tb, err)
-	purego.SyscallN(set, kernels)
-	set, err = purego.Dlsym(fake, "fakecuda_set_attribute")
+	set.Call([]uintptr{kernels})
+	set, err = fake.Function("fakecuda_set_attribute")
 	require.NoError(tb, err)
 	const multiprocessorCount = 16 // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
-	purego.SyscallN(set, 0, multiprocessorCount, uintptr(multiprocessors))
+	set.Call([]uintptr{0, multiprocessorCount, uintptr(multiprocessors)})
 	for i := 0; i+1 < len(attributes); i += 2 {
-		purego.SyscallN(set, 0, attributes[i], attributes[i+1])
+		set.Call([]uintptr{0, attributes[i], attributes[i+1]})
 	}
 	blas, err := fakecublaslt.Build(tb.TempDir(), path)
 	require.NoError(tb, err)
@@ -93,11 +93,12 @@ func emulate() (uintptr, error) {
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w\n%s", compiler, err, out)
 	}
-	library, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	kernels, err := library.Open(path)
 	if err != nil {
 		return 0, err
 	}
-	return purego.Dlsym(library, "vram_run")
+	run, err := kernels.Function("vram_run")
+	return uintptr(run), err
 }
 
 // variantsHeader includes the source of each variant with its macros, in a namespace, and lists the kernels.
