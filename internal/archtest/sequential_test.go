@@ -56,8 +56,7 @@ func TestSequentialPackages(t *testing.T) {
 	require.NoError(t, err)
 	dirs := sequentialDirs(string(makefile))
 	require.NotEmpty(t, dirs)
-	house, err := loadTree(os.DirFS("../.."))
-	require.NoError(t, err)
+	house := wholeHouse(t)
 	for _, f := range checkSequential(house, dirs) {
 		t.Errorf("%s: %s", f.place, f.what)
 	}
