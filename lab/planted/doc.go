@@ -12,7 +12,8 @@
 //
 // A bug is Found when a named test fails by itself: an assertion, a panic, a hang that the test notices. A build that fails,
 // tests that run out of time, and a process that dies without a failing test do not count. The same tests must pass with
-// nothing planted: Runner.PlantAll runs them first. Tests run in their short form, so that `make test` finds each bug.
+// nothing planted: Runner.PlantAll runs them first. Tests run in their short form, so that `make test` finds each bug, but for
+// random tests, which run as often as in the long form.
 //
 // The tests of this package are quick. They check that every edit still applies, that the result is correct Go of the right
 // types, and that names differ. `make planted` plants all bugs, `make check` the bugs of packages that changed.
