@@ -380,6 +380,7 @@ func laneStarts() []laneWorld {
 // same handle included, keeps each slot with one owner and loses none; frees one after the other of one
 // handle succeed once.
 func TestEveryInterleavingOfALaneIsLawful(t *testing.T) {
+	oneGoroutine(t)
 	quiet := 0
 	for _, w := range laneStarts() {
 		s := &laneSearch{rules: packageLeaseRules(), known: newSeen[laneWorld]()}
@@ -392,6 +393,7 @@ func TestEveryInterleavingOfALaneIsLawful(t *testing.T) {
 
 // The searches find every one of these mistakes.
 func TestLaneSearchFindsMistakes(t *testing.T) {
+	oneGoroutine(t)
 	for name, spoil := range map[string]func(*leaseRules){
 		"a bit is taken for a free": func(r *leaseRules) {
 			r.isBack = func(_, handed uint64) bool { return handed != unhanded }
