@@ -119,7 +119,7 @@ SEQUENTIAL := batch cuda/gemm cudadrv cudadrv/hazard/internal/core cudadrv/inter
 # Tests that read sources, or build and run other programs: the race detector does not see those, and would only slow them.
 FOREIGN := api lab/peers internal/archtest $(LAB)/planted $(LAB)/weight
 # Tests whose goroutines other packages test as well, and which take minutes under the race detector: `make nightly` runs them.
-SLOW_UNDER_RACE := examples/digits examples/kernels compute/kernel/elementary
+SLOW_UNDER_RACE := examples/digits examples/kernels
 WITHOUT_RACE     = $(FOREIGN) $(SEQUENTIAL) $(if $(SHORT),$(SLOW_UNDER_RACE))
 RACED            = $(shell $(GO) list $(PACKAGES) | grep -vxF $(WITHOUT_RACE:%=-e $(MODULE)/%))
 
@@ -139,7 +139,7 @@ exhaustive: ## walk every state of the models of magazines; make test walks a pa
 	$(GO) test -count=1 -tags exhaustive -run '^TestEvery' -timeout $(TIMEOUT) ./internal/stream/magazine
 
 programs: ## play random programs of tensors, streams and operations for PROGRAMS each, from SEED on
-	VRAM_PROGRAMS=$(PROGRAMS) VRAM_SEED=$(SEED) $(GO) test -count=1 -run Programs -timeout $(TIMEOUT) ./cuda ./compute/ops ./compute/tensor
+	VRAM_PROGRAMS=$(PROGRAMS) VRAM_SEED=$(SEED) $(GO) test -count=1 -timeout $(TIMEOUT) ./cuda ./compute/ops ./compute/tensor
 
 sim: ## play the whole allocator from seeds (SEED=first SEEDS=count STEPS=each); a failure prints its shortest history
 	@$(GO) run ./cmd/vram sim -seed $(SEED) -seeds $(SEEDS) -steps $(STEPS)
