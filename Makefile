@@ -145,7 +145,7 @@ sim: ## play the whole allocator from seeds (SEED=first SEEDS=count STEPS=each);
 	@$(GO) run ./cmd/vram sim -seed $(SEED) -seeds $(SEEDS) -steps $(STEPS)
 
 # Not in parallel with other steps: tests that run out of time find nothing.
-planted: ## plant every bug of the list, some ten minutes, and print which test found it (BUG=part of a name)
+planted: ## plant every bug of the list, half an hour, and print which test found it (BUG=part of a name)
 	@$(GO) run ./$(LAB)/planted/table -bug '$(BUG)'
 
 planted-changed: ## plant bugs of packages that changed since CHANGED_SINCE, of all without one, for PLANT_BUDGET

@@ -27,7 +27,7 @@ const (
 	root   = "../.."
 )
 
-// mostBugs bounds the list. All of them take `make planted` ten minutes on two cores; a new one replaces a weaker one.
+// mostBugs bounds the list. Each takes 3 to 20 seconds of a processor, most of them to build; a new one replaces a weaker one.
 const mostBugs = 200
 
 // Each promise has bugs; each bug has all that it needs, and a name of its own.
