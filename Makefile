@@ -9,19 +9,48 @@ SHELL       := bash
 
 GO ?= go
 
-# The modules that go.work names, and the packages of all of them: ./... alone leaves out those of the modules below.
+# The folder of our own tools, and the module's path.
+LAB    := lab
+MODULE := github.com/go-vram/vram
+
+# The modules that go.work names, and the packages of all of them: ./... alone leaves out the packages of the other modules.
 MODULES  := $(shell sed -n 's/^\t\(\..*\)$$/\1/p' go.work)
 PACKAGES := $(MODULES:%=%/...)
-# What runs actors itself: tested also with the tag vram_builtin, which links our own framework in the place of protoactor.
-ACTORS   := . ./actors ./pool ./streams ./lab/simulation
+# Packages that run actors: nightly tests them with the tag vram_builtin, which links our own framework instead of protoactor. Those with
+# concurrent tests of the framework are short, and part of every check.
+CONCURRENT_ACTORS := ./actors ./pool ./streams
+ACTORS            := . $(CONCURRENT_ACTORS) ./$(LAB)/simulation
 
-# How long `make fuzz` gives each fuzz target, and how many inputs `make check` does: a few seconds' worth. A count, since Go
-# before 1.27 now and then fails a target at the end of a time, with "context deadline exceeded": go.dev/issue/75804.
-FUZZTIME       ?= 10s
+# The form of the tests: -short leaves out long plays, sweeps and documented outputs. `make nightly` empties it.
+SHORT ?= -short
+# Flags of all test runs. `make vet` vets, so tests do not; nobody debugs their programs, so they are linked without symbols.
+TESTFLAGS = $(SHORT) -vet=off -ldflags='-s -w' -timeout $(TIMEOUT)
+# How long the tests of one package may take. Only a hang takes all of it.
+TIMEOUT ?= 45m
+
+# Which folders `make fuzz` fuzzes, and how long each target.
+FUZZED   ?= .
+FUZZTIME ?= 10s
+# `make check` fuzzes the cores, by a count of inputs: a second or so each. Go before 1.27 now and then fails a target at the end of a time,
+# with "context deadline exceeded": go.dev/issue/75804.
+CORES          := internal/pool/core internal/stream/core internal/heap
 CHECK_FUZZTIME ?= 2000x
-# How long the tests of one package may take. lab/replay plays for a minute under the race detector where two processors are its
-# own, and for ten where it shares them with others; only a hang takes all of it.
-TIMEOUT  ?= 45m
+
+# git refuses to read a checkout of another user, such as a container's, unless the command says that it may.
+GIT := git -c safe.directory='*'
+# A number that every commit has, for searches that differ from commit to commit; the date where git knows no commit.
+COMMIT_SEED = $(shell hash=$$($(GIT) rev-parse --short=8 HEAD 2>/dev/null) && printf '%d' "0x$$hash" || date +%Y%m%d)
+# The commit with which `make check` compares: the one where the branch left origin/main, on main itself the one before; empty where
+# neither is in the clone.
+CHANGED_SINCE ?= $(shell base=$$($(GIT) merge-base HEAD origin/main 2>/dev/null) && [ "$$base" != "$$($(GIT) rev-parse HEAD)" ] && echo "$$base" || \
+	$(GIT) rev-parse --quiet --verify HEAD~1 2>/dev/null || true)
+# How long `make check` plants bugs.
+PLANT_BUDGET ?= 90s
+# How long `make programs` plays random programs of each kind, and from which seed.
+PROGRAMS ?= 1m
+# How often `make stress` repeats the tests of each package, and of which packages.
+STRESS_COUNT ?= 2
+STRESS       ?= $(RACED)
 # What `make bench-gpu` runs: scenarios, traces or all. Two calls of under eight minutes each, or one of both. kernels is a part by itself,
 # of under four minutes.
 PART     ?= all
@@ -30,7 +59,7 @@ BENCH    ?= .
 SCENARIO ?= all
 # What `make frontier` plays: files with traces; the embedded traces without any.
 TRACES   ?= $(patsubst internal/trace/data/%.csv.gz,%,$(wildcard internal/trace/data/*.csv.gz))
-# What `make planted` plants: bugs whose names contain it; all without it.
+# Which bugs `make planted` plants: those whose names contain it; all without it.
 BUG      ?=
 # What `make sim` plays: a second or so.
 SEED  ?= 0
@@ -51,10 +80,12 @@ DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 # The steps of `make check` share the build cache and the processors: one after the other, cheap ones first.
 .NOTPARALLEL:
 
-.PHONY: help demo page browser test test-builtin race sim planted bench frontier soak soak-service bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry exhaustive fuzz kernels lint check build clean vet arch tidy deadcode deps vuln release release-check platforms
+.PHONY: help demo page browser test test-builtin test-builtin-short race sim planted planted-changed programs stress bench frontier soak soak-service \
+	bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry exhaustive fuzz fuzz-cores kernels lint check nightly \
+	build clean vet arch tidy deadcode deps vuln release release-check platforms
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
 
 # ARGS are flags of the demo: make demo ARGS='-steps 1000 -speed 4 -footprint lean -limit 12GB'. It is built and then
 # run by itself, so that an interrupt reaches it alone and its exit code is seen.
@@ -67,36 +98,61 @@ page: ## serve the live page over a demonstration, on a GPU or the simulated dev
 	@$(GO) build -o bin/vram ./cmd/vram
 	@bin/vram serve $(ARGS)
 
-browser: ## test the live page in a Chromium, which is installed where it is missing; pictures come to lab/browser/pictures
-	@GO='$(GO)' lab/browser/run.sh
+browser: ## test the live page in a Chromium, which is installed where it is missing; with pictures in the folder pictures of its package
+	@GO='$(GO)' $(LAB)/browser/run.sh
 
-test: ## run all tests
-	$(GO) test -timeout $(TIMEOUT) $(PACKAGES)
+test: ## run all tests in their short form, in 3 minutes on two cores
+	$(GO) test $(TESTFLAGS) $(PACKAGES)
 
-test-builtin: ## test what runs actors with the built-in framework (build tag vram_builtin), and the framework under the race detector
-	$(GO) test -tags vram_builtin -timeout $(TIMEOUT) $(ACTORS)
-	CGO_ENABLED=1 $(GO) test -race -tags vram_builtin -timeout $(TIMEOUT) ./actors ./pool ./streams
+test-builtin-short:
+	CGO_ENABLED=1 $(GO) test -race -tags vram_builtin $(TESTFLAGS) $(CONCURRENT_ACTORS)
 
-# Packages that compute alone, without goroutines in them or in their tests: internal/archtest holds them to that. The race detector could find nothing
-# there, and takes ten times as long; `make race` runs them without it, or takes the answer of `make test` from the cache.
-SEQUENTIAL := compute/kernel/plan internal/pool/core internal/pool/admission internal/pool/memory compute/ptx compute/ptx/interp
+test-builtin: test-builtin-short ## test the packages that run actors with the built-in framework (build tag vram_builtin), and that under the race detector
+	$(GO) test -tags vram_builtin $(TESTFLAGS) $(ACTORS)
+
+# Packages that compute alone, without goroutines in them or in their tests: internal/archtest checks that. The race detector could find nothing
+# there, and takes ten times as long.
+SEQUENTIAL := batch cuda/gemm cudadrv cudadrv/hazard/internal/core cudadrv/internal/call cudadrv/internal/intercept cudadrv/site \
+	internal/effect internal/inventory internal/memorymap internal/pages internal/pickle internal/pressure \
+	internal/sizeclass internal/trace internal/transcript internal/units internal/watermark compute/kernel/expr compute/kernel/plan compute/kernel/routine compute/kernel/tune \
+	monitor/snapshot internal/pool/core internal/pool/admission internal/pool/memory compute/ptx compute/ptx/interp compute/tensor/half compute/tensor/layout $(LAB)/analysis $(LAB)/plot
 # Tests that read sources, or build and run other programs: the race detector does not see those, and would only slow them.
-WITHOUT_RACE := api lab/peers internal/archtest lab/planted $(SEQUENTIAL)
+FOREIGN := api lab/peers internal/archtest $(LAB)/planted $(LAB)/supply
+# Tests whose goroutines other packages test as well, and which take minutes under the race detector: `make nightly` runs them.
+SLOW_UNDER_RACE := examples/digits examples/kernels
+WITHOUT_RACE     = $(FOREIGN) $(SEQUENTIAL) $(if $(SHORT),$(SLOW_UNDER_RACE))
+RACED            = $(shell $(GO) list $(PACKAGES) | grep -vxF $(WITHOUT_RACE:%=-e $(MODULE)/%))
 
-race: ## run the tests under the race detector, but for those that have no goroutines of their own
-	packages=$$($(GO) list $(PACKAGES) | grep -vxF $(WITHOUT_RACE:%=-e github.com/go-vram/vram/%)); \
-	CGO_ENABLED=1 $(GO) test -race -timeout $(TIMEOUT) $$packages
-	$(GO) test -timeout $(TIMEOUT) $(SEQUENTIAL:%=./%)
+# Packages that only compute for one caller at a time, most of the work of the tests above them: check leaves them without the detector's code,
+# which makes them ten times slower. They have no atomic operation that would order what others do. Nightly compiles all with it.
+COMPUTING := compute/ptx compute/ptx/interp compute/kernel/plan compute/tensor/internal/reference
+RACEFLAGS = -race $(if $(SHORT),$(COMPUTING:%=-gcflags=$(MODULE)/%=-race=false))
+
+race: ## run the tests of all packages that have goroutines under the race detector, in their short form
+	CGO_ENABLED=1 $(GO) test $(RACEFLAGS) $(TESTFLAGS) $(RACED)
+
+# Twice as many packages at a time as there are processors, so that goroutines stop in unusual places.
+stress: ## repeat the tests with goroutines STRESS_COUNT times with one, two and four threads, under load (STRESS=packages)
+	$(GO) test $(TESTFLAGS) -count=$(STRESS_COUNT) -cpu 1,2,4 -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) $(STRESS)
 
 exhaustive: ## walk every state of the models of magazines; make test walks a part
 	$(GO) test -count=1 -tags exhaustive -run '^TestEvery' -timeout $(TIMEOUT) ./internal/stream/magazine
 
+programs: ## play random programs of tensors, streams and operations for PROGRAMS each, from SEED on
+	VRAM_PROGRAMS=$(PROGRAMS) VRAM_SEED=$(SEED) $(GO) test -count=1 -timeout $(TIMEOUT) ./cuda ./compute/ops ./compute/tensor
+
 sim: ## play the whole allocator from seeds (SEED=first SEEDS=count STEPS=each); a failure prints its shortest history
 	@$(GO) run ./cmd/vram sim -seed $(SEED) -seeds $(SEEDS) -steps $(STEPS)
 
-# Not in parallel with other steps: what runs out of time is not found.
-planted: ## plant every bug of lab/planted, and print which test found it (BUG=part of a name)
-	@$(GO) run ./lab/planted/table -bug '$(BUG)'
+# Not in parallel with other steps: tests that run out of time find nothing.
+planted: ## plant every bug of the list, half an hour, and print which test found it (BUG=part of a name)
+	@$(GO) run ./$(LAB)/planted/table -bug '$(BUG)'
+
+planted-changed: ## plant bugs of packages that changed since CHANGED_SINCE, of all without one, for PLANT_BUDGET
+	@since='$(CHANGED_SINCE)'; \
+	echo "planted-changed: packages that changed since $${since:-the beginning}"; \
+	if [ -n "$$since" ]; then $(GIT) diff --name-only "$$since" && $(GIT) ls-files --others --exclude-standard; else find . -name '*.go' | sed 's|^\./||'; fi | \
+	$(GO) run ./$(LAB)/planted/table -changed -budget $(PLANT_BUDGET) -seed $(COMMIT_SEED)
 
 bench: ## run the Go benchmarks (BENCH=regexp) and vram bench (SCENARIO=name)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem $(PACKAGES)
@@ -107,9 +163,9 @@ frontier: ## play traces in each footprint mode: memory against time, and the le
 	@for mode in fast balanced lean; do $(GO) run ./cmd/vram replay -driver sim -min-capacity -footprint $$mode $(TRACES); done
 
 soak: ## allocate and free ten million times on eight streams, under a hard limit of 1.10 times what lives at most
-	@$(GO) test ./lab/soak -count=1 -run TestSoak -timeout 0 -v -ops 10000000
+	@$(GO) test ./$(LAB)/soak -count=1 -run TestSoak -timeout 0 -v -ops 10000000
 soak-service: ## open and close streams, tenants, tags and graphs for ten minutes: neither heap nor goroutines grow
-	@$(GO) test ./lab/soak -count=1 -run TestService -timeout 0 -v -service 10m
+	@$(GO) test ./$(LAB)/soak -count=1 -run TestService -timeout 0 -v -service 10m
 
 bench-gpu: ## run vram and its peers in turns on a GPU, and print tables (PART=scenarios|traces|all|kernels)
 	@lab/peers/run.sh $(PART)
@@ -125,7 +181,7 @@ test-gpu: ## run the driver's tests on the GPU of this machine
 
 # Each of these runs from any folder, with no file beside it: .dev/answers.test alone, the others with -test.run Hardware.
 # Their symbols stay behind: that is a third of what is carried.
-CARRIED := dynamic:./cudadrv/dynamic answers:./internal/fakecuda bytecheck:./lab/bytecheck sleep:./cuda/sleep matmul:./compute/kernel/matmul kernel:./compute/kernel elementary:./compute/kernel/elementary
+CARRIED := dynamic:./cudadrv/dynamic answers:./internal/fakecuda bytecheck:./$(LAB)/bytecheck sleep:./cuda/sleep matmul:./compute/kernel/matmul kernel:./compute/kernel elementary:./compute/kernel/elementary
 
 test-gpu-carry: ## put the tests for a machine with a GPU and without Go into .dev
 	@for item in $(CARRIED); do \
@@ -160,15 +216,18 @@ gorgonia-carry: ## put the tests, the example and the command through gorgonia.o
 	$(TOOLKIT) -fake $(FAKE) $(GO) build -tags gorgonia -ldflags '-s -w' -o .dev/gorgonia ./examples/gorgonia
 	$(TOOLKIT) -fake $(FAKE) $(GO) build -tags gorgonia -ldflags '-s -w' -o .dev/vram-gorgonia ./cmd/vram
 
-# `go test -list` prints the targets of a package and then "ok", the package and the time.
-fuzz: ## run each fuzz target for FUZZTIME
-	@targets=$$($(GO) test -list '^Fuzz' $(PACKAGES) | awk '/^Fuzz/ { names[++n] = $$1 } \
-		$$1 == "ok" { for (i = 1; i <= n; i++) print $$2, names[i]; n = 0 }'); \
+fuzz: ## run each fuzz target of FUZZED for FUZZTIME
+	@targets=$$(grep -rEo --include='*_test.go' '^func Fuzz[A-Za-z0-9_]+' $(FUZZED) | sort); \
 	[ -n "$$targets" ] || { echo "fuzz: no fuzz target found" >&2; exit 1; }; \
-	while read -r package name; do \
-		echo "fuzz: $$package $$name for $(FUZZTIME)"; \
-		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime '$(FUZZTIME)' "$$package" </dev/null; \
+	while IFS=: read -r file name; do \
+		name=$${name#func }; \
+		echo "fuzz: $$(dirname "$$file") $$name for $(FUZZTIME)"; \
+		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime '$(FUZZTIME)' "./$$(dirname "$$file")" </dev/null; \
 	done <<<"$$targets"
+
+fuzz-cores: FUZZED := $(CORES)
+fuzz-cores: FUZZTIME := $(CHECK_FUZZTIME)
+fuzz-cores: fuzz
 
 kernels: ## compile the CUDA C++ of compute/kernel/matmul to PTX again: clang-19
 	$(GO) run ./compute/kernel/matmul/compile
@@ -179,9 +238,20 @@ lint: $(GOLANGCI) $(GOFUMPT) ## run golangci-lint and look for files that gofump
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run --allow-parallel-runners $(PACKAGES)
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run --allow-parallel-runners --build-tags vram_builtin ./actors
 
-check: FUZZTIME := $(CHECK_FUZZTIME)
-check: build vet arch tidy lint deadcode race browser test-builtin exhaustive planted test-gorgonia fuzz ## everything a change must pass: build, vet, layers, module files, lint, dead code, race, the page in a browser, the built-in framework, models, planted bugs, a short fuzz
+# What a change must pass, besides `make test`, in nine minutes on two cores: nothing that `make test` has run.
+check: SEED = $(COMMIT_SEED)
+check: SEEDS := 100
+check: build vet arch tidy lint deadcode race browser test-builtin-short sim planted-changed fuzz-cores ## everything a change must pass besides make test: build, vet, layers, module files, lint, dead code, race, the page in a browser, the built-in framework, a short simulation and planted bugs by the commit, a short fuzz of the cores
 	@echo "check: passed"
+
+# The long forms, from seeds of the day. It takes hours, and finds what a search finds.
+nightly: SHORT :=
+nightly: SEED = $(shell date +%Y%m%d)
+nightly: SEEDS := 1000
+nightly: STEPS := 10000
+nightly: FUZZTIME := 2m
+nightly: test race test-builtin test-gorgonia exhaustive sim programs planted fuzz stress soak soak-service deps vuln release-check platforms ## for each night, hours: all tests in their long form, also under race and with the built-in framework, gorgonia, every model state, 10^7 steps of simulation and random programs by the date, every planted bug, fuzz of 2 minutes a target, stress, both soaks, dependencies, vulnerabilities, a release built twice, all platforms
+	@echo "nightly: passed"
 
 build: ## compile every package and put the command at bin/vram
 	$(GO) build $(PACKAGES)
@@ -195,8 +265,9 @@ vet:
 	$(GO) vet $(PACKAGES)
 	$(GO) vet -tags vram_builtin $(PACKAGES)
 
+# With the flags of `make test`, whose answer it finds in the cache.
 arch:
-	$(GO) test -count=1 ./internal/archtest
+	$(GO) test $(TESTFLAGS) ./internal/archtest
 
 # A module is tidied by itself, as go.work did not exist.
 tidy:

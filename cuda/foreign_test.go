@@ -235,7 +235,7 @@ func TestDevicesCloseInAnyOrder(t *testing.T) {
 			continue
 		}
 		require.NoError(t, r.devices[1].Close())
-		y := r.filled(home, 256*mib, 7)
+		y := r.filled(home, 64*mib, 7)
 		r.holds(home, y, 7)
 		r.free(x, y)
 		require.NoError(t, r.devices[0].Close())

@@ -113,6 +113,10 @@ func TestAGraphChangesNothingOfOthers(t *testing.T) {
 	g, c := openGPU(t)
 	d := g.context()
 	const n = 1 << 20
+	count := 64
+	if testing.Short() {
+		count = 16
+	}
 	x, out := g.alloc(c, 4*n), g.alloc(c, 4*n)
 	graph, err := c.Capture(func() error {
 		if err := c.Launch(g.fill, cuda.Cover(n, 256), fillArgs(x, 0xdead)...); err != nil {
@@ -128,7 +132,7 @@ func TestAGraphChangesNothingOfOthers(t *testing.T) {
 	_, err = g.dev.Trim(context.Background(), 0)
 	require.NoError(t, err)
 	var all []cuda.Buffer
-	for i := range 64 {
+	for i := range count {
 		on := []*cuda.Context{c, d}[i%2]
 		b := g.alloc(on, 4*n)
 		assert.NotEqual(t, at, b.Ptr())

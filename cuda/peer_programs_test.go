@@ -104,7 +104,7 @@ func (p *traveller) step() {
 
 // A random program on several devices leaves the bytes that the same work leaves which is done at once, in the order of the calls.
 func TestProgramsOnSeveralDevicesDoWhatTheirWorkDoes(t *testing.T) {
-	for seed := range uint64(24) {
+	for seed := range 2 * programs() {
 		devices := 2 + int(seed%3)
 		t.Run(fmt.Sprintf("seed %d, %d devices", seed, devices), func(t *testing.T) {
 			p := &traveller{several: newSeveral(t, sim.Config{Devices: devices}, vram.Config{}), random: rand.New(rand.NewPCG(seed, 2))}

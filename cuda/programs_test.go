@@ -279,7 +279,7 @@ func TestProgramsDoWhatTheirWorkDoes(t *testing.T) {
 	first, _ := strconv.ParseUint(os.Getenv("VRAM_SEED"), 10, 64)
 	for name, driver := range players(t) {
 		begun, seed := time.Now(), first
-		for ; seed < first+programs || time.Since(begun) < span; seed++ {
+		for ; seed < first+programs() || time.Since(begun) < span; seed++ {
 			watched, checker := vramtest.Watch(vram.Config{Driver: driver})
 			dev, err := vram.Open(watched)
 			require.NoError(t, err)
@@ -294,5 +294,10 @@ func TestProgramsDoWhatTheirWorkDoes(t *testing.T) {
 	}
 }
 
-// programs is how many of them there are at least.
-const programs = 12
+// programs returns how many of them there are at least.
+func programs() uint64 {
+	if testing.Short() {
+		return 4
+	}
+	return 12
+}

@@ -484,7 +484,11 @@ func TestTheScenariosAreNamed(t *testing.T) {
 
 // Every trace plays under the checker without a hazard, in modes that move memory between streams and unmap it.
 func TestReplayUnderTheHazardChecker(t *testing.T) {
-	for footprint, names := range map[string][]string{"balanced": trace.Embedded(), "lean": {"pipeline_1f1b"}} {
+	all := map[string][]string{"balanced": trace.Embedded(), "lean": {"pipeline_1f1b"}}
+	if testing.Short() {
+		all = map[string][]string{"balanced": {"resnet_train"}}
+	}
+	for footprint, names := range all {
 		code, stdout, stderr := vramCommand(t, append([]string{
 			"replay", "-driver", "sim", "-lag", "1ms", "-hazards", "-rounds", "1", "-json", "-footprint", footprint,
 		}, names...)...)

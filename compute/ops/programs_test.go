@@ -26,8 +26,12 @@ func programs(t *testing.T, play func(d *drawn)) {
 	t.Helper()
 	span, _ := time.ParseDuration(os.Getenv("VRAM_PROGRAMS"))
 	first, _ := strconv.ParseUint(os.Getenv("VRAM_SEED"), 10, 64)
+	least := uint64(12)
+	if testing.Short() {
+		least = 4
+	}
 	begun, seed := time.Now(), first
-	for ; seed < first+12 || time.Since(begun) < span; seed++ {
+	for ; seed < first+least || time.Since(begun) < span; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			r := newRig(t)
 			r.random = rand.New(rand.NewPCG(seed, 0))

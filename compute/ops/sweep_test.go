@@ -75,10 +75,18 @@ func (r *rig) restore(had, now memory) {
 	}
 }
 
+// sweepColumns returns the length of rows in the sweep over all operations. In the long form several blocks share a row.
+func sweepColumns() int {
+	if testing.Short() {
+		return 1<<11 + 3
+	}
+	return 1<<15 + 3
+}
+
 // Every operation has the same bits when it is repeated, and in a graph that is launched twice, on random data.
 func TestEveryOperationRepeats(t *testing.T) {
 	r := newRig(t)
-	o := r.operandsOf(sizes{columns: sweepColumns, summed: 1300})
+	o := r.operandsOf(sizes{columns: sweepColumns(), summed: 1300})
 	table := o.calls()
 	var before memory
 	for _, x := range *r.zeroed {

@@ -362,8 +362,12 @@ func programs(t *testing.T, play func(t *testing.T, seed uint64)) {
 	t.Helper()
 	span, _ := time.ParseDuration(os.Getenv("VRAM_PROGRAMS"))
 	first, _ := strconv.ParseUint(os.Getenv("VRAM_SEED"), 10, 64)
+	least := uint64(30)
+	if testing.Short() {
+		least = 8
+	}
 	begun, seed := time.Now(), first
-	for ; seed < first+30 || time.Since(begun) < span; seed++ {
+	for ; seed < first+least || time.Since(begun) < span; seed++ {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { play(t, seed) })
 		if t.Failed() {
 			return

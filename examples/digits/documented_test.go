@@ -15,6 +15,9 @@ import (
 
 // docs/examples.md has a command, and what it prints: the losses, digit by digit, and what was read wrongly. Times and allocations differ from run to run.
 func TestTheDocumentedOutput(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a whole training takes 6 seconds")
+	}
 	t.Setenv("VRAM_MEMORY_LIMIT", "")
 	page, err := os.ReadFile("../../docs/examples.md")
 	require.NoError(t, err)

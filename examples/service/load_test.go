@@ -67,7 +67,8 @@ func TestLoad(t *testing.T) {
 
 func testLoad(t *testing.T, workers int, l loading) {
 	t.Helper()
-	if raceDetected { // the books are held against themselves at each step: a part of the load shows races as well
+	short := raceDetected || testing.Short() // under the race detector the books are checked at each step
+	if short {
 		l.Duration /= 5
 	}
 	synctest.Test(t, func(t *testing.T) {
@@ -97,7 +98,7 @@ func testLoad(t *testing.T, workers int, l loading) {
 		if l.Equal && workers > 8 {
 			offAnswers = 0.25
 		}
-		if raceDetected { // the first request of every client comes before any quota counts, and the load is short
+		if short { // the first request of every client comes before any quota counts, and the load is short
 			offAnswers += float64(l.ClientCount) / float64(o.answered)
 		}
 		for _, x := range each {

@@ -26,8 +26,7 @@ var update = flag.Bool("update", false, "draw the picture of docs/architecture.m
 
 // The picture in docs/architecture.md is that of the code: with -update it is drawn anew.
 func TestTheArchitectureIsDrawn(t *testing.T) {
-	house, err := loadTree(os.DirFS("../.."))
-	require.NoError(t, err)
+	house := wholeHouse(t)
 	page, err := os.ReadFile(architecturePage)
 	require.NoError(t, err)
 	before, rest, found := strings.Cut(string(page), pictureBegins)

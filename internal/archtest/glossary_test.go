@@ -94,8 +94,7 @@ func tableWords(t *testing.T, heading string) (words []string) {
 
 // Converted packages have no old word of the glossary, in identifiers and comments; plain ones also in those of their tests.
 func TestOldWordsAreGone(t *testing.T) {
-	house, err := loadTree(os.DirFS("../.."))
-	require.NoError(t, err)
+	house := wholeHouse(t)
 	old := tableWords(t, "| old word | write |\n")
 	require.GreaterOrEqual(t, len(old), 20)
 	assert.Contains(t, old, "stands still")
@@ -110,8 +109,7 @@ func TestOldWordsAreGone(t *testing.T) {
 
 // Comments of plain packages, and of their tests, have no pronoun in the place of a noun.
 func TestCommentsNameThings(t *testing.T) {
-	house, err := loadTree(os.DirFS("../.."))
-	require.NoError(t, err)
+	house := wholeHouse(t)
 	pronouns := tableWords(t, "| pronoun | write |\n")
 	require.GreaterOrEqual(t, len(pronouns), 6)
 	for _, dir := range plainPackages() {

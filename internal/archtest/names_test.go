@@ -90,8 +90,7 @@ func receiverOf(x ast.Expr) (name string, pointer bool) {
 
 // Every function and type that the pages name as package.name is there: the ways of an allocation and of a free, the glossary.
 func TestPagesNameWhatThereIs(t *testing.T) {
-	house, err := loadTree(os.DirFS("../.."))
-	require.NoError(t, err)
+	house := wholeHouse(t)
 	names := declared(house)
 	for _, page := range []string{"architecture.md", "glossary.md"} {
 		text, err := os.ReadFile(filepath.Join("../../docs", page))

@@ -1,7 +1,6 @@
 package archtest
 
 import (
-	"os"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -90,8 +89,7 @@ func houseRules() []rule {
 // TestHouse checks every rule on this module.
 func TestHouse(t *testing.T) {
 	t.Parallel()
-	house, err := loadTree(os.DirFS("../.."))
-	require.NoError(t, err)
+	house := wholeHouse(t)
 	require.True(t, house.has("internal/archtest"), "the tree that was read is not this module")
 	for _, dir := range []string{"cmd/vram", "examples/quickstart"} {
 		require.True(t, house.has(dir), "the module of %s was not read", dir)

@@ -13,13 +13,17 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// sequentialDirs are the folders that a Makefile names as without goroutines.
+// sequentialDirs returns the folders that a Makefile names as without goroutines.
 func sequentialDirs(makefile string) []string {
-	found := regexp.MustCompile(`(?m)^SEQUENTIAL := (.+)$`).FindStringSubmatch(makefile)
-	if found == nil {
-		return nil
+	makefile = strings.ReplaceAll(makefile, "\\\n", " ")
+	value := func(variable string) string {
+		found := regexp.MustCompile(`(?m)^` + variable + ` +:= (.+)$`).FindStringSubmatch(makefile)
+		if found == nil {
+			return ""
+		}
+		return found[1]
 	}
-	return strings.Fields(found[1])
+	return strings.Fields(strings.ReplaceAll(value("SEQUENTIAL"), "$(LAB)", value("LAB")))
 }
 
 // checkSequential holds packages, and their tests, to one goroutine: the race detector could find nothing in them.
@@ -56,8 +60,7 @@ func TestSequentialPackages(t *testing.T) {
 	require.NoError(t, err)
 	dirs := sequentialDirs(string(makefile))
 	require.NotEmpty(t, dirs)
-	house, err := loadTree(os.DirFS("../.."))
-	require.NoError(t, err)
+	house := wholeHouse(t)
 	for _, f := range checkSequential(house, dirs) {
 		t.Errorf("%s: %s", f.place, f.what)
 	}
@@ -73,6 +76,6 @@ func TestSequentialPackages(t *testing.T) {
 		{"c", "there is no such package; SEQUENTIAL in the Makefile has gone stale"},
 		{"a/a_test.go:3", "a package that the race detector does not see uses sync"},
 		{"a/a_test.go:6", "a package that the race detector does not see has a go statement"},
-	}, checkSequential(house, sequentialDirs("X := b\nSEQUENTIAL := a c\n")))
+	}, checkSequential(house, sequentialDirs("X := b\nLAB   := c\nSEQUENTIAL := a \\\n\t$(LAB)\n")))
 	assert.Empty(t, sequentialDirs("X := b\n"))
 }

@@ -8,10 +8,15 @@ import (
 	"go/parser"
 	"go/token"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // rootDir is the folder of the module's root package.
@@ -69,6 +74,17 @@ func loadTree(fsys fs.FS) (*tree, error) {
 		return t.add(fsys, p)
 	})
 	return t, err
+}
+
+// loadHouse parses this repository once for all tests. They only read it.
+var loadHouse = sync.OnceValues(func() (*tree, error) { return loadTree(os.DirFS("../..")) })
+
+// wholeHouse returns the tree of this repository.
+func wholeHouse(t *testing.T) *tree {
+	t.Helper()
+	house, err := loadHouse()
+	require.NoError(t, err)
+	return house
 }
 
 // membersOf returns the folders that a go.work uses. It has one on a line.

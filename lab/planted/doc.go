@@ -1,39 +1,37 @@
 // Package planted is a list of bugs, and a way to see that tests find them. Each bug is a change of the source that the go
-// command is told of by an overlay: nothing of it is in the shipped code.
+// command learns of by an overlay: shipped code has none of them.
 //
 // # Words
 //
-// A Bug is one defect by name: the edits that make it, the package whose tests must find it, and which tests those are. An Edit
-// replaces a text that occurs exactly once in a function, or in a file where it stands in no function. To plant a bug is to
-// make the edited files in a folder of their own and to run the tests with them in the place of the files of the module, or of
-// one below it that go.work names. A Verdict says what came of it.
+// A Promise is a sentence of the design with the bugs that break it, one file of the list each. A Bug is one defect by name: the
+// edits that make it, the package whose tests must find it, and the pattern of those tests. An Edit replaces a text that occurs
+// exactly once in a function, or in a file outside functions. To plant a bug is to write the edited files to a temporary folder
+// and to run the tests with them instead of the files of the module, or of a module that go.work names. A Verdict is the result.
 //
 // # What counts
 //
-// A bug is Found where a test that has a name fails by itself: an assertion, a panic, a hang that the test notices. It is not
-// found by a build that fails, by tests that run out of time, or by a process that dies without a failing test. The same
-// tests, with nothing planted, pass: Runner.PlantAll runs them first.
+// A bug is Found when a named test fails by itself: an assertion, a panic, a hang that the test notices. A build that fails,
+// tests that run out of time, and a process that dies without a failing test do not count. The same tests must pass with
+// nothing planted: Runner.PlantAll runs them first. Tests run in their short form, so that `make test` finds each bug, but for
+// random tests, which run as often as in the long form.
 //
-// The tests of this package, which are quick, see to it that every edit still applies, that the result is correct Go of
-// the right types, and that names are told apart. `make planted` plants all of them and prints who found what. Bugs that the
-// tests of one package find are in one program: each function that some bug changes begins with a switch, and a variable of
-// the environment selects the bug of a run. Bugs that change more than functions, and those that are not found so, are planted
-// alone, two at a time.
+// The tests of this package are quick. They check that every edit still applies, that the result is correct Go of the right
+// types, and that names differ. `make planted` plants all bugs, `make check` the bugs of packages that changed.
 //
 // # Adding one
 //
-// Five lines in the list of the part that it is in:
+// The list has at most 200 bugs, for it must stay affordable to plant all of them. A bug belongs in it when it breaks a promise in a
+// way that none of the others does; past the bound it replaces a weaker one. Five lines in the file of the promise:
 //
 //	{
-//		Name: "generation not bumped", Package: "internal/stream/magazine", Run: "TestDoubleFree",
+//		Name: "generation not bumped", Package: "internal/stream/magazine", Run: "^TestDoubleFree",
 //		Edits: []Edit{{"internal/stream/magazine.freed", "return word + generationStep", "return word"}},
 //	},
 //
 // The name says what is wrong, as a sentence about the code would. The first text of an Edit is the function, as a stack trace
 // names it, so that the bug follows its function from file to file. Old is short, and long enough to occur once in it; Run is
-// anchored, and as narrow as finds the bug in a second or two. A bug that seeds are searched for is in lab/simulation, which
-// finds it in every run of its own tests; what it plants itself, at seams that no edit is needed for, is listed
-// in its TestPlantedDefectsAreFound, and faults of the layers in that of internal/archtest.
+// anchored, and as narrow as finds the bug in a second or two. A bug that only a search by seeds finds belongs to
+// TestPlantedDefectsAreFound of lab/simulation, a fault of the layers to the tests of internal/archtest.
 //
 // # Concurrency properties
 //

@@ -1,59 +1,65 @@
 package planted
 
-// numberBugs lose the sign of a zero, or a result that is a number where a step on the way to it is none.
-func numberBugs() []Bug {
-	const of = "compute/ops"
-	return []Bug{
+func namedPrecision() Promise {
+	return Promise{"each operation keeps its error bound and reads and writes its own elements only", []Bug{
 		{
-			Name: "tanh of -0 is +0", Package: "compute/kernel/elementary", Run: "^TestSpecialNumbersOfFunctions$",
-			Edits: []Edit{{
-				"compute/kernel/elementary.BuildTanh", "m.signed(m.pick(m.lt(t, number(0.55)), near, far), x)",
-				"m.pick(m.lt(t, number(0.55)), m.fma(m.mul(near, number(0)), x, m.pick(m.lt(x, number(0)), m.neg(near), near)), m.signed(far, x))",
-			}},
+			Name: "a NaN is not the maximum", Package: "compute/kernel/plan", Run: "^TestRandomReductionsOfRandomLayouts$",
+			Edits: []Edit{
+				{"compute/kernel/plan.(*element).extreme", "code.U32(0x7fffffff), v, e.Op2(code.NanF32", "v, v, e.Op2(code.NanF32"},
+			},
 		},
 		{
-			Name: "the divisor's gradient multiplies before it divides", Package: of, Run: "^TestGradientsDoNotOverflowBetween$",
-			Edits: []Edit{{"compute/ops.(*key).gradient", "g.Neg().Mul(x.Div(y).Div(y))", "g.Neg().Mul(x).Div(y).Div(y)"}},
+			Name: "an int8 does not wrap around", Package: "compute/kernel/plan", Run: "^TestRandomExpressionsOnRandomLayouts$",
+			Edits: []Edit{{"compute/kernel/plan.(*element).cast", "e.rounded(to, e.narrow(to, v))", "e.rounded(to, v)"}},
 		},
 		{
-			Name: "the gradient of rsqrt takes a cube of its own", Package: of, Run: "^TestGradientsDoNotOverflowBetween$",
-			Edits: []Edit{{"compute/ops.(*key).derivative", ".Mul(y).Mul(y).Mul(y)", ".Mul(y.Square().Mul(y))"}},
+			Name: "a large sine is reduced like a small one", Package: "compute/kernel/elementary", Run: "^TestErrors$",
+			Edits: []Edit{{"compute/kernel/elementary.m.reduced", "number(nearLimit)", "number(1e9)"}},
 		},
 		{
-			Name: "the gradient of GELU by tanh multiplies 0 by an infinity", Package: of, Run: "^TestGradientsDoNotOverflowBetween$",
-			Edits: []Edit{{"compute/ops.(*key).gradient", "x.Square().Minimum(expr.Number(1e30))", "x.Square()"}},
+			Name:    "a vector is loaded from an address that is not aligned",
+			Package: "compute/kernel/plan", Run: "^TestElementsOfContiguousTensors$",
+			Edits: []Edit{{"compute/kernel/plan.(*Program).aligned", "addresses[k]%uint64(piece) != 0 || ", ""}},
 		},
 		{
-			Name: "the gradient of softmax subtracts before it multiplies", Package: of, Run: "^TestGradientsDoNotOverflowBetween$",
-			Edits: []Edit{{"compute/ops.(*key).gradientOfRows", "expr.Fma(g, x, x.Mul(g.Mul(x).Sum().Neg()))", "x.Mul(g.Sub(g.Mul(x).Sum()))"}},
+			Name: "the last elements of a long row are left out", Package: "compute/kernel/plan", Run: "^TestSumsOfRows$",
+			Edits: []Edit{
+				{"compute/kernel/plan.(*writer).scan", "if vector == 1 || w.v.Outer > 0", "if vector >= 1 || w.v.Outer > 0"},
+			},
 		},
 		{
-			Name: "the mean of equal elements is rounded", Package: of, Run: "^TestLayerNormOfEqualElements$",
-			Edits: []Edit{{"compute/kernel/expr.Expr.center", ".Mul(Number(nearSample))", ".Mul(Number(0))"}},
+			Name: "all blocks of a split row make its values", Package: "compute/kernel/plan", Run: "^TestSumsOfSplitRows$",
+			Edits: []Edit{{"compute/kernel/plan.(*writer).lastBlock", "last := w.Op2(code.EqS32,", "last := w.Op2(code.LeS32,"}},
 		},
 		{
-			Name: "an infinite sum is the mean", Package: of, Run: "^TestLayerNormOfEqualElements$",
-			Edits: []Edit{{"compute/kernel/expr.Expr.center", "Select(far.And(mean.Abs().Lt(Number(math.Inf(1)))), mean, sample)", "Select(far, mean, sample)"}},
+			Name: "a tile reads beyond the last row", Package: "compute/kernel/plan", Run: "^TestTransposedCopies$",
+			Edits: []Edit{{"compute/kernel/plan.(*tile).inside", "t.w.less(at[last-1], t.rows)", "t.w.less(at[last], t.cols)"}},
 		},
 		{
-			Name: "the mean of the distances is not taken from the variance", Package: "compute/kernel/plan", Run: "^TestMomentsOfHardRows$",
-			Edits: []Edit{{"compute/kernel/expr.Expr.Moments", "Fma(d.Sum().Neg(), d.Mean(), d.Square().Sum())", "d.Square().Sum()"}},
+			Name: "the bias of a moment is not corrected", Package: "compute/ops", Run: "^TestAdamW$",
+			Edits: []Edit{{"compute/ops.(*key).adamW", "v.Div(correction(beta2)).Sqrt()", "v.Sqrt()"}},
 		},
 		{
-			Name: "an epsilon of 0 divides by 0", Package: of, Run: "^TestTheZeroConfigurationOfAdamW$",
-			Edits: []Edit{{"compute/ops.AdamWConfig.filled", "a.Epsilon = usualEpsilon", "a.Epsilon = 1e-45"}},
+			Name: "an index below zero reads memory", Package: "compute/ops", Run: "^TestAnIndexOutOfRangeTraps$",
+			Edits: []Edit{{"compute/kernel/routine.(*writer).checked", "code.GeU64, index, length", "code.GeS64, index, length"}},
 		},
 		{
-			Name: "an index out of range is not told", Package: of, Run: "^TestAnIndexOutOfRangeTraps$",
-			Edits: []Edit{{"compute/ptx/interp.(*warp).trapped", "before.writePreds[0] != in.guard", "before.writePreds[0] == in.guard"}},
+			Name: "fma of single precision is rounded twice", Package: "compute/ptx/interp", Run: "^TestFmaIsRoundedOnce$",
+			Edits: []Edit{{"compute/ptx/interp.fma32", "word&low != half &&", "(word&low != half || word != 0) &&"}},
 		},
 		{
-			Name: "a buffer that is not live has no call", Package: "cuda", Run: "^TestABufferThatIsNotLiveIsNamed$",
-			Edits: []Edit{{"cuda.named", "ok && e.Call == \"\"", "ok && e.Call != \"\""}},
+			Name:    "a reshape makes a view where no strides do it",
+			Package: "compute/tensor/layout", Run: "^TestViewsAreThoseOfTheReference$",
+			Edits: []Edit{{"compute/tensor/layout.Layout.Reshape", "left%n != 0", "left < 0"}},
 		},
 		{
-			Name: "a wrong index names a kernel and no operation", Package: of, Run: "^TestAnIndexOutOfRangeTraps$",
-			Edits: []Edit{{"compute/kernel/routine.Kernel.Entry", `k.For == ""`, `k.For != ""`}},
+			Name:    "a copy writes over elements that it has yet to read",
+			Package: "compute/tensor", Run: "^TestCopiesWithinAStorage$",
+			Edits: []Edit{{"compute/tensor.Copy", "!layout.Meet(dst.layout, from)", "layout.Meet(dst.layout, from)"}},
 		},
-	}
+		{
+			Name: "an output may overlap an input", Package: "compute/kernel", Run: "^TestOperandsThatDoNotFit$",
+			Edits: []Edit{{"compute/kernel.(*frame).overlaps", "f.layouts[out] == f.layouts[other] && a == b", "a == b"}},
+		},
+	}}
 }

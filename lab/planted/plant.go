@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Planted are the files that a bug changes, as they are with it, by their paths from the module's root. Errors: *EditError,
-// *AnchorError, those of reading.
+// Planted returns the files that a bug changes, with the bug in them, by their paths from the module's root. Errors: *EditError,
+// *AnchorError, errors of reading.
 func (b Bug) Planted(module fs.FS) (map[string]string, error) {
 	texts := map[string]string{}
 	for _, e := range b.Edits {
@@ -41,18 +41,12 @@ func (b Bug) Planted(module fs.FS) (map[string]string, error) {
 	return texts, nil
 }
 
-// writeOverlay puts the changed files into the folder, and the file that tells the go command of them.
+// writeOverlay writes the changed files into the folder, and the file that names them to the go command.
 func (b Bug) writeOverlay(root, dir string) (overlay string, err error) {
 	texts, err := b.Planted(os.DirFS(root))
 	if err != nil {
 		return "", err
 	}
-	return overlayOf(texts, root, dir)
-}
-
-// overlayOf puts changed files of the module, and files that it does not have, into a folder, and the one that tells the go command
-// of them.
-func overlayOf(texts map[string]string, root, dir string) (overlay string, err error) {
 	replace := map[string]string{}
 	for path, text := range texts {
 		changed := filepath.Join(dir, strconv.Itoa(len(replace))+".go")

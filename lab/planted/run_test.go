@@ -123,37 +123,41 @@ func TestVerdicts(t *testing.T) {
 		{Name: "of another package, harmless", Package: "q", Run: "^TestOne$", Edits: []Edit{{"q/q.go", "return 1", "return 2 - 1"}}},
 		{Name: "harmless", Package: "p", Run: "^TestSum$", Edits: sum("return b + a")},
 		{Name: "three", Package: "p", Run: "^TestWait$", Edits: wait("func Wait() { panic(1) }")},
-		{Name: "in a constant", Package: "p", Run: "^TestSum$", Edits: []Edit{{"p/p.go", "package p\n", "package p\n\nfunc init() { panic(1) }\n"}}},
 	}
-	outcomes := r.PlantAll(t.Context(), all, 2)
+	outcomes := r.PlantAll(t.Context(), all, 2, time.Time{})
 	require.Len(t, outcomes, len(all))
-	for i, want := range []Verdict{Found, Found, Found, Missed, Missed, Found, Broken} {
+	for i, want := range []Verdict{Found, Found, Found, Missed, Missed, Found} {
 		assert.Equal(t, all[i].Name, outcomes[i].Bug.Name)
 		assert.Equal(t, want, outcomes[i].Verdict, outcomes[i].Detail)
 	}
-	require.NoError(t, os.WriteFile(filepath.Join(dir, "p/q_test.go"), []byte("package p\n\nimport \"testing\"\n\nfunc TestOther(t *testing.T) { t.Error() }\n"), 0o600))
-	outcomes = r.PlantAll(t.Context(), []Bug{all[1], {Package: "p", Run: "^TestSum$", Edits: sum("return 0")}, {Package: "p", Run: "^TestOther$", Edits: sum("return 0")}, all[3]}, 2)
-	require.Len(t, outcomes, 1, "a test fails with nothing planted")
-	assert.Equal(t, Nothing, outcomes[0].Bug.Name)
-	assert.Equal(t, "^TestSum$|^TestOther$", outcomes[0].Bug.Run)
-	assert.Equal(t, Found, outcomes[0].Verdict)
+	for _, out := range r.PlantAll(t.Context(), all, 2, time.Now().Add(-time.Second)) {
+		assert.Equal(t, Skipped, out.Verdict, "no time is left")
+	}
+	other := "package p\n\nimport \"testing\"\n\nfunc TestOther(t *testing.T) { t.Error() }\n"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "p/q_test.go"), []byte(other), 0o600))
+	fails := Bug{Name: "found by a test that fails", Package: "p", Run: "^TestOther$", Edits: sum("return 0")}
+	outcomes = r.PlantAll(t.Context(), []Bug{all[0], all[1], fails}, 2, time.Time{})
+	require.Len(t, outcomes, 3)
+	for i, want := range []Verdict{Broken, Found, Broken} {
+		assert.Equal(t, want, outcomes[i].Verdict, outcomes[i].Detail)
+	}
+	assert.Contains(t, outcomes[2].Detail, "with nothing planted: found TestOther")
 }
 
-// Bodies of functions are changed behind a switch, each as one bug has it; the rest of a file is left alone.
-func TestBugsAreTogether(t *testing.T) {
-	const text = "package a\n\ntype t int\n\nfunc (x t) one() int { return 1 }\n\nfunc two() {\n\tthree()\n}\n\nfunc three() {\nagain:\n\tgoto again\n}\n"
-	module := fstest.MapFS{"x/a.go": {Data: []byte(text)}}
-	texts, apart, err := together(module, []Bug{
-		{Edits: []Edit{{"x.t.one", "return 1", "return 2"}}},
-		{Edits: []Edit{{"x.t.one", "return 1", "return 3"}, {"x.two", "three()", ""}}},
-		{Edits: []Edit{{"x/a.go", "type t int", "type t uint"}}},
-		{Edits: []Edit{{"x.two", "two()", "two(...int)"}}},
-		{Edits: []Edit{{"x.three", "again:", "other:\nagain:"}}},
-	})
-	require.NoError(t, err)
-	assert.Equal(t, []int{2, 3, 4}, apart)
-	assert.Equal(t, "package a\n\ntype t int\n\nfunc (x t) one() int { switch plantedBug {\ncase 1:\n{ return 2 }\ncase 2:\n{ return 3 }\n}\n return 1 }\n\n"+
-		"func two() { switch plantedBug {\ncase 2:\n{\n\t\n}\nreturn\n}\n\n\tthree()\n}\n\nfunc three() {\nagain:\n\tgoto again\n}\n", texts["x/a.go"])
-	assert.Contains(t, texts["x/planted_selector.go"], "package a\n")
-	assert.Len(t, texts, 2)
+// A change of a package selects the bugs that edit it and the bugs that its tests find.
+func TestTouched(t *testing.T) {
+	edits := func(at string) Bug { return Bug{Name: at, Package: "tests", Edits: []Edit{{At: "z.f"}, {At: at}}} }
+	bugs := []Bug{edits("a/b.(*T).m"), edits("a/b/page.css"), edits("vram.Open"), edits("a/bb.f"), {Name: "tested", Package: "c"}}
+	for file, want := range map[string][]Bug{
+		"a/b/new_test.go": bugs[:2],
+		"device.go":       bugs[2:3],
+		"c/c_test.go":     bugs[4:],
+		"tests/t_test.go": bugs[:4],
+		"z/z.go":          bugs[:4],
+		"a/README.md":     nil,
+	} {
+		assert.Equal(t, want, Touched(bugs, []string{file}), file)
+	}
+	assert.Len(t, Touched(bugs, []string{"device.go", "a/bb/x.go"}), 2)
+	assert.Empty(t, Touched(bugs, nil))
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Verdict is what came of a planted bug.
+// Verdict is the result of planting a bug.
 type Verdict uint8
 
 // The verdicts.
@@ -16,10 +16,13 @@ const (
 	Missed                 // the tests pass
 	Expired                // the tests ran out of time
 	Found                  // a test failed
+	Skipped                // no time was left
 )
 
 // String is a word.
-func (v Verdict) String() string { return [...]string{"broken", "missed", "out of time", "found"}[v] }
+func (v Verdict) String() string {
+	return [...]string{"broken", "missed", "out of time", "found", "skipped"}[v]
+}
 
 // event is a line of go test -json.
 type event struct {

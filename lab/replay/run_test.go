@@ -60,10 +60,16 @@ func read(t *testing.T, rows ...string) *trace.Trace {
 // alignBytes is the alignment of an address that a Buffer promises.
 const alignBytes = 512
 
+// The short form plays each trace in one footprint.
 func TestEveryTraceUnderTheChecker(t *testing.T) {
-	for _, name := range trace.Embedded() {
+	all := []vram.Footprint{vram.Balanced, vram.Lean, vram.Fast}
+	for i, name := range trace.Embedded() {
 		tr := open(t, name)
-		for _, footprint := range []vram.Footprint{vram.Balanced, vram.Lean, vram.Fast} {
+		footprints := all
+		if testing.Short() {
+			footprints = all[i%len(all):][:1]
+		}
+		for _, footprint := range footprints {
 			for _, parallel := range []bool{false, true} {
 				t.Run(name+"/footprint="+footprint.String()+"/parallel="+map[bool]string{true: "yes", false: "no"}[parallel], func(t *testing.T) {
 					defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
@@ -88,9 +94,13 @@ func TestEveryTraceUnderTheChecker(t *testing.T) {
 }
 
 func TestEveryTraceUnderTheCheckerWithALag(t *testing.T) {
-	for _, name := range trace.Embedded() {
+	for i, name := range trace.Embedded() {
 		tr := open(t, name)
-		for _, lag := range []time.Duration{20 * time.Microsecond, 5 * time.Millisecond} {
+		lags := []time.Duration{20 * time.Microsecond, 5 * time.Millisecond}
+		if testing.Short() {
+			lags = lags[i%len(lags):][:1]
+		}
+		for _, lag := range lags {
 			t.Run(name+"/lag="+lag.String(), func(t *testing.T) {
 				got, err := replay.Run(t.Context(), tr, replay.Options{NewDriver: audited(t), Rounds: 2, Lag: lag, Hazards: true})
 				require.NoError(t, err)

@@ -22,11 +22,11 @@ func TestProductsByWarpgroups(t *testing.T) {
 func testGroups(t *testing.T, r *rig, shapes []groupShape) {
 	t.Helper()
 	random := newRandom(21)
-	if tileTranspositions == 1 { // under the race detector
+	if testing.Short() {
 		shapes = shapes[:2]
 	}
 	for _, shape := range shapes {
-		for transposed := range tileTranspositions {
+		for transposed := range tileTranspositions() {
 			p := gemm.Problem{Precision: gemm.TF32x3, M: shape.m, N: shape.n, K: shape.k, Batch: shape.batch}
 			p.TransposeA, p.TransposeB = transposed&1 != 0, transposed&2 != 0
 			p.Bias = transposed == 1

@@ -25,7 +25,7 @@ func TestLogicAgainstReferences(t *testing.T) {
 		if row.group != "Logic, comparisons, choices" && op != "testp" {
 			continue
 		}
-		for _, name := range row.names(rnd, 150) {
+		for _, name := range row.names(rnd, shorter(150)) {
 			checkLogic(t, rnd, row, name)
 		}
 	}

@@ -609,7 +609,7 @@ func TestArithmeticAgainstReferences(t *testing.T) {
 		if !strings.HasPrefix(row.group, "Arithmetic") && op != "cvt" || op == "testp" {
 			continue
 		}
-		for _, name := range row.names(rnd, 120) {
+		for _, name := range row.names(rnd, shorter(120)) {
 			checkAgainstReference(t, rnd, row, name)
 		}
 	}

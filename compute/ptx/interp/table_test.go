@@ -280,13 +280,21 @@ func declarations() string {
 	return b.String()
 }
 
+// shorter returns how many of count random cases the tests run: a fourth in the short form.
+func shorter(count int) int {
+	if testing.Short() {
+		return count / 4
+	}
+	return count
+}
+
 // Every instruction of the table is executed: at least one of each choice of each row.
 func TestEveryRowRuns(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(1, 2))
 	executed := map[string]bool{}
 	for _, row := range table(t) {
-		for _, name := range row.names(rnd, 60) {
+		for _, name := range row.names(rnd, shorter(60)) {
 			if strings.HasPrefix(name, "wgmma") || strings.HasPrefix(name, "setmaxnreg") {
 				executed[row.name] = runsInWarpgroup(t, row, name) || executed[row.name]
 				continue

@@ -276,9 +276,18 @@ func scenarios() []scenario {
 	}
 }
 
+// oneGoroutine skips a search in the short form under the race detector, which slows it ten times and finds no race in one goroutine.
+func oneGoroutine(t *testing.T) {
+	t.Helper()
+	if underRace == 1 && testing.Short() {
+		t.Skip("a search has one goroutine")
+	}
+}
+
 // Every interleaving of the operations keeps each slot with one owner, loses none, hands a parked magazine
 // over once, wakes the owner of a draining cache and lets one free of each handle succeed.
 func TestEveryInterleavingIsLawful(t *testing.T) {
+	oneGoroutine(t)
 	states, quiet := 0, 0
 	for _, c := range scenarios() {
 		s := newSearch(packageRules())
@@ -294,10 +303,11 @@ func TestEveryInterleavingIsLawful(t *testing.T) {
 // The same holds where handles are watched. Callers who use and move announce nothing that could be, save when a magazine of
 // large blocks is opened anew.
 func TestEveryInterleavingOfWatchedHandlesIsLawful(t *testing.T) {
+	oneGoroutine(t)
 	rules := packageRules()
 	rules.announces = Watched
-	for _, c := range scenarios() {
-		if c.world.sharing && c.world.kind != exact {
+	for i, c := range scenarios() {
+		if c.world.sharing && c.world.kind != exact || testing.Short() && i%3 != 0 {
 			continue
 		}
 		s := newSearch(rules)
@@ -454,6 +464,7 @@ func sharingMistakes() []mistake {
 
 // The searches find every one of these mistakes: they would find them in the package.
 func TestSearchFindsMistakes(t *testing.T) {
+	oneGoroutine(t)
 	find := func(m mistake, worlds ...world) {
 		t.Run(m.name, func(t *testing.T) {
 			r := packageRules()

@@ -1,13 +1,16 @@
-// Command table plants every bug of lab/planted, and prints who found it.
+// Command table plants the bugs of lab/planted, and prints which test found each.
 package main
 
 import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
+	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -16,52 +19,77 @@ import (
 
 func main() {
 	bug := flag.String("bug", "", "plant only bugs whose names contain this")
+	changed := flag.Bool("changed", false, "plant only bugs of the packages of the files that standard input names, one on each line")
+	budget := flag.Duration("budget", 0, "start no bug after this time, and take them in a random order; 0 plants all")
+	seed := flag.Uint64("seed", 0, "the seed of the random order")
 	atATime := flag.Int("at-a-time", 2, "how many bugs are planted at a time")
-	// Some of them take ten seconds on two idle cores; only a bug that keeps its tests from ending takes the whole of it.
+	// Some of them take ten seconds on two idle cores; only a bug that keeps its tests from ending takes all of it.
 	limit := flag.Duration("limit", 3*time.Minute, "how long the tests of one bug may take")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, *bug, max(1, *atATime), *limit); err != nil {
+	bugs, err := chosen(*bug, *changed)
+	if err == nil {
+		err = plant(ctx, bugs, *budget, *seed, max(1, *atATime), *limit)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "planted:", err)
 		os.Exit(1) //nolint:gocritic // nothing is left to stop
 	}
 }
 
-func run(ctx context.Context, word string, atATime int, limit time.Duration) error {
+// chosen returns the bugs that are to be planted.
+func chosen(word string, changed bool) ([]planted.Bug, error) {
+	bugs := planted.Named(word)
+	if len(bugs) == 0 {
+		return nil, fmt.Errorf("no bug's name contains %q", word)
+	}
+	if !changed {
+		return bugs, nil
+	}
+	files, err := io.ReadAll(os.Stdin)
+	if err != nil {
+		return nil, fmt.Errorf("names of changed files: %w", err)
+	}
+	return planted.Touched(bugs, strings.Fields(string(files))), nil
+}
+
+// plant plants the bugs and prints the table. Errors: a bug was not found.
+func plant(ctx context.Context, bugs []planted.Bug, budget time.Duration, seed uint64, atATime int, limit time.Duration) error {
 	begin := time.Now()
 	root, err := filepath.Abs(".")
 	if err != nil {
 		return err
 	}
-	bugs := planted.Named(word)
-	if len(bugs) == 0 {
-		return fmt.Errorf("no bug's name contains %q", word)
+	var until time.Time
+	if budget > 0 {
+		until = begin.Add(budget)
+		rand.New(rand.NewPCG(seed, 0)).Shuffle(len(bugs), func(i, j int) { bugs[i], bugs[j] = bugs[j], bugs[i] })
 	}
-	r := planted.Runner{Root: root, Limit: limit}
-	outcomes := r.PlantAll(ctx, bugs, atATime)
-	if len(outcomes) == 1 && outcomes[0].Bug.Name == planted.Nothing {
-		out := outcomes[0]
-		return fmt.Errorf("with nothing planted: %s: %s\n%s", out.Bug.Package, out, out.Detail)
-	}
-	found := show(outcomes)
-	fmt.Printf("%d of %d found in %.0f s\n", found, len(outcomes), time.Since(begin).Seconds())
-	if found < len(outcomes) {
-		return fmt.Errorf("%d bugs were not found", len(outcomes)-found)
+	outcomes := planted.Runner{Root: root, Limit: limit}.PlantAll(ctx, bugs, atATime, until)
+	found, skipped := show(outcomes)
+	fmt.Printf("%d of %d found in %.0f s, %d skipped for want of time\n", found, len(outcomes), time.Since(begin).Seconds(), skipped)
+	if missing := len(outcomes) - found - skipped; missing > 0 {
+		return fmt.Errorf("%d bugs were not found", missing)
 	}
 	return nil
 }
 
-// show prints the table, and what the go command said where a bug was not found. It returns how many were.
-func show(outcomes []planted.Outcome) (found int) {
+// show prints the table, and what the go command said where a bug was not found. It returns how many bugs were found, and how
+// many were skipped.
+func show(outcomes []planted.Outcome) (found, skipped int) {
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
-	_, _ = fmt.Fprintln(t, "bug\tpackage\tfound by\tseconds") // like Printf: nobody is left to tell
+	_, _ = fmt.Fprintln(t, "bug\tpackage\tfound by\tseconds") // like Printf: nobody reads the error
 	for _, out := range outcomes {
 		by := out.Test
-		if out.Verdict != planted.Found {
-			by = "NOT FOUND: " + out.Verdict.String()
-		} else {
+		switch out.Verdict {
+		case planted.Skipped:
+			skipped++
+			continue
+		case planted.Found:
 			found++
+		case planted.Broken, planted.Missed, planted.Expired:
+			by = "NOT FOUND: " + out.Verdict.String()
 		}
 		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%.1f\n", out.Bug.Name, out.Bug.Package, by, out.Took.Seconds())
 	}
@@ -71,5 +99,5 @@ func show(outcomes []planted.Outcome) (found int) {
 			fmt.Printf("\n%s:\n%s\n", out.Bug.Name, out.Detail)
 		}
 	}
-	return found
+	return found, skipped
 }
