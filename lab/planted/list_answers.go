@@ -30,17 +30,11 @@ func oneAnswer() Promise {
 		},
 		{
 			Name: "a grant is lost while others wait", Package: "lab/simulation", Run: "^TestNoPromiseIsBroken",
-			Edits: []Edit{
-				{
-					"streams.(*turn).granted",
-					"c != nil {\n\t\tt.endWaiting(c)",
-					"c != nil && t.claims.Len() < 2 {\n\t\tt.endWaiting(c)",
-				},
-			},
+			Edits: []Edit{{"streams.(*turn).granted", "c != nil {\n		t.dispatch.endWaiting(c)", "c != nil && t.state.claims.Len() < 2 {\n		t.dispatch.endWaiting(c)"}},
 		},
 		{
 			Name: "a cancelled request keeps its block", Package: "streams", Run: "^TestCancelWhenTheBlockIsTaken$",
-			Edits: []Edit{{"streams.(*single).undo", "s.core.Undo(slot)", "_ = slot"}},
+			Edits: []Edit{{"streams.(*single).undo", "s.state.core.Undo(slot)", "_ = slot"}},
 		},
 		{
 			Name: "a cancelled batch keeps half", Package: "streams", Run: "^TestABatchThatIsCancelledInItsTurn$",
@@ -86,7 +80,7 @@ func oneAnswer() Promise {
 		},
 		{
 			Name: "a panic in a grant fails nobody", Package: "streams", Run: "^TestAPanicInAGrantFailsItsRequest$",
-			Edits: []Edit{{"streams.(*turn).granted", "\tt.current = c //", "\t//"}},
+			Edits: []Edit{{"streams.(*turn).granted", "	t.dispatch.current = c //", "	//"}},
 		},
 		{
 			Name:    "an offer that was taken is refused after a panic",

@@ -47,13 +47,13 @@ func balancedBooks() Promise {
 		},
 		{
 			Name: "the runs of an answer that panics are lost", Package: "streams", Run: "^TestAPanicOfADonorLosesNoRuns$",
-			Edits: []Edit{{"streams.(*lentMemory).pushReturn", "\tl.inTransit.runs = runs\n", ""}},
+			Edits: []Edit{{"streams.(*lentMemory).pushReturn", "	l.state.inTransit.runs = runs\n", ""}},
 		},
 		{
 			Name:    "the effects of a turn that panics twice are lost",
 			Package: "streams", Run: "^TestAPanicAtTheEndOfATurnLosesNoEffects$",
 			Edits: []Edit{
-				{"streams.(*turn).detach", "t.detaching && t.failure.Load() != nil", "t.detaching && t.out == nil"},
+				{"streams.(*ending).detachPanicked", "e.detaching && e.failure.Load() != nil", "e.detaching && e.state.out == nil"},
 			},
 		},
 		{

@@ -52,26 +52,14 @@ func fencedMemory() Promise {
 		{
 			Name: "the fence is taken before the memory", Package: "lab/simulation", Run: "^TestNoPromiseIsBroken",
 			Edits: []Edit{
+				{"streams/cudastream.go", "	calls          atomic.Int64 ", "	early          fence.Mark\n	calls          atomic.Int64 "},
 				{
-					"streams/cudastream.go",
-					"\tcalls          atomic.Int64 ",
-					"\tearly          fence.Mark\n\tcalls          atomic.Int64 ",
+					"streams.(*poolClient).Asked", "	c.wiring.ref.Call(&reclaim{stream: c.wiring, runsGranted: runsGranted, pages: pages})",
+					"	c.wiring.cuda.early, _ = c.wiring.cuda.fences.Record(c.wiring.cuda.stream)\n	c.wiring.ref.Call(&reclaim{stream: c.wiring, runsGranted: runsGranted, pages: pages})",
 				},
 				{
-					"streams.(*poolClient).Asked",
-					"\tc.ref.Call(&reclaim{stream: c.wiring, runsGranted: runsGranted, pages: pages})",
-					"\tc.cuda.early, _ = c.cuda.fences.Record(c.cuda.stream)\n" +
-						"\tc.ref.Call(&reclaim{stream: c.wiring, runsGranted: runsGranted, pages: pages})",
-				},
-				{
-					"streams.(*cudaStream).record",
-					"\terr = h.guard(func() (err error) {\n\t\tmark, err",
-					"\tif !h.early.Zero() {\n" +
-						"\t\tmark, h.early = h.early, fence.Mark{}\n" +
-						"\t\treturn mark, nil\n" +
-						"\t}\n" +
-						"\terr = h.guard(func() (err error) {\n" +
-						"\t\tmark, err",
+					"streams.(*cudaStream).record", "	err = h.guard(func() (err error) {\n		mark, err",
+					"	if !h.early.Zero() {\n		mark, h.early = h.early, fence.Mark{}\n		return mark, nil\n	}\n	err = h.guard(func() (err error) {\n		mark, err",
 				},
 			},
 		},

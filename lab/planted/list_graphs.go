@@ -4,13 +4,7 @@ func graphMemory() Promise {
 	return Promise{"a graph holds the memory and the modules that it uses until its last launch has finished", []Bug{
 		{
 			Name: "a graph does not announce its use of a buffer", Package: "cuda", Run: "^TestAGraphKeepsFreedBuffers$",
-			Edits: []Edit{
-				{
-					"cuda.(*capture).touch",
-					"if err := b.RecordStream(p.pool.hold.Stream()); err != nil {",
-					"if err := error(nil); err != nil {",
-				},
-			},
+			Edits: []Edit{{"cuda.(*capture).touch", "if err := p.keep(b); err != nil {", "if err := error(nil); err != nil {"}},
 		},
 		{
 			Name: "fences of a hold pass", Package: "cuda", Run: "^TestAGraphKeepsFreedBuffers$",

@@ -4,23 +4,11 @@ func heldLimits() Promise {
 	return Promise{"limits and quotas hold to the page, and every tenant gets its share", []Bug{
 		{
 			Name: "the limit is off by a page", Package: "internal/pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{
-				{
-					"internal/pool/core.(*ladder).growBy",
-					"if !ok || l.reservedWith(w) > r.within(l.budget.softBytes()) {",
-					"if !ok || l.reservedWith(w) > r.within(l.budget.softBytes())+l.memory.PageBytes() {",
-				},
-			},
+			Edits: []Edit{{"internal/pool/core.(*grower).growBy", "if !ok || !g.budget.fits(r, w.Missing) {", "if !ok || !g.budget.fits(r, max(w.Missing, 1)-1) {"}},
 		},
 		{
 			Name: "growth beyond the budget breaks the limit", Package: "internal/pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{
-				{
-					"internal/pool/core.(*ladder).overgrown",
-					"return w, ok && l.reservedWith(w) <= maxBytes",
-					"return w, ok || l.reservedWith(w) > maxBytes",
-				},
-			},
+			Edits: []Edit{{"internal/pool/core.(*grower).overgrown", "return w, ok && g.budget.reservedWith(w.Missing) <= maxBytes", "return w, ok || g.budget.reservedWith(w.Missing) > maxBytes"}},
 		},
 		{
 			Name:    "who borrows passes those within their share",
@@ -59,7 +47,7 @@ func heldLimits() Promise {
 		},
 		{
 			Name: "a wake passes the limit", Package: "cuda/sleep", Run: "^TestTheLimitLeavesNoRoomToWake$",
-			Edits: []Edit{{"internal/pool/core.wakeWay.climb", "s.ladder.settings.LimitBytes", "1<<50"}},
+			Edits: []Edit{{"internal/pool/core.wakeWay.climb", "s.settings.LimitBytes", "1<<50"}},
 		},
 		{
 			Name: "a limit of host memory allows a byte too many", Package: "host", Run: "^TestALimitIsExact$",

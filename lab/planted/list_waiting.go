@@ -7,7 +7,7 @@ func servedWaiters() Promise {
 			Package: "internal/pool/core", Run: "^TestNothingIsRefusedThatIsThere$|^TestAnAnswerWaitsForWhatItOvertook$",
 			Edits: []Edit{
 				{
-					"internal/pool/core.(*ladder).asksAll",
+					"internal/pool/core.(*grower).asksAll",
 					"cl.id != r.client && cl.mayReturn()",
 					"cl.id != r.client && cl.usage.FreePages > 0",
 				},
@@ -17,13 +17,13 @@ func servedWaiters() Promise {
 			Name:    "a request is refused though only fences keep memory",
 			Package: "streams", Run: "^TestPendingMemoryIsWaitedForBeforeARefusal$",
 			Edits: []Edit{
-				{"streams.(*dispatcher).refuse", "!last && d.peers.anyPending()", "!last && !d.peers.anyPending()"},
+				{"streams.(*dispatcher).refuse", "!last && d.wiring.peers.anyPending()", "!last && !d.wiring.peers.anyPending()"},
 			},
 		},
 		{
 			Name:    "a stream waits on the device for another by default",
 			Package: "internal/acceptance", Run: "^TestNobodyWaitsForAKernelWhileThereIsMemory$",
-			Edits: []Edit{{"internal/pool/core.(*ladder).borrow", "l.settings.Waits == WaitsNever || ", ""}},
+			Edits: []Edit{{"internal/pool/core.(*grower).lend", "g.settings.Waits == WaitsNever || ", ""}},
 		},
 		{
 			Name:    "a request that waits for a fence delays later requests",
@@ -38,9 +38,7 @@ func servedWaiters() Promise {
 		},
 		{
 			Name: "a request that only a fence keeps from memory is refused", Package: "internal/pool/core", Run: "^TestTranscripts$",
-			Edits: []Edit{
-				{"internal/pool/core.(*ladder).hold", "\tl.fences.hold(r)\n\treturn true", "\tr.rung = rungDeny\n\treturn false"},
-			},
+			Edits: []Edit{{"internal/pool/core.(*ladder).hold", "	l.fences.held = append(l.fences.held, r)\n	return leave", "	return onward"}},
 		},
 		{
 			Name:    "a wait for a fence gives up while another goroutine looks at it",
@@ -85,7 +83,7 @@ func servedWaiters() Promise {
 		},
 		{
 			Name: "memory that a wait did not use is kept from others", Package: "internal/acceptance", Run: "^TestWhatAWaitDidNotUseServesOthers$",
-			Edits: []Edit{{"streams.(*turn).granted", "\t\tt.core.NoteSpare()\n", ""}},
+			Edits: []Edit{{"streams.(*turn).granted", "\t\tt.state.core.NoteSpare()\n", ""}},
 		},
 		{
 			Name:    "the second refusal of the driver is final",

@@ -5,7 +5,7 @@ func warmPath() Promise {
 		{
 			Name:    "a miss asks all clients for all",
 			Package: "internal/pool/core", Run: "^TestAMissAsksTheRichestForARun$|^TestTheCostOfAMissDoesNotGrowWithTheClients$",
-			Edits: []Edit{{"internal/pool/core.(*asks).takeRun", "\t\t\ta.askOne(r, cl, pages)\n", "\t\t\ta.ask(r, everyone)\n"}},
+			Edits: []Edit{{"internal/pool/core.(*asks).take", "\t\t\t\ta.ask(r, cl, r.pages)\n", "\t\t\t\ta.askEach(r, everyone)\n"}},
 		},
 		{
 			Name:    "every message searches for all waiting requests",
