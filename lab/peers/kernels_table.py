@@ -13,7 +13,7 @@ from statistics import median
 
 import table
 
-LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "internal", "kernelbench", "rows.json")
+LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lab", "kernelbench", "rows.json")
 OURS = "vram"
 WAYS = ["", "library ", "own "]
 

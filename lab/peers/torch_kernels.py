@@ -20,7 +20,7 @@ import time
 
 import torch
 
-LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "internal", "kernelbench", "rows.json")
+LIST = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "lab", "kernelbench", "rows.json")
 MIN_OPERATIONS, MAX_OPERATIONS = 2, 400
 GRAPH_US, MAX_GRAPH_NODES = 2000, 20
 EPSILON = 1e-5
