@@ -20,9 +20,9 @@ var source []byte
 // mostPathBytes bounds the path of the fake driver: Linux takes no longer one.
 const mostPathBytes = 4096
 
-// Build writes the library into dir, and returns its path. libcuda is the path of the fake driver on which it works. The first call
-// with the same compiler compiles; later ones only put another path into the same bytes. Errors: fakecuda.ErrNoCompiler, a
-// *fakecuda.BuildError, or those of writing files.
+// Build writes the library into dir, and returns its path. libcuda is the path of the fake driver on which it works. The first
+// call with the same compiler compiles; later ones only put another path into the same bytes. Errors: fakecuda.ErrNoCompiler,
+// a *fakecuda.BuildError, or those of writing files.
 func Build(dir, libcuda string) (string, error) {
 	compiler := strings.Fields(os.Getenv("CC"))
 	for _, name := range []string{"cc", "gcc", "clang"} {

@@ -40,8 +40,8 @@ func (e *BuildError) Unwrap() error { return e.Err }
 
 // Build writes the library into dir, which must exist, and returns its path: dir/libcuda.so.1, with the link dir/libcuda.so
 // for linkers and the headers in dir/source/include. It leaves out the symbols that hidden names as they are exported
-// ("cuMemCreate", "cuMemAlloc_v2"). The caller owns the files. The first call with the same compiler and hidden symbols takes the
-// second that the compiler needs; later ones write the same bytes again, and each file that is loaded has state of its own.
+// ("cuMemCreate", "cuMemAlloc_v2"). The caller owns the files. The first call with the same compiler and hidden symbols
+// compiles, in a second; later ones write the same bytes again, and each file that is loaded has state of its own.
 // Errors: ErrNoCompiler, a *BuildError, or those of writing files.
 func Build(dir string, hidden ...string) (string, error) {
 	compiler, err := findCompiler()

@@ -108,7 +108,8 @@ func keys(m map[string]bool) (all []string) {
 	return all
 }
 
-// Every kernel computes: each tile and transposition, with edges and without. The short form has each shape with one or two transpositions.
+// Every kernel computes: each tile and transposition, with edges and without. The short form has each shape with one or two
+// transpositions.
 func TestEveryKernel(t *testing.T) {
 	r := newRig(t)
 	random := newRandom(7)
