@@ -9,7 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
+	"sync/atomic"
 
 	"github.com/go-vram/vram/internal/fakecuda"
 )
@@ -20,9 +20,9 @@ var source []byte
 // mostPathBytes bounds the path of the fake driver: Linux takes no longer one.
 const mostPathBytes = 4096
 
-// Build writes the library into dir, and returns its path. libcuda is the path of the fake driver on which it works. The first
-// call with the same compiler compiles; later ones only put another path into the same bytes. Errors: fakecuda.ErrNoCompiler,
-// a *fakecuda.BuildError, or those of writing files.
+// Build writes the library into dir, and returns its path. libcuda is the path of the fake driver on which it works. It
+// compiles unless the call before had the same compiler: then it puts another path into the same bytes. Errors:
+// fakecuda.ErrNoCompiler, a *fakecuda.BuildError, or those of writing files.
 func Build(dir, libcuda string) (string, error) {
 	compiler := strings.Fields(os.Getenv("CC"))
 	for _, name := range []string{"cc", "gcc", "clang"} {
@@ -42,24 +42,31 @@ func Build(dir, libcuda string) (string, error) {
 	library := filepath.Join(dir, "libcublasLt.so.13")
 	place := bytes.Repeat([]byte("@"), mostPathBytes)
 	key := strings.Join(compiler, " ")
-	content, ok := compiled.Load(key)
-	if !ok {
-		var err error
-		if content, err = compile(compiler, dir, library, string(place)); err != nil {
+	last := latest.Load()
+	if last == nil || last.key != key {
+		content, err := compile(compiler, dir, library, string(place))
+		if err != nil {
 			return "", err
 		}
-		compiled.Store(key, content)
+		last = &build{key, content}
+		latest.Store(last)
 	}
 	path := append([]byte(libcuda), make([]byte, mostPathBytes-len(libcuda))...)
-	written := bytes.Replace(content.([]byte), place, path, 1) //nolint:forcetypeassert // Build alone stores there
+	written := bytes.Replace(last.content, place, path, 1)
 	if err := os.WriteFile(library, written, 0o755); err != nil {
 		return "", fmt.Errorf("fakecublaslt: %w", err)
 	}
 	return library, nil
 }
 
-// compiled has the contents of libraries by compiler.
-var compiled sync.Map //nolint:gochecknoglobals // what the compiler would write again
+// build is a library that was compiled.
+type build struct {
+	key     string // the compiler
+	content []byte // with a place for the path
+}
+
+// latest is the build that the process made last.
+var latest atomic.Pointer[build] //nolint:gochecknoglobals // The compiler would write it again: made on first use.
 
 // compile compiles the source in dir and returns the library, with a place for the path of the driver.
 func compile(compiler []string, dir, library, place string) ([]byte, error) {

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
+	"sync/atomic"
 )
 
 //go:embed source
@@ -40,8 +40,8 @@ func (e *BuildError) Unwrap() error { return e.Err }
 
 // Build writes the library into dir, which must exist, and returns its path: dir/libcuda.so.1, with the link dir/libcuda.so
 // for linkers and the headers in dir/source/include. It leaves out the symbols that hidden names as they are exported
-// ("cuMemCreate", "cuMemAlloc_v2"). The caller owns the files. The first call with the same compiler and hidden symbols
-// compiles, in a second; later ones write the same bytes again, and each file that is loaded has state of its own.
+// ("cuMemCreate", "cuMemAlloc_v2"). The caller owns the files. It compiles, in a second, unless the call before had the same
+// compiler and hidden symbols: then it writes the same bytes again. Each file that is loaded has state of its own.
 // Errors: ErrNoCompiler, a *BuildError, or those of writing files.
 func Build(dir string, hidden ...string) (string, error) {
 	compiler, err := findCompiler()
@@ -53,8 +53,8 @@ func Build(dir string, hidden ...string) (string, error) {
 	}
 	library := filepath.Join(dir, soname)
 	key := strings.Join(compiler, " ") + "\n" + strings.Join(hidden, " ")
-	if content, ok := compiled.Load(key); ok {
-		if err := os.WriteFile(library, content.([]byte), 0o755); err != nil { //nolint:forcetypeassert // Build alone stores there
+	if last := latest.Load(); last != nil && last.key == key {
+		if err := os.WriteFile(library, last.content, 0o755); err != nil {
 			return "", fmt.Errorf("fakecuda: %w", err)
 		}
 	} else {
@@ -65,7 +65,7 @@ func Build(dir string, hidden ...string) (string, error) {
 		if err != nil {
 			return "", fmt.Errorf("fakecuda: %w", err)
 		}
-		compiled.Store(key, content)
+		latest.Store(&build{key, content})
 	}
 	link := filepath.Join(dir, "libcuda.so")
 	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -77,8 +77,14 @@ func Build(dir string, hidden ...string) (string, error) {
 	return library, nil
 }
 
-// compiled has the contents of libraries by compiler and hidden symbols.
-var compiled sync.Map //nolint:gochecknoglobals // what the compiler would write again
+// build is a library that was compiled.
+type build struct {
+	key     string // the compiler and the hidden symbols
+	content []byte
+}
+
+// latest is the build that the process made last.
+var latest atomic.Pointer[build] //nolint:gochecknoglobals // The compiler would write it again: made on first use.
 
 // compile compiles the source in dir.
 func compile(compiler []string, dir, library string, hidden []string) error {
