@@ -1,7 +1,7 @@
 # The tasks of the vram repository. Needed: Go, gcc (for the race detector), git, make and bash.
 # Developer tools are built from source at pinned versions into .bin, which git ignores.
 #
-# GOFLAGS, GOPROXY and the rest of Go's environment are taken as they come.
+# GOFLAGS, GOPROXY and the rest of Go's environment are taken as they come; checks add a flag to GOFLAGS.
 
 SHELL       := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -27,6 +27,13 @@ SHORT ?= -short
 TESTFLAGS = $(SHORT) -vet=off -ldflags='-s -w' -timeout $(TIMEOUT)
 # How long the tests of one package may take. Only a hang takes all of it.
 TIMEOUT ?= 45m
+
+# Checks compile without DWARF, which nobody reads there: three quarters of the compiler's time. All go commands of a check have the same
+# flags, also those that tests run, and so share the build cache. A release is built with the flags of its caller.
+CALLERS_GOFLAGS := $(GOFLAGS)
+test test-builtin test-builtin-short race stress vet arch lint deadcode sim planted planted-changed programs exhaustive fuzz check nightly: \
+	export GOFLAGS := $(strip $(GOFLAGS) -gcflags=all=-dwarf=false)
+release release-check: export GOFLAGS := $(CALLERS_GOFLAGS)
 
 # Which folders `make fuzz` fuzzes, and how long each target.
 FUZZED   ?= .
@@ -101,7 +108,7 @@ page: ## serve the live page over a demonstration, on a GPU or the simulated dev
 browser: ## test the live page in a Chromium, which is installed where it is missing; with pictures in the folder pictures of its package
 	@GO='$(GO)' $(LAB)/browser/run.sh
 
-test: ## run all tests in their short form, in 3 minutes on two cores
+test: ## run all tests in their short form, in about 3 minutes on two cores
 	$(GO) test $(TESTFLAGS) $(PACKAGES)
 
 test-builtin-short:
@@ -126,7 +133,7 @@ RACED            = $(shell $(GO) list $(PACKAGES) | grep -vxF $(WITHOUT_RACE:%=-
 # Packages that only compute for one caller at a time, most of the work of the tests above them: check leaves them without the detector's code,
 # which makes them ten times slower. They have no atomic operation that would order what others do. Nightly compiles all with it.
 COMPUTING := compute/ptx compute/ptx/interp compute/kernel/plan compute/tensor/internal/reference
-RACEFLAGS = -race $(if $(SHORT),$(COMPUTING:%=-gcflags=$(MODULE)/%=-race=false))
+RACEFLAGS = -race $(if $(SHORT),$(COMPUTING:%=-gcflags='$(MODULE)/%=-race=false -dwarf=false'))
 
 race: ## run the tests of all packages that have goroutines under the race detector, in their short form
 	CGO_ENABLED=1 $(GO) test $(RACEFLAGS) $(TESTFLAGS) $(RACED)
@@ -238,7 +245,7 @@ lint: $(GOLANGCI) $(GOFUMPT) ## run golangci-lint and look for files that gofump
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run --allow-parallel-runners $(PACKAGES)
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run --allow-parallel-runners --build-tags vram_builtin ./actors
 
-# What a change must pass, besides `make test`, in nine minutes on two cores: nothing that `make test` has run.
+# What a change must pass, besides `make test`, in about nine minutes on two cores: nothing that `make test` has run.
 check: SEED = $(COMMIT_SEED)
 check: SEEDS := 100
 check: build vet arch tidy lint deadcode race browser test-builtin-short sim planted-changed fuzz-cores ## everything a change must pass besides make test: build, vet, layers, module files, lint, dead code, race, the page in a browser, the built-in framework, a short simulation and planted bugs by the commit, a short fuzz of the cores

@@ -13,6 +13,7 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -107,17 +108,25 @@ func difference(before, after []string) (gone, added []string) {
 	return only(after, before), only(before, after)
 }
 
-// load compiles the packages and reads what they export, by folder.
+// load compiles the packages, once for all tests, and returns what they export, by folder.
 func load(t *testing.T) map[string]*types.Package {
 	t.Helper()
+	packages, err := loaded()
+	require.NoError(t, err)
+	return packages
+}
+
+var loaded = sync.OnceValues(func() (map[string]*types.Package, error) {
 	arguments := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}"}
 	for _, p := range forUsers {
 		arguments = append(arguments, strings.TrimSuffix(module+"/"+p, "/"))
 	}
-	command := exec.CommandContext(t.Context(), "go", arguments...)
+	command := exec.Command("go", arguments...)
 	command.Stderr = os.Stderr
 	out, err := command.Output()
-	require.NoError(t, err)
+	if err != nil {
+		return nil, err
+	}
 	files := map[string]string{}
 	for _, line := range lines(string(out)) {
 		path, file, _ := strings.Cut(line, "\t")
@@ -127,10 +136,12 @@ func load(t *testing.T) map[string]*types.Package {
 	packages := map[string]*types.Package{}
 	for _, p := range forUsers {
 		packages[p], err = compiled.Import(strings.TrimSuffix(module+"/"+p, "/"))
-		require.NoError(t, err)
+		if err != nil {
+			return nil, err
+		}
 	}
-	return packages
-}
+	return packages, nil
+})
 
 // lister writes the names of one package.
 type lister struct {

@@ -30,7 +30,7 @@ func TestMethodsOfNilAndZeroValuesReturn(t *testing.T) {
 		"Replace": {filepath.Join(folder, "types.go"): put("types.go", typesFile(load(t)))},
 	})
 	require.NoError(t, err)
-	command := exec.CommandContext(t.Context(), "go", "run", "-overlay", put("overlay.json", overlay), "./testdata/receivers")
+	command := exec.CommandContext(t.Context(), "go", "run", "-ldflags=-s -w", "-overlay", put("overlay.json", overlay), "./testdata/receivers")
 	command.Stderr = os.Stderr
 	out, err := command.Output()
 	require.NoError(t, err, "%s", out)

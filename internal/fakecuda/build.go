@@ -8,7 +8,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 //go:embed source
@@ -36,10 +38,11 @@ func (e *BuildError) Error() string {
 // Unwrap is the failure to run the command.
 func (e *BuildError) Unwrap() error { return e.Err }
 
-// Build compiles the library into dir, which must exist, and returns its path: dir/libcuda.so.1, with dir/libcuda.so
-// beside it for linkers and the headers in dir/source/include. The symbols that are named in hidden, as they are
-// exported ("cuMemCreate", "cuMemAlloc_v2"), are not in it. It blocks for the seconds that the compiler takes; the
-// files are the caller's. Errors: ErrNoCompiler, a *BuildError, or those of writing files.
+// Build writes the library into dir, which must exist, and returns its path: dir/libcuda.so.1, with the link dir/libcuda.so
+// for linkers and the headers in dir/source/include. It leaves out the symbols that hidden names as they are exported
+// ("cuMemCreate", "cuMemAlloc_v2"). The caller owns the files. It compiles, in a second, unless the call before had the same
+// compiler and hidden symbols: then it writes the same bytes again. Each file that is loaded has state of its own.
+// Errors: ErrNoCompiler, a *BuildError, or those of writing files.
 func Build(dir string, hidden ...string) (string, error) {
 	compiler, err := findCompiler()
 	if err != nil {
@@ -48,20 +51,21 @@ func Build(dir string, hidden ...string) (string, error) {
 	if err := writeSource(dir); err != nil {
 		return "", fmt.Errorf("fakecuda: writing the source: %w", err)
 	}
-	files, err := filepath.Glob(filepath.Join(dir, "source", "*.c"))
-	if err != nil {
-		return "", fmt.Errorf("fakecuda: finding the source: %w", err)
-	}
 	library := filepath.Join(dir, soname)
-	arguments := append(compiler[1:], flags(dir)...)
-	for _, symbol := range hidden {
-		arguments = append(arguments, "-D"+symbol+"=hidden_"+symbol)
-	}
-	arguments = append(arguments, "-o", library)
-	arguments = append(arguments, files...)
-	command := exec.Command(compiler[0], append(arguments, "-ldl")...)
-	if output, err := command.CombinedOutput(); err != nil {
-		return "", &BuildError{Command: command.String(), Output: string(output), Err: err}
+	key := strings.Join(compiler, " ") + "\n" + strings.Join(hidden, " ")
+	if last := latest.Load(); last != nil && last.key == key {
+		if err := os.WriteFile(library, last.content, 0o755); err != nil {
+			return "", fmt.Errorf("fakecuda: %w", err)
+		}
+	} else {
+		if err := compile(compiler, dir, library, hidden); err != nil {
+			return "", err
+		}
+		content, err := os.ReadFile(library)
+		if err != nil {
+			return "", fmt.Errorf("fakecuda: %w", err)
+		}
+		latest.Store(&build{key, content})
 	}
 	link := filepath.Join(dir, "libcuda.so")
 	if err := os.Remove(link); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -71,6 +75,34 @@ func Build(dir string, hidden ...string) (string, error) {
 		return "", fmt.Errorf("fakecuda: %w", err)
 	}
 	return library, nil
+}
+
+// build is a library that was compiled.
+type build struct {
+	key     string // the compiler and the hidden symbols
+	content []byte
+}
+
+// latest is the build that the process made last.
+var latest atomic.Pointer[build] //nolint:gochecknoglobals // The compiler would write it again: made on first use.
+
+// compile compiles the source in dir.
+func compile(compiler []string, dir, library string, hidden []string) error {
+	files, err := filepath.Glob(filepath.Join(dir, "source", "*.c"))
+	if err != nil {
+		return fmt.Errorf("fakecuda: finding the source: %w", err)
+	}
+	arguments := slices.Concat(compiler[1:], flags(dir))
+	for _, symbol := range hidden {
+		arguments = append(arguments, "-D"+symbol+"=hidden_"+symbol)
+	}
+	arguments = append(arguments, "-o", library)
+	arguments = append(arguments, files...)
+	command := exec.Command(compiler[0], append(arguments, "-ldl")...)
+	if output, err := command.CombinedOutput(); err != nil {
+		return &BuildError{Command: command.String(), Output: string(output), Err: err}
+	}
+	return nil
 }
 
 // flags are the compiler's. Nothing is optimised: the work is memset and memcpy, and compiling takes half the time.

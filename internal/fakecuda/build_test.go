@@ -54,6 +54,9 @@ func TestBuildAgain(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "libcuda.so.1", target)
 	assert.FileExists(t, filepath.Join(dir, "source", "include", "cuda.h"))
+	source, err := os.ReadFile(filepath.Join(dir, "source", "queue.c"))
+	require.NoError(t, err)
+	assert.NotEqual(t, "old", string(source))
 	_, err = purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	assert.NoError(t, err)
 }

@@ -79,8 +79,8 @@ func TestPlantedDefectsAreFound(t *testing.T) {
 func finds(t *testing.T, open func(t *testing.T) cudadrv.Driver) {
 	t.Helper()
 	of := smallScale()
-	of.load.Steps = 1000
 	require.NoError(t, plant(t, open(t), of, func(dev cudadrv.Device) cudadrv.Device { return dev }))
+	of.load.Steps = 1000
 	for name, defect := range defects() {
 		t.Run(name, func(t *testing.T) {
 			var err error

@@ -22,11 +22,15 @@ type scale struct {
 	fill    bool                               // plain allocations fill the card before memory runs out
 }
 
-// smallScale is for the fake: seconds.
+// smallScale is for the fake: seconds, and in the short form half as many steps.
 func smallScale() scale {
+	steps := 300
+	if testing.Short() {
+		steps /= 2
+	}
 	return scale{
 		load: Load{
-			Streams: 6, Workers: 8, Steps: 300, Seed: 1,
+			Streams: 6, Workers: 8, Steps: steps, Seed: 1,
 			LiveBytes: 96 * mib, LargestBytes: 6 * mib, HostBytes: 4 * mib, Residents: 3,
 		},
 		lasting: func(t *testing.T) context.Context { t.Helper(); return t.Context() },

@@ -24,8 +24,7 @@ type kernelRow struct {
 func TestKernelsAgainstAStandin(t *testing.T) {
 	needs(t, "bash", "python3", "timeout")
 	standin, build, out := absolute(t, "testdata/standin-torch"), t.TempDir(), t.TempDir()
-	vram := filepath.Join(build, "vram")
-	output(t, nil, "go", "build", "-buildvcs=false", "-o", vram, "github.com/go-vram/vram/cmd/vram")
+	vram := theCommand(t)
 	made := output(t, []string{
 		"STANDIN=" + standin, "VRAM=" + vram, "DRIVER=sim", "OUT=" + out, "BUILD=" + build, "ROUNDS=1", "VRAM_CUBLASLT=off", "CORES=0",
 	}, "./run.sh", "kernels")

@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -55,6 +56,38 @@ func result(t *testing.T, env []string, name string, args ...string) (stdout, st
 	return out.String(), errs.String(), 0
 }
 
+// theCommand builds the command vram, once for all tests, and returns its path.
+func theCommand(t *testing.T) string {
+	t.Helper()
+	folder, err := built()
+	require.NoError(t, err)
+	return filepath.Join(folder, "vram")
+}
+
+var built = sync.OnceValues(func() (string, error) {
+	folder, err := os.MkdirTemp("", "peers")
+	if err != nil {
+		return "", err
+	}
+	builtIn = folder
+	said, err := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-o", folder, "github.com/go-vram/vram/cmd/vram").CombinedOutput()
+	if err != nil {
+		return "", fmt.Errorf("%w: %s", err, said)
+	}
+	return folder, nil
+})
+
+// builtIn is the folder of the command, where it was built.
+var builtIn string
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if builtIn != "" {
+		_ = os.RemoveAll(builtIn)
+	}
+	os.Exit(code)
+}
+
 func absolute(t *testing.T, path string) string {
 	t.Helper()
 	abs, err := filepath.Abs(path)
@@ -69,8 +102,7 @@ func TestAllOfItAgainstStandins(t *testing.T) {
 	needs(t, "bash", "g++", "python3", "gzip", "timeout")
 	standin := absolute(t, "testdata/standin")
 	build, out, traces := t.TempDir(), t.TempDir(), t.TempDir()
-	vram := filepath.Join(build, "vram")
-	output(t, nil, "go", "build", "-buildvcs=false", "-o", vram, "github.com/go-vram/vram/cmd/vram")
+	vram := theCommand(t)
 	require.NoError(t, os.WriteFile(filepath.Join(traces, "small.csv"), []byte(small), 0o600))
 	output(t, nil, "gzip", filepath.Join(traces, "small.csv"))
 

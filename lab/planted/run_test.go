@@ -119,14 +119,12 @@ func TestVerdicts(t *testing.T) {
 	all := []Bug{
 		{Name: "one", Package: "p", Run: "^TestSum$", Edits: sum("return a - b")},
 		{Name: "of another package", Package: "q", Run: "^TestOne$", Edits: []Edit{{"q/q.go", "return 1", "return 2"}}},
-		{Name: "two", Package: "p", Run: "^TestSum$", Edits: sum("return 4")},
 		{Name: "of another package, harmless", Package: "q", Run: "^TestOne$", Edits: []Edit{{"q/q.go", "return 1", "return 2 - 1"}}},
-		{Name: "harmless", Package: "p", Run: "^TestSum$", Edits: sum("return b + a")},
-		{Name: "three", Package: "p", Run: "^TestWait$", Edits: wait("func Wait() { panic(1) }")},
+		{Name: "two", Package: "p", Run: "^TestWait$", Edits: wait("func Wait() { panic(1) }")},
 	}
 	outcomes := r.PlantAll(t.Context(), all, 2, time.Time{})
 	require.Len(t, outcomes, len(all))
-	for i, want := range []Verdict{Found, Found, Found, Missed, Missed, Found} {
+	for i, want := range []Verdict{Found, Found, Missed, Found} {
 		assert.Equal(t, all[i].Name, outcomes[i].Bug.Name)
 		assert.Equal(t, want, outcomes[i].Verdict, outcomes[i].Detail)
 	}

@@ -72,9 +72,9 @@ func driverOf(tb testing.TB, multiprocessors int, attributes ...uintptr) cudadrv
 
 // emulate compiles the sources for the host, and returns the runner.
 func emulate() (uintptr, error) {
-	compiler := "g++"
+	compiler, level := "g++", "-O0" // emulate.h has g++ optimise what it defines
 	if _, err := exec.LookPath(compiler); err != nil {
-		compiler = "clang++-19"
+		compiler, level = "clang++-19", "-O1"
 	}
 	if _, err := exec.LookPath(compiler); err != nil {
 		return 0, fmt.Errorf("%w: g++", fakecuda.ErrNoCompiler)
@@ -88,7 +88,7 @@ func emulate() (uintptr, error) {
 		return 0, err
 	}
 	path := filepath.Join(dir, "kernels.so")
-	out, err := exec.Command(compiler, "-std=c++17", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-U_FORTIFY_SOURCE", "-w", "-I"+dir, "-Isource",
+	out, err := exec.Command(compiler, "-std=c++17", level, "-fPIC", "-shared", "-fvisibility=hidden", "-U_FORTIFY_SOURCE", "-w", "-I"+dir, "-Isource",
 		"-o", path, "source/emulate.cpp").CombinedOutput()
 	if err != nil {
 		return 0, fmt.Errorf("%s: %w\n%s", compiler, err, out)
