@@ -17,8 +17,8 @@ type AdamWStep struct {
 	Rate float64 // the learning rate
 	Step int     // the number of the step, from 1 on
 
-	// RateAt and StepAt have the numbers in memory, each a tensor of one float32, for a graph that is launched for several steps. They
-	// count in the place of the numbers above where they are not nil.
+	// RateAt and StepAt hold the numbers in memory, each as a tensor of one float32, for a graph that is launched for several
+	// steps. If not nil they replace Rate and Step.
 	RateAt, StepAt *tensor.Tensor
 }
 

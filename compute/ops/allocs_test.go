@@ -120,7 +120,7 @@ type operands struct {
 	step *int // the number of the last step of AdamWAll
 }
 
-// sizes are those of the largest operands of the table.
+// sizes has the sizes of the table's largest operands.
 type sizes struct {
 	columns int // so many that several blocks sum a row up
 	summed  int // of a product: so many that several blocks sum up an element

@@ -37,10 +37,10 @@
 //
 // # Kernels
 //
-// An Ops has a compiled kernel for each operation, types and axes, which the first call compiles: some milliseconds. Numbers
-// such as epsilons and bounds are constants of the kernel: each new one compiles, so they are those of a model, not of
-// a step; those of AdamWAll and of random numbers are arguments of the launch. An operation is compiled before it is captured: by a call
-// outside of the capture. Products of matrices are those of package compute/kernel/matmul.
+// An Ops compiles one kernel for each operation, types and axes, on the first call, in some milliseconds. Numbers such as
+// epsilons and bounds are constants of the kernel, and each new one compiles: use numbers that belong to a model, not to a
+// step. The numbers of AdamWAll and of random generators are arguments of the launch. Compile an operation before capturing
+// it, by a call outside the capture. Products of matrices use package compute/kernel/matmul.
 //
 // # Prepare
 //

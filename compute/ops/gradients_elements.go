@@ -1,14 +1,59 @@
 package ops
 
-import "github.com/go-vram/vram/compute/tensor"
+import (
+	"github.com/go-vram/vram/compute/tensor"
+)
+
+type elementGradients struct{ set *set }
+
+// AddBackward are the gradients of the operands of Add. Of these only types and shapes are looked at.
+func (o elementGradients) AddBackward(at tensor.Context, grad, x, y *tensor.Tensor) (dx, dy *tensor.Tensor, err error) {
+	return both(at, opAddBackward, x, y, func(dx, dy *tensor.Tensor) error { return o.AddBackwardInto(at, dx, dy, grad) })
+}
+
+// AddBackwardInto is AddBackward into tensors.
+func (o elementGradients) AddBackwardInto(at tensor.Context, dx, dy, grad *tensor.Tensor) error {
+	steps := [...]step{{dx, [3]*tensor.Tensor{grad}}, {dy, [3]*tensor.Tensor{grad}}}
+	all, err := ordered(steps[:]...)
+	if err != nil {
+		return failed(opAddBackward, err, given(dx, dy), grad)
+	}
+	for _, i := range all.steps[:all.count] {
+		if err := o.set.summedInto(at, key{op: opSum}, steps[i].out, grad); err != nil {
+			return renamed(opAddBackward, err)
+		}
+	}
+	return nil
+}
+
+// MulBackward are the gradients of the operands of Mul: grad*y and grad*x.
+func (o elementGradients) MulBackward(at tensor.Context, grad, x, y *tensor.Tensor) (dx, dy *tensor.Tensor, err error) {
+	return both(at, opMulBackward, x, y, func(dx, dy *tensor.Tensor) error { return o.MulBackwardInto(at, dx, dy, grad, x, y) })
+}
+
+// MulBackwardInto is MulBackward into tensors.
+func (o elementGradients) MulBackwardInto(at tensor.Context, dx, dy, grad, x, y *tensor.Tensor) error {
+	steps := [...]step{{dx, [3]*tensor.Tensor{grad, y}}, {dy, [3]*tensor.Tensor{grad, x}}}
+	all, err := ordered(steps[:]...)
+	if err != nil {
+		return failed(opMulBackward, err, given(dx, dy), grad, x, y)
+	}
+	for _, i := range all.steps[:all.count] {
+		s := &steps[i]
+		if err := o.set.summedInto(at, key{op: opMulBackward}, s.out, s.reads[0], s.reads[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // SubBackward are the gradients of the operands of Sub. Of these only types and shapes are looked at.
-func (o Gradients) SubBackward(at tensor.Context, grad, x, y *tensor.Tensor) (dx, dy *tensor.Tensor, err error) {
+func (o elementGradients) SubBackward(at tensor.Context, grad, x, y *tensor.Tensor) (dx, dy *tensor.Tensor, err error) {
 	return both(at, opNegatedBackward, x, y, func(dx, dy *tensor.Tensor) error { return o.SubBackwardInto(at, dx, dy, grad) })
 }
 
 // SubBackwardInto is SubBackward into tensors.
-func (o Gradients) SubBackwardInto(at tensor.Context, dx, dy, grad *tensor.Tensor) error {
+func (o elementGradients) SubBackwardInto(at tensor.Context, dx, dy, grad *tensor.Tensor) error {
 	steps := [...]step{{dx, [3]*tensor.Tensor{grad}}, {dy, [3]*tensor.Tensor{grad}}}
 	all, err := ordered(steps[:]...)
 	if err != nil {
@@ -27,12 +72,12 @@ func (o Gradients) SubBackwardInto(at tensor.Context, dx, dy, grad *tensor.Tenso
 }
 
 // DivBackward are the gradients of the operands of Div: grad/y and -grad*(x/y/y).
-func (o Gradients) DivBackward(at tensor.Context, grad, x, y *tensor.Tensor) (dx, dy *tensor.Tensor, err error) {
+func (o elementGradients) DivBackward(at tensor.Context, grad, x, y *tensor.Tensor) (dx, dy *tensor.Tensor, err error) {
 	return both(at, opDivBackward, x, y, func(dx, dy *tensor.Tensor) error { return o.DivBackwardInto(at, dx, dy, grad, x, y) })
 }
 
 // DivBackwardInto is DivBackward into tensors.
-func (o Gradients) DivBackwardInto(at tensor.Context, dx, dy, grad, x, y *tensor.Tensor) error {
+func (o elementGradients) DivBackwardInto(at tensor.Context, dx, dy, grad, x, y *tensor.Tensor) error {
 	steps := [...]step{{dx, [3]*tensor.Tensor{grad, y}}, {dy, [3]*tensor.Tensor{grad, x, y}}}
 	all, err := ordered(steps[:]...)
 	if err != nil {
@@ -51,32 +96,102 @@ func (o Gradients) DivBackwardInto(at tensor.Context, dx, dy, grad, x, y *tensor
 	return nil
 }
 
-// SiluBackward is the gradient of the operand x of Silu.
-func (o Gradients) SiluBackward(at tensor.Context, grad, x *tensor.Tensor) (*tensor.Tensor, error) {
-	return o.set.back(at, opSiluBackward, grad, x)
+// NegBackward is the gradient of the operand of Neg. Of x only type and shape are looked at.
+func (o elementGradients) NegBackward(at tensor.Context, grad, x *tensor.Tensor) (*tensor.Tensor, error) {
+	return create(at, like(opNegBackward, x), func(dx *tensor.Tensor) error { return o.NegBackwardInto(at, dx, grad) })
 }
 
-// SiluBackwardInto is SiluBackward into a tensor.
-func (o Gradients) SiluBackwardInto(at tensor.Context, dx, grad, x *tensor.Tensor) error {
-	return o.set.into(at, key{op: opSiluBackward}, dx, grad, x)
+// NegBackwardInto is NegBackward into a tensor.
+func (o elementGradients) NegBackwardInto(at tensor.Context, dx, grad *tensor.Tensor) error {
+	return o.set.into(at, key{op: opNegBackward}, dx, grad)
 }
 
-// SigmoidBackward is the gradient of the operand of Sigmoid, of its result y.
-func (o Gradients) SigmoidBackward(at tensor.Context, grad, y *tensor.Tensor) (*tensor.Tensor, error) {
-	return o.set.back(at, opSigmoidBackward, grad, y)
+// AbsBackward is the gradient of the operand x of Abs: grad times the sign of x. The sign of 0 and of NaN is 0.
+func (o elementGradients) AbsBackward(at tensor.Context, grad, x *tensor.Tensor) (*tensor.Tensor, error) {
+	return o.set.back(at, opAbsBackward, grad, x)
 }
 
-// SigmoidBackwardInto is SigmoidBackward into a tensor.
-func (o Gradients) SigmoidBackwardInto(at tensor.Context, dx, grad, y *tensor.Tensor) error {
-	return o.set.into(at, key{op: opSigmoidBackward}, dx, grad, y)
+// AbsBackwardInto is AbsBackward into a tensor.
+func (o elementGradients) AbsBackwardInto(at tensor.Context, dx, grad, x *tensor.Tensor) error {
+	return o.set.into(at, key{op: opAbsBackward}, dx, grad, x)
 }
 
-// TanhBackward is the gradient of the operand of Tanh, of its result y.
-func (o Gradients) TanhBackward(at tensor.Context, grad, y *tensor.Tensor) (*tensor.Tensor, error) {
-	return o.set.back(at, opTanhBackward, grad, y)
+// SqrtBackward is the gradient of the operand of Sqrt, of its result y: grad/(2*y), which is infinite where y is 0.
+func (o elementGradients) SqrtBackward(at tensor.Context, grad, y *tensor.Tensor) (*tensor.Tensor, error) {
+	return o.set.back(at, opSqrtBackward, grad, y)
 }
 
-// TanhBackwardInto is TanhBackward into a tensor.
-func (o Gradients) TanhBackwardInto(at tensor.Context, dx, grad, y *tensor.Tensor) error {
-	return o.set.into(at, key{op: opTanhBackward}, dx, grad, y)
+// SqrtBackwardInto is SqrtBackward into a tensor.
+func (o elementGradients) SqrtBackwardInto(at tensor.Context, dx, grad, y *tensor.Tensor) error {
+	return o.set.into(at, key{op: opSqrtBackward}, dx, grad, y)
+}
+
+// RsqrtBackward is the gradient of the operand of Rsqrt, of its result y: -grad/2*y³.
+func (o elementGradients) RsqrtBackward(at tensor.Context, grad, y *tensor.Tensor) (*tensor.Tensor, error) {
+	return o.set.back(at, opRsqrtBackward, grad, y)
+}
+
+// RsqrtBackwardInto is RsqrtBackward into a tensor.
+func (o elementGradients) RsqrtBackwardInto(at tensor.Context, dx, grad, y *tensor.Tensor) error {
+	return o.set.into(at, key{op: opRsqrtBackward}, dx, grad, y)
+}
+
+// ExpBackward is the gradient of the operand of Exp, of its result y: grad*y.
+func (o elementGradients) ExpBackward(at tensor.Context, grad, y *tensor.Tensor) (*tensor.Tensor, error) {
+	return o.set.back(at, opExpBackward, grad, y)
+}
+
+// ExpBackwardInto is ExpBackward into a tensor.
+func (o elementGradients) ExpBackwardInto(at tensor.Context, dx, grad, y *tensor.Tensor) error {
+	return o.set.into(at, key{op: opExpBackward}, dx, grad, y)
+}
+
+// LogBackward is the gradient of the operand x of Log: grad/x.
+func (o elementGradients) LogBackward(at tensor.Context, grad, x *tensor.Tensor) (*tensor.Tensor, error) {
+	return o.set.back(at, opLogBackward, grad, x)
+}
+
+// LogBackwardInto is LogBackward into a tensor.
+func (o elementGradients) LogBackwardInto(at tensor.Context, dx, grad, x *tensor.Tensor) error {
+	return o.set.into(at, key{op: opLogBackward}, dx, grad, x)
+}
+
+// ClampBackward is the gradient of the operand x of Clamp with the same bounds: grad where x is within the bounds or equal to
+// one, else 0, also where x or a bound is NaN. Errors: ErrNumber as Clamp.
+func (o elementGradients) ClampBackward(at tensor.Context, grad, x *tensor.Tensor, low, high float64) (*tensor.Tensor, error) {
+	return create(at, like(opClampBackward, x), func(dx *tensor.Tensor) error { return o.ClampBackwardInto(at, dx, grad, x, low, high) })
+}
+
+// ClampBackwardInto is ClampBackward into a tensor.
+func (o elementGradients) ClampBackwardInto(at tensor.Context, dx, grad, x *tensor.Tensor, low, high float64) error {
+	k, err := clamp(opClampBackward, x, low, high)
+	if err != nil {
+		return err
+	}
+	return o.set.into(at, k, dx, grad, x)
+}
+
+// WhereBackward returns the gradients of the operands x and y of Where: grad where the condition selected the operand, else 0.
+// It uses only the types and shapes of x and y.
+func (o elementGradients) WhereBackward(at tensor.Context, grad, condition, x, y *tensor.Tensor) (dx, dy *tensor.Tensor, err error) {
+	return both(at, opWhereBackward, x, y, func(dx, dy *tensor.Tensor) error { return o.WhereBackwardInto(at, dx, dy, grad, condition) })
+}
+
+// WhereBackwardInto is WhereBackward into tensors.
+func (o elementGradients) WhereBackwardInto(at tensor.Context, dx, dy, grad, condition *tensor.Tensor) error {
+	steps := [...]step{{dx, [3]*tensor.Tensor{grad, condition}}, {dy, [3]*tensor.Tensor{grad, condition}}}
+	all, err := ordered(steps[:]...)
+	if err != nil {
+		return failed(opWhereBackward, err, given(dx, dy), grad, condition)
+	}
+	for _, i := range all.steps[:all.count] {
+		k := key{op: opWhereBackward}
+		if i == 1 {
+			k.op = opElseBackward
+		}
+		if err := o.set.summedInto(at, k, steps[i].out, grad, condition); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -7,9 +7,12 @@ import (
 	"github.com/go-vram/vram/compute/tensor/layout"
 )
 
-// MatmulBackward are the gradients of the operands of Matmul: the products grad*yᵀ and xᵀ*grad, summed over the batches along which an operand was
-// broadcast. Vectors are matrices of one row or column, as for Matmul, and so is how; the paths are those of dx and dy. Errors: ErrShape, *tensor.TypeError.
-func (o Gradients) MatmulBackward(
+type productGradients struct{ set *set }
+
+// MatmulBackward returns the gradients of the operands of Matmul: the products grad*yᵀ and xᵀ*grad, summed over the batches
+// along which an operand was broadcast. It takes vectors and how as Matmul does, and returns the paths of dx and dy. Errors:
+// ErrShape, *tensor.TypeError.
+func (o productGradients) MatmulBackward(
 	at tensor.Context, grad, x, y *tensor.Tensor, how Product,
 ) (dx, dy *tensor.Tensor, paths [2]matmul.Path, err error) {
 	dx, dy, err = both(at, opMatmulBackward, x, y, func(dx, dy *tensor.Tensor) (err error) {
@@ -26,7 +29,7 @@ func (o Gradients) MatmulBackward(
 // lie so are copied to temporary memory, unless that takes more of it than a product for each of them. Then, and where an operand is
 // broadcast along a part of the batch, temporary memory has a product for each matrix, and another launch adds these: as float32 for types of
 // 16 bits.
-func (o Gradients) MatmulBackwardInto(at tensor.Context, dx, dy, grad, x, y *tensor.Tensor, how Product) (paths [2]matmul.Path, err error) {
+func (o productGradients) MatmulBackwardInto(at tensor.Context, dx, dy, grad, x, y *tensor.Tensor, how Product) (paths [2]matmul.Path, err error) {
 	err = o.matmul(at, [2]*tensor.Tensor{dx, dy}, grad, x, y, how, &paths)
 	if err == nil {
 		return paths, nil
@@ -35,7 +38,7 @@ func (o Gradients) MatmulBackwardInto(at tensor.Context, dx, dy, grad, x, y *ten
 	return paths, renamed(opMatmulBackward, err)
 }
 
-func (o Gradients) matmul(at tensor.Context, out [2]*tensor.Tensor, grad, x, y *tensor.Tensor, how Product, paths *[2]matmul.Path) error {
+func (o productGradients) matmul(at tensor.Context, out [2]*tensor.Tensor, grad, x, y *tensor.Tensor, how Product, paths *[2]matmul.Path) error {
 	if o.set == nil {
 		return ErrNotOpen
 	}

@@ -85,15 +85,9 @@ func sameShape(a, b *tensor.Tensor) bool {
 // Gather has for each index the element of x whose place along the axis is the index, and which has the same place as the index in other
 // dimensions. Errors: ErrAxes, ErrShape for indices that are longer than x in these, ErrEmpty.
 func (o Indexing) Gather(at tensor.Context, x, indices *tensor.Tensor, axis int) (*tensor.Tensor, error) {
-	err := indexed(opGather, indices, x)
-	if err != nil {
-		return nil, failed(opGather, err, nil, x, indices)
-	}
-	out, err := tensor.New(at, x.Type(), indices.Shape()...)
-	if err != nil {
-		return nil, failed(opGather, err, nil, x, indices)
-	}
-	return finished(out, o.GatherInto(at, out, x, indices, axis))
+	to := sized(opGather, x.Type(), indices.Shape(), x, indices)
+	to.err = indexed(opGather, indices, x)
+	return create(at, to, func(out *tensor.Tensor) error { return o.GatherInto(at, out, x, indices, axis) })
 }
 
 // GatherInto is Gather into a tensor of the same type.
@@ -124,18 +118,14 @@ func (o Indexing) GatherInto(at tensor.Context, out, x, indices *tensor.Tensor, 
 // Embedding has for each index the row of a table: its elements at that place of the first dimension. Errors: ErrShape for a
 // table without dimensions, ErrEmpty.
 func (o Indexing) Embedding(at tensor.Context, table, indices *tensor.Tensor) (*tensor.Tensor, error) {
-	err := indexed(opEmbedding, indices, table)
-	if err == nil && table.Rank() == 0 {
-		err = ErrShape
+	to := sized(opEmbedding, table.Type(), indices.Shape(), table, indices)
+	if to.err = indexed(opEmbedding, indices, table); to.err == nil && table.Rank() == 0 {
+		to.err = ErrShape
 	}
-	if err != nil {
-		return nil, failed(opEmbedding, err, nil, table, indices)
+	if to.err == nil {
+		to.shape = append(to.shape, table.Shape()[1:]...)
 	}
-	out, err := tensor.New(at, table.Type(), append(indices.Shape(), table.Shape()[1:]...)...)
-	if err != nil {
-		return nil, failed(opEmbedding, err, nil, table, indices)
-	}
-	return finished(out, o.EmbeddingInto(at, out, table, indices))
+	return create(at, to, func(out *tensor.Tensor) error { return o.EmbeddingInto(at, out, table, indices) })
 }
 
 // EmbeddingInto is Embedding into a tensor of the same type.
@@ -178,7 +168,8 @@ func ofRows(rows, table, indices *tensor.Tensor) bool {
 	return true
 }
 
-// gather copies to each element of out the one of a source that an index leads to. The strides are those of out, indices and source.
+// gather copies to each element of out the element of source that its index selects. strides returns the strides of out,
+// indices and source.
 func (s *set) gather(
 	at tensor.Context, op operation, out, source, indices *tensor.Tensor, length, step int, strides func(dim int) [maxOperands]int,
 ) error {

@@ -109,7 +109,7 @@ func zipped(a, b []float64, f func(a, b float64) float64) []float64 {
 	return all
 }
 
-// gradientsInto checks the gradients of arithmetic, also those of operands that were broadcast.
+// gradientsInto checks the gradients of arithmetic, also for operands that were broadcast.
 func (r *rig) gradientsInto(kind int, shape []int, grad *tensor.Tensor, g array, about string) {
 	r.Helper()
 	a, b := newArray(shape, r.random.NormFloat64), newArray(r.part(shape), func() float64 { return 1 + r.random.Float64() })

@@ -56,11 +56,7 @@ func (o Makers) TransposeCopyInto(at tensor.Context, out, x *tensor.Tensor, a, b
 
 // Fill is a new tensor whose elements are a number.
 func (o Makers) Fill(at tensor.Context, of tensor.Type, value float64, shape ...int) (*tensor.Tensor, error) {
-	out, err := tensor.New(at, of, shape...)
-	if err != nil {
-		return nil, refused(opFill, err, of, shape, "")
-	}
-	return finished(out, o.FillInto(at, out, value))
+	return create(at, unmade(opFill, of, shape, ""), func(out *tensor.Tensor) error { return o.FillInto(at, out, value) })
 }
 
 // FillInto sets all elements of a tensor to a number, by fills of the driver: it compiles nothing. Errors: ErrNumber for a number that
@@ -107,15 +103,11 @@ func fill(at tensor.Context, out *tensor.Tensor, of tensor.Type, value float64) 
 // integers.
 func (o Makers) Arange(at tensor.Context, of tensor.Type, start, end, step float64) (*tensor.Tensor, error) {
 	count := math.Ceil((end - start) / step)
-	numbers := fmt.Sprintf(" from %v to %v by %v", start, end, step)
-	if !(count >= 0 && count < 1<<53) {
-		return nil, refused(opArange, badNumber("step", step), of, nil, numbers)
+	out := unmade(opArange, of, nil, fmt.Sprintf(" from %v to %v by %v", start, end, step))
+	if out.shape = []int{int(count)}; !(count >= 0 && count < 1<<53) {
+		out.err = badNumber("step", step)
 	}
-	out, err := tensor.New(at, of, int(count))
-	if err != nil {
-		return nil, refused(opArange, err, of, nil, numbers)
-	}
-	return finished(out, o.ArangeInto(at, out, start, step))
+	return create(at, out, func(out *tensor.Tensor) error { return o.ArangeInto(at, out, start, step) })
 }
 
 // ArangeInto writes start, start+step and so on along the last dimension of a tensor. Floating-point numbers are computed in float64.

@@ -51,7 +51,7 @@ func TestPreparedFromAStore(t *testing.T) {
 	assert.Zero(t, r.o.Kernels().Stats().Failed)
 }
 
-// Operations that were run before Freeze go on, also routines that are no expressions; others are refused.
+// Operations that ran before Freeze still run, also routines without expressions; others are refused.
 func TestFreeze(t *testing.T) {
 	r := newRigOn(t, bookkeeping(t))
 	o := r.operands()

@@ -21,7 +21,7 @@ type Random struct {
 	Ahead *tensor.Tensor
 }
 
-// After is for the numbers behind those of a tensor with so many elements: it shares none with them.
+// After returns r for the numbers that follow a tensor of so many elements: the two share none.
 func (r Random) After(elements int) Random {
 	r.Offset += uint64(elements+1) / 2 //nolint:gosec // not negative
 	return r
@@ -30,7 +30,7 @@ func (r Random) After(elements int) Random {
 // Uniform is a new tensor of floating-point numbers that are evenly distributed from low to below high. Rounding of low+u*(high-low) may
 // make high itself, but for 0 and 1. Errors: ErrNumber for bounds that are not in order, or whose distance is not finite.
 func (o Randoms) Uniform(at tensor.Context, of tensor.Type, r Random, low, high float64, shape ...int) (*tensor.Tensor, error) {
-	return o.made(at, opUniform, of, r, low, high-low, shape)
+	return create(at, unmade(opUniform, of, shape, ""), func(out *tensor.Tensor) error { return o.UniformInto(at, out, r, low, high) })
 }
 
 // UniformInto is Uniform into a tensor.
@@ -38,27 +38,16 @@ func (o Randoms) UniformInto(at tensor.Context, out *tensor.Tensor, r Random, lo
 	return failed(opUniform, o.into(at, routine.Uniform, out, r, low, high-low), []*tensor.Tensor{out})
 }
 
-// Normal is a new tensor of floating-point numbers with the normal distribution, by the method of Box and Muller. They are computed in
-// float32, also those of float64: none is farther than 6.8 deviations from the mean. Errors: ErrNumber for a deviation below 0 or that is not finite.
+// Normal is a new tensor of floating-point numbers with the normal distribution, by the method of Box and Muller. It computes
+// in float32, also for float64: no number is farther than 6.8 deviations from the mean. Errors: ErrNumber for a deviation that
+// is negative or not finite.
 func (o Randoms) Normal(at tensor.Context, of tensor.Type, r Random, mean, deviation float64, shape ...int) (*tensor.Tensor, error) {
-	return o.made(at, opNormal, of, r, mean, deviation, shape)
+	return create(at, unmade(opNormal, of, shape, ""), func(out *tensor.Tensor) error { return o.NormalInto(at, out, r, mean, deviation) })
 }
 
 // NormalInto is Normal into a tensor.
 func (o Randoms) NormalInto(at tensor.Context, out *tensor.Tensor, r Random, mean, deviation float64) error {
 	return failed(opNormal, o.into(at, routine.Normal, out, r, mean, deviation), []*tensor.Tensor{out})
-}
-
-func (o Randoms) made(at tensor.Context, op operation, of tensor.Type, r Random, base, scale float64, shape []int) (*tensor.Tensor, error) {
-	out, err := tensor.New(at, of, shape...)
-	if err != nil {
-		return nil, refused(op, err, of, shape, "")
-	}
-	kind := routine.Uniform
-	if op == opNormal {
-		kind = routine.Normal
-	}
-	return finished(out, failed(op, o.into(at, kind, out, r, base, scale), []*tensor.Tensor{out}))
 }
 
 func (o Randoms) into(at tensor.Context, kind routine.Kind, out *tensor.Tensor, r Random, base, scale float64) error {

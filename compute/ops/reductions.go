@@ -121,14 +121,10 @@ func (o Reductions) ArgMaxInto(at tensor.Context, out, x *tensor.Tensor, axes ..
 	return o.set.reduceInto(at, opArgMax, out, x, axes)
 }
 
-// SumTo is the sum over the axes along which a shape would be broadcast to that of x: the gradient of a broadcast. Its type is that
-// of x, so bools are refused, whose sum is int64: cast them before. Errors: ErrShape, *tensor.TypeError.
+// SumTo sums over the axes along which shape would be broadcast to the shape of x: the gradient of a broadcast. The result has
+// the type of x, so SumTo refuses bools, whose sum is int64: cast them first. Errors: ErrShape, *tensor.TypeError.
 func (o Reductions) SumTo(at tensor.Context, x *tensor.Tensor, shape ...int) (*tensor.Tensor, error) {
-	out, err := tensor.New(at, x.Type(), shape...)
-	if err != nil {
-		return nil, failed(opSumTo, err, nil, x)
-	}
-	return finished(out, o.SumToInto(at, out, x))
+	return create(at, sized(opSumTo, x.Type(), shape, x), func(out *tensor.Tensor) error { return o.SumToInto(at, out, x) })
 }
 
 // SumToInto is SumTo into a tensor, which has the shape.

@@ -57,7 +57,8 @@ func (d *dims) len() int {
 	return n
 }
 
-// merge makes one dimension of neighbours that all operands have as one, and leaves out those of one element. There is no empty one.
+// merge joins neighbouring dimensions that all operands can address as one, and drops dimensions of one element. None is
+// empty.
 func (d *dims) merge() {
 	to := 0
 	for from := range d.rank {
@@ -84,7 +85,7 @@ func (d *dims) merge() {
 type place struct {
 	arg   cuda.Arg
 	at    cuda.Range
-	start int // of the first element, behind the begin of the range
+	start int // of the first element, from the start of the range
 }
 
 // address of the range in memory.
@@ -123,7 +124,7 @@ func (f *routineFrame) release() {
 	routineFrames.Put(f)
 }
 
-// bind takes a tensor in as an operand. Errors are those of tensor.Tensor.Range.
+// bind adds a tensor as operand k. Errors: as tensor.Tensor.Range.
 func (f *routineFrame) bind(k int, t *tensor.Tensor, of func(cuda.Buffer) cuda.Arg) error {
 	r, err := t.Range()
 	if err != nil {
@@ -194,7 +195,7 @@ func (f *routineFrame) operand(k int, all ...*dims) {
 	}
 }
 
-// run launches a kernel with the arguments so far, and begins anew. blocks: of routine.BlockThreads.
+// run launches a kernel with the arguments so far, and clears them. blocks: of routine.BlockThreads.
 func (f *routineFrame) run(at *cuda.Context, s *set, k routine.Kernel, blocks int) error {
 	k.Wide = f.wide
 	function, err := s.function(k)

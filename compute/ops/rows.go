@@ -58,11 +58,7 @@ func (s *set) alongInto(at tensor.Context, op operation, out, x *tensor.Tensor, 
 // dimensions: nil for none. Of equal elements mean and variance are exact, however large they are. Where the variance is infinite, the norm
 // is 0; with an infinite element or NaN the whole row is NaN. Errors: ErrAxes, ErrShape.
 func (o Rows) LayerNorm(at tensor.Context, x, weight, bias *tensor.Tensor, dims int, epsilon float64) (*tensor.Tensor, error) {
-	out, err := o.normed(at, opLayerNorm, x, weight, bias)
-	if err != nil {
-		return nil, err
-	}
-	return finished(out, o.LayerNormInto(at, out, x, weight, bias, dims, epsilon))
+	return create(at, normed(opLayerNorm, x, weight, bias), func(out *tensor.Tensor) error { return o.LayerNormInto(at, out, x, weight, bias, dims, epsilon) })
 }
 
 // LayerNormInto is LayerNorm into a tensor.
@@ -73,11 +69,7 @@ func (o Rows) LayerNormInto(at tensor.Context, out, x, weight, bias *tensor.Tens
 // RMSNorm is x/sqrt(mean(x²)+epsilon) of the last dims dimensions, times a weight of the shape of these dimensions: nil for
 // none. Where the sum of the squares is infinite, as with an infinite element, numbers become 0, and infinite elements NaN. Errors: ErrAxes, ErrShape.
 func (o Rows) RMSNorm(at tensor.Context, x, weight *tensor.Tensor, dims int, epsilon float64) (*tensor.Tensor, error) {
-	out, err := o.normed(at, opRMSNorm, x, weight, nil)
-	if err != nil {
-		return nil, err
-	}
-	return finished(out, o.RMSNormInto(at, out, x, weight, dims, epsilon))
+	return create(at, normed(opRMSNorm, x, weight, nil), func(out *tensor.Tensor) error { return o.RMSNormInto(at, out, x, weight, dims, epsilon) })
 }
 
 // RMSNormInto is RMSNorm into a tensor.
@@ -85,17 +77,13 @@ func (o Rows) RMSNormInto(at tensor.Context, out, x, weight *tensor.Tensor, dims
 	return o.normInto(at, opRMSNorm, out, x, weight, nil, dims, epsilon)
 }
 
-// normed is a tensor for the result of a norm, which has the type of x, and float32 for integers.
-func (o Rows) normed(at tensor.Context, op operation, x, weight, bias *tensor.Tensor) (*tensor.Tensor, error) {
+// normed describes the result of a norm: of the type of x, or float32 for integers.
+func normed(op operation, x, weight, bias *tensor.Tensor) output {
 	of := x.Type()
 	if of.Valid() && of.Kind() != tensor.Floating {
 		of = tensor.Float32
 	}
-	out, err := tensor.New(at, of, x.Shape()...)
-	if err != nil {
-		return nil, failed(op, err, nil, x, weight, bias)
-	}
-	return out, nil
+	return sized(op, of, x.Shape(), x, weight, bias)
 }
 
 func (o Rows) normInto(at tensor.Context, op operation, out, x, weight, bias *tensor.Tensor, dims int, epsilon float64) error {
@@ -173,11 +161,7 @@ func lossKey(op operation, options []LossOption) key {
 // logarithm of the softmax at that class. A class that there is not has NaN. Mean makes one loss of them. It has the type float32. Of
 // several options the last one counts.
 func (o Rows) CrossEntropy(at tensor.Context, logits, targets *tensor.Tensor, options ...LossOption) (*tensor.Tensor, error) {
-	out, err := tensor.New(at, tensor.Float32, targets.Shape()...)
-	if err != nil {
-		return nil, failed(opCrossEntropy, err, nil, logits, targets)
-	}
-	return finished(out, o.CrossEntropyInto(at, out, logits, targets, options...))
+	return create(at, sized(opCrossEntropy, tensor.Float32, targets.Shape(), logits, targets), func(out *tensor.Tensor) error { return o.CrossEntropyInto(at, out, logits, targets, options...) })
 }
 
 // CrossEntropyInto is CrossEntropy into a tensor. It makes two launches: one writes the numbers of the classes into temporary memory.
@@ -212,7 +196,7 @@ func (s *set) classes(at tensor.Context, k key, out, targets *tensor.Tensor, inp
 	return renamed(k.op, named(k.op, err, []*tensor.Tensor{out}, operands[:n+1]...))
 }
 
-// columnOf is the layout of targets beside logits. Errors: ErrShape, *tensor.TypeError.
+// columnOf returns the layout of targets as a column next to logits. Errors: ErrShape, *tensor.TypeError.
 func columnOf(op operation, logits, targets *tensor.Tensor) (layout.Layout, error) {
 	if targets.Type() != tensor.Int64 {
 		return layout.Layout{}, &tensor.TypeError{Op: "targets of " + op.String(), Types: []tensor.Type{targets.Type()}}

@@ -26,7 +26,8 @@ type way struct {
 	copies  [3]layout.Layout // of these
 }
 
-// maxMet is how many ways are known: another one begins anew. Without it a product takes some microseconds more and allocates.
+// maxMet bounds the known ways: one more starts with an empty map. Without the map a product takes some microseconds more and
+// allocates.
 const maxMet = 256
 
 // way finds how tensors are multiplied, or plans it. Errors: ErrShape, *tensor.TypeError.
@@ -126,7 +127,7 @@ func (w *way) matrix(k *met, i int, b batch) (matrix, error) {
 	return m, nil
 }
 
-// batch is the shape of the dimensions before those of the matrices.
+// batch is the shape of the dimensions before the last two.
 type batch []int
 
 // matrix is how the matrices of a tensor lie in memory.
@@ -172,7 +173,7 @@ func (b batch) matrix(l layout.Layout) (m matrix, ok bool) {
 	return m, true
 }
 
-// apart reports whether each matrix of the batch lies behind the one before, and not with its elements between those.
+// apart reports whether each matrix of the batch starts after the end of the one before.
 func (m matrix) apart(l layout.Layout) bool {
 	return l.Len() == l.Dim(-2)*l.Dim(-1) || m.stride >= int64(l.Dim(-2)-1)*m.ld+int64(l.Dim(-1))
 }
