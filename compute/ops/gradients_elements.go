@@ -1,8 +1,6 @@
 package ops
 
-import (
-	"github.com/go-vram/vram/compute/tensor"
-)
+import "github.com/go-vram/vram/compute/tensor"
 
 type elementGradients struct{ set *set }
 
@@ -13,17 +11,10 @@ func (o elementGradients) AddBackward(at tensor.Context, grad, x, y *tensor.Tens
 
 // AddBackwardInto is AddBackward into tensors.
 func (o elementGradients) AddBackwardInto(at tensor.Context, dx, dy, grad *tensor.Tensor) error {
-	steps := [...]step{{dx, [3]*tensor.Tensor{grad}}, {dy, [3]*tensor.Tensor{grad}}}
-	all, err := ordered(steps[:]...)
-	if err != nil {
-		return failed(opAddBackward, err, given(dx, dy), grad)
-	}
-	for _, i := range all.steps[:all.count] {
-		if err := o.set.summedInto(at, key{op: opSum}, steps[i].out, grad); err != nil {
-			return renamed(opAddBackward, err)
-		}
-	}
-	return nil
+	return o.set.sumPair(at, opAddBackward, [2]term{
+		{opSum, 1, step{dx, [3]*tensor.Tensor{grad}}},
+		{opSum, 1, step{dy, [3]*tensor.Tensor{grad}}},
+	}, grad)
 }
 
 // MulBackward are the gradients of the operands of Mul: grad*y and grad*x.
@@ -33,18 +24,10 @@ func (o elementGradients) MulBackward(at tensor.Context, grad, x, y *tensor.Tens
 
 // MulBackwardInto is MulBackward into tensors.
 func (o elementGradients) MulBackwardInto(at tensor.Context, dx, dy, grad, x, y *tensor.Tensor) error {
-	steps := [...]step{{dx, [3]*tensor.Tensor{grad, y}}, {dy, [3]*tensor.Tensor{grad, x}}}
-	all, err := ordered(steps[:]...)
-	if err != nil {
-		return failed(opMulBackward, err, given(dx, dy), grad, x, y)
-	}
-	for _, i := range all.steps[:all.count] {
-		s := &steps[i]
-		if err := o.set.summedInto(at, key{op: opMulBackward}, s.out, s.reads[0], s.reads[1]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return o.set.sumPair(at, opMulBackward, [2]term{
+		{opMulBackward, 2, step{dx, [3]*tensor.Tensor{grad, y}}},
+		{opMulBackward, 2, step{dy, [3]*tensor.Tensor{grad, x}}},
+	}, grad, x, y)
 }
 
 // SubBackward are the gradients of the operands of Sub. Of these only types and shapes are looked at.
@@ -54,21 +37,10 @@ func (o elementGradients) SubBackward(at tensor.Context, grad, x, y *tensor.Tens
 
 // SubBackwardInto is SubBackward into tensors.
 func (o elementGradients) SubBackwardInto(at tensor.Context, dx, dy, grad *tensor.Tensor) error {
-	steps := [...]step{{dx, [3]*tensor.Tensor{grad}}, {dy, [3]*tensor.Tensor{grad}}}
-	all, err := ordered(steps[:]...)
-	if err != nil {
-		return failed(opNegatedBackward, err, given(dx, dy), grad)
-	}
-	for _, i := range all.steps[:all.count] {
-		k := key{op: opSum}
-		if i == 1 {
-			k.op = opNegatedBackward
-		}
-		if err := o.set.summedInto(at, k, steps[i].out, grad); err != nil {
-			return renamed(opNegatedBackward, err)
-		}
-	}
-	return nil
+	return o.set.sumPair(at, opNegatedBackward, [2]term{
+		{opSum, 1, step{dx, [3]*tensor.Tensor{grad}}},
+		{opNegatedBackward, 1, step{dy, [3]*tensor.Tensor{grad}}},
+	}, grad)
 }
 
 // DivBackward are the gradients of the operands of Div: grad/y and -grad*(x/y/y).
@@ -78,22 +50,10 @@ func (o elementGradients) DivBackward(at tensor.Context, grad, x, y *tensor.Tens
 
 // DivBackwardInto is DivBackward into tensors.
 func (o elementGradients) DivBackwardInto(at tensor.Context, dx, dy, grad, x, y *tensor.Tensor) error {
-	steps := [...]step{{dx, [3]*tensor.Tensor{grad, y}}, {dy, [3]*tensor.Tensor{grad, x, y}}}
-	all, err := ordered(steps[:]...)
-	if err != nil {
-		return failed(opDivBackward, err, given(dx, dy), grad, x, y)
-	}
-	for _, i := range all.steps[:all.count] {
-		if i == 0 {
-			err = o.set.summedInto(at, key{op: opDivBackward}, dx, grad, y)
-		} else {
-			err = o.set.summedInto(at, key{op: opDivisorBackward}, dy, grad, x, y)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return o.set.sumPair(at, opDivBackward, [2]term{
+		{opDivBackward, 2, step{dx, [3]*tensor.Tensor{grad, y}}},
+		{opDivisorBackward, 3, step{dy, [3]*tensor.Tensor{grad, x, y}}},
+	}, grad, x, y)
 }
 
 // NegBackward is the gradient of the operand of Neg. Of x only type and shape are looked at.
@@ -179,18 +139,29 @@ func (o elementGradients) WhereBackward(at tensor.Context, grad, condition, x, y
 
 // WhereBackwardInto is WhereBackward into tensors.
 func (o elementGradients) WhereBackwardInto(at tensor.Context, dx, dy, grad, condition *tensor.Tensor) error {
-	steps := [...]step{{dx, [3]*tensor.Tensor{grad, condition}}, {dy, [3]*tensor.Tensor{grad, condition}}}
-	all, err := ordered(steps[:]...)
+	return o.set.sumPair(at, opWhereBackward, [2]term{
+		{opWhereBackward, 2, step{dx, [3]*tensor.Tensor{grad, condition}}},
+		{opElseBackward, 2, step{dy, [3]*tensor.Tensor{grad, condition}}},
+	}, grad, condition)
+}
+
+// term is the gradient of one of two operands: an operation on the first so many reads of its step.
+type term struct {
+	op    operation
+	reads int
+	step  step
+}
+
+// sumPair computes two gradients, each summed over the axes along which its operand was broadcast.
+func (s *set) sumPair(at tensor.Context, op operation, terms [2]term, inputs ...*tensor.Tensor) error {
+	all, err := ordered(terms[0].step, terms[1].step)
 	if err != nil {
-		return failed(opWhereBackward, err, given(dx, dy), grad, condition)
+		return failed(op, err, given(terms[0].step.out, terms[1].step.out), inputs...)
 	}
 	for _, i := range all.steps[:all.count] {
-		k := key{op: opWhereBackward}
-		if i == 1 {
-			k.op = opElseBackward
-		}
-		if err := o.set.summedInto(at, k, steps[i].out, grad, condition); err != nil {
-			return err
+		t := &terms[i]
+		if err := s.summedInto(at, key{op: t.op}, t.step.out, t.step.reads[:t.reads]...); err != nil {
+			return renamed(op, err)
 		}
 	}
 	return nil

@@ -15,11 +15,7 @@ func (o rowGradients) SoftmaxBackward(at tensor.Context, grad, y *tensor.Tensor,
 
 // SoftmaxBackwardInto is SoftmaxBackward into a tensor.
 func (o rowGradients) SoftmaxBackwardInto(at tensor.Context, dx, grad, y *tensor.Tensor, axis int) error {
-	along, err := axesOf(dx.Rank(), axis)
-	if err != nil {
-		return failed(opSoftmaxBackward, err, []*tensor.Tensor{dx}, grad, y)
-	}
-	return o.set.into(at, key{op: opSoftmaxBackward, axes: along}, dx, grad, y)
+	return o.set.alongInto(at, opSoftmaxBackward, axis, dx, grad, y)
 }
 
 // CrossEntropyBackward is the gradient of the logits of CrossEntropy with the same options. grad has one element for each row.
@@ -75,9 +71,19 @@ func normOutputs(op operation, count int, grad, x, weight *tensor.Tensor, dims i
 func (o rowGradients) LayerNormBackwardInto(
 	at tensor.Context, dx, dweight, dbias, grad, x, weight *tensor.Tensor, dims int, epsilon float64,
 ) error {
+	return o.normInto(at, opLayerNormBackward, dx, dweight, dbias, grad, x, weight, dims, epsilon)
+}
+
+// normInto computes the gradients of a norm's operands. dbias is nil for an RMS norm.
+func (o rowGradients) normInto(
+	at tensor.Context, op operation, dx, dweight, dbias, grad, x, weight *tensor.Tensor, dims int, epsilon float64,
+) error {
 	along, err := lastAxes(x.Rank(), dims)
+	const weightStep, biasStep = 0, 1
 	steps := [...]step{
-		{dweight, [3]*tensor.Tensor{grad, x}}, {dbias, [3]*tensor.Tensor{grad}}, {dx, [3]*tensor.Tensor{grad, x, weight}},
+		weightStep: {dweight, [3]*tensor.Tensor{grad, x}},
+		biasStep:   {dbias, [3]*tensor.Tensor{grad}},
+		2:          {dx, [3]*tensor.Tensor{grad, x, weight}},
 	}
 	var all order
 	if err == nil {
@@ -87,17 +93,19 @@ func (o rowGradients) LayerNormBackwardInto(
 		all, err = ordered(steps[:]...)
 	}
 	if err != nil {
-		return failed(opLayerNormBackward, err, given(dx, dweight, dbias), given(grad, x, weight)...)
+		return failed(op, err, given(dx, dweight, dbias), given(grad, x, weight)...)
 	}
 	k := key{axes: along, numbers: [4]uint64{math.Float64bits(epsilon)}}
 	for _, i := range all.steps[:all.count] {
-		switch steps[i].out {
-		case dweight:
-			err = named(opWeightBackward, o.weight(at, k, dweight, grad, x), []*tensor.Tensor{dweight}, grad, x)
-		case dbias:
-			err = renamed(opLayerNormBackward, o.set.summedInto(at, key{op: opSum}, dbias, grad))
+		switch {
+		case i == biasStep:
+			err = renamed(op, o.set.summedInto(at, key{op: opSum}, dbias, grad))
+		case i != weightStep:
+			err = o.normBackward(at, op, k, dx, grad, x, weight)
+		case op == opRMSNormBackward:
+			err = named(opRMSWeightBackward, o.rmsWeight(at, k, dweight, grad, x), []*tensor.Tensor{dweight}, grad, x)
 		default:
-			err = o.normBackward(at, opLayerNormBackward, k, dx, grad, x, weight)
+			err = named(opWeightBackward, o.weight(at, k, dweight, grad, x), []*tensor.Tensor{dweight}, grad, x)
 		}
 		if err != nil {
 			return err
@@ -141,11 +149,7 @@ func (o rowGradients) LogSoftmaxBackward(at tensor.Context, grad, y *tensor.Tens
 
 // LogSoftmaxBackwardInto is LogSoftmaxBackward into a tensor.
 func (o rowGradients) LogSoftmaxBackwardInto(at tensor.Context, dx, grad, y *tensor.Tensor, axis int) error {
-	along, err := axesOf(dx.Rank(), axis)
-	if err != nil {
-		return failed(opLogSoftmaxBackward, err, []*tensor.Tensor{dx}, grad, y)
-	}
-	return o.set.into(at, key{op: opLogSoftmaxBackward, axes: along}, dx, grad, y)
+	return o.set.alongInto(at, opLogSoftmaxBackward, axis, dx, grad, y)
 }
 
 // RMSNormBackward returns the gradients of the operands of RMSNorm. Without a weight, dweight belongs to a weight of ones.
@@ -158,30 +162,7 @@ func (o rowGradients) RMSNormBackward(at tensor.Context, grad, x, weight *tensor
 
 // RMSNormBackwardInto is RMSNormBackward into tensors. It makes a launch for dx, and two for dweight, which take temporary memory.
 func (o rowGradients) RMSNormBackwardInto(at tensor.Context, dx, dweight, grad, x, weight *tensor.Tensor, dims int, epsilon float64) error {
-	along, err := lastAxes(x.Rank(), dims)
-	steps := [...]step{{dweight, [3]*tensor.Tensor{grad, x}}, {dx, [3]*tensor.Tensor{grad, x, weight}}}
-	var all order
-	if err == nil {
-		err = fitsLast(x, dims, weight, dweight)
-	}
-	if err == nil {
-		all, err = ordered(steps[:]...)
-	}
-	if err != nil {
-		return failed(opRMSNormBackward, err, given(dx, dweight), given(grad, x, weight)...)
-	}
-	k := key{axes: along, numbers: [4]uint64{math.Float64bits(epsilon)}}
-	for _, i := range all.steps[:all.count] {
-		if i == 0 {
-			err = named(opRMSWeightBackward, o.rmsWeight(at, k, dweight, grad, x), []*tensor.Tensor{dweight}, grad, x)
-		} else {
-			err = o.normBackward(at, opRMSNormBackward, k, dx, grad, x, weight)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	return o.normInto(at, opRMSNormBackward, dx, dweight, nil, grad, x, weight, dims, epsilon)
 }
 
 // rmsWeight is the gradient of an RMS norm's weight: it needs the factor of each row before it sums over the rows.

@@ -25,7 +25,7 @@ func (o Rows) Softmax(at tensor.Context, x *tensor.Tensor, axis int) (*tensor.Te
 
 // SoftmaxInto is Softmax into a tensor.
 func (o Rows) SoftmaxInto(at tensor.Context, out, x *tensor.Tensor, axis int) error {
-	return o.set.alongInto(at, opSoftmax, out, x, axis)
+	return o.set.alongInto(at, opSoftmax, axis, out, x)
 }
 
 // LogSoftmax is the logarithm of Softmax.
@@ -35,7 +35,7 @@ func (o Rows) LogSoftmax(at tensor.Context, x *tensor.Tensor, axis int) (*tensor
 
 // LogSoftmaxInto is LogSoftmax into a tensor.
 func (o Rows) LogSoftmaxInto(at tensor.Context, out, x *tensor.Tensor, axis int) error {
-	return o.set.alongInto(at, opLogSoftmax, out, x, axis)
+	return o.set.alongInto(at, opLogSoftmax, axis, out, x)
 }
 
 func (s *set) along(at tensor.Context, op operation, x *tensor.Tensor, axis int) (*tensor.Tensor, error) {
@@ -46,12 +46,12 @@ func (s *set) along(at tensor.Context, op operation, x *tensor.Tensor, axis int)
 	return s.made(at, key{op: op, axes: along}, x.Shape(), x)
 }
 
-func (s *set) alongInto(at tensor.Context, op operation, out, x *tensor.Tensor, axis int) error {
+func (s *set) alongInto(at tensor.Context, op operation, axis int, out *tensor.Tensor, inputs ...*tensor.Tensor) error {
 	along, err := axesOf(out.Rank(), axis)
 	if err != nil {
-		return failed(op, err, []*tensor.Tensor{out}, x)
+		return failed(op, err, []*tensor.Tensor{out}, inputs...)
 	}
-	return s.into(at, key{op: op, axes: along}, out, x)
+	return s.into(at, key{op: op, axes: along}, out, inputs...)
 }
 
 // LayerNorm is (x-mean)/sqrt(variance+epsilon) of the last dims dimensions, times a weight, plus a bias, of the shape of these
