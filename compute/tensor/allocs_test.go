@@ -72,7 +72,7 @@ func TestHowOftenTensorsAllocate(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
-// Copies and fills of contiguous elements allocate no more than those of buffers, of which the simulated device makes a note.
+// Copies and fills of contiguous elements allocate no more than the same calls on buffers, which the simulated device records.
 func TestACopyAllocatesNothing(t *testing.T) {
 	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true})})
 	require.NoError(t, err)

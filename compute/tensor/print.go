@@ -16,7 +16,7 @@ const (
 	elideAbove = 1000
 	// edge is how many indices are shown at each end of a dimension that is elided.
 	edge = 3
-	// lineWidth is the number of columns after which a row goes on in the next line.
+	// lineWidth is the number of columns after which a row continues in the next line.
 	lineWidth = 80
 )
 
@@ -27,9 +27,8 @@ func Sprint(t *Tensor) (string, error) {
 	return b.String(), err
 }
 
-// Fprint writes the values of a tensor in nested brackets, aligned, and below them its String. Of more than
-// 1000 elements it shows three at each end of a dimension, and reads no others. It waits. Errors: those of
-// Read, and of the writer.
+// Fprint writes the values of a tensor in nested brackets, aligned, and below them its String. Of more than 1000 elements it
+// shows three at each end of a dimension, and reads no others. It waits. Errors: as Read, and the writer's.
 func Fprint(w io.Writer, t *Tensor) error {
 	if err := t.usable("print"); err != nil {
 		return err

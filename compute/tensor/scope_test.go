@@ -190,7 +190,7 @@ func TestAScopeForgetsFreedTensors(t *testing.T) {
 	require.NoError(t, every[49].Free())
 }
 
-// A capture that fails or panics leaves no tensor of the scopes in it, and the context goes on.
+// A capture that fails or panics leaves no tensor of the scopes in it, and the context stays usable.
 func TestScopesInCapturesThatFail(t *testing.T) {
 	r, c := newRig(t)
 	mine := errors.New("mine")

@@ -15,8 +15,8 @@ type Slot struct {
 	memory  memory
 }
 
-// New makes a tensor with a layout, and allocates its memory, unless it has no element. No scope has it: the caller frees it, before the
-// slot has another one. Errors: those of the function New and of Tensor.Allocate.
+// New makes a tensor with a layout, and allocates its memory, unless it has no element. No scope owns it: the caller frees it
+// before the slot's next use. Errors: as the function New and Tensor.Allocate.
 func (s *Slot) New(at Context, of Type, l layout.Layout) (*Tensor, error) {
 	c, _, err := contextOf(at)
 	if err != nil {

@@ -29,8 +29,8 @@ type storage struct {
 // memory is the buffer of a storage. The zero Buffer stands for one that was freed before its first use.
 type memory struct{ buffer cuda.Buffer }
 
-// buffer is the memory, which the first call allocates. Of several first calls one wins, and the others free
-// their memory again. Errors: ErrFreed, those of cuda.Context.Alloc.
+// buffer returns the memory, which the first call allocates. Of several first calls one wins, and the others free their
+// memory. Errors: ErrFreed, as cuda.Context.Alloc.
 func (s *storage) buffer() (cuda.Buffer, error) {
 	m := s.memory.Load()
 	if m == nil {

@@ -189,8 +189,8 @@ func (t *Tensor) Owner() *Tensor {
 // Live reports whether the tensor can be used: its storage was not freed.
 func (t *Tensor) Live() bool { return t != nil && t.storage != nil && !t.storage.freed() }
 
-// Allocate allocates the memory now, unless it is there. Errors: ErrNoTensor, ErrFreed, and those of
-// cuda.Context.Alloc, as vram.ErrOutOfMemory, after which the tensor is as it was.
+// Allocate allocates the memory now, unless it has been allocated. Errors: ErrNoTensor, ErrFreed, and as cuda.Context.Alloc,
+// such as vram.ErrOutOfMemory, after which the tensor is unchanged.
 func (t *Tensor) Allocate() error {
 	_, err := t.memory("allocate")
 	return err
@@ -208,12 +208,12 @@ func (t *Tensor) memory(op string) (cuda.Buffer, error) {
 	return b, nil
 }
 
-// Buffer is the memory of the storage, which the first use allocates: the element at place 0 of the layout is
-// at its begin. A tensor without elements may have the zero Buffer. Errors are those of Allocate.
+// Buffer returns the memory of the storage, which the first use allocates: the element at place 0 of the layout is at its
+// start. A tensor without elements may have the zero Buffer. Errors: as Allocate.
 func (t *Tensor) Buffer() (cuda.Buffer, error) { return t.memory("buffer of") }
 
-// Range is the part of the buffer in which all elements are: from the lowest place of the layout to the
-// highest. Errors are those of Allocate.
+// Range returns the part of the buffer that contains all elements: from the lowest place of the layout to the highest. Errors:
+// as Allocate.
 func (t *Tensor) Range() (cuda.Range, error) {
 	b, err := t.memory("range of")
 	if err != nil {
@@ -224,8 +224,8 @@ func (t *Tensor) Range() (cuda.Range, error) {
 	return cuda.Part(b, int64(first)*size, int64(end-first)*size), nil
 }
 
-// In is the argument of a kernel that reads the tensor: it gets the address of the lowest place of the
-// layout, which is that of the first element unless a stride is negative. Errors are those of Allocate.
+// In returns the argument of a kernel that reads the tensor: the address of the lowest place of the layout, which is the first
+// element unless a stride is negative. Errors: as Allocate.
 func (t *Tensor) In() (cuda.Arg, error) { return t.arg(cuda.In) }
 
 // Out is In of a kernel that writes the tensor.
@@ -280,5 +280,5 @@ func (t Tensor) Format(f fmt.State, verb rune) {
 	if verb == 'v' {
 		verb = 's'
 	}
-	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), t.String()) // as fmt does: the error is that of the writer
+	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), t.String()) // as fmt does: it returns the writer's error
 }

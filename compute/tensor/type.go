@@ -46,7 +46,7 @@ func (k Kind) String() string {
 // MarshalText implements encoding.TextMarshaler: the text of String.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// properties are those of a type.
+// properties describes a type.
 type properties struct {
 	name string
 	size int

@@ -13,8 +13,8 @@ import (
 // models.
 const MaxRank = 8
 
-// Layout is a shape with strides and an offset. The zero value is that of a scalar: no dimensions, one
-// element. Beyond the rank lengths and strides are 0, so that == compares layouts.
+// Layout is a shape with strides and an offset. The zero value is the layout of a scalar: no dimensions, one element. Beyond
+// the rank lengths and strides are 0, so that == compares layouts.
 type Layout struct {
 	shape   [MaxRank]int
 	strides [MaxRank]int
@@ -36,8 +36,8 @@ func Of(shape ...int) (Layout, error) {
 	return l, nil
 }
 
-// New is a layout of any strides. Errors: those of Of, *ShapeError where shape and strides differ in length
-// or a place is negative.
+// New returns a layout of any strides. Errors: as Of, *ShapeError where shape and strides differ in length or a place is
+// negative.
 func New(shape, strides []int, offset int) (Layout, error) {
 	l, err := Of(shape...)
 	if err != nil {
@@ -92,7 +92,7 @@ func product(n, stride int) (int, bool) {
 	return int(lo), true //nolint:gosec // likewise
 }
 
-// Count is the number of elements of a shape: 1 without dimensions. Errors: those of Of.
+// Count returns the number of elements of a shape: 1 without dimensions. Errors: as Of.
 func Count(shape ...int) (int, error) {
 	if len(shape) > MaxRank {
 		return 0, &ShapeError{Op: "shape", Shapes: clones(shape), Err: ErrRank}
@@ -104,7 +104,7 @@ func Count(shape ...int) (int, error) {
 		}
 		if n == 0 {
 			empty = true
-			continue // the lengths beside it are to fit all the same: strides are made of them
+			continue // the other lengths must fit all the same: strides are made of them
 		}
 		next, ok := product(count, n)
 		if !ok {
@@ -219,7 +219,7 @@ func (l Layout) At(index ...int) (int, error) {
 	return place, nil
 }
 
-// Places are those of all elements in row-major order.
+// Places yields the places of all elements in row-major order.
 func (l Layout) Places() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		if l.Len() == 0 {

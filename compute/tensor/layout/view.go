@@ -147,7 +147,7 @@ func (l Layout) Unsqueeze(dim int) (Layout, error) {
 	l.shape[d] = 1
 	l.rank++
 	l.strides[d] = 1
-	if d+1 < l.rank { // that of a contiguous layout, where this is one
+	if d+1 < l.rank { // a contiguous layout stays contiguous
 		if stride, ok := product(max(l.shape[d+1], 1), l.strides[d+1]); ok {
 			l.strides[d] = stride
 		}
@@ -276,7 +276,7 @@ func (l *Layout) completed(shape []int) (Layout, error) {
 	return to, nil
 }
 
-// Flatten makes one dimension of those from the first to the last one. Errors: those of Reshape.
+// Flatten merges the dimensions from the first to the last one. Errors: as Reshape.
 func (l Layout) Flatten(first, last int) (Layout, error) {
 	if l.rank == 0 {
 		return l.Reshape(1)
