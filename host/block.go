@@ -49,7 +49,7 @@ func (b Block) Ptr() cudadrv.Ptr {
 	return b.slot.ptr + cudadrv.Ptr(b.slot.offset)
 }
 
-// Kind is that of the allocator; NoMemory of the zero Block.
+// Kind returns the kind of the allocator; NoMemory for the zero Block.
 func (b Block) Kind() Kind {
 	if b.owner == nil {
 		return NoMemory
@@ -134,9 +134,8 @@ func lead(address uint64, align int64) int64 {
 	return int64(-address & uint64(align-1))
 }
 
-// FreeAll frees blocks of any allocators. It stands for a Free of each, but records one event on
-// each used stream for all blocks of one Pool. The error is that of the first refusal, with its
-// index before it; the others are freed.
+// FreeAll frees blocks of any allocators, like a Free of each, but records one event on each used stream for all blocks of one
+// Pool. It returns the error of the first refusal, prefixed with its index, and frees the others.
 func FreeAll(blocks ...Block) error {
 	var shared batch
 	var first error

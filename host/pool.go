@@ -196,7 +196,7 @@ func (p *Pool) seek(bytes, align int64, zero bool) (Block, error) {
 	return p.fill(number, bytes, align, zero)
 }
 
-// reuse serves a request from a slot that became free meanwhile, or that waits to be released.
+// reuse serves a request from a slot that became free since the first look, or that waits to be released.
 func (p *Pool) reuse(number int, bytes, align int64, zero bool) (Block, bool) {
 	if zero && p.kind == Device { // only the allocator inside can clear it
 		return Block{}, false
@@ -268,7 +268,7 @@ func (p *Pool) freeIn(b Block, shared *batch) error {
 	return nil
 }
 
-// home makes a slot free. The bit is put before the allowance is read: see the package comment.
+// home makes a slot free. It sets the bit before it reads the allowance: see the package comment.
 func (p *Pool) home(s *pooled) {
 	sh, bit := s.shelf, s.bit
 	if c := sh.class; c.last.Load() != sh {
@@ -315,7 +315,7 @@ func (p *Pool) Owner() *Owner {
 	return p.owner
 }
 
-// Kind is that of the allocator inside.
+// Kind returns the kind of the wrapped allocator.
 func (p *Pool) Kind() Kind {
 	if p == nil {
 		return NoMemory
@@ -323,8 +323,7 @@ func (p *Pool) Kind() Kind {
 	return p.kind
 }
 
-// Stats counts blocks by state. LiveBytes are those of whole blocks: Tracked counts the requested
-// ones. It visits every slot.
+// Stats counts blocks by state. LiveBytes counts whole blocks: Tracked counts the requested bytes. It visits every slot.
 func (p *Pool) Stats() Stats {
 	if p == nil {
 		return Stats{}

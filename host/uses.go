@@ -9,7 +9,7 @@ import (
 	"github.com/go-vram/vram/internal/fence"
 )
 
-// stamp is an event on a stream, behind the uses of one block or of several.
+// stamp is an event on a stream, recorded after the uses of one block or of several.
 type stamp struct {
 	stream cudadrv.Stream
 	number uint64 // in the order of the pool's stamps
@@ -46,8 +46,8 @@ func (b *batch) drop() {
 	}
 }
 
-// usable decides about a use of a block of a pool: where the memory behind it needs none of it,
-// neither does the pool, but for page-locked memory, whose source waits in Free.
+// usable checks a use of a pool's block: if the source needs no uses, neither does the pool, except for page-locked memory,
+// whose source waits in Free.
 func (s *pooled) usable(stream cudadrv.Stream) (keep bool, err error) {
 	p := s.shelf.pool
 	if p.kind == Device {
@@ -89,7 +89,7 @@ func (p *Pool) freeUsed(s *pooled, word uint64, shared *batch) error {
 	return nil
 }
 
-// stamp records an event on a stream, or shares that of the batch.
+// stamp records an event on a stream, or shares the batch's event.
 func (p *Pool) stamp(stream cudadrv.Stream, shared *batch) (*stamp, error) {
 	if one := shared.find(p, stream); one != nil {
 		one.shares.Add(1)
@@ -178,8 +178,8 @@ func (p *Pool) look() (found bool) {
 	return found
 }
 
-// passed drops the stamps of a slot that have passed, and reports whether none is left. behind are
-// the streams on which an older event has not passed: they are not asked again.
+// passed drops the stamps of a slot that have passed, and reports whether none is left. behind lists the streams with an older
+// event that has not passed: it does not query them again.
 func (p *Pool) passed(s *pooled, behind *[]cudadrv.Stream) bool {
 	for len(s.stamps) > 0 {
 		one := s.stamps[0]
