@@ -26,7 +26,7 @@ const (
 	releaseParts = 4
 )
 
-// quiet is the longest stretch of events, behind some of which more lives, in which at most half of the peak does.
+// quiet is the longest stretch of events in which at most half of the peak is live, and after which more is.
 type quiet struct {
 	from, to int     // events
 	share    float64 // of the recording's time; of its events where it has no times
@@ -95,11 +95,11 @@ func (b *builder) rest() {
 	}
 }
 
-// tryQuiet tries what returns memory behind a spike: ReleaseAfter, and on top of it PoolCacheBytes.
+// tryQuiet tries the settings that return memory after a spike: ReleaseAfter, and on top of it PoolCacheBytes.
 func tryQuiet(b *builder, live []int64) error {
 	q := quietest(b.trace.Micros, live, b.scale.peakBytes)
 	if b.trial.PeakReservedBytes < leastForLimit || q.share < quietShare {
-		why := fmt.Sprintf("the longest stretch in which at most half of the peak lives is %s of the recording", percent(q.share))
+		why := fmt.Sprintf("the longest stretch with at most half of the peak live is %s of the recording", percent(q.share))
 		b.add(Recommendation{Topic: "release", Advice: "Leave ReleaseAfter at its default: no spike is followed by a long stretch of small demand.", Because: []string{why}}, choice{}, nil)
 		b.add(Recommendation{Topic: "pool cache", Advice: "Leave PoolCacheBytes at 0: the pool's free memory is used again.", Because: []string{why}}, choice{}, nil)
 		return nil
@@ -127,7 +127,7 @@ func tryQuiet(b *builder, live []int64) error {
 	return nil
 }
 
-// quietEffect is what a change brings in the quiet stretch, and what it costs to have the memory again.
+// quietEffect returns the gain of a change in the quiet stretch, and the cost of allocating the memory again.
 func (s scale) quietEffect(q *quiet, was, is *stretched) effect {
 	if is.FailedCount > was.FailedCount {
 		return effect{memory: -1, each: -1}
@@ -168,12 +168,12 @@ func release(s scale, q *quiet, without, with *stretched, after time.Duration) R
 	r.Gain, r.Price = s.quietDifferences(q, without, with)
 	switch {
 	case !s.quietEffect(q, without, with).pays():
-		r.Advice = "Leave ReleaseAfter at its default: what is released does not bring what it costs."
+		r.Advice = "Leave ReleaseAfter at its default: the released memory is not worth its cost."
 	case after >= mostRelease:
 		r.Advice = "Leave ReleaseAfter at its default: the stretch is long enough for it."
 	default:
 		r.Change = true
-		r.Advice = fmt.Sprintf("Set ReleaseAfter to %v if demand stays small for longer than %v, or call Device.Trim behind the spike.", after, 2*after)
+		r.Advice = fmt.Sprintf("Set ReleaseAfter to %v if demand stays small for longer than %v, or call Device.Trim after the spike.", after, 2*after)
 		r.Paste = fmt.Sprintf("ReleaseAfter: %d * time.Second,", int64(after/time.Second))
 	}
 	return r
@@ -187,16 +187,16 @@ func poolCache(s scale, q *quiet, without, with *stretched, cacheBytes int64) Re
 	}}
 	r.Gain, r.Price = s.quietDifferences(q, without, with)
 	if !s.quietEffect(q, without, with).pays() {
-		r.Advice = "Leave PoolCacheBytes at 0: beside ReleaseAfter a bound does not bring what it costs."
+		r.Advice = "Leave PoolCacheBytes at 0: with ReleaseAfter a bound is not worth its cost."
 		return r
 	}
 	r.Change = true
-	r.Advice = fmt.Sprintf("Set PoolCacheBytes to %s, beside a ReleaseAfter.", units.Bytes(cacheBytes))
+	r.Advice = fmt.Sprintf("Set PoolCacheBytes to %s, with ReleaseAfter.", units.Bytes(cacheBytes))
 	r.Paste = fmt.Sprintf("PoolCacheBytes: %d,", cacheBytes)
 	return r
 }
 
-// tryRest tries what the trials of the whole do not show.
+// tryRest tries the changes that the trials of the whole do not show.
 func tryRest(b *builder, p *analysis.Pattern, live []int64) error {
 	if err := tryWaits(b, p); err != nil {
 		return err

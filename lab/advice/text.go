@@ -44,10 +44,10 @@ func (t *Trial) row(b *strings.Builder) {
 		t.Fragmentation, fmt.Sprintf("%d calls %v", t.FirstCalls, rounded(t.FirstDriver)), fmt.Sprintf("%d calls %v", t.LastCalls, rounded(t.LastDriver)), least)
 }
 
-// together writes the row of all changes as one configuration, below that of none.
+// together writes the row of all changes as one configuration, below the row without changes.
 func (r *Report) together(b *strings.Builder) {
 	if r.Together == nil {
-		b.WriteString("\nTogether: nothing is to be changed\n")
+		b.WriteString("\nTogether: no change\n")
 		return
 	}
 	fmt.Fprintf(b, "\nTogether: %s\n", strings.Join(r.Settings, ", "))

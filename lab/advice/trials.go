@@ -40,7 +40,7 @@ func tryWarm(b *builder, p *analysis.Pattern) error {
 	apply := func(s *setup) { s.demands = list }
 	with, err := b.with("warm-up", apply)
 	if _, limited := errors.AsType[*vram.LimitError](err); limited || errors.Is(err, vram.ErrOutOfMemory) {
-		b.add(Recommendation{Topic: "warm-up", Advice: "Leave Warm empty: what is live at the peak does not fit the device at once.", Because: []string{err.Error()}}, choice{}, nil)
+		b.add(Recommendation{Topic: "warm-up", Advice: "Leave Warm empty: the peak does not fit the device at once.", Because: []string{err.Error()}}, choice{}, nil)
 		return nil
 	}
 	if err != nil {
@@ -52,7 +52,7 @@ func tryWarm(b *builder, p *analysis.Pattern) error {
 
 func tryCache(b *builder, p *analysis.Pattern) error {
 	if len(p.Streams) == 1 {
-		b.add(Recommendation{Topic: "stream cache", Advice: "Leave StreamCacheBytes at 0: one stream's cache takes from nobody."}, choice{}, nil)
+		b.add(Recommendation{Topic: "stream cache", Advice: "Leave StreamCacheBytes at 0: a single stream's cache takes memory from no other."}, choice{}, nil)
 		return nil
 	}
 	bounds := []int64{32 << 20, 128 << 20, 512 << 20}
@@ -77,8 +77,9 @@ func tryCache(b *builder, p *analysis.Pattern) error {
 // whole is the bytes in whole pages.
 func whole(bytes int64) int64 { return (bytes + roomBytes - 1) / roomBytes * roomBytes }
 
-// limits are the limits to try, the lowest first: the least one of the recorded order with its headroom, and for several streams those that
-// leave room for other orders, up to the streams' own peaks at once. None reaches what is reserved without a limit.
+// limits returns the limits to try, the lowest first: the least one of the recorded order with its headroom, and for several
+// streams others that leave room for other orders, up to the streams' own peaks at once. None reaches the bytes reserved
+// without a limit.
 func limits(leastBytes, reservedBytes int64, p *analysis.Pattern) (all []int64) {
 	headroom := func(bytes int64) int64 { return whole(bytes + int64(headroomShare*float64(bytes))) }
 	all = append(all, headroom(leastBytes))
@@ -102,7 +103,7 @@ const parallelRuns = 3
 
 func tryLimit(b *builder, p *analysis.Pattern, leastBytes int64) error {
 	if leastBytes == 0 {
-		b.add(Recommendation{Topic: limitTopic, Advice: "Leave LimitBytes at 0: so little is live that some pages more or less decide it."}, choice{}, nil)
+		b.add(Recommendation{Topic: limitTopic, Advice: "Leave LimitBytes at 0: so little is live that a few pages decide."}, choice{}, nil)
 		return nil
 	}
 	var tried []limitTrial
@@ -155,7 +156,7 @@ const lag = time.Millisecond
 
 func tryWaits(b *builder, p *analysis.Pattern) error {
 	if len(p.Streams) == 1 {
-		b.add(Recommendation{Topic: "waits", Advice: "Leave Waits at never: one stream waits for nobody."}, choice{}, nil)
+		b.add(Recommendation{Topic: "waits", Advice: "Leave Waits at never: a single stream has no other to wait for."}, choice{}, nil)
 		return nil
 	}
 	apply := func(s *setup) { s.config.Waits = vram.WaitsAvoidGrowth }

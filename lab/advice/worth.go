@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// leastNet is the least that a change must bring beyond what it costs. Not less: a handle more or less comes of timing.
+	// leastNet is the least net gain of a recommended change. Not less: a handle more or less depends on timing.
 	leastNet = 0.01
 	// timeWeight is how many percent of the peak memory a percent of the recording's time is worth. Not less: a limit that halves the
 	// memory and doubles the time would be a gain. Not more: a mode that saves a tenth of the memory for a percent of the time would be none.
@@ -16,13 +16,13 @@ const (
 	roundsPerStart = 100
 )
 
-// scale is what gains and prices are shares of.
+// scale is the base of gains and prices.
 type scale struct {
 	peakBytes int64         // of the live buffers
 	duration  time.Duration // of the recording; 0: it has no times
 }
 
-// effect is what a change brings, in shares of the scale; a price is negative.
+// effect has the gains of a change, in shares of the scale; a price is negative.
 type effect struct {
 	memory float64 // reserved bytes, of the peak live bytes
 	each   float64 // driver time of the last round, of the recording's time
@@ -68,11 +68,11 @@ func (e effect) starts() bool { return e.once >= leastNet && e.lasting() > -leas
 
 // principle is the rule by which a change is recommended.
 func (s scale) principle() string {
-	recording := "has no times: only what costs no driver time is recommended"
+	recording := "has no times: only changes without driver time are recommended"
 	if s.duration > 0 {
 		recording = fmt.Sprintf("lasts %v", s.duration)
 	}
-	return fmt.Sprintf("Shares are of the %s that are live at the peak, and of the recording, which %s. A change must bring %.0f %% more than it costs:\n"+
+	return fmt.Sprintf("Shares are of the %s that are live at the peak, and of the recording, which %s. A change must gain %.0f %% more than it costs:\n"+
 		"1 %% of the time counts as %d %% of the memory, a first round as one round of %d. A warm-up need only make the first round shorter by %.0f %%.\n",
 		precise(s.peakBytes), recording, 100*leastNet, timeWeight, roundsPerStart, 100*leastNet)
 }

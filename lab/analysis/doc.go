@@ -3,11 +3,11 @@
 //
 // # Words
 //
-// Bytes are those asked for, before any rounding. A lifetime is counted in events of the trace, from the allocation to the free. A buffer
-// that is freed within shortEvents is short-lived; one that lives no longer than a step (without steps: than a tenth of the trace) belongs
-// to its step; one that lives longer is long-lived; one that is never freed is held. Churn is all bytes that were ever allocated, over
-// the peak live bytes. A run is a number of allocations, or of frees, one right behind the other on one stream. The floor of a
-// part of the trace is the least that is live in it.
+// Bytes are requested bytes, before any rounding. A lifetime is counted in events of the trace, from the allocation to the
+// free. A buffer that is freed within shortEvents is short-lived; one that lives no longer than a step (without steps: than a
+// tenth of the trace) belongs to its step; one that lives longer is long-lived; one that is never freed is held. Churn is the
+// sum of all allocated bytes, over the peak live bytes. A run is a number of successive allocations, or of successive frees,
+// on one stream. The floor of a part of the trace is its least live bytes.
 //
 // # Steps
 //

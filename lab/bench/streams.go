@@ -2,7 +2,7 @@ package bench
 
 import "time"
 
-// The sizes of the scenario pair: a small class, a page, and up to what a large layer asks for.
+// pairSizes returns the sizes of the scenario pair: a small class, a page, and up to a large layer.
 func pairSizes() []int64 {
 	return []int64{512, 4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20, 128 << 20}
 }

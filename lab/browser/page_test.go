@@ -131,7 +131,7 @@ func TestThePageIsLive(t *testing.T) {
 	v.quiet()
 }
 
-// The sums of the map are those of the answers, and its table has every segment.
+// The sums of the map equal the answers', and its table has every segment.
 func TestTheMapHasEverySegment(t *testing.T) {
 	v := newViewer(t)
 	s := newSite(t, page.Options{Interval: page.MinInterval})
@@ -298,7 +298,7 @@ func TestWhatIsNotKnownIsNotShown(t *testing.T) {
 	v.quiet()
 }
 
-// Requests that wait are listed with what they wait for, and those that were refused are counted, beside the pressure, too.
+// Waiting requests are listed with their reason, and refused ones are counted, with the pressure.
 func TestWaitingAndRefusedRequestsAreShown(t *testing.T) {
 	v := newViewer(t)
 	s := newSite(t, page.Options{Interval: page.MinInterval})
@@ -364,7 +364,7 @@ func TestManyStreams(t *testing.T) {
 	v.quiet()
 }
 
-// basics are what a checker of accessibility looks at first.
+// basics checks the first rules of an accessibility checker.
 func (v *viewer) basics(name string) {
 	v.Helper()
 	var found []string

@@ -7,11 +7,12 @@
 //
 // # Figures
 //
-// Times are real; a time is the median over the repetitions, beside the least and the most. Driver calls and their time, bytes and
-// hits are those of the last repetition, peaks those of all. Ratios are the second side's figure over the first one's.
+// Times are real; a time is the median over the repetitions, with the least and the most. Driver calls and their time, bytes
+// and hits are from the last repetition, peaks from all. Ratios are the second side's figure over the first one's.
 //
-// Two sides whose figures are all the same but for the real times are identical: what they set has shown no effect. Some settings need
-// more than the trace: waits need kernels (Options.Lag), a release and a bound of the pool's cache need pauses (Options.Rest).
+// Two sides whose figures are all the same but for the real times are identical: their settings had no effect. Some settings
+// need more than the trace: waits need kernels (Options.Lag), a release and a bound of the pool's cache need pauses
+// (Options.Rest).
 //
 // # Concurrency properties
 //

@@ -25,7 +25,7 @@ const (
 	emptyBytes   = 4 * emptyThreads * emptyBlocks
 )
 
-// launch measures the host's time of a launch, beside that of the driver's call: they take turns.
+// launch measures the host's time of a launch and of the driver's call alone, in turns.
 func (b *rig) launch(w workload) (rows []Row, err error) {
 	m, err := b.c.LoadModule([]byte(emptyKernel))
 	if err != nil {
@@ -98,7 +98,7 @@ func (b *rig) hostSample(count int, submit func() error) (sample, error) {
 	return s, b.c.Synchronize(b.ctx)
 }
 
-// frame is what the driver's call reads. It lies in the heap.
+// frame has the arguments of the driver's call. It lies in the heap.
 type frame struct {
 	params    [4]uint64 // the last one has 32 bits
 	bytes     uintptr

@@ -49,7 +49,7 @@ type workload struct {
 	Stored    bool               `json:"stored"`       // a start with kernels that an earlier process has stored
 	Targets   map[string]float64 `json:"target_us"`    // by path, without the "own" and "library" of products
 	Ratio     float64            `json:"target_ratio"` // of a launch to the driver's call; 0: none
-	Source    string             `json:"source"`       // the line of the table of ratios; for the table beside PyTorch, as the next two
+	Source    string             `json:"source"`       // line of the table of ratios; as the next two, for lab/peers
 	Compile   bool               `json:"compile"`
 	Peer      string             `json:"peer"`
 }

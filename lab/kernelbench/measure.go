@@ -16,12 +16,12 @@ import (
 // sample is the time of one operation of many.
 type sample struct{ wallMicros, eventMicros, allocs float64 }
 
-// Bounds of what a sample has. lab/peers/torch_kernels.py has the same.
+// Bounds of a sample. lab/peers/torch_kernels.py has the same.
 const (
 	minOperations = 2
 	// maxOperations keeps below the launches that the driver queues, 1024: a launch that finds the queue full waits.
 	maxOperations = 400
-	// graphMicros is how long a graph takes, at least: the launch of a graph is small beside it. It has 2 to 20 nodes, or one for each set.
+	// graphMicros is the least time of a graph, to make its launch negligible. It has 2 to 20 nodes, or one for each set.
 	graphMicros   = 2000
 	maxGraphNodes = 20
 )

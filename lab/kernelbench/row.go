@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The paths that figures name; those of products have "own" or "library" before them.
+// The paths that figures name; products have "own" or "library" before them.
 const (
 	PathLaunched = "launched"
 	PathGraph    = "graph"
@@ -18,7 +18,7 @@ const (
 	Short = "short"
 )
 
-// Row is a measured figure. Its JSON form is what the command prints. Times are in microseconds.
+// Row is a measured figure. The command prints its JSON form. Times are in microseconds.
 type Row struct {
 	Row    string  `json:"row"`
 	Path   string  `json:"path"`
@@ -67,7 +67,7 @@ func (w workload) figure(path string, shape []int, samples []sample) Row {
 	return r
 }
 
-// noAllocs is below one object in some hundred operations: what the runtime itself allocates meanwhile.
+// noAllocs is below one object in some hundred operations: the runtime's own allocations.
 const noAllocs = 0.01
 
 // judged is a row of the workload with its verdict. The simulated device has none.

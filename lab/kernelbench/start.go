@@ -24,7 +24,7 @@ type StartOptions struct {
 	Folder  string // of the store; "": none. The environment variable of package store is preferred.
 }
 
-// Start is what a start took, in microseconds.
+// Start has the times of a start, in microseconds.
 type Start struct {
 	OpenMicros    float64 `json:"open_us"`    // until the device is open
 	KernelsMicros float64 `json:"kernels_us"` // from there until the kernels are ready

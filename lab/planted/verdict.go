@@ -31,8 +31,7 @@ type event struct {
 	Output string
 }
 
-// judge reads what go test -json said, what it complained of, and how it ended. test is the one that failed first: of
-// subtests the innermost.
+// judge reads the output and errors of go test -json, and its exit. test is the first failed test: of subtests the innermost.
 func judge(said []byte, complained string, ended error) (v Verdict, test, detail string) {
 	var output strings.Builder
 	expired := false

@@ -83,8 +83,8 @@ func (m *maker) takeAny(from *[]block) block {
 	return b
 }
 
-// shifting has four streams that allocate and free in random order, all the time, and sizes that grow and shrink by a factor of
-// eight meanwhile.
+// shifting has four streams that allocate and free in random order, all the time, and sizes that grow and shrink by a factor
+// of eight.
 func (m *maker) shifting() {
 	const events, mostLive = 12_000, 300
 	var live []block
@@ -181,7 +181,7 @@ func (m *maker) serving() {
 	m.free(weights...)
 }
 
-// serve takes a step with all sessions of a stream, and returns those that go on.
+// serve takes a step with all sessions of a stream, and returns the unfinished ones.
 func (m *maker) serve(stream int, sessions []session) (left []session) {
 	var activations []block
 	for range 1 + m.random.IntN(3) {

@@ -13,14 +13,14 @@ func (w *world) crossed(s *stream, act action) func() {
 	return w.sharing(s, act, func(b *buffer, s *stream) { w.cross(b, s, act.c|1) })
 }
 
-// cross submits the work behind the buffer's stream. Others run between any two steps, and a capture of one of the two streams begins
-// before the work or after it.
+// cross submits work after the work of the buffer's stream. Other tasks run between any two steps, and a capture of one of the
+// streams begins before the work or after it.
 func (w *world) cross(b *buffer, s *stream, kernel uint32) {
 	work, err := streams.NewSubmitter(s.Stream)
 	if err != nil || b.stream.era != s.era {
 		return
 	}
-	w.unhold(b) // nobody frees it meanwhile
+	w.unhold(b) // nobody frees it during the call
 	defer w.hold(b)
 	home, since := b.stream, w.moment
 	behind := time.Duration(0)
@@ -52,14 +52,14 @@ func (w *world) cross(b *buffer, s *stream, kernel uint32) {
 	case s.capture.active || s.closing || s.era.closing:
 		return
 	case w.mutation != mutateWait && w.drainedAt(s.Handle()) < behind:
-		w.broken("order", "work of stream %d on %v is not behind stream %d", s.id(), b.span, home.id())
+		w.broken("order", "work of stream %d on %v does not wait for stream %d", s.id(), b.span, home.id())
 	}
 	w.submit(b, s, kernel)
 	crossing.After()
 	w.report.Crossings++
 }
 
-// uncrossed holds the error of work that was not submitted against what there was.
+// uncrossed checks that the error of work that was not submitted has a possible reason.
 func (w *world) uncrossed(home, s *stream, since uint64, err error) {
 	refused, why := w.refusedByCapture(err, since)
 	closing := s.era.closing || slices.ContainsFunc(s.era.streams, func(o *stream) bool { return o.closing }) // also one that used the memory

@@ -5,7 +5,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// machine is the simulated driver below the injected failures: what gets here is done.
+// machine is the simulated driver below the injected failures: every call that arrives here is performed.
 type machine struct {
 	*sim.Driver
 	w *world
@@ -21,7 +21,7 @@ func (m machine) Open(ordinal int) (cudadrv.Device, error) {
 	return m.w.era.inner, nil
 }
 
-// watched holds the allocator's driver calls against what callers and the device still use.
+// watched checks the allocator's driver calls against the memory that callers and the device still use.
 type watched struct {
 	cudadrv.Device
 	w     *world
@@ -167,7 +167,7 @@ func (d *watched) MemsetD8Async(p cudadrv.Ptr, value byte, bytes int64, s cudadr
 	return nil
 }
 
-// EventQuery says how far the device is, unless fences are what is wrong.
+// EventQuery asks the device, unless the run plants wrong fences.
 func (d *watched) EventQuery(e cudadrv.Event) (bool, error) {
 	passed, err := d.Device.EventQuery(e)
 	return passed || d.w.mutation == mutateFences, err
@@ -180,7 +180,7 @@ func (d *watched) use(what string, s cudadrv.Stream) {
 	}
 }
 
-// usedBytes is what the device says.
+// usedBytes returns the device's own count.
 func (w *world) usedBytes() int64 {
 	free, total, err := w.watch.MemGetInfo()
 	if err != nil {

@@ -15,7 +15,7 @@ func TestARestBeginsAnewAfterAFree(t *testing.T) {
 	var disturbed int // rests
 	for seed := range uint64(40) {
 		w := newWorld(seed, mutateNothing)
-		w.step = int(seed) //nolint:gosec // what the handler does goes by it
+		w.step = int(seed) // the handler's choices depend on it
 		if w.shape.segments || w.era.ahead {
 			w.abandon()
 			continue // free memory does not get old

@@ -69,7 +69,7 @@ type use struct {
 	until  time.Duration
 }
 
-// uses is what the device may still touch.
+// uses has the memory that the device may still touch.
 type uses struct{ pending []use }
 
 func (u *uses) add(x use) { u.pending = append(u.pending, x) }

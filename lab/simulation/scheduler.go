@@ -28,7 +28,7 @@ type task struct {
 	transfers bool
 }
 
-// ready reports whether what the task waits for has come.
+// ready reports whether the task can resume.
 func (t *task) ready() bool { return len(t.closed) == 0 || anyClosed(t.closed) }
 
 func anyClosed(channels []<-chan struct{}) bool {
@@ -187,7 +187,7 @@ func (s *scheduler) abandon() {
 	s.tasks, s.idle, s.current = nil, nil, nil
 }
 
-// keyOf is the key of a worker's tasks. The highest bit tells it from those of actions.
+// keyOf returns the key of a worker's tasks. The highest bit distinguishes it from the keys of actions.
 func keyOf(worker string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(worker)) // a hash never fails

@@ -28,7 +28,7 @@ func (s *shape) newScore(draw uint64) score {
 
 func (s *shape) score(draw uint32) score { return s.scores[draw%scoreCount] }
 
-// stepped is a caller that plays a step a few times, with differences or without, while time goes on.
+// stepped is a caller that plays a step a few times, with differences or without, while time advances.
 func (w *world) stepped(s *stream, act action) func() {
 	strays := act.c%3 > 0
 	return func() { w.playScore(s, w.shape.score(act.b), int(1+act.c/4%4), uint64(act.c), strays) }
@@ -52,8 +52,8 @@ func (w *world) rehearsed(act action) {
 	w.report.Rehearsed++
 }
 
-// playScore plays a step so many times, with a tick behind each. One request in thirty strays: it is left out, of another
-// length, comes behind the next one, is made twice, or lives longer.
+// playScore plays a step so many times, with a tick after each. One request in thirty strays: it is left out, has another
+// length, changes places with the next one, is made twice, or lives longer.
 func (w *world) playScore(s *stream, notes score, rounds int, draw uint64, strays bool) {
 	ends := map[int][]*buffer{} // by the number of the request before which they are freed
 	at := 0

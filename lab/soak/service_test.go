@@ -120,8 +120,8 @@ func (s *service) heap() (bytes int64, goroutines int) {
 // A service that opens and closes streams, tenants, tags and graphs for as long as the flag says keeps the heap and the goroutines
 // that it had after a tenth of the time.
 func TestService(t *testing.T) {
-	// heapSlack is for what is kept in bounds: the actors' framework has the names of streams in 32,768 maps, which it makes as names
-	// come, of 200 bytes each, and the profile has 4,096 places of 600 bytes.
+	// heapSlack covers bounded memory: the actors' framework has the names of streams in 32,768 maps, which it makes on
+	// demand, of 200 bytes each, and the profile has 4,096 places of 600 bytes.
 	const heapSlack = 10 << 20
 	s := openService(t)
 	var heapBytes int64

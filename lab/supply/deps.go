@@ -25,7 +25,7 @@ var reasons = map[string]string{ //nolint:gochecknoglobals // never written
 	"gorgonia.org/cu":                   "no later version; only builds with the tag gorgonia link it",
 }
 
-// dependency is what `go list -m -json` prints of a module.
+// dependency is a module as `go list -m -json` prints it.
 type dependency struct {
 	Path     string
 	Version  string

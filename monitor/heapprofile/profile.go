@@ -15,7 +15,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/site"
 )
 
-// Write writes the devices' memory as a compressed profile. Errors: those of the writer.
+// Write writes the devices' memory as a compressed profile. Errors: the writer's.
 func Write(w io.Writer, devices ...*vram.Device) error {
 	if err := Of(devices...).Write(w); err != nil {
 		return fmt.Errorf("heapprofile: %w", err)
@@ -48,7 +48,7 @@ func Of(devices ...*vram.Device) *profile.Profile {
 	return b.profile
 }
 
-// function and place tell those of a profile apart.
+// function and place are the keys of a profile's entries.
 type (
 	function struct{ name, file string }
 	place    struct {

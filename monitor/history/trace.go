@@ -15,13 +15,13 @@ import (
 // ErrEmpty says that nothing was recorded: there is no trace without an event.
 var ErrEmpty = errors.New("history: nothing was recorded")
 
-// WriteTrace writes the recording as a trace that vram replay reads. Errors: ErrEmpty, and those of the writer.
+// WriteTrace writes the recording as a trace that vram replay reads. Errors: ErrEmpty, and the writer's.
 func (r *Recorder) WriteTrace(w io.Writer) error {
 	s := r.Snapshot()
 	return s.WriteTrace(w)
 }
 
-// WriteTrace writes the snapshot as a trace that vram replay reads. Errors: ErrEmpty, and those of the writer.
+// WriteTrace writes the snapshot as a trace that vram replay reads. Errors: ErrEmpty, and the writer's.
 func (s *Snapshot) WriteTrace(w io.Writer) error {
 	if s == nil {
 		return ErrEmpty

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// leastContrast is what WCAG 2 asks of graphics (1.4.11); textContrast what it asks of text (1.4.3).
+// leastContrast is the limit of WCAG 2 for graphics (1.4.11); textContrast the one for text (1.4.3).
 const (
 	leastContrast = 3.0
 	textContrast  = 4.5
@@ -47,7 +47,7 @@ func (th theme) contrast(t *testing.T, a, b string) float64 {
 	return (high + 0.05) / (low + 0.05)
 }
 
-// themes reads the colours of page.css: those of the dark theme go over those of the light one.
+// themes reads the colours of page.css: the dark theme overrides the light one.
 func themes(t *testing.T) map[string]theme {
 	t.Helper()
 	css, err := static.ReadFile("static/page.css")

@@ -24,10 +24,10 @@
 //
 // # Cost
 //
-// Without a viewer and without requests nothing is read and no goroutine runs. All viewers share one sampler, and one memory map for each
-// interval. A sample takes the turns that vram.Device.Stats takes; a map those of vram.Device.MemoryMap, which visits every block.
-// While requests wait, a sample takes the turns of vram.Device.Waiters, too. Call stacks take none: they are those that the device
-// has sampled, where vram.Config.SampleBytes is set.
+// Without a viewer and without requests nothing is read and no goroutine runs. All viewers share one sampler, and one memory
+// map for each interval. A sample takes the same turns as vram.Device.Stats; a map the same as vram.Device.MemoryMap, which
+// visits every block. While requests wait, a sample takes the turns of vram.Device.Waiters, too. Call stacks take none: they
+// come from the device's own samples, with vram.Config.SampleBytes set.
 //
 // # Safety
 //
@@ -37,6 +37,6 @@
 //
 // # Concurrency properties
 //
-// A Page has one goroutine while it has viewers: the sampler, which ends with the last of them, and with Close. What a viewer has not
-// read when the next sample comes is replaced by that, so that a slow viewer holds up nobody.
+// A Page has one goroutine while it has viewers: the sampler, which ends with the last of them, and with Close. The next
+// sample replaces one that a viewer has not read, so a slow viewer holds up nobody.
 package page

@@ -74,7 +74,7 @@ func (s *sampler) newest(ctx context.Context) (*Sample, error) {
 		return nil, ctx.Err()
 	}
 	defer func() { <-s.reading }()
-	if last, err := s.fresh(ctx); last != nil || err != nil { // another goroutine has read it meanwhile
+	if last, err := s.fresh(ctx); last != nil || err != nil { // another goroutine has read it
 		return last, err
 	}
 	sample := s.read()
@@ -208,7 +208,7 @@ func (st *sampling) add(s Sample) {
 	if before := st.last; before != nil {
 		s.Number = before.Number + 1
 		for i := range s.Devices {
-			if d, had := &s.Devices[i], &before.Devices[i]; d.Name == "" { // it was closed meanwhile
+			if d, had := &s.Devices[i], &before.Devices[i]; d.Name == "" { // it has been closed
 				d.Name, d.Driver, d.TotalBytes = had.Name, had.Driver, had.TotalBytes
 			}
 		}

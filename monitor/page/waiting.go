@@ -6,7 +6,8 @@ import (
 	"github.com/go-vram/vram"
 )
 
-// The bounds of the lists of a sample. Not more: the sample goes to every viewer in each interval. The counts beside them are of all.
+// Bounds of the lists of a sample. Not more: the sample goes to every viewer in each interval. The counts include the entries
+// left out.
 const (
 	mostWaiting = 50
 	mostHolders = 10

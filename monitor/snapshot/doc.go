@@ -9,10 +9,10 @@
 //
 // # Consistency
 //
-// The blocks of a segment lie side by side and cover it. The segments of a snapshot are the state behind the last event, so that the
-// viewer can take the events back one by one: a block that is live was allocated last and is not freed behind that, a free that was
-// requested and has not completed has a block that is pending, mapped memory is a segment. A viewer that finds it otherwise stops
-// with an error. A history may begin late: that a block was allocated before it is no contradiction.
+// The blocks of a segment are adjacent and cover it. The segments of a snapshot are the state after the last event, so that
+// the viewer can take the events back one by one: the last event of a live block is its allocation, a free that was requested
+// and has not completed has a pending block, mapped memory is a segment. A viewer that finds a contradiction stops with an
+// error. A history may begin late: a block may have been allocated before it.
 //
 // Check finds contradictions. Events and segments that were read one after the other from a program at work rarely fit to the last
 // event: Fit leaves out the events that contradict.

@@ -15,8 +15,8 @@ var ErrBadSnapshot = errors.New("snapshot: cannot be shown")
 // mostDevices bounds ordinals: each device up to the last one has a history.
 const mostDevices = 1 << 10
 
-// Write writes the snapshot as Python's pickle. It does not check that it fits together: see Check. Errors: those of w, and one that
-// wraps ErrBadSnapshot for a device, a state, an action or a setting's value that there is not.
+// Write writes the snapshot as Python's pickle. It does not check that it fits together: see Check. Errors: the writer's, and
+// one that wraps ErrBadSnapshot for an unknown device, state, action or setting.
 func Write(w io.Writer, s *Snapshot) error {
 	p := &printer{stacks: map[stackKey]*pickle.Shared{}, noStack: &pickle.Shared{Value: pickle.Values()}}
 	for i := range s.Segments {
