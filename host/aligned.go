@@ -63,7 +63,7 @@ func (a *Aligned) Free(b Block) error {
 	return nil
 }
 
-// Owner is the allocator's identity.
+// Owner returns the allocator's identity.
 func (a *Aligned) Owner() *Owner {
 	if a == nil {
 		return nil

@@ -55,7 +55,7 @@ const (
 	Device                 // a device's: Bytes is nil
 )
 
-// String is the kind in lower case.
+// String returns the kind in lower case.
 func (k Kind) String() string {
 	switch k {
 	case NoMemory:

@@ -28,10 +28,10 @@ type Owner struct{ allocator Allocator }
 // NewOwner makes an identity for an allocator of another package: see Block.Reown.
 func NewOwner(a Allocator) *Owner { return &Owner{a} }
 
-// Len is the requested size in bytes.
+// Len returns the requested size in bytes.
 func (b Block) Len() int64 { return b.bytes }
 
-// Bytes is the memory, as long as was requested; nil if the block was freed, is the zero Block, or
+// Bytes returns the memory, as long as was requested; nil if the block was freed, is the zero Block, or
 // is memory of a device. The slice is over with Free, also where another copy of the block is freed.
 func (b Block) Bytes() []byte {
 	if !b.Live() || b.slot.data == nil {
@@ -40,7 +40,7 @@ func (b Block) Bytes() []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(b.slot.data, b.slot.offset)), b.bytes)
 }
 
-// Ptr is the address by which devices reach the memory; 0 for pageable memory, the zero Block, and a
+// Ptr returns the address by which devices reach the memory; 0 for pageable memory, the zero Block, and a
 // block that was freed.
 func (b Block) Ptr() cudadrv.Ptr {
 	if !b.Live() || b.slot.ptr == 0 {
@@ -126,7 +126,7 @@ func (b Block) String() string {
 	}
 }
 
-// lead is how many bytes from an address on its next multiple of align is.
+// lead returns how many bytes from an address on its next multiple of align is.
 func lead(address uint64, align int64) int64 {
 	if align <= 1 {
 		return 0

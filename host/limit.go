@@ -105,7 +105,7 @@ func (l *Limit) freeIn(b Block, shared *batch) error {
 	return nil
 }
 
-// Owner is the allocator's identity.
+// Owner returns the allocator's identity.
 func (l *Limit) Owner() *Owner { return l.layer().Owner() }
 
 // Kind returns the kind of the wrapped allocator.

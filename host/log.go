@@ -75,7 +75,7 @@ func (l *Log) Close(ctx context.Context) error {
 	return err
 }
 
-// Owner is the allocator's identity.
+// Owner returns the allocator's identity.
 func (l *Log) Owner() *Owner { return l.layer().Owner() }
 
 // Kind returns the kind of the wrapped allocator.

@@ -47,7 +47,7 @@ func ParseName(name string) (Name, error) {
 	return Name{CUDA: true, Ordinal: int(ordinal), Pinned: slash}, nil
 }
 
-// String is the name as ParseName reads it.
+// String returns the name as ParseName reads it.
 func (n Name) String() string {
 	switch {
 	case !n.CUDA:

@@ -132,7 +132,7 @@ func (p *Pool) hit(bytes, align int64) (Block, bool) {
 	return p.handOut(s, bytes, align), true
 }
 
-// class is the class that serves a request; classCount if it is too long for any, with its
+// class returns the class that serves a request; classCount if it is too long for any, with its
 // alignment.
 func (p *Pool) class(bytes, align int64) int {
 	if need := span(bytes, align); need <= maxBytes {
@@ -238,7 +238,7 @@ func (p *Pool) fill(number int, bytes, align int64, zero bool) (Block, error) {
 	return p.handOut(s, bytes, align), nil
 }
 
-// blockAlign is the alignment of blocks of a class: their length, if that is a power of two below a
+// blockAlign returns the alignment of blocks of a class: their length, if that is a power of two below a
 // page, or a page.
 func blockAlign(blockBytes int64) int64 { return min(blockBytes, pageBytes) }
 
@@ -307,7 +307,7 @@ func (p *Pool) shelves(yield func(*shelf) bool) {
 	}
 }
 
-// Owner is the allocator's identity.
+// Owner returns the allocator's identity.
 func (p *Pool) Owner() *Owner {
 	if p == nil {
 		return nil

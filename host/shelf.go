@@ -47,7 +47,7 @@ type class struct {
 	shelves atomic.Pointer[[]*shelf] // replaced, never changed
 }
 
-// list is the shelves.
+// list returns the shelves.
 func (c *class) list() []*shelf {
 	if l := c.shelves.Load(); l != nil {
 		return *l

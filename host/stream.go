@@ -100,7 +100,7 @@ func (m *StreamMemory) Free(b Block) error {
 	return buffer.Free()
 }
 
-// Owner is the allocator's identity.
+// Owner returns the allocator's identity.
 func (m *StreamMemory) Owner() *Owner {
 	if m == nil {
 		return nil

@@ -64,7 +64,7 @@ func (t *Track) Stats() Stats {
 	return s
 }
 
-// Owner is the allocator's identity.
+// Owner returns the allocator's identity.
 func (t *Track) Owner() *Owner { return t.layer().Owner() }
 
 // Kind returns the kind of the wrapped allocator.

@@ -26,7 +26,7 @@ type batched struct {
 	stamp *stamp
 }
 
-// find is the stamp of a stream, nil before it was made.
+// find returns the stamp of a stream, nil before it was made.
 func (b *batch) find(p *Pool, stream cudadrv.Stream) *stamp {
 	if b == nil {
 		return nil
@@ -204,7 +204,7 @@ func (p *Pool) passed(s *pooled, behind *[]cudadrv.Stream) bool {
 	return true
 }
 
-// oldest is the pending stamp with the lowest number, and a share of it; nil if none has a number
+// oldest returns the pending stamp with the lowest number, and a share of it; nil if none has a number
 // up to the limit. The share is taken before other looks can see the slots again.
 func (p *Pool) oldest(limit uint64) (first *stamp) {
 	left := p.pending.takeAll()

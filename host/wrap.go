@@ -33,7 +33,7 @@ func own[A interface {
 
 func (w *wrapper) part() *wrapper { return w }
 
-// Owner is the allocator's identity.
+// Owner returns the allocator's identity.
 func (w *wrapper) Owner() *Owner {
 	if w == nil {
 		return nil
@@ -80,7 +80,7 @@ func (w *wrapper) free(b Block, shared *batch) error {
 	return w.inside().Free(b)
 }
 
-// inside is the allocator inside; of nil and of a zero value one that refuses everything.
+// inside returns the allocator inside; of nil and of a zero value one that refuses everything.
 func (w *wrapper) inside() Allocator {
 	if w == nil || w.inner == nil {
 		return unopened{}

@@ -40,7 +40,7 @@ func (z *Zero) freeIn(b Block, shared *batch) error {
 	return z.free(b, shared)
 }
 
-// Owner is the allocator's identity.
+// Owner returns the allocator's identity.
 func (z *Zero) Owner() *Owner { return z.layer().Owner() }
 
 // Kind returns the kind of the wrapped allocator.

@@ -28,7 +28,7 @@ type AdamWConfig struct {
 // usualEpsilon stands in place of 0, with which a parameter whose gradients have been 0 would become NaN.
 const usualEpsilon = 1e-8
 
-// filled is the configuration with the numbers that zeros stand for. Errors: ErrNumber.
+// filled returns the configuration with the numbers that zeros stand for. Errors: ErrNumber.
 func (a AdamWConfig) filled() (AdamWConfig, error) {
 	if a == (AdamWConfig{}) {
 		a = AdamWConfig{Beta1: 0.9, Beta2: 0.999, Decay: 0.01}
@@ -50,10 +50,10 @@ func (a AdamWConfig) filled() (AdamWConfig, error) {
 	return a, nil
 }
 
-// AdamW makes one step, in one kernel: it writes the parameter and both moments. rate is the learning rate and step the number of the step,
-// from 1 on: tensors of one element, so that graphs can be launched again for the next step. It computes in float32;
-// a parameter of float64 is an *expr.TypeError. It allocates nothing on the heap. Errors: ErrNumber; ErrShape; kernel.ErrOverlap where a
-// tensor shares memory with the parameter or a moment.
+// AdamW makes one step, in one kernel: it writes the parameter and both moments. rate is the learning rate and step the number
+// of the step, from 1 on: tensors of one element, so that graphs can be launched again for the next step. It computes in
+// float32; a parameter of float64 is an *expr.TypeError. It allocates nothing on the heap. Errors: ErrNumber; ErrShape;
+// kernel.ErrOverlap where a tensor shares memory with the parameter or a moment.
 func (o Optimizers) AdamW(at tensor.Context, s AdamWState, rate, step *tensor.Tensor, config AdamWConfig) error {
 	config, err := config.filled()
 	if err != nil {

@@ -26,12 +26,12 @@ func newGradients(s *set) Gradients {
 
 type indexGradients struct{ set *set }
 
-// GatherBackward is the gradient of the operand x of Gather. Of x only type and shape are looked at.
+// GatherBackward returns the gradient of the operand x of Gather. It uses only the type and shape of x.
 func (o indexGradients) GatherBackward(at tensor.Context, grad, x, indices *tensor.Tensor, axis int) (*tensor.Tensor, error) {
 	return create(at, like(opGatherBackward, x), func(dx *tensor.Tensor) error { return o.GatherBackwardInto(at, dx, grad, indices, axis) })
 }
 
-// GatherBackwardInto is GatherBackward into a tensor: ScatterAddInto after a launch that writes zeros.
+// GatherBackwardInto writes GatherBackward to a tensor: ScatterAddInto after a launch that writes zeros.
 func (o indexGradients) GatherBackwardInto(at tensor.Context, dx, grad, indices *tensor.Tensor, axis int) error {
 	return o.set.scatterAdd(at, opGatherBackward, true, dx, indices, grad, axis)
 }

@@ -4,12 +4,12 @@ import "github.com/go-vram/vram/compute/tensor"
 
 type elementGradients struct{ set *set }
 
-// AddBackward are the gradients of the operands of Add. Of these only types and shapes are looked at.
+// AddBackward returns the gradients of the operands of Add. It uses only the types and shapes of x and y.
 func (o elementGradients) AddBackward(at tensor.Context, grad, x, y *tensor.Tensor) (dx, dy *tensor.Tensor, err error) {
 	return both(at, opAddBackward, x, y, func(dx, dy *tensor.Tensor) error { return o.AddBackwardInto(at, dx, dy, grad) })
 }
 
-// AddBackwardInto is AddBackward into tensors.
+// AddBackwardInto writes AddBackward to tensors.
 func (o elementGradients) AddBackwardInto(at tensor.Context, dx, dy, grad *tensor.Tensor) error {
 	return o.set.sumPair(at, opAddBackward, [2]term{
 		{opSum, 1, step{dx, [3]*tensor.Tensor{grad}}},
@@ -17,12 +17,12 @@ func (o elementGradients) AddBackwardInto(at tensor.Context, dx, dy, grad *tenso
 	}, grad)
 }
 
-// MulBackward are the gradients of the operands of Mul: grad*y and grad*x.
+// MulBackward returns the gradients of the operands of Mul: grad*y and grad*x.
 func (o elementGradients) MulBackward(at tensor.Context, grad, x, y *tensor.Tensor) (dx, dy *tensor.Tensor, err error) {
 	return both(at, opMulBackward, x, y, func(dx, dy *tensor.Tensor) error { return o.MulBackwardInto(at, dx, dy, grad, x, y) })
 }
 
-// MulBackwardInto is MulBackward into tensors.
+// MulBackwardInto writes MulBackward to tensors.
 func (o elementGradients) MulBackwardInto(at tensor.Context, dx, dy, grad, x, y *tensor.Tensor) error {
 	return o.set.sumPair(at, opMulBackward, [2]term{
 		{opMulBackward, 2, step{dx, [3]*tensor.Tensor{grad, y}}},
@@ -30,12 +30,12 @@ func (o elementGradients) MulBackwardInto(at tensor.Context, dx, dy, grad, x, y 
 	}, grad, x, y)
 }
 
-// SubBackward are the gradients of the operands of Sub. Of these only types and shapes are looked at.
+// SubBackward returns the gradients of the operands of Sub. It uses only the types and shapes of x and y.
 func (o elementGradients) SubBackward(at tensor.Context, grad, x, y *tensor.Tensor) (dx, dy *tensor.Tensor, err error) {
 	return both(at, opNegatedBackward, x, y, func(dx, dy *tensor.Tensor) error { return o.SubBackwardInto(at, dx, dy, grad) })
 }
 
-// SubBackwardInto is SubBackward into tensors.
+// SubBackwardInto writes SubBackward to tensors.
 func (o elementGradients) SubBackwardInto(at tensor.Context, dx, dy, grad *tensor.Tensor) error {
 	return o.set.sumPair(at, opNegatedBackward, [2]term{
 		{opSum, 1, step{dx, [3]*tensor.Tensor{grad}}},
@@ -43,12 +43,12 @@ func (o elementGradients) SubBackwardInto(at tensor.Context, dx, dy, grad *tenso
 	}, grad)
 }
 
-// DivBackward are the gradients of the operands of Div: grad/y and -grad*(x/y/y).
+// DivBackward returns the gradients of the operands of Div: grad/y and -grad*(x/y/y).
 func (o elementGradients) DivBackward(at tensor.Context, grad, x, y *tensor.Tensor) (dx, dy *tensor.Tensor, err error) {
 	return both(at, opDivBackward, x, y, func(dx, dy *tensor.Tensor) error { return o.DivBackwardInto(at, dx, dy, grad, x, y) })
 }
 
-// DivBackwardInto is DivBackward into tensors.
+// DivBackwardInto writes DivBackward to tensors.
 func (o elementGradients) DivBackwardInto(at tensor.Context, dx, dy, grad, x, y *tensor.Tensor) error {
 	return o.set.sumPair(at, opDivBackward, [2]term{
 		{opDivBackward, 2, step{dx, [3]*tensor.Tensor{grad, y}}},
@@ -56,73 +56,73 @@ func (o elementGradients) DivBackwardInto(at tensor.Context, dx, dy, grad, x, y 
 	}, grad, x, y)
 }
 
-// NegBackward is the gradient of the operand of Neg. Of x only type and shape are looked at.
+// NegBackward returns the gradient of the operand of Neg. It uses only the type and shape of x.
 func (o elementGradients) NegBackward(at tensor.Context, grad, x *tensor.Tensor) (*tensor.Tensor, error) {
 	return create(at, like(opNegBackward, x), func(dx *tensor.Tensor) error { return o.NegBackwardInto(at, dx, grad) })
 }
 
-// NegBackwardInto is NegBackward into a tensor.
+// NegBackwardInto writes NegBackward to a tensor.
 func (o elementGradients) NegBackwardInto(at tensor.Context, dx, grad *tensor.Tensor) error {
 	return o.set.into(at, key{op: opNegBackward}, dx, grad)
 }
 
-// AbsBackward is the gradient of the operand x of Abs: grad times the sign of x. The sign of 0 and of NaN is 0.
+// AbsBackward returns the gradient of the operand x of Abs: grad times the sign of x. The sign of 0 and of NaN is 0.
 func (o elementGradients) AbsBackward(at tensor.Context, grad, x *tensor.Tensor) (*tensor.Tensor, error) {
 	return o.set.back(at, opAbsBackward, grad, x)
 }
 
-// AbsBackwardInto is AbsBackward into a tensor.
+// AbsBackwardInto writes AbsBackward to a tensor.
 func (o elementGradients) AbsBackwardInto(at tensor.Context, dx, grad, x *tensor.Tensor) error {
 	return o.set.into(at, key{op: opAbsBackward}, dx, grad, x)
 }
 
-// SqrtBackward is the gradient of the operand of Sqrt, of its result y: grad/(2*y), which is infinite where y is 0.
+// SqrtBackward returns the gradient of the operand of Sqrt, of its result y: grad/(2*y), which is infinite where y is 0.
 func (o elementGradients) SqrtBackward(at tensor.Context, grad, y *tensor.Tensor) (*tensor.Tensor, error) {
 	return o.set.back(at, opSqrtBackward, grad, y)
 }
 
-// SqrtBackwardInto is SqrtBackward into a tensor.
+// SqrtBackwardInto writes SqrtBackward to a tensor.
 func (o elementGradients) SqrtBackwardInto(at tensor.Context, dx, grad, y *tensor.Tensor) error {
 	return o.set.into(at, key{op: opSqrtBackward}, dx, grad, y)
 }
 
-// RsqrtBackward is the gradient of the operand of Rsqrt, of its result y: -grad/2*y³.
+// RsqrtBackward returns the gradient of the operand of Rsqrt, of its result y: -grad/2*y³.
 func (o elementGradients) RsqrtBackward(at tensor.Context, grad, y *tensor.Tensor) (*tensor.Tensor, error) {
 	return o.set.back(at, opRsqrtBackward, grad, y)
 }
 
-// RsqrtBackwardInto is RsqrtBackward into a tensor.
+// RsqrtBackwardInto writes RsqrtBackward to a tensor.
 func (o elementGradients) RsqrtBackwardInto(at tensor.Context, dx, grad, y *tensor.Tensor) error {
 	return o.set.into(at, key{op: opRsqrtBackward}, dx, grad, y)
 }
 
-// ExpBackward is the gradient of the operand of Exp, of its result y: grad*y.
+// ExpBackward returns the gradient of the operand of Exp, of its result y: grad*y.
 func (o elementGradients) ExpBackward(at tensor.Context, grad, y *tensor.Tensor) (*tensor.Tensor, error) {
 	return o.set.back(at, opExpBackward, grad, y)
 }
 
-// ExpBackwardInto is ExpBackward into a tensor.
+// ExpBackwardInto writes ExpBackward to a tensor.
 func (o elementGradients) ExpBackwardInto(at tensor.Context, dx, grad, y *tensor.Tensor) error {
 	return o.set.into(at, key{op: opExpBackward}, dx, grad, y)
 }
 
-// LogBackward is the gradient of the operand x of Log: grad/x.
+// LogBackward returns the gradient of the operand x of Log: grad/x.
 func (o elementGradients) LogBackward(at tensor.Context, grad, x *tensor.Tensor) (*tensor.Tensor, error) {
 	return o.set.back(at, opLogBackward, grad, x)
 }
 
-// LogBackwardInto is LogBackward into a tensor.
+// LogBackwardInto writes LogBackward to a tensor.
 func (o elementGradients) LogBackwardInto(at tensor.Context, dx, grad, x *tensor.Tensor) error {
 	return o.set.into(at, key{op: opLogBackward}, dx, grad, x)
 }
 
-// ClampBackward is the gradient of the operand x of Clamp with the same bounds: grad where x is within the bounds or equal to
-// one, else 0, also where x or a bound is NaN. Errors: ErrNumber as Clamp.
+// ClampBackward returns the gradient of the operand x of Clamp with the same bounds: grad where x is within the bounds or equal
+// to one, else 0, also where x or a bound is NaN. Errors: ErrNumber as Clamp.
 func (o elementGradients) ClampBackward(at tensor.Context, grad, x *tensor.Tensor, low, high float64) (*tensor.Tensor, error) {
 	return create(at, like(opClampBackward, x), func(dx *tensor.Tensor) error { return o.ClampBackwardInto(at, dx, grad, x, low, high) })
 }
 
-// ClampBackwardInto is ClampBackward into a tensor.
+// ClampBackwardInto writes ClampBackward to a tensor.
 func (o elementGradients) ClampBackwardInto(at tensor.Context, dx, grad, x *tensor.Tensor, low, high float64) error {
 	k, err := clamp(opClampBackward, x, low, high)
 	if err != nil {
@@ -137,7 +137,7 @@ func (o elementGradients) WhereBackward(at tensor.Context, grad, condition, x, y
 	return both(at, opWhereBackward, x, y, func(dx, dy *tensor.Tensor) error { return o.WhereBackwardInto(at, dx, dy, grad, condition) })
 }
 
-// WhereBackwardInto is WhereBackward into tensors.
+// WhereBackwardInto writes WhereBackward to tensors.
 func (o elementGradients) WhereBackwardInto(at tensor.Context, dx, dy, grad, condition *tensor.Tensor) error {
 	return o.set.sumPair(at, opWhereBackward, [2]term{
 		{opWhereBackward, 2, step{dx, [3]*tensor.Tensor{grad, condition}}},

@@ -106,7 +106,8 @@ func TestGradientsOfMatmulOfRepeatedOperands(t *testing.T) {
 	}
 }
 
-// Gradients of products of 16-bit numbers are summed in float32 and rounded once, also over batches. Operands may have different types.
+// Gradients of products of 16-bit numbers are summed in float32 and rounded once, also over batches. Operands may have
+// different types.
 func TestGradientsOfMatmulOfTypes(t *testing.T) {
 	all := newRig(t)
 	for _, number := range []int{0, 3, 4, 7, 8} {

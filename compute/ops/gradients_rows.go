@@ -8,17 +8,18 @@ import (
 
 type rowGradients struct{ set *set }
 
-// SoftmaxBackward is the gradient of the operand of Softmax, of its result y.
+// SoftmaxBackward returns the gradient of the operand of Softmax, of its result y.
 func (o rowGradients) SoftmaxBackward(at tensor.Context, grad, y *tensor.Tensor, axis int) (*tensor.Tensor, error) {
 	return create(at, like(opSoftmaxBackward, y), func(dx *tensor.Tensor) error { return o.SoftmaxBackwardInto(at, dx, grad, y, axis) })
 }
 
-// SoftmaxBackwardInto is SoftmaxBackward into a tensor.
+// SoftmaxBackwardInto writes SoftmaxBackward to a tensor.
 func (o rowGradients) SoftmaxBackwardInto(at tensor.Context, dx, grad, y *tensor.Tensor, axis int) error {
 	return o.set.alongInto(at, opSoftmaxBackward, axis, dx, grad, y)
 }
 
-// CrossEntropyBackward is the gradient of the logits of CrossEntropy with the same options. grad has one element for each row.
+// CrossEntropyBackward returns the gradient of the logits of CrossEntropy with the same options. grad has one element for each
+// row.
 func (o rowGradients) CrossEntropyBackward(
 	at tensor.Context, grad, logits, targets *tensor.Tensor, options ...LossOption,
 ) (*tensor.Tensor, error) {
@@ -27,7 +28,7 @@ func (o rowGradients) CrossEntropyBackward(
 	})
 }
 
-// CrossEntropyBackwardInto is CrossEntropyBackward into a tensor. It makes two launches.
+// CrossEntropyBackwardInto writes CrossEntropyBackward to a tensor. It makes two launches.
 func (o rowGradients) CrossEntropyBackwardInto(
 	at tensor.Context, dlogits, grad, logits, targets *tensor.Tensor, options ...LossOption,
 ) error {
@@ -66,8 +67,8 @@ func normOutputs(op operation, count int, grad, x, weight *tensor.Tensor, dims i
 	return []output{like(op, x), last, last}[:count]
 }
 
-// LayerNormBackwardInto is LayerNormBackward into tensors. It makes a launch for each output, and one more for dweight, which takes temporary
-// memory.
+// LayerNormBackwardInto writes LayerNormBackward to tensors. It makes a launch for each output, and one more for dweight, which
+// takes temporary memory.
 func (o rowGradients) LayerNormBackwardInto(
 	at tensor.Context, dx, dweight, dbias, grad, x, weight *tensor.Tensor, dims int, epsilon float64,
 ) error {
@@ -142,12 +143,12 @@ func (o rowGradients) weight(at tensor.Context, k key, dweight, grad, x *tensor.
 	})
 }
 
-// LogSoftmaxBackward is the gradient of the operand of LogSoftmax, of its result y.
+// LogSoftmaxBackward returns the gradient of the operand of LogSoftmax, of its result y.
 func (o rowGradients) LogSoftmaxBackward(at tensor.Context, grad, y *tensor.Tensor, axis int) (*tensor.Tensor, error) {
 	return create(at, like(opLogSoftmaxBackward, y), func(dx *tensor.Tensor) error { return o.LogSoftmaxBackwardInto(at, dx, grad, y, axis) })
 }
 
-// LogSoftmaxBackwardInto is LogSoftmaxBackward into a tensor.
+// LogSoftmaxBackwardInto writes LogSoftmaxBackward to a tensor.
 func (o rowGradients) LogSoftmaxBackwardInto(at tensor.Context, dx, grad, y *tensor.Tensor, axis int) error {
 	return o.set.alongInto(at, opLogSoftmaxBackward, axis, dx, grad, y)
 }
@@ -160,7 +161,8 @@ func (o rowGradients) RMSNormBackward(at tensor.Context, grad, x, weight *tensor
 	return all[0], all[1], err
 }
 
-// RMSNormBackwardInto is RMSNormBackward into tensors. It makes a launch for dx, and two for dweight, which take temporary memory.
+// RMSNormBackwardInto writes RMSNormBackward to tensors. It makes a launch for dx, and two for dweight, which take temporary
+// memory.
 func (o rowGradients) RMSNormBackwardInto(at tensor.Context, dx, dweight, grad, x, weight *tensor.Tensor, dims int, epsilon float64) error {
 	return o.normInto(at, opRMSNormBackward, dx, dweight, nil, grad, x, weight, dims, epsilon)
 }

@@ -44,8 +44,8 @@ func mappedTo(values []float64) []float32 {
 	return all
 }
 
-// longRows returns lengths that a type of 16 bits does not have as a number: bfloat16 none but 65520, float16 the odd ones and those
-// above 65504. The short form leaves out the long ones.
+// longRows returns lengths that a type of 16 bits does not have as a number: bfloat16 none but 65520, float16 the odd ones and
+// those above 65504. The short form leaves out the long ones.
 func longRows() []int {
 	if testing.Short() {
 		return []int{259, 2051}

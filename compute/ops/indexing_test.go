@@ -103,7 +103,8 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// added is the sum at indices as it is documented: one after the other, in float32 for types of 16 bits, and rounded to the type once.
+// added is the sum at indices as it is documented: one after the other, in float32 for types of 16 bits, and rounded to the
+// type once.
 func (r *rig) added(kind tensor.Type, a array, index array, axis int, source array) []float64 {
 	total := slices.Clone(a.values)
 	each(index.shape, func(at []int) {

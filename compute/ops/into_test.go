@@ -38,7 +38,8 @@ func along(axis int, f func(rows ...[]float64) []float64, all ...array) []float6
 	return values
 }
 
-// Forms that write into a tensor compute their reference on operands and into outputs of every layout, also where operands repeat elements.
+// Forms that write into a tensor compute their reference on operands and into outputs of every layout, also where operands
+// repeat elements.
 func TestIntoOfViews(t *testing.T) {
 	for kind := range views {
 		t.Run(fmt.Sprint(kind), func(t *testing.T) {

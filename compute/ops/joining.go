@@ -25,7 +25,7 @@ func (o Makers) Concat(at tensor.Context, axis int, all ...*tensor.Tensor) (*ten
 	return create(at, sized(opConcat, of, shape, all...), func(out *tensor.Tensor) error { return o.ConcatInto(at, out, axis, all...) })
 }
 
-// ConcatInto is Concat into a tensor of any type: elements are converted as Cast does. It makes a launch for each tensor.
+// ConcatInto writes Concat to a tensor of any type: elements are converted as Cast does. It makes a launch for each tensor.
 func (o Makers) ConcatInto(at tensor.Context, out *tensor.Tensor, axis int, all ...*tensor.Tensor) error {
 	return failed(opConcat, o.concat(at, out, axis, all), []*tensor.Tensor{out}, all...)
 }
@@ -59,7 +59,7 @@ func (o Makers) concat(at tensor.Context, out *tensor.Tensor, axis int, all []*t
 	return nil
 }
 
-// joined is the axis along which tensors are joined, and the length that they have together. Errors: ErrAxes, ErrShape,
+// joined returns the axis along which tensors are joined, and the length that they have together. Errors: ErrAxes, ErrShape,
 // tensor.ErrNoTensor.
 func joined(axis int, all []*tensor.Tensor) (along, length int, err error) {
 	if len(all) == 0 {

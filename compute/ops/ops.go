@@ -15,8 +15,8 @@ import (
 	"github.com/go-vram/vram/cuda"
 )
 
-// Ops has the compiled kernels of operations for a device, and the operations as methods. New makes one, Close unloads it. Copies
-// are the same Ops.
+// Ops has the compiled kernels of operations for a device, and the operations as methods. New makes one, Close unloads it.
+// Copies are the same Ops.
 type Ops struct {
 	Arithmetic
 	Comparisons
@@ -58,7 +58,8 @@ func New(c *cuda.Context, with ...kernel.Option) (Ops, error) {
 	}, nil
 }
 
-// Kernels is the compiler of the operations, for its statistics and measured variants; nil before New. It is closed by Close alone.
+// Kernels returns the compiler of the operations, for its statistics and measured variants; nil before New. It is closed by
+// Close alone.
 func (o Ops) Kernels() *kernel.Compiler {
 	if s := o.Makers.set; s != nil {
 		return s.compiler
@@ -221,7 +222,7 @@ type axes uint16
 // allAxes are all of them, for any rank.
 const allAxes axes = 1 << 15
 
-// list is the axes as package plan has them.
+// list returns the axes as package plan has them.
 func (a axes) list() []int {
 	if a&allAxes != 0 {
 		return plan.All
@@ -238,7 +239,7 @@ func (a axes) list() []int {
 // has reports whether a dimension is one of them.
 func (a axes) has(dim, rank int) bool { return a&allAxes != 0 || a&(1<<(rank-1-dim)) != 0 }
 
-// axesOf are the axes with these numbers; all without any. Errors: ErrAxes.
+// axesOf returns the axes with these numbers; all without any. Errors: ErrAxes.
 func axesOf(rank int, numbers ...int) (axes, error) {
 	if len(numbers) == 0 {
 		return allAxes, nil

@@ -6,8 +6,8 @@ import (
 	"github.com/go-vram/vram/cuda"
 )
 
-// step is one of several outputs of an operation that makes launches for each of them: the output, which may be nil, and the operands that
-// these launches read.
+// step is one of several outputs of an operation that makes launches for each of them: the output, which may be nil, and the
+// operands that these launches read.
 type step struct {
 	out   *tensor.Tensor
 	reads [3]*tensor.Tensor

@@ -25,7 +25,8 @@ func (s *shelf) Get(text string) ([]byte, bool) {
 
 func (s *shelf) Put(text string, image []byte) { s.images.Store(text, slices.Clone(image)) }
 
-// All operations run in a process that may not compile, with the kernels that another one has left in the store; others are refused.
+// All operations run in a process that may not compile, with the kernels that another one has left in the store; others are
+// refused.
 func TestPreparedFromAStore(t *testing.T) {
 	var kept shelf
 	before := newRigOn(t, bookkeeping(t), kernel.WithStore(&kept))

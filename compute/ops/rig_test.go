@@ -233,7 +233,8 @@ func (r *rig) viewAs(kind int, of tensor.Type, shape []int) *tensor.Tensor {
 	return t
 }
 
-// repeated is an operand of a shape whose elements are repeated along some dimensions in memory, and its values with that shape.
+// repeated is an operand of a shape whose elements are repeated along some dimensions in memory, and its values with that
+// shape.
 func (r *rig) repeated(shape []int, f func() float64) (*tensor.Tensor, array) {
 	r.Helper()
 	part := newArray(r.part(shape), f)

@@ -11,7 +11,7 @@ import (
 	"github.com/go-vram/vram/cuda"
 )
 
-// function is a compiled routine. The first call compiles it.
+// function returns a compiled routine. The first call compiles it.
 func (s *set) function(k routine.Kernel) (*cuda.Function, error) {
 	if s == nil {
 		return nil, ErrNotOpen
@@ -48,7 +48,7 @@ func (d *dims) add(length int, strides [maxOperands]int) {
 	d.rank++
 }
 
-// len is the number of elements.
+// len returns the number of elements.
 func (d *dims) len() int {
 	n := 1
 	for _, length := range d.shape[:d.rank] {
@@ -109,7 +109,7 @@ type routineFrame struct {
 
 var routineFrames = sync.Pool{New: func() any { return new(routineFrame) }} //nolint:gochecknoglobals // made on first use: memory that one call uses at a time
 
-// frame is one for a call.
+// frame returns a frame for one call.
 func (s *set) frame() *routineFrame {
 	f := routineFrames.Get().(*routineFrame) //nolint:forcetypeassert // of this pool
 	f.always = s != nil && s.wide
@@ -117,7 +117,7 @@ func (s *set) frame() *routineFrame {
 	return f
 }
 
-// release clears references to memory, and gives the frame to the next call.
+// release clears references to memory and returns the frame to the pool.
 func (f *routineFrame) release() {
 	clear(f.args)
 	*f = routineFrame{args: f.args[:0], spans: f.spans[:0]}
@@ -148,7 +148,8 @@ func (f *routineFrame) bindOut(k int, t *tensor.Tensor, of func(cuda.Buffer) cud
 	return f.bind(k, t, of)
 }
 
-// apart returns an error where an operand that is written shares memory with one of those before a number. Errors: kernel.ErrOverlap.
+// apart returns an error where an operand that is written shares memory with one of those before a number. Errors:
+// kernel.ErrOverlap.
 func (f *routineFrame) apart(out, count int) error {
 	for k := range count {
 		if k != out && f.operands[out].overlaps(&f.operands[k]) {

@@ -22,12 +22,14 @@ func (o Indexing) ScatterAdd(at tensor.Context, x, indices, source *tensor.Tenso
 	return out, nil
 }
 
-// ScatterAddInto adds to the elements of a tensor, as ScatterAdd does. Indices and source have one shape, and all but the indices one type.
+// ScatterAddInto adds to the elements of a tensor, as ScatterAdd does. Indices and source have one shape, and all but the
+// indices one type.
 //
-// The result repeats bit for bit: the numbers that are added to one element are added in row-major order of the indices, one after the other, in
-// float32 for types of 16 bits. So the indices are sorted, in temporary memory of 16 bytes for each and 2 KiB for each 512 of them at
-// most, by two launches and three for each byte of the number of elements along which indices lead; dimensions along which the
-// indices are broadcast do not count. An element with very many indices takes as long as these additions.
+// The result repeats bit for bit: the numbers that are added to one element are added in row-major order of the indices, one
+// after the other, in float32 for types of 16 bits. So the indices are sorted, in temporary memory of 16 bytes for each and 2
+// KiB for each 512 of them at most, by two launches and three for each byte of the number of elements along which indices lead;
+// dimensions along which the indices are broadcast do not count. An element with very many indices takes as long as these
+// additions.
 //
 // Errors: ErrAxes, ErrShape, ErrEmpty, a *tensor.TypeError for bools, tensor.ErrTooLarge for 2^31 indices or 2^32 elements.
 func (o Indexing) ScatterAddInto(at tensor.Context, out, indices, source *tensor.Tensor, axis int) error {
@@ -59,12 +61,13 @@ func (s *set) scatterAdd(at tensor.Context, op operation, zeroed bool, out, indi
 	return nil
 }
 
-// EmbeddingBackward is the gradient of the table of Embedding. Of the table only type and shape are looked at.
+// EmbeddingBackward returns the gradient of the table of Embedding. It uses only the type and shape of the table.
 func (o Indexing) EmbeddingBackward(at tensor.Context, grad, table, indices *tensor.Tensor) (*tensor.Tensor, error) {
 	return create(at, like(opEmbeddingBackward, table), func(dx *tensor.Tensor) error { return o.EmbeddingBackwardInto(at, dx, grad, indices) })
 }
 
-// EmbeddingBackwardInto is EmbeddingBackward into a tensor of the same type. It is EmbeddingBackwardAdd after a launch that writes zeros.
+// EmbeddingBackwardInto writes EmbeddingBackward to a tensor of the same type. It is EmbeddingBackwardAdd after a launch that
+// writes zeros.
 func (o Indexing) EmbeddingBackwardInto(at tensor.Context, dtable, grad, indices *tensor.Tensor) error {
 	return o.set.embeddingBackward(at, true, dtable, grad, indices)
 }
@@ -267,7 +270,7 @@ func (s *sum) keys(count int) error {
 	return f.run(s.at, s.set, k, blocksOf(count))
 }
 
-// word is an argument of 32 bits.
+// word returns an argument of 32 bits.
 func word(n int) cuda.Arg { return cuda.Value(uint32(n)) } //nolint:gosec // below 2^32
 
 // sort sorts keys and numbers by one digit, to the other place.

@@ -17,7 +17,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// A view is one allocation of the Go heap, a tensor with memory two, in a slot both are none; memory that is there again needs no driver call.
+// A view is one allocation of the Go heap, a tensor with memory two, in a slot both are none; memory that is there again needs
+// no driver call.
 func TestHowOftenTensorsAllocate(t *testing.T) {
 	driver := fault.Wrap(sim.New(sim.Config{Bytes: true}))
 	dev, err := vram.Open(vram.Config{Driver: driver})

@@ -71,7 +71,7 @@ func Copy(at Context, dst, src *Tensor) error {
 	})
 }
 
-// part is the elements of a contiguous tensor in its memory.
+// part returns the elements of a contiguous tensor in its memory.
 func (t *Tensor) part(b cuda.Buffer) cuda.Range {
 	size := int64(t.of.Size())
 	return cuda.Part(b, int64(t.layout.Offset())*size, int64(t.layout.Len())*size)
@@ -132,7 +132,7 @@ func Clone(at Context, t *Tensor) (*Tensor, error) {
 	return filled(to, Copy(at, to, t))
 }
 
-// filled is a new tensor, which is freed if it could not be filled.
+// filled returns a new tensor, which is freed if it could not be filled.
 func filled(t *Tensor, err error) (*Tensor, error) {
 	if err != nil {
 		return nil, errors.Join(err, t.Free())

@@ -129,7 +129,7 @@ func fits[T Element](op string, t *Tensor, hostLen int) error {
 	return nil
 }
 
-// hostBytes is the memory of a slice.
+// hostBytes returns the memory of a slice.
 func hostBytes[T Element](values []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), len(values)*int(unsafe.Sizeof(values[0])))
 }

@@ -20,7 +20,7 @@ const (
 	lineWidth = 80
 )
 
-// Sprint is the text that Fprint writes.
+// Sprint returns the text that Fprint writes.
 func Sprint(t *Tensor) (string, error) {
 	var b strings.Builder
 	err := Fprint(&b, t)
@@ -72,7 +72,7 @@ func (p *printer) axisOf(length int) axis {
 	return axis{length, length}
 }
 
-// read are the texts of the elements that are shown. Each corner of the tensor is read by itself.
+// read returns the texts of the elements that are shown. Each corner of the tensor is read by itself.
 func (p *printer) read(t *Tensor) ([]string, error) {
 	shown := make([]int, len(p.dims))
 	for i, a := range p.dims {

@@ -61,7 +61,7 @@ func Scoped(at Context, f func(s *Scope) error, with ...Option) (err error) {
 	return f(s)
 }
 
-// itself is the scope, also of a struct that embeds it.
+// itself returns the scope, also of a struct that embeds it.
 func (s *Scope) itself() *Scope { return s }
 
 // Context returns the scope's context; nil for a nil scope.
@@ -72,7 +72,7 @@ func (s *Scope) Context() *cuda.Context {
 	return s.on
 }
 
-// Stream is the stream to which the work goes.
+// Stream returns the stream to which the work goes.
 func (s *Scope) Stream() *cuda.Stream { return s.Context().Stream() }
 
 // Launch submits a kernel: see cuda.Context.Launch.
@@ -113,7 +113,7 @@ func (s *Scope) compact() {
 	s.compactAt = max(2*len(s.made), minCompact)
 }
 
-// live are the tensors that are not freed.
+// live returns the tensors that are not freed.
 func (s *Scope) live() []*Tensor {
 	all := make([]*Tensor, 0, len(s.made))
 	for _, t := range s.made {

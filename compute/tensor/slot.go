@@ -6,9 +6,9 @@ import (
 	"github.com/go-vram/vram/compute/tensor/layout"
 )
 
-// Slot is memory for one tensor at a time, which costs no allocation of Go's heap then: for operations that need views and temporary
-// tensors each time they run. A method that makes a tensor in a slot ends the one before, which must not be used any more. The zero value
-// is ready. One goroutine uses a slot at a time, and a slot is not copied.
+// Slot is memory for one tensor at a time, which costs no allocation of Go's heap then: for operations that need views and
+// temporary tensors each time they run. A method that makes a tensor in a slot ends the one before, which must not be used any
+// more. The zero value is ready. One goroutine uses a slot at a time, and a slot is not copied.
 type Slot struct {
 	tensor  Tensor
 	storage storage
@@ -44,7 +44,8 @@ func (s *Slot) New(at Context, of Type, l layout.Layout) (*Tensor, error) {
 	return &s.tensor, nil
 }
 
-// View makes a view of a tensor with a layout. Errors: ErrNoTensor, ErrFreed, *LayoutError for a layout that leads out of the memory.
+// View makes a view of a tensor with a layout. Errors: ErrNoTensor, ErrFreed, *LayoutError for a layout that leads out of the
+// memory.
 func (s *Slot) View(t *Tensor, l layout.Layout) (*Tensor, error) {
 	if err := t.usable("view"); err != nil {
 		return nil, err

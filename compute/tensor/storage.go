@@ -94,7 +94,7 @@ func (s *storage) free() error {
 	return err
 }
 
-// bytesOf is the size of so many elements. Errors: *ShapeError with ErrTooLarge.
+// bytesOf returns the size of so many elements. Errors: *ShapeError with ErrTooLarge.
 func bytesOf(op string, shape []int, count int, t Type) (int64, error) {
 	if size := t.Size(); count > math.MaxInt64/max(size, 1) {
 		return 0, &ShapeError{Op: op, Shapes: [][]int{slices.Clone(shape)}, Detail: t.String(), Err: ErrTooLarge}

@@ -81,8 +81,8 @@ func (b *builder) with(name string, apply func(*setup)) (Trial, error) {
 	return b.play(name, &s)
 }
 
-// settle tries the whole without each of its parts, and drops a part that is not worth its price there, until none is. A limit that was
-// tried on top of a dropped part must hold without it.
+// settle tries the whole without each of its parts, and drops a part that is not worth its price there, until none is. A limit
+// that was tried on top of a dropped part must hold without it.
 func (b *builder) settle(untouched *Trial) error {
 	count := len(b.taken)
 	if err := b.thin(untouched); err != nil || len(b.taken) == count || b.set.limitBytes == 0 {

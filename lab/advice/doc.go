@@ -1,12 +1,12 @@
-// Package advice says how to configure vram for a recorded trace, from replays on the simulated device: which footprint mode, which buffers to map
-// ahead, which limit, which bounds of caches, waits on the device, a shorter ReleaseAfter, batches.
+// Package advice says how to configure vram for a recorded trace, from replays on the simulated device: which footprint mode,
+// which buffers to map ahead, which limit, which bounds of caches, waits on the device, a shorter ReleaseAfter, batches.
 //
 // # Words
 //
-// A Trial is a replay with one configuration, four rounds on one device: the first is cold, in the last the allocator has settled.
-// Driver time is modelled after calls that were measured on an H200; it and the bytes are the same on every machine, within a handle. A Race
-// is two ways to call the allocator, one round of each in turn, in real time. A quiet stretch is the part of a recording in which
-// at most half of the peak lives.
+// A Trial is a replay with one configuration, four rounds on one device: the first is cold, in the last the allocator has
+// settled. Driver time is modelled after calls that were measured on an H200; it and the bytes are the same on every machine,
+// within a handle. A Race is two ways to call the allocator, one round of each in turn, in real time. A quiet stretch is the
+// part of a recording in which at most half of the peak lives.
 //
 // # Gains and prices
 //

@@ -12,14 +12,15 @@ import (
 )
 
 const (
-	// quietShare is the least part of the recording that a quiet stretch lasts. Not less: memory of a pause between two steps is kept on purpose.
+	// quietShare is the least part of the recording that a quiet stretch lasts. Not less: memory of a pause between two steps
+	// is kept on purpose.
 	quietShare = 0.5
-	// pauseCount pauses of one tick each lie in a quiet stretch when it is played. Not fewer: a stream returns memory after one or two ticks, and
-	// the pool releases it after as many.
+	// pauseCount pauses of one tick each lie in a quiet stretch when it is played. Not fewer: a stream returns memory after one
+	// or two ticks, and the pool releases it after as many.
 	pauseCount = 10
 	tick       = 100 * time.Millisecond
-	// leastRelease and mostRelease bound the advised time. Not less: a shorter time gives the memory of every pause away. Not more:
-	// the default releases it by then.
+	// leastRelease and mostRelease bound the advised time. Not less: a shorter time gives the memory of every pause away. Not
+	// more: the default releases it by then.
 	leastRelease = time.Second
 	mostRelease  = 15 * time.Second
 	// releaseParts is how many times the advised time a quiet stretch lasts: twice that goes by until memory is released.
@@ -135,7 +136,7 @@ func (s scale) quietEffect(q *quiet, was, is *stretched) effect {
 	return effect{memory: q.share * s.memory(was.heldBytes-is.heldBytes), each: s.time(was.LastDriver - is.LastDriver)}
 }
 
-// quietDifferences are the figures of both.
+// quietDifferences returns the figures of both.
 func (s scale) quietDifferences(q *quiet, was, is *stretched) (gain, price string) {
 	if is.heldBytes < was.heldBytes {
 		gain = fmt.Sprintf("holds %s instead of %s at the end of the stretch (%s of the peak, in %s of the recording)", precise(is.heldBytes), precise(was.heldBytes),

@@ -164,7 +164,7 @@ func openRacer(tr *trace.Trace, config vram.Config, w way) (*racer, error) {
 	return r, nil
 }
 
-// movesOf are the calls of a trace, with a batch for each run where that is wanted.
+// movesOf returns the calls of a trace, with a batch for each run where that is wanted.
 func movesOf(tr *trace.Trace, batched bool) (moves []move) {
 	for from := 0; from < len(tr.Events); {
 		first := &tr.Events[from]

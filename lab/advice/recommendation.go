@@ -87,7 +87,7 @@ func warmUp(s scale, without, with *Trial, demands []vram.Demand) Recommendation
 	return r
 }
 
-// paste is a demand as a field of vram.Config.
+// paste returns a demand as a field of vram.Config.
 func paste(demands []vram.Demand) string {
 	var b strings.Builder
 	b.WriteString("Warm: []vram.Demand{\n")

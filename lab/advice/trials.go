@@ -14,12 +14,13 @@ const (
 	mostDemands = 12
 	// roomBytes is the size of a list's last demand, which stands for all smaller ones: a page.
 	roomBytes = 2 << 20
-	// headroomShare is the part of a limit above the least one. Not less: a program's steps are not all like the recorded ones, and a
-	// limit that is close to the least makes the pool move memory all the time.
+	// headroomShare is the part of a limit above the least one. Not less: a program's steps are not all like the recorded ones,
+	// and a limit that is close to the least makes the pool move memory all the time.
 	headroomShare = 0.03
 )
 
-// demands are the buffers that are live at the peak, as a list that fits on a screen: the sizes with most bytes, and pages for the rest.
+// demands returns the buffers that are live at the peak, as a list that fits on a screen: the sizes with most bytes, and pages
+// for the rest.
 func demands(sizes []analysis.Size) (list []vram.Demand) {
 	restBytes := int64(0)
 	for i, s := range sizes {
@@ -74,7 +75,7 @@ func tryCache(b *builder, p *analysis.Pattern) error {
 	return nil
 }
 
-// whole is the bytes in whole pages.
+// whole returns the bytes in whole pages.
 func whole(bytes int64) int64 { return (bytes + roomBytes - 1) / roomBytes * roomBytes }
 
 // limits returns the limits to try, the lowest first: the least one of the recorded order with its headroom, and for several
@@ -134,7 +135,7 @@ func tryLimit(b *builder, p *analysis.Pattern, leastBytes int64) error {
 	return nil
 }
 
-// inParallel is how many allocations fail with a goroutine for each stream, in the worst of some runs; -1 for one stream.
+// inParallel returns how many allocations fail with a goroutine for each stream, in the worst of some runs; -1 for one stream.
 func (l *lab) inParallel(s *setup) (failedCount int, err error) {
 	if l.trace.Info.StreamCount == 1 {
 		return -1, nil

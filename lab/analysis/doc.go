@@ -11,15 +11,16 @@
 //
 // # Steps
 //
-// Training loops repeat, though not to the byte: one allocation more or less shifts all that follows. So steps are found by anchors, short
-// sequences of sizes that occur at nearly equal distances over at least half of the trace. The distance for which most anchors
-// speak is the length of a step, and the anchor that occurs most often marks where steps begin. How much of a step comes again is the
-// share of its allocations whose size and stream the next step has, too.
+// Training loops repeat, though not to the byte: one allocation more or less shifts all that follows. So steps are found by
+// anchors, short sequences of sizes that occur at nearly equal distances over at least half of the trace. The distance for
+// which most anchors speak is the length of a step, and the anchor that occurs most often marks where steps begin. How much of
+// a step comes again is the share of its allocations whose size and stream the next step has, too.
 //
 // # Growth
 //
-// A trace grows where the floor rises from step to step (without steps: from tenth to tenth) in the whole second half, and in most
-// of the first: a leak, or a cache without a bound. Weights that are loaded at the start raise the floor of the first parts only.
+// A trace grows where the floor rises from step to step (without steps: from tenth to tenth) in the whole second half, and in
+// most of the first: a leak, or a cache without a bound. Weights that are loaded at the start raise the floor of the first
+// parts only.
 //
 // # Concurrency properties
 //

@@ -53,7 +53,7 @@ func growthOf(tr *trace.Trace, s *Steps) *Growth {
 	}
 }
 
-// tenths are the events at which the parts of a trace without steps begin, and its end.
+// tenths returns the events at which the parts of a trace without steps begin, and its end.
 func tenths(count int) (begins []int) {
 	for i := range partCount + 1 {
 		if at := i * count / partCount; i == 0 || at > begins[len(begins)-1] {

@@ -1,7 +1,7 @@
 package analysis
 
-// shortEvents is the longest life of a short-lived buffer. Not fewer: an operation allocates its result and some workspace before it
-// frees the workspace. Not more: a layer has some hundred events.
+// shortEvents is the longest life of a short-lived buffer. Not fewer: an operation allocates its result and some workspace
+// before it frees the workspace. Not more: a layer has some hundred events.
 const shortEvents = 32
 
 // Classes are buffers by how long they live, each in one class.

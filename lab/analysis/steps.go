@@ -24,8 +24,8 @@ type Steps struct {
 }
 
 const (
-	// anchorAllocs is the length of an anchor. Not shorter: the same few sizes come in many places. Not longer: in traces whose sizes change
-	// from step to step the common sequences are short.
+	// anchorAllocs is the length of an anchor. Not shorter: the same few sizes come in many places. Not longer: in traces whose
+	// sizes change from step to step the common sequences are short.
 	anchorAllocs = 8
 	// anchorTimes is how often one must occur: two equal distances.
 	anchorTimes = 3
@@ -81,7 +81,7 @@ func stepsOf(tr *trace.Trace, all []life) *Steps {
 	return s
 }
 
-// anchors are the sequences that occur at nearly equal distances.
+// anchors returns the sequences that occur at nearly equal distances.
 func anchors(tokens []token) (found []anchor) {
 	places := map[[anchorAllocs]token][]int{}
 	for i := range len(tokens) - anchorAllocs + 1 {
@@ -106,7 +106,7 @@ func anchors(tokens []token) (found []anchor) {
 	return found
 }
 
-// strongest is where the anchor occurs that marks the steps: of the length for which most places speak, and among
+// strongest returns where the anchor occurs that marks the steps: of the length for which most places speak, and among
 // those the one that occurs most often, from the earliest place on.
 func strongest(all []anchor) []int {
 	if len(all) == 0 {
@@ -132,7 +132,7 @@ func strongest(all []anchor) []int {
 	return best.at
 }
 
-// inCommon is how many tokens two steps have in common, each as often as both have it.
+// inCommon returns how many tokens two steps have in common, each as often as both have it.
 func inCommon(a, b []token) (count int) {
 	times := map[token]int{}
 	for _, t := range a {

@@ -50,7 +50,7 @@ func percent(share float64) string {
 
 const barColumns = 30
 
-// bar is a share as a row of signs.
+// bar returns a share as a row of signs.
 func bar(share float64) string { return strings.Repeat("#", int(share*barColumns+0.5)) }
 
 func (p *Pattern) sizes(t *text) {
@@ -67,7 +67,7 @@ func (p *Pattern) sizes(t *text) {
 	}))
 }
 
-// list is the first elements, so many, with commas.
+// list returns the first elements, so many, with commas.
 func list[T any](elements []T, count int, word func(T) string) string {
 	var words []string
 	for _, e := range elements[:min(count, len(elements))] {

@@ -217,7 +217,7 @@ func timerCost() float64 {
 	return quantile(nanos, 0.5)
 }
 
-// mallocCount is how many objects were ever allocated on the heap.
+// mallocCount returns how many objects were ever allocated on the heap.
 func mallocCount() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -42,7 +42,7 @@ func ScenarioNames() []string {
 // UnknownScenarioError names a scenario that does not exist, and those that do.
 type UnknownScenarioError struct{ Name string }
 
-// Error is one line.
+// Error returns one line.
 func (e *UnknownScenarioError) Error() string {
 	return fmt.Sprintf("unknown scenario %q: want all or some of %s", e.Name, strings.Join(ScenarioNames(), ", "))
 }

@@ -34,7 +34,7 @@ func (o *Options) goroutineGroups(shared bool) []group {
 	return groups
 }
 
-// versus is a group of the implementations that are asked for.
+// versus returns a group of the implementations that are asked for.
 func (o *Options) versus(row Row, prepare func(opener) (*load, error)) group {
 	var g group
 	add := func(impl string, open opener) {

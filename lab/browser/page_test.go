@@ -156,7 +156,8 @@ func TestTheMapHasEverySegment(t *testing.T) {
 	v.quiet()
 }
 
-// All that can be done with a pointer can be done with keys: every control is reached by Tab, and the pictures are read with arrow keys.
+// All that can be done with a pointer can be done with keys: every control is reached by Tab, and the pictures are read with
+// arrow keys.
 func TestKeysReachEverything(t *testing.T) {
 	v := newViewer(t)
 	s := newSite(t, page.Options{Interval: page.MinInterval})
@@ -337,7 +338,8 @@ func TestWaitingAndRefusedRequestsAreShown(t *testing.T) {
 	v.quiet()
 }
 
-// Of many streams those with the most memory are shown, with colours of their own in the map, and all on request. Nothing is cut on a phone.
+// Of many streams those with the most memory are shown, with colours of their own in the map, and all on request. Nothing is
+// cut on a phone.
 func TestManyStreams(t *testing.T) {
 	v := newViewer(t)
 	s := newSite(t, page.Options{Interval: page.MinInterval})

@@ -10,11 +10,11 @@
 //
 // # Checks
 //
-// Each buffer is filled with values that its neighbours hardly have, when it is allocated; some are copied
-// over others of the same stream or of another one: with events between, or with a use that is announced (RecordStream, Use)
-// and nothing else; some are handed over to another stream (Transfer) and written there. Before each Free a reading of the buffer is queued,
-// often followed by work that overwrites it; then it is freed at once, while all that work still waits its
-// turn. The bytes are compared when the reading has come. So a difference is shown by
+// Each buffer is filled with values that its neighbours hardly have, when it is allocated; some are copied over others of the
+// same stream or of another one: with events between, or with a use that is announced (RecordStream, Use) and nothing else;
+// some are handed over to another stream (Transfer) and written there. Before each Free a reading of the buffer is queued,
+// often followed by work that overwrites it; then it is freed at once, while all that work still waits its turn. The bytes are
+// compared when the reading has come. So a difference is shown by
 //
 //   - two live buffers that overlap: the later one's values are in the first one's reading;
 //   - memory that is handed out before earlier work on it has finished: old work writes over new values, or new work over

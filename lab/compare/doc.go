@@ -3,7 +3,8 @@
 // # Words
 //
 // A Setup is a configuration as the command line has it, "footprint=lean,limit=8GB". A side is a setup with the figures of its
-// replays. A repetition is a replay of each side, the first setup first: ABAB, so that a machine that is slow for a while is slow for both.
+// replays. A repetition is a replay of each side, the first setup first: ABAB, so that a machine that is slow for a while is
+// slow for both.
 //
 // # Figures
 //

@@ -19,7 +19,7 @@ type Setup struct {
 	Demands []vram.Demand
 }
 
-// Keys are the names that a setup may set.
+// Keys returns the names that a setup may set.
 func Keys() []string {
 	return []string{"footprint", "limit", "segments", "waits", "cache", "pool-cache", "release", "warm"}
 }

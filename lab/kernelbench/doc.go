@@ -14,14 +14,15 @@
 // median of the samples; their 10th and 90th percentile show the spread. Each sample has two clocks: the host's, and two
 // events of the device. A row names the one that counts: the host's where launches are the bound, else the device's.
 //
-// Operands are random numbers. An operation writes to tensors that are there. It uses the same operands each time, which stay in the device's
-// cache where they are small; a row with several sets of operands takes them in turn, so that they do not. Results are compared with the host's before
-// anything is measured.
+// Operands are random numbers. An operation writes to tensors that are there. It uses the same operands each time, which stay
+// in the device's cache where they are small; a row with several sets of operands takes them in turn, so that they do not.
+// Results are compared with the host's before anything is measured.
 //
-// The launch of an empty kernel takes turns with the driver's call, sample by sample, and is the host's time alone. The start of a
-// process is the time from the open device to the loaded kernels, in a process of its own where the driver's cache is off.
+// The launch of an empty kernel takes turns with the driver's call, sample by sample, and is the host's time alone. The start
+// of a process is the time from the open device to the loaded kernels, in a process of its own where the driver's cache is off.
 //
 // # Simulated device
 //
-// There the shapes are small, kernels are interpreted, and results are compared. Its times are of the interpreter, and no claim.
+// There the shapes are small, kernels are interpreted, and results are compared. Its times are of the interpreter, and no
+// claim.
 package kernelbench

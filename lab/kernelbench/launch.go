@@ -82,7 +82,7 @@ func (b *rig) launch(w workload) (rows []Row, err error) {
 	return []Row{driver, row}, nil
 }
 
-// hostSample is the host's time of submissions: the wait for the device is not part of it.
+// hostSample returns the host's time of submissions: the wait for the device is not part of it.
 func (b *rig) hostSample(count int, submit func() error) (sample, error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -71,7 +71,7 @@ func readList() (list, error) {
 	return l, nil
 }
 
-// chosen are the rows whose names begin with one of some texts, or all.
+// chosen returns the rows whose names begin with one of some texts, or all.
 func chosen(all []workload, begins []string) ([]workload, error) {
 	if len(begins) == 0 {
 		return all, nil
@@ -90,7 +90,7 @@ func chosen(all []workload, begins []string) ([]workload, error) {
 	return some, nil
 }
 
-// elements is the product of lengths.
+// elements returns the product of lengths.
 func elements(shape []int) int {
 	n := 1
 	for _, d := range shape {
@@ -127,7 +127,7 @@ func (w workload) bytesMoved(shape []int) (moved int64) {
 	return 0
 }
 
-// flops are the additions and multiplications of a product.
+// flops returns the additions and multiplications of a product.
 func (w workload) flops(shape []int) int64 {
 	if w.Op != opMatmul {
 		return 0

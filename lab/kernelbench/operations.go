@@ -215,7 +215,7 @@ func (b *rig) product(s *tensor.Scope, w workload, shape []int, choice matmul.Ch
 	return j, nil
 }
 
-// matrix is a matrix of random numbers of a type.
+// matrix returns a matrix of random numbers of a type.
 func (b *rig) matrix(s *tensor.Scope, of tensor.Type, rows, cols int) (*tensor.Tensor, []float32, error) {
 	if of == tensor.Float32 {
 		return b.operand(s, rows, cols)

@@ -66,7 +66,7 @@ func (b *rig) close() error {
 // strideBetween is how far apart the random numbers of two operands begin: they differ, and one pool serves all.
 const strideBetween = 1009
 
-// random are so many random numbers, which the next operand does not have in this order.
+// random returns so many random numbers, which the next operand does not have in this order.
 func (b *rig) random(n int) []float32 {
 	const most = 8 // operands before the first one comes again
 	from := b.taken % most * strideBetween
@@ -80,7 +80,7 @@ func (b *rig) random(n int) []float32 {
 	return b.normal[from : from+n]
 }
 
-// operand is a tensor of random numbers, and the numbers.
+// operand returns a tensor of random numbers, and the numbers.
 func (b *rig) operand(s *tensor.Scope, shape ...int) (*tensor.Tensor, []float32, error) {
 	values := b.random(elements(shape))
 	t, err := tensor.From(s, values, shape...)

@@ -41,7 +41,7 @@ type Row struct {
 	Simulated    bool    `json:"simulated,omitempty"`
 }
 
-// figure is a row with the quantiles of its samples.
+// figure returns a row with the quantiles of its samples.
 func (w workload) figure(path string, shape []int, samples []sample) Row {
 	r := Row{Row: w.Row, Path: path, Shape: shape, Clock: w.Clock, TargetMicros: w.Targets[lastWord(path)]}
 	if len(samples) == 0 {
@@ -70,7 +70,7 @@ func (w workload) figure(path string, shape []int, samples []sample) Row {
 // noAllocs is below one object in some hundred operations: the runtime's own allocations.
 const noAllocs = 0.01
 
-// judged is a row of the workload with its verdict. The simulated device has none.
+// judged returns a row of the workload with its verdict. The simulated device has none.
 func (w workload) judged(r Row, simulated bool) Row {
 	r.Simulated = simulated
 	if simulated || r.TargetMicros == 0 || r.Missing != "" {
@@ -83,7 +83,7 @@ func (w workload) judged(r Row, simulated bool) Row {
 	return r
 }
 
-// lastWord is a path without "own" and "library".
+// lastWord returns a path without "own" and "library".
 func lastWord(path string) string { return path[strings.LastIndexByte(path, ' ')+1:] }
 
 // quantile picks from sorted values, between two of them where it lies there.

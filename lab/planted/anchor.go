@@ -108,7 +108,7 @@ func declarations(file, text, function string) (found []span) {
 	return found
 }
 
-// functionName is the name of a function as stack traces have it, without the package and type parameters.
+// functionName returns the name of a function as stack traces have it, without the package and type parameters.
 func functionName(f *ast.FuncDecl) string {
 	if f.Recv == nil || len(f.Recv.List) == 0 {
 		return f.Name.Name

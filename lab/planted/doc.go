@@ -3,10 +3,11 @@
 //
 // # Words
 //
-// A Promise is a sentence of the design with the bugs that break it, one file of the list each. A Bug is one defect by name: the
-// edits that make it, the package whose tests must find it, and the pattern of those tests. An Edit replaces a text that occurs
-// exactly once in a function, or in a file outside functions. To plant a bug is to write the edited files to a temporary folder
-// and to run the tests with them instead of the files of the module, or of a module that go.work names. A Verdict is the result.
+// A Promise is a sentence of the design with the bugs that break it, one file of the list each. A Bug is one defect by name:
+// the edits that make it, the package whose tests must find it, and the pattern of those tests. An Edit replaces a text that
+// occurs exactly once in a function, or in a file outside functions. To plant a bug is to write the edited files to a temporary
+// folder and to run the tests with them instead of the files of the module, or of a module that go.work names. A Verdict is the
+// result.
 //
 // # Verdicts
 //
@@ -20,8 +21,8 @@
 //
 // # Adding one
 //
-// The list has at most 200 bugs, for it must stay affordable to plant all of them. A bug belongs in it when it breaks a promise in a
-// way that none of the others does; past the bound it replaces a weaker one. Five lines in the file of the promise:
+// The list has at most 200 bugs, for it must stay affordable to plant all of them. A bug belongs in it when it breaks a promise
+// in a way that none of the others does; past the bound it replaces a weaker one. Five lines in the file of the promise:
 //
 //	{
 //		Name: "generation not bumped", Package: "internal/stream/magazine", Run: "^TestDoubleFree",

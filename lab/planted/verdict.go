@@ -19,7 +19,7 @@ const (
 	Skipped                // no time was left
 )
 
-// String is a word.
+// String returns a word.
 func (v Verdict) String() string {
 	return [...]string{"broken", "missed", "out of time", "found", "skipped"}[v]
 }
@@ -67,7 +67,7 @@ func judge(said []byte, complained string, ended error) (v Verdict, test, detail
 	}
 }
 
-// tail is the end of a text: a screen of it.
+// tail returns the end of a text: a screen of it.
 func tail(text string) string {
 	const most = 2000
 	if len(text) <= most {

@@ -50,8 +50,8 @@ func costOf(t *testing.T, tr *trace.Trace, mode vram.Footprint) (c cost) {
 	return c
 }
 
-// The modes are in order on every trace, recorded or made: Lean holds no more than Balanced, and Balanced no more than Fast; Fast takes
-// no more driver time than Balanced, and Balanced no more than Lean.
+// The modes are in order on every trace, recorded or made: Lean holds no more than Balanced, and Balanced no more than Fast;
+// Fast takes no more driver time than Balanced, and Balanced no more than Lean.
 func TestTheModesAreInOrder(t *testing.T) {
 	var traces []*trace.Trace
 	for _, name := range trace.Embedded() {

@@ -69,7 +69,7 @@ func plan(tr *trace.Trace, parallel bool) ([]program, []*gate) {
 	return programs, gates
 }
 
-// leftovers are the frees that the trace lacks, in order of allocation.
+// leftovers returns the frees that the trace lacks, in order of allocation.
 func leftovers(tr *trace.Trace) []step {
 	ids := tr.Leftovers()
 	left := make([]step, 0, len(ids))

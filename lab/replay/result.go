@@ -70,7 +70,7 @@ type Probe struct {
 	Survived   bool // all rounds completed
 }
 
-// FailedCount is how many allocations found no memory, or were refused as deadlocks, over all rounds.
+// FailedCount returns how many allocations found no memory, or were refused as deadlocks, over all rounds.
 func (r Result) FailedCount() int {
 	sum := 0
 	for _, round := range r.Rounds {
@@ -79,7 +79,7 @@ func (r Result) FailedCount() int {
 	return sum
 }
 
-// DeadlockedCount is how many of them were refused as deadlocks: others may have had memory to free.
+// DeadlockedCount returns how many of them were refused as deadlocks: others may have had memory to free.
 func (r Result) DeadlockedCount() int {
 	sum := 0
 	for _, round := range r.Rounds {

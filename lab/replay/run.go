@@ -96,7 +96,7 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// round is the figures of a round between two readings of the statistics, with one at the end of the
+// round returns the figures of a round between two readings of the statistics, with one at the end of the
 // timed stretch.
 func (se *session) round(t timing, before, atEnd, after vram.Stats) Round {
 	events := float64(len(se.trace.Events))

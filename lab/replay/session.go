@@ -280,7 +280,7 @@ func (se *session) freeLeftover(round int, s *step) error {
 	return nil
 }
 
-// mallocCount is how many objects were ever allocated on the heap.
+// mallocCount returns how many objects were ever allocated on the heap.
 func mallocCount() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -63,7 +63,7 @@ const (
 	kindCount
 )
 
-// String is the word for it in reports.
+// String returns the word for it in reports.
 func (k kind) String() string { return deeds()[k].name }
 
 // action is one decision of the scheduler. Every action is valid in every state, if only as a no-op: numbers are taken modulo

@@ -28,8 +28,8 @@ func (c *capture) during(since uint64) bool { return c.active || c.announcing > 
 // throughout reports whether it was captured all the time since that moment.
 func (c *capture) throughout(since uint64) bool { return c.active && c.begun <= since }
 
-// capturing is a caller who begins a capture. Most announce it, while others may be in any driver call. A caller that begins one
-// without the allocator waits while a call on the handle is in progress that the allocator found to be outside a capture,
+// capturing is a caller who begins a capture. Most announce it, while others may be in any driver call. A caller that begins
+// one without the allocator waits while a call on the handle is in progress that the allocator found to be outside a capture,
 // unless that call is about to record: then the allocator asks again.
 func (w *world) capturing(s *stream, act action) func() {
 	return func() {
@@ -50,7 +50,7 @@ func (w *world) capturing(s *stream, act action) func() {
 	}
 }
 
-// recording is a stream on which somebody is about to record, nil if there is none.
+// recording returns a stream on which somebody is about to record, nil if there is none.
 func (w *world) recording() *stream {
 	for _, t := range w.tasks {
 		if n := len(t.asked); n > 0 && t.paused == "cuEventRecord" {
@@ -232,8 +232,8 @@ func (d *watched) isCapturing(s cudadrv.Stream) (cudadrv.CaptureStatus, error) {
 	return status, err
 }
 
-// asked reports whether somebody is about to make a call on a handle after he was told that it is not captured, other than a record,
-// after which he asks again.
+// asked reports whether somebody is about to make a call on a handle after he was told that it is not captured, other than a
+// record, after which he asks again.
 func (w *world) asked(s cudadrv.Stream) bool {
 	return slices.ContainsFunc(w.tasks, func(t *task) bool {
 		at := slices.Index(t.asked, s)

@@ -33,5 +33,5 @@ func (w *world) describe(act action) string {
 	return act.kind.String()
 }
 
-// String is a range of addresses.
+// String returns a range of addresses.
 func (s span) String() string { return fmt.Sprintf("[%#x, %#x)", uint64(s.begin), uint64(s.end)) }

@@ -31,8 +31,8 @@ func (h *handover) move() {
 	h.moved = make(chan struct{})
 }
 
-// turnstile is the context of a call of one side: Send and Receive ask it for its end when they have announced their wait and are about to
-// park. It holds the caller up until nothing would.
+// turnstile is the context of a call of one side: Send and Receive ask it for its end when they have announced their wait and
+// are about to park. It holds the caller up until nothing would.
 type turnstile struct {
 	context.Context //nolint:containedctx // it is one
 	h               *handover
@@ -148,7 +148,7 @@ func (w *world) newPipe(from, to *stream, draw uint64) *pipe {
 	return p
 }
 
-// take is a request that waits.
+// take requests a buffer and waits.
 func (p *pipe) take(s *stream, bytes int64) *buffer {
 	f := s.AllocAsync(context.Background(), streams.Request{Bytes: bytes, Wait: true})
 	x := p.w.expect(f.Cancel, nil)

@@ -8,8 +8,8 @@ import (
 // freedLimit bounds the addresses of freed buffers that are looked up. More would hardly be used again.
 const freedLimit = 64
 
-// lookedUp is a caller who knows no more than an address: of a live buffer, inside one, or of one that was freed. He has the buffer
-// that Lookup finds from then on, and announces a use of it or hands it over.
+// lookedUp is a caller who knows no more than an address: of a live buffer, inside one, or of one that was freed. He has the
+// buffer that Lookup finds from then on, and announces a use of it or hands it over.
 func (w *world) lookedUp(s *stream, act action) func() {
 	if n := uint32(len(w.held)); n > 0 && act.c%4 > 0 {
 		b := w.held[act.b%n]

@@ -187,7 +187,7 @@ func (w *world) pin(pinned map[cudadrv.Ptr]bool, b streams.LiveBuffer) {
 	}
 }
 
-// spanBytes is the length of the span that a small request may need.
+// spanBytes returns the length of the span that a small request may need.
 func spanBytes(bytes int64) int64 {
 	return int64(sizeclass.SpanUnits(sizeclass.Of(sizeclass.Units(bytes)))) << sizeclass.UnitShift
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
-// Where the work of a rest is refused, the handler of shortages may free a buffer of an adopted stream, whose pages stay until its
-// callers use it again or call Trim. They call it, and only memory that nobody has freed since has to be old.
+// Where the work of a rest is refused, the handler of shortages may free a buffer of an adopted stream, whose pages stay until
+// its callers use it again or call Trim. They call it, and only memory that nobody has freed since has to be old.
 func TestARestBeginsAnewAfterAFree(t *testing.T) {
 	var disturbed int // rests
 	for seed := range uint64(40) {

@@ -42,7 +42,7 @@ type Report struct {
 	Rests                             uint64 // times that all free memory had to be released for its age
 }
 
-// counts are the numbers with their names.
+// counts returns the numbers with their names.
 func (r *Report) counts() []count {
 	return []count{
 		{"buffers", &r.Allocs},

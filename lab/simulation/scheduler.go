@@ -78,7 +78,7 @@ func (s *scheduler) spawn(worker string, work func()) {
 	s.tasks = append(s.tasks, t)
 }
 
-// runnable are the tasks that can be resumed. The result is valid until the next call.
+// runnable returns the tasks that can be resumed. The result is valid until the next call.
 func (s *scheduler) runnable() []*task {
 	s.runs = s.runs[:0]
 	for _, t := range s.tasks {
@@ -89,7 +89,7 @@ func (s *scheduler) runnable() []*task {
 	return s.runs
 }
 
-// find is the task with that key, if it is there and can be resumed.
+// find returns the task with that key, if it is there and can be resumed.
 func (s *scheduler) find(key uint64) *task {
 	for _, t := range s.tasks {
 		if t.key == key && t.ready() {

@@ -14,8 +14,8 @@ type score []note
 // scoreCount is how many there are. More than one, so that none is all that a stream sees.
 const scoreCount = 2
 
-// newScore draws a step whose lengths differ, of which up to a quarter of the limit lives at once, if that is no smaller than a few
-// blocks beyond the classes.
+// newScore draws a step whose lengths differ, of which up to a quarter of the limit lives at once, if that is no smaller than a
+// few blocks beyond the classes.
 func (s *shape) newScore(draw uint64) score {
 	notes := make(score, 16+draw%25)
 	spread := uint64(max(32, s.limitBytes/24/sizeclass.UnitBytes))

@@ -84,7 +84,7 @@ func (s *shape) size(draw uint32) int64 {
 // maxLongPages is the most pages of a handle.
 const maxLongPages = 40
 
-// maxHandlePages is how many pages a handle may have.
+// maxHandlePages returns how many pages a handle may have.
 func (s *shape) maxHandlePages() int64 {
 	if s.plain {
 		return 1

@@ -123,7 +123,7 @@ func (w *world) handOver(b *buffer, s *stream) {
 	w.report.Transfers++
 }
 
-// user is the stream that a buffer belongs to.
+// user returns the stream that a buffer belongs to.
 func (b *buffer) user() *stream {
 	if b.holder != nil {
 		return b.holder

@@ -61,8 +61,8 @@ func (u underWay) goOn(held *task) {
 	}
 }
 
-// An answer may overtake the call that leads to it, wherever that call is held up. The simulation has to know of the call by then:
-// else it takes the answer for a broken promise.
+// An answer may overtake the call that leads to it, wherever that call is held up. The simulation has to know of the call by
+// then: else it takes the answer for a broken promise.
 func TestAnAnswerMayOvertakeTheCallThatLeadsToIt(t *testing.T) {
 	half := func(u underWay) streams.Request { return streams.Request{Bytes: u.era.limit.Load() / 2, Wait: true} }
 	for _, c := range []struct {

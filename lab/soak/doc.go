@@ -4,8 +4,8 @@
 //
 //	go test ./lab/soak -run TestSoak -timeout 0 -v -ops 10000000
 //
-// make soak does that. TestService is a service that opens and closes streams, tenants, tags and graphs for as long as -service says, and
-// holds that neither the Go heap nor the number of goroutines grows:
+// make soak does that. TestService is a service that opens and closes streams, tenants, tags and graphs for as long as -service
+// says, and holds that neither the Go heap nor the number of goroutines grows:
 //
 //	go test ./lab/soak -run TestService -timeout 0 -v -service 10m
 //

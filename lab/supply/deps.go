@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// oldMonths is the age at which a direct dependency needs a reason. Most live projects release within a year; with less than that
-// the table would be about habits of release, with more it would miss a project that has ended.
+// oldMonths is the age at which a direct dependency needs a reason. Most live projects release within a year; with less than
+// that the table would be about habits of release, with more it would miss a project that has ended.
 const oldMonths = 18
 
 // reasons says why an old dependency stays.

@@ -228,8 +228,8 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errBroken }
 
-// The memory of a device with a recording can be shown: its blocks are the live buffers with the places that allocated them, and all
-// events that lead to it fit.
+// The memory of a device with a recording can be shown: its blocks are the live buffers with the places that allocated them,
+// and all events that lead to it fit.
 func TestMemory(t *testing.T) {
 	d, s := open(t, vram.Config{LimitBytes: 256 << 20})
 	before := alloc(t, s, 3<<20, "before")

@@ -123,7 +123,7 @@ func (d *drawing) stackOf(b *vram.LiveBuffer) snapshot.Stack {
 	return d.stack(d.allocated[i].Stack)
 }
 
-// stack is a call stack for the viewer: equal ones are one.
+// stack returns a call stack for the viewer: equal ones are one.
 func (d *drawing) stack(of site.Stack) snapshot.Stack {
 	if !of.Known() {
 		return nil
@@ -142,7 +142,8 @@ func (d *drawing) stack(of site.Stack) snapshot.Stack {
 	return s
 }
 
-// trace has the events that the viewer knows. Mapped memory belongs to no stream, as the segments do. A free is completed at once: uses on other streams are not recorded.
+// trace has the events that the viewer knows. Mapped memory belongs to no stream, as the segments do. A free is completed at
+// once: uses on other streams are not recorded.
 func (d *drawing) trace(events []Event) (all snapshot.Trace) {
 	for i := range events {
 		e := &events[i]

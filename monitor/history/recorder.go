@@ -33,7 +33,7 @@ var kindNames = [...]string{ //nolint:gochecknoglobals // constant table
 	Mapped: "mapped", Unmapped: "unmapped",
 }
 
-// String is the kind in lower case.
+// String returns the kind in lower case.
 func (k Kind) String() string {
 	if int(k) >= len(kindNames) {
 		return fmt.Sprintf("Kind(%d)", k)
@@ -217,5 +217,5 @@ func (r *Recorder) Snapshot() Snapshot {
 	return s
 }
 
-// Events are the recorded events.
+// Events returns the recorded events.
 func (r *Recorder) Events() []Event { return r.Snapshot().Events }

@@ -56,8 +56,8 @@ func (s *Snapshot) WriteTrace(w io.Writer) error {
 	return nil
 }
 
-// before are the buffers that were allocated before the first event, by their addresses: those that are freed, or live at the
-// end, and are not allocated in the recording.
+// before returns the buffers that were allocated before the first event, by their addresses: those that are freed, or live at
+// the end, and are not allocated in the recording.
 func (s *Snapshot) before() (all []Event) {
 	known := map[vram.Ptr]bool{}
 	note := func(e *Event) {

@@ -47,7 +47,7 @@ func NewWith(device *vram.Device, o Options) *Collector {
 	return &Collector{device: device, options: o, descs: newDescs(labels)}
 }
 
-// bound is a bound of Options: 0 stands for a default, a negative one for none.
+// bound returns a bound of Options: 0 stands for a default, a negative one for none.
 func bound(most int) int {
 	if most == 0 {
 		return 32
@@ -282,7 +282,7 @@ func (c *Collector) sendBounds(m emitter, name string, n vram.TenantStats) {
 	}
 }
 
-// labelOf is a name as a label's value, which has to be UTF-8. One that could be taken for a quoted one is
+// labelOf returns a name as a label's value, which has to be UTF-8. One that could be taken for a quoted one is
 // quoted, too: no two names have one label.
 func labelOf(name string) string {
 	if utf8.ValidString(name) && !strings.HasPrefix(name, `"`) {

@@ -78,7 +78,8 @@ func fillsOf(t *testing.T) (all []fill, script string) {
 	return all, string(text)
 }
 
-// Each colour of a picture stands out from the card, in both themes, and so do the lines of its pattern, which have the card's colour.
+// Each colour of a picture stands out from the card, in both themes, and so do the lines of its pattern, which have the card's
+// colour.
 func TestColoursStandOutFromTheCard(t *testing.T) {
 	t.Parallel()
 	all, _ := fillsOf(t)
@@ -95,8 +96,8 @@ func TestColoursStandOutFromTheCard(t *testing.T) {
 	}
 }
 
-// States that may lie side by side differ in pattern, or in lightness: never in hue alone. The lists of the time line and of the map
-// overlap, so that every two of their fills are compared; cached is both of the map's.
+// States that may lie side by side differ in pattern, or in lightness: never in hue alone. The lists of the time line and of
+// the map overlap, so that every two of their fills are compared; cached is both of the map's.
 func TestNeighboursAreToldApart(t *testing.T) {
 	t.Parallel()
 	all, _ := fillsOf(t)
@@ -114,7 +115,8 @@ func TestNeighboursAreToldApart(t *testing.T) {
 	}
 }
 
-// One colour has one meaning: no two custom properties of pictures have the same value, and every state has a colour of its own.
+// One colour has one meaning: no two custom properties of pictures have the same value, and every state has a colour of its
+// own.
 func TestAColourHasOneMeaning(t *testing.T) {
 	t.Parallel()
 	all, script := fillsOf(t)

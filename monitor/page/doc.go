@@ -1,17 +1,17 @@
-// Package page shows the memory of devices live, on a web page: where it lies by segment and state, how it changed over the last
-// minutes, which streams have it, which requests wait for it, and what the allocations cost. It is read-only.
+// Package page shows the memory of devices live, on a web page: where it lies by segment and state, how it changed over the
+// last minutes, which streams have it, which requests wait for it, and what the allocations cost. It is read-only.
 //
 //	http.Handle("/debug/vram/", page.Handler(dev))
 //
 // # Words
 //
-// A sample is the figures of all devices at one time. The sampler takes one in each interval and keeps the last of them for the time
-// line: the history. A viewer is an open page, or a request for the stream of events.
+// A sample is the figures of all devices at one time. The sampler takes one in each interval and keeps the last of them for the
+// time line: the history. A viewer is an open page, or a request for the stream of events.
 //
 // # Addresses
 //
-// They are relative to the address at which the handler is mounted. All but the page itself answer with JSON or an event stream; a
-// field whose name ends in Bytes is in bytes, one in Seconds in seconds.
+// They are relative to the address at which the handler is mounted. All but the page itself answer with JSON or an event
+// stream; a field whose name ends in Bytes is in bytes, one in Seconds in seconds.
 //
 //	./             the page
 //	stats.json     the newest sample: Sample
@@ -20,7 +20,8 @@
 //	calls.json     the call stacks with the most live bytes: Calls. Parameter: device
 //	events         an event stream: "history" with the History, and then "sample" with each Sample
 //
-// An error is {"error": text} with a status of 400 and above: 410 for the map of a closed device, 503 for one that cannot be read.
+// An error is {"error": text} with a status of 400 and above: 410 for the map of a closed device, 503 for one that cannot be
+// read.
 //
 // # Cost
 //
@@ -31,9 +32,9 @@
 //
 // # Safety
 //
-// The page loads nothing from elsewhere, and a content security policy keeps it so. Requests that a browser makes for the page of another
-// site are refused (403), so that no other origin reads the figures. Tags and the names of tenants are shown as the program has set them: a service that others reach puts
-// its own authentication before the handler.
+// The page loads nothing from elsewhere, and a content security policy keeps it so. Requests that a browser makes for the page
+// of another site are refused (403), so that no other origin reads the figures. Tags and the names of tenants are shown as the
+// program has set them: a service that others reach puts its own authentication before the handler.
 //
 // # Concurrency properties
 //

@@ -83,7 +83,7 @@ func (p *Page) route(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// device is the index of the device that a request names, the first one where it names none.
+// device returns the index of the device that a request names, the first one where it names none.
 func (p *Page) device(r *http.Request) (int, error) {
 	index, err := number(r, "device")
 	if err == nil && (index < 0 || index >= int64(len(p.devices))) {
@@ -92,7 +92,7 @@ func (p *Page) device(r *http.Request) (int, error) {
 	return int(index), err
 }
 
-// number is a parameter of a request, 0 where it is missing.
+// number returns a parameter of a request, 0 where it is missing.
 func number(r *http.Request, name string) (int64, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {

@@ -144,7 +144,7 @@ func (w *rewind) takeBack(e *Event) (what string) {
 	return ""
 }
 
-// find is the extent that holds the address, or where one would be that does.
+// find returns the extent that holds the address, or where one would be that does.
 func (w *rewind) find(address uint64) (index int, found bool) {
 	return slices.BinarySearchFunc(w.mapped, address, func(x extent, address uint64) int {
 		switch {

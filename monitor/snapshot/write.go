@@ -51,7 +51,7 @@ func traces(s *Snapshot) []Trace {
 	return all
 }
 
-// list is each element as the function has it.
+// list returns each element as the function has it.
 func list[T any](elements []T, value func(*T) any) pickle.List {
 	return func(yield func(any) bool) {
 		for i := range elements {
@@ -177,7 +177,7 @@ func (p *printer) action(a Action) string {
 	return p.word(a.String(), int(a) < len(actionNames), "action", int(a))
 }
 
-// word is a word of the format, or the report of a number that has none.
+// word returns a word of the format, or the report of a number that has none.
 func (p *printer) word(name string, known bool, of string, number int) string {
 	if !known {
 		p.wrong(of, number)

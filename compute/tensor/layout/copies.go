@@ -101,7 +101,7 @@ func (p *plan) repeat(dst, src Layout, dim int, again bool) bool {
 	return true
 }
 
-// ordered are the layouts with their dimensions in the order of the destination's strides, which are made
+// ordered returns the layouts with their dimensions in the order of the destination's strides, which are made
 // positive, and merged.
 func ordered(dst, src Layout) [2]Layout {
 	for d := range dst.rank {

@@ -1,5 +1,5 @@
-// Package recorder watches a replay: the bytes that the device holds from the driver at each event, and a snapshot of the memory at its end
-// with the history of the last round.
+// Package recorder watches a replay: the bytes that the device holds from the driver at each event, and a snapshot of the
+// memory at its end with the history of the last round.
 //
 // # Words
 //

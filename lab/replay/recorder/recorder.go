@@ -42,7 +42,8 @@ type buffer struct {
 // firstLine is where a trace has its first event.
 const firstLine = 2
 
-// Attach makes a recorder and has it watch the replay of the trace with these options. They must name the driver and the rounds, and set no Observe.
+// Attach makes a recorder and has it watch the replay of the trace with these options. They must name the driver and the
+// rounds, and set no Observe.
 func Attach(tr *trace.Trace, o *replay.Options) (*Recorder, error) {
 	if o.Parallel || o.Copies > 1 || o.Jitter != 0 {
 		return nil, ErrOneAtATime
