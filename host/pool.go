@@ -264,12 +264,12 @@ func (p *Pool) freeIn(b Block, shared *batch) error {
 	if s.used() {
 		return p.freeUsed(s, b.word, shared)
 	}
-	p.home(s)
+	p.makeFree(s)
 	return nil
 }
 
-// home makes a slot free. It sets the bit before it reads the allowance: see the package comment.
-func (p *Pool) home(s *pooled) {
+// makeFree makes a slot free. It sets the bit before it reads the allowance: see the package comment.
+func (p *Pool) makeFree(s *pooled) {
 	sh, bit := s.shelf, s.bit
 	if c := sh.class; c.last.Load() != sh {
 		c.last.Store(sh)

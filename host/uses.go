@@ -161,10 +161,10 @@ func (p *Pool) look() (found bool) {
 		}
 		p.lookAtBytes.Store(max(p.bound.keep.Load(), 2*p.pendingBytes.Load()))
 	}()
-	var behind []cudadrv.Stream
+	var blocked []cudadrv.Stream
 	for left != nil {
 		s := left
-		passed := p.passed(s, &behind)
+		passed := p.passed(s, &blocked)
 		left = s.next
 		if !passed {
 			p.pending.push(s)
@@ -173,18 +173,18 @@ func (p *Pool) look() (found bool) {
 		found = true
 		p.pendingBlocks.Add(-1)
 		p.pendingBytes.Add(-s.shelf.bytes)
-		p.home(s)
+		p.makeFree(s)
 	}
 	return found
 }
 
-// passed drops the stamps of a slot that have passed, and reports whether none is left. behind lists the streams with an older
+// passed drops the stamps of a slot that have passed, and reports whether none is left. blocked lists the streams with an older
 // event that has not passed: it does not query them again.
-func (p *Pool) passed(s *pooled, behind *[]cudadrv.Stream) bool {
+func (p *Pool) passed(s *pooled, blocked *[]cudadrv.Stream) bool {
 	for len(s.stamps) > 0 {
 		one := s.stamps[0]
 		if !one.passed.Load() {
-			if slices.Contains(*behind, one.stream) {
+			if slices.Contains(*blocked, one.stream) {
 				return false
 			}
 			passed, err := p.events.Passed(one.mark)
@@ -192,7 +192,7 @@ func (p *Pool) passed(s *pooled, behind *[]cudadrv.Stream) bool {
 				p.lookFailures.Add(1)
 			}
 			if !passed || err != nil {
-				*behind = append(*behind, one.stream)
+				*blocked = append(*blocked, one.stream)
 				return false
 			}
 			one.passed.Store(true)

@@ -43,9 +43,9 @@ type builder struct {
 	all    []Recommendation
 }
 
-// beside lists a recommendation that was tried in another way than the configuration is: the trial of the whole does not judge
+// separate lists a recommendation that was tried in another way than the configuration is: the trial of the whole does not judge
 // it.
-func (b *builder) beside(r Recommendation, apply func(*setup), setting string) {
+func (b *builder) separate(r Recommendation, apply func(*setup), setting string) {
 	r.OnTopOf = b.settings()
 	if r.Change {
 		apply(&b.set)

@@ -117,14 +117,14 @@ func tryQuiet(b *builder, live []int64) error {
 	}
 	after := (q.duration / releaseParts).Round(time.Second)
 	after = min(max(after, leastRelease), mostRelease)
-	b.beside(release(b.scale, &q, &without, &with, after), func(s *setup) { s.config.ReleaseAfter = after }, "ReleaseAfter "+after.String())
+	b.separate(release(b.scale, &q, &without, &with, after), func(s *setup) { s.config.ReleaseAfter = after }, "ReleaseAfter "+after.String())
 	cacheBytes := whole(q.mostLive)
 	s.config.PoolCacheBytes = cacheBytes
 	bounded, err := b.stretch(s, &q, true)
 	if err != nil {
 		return err
 	}
-	b.beside(poolCache(b.scale, &q, &with, &bounded, cacheBytes), func(s *setup) { s.config.PoolCacheBytes = cacheBytes }, "PoolCacheBytes "+units.Bytes(cacheBytes))
+	b.separate(poolCache(b.scale, &q, &with, &bounded, cacheBytes), func(s *setup) { s.config.PoolCacheBytes = cacheBytes }, "PoolCacheBytes "+units.Bytes(cacheBytes))
 	return nil
 }
 

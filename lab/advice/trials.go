@@ -176,6 +176,6 @@ func tryWaits(b *builder, p *analysis.Pattern) error {
 	if err != nil {
 		return err
 	}
-	b.beside(waits(b.scale, &without, &with), apply, "Waits avoid-growth")
+	b.separate(waits(b.scale, &without, &with), apply, "Waits avoid-growth")
 	return nil
 }

@@ -216,7 +216,7 @@ func TestSumsHold(t *testing.T) { rapid.Check(t, property) }
 func FuzzOf(f *testing.F) { f.Fuzz(rapid.MakeFuzz(property)) }
 
 // update rewrites the texts that the tests compare.
-var update = flag.Bool("update", false, "write testdata anew")
+var update = flag.Bool("update", false, "rewrite testdata")
 
 // The text of a recorded trace, as a whole: go test ./lab/analysis -run TestText -update rewrites it.
 func TestText(t *testing.T) {

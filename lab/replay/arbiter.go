@@ -12,7 +12,7 @@ import "slices"
 // Invariant: at most one copy is stopping, and while one stands aside another plays.
 type arbiter struct {
 	stages       []stage // by copy
-	homeCount    uint64  // how often a copy has freed all that it held
+	freedCount   uint64  // how often a copy has freed all that it held
 	restartCount uint64
 }
 
@@ -42,14 +42,14 @@ const (
 	again                  // repeat it at once: memory was freed since the refusal
 )
 
-// refused judges a refused wait of a copy. homeCount is the count at the begin of the wait.
-func (a *arbiter) refused(number int, homeCount uint64) verdict {
+// refused judges a refused wait of a copy. freedCount is the count at the begin of the wait.
+func (a *arbiter) refused(number int, freedCount uint64) verdict {
 	switch {
 	case a.stages[number] == stopping:
 		return stops
 	case slices.Contains(a.stages, stopping):
 		return awaits
-	case a.homeCount != homeCount:
+	case a.freedCount != freedCount:
 		return again
 	case !a.othersPlay(number):
 		return fails
@@ -67,10 +67,10 @@ func (a *arbiter) othersPlay(number int) bool {
 	return false
 }
 
-// home records that a copy whose players have all stopped, or finished, has freed all its memory. It returns the copies that
+// freed records that a copy whose players have all stopped, or finished, has freed all its memory. It returns the copies that
 // now play their round again.
-func (a *arbiter) home(number int) (restarts []int) {
-	a.homeCount++
+func (a *arbiter) freed(number int) (restarts []int) {
+	a.freedCount++
 	if a.stages[number] == stopping {
 		a.stages[number] = aside
 		if a.othersPlay(number) {

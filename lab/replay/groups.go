@@ -122,7 +122,7 @@ func (gs *groups) arrive(ctx context.Context, p *player, round int) error {
 		if err := gs.session.freeAll(g, round, gaveUp); err != nil {
 			return err
 		}
-		gs.home(p)
+		gs.freed(p)
 	}
 	select {
 	case <-a.over:
@@ -132,13 +132,13 @@ func (gs *groups) arrive(ctx context.Context, p *player, round int) error {
 	}
 }
 
-// home records that the player's copy has freed all its memory. It resumes the continuing players before it suspends the
+// freed records that the player's copy has freed all its memory. It resumes the continuing players before it suspends the
 // player's stream, so that no standstill occurs in between.
-func (gs *groups) home(p *player) {
+func (gs *groups) freed(p *player) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	a := p.group.attempt
-	for _, number := range gs.arbiter.home(p.group.number) {
+	for _, number := range gs.arbiter.freed(p.group.number) {
 		gs.restart(gs.all[number])
 	}
 	switch gs.arbiter.stages[p.group.number] {
@@ -216,24 +216,24 @@ func (g *group) abandon(round, event int) error {
 	return nil
 }
 
-// homeCount returns the count to pass to refused for a wait that begins now.
-func (gs *groups) homeCount() uint64 {
+// freedCount returns the count to pass to refused for a wait that begins now.
+func (gs *groups) freedCount() uint64 {
 	if gs == nil {
 		return 0
 	}
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	return gs.arbiter.homeCount
+	return gs.arbiter.freedCount
 }
 
 // refused judges a wait that was refused as a deadlock, and does not wait.
-func (gs *groups) refused(p *player, homeCount uint64) (verdict, <-chan struct{}) {
+func (gs *groups) refused(p *player, freedCount uint64) (verdict, <-chan struct{}) {
 	if gs == nil {
 		return fails, nil
 	}
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	v := gs.arbiter.refused(p.group.number, homeCount)
+	v := gs.arbiter.refused(p.group.number, freedCount)
 	if v == givesUp {
 		for _, other := range p.group.players {
 			if other.stop != nil { // else it has yet to begin

@@ -142,7 +142,7 @@ func TestACancelBesideARestart(t *testing.T) {
 	tr := halves(t)
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	for at := 1; at <= 2*tr.Info.EventCount+2; at++ {
-		t.Run(fmt.Sprint("behind step ", at), func(t *testing.T) {
+		t.Run(fmt.Sprint("after step ", at), func(t *testing.T) {
 			why := errors.New("enough")
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)

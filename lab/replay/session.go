@@ -272,10 +272,9 @@ func (se *session) freeLeftover(round int, s *step) error {
 	if se.missing[s.id] {
 		return nil
 	}
-	behind := len(se.trace.Events)
 	b := se.buffers[s.id]
 	if err := b.Free(); err != nil {
-		return se.at(round, behind, fmt.Errorf("free of a leftover of %d bytes: %w", s.bytes, err))
+		return se.at(round, len(se.trace.Events), fmt.Errorf("free of a leftover of %d bytes: %w", s.bytes, err))
 	}
 	return nil
 }

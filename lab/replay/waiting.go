@@ -22,12 +22,12 @@ type WaitFigures struct {
 func (p *player) allocWaiting(ctx context.Context, s *step) (vram.Buffer, error) {
 	gs := p.session.groups
 	for {
-		homeCount := gs.homeCount()
+		freedCount := gs.freedCount()
 		b, err := p.session.streams[s.stream].AllocFor(ctx, vram.Request{Bytes: s.bytes, Wait: true})
 		if err == nil || !errors.Is(err, vram.ErrWouldDeadlock) {
 			return b, causeOf(ctx, err)
 		}
-		switch v, changed := gs.refused(p, homeCount); v {
+		switch v, changed := gs.refused(p, freedCount); v {
 		case fails:
 			return b, err
 		case givesUp, stops:

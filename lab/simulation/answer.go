@@ -221,7 +221,7 @@ func (w *world) enter(s *stream, b streams.Buffer, bytes, align int64) *buffer {
 		w.broken("reuse", "buffer %v of stream %d is handed out while stream %d works on %v", x.span, s.id(), u.stream.id(), u.span)
 	}
 	if err := w.watch.MemsetD8Async(at, 0, max(bytes, 1), w.era.checker); err != nil {
-		w.broken("mapped", "a buffer is not all there: %w", err)
+		w.broken("mapped", "a part of a buffer is not mapped: %w", err)
 	}
 	w.held = append(w.held, x)
 	s.live++

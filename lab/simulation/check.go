@@ -91,7 +91,7 @@ func (w *world) settledStream(s *stream) int64 {
 	gone := s.Gone()
 	held := w.capturedAny() && s.Waits() // by a use whose fence nobody may take now
 	if s.closed && !s.unsynced && s.live == 0 && !gone && !w.unfinished() && !held {
-		w.broken("gone", "stream %d is closed, nothing lives, and it is still there", s.id())
+		w.broken("gone", "stream %d is closed without live buffers and still listed", s.id())
 	}
 	if gone && s.live > 0 {
 		w.broken("gone", "stream %d is gone with %d live buffers", s.id(), s.live)
@@ -105,7 +105,7 @@ func (w *world) settledStream(s *stream) int64 {
 			w.broken("books", "stream %d: %w", s.id(), err)
 		}
 		w.stillWaits(s, before, n)
-		w.comesHome(s, n)
+		w.nothingPending(s, n)
 		w.settledLive(s)
 	}
 	if n.LiveCount != uint64(s.live) || n.AllocCount-n.FreeCount != n.LiveCount || n.FreeCount-s.frees != n.AllocCount-s.allocs {

@@ -58,7 +58,7 @@ func (d *watched) MemFree(p cudadrv.Ptr) error {
 // goes says that memory is about to go.
 func (d *watched) goes(s span) {
 	if b := d.w.ranges.touched(s); b != nil && !d.w.era.unmapping {
-		d.w.broken("unmapped", "%v goes under the live buffer %v of stream %d", s, b.span, b.stream.id())
+		d.w.broken("unmapped", "%v is unmapped under the live buffer %v of stream %d", s, b.span, b.stream.id())
 	}
 }
 
@@ -151,7 +151,7 @@ func (d *watched) StreamWaitEvent(s cudadrv.Stream, e cudadrv.Event) error {
 		d.w.broken("handle", "a wait for an event that was destroyed")
 	}
 	if of := d.owner[s]; of != nil && d.w.mutation != mutateWait {
-		of.behind = max(of.behind, until)
+		of.waitsUntil = max(of.waitsUntil, until)
 	}
 	d.w.report.Waits++
 	return nil

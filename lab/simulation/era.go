@@ -52,7 +52,7 @@ type stream struct {
 	shares        bool          // several goroutines use it
 	standing      int           // of those, or its only one, that say so
 	stood         bool          // some have, since all was settled
-	behind        time.Duration // delay of its later work on the device
+	waitsUntil    time.Duration // virtual time before which its later work does not start on the device
 	capture       capture
 	exclusion     exclusion
 	closers       int // that are inside Close
@@ -149,7 +149,7 @@ func (w *world) closeStream(s *stream) {
 	case why != "":
 		w.broken("answer", "close of stream %d: %w: %s", s.id(), err, why)
 	case !refused && s.capture.throughout(since):
-		w.broken("answer", "close of stream %d while it is captured says %v", s.id(), err)
+		w.broken("answer", "close of stream %d while it is captured returns %v", s.id(), err)
 	case refused: // it stays open, unless somebody else was in time
 		s.closing = s.closers > 0 || s.closed
 		return
@@ -218,7 +218,7 @@ func (w *world) endEra() {
 	}
 	for _, b := range w.held {
 		if err := b.Free(); !errors.Is(err, streams.ErrClosed) {
-			w.broken("free", "a free after the end says %v", err)
+			w.broken("free", "a free after the end returns %v", err)
 		}
 	}
 	for _, s := range e.streams {

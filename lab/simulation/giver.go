@@ -95,7 +95,7 @@ func (w *world) busyUntil(s *stream, d time.Duration) time.Duration {
 // freeAgain is a double free, or a free of a stale copy.
 func (w *world) freeAgain(b streams.Buffer) {
 	if err := b.Free(); !errors.Is(err, streams.ErrBadFree) {
-		w.broken("free", "a second free says %v", err)
+		w.broken("free", "a second free returns %v", err)
 	}
 	if b.Live() {
 		w.broken("free", "a buffer that was freed is live")
@@ -126,7 +126,7 @@ func (w *world) freeBatch(act action) {
 	switch {
 	case closing && errors.Is(err, streams.ErrClosed):
 	case bad && !errors.Is(err, streams.ErrBadFree), !bad && err != nil:
-		w.broken("free", "a batch of %d frees, a stale one among them: %t, says %v", len(all), bad, err)
+		w.broken("free", "a batch of %d frees, a stale one among them: %t, returns %v", len(all), bad, err)
 	}
 }
 

@@ -170,7 +170,7 @@ func (p *pipe) receive() {
 	for n := range p.count {
 		v := p.way.receive()
 		if v.number != n {
-			p.w.broken("handover", "value %d comes in the place of %d", v.number, n)
+			p.w.broken("handover", "value %d arrives instead of %d", v.number, n)
 			return
 		}
 		p.received++

@@ -107,7 +107,7 @@ func (w *world) settledLookups(draw uint64) {
 				continue
 			}
 			if b := w.ranges.touched(span{found.Ptr(), found.Ptr() + 1}); b == nil {
-				w.broken("lookup", "%#x leads to %d bytes at %#x of stream %d, where nothing lives", at, found.Bytes(), found.Ptr(), of.id())
+				w.broken("lookup", "%#x leads to %d bytes at %#x of stream %d, where no buffer is live", at, found.Bytes(), found.Ptr(), of.id())
 			} else {
 				w.leadsTo(at, b, found, of)
 			}

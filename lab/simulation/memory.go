@@ -51,7 +51,7 @@ func (w *world) whole(act action) {
 		b, err := s.Alloc(bytes)
 		if err != nil {
 			n, _ := e.pool.Snapshot(context.Background())
-			w.broken("memory", "stream %d is refused all %d bytes though nothing lives: %w; pool %+v", s.id(), bytes, err, n)
+			w.broken("memory", "stream %d is refused all %d bytes though no buffer is live: %w; pool %+v", s.id(), bytes, err, n)
 			return
 		}
 		w.enter(s, b, bytes, 0)
@@ -118,7 +118,7 @@ func (w *world) fits(draw uint64) {
 		b, err := s.Alloc(bytes)
 		if err != nil {
 			n, _ := e.pool.Snapshot(context.Background())
-			w.broken("memory", "stream %d is refused %d bytes though %d pages are nobody's: %w; pool %+v", s.id(), bytes, pages, err, n)
+			w.broken("memory", "stream %d is refused %d bytes though %d pages are unowned: %w; pool %+v", s.id(), bytes, pages, err, n)
 			return
 		}
 		w.free(w.enter(s, b, bytes, 0), 0)

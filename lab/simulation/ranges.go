@@ -80,7 +80,7 @@ func (u *uses) hit(s span, but *stream, device *sim.Device) (use, bool) {
 	now := device.Now()
 	u.pending = slices.DeleteFunc(u.pending, func(x use) bool { return x.until <= now })
 	for _, x := range u.pending {
-		if x.stream != but && x.overlaps(s) && (but == nil || x.until > but.behind) {
+		if x.stream != but && x.overlaps(s) && (but == nil || x.until > but.waitsUntil) {
 			return x, true
 		}
 	}

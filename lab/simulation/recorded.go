@@ -51,9 +51,9 @@ func (w *world) stillWaits(s *stream, before waiting, n streams.Stats) {
 	}
 }
 
-// comesHome checks that nothing is pending after the device has finished all work and callers have asked, except buffers used
+// nothingPending checks that nothing is pending after the device has finished all work and callers have asked, except buffers used
 // on a captured stream, or on one whose work nobody can wait for.
-func (w *world) comesHome(s *stream, n streams.Stats) {
+func (w *world) nothingPending(s *stream, n streams.Stats) {
 	if n.PendingBytes > 0 && !w.capturedAny() && !w.unfinished() {
 		w.broken("pending", "stream %d has %d pending bytes though all work has ended", s.id(), n.PendingBytes)
 	}

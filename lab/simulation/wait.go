@@ -204,14 +204,14 @@ func (w *world) relieve(draw uint64) bool {
 		if w.barren++; w.barren < mostBarren { // who was served by the last ticks may have left something where callers have to look
 			return w.relieve(draw)
 		}
-		w.broken("wait", "%d requests wait, the first for %d bytes, though nothing lives", len(w.sleepers), w.sleepers[0].bytes)
+		w.broken("wait", "%d requests wait, the first for %d bytes, though no buffer is live", len(w.sleepers), w.sleepers[0].bytes)
 		return false
 	}
 	w.barren = 0
 	return true
 }
 
-// mostBarren is how often all ticks when nothing lives, before it is said that somebody waits for ever.
+// mostBarren bounds the ticks of all streams without a live buffer before a waiting request counts as stuck.
 const mostBarren = 4
 
 // strands reports whether somebody may have memory that nobody gives back.
@@ -300,6 +300,6 @@ func (w *world) checkWaits(ticked int) {
 		w.broken("kept", "requests wait, and streams keep %d pages that no live buffer lies on", kept)
 	}
 	if pages := e.limit.Load()/w.shape.pageBytes - int64(len(w.pinned)); w.shape.plain && !small && largest <= pages*w.shape.pageBytes {
-		w.broken("wait", "requests wait, the largest for %d bytes, though %d pages are nobody's", largest, pages)
+		w.broken("wait", "requests wait, the largest for %d bytes, though %d pages are unowned", largest, pages)
 	}
 }

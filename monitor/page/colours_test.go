@@ -109,7 +109,7 @@ func TestNeighboursAreToldApart(t *testing.T) {
 				if stream || same || a.pattern != b.pattern {
 					continue
 				}
-				assert.GreaterOrEqual(t, th.contrast(t, a.colour, b.colour), leastContrast, "%s: %s beside %s", name, a.name, b.name)
+				assert.GreaterOrEqual(t, th.contrast(t, a.colour, b.colour), leastContrast, "%s: %s next to %s", name, a.name, b.name)
 			}
 		}
 	}
