@@ -63,7 +63,7 @@ func (a *Aligned) Free(b Block) error {
 	return nil
 }
 
-// Owner is the allocator's identity.
+// Owner returns the allocator's identity.
 func (a *Aligned) Owner() *Owner {
 	if a == nil {
 		return nil
@@ -99,7 +99,7 @@ type waitless struct{}
 
 func (waitless) usable(cudadrv.Stream) (keep bool, err error) { return false, nil }
 
-// counters are those of a source, or of Track.
+// counters has the counters of a source, or of Track.
 type counters struct {
 	liveBlocks, liveBytes atomic.Int64
 	peakBlocks, peakBytes atomic.Int64

@@ -13,16 +13,16 @@ type Allocator interface {
 	// Alloc makes a block of so many bytes whose address is a multiple of align, a power of two; 0
 	// stands for any. Its contents are undefined. 0 bytes give the zero Block.
 	Alloc(bytes, align int64) (Block, error)
-	// AllocZeroed is Alloc with contents of zeros: at its return for memory of the host, for work
-	// that is submitted to the stream later for that of a stream.
+	// AllocZeroed is Alloc with zeroed contents: host memory is zero when it returns, a stream's memory for work submitted to
+	// the stream after it.
 	AllocZeroed(bytes, align int64) (Block, error)
 	// Free takes back a block that this allocator owns: see Block.Free.
 	Free(b Block) error
-	// Kind is that of the blocks.
+	// Kind returns the kind of the blocks.
 	Kind() Kind
 	// Owner is the allocator's identity on its blocks: always the same, and no other's.
 	Owner() *Owner
-	// Stats reads the counters. They are those of one moment only while nothing else is called.
+	// Stats reads the counters. They are a consistent snapshot only while nothing else is called.
 	Stats() Stats
 	// Close refuses further calls of Alloc and releases all free memory. While blocks are live it
 	// returns a *LeakError; it can be called again.
@@ -55,7 +55,7 @@ const (
 	Device                 // a device's: Bytes is nil
 )
 
-// String is the kind in lower case.
+// String returns the kind in lower case.
 func (k Kind) String() string {
 	switch k {
 	case NoMemory:
@@ -77,7 +77,7 @@ func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 // are counted nowhere.
 type Stats struct {
 	LiveBlocks int64  `json:"live_blocks"`
-	LiveBytes  int64  `json:"live_bytes"`  // as requested; of a Pool the whole blocks behind them
+	LiveBytes  int64  `json:"live_bytes"`  // as requested; of a Pool the whole blocks
 	PeakBlocks int64  `json:"peak_blocks"` // of Track and of sources
 	PeakBytes  int64  `json:"peak_bytes"`
 	Allocs     uint64 `json:"allocs"`

@@ -28,10 +28,10 @@ type Owner struct{ allocator Allocator }
 // NewOwner makes an identity for an allocator of another package: see Block.Reown.
 func NewOwner(a Allocator) *Owner { return &Owner{a} }
 
-// Len is the requested size in bytes.
+// Len returns the requested size in bytes.
 func (b Block) Len() int64 { return b.bytes }
 
-// Bytes is the memory, as long as was requested; nil if the block was freed, is the zero Block, or
+// Bytes returns the memory, as long as was requested; nil if the block was freed, is the zero Block, or
 // is memory of a device. The slice is over with Free, also where another copy of the block is freed.
 func (b Block) Bytes() []byte {
 	if !b.Live() || b.slot.data == nil {
@@ -40,7 +40,7 @@ func (b Block) Bytes() []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(b.slot.data, b.slot.offset)), b.bytes)
 }
 
-// Ptr is the address by which devices reach the memory; 0 for pageable memory, the zero Block, and a
+// Ptr returns the address by which devices reach the memory; 0 for pageable memory, the zero Block, and a
 // block that was freed.
 func (b Block) Ptr() cudadrv.Ptr {
 	if !b.Live() || b.slot.ptr == 0 {
@@ -49,7 +49,7 @@ func (b Block) Ptr() cudadrv.Ptr {
 	return b.slot.ptr + cudadrv.Ptr(b.slot.offset)
 }
 
-// Kind is that of the allocator; NoMemory of the zero Block.
+// Kind returns the kind of the allocator; NoMemory for the zero Block.
 func (b Block) Kind() Kind {
 	if b.owner == nil {
 		return NoMemory
@@ -126,7 +126,7 @@ func (b Block) String() string {
 	}
 }
 
-// lead is how many bytes from an address on its next multiple of align is.
+// lead returns how many bytes from an address on its next multiple of align is.
 func lead(address uint64, align int64) int64 {
 	if align <= 1 {
 		return 0
@@ -134,9 +134,8 @@ func lead(address uint64, align int64) int64 {
 	return int64(-address & uint64(align-1))
 }
 
-// FreeAll frees blocks of any allocators. It stands for a Free of each, but records one event on
-// each used stream for all blocks of one Pool. The error is that of the first refusal, with its
-// index before it; the others are freed.
+// FreeAll frees blocks of any allocators, like a Free of each, but records one event on each used stream for all blocks of one
+// Pool. It returns the error of the first refusal, prefixed with its index, and frees the others.
 func FreeAll(blocks ...Block) error {
 	var shared batch
 	var first error

@@ -46,8 +46,8 @@ func (b *bound) reclaim(wantBytes int64, all func(func(*shelf) bool)) (found boo
 	return found
 }
 
-// lower takes the unused part of the allowance, and returns it in slots. A Free that put its bit
-// meanwhile and still saw the old allowance is seen by the second look at the bits.
+// lower takes the unused part of the allowance, and returns it in slots. Its second look at the bits finds a concurrent Free
+// that set its bit and still saw the old allowance.
 func (sh *shelf) lower() (slots int64) {
 	allowance := sh.allowance.Load()
 	used := int64(bits.OnesCount64(sh.free.Load()))

@@ -12,7 +12,7 @@ const (
 	classCount = powerShift + (topShift-powerShift)<<stepShift + 1
 )
 
-// classOf is the least class that holds so many bytes. Precondition: 1 <= bytes <= maxBytes.
+// classOf returns the least class that holds so many bytes. Precondition: 1 <= bytes <= maxBytes.
 func classOf(bytes int64) int {
 	shift := bits.Len64(uint64(bytes - 1))
 	if shift <= powerShift {
@@ -23,7 +23,7 @@ func classOf(bytes int64) int {
 	return powerShift + (shift-1-powerShift)<<stepShift + int(steps)
 }
 
-// classBytes is the length of a class's blocks.
+// classBytes returns the length of a class's blocks.
 func classBytes(class int) int64 {
 	if class <= powerShift {
 		return 1 << class
@@ -33,7 +33,7 @@ func classBytes(class int) int64 {
 	return 1<<shift + int64(steps&(1<<stepShift-1)+1)<<(shift-stepShift)
 }
 
-// leastBytes is the length of the smallest blocks that are worth keeping apart: for page-locked
+// leastBytes returns the length of the smallest blocks that are worth keeping apart: for page-locked
 // memory a page, since no driver locks less; for a stream's memory its unit; for the Go heap a cache
 // line, so that no two blocks share one.
 func leastBytes(k Kind) int64 {
@@ -47,7 +47,7 @@ func leastBytes(k Kind) int64 {
 	return 64
 }
 
-// span is how many bytes a block must have so that so many aligned ones are in it: blocks are
+// span returns how many bytes a block must have so that so many aligned ones are in it: blocks are
 // aligned to their length, if that is a power of two, or to a page.
 func span(bytes, align int64) int64 {
 	if align > pageBytes {

@@ -35,12 +35,12 @@
 // above 2 MiB, are refused with *SizeError and *AlignError before anything is touched. An alignment
 // of 0 stands for any. Memory never moves.
 //
-// A Pool has blocks of fixed lengths, and asks its source for whole ones: powers of two up to 64 MiB, from a page on
-// where the memory is page-locked, and eight lengths for each doubling above. So a request of up to 64 MiB may take
-// nearly twice its bytes, one of 33 MiB has 64 MiB locked, and a larger one at most an eighth more. Block.Bytes has the
-// requested length. Stats.LiveBytes, KeptBytes and PendingBytes of a Pool, and PoolConfig.KeepBytes, count whole blocks;
-// those of a Tracked around it count requested bytes, and the difference is the cost of rounding. A program with large
-// blocks of one size takes them from a source: PageLockedSource locks the pages of a request, and no more.
+// A Pool has blocks of fixed lengths, and asks its source for whole ones: powers of two up to 64 MiB, from a page on where the
+// memory is page-locked, and eight lengths for each doubling above. So a request of up to 64 MiB may take nearly twice its
+// bytes, one of 33 MiB has 64 MiB locked, and a larger one at most an eighth more. Block.Bytes has the requested length.
+// Stats.LiveBytes, KeptBytes and PendingBytes of a Pool, and PoolConfig.KeepBytes, count whole blocks; a Tracked around it
+// counts requested bytes, and the difference is the cost of rounding. A program with large blocks of one size takes them from
+// a source: PageLockedSource locks the pages of a request, and no more.
 //
 // # States of a slot of a Pool
 //
@@ -59,13 +59,12 @@
 //
 // # The bound
 //
-// A Pool keeps at most KeepBytes of free memory. The bound is divided among the shelves: each has an
-// allowance, how many of its slots may be free, and all allowances together are within the bound. A
-// Free that finds its shelf within the allowance has nothing else to do. Otherwise it raises the
-// allowance, with the unused allowance of other shelves if need be, or takes its block back out of
-// the shelf and releases it. Free puts the bit and then reads the allowance; lowering an allowance
-// writes it and then reads the bits: so one of the two sees the other. Pending memory is beside the
-// bound: it cannot be released before its uses have passed.
+// A Pool keeps at most KeepBytes of free memory. The bound is divided among the shelves: each has an allowance, the number of
+// its slots that may be free, and all allowances together are within the bound. A Free that finds its shelf within the
+// allowance has nothing else to do. Otherwise it raises the allowance, with the unused allowance of other shelves if need be,
+// or takes its block back out of the shelf and releases it. Free sets the bit and then reads the allowance; lowering an
+// allowance writes it and then reads the bits: so one of the two sees the other. Pending memory does not count for the bound:
+// it cannot be released before its uses have passed.
 //
 // # Uses
 //
@@ -74,10 +73,9 @@
 // A stream must not be destroyed before Free has returned; afterwards it may. FreeAll records one
 // event on each stream for all its blocks.
 //
-// An Alloc that finds no free slot looks at the pending ones, oldest first. It asks about no event
-// behind one of the same stream that has not passed, so a stream whose work never ends costs each
-// look one query and holds up no block that others used. A Free looks, too, when pending memory has
-// doubled since the last look and exceeds KeepBytes.
+// An Alloc that finds no free slot looks at the pending ones, oldest first. It skips events of a stream on which an earlier
+// event has not passed, so a stream whose work never ends costs each look one query and holds up no block that others used. A
+// Free looks, too, when pending memory has doubled since the last look and exceeds KeepBytes.
 //
 // A stream that is being captured into a graph cannot be waited for: Free then refuses with a
 // *CaptureError, and the block stays live. Capture in the relaxed mode: in the others CUDA forbids
@@ -91,28 +89,26 @@
 //	Use, Stats   no
 //	Trim, Close  for announced uses and for the driver, or the end of their context
 //
-// The driver frees page-locked memory only once the device has finished all queued work. So a Pool
-// of page-locked memory has a goroutine for that: a release starts it, and it ends when nothing is
-// left to be released. Until it begins with a block, requests can still have that. Trim and Close start one more, that waits for an event. If their context ends
-// first, both go on by themselves and lose nothing. No other goroutine is started, and importing the
-// package starts nothing.
+// The driver frees page-locked memory only once the device has finished all queued work. So a Pool of page-locked memory has a
+// goroutine for that: a release starts it, and it ends when nothing is left to be released. Requests can still get a block
+// until it begins with that block. Trim and Close start one more, which waits for an event. If their context ends first, both
+// goroutines continue and lose nothing. No other goroutine is started, and importing the package starts nothing.
 //
 // # Errors
 //
-// ErrNegative and ErrTooLarge (*SizeError), *AlignError, ErrLimit (*LimitError), ErrOutOfMemory
-// (*MemoryError, with the driver's error behind it), ErrDoubleFree and ErrStale (ErrBadFree is the
-// kind of both), ErrForeign, ErrNotLive, ErrClosed, *UseError, *CaptureError, *NameError,
-// *ConfigError, *CapabilityError, and the driver's. Close returns a *LeakError while blocks are
-// live. It leaves them valid: they can be used and freed, which gives their memory back at once, and
+// ErrNegative and ErrTooLarge (*SizeError), *AlignError, ErrLimit (*LimitError), ErrOutOfMemory (*MemoryError, which wraps the
+// driver's error), ErrDoubleFree and ErrStale (ErrBadFree is the kind of both), ErrForeign, ErrNotLive, ErrClosed, *UseError,
+// *CaptureError, *NameError, *ConfigError, *CapabilityError, and the driver's. Close returns a *LeakError while blocks are
+// live. It leaves them valid: they can be used and freed, which returns their memory at once, and a later Close no longer
+// reports them. Only memory of a device that Close also closes becomes invalid.
 // a further Close finds them gone. Only memory of a device that Close closes, too, is over then.
 //
 // # Concurrency properties
 //
 //   - Any goroutine may call anything at any time. A goroutine that is stopped inside Alloc or Free
 //     stops no other.
-//   - The bound of a Limit is never exceeded, not for a moment. That of a Pool is kept whenever no
-//     Free is under way.
+//   - The bound of a Limit is never exceeded, not even for a moment. The bound of a Pool holds whenever no Free is running.
 //   - A block whose Free was refused is live, unless the refusal is ErrBadFree.
-//   - The bytes of a freed block may be another caller's at once, and those of page-locked memory
-//     may be unmapped: a slice of Bytes must not be touched after Free.
+//   - A freed block's bytes may belong to another caller at once, and page-locked memory may be unmapped: do not touch a slice
+//     of Bytes after Free.
 package host

@@ -11,8 +11,8 @@ import (
 	"github.com/go-vram/vram/internal/eachcall"
 )
 
-// Whichever driver call fails, or panics, no page-locked memory, no event and no goroutine is left: with a block that the caller frees
-// again where the driver has refused.
+// Whichever driver call fails, or panics, no page-locked memory, no event and no goroutine is left: with a block that the
+// caller frees again where the driver has refused.
 func TestAFailedCallLeavesNothing(t *testing.T) {
 	r := newRig(t)
 	s := r.stream()

@@ -20,7 +20,7 @@ var (
 	ErrStale       = vram.ErrStale
 	ErrNotLive     = vram.ErrNotLive
 	ErrNilContext  = vram.ErrNilContext
-	// ErrForeign refuses a block that another allocator owns, as that of a wrapper.
+	// ErrForeign refuses a block of another allocator, such as a wrapper.
 	ErrForeign = vram.ErrForeign
 	// ErrClosed refuses a request of an allocator that was closed.
 	ErrClosed = vram.ErrClosed

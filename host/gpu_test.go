@@ -25,8 +25,8 @@ func hardware(tb testing.TB) (cudadrv.Device, cudadrv.HostMemory) {
 	return d, memory
 }
 
-// On a GPU: blocks that are freed while copies from them are queued behind other work, and are
-// requested and written again at once, give every copy the bytes of its own round.
+// On a GPU, blocks that are freed while copies from them are still queued, and that are requested and written again at once,
+// give every copy the bytes of its own round.
 func TestHardwareReuseWaitsForTheCopy(t *testing.T) {
 	d, memory := hardware(t)
 	p := must[*Pool](t)(NewPageLocked(d, PoolConfig{}))

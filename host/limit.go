@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 )
 
-// Bounds are those of a Limit. 0 is no bound.
+// Bounds configure a Limit. 0 is no bound.
 type Bounds struct {
 	Bytes  int64 // of live blocks, as requested
 	Blocks int64 // live
@@ -105,13 +105,13 @@ func (l *Limit) freeIn(b Block, shared *batch) error {
 	return nil
 }
 
-// Owner is the allocator's identity.
+// Owner returns the allocator's identity.
 func (l *Limit) Owner() *Owner { return l.layer().Owner() }
 
-// Kind is that of the allocator inside.
+// Kind returns the kind of the wrapped allocator.
 func (l *Limit) Kind() Kind { return l.layer().Kind() }
 
-// Stats are those of the allocator inside.
+// Stats returns the counters of the wrapped allocator.
 func (l *Limit) Stats() Stats { return l.layer().Stats() }
 
 // Trim trims the allocator inside: see Trim.

@@ -75,13 +75,13 @@ func (l *Log) Close(ctx context.Context) error {
 	return err
 }
 
-// Owner is the allocator's identity.
+// Owner returns the allocator's identity.
 func (l *Log) Owner() *Owner { return l.layer().Owner() }
 
-// Kind is that of the allocator inside.
+// Kind returns the kind of the wrapped allocator.
 func (l *Log) Kind() Kind { return l.layer().Kind() }
 
-// Stats are those of the allocator inside.
+// Stats returns the counters of the wrapped allocator.
 func (l *Log) Stats() Stats { return l.layer().Stats() }
 
 // Trim trims the allocator inside: see Trim.

@@ -13,8 +13,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/fault"
 )
 
-// model is a reference for a page-locked cache behind a limit: lists of blocks, and when each use
-// passes.
+// model is a reference for a page-locked cache under a limit: lists of blocks, and when each use passes.
 type model struct {
 	*rig
 	p       *Pool
@@ -166,7 +165,7 @@ func (m *model) trim(rt *rapid.T) {
 	}
 	s := m.p.Stats()
 	require.Zero(rt, s.KeptBytes+s.PendingBytes+s.ReleasingBytes)
-	clear(m.held) // the driver may give the addresses anew
+	clear(m.held) // the driver may return the addresses again
 }
 
 func (m *model) fail(rt *rapid.T) {

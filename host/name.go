@@ -16,8 +16,7 @@ type Options struct {
 	Driver cudadrv.Driver
 	// KeepBytes bounds the free memory of a cache of host memory: see PoolConfig.
 	KeepBytes int64
-	// Device is the settings of a vram.Device that is opened for "cuda:N". Driver and Ordinal are
-	// set to those of the name.
+	// Device configures a vram.Device that is opened for "cuda:N". The name sets Driver and Ordinal.
 	Device vram.Config
 }
 
@@ -48,7 +47,7 @@ func ParseName(name string) (Name, error) {
 	return Name{CUDA: true, Ordinal: int(ordinal), Pinned: slash}, nil
 }
 
-// String is the name as ParseName reads it.
+// String returns the name as ParseName reads it.
 func (n Name) String() string {
 	switch {
 	case !n.CUDA:

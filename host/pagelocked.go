@@ -143,7 +143,7 @@ func (p *PageLockedMemory) Free(b Block) error {
 	return nil
 }
 
-// Owner is the allocator's identity.
+// Owner returns the allocator's identity.
 func (p *PageLockedMemory) Owner() *Owner {
 	if p == nil {
 		return nil

@@ -132,7 +132,7 @@ func (p *Pool) hit(bytes, align int64) (Block, bool) {
 	return p.handOut(s, bytes, align), true
 }
 
-// class is the class that serves a request; classCount if it is too long for any, with its
+// class returns the class that serves a request; classCount if it is too long for any, with its
 // alignment.
 func (p *Pool) class(bytes, align int64) int {
 	if need := span(bytes, align); need <= maxBytes {
@@ -196,7 +196,7 @@ func (p *Pool) seek(bytes, align int64, zero bool) (Block, error) {
 	return p.fill(number, bytes, align, zero)
 }
 
-// reuse serves a request from a slot that became free meanwhile, or that waits to be released.
+// reuse serves a request from a slot that became free since the first look, or that waits to be released.
 func (p *Pool) reuse(number int, bytes, align int64, zero bool) (Block, bool) {
 	if zero && p.kind == Device { // only the allocator inside can clear it
 		return Block{}, false
@@ -238,7 +238,7 @@ func (p *Pool) fill(number int, bytes, align int64, zero bool) (Block, error) {
 	return p.handOut(s, bytes, align), nil
 }
 
-// blockAlign is the alignment of blocks of a class: their length, if that is a power of two below a
+// blockAlign returns the alignment of blocks of a class: their length, if that is a power of two below a
 // page, or a page.
 func blockAlign(blockBytes int64) int64 { return min(blockBytes, pageBytes) }
 
@@ -264,12 +264,12 @@ func (p *Pool) freeIn(b Block, shared *batch) error {
 	if s.used() {
 		return p.freeUsed(s, b.word, shared)
 	}
-	p.home(s)
+	p.makeFree(s)
 	return nil
 }
 
-// home makes a slot free. The bit is put before the allowance is read: see the package comment.
-func (p *Pool) home(s *pooled) {
+// makeFree makes a slot free. It sets the bit before it reads the allowance: see the package comment.
+func (p *Pool) makeFree(s *pooled) {
 	sh, bit := s.shelf, s.bit
 	if c := sh.class; c.last.Load() != sh {
 		c.last.Store(sh)
@@ -307,7 +307,7 @@ func (p *Pool) shelves(yield func(*shelf) bool) {
 	}
 }
 
-// Owner is the allocator's identity.
+// Owner returns the allocator's identity.
 func (p *Pool) Owner() *Owner {
 	if p == nil {
 		return nil
@@ -315,7 +315,7 @@ func (p *Pool) Owner() *Owner {
 	return p.owner
 }
 
-// Kind is that of the allocator inside.
+// Kind returns the kind of the wrapped allocator.
 func (p *Pool) Kind() Kind {
 	if p == nil {
 		return NoMemory
@@ -323,8 +323,7 @@ func (p *Pool) Kind() Kind {
 	return p.kind
 }
 
-// Stats counts blocks by state. LiveBytes are those of whole blocks: Tracked counts the requested
-// ones. It visits every slot.
+// Stats counts blocks by state. LiveBytes counts whole blocks: Tracked counts the requested bytes. It visits every slot.
 func (p *Pool) Stats() Stats {
 	if p == nil {
 		return Stats{}

@@ -125,7 +125,7 @@ func TestTheBound(t *testing.T) {
 	require.NoError(t, p.Close(t.Context()))
 }
 
-// checkBound holds the books of a pool against its bound, while nothing is under way.
+// checkBound compares a pool's books with its bound. No call may be running.
 func checkBound(p *Pool) error {
 	var granted int64
 	for sh := range p.shelves {

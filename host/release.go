@@ -134,12 +134,10 @@ func (p *Pool) awaitReleases(ctx context.Context) error {
 	}
 }
 
-// Trim releases all free memory, and pending memory once the uses that were announced before the
-// call have passed, and then trims the allocator inside. It returns how many bytes were released
-// meanwhile. It waits for those
-// uses and for the driver; if the context ends first, the rest is released by later calls. Errors:
-// the context's, and the driver's: memory that it did not take back stays in ReleasingBytes, and a
-// further Trim tries again.
+// Trim releases all free memory, and pending memory once the uses announced before the call have passed, and then trims the
+// wrapped allocator. It returns the number of bytes released during the call. It waits for those uses and for the driver; if
+// the context ends first, later calls release the rest. Errors: the context's, and the driver's: memory that the driver did
+// not take back stays in ReleasingBytes, and another Trim tries again.
 func (p *Pool) Trim(ctx context.Context) (releasedBytes int64, err error) {
 	if p == nil || p.inner == nil {
 		return 0, notOpen()
@@ -199,8 +197,8 @@ var errPanicked = errors.New("host: the driver panicked when memory was released
 // slots: some queries of the driver.
 const lookInterval = 100 * time.Microsecond
 
-// awaitLooks lets other goroutines end their looks at pending slots. again is false if no look is
-// under way: the pending slots are newer than the Trim.
+// awaitLooks lets other goroutines end their looks at pending slots. again is false if no look is running: the pending slots
+// are newer than the Trim.
 func (p *Pool) awaitLooks(ctx context.Context) (again bool, err error) {
 	if !p.pending.empty() {
 		return false, nil
@@ -238,10 +236,9 @@ func (p *Pool) await(ctx context.Context, one *stamp) error {
 	}
 }
 
-// Close refuses further requests, releases all free and pending memory as Trim does, and closes the
-// allocator inside. While blocks are live the error is, or wraps, a *LeakError: they stay valid, and
-// a Free of one releases it. Close can be called again, and then finishes the rest of an earlier call.
-// Errors: those of Trim, *LeakError, and those inside.
+// Close refuses further requests, releases all free and pending memory as Trim does, and closes the wrapped allocator. While
+// blocks are live the error is, or wraps, a *LeakError: they stay valid, and a Free of one releases it. Close can be called
+// again, and then finishes the rest of an earlier call. Errors: as Trim, *LeakError, and the wrapped allocator's.
 func (p *Pool) Close(ctx context.Context) error {
 	if p == nil || p.inner == nil {
 		return notOpen()

@@ -28,7 +28,7 @@ func (r *rig) hold(function string) gate {
 	return g
 }
 
-// While the driver waits for the device, in a release beyond the bound, frees and requests go on.
+// While the driver waits for the device, in a release beyond the bound, frees and requests proceed.
 func TestAReleaseHoldsUpNoOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -196,7 +196,7 @@ func TestALimitInsideAPool(t *testing.T) {
 	require.NoError(t, p.Close(t.Context()))
 }
 
-// A driver that fails in any call of an allocation leaves no memory behind.
+// A driver that fails in any call of an allocation leaks no memory.
 func TestAllocationsThatFail(t *testing.T) {
 	t.Parallel()
 	for _, function := range []string{"cuMemHostAlloc", "cuMemHostGetDevicePointer"} {

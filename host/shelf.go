@@ -11,8 +11,7 @@ const shelfSlots = 64
 // shelf is 64 slots of one class. A bit of free is a slot with memory that no one has, a bit of
 // vacant one without memory; the goroutine that clears a bit has the slot.
 //
-// Invariant, while no Free is under way: as many bits of free are set as the allowance says, or
-// fewer.
+// Invariant, while no Free is running: the number of bits set in free is at most the allowance.
 type shelf struct {
 	free      atomic.Uint64
 	allowance atomic.Int64 // how many slots may be free
@@ -48,7 +47,7 @@ type class struct {
 	shelves atomic.Pointer[[]*shelf] // replaced, never changed
 }
 
-// list is the shelves.
+// list returns the shelves.
 func (c *class) list() []*shelf {
 	if l := c.shelves.Load(); l != nil {
 		return *l
@@ -116,7 +115,7 @@ func (sh *shelf) take(word *atomic.Uint64) *pooled {
 	}
 }
 
-// takeBit clears the bit of a free slot, unless it was taken meanwhile.
+// takeBit clears the bit of a free slot, unless another goroutine has taken it.
 func (sh *shelf) takeBit(bit uint64) bool {
 	return sh.free.And(^bit)&bit != 0
 }
@@ -138,7 +137,7 @@ func (l *stack) push(s *pooled) {
 
 func (l *stack) empty() bool { return l.top.Load() == nil }
 
-// takeOne takes the oldest slot that fits, nil if none does. Others do not see the list meanwhile.
+// takeOne takes the oldest slot that fits, or returns nil. It holds the list while it searches.
 func (l *stack) takeOne(fits func(*pooled) bool) (found *pooled) {
 	if l.empty() {
 		return nil

@@ -100,7 +100,7 @@ func (s *slot) push(stream cudadrv.Stream) {
 // used reports whether uses are announced.
 func (s *slot) used() bool { return s.first.Load() != 0 }
 
-// streams are those of the announced uses, each once.
+// streams returns the streams of the announced uses, each once.
 func (s *slot) streams() (all []cudadrv.Stream) {
 	if code := s.first.Load(); code != 0 {
 		all = append(all, cudadrv.Stream(code-1))
@@ -113,8 +113,7 @@ func (s *slot) streams() (all []cudadrv.Stream) {
 	return all
 }
 
-// address is the number that alignments are about, before the offset: that of the host where there
-// is one.
+// address returns the address to align, before the offset: the host's if there is one.
 func (s *slot) address() uint64 {
 	if s.data != nil {
 		return uint64(uintptr(s.data))

@@ -9,8 +9,8 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// StreamMemory is a source of device memory: the cache of a vram.Stream behind this package's
-// interface. Blocks are for work on that stream.
+// StreamMemory is a source of device memory: it presents the cache of a vram.Stream as an Allocator. Blocks are for work on
+// that stream.
 type StreamMemory struct {
 	owner  *Owner
 	stream *vram.Stream
@@ -29,7 +29,7 @@ func OfStream(s *vram.Stream) (*StreamMemory, error) {
 	return m, nil
 }
 
-// Alloc is vram.Stream.AllocFor. Errors: *SizeError, *AlignError, ErrClosed and those of the stream.
+// Alloc is vram.Stream.AllocFor. Errors: *SizeError, *AlignError, ErrClosed and the stream's.
 func (m *StreamMemory) Alloc(bytes, align int64) (Block, error) { return m.alloc(bytes, align, false) }
 
 // AllocZeroed is Alloc with a memset on the stream.
@@ -70,9 +70,8 @@ func (b *streamBuffer) usable(s cudadrv.Stream) (keep bool, err error) {
 	return false, &UseError{Stream: s, Kind: Device, Why: "announce it by RecordStream of the block's Buffer"}
 }
 
-// Buffer is the buffer of a block that StreamMemory made, also behind wrappers; ok is false for all
-// other blocks, and for those of a Pool, which has buffers in common with later blocks. Free the
-// block, and not the buffer.
+// Buffer returns the buffer of a block that StreamMemory made, also through wrappers; ok is false for other blocks, and for
+// blocks of a Pool, whose buffers later blocks reuse. Free the block, not the buffer.
 func (b Block) Buffer() (buffer vram.Buffer, ok bool) {
 	if b.slot == nil {
 		return vram.Buffer{}, false
@@ -101,7 +100,7 @@ func (m *StreamMemory) Free(b Block) error {
 	return buffer.Free()
 }
 
-// Owner is the allocator's identity.
+// Owner returns the allocator's identity.
 func (m *StreamMemory) Owner() *Owner {
 	if m == nil {
 		return nil

@@ -51,8 +51,8 @@ func (t *Track) freeIn(b Block, shared *batch) error {
 	return nil
 }
 
-// Stats are this wrapper's counts, and of a Pool inside its own figures beside them. A peak may
-// count a block that was being freed at that moment.
+// Stats returns this wrapper's counts, and a wrapped Pool's own figures. A peak may count a block that was being freed at that
+// moment.
 func (t *Track) Stats() Stats {
 	if t == nil {
 		return Stats{}
@@ -64,10 +64,10 @@ func (t *Track) Stats() Stats {
 	return s
 }
 
-// Owner is the allocator's identity.
+// Owner returns the allocator's identity.
 func (t *Track) Owner() *Owner { return t.layer().Owner() }
 
-// Kind is that of the allocator inside.
+// Kind returns the kind of the wrapped allocator.
 func (t *Track) Kind() Kind { return t.layer().Kind() }
 
 // Trim trims the allocator inside: see Trim.

@@ -9,7 +9,7 @@ import (
 	"github.com/go-vram/vram/internal/fence"
 )
 
-// stamp is an event on a stream, behind the uses of one block or of several.
+// stamp is an event on a stream, recorded after the uses of one block or of several.
 type stamp struct {
 	stream cudadrv.Stream
 	number uint64 // in the order of the pool's stamps
@@ -26,7 +26,7 @@ type batched struct {
 	stamp *stamp
 }
 
-// find is the stamp of a stream, nil before it was made.
+// find returns the stamp of a stream, nil before it was made.
 func (b *batch) find(p *Pool, stream cudadrv.Stream) *stamp {
 	if b == nil {
 		return nil
@@ -46,8 +46,8 @@ func (b *batch) drop() {
 	}
 }
 
-// usable decides about a use of a block of a pool: where the memory behind it needs none of it,
-// neither does the pool, but for page-locked memory, whose source waits in Free.
+// usable checks a use of a pool's block: if the source needs no uses, neither does the pool, except for page-locked memory,
+// whose source waits in Free.
 func (s *pooled) usable(stream cudadrv.Stream) (keep bool, err error) {
 	p := s.shelf.pool
 	if p.kind == Device {
@@ -89,7 +89,7 @@ func (p *Pool) freeUsed(s *pooled, word uint64, shared *batch) error {
 	return nil
 }
 
-// stamp records an event on a stream, or shares that of the batch.
+// stamp records an event on a stream, or shares the batch's event.
 func (p *Pool) stamp(stream cudadrv.Stream, shared *batch) (*stamp, error) {
 	if one := shared.find(p, stream); one != nil {
 		one.shares.Add(1)
@@ -161,10 +161,10 @@ func (p *Pool) look() (found bool) {
 		}
 		p.lookAtBytes.Store(max(p.bound.keep.Load(), 2*p.pendingBytes.Load()))
 	}()
-	var behind []cudadrv.Stream
+	var blocked []cudadrv.Stream
 	for left != nil {
 		s := left
-		passed := p.passed(s, &behind)
+		passed := p.passed(s, &blocked)
 		left = s.next
 		if !passed {
 			p.pending.push(s)
@@ -173,18 +173,18 @@ func (p *Pool) look() (found bool) {
 		found = true
 		p.pendingBlocks.Add(-1)
 		p.pendingBytes.Add(-s.shelf.bytes)
-		p.home(s)
+		p.makeFree(s)
 	}
 	return found
 }
 
-// passed drops the stamps of a slot that have passed, and reports whether none is left. behind are
-// the streams on which an older event has not passed: they are not asked again.
-func (p *Pool) passed(s *pooled, behind *[]cudadrv.Stream) bool {
+// passed drops the stamps of a slot that have passed, and reports whether none is left. blocked lists the streams with an older
+// event that has not passed: it does not query them again.
+func (p *Pool) passed(s *pooled, blocked *[]cudadrv.Stream) bool {
 	for len(s.stamps) > 0 {
 		one := s.stamps[0]
 		if !one.passed.Load() {
-			if slices.Contains(*behind, one.stream) {
+			if slices.Contains(*blocked, one.stream) {
 				return false
 			}
 			passed, err := p.events.Passed(one.mark)
@@ -192,7 +192,7 @@ func (p *Pool) passed(s *pooled, behind *[]cudadrv.Stream) bool {
 				p.lookFailures.Add(1)
 			}
 			if !passed || err != nil {
-				*behind = append(*behind, one.stream)
+				*blocked = append(*blocked, one.stream)
 				return false
 			}
 			one.passed.Store(true)
@@ -204,7 +204,7 @@ func (p *Pool) passed(s *pooled, behind *[]cudadrv.Stream) bool {
 	return true
 }
 
-// oldest is the pending stamp with the lowest number, and a share of it; nil if none has a number
+// oldest returns the pending stamp with the lowest number, and a share of it; nil if none has a number
 // up to the limit. The share is taken before other looks can see the slots again.
 func (p *Pool) oldest(limit uint64) (first *stamp) {
 	left := p.pending.takeAll()

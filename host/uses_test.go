@@ -338,8 +338,7 @@ func TestUsesOfOtherMemory(t *testing.T) {
 	r.end(source)
 }
 
-// Goroutines that use, free and allocate at once, on streams that advance, never get memory with a
-// copy under way.
+// Goroutines that use, free and allocate concurrently, on streams that advance, never get memory that a copy still uses.
 func TestCopiesUnderStress(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

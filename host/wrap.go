@@ -33,7 +33,7 @@ func own[A interface {
 
 func (w *wrapper) part() *wrapper { return w }
 
-// Owner is the allocator's identity.
+// Owner returns the allocator's identity.
 func (w *wrapper) Owner() *Owner {
 	if w == nil {
 		return nil
@@ -41,10 +41,10 @@ func (w *wrapper) Owner() *Owner {
 	return w.owner
 }
 
-// Kind is that of the allocator inside.
+// Kind returns the kind of the wrapped allocator.
 func (w *wrapper) Kind() Kind { return w.inside().Kind() }
 
-// Stats are those of the allocator inside.
+// Stats returns the counters of the wrapped allocator.
 func (w *wrapper) Stats() Stats { return w.inside().Stats() }
 
 // Close closes the allocator inside: see Allocator.Close.
@@ -80,7 +80,7 @@ func (w *wrapper) free(b Block, shared *batch) error {
 	return w.inside().Free(b)
 }
 
-// inside is the allocator inside; of nil and of a zero value one that refuses everything.
+// inside returns the allocator inside; of nil and of a zero value one that refuses everything.
 func (w *wrapper) inside() Allocator {
 	if w == nil || w.inner == nil {
 		return unopened{}
@@ -104,7 +104,7 @@ func notOpen() error {
 	return fmt.Errorf("host: the allocator was not made by its function: %w", vram.ErrNotOpen)
 }
 
-// closeOnce runs a function once. Calls that come meanwhile do not wait for it.
+// closeOnce runs a function once. Concurrent calls do not wait for it.
 type closeOnce struct{ begun atomic.Bool }
 
 func (c *closeOnce) done() bool { return c.begun.Load() }

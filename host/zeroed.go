@@ -5,9 +5,8 @@ import "context"
 // Zero is a wrapper whose every block has contents of zeros.
 type Zero struct{ wrapper }
 
-// Zeroed makes zeroed memory the default of an allocator. Fresh memory of the Go heap costs nothing
-// more; other memory of the host is cleared, that of a stream by a memset. Error: *ConfigError for
-// nil.
+// Zeroed makes zeroed memory the default of an allocator. Fresh memory of the Go heap costs nothing more; it clears other host
+// memory, and a stream's memory by a memset. Error: *ConfigError for nil.
 func Zeroed(inner Allocator) (*Zero, error) {
 	if inner == nil {
 		return nil, noInner()
@@ -41,13 +40,13 @@ func (z *Zero) freeIn(b Block, shared *batch) error {
 	return z.free(b, shared)
 }
 
-// Owner is the allocator's identity.
+// Owner returns the allocator's identity.
 func (z *Zero) Owner() *Owner { return z.layer().Owner() }
 
-// Kind is that of the allocator inside.
+// Kind returns the kind of the wrapped allocator.
 func (z *Zero) Kind() Kind { return z.layer().Kind() }
 
-// Stats are those of the allocator inside.
+// Stats returns the counters of the wrapped allocator.
 func (z *Zero) Stats() Stats { return z.layer().Stats() }
 
 // Trim trims the allocator inside: see Trim.

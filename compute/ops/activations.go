@@ -5,22 +5,22 @@ import "github.com/go-vram/vram/compute/tensor"
 // Activations are functions of each element.
 type Activations struct{ set *set }
 
-// Tanh is the hyperbolic tangent.
+// Tanh returns the hyperbolic tangent.
 func (o Activations) Tanh(at tensor.Context, x *tensor.Tensor) (*tensor.Tensor, error) {
 	return o.set.unary(at, opTanh, x)
 }
 
-// TanhInto is Tanh into a tensor.
+// TanhInto writes Tanh to a tensor.
 func (o Activations) TanhInto(at tensor.Context, out, x *tensor.Tensor) error {
 	return o.set.into(at, key{op: opTanh}, out, x)
 }
 
-// Sigmoid is 1/(1+exp(-x)).
+// Sigmoid returns 1/(1+exp(-x)).
 func (o Activations) Sigmoid(at tensor.Context, x *tensor.Tensor) (*tensor.Tensor, error) {
 	return o.set.unary(at, opSigmoid, x)
 }
 
-// SigmoidInto is Sigmoid into a tensor.
+// SigmoidInto writes Sigmoid to a tensor.
 func (o Activations) SigmoidInto(at tensor.Context, out, x *tensor.Tensor) error {
 	return o.set.into(at, key{op: opSigmoid}, out, x)
 }
@@ -30,7 +30,7 @@ func (o Activations) Relu(at tensor.Context, x *tensor.Tensor) (*tensor.Tensor, 
 	return o.set.unary(at, opRelu, x)
 }
 
-// ReluInto is Relu into a tensor.
+// ReluInto writes Relu to a tensor.
 func (o Activations) ReluInto(at tensor.Context, out, x *tensor.Tensor) error {
 	return o.set.into(at, key{op: opRelu}, out, x)
 }
@@ -40,7 +40,7 @@ func (o Activations) Gelu(at tensor.Context, x *tensor.Tensor) (*tensor.Tensor, 
 	return o.set.unary(at, opGelu, x)
 }
 
-// GeluInto is Gelu into a tensor.
+// GeluInto writes Gelu to a tensor.
 func (o Activations) GeluInto(at tensor.Context, out, x *tensor.Tensor) error {
 	return o.set.into(at, key{op: opGelu}, out, x)
 }
@@ -50,7 +50,7 @@ func (o Activations) GeluTanh(at tensor.Context, x *tensor.Tensor) (*tensor.Tens
 	return o.set.unary(at, opGeluTanh, x)
 }
 
-// GeluTanhInto is GeluTanh into a tensor.
+// GeluTanhInto writes GeluTanh to a tensor.
 func (o Activations) GeluTanhInto(at tensor.Context, out, x *tensor.Tensor) error {
 	return o.set.into(at, key{op: opGeluTanh}, out, x)
 }
@@ -60,7 +60,7 @@ func (o Activations) Silu(at tensor.Context, x *tensor.Tensor) (*tensor.Tensor, 
 	return o.set.unary(at, opSilu, x)
 }
 
-// SiluInto is Silu into a tensor.
+// SiluInto writes Silu to a tensor.
 func (o Activations) SiluInto(at tensor.Context, out, x *tensor.Tensor) error {
 	return o.set.into(at, key{op: opSilu}, out, x)
 }

@@ -17,8 +17,8 @@ type AdamWState struct {
 	First, Second *tensor.Tensor // moments: means of gradients and of their squares
 }
 
-// AdamWConfig has the numbers of the model: each set of them compiles one kernel. The zero value has those of PyTorch: 0.9, 0.999, 1e-8 and 0.01.
-// In any other one an Epsilon of 0 is 1e-8, and a 0 elsewhere is 0.
+// AdamWConfig has the hyperparameters. Each set of them compiles one kernel. The zero value has PyTorch's defaults: 0.9,
+// 0.999, 1e-8 and 0.01. In any other value an Epsilon of 0 means 1e-8, and the other fields are used as they are.
 type AdamWConfig struct {
 	Beta1, Beta2 float64 // 0 or more and less than 1: usually 0.9 and 0.999
 	Epsilon      float64 // more than 0, as a float32, too: usually 1e-8
@@ -28,7 +28,7 @@ type AdamWConfig struct {
 // usualEpsilon stands in place of 0, with which a parameter whose gradients have been 0 would become NaN.
 const usualEpsilon = 1e-8
 
-// filled is the configuration with the numbers that zeros stand for. Errors: ErrNumber.
+// filled returns the configuration with the numbers that zeros stand for. Errors: ErrNumber.
 func (a AdamWConfig) filled() (AdamWConfig, error) {
 	if a == (AdamWConfig{}) {
 		a = AdamWConfig{Beta1: 0.9, Beta2: 0.999, Decay: 0.01}
@@ -50,10 +50,10 @@ func (a AdamWConfig) filled() (AdamWConfig, error) {
 	return a, nil
 }
 
-// AdamW makes one step, in one kernel: it writes the parameter and both moments. rate is the learning rate and step the number of the step,
-// from 1 on: tensors of one element, so that graphs can be launched again for the next step. It computes in float32;
-// a parameter of float64 is an *expr.TypeError. It allocates nothing on the heap. Errors: ErrNumber; ErrShape; kernel.ErrOverlap where a
-// tensor shares memory with the parameter or a moment.
+// AdamW makes one step, in one kernel: it writes the parameter and both moments. rate is the learning rate and step the number
+// of the step, from 1 on: tensors of one element, so that graphs can be launched again for the next step. It computes in
+// float32; a parameter of float64 is an *expr.TypeError. It allocates nothing on the heap. Errors: ErrNumber; ErrShape;
+// kernel.ErrOverlap where a tensor shares memory with the parameter or a moment.
 func (o Optimizers) AdamW(at tensor.Context, s AdamWState, rate, step *tensor.Tensor, config AdamWConfig) error {
 	config, err := config.filled()
 	if err != nil {
@@ -86,7 +86,8 @@ func (o Optimizers) AdamW(at tensor.Context, s AdamWState, rate, step *tensor.Te
 	return err
 }
 
-// fits refuses tensors of other shapes than that of the parameter, and numbers that are not of one element. Errors: ErrShape, tensor.ErrNoTensor.
+// fits refuses tensors that differ from the parameter in shape, and a rate or step that is not a scalar. Errors: ErrShape,
+// tensor.ErrNoTensor.
 func (s *AdamWState) fits(rate, step *tensor.Tensor) error {
 	for _, t := range [...]*tensor.Tensor{s.Param, s.Grad, s.First, s.Second, rate, step} {
 		if !t.Type().Valid() {

@@ -17,15 +17,15 @@ type AdamWStep struct {
 	Rate float64 // the learning rate
 	Step int     // the number of the step, from 1 on
 
-	// RateAt and StepAt have the numbers in memory, each a tensor of one float32, for a graph that is launched for several steps. They
-	// count in the place of the numbers above where they are not nil.
+	// RateAt and StepAt hold the numbers in memory, each as a tensor of one float32, for a graph that is launched for several
+	// steps. If not nil they replace Rate and Step.
 	RateAt, StepAt *tensor.Tensor
 }
 
-// AdamWAll makes one step of many parameters: one launch for each 64 of the same types, and one for each whose tensors lie apart from each
-// other: with gaps, or in other orders. No launch depends on the numbers in config and step. The types are float32,
-// float16 and bfloat16, and it computes in float32. Tensors without elements are left out. No tensor may share memory with a parameter or a
-// moment, of its state or of another one. It allocates nothing on the heap.
+// AdamWAll makes one step of many parameters: one launch for each 64 of the same types, and one for each whose tensors lie
+// apart from each other: with gaps, or in other orders. No launch depends on the numbers in config and step. The types are
+// float32, float16 and bfloat16, and it computes in float32. Tensors without elements are left out. No tensor may share memory
+// with a parameter or a moment, of its state or of another one. It allocates nothing on the heap.
 //
 // Errors, with which nothing was submitted: ErrNumber, ErrShape, *tensor.TypeError, kernel.ErrOverlap, kernel.ErrRepeats.
 func (o Optimizers) AdamWAll(at tensor.Context, states []AdamWState, step AdamWStep, config AdamWConfig) error {
@@ -96,7 +96,7 @@ func (s *AdamWState) types() [4]tensor.Type {
 	return [...]tensor.Type{s.Param.Type(), s.Grad.Type(), s.First.Type(), s.Second.Type()}
 }
 
-// firstOf is the number of the first state with these types.
+// firstOf returns the number of the first state with these types.
 func firstOf(states []AdamWState, types [4]tensor.Type) int {
 	for i := range states {
 		if states[i].types() == types {
@@ -154,8 +154,8 @@ type span struct {
 	written    bool
 }
 
-// separate returns an error where a tensor shares memory with one of another state that is written, and the number of one of the states.
-// Errors: kernel.ErrOverlap.
+// separate returns an error where a tensor shares memory with one of another state that is written, and the number of one of
+// the states. Errors: kernel.ErrOverlap.
 func (f *routineFrame) separate(states []AdamWState, step AdamWStep) (state int, err error) {
 	add := func(t *tensor.Tensor, state int, written bool) error {
 		r, err := t.Range()

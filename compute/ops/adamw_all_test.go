@@ -78,7 +78,7 @@ func (x *trained) step(n int, rate float64, c ops.AdamWConfig) {
 	}
 }
 
-// Steps over tensors of many shapes, layouts and types are those of the reference, with other numbers at each step.
+// Steps over tensors of many shapes, layouts and types equal the reference, with other numbers at each step.
 func TestAdamWAll(t *testing.T) {
 	r := newRig(t)
 	var all []*trained

@@ -48,8 +48,8 @@ func TestTheTableHasAllIntoOperations(t *testing.T) {
 	assert.Equal(t, all, slices.Sorted(maps.Keys(newRigOn(t, bookkeeping(t)).calls())))
 }
 
-// A warm operation that writes into tensors that are there allocates nothing on Go's heap, and the driver is only told of work: no
-// memory is allocated, mapped, or freed.
+// A warm operation that writes into tensors that are there allocates nothing on Go's heap, and the driver is only told of work:
+// no memory is allocated, mapped, or freed.
 func TestAWarmOperationAllocatesNothing(t *testing.T) {
 	driver := fault.Wrap(bookkeeping(t))
 	r := newRigOn(t, driver)
@@ -75,8 +75,8 @@ func TestAWarmOperationAllocatesNothing(t *testing.T) {
 	assert.NotEmpty(t, cold.take(), "functions of the driver are seen")
 }
 
-// recorder has the functions of the driver that are called and neither submit work to a stream nor ask how far it is, which other
-// goroutines may do at any time.
+// recorder has the functions of the driver that are called and neither submit work to a stream nor ask how far it is, which
+// other goroutines may do at any time.
 type recorder struct {
 	mu        sync.Mutex
 	functions []string
@@ -120,7 +120,7 @@ type operands struct {
 	step *int // the number of the last step of AdamWAll
 }
 
-// sizes are those of the largest operands of the table.
+// sizes has the sizes of the table's largest operands.
 type sizes struct {
 	columns int // so many that several blocks sum a row up
 	summed  int // of a product: so many that several blocks sum up an element

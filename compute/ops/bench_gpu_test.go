@@ -12,8 +12,8 @@ import (
 	"github.com/go-vram/vram/compute/tensor"
 )
 
-// BenchmarkStepOfGPT2 measures the work of a training step of GPT-2 small beside its layers: launches one behind the other, until
-// the device is done with all of them.
+// BenchmarkStepOfGPT2 measures all of a training step of GPT-2 small except its layers: launches one after the other, until
+// the device has finished them.
 func BenchmarkStepOfGPT2(b *testing.B) {
 	r := newRig(b)
 	const vocabulary, width, layers, tokens = 50257, 768, 12, 8192

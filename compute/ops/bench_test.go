@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/compute/tensor"
 )
 
-// BenchmarkInto measures the host's part of warm operations beside the run of a kernel.
+// BenchmarkInto measures the host time of warm operations, and the run of a kernel alone for comparison.
 func BenchmarkInto(b *testing.B) {
 	r := newRigOn(b, bookkeeping(b)).operands()
 	k, err := r.o.Kernels().Elementwise(expr.Input(0, tensor.Float32).Add(expr.Input(1, tensor.Float32)))

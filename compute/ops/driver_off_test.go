@@ -14,8 +14,8 @@ import (
 	"github.com/go-vram/vram/vramtest"
 )
 
-// open opens a simulated device that executes kernels and looks for their mistakes: also for reads of memory that nobody has written,
-// and for accesses that a launch does not declare.
+// open opens a simulated device that executes kernels and looks for their mistakes: also for reads of memory that nobody has
+// written, and for accesses that a launch does not declare.
 func open(tb testing.TB) *vram.Device {
 	tb.Helper()
 	return vramtest.Open(tb, vramtest.Kernels()).Device
@@ -35,5 +35,6 @@ func TestAnOperationWithoutAnExecutorFails(t *testing.T) {
 	require.ErrorIs(t, err, sim.ErrNoExecutor)
 }
 
-// bookkeeping is the simulated driver without bytes: it makes no note of fills and copies, so that all allocations are the program's.
+// bookkeeping is the simulated driver without bytes: it makes no note of fills and copies, so that all allocations are the
+// program's.
 func bookkeeping(testing.TB) cudadrv.Driver { return sim.New(sim.Config{}) }

@@ -16,8 +16,8 @@ import (
 	"github.com/go-vram/vram/internal/eachcall"
 )
 
-// Whichever driver call fails, or panics, an operation leaves no buffer, no driver object and no goroutine: neither those that are its
-// result nor those that it works with.
+// Whichever driver call fails, or panics, an operation leaves no buffer, no driver object and no goroutine: neither those that
+// are its result nor those that it works with.
 func TestAFailedCallLeavesNothing(t *testing.T) {
 	machine := sim.New(sim.Config{Bytes: true, TimedKernels: true})
 	faults := fault.Wrap(machine)

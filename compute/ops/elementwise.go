@@ -36,7 +36,7 @@ func (o Arithmetic) Add(at tensor.Context, x, y *tensor.Tensor) (*tensor.Tensor,
 	return o.set.broadcast(at, key{op: opAdd}, x, y)
 }
 
-// AddInto is Add into a tensor, to whose shape the operands are broadcast.
+// AddInto writes Add to a tensor, to whose shape the operands are broadcast.
 func (o Arithmetic) AddInto(at tensor.Context, out, x, y *tensor.Tensor) error {
 	return o.set.into(at, key{op: opAdd}, out, x, y)
 }
@@ -46,7 +46,7 @@ func (o Arithmetic) Sub(at tensor.Context, x, y *tensor.Tensor) (*tensor.Tensor,
 	return o.set.broadcast(at, key{op: opSub}, x, y)
 }
 
-// SubInto is Sub into a tensor, to whose shape the operands are broadcast.
+// SubInto writes Sub to a tensor, to whose shape the operands are broadcast.
 func (o Arithmetic) SubInto(at tensor.Context, out, x, y *tensor.Tensor) error {
 	return o.set.into(at, key{op: opSub}, out, x, y)
 }
@@ -56,7 +56,7 @@ func (o Arithmetic) Mul(at tensor.Context, x, y *tensor.Tensor) (*tensor.Tensor,
 	return o.set.broadcast(at, key{op: opMul}, x, y)
 }
 
-// MulInto is Mul into a tensor, to whose shape the operands are broadcast.
+// MulInto writes Mul to a tensor, to whose shape the operands are broadcast.
 func (o Arithmetic) MulInto(at tensor.Context, out, x, y *tensor.Tensor) error {
 	return o.set.into(at, key{op: opMul}, out, x, y)
 }
@@ -66,7 +66,7 @@ func (o Arithmetic) Div(at tensor.Context, x, y *tensor.Tensor) (*tensor.Tensor,
 	return o.set.broadcast(at, key{op: opDiv}, x, y)
 }
 
-// DivInto is Div into a tensor, to whose shape the operands are broadcast.
+// DivInto writes Div to a tensor, to whose shape the operands are broadcast.
 func (o Arithmetic) DivInto(at tensor.Context, out, x, y *tensor.Tensor) error {
 	return o.set.into(at, key{op: opDiv}, out, x, y)
 }
@@ -76,37 +76,37 @@ func (o Arithmetic) Neg(at tensor.Context, x *tensor.Tensor) (*tensor.Tensor, er
 	return o.set.unary(at, opNeg, x)
 }
 
-// NegInto is Neg into a tensor.
+// NegInto writes Neg to a tensor.
 func (o Arithmetic) NegInto(at tensor.Context, out, x *tensor.Tensor) error {
 	return o.set.into(at, key{op: opNeg}, out, x)
 }
 
-// Abs is the absolute value. Errors: *expr.TypeError for bools.
+// Abs returns the absolute value. Errors: *expr.TypeError for bools.
 func (o Arithmetic) Abs(at tensor.Context, x *tensor.Tensor) (*tensor.Tensor, error) {
 	return o.set.unary(at, opAbs, x)
 }
 
-// AbsInto is Abs into a tensor.
+// AbsInto writes Abs to a tensor.
 func (o Arithmetic) AbsInto(at tensor.Context, out, x *tensor.Tensor) error {
 	return o.set.into(at, key{op: opAbs}, out, x)
 }
 
-// Sqrt is the square root.
+// Sqrt returns the square root.
 func (o Arithmetic) Sqrt(at tensor.Context, x *tensor.Tensor) (*tensor.Tensor, error) {
 	return o.set.unary(at, opSqrt, x)
 }
 
-// SqrtInto is Sqrt into a tensor.
+// SqrtInto writes Sqrt to a tensor.
 func (o Arithmetic) SqrtInto(at tensor.Context, out, x *tensor.Tensor) error {
 	return o.set.into(at, key{op: opSqrt}, out, x)
 }
 
-// Rsqrt is 1/sqrt(x).
+// Rsqrt returns 1/sqrt(x).
 func (o Arithmetic) Rsqrt(at tensor.Context, x *tensor.Tensor) (*tensor.Tensor, error) {
 	return o.set.unary(at, opRsqrt, x)
 }
 
-// RsqrtInto is Rsqrt into a tensor.
+// RsqrtInto writes Rsqrt to a tensor.
 func (o Arithmetic) RsqrtInto(at tensor.Context, out, x *tensor.Tensor) error {
 	return o.set.into(at, key{op: opRsqrt}, out, x)
 }
@@ -116,23 +116,23 @@ func (o Arithmetic) Exp(at tensor.Context, x *tensor.Tensor) (*tensor.Tensor, er
 	return o.set.unary(at, opExp, x)
 }
 
-// ExpInto is Exp into a tensor.
+// ExpInto writes Exp to a tensor.
 func (o Arithmetic) ExpInto(at tensor.Context, out, x *tensor.Tensor) error {
 	return o.set.into(at, key{op: opExp}, out, x)
 }
 
-// Log is the natural logarithm.
+// Log returns the natural logarithm.
 func (o Arithmetic) Log(at tensor.Context, x *tensor.Tensor) (*tensor.Tensor, error) {
 	return o.set.unary(at, opLog, x)
 }
 
-// LogInto is Log into a tensor.
+// LogInto writes Log to a tensor.
 func (o Arithmetic) LogInto(at tensor.Context, out, x *tensor.Tensor) error {
 	return o.set.into(at, key{op: opLog}, out, x)
 }
 
-// Clamp is x, or low where x is less, or high where x is greater. -Inf and +Inf are no bounds; a bound with a fraction makes float32 of
-// integers, and NaN makes NaN. Errors: ErrNumber for a bound that the integer type does not have.
+// Clamp is x, or low where x is less, or high where x is greater. -Inf and +Inf are no bounds; a bound with a fraction makes
+// float32 of integers, and NaN makes NaN. Errors: ErrNumber for a bound that the integer type does not have.
 func (o Arithmetic) Clamp(at tensor.Context, x *tensor.Tensor, low, high float64) (*tensor.Tensor, error) {
 	k, err := clamp(opClamp, x, low, high)
 	if err != nil {
@@ -141,7 +141,7 @@ func (o Arithmetic) Clamp(at tensor.Context, x *tensor.Tensor, low, high float64
 	return o.set.made(at, k, x.Shape(), x)
 }
 
-// ClampInto is Clamp into a tensor.
+// ClampInto writes Clamp to a tensor.
 func (o Arithmetic) ClampInto(at tensor.Context, out, x *tensor.Tensor, low, high float64) error {
 	k, err := clamp(opClamp, x, low, high)
 	if err != nil {
@@ -150,7 +150,7 @@ func (o Arithmetic) ClampInto(at tensor.Context, out, x *tensor.Tensor, low, hig
 	return o.set.into(at, k, out, x)
 }
 
-// clamp is the key of a clamp, or of its gradient.
+// clamp returns the key of a clamp, or of its gradient.
 func clamp(op operation, x *tensor.Tensor, low, high float64) (key, error) {
 	for i, bound := range [...]float64{low, high} {
 		if !math.IsInf(bound, 0) && !math.IsNaN(bound) && bound == math.Trunc(bound) && !holds(x.Type(), bound) {
@@ -177,7 +177,7 @@ func (o Comparisons) Eq(at tensor.Context, x, y *tensor.Tensor) (*tensor.Tensor,
 	return o.set.broadcast(at, key{op: opEq}, x, y)
 }
 
-// EqInto is Eq into a tensor, to whose shape the operands are broadcast.
+// EqInto writes Eq to a tensor, to whose shape the operands are broadcast.
 func (o Comparisons) EqInto(at tensor.Context, out, x, y *tensor.Tensor) error {
 	return o.set.into(at, key{op: opEq}, out, x, y)
 }
@@ -187,7 +187,7 @@ func (o Comparisons) Ne(at tensor.Context, x, y *tensor.Tensor) (*tensor.Tensor,
 	return o.set.broadcast(at, key{op: opNe}, x, y)
 }
 
-// NeInto is Ne into a tensor, to whose shape the operands are broadcast.
+// NeInto writes Ne to a tensor, to whose shape the operands are broadcast.
 func (o Comparisons) NeInto(at tensor.Context, out, x, y *tensor.Tensor) error {
 	return o.set.into(at, key{op: opNe}, out, x, y)
 }
@@ -197,7 +197,7 @@ func (o Comparisons) Lt(at tensor.Context, x, y *tensor.Tensor) (*tensor.Tensor,
 	return o.set.broadcast(at, key{op: opLt}, x, y)
 }
 
-// LtInto is Lt into a tensor, to whose shape the operands are broadcast.
+// LtInto writes Lt to a tensor, to whose shape the operands are broadcast.
 func (o Comparisons) LtInto(at tensor.Context, out, x, y *tensor.Tensor) error {
 	return o.set.into(at, key{op: opLt}, out, x, y)
 }
@@ -207,7 +207,7 @@ func (o Comparisons) Le(at tensor.Context, x, y *tensor.Tensor) (*tensor.Tensor,
 	return o.set.broadcast(at, key{op: opLe}, x, y)
 }
 
-// LeInto is Le into a tensor, to whose shape the operands are broadcast.
+// LeInto writes Le to a tensor, to whose shape the operands are broadcast.
 func (o Comparisons) LeInto(at tensor.Context, out, x, y *tensor.Tensor) error {
 	return o.set.into(at, key{op: opLe}, out, x, y)
 }
@@ -217,7 +217,7 @@ func (o Comparisons) Gt(at tensor.Context, x, y *tensor.Tensor) (*tensor.Tensor,
 	return o.set.broadcast(at, key{op: opGt}, x, y)
 }
 
-// GtInto is Gt into a tensor, to whose shape the operands are broadcast.
+// GtInto writes Gt to a tensor, to whose shape the operands are broadcast.
 func (o Comparisons) GtInto(at tensor.Context, out, x, y *tensor.Tensor) error {
 	return o.set.into(at, key{op: opGt}, out, x, y)
 }
@@ -227,7 +227,7 @@ func (o Comparisons) Ge(at tensor.Context, x, y *tensor.Tensor) (*tensor.Tensor,
 	return o.set.broadcast(at, key{op: opGe}, x, y)
 }
 
-// GeInto is Ge into a tensor, to whose shape the operands are broadcast.
+// GeInto writes Ge to a tensor, to whose shape the operands are broadcast.
 func (o Comparisons) GeInto(at tensor.Context, out, x, y *tensor.Tensor) error {
 	return o.set.into(at, key{op: opGe}, out, x, y)
 }
@@ -237,7 +237,7 @@ func (o Comparisons) Where(at tensor.Context, condition, x, y *tensor.Tensor) (*
 	return o.set.broadcast(at, key{op: opWhere}, condition, x, y)
 }
 
-// WhereInto is Where into a tensor.
+// WhereInto writes Where to a tensor.
 func (o Comparisons) WhereInto(at tensor.Context, out, condition, x, y *tensor.Tensor) error {
 	return o.set.into(at, key{op: opWhere}, out, condition, x, y)
 }

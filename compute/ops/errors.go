@@ -17,7 +17,8 @@ var (
 	ErrEmpty = errors.New("no element to choose from")
 	// ErrAxes refuses axes that a tensor does not have, or twice the same.
 	ErrAxes = errors.New("such axes are not possible for the tensor")
-	// ErrNumber refuses a number that the element type does not have, or that the operation cannot have, as bounds in the wrong order.
+	// ErrNumber refuses a number that the element type does not have, or that the operation cannot have, as bounds in the wrong
+	// order.
 	ErrNumber = errors.New("such a number is not possible for the operation and the element type")
 	// ErrShape refuses shapes that an operation cannot have together.
 	ErrShape = errors.New("the shapes do not fit")

@@ -107,7 +107,7 @@ const (
 	operations
 )
 
-// String is the name.
+// String returns the name.
 func (op operation) String() string {
 	names := [operations]string{
 		opAdd: "add", opSub: "sub", opMul: "mul", opDiv: "div", opEq: "eq", opNe: "ne", opLt: "lt", opLe: "le", opGt: "gt", opGe: "ge",
@@ -141,7 +141,7 @@ func (k *key) input(i int) expr.Expr { return expr.Input(i, k.in[i]) }
 
 func (k *key) number(i int) float64 { return math.Float64frombits(k.numbers[i]) }
 
-// expressions are the outputs.
+// expressions returns the outputs.
 func (k *key) expressions() []expr.Expr {
 	switch {
 	case k.op <= opGe:
@@ -174,7 +174,7 @@ func (k *key) expressions() []expr.Expr {
 
 func one(e expr.Expr) []expr.Expr { return []expr.Expr{e} }
 
-// accumulator is the type in which a type is summed.
+// accumulator returns the type in which a type is summed.
 func accumulator(of tensor.Type) tensor.Type {
 	if of == tensor.Float64 {
 		return of
@@ -267,7 +267,7 @@ func (k *key) other() expr.Expr {
 	return k.input(0)
 }
 
-// reduced is a value of a row.
+// reduced returns a value of a row.
 func reduced(op operation, x expr.Expr) expr.Expr {
 	bools := x.Err() == nil && x.Type == tensor.Bool
 	if bools && op != opSum && op != opMean {
@@ -326,7 +326,7 @@ func (k *key) row() expr.Expr {
 	return k.unlessIgnored(k.input(1).Max(), loss) // all elements of the row have its class
 }
 
-// unlessIgnored is 0 where the class of a row is the one that is ignored.
+// unlessIgnored returns 0 where the class of a row is the one that is ignored.
 func (k *key) unlessIgnored(class, e expr.Expr) expr.Expr {
 	if k.with&withIgnored == 0 {
 		return e
@@ -348,8 +348,9 @@ func (k *key) gradient() expr.Expr {
 	case opGeluTanhBackward:
 		const cubic = 0.044715
 		twice := 2 * math.Sqrt(2/math.Pi)
-		// (1+tanh(u))/2 is sigmoid(2u), and (1-tanh(u)²)/4 is sigmoid(2u)*sigmoid(-2u), of which nothing cancels out. That product is 0 of
-		// a large x, and is taken before the derivative of 2u, which is bounded: of a finite x nothing is infinite times 0.
+		// (1+tanh(u))/2 is sigmoid(2u), and (1-tanh(u)²)/4 is sigmoid(2u)*sigmoid(-2u), of which nothing cancels out. That
+		// product is 0 of a large x, and is taken before the derivative of 2u, which is bounded: of a finite x nothing is
+		// infinite times 0.
 		square := x.Square().Minimum(expr.Number(1e30))
 		inner := x.Mul(expr.Fma(square, expr.Number(twice*cubic), expr.Number(twice)))
 		below := inner.Sigmoid()
@@ -404,12 +405,12 @@ func (k *key) gradientOfRows(g, x expr.Expr) expr.Expr {
 	return k.summed(g.Mul(x.Mul(k.input(2)))) // opRMSWeightBackward, of the factor
 }
 
-// rmsFactor is the factor of RMS norm for the elements of a row.
+// rmsFactor returns the factor of RMS norm for the elements of a row.
 func (k *key) rmsFactor(x expr.Expr) expr.Expr {
 	return x.Square().Mean().Add(expr.Number(k.number(0))).Rsqrt()
 }
 
-// summed is the sum over the axes, if there are any.
+// summed returns the sum over the axes, if there are any.
 func (k *key) summed(e expr.Expr) expr.Expr {
 	if k.axes == 0 {
 		return e
@@ -417,7 +418,7 @@ func (k *key) summed(e expr.Expr) expr.Expr {
 	return e.Sum()
 }
 
-// adamW are the parameter and its two moments.
+// adamW returns the parameter and its two moments.
 func (k *key) adamW() []expr.Expr {
 	of := accumulator(k.in[0])
 	var in [maxInputs]expr.Expr

@@ -5,8 +5,9 @@ import (
 	"github.com/go-vram/vram/compute/tensor"
 )
 
-// derivative is the table of gradients that are one expression: of the gradient g of the result and of the operand x, or of the result y where
-// PyTorch takes that. Where there is no derivative it has PyTorch's choice, and zeros, infinities and NaN come out as they do there.
+// derivative returns a gradient that is one expression: of the gradient g of the result and of the operand x, or of the result
+// y where PyTorch takes that. Where there is no derivative it has PyTorch's choice, and zeros, infinities and NaN come out as
+// they do there.
 func (k *key) derivative() expr.Expr {
 	g, x := k.input(0), k.input(1)
 	y, none := x, expr.Number(0)
@@ -43,8 +44,8 @@ func (k *key) derivative() expr.Expr {
 	return shared(g, x.Eq(x.Min())) // opMinBackward
 }
 
-// shared is a gradient that chosen elements of a row share evenly. Of a row with NaN none is chosen: its gradient is NaN. Their number is not
-// converted to a type of 16 bits, which may not have it.
+// shared returns a gradient that chosen elements of a row share evenly. Of a row with NaN none is chosen: its gradient is NaN.
+// Their number is not converted to a type of 16 bits, which may not have it.
 func shared(g, chosen expr.Expr) expr.Expr {
 	g = g.Cast(accumulator(g.Type))
 	return g.Div(chosen.Sum()).Mul(expr.Select(chosen, expr.Number(1), expr.Number(0)))

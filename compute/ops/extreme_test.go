@@ -29,7 +29,8 @@ func pairs(a, b []float64) (first, second []float64) {
 	return first, second
 }
 
-// exact requires the numbers that float64 computes, as float32 has them: within an error, and of denormal numbers within some of their units.
+// exact requires the numbers that float64 computes, as float32 has them: within an error, and of denormal numbers within some
+// of their units.
 func (r *rig) exact(want []float64, got *tensor.Tensor, about ...any) {
 	r.Helper()
 	for i, x := range r.read(got).values {
@@ -100,8 +101,8 @@ func TestGradientsDoNotOverflowBetween(t *testing.T) {
 	r.exact(zipped(grads, probabilities, func(g, y float64) float64 { return y * (g - sum) }), dx, "softmax")
 }
 
-// Layer norms of equal elements are 0, and their gradients exact, also where the sum of the elements is infinite and where epsilon is small. So are those
-// of PyTorch. Rows with an infinite element are NaN.
+// Layer norms of equal elements are 0, and their gradients exact, also where the sum of the elements is infinite and where
+// epsilon is small. So are those of PyTorch. Rows with an infinite element are NaN.
 func TestLayerNormOfEqualElements(t *testing.T) {
 	r := newRig(t)
 	const small = 1e-12
@@ -137,7 +138,8 @@ func TestLayerNormOfEqualElements(t *testing.T) {
 	}
 }
 
-// An RMS norm of a row with an infinity follows the formula: 0 for numbers, and NaN for infinities. It is 0 where the squares are infinite.
+// An RMS norm of a row with an infinity follows the formula: 0 for numbers, and NaN for infinities. It is 0 where the squares
+// are infinite.
 func TestRMSNormOfInfinities(t *testing.T) {
 	r := newRig(t)
 	for _, c := range []struct{ x, want []float64 }{

@@ -108,14 +108,14 @@ func TestGradientsOfFunctionsOverOperands(t *testing.T) {
 	}
 }
 
-// narrowSlope is the derivative of a function from numbers nearer than those of slope.
+// narrowSlope is the derivative of a function from closer points than slope takes.
 func narrowSlope(f func(float64) float64, x float64) float64 {
 	const h = 1e-3
 	d := func(k float64) float64 { return f(x+k*h) - f(x-k*h) }
 	return (45*d(1) - 9*d(2) + d(3)) / (60 * h)
 }
 
-// Gradients of functions of 16-bit numbers are computed in float32 and rounded once; those of float64 have its precision.
+// Gradients of functions of 16-bit numbers are computed in float32 and rounded once; float64 gradients have full precision.
 func TestGradientsOfFunctionsOfTypes(t *testing.T) {
 	all := newRig(t)
 	for _, f := range all.differentiables() {
@@ -128,7 +128,7 @@ func TestGradientsOfFunctionsOfTypes(t *testing.T) {
 				if f.ofResult {
 					y := array{a.shape, mapped(a.values, f.forward)}
 					x = r.halfOf(of, y)
-					for i, y := range y.values { // the result is rounded, and its derivative that of another operand
+					for i, y := range y.values { // the rounded result has another derivative
 						switch f.name {
 						case "sqrt":
 							want[i] = g.values[i] / 2 / y

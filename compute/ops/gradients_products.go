@@ -7,9 +7,12 @@ import (
 	"github.com/go-vram/vram/compute/tensor/layout"
 )
 
-// MatmulBackward are the gradients of the operands of Matmul: the products grad*yᵀ and xᵀ*grad, summed over the batches along which an operand was
-// broadcast. Vectors are matrices of one row or column, as for Matmul, and so is how; the paths are those of dx and dy. Errors: ErrShape, *tensor.TypeError.
-func (o Gradients) MatmulBackward(
+type productGradients struct{ set *set }
+
+// MatmulBackward returns the gradients of the operands of Matmul: the products grad*yᵀ and xᵀ*grad, summed over the batches
+// along which an operand was broadcast. It takes vectors and how as Matmul does, and returns the paths of dx and dy. Errors:
+// ErrShape, *tensor.TypeError.
+func (o productGradients) MatmulBackward(
 	at tensor.Context, grad, x, y *tensor.Tensor, how Product,
 ) (dx, dy *tensor.Tensor, paths [2]matmul.Path, err error) {
 	dx, dy, err = both(at, opMatmulBackward, x, y, func(dx, dy *tensor.Tensor) (err error) {
@@ -19,14 +22,15 @@ func (o Gradients) MatmulBackward(
 	return dx, dy, paths, err
 }
 
-// MatmulBackwardInto is MatmulBackward into tensors. dx may lie over x, or dy over y, but not both, and neither over another operand: that is
-// kernel.ErrOverlap. The gradient of an operand that is a view, as a transposed one, has the shape of the view.
+// MatmulBackwardInto writes MatmulBackward to tensors. dx may lie over x, or dy over y, but not both, and neither over another
+// operand: that is kernel.ErrOverlap. The gradient of an operand that is a view, as a transposed one, has the shape of the
+// view.
 //
-// The gradient of a matrix that is multiplied with each one of a batch is one product of all of these, one below the other. Those that do not
-// lie so are copied to temporary memory, unless that takes more of it than a product for each of them. Then, and where an operand is
-// broadcast along a part of the batch, temporary memory has a product for each matrix, and another launch adds these: as float32 for types of
-// 16 bits.
-func (o Gradients) MatmulBackwardInto(at tensor.Context, dx, dy, grad, x, y *tensor.Tensor, how Product) (paths [2]matmul.Path, err error) {
+// The gradient of a matrix that is multiplied with each one of a batch is one product of all of these, one below the other.
+// Those that do not lie so are copied to temporary memory, unless that takes more of it than a product for each of them. Then,
+// and where an operand is broadcast along a part of the batch, temporary memory has a product for each matrix, and another
+// launch adds these: as float32 for types of 16 bits.
+func (o productGradients) MatmulBackwardInto(at tensor.Context, dx, dy, grad, x, y *tensor.Tensor, how Product) (paths [2]matmul.Path, err error) {
 	err = o.matmul(at, [2]*tensor.Tensor{dx, dy}, grad, x, y, how, &paths)
 	if err == nil {
 		return paths, nil
@@ -35,7 +39,7 @@ func (o Gradients) MatmulBackwardInto(at tensor.Context, dx, dy, grad, x, y *ten
 	return paths, renamed(opMatmulBackward, err)
 }
 
-func (o Gradients) matmul(at tensor.Context, out [2]*tensor.Tensor, grad, x, y *tensor.Tensor, how Product, paths *[2]matmul.Path) error {
+func (o productGradients) matmul(at tensor.Context, out [2]*tensor.Tensor, grad, x, y *tensor.Tensor, how Product, paths *[2]matmul.Path) error {
 	if o.set == nil {
 		return ErrNotOpen
 	}
@@ -174,8 +178,8 @@ func (p *batchedProduct) added(out, a, b *tensor.Tensor, each layout.Layout) err
 	})
 }
 
-// stacked computes the output, which is one matrix, of b and of a with transposed matrices: as one product of all matrices one below the
-// other, or as added does where copies of those that lie apart would take more memory.
+// stacked computes the output, which is one matrix, of b and of a with transposed matrices: as one product of all matrices one
+// below the other, or as added does where copies of those that lie apart would take more memory.
 func (p *batchedProduct) stacked(out, a, b *tensor.Tensor, each layout.Layout) error {
 	left, err := p.stack(a.Layout())
 	if err != nil {
@@ -203,7 +207,7 @@ func (p *batchedProduct) stacked(out, a, b *tensor.Tensor, each layout.Layout) e
 	})
 }
 
-// matrices is the contiguous layout of a matrix of a shape for each one of the batch.
+// matrices returns the contiguous layout of a matrix of a shape for each one of the batch.
 func (p *batchedProduct) matrices(rows, columns int) (layout.Layout, error) {
 	var lengths [layout.MaxRank]int
 	shape := p.batch.AppendShape(lengths[:0])
@@ -218,7 +222,7 @@ type stack struct {
 	lies   bool          // that is one matrix
 }
 
-// copied is the number of elements of a copy that it takes.
+// copied returns the number of elements of a copy that it takes.
 func (s *stack) copied() int {
 	if s.lies {
 		return 0

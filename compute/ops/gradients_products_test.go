@@ -32,7 +32,7 @@ func productGradients(a, b, g array) (dx, dy []float64) {
 	return dx, dy
 }
 
-// batches are those of the left operand, of the right one, and of their product.
+// batches has the batch dimensions of the left operand, of the right one, and of their product.
 var batches = [][3][]int{
 	{{}, {}, {}},
 	{{3}, {3}, {3}},
@@ -51,7 +51,7 @@ var batches = [][3][]int{
 	{{1, 2}, {0, 1}, {0, 2}},
 }
 
-// Gradients of products of any layouts, of which the transposed ones are some, and of broadcast batches are those of the reference.
+// Gradients of products equal the reference for any layouts, also transposed ones, and for broadcast batches.
 func TestGradientsOfMatmul(t *testing.T) {
 	all := newRig(t)
 	for _, batch := range batches {
@@ -87,7 +87,7 @@ func TestGradientsOfMatmul(t *testing.T) {
 	}
 }
 
-// The gradients of an operand whose elements are repeated in memory, or that lies apart in its batch, are those of one that does not.
+// Repeated elements and batches with gaps do not change the gradients of a product.
 func TestGradientsOfMatmulOfRepeatedOperands(t *testing.T) {
 	r := newRig(t)
 	for i := range 6 {
@@ -106,7 +106,8 @@ func TestGradientsOfMatmulOfRepeatedOperands(t *testing.T) {
 	}
 }
 
-// Gradients of products of 16-bit numbers are summed in float32 and rounded once, also over batches. Operands may have different types.
+// Gradients of products of 16-bit numbers are summed in float32 and rounded once, also over batches. Operands may have
+// different types.
 func TestGradientsOfMatmulOfTypes(t *testing.T) {
 	all := newRig(t)
 	for _, number := range []int{0, 3, 4, 7, 8} {
@@ -150,7 +151,7 @@ func TestGradientsOfMatmulOfTypes(t *testing.T) {
 	r.near(wantY, dy, 1e-12, 10)
 }
 
-// The precision of a product is that of its gradients.
+// The gradients of a product have its precision.
 func TestPrecisionOfGradientsOfMatmul(t *testing.T) {
 	r := newRig(t)
 	a, b, g := newArray([]int{2, 5, 64}, r.random.NormFloat64), newArray([]int{64, 3}, r.random.NormFloat64), newArray([]int{2, 5, 3}, r.random.NormFloat64)
@@ -175,7 +176,7 @@ func TestPrecisionOfGradientsOfMatmul(t *testing.T) {
 	require.ErrorContains(t, err, "ops: matmul backward of ")
 }
 
-// Gradients of vectors are those of matrices of one row, or of one column, without that dimension.
+// Gradients of vectors equal the gradients of matrices of one row or one column, without that dimension.
 func TestGradientsOfMatmulOfVectors(t *testing.T) {
 	r := newRig(t)
 	for _, s := range vectorShapes {
@@ -231,7 +232,7 @@ func TestGradientOfASharedWeightIsOneProduct(t *testing.T) {
 	require.EqualValues(t, 1, launches.Load())
 }
 
-// Gradients of products over operands are those of other memory, or are refused before anything is written.
+// Gradients of products over operands equal the gradients in separate memory, or are refused before anything is written.
 func TestGradientsOfMatmulOverOperands(t *testing.T) {
 	r := newRig(t)
 	const dx, dy, grad, x, y = 0, 1, 2, 3, 4

@@ -5,68 +5,55 @@ import (
 	"github.com/go-vram/vram/compute/tensor/layout"
 )
 
-// SumBackward is the gradient of the operand x of Sum along the same axes: each element has that of its sum, whether the axes were kept or not. Of
-// x only type and shape are looked at. Errors: ErrAxes, ErrShape.
-func (o Gradients) SumBackward(at tensor.Context, grad, x *tensor.Tensor, axes ...int) (*tensor.Tensor, error) {
-	out, err := like(at, opSumBackward, x)
-	if err != nil {
-		return nil, err
-	}
-	return finished(out, o.SumBackwardInto(at, out, grad, axes...))
+type reductionGradients struct{ set *set }
+
+// SumBackward returns the gradient of the operand x of Sum along the same axes, kept or not: each element has the gradient of
+// its sum. It uses only the type and shape of x. Errors: ErrAxes, ErrShape.
+func (o reductionGradients) SumBackward(at tensor.Context, grad, x *tensor.Tensor, axes ...int) (*tensor.Tensor, error) {
+	return create(at, like(opSumBackward, x), func(dx *tensor.Tensor) error { return o.SumBackwardInto(at, dx, grad, axes...) })
 }
 
-// SumBackwardInto is SumBackward into a tensor.
-func (o Gradients) SumBackwardInto(at tensor.Context, dx, grad *tensor.Tensor, axes ...int) error {
+// SumBackwardInto writes SumBackward to a tensor.
+func (o reductionGradients) SumBackwardInto(at tensor.Context, dx, grad *tensor.Tensor, axes ...int) error {
 	return o.set.reducedBack(at, opSumBackward, dx, grad, nil, axes)
 }
 
-// MeanBackward is the gradient of the operand x of Mean along the same axes: each element has that of its mean, whether the axes were kept or
-// not, divided by their number. Of x only type and shape are looked at. Errors: ErrAxes, ErrShape.
-func (o Gradients) MeanBackward(at tensor.Context, grad, x *tensor.Tensor, axes ...int) (*tensor.Tensor, error) {
-	out, err := like(at, opMeanBackward, x)
-	if err != nil {
-		return nil, err
-	}
-	return finished(out, o.MeanBackwardInto(at, out, grad, axes...))
+// MeanBackward returns the gradient of the operand x of Mean along the same axes, kept or not: each element has the gradient of
+// its mean, divided by the number of elements. It uses only the type and shape of x. Errors: ErrAxes, ErrShape.
+func (o reductionGradients) MeanBackward(at tensor.Context, grad, x *tensor.Tensor, axes ...int) (*tensor.Tensor, error) {
+	return create(at, like(opMeanBackward, x), func(dx *tensor.Tensor) error { return o.MeanBackwardInto(at, dx, grad, axes...) })
 }
 
-// MeanBackwardInto is MeanBackward into a tensor. A fill writes the number of elements into temporary memory before the launch: a constant
-// would compile a kernel for each number.
-func (o Gradients) MeanBackwardInto(at tensor.Context, dx, grad *tensor.Tensor, axes ...int) error {
+// MeanBackwardInto writes MeanBackward to a tensor. A fill writes the number of elements into temporary memory before the
+// launch: a constant would compile a kernel for each number.
+func (o reductionGradients) MeanBackwardInto(at tensor.Context, dx, grad *tensor.Tensor, axes ...int) error {
 	return o.set.reducedBack(at, opMeanBackward, dx, grad, nil, axes)
 }
 
-// MaxBackward is the gradient of the operand x of Max along the same axes, whether these were kept or not: elements that are the greatest share
-// that of the result evenly, as those of PyTorch's amax do, and others have 0. A row with NaN has NaN. Errors: ErrAxes, ErrShape, ErrEmpty.
-func (o Gradients) MaxBackward(at tensor.Context, grad, x *tensor.Tensor, axes ...int) (*tensor.Tensor, error) {
-	out, err := like(at, opMaxBackward, x)
-	if err != nil {
-		return nil, err
-	}
-	return finished(out, o.MaxBackwardInto(at, out, grad, x, axes...))
+// MaxBackward returns the gradient of the operand x of Max along the same axes, kept or not: the greatest elements of a row
+// share the gradient evenly, as in PyTorch's amax, and the others have 0. A row with NaN has NaN. Errors: ErrAxes, ErrShape,
+// ErrEmpty.
+func (o reductionGradients) MaxBackward(at tensor.Context, grad, x *tensor.Tensor, axes ...int) (*tensor.Tensor, error) {
+	return create(at, like(opMaxBackward, x), func(dx *tensor.Tensor) error { return o.MaxBackwardInto(at, dx, grad, x, axes...) })
 }
 
-// MaxBackwardInto is MaxBackward into a tensor.
-func (o Gradients) MaxBackwardInto(at tensor.Context, dx, grad, x *tensor.Tensor, axes ...int) error {
+// MaxBackwardInto writes MaxBackward to a tensor.
+func (o reductionGradients) MaxBackwardInto(at tensor.Context, dx, grad, x *tensor.Tensor, axes ...int) error {
 	return o.set.reducedBack(at, opMaxBackward, dx, grad, x, axes)
 }
 
-// MinBackward is the gradient of the operand x of Min along the same axes: as MaxBackward, of the least elements. Errors: ErrAxes, ErrShape,
-// ErrEmpty.
-func (o Gradients) MinBackward(at tensor.Context, grad, x *tensor.Tensor, axes ...int) (*tensor.Tensor, error) {
-	out, err := like(at, opMinBackward, x)
-	if err != nil {
-		return nil, err
-	}
-	return finished(out, o.MinBackwardInto(at, out, grad, x, axes...))
+// MinBackward returns the gradient of the operand x of Min along the same axes: as MaxBackward, of the least elements. Errors:
+// ErrAxes, ErrShape, ErrEmpty.
+func (o reductionGradients) MinBackward(at tensor.Context, grad, x *tensor.Tensor, axes ...int) (*tensor.Tensor, error) {
+	return create(at, like(opMinBackward, x), func(dx *tensor.Tensor) error { return o.MinBackwardInto(at, dx, grad, x, axes...) })
 }
 
-// MinBackwardInto is MinBackward into a tensor.
-func (o Gradients) MinBackwardInto(at tensor.Context, dx, grad, x *tensor.Tensor, axes ...int) error {
+// MinBackwardInto writes MinBackward to a tensor.
+func (o reductionGradients) MinBackwardInto(at tensor.Context, dx, grad, x *tensor.Tensor, axes ...int) error {
 	return o.set.reducedBack(at, opMinBackward, dx, grad, x, axes)
 }
 
-// reducedBack is the gradient of the operand of a reduction. x is nil where only its shape counts, which is that of dx.
+// reducedBack computes the gradient of the operand of a reduction. x is nil if only its shape is needed: dx has the same.
 func (s *set) reducedBack(at tensor.Context, op operation, dx, grad, x *tensor.Tensor, numbers []int) error {
 	along, err := axesOf(dx.Rank(), numbers...)
 	var rows layout.Layout
@@ -90,7 +77,8 @@ func (s *set) reducedBack(at tensor.Context, op operation, dx, grad, x *tensor.T
 	return named(op, err, []*tensor.Tensor{dx}, given(grad, x)...)
 }
 
-// spread computes the gradient of the operand of a reduction from that of the result, which has length 1 along the axes.
+// spread computes the gradient of the operand of a reduction from rows, the gradient of the result with length 1 along the
+// axes.
 func (s *set) spread(at tensor.Context, op operation, dx, rows, x *tensor.Tensor, along axes) error {
 	switch {
 	case op == opSumBackward:
@@ -113,8 +101,8 @@ func (s *set) spread(at tensor.Context, op operation, dx, rows, x *tensor.Tensor
 	})
 }
 
-// restored is the layout of a reduction's result with length 1 in the dimensions of the operand that are reduced, which the result may lack. Errors:
-// ErrShape.
+// restored returns the layout of a reduction's result with length 1 in the dimensions of the operand that are reduced, which
+// the result may lack. Errors: ErrShape.
 func restored(result, operand layout.Layout, along axes) (layout.Layout, error) {
 	rank := operand.Rank()
 	lacks := result.Rank() < rank

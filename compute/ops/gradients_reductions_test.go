@@ -13,7 +13,7 @@ import (
 	"github.com/go-vram/vram/compute/tensor"
 )
 
-// reductionGradient is the gradient of a row, of that of its result.
+// reductionGradient returns the gradient of a row from the gradient of its result.
 type reductionGradient func(grad float64, row []float64) []float64
 
 func evenly(choose func([]float64) float64) reductionGradient {
@@ -73,7 +73,8 @@ func unrows(shape, axes []int, rows [][]float64) []float64 {
 	return all
 }
 
-// Gradients of reductions are those of their references along any axes, kept or not, of any layouts; equal elements share one evenly.
+// Gradients of reductions equal their references along any axes, kept or not, for any layouts; equal elements share one
+// evenly.
 func TestGradientsOfReductions(t *testing.T) {
 	all := newRig(t)
 	for name, c := range all.reductionGradients() {
@@ -139,7 +140,7 @@ func TestGradientsOfReductions(t *testing.T) {
 	}
 }
 
-// Rows that several blocks share have the gradients of short ones, and those of 16-bit numbers are rounded once.
+// Rows that several blocks share have the gradients of short ones; 16-bit gradients are rounded once.
 func TestGradientsOfLongRows(t *testing.T) {
 	all := newRig(t)
 	for name, c := range all.reductionGradients() {
@@ -187,7 +188,7 @@ func TestGradientsOfManyEqualElements(t *testing.T) {
 	}
 }
 
-// Gradients of reductions of NaN and infinities are those of PyTorch's amax and amin.
+// Gradients of reductions of NaN and infinities equal PyTorch's for amax and amin.
 func TestSpecialNumbersOfGradientsOfReductions(t *testing.T) {
 	r := newRig(t)
 	row := func(values ...float64) *tensor.Tensor { return r.tensor(array{[]int{len(values)}, values}) }
@@ -254,7 +255,7 @@ func TestGradientsOfReductionsOverOperands(t *testing.T) {
 	}
 }
 
-// Gradients of reductions whose shape is not that of the result are refused.
+// Gradients of reductions whose shape differs from the result are refused.
 func TestMistakesOfGradientsOfReductions(t *testing.T) {
 	r := newRig(t)
 	x := r.zeros(2, 3, 4)

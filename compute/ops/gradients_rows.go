@@ -1,72 +1,112 @@
 package ops
 
 import (
-	"errors"
 	"math"
 
 	"github.com/go-vram/vram/compute/tensor"
 )
 
-// LogSoftmaxBackward is the gradient of the operand of LogSoftmax, of its result y.
-func (o Gradients) LogSoftmaxBackward(at tensor.Context, grad, y *tensor.Tensor, axis int) (*tensor.Tensor, error) {
-	out, err := like(at, opLogSoftmaxBackward, y)
-	if err != nil {
-		return nil, err
-	}
-	return finished(out, o.LogSoftmaxBackwardInto(at, out, grad, y, axis))
+type rowGradients struct{ set *set }
+
+// SoftmaxBackward returns the gradient of the operand of Softmax, of its result y.
+func (o rowGradients) SoftmaxBackward(at tensor.Context, grad, y *tensor.Tensor, axis int) (*tensor.Tensor, error) {
+	return create(at, like(opSoftmaxBackward, y), func(dx *tensor.Tensor) error { return o.SoftmaxBackwardInto(at, dx, grad, y, axis) })
 }
 
-// LogSoftmaxBackwardInto is LogSoftmaxBackward into a tensor.
-func (o Gradients) LogSoftmaxBackwardInto(at tensor.Context, dx, grad, y *tensor.Tensor, axis int) error {
-	along, err := axesOf(dx.Rank(), axis)
-	if err != nil {
-		return failed(opLogSoftmaxBackward, err, []*tensor.Tensor{dx}, grad, y)
-	}
-	return o.set.into(at, key{op: opLogSoftmaxBackward, axes: along}, dx, grad, y)
+// SoftmaxBackwardInto writes SoftmaxBackward to a tensor.
+func (o rowGradients) SoftmaxBackwardInto(at tensor.Context, dx, grad, y *tensor.Tensor, axis int) error {
+	return o.set.alongInto(at, opSoftmaxBackward, axis, dx, grad, y)
 }
 
-// RMSNormBackward are the gradients of the operands of RMSNorm. Without a weight dweight is that of a weight of ones.
-func (o Gradients) RMSNormBackward(at tensor.Context, grad, x, weight *tensor.Tensor, dims int, epsilon float64) (dx, dweight *tensor.Tensor, err error) {
+// CrossEntropyBackward returns the gradient of the logits of CrossEntropy with the same options. grad has one element for each
+// row.
+func (o rowGradients) CrossEntropyBackward(
+	at tensor.Context, grad, logits, targets *tensor.Tensor, options ...LossOption,
+) (*tensor.Tensor, error) {
+	return create(at, like(opCrossEntropyBackward, logits), func(dx *tensor.Tensor) error {
+		return o.CrossEntropyBackwardInto(at, dx, grad, logits, targets, options...)
+	})
+}
+
+// CrossEntropyBackwardInto writes CrossEntropyBackward to a tensor. It makes two launches.
+func (o rowGradients) CrossEntropyBackwardInto(
+	at tensor.Context, dlogits, grad, logits, targets *tensor.Tensor, options ...LossOption,
+) error {
+	if grad.Rank() != logits.Rank()-1 {
+		return failed(opCrossEntropyBackward, ErrShape, []*tensor.Tensor{dlogits}, grad, logits, targets)
+	}
+	column, err := grad.Layout().Unsqueeze(-1)
+	if err == nil {
+		k := lossKey(opCrossEntropyBackward, options)
+		err = viewed(grad, column, func(column *tensor.Tensor) error { return o.set.classes(at, k, dlogits, targets, column, logits) })
+	}
+	return named(opCrossEntropyBackward, err, []*tensor.Tensor{dlogits}, grad, logits, targets)
+}
+
+// LayerNormBackward returns the gradients of the operands of LayerNorm. Without a weight, dweight and dbias belong to a weight
+// of ones and a bias of zeros.
+func (o rowGradients) LayerNormBackward(at tensor.Context, grad, x, weight *tensor.Tensor, dims int, epsilon float64) (dx, dweight, dbias *tensor.Tensor, err error) {
+	all, err := createAll(at, func(all [maxSteps]*tensor.Tensor) error {
+		return o.LayerNormBackwardInto(at, all[0], all[1], all[2], grad, x, weight, dims, epsilon)
+	}, normOutputs(opLayerNormBackward, 3, grad, x, weight, dims)...)
+	return all[0], all[1], all[2], err
+}
+
+// normOutputs describes the gradients of the operands of a norm: of x, of the weight, and of the bias if count is 3.
+func normOutputs(op operation, count int, grad, x, weight *tensor.Tensor, dims int) []output {
 	if _, err := lastAxes(x.Rank(), dims); err != nil {
-		return nil, nil, failed(opRMSNormBackward, err, nil, grad, x)
+		refused := sized(op, 0, nil, grad, x)
+		refused.err = err
+		return []output{refused}
 	}
 	of := x.Type()
 	if weight != nil {
 		of = weight.Type()
 	}
-	if dx, err = like(at, opRMSNormBackward, x); err == nil {
-		if dweight, err = tensor.New(at, of, x.Shape()[x.Rank()-dims:]...); err != nil {
-			err = failed(opRMSNormBackward, err, nil, grad, x)
-		} else {
-			err = o.RMSNormBackwardInto(at, dx, dweight, grad, x, weight, dims, epsilon)
-		}
-	}
-	if err != nil {
-		return nil, nil, errors.Join(err, free(dx, dweight))
-	}
-	return dx, dweight, nil
+	last := sized(op, of, x.Shape()[x.Rank()-dims:], grad, x)
+	return []output{like(op, x), last, last}[:count]
 }
 
-// RMSNormBackwardInto is RMSNormBackward into tensors. It makes a launch for dx, and two for dweight, which take temporary memory.
-func (o Gradients) RMSNormBackwardInto(at tensor.Context, dx, dweight, grad, x, weight *tensor.Tensor, dims int, epsilon float64) error {
+// LayerNormBackwardInto writes LayerNormBackward to tensors. It makes a launch for each output, and one more for dweight, which
+// takes temporary memory.
+func (o rowGradients) LayerNormBackwardInto(
+	at tensor.Context, dx, dweight, dbias, grad, x, weight *tensor.Tensor, dims int, epsilon float64,
+) error {
+	return o.normInto(at, opLayerNormBackward, dx, dweight, dbias, grad, x, weight, dims, epsilon)
+}
+
+// normInto computes the gradients of a norm's operands. dbias is nil for an RMS norm.
+func (o rowGradients) normInto(
+	at tensor.Context, op operation, dx, dweight, dbias, grad, x, weight *tensor.Tensor, dims int, epsilon float64,
+) error {
 	along, err := lastAxes(x.Rank(), dims)
-	steps := [...]step{{dweight, [3]*tensor.Tensor{grad, x}}, {dx, [3]*tensor.Tensor{grad, x, weight}}}
+	const weightStep, biasStep = 0, 1
+	steps := [...]step{
+		weightStep: {dweight, [3]*tensor.Tensor{grad, x}},
+		biasStep:   {dbias, [3]*tensor.Tensor{grad}},
+		2:          {dx, [3]*tensor.Tensor{grad, x, weight}},
+	}
 	var all order
 	if err == nil {
-		err = fitsLast(x, dims, weight, dweight)
+		err = fitsLast(x, dims, weight, dweight, dbias)
 	}
 	if err == nil {
 		all, err = ordered(steps[:]...)
 	}
 	if err != nil {
-		return failed(opRMSNormBackward, err, given(dx, dweight), given(grad, x, weight)...)
+		return failed(op, err, given(dx, dweight, dbias), given(grad, x, weight)...)
 	}
 	k := key{axes: along, numbers: [4]uint64{math.Float64bits(epsilon)}}
 	for _, i := range all.steps[:all.count] {
-		if i == 0 {
+		switch {
+		case i == biasStep:
+			err = renamed(op, o.set.summedInto(at, key{op: opSum}, dbias, grad))
+		case i != weightStep:
+			err = o.normBackward(at, op, k, dx, grad, x, weight)
+		case op == opRMSNormBackward:
 			err = named(opRMSWeightBackward, o.rmsWeight(at, k, dweight, grad, x), []*tensor.Tensor{dweight}, grad, x)
-		} else {
-			err = o.normBackward(at, opRMSNormBackward, k, dx, grad, x, weight)
+		default:
+			err = named(opWeightBackward, o.weight(at, k, dweight, grad, x), []*tensor.Tensor{dweight}, grad, x)
 		}
 		if err != nil {
 			return err
@@ -75,8 +115,60 @@ func (o Gradients) RMSNormBackwardInto(at tensor.Context, dx, dweight, grad, x, 
 	return nil
 }
 
+// normBackward is the gradient of the operand of a norm.
+func (o rowGradients) normBackward(at tensor.Context, op operation, k key, dx, grad, x, weight *tensor.Tensor) error {
+	k.op = op
+	if weight == nil {
+		return o.set.into(at, k, dx, grad, x)
+	}
+	k.with = withWeight
+	return o.set.into(at, k, dx, grad, x, weight)
+}
+
+// weight is the gradient of a layer norm's weight: it needs mean and deviation of each row before it sums over the rows.
+func (o rowGradients) weight(at tensor.Context, k key, dweight, grad, x *tensor.Tensor) error {
+	k.op = opMoments
+	rows, err := rowsOf(x.Layout(), k.axes)
+	if err != nil {
+		return err
+	}
+	of := accumulator(x.Type())
+	return temporary(at, of, rows, func(mean *tensor.Tensor) error {
+		return temporary(at, of, rows, func(factor *tensor.Tensor) error {
+			if err := o.set.several(at, k, []*tensor.Tensor{mean, factor}, x); err != nil {
+				return err
+			}
+			return o.set.summedInto(at, key{op: opWeightBackward}, dweight, grad, x, mean, factor)
+		})
+	})
+}
+
+// LogSoftmaxBackward returns the gradient of the operand of LogSoftmax, of its result y.
+func (o rowGradients) LogSoftmaxBackward(at tensor.Context, grad, y *tensor.Tensor, axis int) (*tensor.Tensor, error) {
+	return create(at, like(opLogSoftmaxBackward, y), func(dx *tensor.Tensor) error { return o.LogSoftmaxBackwardInto(at, dx, grad, y, axis) })
+}
+
+// LogSoftmaxBackwardInto writes LogSoftmaxBackward to a tensor.
+func (o rowGradients) LogSoftmaxBackwardInto(at tensor.Context, dx, grad, y *tensor.Tensor, axis int) error {
+	return o.set.alongInto(at, opLogSoftmaxBackward, axis, dx, grad, y)
+}
+
+// RMSNormBackward returns the gradients of the operands of RMSNorm. Without a weight, dweight belongs to a weight of ones.
+func (o rowGradients) RMSNormBackward(at tensor.Context, grad, x, weight *tensor.Tensor, dims int, epsilon float64) (dx, dweight *tensor.Tensor, err error) {
+	all, err := createAll(at, func(all [maxSteps]*tensor.Tensor) error {
+		return o.RMSNormBackwardInto(at, all[0], all[1], grad, x, weight, dims, epsilon)
+	}, normOutputs(opRMSNormBackward, 2, grad, x, weight, dims)...)
+	return all[0], all[1], err
+}
+
+// RMSNormBackwardInto writes RMSNormBackward to tensors. It makes a launch for dx, and two for dweight, which take temporary
+// memory.
+func (o rowGradients) RMSNormBackwardInto(at tensor.Context, dx, dweight, grad, x, weight *tensor.Tensor, dims int, epsilon float64) error {
+	return o.normInto(at, opRMSNormBackward, dx, dweight, nil, grad, x, weight, dims, epsilon)
+}
+
 // rmsWeight is the gradient of an RMS norm's weight: it needs the factor of each row before it sums over the rows.
-func (o Gradients) rmsWeight(at tensor.Context, k key, dweight, grad, x *tensor.Tensor) error {
+func (o rowGradients) rmsWeight(at tensor.Context, k key, dweight, grad, x *tensor.Tensor) error {
 	k.op = opRMSFactor
 	rows, err := rowsOf(x.Layout(), k.axes)
 	if err != nil {

@@ -44,8 +44,8 @@ func mappedTo(values []float64) []float32 {
 	return all
 }
 
-// longRows returns lengths that a type of 16 bits does not have as a number: bfloat16 none but 65520, float16 the odd ones and those
-// above 65504. The short form leaves out the long ones.
+// longRows returns lengths that a type of 16 bits does not have as a number: bfloat16 none but 65520, float16 the odd ones and
+// those above 65504. The short form leaves out the long ones.
 func longRows() []int {
 	if testing.Short() {
 		return []int{259, 2051}
@@ -118,8 +118,8 @@ func layerNormGradient(grad, x []float64) []float64 {
 	return all
 }
 
-// A number beside 16-bit elements is not rounded to their type: an epsilon that float16 does not have counts, and constants of activations have
-// the error of float32.
+// A number is not rounded to the type of 16-bit elements: an epsilon that float16 cannot represent counts, and constants of
+// activations have the error of float32.
 func TestNumbersBesideHalves(t *testing.T) {
 	r := newRig(t)
 	for of, bound := range halves {

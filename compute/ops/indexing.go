@@ -6,13 +6,14 @@ import (
 	"github.com/go-vram/vram/cuda"
 )
 
-// Indexing are operations that read, or add, at places that a tensor of int32 or int64 has. An index that is negative, or not below the length
-// of its dimension, ends the launch by a trap, before memory is touched with it: as with PyTorch the device's context is lost
-// then. On the simulated device the fault names the operation, the index and the length. A GPU tells none of them: run the program there on the
-// simulated device, or compare with Lt and Ge. Indices that are not trusted are to be clamped, or compared, before.
+// Indexing are operations that read, or add, at places that a tensor of int32 or int64 has. An index that is negative, or not
+// below the length of its dimension, ends the launch by a trap, before memory is touched with it: as with PyTorch the device's
+// context is lost then. On the simulated device the fault names the operation, the index and the length. A GPU tells none of
+// them: run the program there on the simulated device, or compare with Lt and Ge. Indices that are not trusted are to be
+// clamped, or compared, before.
 type Indexing struct{ set *set }
 
-// indexing is the name of an operation with indices in the names of its kernels.
+// indexing returns the name of an operation with indices in the names of its kernels.
 func (op operation) indexing() string {
 	switch op { //nolint:exhaustive // those with indices
 	case opGatherBackward:
@@ -25,7 +26,7 @@ func (op operation) indexing() string {
 	return op.String()
 }
 
-// axisOf is the number of a dimension. Errors: ErrAxes.
+// axisOf returns the number of a dimension. Errors: ErrAxes.
 func axisOf(rank, axis int) (int, error) {
 	dim := axis
 	if dim < 0 {
@@ -37,7 +38,8 @@ func axisOf(rank, axis int) (int, error) {
 	return dim, nil
 }
 
-// indexed returns the error of tensors that cannot be operands of an indexing operation. Errors: tensor.ErrNoTensor, *tensor.TypeError.
+// indexed returns the error of tensors that cannot be operands of an indexing operation. Errors: tensor.ErrNoTensor,
+// *tensor.TypeError.
 func indexed(op operation, indices *tensor.Tensor, all ...*tensor.Tensor) error {
 	if !indices.Type().Valid() {
 		return tensor.ErrNoTensor
@@ -82,21 +84,15 @@ func sameShape(a, b *tensor.Tensor) bool {
 	return true
 }
 
-// Gather has for each index the element of x whose place along the axis is the index, and which has the same place as the index in other
-// dimensions. Errors: ErrAxes, ErrShape for indices that are longer than x in these, ErrEmpty.
+// Gather has for each index the element of x whose place along the axis is the index, and which has the same place as the index
+// in other dimensions. Errors: ErrAxes, ErrShape for indices that are longer than x in these, ErrEmpty.
 func (o Indexing) Gather(at tensor.Context, x, indices *tensor.Tensor, axis int) (*tensor.Tensor, error) {
-	err := indexed(opGather, indices, x)
-	if err != nil {
-		return nil, failed(opGather, err, nil, x, indices)
-	}
-	out, err := tensor.New(at, x.Type(), indices.Shape()...)
-	if err != nil {
-		return nil, failed(opGather, err, nil, x, indices)
-	}
-	return finished(out, o.GatherInto(at, out, x, indices, axis))
+	to := sized(opGather, x.Type(), indices.Shape(), x, indices)
+	to.err = indexed(opGather, indices, x)
+	return create(at, to, func(out *tensor.Tensor) error { return o.GatherInto(at, out, x, indices, axis) })
 }
 
-// GatherInto is Gather into a tensor of the same type.
+// GatherInto writes Gather to a tensor of the same type.
 func (o Indexing) GatherInto(at tensor.Context, out, x, indices *tensor.Tensor, axis int) error {
 	err := indexed(opGather, indices, out, x)
 	if err == nil {
@@ -124,21 +120,17 @@ func (o Indexing) GatherInto(at tensor.Context, out, x, indices *tensor.Tensor, 
 // Embedding has for each index the row of a table: its elements at that place of the first dimension. Errors: ErrShape for a
 // table without dimensions, ErrEmpty.
 func (o Indexing) Embedding(at tensor.Context, table, indices *tensor.Tensor) (*tensor.Tensor, error) {
-	err := indexed(opEmbedding, indices, table)
-	if err == nil && table.Rank() == 0 {
-		err = ErrShape
+	to := sized(opEmbedding, table.Type(), indices.Shape(), table, indices)
+	if to.err = indexed(opEmbedding, indices, table); to.err == nil && table.Rank() == 0 {
+		to.err = ErrShape
 	}
-	if err != nil {
-		return nil, failed(opEmbedding, err, nil, table, indices)
+	if to.err == nil {
+		to.shape = append(to.shape, table.Shape()[1:]...)
 	}
-	out, err := tensor.New(at, table.Type(), append(indices.Shape(), table.Shape()[1:]...)...)
-	if err != nil {
-		return nil, failed(opEmbedding, err, nil, table, indices)
-	}
-	return finished(out, o.EmbeddingInto(at, out, table, indices))
+	return create(at, to, func(out *tensor.Tensor) error { return o.EmbeddingInto(at, out, table, indices) })
 }
 
-// EmbeddingInto is Embedding into a tensor of the same type.
+// EmbeddingInto writes Embedding to a tensor of the same type.
 func (o Indexing) EmbeddingInto(at tensor.Context, out, table, indices *tensor.Tensor) error {
 	err := indexed(opEmbedding, indices, out, table)
 	if err == nil && !ofRows(out, table, indices) {
@@ -178,7 +170,8 @@ func ofRows(rows, table, indices *tensor.Tensor) bool {
 	return true
 }
 
-// gather copies to each element of out the one of a source that an index leads to. The strides are those of out, indices and source.
+// gather copies to each element of out the element of source that its index selects. strides returns the strides of out,
+// indices and source.
 func (s *set) gather(
 	at tensor.Context, op operation, out, source, indices *tensor.Tensor, length, step int, strides func(dim int) [maxOperands]int,
 ) error {
@@ -223,8 +216,8 @@ func (s *set) gather(
 	return f.run(c, s, k, blocksOf(count))
 }
 
-// widened makes one element of several neighbours that out and source have, of which one index says where they are. It returns the
-// bytes of an element and the source's stride along the axis.
+// widened makes one element of several neighbours that out and source have, of which one index says where they are. It returns
+// the bytes of an element and the source's stride along the axis.
 func (f *routineFrame) widened(size, step int) (unit, newStep int) {
 	d := &f.items
 	last := d.rank - 1

@@ -71,7 +71,7 @@ func led(index []int, axis int, a array) []int {
 	return to
 }
 
-// valueTypes are those of elements that are added.
+// valueTypes are the types of elements to add.
 var valueTypes = []tensor.Type{
 	tensor.Float32, tensor.Int8, tensor.Uint8, tensor.Int16, tensor.Int32, tensor.Int64, tensor.Float16, tensor.BFloat16, tensor.Float64,
 }
@@ -103,7 +103,8 @@ func TestGather(t *testing.T) {
 	}
 }
 
-// added is the sum at indices as it is documented: one after the other, in float32 for types of 16 bits, and rounded to the type once.
+// added is the sum at indices as it is documented: one after the other, in float32 for types of 16 bits, and rounded to the
+// type once.
 func (r *rig) added(kind tensor.Type, a array, index array, axis int, source array) []float64 {
 	total := slices.Clone(a.values)
 	each(index.shape, func(at []int) {
@@ -128,7 +129,7 @@ func (r *rig) added(kind tensor.Type, a array, index array, axis int, source arr
 	return r.read(rounded).values
 }
 
-// The sum has the documented order: its bits are those of the host.
+// The sum has the documented order: its bits equal the host's.
 func TestScatterAdd(t *testing.T) {
 	r := newRig(t)
 	for i := range 36 {
@@ -190,7 +191,7 @@ func TestGatherBackward(t *testing.T) {
 	r.near(r.added(tensor.Float32, newArray(shape, func() float64 { return 0 }), index, 1, g), dx, 0, 0)
 }
 
-// A sum at indices in a graph reads its indices anew at each launch, in temporary memory of the graph.
+// A sum at indices in a graph reads its indices at each launch, in temporary memory of the graph.
 func TestIndexingInAGraph(t *testing.T) {
 	r := newRig(t)
 	a := newArray([]int{6, 3}, r.random.NormFloat64)
@@ -260,7 +261,7 @@ func TestEmbedding(t *testing.T) {
 		require.NoError(t, r.o.EmbeddingInto(r.s, out, x, indices))
 		r.near(want, out, 0, 0, kind, table, index.shape)
 
-		// The gradient is that of a sum at indices that are broadcast along rows.
+		// The gradient equals a sum at indices that are broadcast along rows.
 		g := newArray(shape, number)
 		grad := r.of(kind, g)
 		back, err := r.o.EmbeddingBackward(r.s, grad, x, indices)

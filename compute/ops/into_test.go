@@ -38,7 +38,8 @@ func along(axis int, f func(rows ...[]float64) []float64, all ...array) []float6
 	return values
 }
 
-// Forms that write into a tensor compute their reference on operands and into outputs of every layout, also where operands repeat elements.
+// Forms that write into a tensor compute their reference on operands and into outputs of every layout, also where operands
+// repeat elements.
 func TestIntoOfViews(t *testing.T) {
 	for kind := range views {
 		t.Run(fmt.Sprint(kind), func(t *testing.T) {
@@ -109,7 +110,7 @@ func zipped(a, b []float64, f func(a, b float64) float64) []float64 {
 	return all
 }
 
-// gradientsInto checks the gradients of arithmetic, also those of operands that were broadcast.
+// gradientsInto checks the gradients of arithmetic, also for operands that were broadcast.
 func (r *rig) gradientsInto(kind int, shape []int, grad *tensor.Tensor, g array, about string) {
 	r.Helper()
 	a, b := newArray(shape, r.random.NormFloat64), newArray(r.part(shape), func() float64 { return 1 + r.random.Float64() })

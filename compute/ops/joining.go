@@ -7,9 +7,8 @@ import (
 	"github.com/go-vram/vram/cuda"
 )
 
-// Concat is a tensor with the elements of several ones behind each other along an axis. Their lengths in other dimensions are
-// the same. Its type is the one to which theirs are promoted. The gradient of an operand is a slice of that of the result. Errors:
-// ErrAxes, ErrShape, also for no tensor.
+// Concat joins tensors along an axis. They have the same lengths in other dimensions. The result has the type to which theirs
+// are promoted. The gradient of an operand is a slice of the result's gradient. Errors: ErrAxes, ErrShape, also for no tensor.
 func (o Makers) Concat(at tensor.Context, axis int, all ...*tensor.Tensor) (*tensor.Tensor, error) {
 	_, length, err := joined(axis, all)
 	if err != nil {
@@ -23,14 +22,10 @@ func (o Makers) Concat(at tensor.Context, axis int, all ...*tensor.Tensor) (*ten
 		axis += len(shape)
 	}
 	shape[axis] = length
-	out, err := tensor.New(at, of, shape...)
-	if err != nil {
-		return nil, failed(opConcat, err, nil, all...)
-	}
-	return finished(out, o.ConcatInto(at, out, axis, all...))
+	return create(at, sized(opConcat, of, shape, all...), func(out *tensor.Tensor) error { return o.ConcatInto(at, out, axis, all...) })
 }
 
-// ConcatInto is Concat into a tensor of any type: elements are converted as Cast does. It makes a launch for each tensor.
+// ConcatInto writes Concat to a tensor of any type: elements are converted as Cast does. It makes a launch for each tensor.
 func (o Makers) ConcatInto(at tensor.Context, out *tensor.Tensor, axis int, all ...*tensor.Tensor) error {
 	return failed(opConcat, o.concat(at, out, axis, all), []*tensor.Tensor{out}, all...)
 }
@@ -64,7 +59,7 @@ func (o Makers) concat(at tensor.Context, out *tensor.Tensor, axis int, all []*t
 	return nil
 }
 
-// joined is the axis along which tensors are joined, and the length that they have together. Errors: ErrAxes, ErrShape,
+// joined returns the axis along which tensors are joined, and the length that they have together. Errors: ErrAxes, ErrShape,
 // tensor.ErrNoTensor.
 func joined(axis int, all []*tensor.Tensor) (along, length int, err error) {
 	if len(all) == 0 {

@@ -11,7 +11,7 @@ import (
 // Makers make tensors of numbers, and copies.
 type Makers struct{ set *set }
 
-// Copy is a contiguous tensor with the same elements.
+// Copy returns a contiguous tensor with the same elements.
 func (o Makers) Copy(at tensor.Context, x *tensor.Tensor) (*tensor.Tensor, error) {
 	return o.set.unary(at, opCopy, x)
 }
@@ -21,9 +21,9 @@ func (o Makers) CopyInto(at tensor.Context, out, x *tensor.Tensor) error {
 	return o.set.into(at, key{op: opCopy}, out, x)
 }
 
-// Cast is a contiguous tensor with the elements converted to a type. A conversion of a floating-point number to an integer cuts
-// off the fraction and takes the nearest number of the type; NaN is 0. Integers wrap around. Its Into form is CopyInto. Errors: a
-// *tensor.TypeError for no type.
+// Cast returns a contiguous tensor with the elements converted to a type. A conversion of a floating-point number to an integer
+// cuts off the fraction and takes the nearest number of the type; NaN is 0. Integers wrap around. Its Into form is CopyInto.
+// Errors: a *tensor.TypeError for no type.
 func (o Makers) Cast(at tensor.Context, x *tensor.Tensor, to tensor.Type) (*tensor.Tensor, error) {
 	if x.Type().Valid() && !to.Valid() {
 		return nil, failed(opCast, &tensor.TypeError{Op: opCast.String(), Types: []tensor.Type{x.Type(), to}}, nil, x)
@@ -32,7 +32,7 @@ func (o Makers) Cast(at tensor.Context, x *tensor.Tensor, to tensor.Type) (*tens
 	return out, renamed(opCast, err)
 }
 
-// TransposeCopy is a contiguous tensor with two dimensions exchanged.
+// TransposeCopy returns a contiguous tensor with two dimensions exchanged.
 func (o Makers) TransposeCopy(at tensor.Context, x *tensor.Tensor, a, b int) (*tensor.Tensor, error) {
 	turned, err := x.Transpose(a, b)
 	if err != nil {
@@ -42,7 +42,7 @@ func (o Makers) TransposeCopy(at tensor.Context, x *tensor.Tensor, a, b int) (*t
 	return out, renamed(opTransposeCopy, err)
 }
 
-// TransposeCopyInto is TransposeCopy into a tensor.
+// TransposeCopyInto writes TransposeCopy to a tensor.
 func (o Makers) TransposeCopyInto(at tensor.Context, out, x *tensor.Tensor, a, b int) error {
 	if !x.Type().Valid() {
 		return failed(opTransposeCopy, tensor.ErrNoTensor, []*tensor.Tensor{out}, x)
@@ -54,17 +54,13 @@ func (o Makers) TransposeCopyInto(at tensor.Context, out, x *tensor.Tensor, a, b
 	return renamed(opTransposeCopy, named(opTransposeCopy, err, []*tensor.Tensor{out}, x))
 }
 
-// Fill is a new tensor whose elements are a number.
+// Fill returns a new tensor whose elements are a number.
 func (o Makers) Fill(at tensor.Context, of tensor.Type, value float64, shape ...int) (*tensor.Tensor, error) {
-	out, err := tensor.New(at, of, shape...)
-	if err != nil {
-		return nil, refused(opFill, err, of, shape, "")
-	}
-	return finished(out, o.FillInto(at, out, value))
+	return create(at, unmade(opFill, of, shape, ""), func(out *tensor.Tensor) error { return o.FillInto(at, out, value) })
 }
 
-// FillInto sets all elements of a tensor to a number, by fills of the driver: it compiles nothing. Errors: ErrNumber for a number that
-// an integer type does not have.
+// FillInto sets all elements of a tensor to a number, by fills of the driver: it compiles nothing. Errors: ErrNumber for a
+// number that an integer type does not have.
 func (o Makers) FillInto(at tensor.Context, out *tensor.Tensor, value float64) error {
 	of := out.Type()
 	if o.set == nil {
@@ -103,23 +99,19 @@ func fill(at tensor.Context, out *tensor.Tensor, of tensor.Type, value float64) 
 }
 
 // Arange has the numbers from start on, before end, step by step, in one dimension. Each start and step compiles a kernel.
-// Errors: ErrNumber for a step of 0, a step away from the end, and for a fraction or a number that the type does not have where it is of
-// integers.
+// Errors: ErrNumber for a step of 0, a step away from the end, and for a fraction or a number that the type does not have where
+// it is of integers.
 func (o Makers) Arange(at tensor.Context, of tensor.Type, start, end, step float64) (*tensor.Tensor, error) {
 	count := math.Ceil((end - start) / step)
-	numbers := fmt.Sprintf(" from %v to %v by %v", start, end, step)
-	if !(count >= 0 && count < 1<<53) {
-		return nil, refused(opArange, badNumber("step", step), of, nil, numbers)
+	out := unmade(opArange, of, nil, fmt.Sprintf(" from %v to %v by %v", start, end, step))
+	if out.shape = []int{int(count)}; !(count >= 0 && count < 1<<53) {
+		out.err = badNumber("step", step)
 	}
-	out, err := tensor.New(at, of, int(count))
-	if err != nil {
-		return nil, refused(opArange, err, of, nil, numbers)
-	}
-	return finished(out, o.ArangeInto(at, out, start, step))
+	return create(at, out, func(out *tensor.Tensor) error { return o.ArangeInto(at, out, start, step) })
 }
 
-// ArangeInto writes start, start+step and so on along the last dimension of a tensor. Floating-point numbers are computed in float64.
-// Errors: ErrNumber for a fraction, or a number that the type does not have, where it is of integers.
+// ArangeInto writes start, start+step and so on along the last dimension of a tensor. Floating-point numbers are computed in
+// float64. Errors: ErrNumber for a fraction, or a number that the type does not have, where it is of integers.
 func (o Makers) ArangeInto(at tensor.Context, out *tensor.Tensor, start, step float64) error {
 	k := key{op: opArange, numbers: [4]uint64{math.Float64bits(start), math.Float64bits(step)}}
 	if of := out.Type(); of.Kind() == tensor.Floating {
@@ -137,7 +129,8 @@ func (o Makers) ArangeInto(at tensor.Context, out *tensor.Tensor, start, step fl
 	return named(opArange, err, []*tensor.Tensor{out})
 }
 
-// counts refuses a tensor of integers that has not all numbers which go step by step along its last dimension. Errors: ErrNumber.
+// counts refuses a tensor of integers that has not all numbers which go step by step along its last dimension. Errors:
+// ErrNumber.
 func counts(out *tensor.Tensor, start, step float64) error {
 	whole := func(x float64) bool { return x == math.Trunc(x) && holds(tensor.Int64, x) }
 	last := start

@@ -17,26 +17,24 @@ type Product struct {
 	Choice    matmul.Choice  // which way it may take
 }
 
-// Matmul is the product of the matrices in the last two dimensions of x and y, whose other dimensions are broadcast. An x of one dimension is
-// a matrix of one row, a y of one dimension a matrix of one column, and the product lacks that dimension: of two vectors it is a scalar. A
-// scalar is no operand. The types are one of float16, bfloat16, float32 and float64, after promotion. The matmul.Path says how it was computed. Errors: ErrShape, *tensor.TypeError.
-func (o Products) Matmul(at tensor.Context, x, y *tensor.Tensor, how Product) (*tensor.Tensor, matmul.Path, error) {
+// Matmul returns the product of the matrices in the last two dimensions of x and y, whose other dimensions are broadcast. An x
+// of one dimension is a matrix of one row, a y of one dimension a matrix of one column, and the product lacks that dimension:
+// of two vectors it is a scalar. A scalar is no operand. The types are one of float16, bfloat16, float32 and float64, after
+// promotion. The matmul.Path says how it was computed. Errors: ErrShape, *tensor.TypeError.
+func (o Products) Matmul(at tensor.Context, x, y *tensor.Tensor, how Product) (_ *tensor.Tensor, path matmul.Path, _ error) {
 	shape, err := matmulShape(x.Shape(), y.Shape())
-	if err != nil {
-		return nil, matmul.Path{}, failed(opMatmul, err, nil, x, y)
-	}
-	out, err := tensor.New(at, expr.Promote(x.Type(), y.Type()), shape...)
-	if err != nil {
-		return nil, matmul.Path{}, failed(opMatmul, err, nil, x, y)
-	}
-	path, err := o.MatmulInto(at, out, x, y, how)
-	out, err = finished(out, err)
-	return out, path, err
+	out := sized(opMatmul, expr.Promote(x.Type(), y.Type()), shape, x, y)
+	out.err = err
+	made, err := create(at, out, func(out *tensor.Tensor) (err error) {
+		path, err = o.MatmulInto(at, out, x, y, how)
+		return err
+	})
+	return made, path, err
 }
 
-// MatmulInto is Matmul into a tensor, which must not overlap the operands: that is kernel.ErrOverlap. Transposed matrices are multiplied as they are; operands whose
-// elements lie apart, or that are of another type than the output, are copied to temporary memory first, and so is an output of
-// such a layout.
+// MatmulInto writes Matmul to a tensor, which must not overlap the operands: that is kernel.ErrOverlap. Transposed matrices are
+// multiplied as they are; operands whose elements lie apart, or that are of another type than the output, are copied to
+// temporary memory first, and so is an output of such a layout.
 func (o Products) MatmulInto(at tensor.Context, out, x, y *tensor.Tensor, how Product) (matmul.Path, error) {
 	path, err := o.multiplied(at, out, x, y, how)
 	if err != nil {
@@ -45,7 +43,7 @@ func (o Products) MatmulInto(at tensor.Context, out, x, y *tensor.Tensor, how Pr
 	return path, err
 }
 
-// multiplied is a product of matrices or vectors.
+// multiplied computes a product of matrices or vectors.
 func (o Products) multiplied(at tensor.Context, out, x, y *tensor.Tensor, how Product) (matmul.Path, error) {
 	v := vectorsOf(x, y)
 	if !v.any() {

@@ -31,7 +31,7 @@ func product(a, b array, shape []int) (values []float64) {
 	return values
 }
 
-// Products of any layouts and broadcast batches are those of the reference.
+// Products of any layouts and broadcast batches equal the reference.
 func TestMatmul(t *testing.T) {
 	r := newRig(t)
 	for i, batch := range [][]int{{}, {}, {}, {}, {3}, {2, 3}, {2, 3}, {2, 3}, {0}} {
@@ -56,7 +56,7 @@ func TestMatmul(t *testing.T) {
 	}
 }
 
-// Matrices of a batch need not lie one behind the other: there may be gaps between rows, between matrices, and between batches of them.
+// Matrices of a batch may have gaps between rows, between matrices, and between batches of them.
 func TestMatmulOfBatchesWithGaps(t *testing.T) {
 	r := newRig(t)
 	for _, kind := range []int{viewPadded, viewInner} {
@@ -134,7 +134,7 @@ func TestMatmulOfVectors(t *testing.T) {
 	require.ErrorIs(t, err, kernel.ErrOverlap)
 }
 
-// Matrices of a batch may lie with their elements between each other, also those of the output.
+// The elements of the matrices of a batch may interleave, also in the output.
 func TestMatmulOfInterleavedBatches(t *testing.T) {
 	r := newRig(t)
 	for _, c := range []struct{ batch, m, k, n int }{{3, 7, 8, 1}, {2, 1, 3, 4}, {4, 3, 1, 5}, {3, 1, 2, 1}, {2, 5, 0, 3}} {

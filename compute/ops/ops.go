@@ -15,8 +15,8 @@ import (
 	"github.com/go-vram/vram/cuda"
 )
 
-// Ops has the compiled kernels of operations for a device, and the operations as methods. New makes one, Close unloads it. Copies
-// are the same Ops.
+// Ops has the compiled kernels of operations for a device, and the operations as methods. New makes one, Close unloads it.
+// Copies are the same Ops.
 type Ops struct {
 	Arithmetic
 	Comparisons
@@ -31,9 +31,9 @@ type Ops struct {
 	Randoms
 }
 
-// New makes the operations for the device of a context, and all contexts on it. The context must stay open until Close. It compiles
-// nothing. Options are those of the compiler, as kernel.WithStore and kernel.Prepared: the comment of the package says how a program prepares
-// operations. Errors: cuda.ErrNotOpen.
+// New creates the operations for the device of a context, and for all contexts on it. The context must stay open until Close.
+// New compiles nothing. Options configure the compiler, such as kernel.WithStore and kernel.Prepared: the package comment says
+// how a program prepares operations. Errors: cuda.ErrNotOpen.
 func New(c *cuda.Context, with ...kernel.Option) (Ops, error) {
 	compiler, err := kernel.NewCompiler(c, with...)
 	if err != nil {
@@ -51,14 +51,15 @@ func New(c *cuda.Context, with ...kernel.Option) (Ops, error) {
 		Reductions{s},
 		Rows{s},
 		Products{s},
-		Gradients{s},
+		newGradients(s),
 		Optimizers{s},
 		Indexing{s},
 		Randoms{s},
 	}, nil
 }
 
-// Kernels is the compiler of the operations, for its statistics and measured variants; nil before New. It is closed by Close alone.
+// Kernels returns the compiler of the operations, for its statistics and measured variants; nil before New. It is closed by
+// Close alone.
 func (o Ops) Kernels() *kernel.Compiler {
 	if s := o.Makers.set; s != nil {
 		return s.compiler
@@ -66,8 +67,8 @@ func (o Ops) Kernels() *kernel.Compiler {
 	return nil
 }
 
-// Close unloads the kernels: their launches must have finished. Idempotent. Errors: those of kernel.Compiler.Close and
-// matmul.Multiplier.Close, with which another call tries again; ErrNotOpen.
+// Close unloads the kernels, whose launches must have finished. Idempotent. After an error of kernel.Compiler.Close or
+// matmul.Multiplier.Close another call tries again. Errors: ErrNotOpen.
 func (o Ops) Close() error {
 	s := o.Makers.set
 	if s == nil {
@@ -115,7 +116,7 @@ type keyed struct {
 // maxFirst is how many entries of an operation are compared one by one: in the time of a look into the map.
 const maxFirst = 8
 
-// entry finds a kernel, or makes it. Errors: those of expr.Expr.Err and of kernel.Compiler.Reduction.
+// entry finds a kernel, or builds it. Errors: as expr.Expr.Err and kernel.Compiler.Reduction.
 func (s *set) entry(k *key) (*entry, error) {
 	if s == nil {
 		return nil, ErrNotOpen
@@ -215,85 +216,13 @@ func family(of tensor.Type) int {
 	return 1
 }
 
-// typed takes the types of operands in. Errors: tensor.ErrNoTensor.
-func (k *key) typed(inputs []*tensor.Tensor) error {
-	for i, t := range inputs {
-		if k.in[i] = t.Type(); !k.in[i].Valid() {
-			return tensor.ErrNoTensor
-		}
-	}
-	return nil
-}
-
-// into runs an operation with one output.
-func (s *set) into(at tensor.Context, k key, out *tensor.Tensor, inputs ...*tensor.Tensor) error {
-	if k.out = out.Type(); !k.out.Valid() {
-		return failed(k.op, tensor.ErrNoTensor, []*tensor.Tensor{out}, inputs...)
-	}
-	return s.several(at, k, []*tensor.Tensor{out}, inputs...)
-}
-
-// several runs an operation with any number of outputs, of the types that the expressions have.
-func (s *set) several(at tensor.Context, k key, outputs []*tensor.Tensor, inputs ...*tensor.Tensor) error {
-	err := k.typed(inputs)
-	if err == nil {
-		var e *entry
-		if e, err = s.entry(&k); err == nil {
-			err = e.kernel.Run(at, outputs, inputs...)
-		}
-	}
-	if err != nil {
-		return failed(k.op, err, outputs, inputs...)
-	}
-	return nil
-}
-
-// made runs an operation with one output, which it makes.
-func (s *set) made(at tensor.Context, k key, shape []int, inputs ...*tensor.Tensor) (*tensor.Tensor, error) {
-	err := k.typed(inputs)
-	if err != nil {
-		return nil, failed(k.op, err, nil, inputs...)
-	}
-	e, err := s.entry(&k)
-	if err != nil {
-		return nil, failed(k.op, err, nil, inputs...)
-	}
-	out, err := tensor.New(at, e.of, shape...)
-	if err != nil {
-		return nil, failed(k.op, err, nil, inputs...)
-	}
-	if err := e.kernel.Run(at, []*tensor.Tensor{out}, inputs...); err != nil {
-		return nil, errors.Join(failed(k.op, err, []*tensor.Tensor{out}, inputs...), out.Free())
-	}
-	return out, nil
-}
-
-// finished is a new tensor, which is freed if it could not be computed.
-func finished(out *tensor.Tensor, err error) (*tensor.Tensor, error) {
-	if err == nil {
-		return out, nil
-	}
-	return nil, errors.Join(err, free(out))
-}
-
-// free frees tensors that are there.
-func free(all ...*tensor.Tensor) error {
-	var failed error
-	for _, t := range all {
-		if t != nil {
-			failed = errors.Join(failed, t.Free())
-		}
-	}
-	return failed
-}
-
 // axes are those that are reduced: bit 0 is the last dimension, and so on.
 type axes uint16
 
 // allAxes are all of them, for any rank.
 const allAxes axes = 1 << 15
 
-// list is the axes as package plan has them.
+// list returns the axes as package plan has them.
 func (a axes) list() []int {
 	if a&allAxes != 0 {
 		return plan.All
@@ -310,7 +239,7 @@ func (a axes) list() []int {
 // has reports whether a dimension is one of them.
 func (a axes) has(dim, rank int) bool { return a&allAxes != 0 || a&(1<<(rank-1-dim)) != 0 }
 
-// axesOf are the axes with these numbers; all without any. Errors: ErrAxes.
+// axesOf returns the axes with these numbers; all without any. Errors: ErrAxes.
 func axesOf(rank int, numbers ...int) (axes, error) {
 	if len(numbers) == 0 {
 		return allAxes, nil

@@ -44,7 +44,7 @@ func TestAWarmOperationTakesNoMemoryOfTheDriver(t *testing.T) {
 	assert.Equal(t, before, reserved())
 }
 
-// Operations are captured, and the graph computes them anew.
+// Operations can be captured, and each launch of the graph computes them.
 func TestOperationsInAGraph(t *testing.T) {
 	r := newRig(t)
 	a := newArray([]int{4, 9}, r.random.NormFloat64)

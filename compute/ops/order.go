@@ -6,8 +6,8 @@ import (
 	"github.com/go-vram/vram/cuda"
 )
 
-// step is one of several outputs of an operation that makes launches for each of them: the output, which may be nil, and the operands that
-// these launches read.
+// step is one of several outputs of an operation that makes launches for each of them: the output, which may be nil, and the
+// operands that these launches read.
 type step struct {
 	out   *tensor.Tensor
 	reads [3]*tensor.Tensor
@@ -22,9 +22,9 @@ type order struct {
 	count int
 }
 
-// ordered is an order in which no step reads the output of an earlier one. Outputs that are nil are left out. Errors:
-// kernel.ErrOverlap where there is no such order, where two outputs share memory, and where one shares memory with an operand of its own
-// step that has another layout or type; kernel.ErrRepeats; those of tensor.Tensor.Range.
+// ordered returns an order in which no step reads the output of an earlier one. It skips outputs that are nil. Errors:
+// kernel.ErrOverlap if there is no such order, if two outputs share memory, or if an output shares memory with an operand of
+// its step that has another layout or type; kernel.ErrRepeats; as tensor.Tensor.Range.
 func ordered(steps ...step) (o order, err error) {
 	var done [maxSteps]bool
 	left := 0

@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/compute/tensor"
 )
 
-// Gradients that are written over operands are those of other memory, or are refused before anything is written.
+// Gradients over operands equal the gradients in separate memory, or are refused before anything is written.
 func TestGradientsOverOperands(t *testing.T) {
 	r := newRig(t)
 	const rows, columns = 3, 4

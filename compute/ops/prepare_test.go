@@ -25,7 +25,8 @@ func (s *shelf) Get(text string) ([]byte, bool) {
 
 func (s *shelf) Put(text string, image []byte) { s.images.Store(text, slices.Clone(image)) }
 
-// All operations run in a process that may not compile, with the kernels that another one has left in the store; others are refused.
+// All operations run in a process that may not compile, with the kernels that another one has left in the store; others are
+// refused.
 func TestPreparedFromAStore(t *testing.T) {
 	var kept shelf
 	before := newRigOn(t, bookkeeping(t), kernel.WithStore(&kept))
@@ -51,7 +52,7 @@ func TestPreparedFromAStore(t *testing.T) {
 	assert.Zero(t, r.o.Kernels().Stats().Failed)
 }
 
-// Operations that were run before Freeze go on, also routines that are no expressions; others are refused.
+// Operations that ran before Freeze still run, also routines without expressions; others are refused.
 func TestFreeze(t *testing.T) {
 	r := newRigOn(t, bookkeeping(t))
 	o := r.operands()

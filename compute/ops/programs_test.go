@@ -246,8 +246,8 @@ func among(v reflect.Value, all []shared) reflect.Value {
 	return v
 }
 
-// Every form that writes into tensors has, in memory that these share in any way, the result that it has in memory of their own, or is refused
-// before it writes anything.
+// Every form that writes into tensors has, in memory that these share in any way, the result that it has in memory of their
+// own, or is refused before it writes anything.
 func TestSharedMemory(t *testing.T) {
 	right, refused := 0, 0
 	programs(t, func(d *drawn) {

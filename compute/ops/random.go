@@ -11,54 +11,45 @@ import (
 // Randoms make random numbers.
 type Randoms struct{ set *set }
 
-// Random says which random numbers those are: of Philox 4x32-10 with the key Seed. A tensor has the same numbers on every device and in
-// every layout. Each four elements, in row-major order, are made of the four words of one counter, whose low half begins at Offset and whose
-// high half is Stream; the numbers of float64 from Uniform take two counters.
+// Random says which random numbers those are: of Philox 4x32-10 with the key Seed. A tensor has the same numbers on every
+// device and in every layout. Each four elements, in row-major order, are made of the four words of one counter, whose low half
+// begins at Offset and whose high half is Stream; the numbers of float64 from Uniform take two counters.
 type Random struct {
 	Seed, Stream, Offset uint64
 
-	// Ahead is added to Offset: a tensor of one int64, or nil. A graph has other numbers at each launch where something adds to it.
+	// Ahead is added to Offset: a tensor of one int64, or nil. A graph has other numbers at each launch where something adds to
+	// it.
 	Ahead *tensor.Tensor
 }
 
-// After is for the numbers behind those of a tensor with so many elements: it shares none with them.
+// After returns r for the numbers that follow a tensor of so many elements: the two share none.
 func (r Random) After(elements int) Random {
 	r.Offset += uint64(elements+1) / 2 //nolint:gosec // not negative
 	return r
 }
 
-// Uniform is a new tensor of floating-point numbers that are evenly distributed from low to below high. Rounding of low+u*(high-low) may
-// make high itself, but for 0 and 1. Errors: ErrNumber for bounds that are not in order, or whose distance is not finite.
+// Uniform returns a new tensor of floating-point numbers that are evenly distributed from low to below high. Rounding of
+// low+u*(high-low) may make high itself, but for 0 and 1. Errors: ErrNumber for bounds that are not in order, or whose distance
+// is not finite.
 func (o Randoms) Uniform(at tensor.Context, of tensor.Type, r Random, low, high float64, shape ...int) (*tensor.Tensor, error) {
-	return o.made(at, opUniform, of, r, low, high-low, shape)
+	return create(at, unmade(opUniform, of, shape, ""), func(out *tensor.Tensor) error { return o.UniformInto(at, out, r, low, high) })
 }
 
-// UniformInto is Uniform into a tensor.
+// UniformInto writes Uniform to a tensor.
 func (o Randoms) UniformInto(at tensor.Context, out *tensor.Tensor, r Random, low, high float64) error {
 	return failed(opUniform, o.into(at, routine.Uniform, out, r, low, high-low), []*tensor.Tensor{out})
 }
 
-// Normal is a new tensor of floating-point numbers with the normal distribution, by the method of Box and Muller. They are computed in
-// float32, also those of float64: none is farther than 6.8 deviations from the mean. Errors: ErrNumber for a deviation below 0 or that is not finite.
+// Normal returns a new tensor of floating-point numbers with the normal distribution, by the method of Box and Muller. It
+// computes in float32, also for float64: no number is farther than 6.8 deviations from the mean. Errors: ErrNumber for a
+// deviation that is negative or not finite.
 func (o Randoms) Normal(at tensor.Context, of tensor.Type, r Random, mean, deviation float64, shape ...int) (*tensor.Tensor, error) {
-	return o.made(at, opNormal, of, r, mean, deviation, shape)
+	return create(at, unmade(opNormal, of, shape, ""), func(out *tensor.Tensor) error { return o.NormalInto(at, out, r, mean, deviation) })
 }
 
-// NormalInto is Normal into a tensor.
+// NormalInto writes Normal to a tensor.
 func (o Randoms) NormalInto(at tensor.Context, out *tensor.Tensor, r Random, mean, deviation float64) error {
 	return failed(opNormal, o.into(at, routine.Normal, out, r, mean, deviation), []*tensor.Tensor{out})
-}
-
-func (o Randoms) made(at tensor.Context, op operation, of tensor.Type, r Random, base, scale float64, shape []int) (*tensor.Tensor, error) {
-	out, err := tensor.New(at, of, shape...)
-	if err != nil {
-		return nil, refused(op, err, of, shape, "")
-	}
-	kind := routine.Uniform
-	if op == opNormal {
-		kind = routine.Normal
-	}
-	return finished(out, failed(op, o.into(at, kind, out, r, base, scale), []*tensor.Tensor{out}))
 }
 
 func (o Randoms) into(at tensor.Context, kind routine.Kind, out *tensor.Tensor, r Random, base, scale float64) error {
@@ -126,5 +117,5 @@ func (o Randoms) into(at tensor.Context, kind routine.Kind, out *tensor.Tensor, 
 // vectorBytes is the largest alignment that a vector needs.
 const vectorBytes = 16
 
-// blocksOf is the number of blocks for so many threads.
+// blocksOf returns the number of blocks for so many threads.
 func blocksOf(threads int) int { return (threads + routine.BlockThreads - 1) / routine.BlockThreads }

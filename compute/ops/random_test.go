@@ -82,7 +82,7 @@ func TestRandomNumbersAreThoseOfTheHost(t *testing.T) {
 	}
 }
 
-// The numbers behind those of a tensor are others, and Ahead is added on the device.
+// After gives other numbers, and Ahead is added on the device.
 func TestAfterAndAhead(t *testing.T) {
 	r := newRig(t)
 	random := ops.Random{Seed: 3}

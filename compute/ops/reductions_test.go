@@ -103,7 +103,7 @@ func TestReductions(t *testing.T) {
 	require.ErrorContains(t, err, "[2 3]")
 }
 
-// NaN is the greatest and the least element, and the index of the first is that of the greatest.
+// NaN is the greatest and the least element, and ArgMax returns the index of the first one.
 func TestReductionsOfNaN(t *testing.T) {
 	r := newRig(t)
 	x, err := tensor.From(r.s, []float32{1, float32(math.NaN()), 5, float32(math.NaN())})
@@ -118,7 +118,7 @@ func TestReductionsOfNaN(t *testing.T) {
 	r.near([]float64{1}, y, 0, 0)
 }
 
-// Rows that blocks share, and columns, are those of the references too.
+// Rows that blocks share, and columns, equal the references too.
 func TestLongRows(t *testing.T) {
 	r := newRig(t)
 	for _, shape := range [][]int{{3, 1023}, {2, 1025}, {1, 40001}, {4097, 3}} {

@@ -125,7 +125,7 @@ func each(shape []int, f func(index []int)) {
 	}
 }
 
-// lengths are those of dimensions: none, one, primes, and neighbours of powers of two.
+// length returns a length of a dimension: none, one, a prime, or a neighbour of a power of two.
 func (r *rig) length() int {
 	return []int{0, 1, 1, 2, 3, 5, 7, 8, 9, 13, 16, 31, 32, 33}[r.random.IntN(14)]
 }
@@ -169,7 +169,7 @@ const (
 	viewStep       // every other element of the last dimension
 	viewBackwards  // the first dimension is stored backwards
 	viewMisaligned // contiguous, from an odd element on
-	viewPadded     // rows have a gap behind them
+	viewPadded     // rows have a gap after them
 	viewInner      // a block with elements around it in each dimension
 	views
 )
@@ -233,7 +233,8 @@ func (r *rig) viewAs(kind int, of tensor.Type, shape []int) *tensor.Tensor {
 	return t
 }
 
-// repeated is an operand of a shape whose elements are repeated along some dimensions in memory, and its values with that shape.
+// repeated is an operand of a shape whose elements are repeated along some dimensions in memory, and its values with that
+// shape.
 func (r *rig) repeated(shape []int, f func() float64) (*tensor.Tensor, array) {
 	r.Helper()
 	part := newArray(r.part(shape), f)

@@ -11,7 +11,7 @@ import (
 	"github.com/go-vram/vram/cuda"
 )
 
-// function is a compiled routine. The first call compiles it.
+// function returns a compiled routine. The first call compiles it.
 func (s *set) function(k routine.Kernel) (*cuda.Function, error) {
 	if s == nil {
 		return nil, ErrNotOpen
@@ -48,7 +48,7 @@ func (d *dims) add(length int, strides [maxOperands]int) {
 	d.rank++
 }
 
-// len is the number of elements.
+// len returns the number of elements.
 func (d *dims) len() int {
 	n := 1
 	for _, length := range d.shape[:d.rank] {
@@ -57,7 +57,8 @@ func (d *dims) len() int {
 	return n
 }
 
-// merge makes one dimension of neighbours that all operands have as one, and leaves out those of one element. There is no empty one.
+// merge joins neighbouring dimensions that all operands can address as one, and drops dimensions of one element. None is
+// empty.
 func (d *dims) merge() {
 	to := 0
 	for from := range d.rank {
@@ -84,7 +85,7 @@ func (d *dims) merge() {
 type place struct {
 	arg   cuda.Arg
 	at    cuda.Range
-	start int // of the first element, behind the begin of the range
+	start int // of the first element, from the start of the range
 }
 
 // address of the range in memory.
@@ -108,7 +109,7 @@ type routineFrame struct {
 
 var routineFrames = sync.Pool{New: func() any { return new(routineFrame) }} //nolint:gochecknoglobals // made on first use: memory that one call uses at a time
 
-// frame is one for a call.
+// frame returns a frame for one call.
 func (s *set) frame() *routineFrame {
 	f := routineFrames.Get().(*routineFrame) //nolint:forcetypeassert // of this pool
 	f.always = s != nil && s.wide
@@ -116,14 +117,14 @@ func (s *set) frame() *routineFrame {
 	return f
 }
 
-// release clears references to memory, and gives the frame to the next call.
+// release clears references to memory and returns the frame to the pool.
 func (f *routineFrame) release() {
 	clear(f.args)
 	*f = routineFrame{args: f.args[:0], spans: f.spans[:0]}
 	routineFrames.Put(f)
 }
 
-// bind takes a tensor in as an operand. Errors are those of tensor.Tensor.Range.
+// bind adds a tensor as operand k. Errors: as tensor.Tensor.Range.
 func (f *routineFrame) bind(k int, t *tensor.Tensor, of func(cuda.Buffer) cuda.Arg) error {
 	r, err := t.Range()
 	if err != nil {
@@ -147,7 +148,8 @@ func (f *routineFrame) bindOut(k int, t *tensor.Tensor, of func(cuda.Buffer) cud
 	return f.bind(k, t, of)
 }
 
-// apart returns an error where an operand that is written shares memory with one of those before a number. Errors: kernel.ErrOverlap.
+// apart returns an error where an operand that is written shares memory with one of those before a number. Errors:
+// kernel.ErrOverlap.
 func (f *routineFrame) apart(out, count int) error {
 	for k := range count {
 		if k != out && f.operands[out].overlaps(&f.operands[k]) {
@@ -194,7 +196,7 @@ func (f *routineFrame) operand(k int, all ...*dims) {
 	}
 }
 
-// run launches a kernel with the arguments so far, and begins anew. blocks: of routine.BlockThreads.
+// run launches a kernel with the arguments so far, and clears them. blocks: of routine.BlockThreads.
 func (f *routineFrame) run(at *cuda.Context, s *set, k routine.Kernel, blocks int) error {
 	k.Wide = f.wide
 	function, err := s.function(k)

@@ -23,19 +23,19 @@ func (o Rows) Softmax(at tensor.Context, x *tensor.Tensor, axis int) (*tensor.Te
 	return o.set.along(at, opSoftmax, x, axis)
 }
 
-// SoftmaxInto is Softmax into a tensor.
+// SoftmaxInto writes Softmax to a tensor.
 func (o Rows) SoftmaxInto(at tensor.Context, out, x *tensor.Tensor, axis int) error {
-	return o.set.alongInto(at, opSoftmax, out, x, axis)
+	return o.set.alongInto(at, opSoftmax, axis, out, x)
 }
 
-// LogSoftmax is the logarithm of Softmax.
+// LogSoftmax returns the logarithm of Softmax.
 func (o Rows) LogSoftmax(at tensor.Context, x *tensor.Tensor, axis int) (*tensor.Tensor, error) {
 	return o.set.along(at, opLogSoftmax, x, axis)
 }
 
-// LogSoftmaxInto is LogSoftmax into a tensor.
+// LogSoftmaxInto writes LogSoftmax to a tensor.
 func (o Rows) LogSoftmaxInto(at tensor.Context, out, x *tensor.Tensor, axis int) error {
-	return o.set.alongInto(at, opLogSoftmax, out, x, axis)
+	return o.set.alongInto(at, opLogSoftmax, axis, out, x)
 }
 
 func (s *set) along(at tensor.Context, op operation, x *tensor.Tensor, axis int) (*tensor.Tensor, error) {
@@ -46,56 +46,45 @@ func (s *set) along(at tensor.Context, op operation, x *tensor.Tensor, axis int)
 	return s.made(at, key{op: op, axes: along}, x.Shape(), x)
 }
 
-func (s *set) alongInto(at tensor.Context, op operation, out, x *tensor.Tensor, axis int) error {
+func (s *set) alongInto(at tensor.Context, op operation, axis int, out *tensor.Tensor, inputs ...*tensor.Tensor) error {
 	along, err := axesOf(out.Rank(), axis)
 	if err != nil {
-		return failed(op, err, []*tensor.Tensor{out}, x)
+		return failed(op, err, []*tensor.Tensor{out}, inputs...)
 	}
-	return s.into(at, key{op: op, axes: along}, out, x)
+	return s.into(at, key{op: op, axes: along}, out, inputs...)
 }
 
 // LayerNorm is (x-mean)/sqrt(variance+epsilon) of the last dims dimensions, times a weight, plus a bias, of the shape of these
-// dimensions: nil for none. Of equal elements mean and variance are exact, however large they are. Where the variance is infinite, the norm
-// is 0; with an infinite element or NaN the whole row is NaN. Errors: ErrAxes, ErrShape.
+// dimensions: nil for none. Of equal elements mean and variance are exact, however large they are. Where the variance is
+// infinite, the norm is 0; with an infinite element or NaN the whole row is NaN. Errors: ErrAxes, ErrShape.
 func (o Rows) LayerNorm(at tensor.Context, x, weight, bias *tensor.Tensor, dims int, epsilon float64) (*tensor.Tensor, error) {
-	out, err := o.normed(at, opLayerNorm, x, weight, bias)
-	if err != nil {
-		return nil, err
-	}
-	return finished(out, o.LayerNormInto(at, out, x, weight, bias, dims, epsilon))
+	return create(at, normed(opLayerNorm, x, weight, bias), func(out *tensor.Tensor) error { return o.LayerNormInto(at, out, x, weight, bias, dims, epsilon) })
 }
 
-// LayerNormInto is LayerNorm into a tensor.
+// LayerNormInto writes LayerNorm to a tensor.
 func (o Rows) LayerNormInto(at tensor.Context, out, x, weight, bias *tensor.Tensor, dims int, epsilon float64) error {
 	return o.normInto(at, opLayerNorm, out, x, weight, bias, dims, epsilon)
 }
 
 // RMSNorm is x/sqrt(mean(x²)+epsilon) of the last dims dimensions, times a weight of the shape of these dimensions: nil for
-// none. Where the sum of the squares is infinite, as with an infinite element, numbers become 0, and infinite elements NaN. Errors: ErrAxes, ErrShape.
+// none. Where the sum of the squares is infinite, as with an infinite element, numbers become 0, and infinite elements NaN.
+// Errors: ErrAxes, ErrShape.
 func (o Rows) RMSNorm(at tensor.Context, x, weight *tensor.Tensor, dims int, epsilon float64) (*tensor.Tensor, error) {
-	out, err := o.normed(at, opRMSNorm, x, weight, nil)
-	if err != nil {
-		return nil, err
-	}
-	return finished(out, o.RMSNormInto(at, out, x, weight, dims, epsilon))
+	return create(at, normed(opRMSNorm, x, weight, nil), func(out *tensor.Tensor) error { return o.RMSNormInto(at, out, x, weight, dims, epsilon) })
 }
 
-// RMSNormInto is RMSNorm into a tensor.
+// RMSNormInto writes RMSNorm to a tensor.
 func (o Rows) RMSNormInto(at tensor.Context, out, x, weight *tensor.Tensor, dims int, epsilon float64) error {
 	return o.normInto(at, opRMSNorm, out, x, weight, nil, dims, epsilon)
 }
 
-// normed is a tensor for the result of a norm, which has the type of x, and float32 for integers.
-func (o Rows) normed(at tensor.Context, op operation, x, weight, bias *tensor.Tensor) (*tensor.Tensor, error) {
+// normed describes the result of a norm: of the type of x, or float32 for integers.
+func normed(op operation, x, weight, bias *tensor.Tensor) output {
 	of := x.Type()
 	if of.Valid() && of.Kind() != tensor.Floating {
 		of = tensor.Float32
 	}
-	out, err := tensor.New(at, of, x.Shape()...)
-	if err != nil {
-		return nil, failed(op, err, nil, x, weight, bias)
-	}
-	return out, nil
+	return sized(op, of, x.Shape(), x, weight, bias)
 }
 
 func (o Rows) normInto(at tensor.Context, op operation, out, x, weight, bias *tensor.Tensor, dims int, epsilon float64) error {
@@ -122,7 +111,8 @@ func (o Rows) normInto(at tensor.Context, op operation, out, x, weight, bias *te
 	return o.set.into(at, k, out, all[:n]...)
 }
 
-// fitsLast returns ErrShape where a weight, a bias or the gradient of one has not the last dims dimensions of x. Those that are nil fit.
+// fitsLast returns ErrShape where a weight, a bias or the gradient of one has not the last dims dimensions of x. Those that are
+// nil fit.
 func fitsLast(x *tensor.Tensor, dims int, all ...*tensor.Tensor) error {
 	for _, t := range all {
 		if t == nil {
@@ -140,12 +130,12 @@ func fitsLast(x *tensor.Tensor, dims int, all ...*tensor.Tensor) error {
 	return nil
 }
 
-// given are the tensors that are there.
+// given returns the tensors that are not nil.
 func given(all ...*tensor.Tensor) []*tensor.Tensor {
 	return slices.DeleteFunc(slices.Clone(all), func(t *tensor.Tensor) bool { return t == nil })
 }
 
-// lastAxes are so many of the last ones. Errors: ErrAxes.
+// lastAxes returns the last dims axes. Errors: ErrAxes.
 func lastAxes(rank, dims int) (axes, error) {
 	if dims < 1 || dims > rank {
 		return 0, fmt.Errorf("the last %d of %d dimensions: %w", dims, rank, ErrAxes)
@@ -156,11 +146,12 @@ func lastAxes(rank, dims int) (axes, error) {
 // LossOption changes a loss.
 type LossOption struct{ ignored int64 }
 
-// Ignored has rows of a class not count: their loss and their gradient are 0, whether there is such a class or not, also where logits are NaN or infinite. The mean of the others is
-// the sum of the losses divided by the number of targets that differ from the class. Each class compiles a kernel.
+// Ignored has rows of a class not count: their loss and their gradient are 0, whether there is such a class or not, also where
+// logits are NaN or infinite. The mean of the others is the sum of the losses divided by the number of targets that differ from
+// the class. Each class compiles a kernel.
 func Ignored(class int64) LossOption { return LossOption{class} }
 
-// lossKey is the key of a loss.
+// lossKey returns the key of a loss.
 func lossKey(op operation, options []LossOption) key {
 	k := key{op: op, axes: 1}
 	for _, o := range options {
@@ -169,24 +160,21 @@ func lossKey(op operation, options []LossOption) key {
 	return k
 }
 
-// CrossEntropy is the loss of each row of logits, along the last dimension, for the class that targets has for it, of int64: the negative
-// logarithm of the softmax at that class. A class that there is not has NaN. Mean makes one loss of them. It has the type float32. Of
-// several options the last one counts.
+// CrossEntropy returns the loss of each row of logits, along the last dimension, for the class that targets has for it, of
+// int64: the negative logarithm of the softmax at that class. A class that there is not has NaN. Mean makes one loss of them.
+// It has the type float32. Of several options the last one counts.
 func (o Rows) CrossEntropy(at tensor.Context, logits, targets *tensor.Tensor, options ...LossOption) (*tensor.Tensor, error) {
-	out, err := tensor.New(at, tensor.Float32, targets.Shape()...)
-	if err != nil {
-		return nil, failed(opCrossEntropy, err, nil, logits, targets)
-	}
-	return finished(out, o.CrossEntropyInto(at, out, logits, targets, options...))
+	return create(at, sized(opCrossEntropy, tensor.Float32, targets.Shape(), logits, targets), func(out *tensor.Tensor) error { return o.CrossEntropyInto(at, out, logits, targets, options...) })
 }
 
-// CrossEntropyInto is CrossEntropy into a tensor. It makes two launches: one writes the numbers of the classes into temporary memory.
+// CrossEntropyInto writes CrossEntropy to a tensor. It makes two launches: one writes the numbers of the classes into temporary
+// memory.
 func (o Rows) CrossEntropyInto(at tensor.Context, out, logits, targets *tensor.Tensor, options ...LossOption) error {
 	return o.set.classes(at, lossKey(opCrossEntropy, options), out, targets, logits)
 }
 
-// classes runs an operation on rows whose last operands are the class of each row and the numbers of all classes. The operands before
-// these end with the logits.
+// classes runs an operation on rows whose last operands are the class of each row and the numbers of all classes. The operands
+// before these end with the logits.
 func (s *set) classes(at tensor.Context, k key, out, targets *tensor.Tensor, inputs ...*tensor.Tensor) error {
 	var operands [maxInputs]*tensor.Tensor
 	n := copy(operands[:], inputs)
@@ -212,7 +200,7 @@ func (s *set) classes(at tensor.Context, k key, out, targets *tensor.Tensor, inp
 	return renamed(k.op, named(k.op, err, []*tensor.Tensor{out}, operands[:n+1]...))
 }
 
-// columnOf is the layout of targets beside logits. Errors: ErrShape, *tensor.TypeError.
+// columnOf returns the layout of targets as a column next to logits. Errors: ErrShape, *tensor.TypeError.
 func columnOf(op operation, logits, targets *tensor.Tensor) (layout.Layout, error) {
 	if targets.Type() != tensor.Int64 {
 		return layout.Layout{}, &tensor.TypeError{Op: "targets of " + op.String(), Types: []tensor.Type{targets.Type()}}

@@ -345,8 +345,8 @@ func TestAdamW(t *testing.T) {
 	require.ErrorContains(t, err, "Beta2 is 1, want 0 or more and less than 1")
 }
 
-// Either beta, or both, may be 0, as PyTorch has it: the moment is then that of the last gradient. A step of one parameter, of many, and of
-// many with the step in memory are alike.
+// Either beta, or both, may be 0, as in PyTorch: the moment then equals the last gradient. Steps of one parameter, of many,
+// and of many with the step in memory agree.
 func TestAdamWWithoutMoments(t *testing.T) {
 	r := newRig(t)
 	lr, err := r.o.Fill(r.s, tensor.Float32, 0.01)

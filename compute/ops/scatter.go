@@ -9,22 +9,27 @@ import (
 	"github.com/go-vram/vram/cuda"
 )
 
-// ScatterAdd is x with an element of source added for each index: to the element whose place along the axis is the index, and which has
-// the same place as the index in other dimensions. Errors: those of ScatterAddInto.
+// ScatterAdd is x with an element of source added for each index: to the element whose place along the axis is the index, and
+// which has the same place as the index in other dimensions. Errors: as ScatterAddInto.
 func (o Indexing) ScatterAdd(at tensor.Context, x, indices, source *tensor.Tensor, axis int) (*tensor.Tensor, error) {
 	out, err := Makers(o).Copy(at, x)
 	if err != nil {
 		return nil, renamed(opScatterAdd, err)
 	}
-	return finished(out, o.ScatterAddInto(at, out, indices, source, axis))
+	if err := o.ScatterAddInto(at, out, indices, source, axis); err != nil {
+		return nil, errors.Join(err, out.Free())
+	}
+	return out, nil
 }
 
-// ScatterAddInto adds to the elements of a tensor, as ScatterAdd does. Indices and source have one shape, and all but the indices one type.
+// ScatterAddInto adds to the elements of a tensor, as ScatterAdd does. Indices and source have one shape, and all but the
+// indices one type.
 //
-// The result repeats bit for bit: the numbers that are added to one element are added in row-major order of the indices, one after the other, in
-// float32 for types of 16 bits. So the indices are sorted, in temporary memory of 16 bytes for each and 2 KiB for each 512 of them at
-// most, by two launches and three for each byte of the number of elements along which indices lead; dimensions along which the
-// indices are broadcast do not count. An element with very many indices takes as long as these additions.
+// The result repeats bit for bit: the numbers that are added to one element are added in row-major order of the indices, one
+// after the other, in float32 for types of 16 bits. So the indices are sorted, in temporary memory of 16 bytes for each and 2
+// KiB for each 512 of them at most, by two launches and three for each byte of the number of elements along which indices lead;
+// dimensions along which the indices are broadcast do not count. An element with very many indices takes as long as these
+// additions.
 //
 // Errors: ErrAxes, ErrShape, ErrEmpty, a *tensor.TypeError for bools, tensor.ErrTooLarge for 2^31 indices or 2^32 elements.
 func (o Indexing) ScatterAddInto(at tensor.Context, out, indices, source *tensor.Tensor, axis int) error {
@@ -56,22 +61,19 @@ func (s *set) scatterAdd(at tensor.Context, op operation, zeroed bool, out, indi
 	return nil
 }
 
-// EmbeddingBackward is the gradient of the table of Embedding. Of the table only type and shape are looked at.
+// EmbeddingBackward returns the gradient of the table of Embedding. It uses only the type and shape of the table.
 func (o Indexing) EmbeddingBackward(at tensor.Context, grad, table, indices *tensor.Tensor) (*tensor.Tensor, error) {
-	out, err := like(at, opEmbeddingBackward, table)
-	if err != nil {
-		return nil, err
-	}
-	return finished(out, o.EmbeddingBackwardInto(at, out, grad, indices))
+	return create(at, like(opEmbeddingBackward, table), func(dx *tensor.Tensor) error { return o.EmbeddingBackwardInto(at, dx, grad, indices) })
 }
 
-// EmbeddingBackwardInto is EmbeddingBackward into a tensor of the same type. It is EmbeddingBackwardAdd after a launch that writes zeros.
+// EmbeddingBackwardInto writes EmbeddingBackward to a tensor of the same type. It is EmbeddingBackwardAdd after a launch that
+// writes zeros.
 func (o Indexing) EmbeddingBackwardInto(at tensor.Context, dtable, grad, indices *tensor.Tensor) error {
 	return o.set.embeddingBackward(at, true, dtable, grad, indices)
 }
 
-// EmbeddingBackwardAdd adds the gradient of the table of Embedding to a tensor: to each row those rows of grad that have its index. Order,
-// memory, launches and errors are those of ScatterAddInto.
+// EmbeddingBackwardAdd adds the gradient of the table of Embedding to a tensor: to each row the rows of grad with its index.
+// Order, memory, launches and errors are as for ScatterAddInto.
 func (o Indexing) EmbeddingBackwardAdd(at tensor.Context, dtable, grad, indices *tensor.Tensor) error {
 	return o.set.embeddingBackward(at, false, dtable, grad, indices)
 }
@@ -104,8 +106,8 @@ const (
 	sumFactors // of keys: no tensor
 )
 
-// scatter adds each element of a source to the one of out that an index leads to, which is set to 0 before if it is to be zeroed. The strides
-// are those of out, source and indices; those of out are 0 where the index alone says the place.
+// scatter adds each element of source to the element of out that its index selects, after setting out to 0 if zeroed. strides
+// returns the strides of out, source and indices; out's stride is 0 in dimensions where the index alone decides the place.
 func (s *set) scatter(
 	at tensor.Context, op operation, zeroed bool, out, source, indices *tensor.Tensor, axis int, strides func(dim int) [maxOperands]int,
 ) error {
@@ -191,7 +193,7 @@ type scratch struct {
 	wordsBytes, tileSums int64 // of keys, or numbers; of counts
 }
 
-// words are those of keys (0 and 2) or numbers (1 and 3).
+// words returns part i of the memory: keys (0 and 2) or numbers (1 and 3).
 func (m *scratch) words(i int64, of func(cuda.Buffer) cuda.Arg) cuda.Arg {
 	return of(m.buffer).Of(i*m.wordsBytes, m.wordsBytes)
 }
@@ -268,7 +270,7 @@ func (s *sum) keys(count int) error {
 	return f.run(s.at, s.set, k, blocksOf(count))
 }
 
-// word is an argument of 32 bits.
+// word returns an argument of 32 bits.
 func word(n int) cuda.Arg { return cuda.Value(uint32(n)) } //nolint:gosec // below 2^32
 
 // sort sorts keys and numbers by one digit, to the other place.

@@ -115,7 +115,8 @@ func TestSpecialNumbersOfActivations(t *testing.T) {
 	r.near([]float64{0, 0, nan}, dx, 0, 0)
 }
 
-// The choice by a condition takes nothing of the other operand, NaN is true, and a clamp whose bounds are in the wrong order has the upper one.
+// The choice by a condition takes nothing of the other operand, NaN is true, and a clamp whose bounds are in the wrong order
+// has the upper one.
 func TestSpecialNumbersOfChoices(t *testing.T) {
 	r := newRig(t)
 	row := func(values ...float64) *tensor.Tensor { return r.tensor(array{[]int{len(values)}, values}) }

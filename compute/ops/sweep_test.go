@@ -18,7 +18,7 @@ import (
 // memory is the content of all tensors of a table.
 type memory [][]byte
 
-// content are random elements of a tensor. Indices and classes are those of the shortest dimension that they lead along.
+// content returns random elements for a tensor. Indices and classes fit the shortest dimension that they lead along.
 func (r *rig) content(t *tensor.Tensor) (all []byte) {
 	for range t.Len() {
 		x := r.random.NormFloat64()
@@ -51,7 +51,7 @@ func (r *rig) rangeOf(t *tensor.Tensor) cuda.Range {
 	return at
 }
 
-// contents are those of all tensors.
+// contents returns the content of all tensors.
 func (r *rig) contents() memory {
 	r.Helper()
 	var all memory

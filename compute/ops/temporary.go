@@ -17,7 +17,7 @@ func releaseSlot(s *tensor.Slot) {
 	slots.Put(s)
 }
 
-// temporary gives f a tensor, which is freed behind the work that f submits.
+// temporary passes a tensor to f and frees it after the work that f submits.
 func temporary(at tensor.Context, of tensor.Type, l layout.Layout, f func(*tensor.Tensor) error) error {
 	slot := takeSlot()
 	defer releaseSlot(slot)

@@ -19,7 +19,8 @@ import (
 	"github.com/go-vram/vram/vramtest/ptxrun"
 )
 
-// An index out of range ends the launch, and no memory is touched with it. The fault names the operation, the index and the length.
+// An index out of range ends the launch, and no memory is touched with it. The fault names the operation, the index and the
+// length.
 func TestAnIndexOutOfRangeTraps(t *testing.T) {
 	const rows = 5
 	for _, index := range []int64{-1, rows, 1 << 31, 1 << 32, -1 << 63, 1<<63 - 1} {

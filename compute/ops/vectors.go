@@ -6,8 +6,8 @@ import (
 	"github.com/go-vram/vram/compute/tensor"
 )
 
-// vectors views the operands of a product that have one dimension as matrices: x as one of one row, y as one of one column, and their
-// product with the dimensions that it lacks then.
+// vectors views the operands of a product that have one dimension as matrices: x as one of one row, y as one of one column, and
+// their product with the dimensions that it lacks then.
 type vectors struct {
 	x, y  bool            // that have one dimension
 	slots [6]*tensor.Slot // of x, y, both gradients, and two of the product
@@ -55,7 +55,7 @@ func (v *vectors) release() {
 	}
 }
 
-// matmulShape is the shape of the product of x and y, which may be vectors. Errors: ErrShape, *tensor.ShapeError.
+// matmulShape returns the shape of the product of x and y, which may be vectors. Errors: ErrShape, *tensor.ShapeError.
 func matmulShape(x, y []int) ([]int, error) {
 	rows, columns := x, y
 	if len(x) == 1 {

@@ -26,7 +26,8 @@ type way struct {
 	copies  [3]layout.Layout // of these
 }
 
-// maxMet is how many ways are known: another one begins anew. Without it a product takes some microseconds more and allocates.
+// maxMet bounds the known ways: one more starts with an empty map. Without the map a product takes some microseconds more and
+// allocates.
 const maxMet = 256
 
 // way finds how tensors are multiplied, or plans it. Errors: ErrShape, *tensor.TypeError.
@@ -63,7 +64,7 @@ func productShape(x, y []int) ([]int, error) {
 	return append(batch, x[len(x)-2], y[len(y)-1]), nil
 }
 
-// planned is the way to multiply tensors.
+// planned returns the way to multiply tensors.
 func planned(k *met) (*way, error) {
 	out, x, y := k.layouts[0], k.layouts[1], k.layouts[2]
 	shape, err := productShape(x.Shape(), y.Shape())
@@ -99,7 +100,7 @@ func planned(k *met) (*way, error) {
 	return w, nil
 }
 
-// matrix is how the matrices of the output, or of an operand, lie: of a copy, where they cannot be multiplied as they are.
+// matrix returns how the matrices of the output, or of an operand, lie: of a copy, where they cannot be multiplied as they are.
 func (w *way) matrix(k *met, i int, b batch) (matrix, error) {
 	l, of := k.layouts[i], k.types[i]
 	m, ok := b.matrix(l)
@@ -126,7 +127,7 @@ func (w *way) matrix(k *met, i int, b batch) (matrix, error) {
 	return m, nil
 }
 
-// batch is the shape of the dimensions before those of the matrices.
+// batch is the shape of the dimensions before the last two.
 type batch []int
 
 // matrix is how the matrices of a tensor lie in memory.
@@ -135,7 +136,7 @@ type matrix struct {
 	ld, stride int64
 }
 
-// matrix is how matrices of a layout lie, repeated for the batch, if a product can have them so.
+// matrix returns how matrices of a layout lie, repeated for the batch, if a product can have them so.
 func (b batch) matrix(l layout.Layout) (m matrix, ok bool) {
 	rows, columns, down, right := l.Dim(-2), l.Dim(-1), l.Stride(-2), l.Stride(-1)
 	switch {
@@ -172,12 +173,12 @@ func (b batch) matrix(l layout.Layout) (m matrix, ok bool) {
 	return m, true
 }
 
-// apart reports whether each matrix of the batch lies behind the one before, and not with its elements between those.
+// apart reports whether each matrix of the batch starts after the end of the one before.
 func (m matrix) apart(l layout.Layout) bool {
 	return l.Len() == l.Dim(-2)*l.Dim(-1) || m.stride >= int64(l.Dim(-2)-1)*m.ld+int64(l.Dim(-1))
 }
 
-// gemmType is an element type as products have it.
+// gemmType returns an element type as products have it.
 func gemmType(of tensor.Type) (gemm.Type, bool) {
 	switch of { //nolint:exhaustive // the others have no products
 	case tensor.Float16:

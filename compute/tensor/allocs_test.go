@@ -17,7 +17,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// A view is one allocation of the Go heap, a tensor with memory two, in a slot both are none; memory that is there again needs no driver call.
+// A view is one allocation of the Go heap, a tensor with memory two, in a slot both are none; memory that is there again needs
+// no driver call.
 func TestHowOftenTensorsAllocate(t *testing.T) {
 	driver := fault.Wrap(sim.New(sim.Config{Bytes: true}))
 	dev, err := vram.Open(vram.Config{Driver: driver})
@@ -72,7 +73,7 @@ func TestHowOftenTensorsAllocate(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
-// Copies and fills of contiguous elements allocate no more than those of buffers, of which the simulated device makes a note.
+// Copies and fills of contiguous elements allocate no more than the same calls on buffers, which the simulated device records.
 func TestACopyAllocatesNothing(t *testing.T) {
 	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true})})
 	require.NoError(t, err)

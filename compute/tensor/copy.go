@@ -12,11 +12,10 @@ import (
 // all devices that are known).
 const maxPitchBytes = math.MaxInt32
 
-// Copy submits copies of the elements of one tensor to those of another one of the same type, whose shape is
-// the same, or one to which the source can be broadcast. It does not wait. Both may be views, of one storage,
-// too: the source is staged where they meet. Errors: *TypeError, *ShapeError, *LayoutError for a destination
-// that repeats elements, ErrNoTensor, ErrFreed, ErrNotOpen, and those of cuda.Context.Copy2D, as
-// cuda.ErrForeign for a tensor of another device: To copies between devices.
+// Copy submits copies of the elements of src to dst, which has the same type and the same shape, or one to which src can be
+// broadcast. It does not wait. Both may be views, also of one storage: Copy stages the source where they overlap. Errors:
+// *TypeError, *ShapeError, *LayoutError for a destination that repeats elements, ErrNoTensor, ErrFreed, ErrNotOpen, and as
+// cuda.Context.Copy2D, such as cuda.ErrForeign for a tensor of another device: To copies between devices.
 func Copy(at Context, dst, src *Tensor) error {
 	c, _, err := contextOf(at)
 	if err != nil {
@@ -72,13 +71,13 @@ func Copy(at Context, dst, src *Tensor) error {
 	})
 }
 
-// part is the elements of a contiguous tensor in its memory.
+// part returns the elements of a contiguous tensor in its memory.
 func (t *Tensor) part(b cuda.Buffer) cuda.Range {
 	size := int64(t.of.Size())
 	return cuda.Part(b, int64(t.layout.Offset())*size, int64(t.layout.Len())*size)
 }
 
-// staged gives f a buffer for a while, which is freed behind the work that f submits.
+// staged passes a temporary buffer to f, and frees it after the work that f submits.
 func staged(c *cuda.Context, bytes int64, f func(stage cuda.Buffer) error) (err error) {
 	stage, err := c.Alloc(bytes)
 	if err != nil {
@@ -121,7 +120,7 @@ func (x rows) copy(dst, src layout.Layout) error {
 	return nil
 }
 
-// Clone makes a contiguous tensor with the same elements. Errors: those of Copy, and of an allocation.
+// Clone makes a contiguous tensor with the same elements. Errors: as Copy and New.
 func Clone(at Context, t *Tensor) (*Tensor, error) {
 	if err := t.usable("clone"); err != nil {
 		return nil, err
@@ -133,7 +132,7 @@ func Clone(at Context, t *Tensor) (*Tensor, error) {
 	return filled(to, Copy(at, to, t))
 }
 
-// filled is a new tensor, which is freed if it could not be filled.
+// filled returns a new tensor, which is freed if it could not be filled.
 func filled(t *Tensor, err error) (*Tensor, error) {
 	if err != nil {
 		return nil, errors.Join(err, t.Free())
@@ -141,8 +140,7 @@ func filled(t *Tensor, err error) (*Tensor, error) {
 	return t, nil
 }
 
-// Contiguous is the tensor itself if its elements lie in row-major order without a gap, and else a Clone.
-// Errors are those of Clone.
+// Contiguous returns t itself if its elements lie in row-major order without a gap, and else a Clone. Errors: as Clone.
 func Contiguous(at Context, t *Tensor) (*Tensor, error) {
 	if err := t.usable("contiguous"); err != nil {
 		return nil, err
@@ -153,8 +151,8 @@ func Contiguous(at Context, t *Tensor) (*Tensor, error) {
 	return Clone(at, t)
 }
 
-// To makes a contiguous tensor with the same elements on the device of another context. It does not wait. On
-// the device of the tensor it is Clone. Errors: those of Clone and of cuda.Context.CopyPeer.
+// To makes a contiguous tensor with the same elements on the device of another context. It does not wait. On the tensor's own
+// device it is Clone. Errors: as Clone and cuda.Context.CopyPeer.
 func To(at Context, t *Tensor) (*Tensor, error) {
 	c, err := ContextOf(at)
 	if err != nil {
@@ -182,8 +180,8 @@ func To(at Context, t *Tensor) (*Tensor, error) {
 	return filled(to, t.packed(func(packed cuda.Range) error { return c.CopyPeer(dst, t.storage.on, packed) }))
 }
 
-// packed gives f the elements in row-major order without gaps, in a buffer that is freed behind the work of f
-// on the tensor's stream.
+// packed passes f the elements in row-major order without gaps, in a buffer that is freed after the work of f on the tensor's
+// stream.
 func (t *Tensor) packed(f func(packed cuda.Range) error) error {
 	b, err := t.memory("pack")
 	if err != nil {

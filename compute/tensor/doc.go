@@ -29,11 +29,10 @@
 //	made --first use--> allocated --Free--> freed
 //	made --Free--> freed
 //
-// A storage has no memory before its first use: Buffer, a copy, a fill, a launch on it, Allocate. The first
-// use allocates on the stream of the context in which the tensor was made; for Zeros it submits a fill. Any
-// goroutine may be first, also several at a time. In a capture of that context the memory comes from the hold
-// of the graph, and Zeros is zeroed at each launch: call Allocate before the capture for a tensor that is to
-// live beside the graph. A tensor without elements never has memory.
+// A storage has no memory before its first use: Buffer, a copy, a fill, a launch on it, Allocate. The first use allocates on
+// the stream of the context in which the tensor was made; for Zeros it submits a fill. Any goroutine may be first, also
+// several at a time. In a capture of that context the memory comes from the hold of the graph, and each launch zeroes Zeros:
+// call Allocate before the capture for a tensor that has to outlive the graph. A tensor without elements never has memory.
 //
 // # Freeing
 //

@@ -35,7 +35,7 @@ var (
 	// ErrRank refuses more dimensions than layout.MaxRank.
 	ErrRank = layout.ErrRank
 	// ErrScalar refuses a tensor of several elements where one is wanted.
-	ErrScalar = errors.New("the tensor has not one element")
+	ErrScalar = errors.New("the tensor does not have exactly one element")
 )
 
 // TypeError refuses element types that an operation cannot have, or cannot have together.

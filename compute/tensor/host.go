@@ -10,9 +10,9 @@ import (
 	"github.com/go-vram/vram/cuda"
 )
 
-// From makes a tensor with the values of a slice, in row-major order. Without a length it has one dimension,
-// that of the slice. The slice may be changed when it returns. Errors: *ShapeError, *LengthError, those of an
-// allocation and of cuda.CopyIn, as cuda.ErrCapturing.
+// From makes a tensor with the values of a slice, in row-major order. Without a shape it has one dimension, of the slice's
+// length. The slice may be changed when it returns. Errors: *ShapeError, *LengthError, and as Tensor.Allocate and cuda.CopyIn,
+// such as cuda.ErrCapturing.
 func From[T Element](at Context, values []T, shape ...int) (*Tensor, error) {
 	if len(shape) == 0 {
 		shape = []int{len(values)}
@@ -20,7 +20,7 @@ func From[T Element](at Context, values []T, shape ...int) (*Tensor, error) {
 	return from(at, values, shape)
 }
 
-// Scalar makes a tensor of one element and no dimensions. Errors are those of From.
+// Scalar makes a tensor of one element and no dimensions. Errors: as From.
 func Scalar[T Element](at Context, value T) (*Tensor, error) { return from(at, []T{value}, nil) }
 
 func from[T Element](at Context, values []T, shape []int) (*Tensor, error) {
@@ -38,9 +38,9 @@ func from[T Element](at Context, values []T, shape []int) (*Tensor, error) {
 	return filled(t, Write(t, values))
 }
 
-// Write copies a slice, in row-major order, to the elements of a tensor or view. The slice may be changed
-// when it returns. Errors: *TypeError, *LengthError, *LayoutError for a view that repeats elements, ErrFreed,
-// those of an allocation and of cuda.CopyIn.
+// Write copies a slice, in row-major order, to the elements of a tensor or view. The slice may be changed when it returns.
+// Errors: *TypeError, *LengthError, *LayoutError for a view that repeats elements, ErrFreed, and as Tensor.Allocate and
+// cuda.CopyIn.
 func Write[T Element](t *Tensor, values []T) error {
 	if err := fits[T]("write", t, len(values)); err != nil || len(values) == 0 {
 		return err
@@ -72,9 +72,8 @@ func Write[T Element](t *Tensor, values []T) error {
 	})
 }
 
-// Read has the elements of a tensor or view in row-major order, once the work that was submitted on it is
-// done: it waits. Errors: *TypeError, ErrFreed, those of an allocation and of cuda.CopyOut, as
-// cuda.ErrCapturing.
+// Read returns the elements of a tensor or view in row-major order. It waits for the work that was submitted on it. Errors:
+// *TypeError, ErrFreed, and as Tensor.Allocate and cuda.CopyOut, such as cuda.ErrCapturing.
 func Read[T Element](t *Tensor) ([]T, error) {
 	if err := fits[T]("read", t, t.Len()); err != nil {
 		return nil, err
@@ -103,7 +102,7 @@ func ReadInto[T Element](values []T, t *Tensor) error {
 	return nil
 }
 
-// Item is the value of a tensor of one element: it waits. Errors: those of Read, ErrScalar.
+// Item returns the value of a tensor of one element: it waits. Errors: as Read, ErrScalar.
 func Item[T Element](t *Tensor) (T, error) {
 	var value [1]T
 	if t.Len() != 1 {
@@ -130,7 +129,7 @@ func fits[T Element](op string, t *Tensor, hostLen int) error {
 	return nil
 }
 
-// hostBytes is the memory of a slice.
+// hostBytes returns the memory of a slice.
 func hostBytes[T Element](values []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(values))), len(values)*int(unsafe.Sizeof(values[0])))
 }
@@ -172,8 +171,8 @@ func (t *Tensor) read(to []byte) error {
 	return nil
 }
 
-// Fill submits fills that set all elements to a value. It does not wait. Errors: *TypeError, *LayoutError for
-// a view that repeats elements, ErrNoTensor, ErrFreed, ErrNotOpen, and those of cuda.Context.Fill32 and Copy.
+// Fill submits fills that set all elements to a value. It does not wait. Errors: *TypeError, *LayoutError for a view that
+// repeats elements, ErrNoTensor, ErrFreed, ErrNotOpen, and as cuda.Context.Fill32 and Copy.
 func Fill[T Element](at Context, t *Tensor, value T) error {
 	c, _, err := contextOf(at)
 	if err != nil {
@@ -236,7 +235,7 @@ func fill(c *cuda.Context, b cuda.Buffer, l layout.Layout, bits []byte) error {
 	return nil
 }
 
-// Full makes a tensor whose elements have a value. Errors: those of New and Fill.
+// Full makes a tensor whose elements have a value. Errors: as New and Fill.
 func Full[T Element](at Context, value T, shape ...int) (*Tensor, error) {
 	t, err := New(at, TypeOf[T](), shape...)
 	if err != nil {

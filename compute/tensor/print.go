@@ -16,20 +16,19 @@ const (
 	elideAbove = 1000
 	// edge is how many indices are shown at each end of a dimension that is elided.
 	edge = 3
-	// lineWidth is the number of columns after which a row goes on in the next line.
+	// lineWidth is the number of columns after which a row continues in the next line.
 	lineWidth = 80
 )
 
-// Sprint is the text that Fprint writes.
+// Sprint returns the text that Fprint writes.
 func Sprint(t *Tensor) (string, error) {
 	var b strings.Builder
 	err := Fprint(&b, t)
 	return b.String(), err
 }
 
-// Fprint writes the values of a tensor in nested brackets, aligned, and below them its String. Of more than
-// 1000 elements it shows three at each end of a dimension, and reads no others. It waits. Errors: those of
-// Read, and of the writer.
+// Fprint writes the values of a tensor in nested brackets, aligned, and below them its String. Of more than 1000 elements it
+// shows three at each end of a dimension, and reads no others. It waits. Errors: as Read, and the writer's.
 func Fprint(w io.Writer, t *Tensor) error {
 	if err := t.usable("print"); err != nil {
 		return err
@@ -73,7 +72,7 @@ func (p *printer) axisOf(length int) axis {
 	return axis{length, length}
 }
 
-// read are the texts of the elements that are shown. Each corner of the tensor is read by itself.
+// read returns the texts of the elements that are shown. Each corner of the tensor is read by itself.
 func (p *printer) read(t *Tensor) ([]string, error) {
 	shown := make([]int, len(p.dims))
 	for i, a := range p.dims {

@@ -36,7 +36,7 @@ type player struct {
 	live     []*shadow
 	freed    []*shadow
 	graphs   []played
-	record   *[]func() // of the capture under way
+	record   *[]func() // of the current capture
 }
 
 // played is a graph and its work on the shadows.
@@ -250,7 +250,7 @@ func (p *player) check(s *shadow) {
 	require.True(p, slices.Equal(want, got), "%v: want %v, got %v", s.tensor, want, got)
 }
 
-// sweep moves the tensors that are freed out of the live ones: those of the scopes that have ended, and no others.
+// sweep removes freed tensors from the live ones: the tensors of ended scopes, and no others.
 func (p *player) sweep() {
 	p.live = slices.DeleteFunc(p.live, func(s *shadow) bool {
 		if !s.tensor.Live() {

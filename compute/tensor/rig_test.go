@@ -36,7 +36,7 @@ func (r *rig) context() *cuda.Context {
 	return c
 }
 
-// liveBytes are those of all buffers, each in units of 512.
+// liveBytes returns the bytes of all buffers, each rounded up to 512.
 func (r *rig) liveBytes() int64 { return r.dev.Stats().LiveBytes }
 
 // unit is the length of a short buffer in liveBytes.

@@ -46,8 +46,8 @@ func NewScope(at Context, with ...Option) (*Scope, error) {
 	return s, nil
 }
 
-// Scoped runs f in a scope, which ends when f returns or panics: everything made in it is freed, unless Keep
-// was called for it. Errors: f's and those of the frees, joined; ErrNotOpen, ErrScopeEnded.
+// Scoped runs f in a scope, which ends when f returns or panics: it frees every tensor made in it, unless Keep was called for
+// it. It joins the errors of f and of the frees. Errors: ErrNotOpen, ErrScopeEnded.
 func Scoped(at Context, f func(s *Scope) error, with ...Option) (err error) {
 	s, err := NewScope(at, with...)
 	if err != nil {
@@ -61,10 +61,10 @@ func Scoped(at Context, f func(s *Scope) error, with ...Option) (err error) {
 	return f(s)
 }
 
-// itself is the scope, also of a struct that embeds it.
+// itself returns the scope, also of a struct that embeds it.
 func (s *Scope) itself() *Scope { return s }
 
-// Context is that of the scope. nil for a nil scope.
+// Context returns the scope's context; nil for a nil scope.
 func (s *Scope) Context() *cuda.Context {
 	if s == nil {
 		return nil
@@ -72,7 +72,7 @@ func (s *Scope) Context() *cuda.Context {
 	return s.on
 }
 
-// Stream is the stream to which the work goes.
+// Stream returns the stream to which the work goes.
 func (s *Scope) Stream() *cuda.Stream { return s.Context().Stream() }
 
 // Launch submits a kernel: see cuda.Context.Launch.
@@ -113,7 +113,7 @@ func (s *Scope) compact() {
 	s.compactAt = max(2*len(s.made), minCompact)
 }
 
-// live are the tensors that are not freed.
+// live returns the tensors that are not freed.
 func (s *Scope) live() []*Tensor {
 	all := make([]*Tensor, 0, len(s.made))
 	for _, t := range s.made {
@@ -174,9 +174,8 @@ func (s *Scope) Check() error {
 	return nil
 }
 
-// Close ends the scope: it frees the tensors that are not freed, in the reverse order in which they were
-// made. Idempotent; after an error another call frees those that were not freed. Errors: those of the frees,
-// ErrNotOpen.
+// Close ends the scope: it frees its remaining tensors, in reverse order of creation. Idempotent; after an error another call
+// frees the rest. It joins the errors of the frees. Errors: ErrNotOpen.
 func (s *Scope) Close() error {
 	if s == nil {
 		return ErrNotOpen
@@ -186,7 +185,7 @@ func (s *Scope) Close() error {
 	s.made = nil
 	var failed error
 	for _, t := range slices.Backward(all) {
-		if err := t.Free(); err != nil && !errors.Is(err, ErrFreed) { // another goroutine may have freed it meanwhile
+		if err := t.Free(); err != nil && !errors.Is(err, ErrFreed) { // another goroutine may have freed it
 			failed = errors.Join(failed, err)
 			s.made = append(s.made, t)
 		}

@@ -190,7 +190,7 @@ func TestAScopeForgetsFreedTensors(t *testing.T) {
 	require.NoError(t, every[49].Free())
 }
 
-// A capture that fails or panics leaves no tensor of the scopes in it, and the context goes on.
+// A capture that fails or panics leaves no tensor of the scopes in it, and the context stays usable.
 func TestScopesInCapturesThatFail(t *testing.T) {
 	r, c := newRig(t)
 	mine := errors.New("mine")
@@ -224,7 +224,7 @@ func TestScopesInCaptures(t *testing.T) {
 	in := must(tensor.From(c, count[float32](6), 2, 3))(t)
 	out := allocated(t, c, tensor.Float32, 3, 2)
 	sum := must(tensor.Zeros(c, tensor.Float32, 6))(t)
-	require.NoError(t, sum.Allocate(), "before the capture: it lives beside the graph")
+	require.NoError(t, sum.Allocate(), "before the capture: it outlives the graph")
 	before := r.liveBytes()
 	g, err := c.Capture(func() error {
 		return tensor.Scoped(c, func(s *tensor.Scope) error {

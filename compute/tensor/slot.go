@@ -6,17 +6,17 @@ import (
 	"github.com/go-vram/vram/compute/tensor/layout"
 )
 
-// Slot is memory for one tensor at a time, which costs no allocation of Go's heap then: for operations that need views and temporary
-// tensors each time they run. A method that makes a tensor in a slot ends the one before, which must not be used any more. The zero value
-// is ready. One goroutine uses a slot at a time, and a slot is not copied.
+// Slot is memory for one tensor at a time, which costs no allocation of Go's heap then: for operations that need views and
+// temporary tensors each time they run. A method that makes a tensor in a slot ends the one before, which must not be used any
+// more. The zero value is ready. One goroutine uses a slot at a time, and a slot is not copied.
 type Slot struct {
 	tensor  Tensor
 	storage storage
 	memory  memory
 }
 
-// New makes a tensor with a layout, and allocates its memory, unless it has no element. No scope has it: the caller frees it, before the
-// slot has another one. Errors: those of the function New and of Tensor.Allocate.
+// New makes a tensor with a layout, and allocates its memory, unless it has no element. No scope owns it: the caller frees it
+// before the slot's next use. Errors: as the function New and Tensor.Allocate.
 func (s *Slot) New(at Context, of Type, l layout.Layout) (*Tensor, error) {
 	c, _, err := contextOf(at)
 	if err != nil {
@@ -44,7 +44,8 @@ func (s *Slot) New(at Context, of Type, l layout.Layout) (*Tensor, error) {
 	return &s.tensor, nil
 }
 
-// View makes a view of a tensor with a layout. Errors: ErrNoTensor, ErrFreed, *LayoutError for a layout that leads out of the memory.
+// View makes a view of a tensor with a layout. Errors: ErrNoTensor, ErrFreed, *LayoutError for a layout that leads out of the
+// memory.
 func (s *Slot) View(t *Tensor, l layout.Layout) (*Tensor, error) {
 	if err := t.usable("view"); err != nil {
 		return nil, err

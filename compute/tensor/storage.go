@@ -29,8 +29,8 @@ type storage struct {
 // memory is the buffer of a storage. The zero Buffer stands for one that was freed before its first use.
 type memory struct{ buffer cuda.Buffer }
 
-// buffer is the memory, which the first call allocates. Of several first calls one wins, and the others free
-// their memory again. Errors: ErrFreed, those of cuda.Context.Alloc.
+// buffer returns the memory, which the first call allocates. Of several first calls one wins, and the others free their
+// memory. Errors: ErrFreed, as cuda.Context.Alloc.
 func (s *storage) buffer() (cuda.Buffer, error) {
 	m := s.memory.Load()
 	if m == nil {
@@ -94,7 +94,7 @@ func (s *storage) free() error {
 	return err
 }
 
-// bytesOf is the size of so many elements. Errors: *ShapeError with ErrTooLarge.
+// bytesOf returns the size of so many elements. Errors: *ShapeError with ErrTooLarge.
 func bytesOf(op string, shape []int, count int, t Type) (int64, error) {
 	if size := t.Size(); count > math.MaxInt64/max(size, 1) {
 		return 0, &ShapeError{Op: op, Shapes: [][]int{slices.Clone(shape)}, Detail: t.String(), Err: ErrTooLarge}

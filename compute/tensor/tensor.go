@@ -17,7 +17,7 @@ type Context interface {
 	Launch(f *cuda.Function, g cuda.Geometry, args ...cuda.Arg) error
 }
 
-// ContextOf is the context of a scope, or the context itself. Errors: ErrNotOpen, ErrScopeEnded.
+// ContextOf returns the context of a scope, or the context itself. Errors: ErrNotOpen, ErrScopeEnded.
 func ContextOf(at Context) (*cuda.Context, error) {
 	c, _, err := contextOf(at)
 	return c, err
@@ -95,7 +95,7 @@ func made(at Context, op string, of Type, zeroed bool, shape []int) (*Tensor, er
 	return &o.tensor, nil
 }
 
-// Over is a view of a buffer of the caller, which frees it: the elements are where the layout has them, from
+// Over returns a view of a buffer of the caller, which frees it: the elements are where the layout has them, from
 // the begin of the buffer on. Errors: *TypeError, *LayoutError where the buffer is too short, ErrNotOpen,
 // ErrScopeEnded, and ErrFreed for a buffer that is not live.
 func Over(at Context, b cuda.Buffer, of Type, l layout.Layout) (*Tensor, error) {
@@ -128,7 +128,7 @@ func (t *Tensor) usable(op string) error {
 	return nil
 }
 
-// Type is the type of the elements, and none for a nil tensor.
+// Type returns the type of the elements, and none for a nil tensor.
 func (t *Tensor) Type() Type {
 	if t == nil {
 		return 0
@@ -152,13 +152,13 @@ func (t *Tensor) Has(of Type, l *layout.Layout) bool {
 // Shape has the length of each dimension. The slice is the caller's.
 func (t *Tensor) Shape() []int { return t.Layout().Shape() }
 
-// Rank is the number of dimensions.
+// Rank returns the number of dimensions.
 func (t *Tensor) Rank() int { return t.Layout().Rank() }
 
-// Dim is the length of a dimension, and 0 for one that the tensor does not have. -1 is the last one.
+// Dim returns the length of a dimension, and 0 for one that the tensor does not have. -1 is the last one.
 func (t *Tensor) Dim(dim int) int { return t.Layout().Dim(dim) }
 
-// Len is the number of elements.
+// Len returns the number of elements.
 func (t *Tensor) Len() int {
 	if t == nil || t.storage == nil {
 		return 0
@@ -166,7 +166,7 @@ func (t *Tensor) Len() int {
 	return t.layout.Len()
 }
 
-// Bytes is the size of the elements. A view that repeats elements counts them each time.
+// Bytes returns the size of the elements. A view that repeats elements counts them each time.
 func (t *Tensor) Bytes() int64 { return int64(t.Len()) * int64(t.Type().Size()) }
 
 // Context is that in which the tensor was made. nil for a nil tensor.
@@ -177,7 +177,7 @@ func (t *Tensor) Context() *cuda.Context {
 	return t.storage.on
 }
 
-// Owner is the tensor that owns the storage: the tensor itself unless it is a view. It is nil for a view of a
+// Owner returns the tensor that owns the storage: the tensor itself unless it is a view. It is nil for a view of a
 // caller's buffer.
 func (t *Tensor) Owner() *Tensor {
 	if t == nil {
@@ -189,14 +189,14 @@ func (t *Tensor) Owner() *Tensor {
 // Live reports whether the tensor can be used: its storage was not freed.
 func (t *Tensor) Live() bool { return t != nil && t.storage != nil && !t.storage.freed() }
 
-// Allocate allocates the memory now, unless it is there. Errors: ErrNoTensor, ErrFreed, and those of
-// cuda.Context.Alloc, as vram.ErrOutOfMemory, after which the tensor is as it was.
+// Allocate allocates the memory now, unless it has been allocated. Errors: ErrNoTensor, ErrFreed, and as cuda.Context.Alloc,
+// such as vram.ErrOutOfMemory, after which the tensor is unchanged.
 func (t *Tensor) Allocate() error {
 	_, err := t.memory("allocate")
 	return err
 }
 
-// memory is the buffer of the storage.
+// memory returns the buffer of the storage.
 func (t *Tensor) memory(op string) (cuda.Buffer, error) {
 	if t == nil || t.storage == nil {
 		return cuda.Buffer{}, ErrNoTensor
@@ -208,12 +208,12 @@ func (t *Tensor) memory(op string) (cuda.Buffer, error) {
 	return b, nil
 }
 
-// Buffer is the memory of the storage, which the first use allocates: the element at place 0 of the layout is
-// at its begin. A tensor without elements may have the zero Buffer. Errors are those of Allocate.
+// Buffer returns the memory of the storage, which the first use allocates: the element at place 0 of the layout is at its
+// start. A tensor without elements may have the zero Buffer. Errors: as Allocate.
 func (t *Tensor) Buffer() (cuda.Buffer, error) { return t.memory("buffer of") }
 
-// Range is the part of the buffer in which all elements are: from the lowest place of the layout to the
-// highest. Errors are those of Allocate.
+// Range returns the part of the buffer that contains all elements: from the lowest place of the layout to the highest. Errors:
+// as Allocate.
 func (t *Tensor) Range() (cuda.Range, error) {
 	b, err := t.memory("range of")
 	if err != nil {
@@ -224,8 +224,8 @@ func (t *Tensor) Range() (cuda.Range, error) {
 	return cuda.Part(b, int64(first)*size, int64(end-first)*size), nil
 }
 
-// In is the argument of a kernel that reads the tensor: it gets the address of the lowest place of the
-// layout, which is that of the first element unless a stride is negative. Errors are those of Allocate.
+// In returns the argument of a kernel that reads the tensor: the address of the lowest place of the layout, which is the first
+// element unless a stride is negative. Errors: as Allocate.
 func (t *Tensor) In() (cuda.Arg, error) { return t.arg(cuda.In) }
 
 // Out is In of a kernel that writes the tensor.
@@ -274,11 +274,11 @@ func (t *Tensor) String() string {
 	return text
 }
 
-// Format prints the text of String, for %v, %+v, %#v and %s, also of a Tensor that is no pointer: no verb prints the insides. fmt has
-// <nil> for a nil pointer.
+// Format prints the text of String, for %v, %+v, %#v and %s, also of a Tensor that is no pointer: no verb prints the insides.
+// fmt has <nil> for a nil pointer.
 func (t Tensor) Format(f fmt.State, verb rune) {
 	if verb == 'v' {
 		verb = 's'
 	}
-	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), t.String()) // as fmt does: the error is that of the writer
+	_, _ = fmt.Fprintf(f, fmt.FormatString(f, verb), t.String()) // as fmt does: it returns the writer's error
 }

@@ -251,7 +251,7 @@ func TestMistakesAreErrors(t *testing.T) {
 		"tensor: fill [4 3] strides [0 1] offset 0: the tensor has elements that are one":                  tensor.Fill(c, wide, float32(1)),
 		"tensor: from: a slice of length 2 and shape [3], which has 3 elements":                            refused(tensor.From(c, []float32{1, 2}, 3)),
 		"tensor: read: a slice of length 2 and shape [2 3], which has 6 elements":                          tensor.ReadInto(make([]float32, 2), x),
-		"tensor: item float32[2 3] on GPU 0: the tensor has not one element":                               item(tensor.Item[float32](x)),
+		"tensor: item float32[2 3] on GPU 0: the tensor does not have exactly one element":                 item(tensor.Item[float32](x)),
 		"tensor: reshape [3 2] strides [1 3] offset 0 to [6]: no strides make this view, a copy is needed": refused(columns.Reshape(6)),
 		"tensor: new [1152921504606846976 4]: float64: layout: too many elements":                          refused(tensor.New(c, tensor.Float64, 1<<60, 4)),
 		"tensor: index 2 of dimension 0, which has length 2":                                               refused(x.Index(0, 2)),

@@ -34,7 +34,7 @@ const (
 	Floating
 )
 
-// String is the kind's name.
+// String returns the kind's name.
 func (k Kind) String() string {
 	names := [...]string{"no kind", "boolean", "unsigned", "signed", "floating"}
 	if int(k) >= len(names) {
@@ -46,7 +46,7 @@ func (k Kind) String() string {
 // MarshalText implements encoding.TextMarshaler: the text of String.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 
-// properties are those of a type.
+// properties describes a type.
 type properties struct {
 	name string
 	size int
@@ -82,19 +82,19 @@ func (t Type) properties() properties {
 // Valid reports whether it is one of the types.
 func (t Type) Valid() bool { return t >= Bool && t <= Float64 }
 
-// String is the type's name in lower case: "bfloat16".
+// String returns the type's name in lower case: "bfloat16".
 func (t Type) String() string { return t.properties().name }
 
 // MarshalText implements encoding.TextMarshaler: the text of String.
 func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// Size is the number of bytes of an element, and 0 for no type.
+// Size returns the number of bytes of an element, and 0 for no type.
 func (t Type) Size() int { return t.properties().size }
 
-// Kind is the type's family, and 0 for no type.
+// Kind returns the type's family, and 0 for no type.
 func (t Type) Kind() Kind { return t.properties().kind }
 
-// Types are all element types.
+// Types returns all element types.
 func Types() []Type {
 	return []Type{Bool, Uint8, Int8, Int16, Int32, Int64, Float16, BFloat16, Float32, Float64}
 }
@@ -104,7 +104,7 @@ type Element interface {
 	bool | uint8 | int8 | int16 | int32 | int64 | half.Float16 | half.BFloat16 | float32 | float64
 }
 
-// TypeOf is the element type of a type of Go.
+// TypeOf returns the element type of a type of Go.
 func TypeOf[T Element]() Type {
 	var zero T
 	switch any(zero).(type) {

@@ -6,7 +6,7 @@ import "github.com/go-vram/vram/compute/tensor/layout"
 // computes a layout as the method of layout.Layout of the same name does, with its errors, and ErrNoTensor or
 // ErrFreed.
 
-// view is a tensor of the same storage.
+// view returns a tensor of the same storage.
 func (t *Tensor) view(op string, to func(l layout.Layout) (layout.Layout, error)) (*Tensor, error) {
 	if err := t.usable(op); err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 	"github.com/go-vram/vram/lab/replay"
 )
 
-// setup is a configuration with what is mapped ahead and the limit.
+// setup is a configuration with a warm-up and a limit.
 type setup struct {
 	config     vram.Config
 	demands    []vram.Demand
@@ -43,8 +43,9 @@ type builder struct {
 	all    []Recommendation
 }
 
-// beside lists a recommendation that was tried in another way than the configuration is: its part in the whole is not judged there.
-func (b *builder) beside(r Recommendation, apply func(*setup), setting string) {
+// separate lists a recommendation that was tried in another way than the configuration is: the trial of the whole does not judge
+// it.
+func (b *builder) separate(r Recommendation, apply func(*setup), setting string) {
 	r.OnTopOf = b.settings()
 	if r.Change {
 		apply(&b.set)
@@ -53,7 +54,7 @@ func (b *builder) beside(r Recommendation, apply func(*setup), setting string) {
 	b.all = append(b.all, r)
 }
 
-// settings are the names of what was taken.
+// settings returns the names of the accepted changes.
 func (b *builder) settings() (names []string) {
 	for i := range b.taken {
 		names = append(names, b.taken[i].setting)
@@ -80,8 +81,8 @@ func (b *builder) with(name string, apply func(*setup)) (Trial, error) {
 	return b.play(name, &s)
 }
 
-// settle tries the whole without each of its parts, and drops a part that is not worth its price there, until none is. A limit that was
-// tried on top of a dropped part must hold without it.
+// settle tries the whole without each of its parts, and drops a part that is not worth its price there, until none is. A limit
+// that was tried on top of a dropped part must hold without it.
 func (b *builder) settle(untouched *Trial) error {
 	count := len(b.taken)
 	if err := b.thin(untouched); err != nil || len(b.taken) == count || b.set.limitBytes == 0 {
@@ -126,7 +127,7 @@ func (b *builder) thin(untouched *Trial) error {
 		}
 		b.drop(dropped, &withouts[dropped])
 	}
-	if len(b.taken) == 1 { // what it was tried on top of may be gone
+	if len(b.taken) == 1 { // its base may have been dropped
 		b.refigure([]Trial{*untouched})
 	}
 	return nil
@@ -148,7 +149,7 @@ func (b *builder) drop(part int, without *Trial) {
 	c := b.taken[part]
 	r := &b.all[c.recommendation]
 	r.Change, r.Paste = false, ""
-	r.Advice = fmt.Sprintf("Leave %s: beside the other changes it is not worth its price.", r.Topic)
+	r.Advice = fmt.Sprintf("Leave %s: with the other changes it is not worth its price.", r.Topic)
 	r.Gain, r.Price = b.scale.differences(without, &b.trial)
 	b.taken = append(b.taken[:part:part], b.taken[part+1:]...)
 	r.OnTopOf = b.settings()
@@ -158,7 +159,7 @@ func (b *builder) drop(part int, without *Trial) {
 	}
 }
 
-// refigure gives the parts the gains and prices that they have beside the others.
+// refigure updates the parts' gains and prices to those within the whole.
 func (b *builder) refigure(withouts []Trial) {
 	for i := range b.taken {
 		r := &b.all[b.taken[i].recommendation]

@@ -12,21 +12,22 @@ import (
 )
 
 const (
-	// quietShare is the least part of the recording that a quiet stretch lasts. Not less: memory of a pause between two steps is kept on purpose.
+	// quietShare is the least part of the recording that a quiet stretch lasts. Not less: memory of a pause between two steps
+	// is kept on purpose.
 	quietShare = 0.5
-	// pauseCount pauses of one tick each lie in a quiet stretch when it is played. Not fewer: a stream returns memory after one or two ticks, and
-	// the pool releases it after as many.
+	// pauseCount pauses of one tick each lie in a quiet stretch when it is played. Not fewer: a stream returns memory after one
+	// or two ticks, and the pool releases it after as many.
 	pauseCount = 10
 	tick       = 100 * time.Millisecond
-	// leastRelease and mostRelease bound the advised time. Not less: a shorter time gives the memory of every pause away. Not more:
-	// the default releases it by then.
+	// leastRelease and mostRelease bound the advised time. Not less: a shorter time gives the memory of every pause away. Not
+	// more: the default releases it by then.
 	leastRelease = time.Second
 	mostRelease  = 15 * time.Second
 	// releaseParts is how many times the advised time a quiet stretch lasts: twice that goes by until memory is released.
 	releaseParts = 4
 )
 
-// quiet is the longest stretch of events, behind some of which more lives, in which at most half of the peak does.
+// quiet is the longest stretch of events in which at most half of the peak is live, and after which more is.
 type quiet struct {
 	from, to int     // events
 	share    float64 // of the recording's time; of its events where it has no times
@@ -95,11 +96,11 @@ func (b *builder) rest() {
 	}
 }
 
-// tryQuiet tries what returns memory behind a spike: ReleaseAfter, and on top of it PoolCacheBytes.
+// tryQuiet tries the settings that return memory after a spike: ReleaseAfter, and on top of it PoolCacheBytes.
 func tryQuiet(b *builder, live []int64) error {
 	q := quietest(b.trace.Micros, live, b.scale.peakBytes)
 	if b.trial.PeakReservedBytes < leastForLimit || q.share < quietShare {
-		why := fmt.Sprintf("the longest stretch in which at most half of the peak lives is %s of the recording", percent(q.share))
+		why := fmt.Sprintf("the longest stretch with at most half of the peak live is %s of the recording", percent(q.share))
 		b.add(Recommendation{Topic: "release", Advice: "Leave ReleaseAfter at its default: no spike is followed by a long stretch of small demand.", Because: []string{why}}, choice{}, nil)
 		b.add(Recommendation{Topic: "pool cache", Advice: "Leave PoolCacheBytes at 0: the pool's free memory is used again.", Because: []string{why}}, choice{}, nil)
 		return nil
@@ -116,18 +117,18 @@ func tryQuiet(b *builder, live []int64) error {
 	}
 	after := (q.duration / releaseParts).Round(time.Second)
 	after = min(max(after, leastRelease), mostRelease)
-	b.beside(release(b.scale, &q, &without, &with, after), func(s *setup) { s.config.ReleaseAfter = after }, "ReleaseAfter "+after.String())
+	b.separate(release(b.scale, &q, &without, &with, after), func(s *setup) { s.config.ReleaseAfter = after }, "ReleaseAfter "+after.String())
 	cacheBytes := whole(q.mostLive)
 	s.config.PoolCacheBytes = cacheBytes
 	bounded, err := b.stretch(s, &q, true)
 	if err != nil {
 		return err
 	}
-	b.beside(poolCache(b.scale, &q, &with, &bounded, cacheBytes), func(s *setup) { s.config.PoolCacheBytes = cacheBytes }, "PoolCacheBytes "+units.Bytes(cacheBytes))
+	b.separate(poolCache(b.scale, &q, &with, &bounded, cacheBytes), func(s *setup) { s.config.PoolCacheBytes = cacheBytes }, "PoolCacheBytes "+units.Bytes(cacheBytes))
 	return nil
 }
 
-// quietEffect is what a change brings in the quiet stretch, and what it costs to have the memory again.
+// quietEffect returns the gain of a change in the quiet stretch, and the cost of allocating the memory again.
 func (s scale) quietEffect(q *quiet, was, is *stretched) effect {
 	if is.FailedCount > was.FailedCount {
 		return effect{memory: -1, each: -1}
@@ -135,7 +136,7 @@ func (s scale) quietEffect(q *quiet, was, is *stretched) effect {
 	return effect{memory: q.share * s.memory(was.heldBytes-is.heldBytes), each: s.time(was.LastDriver - is.LastDriver)}
 }
 
-// quietDifferences are the figures of both.
+// quietDifferences returns the figures of both.
 func (s scale) quietDifferences(q *quiet, was, is *stretched) (gain, price string) {
 	if is.heldBytes < was.heldBytes {
 		gain = fmt.Sprintf("holds %s instead of %s at the end of the stretch (%s of the peak, in %s of the recording)", precise(is.heldBytes), precise(was.heldBytes),
@@ -168,12 +169,12 @@ func release(s scale, q *quiet, without, with *stretched, after time.Duration) R
 	r.Gain, r.Price = s.quietDifferences(q, without, with)
 	switch {
 	case !s.quietEffect(q, without, with).pays():
-		r.Advice = "Leave ReleaseAfter at its default: what is released does not bring what it costs."
+		r.Advice = "Leave ReleaseAfter at its default: the released memory is not worth its cost."
 	case after >= mostRelease:
 		r.Advice = "Leave ReleaseAfter at its default: the stretch is long enough for it."
 	default:
 		r.Change = true
-		r.Advice = fmt.Sprintf("Set ReleaseAfter to %v if demand stays small for longer than %v, or call Device.Trim behind the spike.", after, 2*after)
+		r.Advice = fmt.Sprintf("Set ReleaseAfter to %v if demand stays small for longer than %v, or call Device.Trim after the spike.", after, 2*after)
 		r.Paste = fmt.Sprintf("ReleaseAfter: %d * time.Second,", int64(after/time.Second))
 	}
 	return r
@@ -187,16 +188,16 @@ func poolCache(s scale, q *quiet, without, with *stretched, cacheBytes int64) Re
 	}}
 	r.Gain, r.Price = s.quietDifferences(q, without, with)
 	if !s.quietEffect(q, without, with).pays() {
-		r.Advice = "Leave PoolCacheBytes at 0: beside ReleaseAfter a bound does not bring what it costs."
+		r.Advice = "Leave PoolCacheBytes at 0: with ReleaseAfter a bound is not worth its cost."
 		return r
 	}
 	r.Change = true
-	r.Advice = fmt.Sprintf("Set PoolCacheBytes to %s, beside a ReleaseAfter.", units.Bytes(cacheBytes))
+	r.Advice = fmt.Sprintf("Set PoolCacheBytes to %s, with ReleaseAfter.", units.Bytes(cacheBytes))
 	r.Paste = fmt.Sprintf("PoolCacheBytes: %d,", cacheBytes)
 	return r
 }
 
-// tryRest tries what the trials of the whole do not show.
+// tryRest tries the changes that the trials of the whole do not show.
 func tryRest(b *builder, p *analysis.Pattern, live []int64) error {
 	if err := tryWaits(b, p); err != nil {
 		return err

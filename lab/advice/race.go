@@ -29,8 +29,9 @@ const (
 	mostBatch = 256
 )
 
-// raced is the result of a way: its time over that of plain calls, the laps in which it was faster, and whether it won. Medians and best laps are compared, and the
-// worse ratio counts: neighbours on the machine slow whole laps down, and seldom the best one.
+// raced returns the result of a way: its time over the time of plain calls, the laps in which it was faster, and whether it
+// won. It compares medians and best laps, and the worse ratio counts: neighbours on the machine slow whole laps down, and
+// seldom the best one.
 func raced(laps []lap, w way) (ratio float64, wins int, faster bool) {
 	of := func(w way) (median, best float64) {
 		var all []time.Duration
@@ -154,20 +155,16 @@ func openRacer(tr *trace.Trace, config vram.Config, w way) (*racer, error) {
 		}
 	}
 	for range tr.Info.StreamCount {
-		if err := r.addStream(); err != nil {
+		s, err := device.NewStream()
+		if err != nil {
 			return nil, errors.Join(err, device.Close())
 		}
+		r.streams = append(r.streams, s)
 	}
 	return r, nil
 }
 
-func (r *racer) addStream() error {
-	s, err := r.device.NewStream()
-	r.streams = append(r.streams, s)
-	return err
-}
-
-// movesOf are the calls of a trace, with a batch for each run where that is wanted.
+// movesOf returns the calls of a trace, with a batch for each run where that is wanted.
 func movesOf(tr *trace.Trace, batched bool) (moves []move) {
 	for from := 0; from < len(tr.Events); {
 		first := &tr.Events[from]
@@ -200,7 +197,7 @@ func (r *racer) round() (time.Duration, error) {
 	}
 	elapsed := time.Since(start)
 	for _, id := range r.left {
-		if err := r.free(id); err != nil {
+		if err := r.buffers[id].Free(); err != nil {
 			return 0, err
 		}
 	}
@@ -211,7 +208,7 @@ func (r *racer) play(m *move) (err error) {
 	stream := r.streams[m.stream]
 	switch {
 	case m.count == 1 && m.op == trace.Free:
-		return r.free(m.id)
+		return r.buffers[m.id].Free()
 	case m.count == 1:
 		r.buffers[m.id], err = stream.Alloc(r.sizes[m.id])
 	case m.op == trace.Alloc:
@@ -225,8 +222,4 @@ func (r *racer) play(m *move) (err error) {
 		err = stream.FreeBatch(freed)
 	}
 	return err
-}
-
-func (r *racer) free(id uint32) error {
-	return r.buffers[id].Free()
 }

@@ -59,7 +59,7 @@ func footprint(s scale, trials []Trial) (chosen int, r Recommendation) {
 		}
 	}
 	if chosen == balanced {
-		r.Advice = "Leave Footprint at balanced: no other mode brings enough for its price."
+		r.Advice = "Leave Footprint at balanced: no other mode is worth its price."
 		return chosen, r
 	}
 	is := &trials[chosen]
@@ -78,16 +78,16 @@ func warmUp(s scale, without, with *Trial, demands []vram.Demand) Recommendation
 	}}
 	r.Gain, r.Price = s.differences(without, with)
 	if !s.effect(without, with).starts() {
-		r.Advice = "Leave Warm empty: the first round is not enough shorter with it."
+		r.Advice = "Leave Warm empty: it does not shorten the first round enough."
 		return r
 	}
 	r.Change = true
-	r.Advice = "Map ahead what is live at the peak, before the first step or while the program loads: the driver time of the mapping moves to the start."
+	r.Advice = "Map the buffers of the peak before the first step or while the program loads: the driver time of the mapping moves to the start."
 	r.Paste = paste(demands)
 	return r
 }
 
-// paste is a demand as a field of vram.Config.
+// paste returns a demand as a field of vram.Config.
 func paste(demands []vram.Demand) string {
 	var b strings.Builder
 	b.WriteString("Warm: []vram.Demand{\n")
@@ -96,15 +96,6 @@ func paste(demands []vram.Demand) string {
 	}
 	b.WriteString("},")
 	return b.String()
-}
-
-// Variable is a demand as VRAM_WARMUP has it.
-func Variable(demands []vram.Demand) string {
-	var parts []string
-	for _, d := range demands {
-		parts = append(parts, fmt.Sprintf("%d:%d", d.Bytes, d.Count))
-	}
-	return strings.Join(parts, ",")
 }
 
 const limitTopic = "limit"
@@ -141,7 +132,7 @@ func limit(s scale, without *Trial, leastBytes int64, tried []limitTrial) (chose
 	t := &tried[chosen]
 	r.Gain, r.Price = s.differences(without, &t.trial)
 	if !s.effect(without, &t.trial).pays() {
-		r.Advice = fmt.Sprintf("Leave LimitBytes at 0, unless others need the memory: %s is enough, and does not bring what it costs.", units.Bytes(t.limitBytes))
+		r.Advice = fmt.Sprintf("Leave LimitBytes at 0, unless others need the memory: %s is enough, but not worth its cost.", units.Bytes(t.limitBytes))
 		return chosen, r
 	}
 	r.Change = true
@@ -163,7 +154,7 @@ func cacheBound(s scale, without *Trial, with []Trial, bounds []int64) (best int
 		}
 	}
 	if best < 0 {
-		r.Advice = "Leave StreamCacheBytes at 0: no bound brings enough for its price."
+		r.Advice = "Leave StreamCacheBytes at 0: no bound is worth its price."
 		return best, r
 	}
 	r.Change = true
@@ -176,13 +167,13 @@ func cacheBound(s scale, without *Trial, with []Trial, bounds []int64) (best int
 // waits compares growth to waits on the device, while work on buffers lasts after their frees.
 func waits(s scale, without, with *Trial) Recommendation {
 	r := Recommendation{Topic: "waits", Because: []string{
-		fmt.Sprintf("never, with kernels of %v behind each free: %s reserved, %s", lag, units.Bytes(without.PeakReservedBytes), without.driverText()),
+		fmt.Sprintf("never, with kernels of %v before each free: %s reserved, %s", lag, units.Bytes(without.PeakReservedBytes), without.driverText()),
 		fmt.Sprintf("avoid-growth, likewise: %s reserved, %s", units.Bytes(with.PeakReservedBytes), with.driverText()),
 	}}
 	r.Gain, r.Price = s.differences(without, with)
 	const price = "streams wait for each other on the device, which no replay times"
 	if !s.effect(without, with).pays() {
-		r.Advice = "Leave Waits at never: waiting brings no memory that is worth it."
+		r.Advice = "Leave Waits at never: waiting does not save enough memory."
 		return r
 	}
 	r.Change = true
@@ -202,8 +193,8 @@ func growth(p *analysis.Pattern) (r Recommendation, grows bool) {
 	if g.Steps {
 		part = "step"
 	}
-	r = Recommendation{Topic: "growth", Advice: "Look for what keeps these buffers: no setting holds a program that grows.", Because: []string{
-		fmt.Sprintf("what stays live rises by %s in each %s, from %s to %s", units.Bytes(g.PartBytes), part, units.Bytes(g.FirstBytes), units.Bytes(g.LastBytes)),
+	r = Recommendation{Topic: "growth", Advice: "Find the owner of these buffers: no setting limits a program that grows.", Because: []string{
+		fmt.Sprintf("live memory grows by %s in each %s, from %s to %s", units.Bytes(g.PartBytes), part, units.Bytes(g.FirstBytes), units.Bytes(g.LastBytes)),
 	}}
 	for _, s := range g.Sizes[:min(4, len(g.Sizes))] {
 		r.Because = append(r.Because, fmt.Sprintf("%s more of %s", units.Count(s.Count, "buffer"), units.Bytes(s.EachBytes)))

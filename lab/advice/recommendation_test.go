@@ -2,7 +2,6 @@ package advice
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 	"time"
 
@@ -24,7 +23,7 @@ func tried(name string, reservedBytes int64, first, last time.Duration) Trial {
 // tenGiB is a scale on which a percent is 102 MiB, and 10 ms.
 func tenGiB() scale { return scale{peakBytes: 10 * gib, duration: time.Second} }
 
-// A mode is chosen where what it brings is worth its price, as shares of the recording, and the default where none is.
+// A mode is chosen if its gain is worth its price, as shares of the recording, and the default if none is.
 func TestTheModeFollowsFromTheTrials(t *testing.T) {
 	ms := time.Millisecond
 	for name, c := range map[string]struct {
@@ -93,7 +92,7 @@ func TestAWarmUpMustHelp(t *testing.T) {
 	assert.False(t, warmUp(tenGiB(), &without, &with, list).Change, "not at the price of an allocation")
 }
 
-// A limit is recommended where it brings what it costs, and is none where allocations fail, in whatever order.
+// A limit is recommended if its gain is worth its cost, and none if allocations fail in any order.
 func TestALimitMustHold(t *testing.T) {
 	without := tried("without", 4*gib, time.Millisecond, 0)
 	with := limitTrial{limitBytes: 3 * gib, trial: tried("with", 3*gib, 2*time.Millisecond, time.Millisecond)}
@@ -127,7 +126,7 @@ func TestALimitMustHold(t *testing.T) {
 	assert.Equal(t, 1, chosen)
 }
 
-// Limits leave the headroom, for other orders of several streams too, and stay below what is reserved without one.
+// Limits leave the headroom, for other orders of several streams too, and stay below the bytes reserved without one.
 func TestWhichLimitsAreTried(t *testing.T) {
 	one := &analysis.Pattern{Streams: []analysis.Stream{{PeakLiveBytes: 2 * gib}}}
 	assert.Equal(t, []int64{2*gib + 62<<20}, limits(2*gib, 4*gib, one), "three percent over the least limit, in pages")
@@ -155,7 +154,7 @@ func TestACacheBoundMustHelp(t *testing.T) {
 	assert.Len(t, r.Because, 4)
 }
 
-// Waits are recommended with what no replay shows.
+// Waits are recommended with effects that no replay shows.
 func TestWaitsMustHelp(t *testing.T) {
 	without, with := tried("never", 4*gib, time.Millisecond, 0), tried("avoid", 3*gib, time.Millisecond, 0)
 	r := waits(tenGiB(), &without, &with)
@@ -164,7 +163,7 @@ func TestWaitsMustHelp(t *testing.T) {
 	assert.False(t, waits(tenGiB(), &without, &without).Change)
 }
 
-// settled is a whole of fast and a limit, of which the first is not worth its price beside the second.
+// settled is a whole of fast and a limit, in which the first is not worth its price.
 func settled(t *testing.T, failedCount int) (b *builder, limited Trial) {
 	t.Helper()
 	ms := time.Millisecond
@@ -192,7 +191,7 @@ func settled(t *testing.T, failedCount int) (b *builder, limited Trial) {
 	return b, limited
 }
 
-// What is taken is tried as a whole, and a part that is not worth its price there is dropped.
+// The accepted changes are tried as a whole, and a part that is not worth its price there is dropped.
 func TestTheWholeIsTried(t *testing.T) {
 	b, limited := settled(t, 0)
 	assert.Equal(t, []string{"limit"}, b.settings())
@@ -206,7 +205,7 @@ func TestTheWholeIsTried(t *testing.T) {
 	assert.Equal(t, limited, b.trial)
 }
 
-// A limit that held beside a dropped part must hold without it in parallel, too.
+// A limit that held with a dropped part must hold without it in parallel, too.
 func TestALimitMustHoldInTheWhole(t *testing.T) {
 	b, _ := settled(t, 3)
 	assert.Empty(t, b.settings())
@@ -228,7 +227,7 @@ func TestTheQuietStretch(t *testing.T) {
 	assert.Zero(t, quietest(micros, []int64{9, 9, 9, 9, 9, 9}, 9).share)
 }
 
-// Memory behind a spike is released where the time to have it again is worth it, and the default time is too long.
+// Memory is released after a spike if that is worth the time to allocate it again, and the default time is too long.
 func TestAReleaseMustHelp(t *testing.T) {
 	q := &quiet{share: 0.9, mostLive: gib}
 	kept, released := stretched{tried("kept", 10*gib, 0, 0), 10 * gib}, stretched{tried("released", 10*gib, 0, 20*time.Millisecond), gib}
@@ -292,8 +291,4 @@ func TestDemandsFitOnAScreen(t *testing.T) {
 		assert.GreaterOrEqual(t, got, want)
 		assert.Less(t, got, want+roomBytes)
 	}
-	read, err := vram.ParseDemands(Variable(demands(sizes)))
-	require.NoError(t, err)
-	assert.Equal(t, demands(sizes), read)
-	assert.True(t, strings.HasPrefix(Variable(demands(sizes)), "41943040:2,"))
 }

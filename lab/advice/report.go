@@ -16,9 +16,9 @@ type Report struct {
 	Pattern         *analysis.Pattern `json:"pattern"`
 	Modes           []Trial           `json:"modes"` // fast, balanced, lean
 	Recommendations []Recommendation  `json:"recommendations"`
-	Settings        []string          `json:"settings,omitempty"` // what is recommended, by name
+	Settings        []string          `json:"settings,omitempty"` // recommended settings, by name
 	Together        *Trial            `json:"together,omitempty"` // nil where nothing is
-	// Live and Reserved are bytes behind each event of the first round, with the recommended configuration.
+	// Live and Reserved are bytes after each event of the first round, with the recommended configuration.
 	Live      []int64 `json:"-"`
 	Reserved  []int64 `json:"-"`
 	mode      vram.Footprint
@@ -27,10 +27,10 @@ type Report struct {
 	unseen    []string // settings whose effect the trial of the whole does not show
 }
 
-// leastForLimit is the peak from which on a least limit is looked for. Not less: some pages are held whatever lives.
+// leastForLimit is the least peak for which it searches a limit. Not less: some pages are always held.
 const leastForLimit = 64 << 20
 
-// modes are tried in this order; names are those of vram.ParseFootprint.
+// modes returns the modes in the order of the trials, as vram.ParseFootprint names them.
 func modes() []vram.Footprint { return []vram.Footprint{vram.Fast, vram.Balanced, vram.Lean} }
 
 // Of analyses a trace and plays its trials.
@@ -67,7 +67,7 @@ func Of(ctx context.Context, tr *trace.Trace) (*Report, error) {
 	return r, r.curve(ctx, tr, b.set.options())
 }
 
-// decide tries change by change, each on top of those that were taken, and drops what the whole is not better with.
+// decide tries change by change, each on top of the accepted ones, and drops those that do not improve the whole.
 func (r *Report) decide(b *builder) error {
 	chosen, rec := footprint(b.scale, r.Modes)
 	mode := modes()[chosen]
@@ -87,7 +87,7 @@ func (r *Report) decide(b *builder) error {
 	return tryRest(b, r.Pattern, r.Live)
 }
 
-// curve records the reserved bytes behind each event.
+// curve records the reserved bytes after each event.
 func (r *Report) curve(ctx context.Context, tr *trace.Trace, o replay.Options) error {
 	o.NewDriver, o.Rounds = simulated, 1
 	watched, err := recorder.Attach(tr, &o)

@@ -26,8 +26,8 @@ func report(t *testing.T, tr *trace.Trace) *advice.Report {
 	return r
 }
 
-// checkClaims holds what is recommended against the figures: where something is to be changed there is a gain and what to paste, and all
-// changes are in the trial of the whole.
+// checkClaims compares the recommendations with the figures: each change has a gain and a setting to paste, and all changes
+// are in the trial of the whole.
 func checkClaims(t *testing.T, r *advice.Report) {
 	t.Helper()
 	topics := map[string]bool{}
@@ -55,7 +55,7 @@ func checkClaims(t *testing.T, r *advice.Report) {
 	}
 }
 
-// A recorded trace gets all its advice, and its drawing the curve of what is reserved, which is never below what is live.
+// A recorded trace gets all its advice, and its drawing has the curve of reserved bytes, which is never below the live ones.
 func TestARecordedTrace(t *testing.T) {
 	tr := head(t, "resnet_train")
 	r := report(t, tr)
@@ -116,7 +116,7 @@ func TestMadeTraces(t *testing.T) {
 	assert.Contains(t, last.Because[0], "1 MiB in each step")
 }
 
-// A recording that holds little behind a spike is told to give the rest back, and what that costs.
+// A recording that holds little after a spike gets the advice to release the rest, and its cost.
 func TestASpike(t *testing.T) {
 	var rows strings.Builder
 	rows.WriteString("t_us,op,id,size,stream\n")

@@ -44,10 +44,10 @@ func (t *Trial) row(b *strings.Builder) {
 		t.Fragmentation, fmt.Sprintf("%d calls %v", t.FirstCalls, rounded(t.FirstDriver)), fmt.Sprintf("%d calls %v", t.LastCalls, rounded(t.LastDriver)), least)
 }
 
-// together writes the row of all changes as one configuration, below that of none.
+// together writes the row of all changes as one configuration, below the row without changes.
 func (r *Report) together(b *strings.Builder) {
 	if r.Together == nil {
-		b.WriteString("\nTogether: nothing is to be changed\n")
+		b.WriteString("\nTogether: no change\n")
 		return
 	}
 	fmt.Fprintf(b, "\nTogether: %s\n", strings.Join(r.Settings, ", "))
@@ -104,7 +104,7 @@ func (r *Recommendation) write(b *strings.Builder) {
 // mostPoints is how many points a curve has: as many as a screen shows.
 const mostPoints = 700
 
-// Chart is the report as a drawing.
+// Chart returns the report as a drawing.
 func (r *Report) Chart() *plot.Chart {
 	p := r.Pattern
 	bars := plot.Bars{Title: "Sizes that are asked for", X: "from this size up to twice as much", Y: "allocations"}
@@ -127,7 +127,7 @@ func (r *Report) Chart() *plot.Chart {
 	}
 }
 
-// points are the values by number, and where they are many the largest of each stretch.
+// points returns the values by number, and where they are many the largest of each stretch.
 func points(values []int64) (all []plot.Point) {
 	stretch := max(1, (len(values)+mostPoints-1)/mostPoints)
 	for from := 0; from < len(values); from += stretch {

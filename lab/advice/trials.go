@@ -14,12 +14,13 @@ const (
 	mostDemands = 12
 	// roomBytes is the size of a list's last demand, which stands for all smaller ones: a page.
 	roomBytes = 2 << 20
-	// headroomShare is the part of a limit above the least one. Not less: a program's steps are not all like the recorded ones, and a
-	// limit that is close to the least makes the pool move memory all the time.
+	// headroomShare is the part of a limit above the least one. Not less: a program's steps are not all like the recorded ones,
+	// and a limit that is close to the least makes the pool move memory all the time.
 	headroomShare = 0.03
 )
 
-// demands are the buffers that are live at the peak, as a list that fits on a screen: the sizes with most bytes, and pages for the rest.
+// demands returns the buffers that are live at the peak, as a list that fits on a screen: the sizes with most bytes, and pages
+// for the rest.
 func demands(sizes []analysis.Size) (list []vram.Demand) {
 	restBytes := int64(0)
 	for i, s := range sizes {
@@ -40,7 +41,7 @@ func tryWarm(b *builder, p *analysis.Pattern) error {
 	apply := func(s *setup) { s.demands = list }
 	with, err := b.with("warm-up", apply)
 	if _, limited := errors.AsType[*vram.LimitError](err); limited || errors.Is(err, vram.ErrOutOfMemory) {
-		b.add(Recommendation{Topic: "warm-up", Advice: "Leave Warm empty: what is live at the peak does not fit the device at once.", Because: []string{err.Error()}}, choice{}, nil)
+		b.add(Recommendation{Topic: "warm-up", Advice: "Leave Warm empty: the peak does not fit the device at once.", Because: []string{err.Error()}}, choice{}, nil)
 		return nil
 	}
 	if err != nil {
@@ -52,7 +53,7 @@ func tryWarm(b *builder, p *analysis.Pattern) error {
 
 func tryCache(b *builder, p *analysis.Pattern) error {
 	if len(p.Streams) == 1 {
-		b.add(Recommendation{Topic: "stream cache", Advice: "Leave StreamCacheBytes at 0: one stream's cache takes from nobody."}, choice{}, nil)
+		b.add(Recommendation{Topic: "stream cache", Advice: "Leave StreamCacheBytes at 0: a single stream's cache takes memory from no other."}, choice{}, nil)
 		return nil
 	}
 	bounds := []int64{32 << 20, 128 << 20, 512 << 20}
@@ -74,11 +75,12 @@ func tryCache(b *builder, p *analysis.Pattern) error {
 	return nil
 }
 
-// whole is the bytes in whole pages.
+// whole returns the bytes in whole pages.
 func whole(bytes int64) int64 { return (bytes + roomBytes - 1) / roomBytes * roomBytes }
 
-// limits are the limits to try, the lowest first: the least one of the recorded order with its headroom, and for several streams those that
-// leave room for other orders, up to the streams' own peaks at once. None reaches what is reserved without a limit.
+// limits returns the limits to try, the lowest first: the least one of the recorded order with its headroom, and for several
+// streams others that leave room for other orders, up to the streams' own peaks at once. None reaches the bytes reserved
+// without a limit.
 func limits(leastBytes, reservedBytes int64, p *analysis.Pattern) (all []int64) {
 	headroom := func(bytes int64) int64 { return whole(bytes + int64(headroomShare*float64(bytes))) }
 	all = append(all, headroom(leastBytes))
@@ -102,7 +104,7 @@ const parallelRuns = 3
 
 func tryLimit(b *builder, p *analysis.Pattern, leastBytes int64) error {
 	if leastBytes == 0 {
-		b.add(Recommendation{Topic: limitTopic, Advice: "Leave LimitBytes at 0: so little is live that some pages more or less decide it."}, choice{}, nil)
+		b.add(Recommendation{Topic: limitTopic, Advice: "Leave LimitBytes at 0: so little is live that a few pages decide."}, choice{}, nil)
 		return nil
 	}
 	var tried []limitTrial
@@ -133,7 +135,7 @@ func tryLimit(b *builder, p *analysis.Pattern, leastBytes int64) error {
 	return nil
 }
 
-// inParallel is how many allocations fail with a goroutine for each stream, in the worst of some runs; -1 for one stream.
+// inParallel returns how many allocations fail with a goroutine for each stream, in the worst of some runs; -1 for one stream.
 func (l *lab) inParallel(s *setup) (failedCount int, err error) {
 	if l.trace.Info.StreamCount == 1 {
 		return -1, nil
@@ -155,7 +157,7 @@ const lag = time.Millisecond
 
 func tryWaits(b *builder, p *analysis.Pattern) error {
 	if len(p.Streams) == 1 {
-		b.add(Recommendation{Topic: "waits", Advice: "Leave Waits at never: one stream waits for nobody."}, choice{}, nil)
+		b.add(Recommendation{Topic: "waits", Advice: "Leave Waits at never: a single stream has no other to wait for."}, choice{}, nil)
 		return nil
 	}
 	apply := func(s *setup) { s.config.Waits = vram.WaitsAvoidGrowth }
@@ -174,6 +176,6 @@ func tryWaits(b *builder, p *analysis.Pattern) error {
 	if err != nil {
 		return err
 	}
-	b.beside(waits(b.scale, &without, &with), apply, "Waits avoid-growth")
+	b.separate(waits(b.scale, &without, &with), apply, "Waits avoid-growth")
 	return nil
 }

@@ -2,5 +2,5 @@
 
 package advice_test
 
-// playedEvents bounds what is played of a trace: without the race detector all of it is.
+// playedEvents bounds the played events of a trace: without the race detector it plays all.
 const playedEvents = 1 << 30

@@ -2,5 +2,5 @@
 
 package advice_test
 
-// playedEvents bounds what is played of a trace: under the race detector the allocator checks its books after every step.
+// playedEvents bounds the played events of a trace: under the race detector the allocator checks its books after every step.
 const playedEvents = 1000

@@ -7,22 +7,23 @@ import (
 )
 
 const (
-	// leastNet is the least that a change must bring beyond what it costs. Not less: a handle more or less comes of timing.
+	// leastNet is the least net gain of a recommended change. Not less: a handle more or less depends on timing.
 	leastNet = 0.01
-	// timeWeight is how many percent of the peak memory a percent of the recording's time is worth. Not less: a limit that halves the
-	// memory and doubles the time would be a gain. Not more: a mode that saves a tenth of the memory for a percent of the time would be none.
+	// timeWeight is how many percent of the peak memory a percent of the recording's time is worth. Not less: a limit that
+	// halves the memory and doubles the time would be a gain. Not more: a mode that saves a tenth of the memory for a percent
+	// of the time would be none.
 	timeWeight = 10
 	// roundsPerStart is how many rounds a first round is spread over. Not fewer: a program runs for longer than its recording.
 	roundsPerStart = 100
 )
 
-// scale is what gains and prices are shares of.
+// scale is the base of gains and prices.
 type scale struct {
 	peakBytes int64         // of the live buffers
 	duration  time.Duration // of the recording; 0: it has no times
 }
 
-// effect is what a change brings, in shares of the scale; a price is negative.
+// effect has the gains of a change, in shares of the scale; a price is negative.
 type effect struct {
 	memory float64 // reserved bytes, of the peak live bytes
 	each   float64 // driver time of the last round, of the recording's time
@@ -43,7 +44,7 @@ func (s scale) effect(was, is *Trial) effect {
 
 func (s scale) memory(bytes int64) float64 { return float64(bytes) / float64(max(s.peakBytes, 1)) }
 
-// time is a share of the recording's time. Without times a saving counts nothing, and more time counts as the whole.
+// time returns a share of the recording's time. Without times a saving counts nothing, and more time counts as the whole.
 func (s scale) time(saved time.Duration) float64 {
 	switch {
 	case s.duration > 0:
@@ -54,30 +55,31 @@ func (s scale) time(saved time.Duration) float64 {
 	return 0
 }
 
-// lasting is the effect in each round.
+// lasting returns the effect in each round.
 func (e effect) lasting() float64 { return e.memory + timeWeight*e.each }
 
-// net is the whole effect.
+// net returns the whole effect.
 func (e effect) net() float64 { return e.lasting() + timeWeight*e.once/roundsPerStart }
 
 // pays reports whether a change brings more than it costs.
 func (e effect) pays() bool { return e.net() >= leastNet }
 
-// starts reports whether a warm-up is worth it: it makes the first round shorter and costs nothing after it, or pays as any change.
+// starts reports whether a warm-up is worth it: it makes the first round shorter and costs nothing after it, or pays as any
+// change.
 func (e effect) starts() bool { return e.once >= leastNet && e.lasting() > -leastNet || e.pays() }
 
-// principle is the rule by which a change is recommended.
+// principle returns the rule by which a change is recommended.
 func (s scale) principle() string {
-	recording := "has no times: only what costs no driver time is recommended"
+	recording := "has no times: only changes without driver time are recommended"
 	if s.duration > 0 {
 		recording = fmt.Sprintf("lasts %v", s.duration)
 	}
-	return fmt.Sprintf("Shares are of the %s that are live at the peak, and of the recording, which %s. A change must bring %.0f %% more than it costs:\n"+
+	return fmt.Sprintf("Shares are of the %s that are live at the peak, and of the recording, which %s. A change must gain %.0f %% more than it costs:\n"+
 		"1 %% of the time counts as %d %% of the memory, a first round as one round of %d. A warm-up need only make the first round shorter by %.0f %%.\n",
 		precise(s.peakBytes), recording, 100*leastNet, timeWeight, roundsPerStart, 100*leastNet)
 }
 
-// differences are the figures that are less in the second of two trials, and those that are more, each with its share.
+// differences returns the figures that are less in the second of two trials, and those that are more, each with its share.
 func (s scale) differences(was, is *Trial) (gain, price string) {
 	var gains, prices []string
 	add := func(isLess bool, format, isText, wasText, shareText string) {
@@ -109,7 +111,7 @@ func (s scale) differences(was, is *Trial) (gain, price string) {
 	return strings.Join(gains, "; "), strings.Join(prices, "; ")
 }
 
-// percent is a share without its sign.
+// percent returns a share without its sign.
 func percent(share float64) string {
 	switch p := max(share, -share) * 100; {
 	case p < 0.1:

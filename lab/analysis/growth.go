@@ -17,7 +17,7 @@ type Growth struct {
 	// FirstBytes and LastBytes are the floors of the first and of the last part.
 	FirstBytes int64 `json:"first_bytes"`
 	LastBytes  int64 `json:"last_bytes"`
-	// Sizes are those of which most became more between the first part's floor and the last one's, by bytes.
+	// Sizes lists the sizes that grew most between the first part's floor and the last one's, by bytes.
 	Sizes []Gained `json:"sizes"`
 }
 
@@ -53,7 +53,7 @@ func growthOf(tr *trace.Trace, s *Steps) *Growth {
 	}
 }
 
-// tenths are the events at which the parts of a trace without steps begin, and its end.
+// tenths returns the events at which the parts of a trace without steps begin, and its end.
 func tenths(count int) (begins []int) {
 	for i := range partCount + 1 {
 		if at := i * count / partCount; i == 0 || at > begins[len(begins)-1] {
@@ -63,25 +63,20 @@ func tenths(count int) (begins []int) {
 	return begins
 }
 
-// floor is the least that is live in a part, and the event behind which that is.
+// floor is the least live bytes of a part, and the event after which they occur.
 type floor struct {
 	bytes int64
 	event int
 }
 
 func floorsOf(tr *trace.Trace, begins []int) (floors []floor) {
-	liveBytes, part := int64(0), 0
-	for i := range tr.Events {
-		if tr.Events[i].Op == trace.Alloc {
-			liveBytes += tr.Events[i].Bytes
-		} else {
-			liveBytes -= tr.Events[i].Bytes
-		}
+	part := 0
+	for i, liveBytes := range Live(tr) {
 		for part+1 < len(begins) && i >= begins[part+1] {
 			part++
 		}
 		switch {
-		case part+1 >= len(begins): // behind the last part
+		case part+1 >= len(begins): // after the last part
 			return floors
 		case i < begins[part]: // before the first
 		case len(floors) <= part:
@@ -108,7 +103,7 @@ func rising(floors []floor) bool {
 	return float64(count) >= mostlyRises*float64(len(floors)-1)
 }
 
-// gained are the sizes of which more is live behind the second event than behind the first.
+// gained returns the sizes with more live bytes after the second event than after the first.
 func gained(tr *trace.Trace, first, last int) []Gained {
 	counts := map[int64]int{}
 	for i := first + 1; i <= last; i++ {

@@ -17,10 +17,10 @@ type life struct {
 	held   bool
 }
 
-// events is how long it lived.
+// events returns how long it lived.
 func (l *life) events() int { return l.to - l.from }
 
-// lives are the buffers of a trace, by id.
+// lives returns the buffers of a trace, by id.
 func lives(tr *trace.Trace) []life {
 	all := make([]life, 0, tr.Info.AllocCount)
 	for i := range tr.Events {

@@ -46,8 +46,8 @@ const (
 	mib = 1 << 20
 )
 
-// loop is steps of ten allocations of different sizes, each freed in the step, beside weights that stay; keep is how many
-// of a step's buffers are not freed.
+// loop is steps of ten allocations of different sizes, each freed in the step, and weights that stay; keep is the number of a
+// step's buffers that are not freed.
 func loop(t require.TestingT, steps, keep int) *trace.Trace {
 	var m made
 	for i := range 3 {

@@ -28,7 +28,7 @@ type Pattern struct {
 	Peak             Peak    `json:"peak"`
 }
 
-// Of is the pattern of a trace that trace.Read made.
+// Of returns the pattern of a trace that trace.Read made.
 func Of(tr *trace.Trace) *Pattern {
 	all := lives(tr)
 	p := &Pattern{

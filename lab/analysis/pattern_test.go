@@ -100,7 +100,7 @@ func TestALeak(t *testing.T) {
 	assert.GreaterOrEqual(t, p.Growth.Sizes[0].Count, 27)
 }
 
-// What a program loads before its loop is no growth, nor is a loop that comes back to its floor.
+// Neither a program's loading before its loop nor a loop that returns to its floor is growth.
 func TestLoadingIsNoLeak(t *testing.T) {
 	var m made
 	for i := range 100 {
@@ -209,16 +209,16 @@ func property(t *rapid.T) {
 	checkSums(t, tr, analysis.Of(tr))
 }
 
-// Whatever a program does, the sums hold.
+// The sums hold for any program.
 func TestSumsHold(t *testing.T) { rapid.Check(t, property) }
 
 // FuzzOf looks for traces over which the analysis stumbles.
 func FuzzOf(f *testing.F) { f.Fuzz(rapid.MakeFuzz(property)) }
 
-// update writes the texts anew that the tests compare.
-var update = flag.Bool("update", false, "write testdata anew")
+// update rewrites the texts that the tests compare.
+var update = flag.Bool("update", false, "rewrite testdata")
 
-// The text of a recorded trace, as a whole: go test ./lab/analysis -run TestText -update writes it anew.
+// The text of a recorded trace, as a whole: go test ./lab/analysis -run TestText -update rewrites it.
 func TestText(t *testing.T) {
 	tr, err := trace.Open("pipeline_1f1b")
 	require.NoError(t, err)
@@ -240,7 +240,7 @@ func TestText(t *testing.T) {
 func TestTextOfGrowth(t *testing.T) {
 	var out bytes.Buffer
 	require.NoError(t, analysis.Of(loop(t, 30, 1)).Write(&out))
-	assert.Contains(t, out.String(), "GROWS: what stays live rises by 1 MiB in each step")
+	assert.Contains(t, out.String(), "GROWS: live memory rises by 1 MiB in each step")
 	assert.Contains(t, out.String(), "every step asks for the same sizes in the same order")
 	out.Reset()
 	var m made

@@ -9,23 +9,20 @@ import (
 
 // Peak is the first moment at which most bytes are live.
 type Peak struct {
-	Event   int     `json:"event"` // behind which
+	Event   int     `json:"event"` // the peak is after it
 	Micros  int64   `json:"at_us"`
 	AtShare float64 `json:"at_share"` // of the trace's events that lead up to it
 	Count   int     `json:"buffers"`
-	// Sizes are those of the live buffers then, by bytes, the most first.
+	// Sizes lists the sizes of the live buffers then, by bytes, the most first.
 	Sizes []Size `json:"sizes"`
-	// By how long they live.
-	Short Share `json:"short"`
-	Step  Share `json:"step"`
-	Long  Share `json:"long"`
-	Held  Share `json:"held"`
+	Classes
 	// StreamBytes are live on each stream.
 	StreamBytes []int64 `json:"stream_bytes"`
 }
 
 func peakOf(tr *trace.Trace, all []life, l *Lifetimes) Peak {
-	event := summit(tr)
+	live := Live(tr)
+	event := slices.Index(live, slices.Max(live)) // the first after which most bytes are live
 	peak := Peak{
 		Event: event, Micros: tr.Micros[event], AtShare: ratio(float64(event+1), float64(len(tr.Events))),
 		StreamBytes: make([]int64, tr.Info.StreamCount),
@@ -36,7 +33,7 @@ func peakOf(tr *trace.Trace, all []life, l *Lifetimes) Peak {
 		}
 	}
 	empty := of(peak.Count, tr.Info.PeakLiveBytes)
-	peak.Short, peak.Step, peak.Long, peak.Held = empty, empty, empty, empty
+	peak.Classes = Classes{empty, empty, empty, empty}
 	sizes := map[int64]int{}
 	for i := range all {
 		b := &all[i]
@@ -45,16 +42,7 @@ func peakOf(tr *trace.Trace, all []life, l *Lifetimes) Peak {
 		}
 		sizes[b.bytes]++
 		peak.StreamBytes[b.stream] += b.bytes
-		switch l.classOf(b) {
-		case short:
-			peak.Short.add(1, b.bytes)
-		case step:
-			peak.Step.add(1, b.bytes)
-		case long:
-			peak.Long.add(1, b.bytes)
-		case held:
-			peak.Held.add(1, b.bytes)
-		}
+		peak.share(b, l.StepEvents).add(1, b.bytes)
 	}
 	for bytes, count := range sizes {
 		s := Size{EachBytes: bytes, Share: empty}
@@ -67,22 +55,7 @@ func peakOf(tr *trace.Trace, all []life, l *Lifetimes) Peak {
 	return peak
 }
 
-// summit is the first event behind which most bytes are live.
-func summit(tr *trace.Trace) (event int) {
-	liveBytes, peakBytes := int64(0), int64(-1)
-	for i := range tr.Events {
-		if tr.Events[i].Op == trace.Free {
-			liveBytes -= tr.Events[i].Bytes
-			continue
-		}
-		if liveBytes += tr.Events[i].Bytes; liveBytes > peakBytes {
-			peakBytes, event = liveBytes, i
-		}
-	}
-	return event
-}
-
-// Live is how many bytes are live behind each event.
+// Live returns the live bytes after each event.
 func Live(tr *trace.Trace) []int64 {
 	live := make([]int64, len(tr.Events))
 	sum := int64(0)

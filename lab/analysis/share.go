@@ -12,7 +12,7 @@ type Share struct {
 	totalBytes int64
 }
 
-// of is a share of so much.
+// of returns a share of so much.
 func of(totalCount int, totalBytes int64) Share {
 	return Share{totalCount: totalCount, totalBytes: totalBytes}
 }
@@ -24,7 +24,7 @@ func (s *Share) add(count int, bytes int64) {
 	s.OfBytes = ratio(float64(s.Bytes), float64(s.totalBytes))
 }
 
-// ratio is 0 where there is nothing to divide by.
+// ratio returns 0 where there is nothing to divide by.
 func ratio(a, b float64) float64 {
 	if b == 0 {
 		return 0
@@ -32,7 +32,7 @@ func ratio(a, b float64) float64 {
 	return a / b
 }
 
-// addUpTo is the sum, or the largest number.
+// addUpTo returns the sum, or the largest number.
 func addUpTo(a, b int64) int64 {
 	if sum := a + b; sum >= a {
 		return sum
@@ -42,7 +42,7 @@ func addUpTo(a, b int64) int64 {
 
 const maxBytes = 1<<63 - 1
 
-// median is the middle value, the lower one of two, which sorts them; 0 of none.
+// median returns the middle value, the lower one of two, which sorts them; 0 of none.
 func median(values []int) int {
 	if len(values) == 0 {
 		return 0

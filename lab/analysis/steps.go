@@ -2,8 +2,6 @@ package analysis
 
 import (
 	"cmp"
-	"encoding/binary"
-	"hash/fnv"
 	"math"
 	"slices"
 
@@ -22,12 +20,12 @@ type Steps struct {
 	// Exact is set where every step asks for the same sizes in the same order.
 	Exact bool `json:"exact"`
 
-	begins []int // events at which steps begin, and the one behind the last step
+	begins []int // events at which steps begin, and the end of the last step
 }
 
 const (
-	// anchorAllocs is the length of an anchor. Not shorter: the same few sizes come in many places. Not longer: in traces whose sizes change
-	// from step to step the common sequences are short.
+	// anchorAllocs is the length of an anchor. Not shorter: the same few sizes come in many places. Not longer: in traces whose
+	// sizes change from step to step the common sequences are short.
 	anchorAllocs = 8
 	// anchorTimes is how often one must occur: two equal distances.
 	anchorTimes = 3
@@ -45,20 +43,16 @@ type anchor struct {
 	distance int
 }
 
-// token is a size on a stream as a number.
-func token(b *life) uint64 {
-	var data [10]byte
-	binary.LittleEndian.PutUint64(data[:], uint64(b.bytes)) //nolint:gosec // at least 1
-	binary.LittleEndian.PutUint16(data[8:], b.stream)
-	h := fnv.New64a()
-	_, _ = h.Write(data[:])
-	return h.Sum64()
+// token is a size on a stream.
+type token struct {
+	bytes  int64
+	stream uint16
 }
 
 func stepsOf(tr *trace.Trace, all []life) *Steps {
-	tokens := make([]uint64, len(all))
+	tokens := make([]token, len(all))
 	for i := range all {
-		tokens[i] = token(&all[i])
+		tokens[i] = token{all[i].bytes, all[i].stream}
 	}
 	marks := strongest(anchors(tokens))
 	if marks == nil {
@@ -87,15 +81,11 @@ func stepsOf(tr *trace.Trace, all []life) *Steps {
 	return s
 }
 
-// anchors are the sequences that occur at nearly equal distances.
-func anchors(tokens []uint64) (found []anchor) {
-	places := map[uint64][]int{}
+// anchors returns the sequences that occur at nearly equal distances.
+func anchors(tokens []token) (found []anchor) {
+	places := map[[anchorAllocs]token][]int{}
 	for i := range len(tokens) - anchorAllocs + 1 {
-		key := uint64(14695981039346656037) // FNV-1a over the tokens
-		for _, t := range tokens[i : i+anchorAllocs] {
-			key = (key ^ t) * 1099511628211
-			key ^= key >> 29
-		}
+		key := [anchorAllocs]token(tokens[i : i+anchorAllocs])
 		places[key] = append(places[key], i)
 	}
 	distances := []int{}
@@ -116,7 +106,7 @@ func anchors(tokens []uint64) (found []anchor) {
 	return found
 }
 
-// strongest is where the anchor occurs that marks the steps: of the length for which most places speak, and among
+// strongest returns where the anchor occurs that marks the steps: of the length for which most places speak, and among
 // those the one that occurs most often, from the earliest place on.
 func strongest(all []anchor) []int {
 	if len(all) == 0 {
@@ -142,9 +132,9 @@ func strongest(all []anchor) []int {
 	return best.at
 }
 
-// inCommon is how many tokens two steps have in common, each as often as both have it.
-func inCommon(a, b []uint64) (count int) {
-	times := map[uint64]int{}
+// inCommon returns how many tokens two steps have in common, each as often as both have it.
+func inCommon(a, b []token) (count int) {
+	times := map[token]int{}
 	for _, t := range a {
 		times[t]++
 	}

@@ -45,7 +45,7 @@ func streamsOf(tr *trace.Trace, all []life, allocatedBytes int64) (streams []Str
 	return streams, ratio(sum, float64(tr.Info.PeakLiveBytes))
 }
 
-// Runs are allocations, and frees, right behind each other on one stream.
+// Runs counts successive allocations, and successive frees, on one stream.
 type Runs struct {
 	// AllocShare is how many of the allocations are in runs of at least LeastLength, FreeShare of the frees.
 	AllocShare  float64 `json:"alloc_share"`

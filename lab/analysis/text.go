@@ -15,7 +15,7 @@ func (p *Pattern) Write(w io.Writer) error {
 	t := &text{}
 	t.title("%s: %s, %s on %s, %v", p.Trace, units.Count(p.EventCount, "event"), units.Count(p.AllocCount, "allocation"),
 		units.Count(len(p.Streams), "stream"), time.Duration(p.DurationMicros)*time.Microsecond)
-	t.line("peak live %s, churn %.1f (all that was ever allocated, over the peak)", size(p.PeakLiveBytes), p.Churn)
+	t.line("peak live %s, churn %.1f (all that was ever allocated, over the peak)", units.Bytes(p.PeakLiveBytes), p.Churn)
 	p.sizes(t)
 	p.lifetimes(t)
 	p.steps(t)
@@ -39,9 +39,6 @@ func (t *text) line(format string, args ...any) {
 	t.WriteString("  " + fmt.Sprintf(format, args...) + "\n")
 }
 
-// size is bytes for people, in powers of 1024.
-func size(bytes int64) string { return units.Bytes(bytes) }
-
 func percent(share float64) string {
 	switch p := 100 * share; {
 	case p > 0 && p < 0.1:
@@ -53,24 +50,24 @@ func percent(share float64) string {
 
 const barColumns = 30
 
-// bar is a share as a row of signs.
+// bar returns a share as a row of signs.
 func bar(share float64) string { return strings.Repeat("#", int(share*barColumns+0.5)) }
 
 func (p *Pattern) sizes(t *text) {
 	t.title("Sizes: %s", units.Count(p.Sizes.DistinctCount, "length"))
 	t.line("%-12s %9s  %-*s %9s", "from", "count", barColumns, "share of allocations", "of bytes")
 	for _, b := range p.Sizes.Buckets {
-		t.line("%-12s %9d  %-*s %9s", size(b.FromBytes), b.Count, barColumns, bar(b.OfCount), percent(b.OfBytes))
+		t.line("%-12s %9d  %-*s %9s", units.Bytes(b.FromBytes), b.Count, barColumns, bar(b.OfCount), percent(b.OfBytes))
 	}
 	t.line("most bytes: %s", list(p.Sizes.ByBytes, 4, func(s Size) string {
-		return fmt.Sprintf("%s x%d (%s)", size(s.EachBytes), s.Count, percent(s.OfBytes))
+		return fmt.Sprintf("%s x%d (%s)", units.Bytes(s.EachBytes), s.Count, percent(s.OfBytes))
 	}))
 	t.line("most often: %s", list(p.Sizes.ByCount, 4, func(s Size) string {
-		return fmt.Sprintf("%s x%d (%s)", size(s.EachBytes), s.Count, percent(s.OfCount))
+		return fmt.Sprintf("%s x%d (%s)", units.Bytes(s.EachBytes), s.Count, percent(s.OfCount))
 	}))
 }
 
-// list is the first elements, so many, with commas.
+// list returns the first elements, so many, with commas.
 func list[T any](elements []T, count int, word func(T) string) string {
 	var words []string
 	for _, e := range elements[:min(count, len(elements))] {
@@ -111,15 +108,15 @@ func (p *Pattern) steps(t *text) {
 	}
 	g := p.Growth
 	if g == nil {
-		t.line("what stays live does not grow")
+		t.line("live memory does not grow")
 		return
 	}
 	part := "tenth of the trace"
 	if g.Steps {
 		part = "step"
 	}
-	t.line("GROWS: what stays live rises by %s in each %s, from %s to %s", size(g.PartBytes), part, size(g.FirstBytes), size(g.LastBytes))
-	t.line("of these sizes: %s", list(g.Sizes, 4, func(s Gained) string { return fmt.Sprintf("%s x%d", size(s.EachBytes), s.Count) }))
+	t.line("GROWS: live memory rises by %s in each %s, from %s to %s", units.Bytes(g.PartBytes), part, units.Bytes(g.FirstBytes), units.Bytes(g.LastBytes))
+	t.line("of these sizes: %s", list(g.Sizes, 4, func(s Gained) string { return fmt.Sprintf("%s x%d", units.Bytes(s.EachBytes), s.Count) }))
 }
 
 func (p *Pattern) streams(t *text) {
@@ -127,19 +124,19 @@ func (p *Pattern) streams(t *text) {
 	for _, s := range p.Streams {
 		foreign := ""
 		if s.ForeignFrees > 0 {
-			foreign = fmt.Sprintf(", %s freed by other streams (%s)", units.Count(s.ForeignFrees, "buffer"), size(s.ForeignBytes))
+			foreign = fmt.Sprintf(", %s freed by other streams (%s)", units.Count(s.ForeignFrees, "buffer"), units.Bytes(s.ForeignBytes))
 		}
-		t.line("stream %d: %s of the allocations, own peak %s%s", s.Stream, percent(s.OfCount), size(s.PeakLiveBytes), foreign)
+		t.line("stream %d: %s of the allocations, own peak %s%s", s.Stream, percent(s.OfCount), units.Bytes(s.PeakLiveBytes), foreign)
 	}
 }
 
 func (p *Pattern) peak(t *text) {
 	k := &p.Peak
-	t.title("Peak: %s behind event %d, %v, at %s of the trace", size(p.PeakLiveBytes), k.Event,
+	t.title("Peak: %s after event %d, %v, at %s of the trace", units.Bytes(p.PeakLiveBytes), k.Event,
 		time.Duration(k.Micros)*time.Microsecond, percent(k.AtShare))
 	t.line("%s; of their bytes %s live to the end, %s longer than a step, %s up to a step, %s briefly", units.Count(k.Count, "buffer"),
 		percent(k.Held.OfBytes), percent(k.Long.OfBytes), percent(k.Step.OfBytes), percent(k.Short.OfBytes))
 	t.line("most bytes: %s", list(k.Sizes, 6, func(s Size) string {
-		return fmt.Sprintf("%s x%d (%s)", size(s.EachBytes), s.Count, percent(s.OfBytes))
+		return fmt.Sprintf("%s x%d (%s)", units.Bytes(s.EachBytes), s.Count, percent(s.OfBytes))
 	}))
 }

@@ -6,16 +6,16 @@ import (
 	"github.com/go-vram/vram"
 )
 
-// The batches of the scenario batch: the buffers of a layer, and those of a model.
+// batchCounts returns the batches of the scenario batch: the buffers of a layer, and of a model.
 func batchCounts() []int { return []int{64, 1000} }
 
-// mixedSizes is what a batch of mixed sizes repeats: biases, weights and an activation of a small transformer.
+// mixedSizes returns the sizes that a mixed batch repeats: biases, weights and an activation of a small transformer.
 func mixedSizes() []int64 {
 	return []int64{3 << 10, 4 << 10, 12 << 10, 48 << 10, 64 << 10, 768 << 10, 2304 << 10, 3 << 20}
 }
 
-// batchGroups has buffers that are allocated and freed together beside the same one by one. An operation is
-// one buffer of a batch: its part of the allocation and of the free.
+// batchGroups compares buffers that are allocated and freed together with the same ones one by one. An operation is one buffer
+// of a batch: its part of the allocation and of the free.
 func batchGroups(o Options) []group {
 	if !o.wants(ImplVRAM) {
 		return nil
@@ -36,7 +36,7 @@ func batchGroups(o Options) []group {
 	return groups
 }
 
-// manner is a way to allocate and free what is in dst.
+// manner is a way to allocate and free the buffers of dst.
 type manner struct {
 	alloc func(s *vram.Stream, dst []vram.Buffer, bytes []int64) error
 	free  func(s *vram.Stream, dst []vram.Buffer) error

@@ -27,7 +27,7 @@ func (w *word) atomics(count int) {
 	}
 }
 
-// calibrate is the time in ns of one pair.
+// calibrate returns the time in ns of one pair.
 func calibrate(count int) float64 {
 	w := new(word)
 	start := time.Now()
@@ -35,7 +35,7 @@ func calibrate(count int) float64 {
 	return float64(time.Since(start).Nanoseconds()) / float64(count)
 }
 
-// calibrationRow is the median of all looks.
+// calibrationRow returns the median of all looks.
 func (m *meter) calibrationRow() Row {
 	if len(m.calibration) == 0 {
 		m.calibration = append(m.calibration, calibrate(calibrationPairs))

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
@@ -10,7 +11,7 @@ import (
 
 // load is a prepared piece of work that can be repeated.
 type load struct {
-	// run does about count pairs. It says how many it did, and what they took.
+	// run does about count pairs. It returns their number and their times.
 	run func(count int) (repetition, error)
 	// sample times pairs one by one, as many as there is room, and leaves the timer's cost in.
 	sample func(nanos []float64) error
@@ -21,7 +22,7 @@ type load struct {
 	close    func() error
 }
 
-// repetition is what one run of a load took.
+// repetition has the times of one run of a load.
 type repetition struct {
 	pairs   int
 	elapsed time.Duration
@@ -37,11 +38,11 @@ type counters struct {
 
 // contender is one implementation in one scenario.
 type contender struct {
-	row     Row // what names it
+	row     Row // names the entrant
 	prepare func() (*load, error)
 }
 
-// group is what takes turns.
+// group lists the contenders that take turns.
 type group []contender
 
 // meter measures groups and collects the calibration on the way.
@@ -68,9 +69,7 @@ func (m *meter) measure(ctx context.Context, g group) (rows []Row, err error) {
 	var entrants []*entrant
 	defer func() {
 		for _, e := range entrants {
-			if closeErr := e.load.close(); err == nil && closeErr != nil {
-				err = closeErr
-			}
+			err = errors.Join(err, e.load.close())
 		}
 	}()
 	for _, c := range g {
@@ -111,9 +110,9 @@ func (m *meter) measure(ctx context.Context, g group) (rows []Row, err error) {
 // settleRuns is how often a run must have taken long before that is believed.
 const settleRuns = 4
 
-// settle runs the load until a run takes a noticeable part of a repetition: that warms it up and says
-// how many pairs a repetition has. The fastest of several runs counts: the first may carry what was put
-// off before, as the frees of a million holes, and any may be one that the machine was busy in.
+// settle runs the load until a run takes a noticeable part of a repetition: that warms it up and gives the number of pairs of
+// a repetition. The fastest of several runs counts: the first may include deferred work, such as the frees of a million holes,
+// and the machine may have been busy in any.
 func (m *meter) settle(e *entrant) error {
 	// Not fewer: a run that a busy machine interrupts would pass for slow pairs. Not more: pairs of ten
 	// microseconds should settle in a second.
@@ -167,24 +166,21 @@ func (e *entrant) repeat(wanted time.Duration) error {
 	return nil
 }
 
-// finish turns what was measured into a row, after the latency pass.
+// finish turns the measurements into a row, after the latency pass.
 func (m *meter) finish(e *entrant) (Row, error) {
 	row := e.row
 	row.NsPerOp = quantile(e.nanos, 0.5)
 	row.AllocsPerOp = float64(e.total.mallocs) / float64(e.total.pairs)
 	if e.load.counters != nil {
 		now := e.load.counters()
-		if row.NodeVisitsPerOp != nil {
-			visits := float64(now.nodeVisits-e.before.nodeVisits) / float64(e.total.pairs)
-			row.NodeVisitsPerOp = &visits
-		}
-		if row.DriverNsPerOp != nil {
-			nanos := float64((now.driverTime - e.before.driverTime).Nanoseconds()) / float64(e.total.pairs)
-			row.DriverNsPerOp = &nanos
-		}
-		if row.DriverCallsPerOp != nil {
-			calls := float64(now.driverCalls-e.before.driverCalls) / float64(e.total.pairs)
-			row.DriverCallsPerOp = &calls
+		for to, sum := range map[*float64]float64{
+			row.NodeVisitsPerOp:  float64(now.nodeVisits - e.before.nodeVisits),
+			row.DriverNsPerOp:    float64((now.driverTime - e.before.driverTime).Nanoseconds()),
+			row.DriverCallsPerOp: float64(now.driverCalls - e.before.driverCalls),
+		} {
+			if to != nil {
+				*to = sum / float64(e.total.pairs)
+			}
 		}
 	}
 	nanos := make([]float64, m.options.Samples)
@@ -210,7 +206,7 @@ func quantile(values []float64, q float64) float64 {
 	return values[min(len(values)-1, int(q*float64(len(values))))]
 }
 
-// timerCost is what two readings of the clock side by side show.
+// timerCost returns the time between two successive readings of the clock.
 func timerCost() float64 {
 	const readings = 20_001
 	nanos := make([]float64, readings)
@@ -221,7 +217,7 @@ func timerCost() float64 {
 	return quantile(nanos, 0.5)
 }
 
-// mallocCount is how many objects were ever allocated on the heap.
+// mallocCount returns how many objects were ever allocated on the heap.
 func mallocCount() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

@@ -5,9 +5,8 @@ import (
 	"sync"
 )
 
-// mutexHeap is what one writes in ten minutes: free lists in a map under one mutex, sizes rounded up
-// to powers of two so that the lists are ever hit. It never gives memory back and hands out numbers
-// from a counter where a list is empty.
+// mutexHeap is the work of ten minutes: free lists in a map under one mutex, sizes rounded up to powers of two so that the
+// lists have hits. It never frees memory and returns numbers from a counter where a list is empty.
 type mutexHeap struct {
 	mu   sync.Mutex
 	free map[int64][]uint64

@@ -3,6 +3,7 @@ package bench
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/go-vram/vram"
@@ -20,7 +21,7 @@ const (
 	DefaultSamples = 50_000
 )
 
-// Options say what is measured. NewDriver must be set; the rest has a useful zero value.
+// Options configures a run. NewDriver must be set; the rest has a useful zero value.
 type Options struct {
 	NewDriver      func() cudadrv.Driver // called once for each device that is opened
 	Config         vram.Config           // of the devices; Driver is set by Run
@@ -31,8 +32,8 @@ type Options struct {
 	Samples        int                   // of a latency pass; 0: DefaultSamples
 	// HoleCounts are the free ranges of the scenario holes. Empty: 1,000 and 1,000,000.
 	HoleCounts []int
-	// Begin and End are called right before and after the stretch of each repetition, where they are
-	// set: what they switch on sees the scenarios at work and nothing of how those were set up.
+	// Begin and End, if set, are called right before and after the stretch of each repetition: a profile between them covers
+	// the scenarios but not their setup.
 	Begin, End func()
 
 	measuring *bool // a repetition runs, not a warm-up; all copies share it
@@ -78,10 +79,5 @@ func (o *Options) complete() error {
 
 // wants reports whether rows of the implementation are asked for.
 func (o *Options) wants(impl string) bool {
-	for _, name := range o.Impls {
-		if name == impl || name == "all" {
-			return true
-		}
-	}
-	return len(o.Impls) == 0
+	return len(o.Impls) == 0 || slices.Contains(o.Impls, impl) || slices.Contains(o.Impls, "all")
 }

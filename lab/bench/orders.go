@@ -1,5 +1,7 @@
 package bench
 
+import "errors"
+
 // lifoDepth is as many buffers as a step of a small model holds at once.
 const lifoDepth = 1000
 
@@ -70,10 +72,4 @@ func variedGroups(o Options) []group {
 	})}
 }
 
-func drainAndClose(w worker, h *heap) error {
-	err := w.drain()
-	if closeErr := h.close(); err == nil {
-		err = closeErr
-	}
-	return err
-}
+func drainAndClose(w worker, h *heap) error { return errors.Join(w.drain(), h.close()) }

@@ -3,16 +3,16 @@ package bench
 import "time"
 
 const (
-	// pacedWork is what a caller does between two requests: about what it takes to launch a kernel. Not
-	// less: requests would follow each other as in a loop. Not more: the figures stay, the run gets longer.
+	// pacedWork is the length of the work between two requests: about the launch of a kernel. Not less: requests would follow
+	// each other as in a loop. Not more: the figures stay, the run gets longer.
 	pacedWork = 5 * time.Microsecond
 	// mostPaced bounds a run, which takes ten microseconds a pair, most of it other work.
 	mostPaced = 1000
 )
 
-// pacedGroups has single requests with other work between them: what one request costs a caller who does
-// not allocate in a loop. ns_per_op is an allocation and its free without the work; the percentiles are
-// of one request, an allocation or a free.
+// pacedGroups has single requests with other work between them: the cost of one request for a caller that does not allocate in
+// a loop. ns_per_op is an allocation and its free without the work; the percentiles are of one request, an allocation or a
+// free.
 func pacedGroups(o Options) []group {
 	return []group{o.versus(Row{SizeBytes: smallBytes, Count: 1, Goroutines: 1}, func(open opener) (*load, error) {
 		h, err := open(1, false)
@@ -37,7 +37,7 @@ func pacedGroups(o Options) []group {
 	})}
 }
 
-// work is what a caller does between two requests: it keeps the processor busy for so long.
+// work stands for a caller's work between two requests: it keeps the processor busy for so long.
 func work(wanted time.Duration) {
 	for start := time.Now(); time.Since(start) < wanted; {
 	}

@@ -1,6 +1,6 @@
 package bench
 
-// Row is one line of the results. Its JSON form is what the command prints.
+// Row is one line of the results. The command prints its JSON form.
 type Row struct {
 	Scenario    string  `json:"scenario"`
 	Impl        string  `json:"impl"`
@@ -26,7 +26,7 @@ const (
 	ImplVRAMCold = "vram-cold" // a device that was not warmed up
 	ImplAtomics  = "atomics"   // of the calibration
 
-	ImplVRAMAlloc = "vram-alloc" // Stream.Alloc beside something that is more than that
+	ImplVRAMAlloc = "vram-alloc" // Stream.Alloc, compared with richer calls
 )
 
 // ScenarioCalibration names the rows that the others are compared with.

@@ -4,9 +4,9 @@ import (
 	"context"
 )
 
-// Run measures the scenarios one after the other and answers with their rows, the calibration first.
-// It ends early, with an error, where an allocation or free fails or ctx ends. It keeps all
-// processors busy meanwhile, and all devices that it opened are closed when it returns.
+// Run measures the scenarios one after the other and returns their rows, the calibration first. It ends early, with an error,
+// where an allocation or free fails or ctx ends. It keeps all processors busy, and closes all devices that it opened before it
+// returns.
 func Run(ctx context.Context, o Options) ([]Row, error) {
 	if err := o.complete(); err != nil {
 		return nil, err

@@ -2,10 +2,11 @@ package bench
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// scenario is a name and what takes turns under it.
+// scenario is a name and its groups.
 type scenario struct {
 	name   string
 	groups func(o Options) []group
@@ -20,7 +21,7 @@ func scenarios() []scenario {
 		{"own-streams", ownStreamsGroups}, // goroutines with a stream each
 		{"one-stream", oneStreamGroups},   // goroutines on one stream
 		{"holes", holesGroups},            // 1,000 and 1,000,000 free ranges, sizes that no magazine serves
-		{"batch", batchGroups},            // 64 and 1,000 buffers in a call, of one size and of eight, beside one by one
+		{"batch", batchGroups},            // 64 and 1,000 buffers in a call and one by one, of one size and of eight
 		{"record", recordGroups},          // one size, used on a second stream until it is freed (RecordStream)
 		{"use", useGroups},                // the same with the end of the use told (Use and Done)
 		{"transfer", transferGroups},      // one size, handed over to a second stream and freed there
@@ -29,7 +30,7 @@ func scenarios() []scenario {
 	}
 }
 
-// ScenarioNames lists what Options.Scenarios may name, in the order of the results.
+// ScenarioNames lists the valid Options.Scenarios, in the order of the results.
 func ScenarioNames() []string {
 	var names []string
 	for _, s := range scenarios() {
@@ -41,7 +42,7 @@ func ScenarioNames() []string {
 // UnknownScenarioError names a scenario that does not exist, and those that do.
 type UnknownScenarioError struct{ Name string }
 
-// Error is one line.
+// Error returns one line.
 func (e *UnknownScenarioError) Error() string {
 	return fmt.Sprintf("unknown scenario %q: want all or some of %s", e.Name, strings.Join(ScenarioNames(), ", "))
 }
@@ -49,23 +50,13 @@ func (e *UnknownScenarioError) Error() string {
 // choose picks the named scenarios; none or "all" are all of them.
 func choose(names []string) ([]scenario, error) {
 	all := scenarios()
-	picked := make([]bool, len(all))
 	for _, name := range names {
-		found := false
-		for i, s := range all {
-			if name == s.name || name == "all" {
-				picked[i], found = true, true
-			}
-		}
-		if !found {
+		if name != "all" && !slices.Contains(ScenarioNames(), name) {
 			return nil, &UnknownScenarioError{Name: name}
 		}
 	}
-	var chosen []scenario
-	for i, s := range all {
-		if picked[i] || len(names) == 0 {
-			chosen = append(chosen, s)
-		}
+	if len(names) == 0 || slices.Contains(names, "all") {
+		return all, nil
 	}
-	return chosen, nil
+	return slices.DeleteFunc(all, func(s scenario) bool { return !slices.Contains(names, s.name) }), nil
 }

@@ -16,7 +16,7 @@ type sequence struct {
 	at      int
 }
 
-// next is the next size, and which of the live buffers makes room for it.
+// next returns the next size, and which of the live buffers makes room for it.
 func (s *sequence) next() (sizeBytes int64, victim uint16) {
 	i := s.at & (sequenceLength - 1)
 	s.at++

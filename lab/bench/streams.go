@@ -2,7 +2,7 @@ package bench
 
 import "time"
 
-// The sizes of the scenario pair: a small class, a page, and up to what a large layer asks for.
+// pairSizes returns the sizes of the scenario pair: a small class, a page, and up to a large layer.
 func pairSizes() []int64 {
 	return []int64{512, 4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20, 128 << 20}
 }
@@ -34,7 +34,7 @@ func (o *Options) goroutineGroups(shared bool) []group {
 	return groups
 }
 
-// versus is a group of the implementations that are asked for.
+// versus returns a group of the implementations that are asked for.
 func (o *Options) versus(row Row, prepare func(opener) (*load, error)) group {
 	var g group
 	add := func(impl string, open opener) {

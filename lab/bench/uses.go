@@ -1,13 +1,15 @@
 package bench
 
 import (
+	"errors"
+
 	"github.com/go-vram/vram"
 )
 
-// useSizes are those of the scenarios with a second stream.
+// useSizes returns the sizes of the scenarios with a second stream.
 func useSizes() []int64 { return []int64{4 << 10, 1 << 20, 16 << 20, 128 << 20} }
 
-// sharing is what a pair does between the allocation and the free; it returns the buffer to be freed.
+// sharing runs between the allocation and the free of a pair; it returns the buffer to be freed.
 type sharing func(b vram.Buffer, other *vram.Stream) (vram.Buffer, error)
 
 func recordGroups(o Options) []group {
@@ -51,8 +53,7 @@ func sharedLoad(o Options, sizeBytes int64, share sharing) (*load, error) {
 	}
 	other, err := device.NewStream()
 	if err != nil {
-		_ = device.Close() // the first error is the news
-		return nil, err
+		return nil, errors.Join(err, device.Close())
 	}
 	pairs := func(count int) error {
 		for range count {

@@ -14,8 +14,8 @@ const (
 	warmupBytes = 16 << 20
 )
 
-// warmupGroups compares a device as it opens with one that was told what comes. An operation is an allocation here: the free
-// is no part of a cold start.
+// warmupGroups compares a cold device with one that knows the demands. An operation is an allocation here: the free is no part
+// of a cold start.
 func warmupGroups(o Options) []group {
 	if !o.wants(ImplVRAM) {
 		return nil
@@ -30,7 +30,7 @@ func warmupGroups(o Options) []group {
 	return []group{{contend(ImplVRAMCold, false), contend(ImplVRAM, true)}}
 }
 
-// warmupLoad opens a device for each run; a run has warmupCount allocations whatever is asked for.
+// warmupLoad opens a device for each run; a run has warmupCount allocations for any count.
 func warmupLoad(o Options, warm bool) *load {
 	var sums counters
 	return &load{
@@ -57,17 +57,11 @@ func warmupLoad(o Options, warm bool) *load {
 // firstAllocations opens a device, warms it up or not, and allocates; it frees and closes outside the
 // time. Where nanos is not nil, each allocation is timed into it, as many as there is room.
 func firstAllocations(o Options, warm bool, nanos []float64) (r repetition, driverTime time.Duration, err error) {
-	cfg := o.Config
-	cfg.Driver = o.NewDriver()
-	device, err := vram.Open(cfg)
+	device, stream, err := openStream(o)
 	if err != nil {
 		return r, 0, err
 	}
 	defer func() { err = errors.Join(err, device.Close()) }()
-	stream, err := device.NewStream()
-	if err != nil {
-		return r, 0, err
-	}
 	if warm {
 		if err := device.Warm(context.Background(), vram.Demand{Bytes: warmupBytes, Count: warmupCount}); err != nil {
 			return r, 0, err

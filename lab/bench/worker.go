@@ -8,7 +8,7 @@ import (
 	"github.com/go-vram/vram"
 )
 
-// buffer and source are what the two implementations have in common.
+// buffer and source are the common parts of the two implementations.
 type buffer interface{ Free() error }
 
 type source[B buffer] interface {
@@ -29,11 +29,11 @@ type worker interface {
 	fill(seq *sequence, count int) error
 	// churn frees a live buffer and allocates one, count times.
 	churn(seq *sequence, count int) error
-	// drain frees what is live.
+	// drain frees the live buffers.
 	drain() error
 	// sized is pairs with the sequence's sizes.
 	sized(seq *sequence, count int) error
-	// dig allocates holes of sizes that draw makes, with a live buffer behind each, and frees them.
+	// dig allocates holes of sizes that draw returns, with a live buffer after each, and frees them.
 	dig(count int, draw func(r *rand.Rand) int64, wallBytes int64) error
 }
 

@@ -1,7 +1,7 @@
 package browser
 
-// basics is an expression of JavaScript: a list of what is wrong, as JSON. Contrast is that of WCAG 2, level AA: 4.5 for text, 3 for large
-// text.
+// basics is an expression of JavaScript: a list of faults, as JSON. Contrast follows WCAG 2, level AA: 4.5 for text, 3 for
+// large text.
 const basics = `JSON.stringify((() => {
 	const found = [];
 	const parse = (c) => {

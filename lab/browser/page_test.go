@@ -131,7 +131,7 @@ func TestThePageIsLive(t *testing.T) {
 	v.quiet()
 }
 
-// The sums of the map are those of the answers, and its table has every segment.
+// The sums of the map equal the answers', and its table has every segment.
 func TestTheMapHasEverySegment(t *testing.T) {
 	v := newViewer(t)
 	s := newSite(t, page.Options{Interval: page.MinInterval})
@@ -156,7 +156,8 @@ func TestTheMapHasEverySegment(t *testing.T) {
 	v.quiet()
 }
 
-// All that can be done with a pointer can be done with keys: every control is reached by Tab, and the pictures are read with arrow keys.
+// All that can be done with a pointer can be done with keys: every control is reached by Tab, and the pictures are read with
+// arrow keys.
 func TestKeysReachEverything(t *testing.T) {
 	v := newViewer(t)
 	s := newSite(t, page.Options{Interval: page.MinInterval})
@@ -298,7 +299,7 @@ func TestWhatIsNotKnownIsNotShown(t *testing.T) {
 	v.quiet()
 }
 
-// Requests that wait are listed with what they wait for, and those that were refused are counted, beside the pressure, too.
+// Waiting requests are listed with their reason, and refused ones are counted, with the pressure.
 func TestWaitingAndRefusedRequestsAreShown(t *testing.T) {
 	v := newViewer(t)
 	s := newSite(t, page.Options{Interval: page.MinInterval})
@@ -337,7 +338,8 @@ func TestWaitingAndRefusedRequestsAreShown(t *testing.T) {
 	v.quiet()
 }
 
-// Of many streams those with the most memory are shown, with colours of their own in the map, and all on request. Nothing is cut on a phone.
+// Of many streams those with the most memory are shown, with colours of their own in the map, and all on request. Nothing is
+// cut on a phone.
 func TestManyStreams(t *testing.T) {
 	v := newViewer(t)
 	s := newSite(t, page.Options{Interval: page.MinInterval})
@@ -364,7 +366,7 @@ func TestManyStreams(t *testing.T) {
 	v.quiet()
 }
 
-// basics are what a checker of accessibility looks at first.
+// basics checks the first rules of an accessibility checker.
 func (v *viewer) basics(name string) {
 	v.Helper()
 	var found []string

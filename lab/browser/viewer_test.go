@@ -22,7 +22,7 @@ const (
 	required = "VRAM_BROWSER"
 	// waitLimit is how long a test waits for the page: on a busy machine seconds.
 	waitLimit = time.Minute
-	// pictures is where the pictures go, beside this file; git ignores it.
+	// pictures is the folder for the pictures; git ignores it.
 	pictures = "pictures"
 )
 
@@ -77,7 +77,7 @@ func newViewer(t *testing.T) *viewer {
 	return v
 }
 
-// look sets what the page is seen with: its width, light or dark.
+// look sets the view: its size, light or dark.
 func (v *viewer) look(width, height int64, scheme string) {
 	v.Helper()
 	v.do(chromedp.EmulateViewport(width, height))
@@ -137,7 +137,8 @@ func (v *viewer) quiet() {
 
 var running = flag.String("url", "", "the address of a running page, of which pictures are made")
 
-// Of a page that runs elsewhere pictures are made for docs: light.png and dark.png of the whole page, and those of a phone.
+// With a page that runs elsewhere it makes pictures for docs: light.png and dark.png of the whole page, and the same of a
+// phone.
 //
 //	vram serve -addr 127.0.0.1:8080 &
 //	lab/browser/run.sh -run Running -url http://127.0.0.1:8080/

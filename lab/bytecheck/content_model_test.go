@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// written is what memory holds that was written as c says.
+// written returns the bytes of memory written as c says.
 func (c content) written() []byte {
 	var b []byte
 	for _, r := range c {

@@ -8,8 +8,8 @@ type run struct {
 	value byte
 }
 
-// content is what the bytes of a buffer must be, from its first on. It is never changed: a reading that has not come yet
-// keeps the one of its moment.
+// content has the expected bytes of a buffer, from its first on. It never changes: a pending reading keeps the content of its
+// moment.
 type content []run
 
 // fillOf is the content that a fill with that seed makes: up to four runs, so that bytes in the wrong place show.

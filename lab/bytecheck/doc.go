@@ -3,18 +3,18 @@
 //
 // # Words
 //
-// A House is a device opened through vram, and the checker's own opening of the same context: with it the checker
-// submits memsets and copies to the streams that vram made. A Load says how much work is done; a worker is one goroutine
-// of it. The content of a buffer is what its bytes must be: runs of equal values. A reading is a copy of a whole buffer
-// to pinned host memory, queued on the buffer's stream.
+// A House is a device opened through vram, and the checker's own device on the same context: with it the checker submits
+// memsets and copies to the streams that vram made. A Load sets the amount of work; a worker is one goroutine of it. The
+// content of a buffer is the expected value of its bytes: runs of equal values. A reading is a copy of a whole buffer to
+// pinned host memory, queued on the buffer's stream.
 //
-// # What is checked
+// # Checks
 //
-// Each buffer is filled with values that its neighbours hardly have, when it is allocated; some are copied
-// over others of the same stream or of another one: with events between, or with a use that is announced (RecordStream, Use)
-// and nothing else; some are handed over to another stream (Transfer) and written there. Before each Free a reading of the buffer is queued,
-// often followed by work that overwrites it; then it is freed at once, while all that work still waits its
-// turn. The bytes are compared when the reading has come. So a difference is shown by
+// Each buffer is filled with values that its neighbours hardly have, when it is allocated; some are copied over others of the
+// same stream or of another one: with events between, or with a use that is announced (RecordStream, Use) and nothing else;
+// some are handed over to another stream (Transfer) and written there. Before each Free a reading of the buffer is queued,
+// often followed by work that overwrites it; then it is freed at once, while all that work still waits its turn. The bytes are
+// compared when the reading has come. So a difference is shown by
 //
 //   - two live buffers that overlap: the later one's values are in the first one's reading;
 //   - memory that is handed out before earlier work on it has finished: old work writes over new values, or new work over
@@ -23,8 +23,8 @@
 //     read again and again;
 //   - requests for zeroed memory that is not zero.
 //
-// An address that is no multiple of what was asked for is a *PlaceError, a wrong byte is a *ByteError. A request that is
-// refused for want of memory is counted, and the worker frees something.
+// A misaligned address is a *PlaceError, a wrong byte is a *ByteError. A request that is refused for lack of memory is
+// counted, and the worker frees something.
 //
 // # Concurrency properties
 //
@@ -33,13 +33,13 @@
 //
 // # On a GPU
 //
-// One binary, no files beside it:
+// One binary, no other files:
 //
 //	CGO_ENABLED=0 go test -c -tags gpu -o bin/bytecheck.test ./lab/bytecheck
 //	bin/bytecheck.test -test.v -test.run Hardware -duration 20s -bytes 17179869184
 //	bin/bytecheck.test -test.v -test.run HardwareMemoryReturns -fill
 //	compute-sanitizer --tool memcheck --error-exitcode 1 bin/bytecheck.test -test.v -test.run Hardware -duration 5s -bytes 1073741824
 //
-// -duration is for each load, -bytes is what lives at most in all buffers together, -fill has plain allocations fill
-// the card before memory runs out. No other program may use the GPU: the free memory must be at the end what it was.
+// -duration is for each load, -bytes bounds the live bytes of all buffers together, -fill fills the card by plain allocations
+// before memory runs out. No other program may use the GPU: the free memory must be the same at the start and at the end.
 package bytecheck

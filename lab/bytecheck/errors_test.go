@@ -6,7 +6,7 @@ import (
 	"github.com/go-vram/vram"
 )
 
-// ByteError says that a byte of a live buffer is not what was written there.
+// ByteError reports a byte of a live buffer that differs from the last write.
 type ByteError struct {
 	Stream      uint32 // by the number that vram gives it
 	Ptr         vram.Ptr

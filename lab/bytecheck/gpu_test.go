@@ -22,7 +22,7 @@ var (
 	fill     = flag.Bool("fill", false, "plain allocations fill the card before memory runs out")
 )
 
-// largeScale is what the flags say.
+// largeScale returns the scale of the flags.
 func largeScale() scale {
 	return scale{
 		load: Load{

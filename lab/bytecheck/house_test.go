@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/meter"
 )
 
-// device is what the checker needs of a driver's device.
+// device is the part of a driver's device that the checker needs.
 type device interface {
 	cudadrv.Device
 	cudadrv.HostMemory
@@ -44,9 +44,9 @@ func (m *metered) Open(ordinal int) (cudadrv.Device, error) {
 	return counted, nil
 }
 
-// Open opens config's device with config.Driver for vram and with the driver own, which must be the same one or one
-// below it, for the checker. Both use one context, which lives as long as either. Errors: ErrNoHostMemory, those of
-// vram.Open and of the driver.
+// Open opens config's device with config.Driver for vram, and with the driver own, which must be the same one or one below it,
+// for the checker. Both use one context, which lives as long as either. Errors: ErrNoHostMemory, as vram.Open, and the
+// driver's.
 func Open(own cudadrv.Driver, config vram.Config) (*House, error) {
 	opened, err := own.Open(config.Ordinal)
 	if err != nil {
@@ -77,16 +77,16 @@ func (h *House) Calls(name string) uint64 {
 	return 0
 }
 
-// FreeBytes is what the driver says is free on the device.
+// FreeBytes returns the driver's count of free bytes on the device.
 func (h *House) FreeBytes() (int64, error) {
 	free, _, err := h.own.MemGetInfo()
 	return free, err
 }
 
-// Fill takes memory by plain allocations until at most leaveBytes are free, or nothing of 2 MiB can be had. It
-// returns what it took. Empty gives it back.
+// Fill makes plain allocations until at most leaveBytes are free, or 2 MiB cannot be allocated. It returns the allocated
+// bytes. Empty frees them.
 func (h *House) Fill(leaveBytes int64) (takenBytes int64, err error) {
-	const least = 2 << 20 // what a plain allocation takes at least
+	const least = 2 << 20 // least length of a plain allocation
 	for bytes := int64(4 << 30); bytes >= least; {
 		free, err := h.FreeBytes()
 		if err != nil {
@@ -110,7 +110,7 @@ func (h *House) Fill(leaveBytes int64) (takenBytes int64, err error) {
 	return takenBytes, nil
 }
 
-// Empty gives back what Fill took.
+// Empty frees the allocations of Fill.
 func (h *House) Empty() error {
 	var failed []error
 	for _, p := range h.fill {
@@ -120,7 +120,7 @@ func (h *House) Empty() error {
 	return errors.Join(failed...)
 }
 
-// Close closes vram's device, gives back what Fill took, and closes the checker's own device.
+// Close closes vram's device, frees the allocations of Fill, and closes the checker's own device.
 func (h *House) Close() error {
 	return errors.Join(h.Device.Close(), h.Empty(), h.own.Close())
 }

@@ -9,32 +9,32 @@ import (
 	"github.com/go-vram/vram"
 )
 
-// Load is how much work is done, and with what.
+// Load configures the work.
 type Load struct {
 	Streams int // made for the load
 	Workers int // goroutines; each works on two of the streams at a time
 	Steps   int // of each worker; the end of the context ends it earlier
 	Seed    uint64
 
-	LiveBytes    int64 // what lives at most, in all buffers of all workers
+	LiveBytes    int64 // bound of the live bytes of all workers
 	LargestBytes int64 // of a buffer; a few workers' largest must fit LiveBytes
 	HostBytes    int64 // pinned, for each worker
 	Residents    int   // buffers of each worker that live as long as the load
 	TrimSteps    int   // each worker trims after so many steps; 0: never
 }
 
-// Report is what a load has done.
+// Report counts the work of a load.
 type Report struct {
 	CheckedBytes  int64
 	PeakLiveBytes int64 // as asked for, in all buffers together
 	AllocCount    int64
 	RefusalCount  int64 // requests that were refused for want of memory
 	CrossCount    int64 // copies between streams
-	UseCount      int64 // of them with an announced use of what is copied
+	UseCount      int64 // of them with an announced use of the copied buffer
 	TransferCount int64 // buffers that were handed over
 }
 
-// ground is what the workers of a load share.
+// ground is the shared state of the workers of a load.
 type ground struct {
 	house *House
 	load  Load
@@ -52,8 +52,8 @@ func (g *ground) grow(bytes int64) {
 	}
 }
 
-// Run does the work and waits until it is done, every buffer freed and every byte checked; that ctx ends is no error.
-// A worker that fails ends the others. Errors: *ByteError, *PlaceError, those of allocations and of the driver, joined.
+// Run does the work and waits until it is done, every buffer freed and every byte checked. The end of ctx is no error. A
+// worker that fails ends the others. It joins *ByteError, *PlaceError, and the errors of allocations and of the driver.
 func (h *House) Run(ctx context.Context, load Load) (Report, error) {
 	var open []*vram.Stream
 	var failed []error

@@ -45,9 +45,9 @@ type idle struct{ cudadrv.Device }
 
 func (idle) MemsetD8Async(cudadrv.Ptr, byte, int64, cudadrv.Stream) error { return nil }
 
-// plant has vram, not the checker's own device, use a device with the defect, under a limit that has streams live on
-// each other's memory. The memory is plain: unmapping it below work, which the defects lead to as well, would end the
-// context before a byte could be compared. It returns what the load said.
+// plant has vram, not the checker's own device, use a device with the defect, under a limit that makes streams reuse each
+// other's memory. The memory is plain: the defects may also unmap memory under running work, which would end the context
+// before a byte could be compared. It returns the error of the load.
 func plant(t *testing.T, driver cudadrv.Driver, of scale, defect func(cudadrv.Device) cudadrv.Device) error {
 	t.Helper()
 	h, err := Open(driver, vram.Config{

@@ -6,7 +6,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// readings is a ring of pinned host memory, for one worker: copies of buffers that are under way.
+// readings is a ring of pinned host memory, for one worker, with the pending copies of buffers.
 type readings struct {
 	dev   device
 	host  []byte // pinned
@@ -19,15 +19,15 @@ type readings struct {
 // slot is a part of the ring.
 type slot struct {
 	host    []byte
-	event   cudadrv.Event // recorded behind the copy
+	event   cudadrv.Event // recorded after the copy
 	waiting bool
 	offset  int64     // of the bytes in the buffer
 	want    content   // of these bytes
 	fault   ByteError // all but the place and the values
 }
 
-// slotCount is how many copies can be under way. Not fewer: a worker would wait where frees should overtake work. Not
-// more: the bytes are divided between them.
+// slotCount is the number of pending copies. Not fewer: a worker would wait where frees should overtake work. Not more: the
+// bytes are divided between them.
 const slotCount = 8
 
 func newReadings(dev device, bytes int64) (*readings, error) {
@@ -98,7 +98,7 @@ func (r *readings) settleAll() error {
 	return errors.Join(failed...)
 }
 
-// close gives everything back once no copy is under way.
+// close frees everything once no copy is pending.
 func (r *readings) close() error {
 	var failed []error
 	for i := range r.slots {

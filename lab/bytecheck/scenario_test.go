@@ -82,8 +82,7 @@ func steadily(t *testing.T, driver cudadrv.Driver, of scale) {
 	}
 }
 
-// recycled is a load twice: to see what lives at most, and with a limit of 1.05 times that; there
-// once more, trimmed meanwhile.
+// recycled runs a load twice: to measure the peak, and with a limit of 1.05 times the peak; then once more, with Trims.
 func recycled(t *testing.T, driver cudadrv.Driver, of scale) {
 	t.Helper()
 	wide := openHouse(t, driver, vram.Config{Footprint: vram.Lean})
@@ -100,8 +99,8 @@ func recycled(t *testing.T, driver cudadrv.Driver, of scale) {
 	assert.LessOrEqual(t, tight.Stats().PeakReservedBytes, peakBytes+peakBytes/20)
 }
 
-// returned is warm-up, load, Trim, out of memory and Close, twice. What the context itself costs is there after the first
-// time; after the second the driver has as much free memory as before it.
+// returned is warm-up, load, Trim, out of memory and Close, twice. The first time creates the memory of the context itself;
+// the second must leave the driver as much free memory as before it.
 func returned(t *testing.T, driver cudadrv.Driver, of scale) {
 	t.Helper()
 	outer := openHouse(t, driver, vram.Config{}) // keeps the context

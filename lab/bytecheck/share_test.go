@@ -6,9 +6,9 @@ import (
 	"github.com/go-vram/vram"
 )
 
-// copyOne copies the beginning of one buffer over that of another, on the other's stream. Where that is another stream,
-// either the first buffer's stream waits for the copy, or the copy is a use that is announced: then nothing but vram keeps
-// the memory from who gets it next.
+// copyOne copies the beginning of one buffer over another, on the other's stream. If that is another stream, either the first
+// buffer's stream waits for the copy, or the copy is announced as a use: then only vram protects the memory from its next
+// owner.
 func (w *worker) copyOne() error {
 	from, to := w.two()
 	if from == nil || to.shared {
@@ -31,7 +31,7 @@ func (w *worker) copyOne() error {
 		if err := transfer(); err != nil {
 			return err
 		}
-		return w.order(to.stream, from.stream) // what is freed later on its own stream comes behind the copy
+		return w.order(to.stream, from.stream) // later frees on its own stream follow the copy
 	case 1:
 		return w.announced(from, func() error { return from.buffer.RecordStream(to.stream) }, transfer)
 	default:

@@ -54,13 +54,13 @@ func TestSimulatedOnTheRunningClock(t *testing.T) {
 	t.Run("memory returns", func(t *testing.T) { returned(t, onSim(t, sim.Running), smallScale()) })
 }
 
-// What is planted in the fake's device is found in the simulated one, too: on the stepped clock work waits until somebody
-// waits for it.
+// The simulated device finds the fake's planted defects, too: on the stepped clock work waits until somebody waits for it.
 func TestSimulatedPlantedDefectsAreFound(t *testing.T) {
 	finds(t, func(t *testing.T) cudadrv.Driver { t.Helper(); return onSim(t, sim.Stepped) })
 }
 
-// With virtual memory a fence that passes too early shows in bytes, or in memory that was unmapped below work: what comes first.
+// With virtual memory an early fence shows in bytes, or in memory that was unmapped under running work, whichever happens
+// first.
 func TestSimulatedEarlyFenceIsFoundWithVirtualMemory(t *testing.T) {
 	of := smallScale()
 	of.load.Steps = 1000

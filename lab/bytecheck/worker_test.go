@@ -9,7 +9,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// scribble is what is written over a buffer behind its reading. No content has it.
+// scribble overwrites a buffer after its reading. No content has it.
 const scribble = 0xEE
 
 // item is a live buffer of a worker's.
@@ -122,7 +122,7 @@ func (w *worker) stream() *vram.Stream {
 	return w.streams[(w.home+w.random.IntN(2))%len(w.streams)]
 }
 
-// move frees all but the residents and goes on on other streams: the memory changes hands.
+// move frees all but the residents and continues on other streams: the memory changes owners.
 func (w *worker) move() error {
 	for len(w.items) > 0 {
 		if err := w.freeOne(); err != nil {
@@ -196,7 +196,7 @@ func (w *worker) fill(it *item, c content) error {
 	return nil
 }
 
-// order has later work of the second stream wait for what the first one has.
+// order makes later work of the second stream wait for the current work of the first one.
 func (w *worker) order(first, second *vram.Stream) error {
 	if err := w.dev.EventRecord(w.event, first.Handle()); err != nil {
 		return err

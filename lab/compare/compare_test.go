@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { recoveredtest.Main(m) }
 
 func simulated() cudadrv.Driver { return sim.New(sim.Config{}) }
 
-// Each name sets what it says, and what is not said stays as it was.
+// Each name sets its setting and leaves the others unchanged.
 func TestSetups(t *testing.T) {
 	base := vram.Config{Footprint: vram.Fast, ReleaseAfter: time.Second}
 	s, err := compare.ParseSetup("limit=8GB, segments=plain,waits=always,cache=1MiB,pool-cache=2MiB,release=never,warm=4KiB:50+64KiB:20", base)
@@ -44,7 +44,7 @@ func TestSetups(t *testing.T) {
 	assert.Equal(t, base, s.Config)
 }
 
-// What cannot be is refused with its name and what would do.
+// Invalid settings are refused with their name and the valid values.
 func TestWrongSetups(t *testing.T) {
 	for text, want := range map[string]string{
 		"footprint":                     "want name=value",
@@ -91,7 +91,7 @@ func row(op string, id, bytes int) string {
 	return strings.Join([]string{"0", op, strconv.Itoa(id), strconv.Itoa(bytes), "0"}, ",") + "\n"
 }
 
-// Both sides are played, in turns, and their figures are those of their own setup.
+// Both sides are played, in turns, with their own setups.
 func TestTwoSides(t *testing.T) {
 	tr := loop(t)
 	var order []string
@@ -125,7 +125,7 @@ func TestTwoSides(t *testing.T) {
 	}
 }
 
-// What needs kernels behind the frees or pauses between rounds has them, and shows.
+// Settings that need kernels before the frees or pauses between rounds have them, and show an effect.
 func TestWhatNeedsKernelsOrPauses(t *testing.T) {
 	tr, err := trace.Open("pipeline_1f1b")
 	require.NoError(t, err)
@@ -155,7 +155,7 @@ func TestWhatNeedsKernelsOrPauses(t *testing.T) {
 	assert.NotNil(t, r.A.Paced)
 }
 
-// Two configurations without a difference that shows are said to be identical, and what would show it is named.
+// Two configurations without a visible difference are reported as identical, with a hint how to show one.
 func TestTheSameTwice(t *testing.T) {
 	a, err := compare.ParseSetup("waits=never", vram.Config{})
 	require.NoError(t, err)

@@ -21,7 +21,7 @@ type Options struct {
 	Wait        bool
 	Lag         time.Duration // each buffer's last use occupies its stream for so long; needs the simulated device
 	Gap         time.Duration // adds a round to each repetition whose events are timed one by one, with so much other work between them
-	Rest        time.Duration // a pause behind each round, for what the device does in the background
+	Rest        time.Duration // a pause after each round, for the device's background work
 }
 
 // Result is two sides of one trace.

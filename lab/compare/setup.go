@@ -19,14 +19,15 @@ type Setup struct {
 	Demands []vram.Demand
 }
 
-// Keys are the names that a setup may set.
+// Keys returns the names that a setup may set.
 func Keys() []string {
 	return []string{"footprint", "limit", "segments", "waits", "cache", "pool-cache", "release", "warm"}
 }
 
-// ParseSetup reads "footprint=lean,limit=8GB" over a configuration. The values are those of the flags and variables of the same
-// names; cache is Config.StreamCacheBytes, pool-cache Config.PoolCacheBytes, release Config.ReleaseAfter ("never" is one), warm "peak" or a
-// demand whose parts stand behind a plus, "4KiB:50+64KiB:20". The empty text is the configuration itself.
+// ParseSetup applies text such as "footprint=lean,limit=8GB" to a configuration. Values are as for the flags and variables of
+// the same names; cache is Config.StreamCacheBytes, pool-cache Config.PoolCacheBytes, release Config.ReleaseAfter ("never" is
+// one), warm "peak" or a demand whose parts are separated by a plus, "4KiB:50+64KiB:20". The empty text is the configuration
+// itself.
 func ParseSetup(text string, base vram.Config) (Setup, error) {
 	s := Setup{Text: text, Config: base}
 	if text == "" {
@@ -55,7 +56,7 @@ func Unseen(a, b *Setup, o *Options) (hints []string) {
 		return strings.Contains(","+strings.ReplaceAll(a.Text+","+b.Text, " ", ""), ","+key+"=")
 	}
 	if set("waits") && o.Lag == 0 {
-		hints = append(hints, "waits needs work behind the frees: --lag 1ms")
+		hints = append(hints, "waits needs kernels before the frees: --lag 1ms")
 	}
 	if set("release") && o.Rest == 0 {
 		hints = append(hints, "release needs pauses longer than it: --rest 2s")

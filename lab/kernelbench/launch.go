@@ -25,7 +25,7 @@ const (
 	emptyBytes   = 4 * emptyThreads * emptyBlocks
 )
 
-// launch measures the host's time of a launch, beside that of the driver's call: they take turns.
+// launch measures the host's time of a launch and of the driver's call alone, in turns.
 func (b *rig) launch(w workload) (rows []Row, err error) {
 	m, err := b.c.LoadModule([]byte(emptyKernel))
 	if err != nil {
@@ -82,7 +82,7 @@ func (b *rig) launch(w workload) (rows []Row, err error) {
 	return []Row{driver, row}, nil
 }
 
-// hostSample is the host's time of submissions: the wait for the device is not part of it.
+// hostSample returns the host's time of submissions: the wait for the device is not part of it.
 func (b *rig) hostSample(count int, submit func() error) (sample, error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -98,7 +98,7 @@ func (b *rig) hostSample(count int, submit func() error) (sample, error) {
 	return s, b.c.Synchronize(b.ctx)
 }
 
-// frame is what the driver's call reads. It lies in the heap.
+// frame has the arguments of the driver's call. It lies in the heap.
 type frame struct {
 	params    [4]uint64 // the last one has 32 bits
 	bytes     uintptr

@@ -49,7 +49,7 @@ type workload struct {
 	Stored    bool               `json:"stored"`       // a start with kernels that an earlier process has stored
 	Targets   map[string]float64 `json:"target_us"`    // by path, without the "own" and "library" of products
 	Ratio     float64            `json:"target_ratio"` // of a launch to the driver's call; 0: none
-	Source    string             `json:"source"`       // the line of the table of ratios; for the table beside PyTorch, as the next two
+	Source    string             `json:"source"`       // line of the table of ratios; as the next two, for lab/peers
 	Compile   bool               `json:"compile"`
 	Peer      string             `json:"peer"`
 }
@@ -71,7 +71,7 @@ func readList() (list, error) {
 	return l, nil
 }
 
-// chosen are the rows whose names begin with one of some texts, or all.
+// chosen returns the rows whose names begin with one of some texts, or all.
 func chosen(all []workload, begins []string) ([]workload, error) {
 	if len(begins) == 0 {
 		return all, nil
@@ -90,7 +90,7 @@ func chosen(all []workload, begins []string) ([]workload, error) {
 	return some, nil
 }
 
-// elements is the product of lengths.
+// elements returns the product of lengths.
 func elements(shape []int) int {
 	n := 1
 	for _, d := range shape {
@@ -127,7 +127,7 @@ func (w workload) bytesMoved(shape []int) (moved int64) {
 	return 0
 }
 
-// flops are the additions and multiplications of a product.
+// flops returns the additions and multiplications of a product.
 func (w workload) flops(shape []int) int64 {
 	if w.Op != opMatmul {
 		return 0

@@ -16,12 +16,12 @@ import (
 // sample is the time of one operation of many.
 type sample struct{ wallMicros, eventMicros, allocs float64 }
 
-// Bounds of what a sample has. lab/peers/torch_kernels.py has the same.
+// Bounds of a sample. lab/peers/torch_kernels.py has the same.
 const (
 	minOperations = 2
 	// maxOperations keeps below the launches that the driver queues, 1024: a launch that finds the queue full waits.
 	maxOperations = 400
-	// graphMicros is how long a graph takes, at least: the launch of a graph is small beside it. It has 2 to 20 nodes, or one for each set.
+	// graphMicros is the least time of a graph, to make its launch negligible. It has 2 to 20 nodes, or one for each set.
 	graphMicros   = 2000
 	maxGraphNodes = 20
 )
@@ -117,8 +117,8 @@ func (b *rig) way(w workload, by way) (rows []Row, err error) {
 	return rows, err
 }
 
-// samples are the times of an operation of which a submission has several. The first ones warm up, and say how many submissions a
-// sample has.
+// samples returns the times of an operation of which a submission has several. The first ones warm up, and say how many
+// submissions a sample has.
 func (b *rig) samples(each int, submit func(i int) error) ([]sample, error) {
 	wanted := b.options.RepetitionTime / repetitionSamples
 	if b.options.simulated {
@@ -181,8 +181,8 @@ func (b *rig) sample(s *sample, operations float64, count int, submit func(i int
 	return err
 }
 
-// reach waits until the device has come to an event. On a GPU it asks again and again, as PyTorch's wait does: a goroutine that sleeps is
-// woken too late for a sample of a millisecond.
+// reach waits until the device has come to an event. On a GPU it asks again and again, as PyTorch's wait does: a goroutine that
+// sleeps is woken too late for a sample of a millisecond.
 func (b *rig) reach(e *cuda.Event) error {
 	if b.options.simulated {
 		return e.Synchronize(b.ctx)

@@ -2,6 +2,7 @@ package kernelbench
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/go-vram/vram/compute/kernel"
 	"github.com/go-vram/vram/compute/kernel/expr"
@@ -14,12 +15,18 @@ import (
 
 // job is an operation on one set of operands.
 type job struct {
-	run   func() error // submits it
-	check func() error // compares the result with the host's, once it was run
-	by    string       // the way of a product; set by run
+	run func() error // submits it
+	by  string       // the way of a product; set by run
+
+	out       *tensor.Tensor
+	tolerance float64
+	want      func(i int) (want, scale float64) // of compare
 }
 
-// epsilon is that of layer norm.
+// check compares the result with the host's, after run.
+func (j *job) check() error { return compare(j.out, j.tolerance, j.want) }
+
+// epsilon is the epsilon of layer norm.
 const epsilon = 1e-5
 
 // job makes the operands of a row, which belong to the scope, and the operation on them.
@@ -55,16 +62,14 @@ func (b *rig) binary(s *tensor.Scope, w workload, shape []int) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
+	j := &job{out: out, tolerance: 1e-6}
 	if w.Op != opFused {
-		return &job{
-			run: func() error { return b.ops.AddInto(b.c, out, x, y) },
-			check: func() error {
-				return compare[float32](out, 1e-6, func(i int) (want, scale float64) {
-					v, u := float64(xs[i]), float64(ys[i%len(ys)])
-					return v + u, abs(v) + abs(u)
-				})
-			},
-		}, nil
+		j.run = func() error { return b.ops.AddInto(b.c, out, x, y) }
+		j.want = func(i int) (want, scale float64) {
+			v, u := float64(xs[i]), float64(ys[i%len(ys)])
+			return v + u, math.Abs(v) + math.Abs(u)
+		}
+		return j, nil
 	}
 	e, f := expr.Input(0, tensor.Float32), expr.Input(1, tensor.Float32)
 	k, err := b.kernels.Elementwise(e.Mul(f).Add(e).Relu().Mul(expr.Number(2)).Sub(f))
@@ -72,15 +77,12 @@ func (b *rig) binary(s *tensor.Scope, w workload, shape []int) (*job, error) {
 		return nil, err
 	}
 	outputs := []*tensor.Tensor{out}
-	return &job{
-		run: func() error { return k.Run(b.c, outputs, x, y) },
-		check: func() error {
-			return compare[float32](out, 1e-6, func(i int) (want, scale float64) {
-				v, u := float64(xs[i]), float64(ys[i])
-				return max(v*u+v, 0)*2 - u, 2*(abs(v*u)+abs(v)) + abs(u)
-			})
-		},
-	}, nil
+	j.run = func() error { return k.Run(b.c, outputs, x, y) }
+	j.want = func(i int) (want, scale float64) {
+		v, u := float64(xs[i]), float64(ys[i])
+		return max(v*u+v, 0)*2 - u, 2*(math.Abs(v*u)+math.Abs(v)) + math.Abs(u)
+	}
+	return j, nil
 }
 
 // unary has one operand, and a result with as many elements.
@@ -99,26 +101,16 @@ func (b *rig) unary(s *tensor.Scope, w workload, shape []int) (*job, error) {
 	}
 	switch w.Op {
 	case opGelu:
-		return &job{
-			run:   func() error { return b.ops.GeluInto(b.c, out, x) },
-			check: func() error { return compare[float32](out, 1e-5, gelu(xs)) },
-		}, nil
+		return &job{run: func() error { return b.ops.GeluInto(b.c, out, x) }, out: out, tolerance: 1e-5, want: gelu(xs)}, nil
 	case opSoftmax:
-		return &job{
-			run:   func() error { return b.ops.SoftmaxInto(b.c, out, x, -1) },
-			check: func() error { return compare[float32](out, 2e-5, softmax(xs, cols)) },
-		}, nil
+		return &job{run: func() error { return b.ops.SoftmaxInto(b.c, out, x, -1) }, out: out, tolerance: 2e-5, want: softmax(xs, cols)}, nil
 	case opTranspose:
 		turned, err := x.Transpose(0, 1)
 		if err != nil {
 			return nil, err
 		}
-		return &job{
-			run: func() error { return b.ops.CopyInto(b.c, out, turned) },
-			check: func() error {
-				return compare[float32](out, 0, func(i int) (want, scale float64) { return float64(xs[i%shape[1]*cols+i/shape[1]]), 0 })
-			},
-		}, nil
+		want := func(i int) (want, scale float64) { return float64(xs[i%shape[1]*cols+i/shape[1]]), 0 }
+		return &job{run: func() error { return b.ops.CopyInto(b.c, out, turned) }, out: out, want: want}, nil
 	}
 	weight, weights, err := b.operand(s, cols)
 	if err != nil {
@@ -128,10 +120,8 @@ func (b *rig) unary(s *tensor.Scope, w workload, shape []int) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &job{
-		run:   func() error { return b.ops.LayerNormInto(b.c, out, x, weight, bias, 1, epsilon) },
-		check: func() error { return compare[float32](out, 1e-4, layerNorm(xs, weights, biases)) },
-	}, nil
+	run := func() error { return b.ops.LayerNormInto(b.c, out, x, weight, bias, 1, epsilon) }
+	return &job{run: run, out: out, tolerance: 1e-4, want: layerNorm(xs, weights, biases)}, nil
 }
 
 // reduction has one operand, and a result with fewer elements.
@@ -153,6 +143,7 @@ func (b *rig) reduction(s *tensor.Scope, w workload, shape []int) (*job, error) 
 	if err != nil {
 		return nil, err
 	}
+	j := &job{out: out, tolerance: 1e-6}
 	switch w.Op {
 	case opVariance:
 		var k *kernel.Kernel
@@ -160,39 +151,25 @@ func (b *rig) reduction(s *tensor.Scope, w workload, shape []int) (*job, error) 
 			return nil, err
 		}
 		outputs := []*tensor.Tensor{out}
-		return &job{
-			run:   func() error { return k.Run(b.c, outputs, x) },
-			check: func() error { return compare[float32](out, 1e-5, variance(xs, cols)) },
-		}, nil
+		j.run = func() error { return k.Run(b.c, outputs, x) }
+		j.tolerance, j.want = 1e-5, variance(xs, cols)
 	case opArgMax:
-		return &job{
-			run:   func() error { return b.ops.ArgMaxInto(b.c, out, x, -1) },
-			check: func() error { return compare[int64](out, 0, argMax(xs, cols)) },
-		}, nil
+		j.run = func() error { return b.ops.ArgMaxInto(b.c, out, x, -1) }
+		j.want = argMax(xs, cols)
 	case opColumnSums:
-		return &job{
-			run: func() error { return b.ops.SumInto(b.c, out, x, 0) },
-			check: func() error {
-				return compare[float32](out, 1e-6, func(i int) (want, scale float64) { return sum(xs[i:], cols) })
-			},
-		}, nil
+		j.run = func() error { return b.ops.SumInto(b.c, out, x, 0) }
+		j.want = func(i int) (want, scale float64) { return sum(xs[i:], cols) }
 	case opRowSums:
-		return &job{
-			run: func() error { return b.ops.SumInto(b.c, out, x, -1) },
-			check: func() error {
-				return compare[float32](out, 1e-6, func(i int) (want, scale float64) { return sum(xs[i*cols:(i+1)*cols], 1) })
-			},
-		}, nil
+		j.run = func() error { return b.ops.SumInto(b.c, out, x, -1) }
+		j.want = func(i int) (want, scale float64) { return sum(xs[i*cols:(i+1)*cols], 1) }
+	default:
+		j.run = func() error { return b.ops.SumInto(b.c, out, x) }
+		j.want = func(int) (want, scale float64) { return sum(xs, 1) }
 	}
-	return &job{
-		run: func() error { return b.ops.SumInto(b.c, out, x) },
-		check: func() error {
-			return compare[float32](out, 1e-6, func(int) (want, scale float64) { return sum(xs, 1) })
-		},
-	}, nil
+	return j, nil
 }
 
-// precisions are those of products by their names in the list, with the error relative to the norms.
+// precision returns a product's precision by its name in the list, with the error relative to the norms.
 func precision(name string) (p gemm.Precision, of tensor.Type, tolerance float64, err error) {
 	switch name {
 	case "fp32":
@@ -227,8 +204,7 @@ func (b *rig) product(s *tensor.Scope, w workload, shape []int, choice matmul.Ch
 		return nil, err
 	}
 	how := ops.Product{Precision: p, Choice: choice}
-	want := dot(xs, ys, cols, length)
-	j := &job{}
+	j := &job{out: out, tolerance: tolerance, want: dot(xs, ys, cols, length)}
 	j.run = func() error {
 		path, err := b.ops.MatmulInto(b.c, out, x, y, how)
 		if err == nil && j.by == "" {
@@ -236,16 +212,10 @@ func (b *rig) product(s *tensor.Scope, w workload, shape []int, choice matmul.Ch
 		}
 		return err
 	}
-	j.check = func() error {
-		if of == tensor.BFloat16 {
-			return compare[half.BFloat16](out, tolerance, want)
-		}
-		return compare[float32](out, tolerance, want)
-	}
 	return j, nil
 }
 
-// matrix is a matrix of random numbers of a type.
+// matrix returns a matrix of random numbers of a type.
 func (b *rig) matrix(s *tensor.Scope, of tensor.Type, rows, cols int) (*tensor.Tensor, []float32, error) {
 	if of == tensor.Float32 {
 		return b.operand(s, rows, cols)

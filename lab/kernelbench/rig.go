@@ -12,7 +12,7 @@ import (
 	"github.com/go-vram/vram/cuda"
 )
 
-// rig is an open device with what operations need, and random numbers.
+// rig is an open device with compiled operations and random numbers.
 type rig struct {
 	ctx     context.Context //nolint:containedctx // of the run: each wait of a measurement is under it
 	options Options
@@ -26,7 +26,7 @@ type rig struct {
 
 func newRig(ctx context.Context, o Options) (b *rig, err error) {
 	b = &rig{ctx: ctx, options: o}
-	defer func() { //nolint:contextcheck // what is open is closed, also when ctx has ended
+	defer func() { // open resources are closed, also when ctx has ended
 		if err != nil {
 			err = errors.Join(err, b.close())
 		}
@@ -48,7 +48,7 @@ func newRig(ctx context.Context, o Options) (b *rig, err error) {
 	return b, err
 }
 
-// close closes what is open.
+// close closes the open resources.
 func (b *rig) close() error {
 	var err error
 	if b.kernels != nil {
@@ -66,7 +66,7 @@ func (b *rig) close() error {
 // strideBetween is how far apart the random numbers of two operands begin: they differ, and one pool serves all.
 const strideBetween = 1009
 
-// random are so many random numbers, which the next operand does not have in this order.
+// random returns so many random numbers, which the next operand does not have in this order.
 func (b *rig) random(n int) []float32 {
 	const most = 8 // operands before the first one comes again
 	from := b.taken % most * strideBetween
@@ -80,7 +80,7 @@ func (b *rig) random(n int) []float32 {
 	return b.normal[from : from+n]
 }
 
-// operand is a tensor of random numbers, and the numbers.
+// operand returns a tensor of random numbers, and the numbers.
 func (b *rig) operand(s *tensor.Scope, shape ...int) (*tensor.Tensor, []float32, error) {
 	values := b.random(elements(shape))
 	t, err := tensor.From(s, values, shape...)

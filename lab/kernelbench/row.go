@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The paths that figures name; those of products have "own" or "library" before them.
+// The paths that figures name; products have "own" or "library" before them.
 const (
 	PathLaunched = "launched"
 	PathGraph    = "graph"
@@ -18,7 +18,7 @@ const (
 	Short = "short"
 )
 
-// Row is a measured figure. Its JSON form is what the command prints. Times are in microseconds.
+// Row is a measured figure. The command prints its JSON form. Times are in microseconds.
 type Row struct {
 	Row    string  `json:"row"`
 	Path   string  `json:"path"`
@@ -41,7 +41,7 @@ type Row struct {
 	Simulated    bool    `json:"simulated,omitempty"`
 }
 
-// figure is a row with the quantiles of its samples.
+// figure returns a row with the quantiles of its samples.
 func (w workload) figure(path string, shape []int, samples []sample) Row {
 	r := Row{Row: w.Row, Path: path, Shape: shape, Clock: w.Clock, TargetMicros: w.Targets[lastWord(path)]}
 	if len(samples) == 0 {
@@ -67,10 +67,10 @@ func (w workload) figure(path string, shape []int, samples []sample) Row {
 	return r
 }
 
-// noAllocs is below one object in some hundred operations: what the runtime itself allocates meanwhile.
+// noAllocs is below one object in some hundred operations: the runtime's own allocations.
 const noAllocs = 0.01
 
-// judged is a row of the workload with its verdict. The simulated device has none.
+// judged returns a row of the workload with its verdict. The simulated device has none.
 func (w workload) judged(r Row, simulated bool) Row {
 	r.Simulated = simulated
 	if simulated || r.TargetMicros == 0 || r.Missing != "" {
@@ -83,7 +83,7 @@ func (w workload) judged(r Row, simulated bool) Row {
 	return r
 }
 
-// lastWord is a path without "own" and "library".
+// lastWord returns a path without "own" and "library".
 func lastWord(path string) string { return path[strings.LastIndexByte(path, ' ')+1:] }
 
 // quantile picks from sorted values, between two of them where it lies there.

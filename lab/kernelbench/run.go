@@ -12,14 +12,14 @@ import (
 	"github.com/go-vram/vram/vramtest/ptxrun"
 )
 
-// Options say what is measured. NewDriver must be set.
+// Options configures a run. NewDriver must be set.
 type Options struct {
 	NewDriver      func() cudadrv.Driver
 	Config         vram.Config   // of the device; Driver is set by Run
-	Rows           []string      // what the names of rows begin with; empty: all
+	Rows           []string      // prefixes of the names of rows; empty: all
 	Repetitions    int           // of five samples each; 0: 7
 	RepetitionTime time.Duration // 0: 20 ms
-	// Start starts a process that makes kernels ready, and returns what it measured; nil: this process does it.
+	// Start starts a process that prepares kernels, and returns its measurement; nil: this process does it.
 	Start func(ctx context.Context, o StartOptions) (Start, error)
 
 	simulated bool
@@ -69,7 +69,7 @@ func Run(ctx context.Context, o Options) (rows []Row, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.close()) }() //nolint:contextcheck // what is open is closed, also when ctx has ended
+	defer func() { err = errors.Join(err, b.close()) }() // open resources are closed, also when ctx has ended
 	for _, w := range some {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -97,7 +97,7 @@ func (b *rig) row(w workload) ([]Row, error) {
 	return b.operation(w)
 }
 
-// shape is that of a row on this device.
+// shape returns the shape of a row on this device.
 func (b *rig) shape(w workload) []int {
 	if b.options.simulated {
 		return w.Small

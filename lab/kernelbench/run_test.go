@@ -136,7 +136,7 @@ func TestAWrongResultIsAnError(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, x.Free()) }()
 	expect := func(all ...float64) error {
-		return compare[float32](x, 0.1, func(i int) (want, scale float64) { return all[i], 1 })
+		return compare(x, 0.1, func(i int) (want, scale float64) { return all[i], 1 })
 	}
 	require.ErrorContains(t, expect(1, 2.5, 3), "element 1 is 2, and should be 2.5")
 	require.ErrorContains(t, expect(1.05, 2, 3), "element 2 is NaN, and should be 3")

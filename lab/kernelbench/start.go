@@ -24,7 +24,7 @@ type StartOptions struct {
 	Folder  string // of the store; "": none. The environment variable of package store is preferred.
 }
 
-// Start is what a start took, in microseconds.
+// Start has the times of a start, in microseconds.
 type Start struct {
 	OpenMicros    float64 `json:"open_us"`    // until the device is open
 	KernelsMicros float64 `json:"kernels_us"` // from there until the kernels are ready
@@ -71,8 +71,8 @@ func (b *rig) start(w workload) (rows []Row, err error) {
 	return []Row{w.figure(PathLaunched, shape, samples)}, nil
 }
 
-// StartHere makes kernels ready in this process: it opens a device, and loads different kernels of element-wise expressions, reductions
-// and rows.
+// StartHere makes kernels ready in this process: it opens a device, and loads different kernels of element-wise expressions,
+// reductions and rows.
 func StartHere(ctx context.Context, config vram.Config, driver cudadrv.Driver, o StartOptions) (took Start, err error) {
 	if o.Kernels < 1 || o.Threads < 1 {
 		return took, errors.New("a start has at least one kernel and one thread")
@@ -116,7 +116,7 @@ func StartHere(ctx context.Context, config vram.Config, driver cudadrv.Driver, o
 	return took, err
 }
 
-// startNeeds are so many kernels with the layouts that they will have.
+// startNeeds returns so many kernels with the layouts that they will have.
 func startNeeds(by *kernel.Compiler, count int) ([]kernel.Need, error) {
 	whole, err := layout.Of(64, 256)
 	if err != nil {
@@ -141,7 +141,7 @@ func startNeeds(by *kernel.Compiler, count int) ([]kernel.Need, error) {
 	return needs, nil
 }
 
-// startKernel is the kernel of a number: no two have the same text. row: it has one element a row.
+// startKernel returns the kernel of a number: no two have the same text. row: it has one element a row.
 func startKernel(by *kernel.Compiler, number int) (k *kernel.Kernel, row bool, err error) {
 	x, y := expr.Input(0, tensor.Float32), expr.Input(1, tensor.Float32)
 	of := x.Mul(expr.Number(float64(number + 2))).Add(y)

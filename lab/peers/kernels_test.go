@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// kernelRow is what both sides print.
+// kernelRow is the output of both sides.
 type kernelRow struct {
 	Row, Path, Clock, Missing string
 	Micros                    float64 `json:"us"`

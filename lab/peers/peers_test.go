@@ -95,7 +95,7 @@ func absolute(t *testing.T, path string) string {
 	return abs
 }
 
-// small is a trace with two streams, whose peak is 12 MiB and which leaves a buffer behind.
+// small is a trace with two streams, whose peak is 12 MiB and which never frees one buffer.
 const small = "t_us,op,id,size,stream\n0,a,0,4194304,0\n1,a,1,8388608,1\n2,f,0,4194304,0\n3,a,2,4194304,0\n4,f,1,8388608,1\n"
 
 func TestAllOfItAgainstStandins(t *testing.T) {
@@ -225,7 +225,7 @@ type replayed struct {
 	CutShort        bool  `json:"cut_short"`
 }
 
-// testTraces replays embedded traces and holds the figures against what the Go reader says of them.
+// testTraces replays embedded traces and compares the figures with the Go reader's.
 func testTraces(t *testing.T, torch, cuda string) {
 	t.Helper()
 	play := func(command ...string) (r replayed) {
@@ -292,7 +292,7 @@ func testSequence(t *testing.T, cuda string) {
 	}
 }
 
-// The sources keep to C++17 and to what compilers warn about.
+// The sources are valid C++17 and compile without warnings.
 func TestSourcesCompileWithoutWarnings(t *testing.T) {
 	needs(t, "g++")
 	for _, name := range []string{"torch", "cuda"} {

@@ -17,7 +17,7 @@ import (
 	"github.com/go-vram/vram/monitor/snapshot"
 )
 
-// The check of snapshots reads what a replay wrote, and refuses what the viewer would stumble over.
+// The check of snapshots reads the output of a replay, and refuses snapshots that the viewer cannot read.
 func TestTheCheckOfSnapshots(t *testing.T) {
 	needs(t, "python3")
 	standIn := []string{"PYTHONPATH=testdata/standin-viz"}

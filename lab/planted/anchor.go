@@ -45,8 +45,9 @@ func splitAnchor(at string) (dir, function string, ok bool) {
 	return dir, function, ok
 }
 
-// spans are where an edit may find its text: a whole file, or the declarations of a function without their comments. Files for
-// different platforms may each declare it. Texts are files as earlier edits left them. Errors: *AnchorError, those of reading.
+// spans returns the parts of the sources in which an edit may find its text: a whole file, or the declarations of a function
+// without their comments. Files for different platforms may each declare it. texts has the files after earlier edits. Errors:
+// *AnchorError, and the errors of reading.
 func (b Bug) spans(module fs.FS, texts map[string]string, at string) ([]span, error) {
 	dir, function, ok := splitAnchor(at)
 	if !ok {
@@ -86,8 +87,8 @@ func textOf(module fs.FS, texts map[string]string, file string) (string, error) 
 	return string(text), err
 }
 
-// declarations are where a file declares the function, from the word func on. What two edits do to one function must be Go
-// after each of them.
+// declarations returns the declarations of a function in a file, from the word func on. Two edits of one function must each
+// leave valid Go.
 func declarations(file, text, function string) (found []span) {
 	name := function[strings.LastIndex(function, ".")+1:]
 	if !strings.Contains(text, " "+name+"(") && !strings.Contains(text, " "+name+"[") {
@@ -107,7 +108,7 @@ func declarations(file, text, function string) (found []span) {
 	return found
 }
 
-// functionName is the name of a function as stack traces have it, without the package and type parameters.
+// functionName returns the name of a function as stack traces have it, without the package and type parameters.
 func functionName(f *ast.FuncDecl) string {
 	if f.Recv == nil || len(f.Recv.List) == 0 {
 		return f.Name.Name

@@ -9,9 +9,10 @@ import (
 
 // Edit replaces a text of a function, or of a file.
 type Edit struct {
-	// At is a function of a package by the name that stack traces have, from the module's root: "internal/pool/core.(*Core).climb",
-	// "futures.First", "vram.Open" in the root; it may move to any file of its folder. A text outside functions, or in the
-	// comment above one, is found by its file: "internal/pool/core/policy.go". So is an embedded file: "monitor/page/static/page.css".
+	// At is a function of a package by the name that stack traces have, from the module's root:
+	// "internal/pool/core.(*Core).climb", "futures.First", "vram.Open" in the root; it may move to any file of its folder. A
+	// text outside functions, or in the comment above one, is found by its file: "internal/pool/core/policy.go". So is an
+	// embedded file: "monitor/page/static/page.css".
 	At  string
 	Old string // occurs there exactly once
 	New string

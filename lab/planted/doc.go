@@ -3,12 +3,13 @@
 //
 // # Words
 //
-// A Promise is a sentence of the design with the bugs that break it, one file of the list each. A Bug is one defect by name: the
-// edits that make it, the package whose tests must find it, and the pattern of those tests. An Edit replaces a text that occurs
-// exactly once in a function, or in a file outside functions. To plant a bug is to write the edited files to a temporary folder
-// and to run the tests with them instead of the files of the module, or of a module that go.work names. A Verdict is the result.
+// A Promise is a sentence of the design with the bugs that break it, one file of the list each. A Bug is one defect by name:
+// the edits that make it, the package whose tests must find it, and the pattern of those tests. An Edit replaces a text that
+// occurs exactly once in a function, or in a file outside functions. To plant a bug is to write the edited files to a temporary
+// folder and to run the tests with them instead of the files of the module, or of a module that go.work names. A Verdict is the
+// result.
 //
-// # What counts
+// # Verdicts
 //
 // A bug is Found when a named test fails by itself: an assertion, a panic, a hang that the test notices. A build that fails,
 // tests that run out of time, and a process that dies without a failing test do not count. The same tests must pass with
@@ -20,15 +21,15 @@
 //
 // # Adding one
 //
-// The list has at most 200 bugs, for it must stay affordable to plant all of them. A bug belongs in it when it breaks a promise in a
-// way that none of the others does; past the bound it replaces a weaker one. Five lines in the file of the promise:
+// The list has at most 200 bugs, for it must stay affordable to plant all of them. A bug belongs in it when it breaks a promise
+// in a way that none of the others does; past the bound it replaces a weaker one. Five lines in the file of the promise:
 //
 //	{
 //		Name: "generation not bumped", Package: "internal/stream/magazine", Run: "^TestDoubleFree",
 //		Edits: []Edit{{"internal/stream/magazine.freed", "return word + generationStep", "return word"}},
 //	},
 //
-// The name says what is wrong, as a sentence about the code would. The first text of an Edit is the function, as a stack trace
+// The name states the fault, as a sentence about the code would. The first text of an Edit is the function, as a stack trace
 // names it, so that the bug follows its function from file to file. Old is short, and long enough to occur once in it; Run is
 // anchored, and as narrow as finds the bug in a second or two. A bug that only a search by seeds finds belongs to
 // TestPlantedDefectsAreFound of lab/simulation, a fault of the layers to the tests of internal/archtest.

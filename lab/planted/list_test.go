@@ -74,8 +74,7 @@ func hasTest(t *testing.T, b Bug) bool {
 	return false
 }
 
-// Every edit applies to the sources as they are, and what comes of it is a package of the right types: a bug that does not
-// build finds nothing out.
+// Every edit applies to the current sources, and the result is a well-typed package: a bug that does not build tests nothing.
 func TestEveryBugApplies(t *testing.T) {
 	var dirs []string
 	for _, b := range Bugs() {
@@ -101,7 +100,7 @@ func TestEveryBugApplies(t *testing.T) {
 	}
 }
 
-// exports reads the types of all packages that those in the folders import from what the go command has built.
+// exports reads the types of all packages that the folders' packages import, from the go command's build cache.
 func exports(t *testing.T, dirs []string) types.Importer {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", append([]string{"list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}"}, dirs...)...)
@@ -123,7 +122,7 @@ func exports(t *testing.T, dirs []string) types.Importer {
 	})
 }
 
-// check finds what is wrong with a package whose files are as the texts have them, built with the tags.
+// check type-checks a package with the files in texts, built with the tags.
 func check(dir, tags string, texts map[string]string, packages types.Importer) error {
 	tagged := build.Default
 	tagged.BuildTags = strings.Split(tags, ",")

@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Planted returns the files that a bug changes, with the bug in them, by their paths from the module's root. Errors: *EditError,
-// *AnchorError, errors of reading.
+// Planted returns the files that a bug changes, with the bug in them, by their paths from the module's root. Errors:
+// *EditError, *AnchorError, errors of reading.
 func (b Bug) Planted(module fs.FS) (map[string]string, error) {
 	texts := map[string]string{}
 	for _, e := range b.Edits {

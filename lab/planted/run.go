@@ -24,7 +24,7 @@ type Outcome struct {
 	Bug     Bug
 	Verdict Verdict
 	Test    string // that failed first
-	Detail  string // what the go command said, where the bug was not found
+	Detail  string // output of the go command, where the bug was not found
 	Took    time.Duration
 }
 
@@ -137,9 +137,4 @@ func searches(dir string) bool {
 		text, err := os.ReadFile(path)
 		return err == nil && strings.Contains(string(text), `"pgregory.net/rapid"`)
 	})
-}
-
-// String is one line.
-func (o Outcome) String() string {
-	return fmt.Sprintf("%s: %s %s after %.1f s", o.Bug.Name, o.Verdict, o.Test, o.Took.Seconds())
 }

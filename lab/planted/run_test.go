@@ -113,7 +113,6 @@ func TestVerdicts(t *testing.T) {
 			assert.Equal(t, want.verdict, out.Verdict, out.Detail)
 			assert.Equal(t, want.test, out.Test)
 			assert.Contains(t, out.Detail, want.detail)
-			assert.Contains(t, out.String(), want.verdict.String())
 		})
 	}
 	all := []Bug{

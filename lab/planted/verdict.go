@@ -19,7 +19,7 @@ const (
 	Skipped                // no time was left
 )
 
-// String is a word.
+// String returns a word.
 func (v Verdict) String() string {
 	return [...]string{"broken", "missed", "out of time", "found", "skipped"}[v]
 }
@@ -31,8 +31,7 @@ type event struct {
 	Output string
 }
 
-// judge reads what go test -json said, what it complained of, and how it ended. test is the one that failed first: of
-// subtests the innermost.
+// judge reads the output and errors of go test -json, and its exit. test is the first failed test: of subtests the innermost.
 func judge(said []byte, complained string, ended error) (v Verdict, test, detail string) {
 	var output strings.Builder
 	expired := false
@@ -68,7 +67,7 @@ func judge(said []byte, complained string, ended error) (v Verdict, test, detail
 	}
 }
 
-// tail is the end of a text: a screen of it.
+// tail returns the end of a text: a screen of it.
 func tail(text string) string {
 	const most = 2000
 	if len(text) <= most {

@@ -87,7 +87,7 @@ func (c *canvas) line(x1, y1, x2, y2 float64, class string) {
 	c.add(`<line x1="%s" y1="%s" x2="%s" y2="%s" class="%s"/>`, at(x1), at(y1), at(x2), at(y2), class)
 }
 
-// at is a place in tenths of a pixel.
+// at returns a place in tenths of a pixel.
 func at(v float64) string { return strconv.FormatFloat(v, 'f', 1, 64) }
 
 // Write draws the chart.

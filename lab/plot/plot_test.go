@@ -53,7 +53,7 @@ func drawn(t require.TestingT, c *plot.Chart) (texts []string, polygons [][]floa
 	}
 }
 
-// A drawing has its words, with units on the axes, and what XML takes for its own is written so that it does not.
+// A drawing has its words, with units on the axes, and escapes the special characters of XML.
 func TestADrawing(t *testing.T) {
 	c := &plot.Chart{
 		Title: `a "trace" <1>`, Note: "simulated",
@@ -81,7 +81,7 @@ func TestADrawing(t *testing.T) {
 	assert.Greater(t, line[1], line[3], "upwards is less")
 }
 
-// What is drawn stays inside the drawing.
+// Nothing is drawn outside the drawing.
 func TestDrawingsStayInside(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var curve plot.Curve

@@ -10,8 +10,8 @@ import (
 // leastTicks is how many ticks an axis has at least above 0, where its values leave room.
 const leastTicks = 4
 
-// decimalTicks are 0 and multiples of 1, 2 or 5 times a power of ten, up to the value and no fewer than leastTicks where there
-// are as many whole numbers.
+// decimalTicks returns 0 and multiples of 1, 2 or 5 times a power of ten, up to the value and no fewer than leastTicks where
+// there are as many whole numbers.
 func decimalTicks(most float64) []float64 {
 	step := math.Pow(10, math.Floor(math.Log10(most)))
 	for _, factor := range []float64{1, 0.5, 0.2, 0.1} {
@@ -22,7 +22,7 @@ func decimalTicks(most float64) []float64 {
 	return upTo(most, step)
 }
 
-// binaryTicks are 0 and multiples of a power of two, up to the value.
+// binaryTicks returns 0 and multiples of a power of two, up to the value.
 func binaryTicks(most float64) []float64 {
 	step := math.Pow(2, math.Floor(math.Log2(most/leastTicks)))
 	return upTo(most, max(step, 1))
@@ -38,7 +38,7 @@ func upTo(most, step float64) []float64 {
 
 func bytesLabel(v float64) string { return units.Bytes(int64(v)) }
 
-// countLabel is a whole number with k or M for thousands and millions.
+// countLabel returns a whole number with k or M for thousands and millions.
 func countLabel(v float64) string {
 	switch {
 	case v >= 1e6:

@@ -12,7 +12,7 @@ import "slices"
 // Invariant: at most one copy is stopping, and while one stands aside another plays.
 type arbiter struct {
 	stages       []stage // by copy
-	homeCount    uint64  // how often a copy has freed all that it held
+	freedCount   uint64  // how often a copy has freed all that it held
 	restartCount uint64
 }
 
@@ -21,7 +21,7 @@ type stage uint8
 
 const (
 	playing  stage = iota
-	stopping       // it gives its round up: its players stop, and then what it holds is freed
+	stopping       // it gives up its round: its players stop, and then its memory is freed
 	aside          // it holds nothing, and plays again when another has come to the end
 	ended          // it holds nothing, and waits for the next round
 )
@@ -31,25 +31,25 @@ func newArbiter(copies int) arbiter { return arbiter{stages: make([]stage, copie
 // begin is the start of a round.
 func (a *arbiter) begin() { clear(a.stages) }
 
-// verdict is what becomes of a wait that was refused as a deadlock.
+// verdict decides about a wait that was refused as a deadlock.
 type verdict uint8
 
 const (
 	fails   verdict = iota // for good: nobody else holds anything that could come back
 	givesUp                // its copy gives up the round
 	stops                  // its copy does so already
-	awaits                 // it is asked for again when the copy that gives up has freed what it holds
-	again                  // it is asked for again at once: memory came home behind the refusal's back
+	awaits                 // repeat it when the copy that gives up has freed its memory
+	again                  // repeat it at once: memory was freed since the refusal
 )
 
-// refused judges a wait of a copy. homeCount is what it was when the wait began.
-func (a *arbiter) refused(number int, homeCount uint64) verdict {
+// refused judges a refused wait of a copy. freedCount is the count at the begin of the wait.
+func (a *arbiter) refused(number int, freedCount uint64) verdict {
 	switch {
 	case a.stages[number] == stopping:
 		return stops
 	case slices.Contains(a.stages, stopping):
 		return awaits
-	case a.homeCount != homeCount:
+	case a.freedCount != freedCount:
 		return again
 	case !a.othersPlay(number):
 		return fails
@@ -67,10 +67,10 @@ func (a *arbiter) othersPlay(number int) bool {
 	return false
 }
 
-// home says that a copy whose players have all stopped, or have come to the end, has freed all that it held. It answers the
-// copies that play their round again now.
-func (a *arbiter) home(number int) (restarts []int) {
-	a.homeCount++
+// freed records that a copy whose players have all stopped, or finished, has freed all its memory. It returns the copies that
+// now play their round again.
+func (a *arbiter) freed(number int) (restarts []int) {
+	a.freedCount++
 	if a.stages[number] == stopping {
 		a.stages[number] = aside
 		if a.othersPlay(number) {

@@ -32,10 +32,10 @@ func walk(t *testing.T, a arbiter, on map[string]bool, known map[string]int) (mo
 		require.Positive(t, count(playing), state)
 	}
 	for number, s := range a.stages {
-		next := arbiter{stages: slices.Clone(a.stages), homeCount: a.homeCount}
+		next := arbiter{stages: slices.Clone(a.stages), freedCount: a.freedCount}
 		switch s {
 		case playing:
-			switch next.refused(number, a.homeCount) {
+			switch next.refused(number, a.freedCount) {
 			case givesUp:
 				mostGivenUp = max(mostGivenUp, 1+walk(t, next, on, known))
 			case fails:
@@ -46,12 +46,12 @@ func walk(t *testing.T, a arbiter, on map[string]bool, known map[string]int) (mo
 				require.Fail(t, "a wait of this moment, of a copy that plays", state)
 			}
 			next.stages = slices.Clone(a.stages)
-			next.home(number) // it has come to the end
+			next.freed(number) // it has come to the end
 			require.Equal(t, ended, next.stages[number])
 			mostGivenUp = max(mostGivenUp, walk(t, next, on, known))
 		case stopping:
-			require.Equal(t, stops, next.refused(number, a.homeCount))
-			next.home(number)
+			require.Equal(t, stops, next.refused(number, a.freedCount))
+			next.freed(number)
 			mostGivenUp = max(mostGivenUp, walk(t, next, on, known))
 		case aside, ended:
 		}
@@ -77,14 +77,14 @@ func TestARefusalThatIsOutOfDateIsNone(t *testing.T) {
 	a.begin()
 	require.Equal(t, givesUp, a.refused(1, 0))
 	assert.Equal(t, awaits, a.refused(0, 0), "what 1 holds comes home")
-	assert.Empty(t, a.home(1))
+	assert.Empty(t, a.freed(1))
 	assert.Equal(t, again, a.refused(0, 0), "it has come home since the wait began")
 	require.Equal(t, givesUp, a.refused(0, 1))
-	assert.Equal(t, []int{1}, a.home(2), "another has come to the end")
-	assert.Empty(t, a.home(0), "1 plays")
+	assert.Equal(t, []int{1}, a.freed(2), "another has come to the end")
+	assert.Empty(t, a.freed(0), "1 plays")
 	assert.Equal(t, fails, a.refused(1, 3), "it plays alone")
-	assert.Equal(t, []int{0}, a.home(1))
-	assert.Empty(t, a.home(0))
+	assert.Equal(t, []int{0}, a.freed(1))
+	assert.Empty(t, a.freed(0))
 	assert.Equal(t, []stage{ended, ended, ended}, a.stages)
 	assert.EqualValues(t, 2, a.restartCount)
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/go-vram/vram/internal/trace"
 )
 
-// copied is so many copies of a trace side by side, each on streams of its own: event for event in turns. The result keeps all
-// rules of a trace.
+// copied returns so many copies of a trace side by side, each on streams of its own: event for event in turns. The result keeps
+// all rules of a trace.
 func copied(tr *trace.Trace, copies int) *trace.Trace {
 	if copies <= 1 {
 		return tr

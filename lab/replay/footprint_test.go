@@ -11,11 +11,11 @@ import (
 	"github.com/go-vram/vram/lab/replay"
 )
 
-// The default mode holds little more than lives, over all rounds. Ticks come where the test has them, and in no turn: time stands still but
-// for its sleeps. With ticks the streams of the pipeline give back in other places.
+// The default mode holds little more than lives, over all rounds. Ticks come where the test has them, and in no turn: time
+// stands still but for its sleeps. With ticks the streams of the pipeline give back in other places.
 //
-// A tick that runs into a turn changes which way a request goes, and by that where it lies: of a hundred runs in real time one holds a
-// handle more.
+// A tick that runs into a turn changes which way a request goes, and by that where it lies: of a hundred runs in real time one
+// holds a handle more.
 func TestBalancedHoldsLittleMoreThanLives(t *testing.T) {
 	for name, most := range map[string]struct{ calm, ticking float64 }{
 		"gpt2_train":    {1.08, 1.08},

@@ -9,18 +9,18 @@ import (
 // errGaveUp stops the players of a copy that gives up its round.
 var errGaveUp = errors.New("replay: the copy gives up its round")
 
-// groups are the players of copies that wait for each other's frees, by copy. Where a wait is refused as a deadlock its copy does
-// what a program would: it gives up its round, frees all that it holds, and begins anew when another copy has come to the end
-// of its own. Nil where copies do not wait, or there is one.
+// groups holds the players of copies that wait for each other's frees, by copy. If a wait is refused as a deadlock, its copy
+// behaves like a program: it gives up its round, frees all its memory, and restarts when another copy has finished its own.
+// Nil where copies do not wait, or there is one.
 //
-// A copy whose players have all come to the end of the round frees what it still holds at once, so that others can have it.
+// A copy whose players have all finished the round frees its remaining memory at once, for others to use.
 type groups struct {
 	session *session
 	all     []*group
 
 	mu      sync.Mutex
 	arbiter arbiter
-	changed chan struct{} // closed and made anew whenever a copy has freed all that it held
+	changed chan struct{} // closed and replaced whenever a copy has freed all its memory
 }
 
 // group is the players of one copy.
@@ -66,7 +66,7 @@ func (gs *groups) begin() {
 	}
 }
 
-// restartCount is how often a copy has begun its round anew.
+// restartCount returns the number of restarted rounds.
 func (gs *groups) restartCount() uint64 {
 	if gs == nil {
 		return 0
@@ -105,8 +105,8 @@ func (gs *groups) playOnce(ctx context.Context, p *player, round int) (*attempt,
 	return a, p.play(ctx, round, a.number)
 }
 
-// arrive waits, its stream suspended, until it is known whether the copy plays on. The last player of a copy to come frees what
-// the copy holds.
+// arrive waits, with the stream suspended, for the decision whether the copy plays on. The last player of a copy to arrive
+// frees the copy's memory.
 func (gs *groups) arrive(ctx context.Context, p *player, round int) error {
 	g := p.group
 	gs.mu.Lock()
@@ -122,7 +122,7 @@ func (gs *groups) arrive(ctx context.Context, p *player, round int) error {
 		if err := gs.session.freeAll(g, round, gaveUp); err != nil {
 			return err
 		}
-		gs.home(p)
+		gs.freed(p)
 	}
 	select {
 	case <-a.over:
@@ -132,13 +132,13 @@ func (gs *groups) arrive(ctx context.Context, p *player, round int) error {
 	}
 }
 
-// home says that the player's copy has freed all that it held. Those that go on are resumed before the player's stream is suspended:
-// a standstill in between would be none.
-func (gs *groups) home(p *player) {
+// freed records that the player's copy has freed all its memory. It resumes the continuing players before it suspends the
+// player's stream, so that no standstill occurs in between.
+func (gs *groups) freed(p *player) {
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
 	a := p.group.attempt
-	for _, number := range gs.arbiter.home(p.group.number) {
+	for _, number := range gs.arbiter.freed(p.group.number) {
 		gs.restart(gs.all[number])
 	}
 	switch gs.arbiter.stages[p.group.number] {
@@ -147,13 +147,13 @@ func (gs *groups) home(p *player) {
 		close(a.over)
 	case aside:
 		p.suspend()
-	case playing, stopping: // it goes on
+	case playing, stopping: // it continues
 	}
 	close(gs.changed)
 	gs.changed = make(chan struct{})
 }
 
-// restart lets a copy that holds nothing begin its round anew. The caller holds mu.
+// restart lets a copy that holds no memory restart its round. The caller holds mu.
 func (gs *groups) restart(g *group) {
 	se := gs.session
 	for _, p := range g.players {
@@ -179,7 +179,7 @@ func (gs *groups) restart(g *group) {
 	close(a.over)
 }
 
-// freeAll frees what a copy holds whose players have all stopped.
+// freeAll frees the memory of a copy whose players have all stopped.
 func (se *session) freeAll(g *group, round int, gaveUp bool) error {
 	if gaveUp {
 		return g.abandon(round, len(se.trace.Events))
@@ -194,7 +194,7 @@ func (se *session) freeAll(g *group, round int, gaveUp bool) error {
 	return nil
 }
 
-// abandon frees what the steps have allocated that were taken, and not freed. event is the one to name in errors.
+// abandon frees the buffers of the steps that were taken. event is the one to name in errors.
 func (g *group) abandon(round, event int) error {
 	freed := map[uint32]bool{}
 	for _, p := range g.players {
@@ -216,24 +216,24 @@ func (g *group) abandon(round, event int) error {
 	return nil
 }
 
-// homeCount is what refused wants of a wait that begins now.
-func (gs *groups) homeCount() uint64 {
+// freedCount returns the count to pass to refused for a wait that begins now.
+func (gs *groups) freedCount() uint64 {
 	if gs == nil {
 		return 0
 	}
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	return gs.arbiter.homeCount
+	return gs.arbiter.freedCount
 }
 
 // refused judges a wait that was refused as a deadlock, and does not wait.
-func (gs *groups) refused(p *player, homeCount uint64) (verdict, <-chan struct{}) {
+func (gs *groups) refused(p *player, freedCount uint64) (verdict, <-chan struct{}) {
 	if gs == nil {
 		return fails, nil
 	}
 	gs.mu.Lock()
 	defer gs.mu.Unlock()
-	v := gs.arbiter.refused(p.group.number, homeCount)
+	v := gs.arbiter.refused(p.group.number, freedCount)
 	if v == givesUp {
 		for _, other := range p.group.players {
 			if other.stop != nil { // else it has yet to begin

@@ -25,9 +25,9 @@ func ParseShare(text string) (float64, error) {
 	return share, nil
 }
 
-// jittered is the trace with that share of its allocations changed, another selection in each round: left out together
-// with its free, of a length between half and one and a half of what it was, or in the other order with the event behind
-// it. The result keeps all rules of a trace.
+// jittered returns the trace with that share of its allocations changed, another selection in each round: left out together
+// with its free, with half to one and a half of its length, or swapped with the next event. The result keeps all rules of a
+// trace.
 func jittered(tr *trace.Trace, share float64, round int) *trace.Trace {
 	random := rand.New(rand.NewPCG(jitterSeed, uint64(round))) //nolint:gosec // no secret, and rounds are positive
 	j := &jitter{bytes: make([]int64, tr.Info.AllocCount), out: &trace.Trace{Name: tr.Name, Info: trace.Info{StreamCount: tr.Info.StreamCount}}}
@@ -58,7 +58,7 @@ func jittered(tr *trace.Trace, share float64, round int) *trace.Trace {
 type jitter struct {
 	events []trace.Event
 	micros []int64
-	bytes  []int64 // by old id: what was asked for; negative: left out; 0: not yet
+	bytes  []int64 // by old id: the requested bytes; negative: left out; 0: not yet
 	ids    map[uint32]uint32
 	live   int64
 	out    *trace.Trace

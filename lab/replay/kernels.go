@@ -7,13 +7,13 @@ import (
 	"github.com/go-vram/vram/vramtest"
 )
 
-// Hazards are what kernels touched that they must not.
+// Hazards lists forbidden accesses of kernels.
 type Hazards struct {
 	Count   uint64   `json:"count"`   // how many times hazards showed
 	Reports []string `json:"reports"` // the first of each kind and pair of places
 }
 
-// kernels are the work of a replay that touches buffers, and what watches it. Nil plays none.
+// kernels runs and watches the kernels of a replay that touches buffers. Nil runs none.
 type kernels struct{ view *hazard.Device }
 
 // openKernels puts a checker around the driver of a configuration.
@@ -35,7 +35,7 @@ func (k *kernels) touch(b vram.Buffer, s cudadrv.Stream, write bool) error {
 	return k.view.Kernel(s, 0, hazard.Access{Ptr: b.Ptr(), Bytes: b.Bytes(), Write: write})
 }
 
-// found is what was reported so far; nil where nothing is watched.
+// found returns the reports so far; nil where nothing is watched.
 func (k *kernels) found() *Hazards {
 	if k == nil {
 		return nil

@@ -39,7 +39,7 @@ func ParseLimit(text string) (Limit, error) {
 	return Limit{Bytes: limitBytes}, nil
 }
 
-// For is the limit in bytes for a trace with that peak, 0 where there is none.
+// For returns the limit in bytes for a trace with that peak, 0 where there is none.
 func (l Limit) For(peakLiveBytes int64) int64 {
 	if l.TimesPeak != 0 {
 		return int64(math.Ceil(l.TimesPeak * float64(peakLiveBytes)))

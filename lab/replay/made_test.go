@@ -83,8 +83,8 @@ func (m *maker) takeAny(from *[]block) block {
 	return b
 }
 
-// shifting has four streams that allocate and free in random order, all the time, and sizes that grow and shrink by a factor of
-// eight meanwhile.
+// shifting has four streams that allocate and free in random order, all the time, and sizes that grow and shrink by a factor
+// of eight.
 func (m *maker) shifting() {
 	const events, mostLive = 12_000, 300
 	var live []block
@@ -100,8 +100,8 @@ func (m *maker) shifting() {
 	m.free(live...)
 }
 
-// replacing has four streams on which five hundred buffers live: one after the other is freed, and another allocated, of another
-// size and on any stream.
+// replacing has four streams on which five hundred buffers live: one after the other is freed, and another allocated, of
+// another size and on any stream.
 func (m *maker) replacing() {
 	const steps, live = 12_000, 500
 	var all []block
@@ -116,8 +116,8 @@ func (m *maker) replacing() {
 	m.free(all...)
 }
 
-// bursts has five tenants, each on a stream with buffers of its own, one of which has a burst of buffers at a time: small, middle
-// or large ones. A few stay.
+// bursts has five tenants, each on a stream with buffers of its own, one of which has a burst of buffers at a time: small,
+// middle or large ones. A few stay.
 func (m *maker) bursts() {
 	var base []block
 	for stream := range 5 {
@@ -152,7 +152,8 @@ type session struct {
 	cache     []block
 }
 
-// serving has four streams with weights that serve requests: caches of sessions that grow, and activations. One is busy at a time.
+// serving has four streams with weights that serve requests: caches of sessions that grow, and activations. One is busy at a
+// time.
 func (m *maker) serving() {
 	var weights []block
 	for stream := range 4 {
@@ -181,7 +182,7 @@ func (m *maker) serving() {
 	m.free(weights...)
 }
 
-// serve takes a step with all sessions of a stream, and returns those that go on.
+// serve takes a step with all sessions of a stream, and returns the unfinished ones.
 func (m *maker) serve(stream int, sessions []session) (left []session) {
 	var activations []block
 	for range 1 + m.random.IntN(3) {

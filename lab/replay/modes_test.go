@@ -16,13 +16,14 @@ import (
 const (
 	// orderShare is by how much a mode may be on the wrong side of the next one: three percent.
 	orderShare = 0.03
-	// orderFloor is by how much more driver time it may take in any case, over all rounds: what nine handles cost to make.
+	// orderFloor is the tolerance of the driver time over all rounds: the time to make nine handles.
 	orderFloor = 200 * time.Microsecond
-	// hitTime and missTime are about what an event and a miss of a stream's cache take beside the driver's time, on an H100's host.
+	// hitTime and missTime are about the time of an event and of a miss of a stream's cache without the driver's, on an H100's
+	// host.
 	hitTime, missTime = 80 * time.Nanosecond, 20 * time.Microsecond
 )
 
-// cost is what a mode comes to on a trace.
+// cost is the cost of a mode on a trace.
 type cost struct {
 	reservedBytes int64
 	driverTime    time.Duration // modelled, over all rounds
@@ -49,8 +50,8 @@ func costOf(t *testing.T, tr *trace.Trace, mode vram.Footprint) (c cost) {
 	return c
 }
 
-// The modes are in order on every trace, recorded or made: Lean holds no more than Balanced, and Balanced no more than Fast; Fast takes
-// no more driver time than Balanced, and Balanced no more than Lean.
+// The modes are in order on every trace, recorded or made: Lean holds no more than Balanced, and Balanced no more than Fast;
+// Fast takes no more driver time than Balanced, and Balanced no more than Lean.
 func TestTheModesAreInOrder(t *testing.T) {
 	var traces []*trace.Trace
 	for _, name := range trace.Embedded() {

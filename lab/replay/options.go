@@ -10,8 +10,8 @@ import (
 	"github.com/go-vram/vram/internal/trace"
 )
 
-// DefaultRounds is how often a trace is played where Options.Rounds is 0. Not fewer: two rounds go by
-// until an allocator that learns has learned, and the median of what is left should not be one value.
+// DefaultRounds is the number of rounds where Options.Rounds is 0. Not fewer: an allocator that learns needs two rounds, and
+// the median should not be of one value.
 const DefaultRounds = 5
 
 // Options say how a trace is played. NewDriver must be set; the rest has a useful zero value.
@@ -22,30 +22,31 @@ type Options struct {
 	Limit     Limit
 	Parallel  bool // a goroutine for each stream
 	Wait      bool // allocations wait for the frees of other goroutines rather than fail; with Parallel
-	// Copies are how many of the trace are played side by side, on streams of their own; 0 is 1. Limits are in terms of one. With Wait a
-	// copy gives up its round where it is refused as a deadlock, and begins anew when another has come to the end of its own.
+	// Copies is the number of copies of the trace played in parallel, on streams of their own; 0 is 1. Limits are in terms of
+	// one. With Wait a copy gives up its round where it is refused as a deadlock, and restarts it when another has finished
+	// its own.
 	Copies int
 	Seed   uint64        // of an interleaving of the goroutines; 0: as the scheduler has it
 	Lag    time.Duration // each buffer's last use occupies its stream for so long; needs the simulated device
 	// Gap adds a round at the end that keeps the processor busy for so long before each event and times
 	// the events one by one; 0 adds none.
 	Gap time.Duration
-	// Hazards plays a kernel that writes each buffer after its allocation, and one that reads it before its free, on the
-	// buffer's stream, and reports what they must not touch: needs the simulated device. Times mean nothing then.
+	// Hazards runs a kernel that writes each buffer after its allocation, and one that reads it before its free, on the
+	// buffer's stream, and reports forbidden accesses: needs the simulated device. Times mean nothing then.
 	Hazards bool
-	// Jitter is the share of the allocations that each round changes: leaves out, resizes or moves behind the next event.
+	// Jitter is the share of the allocations that each round changes: leaves out, resizes or swaps with the next event.
 	Jitter float64
-	// Warm maps ahead what the trace holds when it holds most, before the first round. It is in no figure.
+	// Warm maps the trace's memory at its peak before the first round. No figure includes it.
 	Warm bool
-	// Demands are mapped ahead in the place of what Warm maps.
+	// Demands replaces the memory that Warm maps.
 	Demands []vram.Demand
-	// Rest is a pause after each round, for what the device does in the background. It is in no figure.
+	// Rest is a pause after each round, for the device's background work. No figure includes it.
 	Rest time.Duration
 	// MinCapacity looks for the least limit at which all rounds complete.
 	MinCapacity bool
 
-	// Observe is called after each step where it is set, with Parallel from several goroutines at once.
-	// A copy that begins its round anew is observed from the start again; what it frees before that is not.
+	// Observe is called after each step if it is set, with Parallel from several goroutines at once. A copy that restarts its
+	// round is observed from the start again, but not its frees before that.
 	Observe func(Observation)
 }
 
@@ -55,7 +56,7 @@ type Observation struct {
 	Attempt int // at the round, of the copy: from 0
 	Index   int // of the event in the trace
 	Event   trace.Event
-	Buffer  vram.Buffer // what was allocated, or what was freed
+	Buffer  vram.Buffer // allocated or freed
 	Err     error       // the allocation's failure for want of memory, or nil
 }
 

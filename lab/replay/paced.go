@@ -10,8 +10,8 @@ import (
 // ErrGapNeedsOneGoroutine says that Options.Gap was set together with Options.Parallel.
 var ErrGapNeedsOneGoroutine = errors.New("replay: a gap between requests needs one goroutine for all streams")
 
-// Paced is what single requests cost a caller that has other work to do between them. A request is an
-// event of the trace, an allocation or a free; the work is in no figure.
+// Paced has the cost of single requests for a caller with other work between them. A request is an event of the trace, an
+// allocation or a free; no figure includes the work.
 type Paced struct {
 	GapNanos  int64   `json:"gap_ns"`
 	P50Nanos  float64 `json:"p50_ns"`
@@ -19,7 +19,7 @@ type Paced struct {
 	P999Nanos float64 `json:"p999_ns"`
 }
 
-// paced plays a round more, behind the others, that works between events and times each event.
+// paced plays one more round, the last, that works between events and times each event.
 func (se *session) paced(ctx context.Context, round int, gap time.Duration) (*Paced, error) {
 	clear(se.missing)
 	if se.jitter > 0 {
@@ -55,7 +55,7 @@ func (se *session) paced(ctx context.Context, round int, gap time.Duration) (*Pa
 	return &Paced{GapNanos: gap.Nanoseconds(), P50Nanos: at(0.5), P99Nanos: at(0.99), P999Nanos: at(0.999)}, nil
 }
 
-// timerCost is what two readings of the clock side by side show: a median.
+// timerCost returns the median time between two successive readings of the clock.
 func timerCost() float64 {
 	const readings = 20_001 // as many as take a millisecond or two
 	nanos := make([]float64, readings)

@@ -22,8 +22,8 @@ const gateLooks = 32
 // errStop ends a round at its first failed allocation where nothing but survival is asked for.
 var errStop = errors.New("replay: stopped at the first failed allocation")
 
-// player plays one program over and over. It is used by one goroutine at a time; buffers and missing
-// are shared with the other players, each of which touches its own ids and foreign ones behind a gate.
+// player plays one program over and over. It is used by one goroutine at a time; it shares buffers and missing with the other
+// players, each of which accesses its own ids, and foreign ones after a gate.
 type player struct {
 	number  int
 	program program
@@ -41,7 +41,7 @@ type player struct {
 	stop  context.CancelCauseFunc // ends the attempt; guarded by groups.mu
 }
 
-// play runs all steps once. The loop is kept bare: what only some runs need is in playWatched.
+// play runs all steps once. The loop is kept bare: playWatched has the rest.
 func (p *player) play(ctx context.Context, round, attempt int) error {
 	p.attempt, p.taken = attempt, 0
 	p.order = newInterleave(p.session.seed, p.number, round, attempt)

@@ -6,7 +6,7 @@ import (
 	"github.com/go-vram/vram/internal/trace"
 )
 
-// kind is what a step does. The shared kinds exist with Options.Parallel only.
+// kind is the kind of a step. The shared kinds exist with Options.Parallel only.
 type kind uint8
 
 const (
@@ -27,7 +27,7 @@ type step struct {
 // allocates reports whether the step is an allocation.
 func (s *step) allocates() bool { return s.kind == stepAlloc || s.kind == stepAllocShared }
 
-// program is what one goroutine plays.
+// program is the part of a trace that one goroutine plays.
 type program struct {
 	steps  []step
 	events []int // events[i] is the event of the trace that steps[i] is
@@ -69,7 +69,7 @@ func plan(tr *trace.Trace, parallel bool) ([]program, []*gate) {
 	return programs, gates
 }
 
-// leftovers are the frees that the trace lacks, in order of allocation.
+// leftovers returns the frees that the trace lacks, in order of allocation.
 func leftovers(tr *trace.Trace) []step {
 	ids := tr.Leftovers()
 	left := make([]step, 0, len(ids))
@@ -81,8 +81,8 @@ func leftovers(tr *trace.Trace) []step {
 	return left
 }
 
-// gate keeps a foreign free behind its allocation. It is closed at the start of each round and opened
-// once; opening it publishes the buffer.
+// gate orders a foreign free after its allocation. It is closed at the start of each round and opened once; opening it
+// publishes the buffer.
 type gate struct {
 	passable atomic.Bool
 	waiting  atomic.Pointer[standing] // who waits, where that is told

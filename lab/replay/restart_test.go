@@ -16,8 +16,8 @@ import (
 	"github.com/go-vram/vram/lab/replay"
 )
 
-// halves is a trace whose copies each hold one half of 64 MiB and then want the other. A second stream takes a little beside, and
-// frees, behind a gate, what the first allocates last; and a buffer is left over.
+// halves is a trace whose copies each hold one half of 64 MiB and then want the other. A second stream allocates a little, and
+// frees, after a gate, the last buffer of the first; and a buffer is left over.
 func halves(t *testing.T) *trace.Trace {
 	t.Helper()
 	return read(t,
@@ -65,7 +65,7 @@ func (m *meet) observe(o replay.Observation) {
 	}
 }
 
-// room is what the copies need of halves besides: small buffers take whole pages.
+// room is the copies' additional need: small buffers take whole pages.
 const room = 12 << 20
 
 func TestACopyThatIsADeadlockBeginsAnew(t *testing.T) {
@@ -137,12 +137,12 @@ func TestThreeCopies(t *testing.T) {
 	}
 }
 
-// The run may be cancelled behind each of its steps.
+// The run may be cancelled after each of its steps.
 func TestACancelBesideARestart(t *testing.T) {
 	tr := halves(t)
 	defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 	for at := 1; at <= 2*tr.Info.EventCount+2; at++ {
-		t.Run(fmt.Sprint("behind step ", at), func(t *testing.T) {
+		t.Run(fmt.Sprint("after step ", at), func(t *testing.T) {
 			why := errors.New("enough")
 			ctx, cancel := context.WithCancelCause(t.Context())
 			defer cancel(nil)

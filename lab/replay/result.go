@@ -4,11 +4,11 @@ import (
 	"slices"
 )
 
-// Result is what playing one trace came to. Its JSON form is what the command prints.
+// Result has the figures of one replay. The command prints its JSON form.
 type Result struct {
 	Trace             string  `json:"trace"`
 	Driver            string  `json:"driver"`
-	DriverModelled    bool    `json:"-"` // times in driver calls are what the calls take on an H200, and not measured
+	DriverModelled    bool    `json:"-"` // times in driver calls are a model of an H200, and not measured
 	EventCount        int     `json:"events"`
 	StreamCount       int     `json:"streams"`
 	PeakLiveBytes     int64   `json:"peak_live_bytes"`
@@ -29,8 +29,8 @@ type Result struct {
 
 	Hazards *Hazards `json:"hazards,omitempty"` // with Options.Hazards
 
-	// With Options.MinCapacity: the least limit found, what it is over the peak live bytes, and each
-	// limit that was tried, in order.
+	// With Options.MinCapacity: the least limit found, its ratio to the peak live bytes, and each limit that was tried, in
+	// order.
 	MinCapacityBytes    int64   `json:"min_capacity_bytes,omitempty"`
 	MinCapacityOverLive float64 `json:"min_capacity_over_live,omitempty"`
 	Probes              []Probe `json:"-"`
@@ -56,7 +56,7 @@ type Round struct {
 	Fragmentation float64 `json:"fragmentation"`
 }
 
-// Hits are the allocations of a round by what served them; together they are those that found memory.
+// Hits counts the successful allocations of a round by the place that served them.
 type Hits struct {
 	Magazine uint64 `json:"magazine"`
 	Stream   uint64 `json:"stream"` // the stream's free ranges
@@ -70,7 +70,7 @@ type Probe struct {
 	Survived   bool // all rounds completed
 }
 
-// FailedCount is how many allocations found no memory, or were refused as deadlocks, over all rounds.
+// FailedCount returns how many allocations found no memory, or were refused as deadlocks, over all rounds.
 func (r Result) FailedCount() int {
 	sum := 0
 	for _, round := range r.Rounds {
@@ -79,7 +79,7 @@ func (r Result) FailedCount() int {
 	return sum
 }
 
-// DeadlockedCount is how many of them were refused as deadlocks: others may have had memory to free.
+// DeadlockedCount returns how many of them were refused as deadlocks: others may have had memory to free.
 func (r Result) DeadlockedCount() int {
 	sum := 0
 	for _, round := range r.Rounds {
@@ -88,7 +88,7 @@ func (r Result) DeadlockedCount() int {
 	return sum
 }
 
-// summarise fills in what follows from the rounds.
+// summarise computes the figures over all rounds.
 func (r *Result) summarise(warmMallocs uint64) {
 	for _, round := range r.Rounds {
 		r.PeakReservedBytes = max(r.PeakReservedBytes, round.PeakReservedBytes)

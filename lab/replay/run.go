@@ -9,9 +9,9 @@ import (
 	"github.com/go-vram/vram/internal/trace"
 )
 
-// Run plays the trace and says what it came to. An allocation that finds no memory is counted in its
-// round and its buffer's free left out; every other failure ends the run with an error, as does ctx.
-// Run blocks until its goroutines have ended and the device is closed.
+// Run plays the trace and returns its figures. An allocation that finds no memory is counted in its round and the free of its
+// buffer left out; every other failure ends the run with an error, as does ctx. Run blocks until its goroutines have ended and
+// the device is closed.
 func Run(ctx context.Context, tr *trace.Trace, o Options) (Result, error) {
 	if err := o.complete(); err != nil {
 		return Result{}, err
@@ -27,7 +27,7 @@ func Run(ctx context.Context, tr *trace.Trace, o Options) (Result, error) {
 		StreamCount: tr.Info.StreamCount, PeakLiveBytes: tr.Info.PeakLiveBytes,
 	}
 	if err := se.rounds(ctx, o.Rounds, &result); err != nil {
-		_ = se.close() // lists what the aborted round left live; the round's error is the news
+		_ = se.close() // lists the buffers that the aborted round left live; the round's error matters
 		return Result{}, err
 	}
 	if o.Gap > 0 {
@@ -96,7 +96,7 @@ func rest(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// round is the figures of a round between two readings of the statistics, with one at the end of the
+// round returns the figures of a round between two readings of the statistics, with one at the end of the
 // timed stretch.
 func (se *session) round(t timing, before, atEnd, after vram.Stats) Round {
 	events := float64(len(se.trace.Events))
@@ -134,7 +134,7 @@ func survives(ctx context.Context, tr *trace.Trace, o *Options, limitBytes int64
 	var result Result
 	err = se.rounds(ctx, o.Rounds, &result)
 	if err != nil {
-		_ = se.close() // lists what the aborted round left live
+		_ = se.close() // lists the buffers that the aborted round left live
 		if errors.Is(err, errStop) {
 			return false, nil
 		}

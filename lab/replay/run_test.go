@@ -112,14 +112,14 @@ func TestEveryTraceUnderTheCheckerWithALag(t *testing.T) {
 	}
 }
 
-// requireClean checks that no kernel touched what it must not.
+// requireClean checks that no kernel made a forbidden access.
 func requireClean(t *testing.T, got replay.Result) {
 	t.Helper()
 	require.NotNil(t, got.Hazards)
 	assert.Zero(t, got.Hazards.Count, "%v", got.Hazards.Reports)
 }
 
-// requireSound checks what holds for every result.
+// requireSound checks the invariants of every result.
 func requireSound(t *testing.T, tr *trace.Trace, got replay.Result, rounds int) {
 	t.Helper()
 	assert.Equal(t, tr.Name, got.Trace)
@@ -213,11 +213,11 @@ func TestParallelForeignFreeOfAFailedAllocation(t *testing.T) {
 	}
 }
 
-// In virtual time, which does not pass while a trace is played: what ticks give back in the middle of one depends on how fast
-// the machine is, and with it what a limit to the byte lets through.
+// In virtual time, which stands still while a trace is played: real ticks return memory in the middle of one, depending on the
+// machine's speed, and that decides about a limit to the byte.
 func TestMinCapacity(t *testing.T) {
 	tr := open(t, "resnet_train")
-	_, err := replay.Run(t.Context(), tr, replay.Options{NewDriver: simulator, Rounds: 1}) // what a process makes once is made
+	_, err := replay.Run(t.Context(), tr, replay.Options{NewDriver: simulator, Rounds: 1}) // one-time allocations
 	require.NoError(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		for _, parallel := range []bool{false, true} {

@@ -14,7 +14,7 @@ import (
 	"github.com/go-vram/vram/internal/trace"
 )
 
-// device is what a session needs of a *vram.Device.
+// device is the part of a *vram.Device that a session needs.
 type device interface {
 	NewStream() (*vram.Stream, error)
 	Warm(ctx context.Context, want ...vram.Demand) error
@@ -36,7 +36,7 @@ type session struct {
 	players       []*player
 	groups        *groups // nil where no copies wait for each other
 	gates         []*gate // by id; nil where no two players share a buffer
-	leftovers     []step  // what frees the buffers that the trace never frees
+	leftovers     []step  // steps that free the buffers without a free in the trace
 	lag, rest     time.Duration
 	clock         *sim.Device // nil without a lag
 	kernels       *kernels    // nil without Options.Hazards
@@ -101,7 +101,7 @@ func openSession(ctx context.Context, tr *trace.Trace, o *Options, limitBytes in
 	return se, nil
 }
 
-// warm maps ahead the demands of the options, or what the trace holds when it holds most.
+// warm maps the demands of the options, or the trace's memory at its peak.
 func (se *session) warm(ctx context.Context, o *Options) error {
 	want := o.Demands
 	if len(want) == 0 && !o.Warm {
@@ -142,7 +142,7 @@ func (se *session) watch(o *Options, cfg *vram.Config) (err error) {
 	return nil
 }
 
-// close gives the device back, with its streams. What an aborted round left live is no news then.
+// close closes the device, with its streams. It ignores buffers that an aborted round left live.
 func (se *session) close() error { return errors.Join(se.device.Close(), se.kernels.close()) }
 
 func (se *session) watched() bool {
@@ -160,7 +160,7 @@ func (se *session) at(round, event int, err error) error {
 	return fmt.Errorf("%s: round %d, event %d: %w", se.trace.Name, round+1, event, err)
 }
 
-// timing is what the clock and the heap say about one round.
+// timing has the clock and heap figures of one round.
 type timing struct {
 	elapsed     time.Duration
 	mallocs     uint64
@@ -243,7 +243,7 @@ func (se *session) playTogether(ctx context.Context, round int) (timing, error) 
 	return t, nil
 }
 
-// playRound plays a player's part of a round beside others.
+// playRound plays a player's part of a round.
 func (p *player) playRound(ctx context.Context, round int) error {
 	if p.group != nil {
 		return p.playOften(ctx, round)
@@ -255,7 +255,7 @@ func (p *player) playRound(ctx context.Context, round int) error {
 	return err
 }
 
-// freeLeftovers frees what the trace still holds at the end of a round, where copies have not done so when they came there.
+// freeLeftovers frees the trace's remaining buffers at the end of a round, unless copies have done so.
 func (se *session) freeLeftovers(round int) error {
 	if se.groups != nil {
 		return nil
@@ -272,15 +272,14 @@ func (se *session) freeLeftover(round int, s *step) error {
 	if se.missing[s.id] {
 		return nil
 	}
-	behind := len(se.trace.Events)
 	b := se.buffers[s.id]
 	if err := b.Free(); err != nil {
-		return se.at(round, behind, fmt.Errorf("free of a leftover of %d bytes: %w", s.bytes, err))
+		return se.at(round, len(se.trace.Events), fmt.Errorf("free of a leftover of %d bytes: %w", s.bytes, err))
 	}
 	return nil
 }
 
-// mallocCount is how many objects were ever allocated on the heap.
+// mallocCount returns how many objects were ever allocated on the heap.
 func mallocCount() uint64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)

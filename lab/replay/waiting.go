@@ -9,25 +9,25 @@ import (
 	"github.com/go-vram/vram"
 )
 
-// WaitFigures say what came of the allocations that waited, over all rounds.
+// WaitFigures counts the results of the allocations that waited, over all rounds.
 type WaitFigures struct {
 	WaitCount     uint64 `json:"waits"`
 	DeadlockCount uint64 `json:"deadlocks"` // waits that were refused with vram.ErrWouldDeadlock
-	RestartCount  uint64 `json:"restarts"`  // rounds that a copy has begun anew since such a wait was its own
+	RestartCount  uint64 `json:"restarts"`  // rounds that a copy restarted after a refusal as a deadlock
 	LongestWaitNs int64  `json:"longest_wait_ns"`
 }
 
-// allocWaiting is an allocation that waits for other players' frees. A refusal as a deadlock is the answer where nobody plays beside the
-// player's copy; else the copy gives up its round.
+// allocWaiting allocates and waits for other players' frees. It returns a refusal as a deadlock if no other copy plays;
+// otherwise the copy gives up its round.
 func (p *player) allocWaiting(ctx context.Context, s *step) (vram.Buffer, error) {
 	gs := p.session.groups
 	for {
-		homeCount := gs.homeCount()
+		freedCount := gs.freedCount()
 		b, err := p.session.streams[s.stream].AllocFor(ctx, vram.Request{Bytes: s.bytes, Wait: true})
 		if err == nil || !errors.Is(err, vram.ErrWouldDeadlock) {
 			return b, causeOf(ctx, err)
 		}
-		switch v, changed := gs.refused(p, homeCount); v {
+		switch v, changed := gs.refused(p, freedCount); v {
 		case fails:
 			return b, err
 		case givesUp, stops:
@@ -56,20 +56,20 @@ func isShort(err error) bool {
 	return errors.Is(err, vram.ErrOutOfMemory) || errors.Is(err, vram.ErrTooLarge) || errors.Is(err, vram.ErrWouldDeadlock)
 }
 
-// standing is a player that waits for another at a gate. Whoever opens the gate has it go on before anything else.
+// standing is a player that waits for another at a gate. The player that opens the gate resumes it first.
 type standing struct{ resume func() }
 
-// stand notes that a player waits at the gate, and returns what ends that.
+// stand records that a player waits at the gate, and returns a function to end that.
 func (g *gate) stand(s, opener *vram.Stream) (resume func()) {
 	resume = s.Suspend(opener)
 	g.waiting.Store(&standing{resume})
-	if g.passable.Load() { // meanwhile: nobody else may have seen it
+	if g.passable.Load() { // opened since: nobody else may have seen it
 		resume()
 	}
 	return resume
 }
 
-// release has the player go on that waits at the gate.
+// release resumes the player that waits at the gate.
 func (g *gate) release() {
 	if w := g.waiting.Load(); w != nil {
 		w.resume()
@@ -79,7 +79,7 @@ func (g *gate) release() {
 // interleave lets other players go first at times, as the seed has it.
 type interleave struct{ random *rand.Rand }
 
-// newInterleave is that of one player in one attempt at a round; nil without a seed.
+// newInterleave returns the interleaving of one player in one attempt at a round; nil without a seed.
 func newInterleave(seed uint64, player, round, attempt int) *interleave {
 	if seed == 0 {
 		return nil

@@ -29,7 +29,7 @@ func TestAWarmUpBeyondTheLimit(t *testing.T) {
 	require.ErrorContains(t, err, "leaves no room")
 }
 
-// Demands of the options are mapped ahead in the place of what the trace holds.
+// Demands of the options replace the trace's own memory.
 func TestDemandsAreMappedAhead(t *testing.T) {
 	tr := open(t, "resnet_train")
 	o := replay.Options{NewDriver: simulator, Rounds: 1, Demands: []vram.Demand{{Bytes: 12 << 30, Count: 1}}}

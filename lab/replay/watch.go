@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram"
 )
 
-// playWatched is playBare with what slows a run down: the virtual clock, the kernels, the observer.
+// playWatched is playBare with the parts that slow a run down: the virtual clock, the kernels, the observer.
 func (p *player) playWatched(ctx context.Context, round, first, last int) (int, error) {
 	for i := first; i < last; i++ {
 		if err := p.watchedStep(ctx, round, i); err != nil {

@@ -2,11 +2,11 @@ package simulation
 
 import "math/rand/v2"
 
-// kind says what an action does.
+// kind is the kind of an action.
 type kind uint8
 
 const (
-	actRun     kind = iota // go on with a task
+	actRun     kind = iota // resume a task
 	actAlloc               // one buffer, waited for
 	actAsync               // one buffer as a future, with a context
 	actRequest             // one buffer with options
@@ -15,7 +15,7 @@ const (
 	actBatchAsync
 	actWait // one buffer, for other people's frees
 	actWaitBatch
-	actWaitFuture // and frees meanwhile
+	actWaitFuture // and free during the wait
 	actSuspend
 	actLoop // the same size again and again
 	actStep // the same sequence of sizes
@@ -26,7 +26,7 @@ const (
 	actTransfer
 	actLookup
 	actExclude
-	actCross // work of a stream on another's buffer, behind that stream
+	actCross // run work of a stream on another stream's buffer, ordered after that stream
 	actCapture
 	actEndCapture
 	actFree
@@ -39,7 +39,7 @@ const (
 	actTick
 	actPoolTick
 	actTrim
-	actReturn // what a stream keeps
+	actReturn // return memory that a stream keeps
 	actWarm
 	actPress
 	actBudget
@@ -63,11 +63,11 @@ const (
 	kindCount
 )
 
-// String is the word for it in reports.
+// String returns the word for it in reports.
 func (k kind) String() string { return deeds()[k].name }
 
-// action is one decision of the scheduler. It means something in every state, if only nothing: numbers are
-// taken modulo what there is, so that what is left of a history from which actions were taken out can be played.
+// action is one decision of the scheduler. Every action is valid in every state, if only as a no-op: numbers are taken modulo
+// the number of candidates, so a history can be played after actions were removed from it.
 type action struct {
 	kind    kind
 	number  uint32 // its place in the history as it was drawn, from 1 on: names the task that it starts
@@ -76,8 +76,8 @@ type action struct {
 	task    uint64 // of actRun
 }
 
-// deed is what an action of a kind does: something that a caller does, on a stream that is open if there is one, or a
-// change of the world. A caller's function is nil if there is nothing to do.
+// deed performs one kind of action: a caller does something, on an open stream if there is one, or the world changes. A
+// caller's function is nil if there is nothing to do.
 type deed struct {
 	name   string
 	parts  int // how often it is drawn, in 10,000
@@ -85,7 +85,7 @@ type deed struct {
 	change func(w *world, act action)
 }
 
-// deeds are what can happen. Callers make most of it; what changes the world as a whole is rare, so that there is a world to
+// deeds lists the possible actions. Most are by callers; changes of the whole world are rare, so that there is a world to
 // change.
 func deeds() [kindCount]deed {
 	return [kindCount]deed{
@@ -149,9 +149,9 @@ func deeds() [kindCount]deed {
 // lottery has the shares in a form that is quick to draw from.
 type lottery []kind
 
-// newLottery has the shares as they are for every other seed. For the rest some kinds never come and some come more often: what
-// breaks a promise is most often a few kinds of actions that meet closely, and others keep them from it (Groce and others,
-// Swarm testing, ISSTA 2012).
+// newLottery keeps the default shares for every other seed. For the others some kinds never occur and some occur more often:
+// most defects need a few kinds of actions close together, and other kinds prevent them (Groce and others, Swarm testing,
+// ISSTA 2012).
 func newLottery(seed uint64) lottery {
 	var l lottery
 	r := rand.New(rand.NewPCG(seed, 0x737761726d)) //nolint:gosec // reproducible is the point
@@ -171,7 +171,7 @@ func newLottery(seed uint64) lottery {
 // taskLimit is how many tasks there may be for another caller to come. More would only wait for each other.
 const taskLimit = 24
 
-// draw decides what happens next.
+// draw decides the next action.
 func (w *world) draw(number uint32) action {
 	r := w.random
 	act := action{number: number, a: r.Uint32(), b: r.Uint32(), c: r.Uint32()}

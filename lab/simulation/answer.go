@@ -93,7 +93,7 @@ func (w *world) batchAnswered(s *stream, p *pending, got []streams.Buffer, sizes
 	}
 }
 
-// refused holds a refusal against what may be the reason of one.
+// refused checks that a refusal has a possible reason.
 func (w *world) refused(s *stream, p *pending, bytes int64, err error) {
 	w.report.Refused++
 	w.note("refused: %v", err)
@@ -167,7 +167,7 @@ func (w *world) closingAny() bool {
 	return false
 }
 
-// kept holds the error of what is no request.
+// kept checks the error of a call that is no request.
 func (w *world) kept(err error) {
 	if err == nil || w.disturbed() || w.closingAny() || w.era.closing {
 		return
@@ -180,7 +180,7 @@ type buffer struct {
 	streams.Buffer
 	stream *stream
 	span   span
-	asked  int64   // bytes; what Lookup found says the length of the block
+	asked  int64   // bytes; the length that Lookup returned
 	place  int     // in world.held
 	held   bool    // by its caller
 	gone   bool    // freed
@@ -221,7 +221,7 @@ func (w *world) enter(s *stream, b streams.Buffer, bytes, align int64) *buffer {
 		w.broken("reuse", "buffer %v of stream %d is handed out while stream %d works on %v", x.span, s.id(), u.stream.id(), u.span)
 	}
 	if err := w.watch.MemsetD8Async(at, 0, max(bytes, 1), w.era.checker); err != nil {
-		w.broken("mapped", "a buffer is not all there: %w", err)
+		w.broken("mapped", "a part of a buffer is not mapped: %w", err)
 	}
 	w.held = append(w.held, x)
 	s.live++

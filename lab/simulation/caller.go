@@ -8,7 +8,7 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// anyStream is one that is open, for the most part: closed ones have live buffers to be freed.
+// anyStream returns one that is open, for the most part: closed ones have live buffers to be freed.
 func (w *world) anyStream(draw uint32) *stream {
 	all := w.era.streams
 	n := uint64(draw)

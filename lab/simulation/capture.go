@@ -28,9 +28,9 @@ func (c *capture) during(since uint64) bool { return c.active || c.announcing > 
 // throughout reports whether it was captured all the time since that moment.
 func (c *capture) throughout(since uint64) bool { return c.active && c.begun <= since }
 
-// capturing is a caller who begins a capture: most announce it, at whatever driver call others stand. One who begins it past the
-// allocator does not while a call on the handle has begun that was found to be no part of a capture, unless that is about to record:
-// then it asks again.
+// capturing is a caller who begins a capture. Most announce it, while others may be in any driver call. A caller that begins
+// one without the allocator waits while a call on the handle is in progress that the allocator found to be outside a capture,
+// unless that call is about to record: then the allocator asks again.
 func (w *world) capturing(s *stream, act action) func() {
 	return func() {
 		for n := 0; act.b%4 == 0 && n < 12; n++ {
@@ -50,7 +50,7 @@ func (w *world) capturing(s *stream, act action) func() {
 	}
 }
 
-// recording is a stream on which somebody is about to record, nil if there is none.
+// recording returns a stream on which somebody is about to record, nil if there is none.
 func (w *world) recording() *stream {
 	for _, t := range w.tasks {
 		if n := len(t.asked); n > 0 && t.paused == "cuEventRecord" {
@@ -122,8 +122,8 @@ func (w *world) captureEnded(_ *stream, act action) func() {
 	return nil
 }
 
-// endCapture ends a capture and launches the graph, which may hold nothing but callers' work. What the graph uses was freed before its launch
-// for all that the allocator knows.
+// endCapture ends a capture and launches the graph, which may hold only callers' work. As far as the allocator knows, the
+// graph's buffers were freed before its launch.
 func (w *world) endCapture(s *stream) {
 	if !s.capture.active {
 		return
@@ -185,8 +185,8 @@ func (w *world) drainedAt(s cudadrv.Stream) time.Duration {
 	return until
 }
 
-// refusedByCapture reports whether an error is a *streams.CaptureError, and says what is wrong about it: since that moment the
-// stream that it names was captured.
+// refusedByCapture reports whether an error is a *streams.CaptureError, and why it is wrong: the stream that it names must
+// have been captured since that moment.
 func (w *world) refusedByCapture(err error, since uint64) (refused bool, why string) {
 	e, ok := errors.AsType[*streams.CaptureError](err)
 	if !ok {
@@ -198,11 +198,11 @@ func (w *world) refusedByCapture(err error, since uint64) (refused bool, why str
 			return true, ""
 		}
 	}
-	return true, "that stream was not captured meanwhile"
+	return true, "that stream was not captured since"
 }
 
-// front is the device as the allocator has it. The question whether a stream is captured never fails: CUDA has no reason of its own for that,
-// and nobody could say what to do then.
+// front is the device as the allocator uses it. Asking whether a stream is captured never fails: CUDA documents no error for
+// it, and no caller could handle one.
 type front struct {
 	cudadrv.Device
 	inner *watched
@@ -224,7 +224,7 @@ func (d *watched) isCapturing(s cudadrv.Stream) (cudadrv.CaptureStatus, error) {
 	}
 	switch t := d.w.current; {
 	case t == nil:
-	case t.recorded == s: // it asks behind the call
+	case t.recorded == s: // it asks after the call
 		t.recorded = 0
 	case status == cudadrv.CaptureNone && !slices.Contains(t.asked, s):
 		t.asked = append(t.asked, s)
@@ -232,8 +232,8 @@ func (d *watched) isCapturing(s cudadrv.Stream) (cudadrv.CaptureStatus, error) {
 	return status, err
 }
 
-// asked reports whether somebody is about to make a call on a handle after he was told that it is not captured, other than a record,
-// after which he asks again.
+// asked reports whether somebody is about to make a call on a handle after he was told that it is not captured, other than a
+// record, after which he asks again.
 func (w *world) asked(s cudadrv.Stream) bool {
 	return slices.ContainsFunc(w.tasks, func(t *task) bool {
 		at := slices.Index(t.asked, s)

@@ -35,11 +35,11 @@ func (w *world) checkPool() (n pool.Snapshot) {
 	return n
 }
 
-// settled is what must hold when nothing is under way and the driver works.
+// settled checks the invariants of an idle allocator with a working driver.
 func (w *world) settled() {
 	e := w.era
 	if len(w.pending) > 0 {
-		w.broken("hang", "%d futures are waited for though nothing is under way", len(w.pending))
+		w.broken("hang", "%d futures are waited for though nothing runs", len(w.pending))
 	}
 	w.do("uses", func() {
 		for _, s := range e.streams {
@@ -68,13 +68,13 @@ func (w *world) settled() {
 	})
 }
 
-// settledPool holds the pool's books against the device and what the streams hold.
+// settledPool checks the pool's books against the device and the memory that streams hold.
 func (w *world) settledPool(held int64) {
 	n := w.checkPool()
 	used := w.usedBytes()
 	switch {
 	case n.Waiting > 0:
-		w.broken("hang", "%d requests wait in the pool though nothing is under way", n.Waiting)
+		w.broken("hang", "%d requests wait in the pool though nothing runs", n.Waiting)
 	case n.ReservedBytes != used:
 		w.broken("books", "%d bytes are reserved, the device says %d", n.ReservedBytes, used)
 	case n.LentBytes != held:
@@ -86,12 +86,12 @@ func (w *world) settledPool(held int64) {
 	w.must(w.watch.Audit(), "audit")
 }
 
-// settledStream holds a stream's statistics against what callers saw, and returns what it holds.
+// settledStream checks a stream's statistics against its callers' records and returns the bytes that it holds.
 func (w *world) settledStream(s *stream) int64 {
 	gone := s.Gone()
 	held := w.capturedAny() && s.Waits() // by a use whose fence nobody may take now
 	if s.closed && !s.unsynced && s.live == 0 && !gone && !w.unfinished() && !held {
-		w.broken("gone", "stream %d is closed, nothing lives, and it is still there", s.id())
+		w.broken("gone", "stream %d is closed without live buffers and still listed", s.id())
 	}
 	if gone && s.live > 0 {
 		w.broken("gone", "stream %d is gone with %d live buffers", s.id(), s.live)
@@ -105,7 +105,7 @@ func (w *world) settledStream(s *stream) int64 {
 			w.broken("books", "stream %d: %w", s.id(), err)
 		}
 		w.stillWaits(s, before, n)
-		w.comesHome(s, n)
+		w.nothingPending(s, n)
 		w.settledLive(s)
 	}
 	if n.LiveCount != uint64(s.live) || n.AllocCount-n.FreeCount != n.LiveCount || n.FreeCount-s.frees != n.AllocCount-s.allocs {
@@ -122,7 +122,7 @@ func (w *world) settledStream(s *stream) int64 {
 	return n.HeldBytes
 }
 
-// settledLive holds a stream's list of what lives against the callers'.
+// settledLive checks a stream's list of live buffers against the callers' records.
 func (w *world) settledLive(s *stream) {
 	live := map[cudadrv.Ptr]streams.LiveBuffer{}
 	for _, b := range s.LiveBuffers() {

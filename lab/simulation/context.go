@@ -40,7 +40,7 @@ func (d *deadline) Err() error {
 // Value implements context.Context.
 func (d *deadline) Value(any) any { return nil }
 
-// AfterFunc does what context.AfterFunc does, by tasks.
+// AfterFunc is context.AfterFunc for tasks.
 func (d *deadline) AfterFunc(f func()) (stop func() bool) {
 	a := &watcher{f: f}
 	if d.err != nil {

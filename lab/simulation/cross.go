@@ -13,19 +13,19 @@ func (w *world) crossed(s *stream, act action) func() {
 	return w.sharing(s, act, func(b *buffer, s *stream) { w.cross(b, s, act.c|1) })
 }
 
-// cross submits the work behind the buffer's stream. Others run between any two steps, and a capture of one of the two streams begins
-// before the work or after it.
+// cross submits work after the work of the buffer's stream. Other tasks run between any two steps, and a capture of one of the
+// streams begins before the work or after it.
 func (w *world) cross(b *buffer, s *stream, kernel uint32) {
 	work, err := streams.NewSubmitter(s.Stream)
 	if err != nil || b.stream.era != s.era {
 		return
 	}
-	w.unhold(b) // nobody frees it meanwhile
+	w.unhold(b) // nobody frees it during the call
 	defer w.hold(b)
-	home, since := b.stream, w.moment
-	behind := time.Duration(0)
-	if home != s && !home.closing && !home.capture.active {
-		behind = w.drainedAt(home.Handle())
+	owner, since := b.stream, w.moment
+	drained := time.Duration(0)
+	if owner != s && !owner.closing && !owner.capture.active {
+		drained = w.drainedAt(owner.Handle())
 	}
 	crossing := work.Crossing()
 	defer crossing.Leave()
@@ -34,14 +34,14 @@ func (w *world) cross(b *buffer, s *stream, kernel uint32) {
 	err = crossing.Before(b.Buffer)
 	t.transfers = false
 	if err != nil {
-		w.uncrossed(home, s, since, err)
+		w.uncrossed(owner, s, since, err)
 		return
 	}
-	if home != s {
+	if owner != s {
 		b.shares = append(b.shares, share{on: s})
 	}
 	if err := work.Enter(false); err != nil {
-		w.uncrossed(home, s, since, err)
+		w.uncrossed(owner, s, since, err)
 		return
 	}
 	defer work.Leave()
@@ -51,19 +51,19 @@ func (w *world) cross(b *buffer, s *stream, kernel uint32) {
 		w.broken("capture", "a capture of stream %d begins while work is being submitted", s.id())
 	case s.capture.active || s.closing || s.era.closing:
 		return
-	case w.mutation != mutateWait && w.drainedAt(s.Handle()) < behind:
-		w.broken("order", "work of stream %d on %v is not behind stream %d", s.id(), b.span, home.id())
+	case w.mutation != mutateWait && w.drainedAt(s.Handle()) < drained:
+		w.broken("order", "work of stream %d on %v does not wait for stream %d", s.id(), b.span, owner.id())
 	}
 	w.submit(b, s, kernel)
 	crossing.After()
 	w.report.Crossings++
 }
 
-// uncrossed holds the error of work that was not submitted against what there was.
-func (w *world) uncrossed(home, s *stream, since uint64, err error) {
+// uncrossed checks that the error of work that was not submitted has a possible reason.
+func (w *world) uncrossed(owner, s *stream, since uint64, err error) {
 	refused, why := w.refusedByCapture(err, since)
 	closing := s.era.closing || slices.ContainsFunc(s.era.streams, func(o *stream) bool { return o.closing }) // also one that used the memory
 	if why != "" || !refused && !w.disturbed() && (!closing || !errors.Is(err, streams.ErrClosed)) {
-		w.broken("answer", "work of stream %d on a buffer of stream %d is refused: %w: %s", s.id(), home.id(), err, why)
+		w.broken("answer", "work of stream %d on a buffer of stream %d is refused: %w: %s", s.id(), owner.id(), err, why)
 	}
 }

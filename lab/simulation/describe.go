@@ -2,7 +2,7 @@ package simulation
 
 import "fmt"
 
-// describe says what an action will do, for people.
+// describe returns an action in words.
 func (w *world) describe(act action) string {
 	s := uint32(0)
 	if len(w.era.streams) > 0 {
@@ -12,9 +12,9 @@ func (w *world) describe(act action) string {
 	switch act.kind {
 	case actRun:
 		if t := w.find(act.task); t != nil {
-			return "go on with " + t.label()
+			return "resume " + t.label()
 		}
-		return "go on with what has ended"
+		return "resume a task that has ended"
 	case actAlloc, actAsync, actRequest, actLoop, actGather, actWait, actWaitFuture:
 		return fmt.Sprintf("%v: stream %d, %d bytes", act.kind, s, bytes)
 	case actBatch, actBatchAsync, actWaitBatch:
@@ -33,5 +33,5 @@ func (w *world) describe(act action) string {
 	return act.kind.String()
 }
 
-// String is a range of addresses.
+// String returns a range of addresses.
 func (s span) String() string { return fmt.Sprintf("[%#x, %#x)", uint64(s.begin), uint64(s.end)) }

@@ -5,7 +5,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// machine is the simulated driver below the injected failures: what gets here is done.
+// machine is the simulated driver below the injected failures: every call that arrives here is performed.
 type machine struct {
 	*sim.Driver
 	w *world
@@ -21,7 +21,7 @@ func (m machine) Open(ordinal int) (cudadrv.Device, error) {
 	return m.w.era.inner, nil
 }
 
-// watched holds the allocator's driver calls against what callers and the device still use.
+// watched checks the allocator's driver calls against the memory that callers and the device still use.
 type watched struct {
 	cudadrv.Device
 	w     *world
@@ -58,7 +58,7 @@ func (d *watched) MemFree(p cudadrv.Ptr) error {
 // goes says that memory is about to go.
 func (d *watched) goes(s span) {
 	if b := d.w.ranges.touched(s); b != nil && !d.w.era.unmapping {
-		d.w.broken("unmapped", "%v goes under the live buffer %v of stream %d", s, b.span, b.stream.id())
+		d.w.broken("unmapped", "%v is unmapped under the live buffer %v of stream %d", s, b.span, b.stream.id())
 	}
 }
 
@@ -151,7 +151,7 @@ func (d *watched) StreamWaitEvent(s cudadrv.Stream, e cudadrv.Event) error {
 		d.w.broken("handle", "a wait for an event that was destroyed")
 	}
 	if of := d.owner[s]; of != nil && d.w.mutation != mutateWait {
-		of.behind = max(of.behind, until)
+		of.waitsUntil = max(of.waitsUntil, until)
 	}
 	d.w.report.Waits++
 	return nil
@@ -167,7 +167,7 @@ func (d *watched) MemsetD8Async(p cudadrv.Ptr, value byte, bytes int64, s cudadr
 	return nil
 }
 
-// EventQuery says how far the device is, unless fences are what is wrong.
+// EventQuery asks the device, unless the run plants wrong fences.
 func (d *watched) EventQuery(e cudadrv.Event) (bool, error) {
 	passed, err := d.Device.EventQuery(e)
 	return passed || d.w.mutation == mutateFences, err
@@ -180,7 +180,7 @@ func (d *watched) use(what string, s cudadrv.Stream) {
 	}
 }
 
-// usedBytes is what the device says.
+// usedBytes returns the device's own count.
 func (w *world) usedBytes() int64 {
 	free, total, err := w.watch.MemGetInfo()
 	if err != nil {

@@ -23,7 +23,7 @@ type era struct {
 	limit      atomic.Int64
 	level      pressure.Level
 	leastLimit int64 // since all was settled last
-	mostBytes  int64 // that may be in use: the highest limit since then, or what was in use
+	mostBytes  int64 // bound of the memory in use: the highest limit since then, or the memory in use then
 	streams    []*stream
 	peers      streams.Peers
 	tenants    [2]*pool.Tenant
@@ -36,7 +36,7 @@ type era struct {
 	closeErr   error
 }
 
-// stream is one of the allocator's, with what callers know of it.
+// stream is one of the allocator's, with its callers' records.
 type stream struct {
 	*streams.Control
 	era      *era
@@ -52,7 +52,7 @@ type stream struct {
 	shares        bool          // several goroutines use it
 	standing      int           // of those, or its only one, that say so
 	stood         bool          // some have, since all was settled
-	behind        time.Duration // what its later work waits for, on the device
+	waitsUntil    time.Duration // virtual time before which its later work does not start on the device
 	capture       capture
 	exclusion     exclusion
 	closers       int // that are inside Close
@@ -122,7 +122,7 @@ func (w *world) openStream(draw uint64, adopted bool) {
 	}
 	w.note("stream %d opens", inner.ID())
 	e.adopting = slices.DeleteFunc(e.adopting, func(h cudadrv.Stream) bool { return h == handle })
-	if e.closing { // meanwhile: it is on no list, and its capture has ended
+	if e.closing { // it has left the list, and its capture has ended
 		inner.End()
 		return
 	}
@@ -149,7 +149,7 @@ func (w *world) closeStream(s *stream) {
 	case why != "":
 		w.broken("answer", "close of stream %d: %w: %s", s.id(), err, why)
 	case !refused && s.capture.throughout(since):
-		w.broken("answer", "close of stream %d while it is captured says %v", s.id(), err)
+		w.broken("answer", "close of stream %d while it is captured returns %v", s.id(), err)
 	case refused: // it stays open, unless somebody else was in time
 		s.closing = s.closers > 0 || s.closed
 		return
@@ -209,7 +209,7 @@ func (w *world) closeDevice() {
 	}
 }
 
-// endEra holds the end of a device against what must be then. Nothing is under way.
+// endEra checks the invariants at the end of a device, when all is idle.
 func (w *world) endEra() {
 	e := w.era
 	used := w.usedBytes()
@@ -218,7 +218,7 @@ func (w *world) endEra() {
 	}
 	for _, b := range w.held {
 		if err := b.Free(); !errors.Is(err, streams.ErrClosed) {
-			w.broken("free", "a free after the end says %v", err)
+			w.broken("free", "a free after the end returns %v", err)
 		}
 	}
 	for _, s := range e.streams {

@@ -6,7 +6,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// exclusion is what callers said of a stream's kernels: that they need not end by themselves.
+// exclusion records that callers declared a stream's kernels to be possibly endless.
 type exclusion struct {
 	calls    uint64 // of ExcludeFromWaits
 	inside   int    // of those, that have not returned
@@ -32,8 +32,8 @@ func (w *world) excluding(s *stream, act action) func() {
 	}
 }
 
-// waitsFor holds a wait for an event against exclusions: nothing waits for what an excluded stream still works on, neither on the host nor on
-// the device.
+// waitsFor checks a wait for an event against exclusions: neither the host nor the device waits for work of an excluded
+// stream.
 func (d *watched) waitsFor(e cudadrv.Event) {
 	of := d.recordedOn[e]
 	if of == nil || !of.exclusion.known || of.closing || d.w.current != nil && d.w.current.transfers {

@@ -37,7 +37,7 @@ func (w *world) allFreed(s *stream, _ action) func() {
 	return func() { w.freeAll(s) }
 }
 
-// free is a caller's free of a live buffer, behind work that may still run.
+// free is a caller's free of a live buffer, after work that may still run.
 func (w *world) free(b *buffer, kernel uint32) {
 	w.freeBy(b, kernel, b.Free)
 }
@@ -52,7 +52,7 @@ func (w *world) freeBy(b *buffer, kernel uint32, free func() error) {
 	w.retire(b)
 }
 
-// part takes a buffer out of what lives.
+// part removes a buffer from the live ones.
 func (w *world) part(b *buffer, kernel uint32) {
 	s := b.stream
 	w.unhold(b)
@@ -81,7 +81,7 @@ func (w *world) retire(b *buffer) {
 	}
 }
 
-// busyUntil is when the stream's work ends: what it had, or d from now.
+// busyUntil returns the end of the stream's work: the known end, or d from now.
 func (w *world) busyUntil(s *stream, d time.Duration) time.Duration {
 	until := w.watch.Now() + d
 	for _, u := range w.uses.pending {
@@ -95,7 +95,7 @@ func (w *world) busyUntil(s *stream, d time.Duration) time.Duration {
 // freeAgain is a double free, or a free of a stale copy.
 func (w *world) freeAgain(b streams.Buffer) {
 	if err := b.Free(); !errors.Is(err, streams.ErrBadFree) {
-		w.broken("free", "a second free says %v", err)
+		w.broken("free", "a second free returns %v", err)
 	}
 	if b.Live() {
 		w.broken("free", "a buffer that was freed is live")
@@ -126,7 +126,7 @@ func (w *world) freeBatch(act action) {
 	switch {
 	case closing && errors.Is(err, streams.ErrClosed):
 	case bad && !errors.Is(err, streams.ErrBadFree), !bad && err != nil:
-		w.broken("free", "a batch of %d frees, a stale one among them: %t, says %v", len(all), bad, err)
+		w.broken("free", "a batch of %d frees, a stale one among them: %t, returns %v", len(all), bad, err)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// handover is one from a goroutine of a stream to that of another, with what the scheduler has to know of it: Send and Receive park in a
-// select, and here nobody may park but by the scheduler.
+// handover passes a value from a goroutine of a stream to a goroutine of another, with state for the scheduler: Send and
+// Receive park in a select, and in a world only the scheduler may park a task.
 type handover struct {
 	*streams.Handover[*parcel]
 	w     *world
@@ -25,14 +25,14 @@ type parcel struct {
 	buffer *buffer // nil: the sender was refused
 }
 
-// move wakes whoever waits for the other side.
+// move wakes the side that waits for the other.
 func (h *handover) move() {
 	close(h.moved)
 	h.moved = make(chan struct{})
 }
 
-// turnstile is the context of a call of one side: Send and Receive ask it for its end when they have announced their wait and are about to
-// park. It holds the caller up until nothing would.
+// turnstile is the context of a call of one side: Send and Receive ask it for its end when they have announced their wait and
+// are about to park. It holds the caller up until nothing would.
 type turnstile struct {
 	context.Context //nolint:containedctx // it is one
 	h               *handover
@@ -65,10 +65,10 @@ func (h *handover) receive() *parcel {
 	return v
 }
 
-// pipeline has two streams' only callers work one behind the other, with nobody else: the first takes memory and hands it over, the second
-// takes some of its own for each, and frees both. All values arrive, in order. Where one of the two can always go on, since all
-// that they can have at once is there or the second wants nothing for itself, nobody is refused; elsewhere whoever waits for memory is refused
-// rather than both wait for ever.
+// pipeline runs two streams' only callers alone: the first allocates memory and sends it, the second allocates some of its own
+// for each buffer and frees both. All values arrive, in order. If one of them can always run, because all memory that they can
+// hold at once is there or the second needs none, nobody is refused; otherwise a request for memory is refused before both
+// wait forever.
 func (w *world) pipeline(act action) {
 	if !w.emptied(uint64(act.a)&^3, uint64(act.b)&^3) || w.fault != nil || w.lossy || w.unfinished() || w.waits() || w.reserving > 0 {
 		return
@@ -98,12 +98,12 @@ func (w *world) pipeline(act action) {
 		p.resume = p.from.standStill() // nobody is left to free on that stream
 	})
 	receiver := begin("receive", p.receive)
-	late := []*task{nil, sender, receiver}[act.b/4%3] // goes on when nobody else does
+	late := []*task{nil, sender, receiver}[act.b/4%3] // resumes only when nobody else can run
 	draw := uint64(act.c)
 	for n := uint64(0); len(w.tasks) > 0 && w.fault == nil; n++ {
 		ready := w.runnable()
 		if len(ready) == 0 || n > settleLimit {
-			w.broken("handover", "%d of %d values were received, and then nothing goes on: %v", p.received, p.count, w.labels())
+			w.broken("handover", "%d of %d values were received, and then nothing can run: %v", p.received, p.count, w.labels())
 			return
 		}
 		if len(ready) > 1 {
@@ -119,24 +119,24 @@ func (w *world) pipeline(act action) {
 	w.report.Pipelines++
 }
 
-// pipe is what the two callers of a pipeline do.
+// pipe is the state of the two callers of a pipeline.
 type pipe struct {
 	w               *world
 	way             *handover
 	from, to        *stream
 	first, second   int64 // bytes that each takes; the second perhaps none
 	count, received int   // values
-	fits            bool  // one of the two can always go on
+	fits            bool  // one of the two can always run
 	resume          func()
 }
 
 func (w *world) newPipe(from, to *stream, draw uint64) *pipe {
 	room := 1 + int(draw%3)
 	pages := w.era.limit.Load() / w.shape.pageBytes
-	most := int64(room) + 2 // buffers of the sender: what lies there, one in its hands and one in the receiver's
+	most := int64(room) + 2 // buffers of the sender: those queued, one held by the sender and one by the receiver
 	length := 1 + int64(mixed(draw, 1)%uint64(max(1, 2*pages/(most+1))))
 	needed, second := most*(length+1)+2, w.shape.pageBytes // a buffer may begin within a page
-	if mixed(draw, 3)%2 == 0 {                             // the second frees all that it gets: the first always goes on, even if only one buffer fits
+	if mixed(draw, 3)%2 == 0 {                             // the second frees every buffer: the first can always run, even if only one buffer fits
 		length = 1 + int64(mixed(draw, 1)%uint64(max(1, pages-1)))
 		needed, second = length+1, 0
 	}
@@ -148,14 +148,14 @@ func (w *world) newPipe(from, to *stream, draw uint64) *pipe {
 	return p
 }
 
-// take is a request that waits.
+// take requests a buffer and waits.
 func (p *pipe) take(s *stream, bytes int64) *buffer {
 	f := s.AllocAsync(context.Background(), streams.Request{Bytes: bytes, Wait: true})
 	x := p.w.expect(f.Cancel, nil)
 	b, err := f.Await(context.Background())
 	p.w.cease(x)
 	if errors.Is(err, pool.ErrWouldDeadlock) && p.fits && !p.w.disturbed() {
-		p.w.broken("handover", "stream %d is refused %d bytes, though one of the two callers can go on: %w", s.id(), bytes, err)
+		p.w.broken("handover", "stream %d is refused %d bytes, though one of the two callers can run: %w", s.id(), bytes, err)
 	}
 	return p.w.answered(s, x, b, bytes, 0, err)
 }
@@ -170,7 +170,7 @@ func (p *pipe) receive() {
 	for n := range p.count {
 		v := p.way.receive()
 		if v.number != n {
-			p.w.broken("handover", "value %d comes in the place of %d", v.number, n)
+			p.w.broken("handover", "value %d arrives instead of %d", v.number, n)
 			return
 		}
 		p.received++

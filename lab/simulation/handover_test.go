@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Two callers behind each other get all values, whatever room there is for values and for memory, in many orders.
+// Two callers in a pipeline get all values, for any room for values and for memory, in many orders.
 func TestCallersBehindEachOtherGoOn(t *testing.T) {
 	var met Report
 	for seed := range uint64(40) {

@@ -4,7 +4,7 @@ import (
 	"github.com/go-vram/vram/actors"
 )
 
-// host is the world as actors, futures, streams and pool see it: in the place of the Go scheduler.
+// host is the world as actors, futures, streams and pool see it: it replaces the Go scheduler.
 type host struct{ w *world }
 
 var _ actors.Host = host{}
@@ -95,7 +95,7 @@ type trap struct {
 	count uint64 // panics so far
 }
 
-// plantedError is what planted panics carry.
+// plantedError is the value of planted panics.
 type plantedError struct{ place string }
 
 func (e plantedError) Error() string { return "planted " + e.place }

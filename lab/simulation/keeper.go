@@ -58,8 +58,8 @@ func (w *world) warm(_ *stream, act action) func() {
 	}
 }
 
-// press says how close the device is to its limit, by what the streams used at their last ticks or, since all levels should
-// be met, in one of two cases by chance.
+// press reports how close the device is to its limit: by the memory that streams used at their last ticks or, in one of two
+// cases, at random, so that all levels occur.
 func (w *world) press(_ *stream, act action) func() {
 	e := w.era
 	return func() {

@@ -8,13 +8,13 @@ import (
 // freedLimit bounds the addresses of freed buffers that are looked up. More would hardly be used again.
 const freedLimit = 64
 
-// lookedUp is a caller who knows no more than an address: of a live buffer, inside one, or of one that was freed. He has the buffer
-// that Lookup finds from then on, and announces a use of it or hands it over.
+// lookedUp is a caller who knows no more than an address: of a live buffer, inside one, or of one that was freed. He has the
+// buffer that Lookup finds from then on, and announces a use of it or hands it over.
 func (w *world) lookedUp(s *stream, act action) func() {
 	if n := uint32(len(w.held)); n > 0 && act.c%4 > 0 {
 		b := w.held[act.b%n]
 		return func() {
-			if b.held && b.stream.era == w.era { // nobody has freed it meanwhile
+			if b.held && b.stream.era == w.era { // nobody has freed it since
 				w.lookUpLive(b, s, act)
 			}
 		}
@@ -26,8 +26,8 @@ func (w *world) lookedUp(s *stream, act action) func() {
 	return nil
 }
 
-// lookUp asks every stream for an address, as a device does, and holds the answers against each other: what is found lies there, and
-// if nobody frees there meanwhile, which still says, one stream has it at most.
+// lookUp asks every stream for an address, as a device does, and compares the answers: a found buffer contains the address,
+// and if nobody frees there during the calls (still), at most one stream finds one.
 func (w *world) lookUp(p cudadrv.Ptr, still bool) (found streams.Buffer, of *stream) {
 	w.sought = true
 	for _, s := range w.era.streams {
@@ -46,7 +46,7 @@ func (w *world) lookUp(p cudadrv.Ptr, still bool) (found streams.Buffer, of *str
 	return found, of
 }
 
-// lookUpLive looks up a live buffer, which nobody else has meanwhile, and goes on with what was found.
+// lookUpLive looks up a live buffer that nobody else uses, and continues with the result.
 func (w *world) lookUpLive(b *buffer, other *stream, act action) {
 	at := b.span.begin + cudadrv.Ptr(act.a)%(b.span.end-b.span.begin)
 	if act.c%4 == 1 {
@@ -84,8 +84,8 @@ func (w *world) leadsTo(p cudadrv.Ptr, b *buffer, found streams.Buffer, of *stre
 	}
 }
 
-// settledLookups looks up, where anybody has, some addresses of live and freed buffers when nothing is under way: a live buffer is
-// found, and nothing else is.
+// settledLookups looks up some addresses of live and freed buffers on all streams when nothing is running: live buffers are
+// found, and nothing else.
 func (w *world) settledLookups(draw uint64) {
 	if !w.sought || w.era.closing || w.fault != nil {
 		return
@@ -107,7 +107,7 @@ func (w *world) settledLookups(draw uint64) {
 				continue
 			}
 			if b := w.ranges.touched(span{found.Ptr(), found.Ptr() + 1}); b == nil {
-				w.broken("lookup", "%#x leads to %d bytes at %#x of stream %d, where nothing lives", at, found.Bytes(), found.Ptr(), of.id())
+				w.broken("lookup", "%#x leads to %d bytes at %#x of stream %d, where no buffer is live", at, found.Bytes(), found.Ptr(), of.id())
 			} else {
 				w.leadsTo(at, b, found, of)
 			}

@@ -9,8 +9,8 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// shareOut lets another process have a part of the device in every other case, and says how much there is for this one. What the
-// process holds beyond that it has to give back first.
+// shareOut gives another process a part of the device in every other case, and returns the bytes left for this one. The
+// process has to give back memory beyond that first.
 func (w *world) shareOut(draw uint64) (bytes int64) {
 	limit := w.era.limit.Load() / w.shape.pageBytes
 	if draw%2 > 0 || limit <= 0 {
@@ -51,7 +51,7 @@ func (w *world) whole(act action) {
 		b, err := s.Alloc(bytes)
 		if err != nil {
 			n, _ := e.pool.Snapshot(context.Background())
-			w.broken("memory", "stream %d is refused all %d bytes though nothing lives: %w; pool %+v", s.id(), bytes, err, n)
+			w.broken("memory", "stream %d is refused all %d bytes though no buffer is live: %w; pool %+v", s.id(), bytes, err, n)
 			return
 		}
 		w.enter(s, b, bytes, 0)
@@ -74,13 +74,13 @@ func (w *world) emptied(before, after uint64) bool {
 			w.freeAll(s)
 		}
 	})
-	w.settle(after) // what is on its way is nobody's
+	w.settle(after) // memory in transit is unowned
 	w.finishExcluded()
 	return true
 }
 
-// fits asks for what must be there: all but the pages that live buffers, or the spans of small ones, may lie on.
-// Where handles have one page every other page can be had.
+// fits requests memory that must be available: all but the pages that may hold live buffers or their spans. With handles of
+// one page every other page is available.
 func (w *world) fits(draw uint64) {
 	e := w.era
 	if !w.shape.plain || w.shape.segments || w.lossy || w.capturedAny() || e.closing || len(e.streams) == 0 || w.fault != nil {
@@ -114,11 +114,11 @@ func (w *world) fits(draw uint64) {
 		return
 	}
 	w.do("return", w.returnAll)
-	w.do("ask for what is there", func() {
+	w.do("request all available memory", func() {
 		b, err := s.Alloc(bytes)
 		if err != nil {
 			n, _ := e.pool.Snapshot(context.Background())
-			w.broken("memory", "stream %d is refused %d bytes though %d pages are nobody's: %w; pool %+v", s.id(), bytes, pages, err, n)
+			w.broken("memory", "stream %d is refused %d bytes though %d pages are unowned: %w; pool %+v", s.id(), bytes, pages, err, n)
 			return
 		}
 		w.free(w.enter(s, b, bytes, 0), 0)
@@ -126,7 +126,7 @@ func (w *world) fits(draw uint64) {
 	w.report.Fitted++
 }
 
-// local asks a stream for what its longest free range holds.
+// local requests a stream's longest free range from it.
 func (w *world) local(draw uint64) {
 	e := w.era
 	if e.closing || len(e.streams) == 0 || w.fault != nil {
@@ -136,7 +136,7 @@ func (w *world) local(draw uint64) {
 	if s.closing {
 		return
 	}
-	w.do("ask for what it has", func() {
+	w.do("request its own memory", func() {
 		n, err := s.Stats(context.Background())
 		if err != nil || n.LargestFreeBytes == 0 {
 			return
@@ -154,7 +154,7 @@ func (w *world) local(draw uint64) {
 	})
 }
 
-// returnAll has the callers of adopted streams give back what nobody else may record a fence for.
+// returnAll has the callers of adopted streams return the memory that only they may record a fence for.
 func (w *world) returnAll() {
 	for _, s := range w.era.streams {
 		if s.adopted {
@@ -163,7 +163,7 @@ func (w *world) returnAll() {
 	}
 }
 
-// returned is a caller that gives back what a stream keeps.
+// returned is a caller that returns memory kept by a stream.
 func (w *world) returned(s *stream, _ action) func() {
 	return func() { w.giveBack(s) }
 }
@@ -187,7 +187,7 @@ func (w *world) pin(pinned map[cudadrv.Ptr]bool, b streams.LiveBuffer) {
 	}
 }
 
-// spanBytes is the length of the span that a small request may need.
+// spanBytes returns the length of the span that a small request may need.
 func spanBytes(bytes int64) int64 {
 	return int64(sizeclass.SpanUnits(sizeclass.Of(sizeclass.Units(bytes)))) << sizeclass.UnitShift
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A caller may be adopting a captured stream when all is to be had: its capture begins while all settles, and keeps what is announced on
-// that stream. It ends before anybody asks for all.
+// A caller may be adopting a captured stream when all memory must be available: its capture begins during settle, and keeps
+// announced uses of that stream. It ends before the whole memory is requested.
 func TestNoCaptureKeepsMemoryThatMustBeThere(t *testing.T) {
 	w := newWorld(1, mutateNothing)
 	defer w.abandon()
@@ -28,7 +28,7 @@ func TestNoCaptureKeepsMemoryThatMustBeThere(t *testing.T) {
 	})
 	w.resume(adoption, 0)
 	require.False(t, w.capturedAny(), "it has not begun")
-	w.whole(action{a: 1, b: 1, c: 1}) // captures may go on in what settles before and after
+	w.whole(action{a: 1, b: 1, c: 1}) // captures may stay open while tasks settle before and after
 	require.EqualValues(t, 1, w.report.Captures)
 	assert.Nil(t, w.fault)
 	assert.EqualValues(t, 1, w.report.Whole)

@@ -14,16 +14,16 @@ const (
 	mutateNothing mutation = iota
 	mutateFences           // every fence has passed at once: memory is used again too early
 	mutateWake             // a turn that is handed to a worker is lost
-	mutateGrant            // after a cancellation what the pool grants next is lost
+	mutateGrant            // after a cancellation the pool's next grant is lost
 	mutateDenial           // a refusal is lost
-	mutateAudit            // nobody puts back what a turn held when it panicked
+	mutateAudit            // nobody returns the memory that a turn held when it panicked
 	mutateWait             // the device does not wait though it was told to
 	mutateCapture          // nobody is told that a stream is captured
 	mutateExclude          // nobody is told that a stream is excluded from waits
-	mutatePanic            // the pool panics after every eleventh message, and goes on
+	mutatePanic            // the pool panics after every eleventh message, and continues
 )
 
-// lost reports whether what a worker was given is lost.
+// lost reports whether a message to a worker is lost.
 func (w *world) lost(worker string) bool {
 	if w.mutation != mutateWake || !strings.HasPrefix(worker, "vram-stream") {
 		return false

@@ -10,9 +10,9 @@ import (
 // maxRestTicks is after how many ticks without work a stream has returned all that it can, and its fences have been looked at.
 const maxRestTicks = 25
 
-// pause lets everybody rest, after some have taken and freed much memory, until free memory is old, and holds what is reserved
-// then against what lives: no handle is left on which nothing lies. In every other case one stream works on with a little, in every
-// other of these with pauses in which it gets idle. Callers of adopted streams call Trim before, and after each free: see rest.
+// pause allocates and frees much memory and idles until free memory is old. Then it compares reserved with live memory: no
+// handle without a buffer is left. In every other case one stream keeps working with a little memory, in half of these with
+// idle times. Callers of adopted streams call Trim before, and after each free: see rest.
 func (w *world) pause(act action) {
 	w.endCaptures()
 	w.settle(uint64(act.a))
@@ -57,10 +57,10 @@ func (w *world) pause(act action) {
 	w.rested(workBytes, settings.Policy.SpareBytes)
 }
 
-// rest lets so many ticks pass, in which one stream works with a little, and reports whether no buffer was freed but those of its
-// work. Where the work is refused, the callers' handler of shortages may free any. From then on that memory is young, and where it
-// was freed on an adopted stream it stays, however old, until the callers use that stream again or call Trim: the rest ends,
-// and another has to begin.
+// rest passes so many ticks, in which one stream works with a little memory, and reports whether only buffers of that work
+// were freed. If the work is refused, the callers' shortage handler may free others. That memory is then young; on an adopted
+// stream it stays, however old, until the callers use the stream again or call Trim. In that case the rest ends, and another
+// has to begin.
 func (w *world) rest(s *stream, workBytes int64, workTicks, ticks int) (undisturbed bool) {
 	liveCount := len(w.held)
 	for n := range ticks {
@@ -81,7 +81,7 @@ func (w *world) rest(s *stream, workBytes int64, workTicks, ticks int) (undistur
 	return true
 }
 
-// spike takes much memory and frees it, with work behind the frees.
+// spike allocates much memory and frees it, with work queued before the frees.
 func (w *world) spike(s *stream, draw uint64) {
 	var all []*buffer
 	for n := range draw % 8 {
@@ -104,9 +104,10 @@ func (w *world) work(s *stream, bytes int64) {
 	}
 }
 
-// rested holds what is reserved after a rest against what lives, and what a stream works with. A stream that gets idle between works
-// is lent all that is free, and returns it, as long as no more than twice as much is reserved as streams have used lately. So is one
-// at work under pressure, which is idle after a tick: that stays, whatever its age, beside the spare memory.
+// rested compares memory reserved after a rest with live memory and the working stream's memory. A stream that idles between
+// works borrows all free memory and returns it while the reserved memory is at most twice the streams' recent use. A stream
+// that works under pressure and idles after a tick does the same: that memory stays, whatever its age, in addition to the
+// spare memory.
 func (w *world) rested(workBytes, spareBytes int64) {
 	e := w.era
 	pinned := map[cudadrv.Ptr]bool{}

@@ -9,13 +9,13 @@ import (
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
-// Where the work of a rest is refused, the handler of shortages may free a buffer of an adopted stream, whose pages stay until its
-// callers use it again or call Trim. They call it, and only memory that nobody has freed since has to be old.
+// Where the work of a rest is refused, the handler of shortages may free a buffer of an adopted stream, whose pages stay until
+// its callers use it again or call Trim. They call it, and only memory that nobody has freed since has to be old.
 func TestARestBeginsAnewAfterAFree(t *testing.T) {
 	var disturbed int // rests
 	for seed := range uint64(40) {
 		w := newWorld(seed, mutateNothing)
-		w.step = int(seed) //nolint:gosec // what the handler does goes by it
+		w.step = int(seed) // the handler's choices depend on it
 		if w.shape.segments || w.era.ahead {
 			w.abandon()
 			continue // free memory does not get old

@@ -11,14 +11,14 @@ import (
 )
 
 const (
-	// mostActions is what a short history has: one that a person reads.
+	// mostActions is the length of a short history: one that a person reads.
 	mostActions = 30
-	// mostLong is how many histories may stay long, one after the other, since what they show is rare and hangs on the order of everything.
+	// mostLong is the number of histories that may stay long: some defects are rare and depend on the order of everything.
 	mostLong = 4
 )
 
-// TestPlantedDefectsAreFound shows that a run can fail: defects at the seams of the allocator are found within few seeds, for
-// what they are, and the history that shows them becomes short.
+// TestPlantedDefectsAreFound shows that a run can fail: defects at the seams of the allocator are found within few seeds, with
+// the right promise, and their histories become short.
 func TestPlantedDefectsAreFound(t *testing.T) {
 	recoveredtest.Expect(t, "nobody planned this")
 	for _, planted := range []struct {

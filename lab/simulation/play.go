@@ -8,7 +8,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/fault"
 )
 
-// act does what an action says.
+// act performs an action.
 func (w *world) act(act action) {
 	w.report.Actions[act.kind]++
 	w.mix(uint64(act.kind) + act.task)
@@ -30,7 +30,7 @@ func (w *world) act(act action) {
 	}
 }
 
-// run goes on with a task.
+// run resumes a task.
 func (w *world) run(act action) {
 	if t := w.find(act.task); t != nil {
 		w.goOn(t, int(act.passing))
@@ -104,10 +104,10 @@ func (w *world) setFaults(act action) {
 // settleLimit bounds the steps until nothing is left to do. Beyond it the house runs in circles.
 const settleLimit = 50_000
 
-// settle heals the driver, lets everything that is under way come to its end, and looks at all books.
+// settle heals the driver, runs all tasks to their end, and checks all books.
 func (w *world) settle(draw uint64) {
 	w.heal()
-	if draw%4 != 1 { // what is captured may stay so
+	if draw%4 != 1 { // captures may stay open
 		w.endCaptures()
 	}
 	if w.drain(draw); w.fault != nil {
@@ -129,13 +129,13 @@ func (w *world) settle(draw uint64) {
 	w.era.mostBytes = max(w.era.limit.Load(), w.usedBytes())
 }
 
-// resumeAny goes on with one of those tasks, past some places, as the number decides.
+// resumeAny resumes one of the ready tasks, past some places, chosen by draw.
 func (w *world) resumeAny(ready []*task, draw uint64) {
 	w.resume(ready[draw%uint64(len(ready))], int(draw>>32%16))
 	w.report.Resumes++
 }
 
-// drain plays what is under way to its end, in an order that the number decides.
+// drain runs all tasks to their end, in an order chosen by draw.
 func (w *world) drain(draw uint64) {
 	w.ticked, w.barren = false, 0
 	for n := uint64(0); len(w.tasks) > 0 && w.fault == nil; n++ {
@@ -156,7 +156,7 @@ func (w *world) drain(draw uint64) {
 	}
 }
 
-// next is what happens after every action.
+// next runs after every action.
 func (w *world) next() {
 	switch {
 	case !w.stuck():
@@ -205,7 +205,7 @@ func (w *world) replay(history []action) {
 	w.finish()
 }
 
-// finish closes the device, at a moment when much is under way or when nothing is, with a driver that works or not.
+// finish closes the device, busy or idle, with a driver that works or fails.
 func (w *world) finish() {
 	defer w.abandon()
 	if w.fault == nil && !w.era.closed {

@@ -2,8 +2,8 @@
 
 package simulation
 
-// How much tests play: little, since the race detector finds nothing in tasks that run one at a time. It is there for what
-// checked builds look at besides, which costs thirty times as much.
+// Tests play little under the race detector, which finds nothing in tasks that run one at a time. It enables the checked
+// builds, whose extra checks cost thirty times as much.
 const (
 	seedCount = uint64(10)
 	twiceOver = uint64(2) // of those that are played again

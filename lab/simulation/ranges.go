@@ -36,7 +36,7 @@ func (r *ranges) leave(b *buffer) {
 	r.live = slices.Delete(r.live, at, at+1)
 }
 
-// find is the place of the first range at p or after it.
+// find returns the place of the first range at p or after it.
 func (r *ranges) find(p cudadrv.Ptr) int {
 	at, _ := slices.BinarySearchFunc(r.live, p, func(b *buffer, p cudadrv.Ptr) int {
 		switch {
@@ -50,7 +50,7 @@ func (r *ranges) find(p cudadrv.Ptr) int {
 	return at
 }
 
-// touched is a live buffer that the range overlaps.
+// touched returns a live buffer that the range overlaps.
 func (r *ranges) touched(s span) *buffer {
 	at := r.find(s.begin)
 	for _, near := range []int{at - 1, at} {
@@ -69,18 +69,18 @@ type use struct {
 	until  time.Duration
 }
 
-// uses is what the device may still touch.
+// uses has the memory that the device may still touch.
 type uses struct{ pending []use }
 
 func (u *uses) add(x use) { u.pending = append(u.pending, x) }
 
-// hit is a use of the range by another stream than that one, nil being none, that has not ended and that this stream does
+// hit returns a use of the range by another stream than that one, nil being none, that has not ended and that this stream does
 // not wait for on the device either.
 func (u *uses) hit(s span, but *stream, device *sim.Device) (use, bool) {
 	now := device.Now()
 	u.pending = slices.DeleteFunc(u.pending, func(x use) bool { return x.until <= now })
 	for _, x := range u.pending {
-		if x.stream != but && x.overlaps(s) && (but == nil || x.until > but.behind) {
+		if x.stream != but && x.overlaps(s) && (but == nil || x.until > but.waitsUntil) {
 			return x, true
 		}
 	}

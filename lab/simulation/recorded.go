@@ -6,10 +6,10 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// waiting is what must be pending in a stream: buffers that were freed, and for which other streams have work.
+// waiting has the buffers that must be pending in a stream: freed, with work of other streams on them.
 type waiting map[*buffer]bool
 
-// waitingIn is what must be pending now: each recorded use is known with its end in virtual time.
+// waitingIn returns the buffers that must be pending now: the end of each recorded use is known in virtual time.
 func (w *world) waitingIn(s *stream) waiting {
 	all := waiting{}
 	now := w.watch.Now()
@@ -21,7 +21,7 @@ func (w *world) waitingIn(s *stream) waiting {
 	return all
 }
 
-// lookAt asks a stream what is pending.
+// lookAt asks a stream for its pending buffers.
 func (w *world) lookAt(s *stream) error {
 	before := w.waitingIn(s)
 	n, err := s.Stats(context.Background())
@@ -31,9 +31,9 @@ func (w *world) lookAt(s *stream) error {
 	return err
 }
 
-// stillWaits holds what a stream said is pending against what must have been, from before it was asked on until now. Others may have
-// freed more meanwhile, and a fence may cover later work as well: there may be more. What counts is the end that work has now: that of a
-// graph is known once the graph was launched, which may be after the stream was asked.
+// stillWaits compares a stream's pending count with the buffers that must have been pending from before the question until
+// now. The count may be greater: others may have freed more, and a fence may cover later work. The end of work counts as it is
+// known now: a graph's end is known after its launch, which may follow the question.
 func (w *world) stillWaits(s *stream, before waiting, n streams.Stats) {
 	if s.closing || s.era.closing {
 		return
@@ -51,9 +51,9 @@ func (w *world) stillWaits(s *stream, before waiting, n streams.Stats) {
 	}
 }
 
-// comesHome holds what is pending against what may be when the device has finished all work and callers have looked: nothing, save what was
-// used on a stream that is being captured, or whose work nobody can wait for.
-func (w *world) comesHome(s *stream, n streams.Stats) {
+// nothingPending checks that nothing is pending after the device has finished all work and callers have asked, except buffers used
+// on a captured stream, or on one whose work nobody can wait for.
+func (w *world) nothingPending(s *stream, n streams.Stats) {
 	if n.PendingBytes > 0 && !w.capturedAny() && !w.unfinished() {
 		w.broken("pending", "stream %d has %d pending bytes though all work has ended", s.id(), n.PendingBytes)
 	}

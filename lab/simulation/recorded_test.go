@@ -10,8 +10,8 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// What must be pending is decided by when work ends as it is known after a stream was asked: a graph may be launched, and end,
-// between the question and its answer.
+// The last known end of work decides which buffers must be pending: a graph may be launched, and end, between the question and
+// its answer.
 func TestWhatMustBePendingGoesByTheLastKnownEnd(t *testing.T) {
 	w := newWorld(1, mutateNothing)
 	defer w.abandon()

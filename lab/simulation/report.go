@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Report says what a run came to, so that a reader can see that it met something.
+// Report counts the events of a run, so that a reader can see that it met something.
 type Report struct {
 	Digest  uint64 // of all that was decided and answered: equal seeds, equal digests
 	Steps   uint64
 	Actions [kindCount]uint64 // by kind
-	Resumes uint64            // times that a task went on
+	Resumes uint64            // of tasks
 
 	Allocs, Frees, Batches            uint64 // of callers
 	Refused, OutOfMemory, Cancelled   uint64
@@ -23,9 +23,9 @@ type Report struct {
 	Streams                           uint64 // opened
 	Shares, Transfers                 uint64 // uses that were announced, buffers that were handed over
 	Found                             uint64 // buffers that an address led to
-	Captures, AdoptedCaptures         uint64 // that began, of those of adopted streams
+	Captures, AdoptedCaptures         uint64 // begun, and the part on adopted streams
 	AnnouncedCaptures, LostRecords    uint64 // of captures; fences that were recorded as one began that was not announced
-	Crossings                         uint64 // works on buffers of other streams, put behind these
+	Crossings                         uint64 // works on buffers of other streams, ordered after their streams
 	Uncapturable                      uint64 // refused for a capture
 	Exclusions                        uint64 // of streams from waits, and ends of them
 	Awaited                           uint64 // buffers seen to wait for a use that had not passed
@@ -37,12 +37,12 @@ type Report struct {
 	Rehearsed                         uint64 // steps that were played alone
 	Settled, Whole, Fitted            uint64 // times that all had settled; that a request had to be served then
 	Occupied                          uint64 // times that another process had a part of the device then
-	Pipelines, Handovers              uint64 // of callers behind each other; values that they handed over
+	Pipelines, Handovers              uint64 // pairs of callers; values that they passed
 	Standstills                       uint64 // times that everybody had to be refused or to stand still
 	Rests                             uint64 // times that all free memory had to be released for its age
 }
 
-// counts are the numbers with their names.
+// counts returns the numbers with their names.
 func (r *Report) counts() []count {
 	return []count{
 		{"buffers", &r.Allocs},
@@ -74,7 +74,7 @@ func (r *Report) counts() []count {
 		{"of adopted streams", &r.AdoptedCaptures},
 		{"announced", &r.AnnouncedCaptures},
 		{"fences lost as one began", &r.LostRecords},
-		{"works behind other streams", &r.Crossings},
+		{"works on other streams' buffers", &r.Crossings},
 		{"refused for a capture", &r.Uncapturable},
 		{"exclusions", &r.Exclusions},
 		{"buffers that waited", &r.Awaited},
@@ -85,7 +85,7 @@ func (r *Report) counts() []count {
 		{"values handed over", &r.Handovers},
 		{"settled", &r.Settled},
 		{"asked for all", &r.Whole},
-		{"asked for what is there", &r.Fitted},
+		{"requested all available memory", &r.Fitted},
 		{"while others have a part", &r.Occupied},
 		{"rests", &r.Rests},
 	}
@@ -109,7 +109,7 @@ func (r *Report) Add(o Report) {
 	}
 }
 
-// String is a paragraph: actions by kind, and what they met.
+// String returns a paragraph: actions by kind, and events.
 func (r Report) String() string {
 	var b strings.Builder
 	b.WriteString("actions:")

@@ -5,7 +5,7 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// reserved is a caller that sets memory aside, draws buffers from it, and releases what is left.
+// reserved is a caller that reserves memory, draws buffers from it, and releases the rest.
 func (w *world) reserved(s *stream, act action) func() {
 	bytes := 1 + w.shape.size(act.b)
 	return func() {

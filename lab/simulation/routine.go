@@ -6,7 +6,7 @@ import (
 	"github.com/go-vram/vram/internal/recovered"
 )
 
-// errAbandoned is what a task panics with that is still held up when its world has ended: a panic that is meant.
+// errAbandoned is the intended panic of a task that is still held up when its world ends.
 var errAbandoned = recovered.Planted("simulation: abandoned")
 
 // routine is a goroutine that runs tasks one after the other, and runs only while the scheduler waits for it: a
@@ -34,7 +34,7 @@ func newRoutine() *routine {
 	return r
 }
 
-// pause lets the scheduler go on until it resumes the routine.
+// pause yields to the scheduler until it resumes the routine.
 func (r *routine) pause() {
 	if !r.yield(struct{}{}) {
 		panic(errAbandoned)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Options say what to play.
+// Options configure a run.
 type Options struct {
 	Seed  uint64
 	Steps int

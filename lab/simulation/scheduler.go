@@ -28,7 +28,7 @@ type task struct {
 	transfers bool
 }
 
-// ready reports whether what the task waits for has come.
+// ready reports whether the task can resume.
 func (t *task) ready() bool { return len(t.closed) == 0 || anyClosed(t.closed) }
 
 func anyClosed(channels []<-chan struct{}) bool {
@@ -78,7 +78,7 @@ func (s *scheduler) spawn(worker string, work func()) {
 	s.tasks = append(s.tasks, t)
 }
 
-// runnable are the tasks that can be resumed. The result is valid until the next call.
+// runnable returns the tasks that can be resumed. The result is valid until the next call.
 func (s *scheduler) runnable() []*task {
 	s.runs = s.runs[:0]
 	for _, t := range s.tasks {
@@ -89,7 +89,7 @@ func (s *scheduler) runnable() []*task {
 	return s.runs
 }
 
-// find is the task with that key, if it is there and can be resumed.
+// find returns the task with that key, if it is there and can be resumed.
 func (s *scheduler) find(key uint64) *task {
 	for _, t := range s.tasks {
 		if t.key == key && t.ready() {
@@ -187,7 +187,7 @@ func (s *scheduler) abandon() {
 	s.tasks, s.idle, s.current = nil, nil, nil
 }
 
-// keyOf is the key of a worker's tasks. The highest bit tells it from those of actions.
+// keyOf returns the key of a worker's tasks. The highest bit distinguishes it from the keys of actions.
 func keyOf(worker string) uint64 {
 	h := fnv.New64a()
 	_, _ = h.Write([]byte(worker)) // a hash never fails

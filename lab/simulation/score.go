@@ -14,8 +14,8 @@ type score []note
 // scoreCount is how many there are. More than one, so that none is all that a stream sees.
 const scoreCount = 2
 
-// newScore draws a step whose lengths differ, of which up to a quarter of the limit lives at once, if that is no smaller than a few
-// blocks beyond the classes.
+// newScore draws a step whose lengths differ, of which up to a quarter of the limit lives at once, if that is no smaller than a
+// few blocks beyond the classes.
 func (s *shape) newScore(draw uint64) score {
 	notes := make(score, 16+draw%25)
 	spread := uint64(max(32, s.limitBytes/24/sizeclass.UnitBytes))
@@ -28,7 +28,7 @@ func (s *shape) newScore(draw uint64) score {
 
 func (s *shape) score(draw uint32) score { return s.scores[draw%scoreCount] }
 
-// stepped is a caller that plays a step a few times, with differences or without, while time goes on.
+// stepped is a caller that plays a step a few times, with differences or without, while time advances.
 func (w *world) stepped(s *stream, act action) func() {
 	strays := act.c%3 > 0
 	return func() { w.playScore(s, w.shape.score(act.b), int(1+act.c/4%4), uint64(act.c), strays) }
@@ -52,8 +52,8 @@ func (w *world) rehearsed(act action) {
 	w.report.Rehearsed++
 }
 
-// playScore plays a step so many times, with a tick behind each. One request in thirty strays: it is left out, of another
-// length, comes behind the next one, is made twice, or lives longer.
+// playScore plays a step so many times, with a tick after each. One request in thirty strays: it is left out, has another
+// length, changes places with the next one, is made twice, or lives longer.
 func (w *world) playScore(s *stream, notes score, rounds int, draw uint64, strays bool) {
 	ends := map[int][]*buffer{} // by the number of the request before which they are freed
 	at := 0

@@ -9,7 +9,7 @@ import (
 	streamcore "github.com/go-vram/vram/internal/stream/core"
 )
 
-// shape is what a seed says about a run as a whole.
+// shape is the part of a run that its seed decides in advance.
 type shape struct {
 	pageBytes   int64
 	totalBytes  int64
@@ -18,7 +18,7 @@ type shape struct {
 	faultChance float64 // of each driver call, while there are faults; 0: there never are
 	noPanics    bool
 	reuse       bool    // names of streams
-	plain       bool    // handles of one page: what can be served is known
+	plain       bool    // handles of one page: the free pages are known exactly
 	segments    bool    // plain ones, in place of virtual memory
 	sizes       []int64 // that come again
 	largest     int64
@@ -30,7 +30,7 @@ func newShape(r *rand.Rand) shape {
 	var s shape
 	s.pageBytes = int64(64<<10) << r.IntN(6) // up to 2 MiB
 	if s.segments = chance(r, 20); s.segments {
-		s.pageBytes = 2 << 20 // what the device rounds them to
+		s.pageBytes = 2 << 20 // the device rounds to it
 	}
 	pages := 6 + r.IntN(60)
 	s.totalBytes = int64(pages) * s.pageBytes
@@ -56,7 +56,7 @@ func newShape(r *rand.Rand) shape {
 
 func chance(r *rand.Rand, percent int) bool { return r.IntN(100) < percent }
 
-// anySize is a size of whatever kind: nothing, small, large, huge.
+// anySize returns a size of any kind: nothing, small, large, huge.
 func (s *shape) anySize(draw uint64) int64 {
 	r := int64(mixed(draw, 1) >> 2)
 	switch draw % 16 {
@@ -84,7 +84,7 @@ func (s *shape) size(draw uint32) int64 {
 // maxLongPages is the most pages of a handle.
 const maxLongPages = 40
 
-// maxHandlePages is how many pages a handle may have.
+// maxHandlePages returns how many pages a handle may have.
 func (s *shape) maxHandlePages() int64 {
 	if s.plain {
 		return 1
@@ -95,7 +95,7 @@ func (s *shape) maxHandlePages() int64 {
 // ageTicks is after how many ticks free memory is old; 0: never.
 func ageTicks(draw uint64) uint32 { return []uint32{0, 2, 15, 150}[mixed(draw, 12)%4] }
 
-// settings are those of a pool.
+// settings returns the settings of a pool.
 func (s *shape) settings(draw uint64) poolcore.Settings {
 	pick := func(of ...int64) int64 {
 		draw = mixed(draw, 3)
@@ -124,7 +124,7 @@ func (s *shape) ofStream(draw uint64) streamcore.Settings {
 	return streamcore.Settings{Budget: s.budget(draw), Exact: mixed(draw, 6)%6 == 0, AgeTicks: int(ageTicks(draw))}
 }
 
-// budget is that of a stream.
+// budget returns the budget of a stream.
 func (s *shape) budget(draw uint64) streamcore.Budget {
 	b := streamcore.Budget{}
 	if draw%4 == 0 {

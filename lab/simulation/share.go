@@ -30,7 +30,7 @@ func (w *world) sharing(s *stream, act action, what func(*buffer, *stream)) func
 	}
 	b := w.held[act.b%n]
 	return func() {
-		if b.held { // nobody has freed it meanwhile
+		if b.held { // nobody has freed it since
 			what(b, s)
 		}
 	}
@@ -64,7 +64,7 @@ func (w *world) shared(b *buffer, s *stream, err error) bool {
 	return false
 }
 
-// useDone ends a use of some buffer, behind work that may still run.
+// useDone ends a use of some buffer, after work that may still run.
 func (w *world) useDone(_ *stream, act action) func() {
 	n := len(w.held)
 	for i := range n {
@@ -94,7 +94,7 @@ func (w *world) endUse(b *buffer, kernel uint32) {
 	}
 }
 
-// handOver gives a buffer to another stream. Meanwhile nobody else has it.
+// handOver gives a buffer to another stream. Nobody else has it then.
 func (w *world) handOver(b *buffer, s *stream) {
 	w.submit(b, b.user(), uint32(mixed(uint64(b.span.begin), 3))|1)
 	w.unhold(b)
@@ -123,7 +123,7 @@ func (w *world) handOver(b *buffer, s *stream) {
 	w.report.Transfers++
 }
 
-// user is the stream that a buffer belongs to.
+// user returns the stream that a buffer belongs to.
 func (b *buffer) user() *stream {
 	if b.holder != nil {
 		return b.holder
@@ -145,7 +145,7 @@ func (w *world) submit(b *buffer, s *stream, kernel uint32) {
 	w.uses.add(use{span: b.span, stream: s, of: b, until: w.busyUntil(s, d)})
 }
 
-// unhold takes a buffer out of what callers may free.
+// unhold removes a buffer from those that callers may free.
 func (w *world) unhold(b *buffer) {
 	b.held = false
 	last := len(w.held) - 1
@@ -166,13 +166,13 @@ func (w *world) waits() bool {
 	return slices.ContainsFunc(w.era.streams, func(s *stream) bool { return s.Waits() })
 }
 
-// unfinished reports whether a stream is closed of whose work nobody can say that it has finished: what it used is
-// lost until the device is closed.
+// unfinished reports whether a stream is closed whose work may not have finished: its memory is lost until the device is
+// closed.
 func (w *world) unfinished() bool {
 	return slices.ContainsFunc(w.era.streams, func(s *stream) bool { return s.unsynced })
 }
 
-// let lets the device finish what pending memory waits for, and callers see to it, also on adopted streams.
+// let lets the device finish the work that pending memory waits for, and has callers notice, also on adopted streams.
 func (w *world) let() {
 	for range 3 {
 		if !w.waits() {

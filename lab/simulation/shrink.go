@@ -3,8 +3,8 @@ package simulation
 // replayLimit bounds the search for a short history. Fewer leave histories that nobody reads; more take minutes.
 const replayLimit = 4000
 
-// shrink looks for a short history that breaks the same promise: it takes out parts, halves first, then smaller
-// ones, for as long as what is left still does (delta debugging).
+// shrink looks for a short history that breaks the same promise: it removes parts, first halves, then smaller ones, while the
+// rest still breaks it (delta debugging).
 func shrink(o Options, first *breach, history []action) *BreachError {
 	f := &BreachError{Seed: o.Seed, Steps: o.Steps, Step: len(history), Class: first.class, Err: first.err}
 	limit := o.replays
@@ -21,7 +21,7 @@ func shrink(o Options, first *breach, history []action) *BreachError {
 		goOn := func() bool { return f.Replays < limit }
 		for before := len(history) + 1; len(history) < before && goOn(); {
 			before = len(history)
-			for _, parts := range []int{8, 64, before} { // coarse first: what is left is then cheap to look through
+			for _, parts := range []int{8, 64, before} { // coarse first: the rest is then cheap to search
 				finest := max(len(history)/max(parts, 1), 1)
 				history = straightened(history, finest, breaks, goOn)
 				history = reduced(history, finest, breaks, goOn)
@@ -38,8 +38,7 @@ func shrink(o Options, first *breach, history []action) *BreachError {
 	return f
 }
 
-// reduced takes out what is not needed, in parts of that many actions or more, until nothing is left to take out or it
-// takes too long.
+// reduced removes actions, in parts of finest or more, until every part is needed or it takes too long.
 func reduced(history []action, finest int, breaks func([]action) bool, goOn func() bool) []action {
 	for chunk := max(len(history)/2, 1); goOn() && len(history) > 0; {
 		removed := false
@@ -65,8 +64,8 @@ func reduced(history []action, finest int, breaks func([]action) bool, goOn func
 // straight is how many places a task passes that nobody interrupts.
 const straight = 255
 
-// straightened lets tasks run as far as they can, where that breaks the promise as well: later actions that went on with
-// them are then of no use. It tries parts of that many actions or more.
+// straightened lets tasks run as far as they can while the promise still breaks: later actions that resumed them are then
+// useless. It tries parts of finest actions or more.
 func straightened(history []action, finest int, breaks func([]action) bool, goOn func() bool) []action {
 	for chunk := max(len(history), 1); goOn() && len(history) > 0; chunk /= 2 {
 		for at := 0; at < len(history) && goOn(); at += chunk {

@@ -46,7 +46,7 @@ func TestTheSameSeedPlaysTheSameRun(t *testing.T) {
 	assert.Len(t, digests, int(twiceOver), "different seeds play different runs")
 }
 
-// TestAHistoryPlaysTheRunThatDrewIt shows that what a failure prints is what happened.
+// TestAHistoryPlaysTheRunThatDrewIt shows that a failure prints the history that led to it.
 func TestAHistoryPlaysTheRunThatDrewIt(t *testing.T) {
 	for seed := range twiceOver {
 		drawn := newWorld(seed, mutateNothing)
@@ -59,7 +59,7 @@ func TestAHistoryPlaysTheRunThatDrewIt(t *testing.T) {
 	}
 }
 
-// Unmet names what never happened. A run that meets nothing shows nothing.
+// Unmet names the counters at 0. A run that meets nothing shows nothing.
 func (r *Report) Unmet() (names []string) {
 	for _, c := range r.counts() {
 		if *c.value == 0 {

@@ -9,8 +9,8 @@ import (
 // mostRefusals is how often a caller of a standstill is refused until it stands still itself.
 const mostRefusals = 3
 
-// standstill has every stream's caller take memory until it has to wait, and those that are refused stand still: so
-// everybody who holds memory waits at last, and whoever does has to be refused. Nobody may wait for ever.
+// standstill has every stream's caller allocate until it has to wait, and refused callers stop: in the end all holders of
+// memory wait, and each must be refused. Nobody may wait forever.
 func (w *world) standstill(act action) {
 	if !w.emptied(uint64(act.a)&^3, uint64(act.b)&^3) || w.fault != nil || w.lossy || w.unfinished() || w.waits() {
 		return

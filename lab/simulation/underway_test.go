@@ -44,13 +44,13 @@ func newUnderWay(t *testing.T) underWay {
 	return u
 }
 
-// ask has a request of a stream go on until it can no more.
+// ask runs a request of a stream until it cannot continue.
 func (u underWay) ask(s *stream, want streams.Request) {
 	u.start(keyOf("ask"), "ask", func() { u.async(s, want, false) })
 	u.goOn(nil)
 }
 
-// goOn lets all tasks but one go on until none of them can.
+// goOn resumes all tasks but one until none of them can run.
 func (u underWay) goOn(held *task) {
 	for {
 		at := slices.IndexFunc(u.tasks, func(t *task) bool { return t != held && t.ready() })
@@ -61,8 +61,8 @@ func (u underWay) goOn(held *task) {
 	}
 }
 
-// An answer may overtake the call that leads to it, wherever that call is held up. The simulation has to know of the call by then:
-// else it takes the answer for a broken promise.
+// An answer may overtake the call that leads to it, wherever that call is held up. The simulation has to know of the call by
+// then: else it takes the answer for a broken promise.
 func TestAnAnswerMayOvertakeTheCallThatLeadsToIt(t *testing.T) {
 	half := func(u underWay) streams.Request { return streams.Request{Bytes: u.era.limit.Load() / 2, Wait: true} }
 	for _, c := range []struct {

@@ -41,7 +41,7 @@ func (w *world) waited(s *stream, act action) func() {
 	}
 }
 
-// openTenants makes those of a device: one with a limit, one with a share.
+// openTenants opens a device's tenants: one with a limit, one with a share.
 func (w *world) openTenants() {
 	w.era.tenants = [2]*pool.Tenant{
 		pool.NewTenant("limited", 1, pool.Quota{LimitBytes: w.shape.limitBytes / 4}),
@@ -50,7 +50,7 @@ func (w *world) openTenants() {
 	w.era.pool.AddTenants(w.era.tenants[:]...)
 }
 
-// settledTenants holds what is charged against what callers have, when nothing is under way.
+// settledTenants compares tenants' charges with their callers' memory when all is idle.
 func (w *world) settledTenants() {
 	for _, t := range w.era.tenants {
 		var held int64
@@ -117,9 +117,9 @@ func (w *world) suspendedFor(s *stream, act action) func() {
 	}
 }
 
-// standStill says that nobody frees on the stream until resume is called. The suspension is noted
-// before the allocator is told of it, and until it has ended there: a request may be refused as a
-// deadlock while the call of Suspend is still under way.
+// standStill declares that nobody frees on the stream until resume is called. The world notes the suspension before the
+// allocator learns of it, and until the allocator has ended it: a request may be refused as a deadlock while Suspend is still
+// running.
 func (s *stream) standStill() (resume func()) {
 	s.standing++
 	s.stood = true
@@ -130,7 +130,7 @@ func (s *stream) standStill() (resume func()) {
 	}
 }
 
-// handle is the callers' handler of shortages: it frees something at times, and says whatever it likes.
+// handle is the callers' shortage handler: it frees something at times, and answers at random.
 func (w *world) handle(*pool.OutOfMemoryError) (retry bool) {
 	draw := mixed(uint64(w.step), w.report.Handled)
 	w.report.Handled++
@@ -151,7 +151,7 @@ func (w *world) awaited(x *wait) {
 	w.sleepers = slices.DeleteFunc(w.sleepers, func(o *wait) bool { return o == x })
 }
 
-// isWait reports whether a refusal is one of those that only waits meet, and holds it against what was possible.
+// isWait reports whether a refusal is one that only waiting requests get, and checks that it was possible.
 func (w *world) isWait(err error) bool {
 	if errors.Is(err, pool.ErrQuota) {
 		w.report.OverQuota++
@@ -171,8 +171,8 @@ func (w *world) isWait(err error) bool {
 	return true
 }
 
-// relieve does something for those that wait when nothing else goes on: at last everything is freed. It reports whether
-// there is anything left to do.
+// relieve helps waiting requests when nothing else can run: in the end it frees everything. It reports whether anything is
+// left to do.
 func (w *world) relieve(draw uint64) bool {
 	key := mixed(draw, 11)
 	switch {
@@ -196,7 +196,7 @@ func (w *world) relieve(draw uint64) bool {
 				w.free(b, uint32(draw))
 			}
 		})
-	case w.capturedAny(): // what was freed in a capture comes home behind it
+	case w.capturedAny(): // memory freed in a capture is free after it
 		w.start(key, "end captures", w.endCaptures)
 	case len(w.pending) > 0 && w.strands():
 		w.start(key, "cancel", func() { w.cancel(w.pending[0]) })
@@ -204,14 +204,14 @@ func (w *world) relieve(draw uint64) bool {
 		if w.barren++; w.barren < mostBarren { // who was served by the last ticks may have left something where callers have to look
 			return w.relieve(draw)
 		}
-		w.broken("wait", "%d requests wait, the first for %d bytes, though nothing lives", len(w.sleepers), w.sleepers[0].bytes)
+		w.broken("wait", "%d requests wait, the first for %d bytes, though no buffer is live", len(w.sleepers), w.sleepers[0].bytes)
 		return false
 	}
 	w.barren = 0
 	return true
 }
 
-// mostBarren is how often all ticks when nothing lives, before it is said that somebody waits for ever.
+// mostBarren bounds the ticks of all streams without a live buffer before a waiting request counts as stuck.
 const mostBarren = 4
 
 // strands reports whether somebody may have memory that nobody gives back.
@@ -219,7 +219,7 @@ func (w *world) strands() bool {
 	return w.lossy || w.unfinished() || slices.ContainsFunc(w.era.streams, func(s *stream) bool { return s.closing != s.closed })
 }
 
-// tickAll is what the background does, and in the end the callers of adopted streams.
+// tickAll ticks all streams as the background does, in the end also for the callers of adopted streams.
 func (w *world) tickAll() {
 	w.finishExcluded()
 	w.let()
@@ -232,8 +232,8 @@ func (w *world) tickAll() {
 	w.era.pool.Tick()
 }
 
-// look asks the pool whether the driver has not taken something back, and what streams hold, and the streams what lives: also what
-// a future has that waits for others. Nothing else goes on: it leaves that so.
+// look asks the pool whether the driver has taken memory back, and for the streams' memory, and the streams for their live
+// buffers, also for the memory of futures that wait for others. It resumes nothing else.
 func (w *world) look() {
 	if w.lookedAt == w.report.Resumes {
 		return
@@ -261,18 +261,18 @@ func (w *world) look() {
 	w.lookedAt = w.report.Resumes
 }
 
-// checkWaits: somebody waits, and was just tried in vain. Then no stream keeps a page that no live buffer lies on after a tick, since all that
-// is free was asked for; and nobody waits for less than what is nobody's. Where handles have one page, that is every page that no
-// live buffer lies on. ticked is how many waited when all ticked; 0: nobody has just now.
+// checkWaits runs when somebody waits and was just tried without success. After a tick no stream then keeps a page without
+// live buffers, since all free memory was requested; and nobody waits for less than the unowned memory. With handles of one
+// page that is every page without live buffers. ticked counts the waiters when all ticked; 0: nobody has just ticked.
 func (w *world) checkWaits(ticked int) {
 	e := w.era
 	if w.shape.segments || e.closing || w.unfinished() || w.waits() || w.capturedAny() || w.reserving > 0 {
 		return
 	}
 	if w.excludedAny() && (ticked == 0 || w.watch.Drained() > w.watch.Now()) {
-		return // it may be refused, or wait on, for what nobody waits for: that such work has ended is seen at a tick
+		return // it may be refused, or keep waiting, for work that nobody waits for: the end of such work is seen at a tick
 	}
-	small := false // what it would need is not known
+	small := false // the need of a small one is unknown
 	var largest int64
 	for _, x := range w.sleepers {
 		if x.bytes == 0 || x.stream.closing {
@@ -283,7 +283,7 @@ func (w *world) checkWaits(ticked int) {
 	}
 	for _, s := range e.streams {
 		if s.adopted || s.closing {
-			return // what no fence covers stays, and what is closed is in no list
+			return // uncovered memory stays, and closed streams are in no list
 		}
 	}
 	for _, t := range w.tasks {
@@ -294,12 +294,12 @@ func (w *world) checkWaits(ticked int) {
 	if w.look(); w.lossy || w.fault != nil {
 		return
 	}
-	// Where several wait, one may have been served by what others were tried with before, and keeps the rest until it is asked.
+	// If several wait, one may have got memory that others were tried with before, and keeps the rest until it is asked.
 	alone := ticked == 1 && len(w.sleepers) == 1
 	if kept := w.lentBytes/w.shape.pageBytes - int64(len(w.pinned)); kept > 0 && alone && !w.disturbed() {
 		w.broken("kept", "requests wait, and streams keep %d pages that no live buffer lies on", kept)
 	}
 	if pages := e.limit.Load()/w.shape.pageBytes - int64(len(w.pinned)); w.shape.plain && !small && largest <= pages*w.shape.pageBytes {
-		w.broken("wait", "requests wait, the largest for %d bytes, though %d pages are nobody's", largest, pages)
+		w.broken("wait", "requests wait, the largest for %d bytes, though %d pages are unowned", largest, pages)
 	}
 }

@@ -16,7 +16,7 @@ import (
 type world struct {
 	scheduler
 	seed     uint64
-	random   *rand.Rand // what is drawn; a history that is played draws nothing
+	random   *rand.Rand // draws actions; unused when a history is played
 	lottery  lottery
 	deeds    [kindCount]deed
 	shape    shape
@@ -43,7 +43,7 @@ type world struct {
 	waiters  int              // sleepers by then
 	barren   int              // how often since anything lived
 
-	// What was found when was looked last, in resumes.
+	// Results of the last look, and its time in resumes.
 	lookedAt  uint64
 	lentBytes int64
 	pinned    map[cudadrv.Ptr]bool // pages that live buffers may lie on
@@ -119,12 +119,12 @@ func (w *world) note(format string, args ...any) {
 // mix makes a number part of the digest.
 func (w *world) mix(n uint64) { w.digest = mixed(w.digest, n) }
 
-// disturbances counts what was injected.
+// disturbances counts the injected failures.
 func (w *world) disturbances() uint64 {
 	return w.faults.Injected() + w.turnPanic.count + w.callPanic.count
 }
 
-// disturbed reports whether the answers of what is under way may be failures.
+// disturbed reports whether running requests may fail.
 func (w *world) disturbed() bool { return w.faulty || w.panicked() }
 
 func (w *world) panicked() bool { return w.turnPanic.count+w.callPanic.count > w.panics }
@@ -136,7 +136,7 @@ func (w *world) heal() {
 	w.turnPanic.place, w.callPanic.place = "", ""
 }
 
-// do plays a piece of work and everything that is under way to the end.
+// do runs a piece of work, and all tasks, to the end.
 func (w *world) do(name string, work func()) {
 	t := w.start(keyOf(name), name, work)
 	for n := 0; len(w.tasks) > 0; n++ {
@@ -165,9 +165,9 @@ func (w *world) labels() (out []string) {
 	return out
 }
 
-func (w *world) hang() { w.broken("hang", "nothing can go on, and these wait: %v", w.labels()) }
+func (w *world) hang() { w.broken("hang", "nothing can run, and these wait: %v", w.labels()) }
 
-// stuck reports whether tasks wait and none can go on.
+// stuck reports whether tasks wait and none can run.
 func (w *world) stuck() bool {
 	for _, t := range w.tasks {
 		if t.ready() {

@@ -18,7 +18,7 @@ const (
 	jobOps = 100_000
 )
 
-// plan is what a soak does.
+// plan configures a soak.
 type plan struct {
 	liveBytes int64
 	limit     float64 // over liveBytes
@@ -37,9 +37,10 @@ type soak struct {
 	calls uint64 // of the driver, when the last stretch ended
 }
 
-// job is what a stream does for a while: it allocates what it keeps, then in step after step buffers of random sizes, some of which it
-// frees soon, and at a step's end all others, the first or the last one first. At its own end it frees everything. Buffers are megabytes long:
-// what is shorter than a few pages and freed at random leaves pieces of pages everywhere, which moving pages cannot join.
+// job is the work of a stream for a while: it allocates long-lived buffers, then in step after step buffers of random sizes,
+// some of which it frees soon, and at a step's end all others, the first or the last one first. At its own end it frees
+// everything. Buffers are megabytes long: buffers of a few pages that are freed at random leave pieces of pages everywhere,
+// which moving pages cannot join.
 type job struct {
 	stream  *vram.Stream
 	buffers []vram.Buffer // by age, as far as frees at random leave it
@@ -57,8 +58,8 @@ type job struct {
 // row is how things stand after a stretch.
 type row struct {
 	ops            int
-	live, reserved float64 // over what lives at most
-	free           float64 // share of what is reserved
+	live, reserved float64 // over the bound of live bytes
+	free           float64 // share of the reserved bytes
 	nsPerOp        float64
 	callsPerOp     float64
 }
@@ -130,7 +131,7 @@ func (s *soak) step(j *job) error {
 		j.forward = s.random.IntN(2) == 0
 	}
 	bytes := s.size(j)
-	if j.live+bytes > j.most || s.live+bytes > s.plan.liveBytes { // the step has what it gets
+	if j.live+bytes > j.most || s.live+bytes > s.plan.liveBytes { // the step has all its buffers
 		j.freeing = true
 		return nil
 	}
@@ -158,8 +159,8 @@ func (j *job) victim() int {
 	return len(j.buffers) - 1
 }
 
-// begin draws a job: it lets between a tenth and a half of what may live, up to half of that for good, in some twenty to a hundred buffers at
-// a time, of seven sizes that span a factor of up to 64.
+// begin draws a job: between a tenth and a half of the live bytes, up to half of that for good, in some twenty to a hundred
+// buffers at a time, of seven sizes that span a factor of up to 64.
 func (s *soak) begin(j *job) {
 	j.weight = 0.1 + s.random.Float64()
 	j.most = int64((0.1 + 0.4*s.random.Float64()) * float64(s.plan.liveBytes))
@@ -175,7 +176,7 @@ func (s *soak) begin(j *job) {
 // size is one of the job's.
 func (s *soak) size(j *job) int64 { return j.sizes[s.random.IntN(len(j.sizes))] }
 
-// end frees what is left of a job.
+// end frees the rest of a job.
 func (s *soak) end(j *job) error {
 	j.base = 0
 	for len(j.buffers) > 0 {

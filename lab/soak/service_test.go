@@ -18,8 +18,8 @@ import (
 
 var serviceTime = flag.Duration("service", 2*time.Second, "how long TestService runs")
 
-// service is a program that runs for long: it has a stream and a buffer for good, and opens and closes a stream, a tenant, a tag and
-// a graph for each request.
+// service is a program that runs for long: it has a stream and a buffer for good, and opens and closes a stream, a tenant, a
+// tag and a graph for each request.
 type service struct {
 	device *vram.Device
 	home   *cuda.Context
@@ -117,11 +117,11 @@ func (s *service) heap() (bytes int64, goroutines int) {
 	return int64(m.HeapAlloc), runtime.NumGoroutine() //nolint:gosec // less than 2^63
 }
 
-// A service that opens and closes streams, tenants, tags and graphs for as long as the flag says keeps the heap and the goroutines
-// that it had after a tenth of the time.
+// A service that opens and closes streams, tenants, tags and graphs for as long as the flag says keeps the heap and the
+// goroutines that it had after a tenth of the time.
 func TestService(t *testing.T) {
-	// heapSlack is for what is kept in bounds: the actors' framework has the names of streams in 32,768 maps, which it makes as names
-	// come, of 200 bytes each, and the profile has 4,096 places of 600 bytes.
+	// heapSlack covers bounded memory: the actors' framework has the names of streams in 32,768 maps, which it makes on
+	// demand, of 200 bytes each, and the profile has 4,096 places of 600 bytes.
 	const heapSlack = 10 << 20
 	s := openService(t)
 	var heapBytes int64

@@ -34,8 +34,8 @@ func TestSoak(t *testing.T) {
 	require.NoError(t, s.close())
 }
 
-// Jobs that come and go on eight streams never fail under a limit of 1.10 times what lives at most, hold no more than
-// that, cost the driver no more late than early, and leave nothing behind. A few thousand operations from two seeds.
+// Jobs that begin and end on eight streams never fail under a limit of 1.10 times their peak, hold no more than that, cost the
+// driver no more late than early, and leak nothing. A few thousand operations from two seeds.
 func TestNothingFailsAndNothingDrifts(t *testing.T) {
 	const stretches, ops = 4, 1500
 	for seed := range uint64(2) {
@@ -57,7 +57,7 @@ func TestNothingFailsAndNothingDrifts(t *testing.T) {
 	}
 }
 
-// Under a limit with no room beside what lives the same jobs do fail: the check can.
+// Under a limit without headroom the same jobs do fail: the check can.
 func TestTooShortALimitFails(t *testing.T) {
 	s, err := open(plan{liveBytes: 4 << 30, limit: 1.001, seed: 1}, vram.Config{Driver: sim.New(sim.Config{})})
 	require.NoError(t, err)

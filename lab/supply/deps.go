@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// oldMonths is the age at which a direct dependency needs a reason. Most live projects release within a year; with less than that
-// the table would be about habits of release, with more it would miss a project that has ended.
+// oldMonths is the age at which a direct dependency needs a reason. Most live projects release within a year; with less than
+// that the table would be about habits of release, with more it would miss a project that has ended.
 const oldMonths = 18
 
 // reasons says why an old dependency stays.
@@ -25,7 +25,7 @@ var reasons = map[string]string{ //nolint:gochecknoglobals // never written
 	"gorgonia.org/cu":                   "no later version; only builds with the tag gorgonia link it",
 }
 
-// dependency is what `go list -m -json` prints of a module.
+// dependency is a module as `go list -m -json` prints it.
 type dependency struct {
 	Path     string
 	Version  string

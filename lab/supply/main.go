@@ -1,4 +1,4 @@
-// Command supply looks at what this module is built from. It needs the module proxy.
+// Command supply checks the dependencies of this module. It needs the module proxy.
 //
 //	supply deps FOLDER...              names direct dependencies that are old, without a reason in the table below
 //	supply vuln GOVULNCHECK FOLDER...  runs govulncheck against the database of golang.org/x/vulndb

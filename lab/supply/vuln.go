@@ -21,8 +21,9 @@ import (
 // stdlib is govulncheck's name of the standard library.
 const stdlib = "stdlib"
 
-// vuln runs govulncheck over modules. It prints the findings that the code calls and fails if one is outside the standard library.
-// The ones of the standard library depend on the Go release that builds a program, and are printed with the release that mends them.
+// vuln runs govulncheck over modules. It prints the findings that the code calls and fails if one is outside the standard
+// library. The ones of the standard library depend on the Go release that builds a program, and are printed with the release
+// that mends them.
 func vuln(ctx context.Context, out io.Writer, govulncheck string, folders []string) error {
 	text, err := goCommand(ctx, os.TempDir(), "mod", "download", "-json", "golang.org/x/vulndb@latest")
 	if err != nil {
@@ -128,8 +129,8 @@ func writeDatabase(database, reports string) (count int, err error) {
 	return len(names), nil
 }
 
-// finding is a vulnerability on which govulncheck reports. The first frame of Trace is the vulnerable symbol; it has a function if the code
-// calls it.
+// finding is a vulnerability on which govulncheck reports. The first frame of Trace is the vulnerable symbol; it has a function
+// if the code calls it.
 type finding struct {
 	OSV          string `json:"osv"`
 	FixedVersion string `json:"fixed_version"`

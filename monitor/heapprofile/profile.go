@@ -15,7 +15,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/site"
 )
 
-// Write writes the devices' memory as a compressed profile. Errors: those of the writer.
+// Write writes the devices' memory as a compressed profile. Errors: the writer's.
 func Write(w io.Writer, devices ...*vram.Device) error {
 	if err := Of(devices...).Write(w); err != nil {
 		return fmt.Errorf("heapprofile: %w", err)
@@ -23,7 +23,7 @@ func Write(w io.Writer, devices ...*vram.Device) error {
 	return nil
 }
 
-// Of is the devices' memory at this moment.
+// Of returns the devices' memory at this moment.
 func Of(devices ...*vram.Device) *profile.Profile {
 	b := builder{
 		profile: &profile.Profile{
@@ -48,7 +48,7 @@ func Of(devices ...*vram.Device) *profile.Profile {
 	return b.profile
 }
 
-// function and place tell those of a profile apart.
+// function and place are the keys of a profile's entries.
 type (
 	function struct{ name, file string }
 	place    struct {
@@ -93,7 +93,8 @@ func (b *builder) add(d *vram.Device) {
 	}
 }
 
-// valid is a text as UTF-8, which all texts of a profile have to be: those that read it refuse the whole profile otherwise.
+// valid returns a text as UTF-8, which all texts of a profile have to be: those that read it refuse the whole profile
+// otherwise.
 func valid(text string) string { return strings.ToValidUTF8(text, "\ufffd") }
 
 // otherPlaces stands for the places that the device counts together.

@@ -11,8 +11,8 @@ import (
 	"github.com/go-vram/vram/internal/units"
 )
 
-// WriteText writes the devices' memory as text: a place is a paragraph, those that hold most bytes come first.
-// Errors: those of the writer.
+// WriteText writes the devices' memory as text: one paragraph for each place, those with most bytes first. Errors: the
+// writer's.
 func WriteText(w io.Writer, devices ...*vram.Device) error {
 	var text bytes.Buffer
 	for _, d := range devices {

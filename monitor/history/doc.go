@@ -1,5 +1,5 @@
-// Package history records what a device is asked for, on demand: the latest allocations and frees, and the growth,
-// the trims, the refusals and the mappings between them. A recording can be replayed (vram replay).
+// Package history records the requests of a device on demand: the latest allocations and frees, and the growth, trims,
+// refusals and mappings between them. A recording can be replayed (vram replay).
 //
 //	recorder, err := history.Start(device, history.Options{Events: 1 << 16, Stacks: true})
 //	...

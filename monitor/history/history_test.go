@@ -121,8 +121,8 @@ func TestLostEvents(t *testing.T) {
 	assert.EqualValues(t, 5*3072+30*70_000, tr.Info.LeftoverBytes)
 }
 
-// What is recorded and what is replayed are the same allocations, frees, bytes and peak: of one stream and of several, with
-// batches, with buffers from before the recording.
+// A replay has the recorded allocations, frees, bytes and peak: of one stream and of several, with batches, with buffers from
+// before the recording.
 func TestRecordAndReplay(t *testing.T) {
 	d, s := open(t, vram.Config{})
 	other, err := d.NewStream()
@@ -176,7 +176,7 @@ func TestRecordAndReplay(t *testing.T) {
 	assert.Equal(t, 2, tr.Info.StreamCount)
 }
 
-// Goroutines are recorded while they allocate, and a recording may begin and end, and be read, meanwhile.
+// Goroutines are recorded while they allocate, and a recording may begin, end, and be read at the same time.
 func TestManyGoroutines(t *testing.T) {
 	d, s := open(t, vram.Config{})
 	var group sync.WaitGroup
@@ -228,8 +228,8 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errBroken }
 
-// The memory of a device with a recording can be shown: its blocks are the live buffers with the places that allocated them, and all
-// events that lead to it fit.
+// The memory of a device with a recording can be shown: its blocks are the live buffers with the places that allocated them,
+// and all events that lead to it fit.
 func TestMemory(t *testing.T) {
 	d, s := open(t, vram.Config{LimitBytes: 256 << 20})
 	before := alloc(t, s, 3<<20, "before")
@@ -284,8 +284,8 @@ func TestMemory(t *testing.T) {
 	require.ErrorIs(t, err, vram.ErrClosed)
 }
 
-// A snapshot has the memory that was mapped, and that was unmapped, before and behind the buffers in it: also of memory that the device
-// does not hold any more, and of plain segments. Without it events of such memory would not fit.
+// A snapshot has the memory that was mapped and unmapped around its buffers: also memory that the device no longer holds, and
+// plain segments. Without it events of such memory would not fit.
 func TestMemoryHasTheSegmentsThatCameAndWent(t *testing.T) {
 	for _, segments := range []vram.Segments{vram.SegmentsVMM, vram.SegmentsPlain} {
 		d, s := open(t, vram.Config{LimitBytes: 256 << 20, Segments: segments})
@@ -328,7 +328,7 @@ func TestMemoryHasTheSegmentsThatCameAndWent(t *testing.T) {
 	}
 }
 
-// A snapshot of a device at work can be shown, too: what does not fit together is left out.
+// A snapshot of a busy device can be shown, too: inconsistent events are left out.
 func TestMemoryOfADeviceAtWork(t *testing.T) {
 	d, _ := open(t, vram.Config{LimitBytes: 256 << 20})
 	r := start(t, d, history.Options{Stacks: true})
@@ -356,7 +356,7 @@ func TestMemoryOfADeviceAtWork(t *testing.T) {
 	r.Stop()
 }
 
-// All events of one goroutine fit to the memory that they led to, also where memory is moved, unmapped and mapped anew.
+// All events of one goroutine fit to the resulting memory, also where memory is moved, unmapped and mapped again.
 func TestMemoryOfManyEvents(t *testing.T) {
 	d, first := open(t, vram.Config{LimitBytes: 96 << 20})
 	second, err := d.NewStream()

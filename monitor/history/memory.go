@@ -15,8 +15,8 @@ import (
 // exactBytes is the resolution of a memory map in which no ranges are joined that differ.
 const exactBytes = 512
 
-// WriteMemory writes the memory of the device as it is now, and the recorded events that led to it, as a snapshot for PyTorch's viewer:
-// see Memory and package snapshot. Errors: those of Memory and of the writer.
+// WriteMemory writes the current memory of the device, and the recorded events that led to it, as a snapshot for PyTorch's
+// viewer: see Memory and package snapshot. Errors: as Memory, and the writer's.
 func (r *Recorder) WriteMemory(ctx context.Context, w io.Writer) error {
 	s, _, err := r.Memory(ctx)
 	if err != nil {
@@ -25,11 +25,11 @@ func (r *Recorder) WriteMemory(ctx context.Context, w io.Writer) error {
 	return snapshot.Write(w, s)
 }
 
-// Memory is the memory of the device as it is now, by segments and blocks, and the recorded events that led to it. Blocks have call stacks
-// where their allocation is known: with Options.Stacks, of those since Start. Growth and trims are the memory that they
-// map and unmap, as PyTorch's segment_map and segment_unmap; plain segments have these, too, and are shown as expandable ones.
-// leftOut counts the events that do not fit to the memory: those of other moments than the memory was read at, and of
-// addresses that hold no memory any more. It waits for the request that the pool and each stream are serving. Errors: those of
+// Memory returns the current memory of the device, by segments and blocks, and the recorded events that led to it. Blocks have
+// call stacks if their allocation is known: with Options.Stacks, from Start on. Growth and trims appear as the memory that
+// they map and unmap, as PyTorch's segment_map and segment_unmap; plain segments have these, too, and are shown as expandable
+// ones. leftOut counts the events that do not fit to the memory: events from before or after the memory was read, and events
+// of addresses without memory. It waits for the requests that the pool and each stream are serving. Errors: as
 // Device.MemoryMap and Device.LiveBuffers, so a closed device has none; vram.ErrNotOpen.
 func (r *Recorder) Memory(ctx context.Context) (s *snapshot.Snapshot, leftOut int, err error) {
 	if !r.opened() {
@@ -60,7 +60,7 @@ func (r *Recorder) Memory(ctx context.Context) (s *snapshot.Snapshot, leftOut in
 	return s, leftOut, err
 }
 
-// drawing makes a snapshot out of what was read.
+// drawing builds a snapshot.
 type drawing struct {
 	device    int
 	allocated []Event                   // the live buffers with their stacks, by address
@@ -123,7 +123,7 @@ func (d *drawing) stackOf(b *vram.LiveBuffer) snapshot.Stack {
 	return d.stack(d.allocated[i].Stack)
 }
 
-// stack is a call stack for the viewer: equal ones are one.
+// stack returns a call stack for the viewer: equal ones are one.
 func (d *drawing) stack(of site.Stack) snapshot.Stack {
 	if !of.Known() {
 		return nil
@@ -142,7 +142,8 @@ func (d *drawing) stack(of site.Stack) snapshot.Stack {
 	return s
 }
 
-// trace has the events that the viewer knows. Mapped memory belongs to no stream, as the segments do. A free is completed at once: uses on other streams are not recorded.
+// trace has the events that the viewer knows. Mapped memory belongs to no stream, as the segments do. A free is completed at
+// once: uses on other streams are not recorded.
 func (d *drawing) trace(events []Event) (all snapshot.Trace) {
 	for i := range events {
 		e := &events[i]

@@ -33,7 +33,7 @@ var kindNames = [...]string{ //nolint:gochecknoglobals // constant table
 	Mapped: "mapped", Unmapped: "unmapped",
 }
 
-// String is the kind in lower case.
+// String returns the kind in lower case.
 func (k Kind) String() string {
 	if int(k) >= len(kindNames) {
 		return fmt.Sprintf("Kind(%d)", k)
@@ -54,7 +54,7 @@ func (k *Kind) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Event is what happened at a moment.
+// Event is one recorded event.
 type Event struct {
 	Number uint64     `json:"number"` // from 0, of all events since Start
 	Time   time.Time  `json:"time"`
@@ -88,7 +88,7 @@ type Recorder struct {
 	atEnd   atomic.Pointer[[]Event] // the live buffers at Stop
 }
 
-// Start begins to record. The caller stops it. Errors: those of Device.Observe, and one for a negative number of events.
+// Start begins to record. The caller stops it. Errors: as Device.Observe, and one for a negative number of events.
 func Start(d *vram.Device, o Options) (*Recorder, error) {
 	if o.Events < 0 {
 		return nil, fmt.Errorf("history: Events is %d, want 0 or more", o.Events)
@@ -145,7 +145,7 @@ func (r *Recorder) event(kind Kind, e vram.BufferEvent) Event {
 	return x
 }
 
-// enter puts an event into the ring, in the place of the oldest.
+// enter adds an event to the ring, replacing the oldest.
 func (r *Recorder) enter(e Event) {
 	e.Time = time.Now()
 	e.Number = r.next.Add(1) - 1
@@ -194,7 +194,7 @@ func (s Snapshot) MarshalJSON() ([]byte, error) {
 	return json.Marshal(plain(s))
 }
 
-// Snapshot reads the recording. While it goes on, it waits for the request that each stream is serving.
+// Snapshot reads the recording. While the recording runs, it waits for the request that each stream is serving.
 func (r *Recorder) Snapshot() Snapshot {
 	var s Snapshot
 	if !r.opened() {
@@ -217,5 +217,5 @@ func (r *Recorder) Snapshot() Snapshot {
 	return s
 }
 
-// Events are the recorded events.
+// Events returns the recorded events.
 func (r *Recorder) Events() []Event { return r.Snapshot().Events }

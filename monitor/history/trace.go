@@ -15,13 +15,13 @@ import (
 // ErrEmpty says that nothing was recorded: there is no trace without an event.
 var ErrEmpty = errors.New("history: nothing was recorded")
 
-// WriteTrace writes the recording as a trace that vram replay reads. Errors: ErrEmpty, and those of the writer.
+// WriteTrace writes the recording as a trace that vram replay reads. Errors: ErrEmpty, and the writer's.
 func (r *Recorder) WriteTrace(w io.Writer) error {
 	s := r.Snapshot()
 	return s.WriteTrace(w)
 }
 
-// WriteTrace writes the snapshot as a trace that vram replay reads. Errors: ErrEmpty, and those of the writer.
+// WriteTrace writes the snapshot as a trace that vram replay reads. Errors: ErrEmpty, and the writer's.
 func (s *Snapshot) WriteTrace(w io.Writer) error {
 	if s == nil {
 		return ErrEmpty
@@ -56,8 +56,8 @@ func (s *Snapshot) WriteTrace(w io.Writer) error {
 	return nil
 }
 
-// before are the buffers that were allocated before the first event, by their addresses: those that are freed, or live at the
-// end, and are not allocated in the recording.
+// before returns the buffers that were allocated before the first event, by their addresses: those that are freed, or live at
+// the end, and are not allocated in the recording.
 func (s *Snapshot) before() (all []Event) {
 	known := map[vram.Ptr]bool{}
 	note := func(e *Event) {

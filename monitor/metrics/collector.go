@@ -47,7 +47,7 @@ func NewWith(device *vram.Device, o Options) *Collector {
 	return &Collector{device: device, options: o, descs: newDescs(labels)}
 }
 
-// bound is a bound of Options: 0 stands for a default, a negative one for none.
+// bound returns a bound of Options: 0 stands for a default, a negative one for none.
 func bound(most int) int {
 	if most == 0 {
 		return 32
@@ -216,7 +216,7 @@ func (c *Collector) collectStreams(m emitter, all []vram.StreamStats) {
 // others is the label of those that have no series of their own.
 const others = "other"
 
-// sendStream sends what can be summed up. Counts are gauges: the sum of the others falls when a stream ends.
+// sendStream sends the figures that can be summed. Counts are gauges: the sum of the others falls when a stream ends.
 func (c *Collector) sendStream(m emitter, name string, n vram.StreamStats) {
 	m.bytes(c.streamMemory, n.LiveBytes, name, "live")
 	m.bytes(c.streamMemory, n.CachedBytes, name, "cached")
@@ -259,7 +259,7 @@ func (c *Collector) collectTenants(m emitter, all []vram.TenantStats) {
 	}
 }
 
-// sendTenant sends what can be summed up.
+// sendTenant sends the figures that can be summed.
 func (c *Collector) sendTenant(m emitter, name string, n vram.TenantStats) {
 	m.bytes(c.tenantMemory, n.HeldBytes, name)
 	m.bytes(c.tenantCharged, n.ChargedBytes, name)
@@ -271,7 +271,7 @@ func (c *Collector) sendTenant(m emitter, name string, n vram.TenantStats) {
 	m.durations(c.tenantWaits, n.Durations, name)
 }
 
-// sendBounds sends what belongs to one tenant alone.
+// sendBounds sends the figures of one tenant alone.
 func (c *Collector) sendBounds(m emitter, name string, n vram.TenantStats) {
 	m.bytes(c.tenantPeak, n.PeakHeldBytes, name)
 	if n.Quota.LimitBytes > 0 {
@@ -282,7 +282,7 @@ func (c *Collector) sendBounds(m emitter, name string, n vram.TenantStats) {
 	}
 }
 
-// labelOf is a name as a label's value, which has to be UTF-8. One that could be taken for a quoted one is
+// labelOf returns a name as a label's value, which has to be UTF-8. One that could be taken for a quoted one is
 // quoted, too: no two names have one label.
 func labelOf(name string) string {
 	if utf8.ValidString(name) && !strings.HasPrefix(name, `"`) {

@@ -141,7 +141,7 @@ func TestMetricsAreConventional(t *testing.T) {
 	})
 }
 
-// The number of series is bounded, whatever a program opens, and the others are summed up.
+// The number of series is bounded for any number of streams and tenants, and the others are summed.
 func TestSeriesAreBounded(t *testing.T) {
 	d := open(t, vram.Config{LimitBytes: 256 * mib})
 	for n := range 10 {
@@ -207,7 +207,7 @@ func TestTenantsHaveLabelsOfTheirOwn(t *testing.T) {
 	}
 }
 
-// With statistics off what is not known is left out, and counters keep their last value.
+// With statistics off unknown figures are left out, and counters keep their last value.
 func TestMetricsWithStatisticsOff(t *testing.T) {
 	d := open(t, vram.Config{LimitBytes: 64 * mib})
 	s := stream(t, d)

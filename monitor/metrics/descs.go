@@ -31,7 +31,7 @@ func newDescs(constant prometheus.Labels) descs {
 		d.all = append(d.all, one)
 		return one
 	}
-	d.memory = name("memory_bytes", "Memory by state. All states less twice those that sleep come to vram_reserved_bytes while nothing is under way.", "state")
+	d.memory = name("memory_bytes", "Memory by state. All states less twice the sleeping ones equal vram_reserved_bytes while no request runs.", "state")
 	d.reserved = name("reserved_bytes", "Memory held from the driver.")
 	d.limit = name("limit_bytes", "The bound of vram_reserved_bytes.")
 	d.largestFree = name("largest_free_bytes", "The longest free range, in the pool or in a stream.")

@@ -5,8 +5,8 @@
 //
 // # Names and labels
 //
-// Names begin with vram_ and end with their unit: _bytes, _seconds, _total for what only grows. Each
-// metric has the label device, the device's number. Some have one more:
+// Names begin with vram_ and end with their unit: _bytes, _seconds, _total for counters. Each metric has the label device, the
+// device's number. Some have one more:
 //
 //	state    of bytes: live, cached, pending, free, set_aside, sleeping, shared, reserved, held
 //	level    of allocations: magazine, stream, pool, driver
@@ -16,15 +16,14 @@
 //	tenant   the tenant's name, likewise up to Options.MaxTenants, and "other"
 //	function the driver's function: at most as many as the driver has
 //
-// So the number of series is bounded whatever a program does. Peaks and bounds of streams and tenants that
-// are summed up are left out. vram_wait_seconds is a histogram whose bounds are powers of two of a
-// microsecond; all of them are there from the beginning.
+// So the number of series is bounded for any program. The series of the summed streams and tenants have no peaks and bounds.
+// vram_wait_seconds is a histogram whose bounds are powers of two of a microsecond; all of them exist from the beginning.
 //
 // # Statistics that are off
 //
-// With Config.Stats at vram.StatsOff, or switched to it by Reconfigure, bytes by state, peaks, shares and the
-// streams' series are left out, since they are not known. Counters keep the last value that was read, and go on
-// from there once statistics are on again: no scraper sees a reset.
+// With Config.Stats at vram.StatsOff, or switched to it by Reconfigure, bytes by state, peaks, shares and the streams' series
+// are left out, since they are not known. Counters keep the last value that was read, and continue from there once statistics
+// are on again: no scraper sees a reset.
 //
 // # OpenTelemetry
 //

@@ -34,7 +34,8 @@ type Frame struct {
 	Line     int    `json:"line"`
 }
 
-// callsOf adds up the records of a profile by call stack, as the program has it: inside the allocator the calls from one place may differ.
+// callsOf adds up the records of a profile by call stack, as the program has it: inside the allocator the calls from one place
+// may differ.
 func callsOf(p vram.Profile) Calls {
 	out := Calls{SampleBytes: p.SampleBytes, Calls: []Call{}}
 	at := map[string]int{} // in out.Calls

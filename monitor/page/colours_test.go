@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// leastContrast is what WCAG 2 asks of graphics (1.4.11); textContrast what it asks of text (1.4.3).
+// leastContrast is the limit of WCAG 2 for graphics (1.4.11); textContrast the one for text (1.4.3).
 const (
 	leastContrast = 3.0
 	textContrast  = 4.5
@@ -47,7 +47,7 @@ func (th theme) contrast(t *testing.T, a, b string) float64 {
 	return (high + 0.05) / (low + 0.05)
 }
 
-// themes reads the colours of page.css: those of the dark theme go over those of the light one.
+// themes reads the colours of page.css: the dark theme overrides the light one.
 func themes(t *testing.T) map[string]theme {
 	t.Helper()
 	css, err := static.ReadFile("static/page.css")
@@ -78,7 +78,8 @@ func fillsOf(t *testing.T) (all []fill, script string) {
 	return all, string(text)
 }
 
-// Each colour of a picture stands out from the card, in both themes, and so do the lines of its pattern, which have the card's colour.
+// Each colour of a picture stands out from the card, in both themes, and so do the lines of its pattern, which have the card's
+// colour.
 func TestColoursStandOutFromTheCard(t *testing.T) {
 	t.Parallel()
 	all, _ := fillsOf(t)
@@ -95,8 +96,8 @@ func TestColoursStandOutFromTheCard(t *testing.T) {
 	}
 }
 
-// States that may lie side by side differ in pattern, or in lightness: never in hue alone. The lists of the time line and of the map
-// overlap, so that every two of their fills are compared; cached is both of the map's.
+// States that may lie side by side differ in pattern, or in lightness: never in hue alone. The lists of the time line and of
+// the map overlap, so that every two of their fills are compared; cached is both of the map's.
 func TestNeighboursAreToldApart(t *testing.T) {
 	t.Parallel()
 	all, _ := fillsOf(t)
@@ -108,13 +109,14 @@ func TestNeighboursAreToldApart(t *testing.T) {
 				if stream || same || a.pattern != b.pattern {
 					continue
 				}
-				assert.GreaterOrEqual(t, th.contrast(t, a.colour, b.colour), leastContrast, "%s: %s beside %s", name, a.name, b.name)
+				assert.GreaterOrEqual(t, th.contrast(t, a.colour, b.colour), leastContrast, "%s: %s next to %s", name, a.name, b.name)
 			}
 		}
 	}
 }
 
-// One colour has one meaning: no two custom properties of pictures have the same value, and every state has a colour of its own.
+// One colour has one meaning: no two custom properties of pictures have the same value, and every state has a colour of its
+// own.
 func TestAColourHasOneMeaning(t *testing.T) {
 	t.Parallel()
 	all, script := fillsOf(t)

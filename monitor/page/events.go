@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// writeLimit is how long a viewer may take to receive an event. Not longer: a viewer that is gone without a word keeps the sampler.
+// writeLimit is how long a viewer may take to receive an event. Not longer: a viewer that is gone without a word keeps the
+// sampler.
 const writeLimit = 15 * time.Second
 
 // events answers with the history and then every sample, until the viewer leaves or the page is closed.

@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/monitor/page"
 )
 
-// The page is one handler among those of a service.
+// The page is one handler of a service.
 func ExampleHandler() {
 	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{})})
 	if err != nil {

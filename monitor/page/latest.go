@@ -24,7 +24,7 @@ func newLatest[T any](interval time.Duration) *latest[T] {
 	return l
 }
 
-// get is the answer to a question: the last one if it is younger than the interval, else a new one.
+// get returns the answer to a question: the last one if it is younger than the interval, else a new one.
 func (l *latest[T]) get(ctx context.Context, question int64, read func(ctx context.Context) (T, error)) (T, error) {
 	var r reading[T]
 	select {

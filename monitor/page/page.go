@@ -16,7 +16,7 @@ type Page struct {
 	calls   []*latest[Calls]
 }
 
-// Handler is the page of some devices, in the order in which they are shown, with the default options.
+// Handler returns the page of some devices, in the order in which they are shown, with the default options.
 func Handler(devices ...*vram.Device) http.Handler { return New(Options{}, devices...) }
 
 // New makes the page of some devices. Nothing is read before somebody looks. The page does not close them.

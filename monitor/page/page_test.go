@@ -83,7 +83,7 @@ func read[T any](s *site, name string) (value T) {
 	return value
 }
 
-// The figures of the JSON answers are those of Stats and MemoryMap.
+// The JSON answers have the figures of Stats and MemoryMap.
 func TestAnswersHaveTheFigures(t *testing.T) {
 	s := open(t, page.Options{Interval: page.MinInterval})
 	assert.Equal(t, "unused", read[page.Sample](s, "stats.json").Devices[0].State)
@@ -250,7 +250,8 @@ func TestAClosedDeviceIsShown(t *testing.T) {
 	}, 10*time.Second, time.Millisecond)
 }
 
-// The call stacks of a device that samples are those of its profile, added up and the largest first; they are read once in an interval.
+// The call stacks of a device that samples are its profile's, added up and the largest first; they are read once in an
+// interval.
 func TestCallStacks(t *testing.T) {
 	s := openOf(t, page.Options{Interval: time.Hour}, vram.Config{SampleBytes: 1})
 	var all []vram.Buffer
@@ -284,7 +285,7 @@ func TestCallStacks(t *testing.T) {
 	assert.Equal(t, page.Calls{Calls: []page.Call{}}, read[page.Calls](off, "calls.json"))
 }
 
-// Requests that wait are listed, and counted for their tenants by what they wait for; those that were refused are counted.
+// Waiting requests are listed, and counted for their tenants by reason; refused requests are counted.
 func TestWaitingAndRefusedRequests(t *testing.T) {
 	s := open(t, page.Options{Interval: page.MinInterval})
 	holds, err := s.dev.NewStream()

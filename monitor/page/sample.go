@@ -16,7 +16,7 @@ type Sample struct {
 	Devices         []Device  `json:"devices"`
 }
 
-// Device is the figures of a device. Those of a closed one are the last before Close.
+// Device has the figures of a device. A closed one keeps its last figures before Close.
 type Device struct {
 	Index         int     `json:"index"`
 	State         string  `json:"state"` // "unused", "in use" or "closed"
@@ -50,7 +50,7 @@ type Device struct {
 	Tenants []Tenant `json:"tenants"`
 }
 
-// Figures are those that the history keeps of each sample. The bytes by state are those of vram.Stats.
+// Figures has the part of each sample that the history keeps. The bytes by state are as in vram.Stats.
 type Figures struct {
 	LiveBytes       int64  `json:"liveBytes"`
 	PendingBytes    int64  `json:"pendingBytes"`

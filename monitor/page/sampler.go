@@ -63,7 +63,7 @@ func (s *sampler) take(ctx context.Context) (*sampling, error) {
 	}
 }
 
-// newest is a sample that is younger than the interval: the last one, or a new one.
+// newest returns a sample that is younger than the interval: the last one, or a new one.
 func (s *sampler) newest(ctx context.Context) (*Sample, error) {
 	if last, err := s.fresh(ctx); last != nil || err != nil {
 		return last, err
@@ -74,7 +74,7 @@ func (s *sampler) newest(ctx context.Context) (*Sample, error) {
 		return nil, ctx.Err()
 	}
 	defer func() { <-s.reading }()
-	if last, err := s.fresh(ctx); last != nil || err != nil { // another goroutine has read it meanwhile
+	if last, err := s.fresh(ctx); last != nil || err != nil { // another goroutine has read it
 		return last, err
 	}
 	sample := s.read()
@@ -87,7 +87,7 @@ func (s *sampler) newest(ctx context.Context) (*Sample, error) {
 	return st.last, nil
 }
 
-// fresh is the last sample if it is younger than the interval, else nil.
+// fresh returns the last sample if it is younger than the interval, else nil.
 func (s *sampler) fresh(ctx context.Context) (*Sample, error) {
 	st, err := s.take(ctx)
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *sampler) fresh(ctx context.Context) (*Sample, error) {
 	return st.last, nil
 }
 
-// history is the last samples.
+// history returns the last samples.
 func (s *sampler) history(ctx context.Context) (History, error) {
 	st, err := s.take(ctx)
 	if err != nil {
@@ -110,7 +110,8 @@ func (s *sampler) history(ctx context.Context) (History, error) {
 	return st.history(), nil
 }
 
-// watch adds a viewer, and starts the goroutine for the first one. The history ends before the first sample that the viewer gets.
+// watch adds a viewer, and starts the goroutine for the first one. The history ends before the first sample that the viewer
+// gets.
 func (s *sampler) watch(ctx context.Context) (*viewer, History, error) {
 	st, err := s.take(ctx)
 	if err != nil {
@@ -208,7 +209,7 @@ func (st *sampling) add(s Sample) {
 	if before := st.last; before != nil {
 		s.Number = before.Number + 1
 		for i := range s.Devices {
-			if d, had := &s.Devices[i], &before.Devices[i]; d.Name == "" { // it was closed meanwhile
+			if d, had := &s.Devices[i], &before.Devices[i]; d.Name == "" { // it has been closed
 				d.Name, d.Driver, d.TotalBytes = had.Name, had.Driver, had.TotalBytes
 			}
 		}

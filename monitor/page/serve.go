@@ -22,7 +22,7 @@ var static embed.FS
 // readLimit is how long a request waits for figures. Not longer: a viewer should learn that a stream does not answer.
 const readLimit = 10 * time.Second
 
-// policy lets the page load what this handler serves, and nothing else.
+// policy lets the page load only files of this handler.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; " +
 	"form-action 'none'; frame-ancestors 'self'"
 
@@ -63,7 +63,7 @@ func (p *Page) route(w http.ResponseWriter, r *http.Request) {
 	ctx, end := context.WithTimeout(r.Context(), readLimit)
 	defer end()
 	switch name := path.Base(r.URL.Path); {
-	case r.URL.Path == "": // behind http.StripPrefix, without the slash that relative addresses need
+	case r.URL.Path == "": // under http.StripPrefix, without the slash that relative addresses need
 		w.Header().Set("Location", path.Base(r.RequestURI)+"/")
 		w.WriteHeader(http.StatusMovedPermanently)
 	case strings.HasSuffix(r.URL.Path, "/"):
@@ -83,7 +83,7 @@ func (p *Page) route(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// device is the index of the device that a request names, the first one where it names none.
+// device returns the index of the device that a request names, the first one where it names none.
 func (p *Page) device(r *http.Request) (int, error) {
 	index, err := number(r, "device")
 	if err == nil && (index < 0 || index >= int64(len(p.devices))) {
@@ -92,7 +92,7 @@ func (p *Page) device(r *http.Request) (int, error) {
 	return int(index), err
 }
 
-// number is a parameter of a request, 0 where it is missing.
+// number returns a parameter of a request, 0 where it is missing.
 func number(r *http.Request, name string) (int64, error) {
 	text := r.URL.Query().Get(name)
 	if text == "" {
@@ -161,7 +161,7 @@ func fail(w http.ResponseWriter, err error) {
 	_, _ = w.Write(append(text, '\n'))
 }
 
-// contentType is that of a file of the page. The machine may have a table of its own, which is not asked.
+// contentType returns the type of a file of the page. It ignores the machine's table.
 func contentType(name string) string {
 	switch path.Ext(name) {
 	case ".html":

@@ -6,7 +6,8 @@ import (
 	"github.com/go-vram/vram"
 )
 
-// The bounds of the lists of a sample. Not more: the sample goes to every viewer in each interval. The counts beside them are of all.
+// Bounds of the lists of a sample. Not more: the sample goes to every viewer in each interval. The counts include the entries
+// left out.
 const (
 	mostWaiting = 50
 	mostHolders = 10
@@ -18,8 +19,8 @@ type Waiters struct {
 	Requests     []WaitingRequest `json:"requests"`     // in the order in which they would be served
 	HolderCount  int              `json:"holderCount"`
 	Holders      []Holder         `json:"holders"` // of memory, the largest first
-	// Stalled: every holder of memory waits itself or is suspended, so that memory comes only from another goroutine of theirs, or
-	// with the end of a context. It is no deadlock while there is one that is not declared exclusive.
+	// Stalled: every holder of memory waits itself or is suspended, so that memory comes only from another goroutine of theirs,
+	// or with the end of a context. It is no deadlock while there is one that is not declared exclusive.
 	Stalled bool     `json:"stalled"`
 	Unread  []uint32 `json:"unread,omitempty"` // streams that have failed: their requests are not in the list
 }

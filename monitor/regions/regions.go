@@ -27,5 +27,5 @@ func Enable() {
 	region.Set(func(name string) (end func()) { return trace.StartRegion(context.Background(), name).End })
 }
 
-// Disable ends what Enable began.
+// Disable undoes Enable.
 func Disable() { region.Set(nil) }

@@ -4,20 +4,21 @@
 // # Words
 //
 // A Segment is a range of device addresses that is held from the driver, a Block a part of one with one state. A Trace is the
-// history of a device: Events in the order in which they happened, the newest last. A Stack is where in the program something was
-// asked for, the innermost Frame first. Requested bytes are those that the program asked for; a block may have more.
+// history of a device: Events in the order in which they happened, the newest last. A Stack is where in the program something
+// was asked for, the innermost Frame first. Requested bytes are those that the program asked for; a block may have more.
 //
 // # Consistency
 //
-// The blocks of a segment lie side by side and cover it. The segments of a snapshot are the state behind the last event, so that the
-// viewer can take the events back one by one: a block that is live was allocated last and is not freed behind that, a free that was
-// requested and has not completed has a block that is pending, mapped memory is a segment. A viewer that finds it otherwise stops
-// with an error. A history may begin late: that a block was allocated before it is no contradiction.
+// The blocks of a segment are adjacent and cover it. The segments of a snapshot are the state after the last event, so that
+// the viewer can take the events back one by one: the last event of a live block is its allocation, a free that was requested
+// and has not completed has a pending block, mapped memory is a segment. A viewer that finds a contradiction stops with an
+// error. A history may begin late: a block may have been allocated before it.
 //
-// Check finds contradictions. Events and segments that were read one after the other from a program at work rarely fit to the last
-// event: Fit leaves out the events that contradict.
+// Check finds contradictions. Events and segments that were read one after the other from a program at work rarely fit to the
+// last event: Fit leaves out the events that contradict.
 //
 // # Concurrency properties
 //
-// A Snapshot is a plain value, and nothing here keeps one: Write, Check and Fit may be called for different snapshots at a time.
+// A Snapshot is a plain value, and nothing here keeps one: Write, Check and Fit may be called for different snapshots at a
+// time.
 package snapshot

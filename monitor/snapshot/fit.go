@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Check finds the first fault that stops a viewer: blocks that do not cover their segment, segments that overlap, and the newest event
-// that contradicts the state behind it. The error wraps ErrBadSnapshot.
+// Check finds the first fault that stops a viewer: blocks that do not cover their segment, segments that overlap, and the
+// newest event that contradicts the state after it. The error wraps ErrBadSnapshot.
 func Check(s *Snapshot) error {
 	if err := checkSegments(s.Segments); err != nil {
 		return err
@@ -23,8 +23,8 @@ func Check(s *Snapshot) error {
 	return nil
 }
 
-// Fit leaves out the events that contradict the segments or later events, and answers how many those were. The error is
-// that of segments which are wrong by themselves, and wraps ErrBadSnapshot.
+// Fit removes the events that contradict the segments or later events, and returns their number. Its error reports invalid
+// segments, and wraps ErrBadSnapshot.
 func Fit(s *Snapshot) (leftOut int, err error) {
 	if err := checkSegments(s.Segments); err != nil {
 		return 0, err
@@ -80,7 +80,7 @@ func checkSegments(segments []Segment) error {
 // rewind is a device's memory while its events are taken back, the newest first.
 type rewind struct {
 	blocks map[uint64]State // of those that are not free, by address
-	mapped []extent         // by address; those of one stream that lie side by side are one
+	mapped []extent         // by address; adjacent ones of one stream are merged
 }
 
 // extent is a range of mapped addresses of a stream.
@@ -107,8 +107,8 @@ func newRewind(segments []Segment, device int) *rewind {
 	return w
 }
 
-// takeBack makes the state before the event out of the one behind it. The answer is empty, or the reason why the event does not lead to
-// that state; nothing has changed then.
+// takeBack replaces the state after the event by the state before it. It returns "", or the reason why the event does not lead
+// to that state, which is then unchanged.
 func (w *rewind) takeBack(e *Event) (what string) {
 	if e.Bytes < 0 {
 		return fmt.Sprintf("it has %d bytes", e.Bytes)
@@ -117,20 +117,20 @@ func (w *rewind) takeBack(e *Event) (what string) {
 	switch e.Action {
 	case Alloc:
 		if !active || state != Live {
-			return fmt.Sprintf("what it allocates at %#x is not live behind it", e.Address)
+			return fmt.Sprintf("its allocation at %#x is not live after it", e.Address)
 		}
 		delete(w.blocks, e.Address)
 	case FreeRequested:
 		if state != Pending {
-			return fmt.Sprintf("what it frees at %#x neither waits nor is freed behind it", e.Address)
+			return fmt.Sprintf("its block at %#x is neither pending nor freed after it", e.Address)
 		}
 		w.blocks[e.Address] = Live
 	case FreeCompleted:
 		if active {
-			return fmt.Sprintf("what it frees at %#x is in use behind it", e.Address)
+			return fmt.Sprintf("its freed block at %#x is in use after it", e.Address)
 		}
 		if _, found := w.find(e.Address); !found {
-			return fmt.Sprintf("what it frees at %#x lies in no segment", e.Address)
+			return fmt.Sprintf("its freed block at %#x lies in no segment", e.Address)
 		}
 		w.blocks[e.Address] = Pending
 	case Reserve, Map:
@@ -144,7 +144,7 @@ func (w *rewind) takeBack(e *Event) (what string) {
 	return ""
 }
 
-// find is the extent that holds the address, or where one would be that does.
+// find returns the extent that holds the address, or where one would be that does.
 func (w *rewind) find(address uint64) (index int, found bool) {
 	return slices.BinarySearchFunc(w.mapped, address, func(x extent, address uint64) int {
 		switch {
@@ -162,7 +162,7 @@ func (w *rewind) unmap(e *Event) (what string) {
 	to := e.Address + uint64(e.Bytes) //nolint:gosec // checked not to be negative
 	i, found := w.find(e.Address)
 	if !found || w.mapped[i].to < to || e.Bytes == 0 {
-		return fmt.Sprintf("%#x to %#x is no segment behind it", e.Address, to)
+		return fmt.Sprintf("%#x to %#x is no segment after it", e.Address, to)
 	}
 	for address := range w.blocks {
 		if address >= e.Address && address < to {
@@ -186,7 +186,7 @@ func (w *rewind) remap(e *Event) (what string) {
 	x := extent{e.Address, e.Address + uint64(e.Bytes), e.Stream} //nolint:gosec // checked not to be negative
 	i, found := w.find(x.from)
 	if found || i < len(w.mapped) && w.mapped[i].from < x.to || e.Bytes == 0 {
-		return fmt.Sprintf("%#x to %#x is a segment behind it", x.from, x.to)
+		return fmt.Sprintf("%#x to %#x is a segment after it", x.from, x.to)
 	}
 	to := i
 	if i < len(w.mapped) && w.mapped[i].from == x.to && w.mapped[i].stream == x.stream {

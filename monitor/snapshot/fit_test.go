@@ -17,20 +17,20 @@ func TestCheckFinds(t *testing.T) {
 		change func(*snapshot.Snapshot)
 		want   string
 	}{
-		"a gap":              {func(s *snapshot.Snapshot) { s.Segments[0].Blocks[1].Address += 512 }, "where the one before it ends"},
-		"a short segment":    {func(s *snapshot.Snapshot) { s.Segments[0].Blocks[2].Bytes -= 512 }, "its blocks end at"},
-		"an overlap":         {func(s *snapshot.Snapshot) { s.Segments[1].Device = 0 }, "overlaps"},
-		"no bytes":           {func(s *snapshot.Snapshot) { s.Segments[1].Bytes = 0 }, "more than 0 bytes"},
-		"more than it has":   {func(s *snapshot.Snapshot) { s.Segments[0].Blocks[0].RequestedBytes = 5 * mib }, "were requested"},
-		"a lost allocation":  {func(s *snapshot.Snapshot) { s.Segments[0].Blocks[0].State = snapshot.Free }, "event 1: what it allocates at 0x7f0000000000"},
-		"a lost free":        {func(s *snapshot.Snapshot) { s.Segments[0].Blocks[1].State = snapshot.Live }, "event 6: what it frees at"},
-		"a free of memory":   {func(s *snapshot.Snapshot) { s.Traces[0][5].Address = 0x7f00_0000_0000 }, "event 5: what it frees at 0x7f0000000000 is in use"},
-		"a free of nothing":  {func(s *snapshot.Snapshot) { s.Traces[0][5].Address = 512 }, "lies in no segment"},
-		"a map of nothing":   {func(s *snapshot.Snapshot) { s.Traces[0][0].Bytes = 9 * mib }, "is no segment behind it"},
-		"a map behind a use": {func(s *snapshot.Snapshot) { s.Traces[0] = append(s.Traces[0], s.Traces[0][0]) }, "is in use before it is mapped"},
+		"a gap":             {func(s *snapshot.Snapshot) { s.Segments[0].Blocks[1].Address += 512 }, "where the one before it ends"},
+		"a short segment":   {func(s *snapshot.Snapshot) { s.Segments[0].Blocks[2].Bytes -= 512 }, "its blocks end at"},
+		"an overlap":        {func(s *snapshot.Snapshot) { s.Segments[1].Device = 0 }, "overlaps"},
+		"no bytes":          {func(s *snapshot.Snapshot) { s.Segments[1].Bytes = 0 }, "more than 0 bytes"},
+		"more than it has":  {func(s *snapshot.Snapshot) { s.Segments[0].Blocks[0].RequestedBytes = 5 * mib }, "were requested"},
+		"a lost allocation": {func(s *snapshot.Snapshot) { s.Segments[0].Blocks[0].State = snapshot.Free }, "event 1: its allocation at 0x7f0000000000"},
+		"a lost free":       {func(s *snapshot.Snapshot) { s.Segments[0].Blocks[1].State = snapshot.Live }, "event 6: its "},
+		"a free of memory":  {func(s *snapshot.Snapshot) { s.Traces[0][5].Address = 0x7f00_0000_0000 }, "event 5: its freed block at 0x7f0000000000 is in use"},
+		"a free of nothing": {func(s *snapshot.Snapshot) { s.Traces[0][5].Address = 512 }, "lies in no segment"},
+		"a map of nothing":  {func(s *snapshot.Snapshot) { s.Traces[0][0].Bytes = 9 * mib }, "is no segment after it"},
+		"a map after a use": {func(s *snapshot.Snapshot) { s.Traces[0] = append(s.Traces[0], s.Traces[0][0]) }, "is in use before it is mapped"},
 		"an unmap that is not": {func(s *snapshot.Snapshot) {
 			s.Traces[0] = append(s.Traces[0], snapshot.Event{Action: snapshot.Unmap, Address: 0x7f00_0000_0000, Bytes: mib})
-		}, "is a segment behind it"},
+		}, "is a segment after it"},
 		"no such action": {func(s *snapshot.Snapshot) { s.Traces[0][8].Action = 77 }, "there is no action 77"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -43,14 +43,14 @@ func TestCheckFinds(t *testing.T) {
 	}
 }
 
-// A history whose segments were read some events later keeps what fits.
+// A history whose segments were read some events later keeps the events that fit.
 func TestFitLeavesOutWhatDoesNotFit(t *testing.T) {
 	s := small()
 	count, err := snapshot.Fit(s)
 	require.NoError(t, err)
 	assert.Zero(t, count, "all of it fits")
 
-	// The block that lives at the end was freed between the reading of the segments and that of the events.
+	// The block that is live at the end was freed after the segments and before the events were read.
 	s.Traces[0] = append(s.Traces[0], snapshot.Event{Action: snapshot.FreeRequested, Address: 0x7f00_0000_0000, Bytes: 4 * mib},
 		snapshot.Event{Action: snapshot.FreeCompleted, Address: 0x7f00_0000_0000, Bytes: 4 * mib})
 	require.Error(t, snapshot.Check(s))
@@ -64,7 +64,7 @@ func TestFitLeavesOutWhatDoesNotFit(t *testing.T) {
 	require.ErrorIs(t, err, snapshot.ErrBadSnapshot)
 }
 
-// history plays random events on a device forwards, and keeps the state behind the last one.
+// history plays random events on a device forwards, and keeps the state after the last one.
 type history struct {
 	pages  []bool // mapped, a page each
 	blocks map[int]snapshot.State
@@ -77,7 +77,7 @@ func (h *history) note(a snapshot.Action, page, count int) {
 	h.trace = append(h.trace, snapshot.Event{Action: a, Address: uint64(page * pageBytes), Bytes: int64(count * pageBytes)})
 }
 
-// run maps or unmaps the page and some behind it that are as it is and not in use.
+// run maps or unmaps the page and some following ones that are in the same state and not in use.
 func (h *history) run(t *rapid.T, a snapshot.Action, page int) {
 	most := rapid.IntRange(1, len(h.pages)-page).Draw(t, "run")
 	was, count := h.pages[page], 0
@@ -128,7 +128,8 @@ func (h *history) segments() (all []snapshot.Segment) {
 	return all
 }
 
-// Whatever happened fits to what came of it, from any event on; and of what was read at different moments Fit keeps what fits.
+// Any history fits to its result, from any event on; and if parts were read at different moments, Fit keeps the events that
+// fit.
 func TestHistoriesFit(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		h := history{pages: make([]bool, rapid.IntRange(1, 6).Draw(t, "pages")), blocks: map[int]snapshot.State{}}

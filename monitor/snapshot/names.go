@@ -14,7 +14,7 @@ var (
 	}
 )
 
-// String is the format's word for the state.
+// String returns the format's word for the state.
 func (s State) String() string { return nameOf(stateNames, int(s), "State") }
 
 // MarshalText implements encoding.TextMarshaler: String.
@@ -23,7 +23,7 @@ func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // UnmarshalText implements encoding.TextUnmarshaler.
 func (s *State) UnmarshalText(text []byte) error { return read(s, stateNames, text) }
 
-// String is the format's word for the action.
+// String returns the format's word for the action.
 func (a Action) String() string { return nameOf(actionNames, int(a), "Action") }
 
 // MarshalText implements encoding.TextMarshaler: String.

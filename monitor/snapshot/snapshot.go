@@ -25,7 +25,8 @@ type Segment struct {
 	Stream uint64
 	// Small segments hold small requests only; the viewer tells them apart.
 	Small bool
-	// Expandable segments grow and shrink by pages: their events are Map and Unmap. Others come and go whole: Reserve and Release.
+	// Expandable segments grow and shrink by pages: their events are Map and Unmap. Others come and go whole: Reserve and
+	// Release.
 	Expandable bool
 	Stack      Stack // of the request that made it; may be nil
 	Blocks     []Block
@@ -77,7 +78,8 @@ const (
 	Alloc Action = iota
 	// FreeRequested is the program's free of a block.
 	FreeRequested
-	// FreeCompleted is the end of the last use of a freed block; without uses on other streams it follows FreeRequested at once.
+	// FreeCompleted is the end of the last use of a freed block; without uses on other streams it follows FreeRequested at
+	// once.
 	FreeCompleted
 	// Reserve takes a whole segment from the driver, Release returns one.
 	Reserve

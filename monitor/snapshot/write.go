@@ -15,8 +15,8 @@ var ErrBadSnapshot = errors.New("snapshot: cannot be shown")
 // mostDevices bounds ordinals: each device up to the last one has a history.
 const mostDevices = 1 << 10
 
-// Write writes the snapshot as Python's pickle. It does not check that it fits together: see Check. Errors: those of w, and one that
-// wraps ErrBadSnapshot for a device, a state, an action or a setting's value that there is not.
+// Write writes the snapshot as Python's pickle. It does not check that it fits together: see Check. Errors: the writer's, and
+// one that wraps ErrBadSnapshot for an unknown device, state, action or setting.
 func Write(w io.Writer, s *Snapshot) error {
 	p := &printer{stacks: map[stackKey]*pickle.Shared{}, noStack: &pickle.Shared{Value: pickle.Values()}}
 	for i := range s.Segments {
@@ -51,7 +51,7 @@ func traces(s *Snapshot) []Trace {
 	return all
 }
 
-// list is each element as the function has it.
+// list returns each element as the function has it.
 func list[T any](elements []T, value func(*T) any) pickle.List {
 	return func(yield func(any) bool) {
 		for i := range elements {
@@ -177,7 +177,7 @@ func (p *printer) action(a Action) string {
 	return p.word(a.String(), int(a) < len(actionNames), "action", int(a))
 }
 
-// word is a word of the format, or the report of a number that has none.
+// word returns a word of the format, or the report of a number that has none.
 func (p *printer) word(name string, known bool, of string, number int) string {
 	if !known {
 		p.wrong(of, number)

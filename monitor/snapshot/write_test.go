@@ -47,7 +47,7 @@ func small() *snapshot.Snapshot {
 	}
 }
 
-// What Python reads has the names and the texts of PyTorch's snapshots.
+// Python reads the names and texts of PyTorch's snapshots.
 func TestPythonReadsASnapshot(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

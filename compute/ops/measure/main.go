@@ -2,8 +2,8 @@
 //
 //	go run ./compute/ops/measure > table.txt && mv table.txt compute/kernel/tune/tables/nvidia-h200.txt
 //
-// Each operation is one line on the other output: the time of the rule's variant, and that of the best. It begins none after the time that
-// the flag -for says. A variant that computes something else fails the command, and its row is in the table.
+// It prints one line for each operation on standard error, with the time of the rule's variant and of the best one. It starts
+// none after the time of the flag -for. A variant that computes a wrong result fails the command, and the table has its row.
 package main
 
 import (
@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// threads compile: nothing else happens meanwhile.
+// threads is the number of compiling threads: the command does nothing else at that time.
 const threads = 8
 
 func run(limit time.Duration) (err error) {
@@ -104,7 +104,7 @@ func (m *measurer) report(name string) {
 	m.known = table
 }
 
-// ruleAndBest are the row of the rule's variant, and that of the one to be taken.
+// ruleAndBest returns the row of the rule's variant, and the row of the variant to use.
 func ruleAndBest(rows []tune.Row) (rule, best tune.Row) {
 	for _, r := range rows {
 		if r.Reference {

@@ -17,10 +17,10 @@ type Float16 uint16
 // NewFloat16 rounds a number.
 func NewFloat16(x float32) Float16 { return Float16(float16.Fromfloat32(x)) }
 
-// Float32 is the same number.
+// Float32 returns the same number.
 func (f Float16) Float32() float32 { return float16.Float16(f).Float32() }
 
-// String is the shortest decimal number that is rounded to this one.
+// String returns the shortest decimal number that is rounded to this one.
 func (f Float16) String() string {
 	return shortest(f.Float32(), func(x float32) bool { return NewFloat16(x) == f })
 }
@@ -38,15 +38,15 @@ func NewBFloat16(x float32) BFloat16 {
 	return BFloat16((bits + 0x7fff + bits>>16&1) >> 16)
 }
 
-// Float32 is the same number.
+// Float32 returns the same number.
 func (f BFloat16) Float32() float32 { return math.Float32frombits(uint32(f) << 16) }
 
-// String is the shortest decimal number that is rounded to this one.
+// String returns the shortest decimal number that is rounded to this one.
 func (f BFloat16) String() string {
 	return shortest(f.Float32(), func(x float32) bool { return NewBFloat16(x) == f })
 }
 
-// shortest is a number with as few digits as mean the same.
+// shortest returns a number with as few digits as mean the same.
 func shortest(x float32, same func(float32) bool) string {
 	for digits := range 5 {
 		s := strconv.FormatFloat(float64(x), 'g', digits+1, 32)

@@ -80,7 +80,7 @@ func (f format) rounds(x float32) bool {
 		return false
 	}
 	at := func(size uint16) float64 {
-		if size == infinite { // as if the exponents went on
+		if size == infinite { // as if the exponents continued
 			return math.Ldexp(1, 1<<(f.exponent-1))
 		}
 		return f.value(size)

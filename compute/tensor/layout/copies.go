@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Rows is a copy of so many rows of so many neighbouring elements. Places and pitches are in elements; a
-// pitch is from the begin of a row to that of the next one.
+// Rows is a copy of so many rows of so many neighbouring elements. Places and pitches are in elements; a pitch is the distance
+// from the start of one row to the start of the next.
 type Rows struct {
 	Dst, Src           int
 	Width, Count       int
@@ -15,10 +15,10 @@ type Rows struct {
 	Again              bool // the source is in the destination's storage: elements that a copy before this one has written
 }
 
-// Copies are the copies of rows that copy the elements of one layout to those of another one of the same
-// shape, in an order in which they can be made. The destination does not overlap itself, and the storages are
-// two, or the layouts do not meet. No pitch is above the limit. A dimension that the source repeats is copied
-// once, and then from the destination, twice as much each time.
+// Copies returns the row copies that copy the elements of one layout to another one of the same shape, in an order in which
+// they can be made. The destination must not overlap itself, and the storages are two, or the layouts do not overlap. No pitch
+// is above the limit. A dimension that the source repeats is copied once, and then from the destination, twice as much each
+// time.
 //
 // The number of copies is the product of the lengths that neither rows nor their elements cover: one for a
 // matrix within a larger one, one for each row of a matrix that is transposed.
@@ -101,7 +101,7 @@ func (p *plan) repeat(dst, src Layout, dim int, again bool) bool {
 	return true
 }
 
-// ordered are the layouts with their dimensions in the order of the destination's strides, which are made
+// ordered returns the layouts with their dimensions in the order of the destination's strides, which are made
 // positive, and merged.
 func ordered(dst, src Layout) [2]Layout {
 	for d := range dst.rank {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Coalesce has as few dimensions as go over the same places in the same order: neighbouring ones are merged
-// where the strides allow it, and those of length 1 go. Without elements it is the one dimension of length 0.
+// Coalesce returns the layout with the fewest dimensions over the same places in the same order: it merges neighbouring ones
+// where the strides allow it, and drops dimensions of length 1. Without elements it has one dimension of length 0.
 func (l Layout) Coalesce() Layout {
 	all := [1]Layout{l}
 	coalesce(all[:])

@@ -13,8 +13,8 @@ import (
 // models.
 const MaxRank = 8
 
-// Layout is a shape with strides and an offset. The zero value is that of a scalar: no dimensions, one
-// element. Beyond the rank lengths and strides are 0, so that == compares layouts.
+// Layout is a shape with strides and an offset. The zero value is the layout of a scalar: no dimensions, one element. Beyond
+// the rank lengths and strides are 0, so that == compares layouts.
 type Layout struct {
 	shape   [MaxRank]int
 	strides [MaxRank]int
@@ -23,7 +23,7 @@ type Layout struct {
 	rank    int
 }
 
-// Of is the contiguous layout of a shape. Errors: *ShapeError for a negative length, with ErrTooLarge or ErrRank.
+// Of returns the contiguous layout of a shape. Errors: *ShapeError for a negative length, with ErrTooLarge or ErrRank.
 func Of(shape ...int) (Layout, error) {
 	var l Layout
 	count, err := Count(shape...)
@@ -36,8 +36,8 @@ func Of(shape ...int) (Layout, error) {
 	return l, nil
 }
 
-// New is a layout of any strides. Errors: those of Of, *ShapeError where shape and strides differ in length
-// or a place is negative.
+// New returns a layout of any strides. Errors: as Of, *ShapeError where shape and strides differ in length or a place is
+// negative.
 func New(shape, strides []int, offset int) (Layout, error) {
 	l, err := Of(shape...)
 	if err != nil {
@@ -56,7 +56,7 @@ func New(shape, strides []int, offset int) (Layout, error) {
 	return l, nil
 }
 
-// reach is the lowest place, and whether all places fit in an int.
+// reach returns the lowest place, and whether all places fit in an int.
 func (l *Layout) reach() (low int, ok bool) {
 	low, high := l.offset, l.offset
 	for i := range l.rank {
@@ -92,7 +92,7 @@ func product(n, stride int) (int, bool) {
 	return int(lo), true //nolint:gosec // likewise
 }
 
-// Count is the number of elements of a shape: 1 without dimensions. Errors: those of Of.
+// Count returns the number of elements of a shape: 1 without dimensions. Errors: as Of.
 func Count(shape ...int) (int, error) {
 	if len(shape) > MaxRank {
 		return 0, &ShapeError{Op: "shape", Shapes: clones(shape), Err: ErrRank}
@@ -104,7 +104,7 @@ func Count(shape ...int) (int, error) {
 		}
 		if n == 0 {
 			empty = true
-			continue // the lengths beside it are to fit all the same: strides are made of them
+			continue // the other lengths must fit all the same: strides are made of them
 		}
 		next, ok := product(count, n)
 		if !ok {
@@ -118,7 +118,7 @@ func Count(shape ...int) (int, error) {
 	return count, nil
 }
 
-// rowMajor are the strides of a contiguous layout. A length of 0 counts as 1 in them.
+// rowMajor returns the strides of a contiguous layout. A length of 0 counts as 1 in them.
 func rowMajor(shape [MaxRank]int, rank int) (strides [MaxRank]int) {
 	next := 1
 	for i := rank - 1; i >= 0; i-- {
@@ -128,13 +128,13 @@ func rowMajor(shape [MaxRank]int, rank int) (strides [MaxRank]int) {
 	return strides
 }
 
-// Rank is the number of dimensions.
+// Rank returns the number of dimensions.
 func (l Layout) Rank() int { return l.rank }
 
-// Len is the number of elements.
+// Len returns the number of elements.
 func (l Layout) Len() int { return l.count + 1 }
 
-// Offset is the place of the element at index (0, …, 0).
+// Offset returns the place of the element at index (0, …, 0).
 func (l Layout) Offset() int { return l.offset }
 
 // Shape has the length of each dimension. The slice is the caller's.
@@ -146,7 +146,7 @@ func (l Layout) AppendShape(to []int) []int { return append(to, l.shape[:l.rank]
 // Strides has the stride of each dimension. The slice is the caller's.
 func (l Layout) Strides() []int { return slices.Clone(l.strides[:l.rank]) }
 
-// Dim is the length of a dimension, and 0 for one that the layout does not have. -1 is the last one.
+// Dim returns the length of a dimension, and 0 for one that the layout does not have. -1 is the last one.
 func (l Layout) Dim(dim int) int {
 	if dim, ok := l.dim(dim); ok {
 		return l.shape[dim]
@@ -154,7 +154,7 @@ func (l Layout) Dim(dim int) int {
 	return 0
 }
 
-// Stride is the stride of a dimension, and 0 for one that the layout does not have.
+// Stride returns the stride of a dimension, and 0 for one that the layout does not have.
 func (l Layout) Stride(dim int) int {
 	if dim, ok := l.dim(dim); ok {
 		return l.strides[dim]
@@ -162,7 +162,7 @@ func (l Layout) Stride(dim int) int {
 	return 0
 }
 
-// dim is a dimension that may be counted from the end.
+// dim returns a dimension that may be counted from the end.
 func (l *Layout) dim(dim int) (int, bool) {
 	if dim < 0 {
 		dim += l.rank
@@ -188,7 +188,7 @@ func (l Layout) Contiguous() bool {
 	return true
 }
 
-// Bounds are the places of the layout: from the first on, before the end. Without elements both are the offset.
+// Bounds returns the places of the layout: from the first on, before the end. Without elements both are the offset.
 func (l Layout) Bounds() (first, end int) {
 	first, end = l.offset, l.offset
 	if l.Len() == 0 {
@@ -204,7 +204,7 @@ func (l Layout) Bounds() (first, end int) {
 	return first, end + 1
 }
 
-// At is the place of the element at an index. Errors: *ShapeError for another number of indices, *IndexError.
+// At returns the place of the element at an index. Errors: *ShapeError for another number of indices, *IndexError.
 func (l Layout) At(index ...int) (int, error) {
 	if len(index) != l.rank {
 		return 0, shapeError("index", fmt.Sprintf("it has %d dimensions", l.rank), index)
@@ -219,7 +219,7 @@ func (l Layout) At(index ...int) (int, error) {
 	return place, nil
 }
 
-// Places are those of all elements in row-major order.
+// Places yields the places of all elements in row-major order.
 func (l Layout) Places() iter.Seq[int] {
 	return func(yield func(int) bool) {
 		if l.Len() == 0 {
@@ -248,7 +248,7 @@ func (l Layout) Places() iter.Seq[int] {
 	}
 }
 
-// String is the shape, and strides and offset unless the layout is contiguous from 0 on.
+// String returns the shape, and strides and offset unless the layout is contiguous from 0 on.
 func (l Layout) String() string {
 	if l.Contiguous() && l.offset == 0 {
 		return fmt.Sprint(l.shape[:l.rank])

@@ -147,7 +147,7 @@ func (l Layout) Unsqueeze(dim int) (Layout, error) {
 	l.shape[d] = 1
 	l.rank++
 	l.strides[d] = 1
-	if d+1 < l.rank { // that of a contiguous layout, where this is one
+	if d+1 < l.rank { // a contiguous layout stays contiguous
 		if stride, ok := product(max(l.shape[d+1], 1), l.strides[d+1]); ok {
 			l.strides[d] = stride
 		}
@@ -182,7 +182,7 @@ func (l Layout) Broadcast(shape ...int) (Layout, error) {
 	return to, nil
 }
 
-// BroadcastShape is the shape to which all of the shapes can be broadcast. Errors: *ShapeError.
+// BroadcastShape returns the shape to which all of the shapes can be broadcast. Errors: *ShapeError.
 func BroadcastShape(shapes ...[]int) ([]int, error) {
 	rank := 0
 	for _, s := range shapes {
@@ -245,7 +245,7 @@ func (l Layout) Reshape(shape ...int) (Layout, error) {
 	return to, nil
 }
 
-// completed is the contiguous layout of a shape whose length of -1 is computed.
+// completed returns the contiguous layout of a shape whose length of -1 is computed.
 func (l *Layout) completed(shape []int) (Layout, error) {
 	if len(shape) > MaxRank {
 		return Layout{}, &ShapeError{Op: "reshape", Shapes: clones(l.shape[:l.rank], shape), Err: ErrRank}
@@ -276,7 +276,7 @@ func (l *Layout) completed(shape []int) (Layout, error) {
 	return to, nil
 }
 
-// Flatten makes one dimension of those from the first to the last one. Errors: those of Reshape.
+// Flatten merges the dimensions from the first to the last one. Errors: as Reshape.
 func (l Layout) Flatten(first, last int) (Layout, error) {
 	if l.rank == 0 {
 		return l.Reshape(1)
@@ -303,7 +303,7 @@ func (l Layout) Flatten(first, last int) (Layout, error) {
 	return l.Reshape(shape[:l.rank-(to-from)]...)
 }
 
-// named is a dimension that exists, counted from the front.
+// named returns a dimension that exists, counted from the front.
 func (l *Layout) named(op string, dim int) (int, error) {
 	d, ok := l.dim(dim)
 	if !ok {

@@ -75,8 +75,8 @@ func plant(ctx context.Context, bugs []planted.Bug, budget time.Duration, seed u
 	return nil
 }
 
-// show prints the table, and what the go command said where a bug was not found. It returns how many bugs were found, and how
-// many were skipped.
+// show prints the table, and the output of the go command where a bug was not found. It returns the numbers of found and
+// skipped bugs.
 func show(outcomes []planted.Outcome) (found, skipped int) {
 	t := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
 	_, _ = fmt.Fprintln(t, "bug\tpackage\tfound by\tseconds") // like Printf: nobody reads the error

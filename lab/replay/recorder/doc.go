@@ -1,20 +1,20 @@
-// Package recorder watches a replay: the bytes that the device holds from the driver at each event, and a snapshot of the memory at its end
-// with the history of the last round.
+// Package recorder watches a replay: the bytes that the device holds from the driver at each event, and a snapshot of the
+// memory at its end with the history of the last round.
 //
 // # Words
 //
-// A line is a line of the trace's file: event i stands on line i+2, behind the header. Reserved bytes are physical memory: handles that
-// were made and not released, and plain memory.
+// A line is a line of the trace's file: event i is on line i+2, after the header. Reserved bytes are physical memory:
+// unreleased handles, and plain memory.
 //
 // # How it watches
 //
-// Attach puts a wrapper around the replay's driver, which is told of memory that is made, mapped, unmapped and released, and takes
-// the device's Observer, which is told of a buffer before its caller has it and before its memory can be used again: in
-// that order memory is never free where the history has it live. The replay's own Observe says which event is under way. A free
-// that ends at once is two events of the history, as there.
+// Attach wraps the replay's driver, to learn of memory that is created, mapped, unmapped and released, and uses the device's
+// Observer, which learns of a buffer before its caller has it and before its memory can be used again: in that order the
+// history never has memory live that is free. The replay's own Observe says which event runs. A free that ends at once is two
+// events of the history, as there.
 //
 // # Concurrency properties
 //
-// The driver is called from goroutines of the allocator, beside the replay: one lock guards all. It is no part of the allocator, and a
-// replay that is recorded says nothing about time.
+// The driver is called from goroutines of the allocator, concurrently with the replay: one lock guards all. It is no part of
+// the allocator, and a recorded replay measures no time.
 package recorder

@@ -27,8 +27,8 @@ func (d *driver) Open(ordinal int) (cudadrv.Device, error) {
 	return &watched, nil
 }
 
-// device tells the recorder of memory. It tells of memory that goes before the call, and of memory that comes behind it: in the history no memory is
-// mapped that another call has already.
+// device reports memory to the recorder: memory to be removed before the call, and new memory after it. So the history never
+// maps memory that another call has already.
 type device struct {
 	cudadrv.Device
 	recorder *Recorder
@@ -40,7 +40,7 @@ type modelled struct {
 	cudadrv.Modelled
 }
 
-// Unwrap is the device behind, for the calls that not every device has.
+// Unwrap returns the wrapped device, for optional calls.
 func (d *device) Unwrap() cudadrv.Device { return d.Device }
 
 // MemCreate makes physical memory.

@@ -23,14 +23,14 @@ type Recorder struct {
 
 	mu       sync.Mutex // guards the fields below
 	device   cudadrv.Device
-	line     int // of the event that is under way
+	line     int // of the current event
 	handles  map[cudadrv.Handle]int64
 	mapped   map[uint64]int64  // bytes by address
 	live     map[uint64]buffer // by address
 	history  snapshot.Trace    // of the round
 	reserved int64
-	curve    []int64            // reserved behind each event of the first round
-	last     *snapshot.Snapshot // made behind the last event; nothing is noted from then on
+	curve    []int64            // reserved after each event of the first round
+	last     *snapshot.Snapshot // after the last event; nothing is recorded from then on
 }
 
 // buffer is an allocation that was not freed.
@@ -42,7 +42,8 @@ type buffer struct {
 // firstLine is where a trace has its first event.
 const firstLine = 2
 
-// Attach makes a recorder and has it watch the replay of the trace with these options. They must name the driver and the rounds, and set no Observe.
+// Attach makes a recorder and has it watch the replay of the trace with these options. They must name the driver and the
+// rounds, and set no Observe.
 func Attach(tr *trace.Trace, o *replay.Options) (*Recorder, error) {
 	if o.Parallel || o.Copies > 1 || o.Jitter != 0 {
 		return nil, ErrOneAtATime
@@ -62,14 +63,14 @@ func Attach(tr *trace.Trace, o *replay.Options) (*Recorder, error) {
 	return r, nil
 }
 
-// Reserved is the bytes held from the driver behind each event of the first round.
+// Reserved returns the bytes held from the driver after each event of the first round.
 func (r *Recorder) Reserved() []int64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.curve
 }
 
-// Snapshot is the memory behind the last event, with the history of the last round; nil if the replay did not come so far.
+// Snapshot returns the memory after the last event, with the history of the last round; nil if the replay did not get there.
 func (r *Recorder) Snapshot() *snapshot.Snapshot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +84,7 @@ func (r *Recorder) note(a snapshot.Action, address uint64, bytes int64, stream u
 	}
 }
 
-// micros is when the event that is under way was recorded.
+// micros returns the recorded time of the current event.
 func (r *Recorder) micros() int64 {
 	if i := r.line - firstLine; i < len(r.trace.Micros) {
 		return r.trace.Micros[i]
@@ -91,7 +92,7 @@ func (r *Recorder) micros() int64 {
 	return r.trace.Micros[len(r.trace.Micros)-1]
 }
 
-// here is the line of the event that is under way, as a place in a program.
+// here returns the line of the current event, as a place in a program.
 func (r *Recorder) here(what string, bytes int64) snapshot.Stack {
 	return snapshot.Stack{{File: r.trace.Name + ".csv", Line: r.line, Function: fmt.Sprintf("%s of %d bytes", what, bytes)}}
 }
@@ -113,7 +114,7 @@ func (r *Recorder) freed(e vram.BufferEvent) {
 	r.note(snapshot.FreeCompleted, uint64(e.Ptr), e.Bytes, uint64(e.Handle), stack)
 }
 
-// observe is told of each step behind it.
+// observe runs after each step.
 func (r *Recorder) observe(o replay.Observation) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -29,7 +29,7 @@ func recorded(t *testing.T, tr *trace.Trace, o replay.Options) (*recorder.Record
 	return r, result
 }
 
-// The history leads to the memory at its end, which holds what the trace does; the curve ends at what is reserved.
+// The history leads to the memory at its end, which has the trace's live buffers; the curve ends at the reserved bytes.
 func TestARecordedReplayFits(t *testing.T) {
 	for name, config := range map[string]vram.Config{
 		"balanced": {}, "lean": {Footprint: vram.Lean}, "plain": {Segments: vram.SegmentsPlain},
@@ -86,7 +86,7 @@ func TestAFailureIsRecorded(t *testing.T) {
 	assert.Equal(t, snapshot.Stack{{File: "short.csv", Line: 3, Function: "allocation of 67108864 bytes"}}, e.Stack)
 }
 
-// What has no order is not recorded.
+// A replay without an order is not recorded.
 func TestOnlyOneGoroutineIsRecorded(t *testing.T) {
 	tr, err := trace.Open("resnet_train")
 	require.NoError(t, err)

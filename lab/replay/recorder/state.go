@@ -8,7 +8,7 @@ import (
 	"github.com/go-vram/vram/monitor/snapshot"
 )
 
-// snapshot is the memory as it is now, with the history so far. The caller holds mu.
+// snapshot returns the memory as it is now, with the history so far. The caller holds mu.
 func (r *Recorder) snapshot() *snapshot.Snapshot {
 	r.note(snapshot.Mark, 0, 0, 0, nil)
 	s := &snapshot.Snapshot{
@@ -34,7 +34,7 @@ func (r *Recorder) snapshot() *snapshot.Snapshot {
 	return s
 }
 
-// segments are the mapped ranges, those that lie side by side in one.
+// segments returns the mapped ranges, those that lie side by side in one.
 func segments(mapped map[uint64]int64) (all []snapshot.Segment) {
 	for _, address := range slices.Sorted(maps.Keys(mapped)) {
 		if last := len(all) - 1; last >= 0 && all[last].Address+uint64(all[last].Bytes) == address { //nolint:gosec // a length
@@ -47,7 +47,7 @@ func segments(mapped map[uint64]int64) (all []snapshot.Segment) {
 	return all
 }
 
-// blocks are the live buffers of a segment at those addresses, and the free ranges around them.
+// blocks returns the live buffers of a segment at those addresses, and the free ranges around them.
 func (r *Recorder) blocks(at *snapshot.Segment, addresses []uint64) (all []snapshot.Block) {
 	next := at.Address
 	free := func(to uint64) {

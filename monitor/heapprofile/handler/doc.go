@@ -5,8 +5,8 @@
 //
 // # Words
 //
-// Query parameters are those of net/http/pprof: debug=1 answers with text, seconds=N with the difference
-// between two profiles, N seconds apart. The handler registers itself nowhere.
+// Query parameters are as in net/http/pprof: debug=1 answers with text, seconds=N with the difference between two profiles, N
+// seconds apart. The handler registers itself nowhere.
 //
 // # Concurrency properties
 //

@@ -14,7 +14,7 @@ import (
 	"github.com/go-vram/vram/monitor/heapprofile"
 )
 
-// New is a handler that answers with the profile of the devices.
+// New returns a handler that answers with the profile of the devices.
 func New(devices ...*vram.Device) http.Handler {
 	return http.HandlerFunc(func(to http.ResponseWriter, r *http.Request) {
 		to.Header().Set("X-Content-Type-Options", "nosniff")

@@ -10,7 +10,7 @@ type View struct {
 	Places []int
 }
 
-// Whole is the view of a new storage.
+// Whole returns the view of a new storage.
 func Whole(shape ...int) View {
 	next := -1
 	return build(shape, func([]int) int { next++; return next })
@@ -34,7 +34,7 @@ func build(shape []int, place func(index []int) int) View {
 	return v
 }
 
-// At is the place of the element at an index.
+// At returns the place of the element at an index.
 func (v View) At(index []int) int {
 	at := 0
 	for i, n := range v.Shape {
