@@ -68,31 +68,9 @@ var (
 // remedies.
 type OutOfMemoryError = pool.OutOfMemoryError
 
-// Holding is the memory of a stream or a reservation, in an OutOfMemoryError.
-type Holding = pool.Holding
-
 // LimitError reports that memory cannot be mapped ahead, since the limit leaves no room: it is the
 // cause of an error of Device.Warm.
 type LimitError = pool.LimitError
-
-// Remedy is one thing that would help a request that was refused: see OutOfMemoryError.Remedies.
-type Remedy = pool.Remedy
-
-// RemedyKind is a kind of action against a shortage of memory.
-type RemedyKind = pool.RemedyKind
-
-// The remedies: see pool.RemedyKind for the meaning of their Bytes.
-const (
-	RemedyRaiseLimit         = pool.RaiseLimit
-	RemedyFreeElsewhere      = pool.FreeElsewhere
-	RemedyAwaitFences        = pool.AwaitFences
-	RemedyCoalesce           = pool.Coalesce
-	RemedyTrimStream         = pool.TrimStream
-	RemedyReleaseReservation = pool.ReleaseReservation
-	RemedyWaitForFrees       = pool.WaitForFrees
-	RemedyRetryAfterFrees    = pool.RetryAfterFrees
-	RemedyUseFewerStreams    = pool.UseFewerStreams
-)
 
 // DeadlockError refuses a request with Wait that would never be served: every stream or tenant that
 // holds memory waits, too.
@@ -102,17 +80,11 @@ type DeadlockError = pool.DeadlockError
 // tenants that hold memory.
 type WaitError = pool.WaitError
 
-// Holder is a stream or a tenant that holds memory, in a DeadlockError or a WaitError.
-type Holder = pool.Holder
-
 // QuotaError refuses a request of a tenant that its quota does not allow.
 type QuotaError = pool.QuotaError
 
 // QuotaBoundsError refuses a Quota with a negative bound, or with a share above its limit.
 type QuotaBoundsError = pool.QuotaBoundsError
-
-// Waiter is a request that waits, in a DeadlockError.
-type Waiter = pool.Waiter
 
 // ClosedError refuses a call on a closed device or stream, and names which of them is closed.
 type ClosedError = streams.ClosedError
@@ -205,17 +177,14 @@ func badArgument(call, argument string, value any, want string) error {
 // InUseError reports that buffers were still live when the device was closed. Their memory is
 // released; freeing one later returns ErrClosed.
 type InUseError struct {
-	BufferCount uint64       `json:"buffer_count"`
-	Bytes       int64        `json:"bytes"`
-	Buffers     []LiveBuffer `json:"buffers"` // the largest first, at most 1000 of them
+	BufferCount uint64            `json:"buffer_count"`
+	Bytes       int64             `json:"bytes"`
+	Buffers     []pool.LiveBuffer `json:"buffers"` // the largest first, at most 1000 of them
 }
-
-// LiveBuffer is a buffer that was not freed.
-type LiveBuffer = pool.LiveBuffer
 
 // placeless reports whether it is unknown of all buffers where they were allocated.
 func (e *InUseError) placeless() bool {
-	return !slices.ContainsFunc(e.Buffers, func(b LiveBuffer) bool { return b.Allocated.Known() })
+	return !slices.ContainsFunc(e.Buffers, func(b pool.LiveBuffer) bool { return b.Allocated.Known() })
 }
 
 // Error has the number of buffers, and the largest. Report has more.

@@ -46,7 +46,7 @@ type BufferGroup = inventory.Group
 // are of one moment. Its time grows with the number of live buffers: 10 to 100 ns for each. Errors:
 // the context's, ErrClosed. Streams that have failed are in Unread.
 func (d *Device) LiveBuffers(ctx context.Context) (LiveBuffers, error) {
-	var buffers []LiveBuffer
+	var buffers []pool.LiveBuffer
 	failed, err := d.eachStream(ctx, func(s *streams.Control) error {
 		all, err := s.Live(ctx)
 		buffers = append(buffers, all...)
@@ -81,21 +81,6 @@ func (d *Device) eachStream(ctx context.Context, read func(*streams.Control) err
 	}
 	return failed, ctx.Err()
 }
-
-// WaitingRequest is a request that has no answer yet.
-type WaitingRequest = streams.WaitingRequest
-
-// WaitFor is the cause of a wait.
-type WaitFor = streams.WaitFor
-
-// The causes of waits: see streams.WaitFor.
-const (
-	WaitForMemory  = streams.WaitForMemory
-	WaitForQuota   = streams.WaitForQuota
-	WaitForPool    = streams.WaitForPool
-	WaitForHandler = streams.WaitForHandler
-	WaitForWork    = streams.WaitForWork
-)
 
 // Party is a stream, or a tenant, that holds memory or waits. Requests with a tenant hold and wait for
 // the tenant, others for their stream.
@@ -141,10 +126,10 @@ func (e WaitEdge) String() string {
 type Waiters struct {
 	// Requests are in the order in which they would be served; those without a place in the queue come
 	// last. A request waits behind those before it, though a small one may pass.
-	Requests []WaitingRequest `json:"requests"`
-	Holders  []Holder         `json:"holders"` // of memory, the largest first
-	Edges    []WaitEdge       `json:"edges"`
-	Unread   []uint32         `json:"unread"` // streams that have failed: their requests are not in the list
+	Requests []streams.WaitingRequest `json:"requests"`
+	Holders  []pool.Holder            `json:"holders"` // of memory, the largest first
+	Edges    []WaitEdge               `json:"edges"`
+	Unread   []uint32                 `json:"unread"` // streams that have failed: their requests are not in the list
 }
 
 // Waiters lists the requests that wait, and the parties that they wait for: before a circle of those is a
@@ -181,7 +166,7 @@ func (d *Device) Waiters(ctx context.Context) (Waiters, error) {
 }
 
 // rank gives the requests their places in the queue, and adds those that began to wait meanwhile.
-func (w *Waiters) rank(queue []Waiter) {
+func (w *Waiters) rank(queue []pool.Waiter) {
 	at := map[uint64]int{} // by age, in Requests
 	for i, r := range w.Requests {
 		if r.Age != 0 {
@@ -192,15 +177,15 @@ func (w *Waiters) rank(queue []Waiter) {
 		k, found := at[q.Age]
 		if !found {
 			k = len(w.Requests)
-			r := WaitingRequest{Stream: q.Stream, Bytes: q.Bytes, Count: 1, Tenant: q.Tenant, Priority: q.Priority, Blocked: q.Blocked, Age: q.Age}
+			r := streams.WaitingRequest{Stream: q.Stream, Bytes: q.Bytes, Count: 1, Tenant: q.Tenant, Priority: q.Priority, Blocked: q.Blocked, Age: q.Age}
 			if q.ForQuota {
-				r.For = WaitForQuota
+				r.For = streams.WaitForQuota
 			}
 			w.Requests = append(w.Requests, r)
 		}
 		w.Requests[k].Position = i + 1
 	}
-	slices.SortFunc(w.Requests, func(a, b WaitingRequest) int {
+	slices.SortFunc(w.Requests, func(a, b streams.WaitingRequest) int {
 		return cmp.Or(compareTrue(a.Position > 0, b.Position > 0), cmp.Compare(a.Position, b.Position), cmp.Compare(a.Age, b.Age), cmp.Compare(a.Stream, b.Stream))
 	})
 }
@@ -218,7 +203,7 @@ func compareTrue(a, b bool) int {
 }
 
 // party is the one on whose behalf a request waits.
-func party(r *WaitingRequest) Party {
+func party(r *streams.WaitingRequest) Party {
 	if r.Tenant != "" {
 		return Party{Tenant: r.Tenant}
 	}
@@ -230,11 +215,11 @@ func (w *Waiters) connect(told map[uint32][][]uint32) {
 	for i := range w.Requests {
 		r := &w.Requests[i]
 		switch from := party(r); r.For {
-		case WaitForMemory:
+		case streams.WaitForMemory:
 			w.connectHolders(from, r.Blocked)
-		case WaitForQuota: // the tenant's own buffers
+		case streams.WaitForQuota: // the tenant's own buffers
 			w.connectOne(WaitEdge{From: Party{Stream: r.Stream}, To: from, Sure: r.Blocked})
-		case WaitForPool, WaitForHandler, WaitForWork: // that ends by itself
+		case streams.WaitForPool, streams.WaitForHandler, streams.WaitForWork: // that ends by itself
 		}
 	}
 	ids := make([]uint32, 0, len(told))
@@ -277,7 +262,7 @@ func (w *Waiters) connectOne(e WaitEdge) {
 
 // Going are the holders of memory that neither wait for more nor are suspended: while there is one,
 // its frees may serve the others. Once there is none, and all who wait are sure, it is a deadlock.
-func (w Waiters) Going() (all []Holder) {
+func (w Waiters) Going() (all []pool.Holder) {
 	for _, h := range w.Holders {
 		waits := slices.ContainsFunc(w.Edges, func(e WaitEdge) bool { return e.From == Party{h.Stream, h.Tenant} })
 		if !waits && h.WaitingBytes == 0 && !h.Suspended {
@@ -390,7 +375,7 @@ func listed(all []Party) string {
 	return strings.Join(names, ", ")
 }
 
-func goingText(going []Holder) string {
+func goingText(going []pool.Holder) string {
 	if len(going) == 0 {
 		return "of those who hold memory none goes on by itself: only a goroutine that is not declared exclusive, or a context's end, helps\n"
 	}
@@ -705,12 +690,9 @@ func (d *Device) Profile() Profile {
 	return p
 }
 
-// SampledBuffer is a live buffer of the profile.
-type SampledBuffer = streams.SampledBuffer
-
 // SampledBuffers lists the live buffers of the profile. It waits for the request that each stream is
 // serving, and visits every live buffer; allocations go on meanwhile. The end of ctx ends it early.
-func (d *Device) SampledBuffers(ctx context.Context) (all []SampledBuffer, err error) {
+func (d *Device) SampledBuffers(ctx context.Context) (all []streams.SampledBuffer, err error) {
 	if err := d.callable(ctx); err != nil {
 		return nil, err
 	}

@@ -22,21 +22,6 @@ import (
 // StreamStats is one stream's part of Stats.
 type StreamStats = streams.Stats
 
-// SizeStats counts the buffers of one size: see Stats.Sizes.
-type SizeStats = streams.SizeStats
-
-// RequestCounts counts requests and frees that came to nothing, or not at once.
-type RequestCounts = pool.RequestCounts
-
-// DurationHistogram counts durations by powers of two of a microsecond.
-type DurationHistogram = pool.DurationHistogram
-
-// CallStats counts the calls of one function of the driver.
-type CallStats = meter.CallStats
-
-// WaitStats counts the requests that wait for memory at the moment, and those that have waited.
-type WaitStats = pool.WaitStats
-
 // Stats are a device's memory by state, and the costs of its requests. The figures of one stream
 // are of one moment; those of several streams and of the pool are of moments close to each other.
 type Stats struct {
@@ -82,15 +67,15 @@ type Stats struct {
 	// captured; see StreamStats.
 	LostFences uint64 `json:"lost_fences"`
 
-	RequestCounts
+	pool.RequestCounts
 	// ReclaimCount counts the requests of the pool to streams to release memory that others need.
 	ReclaimCount uint64 `json:"reclaim_count"`
 	// Sizes are the buffers by the size of their blocks, the smallest size first; sizes that never
 	// occurred are absent.
-	Sizes []SizeStats `json:"sizes"`
+	Sizes []streams.SizeStats `json:"sizes"`
 
-	Waits   WaitStats     `json:"waits"`   // of requests with Wait
-	Tenants []TenantStats `json:"tenants"` // in the order in which they were made
+	Waits   pool.WaitStats `json:"waits"`   // of requests with Wait
+	Tenants []TenantStats  `json:"tenants"` // in the order in which they were made
 
 	// NeighbourBytes are those that other devices of the process on the same GPU have released,
 	// since the driver had no memory for a request of this one.
@@ -107,8 +92,8 @@ type Stats struct {
 	// such as launches and copies, and the program's own are not among them.
 	DriverCalls uint64 `json:"driver_calls"`
 	// spent in them; on the simulated device the time that they take on an H200
-	DriverTime time.Duration `json:"-"`
-	Driver     []CallStats   `json:"driver"` // the same by function; those never called are absent
+	DriverTime time.Duration     `json:"-"`
+	Driver     []meter.CallStats `json:"driver"` // the same by function; those never called are absent
 
 	Streams []StreamStats `json:"streams"` // of the streams that are open
 }
@@ -126,8 +111,8 @@ func (s *Stats) count(n StreamStats) {
 }
 
 // addSizes adds counts by size, and changes neither slice.
-func addSizes(a, b []SizeStats) []SizeStats {
-	sum := append([]SizeStats(nil), a...)
+func addSizes(a, b []streams.SizeStats) []streams.SizeStats {
+	sum := append([]streams.SizeStats(nil), a...)
 next:
 	for _, z := range b {
 		for i := range sum {
@@ -275,7 +260,7 @@ func (s *Stats) recall(e *engine, open []*streams.Control) {
 	}
 	for i := range s.Sizes {
 		z := &s.Sizes[i]
-		*z = SizeStats{BlockBytes: z.BlockBytes, AllocCount: z.AllocCount, FreeCount: z.FreeCount}
+		*z = streams.SizeStats{BlockBytes: z.BlockBytes, AllocCount: z.AllocCount, FreeCount: z.FreeCount}
 	}
 	if p, ok := e.pool.LastSnapshot(); ok {
 		s.countPool(&p)
@@ -439,8 +424,8 @@ func (s Stats) Sub(before Stats) Stats {
 	s.Waits.Durations = s.Waits.Durations.Sub(before.Waits.Durations)
 	s.Waits.Longest = longestSince(s.Waits.Durations, s.Waits.Longest, before.Waits.Longest)
 	s.DriverTime -= before.DriverTime
-	s.Sizes = subEach(s.Sizes, before.Sizes, func(n *SizeStats) int64 { return n.BlockBytes }, subSize)
-	s.Driver = subEach(s.Driver, before.Driver, func(n *CallStats) string { return n.Func }, subCalls)
+	s.Sizes = subEach(s.Sizes, before.Sizes, func(n *streams.SizeStats) int64 { return n.BlockBytes }, subSize)
+	s.Driver = subEach(s.Driver, before.Driver, func(n *meter.CallStats) string { return n.Func }, subCalls)
 	s.Tenants = subEach(s.Tenants, before.Tenants, func(n *TenantStats) string { return n.Name }, subTenant)
 	s.Streams = subEach(s.Streams, before.Streams, func(n *StreamStats) uint32 { return n.Stream }, subStream)
 	return s
@@ -448,7 +433,7 @@ func (s Stats) Sub(before Stats) Stats {
 
 // longestSince is the longest of the durations that came after an earlier reading, or a bound of it: see Sub.
 // longest and before are the longest of all durations until each reading.
-func longestSince(since DurationHistogram, longest, before time.Duration) time.Duration {
+func longestSince(since pool.DurationHistogram, longest, before time.Duration) time.Duration {
 	if longest > before {
 		return longest
 	}
@@ -503,7 +488,7 @@ func subEach[T any, K comparable](all, before []T, key func(*T) K, sub func(n, b
 	return rest
 }
 
-func subRequests(n, before RequestCounts) RequestCounts {
+func subRequests(n, before pool.RequestCounts) pool.RequestCounts {
 	n.OutOfMemoryCount -= before.OutOfMemoryCount
 	n.RefusedCount -= before.RefusedCount
 	n.RetryCount -= before.RetryCount
@@ -512,14 +497,14 @@ func subRequests(n, before RequestCounts) RequestCounts {
 	return n
 }
 
-func subSize(n, before *SizeStats) {
+func subSize(n, before *streams.SizeStats) {
 	n.AllocCount -= before.AllocCount
 	n.FreeCount -= before.FreeCount
 	n.LiveBytes -= before.LiveBytes
 	n.CachedBytes -= before.CachedBytes
 }
 
-func subCalls(n, before *CallStats) {
+func subCalls(n, before *meter.CallStats) {
 	n.Calls -= before.Calls
 	n.Failures -= before.Failures
 	n.Time -= before.Time
@@ -541,7 +526,7 @@ func subStream(n, before *StreamStats) {
 	subtract(streamCounts(before), streamCounts(n))
 	n.FreeRanges -= before.FreeRanges
 	n.RequestCounts = subRequests(n.RequestCounts, before.RequestCounts)
-	n.Sizes = subEach(n.Sizes, before.Sizes, func(z *SizeStats) int64 { return z.BlockBytes }, subSize)
+	n.Sizes = subEach(n.Sizes, before.Sizes, func(z *streams.SizeStats) int64 { return z.BlockBytes }, subSize)
 }
 
 func streamBytes(n *StreamStats) []*int64 {
@@ -563,7 +548,7 @@ func streamCounts(n *StreamStats) []*uint64 {
 func (s Stats) String() string {
 	text := []string{s.line()}
 	add := func(format string, args ...any) { text = append(text, fmt.Sprintf("  "+format, args...)) }
-	if s.RequestCounts != (RequestCounts{}) {
+	if s.RequestCounts != (pool.RequestCounts{}) {
 		add("out of memory %d, refused %d, tried again %d, bad frees %d, waits that their context ended %d", s.OutOfMemoryCount, s.RefusedCount, s.RetryCount,
 			s.BadFreeCount, s.EndedWaitCount)
 	}
@@ -593,9 +578,9 @@ func (s Stats) String() string {
 const costliestCount = 5
 
 // costliest are the functions of the driver that took the most time, those first.
-func (s *Stats) costliest() []CallStats {
-	all := append([]CallStats(nil), s.Driver...)
-	slices.SortStableFunc(all, func(a, b CallStats) int { return cmp.Compare(b.Time, a.Time) })
+func (s *Stats) costliest() []meter.CallStats {
+	all := append([]meter.CallStats(nil), s.Driver...)
+	slices.SortStableFunc(all, func(a, b meter.CallStats) int { return cmp.Compare(b.Time, a.Time) })
 	return all[:min(costliestCount, len(all))]
 }
 
@@ -640,12 +625,12 @@ func (s Stats) MarshalJSON() ([]byte, error) {
 	p.Sizes, p.Tenants = jsonform.List(s.Sizes), jsonform.List(s.Tenants)
 	return json.Marshal(struct {
 		plain
-		DriverTime    float64       `json:"driver_time_seconds"`
-		Driver        []CallStats   `json:"driver"`
-		Streams       []StreamStats `json:"streams"`
-		HitRate       float64       `json:"hit_rate"`
-		Fragmentation *float64      `json:"fragmentation,omitempty"`
-		Efficiency    float64       `json:"efficiency"`
+		DriverTime    float64           `json:"driver_time_seconds"`
+		Driver        []meter.CallStats `json:"driver"`
+		Streams       []StreamStats     `json:"streams"`
+		HitRate       float64           `json:"hit_rate"`
+		Fragmentation *float64          `json:"fragmentation,omitempty"`
+		Efficiency    float64           `json:"efficiency"`
 	}{p, s.DriverTime.Seconds(), jsonform.List(s.Driver), jsonform.List(s.Streams), s.HitRate(), fragmentation, s.Efficiency()})
 }
 

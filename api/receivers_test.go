@@ -57,7 +57,7 @@ func typesFile(packages map[string]*types.Package) []byte {
 	return fmt.Appendf(nil, "package main\n\nimport (\n\t\"reflect\"\n%s)\n\nfunc exported() []reflect.Type {\n\treturn []reflect.Type{\n%s\t}\n}\n", imports, list)
 }
 
-// arguments are those of a generic type, as "[float32]": the first ones that its constraints allow.
+// arguments returns type arguments for a generic type, as "[float32]": the first ones that its constraints allow.
 func arguments(of types.Type) string {
 	generic, ok := of.(interface{ TypeParams() *types.TypeParamList })
 	if !ok || generic.TypeParams().Len() == 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/pool"
 )
 
 // report is what the run has come to, as text of at most 60 columns. It is read while the stages' buffers still
@@ -75,7 +76,7 @@ func (t *training) memory(stats vram.Stats) string {
 }
 
 // waiting says how long the stages' goroutines waited for memory, and how long their streams had no work.
-func (t *training) waiting(forMemory vram.WaitStats) string {
+func (t *training) waiting(forMemory pool.WaitStats) string {
 	w := newTable("Waiting", "stage", "futures", "ready", "median", "p99", "longest", "idle")
 	var all []*waits
 	var idle float64

@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/meter"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/streams"
 )
 
 // counters are all counters of a reading, by the path of their field: every uint64 and every duration
@@ -23,13 +25,13 @@ func counters(s vram.Stats) map[string]int64 {
 	var visit func(path string, v reflect.Value)
 	visit = func(path string, v reflect.Value) {
 		switch x := v.Interface().(type) {
-		case vram.SizeStats:
+		case streams.SizeStats:
 			path = fmt.Sprintf("%s[%d]", path, x.BlockBytes)
 		case vram.StreamStats:
 			path = fmt.Sprintf("%s[%d]", path, x.Stream)
 		case vram.TenantStats:
 			path = fmt.Sprintf("%s[%s]", path, x.Name)
-		case vram.CallStats:
+		case meter.CallStats:
 			path = fmt.Sprintf("%s[%s]", path, x.Func)
 		case time.Duration:
 			all[path] = int64(x)

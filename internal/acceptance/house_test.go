@@ -18,6 +18,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/internal/recoveredtest"
+	"github.com/go-vram/vram/streams"
 )
 
 const (
@@ -167,7 +168,7 @@ func (h *house) agree(all, sizes [3]uint64, what string, args ...any) {
 }
 
 // sumOf are the allocations, the frees and the live bytes of all sizes.
-func sumOf(sizes []vram.SizeStats) (sum [3]uint64) {
+func sumOf(sizes []streams.SizeStats) (sum [3]uint64) {
 	for _, z := range sizes {
 		sum[0] += z.AllocCount
 		sum[1] += z.FreeCount

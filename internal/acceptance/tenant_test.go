@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/pool"
 )
 
 func (h *house) tenant(name string, q vram.Quota) *vram.Tenant {
@@ -351,8 +352,8 @@ func TestAWaitErrorSaysThatTenantsHoldPartOfTheStreams(t *testing.T) {
 		_, err := b.AllocFor(ctx, vram.Request{Bytes: 8 * mib, Wait: true})
 		var ended *vram.WaitError
 		require.ErrorAs(t, err, &ended)
-		assert.Equal(t, []vram.Holder{{Stream: 1, HeldBytes: 64 * mib}}, ended.Holders)
-		assert.Equal(t, []vram.Holder{{Tenant: "gold", HeldBytes: 40 * mib}, {Tenant: "guest", HeldBytes: 20 * mib}}, ended.Tenants)
+		assert.Equal(t, []pool.Holder{{Stream: 1, HeldBytes: 64 * mib}}, ended.Holders)
+		assert.Equal(t, []pool.Holder{{Tenant: "gold", HeldBytes: 40 * mib}, {Tenant: "guest", HeldBytes: 20 * mib}}, ended.Tenants)
 		assert.ErrorContains(t, err, "vram: waited 1s for 8 MiB on stream 2: context deadline exceeded; stream 1 holds 64 MiB; "+
 			`of that tenant "gold" holds 40 MiB, tenant "guest" holds 20 MiB`)
 		freeAll(t, live...)

@@ -12,6 +12,7 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/internal/recoveredtest"
+	"github.com/go-vram/vram/pool"
 )
 
 // exclusive is a stream that one goroutine uses.
@@ -95,7 +96,7 @@ func TestARequestWaitsForAFree(t *testing.T) {
 		assert.Zero(t, time.Since(before))
 		n := h.Stats().Waits
 		assert.EqualValues(t, 1, n.Durations.Count())
-		assert.Equal(t, vram.WaitStats{Count: 1, Longest: n.Longest, Durations: n.Durations}, n)
+		assert.Equal(t, pool.WaitStats{Count: 1, Longest: n.Longest, Durations: n.Durations}, n)
 		h.addsUp()
 	})
 }
@@ -181,7 +182,7 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 		bare.Position, bare.Ahead, bare.Largest = 0, nil, nil // two waits end at once
 		assert.Equal(t, vram.WaitError{
 			RequestedBytes: 8 * mib, Stream: 2, Waited: time.Second, Err: context.DeadlineExceeded,
-			Holders: []vram.Holder{{Stream: 1, HeldBytes: 60 * mib}, {Stream: 2, HeldBytes: 4 * mib}},
+			Holders: []pool.Holder{{Stream: 1, HeldBytes: 60 * mib}, {Stream: 2, HeldBytes: 4 * mib}},
 		}, bare)
 		require.ErrorIs(t, (<-second).err, context.DeadlineExceeded)
 		freeAll(t, x)
