@@ -122,7 +122,7 @@ const (
 
 var footprintNames = [...]string{Balanced: "balanced", Lean: "lean", Fast: "fast"} //nolint:gochecknoglobals // constant table
 
-// String is the mode's name.
+// String returns the mode's name.
 func (f Footprint) String() string { return nameOf(footprintNames[:], int(f), "Footprint") }
 
 // MarshalText implements encoding.TextMarshaler: the name.
@@ -507,7 +507,7 @@ const (
 
 var waitsNames = [...]string{WaitsNever: "never", WaitsAvoidGrowth: "avoid-growth", WaitsAlways: "always"} //nolint:gochecknoglobals // constant table
 
-// String is the policy's name.
+// String returns the policy's name.
 func (w Waits) String() string { return nameOf(waitsNames[:], int(w), "Waits") }
 
 // MarshalText implements encoding.TextMarshaler: the name.
@@ -558,7 +558,7 @@ const (
 
 var statsNames = [...]string{StatsOn: "on", StatsOff: "off", StatsExact: "exact"} //nolint:gochecknoglobals // constant table
 
-// String is the level's name.
+// String returns the level's name.
 func (l StatsLevel) String() string { return nameOf(statsNames[:], int(l), "StatsLevel") }
 
 // MarshalText implements encoding.TextMarshaler: the name.
@@ -592,7 +592,7 @@ const (
 
 var segmentsNames = [...]string{SegmentsAuto: "auto", SegmentsVMM: "vmm", SegmentsPlain: "plain"} //nolint:gochecknoglobals // constant table
 
-// String is the kind's name.
+// String returns the kind's name.
 func (s Segments) String() string { return nameOf(segmentsNames[:], int(s), "Segments") }
 
 // MarshalText implements encoding.TextMarshaler: the name.

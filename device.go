@@ -606,7 +606,7 @@ var deviceStateNames = [...]string{ //nolint:gochecknoglobals // constant table
 	DeviceNotOpen: "not open", DeviceUnused: "unused", DeviceInUse: "in use", DeviceClosed: "closed",
 }
 
-// String is the state's name.
+// String returns the state's name.
 func (s DeviceState) String() string { return nameOf(deviceStateNames[:], int(s), "DeviceState") }
 
 // MarshalText implements encoding.TextMarshaler: the name.

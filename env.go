@@ -33,7 +33,7 @@ func (e *EnvError) Error() string {
 	return fmt.Sprintf("vram: %s is %q, want %s", e.Name, e.Value, e.Want)
 }
 
-// Unwrap is Err.
+// Unwrap returns Err.
 func (e *EnvError) Unwrap() error { return e.Err }
 
 // variable reads one environment variable into a Config.

@@ -137,7 +137,7 @@ func (e *contextError) Error() string {
 	return "vram: " + e.tried + ": " + withoutPrefix(e.err)
 }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *contextError) Unwrap() error { return e.err }
 
 // withoutPrefix is an error's text without the name of this module before it.

@@ -109,7 +109,7 @@ type WaitEdge struct {
 	Sure bool `json:"sure"`
 }
 
-// String has both parties.
+// String prints both parties.
 func (e WaitEdge) String() string {
 	text := fmt.Sprintf("%v waits for %v", e.From, e.To)
 	if e.Told {
@@ -324,7 +324,7 @@ func (w Waiters) reached(from Party) (all []Party) {
 // linesShown is how many requests and edges the text has: all are in the fields.
 const linesShown = 20
 
-// String has a line for each request, holder and edge, the circles, and who goes on.
+// String prints a line for each request, holder and edge, the circles, and who goes on.
 func (w Waiters) String() string {
 	var sum int64
 	for i := range w.Requests {
@@ -409,7 +409,7 @@ var stateNames = [...]string{ //nolint:gochecknoglobals // constant table
 	"live", "pending", "cached-block", "cached-range", "free", "set-aside", "busy", "lent", "mixed",
 }
 
-// String is the state's name.
+// String returns the state's name.
 func (s MemoryState) String() string { return nameOf(stateNames[:], int(s), "MemoryState") }
 
 // MarshalText implements encoding.TextMarshaler: the name.
@@ -490,7 +490,7 @@ func (b *MemoryBytes) add(s *memorymap.Sums) {
 	b.SleepingBytes += s.AsleepBytes
 }
 
-// String has the sums by state, on one line.
+// String prints the sums by state, on one line.
 func (m MemoryMap) String() string {
 	t := m.Total
 	parts := []string{fmt.Sprintf("%s: live %s, pending %s, cached %s in magazines and %s in ranges, free %s",
@@ -727,7 +727,7 @@ func (d *Device) ofStream(c *Config) streamcore.Settings {
 	}
 }
 
-// String has the device's name, state and limit, and its number of streams. It touches no driver
+// String prints the device's name, state and limit, and its number of streams. It touches no driver
 // and takes no turn.
 func (d *Device) String() string {
 	if !d.opened() {

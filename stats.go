@@ -642,7 +642,7 @@ func (m Measurement) MarshalJSON() ([]byte, error) {
 	}{m.Elapsed.Seconds(), m.Stats})
 }
 
-// String has both figures.
+// String prints both figures.
 func (m GPUMemory) String() string {
 	return fmt.Sprintf("%s of %s free", units.Bytes(m.FreeBytes), units.Bytes(m.TotalBytes))
 }
@@ -750,5 +750,5 @@ func (s *scope) end() Stats {
 // Since is the difference between an earlier reading and Stats: see Stats.Sub.
 func (d *Device) Since(before Stats) Stats { return d.Stats().Sub(before) }
 
-// String has the main figures, on one line.
+// String prints the main figures, on one line.
 func (m Measurement) String() string { return fmt.Sprintf("in %v: %s", m.Elapsed, m.Stats.line()) }

@@ -36,7 +36,8 @@ var forUsers = []string{
 	"monitor/metrics", "monitor/expvars", "monitor/regions",
 }
 
-// shared are the packages below the root whose types appear in the root's signatures and fields. Their other names are not for users.
+// shared are the packages below the root whose types appear in the root's signatures and fields. Their other names are not for
+// users.
 var shared = []string{"pool", "streams", "cudadrv/meter"}
 
 const header = `# The exported names of the packages that programs import: functions, methods, fields, constants and variables.
@@ -244,7 +245,8 @@ func writeReachable(w io.Writer, exports map[string]*types.Package) {
 	}
 }
 
-// reached collects the named types of this module that a caller of the root gets at through exported fields, methods and signatures.
+// reached collects the named types of this module that a caller of the root gets at through exported fields, methods and
+// signatures.
 type reached struct{ seen map[*types.TypeName]bool }
 
 func (r *reached) visit(t types.Type) {

@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every method of every exported type may be called on a nil pointer and on the zero value: none panics, and none waits for ever.
-// The types are in no list: a program is written that has those that the packages export.
+// Every method of every exported type may be called on a nil pointer and on the zero value: none panics, and none waits for
+// ever. The types are in no list: a program is written that has those that the packages export.
 func TestMethodsOfNilAndZeroValuesReturn(t *testing.T) {
 	folder, err := filepath.Abs(filepath.Join("testdata", "receivers"))
 	require.NoError(t, err)

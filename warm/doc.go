@@ -3,8 +3,8 @@
 //   - Transformer derives the buffers of training or of inference from a model's shape.
 //   - FromTrace reads them from a recording of an earlier run.
 //
-// Both return the buffers that are live at the peak. Warm maps memory, not buffers, so buffers that are freed before the peak use
-// the same pages. A program with fragmented free memory at its peak needs a little more.
+// Both return the buffers that are live at the peak. Warm maps memory, not buffers, so buffers that are freed before the peak
+// use the same pages. A program with fragmented free memory at its peak needs a little more.
 //
 //	want, err := warm.Transformer{
 //		Batch: 8, Sequence: 1024, Hidden: 768, Heads: 12, Layers: 12, Vocabulary: 50257, Positions: 1024,

@@ -2,8 +2,8 @@ package warm
 
 import "math"
 
-// The counts below follow PyTorch: the tensors that autograd saves for each kernel of a layer. They come from a recording of GPT-2,
-// and a test compares them with it.
+// The counts below follow PyTorch: the tensors that autograd saves for each kernel of a layer. They come from a recording of
+// GPT-2, and a test compares them with it.
 
 func (t *Transformer) hidden() int64 { return int64(t.Hidden) }
 

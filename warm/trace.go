@@ -7,13 +7,13 @@ import (
 	"github.com/go-vram/vram/internal/trace"
 )
 
-// FromTrace returns the buffers that were live at the peak of a recorded run, largest first. The recording is comma-separated text,
-// plain or gzip, with the header line
+// FromTrace returns the buffers that were live at the peak of a recorded run, largest first. The recording is comma-separated
+// text, plain or gzip, with the header line
 //
 //	t_us,op,id,size,stream
 //
-// and one line per event: microseconds, a or f, the buffer's number from 0 in order of allocation, bytes, and the stream's number.
-// Errors of the text have name and the line's number; errors of r are returned as they are.
+// and one line per event: microseconds, a or f, the buffer's number from 0 in order of allocation, bytes, and the stream's
+// number. Errors of the text have name and the line's number; errors of r are returned as they are.
 func FromTrace(name string, r io.Reader) ([]vram.Demand, error) {
 	t, err := trace.Read(name, r)
 	if err != nil {

@@ -81,23 +81,23 @@ type Transformer struct {
 	Untied bool `json:"untied"`
 	// Type is the type of activations, and of parameters unless Mixed.
 	Type Type `json:"type"`
-	// Mixed keeps parameters and residuals as floats, and a copy of each matrix in Type during a step, as PyTorch's autocast does.
-	// For training.
+	// Mixed keeps parameters and residuals as floats, and a copy of each matrix in Type during a step, as PyTorch's autocast
+	// does. For training.
 	Mixed bool `json:"mixed"`
 	// Dropout saves a mask of one byte per element where GPT-2 has dropout. For training.
 	Dropout bool `json:"dropout"`
 	// EagerAttention saves Sequence by Sequence scores for each head; flash attention does not.
 	EagerAttention bool `json:"eager_attention"`
-	// EagerActivation computes the activation function in several kernels that each save their result, as Hugging Face's "gelu_new"
-	// does.
+	// EagerActivation computes the activation function in several kernels that each save their result, as Hugging Face's
+	// "gelu_new" does.
 	EagerActivation bool `json:"eager_activation"`
 	// Accumulate keeps gradients over several steps, so that they are live together with the activations. For training.
 	Accumulate bool `json:"accumulate"`
 }
 
-// Training returns the buffers that are live at the peak of a step, largest first: parameters, the two moments of Adam and activations
-// up to the gradient of the logits, at the end of the forward pass; or, if larger, parameters, moments and gradients, at the end of the
-// backward pass. The error is a *vram.ConfigError.
+// Training returns the buffers that are live at the peak of a step, largest first: parameters, the two moments of Adam and
+// activations up to the gradient of the logits, at the end of the forward pass; or, if larger, parameters, moments and
+// gradients, at the end of the backward pass. The error is a *vram.ConfigError.
 func (t Transformer) Training() ([]vram.Demand, error) {
 	forward, err := t.sum(t.parameters, t.moments, t.copies, t.activations)
 	if err != nil {
@@ -116,8 +116,8 @@ func (t Transformer) Training() ([]vram.Demand, error) {
 	return forward, nil
 }
 
-// Inference returns the buffers that are live when the whole sequence is in the cache, largest first: parameters, keys, values and one
-// layer's workspace for the whole sequence. The error is a *vram.ConfigError.
+// Inference returns the buffers that are live when the whole sequence is in the cache, largest first: parameters, keys, values
+// and one layer's workspace for the whole sequence. The error is a *vram.ConfigError.
 func (t Transformer) Inference() ([]vram.Demand, error) {
 	t.Mixed = false
 	return t.sum(t.parameters, t.keysAndValues, t.workspace)
@@ -132,8 +132,8 @@ func (t Transformer) Optimizer() ([]vram.Demand, error) { return t.sum(t.moments
 // Gradients returns one tensor for each parameter, largest first. The error is a *vram.ConfigError.
 func (t Transformer) Gradients() ([]vram.Demand, error) { return t.sum(t.gradients) }
 
-// Activations returns the tensors that a training step saves for its backward pass, up to the gradient of the logits, largest first.
-// The error is a *vram.ConfigError.
+// Activations returns the tensors that a training step saves for its backward pass, up to the gradient of the logits, largest
+// first. The error is a *vram.ConfigError.
 func (t Transformer) Activations() ([]vram.Demand, error) { return t.sum(t.activations) }
 
 // most bounds each number, so that a product of three fits in an int64; add checks longer products.

@@ -41,8 +41,8 @@ func common(a, b []vram.Demand) (bytes int64) {
 	return bytes
 }
 
-// The tensors derived from GPT-2's shape equal the ones that PyTorch held in training, by size and count, except 0.5 percent for the
-// workspaces of matrix products.
+// The tensors derived from GPT-2's shape equal the ones that PyTorch held in training, by size and count, except 0.5 percent
+// for the workspaces of matrix products.
 func TestTheShapeOfGPT2IsWhatItsTrainingHeld(t *testing.T) {
 	file, err := os.Open("../internal/trace/data/gpt2_train.csv.gz")
 	require.NoError(t, err)
@@ -177,8 +177,8 @@ func must(t *testing.T, part func() ([]vram.Demand, error)) int64 {
 	return total(want)
 }
 
-// The peak of a step is at the end of the forward pass, or with little input at the end of the backward pass. Accumulated gradients add
-// to the activations.
+// The peak of a step is at the end of the forward pass, or with little input at the end of the backward pass. Accumulated
+// gradients add to the activations.
 func TestTheFullestMomentOfAStep(t *testing.T) {
 	shape := gpt2()
 	forward := must(t, shape.Training)

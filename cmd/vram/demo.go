@@ -21,8 +21,8 @@ const (
 	mib          = int64(1) << 20
 )
 
-// demo is a program to watch: a training loop whose batches come from a loader on another stream, and servers whose requests wait for
-// memory if it is short. Sizes are fractions of the limit.
+// demo is a program to watch: a training loop whose batches come from a loader on another stream, and servers whose requests
+// wait for memory if it is short. Sizes are fractions of the limit.
 type demo struct {
 	device *vram.Device
 	gpu    *sim.Device // nil on a GPU, whose streams are not kept busy
@@ -77,7 +77,8 @@ func (d *demo) work(s *vram.Stream, t time.Duration) error {
 	return d.gpu.Occupy(s.Handle(), time.Duration(float64(t)/d.speed))
 }
 
-// train runs steps of a network: weights, a batch from the loader's stream, activations that are freed in reverse order, and small buffers.
+// train runs steps of a network: weights, a batch from the loader's stream, activations that are freed in reverse order, and
+// small buffers.
 func (d *demo) train(ctx context.Context) (err error) {
 	compute, err := d.device.NewStream() //nolint:contextcheck // a stream outlives the call
 	if err != nil {

@@ -30,8 +30,8 @@ func (f *driverFlag) UnmarshalText(text []byte) error {
 	}
 }
 
-// device returns the environment's configuration, and a function that makes a driver for each device that a command opens. It prints
-// auto's choice to stderr. The simulated device has the stepped clock: a measurement waits for nothing.
+// device returns the environment's configuration, and a function that makes a driver for each device that a command opens. It
+// prints auto's choice to stderr. The simulated device has the stepped clock: a measurement waits for nothing.
 func (f deviceFlags) device(p *program) (cfg vram.Config, newDriver func() cudadrv.Driver, err error) {
 	if cfg, err = vram.ConfigFromEnv(vram.Config{}); err != nil {
 		if wrong, ok := errors.AsType[*vram.EnvError](err); ok && (wrong.Err == nil || errors.Is(err, vram.ErrUnknownVariable)) {

@@ -24,8 +24,8 @@ type keyboard struct {
 	restore func() // ends the context and restores the terminal; idempotent
 }
 
-// keysOf reads the keys of stdin if stdin is a terminal. Keys that quit end the returned context. Signals that would end the process end
-// it, too, so that the caller restores the terminal.
+// keysOf reads the keys of stdin if stdin is a terminal. Keys that quit end the returned context. Signals that would end the
+// process end it, too, so that the caller restores the terminal.
 func keysOf(ctx context.Context, stdin io.Reader) (context.Context, *keyboard, error) {
 	file, ok := stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) { //nolint:gosec // a small number

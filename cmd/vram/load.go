@@ -44,8 +44,8 @@ type workload struct {
 	play   func(ctx context.Context) error // until ctx ends, which is no error
 }
 
-// serveSampleBytes is the sample size of the command serve. Not more: a device of 2 GiB has some thousand samples then, so that call stacks
-// are known to within a few percent. Not less: recorded traces allocate a gigabyte in a millisecond.
+// serveSampleBytes is the sample size of the command serve. Not more: a device of 2 GiB has some thousand samples then, so that
+// call stacks are known to within a few percent. Not less: recorded traces allocate a gigabyte in a millisecond.
 const serveSampleBytes = 1 << 20
 
 // open opens the device with sampleBytes, unless the environment sets another value; 0: no samples.
@@ -134,7 +134,8 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("%v\n\n%s", e.value, e.stack) }
 
-// guarded calls a function and returns its panic as an error. A panic in a goroutine would end the process with the terminal in raw mode.
+// guarded calls a function and returns its panic as an error. A panic in a goroutine would end the process with the terminal in
+// raw mode.
 func guarded(call func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {

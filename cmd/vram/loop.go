@@ -16,8 +16,8 @@ const roundPause = 500 * time.Millisecond
 // lagLimit is the largest lag that a loop catches up. After a longer one it continues from the current time.
 const lagLimit = time.Second
 
-// playTrace plays a trace over and over at its recorded times divided by speed. It skips an allocation that finds no memory; the figures
-// show it.
+// playTrace plays a trace over and over at its recorded times divided by speed. It skips an allocation that finds no memory;
+// the figures show it.
 func playTrace(ctx context.Context, dev *vram.Device, tr *trace.Trace, speed float64) error {
 	var streams []*vram.Stream
 	for range max(1, tr.Info.StreamCount) {

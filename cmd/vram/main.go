@@ -12,8 +12,8 @@
 //	vram help [COMMAND]
 //
 // A TRACE is a file or the name of an embedded trace. Flags may have one dash or two. The variables VRAM_* (vram.ConfigFromEnv)
-// configure the device of info, replay, bench, serve and top; flags override them. Exit codes: 0; 1 if a run fails, also by an allocation
-// of a replay that finds no memory; 2 for invalid flags or variables and for traces that cannot be read.
+// configure the device of info, replay, bench, serve and top; flags override them. Exit codes: 0; 1 if a run fails, also by an
+// allocation of a replay that finds no memory; 2 for invalid flags or variables and for traces that cannot be read.
 package main
 
 import (

@@ -21,7 +21,8 @@ func mapParts(s *page.Sums) []part {
 	}
 }
 
-// mapLines draws all segments one after the other, each cell in the colour of the state that has most of it. A segment begins a new cell.
+// mapLines draws all segments one after the other, each cell in the colour of the state that has most of it. A segment begins a
+// new cell.
 func mapLines(m *page.Map, width int, p painter) []string {
 	total := int64(0)
 	for _, s := range m.Segments {
@@ -68,8 +69,8 @@ func (p painter) row(cells []part) string {
 	return b.String()
 }
 
-// spread adds a range to the cells that it overlaps, a mixed one in proportion. It clips ranges outside the cells, which the page of
-// another process may have.
+// spread adds a range to the cells that it overlaps, a mixed one in proportion. It clips ranges outside the cells, which the
+// page of another process may have.
 func spread(sums []page.Sums, r *page.Range, cellBytes int64) {
 	for at := max(0, r.OffsetBytes); at < r.OffsetBytes+r.Bytes && at/cellBytes < int64(len(sums)); {
 		cell := at / cellBytes

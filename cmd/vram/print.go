@@ -12,8 +12,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// mostColumns bounds every line of a table. Not more: terminals and code reviews of 100 columns show it whole. Not less: each piece that
-// a wide table is cut into repeats the names.
+// mostColumns bounds every line of a table. Not more: terminals and code reviews of 100 columns show it whole. Not less: each
+// piece that a wide table is cut into repeats the names.
 const mostColumns = 100
 
 // mostNameColumns bounds a name, which may come from a file. print cuts longer ones.

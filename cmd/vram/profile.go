@@ -14,8 +14,8 @@ type profiles struct {
 	atEnd map[string]*os.File // by the name of the profile in the runtime
 }
 
-// startProfiles creates the requested files, so that a wrong path fails before the run, and starts sampling. An empty path requests no
-// profile.
+// startProfiles creates the requested files, so that a wrong path fails before the run, and starts sampling. An empty path
+// requests no profile.
 func startProfiles(cpuPath, mutexPath, blockPath string) (*profiles, error) {
 	p := &profiles{atEnd: map[string]*os.File{}}
 	create := func(path string) (*os.File, error) {
@@ -45,8 +45,8 @@ func startProfiles(cpuPath, mutexPath, blockPath string) (*profiles, error) {
 	return p, nil
 }
 
-// begin and end switch the profiles of mutexes and blocking on and off around a measurement, which excludes set-up and goroutines that are
-// idle between requests.
+// begin and end switch the profiles of mutexes and blocking on and off around a measurement, which excludes set-up and
+// goroutines that are idle between requests.
 func (p *profiles) begin() {
 	if p.atEnd["mutex"] != nil {
 		runtime.SetMutexProfileFraction(1)

@@ -134,8 +134,8 @@ func (p *program) parseAndRun(args []string) error {
 	return parsed.Run(p)
 }
 
-// mistake rewords errors of the parser that mislead: the parser calls an unknown command an unexpected argument, and prints its token for
-// the end of the line.
+// mistake rewords errors of the parser that mislead: the parser calls an unknown command an unexpected argument, and prints its
+// token for the end of the line.
 func mistake(err error) error {
 	parse, ok := errors.AsType[*kong.ParseError](err)
 	if !ok || parse.Context == nil {
@@ -156,8 +156,8 @@ func mistake(err error) error {
 	return err
 }
 
-// doubleDashes gives long flags with one dash (-rounds 5) a second one, which the parser requires. Flags of one letter and arguments after
-// "--" stay.
+// doubleDashes gives long flags with one dash (-rounds 5) a second one, which the parser requires. Flags of one letter and
+// arguments after "--" stay.
 func doubleDashes(args []string) []string {
 	out := make([]string, 0, len(args))
 	for i, arg := range args {

@@ -68,8 +68,8 @@ func servePage(ctx context.Context, listener net.Listener, shown *page.Page) err
 	return err
 }
 
-// ownHost refuses requests that name another host if the server listens on a loopback address: a site whose name resolves to this machine
-// would be of the same origin.
+// ownHost refuses requests that name another host if the server listens on a loopback address: a site whose name resolves to
+// this machine would be of the same origin.
 func ownHost(listener net.Listener, handler http.Handler) http.Handler {
 	bound, err := netip.ParseAddrPort(listener.Addr().String())
 	if err != nil || !bound.Addr().IsLoopback() {

@@ -98,7 +98,8 @@ func needed(imports map[string][]string, dir string) []string {
 	return slices.DeleteFunc(slices.Clone(imports[dir]), func(below string) bool { return reached[below] })
 }
 
-// purposeColumns is the width of a package's purpose in the table: with the layer and the longest name a row stays below 160 columns.
+// purposeColumns is the width of a package's purpose in the table: with the layer and the longest name a row stays below 160
+// columns.
 const purposeColumns = 100
 
 // purpose returns the first clause of a package's comment without the package's name.

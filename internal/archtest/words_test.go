@@ -25,7 +25,8 @@ const (
 	wordsGoal    = 1.2                   // twice the rate of Go's library
 )
 
-// counted finds the words that this house wrote much more often than Go's library: metaphors of place and time, and pronouns as subjects.
+// counted finds the words that this house wrote much more often than Go's library: metaphors of place and time, and pronouns as
+// subjects.
 var counted = regexp.MustCompile(`(?i)\b(behind|besides?|in the place of|go on|goes on|went on|going on|what(?:ever)?|whoever|th(?:at|ose) of|home|under way|anew|meanwhile)\b`)
 
 // wordCount sums comments.
@@ -89,7 +90,8 @@ func lowered(counts map[string]wordCount, ceilings map[string]float64) map[strin
 	return next
 }
 
-// Comments of each package stay below its ceiling of counted words. Ceilings only fall: -update lowers them to the measured rates.
+// Comments of each package stay below its ceiling of counted words. Ceilings only fall: -update lowers them to the measured
+// rates.
 func TestWordsStayBelowTheirCeilings(t *testing.T) {
 	counts := wordsByFolder(wholeHouse(t))
 	text, err := os.ReadFile(ceilingsFile)
