@@ -104,8 +104,8 @@ type WaitEdge struct {
 	// Told: the other is one that the program has named, by a Handover or Stream.Suspend. Else From
 	// waits for memory or a quota, and To holds some.
 	Told bool `json:"told"`
-	// Sure: nothing of From goes on meanwhile. Else From is not exclusive (Stream.Exclusive,
-	// Quota.Exclusive): its other goroutines may free, and no deadlock is ever declared for it.
+	// Sure: all of From waits. Else From is not exclusive (Stream.Exclusive, Quota.Exclusive): its other
+	// goroutines may free, and no deadlock is ever declared for it.
 	Sure bool `json:"sure"`
 }
 
@@ -124,18 +124,18 @@ func (e WaitEdge) String() string {
 // Waiters are the requests that wait, the holders of memory, and the waits between them. Requests of several streams
 // are of moments close to each other.
 type Waiters struct {
-	// Requests are in the order in which they would be served; those without a place in the queue come
-	// last. A request waits behind those before it, though a small one may pass.
+	// Requests are in the order of service; requests without a place in the queue come last. A request
+	// waits for earlier ones, though a small one may pass.
 	Requests []streams.WaitingRequest `json:"requests"`
 	Holders  []pool.Holder            `json:"holders"` // of memory, the largest first
 	Edges    []WaitEdge               `json:"edges"`
 	Unread   []uint32                 `json:"unread"` // streams that have failed: their requests are not in the list
 }
 
-// Waiters lists the requests that wait, and the parties that they wait for: before a circle of those is a
-// *DeadlockError, and where it never will be, since streams or tenants are not declared exclusive. It
+// Waiters lists the requests that wait, and the parties that they wait for. It shows a circle before it is a
+// *DeadlockError, and also if it never becomes one, since streams or tenants are not declared exclusive. It
 // waits for the request that each stream and the pool are serving, as Stats does. Errors: the
-// context's, ErrClosed, and that of a pool that has failed.
+// context's, ErrClosed, and the error of a failed pool.
 func (d *Device) Waiters(ctx context.Context) (Waiters, error) {
 	var w Waiters
 	told := map[uint32][][]uint32{}
@@ -165,7 +165,7 @@ func (d *Device) Waiters(ctx context.Context) (Waiters, error) {
 	return w, nil
 }
 
-// rank gives the requests their places in the queue, and adds those that began to wait meanwhile.
+// rank gives the requests their places in the queue, and adds requests that began to wait after the streams were read.
 func (w *Waiters) rank(queue []pool.Waiter) {
 	at := map[uint64]int{} // by age, in Requests
 	for i, r := range w.Requests {
@@ -202,7 +202,7 @@ func compareTrue(a, b bool) int {
 	}
 }
 
-// party is the one on whose behalf a request waits.
+// party returns the party of a request.
 func party(r *streams.WaitingRequest) Party {
 	if r.Tenant != "" {
 		return Party{Tenant: r.Tenant}
@@ -260,7 +260,7 @@ func (w *Waiters) connectOne(e WaitEdge) {
 	w.Edges = append(w.Edges, e)
 }
 
-// Going are the holders of memory that neither wait for more nor are suspended: while there is one,
+// Going returns the holders of memory that neither wait for more nor are suspended: while there is one,
 // its frees may serve the others. Once there is none, and all who wait are sure, it is a deadlock.
 func (w Waiters) Going() (all []pool.Holder) {
 	for _, h := range w.Holders {
@@ -272,8 +272,8 @@ func (w Waiters) Going() (all []pool.Holder) {
 	return all
 }
 
-// Circles are the parties that wait for each other, directly or by way of others, each circle in one
-// list. A circle is no deadlock yet while one of it, or any other holder, goes on.
+// Circles returns the parties that wait for each other, directly or through others, each circle in one
+// list. A circle is no deadlock while one of its parties, or any other holder, is runnable.
 func (w Waiters) Circles() (all [][]Party) {
 	reach := map[Party][]Party{}
 	var parties []Party
@@ -305,7 +305,7 @@ func (w Waiters) Circles() (all [][]Party) {
 	return all
 }
 
-// reached are the parties that one waits for, directly or by way of others.
+// reached returns the parties that one waits for, directly or through others.
 func (w Waiters) reached(from Party) (all []Party) {
 	due := []Party{from}
 	for len(due) > 0 {
@@ -321,10 +321,10 @@ func (w Waiters) reached(from Party) (all []Party) {
 	return all
 }
 
-// linesShown is how many requests and edges the text has: all are in the fields.
+// linesShown bounds the requests and edges of the text. The fields have all.
 const linesShown = 20
 
-// String prints a line for each request, holder and edge, the circles, and who goes on.
+// String prints a line for each request, holder and edge, the circles, and the runnable holders.
 func (w Waiters) String() string {
 	var sum int64
 	for i := range w.Requests {
@@ -366,7 +366,7 @@ func (w Waiters) String() string {
 	return b.String()
 }
 
-// listed are parties in one line.
+// listed prints parties in one line.
 func listed(all []Party) string {
 	names := make([]string, len(all))
 	for i, p := range all {
@@ -446,8 +446,8 @@ type MemoryRange struct {
 	Bytes       int64       `json:"bytes"`
 	State       MemoryState `json:"state"`
 	Asleep      bool        `json:"asleep"` // it has no physical memory: see package cuda/sleep
-	// Stream is the number of the stream, or of the reservation, that has the memory; of free memory the stream that alone may have it
-	// until its work has finished. 0: none, or several.
+	// Stream is the number of the stream, or of the reservation, that has the memory; of free memory the stream that alone may
+	// have it until its work has finished. 0: none, or several.
 	Stream      uint32       `json:"stream"`
 	Tag         string       `json:"tag"`          // of its buffers: Request.Tag; "" where they have none or several
 	BufferCount int          `json:"buffer_count"` // live buffers that begin in it
@@ -468,8 +468,8 @@ type MemoryMap struct {
 	PageBytes       int64           `json:"page_bytes"`
 	ResolutionBytes int64           `json:"resolution_bytes"` // shorter ranges may be part of mixed ones
 	Total           MemoryBytes     `json:"total"`            // of all segments
-	// UnmappedBytes are held from the driver and lie in no segment: a driver job has made them, or is about to release them, or the
-	// driver did not take them back.
+	// UnmappedBytes are held from the driver and lie in no segment: a driver job has made them, or is about to release them, or
+	// the driver did not take them back.
 	UnmappedBytes int64 `json:"unmapped_bytes"`
 	ReservedBytes int64 `json:"reserved_bytes"` // all segments and UnmappedBytes, without sleeping and shared memory
 	LimitBytes    int64 `json:"limit_bytes"`    // of ReservedBytes: without SharedBytes
@@ -514,25 +514,25 @@ func (m MemoryMap) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// cellsOfMap is how many ranges, at least, a map of automatic resolution may have in terms of its length. Not fewer: a picture has some
-// thousand points in a line. Not more: each is a few hundred bytes.
+// cellsOfMap divides the length of a map into cells of automatic resolution. Not fewer: a picture has some thousand points in a
+// line. Not more: each is a few hundred bytes.
 const cellsOfMap = 4096
 
 // minResolutionBytes is the shortest block.
 const minResolutionBytes = 512
 
-// MemoryMap reads where the memory lies: the segments that are held from the driver, and in each the ranges by state. Neighbours of the
-// same state, stream and tag are one range, and so are neighbours that are shorter than resolutionBytes: of two states or more they are
-// a mixed range with the sums. So a map has about twice as many ranges as resolutionBytes fit into it at most. With 0 the resolution is
-// a 4096th of the memory, and 512 bytes at least.
+// MemoryMap reads where the memory lies: the segments that are held from the driver, and in each the ranges by state.
+// Neighbours of the same state, stream and tag are one range, and so are neighbours that are shorter than resolutionBytes: of
+// two states or more they are a mixed range with the sums. So a map has about twice as many ranges as resolutionBytes fit into
+// it at most. With 0 the resolution is a 4096th of the memory, and 512 bytes at least.
 //
-// It takes the turn of the pool and then that of each stream once, as Stats does, and stops nothing else. The report of a stream is of
-// one moment; the moments of the pool and of the streams are close to each other. The pool decides which stream has a page: ranges never overlap,
-// and together they are all memory that was mapped when the pool was read. Memory that changed hands between two moments is
-// MemoryLent. While the device rests the sums are those of Stats.
+// It takes one turn of the pool and then one of each stream, as Stats does, and stops nothing else. The report of a stream is
+// of one moment; the moments of the pool and of the streams are close to each other. The pool decides which stream has a page:
+// ranges never overlap, and together they are all memory that was mapped when the pool was read. Memory that changed hands
+// between two moments is MemoryLent. While the device is idle the sums equal those in Stats.
 //
-// Before the first use of the device the map is empty. Errors: *ConfigError for a negative resolution, the context's, ErrClosed, and
-// the cause of the pool's end.
+// Before the first use of the device the map is empty. Errors: *ConfigError for a negative resolution, the context's,
+// ErrClosed, and the cause of the pool's end.
 func (d *Device) MemoryMap(ctx context.Context, resolutionBytes int64) (MemoryMap, error) {
 	if err := d.callable(ctx); err != nil {
 		return MemoryMap{}, err
@@ -584,7 +584,7 @@ type mapMaker struct {
 	heldBytes int64 // in segments
 
 	// The segment to which the runs are added.
-	end     uint32 // page behind the last run
+	end     uint32 // page after the last run
 	segment MemorySegment
 	start   int64 // of the segment, as ranges count
 	builder memorymap.Builder
@@ -662,8 +662,8 @@ type Profile struct {
 	Records     []ProfileRecord `json:"records"`
 }
 
-// ProfileRecord is a place. Its totals stay when its buffers were freed. A device has 4096 of them: when there would be more, those
-// without live buffers are gathered in one for each call stack, which has no stream, tag and tenant.
+// ProfileRecord is a place. Its totals stay when its buffers were freed. A device has 4096 of them: when there would be more,
+// those without live buffers are gathered in one for each call stack, which has no stream, tag and tenant.
 type ProfileRecord struct {
 	Stack  site.Stack `json:"stack"`  // the call stack; nil in the record of those for which there was no room
 	Stream uint32     `json:"stream"` // by its ID; 0 where records were gathered
@@ -691,7 +691,7 @@ func (d *Device) Profile() Profile {
 }
 
 // SampledBuffers lists the live buffers of the profile. It waits for the request that each stream is
-// serving, and visits every live buffer; allocations go on meanwhile. The end of ctx ends it early.
+// serving, and visits every live buffer; other goroutines keep allocating. The end of ctx ends it early.
 func (d *Device) SampledBuffers(ctx context.Context) (all []streams.SampledBuffer, err error) {
 	if err := d.callable(ctx); err != nil {
 		return nil, err
@@ -706,7 +706,7 @@ func (d *Device) SampledBuffers(ctx context.Context) (all []streams.SampledBuffe
 	return all, nil
 }
 
-// profileShare is that of the allocations that the profile counts.
+// profileShare returns the share of allocations that the profile counts.
 func (c *Config) profileShare() magazine.Share {
 	if c.SampleBytes == 0 {
 		return 0
@@ -715,7 +715,7 @@ func (c *Config) profileShare() magazine.Share {
 	return magazine.Share(max(1, min(all/c.SampleBytes, int64(magazine.Everything)))) //nolint:gosec // 32 bits
 }
 
-// ofStream are the settings of a stream: everything is sampled for observers, and for Debug.
+// ofStream returns the settings of a stream: observers and Debug sample every buffer.
 func (d *Device) ofStream(c *Config) streamcore.Settings {
 	share := c.profileShare()
 	if c.Debug || d.observers.Load() != nil {
@@ -787,10 +787,11 @@ func (c Config) String() string {
 	return strings.Join(set, ", ")
 }
 
-// MarshalText implements encoding.TextMarshaler: the text of String. encoding/json, and so slog's handler, refuses functions, which a Config has.
+// MarshalText implements encoding.TextMarshaler: the text of String. encoding/json, and so slog's handler, refuses functions,
+// which a Config has.
 func (c Config) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// printed is a field as text.
+// printed formats a field.
 func printed(name string, value reflect.Value) string {
 	return fmt.Sprintf("%s: %v", name, value.Interface())
 }

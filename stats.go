@@ -23,7 +23,7 @@ import (
 type StreamStats = streams.Stats
 
 // Stats are a device's memory by state, and the costs of its requests. The figures of one stream
-// are of one moment; those of several streams and of the pool are of moments close to each other.
+// are of one moment; the moments of several streams and of the pool are close to each other.
 type Stats struct {
 	// Config.Stats as it was when they were read; see StatsOff for the fields that are missing then
 	Level StatsLevel `json:"level"`
@@ -88,8 +88,8 @@ type Stats struct {
 	// Panics counts panics that were recovered: see Events.Panic. Each is a defect.
 	Panics uint64 `json:"panics"`
 
-	// DriverCalls counts the driver calls that the allocator makes. Those of package cuda for the program,
-	// such as launches and copies, and the program's own are not among them.
+	// DriverCalls counts the driver calls that the allocator makes, without calls of package cuda for the program,
+	// such as launches and copies, and without the program's own.
 	DriverCalls uint64 `json:"driver_calls"`
 	// spent in them; on the simulated device the time that they take on an H200
 	DriverTime time.Duration     `json:"-"`
@@ -133,7 +133,7 @@ next:
 	return sum
 }
 
-// HitRate is the share of allocations that their stream's cache served, from 0 to 1; 1 if there
+// HitRate returns the share of allocations that their stream's cache served, from 0 to 1; 1 if there
 // were none.
 func (s Stats) HitRate() float64 {
 	if s.AllocCount == 0 {
@@ -142,7 +142,7 @@ func (s Stats) HitRate() float64 {
 	return float64(s.MagazineHits+s.StreamHits) / float64(s.AllocCount)
 }
 
-// Fragmentation is the share of free and cached memory that lies outside the longest free range,
+// Fragmentation returns the share of free and cached memory that lies outside the longest free range,
 // from 0 to 1; 0 if all of it is one range, and of a Delta.
 func (s Stats) Fragmentation() float64 {
 	free := s.FreeBytes + s.CachedBytes
@@ -152,7 +152,7 @@ func (s Stats) Fragmentation() float64 {
 	return 1 - float64(s.LargestFreeBytes)/float64(free)
 }
 
-// Efficiency is PeakLiveBytes over PeakReservedBytes, from 0 to 1; 1 if no more was held than
+// Efficiency returns PeakLiveBytes divided by PeakReservedBytes, from 0 to 1; 1 if no more was held than
 // lived.
 func (s Stats) Efficiency() float64 {
 	if s.PeakReservedBytes == 0 {
@@ -171,7 +171,7 @@ func (d *Device) Stats() Stats {
 	return d.read(&readings{})
 }
 
-// readings are peaks inside a scope that take the place of those since the last reset.
+// readings are peaks inside a scope that replace the peaks since the last reset.
 type readings struct {
 	streams       map[uint32]streamcore.Peaks // by stream
 	tenants       map[string]int64            // bytes held, by name
@@ -181,7 +181,7 @@ type readings struct {
 	gone          *int64                      // likewise
 }
 
-// read is Stats.
+// read implements Stats.
 func (d *Device) read(peaks *readings) Stats {
 	r, level := d.streams.Load(), d.config.Load().Stats
 	s := r.gone
@@ -312,7 +312,7 @@ func (s *Stats) chargeHanded(handed []pool.Handed) {
 	}
 }
 
-// either is a maximum inside a scope, or where there is none that since the last reset.
+// either returns a maximum inside a scope, or without a scope the maximum since the last reset.
 func either(inScope *int64, all *shared.Mark) int64 {
 	if inScope != nil {
 		return *inScope
@@ -320,7 +320,7 @@ func either(inScope *int64, all *shared.Mark) int64 {
 	return all.Peak()
 }
 
-// readDriver reads the figures of the driver's calls: the sums are those of the functions.
+// readDriver reads the figures of the driver's calls, and sums them up.
 func (s *Stats) readDriver(e *engine) {
 	s.Driver = e.meter.ByCall()
 	for i := range s.Driver {
@@ -329,14 +329,14 @@ func (s *Stats) readDriver(e *engine) {
 	}
 }
 
-// GPUMemory is the memory of a whole GPU, with that of other programs.
+// GPUMemory is the memory of a whole GPU, including other programs.
 type GPUMemory struct {
 	TotalBytes int64 `json:"total_bytes"`
 	FreeBytes  int64 `json:"free_bytes"` // that the driver could give at that moment
 }
 
-// GPUMemory asks the driver, by one call, for the memory of the whole GPU. With an error, the
-// driver's, ErrClosed or that of the first use of the device, which this may be, the figures are 0.
+// GPUMemory asks the driver, by one call, for the memory of the whole GPU. With an error the figures are 0. Errors: the
+// driver's, ErrClosed, and the errors of the device's first use, which this may be.
 func (d *Device) GPUMemory() (GPUMemory, error) {
 	e, err := d.use()
 	if err != nil {
@@ -353,7 +353,7 @@ func (d *Device) GPUMemory() (GPUMemory, error) {
 	return GPUMemory{TotalBytes: totalBytes, FreeBytes: freeBytes}, nil
 }
 
-// books are the pool's figures, or after Close, which reads them before it releases memory, and after a
+// books returns the pool's figures, or after Close, which reads them before it releases memory, and after a
 // failure the newest that were read. False: none were.
 func (e *engine) books(ctx context.Context) (pool.Snapshot, bool) {
 	p, err := e.pool.Snapshot(ctx)
@@ -363,8 +363,8 @@ func (e *engine) books(ctx context.Context) (pool.Snapshot, bool) {
 	return e.pool.LastSnapshot()
 }
 
-// ResetPeaks sets all peaks, of the device, of its streams and of its tenants, to the present
-// values, and the longest waits to 0. It waits as Stats does. After Close it has no effect. A Measure that goes on keeps its own.
+// ResetPeaks sets all peaks, of the device, of its streams and of its tenants, to the present values, and the longest waits to
+// 0. It waits as Stats does. After Close it has no effect. A running Measure keeps its own peaks.
 func (d *Device) ResetPeaks() {
 	if !d.opened() {
 		return
@@ -387,7 +387,7 @@ func (d *Device) ResetPeaks() {
 	}
 }
 
-// liveOf are the live bytes now, by stream, and the pending bytes of all.
+// liveOf returns the present live bytes by stream, and the pending bytes of all.
 func liveOf(ctx context.Context, open []*streams.Control) (liveBytes map[poolcore.Client]int64, pendingBytes int64) {
 	liveBytes = map[poolcore.Client]int64{}
 	for _, s := range open {
@@ -399,18 +399,18 @@ func liveOf(ctx context.Context, open []*streams.Control) (liveBytes map[poolcor
 	return liveBytes, pendingBytes
 }
 
-// Sub is the difference between an earlier reading of the same device and this one; Delta says of a Stats
+// Sub returns the difference between an earlier reading of the same device and this one; Delta says of a Stats
 // that it is one. Its fields:
 //
-//   - Counts and times are those in between.
+//   - Counts and times are differences.
 //   - Bytes by state, the longest free range and the number of free ranges are their change: negative where
 //     there is less.
-//   - The longest wait is that of the waits in between as far as it can be known: exact where it is the longest
-//     of all, else the bound of its bucket in Durations; 0 without a wait.
-//   - Peaks, limits, quotas, levels and the numbers of live buffers and waiting requests are those of
+//   - The longest wait covers the waits in between: exact if it is the longest of all, else the bound of its
+//     bucket in Durations; 0 without a wait.
+//   - Peaks, limits, quotas, levels and the numbers of live buffers and waiting requests are taken from
 //     this reading.
-//   - HitRate is that of the allocations in between, Efficiency that of the peaks. Fragmentation cannot be told
-//     from changes: it is 0, and neither String nor the JSON has it.
+//   - HitRate covers the allocations in between, Efficiency the peaks. Fragmentation cannot be computed from
+//     changes: it is 0, and neither String nor the JSON has it.
 //
 // A stream, a tenant, a size or a function of the driver that only this reading lists counts from its
 // beginning. Streams that have ended in between are part of the sums alone.
@@ -431,7 +431,7 @@ func (s Stats) Sub(before Stats) Stats {
 	return s
 }
 
-// longestSince is the longest of the durations that came after an earlier reading, or a bound of it: see Sub.
+// longestSince returns the longest duration after an earlier reading, or a bound of it: see Sub.
 // longest and before are the longest of all durations until each reading.
 func longestSince(since pool.DurationHistogram, longest, before time.Duration) time.Duration {
 	if longest > before {
@@ -449,7 +449,7 @@ func longestSince(since pool.DurationHistogram, longest, before time.Duration) t
 	return 0
 }
 
-// bytes are the bytes by state.
+// bytes returns pointers to the bytes by state.
 func (s *Stats) bytes() []*int64 {
 	return []*int64{
 		&s.LiveBytes, &s.CachedBytes, &s.PendingBytes, &s.FreeBytes, &s.UnpassedBytes, &s.SetAsideBytes, &s.SleepingBytes, &s.SharedBytes, &s.ReservedBytes,
@@ -457,7 +457,7 @@ func (s *Stats) bytes() []*int64 {
 	}
 }
 
-// counts are the counts of the device.
+// counts returns pointers to the counts of the device.
 func (s *Stats) counts() []*uint64 {
 	return []*uint64{
 		&s.AllocCount, &s.FreeCount, &s.MagazineHits, &s.StreamHits, &s.PoolHits, &s.DriverMisses, &s.LostFences, &s.ReclaimCount,
@@ -577,14 +577,14 @@ func (s Stats) String() string {
 // costliestCount bounds the functions of the driver in a summary.
 const costliestCount = 5
 
-// costliest are the functions of the driver that took the most time, those first.
+// costliest returns the functions of the driver, the most time first.
 func (s *Stats) costliest() []meter.CallStats {
 	all := append([]meter.CallStats(nil), s.Driver...)
 	slices.SortStableFunc(all, func(a, b meter.CallStats) int { return cmp.Compare(b.Time, a.Time) })
 	return all[:min(costliestCount, len(all))]
 }
 
-// line has the main figures; the bytes by state of a Delta with their signs.
+// line prints the main figures; the bytes by state of a Delta with their signs.
 func (s *Stats) line() string {
 	state := units.Bytes
 	if s.Delta {
@@ -656,12 +656,10 @@ type Measurement struct {
 	Stats Stats
 }
 
-// Measure calls f, which may be nil, and returns the device's figures of that time, in all and by
-// stream, so that the part of one stream can be told from that of others at the same time. Any number
-// of measurements may go on at once, one inside another or side by side; the peaks of Stats go on as
-// if there were none, and ResetPeaks inside f changes no peak of the measurement. It waits as Stats
-// does, before and after f. Streams that end inside are part of the sums alone. Where f panics the
-// panic goes on.
+// Measure calls f, which may be nil, and returns the device's figures of that time, in all and by stream, so that the parts of
+// streams are distinct. Any number of measurements may run at once, one inside another or side by side; they do not change the
+// peaks of Stats, and ResetPeaks inside f changes no peak of the measurement. It waits as Stats does, before and after f.
+// Streams that end inside are part of the sums alone. Measure does not recover a panic of f.
 func (d *Device) Measure(f func()) (m Measurement) {
 	if !d.opened() {
 		begun := time.Now()
@@ -685,7 +683,7 @@ func call(f func()) {
 	}
 }
 
-// scope is a measurement that goes on.
+// scope is a running measurement.
 type scope struct {
 	device  *Device
 	number  uint64
@@ -694,7 +692,7 @@ type scope struct {
 	shared  []sharedScope
 }
 
-// sharedScope is the scope of a maximum that many goroutines note, and where its peak goes.
+// sharedScope is the scope of a maximum that many goroutines update, and the destination of its peak.
 type sharedScope struct {
 	mark *shared.Scope
 	set  func(*readings, int64)
@@ -747,7 +745,7 @@ func (s *scope) end() Stats {
 	return s.device.read(r)
 }
 
-// Since is the difference between an earlier reading and Stats: see Stats.Sub.
+// Since returns the difference between an earlier reading and Stats: see Stats.Sub.
 func (d *Device) Since(before Stats) Stats { return d.Stats().Sub(before) }
 
 // String prints the main figures, on one line.
