@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -207,6 +208,37 @@ func TestTheRootsDocumentationHolds(t *testing.T) {
 	program, err := os.ReadFile(inModule("examples", "hello", "main.go"))
 	require.NoError(t, err)
 	assert.Contains(t, leftAligned(string(program)), leftAligned(strings.ReplaceAll(use, "//\t", "")))
+}
+
+// pageColumns bounds the lines of pages, so that a terminal and a review show them whole.
+const pageColumns = 160
+
+// wideLines returns the numbers of a page's lines over pageColumns, outside blocks of code, which show programs and their output.
+func wideLines(page string) (numbers []int) {
+	code := false
+	for i, line := range strings.Split(page, "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			code = !code
+		}
+		if !code && utf8.RuneCountInString(line) > pageColumns {
+			numbers = append(numbers, i+1)
+		}
+	}
+	return numbers
+}
+
+// No line of the pages for users and contributors is wider than a review shows it: tables hold facts, and paragraphs are text.
+func TestNoLineOfTheDocsIsWide(t *testing.T) {
+	checked := 0
+	for path, page := range pages(t) {
+		if dir := filepath.Dir(path); dir == "." || dir == "docs" {
+			checked++
+			assert.Empty(t, wideLines(page), path)
+		}
+	}
+	assert.Greater(t, checked, 25)
+	wide := strings.Repeat("é", pageColumns+1)
+	assert.Equal(t, []int{5}, wideLines(wide[2:]+"\n```text\n"+wide+"\n```\n"+wide))
 }
 
 // Every make target that a page's block names is one.
