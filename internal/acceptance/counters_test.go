@@ -60,7 +60,7 @@ func counters(s vram.Stats) map[string]int64 {
 	return all
 }
 
-// rises checks that no counter of a reading is below that of the reading before. A stream that has
+// rises checks that no counter of a reading is below the previous reading's. A stream that has
 // ended is listed no more.
 func rises(t *testing.T, before, after map[string]int64, open func(path string) bool) {
 	t.Helper()
@@ -117,7 +117,7 @@ func TestCountersNeverGoBack(t *testing.T) {
 }
 
 // keepBusy allocates and frees on a stream until it is told to stop: small and large buffers, batches,
-// requests of a tenant, some that fail, and it gives memory back meanwhile.
+// requests of a tenant, some that fail, and it returns memory at the same time.
 func keepBusy(d *vram.Device, s *vram.Stream, guest *vram.Tenant, n int, stop <-chan struct{}) {
 	ctx := context.Background()
 	for i := n; ; i++ {
@@ -152,7 +152,7 @@ func keepBusy(d *vram.Device, s *vram.Stream, guest *vram.Tenant, n int, stop <-
 	}
 }
 
-// Counters stay where they are while statistics are off, and go on from there.
+// Counters keep their values while statistics are off, and continue from there.
 func TestCountersStayWhileStatisticsAreOff(t *testing.T) {
 	t.Parallel()
 	d, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{}), LimitBytes: 64 * mib})

@@ -27,7 +27,8 @@ func sizeOf(all []streams.SizeStats, blockBytes int64) streams.SizeStats {
 	return streams.SizeStats{}
 }
 
-// Slots that serve blocks of any length and magazines of one length count each buffer at its size, also when a slot serves another size later, and after the stream has ended.
+// Slots that serve blocks of any length and magazines of one length count each buffer at its size, also when a slot serves
+// another size later, and after the stream has ended.
 func TestCountsBySize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 512 * mib}, sim.Config{})

@@ -29,7 +29,7 @@ func inModule(elements ...string) string {
 	return filepath.Join(append([]string{moduleRoot}, elements...)...)
 }
 
-// filesOf are the texts of the files whose names match, by name, without hidden folders.
+// filesOf returns the texts of the files whose names match, by name, without hidden folders.
 func filesOf(t *testing.T, match func(path string) bool) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -58,8 +58,7 @@ func pages(t *testing.T) map[string]string {
 	return found
 }
 
-// leftAligned takes the spaces off the beginning and the end of each line, and empty lines at both
-// ends.
+// leftAligned removes spaces at the beginning and end of each line, and empty lines at both ends.
 func leftAligned(text string) string {
 	lines := strings.Split(text, "\n")
 	for i := range lines {
@@ -68,7 +67,7 @@ func leftAligned(text string) string {
 	return strings.Trim(strings.Join(lines, "\n"), "\n")
 }
 
-// untested are the Go blocks of a page that no source has, line by line.
+// untested returns the Go blocks of a page that no source contains.
 func untested(page string, sources map[string]string) (blocks []string) {
 	for _, part := range strings.Split(page, "```go\n")[1:] {
 		block, _, _ := strings.Cut(part, "```")
@@ -142,7 +141,7 @@ func TestEveryLinkOfTheDocsLeadsSomewhere(t *testing.T) {
 	assert.Equal(t, map[string]bool{"a-page": true, "whats-new-and-c": true}, headings("# A page\n\ntext # no\n\n### What's new, and `C`\n"))
 }
 
-// headings are the anchors of a page's headings.
+// headings returns the anchors of a page's headings.
 func headings(page string) map[string]bool {
 	anchors := map[string]bool{}
 	for _, match := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
@@ -153,8 +152,8 @@ func headings(page string) map[string]bool {
 }
 
 // Every example of the root belongs to something that its documentation has: a type that is an
-// alias has no methods there, so that an example of one is named for the type, with the method
-// behind it in lower case.
+// alias has no methods there, so the name of an example of a method is the type's, and the method's
+// in lower case.
 func TestEveryExampleIsShown(t *testing.T) {
 	files := token.NewFileSet()
 	var sources []*ast.File
@@ -213,7 +212,8 @@ func TestTheRootsDocumentationHolds(t *testing.T) {
 // pageColumns bounds the lines of pages, so that a terminal and a review show them whole.
 const pageColumns = 160
 
-// wideLines returns the numbers of a page's lines over pageColumns, outside blocks of code, which show programs and their output.
+// wideLines returns the numbers of a page's lines over pageColumns, outside blocks of code, which show programs and their
+// output.
 func wideLines(page string) (numbers []int) {
 	code := false
 	for i, line := range strings.Split(page, "\n") {

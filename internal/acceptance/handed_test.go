@@ -81,7 +81,7 @@ func TestWhoHasAHandedBuffer(t *testing.T) {
 	}
 }
 
-// It is charged to each stream that has it in turn, and to that of its memory when it is back, or when the
+// It is charged to each stream that has it in turn, and to the stream of its memory when it is back, or when the
 // stream that has it is closed.
 func TestAHandedBufferGoesOn(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})

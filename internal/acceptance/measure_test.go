@@ -258,7 +258,7 @@ func TestADifferenceOfStates(t *testing.T) {
 	freeAll(t, c)
 }
 
-// The longest wait of a difference is that of the waits in between, as far as it is known.
+// The longest wait of a difference covers the waits in between, as far as it is known.
 func TestTheLongestWaitOfADifference(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

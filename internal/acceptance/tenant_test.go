@@ -89,7 +89,7 @@ func TestATenantIsRefunded(t *testing.T) {
 	})
 }
 
-// Requests that wait for a quota go on as soon as that allows it, in order of arrival: after a
+// Requests that wait for a quota are granted as soon as it allows them, in order of arrival: after a
 // free, a cancellation, or a larger quota.
 func TestAQuotaThatGrowsLetsOthersGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestATenantWaitsForItself(t *testing.T) {
 				x, err := s.AllocFor(context.Background(), vram.Request{Bytes: 16 * mib, Tenant: guest})
 				require.NoError(t, err)
 				var y vram.Buffer
-				if other { // either way one goes on
+				if other { // either way one is granted
 					y = must(t, s, mib)
 				}
 				wait := waitFor(s, vram.Request{Bytes: mib, Tenant: guest})
@@ -256,7 +256,7 @@ func TestQuotasThatCannotBe(t *testing.T) {
 	assert.EqualValues(t, 1, x.Stats().Quota.LimitBytes)
 }
 
-// A tenant beyond its share waits behind those that are not, even if its own stream's cache could
+// A tenant beyond its share waits for tenants that are not, even if its own stream's cache could
 // serve it.
 func TestATenantDoesNotJumpTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -94,7 +94,7 @@ func streamsOf(all []pool.Holder) []pool.Holder {
 }
 
 // Two streams that hold memory, of which one waits for memory and the other for a value of the first,
-// are a circle. It is seen while a third one that holds memory goes on, before it is a deadlock.
+// are a circle. It is seen while a third one that holds memory is runnable, before it is a deadlock.
 func TestACircleIsSeenBeforeItIsADeadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -119,7 +119,7 @@ func TestACircleIsSeenBeforeItIsADeadlock(t *testing.T) {
 		assert.Contains(t, w.String(), "circles:\n")
 		assert.Contains(t, w.String(), "wait for each other\nof those who hold memory these go on: stream 3\n")
 
-		last := waitFor(third, vram.Request{Bytes: 40 * mib}) // nobody goes on now
+		last := waitFor(third, vram.Request{Bytes: 40 * mib}) // nobody is runnable now
 		synctest.Wait()
 		var deadlock *vram.DeadlockError
 		require.ErrorAs(t, (<-last).err, &deadlock)
@@ -172,7 +172,7 @@ func TestASuspendedStreamWaitsForThoseThatItNames(t *testing.T) {
 }
 
 // A refusal names the ten largest live buffers, the largest first, with tags, tenants and places: in
-// the returned error, in that of the handler, and in the event.
+// the returned error, in the handler's, and in the event.
 func TestARefusalNamesTheLargestBuffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var handled atomic.Pointer[vram.OutOfMemoryError]
@@ -296,8 +296,8 @@ func TestTheReportOfAQuota(t *testing.T) {
 	freeAll(t, x)
 }
 
-// The end of the context of an Await leaves the request as it is. The error says so, and who holds the memory, for a buffer and for
-// a batch; without Wait it is the context's.
+// The end of the context of an Await leaves the request as it is. The error says so, and who holds the memory, for a buffer and
+// for a batch; without Wait it is the context's.
 func TestAnAwaitThatEndsSaysWhatTheRequestWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
