@@ -53,9 +53,16 @@ type BufferEvent = streams.BufferEvent
 // release it.
 const tickInterval = 100 * time.Millisecond
 
-// Device is an opened GPU and the memory that is held from its driver. Open makes one, Close ends
-// it. Any number of goroutines may use it at once. It has more than forty methods, of which each is a caller's question or
-// request in a few lines; the work is in the pool, the streams and the parts that its fields name.
+// Device is an opened GPU with its memory. Open makes one, Close ends it. It is safe for concurrent use.
+//
+//   - Streams: [Device.NewStream], [Device.AdoptStream].
+//   - Memory ahead of need, and released: [Device.Warm], [Device.Reserve], [Device.Trim], [Device.Coalesce].
+//   - Customers: [Device.Tenant].
+//   - Figures: [Device.Stats], [Device.Since], [Device.Measure], [Device.GPUMemory], [Device.ResetPeaks].
+//   - Buffers and requests: [Device.LiveBuffers], [Device.Waiters], [Device.MemoryMap], [Device.Lookup],
+//     [Device.Profile], [Device.SampledBuffers], [Device.Observe].
+//   - Settings: [Device.Reconfigure], [Device.Info], [Device.Ordinal], [Device.State].
+//   - Several GPUs: [Device.CanAccessPeer], [Device.EnablePeerAccess], and [Set].
 type Device struct {
 	config    atomic.Pointer[Config]
 	started   atomic.Pointer[opening] // nil before the first use

@@ -10,12 +10,11 @@
 //	fmt.Println("x:", x.Bytes(), "bytes")
 //	fmt.Println("free x:", x.Free()) // the last kernel that uses x has been submitted
 //
-// Here must is a function that ends the program on an error. [Open] opens a device,
-// [Device.NewStream] makes a stream with its cache, and [streams.Stream.Alloc] a buffer: Stream,
-// Buffer and other types of this package are aliases of types in package streams, whose documentation
-// has their methods (go doc vram/streams.Stream.Alloc). [streams.Stream.AllocAsync] returns a
-// future, [streams.Stream.AllocBatch] many buffers or none, [streams.Stream.AllocFor] waits for
-// memory, aligns and zeroes it.
+// Here must is a function that ends the program on an error. [Open] opens a device, [Device.NewStream] makes a stream with its
+// cache, and [streams.Stream.Alloc] a buffer: Stream, Buffer and other types of this package are aliases of types in packages
+// streams and pool, whose documentation has their fields and methods: go doc vram/streams.Stream.Alloc, go doc
+// vram/pool.WaitError. [streams.Stream.AllocAsync] returns a future, [streams.Stream.AllocBatch] many buffers or none,
+// [streams.Stream.AllocFor] waits for memory, aligns and zeroes it.
 //
 // [streams.Buffer.Free] means that the last use of the buffer has been submitted to its stream;
 // uses on other streams are announced before, by [streams.Buffer.RecordStream], Use or Transfer.

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -239,6 +240,52 @@ func TestNoLineOfTheDocsIsWide(t *testing.T) {
 	assert.Greater(t, checked, 25)
 	wide := strings.Repeat("é", pageColumns+1)
 	assert.Equal(t, []int{5}, wideLines(wide[2:]+"\n```text\n"+wide+"\n```\n"+wide))
+}
+
+// unheld returns the first lines of a page's outputs (blocks of text) that neither a source prints nor an example's documented_test.go
+// compares, and that are not declared an example of a run.
+func unheld(page string, sources string, compared func(example string) bool) (outputs []string) {
+	for _, section := range strings.Split(page, "\n## ") {
+		parts := strings.Split(section, "```text\n")
+		for i, part := range parts[1:] {
+			output, _, _ := strings.Cut(part, "\n```")
+			if strings.Contains(lastParagraph(parts[i]), "xample of a run") {
+				continue
+			}
+			held := slices.ContainsFunc(regexp.MustCompile(`examples/(\w+)\)`).FindAllStringSubmatch(parts[0], -1), func(m []string) bool { return compared(m[1]) })
+			for line := range strings.Lines(output) {
+				if !held && !strings.Contains(sources, strings.TrimSpace(line)) {
+					outputs = append(outputs, strings.TrimSpace(line))
+					break
+				}
+			}
+		}
+	}
+	return outputs
+}
+
+func lastParagraph(text string) string {
+	text = strings.TrimSpace(text)
+	return text[max(0, strings.LastIndex(text, "\n\n")):]
+}
+
+// Every printed output of the pages is held by a test, or says that it is an example of a run.
+func TestEveryOutputOfTheDocsIsHeld(t *testing.T) {
+	var sources strings.Builder
+	for _, text := range filesOf(t, func(path string) bool { return strings.HasSuffix(path, "_test.go") }) {
+		sources.WriteString(text)
+	}
+	compared := func(example string) bool {
+		_, err := os.Stat(inModule("examples", example, "documented_test.go"))
+		return err == nil
+	}
+	for path, page := range pages(t) {
+		if dir := filepath.Dir(path); dir == "." || dir == "docs" {
+			assert.Empty(t, unheld(page, sources.String(), compared), path)
+		}
+	}
+	page := "An example of a run:\n\n```text\nfree\n```\n\n```text\nheld\n```\n\n```text\nloose\n```\n\n## [a](examples/a)\n\n```text\nby a\n```\n"
+	assert.Equal(t, []string{"loose"}, unheld(page, "held", func(example string) bool { return example == "a" }))
 }
 
 // Every make target that a page's block names is one.
