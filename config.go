@@ -85,7 +85,7 @@ type Config struct {
 	// once the allocator can do no more by itself. It may free buffers, call Trim, or empty caches
 	// of the program; where it returns true the request is tried again, up to 16 times. It runs on
 	// a goroutine of its own, several at once for several requests. Its request waits for it and
-	// holds nothing meanwhile; others go on. A panic in it counts as false, and is part of the
+	// holds nothing; other requests continue. A panic in it counts as false, and is part of the
 	// error. It must not wait for a request that would call it again.
 	OnOutOfMemory func(*OutOfMemoryError) (retry bool)
 	// Logger gets the same events as Events, driver jobs that fail, and changed settings. It is
@@ -122,7 +122,7 @@ const (
 
 var footprintNames = [...]string{Balanced: "balanced", Lean: "lean", Fast: "fast"} //nolint:gochecknoglobals // constant table
 
-// String is the mode's name.
+// String returns the mode's name.
 func (f Footprint) String() string { return nameOf(footprintNames[:], int(f), "Footprint") }
 
 // MarshalText implements encoding.TextMarshaler: the name.
@@ -142,7 +142,7 @@ func pages(bytes, pageBytes int64) uint32 {
 	return uint32(max(1, min(bytes, pool.MostBytes)/pageBytes)) //nolint:gosec // pages of one arena
 }
 
-// policy is the mode in the pool's figures. Measured on eight real traces; see docs/decisions.
+// policy returns the pool's parameters of the mode. Measured on eight real traces; see docs/decisions.
 func (f Footprint) policy(pageBytes int64, limited bool) poolcore.Policy {
 	var p poolcore.Policy
 	switch f {
@@ -163,7 +163,7 @@ func (f Footprint) policy(pageBytes int64, limited bool) poolcore.Policy {
 	return p
 }
 
-// ageTicks is ReleaseAfter in ticks, at least 1; 0: never.
+// ageTicks returns ReleaseAfter in ticks, at least 1; 0: never.
 func (c *Config) ageTicks() uint32 {
 	after := c.ReleaseAfter
 	if after == 0 {
@@ -172,7 +172,7 @@ func (c *Config) ageTicks() uint32 {
 	return uint32(max(0, min((after+tickInterval-1)/tickInterval, math.MaxInt32))) //nolint:gosec // bounded
 }
 
-// releaseAfter is the default of ReleaseAfter.
+// releaseAfter returns the default of ReleaseAfter.
 func (f Footprint) releaseAfter() time.Duration {
 	switch f {
 	case Lean:
@@ -314,13 +314,13 @@ func set[T any](field, value *T) {
 
 // Reconfigure changes settings while the device is in use: all of them or, with a *ConfigError that
 // names a field, none. Several calls at once are made one after the other. It waits for the request
-// that the pool and each stream are serving; allocations go on meanwhile. Before the first use of
-// the device it only notes the change.
+// that the pool and each stream are serving; other goroutines keep allocating. Before the first use of
+// the device it only records the change.
 //
 // Where more is held than a new limit allows, Reconfigure takes the streams' caches and releases
 // free memory, waiting for the driver. Live buffers stay; their memory goes back when they are
-// freed. Until less than the limit is held nothing is taken from the driver, and requests that free
-// memory serves go on. A lower bound of a cache holds at once, a new level of statistics from each
+// freed. Until less than the limit is held nothing is taken from the driver, and only free memory
+// serves requests. A lower bound of a cache holds at once, a new level of statistics from each
 // stream's next turn on. Errors: *ConfigError; ErrClosed; and the driver's when memory was
 // released, in which case the settings hold all the same.
 func (d *Device) Reconfigure(change Settings) error {
@@ -363,7 +363,7 @@ func (d *Device) Reconfigure(change Settings) error {
 func (d *Device) readLast(e *engine) {
 	ctx := context.Background()
 	for _, s := range d.streams.Load().open {
-		_, _ = s.Stats(ctx) // a stream that has ended keeps those of its end
+		_, _ = s.Stats(ctx) // a closed stream keeps its last statistics
 	}
 	_, _ = e.pool.Snapshot(ctx) // likewise
 }
@@ -422,11 +422,11 @@ type Tuning struct {
 	// longer ones take fewer calls, and their holes are harder to use again. A plain segment is
 	// longer where a single request is. 0: the footprint mode's choice, one page to 256 MiB.
 	SegmentBytes int64
-	// StreamCacheBlocks bounds the free ranges of a page or longer that each stream keeps, beside
-	// Config.StreamCacheBytes. The excess goes to the pool when the stream's turn ends. 0: no
+	// StreamCacheBlocks bounds the free ranges of a page or longer that each stream keeps, as
+	// Config.StreamCacheBytes bounds their bytes. The excess goes to the pool when the stream's turn ends. 0: no
 	// bound.
 	StreamCacheBlocks int
-	// PoolCacheBlocks bounds the free ranges that the pool keeps, beside Config.PoolCacheBytes. The
+	// PoolCacheBlocks bounds the free ranges that the pool keeps, as Config.PoolCacheBytes bounds their bytes. The
 	// shortest ones of the excess go back to the driver at ticks, ten times a second. 0: no bound.
 	PoolCacheBlocks int
 	// PressureMark is the share of the limit in use from which on the level is PressureHigh, over 0
@@ -481,8 +481,8 @@ func (t Tuning) String() string {
 
 // Waits is the policy for memory that one stream has returned while its work may still use it, when
 // another stream needs memory. The other stream can be made to wait for that work on the device
-// (cuStreamWaitEvent): its caller goes on at once, and its later kernels start after that work. How
-// long that takes is not known: behind a kernel of an hour, or a collective that waits for another
+// (cuStreamWaitEvent): its caller continues at once, and its later kernels start after that work. The
+// time is unknown: for a kernel of an hour, or a collective that waits for another
 // GPU, that stream waits as long. Memory whose work has finished is taken without a wait under
 // every policy.
 //
@@ -507,7 +507,7 @@ const (
 
 var waitsNames = [...]string{WaitsNever: "never", WaitsAvoidGrowth: "avoid-growth", WaitsAlways: "always"} //nolint:gochecknoglobals // constant table
 
-// String is the policy's name.
+// String returns the policy's name.
 func (w Waits) String() string { return nameOf(waitsNames[:], int(w), "Waits") }
 
 // MarshalText implements encoding.TextMarshaler: the name.
@@ -558,7 +558,7 @@ const (
 
 var statsNames = [...]string{StatsOn: "on", StatsOff: "off", StatsExact: "exact"} //nolint:gochecknoglobals // constant table
 
-// String is the level's name.
+// String returns the level's name.
 func (l StatsLevel) String() string { return nameOf(statsNames[:], int(l), "StatsLevel") }
 
 // MarshalText implements encoding.TextMarshaler: the name.
@@ -592,7 +592,7 @@ const (
 
 var segmentsNames = [...]string{SegmentsAuto: "auto", SegmentsVMM: "vmm", SegmentsPlain: "plain"} //nolint:gochecknoglobals // constant table
 
-// String is the kind's name.
+// String returns the kind's name.
 func (s Segments) String() string { return nameOf(segmentsNames[:], int(s), "Segments") }
 
 // MarshalText implements encoding.TextMarshaler: the name.

@@ -24,10 +24,10 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// Request is a request of AllocFor and AllocAsync.
+// Request describes a buffer for AllocFor and AllocAsync.
 type Request = streams.Request
 
-// BatchRequest is a request of AllocBatchFor and AllocBatchForAsync.
+// BatchRequest describes buffers for AllocBatchFor and AllocBatchForAsync.
 type BatchRequest = streams.BatchRequest
 
 // Tenant is an account that requests are charged to: see Device.Tenant.
@@ -36,7 +36,7 @@ type Tenant = pool.Tenant
 // Reservation is memory that is set aside for the requests that name it: see Device.Reserve.
 type Reservation = pool.Reservation
 
-// Quota is how much memory a tenant may have.
+// Quota bounds the memory of a tenant.
 type Quota = pool.Quota
 
 // TenantStats is one tenant's part of Stats.
@@ -53,9 +53,16 @@ type BufferEvent = streams.BufferEvent
 // release it.
 const tickInterval = 100 * time.Millisecond
 
-// Device is an opened GPU and the memory that is held from its driver. Open makes one, Close ends
-// it. Any number of goroutines may use it at once. It has more than forty methods, of which each is a caller's question or
-// request in a few lines; the work is in the pool, the streams and the parts that its fields name.
+// Device is an opened GPU with its memory. Open makes one, Close ends it. It is safe for concurrent use.
+//
+//   - Streams: [Device.NewStream], [Device.AdoptStream].
+//   - Memory ahead of need, and released: [Device.Warm], [Device.Reserve], [Device.Trim], [Device.Coalesce].
+//   - Customers: [Device.Tenant].
+//   - Figures: [Device.Stats], [Device.Since], [Device.Measure], [Device.GPUMemory], [Device.ResetPeaks].
+//   - Buffers and requests: [Device.LiveBuffers], [Device.Waiters], [Device.MemoryMap], [Device.Lookup],
+//     [Device.Profile], [Device.SampledBuffers], [Device.Observe].
+//   - Settings: [Device.Reconfigure], [Device.Info], [Device.Ordinal], [Device.State].
+//   - Several GPUs: [Device.CanAccessPeer], [Device.EnablePeerAccess], and [Set].
 type Device struct {
 	config    atomic.Pointer[Config]
 	started   atomic.Pointer[opening] // nil before the first use
@@ -174,8 +181,7 @@ func (d *Device) Ordinal() int {
 }
 
 // NewStream creates a non-blocking CUDA stream with a cache of its own. Stream.Close destroys both.
-// Errors: ErrClosed, the driver's, and those of the first use of the device: *ConfigError,
-// ErrNoDevice.
+// Errors: ErrClosed, the driver's, and the errors of the device's first use: *ConfigError, ErrNoDevice.
 func (d *Device) NewStream() (*Stream, error) {
 	e, err := d.use()
 	if err != nil {
@@ -200,7 +206,7 @@ func (d *Device) open(e *engine, h StreamHandle, adopted bool) (*Stream, error) 
 	return d.openBy(d.config.Load(), e, h, adopted)
 }
 
-// openBy opens a stream by a configuration that may be replaced meanwhile.
+// openBy opens a stream by a configuration that Reconfigure may replace during the call.
 func (d *Device) openBy(c *Config, e *engine, h StreamHandle, adopted bool) (*Stream, error) {
 	settings := d.ofStream(c)
 	s, control, err := streams.Open(streams.Config{
@@ -223,7 +229,7 @@ func (d *Device) openBy(c *Config, e *engine, h StreamHandle, adopted bool) (*St
 	})
 	switch {
 	case r.closed:
-		control.End() // the device was closed meanwhile: this stream has no memory and is on no list
+		control.End() // Close came first: this stream has no memory and is on no list
 		return nil, deviceClosed()
 	case taken != nil: // by a call at the same time
 		return nil, errors.Join(taken, s.Close())
@@ -288,8 +294,8 @@ func (d *Device) forget(s *streams.Control) {
 // Trim releases free memory to the driver until the device holds at most keepBytes, or nothing more
 // is free. With 0 it is PyTorch's empty_cache. It takes the streams' caches, all of them if need
 // be, and freed memory whose announced uses have finished; live buffers, pending memory and
-// reservations stay. Memory whose uses have finished comes home also where the device holds no more
-// than keepBytes already, and nothing is released. It returns the number of released bytes. It
+// reservations stay. Memory whose uses have finished becomes free even if the device already holds no more than
+// keepBytes, so that nothing is released. It returns the number of released bytes. It
 // waits for the driver and for the request that each stream is serving, not for buffers to be freed
 // nor for work on the device; memory of a buffer that was freed after its stream was closed may still
 // be on its way then. Memory of a stream that is being captured stays with that, without an error, and
@@ -310,7 +316,7 @@ func (d *Device) Trim(ctx context.Context, keepBytes int64) (int64, error) {
 		return 0, ctx.Err()
 	}
 	for _, s := range d.streams.Load().open {
-		_ = s.Sweep(ctx) // a stream may have ended meanwhile; if the context has, the pool returns that
+		_ = s.Sweep(ctx) // an error means that the stream or the context has ended; the pool returns the latter
 	}
 	n, err := e.pool.Trim(ctx, keepBytes)
 	if errors.Is(err, pool.ErrClosed) {
@@ -496,7 +502,7 @@ func (d *Device) begin(s *opening) {
 	s.engine.ticks = startTicker(tickInterval, func() { d.tick(s.engine) })
 	d.engine.Store(s.engine)
 	s.engine.pool.AddTenants(d.tenants.list()...)
-	_ = d.apply(s.engine, c) // changes made meanwhile; nothing is held yet, so that no limit can fail
+	_ = d.apply(s.engine, c) // changes since the open began; nothing is held yet, so no limit can fail
 }
 
 // openDevice opens the device and its pool by a configuration.
@@ -579,7 +585,7 @@ const driverNames = "auto, dynamic or sim"
 
 func simulated() cudadrv.Driver { return sim.New(sim.Config{Clock: sim.Running}) }
 
-// automatic is the GPU's driver or, where the machine has none, the simulator.
+// automatic returns the GPU's driver or, on a machine without a GPU, the simulator.
 func automatic(gpu cudadrv.Driver) (cudadrv.Driver, error) {
 	count, err := gpu.DeviceCount()
 	switch {
@@ -591,7 +597,7 @@ func automatic(gpu cudadrv.Driver) (cudadrv.Driver, error) {
 	return nil, failed("the driver does not work (sim is the simulator)", err)
 }
 
-// DeviceState is how far the life of a device has come.
+// DeviceState is a stage of a device's life.
 type DeviceState uint8
 
 // The states of a device.
@@ -606,7 +612,7 @@ var deviceStateNames = [...]string{ //nolint:gochecknoglobals // constant table
 	DeviceNotOpen: "not open", DeviceUnused: "unused", DeviceInUse: "in use", DeviceClosed: "closed",
 }
 
-// String is the state's name.
+// String returns the state's name.
 func (s DeviceState) String() string { return nameOf(deviceStateNames[:], int(s), "DeviceState") }
 
 // MarshalText implements encoding.TextMarshaler: the name.
@@ -621,7 +627,7 @@ func (s *DeviceState) UnmarshalText(text []byte) error {
 	return err
 }
 
-// State is how far the life of the device has come. It takes no turn and is no use of the device.
+// State returns the stage of the device's life. It takes no turn and does not open the device.
 func (d *Device) State() DeviceState {
 	switch {
 	case !d.opened():
@@ -722,7 +728,7 @@ func (t *ticker) stop() {
 
 // Coalesce merges neighbouring free blocks in each stream, those in magazines included, so that its
 // free ranges are as long as they can be: for a large request after many small ones. The streams
-// keep their memory; the next small requests fill magazines anew, at the cost of a miss each. It
+// keep their memory; the next small requests refill magazines, at the cost of a miss each. It
 // waits for the request that each stream is serving. Errors: ErrClosed, or the context's.
 func (d *Device) Coalesce(ctx context.Context) error {
 	if err := d.callable(ctx); err != nil {
@@ -732,12 +738,12 @@ func (d *Device) Coalesce(ctx context.Context) error {
 		return deviceClosed()
 	}
 	for _, s := range d.streams.Load().open {
-		_ = s.Coalesce(ctx) // a stream that has ended meanwhile has nothing to merge
+		_ = s.Coalesce(ctx) // a closed stream has nothing to merge
 	}
 	return ctx.Err()
 }
 
-// closedOr is a *ClosedError for a pool that was closed.
+// closedOr returns a *ClosedError for a pool that was closed, and other errors unchanged.
 func closedOr(err error) error {
 	if errors.Is(err, pool.ErrClosed) {
 		return deviceClosed()
@@ -750,7 +756,7 @@ func closedOr(err error) error {
 // RecordStream. The result stands for the same allocation as the original buffer; only its Bytes
 // may be more, the length of the whole block. It is false for free, cached and pending memory, for
 // a buffer that is being transferred at this moment, and for addresses that are not this device's.
-// The caller makes sure that the buffer is not freed meanwhile.
+// The caller makes sure that nobody frees the buffer during the call.
 //
 // It asks the streams one after the other, in the order in which they were opened, and waits for
 // the request that each is serving. The first call visits every block of a stream; later ones take
@@ -812,8 +818,8 @@ func (d *Device) Tenant(name string, q Quota) (*Tenant, error) {
 	}
 }
 
-// tenantParts is how many parts the names are in. Not fewer: a new name copies its part, 40 names of 10,000. Not more: each part
-// is a word of every device.
+// tenantParts is the number of parts of the map of names. Not fewer: a new name copies its part, 40 names of 10,000. Not more:
+// each part is a word of every device.
 const tenantParts = 256
 
 // tenants are the open tenants of a device by name. Any number of goroutines may use them.
@@ -832,7 +838,7 @@ func (n *tenantNames) named(name string) *Tenant {
 	return n.all[name]
 }
 
-// with is a copy in which a name stands for a tenant.
+// with returns a copy with a name's tenant.
 func (n *tenantNames) with(name string, t *Tenant) *tenantNames {
 	next := &tenantNames{map[string]*Tenant{}}
 	if n != nil {
@@ -842,7 +848,7 @@ func (n *tenantNames) with(name string, t *Tenant) *tenantNames {
 	return next
 }
 
-// part is that of a name.
+// part returns the part of a name.
 func (s *tenants) part(name string) *atomic.Pointer[tenantNames] {
 	h := uint32(2166136261) // FNV-1a
 	for _, c := range []byte(name) {
@@ -870,7 +876,7 @@ func (s *tenants) drop(t *Tenant) {
 	}
 }
 
-// list are the open tenants, in order of their making.
+// list returns the open tenants in order of creation.
 func (s *tenants) list() (all []*Tenant) {
 	for i := range s.parts {
 		if n := s.parts[i].Load(); n != nil {

@@ -1,5 +1,5 @@
 // Package vram is a GPU memory allocator: each CUDA stream has a cache of free memory, each device
-// a pool behind the caches. An allocation that the cache serves costs three atomic operations, and
+// a pool under the caches. An allocation that the cache serves costs three atomic operations, and
 // no operation takes a shared lock.
 //
 // # Use
@@ -10,17 +10,16 @@
 //	fmt.Println("x:", x.Bytes(), "bytes")
 //	fmt.Println("free x:", x.Free()) // the last kernel that uses x has been submitted
 //
-// Here must is a function that ends the program on an error. [Open] opens a device,
-// [Device.NewStream] makes a stream with its cache, and [streams.Stream.Alloc] a buffer: Stream,
-// Buffer and other types of this package are those of package streams, whose documentation
-// has their methods (go doc vram/streams.Stream.Alloc). [streams.Stream.AllocAsync] returns a
-// future, [streams.Stream.AllocBatch] many buffers or none, [streams.Stream.AllocFor] waits for
-// memory, aligns and zeroes it.
+// Here must is a function that ends the program on an error. [Open] opens a device, [Device.NewStream] makes a stream with its
+// cache, and [streams.Stream.Alloc] a buffer: Stream, Buffer and other types of this package are aliases of types in packages
+// streams and pool, whose documentation has their fields and methods: go doc vram/streams.Stream.Alloc, go doc
+// vram/pool.WaitError. [streams.Stream.AllocAsync] returns a future, [streams.Stream.AllocBatch] many buffers or none,
+// [streams.Stream.AllocFor] waits for memory, aligns and zeroes it.
 //
 // [streams.Buffer.Free] means that the last use of the buffer has been submitted to its stream;
 // uses on other streams are announced before, by [streams.Buffer.RecordStream], Use or Transfer.
 // [Device.Tenant] divides memory between customers, [Device.Warm] maps it ahead, [Device.Stats]
-// counts it by use. Any goroutine may call anything.
+// counts it by use. All functions and methods are safe for concurrent use.
 //
 // Errors are typed and work with errors.Is and errors.As. Nothing here prints, exits, or panics on
 // a caller's mistake.
@@ -32,7 +31,7 @@
 //	cmd/vram, examples       programs
 //	warm                     demands to map ahead, from a shape or a recording
 //	cuda                     kernels, copies, events and graphs on streams, with the driver alone
-//	host                     memory of the host, page-locked and not, behind one interface
+//	host                     host memory, pageable or page-locked, with one interface
 //	vram                     this package: the interface for callers
 //	streams                  the cache of a stream: actor, buffers, requests
 //	  internal/stream/core             its decisions: spans, splits, the cached blocks
@@ -45,7 +44,7 @@
 //	internal/sizeclass       rounding
 //	actors, futures, cudadrv foundations that know nothing of each other
 //	  cudadrv/dynamic            libcuda, loaded at run time without cgo
-//	  cudadrv/gorgonia           libcuda through gorgonia.org/cu, behind a tag
+//	  cudadrv/gorgonia           libcuda through gorgonia.org/cu, with a build tag
 //	  cudadrv/{sim,fault,meter}  the simulated device; scripted failures; counting
 //	  cudadrv/hazard             work that touches memory which it must not; vramtest is made of it
 //
@@ -105,8 +104,8 @@
 //   - An allocation or free that the cache serves makes no driver call, no heap allocation and no
 //     goroutine switch.
 //   - A double free, a stale copy and a free after Close are refused with a typed error, always.
-//   - An unused stream returns its cache within two seconds; an adopted one the part that is behind
-//     a fence of its callers' requests.
+//   - An unused stream returns its cache within two seconds; an adopted one the part that was freed
+//     before the last fence of its callers' requests.
 //   - No call is made on an adopted stream but in its callers' requests, and none on a stream that
 //     is being captured.
 //   - The simulator is used only where it is named.

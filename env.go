@@ -22,7 +22,8 @@ type EnvError struct {
 	Err error `json:"err"`
 }
 
-// Error names the variable, its value and the valid ones, or why the value does not work; of an unknown one the name that is meant.
+// Error names the variable, its value and the valid ones, or why the value does not work; of an unknown one the name that is
+// meant.
 func (e *EnvError) Error() string {
 	if errors.Is(e.Err, ErrUnknownVariable) {
 		return fmt.Sprintf("vram: there is no variable %s, want %s", e.Name, e.Want)
@@ -33,7 +34,7 @@ func (e *EnvError) Error() string {
 	return fmt.Sprintf("vram: %s is %q, want %s", e.Name, e.Value, e.Want)
 }
 
-// Unwrap is Err.
+// Unwrap returns Err.
 func (e *EnvError) Unwrap() error { return e.Err }
 
 // variable reads one environment variable into a Config.
@@ -164,7 +165,7 @@ func ConfigFromEnv(base Config) (Config, error) {
 	return base, nil
 }
 
-// driverFailure is the error of looking for a driver, as against one of reading a value.
+// driverFailure is an error of the search for a driver; other errors are about values.
 func driverFailure(err error) error {
 	if errors.Is(err, ErrNoDriver) || errors.Is(err, ErrNoDevice) {
 		return err
@@ -190,18 +191,18 @@ func ParseDemands(s string) ([]Demand, error) {
 const (
 	// variablePrefix begins the names of all variables that this module reads.
 	variablePrefix = "VRAM_"
-	// longName is from how many letters behind the prefix on two of a name may be wrong. Not fewer: other programs have short names of
-	// their own, and VRAM_STEPS is not VRAM_STATS.
+	// longName is the length after the prefix from which two letters of a name may be wrong. Not shorter: other programs have
+	// short names of their own, and VRAM_STEPS is not VRAM_STATS.
 	longName = 7
 	// leastAbbreviation is how many letters of a word stand for it: MEM is MEMORY.
 	leastAbbreviation = 3
 )
 
-// variablesElsewhere are those that other packages of this module read: compute/kernel/store and cuda/cublaslt.
+// variablesElsewhere are the variables of other packages of this module: compute/kernel/store and cuda/cublaslt.
 func variablesElsewhere() []string { return []string{"VRAM_KERNEL_STORE", "VRAM_CUBLASLT"} }
 
-// checkNames refuses a variable of the environment whose name resembles one that is read, and logs others that begin as those do: they may
-// be another program's.
+// checkNames refuses a variable of the environment whose name resembles one that is read, and logs others that begin as those
+// do: they may be another program's.
 func checkNames(log Logger) error {
 	known := variablesElsewhere()
 	for _, v := range variables() {
@@ -225,7 +226,7 @@ func checkNames(log Logger) error {
 	return nil
 }
 
-// nearest is the known name that a name is most like, "" where it resembles none.
+// nearest returns the known name that a name resembles most, "" if none.
 func nearest(name string, known []string) (meant string) {
 	best := len(name)
 	for _, candidate := range known {
@@ -241,7 +242,8 @@ func nearest(name string, known []string) (meant string) {
 	return meant
 }
 
-// isPart reports whether a name has nothing but words of another one, or their first letters: LIMIT and MEM_LIMIT of MEMORY_LIMIT.
+// isPart reports whether a name has nothing but words of another one, or their first letters: LIMIT and MEM_LIMIT of
+// MEMORY_LIMIT.
 func isPart(name, of string) bool {
 	words := strings.Split(of, "_")
 	for word := range strings.SplitSeq(name, "_") {
@@ -253,7 +255,7 @@ func isPart(name, of string) bool {
 	return true
 }
 
-// misspelled is how many letters must be added, left out, changed, or exchanged with their neighbour to make one word of the other.
+// misspelled returns the number of letters to add, remove, change or exchange with a neighbour to turn one word into the other.
 func misspelled(a, b string) int {
 	before, last, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
 	for j := range row {

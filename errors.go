@@ -35,8 +35,7 @@ var (
 	ErrBadFree = streams.ErrBadFree
 	// ErrDoubleFree reports that the buffer was freed before.
 	ErrDoubleFree = streams.ErrDoubleFree
-	// ErrStale reports that the buffer was freed before, and its memory has been allocated anew
-	// since.
+	// ErrStale reports that the buffer was freed before, and its memory has been reallocated since.
 	ErrStale = streams.ErrStale
 	// ErrTransferred reports that the buffer was handed to another stream by Transfer: only the
 	// buffer that Transfer returned is valid.
@@ -68,31 +67,9 @@ var (
 // remedies.
 type OutOfMemoryError = pool.OutOfMemoryError
 
-// Holding is the memory of a stream or a reservation, in an OutOfMemoryError.
-type Holding = pool.Holding
-
 // LimitError reports that memory cannot be mapped ahead, since the limit leaves no room: it is the
 // cause of an error of Device.Warm.
 type LimitError = pool.LimitError
-
-// Remedy is one thing that would help a request that was refused: see OutOfMemoryError.Remedies.
-type Remedy = pool.Remedy
-
-// RemedyKind is a kind of action against a shortage of memory.
-type RemedyKind = pool.RemedyKind
-
-// The remedies: see pool.RemedyKind for the meaning of their Bytes.
-const (
-	RemedyRaiseLimit         = pool.RaiseLimit
-	RemedyFreeElsewhere      = pool.FreeElsewhere
-	RemedyAwaitFences        = pool.AwaitFences
-	RemedyCoalesce           = pool.Coalesce
-	RemedyTrimStream         = pool.TrimStream
-	RemedyReleaseReservation = pool.ReleaseReservation
-	RemedyWaitForFrees       = pool.WaitForFrees
-	RemedyRetryAfterFrees    = pool.RetryAfterFrees
-	RemedyUseFewerStreams    = pool.UseFewerStreams
-)
 
 // DeadlockError refuses a request with Wait that would never be served: every stream or tenant that
 // holds memory waits, too.
@@ -102,29 +79,23 @@ type DeadlockError = pool.DeadlockError
 // tenants that hold memory.
 type WaitError = pool.WaitError
 
-// Holder is a stream or a tenant that holds memory, in a DeadlockError or a WaitError.
-type Holder = pool.Holder
-
 // QuotaError refuses a request of a tenant that its quota does not allow.
 type QuotaError = pool.QuotaError
 
 // QuotaBoundsError refuses a Quota with a negative bound, or with a share above its limit.
 type QuotaBoundsError = pool.QuotaBoundsError
 
-// Waiter is a request that waits, in a DeadlockError.
-type Waiter = pool.Waiter
-
 // ClosedError refuses a call on a closed device or stream, and names which of them is closed.
 type ClosedError = streams.ClosedError
 
-// StrandedError says that a stream has not finished and is not waited for: its work is behind an event of another process that died
-// before the event was reached (cuda/share).
+// StrandedError reports a stream that never finishes, so that nobody waits for it: its work waits for an event of another
+// process (cuda/share) that died before it recorded the event.
 type StrandedError = streams.StrandedError
 
-// NotOpenError is ErrNotOpen of an argument of a call.
+// NotOpenError is the ErrNotOpen of a call's argument, and names both.
 type NotOpenError = cudadrv.NotOpenError
 
-// deviceClosed is the error of a call on a closed device.
+// deviceClosed returns the error of a call on a closed device.
 func deviceClosed() error { return &ClosedError{} }
 
 // SizeError refuses a request that is larger than the limit of the device: it could not be served
@@ -154,7 +125,7 @@ type contextError struct {
 	err   error
 }
 
-// failed is the error of an operation; its name may be empty.
+// failed returns the error of an operation; its name may be empty.
 func failed(tried string, err error) error { return &contextError{tried, err} }
 
 // Error names the operation, and why it failed.
@@ -165,10 +136,10 @@ func (e *contextError) Error() string {
 	return "vram: " + e.tried + ": " + withoutPrefix(e.err)
 }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (e *contextError) Unwrap() error { return e.err }
 
-// withoutPrefix is an error's text without the name of this module before it.
+// withoutPrefix returns an error's text without the module's name.
 func withoutPrefix(err error) string { return strings.TrimPrefix(err.Error(), "vram: ") }
 
 // ConfigError refuses the value of a field of a Config, or of an argument of a call.
@@ -205,20 +176,17 @@ func badArgument(call, argument string, value any, want string) error {
 // InUseError reports that buffers were still live when the device was closed. Their memory is
 // released; freeing one later returns ErrClosed.
 type InUseError struct {
-	BufferCount uint64       `json:"buffer_count"`
-	Bytes       int64        `json:"bytes"`
-	Buffers     []LiveBuffer `json:"buffers"` // the largest first, at most 1000 of them
+	BufferCount uint64            `json:"buffer_count"`
+	Bytes       int64             `json:"bytes"`
+	Buffers     []pool.LiveBuffer `json:"buffers"` // the largest first, at most 1000 of them
 }
-
-// LiveBuffer is a buffer that was not freed.
-type LiveBuffer = pool.LiveBuffer
 
 // placeless reports whether it is unknown of all buffers where they were allocated.
 func (e *InUseError) placeless() bool {
-	return !slices.ContainsFunc(e.Buffers, func(b LiveBuffer) bool { return b.Allocated.Known() })
+	return !slices.ContainsFunc(e.Buffers, func(b pool.LiveBuffer) bool { return b.Allocated.Known() })
 }
 
-// Error has the number of buffers, and the largest. Report has more.
+// Error prints the number of buffers, and the largest. Report prints more.
 func (e *InUseError) Error() string {
 	text := fmt.Sprintf("vram: closed with %s, %s in all", units.Count(e.BufferCount, "live buffer"), units.Bytes(e.Bytes))
 	if len(e.Buffers) > 0 {
@@ -255,8 +223,8 @@ func (e *InUseError) Report() string {
 	return b.String()
 }
 
-// CloseInto closes a device and joins the error, if there is one, to that of the function which
-// returns: for a deferred call, whose result would be lost otherwise.
+// CloseInto closes a device and joins its error to the returning function's error. It is for deferred
+// calls, whose results are lost otherwise.
 //
 //	func run() (err error) {
 //		dev, err := vram.Open(vram.Config{})
@@ -270,7 +238,8 @@ func (e *InUseError) Report() string {
 // Anything with a Close can be passed: streams, contexts of package cuda.
 func CloseInto(err *error, c io.Closer) { *err = joined(*err, c.Close()) }
 
-// joined is errors.Join, but that an error which is alone stays as it is: encoding/json writes its fields then, and nothing of a joined one.
+// joined is errors.Join, except that it returns a single error unchanged: encoding/json writes the fields of that, and none of
+// a joined one.
 func joined(errs ...error) error {
 	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
 	if len(errs) == 1 {

@@ -17,7 +17,7 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// Events has functions that a device calls when something has happened; nil ones are not called.
+// Events has functions that a device calls after events; nil ones are not called.
 // The calls are made one at a time, in the order of the events, on a goroutine that lives only
 // while calls are due. A function may use the device, and may wait: no allocation waits for it.
 // While a thousand calls are due, further events are dropped; their number is logged. A panic in a
@@ -94,15 +94,16 @@ type QuarantineEvent struct {
 	Err    error  `json:"err"`    // why
 }
 
-// Logger writes a message and its attributes, which are names and values in turns, as those of
-// package log/slog are. The first attribute of each message is device, the device's number.
+// Logger writes a message and its attributes, which are alternating names and values as in package
+// log/slog. The first attribute of each message is device, the device's number.
 // *slog.Logger implements it.
 type Logger interface {
 	// Debug gets growth, trims and each change of the level of pressure, and with Config.Debug each driver job.
 	Debug(msg string, args ...any)
 	// Info gets changed settings, and levels of pressure once a minute at most.
 	Info(msg string, args ...any)
-	// Warn gets refused requests, long waits, driver jobs that failed, and unknown variables of the environment (ConfigFromEnv).
+	// Warn gets refused requests, long waits, driver jobs that failed, and unknown variables of the environment
+	// (ConfigFromEnv).
 	Warn(msg string, args ...any)
 	// Error gets panics, leaks and quarantines.
 	Error(msg string, args ...any)
@@ -116,7 +117,7 @@ func loggerOf(log Logger) Logger {
 	return log
 }
 
-// numbered is a logger that adds the device's number to each line, behind the message.
+// numbered is a logger that adds the device's number to each line, as the first attribute.
 type numbered struct {
 	log     Logger
 	ordinal int
@@ -268,30 +269,30 @@ func (d *Device) tellFailures(e *engine) {
 	}
 }
 
-// String has both figures.
+// String prints both figures.
 func (e GrowthEvent) String() string {
 	return fmt.Sprintf("grew by %s to %s", units.Bytes(e.Bytes), units.Bytes(e.ReservedBytes))
 }
 
-// String has both figures.
+// String prints both figures.
 func (e WarmEvent) String() string {
 	return fmt.Sprintf("warmed %s of %s", units.Bytes(e.MappedBytes), units.Bytes(e.WantedBytes))
 }
 
-// String has both figures.
+// String prints both figures.
 func (e TrimEvent) String() string {
 	return fmt.Sprintf("trimmed by %s to %s", units.Bytes(e.Bytes), units.Bytes(e.ReservedBytes))
 }
 
-// String has the levels and the figures.
+// String prints the levels and the figures.
 func (e PressureEvent) String() string {
 	return fmt.Sprintf("pressure %v after %v, %s of %s in use", e.Level, e.Before, units.Bytes(e.UsedBytes), units.Bytes(e.LimitBytes))
 }
 
-// String has the place and the value, without the stack.
+// String prints the place and the value, without the stack.
 func (e PanicEvent) String() string { return fmt.Sprintf("panic in %s: %v", e.Place, e.Value) }
 
-// String has the stream, or the pool, and the cause.
+// String prints the stream, or the pool, and the cause.
 func (e QuarantineEvent) String() string {
 	if e.Stream == 0 {
 		return fmt.Sprintf("the pool is quarantined: %v", e.Err)
@@ -299,7 +300,7 @@ func (e QuarantineEvent) String() string {
 	return fmt.Sprintf("stream %d is quarantined: %v", e.Stream, e.Err)
 }
 
-// String has the number of records and the sampling rate.
+// String prints the number of records and the sampling rate.
 func (p Profile) String() string {
 	var inUse ProfileTotals
 	for i := range p.Records {
@@ -311,7 +312,7 @@ func (p Profile) String() string {
 }
 
 // noticeLimit bounds the calls that are due. Not smaller: a loop over a thousand streams may be
-// refused at once. Not larger: a reader that is so far behind does not look at each of them.
+// refused at once. Not larger: a reader with so many unread events does not look at each.
 const noticeLimit = 1000
 
 // notices calls functions one at a time in the order in which they were posted, on a goroutine that
@@ -366,7 +367,7 @@ func (n *notices) push(last *notice) {
 	}
 }
 
-// last has the function called behind all posted ones, however many are due. It does not wait.
+// last has the function called after all posted ones, however many are due. It does not wait.
 func (n *notices) last(call func()) {
 	n.due.Add(1)
 	n.push(&notice{call: call})
@@ -452,10 +453,10 @@ func (n *notices) logPanic(value any) {
 	n.log.Error("vram: an event function panicked", "value", value)
 }
 
-// Observe has the functions called for each buffer, as Config.Observer has, from now on until stop is called.
-// Observer.Found is called for each buffer that is live already, in its stream's turn, after which
-// allocations and frees of that stream are told. Observe waits for the request that each stream is serving. stop waits for the same; of several calls
-// the first ends it, and functions that were called before may still run. Errors: ErrNotOpen, ErrClosed.
+// Observe has the functions called for each buffer, as Config.Observer has, from now on until stop is called. Observer.Found is
+// called for each buffer that is live already, in its stream's turn, after which allocations and frees of that stream are told.
+// Observe waits for the request that each stream is serving. stop waits for the same; of several calls the first ends it, and
+// functions that were called before may still run. Errors: ErrNotOpen, ErrClosed.
 func (d *Device) Observe(o Observer) (stop func(), err error) {
 	if !d.opened() {
 		return nil, ErrNotOpen
@@ -483,7 +484,7 @@ func (d *Device) Observe(o Observer) (stop func(), err error) {
 }
 
 // observe replaces the observers by an edited copy, and the configuration by an equal one, so that a stream which
-// is being opened by the settings of before gets those of now.
+// is being opened with the old settings gets the new ones.
 func (d *Device) observe(edit func([]*Observer) []*Observer) {
 	d.observers.EditAll(edit)
 	for { // the last of several calls at once sees the lists of all
@@ -501,7 +502,7 @@ func (d *Device) observe(edit func([]*Observer) []*Observer) {
 	}
 }
 
-// together is the observer that stands for all; nil if there is none.
+// together returns one observer that calls all; nil if there is none.
 func (d *Device) together() *Observer {
 	var all []*Observer
 	if o := &d.config.Load().Observer; o.Observes() {
@@ -585,8 +586,8 @@ type pressureState struct {
 	loggedAt time.Time
 }
 
-// pressureLogInterval is how far apart lines about pressure on the level Info are at least. Not shorter: a service that works as
-// designed may rise and fall ten times a second. Not longer: a level that lasts is logged after so long at the latest.
+// pressureLogInterval is how far apart lines about pressure on the level Info are at least. Not shorter: a service that works
+// as designed may rise and fall ten times a second. Not longer: a level that lasts is logged after so long at the latest.
 const pressureLogInterval = time.Minute
 
 // isDue reports whether a level is to be logged on the level Info: another one was, and that is long ago.

@@ -41,7 +41,7 @@ func TestAStreamThatOpensDuringAChange(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// A call that comes late to a failing first use finds the device closed if it was closed meanwhile,
+// A call that waits for a failing first use finds the device closed if Close was called during the use,
 // and does not open it again.
 func TestAFirstUseThatFailsDuringClose(t *testing.T) {
 	driver := fault.Wrap(sim.New(sim.Config{}))

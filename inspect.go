@@ -46,7 +46,7 @@ type BufferGroup = inventory.Group
 // are of one moment. Its time grows with the number of live buffers: 10 to 100 ns for each. Errors:
 // the context's, ErrClosed. Streams that have failed are in Unread.
 func (d *Device) LiveBuffers(ctx context.Context) (LiveBuffers, error) {
-	var buffers []LiveBuffer
+	var buffers []pool.LiveBuffer
 	failed, err := d.eachStream(ctx, func(s *streams.Control) error {
 		all, err := s.Live(ctx)
 		buffers = append(buffers, all...)
@@ -82,21 +82,6 @@ func (d *Device) eachStream(ctx context.Context, read func(*streams.Control) err
 	return failed, ctx.Err()
 }
 
-// WaitingRequest is a request that has no answer yet.
-type WaitingRequest = streams.WaitingRequest
-
-// WaitFor is the cause of a wait.
-type WaitFor = streams.WaitFor
-
-// The causes of waits: see streams.WaitFor.
-const (
-	WaitForMemory  = streams.WaitForMemory
-	WaitForQuota   = streams.WaitForQuota
-	WaitForPool    = streams.WaitForPool
-	WaitForHandler = streams.WaitForHandler
-	WaitForWork    = streams.WaitForWork
-)
-
 // Party is a stream, or a tenant, that holds memory or waits. Requests with a tenant hold and wait for
 // the tenant, others for their stream.
 type Party struct {
@@ -119,12 +104,12 @@ type WaitEdge struct {
 	// Told: the other is one that the program has named, by a Handover or Stream.Suspend. Else From
 	// waits for memory or a quota, and To holds some.
 	Told bool `json:"told"`
-	// Sure: nothing of From goes on meanwhile. Else From is not exclusive (Stream.Exclusive,
-	// Quota.Exclusive): its other goroutines may free, and no deadlock is ever declared for it.
+	// Sure: all of From waits. Else From is not exclusive (Stream.Exclusive, Quota.Exclusive): its other
+	// goroutines may free, and no deadlock is ever declared for it.
 	Sure bool `json:"sure"`
 }
 
-// String has both parties.
+// String prints both parties.
 func (e WaitEdge) String() string {
 	text := fmt.Sprintf("%v waits for %v", e.From, e.To)
 	if e.Told {
@@ -139,18 +124,18 @@ func (e WaitEdge) String() string {
 // Waiters are the requests that wait, the holders of memory, and the waits between them. Requests of several streams
 // are of moments close to each other.
 type Waiters struct {
-	// Requests are in the order in which they would be served; those without a place in the queue come
-	// last. A request waits behind those before it, though a small one may pass.
-	Requests []WaitingRequest `json:"requests"`
-	Holders  []Holder         `json:"holders"` // of memory, the largest first
-	Edges    []WaitEdge       `json:"edges"`
-	Unread   []uint32         `json:"unread"` // streams that have failed: their requests are not in the list
+	// Requests are in the order of service; requests without a place in the queue come last. A request
+	// waits for earlier ones, though a small one may pass.
+	Requests []streams.WaitingRequest `json:"requests"`
+	Holders  []pool.Holder            `json:"holders"` // of memory, the largest first
+	Edges    []WaitEdge               `json:"edges"`
+	Unread   []uint32                 `json:"unread"` // streams that have failed: their requests are not in the list
 }
 
-// Waiters lists the requests that wait, and the parties that they wait for: before a circle of those is a
-// *DeadlockError, and where it never will be, since streams or tenants are not declared exclusive. It
+// Waiters lists the requests that wait, and the parties that they wait for. It shows a circle before it is a
+// *DeadlockError, and also if it never becomes one, since streams or tenants are not declared exclusive. It
 // waits for the request that each stream and the pool are serving, as Stats does. Errors: the
-// context's, ErrClosed, and that of a pool that has failed.
+// context's, ErrClosed, and the error of a failed pool.
 func (d *Device) Waiters(ctx context.Context) (Waiters, error) {
 	var w Waiters
 	told := map[uint32][][]uint32{}
@@ -180,8 +165,8 @@ func (d *Device) Waiters(ctx context.Context) (Waiters, error) {
 	return w, nil
 }
 
-// rank gives the requests their places in the queue, and adds those that began to wait meanwhile.
-func (w *Waiters) rank(queue []Waiter) {
+// rank gives the requests their places in the queue, and adds requests that began to wait after the streams were read.
+func (w *Waiters) rank(queue []pool.Waiter) {
 	at := map[uint64]int{} // by age, in Requests
 	for i, r := range w.Requests {
 		if r.Age != 0 {
@@ -192,15 +177,15 @@ func (w *Waiters) rank(queue []Waiter) {
 		k, found := at[q.Age]
 		if !found {
 			k = len(w.Requests)
-			r := WaitingRequest{Stream: q.Stream, Bytes: q.Bytes, Count: 1, Tenant: q.Tenant, Priority: q.Priority, Blocked: q.Blocked, Age: q.Age}
+			r := streams.WaitingRequest{Stream: q.Stream, Bytes: q.Bytes, Count: 1, Tenant: q.Tenant, Priority: q.Priority, Blocked: q.Blocked, Age: q.Age}
 			if q.ForQuota {
-				r.For = WaitForQuota
+				r.For = streams.WaitForQuota
 			}
 			w.Requests = append(w.Requests, r)
 		}
 		w.Requests[k].Position = i + 1
 	}
-	slices.SortFunc(w.Requests, func(a, b WaitingRequest) int {
+	slices.SortFunc(w.Requests, func(a, b streams.WaitingRequest) int {
 		return cmp.Or(compareTrue(a.Position > 0, b.Position > 0), cmp.Compare(a.Position, b.Position), cmp.Compare(a.Age, b.Age), cmp.Compare(a.Stream, b.Stream))
 	})
 }
@@ -217,8 +202,8 @@ func compareTrue(a, b bool) int {
 	}
 }
 
-// party is the one on whose behalf a request waits.
-func party(r *WaitingRequest) Party {
+// party returns the party of a request.
+func party(r *streams.WaitingRequest) Party {
 	if r.Tenant != "" {
 		return Party{Tenant: r.Tenant}
 	}
@@ -230,11 +215,11 @@ func (w *Waiters) connect(told map[uint32][][]uint32) {
 	for i := range w.Requests {
 		r := &w.Requests[i]
 		switch from := party(r); r.For {
-		case WaitForMemory:
+		case streams.WaitForMemory:
 			w.connectHolders(from, r.Blocked)
-		case WaitForQuota: // the tenant's own buffers
+		case streams.WaitForQuota: // the tenant's own buffers
 			w.connectOne(WaitEdge{From: Party{Stream: r.Stream}, To: from, Sure: r.Blocked})
-		case WaitForPool, WaitForHandler, WaitForWork: // that ends by itself
+		case streams.WaitForPool, streams.WaitForHandler, streams.WaitForWork: // that ends by itself
 		}
 	}
 	ids := make([]uint32, 0, len(told))
@@ -275,9 +260,9 @@ func (w *Waiters) connectOne(e WaitEdge) {
 	w.Edges = append(w.Edges, e)
 }
 
-// Going are the holders of memory that neither wait for more nor are suspended: while there is one,
+// Going returns the holders of memory that neither wait for more nor are suspended: while there is one,
 // its frees may serve the others. Once there is none, and all who wait are sure, it is a deadlock.
-func (w Waiters) Going() (all []Holder) {
+func (w Waiters) Going() (all []pool.Holder) {
 	for _, h := range w.Holders {
 		waits := slices.ContainsFunc(w.Edges, func(e WaitEdge) bool { return e.From == Party{h.Stream, h.Tenant} })
 		if !waits && h.WaitingBytes == 0 && !h.Suspended {
@@ -287,8 +272,8 @@ func (w Waiters) Going() (all []Holder) {
 	return all
 }
 
-// Circles are the parties that wait for each other, directly or by way of others, each circle in one
-// list. A circle is no deadlock yet while one of it, or any other holder, goes on.
+// Circles returns the parties that wait for each other, directly or through others, each circle in one
+// list. A circle is no deadlock while one of its parties, or any other holder, is runnable.
 func (w Waiters) Circles() (all [][]Party) {
 	reach := map[Party][]Party{}
 	var parties []Party
@@ -320,7 +305,7 @@ func (w Waiters) Circles() (all [][]Party) {
 	return all
 }
 
-// reached are the parties that one waits for, directly or by way of others.
+// reached returns the parties that one waits for, directly or through others.
 func (w Waiters) reached(from Party) (all []Party) {
 	due := []Party{from}
 	for len(due) > 0 {
@@ -336,10 +321,10 @@ func (w Waiters) reached(from Party) (all []Party) {
 	return all
 }
 
-// linesShown is how many requests and edges the text has: all are in the fields.
+// linesShown bounds the requests and edges of the text. The fields have all.
 const linesShown = 20
 
-// String has a line for each request, holder and edge, the circles, and who goes on.
+// String prints a line for each request, holder and edge, the circles, and the runnable holders.
 func (w Waiters) String() string {
 	var sum int64
 	for i := range w.Requests {
@@ -381,7 +366,7 @@ func (w Waiters) String() string {
 	return b.String()
 }
 
-// listed are parties in one line.
+// listed prints parties in one line.
 func listed(all []Party) string {
 	names := make([]string, len(all))
 	for i, p := range all {
@@ -390,7 +375,7 @@ func listed(all []Party) string {
 	return strings.Join(names, ", ")
 }
 
-func goingText(going []Holder) string {
+func goingText(going []pool.Holder) string {
 	if len(going) == 0 {
 		return "of those who hold memory none goes on by itself: only a goroutine that is not declared exclusive, or a context's end, helps\n"
 	}
@@ -424,7 +409,7 @@ var stateNames = [...]string{ //nolint:gochecknoglobals // constant table
 	"live", "pending", "cached-block", "cached-range", "free", "set-aside", "busy", "lent", "mixed",
 }
 
-// String is the state's name.
+// String returns the state's name.
 func (s MemoryState) String() string { return nameOf(stateNames[:], int(s), "MemoryState") }
 
 // MarshalText implements encoding.TextMarshaler: the name.
@@ -461,8 +446,8 @@ type MemoryRange struct {
 	Bytes       int64       `json:"bytes"`
 	State       MemoryState `json:"state"`
 	Asleep      bool        `json:"asleep"` // it has no physical memory: see package cuda/sleep
-	// Stream is the number of the stream, or of the reservation, that has the memory; of free memory the stream that alone may have it
-	// until its work has finished. 0: none, or several.
+	// Stream is the number of the stream, or of the reservation, that has the memory; of free memory the stream that alone may
+	// have it until its work has finished. 0: none, or several.
 	Stream      uint32       `json:"stream"`
 	Tag         string       `json:"tag"`          // of its buffers: Request.Tag; "" where they have none or several
 	BufferCount int          `json:"buffer_count"` // live buffers that begin in it
@@ -483,8 +468,8 @@ type MemoryMap struct {
 	PageBytes       int64           `json:"page_bytes"`
 	ResolutionBytes int64           `json:"resolution_bytes"` // shorter ranges may be part of mixed ones
 	Total           MemoryBytes     `json:"total"`            // of all segments
-	// UnmappedBytes are held from the driver and lie in no segment: a driver job has made them, or is about to release them, or the
-	// driver did not take them back.
+	// UnmappedBytes are held from the driver and lie in no segment: a driver job has made them, or is about to release them, or
+	// the driver did not take them back.
 	UnmappedBytes int64 `json:"unmapped_bytes"`
 	ReservedBytes int64 `json:"reserved_bytes"` // all segments and UnmappedBytes, without sleeping and shared memory
 	LimitBytes    int64 `json:"limit_bytes"`    // of ReservedBytes: without SharedBytes
@@ -505,7 +490,7 @@ func (b *MemoryBytes) add(s *memorymap.Sums) {
 	b.SleepingBytes += s.AsleepBytes
 }
 
-// String has the sums by state, on one line.
+// String prints the sums by state, on one line.
 func (m MemoryMap) String() string {
 	t := m.Total
 	parts := []string{fmt.Sprintf("%s: live %s, pending %s, cached %s in magazines and %s in ranges, free %s",
@@ -529,25 +514,25 @@ func (m MemoryMap) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// cellsOfMap is how many ranges, at least, a map of automatic resolution may have in terms of its length. Not fewer: a picture has some
-// thousand points in a line. Not more: each is a few hundred bytes.
+// cellsOfMap divides the length of a map into cells of automatic resolution. Not fewer: a picture has some thousand points in a
+// line. Not more: each is a few hundred bytes.
 const cellsOfMap = 4096
 
 // minResolutionBytes is the shortest block.
 const minResolutionBytes = 512
 
-// MemoryMap reads where the memory lies: the segments that are held from the driver, and in each the ranges by state. Neighbours of the
-// same state, stream and tag are one range, and so are neighbours that are shorter than resolutionBytes: of two states or more they are
-// a mixed range with the sums. So a map has about twice as many ranges as resolutionBytes fit into it at most. With 0 the resolution is
-// a 4096th of the memory, and 512 bytes at least.
+// MemoryMap reads where the memory lies: the segments that are held from the driver, and in each the ranges by state.
+// Neighbours of the same state, stream and tag are one range, and so are neighbours that are shorter than resolutionBytes: of
+// two states or more they are a mixed range with the sums. So a map has about twice as many ranges as resolutionBytes fit into
+// it at most. With 0 the resolution is a 4096th of the memory, and 512 bytes at least.
 //
-// It takes the turn of the pool and then that of each stream once, as Stats does, and stops nothing else. The report of a stream is of
-// one moment; the moments of the pool and of the streams are close to each other. The pool decides which stream has a page: ranges never overlap,
-// and together they are all memory that was mapped when the pool was read. Memory that changed hands between two moments is
-// MemoryLent. While the device rests the sums are those of Stats.
+// It takes one turn of the pool and then one of each stream, as Stats does, and stops nothing else. The report of a stream is
+// of one moment; the moments of the pool and of the streams are close to each other. The pool decides which stream has a page:
+// ranges never overlap, and together they are all memory that was mapped when the pool was read. Memory that changed hands
+// between two moments is MemoryLent. While the device is idle the sums equal those in Stats.
 //
-// Before the first use of the device the map is empty. Errors: *ConfigError for a negative resolution, the context's, ErrClosed, and
-// the cause of the pool's end.
+// Before the first use of the device the map is empty. Errors: *ConfigError for a negative resolution, the context's,
+// ErrClosed, and the cause of the pool's end.
 func (d *Device) MemoryMap(ctx context.Context, resolutionBytes int64) (MemoryMap, error) {
 	if err := d.callable(ctx); err != nil {
 		return MemoryMap{}, err
@@ -599,7 +584,7 @@ type mapMaker struct {
 	heldBytes int64 // in segments
 
 	// The segment to which the runs are added.
-	end     uint32 // page behind the last run
+	end     uint32 // page after the last run
 	segment MemorySegment
 	start   int64 // of the segment, as ranges count
 	builder memorymap.Builder
@@ -677,8 +662,8 @@ type Profile struct {
 	Records     []ProfileRecord `json:"records"`
 }
 
-// ProfileRecord is a place. Its totals stay when its buffers were freed. A device has 4096 of them: when there would be more, those
-// without live buffers are gathered in one for each call stack, which has no stream, tag and tenant.
+// ProfileRecord is a place. Its totals stay when its buffers were freed. A device has 4096 of them: when there would be more,
+// those without live buffers are gathered in one for each call stack, which has no stream, tag and tenant.
 type ProfileRecord struct {
 	Stack  site.Stack `json:"stack"`  // the call stack; nil in the record of those for which there was no room
 	Stream uint32     `json:"stream"` // by its ID; 0 where records were gathered
@@ -705,12 +690,9 @@ func (d *Device) Profile() Profile {
 	return p
 }
 
-// SampledBuffer is a live buffer of the profile.
-type SampledBuffer = streams.SampledBuffer
-
 // SampledBuffers lists the live buffers of the profile. It waits for the request that each stream is
-// serving, and visits every live buffer; allocations go on meanwhile. The end of ctx ends it early.
-func (d *Device) SampledBuffers(ctx context.Context) (all []SampledBuffer, err error) {
+// serving, and visits every live buffer; other goroutines keep allocating. The end of ctx ends it early.
+func (d *Device) SampledBuffers(ctx context.Context) (all []streams.SampledBuffer, err error) {
 	if err := d.callable(ctx); err != nil {
 		return nil, err
 	}
@@ -724,7 +706,7 @@ func (d *Device) SampledBuffers(ctx context.Context) (all []SampledBuffer, err e
 	return all, nil
 }
 
-// profileShare is that of the allocations that the profile counts.
+// profileShare returns the share of allocations that the profile counts.
 func (c *Config) profileShare() magazine.Share {
 	if c.SampleBytes == 0 {
 		return 0
@@ -733,7 +715,7 @@ func (c *Config) profileShare() magazine.Share {
 	return magazine.Share(max(1, min(all/c.SampleBytes, int64(magazine.Everything)))) //nolint:gosec // 32 bits
 }
 
-// ofStream are the settings of a stream: everything is sampled for observers, and for Debug.
+// ofStream returns the settings of a stream: observers and Debug sample every buffer.
 func (d *Device) ofStream(c *Config) streamcore.Settings {
 	share := c.profileShare()
 	if c.Debug || d.observers.Load() != nil {
@@ -745,7 +727,7 @@ func (d *Device) ofStream(c *Config) streamcore.Settings {
 	}
 }
 
-// String has the device's name, state and limit, and its number of streams. It touches no driver
+// String prints the device's name, state and limit, and its number of streams. It touches no driver
 // and takes no turn.
 func (d *Device) String() string {
 	if !d.opened() {
@@ -805,10 +787,11 @@ func (c Config) String() string {
 	return strings.Join(set, ", ")
 }
 
-// MarshalText implements encoding.TextMarshaler: the text of String. encoding/json, and so slog's handler, refuses functions, which a Config has.
+// MarshalText implements encoding.TextMarshaler: the text of String. encoding/json, and so slog's handler, refuses functions,
+// which a Config has.
 func (c Config) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// printed is a field as text.
+// printed formats a field.
 func printed(name string, value reflect.Value) string {
 	return fmt.Sprintf("%s: %v", name, value.Interface())
 }

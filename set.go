@@ -29,13 +29,13 @@ type driverMemory struct {
 	at                       time.Time
 }
 
-// roomInterval is how old the driver's word about free memory may be. Not shorter: cuMemGetInfo takes microseconds, and placements may
-// come by the thousand. Not longer: other processes on the GPU take memory, too.
+// roomInterval bounds the age of the driver's report of free memory. Not shorter: cuMemGetInfo takes microseconds, and
+// placements may come by the thousand. Not longer: other processes on the GPU take memory, too.
 const roomInterval = 100 * time.Millisecond
 
-// OpenAll opens the driver's devices of those ordinals, all of them where none is named, each as Open does with a copy of cfg, whose
-// Ordinal must be 0. So LimitBytes is for each device, and functions of Events are called for all of them. It touches no GPU. The caller
-// closes the set; after an error nothing is open. Errors: those of Open, *ConfigError.
+// OpenAll opens the driver's devices with the given ordinals, or all devices without ordinals, each as Open does with a copy of
+// cfg, whose Ordinal must be 0. So LimitBytes is for each device, and functions of Events are called for all devices. It
+// touches no GPU. The caller closes the set; after an error nothing is open. Errors: the errors of Open, *ConfigError.
 func OpenAll(cfg Config, ordinals ...int) (*Set, error) {
 	if cfg.Ordinal != 0 {
 		return nil, badField("Ordinal", cfg.Ordinal, "0: the ordinals are arguments of OpenAll")
@@ -76,7 +76,7 @@ func OpenAll(cfg Config, ordinals ...int) (*Set, error) {
 	return s, nil
 }
 
-// Devices are those of the set, in the order of OpenAll. The slice is the caller's.
+// Devices returns the devices of the set in the order of OpenAll. The caller owns the slice.
 func (s *Set) Devices() []*Device {
 	if s == nil {
 		return nil
@@ -114,16 +114,16 @@ type Placement struct {
 	done   *atomic.Bool
 }
 
-// Place chooses the device of the set with the most room, that of the lowest place in the set among equals, and books the bytes there: so
-// goroutines that place at the same time are spread, before any of them has allocated. Done ends the booking: call it once the memory
-// is allocated, or not wanted any more.
+// Place chooses the device of the set with the most room, the first of the set among equals, and books the bytes there: so
+// goroutines that place at the same time are spread, before any of them has allocated. Done ends the booking: call it once the
+// memory is allocated, or not wanted any more.
 //
-// The room of a device is its limit less the memory in use, and no more than the driver has for it: memory that is held there and
-// not in use, and free memory of the whole GPU, which is looked at most ten times a second; less the bookings. Memory in use is that
-// of streams, their caches included, and of reservations. A placement reserves nothing: memory may be gone by the time of the
-// allocation, which fails then. Place is a use of each device, and waits for the message that each pool is serving.
+// The room of a device is its limit less the memory in use, and no more than the driver has for it: memory that is held there
+// and not in use, and free memory of the whole GPU, which is read at most ten times a second; less the bookings. Streams,
+// with their caches, and reservations use memory. A placement reserves nothing: memory may be gone by the
+// time of the allocation, which fails then. Place is a use of each device, and waits for the message that each pool is serving.
 //
-// Errors: *PlaceError, *ConfigError, ErrNotOpen, and those of the first use of any of the devices.
+// Errors: *PlaceError, *ConfigError, ErrNotOpen, and the errors of any device's first use.
 func (s *Set) Place(bytes int64) (Placement, error) {
 	switch {
 	case s == nil || len(s.devices) == 0:
@@ -179,7 +179,7 @@ func (s *Set) book(read *[]int64, number int, bytes int64) bool {
 	return s.booked.CompareAndSwap(read, &next)
 }
 
-// room is how many bytes more could be in use on a device.
+// room returns the number of additional bytes that could be in use on a device.
 func (s *Set) room(number int) (int64, error) {
 	e, err := s.devices[number].use()
 	if err != nil {
@@ -213,7 +213,7 @@ type PlaceError struct {
 	Ordinal        int   `json:"ordinal"`    // of that device
 }
 
-// Error has the sizes.
+// Error prints the sizes.
 func (e *PlaceError) Error() string {
 	return fmt.Sprintf("vram: no device has room for %s: device %d has the most, %s",
 		units.AtLeast(e.RequestedBytes), e.Ordinal, units.Bytes(e.RoomBytes))
@@ -242,7 +242,7 @@ type row struct {
 	device *Device
 }
 
-// all are the rows, and the slice that was read, for its replacement.
+// all returns the rows, and the slice that was read, for its replacement.
 func (t *table) all() (rows []row, read *[]row) {
 	if read = t.rows.Load(); read == nil {
 		return nil, nil
@@ -276,7 +276,7 @@ func (t *table) remove(d *Device) {
 	}
 }
 
-// of are the other devices on the GPU of a device that is in use.
+// of returns the other devices on the GPU of a device that is in use.
 func (t *table) of(d *Device) (others []*Device) {
 	rows, _ := t.all()
 	gpu := cudadrv.UUID{}
@@ -376,12 +376,12 @@ func (d *Device) releaseFree(ctx context.Context, bytes int64) (released int64, 
 	return e.pool.Trim(ctx, max(0, books.ReservedBytes-bytes))
 }
 
-// ErrNoPeerAccess reports that a device cannot reach the memory of another one: the hardware has no way, the driver has no call for
-// it, or the memory is plain segments.
+// ErrNoPeerAccess reports that a device cannot reach the memory of another one: the hardware has no way, the driver has no call
+// for it, or the memory is plain segments.
 var ErrNoPeerAccess = pool.ErrNoPeerAccess
 
-// CanAccessPeer reports whether kernels of the device can reach memory of another one, once EnablePeerAccess was called. It is a use
-// of both devices. Errors: ErrNotOpen, ErrClosed, and the driver's.
+// CanAccessPeer reports whether kernels of the device can reach memory of another one, once EnablePeerAccess was called. It is
+// a use of both devices. Errors: ErrNotOpen, ErrClosed, and the driver's.
 func (d *Device) CanAccessPeer(peer *Device) (bool, error) {
 	e, other, err := enginesOf(d, peer)
 	if err != nil {
@@ -390,18 +390,18 @@ func (d *Device) CanAccessPeer(peer *Device) (bool, error) {
 	return e.reaches(other)
 }
 
-// EnablePeerAccess lets kernels of this device read and write the memory of another one, which is opened with the same driver: all
-// that is mapped there, now and later. Then cuda.Context.Launch takes buffers of that device. It works in one direction, as
-// cuCtxEnablePeerAccess does, and is idempotent; on one GPU there is nothing to do. Mappings there make no more driver calls than
-// before; one that cannot be made accessible to all devices fails, and nothing of it is left. Access lasts as long as the other
-// device is open. Copies between devices (cuda.Context.CopyPeer) need none of this. It is a use of both devices, and waits for
-// the driver.
+// EnablePeerAccess lets kernels of this device read and write the memory of another one, which is opened with the same driver:
+// all that is mapped there, now and later. Then cuda.Context.Launch takes buffers of that device. It works in one direction, as
+// cuCtxEnablePeerAccess does, and is idempotent; on one GPU there is nothing to do. Mappings there make no more driver calls
+// than before; one that cannot be made accessible to all devices fails, and nothing of it is left. Access lasts as long as the
+// other device is open. Copies between devices (cuda.Context.CopyPeer) need none of this. It is a use of both devices, and
+// waits for the driver.
 //
 // Either device may be closed first. The one that has the memory waits in its Close for the work of the other one that
 // cuda.Context.Launch has put on its buffers; for work that was submitted past it, the program waits.
 //
-// Errors: ErrNoPeerAccess, ErrNotOpen, ErrClosed, and the driver's, with which memory that is mapped later is not accessible; some of
-// the present memory may be.
+// Errors: ErrNoPeerAccess, ErrNotOpen, ErrClosed, and the driver's, with which memory that is mapped later is not accessible;
+// some of the present memory may be.
 func (d *Device) EnablePeerAccess(peer *Device) error {
 	e, other, err := enginesOf(d, peer)
 	if err != nil {
@@ -430,7 +430,7 @@ func (d *Device) EnablePeerAccess(peer *Device) error {
 	return nil
 }
 
-// enginesOf are the engines of two devices that are used together.
+// enginesOf returns the engines of two devices that are used together.
 func enginesOf(d, peer *Device) (e, other *engine, err error) {
 	if e, err = d.use(); err != nil {
 		return nil, nil, err

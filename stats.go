@@ -22,23 +22,8 @@ import (
 // StreamStats is one stream's part of Stats.
 type StreamStats = streams.Stats
 
-// SizeStats counts the buffers of one size: see Stats.Sizes.
-type SizeStats = streams.SizeStats
-
-// RequestCounts counts requests and frees that came to nothing, or not at once.
-type RequestCounts = pool.RequestCounts
-
-// DurationHistogram counts durations by powers of two of a microsecond.
-type DurationHistogram = pool.DurationHistogram
-
-// CallStats counts the calls of one function of the driver.
-type CallStats = meter.CallStats
-
-// WaitStats counts the requests that wait for memory at the moment, and those that have waited.
-type WaitStats = pool.WaitStats
-
 // Stats are a device's memory by state, and the costs of its requests. The figures of one stream
-// are of one moment; those of several streams and of the pool are of moments close to each other.
+// are of one moment; the moments of several streams and of the pool are close to each other.
 type Stats struct {
 	// Config.Stats as it was when they were read; see StatsOff for the fields that are missing then
 	Level StatsLevel `json:"level"`
@@ -82,15 +67,15 @@ type Stats struct {
 	// captured; see StreamStats.
 	LostFences uint64 `json:"lost_fences"`
 
-	RequestCounts
+	pool.RequestCounts
 	// ReclaimCount counts the requests of the pool to streams to release memory that others need.
 	ReclaimCount uint64 `json:"reclaim_count"`
 	// Sizes are the buffers by the size of their blocks, the smallest size first; sizes that never
 	// occurred are absent.
-	Sizes []SizeStats `json:"sizes"`
+	Sizes []streams.SizeStats `json:"sizes"`
 
-	Waits   WaitStats     `json:"waits"`   // of requests with Wait
-	Tenants []TenantStats `json:"tenants"` // in the order in which they were made
+	Waits   pool.WaitStats `json:"waits"`   // of requests with Wait
+	Tenants []TenantStats  `json:"tenants"` // in the order in which they were made
 
 	// NeighbourBytes are those that other devices of the process on the same GPU have released,
 	// since the driver had no memory for a request of this one.
@@ -103,12 +88,12 @@ type Stats struct {
 	// Panics counts panics that were recovered: see Events.Panic. Each is a defect.
 	Panics uint64 `json:"panics"`
 
-	// DriverCalls counts the driver calls that the allocator makes. Those of package cuda for the program,
-	// such as launches and copies, and the program's own are not among them.
+	// DriverCalls counts the driver calls that the allocator makes, without calls of package cuda for the program,
+	// such as launches and copies, and without the program's own.
 	DriverCalls uint64 `json:"driver_calls"`
 	// spent in them; on the simulated device the time that they take on an H200
-	DriverTime time.Duration `json:"-"`
-	Driver     []CallStats   `json:"driver"` // the same by function; those never called are absent
+	DriverTime time.Duration     `json:"-"`
+	Driver     []meter.CallStats `json:"driver"` // the same by function; those never called are absent
 
 	Streams []StreamStats `json:"streams"` // of the streams that are open
 }
@@ -126,8 +111,8 @@ func (s *Stats) count(n StreamStats) {
 }
 
 // addSizes adds counts by size, and changes neither slice.
-func addSizes(a, b []SizeStats) []SizeStats {
-	sum := append([]SizeStats(nil), a...)
+func addSizes(a, b []streams.SizeStats) []streams.SizeStats {
+	sum := append([]streams.SizeStats(nil), a...)
 next:
 	for _, z := range b {
 		for i := range sum {
@@ -148,7 +133,7 @@ next:
 	return sum
 }
 
-// HitRate is the share of allocations that their stream's cache served, from 0 to 1; 1 if there
+// HitRate returns the share of allocations that their stream's cache served, from 0 to 1; 1 if there
 // were none.
 func (s Stats) HitRate() float64 {
 	if s.AllocCount == 0 {
@@ -157,7 +142,7 @@ func (s Stats) HitRate() float64 {
 	return float64(s.MagazineHits+s.StreamHits) / float64(s.AllocCount)
 }
 
-// Fragmentation is the share of free and cached memory that lies outside the longest free range,
+// Fragmentation returns the share of free and cached memory that lies outside the longest free range,
 // from 0 to 1; 0 if all of it is one range, and of a Delta.
 func (s Stats) Fragmentation() float64 {
 	free := s.FreeBytes + s.CachedBytes
@@ -167,7 +152,7 @@ func (s Stats) Fragmentation() float64 {
 	return 1 - float64(s.LargestFreeBytes)/float64(free)
 }
 
-// Efficiency is PeakLiveBytes over PeakReservedBytes, from 0 to 1; 1 if no more was held than
+// Efficiency returns PeakLiveBytes divided by PeakReservedBytes, from 0 to 1; 1 if no more was held than
 // lived.
 func (s Stats) Efficiency() float64 {
 	if s.PeakReservedBytes == 0 {
@@ -186,7 +171,7 @@ func (d *Device) Stats() Stats {
 	return d.read(&readings{})
 }
 
-// readings are peaks inside a scope that take the place of those since the last reset.
+// readings are peaks inside a scope that replace the peaks since the last reset.
 type readings struct {
 	streams       map[uint32]streamcore.Peaks // by stream
 	tenants       map[string]int64            // bytes held, by name
@@ -196,7 +181,7 @@ type readings struct {
 	gone          *int64                      // likewise
 }
 
-// read is Stats.
+// read implements Stats.
 func (d *Device) read(peaks *readings) Stats {
 	r, level := d.streams.Load(), d.config.Load().Stats
 	s := r.gone
@@ -275,7 +260,7 @@ func (s *Stats) recall(e *engine, open []*streams.Control) {
 	}
 	for i := range s.Sizes {
 		z := &s.Sizes[i]
-		*z = SizeStats{BlockBytes: z.BlockBytes, AllocCount: z.AllocCount, FreeCount: z.FreeCount}
+		*z = streams.SizeStats{BlockBytes: z.BlockBytes, AllocCount: z.AllocCount, FreeCount: z.FreeCount}
 	}
 	if p, ok := e.pool.LastSnapshot(); ok {
 		s.countPool(&p)
@@ -327,7 +312,7 @@ func (s *Stats) chargeHanded(handed []pool.Handed) {
 	}
 }
 
-// either is a maximum inside a scope, or where there is none that since the last reset.
+// either returns a maximum inside a scope, or without a scope the maximum since the last reset.
 func either(inScope *int64, all *shared.Mark) int64 {
 	if inScope != nil {
 		return *inScope
@@ -335,7 +320,7 @@ func either(inScope *int64, all *shared.Mark) int64 {
 	return all.Peak()
 }
 
-// readDriver reads the figures of the driver's calls: the sums are those of the functions.
+// readDriver reads the figures of the driver's calls, and sums them up.
 func (s *Stats) readDriver(e *engine) {
 	s.Driver = e.meter.ByCall()
 	for i := range s.Driver {
@@ -344,14 +329,14 @@ func (s *Stats) readDriver(e *engine) {
 	}
 }
 
-// GPUMemory is the memory of a whole GPU, with that of other programs.
+// GPUMemory is the memory of a whole GPU, including other programs.
 type GPUMemory struct {
 	TotalBytes int64 `json:"total_bytes"`
 	FreeBytes  int64 `json:"free_bytes"` // that the driver could give at that moment
 }
 
-// GPUMemory asks the driver, by one call, for the memory of the whole GPU. With an error, the
-// driver's, ErrClosed or that of the first use of the device, which this may be, the figures are 0.
+// GPUMemory asks the driver, by one call, for the memory of the whole GPU. With an error the figures are 0. Errors: the
+// driver's, ErrClosed, and the errors of the device's first use, which this may be.
 func (d *Device) GPUMemory() (GPUMemory, error) {
 	e, err := d.use()
 	if err != nil {
@@ -368,7 +353,7 @@ func (d *Device) GPUMemory() (GPUMemory, error) {
 	return GPUMemory{TotalBytes: totalBytes, FreeBytes: freeBytes}, nil
 }
 
-// books are the pool's figures, or after Close, which reads them before it releases memory, and after a
+// books returns the pool's figures, or after Close, which reads them before it releases memory, and after a
 // failure the newest that were read. False: none were.
 func (e *engine) books(ctx context.Context) (pool.Snapshot, bool) {
 	p, err := e.pool.Snapshot(ctx)
@@ -378,8 +363,8 @@ func (e *engine) books(ctx context.Context) (pool.Snapshot, bool) {
 	return e.pool.LastSnapshot()
 }
 
-// ResetPeaks sets all peaks, of the device, of its streams and of its tenants, to the present
-// values, and the longest waits to 0. It waits as Stats does. After Close it has no effect. A Measure that goes on keeps its own.
+// ResetPeaks sets all peaks, of the device, of its streams and of its tenants, to the present values, and the longest waits to
+// 0. It waits as Stats does. After Close it has no effect. A running Measure keeps its own peaks.
 func (d *Device) ResetPeaks() {
 	if !d.opened() {
 		return
@@ -402,7 +387,7 @@ func (d *Device) ResetPeaks() {
 	}
 }
 
-// liveOf are the live bytes now, by stream, and the pending bytes of all.
+// liveOf returns the present live bytes by stream, and the pending bytes of all.
 func liveOf(ctx context.Context, open []*streams.Control) (liveBytes map[poolcore.Client]int64, pendingBytes int64) {
 	liveBytes = map[poolcore.Client]int64{}
 	for _, s := range open {
@@ -414,18 +399,18 @@ func liveOf(ctx context.Context, open []*streams.Control) (liveBytes map[poolcor
 	return liveBytes, pendingBytes
 }
 
-// Sub is the difference between an earlier reading of the same device and this one; Delta says of a Stats
+// Sub returns the difference between an earlier reading of the same device and this one; Delta says of a Stats
 // that it is one. Its fields:
 //
-//   - Counts and times are those in between.
+//   - Counts and times are differences.
 //   - Bytes by state, the longest free range and the number of free ranges are their change: negative where
 //     there is less.
-//   - The longest wait is that of the waits in between as far as it can be known: exact where it is the longest
-//     of all, else the bound of its bucket in Durations; 0 without a wait.
-//   - Peaks, limits, quotas, levels and the numbers of live buffers and waiting requests are those of
+//   - The longest wait covers the waits in between: exact if it is the longest of all, else the bound of its
+//     bucket in Durations; 0 without a wait.
+//   - Peaks, limits, quotas, levels and the numbers of live buffers and waiting requests are taken from
 //     this reading.
-//   - HitRate is that of the allocations in between, Efficiency that of the peaks. Fragmentation cannot be told
-//     from changes: it is 0, and neither String nor the JSON has it.
+//   - HitRate covers the allocations in between, Efficiency the peaks. Fragmentation cannot be computed from
+//     changes: it is 0, and neither String nor the JSON has it.
 //
 // A stream, a tenant, a size or a function of the driver that only this reading lists counts from its
 // beginning. Streams that have ended in between are part of the sums alone.
@@ -439,16 +424,16 @@ func (s Stats) Sub(before Stats) Stats {
 	s.Waits.Durations = s.Waits.Durations.Sub(before.Waits.Durations)
 	s.Waits.Longest = longestSince(s.Waits.Durations, s.Waits.Longest, before.Waits.Longest)
 	s.DriverTime -= before.DriverTime
-	s.Sizes = subEach(s.Sizes, before.Sizes, func(n *SizeStats) int64 { return n.BlockBytes }, subSize)
-	s.Driver = subEach(s.Driver, before.Driver, func(n *CallStats) string { return n.Func }, subCalls)
+	s.Sizes = subEach(s.Sizes, before.Sizes, func(n *streams.SizeStats) int64 { return n.BlockBytes }, subSize)
+	s.Driver = subEach(s.Driver, before.Driver, func(n *meter.CallStats) string { return n.Func }, subCalls)
 	s.Tenants = subEach(s.Tenants, before.Tenants, func(n *TenantStats) string { return n.Name }, subTenant)
 	s.Streams = subEach(s.Streams, before.Streams, func(n *StreamStats) uint32 { return n.Stream }, subStream)
 	return s
 }
 
-// longestSince is the longest of the durations that came after an earlier reading, or a bound of it: see Sub.
+// longestSince returns the longest duration after an earlier reading, or a bound of it: see Sub.
 // longest and before are the longest of all durations until each reading.
-func longestSince(since DurationHistogram, longest, before time.Duration) time.Duration {
+func longestSince(since pool.DurationHistogram, longest, before time.Duration) time.Duration {
 	if longest > before {
 		return longest
 	}
@@ -464,7 +449,7 @@ func longestSince(since DurationHistogram, longest, before time.Duration) time.D
 	return 0
 }
 
-// bytes are the bytes by state.
+// bytes returns pointers to the bytes by state.
 func (s *Stats) bytes() []*int64 {
 	return []*int64{
 		&s.LiveBytes, &s.CachedBytes, &s.PendingBytes, &s.FreeBytes, &s.UnpassedBytes, &s.SetAsideBytes, &s.SleepingBytes, &s.SharedBytes, &s.ReservedBytes,
@@ -472,7 +457,7 @@ func (s *Stats) bytes() []*int64 {
 	}
 }
 
-// counts are the counts of the device.
+// counts returns pointers to the counts of the device.
 func (s *Stats) counts() []*uint64 {
 	return []*uint64{
 		&s.AllocCount, &s.FreeCount, &s.MagazineHits, &s.StreamHits, &s.PoolHits, &s.DriverMisses, &s.LostFences, &s.ReclaimCount,
@@ -503,7 +488,7 @@ func subEach[T any, K comparable](all, before []T, key func(*T) K, sub func(n, b
 	return rest
 }
 
-func subRequests(n, before RequestCounts) RequestCounts {
+func subRequests(n, before pool.RequestCounts) pool.RequestCounts {
 	n.OutOfMemoryCount -= before.OutOfMemoryCount
 	n.RefusedCount -= before.RefusedCount
 	n.RetryCount -= before.RetryCount
@@ -512,14 +497,14 @@ func subRequests(n, before RequestCounts) RequestCounts {
 	return n
 }
 
-func subSize(n, before *SizeStats) {
+func subSize(n, before *streams.SizeStats) {
 	n.AllocCount -= before.AllocCount
 	n.FreeCount -= before.FreeCount
 	n.LiveBytes -= before.LiveBytes
 	n.CachedBytes -= before.CachedBytes
 }
 
-func subCalls(n, before *CallStats) {
+func subCalls(n, before *meter.CallStats) {
 	n.Calls -= before.Calls
 	n.Failures -= before.Failures
 	n.Time -= before.Time
@@ -541,7 +526,7 @@ func subStream(n, before *StreamStats) {
 	subtract(streamCounts(before), streamCounts(n))
 	n.FreeRanges -= before.FreeRanges
 	n.RequestCounts = subRequests(n.RequestCounts, before.RequestCounts)
-	n.Sizes = subEach(n.Sizes, before.Sizes, func(z *SizeStats) int64 { return z.BlockBytes }, subSize)
+	n.Sizes = subEach(n.Sizes, before.Sizes, func(z *streams.SizeStats) int64 { return z.BlockBytes }, subSize)
 }
 
 func streamBytes(n *StreamStats) []*int64 {
@@ -563,7 +548,7 @@ func streamCounts(n *StreamStats) []*uint64 {
 func (s Stats) String() string {
 	text := []string{s.line()}
 	add := func(format string, args ...any) { text = append(text, fmt.Sprintf("  "+format, args...)) }
-	if s.RequestCounts != (RequestCounts{}) {
+	if s.RequestCounts != (pool.RequestCounts{}) {
 		add("out of memory %d, refused %d, tried again %d, bad frees %d, waits that their context ended %d", s.OutOfMemoryCount, s.RefusedCount, s.RetryCount,
 			s.BadFreeCount, s.EndedWaitCount)
 	}
@@ -592,14 +577,14 @@ func (s Stats) String() string {
 // costliestCount bounds the functions of the driver in a summary.
 const costliestCount = 5
 
-// costliest are the functions of the driver that took the most time, those first.
-func (s *Stats) costliest() []CallStats {
-	all := append([]CallStats(nil), s.Driver...)
-	slices.SortStableFunc(all, func(a, b CallStats) int { return cmp.Compare(b.Time, a.Time) })
+// costliest returns the functions of the driver, the most time first.
+func (s *Stats) costliest() []meter.CallStats {
+	all := append([]meter.CallStats(nil), s.Driver...)
+	slices.SortStableFunc(all, func(a, b meter.CallStats) int { return cmp.Compare(b.Time, a.Time) })
 	return all[:min(costliestCount, len(all))]
 }
 
-// line has the main figures; the bytes by state of a Delta with their signs.
+// line prints the main figures; the bytes by state of a Delta with their signs.
 func (s *Stats) line() string {
 	state := units.Bytes
 	if s.Delta {
@@ -640,12 +625,12 @@ func (s Stats) MarshalJSON() ([]byte, error) {
 	p.Sizes, p.Tenants = jsonform.List(s.Sizes), jsonform.List(s.Tenants)
 	return json.Marshal(struct {
 		plain
-		DriverTime    float64       `json:"driver_time_seconds"`
-		Driver        []CallStats   `json:"driver"`
-		Streams       []StreamStats `json:"streams"`
-		HitRate       float64       `json:"hit_rate"`
-		Fragmentation *float64      `json:"fragmentation,omitempty"`
-		Efficiency    float64       `json:"efficiency"`
+		DriverTime    float64           `json:"driver_time_seconds"`
+		Driver        []meter.CallStats `json:"driver"`
+		Streams       []StreamStats     `json:"streams"`
+		HitRate       float64           `json:"hit_rate"`
+		Fragmentation *float64          `json:"fragmentation,omitempty"`
+		Efficiency    float64           `json:"efficiency"`
 	}{p, s.DriverTime.Seconds(), jsonform.List(s.Driver), jsonform.List(s.Streams), s.HitRate(), fragmentation, s.Efficiency()})
 }
 
@@ -657,7 +642,7 @@ func (m Measurement) MarshalJSON() ([]byte, error) {
 	}{m.Elapsed.Seconds(), m.Stats})
 }
 
-// String has both figures.
+// String prints both figures.
 func (m GPUMemory) String() string {
 	return fmt.Sprintf("%s of %s free", units.Bytes(m.FreeBytes), units.Bytes(m.TotalBytes))
 }
@@ -671,12 +656,10 @@ type Measurement struct {
 	Stats Stats
 }
 
-// Measure calls f, which may be nil, and returns the device's figures of that time, in all and by
-// stream, so that the part of one stream can be told from that of others at the same time. Any number
-// of measurements may go on at once, one inside another or side by side; the peaks of Stats go on as
-// if there were none, and ResetPeaks inside f changes no peak of the measurement. It waits as Stats
-// does, before and after f. Streams that end inside are part of the sums alone. Where f panics the
-// panic goes on.
+// Measure calls f, which may be nil, and returns the device's figures of that time, in all and by stream, so that the parts of
+// streams are distinct. Any number of measurements may run at once, one inside another or side by side; they do not change the
+// peaks of Stats, and ResetPeaks inside f changes no peak of the measurement. It waits as Stats does, before and after f.
+// Streams that end inside are part of the sums alone. Measure does not recover a panic of f.
 func (d *Device) Measure(f func()) (m Measurement) {
 	if !d.opened() {
 		begun := time.Now()
@@ -700,7 +683,7 @@ func call(f func()) {
 	}
 }
 
-// scope is a measurement that goes on.
+// scope is a running measurement.
 type scope struct {
 	device  *Device
 	number  uint64
@@ -709,7 +692,7 @@ type scope struct {
 	shared  []sharedScope
 }
 
-// sharedScope is the scope of a maximum that many goroutines note, and where its peak goes.
+// sharedScope is the scope of a maximum that many goroutines update, and the destination of its peak.
 type sharedScope struct {
 	mark *shared.Scope
 	set  func(*readings, int64)
@@ -762,8 +745,8 @@ func (s *scope) end() Stats {
 	return s.device.read(r)
 }
 
-// Since is the difference between an earlier reading and Stats: see Stats.Sub.
+// Since returns the difference between an earlier reading and Stats: see Stats.Sub.
 func (d *Device) Since(before Stats) Stats { return d.Stats().Sub(before) }
 
-// String has the main figures, on one line.
+// String prints the main figures, on one line.
 func (m Measurement) String() string { return fmt.Sprintf("in %v: %s", m.Elapsed, m.Stats.line()) }

@@ -145,7 +145,7 @@ var (
 //
 // A stream that is being captured into a graph may be adopted. Until the capture ends, its requests
 // are served where that takes no call on the stream, and fail with a *CaptureError where it does.
-// Memory that is freed meanwhile can be allocated again on the same stream at once, and on others
+// Memory that is freed during the capture can be allocated again on the same stream at once, and on others
 // once the capture has ended and a fence was recorded. Buffers that a graph uses must stay
 // allocated as long as the graph is launched. Capture in the relaxed mode: in the others CUDA
 // forbids, to other threads as well, calls that allocations make, and goroutines have no thread of
@@ -153,8 +153,8 @@ var (
 // program begins one itself while none of its calls on the stream is in progress, nor one on a buffer
 // of the stream: such a call may be refused with a *CaptureError, or end the capture.
 //
-// Errors: *HandleError, those of NewStream, and the driver's for a handle that was destroyed, as
-// far as it can tell.
+// Errors: *HandleError, the errors of NewStream, and the driver's for a destroyed handle, if it detects
+// one.
 func (d *Device) AdoptStream(h StreamHandle) (*Stream, error) {
 	if h == perThreadStream {
 		return nil, &HandleError{Handle: h, Want: "a stream of NewStream, or one that the program created: " +
@@ -177,7 +177,7 @@ func (d *Device) AdoptStream(h StreamHandle) (*Stream, error) {
 	return d.open(e, h, true)
 }
 
-// free is nil if no open stream has the handle.
+// free returns nil if no open stream has the handle.
 func (d *Device) free(h StreamHandle) error { return d.streams.Load().free(h) }
 
 func (r *registry) free(h StreamHandle) error {
@@ -208,9 +208,9 @@ func exists(dev cudadrv.Device, h StreamHandle) error {
 	return err
 }
 
-// Handover carries values from the goroutine of one stream to that of another, as a channel does.
-// It reports to the allocator which stream waits for which, so that requests with Wait that can
-// never be served are refused as a deadlock instead of waiting: see streams.Handover.
+// Handover carries values between the goroutines of two streams, as a channel does. It reports to the
+// allocator which stream waits for the other, so that requests with Wait that can never be served are
+// refused as a deadlock: see streams.Handover.
 type Handover[T any] = streams.Handover[T]
 
 // NewHandover makes a Handover with room for capacity values, at least one. A nil stream stands for
@@ -244,8 +244,8 @@ func pair(s *Stream) error {
 // Reserve waits for the driver, not for other callers' frees. While a reservation has memory left,
 // requests that wait are not refused as a deadlock, since its owner may release it: give their
 // contexts a deadline. Errors: *ConfigError unless bytes are 1 or more, *SizeError,
-// *OutOfMemoryError, the context's, ErrClosed, and those of the first use of the device; after an
-// error nothing is set aside.
+// *OutOfMemoryError, the context's, ErrClosed, and the errors of the device's first use; after an error
+// nothing is set aside.
 func (d *Device) Reserve(ctx context.Context, bytes int64) (*Reservation, error) {
 	if err := d.callable(ctx); err != nil {
 		return nil, err
@@ -283,15 +283,14 @@ func (d *Device) Reserve(ctx context.Context, bytes int64) (*Reservation, error)
 // its runs until all are there, and a short run fits more holes. Not shorter: large buffers.
 const warmRunBytes = 1 << 30
 
-// Warm maps memory ahead of need for that many buffers of those sizes, beside the live ones, so
-// that allocating them makes no driver call. Free memory of the pool counts; the streams' caches do
+// Warm maps memory ahead of need for buffers of the given sizes and counts, in addition to the live ones,
+// so that allocating them makes no driver call. Free memory of the pool counts; the streams' caches do
 // not. Any request may take the memory, and Trim and Config.PoolCacheBytes release it. See Reserve
 // for memory of certain requests alone.
 //
-// Warm waits until all is mapped or ctx ends; mapped memory stays. Other requests go first
-// meanwhile. Events.Warm reports the progress. Errors: *ConfigError for an invalid demand,
-// *LimitError where the limit leaves no room, the context's, ErrClosed, and those of the first use
-// of the device.
+// Warm waits until all is mapped or ctx ends; mapped memory stays. Other requests take precedence.
+// Events.Warm reports the progress. Errors: *ConfigError for an invalid demand, *LimitError if the limit
+// leaves no room, the context's, ErrClosed, and the errors of the device's first use.
 func (d *Device) Warm(ctx context.Context, want ...Demand) error {
 	if err := d.callable(ctx); err != nil {
 		return err
@@ -352,7 +351,7 @@ func warmRuns(want []Demand, pageBytes, limitBytes int64) ([]uint32, error) {
 	return runs, nil
 }
 
-// tooMuch refuses a demand that the limit leaves no room for, by itself or behind those before it.
+// tooMuch refuses a demand for which the limit leaves no room, alone or after earlier demands.
 func tooMuch(w Demand, limitBytes int64) error {
 	wanted := int64(math.MaxInt64)
 	if int64(w.Count) <= wanted/w.Bytes {

@@ -1,4 +1,4 @@
-// Package api holds the list of what this module promises to its users by name: vram.txt, in the form of Go's own api/*.txt.
+// Package api holds the list of the names that this module promises to its users: vram.txt, in the form of Go's own api/*.txt.
 package api_test
 
 import (
@@ -11,6 +11,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -25,8 +27,7 @@ const (
 	golden = "vram.txt"
 )
 
-// forUsers are the packages whose exported names are for programs that use this module; the header of vram.txt says the same
-// in words.
+// forUsers are the packages whose exported names are for programs that use this module; the header of vram.txt describes them.
 var forUsers = []string{
 	"", "futures", "warm", "vramtest", "host", "cuda", "cuda/share", "cuda/sleep", "cuda/gemm", "cuda/cublaslt", "compute/kernel/matmul",
 	"compute/tensor", "compute/tensor/half", "compute/tensor/layout", "compute/kernel", "compute/kernel/expr", "compute/kernel/plan", "compute/kernel/elementary", "compute/kernel/nvrtc", "compute/kernel/store",
@@ -36,24 +37,30 @@ var forUsers = []string{
 	"monitor/metrics", "monitor/expvars", "monitor/regions",
 }
 
+// shared are the packages below the root whose types appear in the root's signatures and fields. Their other names are not for
+// users.
+var shared = []string{"pool", "streams", "cudadrv/meter"}
+
 const header = `# The exported names of the packages that programs import: functions, methods, fields, constants and variables.
 #
-# For users: the module's root, whose aliases are listed with the methods and fields of what they stand for; futures, for its types;
-# warm; vramtest; host; cuda, with cuda/share, cuda/sleep, cuda/gemm and cuda/cublaslt; tensor, with compute/tensor/half and compute/tensor/layout; kernel,
-# with compute/kernel/expr, compute/kernel/plan, compute/kernel/elementary, compute/kernel/nvrtc, compute/kernel/store, compute/kernel/tune, compute/kernel/tune/tables and compute/kernel/matmul; ops; monitor/snapshot; and of the drivers cudadrv, cudadrv/dynamic, cudadrv/sim and cudadrv/fault, with cudadrv/hazard (what vramtest reports),
-# cudadrv/site (places in errors), cudadrv/drivertest (tests for a driver of one's own), and vramtest/ptxrun with ptx and
-# compute/ptx/interp (kernels as text, and on the simulated device); monitor/heapprofile with its handler, monitor/history, monitor/page,
-# monitor/metrics, monitor/expvars and monitor/regions (a program's memory as it runs).
+# For users: the module's root, whose aliases are listed with the methods and fields of their types; futures, for its types; warm;
+# vramtest with vramtest/ptxrun; host; cuda with its subpackages; compute/tensor, compute/kernel, compute/ops and compute/ptx with their
+# subpackages except internal ones; monitor/snapshot, monitor/history, monitor/page, monitor/metrics, monitor/expvars, monitor/regions
+# and monitor/heapprofile with its handler; of the drivers cudadrv, cudadrv/dynamic, cudadrv/sim, cudadrv/fault, cudadrv/hazard (the
+# reports of vramtest), cudadrv/site (places in errors) and cudadrv/drivertest (tests for a driver of your own).
 #
-# Not for users, though they can be imported, and free to change: actors, batch, pool, streams and cudadrv/meter with the packages
-# below them. cudadrv/gorgonia is for users and not listed, since it compiles only with its build tag and the headers of CUDA.
+# Types of pool, streams and cudadrv/meter that the root's signatures and fields reach are public, too: they are listed under their
+# packages, with the constants of these types.
 #
-# A change of this file is a change that callers see: go test ./api -update writes it anew, and CHANGELOG.md says what it means.
+# Not for users, though they can be imported, and free to change: actors, batch, the other names of pool, streams and cudadrv/meter, and
+# the packages below them. cudadrv/gorgonia is for users and not listed, since it compiles only with its build tag and the headers of CUDA.
+#
+# A change of this file is a change that callers see: go test ./api -update writes it, and CHANGELOG.md explains it.
 `
 
-var update = flag.Bool("update", false, "write vram.txt anew")
+var update = flag.Bool("update", false, "write vram.txt")
 
-// The list is what the packages export.
+// The list equals the names that the packages export.
 func TestExportedNames(t *testing.T) {
 	var text bytes.Buffer
 	text.WriteString(header)
@@ -61,6 +68,7 @@ func TestExportedNames(t *testing.T) {
 	for _, p := range forUsers {
 		writePackage(&text, exports[p])
 	}
+	writeReachable(&text, exports)
 	if *update {
 		require.NoError(t, os.WriteFile(golden, text.Bytes(), 0o600))
 	}
@@ -74,19 +82,27 @@ func TestExportedNames(t *testing.T) {
 	}
 }
 
-// What the root shows is made of types that a caller can name: those of the house behind it stay behind it.
-func TestTheRootShowsNoTypesOfTheHouse(t *testing.T) {
+// Every type in the root's signatures and fields can be named by a caller, and is listed.
+func TestTheRootShowsNamedTypes(t *testing.T) {
 	var text bytes.Buffer
-	writePackage(&text, load(t)[""])
-	for _, line := range lines(text.String()) {
+	exports := load(t)
+	writePackage(&text, exports[""])
+	writeReachable(&text, exports)
+	all := text.String()
+	for _, line := range lines(all) {
 		_, is, _ := strings.Cut(line, ", ")
-		for _, inside := range []string{"internal/", "actors.", "batch.", "pool.", "pool/", "streams.", "streams/"} {
-			assert.NotContains(t, is, inside, "a caller cannot name this type, or ought not to need it")
+		for _, inside := range []string{"internal/", "actors.", "batch."} {
+			assert.NotContains(t, is, inside, "a caller cannot name this type, or should not need it")
+		}
+		for _, name := range regexp.MustCompile(`(pool|streams|cudadrv/meter)\.(\w+)`).FindAllStringSubmatch(is, -1) {
+			assert.Contains(t, all, "\npkg "+path.Base(name[1])+", type "+name[2]+" ", line)
 		}
 	}
+	assert.Contains(t, all, "\npkg pool, type Holder struct, HeldBytes int64\n")
+	assert.Contains(t, all, "\npkg pool, const RaiseLimit RemedyKind\n")
 }
 
-// A name that is taken away, renamed or changed shows as a line that is gone.
+// A name that was removed, renamed or changed appears as a missing line.
 func TestDifference(t *testing.T) {
 	gone, added := difference([]string{"a", "b", "c"}, []string{"a", "c2", "d"})
 	assert.Equal(t, []string{"b", "c"}, gone)
@@ -95,7 +111,7 @@ func TestDifference(t *testing.T) {
 
 func lines(text string) []string { return strings.Split(strings.TrimSpace(text), "\n") }
 
-// difference is what only the one and only the other list has.
+// difference returns the lines that only one of the lists has.
 func difference(before, after []string) (gone, added []string) {
 	only := func(in, of []string) (rest []string) {
 		for _, line := range of {
@@ -118,7 +134,8 @@ func load(t *testing.T) map[string]*types.Package {
 
 var loaded = sync.OnceValues(func() (map[string]*types.Package, error) {
 	arguments := []string{"list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}"}
-	for _, p := range forUsers {
+	all := slices.Concat(forUsers, shared)
+	for _, p := range all {
 		arguments = append(arguments, strings.TrimSuffix(module+"/"+p, "/"))
 	}
 	command := exec.Command("go", arguments...)
@@ -129,12 +146,12 @@ var loaded = sync.OnceValues(func() (map[string]*types.Package, error) {
 	}
 	files := map[string]string{}
 	for _, line := range lines(string(out)) {
-		path, file, _ := strings.Cut(line, "\t")
-		files[path] = file
+		importPath, file, _ := strings.Cut(line, "\t")
+		files[importPath] = file
 	}
-	compiled := importer.ForCompiler(token.NewFileSet(), "gc", func(path string) (io.ReadCloser, error) { return os.Open(files[path]) })
+	compiled := importer.ForCompiler(token.NewFileSet(), "gc", func(p string) (io.ReadCloser, error) { return os.Open(files[p]) })
 	packages := map[string]*types.Package{}
-	for _, p := range forUsers {
+	for _, p := range all {
 		packages[p], err = compiled.Import(strings.TrimSuffix(module+"/"+p, "/"))
 		if err != nil {
 			return nil, err
@@ -150,25 +167,154 @@ type lister struct {
 	aliases map[*types.TypeName]string // names in the package for types of others
 }
 
-func writePackage(w io.Writer, p *types.Package) {
+func newLister(p *types.Package, shared ...*types.Package) *lister {
 	l := &lister{pkg: p, aliases: map[*types.TypeName]string{}}
+	for _, of := range slices.Concat([]*types.Package{p}, shared) {
+		for name, o := range aliasesOf(of) {
+			if of != p {
+				name = folderOf(of) + "." + name
+			}
+			if l.aliases[o] == "" {
+				l.aliases[o] = name
+			}
+		}
+	}
+	return l
+}
+
+// aliasesOf returns the types of other packages for which a package has a name.
+func aliasesOf(p *types.Package) map[string]*types.TypeName {
+	all := map[string]*types.TypeName{}
 	for _, name := range p.Scope().Names() {
 		o, ok := p.Scope().Lookup(name).(*types.TypeName)
 		if ok && o.Exported() && o.IsAlias() {
 			if of, ok := types.Unalias(o.Type()).(*types.Named); ok {
-				l.aliases[of.Origin().Obj()] = name
+				all[name] = of.Origin().Obj()
 			}
 		}
 	}
+	return all
+}
+
+func folderOf(p *types.Package) string {
+	return strings.TrimPrefix(strings.TrimPrefix(p.Path(), module), "/")
+}
+
+func writePackage(w io.Writer, p *types.Package) {
+	l := newLister(p, sharedOf(p)...)
 	for _, name := range p.Scope().Names() {
 		if o := p.Scope().Lookup(name); o.Exported() {
 			l.object(o)
 		}
 	}
+	l.write(w)
+}
+
+// sharedOf returns the shared packages among the imports of p.
+func sharedOf(p *types.Package) (found []*types.Package) {
+	for _, of := range p.Imports() {
+		if slices.Contains(shared, folderOf(of)) {
+			found = append(found, of)
+		}
+	}
+	return found
+}
+
+// writeReachable lists the types of shared packages that the root reaches and has no alias for, with their constants.
+func writeReachable(w io.Writer, exports map[string]*types.Package) {
+	root := exports[""]
+	found := reached{seen: map[*types.TypeName]bool{}}
+	for _, name := range root.Scope().Names() {
+		if o := root.Scope().Lookup(name); o.Exported() {
+			found.visit(o.Type())
+		}
+	}
+	for _, o := range aliasesOf(root) {
+		delete(found.seen, o)
+	}
+	listed := map[*types.TypeName]bool{}
+	for _, folder := range shared {
+		p := exports[folder]
+		l := newLister(p, sharedOf(p)...)
+		for _, name := range p.Scope().Names() {
+			o := p.Scope().Lookup(name)
+			of, named := types.Unalias(o.Type()).(*types.Named)
+			if !o.Exported() || !named || !found.seen[of.Origin().Obj()] {
+				continue
+			}
+			switch o := o.(type) {
+			case *types.Const:
+				l.object(o)
+			case *types.TypeName:
+				if t := of.Origin().Obj(); !listed[t] && (o == t || !slices.Contains(shared, folderOf(t.Pkg()))) {
+					listed[t] = true // pool's name, where streams has one, too
+					l.typeName(o)
+				}
+			}
+		}
+		l.write(w)
+	}
+}
+
+// reached collects the named types of this module that a caller of the root gets at through exported fields, methods and
+// signatures.
+type reached struct{ seen map[*types.TypeName]bool }
+
+func (r *reached) visit(t types.Type) {
+	switch t := types.Unalias(t).(type) {
+	case *types.Named:
+		r.named(t)
+	case *types.Map:
+		r.visit(t.Key())
+		r.visit(t.Elem())
+	case interface{ Elem() types.Type }: // pointers, slices, arrays and channels
+		r.visit(t.Elem())
+	case *types.Signature:
+		for v := range t.Params().Variables() {
+			r.visit(v.Type())
+		}
+		for v := range t.Results().Variables() {
+			r.visit(v.Type())
+		}
+	case *types.Struct:
+		for f := range t.Fields() {
+			if f.Exported() {
+				r.visit(f.Type())
+			}
+		}
+	case *types.Interface:
+		for m := range t.Methods() {
+			r.visit(m.Type())
+		}
+	}
+}
+
+func (r *reached) named(t *types.Named) {
+	for of := range t.TypeArgs().Types() {
+		r.visit(of)
+	}
+	o := t.Origin().Obj()
+	if o.Pkg() == nil || !strings.HasPrefix(o.Pkg().Path(), module) || r.seen[o] {
+		return
+	}
+	folder := folderOf(o.Pkg())
+	if slices.Contains(forUsers, folder) && folder != "" {
+		return // listed with its package
+	}
+	r.seen[o] = true
+	r.visit(t.Underlying())
+	for m := range types.NewMethodSet(types.NewPointer(t)).Methods() {
+		if m.Obj().Exported() {
+			r.visit(m.Obj().Type())
+		}
+	}
+}
+
+func (l *lister) write(w io.Writer) {
 	slices.Sort(l.out)
 	fmt.Fprintln(w)
 	for _, line := range l.out {
-		fmt.Fprintf(w, "pkg %s, %s\n", p.Name(), line)
+		fmt.Fprintf(w, "pkg %s, %s\n", l.pkg.Name(), line)
 	}
 }
 
@@ -187,7 +333,7 @@ func (l *lister) object(o types.Object) {
 	}
 }
 
-// typeName lists a type with its fields and methods, also where it is an alias.
+// typeName lists a type, or the type of an alias, with its fields and methods.
 func (l *lister) typeName(o *types.TypeName) {
 	t := types.Unalias(o.Type())
 	name := o.Name()
@@ -227,22 +373,21 @@ func (l *lister) typeName(o *types.TypeName) {
 	}
 }
 
-// text is a type with the names that the package has for it.
+// text prints a type with the package's names.
 func (l *lister) text(t types.Type) string {
 	s := types.TypeString(t, func(p *types.Package) string {
 		if p == l.pkg {
 			return ""
 		}
-		return strings.TrimPrefix(strings.TrimPrefix(p.Path(), module), "/")
+		return folderOf(p)
 	})
 	for of, name := range l.aliases {
-		folder := strings.TrimPrefix(strings.TrimPrefix(of.Pkg().Path(), module), "/")
-		s = replaceWord(s, folder+"."+of.Name(), name)
+		s = replaceWord(s, folderOf(of.Pkg())+"."+of.Name(), name)
 	}
 	return s
 }
 
-// replaceWord replaces a qualified name where it does not go on.
+// replaceWord replaces a qualified name where no letter, digit or underscore follows.
 func replaceWord(s, old, by string) string {
 	var done strings.Builder
 	for {
@@ -260,7 +405,7 @@ func replaceWord(s, old, by string) string {
 	}
 }
 
-// signature is that of a function, without the names of parameters.
+// signature prints the signature of a function without the names of parameters.
 func (l *lister) signature(f *types.Func) string {
 	s, _ := f.Type().(*types.Signature)
 	bare := func(of *types.Tuple) *types.Tuple {
@@ -274,7 +419,7 @@ func (l *lister) signature(f *types.Func) string {
 	return typeParameters(s.TypeParams()) + strings.TrimPrefix(text, "func")
 }
 
-// parameterNames are those of a generic type, as in Future[T].
+// parameterNames prints the type parameters of a generic type, as in Future[T].
 func parameterNames(of *types.TypeParamList) string {
 	var names []string
 	for p := range of.TypeParams() {
@@ -286,7 +431,7 @@ func parameterNames(of *types.TypeParamList) string {
 	return "[" + strings.Join(names, ", ") + "]"
 }
 
-// typeParameters are those of a generic function with what they must be, as in [T any].
+// typeParameters prints the type parameters of a generic function with their constraints, as in [T any].
 func typeParameters(of *types.TypeParamList) string {
 	var names []string
 	for p := range of.TypeParams() {

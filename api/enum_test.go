@@ -34,7 +34,8 @@ func enums(packages map[string]*types.Package) map[string]*types.Named {
 	return found
 }
 
-// withoutText are the enums of the insides: attributes of the driver, and the steps and operands that generated kernels are made of.
+// withoutText are the enums of the insides: attributes of the driver, and the steps and operands that generated kernels are
+// made of.
 var withoutText = []string{
 	"cudadrv.FunctionAttribute", "cudadrv/hazard/internal/core.Host", "compute/kernel/plan.ParamKind", "compute/kernel/plan.Step", "compute/ptx.Class",
 	"compute/ptx.ModifierKind", "compute/ptx.OperandKind",

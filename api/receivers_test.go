@@ -15,8 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Every method of every exported type may be called on a nil pointer and on the zero value: none panics, and none waits for ever.
-// The types are in no list: a program is written that has those that the packages export.
+// Every method of every exported type may be called on a nil pointer and on the zero value: none panics, and none waits for
+// ever. The types are in no list: a program is written that has those that the packages export.
 func TestMethodsOfNilAndZeroValuesReturn(t *testing.T) {
 	folder, err := filepath.Abs(filepath.Join("testdata", "receivers"))
 	require.NoError(t, err)
@@ -57,7 +57,7 @@ func typesFile(packages map[string]*types.Package) []byte {
 	return fmt.Appendf(nil, "package main\n\nimport (\n\t\"reflect\"\n%s)\n\nfunc exported() []reflect.Type {\n\treturn []reflect.Type{\n%s\t}\n}\n", imports, list)
 }
 
-// arguments are those of a generic type, as "[float32]": the first ones that its constraints allow.
+// arguments returns type arguments for a generic type, as "[float32]": the first ones that its constraints allow.
 func arguments(of types.Type) string {
 	generic, ok := of.(interface{ TypeParams() *types.TypeParamList })
 	if !ok || generic.TypeParams().Len() == 0 {

@@ -7,17 +7,17 @@ import (
 	"github.com/go-vram/vram/internal/trace"
 )
 
-// FromTrace is what a recorded run held when it held most, longest buffers first. The recording is comma-separated text,
-// plain or gzip, with the header line
+// FromTrace returns the buffers that were live at the peak of a recorded run, largest first. The recording is comma-separated
+// text, plain or gzip, with the header line
 //
 //	t_us,op,id,size,stream
 //
-// and one line an event: microseconds, a or f, the buffer's number from 0 in order of allocation, bytes, the
-// stream's number. Name is for errors, which say the line and what is wrong with it; others are r's.
+// and one line per event: microseconds, a or f, the buffer's number from 0 in order of allocation, bytes, and the stream's
+// number. Errors of the text have name and the line's number; errors of r are returned as they are.
 func FromTrace(name string, r io.Reader) ([]vram.Demand, error) {
 	t, err := trace.Read(name, r)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // it names what was read
+		return nil, err //nolint:wrapcheck // it names the recording
 	}
 	var want []vram.Demand
 	for _, h := range t.AtPeak() {

@@ -24,7 +24,7 @@ const recording = `t_us,op,id,size,stream
 7,a,4,107,0
 `
 
-// The demand is what was held at the first fullest moment, by size.
+// The demand has the buffers of the first peak, by size.
 func TestFromTrace(t *testing.T) {
 	want, err := warm.FromTrace("short", strings.NewReader(recording))
 	require.NoError(t, err)
@@ -34,7 +34,7 @@ func TestFromTrace(t *testing.T) {
 	require.ErrorContains(t, err, "wrong:10")
 }
 
-// What a recording of GPT-2 held is mapped ahead, and no more than a page for each run of it.
+// A device maps the peak of GPT-2's recording, and at most one page more for each run.
 func TestADeviceTakesWhatATraceHeld(t *testing.T) {
 	file, err := os.Open("../internal/trace/data/gpt2_train.csv.gz")
 	require.NoError(t, err)

@@ -22,7 +22,7 @@ const (
 
 var typeNames = [...]string{"float32", "float16", "bfloat16"} //nolint:gochecknoglobals // constant table, by number
 
-// String is the name.
+// String returns the name.
 func (t Type) String() string {
 	if int(t) < len(typeNames) {
 		return typeNames[t]
@@ -33,7 +33,7 @@ func (t Type) String() string {
 // MarshalText implements encoding.TextMarshaler: the text of String.
 func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// UnmarshalText implements encoding.TextUnmarshaler: it reads the text of String. With an error the value stays.
+// UnmarshalText implements encoding.TextUnmarshaler: it reads the text of String. After an error the value is unchanged.
 func (t *Type) UnmarshalText(text []byte) error {
 	for i, name := range typeNames {
 		if string(text) == name {
@@ -44,7 +44,7 @@ func (t *Type) UnmarshalText(text []byte) error {
 	return fmt.Errorf("warm: %q is no Type: want %s", text, strings.Join(typeNames[:], ", "))
 }
 
-// Bytes is the length of an element; 0 for a type that is none of the above.
+// Bytes returns the size of an element; 0 for an unknown type.
 func (t Type) Bytes() int64 {
 	switch t {
 	case Float32:
@@ -56,49 +56,48 @@ func (t Type) Bytes() int64 {
 }
 
 const (
-	floatBytes = 4 // of what is kept as a float whatever the Type is
+	floatBytes = 4 // of tensors that are floats with every Type
 	tokenBytes = 8
 )
 
-// Transformer is the shape of a decoder: embedding, layers of attention and feed-forward, and logits. The zero value of
-// a field that may be zero is GPT-2's way.
+// Transformer is the shape of a decoder: embedding, layers of attention and feed-forward, and logits. A field that may be zero
+// defaults to GPT-2's choice.
 type Transformer struct {
 	Batch    int `json:"batch"`
-	Sequence int `json:"sequence"` // tokens of each of the Batch; for inference prompt and answer
+	Sequence int `json:"sequence"` // tokens of each of the Batch; for inference: prompt and answer
 	Hidden   int `json:"hidden"`
 	Heads    int `json:"heads"`
 	Layers   int `json:"layers"`
-	// KeyValueHeads are shared by Heads. 0: each has its own.
+	// KeyValueHeads are shared by Heads (grouped-query attention). 0: as many as Heads.
 	KeyValueHeads int `json:"key_value_heads"`
 	Vocabulary    int `json:"vocabulary"`
-	// Positions are learned, so many of them. 0: none.
+	// Positions is the number of learned position embeddings. 0: none.
 	Positions int `json:"positions"`
-	// FeedForwardFactor is the width of the feed-forward part over Hidden. 0: 4.
+	// FeedForwardFactor is the width of the feed-forward part divided by Hidden. 0: 4.
 	FeedForwardFactor float64 `json:"feed_forward_factor"`
-	// Gated is Llama's way: a gate in the feed-forward part, projections of their own for query, key and value, no
-	// biases.
+	// Gated selects Llama's layers: a gated feed-forward part, separate projections for query, key and value, no biases.
 	Gated bool `json:"gated"`
-	// Untied has a matrix of its own for the logits, and does not take the embedding.
+	// Untied gives the logits a separate matrix. Otherwise they use the embedding.
 	Untied bool `json:"untied"`
-	// Type is that of activations, and of parameters unless Mixed.
+	// Type is the type of activations, and of parameters unless Mixed.
 	Type Type `json:"type"`
-	// Mixed keeps parameters and what is between layers as floats, and a copy of each matrix in Type while a step
-	// needs it, as PyTorch's autocast does. For training.
+	// Mixed keeps parameters and residuals as floats, and a copy of each matrix in Type during a step, as PyTorch's autocast
+	// does. For training.
 	Mixed bool `json:"mixed"`
-	// Dropout keeps a mask of a byte an element where GPT-2 has one. For training.
+	// Dropout saves a mask of one byte per element where GPT-2 has dropout. For training.
 	Dropout bool `json:"dropout"`
-	// EagerAttention keeps a matrix of Sequence by Sequence scores for each head; flash attention does not.
+	// EagerAttention saves Sequence by Sequence scores for each head; flash attention does not.
 	EagerAttention bool `json:"eager_attention"`
-	// EagerActivation computes the activation function in single steps that each keep what they made, as the
-	// "gelu_new" of Hugging Face does.
+	// EagerActivation computes the activation function in several kernels that each save their result, as Hugging Face's
+	// "gelu_new" does.
 	EagerActivation bool `json:"eager_activation"`
-	// Accumulate keeps gradients over several steps, so that they live beside the activations. For training.
+	// Accumulate keeps gradients over several steps, so that they are live together with the activations. For training.
 	Accumulate bool `json:"accumulate"`
 }
 
-// Training is what lives together when most bytes live in a step: parameters, the two moments of Adam and activations up
-// to the gradient of the logits, as they are at the end of the forward pass, or, where that is more, parameters, moments and
-// gradients, as at the end of the backward pass. Longest first. The error is a *vram.ConfigError.
+// Training returns the buffers that are live at the peak of a step, largest first: parameters, the two moments of Adam and
+// activations up to the gradient of the logits, at the end of the forward pass; or, if larger, parameters, moments and
+// gradients, at the end of the backward pass. The error is a *vram.ConfigError.
 func (t Transformer) Training() ([]vram.Demand, error) {
 	forward, err := t.sum(t.parameters, t.moments, t.copies, t.activations)
 	if err != nil {
@@ -117,28 +116,27 @@ func (t Transformer) Training() ([]vram.Demand, error) {
 	return forward, nil
 }
 
-// Inference is what lives together once the whole sequence is in the cache: parameters, keys and values, and what a layer works
-// on if the sequence comes at once. Longest first. The error is a *vram.ConfigError.
+// Inference returns the buffers that are live when the whole sequence is in the cache, largest first: parameters, keys, values
+// and one layer's workspace for the whole sequence. The error is a *vram.ConfigError.
 func (t Transformer) Inference() ([]vram.Demand, error) {
 	t.Mixed = false
 	return t.sum(t.parameters, t.keysAndValues, t.workspace)
 }
 
-// Parameters are the trained tensors. Longest first. The error is a *vram.ConfigError.
+// Parameters returns the trained tensors, largest first. The error is a *vram.ConfigError.
 func (t Transformer) Parameters() ([]vram.Demand, error) { return t.sum(t.parameters) }
 
-// Optimizer is the two moments of Adam for each parameter, floats in any case. Longest first. The error is a
-// *vram.ConfigError.
+// Optimizer returns the two moments of Adam for each parameter, always floats, largest first. The error is a *vram.ConfigError.
 func (t Transformer) Optimizer() ([]vram.Demand, error) { return t.sum(t.moments) }
 
-// Gradients are one for each parameter. Longest first. The error is a *vram.ConfigError.
+// Gradients returns one tensor for each parameter, largest first. The error is a *vram.ConfigError.
 func (t Transformer) Gradients() ([]vram.Demand, error) { return t.sum(t.gradients) }
 
-// Activations are what a training step keeps for its backward pass, up to the gradient of the logits. Longest
+// Activations returns the tensors that a training step saves for its backward pass, up to the gradient of the logits, largest
 // first. The error is a *vram.ConfigError.
 func (t Transformer) Activations() ([]vram.Demand, error) { return t.sum(t.activations) }
 
-// most of each number: products of three are numbers still, and longer ones are watched.
+// most bounds each number, so that a product of three fits in an int64; add checks longer products.
 const most = 1 << 20
 
 func (t *Transformer) check() error {
@@ -169,7 +167,7 @@ func (t *Transformer) check() error {
 		return &vram.ConfigError{Call: "warm.Transformer", Field: "Heads", Value: t.Heads, Want: "a divisor of Hidden"}
 	case t.KeyValueHeads > 0 && t.Heads%t.KeyValueHeads != 0:
 		return &vram.ConfigError{Call: "warm.Transformer", Field: "KeyValueHeads", Value: t.KeyValueHeads, Want: "a divisor of Heads"}
-	case !(t.FeedForwardFactor >= 0 && t.FeedForwardFactor <= 64): // what is no number, too
+	case !(t.FeedForwardFactor >= 0 && t.FeedForwardFactor <= 64): // NaN, too
 		return &vram.ConfigError{Call: "warm.Transformer", Field: "FeedForwardFactor", Value: t.FeedForwardFactor, Want: "0 to 64"}
 	case t.Type.Bytes() == 0:
 		return &vram.ConfigError{Call: "warm.Transformer", Field: "Type", Value: t.Type, Want: "Float32, Float16 or BFloat16"}
@@ -177,7 +175,7 @@ func (t *Transformer) check() error {
 	return nil
 }
 
-// sum adds up parts of the shape.
+// sum returns the tensors of all parts.
 func (t *Transformer) sum(parts ...func(*list)) ([]vram.Demand, error) {
 	if err := t.check(); err != nil {
 		return nil, err
@@ -197,13 +195,13 @@ func (t *Transformer) sum(parts ...func(*list)) ([]vram.Demand, error) {
 	return want, nil
 }
 
-// list is tensors by their length.
+// list counts tensors by their size in bytes.
 type list struct {
 	counts  map[int64]int
 	tooLong bool
 }
 
-// add adds so many tensors of a length: the product of its factors, elements and bytes of each.
+// add adds count tensors. Their size is the product of the factors: elements, and bytes per element.
 func (l *list) add(count int, factors ...int64) {
 	bytes := int64(1)
 	for _, f := range factors {

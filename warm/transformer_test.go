@@ -29,7 +29,7 @@ func total(want []vram.Demand) (bytes int64) {
 	return bytes
 }
 
-// common is the bytes of the buffers that two demands have in common, each with as many as the other has of its size.
+// common returns the bytes of the buffers that two demands share, size by size.
 func common(a, b []vram.Demand) (bytes int64) {
 	counts := map[int64]int{}
 	for _, d := range a {
@@ -41,8 +41,8 @@ func common(a, b []vram.Demand) (bytes int64) {
 	return bytes
 }
 
-// What is derived from GPT-2's shape is what PyTorch held when it trained it: size by size and count by count, but for 0.5
-// percent, the workspaces of matrix products.
+// The tensors derived from GPT-2's shape equal the ones that PyTorch held in training, by size and count, except 0.5 percent
+// for the workspaces of matrix products.
 func TestTheShapeOfGPT2IsWhatItsTrainingHeld(t *testing.T) {
 	file, err := os.Open("../internal/trace/data/gpt2_train.csv.gz")
 	require.NoError(t, err)
@@ -52,11 +52,11 @@ func TestTheShapeOfGPT2IsWhatItsTrainingHeld(t *testing.T) {
 	derived, err := gpt2().Training()
 	require.NoError(t, err)
 	both := float64(common(held, derived))
-	assert.Greater(t, both/float64(total(held)), 0.994, "of what was held was derived")
-	assert.Greater(t, both/float64(total(derived)), 0.999, "of what was derived was held")
+	assert.Greater(t, both/float64(total(held)), 0.994, "part of the recorded bytes that was derived")
+	assert.Greater(t, both/float64(total(derived)), 0.999, "part of the derived bytes that was recorded")
 }
 
-// Every parameter, its gradient and both its moments occur in the recording: so many of its size are live at once.
+// The recording has every parameter, its gradient and both its moments live at once.
 func TestEachParameterOfGPT2OccursFourTimes(t *testing.T) {
 	tr, err := trace.Open("gpt2_train")
 	require.NoError(t, err)
@@ -91,7 +91,7 @@ func sum(counts map[int64]int) (all int) {
 	return all
 }
 
-// The parameters of a Llama with shared keys and a matrix of its own for the logits, as a recording has them.
+// A Llama with shared keys and untied logits has the parameters of a recording.
 func TestTheParametersOfALlama(t *testing.T) {
 	got, err := warm.Transformer{
 		Batch: 1, Sequence: 1, Hidden: 1024, Heads: 16, KeyValueHeads: 8, Layers: 12, Vocabulary: 32000, FeedForwardFactor: 2.75,
@@ -107,8 +107,7 @@ func TestTheParametersOfALlama(t *testing.T) {
 	}, got)
 }
 
-// A batch of 16 sequences of 137 tokens that GPT-2 completed: the parameters in half, and the tensors that a recording held
-// then.
+// A batch of 16 sequences of 137 tokens of GPT-2 in half precision needs the tensors of a recording.
 func TestInferenceOfGPT2(t *testing.T) {
 	shape := gpt2()
 	shape.Batch, shape.Sequence, shape.Type = 16, 137, warm.Float16
@@ -129,10 +128,10 @@ func TestInferenceOfGPT2(t *testing.T) {
 	}
 	both := float64(common(held, got))
 	assert.Greater(t, both/float64(total(held)), 0.999)
-	assert.Greater(t, both/float64(total(got)), 0.98, "beside it are the logits, which come later")
+	assert.Greater(t, both/float64(total(got)), 0.98, "the rest are the logits, which come later")
 }
 
-// What is not in the shape costs nothing, and what is in it costs what it says.
+// Each option adds exactly its own tensors.
 func TestEachChoiceAddsItsTensors(t *testing.T) {
 	plain := warm.Transformer{Batch: 2, Sequence: 64, Hidden: 128, Heads: 4, Layers: 3, Vocabulary: 1000}
 	tokens, layers := int64(2*64), int64(3)
@@ -178,8 +177,8 @@ func must(t *testing.T, part func() ([]vram.Demand, error)) int64 {
 	return total(want)
 }
 
-// A step holds most at the end of the forward pass, or with little input at the end of the backward pass; gradients
-// that stay live beside the activations.
+// The peak of a step is at the end of the forward pass, or with little input at the end of the backward pass. Accumulated
+// gradients add to the activations.
 func TestTheFullestMomentOfAStep(t *testing.T) {
 	shape := gpt2()
 	forward := must(t, shape.Training)
@@ -191,13 +190,13 @@ func TestTheFullestMomentOfAStep(t *testing.T) {
 	assert.Equal(t, 4*must(t, small.Parameters), must(t, small.Training))
 }
 
-// copied is the copies in half of what tokens are multiplied by.
+// copied returns the bytes of the matrices' copies in half precision.
 func copied(shape warm.Transformer) int64 {
 	matrices := int64(shape.Vocabulary)*768 + 12*(768*768*4+2*768*3072)
 	return 2 * matrices
 }
 
-// A shape that cannot be names the field, its value and what it may be; none overflows.
+// The error of an invalid shape names the field, its value and the valid values; no shape overflows.
 func TestShapesThatCannotBe(t *testing.T) {
 	for field, change := range map[string]func(*warm.Transformer){
 		"Batch":             func(s *warm.Transformer) { s.Batch = 0 },
@@ -223,7 +222,7 @@ func TestShapesThatCannotBe(t *testing.T) {
 	}
 }
 
-// Whatever the shape, there is an error or a demand that Warm takes, longest first, each size once.
+// Every shape has an error or a demand that Warm accepts, largest first, each size once.
 func TestEveryShapeHasAnAnswer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		number := func(name string) int { return rapid.IntRange(0, 1<<21).Draw(t, name) }

@@ -10,15 +10,15 @@ import (
 	"github.com/go-vram/vram/lab/analysis"
 )
 
-// analyzeCmd is the command analyze. It needs no GPU: its replays are on the simulated device.
+// analyzeCmd implements the command analyze. It needs no GPU: its replays are on the simulated device.
 type analyzeCmd struct {
 	SVG    string   `name:"svg" placeholder:"FILE" help:"Draw live and reserved bytes over the events, and the sizes, of one trace."`
-	Quick  bool     `help:"Only what the trace does: no replays, and no recommendations."`
+	Quick  bool     `help:"Only describe the trace: no replays, and no recommendations."`
 	JSON   bool     `name:"json" help:"Print an array of reports."`
 	Traces []string `arg:"" name:"trace" help:"Files, or names of embedded traces."`
 }
 
-// Validate says which flags cannot be.
+// Validate reports invalid flags.
 func (c *analyzeCmd) Validate() error {
 	if c.SVG != "" && (len(c.Traces) != 1 || c.Quick) {
 		return errors.New("--svg: want one trace, and not --quick")
@@ -42,7 +42,7 @@ func (c *analyzeCmd) Run(p *program) error {
 	var svg *os.File
 	if c.SVG != "" {
 		var err error
-		if svg, err = os.Create(c.SVG); err != nil { // before the work, so that a wrong path is known
+		if svg, err = os.Create(c.SVG); err != nil { // before the run, so that a wrong path fails at once
 			return &usageError{err}
 		}
 	}
@@ -66,7 +66,7 @@ func (c *analyzeCmd) Run(p *program) error {
 	return nil
 }
 
-// separated writes a text below the ones before it.
+// separated writes a text after an empty line, if it is not the first.
 func (c *analyzeCmd) separated(p *program, number int, text interface{ Write(w io.Writer) error }) error {
 	if number > 0 {
 		if _, err := io.WriteString(p.stdout, "\n"); err != nil {
@@ -76,7 +76,7 @@ func (c *analyzeCmd) separated(p *program, number int, text interface{ Write(w i
 	return text.Write(p.stdout)
 }
 
-// quick prints patterns alone.
+// quick prints only the patterns.
 func (c *analyzeCmd) quick(p *program, traces []*trace.Trace) error {
 	var patterns []*analysis.Pattern
 	for i, tr := range traces {

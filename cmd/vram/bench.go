@@ -11,22 +11,22 @@ import (
 	"github.com/go-vram/vram/lab/bench"
 )
 
-// benchCmd is the command bench.
+// benchCmd implements the command bench.
 type benchCmd struct {
 	deviceFlags
 	Scenario     []string      `default:"all" placeholder:"NAME" help:"all, or some of ${scenarios} (default all); or kernels."`
-	Rows         []string      `placeholder:"NAME" help:"Of kernels: rows whose names begin so (default all)."`
+	Rows         []string      `placeholder:"NAME" help:"Of kernels: the prefix of the rows' names (default all)."`
 	Impl         []string      `default:"all" placeholder:"NAME" help:"all, or some of vram, mutex (default all)."`
 	Repetitions  int           `default:"${repetitions}" placeholder:"N" help:"Of each measurement; its figure is their median (default ${repetitions})."`
 	Time         time.Duration `default:"${time}" placeholder:"DURATION" help:"Of each repetition (default ${time})."`
 	Samples      int           `default:"${samples}" placeholder:"N" help:"Of each latency pass (default ${samples})."`
 	CPUProfile   string        `name:"cpuprofile" placeholder:"FILE" help:"Write a CPU profile."`
-	MutexProfile string        `name:"mutexprofile" placeholder:"FILE" help:"Write a profile of contended mutexes in what is measured."`
-	BlockProfile string        `name:"blockprofile" placeholder:"FILE" help:"Write a profile of where goroutines block in what is measured."`
+	MutexProfile string        `name:"mutexprofile" placeholder:"FILE" help:"Write a profile of contended mutexes during the measurements."`
+	BlockProfile string        `name:"blockprofile" placeholder:"FILE" help:"Write a profile of blocked goroutines during the measurements."`
 	JSON         bool          `name:"json" help:"Print an array of rows."`
 }
 
-// Validate says which flags cannot be.
+// Validate reports invalid flags.
 func (c *benchCmd) Validate() error {
 	if c.Repetitions < 1 {
 		return fmt.Errorf("--repetitions %d: want at least 1", c.Repetitions)

@@ -17,10 +17,10 @@ import (
 	"github.com/go-vram/vram/lab/compare"
 )
 
-// compareCmd is the command compare.
+// compareCmd implements the command compare.
 type compareCmd struct {
 	deviceFlags
-	A           string        `name:"a" short:"a" placeholder:"SETUP" help:"The first configuration: name=value, with commas, of ${setups}. What it does not set is as the environment has it."`
+	A           string        `name:"a" short:"a" placeholder:"SETUP" help:"The first configuration: name=value, with commas, of ${setups}. The environment sets the rest."`
 	B           string        `name:"b" short:"b" placeholder:"SETUP" help:"The second one."`
 	Repetitions int           `default:"5" placeholder:"N" help:"How often each configuration is played, in turns, each time on a new device (default 5)."`
 	Rounds      int           `default:"4" placeholder:"N" help:"Rounds of each repetition (default 4): the first is cold."`
@@ -28,12 +28,12 @@ type compareCmd struct {
 	Wait        bool          `help:"Allocations wait for the frees of other goroutines rather than fail. With --parallel."`
 	Lag         time.Duration `placeholder:"1ms" help:"Each buffer's last use occupies its stream for so long, on the simulated clock: waits= shows an effect only with it."`
 	Gap         time.Duration `aliases:"work" placeholder:"5us" help:"Adds a round with so much other work before each event, and the percentiles of single events. Not with --parallel."`
-	Rest        time.Duration `placeholder:"2s" help:"Pause between rounds, for what is done in the background: release= and pool-cache= show an effect only with it."`
+	Rest        time.Duration `placeholder:"2s" help:"Pause between rounds, for background work: release= and pool-cache= show an effect only with it."`
 	JSON        bool          `name:"json" help:"Print an array of results."`
 	Traces      []string      `arg:"" name:"trace" help:"Files, or names of embedded traces."`
 }
 
-// Validate says which flags cannot be.
+// Validate reports invalid flags.
 func (c *compareCmd) Validate() error {
 	switch {
 	case c.A == c.B:
@@ -50,7 +50,7 @@ func (c *compareCmd) Validate() error {
 	return notNegative(map[string]time.Duration{"--lag": c.Lag, "--gap": c.Gap, "--rest": c.Rest})
 }
 
-// notNegative says which flag has a negative duration.
+// notNegative reports a flag with a negative duration.
 func notNegative(flags map[string]time.Duration) error {
 	for _, name := range slices.Sorted(maps.Keys(flags)) {
 		if d := flags[name]; d < 0 {
@@ -70,7 +70,7 @@ func (c *compareCmd) Run(p *program) error {
 		}
 		traces = append(traces, tr)
 	}
-	if _, err := c.setups(vram.Config{}); err != nil { // before anything is said of the device
+	if _, err := c.setups(vram.Config{}); err != nil { // before the device is printed
 		return err
 	}
 	config, newDriver, err := c.device(p)
@@ -109,7 +109,7 @@ func (c *compareCmd) Run(p *program) error {
 	return nil
 }
 
-// setups are the configurations, over one.
+// setups parses the two configurations as changes of base.
 func (c *compareCmd) setups(base vram.Config) (setups [2]compare.Setup, err error) {
 	for i, text := range [...]string{c.A, c.B} {
 		if setups[i], err = compare.ParseSetup(text, base); err != nil {
@@ -119,9 +119,9 @@ func (c *compareCmd) setups(base vram.Config) (setups [2]compare.Setup, err erro
 	return setups, nil
 }
 
-// warnOfIdentical says that nothing but the noise of the times differs, and what would show an effect.
+// warnOfIdentical warns that only noise differs, and names flags that would show an effect.
 func warnOfIdentical(p *program, r *compare.Result, hints []string) error {
-	text := r.Trace + ": a and b came out identical: what they set differently showed no effect, and the times differ by chance"
+	text := r.Trace + ": a and b have identical results: their different settings had no effect, and the times differ by chance"
 	if len(hints) > 0 {
 		text += ". " + strings.Join(hints, "; ")
 	}
@@ -129,7 +129,7 @@ func warnOfIdentical(p *program, r *compare.Result, hints []string) error {
 	return err
 }
 
-// printComparison prints a row a figure: times first, then driver calls, bytes, and the levels that served the requests.
+// printComparison prints one row per figure: times first, then driver calls, bytes, and the levels that served the requests.
 func printComparison(p *program, r *compare.Result) error {
 	t := newTable(1, r.Trace, "a", "b", "b / a")
 	number := func(name string, a, b float64, text func(float64) string) {
@@ -185,7 +185,7 @@ func named(setup string) string {
 	return setup
 }
 
-// quotient is b over a; nothing where there is none.
+// quotient formats b divided by a; an empty text if a is 0.
 func quotient(a, b float64) string {
 	switch a {
 	case 0:

@@ -16,13 +16,13 @@ import (
 const (
 	demoServers  = 3
 	demoRequests = 16               // that a server answers at a time
-	demoWave     = 40 * time.Second // in which the load goes up and down once
+	demoWave     = 40 * time.Second // the period of the load
 	demoStep     = 25 * time.Millisecond
 	mib          = int64(1) << 20
 )
 
-// demo is a program to look at: a training loop whose batches come from a loader on a stream of its own, and servers whose requests
-// wait for memory where it is short. Lengths are in terms of the limit.
+// demo is a program to watch: a training loop whose batches come from a loader on another stream, and servers whose requests
+// wait for memory if it is short. Sizes are fractions of the limit.
 type demo struct {
 	device *vram.Device
 	gpu    *sim.Device // nil on a GPU, whose streams are not kept busy
@@ -77,7 +77,8 @@ func (d *demo) work(s *vram.Stream, t time.Duration) error {
 	return d.gpu.Occupy(s.Handle(), time.Duration(float64(t)/d.speed))
 }
 
-// train runs steps of a network: weights, a batch from the loader's stream, activations that go in the opposite order, and small buffers.
+// train runs steps of a network: weights, a batch from the loader's stream, activations that are freed in reverse order, and
+// small buffers.
 func (d *demo) train(ctx context.Context) (err error) {
 	compute, err := d.device.NewStream() //nolint:contextcheck // a stream outlives the call
 	if err != nil {
@@ -121,7 +122,7 @@ func (d *demo) train(ctx context.Context) (err error) {
 	return nil
 }
 
-// step allocates what a step of the training needs, as far as there is memory.
+// step allocates the buffers of one training step until memory runs out.
 func (d *demo) step(ctx context.Context, compute, loader *vram.Stream, random *rand.Rand, live *[]vram.Buffer) error {
 	batch, err := loader.AllocFor(ctx, vram.Request{Bytes: d.unit * 6, Tag: "batch"})
 	if err == nil { // the loader is done with it; the computation uses it for a while
@@ -179,7 +180,7 @@ func (d *demo) serve(ctx context.Context, number int) (err error) {
 	return nil
 }
 
-// answer holds a cache for as long as its request takes. It waits for memory where there is none.
+// answer holds a cache for the duration of its request. It waits for memory.
 func (d *demo) answer(ctx context.Context, s *vram.Stream, tenant *vram.Tenant, bytes int64, time time.Duration) error {
 	b, err := s.AllocFor(ctx, vram.Request{Bytes: bytes, Tag: "kv-cache", Wait: true, Tenant: tenant})
 	switch {
@@ -193,7 +194,7 @@ func (d *demo) answer(ctx context.Context, s *vram.Stream, tenant *vram.Tenant, 
 	}
 }
 
-// ended is nil where ctx has ended, which ends the demonstration.
+// ended returns nil if ctx has ended, which ends the demonstration.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil //nolint:nilerr // that ends the demonstration

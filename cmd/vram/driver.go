@@ -16,10 +16,10 @@ type deviceFlags struct {
 	Driver driverFlag `placeholder:"NAME" help:"auto, dynamic (a GPU), gorgonia (a GPU through gorgonia.org/cu, where the command was built with it) or sim. auto takes a GPU where there is one, else the simulated device (default $$VRAM_DRIVER, or auto)."`
 }
 
-// driverFlag is the name of a driver; empty where none was given.
+// driverFlag is the name of a driver; empty without the flag.
 type driverFlag string
 
-// UnmarshalText takes the names that there are.
+// UnmarshalText reads the name of a known driver.
 func (f *driverFlag) UnmarshalText(text []byte) error {
 	switch name := string(text); name {
 	case "auto", "dynamic", "gorgonia", "sim":
@@ -30,8 +30,8 @@ func (f *driverFlag) UnmarshalText(text []byte) error {
 	}
 }
 
-// device is what the environment says of it, and what makes a driver for each device that a command opens; auto says on stderr
-// what it is. The simulated device has the stepped clock here: a measurement waits for nothing.
+// device returns the environment's configuration, and a function that makes a driver for each device that a command opens. It
+// prints auto's choice to stderr. The simulated device has the stepped clock: a measurement waits for nothing.
 func (f deviceFlags) device(p *program) (cfg vram.Config, newDriver func() cudadrv.Driver, err error) {
 	if cfg, err = vram.ConfigFromEnv(vram.Config{}); err != nil {
 		if wrong, ok := errors.AsType[*vram.EnvError](err); ok && (wrong.Err == nil || errors.Is(err, vram.ErrUnknownVariable)) {
@@ -55,10 +55,10 @@ func (f deviceFlags) device(p *program) (cfg vram.Config, newDriver func() cudad
 	return cfg, func() cudadrv.Driver { return driver }, nil
 }
 
-// variable is an environment variable as vram.ConfigFromEnv reads it.
+// variable reads an environment variable as vram.ConfigFromEnv does.
 func variable(name string) string { return strings.TrimSpace(os.Getenv(name)) }
 
-// named is the driver of that name. The root knows no gorgonia: it must build without cgo.
+// named returns the driver with that name. The root package has no gorgonia: it must build without cgo.
 func (f deviceFlags) named() (cudadrv.Driver, error) {
 	switch f.Driver {
 	case "gorgonia":

@@ -16,7 +16,7 @@ import (
 	"github.com/go-vram/vram/lab/replay"
 )
 
-// Every command that opens a device refuses a variable that cannot be, and names it.
+// Every command that opens a device refuses an invalid variable, and names it.
 func TestWrongVariablesAreNamed(t *testing.T) {
 	for _, args := range []string{
 		"info -driver sim", "replay -driver sim -rounds 1 resnet_train", "bench -driver sim -scenario pair -repetitions 1 -time 50us -samples 10",
@@ -53,7 +53,7 @@ func TestWrongVariablesAreNamed(t *testing.T) {
 	}
 }
 
-// Info shows what the environment says, and a flag goes over a variable.
+// Info shows the configuration of the environment, and a flag overrides a variable.
 func TestInfoShowsTheEnvironment(t *testing.T) {
 	for name, value := range map[string]string{
 		"VRAM_DRIVER": "sim", "VRAM_MEMORY_LIMIT": "12GiB", "VRAM_FOOTPRINT": "lean", "VRAM_CACHE_SIZE": "2MiB", "VRAM_CACHE_BLOCKS": "1",
@@ -90,7 +90,7 @@ func TestATraceThatTheDeviceCannotHold(t *testing.T) {
 	assert.Contains(t, stderr, "no limit up to 64 times the peak of 186.3 GiB live is enough: the device may have less")
 }
 
-// A replay takes the mode of the environment, and a flag goes over it.
+// A replay takes the mode of the environment, and a flag overrides it.
 func TestReplayTakesTheEnvironment(t *testing.T) {
 	t.Setenv("VRAM_DRIVER", "sim")
 	t.Setenv("VRAM_FOOTPRINT", "lean")
@@ -108,7 +108,7 @@ func TestReplayTakesTheEnvironment(t *testing.T) {
 	assert.Contains(t, stderr, "VRAM_STATS")
 }
 
-// No line of a table is wider than a terminal, whatever is in it, and each piece of a table has its names.
+// No line of a table is wider than a terminal, with any content, and each piece of a table has its names.
 func TestTablesFit(t *testing.T) {
 	long := file(t, strings.Repeat("a_trace_with_a_long_name_", 8)+".csv", "t_us,op,id,size,stream\n0,a,0,67108864,0\n")
 	for _, args := range []string{

@@ -23,7 +23,7 @@ type frame struct {
 	since     bool    // there is a sample before
 }
 
-// rates compares the figures with those of the sample before.
+// rates compares the figures with the previous sample.
 func (f *frame) rates(before *page.Device, passed time.Duration) {
 	now, then := &f.device.Figures, &before.Figures
 	if now.AllocCount < then.AllocCount || now.FreeCount < then.FreeCount { // of another process
@@ -40,10 +40,10 @@ func (f *frame) rates(before *page.Device, passed time.Duration) {
 	}
 }
 
-// noMemory counts the requests that ended without memory: since there was none, none would come, or none came in time.
+// noMemory counts the requests that ended without memory: none was free, waiting was a deadlock, or none came in time.
 func noMemory(g *page.Figures) uint64 { return g.OutOfMemoryCount + g.DeadlockCount + g.EndedWaitCount }
 
-// share is a share of 1 in percent, or a dash where there is nothing that it could be of.
+// share formats a fraction as a percentage, or as a dash if the total is zero.
 func share(of float64, there bool) string {
 	if !there {
 		return "–"
@@ -79,7 +79,7 @@ func (p painter) paint(colour, s string) string {
 	return "\x1b[" + colour + "m" + s + "\x1b[0m"
 }
 
-// cells are so many cells of a part.
+// cells draws cells of a part.
 func (p painter) cells(x part, count int) string {
 	if p {
 		return p.paint(x.colour, strings.Repeat("█", count))
@@ -90,7 +90,7 @@ func (p painter) cells(x part, count int) string {
 // mostWidth bounds the lines: the eye does not follow longer bars.
 const mostWidth = 120
 
-// render is the lines of the frame on a terminal of that width.
+// render returns the lines of the frame for a terminal of that width.
 func (f *frame) render(width int, colours bool) []string {
 	d, p := f.device, painter(colours)
 	width = min(max(width, 20), mostWidth)
@@ -125,7 +125,7 @@ func (f *frame) render(width int, colours bool) []string {
 	return lines
 }
 
-// cut keeps a line short. Names come from programs: what is no text in them is left out.
+// cut keeps a line short. Names come from programs, so cut removes control characters.
 func cut(line string, width int) string {
 	clean := strings.Map(func(r rune) rune {
 		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
@@ -150,7 +150,7 @@ func (f *frame) title(width int, p painter) []string {
 	return []string{p.paint("1", line) + strings.Repeat(" ", max(1, width-8-text.RuneWidthWithoutEscSequences(line))) + f.time.Format("15:04:05")}
 }
 
-// memory is a bar of the reserved memory in terms of the limit, and its legend.
+// memory draws reserved memory as a bar of the limit, and its legend.
 func (f *frame) memory(width int, p painter) []string {
 	g := &f.device.Figures
 	whole := max(g.LimitBytes, g.ReservedBytes, 1)
@@ -181,7 +181,7 @@ func (f *frame) memory(width int, p painter) []string {
 	return append(lines, line)
 }
 
-// fact is a line of figures under a name.
+// fact prints a line of figures under a name.
 type fact struct {
 	name, text string
 	alarms     bool
@@ -224,10 +224,10 @@ func (f *frame) facts() []fact {
 	return facts
 }
 
-// mostWaiters is how many waiting requests are listed. Not more: the map and the streams should fit below them.
+// mostWaiters bounds the listed waiting requests. Not more: the map and the streams should fit below them.
 const mostWaiters = 5
 
-// waiters are the first requests that wait, and who holds the memory.
+// waiters lists the first requests that wait, and the holders of memory.
 func (f *frame) waiters(width int) (lines []string) {
 	w := &f.device.Waiters
 	if len(w.Requests) == 0 {
@@ -273,13 +273,13 @@ func waiterLine(r *page.WaitingRequest) string {
 	return line
 }
 
-// header is the names of the figures of a line.
+// header returns the names of a line's figures.
 func (f *frame) header() string {
 	return fmt.Sprintf("%8s %10s %10s %10s %10s %10s %10s %9s %6s %7s %7s %s", "time", "reserved", "live", "pending", "cached", "free", "limit",
 		"allocs/s", "hits", "waiting", "refused", "pressure")
 }
 
-// line is the frame where there is no terminal.
+// line prints the frame as one line, for an output that is no terminal.
 func (f *frame) line() string {
 	g, pressure := &f.device.Figures, f.device.Pressure
 	if f.refused > 0 {

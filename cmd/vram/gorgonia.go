@@ -7,6 +7,6 @@ import (
 	"github.com/go-vram/vram/cudadrv/gorgonia"
 )
 
-// throughGorgonia is the driver through gorgonia.org/cu. A command that is built with it ends where there is no GPU,
-// whatever driver was asked for: gorgonia.org/cu does that.
+// throughGorgonia returns the driver through gorgonia.org/cu. A command that is built with it exits on machines without a GPU,
+// with every -driver: gorgonia.org/cu does that.
 func throughGorgonia() (cudadrv.Driver, error) { return gorgonia.New(gorgonia.Config{}), nil }

@@ -14,13 +14,13 @@ import (
 	"github.com/go-vram/vram/internal/units"
 )
 
-// infoCmd is the command info.
+// infoCmd implements the command info.
 type infoCmd struct {
 	deviceFlags
 	JSON bool `name:"json" help:"Print an object."`
 }
 
-// report is what info prints.
+// report is the result of the command info.
 type report struct {
 	Driver           string   `json:"driver"`
 	Device           string   `json:"device"`
@@ -31,7 +31,7 @@ type report struct {
 	GranularityBytes int64    `json:"granularity_bytes"`
 	Capabilities     []string `json:"capabilities"`
 
-	// What a device has that is opened with what the environment says. 0: no bound; of SegmentBytes, what the footprint says.
+	// The configuration of a device that is opened by the environment. 0: no bound; of SegmentBytes: the footprint's choice.
 	Footprint         string `json:"footprint"`
 	LimitBytes        int64  `json:"limit_bytes"`
 	SegmentBytes      int64  `json:"segment_bytes"`
@@ -47,13 +47,13 @@ type report struct {
 	EmbeddedTraces []string `json:"embedded_traces"`
 }
 
-// Run opens the device for a moment.
+// Run opens the device, prints the report and closes the device.
 func (c *infoCmd) Run(p *program) error {
 	cfg, newDriver, err := c.device(p)
 	if err != nil {
 		return err
 	}
-	cfg.Driver, cfg.Warm = newDriver(), nil // a look maps nothing
+	cfg.Driver, cfg.Warm = newDriver(), nil // a report maps nothing ahead
 	r, err := readReport(cfg)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func readReport(cfg vram.Config) (r report, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, device.Close()) }()
-	if _, err := device.NewStream(); err != nil { // the first use says what Info keeps to itself
+	if _, err := device.NewStream(); err != nil { // the first use returns the error that Info hides
 		return r, err
 	}
 	bare, err := cfg.Driver.Open(cfg.Ordinal)
@@ -126,7 +126,7 @@ func segmentText(segmentBytes int64) string {
 	return bytesText(segmentBytes)
 }
 
-// releaseText is a Config.ReleaseAfter for people.
+// releaseText formats a Config.ReleaseAfter.
 func releaseText(after time.Duration) string {
 	switch {
 	case after == 0:
@@ -137,7 +137,7 @@ func releaseText(after time.Duration) string {
 	return after.String()
 }
 
-// bound is a cache budget for people.
+// bound formats a cache bound.
 func bound(cacheBytes int64, blocks int) string {
 	text := "no bound"
 	if cacheBytes > 0 {

@@ -19,13 +19,13 @@ import (
 	"github.com/go-vram/vram/lab/kernelbench"
 )
 
-// scenarioKernels is measured by itself, and has rows of its own. It is no part of all.
+// scenarioKernels is measured alone, and has rows of its own. It is not part of all.
 const scenarioKernels = "kernels"
 
-// errAlone refuses the kernels together with scenarios of the allocator.
+// errAlone refuses the scenario kernels together with others.
 var errAlone = errors.New("the scenario kernels is measured by itself")
 
-// asksForKernels reports whether the kernels are asked for.
+// asksForKernels reports whether the flags name the scenario kernels.
 func (c *benchCmd) asksForKernels() (bool, error) {
 	if !slices.Contains(c.Scenario, scenarioKernels) {
 		if len(c.Rows) > 0 {
@@ -60,7 +60,7 @@ func (c *benchCmd) runKernels(p *program) error {
 	return printKernels(p, rows)
 }
 
-// executing is a driver that executes kernels: a simulated one without bytes does not.
+// executing returns a driver that executes kernels: a simulated one needs bytes for that.
 func executing(newDriver func() cudadrv.Driver) func() cudadrv.Driver {
 	return func() cudadrv.Driver {
 		driver := newDriver()
@@ -71,14 +71,14 @@ func executing(newDriver func() cudadrv.Driver) func() cudadrv.Driver {
 	}
 }
 
-// startProcess starts this program again, as one that needs kernels. The driver's own cache is off.
+// startProcess runs this program's command start in a new process, without the driver's own cache.
 func (c *benchCmd) startProcess(ctx context.Context, o kernelbench.StartOptions) (took kernelbench.Start, err error) {
 	path, err := os.Executable()
 	if err != nil {
 		return took, err
 	}
 	args := []string{"start", "--kernels", strconv.Itoa(o.Kernels), "--threads", strconv.Itoa(o.Threads), "--store", o.Folder}
-	if c.Driver != "" { // else the environment says which, there as here
+	if c.Driver != "" { // else the new process reads the environment, too
 		args = append(args, "--driver", string(c.Driver))
 	}
 	command := exec.CommandContext(ctx, path, args...) //nolint:gosec // this program
@@ -91,7 +91,7 @@ func (c *benchCmd) startProcess(ctx context.Context, o kernelbench.StartOptions)
 	return took, json.Unmarshal(out.Bytes(), &took)
 }
 
-// startCmd is the command start, which the scenario kernels runs as a process of its own.
+// startCmd implements the command start, which the scenario kernels runs in a new process.
 type startCmd struct {
 	deviceFlags
 
@@ -100,7 +100,7 @@ type startCmd struct {
 	Store   string `help:"The folder of the store; without it, nothing is kept."`
 }
 
-// Run makes the kernels ready and prints what that took.
+// Run compiles the kernels and prints the time.
 func (c *startCmd) Run(p *program) error {
 	cfg, newDriver, err := c.device(p)
 	if err != nil {
@@ -143,7 +143,7 @@ func printKernels(p *program, rows []kernelbench.Row) error {
 	return t.print(p.stdout)
 }
 
-// above0 is a figure that a row without it has as 0.
+// above0 formats a figure; 0 is a row without it, and empty.
 func above0(value float64, digits int) string {
 	if value == 0 {
 		return ""

@@ -44,7 +44,7 @@ func TestKernelsArePrinted(t *testing.T) {
 	}
 }
 
-// The command that a start of a process runs is no part of the help.
+// The help does not list the command start.
 func TestAStartIsHidden(t *testing.T) {
 	_, help, _ := vramCommand(t, "-h")
 	assert.NotContains(t, help, "Make kernels ready")

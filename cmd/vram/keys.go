@@ -18,14 +18,14 @@ const (
 	ctrlD = 4
 )
 
-// keyboard is that of a terminal, which is in raw mode until restore: each key arrives at once, and is not echoed.
+// keyboard reads a terminal in raw mode, until restore: each key arrives at once, and is not echoed.
 type keyboard struct {
 	read    bool   // false: stdin is no terminal, and there are none
-	restore func() // ends the context and gives the terminal back; any number of times
+	restore func() // ends the context and restores the terminal; idempotent
 }
 
-// keysOf reads the keys of stdin where that is a terminal: those that quit end the context that it returns. Signals that would end the
-// process end it, too, so that the caller gives the terminal back.
+// keysOf reads the keys of stdin if stdin is a terminal. Keys that quit end the returned context. Signals that would end the
+// process end it, too, so that the caller restores the terminal.
 func keysOf(ctx context.Context, stdin io.Reader) (context.Context, *keyboard, error) {
 	file, ok := stdin.(*os.File)
 	if !ok || !term.IsTerminal(int(file.Fd())) { //nolint:gosec // a small number
@@ -41,7 +41,7 @@ func keysOf(ctx context.Context, stdin io.Reader) (context.Context, *keyboard, e
 		cancel()
 		_ = term.Restore(int(file.Fd()), before) //nolint:gosec // as above
 	})
-	go func() { // the read ends with the process: that of a terminal cannot be ended
+	go func() { // the read ends with the process: nothing cancels a read of a terminal
 		awaitQuit(file)
 		cancel()
 	}()

@@ -21,11 +21,11 @@ import (
 	"github.com/go-vram/vram/monitor/page"
 )
 
-// pseudoTerminal is a terminal whose keys and whose screen are the test's.
+// pseudoTerminal is a terminal whose keys and screen the test controls.
 type pseudoTerminal struct {
 	*testing.T
 	keys   *os.File // and the screen
-	device *os.File // what the program has as stdin and stdout
+	device *os.File // the program's stdin and stdout
 	parts  chan []byte
 	before unix.Termios
 }
@@ -64,7 +64,7 @@ func (p *pseudoTerminal) mode() unix.Termios {
 	return *mode
 }
 
-// screenLimit is how long a test waits for a text on the screen: on a busy machine seconds.
+// screenLimit bounds the wait for a text on the screen: seconds on a busy machine.
 const screenLimit = 10 * time.Second
 
 // until reads the screen up to a text.
@@ -120,7 +120,7 @@ func (f failing) sample(context.Context) (*page.Sample, error) {
 
 func (failing) memoryMap(context.Context, int) (*page.Map, error) { return &page.Map{}, nil }
 
-// A panic, an error, and a panic of what plays on the device give the terminal back, too.
+// A panic, an error, and a panic of the load restore the terminal, too.
 func TestTopGivesTheTerminalBack(t *testing.T) {
 	p := newPseudoTerminal(t)
 	with := &program{ctx: t.Context(), stdin: p.device, stdout: p.device, stderr: io.Discard}
@@ -164,7 +164,7 @@ func TestKeysNeedATerminal(t *testing.T) {
 	go func() { awaitQuit(reader); close(ended) }()
 	written := make(chan error, 1)
 	go func() {
-		_, err := writer.Write([]byte("what else"))
+		_, err := writer.Write([]byte("more"))
 		_, again := writer.Write([]byte{'x'}) // is read after the first was looked at
 		written <- errors.Join(err, again)
 	}()

@@ -14,7 +14,7 @@ import (
 	"github.com/go-vram/vram/lab/replay"
 )
 
-// loadFlags choose what works on the device that is shown.
+// loadFlags choose the load on the device.
 type loadFlags struct {
 	deviceFlags
 	Trace    string        `placeholder:"TRACE" help:"Play this trace over and over: a file, or the name of an embedded trace. Without it a demonstration runs: training, requests that wait, and pressure."`
@@ -26,7 +26,7 @@ type loadFlags struct {
 // demoLimitBytes bounds the demonstration. Not more: it runs on GPUs that others use. Not less: its steps would not fit.
 const demoLimitBytes = 2 << 30
 
-// check reports flags that cannot be.
+// check reports invalid flags.
 func (f *loadFlags) check() error {
 	if !(f.Speed > 0 && f.Speed <= 1000) {
 		return fmt.Errorf("--speed %v: want more than 0, and 1000 at most", f.Speed)
@@ -37,18 +37,18 @@ func (f *loadFlags) check() error {
 	return nil
 }
 
-// workload is a device, and what works on it.
+// workload is a device and its load.
 type workload struct {
 	device *vram.Device
 	name   string
 	play   func(ctx context.Context) error // until ctx ends, which is no error
 }
 
-// serveSampleBytes is the sample size of the command serve. Not more: a device of 2 GiB has some thousand samples then, so that call stacks
-// are known to within a few percent. Not less: recorded traces allocate a gigabyte in a millisecond.
+// serveSampleBytes is the sample size of the command serve. Not more: a device of 2 GiB has some thousand samples then, so that
+// call stacks are known to within a few percent. Not less: recorded traces allocate a gigabyte in a millisecond.
 const serveSampleBytes = 1 << 20
 
-// open opens the device, with samples as large as that unless the environment says otherwise; 0: none.
+// open opens the device with sampleBytes, unless the environment sets another value; 0: no samples.
 func (f *loadFlags) open(p *program, sampleBytes int64) (*workload, error) {
 	var recorded *trace.Trace
 	if f.Trace != "" {
@@ -62,7 +62,7 @@ func (f *loadFlags) open(p *program, sampleBytes int64) (*workload, error) {
 		return nil, err
 	}
 	if config.Stats == vram.StatsOff {
-		return nil, &usageError{errors.New("VRAM_STATS is off: the statistics are what is shown")}
+		return nil, &usageError{errors.New("VRAM_STATS is off: this command shows the statistics")}
 	}
 	config.Driver = running(newDriver())
 	config.LimitBytes = f.limitBytes(config.LimitBytes, recorded)
@@ -79,7 +79,7 @@ func (f *loadFlags) open(p *program, sampleBytes int64) (*workload, error) {
 	return &workload{dev, "demonstration", func(ctx context.Context) error { return newDemo(dev, config, f.Speed).play(ctx) }}, nil
 }
 
-// running is a simulated driver with the wall clock, as people watch it; every other driver as it is.
+// running gives a simulated driver the wall clock, since people watch it, and returns every other driver unchanged.
 func running(driver cudadrv.Driver) cudadrv.Driver {
 	if _, simulated := driver.(*sim.Driver); simulated {
 		return sim.New(sim.Config{Clock: sim.Running})
@@ -87,7 +87,7 @@ func running(driver cudadrv.Driver) cudadrv.Driver {
 	return driver
 }
 
-// limitBytes is the flag's limit, else that of the environment, else one at which something is to be seen.
+// limitBytes returns the flag's limit, else the environment's, else one under which the demonstration has pressure.
 func (f *loadFlags) limitBytes(configured int64, recorded *trace.Trace) int64 {
 	peakBytes := int64(demoLimitBytes)
 	if recorded != nil {
@@ -105,7 +105,7 @@ func (f *loadFlags) limitBytes(configured int64, recorded *trace.Trace) int64 {
 	}
 }
 
-// run shows the device while it works, until ctx ends or either fails.
+// run plays the load and shows the device, until ctx ends or either fails.
 func (w *workload) run(ctx context.Context, show func(ctx context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -121,7 +121,7 @@ func (w *workload) run(ctx context.Context, show func(ctx context.Context) error
 	stop()
 	playErr := <-played
 	if p, ok := errors.AsType[*panicError](playErr); ok {
-		panic(p.Error()) // again, where show has given the terminal back
+		panic(p.Error()) // again, after show has restored the terminal
 	}
 	return errors.Join(err, playErr)
 }
@@ -134,7 +134,8 @@ type panicError struct {
 
 func (e *panicError) Error() string { return fmt.Sprintf("%v\n\n%s", e.value, e.stack) }
 
-// guarded calls a function and returns its panic as an error: in a goroutine it would end the process with the terminal as it is.
+// guarded calls a function and returns its panic as an error. A panic in a goroutine would end the process with the terminal in
+// raw mode.
 func guarded(call func() error) (err error) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -147,7 +148,7 @@ func guarded(call func() error) (err error) {
 // close closes the device. Buffers of a trace that was stopped in the middle are live, which is no failure here.
 func (w *workload) close() error {
 	err := w.device.Close()
-	if leak, ok := errors.AsType[*vram.InUseError](err); ok && err == error(leak) { //nolint:errorlint // alone, and not beside others
+	if leak, ok := errors.AsType[*vram.InUseError](err); ok && err == error(leak) { //nolint:errorlint // alone, not joined to other errors
 		return nil
 	}
 	return err

@@ -13,11 +13,11 @@ import (
 // roundPause is between two rounds of a trace, so that the end of one is seen.
 const roundPause = 500 * time.Millisecond
 
-// behindLimit is how far a loop may be behind the recorded times before it counts anew from where it is.
-const behindLimit = time.Second
+// lagLimit is the largest lag that a loop catches up. After a longer one it continues from the current time.
+const lagLimit = time.Second
 
-// playTrace plays a trace over and over at its recorded times, as many times faster as speed says. An allocation that finds no memory is
-// left out; the figures show it.
+// playTrace plays a trace over and over at its recorded times divided by speed. It skips an allocation that finds no memory;
+// the figures show it.
 func playTrace(ctx context.Context, dev *vram.Device, tr *trace.Trace, speed float64) error {
 	var streams []*vram.Stream
 	for range max(1, tr.Info.StreamCount) {
@@ -50,7 +50,7 @@ func playRound(ctx context.Context, tr *trace.Trace, speed float64, streams []*v
 	for i := range tr.Events {
 		due := begin.Add(time.Duration(float64(tr.Micros[i]) / speed * float64(time.Microsecond)))
 		wait := time.Until(due)
-		if wait < -behindLimit {
+		if wait < -lagLimit {
 			begin = begin.Add(-wait)
 		}
 		if wait > time.Millisecond && !sleep(ctx, wait) || ctx.Err() != nil {

@@ -1,19 +1,19 @@
-// Command vram replays recorded allocation traces, measures the allocator, shows its memory live, and says what it runs on.
+// Command vram replays recorded allocation traces, measures the allocator, shows its memory live, and describes its device.
 //
-//	vram replay [flags] TRACE...   play traces and say what they cost
-//	vram analyze [flags] TRACE...  say what traces do, and how to configure the allocator for them
+//	vram replay [flags] TRACE...   play traces and print their costs
+//	vram analyze [flags] TRACE...  describe traces, and recommend a configuration
 //	vram compare [flags] TRACE...  play traces with two configurations, side by side
 //	vram bench [flags]             measure the scenarios
-//	vram serve [flags]             serve a live page of a device that works
+//	vram serve [flags]             serve a live page of a device under load
 //	vram top [flags] [URL]         show the same figures in the terminal
-//	vram sim [flags]               play the allocator from seeds and check what it promises
-//	vram info                      the device and the configuration
+//	vram sim [flags]               play the allocator from seeds and check its promises
+//	vram info                      print the device and the configuration
 //	vram version
 //	vram help [COMMAND]
 //
 // A TRACE is a file or the name of an embedded trace. Flags may have one dash or two. The variables VRAM_* (vram.ConfigFromEnv)
-// configure the device of info, replay, bench, serve and top; flags go over them. Exit codes: 0; 1 where a run fails, an allocation of a
-// replay that finds no memory included; 2 for flags and variables that cannot be and traces that cannot be read.
+// configure the device of info, replay, bench, serve and top; flags override them. Exit codes: 0; 1 if a run fails, also by an
+// allocation of a replay that finds no memory; 2 for invalid flags or variables and for traces that cannot be read.
 package main
 
 import (

@@ -6,10 +6,10 @@ import (
 	"github.com/go-vram/vram/monitor/page"
 )
 
-// mapRows is how many lines the memory map takes.
+// mapRows is the height of the memory map in lines.
 const mapRows = 3
 
-// mapParts are the states of a map as a bar has them, in the order in which one wins a cell that it shares equally.
+// mapParts are the states of a map, as parts of a bar. The first one wins a cell that several share equally.
 func mapParts(s *page.Sums) []part {
 	return []part{
 		{"live", s.LiveBytes, "34", 'L'},
@@ -21,7 +21,8 @@ func mapParts(s *page.Sums) []part {
 	}
 }
 
-// mapLines draws all segments one after the other, each cell in the colour of the state that has most of it. A segment begins a new cell.
+// mapLines draws all segments one after the other, each cell in the colour of the state that has most of it. A segment begins a
+// new cell.
 func mapLines(m *page.Map, width int, p painter) []string {
 	total := int64(0)
 	for _, s := range m.Segments {
@@ -68,8 +69,8 @@ func (p painter) row(cells []part) string {
 	return b.String()
 }
 
-// spread adds a range to the cells that it reaches into, a mixed one in proportion. What lies outside of them, as a page elsewhere may have
-// it, is left out.
+// spread adds a range to the cells that it overlaps, a mixed one in proportion. It clips ranges outside the cells, which the
+// page of another process may have.
 func spread(sums []page.Sums, r *page.Range, cellBytes int64) {
 	for at := max(0, r.OffsetBytes); at < r.OffsetBytes+r.Bytes && at/cellBytes < int64(len(sums)); {
 		cell := at / cellBytes

@@ -12,11 +12,11 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 )
 
-// mostColumns bounds every line of a table. Not more: terminals and code reviews of 100 columns show it whole. Not less: each piece that
-// a wide table is cut into repeats the names.
+// mostColumns bounds every line of a table. Not more: terminals and code reviews of 100 columns show it whole. Not less: each
+// piece that a wide table is cut into repeats the names.
 const mostColumns = 100
 
-// mostNameColumns bounds a name, which a file may have given: what is longer is cut.
+// mostNameColumns bounds a name, which may come from a file. print cuts longer ones.
 const mostNameColumns = 32
 
 // figures is a table of results: names on the left, figures to the right. One that is too wide is printed in pieces.
@@ -64,7 +64,7 @@ func (f *figures) print(w io.Writer) error {
 	return err
 }
 
-// render is the table with the names and the columns of that range.
+// render returns the table with the names and a range of columns.
 func (f *figures) render(from, to int) string {
 	out := table.NewWriter()
 	style := table.StyleLight
@@ -94,7 +94,7 @@ func (f *figures) render(from, to int) string {
 	return out.Render()
 }
 
-// wrapped is a text in lines that fit.
+// wrapped breaks a text into lines that fit.
 func wrapped(words string) string {
 	lines := strings.Split(text.WrapSoft(words, mostColumns), "\n")
 	for i := range lines {
@@ -112,7 +112,7 @@ func printJSON(w io.Writer, value any) error {
 	return out.Encode(value)
 }
 
-// bytesText is bytes for people, in powers of 1024.
+// bytesText formats bytes in powers of 1024.
 func bytesText(bytes int64) string {
 	if bytes < 0 {
 		return strconv.FormatInt(bytes, 10)
@@ -122,7 +122,7 @@ func bytesText(bytes int64) string {
 
 func decimals(value float64, digits int) string { return strconv.FormatFloat(value, 'f', digits, 64) }
 
-// optional is a figure that not every row has.
+// optional formats a figure that not every row has.
 func optional(value *float64, digits int) string {
 	if value == nil {
 		return ""

@@ -8,14 +8,14 @@ import (
 	"runtime/pprof"
 )
 
-// profiles writes what the runtime samples while a command runs, as go test does.
+// profiles writes the runtime's profiles of a command, as go test does.
 type profiles struct {
-	cpu   *os.File            // nil where none is asked for
+	cpu   *os.File            // nil: not requested
 	atEnd map[string]*os.File // by the name of the profile in the runtime
 }
 
-// startProfiles creates the files that are asked for, so that a wrong path is known before the work,
-// and starts sampling. Empty paths ask for nothing.
+// startProfiles creates the requested files, so that a wrong path fails before the run, and starts sampling. An empty path
+// requests no profile.
 func startProfiles(cpuPath, mutexPath, blockPath string) (*profiles, error) {
 	p := &profiles{atEnd: map[string]*os.File{}}
 	create := func(path string) (*os.File, error) {
@@ -45,8 +45,8 @@ func startProfiles(cpuPath, mutexPath, blockPath string) (*profiles, error) {
 	return p, nil
 }
 
-// begin and end switch the profiles of mutexes and blocking on and off around what is measured: set-up,
-// and goroutines that are idle between requests, are no part of it.
+// begin and end switch the profiles of mutexes and blocking on and off around a measurement, which excludes set-up and
+// goroutines that are idle between requests.
 func (p *profiles) begin() {
 	if p.atEnd["mutex"] != nil {
 		runtime.SetMutexProfileFraction(1)

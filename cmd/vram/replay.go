@@ -18,7 +18,7 @@ import (
 	"github.com/go-vram/vram/monitor/snapshot"
 )
 
-// replayCmd is the command replay.
+// replayCmd implements the command replay.
 type replayCmd struct {
 	deviceFlags
 	Rounds      int           `default:"5" placeholder:"N" help:"How often each trace is played on the same device (default 5)."`
@@ -26,17 +26,17 @@ type replayCmd struct {
 	Segments    string        `default:"auto" enum:"auto,vmm,plain" placeholder:"KIND" help:"auto, vmm or plain (default auto: vmm where the device has it)."`
 	Waits       waitsFlag     `placeholder:"WHEN" help:"When a stream waits on the device for memory of others: never, avoid-growth or always (default $$VRAM_WAITS, or never)."`
 	Jitter      shareFlag     `placeholder:"2%" help:"Share of the allocations that each round leaves out, resizes or reorders."`
-	Warm        bool          `help:"Map ahead what each trace holds when it holds most, before its first round."`
-	Rest        time.Duration `placeholder:"1s" help:"Pause between rounds, for what is done in the background."`
+	Warm        bool          `help:"Map the peak of each trace ahead, before its first round."`
+	Rest        time.Duration `placeholder:"1s" help:"Pause between rounds, for background work."`
 	Limit       limitFlag     `placeholder:"12GB|1.02x" help:"Most memory that may be held: bytes, or times the trace's peak live bytes."`
 	MinCapacity bool          `help:"Look for the least limit, to 0.1%, at which all rounds complete."`
 	Parallel    bool          `help:"One goroutine for each stream."`
-	Wait        bool          `help:"Allocations wait for the frees of other goroutines rather than fail. With --parallel. With --copies, where one is refused as a deadlock its copy frees all and begins its round anew once another has come to the end of its own."`
+	Wait        bool          `help:"Allocations wait for the frees of other goroutines rather than fail. With --parallel. With --copies, a copy whose request is refused as a deadlock frees all its buffers and restarts its round when another copy has finished one."`
 	Copies      int           `default:"1" placeholder:"N" help:"How many copies of each trace are played at once, each on streams of its own (default 1). Limits are in terms of one."`
-	Seed        uint64        `placeholder:"N" help:"Holds goroutines up as the seed has it. With --parallel."`
+	Seed        uint64        `placeholder:"N" help:"Delay goroutines at random, by this seed. With --parallel."`
 	Lag         time.Duration `placeholder:"5ms" help:"Each buffer's last use occupies its stream for so long, on the simulated clock. Its bookkeeping shows in the times."`
 	Gap         time.Duration `aliases:"work" placeholder:"5us" help:"Adds a round with so much other work before each event, and the percentiles of single events. --work is the same."`
-	Hazards     bool          `help:"Kernels touch each buffer on the simulated device, and what they must not touch is reported."`
+	Hazards     bool          `help:"Have kernels touch each buffer on the simulated device, and report every hazard."`
 	Snapshot    string        `placeholder:"FILE" help:"Write the memory at the end of the last round, with that round's history, for PyTorch's memory viewer (pytorch.org/memory_viz)."`
 	JSON        bool          `name:"json" help:"Print an array of results."`
 	Traces      []string      `arg:"" name:"trace" help:"Files, or names of embedded traces."`
@@ -51,7 +51,7 @@ func (f *limitFlag) UnmarshalText(text []byte) (err error) {
 	return err
 }
 
-// footprintFlag is a mode; nil where none was given.
+// footprintFlag is a mode; nil without the flag.
 type footprintFlag struct{ given *vram.Footprint }
 
 // UnmarshalText reads the mode.
@@ -61,7 +61,7 @@ func (f *footprintFlag) UnmarshalText(text []byte) error {
 	return wanted(text, err)
 }
 
-// waitsFlag is a policy; nil where none was given.
+// waitsFlag is a policy; nil without the flag.
 type waitsFlag struct{ given *vram.Waits }
 
 // UnmarshalText reads the policy.
@@ -71,7 +71,7 @@ func (f *waitsFlag) UnmarshalText(text []byte) error {
 	return wanted(text, err)
 }
 
-// wanted is the error of a flag, whose name stands before it.
+// wanted returns the error of a flag; the parser puts the flag's name before it.
 func wanted(text []byte, err error) error {
 	if wrong, ok := errors.AsType[*vram.ConfigError](err); ok {
 		return fmt.Errorf("%q: want %s", text, wrong.Want)
@@ -89,7 +89,7 @@ func (f *shareFlag) UnmarshalText(text []byte) error {
 	return err
 }
 
-// over puts what the flags say of the device over what the environment says.
+// over applies the flags to a configuration of the environment.
 func (c *replayCmd) over(cfg vram.Config) (vram.Config, error) {
 	if cfg.Stats == vram.StatsOff {
 		return cfg, errors.New("VRAM_STATS is off: a replay reads the statistics")
@@ -105,7 +105,7 @@ func (c *replayCmd) over(cfg vram.Config) (vram.Config, error) {
 	return cfg, err
 }
 
-// Validate says which flags cannot be.
+// Validate reports invalid flags.
 func (c *replayCmd) Validate() error {
 	if c.Rounds < 1 {
 		return fmt.Errorf("--rounds %d: want at least 1", c.Rounds)
@@ -164,7 +164,7 @@ func (c *replayCmd) Run(p *program) error {
 	return failures(results)
 }
 
-// play plays a trace, and writes the snapshot where one is asked for.
+// play plays a trace, and writes the snapshot of -snapshot.
 func (c *replayCmd) play(p *program, tr *trace.Trace, options replay.Options) (result replay.Result, err error) {
 	if c.Snapshot == "" {
 		return replay.Run(p.ctx, tr, options)
@@ -173,7 +173,7 @@ func (c *replayCmd) play(p *program, tr *trace.Trace, options replay.Options) (r
 	if err != nil {
 		return result, err
 	}
-	file, err := os.Create(c.Snapshot) // before the work, so that a wrong path is known
+	file, err := os.Create(c.Snapshot) // before the run, so that a wrong path fails at once
 	if err != nil {
 		return result, &usageError{err}
 	}
@@ -183,7 +183,7 @@ func (c *replayCmd) play(p *program, tr *trace.Trace, options replay.Options) (r
 	return result, errors.Join(err, file.Close())
 }
 
-// failures is an error where an allocation found no memory, was refused as a deadlock, or a hazard showed.
+// failures returns an error if an allocation found no memory or was refused as a deadlock, or if the checker reported a hazard.
 func failures(results []replay.Result) error {
 	var errs []error
 	for _, r := range results {
@@ -257,7 +257,7 @@ func (c *replayCmd) print(p *program, footprint vram.Footprint, results []replay
 	return nil
 }
 
-// driverTime is the heading of times in driver calls.
+// driverTime returns the heading of times in driver calls.
 func driverTime(text string, modelled bool) string {
 	if modelled {
 		return "modelled " + text
@@ -265,7 +265,7 @@ func driverTime(text string, modelled bool) string {
 	return text
 }
 
-// timesNote says which times of a table are modelled.
+// timesNote names the modelled times of a table.
 func timesNote(modelled bool) string {
 	if modelled {
 		return " Modelled times are what the driver calls take on an H200; all other times are real, and without them."

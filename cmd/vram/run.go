@@ -20,35 +20,35 @@ import (
 const (
 	exitOK     = 0
 	exitFailed = 1 // while running
-	exitUsage  = 2 // flags or traces that cannot be
+	exitUsage  = 2 // invalid flags or traces
 )
 
-// commandLine is what kong parses.
+// commandLine declares the commands and flags for kong.
 type commandLine struct {
 	Help    helpFlag    `short:"h" help:"Show help."`
 	Asked   versionFlag `name:"version" short:"V" help:"Show the version."`
-	Replay  replayCmd   `cmd:"" help:"Play traces on a device and say what each operation costs and how much memory is held."`
+	Replay  replayCmd   `cmd:"" help:"Play traces on a device and print the cost of each operation and the memory held."`
 	Analyze analyzeCmd  `cmd:"" help:"Describe traces, and recommend a configuration, with the gain and the price of each change."`
-	Compare compareCmd  `cmd:"" help:"Play traces with two configurations in turns, and put their figures side by side."`
-	Bench   benchCmd    `cmd:"" help:"Measure allocation and free in scenarios, beside a calibration and a mutex."`
+	Compare compareCmd  `cmd:"" help:"Play traces with two configurations in turns, and print their figures side by side."`
+	Bench   benchCmd    `cmd:"" help:"Measure allocation and free in scenarios, with a calibration and a mutex for comparison."`
 	Serve   serveCmd    `cmd:"" help:"Serve a live page of a device that plays a trace or a demonstration."`
-	Top     topCmd      `cmd:"" help:"Show the same figures in the terminal, of a device here or of a page that runs elsewhere."`
-	Sim     simCmd      `cmd:"" help:"Play the allocator from seeds, with failures, panics and cancellations, and check what it promises."`
+	Top     topCmd      `cmd:"" help:"Show the same figures in the terminal, of a device of this process or of a running page."`
+	Sim     simCmd      `cmd:"" help:"Play the allocator from seeds, with failures, panics and cancellations, and check its promises."`
 	Info    infoCmd     `cmd:"" help:"Show the device, the configuration and the embedded traces."`
 	Version versionCmd  `cmd:"" help:"Show the version."`
-	Start   startCmd    `cmd:"" hidden:"" help:"Make kernels ready, and say how long that took."`
-	ForHelp helpCmd     `cmd:"" name:"help" help:"Show help, of a command."`
+	Start   startCmd    `cmd:"" hidden:"" help:"Compile kernels, and print the time."`
+	ForHelp helpCmd     `cmd:"" name:"help" help:"Show help for a command."`
 }
 
-// program is what the commands share.
+// program has the context and the streams of all commands.
 type program struct {
-	ctx    context.Context //nolint:containedctx // kong calls Run with what is bound, and that is this
+	ctx    context.Context //nolint:containedctx // kong calls Run with bound values only
 	stdin  io.Reader       // nil: none
 	stdout io.Writer
 	stderr io.Writer
 }
 
-// usageError is a mistake on the command line or in what it names.
+// usageError reports a mistake on the command line, or in a file that it names.
 type usageError struct{ err error }
 
 func (e *usageError) Error() string { return e.err.Error() }
@@ -81,12 +81,12 @@ func (versionFlag) BeforeReset(app *kong.Kong) error {
 	return &shownError{printVersion(app.Stdout)}
 }
 
-// helpCmd is the command help.
+// helpCmd implements the command help.
 type helpCmd struct {
-	Command string `arg:"" optional:"" help:"The command; without it, all are listed."`
+	Command string `arg:"" optional:"" help:"The command. Default: list all commands."`
 }
 
-// Run prints what the flag -h prints.
+// Run prints the text of the flag -h.
 func (c *helpCmd) Run(p *program) error {
 	var args []string
 	if c.Command != "" {
@@ -95,7 +95,7 @@ func (c *helpCmd) Run(p *program) error {
 	return p.parseAndRun(append(args, "--help"))
 }
 
-// run is the program: what it prints goes to the writers, what it comes to is the exit code.
+// run executes the command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	p := &program{ctx: ctx, stdin: os.Stdin, stdout: stdout, stderr: stderr}
 	err := p.parseAndRun(args)
@@ -104,7 +104,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	_, _ = fmt.Fprintf(stderr, "vram: %s\n", oneLine(err))
 	_, usage := errors.AsType[*usageError](err)
-	_, config := errors.AsType[*vram.ConfigError](err) // of what a flag or a variable has set
+	_, config := errors.AsType[*vram.ConfigError](err) // a flag or a variable set the field
 	if usage || config {
 		return exitUsage
 	}
@@ -134,8 +134,8 @@ func (p *program) parseAndRun(args []string) error {
 	return parsed.Run(p)
 }
 
-// mistake is an error of the parser, in other words where its own do not say what is wrong: it takes what stands in the place of a command
-// for an argument, and prints its token for the end of the line.
+// mistake rewords errors of the parser that mislead: the parser calls an unknown command an unexpected argument, and prints its
+// token for the end of the line.
 func mistake(err error) error {
 	parse, ok := errors.AsType[*kong.ParseError](err)
 	if !ok || parse.Context == nil {
@@ -143,21 +143,21 @@ func mistake(err error) error {
 	}
 	text := err.Error()
 	flag, missing := strings.CutSuffix(text, `"EOL" (<EOL>)`)
-	what, unexpected := strings.CutPrefix(text, "unexpected argument ")
+	argument, unexpected := strings.CutPrefix(text, "unexpected argument ")
 	switch commandless := parse.Context.Selected() == nil; {
 	case missing:
 		name, _, _ := strings.Cut(flag, ":")
 		return fmt.Errorf("%s: a value is missing", name)
 	case commandless && unexpected:
-		return fmt.Errorf("there is no command %s (vram help lists them)", what)
+		return fmt.Errorf("there is no command %s (vram help lists them)", argument)
 	case commandless && strings.HasPrefix(text, "expected one of "):
 		return errors.New("a command is missing (vram help lists them)")
 	}
 	return err
 }
 
-// doubleDashes writes long flags with one dash (-rounds 5) with two, as the parser wants them. What
-// has one letter stays, as does everything behind "--".
+// doubleDashes gives long flags with one dash (-rounds 5) a second one, which the parser requires. Flags of one letter and
+// arguments after "--" stay.
 func doubleDashes(args []string) []string {
 	out := make([]string, 0, len(args))
 	for i, arg := range args {
@@ -175,7 +175,7 @@ func doubleDashes(args []string) []string {
 
 func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
 
-// oneLine is an error's text on one line, without the name of the module, which the program puts before it.
+// oneLine joins an error's text into one line, without the module's name, which run prints before it.
 func oneLine(err error) string {
 	lines := strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\r' })
 	for i, line := range lines {

@@ -22,7 +22,7 @@ import (
 	"github.com/go-vram/vram/lab/replay"
 )
 
-// asProgram is the variable with which the binary of the tests is the program: a program that starts itself again is tested so.
+// asProgram is the variable that makes the binary of the tests run the program, to test a program that starts itself.
 const asProgram = "TEST_AS_PROGRAM"
 
 // TestMain empties the variables that the tests were started with.
@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	recoveredtest.Main(m)
 }
 
-// vramCommand runs the program with the arguments in one text.
+// vramCommand runs the program with the arguments of a line.
 func vramCommand(t *testing.T, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -46,7 +46,7 @@ func vramCommand(t *testing.T, args ...string) (code int, stdout, stderr string)
 	return code, out.String(), errs.String()
 }
 
-// file writes a file for a test and says where.
+// file writes a file for a test and returns its path.
 func file(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -143,7 +143,7 @@ func TestHelp(t *testing.T) {
 		"replay x -h": {"--rounds"},
 		"help":        {"replay", "bench", "sim", "info", "version", "help"},
 		"help replay": {"--rounds"},
-		"help help":   {"Show help, of a command"},
+		"help help":   {"Show help for a command"},
 	} {
 		code, stdout, stderr := vramCommand(t, strings.Fields(args)...)
 		assert.Equal(t, exitOK, code, args)
@@ -224,7 +224,7 @@ func short(t *testing.T) string {
 	return file(t, "short.csv", rows.String())
 }
 
-// The analysis says what the trace does, what modes make of it, and what to do; it draws it, and has it as JSON.
+// The analysis describes the trace, its cost in each mode, and recommendations; it draws the trace, and prints JSON.
 func TestAnalyze(t *testing.T) {
 	svg := filepath.Join(t.TempDir(), "short.svg")
 	code, stdout, stderr := vramCommand(t, "analyze", "-svg", svg, short(t))
@@ -281,7 +281,7 @@ func TestCompare(t *testing.T) {
 	assert.Zero(t, results[0].B.Failed)
 	code, _, stderr = vramCommand(t, "compare", "-driver", "sim", "-repetitions", "1", "-a", "waits=never", "-b", "waits=always", short(t))
 	require.Equal(t, exitOK, code)
-	assert.Contains(t, stderr, "came out identical")
+	assert.Contains(t, stderr, "have identical results")
 	assert.Contains(t, stderr, "--lag")
 	code, stdout, stderr = vramCommand(t, "compare", "-driver", "sim", "-repetitions", "1", "-gap", "1us", "-lag", "1ms", "-a", "limit=32MiB", short(t))
 	require.Equal(t, exitOK, code)
@@ -293,7 +293,7 @@ func TestCompare(t *testing.T) {
 	assert.Contains(t, stderr, "VRAM_STATS is off")
 }
 
-// A snapshot is written beside the figures, and has what the trace left over.
+// A replay writes a snapshot in addition to the figures, with the buffers that the trace did not free.
 func TestReplayWritesASnapshot(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "gpt2.pickle")
 	code, stdout, stderr := vramCommand(t, "replay", "-driver", "sim", "-rounds", "1", "-snapshot", path, "gpt2_train")
@@ -412,7 +412,7 @@ func TestInfo(t *testing.T) {
 	}
 }
 
-// Whether auto takes a GPU is the machine's matter; that the command takes the same and says so holds on every one.
+// The command chooses the driver that auto chooses, and prints it, on machines with and without a GPU.
 func TestAutoSaysWhatItGot(t *testing.T) {
 	want, err := vram.DriverNamed("auto")
 	for _, args := range [][]string{{"info", "-json"}, {"info", "-json", "-driver", "auto"}} {
@@ -457,7 +457,7 @@ func TestFailingOutputExitsOne(t *testing.T) {
 	}
 }
 
-// fullDisk takes nothing.
+// fullDisk fails every write.
 type fullDisk struct{}
 
 func (fullDisk) Write([]byte) (int, error) { return 0, errors.New("disk full") }
@@ -507,7 +507,7 @@ func TestReplayUnderTheHazardChecker(t *testing.T) {
 	assert.Contains(t, stdout, " hazards │")
 }
 
-// What was found is told in full, and fails the command.
+// A hazard is printed in full, and fails the command.
 func TestReplayTellsOfHazards(t *testing.T) {
 	var out bytes.Buffer
 	results := []replay.Result{{Trace: "x", Rounds: make([]replay.Round, 1), Hazards: &replay.Hazards{Count: 2, Reports: []string{"race: a\n  now: b"}}}}

@@ -13,16 +13,16 @@ import (
 	"github.com/go-vram/vram/monitor/page"
 )
 
-// serveCmd is the command serve.
+// serveCmd implements the command serve.
 type serveCmd struct {
 	loadFlags
 	Addr string `default:"127.0.0.1:0" placeholder:"HOST:PORT" help:"Where the page is served (default 127.0.0.1:0: a free port, for this machine alone)."`
 }
 
-// Validate reports flags that cannot be.
+// Validate reports invalid flags.
 func (c *serveCmd) Validate() error { return c.check() }
 
-// shutdownLimit is how long requests in work may take when the command ends.
+// shutdownLimit bounds the wait for running requests at the end.
 const shutdownLimit = 3 * time.Second
 
 // Run serves the page until it is interrupted.
@@ -53,7 +53,7 @@ func servePage(ctx context.Context, listener net.Listener, shown *page.Page) err
 	select {
 	case err = <-served:
 	case <-ctx.Done():
-		shown.Close() // ends the event streams, for which the server would wait
+		shown.Close() // ends the event streams: the server would wait for them
 		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), shutdownLimit)
 		defer cancel()
 		if err = server.Shutdown(limited); err != nil {
@@ -68,8 +68,8 @@ func servePage(ctx context.Context, listener net.Listener, shown *page.Page) err
 	return err
 }
 
-// ownHost refuses requests that name another host where the server is for this machine alone: the page of a site whose name leads here would
-// be of the same origin.
+// ownHost refuses requests that name another host if the server listens on a loopback address: a site whose name resolves to
+// this machine would be of the same origin.
 func ownHost(listener net.Listener, handler http.Handler) http.Handler {
 	bound, err := netip.ParseAddrPort(listener.Addr().String())
 	if err != nil || !bound.Addr().IsLoopback() {

@@ -9,14 +9,14 @@ import (
 	"github.com/go-vram/vram/lab/simulation"
 )
 
-// simCmd is the command sim.
+// simCmd implements the command sim.
 type simCmd struct {
 	Seed  uint64 `default:"0" placeholder:"N" help:"The first seed (default 0)."`
 	Seeds uint64 `default:"100" placeholder:"N" help:"How many seeds are played, one after the other (default 100)."`
 	Steps int    `default:"3000" placeholder:"N" help:"Of each seed (default 3000)."`
 }
 
-// Validate says which flags cannot be.
+// Validate reports invalid flags.
 func (c *simCmd) Validate() error {
 	if c.Seeds < 1 {
 		return fmt.Errorf("--seeds %d: want at least 1", c.Seeds)
@@ -27,10 +27,10 @@ func (c *simCmd) Validate() error {
 	return nil
 }
 
-// progressInterval is how often a line says how far it is. Less is not read; more looks like standing still.
+// progressInterval is the interval of progress lines. Not shorter: nobody reads them. Not longer: the command looks stuck.
 const progressInterval = 10 * time.Second
 
-// Run plays the seeds up to the first that breaks a promise, and prints the history of that one.
+// Run plays the seeds until one breaks a promise, and prints the history of that seed.
 func (c *simCmd) Run(p *program) error {
 	var met simulation.Report
 	begin := time.Now()

@@ -25,7 +25,7 @@ type topCmd struct {
 	Page   string `arg:"" optional:"" name:"url" help:"The address of a running page: http://HOST:PORT/. Without it a device is opened here, with a trace or the demonstration."`
 }
 
-// Validate reports flags that cannot be.
+// Validate reports invalid flags.
 func (c *topCmd) Validate() error {
 	if c.Device < 0 {
 		return fmt.Errorf("--device %d: want 0 or more", c.Device)
@@ -36,7 +36,7 @@ func (c *topCmd) Validate() error {
 	return c.check()
 }
 
-// source is where figures come from.
+// source reads the figures.
 type source interface {
 	sample(ctx context.Context) (*page.Sample, error)
 	memoryMap(ctx context.Context, device int) (*page.Map, error)
@@ -59,7 +59,7 @@ func (c *topCmd) Run(p *program) error {
 	return errors.Join(err, w.close())
 }
 
-// show prints each sample: on a terminal over the one before, elsewhere as a line.
+// show prints each sample: on a terminal over the previous one, elsewhere as a line.
 func (c *topCmd) show(ctx context.Context, p *program, from source) error {
 	out := screenOf(p.stdout)
 	if out.terminal {
@@ -98,7 +98,7 @@ func (c *topCmd) show(ctx context.Context, p *program, from source) error {
 			f.rates(before, s.Time.Sub(beforeTime))
 		}
 		if out.terminal {
-			f.memoryMap, _ = from.memoryMap(ctx, c.Device) // it is left out where it cannot be read: the device may be closed
+			f.memoryMap, _ = from.memoryMap(ctx, c.Device) // no map if it cannot be read: the device may be closed
 		}
 		if err := out.show(&f); err != nil {
 			return err
@@ -108,7 +108,7 @@ func (c *topCmd) show(ctx context.Context, p *program, from source) error {
 	return nil
 }
 
-// here is a device of this process.
+// here reads a device of this process.
 type here struct{ *workload }
 
 func (h *here) sample(context.Context) (*page.Sample, error) {
@@ -120,16 +120,16 @@ func (h *here) memoryMap(ctx context.Context, _ int) (*page.Map, error) {
 	return &m, err
 }
 
-// pageSource is a page that runs elsewhere.
+// pageSource reads the page of another process.
 type pageSource struct {
 	base   *url.URL
 	client http.Client
 }
 
-// answerLimit is how long a page may take to answer.
+// answerLimit bounds the time of a page's answer.
 const answerLimit = 10 * time.Second
 
-// pageAt is the page at an address.
+// pageAt returns the page at an address.
 func pageAt(address string) (*pageSource, error) {
 	base, err := url.Parse(address)
 	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
@@ -183,7 +183,7 @@ func (s *pageSource) get(ctx context.Context, name string, into any) error {
 	return nil
 }
 
-// screen is what frames are printed on.
+// screen prints frames.
 type screen struct {
 	out      io.Writer
 	terminal bool
@@ -191,7 +191,7 @@ type screen struct {
 	keys     bool // q quits
 	size     func() (width, height int)
 	begun    bool
-	lines    int // that were printed where there is no terminal
+	lines    int // printed without a terminal
 }
 
 func screenOf(out io.Writer) *screen {
@@ -247,7 +247,7 @@ func (s *screen) show(f *frame) error {
 	return err
 }
 
-// headerEvery is how many lines lie between two lines of names.
+// headerEvery is the number of lines between two headers.
 const headerEvery = 20
 
 func (s *screen) line(f *frame) error {
@@ -261,7 +261,7 @@ func (s *screen) line(f *frame) error {
 	return err
 }
 
-// notice shows an error where figures were shown before.
+// notice shows an error in place of the figures.
 func (s *screen) notice(text string) {
 	if s.terminal {
 		_, _ = io.WriteString(s.out, goHome+text+clearLine)
@@ -272,6 +272,6 @@ func (s *screen) notice(text string) {
 
 func (s *screen) end() {
 	if s.begun {
-		_, _ = io.WriteString(s.out, "\r"+clearLine+showCursor) // the prompt comes in the place of what the keys do
+		_, _ = io.WriteString(s.out, "\r"+clearLine+showCursor) // the prompt overwrites the line of keys
 	}
 }

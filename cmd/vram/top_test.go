@@ -26,7 +26,7 @@ func TestTopPrintsLines(t *testing.T) {
 	assert.NotContains(t, stdout, "\x1b")
 }
 
-// A page that runs elsewhere is read by its address.
+// The command reads the page at an address.
 func TestTopReadsAPage(t *testing.T) {
 	url, _ := served(t, "-speed", "20", "-interval", "50ms")
 	code, stdout, stderr := vramCommand(t, "top", "-count", "2", "-interval", "60ms", strings.TrimSuffix(url, "/"))
@@ -92,7 +92,7 @@ func aFrame() *frame {
 	return f
 }
 
-// A frame fits the width of the terminal, with colours and without; names cannot move the cursor.
+// A frame fits the width of the terminal, with and without colours; names cannot move the cursor.
 func TestFramesFitTheTerminal(t *testing.T) {
 	t.Parallel()
 	for _, width := range []int{1, 20, 40, 80, 120, 500} {
@@ -118,7 +118,7 @@ func TestFramesFitTheTerminal(t *testing.T) {
 	}
 }
 
-// A pressure that is normal does not hide that requests are refused.
+// Normal pressure does not hide refused requests.
 func TestRefusalsShowBesideThePressure(t *testing.T) {
 	t.Parallel()
 	f := aFrame()
@@ -132,7 +132,7 @@ func TestRefusalsShowBesideThePressure(t *testing.T) {
 	assert.Regexp(t, ` 8 normal$`, f.line())
 }
 
-// Of a device without any allocation no rate is claimed.
+// A device without allocations has no rate.
 func TestNothingHasNoRates(t *testing.T) {
 	t.Parallel()
 	f := &frame{device: &page.Device{HitRate: 1, Efficiency: 1, Streams: []page.Stream{{Stream: 1, HitRate: 1}}}}
@@ -142,7 +142,7 @@ func TestNothingHasNoRates(t *testing.T) {
 	assert.Contains(t, all, "efficiency –")
 }
 
-// The bar is as long as the parts are of the limit; the map has a cell for each part of a segment.
+// The bar's length is the part of the limit in use; the map has a cell for each part of a segment.
 func TestBarsAreInProportion(t *testing.T) {
 	t.Parallel()
 	f := aFrame()
@@ -151,7 +151,7 @@ func TestBarsAreInProportion(t *testing.T) {
 	assert.Equal(t, []string{"LLLLLLLLLL", "LLLFFFFFFF", "FFFFFPPPPP"}, mapLines(f.memoryMap, 10, false))
 }
 
-// On a terminal a frame is printed over the one before, and the cursor comes back.
+// On a terminal a frame overwrites the previous one, and the cursor returns.
 func TestTheScreenIsPaintedOver(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer

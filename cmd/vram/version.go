@@ -11,7 +11,7 @@ import (
 // released is the version of a release. `make release` sets it at link time, since a build without git knows none.
 var released string //nolint:gochecknoglobals // never written: the linker sets it
 
-// versionCmd is the command version.
+// versionCmd implements the command version.
 type versionCmd struct{}
 
 // Run prints one line.
@@ -22,7 +22,7 @@ func printVersion(w io.Writer) error {
 	return err
 }
 
-// version is the module's version, or the commit that it was built from.
+// version returns the module's version, or the commit that it was built from.
 func version(info *debug.BuildInfo, ok bool) string {
 	const unknown = "(devel)"
 	if !ok {

@@ -14,7 +14,7 @@ import (
 	"github.com/go-vram/vram/monitor/page"
 )
 
-// A deadlock is no want of memory: the error counts both by themselves.
+// The error counts deadlocks and missing memory separately.
 func TestFailuresTellDeadlocksFromWantOfMemory(t *testing.T) {
 	text := func(failed, deadlocked int) string {
 		err := failures([]replay.Result{{Trace: "a", Rounds: []replay.Round{{}, {FailedCount: failed, DeadlockedCount: deadlocked}}}})
@@ -29,7 +29,7 @@ func TestFailuresTellDeadlocksFromWantOfMemory(t *testing.T) {
 	assert.Equal(t, "a: 2 allocations refused as deadlocks: every stream with memory waited for more\na: 1 allocation found no memory", text(3, 2))
 }
 
-// A ratio to 0 is none, also of 0.
+// A ratio to 0 is empty, also 0 to 0.
 func TestQuotient(t *testing.T) {
 	assert.Empty(t, quotient(0, 0))
 	assert.Empty(t, quotient(0, 3))
@@ -38,7 +38,7 @@ func TestQuotient(t *testing.T) {
 	assert.Equal(t, "0.000", quotient(2, 0))
 }
 
-// Times of the simulated device's calls are told from real ones wherever the command prints both.
+// The command marks times of the simulated device's calls wherever it prints times.
 func TestModelledTimesAreTold(t *testing.T) {
 	n := 1.5
 	for _, modelled := range []bool{false, true} {

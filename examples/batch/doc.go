@@ -1,14 +1,14 @@
-// Command batch trains a model's parameters with Adam, and allocates what each step needs together: the gradients of all
-// parameters in one all-or-nothing batch before the backward pass, as the parameters and both moments before them. Beside it the
-// same training allocates each gradient when the backward pass comes to it, while activations go.
+// Command batch trains a model's parameters with Adam, and allocates each step's buffers together: the gradients of all
+// parameters in one all-or-nothing batch before the backward pass, as it does the parameters and both moments at the start. For
+// comparison the same training allocates each gradient when the backward pass reaches it, and frees activations in between.
 //
-// It shows two things that a batch is good for:
+// It shows two advantages of a batch:
 //
-//   - Locality: what is allocated together lies side by side where that can be had. Gradients that do are zeroed by one
-//     memset, and tensors that do in parameters, gradients and moments alike are updated by one kernel.
-//   - All or nothing: where the limit leaves no room for all gradients at once, the step holds none of them when it is
-//     told so, and goes on with half of the bytes at a time. There is nothing to give back first.
+//   - Locality: buffers of a batch are neighbours if possible. One memset zeroes neighbouring gradients, and one kernel updates
+//     tensors that are neighbours in parameters, gradients and moments.
+//   - All or nothing: if the limit leaves no room for all gradients, the failed step holds none of them, and continues with
+//     half of the bytes at a time. There is nothing to free first.
 //
-// What a batch saves for each buffer is measured by the scenario batch of `vram bench`. Kernels are durations on the
-// simulated device, and memsets on a GPU.
+// The scenario batch of `vram bench` measures the time that a batch saves. Kernels are durations on the simulated device, and
+// memsets on a GPU.
 package main

@@ -13,8 +13,8 @@ import (
 	"github.com/go-vram/vram/examples/internal/command"
 )
 
-// docs/examples.md shows what the program prints on the simulated device. Times differ from run to run, and so do, by a few, the
-// kernels of batches: where gradients are placed depends on when earlier memory came back.
+// docs/examples.md shows the program's output on the simulated device. Times differ between runs, and so do, by a few, the
+// kernels of batches: the places of gradients depend on the time at which earlier memory became free.
 func TestTheDocumentedOutput(t *testing.T) {
 	t.Setenv("VRAM_MEMORY_LIMIT", "")
 	page, err := os.ReadFile("../../docs/examples.md")

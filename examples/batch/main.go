@@ -18,7 +18,7 @@ import (
 
 func main() { os.Exit(command.Interruptible(run)) }
 
-// run is the program: what it prints goes to the writers, what it comes to is the exit code.
+// run executes the program and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stderr)
 	if err == nil {
@@ -27,7 +27,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return command.Exit(ctx, "batch", err, stderr)
 }
 
-// compare trains in both manners, one after the other, and prints what that came to.
+// compare trains in both ways, one after the other, and prints the figures.
 func compare(ctx context.Context, o options, stdout io.Writer) (err error) {
 	device, err := vram.Open(o.config)
 	if err != nil {
@@ -59,7 +59,7 @@ func compare(ctx context.Context, o options, stdout io.Writer) (err error) {
 	return err
 }
 
-// train makes an optimizer on a stream of its own and lets it go so many steps.
+// train runs an optimizer for a number of steps on a new stream.
 func train(ctx context.Context, d *vram.Device, g *gpu, together bool, tensors []tensor, stepCount int) (f figures, err error) {
 	s, err := d.NewStream()
 	if err != nil {
@@ -79,7 +79,7 @@ func train(ctx context.Context, d *vram.Device, g *gpu, together bool, tensors [
 	return o.figures, nil
 }
 
-// report is a table of both manners, and what the device has to say.
+// report prints a table of both ways, and the device's statistics.
 func report(rows []figures, stats vram.Stats) string {
 	t := table.NewWriter()
 	t.AppendHeader(table.Row{"gradients", "parts", "memsets", "kernels", "host ms", "ms"})

@@ -67,7 +67,7 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// An interrupt ends the run between two parts of a step, and all memory is back.
+// An interrupt ends the run between two parts of a step, and all memory is returned.
 func TestInterrupt(t *testing.T) {
 	ctx, interrupt := context.WithCancel(t.Context())
 	interrupt()
@@ -76,7 +76,7 @@ func TestInterrupt(t *testing.T) {
 	assert.Equal(t, "batch: interrupted; all memory is given back\n", stderr.String())
 }
 
-// rig is an optimizer on a device under the hazard checker, with room for limitBytes; 0: as much as there is.
+// rig is an optimizer on a device under the hazard checker, with a limit of limitBytes; 0: none.
 type rig struct {
 	*optimizer
 	device  *vram.Device
@@ -103,8 +103,8 @@ func newRig(t *testing.T, together bool, limitBytes int64) *rig {
 	return &rig{o, device, checked}
 }
 
-// In a batch the tensors of a length lie side by side: there are fewer memsets and kernels than lengths of spans and
-// tensors, whatever the step, and no kernel touches what it must not.
+// In a batch tensors of equal size are neighbours: in every step there are fewer memsets and kernels than sizes of spans and
+// tensors, and no kernel is a hazard.
 func TestABatchLiesSideBySide(t *testing.T) {
 	for _, together := range []bool{false, true} {
 		r := newRig(t, together, 0)
@@ -122,7 +122,7 @@ func TestABatchLiesSideBySide(t *testing.T) {
 	}
 }
 
-// Where there is no room for all gradients at once a step is made in parts, and all of it is done.
+// Without room for all gradients at once a step runs in parts, and is complete.
 func TestWhereMemoryIsShort(t *testing.T) {
 	for _, together := range []bool{false, true} {
 		r := newRig(t, together, 0)
@@ -140,7 +140,7 @@ func TestWhereMemoryIsShort(t *testing.T) {
 	}
 }
 
-// An update that is submitted after its gradients were freed is found out.
+// The checker reports an update that is submitted after its gradients were freed.
 func TestAnUpdateBehindTheFreeIsAHazard(t *testing.T) {
 	r := newRig(t, true, 0)
 	last := len(r.tensors)
@@ -158,7 +158,7 @@ func TestAnUpdateBehindTheFreeIsAHazard(t *testing.T) {
 	assert.Contains(t, reports[0].Now.Place.Trace(""), "optimizer).update")
 }
 
-// A step that a context ends leaves nothing but parameters and moments.
+// A step that a context ends leaves only parameters and moments live.
 func TestAStepThatIsCutShort(t *testing.T) {
 	r := newRig(t, true, 0)
 	live := r.device.Stats().LiveBytes

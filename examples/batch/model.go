@@ -5,21 +5,21 @@ import (
 	"slices"
 )
 
-// model is the shape of a GPT-2, and the tokens that it is shown at a time.
+// model is the shape of a GPT-2, and the tokens of a step.
 type model struct{ layers, hidden, vocabulary, tokens int }
 
-// elementBytes is the length of a parameter, of a gradient, of a moment, and of an activation's element.
+// elementBytes is the size of an element of a parameter, a gradient, a moment or an activation.
 const elementBytes = 4
 
 // tensor is a parameter.
 type tensor struct {
 	bytes           int64
-	activationBytes int64 // of what its layer keeps for its gradient, 0: nothing of its own
+	activationBytes int64 // saved by its layer for its gradient; 0: nothing of its own
 	place           int   // in the order of the layers
 }
 
-// parameters are the model's tensors, longest first: a batch lays buffers of a length side by side, and an optimizer does
-// not care which parameter it updates first.
+// parameters returns the model's tensors, largest first: a batch places buffers of equal size side by side, and an optimizer
+// may update parameters in any order.
 func (m model) parameters() []tensor {
 	var all []tensor
 	hidden, tokens := int64(m.hidden), int64(m.tokens)
@@ -43,7 +43,7 @@ func (m model) parameters() []tensor {
 	return all
 }
 
-// placed are the indices of tensors in the order of the layers.
+// placed returns the indices of tensors in the order of the layers.
 func placed(all []tensor) []int {
 	order := make([]int, len(all))
 	for i, p := range all {

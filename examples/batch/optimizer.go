@@ -26,22 +26,22 @@ type optimizer struct {
 	activations []vram.Buffer
 	gradients   []vram.Buffer
 
-	shareBytes int64 // most bytes of gradients at a time: halved where there is no room for them
+	shareBytes int64 // most bytes of gradients at a time: halved if there is no room for them
 	figures    figures
 }
 
-// figures are what the steps of an optimizer came to. Those that are counted are of its last step.
+// figures are the results of an optimizer. Counts are of its last step.
 type figures struct {
 	together    bool
 	stepCount   int
 	partCount   int
 	memsetCount int
 	kernelCount int           // of the update
-	hostTime    time.Duration // until all was submitted
-	stepTime    time.Duration // until the device was through
+	hostTime    time.Duration // until everything was submitted
+	stepTime    time.Duration // until the device has finished
 }
 
-// newOptimizer allocates parameters and moments in batches, and sets them to zero. Where that fails it leaves nothing.
+// newOptimizer allocates parameters and moments in batches, and sets them to zero. After an error nothing is live.
 func newOptimizer(g *gpu, s *vram.Stream, together bool, tensors []tensor) (*optimizer, error) {
 	o := &optimizer{
 		gpu: g, stream: s, together: together, tensors: tensors, order: placed(tensors), figures: figures{together: together},
@@ -64,8 +64,8 @@ func newOptimizer(g *gpu, s *vram.Stream, together bool, tensors []tensor) (*opt
 	return o, nil
 }
 
-// step is a forward pass, a backward pass and an update, and waits for the device. Where memory is short the gradients
-// are computed and used part by part. Nothing of a step lives after it, however it ended.
+// step runs a forward pass, a backward pass and an update, and waits for the device. If memory is short it computes and uses
+// the gradients part by part. No buffer of a step outlives it, also after an error.
 func (o *optimizer) step(ctx context.Context) (err error) {
 	start := time.Now()
 	defer func() {
@@ -98,8 +98,8 @@ func (o *optimizer) step(ctx context.Context) (err error) {
 	return nil
 }
 
-// forward leaves the activations of the tensors up to last. Those that are there stay; those that a part used up which
-// found no memory then are computed anew: that is what it costs to find out in the middle.
+// forward computes the missing activations of the tensors up to last: all at first, and after a part that found no memory the
+// ones that it has used up, which is the price of running out in the middle.
 func (o *optimizer) forward(last int) (err error) {
 	for _, i := range o.order {
 		bytes := o.tensors[i].activationBytes
@@ -116,7 +116,7 @@ func (o *optimizer) forward(last int) (err error) {
 	return nil
 }
 
-// part is the first tensor of those up to last whose gradients are wanted at a time.
+// part returns the first tensor of the part that ends at last.
 func (o *optimizer) part(last int) (first int) {
 	first = last - 1
 	for bytes := o.bytes[first]; first > 0 && bytes+o.bytes[first-1] <= o.shareBytes; first-- {
@@ -141,7 +141,7 @@ func (o *optimizer) advance(first, last int) error {
 	return o.update(first, last)
 }
 
-// backward goes through the layers from the last to the first; what a gradient was computed from goes.
+// backward visits the layers from the last to the first, and frees the activations of each computed gradient.
 func (o *optimizer) backward(first, last int) (err error) {
 	for _, i := range slices.Backward(o.order) {
 		if i < first || i >= last {
@@ -149,7 +149,7 @@ func (o *optimizer) backward(first, last int) (err error) {
 		}
 		if !o.together {
 			if o.gradients[i], err = o.stream.Alloc(o.bytes[i]); err != nil {
-				return err // those that there are already go back in step
+				return err // step frees the existing ones
 			}
 			if err := o.clear(o.gradients[i : i+1]); err != nil {
 				return err
@@ -165,8 +165,8 @@ func (o *optimizer) backward(first, last int) (err error) {
 	return nil
 }
 
-// adamPasses is how often Adam moves the bytes of a parameter: it reads gradient, parameter and moments, and writes the last
-// three.
+// adamPasses is the number of times that Adam moves a parameter's bytes: it reads gradient, parameter and moments, and writes
+// the last three.
 const adamPasses = 7
 
 // update moves parameters along their gradients, a kernel for each run.
@@ -204,7 +204,7 @@ func (o *optimizer) clear(tensors []vram.Buffer) error {
 	return nil
 }
 
-// alignBytes is what buffers begin at. What lies between one and the next is nobody's.
+// alignBytes is the alignment of buffers. The bytes between two buffers are unused.
 const alignBytes = 512
 
 // sideBySide is the end of the longest run of tensors from i on that lie side by side in each of the lists.
@@ -219,7 +219,7 @@ func sideBySide(i, end int, lists ...[]vram.Buffer) int {
 	return i
 }
 
-// release frees those of the buffers that there are.
+// release frees the existing buffers.
 func (o *optimizer) release(buffers []vram.Buffer) error {
 	there := slices.DeleteFunc(slices.Clone(buffers), func(b vram.Buffer) bool { return b == vram.Buffer{} })
 	clear(buffers)

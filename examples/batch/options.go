@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/examples/internal/command"
 )
 
-// options are what the command line and the environment say.
+// options are the settings of the command line and the environment.
 type options struct {
 	stepCount int
 	model     model
@@ -17,8 +17,8 @@ type options struct {
 // most of each number, so that no length of a tensor overflows.
 const most = 1 << 20
 
-// parse reads the flags over the environment over the defaults. Its error is flag.ErrHelp or a *command.UsageError; help goes to
-// stderr.
+// parse reads the flags over the environment over the defaults. Its error is flag.ErrHelp or a *command.UsageError; help goes
+// to stderr.
 func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags := command.NewFlags("batch", `"2GB"`)
 	flags.IntVar(&o.stepCount, "steps", 200, "optimizer steps in each manner")
@@ -36,7 +36,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	return o, err
 }
 
-// check says which flag cannot be.
+// check reports an invalid flag.
 func (o *options) check() error {
 	for _, f := range []struct {
 		name  string

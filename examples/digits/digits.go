@@ -30,7 +30,7 @@ var strokes = [classes][]point{ //nolint:gochecknoglobals // a constant table
 	{{.75, .4}, {.5, .5}, {.25, .35}, {.35, .1}, {.6, .06}, {.76, .25}, {.75, .4}, {.65, .95}},
 }
 
-// draw makes so many images of digits, each with its own place, size, slant, thickness and noise, and the digit that each one shows.
+// draw makes images of digits with random place, size, slant, thickness and noise, and returns them with their digits.
 func draw(random *rand.Rand, count int) (images []float32, digits []int64) {
 	between := func(low, high float64) float64 { return low + (high-low)*random.Float64() }
 	for range count {
@@ -50,7 +50,7 @@ func draw(random *rand.Rand, count int) (images []float32, digits []int64) {
 	return images, digits
 }
 
-// distance is that of a place from the nearest line, in pixels.
+// distance returns the distance of a place from the nearest line, in pixels.
 func distance(line []point, p point, width, height float64) float64 {
 	nearest := math.Inf(1)
 	for i := range len(line) - 1 {
@@ -64,7 +64,7 @@ func distance(line []point, p point, width, height float64) float64 {
 	return nearest
 }
 
-// confusion counts how often a digit, the first index, was read as which one.
+// confusion counts the readings (second index) of each digit (first index).
 type confusion [classes][classes]int
 
 // String names the mistakes.

@@ -13,7 +13,8 @@ import (
 	"github.com/go-vram/vram/examples/internal/command"
 )
 
-// docs/examples.md has a command, and what it prints: the losses, digit by digit, and what was read wrongly. Times and allocations differ from run to run.
+// docs/examples.md has a command and its output: the losses, digit by digit, and the wrong readings. Times and allocations
+// differ between runs.
 func TestTheDocumentedOutput(t *testing.T) {
 	if testing.Short() {
 		t.Skip("a whole training takes 6 seconds")

@@ -1,5 +1,5 @@
-// Command digits trains a neural network to read digits, on a GPU, or on the simulated device where there is none: forward, backward and
-// AdamW are operations of package ops on tensors in vram's memory. The program draws the digits itself.
+// Command digits trains a neural network to read digits, on a GPU, or on the simulated device where there is none: forward,
+// backward and AdamW are operations of package ops on tensors in vram's memory. The program draws the digits itself.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 
 func main() { os.Exit(command.Interruptible(run)) }
 
-// run is the program: what it prints goes to the writers, what it comes to is the exit code.
+// run executes the program and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stderr)
 	if err == nil {
@@ -34,7 +34,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return command.Exit(ctx, "digits", err, stderr)
 }
 
-// options are what the command line and the environment say.
+// options are the settings of the command line and the environment.
 type options struct {
 	config                        vram.Config
 	hidden, batch, images, epochs int
@@ -43,7 +43,8 @@ type options struct {
 	graph                         bool
 }
 
-// parse reads the flags over the environment over the defaults. Its error is flag.ErrHelp or a *command.UsageError; help goes to stderr.
+// parse reads defaults, environment and flags, in this order. Its error is flag.ErrHelp or a *command.UsageError; help goes to
+// stderr.
 func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags := command.NewFlags("digits", `"2GB"`)
 	flags.IntVar(&o.hidden, "hidden", 64, "width of the hidden layer")
@@ -93,7 +94,7 @@ func open(ctx context.Context, o options, out io.Writer) (err error) {
 	})
 }
 
-// train makes a network and images, trains, and prints how that goes.
+// train makes a network and images, trains, and prints the progress.
 func train(ctx context.Context, s *tensor.Scope, operations ops.Ops, dev *vram.Device, o options, out io.Writer) (err error) {
 	printf := func(format string, args ...any) { _, _ = fmt.Fprintf(out, format, args...) }
 	random := rand.New(rand.NewPCG(o.seed, 0))
@@ -137,7 +138,7 @@ func train(ctx context.Context, s *tensor.Scope, operations ops.Ops, dev *vram.D
 	return nil
 }
 
-// costs count allocations on Go's heap and of vram, and the driver's calls that they made.
+// costs counts allocations on Go's heap and of vram, and the driver calls of the latter.
 type costs struct{ heap, vram, driver uint64 }
 
 func costsOf(dev *vram.Device) costs {

@@ -89,8 +89,8 @@ func newRig(t *testing.T, seed uint64, stream *vram.Stream, batch int, widths ..
 	return rig{n, c, maker{s: s}, random}
 }
 
-// shrunk is a training on images of which 4x4 pixels each are made one, which is quicker. It returns the losses, and the parameters after the
-// first epoch.
+// shrunk trains on images with 4x4 pixels merged into one, which is quicker. It returns the losses, and the parameters after
+// the first epoch.
 func shrunk(t *testing.T, epochs int, graphs bool) (losses, parameters []float64, accuracy float64) {
 	t.Helper()
 	const size, batches, width = 64, 11, side / 4
@@ -123,7 +123,7 @@ func shrunk(t *testing.T, epochs int, graphs bool) (losses, parameters []float64
 }
 
 // The network learns. One seed has one result, bit for bit, also where the steps are launches of a graph.
-// The device finds no mistake of a kernel, no race, and no memory that is left.
+// The device finds no mistake of a kernel, no race, and no leak.
 func TestTraining(t *testing.T) {
 	losses, parameters, accuracy := shrunk(t, 3, false)
 	assert.IsDecreasing(t, losses)
@@ -135,8 +135,8 @@ func TestTraining(t *testing.T) {
 	}
 }
 
-// The gradient of each parameter is the slope of the loss, which a reference computes in float64. The device finds no mistake of a kernel,
-// no race, and no memory that is left.
+// The gradient of each parameter is the slope of the loss, which a reference computes in float64. The device finds no mistake
+// of a kernel, no race, and no leak.
 func TestGradients(t *testing.T) {
 	const batch = 9
 	widths := []int{12, 8, 6, 5}
@@ -184,7 +184,7 @@ func read(t *testing.T, x *tensor.Tensor) (values []float64) {
 	return values
 }
 
-// lossOf is the loss of a network in float64: parameters are the weight and the bias of each layer.
+// lossOf returns the loss of a network in float64: parameters are the weight and the bias of each layer.
 func lossOf(parameters [][]float64, widths []int, images []float32, targets []int64) (loss float64) {
 	for image, target := range targets {
 		var in []float64
@@ -214,7 +214,7 @@ func lossOf(parameters [][]float64, widths []int, images []float32, targets []in
 	return loss
 }
 
-// A warm step allocates nothing: as a launch of a graph neither on the heap nor of vram, and else nothing of the driver.
+// A warm step allocates nothing: as a launch of a graph neither on the heap nor from vram, otherwise nothing from the driver.
 func TestAWarmStepAllocatesNothing(t *testing.T) {
 	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true, TimedKernels: true})}) // kernels do nothing
 	require.NoError(t, err)
@@ -228,7 +228,7 @@ func TestAWarmStepAllocatesNothing(t *testing.T) {
 	allocs := func(f func() error) float64 {
 		return testing.AllocsPerRun(runs, func() { require.NoError(t, errors.Join(f(), r.c.Synchronize(context.Background()))) })
 	}
-	device := allocs(func() error { // what the simulated device itself notes of copies and fills
+	device := allocs(func() error { // records of the simulated device about copies and fills
 		return errors.Join(tensor.Copy(r.c, r.images, lessons[0].images), tensor.Copy(r.c, r.targets, lessons[0].targets), tensor.Fill(r.c, r.total, float32(0)))
 	})
 	for _, graphs := range []bool{false, true} {

@@ -12,7 +12,7 @@ import (
 	"github.com/go-vram/vram/cuda"
 )
 
-// network is a multilayer perceptron for batches of one size, with all that a step of its training needs. Its memory is that of a scope.
+// network is a multilayer perceptron for batches of one size, with all tensors of a training step. A scope owns its memory.
 type network struct {
 	ops.Ops
 
@@ -24,12 +24,13 @@ type network struct {
 	total          *tensor.Tensor // of the losses of an epoch
 	share          *tensor.Tensor // of each image in the loss: 1/batch
 	rate           *tensor.Tensor // of learning
-	count, one     *tensor.Tensor // of steps, and what each adds
+	count, one     *tensor.Tensor // of steps, and their increment
 	graph          *cuda.Graph    // a captured step; nil without
 	parameterCount int
 }
 
-// layer multiplies a batch with a weight and adds a bias; all layers but the last one end with relu. dOut is the gradient of out.
+// layer multiplies a batch with a weight and adds a bias; all layers but the last one end with relu. dOut is the gradient of
+// out.
 type layer struct {
 	weight, bias     ops.AdamWState // parameters, their gradients and moments
 	in, out          *tensor.Tensor
@@ -92,8 +93,8 @@ func (n *network) multiply(at tensor.Context, out, x, y *tensor.Tensor) error {
 
 func (n *network) last() layer { return n.layers[len(n.layers)-1] }
 
-// next is a step. The first one is submitted operation by operation, which compiles the kernels; where graphs are wanted it is captured
-// then, and all later ones are launches of that graph.
+// next runs a step. The first one is submitted operation by operation, which compiles the kernels; with graphs it is then
+// captured, and all later steps launch that graph.
 func (n *network) next(c *cuda.Context, graphs bool) (err error) {
 	if n.graph != nil {
 		return n.graph.Launch(c)
@@ -104,7 +105,7 @@ func (n *network) next(c *cuda.Context, graphs bool) (err error) {
 	return err
 }
 
-// close ends the graph. It waits for it.
+// close waits for the graph and destroys it.
 func (n *network) close() error {
 	if n.graph == nil {
 		return nil
@@ -138,7 +139,7 @@ func newNetwork(s *tensor.Scope, o ops.Ops, widths []int, batch int, rate float6
 	return n, m.err
 }
 
-// batch is images on the device, and the digits that they show, there and on the host.
+// batch has images on the device, and their digits there and on the host.
 type batch struct {
 	images, targets *tensor.Tensor
 	digits          []int64
@@ -171,7 +172,7 @@ func (n *network) submit(ctx context.Context, c *cuda.Context, all []batch, grap
 	return err
 }
 
-// test counts as what digits are read.
+// test counts the readings of digits.
 func (n *network) test(at tensor.Context, all []batch) (counts confusion, accuracy float64, err error) {
 	right := 0.0
 	for _, b := range all {

@@ -1,8 +1,8 @@
 //go:build gorgonia && cgo && linux && (amd64 || arm64)
 
-// Command gorgonia allocates through vram in a program of gorgonia.org/cu's: the context, the stream and the event are
-// made there, vram adopts the context and the stream, and buffers are used by calls of gorgonia.org/cu. It is
-// built with the tag gorgonia and needs a GPU, or the fake library of `make test-gorgonia`.
+// Command gorgonia allocates through vram in a program that uses gorgonia.org/cu: that package creates the context, the stream
+// and the event, vram adopts the context and the stream, and calls of gorgonia.org/cu use vram's buffers. It is built with the
+// tag gorgonia and needs a GPU, or the fake library of `make test-gorgonia`.
 package main
 
 import (
@@ -31,8 +31,8 @@ func main() {
 	}
 }
 
-// run makes what gorgonia.org/cu makes, and takes it away in the opposite order. Its calls use the thread's context,
-// so the goroutine keeps to its thread; vram's calls bring their own.
+// run creates the objects of gorgonia.org/cu, and destroys them in reverse order. Its calls use the thread's context, so the
+// goroutine stays on its thread; vram's calls set their own context.
 func run(out io.Writer) (err error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// docs/examples.md has what the program prints on the simulated device.
+// docs/examples.md has the program's output on the simulated device.
 func TestTheDocumentedOutput(t *testing.T) {
 	t.Setenv("VRAM_DRIVER", "sim") // also where there is a GPU
 	page, err := os.ReadFile("../../docs/examples.md")

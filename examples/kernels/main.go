@@ -1,5 +1,5 @@
-// Command kernels computes on vram's memory with an operation of its own, on a GPU, or on the simulated device where there is none: one
-// expression becomes one kernel, which is compiled once, run over tensors, checked against Go, and profiled.
+// Command kernels computes with an operation of its own, on a GPU, or on the simulated device if there is none: one expression
+// becomes one kernel, which is compiled once, run over tensors, compared with Go, and profiled.
 package main
 
 import (
@@ -63,7 +63,7 @@ func command(args []string, out io.Writer) (err error) {
 	return compute(c, *rows, *columns, out)
 }
 
-// driver is the GPU's, or a simulated device that executes kernels by an interpreter.
+// driver returns the GPU's driver, or a simulated device that executes kernels with an interpreter.
 func driver() (cudadrv.Driver, error) {
 	found, err := vram.DriverNamed("auto")
 	if err != nil {
@@ -75,7 +75,7 @@ func driver() (cudadrv.Driver, error) {
 	return found, nil
 }
 
-// compute runs swish(x*scale + bias), which is four operations and one kernel, and the softmax of each row of it.
+// compute runs swish(x*scale + bias), which is four operations in one kernel, and the softmax of each row of the result.
 func compute(c *cuda.Context, rows, columns int, out io.Writer) (err error) {
 	kernels, err := kernel.NewCompiler(c)
 	if err != nil {
@@ -129,7 +129,7 @@ func compute(c *cuda.Context, rows, columns int, out io.Writer) (err error) {
 	})
 }
 
-// expected is the result as Go computes it.
+// expected computes the result in Go.
 func expected(values []float32, columns int) []float64 {
 	all := make([]float64, len(values))
 	for i, v := range values {
@@ -148,7 +148,7 @@ func expected(values []float32, columns int) []float64 {
 	return all
 }
 
-// errWrong says that the device computed something else than Go.
+// errWrong reports that the device and Go have different results.
 var errWrong = errors.New("the result is not that of Go")
 
 // report compares, and prints the times of the kernels.

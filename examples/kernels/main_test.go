@@ -11,7 +11,7 @@ import (
 	"github.com/go-vram/vram"
 )
 
-// The program computes with and without a GPU, or says why a driver that is there does not work.
+// The program computes with and without a GPU, or prints why an installed driver does not work.
 func TestKernels(t *testing.T) {
 	_, broken := vram.DriverNamed("auto")
 	var out bytes.Buffer

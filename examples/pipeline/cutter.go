@@ -11,18 +11,18 @@ import (
 // cutter cuts the events of one stage into operations. A recording has no marks; these are the signs:
 //
 //   - A forward begins where its first layer's bias and weight are cast to half precision. It ends where
-//     what it has cast is dropped, which its first allocation is part of.
-//   - A backward begins where the operation before it ends. It frees what its forward has saved, and ends
-//     when its own temporary buffers are gone.
-//   - What is left of a step is the optimizer's.
-//   - The buffer of a forward that lives longest is its output, and so is that of a backward, among those as large as the
+//     the cast copies are freed, the first of which is its first allocation.
+//   - A backward begins where the previous operation ends. It frees the saved buffers of its forward, and
+//     ends when it has freed its own temporary buffers.
+//   - The rest of a step is the optimizer.
+//   - The buffer of a forward that lives longest is its output, and likewise of a backward, among buffers as large as the
 //     micro-batch. Their frees belong to no operation of this stage: they wait for the neighbour.
 //   - The first stage allocates its input right before its forward. Here it arrives like the others'.
 type cutter struct {
 	events  []trace.Event
 	micros  []int64
 	allocAt map[uint32]int // of a buffer, the event
-	freeAt  map[uint32]int // likewise; absent for what the recording never frees
+	freeAt  map[uint32]int // likewise; absent for buffers that the recording never frees
 
 	forwards []stretch
 	outputs  map[uint32]bool // freed by a neighbour
@@ -32,7 +32,7 @@ type cutter struct {
 	stateBytes []int64
 }
 
-// stretch is the events from begin up to end.
+// stretch is the range of events from begin up to end.
 type stretch struct{ begin, end int }
 
 // The bias and the weight of a layer's first projection in half precision: 3 times 2048 values, and 2048
@@ -42,7 +42,7 @@ const (
 	weightBytes = biasBytes * 2048
 )
 
-// layersOfForward is how many layers a stage has.
+// layersOfForward is the number of layers of a stage.
 const layersOfForward = 2
 
 func newCutter(tr *trace.Trace, stream uint16) *cutter {
@@ -125,8 +125,8 @@ func (c *cutter) weightFollows(i int) bool {
 	return false
 }
 
-// longest is the buffer allocated there that is freed last, of those with that many bytes; of any, where
-// bytes is 0.
+// longest returns the buffer of a stretch with the given size, or with any size if bytes is 0, that is
+// freed last.
 func (c *cutter) longest(s stretch, bytes int64) (id uint32) {
 	freed := 0
 	for _, e := range c.events[s.begin:s.end] {
@@ -176,7 +176,7 @@ func (c *cutter) step(k int, inputBytes []int64) (program, error) {
 		}
 		end = s.end
 		o := operation{chunks: n.chunks(s), out: none}
-		if c.outputs[out] && (stage > 0 || t.kind == forward) { // before the first stage there is nobody
+		if c.outputs[out] && (stage > 0 || t.kind == forward) { // the first stage has no neighbour before it
 			o.out = n.buffers[out]
 		}
 		p.operations[t] = o
@@ -185,7 +185,7 @@ func (c *cutter) step(k int, inputBytes []int64) (program, error) {
 	return p, nil
 }
 
-// saved is where the buffers that outlive a forward are freed for the first and for the last time.
+// saved returns the first and the last free of the buffers that outlive a forward.
 func (c *cutter) saved(f stretch) (first, last int) {
 	first = len(c.events)
 	for _, e := range c.events[f.begin:f.end] {
@@ -196,7 +196,7 @@ func (c *cutter) saved(f stretch) (first, last int) {
 	return first, last
 }
 
-// backward is the backward that begins there and has freed what its forward has saved with the event last.
+// backward returns the backward that begins at an event, and whose forward's last saved buffer is freed at event last.
 func (c *cutter) backward(begin, last int) stretch {
 	next := last + 1 // the next operation's: a forward's first event, or the free of something older
 	for next < len(c.events) && !c.beginsForward(next) && !c.freesOlder(next, begin) {
@@ -216,13 +216,13 @@ func (c *cutter) beginsForward(i int) bool {
 	return slices.ContainsFunc(c.forwards, func(f stretch) bool { return f.begin == i })
 }
 
-// freesOlder says that an event frees what was allocated before begin and that no neighbour waits for.
+// freesOlder reports whether an event frees a buffer that was allocated before begin and that no neighbour waits for.
 func (c *cutter) freesOlder(i, begin int) bool {
 	e := c.events[i]
 	return e.Op == trace.Free && c.allocAt[e.ID] < begin && !c.outputs[e.ID] && !c.inputs[e.ID]
 }
 
-// optimizer is what lies behind the last backward, up to the forward with that number.
+// optimizer returns the operation between the last backward and the forward with that number.
 func (c *cutter) optimizer(begin, nextForward int) operation {
 	end := len(c.events)
 	if nextForward < len(c.forwards) {
@@ -255,11 +255,11 @@ type numbering struct {
 	buffers map[uint32]int
 }
 
-// kernelTime is the shortest gap between two frees that counts as work of the device. In shorter ones the
-// recorded program was busy with itself: it took longer than that to launch a kernel.
+// kernelTime is the shortest gap between two frees that counts as work of the device. Launching a kernel
+// took the recorded program longer than that.
 const kernelTime = 5 * time.Microsecond
 
-// chunks are the events of a stretch as a program has them.
+// chunks converts the events of a stretch to chunks of a program.
 func (n *numbering) chunks(s stretch) []chunk {
 	c := n.cutter
 	chunks := []chunk{{}}

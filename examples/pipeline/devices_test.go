@@ -14,7 +14,7 @@ import (
 	"github.com/go-vram/vram/examples/internal/kernels"
 )
 
-// The stages work on devices in turn; each device has the calls of its own stages, and nothing is left anywhere.
+// The stages run on the devices in turn; each device has the calls of its own stages, and nothing leaks.
 func TestStagesOnSeveralDevices(t *testing.T) {
 	t.Parallel()
 	for _, count := range []int{2, 3, 4} {
@@ -48,8 +48,8 @@ func TestStagesOnSeveralDevices(t *testing.T) {
 	}
 }
 
-// What a stage hands over to one on another device arrives there with its bytes, behind the sender's work, and is freed at the
-// sender's device.
+// A parcel for a stage on another device is copied there with its bytes, after the sender's work, and is freed on the sender's
+// device.
 func TestBytesArriveOnAnotherDevice(t *testing.T) {
 	t.Parallel()
 	const bytes = 64 << 10

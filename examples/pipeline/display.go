@@ -19,9 +19,9 @@ import (
 const (
 	// Ten frames a second: faster ones cannot be read, slower ones do not look alive.
 	frameInterval = 100 * time.Millisecond
-	// Where there is no terminal, a line a second.
+	// Without a terminal, a line per second.
 	lineInterval = time.Second
-	// A longer bar says nothing more.
+	// A longer bar shows nothing more.
 	mostBarColumns = 48
 )
 
@@ -44,7 +44,7 @@ func show(t *training, out io.Writer) *display {
 	return d
 }
 
-// end shows the last state and returns when nothing is written any more.
+// end shows the last state and returns after the last write.
 func (d *display) end() {
 	close(d.stop)
 	<-d.stopped
@@ -75,7 +75,7 @@ func (d *display) bars(colored bool) {
 	}
 	update := func() {
 		for i, bar := range bars {
-			bar.SetCurrent(min(t.stages[i%len(t.stages)].begunCount.Load(), total-1)) // the last one is not shown before the end
+			bar.SetCurrent(min(t.stages[i%len(t.stages)].begunCount.Load(), total-1)) // the last one is shown at the end only
 		}
 	}
 	ticks := time.NewTicker(frameInterval)
@@ -134,7 +134,7 @@ func (d *display) line() {
 	_, _ = fmt.Fprintf(d.out, "%s; busy %s; %s\n", t.serviceLine(stats), strings.Join(busy, " "), t.memoryLine(stats))
 }
 
-// busy is the share of the time so far in which the stage's stream has computed.
+// busy returns the share of the time so far in which the stage's stream has computed.
 func (t *training) busy(st *stage) float64 {
 	elapsed := t.elapsed
 	if elapsed == 0 {

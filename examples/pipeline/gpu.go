@@ -15,7 +15,7 @@ type gpu struct {
 	speed float64
 }
 
-// copy queues a copy of a parcel to memory of this device, on a stream of it, behind the work that fills the parcel.
+// copy queues a copy of a parcel to memory of this device, on one of its streams, after the work that fills the parcel.
 func (g *gpu) copy(dst cudadrv.Ptr, p parcel, bytes int64, s cudadrv.Stream) error {
 	if err := g.StreamWaitEvent(s, p.filled); err != nil {
 		return err
@@ -34,8 +34,7 @@ func (g *gpu) copy(dst cudadrv.Ptr, p parcel, bytes int64, s cudadrv.Stream) err
 // errNoPeers reports a driver that copies on one device only.
 var errNoPeers = errors.New("the driver cannot copy between devices")
 
-// compute occupies the stream for as long as the recording says with work that writes buffers, and returns the time
-// that it takes here.
+// compute occupies the stream for the recorded time with work that writes buffers, and returns the time on this device.
 func (g *gpu) compute(s cudadrv.Stream, recorded time.Duration, written ...vram.Buffer) (time.Duration, error) {
 	if recorded <= 0 {
 		return 0, nil

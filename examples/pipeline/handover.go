@@ -9,26 +9,26 @@ import (
 	"github.com/go-vram/vram/futures"
 )
 
-// parcel is an activation or a gradient on its way to the neighbouring stage. Who holds it frees the buffer and
+// parcel is an activation or a gradient on its way to the neighbouring stage. Its holder frees the buffer and
 // destroys the event.
 type parcel struct {
 	buffer vram.Buffer   // of the sender's stream
-	filled cudadrv.Event // recorded on the sender's stream behind the work that fills it
+	filled cudadrv.Event // recorded on the sender's stream after the work that fills it
 	on     *gpu          // the sender's
 }
 
-// drop ends a parcel that nobody's work touches any more.
+// drop frees a parcel that no work touches any more.
 func (p parcel) drop() error {
 	return errors.Join(p.buffer.Free(), p.on.EventDestroy(p.filled))
 }
 
-// road carries parcels from one stage to its neighbour. It has room for all of a step: senders never wait. While the receiver waits the
-// allocator knows for whom.
+// road carries parcels from one stage to its neighbour. It has room for a whole step, so senders never wait. The allocator
+// knows that a waiting receiver waits for the sender.
 type road = vram.Handover[parcel]
 
 func newRoad(from, to *vram.Stream) *road { return vram.NewHandover[parcel](from, to, microBatchCount) }
 
-// inlet is where a stage's activations or gradients arrive. It is used by the stage's goroutine alone.
+// inlet receives a stage's activations or gradients. Only the stage's goroutine uses it.
 type inlet struct {
 	stage *stage
 	road  *road // nil for the first stage's inputs, which the data loader writes
@@ -36,17 +36,16 @@ type inlet struct {
 	next    futures.Future[vram.Buffer] // for the micro-batch to come
 	bytes   int64
 	ordered bool
-	arrived [microBatchCount]vram.Buffer // the zero Buffer where there is none
+	arrived [microBatchCount]vram.Buffer // the zero Buffer: none
 }
 
-// order asks for the buffer that the micro-batch to come will arrive in. It does not wait; the end of ctx
-// ends the request.
+// order requests the buffer for the next micro-batch. It does not wait; the end of ctx ends the request.
 func (in *inlet) order(ctx context.Context, bytes int64) {
 	in.next, in.bytes, in.ordered = in.stage.stream.AllocAsync(ctx, vram.Request{Bytes: bytes}), bytes, true
 }
 
-// receive waits for the buffer that was ordered and for the neighbour's parcel, and queues the copy. The
-// parcel is the caller's to drop once the copy is over; it is the zero parcel where there is none.
+// receive waits for the ordered buffer and for the neighbour's parcel, and queues the copy. The caller drops
+// the parcel after the copy; the zero parcel means that there is none.
 func (in *inlet) receive(ctx context.Context, t turn) (p parcel, err error) {
 	st := in.stage
 	b, err := await(ctx, &st.waits, in.next)
@@ -54,7 +53,7 @@ func (in *inlet) receive(ctx context.Context, t turn) (p parcel, err error) {
 		b, err = st.alloc(ctx, in.bytes, t)
 	}
 	if err != nil {
-		return p, err // release looks after a buffer that still comes
+		return p, err // release handles a buffer that still comes
 	}
 	in.ordered = false
 	in.arrived[t.microBatch] = b
@@ -72,15 +71,15 @@ func (in *inlet) receive(ctx context.Context, t turn) (p parcel, err error) {
 	return p, st.gpu.copy(b.Ptr(), p, b.Bytes(), st.stream.Handle())
 }
 
-// free gives the buffer of a micro-batch back. Its last use is on the stream that it belongs to.
+// free frees the buffer of a micro-batch. Its last use is on its own stream.
 func (in *inlet) free(microBatch int) error {
 	b := in.arrived[microBatch]
 	in.arrived[microBatch] = vram.Buffer{}
 	return b.Free()
 }
 
-// release gives back all that the inlet holds, also what was ordered and what lies on the road. The
-// neighbour must have stopped.
+// release frees all buffers of the inlet, also ordered ones and parcels on the road. The neighbour must have
+// stopped.
 func (in *inlet) release() error {
 	var errs []error
 	if in.ordered {
@@ -102,15 +101,15 @@ func (in *inlet) release() error {
 	return errors.Join(errs...)
 }
 
-// freeable is what a future of memory brings.
+// freeable is the value of a future of memory.
 type freeable interface{ Free() error }
 
-// abandon ends a request, or frees what it has brought.
+// abandon cancels a request, or frees its memory.
 func abandon[T freeable](f futures.Future[T]) error {
 	if f.Cancel() {
 		return nil
 	}
-	v, err := f.Await(context.Background()) // there is an answer, or will be in a moment
+	v, err := f.Await(context.Background()) // the answer is there, or comes in a moment
 	if err != nil {
 		return nil //nolint:nilerr // the request has failed: there is nothing to free
 	}

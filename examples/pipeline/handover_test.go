@@ -10,8 +10,7 @@ import (
 	"github.com/go-vram/vram"
 )
 
-// What a stage hands over lives until the receiver's copy is over on the device, which waits for the
-// sender's work.
+// A parcel lives until the receiver's copy, which waits for the sender's work, has finished on the device.
 func TestHandedOverBufferLivesUntilItsCopyIsOver(t *testing.T) {
 	t.Parallel()
 	tr, gpu := steppedTraining(t, 1)
@@ -44,11 +43,11 @@ func TestHandedOverBufferLivesUntilItsCopyIsOver(t *testing.T) {
 	require.NoError(t, tr.close())
 }
 
-// Buffers are given back wherever they are when the stages stop: ordered, on the road, arrived.
+// Buffers are freed in every state when the stages stop: ordered, on the road, arrived.
 func TestReleaseFindsEverything(t *testing.T) {
 	t.Parallel()
 	tr, _ := steppedTraining(t, 1)
-	const bytes = 64 << 20 // no less than what the receiver has ordered, which it copies
+	const bytes = 64 << 20 // no less than the receiver has ordered and copies
 	sender, receiver := tr.stages[0], tr.stages[1]
 	for m := range 3 {
 		b, err := sender.stream.Alloc(bytes)

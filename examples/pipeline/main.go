@@ -12,7 +12,7 @@ import (
 
 func main() { os.Exit(command.Interruptible(run)) }
 
-// run is the program: what it prints goes to the writers, what it comes to is the exit code.
+// run executes the program and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stderr)
 	if err == nil {
@@ -21,7 +21,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return command.Exit(ctx, "pipeline", err, stderr)
 }
 
-// demonstrate trains with a display, and prints the figures. After an interrupt it prints those so far.
+// demonstrate trains with a display, and prints the figures, also after an interrupt.
 func demonstrate(ctx context.Context, o options, stdout io.Writer) error {
 	t, err := open(ctx, o)
 	if err != nil {

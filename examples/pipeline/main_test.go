@@ -25,7 +25,7 @@ import (
 
 func TestMain(m *testing.M) { recoveredtest.Main(m) }
 
-// withoutVariables empties those that the test was started with.
+// withoutVariables empties the variables that the test was started with.
 func withoutVariables(t *testing.T) {
 	t.Helper()
 	for _, variable := range os.Environ() {
@@ -107,7 +107,7 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// An interrupt ends the run between two operations: the figures so far are printed, all memory is back.
+// An interrupt ends the run between two operations: it prints the figures so far and returns all memory.
 func TestInterrupt(t *testing.T) {
 	withoutVariables(t)
 	ctx, interrupt := context.WithCancel(t.Context())
@@ -119,7 +119,7 @@ func TestInterrupt(t *testing.T) {
 	assert.Contains(t, out.String(), "\nAllocator\n")
 }
 
-// watcher is a writer that tells when a text was written.
+// watcher is a writer that reports when a text is written.
 type watcher struct {
 	bytes.Buffer
 	text string
@@ -133,13 +133,13 @@ func (w *watcher) Write(p []byte) (int, error) {
 	return w.Buffer.Write(p)
 }
 
-// steppedTraining is a training on a device whose time only waiting moves, under the hazard checker.
+// steppedTraining opens a training under the hazard checker, on a device whose time only advances by waiting.
 func steppedTraining(t *testing.T, stepCount int) (*training, *sim.Device) {
 	t.Helper()
 	return steppedWith(t, options{stepCount: stepCount, mostAhead: fullAhead})
 }
 
-// steppedWith is steppedTraining with such options.
+// steppedWith is steppedTraining with options.
 func steppedWith(t *testing.T, o options) (*training, *sim.Device) {
 	t.Helper()
 	driver := sim.New(sim.Config{})
@@ -164,7 +164,7 @@ type forgetfulDevice struct{ *hazard.Device }
 
 func (*forgetfulDevice) StreamWaitEvent(cudadrv.Stream, cudadrv.Event) error { return nil }
 
-// A stage that copies its neighbour's parcel without waiting for it is found out.
+// The checker reports a stage that copies its neighbour's parcel without waiting for it.
 func TestAMissingWaitIsAHazard(t *testing.T) {
 	t.Parallel()
 	config, checked := vramtest.Watch(vram.Config{Driver: sim.New(sim.Config{})})
@@ -180,7 +180,7 @@ func TestAMissingWaitIsAHazard(t *testing.T) {
 	assert.Contains(t, reports[0].Before.Place.Trace(""), "stage).play")
 }
 
-// What the table says is what the recording asks for, and nothing is left when the training is closed.
+// The table has the recording's counts, and nothing is live when the training is closed.
 func TestTrainingCountsWhatTheRecordingAsks(t *testing.T) {
 	t.Parallel()
 	const steps = 4
@@ -196,7 +196,7 @@ func TestTrainingCountsWhatTheRecordingAsks(t *testing.T) {
 				}
 			}
 		}
-		perStep[n] += microBatchCount + 2*(stageCount-1)*microBatchCount // what arrives
+		perStep[n] += microBatchCount + 2*(stageCount-1)*microBatchCount // received buffers
 	}
 	require.NoError(t, tr.run(t.Context()))
 	stats := tr.device.Stats()
@@ -221,7 +221,7 @@ func TestTrainingCountsWhatTheRecordingAsks(t *testing.T) {
 	require.NoError(t, tr.close(), "no buffer is left")
 }
 
-// Stages with patience wait for what a stream of somebody else's has, and go on when it comes.
+// Patient stages wait for memory of another stream, and continue when it is freed.
 func TestStagesWaitForMemory(t *testing.T) {
 	t.Parallel()
 	tr, _ := steppedWith(t, options{stepCount: 2, patient: true, limit: replay.Limit{TimesPeak: 1}})
@@ -251,7 +251,7 @@ func TestStagesWaitForMemory(t *testing.T) {
 	require.NoError(t, tr.close(), "no buffer is left")
 }
 
-// A stage that fails stops the others, and its error is the run's.
+// A failing stage stops the others, and the run returns its error.
 func TestOneFailureStopsAll(t *testing.T) {
 	t.Parallel()
 	tr, _ := steppedTraining(t, 50)
@@ -266,7 +266,7 @@ func TestOneFailureStopsAll(t *testing.T) {
 	require.NoError(t, tr.close(), "no buffer is left")
 }
 
-// The bars of a run that was stopped stay as they are; those of one that ended are full.
+// The bars of a stopped run keep their lengths; the bars of a finished run are full.
 func TestBars(t *testing.T) {
 	t.Parallel()
 	tr, _ := steppedTraining(t, 1)

@@ -9,21 +9,21 @@ import (
 	"github.com/go-vram/vram/lab/replay"
 )
 
-// options are what the command line and the environment say.
+// options are the settings of the command line and the environment.
 type options struct {
 	stepCount int
 	speed     float64
 	mostAhead int
-	devices   int          // that the stages are put on in turn; 0: 1
+	devices   int          // for the stages in turn; 0: 1
 	patient   bool         // stages wait for memory
-	limit     replay.Limit // where it was given
+	limit     replay.Limit // if given
 	config    vram.Config
 }
 
 // Not more steps than that: every operation's time is kept for the table, 8 bytes each.
 const mostSteps = 100_000
 
-// parse reads the flags over the environment over the defaults. Its error is flag.ErrHelp or a *command.UsageError; help goes to
+// parse reads defaults, environment and flags, in this order. Its error is flag.ErrHelp or a *command.UsageError; help goes to
 // stderr.
 func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags := command.NewFlags("pipeline", `"12GB", or "0.9x" of what lived at most in the recording`)
@@ -51,7 +51,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 		return o, command.Misuse("-devices is %d, want 1 to %d", o.devices, stageCount)
 	case o.mostAhead < 0:
 		return o, command.Misuse("-ahead is %d, want 0 or more", o.mostAhead)
-	case !(o.speed >= 0.01 && o.speed <= 1000): // also what is no number
+	case !(o.speed >= 0.01 && o.speed <= 1000): // NaN, too
 		return o, command.Misuse("-speed is %v, want 0.01 to 1000", o.speed)
 	}
 	o.config, err = flags.Config()

@@ -2,7 +2,7 @@ package main
 
 import "fmt"
 
-// kind is what an operation does.
+// kind is the kind of an operation.
 type kind uint8
 
 const (
@@ -17,7 +17,7 @@ type turn struct {
 	microBatch int // of a forward or backward
 }
 
-// String is the turn as the display shows it: "F3" is the forward of micro-batch 3.
+// String returns the turn for the display: "F3" is the forward of micro-batch 3.
 func (t turn) String() string {
 	switch t.kind {
 	case forward:
@@ -29,12 +29,12 @@ func (t turn) String() string {
 	return "opt"
 }
 
-// fullAhead is as many forwards ahead as any stage has behind it.
+// fullAhead is the number of stages after the first one, the most forwards ahead.
 const fullAhead = stageCount - 1
 
-// order1F1B is the order in which a stage works through a step. The forwards at the beginning fill the
-// pipeline: with fewer of them the stages behind would wait for their first work, with more of them the
-// stage would save more activations than it must. Where there is no memory for what so many save, there are at most mostAhead.
+// order1F1B returns the order of a stage's operations in a step. The forwards at the beginning fill the
+// pipeline: with fewer the later stages would wait for their first work, with more the stage would save more
+// activations than necessary. mostAhead bounds them if memory is short.
 func order1F1B(stage, stageCount, microBatchCount, mostAhead int) []turn {
 	ahead := min(stageCount-stage-1, microBatchCount, mostAhead)
 	turns := make([]turn, 0, 2*microBatchCount+1)

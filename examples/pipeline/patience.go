@@ -8,8 +8,8 @@ import (
 	"github.com/go-vram/vram/futures"
 )
 
-// urgency is the priority of an operation's requests where memory is short: a later stage's go before an earlier one's, since
-// it is later stages whose backwards come first and free what their forwards have saved, and a backward's before a forward's.
+// urgency returns the priority of an operation's requests: later stages precede earlier ones, since their backwards come first
+// and free the saved buffers, and backwards precede forwards.
 func (st *stage) urgency(t turn) int {
 	if t.kind == forward {
 		return st.number
@@ -17,7 +17,7 @@ func (st *stage) urgency(t turn) int {
 	return stageCount + st.number
 }
 
-// alloc is a buffer of the stage's stream. A stage with patience waits for what others free, until the end of ctx.
+// alloc allocates a buffer on the stage's stream. A patient stage waits for frees, until the end of ctx.
 func (st *stage) alloc(ctx context.Context, bytes int64, t turn) (vram.Buffer, error) {
 	if !st.patient {
 		return st.stream.Alloc(bytes)
@@ -30,8 +30,8 @@ func (st *stage) allocBatch(ctx context.Context, bytes []int64, t turn) (vram.Ba
 	return endure(st, st.stream.AllocBatchForAsync(ctx, vram.BatchRequest{Bytes: bytes, Wait: st.patient, Priority: st.urgency(t)}))
 }
 
-// provide allocates what a forward leaves behind, all at once: a stage that has saved half of it and waits for the other half
-// has nothing to give, and others who wait for it would wait for ever.
+// provide allocates a forward's saved buffers all at once: a stage that waits with half of them has nothing to free, and others
+// would wait for it for ever.
 func (st *stage) provide(ctx context.Context, t turn, o *operation) error {
 	left := o.left()
 	bytes := make([]int64, len(left))
@@ -48,8 +48,8 @@ func (st *stage) provide(ctx context.Context, t turn, o *operation) error {
 	return nil
 }
 
-// endure waits for memory; the end of the request's own context ends that. Before it waits a stage with patience drops what was
-// handed over to it: the neighbour may be waiting for just that.
+// endure waits for memory, until the request's context ends. Before it waits, a patient stage drops the parcels that it has
+// received: the neighbour may be waiting for their memory.
 func endure[T freeable](st *stage, f futures.Future[T]) (T, error) {
 	if st.patient && !f.Completed() {
 		if err := st.queue.drain(); err != nil {

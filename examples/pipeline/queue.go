@@ -6,9 +6,9 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// queueDepth is how many operations a stage queues behind the one that runs. Not fewer: a goroutine wakes up to a
-// millisecond late, and the stream would run empty. Not more: handed-over buffers wait as long to be
-// freed, and the display and an interrupt lag behind.
+// queueDepth is the number of operations that a stage queues after the running one. Not fewer: a goroutine wakes up to a
+// millisecond late, and the stream would run empty. Not more: parcels are freed, and the display and an interrupt react, as
+// much later.
 const queueDepth = 2
 
 // queue bounds how far a stage's goroutine is ahead of its stream.
@@ -16,13 +16,13 @@ type queue struct {
 	gpu    *gpu
 	stream cudadrv.Stream
 	slots  [queueDepth]struct {
-		begun    cudadrv.Event // recorded behind the operation's copy, before its kernels
+		begun    cudadrv.Event // recorded after the operation's copy, before its kernels
 		parcel   parcel
 		occupied bool
 		at       turn
 	}
 	next  int
-	begun func(turn) // told of each operation once it has begun on the device
+	begun func(turn) // called for each operation once it has begun on the device
 }
 
 func newQueue(g *gpu, stream cudadrv.Stream, begun func(turn)) (*queue, error) {
@@ -37,8 +37,8 @@ func newQueue(g *gpu, stream cudadrv.Stream, begun func(turn)) (*queue, error) {
 	return q, nil
 }
 
-// room waits until another operation may be queued: until the one queueDepth before it has begun. What
-// that one has copied is dropped.
+// room waits until another operation may be queued: until the one queueDepth before it has begun. It drops
+// the parcel that this one has copied.
 func (q *queue) room() error {
 	s := &q.slots[q.next]
 	if !s.occupied {
@@ -57,7 +57,7 @@ func (q *queue) room() error {
 	return p.drop()
 }
 
-// add marks the place of an operation in the stream; p is what was queued to be copied for it.
+// add marks the place of an operation in the stream; p is the parcel whose copy was queued for it.
 func (q *queue) add(at turn, p parcel) error {
 	s := &q.slots[q.next]
 	q.next = (q.next + 1) % queueDepth
@@ -75,7 +75,7 @@ func (q *queue) drain() error {
 	return errors.Join(errs...)
 }
 
-// close gives the events back. The queue must have been drained.
+// close destroys the events. The queue must have been drained.
 func (q *queue) close() error {
 	var errs []error
 	for i := range q.slots {

@@ -8,8 +8,8 @@ import (
 	"github.com/go-vram/vram/internal/trace"
 )
 
-// What the recording pipeline_1f1b is: stream 0 holds the parameters, streams 1 to 4 are the stages, and
-// every step has eight micro-batches.
+// In the recording pipeline_1f1b stream 0 holds the parameters, streams 1 to 4 are the stages, and every step
+// has eight micro-batches.
 const (
 	recordingName   = "pipeline_1f1b"
 	stageCount      = 4
@@ -19,15 +19,15 @@ const (
 // recording is the trace cut into operations.
 type recording struct {
 	paramBytes [stageCount][]int64
-	stateBytes [stageCount][]int64 // what the optimizer makes in its first step and keeps
+	stateBytes [stageCount][]int64 // the optimizer's state, allocated in its first step
 	inputBytes [microBatchCount]int64
-	// peakLiveBytes is what lived at most when it was recorded.
+	// peakLiveBytes is the recorded live peak.
 	peakLiveBytes int64
-	// steps are the recorded ones but the first, whose times are those of libraries being loaded.
+	// steps are the recorded ones without the first, in which the program loaded libraries.
 	steps []step
 }
 
-// step is what the stages do in a step.
+// step has the stages' programs of one step.
 type step [stageCount]program
 
 // program is a stage's part of a step. Buffers are numbered from 0.
@@ -36,20 +36,20 @@ type program struct {
 	bufferCount int
 }
 
-// operation is what one turn asks of the allocator, and the time that its work takes.
+// operation has a turn's requests to the allocator, and the time of its work.
 type operation struct {
 	chunks []chunk
 	out    int // the buffer that goes to the neighbouring stage, or none
-	// Of the optimizer: what it allocates at once and frees at once, with what the step has left.
+	// Of the optimizer: the buffers that it allocates together, and frees together with the step's remaining ones.
 	batchBytes []int64
 	batchTime  time.Duration
 }
 
-// none says that an operation hands nothing over.
+// none means that an operation hands nothing over.
 const none = -1
 
-// chunk is a stretch of an operation up to a kernel: frees, then allocations, then the kernel, which uses
-// what is live by then.
+// chunk is a part of an operation up to a kernel: frees, then allocations, then the kernel, which uses the
+// live buffers.
 type chunk struct {
 	frees   []int
 	allocs  []request
@@ -62,7 +62,7 @@ type request struct {
 	bytes  int64
 }
 
-// calls is how many allocations and frees the operation makes one by one.
+// calls returns the number of single allocations and frees of the operation.
 func (o *operation) calls() (n int) {
 	for i := range o.chunks {
 		n += len(o.chunks[i].frees) + len(o.chunks[i].allocs)
@@ -70,7 +70,7 @@ func (o *operation) calls() (n int) {
 	return n
 }
 
-// left are the allocations that outlive the operation.
+// left returns the allocations that outlive the operation.
 func (o *operation) left() (left []request) {
 	for i := range o.chunks {
 		for _, b := range o.chunks[i].frees {
@@ -90,8 +90,8 @@ func openRecording() (*recording, error) {
 	return cut(tr)
 }
 
-// cut divides the trace into steps, stages and operations. The error says where it is not the recording
-// that this program knows.
+// cut divides the trace into steps, stages and operations. The error names the place where the trace differs
+// from the recording that this program knows.
 func cut(tr *trace.Trace) (*recording, error) {
 	if tr.Info.StreamCount != stageCount+1 {
 		return nil, fmt.Errorf("recording %s: %d streams, want %d", tr.Name, tr.Info.StreamCount, stageCount+1)
@@ -106,7 +106,7 @@ func cut(tr *trace.Trace) (*recording, error) {
 	for s, part := range slices.Collect(slices.Chunk(params, len(params)/stageCount)) {
 		r.paramBytes[s] = part
 	}
-	var inputs []int64 // by micro-batch since the start: the first stage's say how large they are
+	var inputs []int64 // by micro-batch since the start, from the first stage
 	for s := range stageCount {
 		c := newCutter(tr, uint16(s+1))
 		if err := c.cut(&inputs); err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/go-vram/vram/internal/trace"
 )
 
-// The recording's own order of forwards and backwards is 1F1B: cutting it by that order finds each
-// backward where it frees what its forward has saved.
+// The recording's order of forwards and backwards is 1F1B: cutting it in that order finds each backward at
+// the frees of its forward's saved buffers.
 func TestRecordingIsWhole(t *testing.T) {
 	t.Parallel()
 	r, err := openRecording()
@@ -51,7 +51,7 @@ func TestRecordingIsWhole(t *testing.T) {
 				}
 			}
 			want := append([]int64(nil), r.paramBytes[s]...) // a gradient for each parameter
-			if s == 0 {                                      // and those of the inputs, which nobody wants
+			if s == 0 {                                      // and unused gradients of the inputs
 				want = append(want, r.inputBytes[:]...)
 			}
 			assert.ElementsMatch(t, want, left, "step %d stage %d: what is left is gradients", n, s)
@@ -63,15 +63,14 @@ func TestRecordingIsWhole(t *testing.T) {
 	}
 }
 
-// Nothing of the recorded steps is lost: the operations, the parameters and the buffers that now arrive as copies
-// are all allocations of the trace.
+// The operations, the parameters and the copied buffers are all allocations of the trace.
 func TestRecordingKeepsAllAllocations(t *testing.T) {
 	t.Parallel()
 	tr, err := trace.Open(recordingName)
 	require.NoError(t, err)
 	r, err := cut(tr)
 	require.NoError(t, err)
-	var perStep [4]int // the recorded steps, the first one included
+	var perStep [4]int // the recorded steps, including the first
 	for n, steps := range r.steps {
 		for _, p := range steps {
 			for _, o := range p.operations {
@@ -104,7 +103,7 @@ func TestOrder1F1B(t *testing.T) {
 	assert.Equal(t, "F0 B0 F1 B1 opt ", text(0, 4, 2, 0))
 }
 
-// What is not that recording is refused.
+// Other recordings are refused.
 func TestCutRefusesOthers(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"gpt2_train", "resnet_train"} {
@@ -131,7 +130,7 @@ func TestCutRefusesOthers(t *testing.T) {
 	require.ErrorContains(t, err, "does not free what its forward has saved")
 }
 
-// compute is the time of the operation's kernels.
+// compute returns the time of the operation's kernels.
 func (o *operation) compute() time.Duration {
 	sum := o.batchTime
 	for i := range o.chunks {

@@ -12,10 +12,11 @@ import (
 	"github.com/jedib0t/go-pretty/v6/text"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/pool"
 )
 
-// report is what the run has come to, as text of at most 60 columns. It is read while the stages' buffers still
-// live, after they have stopped.
+// report returns the run's figures as text of at most 60 columns. Call it when the stages have stopped and before
+// their buffers are freed.
 func (t *training) report() string {
 	stats := t.stats()
 	parts := strings.Join([]string{t.summary(stats), t.service(stats), t.memory(stats), t.waiting(stats.Waits)}, "\n")
@@ -37,7 +38,7 @@ func (t *training) summary(stats vram.Stats) string {
 		float64(stats.PeakReservedBytes)/float64(max(1, stats.PeakLiveBytes)))
 }
 
-// service says what the allocator did and which level served it.
+// service prints the requests by the level that served them.
 func (t *training) service(stats vram.Stats) string {
 	w := newTable("Allocator", "stage", "operations", "ns/op", "magazine", "ranges", "pool", "driver")
 	var all []float64
@@ -57,7 +58,7 @@ func (t *training) service(stats vram.Stats) string {
 	return w.Render() + "\nns/op: median over forwards and backwards; shares: which\nlevel served the allocations.\n"
 }
 
-// memory says what each stream holds once the stages have stopped.
+// memory prints the memory of each stream.
 func (t *training) memory(stats vram.Stats) string {
 	w := newTable("Memory when the stages had stopped", "stage", "live", "peak live", "cached", "reserved", "frag.")
 	for i, st := range t.stages {
@@ -74,8 +75,8 @@ func (t *training) memory(stats vram.Stats) string {
 	return w.Render() + "\nfrag.: share of the free memory outside its longest range.\n"
 }
 
-// waiting says how long the stages' goroutines waited for memory, and how long their streams had no work.
-func (t *training) waiting(forMemory vram.WaitStats) string {
+// waiting prints the time that the stages' goroutines waited for memory, and the time that their streams had no work.
+func (t *training) waiting(forMemory pool.WaitStats) string {
 	w := newTable("Waiting", "stage", "futures", "ready", "median", "p99", "longest", "idle")
 	var all []*waits
 	var idle float64
@@ -118,14 +119,14 @@ func newTable(title string, header ...any) table.Writer {
 	return w
 }
 
-// nanos is the median of times in nanoseconds.
+// nanos formats the median of times in nanoseconds.
 func nanos(values []float64) string {
 	sorted := slices.Clone(values)
 	slices.Sort(sorted)
 	return fmt.Sprintf("%.1f", quantile(sorted, 0.5))
 }
 
-// percent is a share of a whole; a share that is not nothing is not shown as nothing.
+// percent formats a part of a whole; a positive part is not shown as 0.
 func percent(part, whole uint64) string {
 	if whole == 0 {
 		return "-"
@@ -144,10 +145,10 @@ func share(of float64) string {
 	}
 }
 
-// size is bytes with up to three digits.
+// size formats bytes with up to three digits.
 func size(bytes int64) string { return humanize.IBytesN(uint64(max(0, bytes)), 3) }
 
-// brief is a duration with three digits.
+// brief formats a duration with three digits.
 func brief(d time.Duration) string {
 	if d == 0 {
 		return "0ns"

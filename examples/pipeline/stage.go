@@ -11,8 +11,8 @@ import (
 	"github.com/go-vram/vram/futures"
 )
 
-// stage is one pipeline stage: a goroutine, its stream, and what lives on it. All but the progress is
-// the goroutine's until run has returned.
+// stage is one pipeline stage: a goroutine, its stream and its buffers. The goroutine owns all but the
+// progress until run has returned.
 type stage struct {
 	number    int
 	recording *recording
@@ -27,7 +27,7 @@ type stage struct {
 	toNext      *road // nil for the last stage
 	toPrevious  *road // nil for the first
 
-	held    []vram.Buffer // by the program's number; the zero Buffer where nothing lives
+	held    []vram.Buffer // by the program's number; the zero Buffer: none
 	written []vram.Buffer // by the kernel at hand
 	params  []vram.Buffer
 	states  []vram.Buffer // the optimizer's, from the first step on
@@ -42,16 +42,16 @@ type stage struct {
 	begunCount atomic.Int64 // progress: operations that have begun on the device
 	now        atomic.Uint32
 	computed   atomic.Int64 // ns of kernels that were queued
-	stepEnd    func()       // told when the stage has queued a step
+	stepEnd    func()       // called when the stage has queued a step
 }
 
-// showTurn is the turn that began last.
+// showTurn returns the turn that began last.
 func (st *stage) showTurn() turn {
 	v := st.now.Load()
 	return turn{kind(v >> 16), int(v & 0xffff)}
 }
 
-// load makes the parameters and the first landing buffers, and opens the queue.
+// load allocates the parameters and orders the first receive buffers, and opens the queue.
 func (st *stage) load(ctx context.Context) (err error) {
 	sizes := st.recording.paramBytes[st.number]
 	st.params = make([]vram.Buffer, len(sizes))
@@ -78,7 +78,7 @@ func (st *stage) load(ctx context.Context) (err error) {
 	return st.gpu.StreamSynchronize(st.stream.Handle())
 }
 
-// run works through the steps. It returns at the end of ctx, between two operations, with its cause.
+// run executes the steps. It returns at the end of ctx, between two operations, with its cause.
 func (st *stage) run(ctx context.Context, stepCount int) error {
 	for n := range stepCount {
 		program := &st.recording.steps[n%len(st.recording.steps)][st.number]
@@ -100,8 +100,8 @@ func (st *stage) run(ctx context.Context, stepCount int) error {
 	return nil
 }
 
-// finish waits for the device to come to the end of what was queued. From then on nobody frees what the stream holds before all
-// stages have stopped.
+// finish waits for the device to finish the queued work. From then on nobody frees buffers of the stream before all stages have
+// stopped.
 func (st *stage) finish() error {
 	err := errors.Join(st.queue.drain(), st.gpu.StreamSynchronize(st.stream.Handle()))
 	st.stream.Suspend()
@@ -150,7 +150,7 @@ func (st *stage) operate(ctx context.Context, t turn, o *operation, lastStep boo
 	return err
 }
 
-// inlet is where an operation's input arrives; nil where it has none.
+// inlet returns the inlet of an operation's input; nil if it has none.
 func (st *stage) inlet(t turn) *inlet {
 	switch {
 	case t.kind == forward:
@@ -162,7 +162,7 @@ func (st *stage) inlet(t turn) *inlet {
 }
 
 // play makes the allocations and frees of an operation and queues its kernels. A free comes before the
-// kernel is over: it is ordered on the stream, and whatever the memory becomes next runs behind it.
+// kernel has finished: it is ordered on the stream, and the next user of the memory runs after it.
 func (st *stage) play(ctx context.Context, t turn, o *operation) error {
 	var inAllocator time.Duration
 	stream := st.stream.Handle()
@@ -201,7 +201,7 @@ func (st *stage) play(ctx context.Context, t turn, o *operation) error {
 	return nil
 }
 
-// handOver sends an operation's output to the neighbour.
+// handOver sends an operation's output to the neighbouring stage.
 func (st *stage) handOver(t turn, o *operation) error {
 	if o.out == none {
 		return nil
@@ -224,8 +224,8 @@ func (st *stage) handOver(t turn, o *operation) error {
 	return nil
 }
 
-// optimize is the optimizer's step, in batches: its temporary buffers come and go all at once, and so do the
-// gradients. The first step also makes the state that the optimizer keeps.
+// optimize executes the optimizer's step in batches: it allocates and frees its temporary buffers together, and
+// frees the gradients together. The first step also allocates the optimizer's state.
 func (st *stage) optimize(ctx context.Context, t turn, o *operation) error {
 	if st.states == nil {
 		states, err := st.allocBatch(ctx, st.recording.stateBytes[st.number], t)
@@ -247,7 +247,7 @@ func (st *stage) optimize(ctx context.Context, t turn, o *operation) error {
 	return errors.Join(err, temporary.Free(), st.freeHeld())
 }
 
-// freeHeld frees what the step has left: the gradients.
+// freeHeld frees the remaining buffers of the step: the gradients.
 func (st *stage) freeHeld() error {
 	var left []vram.Buffer
 	for i, b := range st.held {
@@ -259,7 +259,7 @@ func (st *stage) freeHeld() error {
 	return st.stream.FreeBatch(left)
 }
 
-// release gives back all that the stage holds. All stages must have returned from run.
+// release frees all buffers of the stage. All stages must have returned from run.
 func (st *stage) release() error {
 	errs := []error{st.activations.release(), st.gradients.release(), st.freeHeld()}
 	if st.batchOrdered {

@@ -2,7 +2,7 @@ package main
 
 import "github.com/go-vram/vram"
 
-// stats are the figures of all devices together: sums, but for the longest wait and range. The streams are in the order of the stages.
+// stats returns the sums of all devices' figures, and the longest wait and range. The streams are in the order of the stages.
 func (t *training) stats() vram.Stats {
 	sum := t.devices[0].Stats()
 	if len(t.devices) == 1 {

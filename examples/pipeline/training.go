@@ -13,7 +13,7 @@ import (
 	"github.com/go-vram/vram/examples/internal/kernels"
 )
 
-// training is devices and the stages that train on them.
+// training has the devices and the stages that train on them.
 type training struct {
 	options options
 	device  *vram.Device // the first
@@ -23,7 +23,7 @@ type training struct {
 	stages  []*stage // stage i is on device i mod len(devices)
 
 	stepEnds  atomic.Int64
-	firstStep vram.Stats // after the step that is cold
+	firstStep vram.Stats // after the cold step
 	began     time.Duration
 	elapsed   time.Duration // device time of the steps
 	wall      time.Duration // the same on this machine's clock
@@ -89,7 +89,7 @@ func (t *training) openDevice(o options) error {
 	return nil
 }
 
-// stepEnd is told by each stage at the end of its step. No stage ends its second step before all have
+// stepEnd is called by each stage at the end of its step. No stage ends its second step before all have
 // ended the first, since it needs their activations and gradients.
 func (t *training) stepEnd() {
 	if t.stepEnds.Add(1) == stageCount {
@@ -97,8 +97,8 @@ func (t *training) stepEnd() {
 	}
 }
 
-// run trains. It returns when all stages have stopped and the device has come to the end of their work: nil, the
-// error of the first stage that failed, or the cause of ctx's end.
+// run trains. It returns when all stages have stopped and the device has finished their work: nil, the error of
+// the first failed stage, or the cause of ctx's end.
 func (t *training) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -117,11 +117,10 @@ func (t *training) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// stepCount is how many steps all stages have ended.
+// stepCount returns the number of steps that all stages have ended.
 func (t *training) stepCount() int { return int(t.stepEnds.Load()) / stageCount }
 
-// close gives everything back: buffers, streams, the device. A device that still had live buffers would
-// say so.
+// close frees the buffers and closes streams and devices. The error of a device lists live buffers.
 func (t *training) close() error {
 	var errs []error
 	for _, st := range t.stages {
@@ -138,8 +137,8 @@ func (t *training) close() error {
 	return errors.Join(errs...)
 }
 
-// costOfClock is what reading the clock once takes: a part of every time that is measured. It is the least of several
-// tries, so that what else the machine does is not taken off.
+// costOfClock returns the time of reading the clock once, which is a part of every measured time. It is the least of several
+// tries, so that it excludes other load of the machine.
 func costOfClock() time.Duration {
 	const tries, readings = 20, 1000
 	least := time.Duration(math.MaxInt64)

@@ -12,10 +12,10 @@ import (
 type waits struct {
 	took       []time.Duration
 	readyCount int           // futures that were complete when they were awaited
-	clockCost  time.Duration // of reading the clock once; it is taken off
+	clockCost  time.Duration // of reading the clock once, subtracted
 }
 
-// await is the future's Await, with its time taken.
+// await calls the future's Await and measures its time.
 func await[T any](ctx context.Context, w *waits, f futures.Future[T]) (T, error) {
 	if f.Completed() {
 		w.readyCount++
@@ -26,7 +26,7 @@ func await[T any](ctx context.Context, w *waits, f futures.Future[T]) (T, error)
 	return v, err
 }
 
-// merged are several goroutines' waits in ascending order. The goroutines must have ended.
+// merged returns several goroutines' waits in ascending order. The goroutines must have ended.
 func merged(all ...*waits) waits {
 	var sum waits
 	for _, w := range all {
@@ -37,10 +37,10 @@ func merged(all ...*waits) waits {
 	return sum
 }
 
-// longest is the last of the sorted times; zero where there are none.
+// longest returns the last of the sorted times; zero if there are none.
 func (w waits) longest() time.Duration { return quantile(w.took, 1) }
 
-// quantile is the value below which that share of the sorted values lies; zero where there are none.
+// quantile returns the value below which that share of the sorted values lies; zero if there are none.
 func quantile[T any](sorted []T, share float64) (value T) {
 	if len(sorted) == 0 {
 		return value

@@ -1,5 +1,5 @@
-// Command quickstart is the smallest program that uses vram: it opens a GPU, or the simulated device where there is none, says which, and
-// allocates on a stream, at once and as a future.
+// Command quickstart is the smallest program that uses vram: it opens a GPU, or the simulated device if there is none, prints
+// the device, and allocates on a stream, at once and as a future.
 package main
 
 import (

@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram"
 )
 
-// The program runs with and without a GPU and says what it got, or why a driver that is there does not work.
+// The program runs with and without a GPU and prints the device, or why an installed driver does not work.
 func TestQuickstart(t *testing.T) {
 	driver, broken := vram.DriverNamed("auto")
 	var out bytes.Buffer

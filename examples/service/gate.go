@@ -2,13 +2,13 @@ package main
 
 import "sync/atomic"
 
-// gate counts the handlers that are inside, and lets nobody in once it is shut. A sync.WaitGroup would
-// not do: a request that was read just before the server was closed may still come while somebody waits.
+// gate counts active handlers, and admits none once it is shut. A sync.WaitGroup cannot do that: a request that was read just
+// before the server was closed may still arrive during the wait.
 //
-// The lowest bit of state says shut; the rest is twice the count.
+// The lowest bit of state means shut; the rest is twice the count.
 type gate struct {
 	state atomic.Int64
-	empty chan struct{} // closed when the gate is shut and nobody is inside
+	empty chan struct{} // closed when the gate is shut and no handler is active
 }
 
 const (
@@ -18,7 +18,7 @@ const (
 
 func newGate() *gate { return &gate{empty: make(chan struct{})} }
 
-// enter reports whether the caller is inside; it leaves then.
+// enter reports whether the gate admits the caller, which calls leave then.
 func (g *gate) enter() bool {
 	for {
 		state := g.state.Load()
@@ -37,12 +37,12 @@ func (g *gate) leave() {
 	}
 }
 
-// busy reports whether somebody is inside.
+// busy reports whether a handler is active.
 func (g *gate) busy() bool { return g.state.Load() >= gateOne }
 
-// shut lets nobody in any more. The channel is closed when all have left.
+// shut closes the gate. The channel is closed when all handlers have left.
 func (g *gate) shut() <-chan struct{} {
-	if g.state.Or(gateShut) == 0 { // else somebody leaves last, or has shut it before
+	if g.state.Or(gateShut) == 0 { // else the last handler closes the channel, or the gate was shut before
 		close(g.empty)
 	}
 	return g.empty

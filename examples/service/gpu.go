@@ -13,15 +13,15 @@ import (
 // gpu is the service's own view of the device, for kernels and events.
 type gpu struct{ *kernels.View }
 
-// A request looks whether its kernel is over after pollInterval, and then each time a pollShare of what it has waited has
-// passed again: hundreds that wait for long look seldom, and none keeps its memory more than an eighth longer than it needs it.
-// A goroutine that waits in the driver instead cannot be cancelled and holds a thread; a look is a driver call of 200 ns.
+// A request polls its kernel after pollInterval, and then after each further pollShare of its waiting time: hundreds of long
+// waits poll seldom, and none keeps its memory more than an eighth longer than necessary. A goroutine that waits in the driver
+// instead cannot be cancelled and holds a thread; a poll is a driver call of 200 ns.
 const (
 	pollInterval = time.Millisecond
 	pollShare    = 8
 )
 
-// work queues a kernel that writes buffers and waits until it is over or ctx ends; a kernel that was queued runs on.
+// work queues a kernel that writes buffers and waits until it is over or ctx ends; a queued kernel keeps running.
 func (g *gpu) work(ctx context.Context, stream cudadrv.Stream, duration time.Duration, written []vram.Buffer) (err error) {
 	over, err := g.EventCreate()
 	if err != nil {

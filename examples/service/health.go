@@ -6,8 +6,7 @@ import (
 	"github.com/go-vram/vram"
 )
 
-// healthz says whether the process serves. A part of the allocator that was quarantined does not come back: a new
-// process is what helps.
+// healthz reports whether the process serves. A quarantined part of the allocator stays so: only a new process helps.
 func (sv *Service) healthz(w http.ResponseWriter, _ *http.Request) {
 	if sv.broken.Load() {
 		p := problemOf(vram.ErrQuarantined)
@@ -17,7 +16,7 @@ func (sv *Service) healthz(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]string{"status": "ok"})
 }
 
-// readyz says whether the service wants requests.
+// readyz reports whether the service accepts requests.
 func (sv *Service) readyz(w http.ResponseWriter, _ *http.Request) {
 	if sv.stopping.Load() {
 		p := problemOf(errStopping)
@@ -27,7 +26,7 @@ func (sv *Service) readyz(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]string{"status": "ready"})
 }
 
-// report is what GET /stats answers.
+// report is the answer to GET /stats.
 type report struct {
 	Device   deviceReport   `json:"device"`
 	Requests requestReport  `json:"requests"`

@@ -15,7 +15,7 @@ import (
 	"github.com/go-vram/vram"
 )
 
-// top runs go tool pprof -top on what the service answers, and returns the bytes of the place that allocates for requests.
+// top runs go tool pprof -top on the service's answer, and returns the bytes of the place that allocates for requests.
 func top(t *testing.T, url, index string) float64 {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "tool", "pprof", "-top", "-nodefraction=0", "-unit=B", "-sample_index="+index, url)
@@ -29,9 +29,8 @@ func top(t *testing.T, url, index string) float64 {
 	return bytes
 }
 
-// pprof, told the address of the running service, names the place that allocates for requests with the bytes of those that
-// run and of those that were answered: exactly where each buffer is sampled, and within five standard deviations at the rate that
-// the service chooses.
+// pprof at the address of the running service names the place that allocates for requests, with the bytes of running and
+// answered requests: exactly if each buffer is sampled, and within five standard deviations at the service's default rate.
 func TestHeapProfile(t *testing.T) {
 	if testing.Short() {
 		return // It runs go tool pprof.

@@ -13,7 +13,7 @@ import (
 // mostBodyBytes bounds a body: a request has a few dozen bytes.
 const mostBodyBytes = 4096
 
-// inferAnswer is what POST /v1/infer answers.
+// inferAnswer is the answer to POST /v1/infer.
 type inferAnswer struct {
 	Tokens       int    `json:"tokens"`
 	Bytes        int64  `json:"bytes"`     // of memory that the request held
@@ -51,13 +51,13 @@ func (sv *Service) infer(w http.ResponseWriter, r *http.Request) {
 	writeJSON(w, http.StatusOK, answer)
 }
 
-// bodyError says that a body is no request.
+// bodyError reports a body that is no request.
 type bodyError struct{ err error }
 
 func (e *bodyError) Error() string { return "body: " + e.err.Error() }
 func (e *bodyError) Unwrap() error { return e.err }
 
-// readRequest reads one JSON object of known fields, and nothing behind it.
+// readRequest reads exactly one JSON object with known fields.
 func readRequest(w http.ResponseWriter, r *http.Request) (*inferRequest, error) {
 	request := &inferRequest{}
 	body := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostBodyBytes))
@@ -74,7 +74,7 @@ func readRequest(w http.ResponseWriter, r *http.Request) (*inferRequest, error) 
 	return request, request.check()
 }
 
-// writeJSON writes an answer. A client that has gone does not hear it; there is nobody to tell.
+// writeJSON writes an answer. It ignores errors: the client has left.
 func writeJSON(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

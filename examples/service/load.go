@@ -17,7 +17,7 @@ import (
 	"github.com/go-vram/vram"
 )
 
-// loading is how the service is loaded.
+// loading configures the load on the service.
 type loading struct {
 	ClientCount int             // each sends a request when the last one is answered
 	Duration    time.Duration   // then the service is stopped, with requests in flight
@@ -26,7 +26,7 @@ type loading struct {
 	Transport   *http.Transport // nil: TCP
 }
 
-// What a client asks for, evenly from the first to the last.
+// The sizes of a client's requests, uniformly from the first to the last.
 const (
 	leastPromptTokens, mostLoadPromptTokens = 128, 1024
 	leastNewTokens, mostLoadNewTokens       = 256, 1024
@@ -51,7 +51,7 @@ func (l loading) request(random *rand.Rand) inferRequest {
 	}
 }
 
-// meanBytes is what a request of the load needs on average.
+// meanBytes returns the average need of a request of the load.
 func meanBytes() (sum int64) {
 	mean := meanRequest()
 	for _, n := range mean.buffers() {
@@ -60,10 +60,10 @@ func meanBytes() (sum int64) {
 	return sum
 }
 
-// shortage is the part of what all clients need at once that the device has, where no limit is named.
+// shortage is the default limit as a fraction of the need of all clients at once.
 const shortage = 4
 
-// defaults fills in what a load needs and nobody named.
+// defaults sets the missing settings of a load.
 func (l loading) defaults(s *settings) error {
 	if s.Config.LimitBytes == 0 && s.Config.MemoryFraction == 0 {
 		s.Config.LimitBytes = int64(l.ClientCount) * meanBytes() / shortage
@@ -75,7 +75,7 @@ func (l loading) defaults(s *settings) error {
 	return err
 }
 
-// sample is what became of a request.
+// sample is the outcome of a request.
 type sample struct {
 	latency, waited time.Duration
 	err             error // nil: it was answered
@@ -88,12 +88,12 @@ type client struct {
 	samples []sample
 }
 
-// generator is the clients of a load, and what they share.
+// generator has the clients of a load and their shared state.
 type generator struct {
 	loading loading
 	http    *http.Client
 	url     string
-	open    *gate         // requests are begun while it is
+	open    *gate         // clients send while it is open
 	begun   atomic.Uint64 // requests
 	failed  atomic.Uint64 // before the service had them, perhaps
 	clients []*client
@@ -108,7 +108,7 @@ func newGenerator(l loading, tenants []weight, url string) *generator {
 	for n := range l.ClientCount {
 		g.clients = append(g.clients, &client{
 			tenant: tenants[n%len(tenants)].name,
-			random: rand.New(rand.NewPCG(l.Seed, uint64(n))), //nolint:gosec // sizes that can be had again
+			random: rand.New(rand.NewPCG(l.Seed, uint64(n))), //nolint:gosec // reproducible sizes
 		})
 	}
 	return g
@@ -126,7 +126,7 @@ func (g *generator) run(ctx context.Context) {
 				c.samples = append(c.samples, s)
 				g.open.leave()
 				if s.err != nil {
-					pause(ctx, retrySoon*time.Second) // as it is told
+					pause(ctx, retrySoon*time.Second) // the Retry-After
 				}
 			}
 		}()
@@ -173,7 +173,7 @@ func (g *generator) ask(ctx context.Context, c *client) (a inferAnswer, err erro
 }
 
 // load serves on the listener, loads the service, and stops it while requests are in flight, as a signal would: each gets
-// its answer before the service ends. The end of stop ends the load before its time, that of force ends the requests too.
+// its answer before the service ends. The end of stop ends the load early, the end of force ends the requests, too.
 func (sv *Service) load(stop, force context.Context, listener net.Listener, l loading, s shutdown) (outcome, error) {
 	serving, endServing := context.WithCancel(context.WithoutCancel(stop))
 	defer endServing()
@@ -193,7 +193,7 @@ func (sv *Service) load(stop, force context.Context, listener net.Listener, l lo
 		o.byteSeconds[name], o.requests[name] = t.byteSeconds(), float64(t.answered.Load())
 	}
 	answered := sv.answered.Load()
-	quiet := g.open.shut() // nothing is begun any more; what is must reach the service before it closes idle connections
+	quiet := g.open.shut() // no new requests; sent ones must reach the service before it closes idle connections
 	for sv.received.Load()+g.failed.Load() < g.begun.Load() && force.Err() == nil {
 		pause(force, time.Millisecond)
 	}
@@ -208,12 +208,12 @@ func (sv *Service) load(stop, force context.Context, listener net.Listener, l lo
 	return o, err
 }
 
-// outcome is what a load has shown.
+// outcome is the result of a load.
 type outcome struct {
 	duration    time.Duration
 	tenants     []weight
-	byteSeconds map[string]float64 // by tenant, of requests that were over when the load was
-	requests    map[string]float64 // by tenant, answered when the load was over
+	byteSeconds map[string]float64 // by tenant, of requests that ended before the load
+	requests    map[string]float64 // by tenant, answered before the end of the load
 	answered    uint64             // of all tenants
 	inFlight    int64              // when the service was stopped
 	drained     uint64             // answered after the load was over

@@ -17,7 +17,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// pipes is a network of one listener without sockets, for bubbles of synctest.
+// pipes is a network of one listener without sockets, for synctest's bubbles.
 type pipes struct {
 	connections chan net.Conn
 	closed      chan struct{}
@@ -54,7 +54,7 @@ func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
 }
 
 // Clients that need four times the memory are all answered, each tenant as its quota says, and stopping loses none. Few streams
-// have many requests each, whose memory comes back to the stream where others wait, too.
+// have many requests each, whose memory returns to the stream where others wait, too.
 func TestLoad(t *testing.T) {
 	t.Run("requests of all sizes", func(t *testing.T) { testLoad(t, 128, loading{ClientCount: 240, Duration: 20 * time.Second, Seed: 1}) })
 	t.Run("equal requests", func(t *testing.T) {
@@ -91,9 +91,9 @@ func testLoad(t *testing.T, workers int, l loading) {
 		each, all := o.standings()
 		require.Len(t, each, 3)
 		const off = 0.1
-		// Quotas are of memory. The number of answers follows as far as all requests hold theirs equally long. A kernel waits behind
-		// those that share its stream, and its request holds memory meanwhile: where equal requests of many workers keep step, those of
-		// one tenant meet on the same streams in some runs, and hold it longer.
+		// Quotas bound memory. The number of answers follows if all requests hold theirs equally long. A kernel waits for
+		// earlier kernels of its stream, and its request holds memory during the wait: if equal requests of many workers keep
+		// step, requests of one tenant meet on the same streams in some runs, and hold it longer.
 		offAnswers := off
 		if l.Equal && workers > 8 {
 			offAnswers = 0.25
@@ -123,7 +123,7 @@ func testLoad(t *testing.T, workers int, l loading) {
 	})
 }
 
-// What a load finds fault with.
+// A load reports each fault.
 func TestLoadIsJudged(t *testing.T) {
 	t.Parallel()
 	o := outcome{

@@ -27,13 +27,13 @@ func main() {
 	os.Exit(run(stop, force, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// run is the program: it serves until stop ends and shuts down, at once when force ends.
+// run serves until stop ends and shuts down, at once when force ends.
 func run(stop, force context.Context, args []string, stdout, stderr io.Writer) int {
 	o, err := parse(args, stderr)
 	if err == nil {
 		err = serve(stop, force, o, stdout)
 	}
-	return command.Exit(context.Background(), "service", err, stderr) // a service that was stopped has done what it was asked to
+	return command.Exit(context.Background(), "service", err, stderr) // a stop is no failure of a service
 }
 
 func serve(stop, force context.Context, o options, stdout io.Writer) error {

@@ -9,7 +9,7 @@ import (
 	"github.com/go-vram/vram/monitor/metrics"
 )
 
-// meters are what GET /metrics answers.
+// meters are the metrics of GET /metrics.
 type meters struct {
 	registry *prometheus.Registry
 	seconds  *prometheus.HistogramVec // of answered requests, by tenant
@@ -43,8 +43,7 @@ func (m *meters) handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
 }
 
-// books tells the registry the figures that the service counts anyway; package metrics tells those of the allocator. Reading them
-// stops no request.
+// books gives the registry the service's own counts; package metrics adds the allocator's. Reading them stops no request.
 type books struct {
 	sv                    *Service
 	running, waiting      *prometheus.Desc

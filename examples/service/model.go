@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// The model that the service pretends to run: 32 layers of width 4096 with 8 key-value heads of 128,
-// half precision, a vocabulary of 32000.
+// The simulated model: 32 layers of width 4096 with 8 key-value heads of 128, half precision, a vocabulary
+// of 32000.
 const (
 	layers         = 32
 	width          = 4096
@@ -18,7 +18,7 @@ const (
 	activationSize = 4 * width * bytesPerValue                  // of a prompt token: 32 KiB
 )
 
-// What a request may ask for. The product of the largest is 34 GB: more than that is a mistake.
+// Bounds of a request. The product of the largest is 34 GB: more is a mistake.
 const (
 	mostPromptTokens = 32_768
 	mostNewTokens    = 4096
@@ -40,7 +40,7 @@ type inferRequest struct {
 	Batch        int `json:"batch"` // sequences; 0 is 1
 }
 
-// fieldError says which field of a request cannot be.
+// fieldError names an invalid field of a request.
 type fieldError struct {
 	Field string
 	Value int
@@ -51,7 +51,7 @@ func (e *fieldError) Error() string {
 	return fmt.Sprintf("%s is %d, want %s", e.Field, e.Value, e.Want)
 }
 
-// check fills in the default and says what cannot be.
+// check sets the default and reports an invalid field.
 func (r *inferRequest) check() error {
 	if r.Batch == 0 {
 		r.Batch = 1
@@ -75,7 +75,7 @@ func (r *inferRequest) check() error {
 	return nil
 }
 
-// buffers are the sizes that the request needs at the same time: keys and values, activations, logits.
+// buffers returns the sizes that the request needs at the same time: keys and values, activations, logits.
 func (r *inferRequest) buffers() []int64 {
 	sequences, prompt := int64(r.Batch), int64(r.PromptTokens)
 	return []int64{
@@ -85,7 +85,7 @@ func (r *inferRequest) buffers() []int64 {
 	}
 }
 
-// duration is how long the request's kernel runs.
+// duration returns the time of the request's kernel.
 func (r *inferRequest) duration() time.Duration {
 	return time.Duration(r.Batch*r.PromptTokens)*promptTime + time.Duration(r.NewTokens)*stepTime
 }

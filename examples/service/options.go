@@ -7,22 +7,22 @@ import (
 	"github.com/go-vram/vram/examples/internal/command"
 )
 
-// options are what the command line and the environment say.
+// options are the settings of the command line and the environment.
 type options struct {
 	address  string
 	settings settings
 	shutdown shutdown
-	loaded   bool // the program sends the requests itself
+	loaded   bool // the program is its own client
 	loading  loading
 }
 
-// Not more streams than that: a device runs at most 128 kernels at the same time.
+// Not more streams: a device runs at most 128 kernels at the same time.
 const mostWorkers = 128
 
-// Not more clients than that: each has a connection, and both of its ends are files of this process.
+// Not more clients: each has a connection, and both of its ends are files of this process.
 const mostClients = 4096
 
-// parse reads the flags over the environment over the defaults. Its error is flag.ErrHelp or a *command.UsageError; help goes to
+// parse reads defaults, environment and flags, in this order. Its error is flag.ErrHelp or a *command.UsageError; help goes to
 // stderr.
 func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags := command.NewFlags("service", `"12GB"`)
@@ -55,7 +55,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	return o, err
 }
 
-// check says which flag cannot be.
+// check reports an invalid flag.
 func (o *options) check() error {
 	switch {
 	case o.settings.WorkerCount < 1 || o.settings.WorkerCount > mostWorkers:

@@ -9,11 +9,11 @@ import (
 	"github.com/go-vram/vram"
 )
 
-// statusClientGone is what logs show for a client that left; no client sees it.
+// statusClientGone is the status in logs for a client that left; no client sees it.
 const statusClientGone = 499
 
-// How many seconds a refused client should stay away. Memory and workers come back with the next request
-// that ends; a service that is being stopped has a successor that must start first.
+// The seconds until a refused client should retry. The next request that ends returns memory and a worker; a
+// service that is being stopped has a successor that must start first.
 const (
 	retrySoon  = 1
 	retryLater = 5
@@ -23,7 +23,7 @@ const (
 type problem struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
-	// Of a request that memory refused; 0 elsewhere.
+	// Of a request that memory refused; otherwise 0.
 	RequestedBytes int64 `json:"requested_bytes,omitempty"`
 	FreeBytes      int64 `json:"free_bytes,omitempty"`
 	LimitBytes     int64 `json:"limit_bytes,omitempty"`
@@ -32,7 +32,7 @@ type problem struct {
 	retryAfter int // seconds; 0: trying again does not help
 }
 
-// problemOf says what an error means to a client.
+// problemOf translates an error for a client.
 func problemOf(err error) problem {
 	p := problem{Code: "internal", Message: err.Error(), status: http.StatusInternalServerError}
 	var field *fieldError
@@ -60,7 +60,7 @@ func problemOf(err error) problem {
 		if wait, ok := errors.AsType[*vram.WaitError](err); ok && wait.Quota != nil {
 			p.RequestedBytes, p.LimitBytes = wait.Quota.RequestedBytes, wait.Quota.Quota.LimitBytes
 		}
-	case errors.As(err, &over): // no waiting would help: what a tenant may have at some time it waits for
+	case errors.As(err, &over): // waiting would not help: a tenant waits for memory that it may have at some time
 		p.Code, p.status = "larger_than_quota", http.StatusInsufficientStorage
 		p.RequestedBytes, p.LimitBytes = over.RequestedBytes, over.Quota.LimitBytes
 	case errors.Is(err, vram.ErrOutOfMemory), errors.Is(err, vram.ErrWouldDeadlock):
@@ -78,7 +78,7 @@ func problemOf(err error) problem {
 	return p
 }
 
-// refuse writes the problem that an error is.
+// refuse writes the problem of an error.
 func (sv *Service) refuse(w http.ResponseWriter, err error) {
 	sv.refused.Add(1)
 	p := problemOf(err)

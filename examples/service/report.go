@@ -11,10 +11,10 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 )
 
-// errLoad says that a load was not served as it should have been.
+// errLoad reports that a load was not served correctly.
 var errLoad = errors.New("the load was not served")
 
-// standing is what a tenant got of a load.
+// standing is a tenant's result of a load.
 type standing struct {
 	name                            string
 	clientCount, answered, failures int
@@ -25,12 +25,12 @@ type standing struct {
 	firstFailure                    error
 }
 
-// deviations are how far a tenant's share of the memory and of the answers is from its quota, as a part of the quota.
+// deviations returns the relative differences of a tenant's shares of memory and answers from its quota.
 func (s *standing) deviations() (ofMemory, ofRequests float64) {
 	return s.served/s.quota - 1, s.requests/s.quota - 1
 }
 
-// standings are the tenants' in the order of the command line, and all of them together.
+// standings returns the tenants' results in the order of the command line, and their total.
 func (o *outcome) standings() (each []standing, all standing) {
 	parts, bytes, requests := 0, 0.0, 0.0
 	for _, w := range o.tenants {
@@ -80,7 +80,7 @@ func (o *outcome) standing(name string, of func(*client) bool) standing {
 	return s
 }
 
-// quantile is the smallest of sorted values that so great a part of them does not exceed; 0 if there are none.
+// quantile returns the smallest of sorted values that the given part of them does not exceed; 0 if there are none.
 func quantile(sorted []time.Duration, part float64) time.Duration {
 	if len(sorted) == 0 {
 		return 0
@@ -88,7 +88,7 @@ func quantile(sorted []time.Duration, part float64) time.Duration {
 	return sorted[max(0, min(len(sorted)-1, int(part*float64(len(sorted))+0.5)-1))]
 }
 
-// err says what was not as it should have been.
+// err reports the faults of a load.
 func (o *outcome) err() error {
 	_, all := o.standings()
 	switch {
@@ -100,7 +100,7 @@ func (o *outcome) err() error {
 	return nil
 }
 
-// print writes a table of the tenants, and what the device has to say.
+// print writes a table of the tenants, and the device's statistics.
 func (o *outcome) print(to io.Writer) {
 	each, all := o.standings()
 	t := table.NewWriter()

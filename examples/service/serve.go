@@ -10,22 +10,21 @@ import (
 	"time"
 )
 
-// shutdown says how a service ends.
+// shutdown configures the end of a service.
 type shutdown struct {
-	Linger   time.Duration // how long it goes on serving with readiness off
+	Linger   time.Duration // serving with readiness off
 	Deadline time.Duration // for the requests in flight, after that
 	Parting  time.Duration // for cancelled requests to tell their clients; 0 is partingTime
 }
 
-// Bounds of a connection: what a client may take to send its few bytes, and to take its answer, and how long it may keep an
-// idle connection.
+// Bounds of a connection: the time for a client to send its few bytes, to read its answer, and to keep an idle connection.
 const (
 	readTimeout  = 10 * time.Second
 	writeTimeout = 10 * time.Second
 	idleTimeout  = 2 * time.Minute
 )
 
-// timely bounds how long a client may take for its answer, from the answer's first byte on: how long that takes to come is another matter.
+// timely bounds the time of a client to read its answer, from the answer's first byte.
 type timely struct {
 	http.ResponseWriter
 	begun bool
@@ -49,17 +48,17 @@ func (w *timely) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 func (w *timely) begin() {
 	if !w.begun {
 		w.begun = true
-		// Where it cannot be set, the server's own WriteTimeout ends a client that does not read.
+		// If it cannot be set, the server's own WriteTimeout ends a client that does not read.
 		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout))
 	}
 }
 
-// errForced says that requests were cut off.
+// errForced reports that requests were cut off.
 var errForced = errors.New("requests in flight were cancelled")
 
 // Serve serves on the listener until stop ends, and then shuts down; the end of force hurries it. It
-// closes the listener, and returns when the last handler has returned: nil, errForced where handlers were at work
-// when patience ended, or what made the server end by itself. The service is still open then.
+// closes the listener, and returns when the last handler has returned: nil, errForced if handlers were active at the
+// deadline, or the error that ended the server. The service is still open then.
 func (sv *Service) Serve(stop, force context.Context, listener net.Listener, s shutdown) error {
 	requests, cancelRequests := context.WithCancelCause(context.WithoutCancel(stop))
 	defer cancelRequests(nil)
@@ -77,14 +76,14 @@ func (sv *Service) Serve(stop, force context.Context, listener net.Listener, s s
 		}),
 		BaseContext: func(net.Listener) context.Context { return requests },
 		ReadTimeout: readTimeout,
-		// What the server answers by itself has no deadline but this one, which leaves room for a request's whole time.
+		// Answers of the server itself have this deadline alone, which leaves time for a whole request.
 		WriteTimeout: readTimeout + sv.settings.Timeout + writeTimeout,
 		IdleTimeout:  idleTimeout,
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()
 	select {
-	case err := <-ended: // not by us: the listener failed
+	case err := <-ended: // the listener failed
 		sv.Stop()
 		cancelRequests(errStopping)
 		return fmt.Errorf("serve: %w", errors.Join(err, cutOff(server, handlers, s.Parting)))
@@ -96,7 +95,7 @@ func (sv *Service) Serve(stop, force context.Context, listener net.Listener, s s
 	defer giveUp()
 	err := server.Shutdown(patience)
 	if err != nil {
-		// A connection without a request keeps Shutdown waiting, too: a spare one, or one whose answer is just out.
+		// Shutdown also waits for a connection without a request: a spare one, or one whose answer was just sent.
 		if err = nil; handlers.busy() {
 			err = errForced
 		}
@@ -108,8 +107,8 @@ func (sv *Service) Serve(stop, force context.Context, listener net.Listener, s s
 	return err
 }
 
-// partingTime is how long cancelled handlers may take to tell their clients. Not shorter: they look at their context
-// once a millisecond, on a busy machine later. Not longer: somebody wants the process gone.
+// partingTime bounds the last answers of cancelled handlers. Not shorter: they poll their context once a
+// millisecond, on a busy machine later. Not longer: somebody wants the process to end.
 const partingTime = 250 * time.Millisecond
 
 // cutOff gives handlers whose requests were cancelled a moment to answer, closes the connections, and
@@ -119,7 +118,7 @@ func cutOff(server *http.Server, handlers *gate, moment time.Duration) error {
 	parting, cancel := context.WithTimeout(context.Background(), cmp.Or(moment, partingTime))
 	defer cancel()
 	var err error
-	if server.Shutdown(parting) != nil { // somebody is slow to read or to write
+	if server.Shutdown(parting) != nil { // a client is slow to read or to write
 		err = server.Close()
 	}
 	<-gone

@@ -21,7 +21,7 @@ import (
 	"github.com/go-vram/vram/examples/internal/command"
 )
 
-// serving is a service on a listener, and how it is stopped.
+// serving is a service on a listener, and its controls.
 type serving struct {
 	*rig
 	url         string
@@ -32,7 +32,8 @@ type serving struct {
 	queue       func() // lets requests queue their kernels
 }
 
-// watchedListener tells when it is closed. Dialling its address would not: the system may have given the port to somebody else.
+// watchedListener reports when it is closed. Dialling its address cannot: the system may have given the port to another
+// process.
 type watchedListener struct {
 	net.Listener
 	once   sync.Once
@@ -67,7 +68,7 @@ func newServing(t *testing.T, s shutdown) *serving {
 	return sv
 }
 
-// start sends requests; their answers come over the channel, an error of the connection as status 0.
+// start sends requests; their answers arrive on the channel, an error of the connection as status 0.
 func (s *serving) start(count int) <-chan answer {
 	answers := make(chan answer, count)
 	for range count {
@@ -79,7 +80,7 @@ func (s *serving) start(count int) <-chan answer {
 	return answers
 }
 
-// Stopped, the service answers what it has taken, says that it wants no more, and ends.
+// A stopped service answers accepted requests, turns readiness off, and ends.
 func TestGracefulShutdown(t *testing.T) {
 	t.Parallel()
 	s := newServing(t, shutdown{Linger: time.Hour, Deadline: time.Hour})
@@ -127,8 +128,8 @@ func TestDrain(t *testing.T) {
 	}
 }
 
-// held keeps requests from queueing their kernels: a look for memory may wait for what was returned behind them, and virtual time then
-// passes until they are over.
+// held keeps requests from queueing their kernels: a search for memory may wait for fences after them, and virtual time then
+// passes until they finish.
 type held struct {
 	cudadrv.Device
 	until <-chan struct{}
@@ -165,7 +166,7 @@ func TestForcedShutdown(t *testing.T) {
 			s.queue()
 			require.ErrorIs(t, <-s.ended, errForced)
 			assert.Zero(t, s.running.Load())
-			// What is granted to a request that was cut off comes home in another goroutine's turn.
+			// Memory granted to a request that was cut off is returned in another goroutine's turn.
 			s.until("all memory to come home", func() bool { return s.report().Memory.LiveBytes == 0 })
 			for range 4 {
 				a := <-answers
@@ -176,7 +177,7 @@ func TestForcedShutdown(t *testing.T) {
 	}
 }
 
-// A connection without a request is closed; that cuts nobody off.
+// A connection without a request is closed; that cuts no request off.
 func TestForcedShutdownWithNothingInFlight(t *testing.T) {
 	t.Parallel()
 	s := newServing(t, shutdown{Linger: time.Hour, Deadline: time.Hour, Parting: time.Millisecond})
@@ -201,7 +202,7 @@ func TestListenerFails(t *testing.T) {
 	assert.ErrorContains(t, r.Serve(t.Context(), t.Context(), listener, shutdown{}), "serve: accept")
 }
 
-// A gate that was shut lets nobody in, and nobody who is inside is missed.
+// A gate that was shut admits no handler, and waits for every active one.
 func TestGate(t *testing.T) {
 	t.Parallel()
 	g := newGate()
@@ -307,7 +308,7 @@ func (w *lineWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Errors that no client can cause here have their status all the same.
+// Errors that no client can cause here have a status, too.
 func TestProblemOf(t *testing.T) {
 	t.Parallel()
 	for err, status := range map[error]int{

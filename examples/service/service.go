@@ -13,14 +13,14 @@ import (
 	heap "github.com/go-vram/vram/monitor/heapprofile/handler"
 )
 
-// settings are what a service is opened with.
+// settings configure a service.
 type settings struct {
 	Config       vram.Config
 	WorkerCount  int // streams, which requests share
-	BacklogCount int // requests that may wait for memory, or for the driver to make some ready: 1 or more
+	BacklogCount int // requests that may wait for memory or the driver: 1 or more
 	Timeout      time.Duration
 	Tenants      []weight // none: requests name no tenant
-	Hard         bool     // a tenant may have its part and no more
+	Hard         bool     // a tenant gets at most its share
 }
 
 // Service answers requests with the memory of one device.
@@ -29,13 +29,13 @@ type Service struct {
 	device   *vram.Device
 	gpu      *gpu
 	workers  []*worker
-	tenants  map[string]*tenant // by name; "" where requests name none
+	tenants  map[string]*tenant // by name; "" without tenants
 	meters   *meters
 
 	stopping atomic.Bool
 	broken   atomic.Bool  // a part of the allocator has been quarantined
 	waiting  atomic.Int64 // requests that wait for memory
-	running  atomic.Int64 // requests that have it
+	running  atomic.Int64 // requests that have memory
 	picked   atomic.Uint64
 	received atomic.Uint64
 	answered atomic.Uint64
@@ -47,10 +47,10 @@ type worker struct {
 	stream *vram.Stream
 }
 
-// errBusy says that the backlog is full.
+// errBusy reports a full backlog.
 var errBusy = errors.New("too many requests wait")
 
-// errStopping says that the service is being stopped.
+// errStopping reports that the service is being stopped.
 var errStopping = errors.New("the service is being stopped")
 
 // Open opens the device, its workers and the tenants' accounts. The caller closes the service, after the last handler
@@ -84,8 +84,7 @@ func Open(s settings) (*Service, error) {
 	return sv, nil
 }
 
-// Close waits for the device and gives everything back. Buffers of a handler that still ran would be an
-// error that lists them.
+// Close waits for the device and closes it. Its error lists buffers of handlers that still run.
 func (sv *Service) Close() error {
 	err := sv.device.Close() // the streams too
 	if sv.gpu != nil {
@@ -94,13 +93,13 @@ func (sv *Service) Close() error {
 	return err
 }
 
-// quarantined notes that a part of the allocator will answer nothing any more.
+// quarantined records that a part of the allocator has failed for good.
 func (sv *Service) quarantined(vram.QuarantineEvent) { sv.broken.Store(true) }
 
-// Stop turns readiness off. It does not end anything.
+// Stop turns readiness off. It ends nothing.
 func (sv *Service) Stop() { sv.stopping.Store(true) }
 
-// Handler is the service's routes.
+// Handler returns the service's routes.
 func (sv *Service) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /v1/infer", sv.infer)
@@ -112,15 +111,14 @@ func (sv *Service) Handler() http.Handler {
 	return mux
 }
 
-// pick is the next worker in turn. Not the one with the fewest requests: most of those wait for memory, and say little
+// pick returns the next worker in turn. Not the one with the fewest requests: most of them wait for memory, and tell little
 // about the kernels that will be queued there. With 512 clients on 64 streams, in two runs each of 30 simulated seconds, this
 // answered 9 % more, and 22 % more than a random choice.
 func (sv *Service) pick() *worker {
 	return sv.workers[sv.picked.Add(1)%uint64(len(sv.workers))]
 }
 
-// allocate gets a request's buffers, all or nothing, and waits its turn for them. It refuses with errBusy what goes
-// beyond the backlog.
+// allocate allocates a request's buffers, all or nothing, and waits for them. Beyond the backlog it returns errBusy.
 func (sv *Service) allocate(ctx context.Context, stream *vram.Stream, r *inferRequest, t *tenant) (vram.Batch, error) {
 	memory := stream.AllocBatchForAsync(ctx, vram.BatchRequest{Bytes: r.buffers(), Wait: true, Tenant: t.account})
 	if !memory.Completed() {
@@ -129,11 +127,11 @@ func (sv *Service) allocate(ctx context.Context, stream *vram.Stream, r *inferRe
 			return vram.Batch{}, errBusy
 		}
 	}
-	// The context ends the request itself: what Await brings is either the memory or the reason why there is none.
+	// The context ends the request itself: Await returns either the memory or the reason why there is none.
 	return memory.Await(context.Background())
 }
 
-// run does a request and says what it took.
+// run executes a request and returns its answer.
 func (sv *Service) run(ctx context.Context, r *inferRequest, t *tenant) (a inferAnswer, err error) {
 	w := sv.pick()
 	a.Stream = w.stream.ID()

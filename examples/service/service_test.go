@@ -22,14 +22,14 @@ import (
 
 func TestMain(m *testing.M) { recoveredtest.Main(m) }
 
-// rig is a service on a device whose kernels end when the test says so, under the hazard checker.
+// rig is a service under the hazard checker, on a device whose kernels end when the test advances time.
 type rig struct {
 	*Service
 	t   *testing.T
 	gpu *sim.Device
 }
 
-// newRig opens a service that is closed at the end of the test: nothing may live then.
+// newRig opens a service that is closed at the end of the test, when no buffer may be live.
 func newRig(t *testing.T, s settings) *rig {
 	t.Helper()
 	driver := sim.New(sim.Config{})
@@ -48,7 +48,7 @@ func newRig(t *testing.T, s settings) *rig {
 	return &rig{sv, t, driver.Device(0)}
 }
 
-// until waits for what another goroutine is about to do.
+// until waits for a condition that another goroutine establishes.
 func (r *rig) until(what string, done func() bool) {
 	r.t.Helper()
 	for end := time.Now().Add(time.Minute); !done(); runtime.Gosched() {
@@ -61,7 +61,7 @@ func (r *rig) until(what string, done func() bool) {
 // kernels lets time pass until no kernel runs.
 func (r *rig) kernels() { r.gpu.Advance(time.Hour) }
 
-// request is what a client gets.
+// request is a client's answer.
 type answer struct {
 	status     int
 	retryAfter string
@@ -205,7 +205,7 @@ func (r *rig) holdAs(server *httptest.Server, tenant, body string, count int) <-
 	return answers
 }
 
-// What does not fit beside what runs waits, holds nothing meanwhile, and is served when that is over.
+// A request that does not fit waits without holding memory, and is served when running ones end.
 func TestWaitsForMemory(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, settings{Config: vram.Config{LimitBytes: 4 << 30}, WorkerCount: 2, BacklogCount: 1})
@@ -226,7 +226,7 @@ func TestWaitsForMemory(t *testing.T) {
 	assert.LessOrEqual(t, r.report().Memory.PeakReservedBytes, int64(4<<30))
 }
 
-// Who waits for memory longer than a request may take is told so, and leaves nothing behind.
+// A request that waits for memory beyond the timeout gets an error, and leaks nothing.
 func TestTimeoutForMemory(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, settings{Config: vram.Config{LimitBytes: 4 << 30}, BacklogCount: 1, Timeout: 20 * time.Millisecond})
@@ -244,7 +244,7 @@ func TestTimeoutForMemory(t *testing.T) {
 	assert.Zero(t, r.report().Memory.LiveBytes)
 }
 
-// A tenant whose part is a hard limit and that asks for more waits for its own requests; others do not wait for it.
+// A tenant at its hard limit waits for its own requests; others do not wait for it.
 func TestTenantsDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, settings{Config: vram.Config{LimitBytes: 512 << 20}, BacklogCount: 10, Tenants: []weight{{"greedy", 1}, {"modest", 1}}, Hard: true})
@@ -280,7 +280,7 @@ func TestTenantsDoNotWaitForEachOther(t *testing.T) {
 	}
 }
 
-// A process whose allocator is broken says so, to be replaced.
+// A process whose allocator is broken reports it, to be replaced.
 func TestUnhealthy(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, settings{})
@@ -295,7 +295,7 @@ func TestUnhealthy(t *testing.T) {
 	assert.Equal(t, http.StatusInternalServerError, a.status)
 }
 
-// Requests wait for memory up to the backlog; what goes beyond is refused at once.
+// Requests wait for memory up to the backlog; further ones are refused at once.
 func TestBacklog(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, settings{Config: vram.Config{LimitBytes: 128 << 20}, BacklogCount: 2})
@@ -317,7 +317,7 @@ func TestBacklog(t *testing.T) {
 	assert.Equal(t, requestReport{Answered: 3, Refused: 1}, r.report().Requests)
 }
 
-// A client that leaves takes its request along, whether it waits or runs: its memory is free.
+// A client that leaves ends its request, waiting or running: its memory becomes free.
 func TestClientLeaves(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, settings{Config: vram.Config{LimitBytes: 4 << 30}, BacklogCount: 2})
@@ -342,7 +342,7 @@ func TestClientLeaves(t *testing.T) {
 	assert.Equal(t, http.StatusOK, (<-next).status)
 }
 
-// A request that takes too long is ended by the service.
+// The service ends a request that takes too long.
 func TestTimeout(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, settings{Timeout: 20 * time.Millisecond})

@@ -17,9 +17,9 @@ import (
 	"github.com/go-vram/vram"
 )
 
-// Clients that never read lose their connections, whatever they asked for; one that is idle beside them does not.
+// Clients that never read lose their connections, on every route; an idle client does not.
 func TestClientsThatNeverReadAreCutOff(t *testing.T) {
-	newRig(t, settings{}) // what a process makes once is made
+	newRig(t, settings{}) // make the process's singletons
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, settings{})
 		listener := newPipes()

@@ -13,16 +13,16 @@ import (
 	"github.com/go-vram/vram"
 )
 
-// tenantHeader says whose a request is. A service in the open would take it from what authenticates the client.
+// tenantHeader names a request's tenant. A public service would take the tenant from the client's authentication.
 const tenantHeader = "X-Tenant"
 
-// weight is what a tenant has a right to, beside the others.
+// weight is a tenant's part in relation to the other tenants.
 type weight struct {
 	name  string
 	parts int
 }
 
-// parseTenants reads weights as "gold=4,silver=2,bronze=1". Nothing is no tenants.
+// parseTenants reads weights as "gold=4,silver=2,bronze=1". An empty text means no tenants.
 func parseTenants(text string) ([]weight, error) {
 	if text == "" {
 		return nil, nil
@@ -44,10 +44,10 @@ func parseTenants(text string) ([]weight, error) {
 	return all, nil
 }
 
-// tenant is whom requests are charged to, and what it has had.
+// tenant is the account of requests, with the sums of their memory.
 type tenant struct {
 	name    string
-	account *vram.Tenant // nil: nobody
+	account *vram.Tenant // nil: no tenant
 	share   float64      // of the device's memory
 	waited  prometheus.Observer
 	seconds prometheus.Observer
@@ -56,19 +56,19 @@ type tenant struct {
 	heldKiBMil atomic.Int64 // KiB times milliseconds: enough for centuries
 }
 
-// served counts memory that a request had.
+// served adds the memory of a finished request.
 func (t *tenant) served(bytes int64, held time.Duration) {
 	t.heldKiBMil.Add(int64(float64(bytes) / (1 << 10) * held.Seconds() * 1e3))
 }
 
-// byteSeconds is how much memory the tenant's requests had, times for how long.
+// byteSeconds returns the sum of the tenant's memory over time.
 func (t *tenant) byteSeconds() float64 { return float64(t.heldKiBMil.Load()) * (1 << 10) / 1e3 }
 
-// errTenant says that a request names a tenant that the service does not know.
+// errTenant reports an unknown tenant.
 var errTenant = errors.New(tenantHeader + " names no tenant of this service")
 
-// openTenants makes the tenants' accounts: each has a right to its part of the limit, and may borrow what the others leave. With
-// Hard it may have that part and no more, so that who asks for more waits for its own requests and for nobody else's.
+// openTenants opens the tenants' accounts: each has a share of the limit, and may borrow unused memory. With Hard the share is
+// a limit, so that a tenant that wants more waits for its own requests only.
 func (sv *Service) openTenants(weights []weight) (map[string]*tenant, error) {
 	if len(weights) == 0 {
 		return map[string]*tenant{"": sv.newTenant("", nil, 1)}, nil
@@ -101,7 +101,7 @@ func (sv *Service) newTenant(name string, account *vram.Tenant, share float64) *
 	}
 }
 
-// tenantOf is the tenant that a request names.
+// tenantOf returns the tenant of a request.
 func (sv *Service) tenantOf(name string) (*tenant, error) {
 	if t, ok := sv.tenants[name]; ok {
 		return t, nil

@@ -1,7 +1,8 @@
-// Command share starts a second process, shares memory of the GPU with it, has it fill the memory, and reads what it
-// wrote. The bytes never leave the GPU in between; a fence by an event of the driver puts the read behind the fill.
+// Command share starts a second process, shares GPU memory with it, has it fill the memory, and reads the bytes. The bytes
+// never leave the GPU in between; an event of the driver orders the read after the fill.
 //
-// It needs Linux and an NVIDIA GPU whose driver gives memory a file descriptor. Elsewhere it says what is missing.
+// It needs Linux and an NVIDIA GPU whose driver exports memory as a file descriptor. Elsewhere it prints the missing
+// requirement.
 package main
 
 import (
@@ -30,7 +31,7 @@ const (
 
 func main() { os.Exit(command.Interruptible(run)) }
 
-// run is both processes: what it prints goes to the writers, what it comes to is the exit code.
+// run executes either process and returns its exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("share", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -52,7 +53,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return command.Exit(ctx, "share", err, stderr)
 }
 
-// read is the first process: it makes the memory, and reads what the second one has written.
+// read runs the first process: it allocates the memory, and reads the bytes that the second one has written.
 func read(ctx context.Context, library string, stdout, stderr io.Writer) (err error) {
 	gpu, err := open(library)
 	if err != nil {
@@ -94,7 +95,7 @@ func read(ctx context.Context, library string, stdout, stderr io.Writer) (err er
 	return nil
 }
 
-// fill is the second process: it takes the memory, and fills it.
+// fill runs the second process: it receives the memory, and fills it.
 func fill(_ context.Context, library string, stdout io.Writer) (err error) {
 	gpu, err := open(library)
 	if err != nil {
@@ -123,7 +124,7 @@ func fill(_ context.Context, library string, stdout io.Writer) (err error) {
 	return nil
 }
 
-// device is what each process has of the GPU.
+// device has a process's objects of the GPU.
 type device struct {
 	dev *vram.Device
 	c   *cuda.Context
@@ -150,7 +151,7 @@ func open(library string) (d *device, err error) {
 
 func (d *device) close() error { return errors.Join(d.x.Free(), d.c.Close(), d.dev.Close()) }
 
-// connection is the connection that a file is.
+// connection returns the connection of a file.
 func connection(f *os.File) (*net.UnixConn, error) {
 	conn, err := net.FileConn(f)
 	err = errors.Join(err, f.Close())

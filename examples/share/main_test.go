@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 	recoveredtest.Main(m)
 }
 
-// output is what both processes print.
+// output is the output of both processes.
 type output struct {
 	sync.Mutex
 	strings.Builder
@@ -52,7 +52,7 @@ func TestBytesOfTheSecondProcess(t *testing.T) {
 	}
 }
 
-// Without a driver the program says what it needs.
+// Without a driver the program prints its requirements.
 func TestAMachineWithoutAGPU(t *testing.T) {
 	var stdout, stderr output
 	code := run(t.Context(), []string{"-library", t.TempDir() + "/none"}, &stdout, &stderr)

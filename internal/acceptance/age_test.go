@@ -40,7 +40,7 @@ func (h *house) spike(streams int) (live vram.Buffer, on []*vram.Stream) {
 func TestMemoryOfASpikeIsReleased(t *testing.T) {
 	once(t)
 	works := map[string]struct {
-		peakBytes int64 // of a step, beside the 200 MiB
+		peakBytes int64 // of a step, in addition to the 200 MiB
 		step      func(t *testing.T, on []*vram.Stream)
 	}{
 		"idle": {0, func(*testing.T, []*vram.Stream) {}},
@@ -94,8 +94,8 @@ func TestMemoryOfASpikeIsReleased(t *testing.T) {
 	}
 }
 
-// Memory of a spike is released, too, while a stream pauses again and again, each time for long enough that it returns its pages, and
-// for less than ReleaseAfter: no step lends the stream all that is free.
+// Memory of a spike is released, too, while a stream pauses again and again, each time for long enough that it returns its
+// pages, and for less than ReleaseAfter: no step lends the stream all that is free.
 func TestMemoryOfASpikeIsReleasedBesidePauses(t *testing.T) {
 	once(t)
 	for name, tt := range map[string]struct {
@@ -134,7 +134,8 @@ func TestMemoryOfASpikeIsReleasedBesidePauses(t *testing.T) {
 	}
 }
 
-// A stream that uses a little more every two seconds asks again soon after it has returned a surplus, and is not lent that again.
+// A stream that uses a little more every two seconds asks again soon after it has returned a surplus, and is not lent that
+// again.
 func TestASurplusIsNotLentToAStreamThatGrows(t *testing.T) {
 	once(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -172,7 +173,7 @@ func (h *house) loop(pause time.Duration) (heldBytes int64, made, mapped uint64)
 
 // A loop whose pauses are shorter than ReleaseAfter does not notice it: from the third step on the driver makes and maps
 // no more handles than where memory is never released for its age. With Balanced that is none. With Lean the holes of each
-// step lie elsewhere, so that it may make up to two percent of its pages anew, and moves fewer.
+// step lie elsewhere, so that it may remake up to two percent of its pages, and moves fewer.
 func TestALoopWithPausesKeepsItsMemory(t *testing.T) {
 	once(t)
 	for name, tt := range map[string]struct {

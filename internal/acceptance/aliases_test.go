@@ -55,7 +55,7 @@ func TestAliasesListTheirMethods(t *testing.T) {
 	assert.Equal(t, 4, aliasCount)
 }
 
-// unnamed is a signature without the names of its parameters.
+// unnamed returns a signature without the names of its parameters.
 func unnamed(t *testing.T, signature string) string {
 	t.Helper()
 	expression, err := parser.ParseExpr("func" + signature)

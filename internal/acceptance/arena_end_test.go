@@ -15,7 +15,7 @@ import (
 )
 
 // So many streams that their memory, in separate places, reaches the end of the address space: the
-// last pages come home like any others.
+// last pages are released like any others.
 func TestStreamsUpToTheEndOfTheArena(t *testing.T) {
 	h := openHouse(t, vram.Config{Footprint: vram.Lean}, sim.Config{})
 	streams := make([]*vram.Stream, 1024)

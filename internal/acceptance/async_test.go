@@ -89,7 +89,7 @@ func (a *asker) run(asks []ask) {
 	}
 }
 
-// one sends a request, which another goroutine may cancel meanwhile. Either way it has one answer.
+// one sends a request, which another goroutine may cancel concurrently. Either way it has one answer.
 func (a *asker) one(want ask) []vram.Buffer {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
@@ -207,7 +207,7 @@ func TestGatheredBuffersGoBack(t *testing.T) {
 	s := h.stream()
 	give := func(b vram.Buffer) { assert.NoError(t, b.Free()) }
 	ctx := context.Background()
-	// The result does not wait for the parts that were served: their release may be under way, or their answer.
+	// The result does not wait for the parts that were served: their release may still run, or their answer.
 	released := func(parts ...futures.Future[vram.Buffer]) {
 		for _, p := range parts {
 			<-p.Done()

@@ -211,7 +211,7 @@ func TestClosingACapturedStream(t *testing.T) {
 }
 
 // A stream that is captured is neither end of a Transfer, and is drawn into no capture by one;
-// memory that it used comes home after the capture. No background work in between is part of the
+// memory that it used becomes free after the capture. No background work in between is part of the
 // graph.
 func TestUsesAndTransfersDuringACapture(t *testing.T) {
 	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // once: allocations of the process, not of the test
@@ -271,7 +271,7 @@ func (h *house) captureAtRecord(s *vram.Stream) (end func()) {
 }
 
 // A fence that a capture swallows which begins at its record is neither asked about nor waited for:
-// that would break the capture, or draw another stream into it. It is recorded anew behind the
+// that would break the capture, or draw another stream into it. It is recorded again after the
 // capture.
 func TestACaptureThatBeginsAtAFence(t *testing.T) {
 	for name, fence := range map[string]func(t *testing.T, s, other *vram.Stream, b vram.Buffer) vram.Buffer{
@@ -315,7 +315,7 @@ func TestACaptureThatBeginsAtAFence(t *testing.T) {
 					left, err = left.Transfer(other)
 					require.NoError(t, err)
 					freeAll(t, left)
-					h.trim() // it comes home
+					h.trim() // it becomes free
 				}
 				require.NoError(t, s.Trim(context.Background()))
 				freeAll(t, must(t, other, 32*mib))

@@ -49,7 +49,7 @@ func TestCrumbsOfFourStreamsBecomeOneBlock(t *testing.T) {
 }
 
 // RMM: ArenaTest.SmallMediumLarge and GlobalArenaDeallocateFromOtherArena: every kind of size
-// beside the others, freed by a goroutine of another stream.
+// next to the others, freed by a goroutine of another stream.
 func TestSmallMediumLarge(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
 	a, b := h.stream(), h.stream()

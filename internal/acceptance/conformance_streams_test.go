@@ -65,7 +65,7 @@ func TestOneGoroutineAllocatesAnotherFrees(t *testing.T) {
 }
 
 // RMM: mr_ref_test_mt, AllocFreeDifferentThreadsDifferentStream. One goroutine allocates on a,
-// another uses the block on b, behind an event, lets a wait for that use, and frees. Nobody else
+// another uses the block on b, after an event, lets a wait for that use, and frees. Nobody else
 // has the memory before the use on b has ended.
 func TestABlockIsUsedOnAnotherStream(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: handedOver * 2 * mib}, sim.Config{})
@@ -214,7 +214,7 @@ func TestAFreeFindsItsOwnerAfterMemoryMoved(t *testing.T) {
 	for _, x := range crumbs {
 		require.NoError(t, o.free(x))
 	}
-	y := enter(must(t, b, 60*mib)) // all that a has beside one block
+	y := enter(must(t, b, 60*mib)) // all of a's memory except one block
 	for _, x := range crumbs {
 		require.ErrorIs(t, x.Free(), vram.ErrBadFree, "what was freed and has moved on")
 	}

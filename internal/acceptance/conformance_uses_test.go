@@ -68,7 +68,7 @@ func TestABlockIsAnnouncedOnAnotherStream(t *testing.T) {
 // again, and it is once that stream has finished.
 func TestRecordStream(t *testing.T) {
 	for _, bytes := range []int64{2 * kib, 200 * kib, 6 * mib} {
-		const most = 66 // of 6 MiB: x and all that meets holds beside it, and one more
+		const most = 66 // of 6 MiB: x, the other buffers that meets holds, and one more
 		h := openHouse(t, vram.Config{LimitBytes: most * 6 * mib}, sim.Config{})
 		a, b := h.stream(), h.stream()
 		x := must(t, a, bytes)
@@ -83,7 +83,7 @@ func TestRecordStream(t *testing.T) {
 		require.NoError(t, err)
 		assert.Zero(t, h.addsUp().PendingBytes, "%d bytes", bytes)
 		if bytes < mib {
-			assert.True(t, h.meets(a, x, 80), "%d bytes", bytes) // more than those of before, which are free
+			assert.True(t, h.meets(a, x, 80), "%d bytes", bytes) // more than the earlier ones, which are free
 		} else { // whole pages may change hands: then the memory is used again, perhaps at another address
 			h.meets(a, x, most)
 			assert.Equal(t, time.Second, h.gpu.Now(), "nobody waits for it")
@@ -113,7 +113,7 @@ func TestRecordStreamOnAShiftedView(t *testing.T) {
 }
 
 // PyTorch: test_caching_allocator_record_stream_oom (#19219). Frees that another stream's work
-// delays are waited for in the place of a refusal.
+// requests wait for delays instead of failing.
 func TestDelayedFreesAreNoReasonToRefuse(t *testing.T) {
 	const blockBytes = 160 * mib
 	h := openHouse(t, vram.Config{LimitBytes: 8 * blockBytes}, sim.Config{})

@@ -13,7 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/meter"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/streams"
 )
 
 // counters are all counters of a reading, by the path of their field: every uint64 and every duration
@@ -23,13 +25,13 @@ func counters(s vram.Stats) map[string]int64 {
 	var visit func(path string, v reflect.Value)
 	visit = func(path string, v reflect.Value) {
 		switch x := v.Interface().(type) {
-		case vram.SizeStats:
+		case streams.SizeStats:
 			path = fmt.Sprintf("%s[%d]", path, x.BlockBytes)
 		case vram.StreamStats:
 			path = fmt.Sprintf("%s[%d]", path, x.Stream)
 		case vram.TenantStats:
 			path = fmt.Sprintf("%s[%s]", path, x.Name)
-		case vram.CallStats:
+		case meter.CallStats:
 			path = fmt.Sprintf("%s[%s]", path, x.Func)
 		case time.Duration:
 			all[path] = int64(x)
@@ -58,7 +60,7 @@ func counters(s vram.Stats) map[string]int64 {
 	return all
 }
 
-// rises checks that no counter of a reading is below that of the reading before. A stream that has
+// rises checks that no counter of a reading is below the previous reading's. A stream that has
 // ended is listed no more.
 func rises(t *testing.T, before, after map[string]int64, open func(path string) bool) {
 	t.Helper()
@@ -115,7 +117,7 @@ func TestCountersNeverGoBack(t *testing.T) {
 }
 
 // keepBusy allocates and frees on a stream until it is told to stop: small and large buffers, batches,
-// requests of a tenant, some that fail, and it gives memory back meanwhile.
+// requests of a tenant, some that fail, and it returns memory at the same time.
 func keepBusy(d *vram.Device, s *vram.Stream, guest *vram.Tenant, n int, stop <-chan struct{}) {
 	ctx := context.Background()
 	for i := n; ; i++ {
@@ -150,7 +152,7 @@ func keepBusy(d *vram.Device, s *vram.Stream, guest *vram.Tenant, n int, stop <-
 	}
 }
 
-// Counters stay where they are while statistics are off, and go on from there.
+// Counters keep their values while statistics are off, and continue from there.
 func TestCountersStayWhileStatisticsAreOff(t *testing.T) {
 	t.Parallel()
 	d, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{}), LimitBytes: 64 * mib})

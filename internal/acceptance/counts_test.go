@@ -13,19 +13,22 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/pool"
+	"github.com/go-vram/vram/streams"
 )
 
 // sizeOf are the counts of blocks of up to so many bytes.
-func sizeOf(all []vram.SizeStats, blockBytes int64) vram.SizeStats {
+func sizeOf(all []streams.SizeStats, blockBytes int64) streams.SizeStats {
 	for _, z := range all {
 		if z.BlockBytes == blockBytes {
 			return z
 		}
 	}
-	return vram.SizeStats{}
+	return streams.SizeStats{}
 }
 
-// Slots that serve blocks of any length and magazines of one length count each buffer at its size, also when a slot serves another size later, and after the stream has ended.
+// Slots that serve blocks of any length and magazines of one length count each buffer at its size, also when a slot serves
+// another size later, and after the stream has ended.
 func TestCountsBySize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 512 * mib}, sim.Config{})
@@ -38,12 +41,12 @@ func TestCountsBySize(t *testing.T) {
 		}
 		live := must(t, s, 8*mib)
 		n := h.addsUp()
-		assert.Equal(t, vram.SizeStats{BlockBytes: 4 * mib, AllocCount: 2, FreeCount: 2}, sizeOf(n.Sizes, 4*mib))
-		assert.Equal(t, vram.SizeStats{BlockBytes: 64 * mib, AllocCount: 2, FreeCount: 2}, sizeOf(n.Sizes, 64*mib))
-		assert.Equal(t, vram.SizeStats{BlockBytes: 128 * mib, AllocCount: 1, FreeCount: 1}, sizeOf(n.Sizes, 128*mib))
+		assert.Equal(t, streams.SizeStats{BlockBytes: 4 * mib, AllocCount: 2, FreeCount: 2}, sizeOf(n.Sizes, 4*mib))
+		assert.Equal(t, streams.SizeStats{BlockBytes: 64 * mib, AllocCount: 2, FreeCount: 2}, sizeOf(n.Sizes, 64*mib))
+		assert.Equal(t, streams.SizeStats{BlockBytes: 128 * mib, AllocCount: 1, FreeCount: 1}, sizeOf(n.Sizes, 128*mib))
 		eight := sizeOf(n.Sizes, 8*mib)
 		eight.CachedBytes = 0
-		assert.Equal(t, vram.SizeStats{BlockBytes: 8 * mib, AllocCount: 22, FreeCount: 21, LiveCount: 1, LiveBytes: 8 * mib}, eight, "5 MiB, too")
+		assert.Equal(t, streams.SizeStats{BlockBytes: 8 * mib, AllocCount: 22, FreeCount: 21, LiveCount: 1, LiveBytes: 8 * mib}, eight, "5 MiB, too")
 		small := sizeOf(n.Sizes, kib)
 		assert.Equal(t, uint64(20), small.AllocCount)
 		assert.Equal(t, int64(64), small.CachedBytes/kib+2, "a span of 62 blocks")
@@ -102,10 +105,10 @@ func TestCountsOfWhatCameToNothing(t *testing.T) {
 		freeAll(t, held)
 
 		n := h.addsUp()
-		own := vram.RequestCounts{RefusedCount: 7, RetryCount: 1, BadFreeCount: 2}
+		own := pool.RequestCounts{RefusedCount: 7, RetryCount: 1, BadFreeCount: 2}
 		assert.Equal(t, own, n.Streams[0].RequestCounts)
-		assert.Equal(t, vram.RequestCounts{OutOfMemoryCount: 1, EndedWaitCount: 1}, n.Streams[1].RequestCounts)
-		want := vram.RequestCounts{OutOfMemoryCount: 1, RefusedCount: 7, RetryCount: 1, BadFreeCount: 2, EndedWaitCount: 1}
+		assert.Equal(t, pool.RequestCounts{OutOfMemoryCount: 1, EndedWaitCount: 1}, n.Streams[1].RequestCounts)
+		want := pool.RequestCounts{OutOfMemoryCount: 1, RefusedCount: 7, RetryCount: 1, BadFreeCount: 2, EndedWaitCount: 1}
 		if reserved {
 			want.OutOfMemoryCount++
 		}
@@ -190,7 +193,7 @@ func TestWaitsByDuration(t *testing.T) {
 			freeAll(t, got(t, answer))
 		}
 		n := h.Stats()
-		for name, d := range map[string]vram.DurationHistogram{"device": n.Waits.Durations, "tenant": n.Tenants[0].Durations} {
+		for name, d := range map[string]pool.DurationHistogram{"device": n.Waits.Durations, "tenant": n.Tenants[0].Durations} {
 			assert.Equal(t, uint64(3), d.Count(), name)
 			assert.Equal(t, all, d.Sum, name)
 			assert.Equal(t, uint64(1), d.Counts[12], "%s: 3 ms are below 4.096 ms", name)

@@ -11,8 +11,10 @@ import (
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -28,7 +30,7 @@ func inModule(elements ...string) string {
 	return filepath.Join(append([]string{moduleRoot}, elements...)...)
 }
 
-// filesOf are the texts of the files whose names match, by name, without hidden folders.
+// filesOf returns the texts of the files whose names match, by name, without hidden folders.
 func filesOf(t *testing.T, match func(path string) bool) map[string]string {
 	t.Helper()
 	files := map[string]string{}
@@ -57,8 +59,7 @@ func pages(t *testing.T) map[string]string {
 	return found
 }
 
-// leftAligned takes the spaces off the beginning and the end of each line, and empty lines at both
-// ends.
+// leftAligned removes spaces at the beginning and end of each line, and empty lines at both ends.
 func leftAligned(text string) string {
 	lines := strings.Split(text, "\n")
 	for i := range lines {
@@ -67,7 +68,7 @@ func leftAligned(text string) string {
 	return strings.Trim(strings.Join(lines, "\n"), "\n")
 }
 
-// untested are the Go blocks of a page that no source has, line by line.
+// untested returns the Go blocks of a page that no source contains.
 func untested(page string, sources map[string]string) (blocks []string) {
 	for _, part := range strings.Split(page, "```go\n")[1:] {
 		block, _, _ := strings.Cut(part, "```")
@@ -141,7 +142,7 @@ func TestEveryLinkOfTheDocsLeadsSomewhere(t *testing.T) {
 	assert.Equal(t, map[string]bool{"a-page": true, "whats-new-and-c": true}, headings("# A page\n\ntext # no\n\n### What's new, and `C`\n"))
 }
 
-// headings are the anchors of a page's headings.
+// headings returns the anchors of a page's headings.
 func headings(page string) map[string]bool {
 	anchors := map[string]bool{}
 	for _, match := range regexp.MustCompile(`(?m)^#+ (.*)$`).FindAllStringSubmatch(page, -1) {
@@ -152,8 +153,8 @@ func headings(page string) map[string]bool {
 }
 
 // Every example of the root belongs to something that its documentation has: a type that is an
-// alias has no methods there, so that an example of one is named for the type, with the method
-// behind it in lower case.
+// alias has no methods there, so the name of an example of a method is the type's, and the method's
+// in lower case.
 func TestEveryExampleIsShown(t *testing.T) {
 	files := token.NewFileSet()
 	var sources []*ast.File
@@ -207,6 +208,84 @@ func TestTheRootsDocumentationHolds(t *testing.T) {
 	program, err := os.ReadFile(inModule("examples", "hello", "main.go"))
 	require.NoError(t, err)
 	assert.Contains(t, leftAligned(string(program)), leftAligned(strings.ReplaceAll(use, "//\t", "")))
+}
+
+// pageColumns bounds the lines of pages, so that a terminal and a review show them whole.
+const pageColumns = 160
+
+// wideLines returns the numbers of a page's lines over pageColumns, outside blocks of code, which show programs and their
+// output.
+func wideLines(page string) (numbers []int) {
+	code := false
+	for i, line := range strings.Split(page, "\n") {
+		if strings.HasPrefix(strings.TrimSpace(line), "```") {
+			code = !code
+		}
+		if !code && utf8.RuneCountInString(line) > pageColumns {
+			numbers = append(numbers, i+1)
+		}
+	}
+	return numbers
+}
+
+// No line of the pages for users and contributors is wider than a review shows it: tables hold facts, and paragraphs are text.
+func TestNoLineOfTheDocsIsWide(t *testing.T) {
+	checked := 0
+	for path, page := range pages(t) {
+		if dir := filepath.Dir(path); dir == "." || dir == "docs" {
+			checked++
+			assert.Empty(t, wideLines(page), path)
+		}
+	}
+	assert.Greater(t, checked, 25)
+	wide := strings.Repeat("é", pageColumns+1)
+	assert.Equal(t, []int{5}, wideLines(wide[2:]+"\n```text\n"+wide+"\n```\n"+wide))
+}
+
+// unheld returns the first lines of a page's outputs (blocks of text) that neither a source prints nor an example's documented_test.go
+// compares, and that are not declared an example of a run.
+func unheld(page string, sources string, compared func(example string) bool) (outputs []string) {
+	for _, section := range strings.Split(page, "\n## ") {
+		parts := strings.Split(section, "```text\n")
+		for i, part := range parts[1:] {
+			output, _, _ := strings.Cut(part, "\n```")
+			if strings.Contains(lastParagraph(parts[i]), "xample of a run") {
+				continue
+			}
+			held := slices.ContainsFunc(regexp.MustCompile(`examples/(\w+)\)`).FindAllStringSubmatch(parts[0], -1), func(m []string) bool { return compared(m[1]) })
+			for line := range strings.Lines(output) {
+				if !held && !strings.Contains(sources, strings.TrimSpace(line)) {
+					outputs = append(outputs, strings.TrimSpace(line))
+					break
+				}
+			}
+		}
+	}
+	return outputs
+}
+
+func lastParagraph(text string) string {
+	text = strings.TrimSpace(text)
+	return text[max(0, strings.LastIndex(text, "\n\n")):]
+}
+
+// Every printed output of the pages is held by a test, or says that it is an example of a run.
+func TestEveryOutputOfTheDocsIsHeld(t *testing.T) {
+	var sources strings.Builder
+	for _, text := range filesOf(t, func(path string) bool { return strings.HasSuffix(path, "_test.go") }) {
+		sources.WriteString(text)
+	}
+	compared := func(example string) bool {
+		_, err := os.Stat(inModule("examples", example, "documented_test.go"))
+		return err == nil
+	}
+	for path, page := range pages(t) {
+		if dir := filepath.Dir(path); dir == "." || dir == "docs" {
+			assert.Empty(t, unheld(page, sources.String(), compared), path)
+		}
+	}
+	page := "An example of a run:\n\n```text\nfree\n```\n\n```text\nheld\n```\n\n```text\nloose\n```\n\n## [a](examples/a)\n\n```text\nby a\n```\n"
+	assert.Equal(t, []string{"loose"}, unheld(page, "held", func(example string) bool { return example == "a" }))
 }
 
 // Every make target that a page's block names is one.

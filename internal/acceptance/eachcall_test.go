@@ -15,8 +15,8 @@ import (
 	"github.com/go-vram/vram/internal/eachcall"
 )
 
-// Whichever driver call fails, or panics, a request that failed leaves no buffer, no driver object and no goroutine, and opening leaves
-// nothing open.
+// Whichever driver call fails, or panics, a request that failed leaves no buffer, no driver object and no goroutine, and
+// opening leaves nothing open.
 func TestAFailedCallLeavesNothing(t *testing.T) {
 	machine := sim.New(sim.Config{Devices: 2})
 	faults := fault.Wrap(machine)

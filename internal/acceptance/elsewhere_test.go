@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/pool"
 )
 
 // scarcity is a device on which the driver has no memory left for a request, while the process has
@@ -192,7 +193,7 @@ func TestWhatOthersHaveToGiveBack(t *testing.T) {
 			assert.Equal(t, 2*gib, short.DriverBytes)
 			require.NotEmpty(t, short.Remedies())
 			last := short.Remedies()[len(short.Remedies())-1]
-			assert.Equal(t, vram.RemedyFreeElsewhere, last.Kind)
+			assert.Equal(t, pool.FreeElsewhere, last.Kind)
 			h.faults.SetCapacity(2*gib + last.Bytes - 2*mib)
 			_, err = b.Alloc(1536 * mib)
 			require.ErrorIs(t, err, vram.ErrOutOfMemory)

@@ -13,6 +13,7 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/internal/jsonform/jsonformtest"
+	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
 )
 
@@ -50,7 +51,7 @@ func TestTheJSONOfAnError(t *testing.T) {
 		`{"field":"Tuning.PressureMark","value":"NaN","want":"","call":""}`:        &vram.ConfigError{Field: "Tuning.PressureMark", Value: math.NaN()},
 		`{"field":"every","value":1.5,"want":"","call":"Tick"}`:                    &vram.ConfigError{Field: "every", Value: 1500 * time.Millisecond, Call: "Tick"},
 		`{"buffer_count":0,"bytes":0,"buffers":[]}`:                                &vram.InUseError{},
-		`{"kind":"raise-limit","bytes":5,"stream":0}`:                              vram.Remedy{Kind: vram.RemedyRaiseLimit, Bytes: 5},
+		`{"kind":"raise-limit","bytes":5,"stream":0}`:                              pool.Remedy{Kind: pool.RaiseLimit, Bytes: 5},
 	} {
 		text, err := json.Marshal(x)
 		require.NoError(t, err)

@@ -96,7 +96,7 @@ func TestEventsTellWhatHappened(t *testing.T) {
 	}
 }
 
-// A function may use the device, wait, panic, and end its goroutine; allocations go on meanwhile,
+// A function may use the device, wait, panic, and end its goroutine; other goroutines keep allocating,
 // and the others are called. Close waits for them.
 func TestEventFunctionsHarmNobody(t *testing.T) {
 	var out text
@@ -134,7 +134,7 @@ func TestEventFunctionsHarmNobody(t *testing.T) {
 	assert.Contains(t, out.String(), "somebody else's mistake")
 }
 
-// A function that is a thousand calls behind misses events, and the log has their number.
+// A function that lags by a thousand calls misses events, and the log has their number.
 func TestEventsAreBounded(t *testing.T) {
 	var out text
 	gate := make(chan struct{})

@@ -12,7 +12,7 @@ import (
 	"github.com/go-vram/vram/internal/fakecuda"
 )
 
-// The allocator on libcuda's own interface, with real bytes behind the addresses: the life of a
+// The allocator on libcuda's own interface, with real bytes at the addresses: the life of a
 // device.
 func TestADeviceOnTheFakeLibrary(t *testing.T) {
 	path, err := fakecuda.Build(t.TempDir())

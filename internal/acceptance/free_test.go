@@ -150,7 +150,7 @@ func TestCloseWhileOthersAreAtWork(t *testing.T) {
 			s := h.stream()
 			work.Go(func() {
 				for !closed.Load() {
-					runtime.Gosched() // so that the others go on where there is one processor
+					runtime.Gosched() // so that the others run on a single processor
 					for _, bytes := range []int64{kib, 3 * mib, 20 * mib} {
 						b, err := s.Alloc(bytes)
 						if err == nil {
@@ -222,7 +222,7 @@ func TestMemoryWaitsForTheWorkOnIt(t *testing.T) {
 	assert.Equal(t, x.Ptr(), y.Ptr(), "its own stream uses it at once")
 	assert.Less(t, h.gpu.Now(), time.Second)
 	require.NoError(t, y.Free())
-	h.trim() // now the device has it, behind the work
+	h.trim() // now the device has it, after the work
 	_, err := b.Alloc(32 * mib)
 	require.NoError(t, err)
 	assert.GreaterOrEqual(t, h.gpu.Now(), time.Second)

@@ -23,8 +23,8 @@ const growthRounds = 10000
 const (
 	// heapSlack is for memory that the runtime keeps: 50 bytes a round would show.
 	heapSlack = 512 << 10
-	// actorSlack is for streams, whose actors have names: the framework keeps these in 32,768 maps, each of which takes 200 bytes
-	// at its first name and gives them back never.
+	// actorSlack is for streams, whose actors have names: the framework keeps these in 32,768 maps, each of which takes 200
+	// bytes at its first name and gives them back never.
 	actorSlack = 3 << 20
 )
 
@@ -66,7 +66,7 @@ func settled() (heapBytes int64, goroutines int) {
 	return int64(m.HeapAlloc), runtime.NumGoroutine()
 }
 
-// processorTime is that of the process: a bubble has no other clock, and other processes do not count.
+// processorTime returns the process's CPU time: a bubble has no other real clock, and other processes do not count.
 func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage

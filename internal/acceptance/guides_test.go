@@ -199,7 +199,8 @@ func allocate(s *vram.Stream, part func() ([]vram.Demand, error)) ([]vram.Buffer
 	return buffers, s.AllocBatch(buffers, sizes)
 }
 
-// Docs/guide-training.md: the loop makes no driver call once its memory is mapped, and its recording is a trace of all that it allocated.
+// Docs/guide-training.md: the loop makes no driver call once its memory is mapped, and its recording is a trace of all that it
+// allocated.
 func TestGuideToTraining(t *testing.T) {
 	shape := warm.Transformer{
 		Batch: 2, Sequence: 256, Hidden: 256, Heads: 4, Layers: 4, Vocabulary: 8000, Positions: 256, Type: warm.BFloat16, Mixed: true,

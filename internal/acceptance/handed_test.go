@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/pool"
 )
 
 // held are the bytes that the statistics charge a stream with.
@@ -53,7 +54,7 @@ func TestWhoHasAHandedBuffer(t *testing.T) {
 			assert.Contains(t, short.Error(), "stream 2 holds 48 MiB, 48 MiB live")
 			assert.Contains(t, short.Error(), "largest buffers: 48 MiB on stream 2")
 			assert.NotContains(t, short.Error(), "stream 1")
-			assert.Contains(t, short.Remedies(), vram.Remedy{Kind: vram.RemedyWaitForFrees, Bytes: 48 * mib})
+			assert.Contains(t, short.Remedies(), pool.Remedy{Kind: pool.WaitForFrees, Bytes: 48 * mib})
 
 			ctx, cancel := context.WithCancel(t.Context())
 			given := waitWithin(ctx, third, vram.Request{Bytes: 48 * mib})
@@ -80,7 +81,7 @@ func TestWhoHasAHandedBuffer(t *testing.T) {
 	}
 }
 
-// It is charged to each stream that has it in turn, and to that of its memory when it is back, or when the
+// It is charged to each stream that has it in turn, and to the stream of its memory when it is back, or when the
 // stream that has it is closed.
 func TestAHandedBufferGoesOn(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -136,7 +137,7 @@ func TestLiveBuffersOfAClosedStreamInARefusal(t *testing.T) {
 		var short *vram.OutOfMemoryError
 		require.ErrorAs(t, err, &short)
 		assert.Contains(t, short.Error(), "stream 1 holds 24 MiB, 24 MiB live")
-		assert.Contains(t, short.Remedies(), vram.Remedy{Kind: vram.RemedyWaitForFrees, Bytes: 24 * mib})
+		assert.Contains(t, short.Remedies(), pool.Remedy{Kind: pool.WaitForFrees, Bytes: 24 * mib})
 		answer := waitFor(second, vram.Request{Bytes: 48 * mib})
 		waits(t, answer)
 		freeAll(t, x)

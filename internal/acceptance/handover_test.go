@@ -48,8 +48,8 @@ func TestASentValueIsNoDeadlock(t *testing.T) {
 	})
 }
 
-// A goroutine that waits for a value, or for room, frees nothing before the other side goes on: a
-// wait for memory that only these two could end is refused, with any other streams beside.
+// A goroutine that waits for a value, or for room, frees nothing before the other side continues: a
+// wait for memory that only these two could end is refused, with any other streams.
 func TestAHandoverTellsWhoWaitsForWhom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -65,7 +65,7 @@ func TestAHandoverTellsWhoWaitsForWhom(t *testing.T) {
 		go receive()
 		synctest.Wait()
 		first := waitFor(c, vram.Request{Bytes: 20 * mib})
-		waits(t, first) // b goes on, though it holds nothing and wants nothing
+		waits(t, first) // b is runnable, though it holds nothing and wants nothing
 		second := waitFor(b, vram.Request{Bytes: 32 * mib})
 		deadlocked(t, second) // the sender waits, the receiver waits for it
 		waits(t, first)

@@ -15,14 +15,15 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/pool"
 )
 
 // listed are the live buffers by their addresses.
-func (h *house) listed() map[vram.Ptr]vram.LiveBuffer {
+func (h *house) listed() map[vram.Ptr]pool.LiveBuffer {
 	h.t.Helper()
 	list, err := h.LiveBuffers(h.t.Context())
 	require.NoError(h.t, err)
-	all := map[vram.Ptr]vram.LiveBuffer{}
+	all := map[vram.Ptr]pool.LiveBuffer{}
 	var sum int64
 	for i, b := range list.Buffers {
 		require.NotContains(h.t, all, b.Ptr)

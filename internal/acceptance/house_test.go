@@ -18,6 +18,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/internal/recoveredtest"
+	"github.com/go-vram/vram/streams"
 )
 
 const (
@@ -50,9 +51,9 @@ type house struct {
 	gpu    *sim.Device
 	faults *fault.Driver
 	joins  bool // see capture
-	// underWay is the number of frees that the test may have interrupted by reading statistics: one for each stream that others
-	// use meanwhile, 0 where it reads at rest.
-	underWay int
+	// unsettled bounds the frees that the test may interrupt by reading statistics: one for each stream that other goroutines
+	// use at the time, 0 if the house is idle.
+	unsettled int
 }
 
 // openHouse opens a device on a GPU with a stepped clock. At the end of the test it is closed, if
@@ -140,7 +141,7 @@ func (h *house) until(what string, done func() bool) {
 	}
 }
 
-// balanced reads the statistics once nothing is under way: bytes by state add up, and so do hits.
+// balanced reads the statistics of an idle device: bytes by state add up, and so do hits.
 func (h *house) balanced() vram.Stats {
 	h.t.Helper()
 	var s vram.Stats
@@ -158,16 +159,15 @@ func (h *house) balanced() vram.Stats {
 }
 
 // agree checks that allocations, frees and live bytes are the sums of the sizes, except for the frees
-// that were under way when the test read statistics: each may count as an allocation more until the
-// next one.
+// that ran when the test read statistics: each may count as one more allocation until the next reading.
 func (h *house) agree(all, sizes [3]uint64, what string, args ...any) {
 	h.t.Helper()
-	assert.InDelta(h.t, all[0], sizes[0], float64(h.underWay), append([]any{what}, args...)...)
+	assert.InDelta(h.t, all[0], sizes[0], float64(h.unsettled), append([]any{what}, args...)...)
 	assert.Equal(h.t, all[1:], sizes[1:], append([]any{what}, args...)...)
 }
 
-// sumOf are the allocations, the frees and the live bytes of all sizes.
-func sumOf(sizes []vram.SizeStats) (sum [3]uint64) {
+// sumOf returns the allocations, the frees and the live bytes of all sizes.
+func sumOf(sizes []streams.SizeStats) (sum [3]uint64) {
 	for _, z := range sizes {
 		sum[0] += z.AllocCount
 		sum[1] += z.FreeCount
@@ -176,8 +176,7 @@ func sumOf(sizes []vram.SizeStats) (sum [3]uint64) {
 	return sum
 }
 
-// addsUp is balanced, and holds peaks and limits against each other. The limit was not lowered
-// meanwhile.
+// addsUp calls balanced, and compares peaks with limits. It requires that nobody has lowered the limit.
 func (h *house) addsUp() vram.Stats {
 	h.t.Helper()
 	s := h.balanced()

@@ -62,7 +62,7 @@ func TestAStreamAtWorkKeepsItsCache(t *testing.T) {
 			<-time.After(100 * time.Millisecond)
 		}
 		calls := h.driverCalls()
-		freeAll(t, must(t, s, gib-2*mib)) // beside the span of the small ones
+		freeAll(t, must(t, s, gib-2*mib)) // without the span of the small ones
 		assert.Equal(t, calls, h.driverCalls())
 	})
 }

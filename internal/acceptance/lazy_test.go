@@ -124,7 +124,7 @@ func TestAFirstUseThatFailsLeavesNothingOpen(t *testing.T) {
 	}
 }
 
-// Many first uses at once open the device once; a Close among them leaves nothing behind.
+// Many first uses at once open the device once; a Close among them leaks nothing.
 func TestManyFirstUses(t *testing.T) {
 	for round := range 20 {
 		driver := sim.New(sim.Config{TotalBytes: 64 * mib})
@@ -143,7 +143,7 @@ func TestManyFirstUses(t *testing.T) {
 					return
 				}
 				if b, err := s.Alloc(mib); err == nil {
-					_ = b.Free() // closed meanwhile
+					_ = b.Free() // closed during the open
 				}
 			})
 		}

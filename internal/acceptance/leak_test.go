@@ -37,7 +37,7 @@ func TestALeakIsTold(t *testing.T) {
 	assert.Len(t, told, 1, "once")
 }
 
-// A leak alone is not joined to other errors: encoding/json writes its fields, also behind a CloseInto.
+// A leak alone is not joined to other errors: encoding/json writes its fields, also after a CloseInto.
 func TestALeakAloneIsAValueOfJSON(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
 	must(t, h.stream(), mib)
@@ -57,7 +57,8 @@ func TestALeakAloneIsAValueOfJSON(t *testing.T) {
 	}())
 }
 
-// A leak whose places are unknown names both ways to know them; one of which some are known, since they were sampled, has these.
+// A leak whose places are unknown names both ways to know them; one of which some are known, since they were sampled, has
+// these.
 func TestALeakSaysHowToSeeItsPlaces(t *testing.T) {
 	const inError, inReport = "; Config.SampleBytes names where large ones were allocated, Config.Debug where each was",
 		"to see where they were allocated: set SampleBytes, also at run time, for the large ones at little cost; or open the device with Config.Debug, for each\n"
@@ -79,7 +80,7 @@ func TestALeakSaysHowToSeeItsPlaces(t *testing.T) {
 	assert.Contains(t, leak.Report(), "allocated at acceptance_test.must ")
 }
 
-// The error names the largest buffer, wherever it is among those of all streams, and sums the others up.
+// The error names the largest buffer of all streams, and sums up the others.
 func TestALeakNamesTheLargestBuffer(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
 	first, second := h.stream(), h.stream()

@@ -128,7 +128,7 @@ func TestABufferOfNoBytes(t *testing.T) {
 }
 
 // An OutOfMemoryError has the requested and the free bytes, and the memory of every stream;
-// afterwards the device goes on.
+// afterwards the device works.
 func TestOutOfMemoryTellsTheFacts(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 	a, b, c := h.stream(), h.stream(), h.stream()

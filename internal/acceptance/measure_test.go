@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/pool"
 )
 
 // A measurement has the counts inside, by stream, and its own peaks; the program's own peaks are as if
@@ -257,7 +258,7 @@ func TestADifferenceOfStates(t *testing.T) {
 	freeAll(t, c)
 }
 
-// The longest wait of a difference is that of the waits in between, as far as it is known.
+// The longest wait of a difference covers the waits in between, as far as it is known.
 func TestTheLongestWaitOfADifference(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -306,7 +307,7 @@ func TestStatsAsJSON(t *testing.T) {
 	number(reflect.ValueOf(&full).Elem(), &next)
 	full.Waits.Durations.Counts = make([]uint64, 33)
 	full.Waits.Durations.Counts[2], full.Waits.Durations.Counts[32] = 5, 1
-	full.Tenants[0].Durations, full.Tenants[1].Durations = vram.DurationHistogram{}, vram.DurationHistogram{}
+	full.Tenants[0].Durations, full.Tenants[1].Durations = pool.DurationHistogram{}, pool.DurationHistogram{}
 	full.Pressure = vram.PressureHigh
 	text, err := json.Marshal(vram.Measurement{Elapsed: 2500 * time.Millisecond, Stats: full})
 	require.NoError(t, err)
@@ -322,7 +323,7 @@ func TestStatsAsJSON(t *testing.T) {
 	}
 	stats, _ := back["stats"].(map[string]any)
 	assert.Equal(t, "high", stats["pressure"])
-	assert.Len(t, stats, reflect.TypeFor[vram.Stats]().NumField()-1+reflect.TypeFor[vram.RequestCounts]().NumField()+3, "every field, and three shares")
+	assert.Len(t, stats, reflect.TypeFor[vram.Stats]().NumField()-1+reflect.TypeFor[pool.RequestCounts]().NumField()+3, "every field, and three shares")
 	waits, _ := stats["waits"].(map[string]any)
 	assert.Equal(t, map[string]any{"count": 6.0, "sum_seconds": full.Waits.Durations.Sum.Seconds(), "buckets": []any{
 		map[string]any{"below_seconds": 4e-6, "count": 5.0}, map[string]any{"count": 1.0},

@@ -19,8 +19,8 @@ import (
 	"github.com/go-vram/vram/vramtest"
 )
 
-// sums adds up the ranges of a map, and holds their places against its segments: ranges that lie side by side cover each of them, and no two
-// segments have a byte in common.
+// sums adds up the ranges of a map, and holds their places against its segments: ranges that lie side by side cover each of
+// them, and no two segments have a byte in common.
 func sums(t require.TestingT, m vram.MemoryMap) (total vram.MemoryBytes) {
 	count, bytes := 0, int64(0)
 	for i, s := range m.Segments {
@@ -96,7 +96,7 @@ func resting(t require.TestingT, d *vram.Device, resolutionBytes int64) vram.Mem
 		require.NoError(t, err)
 		total := sums(t, m)
 		if after := d.Stats(); ofStats(before) == ofStats(after) && before.ReservedBytes == after.ReservedBytes &&
-			before.ReservedBytes == ofAllStates(ofStats(after))-after.SleepingBytes { // no driver job is under way
+			before.ReservedBytes == ofAllStates(ofStats(after))-after.SleepingBytes { // no driver job is running
 			require.Equal(t, ofStats(after), total)
 			require.Equal(t, after.ReservedBytes, m.ReservedBytes)
 			require.Equal(t, after.LimitBytes, m.LimitBytes)
@@ -176,8 +176,8 @@ func TestMemoryMapHasEveryState(t *testing.T) {
 	d.Advance(time.Minute)
 }
 
-// After any calls the sums by state are those of Stats, and ranges cover the segments without overlaps, in every footprint and with
-// both kinds of segments.
+// After any calls the sums by state equal those in Stats, and ranges cover the segments without overlaps, in every footprint
+// and with both kinds of segments.
 func TestMemoryMapAgreesWithStats(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		driver := sim.New(sim.Config{})

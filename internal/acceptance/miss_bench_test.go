@@ -30,9 +30,10 @@ func manyStreams(tb testing.TB, count int, liveBytes int64) (*vram.Device, []*vr
 	return dev, streams
 }
 
-// BenchmarkMiss is a request for 8 MiB that the cache of its stream does not serve, on a device with so many streams, of which the
-// others have nothing or a small buffer each. Its memory is free in the pool (returned), or cached by another stream, since all
-// streams make a request in turns (turns), or comes from the driver (growth). The median does not depend on the number of streams.
+// BenchmarkMiss is a request for 8 MiB that the cache of its stream does not serve, on a device with so many streams, of which
+// the others have nothing or a small buffer each. Its memory is free in the pool (returned), or cached by another stream, since
+// all streams make a request in turns (turns), or comes from the driver (growth). The median does not depend on the number of
+// streams.
 func BenchmarkMiss(b *testing.B) {
 	for _, way := range []struct {
 		name string

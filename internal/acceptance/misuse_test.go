@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
 )
 
@@ -43,7 +44,7 @@ func TestEveryMethodAnswersOnNilAndZeroValues(t *testing.T) {
 		vram.Demand{},
 		vram.Quota{},
 		vram.TenantStats{},
-		vram.WaitStats{},
+		pool.WaitStats{},
 		vram.StreamStats{},
 		vram.Ptr(0),
 		&vram.OutOfMemoryError{}, &vram.DeadlockError{}, &vram.QuotaError{}, &vram.SizeError{}, &vram.AlignError{},

@@ -68,7 +68,7 @@ func TestADeviceReleasesWhatAnotherOnItsGPUNeeds(t *testing.T) {
 	}
 }
 
-// The live memory of a neighbour stays, and the error is that of the driver's refusal.
+// The live memory of a neighbour stays, and the error has the driver's refusal.
 func TestANeighbourKeepsWhatLives(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{TotalBytes: 4 * gib})
 	d := h.neighbour(vram.Config{})

@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// An observer that comes later is told of the live buffers, of their frees and of all that follows, beside the one of the
+// A later observer is called for the live buffers, their frees and all following ones, in addition to the one of the
 // configuration; once it has gone it is told of nothing, and nothing is sampled any more.
 func TestObserveWhileInUse(t *testing.T) {
 	for _, configured := range []bool{false, true} {

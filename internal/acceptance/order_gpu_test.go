@@ -13,7 +13,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/dynamic"
 )
 
-// On a GPU: layers of 256 MiB that a second stream copies out, freed behind the wait for the copy,
+// On a GPU: layers of 256 MiB that a second stream copies out, freed after the wait for the copy,
 // take the memory of one, and no copy has bytes of a later layer.
 func TestHardwareMemoryFreedBehindAWait(t *testing.T) {
 	driver := dynamic.New(dynamic.Config{})

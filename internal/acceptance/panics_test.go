@@ -14,7 +14,7 @@ import (
 )
 
 // A panic that was recovered is counted, reported to Events and logged with its stack, wherever it
-// came from; the device goes on.
+// came from; the device keeps working.
 func TestARecoveredPanicIsToldCountedAndLogged(t *testing.T) {
 	for _, place := range []string{"cuMemCreate", "cuStreamSynchronize", "OnOutOfMemory", "Growth"} {
 		t.Run(place, func(t *testing.T) {

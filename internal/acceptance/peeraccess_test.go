@@ -14,7 +14,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// neighbourhood is devices of one machine behind one checker, which knows the memory that each of them has access to.
+// neighbourhood is devices of one machine under one checker, which knows the memory that each can access.
 type neighbourhood struct {
 	*testing.T
 	faults  *fault.Driver

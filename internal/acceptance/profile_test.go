@@ -88,7 +88,7 @@ func TestSamplingIsSwitchedWhileInUse(t *testing.T) {
 	assert.Empty(t, h.Profile().Records)
 	require.NoError(t, h.Reconfigure(vram.Settings{SampleBytes: new(int64(1))}))
 	sampled := pair()
-	other := h.stream() // opened meanwhile
+	other := h.stream() // opened during the change
 	inOther, err := other.Alloc(4096)
 	require.NoError(t, err)
 	require.NoError(t, h.Reconfigure(vram.Settings{SampleBytes: new(int64(0))}))
@@ -164,8 +164,8 @@ func TestProfileOfNoDevice(t *testing.T) {
 	require.ErrorIs(t, err, vram.ErrNotOpen)
 }
 
-// A warm request and a cold one from the same calls of the program are one record, although the allocator's own calls differ; also
-// where more calls lead there than a stack has.
+// A warm request and a cold one from the same calls of the program are one record, although the allocator's own calls differ;
+// also where more calls lead there than a stack has.
 func TestAWarmAndAColdRequestAreOnePlace(t *testing.T) {
 	for _, calls := range []int{0, 40} {
 		h := openHouse(t, vram.Config{SampleBytes: 1}, sim.Config{})

@@ -117,12 +117,12 @@ func TestALimitBelowWhatIsHeld(t *testing.T) {
 
 // Everything may be changed by several goroutines at once while others allocate: nobody is refused
 // memory that is there, nothing overlaps, books balance, and the last settings hold for pool and
-// streams, those of new streams included.
+// streams, also in new ones.
 func TestReconfigureUnderLoad(t *testing.T) {
 	for _, kind := range []vram.Segments{vram.SegmentsVMM, vram.SegmentsPlain} {
 		var out text
 		h := openHouse(t, vram.Config{Debug: true, Segments: kind, Logger: out.logger()}, sim.Config{})
-		h.underWay = 4 * 4
+		h.unsettled = 4 * 4
 		var o overlaps
 		var work, change sync.WaitGroup
 		var done atomic.Bool

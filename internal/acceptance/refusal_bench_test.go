@@ -16,7 +16,7 @@ import (
 )
 
 // BenchmarkRefusal is requests for which there is no memory, from so many goroutines at once,
-// beside live buffers that fill the limit. An operation is one refused request; each goroutine
+// while live buffers fill the limit. An operation is one refused request; each goroutine
 // makes its share of them one after the other.
 func BenchmarkRefusal(b *testing.B) {
 	const liveBuffers = 20_000

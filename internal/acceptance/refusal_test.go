@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/pool"
 )
 
 // A refusal says whose request it was: as the error, and to the program's handler.
@@ -62,7 +63,7 @@ func TestARefusalCountsWhatIsFreeWithinPages(t *testing.T) {
 	require.NotNil(t, short, "there is room for 32 pages")
 	remedies := short.Remedies()
 	i := len(remedies) - 2
-	assert.Equal(t, vram.RemedyUseFewerStreams, remedies[i].Kind)
+	assert.Equal(t, pool.UseFewerStreams, remedies[i].Kind)
 	assert.Greater(t, remedies[i].Bytes, 32*mib)
 	assert.ErrorContains(t, short, "fewer streams: ")
 	assert.ErrorContains(t, short, " are free within pages that streams use in part; a LimitBytes higher")

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/pool"
 )
 
 // A limit that is higher by the refusal's figure is enough, and a page less is not.
@@ -23,7 +24,7 @@ func TestTheLimitThatWouldHelp(t *testing.T) {
 		require.ErrorAs(t, err, &short)
 		var raise int64
 		for _, r := range short.Remedies() {
-			if r.Kind == vram.RemedyRaiseLimit {
+			if r.Kind == pool.RaiseLimit {
 				raise = r.Bytes
 			}
 		}

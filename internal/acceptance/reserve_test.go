@@ -11,6 +11,7 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/pool"
 )
 
 func (h *house) reserve(bytes int64) *vram.Reservation {
@@ -100,7 +101,7 @@ func TestReservationsThatCannotBe(t *testing.T) {
 		_, err := h.Reserve(context.Background(), 32*mib)
 		var short *vram.OutOfMemoryError
 		require.ErrorAs(t, err, &short)
-		assert.Contains(t, short.Remedies(), vram.Remedy{Kind: vram.RemedyRetryAfterFrees, Bytes: 48 * mib})
+		assert.Contains(t, short.Remedies(), pool.Remedy{Kind: pool.RetryAfterFrees, Bytes: 48 * mib})
 		assert.NotContains(t, err.Error(), "Request.Wait", "Reserve has no such option")
 		_, err = h.Reserve(context.Background(), 65*mib)
 		require.ErrorIs(t, err, vram.ErrTooLarge)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/pool"
 )
 
 // Counts are exact, and each allocation is counted at the one level that served it.
@@ -298,7 +299,7 @@ func requireRefusal(t *testing.T, err error, requestedBytes int64, stream uint32
 	}
 	assert.Equal(t, liveBytes, sumBytes, "stream %d: %v", stream, err)
 	for _, r := range short.Remedies() {
-		if r.Kind == vram.RemedyWaitForFrees {
+		if r.Kind == pool.WaitForFrees {
 			assert.Equal(t, liveBytes, r.Bytes)
 		}
 	}

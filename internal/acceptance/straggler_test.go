@@ -143,7 +143,7 @@ func streamOf(t *testing.T, d *vram.Device) *vram.Stream {
 }
 
 // At the limit a request waits for pending memory: for the first fence that passes, whosever it is.
-// Nobody else waits with it: a request that other memory serves is served meanwhile, by driver
+// Nobody else waits with it: a request that other memory serves is served at once, by driver
 // calls, too.
 func TestARequestAtTheLimitWaitsForTheFirstFence(t *testing.T) {
 	for _, segments := range []vram.Segments{vram.SegmentsVMM, vram.SegmentsPlain} {

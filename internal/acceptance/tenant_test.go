@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/pool"
 )
 
 func (h *house) tenant(name string, q vram.Quota) *vram.Tenant {
@@ -88,7 +89,7 @@ func TestATenantIsRefunded(t *testing.T) {
 	})
 }
 
-// Requests that wait for a quota go on as soon as that allows it, in order of arrival: after a
+// Requests that wait for a quota are granted as soon as it allows them, in order of arrival: after a
 // free, a cancellation, or a larger quota.
 func TestAQuotaThatGrowsLetsOthersGoOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -217,7 +218,7 @@ func TestATenantWaitsForItself(t *testing.T) {
 				x, err := s.AllocFor(context.Background(), vram.Request{Bytes: 16 * mib, Tenant: guest})
 				require.NoError(t, err)
 				var y vram.Buffer
-				if other { // either way one goes on
+				if other { // either way one is granted
 					y = must(t, s, mib)
 				}
 				wait := waitFor(s, vram.Request{Bytes: mib, Tenant: guest})
@@ -255,7 +256,7 @@ func TestQuotasThatCannotBe(t *testing.T) {
 	assert.EqualValues(t, 1, x.Stats().Quota.LimitBytes)
 }
 
-// A tenant beyond its share waits behind those that are not, even if its own stream's cache could
+// A tenant beyond its share waits for tenants that are not, even if its own stream's cache could
 // serve it.
 func TestATenantDoesNotJumpTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -351,8 +352,8 @@ func TestAWaitErrorSaysThatTenantsHoldPartOfTheStreams(t *testing.T) {
 		_, err := b.AllocFor(ctx, vram.Request{Bytes: 8 * mib, Wait: true})
 		var ended *vram.WaitError
 		require.ErrorAs(t, err, &ended)
-		assert.Equal(t, []vram.Holder{{Stream: 1, HeldBytes: 64 * mib}}, ended.Holders)
-		assert.Equal(t, []vram.Holder{{Tenant: "gold", HeldBytes: 40 * mib}, {Tenant: "guest", HeldBytes: 20 * mib}}, ended.Tenants)
+		assert.Equal(t, []pool.Holder{{Stream: 1, HeldBytes: 64 * mib}}, ended.Holders)
+		assert.Equal(t, []pool.Holder{{Tenant: "gold", HeldBytes: 40 * mib}, {Tenant: "guest", HeldBytes: 20 * mib}}, ended.Tenants)
 		assert.ErrorContains(t, err, "vram: waited 1s for 8 MiB on stream 2: context deadline exceeded; stream 1 holds 64 MiB; "+
 			`of that tenant "gold" holds 40 MiB, tenant "guest" holds 20 MiB`)
 		freeAll(t, live...)

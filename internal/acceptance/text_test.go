@@ -11,7 +11,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/meter"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/pool"
+	"github.com/go-vram/vram/streams"
 )
 
 // The values that callers hold print readable, with units, under every verb; none shows its
@@ -82,23 +85,23 @@ func TestWhatCallersHoldPrintsForPeople(t *testing.T) {
 		{vram.Request{Tenant: new(vram.Tenant), Reservation: new(vram.Reservation)}, `0 B, tenant "", no reservation`},
 		{vram.BatchRequest{}, "0 buffers of 0 B"},
 		{vram.BatchRequest{Bytes: []int64{mib, mib}, Wait: true}, "2 buffers of 2 MiB, waits"},
-		{vram.RemedyKind(0), "no remedy"},
-		{vram.RemedyTrimStream, "trim-stream"},
-		{vram.RemedyKind(99), "RemedyKind(99)"},
-		{vram.Remedy{}, "no remedy"},
-		{vram.Holder{Stream: 2, HeldBytes: mib}, "stream 2 holds 1 MiB"},
-		{vram.Holding{Stream: 2, HeldBytes: mib}, "stream 2 holds 1 MiB, 0 B live"},
-		{vram.Waiter{}, "stream 0 waits for 0 B"},
-		{vram.Waiter{Stream: 2, Bytes: mib, Tenant: "gold", Priority: 1, Blocked: true}, `stream 2 waits for 1 MiB for tenant "gold", priority 1, blocked`},
-		{vram.LiveBuffer{}, "buffer of 0 B at 0x0 on stream 0"},
-		{vram.LiveBuffer{Stream: 1, Ptr: 0x300000000, Bytes: mib, Tag: "w"}, `buffer of 1 MiB at 0x300000000 on stream 1, tag "w"`},
+		{pool.RemedyKind(0), "no remedy"},
+		{pool.TrimStream, "trim-stream"},
+		{pool.RemedyKind(99), "RemedyKind(99)"},
+		{pool.Remedy{}, "no remedy"},
+		{pool.Holder{Stream: 2, HeldBytes: mib}, "stream 2 holds 1 MiB"},
+		{pool.Holding{Stream: 2, HeldBytes: mib}, "stream 2 holds 1 MiB, 0 B live"},
+		{pool.Waiter{}, "stream 0 waits for 0 B"},
+		{pool.Waiter{Stream: 2, Bytes: mib, Tenant: "gold", Priority: 1, Blocked: true}, `stream 2 waits for 1 MiB for tenant "gold", priority 1, blocked`},
+		{pool.LiveBuffer{}, "buffer of 0 B at 0x0 on stream 0"},
+		{pool.LiveBuffer{Stream: 1, Ptr: 0x300000000, Bytes: mib, Tag: "w"}, `buffer of 1 MiB at 0x300000000 on stream 1, tag "w"`},
 		{vram.PressureLevel(9), "PressureLevel(9)"},
 		{vram.TenantStats{}, `tenant "": holds 0 B, no limit`},
 		{vram.Buffer{}, "no buffer"},
 		{vram.Batch{}, "batch of 0 buffers of 0 B"},
 		{vram.Use{}, "no use"},
-		{vram.WaitStats{Waiting: 1, DemandBytes: mib, Count: 1}, "1 waiting for 1 MiB; 1 wait in all, 0 deadlocks"},
-		{vram.WaitStats{Count: 2, Longest: time.Second, Deadlocks: 1}, "0 waiting for 0 B; 2 waits in all, the longest that has ended took 1s, 1 deadlock"},
+		{pool.WaitStats{Waiting: 1, DemandBytes: mib, Count: 1}, "1 waiting for 1 MiB; 1 wait in all, 0 deadlocks"},
+		{pool.WaitStats{Count: 2, Longest: time.Second, Deadlocks: 1}, "0 waiting for 0 B; 2 waits in all, the longest that has ended took 1s, 1 deadlock"},
 		{new(vram.Device), "no device"},
 		{new(vram.Stream), "no stream"},
 		{new(vram.Tenant), "no tenant"},
@@ -108,9 +111,9 @@ func TestWhatCallersHoldPrintsForPeople(t *testing.T) {
 		{(*vram.Tenant)(nil), "no tenant"},
 		{(*vram.Reservation)(nil), "no reservation"},
 		{(*vram.Stats)(nil), "<nil>"},
-		{vram.DurationHistogram{}, "no durations"},
-		{vram.DurationHistogram{Counts: []uint64{0, 2}, Sum: 3 * time.Microsecond}, "2 durations, half below 2µs, 99% below 2µs, 3µs in all"},
-		{vram.SizeStats{BlockBytes: kib, AllocCount: 2, FreeCount: 1, LiveCount: 1, LiveBytes: 700}, "blocks up to 1 KiB: 2 allocations, 1 free, 1 live with 700 B, cached 0 B"},
+		{pool.DurationHistogram{}, "no durations"},
+		{pool.DurationHistogram{Counts: []uint64{0, 2}, Sum: 3 * time.Microsecond}, "2 durations, half below 2µs, 99% below 2µs, 3µs in all"},
+		{streams.SizeStats{BlockBytes: kib, AllocCount: 2, FreeCount: 1, LiveCount: 1, LiveBytes: 700}, "blocks up to 1 KiB: 2 allocations, 1 free, 1 live with 700 B, cached 0 B"},
 		{vram.GrowthEvent{Bytes: mib, ReservedBytes: 2 * mib}, "grew by 1 MiB to 2 MiB"},
 		{vram.TrimEvent{Bytes: mib, ReservedBytes: 2 * mib}, "trimmed by 1 MiB to 2 MiB"},
 		{vram.WarmEvent{MappedBytes: mib, WantedBytes: 2 * mib}, "warmed 1 MiB of 2 MiB"},
@@ -120,10 +123,10 @@ func TestWhatCallersHoldPrintsForPeople(t *testing.T) {
 		{vram.QuarantineEvent{Err: vram.ErrClosed}, "the pool is quarantined: " + vram.ErrClosed.Error()},
 		{vram.LongWaitEvent{Stream: 2, Bytes: mib, Waited: time.Second, Tag: "w", Priority: 1, ForQuota: true}, `stream 2 has waited 1s for 1 MiB, for its quota, priority 1, tag "w"`},
 		{vram.BufferEvent{Stream: 2, Bytes: mib, Ptr: 31, Tenant: "gold"}, `buffer of 1 MiB at 0x1f of stream 2, tenant "gold"`},
-		{vram.SampledBuffer{Stream: 2, Bytes: mib, Ptr: 31, Weight: 2.5}, "buffer of 1 MiB at 0x1f of stream 2, stands for 2.5"},
+		{streams.SampledBuffer{Stream: 2, Bytes: mib, Ptr: 31, Weight: 2.5}, "buffer of 1 MiB at 0x1f of stream 2, stands for 2.5"},
 		{vram.Profile{SampleBytes: mib, Records: []vram.ProfileRecord{{InUse: vram.ProfileTotals{Count: 2, Bytes: mib}}}}, "1 place, a sample each 1 MiB; in use 2 buffers with 1 MiB"},
 		{vram.GPUMemory{TotalBytes: 2 * gib, FreeBytes: mib}, "1 MiB of 2 GiB free"},
-		{vram.CallStats{Func: "cuMemMap", Calls: 2, Failures: 1, Time: time.Second}, "cuMemMap: 2 in 1s, 1 failed"},
+		{meter.CallStats{Func: "cuMemMap", Calls: 2, Failures: 1, Time: time.Second}, "cuMemMap: 2 in 1s, 1 failed"},
 	}
 	for _, c := range texts {
 		for _, format := range []string{"%v", "%+v", "%s"} {

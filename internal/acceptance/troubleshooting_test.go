@@ -81,7 +81,7 @@ func watching(cfg vram.Config, say func(string)) (*vram.Device, error) {
 	return dev, err
 }
 
-// The texts on docs/troubleshooting.md are those of the reports.
+// The texts on docs/troubleshooting.md equal the reports.
 func TestTheReportsOfTheTroubleshootingPage(t *testing.T) {
 	page := pages(t)["docs/troubleshooting.md"]
 	assert.Contains(t, page, leakReport(leaking(sim.New(sim.Config{})))[:70])

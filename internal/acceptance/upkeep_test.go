@@ -40,7 +40,7 @@ func TestCoalesce(t *testing.T) {
 	require.ErrorIs(t, h.Coalesce(ended), context.Canceled)
 }
 
-// Trim takes home memory that another stream has finished with, without a tick, also where no
+// Trim frees memory that another stream has finished with, without a tick, also where no
 // memory has to go back to the driver: in the bubble no time passes.
 func TestTrimTakesHomeWhatHasFinished(t *testing.T) {
 	freeAll(t, must(t, openHouse(t, vram.Config{}, sim.Config{}).stream(), 1)) // the goroutines that a process starts once

@@ -14,6 +14,8 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/pool"
+	"github.com/go-vram/vram/streams"
 )
 
 // waiters are who waits now.
@@ -54,17 +56,17 @@ func TestWaitersAreInTheOrderOfTheQueue(t *testing.T) {
 			assert.Positive(t, w.Requests[i].Age)
 			w.Requests[i].Age = 0
 		}
-		assert.Equal(t, []vram.WaitingRequest{
+		assert.Equal(t, []streams.WaitingRequest{
 			{Stream: a.ID(), Bytes: 24 * mib, Count: 1, Priority: 2, Waited: time.Second, Position: 1},
 			{Stream: a.ID(), Bytes: 16 * mib, Count: 1, Tag: "weights", Waited: 2 * time.Second, Left: time.Hour - 2*time.Second, HasDeadline: true, Position: 2},
 			{Stream: b.ID(), Bytes: 20 * mib, Count: 2, Tag: "cache", Waited: time.Second, Position: 3},
-			{Stream: b.ID(), Bytes: 4 * mib, Count: 1, Tenant: "gold", For: vram.WaitForQuota, Waited: time.Second, Position: 4},
+			{Stream: b.ID(), Bytes: 4 * mib, Count: 1, Tenant: "gold", For: streams.WaitForQuota, Waited: time.Second, Position: 4},
 		}, w.Requests)
-		assert.Equal(t, []vram.Holder{{Stream: holder.ID(), HeldBytes: 48 * mib}, {Stream: a.ID(), HeldBytes: 8 * mib}}, streamsOf(w.Holders)[:2])
-		assert.Contains(t, w.Holders, vram.Holder{Tenant: "gold", HeldBytes: 8 * mib})
+		assert.Equal(t, []pool.Holder{{Stream: holder.ID(), HeldBytes: 48 * mib}, {Stream: a.ID(), HeldBytes: 8 * mib}}, streamsOf(w.Holders)[:2])
+		assert.Contains(t, w.Holders, pool.Holder{Tenant: "gold", HeldBytes: 8 * mib})
 		assert.Contains(t, w.Edges, vram.WaitEdge{From: vram.Party{Stream: a.ID()}, To: vram.Party{Stream: holder.ID()}})
 		assert.Contains(t, w.Edges, vram.WaitEdge{From: vram.Party{Stream: b.ID()}, To: vram.Party{Tenant: "gold"}})
-		assert.Contains(t, w.Going(), vram.Holder{Stream: holder.ID(), HeldBytes: 48 * mib})
+		assert.Contains(t, w.Going(), pool.Holder{Stream: holder.ID(), HeldBytes: 48 * mib})
 		text := w.String()
 		for _, part := range []string{
 			"4 requests wait for 64 MiB in all\n", "   1. 24 MiB on stream 2, priority 2, waits for memory since 1s\n",
@@ -87,12 +89,12 @@ func TestWaitersAreInTheOrderOfTheQueue(t *testing.T) {
 }
 
 // streamsOf are the holders that are streams.
-func streamsOf(all []vram.Holder) []vram.Holder {
-	return slices.DeleteFunc(slices.Clone(all), func(h vram.Holder) bool { return h.Stream == 0 })
+func streamsOf(all []pool.Holder) []pool.Holder {
+	return slices.DeleteFunc(slices.Clone(all), func(h pool.Holder) bool { return h.Stream == 0 })
 }
 
 // Two streams that hold memory, of which one waits for memory and the other for a value of the first,
-// are a circle. It is seen while a third one that holds memory goes on, before it is a deadlock.
+// are a circle. It is seen while a third one that holds memory is runnable, before it is a deadlock.
 func TestACircleIsSeenBeforeItIsADeadlock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -117,7 +119,7 @@ func TestACircleIsSeenBeforeItIsADeadlock(t *testing.T) {
 		assert.Contains(t, w.String(), "circles:\n")
 		assert.Contains(t, w.String(), "wait for each other\nof those who hold memory these go on: stream 3\n")
 
-		last := waitFor(third, vram.Request{Bytes: 40 * mib}) // nobody goes on now
+		last := waitFor(third, vram.Request{Bytes: 40 * mib}) // nobody is runnable now
 		synctest.Wait()
 		var deadlock *vram.DeadlockError
 		require.ErrorAs(t, (<-last).err, &deadlock)
@@ -170,7 +172,7 @@ func TestASuspendedStreamWaitsForThoseThatItNames(t *testing.T) {
 }
 
 // A refusal names the ten largest live buffers, the largest first, with tags, tenants and places: in
-// the returned error, in that of the handler, and in the event.
+// the returned error, in the handler's, and in the event.
 func TestARefusalNamesTheLargestBuffers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var handled atomic.Pointer[vram.OutOfMemoryError]
@@ -200,7 +202,7 @@ func TestARefusalNamesTheLargestBuffers(t *testing.T) {
 		for i := range 9 {
 			want = append(want, int64(14-i)*mib)
 		}
-		bytes := func(all []vram.LiveBuffer) (sizes []int64) {
+		bytes := func(all []pool.LiveBuffer) (sizes []int64) {
 			for _, b := range all {
 				sizes = append(sizes, b.Bytes)
 			}
@@ -210,7 +212,7 @@ func TestARefusalNamesTheLargestBuffers(t *testing.T) {
 		assert.Equal(t, weights.Ptr(), short.Largest[0].Ptr)
 		assert.Equal(t, "weights", short.Largest[0].Tag)
 		assert.Equal(t, "gold", short.Largest[0].Tenant)
-		assert.Equal(t, []vram.Holder{{Tenant: "gold", HeldBytes: 20 * mib}}, short.Tenants)
+		assert.Equal(t, []pool.Holder{{Tenant: "gold", HeldBytes: 20 * mib}}, short.Tenants)
 		assert.ErrorContains(t, err, `; largest buffers: 20 MiB on stream 1, tag "weights", tenant "gold" / 14 MiB on stream 2 / 13 MiB on stream 2; what would help: `)
 		assert.NotContains(t, err.Error(), "\n")
 		require.NotNil(t, handled.Load())
@@ -294,8 +296,8 @@ func TestTheReportOfAQuota(t *testing.T) {
 	freeAll(t, x)
 }
 
-// The end of the context of an Await leaves the request as it is. The error says so, and who holds the memory, for a buffer and for
-// a batch; without Wait it is the context's.
+// The end of the context of an Await leaves the request as it is. The error says so, and who holds the memory, for a buffer and
+// for a batch; without Wait it is the context's.
 func TestAnAwaitThatEndsSaysWhatTheRequestWaitsFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})

@@ -12,6 +12,7 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/internal/recoveredtest"
+	"github.com/go-vram/vram/pool"
 )
 
 // exclusive is a stream that one goroutine uses.
@@ -95,7 +96,7 @@ func TestARequestWaitsForAFree(t *testing.T) {
 		assert.Zero(t, time.Since(before))
 		n := h.Stats().Waits
 		assert.EqualValues(t, 1, n.Durations.Count())
-		assert.Equal(t, vram.WaitStats{Count: 1, Longest: n.Longest, Durations: n.Durations}, n)
+		assert.Equal(t, pool.WaitStats{Count: 1, Longest: n.Longest, Durations: n.Durations}, n)
 		h.addsUp()
 	})
 }
@@ -152,7 +153,7 @@ func TestPrioritiesGoFirst(t *testing.T) {
 	})
 }
 
-// The end of a wait gives its place up: others go on at once, and nothing is kept.
+// The end of a wait gives its place up: others are granted at once, and nothing is kept.
 func TestAWaitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -181,7 +182,7 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 		bare.Position, bare.Ahead, bare.Largest = 0, nil, nil // two waits end at once
 		assert.Equal(t, vram.WaitError{
 			RequestedBytes: 8 * mib, Stream: 2, Waited: time.Second, Err: context.DeadlineExceeded,
-			Holders: []vram.Holder{{Stream: 1, HeldBytes: 60 * mib}, {Stream: 2, HeldBytes: 4 * mib}},
+			Holders: []pool.Holder{{Stream: 1, HeldBytes: 60 * mib}, {Stream: 2, HeldBytes: 4 * mib}},
 		}, bare)
 		require.ErrorIs(t, (<-second).err, context.DeadlineExceeded)
 		freeAll(t, x)
@@ -223,7 +224,7 @@ func TestABatchWaitsForAllOfIt(t *testing.T) {
 	})
 }
 
-// Pages that a request got and did not use serve those that wait besides, at once.
+// Pages that a request got and did not use serve other waiting requests at once.
 func TestWhatAWaitDidNotUseServesOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -242,7 +243,7 @@ func TestWhatAWaitDidNotUseServesOthers(t *testing.T) {
 	})
 }
 
-// Where all that hold memory wait, the youngest is refused; with its memory the others go on.
+// If all holders of memory wait, the youngest request is refused; its memory serves the others.
 func TestADeadlockIsDeclared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
@@ -339,7 +340,7 @@ func TestASuspendedStreamFreesNothing(t *testing.T) {
 		x := must(t, a, 48*mib)
 		resume := a.Suspend()
 		y := must(t, b, 16*mib)
-		z := waitFor(b, vram.Request{Bytes: 16 * mib}) // only b's goroutine can let a go on
+		z := waitFor(b, vram.Request{Bytes: 16 * mib}) // only b's goroutine can resume a
 		deadlocked(t, z)
 		resume()
 		resume() // does nothing
@@ -351,7 +352,7 @@ func TestASuspendedStreamFreesNothing(t *testing.T) {
 		z = waitFor(b, vram.Request{Bytes: 16 * mib})
 		deadlocked(t, z)
 		resume()
-		resume = a.Suspend(b, c) // goes on, and may have a go on
+		resume = a.Suspend(b, c) // is runnable, and may resume a
 		z = waitFor(b, vram.Request{Bytes: 16 * mib})
 		waits(t, z)
 		resumeToo := c.Suspend(a)
@@ -382,7 +383,7 @@ func TestAStreamIsSuspendedForAllWaits(t *testing.T) {
 		y := must(t, b, 32*mib)
 		resume()
 		z := waitFor(b, vram.Request{Bytes: 32 * mib})
-		waits(t, z) // though nobody waited when a went on
+		waits(t, z) // though nobody waited when a resumed
 		freeAll(t, x)
 		freeAll(t, y, got(t, z))
 		h.addsUp()

@@ -27,7 +27,7 @@ func (h *house) busyUntil(s *vram.Stream) time.Duration {
 	return at
 }
 
-// Under pressure a stream gets memory that another has returned behind its work at once: the host
+// Under pressure a stream gets memory at once that another has returned after queueing work on it: the host
 // does not wait, the stream does.
 func TestAStreamWaitsOnTheDevice(t *testing.T) {
 	for _, policy := range []vram.Waits{vram.WaitsAvoidGrowth, vram.WaitsAlways} {

@@ -36,7 +36,7 @@ func copiedOut(t *testing.T, layers int, uses func(x vram.Buffer, copies *vram.S
 }
 
 // A use that ended before its stream was waited for keeps no memory, however far the device is
-// behind: the device keeps the order.
+// after it: the device keeps the order.
 func TestMemoryFreedBehindAWaitComesHomeAtOnce(t *testing.T) {
 	ends := func(x vram.Buffer, copies *vram.Stream) func() {
 		u, err := x.Use(copies)
@@ -46,7 +46,7 @@ func TestMemoryFreedBehindAWaitComesHomeAtOnce(t *testing.T) {
 	assert.EqualValues(t, 256*mib, copiedOut(t, 48, ends))
 }
 
-// A use that lasts until the free may be of work behind the wait: the next wait covers it.
+// A use that lasts until the free may include work after the wait: the next wait covers it.
 func TestARecordedUseEndsBehindTheNextWait(t *testing.T) {
 	lasts := func(x vram.Buffer, copies *vram.Stream) func() {
 		require.NoError(t, x.RecordStream(copies))
@@ -91,7 +91,7 @@ func TestAWaitCoversWhatEndedBefore(t *testing.T) {
 	d.Advance(time.Minute)
 }
 
-// Memory that came home behind a wait goes to other streams behind a fence of this one, which comes
+// Memory that was freed after a wait goes to other streams with a fence of this one, which comes
 // after the wait.
 func TestMemoryBehindAWaitGoesToOthersBehindAFence(t *testing.T) {
 	d := vramtest.Open(t, vramtest.Config(vram.Config{LimitBytes: 64 * mib}))

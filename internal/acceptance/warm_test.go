@@ -54,7 +54,7 @@ func TestWarmRoundsUp(t *testing.T) {
 	}
 }
 
-// A warm-up beside used memory maps that much more; a repeated one maps nothing.
+// A warm-up maps memory in addition to used memory; a repeated one maps nothing.
 func TestWarmIsBesideWhatIsInUse(t *testing.T) {
 	h := openHouse(t, vram.Config{}, sim.Config{})
 	b := must(t, h.stream(), 64*mib)
@@ -66,7 +66,7 @@ func TestWarmIsBesideWhatIsInUse(t *testing.T) {
 	freeAll(t, b)
 }
 
-// A warm-up beyond the limit is refused, and the device goes on.
+// A warm-up beyond the limit is refused, and the device keeps working.
 func TestWarmBeyondTheLimit(t *testing.T) {
 	h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
 	s := h.stream()

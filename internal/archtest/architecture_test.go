@@ -15,16 +15,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The page with the picture, and what it stands between.
+// The page with the picture, and the marks around it.
 const (
 	architecturePage = "../../docs/architecture.md"
 	pictureBegins    = "<!-- drawn from the code by go test ./internal/archtest -run Architecture -update -->\n"
 	pictureEnds      = "<!-- end of what is drawn -->\n"
 )
 
-var update = flag.Bool("update", false, "draw the picture of docs/architecture.md anew")
+var update = flag.Bool("update", false, "write the picture of docs/architecture.md and the ceilings of words from the code")
 
-// The picture in docs/architecture.md is that of the code: with -update it is drawn anew.
+// The picture in docs/architecture.md matches the code; -update redraws it.
 func TestTheArchitectureIsDrawn(t *testing.T) {
 	house := wholeHouse(t)
 	page, err := os.ReadFile(architecturePage)
@@ -38,10 +38,10 @@ func TestTheArchitectureIsDrawn(t *testing.T) {
 		require.NoError(t, os.WriteFile(architecturePage, []byte(before+pictureBegins+drawn+pictureEnds+after), 0o600))
 		return
 	}
-	assert.Equal(t, picture, drawn, "go test ./internal/archtest -run Architecture -update draws it anew")
+	assert.Equal(t, picture, drawn, "go test ./internal/archtest -run Architecture -update redraws it")
 }
 
-// draw is the packages of the module as a diagram and as a table, from the top layer down.
+// draw prints the packages that the root needs as a diagram of imports, and all packages as a table from the top layer down.
 func draw(t *tree, layers []layer) string {
 	var b strings.Builder
 	imports := importsOf(t)
@@ -58,16 +58,16 @@ func draw(t *tree, layers []layer) string {
 			fmt.Fprintf(&b, "  %s --> %s\n", node(dir), node(below))
 		}
 	}
-	b.WriteString("```\n\n| layer | package | is | imports |\n|---|---|---|---|\n")
+	b.WriteString("```\n\n| layer | package | is |\n|---|---|---|\n")
 	for level := range slices.Backward(layers) {
 		for _, dir := range levels[level] {
-			fmt.Fprintf(&b, "| %d | `%s` | %s | %s |\n", level+1, shown(dir), purpose(t, dir), list(imports[dir]))
+			fmt.Fprintf(&b, "| %d | `%s` | %s |\n", level+1, shown(dir), purpose(t, dir))
 		}
 	}
 	return b.String()
 }
 
-// importsOf are the packages of the module that each one imports, in order.
+// importsOf returns the packages of the module that each one imports, in order.
 func importsOf(t *tree) map[string][]string {
 	all := map[string][]string{}
 	for _, s := range t.shipped() {
@@ -80,7 +80,7 @@ func importsOf(t *tree) map[string][]string {
 	return all
 }
 
-// needed are the imports of a package that none of its other imports reaches: the arrows that a diagram needs.
+// needed returns the imports of a package that none of its other imports reaches: the arrows of the diagram.
 func needed(imports map[string][]string, dir string) []string {
 	reached := map[string]bool{}
 	var walk func(from string)
@@ -98,7 +98,11 @@ func needed(imports map[string][]string, dir string) []string {
 	return slices.DeleteFunc(slices.Clone(imports[dir]), func(below string) bool { return reached[below] })
 }
 
-// purpose is the first sentence of a package's comment without the package's name.
+// purposeColumns is the width of a package's purpose in the table: with the layer and the longest name a row stays below 160
+// columns.
+const purposeColumns = 100
+
+// purpose returns the first clause of a package's comment without the package's name.
 func purpose(t *tree, dir string) string {
 	for _, s := range t.shipped() {
 		if s.dir != dir || s.file.Doc == nil {
@@ -110,12 +114,27 @@ func purpose(t *tree, dir string) string {
 				_, sentence, _ = strings.Cut(rest, " ")
 			}
 		}
-		return strings.ReplaceAll(strings.TrimSuffix(strings.TrimPrefix(sentence, "is "), "."), "|", "\\|")
+		return strings.ReplaceAll(clause(strings.TrimSuffix(strings.TrimPrefix(sentence, "is "), ".")), "|", "\\|")
 	}
 	return ""
 }
 
-// shown is the name of a package on the page.
+// clause returns a sentence up to its first colon or semicolon, and a longer one up to the last comma or word that fits.
+func clause(sentence string) string {
+	if at := strings.IndexAny(sentence, ":;"); at >= 0 {
+		sentence = sentence[:at]
+	}
+	if len(sentence) <= purposeColumns {
+		return sentence
+	}
+	sentence = sentence[:purposeColumns]
+	if at := strings.LastIndex(sentence, ", "); at > purposeColumns/3 {
+		return sentence[:at]
+	}
+	return sentence[:strings.LastIndexByte(sentence, ' ')] + " …"
+}
+
+// shown returns the name of a package on the page.
 func shown(dir string) string {
 	if dir == rootDir {
 		return "vram"
@@ -123,21 +142,13 @@ func shown(dir string) string {
 	return dir
 }
 
-// node is a package in the diagram: a name without slashes, and its text.
+// node prints a package of the diagram: a name without slashes, and its text.
 func node(dir string) string {
 	name := shown(dir)
 	return strings.ReplaceAll(name, "/", "_") + `["` + name + `"]`
 }
 
-func list(dirs []string) string {
-	var names []string
-	for _, dir := range dirs {
-		names = append(names, shown(dir))
-	}
-	return strings.Join(names, ", ")
-}
-
-// What is drawn of a small house, and what another import changes.
+// The picture of a small house has an arrow for each needed import, and a row for each package.
 func TestAnArchitectureIsDrawn(t *testing.T) {
 	layers := []layer{{folders: []string{"low"}}, {folders: []string{"mid"}}, {folders: []string{rootDir}}}
 	files := fstest.MapFS{
@@ -150,6 +161,13 @@ func TestAnArchitectureIsDrawn(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, "```mermaid\nflowchart TD\n"+
 		"  vram[\"vram\"] --> mid_in[\"mid/in\"]\n  mid_in[\"mid/in\"] --> low[\"low\"]\n```\n\n"+
-		"| layer | package | is | imports |\n|---|---|---|---|\n"+
-		"| 3 | `vram` | the top | low, mid/in |\n| 2 | `mid/in` | keeps a\\|b | low |\n| 1 | `low` |  |  |\n", draw(house, layers))
+		"| layer | package | is |\n|---|---|---|\n"+
+		"| 3 | `vram` | the top |\n| 2 | `mid/in` | keeps a\\|b |\n| 1 | `low` |  |\n", draw(house, layers))
+}
+
+func TestClause(t *testing.T) {
+	long := strings.Repeat("word ", 30)
+	assert.Equal(t, "the top", clause("the top: of the house"))
+	assert.Equal(t, strings.TrimSuffix(long[:60], " "), clause(strings.TrimSuffix(long[:60], " ")+", "+long))
+	assert.Equal(t, long[:purposeColumns-1]+" …", clause(long))
 }

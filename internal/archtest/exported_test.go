@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// checkExported finds exported names of public packages without a comment. revive looks at most of them, too, but not at
-// the methods of interfaces, and a //nolint silences it. Fields are left to the comment of their type.
+// checkExported finds exported names of public packages without a comment. revive checks most of them, too, but no methods of
+// interfaces, and a //nolint silences it. Fields need no comment of their own.
 func checkExported(t *tree) []finding {
 	c := &commentCheck{tree: t}
 	for _, s := range t.shipped() {
@@ -21,7 +21,7 @@ func checkExported(t *tree) []finding {
 	return c.found
 }
 
-// isPublic reports whether others can import the package and see its names.
+// isPublic reports whether other modules can import the package.
 func isPublic(s source) bool {
 	for folder := range strings.SplitSeq(s.dir, "/") {
 		if folder == "internal" {
@@ -61,7 +61,7 @@ func (c *commentCheck) declaration(d ast.Decl) {
 	}
 }
 
-// receiver is the name of the type that a method belongs to.
+// receiver returns the name of a method's type.
 func receiver(d *ast.FuncDecl) string {
 	of := d.Recv.List[0].Type
 	for {
@@ -80,7 +80,7 @@ func receiver(d *ast.FuncDecl) string {
 	}
 }
 
-// spec looks at one type, or at the values of one line: a group of constants or variables may have one comment for all.
+// spec checks one type, or the values of one line: a group of constants or variables may share one comment.
 func (c *commentCheck) spec(d *ast.GenDecl, spec ast.Spec) {
 	switch spec := spec.(type) {
 	case *ast.TypeSpec:
@@ -92,7 +92,7 @@ func (c *commentCheck) spec(d *ast.GenDecl, spec ast.Spec) {
 		if !spec.Name.IsExported() {
 			return
 		}
-		if of, ok := spec.Type.(*ast.InterfaceType); ok && of.Methods.NumFields() > 1 { // one is what the type is about
+		if of, ok := spec.Type.(*ast.InterfaceType); ok && of.Methods.NumFields() > 1 { // the type's comment describes a single method
 			c.methods(of.Methods)
 		}
 	case *ast.ValueSpec:
@@ -102,7 +102,7 @@ func (c *commentCheck) spec(d *ast.GenDecl, spec ast.Spec) {
 	}
 }
 
-// methods looks at those of an interface. One comment serves a paragraph: the lines below it up to an empty one.
+// methods checks the methods of an interface. One comment serves a paragraph: the lines below it up to an empty one.
 func (c *commentCheck) methods(list *ast.FieldList) {
 	var above *ast.CommentGroup // of the paragraph
 	end := -1

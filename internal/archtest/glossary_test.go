@@ -14,8 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// convertedPackages are those that were rewritten in the words of docs/glossary.md: they have none of its old words. One more
-// package is one more line.
+// convertedPackages lists the packages without old words of docs/glossary.md.
 func convertedPackages() []string {
 	return append([]string{
 		"batch",
@@ -44,7 +43,7 @@ func convertedPackages() []string {
 	}, plainPackages()...)
 }
 
-// plainPackages are converted, with their tests, and name things by nouns: no comment has a pronoun of the glossary's second table.
+// plainPackages lists converted packages, with their tests, whose comments also have no pronoun of the glossary's second table.
 func plainPackages() []string {
 	return []string{
 		rootDir,
@@ -75,10 +74,10 @@ func plainPackages() []string {
 	}
 }
 
-// tableRow is a row of one of the glossary's tables of words that are not used.
+// tableRow matches a row of one of the glossary's tables of old words.
 var tableRow = regexp.MustCompile(`(?m)^\| ([a-z]+(?: [a-z]+)*) \| `)
 
-// tableWords are the words of the glossary's table below a heading.
+// tableWords returns the words of the glossary's table below a heading.
 func tableWords(t *testing.T, heading string) (words []string) {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/glossary.md")
@@ -92,7 +91,7 @@ func tableWords(t *testing.T, heading string) (words []string) {
 	return words
 }
 
-// Converted packages have no old word of the glossary, in identifiers and comments; plain ones also in those of their tests.
+// Identifiers and comments of converted packages have no old word of the glossary, nor have the tests of plain ones.
 func TestOldWordsAreGone(t *testing.T) {
 	house := wholeHouse(t)
 	old := tableWords(t, "| old word | write |\n")
@@ -107,7 +106,7 @@ func TestOldWordsAreGone(t *testing.T) {
 	}
 }
 
-// Comments of plain packages, and of their tests, have no pronoun in the place of a noun.
+// Comments of plain packages and their tests have no pronoun of the glossary.
 func TestCommentsNameThings(t *testing.T) {
 	house := wholeHouse(t)
 	pronouns := tableWords(t, "| pronoun | write |\n")
@@ -119,7 +118,7 @@ func TestCommentsNameThings(t *testing.T) {
 	}
 }
 
-// An old word is found as a part of an identifier and as a word of a comment, and not inside of other words.
+// An old word is found as a part of an identifier and as a word of a comment, not inside other words.
 func TestOldWordsAreFound(t *testing.T) {
 	house, err := loadTree(fstest.MapFS{
 		"go.mod": {Data: []byte("module example.org/house\n")},
@@ -138,7 +137,7 @@ func TestOldWordsAreFound(t *testing.T) {
 	}, places)
 }
 
-// oldWordsIn is where the files of a folder have one of the words: in a comment, or in a name that they declare.
+// oldWordsIn finds the words in the files of a folder: in comments, and in declared names.
 func oldWordsIn(t *tree, dir string, old []string, tests bool) (found []finding) {
 	found = commentsWith(t, dir, old, tests)
 	for _, s := range filesIn(t, dir, tests) {
@@ -164,7 +163,7 @@ func oldWordsIn(t *tree, dir string, old []string, tests bool) (found []finding)
 	return found
 }
 
-// commentsWith is where the comments of a folder have one of the words. A phrase may go over the end of a line.
+// commentsWith finds the words in the comments of a folder. A phrase may span two lines.
 func commentsWith(t *tree, dir string, words []string, tests bool) (found []finding) {
 	spoken := regexp.MustCompile(`(?i)\b(` + strings.ReplaceAll(strings.Join(words, "|"), " ", `\s+`) + `)\b`)
 	for _, s := range filesIn(t, dir, tests) {
@@ -180,12 +179,12 @@ func commentsWith(t *tree, dir string, words []string, tests bool) (found []find
 	return found
 }
 
-// filesIn are the files of a folder, with tests or without.
+// filesIn returns the files of a folder, with or without tests.
 func filesIn(t *tree, dir string, tests bool) []source {
 	return slices.DeleteFunc(slices.Clone(t.sources), func(s source) bool { return s.dir != dir || s.test && !tests })
 }
 
-// hasPart reports whether some of the words in a row that an identifier is made of are that one.
+// hasPart reports whether consecutive words of an identifier form the given one.
 func hasPart(identifier, word string) bool {
 	begins := []int{0}
 	for i, r := range identifier + "A" {

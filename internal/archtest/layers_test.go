@@ -8,71 +8,71 @@ import (
 	"strings"
 )
 
-// A layer is a set of folders, each with everything below it, that know nothing of each other. A
-// package imports its own folder's packages and those of lower layers.
+// A layer is a set of folders, each with all its subfolders, that do not import each other. A package imports packages of its
+// own folder and of lower layers.
 type layer struct {
 	folders []string
 	why     string // why it may not look further
 }
 
-// houseLayers is the house, from the ground up.
+// houseLayers returns the layers, the lowest first.
 func houseLayers() []layer {
 	return []layer{
 		{
 			[]string{"internal/recovered"},
-			"whoever recovers from a panic reports it, from the ground up",
+			"every layer that recovers from a panic reports it",
 		},
 		{
 			[]string{"internal/units"},
-			"how a figure is written does not depend on whose it is",
+			"the format of a figure does not depend on its owner",
 		},
 		{
 			[]string{"internal/pickle", "lab/plot"},
-			"how a value is written or drawn does not depend on what it says",
+			"an encoder or a plot does not depend on the meaning of its values",
 		},
 		{
 			[]string{"monitor/snapshot"},
-			"a format knows nothing of the memory that is shown in it",
+			"a file format does not depend on the allocator",
 		},
 		{
 			[]string{"internal/jsonform", "internal/watermark", "internal/region"},
-			"how a value is written, its maximum kept or a slow path marked does not depend on whose it is",
+			"writing a value, keeping its maximum and marking a slow path do not depend on the owner",
 		},
 		{
 			[]string{"compute/ptx"},
-			"a text of PTX is read, checked and executed the same way, with or without a device",
+			"PTX is parsed, checked and executed without a device",
 		},
 		{
 			[]string{"actors", "futures", "cudadrv", "internal/transcript", "internal/fakecuda"},
-			"a foundation knows nothing of the house, nor of the other foundations",
+			"a foundation does not depend on the allocator, nor on another foundation",
 		},
 		{
 			[]string{"internal/fakecublaslt"},
-			"a fake of a library stands on the fake of the driver, and knows nothing of those who call it",
+			"a fake of a library uses the fake of the driver, and does not depend on its callers",
 		},
 		{
 			[]string{"internal/sizeclass", "internal/heap", "internal/pressure", "internal/pages", "internal/effect", "internal/memorymap", "internal/inventory"},
-			"a data structure knows nothing of those who use it",
+			"a data structure does not depend on its users",
 		},
 		{
 			[]string{"batch"},
-			"a plan knows lengths, not the streams that carry it out",
+			"a plan has sizes, and does not depend on streams",
 		},
 		{
 			[]string{"internal/fence"},
-			"fences serve stream and pool alike and know neither",
+			"stream and pool use fences, which depend on neither",
 		},
 		{
 			[]string{"internal/pool"},
-			"the books of the pool perform nothing; the actor around them does",
+			"the core of the pool decides; its actor performs",
 		},
 		{
 			[]string{"pool"},
-			"streams speaks to pool; what the pool says upwards it declares as an interface of its own",
+			"streams calls pool; for calls in the other direction pool declares an interface",
 		},
 		{
 			[]string{"internal/stream"},
-			"the books of a stream perform nothing; the actor around them does",
+			"the core of a stream decides; its actor performs",
 		},
 		{
 			[]string{"streams"},
@@ -80,19 +80,19 @@ func houseLayers() []layer {
 		},
 		{
 			[]string{"lab/simulation"},
-			"the simulation plays streams and pool from one seed, and only a program shows it",
+			"the simulation runs streams and pool from one seed, and only a program needs it",
 		},
 		{
 			[]string{rootDir},
-			"the root is what callers import: tools and programs stand on it, not under it",
+			"callers import the root; tools and programs are callers",
 		},
 		{
 			[]string{"internal/recoveredtest", "internal/eachcall", "internal/acceptance"},
-			"a watcher of hidden panics, and what has driver calls fail, stand beside the tests and below none of the house",
+			"support for tests is imported by tests only",
 		},
 		{
 			[]string{"vramtest", "host", "cuda", "monitor"},
-			"tests of callers, memory of the host, work on streams and what shows figures stand on the root as callers do",
+			"support for callers' tests, host memory, work on streams and monitors use the root as callers do",
 		},
 		{
 			[]string{"compute/tensor"},
@@ -100,11 +100,11 @@ func houseLayers() []layer {
 		},
 		{
 			[]string{"cuda/sleep"},
-			"memory that sleeps is saved on the host, behind work on streams",
+			"sleeping memory is saved to host memory by copies on streams",
 		},
 		{
 			[]string{"compute/kernel"},
-			"kernels are chosen and compiled for those who put them on streams, whatever they store",
+			"kernels are chosen and compiled for operations, which are above",
 		},
 		{
 			[]string{"compute/ops"},
@@ -112,19 +112,19 @@ func houseLayers() []layer {
 		},
 		{
 			[]string{"internal/trace"},
-			"a trace is read the same way whoever replays it",
+			"the format of a trace does not depend on its users",
 		},
 		{
 			[]string{"lab/analysis"},
-			"what a trace does does not depend on an allocator",
+			"the analysis of a trace does not depend on an allocator",
 		},
 		{
 			[]string{"warm"},
-			"what a program will need is told to the device as callers tell it",
+			"a prediction is given to a device through the interface for callers",
 		},
 		{
 			[]string{"monitor"},
-			"a monitor shows a device to people as any caller can; nothing but programs needs it",
+			"a monitor uses the interface for callers; only programs need it",
 		},
 		{
 			[]string{"lab/replay"},
@@ -140,12 +140,12 @@ func houseLayers() []layer {
 		},
 		{
 			[]string{"cmd", "examples", "internal/archtest", "lab/planted", "lab/soak", "lab/browser", "lab/supply"},
-			"programs are the roof and know nothing of each other",
+			"nothing imports a program",
 		},
 	}
 }
 
-// berth finds a package's layer and the folder it belongs to there: of several the innermost.
+// berth finds a package's layer and its folder there: the innermost of several.
 func berth(layers []layer, dir string) (level int, folder string, found bool) {
 	for i, l := range layers {
 		for _, f := range l.folders {
@@ -174,7 +174,7 @@ func checkDirection(t *tree) []finding {
 		for _, dir := range slices.Sorted(maps.Keys(imports)) {
 			theirLevel, theirFolder, ok := berth(layers, dir)
 			if !ok || theirFolder == folder || theirLevel < level {
-				continue // a package without a place is found by itself
+				continue // reported as a package without a place
 			}
 			found = append(found, finding{
 				t.place(imports[dir]),
@@ -185,7 +185,7 @@ func checkDirection(t *tree) []finding {
 	return found
 }
 
-// called is a package's name in a message.
+// called returns a package's name in a message.
 func called(dir string) string {
 	if dir == rootDir {
 		return "the root"
@@ -193,7 +193,7 @@ func called(dir string) string {
 	return dir
 }
 
-// checkLaboratory finds imports of the laboratory in the product, its tests included: they are one module.
+// checkLaboratory finds imports of the laboratory in the product and its tests, which are one module.
 func checkLaboratory(t *tree) []finding {
 	const laboratory = "lab"
 	var found []finding
@@ -222,12 +222,12 @@ func checkRootWithoutGorgonia(t *tree) []finding {
 	return found
 }
 
-// confined is code of others that one folder of ours may import.
+// confined is a dependency that only one folder may import.
 type confined struct {
-	importPath string // with everything below it
+	importPath string // with all subpackages
 	owner      string // "" for nobody
 	why        string
-	example    string // a program that shows both together; may be ""
+	example    string // a program that shows both; may be ""
 }
 
 func confinements() []confined {

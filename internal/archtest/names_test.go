@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// named is a function of the module as stack traces and our pages have it: "internal/pool/core.(*Core).climb".
+// named matches a name of the module as stack traces and pages write it: "internal/pool/core.(*Core).climb".
 var named = regexp.MustCompile("`([a-z][a-z0-9/]*)\\.((?:\\(\\*?[A-Za-z]\\w*\\)\\.|[A-Za-z]\\w*\\.)?[A-Za-z]\\w*)`")
 
-// declared are the names that packages declare, each behind its package's folder: types, functions, "(*Core).climb", variables,
+// declared returns the names that packages declare, qualified with the folder: types, functions, "(*Core).climb", variables,
 // constants, and fields and methods of interfaces as "Core.climb".
 func declared(t *tree) map[string]bool {
 	all := map[string]bool{}
@@ -70,7 +70,7 @@ func addSpec(spec ast.Spec, add func(string)) {
 	}
 }
 
-// receiverOf is the name of a method's type, without type parameters.
+// receiverOf returns the name of a method's type, without type parameters.
 func receiverOf(x ast.Expr) (name string, pointer bool) {
 	for {
 		switch of := x.(type) {
@@ -88,7 +88,7 @@ func receiverOf(x ast.Expr) (name string, pointer bool) {
 	}
 }
 
-// Every function and type that the pages name as package.name is there: the ways of an allocation and of a free, the glossary.
+// Every function and type that the pages name as package.name exists.
 func TestPagesNameWhatThereIs(t *testing.T) {
 	house := wholeHouse(t)
 	names := declared(house)
@@ -103,7 +103,7 @@ func TestPagesNameWhatThereIs(t *testing.T) {
 	}
 }
 
-// Names are found whatever their kind, and those of packages that are not ours are nobody's to find.
+// Names of every kind are found, and names of other modules are ignored.
 func TestMissingNamesAreFound(t *testing.T) {
 	house, err := loadTree(fstest.MapFS{
 		"go.mod": {Data: []byte("module example.org/house\n")},
@@ -117,7 +117,7 @@ func TestMissingNamesAreFound(t *testing.T) {
 	assert.Equal(t, 10, count)
 }
 
-// missingNames are the names of a page that no package has, and how many it has at all.
+// missingNames returns the names of a page that no package has, and the number of all its names.
 func missingNames(page string, t *tree, names map[string]bool) (missing []string, count int) {
 	for _, match := range named.FindAllStringSubmatch(page, -1) {
 		dir := match[1]
@@ -126,7 +126,7 @@ func missingNames(page string, t *tree, names map[string]bool) (missing []string
 		}
 		top, _, _ := strings.Cut(dir, "/")
 		if dir != rootDir && !slices.ContainsFunc(t.sources, func(s source) bool { return within(s.dir, top) }) {
-			continue // no folder of ours; a package that is gone is missing with its names
+			continue // of another module; a deleted package is missing with its names
 		}
 		count++
 		name := shown(dir) + "." + match[2]

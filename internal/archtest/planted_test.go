@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// model is a small house without a fault that uses what the rules allow.
+// model is a small module without a fault that uses everything that the rules allow.
 func model() fstest.MapFS {
 	house := fstest.MapFS{}
 	for path, text := range map[string]string{
@@ -60,7 +60,7 @@ func TestModelHouseIsClean(t *testing.T) {
 type planted struct {
 	rule string
 	path string
-	text string // "" takes the file out
+	text string // "" removes the file
 	want finding
 }
 
@@ -73,7 +73,7 @@ func plantedFaults() []planted {
 		},
 		{
 			"import direction", "actors/aside.go", "package actors\n\nimport _ \"example.org/house/futures\"\n",
-			finding{"actors/aside.go:3", "nor of the other foundations"},
+			finding{"actors/aside.go:3", "nor on another foundation"},
 		},
 		{
 			"import direction", "internal/heap/up.go", "package heap\n\nimport _ \"example.org/house\"\n",
@@ -100,15 +100,15 @@ func plantedFaults() []planted {
 			finding{"batch/a.go:4", "nobody may"},
 		},
 		{
-			"cgo behind its tag", "cudadrv/sim/c.go", "package sim\n\nimport \"C\"\n",
+			"cgo under its tag", "cudadrv/sim/c.go", "package sim\n\nimport \"C\"\n",
 			finding{"cudadrv/sim/c.go:3", "without the tag gorgonia"},
 		},
 		{
-			"cgo behind its tag", "cudadrv/gorgonia/c.go", "//go:build gorgonia || linux\n\npackage gorgonia\n\nimport \"C\"\n",
+			"cgo under its tag", "cudadrv/gorgonia/c.go", "//go:build gorgonia || linux\n\npackage gorgonia\n\nimport \"C\"\n",
 			finding{"cudadrv/gorgonia/c.go:5", "without the tag gorgonia"},
 		},
 		{
-			"cgo behind its tag", "cudadrv/gorgonia/c.go", "//go:build !gorgonia\n\npackage gorgonia\n\nimport \"C\"\n",
+			"cgo under its tag", "cudadrv/gorgonia/c.go", "//go:build !gorgonia\n\npackage gorgonia\n\nimport \"C\"\n",
 			finding{"cudadrv/gorgonia/c.go:5", "without the tag gorgonia"},
 		},
 		{
@@ -213,7 +213,7 @@ func plantedFaults() []planted {
 		},
 		{
 			"root files", "more.go", "package vram\n",
-			finding{"more.go", "the root has ten files and two tests; tests of what callers see go to internal/acceptance"},
+			finding{"more.go", "the root has ten files and two tests; tests of the exported interface belong to internal/acceptance"},
 		},
 		{
 			"laboratory", "warm/a_test.go", "package warm\n\nimport _ \"example.org/house/lab/replay\"\n",
@@ -224,7 +224,7 @@ func plantedFaults() []planted {
 			finding{"pool/long.go", "1001 lines, at most 1000"},
 		},
 		{
-			"file length", "cmd/vram/long.go", "package main\n\n" + fine, // in a module of its own
+			"file length", "cmd/vram/long.go", "package main\n\n" + fine, // in another module
 			finding{"cmd/vram/long.go", "1001 lines, at most 1000"},
 		},
 	}
@@ -249,7 +249,7 @@ func TestEachRuleFindsItsFault(t *testing.T) {
 	}
 }
 
-// findingsOf checks the rule on the model house with the fault in it.
+// findingsOf checks the rule on the model with the fault.
 func findingsOf(t *testing.T, r rule, p planted) []finding {
 	t.Helper()
 	house := model()

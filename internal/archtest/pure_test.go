@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// A core is a package that decides and does nothing: a table goes in, effects come out.
+// A core is a package that decides and performs nothing: its results are effects.
 type core struct {
 	dir    string
-	atomic bool // its data are words that goroutines share
+	atomic bool // it has words that goroutines share
 }
 
 func houseCores() []core {
@@ -29,8 +29,8 @@ func houseCores() []core {
 	}
 }
 
-// checkCores holds each core, and every package of ours that it reaches, to purity. The package
-// cudadrv itself is allowed for its types, cudadrv/site for notes of places, into which no core looks.
+// checkCores requires purity of each core and of every package of the module that it reaches, except cudadrv, for its types,
+// and cudadrv/site, for places that no core reads.
 func checkCores(t *tree) []finding {
 	var found []finding
 	for _, c := range houseCores() {
@@ -55,7 +55,7 @@ func checkCores(t *tree) []finding {
 	return found
 }
 
-// checkPure looks at one package that belongs to the core or is reached from it.
+// checkPure checks one package of a core, or one that the core reaches.
 func (t *tree) checkPure(c core, dir string) []finding {
 	worldly := []string{"context", "sync", "os", "net", "log", "math/rand", "crypto/rand"}
 	if !c.atomic {
@@ -89,7 +89,7 @@ func (t *tree) checkPure(c core, dir string) []finding {
 	return found
 }
 
-// concurrency names what a node starts or waits for, if it does.
+// concurrency describes a node that starts a goroutine or uses a channel.
 func concurrency(n ast.Node) string {
 	switch n := n.(type) {
 	case *ast.GoStmt:

@@ -13,19 +13,19 @@ type finding struct {
 	what  string
 }
 
-// A rule is something that the house promises of its own source.
+// A rule is a property of the module's source.
 type rule struct {
 	name   string
 	reason string
 	check  func(*tree) []finding
 }
 
-// houseRules is every rule.
+// houseRules returns every rule.
 func houseRules() []rule {
 	return []rule{
 		{
 			name:   "import direction",
-			reason: "a layer that knows what is above it can be neither understood nor tested alone",
+			reason: "a layer that imports a higher one can be neither understood nor tested alone",
 			check:  checkDirection,
 		},
 		{
@@ -35,11 +35,11 @@ func houseRules() []rule {
 		},
 		{
 			name:   "foreign code in its place",
-			reason: "what a dependency does behind our back is met, tested and replaced in one package",
+			reason: "one package tests a dependency's surprises, and can replace it",
 			check:  checkForeign,
 		},
 		{
-			name:   "cgo behind its tag",
+			name:   "cgo under its tag",
 			reason: "without the tag the module builds with Go alone",
 			check:  checkCgo,
 		},
@@ -55,7 +55,7 @@ func houseRules() []rule {
 		},
 		{
 			name:   "pure cores",
-			reason: "what decides is fuzzed, model-checked and simulated: the same steps give the same effects",
+			reason: "fuzzing, model checking and simulation need cores in which the same steps give the same effects",
 			check:  checkCores,
 		},
 		{
@@ -65,7 +65,7 @@ func houseRules() []rule {
 		},
 		{
 			name:   "exported names",
-			reason: "who imports a package reads its comments, not its code",
+			reason: "users of a package read its comments, not its code",
 			check:  checkExported,
 		},
 		{

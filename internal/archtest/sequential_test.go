@@ -26,7 +26,7 @@ func sequentialDirs(makefile string) []string {
 	return strings.Fields(strings.ReplaceAll(value("SEQUENTIAL"), "$(LAB)", value("LAB")))
 }
 
-// checkSequential holds packages, and their tests, to one goroutine: the race detector could find nothing in them.
+// checkSequential requires that packages and their tests have one goroutine, so that the race detector could find nothing.
 func checkSequential(t *tree, dirs []string) []finding {
 	shared := []string{"context", "sync", "sync/atomic", "testing/synctest", "unsafe"}
 	var found []finding
@@ -54,7 +54,7 @@ func checkSequential(t *tree, dirs []string) []finding {
 	return found
 }
 
-// TestSequentialPackages checks those that make race leaves out.
+// TestSequentialPackages checks the packages that make race omits.
 func TestSequentialPackages(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
 	require.NoError(t, err)

@@ -8,10 +8,10 @@ import (
 	"strings"
 )
 
-// maxLineCount is the most lines of a file: a reader finds a type by its name, and scrolls no further than this.
+// maxLineCount bounds the lines of a file, so that a reader can scroll it.
 const maxLineCount = 1000
 
-// rootFiles lists the files of the root package: what a newcomer sees first.
+// rootFiles lists the files of the root package.
 func rootFiles() []string {
 	return []string{
 		"doc.go", "device.go", "stream.go", "config.go", "env.go", "events.go", "stats.go", "inspect.go", "set.go", "errors.go",
@@ -23,7 +23,7 @@ func checkRootFiles(t *tree) []finding {
 	var found []finding
 	for _, s := range t.sources {
 		if s.dir == rootDir && !slices.Contains(rootFiles(), s.path) {
-			found = append(found, finding{s.path, "the root has ten files and two tests; tests of what callers see go to internal/acceptance"})
+			found = append(found, finding{s.path, "the root has ten files and two tests; tests of the exported interface belong to internal/acceptance"})
 		}
 	}
 	return found

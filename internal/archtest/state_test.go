@@ -9,9 +9,8 @@ import (
 	"strings"
 )
 
-// checkLocks looks at what stands on the way of an allocation or a free: everything up to the root
-// except the drivers, whose simulated device may lock, and files that only checked builds have: what they
-// add is to catch mistakes in tests.
+// checkLocks checks the packages that an allocation or a free executes: all up to the root, except the drivers, whose simulated
+// device may lock, and files of checked builds, which catch mistakes in tests.
 func checkLocks(t *tree) []finding {
 	layers := houseLayers()
 	root, _, _ := berth(layers, rootDir)
@@ -91,8 +90,8 @@ func embeds(doc *ast.CommentGroup) bool {
 	return false
 }
 
-// isSentinel reports whether a variable is an error to compare with: made on the spot, also as an error type's value without
-// fields, or the value of another package's sentinel under our name.
+// isSentinel reports whether a variable is an error to compare with: a new error, an error type's value without fields, or
+// another package's sentinel.
 func isSentinel(name string, value ast.Expr) bool {
 	errorName := regexp.MustCompile(`^[Ee]rr[A-Z]`)
 	if !errorName.MatchString(name) {
@@ -122,16 +121,15 @@ func isSentinel(name string, value ast.Expr) bool {
 	return false
 }
 
-// constantMark is how an author says that nobody writes a variable: "constant table of ...", or
-// "identity, never written" where only its address means something, "made on first use" where a
-// process has one of it and importing makes none, "process is watched" where the tests of a process see what it hides.
+// constantMark finds an author's statement that nobody writes a variable: "constant table of ..."; "identity, never written" if
+// only its address matters; "made on first use" if a process has one and importing makes none; "process is watched" for tests
+// that see hidden panics.
 func constantMark() *regexp.Regexp {
 	return regexp.MustCompile(`^//nolint:gochecknoglobals // .*([Cc]onstant|never written|made on first use|process is watched)`)
 }
 
-// markedConstant reports whether a comment on the node's first line, or on the line before it, bears
-// the mark: Go has no constant arrays or structs, so that the author's word has to do, given where the
-// linter asks for it.
+// markedConstant reports whether a comment on the node's first line, or on the line before it, has the mark. Go has no constant
+// arrays or structs, so the rule relies on the author's statement to the linter.
 func (t *tree) markedConstant(s source, n ast.Node) bool {
 	first := t.fset.Position(n.Pos()).Line
 	for _, group := range s.file.Comments {

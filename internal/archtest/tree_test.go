@@ -31,15 +31,15 @@ type source struct {
 	file      *ast.File
 }
 
-// tree is the house as it stands on disk: the module at its root, and the modules below it that go.work names.
+// tree is the source on disk: the module at its root, and the modules of go.work below it.
 type tree struct {
 	module  string // the path of the module at the root
 	fset    *token.FileSet
 	sources []source // in the order of their paths
 }
 
-// loadTree parses every Go file of the module at the root of fsys and of those that its go.work names, except in testdata, vendor,
-// hidden folders and other modules inside the module.
+// loadTree parses every Go file of the module at the root of fsys and of the modules of its go.work, except in testdata,
+// vendor, hidden folders and other modules.
 func loadTree(fsys fs.FS) (*tree, error) {
 	gomod, err := fs.ReadFile(fsys, "go.mod")
 	if err != nil {
@@ -76,7 +76,7 @@ func loadTree(fsys fs.FS) (*tree, error) {
 	return t, err
 }
 
-// loadHouse parses this repository once for all tests. They only read it.
+// loadHouse parses this repository once for all tests, which only read it.
 var loadHouse = sync.OnceValues(func() (*tree, error) { return loadTree(os.DirFS("../..")) })
 
 // wholeHouse returns the tree of this repository.
@@ -87,7 +87,7 @@ func wholeHouse(t *testing.T) *tree {
 	return house
 }
 
-// membersOf returns the folders that a go.work uses. It has one on a line.
+// membersOf returns the folders that a go.work uses, one per line.
 func membersOf(work string) (dirs []string) {
 	for line := range strings.Lines(work) {
 		fields := strings.Fields(line)
@@ -98,7 +98,7 @@ func membersOf(work string) (dirs []string) {
 	return dirs
 }
 
-// isForeign reports whether the go command leaves the folder out of the packages of the modules.
+// isForeign reports whether the go command omits the folder from the modules' packages.
 func isForeign(fsys fs.FS, dir string, members []string) bool {
 	name := path.Base(dir)
 	if name == "testdata" || name == "vendor" || name[0] == '.' || name[0] == '_' {
@@ -127,7 +127,7 @@ func (t *tree) add(fsys fs.FS, p string) error {
 	return nil
 }
 
-// shipped returns the files that are not tests.
+// shipped returns the files without tests.
 func (t *tree) shipped() []source {
 	return slices.DeleteFunc(slices.Clone(t.sources), func(s source) bool { return s.test })
 }
@@ -137,7 +137,7 @@ func (t *tree) has(dir string) bool {
 	return slices.ContainsFunc(t.shipped(), func(s source) bool { return s.dir == dir })
 }
 
-// place is the file and line of a node.
+// place returns the file and line of a node.
 func (t *tree) place(n ast.Node) string {
 	at := t.fset.Position(n.Pos())
 	return fmt.Sprintf("%s:%d", at.Filename, at.Line)
@@ -162,8 +162,8 @@ func (t *tree) house(s source) map[string]*ast.ImportSpec {
 	return dirs
 }
 
-// reach returns the chain of imports by which each folder is reached from the folder start, start
-// included. It follows shipped files only, and does not look behind a folder that stop is true for.
+// reach returns the chain of imports from the folder start to each folder that it reaches, start included. It follows shipped
+// files only, and does not continue at a folder for which stop is true.
 func (t *tree) reach(start string, stop func(dir string) bool) map[string][]string {
 	chains := map[string][]string{start: {start}}
 	for todo := []string{start}; len(todo) > 0; todo = todo[1:] {
@@ -189,7 +189,7 @@ func (t *tree) reach(start string, stop func(dir string) bool) map[string][]stri
 func importPath(spec *ast.ImportSpec) string {
 	p, err := strconv.Unquote(spec.Path.Value)
 	if err != nil {
-		return spec.Path.Value // the parser accepts no such file
+		return spec.Path.Value // the parser refuses such a file
 	}
 	return p
 }
@@ -199,8 +199,8 @@ func within(dir, parent string) bool {
 	return dir == parent || strings.HasPrefix(dir, parent+"/")
 }
 
-// uses returns where a file speaks of the named members of the package at importPath, under whatever
-// name it imports it. A dot import hides its uses and counts as one itself.
+// uses returns the uses of the named members of the package at path in a file, under any local name. A dot import hides its
+// uses and counts as one itself.
 func uses(s source, path string, members ...string) []ast.Node {
 	var found []ast.Node
 	for _, spec := range s.file.Imports {

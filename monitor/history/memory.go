@@ -10,6 +10,7 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/monitor/snapshot"
+	"github.com/go-vram/vram/pool"
 )
 
 // exactBytes is the resolution of a memory map in which no ranges are joined that differ.
@@ -50,7 +51,7 @@ func (r *Recorder) Memory(ctx context.Context) (s *snapshot.Snapshot, leftOut in
 		slices.SortFunc(d.allocated, func(a, b Event) int { return cmp.Compare(a.Ptr, b.Ptr) })
 	}
 	buffers := slices.Clone(live.Buffers)
-	slices.SortFunc(buffers, func(a, b vram.LiveBuffer) int { return cmp.Compare(a.Ptr, b.Ptr) })
+	slices.SortFunc(buffers, func(a, b pool.LiveBuffer) int { return cmp.Compare(a.Ptr, b.Ptr) })
 	s = &snapshot.Snapshot{Traces: make([]snapshot.Trace, d.device+1)}
 	for i := range m.Segments {
 		s.Segments = append(s.Segments, d.segment(&m.Segments[i], buffers))
@@ -68,7 +69,7 @@ type drawing struct {
 }
 
 // segment has the blocks of a segment: a block for each live buffer, and one for each other range.
-func (d *drawing) segment(at *vram.MemorySegment, buffers []vram.LiveBuffer) snapshot.Segment {
+func (d *drawing) segment(at *vram.MemorySegment, buffers []pool.LiveBuffer) snapshot.Segment {
 	s := snapshot.Segment{Device: d.device, Address: uint64(at.Address), Bytes: at.Bytes, Expandable: true}
 	for _, r := range at.Ranges {
 		from, to := uint64(at.Address)+uint64(r.OffsetBytes), uint64(at.Address)+uint64(r.OffsetBytes+r.Bytes) //nolint:gosec // within a segment
@@ -85,8 +86,8 @@ func (d *drawing) segment(at *vram.MemorySegment, buffers []vram.LiveBuffer) sna
 }
 
 // live has the buffers of a live range. Parts of it that none of them has were allocated or freed between the two readings.
-func (d *drawing) live(from, to uint64, buffers []vram.LiveBuffer) (all []snapshot.Block) {
-	first, _ := slices.BinarySearchFunc(buffers, from, func(b vram.LiveBuffer, at uint64) int { return cmp.Compare(uint64(b.Ptr), at) })
+func (d *drawing) live(from, to uint64, buffers []pool.LiveBuffer) (all []snapshot.Block) {
+	first, _ := slices.BinarySearchFunc(buffers, from, func(b pool.LiveBuffer, at uint64) int { return cmp.Compare(uint64(b.Ptr), at) })
 	for _, b := range buffers[first:] {
 		at := uint64(b.Ptr)
 		if at >= to {
@@ -112,7 +113,7 @@ func (d *drawing) live(from, to uint64, buffers []vram.LiveBuffer) (all []snapsh
 	return all
 }
 
-func (d *drawing) stackOf(b *vram.LiveBuffer) snapshot.Stack {
+func (d *drawing) stackOf(b *pool.LiveBuffer) snapshot.Stack {
 	if b.Allocated.Known() {
 		return d.stack(b.Allocated)
 	}

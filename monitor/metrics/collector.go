@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/pool"
 )
 
 // Options bound the labels of a Collector.
@@ -110,7 +111,7 @@ func (m emitter) count(d *prometheus.Desc, n uint64, labels ...string) {
 	m.add(d, prometheus.CounterValue, float64(n), labels...)
 }
 
-func (m emitter) durations(d *prometheus.Desc, h vram.DurationHistogram, labels ...string) {
+func (m emitter) durations(d *prometheus.Desc, h pool.DurationHistogram, labels ...string) {
 	bounds, sum := map[float64]uint64{}, uint64(0)
 	for i := 0; h.Bound(i) > 0; i++ { // all of them, also before the first wait: a bucket that appears later has no rate
 		if i < len(h.Counts) {

@@ -43,7 +43,7 @@ type Device struct {
 	LongestWaitSeconds float64 `json:"longestWaitSeconds"`
 	Waiters            Waiters `json:"waiters"`
 
-	RetryCount   uint64 `json:"retryCount"`   // see vram.RequestCounts
+	RetryCount   uint64 `json:"retryCount"`   // see pool.RequestCounts
 	BadFreeCount uint64 `json:"badFreeCount"` // likewise
 
 	Streams []Stream `json:"streams"`
@@ -73,7 +73,7 @@ type Figures struct {
 	OutOfMemoryCount uint64 `json:"outOfMemoryCount"` // requests that ended with a *vram.OutOfMemoryError
 	DeadlockCount    uint64 `json:"deadlockCount"`    // with a *vram.DeadlockError
 	EndedWaitCount   uint64 `json:"endedWaitCount"`   // with a *vram.WaitError: their context ended first
-	RefusedCount     uint64 `json:"refusedCount"`     // before memory was searched: see vram.RequestCounts
+	RefusedCount     uint64 `json:"refusedCount"`     // before memory was searched: see pool.RequestCounts
 }
 
 // Stream is the figures of a stream.

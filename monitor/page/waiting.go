@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/streams"
 )
 
 // Bounds of the lists of a sample. Not more: the sample goes to every viewer in each interval. The counts include the entries
@@ -34,7 +35,7 @@ type WaitingRequest struct {
 	Tag           string  `json:"tag,omitempty"`
 	Tenant        string  `json:"tenant,omitempty"`
 	Priority      int     `json:"priority,omitempty"`
-	For           string  `json:"for"`           // see vram.WaitFor
+	For           string  `json:"for"`           // see streams.WaitFor
 	WaitedSeconds float64 `json:"waitedSeconds"` // for memory or a quota
 	LeftSeconds   float64 `json:"leftSeconds"`   // until the deadline of its context
 	HasDeadline   bool    `json:"hasDeadline"`
@@ -59,7 +60,7 @@ func (d *Device) readWaiters(dev *vram.Device) {
 	for i := range d.Tenants {
 		t := &d.Tenants[i]
 		for k := range w.Requests {
-			if r := &w.Requests[k]; r.Tenant == t.Name && r.For == vram.WaitForMemory {
+			if r := &w.Requests[k]; r.Tenant == t.Name && r.For == streams.WaitForMemory {
 				t.WaitingForMemory++
 			}
 		}

@@ -1,5 +1,5 @@
-// Package command is what the examples' programs have in common: signals, exit codes, and the flags and variables that say
-// which device they use.
+// Package command has the common parts of the examples' programs: signals, exit codes, and the flags and variables that choose
+// the device.
 package command
 
 import (
@@ -18,23 +18,24 @@ import (
 const (
 	OK          = 0
 	Failed      = 1
-	Misused     = 2 // flags or variables that cannot be
+	Misused     = 2 // invalid flags or variables
 	Interrupted = 130
 )
 
 // UsageError is a mistake on the command line or in the environment.
 type UsageError struct{ Err error }
 
-// Error is the mistake.
+// Error returns the mistake.
 func (e *UsageError) Error() string { return e.Err.Error() }
 
-// Unwrap gives the mistake.
+// Unwrap returns the mistake.
 func (e *UsageError) Unwrap() error { return e.Err }
 
-// Misuse is a *UsageError.
+// Misuse returns a *UsageError.
 func Misuse(format string, args ...any) error { return &UsageError{fmt.Errorf(format, args...)} }
 
-// Interruptible runs a program whose context ends with an interrupt, and returns its exit code. A second interrupt ends the process.
+// Interruptible runs a program whose context ends with an interrupt, and returns its exit code. A second interrupt ends the
+// process.
 func Interruptible(run func(ctx context.Context, args []string, stdout, stderr io.Writer) int) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -42,8 +43,8 @@ func Interruptible(run func(ctx context.Context, args []string, stdout, stderr i
 	return run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 }
 
-// Exit says what a program has come to: its error goes to stderr behind the program's name, on one line, and the code is the
-// process's. Help that was asked for is no error, and the end of ctx is an interrupt.
+// Exit prints a program's error to stderr after the program's name, on one line, and returns the exit code. Requested help is
+// no error, and the end of ctx is an interrupt.
 func Exit(ctx context.Context, name string, err error, stderr io.Writer) (code int) {
 	switch {
 	case err == nil || errors.Is(err, flag.ErrHelp):

@@ -14,7 +14,7 @@ import (
 	"github.com/go-vram/vram/examples/internal/command"
 )
 
-// What a program has come to, on one line.
+// Exit prints an error on one line.
 func TestExit(t *testing.T) {
 	t.Parallel()
 	interrupted, interrupt := context.WithCancel(t.Context())
@@ -39,7 +39,7 @@ func TestExit(t *testing.T) {
 	}
 }
 
-// Flags go over variables, and only those that were given.
+// Given flags override variables.
 func TestFlagsGoOverVariables(t *testing.T) {
 	t.Setenv("VRAM_DRIVER", "sim")
 	t.Setenv("VRAM_MEMORY_LIMIT", "2GB")

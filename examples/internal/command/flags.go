@@ -8,13 +8,13 @@ import (
 	"github.com/go-vram/vram"
 )
 
-// Flags are a program's, with those that all have: -driver, -device and -limit.
+// Flags are a program's flags, with the common ones: -driver, -device and -limit.
 type Flags struct {
 	*flag.FlagSet
 	overs map[string]func(*vram.Config) error
 }
 
-// NewFlags has the flags that all programs have, to which a program adds its own. The example is a limit.
+// NewFlags returns the common flags, to which a program adds its own. The example is a limit.
 func NewFlags(name, exampleLimit string) *Flags {
 	f := &Flags{flag.NewFlagSet(name, flag.ContinueOnError), map[string]func(*vram.Config) error{}}
 	f.SetOutput(io.Discard) // the caller prints errors
@@ -36,8 +36,7 @@ func NewFlags(name, exampleLimit string) *Flags {
 	return f
 }
 
-// Over has a flag change the configuration that the variables have made, where the flag was given. It takes the
-// place of what was said of that flag before.
+// Over has a given flag change the configuration of the variables. It replaces an earlier Over of the flag.
 func (f *Flags) Over(name string, change func(*vram.Config) error) { f.overs[name] = change }
 
 // Parse reads the flags; there are no arguments. Help goes to stderr. Errors: flag.ErrHelp, *UsageError.
@@ -56,8 +55,8 @@ func (f *Flags) Parse(args []string, stderr io.Writer) error {
 	return nil
 }
 
-// Config is the flags that were given over the variables (VRAM_*) over the defaults. Where no driver is named it is a GPU's if there
-// is a GPU, and else the simulated device's. Errors: *UsageError.
+// Config returns the configuration of the given flags, else of the variables (VRAM_*), else the defaults. The default driver is
+// a GPU's if there is a GPU, else the simulated device's. Errors: *UsageError.
 func (f *Flags) Config() (vram.Config, error) {
 	c, err := vram.ConfigFromEnv(vram.Config{})
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package kernels gives the examples work that occupies a stream for a given time. A simulated device has such
-// work of its own; on a real one it is memsets over a scratch buffer, as many as take that long.
+// Package kernels gives the examples work that occupies a stream for a given time. A simulated device supports
+// that; on a GPU it is a number of memsets over a scratch buffer.
 package kernels
 
 import (
@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// scratchBytes is what a memset writes: tens of microseconds on a large GPU, so that submitting it (3 us) is
+	// scratchBytes is the size of a memset: tens of microseconds on a large GPU, so that submitting it (3 us) is
 	// quicker than running it, and little of the device's memory.
 	scratchBytes = 256 << 20
-	// rehearsals and rehearsalCount are how often how many memsets are timed. The fastest counts: the first ones
+	// rehearsals is the number of timed runs, each of rehearsalCount memsets. The fastest counts: the first ones
 	// wake the device up.
 	rehearsals     = 5
 	rehearsalCount = 32
@@ -24,20 +24,20 @@ const (
 
 // Launcher is a device with work of a given duration and a clock.
 type Launcher interface {
-	// Launch queues work on the stream that takes so long. Streams share a real device, so several at once
+	// Launch queues work on the stream of the given duration. Streams share a real device, so several at once
 	// take longer.
 	Launch(s cudadrv.Stream, duration time.Duration) error
-	// Now is the device's time.
+	// Now returns the device's time.
 	Now() time.Duration
 }
 
-// Kernels is work for a device. It holds a scratch buffer where the device is real.
+// Kernels launches work on a device. It holds a scratch buffer on a real one.
 type Kernels struct {
 	Launcher
 	undo func() error
 }
 
-// Open makes the work of a device, which the caller keeps open until Close. It waits for the device.
+// Open returns Kernels for a device that stays open until Close. It waits for the device.
 func Open(device cudadrv.Device) (*Kernels, error) {
 	if l, ok := device.(Launcher); ok {
 		return &Kernels{l, func() error { return nil }}, nil
@@ -53,12 +53,12 @@ func Open(device cudadrv.Device) (*Kernels, error) {
 	return &Kernels{m, m.close}, nil
 }
 
-// checking is a device that looks at what kernels touch.
+// checking is a device that checks the memory accesses of kernels.
 type checking interface {
 	Kernel(s cudadrv.Stream, duration time.Duration, accesses ...hazard.Access) error
 }
 
-// Write is Launch of work that writes buffers. A device that checks is told which.
+// Write launches work that writes buffers, and declares them to a checking device.
 func (k *Kernels) Write(s cudadrv.Stream, duration time.Duration, buffers ...vram.Buffer) error {
 	c, ok := k.Launcher.(checking)
 	if !ok {
@@ -71,10 +71,10 @@ func (k *Kernels) Write(s cudadrv.Stream, duration time.Duration, buffers ...vra
 	return c.Kernel(s, duration, accesses...)
 }
 
-// Close gives the scratch buffer back. It waits for the device.
+// Close frees the scratch buffer. It waits for the device.
 func (k *Kernels) Close() error { return k.undo() }
 
-// memsets are the work of a real device.
+// memsets implements Launcher on a real device.
 type memsets struct {
 	device  cudadrv.Device
 	scratch cudadrv.Ptr
@@ -104,7 +104,7 @@ func (m *memsets) rehearse() error {
 	return errors.Join(err, m.device.StreamDestroy(stream))
 }
 
-// Launch queues whole memsets and one of the rest.
+// Launch queues whole memsets and one for the rest.
 func (m *memsets) Launch(s cudadrv.Stream, duration time.Duration) error {
 	for ; duration > 0; duration -= m.each {
 		bytes := int64(scratchBytes)
@@ -118,7 +118,7 @@ func (m *memsets) Launch(s cudadrv.Stream, duration time.Duration) error {
 	return nil
 }
 
-// Now is the time since the beginning.
+// Now returns the time since the beginning.
 func (m *memsets) Now() time.Duration { return time.Since(m.began) }
 
 func (m *memsets) close() error { return m.device.MemFree(m.scratch) }

@@ -13,7 +13,7 @@ import (
 	"github.com/go-vram/vram/examples/internal/kernels"
 )
 
-// plain hides what a simulated device has beyond a real one.
+// plain hides the methods that only a simulated device has.
 type plain struct{ cudadrv.Device }
 
 func open(t *testing.T, clock sim.Clock) (*sim.Driver, cudadrv.Device) {
@@ -36,8 +36,8 @@ func TestASimulatedDeviceHasItsOwnKernels(t *testing.T) {
 	require.NoError(t, k.Close())
 }
 
-// Elsewhere a kernel is memsets that take as long together, and nothing is left of them. In virtual time they take exactly as
-// long as the simulated device says.
+// On other devices a kernel is memsets of the same total duration, and nothing leaks. In virtual time they take exactly the
+// simulated device's time.
 func TestADeviceWithoutKernelsGetsMemsets(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		driver, device := open(t, sim.Running)

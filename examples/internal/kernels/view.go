@@ -6,8 +6,8 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// View is a program's own opening of a device, for kernels, events and copies. The allocator has another one, so that its
-// statistics count its calls alone.
+// View is a program's own handle to a device, for kernels, events and copies. The allocator has another one, so that its
+// statistics count only its calls.
 type View struct {
 	cudadrv.Device
 	*Kernels
@@ -26,5 +26,5 @@ func OpenView(driver cudadrv.Driver, ordinal int) (*View, error) {
 	return &View{device, k}, nil
 }
 
-// Close gives the view back. It waits for the device.
+// Close closes the view. It waits for the device.
 func (v *View) Close() error { return errors.Join(v.Kernels.Close(), v.Device.Close()) }
