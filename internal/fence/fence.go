@@ -94,9 +94,9 @@ func (e *Events) Precede(m Mark, s cudadrv.Stream) error {
 	return failed(e.device.StreamWaitEvent(s, m.event))
 }
 
-// failed returns the error of a call on a recorded event, nil if it succeeded. CUDA returns CUDA_ERROR_CAPTURED_EVENT during the
-// capture that contains the record, and CUDA_ERROR_INVALID_VALUE after it; nothing else about such a call can
-// be invalid.
+// failed returns the error of a call on a recorded event, nil if it succeeded. CUDA returns
+// CUDA_ERROR_CAPTURED_EVENT during the capture that contains the record, and CUDA_ERROR_INVALID_VALUE after
+// it; nothing else about such a call can be invalid.
 func failed(err error) error {
 	if err == nil {
 		return nil

@@ -242,20 +242,19 @@ func (t *Timeline) claim(state uint64) *cell {
 // oldest makes the ready cell of the lowest number busy. It returns nil if none is ready.
 func (t *Timeline) oldest() (c *cell, number uint64) {
 	for {
-		number = busy
+		c, number = nil, busy
 		for i := range t.cells {
 			if n := t.cells[i].state.Load(); n != 0 && n < number {
 				c, number = &t.cells[i], n
 			}
 		}
-		if number == busy || c.state.CompareAndSwap(number, busy) {
-			break
+		if c == nil {
+			return nil, 0
+		}
+		if c.state.CompareAndSwap(number, busy) {
+			return c, number
 		}
 	}
-	if number == busy {
-		return nil, 0
-	}
-	return c, number
 }
 
 // Look queries the progress of the device: the oldest fence first, and no later one if that has not passed.

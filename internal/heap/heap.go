@@ -26,9 +26,9 @@ type node struct {
 
 // Heap is the memory of one owner. The zero value is not usable; call New.
 //
-// Invariants (Check): the nodes between two edges tile their run without gap or overlap; no two free
-// blocks are neighbours; the bins hold exactly the free blocks; the sums of units are exact. Its methods (41) keep these together:
-// parts of it would each have to.
+// Invariants (Check): the nodes between two edges tile their run without gap or overlap; no two free blocks
+// are neighbours; the bins hold exactly the free blocks; the sums of units are exact. Its methods (41) keep
+// these together: parts of it would each have to.
 type Heap struct {
 	nodes     []node
 	links     []Link // indexed like nodes

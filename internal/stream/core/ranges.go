@@ -184,7 +184,7 @@ func (r *ranges) pagesOf(block int32) Run {
 	return Run{First: first, Pages: (offset+r.heap.Units(block)-1)/r.pageUnits - first + 1}
 }
 
-// pagesFor returns how many pages hold so many units.
+// pagesFor returns how many pages hold that many units.
 func (r *ranges) pagesFor(units uint64) uint32 {
 	return uint32((units + uint64(r.pageUnits) - 1) / uint64(r.pageUnits)) //nolint:gosec // of one arena
 }

@@ -10,7 +10,7 @@ func (c *Core) Release(limit uint32, covered bool) []Run {
 	return c.takeOut(limit, covered)
 }
 
-// ReleaseSome returns free runs for the pool: about the shortest one that has so many pages, whole, so that
+// ReleaseSome returns free runs for the pool: about the shortest one that has that many pages, whole, so that
 // longer ones stay; else the longest ones until they add up to so many. If covered is set, it takes only
 // pages that a fence covers, of the longest. It closes no magazine. The result is valid until the next call
 // of the core.

@@ -12,7 +12,7 @@ type room struct {
 	spans     *spans
 }
 
-// take takes a block of so many units, or returns how many pages it needs.
+// take takes a block of that many units, or returns how many pages it needs.
 func (r *room) take(units uint32) (block int32, needPages uint32) {
 	if block = r.ranges.heap.Take(units); block != heap.None {
 		return block, 0

@@ -16,7 +16,7 @@ type Hand struct {
 // Bytes returns the bytes of the blocks.
 func (h *Hand) Bytes() int64 { return h.bytes.Load() }
 
-// add adds so many units of blocks, or subtracts them.
+// add adds that many units of blocks, or subtracts them.
 func (h *Hand) add(units int64) {
 	if h != nil {
 		h.bytes.Add(units << sizeclass.UnitShift)

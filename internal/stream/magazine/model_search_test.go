@@ -276,7 +276,8 @@ func scenarios() []scenario {
 	}
 }
 
-// oneGoroutine skips a search in the short form under the race detector, which slows it ten times and finds no race in one goroutine.
+// oneGoroutine skips a search in the short form under the race detector, which slows it ten times and finds
+// no race in one goroutine.
 func oneGoroutine(t *testing.T) {
 	t.Helper()
 	if underRace == 1 && testing.Short() {

@@ -6,7 +6,7 @@ import "math/bits"
 // longest block that an uint32 counts.
 const SizeCount = 33
 
-// SizeOf returns the size of a block of so many units: the binary logarithm of the smallest power of two that
+// SizeOf returns the size of a block of that many units: the binary logarithm of the smallest power of two that
 // is as long.
 func SizeOf(units uint32) int { return bits.Len32(units - 1) }
 
@@ -23,7 +23,7 @@ func (l *Loose) Refit(s *Slot, units uint32) {
 	l.owner.carried[SizeOf(units)] -= n
 }
 
-// Uncount reverts one free of a block of so many units that no caller made.
+// Uncount reverts one free of a block of that many units that no caller made.
 func (r *register) Uncount(units uint32) { r.carried[SizeOf(units)]-- }
 
 // AddFrees passes how often blocks of each size were freed, also in dropped magazines, in parts. Parts may be

@@ -115,7 +115,7 @@ type Home struct {
 type Waker interface {
 	// Wake is called when a block is freed to a cache that is draining or wanted.
 	Wake()
-	// Piled is called when so many announced blocks were freed that the owner should check their uses.
+	// Piled is called when enough announced blocks were freed that the owner should check their uses.
 	Piled()
 	// Refused is called when a free is refused: its handle was not live.
 	Refused()

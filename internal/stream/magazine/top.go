@@ -36,7 +36,7 @@ const (
 	mostLength = 1<<(64-lengthShift) - 1
 )
 
-// nextUsed returns the top after a slot of so many units was pushed.
+// nextUsed returns the top after a slot of that many units was pushed.
 func nextUsed(top uint64, name, units uint32) uint64 {
 	count := min(top>>countShift&mostCount+1, mostCount)
 	length := min(top>>lengthShift+uint64(units/lengthStep), mostLength)

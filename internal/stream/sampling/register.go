@@ -21,10 +21,6 @@ type Labels struct {
 	Tenant string
 }
 
-func (l *Labels) equal(other *Labels) bool {
-	return l.Stream == other.Stream && l.Tag == other.Tag && l.Tenant == other.Tenant
-}
-
 // Register counts samples. The zero value is ready.
 type Register struct {
 	tree       atomic.Pointer[tree] // nil: there are no sites

@@ -7,8 +7,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/site"
 )
 
-// tree has the sites of a register by their hashes: each level takes two bits. Sites are entered and never removed; a sweep makes
-// another tree.
+// tree has the sites of a register by their hashes: each level takes two bits. Sites are entered and never
+// removed; a sweep makes another tree.
 type tree struct {
 	root   node
 	count  atomic.Int32
@@ -70,7 +70,7 @@ func (n *node) all(sites []*Site) []*Site {
 }
 
 func (s *Site) isOf(labels *Labels, stack site.Stack) bool {
-	return s.labels.equal(labels) && slices.Equal(s.stack, stack)
+	return s.labels == *labels && slices.Equal(s.stack, stack)
 }
 
 // sweepAfter is how many samples without room trigger a sweep. Not fewer: a sweep takes some 200
@@ -81,8 +81,8 @@ const sweepAfter = SiteLimit / 8
 // gatheredLimit bounds the sites of stacks without labels. Not more: sites with live samples need room.
 const gatheredLimit = SiteLimit / 2
 
-// sweep makes room in a tree that is full: it replaces the tree by one without the sites that have no live samples. It returns the
-// newer tree; nil if there is no room, or another goroutine sweeps.
+// sweep makes room in a tree that is full: it replaces the tree by one without the sites that have no live
+// samples. It returns the newer tree; nil if there is no room, or another goroutine sweeps.
 func (r *Register) sweep(full *tree) *tree {
 	if n := r.turnedAway.Add(1); n%sweepAfter != 1 || !r.sweeping.CompareAndSwap(false, true) {
 		return nil
