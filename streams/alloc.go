@@ -32,7 +32,7 @@ func (s *Stream) AllocFor(ctx context.Context, want Request) (Buffer, error) {
 	return s.AllocAsync(ctx, want).Await(context.Background()) //nolint:contextcheck // ctx ends the request itself, and so the wait
 }
 
-// AllocAsync is AllocFor as a future: complete at once when the stream's own memory serves it,
+// AllocAsync is AllocFor as a future: complete immediately when the stream's own memory serves it,
 // without a heap allocation if it needs no Tag. The end of ctx, or the future's Cancel, ends the
 // request; memory that arrives too late stays in the cache. It does not wait. With Request.Wait the
 // end of the context of an Await, which leaves the request as it is, has a *pool.WaitError, too.
@@ -200,7 +200,7 @@ func (s *Stream) allocInline(bytes, align int64) (b Buffer, ok bool) {
 	return Buffer{slot, slot.Word(), bytes}, true
 }
 
-// perform performs the effects of an allocation's turn, and searches once more if they query fences.
+// perform performs the effects of an allocation's turn, and searches again if they query fences.
 func (s *Stream) perform(slot *magazine.Slot, left actors.Effects, bytes, align int64) *magazine.Slot {
 	for next := claims.First; ; {
 		if e, ok := left.(*effects); ok && slot == nil {

@@ -7,9 +7,10 @@ import (
 	"github.com/go-vram/vram/actors"
 )
 
-// announcement keeps the captures of a stream and driver calls on it apart. A call enters before it asks whether the stream is being
-// captured, and leaves after its last question. A capture announces itself, which turns away calls from then on, and begins once those
-// that have entered have left. So no capture begins between a question and the call.
+// announcement separates the captures of a stream from driver calls on it. A call enters before it queries
+// whether the stream is being captured, and leaves after its last query. A capture announces itself, which
+// refuses calls from then on, and begins once the calls that have entered have left. So no capture begins
+// between a query and the call.
 type announcement struct {
 	word    atomic.Int64               // calls that have entered; and announcedBit
 	waiting atomic.Pointer[quietening] // a capture that waits for them; nil: none does
@@ -23,8 +24,9 @@ type quietening struct {
 
 const announcedBit = int64(1) << 62
 
-// captureTimeout bounds how long a capture waits for driver calls that have begun on its stream. Not shorter: one of them may wait for
-// the stream's work. Not longer: a goroutine that begins a capture inside such a call waits for itself.
+// captureTimeout bounds how long a capture waits for driver calls in progress on its stream. Not shorter: one
+// of them may wait for the stream's work. Not longer: a goroutine that begins a capture inside such a call
+// waits for itself.
 const captureTimeout = 10 * time.Second
 
 // enter begins a call, which leave ends. It is false while a capture is announced, and then the call must not be made.
@@ -36,7 +38,7 @@ func (a *announcement) enter() bool {
 	return false
 }
 
-// join begins a call that is to be part of an announced capture. It is false where none is announced.
+// join begins a call that is to be part of an announced capture. It returns false if none is announced.
 func (a *announcement) join() bool {
 	if a.word.Add(1) > announcedBit {
 		return true
@@ -62,13 +64,14 @@ func (a *announcement) release(late bool) {
 // busy reports whether calls have entered.
 func (a *announcement) busy() bool { return a.word.Load()&^announcedBit != 0 }
 
-// announce turns away calls from here on. It is false if a capture is announced already.
+// announce refuses calls from now on. It returns false if a capture is announced already.
 func (a *announcement) announce() bool { return a.word.Or(announcedBit)&announcedBit == 0 }
 
 // withdraw lets calls enter again.
 func (a *announcement) withdraw() { a.word.And(^announcedBit) }
 
-// await waits, after announce, until the calls that have entered have left. It is false after captureTimeout.
+// await waits, after announce, until the calls that have entered have left. It returns false after
+// captureTimeout.
 func (a *announcement) await(host actors.Host) bool {
 	if a.word.Load() == announcedBit {
 		return true

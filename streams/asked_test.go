@@ -10,7 +10,7 @@ import (
 )
 
 // A reclaim request that overtakes a grant is answered once the grant has arrived, and includes it:
-// the pool would refuse others for memory that is under way to a stream which does not need it.
+// the pool would refuse others for memory in transit to a stream that does not need it.
 func TestAskWaitsForRunsThatAreUnderWay(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})

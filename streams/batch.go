@@ -56,7 +56,7 @@ func (s *Stream) AllocBatch(dst []Buffer, bytes []int64) error {
 	return err
 }
 
-// AllocBatchAsync is AllocBatch as a future, complete at once when the stream's own memory serves
+// AllocBatchAsync is AllocBatch as a future, complete immediately when the stream's own memory serves
 // it. The end of ctx, or the future's Cancel, ends the request; memory that arrives too late stays
 // in the cache. It does not wait, and does not keep bytes.
 func (s *Stream) AllocBatchAsync(ctx context.Context, bytes []int64) futures.Future[Batch] {

@@ -59,7 +59,7 @@ func TestAPanicInTheAnswerOfABatch(t *testing.T) {
 		s.ref.Tell(&b.claim)
 		got, err := b.promise.Future().Await(context.Background())
 		require.NoError(t, err)
-		n := r.stats(s) // behind the turn that panicked
+		n := r.stats(s) // after the turn that panicked
 		disjoint(t, got.Buffers(), sizes)
 		assert.Equal(t, uint64(len(sizes)), n.LiveCount)
 		if charged {
@@ -94,7 +94,7 @@ func TestAFailedBatchLeavesTheSliceAlone(t *testing.T) {
 		_, err := failed.promise.Future().Await(context.Background())
 		require.ErrorContains(t, err, "planted")
 		require.NoError(t, s.AllocBatch(buffers, sizes))
-		r.stats(s) // behind the turn that panicked
+		r.stats(s) // after the turn that panicked
 		disjoint(t, buffers, sizes)
 		require.NoError(t, s.FreeBatch(buffers))
 	}
@@ -117,7 +117,7 @@ func (e *ended) AfterFunc(f func()) (stop func() bool) {
 	return func() bool { return false }
 }
 
-// A batch whose turn has counted it, and panics then, is not counted twice: neither if it goes on
+// A batch whose turn has counted it, and panics then, is not counted twice: neither if it continues
 // by message, nor if it was cancelled and its blocks are put back.
 func TestAPanicBehindACountedBatch(t *testing.T) {
 	t.Parallel()

@@ -217,7 +217,7 @@ func TestAFreeOfABatchSkipsWhatIsNotLive(t *testing.T) {
 	r.balanced(s, other)
 }
 
-// A batch whose request ends at any moment leaves nothing behind.
+// A batch whose request ends at any moment leaves no blocks allocated.
 func TestACancelledBatchGoesBack(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 512*mib)

@@ -62,7 +62,7 @@ func TestABatchAsksThePoolOnce(t *testing.T) {
 	require.NoError(t, err)
 	b, err := second.Await(context.Background())
 	require.NoError(t, err)
-	r.stats(s) // behind the last turn
+	r.stats(s) // after the last turn
 	leave := r.occupy(s)
 	var next claims.Claim
 	assert.EqualValues(t, 3, s.turn.state.claims.Hold(&next, claims.Parked), "each has asked once")
@@ -161,7 +161,7 @@ func TestABatchThatMeetsAClose(t *testing.T) {
 	assert.Zero(t, control(s).LastStats().LiveCount)
 }
 
-// A closed stream serves no batch from free memory beside a live buffer.
+// A closed stream serves no batch from free memory around a live buffer.
 func TestAClosedStreamServesNoBatch(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 64*mib)
@@ -204,13 +204,13 @@ func TestABatchThatIsCancelledInItsTurn(t *testing.T) {
 	r.balanced(s)
 }
 
-// Memory that comes home while the pool refuses serves the batch after all.
+// Memory that is freed while the pool refuses serves the batch after all.
 func TestMemoryThatComesHomeServesARefusedBatch(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})
 	held := must(t, s, 60*mib)
-	r.stats(s) // behind the turn that served it
+	r.stats(s) // after the turn that served it
 	searches := 0
 	s.turn.state.hook = func(p point) {
 		if p == beforeSearch {

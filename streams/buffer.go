@@ -19,7 +19,7 @@ type Buffer struct {
 	bytes int64
 }
 
-// Ptr is the device address, aligned to 512 bytes. It is meaningless once the buffer was freed; the
+// Ptr returns the device address, aligned to 512 bytes. It is meaningless once the buffer was freed; the
 // zero Buffer has none (0).
 func (b Buffer) Ptr() cudadrv.Ptr {
 	if b.slot == nil {
@@ -28,7 +28,7 @@ func (b Buffer) Ptr() cudadrv.Ptr {
 	return b.slot.Address()
 }
 
-// Bytes is the requested size. The block may be longer.
+// Bytes returns the requested size. The block may be longer.
 func (b Buffer) Bytes() int64 { return b.bytes }
 
 // Free returns the memory to its stream: the caller's last use of it has been submitted to that
@@ -52,7 +52,7 @@ func (b Buffer) Uintptr() uintptr { return uintptr(b.Ptr()) }
 // MemSize is Bytes in the form that gorgonia.org/tensor's Memory interface wants.
 func (b Buffer) MemSize() uintptr { return uintptr(b.bytes) }
 
-// String has the buffer's length and address, or that it is not live.
+// String returns the buffer's length and address, or that it is not live.
 func (b Buffer) String() string {
 	switch {
 	case b.slot == nil:

@@ -16,7 +16,7 @@ import (
 )
 
 // While a goroutine is stopped inside the turn, magazines still serve, frees still work, and
-// requests queue and are served when it goes on.
+// requests queue and are served when it continues.
 func TestABusyTurnDelaysOnlyWhatNoMagazineServes(t *testing.T) {
 	r := newRig(t, 256*mib)
 	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})

@@ -72,7 +72,7 @@ func TestCancelWhileItWaitsForThePool(t *testing.T) {
 		cancel()
 		_, err := f.Await(context.Background())
 		require.ErrorIs(t, err, context.Canceled)
-		next := s.AllocAsync(context.Background(), Request{Bytes: mib}) // answered behind the first one's memory
+		next := s.AllocAsync(context.Background(), Request{Bytes: mib}) // answered after the first one's memory
 		release()
 		b, err := next.Await(context.Background())
 		require.NoError(t, err)

@@ -2,9 +2,10 @@ package streams
 
 import "github.com/go-vram/vram/actors"
 
-// Enter begins work on the CUDA stream, which Close waits for, and captures of the stream; Leave ends it. captured says that the work is to
-// be part of the capture that is announced. The error is ErrClosed; or a *CaptureError where a capture is announced and the work is to run,
-// or the other way round. Then nothing has begun. Enter and Leave take two atomic operations.
+// Enter begins work on the CUDA stream, which Close waits for, and captures of the stream, too; Leave ends
+// it. captured says that the work must be part of the announced capture. The error is ErrClosed, or a
+// *CaptureError if a capture is announced and captured is false, or the reverse; then nothing has begun.
+// Enter and Leave take two atomic operations.
 func (x Submitter) Enter(captured bool) error {
 	h := &x.s.cuda
 	entered := false
@@ -26,8 +27,8 @@ func (x Submitter) Enter(captured bool) error {
 // Leave ends the work that Enter or Outside began.
 func (x Submitter) Leave() { x.s.cuda.announcement.leave() }
 
-// Outside is Enter for a call of the driver's that may be part of no capture, also of one that nobody announced: it queries the driver.
-// The error names the call.
+// Outside is Enter for a driver call that may not be part of any capture, announced or not: it queries the
+// driver. The error names the call.
 func (x Submitter) Outside(call string) error {
 	if !x.s.cuda.announcement.enter() {
 		return x.Forbidden(call)
@@ -44,8 +45,8 @@ func (x Submitter) Outside(call string) error {
 	return err
 }
 
-// Uncaptured queries the driver once more, after a record: a capture that nobody announced may have it. Errors: *CaptureError, and the
-// driver's.
+// Uncaptured queries the driver again, after a record: an unannounced capture may contain it. Errors:
+// *CaptureError, and the driver's.
 func (x Submitter) Uncaptured(call string) error {
 	captured, err := x.s.cuda.captured()
 	if captured {
@@ -54,15 +55,16 @@ func (x Submitter) Uncaptured(call string) error {
 	return err
 }
 
-// Forbidden is the error of a call that a capture of the stream forbids.
+// Forbidden returns the error of a call that a capture of the stream forbids.
 func (x Submitter) Forbidden(call string) error {
 	return &CaptureError{Stream: x.s.cuda.id, Call: call}
 }
 
-// BeginCapture announces a capture of the stream, waits until the driver calls on it that have begun have ended, and calls begin, which
-// begins the capture, or draws the stream into one. From the announcement to EndCapture, calls that may not be part of a capture are
-// refused with a *CaptureError. Errors, with which no capture is announced: a *CaptureError if one is, or if a call does not end for
-// ten seconds; ErrClosed; and begin's.
+// BeginCapture announces a capture of the stream, waits until the driver calls in progress on it have ended,
+// and calls begin, which begins the capture, or adds the stream to one. From the announcement to EndCapture,
+// calls that may not be part of a capture are refused with a *CaptureError. After an error no capture is
+// announced: a *CaptureError if one is in progress, or if a call does not end within ten seconds; ErrClosed;
+// and begin's.
 func (x Submitter) BeginCapture(begin func() error) error {
 	h := &x.s.cuda
 	if !h.announcement.announce() {
@@ -92,20 +94,21 @@ func (x Submitter) BeginCapture(begin func() error) error {
 	return nil
 }
 
-// SettleCapture waits, ahead of the end of a capture, until the work that was to be part of it has been submitted. The caller sees to it that
-// no further work begins for the capture. Work that is not submitted within ten seconds is not waited for.
+// SettleCapture waits, before the end of a capture, until the work that must be part of it has been
+// submitted. The caller must begin no further work for the capture. It waits for at most ten seconds.
 func (x Submitter) SettleCapture() { _ = x.s.cuda.announcement.await(x.s.host) }
 
-// EndCapture lets calls begin again that may not be part of a capture, once that has ended.
+// EndCapture allows calls again that may not be part of a capture, once that has ended.
 func (x Submitter) EndCapture() { x.s.cuda.announcement.withdraw() }
 
-// busy is the error of a capture that could not begin.
+// busy returns the error of a capture that could not begin.
 func (h *cudaStream) busy() error {
 	return &CaptureError{Stream: h.id, Call: "cuStreamBeginCapture", Err: ErrBusy}
 }
 
-// holdDefault keeps calls off the legacy default stream, if that is adopted, until release is called: while a blocking stream is being
-// captured they would end the capture, and only adopted streams may be blocking ones. Once the capture has begun, the driver says so.
+// holdDefault refuses calls on the legacy default stream, if that is adopted, until release is called: during
+// a capture of a blocking stream they would end the capture, and only adopted streams may be blocking. Once
+// the capture has begun, the driver reports it.
 func (x Submitter) holdDefault() (release func(), err error) {
 	held := []*announcement{}
 	release = func() {

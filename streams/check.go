@@ -56,7 +56,7 @@ func (w *wiring) checkBatch(bytes []int64) error {
 	return nil
 }
 
-// sumError is the error of sizes of which one, or the sum, can never be served.
+// sumError returns the error of sizes of which one, or the sum, can never be served.
 func sumError(bytes []int64, limit int64) error {
 	var sum int64
 	for i, n := range bytes {
@@ -73,7 +73,7 @@ func sumError(bytes []int64, limit int64) error {
 	return nil
 }
 
-// queues reports whether a tenant's request waits behind others, even if the stream could serve it.
+// queues reports whether a tenant's request must wait for earlier ones, even if the stream could serve it.
 func (w *wiring) queues(waits bool) bool {
 	return waits && claims.Queues(waits, claims.Stream{Demand: w.pool.Demand() > 0})
 }

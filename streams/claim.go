@@ -70,8 +70,8 @@ func (c *claim) begin(w *wiring, want wants) {
 	c.hint, c.forbiddenCalls = magazine.Hint(), w.cuda.forbiddenCalls.Load()
 }
 
-// charge charges the claim to a tenant, or returns the quota's error; a claim that waits may go on
-// uncharged.
+// charge charges the claim to a tenant, or returns the quota's error; a claim that waits may
+// continue uncharged.
 func (c *claim) charge(t *pool.Tenant, cost int64) error {
 	c.tenant = t
 	if control := (*pool.TenantControl)(t); !c.Open(control, cost, c.Waits) {
@@ -120,7 +120,7 @@ func (c *claim) Tenant() *pool.Tenant { return c.tenant }
 // Take implements the pool's charger: it charges the tenant where the quota allows it.
 func (c *claim) Take(take func(bytes int64) bool) (taken, gone bool) { return c.Pay(take, c.isWanted) }
 
-// account is the account to which the pool charges the wait.
+// account returns the account to which the pool charges the wait.
 func (c *claim) account() admission.Account {
 	if c.tenant != nil {
 		return (*pool.TenantControl)(c.tenant).Account()
@@ -147,14 +147,14 @@ func (c *claim) await(begins bool) {
 	c.stream.ref.Tell(c.changed())
 }
 
-// givenUp is the error of a wait for the claim that the end of a context has ended.
+// givenUp returns the error of a wait for the claim that the end of a context has ended.
 func (c *claim) givenUp(ended error) error {
 	e := c.waitError(ended)
 	e.Pending = true
 	return e
 }
 
-// cancelled refunds the claim's tenant, and has the pool forget the claim.
+// cancelled refunds the claim's tenant, and withdraws the claim from the pool.
 func (c *claim) cancelled() {
 	c.Refund()
 	if c.Waits {
@@ -162,7 +162,7 @@ func (c *claim) cancelled() {
 	}
 }
 
-// changed returns the message that has the stream look at the claim again.
+// changed returns the message that makes the stream check the claim again.
 func (c *claim) changed() message { return &claimChanged{claim: c} }
 
 // claimChanged reports that a claim was cancelled, or that the goroutines that wait for it have changed.
@@ -174,7 +174,7 @@ type claimChanged struct {
 // Fail does nothing: the claim has its answer.
 func (*claimChanged) Fail(error) {}
 
-// ended is the error of a claim whose context has ended: a *pool.WaitError if it could wait. It
+// ended returns the error of a claim whose context has ended: a *pool.WaitError if it could wait. It
 // waits for no turn, since the end of a context must not wait.
 func (c *claim) ended(err error) error {
 	if !c.Waits {
@@ -196,10 +196,10 @@ func (c *claim) waitError(err error) *pool.WaitError {
 	return c.stream.pool.EndWait(e, c.tenant, c.place.Load())
 }
 
-// wantedBytes is the size for which a claim waits.
+// wantedBytes returns the size for which a claim waits.
 func (c *claim) wantedBytes() int64 { return max(c.want.requestedBytes(), 1) }
 
-// refill is the Refill for runs of pages under a token.
+// refill returns the Refill for runs of pages under a token.
 func (c *claim) refill(s *searches, token uint64, runs []uint32) poolcore.Refill {
 	m := poolcore.Refill{
 		Client: s.wiring.id, Token: token, Pages: runs[0], LiveBytes: s.state.core.LiveBytes(), OpenBytes: s.state.core.OpenBytes(),
@@ -212,7 +212,7 @@ func (c *claim) refill(s *searches, token uint64, runs []uint32) poolcore.Refill
 	return m
 }
 
-// askRefill is the Refill of a claim that fails where memory is short, or is parked by another
+// askRefill returns the Refill of a claim that fails where memory is short, or is parked by another
 // message then.
 func (c *claim) askRefill(s *searches, token uint64, runs []uint32) poolcore.Refill {
 	m := c.refill(s, token, runs)
@@ -228,7 +228,7 @@ func (c *claim) askRefill(s *searches, token uint64, runs []uint32) poolcore.Ref
 	return m
 }
 
-// parkRefill is the Refill of a claim that is parked.
+// parkRefill returns the Refill of a claim that is parked.
 func (c *claim) parkRefill(s *searches, token uint64, runs []uint32) poolcore.Refill {
 	m := c.refill(s, token, runs)
 	m.Bytes, m.Patience = c.wantedBytes(), poolcore.Waiting
@@ -236,7 +236,7 @@ func (c *claim) parkRefill(s *searches, token uint64, runs []uint32) poolcore.Re
 	return m
 }
 
-// asOutOfMemory is the error that a handler gets; nil: the handler is not asked.
+// asOutOfMemory returns the error that a handler gets; nil: the handler is not asked.
 func asOutOfMemory(err error) *pool.OutOfMemoryError {
 	var short *pool.OutOfMemoryError
 	if errors.As(err, &short) {
@@ -245,7 +245,7 @@ func asOutOfMemory(err error) *pool.OutOfMemoryError {
 	return nil
 }
 
-// sign writes into a refusal whose request it was.
+// sign writes the request's stream and tenant into its refusal.
 func (c *claim) sign(short *pool.OutOfMemoryError) {
 	short.Tag, short.Tenant = c.want.tag(), c.tenant.Name()
 }

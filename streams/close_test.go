@@ -136,7 +136,7 @@ func TestPanicOfAClosedStreamReturnsAGrantOnce(t *testing.T) {
 }
 
 // Until the device has finished the stream's work, no memory of a closing stream goes to others:
-// not by a tick, by a buffer that comes home, nor by a reclaim request.
+// not by a tick, a free, nor a reclaim request.
 func TestAClosingStreamKeepsItsMemoryUntilTheWorkHasFinished(t *testing.T) {
 	r := newRig(t, 256*mib)
 	s := r.stream(core.Budget{})

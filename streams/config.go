@@ -29,14 +29,14 @@ type Config struct {
 	AgeTicks int
 	// Debug checks the books at every tick. Books that do not balance quarantine the stream.
 	Debug bool
-	// Share is that of the allocations that are sampled, as in core.Settings.
+	// Share is the sampled share of the allocations, as in core.Settings.
 	Share magazine.Share
-	// Observers are told of the sampled buffers; nil: none.
+	// Observers get the sampled buffers; nil: none.
 	Observers *Observers
-	// Profile counts sampled buffers by place: those of its own share; nil: there is none.
+	// Profile counts its own share of the sampled buffers by place; nil: none.
 	Profile *Profile
-	// Handler is called with a request that the pool refuses for want of memory; if it returns true
-	// the request is served once more. It may be nil.
+	// Handler is called with a request that the pool refuses for lack of memory; if it returns true
+	// the request is served again. It may be nil.
 	Handler func(*pool.OutOfMemoryError) (retry bool)
 	// Handles reports whether Handler has anything to do at present; nil: always.
 	Handles func() bool
@@ -46,6 +46,6 @@ type Config struct {
 	// Sibling makes another stream of the device. Nil: the stream has no Hold.
 	Sibling func() (*Stream, error)
 	// LongWait is called for each request that has waited for a second, outside every turn. It must
-	// return at once. It may be nil.
+	// return immediately. It may be nil.
 	LongWait func(LongWait)
 }

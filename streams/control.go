@@ -47,7 +47,7 @@ func (c *Control) Reconfigure(ctx context.Context, settings core.Settings) error
 	return c.inTurnReturning(ctx, func() { c.turn.configure(settings) })
 }
 
-// UsedBytes are the bytes in buffers and in magazines; ok is false if a goroutine is in the turn.
+// UsedBytes returns the bytes in buffers and in magazines; ok is false if a goroutine is in the turn.
 // It does not wait.
 func (c *Control) UsedBytes() (usedBytes int64, ok bool) {
 	ok, _ = c.tryTurn(func() { usedBytes = c.turn.state.usedBytes() })
@@ -192,7 +192,7 @@ func (c *Control) Gone() bool {
 	}
 }
 
-// Failure is the cause of the stream's end, if Close did not end it: the books did not balance, or
+// Failure returns the cause of the stream's end, if Close did not end it: the books did not balance, or
 // the actor was stopped. Nil while the stream serves and after Close.
 func (c *Control) Failure() error {
 	if cause := c.turn.ending.failure.Load(); cause != nil && !errors.Is(*cause, ErrClosed) {

@@ -57,7 +57,7 @@ func TestTheBackgroundMakesNoCallOnAnAdoptedHandle(t *testing.T) {
 }
 
 // A caller's turn records a fence now and then, and turns in the background return the pages that
-// it covers: blocks that came home after it stay.
+// it covers: blocks freed after it stay.
 func TestCallersLeaveFencesForTheBackground(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.adopt()

@@ -67,12 +67,12 @@ func parks(r *rig, s *Stream, all ...*single) (tokens []uint64) {
 // settled waits for all turns of a stream that messages of its own turns lead to.
 func (r *rig) settled(s *Stream) {
 	r.t.Helper()
-	r.stats(s) // behind the turn that panicked,
-	r.stats(s) // and behind the messages that it has sent
+	r.stats(s) // after the turn that panicked,
+	r.stats(s) // and after the messages that it has sent
 }
 
 // An offer of the pool that waits for a grant is answered also when the grant's turn panics: else
-// its request, and all that wait behind it, would wait for ever.
+// its request, and all later ones, would wait forever.
 func TestAPanicForgetsNoOfferThatIsOwed(t *testing.T) {
 	for _, at := range []point{beforeSearch, beforeAnswer} {
 		r := newRig(t, 64*mib)

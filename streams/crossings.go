@@ -9,7 +9,7 @@ import (
 type crossings struct {
 	count atomic.Uint64                 // works of this stream so far that touched memory of others
 	users atomic.Pointer[[]*cudaStream] // streams whose works touched this one's memory; replaced, never changed
-	seen  atomic.Pointer[[]*seen]       // the counts of others behind which this stream is; replaced, never changed
+	seen  atomic.Pointer[[]*seen]       // the counts of others for which this stream waits; replaced, never changed
 }
 
 // seen is the count of another stream when this one last waited for it.
@@ -18,7 +18,7 @@ type seen struct {
 	count atomic.Uint64
 }
 
-// add notes a user of the stream's memory, and forgets users that are closed.
+// add adds a user of the stream's memory, and removes closed ones.
 func (c *crossings) add(s *cudaStream) {
 	for {
 		old := c.users.Load()
@@ -28,7 +28,7 @@ func (c *crossings) add(s *cudaStream) {
 	}
 }
 
-// replace adds a user to a list that has not been replaced meanwhile.
+// replace adds a user to a list, unless that was replaced concurrently.
 func (c *crossings) replace(old *[]*cudaStream, s *cudaStream) bool {
 	all := []*cudaStream{s}
 	if old != nil {
@@ -38,7 +38,7 @@ func (c *crossings) replace(old *[]*cudaStream, s *cudaStream) bool {
 	return c.users.CompareAndSwap(old, &all)
 }
 
-// of is the count of another stream behind which this one is.
+// of returns the count of another stream for which this one waits.
 func (c *crossings) of(s *cudaStream) *seen {
 	for {
 		old := c.seen.Load()

@@ -52,7 +52,7 @@ func (h *cudaStream) init(cfg *Config) {
 	h.line.Panics = cfg.Panics
 }
 
-// closed is the error of a call on the stream once Close has begun: of the stream, or of its device.
+// closed returns the error of a call on the stream once Close has begun: of the stream, or of its device.
 func (h *cudaStream) closed() error {
 	if h.deviceClosed.Load() {
 		return &ClosedError{}
@@ -115,7 +115,7 @@ func (h *cudaStream) enter(call string) error {
 	return nil
 }
 
-// forbidden is the error of a call that a capture forbids.
+// forbidden returns the error of a call that a capture forbids.
 func (h *cudaStream) forbidden(call string) error {
 	h.forbiddenCalls.Add(1)
 	return &CaptureError{Stream: h.id, Call: call}
@@ -149,7 +149,7 @@ func (h *cudaStream) captured() (captured bool, err error) {
 	return err == nil && status != cudadrv.CaptureNone, err
 }
 
-// uncapturedMark is the error of a call on a mark: a *CaptureError if a capture has the mark that
+// uncapturedMark returns the error of a call on a mark: a *CaptureError if a capture has the mark that
 // began and ended since the query before the record.
 func (h *cudaStream) uncapturedMark(err error) error {
 	if errors.Is(err, fence.ErrCaptured) {
@@ -159,7 +159,7 @@ func (h *cudaStream) uncapturedMark(err error) error {
 	return err
 }
 
-// shortage is the error of a refused claim: a *CaptureError if a capture has forbidden a call on
+// shortage returns the error of a refused claim: a *CaptureError if a capture has forbidden a call on
 // the stream since the claim began, since that may be the reason.
 func (h *cudaStream) shortage(forbiddenCalls uint64, err error) error {
 	if h.forbiddenCalls.Load() != forbiddenCalls {
@@ -219,8 +219,8 @@ func (h *cudaStream) discard(m fence.Mark) {
 	_ = h.guard(func() error { return h.fences.Release(m) })
 }
 
-// synchronize waits for the stream's work. Its error is a *StrandedError where that does not come to an end, and a *CaptureError
-// where the stream is being captured.
+// synchronize waits for the stream's work. Its error is a *StrandedError where that does not come to an end,
+// and a *CaptureError where the stream is being captured.
 func (h *cudaStream) synchronize() error {
 	if err := h.enter("cuStreamSynchronize"); err != nil {
 		return err
@@ -235,11 +235,6 @@ func (h *cudaStream) await() error {
 		return k.await(h, h.device)
 	}
 	return h.guard(func() error { return h.device.StreamSynchronize(h.stream) })
-}
-
-// destroy ends the CUDA stream.
-func (h *cudaStream) destroy() error {
-	return h.guard(func() error { return h.device.StreamDestroy(h.stream) })
 }
 
 // zero sets a buffer to zero.
@@ -286,7 +281,7 @@ func (h *cudaStream) follow(from *fence.Timeline, doing string) (number uint64, 
 	switch {
 	case errors.Is(err, fence.ErrShut):
 		return 0, h.closed()
-	case errors.Is(err, fence.ErrCaptured): // a capture that nobody announced began and ended within the call
+	case errors.Is(err, fence.ErrCaptured): // a capture that was not announced began and ended within the call
 		id := h.id
 		if r, ok := from.Recording().(*recording); ok {
 			id = r.id
@@ -299,9 +294,10 @@ func (h *cudaStream) follow(from *fence.Timeline, doing string) (number uint64, 
 	return number, nil
 }
 
-// behind makes later work of the stream wait, on the device, for all present work of another stream. It makes two driver calls,
-// and the queries whether either stream is being captured. It allocates nothing. A closed stream needs no waiting.
-func (h *cudaStream) behind(other *cudaStream) error {
+// waitFor makes later work of the stream wait, on the device, for all present work of another stream. It
+// makes two driver calls, and the queries whether either stream is being captured. It allocates nothing. A
+// closed stream needs no waiting.
+func (h *cudaStream) waitFor(other *cudaStream) error {
 	if !h.begin() {
 		return h.closed()
 	}
@@ -324,7 +320,7 @@ func (h *cudaStream) behind(other *cudaStream) error {
 	return h.follows(other)
 }
 
-// follows does the work of behind for a call that has entered both streams.
+// follows is waitFor for a call that has entered both streams.
 func (h *cudaStream) follows(other *cudaStream) error {
 	m, err := other.record()
 	if err != nil {

@@ -5,12 +5,12 @@ import (
 	"fmt"
 )
 
-// OrderError reports that work between two devices was submitted, but that the stream of the other device could not be made to
-// wait for it. Waited: the host has waited for the work instead, and nothing is left that could overtake it. Otherwise the work
-// may still be in progress, and nobody knows when it ends: memory of the other device that it touches must not be freed.
+// OrderError reports that work between two devices was submitted, but the stream of the other device could
+// not be made to wait for it. If Waited is set, the host has waited for the work instead. Otherwise the work
+// may still be in progress, with no known end: memory of the other device that it touches must not be freed.
 type OrderError struct {
 	Waited bool  `json:"waited"`
-	Err    error `json:"err"` // of the event, or of the wait for it; joined with that of the host's wait
+	Err    error `json:"err"` // of the event, or of the wait for it; joined with the error of the host's wait
 }
 
 // Error names the fate of the work.
@@ -18,15 +18,16 @@ func (e *OrderError) Error() string {
 	if e.Waited {
 		return fmt.Sprintf("vram: the host waited for work between two devices, since no stream could: %s", reason(e.Err))
 	}
-	return fmt.Sprintf("vram: nobody can wait for work between two devices, do not free the memory that it touches: %s", reason(e.Err))
+	return fmt.Sprintf("vram: work between two devices could not be awaited, do not free the memory that it touches: %s", reason(e.Err))
 }
 
-// Unwrap is the driver's error.
+// Unwrap returns the driver's error.
 func (e *OrderError) Unwrap() error { return e.Err }
 
-// Reach returns the stream that a live buffer of another device belongs to, where kernels of this device reach the memory of that one
-// (Peers.Reach): it stands for the buffer in Between, once a Crossing of that stream has put it behind the work of others on the
-// buffer. Buffers of this device are ErrForeign here, too, as are those of graphs. It takes constant time.
+// Reach returns the stream that owns a live buffer of another device, if kernels of this device reach that
+// device's memory (Peers.Reach). The stream represents the buffer in Between, after a Crossing on that stream
+// has ordered it after the work of others on the buffer. For buffers of this device, and of graphs, it
+// returns ErrForeign. It takes constant time.
 func (x Submitter) Reach(b Buffer) (home Submitter, err error) {
 	s, ok := b.home()
 	switch {
@@ -38,12 +39,13 @@ func (x Submitter) Reach(b Buffer) (home Submitter, err error) {
 	return Submitter{s}, nil
 }
 
-// Between submits work to the stream that also touches memory of another device, for which a stream of that device stands: the
-// work is behind all that this one was given so far, and all that this one is given later is behind the work. So a buffer of the
-// other stream that is freed afterwards is not reused, returned or unmapped before the work has finished. It records an event on
-// each stream, which the other one waits for on the device; the host does not wait. Both streams stay open meanwhile. Errors, with
-// which nothing was submitted: ErrClosed, *CaptureError while either stream is captured, the driver's, and that of the work; and
-// *OrderError, with which the work was submitted.
+// Between submits work to the stream that also touches memory of another device, which a stream of that
+// device represents. On the device the work waits for all earlier work of the other stream, and later work of
+// the other stream waits for it. So a buffer of the other stream that is freed afterwards is not reused,
+// returned or unmapped before the work has finished. It records an event on each stream, for which the other
+// one waits; the host does not wait. Both streams stay open until it returns. Errors, after which nothing was
+// submitted: ErrClosed, *CaptureError while either stream is captured, the driver's, and the work's; and
+// *OrderError, after which the work was submitted.
 func (x Submitter) Between(other Submitter, work func() error) error {
 	h, o := &x.s.cuda, &other.s.cuda
 	if !h.begin() {
@@ -71,7 +73,7 @@ func (x Submitter) Between(other Submitter, work func() error) error {
 	return o.afterWork(h)
 }
 
-// afterWork is follows for work that was submitted: where the driver refuses, the host waits.
+// afterWork is follows for submitted work: if the driver refuses, the host waits.
 func (h *cudaStream) afterWork(other *cudaStream) error {
 	err := h.follows(other)
 	if err == nil {

@@ -100,7 +100,7 @@ func (d *dispatcher) answer(c *claim) bool {
 	return delivered
 }
 
-// refuse searches once more, since memory may have become free since, and then fails the claim or parks it.
+// refuse searches again, since memory may have become free since, and then fails the claim or parks it.
 // last: no wait for fences helps.
 func (d *dispatcher) refuse(c *claim, err error, last bool) {
 	d.current = c
@@ -282,7 +282,7 @@ func (d *dispatcher) changed(c *claim) {
 	}
 }
 
-// consulted serves a claim once more, or refuses it.
+// consulted serves a claim again, or refuses it.
 func (d *dispatcher) consulted(m *consulted) {
 	c := d.waiting(m.token)
 	if c == nil { // Close has failed it

@@ -2,14 +2,14 @@
 // callers hold. The actors run the decisions of internal/stream/core; callers share slots and magazines
 // with them (internal/stream/magazine).
 //
-// # The way of an allocation
+// # An allocation
 //
 //  1. Alloc takes a slot from the magazine of the size: one compare-and-swap. Most requests end
 //     here.
 //  2. While demand is stable and the last freed block has the size, the caller pops it from the
 //     freed list: one compare-and-swap.
 //  3. Otherwise the caller enters the stream's turn, if no goroutine is in it, and runs the core
-//     itself: freed blocks come home, a range is found and split. No message, no goroutine switch.
+//     itself: it collects freed blocks, finds a range and splits it. No message, no goroutine switch.
 //  4. If another goroutine has the turn, or the stream's memory does not suffice, the request
 //     becomes a message with a promise. The core asks the pool for pages; the answer comes back as
 //     a message, and the turn that receives it completes the promise.
@@ -43,10 +43,10 @@
 // # Requests that wait
 //
 // A request with Wait that the pool refuses waits in the pool for other callers' frees, in the
-// order of the package internal/pool/admission: higher priority first, then older. A request behind
-// others is served before them only with memory that they cannot use, and with no more in all than
+// order of the package internal/pool/admission: higher priority first, then older. A later request
+// is served before earlier ones only with memory that they cannot use, and with no more in all than
 // each of them wants itself. A request without Wait is in no order: it takes free memory, or fails.
-// The end of the context, Cancel and Close end the wait at once; a batch holds nothing while it
+// The end of the context, Cancel and Close end the wait immediately; a batch holds nothing while it
 // waits.
 //
 //	refused --Refill, Waiting--> waits --Granted, or Offered and served--> answered
@@ -58,7 +58,7 @@
 //
 // While any request of the device waits, no magazine of large blocks is kept, magazines of small
 // blocks serve in turns only, and every free enters a turn of its stream,
-// which tells the pool. So a wait ends with the turn in which the memory comes home, without a
+// which tells the pool. So a wait ends with the turn that collects the memory, without a
 // timer. On an adopted stream, pages without fence coverage come with its callers' next request.
 //
 // # Deadlocks
@@ -68,18 +68,17 @@
 // so that no deadlock is declared while the stream or tenant holds memory, and only a deadline ends
 // such a wait. An exclusive stream waits while its goroutine waits in AllocFor, AllocBatchFor or
 // Await for one of its requests; it is suspended while its goroutine waits in a Handover, or has
-// called Suspend. A stream holds memory while it has pages: once all free pages were returned,
-// those of live buffers and of announced uses.
+// called Suspend. A stream holds memory while it has pages: once all free pages were
+// returned, only the pages of live buffers and of announced uses.
 //
-// A stream goes on if it neither waits nor is suspended. A suspended stream will go on if, for each
-// of its suspensions, a stream that may end it goes on, or will: one of the streams that it names;
-// else any stream that holds memory or waits for some. Streams that do neither, and are not named,
-// are not looked at, however many there are. A future that no goroutine awaits blocks no stream. A
-// deadlock is declared when
+// A stream is runnable if it neither waits nor is suspended. A suspended stream counts as runnable if, for
+// each of its suspensions, a stream that may end it is runnable: one of the streams that it names; else any
+// stream that holds memory or waits for some. Streams that do neither, and are not named, are not visited. A
+// future that no goroutine awaits blocks no stream. A deadlock is declared when
 //
-//   - no stream that holds memory, or was handed some (Handover, Transfer), goes on or will;
-//   - every freed block is home, and every announced use and every fence that keeps memory has
-//     passed;
+//   - no stream that holds memory, or was handed some (Handover, Transfer), is runnable;
+//   - every freed block is collected, and every announced use and every fence that keeps
+//     memory has passed;
 //   - still no waiting request can be served.
 //
 // Then the youngest blocked request of a stream that holds memory gets a *pool.DeadlockError.
@@ -90,7 +89,7 @@
 // order of that stream. A use on another stream is announced: RecordStream lasts until the free;
 // Use ends with Done; Transfer hands the buffer over. After the free the memory is pending until
 // the used streams have finished all work that was submitted to them before the free, or before
-// Done. Pending memory serves no request; it comes home in a turn of its own stream.
+// Done. Pending memory serves no request; a turn of its own stream collects it.
 //
 //	live --Free--> pending --fences passed, seen by a turn--> cached
 //
@@ -99,11 +98,11 @@
 // taken
 //
 //   - when 128 announced buffers or 16 MiB of them were freed, by the goroutine of that free or of
-//     the next request. So a long buffer has its fence at once where there are few buffers; a short
+//     the next request. So a long buffer has its fence immediately where there are few buffers; a short
 //     one may also wait for work that is submitted between its free and this point;
 //   - when a request finds no memory and 8 MiB are pending, by its goroutine, which also looks how
 //     far the fences are and searches again before it asks the pool; after looks that failed, up to
-//     31 such requests go to the pool at once;
+//     31 such requests go to the pool immediately;
 //   - at ticks, except on adopted streams; ticks look, too;
 //   - when the pool wants memory for others, before the stream answers, except on adopted streams;
 //   - in Close of the buffer's stream, for all. Close of the used stream ends all uses on it.
@@ -115,16 +114,16 @@
 // half of the unused part of that allowance; a reclaim request of the pool, or a refusal, takes all
 // of it until the next tick.
 //
-// Each look asks for the oldest fence of a stream first, and for no fence behind one that has not
-// passed. A request that the pool refuses for want of memory waits for fences, as long as any
+// Each look queries the oldest fence of a stream first, and no fence after one that has not
+// passed. A request that the pool refuses for lack of memory waits for fences, as long as any
 // stream has pending memory, before it fails. No request that free memory serves makes a driver
 // call, and the device is never synchronised.
 //
 // # Reclaim requests
 //
 // A stream publishes its used bytes, its free pages and the length of its longest free range
-// (pool.Client.Usage). The end of each turn stores them, except that of an allocation in its
-// caller's turn: that marks them as stale, and so does a free that no turn has taken home. The pool
+// (pool.Client.Usage). The end of each turn stores them, except after an allocation in its
+// caller's turn: that marks them as stale, and so does a free that no turn has collected. The pool
 // has stale streams publish (Look) before it decides by these figures which stream returns pages.
 // Its reclaim request (Asked) is either
 //
@@ -139,11 +138,11 @@
 //
 // # Samples
 //
-// Config.Share says which allocations are sampled: those of the profile (package internal/stream/sampling), or all
-// for an Observer. Each way to a buffer decides once, after it has the buffer, by magazine.Draw; a
-// claim decides before it is sent, on its caller's goroutine, by its number. A sampled buffer
-// is told before its caller gets it, and its free before its memory can be had again. All others take
-// the ways that they would take without samples.
+// Config.Share is the share of allocations that are sampled: for the profile (package
+// internal/stream/sampling), or all for an Observer. Each path to a buffer decides once, after it has the
+// buffer, by magazine.Draw; a claim decides before it is sent, on its caller's goroutine, by its number. A
+// sampled buffer is reported before its caller gets it, and its free before its memory can be reused. All
+// others take the same paths as without samples.
 //
 // # Idle streams
 //
@@ -165,13 +164,13 @@
 // goroutine that performs the Return records it (effects.record). An adopted stream is the
 // program's, which may destroy it at any time, so that only calls of the program on that stream
 // record there: a request that took a turn, any turn while a request waits for the pool, Return and
-// Close. All other turns, those of ticks and of reclaim requests, return only covered pages: pages
-// behind a fence that a caller's turn recorded:
+// Close. All other turns, by ticks and reclaim requests, return only covered pages, for which a
+// caller's turn recorded a fence:
 //
 //	a tick wants one --a caller's turn--> ordered (Seal) --performed--> recorded (Covered)
 //
-// So there is at most one such fence for each tick. A page is covered if no block on it came home
-// since the record, and it was not granted since. Uncovered pages stay, and out-of-memory reports
+// So there is at most one such fence for each tick. A page is covered if no block on it was
+// collected since the record, and it was not granted since. Uncovered pages stay, and out-of-memory reports
 // name them.
 //
 // Every call on a CUDA stream begins with cudaStream.enter, which queries whether the stream is being
@@ -183,7 +182,7 @@
 // A query cannot exclude a capture that begins after it. So a capture is announced
 // (Submitter.BeginCapture): from then on enter refuses, and the capture begins once the calls that
 // have entered have left. One that waits for the stream's work counts among these. A program that
-// begins a capture past this module announces nothing: a record queries once more, so that no call
+// begins a capture past this module announces nothing: a record queries again, so that no call
 // on its event ends the capture or makes another stream part of it.
 //
 //	open --announce--> announced --all calls have left--> capturing --EndCapture--> open
@@ -193,7 +192,7 @@
 //	serving --Close--> draining --last buffer freed--> gone
 //	   \__________________ End (device closed) ________/
 //
-// A draining stream refuses requests; each buffer that comes home is returned to the pool. After
+// A draining stream refuses requests; each freed buffer is returned to the pool. After
 // End every free returns ErrClosed.
 //
 // # Concurrency properties
@@ -203,7 +202,6 @@
 //     is stopped inside the turn delays requests that no magazine can serve, on this stream only.
 //   - Every request gets exactly one answer: a buffer, an error, or its cancellation. Memory that
 //     arrives for a cancelled request stays in the stream's cache.
-//   - A panic in a turn fails the current request; the stream goes on if its books balance, else it
-//     is quarantined: requests fail with ErrQuarantined, its memory is not touched, other streams
-//     go on.
+//   - A panic in a turn fails the current request; the stream continues if its books balance, else
+//     it is quarantined: requests fail with ErrQuarantined, its memory is not touched, and other streams continue.
 package streams

@@ -58,7 +58,7 @@ func TestABusyDonorRecordsAFence(t *testing.T) {
 }
 
 // hazardRig is a rig whose device reports every access that a buffer's next owner is not ordered
-// behind, with the program's view of it.
+// after it, with the program's view of it.
 func hazardRig(t *testing.T, limitBytes int64) (r *rig, program *hazard.Device, checker *hazard.Checker) {
 	t.Helper()
 	machine := sim.New(sim.Config{})

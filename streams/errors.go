@@ -63,7 +63,7 @@ func (e *AlignError) Error() string {
 }
 
 // BatchError names the first element of a batch that was refused. If the whole batch was refused
-// for want of memory, the error is an allocation's instead.
+// for lack of memory, the error is an allocation's instead.
 type BatchError struct {
 	Index int   `json:"index"` // of the first element that was refused
 	Count int   `json:"count"` // of refused elements
@@ -78,10 +78,10 @@ func (e *BatchError) Error() string {
 	return fmt.Sprintf("vram: element %d of the batch: %s", e.Index, reason(e.Err))
 }
 
-// Unwrap is the error of the first element that was refused.
+// Unwrap returns the error of the first element that was refused.
 func (e *BatchError) Unwrap() error { return e.Err }
 
-// reason is an error's text without the name of the module before it.
+// reason returns an error's text without the name of the module before it.
 func reason(err error) string { return strings.TrimPrefix(fmt.Sprint(err), "vram: ") }
 
 // LengthError refuses a batch whose slices do not match.
@@ -116,8 +116,8 @@ var ErrCapturing error = &CaptureError{}
 var ErrBusy = errors.New("vram: a call on the stream has not ended for ten seconds")
 
 // CaptureError refuses a call that would become part of the graph that a stream is being captured
-// into, or end the capture. Err is the failure of going on without it, if any: a
-// *pool.OutOfMemoryError where returned memory stayed with the stream for want of a fence. For a
+// into, or end the capture. Err is the failure of continuing without it, if any: a
+// *pool.OutOfMemoryError where returned memory stayed with the stream for lack of a fence. For a
 // capture that cannot begin, Err is ErrBusy.
 type CaptureError struct {
 	Stream uint32 `json:"stream"`
@@ -144,7 +144,7 @@ func (e *CaptureError) Error() string {
 // Is makes errors.Is(err, ErrCapturing) hold.
 func (e *CaptureError) Is(target error) bool { return target == ErrCapturing }
 
-// Unwrap is Err.
+// Unwrap returns Err.
 func (e *CaptureError) Unwrap() error { return e.Err }
 
 // ErrStranded is the kind of every *StrandedError.

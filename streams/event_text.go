@@ -7,14 +7,14 @@ import (
 	"github.com/go-vram/vram/internal/units"
 )
 
-// String has the allocations, the frees and the live buffers, on one line.
+// String returns the allocations, the frees and the live buffers, on one line.
 func (s SizeStats) String() string {
 	return "blocks up to " + units.Bytes(s.BlockBytes) + ": " + units.Count(s.AllocCount, "allocation") + ", " +
 		units.Count(s.FreeCount, "free") + ", " + strconv.FormatUint(s.LiveCount, 10) + " live with " + units.Bytes(s.LiveBytes) +
 		", cached " + units.Bytes(s.CachedBytes)
 }
 
-// String has the request and how long it has waited.
+// String returns the request and how long it has waited.
 func (w LongWait) String() string {
 	text := fmt.Sprintf("stream %d has waited %s for %s", w.Stream, units.Duration(w.Waited), units.Bytes(w.Bytes))
 	if w.ForQuota {
@@ -26,7 +26,7 @@ func (w LongWait) String() string {
 	return text + named(w.Tag, w.Tenant)
 }
 
-// String has the buffer and its place.
+// String returns the buffer and its place.
 func (e BufferEvent) String() string {
 	text := fmt.Sprintf("buffer of %s at %v of stream %d", units.Bytes(e.Bytes), e.Ptr, e.Stream) + named(e.Tag, e.Tenant)
 	if e.Place.Known() {
@@ -35,7 +35,7 @@ func (e BufferEvent) String() string {
 	return text
 }
 
-// String has the buffer, its place and its weight.
+// String returns the buffer, its place and its weight.
 func (b SampledBuffer) String() string {
 	text := fmt.Sprintf("buffer of %s at %v of stream %d", units.Bytes(b.Bytes), b.Ptr, b.Stream) + named(b.Tag, b.Tenant)
 	if b.Stack.Known() {

@@ -71,7 +71,7 @@ func (f fencing) waitOldest(host actors.Host) error {
 	return err
 }
 
-// timeline is the owner of a line.
+// timeline returns the owner of a line.
 func timeline(l *line.Line) *fence.Timeline {
 	t, _ := l.Owner().(*fence.Timeline) // the lines of a device's streams have no other owner
 	return t

@@ -10,16 +10,16 @@ import (
 	"github.com/go-vram/vram/internal/units"
 )
 
-// Handover carries values from the goroutine of one stream to that of another, first in first out,
+// Handover carries values between the goroutines of two streams, first in first out,
 // as a channel does, and reports to the allocator which stream waits for which: while an Exclusive
-// stream's goroutine waits in Receive it frees nothing before the sender goes on, and while it
+// stream's goroutine waits in Receive it frees nothing before the sender continues, and while it
 // waits in Send nothing before the receiver does. So a deadlock is found where no free can come,
 // and never declared because a goroutine that was sent a value has not run yet: the side that sends
 // or receives reports the end of the other side's wait before its call returns.
 //
 // A value may be memory of the sender's stream: from the first value on the receiver counts as one
 // that may free it, so that the sender is not refused memory before the receiver makes no progress
-// either. For a stream that is not Exclusive no wait is reported: its other callers free meanwhile.
+// either. For a stream that is not Exclusive no wait is reported: its other callers may free.
 // A goroutine does everything that others wait for before it calls Send or Receive. A Handover has
 // no end of its own: a value may mark the last one, and the end of the contexts ends all calls.
 // TryReceive returns the values that remain.
@@ -70,7 +70,7 @@ func (h *Handover[T]) receiverID() poolcore.Client {
 	return h.to.id
 }
 
-// Receive waits for a value. Errors: those of Send.
+// Receive waits for a value. Errors: as of Send.
 func (h *Handover[T]) Receive(ctx context.Context) (v T, err error) {
 	if err := h.callable(ctx); err != nil {
 		return v, err
@@ -103,7 +103,7 @@ func (h *Handover[T]) TryReceive() (v T, ok bool) {
 	}
 }
 
-// Len is the number of values that are not received yet.
+// Len returns the number of values that are not received yet.
 func (h *Handover[T]) Len() int {
 	if h == nil {
 		return 0

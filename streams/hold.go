@@ -7,11 +7,11 @@ import (
 	"github.com/go-vram/vram/internal/fence"
 )
 
-// Hold is a stream whose memory captured graphs have the addresses of: no page leaves it, and memory of other streams that it was
-// announced to use (Buffer.RecordStream) stays pending when it is freed, until End.
+// Hold is a stream with memory whose addresses captured graphs have. Until End no page leaves it, and memory
+// of other streams that it was announced to use (Buffer.RecordStream) stays pending when it is freed.
 type Hold struct{ s *Stream }
 
-// NewHold makes a hold on a stream of its own, which End closes. Errors: the errors of opening a stream, ErrNotOpen.
+// NewHold makes a hold on its own stream, which End closes. Errors: as for opening a stream, ErrNotOpen.
 func (x Submitter) NewHold() (Hold, error) {
 	if x.s.sibling == nil {
 		return Hold{}, ErrNotOpen
@@ -27,10 +27,11 @@ func (x Submitter) NewHold() (Hold, error) {
 	return Hold{s}, nil
 }
 
-// Stream is the hold's stream: memory that is allocated on it stays in the hold.
+// Stream returns the hold's stream: memory that is allocated on it stays in the hold.
 func (h Hold) Stream() *Stream { return h.s }
 
-// Precede makes later work of a stream wait, on the device, for the work of the streams that had the hold's memory before. It makes two driver calls. Errors: ErrClosed and the driver's.
+// Precede makes later work of a stream wait, on the device, for the work of the previous streams of the
+// hold's memory. It makes two driver calls. Errors: ErrClosed and the driver's.
 func (h Hold) Precede(s *Stream) error {
 	if !h.s.cuda.begin() {
 		return h.s.cuda.closed()
@@ -48,8 +49,8 @@ func (h Hold) Precede(s *Stream) error {
 	return s.cuda.precede(m)
 }
 
-// End closes the hold's stream and waits for its work. The memory becomes free once all work that was submitted so far to the
-// streams has finished. Live buffers of the hold stay valid until they are freed. Idempotent.
+// End closes the hold's stream and waits for its work. The memory becomes free once all work submitted so far
+// to the given streams has finished. Live buffers of the hold stay valid until they are freed. Idempotent.
 func (h Hold) End(behind ...*Stream) error {
 	if h.s.cuda.closing.Load() {
 		return h.s.Close()

@@ -11,8 +11,9 @@ import (
 	"github.com/go-vram/vram/pool"
 )
 
-// A refusal whose error is to name the largest buffers waits for the turns of other streams, and the goroutine that performs its
-// stream's effects does not: else two streams that refuse at once would wait for each other.
+// A refusal whose error is to name the largest buffers waits for the turns of other streams, and the
+// goroutine that performs its stream's effects does not: else two streams that refuse at once would wait for
+// each other.
 func TestARefusalWaitsOffItsStream(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})

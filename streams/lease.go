@@ -7,8 +7,9 @@ import (
 	"github.com/go-vram/vram/internal/fence"
 )
 
-// Lease keeps memory of other streams for launches of a graph, as a Hold does, but only until its own End: arguments that can be
-// replaced. Its timeline takes no fence before that, so that a buffer that is freed meanwhile stays pending.
+// Lease keeps memory of other streams for launches of a graph, as a Hold does, but only until its own End:
+// arguments that can be replaced. Its timeline takes no fence before that, so that a buffer that is freed
+// during that time stays pending.
 //
 //	kept      Keep: frees of these buffers wait
 //	ended     End: they wait for the work that End was given, by a fence on the hold's stream
@@ -29,7 +30,7 @@ func (h Hold) NewLease() *Lease {
 	return l
 }
 
-// Keep keeps the memory of a buffer that is freed from here on. Errors: those of Buffer.RecordStream.
+// Keep keeps the memory of a buffer that is freed from now on. Errors: as for Buffer.RecordStream.
 func (l *Lease) Keep(b Buffer) error {
 	const call = "Buffer.RecordStream"
 	home, err := b.usable(call, l.hold)
@@ -39,8 +40,9 @@ func (l *Lease) Keep(b Buffer) error {
 	return b.useError(call, b.slot.RecordLine(b.word, &l.line.Line))
 }
 
-// End lets the memory go after all work that was submitted so far to streams. It makes two driver calls for each of them, and
-// records an event. It does not wait. With an error the lease is as it was. Call it once more only then.
+// End releases the memory after all work that was submitted so far to streams. It makes two driver calls for
+// each of them, and records an event. It does not wait. After an error the lease is unchanged, and End may be
+// called again.
 func (l *Lease) End(after ...*Stream) error {
 	c := &l.hold.cuda
 	for _, s := range after {
@@ -57,8 +59,8 @@ func (l *Lease) End(after ...*Stream) error {
 // Ended reports whether End has succeeded.
 func (l *Lease) Ended() bool { return l.ended.Load() }
 
-// Finish finishes the lease if the work that End was given has finished, or the hold has ended, and reports whether it did. It does not
-// wait for the device. Call it from one goroutine at a time.
+// Finish finishes the lease if the work given to End has finished, or the hold has ended, and reports whether
+// it did. It does not wait for the device. Call it from one goroutine at a time.
 func (l *Lease) Finish() bool {
 	c := &l.hold.cuda
 	if !c.line.Finished() {

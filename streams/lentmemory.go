@@ -20,7 +20,7 @@ const (
 type lentMemory struct {
 	wiring    *wiring
 	state     *turnState
-	sent      uint64         // runs returned and empty reports of memory that came home, so far
+	sent      uint64         // runs returned and empty reports of freed memory, so far
 	lastFence poolcore.Fence // number of the newest fence
 	prepared  preparedFence  // on adopted streams, for Returns in the background
 	ordered   bool           // recordFence is set, and its outcome has not arrived
@@ -106,7 +106,7 @@ func (l *lentMemory) releaseAll(covered bool) {
 	l.pushReturn(l.state.core.Release(^uint32(0), covered), poolcore.Return{}, covered)
 }
 
-// answerReclaim answers the pool's reclaim request for so many pages, or with 0 for all. Once Close
+// answerReclaim answers the pool's reclaim request for that many pages, or with 0 for all. Once Close
 // has begun no fence may be recorded, since the CUDA stream is about to go: the stream then keeps
 // its pages until the device was synchronised. Uncovered pages of an adopted stream stay, and are
 // reported.

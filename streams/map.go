@@ -6,8 +6,9 @@ import (
 	"github.com/go-vram/vram/internal/memorymap"
 )
 
-// Map lists the memory of the stream by state, as Stats counts it: see core.Map. Neighbours shorter than the resolution are one range.
-// It waits for the current turn. Errors: ctx's, ErrClosed, or the cause of the stream's end.
+// Map lists the memory of the stream by state, as Stats counts it: see core.Map. Neighbours shorter than the
+// resolution are one range. It waits for the current turn. Errors: ctx's, ErrClosed, or the cause of the
+// stream's end.
 func (c *Control) Map(ctx context.Context, resolutionBytes int64) (all []memorymap.Range, err error) {
 	err = c.call(ctx, func() {
 		b := memorymap.Builder{ResolutionBytes: resolutionBytes}

@@ -33,7 +33,7 @@ func (e *NotLiveError) Error() string {
 // Is reports whether the target is ErrNotLive.
 func (e *NotLiveError) Is(target error) bool { return target == ErrNotLive }
 
-// notLive is the refusal of a call on the buffer.
+// notLive returns the refusal of a call on the buffer.
 func (b Buffer) notLive(call string) error {
 	return &NotLiveError{Call: call, Bytes: b.bytes, Zero: b.slot == nil}
 }

@@ -23,8 +23,8 @@ type Observer struct {
 	// Freed is called before the buffer's memory can be allocated again. It is also called for
 	// frees after the device was closed.
 	Freed func(BufferEvent)
-	// Found is called by Device.Observe for each buffer that is live already: its Bytes are those of its
-	// block, and its Place is unknown, unless it was sampled.
+	// Found is called by Device.Observe for each buffer that is live already: its Bytes are the block's
+	// length, and its Place is unknown, unless it was sampled.
 	Found func(BufferEvent)
 	// Reserved is called when memory was taken from the driver, or released to it: by how much, and how
 	// much is held afterwards.
@@ -116,10 +116,10 @@ type Profile struct {
 	share atomic.Uint32
 }
 
-// SetShare sets which of the buffers count that the streams sample.
+// SetShare sets the share of the buffers that count among those that the streams sample.
 func (p *Profile) SetShare(share magazine.Share) { p.share.Store(uint32(share)) }
 
-// SampledBuffer is a live buffer that the profile has a sample of.
+// SampledBuffer is a live buffer with a sample in the profile.
 type SampledBuffer struct {
 	Stream    uint32      `json:"stream"` // by its ID
 	Ptr       cudadrv.Ptr `json:"ptr"`
@@ -128,7 +128,7 @@ type SampledBuffer struct {
 	Tenant    string      `json:"tenant"` // by its name; "": none
 	Stack     site.Stack  `json:"stack"`
 	Allocated time.Time   `json:"allocated"`
-	Weight    float64     `json:"weight"` // for how many buffers alike it stands
+	Weight    float64     `json:"weight"` // the number of similar buffers that it represents
 }
 
 // sampler reports the sampled buffers of a stream to the Observer and the profile, and keeps their call
@@ -144,11 +144,12 @@ type sampler struct {
 }
 
 const (
-	// wholeSamples is the number of samples that a stream takes between two ticks at its whole share, and halfSamples the number of
-	// further ones after which the share is halved, each time. So a stream that allocates n long blocks in a tick takes about
-	// wholeSamples + halfSamples * log2(n/wholeSamples) samples: 700 of the three million that one goroutine allocates in
-	// 100 ms, which is 1 % of its time. Fewer at the whole share would lose buffers of programs that have kernels between
-	// allocations, more would cost 1 % each thousand.
+	// wholeSamples is the number of samples that a stream takes between two ticks at its whole share, and
+	// halfSamples the number of further ones after which the share is halved, each time. So a stream that
+	// allocates n long blocks in a tick takes about wholeSamples + halfSamples * log2(n/wholeSamples)
+	// samples: 700 of the three million that one goroutine allocates in 100 ms, which is 1 % of its time.
+	// Fewer at the whole share would lose buffers of programs that have kernels between allocations, more
+	// would cost 1 % each thousand.
 	wholeSamples, halfSamples = 256, 32
 )
 

@@ -166,7 +166,7 @@ func TestCancelledRequestsAreTold(t *testing.T) {
 	assert.Len(t, d.freed, len(d.allocated))
 }
 
-// A refused free names the places of its buffer, also when the memory went on to others meanwhile.
+// A refused free names the places of its buffer, also when the memory has been reused.
 func TestARefusedFreeNamesThePlaces(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.watched(&diary{})

@@ -32,7 +32,7 @@ func owing(t *testing.T, s *Stream, bytes ...int64) *several {
 }
 
 // A batch that its stream parks, and whose turn panics before the pool knows of it, gets an answer
-// and waits no longer: also if the turn is that of a grant.
+// and waits no longer: also in the turn of a grant.
 func TestAPanicWhileABatchIsParkedFailsIt(t *testing.T) {
 	for _, granted := range []bool{false, true} {
 		r := newRig(t, 64*mib)
@@ -83,7 +83,7 @@ func TestAPanicInAGrantFailsItsRequest(t *testing.T) {
 }
 
 // A request that was served by an offer waits no longer when the turn panics after the answer, be
-// the !waits at once or behind a grant: the pool hears that it was taken, and nothing else.
+// the !waits at once or after a grant: the pool is told that it was taken, and nothing else.
 func TestAPanicBehindATakenOffer(t *testing.T) {
 	for _, waits := range []bool{false, true} {
 		r := newRig(t, 64*mib)
@@ -97,7 +97,7 @@ func TestAPanicBehindATakenOffer(t *testing.T) {
 		parked := s.request(Request{Bytes: 2 * mib, Wait: true})
 		offer := &offered{stream: &s.wiring, offer: claims.Offer{Token: parks(r, s, parked)[0], RunsGranted: granted}}
 		leave := r.occupy(s)
-		s.turn.state.core.SetSettings(core.Settings{Budget: core.Budget{CacheBytes: 2 * mib}}) // returns the rest behind the answer
+		s.turn.state.core.SetSettings(core.Settings{Budget: core.Budget{CacheBytes: 2 * mib}}) // returns the rest after the answer
 		leave()
 		crash(s, beforeReturn, 1, nil)
 		s.ref.Call(offer)
@@ -115,8 +115,9 @@ func TestAPanicBehindATakenOffer(t *testing.T) {
 	}
 }
 
-// The effects of a turn whose end panics are performed all the same, though the stream is
-// quarantined: its requests leave the pool, and those in an effect get an answer. A message of that turn may have panicked before, and its audit.
+// The effects of a turn whose end panics are performed all the same, though the stream is quarantined: its
+// requests leave the pool, and those in an effect get an answer. A message of that turn may have panicked
+// before, and its audit.
 func TestAPanicAtTheEndOfATurnLosesNoEffects(t *testing.T) {
 	recoveredtest.Expect(t, "vram-stream-1: runtime error: invalid memory address")
 	for _, before := range []bool{false, true} {

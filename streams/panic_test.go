@@ -96,7 +96,7 @@ func TestAPanicInTheAnswerOfARequest(t *testing.T) {
 		s.ref.Tell(&a.claim)
 		b, err := a.promise.Future().Await(context.Background())
 		require.NoError(t, err)
-		n := r.stats(s) // behind the turn that panicked
+		n := r.stats(s) // after the turn that panicked
 		assert.Equal(t, uint64(1), n.LiveCount)
 		assert.Equal(t, uint64(1), n.AllocCount)
 		require.NoError(t, b.Free())
@@ -190,7 +190,7 @@ func TestPanicInCloseEndsClose(t *testing.T) {
 }
 
 // Books that do not balance after a panic quarantine the stream: its requests fail with
-// ErrQuarantined, its memory is not touched, other streams go on.
+// ErrQuarantined, its memory is not touched, other streams continue.
 func TestBrokenBooksQuarantineTheStream(t *testing.T) {
 	recoveredtest.Expect(t, "vram-stream-1: runtime error: invalid memory address") // where the core is taken away
 	spoils := map[string]func(s *Stream){

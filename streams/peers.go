@@ -25,10 +25,11 @@ type Peers struct {
 	reached  atomic.Value // a *reach; nil: kernels of this device reach the memory of no other one
 }
 
-// End says that the device is being closed: refusals of its streams name it, and not the stream. It comes before the streams are closed.
+// End records that the device is being closed: refusals of its streams name it, and not the stream. Call it
+// before the streams are closed.
 func (p *Peers) End() { p.ended.Store(true) }
 
-// reach is the devices whose memory kernels of one reach. It does not change.
+// reach is the devices whose memory kernels of one reach. It is immutable.
 type reach struct{ all []*Peers }
 
 // Reach notes that kernels of the device reach the memory of another one.
@@ -46,7 +47,7 @@ func (p *Peers) Reach(other *Peers) {
 	}
 }
 
-// reaches takes a time that grows with the number of such devices alone.
+// reaches reports whether kernels of the device reach another's memory. Its time grows only with the number of such devices.
 func (p *Peers) reaches(other *Peers) bool {
 	r, ok := p.reached.Load().(*reach)
 	return ok && slices.Contains(r.all, other)
@@ -197,7 +198,7 @@ func (p *Peers) watching() bool {
 	})
 }
 
-// watchBegins notes that a line is watched for the stream. False: it is watched already.
+// watchBegins records that a line is watched for the stream. False: it is watched already.
 func (s *peer) watchBegins(l *fence.Timeline) bool {
 	for {
 		old := s.watched.Load()
@@ -261,10 +262,10 @@ func (p *Peers) fill(at *[]LiveBuffer, h actors.Host, wait bool) {
 	}
 }
 
-// largest returns at most ten live buffers with the most bytes, the largest first, as of at most a tick ago,
-// without the buffers that were freed since. Without wait it waits for no turn: streams in whose
-// turn another goroutine is are left out, and the list is nil while another goroutine makes one that
-// waits for turns. It must not be called inside a turn.
+// largest returns at most ten live buffers with the most bytes, largest first, as of at most a tick ago,
+// without the buffers that were freed since. If wait is false it waits for no turn: it leaves out streams in
+// whose turn another goroutine is, and returns nil while another goroutine makes a list that waits for turns.
+// It must not be called inside a turn.
 func (p *Peers) largest(h actors.Host, wait bool) []pool.LiveBuffer {
 	l := p.found.Load()
 	for l == nil {

@@ -10,7 +10,7 @@ type reclaims struct {
 	due      *reclaim // waits for runs that the pool has granted; nil: none
 }
 
-// handle answers a request at once, or when the runs that the pool granted before it have arrived. If other
+// handle answers a request immediately, or when the runs that the pool granted before it have arrived. If other
 // streams want memory and fences keep some, it queries these before it answers.
 func (r *reclaims) handle(a *reclaim) {
 	r.dispatch.updateDemand()

@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/internal/stream/core"
 )
 
-// A report that memory came home, and an answer after it, are sent by different goroutines: the
+// A report of freed memory, and an answer after it, are sent by different goroutines: the
 // answer counts the report, so that the pool waits for both before it refuses a request.
 func TestAnAnswerCountsTheReportBeforeIt(t *testing.T) {
 	r := newRig(t, 8*mib)

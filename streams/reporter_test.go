@@ -23,8 +23,8 @@ func (c *readClient) Usage() poolcore.Usage {
 	return c.of.client.Usage()
 }
 
-// A stream tells the pool of each change of its usage: an allocation that no magazine served, a free that no turn has taken home,
-// and a turn that takes it home or returns it. Other turns are not told.
+// A stream tells the pool of each change of its usage: an allocation that no magazine served, a free that no
+// turn has collected, and a turn that collects or returns it. Other turns are not reported.
 func TestAStreamTellsOfEachChangeOfItsUsage(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})

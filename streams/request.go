@@ -20,13 +20,13 @@ type Request struct {
 	// at the clock for the buffer's age.
 	Tag string
 	// Wait lets the request wait for other callers' frees where memory is short, until the end of
-	// its context, rather than fail: see the package comment. A request that memory serves at once
+	// its context, rather than fail: see the package comment. A request that memory serves immediately
 	// costs nothing more.
 	Wait bool
 	// Priority orders the waiting requests: higher priorities are served first, and within one the
 	// older request.
 	Priority int
-	// Tenant is charged with the request, beside its stream; nil: no tenant. It costs a heap
+	// Tenant is charged with the request, like its stream; nil: no tenant. It costs a heap
 	// allocation or two.
 	Tenant *pool.Tenant
 	// Reservation is memory that the request may draw from (see Reservation); nil: none.

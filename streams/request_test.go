@@ -221,7 +221,7 @@ func TestCloseSynchronisesBehindTheMemset(t *testing.T) {
 	}
 }
 
-// Close waits for a memset that is under way: its stream must not go before.
+// Close waits for a memset in progress: its stream must not be destroyed before.
 func TestCloseWaitsForTheMemset(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 64*mib)

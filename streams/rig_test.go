@@ -114,7 +114,7 @@ func (r *rig) stats(s *Stream) Stats {
 	return n
 }
 
-// balanced checks that those streams hold all lent memory, once no message is under way: another
+// balanced checks that those streams hold all lent memory, once no message is in transit: another
 // goroutine may still perform a turn's effects.
 func (r *rig) balanced(holders ...*Stream) {
 	r.t.Helper()

@@ -63,7 +63,7 @@ func (r *single) missingRuns(*searches) []uint32 {
 
 func (r *single) parkedRuns(s *searches) []uint32 {
 	r.wide = true
-	if r.search(s) { // no memory came home since the last search, but a block outside of spans may fit
+	if r.search(s) { // no memory was freed since the last search, but a block outside of spans may fit
 		s.state.core.PutBack(r.slot)
 		s.state.core.Note()
 		r.pages[0] = 1

@@ -61,7 +61,7 @@ func (r *rig) recordCalls() (calls uint64) {
 }
 
 // Buffers of any size share fences by the dozen where many are freed in a short time; the memory
-// that waits for them is bounded by a sixteenth of the limit, and ticks bring it home.
+// that waits for them is bounded by a sixteenth of the limit, and ticks collect it.
 func TestManyRecordedBuffersShareFences(t *testing.T) {
 	t.Parallel()
 	for _, bytes := range []int64{4 * kib, 64 * kib, mib, 16 * mib, 128 * mib} {
@@ -94,7 +94,7 @@ func TestFewRecordedBuffersKeepLittleMemory(t *testing.T) {
 	assert.LessOrEqual(t, r.stats(home).HeldBytes, 48*mib)
 }
 
-// Memory that others want does not wait to share fences: memory behind passed fences is theirs at
+// Memory that others want does not wait to share fences: memory whose fences have passed is theirs at
 // once, and the rest when its fences have passed.
 func TestSlackEndsWhereOthersWantMemory(t *testing.T) {
 	t.Parallel()

@@ -15,13 +15,14 @@ import (
 // Asleep reports whether work on a buffer of the stream is refused.
 func Asleep(home *Stream) bool { return home.cuda.gate != nil && home.cuda.gate.isShut() }
 
-// Sleeper is a stream whose physical memory can be given back to the driver as a whole, while its buffers stay live and keep their
-// addresses. No page leaves it before Close, nothing is submitted to it but copies of its owner's, and its handles hold no memory of
-// other streams. The owner makes one of the calls Shut, Open, Settle, Release and Restore at a time.
+// Sleeper is a stream whose physical memory can be released to the driver as a whole, while its buffers stay
+// live and keep their addresses. No page leaves it before Close, only its owner's copies are submitted to it,
+// and its handles hold no memory of other streams. The owner must not call Shut, Open, Settle, Release and
+// Restore concurrently.
 type Sleeper struct{ s *Stream }
 
-// NewSleeper makes a sleeper on a stream of its own, which Close closes. Errors: the errors of opening a stream, ErrNotOpen,
-// cudadrv.NotSupported with plain segments.
+// NewSleeper makes a sleeper on its own stream, which Close closes. Errors: as for opening a stream,
+// ErrNotOpen, cudadrv.NotSupported with plain segments.
 func (x Submitter) NewSleeper() (Sleeper, error) {
 	switch {
 	case x.s.sibling == nil:
@@ -53,19 +54,20 @@ func (x Sleeper) Alloc(bytes int64) (Buffer, error) {
 // Stats reads the statistics of the stream.
 func (x Sleeper) Stats(ctx context.Context) (Stats, error) { return x.s.Stats(ctx) }
 
-// Handle is the CUDA stream, for the copies of the owner.
+// Handle returns the CUDA stream, for the copies of the owner.
 func (x Sleeper) Handle() cudadrv.Stream { return x.s.Handle() }
 
-// Shut refuses work on the buffers, and allocations, from here on, and waits for calls that have begun to submit some. The error is
-// ctx's, and then nothing is refused.
+// Shut refuses work on the buffers, and allocations, from now on, and waits for submissions in progress. The
+// error is ctx's, and then nothing is refused.
 func (x Sleeper) Shut(ctx context.Context) error { return x.s.cuda.gate.shut(ctx) }
 
-// Open lets work begin again, and allocations.
+// Open allows work and allocations again.
 func (x Sleeper) Open() { x.s.cuda.gate.open() }
 
-// Settle waits until the device has finished all work on the buffers that package cuda has submitted. Later copies of the owner
-// wait for that work on the device, too. Errors: ctx's, which does not stop the work;
-// *CaptureError for a stream that is being captured, *ClosedError for one that is being closed, and the driver's.
+// Settle waits until the device has finished all work on the buffers that package cuda has submitted. Later
+// copies of the owner wait for that work on the device, too. Errors: ctx's, which does not stop the work;
+// *CaptureError for a stream that is being captured, *ClosedError for one that is being closed, and the
+// driver's.
 func (x Sleeper) Settle(ctx context.Context) error {
 	users := x.s.cuda.crossings.users.Load()
 	if users == nil {
@@ -79,8 +81,8 @@ func (x Sleeper) Settle(ctx context.Context) error {
 	return nil
 }
 
-// settle waits until the device has finished the work submitted to a stream so far, and makes later work of another stream wait
-// for it on the device.
+// settle waits until the device has finished the work submitted to a stream so far, and makes later work of
+// another stream wait for it on the device.
 func (h *cudaStream) settle(ctx context.Context, later *cudaStream) error {
 	if !h.begin() {
 		if h.line.Finished() {
@@ -117,7 +119,7 @@ func (h *cudaStream) outlast(m fence.Mark) error {
 	return h.uncapturedMark(h.guard(func() error { return h.fences.Wait(m) }))
 }
 
-// Copy makes driver calls of the owner's on the sleeper's stream.
+// Copy makes the owner's driver calls on the sleeper's stream.
 func (x Sleeper) Copy(queue func(on cudadrv.Stream) error) error {
 	h := &x.s.cuda
 	if !h.begin() {
@@ -150,7 +152,8 @@ type Memory struct {
 	Bytes int64
 }
 
-// Contents lists the memory whose bytes matter, in order of address: live buffers, and freed ones that graphs hold.
+// Contents lists the memory whose contents matter, in order of address: live buffers, and freed ones that
+// graphs hold.
 func (x Sleeper) Contents(ctx context.Context) ([]Memory, error) {
 	var all []Memory
 	add := func(p cudadrv.Ptr, bytes int64) { all = append(all, Memory{p, bytes}) }
@@ -165,14 +168,14 @@ func (x Sleeper) Contents(ctx context.Context) ([]Memory, error) {
 	return all, nil
 }
 
-// Release gives the physical memory back to the driver: see pool.Sleep. Before it come Shut, Settle and AwaitCopies. It
-// returns how much the driver has back.
+// Release returns the physical memory to the driver: see pool.Sleep. Call Shut, Settle and AwaitCopies first.
+// It returns the number of bytes.
 func (x Sleeper) Release(ctx context.Context) (sleepingBytes int64, err error) {
 	sleepingBytes, err = x.s.pool.Sleep(ctx, x.s.id)
 	return sleepingBytes, x.s.asClosed(err)
 }
 
-// asClosed is the error of the stream where it is one of a pool that was closed.
+// asClosed returns the error of the stream where it is one of a pool that was closed.
 func (s *Stream) asClosed(err error) error {
 	if errors.Is(err, pool.ErrClosed) {
 		return s.cuda.closed()
@@ -180,11 +183,11 @@ func (s *Stream) asClosed(err error) error {
 	return err
 }
 
-// Ended reports whether the stream was closed, or its device.
+// Ended reports whether the stream or its device was closed.
 func (x Sleeper) Ended() bool { return x.s.cuda.closing.Load() }
 
-// Restore makes new memory for all buffers, at the same addresses: see pool.Wake. Its contents are undefined. A request that the
-// driver refuses is tried once more where the device finds memory elsewhere, as an allocation is.
+// Restore maps new memory for all buffers, at the same addresses: see pool.Wake. Its contents are undefined.
+// If the driver refuses and the device frees memory elsewhere, it tries again, as for an allocation.
 func (x Sleeper) Restore(ctx context.Context) error {
 	err := x.s.pool.Wake(ctx, x.s.id)
 	short := (*pool.OutOfMemoryError)(nil)
@@ -198,7 +201,7 @@ func (x Sleeper) Restore(ctx context.Context) error {
 	return x.s.asClosed(x.s.pool.Wake(ctx, x.s.id))
 }
 
-// View is the device as programs see it.
+// View returns the device as programs see it.
 func (x Sleeper) View() cudadrv.Device { return cudadrv.ProgramView(x.s.cuda.device) }
 
 // Close closes the stream. Live buffers stay valid until they are freed, and stay asleep if they are. Idempotent.

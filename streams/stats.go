@@ -37,8 +37,8 @@ type Stats struct {
 	DriverMisses uint64 `json:"driver_misses"` // of PoolHits: the driver mapped pages for the request; a batch counts once
 	Waiting      int    `json:"waiting"`       // requests that wait for the pool, or for other callers' frees
 
-	// LostFences counts recorded fences that were dropped because a capture of the stream had begun
-	// meanwhile: they are, or may be, part of its graph. Another fence takes the place of each.
+	// LostFences counts recorded fences that were dropped because a capture of the stream had
+	// begun: they are, or may be, part of its graph. Another fence replaces each.
 	LostFences uint64 `json:"lost_fences"`
 
 	PeakPendingBytes int64 `json:"peak_pending_bytes"` // the maximum of PendingBytes; exact
@@ -60,7 +60,7 @@ type SizeStats struct {
 	CachedBytes int64  `json:"cached_bytes"` // in free slots of magazines
 }
 
-// sizeStats are the sizes that have occurred.
+// sizeStats returns the sizes that have occurred.
 func sizeStats(all *[magazine.SizeCount]core.SizeCounts) (some []SizeStats) {
 	for i := range all {
 		if z := &all[i]; *z != (core.SizeCounts{}) {
@@ -73,7 +73,7 @@ func sizeStats(all *[magazine.SizeCount]core.SizeCounts) (some []SizeStats) {
 	return some
 }
 
-// Fragmentation is the share of the cached memory outside its longest free range: 0 if there is
+// Fragmentation returns the share of the cached memory outside its longest free range: 0 if there is
 // none, or all of it is one range. Memory in magazines counts as outside. Of a difference, as vram.Stats.Sub
 // makes, it means nothing, but stays from 0 to 1.
 func (s Stats) Fragmentation() float64 {
@@ -83,7 +83,7 @@ func (s Stats) Fragmentation() float64 {
 	return min(1, max(0, 1-float64(s.LargestFreeBytes)/float64(s.CachedBytes)))
 }
 
-// String has the main figures, on one line.
+// String returns the main figures, on one line.
 func (s Stats) String() string {
 	text := "stream " + strconv.Itoa(int(s.Stream)) + ": live " + units.Bytes(s.LiveBytes) + " (peak " + units.Bytes(s.PeakLiveBytes) +
 		"), cached " + units.Bytes(s.CachedBytes) + ", pending " + units.Bytes(s.PendingBytes) + "; " + units.Count(s.AllocCount, "allocation") +

@@ -25,7 +25,7 @@ func waitingAndQueued(t *testing.T, r *rig, s *Stream) (waiting, queued futures.
 }
 
 // A stop at once fails every request, whether it waits for the pool or for its turn; memory stays
-// where it is, the books balance, other streams go on.
+// where it is, the books balance, other streams continue.
 func TestStopNowFailsEveryRequest(t *testing.T) {
 	r := newRig(t, 256*mib)
 	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})

@@ -6,14 +6,14 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// strandedWaits counts the waits of a stream for processes that have died. Only a stream whose work may wait for
-// another process has one.
+// strandedWaits counts the waits of a stream for processes that have died. Only a stream whose work may wait
+// for another process has one.
 type strandedWaits struct {
 	stuck   atomic.Int64                  // waits for processes that died, and that have not passed
 	changed atomic.Pointer[chan struct{}] // closed when one is added
 }
 
-// MayStrand says that work that is submitted from now on may wait for another process. Waits for the stream end with Strand then.
+// MayStrand records that later work may wait for another process. Waits for the stream then end with Strand.
 func (t *Tail) MayStrand() {
 	if s := t.stream.Value(); s != nil && s.cuda.strand.Load() == nil {
 		k := &strandedWaits{}
@@ -22,8 +22,8 @@ func (t *Tail) MayStrand() {
 	}
 }
 
-// Strand says that the stream waits for a process that is gone: until Unstrand, Synchronize and Close of the stream do not wait for work
-// that has not finished.
+// Strand records that the stream waits for a process that has died: until Unstrand, Synchronize and Close of
+// the stream do not wait for work that has not finished.
 func (t *Tail) Strand() {
 	if k := t.strand(); k != nil {
 		k.stuck.Add(1)
@@ -31,7 +31,7 @@ func (t *Tail) Strand() {
 	}
 }
 
-// Unstrand takes one Strand back: that wait has passed all the same.
+// Unstrand reverts one Strand: that wait has passed after all.
 func (t *Tail) Unstrand() {
 	if k := t.strand(); k != nil {
 		k.stuck.Add(-1)
@@ -47,8 +47,8 @@ func (t *Tail) strand() *strandedWaits {
 	return k
 }
 
-// Synchronize waits on the host for the stream's work. A capture of the stream begins after it. Errors: ErrClosed, *CaptureError,
-// *StrandedError, and the driver's.
+// Synchronize waits on the host for the stream's work. No capture of the stream begins during the call.
+// Errors: ErrClosed, *CaptureError, *StrandedError, and the driver's.
 func (x Submitter) Synchronize() error {
 	if err := x.Outside("cuStreamSynchronize"); err != nil {
 		return err
@@ -65,8 +65,8 @@ func (x Submitter) Await() error {
 	return x.Device().StreamSynchronize(x.s.cuda.stream)
 }
 
-// AwaitOthers is Synchronize for a stream whose work may wait for another process, and does nothing for others: ahead of a call of the
-// driver that waits for the stream itself, and so for ever.
+// AwaitOthers is Synchronize for a stream whose work may wait for another process, and does nothing for
+// others. Call it before a driver call that waits for the stream, which might otherwise never return.
 func (x Submitter) AwaitOthers() error {
 	if x.s.cuda.strand.Load() == nil {
 		return nil
@@ -74,7 +74,7 @@ func (x Submitter) AwaitOthers() error {
 	return x.Synchronize()
 }
 
-// await waits for a stream that may be stranded: then a goroutine waits on, in the driver.
+// await waits for a stream that may be stranded; if it is, a goroutine keeps waiting in the driver.
 func (k *strandedWaits) await(h *cudaStream, device cudadrv.Device) error {
 	var done chan error
 	for {
@@ -94,7 +94,7 @@ func (k *strandedWaits) await(h *cudaStream, device cudadrv.Device) error {
 	}
 }
 
-// unlessFinished is the error of a stream that was stranded, if it has not finished all the same.
+// unlessFinished returns the error of a stream that was stranded, if it has not finished all the same.
 func (h *cudaStream) unlessFinished(device cudadrv.Device) error {
 	finished := false
 	err := h.guard(func() (err error) {
@@ -107,5 +107,6 @@ func (h *cudaStream) unlessFinished(device cudadrv.Device) error {
 	return &StrandedError{Stream: h.id}
 }
 
-// Stranded reports whether a stream of the device was closed while it was stranded: no call that waits for the device returns any more.
+// Stranded reports whether a stream of the device was closed while it was stranded: then calls that wait for
+// the device never return.
 func (p *Peers) Stranded() bool { return p.stranded.Load() }

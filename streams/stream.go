@@ -46,7 +46,7 @@ func (s *Stream) call(ctx context.Context, f func()) error {
 	return s.inTurn(ctx, f)
 }
 
-// ID is the stream's number in reports, from 1 on. 0 of a nil or zero Stream.
+// ID returns the stream's number in reports, from 1 on. 0 of a nil or zero Stream.
 func (s *Stream) ID() uint32 {
 	if s == nil {
 		return 0
@@ -54,7 +54,7 @@ func (s *Stream) ID() uint32 {
 	return s.cuda.id
 }
 
-// Handle is the CUDA stream, while the stream is open: Close destroys one that was not adopted. It
+// Handle returns the CUDA stream, while the stream is open: Close destroys one that was not adopted. It
 // is 0, the legacy default stream, of a nil or zero Stream.
 func (s *Stream) Handle() cudadrv.Stream {
 	if s == nil {
@@ -121,7 +121,7 @@ func (s *Stream) close() error {
 	if h.adopted || stranded { // a goroutine may wait for the CUDA stream
 		return errors.Join(closeErr, syncErr, trimErr)
 	}
-	return errors.Join(closeErr, syncErr, trimErr, h.destroy())
+	return errors.Join(closeErr, syncErr, trimErr, h.guard(func() error { return h.device.StreamDestroy(h.stream) }))
 }
 
 // Stats reads the stream's statistics. It waits for the current turn only.
@@ -133,7 +133,7 @@ func (s *Stream) Stats(ctx context.Context) (Stats, error) {
 	return n, nil
 }
 
-// Trim returns all free memory of the stream to the pool, for other streams and the driver, behind
+// Trim returns all free memory of the stream to the pool, for other streams and the driver, after
 // a fence that it records; Device.Trim releases it to the driver, too. An idle stream does so on
 // its own; but on an adopted one only callers record fences, so that memory freed since their last
 // request stays until the next one, or until Trim. It waits for the current turn, and not for the
@@ -155,8 +155,8 @@ func (s *Stream) Trim(ctx context.Context) error {
 }
 
 // Lookup finds the live buffer of this stream in whose memory an address lies. Its Bytes are those
-// of the block, which may be longer than requested; else it is the same buffer. The caller makes
-// sure that the buffer is not freed meanwhile. It takes the stream's turn; the first call on a
+// of the block, which may be longer than requested; else it is the same buffer. The caller must
+// ensure that the buffer is not freed concurrently. It takes the stream's turn; the first call on a
 // stream visits every block, later ones take logarithmic time.
 func (s *Stream) Lookup(p cudadrv.Ptr) (Buffer, bool) {
 	if !s.opened() {
@@ -195,8 +195,8 @@ func (s *Stream) Exclusive() {
 // may end those waits makes progress. This holds for a stream that is not Exclusive, too. Of
 // several suspensions at once all have to end.
 //
-// The goroutine that ends the wait calls resume before it does anything else: only then is no
-// deadlock declared meanwhile. A resume by the waiting goroutine comes too late: for a value that
+// The goroutine that ends the wait calls resume before it does anything else: otherwise a
+// deadlock may be declared. A resume by the waiting goroutine comes too late: for a value that
 // one goroutine sends and another receives use a Handover. resume may be called from any goroutine;
 // the second call does nothing. Neither call waits.
 func (s *Stream) Suspend(by ...*Stream) (resume func()) {
@@ -216,11 +216,11 @@ func (s *Stream) Suspend(by ...*Stream) (resume func()) {
 
 // WaitStream makes later work of the stream wait, on the device, for all work submitted so far to
 // another stream of the device, as an event recorded there and waited for here does. The allocator
-// then knows the order: memory of this stream whose uses on the other have ended by Use.Done before
-// the call comes home with its free, without a fence, however far the device is behind. So a
+// then knows the order: memory of this stream whose uses on the other have ended by Use.Done
+// before the call is collected with its free, without a fence and without a wait for the device. So a
 // program that copies buffers out on a second stream, waits for the copy and frees holds one
-// buffer, and not one for each copy in flight. A use that lasts until the free, as those of
-// RecordStream do, ends for the stream with the next WaitStream after the free.
+// buffer, and not one for each copy in flight. A use that lasts until the free, as with
+// RecordStream, ends for the stream with the next WaitStream after the free.
 //
 // It makes two driver calls and does not wait on the host. For the stream itself, and for a closed
 // one, it does nothing. Errors: ErrNotOpen, ErrForeign, ErrClosed, *CaptureError while one of the
@@ -246,8 +246,8 @@ func (s *Stream) WaitStream(other *Stream) error {
 
 // ExcludeFromWaits declares that the stream's kernels may run without end, or end only after some
 // other event: a persistent kernel, or a collective that waits for another GPU. No request waits
-// for the work of such a stream, neither on the host nor on the device: a request that only memory
-// behind that work could serve is refused. It does not wait, and applies to waiting requests, too.
+// for the work of such a stream, neither on the host nor on the device: a request that only
+// memory in use by that work could serve is refused. It does not wait, and applies to waiting requests, too.
 // Close and Transfer still wait for the stream.
 func (s *Stream) ExcludeFromWaits(exclude bool) {
 	if !s.opened() {
@@ -257,7 +257,7 @@ func (s *Stream) ExcludeFromWaits(exclude bool) {
 	s.pool.Exclude(s.id, exclude)
 }
 
-// String has the stream's number, and whether it is adopted or closed. It takes no turn.
+// String returns the stream's number, and whether it is adopted or closed. It takes no turn.
 func (s *Stream) String() string {
 	if !s.opened() {
 		return "no stream"

@@ -2,11 +2,11 @@ package streams
 
 import "github.com/go-vram/vram/cudadrv"
 
-// Submitter is a stream as packages see it that submit work to its CUDA stream. The zero Submitter is of no stream. Any number of
-// goroutines may use it.
+// Submitter is a stream for packages that submit work to its CUDA stream. The zero Submitter has no stream.
+// It is safe for concurrent use.
 type Submitter struct{ s *Stream }
 
-// NewSubmitter is the Submitter of an open stream. Errors: ErrNotOpen, ErrClosed.
+// NewSubmitter returns the Submitter of an open stream. Errors: ErrNotOpen, ErrClosed.
 func NewSubmitter(s *Stream) (Submitter, error) {
 	switch {
 	case !s.opened():
@@ -19,13 +19,13 @@ func NewSubmitter(s *Stream) (Submitter, error) {
 	return Submitter{s}, nil
 }
 
-// Stream is the stream.
+// Stream returns the stream.
 func (x Submitter) Stream() *Stream { return x.s }
 
-// Device is the driver's device for calls of the program's: they are not counted as the allocator's.
+// Device returns the driver's device for calls of the program, which do not count as the allocator's.
 func (x Submitter) Device() cudadrv.Device { return cudadrv.ProgramView(x.s.cuda.device) }
 
-// Attached is a value that package cuda keeps with the stream: the first call makes it.
+// Attached returns a value that package cuda keeps with the stream: the first call creates it.
 func (x Submitter) Attached(first func() any) any {
 	if x.s.attached.Load() == nil {
 		x.s.attached.CompareAndSwap(nil, first())
@@ -33,8 +33,8 @@ func (x Submitter) Attached(first func() any) any {
 	return x.s.attached.Load()
 }
 
-// Begin announces driver calls on the CUDA stream, which Close waits for; End ends them. Its error is ErrClosed, and then nothing
-// was announced. Two atomic operations.
+// Begin announces driver calls on the CUDA stream, which Close waits for; End ends them. After ErrClosed
+// nothing is announced. It takes two atomic operations.
 func (x Submitter) Begin() error {
 	if !x.s.cuda.begin() {
 		return x.s.cuda.closed()
@@ -45,11 +45,13 @@ func (x Submitter) Begin() error {
 // End ends the calls that Begin announced.
 func (x Submitter) End() { x.s.cuda.done() }
 
-// Guarded makes driver calls that clean up, or that have no caller: a panic of the driver becomes an error, and is reported.
+// Guarded makes driver calls that clean up, or that have no caller: it turns a panic of the driver into an
+// error, and reports it.
 func (x Submitter) Guarded(call func() error) error { return x.s.cuda.guard(call) }
 
-// Check returns the error of work on a buffer: ErrNotLive, ErrForeign. plain says that the work need not wait for work of other
-// streams, nor be announced: the buffer is the stream's own, and no other was announced to use it. It takes constant time.
+// Check returns the error of work on a buffer: ErrNotLive, ErrForeign. plain says that the work need not wait
+// for work of other streams, nor be announced: the buffer is the stream's own, and no other was announced to
+// use it. It takes constant time.
 func (x Submitter) Check(b Buffer) (plain bool, err error) {
 	home, ok := b.home()
 	switch {
@@ -63,8 +65,8 @@ func (x Submitter) Check(b Buffer) (plain bool, err error) {
 	return false, nil
 }
 
-// Crossing orders one work of a stream on buffers of others: Before for each buffer, then the work, then After; and Leave in the end,
-// also after an error. It is for one goroutine.
+// Crossing orders one work of a stream on buffers of others: call Before for each buffer, submit the work,
+// call After, and finally Leave, also after an error. It is for one goroutine.
 type Crossing struct {
 	x      Submitter
 	waited [8]seenCount // streams that the work waits for already; with more, it waits again
@@ -76,11 +78,11 @@ type Crossing struct {
 // Crossing begins a work.
 func (x Submitter) Crossing() Crossing { return Crossing{x: x} }
 
-// Before makes the stream wait, on the device, for all work that has to precede work on a buffer: the work submitted so far to
-// the buffer's own stream, and works of others on buffers of that stream, if some were announced. It announces the stream's own use until
-// the buffer's free. It records one event and waits for it once for each stream in a Crossing. Memory that can sleep does not before
-// Leave, and before the work has finished. Errors: the errors of Check, ErrAsleep, *CaptureError, ErrClosed,
-// and the driver's.
+// Before makes the stream wait, on the device, for all work that must precede work on a buffer: the work
+// submitted so far to the buffer's own stream, and work of others on buffers of that stream, if some was
+// announced. It announces the stream's own use until the buffer's free. It records and waits for one event
+// for each stream in a Crossing. Memory that can sleep stays mapped until Leave, and until the work has
+// finished. Errors: as for Check, ErrAsleep, *CaptureError, ErrClosed, and the driver's.
 func (c *Crossing) Before(b Buffer) error {
 	s := c.x.s
 	home, err := b.usable("", s)
@@ -103,12 +105,12 @@ func (c *Crossing) Before(b Buffer) error {
 	if !b.slot.Shared() {
 		return nil
 	}
-	return c.behindUsers(home)
+	return c.waitForUsers(home)
 }
 
-// behindUsers makes the work wait for works of others on memory of a stream, unless the work's own stream waits for them
-// already.
-func (c *Crossing) behindUsers(home *Stream) error {
+// waitForUsers makes the work wait for work of others on memory of a stream, unless the work's own stream
+// waits for that already.
+func (c *Crossing) waitForUsers(home *Stream) error {
 	users := home.cuda.crossings.users.Load()
 	if users == nil {
 		return nil
@@ -131,8 +133,8 @@ func (c *Crossing) behindUsers(home *Stream) error {
 	return nil
 }
 
-// waitHome makes the work wait for a buffer's own stream, unless that has no work: a Sleeper's has copies alone, which its owner waits
-// for, and its memory is freed when its uses are known to be over.
+// waitHome makes the work wait for a buffer's own stream, unless that has no work: a Sleeper's has only
+// copies, for which its owner waits, and its memory is freed when its uses are known to have ended.
 func (c *Crossing) waitHome(home *Stream) error {
 	if g := home.cuda.gate; g != nil && !g.copies.Load() {
 		return nil
@@ -147,8 +149,8 @@ type seenCount struct {
 	count uint64
 }
 
-// wait makes the work wait for a stream, once. It returns how many works of that stream the wait covers: those before it. Later ones,
-// which others may submit before the Crossing ends, are not among them.
+// wait makes the work wait for a stream, once. It returns how many works of that stream the wait covers:
+// those before it. Later ones, which others may submit before the Crossing ends, are not among them.
 func (c *Crossing) wait(other *cudaStream) (covered uint64, err error) {
 	for _, w := range c.waited[:c.count] {
 		if w.of == other {
@@ -156,7 +158,7 @@ func (c *Crossing) wait(other *cudaStream) (covered uint64, err error) {
 		}
 	}
 	covered = other.crossings.count.Load()
-	if err := c.x.s.cuda.behind(other); err != nil {
+	if err := c.x.s.cuda.waitFor(other); err != nil {
 		return 0, err
 	}
 	if c.count < len(c.waited) {
@@ -166,7 +168,7 @@ func (c *Crossing) wait(other *cudaStream) (covered uint64, err error) {
 	return covered, nil
 }
 
-// After says that the work was submitted.
+// After records that the work was submitted.
 func (c *Crossing) After() {
 	if c.cross {
 		c.x.s.cuda.crossings.count.Add(1)
@@ -183,7 +185,7 @@ func (c *Crossing) Leave() { c.gates.leave() }
 // SameDevice reports whether two streams belong to one device.
 func (x Submitter) SameDevice(other Submitter) bool { return x.s.peers == other.s.peers }
 
-// Home is the stream that a buffer's memory belongs to. ok is false for the zero Buffer.
+// Home returns the stream to which a buffer's memory belongs. ok is false for the zero Buffer.
 func Home(b Buffer) (s *Stream, ok bool) { return b.home() }
 
 // BeforeStream is Before for buffers of a stream that the work touches and that were announced before.
@@ -206,7 +208,7 @@ func (c *Crossing) BeforeHold(home *Stream) error {
 		home.cuda.crossings.add(&s.cuda)
 		c.cross = true
 	}
-	return c.behindUsers(home)
+	return c.waitForUsers(home)
 }
 
 // Finished reports whether a stream is closed and the device has finished its work: nothing has to wait for it.

@@ -71,7 +71,7 @@ func (s *suspensions) addFreer(to poolcore.Client) {
 // suspend begins a suspension, unless it is over already.
 func (s *suspensions) suspend(x *suspension) {
 	s.edit(func(p *progress) {
-		if !x.over.Load() { // else resume finds it, or has this edit made anew
+		if !x.over.Load() { // else resume finds it, or makes this edit repeat
 			p.all = append(p.all, x)
 		}
 	})

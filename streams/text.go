@@ -8,7 +8,7 @@ import (
 	"github.com/go-vram/vram/pool"
 )
 
-// String is the size, and the options that are set.
+// String returns the size, and the options that are set.
 func (r Request) String() string {
 	text := []string{units.Bytes(r.Bytes)}
 	if r.Align != 0 {
@@ -23,7 +23,7 @@ func (r Request) String() string {
 	return joined(text, r.Wait, r.Priority, r.Tenant, r.Reservation)
 }
 
-// String is the number of buffers, their bytes, and the options that are set.
+// String returns the number of buffers, their bytes, and the options that are set.
 func (r BatchRequest) String() string {
 	var sum int64
 	for _, bytes := range r.Bytes {

@@ -34,7 +34,7 @@ type inTransit struct {
 	runs []core.Run     // out of the heap, not in an effect
 }
 
-// point is a place of a turn where tests interfere.
+// point is a point of a turn at which tests interfere.
 type point uint8
 
 const (

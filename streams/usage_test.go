@@ -15,7 +15,7 @@ import (
 	"github.com/go-vram/vram/internal/stream/core"
 )
 
-// used returns the figures that a stream has published and those of its core, at the same moment.
+// used returns the published figures of a stream and of its core, at the same moment.
 func (r *rig) used(s *Stream) (published, actual poolcore.Usage) {
 	r.t.Helper()
 	for !s.ref.TryEnter() { // leaves without publishing, as an allocation does
@@ -29,8 +29,8 @@ func (r *rig) used(s *Stream) (published, actual poolcore.Usage) {
 	return published, actual
 }
 
-// After each kind of turn a stream's published figures are those of its core, or are marked as
-// stale; after a Look they are those of its core and not stale.
+// After each kind of turn a stream's published figures equal its core's, or are marked as
+// stale; after a Look they equal its core's and are not stale.
 func TestUsageIsThatOfTheCore(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {

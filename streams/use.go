@@ -15,7 +15,7 @@ type Use struct {
 	own  bool            // on the buffer's own stream: nothing waits for it
 }
 
-// home returns the stream that a buffer's memory belongs to.
+// home returns the stream to which a buffer's memory belongs.
 func (b Buffer) home() (*Stream, bool) {
 	if b.slot == nil {
 		return nil, false
@@ -113,15 +113,15 @@ func (u Use) refusal(err error) error {
 	return err
 }
 
-// Transfer hands the buffer over to another stream of the device for good. The result is the same
-// memory; b is not live any more: its frees return ErrTransferred. Later work of the receiving
-// stream waits, on the device, for all work submitted so far to the stream that had the buffer; the
-// caller need not order the two. The memory stays part of the stream that it was allocated on, and
-// returns there once the receiver has finished all work submitted before the free. Device.Stats, lists
-// of buffers and errors charge the receiver with it until the free, or until the receiver's Close; counts
-// stay with the first stream. Announced uses stay announced. It makes two driver calls and does not wait. Errors: ErrNotLive, ErrForeign,
-// ErrClosed, ErrTransferLimit, *CaptureError while one of the two is being captured, and the
-// driver's, after which b is as it was.
+// Transfer hands the buffer over to another stream of the device for good. The result is the same memory; b
+// is not live any more: its frees return ErrTransferred. Later work of the receiving stream waits, on the
+// device, for all work submitted so far to the stream that had the buffer; the caller need not order the two.
+// The memory stays part of the stream that it was allocated on, and returns there once the receiver has
+// finished all work submitted before the free. Device.Stats, lists of buffers and errors charge the receiver
+// with it until the free, or until the receiver's Close; counts stay with the first stream. Announced uses
+// stay announced. It makes two driver calls and does not wait. Errors: ErrNotLive, ErrForeign, ErrClosed,
+// ErrTransferLimit, *CaptureError while one of the two is being captured, and the driver's, after which b is
+// as it was.
 func (b Buffer) Transfer(to *Stream) (Buffer, error) {
 	const call = "Buffer.Transfer"
 	home, err := b.usable(call, to)

@@ -9,7 +9,7 @@ import (
 	"github.com/go-vram/vram/internal/stream/core"
 )
 
-// BenchmarkRecord is an allocation, an announced use and the free, beside the same without the use.
+// BenchmarkRecord measures an allocation, an announced use and the free, and the same without the use.
 // The simulated device's calls include the cost of its mutex and maps.
 func BenchmarkRecord(b *testing.B) {
 	for _, bytes := range []int64{4 * kib, mib} {

@@ -174,7 +174,7 @@ func TestTransfer(t *testing.T) {
 	assert.EqualValues(t, 1, n.FreeCount)
 }
 
-// A buffer may be handed over so often, and home.
+// A buffer may be handed over so often, and back.
 func TestTransferLimit(t *testing.T) {
 	t.Parallel()
 	r, home, other := pair(t, 64*mib)
@@ -391,7 +391,7 @@ func TestNoFenceGoesIntoACapture(t *testing.T) {
 	assert.Zero(t, r.stats(home).PendingBytes)
 }
 
-// A sweep waits for the goroutine in the turn, and takes home memory whose uses have finished.
+// A sweep waits for the goroutine in the turn, and collects memory whose uses have finished.
 func TestASweepWaitsForTheTurn(t *testing.T) {
 	t.Parallel()
 	r, home, other := pair(t, 64*mib)

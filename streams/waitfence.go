@@ -2,10 +2,10 @@ package streams
 
 import "github.com/go-vram/vram/actors"
 
-// A claim that would be refused for want of memory is delayed while any stream has pending memory.
+// A claim that would be refused for lack of memory is delayed while any stream has pending memory.
 // A goroutine of its own watches each fence of such memory, so that a fence that never passes
 // delays no claim that another fence could serve; the first that passes has all delayed claims
-// served once more. Streams that are excluded from waits are not waited for.
+// served again. Streams that are excluded from waits are not waited for.
 
 // watchFences watches all fences of pending memory of any stream. It reports whether there are any.
 func (p *Peers) watchFences(host actors.Host) (watched bool) {

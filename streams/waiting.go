@@ -27,10 +27,10 @@ const (
 	WaitForWork
 )
 
-// waitForNames say the causes in words.
+// waitForNames are the texts of the causes.
 var waitForNames = [...]string{"memory", "its tenant's quota", "the pool", "OnOutOfMemory", "work on the device"} //nolint:gochecknoglobals // constant table
 
-// String says it in words.
+// String returns the cause in words.
 func (w WaitFor) String() string {
 	if int(w) < len(waitForNames) {
 		return waitForNames[w]
@@ -77,7 +77,7 @@ type WaitingRequest struct {
 	Age uint64
 }
 
-// String has the request, and the cause and the duration of its wait.
+// String returns the request, and the cause and the duration of its wait.
 func (r WaitingRequest) String() string {
 	text := units.Bytes(r.Bytes)
 	if r.Count != 1 {
@@ -144,7 +144,7 @@ func (d *dispatcher) waitingRequests() (all []WaitingRequest) {
 	return all
 }
 
-// waitsFor is the cause of the wait of a claim in the table.
+// waitsFor returns the cause of the wait of a claim in the table.
 func (c *claim) waitsFor() WaitFor {
 	switch c.State() {
 	case claims.Asked:
@@ -161,8 +161,8 @@ func (c *claim) waitsFor() WaitFor {
 	return WaitForMemory
 }
 
-// Suspensions are the streams of which any may end each wait of the stream's goroutines that the
-// program has told of: see Suspend and Handover. An empty list of streams: any may. It takes no turn.
+// Suspensions returns the streams of which any may end each wait of the stream's goroutines that
+// the program has declared: see Suspend and Handover. An empty list of streams: any may. It takes no turn.
 func (c *Control) Suspensions() (waits [][]uint32) {
 	p := c.suspensions.progress.Load()
 	if p == nil {

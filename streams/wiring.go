@@ -16,7 +16,7 @@ import (
 type callback struct {
 	actors.Link
 	run           func()
-	awaitsReturns bool // run returns memory: the answer comes once the pool has that
+	awaitsReturns bool // run returns memory: it is answered once the pool has the memory
 	promise       futures.Promise[struct{}]
 }
 
@@ -66,7 +66,7 @@ func (w *wiring) init(cfg *Config, client pool.Client, entry peerTurn) {
 // cause of the stream's end.
 func (w *wiring) inTurn(ctx context.Context, f func()) error { return w.await(ctx, &callback{run: f}) }
 
-// inTurnReturning is inTurn for an f that returns memory: it waits until the pool has that.
+// inTurnReturning is inTurn for an f that returns memory: it waits until the pool has the memory.
 func (w *wiring) inTurnReturning(ctx context.Context, f func()) error {
 	return w.await(ctx, &callback{run: f, awaitsReturns: true})
 }

@@ -1,19 +1,19 @@
-// Package effect keeps what a turn leaves to be done.
+// Package effect keeps the effects that a turn leaves to be carried out.
 package effect
 
 import "iter"
 
-// List is a list of effects, oldest first. An effect is taken from the list before it is carried out: one that panics costs itself
-// alone, and the rest are carried out afterwards. Its zero value is empty.
+// List is a list of effects, oldest first. An effect is taken from the list before it is carried out: if it
+// panics only that one is lost, and the rest are carried out afterwards. The zero value is empty.
 type List[T any] struct {
 	all   []T
 	taken int // from the front; at most all
 }
 
-// Push adds an effect behind all others.
+// Push appends an effect.
 func (l *List[T]) Push(v T) { l.all = append(l.all, v) }
 
-// Pop takes the oldest effect that is left.
+// Pop takes the oldest remaining effect.
 func (l *List[T]) Pop() (v T, ok bool) {
 	if l.taken == len(l.all) {
 		return v, false
@@ -35,11 +35,11 @@ func (l *List[T]) Popped() iter.Seq[T] {
 	}
 }
 
-// Left are the effects that were not taken yet. The slice is the list's: an entry of it may be changed, and is gone with the next
-// Push.
+// Left returns the effects that were not taken yet. The slice is the list's: an entry may be changed, and is
+// valid until the next Push.
 func (l *List[T]) Left() []T { return l.all[l.taken:] }
 
-// Reset empties the list and keeps its memory. What it referred to can be collected.
+// Reset empties the list and keeps its capacity. It drops all references.
 func (l *List[T]) Reset() {
 	if len(l.all) > 0 {
 		clear(l.all)

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// A list gives each effect once, oldest first, and keeps nothing of them when it is emptied but their room.
+// A list returns each effect once, oldest first. After Reset it keeps only its capacity.
 func TestAListKeepsNothing(t *testing.T) {
 	t.Parallel()
 	var l List[*int]

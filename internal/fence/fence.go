@@ -7,11 +7,12 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// ErrShut says that a stream is being closed: no fence is taken there any more.
+// ErrShut says that a stream is being closed: no more fences are recorded there.
 var ErrShut = errors.New("fence: the stream is being closed")
 
-// ErrCaptured says that a mark is part of a graph: its stream was being captured when it was recorded. The mark never passes and is
-// good for nothing but Release. While the capture is under way a question about the mark invalidates that.
+// ErrCaptured says that a mark is part of a graph: its stream was being captured when it was recorded. The
+// mark never passes and is only good for Release. A query of the mark during the capture invalidates the
+// capture.
 var ErrCaptured = fmt.Errorf("fence: the mark is part of a graph: %w", cudadrv.CapturedEvent)
 
 // Mark is a recorded point. The zero Mark has always passed.
@@ -19,26 +20,26 @@ type Mark struct {
 	event cudadrv.Event
 }
 
-// Zero reports whether the mark stands for nothing.
+// Zero reports whether the mark is the zero Mark.
 func (m Mark) Zero() bool { return m == Mark{} }
 
-// spareLimit bounds the events that are kept. Not smaller: a trim marks every stream at once. Not
-// larger: an event is cheap to make again.
+// spareLimit bounds the events that are kept for reuse. Not smaller: a trim marks every stream at once. Not
+// larger: an event is cheap to create again.
 const spareLimit = 64
 
-// Events takes and watches fences by events of one device. All methods may be called from any goroutine; Record, Passed and
-// Precede do not wait for the device, Wait does.
+// Events records and queries fences by events of one device. It is safe for concurrent use. Record, Passed
+// and Precede do not wait for the device, Wait does.
 type Events struct {
 	device cudadrv.Device
 	spare  chan cudadrv.Event
 }
 
-// NewEvents takes fences on a device. It makes no driver call.
+// NewEvents returns a source of fences on a device. It makes no driver call.
 func NewEvents(d cudadrv.Device) *Events {
 	return &Events{device: d, spare: make(chan cudadrv.Event, spareLimit)}
 }
 
-// Record marks the present end of the stream. The mark is given up by Release, once.
+// Record marks the present end of the stream. Release the mark once.
 func (e *Events) Record(s cudadrv.Stream) (Mark, error) {
 	event, err := e.take()
 	if err != nil {
@@ -66,51 +67,47 @@ func (e *Events) take() (cudadrv.Event, error) {
 	}
 }
 
-// Passed reports whether the device has got to the mark. Passed, Wait and Precede fail with ErrCaptured for a mark that is part of a graph.
+// Passed reports whether the device has reached the mark. Passed, Wait and Precede fail with ErrCaptured for
+// a mark that is part of a graph.
 func (e *Events) Passed(m Mark) (bool, error) {
 	if m.Zero() {
 		return true, nil
 	}
 	passed, err := e.device.EventQuery(m.event)
-	if err != nil {
-		return false, failed(err)
-	}
-	return passed, nil
+	return passed && err == nil, failed(err)
 }
 
-// Wait waits until the device has got there.
+// Wait waits until the device has reached the mark.
 func (e *Events) Wait(m Mark) error {
 	if m.Zero() {
 		return nil
 	}
-	if err := e.device.EventSynchronize(m.event); err != nil {
-		return failed(err)
-	}
-	return nil
+	return failed(e.device.EventSynchronize(m.event))
 }
 
-// Precede makes what is submitted to the stream from now on wait, on the device, for the mark. The mark may be given
-// up once it has returned.
+// Precede makes later work of the stream wait, on the device, for the mark. The mark may be released once
+// Precede has returned.
 func (e *Events) Precede(m Mark, s cudadrv.Stream) error {
 	if m.Zero() {
 		return nil
 	}
-	if err := e.device.StreamWaitEvent(s, m.event); err != nil {
-		return failed(err)
-	}
-	return nil
+	return failed(e.device.StreamWaitEvent(s, m.event))
 }
 
-// failed is the error of a call on an event that was recorded. CUDA answers CUDA_ERROR_CAPTURED_EVENT while the capture is under way
-// that the record is part of, and CUDA_ERROR_INVALID_VALUE once it is over; nothing else about such a call can be invalid.
+// failed returns the error of a call on a recorded event, nil if it succeeded. CUDA returns
+// CUDA_ERROR_CAPTURED_EVENT during the capture that contains the record, and CUDA_ERROR_INVALID_VALUE after
+// it; nothing else about such a call can be invalid.
 func failed(err error) error {
+	if err == nil {
+		return nil
+	}
 	if errors.Is(err, cudadrv.CapturedEvent) || errors.Is(err, cudadrv.InvalidValue) {
 		return fmt.Errorf("%w: %w", ErrCaptured, err)
 	}
 	return fmt.Errorf("fence: %w", err)
 }
 
-// Release gives up a mark.
+// Release releases a mark.
 func (e *Events) Release(m Mark) error {
 	if m.Zero() {
 		return nil
@@ -126,7 +123,7 @@ func (e *Events) Release(m Mark) error {
 	}
 }
 
-// Close gives up the events that are kept.
+// Close destroys the events that are kept for reuse.
 func (e *Events) Close() error {
 	var first error
 	for {

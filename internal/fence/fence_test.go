@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) { recoveredtest.Main(m) }
 
-// bench is a source over a simulated device whose calls fail when told.
+// bench is a source over a simulated device with fault injection.
 type bench struct {
 	*Events
 	t      *testing.T
@@ -55,13 +55,13 @@ func (b *bench) passed(m Mark) bool {
 	return passed
 }
 
-// fail lets every call of a function fail from now on.
+// fail makes every later call of a function fail.
 func (b *bench) fail(function string) {
 	b.t.Helper()
 	require.NoError(b.t, b.faults.Add(fault.Rule{Func: function, Result: cudadrv.LaunchFailed}))
 }
 
-// A mark passes with the work that the stream had when it was taken, not with later work.
+// A mark passes with the work that the stream had when it was recorded, not with later work.
 func TestMarkPassesWithTheWorkBeforeIt(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -107,7 +107,7 @@ func TestZeroMarkHasPassed(t *testing.T) {
 	assert.Zero(t, b.faults.Injected())
 }
 
-// An event that is given up serves the next mark, for that mark's work alone.
+// A released event serves the next mark, for that mark's work alone.
 func TestReleasedEventsServeAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -124,7 +124,7 @@ func TestReleasedEventsServeAgain(t *testing.T) {
 	assert.EqualValues(t, 1, b.faults.Calls("cuEventDestroy"))
 }
 
-// Only so many events are kept; what is over, and what is kept at Close, goes back to the driver.
+// Only so many events are kept; the excess, and those kept at Close, are destroyed.
 func TestEventsGoBackToTheDriver(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -143,7 +143,7 @@ func TestEventsGoBackToTheDriver(t *testing.T) {
 	require.NoError(t, b.Close())
 }
 
-// Every refusal of the driver comes out as it is.
+// Every error of the driver is returned unchanged.
 func TestErrorsAreTheDrivers(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -171,7 +171,7 @@ func TestErrorsAreTheDrivers(t *testing.T) {
 	assert.EqualValues(t, spareLimit+1, b.faults.Calls("cuEventDestroy"), "Close tries all of them")
 }
 
-// Of several refusals Close tells the first.
+// Of several errors Close returns the first.
 func TestCloseTellsTheFirstRefusal(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -179,7 +179,7 @@ func TestCloseTellsTheFirstRefusal(t *testing.T) {
 	require.NoError(t, b.Release(one))
 	require.NoError(t, b.Release(other))
 	require.NoError(t, b.faults.Add(
-		fault.Rule{Func: "cuEventDestroy", First: 1, Result: cudadrv.LaunchFailed}, fault.Rule{Func: "cuEventDestroy", First: 1, Result: cudadrv.Unknown}, // of those that the first lets pass
+		fault.Rule{Func: "cuEventDestroy", First: 1, Result: cudadrv.LaunchFailed}, fault.Rule{Func: "cuEventDestroy", First: 1, Result: cudadrv.Unknown}, // of those that the first rule passes
 	))
 	b.expect(b.Close(), "cuEventDestroy")
 }
@@ -203,7 +203,7 @@ func TestFailedRecordLosesNoEvent(t *testing.T) {
 	assert.EqualValues(t, 1, b.faults.Calls("cuEventCreate"))
 }
 
-// Goroutines that take and give up marks at the same time never share one.
+// Goroutines that record and release marks concurrently never share one.
 func TestMarksAreNotShared(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -10,31 +10,32 @@ import (
 	"github.com/go-vram/vram/internal/recovered"
 )
 
-// CellCount bounds the fences of a timeline that were taken and have not been seen to pass. Not smaller: a stream
-// that is used by many others is far ahead of the device, and a fence that has no cell is taken later than it might
-// be. Not larger: a look reads all of them.
+// CellCount bounds the fences of a timeline that were recorded and have not been seen to pass. Not smaller: a
+// stream that many others use is far ahead of the device, and a fence without a cell is recorded later than
+// necessary. Not larger: a Look reads all of them.
 const CellCount = 16
 
-// Timeline takes and watches the numbered fences of one stream (see the package line) for those who use memory of other
-// streams on it.
+// Timeline records and queries the numbered fences of one stream (see package line) for callers that use
+// memory of other streams on it.
 //
 //	cell     from    to      who
 //	empty    empty   busy    Take: CAS
-//	         busy    ready   Take: the mark is taken
+//	         busy    ready   Take: the mark is recorded
 //	         busy    empty   Take: the driver refused
 //	ready    ready   busy    Look, Wait: CAS
 //	         busy    ready   Look: not passed
-//	         busy    empty   Look, Wait: passed, or lost, and the mark is given up
+//	         busy    empty   Look, Wait: passed, or lost, and the mark is released
 //
-// A mark is lost that is part of a graph, since a capture of the stream began before it was recorded: it never passes. What it
-// covered is owed again.
+// A mark is lost if it is part of a graph, since a capture of the stream began before it was recorded: it
+// never passes. The blocks that it covered are owed a fence again.
 //
-// Any number of goroutines may use a timeline. One that is stopped in a driver call holds one cell up, and nobody.
+// A timeline is safe for concurrent use. A goroutine that is stopped in a driver call blocks one cell, and no
+// other goroutine.
 type Timeline struct {
 	line.Line
-	// Panics is told of panics of the driver in calls that were made for the timeline. Set before use; may be nil.
+	// Panics receives panics of the driver in calls for the timeline. Set before use; may be nil.
 	Panics *recovered.Log
-	// Excluded says that nobody is to wait for the stream's work.
+	// Excluded says that nobody may wait for the stream's work.
 	Excluded atomic.Bool
 
 	source *Events
@@ -52,29 +53,30 @@ type Timeline struct {
 
 // cell is a mark and its number.
 type cell struct {
-	state atomic.Uint64 // the number; 0: empty, busy: somebody's
-	mark  Mark          // of whoever made the cell busy
+	state atomic.Uint64 // the number; 0: empty, busy: in use
+	mark  Mark          // of the goroutine that made the cell busy
 }
 
-// busy is the state of a cell that somebody works on. No number gets there.
+// busy is the state of a cell that a goroutine works on. No number reaches it.
 const busy = math.MaxUint64
 
-// patience is a wait for the device that somebody is at.
+// patience is one wait for the device, shared by all waiters.
 type patience struct{ over chan struct{} }
 
-// Recording keeps the records on a stream out of captures. An error of Enter or Check is that of the call.
+// Recording keeps the records on a stream out of captures. Errors of Enter and Check are returned to the
+// caller.
 type Recording interface {
-	// Enter begins a record. With an error none is made.
+	// Enter begins a record. After an error nothing is recorded.
 	Enter() error
-	// Check is called after the record, which is lost with an error: it may be part of a graph, and a query of it would invalidate the
-	// capture.
+	// Check is called after the record. After an error the record is lost: it may be part of a graph, and a
+	// query of it would invalidate the capture.
 	Check() error
-	// Leave ends what Enter began.
+	// Leave ends the record that Enter began.
 	Leave()
 }
 
-// NewTimeline makes the timeline of a stream. lent says that the stream is its caller's, on which only callers
-// take fences. access may be nil. It makes no driver call.
+// NewTimeline returns the timeline of a stream. lent says that the stream is its caller's, on which only
+// callers record fences. access may be nil. It makes no driver call.
 func NewTimeline(source *Events, s cudadrv.Stream, lent bool, access Recording) *Timeline {
 	t := &Timeline{source: source, stream: s, lent: lent}
 	if access != nil {
@@ -84,7 +86,7 @@ func NewTimeline(source *Events, s cudadrv.Stream, lent bool, access Recording) 
 	return t
 }
 
-// Recording keeps its records out of captures.
+// Recording returns the guard that keeps records out of captures.
 func (t *Timeline) Recording() Recording {
 	if access := t.access.Load(); access != nil {
 		return *access
@@ -92,12 +94,12 @@ func (t *Timeline) Recording() Recording {
 	return unrestricted{}
 }
 
-// Lent reports whether only callers may take fences: nothing may do so in the background.
+// Lent reports whether only callers may record fences, and nothing in the background.
 func (t *Timeline) Lent() bool { return t.lent }
 
-// Take takes a fence unless one was taken that covers the number. It makes at most one driver call, and looks
-// for room first where there is none. False without an error says that there is no room, or that the
-// stream is closed: what waits is covered by a later fence, or by Finish.
+// Take records a fence unless a recorded one covers the number. It makes at most one driver call, and calls
+// Look first if there is no free cell. It returns false without an error if there is still none, or if the
+// stream is closed: a later fence, or Finish, covers the waiting blocks.
 func (t *Timeline) Take(number uint64) (taken bool, err error) {
 	if !t.Owed(number) {
 		return true, nil
@@ -106,7 +108,7 @@ func (t *Timeline) Take(number uint64) (taken bool, err error) {
 	return taken, err
 }
 
-// TakeNow takes a fence of its own and returns its number. If none can be taken the number is that of the next
+// TakeNow records a fence of its own and returns its number. If it cannot, it returns the number of the next
 // one, which covers the same and perhaps more.
 func (t *Timeline) TakeNow() (number uint64) {
 	number, taken, _ := t.take(nil)
@@ -116,9 +118,9 @@ func (t *Timeline) TakeNow() (number uint64) {
 	return number
 }
 
-// Order makes later work of a stream wait, on the device, for all that this one has now, and returns the number
-// of a fence that covers that. If the driver refuses, nothing waits. A stream that is finished needs no
-// waiting; one that is being closed refuses with ErrShut.
+// Order makes later work of a stream wait, on the device, for all present work of this one, and returns the
+// number of a fence that covers that. If the driver refuses, nothing waits. A finished stream needs no
+// waiting; one that is being closed returns ErrShut.
 func (t *Timeline) Order(later cudadrv.Stream) (number uint64, err error) {
 	number, taken, err := t.take(func(m Mark) error { return t.source.Precede(m, later) })
 	if taken || err != nil {
@@ -137,16 +139,16 @@ func (t *Timeline) Order(later cudadrv.Stream) (number uint64, err error) {
 		return 0, err
 	}
 	defer access.Leave()
-	m, err := t.mark(access) // there is no room: nobody watches it
+	m, err := t.mark(access) // no free cell: the mark is not queried
 	if err != nil {
 		return 0, err
 	}
-	defer func() { _ = t.source.Release(m) }() // an event that the driver keeps harms nobody's memory
+	defer func() { _ = t.source.Release(m) }() // an event that the driver keeps does no harm to memory
 	err = t.source.Precede(m, later)
 	return t.Next(), err
 }
 
-// take takes a fence into an empty cell; use, where there is one, gets its mark before anybody else.
+// take records a fence into an empty cell. use, if not nil, gets its mark before any other goroutine.
 func (t *Timeline) take(use func(Mark) error) (number uint64, taken bool, err error) {
 	t.calls.Add(1)
 	defer t.calls.Add(-1)
@@ -162,10 +164,10 @@ func (t *Timeline) take(use func(Mark) error) (number uint64, taken bool, err er
 			return 0, false, nil
 		}
 	}
-	state := uint64(0) // unless all goes well: also after a panic of the driver
+	state := uint64(0) // unless all succeeds: also after a panic of the driver
 	defer func() {
 		if state == 0 {
-			_ = t.source.Release(c.mark) // the zero Mark where there is none
+			_ = t.source.Release(c.mark) // the zero Mark if there is none
 			c.mark = Mark{}
 		}
 		t.put(c, state)
@@ -176,7 +178,7 @@ func (t *Timeline) take(use func(Mark) error) (number uint64, taken bool, err er
 		return 0, false, err
 	}
 	defer access.Leave()
-	number = t.Begin() // first: who reads a higher number from here on is not covered
+	number = t.Begin() // first: higher numbers are not covered from now on
 	if c.mark, err = t.mark(access); err != nil {
 		return 0, false, err
 	}
@@ -218,16 +220,16 @@ func (unrestricted) Check() error { return nil }
 func (unrestricted) Leave() {
 }
 
-// lose gives a mark up that is part of a graph, or may be.
+// lose releases a mark that is part of a graph, or may be.
 func (t *Timeline) lose(m Mark) {
 	t.lost.Add(1)
-	_ = t.source.Release(m) // an event that the driver keeps harms nobody's memory
+	_ = t.source.Release(m) // an event that the driver keeps does no harm to memory
 }
 
-// Lost is how many marks were given up since they are part of a graph, or may be.
+// Lost returns how many marks were released since they are part of a graph, or may be.
 func (t *Timeline) Lost() uint64 { return t.lost.Load() }
 
-// claim makes a cell busy that has that state, nil if there is none.
+// claim makes a cell with that state busy. It returns nil if there is none.
 func (t *Timeline) claim(state uint64) *cell {
 	for i := range t.cells {
 		if c := &t.cells[i]; c.state.Load() == state && c.state.CompareAndSwap(state, busy) {
@@ -237,27 +239,27 @@ func (t *Timeline) claim(state uint64) *cell {
 	return nil
 }
 
-// oldest makes the ready cell of the lowest number busy, nil if none is ready.
+// oldest makes the ready cell of the lowest number busy. It returns nil if none is ready.
 func (t *Timeline) oldest() (c *cell, number uint64) {
 	for {
-		number = busy
+		c, number = nil, busy
 		for i := range t.cells {
 			if n := t.cells[i].state.Load(); n != 0 && n < number {
 				c, number = &t.cells[i], n
 			}
 		}
-		if number == busy || c.state.CompareAndSwap(number, busy) {
-			break
+		if c == nil {
+			return nil, 0
+		}
+		if c.state.CompareAndSwap(number, busy) {
+			return c, number
 		}
 	}
-	if number == busy {
-		return nil, 0
-	}
-	return c, number
 }
 
-// Look asks the driver how far the device has come: for the oldest fence first, and for no other after one that
-// has not passed. It reports whether more has passed than before, or a fence was lost whose number is owed again. It does not wait.
+// Look queries the progress of the device: the oldest fence first, and no later one if that has not passed.
+// It reports whether more has passed than before, or a fence was lost whose number is owed again. It does not
+// wait.
 func (t *Timeline) Look() (advanced bool, err error) {
 	for {
 		c, number := t.oldest()
@@ -274,13 +276,13 @@ func (t *Timeline) Look() (advanced bool, err error) {
 			t.empty(c)
 		case errors.Is(err, ErrCaptured):
 			advanced = true
-		case !t.Passed(number): // else it was finished meanwhile
+		case !t.Passed(number): // else it was finished concurrently
 			return advanced, err
 		}
 	}
 }
 
-// Busy reports whether somebody works on a fence at this moment, so that a look may have passed it over.
+// Busy reports whether a goroutine is working on a fence at this moment, so that a Look may have skipped it.
 func (t *Timeline) Busy() bool {
 	for i := range t.cells {
 		if t.cells[i].state.Load() == busy {
@@ -290,13 +292,13 @@ func (t *Timeline) Busy() bool {
 	return false
 }
 
-// ask puts a cell back that has not passed, and empties it if the mark is lost.
+// ask restores a cell that has not passed, and empties it if the mark is lost.
 func (t *Timeline) ask(c *cell, number uint64) (passed bool, err error) {
 	defer func() { t.settle(c, number, passed, err) }()
 	return t.source.Passed(c.mark)
 }
 
-// settle ends a look at the fence of a busy cell, or a wait for it. One that has passed stays busy.
+// settle ends a query of the fence of a busy cell, or a wait for it. A passed one stays busy.
 func (t *Timeline) settle(c *cell, number uint64, passed bool, err error) {
 	switch {
 	case passed:
@@ -321,7 +323,7 @@ func (t *Timeline) put(c *cell, state uint64) {
 	}
 }
 
-// whenSettled is closed once a busy cell has another state; nil: none is busy.
+// whenSettled returns a channel that is closed once a busy cell has another state; nil: none is busy.
 func (t *Timeline) whenSettled() <-chan struct{} {
 	p := &patience{make(chan struct{})}
 	for !t.settled.CompareAndSwap(nil, p) {
@@ -336,15 +338,15 @@ func (t *Timeline) whenSettled() <-chan struct{} {
 	return p.over
 }
 
-// empty gives the mark of a busy cell up.
+// empty releases the mark of a busy cell.
 func (t *Timeline) empty(c *cell) {
 	defer t.put(c, 0)
-	_ = t.source.Release(c.mark) // an event that the driver keeps harms nobody's memory
+	_ = t.source.Release(c.mark) // an event that the driver keeps does no harm to memory
 }
 
-// Wait waits for the oldest fence that has not passed, if nobody else waits for one: then it returns the end of
-// that wait. Where others look at all the fences that there are, it returns the end of such a look. Without a fence it does not
-// wait, nor for one that turns out to be lost: its number is owed again.
+// Wait waits for the oldest fence that has not passed. If another goroutine already waits for one, it returns
+// the end of that wait; if others are querying all fences, the end of a query. It does not wait without a
+// fence, nor for one that turns out to be lost: its number is owed again.
 func (t *Timeline) Wait() (others <-chan struct{}, err error) {
 	p := &patience{make(chan struct{})}
 	for !t.patient.CompareAndSwap(nil, p) {
@@ -368,25 +370,24 @@ func (t *Timeline) Wait() (others <-chan struct{}, err error) {
 	return nil, nil //nolint:nilnil // nobody else waits, and that is no error
 }
 
-// outlast puts a cell back that could not be waited for, and empties it if the mark is lost.
+// outlast restores a cell whose wait failed, and empties it if the mark is lost.
 func (t *Timeline) outlast(c *cell, number uint64) (err error) {
 	passed := false
 	defer func() { t.settle(c, number, passed, err) }()
-	if err = t.source.Wait(c.mark); err == nil {
-		passed = true
-	}
+	err = t.source.Wait(c.mark)
+	passed = err == nil
 	return err
 }
 
-// Shut lets nobody touch the stream any more. Calls that are under way end by themselves: see Idle.
+// Shut stops further use of the stream. Calls in progress end by themselves: see Idle.
 func (t *Timeline) Shut() { t.shut.Store(true) }
 
-// Idle reports whether no call that may touch the stream is under way.
+// Idle reports whether no call that may touch the stream is in progress.
 func (t *Timeline) Idle() bool { return t.calls.Load() == 0 }
 
-// Finish says that the device has finished all that the stream was given, and that nothing more will come. Buffers that the
-// stream used keep its timeline, and from now on nothing else of it. Precondition: no call touches the stream (Idle), and none
-// will (Shut).
+// Finish records that the device has finished all work of the stream, and that no more will come. Buffers
+// that the stream used keep its timeline, and from now on nothing else of it. Precondition: no call touches
+// the stream (Idle), and none will (Shut).
 func (t *Timeline) Finish() {
 	t.Shut()
 	t.Line.Finish()
@@ -394,7 +395,7 @@ func (t *Timeline) Finish() {
 	t.access.Store(nil)
 }
 
-// Drop gives up the marks that are left. What waits for them waits on.
+// Drop releases the remaining marks. Their waiters keep waiting.
 func (t *Timeline) Drop() {
 	for c, _ := t.oldest(); c != nil; c, _ = t.oldest() {
 		t.empty(c)

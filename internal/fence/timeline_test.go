@@ -34,7 +34,7 @@ func (b *bench) look(line *Timeline) bool {
 	return advanced
 }
 
-// One fence covers all that named its number, and none that came later; it passes with the work before it.
+// One fence covers all blocks that named its number, and no later ones; it passes with the work before it.
 func TestFenceCoversWhatCameBefore(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -66,7 +66,7 @@ func TestFenceCoversWhatCameBefore(t *testing.T) {
 	assert.EqualValues(t, 2, b.faults.Calls("cuEventCreate"))
 }
 
-// A fence that the driver refuses covers nothing, and the next one covers what it should have.
+// A fence that the driver refuses covers nothing, and the next one covers its blocks.
 func TestRefusedFenceIsMadeGood(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -90,7 +90,8 @@ func TestRefusedFenceIsMadeGood(t *testing.T) {
 	assert.True(t, l.Passed(number))
 }
 
-// There is room for so many fences. One more is not taken, and an order for another stream needs no room.
+// The number of cells is bounded. One more fence is not recorded, and an order for another stream needs no
+// cell.
 func TestTimelineIsBounded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -118,7 +119,7 @@ func TestTimelineIsBounded(t *testing.T) {
 	assert.True(t, l.Passed(last))
 }
 
-// Later work of the other stream waits for what this one had.
+// Later work of the other stream waits for this one's present work.
 func TestOrderMakesAStreamWait(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -140,7 +141,7 @@ func TestOrderMakesAStreamWait(t *testing.T) {
 	b.expect(err, "cuEventRecord")
 }
 
-// Waiting takes the oldest fence first; who comes second waits for the first to end.
+// Wait takes the oldest fence first; a second caller waits for the first to end.
 func TestWaitIsForTheOldest(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -184,7 +185,7 @@ func TestWaitIsForTheOldest(t *testing.T) {
 	assert.True(t, l.Passed(2))
 }
 
-// A stream that is shut is not touched any more; one that is finished owes nothing and has nothing to wait for.
+// A shut stream is not touched any more; a finished one owes nothing and has nothing to wait for.
 func TestShutAndFinish(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -212,7 +213,8 @@ func TestShutAndFinish(t *testing.T) {
 	assert.Equal(t, b.faults.Calls("cuEventCreate"), b.faults.Calls("cuEventDestroy"), "its marks were given up")
 }
 
-// A timeline that is finished keeps nothing of its stream: buffers that the stream used have the timeline until they are freed.
+// A finished timeline keeps nothing of its stream: buffers that the stream used keep the timeline until they
+// are freed.
 func TestAFinishedTimelineKeepsNothingOfItsStream(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -228,7 +230,7 @@ func TestAFinishedTimelineKeepsNothingOfItsStream(t *testing.T) {
 	assert.True(t, l.Finished())
 }
 
-// A stream that may not be touched has no fence taken, and owes it.
+// No fence is recorded on a stream that may not be touched; it stays owed.
 func TestNoFenceWhereNoCallIsAllowed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -246,7 +248,7 @@ func TestNoFenceWhereNoCallIsAllowed(t *testing.T) {
 	b.take(l, 1)
 }
 
-// A fence that went into a graph never passes. It is given up, by whoever asks or waits for it, and its number is owed again.
+// A fence that is part of a graph never passes. Look and Wait release it, and its number is owed again.
 func TestAFenceThatWentIntoAGraphIsOwedAgain(t *testing.T) {
 	t.Parallel()
 	swallow := func(b *bench, l *Timeline, count int) {
@@ -279,7 +281,7 @@ func TestAFenceThatWentIntoAGraphIsOwedAgain(t *testing.T) {
 				assert.True(t, l.Owed(1))
 				assert.False(t, l.Passed(1))
 				assert.EqualValues(t, 1, l.Lost())
-				if !ended { // who asks while the capture is under way has ended it
+				if !ended { // a query during the capture has ended it
 					_, err := b.sim.EndCapture(b.stream)
 					require.ErrorIs(t, err, cudadrv.CaptureBroken)
 				}
@@ -325,8 +327,8 @@ func TestALaterFenceCoversALostOne(t *testing.T) {
 	assert.True(t, l.Passed(1))
 }
 
-// captureAt begins a capture of the stream right before a call of that function, and gives a timeline that may touch the stream
-// while it is not captured.
+// captureAt begins a capture of the stream right before a call of that function, and returns a timeline that
+// may touch the stream while it is not captured.
 func (b *bench) captureAt(function string) *Timeline {
 	b.t.Helper()
 	b.faults.SetBefore(func(called string) {
@@ -343,15 +345,15 @@ func (b *bench) captureAt(function string) *Timeline {
 	}))
 }
 
-// access asks the same before a record and after it.
+// access checks the same before a record and after it.
 type access func() error
 
 func (a access) Enter() error { return a() }
 func (a access) Check() error { return a() }
 func (a access) Leave()       {}
 
-// A capture that begins between question and record does not suffer: nobody asks about the fence, and no stream is made to wait for
-// it, which would draw that stream into the capture.
+// A capture that begins between check and record is not harmed: nobody queries the fence, and no stream waits
+// for it, which would draw that stream into the capture.
 func TestACaptureThatBeginsAtARecordGoesOn(t *testing.T) {
 	t.Parallel()
 	for name, take := range map[string]func(l *Timeline, other cudadrv.Stream) error{
@@ -382,7 +384,8 @@ func TestACaptureThatBeginsAtARecordGoesOn(t *testing.T) {
 	}
 }
 
-// Where there is no room for a fence an order looks first, which takes a while: it asks behind that whether it may touch the stream.
+// Without a free cell an order calls Look first, which takes a while: only after that it checks whether it
+// may touch the stream.
 func TestAnOrderWithoutRoomAsksBeforeItRecords(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -403,7 +406,7 @@ func TestAnOrderWithoutRoomAsksBeforeItRecords(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// A mark that a capture swallowed which has ended before the question orders nothing, and is no fence.
+// A mark in a capture that ended before the check orders nothing, and is no fence.
 func TestAnOrderByACapturedMarkFails(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -424,7 +427,7 @@ func TestAnOrderByACapturedMarkFails(t *testing.T) {
 	assert.EqualValues(t, 1, l.Lost())
 }
 
-// Numbers are given to so many lines, and given again.
+// Numbers are assigned to a bounded number of lines, and reused.
 func TestLinesHaveNumbers(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -447,7 +450,7 @@ func TestLinesHaveNumbers(t *testing.T) {
 	assert.Equal(t, 7, number)
 }
 
-// tape is a device whose events stand for places in a count of submissions, and which gets on as it is told.
+// tape is a device whose events are positions in a count of submissions, and which advances on request.
 type tape struct {
 	cudadrv.Device
 	submitted, passed atomic.Int64
@@ -459,7 +462,7 @@ type tape struct {
 
 var errTape = errors.New("refused")
 
-// inAGraph is the place of a mark that never passes.
+// inAGraph is the position of a mark that never passes.
 const inAGraph = -1
 
 func (s *tape) EventCreate() (cudadrv.Event, error) { return cudadrv.Event(s.lastEvent.Add(1)), nil }
@@ -493,8 +496,8 @@ func (s *tape) EventQuery(e cudadrv.Event) (bool, error) {
 	return n <= s.passed.Load(), nil
 }
 
-// Whatever is taken, refused, looked at and in whichever order: a number passes only when the device has passed
-// all that was submitted before it was read. The fence of a number is taken after the blocks that name it.
+// In any order of steps, a number passes only when the device has passed all that was submitted before the
+// number was read. The fence of a number is recorded after the blocks that name it.
 func TestNumbersPassWithWhatTheyCover(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -543,7 +546,7 @@ func TestNumbersPassWithWhatTheyCover(t *testing.T) {
 	})
 }
 
-// The same with many goroutines at once.
+// The same with many concurrent goroutines.
 func TestNumbersPassWithWhatTheyCoverTogether(t *testing.T) {
 	t.Parallel()
 	s := &tape{fails: func() bool { return false }}
@@ -558,7 +561,7 @@ func TestNumbersPassWithWhatTheyCoverTogether(t *testing.T) {
 				_, err := l.Take(n)
 				assert.NoError(t, err)
 				for !l.Passed(n) {
-					s.passed.Store(s.submitted.Load()) // may go back, as what was seen does not
+					s.passed.Store(s.submitted.Load()) // may decrease, unlike the observed progress
 					_, err := l.Take(n)
 					assert.NoError(t, err)
 					_, err = l.Look()
@@ -570,7 +573,7 @@ func TestNumbersPassWithWhatTheyCoverTogether(t *testing.T) {
 		})
 	}
 	group.Wait()
-	// A fence that was taken while another goroutine saw one behind it pass has not been looked at.
+	// A fence that was recorded while another goroutine saw a later one pass was not queried.
 	s.passed.Store(s.submitted.Load())
 	_, err := l.Look()
 	require.NoError(t, err)

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Lengths and alignments of half of all that can be counted, and more, are found or refused, and not cut short.
+// Lengths and alignments from half of the countable range up are found or refused, and not truncated.
 func TestAlignedAtTheEndOfWhatCanBeCounted(t *testing.T) {
 	t.Parallel()
 	const pageUnits, pages = 4096, 1<<20 - 1
@@ -39,7 +39,7 @@ func TestAlignedAtTheEndOfWhatCanBeCounted(t *testing.T) {
 	}
 }
 
-// Among many ranges where the place does not fit the search ends soon.
+// Among many ranges without the alignment the search ends soon.
 func TestAlignedLooksAtFewOfManyRanges(t *testing.T) {
 	t.Parallel()
 	const pageUnits = 4096

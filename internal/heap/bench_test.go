@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// BenchmarkCalibration is what the house measures against: a compare-and-swap and an OR on a private word.
+// BenchmarkCalibration measures a compare-and-swap and an OR on a private word, for comparison.
 func BenchmarkCalibration(b *testing.B) {
 	b.ReportAllocs()
 	var w atomic.Uint64
@@ -40,8 +40,7 @@ func BenchmarkTakeGive(b *testing.B) {
 	}
 }
 
-// perforated makes a heap of that many free ranges between used blocks, with lengths from least up to
-// but not including end.
+// perforated returns a heap of that many free ranges between used blocks, with lengths in [least, end).
 func perforated(ranges int, least, end uint32) *Heap {
 	const pageUnits = 4096
 	r := rand.New(rand.NewPCG(3, 4))

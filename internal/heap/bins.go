@@ -2,34 +2,33 @@ package heap
 
 import "math/bits"
 
-// None is the index that names nothing.
+// None is the index of no range.
 const None int32 = -1
 
 const (
-	// subBits: 16 bins a doubling, at most 6 % between the lengths of a bin. Not more: a range whose length changes leaves its
-	// bin more often, and the heads do not fit beside the rest in the nearest cache (32 cost 4 to 8 percent of an allocation
-	// that the ranges serve). Not fewer: searches look at more, and gain nothing any more.
+	// subBits: 16 bins a doubling, at most 6 % between the lengths of a bin. Not more: a range whose length
+	// changes leaves its bin more often, and the heads take L1 cache from the rest (32 cost 4 to 8 percent of
+	// an allocation that the ranges serve). Not fewer: searches visit more and gain nothing.
 	subBits  = 4
 	subCount = 1 << subBits // lengths below it have a bin of their own
 	binCount = subCount + (32-subBits)*subCount
 	binWords = (binCount + 63) / 64
 
-	// scanLimit bounds the blocks looked at in one bin. Not smaller: the bin of the wanted length also
-	// holds shorter blocks, and passing over it opens a longer one. Not larger: a visit is a cache miss.
+	// scanLimit bounds the visits in one bin. Not smaller: the bin of the wanted length also holds shorter
+	// blocks, and skipping it splits a longer one. Not larger: a visit is a cache miss.
 	scanLimit = 8
-	// nextLimit is the same for the bin behind it, where every block fits. Not smaller: the bin may be
-	// far away, and one block would be the newest, not a short one. Not larger: they differ by 6 %.
+	// nextLimit is the same for the next bin, where every block fits. Not smaller: the bin may be far away,
+	// and one block would be the newest, not a short one. Not larger: they differ by 6 %.
 	nextLimit = 4
-	// VisitLimit is the most ranges that Fit looks at while a bin behind the wanted length's has one.
+	// VisitLimit is the maximum number of ranges that Fit visits if a bin above the wanted length's has one.
 	VisitLimit = scanLimit + nextLimit
 )
 
-// Link is the place of one free range in a Bins. Its owner keeps an array of them, index by index
-// beside its ranges.
+// Link is the node of one free range in a Bins. Its owner keeps an array of them, indexed like its ranges.
 type Link struct {
 	prev, next int32
 	length     uint32
-	bin        uint32 // where it is
+	bin        uint32 // its bin
 }
 
 // Bins finds ranges by length. Its zero value must be Reset before use.
@@ -40,10 +39,10 @@ type Bins struct {
 	count   int
 }
 
-// bin is the ranges of similar length.
+// bin holds the ranges of similar length.
 type bin struct {
 	head  int32
-	bound uint32 // no range here is longer; 0 if there is none
+	bound uint32 // no range in it is longer; 0 if there is none
 }
 
 // Reset empties the bins without touching the links.
@@ -56,10 +55,10 @@ func (b *Bins) Reset() {
 	b.count = 0
 }
 
-// Count is the number of ranges in the bins.
+// Count returns the number of ranges in the bins.
 func (b *Bins) Count() int { return b.count }
 
-// binOf is monotone: a longer range never has a lower bin.
+// binOf returns the bin of a length. It is monotone: a longer range never has a lower bin.
 func binOf(length uint32) int {
 	if length < subCount {
 		return int(length)
@@ -73,7 +72,7 @@ func (b *Bins) Insert(links []Link, i int32, length uint32) {
 	b.put(links, i, length, binOf(length))
 }
 
-// put is Insert where the bin is known.
+// put is Insert for a known bin.
 func (b *Bins) put(links []Link, i int32, length uint32, at int) {
 	bin := &b.bins[at]
 	l := &links[i]
@@ -88,7 +87,7 @@ func (b *Bins) put(links []Link, i int32, length uint32, at int) {
 	b.count++
 }
 
-// Remove takes range i out. Precondition: it is in these bins.
+// Remove removes range i. Precondition: it is in these bins.
 func (b *Bins) Remove(links []Link, i int32) {
 	l := &links[i]
 	if l.next != None {
@@ -106,8 +105,8 @@ func (b *Bins) Remove(links []Link, i int32) {
 	b.count--
 }
 
-// Move says that range i has another length now. Where that has the same bin, it keeps its place there.
-// Precondition: length > 0 and i is in these bins.
+// Move changes the length of range i. Within the same bin the range keeps its position. Precondition: length
+// > 0 and i is in these bins.
 func (b *Bins) Move(links []Link, i int32, length uint32) {
 	at := uint32(binOf(length)) //nolint:gosec // there are fewer
 	to := &b.bins[at]
@@ -118,7 +117,7 @@ func (b *Bins) Move(links []Link, i int32, length uint32) {
 		to.bound = max(to.bound, length)
 		return
 	}
-	// Remove and put, without the calls.
+	// Remove and put, inlined.
 	next := l.next
 	if next != None {
 		links[next].prev = l.prev
@@ -141,7 +140,7 @@ func (b *Bins) Move(links []Link, i int32, length uint32) {
 	to.head, to.bound = i, max(to.bound, length)
 }
 
-// empty books that a bin has no range any more.
+// empty records that a bin has no range.
 func (b *Bins) empty(at uint32) {
 	b.bins[at].bound = 0
 	b.words[at>>6] &^= 1 << (at & 63)
@@ -150,18 +149,18 @@ func (b *Bins) empty(at uint32) {
 	}
 }
 
-// Fit finds a range of at least that length, and says how many it looked at. It returns None if there
-// is none, and never misses one that is there.
+// Fit finds a range of at least that length, and returns how many ranges it visited. It returns None if there
+// is none, and never misses one.
 //
-//   - Of the wanted length's bin it looks at the newest scanLimit and takes the shortest that fits.
-//   - Else it takes the shortest of the newest nextLimit of the next bin that is not empty.
-//   - Only if there is no such bin it looks at the rest of its own and takes the first that fits. Where
-//     none does, the bin remembers that: it is passed over from then on, until a range comes that is
-//     long enough. So a search that finds nothing is long once, and the next ones look at nothing.
+//   - In the wanted length's bin it visits the newest scanLimit and takes the shortest that fits.
+//   - Otherwise it takes the shortest of the newest nextLimit of the next bin that is not empty.
+//   - Only without such a bin it visits the rest of its own bin and takes the first that fits. If none
+//     fits, the bin records that, and searches skip it until a range that is long enough is inserted.
+//     So a failed search is long once, and the next ones visit nothing.
 func (b *Bins) Fit(links []Link, length uint32) (i int32, visits int) {
 	at := binOf(length)
 	own := &b.bins[at]
-	rest := None // what the own bin holds beyond the limit
+	rest := None // ranges of the own bin beyond the limit
 	if own.bound >= length {
 		if i, rest, visits = scan(links, own.head, length); i != None {
 			return i, visits
@@ -194,8 +193,8 @@ func (b *Bins) Fit(links []Link, length uint32) (i int32, visits int) {
 	return None, visits
 }
 
-// scan looks at up to scanLimit ranges of a bin, for the shortest that is long enough: at once if one is
-// exactly so long. rest is where it stopped.
+// scan visits up to scanLimit ranges of a bin, and returns the shortest that is long enough, immediately if
+// the length is exact. rest is where it stopped.
 func scan(links []Link, head int32, length uint32) (best, rest int32, visits int) {
 	best = None
 	for rest = head; rest != None && visits < scanLimit; rest = links[rest].next {
@@ -211,7 +210,7 @@ func scan(links []Link, head int32, length uint32) (best, rest int32, visits int
 	return best, rest, visits
 }
 
-// nextBin is the first bin from that one on which is not empty, or -1.
+// nextBin returns the first bin from that one on which is not empty, or -1.
 func (b *Bins) nextBin(from int) int {
 	if from >= binCount {
 		return -1
@@ -227,10 +226,9 @@ func (b *Bins) nextBin(from int) int {
 	return -1
 }
 
-// Each visits the ranges of at least that length, in rising order of their bins, until visit says
-// false. visit may remove the range that it is given and insert others, also in a longer array of links
-// than it was called with: those of less than that length are not visited, longer ones may be inserted
-// only if it then says false.
+// Each visits the ranges of at least that length, in rising order of their bins, until visit returns false.
+// visit may remove its range, and insert shorter ones, which are not visited, also in a longer array of
+// links; it may insert others only if it then returns false.
 func (b *Bins) Each(links []Link, length uint32, visit func(i int32) bool) {
 	for bin := b.nextBin(binOf(length)); bin >= 0; bin = b.nextBin(bin + 1) {
 		for i := b.bins[bin].head; i != None; {
@@ -243,8 +241,8 @@ func (b *Bins) Each(links []Link, length uint32, visit func(i int32) bool) {
 	}
 }
 
-// EachLongest visits the ranges of at least that length, those of the bin with the longest first,
-// until the visitor says false. It changes nothing.
+// EachLongest visits the ranges of at least that length, from the bin with the longest down, until the
+// visitor returns false. It changes nothing.
 func (b *Bins) EachLongest(links []Link, length uint32, visit func(i int32) bool) {
 	for w := len(b.words) - 1; w >= binOf(length)>>6; w-- {
 		for m := b.words[w]; m != 0; {
@@ -259,7 +257,8 @@ func (b *Bins) EachLongest(links []Link, length uint32, visit func(i int32) bool
 	}
 }
 
-// LongestBound is a length that no range exceeds, 0 if there is none: that of the bin with the longest.
+// LongestBound returns an upper bound of the ranges' lengths, from the bin with the longest; 0 if there is
+// none.
 func (b *Bins) LongestBound() uint32 {
 	if b.summary == 0 {
 		return 0
@@ -268,7 +267,7 @@ func (b *Bins) LongestBound() uint32 {
 	return b.bins[w<<6+bits.Len64(b.words[w])-1].bound
 }
 
-// Largest is the length of the longest range, 0 if there is none. It looks at all of the highest bin.
+// Largest returns the length of the longest range, 0 if there is none. It visits all of the highest bin.
 func (b *Bins) Largest(links []Link) uint32 {
 	if b.summary == 0 {
 		return 0

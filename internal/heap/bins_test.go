@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestBinsRiseWithLength shows over all powers of two, their neighbours and every short length that a
-// longer range never has a lower bin, and that all bins are used.
+// TestBinsRiseWithLength checks over all powers of two, their neighbours and every short length that a longer
+// range never has a lower bin, and that all bins are used.
 func TestBinsRiseWithLength(t *testing.T) {
 	t.Parallel()
 	var lengths []uint32
@@ -39,7 +39,7 @@ func TestBinsRiseWithLength(t *testing.T) {
 	assert.Equal(t, binCount-1, binOf(math.MaxUint32))
 }
 
-// TestLengthsOfABinAreClose shows that the lengths of a bin differ by at most a 16th.
+// TestLengthsOfABinAreClose checks that the lengths of a bin differ by at most a 16th.
 func TestLengthsOfABinAreClose(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -51,7 +51,7 @@ func TestLengthsOfABinAreClose(t *testing.T) {
 	})
 }
 
-// TestBinsFollowASortedSlice inserts, removes and looks for ranges, beside a slice of lengths.
+// TestBinsFollowASortedSlice inserts, removes and finds ranges, and compares with a sorted slice of lengths.
 func TestBinsFollowASortedSlice(t *testing.T) {
 	t.Parallel()
 	length := rapid.OneOf(rapid.Uint32Range(1, 40), rapid.Uint32Range(1000, 1100), rapid.Uint32Min(1))
@@ -139,8 +139,8 @@ func sortedKeys(m map[int32]uint32) (keys []int32) {
 	return keys
 }
 
-// TestFitTakesTheShortestOfThoseItLooksAt fixes what is looked at: the newest of the wanted length's
-// bin, else the newest of the next one.
+// TestFitTakesTheShortestOfThoseItLooksAt fixes the visited ranges: the newest of the wanted length's bin,
+// else the newest of the next one.
 func TestFitTakesTheShortestOfThoseItLooksAt(t *testing.T) {
 	t.Parallel()
 	fit := func(want uint32, oldestFirst ...uint32) (length uint32, visits int) {
@@ -174,7 +174,7 @@ func TestFitTakesTheShortestOfThoseItLooksAt(t *testing.T) {
 	}
 }
 
-// TestEachLetsItsRangeGo removes every range that is visited and inserts a shorter one for it.
+// TestEachLetsItsRangeGo removes every visited range and inserts a shorter one for it.
 func TestEachLetsItsRangeGo(t *testing.T) {
 	t.Parallel()
 	var b Bins

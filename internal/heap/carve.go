@@ -1,8 +1,8 @@
 package heap
 
-// Carve finds a free block as Take does and cuts as many blocks of that many units from its low end as it
-// holds, but at most most, side by side. It marks them used and passes each to visit, in rising order. It
-// returns how many there are: 0 if no free block is long enough. Precondition: units > 0 and most > 0.
+// Carve finds a free block as Take does and cuts contiguous blocks of that many units from its low end, as
+// many as fit, but at most most. It marks them used and passes each to visit, in rising order. It returns
+// their number: 0 if no free block is long enough. Precondition: units > 0 and most > 0.
 func (h *Heap) Carve(units uint32, most int, visit func(block int32)) int {
 	i := h.find(units)
 	if i == None {
@@ -27,16 +27,16 @@ func (h *Heap) Carve(units uint32, most int, visit func(block int32)) int {
 	return count
 }
 
-// TakeAligned is Take for a block whose start, in units counted from the heap's origin, has that
-// remainder modulo align. It looks at no more than alignedVisits free blocks for one that holds such a place,
-// the shortest first, and then takes one that does wherever it begins: of at least
-// units+align-1. Precondition: units > 0, align is a power of two, phase < align.
+// TakeAligned is Take for a block whose start, in units from the heap's origin, has that remainder modulo
+// align. It first visits at most alignedVisits free blocks, the shortest first, for one with such a start;
+// otherwise it takes any of at least units+align-1. Precondition: units > 0, align is a power of two, phase <
+// align.
 func (h *Heap) TakeAligned(units, align, phase uint32) int32 {
 	return h.TakeAlignedBy(units, align, func(uint32) uint32 { return phase })
 }
 
-// TakeAlignedBy is TakeAligned where the remainder depends on the offset of the free block: where pages do not lie
-// in the order of their numbers. It is the same throughout a run of pages.
+// TakeAlignedBy is TakeAligned with a remainder that depends on the offset of the free block, for pages that
+// are not in the order of their numbers. It is constant within a run of pages.
 func (h *Heap) TakeAlignedBy(units, align uint32, phase func(offset uint32) uint32) int32 {
 	i, front := h.alignedFit(units, align, phase)
 	if i == None {
@@ -45,7 +45,7 @@ func (h *Heap) TakeAlignedBy(units, align uint32, phase func(offset uint32) uint
 	return h.takeWithin(i, front, units)
 }
 
-// takeWithin takes units so far into a free block; what is before and behind them stays free.
+// takeWithin takes units at an offset into a free block; the parts before and after stay free.
 func (h *Heap) takeWithin(i int32, front, units uint32) int32 {
 	h.bins.Remove(h.links, i)
 	length := h.nodes[i].units
@@ -64,12 +64,12 @@ func (h *Heap) takeWithin(i int32, front, units uint32) int32 {
 	return i
 }
 
-// alignedVisits bounds the search for a block that fits although it is not long enough to fit anywhere. Not
-// larger: it is a scan. Not smaller: where all free blocks are about as long as the request, most searches
-// end with one of the first dozen.
+// alignedVisits bounds the search for a block that fits although it is too short to fit with any start. Not
+// larger: it is a scan. Not smaller: if all free blocks are about as long as the request, most searches end
+// with one of the first dozen.
 const alignedVisits = 32
 
-// alignedFit is a free block that holds the units at the wanted place, and how far into it.
+// alignedFit returns a free block that holds the units at an aligned start, and the offset of that.
 func (h *Heap) alignedFit(units, align uint32, phase func(uint32) uint32) (block int32, front uint32) {
 	block = None
 	looked := 0
@@ -91,26 +91,26 @@ func (h *Heap) alignedFit(units, align uint32, phase func(uint32) uint32) (block
 	return i, h.front(i, align, phase)
 }
 
-// front is the distance from the start of a block to the next place with that remainder.
+// front returns the distance from the start of a block to the next unit with that remainder.
 func (h *Heap) front(block int32, align uint32, phase func(uint32) uint32) uint32 {
 	at := h.nodes[block].offset
 	return (phase(at) - at) & (align - 1)
 }
 
-// shorten makes a block that is in no bin used and that long. What follows is no part of any block until
-// usedBehind or freeBehind says what it is.
+// shorten makes a block that is in no bin used, with that length. The units after it belong to no block until
+// usedBehind or freeBehind is called.
 func (h *Heap) shorten(i int32, units uint32) {
 	h.nodes[i].units, h.nodes[i].state = units, Used
 }
 
-// usedBehind makes the units behind a block a used block.
+// usedBehind makes the units after a block a used block.
 func (h *Heap) usedBehind(i int32, units uint32) int32 {
 	next := h.newNode() // may move the array
 	h.place(next, i, units, Used)
 	return next
 }
 
-// freeBehind makes the units behind a block a free block.
+// freeBehind makes the units after a block a free block.
 func (h *Heap) freeBehind(i int32, units uint32) {
 	next := h.newNode()
 	h.place(next, i, units, Free)

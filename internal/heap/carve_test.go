@@ -6,8 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// carve checks that the blocks lie side by side at the low end of a range that a Take could have cut, as
-// many as it holds.
+// carve checks that the blocks are contiguous at the low end of a range that Take could have cut, as many as
+// fit.
 func (m *model) carve(units uint32, most int) {
 	before := m.ref.free()
 	var blocks []int32
@@ -41,8 +41,8 @@ func (m *model) carve(units uint32, most int) {
 	}
 }
 
-// takeAligned checks the place of the block, and that none is missed where a range is long enough for any
-// place, or where there are few ranges.
+// takeAligned checks the start of the block, and that none is missed if a range is long enough for any start,
+// or if there are few ranges.
 func (m *model) takeAligned(units, align, phase uint32) {
 	before := m.ref.free()
 	b := m.heap.TakeAligned(units, align, phase)

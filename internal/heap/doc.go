@@ -1,25 +1,23 @@
 // Package heap keeps the free and used ranges of one owner and finds a range of a wanted length: about best
-// fit, split, coalesce, each in a bounded number of steps however many ranges there are, but for one
-// search that is named below.
+// fit, split, coalesce, each in a number of steps that does not depend on the number of ranges, except for
+// one search described below.
 //
 // # Words
 //
-// A unit is 512 bytes, the allocator's rounding step; offsets and lengths are counted in units from
-// the start of the device's arena. A page is the step in which pool and stream exchange memory. A run
-// is a sequence of whole pages side by side that the heap was granted; it is tiled without gaps by
-// blocks, each free or used, between two edges of no length that stop coalescing. Runs that touch are
-// one run.
+// A unit is 512 bytes, the allocator's rounding step; offsets and lengths are in units from the start of the
+// device's arena. A page is the unit of exchange between pool and stream. A run is a sequence of contiguous
+// whole pages that the heap was granted. Blocks, each free or used, tile it without gaps between two edges of
+// no length, which stop coalescing. Adjoining runs are one run.
 //
 // # Structure
 //
-// Blocks are nodes in one pointer-free array, linked by index in address order. Free blocks are also
-// linked into Bins by length: 16 bins for each doubling, a bitmap over the bins and a word over the
-// bitmap (the two-level scheme of TLSF, Masmano et al., ECRTS 2004). A search looks at up to eight
-// blocks of the bin that the wanted length falls into, and then at up to four of the next bin that is
-// not empty, where every block fits. Only where that bin does not exist, so that the longest free block
-// is at most 6 % longer than what is wanted, if at all, it looks at the rest of the first; a bin that was
-// searched without success is known to the searches that follow (Bins.Fit). Binning by the top five bits, the first always set,
-// was measured to be as good as exact best fit on real traces.
+// Blocks are nodes in one pointer-free array, linked by index in address order. Free blocks are also linked
+// into Bins by length: 16 bins for each doubling, a bitmap over the bins and a word over the bitmap (the
+// two-level scheme of TLSF, Masmano et al., ECRTS 2004). A search visits up to eight blocks of the bin of the
+// wanted length, and then up to four of the next bin that is not empty, where every block fits. Only without
+// such a bin, so that the longest free block exceeds the wanted length by at most 6 %, it visits the rest of
+// the first; later searches skip a bin that was searched without success (Bins.Fit). Binning by the top five
+// bits, the first always set, was measured to be as good as exact best fit on real traces.
 //
-// Nothing here is safe for use by several goroutines at once, reads a clock or knows what a driver is.
+// The package is not safe for concurrent use. It reads no clock and uses no driver.
 package heap

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// State says what a node of the heap is.
+// State is the state of a node of the heap.
 type State uint8
 
 // The states of a node.
@@ -26,60 +26,59 @@ type node struct {
 
 // Heap is the memory of one owner. The zero value is not usable; call New.
 //
-// Invariants (Check): the nodes between two edges tile their run without gap or overlap; no two free
-// blocks are neighbours; the bins hold exactly the free blocks; the sums of units are exact. Its methods (41) keep these together:
-// parts of it would each have to.
+// Invariants (Check): the nodes between two edges tile their run without gap or overlap; no two free blocks
+// are neighbours; the bins hold exactly the free blocks; the sums of units are exact. Its methods (41) keep
+// these together: parts of it would each have to.
 type Heap struct {
 	nodes     []node
-	links     []Link // beside nodes
+	links     []Link // indexed like nodes
 	bins      Bins
 	unused    int32 // head of the list of unused nodes, linked by next
 	pageUnits uint32
 
-	starts, ends map[uint32]int32 // page at which a run starts, or ends: its edge
+	starts, ends map[uint32]int32 // the edges by the page at which a run starts, or ends
 
 	freeUnits, heldUnits uint64
 	visits               uint64
 }
 
-// New makes an empty heap whose pages have that many units, a power of two.
+// New returns an empty heap whose pages have that many units, a power of two.
 func New(pageUnits uint32) *Heap {
 	h := &Heap{pageUnits: pageUnits, unused: None, starts: map[uint32]int32{}, ends: map[uint32]int32{}}
 	h.bins.Reset()
 	return h
 }
 
-// MostPages is how many pages of that many units a heap can name, counted from page 0: all but the last that begins within 32 bits.
-// So the end of every block, and that end rounded up to a page, is a number of 32 bits.
+// MostPages returns how many pages of that many units a heap can name, from page 0 on: all but the last that
+// begins within 32 bits. So the end of every block, also rounded up to a page, fits 32 bits.
 func MostPages(pageUnits uint32) uint32 { return uint32(1<<32/uint64(pageUnits) - 1) }
 
-// FreeUnits is the sum of the lengths of the free blocks.
+// FreeUnits returns the sum of the lengths of the free blocks.
 func (h *Heap) FreeUnits() uint64 { return h.freeUnits }
 
-// HeldUnits is the sum of the lengths of all runs.
+// HeldUnits returns the sum of the lengths of all runs.
 func (h *Heap) HeldUnits() uint64 { return h.heldUnits }
 
-// FreeRanges is the number of free blocks.
+// FreeRanges returns the number of free blocks.
 func (h *Heap) FreeRanges() int { return h.bins.Count() }
 
-// LargestFree is the length of the longest free block in units.
+// LargestFree returns the length of the longest free block in units.
 func (h *Heap) LargestFree() uint32 { return h.bins.Largest(h.links) }
 
-// Visits is the number of free blocks that searches looked at since New.
+// Visits returns the number of free blocks that searches visited since New.
 func (h *Heap) Visits() uint64 { return h.visits }
 
-// Nodes is the length of the node array: what the books themselves cost.
+// Nodes returns the length of the node array.
 func (h *Heap) Nodes() int { return len(h.nodes) }
 
-// Offset is the start of a block in units.
+// Offset returns the start of a block in units.
 func (h *Heap) Offset(block int32) uint32 { return h.nodes[block].offset }
 
-// Units is the length of a block.
+// Units returns the length of a block.
 func (h *Heap) Units(block int32) uint32 { return h.nodes[block].units }
 
-// Take finds about the shortest free block of at least that many units (see Bins.Fit), cuts it to that length (the low
-// end is taken) and marks it used. It returns None if no free block is long enough. Precondition:
-// units > 0.
+// Take finds about the shortest free block of at least that many units (see Bins.Fit), cuts its low end to
+// that length and marks it used. It returns None if no free block is long enough. Precondition: units > 0.
 func (h *Heap) Take(units uint32) int32 {
 	i, visits := h.bins.Fit(h.links, units)
 	h.visits += uint64(visits)
@@ -106,7 +105,7 @@ func (h *Heap) Take(units uint32) int32 {
 	return low
 }
 
-// find is about the shortest free block of at least that many units, or None.
+// find returns about the shortest free block of at least that many units, or None.
 func (h *Heap) find(units uint32) int32 {
 	i, visits := h.bins.Fit(h.links, units)
 	h.visits += uint64(visits)
@@ -116,15 +115,15 @@ func (h *Heap) find(units uint32) int32 {
 // LargestFits reports whether Take would find that many units.
 func (h *Heap) LargestFits(units uint32) bool { return h.find(units) != None }
 
-// Give makes a used block free and merges it with its free neighbours. It returns the length of the free block that
-// it became part of. Precondition: the block is used.
+// Give makes a used block free and merges it with its free neighbours. It returns the length of the resulting
+// free block. Precondition: the block is used.
 func (h *Heap) Give(block int32) uint32 {
 	n := &h.nodes[block]
 	h.freeUnits += uint64(n.units)
 	left, right := n.prev, n.next
 	l, r := &h.nodes[left], &h.nodes[right]
 	switch {
-	case l.state == Free: // it grows, and stays where it is in the bins if it can
+	case l.state == Free: // it grows, and keeps its position in the bins if it can
 		h.absorb(left, block)
 		if r.state == Free {
 			h.bins.Remove(h.links, right)
@@ -147,7 +146,7 @@ func (h *Heap) Give(block int32) uint32 {
 	}
 }
 
-// absorb appends right to its left neighbour and gives right's node up.
+// absorb appends right to its left neighbour and frees right's node.
 func (h *Heap) absorb(left, right int32) {
 	l, r := &h.nodes[left], &h.nodes[right]
 	l.units += r.units
@@ -156,14 +155,13 @@ func (h *Heap) absorb(left, right int32) {
 	h.drop(right)
 }
 
-// Grant adds pages to the heap as free memory and merges them with the runs that they touch. It
-// returns the length of the free block that they became part of. Precondition: none of the pages is
-// in the heap, and all are below MostPages.
+// Grant adds pages to the heap as free memory and merges them with adjoining runs. It returns the length of
+// the resulting free block. Precondition: none of the pages is in the heap, and all are below MostPages.
 func (h *Heap) Grant(firstPage, pages uint32) uint32 {
 	endPage := firstPage + pages
 	i := h.newNode()
 	h.nodes[i] = node{offset: firstPage * h.pageUnits, units: pages * h.pageUnits, prev: None, next: None, state: Used}
-	if e, ok := h.ends[firstPage]; ok { // the run before: its end edge goes away
+	if e, ok := h.ends[firstPage]; ok { // the run before: its end edge is removed
 		delete(h.ends, firstPage)
 		h.join(h.nodes[e].prev, i)
 		h.drop(e)
@@ -185,9 +183,8 @@ func (h *Heap) Grant(firstPage, pages uint32) uint32 {
 	return h.Give(i)
 }
 
-// TakePages takes up to limit whole pages out of the free blocks, those of the shortest blocks that
-// hold a whole page first, and calls visit for the pages of each block until it says false. It returns
-// how many pages there were.
+// TakePages takes up to limit whole pages out of the free blocks, from the shortest blocks with a whole page
+// first, and calls visit for the pages of each block until it returns false. It returns the number of pages.
 func (h *Heap) TakePages(limit uint32, visit func(firstPage, pages uint32) bool) uint32 {
 	if limit == 0 {
 		return 0
@@ -206,8 +203,8 @@ func (h *Heap) TakePages(limit uint32, visit func(firstPage, pages uint32) bool)
 	return taken
 }
 
-// PageRanges is the number of free blocks that hold a whole page, counted no further than limit, which
-// is positive.
+// PageRanges returns the number of free blocks with a whole page, counted no further than limit, which must
+// be positive.
 func (h *Heap) PageRanges(limit int) int {
 	count := 0
 	h.bins.Each(h.links, h.pageUnits, func(i int32) bool {
@@ -219,13 +216,13 @@ func (h *Heap) PageRanges(limit int) int {
 	return count
 }
 
-// wholePages are the pages [first, end) that lie in a block, if first < end.
+// wholePages returns the whole pages [first, end) of a block, if first < end.
 func (h *Heap) wholePages(block int32) (first, end uint32) {
 	n := &h.nodes[block]
 	return (n.offset + h.pageUnits - 1) / h.pageUnits, (n.offset + n.units) / h.pageUnits
 }
 
-// cut removes the pages [first, end) from free block i; what is left of it on either side stays.
+// cut removes the pages [first, end) from free block i; its parts on either side stay.
 func (h *Heap) cut(i int32, first, end uint32) {
 	n := h.nodes[i]
 	h.bins.Remove(h.links, i)
@@ -264,7 +261,7 @@ func (h *Heap) cut(i int32, first, end uint32) {
 	}
 }
 
-// freeBetween makes a free block behind the node before.
+// freeBetween makes a free block after the node before.
 func (h *Heap) freeBetween(offset, units uint32, before int32) int32 {
 	l := h.newNode()
 	h.nodes[l] = node{offset: offset, units: units, prev: None, next: None, state: Free}
@@ -309,7 +306,7 @@ func (h *Heap) drop(i int32) {
 	h.unused = i
 }
 
-// Check holds the heap against its invariants. It visits every node.
+// Check compares the heap with its invariants. It visits every node.
 func (h *Heap) Check() error {
 	var free, held uint64
 	ranges := 0
@@ -359,7 +356,7 @@ func (h *Heap) Check() error {
 	return nil
 }
 
-// checkBins holds the bins against the nodes: what they hold is free, once, and in its bin.
+// checkBins compares the bins with the nodes: each entry is free, unique, and in its bin.
 func (h *Heap) checkBins() error {
 	count := 0
 	for at, bin := range h.bins.bins {
@@ -373,7 +370,7 @@ func (h *Heap) checkBins() error {
 				return fmt.Errorf("heap: the bins hold more than the %d free blocks, or one twice", h.bins.Count())
 			}
 			if h.nodes[i].state != Free || l.prev != before || binOf(l.length) != at || l.length > bin.bound {
-				return fmt.Errorf("heap: bin %d, with nothing beyond %d, has block %d of %d units behind %d", at, bin.bound, i, l.length, l.prev)
+				return fmt.Errorf("heap: bin %d, with nothing beyond %d, has block %d of %d units after %d", at, bin.bound, i, l.length, l.prev)
 			}
 		}
 	}

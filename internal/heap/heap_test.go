@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestHeapFollowsTheReference takes any steps in any order and holds the heap after each of them
-// against an array that names one owner for each unit.
+// TestHeapFollowsTheReference takes random steps and compares the heap after each with an array that names
+// one owner for each unit.
 func TestHeapFollowsTheReference(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -60,7 +60,7 @@ func (m *model) giveSome(t *rapid.T, count int) {
 	}
 }
 
-// FuzzHeap reads steps of two bytes: what to do, and how much or where.
+// FuzzHeap reads steps of two bytes: the action, and its length or place.
 func FuzzHeap(f *testing.F) {
 	f.Add([]byte{0, 0, 1, 5, 1, 9, 2, 0, 3, 255})                                // one run, two blocks, one comes back, all pages go
 	f.Add([]byte{0, 4, 0, 12, 0, 8, 1, 64, 2, 0, 3, 1})                          // a gap between two runs closes
@@ -98,7 +98,7 @@ func FuzzHeap(f *testing.F) {
 	})
 }
 
-// TestTakePagesOfNothingLeavesRunsWhole shows that a limit of no pages changes nothing.
+// TestTakePagesOfNothingLeavesRunsWhole checks that a limit of no pages changes nothing.
 func TestTakePagesOfNothingLeavesRunsWhole(t *testing.T) {
 	t.Parallel()
 	h := New(8)
@@ -111,8 +111,8 @@ func TestTakePagesOfNothingLeavesRunsWhole(t *testing.T) {
 	assert.EqualValues(t, 32, h.LargestFree())
 }
 
-// TestTakePagesGrowsItsBooks shows that the search goes on in the right place when the nodes that the
-// cuts need move the array which it walks.
+// TestTakePagesGrowsItsBooks checks that the search continues in the right place when nodes for the cuts move
+// the array.
 func TestTakePagesGrowsItsBooks(t *testing.T) {
 	t.Parallel()
 	const ranges = 300
@@ -133,7 +133,7 @@ func TestTakePagesGrowsItsBooks(t *testing.T) {
 	assert.Zero(t, h.FreeUnits())
 }
 
-// blockAt is the used block that starts at a unit, or None.
+// blockAt returns the used block that starts at a unit, or None.
 func blockAt(h *Heap, offset uint32) int32 {
 	for i, n := range h.nodes {
 		if n.state == Used && n.offset == offset {
@@ -177,7 +177,7 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// The last page that a heap can name comes and goes like any other: every end up to there is a number of 32 bits.
+// The last page that a heap can name can be granted and taken: every end up to there fits 32 bits.
 func TestTheLastPage(t *testing.T) {
 	t.Parallel()
 	for _, pageUnits := range []uint32{1, 8, 4096, 1 << 20} {

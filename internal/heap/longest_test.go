@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTakeLongestFollowsTheReference holds the pages that leave against an array that names one
-// owner for each unit.
+// TestTakeLongestFollowsTheReference compares the taken pages with an array that names one owner for each
+// unit.
 func TestTakeLongestFollowsTheReference(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -38,8 +38,8 @@ func TestTakeLongestFollowsTheReference(t *testing.T) {
 	})
 }
 
-// TestTakeFittingFollowsTheReference holds the block that leaves against the free ranges: it has as
-// many whole pages, and no range of a bin between has them.
+// TestTakeFittingFollowsTheReference compares the taken block with the free ranges: it has enough whole
+// pages, and no range of a lower bin has.
 func TestTakeFittingFollowsTheReference(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -89,10 +89,9 @@ func (m *model) takeFitting(pages uint32) {
 	m.ref.fill(begin, end, foreign)
 }
 
-// takeLongest takes pages of [from, to) and checks that they are free and come from ranges in
-// falling order of their bins, that the pages of a range go before any of a range in a lower bin,
-// and that they come to as many as are asked for, or there are: with whole to more than that by the
-// rest of the last range alone.
+// takeLongest takes pages of [from, to). It checks that they are free, that ranges are in falling order of
+// their bins, and that the pages add up to as many as requested or available: with whole, only the rest of
+// the last range may exceed that.
 func (m *model) takeLongest(pages uint32, whole bool, from, to uint32) {
 	ranges := m.ref.free()
 	within := func(first, end uint32) (uint32, uint32) {
@@ -116,7 +115,7 @@ func (m *model) takeLongest(pages uint32, whole bool, from, to uint32) {
 		narrow = nil
 	}
 	lowest := binOf(modelUnits) + 1
-	left := slices.Clone(ranges) // of which no page has left
+	left := slices.Clone(ranges) // ranges of which no page was taken
 	m.heap.TakeLongest(pages, whole, narrow, func(first, count uint32) {
 		require.Positive(m.t, count)
 		require.Less(m.t, taken, pages, "there were enough")
@@ -163,7 +162,7 @@ func TestTakeLongestGrowsItsBooks(t *testing.T) {
 	assert.Zero(t, h.FreeUnits())
 }
 
-// TestLongestBoundIsNeverTooShort holds the bound against the longest range.
+// TestLongestBoundIsNeverTooShort compares the bound with the longest range.
 func TestLongestBoundIsNeverTooShort(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -15,13 +15,13 @@ const (
 	modelUnits     = modelPages * modelPageUnits
 )
 
-// What a unit of the reference is; from 0 on it is part of the used block with that index.
+// The owner of a unit in the reference; from 0 on it is the index of a used block.
 const (
 	foreign int32 = -2 // not the heap's
 	nobody  int32 = -1 // free
 )
 
-// reference says of each unit who owns it.
+// reference records the owner of each unit.
 type reference [modelUnits]int32
 
 func newReference() *reference {
@@ -43,7 +43,7 @@ type span struct{ from, end uint32 }
 
 func (s span) units() uint32 { return s.end - s.from }
 
-// pages is the number of whole pages in it.
+// pages returns the number of whole pages in it.
 func (s span) pages() uint32 {
 	first, end := (s.from+modelPageUnits-1)/modelPageUnits, s.end/modelPageUnits
 	if end < first {
@@ -52,7 +52,7 @@ func (s span) pages() uint32 {
 	return end - first
 }
 
-// free lists the longest sequences of free units, by address. Pages that touch are one memory.
+// free lists the longest sequences of free units, by address. Adjoining pages are merged.
 func (r *reference) free() (spans []span) {
 	for u := uint32(0); u < modelUnits; u++ {
 		from := u
@@ -87,8 +87,8 @@ func newModel(t require.TestingT) *model {
 	return &model{t: t, heap: New(modelPageUnits), ref: newReference()}
 }
 
-// take checks that a fit is found if there is one, and that the block it was cut from is the shortest
-// as far as Fit promises.
+// take checks that a fit is found if there is one, and that the block it was cut from is the shortest as far
+// as Fit promises.
 func (m *model) take(units uint32) {
 	before := m.ref.free()
 	visits := m.heap.Visits()
@@ -122,8 +122,8 @@ func (m *model) take(units uint32) {
 	}
 }
 
-// checkChoice holds the length of the range that was cut against those that would have done, in rising
-// order, as Fit's comment says.
+// checkChoice compares the length of the cut range with the other candidates, in rising order, as Fit's
+// comment promises.
 func (m *model) checkChoice(units, chosen uint32, fits []uint32, own int) {
 	bin := binOf(fits[0])
 	next := bin // the first bin whose ranges all fit
@@ -166,7 +166,7 @@ func (m *model) checkMerged(at, merged uint32) {
 	}
 }
 
-// grant adds those of the pages that the heap does not hold, up to the first that it does.
+// grant adds the pages up to the first one that the heap holds.
 func (m *model) grant(first, pages uint32) {
 	n := uint32(0)
 	for n < pages && first+n < modelPages && m.ref.page(first+n) == foreign {
@@ -180,8 +180,7 @@ func (m *model) grant(first, pages uint32) {
 	m.checkMerged(first*modelPageUnits, merged)
 }
 
-// takePages checks that as many whole free pages leave as there are, at most limit, those of ranges in
-// lower bins before those of others.
+// takePages checks that as many whole free pages leave as there are, at most limit, from lower bins first.
 func (m *model) takePages(limit uint32) {
 	var there uint32
 	rest := map[int]uint32{} // by bin, of the ranges before
@@ -215,7 +214,7 @@ func (m *model) takePages(limit uint32) {
 	require.Equal(m.t, got, taken)
 }
 
-// takeRanges takes all pages of so many ranges, and checks that so many fewer ranges hold a page.
+// takeRanges takes all pages of so many ranges, and checks that as many fewer ranges hold a page.
 func (m *model) takeRanges(count int) {
 	before := m.pageRanges()
 	left := count
@@ -237,7 +236,7 @@ func (m *model) pageRanges() (count int) {
 	return count
 }
 
-// check holds the heap against its own invariants and the reference.
+// check compares the heap with its own invariants and the reference.
 func (m *model) check() {
 	require.NoError(m.t, m.heap.Check())
 	var free, held, longest uint32

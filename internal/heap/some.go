@@ -2,10 +2,10 @@ package heap
 
 import "math"
 
-// TakeSomePages is TakePages of one part of each block's whole pages: that which narrow chooses. What is left of a block
-// may hold another.
+// TakeSomePages is TakePages of one part of each block's whole pages, chosen by narrow. The rest of a block
+// may have another such part.
 func (h *Heap) TakeSomePages(limit uint32, narrow func(first, end uint32) (from, to uint32), visit func(firstPage, pages uint32) bool) uint32 {
-	var blocks []int32 // before any is cut: what is left of one is not visited
+	var blocks []int32 // collected before any cut: the rest of a cut block is not visited
 	h.bins.Each(h.links, h.pageUnits, func(i int32) bool {
 		blocks = append(blocks, i)
 		return true
@@ -32,7 +32,7 @@ func (h *Heap) TakeSomePages(limit uint32, narrow func(first, end uint32) (from,
 	return taken
 }
 
-// EachPages visits the whole pages [first, end) of each free block that holds any.
+// EachPages visits the whole pages [first, end) of each free block that has any.
 func (h *Heap) EachPages(visit func(first, end uint32)) {
 	h.bins.Each(h.links, h.pageUnits, func(i int32) bool {
 		if first, end := h.wholePages(i); first < end {
@@ -42,15 +42,14 @@ func (h *Heap) EachPages(visit func(first, end uint32)) {
 	})
 }
 
-// TakeLongest takes pages of the longest free blocks out of the heap, as far as bins tell them
-// apart, until they come to so many or there are no more, and calls visit for those of each block.
-// With whole it takes all pages of the last one. narrow, if it is not nil, limits them to those
-// that may leave.
+// TakeLongest takes pages of the longest free blocks out of the heap, in the order of their bins, until they
+// add up to that many or there are no more, and calls visit for the pages of each block. If whole is set it
+// takes all pages of the last one. narrow, if not nil, limits them to those that may leave.
 func (h *Heap) TakeLongest(pages uint32, whole bool, narrow func(first, end uint32) (from, to uint32), visit func(firstPage, pages uint32)) {
 	if pages == 0 {
 		return
 	}
-	var blocks []int32 // before any is cut: what is left of one is not visited
+	var blocks []int32 // collected before any cut: the rest of a cut block is not visited
 	var sum uint32
 	h.bins.EachLongest(h.links, h.pageUnits, func(i int32) bool {
 		first, end := h.wholePages(i)
@@ -80,8 +79,8 @@ func (h *Heap) TakeLongest(pages uint32, whole bool, narrow func(first, end uint
 	}
 }
 
-// TakeFitting takes all pages of about the shortest free block that has so many (see Bins.Fit), and
-// returns them. It reports false if there is none, or if the one it finds holds fewer whole pages.
+// TakeFitting takes all pages of about the shortest free block that has so many (see Bins.Fit), and returns
+// them. It reports false if there is none, or if the block found has fewer whole pages.
 func (h *Heap) TakeFitting(pages uint32) (firstPage, count uint32, ok bool) {
 	units := uint64(pages) * uint64(h.pageUnits)
 	if pages == 0 || units > math.MaxUint32 {
@@ -99,5 +98,5 @@ func (h *Heap) TakeFitting(pages uint32) (firstPage, count uint32, ok bool) {
 	return first, end - first, true
 }
 
-// LongestBound is a number of units that no free block exceeds, 0 if there is none.
+// LongestBound returns a number of units that no free block exceeds, 0 if there is none.
 func (h *Heap) LongestBound() uint32 { return h.bins.LongestBound() }

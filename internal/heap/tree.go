@@ -3,15 +3,15 @@ package heap
 // Tree finds the range with the highest key up to a given one, in logarithmic time. It is a treap over the keys whose
 // nodes are linked by the ranges' indexes.
 //
-// A range's priority is a hash of its index: the same history gives the same tree, and no source of random
-// numbers is needed. The zero value must be Reset before use.
+// A range's priority is a hash of its index: the same history gives the same tree, without a source of random
+// numbers. The zero value must be Reset before use.
 type Tree struct {
 	branches []branch // by index of the range
 	root     int32
 	count    int
 }
 
-// branch is the place of one range in a Tree.
+// branch is the node of one range in a Tree.
 type branch struct {
 	key                 uint32
 	left, right, parent int32
@@ -22,10 +22,10 @@ func (t *Tree) Reset() {
 	t.root, t.count = None, 0
 }
 
-// Count is the number of ranges in the tree.
+// Count returns the number of ranges in the tree.
 func (t *Tree) Count() int { return t.count }
 
-// priority is the finalizer of MurmurHash3: one bit of the index changes half of its bits.
+// priority hashes with the finalizer of MurmurHash3: one bit of the index changes half of its bits.
 func priority(i int32) uint32 {
 	x := uint32(i) + 1
 	x = (x ^ x>>16) * 0x85ebca6b
@@ -63,7 +63,7 @@ func (t *Tree) Insert(i int32, key uint32) {
 	t.count++
 }
 
-// Remove takes range i out. Precondition: it is in the tree.
+// Remove removes range i. Precondition: it is in the tree.
 func (t *Tree) Remove(i int32) {
 	for {
 		left, right := t.branches[i].left, t.branches[i].right
@@ -84,7 +84,7 @@ func (t *Tree) Remove(i int32) {
 	t.count--
 }
 
-// lift turns a branch and its parent, so that the branch is above.
+// lift rotates a branch above its parent.
 func (t *Tree) lift(i int32) {
 	p := t.branches[i].parent
 	t.replace(p, i)
@@ -97,7 +97,7 @@ func (t *Tree) lift(i int32) {
 	}
 }
 
-// hang puts a branch at a place of its new parent.
+// hang attaches a branch to its new parent.
 func (t *Tree) hang(parent int32, place *int32, child int32) {
 	*place = child
 	if child != None {
@@ -105,7 +105,7 @@ func (t *Tree) hang(parent int32, place *int32, child int32) {
 	}
 }
 
-// replace puts with, which may be None, where i hangs; i keeps its own links.
+// replace puts with, which may be None, at the position of i; i keeps its own links.
 func (t *Tree) replace(i, with int32) {
 	parent := t.branches[i].parent
 	if with != None {
@@ -121,7 +121,7 @@ func (t *Tree) replace(i, with int32) {
 	}
 }
 
-// Below is the range with the highest key up to that one, or None.
+// Below returns the range with the highest key up to that one, or None.
 func (t *Tree) Below(key uint32) int32 {
 	found := None
 	for i := t.root; i != None; {

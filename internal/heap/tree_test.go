@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestTreeFindsTheKeyBelow holds the tree against a table of keys that is looked through from the key down.
+// TestTreeFindsTheKeyBelow compares the tree with a table of keys that is scanned from the key down.
 func TestTreeFindsTheKeyBelow(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -72,8 +72,8 @@ func TestTreeCheckSeesDamage(t *testing.T) {
 	}
 }
 
-// Check holds the tree against its invariants: keys rise from left to right, priorities fall downwards, and
-// every branch knows its parent. For each range it asks visit, which may object.
+// Check compares the tree with its invariants: keys rise from left to right, priorities fall downwards, and
+// every branch knows its parent. It calls visit for each range, which may return an error.
 func (t *Tree) Check(visit func(i int32, key uint32) error) error {
 	count, last := 0, int64(-1)
 	var walk func(i, parent int32) error

@@ -8,11 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// manyRanges is enough that a walk over them could not be mistaken for a bounded search.
+// manyRanges is too many for a walk over them to pass as a bounded search.
 const manyRanges = 100_000
 
-// TestTakeLooksAtFewOfManyRanges shows that a search among a hundred thousand free ranges of all
-// lengths looks at no more than VisitLimit of them, while any range is in a bin behind the wanted one.
+// TestTakeLooksAtFewOfManyRanges checks that a search among a hundred thousand free ranges of all lengths
+// visits at most VisitLimit of them, if any range is in a bin above the wanted one.
 func TestTakeLooksAtFewOfManyRanges(t *testing.T) {
 	t.Parallel()
 	h := perforated(manyRanges, 1, 6000)
@@ -31,9 +31,9 @@ func TestTakeLooksAtFewOfManyRanges(t *testing.T) {
 	require.NoError(t, h.Check())
 }
 
-// TestVainSearchIsLongOnce has a bin of many ranges that are all a little too short and nothing behind
-// it. Searches in vain look at none of them, but for the first one after a range that was long enough
-// has come and gone.
+// TestVainSearchIsLongOnce has a bin of many ranges that are all a little too short, and none above. Failed
+// searches visit none of them, except for the first one after a range that was long enough was inserted and
+// removed.
 func TestVainSearchIsLongOnce(t *testing.T) {
 	t.Parallel()
 	const short, want = 1024, 1040
@@ -76,8 +76,8 @@ func TestVainSearchIsLongOnce(t *testing.T) {
 	require.NoError(t, h.Check())
 }
 
-// TestLastFitIsFoundBehindManyThatAreShort has the only range that is long enough at the end of its bin
-// and nothing behind it: it is found, if late.
+// TestLastFitIsFoundBehindManyThatAreShort has the only range that is long enough at the end of its bin and
+// none above: it is found, if late.
 func TestLastFitIsFoundBehindManyThatAreShort(t *testing.T) {
 	t.Parallel()
 	const short, want = 1024, 1040
@@ -104,7 +104,7 @@ func TestLastFitIsFoundBehindManyThatAreShort(t *testing.T) {
 	require.NoError(t, h.Check())
 }
 
-// TestTakeAndGiveDoNotAllocate shows that the books are reused once they are long enough.
+// TestTakeAndGiveDoNotAllocate checks that the books are reused once they are long enough.
 func TestTakeAndGiveDoNotAllocate(t *testing.T) {
 	h := perforated(1000, 128, 4096)
 	r := rand.New(rand.NewPCG(7, 8))

@@ -14,27 +14,27 @@ import (
 
 // Buffer is a live buffer: one that was not freed.
 type Buffer struct {
-	Stream uint32      `json:"stream"` // by its ID
+	Stream uint32      `json:"stream"` // ID
 	Ptr    cudadrv.Ptr `json:"ptr"`
 	Bytes  int64       `json:"bytes"` // of its block
 	Tag    string      `json:"tag"`   // of its request
-	// Allocated is the call stack of its allocation; known of sampled buffers (Config.SampleBytes), and
-	// of all where buffers are watched, as Config.Debug and observers do.
+	// Allocated is the call stack of its allocation, for sampled buffers (Config.SampleBytes), and for all if
+	// buffers are watched, as by Config.Debug and observers.
 	Allocated site.Stack `json:"allocated"`
-	// RequestedBytes and Age are known of buffers with a tag or a tenant, of those that had to wait for
-	// memory, and of sampled and watched ones; else they are 0.
+	// RequestedBytes and Age are known for buffers with a tag or a tenant, buffers that had to wait for
+	// memory, and sampled and watched ones; else they are 0.
 	RequestedBytes int64         `json:"requested_bytes"`
 	Age            time.Duration `json:"-"`      // since the allocation, when it was listed
 	Tenant         string        `json:"tenant"` // charged with it; empty: none
 }
 
-// String has the buffer's size, address and stream, its tag and tenant, and the place of its
-// allocation where that is known.
+// String returns the buffer's size, address and stream, its tag and tenant, and the place of its allocation
+// if known.
 func (b Buffer) String() string {
 	return fmt.Sprintf("buffer of %s at %v", units.Bytes(b.Bytes), b.Ptr) + b.facts()
 }
 
-// facts are those beside the size, each behind a word for it.
+// facts returns the properties other than the size, each after its name.
 func (b *Buffer) facts() string {
 	text := fmt.Sprintf(" on stream %d", b.Stream)
 	if b.Tag != "" {
@@ -49,13 +49,13 @@ func (b *Buffer) facts() string {
 	return text
 }
 
-// named is how many buffers the line of an error names; MaxListed is how many are in its fields.
+// named is the number of buffers in the line of an error; MaxListed is the number in its fields.
 const (
 	named     = 3
 	MaxListed = 10
 )
 
-// Describe names the largest buffers of a list in one line, behind a text for the first.
+// Describe names the largest buffers of a list in one line, after a text for the first.
 func Describe(b *strings.Builder, largest []Buffer) {
 	for i := range largest[:min(named, len(largest))] {
 		x := &largest[i]
@@ -63,8 +63,7 @@ func Describe(b *strings.Builder, largest []Buffer) {
 	}
 }
 
-// Sort puts the largest buffer first; of equal ones the one of the first stream, and at the lowest
-// address.
+// Sort sorts by size, largest first, then by stream, then by address.
 func Sort(all []Buffer) {
 	slices.SortFunc(all, func(a, b Buffer) int {
 		return cmp.Or(cmp.Compare(b.Bytes, a.Bytes), cmp.Compare(a.Stream, b.Stream), cmp.Compare(a.Ptr, b.Ptr))

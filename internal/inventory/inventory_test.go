@@ -47,7 +47,8 @@ largest buffers:
 	assert.Equal(t, "0 live buffers, 0 B in all\n", List{}.String())
 }
 
-// What all buffers have in common, or none has, is not summed; of many groups the smallest are one line.
+// A property that all buffers or none have in common is not summed; of many groups the smallest share one
+// line.
 func TestGroupsThatSayNothingAreLeftOut(t *testing.T) {
 	t.Parallel()
 	var all []Buffer

@@ -10,15 +10,15 @@ import (
 	"github.com/go-vram/vram/internal/units"
 )
 
-// List is the live buffers of a device, the largest first.
+// List is the live buffers of a device, largest first.
 type List struct {
 	Buffers []Buffer `json:"buffers"`
 	Bytes   int64    `json:"bytes"` // of their blocks
-	// Unread are streams that have failed: their buffers are not in the list.
+	// Unread are failed streams: their buffers are not in the list.
 	Unread []uint32 `json:"unread"`
 }
 
-// Of is the list of buffers, which it puts in order.
+// Of returns the list of the buffers, which it sorts.
 func Of(all []Buffer) (l List) {
 	for i := range all {
 		l.Bytes += all[i].Bytes
@@ -28,13 +28,13 @@ func Of(all []Buffer) (l List) {
 	return l
 }
 
-// Group is the live buffers that have something in common.
+// Group sums the live buffers that have a property in common.
 type Group struct {
 	Name     string        `json:"name"` // a tag, a tenant, "stream 3", or a place; empty: of the buffers without one
 	Count    int           `json:"count"`
 	Bytes    int64         `json:"bytes"`     // of their blocks
 	MaxBytes int64         `json:"max_bytes"` // of the largest
-	Age      time.Duration `json:"-"`         // of the oldest whose age is known; 0: none is
+	Age      time.Duration `json:"-"`         // of the oldest with a known age; 0: none has
 }
 
 // ByTag sums the buffers by the tags of their requests, the largest sum first.
@@ -54,7 +54,7 @@ func (l List) ByStream() []Group {
 // first.
 func (l List) ByPlace() []Group { return group(l.Buffers, place) }
 
-// Largest are the first so many buffers, or all.
+// Largest returns the first count buffers, or all.
 func (l List) Largest(count int) []Buffer { return l.Buffers[:min(max(count, 0), len(l.Buffers))] }
 
 func place(b *Buffer) string {
@@ -85,7 +85,7 @@ func group(all []Buffer, name func(*Buffer) string) []Group {
 	return groups
 }
 
-// String is a table: the sums by tenant, tag, stream and place, and the largest buffers.
+// String returns a table: the sums by tenant, tag, stream and place, and the largest buffers.
 func (l List) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %s in all\n", units.Count(len(l.Buffers), "live buffer"), units.Bytes(l.Bytes))
@@ -97,10 +97,10 @@ func (l List) String() string {
 	return b.String()
 }
 
-// groupsShown is how many groups of a kind a table has: the rest are summed up.
+// groupsShown is the number of groups of a kind in a table: the rest are summed up.
 const groupsShown = 10
 
-// WriteGroups writes the sums of each kind that tells buffers apart.
+// WriteGroups writes the sums of each kind that has more than one group.
 func WriteGroups(b *strings.Builder, l List) {
 	for _, kind := range []struct {
 		title, none string

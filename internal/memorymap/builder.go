@@ -1,8 +1,8 @@
 package memorymap
 
-// Builder makes a list of ranges. The zero Builder joins only equal neighbours.
+// Builder makes a list of ranges. The zero Builder merges only equal neighbours.
 type Builder struct {
-	// ResolutionBytes is the length from which on a range stands by itself.
+	// ResolutionBytes is the minimum length of a separate range.
 	ResolutionBytes int64
 
 	list  []Range
@@ -10,7 +10,7 @@ type Builder struct {
 	small Range // of short neighbours in one cell; of no bytes: none
 }
 
-// Add adds a range that begins at the end of the one before, or behind that. A range of no bytes adds nothing.
+// Add adds a range that begins at the end of the previous one or later. A range of no bytes adds nothing.
 func (b *Builder) Add(r Range) {
 	switch {
 	case r.Bytes == 0:
@@ -23,7 +23,7 @@ func (b *Builder) Add(r Range) {
 	}
 }
 
-// List ends the list and returns it. The builder is empty then.
+// List returns the list and empties the builder.
 func (b *Builder) List() []Range {
 	b.place()
 	b.flush()
@@ -32,7 +32,7 @@ func (b *Builder) List() []Range {
 	return list
 }
 
-// place puts the last range into the list, or among the short ones.
+// place adds the last range to the list, or to the short ones.
 func (b *Builder) place() {
 	r := b.last
 	b.last = Range{}
@@ -49,7 +49,7 @@ func (b *Builder) place() {
 	}
 }
 
-// flush puts the short ranges into the list.
+// flush adds the short ranges to the list.
 func (b *Builder) flush() {
 	if b.small.Bytes > 0 {
 		b.list = append(b.list, b.small)
@@ -57,7 +57,7 @@ func (b *Builder) flush() {
 	}
 }
 
-// mix is one range of two neighbours: of their state if they have the same, else with the sums of both.
+// mix returns one range for two neighbours: in their common state, or mixed with the sums of both.
 func mix(a, b Range) Range {
 	out := Range{Start: a.Start, Bytes: a.Bytes + b.Bytes, Buffers: a.Buffers + b.Buffers}
 	if a.Stream == b.Stream {

@@ -49,7 +49,7 @@ func TestShortNeighboursAreMixed(t *testing.T) {
 	}, b.List())
 }
 
-// Short neighbours in the same state keep it, and lose their differences.
+// Short neighbours in the same state keep it; their other differences are dropped.
 func TestShortNeighboursInOneStateKeepIt(t *testing.T) {
 	t.Parallel()
 	b := memorymap.Builder{ResolutionBytes: 100}
@@ -66,8 +66,8 @@ func TestShortNeighboursInOneStateKeepIt(t *testing.T) {
 		"how much of it is for one stream alone is known")
 }
 
-// A list covers the added ranges, without overlaps, with the same sums, in at most two ranges for each cell; and so does a list of
-// that list.
+// A list covers the added ranges, without overlaps, with the same sums, in at most two ranges for each cell;
+// a list of that list does, too.
 func TestListsKeepWhatWasAdded(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

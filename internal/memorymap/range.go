@@ -9,33 +9,33 @@ const (
 	Pending                         // freed, while announced uses on other streams have not finished
 	CachedBlock                     // a stream's free blocks, in magazines
 	CachedRange                     // a stream's free ranges
-	Free                            // of the pool, and lent to nobody
+	Free                            // in the pool
 	SetAside                        // of a reservation, and not drawn yet
 	Busy                            // part of the driver job in flight
 	Lent                            // lent to a stream that has not reported its use
 	Mixed                           // neighbours of several states
-	StateSize   = int(Mixed)        // how many states there are beside Mixed
+	StateSize   = int(Mixed)        // the number of states without Mixed
 )
 
 // Sums are bytes by state.
 type Sums struct {
 	Bytes         [StateSize]int64
-	AsleepBytes   int64 // of all of them: without physical memory
-	UnpassedBytes int64 // of Free: for one stream alone
+	AsleepBytes   int64 // of all states: without physical memory
+	UnpassedBytes int64 // of Free: for one stream only
 }
 
-// Range is memory side by side in one state.
+// Range is contiguous memory in one state.
 type Range struct {
 	Start, Bytes int64
 	State        State
 	Asleep       bool   // without physical memory; Mixed has it in its sums
-	Stream       uint32 // that has it; of Free: that alone may have it; 0 for none, and for several
+	Stream       uint32 // its user; of Free: its only allowed user; 0 for none, and for several
 	Tag          string // of the buffers
 	Buffers      int    // that begin in it
 	Sums         *Sums  // of Mixed
 }
 
-// End is where the range ends.
+// End returns the end of the range.
 func (r *Range) End() int64 { return r.Start + r.Bytes }
 
 // AddTo adds the range to sums.
@@ -57,7 +57,7 @@ func (r *Range) AddTo(s *Sums) {
 	}
 }
 
-// continues reports whether the range goes on where another ends, and differs in nothing else.
+// continues reports whether the range begins at the end of another, and differs in nothing else.
 func (r *Range) continues(before *Range) bool {
 	return r.Start == before.End() && r.State == before.State && r.State != Mixed && r.Asleep == before.Asleep &&
 		r.Stream == before.Stream && r.Tag == before.Tag

@@ -1,7 +1,7 @@
 package memorymap
 
-// Within adds a run that was lent to a stream: as the stream has reported it, where it has, and as the run itself elsewhere. The runs of a
-// stream rise, and so do the ranges that it has reported; the rest of these is for the next run.
+// Within adds a run that was lent to a stream: the ranges that the stream has reported, and the rest of the
+// run as lent. The runs of a stream rise, and so do its reported ranges; it returns those for the next run.
 func Within(run Range, reported []Range, add func(Range)) (left []Range) {
 	at, end := run.Start, run.End()
 	for len(reported) > 0 && reported[0].End() <= at {
@@ -23,20 +23,20 @@ func Within(run Range, reported []Range, add func(Range)) (left []Range) {
 	return reported
 }
 
-// part is the run from a place to another.
+// part returns the run between two addresses.
 func (r *Range) part(from, to int64) Range {
 	p := *r
 	p.Start, p.Bytes = from, to-from
 	return p
 }
 
-// within is the part of a reported range that lies in a run. The places of the states in a mixed range are not known: one that
-// reaches beyond the run is lent memory as far as the run goes.
+// within returns the part of a reported range in a run. The positions of the states in a mixed range are
+// unknown: one that extends beyond the run counts as lent within it.
 func (r *Range) within(run Range) Range {
 	p := r.part(max(r.Start, run.Start), min(r.End(), run.End()))
 	p.Asleep = run.Asleep
 	if r.Start < run.Start {
-		p.Buffers = 0 // counted by the run before
+		p.Buffers = 0 // counted in the previous run
 	}
 	switch {
 	case r.State != Mixed:

@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/internal/memorymap"
 )
 
-// A run that a stream has not reported is lent; a mixed range that reaches beyond its run is, too.
+// A run that a stream has not reported is lent; so is a mixed range that extends beyond its run.
 func TestOnlyReportedMemoryIsToldApart(t *testing.T) {
 	t.Parallel()
 	var list []memorymap.Range
@@ -41,7 +41,7 @@ func TestOnlyReportedMemoryIsToldApart(t *testing.T) {
 	assert.Zero(t, sums.AsleepBytes, "the stream's own list stays")
 }
 
-// Whatever a stream has reported, its runs are covered once, and each byte has the state that was reported for it.
+// For any report of a stream, its runs are covered once, and each byte has the reported state.
 func TestRunsAreCoveredOnce(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/go-vram/vram/internal/pages"
 )
 
-// Every predicate on two runs says what the pages of the runs say, one by one.
+// Every predicate on two runs agrees with a comparison of their pages one by one.
 func TestRunsAgreeWithTheirPages(t *testing.T) {
 	t.Parallel()
 	const top = 6

@@ -1,7 +1,8 @@
-// Package pressure says how close what is used is to what may be held. It is pure.
+// Package pressure computes how close usage is to its limit. It is pure.
 //
-// A level is a function of the one before and of used over limit. It rises at a mark and falls below a lower one, so that what
-// a loop takes and gives at a mark does not change it each time. With the mark h, and g two thirds of what is left above it:
+// A level is a function of the previous one and of used over limit. It rises at a mark and falls below a
+// lower one, so that a loop that allocates and frees at a mark does not change it each time. With the mark h,
+// and g two thirds of the share above h:
 //
 //	used / limit        h-g          h         h+g/2        h+g
 //	Normal     Normal    |  Normal   |  High     |  High     |  Critical
@@ -13,20 +14,20 @@ package pressure
 
 import "fmt"
 
-// Level is how close it is.
+// Level is the closeness to the limit.
 type Level uint8
 
 // The levels.
 const (
-	Normal   Level = iota // caches are as large as the settings say
+	Normal   Level = iota // caches are as large as configured
 	High                  // caches shrink
-	Critical              // caches keep next to nothing that is not in use
+	Critical              // caches keep almost no free memory
 )
 
 // LevelCount is the number of levels.
 const LevelCount = 3
 
-// String is the level's name.
+// String returns the level's name.
 func (l Level) String() string {
 	switch l {
 	case Normal:
@@ -53,14 +54,14 @@ func (l *Level) UnmarshalText(text []byte) error {
 	return fmt.Errorf("vram: %q is no level of pressure, want normal, high or critical", text)
 }
 
-// DefaultMark is where High begins unless somebody says otherwise. Not lower: training is planned to fill a device. Not higher:
-// what caches give up should come before a request has to wait for it.
+// DefaultMark is the default share at which High begins. Not lower: training is planned to fill a device. Not
+// higher: caches should release memory before a request has to wait for it.
 const DefaultMark = 0.85
 
-// Mark is the share of the limit from which on the level is High. 1 or more: it never is.
+// Mark is the share of the limit from which on the level is High. With 1 or more it never is.
 type Mark float64
 
-// Next is the level after one, for what is used of a limit.
+// Next returns the level that follows a level, for usage of a limit.
 func (m Mark) Next(before Level, usedBytes, limitBytes int64) Level {
 	if m >= 1 || limitBytes <= 0 {
 		return Normal

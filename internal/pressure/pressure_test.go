@@ -11,7 +11,7 @@ import (
 	"github.com/go-vram/vram/internal/pressure"
 )
 
-// The table of the package comment, for a mark at which its columns begin at whole numbers.
+// The table of the package comment, with a mark for which its columns begin at whole numbers.
 func TestTheTable(t *testing.T) {
 	const mark, limit = pressure.Mark(0.85), 1000
 	for before, row := range map[pressure.Level][5]pressure.Level{
@@ -27,8 +27,8 @@ func TestTheTable(t *testing.T) {
 	}
 }
 
-// More use means no lower level, the same use the same level, and a level that has just been reached is left only where the use
-// falls by half a gap or more.
+// Higher usage never lowers the level, equal usage keeps it, and a level that has just been reached is left
+// only when usage falls by half a gap or more.
 func TestLevelsFollowTheUse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mark := pressure.Mark(rapid.Float64Range(0.01, 0.99).Draw(t, "mark"))
@@ -52,7 +52,7 @@ func TestLevelsFollowTheUse(t *testing.T) {
 	})
 }
 
-// Without a limit, or with a mark at it, nothing presses.
+// Without a limit, or with a mark at the limit, the level is Normal.
 func TestNothingPresses(t *testing.T) {
 	assert.Equal(t, pressure.Normal, pressure.Mark(1).Next(pressure.Critical, 100, 100))
 	assert.Equal(t, pressure.Normal, pressure.Mark(0.5).Next(pressure.Critical, 100, 0))
@@ -60,7 +60,7 @@ func TestNothingPresses(t *testing.T) {
 	assert.Equal(t, "normal high critical PressureLevel(3)", pressure.Normal.String()+" "+pressure.High.String()+" "+pressure.Critical.String()+" "+pressure.Level(3).String())
 }
 
-// A level is read as it is written, in text and in JSON, and anything else leaves it as it is.
+// A level is parsed as it is written, in text and in JSON; other input leaves it unchanged.
 func TestTheTextOfALevel(t *testing.T) {
 	for level := range pressure.Level(pressure.LevelCount) {
 		text, err := json.Marshal(level)

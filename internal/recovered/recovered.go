@@ -1,8 +1,8 @@
-// Package recovered counts the panics that the house recovered from, and tells of each.
+// Package recovered counts and reports the panics that this module recovers from.
 //
-// An allocator survives a panic: the request at hand fails, the books are audited, the rest goes on. Without a report
-// nobody would learn of the defect. So every place that recovers, reports: to the Log of its device, and through it
-// to whoever watches the whole process, as tests do.
+// An allocator survives a panic: the current request fails, the books are audited, and service continues.
+// Without a report the defect would stay hidden. So every recovery reports to the Log of its device, and
+// through that to the watcher of the whole process, such as a test.
 package recovered
 
 import (
@@ -12,30 +12,31 @@ import (
 	"sync/atomic"
 )
 
-// Panic is one that was recovered.
+// Panic is a recovered panic.
 type Panic struct {
-	Place string // who recovered: an actor by its name, "driver", "callback"
-	Value any    // what was given to panic; an error if the goroutine was ended by runtime.Goexit
+	Place string // the recovering code: an actor's name, "driver", "callback"
+	Value any    // the value of the panic; an error if the goroutine was ended by runtime.Goexit
 	Stack []byte // as debug.Stack prints it, at the panic
 }
 
-// String is the place and the value, without the stack.
+// String returns the place and the value, without the stack.
 func (p Panic) String() string { return fmt.Sprintf("%s: %v", p.Place, p.Value) }
 
-// Log counts panics of one device. The zero value is ready for use, a nil Log reports to watchers of the process alone.
+// Log counts panics of one device. The zero value is ready; a nil Log reports only to the watcher of the
+// process.
 type Log struct {
 	count atomic.Uint64
 	tell  atomic.Pointer[func(Panic)]
 }
 
-// Tell sets the function that is told of each later panic. It is called on the goroutine that recovered, maybe inside
-// an actor's turn and on several goroutines at once: it must not wait, nor panic.
+// Tell sets the function that is called for each later panic. It is called on the goroutine that recovered,
+// possibly inside an actor's turn and concurrently: it must neither block nor panic.
 func (l *Log) Tell(f func(Panic)) { l.tell.Store(&f) }
 
-// Count is the number of panics so far.
+// Count returns the number of panics so far.
 func (l *Log) Count() uint64 { return l.count.Load() }
 
-// Report counts a panic and tells of it.
+// Report counts a panic and calls the function of Tell.
 func (l *Log) Report(p Panic) {
 	if l != nil {
 		if f := l.tell.Load(); f != nil {
@@ -45,7 +46,8 @@ func (l *Log) Report(p Panic) {
 	l.Note(p)
 }
 
-// Note counts a panic, and tells whoever watches the process, but not the function of Tell: it is for panics in that.
+// Note counts a panic and notifies the watcher of the process, but does not call the function of Tell: it is
+// for panics in that function.
 func (l *Log) Note(p Panic) {
 	if l != nil {
 		l.count.Add(1)
@@ -59,37 +61,39 @@ func (l *Log) Note(p Panic) {
 	}
 }
 
-// Here reports a value that the deferred function which calls it has just recovered: the stack still has the frames of
-// the panic.
+// Here reports a value that the calling deferred function has just recovered: the stack still has the frames
+// of the panic.
 func (l *Log) Here(place string, value any) {
 	l.Report(Panic{Place: place, Value: value, Stack: debug.Stack()})
 }
 
-// The process as tests and our commands see it, whoever recovered.
+// The process-wide count, for tests and commands.
 var (
 	watcher   atomic.Pointer[func(Panic)] //nolint:gochecknoglobals // The whole process is watched.
 	unplanted atomic.Uint64               //nolint:gochecknoglobals // The whole process is watched.
 )
 
-// Watch has f told, like a Log's Tell, of every panic of the process from now on that was not planted. There is one watcher.
+// Watch sets the function that is called for every panic of the process that was not planted. There is one
+// watcher.
 func Watch(f func(Panic)) { watcher.Store(&f) }
 
-// UnplantedCount is the number of panics that the process has recovered from and that were not planted.
+// UnplantedCount returns the number of recovered panics of the process that were not planted.
 func UnplantedCount() uint64 { return unplanted.Load() }
 
-// planted is what a planted panic carries.
+// planted is the value of a planted panic.
 type planted string
 
-// Error is the text.
+// Error returns the text.
 func (p planted) Error() string { return "planted: " + string(p) }
 
-// Planted marks the panic as meant.
+// Planted marks the panic as intended.
 func (planted) Planted() {}
 
-// Planted is a value for panic that a test or a simulation means to be recovered.
+// Planted returns a value for a panic that a test or a simulation intends.
 func Planted(text string) error { return planted(text) }
 
-// IsPlanted reports whether a recovered value was planted: it, or an error that it wraps, has a method Planted.
+// IsPlanted reports whether a recovered value was planted: it, or an error that it wraps, has a method
+// Planted.
 func IsPlanted(value any) bool {
 	err, ok := value.(error)
 	if !ok {

@@ -1,5 +1,5 @@
-// Package region marks the slow paths: a program that wants to see them sets a function that is
-// called where one begins. Without one each costs an atomic load.
+// Package region marks slow paths: a program that wants to trace them sets a function that is called at the
+// begin of each. Without one a region costs an atomic load.
 //
 // # Concurrency properties
 //
@@ -17,7 +17,7 @@ const (
 
 var begin atomic.Pointer[func(name string) (end func())] //nolint:gochecknoglobals // the process is watched: its trace is one
 
-// Set sets the function that is called at the begin of each region, and whose result at its end. Nil:
+// Set sets the function that is called at the begin of each region; its result is called at the end. Nil:
 // none.
 func Set(f func(name string) (end func())) {
 	if f == nil {

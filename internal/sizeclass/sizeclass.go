@@ -8,8 +8,8 @@
 //	step   1               | 1          | 2           | 4           | 8
 package sizeclass
 
-// UnitBytes is the rounding step of every request and the least alignment of every block. Not smaller:
-// CUDA kernels want 256 and copy engines like 512. Not larger: small tensors are many.
+// UnitBytes is the rounding step of every request and the minimum alignment of every block. Not smaller: CUDA
+// kernels need 256, and copy engines prefer 512. Not larger: there are many small tensors.
 const UnitBytes = 1 << UnitShift
 
 // UnitShift is the binary logarithm of UnitBytes.
@@ -20,13 +20,13 @@ const (
 	MaxBytes = MaxUnits << UnitShift
 	// MaxUnits is MaxBytes in units.
 	MaxUnits = 128
-	// MostBlocks bounds the blocks of a span: a magazine has no more slots.
+	// MostBlocks bounds the blocks of a span to the slots of a magazine.
 	MostBlocks = 62
 	// Count is the number of classes.
 	Count = 8 + 4*8
 )
 
-// Units is the least number of units that hold that many bytes, at least 1.
+// Units returns the least number of units that hold that many bytes, at least 1.
 func Units(bytes int64) uint64 {
 	return max(1, (uint64(bytes)+UnitBytes-1)>>UnitShift)
 }
@@ -60,19 +60,19 @@ func bitLen(u uint32) (n uint32) {
 	return n
 }
 
-// Of is the class of a request of that many units. Precondition: 1 <= units <= MaxUnits.
+// Of returns the class of a request of that many units. Precondition: 1 <= units <= MaxUnits.
 func Of(units uint64) int { return int(classOf[units]) }
 
-// BlockUnits is the length of the blocks of a class.
+// BlockUnits returns the length of the blocks of a class.
 func BlockUnits(class int) uint32 { return unitsOf[class] }
 
-// SpanUnits is the length of the span that a class is carved from: 64 KiB, at least four blocks and at
-// most MostBlocks. Not smaller: a span costs a search. Not larger: a span is given back whole, and spans
-// of 16 to 256 KiB were measured to make no difference to the footprint.
+// SpanUnits returns the length of the span of a class: 64 KiB, at least four blocks and at most MostBlocks.
+// Not smaller: a span costs a search. Not larger: a span is returned as a whole, and spans of 16 to 256 KiB
+// were measured to make no difference to the footprint.
 func SpanUnits(class int) uint32 {
 	block := BlockUnits(class)
 	return min(max(MaxUnits, 4*block), MostBlocks*block)
 }
 
-// SpanBlocks is the number of blocks in a span.
+// SpanBlocks returns the number of blocks in a span.
 func SpanBlocks(class int) uint32 { return SpanUnits(class) / BlockUnits(class) }

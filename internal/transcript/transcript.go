@@ -1,10 +1,10 @@
-// Package transcript plays scripts against a state machine and compares what it says, word for word.
+// Package transcript plays scripts against a state machine and compares its answers word for word.
 //
 // A script is a text file of blocks with empty lines between. A block is commands, a line "----", and the
-// answer; a block without such a line is a remark, as is a line that begins with #. With UPDATE_TRANSCRIPTS=1 in the environment the
-// answers are written anew, to be read before they are kept.
+// answer; a block without such a line is a remark, as is a line that begins with #. With UPDATE_TRANSCRIPTS=1
+// in the environment the answers are rewritten; review them before they are kept.
 //
-// It is for tests only. Each script is played by itself; several at once.
+// It is only for tests. Scripts run in parallel.
 package transcript
 
 import (
@@ -18,15 +18,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Machine is what a script is played against.
+// Machine executes the commands of a script.
 type Machine struct {
-	// Obey carries out one command, given word by word, and says what came of it: nothing, or a text that ends with a line end or gets one.
+	// Obey executes one command, given as words, and returns its output, possibly empty. A missing line end
+	// is added.
 	Obey func(words []string) string
-	// Check is called behind the last command of each block; nil: nothing is.
+	// Check is called after the last command of each block; may be nil.
 	Check func()
 }
 
-// Run plays every script in testdata. begin makes a fresh machine for each.
+// Run plays every script in testdata. begin returns a new machine for each.
 func Run(t *testing.T, begin func(t *testing.T) Machine) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/*.txt")
@@ -64,7 +65,7 @@ func play(text string, machine Machine) string {
 	return out.String()
 }
 
-// answer carries out the commands of a block.
+// answer executes the commands of a block.
 func (m Machine) answer(commands string, out *strings.Builder) {
 	for line := range strings.SplitSeq(commands, "\n") {
 		if strings.HasPrefix(line, "#") {
@@ -81,7 +82,7 @@ func (m Machine) answer(commands string, out *strings.Builder) {
 	}
 }
 
-// Number reads a number of a command.
+// Number parses a number of a command.
 func Number(t *testing.T, text string) int64 {
 	t.Helper()
 	n, err := strconv.ParseInt(text, 10, 64)
@@ -89,7 +90,7 @@ func Number(t *testing.T, text string) int64 {
 	return n
 }
 
-// Option is the value of the word name=value, where the command has one.
+// Option returns the value of the word name=value, if the command has one.
 func Option(words []string, name string) (value string, found bool) {
 	for _, word := range words {
 		if value, found = strings.CutPrefix(word, name+"="); found {

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// Blocks are answered, remarks are kept, and a wrong answer is replaced.
+// Blocks are answered, remarks are kept, and wrong answers are replaced.
 func TestPlayAnswersBlocksAndKeepsRemarks(t *testing.T) {
 	script := "A remark.\n\nsay a\n# nothing\nsay b=2\n----\nold answer\n\nquiet\n----\n"
 	checks := 0

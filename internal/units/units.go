@@ -1,4 +1,4 @@
-// Package units writes figures as people read them.
+// Package units formats figures for people.
 package units
 
 import (
@@ -9,10 +9,11 @@ import (
 
 var binary = [...]string{"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"} //nolint:gochecknoglobals // constant table
 
-// Bytes is a size with a unit, in powers of 1024, rounded to one decimal: "512 B", "2 MiB", "1.5 GiB", "-3 KiB".
+// Bytes returns a size with a unit, in powers of 1024, rounded to one decimal: "512 B", "2 MiB", "1.5 GiB",
+// "-3 KiB".
 func Bytes(bytes int64) string { return in(bytes, math.Round) }
 
-// AtLeast is Bytes of a size that is not to be written as less than it is: it is rounded up.
+// AtLeast is Bytes rounded up.
 func AtLeast(bytes int64) string { return in(bytes, math.Ceil) }
 
 // Change is Bytes of a difference, with its sign: "+2 MiB", "-2 MiB", "0 B".
@@ -35,12 +36,12 @@ func in(bytes int64, round func(float64) float64) string {
 	return strconv.FormatFloat(round(tenths)/10, 'f', -1, 64) + " " + binary[unit]
 }
 
-// Count is a number of things: "1 device", "0 devices".
+// Count returns a number of things: "1 device", "0 devices".
 func Count[N ~int | ~int64 | ~uint32 | ~uint64](n N, thing string) string {
 	return count(int64(n), thing) //nolint:gosec // no count comes near the end of an int64
 }
 
-// count is not inlined: many texts have it.
+// count is not inlined: many texts use it.
 //
 //go:noinline
 func count(n int64, thing string) string {
@@ -50,7 +51,7 @@ func count(n int64, thing string) string {
 	return strconv.FormatInt(n, 10) + " " + thing + "s"
 }
 
-// Duration is a time in words, as exact as people want it.
+// Duration returns a duration in words, with a useful precision.
 func Duration(d time.Duration) string {
 	switch {
 	case d >= time.Minute:

@@ -18,7 +18,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
-// A size that is not to be written as less than it is is rounded up.
+// AtLeast rounds up.
 func TestAtLeast(t *testing.T) {
 	for bytes, want := range map[int64]string{
 		0: "0 B", 1: "1 B", 1024: "1 KiB", 1025: "1.1 KiB", 1<<20 - 1: "1 MiB", 1<<20 + 1: "1.1 MiB", 1500 << 20: "1.5 GiB",

@@ -5,24 +5,24 @@ import "slices"
 // Mark is the maximum of a value that is never negative. The zero value is ready.
 type Mark struct {
 	epoch  int64 // maximum of the present epoch
-	older  int64 // of those before it, since the last reset
+	older  int64 // of earlier epochs, since the last reset
 	scopes []scope
 }
 
-// scope is a part of the time, by its number.
+// scope is a period of time, with its number.
 type scope struct {
 	number uint64
-	peak   int64 // of the epochs that are closed
+	peak   int64 // of the closed epochs
 }
 
-// Raise notes a value.
+// Raise records a value.
 func (m *Mark) Raise(value int64) {
 	if value > m.epoch {
 		m.epoch = value
 	}
 }
 
-// Peak is the maximum since the last reset.
+// Peak returns the maximum since the last reset.
 func (m *Mark) Peak() int64 { return max(m.epoch, m.older) }
 
 // Reset restarts the maximum at the present value.
@@ -31,21 +31,21 @@ func (m *Mark) Reset(present int64) {
 	m.older = 0
 }
 
-// Begin begins a scope at the present value. No other scope of the mark has that number.
+// Begin begins a scope at the present value. The number must be unique in the mark.
 func (m *Mark) Begin(number uint64, present int64) {
 	m.closeEpoch(present)
 	m.scopes = append(m.scopes, scope{number, present})
 }
 
-// End ends a scope, and returns the maximum inside it. A mark that has no such scope was made after
-// the scope began: then it is the maximum since the last reset.
+// End ends a scope, and returns the maximum inside it. A mark without that scope was created after the scope
+// began: then End returns the maximum since the last reset.
 func (m *Mark) End(number uint64) int64 {
 	peak := m.Inside(number)
 	m.scopes = slices.DeleteFunc(m.scopes, func(s scope) bool { return s.number == number })
 	return peak
 }
 
-// Inside is the maximum inside a scope so far: what End would return.
+// Inside returns the maximum inside a scope so far, like End.
 func (m *Mark) Inside(number uint64) int64 {
 	for _, s := range m.scopes {
 		if s.number == number {
@@ -55,7 +55,8 @@ func (m *Mark) Inside(number uint64) int64 {
 	return m.Peak()
 }
 
-// closeEpoch passes the maximum of the present epoch on, and begins the next at the present value.
+// closeEpoch adds the maximum of the present epoch to the reset's and the scopes' maxima, and begins the next
+// at the present value.
 func (m *Mark) closeEpoch(present int64) {
 	m.older = max(m.older, m.epoch)
 	for i := range m.scopes {

@@ -5,11 +5,11 @@ import (
 	"sync/atomic"
 )
 
-// Line is how far a stream is, in numbers of its fences.
+// Line is the progress of a stream, in numbers of its fences.
 type Line struct {
 	owner any
 
-	next   atomic.Uint64 // the number of the fence that is begun next
+	next   atomic.Uint64 // the number of the next fence
 	taken  atomic.Uint64 // the highest number of a mark
 	passed atomic.Uint64 // the highest number that was seen to have passed
 }
@@ -17,44 +17,44 @@ type Line struct {
 // all is the number that has passed once nothing of a stream is left to wait for.
 const all = math.MaxUint64 - 1
 
-// Init makes a line ready; owner is who takes its fences.
+// Init initialises a line; owner records its fences.
 func (l *Line) Init(owner any) {
 	l.owner = owner
 	l.next.Store(1)
 }
 
-// Owner is who takes the line's fences.
+// Owner returns the value that records the line's fences.
 func (l *Line) Owner() any { return l.owner }
 
-// Next is the number that a block names whose uses on the stream have been submitted.
+// Next returns the number for a block whose uses on the stream have been submitted.
 func (l *Line) Next() uint64 { return l.next.Load() }
 
-// Begin is the number of a fence that is about to be taken. What names a higher one is not covered.
+// Begin returns the number of a fence that is about to be recorded. It does not cover higher numbers.
 func (l *Line) Begin() uint64 { return l.next.Add(1) - 1 }
 
-// Took says that the fence of a number was taken.
+// Took records that the fence of a number was recorded.
 func (l *Line) Took(number uint64) { raise(&l.taken, number) }
 
-// Lose takes back that the fence of a number was taken, which will never pass. The number is owed again, with those since the last
-// that was seen to have passed, unless a fence of a higher number was taken.
+// Lose reverts Took for a fence that will never pass. The number is owed again, with those since the last
+// that was seen to have passed, unless a fence of a higher number was recorded.
 func (l *Line) Lose(number uint64) { l.taken.CompareAndSwap(number, l.passed.Load()) }
 
-// Owed reports whether no fence was taken yet that covers a number.
+// Owed reports whether no recorded fence covers a number.
 func (l *Line) Owed(number uint64) bool { return number > l.taken.Load() }
 
-// Pass says that the fence of a number has passed.
+// Pass records that the fence of a number has passed.
 func (l *Line) Pass(number uint64) { raise(&l.passed, number) }
 
-// Passed reports whether the uses have finished that a number covers, as far as anybody has looked. 0 has passed.
+// Passed reports whether the uses that a number covers are known to have finished. 0 has passed.
 func (l *Line) Passed(number uint64) bool { return number <= l.passed.Load() }
 
-// Finish says that all has passed, and that nothing more will come.
+// Finish records that all has passed, and that no more will come.
 func (l *Line) Finish() {
 	l.Took(all)
 	l.Pass(all)
 }
 
-// Finished reports whether all has passed, and nothing more will come.
+// Finished reports whether all has passed, and no more will come.
 func (l *Line) Finished() bool { return l.Passed(all) }
 
 func raise(word *atomic.Uint64, number uint64) {

@@ -2,18 +2,18 @@ package line
 
 import "sync/atomic"
 
-// Count is the number of lines that a Lines tells apart: the bits of a word beside one that says that there
+// Count is the number of lines with a number in a Lines: the bits of a word, without one that says that there
 // are more.
 const Count = 63
 
-// Lines are the lines of a device's streams that have a number. A number that was given back is used again: what
-// still names it waits for one stream more, and not for less, since a line is removed once all of it has passed.
-// The zero value is ready.
+// Lines are the lines of a device's streams that have a number. Removed numbers are reused: a block that
+// still names one waits for one stream more, and never for less, since a line is removed once all of it has
+// passed. The zero value is ready.
 type Lines struct {
 	at [Count]atomic.Pointer[Line]
 }
 
-// Add gives a line a number; ok is false if all are in use.
+// Add assigns a number to a line; ok is false if all are in use.
 func (l *Lines) Add(n *Line) (number int, ok bool) {
 	for i := range l.at {
 		if l.at[i].Load() == nil && l.at[i].CompareAndSwap(nil, n) {
@@ -23,7 +23,7 @@ func (l *Lines) Add(n *Line) (number int, ok bool) {
 	return 0, false
 }
 
-// Remove gives the number of a line back. Precondition: all of it has passed.
+// Remove releases the number of a line. Precondition: all of it has passed.
 func (l *Lines) Remove(n *Line) {
 	for i := range l.at {
 		if l.at[i].CompareAndSwap(n, nil) {
@@ -32,5 +32,5 @@ func (l *Lines) Remove(n *Line) {
 	}
 }
 
-// At is the line of a number, nil if there is none: what was used by its stream has passed.
+// At returns the line of a number; nil if there is none: the uses by its stream have passed.
 func (l *Lines) At(number int) *Line { return l.at[number].Load() }

@@ -12,16 +12,16 @@ type payer interface {
 	Refund(bytes int64)
 }
 
-// Bill is a claim's charge to its tenant, if it names one. The stream's turn, the pool's and the
-// end of a context may use it at the same time.
+// Bill is a claim's charge to its tenant, if it names one. It is safe for concurrent use by the stream's
+// turn, the pool's and the end of a context.
 type Bill struct {
 	tenant payer
 	cost   int64       // bytes; 0 of an empty batch
 	paid   atomic.Bool // charged, and neither moved to the buffers nor refunded
 }
 
-// Open charges the tenant, and reports whether the claim may go on: with its cost paid, or owing it
-// if the claim waits.
+// Open charges the tenant, and reports whether the claim may continue: with its cost paid, or owing it if the
+// claim waits.
 func (b *Bill) Open(t payer, cost int64, waits bool) bool {
 	b.tenant, b.cost = t, cost
 	if t.TooLarge(cost) {
@@ -37,7 +37,7 @@ func (b *Bill) Open(t payer, cost int64, waits bool) bool {
 // Charged reports whether there is a tenant.
 func (b *Bill) Charged() bool { return b.tenant != nil }
 
-// Cost is the charge.
+// Cost returns the charge.
 func (b *Bill) Cost() int64 { return b.cost }
 
 // Owes reports whether the tenant is not charged yet.
@@ -53,9 +53,8 @@ func (b *Bill) Refund() {
 // Settle moves the charge to the buffers. It fails if the claim was cancelled.
 func (b *Bill) Settle() bool { return b.tenant == nil || b.paid.Swap(false) }
 
-// Pay charges the tenant by take, for a claim that is still wanted. A cancelled claim refunds a
-// charge that it finds; a charge after that is refunded here. gone: the claim was cancelled, and
-// nothing is charged.
+// Pay charges the tenant by take, for a claim that is still wanted. A cancelled claim refunds a charge that
+// it finds; Pay refunds a later charge itself. gone: the claim was cancelled, and nothing is charged.
 func (b *Bill) Pay(take func(bytes int64) bool, wanted func() bool) (paid, gone bool) {
 	if !wanted() {
 		return false, true

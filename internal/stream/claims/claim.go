@@ -36,9 +36,8 @@ func (v Verdict) String() string {
 	return [...]string{"drop", "close", "search", "park", "consult", "delay", "fail"}[v]
 }
 
-// MaxConsults is how often the caller's handler is called for one claim. Not fewer: a handler may
-// free one buffer at a time. Not more: a handler that returns true and frees nothing would keep the
-// claim for ever.
+// MaxConsults is how often the caller's handler is called for one claim. Not fewer: a handler may free one
+// buffer at a time. Not more: a handler that returns true and frees nothing would keep the claim forever.
 const MaxConsults = 16
 
 // Claim is the state of one claim. Its stream's turn owns it, except for the Bill.
@@ -55,18 +54,18 @@ type Claim struct {
 	Refusal error
 
 	state    State
-	token    uint64 // under which it waits; 0: it does not wait
+	token    uint64 // set while it waits; 0: it does not wait
 	parks    int
 	consults int
 }
 
-// State is the claim's state.
+// State returns the claim's state.
 func (c *Claim) State() State { return c.state }
 
-// Token is the number under which the claim waits; 0: it does not.
+// Token returns the number under which the claim waits; 0: it does not.
 func (c *Claim) Token() uint64 { return c.token }
 
-// Parks counts how often it was parked.
+// Parks returns how often the claim was parked.
 func (c *Claim) Parks() int { return c.parks }
 
 // Stream has the inputs of a decision from the claim's stream.
@@ -77,9 +76,8 @@ type Stream struct {
 	Pending bool // some stream of the device has pending memory
 }
 
-// Queues reports whether a tenant's claim waits behind others, even if its stream could serve it:
-// memory that comes home belongs to the first waiting claim, and not to the next request on that
-// stream.
+// Queues reports whether a tenant's claim must wait for earlier ones, even if its stream could serve it:
+// freed memory belongs to the first waiting claim, and not to the next request on that stream.
 func Queues(waits bool, s Stream) bool { return waits && s.Demand }
 
 // Arrive decides about a claim that arrives, for the first time or again.

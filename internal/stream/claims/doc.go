@@ -27,7 +27,7 @@
 //   - Parked: it waits in the pool for other callers' frees, or for its tenant's quota, and holds
 //     nothing.
 //
-// Claim decides about one claim (Arrive, Refused), Bill about its tenant's charge. Table holds the
-// waiting claims, and the answers that must wait for pages that are under way. Looks decides when a
-// look at fences may save a request to the pool, and FenceWait when a goroutine waits for them.
+// Claim decides about one claim (Arrive, Refused), Bill about its tenant's charge. Table holds the waiting
+// claims, and the answers that must wait for pages in transit. Looks decides when a query of fences may save
+// a request to the pool, and FenceWait when a goroutine waits for them.
 package claims

@@ -15,7 +15,7 @@ func (w *FenceWait) Begin() bool {
 	return begun
 }
 
-// BeginForOthers is Begin for pending memory that other streams want.
+// BeginForOthers is Begin for pending memory that other streams need.
 func (w *FenceWait) BeginForOthers(pendingBytes int64) bool {
 	return pendingBytes > 0 && !w.failed && w.Begin()
 }
@@ -30,8 +30,8 @@ func (w *FenceWait) Resume() bool {
 // Resumed ends the serving of delayed claims; passed: a fence has passed.
 func (w *FenceWait) Resumed(passed bool) { *w = FenceWait{failed: !passed} }
 
-// Interrupted reports whether a turn panicked between Resume and Resumed: the rest of the claims
-// are still to be served.
+// Interrupted reports whether a turn panicked between Resume and Resumed: the remaining claims must still be
+// served.
 func (w *FenceWait) Interrupted() bool {
 	interrupted := w.resuming
 	w.resuming = false

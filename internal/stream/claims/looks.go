@@ -7,8 +7,8 @@ type Searched uint8
 const (
 	First       Searched = iota // none
 	AfterFences                 // a look that was due in any case
-	AfterLook                   // a look for the claim's sake, at the fences that there were
-	AfterTake                   // a look at fences that were taken for its sake
+	AfterLook                   // a query for the claim, of the recorded fences
+	AfterTake                   // a query of fences that were recorded for it
 )
 
 // String names the step.
@@ -16,20 +16,19 @@ func (s Searched) String() string {
 	return [...]string{"first", "after fences", "after a look", "after taking fences"}[s]
 }
 
-// MaxRest is how many misses in a row go to the pool without a look at fences, after several looks
-// have failed. Not more: memory whose fence has passed need not come from the pool. Not fewer: each
-// look queries the driver about every stream that blocks wait for.
+// MaxRest is how many consecutive misses go to the pool without a query of fences, after several queries have
+// failed. Not more: memory whose fence has passed need not come from the pool. Not fewer: each look queries
+// the driver about every stream that blocks wait for.
 const MaxRest = 31
 
-// Looks decides whether a search that found nothing is repeated after a look at fences, before the
-// pool is asked. After looks that found nothing either it rests: for 1, 3, 7, ... MaxRest misses.
+// Looks decides whether a failed search is repeated after a query of fences, before the pool is asked. After
+// queries without success it rests: for 1, 3, 7, ... MaxRest misses.
 type Looks struct {
 	backoff int // misses to rest after the next failed look
 	rest    int // misses left of the current rest
 }
 
-// Due reports whether a look may help after a search that found nothing. A miss during a rest
-// counts.
+// Due reports whether a look may help after a failed search. A miss during a rest counts.
 func (l *Looks) Due(after Searched) bool {
 	if after == First && l.rest > 0 {
 		l.rest--
@@ -38,8 +37,8 @@ func (l *Looks) Due(after Searched) bool {
 	return after == First || after == AfterLook
 }
 
-// Line decides about one line of fences that keep memory: take the missing fence and look; look
-// only, which comes first; or nothing. next is the step that the next search follows.
+// Line decides about one line of fences that keep memory: record the missing fence and query; only query,
+// which comes first; or nothing. next is the step that the next search follows.
 func Line(after Searched, missing bool) (take, look bool, next Searched) {
 	switch {
 	case missing:
@@ -51,7 +50,7 @@ func Line(after Searched, missing bool) (take, look bool, next Searched) {
 	}
 }
 
-// Learn notes whether a search found something, and so whether the look before it helped.
+// Learn records whether a search succeeded, and so whether the look before it helped.
 func (l *Looks) Learn(after Searched, found bool) {
 	if after < AfterLook {
 		return

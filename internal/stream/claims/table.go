@@ -17,7 +17,7 @@ type Table struct {
 	parked       int
 	lastToken    uint64
 	receivedRuns uint64  // granted by the pool, and arrived
-	offers       []Offer // waiting for runs that are under way
+	offers       []Offer // waiting for runs in transit
 }
 
 // Hold keeps a claim until its answer comes, and gives it a token. The state is any but Served.
@@ -35,10 +35,10 @@ func (t *Table) Hold(c *Claim, s State) (token uint64) {
 	return c.token
 }
 
-// Find is the claim that waits under a token, or nil.
+// Find returns the claim that waits under a token, or nil.
 func (t *Table) Find(token uint64) *Claim { return t.claims[token] }
 
-// Take ends the wait of a claim, and returns the state that it had.
+// Take ends the wait of a claim, and returns its previous state.
 func (t *Table) Take(c *Claim) (from State) {
 	from = c.state
 	if c.token == 0 {
@@ -51,10 +51,10 @@ func (t *Table) Take(c *Claim) (from State) {
 	return from
 }
 
-// Len is the number of waiting claims.
+// Len returns the number of waiting claims.
 func (t *Table) Len() int { return len(t.claims) }
 
-// ParkedLen is the number of parked claims.
+// ParkedLen returns the number of parked claims.
 func (t *Table) ParkedLen() int { return t.parked }
 
 // In lists the claims in any of those states, in the order in which they entered them: the same
@@ -73,12 +73,12 @@ func (t *Table) In(states ...State) []*Claim {
 // Receive counts granted runs that have arrived.
 func (t *Table) Receive(runs int) { t.receivedRuns += uint64(runs) } //nolint:gosec // a length
 
-// ReceivedRuns is the number of granted runs that have arrived.
+// ReceivedRuns returns the number of granted runs that have arrived.
 func (t *Table) ReceivedRuns() uint64 { return t.receivedRuns }
 
-// Received reports whether so many runs have arrived. A reclaim request or an offer is answered
-// only when the runs granted before it have: else the pool would refuse other requests for memory
-// that is under way to a stream which does not need it.
+// Received reports whether so many runs have arrived. A reclaim request or an offer is answered only when the
+// runs granted before it have arrived: otherwise the pool would refuse other requests for memory in transit
+// to a stream that does not need it.
 func (t *Table) Received(runsGranted uint64) bool { return t.receivedRuns >= runsGranted }
 
 // Offered reports whether an offer is answered now; if not, it waits for the runs granted before
@@ -91,8 +91,8 @@ func (t *Table) Offered(o Offer) bool {
 	return true
 }
 
-// DueOffer is the oldest of the offers that have waited and whose runs have arrived. It stays in
-// the table until Answered: a turn that panics before that must not lose it.
+// DueOffer returns the oldest of the offers that have waited and whose runs have arrived. It stays in the
+// table until Answered: a turn that panics before that must not lose it.
 func (t *Table) DueOffer() (o Offer, due bool) {
 	at := slices.IndexFunc(t.offers, func(o Offer) bool { return t.Received(o.RunsGranted) })
 	if at < 0 {
@@ -106,16 +106,15 @@ func (t *Table) Answered(o Offer) {
 	t.offers = slices.DeleteFunc(t.offers, func(have Offer) bool { return have == o })
 }
 
-// TakeOffers takes all offers that have waited: to be made once more after a panic, or failed.
+// TakeOffers takes all offers that have waited, to repeat them after a panic, or to fail them.
 func (t *Table) TakeOffers() []Offer {
 	offers := t.offers
 	t.offers = nil
 	return offers
 }
 
-// Serves is the parked claim that an offer is for; nil: it was withdrawn, and the stream withdraws
-// it once more. The effects with the first withdrawal may be held up, and the pool would repeat the
-// offer at each Return.
+// Serves returns the parked claim of an offer; nil: it was withdrawn, and the stream withdraws it again. The
+// effects with the first withdrawal may be delayed, and the pool would repeat the offer at each Return.
 func (t *Table) Serves(o Offer) *Claim {
 	if c := t.claims[o.Token]; c != nil && c.state == Parked {
 		return c

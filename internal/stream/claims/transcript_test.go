@@ -12,8 +12,8 @@ import (
 	"github.com/go-vram/vram/internal/transcript"
 )
 
-// TestTranscripts plays the scripts in testdata. A script takes the place of the shell: it reports
-// the result of a search and the pool's answer, and the table returns the verdict.
+// TestTranscripts plays the scripts in testdata. A script replaces the shell: it reports the result of a
+// search and the pool's answer, and the table returns the verdict.
 //
 // Commands: claim NAME [waits] [owes|paid], stream [closing] [demand] [handler] [pending], arrive
 // NAME [gone], hold NAME asked|consulted|delayed|parked, take NAME, refuse NAME [memory] [report]
@@ -96,7 +96,7 @@ func (s *script) claim(name string, waits, owes, paid bool) string {
 	return fmt.Sprintf("%s: may go on: %t; charged %d", name, c.Open(&s.tenant, 100, waits), s.tenant.charged)
 }
 
-// about is a command's facts about one claim.
+// about parses a command's facts about one claim.
 func (s *script) about(verb string, c *claims.Claim, args []string) string {
 	require.NotNil(s.t, c, "a claim that nobody has made")
 	has := func(word string) bool { return slices.Contains(args, word) }
@@ -154,7 +154,7 @@ func (s *script) offers() string {
 	return strings.Join(out, "\n")
 }
 
-// due is the offer that would be answered next.
+// due returns the offer that would be answered next.
 func (s *script) due() string {
 	if o, due := s.table.DueOffer(); due {
 		return s.serves(o)
@@ -162,7 +162,7 @@ func (s *script) due() string {
 	return "none"
 }
 
-// again makes all offers that have waited once more, as after a panic.
+// again repeats all offers that have waited, as after a panic.
 func (s *script) again() string {
 	n := 0
 	for _, o := range s.table.TakeOffers() {

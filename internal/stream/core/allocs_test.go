@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// bare is a core without the reference: pages that never run out, and nothing that counts.
+// bare is a core without the reference, with unlimited pages.
 type bare struct {
 	core  *Core
 	cache *magazine.Cache
@@ -35,7 +35,7 @@ func newBare() *bare {
 	return b
 }
 
-// alloc is what Stream.Alloc does.
+// alloc allocates as Stream.Alloc does.
 func (b *bare) alloc(bytes int64) (*magazine.Slot, uint64) {
 	if slot, word := b.cache.Take(bytes); slot != nil {
 		return slot, word
@@ -45,7 +45,7 @@ func (b *bare) alloc(bytes int64) (*magazine.Slot, uint64) {
 	return slot, slot.Word()
 }
 
-// ramp yields large sizes that do not come back before thousands of others.
+// ramp yields large sizes that recur only after thousands of others.
 type ramp uint64
 
 func (r *ramp) next() int64 {
@@ -53,7 +53,7 @@ func (r *ramp) next() int64 {
 	return sizeclass.MaxBytes + int64(*r+1)*sizeclass.UnitBytes
 }
 
-// TestPairFromTheMagazineDoesNotAllocate is the fast path: a slot is taken and freed.
+// TestPairFromTheMagazineDoesNotAllocate takes and frees a slot on the fast path.
 func TestPairFromTheMagazineDoesNotAllocate(t *testing.T) {
 	for _, bytes := range []int64{1000, 64 * kib, mib} {
 		b := newBare()
@@ -70,8 +70,8 @@ func TestPairFromTheMagazineDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// TestMissFromOwnRangesDoesNotAllocate has sizes that do not come back and a live set that turns over:
-// every request is served by the core from its free ranges, every free goes through the list.
+// TestMissFromOwnRangesDoesNotAllocate uses sizes that do not recur and a live set that turns over: the core
+// serves every request from its free ranges, and every free goes through the list.
 func TestMissFromOwnRangesDoesNotAllocate(t *testing.T) {
 	const liveCount = 100
 	b := newBare()
@@ -118,7 +118,8 @@ func TestSmallChurnOverMagazinesDoesNotAllocate(t *testing.T) {
 	require.NoError(t, b.core.Check())
 }
 
-// TestReleaseDoesNotAllocate releases pages and is granted them again, as a stream does that is asked often.
+// TestReleaseDoesNotAllocate releases pages and gets them granted again, like a stream that the pool often
+// asks.
 func TestReleaseDoesNotAllocate(t *testing.T) {
 	b := newBare()
 	var held []*magazine.Slot

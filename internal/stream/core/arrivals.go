@@ -5,8 +5,8 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// arrivals takes home what callers freed: into the heap, or into the block's closed magazine. Blocks that
-// other streams still use are pending first.
+// arrivals collects freed slots: blocks return to the heap, or to their closed magazine. Blocks that
+// other streams still use become pending first.
 type arrivals struct {
 	owner     *magazine.Owner
 	ranges    *ranges
@@ -16,14 +16,14 @@ type arrivals struct {
 	wanted    *wanted
 }
 
-// Drain takes home all that callers freed since the last turn.
+// Drain collects all that callers freed since the last turn.
 func (a *arrivals) Drain() {
 	a.takeHome(a.owner.Freed(), 0)
 	a.sortUsed(false)
 }
 
-// sortUsed books the freed slots that other streams use, if there is a pile of them or, without pile, all
-// that there are. It reports whether there was anything.
+// sortUsed books the freed slots that other streams use. If pile is set it does so only if there is a pile of
+// them. It reports whether there was any.
 func (a *arrivals) sortUsed(pile bool) bool {
 	used := a.owner.Used(pile)
 	if used == nil {
@@ -33,7 +33,8 @@ func (a *arrivals) sortUsed(pile bool) bool {
 	return true
 }
 
-// takeHome books a list of freed slots, and lands the uses whose fences have passed. It reports whether a large block of so many units was in the list.
+// takeHome books a list of freed slots, and lands the uses whose fences have passed. It reports whether a
+// large block of that many units was in the list.
 func (a *arrivals) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
 	a.wanted.came = a.wanted.came || s != nil && a.wanted.on
 	for r := a.ranges; s != nil; {
@@ -41,7 +42,7 @@ func (a *arrivals) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
 		switch {
 		case plain != 0: // most of them
 			cameBack = cameBack || plain == units
-			r.home(s.Block) // vacate, without the call
+			r.notifyFreed(s.Block) // vacate, inlined
 			r.heap.Give(s.Block)
 			s.Block = heap.None
 			a.owner.Loose.Put(s)
@@ -58,14 +59,14 @@ func (a *arrivals) takeHome(s *magazine.Slot, units uint32) (cameBack bool) {
 	return cameBack
 }
 
-// comeHome books a slot that came through the list and that no stream uses.
+// comeHome books a freed slot that no stream uses.
 func (a *arrivals) comeHome(s *magazine.Slot) {
 	span := s.Magazine().Span()
 	if span == nil {
 		a.ranges.vacate(s)
 		a.retention.left(s)
 	}
-	if a.owner.Home(s) {
+	if a.owner.Collect(s) {
 		a.spans.retire(span)
 	}
 }
@@ -76,7 +77,7 @@ func (a *arrivals) landed(s *magazine.Slot) {
 	a.comeHome(s)
 }
 
-// retract puts a block back that no caller has seen, without waking the owner: it was free before. It
+// retract puts back a block that no caller has seen, without waking the owner: the block was free before. It
 // reports whether it could.
 func (a *arrivals) retract(s *magazine.Slot) bool {
 	if !a.wanted.on || !a.owner.Retract(s) {

@@ -8,7 +8,7 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// BenchmarkCalibration is what the house measures against: a compare-and-swap and an OR on a private word.
+// BenchmarkCalibration measures a compare-and-swap and an OR on a private word, for comparison.
 func BenchmarkCalibration(b *testing.B) {
 	b.ReportAllocs()
 	var w atomic.Uint64
@@ -20,8 +20,8 @@ func BenchmarkCalibration(b *testing.B) {
 	}
 }
 
-// BenchmarkMiss allocates sizes that do not come back, each from the core's own ranges, with so many
-// buffers live, and frees the oldest.
+// BenchmarkMiss allocates sizes that do not recur, each from the core's own ranges, with so many live
+// buffers, and frees the oldest.
 func BenchmarkMiss(b *testing.B) {
 	for _, liveCount := range []int{1, 500} {
 		b.Run(fmt.Sprintf("from=ranges/live=%d", liveCount), func(b *testing.B) {
@@ -62,7 +62,7 @@ func BenchmarkPair(b *testing.B) {
 	}
 }
 
-// BenchmarkKeep is the way of a length that gets a magazine, serves what makes it worth one, and loses it.
+// BenchmarkKeep opens a magazine for a length, serves enough requests to justify it, and closes it.
 func BenchmarkKeep(b *testing.B) {
 	b.ReportAllocs()
 	s := newBare()
@@ -77,8 +77,8 @@ func BenchmarkKeep(b *testing.B) {
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/pairs, "ns/pair")
 }
 
-// BenchmarkDrain takes a thousand loose blocks home: each between two that live, or side by side, so that
-// they merge.
+// BenchmarkDrain collects a thousand loose blocks: each between two live ones, or contiguous, so that they
+// merge.
 func BenchmarkDrain(b *testing.B) {
 	const blocks = 1000
 	for _, apart := range []bool{true, false} {

@@ -5,7 +5,8 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// eachBlock visits the used blocks with their occupants: the spans that serve classes, and the blocks of slots that have one of their own.
+// eachBlock visits the used blocks with their occupants: the spans of the classes, and the blocks of slots
+// that have their own.
 func eachBlock(owner *magazine.Owner, visit func(block int32, o occupant)) {
 	owner.Spans.Each(func(m *magazine.Span) {
 		if m.Block != heap.None {

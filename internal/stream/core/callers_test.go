@@ -14,16 +14,16 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// crowd is a core whose turn many callers take one after the other, while the others go on allocating
-// from magazines and freeing. Every block is claimed unit by unit by whoever has it.
+// crowd is a core with many callers: they take its turn one after the other, and otherwise allocate from
+// magazines and free. Each caller claims its blocks unit by unit.
 type crowd struct {
 	bare
 	turn   sync.Mutex
-	first  uint32 // of the pages that were not lent yet
+	first  uint32 // first page that was not lent yet
 	owners []atomic.Int32
 }
 
-// alloc is what Stream.Alloc does, with pages that never run out. It reports whether the block was nobody's.
+// alloc allocates as Stream.Alloc does, with unlimited pages. It reports whether the block was unclaimed.
 func (c *crowd) alloc(caller int32, bytes int64) (h held, ok bool) {
 	slot, word := c.cache.Take(bytes)
 	if slot == nil {
@@ -59,8 +59,8 @@ func (c *crowd) free(h held) error {
 	return h.slot.Free(h.word)
 }
 
-// TestCallersNeverShareABlock lets callers allocate and free a few sizes while one of them releases
-// now and then: no unit ever has two owners, nobody's handle is refused, and all pages come back.
+// TestCallersNeverShareABlock lets callers allocate and free a few sizes while one of them releases now and
+// then. No unit ever has two owners, no handle is refused, and all pages are returned.
 func TestCallersNeverShareABlock(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	const callers, rounds, units = 4, 3000, 1 << 17
@@ -115,7 +115,7 @@ func TestCallersNeverShareABlock(t *testing.T) {
 	assert.Zero(t, c.core.HeldBytes())
 }
 
-// release has the core release all pages that it can, and grants them again.
+// release releases all pages that the core can, and grants them again.
 func (c *crowd) release(t *testing.T) {
 	t.Helper()
 	c.turn.Lock()

@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// Check holds the books against the invariants of the package comment. It visits every block.
+// Check compares the books with the invariants of the package comment. It visits every block.
 func (c *Core) Check() error {
 	if err := c.ranges.heap.Check(); err != nil {
 		return err

@@ -16,7 +16,7 @@ type classes struct {
 	wanted    *wanted
 }
 
-// alloc serves a class from its magazines or a new span, or says how many pages that needs.
+// alloc serves a class from its magazines or a new span, or returns how many pages it needs.
 func (c *classes) alloc(class, hint int) (*magazine.Slot, uint32) {
 	if c.wanted.on {
 		return c.allocUnseen(class)
@@ -34,12 +34,12 @@ func (c *classes) alloc(class, hint int) (*magazine.Slot, uint32) {
 			c.magazines.Shard(m, hint)
 			return s, 0
 		}
-		// Exhausted, if need be by callers that had looked a fresh magazine up when it was in use before.
-		c.magazines.Park(m) // fails if a slot was freed this moment: then the next Take succeeds
+		// Exhausted, possibly by callers that looked up a new magazine when it was installed before.
+		c.magazines.Park(m) // fails after a concurrent free: then the next Take succeeds
 	}
 }
 
-// allocUnseen is alloc while requests wait for memory: no caller finds the magazine.
+// allocUnseen is alloc while requests wait for memory: it hides the magazine from callers.
 func (c *classes) allocUnseen(class int) (*magazine.Slot, uint32) {
 	for {
 		if m, taken := c.magazines.TakeReady(class, 1); taken != 0 {
@@ -53,7 +53,7 @@ func (c *classes) allocUnseen(class int) (*magazine.Slot, uint32) {
 	}
 }
 
-// supply is a magazine of the class with free slots, not installed; nil if the heap has no span for it.
+// supply returns a magazine of the class with free slots, not installed; nil if the heap has no span for it.
 func (c *classes) supply(class int) (m *magazine.Span, needPages uint32) {
 	if m := c.magazines.Ready(class); m != nil {
 		return m, 0
@@ -70,8 +70,8 @@ func (c *classes) carve(class int) (m *magazine.Span, needPages uint32) {
 	return c.spans.carve(class, block), 0
 }
 
-// allocMany empties the magazine in use, then those that are parked and have free slots, which stay out of
-// use, and then carves spans. What is left of the last comes into use.
+// allocMany empties the installed magazine, then parked ones with free slots, which stay parked, and then
+// carves spans. It installs the last if slots are left.
 func (c *classes) allocMany(class, most, hint int, take func(*magazine.Slot)) int {
 	got := 0
 	if m := c.magazines.At(class, hint); m != nil {
@@ -102,7 +102,7 @@ func (c *classes) allocMany(class, most, hint int, take func(*magazine.Slot)) in
 	return got
 }
 
-// pass passes the slots of a magazine that were taken, by their bits.
+// pass passes the taken slots of a magazine, given as bits.
 func pass(m *magazine.Magazine, taken uint64, take func(*magazine.Slot)) int {
 	for left := taken; left != 0; left &= left - 1 {
 		take(m.At(bits.TrailingZeros64(left)))

@@ -11,30 +11,30 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// Config is what a core is made with.
+// Config configures a core.
 type Config struct {
 	Base      cudadrv.Ptr // of the arena that pages count from
 	PageBytes int64
-	// Places are the addresses of pages by number, where they do not follow from Base: see pool.Pool.Places.
+	// Places are the addresses of pages by number, if they do not follow from Base: see pool.Pool.Places.
 	Places []cudadrv.Ptr
 	Budget Budget
 	Exact  bool   // as in Settings
-	Live   *Gauge // of all streams of the device, for Exact; nil: there is no sum
+	Live   *Gauge // of all streams of the device, for Exact; nil: no sum is kept
 	// AgeTicks and Share are as in Settings.
 	AgeTicks int
 	Share    magazine.Share
-	// Cover keeps book of the pages that no fence covers: see Core.Seal.
+	// Cover tracks the pages that no fence covers: see Core.Seal.
 	Cover bool
 	// Lines are the timelines of the streams that may use the blocks of this one; nil: none has a number.
 	Lines *line.Lines
-	// Allowance is how much the streams of the device have pending beyond the minimum of each, within a
-	// part of Limit, which is the device's in bytes. nil: each has the minimum.
+	// Allowance sums the pending memory of the device's streams beyond the minimum of each. It is bounded by
+	// a part of Limit, the device's limit in bytes. nil: each stream has the minimum.
 	Allowance *Allowance
 	Limit     *atomic.Int64
 }
 
-// Core is the state of a stream's cache: parts that own their state, and what takes several of them. The
-// exported methods of the parts that it embeds are its own, which is why it has so many.
+// Core is the state of a stream's cache: parts that own their state. The exported methods of the embedded
+// parts are its API.
 type Core struct {
 	owner *magazine.Owner
 
@@ -44,7 +44,7 @@ type Core struct {
 	spans     spans
 	room      room
 
-	// What is counted and noticed.
+	// Counts and events.
 	usage
 	misses
 	counted counted
@@ -53,18 +53,18 @@ type Core struct {
 	idle    idle
 	surplus surplus
 
-	// Optional, or not at work in most streams.
+	// Optional parts, or idle in most streams.
 	coverage
 	directory *directory // nil before the first Lookup
 
-	// The ways in and out.
+	// Allocation and free.
 	inFlight
 	arrivals
 	classes classes
 	large   large
 }
 
-// New makes the core of a stream whose callers use that cache.
+// New returns the core of a stream whose callers use the cache.
 func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
 	pageUnits := uint32(cfg.PageBytes >> sizeclass.UnitShift)
 	owner := magazine.NewOwner(cache, waker)
@@ -93,7 +93,7 @@ func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
 		exacts: &owner.Exacts, loose: &owner.Loose, ranges: r, retention: &c.retention, room: &c.room, wanted: &c.wanted,
 	}
 
-	c.inFlight.init(cfg.Lines, &c.arrivals, newSlack(cfg.Limit, cfg.Allowance, owner.SetPile))
+	c.inFlight.init(cfg.Lines, &c.arrivals, slack{limit: cfg.Limit, device: cfg.Allowance, setPile: owner.SetPile})
 	if cfg.Cover {
 		c.coverage.begin()
 	}
@@ -101,15 +101,15 @@ func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
 	return c
 }
 
-// Alloc serves a request that no magazine served, or says how many pages it needs. Precondition:
-// 0 < bytes, and the units fit an uint32.
+// Alloc serves a request that no magazine served, or returns how many pages it needs. Precondition: 0 <
+// bytes, and the units fit an uint32.
 func (c *Core) Alloc(bytes int64, hint int) (s *magazine.Slot, needPages uint32) {
 	units := uint32(sizeclass.Units(bytes))
 	if c.usage.exact {
 		return c.allocExact(units)
 	}
 	cameBack := false
-	if c.owner.HasFreed() || c.Waits() { // else the call is spared
+	if c.owner.HasFreed() || c.Waits() { // saves the call
 		cameBack = c.arrivals.takeHome(c.owner.Freed(), units)
 	}
 	if c.owner.HasUsed() {
@@ -124,7 +124,7 @@ func (c *Core) Alloc(bytes int64, hint int) (s *magazine.Slot, needPages uint32)
 	} else {
 		s, needPages = c.large.alloc(units, hint, cameBack)
 	}
-	if s == nil && c.arrivals.sortUsed(false) { // the uses of some may be over
+	if s == nil && c.arrivals.sortUsed(false) { // some uses may have ended
 		s, needPages = c.allocAgain(units, hint)
 	}
 	if s != nil {
@@ -140,7 +140,7 @@ func (c *Core) allocAgain(units uint32, hint int) (s *magazine.Slot, needPages u
 	return c.large.alloc(units, hint, false)
 }
 
-// allocExact is Alloc with a block of the request's own, whatever its length.
+// allocExact is Alloc with a block of the request's own, of any length.
 func (c *Core) allocExact(units uint32) (s *magazine.Slot, needPages uint32) {
 	c.Drain()
 	block, needPages := c.room.take(units)
@@ -152,9 +152,10 @@ func (c *Core) allocExact(units uint32) (s *magazine.Slot, needPages uint32) {
 	return s, 0
 }
 
-// AllocAligned serves a request whose address must be a multiple of align bytes with a block of its own, or
-// says how many pages it needs; wide, after a grant of that many did not help, asks for so many that any
-// place does. Preconditions: those of Alloc; align is a power of two, 512 or more, and its units fit 31 bits.
+// AllocAligned serves a request for an address that is a multiple of align bytes with a block of its own, or
+// returns how many pages it needs. wide is set after a grant of that many did not help: it asks for enough
+// pages for any offset. Preconditions: as for Alloc; align is a power of two, at least 512, and its units fit
+// 31 bits.
 func (c *Core) AllocAligned(bytes, align int64, wide bool) (s *magazine.Slot, needPages uint32) {
 	units, alignUnits := sizeclass.Units(bytes), uint32(align>>sizeclass.UnitShift)
 	if s = c.allocAligned(uint32(units), alignUnits); s != nil {
@@ -167,8 +168,8 @@ func (c *Core) AllocAligned(bytes, align int64, wide bool) (s *magazine.Slot, ne
 	return nil, c.ranges.pagesFor(units)
 }
 
-// AllocPart serves one request of a batch with a block of its own, nil if there is none: see AllocMany.
-// Precondition: 0 < bytes, and the units fit an uint32.
+// AllocPart serves one request of a batch with a block of its own. It returns nil if there is no room: see
+// AllocMany. Precondition: 0 < bytes, and the units fit an uint32.
 func (c *Core) AllocPart(bytes int64) *magazine.Slot {
 	return c.allocAligned(uint32(sizeclass.Units(bytes)), 1)
 }
@@ -182,10 +183,10 @@ func (c *Core) allocAligned(units, alignUnits uint32) *magazine.Slot {
 	return s
 }
 
-// AllocMany serves up to most requests for blocks of that many units, as a batch groups them, and passes the
-// slots to take. It returns how many there were: fewer than most if the stream's memory holds no more. Blocks
-// beyond the classes are carved side by side, and return to the heap when freed. Drain comes before.
-// Precondition: units and most are positive; units is the length of a class, or beyond them.
+// AllocMany serves up to most requests for blocks of that many units, as a batch groups them. It passes the
+// slots to take and returns their number, which is below most if the stream's memory holds no more. It carves
+// blocks beyond the classes contiguously; they return to the heap when freed. Call Drain first. Precondition:
+// units and most are positive; units is the length of a class or exceeds the classes.
 func (c *Core) AllocMany(units uint32, most, hint int, take func(*magazine.Slot)) int {
 	var got int
 	if units <= sizeclass.MaxUnits && !c.usage.exact {
@@ -193,18 +194,18 @@ func (c *Core) AllocMany(units uint32, most, hint int, take func(*magazine.Slot)
 	} else {
 		got = c.large.allocMany(units, most, hint, take)
 	}
-	c.usage.noteUse() // whether the batch is given, ServedMany says
+	c.usage.noteUse() // ServedMany reports whether the batch was granted
 	return got
 }
 
-// Undo takes back the block of the Alloc that Served counted last, which no caller will use: as if it had
-// never been asked for.
+// Undo takes back the block of the Alloc that Served counted last, and its count. No caller has seen the
+// block.
 func (c *Core) Undo(s *magazine.Slot) {
 	c.PutBack(s)
 	c.misses.undo()
 }
 
-// PutBack takes back a block that no caller has seen. No count of Served is taken back.
+// PutBack takes back a block that no caller has seen. It leaves the counts of Served.
 func (c *Core) PutBack(s *magazine.Slot) {
 	units := s.Magazine().UnitsOf(s)
 	if c.giveBack(s) {
@@ -213,7 +214,7 @@ func (c *Core) PutBack(s *magazine.Slot) {
 }
 
 // PutBackCounted is PutBack of a block that a Snapshot may have counted: see Parts.Seen. Its allocation and
-// its free count, since no count falls.
+// its free stay counted, since counts never fall.
 func (c *Core) PutBackCounted(s *magazine.Slot) { c.giveBack(s) }
 
 // giveBack frees a block, and reports whether it did.
@@ -221,9 +222,9 @@ func (c *Core) giveBack(s *magazine.Slot) bool {
 	if c.arrivals.retract(s) {
 		return true
 	}
-	// Not by what Frees says before and after: a caller may take the block and free it as well between the two.
-	return !errors.Is(s.Free(s.Word()), magazine.ErrBadFree) // ErrClosed: the block is freed all the same
+	// Not a comparison of Frees before and after: a caller may take and free the block between the two.
+	return !errors.Is(s.Free(s.Word()), magazine.ErrBadFree) // with ErrClosed the block is freed
 }
 
-// Grant adds a run that the pool lent.
+// Grant adds a run of pages that the pool lent.
 func (c *Core) Grant(r Run) { c.ranges.grant(r) }

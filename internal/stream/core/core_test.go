@@ -13,8 +13,8 @@ import (
 
 const kib, mib = 1 << 10, 1 << 20
 
-// sizes are classes, lengths that come back often, two of which meet in a bucket, and lengths that
-// practically do not repeat.
+// sizes are classes, recurring lengths, two of which share a bucket, and lengths that practically never
+// recur.
 func sizes() *rapid.Generator[int64] {
 	a, b := collidingBytes()
 	return rapid.OneOf(
@@ -25,7 +25,7 @@ func sizes() *rapid.Generator[int64] {
 	)
 }
 
-// collidingBytes are two large sizes that are looked up in one bucket.
+// collidingBytes are two large sizes that share a bucket.
 func collidingBytes() (a, b int64) {
 	seen := map[int32]uint64{}
 	for units := uint64(sizeclass.MaxUnits + 1); ; units++ {
@@ -37,8 +37,8 @@ func collidingBytes() (a, b int64) {
 	}
 }
 
-// TestCoreFollowsTheReference takes any steps of callers, pool and owner in any order, and holds the
-// core after each of them against an array that names one owner for each unit.
+// TestCoreFollowsTheReference takes random steps of callers, pool and owner, and after each compares the core
+// with an array that names one owner for each unit.
 func TestCoreFollowsTheReference(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -79,7 +79,7 @@ func TestCoreFollowsTheReference(t *testing.T) {
 				bytes, h := size.Draw(t, "bytes"), hint.Draw(t, "hint")
 				w.repeat(rapid.IntRange(heatKept, heatKept+12).Draw(t, "count"), bytes, h, source)
 			},
-			"serve": func(t *rapid.T) { // a request that was queued: the cache may have a block by now
+			"serve": func(t *rapid.T) { // a parked request: the cache may have a block by now
 				w.serve(size.Draw(t, "bytes"), hint.Draw(t, "hint"), source)
 			},
 			"free":      func(t *rapid.T) { w.freeSome(t, 1) },
@@ -163,8 +163,8 @@ func budgets(t *rapid.T) Budget {
 	}
 }
 
-// TestKeptBlocksFollowTheReference is the same with few large sizes that come back often, so that their
-// magazines open, meet in a bucket, fill, close while slots are in use, and open again.
+// TestKeptBlocksFollowTheReference is the same with few recurring large sizes, so that their magazines open,
+// share a bucket, fill, close while slots are in use, and open again.
 func TestKeptBlocksFollowTheReference(t *testing.T) {
 	t.Parallel()
 	a, b := collidingBytes()
@@ -218,7 +218,7 @@ func (w *world) freeSome(t *rapid.T, count int) {
 	}
 }
 
-// TestUndoAfterTheEndCountsNothing gives a block back when frees say already that the device is closed.
+// TestUndoAfterTheEndCountsNothing undoes an allocation when frees already return that the device is closed.
 func TestUndoAfterTheEndCountsNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 512, Budget{})

@@ -10,12 +10,13 @@ import (
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
-// fenced is a world whose core keeps book of fences, beside when each page was last given, in steps.
+// fenced is a world whose core tracks fences; it also records the step in which each page was last freed or
+// granted.
 type fenced struct {
 	*world
 	now            int
 	given          map[uint32]int // when a buffer on the page was freed, or the page was granted
-	sealed, fenced int            // when the last fence was begun, and the last that was recorded
+	sealed, fenced int            // steps of the last begun fence, and of the last recorded one
 }
 
 func newFenced(t require.TestingT) *fenced {
@@ -26,7 +27,7 @@ func newFenced(t require.TestingT) *fenced {
 
 func (f *fenced) give(b *buffer) {
 	first, end := b.from/f.pageUnits, (b.from+b.units-1)/f.pageUnits
-	if b.units <= sizeclass.MaxUnits { // its span is given whole, some time later
+	if b.units <= sizeclass.MaxUnits { // its whole span becomes free later
 		first, end = 0, 0
 	}
 	for at := first; at <= end; at++ {
@@ -47,7 +48,7 @@ func (f *fenced) source(need uint32) bool {
 	return true
 }
 
-// leaves takes pages that left and holds them against the fence.
+// leaves takes pages that left and compares them with the fence.
 func (f *fenced) leaves(runs []Run) {
 	for _, r := range runs {
 		for at := r.First; at < r.First+r.Pages; at++ {
@@ -58,8 +59,8 @@ func (f *fenced) leaves(runs []Run) {
 	f.back(runs)
 }
 
-// Whatever happens in whatever order, no page leaves that something came home to since the last fence was begun that has been
-// recorded; and once nothing has, all free pages leave.
+// In any order of events, no page leaves on which a block was freed since the start of the last recorded
+// fence; and without such frees, all free pages leave.
 func TestOnlyCoveredPagesLeave(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -103,7 +104,7 @@ func TestOnlyCoveredPagesLeave(t *testing.T) {
 		for range 3 {
 			t.Repeat(steps)
 		}
-		f.core.Release(0, true) // what magazines keep comes home
+		f.core.Release(0, true) // frees cached slots
 		f.core.Seal()
 		f.core.Covered()
 		f.sealed, f.fenced = f.now, f.now
@@ -115,7 +116,7 @@ func TestOnlyCoveredPagesLeave(t *testing.T) {
 	})
 }
 
-// Pages that were granted may have a later fence than the last that was left: they stay.
+// Granted pages may have a later fence than the stream's last: they stay.
 func TestGrantedPagesAreNotCovered(t *testing.T) {
 	t.Parallel()
 	f := newFenced(t)

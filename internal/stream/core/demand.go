@@ -1,6 +1,6 @@
 package core
 
-// SetWanted begins or ends that no block comes home unseen: see wanted.
+// SetWanted sets whether every free wakes the owner: see wanted.
 func (c *Core) SetWanted(on bool) {
 	if c.wanted.on == on {
 		return
@@ -13,7 +13,7 @@ func (c *Core) SetWanted(on bool) {
 	}
 	c.retention.evictAll()
 	c.owner.Spans.ShelveAll()
-	c.spans.closeShelved() // a block that comes home to them would not wake the owner
+	c.spans.closeShelved() // a free into them would not wake the owner
 }
 
 // DrainAll is Drain, and while requests wait for memory it also retires idle spans.
@@ -23,13 +23,13 @@ func (c *Core) DrainAll() {
 	if !c.wanted.on {
 		return
 	}
-	c.spans.retireIdle() // a last buffer that came home to a magazine with free slots did not wake the owner
+	c.spans.retireIdle() // the last free into a magazine with free slots did not wake the owner
 	c.wanted.came = c.wanted.came || arrived
 }
 
-// Trial runs a search, and undo if that has not found everything: what comes home then was free before, and
-// is not reported. That goes for the spans, too, which the search made and no buffer uses any more. It
-// reports whether everything was found.
+// Trial runs a search, and undo if the search did not find everything. Memory that undo returns was free
+// before and is not reported, including the spans that the search carved and no buffer uses. Trial reports
+// whether the search found everything.
 func (c *Core) Trial(search func() bool, undo func()) bool {
 	spanUnits, retired := c.spans.units, c.wanted.retired
 	if search() {
@@ -39,14 +39,14 @@ func (c *Core) Trial(search func() bool, undo func()) bool {
 	undo()
 	if c.wanted.on {
 		c.spans.retireIdle()
-		came = came || c.spans.units < spanUnits // one of those that were there before
+		came = came || c.spans.units < spanUnits // spans that existed before
 	}
 	c.wanted.came, c.wanted.retired = came, retired
 	return false
 }
 
-// NoteSpare reports free whole pages as memory that came home: the core was granted pages for a request,
-// which left some, and no other event says so.
+// NoteSpare reports free whole pages as freed memory: the pool granted pages for a request that left some,
+// and no other event reports them.
 func (c *Core) NoteSpare() {
 	if c.wanted.on && c.ranges.heap.PageRanges(1) > 0 {
 		c.wanted.came = true

@@ -9,27 +9,27 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// directory finds the occupant of an address. The first Lookup makes it, so that a stream without lookups
-// keeps none; from then on it follows the ranges.
+// directory finds the occupant of an address. The first Lookup creates it, so a stream without lookups has
+// none; after that it follows the ranges.
 type directory struct {
 	ranges    *ranges
 	tree      heap.Tree              // the used blocks by offset
 	occupants []occupant             // by block
-	pages     map[cudadrv.Ptr]uint32 // by address, of plain segments: those on which a block lies or has lain
+	pages     map[cudadrv.Ptr]uint32 // by address, of plain segments: pages that have had a block
 }
 
-// newDirectory makes the directory of the blocks that visit is called with.
+// newDirectory returns the directory of the blocks that each visits.
 func newDirectory(r *ranges, each func(visit func(block int32, o occupant))) *directory {
 	d := &directory{ranges: r, pages: map[cudadrv.Ptr]uint32{}}
 	d.tree.Reset()
 	each(d.enter)
 	r.onPlace = append(r.onPlace, d.enter)
-	r.onHome = append(r.onHome, d.leave)
+	r.onFree = append(r.onFree, d.leave)
 	r.onReturn = append(r.onReturn, d.leavePages)
 	return d
 }
 
-// enter books the occupant of a block.
+// enter records the occupant of a block.
 func (d *directory) enter(block int32, o occupant) {
 	d.tree.Insert(block, d.ranges.heap.Offset(block))
 	for int32(len(d.occupants)) <= block { //nolint:gosec // an index of the heap's
@@ -44,13 +44,13 @@ func (d *directory) enter(block int32, o occupant) {
 	}
 }
 
-// leave books that a block serves no occupant any more.
+// leave records that a block has no occupant.
 func (d *directory) leave(block int32) {
 	d.tree.Remove(block)
 	d.occupants[block] = occupant{}
 }
 
-// leavePages forgets the addresses of pages that go back to the pool: the driver may give an address to
+// leavePages deletes the addresses of pages that return to the pool: the driver may give an address to
 // another segment, and the page another address.
 func (d *directory) leavePages(run Run) {
 	if d.ranges.places != nil {
@@ -60,7 +60,7 @@ func (d *directory) leavePages(run Run) {
 	}
 }
 
-// find is the slot in whose block an address lies; nil if there is none.
+// find returns the slot whose block contains an address; nil if there is none.
 func (d *directory) find(p cudadrv.Ptr) *magazine.Slot {
 	offset, ok := d.offset(p)
 	if !ok {
@@ -77,7 +77,7 @@ func (d *directory) find(p cudadrv.Ptr) *magazine.Slot {
 	return d.occupants[block].slot
 }
 
-// offset is the unit of an address, if its page may be one of the stream's.
+// offset returns the unit of an address, if its page may be one of the stream's.
 func (d *directory) offset(p cudadrv.Ptr) (unit uint32, ok bool) {
 	r := d.ranges
 	if r.places == nil {
@@ -90,7 +90,7 @@ func (d *directory) offset(p cudadrv.Ptr) (unit uint32, ok bool) {
 	return page*r.pageUnits + uint32((p-at)>>sizeclass.UnitShift), ok //nolint:gosec // within a page
 }
 
-// check holds the directory against the number of used blocks, and the pages that the stream has.
+// check compares the directory with the number of used blocks and with the stream's pages.
 func (d *directory) check(usedBlocks int) error {
 	if d.tree.Count() != usedBlocks {
 		return fmt.Errorf("streams: %d blocks are used, the directory has %d", usedBlocks, d.tree.Count())
@@ -98,7 +98,7 @@ func (d *directory) check(usedBlocks int) error {
 	return d.checkPages()
 }
 
-// checkPages holds the addresses against the pages that the stream has.
+// checkPages compares the addresses with the stream's pages.
 func (d *directory) checkPages() error {
 	held := map[uint32]bool{}
 	d.ranges.heap.EachRun(func(block int32, _ heap.State) {

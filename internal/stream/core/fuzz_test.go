@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// FuzzCore reads steps of three bytes: what to do, with which size or buffer, and how often.
+// FuzzCore reads steps of three bytes: the action, its size or buffer, and the count.
 func FuzzCore(f *testing.F) {
 	f.Add([]byte{0, 3, 5, 1, 0, 2, 0, 9, 70, 1, 5, 80, 5, 0, 0})           // classes fill, park and come back
 	f.Add([]byte{2, 200, 30, 0, 200, 3, 1, 1, 1, 5, 0, 0, 2, 200, 30})     // a length is kept, evicted, kept

@@ -2,18 +2,18 @@ package core
 
 import "github.com/go-vram/vram/internal/stream/magazine"
 
-// idle notices from tick to tick whether anything happens in the stream.
+// idle detects from tick to tick whether the stream is active.
 type idle struct {
 	owner  *magazine.Owner
 	ranges *ranges
 	misses *misses
-	digest uint64 // of what changes with each event
-	ticks  int    // since it changed last
+	digest uint64 // changes with each event
+	ticks  int    // since the last change
 	spent  bool   // nothing is left to release
 }
 
-// note begins a tick. Events are a request that took a turn, a block that came home, pages that came or
-// went, and an allocation or free that a magazine served.
+// note begins a tick. Events are a request by turn, a collected block, a change of the stream's pages, and an
+// allocation or free in a magazine.
 func (i *idle) note() {
 	digest := i.misses.Turns
 	mix := func(n uint64) { digest = (digest ^ n) * 0x9E3779B97F4A7C15 }
@@ -30,7 +30,7 @@ func (i *idle) note() {
 	i.digest, i.ticks, i.spent = digest, 0, false
 }
 
-// skip makes what the core itself has just released no event.
+// skip ignores the core's own release as an event.
 func (i *idle) skip() {
 	ticks, spent := i.ticks, i.spent
 	i.note()

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// idleAfter ticks until a core counts as idle, and says how often.
+// idleAfter ticks until a core counts as idle, and returns the number of ticks.
 func idleAfter(w *world) (ticks int) {
 	for ; !w.core.Idle(); ticks++ {
 		require.Less(w.t, ticks, 100)
@@ -17,7 +17,8 @@ func idleAfter(w *world) (ticks int) {
 	return ticks
 }
 
-// An idle core gives back half of its free pages at each tick, and then everything: magazines, and spans that nobody uses.
+// An idle core releases half of its free pages at each tick, and then everything: magazines, and unused
+// spans.
 func TestAnIdleCoreDecays(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4096, Budget{})
@@ -48,8 +49,7 @@ func TestAnIdleCoreDecays(t *testing.T) {
 	w.finish(true)
 }
 
-// Every sign of life begins the count anew, also an allocation and a free that a magazine served and that left its mask as it
-// was.
+// Every event restarts the count, also an allocation and a free in a magazine that leave its mask unchanged.
 func TestSignsOfLife(t *testing.T) {
 	t.Parallel()
 	for name, live := range map[string]func(w *world, source func(uint32) bool){

@@ -10,9 +10,9 @@ import (
 	"github.com/go-vram/vram/internal/watermark"
 )
 
-// inFlight lists the uses in flight of blocks that were freed: the pending blocks. A block is listed with
-// every stream that it waits for, under the number of the fence that covers its use there; it comes home when
-// the last of these fences has passed.
+// inFlight lists the uses in flight of freed blocks: the pending blocks. A block is listed with every stream
+// that it waits for, under the number of the fence that covers its use there. It is collected when the last
+// of these fences has passed.
 //
 // Lists are linked by index, so that nothing is allocated once the arrays are long enough.
 type inFlight struct {
@@ -23,12 +23,12 @@ type inFlight struct {
 	joins   []join
 	blocks  []block
 	entries []entry
-	// Heads of the lists of unused ones.
+	// Heads of the free lists.
 	unusedBlock, unusedEntry int32
 	units                    uint64
 	count                    int
-	fresh                    bool                    // a fence may be due that was not at the last look
-	slots                    map[*magazine.Slot]bool // of the blocks; nil: has was not called yet
+	fresh                    bool                    // a fence may have become due since the last check
+	slots                    map[*magazine.Slot]bool // of the blocks; nil before the first call of has
 	peakUnits                watermark.Mark          // of units
 }
 
@@ -39,12 +39,12 @@ type join struct {
 	number uint64
 }
 
-// lander takes home the slot of each block whose last use has landed. An interface, not a function: the call of
-// a method value costs two.
+// lander collects the slot of each block whose last use has landed. It is an interface since the call of a
+// method value costs two calls.
 type lander interface{ landed(s *magazine.Slot) }
 
-// fenceRest is how many turns go by before a fence that could not be taken is asked for once more. Not
-// smaller: each attempt is a driver call. Not larger: until then what waits for it waits for later work, too.
+// fenceRest is the number of turns before a failed fence is requested again. Not smaller: each attempt is a
+// driver call. Not larger: until then its blocks wait for later work, too.
 const fenceRest = 32
 
 // block is a pending block.
@@ -56,7 +56,7 @@ type block struct {
 
 type entry struct{ block, next int32 }
 
-// init makes the lists ready.
+// init prepares the lists.
 func (f *inFlight) init(lines *line.Lines, home lander, s slack) {
 	if lines == nil {
 		lines = new(line.Lines)
@@ -65,10 +65,10 @@ func (f *inFlight) init(lines *line.Lines, home lander, s slack) {
 	f.unusedBlock, f.unusedEntry = none, none
 }
 
-// add lists a slot that was freed if a use of its block is in flight. It reports whether it did.
+// add lists a freed slot if a use of its block is in flight. It reports whether one is.
 func (f *inFlight) add(s *magazine.Slot) bool {
 	at := none
-	if number, ok := s.User(); ok { // mostly
+	if number, ok := s.User(); ok { // the usual case
 		if line := f.lines.At(number); line != nil {
 			at = f.await(s, at, line, line.Next())
 		}
@@ -122,7 +122,7 @@ func (f *inFlight) newBlock(s *magazine.Slot, units uint32) int32 {
 	return at
 }
 
-// dropBlock makes the block b, which is number at, an unused one.
+// dropBlock moves the block b with index at to the free list.
 func (f *inFlight) dropBlock(b *block, at int32) {
 	f.units -= uint64(b.units)
 	f.count--
@@ -133,7 +133,7 @@ func (f *inFlight) dropBlock(b *block, at int32) {
 	f.unusedBlock = at
 }
 
-// list lists a block of so many units under a number.
+// list lists a block of that many units under a number.
 func (f *inFlight) list(line *line.Line, number uint64, at int32, units uint32) {
 	g := f.queue(line).group(number)
 	e := f.unusedEntry
@@ -151,7 +151,7 @@ func (f *inFlight) list(line *line.Line, number uint64, at int32, units uint32) 
 	f.fresh = true
 }
 
-// queue is that of a stream.
+// queue returns the queue of a stream.
 func (f *inFlight) queue(line *line.Line) *queue {
 	for i := range f.queues {
 		if f.queues[i].line == line {
@@ -160,7 +160,7 @@ func (f *inFlight) queue(line *line.Line) *queue {
 	}
 	n := len(f.queues)
 	if n < cap(f.queues) {
-		f.queues = f.queues[:n+1] // with the groups' array of one that was here before
+		f.queues = f.queues[:n+1] // reuses the groups' array
 	} else {
 		f.queues = append(f.queues, queue{})
 	}
@@ -169,7 +169,7 @@ func (f *inFlight) queue(line *line.Line) *queue {
 	return q
 }
 
-// land ends the waits for every fence that has been seen to pass.
+// land ends the waits for every fence that has passed.
 func (f *inFlight) land() {
 	for i := 0; i < len(f.queues); {
 		q := &f.queues[i]
@@ -192,7 +192,7 @@ func (f *inFlight) land() {
 }
 
 // Join notes that the stream's later work waits, on the device, for the uses that the line's number covers.
-// For the stream's next requests they have ended: their memory comes home.
+// For the stream's next requests they have ended, and Join collects their memory.
 func (f *inFlight) Join(line *line.Line, number uint64) {
 	f.joins = slices.DeleteFunc(f.joins, func(j join) bool { return j.line == line || j.line.Passed(j.number) })
 	f.joins = append(f.joins, join{line, number})
@@ -205,15 +205,10 @@ func (f *inFlight) passed(line *line.Line, number uint64) bool {
 	if line.Passed(number) {
 		return true
 	}
-	for _, j := range f.joins {
-		if j.line == line && number <= j.number {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(f.joins, func(j join) bool { return j.line == line && number <= j.number })
 }
 
-// pass strikes a fence from the blocks that wait for it.
+// pass removes a fence from the blocks that wait for it.
 func (f *inFlight) pass(g *group) {
 	for e := g.first; e != none; {
 		x := &f.entries[e]
@@ -231,7 +226,7 @@ func (f *inFlight) pass(g *group) {
 	g.first = none
 }
 
-// PendingBytes are those of the pending blocks.
+// PendingBytes returns the bytes of the pending blocks.
 func (f *inFlight) PendingBytes() int64 { return int64(f.units << sizeclass.UnitShift) }
 
 // Waits reports whether a block is pending.
@@ -245,16 +240,16 @@ func (f *inFlight) has(s *magazine.Slot) bool {
 	return f.slots[s]
 }
 
-// all are the slots whose blocks are pending.
+// all returns the slots whose blocks are pending.
 func (f *inFlight) all() map[*magazine.Slot]bool {
 	slots := map[*magazine.Slot]bool{}
 	f.each(func(b *block) { slots[b.slot] = true })
 	return slots
 }
 
-// Due visits the timelines for which a fence is to be taken, with the number that it shall cover: those for
-// which many blocks wait without one, or long ones, or, with all, any. Without all a number for which visit
-// says that a fence will be taken is visited again only after a while.
+// Due visits the timelines that need a fence, with the number that it must cover: timelines for which many or
+// long blocks wait without one, or, with all, any blocks. visit reports whether a fence will be recorded;
+// without all that number is then skipped for fenceRest turns.
 func (f *inFlight) Due(all bool, visit func(line *line.Line, number uint64) bool) {
 	if !f.fresh && !all {
 		return
@@ -272,21 +267,21 @@ func (f *inFlight) Due(all bool, visit func(line *line.Line, number uint64) bool
 		case visit(q.line, number):
 			q.wanted, q.rest = number, fenceRest
 		}
-		f.fresh = true // until it was taken
+		f.fresh = true // until it is recorded
 	}
 }
 
-// Renew has the next Due look at all that waits: a fence that was taken for it may have been lost.
+// Renew makes the next Due check everything that waits: a recorded fence may have been lost.
 func (f *inFlight) Renew() { f.fresh = f.Waits() }
 
-// Scarce reports whether so much is pending that a request of that many bytes which finds no memory shall
-// look at fences: else the stream may grow by them instead.
+// Scarce reports whether so much is pending that a request of that many bytes which finds no memory should
+// check fences. Otherwise the stream may grow by them.
 func (f *inFlight) Scarce(bytes int64) bool {
 	return f.units >= minSlack && f.units+sizeclass.Units(bytes) > f.slack.units
 }
 
-// EachMissing visits the timelines for which blocks wait: with 0 where a fence was taken that has not been
-// seen to pass, and else with the number that one shall cover.
+// EachMissing visits the timelines for which blocks wait: with 0 if a fence was recorded that has not passed,
+// else with the number that one must cover.
 func (f *inFlight) EachMissing(visit func(line *line.Line, number uint64)) {
 	for i := range f.queues {
 		q := &f.queues[i]
@@ -306,21 +301,21 @@ func (f *inFlight) EachLine(visit func(line *line.Line, number uint64)) {
 	}
 }
 
-// tick begins a tick: what may be pending follows what was freed in the last.
+// tick begins a tick: the slack follows the frees of the last.
 func (f *inFlight) tick() {
 	if f.slack.tick() {
 		f.fresh = true
 	}
 }
 
-// Press ends, until the next tick, what may be pending so that many blocks share a fence.
+// Press removes the slack for sharing fences until the next tick.
 func (f *inFlight) Press() {
 	if f.slack.press() {
 		f.fresh = true
 	}
 }
 
-// endSlack ends it for good.
+// endSlack removes it for good.
 func (f *inFlight) endSlack() {
 	if f.slack.end() {
 		f.fresh = true
@@ -336,7 +331,7 @@ func (f *inFlight) each(visit func(*block)) {
 	}
 }
 
-// check holds the lists against each other.
+// check compares the lists with each other.
 func (f *inFlight) check() error {
 	left := map[int32]int32{}
 	for i := range f.queues {

@@ -12,7 +12,7 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// kept is a freed block as the reference knows it: what must have passed before its units are anybody's.
+// kept is a freed block in the reference: the numbers that must pass before its units may be reused.
 type kept struct {
 	from, units uint32
 	until       map[*line.Line]uint64
@@ -27,7 +27,7 @@ func (k *kept) waits() bool {
 	return false
 }
 
-// newLines makes a core know so many lines, the last of which has no number.
+// newLines gives a core that many lines, the last of which has no number.
 func newLines(t require.TestingT, w *world, count int) (all []*line.Line, lines *line.Lines) {
 	w.core.inFlight.lines = new(line.Lines)
 	for range count {
@@ -43,8 +43,8 @@ func newLines(t require.TestingT, w *world, count int) (all []*line.Line, lines 
 	return all, w.core.inFlight.lines
 }
 
-// Whatever is used, ended, freed, taken and passed: no block is handed out while a use of it has not passed, each
-// comes home once all have, and the books balance after each step.
+// In any order of uses, ends, frees, allocations and fences, no block is handed out while a use of it has not
+// passed, each is collected once all have, and the books balance after each step.
 func TestPendingBlocksComeHomeWhenTheirUsesHavePassed(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -137,7 +137,7 @@ func TestPendingBlocksComeHomeWhenTheirUsesHavePassed(t *testing.T) {
 	})
 }
 
-// any is a live buffer.
+// any returns a live buffer.
 func (w *world) any(t *rapid.T) *buffer {
 	if len(w.live) == 0 {
 		return nil
@@ -145,7 +145,7 @@ func (w *world) any(t *rapid.T) *buffer {
 	return w.live[rapid.IntRange(0, len(w.live)-1).Draw(t, "buffer")]
 }
 
-// Fences are due for many blocks, or for long ones, or when asked for; not again at once.
+// Fences are due for many blocks, for long ones, or on request; each is requested once.
 func TestFencesAreDueWhereManyWait(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 512, Budget{})
@@ -181,7 +181,7 @@ func TestFencesAreDueWhereManyWait(t *testing.T) {
 	assert.Positive(t, w.piles)
 }
 
-// What was asked of one stream's fences says nothing of the next stream that takes its place in the list.
+// The fence requests of one stream do not affect the next stream that takes its index in the list.
 func TestAQueueBeginsAnew(t *testing.T) {
 	t.Parallel()
 	var p inFlight

@@ -5,7 +5,7 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// large serves requests with a block of their own: those beyond the classes, and others that need one.
+// large serves requests with a block of their own: lengths beyond the classes, and others that need one.
 type large struct {
 	exacts    *magazine.Exacts
 	loose     *magazine.Loose
@@ -15,8 +15,8 @@ type large struct {
 	wanted    *wanted
 }
 
-// alloc serves a request beyond the classes with a block of exactly its units, or says how many pages that
-// needs. cameBack says that a block of that length came home since the last turn.
+// alloc serves a request beyond the classes with a block of exactly its units, or returns how many pages it
+// needs. cameBack says that a block of that length was freed since the last turn.
 func (l *large) alloc(units uint32, hint int, cameBack bool) (*magazine.Slot, uint32) {
 	bucket := magazine.BucketOf(uint64(units))
 	m := l.exacts.At(bucket, hint)
@@ -35,7 +35,7 @@ func (l *large) alloc(units uint32, hint int, cameBack bool) (*magazine.Slot, ui
 	}
 	var s *magazine.Slot
 	if t := l.retention.of(bucket); l.wanted.on {
-		// What comes home shall be seen: no block stays in a magazine.
+		// Every free must wake the owner: no block stays in a magazine.
 	} else if cameBack && t.units == units {
 		s = l.retention.keep(t, units, hint)
 	} else {
@@ -47,14 +47,14 @@ func (l *large) alloc(units uint32, hint int, cameBack bool) (*magazine.Slot, ui
 	if !magazine.SameSize(s.Units, units) {
 		l.loose.Refit(s, units)
 	}
-	s.Block, s.Units = block, units // place, without the call
+	s.Block, s.Units = block, units // place, inlined
 	s.SetAddress(l.ranges.address(block))
 	l.ranges.placed(block, occupant{slot: s})
 	return s, 0
 }
 
-// allocAligned serves a request of any length with a block at a multiple of that many units, which goes to
-// the heap when freed; nil if there is no room.
+// allocAligned serves a request of any length with a block at a multiple of that many units, which returns to
+// the heap when freed. It returns nil if there is no room.
 func (l *large) allocAligned(units, alignUnits uint32) *magazine.Slot {
 	block := l.room.takeAligned(units, alignUnits)
 	if block == heap.None {
@@ -63,8 +63,8 @@ func (l *large) allocAligned(units, alignUnits uint32) *magazine.Slot {
 	return l.place(block, units)
 }
 
-// allocMany takes blocks from the magazine of their length, and then carves them side by side from the
-// range that fits one best, as many as it holds.
+// allocMany takes blocks from the magazine of their length, and then carves as many as possible contiguously
+// from the best fitting range.
 func (l *large) allocMany(units uint32, most, hint int, take func(*magazine.Slot)) int {
 	bucket := magazine.BucketOf(uint64(units))
 	got := 0

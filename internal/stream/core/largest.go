@@ -5,23 +5,22 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// largestCount is how many blocks a Largest keeps. Not fewer: of what one stream has, some may be freed before an
-// error shows ten. Not more: each costs a comparison for every block that is looked at.
+// largestCount is how many blocks a Largest keeps. Not fewer: some may be freed before an error shows ten.
+// Not more: each costs a comparison for every visited block.
 const largestCount = 16
 
-// mostLooked bounds the slots of one stream that Largest looks at: a millisecond. Magazines whose blocks are too small
-// to count are passed over by one comparison for all of their slots.
+// mostLooked bounds the slots of one stream that Largest visits: a millisecond. One comparison skips all
+// slots of a magazine whose blocks are too small.
 const mostLooked = 1 << 16
 
-// Largest are the largest live blocks of streams, the largest first.
+// Largest lists the largest live blocks of streams, largest first.
 type Largest struct {
 	Blocks  [largestCount]LargeBlock
 	Count   int
-	Partial bool // a stream had more blocks than are looked at
+	Partial bool // a stream had more blocks than were visited
 }
 
-// LargeBlock is one of them. Outside the turn only the word of its slot may be looked at, and what the
-// slot knows of it.
+// LargeBlock is a block of the list. Outside the turn only its slot's word and facts may be read.
 type LargeBlock struct {
 	Slot   *magazine.Slot
 	Word   uint64
@@ -30,7 +29,7 @@ type LargeBlock struct {
 	Stream uint32
 }
 
-// smallest is the length that a block must exceed to count.
+// smallest returns the length that a block must exceed to count.
 func (l *Largest) smallest() uint32 {
 	if l.Count < largestCount {
 		return 0

@@ -13,7 +13,8 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// The largest live blocks are those of a sorted list of all, in spans, in magazines and alone, whatever was freed before.
+// The largest live blocks are the first of a sorted list of all: in spans, in magazines and loose, after any
+// frees.
 func TestLargestIsAsASortedList(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -57,11 +58,11 @@ func TestLargestIsAsASortedList(t *testing.T) {
 	}
 }
 
-// A stream of very many blocks is not looked through to its end, and the list says so.
+// A visit of a stream with very many blocks stops early, and the list reports that.
 func TestLargestLooksAtSoManyBlocks(t *testing.T) {
 	t.Parallel()
 	var cache magazine.Cache
-	c := New(Config{Base: worldBase, PageBytes: 2 << 20, Exact: true}, &cache, &world{}) // each block is one of its own
+	c := New(Config{Base: worldBase, PageBytes: 2 << 20, Exact: true}, &cache, &world{}) // each block is loose
 	c.Grant(Run{First: 0, Pages: 64})
 	for range mostLooked + 1000 {
 		slot, _ := c.Alloc(512, 0)
@@ -73,7 +74,7 @@ func TestLargestLooksAtSoManyBlocks(t *testing.T) {
 	require.Equal(t, largestCount, l.Count)
 }
 
-// A block that was freed, and that another stream still uses, does not live: no list has it.
+// A freed block that another stream still uses is not live: no list has it.
 func TestLiveHasNoPendingBlocks(t *testing.T) {
 	t.Parallel()
 	for _, bytes := range []int64{kib, 300 * kib, 5 * 1024 * kib} {

@@ -5,14 +5,14 @@ import (
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
-// Budget bounds what a stream keeps. Zero means no bound of its own: the pool reclaims what is kept when
-// another request needs it. Only whole pages can be released: what is free in smaller pieces stays.
+// Budget bounds the cache of a stream. Zero means no bound of its own: the pool reclaims cached pages
+// when another request needs it. Only whole pages can be released; smaller free pieces stay.
 type Budget struct {
 	CacheBytes  int64 // in free ranges, and at most half of it in magazines of large blocks
 	CacheRanges int   // free ranges that hold a whole page
 }
 
-// under is the budget at the level of pressure: a bound stays one.
+// under returns the budget at a level of pressure: a bound remains a bound.
 func (b Budget) under(s squeeze) Budget {
 	if b.CacheBytes > 0 {
 		b.CacheBytes = max(1, b.CacheBytes>>s.budgetShift)
@@ -23,18 +23,17 @@ func (b Budget) under(s squeeze) Budget {
 	return b
 }
 
-// squeeze is what a level of pressure makes of the settings.
+// squeeze is the effect of a level of pressure on the settings.
 type squeeze struct {
-	keptShift   uint // the part of magazines of large blocks is shifted down by it
-	budgetShift uint // likewise what the budget allows
-	eager       bool // blocks that wait to share a fence wait no longer than the minimum
+	keptShift   uint // right shift of the magazines' part
+	budgetShift uint // right shift of the budget
+	eager       bool // blocks wait for a shared fence only up to the minimum
 	idleTicks   int
 	decayTicks  int
 }
 
-// squeezeAt is the table of the package comment. Not more at High: what a stream at work keeps it uses. Not
-// less at Critical: a stream that does nothing for a tick has been idle for longer than most requests can
-// wait.
+// squeezeAt is the table of the package comment. Not more at High: an active stream uses its cache. Not
+// less at Critical: a stream that is idle for one tick has been idle for longer than most requests can wait.
 func squeezeAt(level pressure.Level) squeeze {
 	switch level {
 	case pressure.Normal:
@@ -48,18 +47,17 @@ func squeezeAt(level pressure.Level) squeeze {
 }
 
 const (
-	// idleTicks is how many ticks in a row nothing may have happened before a stream counts as idle. Not
-	// fewer: a program that looks at its results, loads data or waits for a request pauses for a good part
-	// of a second and goes on as before, and what was released costs a request to the pool each. Not more:
-	// until then what the stream keeps serves others only if they ask, and is not returned to the driver.
+	// idleTicks is how many consecutive ticks without an event make a stream idle. Not fewer: a program that
+	// inspects results, loads data or waits for a request pauses for much of a second and then continues, and
+	// each released range costs a request to the pool. Not more: until then the pool cannot return the
+	// cached pages to the driver, and others get it only on request.
 	idleTicks = 10
-	// decayTicks is for how many ticks an idle stream releases half of what is left before it releases
-	// all. Not fewer: a stream that comes back after a little longer finds a part. Not more: by then a
-	// hundredth is left.
+	// decayTicks is for how many ticks an idle stream releases half of the rest before it releases all.
+	// Not fewer: a stream that resumes soon finds a part. Not more: by then a hundredth is left.
 	decayTicks = 6
 )
 
-// limits are what the stream may keep: the budget as it was set, and what the level of pressure leaves of it.
+// limits bounds the stream's cache: the configured budget, reduced by the level of pressure.
 type limits struct {
 	ranges    *ranges
 	retention *retention
@@ -76,10 +74,13 @@ func (l *limits) SetBudget(b Budget) {
 	l.apply()
 }
 
-// press sets the level of pressure.
-func (l *limits) press(level pressure.Level) {
-	l.level = level
-	l.apply()
+// SetPressure sets the level. At the next tick, magazines of large blocks return their excess to the
+// heap.
+func (l *limits) SetPressure(level pressure.Level) {
+	if level != l.level {
+		l.level = level
+		l.apply()
+	}
 }
 
 func (l *limits) apply() {
@@ -92,8 +93,8 @@ func (l *limits) apply() {
 // exceeded reports whether the stream keeps more than its budget.
 func (l *limits) exceeded() bool { return l.overBytes() > 0 || l.overRanges(1) > 0 }
 
-// overBytes is what the stream keeps beyond the budget's bytes. What magazines hold counts whether it is
-// free or in use, since frees do not count.
+// overBytes returns the cached bytes beyond the budget. The blocks of magazines count whether
+// free or in use, since frees update no counter.
 func (l *limits) overBytes() int64 {
 	if l.budget.CacheBytes <= 0 {
 		return 0
@@ -101,7 +102,7 @@ func (l *limits) overBytes() int64 {
 	return max(0, l.keptBytes()-l.budget.CacheBytes)
 }
 
-// overPages is how many pages that is.
+// overPages returns overBytes in pages.
 func (l *limits) overPages() uint32 {
 	pageBytes := l.ranges.pageBytes()
 	return uint32((l.overBytes() + pageBytes - 1) / pageBytes) //nolint:gosec // of one arena
@@ -111,8 +112,8 @@ func (l *limits) keptBytes() int64 {
 	return int64(l.ranges.heap.FreeUnits()+l.retention.units) << sizeclass.UnitShift //nolint:gosec // of one arena
 }
 
-// overRanges is the number of free ranges beyond the budget's, counted no further than limit. Most often
-// there are not so many ranges at all, and none is looked at.
+// overRanges returns the number of free ranges beyond the budget's, counted no further than limit. Usually
+// there are fewer ranges than the budget, and none is visited.
 func (l *limits) overRanges(limit int) int {
 	most := l.budget.CacheRanges
 	free := l.ranges.heap.FreeRanges()
@@ -123,13 +124,13 @@ func (l *limits) overRanges(limit int) int {
 	return max(0, l.ranges.heap.PageRanges(most+limit)-most)
 }
 
-// MostPages is how many pages the stream can take for a request of some without being over its budget of
-// bytes; 0: as many as there are.
+// MostPages returns how many pages the stream can take for a request of some without exceeding its budget of
+// bytes; 0: any number.
 func (l *limits) MostPages(pages uint32) uint32 {
 	if l.budget.CacheBytes <= 0 {
 		return 0
 	}
 	pageBytes := l.ranges.pageBytes()
-	spare := max(pageBytes, l.budget.CacheBytes-l.keptBytes())/pageBytes - 1 // the last of the pages may hardly be used
+	spare := max(pageBytes, l.budget.CacheBytes-l.keptBytes())/pageBytes - 1 // the last page may be almost unused
 	return uint32(min(int64(pages)+spare, 1<<32-1))                          //nolint:gosec // bounded here
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
-// excess gives up what is over the budget and shows that it is kept, as far as pages allow, and that no
-// page left which it did not ask for.
+// excess releases the excess over the budget and checks that the budget then holds, as far as pages allow,
+// and that no more pages than needed left.
 func (w *world) excess() {
 	budget := w.core.limits.budget
 	w.core.Drain()
@@ -33,7 +33,7 @@ func (w *world) excess() {
 	if budget.CacheRanges > 0 {
 		require.LessOrEqual(w.t, leftRanges, budget.CacheRanges)
 	}
-	if budget.CacheRanges == 0 && gone > 0 { // one page less would have been too few
+	if budget.CacheRanges == 0 && gone > 0 { // one page less would not have been enough
 		require.Greater(w.t, w.keptAndFree()+int64(w.pageUnits)<<sizeclass.UnitShift, budget.CacheBytes)
 	}
 	require.Empty(w.t, w.core.Excess(false), "twice")
@@ -43,8 +43,8 @@ func (w *world) keptAndFree() int64 {
 	return int64(w.core.heap.FreeUnits()+w.core.retention.units) << sizeclass.UnitShift
 }
 
-// freePages counts the whole pages in free ranges, and the ranges that hold one: lent, and touched by no
-// block of a slot or a span. The reference does not know what magazines keep.
+// freePages counts the whole pages in free ranges, and the ranges that hold one: lent, and not touched by a
+// block of a slot or a span. The reference does not know the magazines' contents.
 func (w *world) freePages() (pages uint32, ranges int) {
 	touched := make([]bool, worldUnits/w.pageUnits)
 	eachBlock(w.core.owner, func(block int32, _ occupant) {
@@ -67,8 +67,8 @@ func (w *world) freePages() (pages uint32, ranges int) {
 	return pages, ranges
 }
 
-// A span that nobody uses pins its page. What is free beside it counts against the budget, and the next tick gives it back with the
-// span.
+// An unused span pins its page. Free memory adjoining it counts against the budget, and the next tick
+// releases it with the span.
 func TestIdleSpansGoWhereTheirPagesAreOverTheBudget(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4096, Budget{CacheBytes: 4 * mib})

@@ -17,7 +17,7 @@ func runs(pairs ...uint32) (all []Run) {
 	return all
 }
 
-// apart is a core that holds free runs of 16, 8, 4, 2 and 1 pages of 256 KiB, none beside another.
+// apart returns a core that holds free runs of 16, 8, 4, 2 and 1 pages of 256 KiB, none adjoining another.
 func apart(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, 512, Budget{})
@@ -27,8 +27,8 @@ func apart(t *testing.T) *world {
 	return w
 }
 
-// A reclaim request for some pages is served with the shortest free run that has as many, and if none has with the longest ones, no
-// more of them than are needed, and each whole: a part of a run would leave two short ones.
+// A reclaim request for some pages gets the shortest free run that has as many, and if none has, the longest
+// ones: no more of them than needed, and each whole, since a part of a run would leave two short ones.
 func TestReleaseSome(t *testing.T) {
 	t.Parallel()
 	for pages, want := range map[uint32][]Run{
@@ -55,7 +55,7 @@ func TestReleaseSome(t *testing.T) {
 	}
 }
 
-// A reclaim request for some pages takes home what was freed, and closes no magazine: what the stream is at work with stays.
+// A reclaim request for some pages collects freed slots, and closes no magazine.
 func TestReleaseSomeLeavesMagazinesOpen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 512, Budget{})
@@ -70,7 +70,7 @@ func TestReleaseSomeLeavesMagazinesOpen(t *testing.T) {
 	w.finish(true)
 }
 
-// Where only covered pages may leave, the others stay, and the longest covered runs leave.
+// If only covered pages may leave, the others stay, and the longest covered runs leave.
 func TestReleaseSomeLeavesUncoveredPages(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 512, Budget{})
@@ -88,7 +88,8 @@ func TestReleaseSomeLeavesUncoveredPages(t *testing.T) {
 	w.finish(true)
 }
 
-// checkFree holds what a turn publishes of the free pages against all ranges: no less than is there, and no more than fits.
+// checkFree compares the free pages that a turn publishes with all ranges: at least the largest, at most the
+// sum.
 func (w *world) checkFree() {
 	w.core.Drain()
 	all, longest := w.core.NoteFree()

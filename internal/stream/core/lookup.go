@@ -6,9 +6,9 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// Lookup finds the live buffer in whose block an address lies: its slot, its word and the length of the
-// block. The first call visits every block; later ones are logarithmic. A buffer whose free is under way may
-// still be found.
+// Lookup finds the live buffer whose block contains an address. It returns the slot, its word and the length
+// of the block. The first call visits every block; later ones are logarithmic. A buffer that is being freed
+// concurrently may still be found.
 func (c *Core) Lookup(p cudadrv.Ptr) (s *magazine.Slot, word uint64, bytes int64, found bool) {
 	c.Drain()
 	if c.directory == nil {
@@ -26,11 +26,11 @@ func (c *Core) Lookup(p cudadrv.Ptr) (s *magazine.Slot, word uint64, bytes int64
 	return s, word, int64(s.Magazine().UnitsOf(s)) << sizeclass.UnitShift, true
 }
 
-// Alert reports whether callers have freed blocks that no turn has taken home yet, and has the next one told
-// (magazine.Waker.Freed). It may be called outside the turn.
+// Alert reports whether callers have freed blocks that no turn has collected. It also arms
+// magazine.Waker.Freed for the next free. It may be called outside the turn.
 func (c *Core) Alert() bool { return c.owner.Alert() }
 
-// Pending visits the memory of the pending blocks: they were freed, and announced uses of them have not passed.
+// Pending visits the memory of the pending blocks: freed, with announced uses in flight.
 func (c *Core) Pending(visit func(p cudadrv.Ptr, bytes int64)) {
 	c.Drain()
 	c.inFlight.each(func(b *block) { visit(b.slot.Address(), int64(b.units)<<sizeclass.UnitShift) })

@@ -10,8 +10,8 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// With plain segments a page that comes back may lie elsewhere, and its former address may be in a segment of another stream's: no
-// address leads to a block that does not lie there.
+// With plain segments a returned page may get another address, and its former address may be in another
+// stream's segment: no address leads to a block that is elsewhere.
 func TestLookupForgetsPagesThatAreReturned(t *testing.T) {
 	t.Parallel()
 	const (

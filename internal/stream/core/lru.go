@@ -2,7 +2,7 @@ package core
 
 import "github.com/go-vram/vram/internal/stream/magazine"
 
-// lru orders the open magazines of large blocks by when they were last given a slot.
+// lru orders the open magazines of large blocks by when they last got a slot.
 type lru struct {
 	oldest, newest *magazine.Exact
 }

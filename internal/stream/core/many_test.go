@@ -7,8 +7,8 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// batch asks the core for most blocks of a length, as a batch does, and books what there is. putBack has every
-// second given back unseen.
+// batch asks the core for most blocks of a length, as a batch does, and books those that exist. putBack
+// returns every second one unseen.
 func (w *world) batch(bytes int64, most, hint int, putBack bool) int {
 	w.core.Drain()
 	var got []*magazine.Slot
@@ -17,7 +17,7 @@ func (w *world) batch(bytes int64, most, hint int, putBack bool) int {
 	require.LessOrEqual(w.t, n, most)
 	w.core.ServedMany(n, 0)
 	w.own += uint64(n)
-	if n < most { // nothing that would hold one more
+	if n < most { // no room for one more
 		slot, _ := w.core.Alloc(int64(blockUnits(bytes))<<sizeclass.UnitShift, hint)
 		require.Nil(w.t, slot, "%d of %d blocks of %d bytes, and there is room for more", n, most, bytes)
 	}
@@ -28,14 +28,14 @@ func (w *world) batch(bytes int64, most, hint int, putBack bool) int {
 			w.disown(b)
 			w.allocs--
 			w.own--
-			w.core.misses.Turns-- // whoever puts back has not counted
+			w.core.misses.Turns-- // undo without the count
 		}
 	}
 	return n
 }
 
-// aligned asks for a block at a multiple of align, and source for the pages that are missing, twice if the
-// first do not help.
+// aligned asks for a block at a multiple of align, and source for the missing pages, twice if the first do
+// not help.
 func (w *world) aligned(bytes, align int64, source func(need uint32) bool) {
 	slot, need := w.core.AllocAligned(bytes, align, false)
 	byPool := slot == nil

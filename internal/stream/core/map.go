@@ -7,8 +7,8 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// Map adds all memory of the stream, whose number is given, in the order of its pages: a range begins at its page's number times the
-// length of a page, and further in. It visits every block, with the magazines as they are when each is looked at.
+// Map adds all memory of the stream with that number, in the order of its pages. Offsets count from page 0 of
+// the arena. It visits every block, and reads each magazine as it is at that moment.
 func (c *Core) Map(stream uint32, add func(memorymap.Range)) {
 	c.Drain()
 	m := mapper{heap: c.ranges.heap, pending: c.inFlight.all(), stream: stream, add: add}
@@ -17,7 +17,7 @@ func (c *Core) Map(stream uint32, add func(memorymap.Range)) {
 	m.heap.EachRun(m.visit)
 }
 
-// mapper finds the state of each block.
+// mapper determines the state of each block.
 type mapper struct {
 	heap      *heap.Heap
 	pending   map[*magazine.Slot]bool
@@ -43,7 +43,7 @@ func (m *mapper) visit(block int32, s heap.State) {
 	}
 }
 
-// span adds the slots that are carved from a block, and the rest of it.
+// span adds the slots that are carved from a block, and its remainder.
 func (m *mapper) span(offset, units uint32, of *magazine.Magazine) {
 	for used := uint32(0); used < units; {
 		s := of.Carved(used)

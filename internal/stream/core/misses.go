@@ -1,6 +1,6 @@
 package core
 
-// Counts says which level served requests, beside the magazines.
+// Counts counts requests by the level that served them, except for the magazines.
 type Counts struct {
 	Turns  uint64 // requests that no magazine served
 	Refill uint64 // of them with the pool's help; the others by the stream's own free ranges or a magazine after all
@@ -12,7 +12,7 @@ type misses struct {
 	Counts
 	usage     *usage
 	stability stability
-	byPool    bool // what Served counted last
+	byPool    bool // of the request that Served counted last
 }
 
 // Served counts a request by the level that served it.
@@ -31,7 +31,7 @@ func (m *misses) Served(byPool bool) {
 func (m *misses) ServedHere() {
 	m.Turns++
 	m.byPool = false
-	if m.Turns >= m.stability.at { // due, without the call: this must be inlined
+	if m.Turns >= m.stability.at { // inlined here, so that ServedHere is inlined
 		m.begin()
 	}
 }
@@ -41,11 +41,11 @@ func (m *misses) ServedHere() {
 //go:noinline
 func (m *misses) begin() { m.stability.begin(m.Turns) }
 
-// ServedMapped says of a request that Served or ServedMany has counted by the pool, and that has its answer,
-// that the driver mapped pages for it.
+// ServedMapped counts that the driver mapped pages for a request. Served or ServedMany has counted the
+// request as served by the pool, and it has its answer.
 func (m *misses) ServedMapped() { m.Mapped++ }
 
-// ServedMany is Served for so many requests of a batch, which is given.
+// ServedMany is Served for that many requests of a granted batch.
 func (m *misses) ServedMany(byRanges, byPool int) {
 	m.usage.noteGiven()
 	m.Turns += uint64(byRanges + byPool)
@@ -53,16 +53,16 @@ func (m *misses) ServedMany(byRanges, byPool int) {
 	switch {
 	case byPool > 0:
 		m.stability.restart(m.Turns)
-	case m.stability.due(m.Turns):
+	case m.Turns >= m.stability.at:
 		m.stability.begin(m.Turns)
 	}
 }
 
-// UnservedMany takes back what ServedMany has counted of so many requests that the stream's ranges served:
-// the turn that goes on with the batch counts them, or puts their blocks back.
+// UnservedMany uncounts that many requests of ServedMany that the stream's ranges served: the
+// turn that continues the batch counts them or puts their blocks back.
 func (m *misses) UnservedMany(byRanges int) { m.Turns -= uint64(byRanges) }
 
-// undo takes back what Served counted last.
+// undo reverts the last Served.
 func (m *misses) undo() {
 	m.Turns--
 	if m.byPool {

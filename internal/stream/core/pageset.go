@@ -28,14 +28,3 @@ func (s *pageSet) addAll(o *pageSet) {
 func (s *pageSet) has(page uint32) bool {
 	return int(page>>6) < len(s.words) && s.words[page>>6]>>(page&63)&1 != 0
 }
-
-func (s *pageSet) any() bool {
-	for _, w := range s.words {
-		if w != 0 {
-			return true
-		}
-	}
-	return false
-}
-
-func (s *pageSet) clear() { clear(s.words) }

@@ -6,12 +6,12 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// Parts counts the blocks of batches that miss others: a batch may be refused, and then no caller ever had
-// them. They are in use, and neither live nor allocations. A batch books them from the moment it holds them,
-// on the goroutine of its caller or in a turn; in a turn it takes them from the books again, when it is
-// answered or puts them back. The zero value is empty.
+// Parts counts the blocks of incomplete batches. A batch may be refused, and then no caller ever had its
+// blocks. They are in use, but neither live nor allocations. A batch books them from the moment it holds
+// them, on its caller's goroutine or in a turn. A turn unbooks them when the batch is answered or puts them
+// back. The zero value is empty.
 type Parts struct {
-	readings atomic.Uint64 // begun and ended by Snapshot: odd while one reads
+	readings atomic.Uint64 // incremented at begin and end of Snapshot: odd while one reads
 	units    atomic.Int64  // of all sizes
 	sizes    [magazine.SizeCount]partsOfSize
 }
@@ -31,17 +31,17 @@ func (s *PartSum) Add(units uint32) {
 	z.units += int64(units)
 }
 
-// Reading is the number of readings so far, for Seen.
+// Reading returns the number of readings so far, for Seen.
 func (p *Parts) Reading() uint64 { return p.readings.Load() }
 
-// Seen reports whether a Snapshot may have counted blocks as allocations that were taken outside of the turn
-// after that Reading, and have been booked since. It costs a batch that needs no books one atomic load.
+// Seen reports whether a Snapshot may have counted as allocations the blocks that were taken outside the turn
+// after that Reading and are booked by now. It costs a batch that needs no books one atomic load.
 func (p *Parts) Seen(reading uint64) bool { return reading&1 != 0 || p.readings.Load() != reading }
 
 // Book adds blocks that a batch holds.
 func (p *Parts) Book(s *PartSum) { p.add(s, 1) }
 
-// Unbook takes them from the books. Precondition: a turn, or no turn comes any more.
+// Unbook removes blocks from the books. Precondition: inside a turn, or after the last turn.
 func (p *Parts) Unbook(s *PartSum) { p.add(s, -1) }
 
 func (p *Parts) add(s *PartSum, by int64) {
@@ -54,12 +54,9 @@ func (p *Parts) add(s *PartSum, by int64) {
 	}
 }
 
-// Drop takes a free of a part back that no caller made, as PutBack does, for code that must not use the core.
+// Drop cancels the free of a part that no caller made, as PutBack does, for code that must not use the core.
 // Precondition: as for Unbook.
 func (p *Parts) Drop(units uint32) { p.sizes[magazine.SizeOf(units)].unmade.Add(1) }
 
-// Units are those of all parts.
+// Units returns the units of all parts.
 func (p *Parts) Units() uint64 { return uint64(p.units.Load()) } //nolint:gosec // not negative
-
-func (p *Parts) beginReading() { p.readings.Add(1) }
-func (p *Parts) endReading()   { p.readings.Add(1) }

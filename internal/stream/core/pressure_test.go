@@ -11,7 +11,7 @@ import (
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
-// The table of the package comment: what each level makes of the settings, and that they are back afterwards.
+// The settings follow the table of the package comment at each level, and are restored afterwards.
 func TestLevelsOfPressure(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -55,8 +55,8 @@ func TestLevelsOfPressure(t *testing.T) {
 	}
 }
 
-// Where the level rises, magazines of large blocks give up what they no longer may hold, at the next tick; a bound of one
-// range or byte stays a bound.
+// When the level rises, magazines of large blocks release their excess at the next tick; a bound of one range
+// or byte remains a bound.
 func TestPressureEmptiesMagazines(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4096, Budget{})
@@ -79,7 +79,7 @@ func TestPressureEmptiesMagazines(t *testing.T) {
 	w.finish(false)
 }
 
-// Under pressure nothing is left waiting to share a fence, from tick to tick.
+// Under pressure no block waits for a shared fence after a tick.
 func TestPressureEndsSlack(t *testing.T) {
 	t.Parallel()
 	var device Allowance

@@ -1,17 +1,21 @@
 package core
 
-import "github.com/go-vram/vram/internal/fence/line"
+import (
+	"slices"
 
-// queue is what waits for one stream, in the order of the numbers. There are few: fences that were taken
-// and have not passed, those that the driver refused, and the next one.
+	"github.com/go-vram/vram/internal/fence/line"
+)
+
+// queue lists the uses that wait for one stream, in the order of their fences' numbers. There are few groups:
+// fences that were recorded and have not passed, fences that the driver refused, and the next one.
 type queue struct {
 	line   *line.Line
 	groups []group
-	wanted uint64 // the highest number that a fence was asked for
-	rest   int    // turns until it is asked for again
+	wanted uint64 // highest number for which a fence was requested
+	rest   int    // turns until it is requested again
 }
 
-// group is what waits for one fence.
+// group lists the uses that wait for one fence.
 type group struct {
 	number uint64
 	first  int32
@@ -22,7 +26,7 @@ type group struct {
 // none ends a list.
 const none int32 = -1
 
-// group is that of a number, most often the last.
+// group returns the group of a number, most often the last.
 func (q *queue) group(number uint64) *group {
 	i := len(q.groups)
 	for i > 0 && q.groups[i-1].number > number {
@@ -31,13 +35,11 @@ func (q *queue) group(number uint64) *group {
 	if i > 0 && q.groups[i-1].number == number {
 		return &q.groups[i-1]
 	}
-	q.groups = append(q.groups, group{})
-	copy(q.groups[i+1:], q.groups[i:])
-	q.groups[i] = group{number: number, first: none}
+	q.groups = slices.Insert(q.groups, i, group{number: number, first: none})
 	return &q.groups[i]
 }
 
-// owed is what waits for a fence that was not taken, and the number that covers all of it.
+// owed counts the blocks that wait for a fence that was not recorded, and returns the number that covers all of them.
 func (q *queue) owed() (number uint64, count int, units uint64) {
 	for i := len(q.groups) - 1; i >= 0 && q.line.Owed(q.groups[i].number); i-- {
 		g := &q.groups[i]

@@ -1,32 +1,32 @@
 package core
 
 const (
-	// quiescentShare is the part of the live peak below which almost nothing lives: an eighth. Not
-	// larger: a loop whose phases use more would close what it needs at once again. Not smaller:
-	// weights that stay may be as much.
+	// quiescentShare is the divisor of the live peak below which almost nothing lives: an eighth. Not larger
+	// a part: a loop whose phases use more would immediately close magazines that it needs. Not smaller: permanent
+	// weights may take as much.
 	quiescentShare = 8
-	// quiescentTurns is how many requests must have taken a turn since the last sweep: a sweep looks
-	// at every magazine. Not fewer: a program with one buffer at a time is quiescent after each. Not
-	// more: short rounds would miss their moment.
+	// quiescentTurns is the minimum number of requests by turn between sweeps; a sweep visits every magazine.
+	// Not fewer: a program with one buffer at a time is quiescent after each. Not more: short rounds would
+	// miss their sweep.
 	quiescentTurns = 128
 )
 
-// quiescence notices that almost all buffers are gone: a step has ended, and what the next one allocates
-// first should find long ranges. A free slot in the middle of a range cuts it in two for as long as the
-// blocks beside it live.
+// quiescence detects that almost all buffers are freed: a step has ended, and the first allocations of the
+// next one should find long ranges. A free slot in the middle of a range splits it while the neighbouring
+// blocks live.
 type quiescence struct {
 	belowUnits uint64 // quiescent with fewer units in use; 0: not armed since the last sweep
-	turns      uint64 // when the last sweep was
+	turns      uint64 // at the last sweep
 }
 
-// arm prepares the next sweep once the use has risen well above the threshold.
+// arm prepares the next sweep once usage exceeds twice the threshold.
 func (q *quiescence) arm(usedUnits, peakUnits uint64) {
 	if q.belowUnits == 0 && usedUnits > peakUnits/quiescentShare*2 {
 		q.belowUnits = peakUnits / quiescentShare
 	}
 }
 
-// due reports whether it is time to sweep, and then counts from anew.
+// due reports whether a sweep is due, and if so restarts the count.
 func (q *quiescence) due(usedUnits, turns uint64) bool {
 	if usedUnits >= q.belowUnits || turns-q.turns < quiescentTurns {
 		return false

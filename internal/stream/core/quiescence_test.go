@@ -9,7 +9,7 @@ import (
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
-// Before the pool is asked, spans that nobody uses go back: a buffer as long as all that is held fits.
+// Unused spans are retired before the pool is asked: a buffer as long as all held memory fits.
 func TestIdleSpansGoBackBeforeThePoolIsAsked(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4096, Budget{})
@@ -23,8 +23,8 @@ func TestIdleSpansGoBackBeforeThePoolIsAsked(t *testing.T) {
 	w.check()
 }
 
-// Once almost all buffers are gone, what spans and magazines keep in the middle of a range goes back before the next buffer is
-// placed.
+// Once almost all buffers are gone, free slots of spans and magazines in the middle of a range return to the
+// heap before the next buffer is placed.
 func TestAQuiescentStreamMakesLongRanges(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -33,7 +33,7 @@ func TestAQuiescentStreamMakesLongRanges(t *testing.T) {
 		fits  bool
 	}{
 		{"after many turns", quiescentTurns, true},
-		{"after few turns", quiescentTurns / 2, false}, // it was swept just now, for all that is known
+		{"after few turns", quiescentTurns / 2, false}, // counts as just swept
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

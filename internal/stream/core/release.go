@@ -2,18 +2,18 @@ package core
 
 import "github.com/go-vram/vram/internal/stream/magazine"
 
-// Release gives whole pages to the caller, for the pool: magazines of large blocks are closed, spans that no buffer uses are
-// retired, and up to limit pages leave the heap, with covered those that a fence covers. The result is valid
-// until the next call of the core.
+// Release returns up to limit whole pages for the pool. It closes magazines of large blocks and retires spans
+// that no buffer uses. If covered is set, only pages that a fence covers leave. The result is valid until the
+// next call of the core.
 func (c *Core) Release(limit uint32, covered bool) []Run {
-	c.Drain()
-	c.room.closeIdle()
+	c.Coalesce()
 	return c.takeOut(limit, covered)
 }
 
-// ReleaseSome gives free runs to the caller, for the pool: about the shortest one that has so many pages, whole, so that longer ones
-// stay; else the longest, until they come to so many. With covered only pages that a fence covers leave, of the longest. No magazine
-// is closed for it. The result is valid until the next call of the core.
+// ReleaseSome returns free runs for the pool: about the shortest one that has that many pages, whole, so that
+// longer ones stay; else the longest ones until they add up to so many. If covered is set, it takes only
+// pages that a fence covers, of the longest. It closes no magazine. The result is valid until the next call
+// of the core.
 func (c *Core) ReleaseSome(pages uint32, covered bool) []Run {
 	c.Drain()
 	within := c.coverage.within(covered)
@@ -30,13 +30,13 @@ func (c *Core) takeOut(limit uint32, covered bool) []Run {
 	return c.ranges.takePages(limit, c.coverage.within(covered), func() bool { return true })
 }
 
-// Over reports whether the stream keeps more than its budget, or a fence is wanted. Every turn asks, and
-// most streams have neither.
+// Over reports whether the stream keeps more than its budget, or a fence is requested. Every turn calls it,
+// and most streams have neither.
 func (c *Core) Over() bool { return c.FenceWanted() || c.limits.bounded && c.limits.exceeded() }
 
-// Excess releases what is over the budget, or nothing: first what magazines hold beyond their part, then
-// pages of the shortest ranges until the bytes fit, then whole ranges until their number does. The result is
-// valid until the next call of the core. With covered only pages that a fence covers leave.
+// Excess releases the excess over the budget, or nothing: first the excess of magazines, then
+// pages of the shortest ranges until the bytes fit, then whole ranges until their number fits. If covered is
+// set, only pages that a fence covers leave. The result is valid until the next call of the core.
 func (c *Core) Excess(covered bool) []Run {
 	if !c.limits.exceeded() {
 		return nil
@@ -52,15 +52,15 @@ func (c *Core) Excess(covered bool) []Run {
 	return runs
 }
 
-// Coalesce merges all that is free: what callers freed comes home, magazines of large blocks with a free
-// slot are closed, and spans that no buffer uses are retired. The pages stay.
+// Coalesce merges all free memory: it collects freed slots, closes magazines of large blocks with a
+// free slot, and retires spans that no buffer uses. The pages stay.
 func (c *Core) Coalesce() {
 	c.Drain()
 	c.room.closeIdle()
 }
 
-// Close ends the magazines: what is free goes to the heap, what is live comes home one by one and wakes the
-// owner. The pages stay until Return.
+// Close closes the magazines. Free memory goes to the heap; each later free of a live block wakes the owner.
+// The pages stay until Return.
 func (c *Core) Close() {
 	c.Keep(false)
 	c.inFlight.endSlack()
@@ -70,24 +70,24 @@ func (c *Core) Close() {
 	c.spans.closeAll()
 }
 
-// Return takes home what was freed after Close and returns all whole pages.
+// Return collects slots freed after Close and returns all whole pages.
 func (c *Core) Return() []Run {
 	c.Drain()
 	return c.takeOut(^uint32(0), false)
 }
 
-// Keep keeps all pages in the stream, or lets them leave again: a captured graph has their addresses. Close ends it.
+// Keep sets whether all pages stay in the stream: a captured graph has their addresses. Close clears it.
 func (c *Core) Keep(keep bool) { c.ranges.kept = keep }
 
-// Shut ends the magazines and nothing else: no caller is served any more, what is free or comes home stays
-// where it is.
+// Shut only closes the magazines: they serve no caller any more, and free and freed blocks stay where they
+// are.
 func (c *Core) Shut() {
 	c.owner.LetTakeBack(0)
 	c.owner.Spans.Each(c.owner.Spans.Close)
 	c.owner.Exacts.Each(func(m *magazine.Exact) { c.owner.Exacts.Close(m, func(*magazine.Slot) {}) })
 }
 
-// End makes every later free say that the device is closed.
+// End makes every later free return that the device is closed.
 func (c *Core) End() {
 	c.inFlight.endSlack()
 	c.owner.End()

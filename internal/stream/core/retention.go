@@ -6,31 +6,31 @@ import (
 )
 
 const (
-	// magazineShare is the part of the live peak that may lie in magazines of large blocks: 1/64. Not
-	// larger: a cached block hides a hole from the best fit, and ten percent cost up to five percent of
-	// footprint on real traces.
+	// magazineShare is the divisor of the live peak for cached memory in magazines of large blocks: 1/64. Not
+	// a larger part: a cached block hides a hole from the best fit, and ten percent cost up to five percent
+	// of footprint on real traces.
 	magazineShare = 64
-	// magazineFloor is what may lie there however little lives: enough for one block each of sixteen
+	// magazineFloor is the minimum of that limit, however little lives: enough for one block each of sixteen
 	// goroutines that allocate a megabyte at a time.
 	magazineFloor = 16 << 20 >> sizeclass.UnitShift
-	// heatKept is how often in a row a length must have come back to qualify. Not smaller: real programs
-	// repeat a length a few times and go on, and to close and open a magazine costs more than a search.
+	// heatKept is how many consecutive times a length must recur to qualify. Not smaller: real programs
+	// repeat a length a few times and move on, and closing and opening a magazine costs more than a search.
 	heatKept = 6
 	// heatCold is the heat of a length whose magazine was closed before it had served worthHits requests.
 	heatCold  = -60
 	worthHits = 16
 )
 
-// track remembers the length that last missed in a bucket, and how hot it is. There are many, and each miss
-// looks at another one: eight bytes each leave room in the nearest cache.
+// track records the length that last missed in a bucket, and its heat. There are many, and each miss reads
+// another one: at eight bytes each they leave room in the L1 cache.
 type track struct {
 	units  uint32
-	closed uint16 // the low bits of Frees of its magazine when that was opened
+	closed uint16 // low bits of its magazine's Frees when that was opened
 	heat   int8
 }
 
-// pass remembers a length that missed and does not qualify for keep: another one than the last, or one of
-// which no block was freed since the last turn.
+// pass records a length that missed and does not qualify for keep: it differs from the last, or no block of
+// it was freed since the last turn.
 func (t *track) pass(units uint32) {
 	switch {
 	case t.units == units:
@@ -52,12 +52,12 @@ type retention struct {
 	recent lru
 	units  uint64 // of the slots of the open magazines, in use and free
 
-	shift       uint   // the part of the peak is shifted down by it
+	shift       uint   // right shift of the part of the peak
 	bounded     bool   // by a budget, too
-	budgetUnits uint64 // of which so much may lie in magazines
+	budgetUnits uint64 // the budget's bound
 }
 
-// limit is how many units may lie in magazines of large blocks.
+// limit returns how many units may lie in magazines of large blocks.
 func (r *retention) limit() uint64 {
 	limit := max(r.usage.peakUnits/magazineShare, magazineFloor) >> r.shift
 	if r.bounded {
@@ -66,20 +66,19 @@ func (r *retention) limit() uint64 {
 	return limit
 }
 
-// bound sets what the budget and the level of pressure leave to magazines.
+// bound sets the limits of the budget and of the level of pressure.
 func (r *retention) bound(cacheBytes int64, shift uint) {
 	r.shift = shift
 	r.bounded = cacheBytes > 0
 	r.budgetUnits = uint64(max(cacheBytes, 0)) >> sizeclass.UnitShift / 2
 }
 
-// of is the track of a bucket.
+// of returns the track of a bucket.
 func (r *retention) of(bucket int32) *track { return &r.track[int(bucket)-magazine.FirstLarge] }
 
-// keep decides whether a new block of that length stays in a magazine when freed, and returns its slot
-// there; nil if it does not. Precondition: the length missed in its bucket before, and a block of it was
-// freed since the last turn: only lengths that come back at once are worth a magazine, the search serves the
-// others as fast.
+// keep decides whether a new block of that length stays in a magazine when freed, and returns its slot there,
+// or nil. Precondition: the length missed in its bucket before, and a block of it was freed since the last
+// turn: only lengths that recur immediately are worth a magazine, and the search serves the others as fast.
 func (r *retention) keep(t *track, units uint32, hint int) *magazine.Slot {
 	if t.heat < heatKept {
 		t.heat++
@@ -92,7 +91,7 @@ func (r *retention) keep(t *track, units uint32, hint int) *magazine.Slot {
 	}
 	if !m.Open {
 		if m.LiveSlots() == magazine.SlotCount {
-			return nil // it would not be in the list of those with a block, and stay open for ever
+			return nil // it would not be in the LRU list, and would stay open forever
 		}
 		r.replace(hint, m)
 		t.closed = uint16(m.Frees()) //nolint:gosec // the low bits
@@ -109,38 +108,38 @@ func (r *retention) keep(t *track, units uint32, hint int) *magazine.Slot {
 	return s
 }
 
-// replace puts the magazine of a length into use in its bucket; another length that is there ends. Slots in
-// use since the magazine was open before are no part of its budget, so their blocks shall not stay in it:
-// they are detached. One whose free is under way meanwhile may stay once, until it is freed again.
+// replace installs the magazine of a length in its bucket and evicts the length that is there. Slots in use
+// since the magazine was last open are no part of its budget, so their blocks must not stay in it: replace
+// detaches them. A slot that is being freed concurrently may stay once, until it is freed again.
 func (r *retention) replace(hint int, m *magazine.Exact) {
 	if old := r.exacts.At(m.Bucket(), hint); old != nil && old != m {
 		r.evict(old)
 	}
 	if !m.WholeHome() {
 		m.EachLive(func(s *magazine.Slot) {
-			_ = s.Announce(s.Word(), magazine.Detached) // a stale word: freed this moment
+			_ = s.Announce(s.Word(), magazine.Detached) // a stale word: freed concurrently
 		})
 	}
 	r.exacts.Reopen(m)
 	r.exacts.Install(m, hint)
 }
 
-// left books a large block that came home through the list, out of its magazine if that is open.
+// left subtracts a collected large block from its magazine's units if that is open.
 func (r *retention) left(s *magazine.Slot) {
 	if m := s.Magazine().Exact(); m != nil && m.Open && m.Kept(s) {
 		r.units -= uint64(m.Units())
 	}
 }
 
-// shrink closes magazines, the least recently used first, until the rest is within the limit. Only under
-// pressure, after it, and with a lower budget there is anything to close: otherwise the limit does not fall.
+// shrink closes magazines, least recently used first, until the rest is within the limit. The limit falls
+// only with pressure or a lower budget.
 func (r *retention) shrink() {
 	for r.units > r.limit() && r.evictOldest() {
 	}
 }
 
-// evictOldest closes, of the magazines of large blocks with a free slot, the one that was given a block
-// longest ago. It reports whether there was one.
+// evictOldest closes the least recently used magazine of large blocks that has a free slot. It reports
+// whether there was one.
 func (r *retention) evictOldest() bool {
 	for m := r.recent.oldest; m != nil; m = m.Newer {
 		if m.FreeSlots() > 0 {
@@ -151,7 +150,7 @@ func (r *retention) evictOldest() bool {
 	return false
 }
 
-// evict closes a magazine of large blocks and gives those that are free to the heap.
+// evict closes a magazine of large blocks and returns its free blocks to the heap.
 func (r *retention) evict(m *magazine.Exact) {
 	t := r.of(m.Bucket())
 	if t.units == m.Units() && uint16(m.Frees())-t.closed < worthHits {

@@ -10,15 +10,15 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// always lends what is asked for.
+// always lends every requested page.
 func (w *world) always(need uint32) bool { return w.lend(0, need) }
 
-// exact is the magazine of a length.
+// exact returns the magazine of a length.
 func (w *world) exact(bytes int64) *magazine.Exact {
 	return w.core.owner.Exacts.Of(uint32(sizeclass.Units(bytes)))
 }
 
-// TestLengthThatComesBackIsKept counts how often a length must come back before its magazine opens.
+// TestLengthThatComesBackIsKept counts how often a length must recur before its magazine opens.
 func TestLengthThatComesBackIsKept(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 512, Budget{})
@@ -48,8 +48,8 @@ func TestLengthThatDoesNotComeBackIsNotKept(t *testing.T) {
 	w.finish(false)
 }
 
-// TestEarlierSlotsDoNotStayInAReopenedMagazine closes a magazine while slots are in use and opens it
-// again: what those hold is not in its budget, so it must not come to lie there.
+// TestEarlierSlotsDoNotStayInAReopenedMagazine closes a magazine while slots are in use and opens it again.
+// The budget does not count their blocks, so those must not stay in it.
 func TestEarlierSlotsDoNotStayInAReopenedMagazine(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 512, Budget{})
@@ -77,9 +77,9 @@ func TestEarlierSlotsDoNotStayInAReopenedMagazine(t *testing.T) {
 	w.finish(false)
 }
 
-// TestMagazineWithAllSlotsInUseStaysClosed fills a magazine, lets another length take its place in the
-// bucket, and asks for the first length again: opened without a slot for it, nobody would find the
-// magazine any more, and its blocks would never come home.
+// TestMagazineWithAllSlotsInUseStaysClosed fills a magazine, lets another length take over the bucket, and
+// asks for the first length again. Opened without a free slot the magazine would be in no list, and would
+// stay open forever.
 func TestMagazineWithAllSlotsInUseStaysClosed(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 512, Budget{})
@@ -91,7 +91,7 @@ func TestMagazineWithAllSlotsInUseStaysClosed(t *testing.T) {
 		w.repeat(1, other, 0, w.always)
 	}
 	require.False(t, m.Open)
-	for range 4 * heatKept { // the other length cools, then this one gets hot
+	for range 4 * heatKept { // the other length cools, then this one heats up
 		w.repeat(1, bytes, 0, w.always)
 		require.NoError(t, w.core.Check())
 	}
@@ -100,8 +100,8 @@ func TestMagazineWithAllSlotsInUseStaysClosed(t *testing.T) {
 	w.finish(true)
 }
 
-// TestMagazinesHoldNoMoreThanTheirShare asks for two lengths again and again: what could be cached if
-// all their buffers were freed stays within the floor that little live memory has.
+// TestMagazinesHoldNoMoreThanTheirShare repeats two lengths: the blocks that could be cached if all their
+// buffers were freed stay within the minimum.
 func TestMagazinesHoldNoMoreThanTheirShare(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 512, Budget{})
@@ -153,8 +153,8 @@ func TestLengthStaysColdAfterAWorthlessMagazine(t *testing.T) {
 	w.finish(false)
 }
 
-// TestWorthIsCountedSinceTheMagazineOpened lets a magazine prove its worth, and then open once more
-// without: what it served before does not count.
+// TestWorthIsCountedSinceTheMagazineOpened opens a magazine that proves its worth, and then again without:
+// earlier hits do not count.
 func TestWorthIsCountedSinceTheMagazineOpened(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 512, Budget{})

@@ -4,15 +4,15 @@ import (
 	"github.com/go-vram/vram/internal/heap"
 )
 
-// room takes blocks from the heap, and makes room where no free range fits: it closes magazines and
-// retires spans that no buffer uses.
+// room takes blocks from the heap. Where no free range fits it makes room: it closes magazines and retires
+// spans that no buffer uses.
 type room struct {
 	ranges    *ranges
 	retention *retention
 	spans     *spans
 }
 
-// take takes a block of so many units, or says how many pages it needs.
+// take takes a block of that many units, or returns how many pages it needs.
 func (r *room) take(units uint32) (block int32, needPages uint32) {
 	if block = r.ranges.heap.Take(units); block != heap.None {
 		return block, 0
@@ -32,8 +32,8 @@ func (r *room) takeAligned(units, alignUnits uint32) int32 {
 	return block
 }
 
-// make closes magazines of large blocks until a range of that many units
-// is free, and then retires idle spans. It reports whether there is one.
+// make closes magazines of large blocks until a range of that many units is free, and then retires idle
+// spans. It reports whether a range fits.
 func (r *room) make(units uint32) bool {
 	for r.retention.evictOldest() {
 		if r.ranges.heap.LargestFits(units) {

@@ -2,18 +2,18 @@ package core
 
 import "github.com/go-vram/vram/internal/stream/magazine"
 
-// Settings are what may change while a cache is in use.
+// Settings are the parameters that may change while a cache is in use.
 type Settings struct {
 	Budget Budget
-	// Exact lets no magazine serve any more, so that every allocation takes a turn, where what lives is counted.
+	// Exact stops the magazines from serving, so that every allocation takes a turn, which counts live bytes.
 	Exact bool
-	// AgeTicks is for how many ticks in a row pages have to be free until they are surplus; 0: they never are.
+	// AgeTicks is the number of consecutive ticks that pages must be free to be surplus; 0: they never are.
 	AgeTicks int
-	// Share is that of the allocations that are sampled: the caller's part is in package streams.
+	// Share is the sampled share of the allocations: the caller's part is in package streams.
 	Share magazine.Share
 }
 
-// SetSettings replaces the settings from the next turn on. Where Exact changes it visits every magazine.
+// SetSettings replaces the settings from the next turn on. A change of Exact visits every magazine.
 func (c *Core) SetSettings(s Settings) {
 	c.SetBudget(s.Budget)
 	c.setExact(s.Exact)
@@ -22,7 +22,7 @@ func (c *Core) SetSettings(s Settings) {
 	c.misses.stability.restart(c.misses.Turns)
 }
 
-// setExact begins or ends to count exactly.
+// setExact starts or stops exact counting.
 func (c *Core) setExact(on bool) {
 	if c.usage.exact == on {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// Counting exactly, the peaks of a stream and of the gauge are the highest sums that ever lived.
+// With exact counting, the peaks of a stream and of the gauge are the highest sums that ever lived.
 func TestExactPeaks(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -49,7 +49,7 @@ func TestExactPeaks(t *testing.T) {
 	})
 }
 
-// After counting exactly, the magazines that served before serve again.
+// After exact counting ends, the earlier magazines serve again.
 func TestMagazinesServeAgainAfterCountingExactly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 512, Budget{})
@@ -64,8 +64,8 @@ func TestMagazinesServeAgainAfterCountingExactly(t *testing.T) {
 	w.finish(false)
 }
 
-// In plain segments an address is where the segment lies, and an alignment holds for it and not for the number
-// of the page.
+// In plain segments an address follows its segment, and alignment holds for the address, not for the page's
+// number.
 func TestPlacesSayWhereBlocksAre(t *testing.T) {
 	t.Parallel()
 	const pageBytes = int64(64 * kib)

@@ -12,8 +12,8 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// Whatever streams free, in whatever ticks, and whoever is pressed or ends: together they are allowed no more than their
-// part of the limit, none more than its frees of a tick ask for, and nobody keeps what it does not use.
+// For any frees and ticks, pressure and ends: all streams together have at most their part of the limit, none
+// more than its frees of a tick require, and unused slack is returned.
 func TestSlackKeepsWithinItsBounds(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -26,7 +26,7 @@ func TestSlackKeepsWithinItsBounds(t *testing.T) {
 			cores[i] = newWorld(t, 512, Budget{}).core
 			cores[i].inFlight.slack.device, cores[i].inFlight.slack.limit = &device, &limit
 		}
-		sum, last := make([]uint64, len(cores)), make([]uint64, len(cores)) // freed in this tick; what the ticks before left
+		sum, last := make([]uint64, len(cores)), make([]uint64, len(cores)) // freed in this tick; rest of earlier ticks
 		for range rapid.IntRange(1, 100).Draw(t, "steps") {
 			i := rapid.IntRange(0, len(cores)-1).Draw(t, "core")
 			c := cores[i]
@@ -71,7 +71,8 @@ func TestSlackKeepsWithinItsBounds(t *testing.T) {
 	})
 }
 
-// A stream that frees little has the least slack, one that frees much a fence's share of it, and a lowered limit gives no more.
+// A stream that frees little has the minimum slack, one that frees much has a fence's share, and a lowered
+// limit grants no more.
 func TestSlackFollowsWhatIsFreed(t *testing.T) {
 	t.Parallel()
 	var device Allowance

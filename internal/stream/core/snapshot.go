@@ -6,23 +6,23 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// Snapshot is the state of a core's books, with the magazines as they were when each was looked at.
+// Snapshot is the state of a core's books. Each magazine is read at its own moment.
 type Snapshot struct {
 	HeldBytes        int64 // pages lent by the pool: the sum of the next three
 	LiveBytes        int64 // blocks that callers have
-	PendingBytes     int64 // freed, and other streams still use them
-	CachedBytes      int64 // all else: the three parts that follow
+	PendingBytes     int64 // freed, but in use by other streams
+	CachedBytes      int64 // the rest: the sum of the next three
 	SpanBytes        int64 // free slots of the classes
 	MagazineBytes    int64 // free slots of large blocks, and parts of batches
 	RangeBytes       int64 // free ranges
-	PageBytes        int64 // whole pages in them: what can be released
-	PeakLiveBytes    int64 // of all but free ranges and parts of batches, at the turns that allocated: an upper bound
+	PageBytes        int64 // whole pages in them, which can be released
+	PeakLiveBytes    int64 // maximum of all but free ranges and parts of batches, at the turns that allocated: an upper bound
 	LargestFreeBytes int64
 	FreeRanges       int
 	NodeVisits       uint64
 
-	AllocCount, FreeCount, LiveCount uint64 // of buffers, without those that Undo gave back and parts of batches
-	// Of AllocCount: as Served counted, and of RefillCount, as ServedMapped did.
+	AllocCount, FreeCount, LiveCount uint64 // of buffers, without parts of batches and undone allocations
+	// RangeCount and RefillCount are parts of AllocCount, MappedCount of RefillCount: see Served and ServedMapped.
 	RangeCount, RefillCount, MappedCount uint64
 
 	PeakPendingBytes, PeakHeldBytes int64 // since the last reset
@@ -35,27 +35,27 @@ type SizeCounts struct {
 	LiveBytes, CachedBytes           int64 // of blocks, and of free slots of magazines
 }
 
-// counted are the counts of the last Snapshot, below which no later one goes.
+// counted are the counts of the last Snapshot, the minimum of the next.
 type counted struct {
 	magazineHits uint64
 	allocs       [magazine.SizeCount]uint64
 }
 
-// Snapshot counts. It visits every slot, since no allocation or free counts: frees are what the
-// generations sum up to, live buffers are the slots that are neither free nor home.
+// Snapshot counts. It visits every slot, since allocations and frees update no counter: frees are the sum of
+// the generations, and live buffers are the slots that are neither free nor collected.
 //
-// Counts never fall from one Snapshot to the next, though callers go on meanwhile. Frees are read first,
-// and then what is live: of a slot that is freed in between neither its allocation nor its free counts yet,
-// and none counts twice, save where a caller was stopped in the middle of a free during all of the reading.
-// The greatest reading settles what remains: that one stays ahead until the next allocation which a magazine
-// serves. The road not taken is to read live slots first: each free in between would count one too many.
+// Counts never fall from one Snapshot to the next, even with concurrent callers. Frees are read before live
+// slots. If a slot is freed in between, neither its allocation nor its free counts yet. None counts twice,
+// unless a caller was preempted inside a free during the whole reading. Keeping the greatest reading corrects
+// that case: it stays ahead until the next allocation that a magazine serves. The road not taken is to read
+// live slots first: each free in between would count one too many.
 //
-// Parts of batches are read before what is live: all of them are live until a turn takes them from the books.
-// What a batch takes and books later counts as allocated in this reading, and the batch sees that it does.
+// Parts of batches are read before live slots: all of them are live until a turn unbooks them. A part that
+// a batch takes and books later counts as allocated in this reading, and the batch detects that.
 func (c *Core) Snapshot() Snapshot {
 	p := c.usage.parts
-	p.beginReading()
-	defer p.endReading()
+	p.readings.Add(1)
+	defer p.readings.Add(1)
 	sizes := new([magazine.SizeCount]SizeCounts)
 	c.owner.AddFrees(func(size int, frees uint64) { sizes[size].FreeCount += frees })
 	for i := range sizes {
@@ -79,7 +79,7 @@ func (c *Core) Snapshot() Snapshot {
 	live := func(units uint32, count int) (bytes int64) {
 		z := &s.Sizes[magazine.SizeOf(units)]
 		bytes = int64(count) * int64(units) << sizeclass.UnitShift
-		z.LiveCount += uint64(count) //nolint:gosec // one that is taken back is added modulo 2^64
+		z.LiveCount += uint64(count) //nolint:gosec // a subtraction is added modulo 2^64
 		z.LiveBytes += bytes
 		return bytes
 	}
@@ -118,15 +118,15 @@ func (c *Core) Snapshot() Snapshot {
 	return s
 }
 
-// raise notes a reading, modulo 2^64, that may be below zero while callers go on.
+// raise records a reading, modulo 2^64, that may be below zero with concurrent callers.
 func raise(greatest *uint64, reading uint64) {
 	if int64(reading) > int64(*greatest) { //nolint:gosec // a difference of counts
 		*greatest = reading
 	}
 }
 
-// ResetPeak restarts the peaks. That of live bytes begins at what lives now: what was freed since the last
-// turn comes home first, and what magazines cache does not count before the next turn that allocates.
+// ResetPeak restarts the peaks. The peak of live bytes starts at the present value: Drain comes first, and
+// blocks cached in magazines do not count before the next turn that allocates.
 func (c *Core) ResetPeak() {
 	c.usage.resetPeak(c.liveUnits())
 	c.inFlight.peakUnits.Reset(int64(c.inFlight.units))
@@ -140,7 +140,7 @@ func (c *Core) liveUnits() uint64 {
 // Peaks are the maxima inside a scope.
 type Peaks struct{ LiveBytes, PendingBytes, HeldBytes int64 }
 
-// BeginScope begins a scope of the peaks, as ResetPeak restarts them. No other scope has that number.
+// BeginScope begins a scope of the peaks, as ResetPeak restarts them. The number must be unique.
 func (c *Core) BeginScope(number uint64) {
 	c.usage.beginScope(number, c.liveUnits())
 	c.inFlight.peakUnits.Begin(number, int64(c.inFlight.units))
@@ -158,7 +158,7 @@ func (c *Core) EndScope(number uint64) Peaks {
 	return p
 }
 
-// Inside are the peaks inside a scope so far, as the turns that allocated noted them. It changes
+// Inside returns the peaks inside a scope so far, as the turns that allocated recorded them. It changes
 // nothing.
 func (c *Core) Inside(number uint64) Peaks {
 	return Peaks{
@@ -168,7 +168,7 @@ func (c *Core) Inside(number uint64) Peaks {
 	}
 }
 
-// Live visits the blocks that callers have, with the slots that know their tags and places.
+// Live visits the blocks that callers have, with their slots, which hold tags and places.
 func (c *Core) Live(visit func(p cudadrv.Ptr, bytes int64, s *magazine.Slot)) {
 	c.Drain()
 	freed := c.inFlight.all()

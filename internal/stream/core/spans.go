@@ -5,32 +5,27 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// spans are the blocks that magazines of classes are carved from.
+// spans tracks the blocks from which magazines of classes are carved.
 type spans struct {
 	magazines *magazine.Spans
 	ranges    *ranges
 	wanted    *wanted
-	units     uint64 // of all of them
+	units     uint64 // of all spans
 
-	// shelved are the magazines that served when exact counting began: no allocation finds them, buffers
-	// out of them come home as ever, and their span counts as live until all have.
+	// shelved are the magazines that served when exact counting began. No allocation finds them. Their
+	// buffers are freed as usual, and each span counts as live until all are.
 	shelved []*magazine.Span
 }
 
-// carve makes a block the span of a magazine with free slots, which is not installed.
+// carve returns a new magazine over a block, with all slots free and not installed.
 func (s *spans) carve(class int, block int32) *magazine.Span {
 	m := s.magazines.New(class, block, s.ranges.address(block))
-	s.add(class, block, &m.Magazine)
+	s.units += uint64(sizeclass.SpanUnits(class))
+	s.ranges.placed(block, occupant{magazine: &m.Magazine})
 	return m
 }
 
-// add books a block that is the span of a magazine.
-func (s *spans) add(class int, block int32, m *magazine.Magazine) {
-	s.units += uint64(sizeclass.SpanUnits(class))
-	s.ranges.placed(block, occupant{magazine: m})
-}
-
-// retire makes the span of a closed magazine free whose slots are all home.
+// retire frees the span of a closed magazine whose slots are all collected.
 func (s *spans) retire(m *magazine.Span) {
 	s.units -= uint64(sizeclass.SpanUnits(int(m.Class)))
 	s.ranges.free(s.magazines.Retire(m))
@@ -52,7 +47,7 @@ func (s *spans) retireOf(all []*magazine.Span) {
 	}
 }
 
-// close ends the service of a magazine; its span is retired once all of its slots are home.
+// close closes a magazine. Its span is retired once all of its slots are collected.
 func (s *spans) close(m *magazine.Span) {
 	s.magazines.Close(m)
 	if m.WholeHome() {
@@ -69,7 +64,7 @@ func (s *spans) closeAll() {
 	})
 }
 
-// shelve puts the magazines that serve out of the reach of every allocation.
+// shelve hides the installed magazines from every allocation.
 func (s *spans) shelve() {
 	s.magazines.Each(func(m *magazine.Span) {
 		if m.Open && m.IsInstalled() {
@@ -79,7 +74,7 @@ func (s *spans) shelve() {
 	})
 }
 
-// unshelve lets those serve again that still have their span. No other was installed meanwhile.
+// unshelve reinstalls the shelved magazines that still have their span. None was installed since.
 func (s *spans) unshelve() {
 	for _, m := range s.shelved {
 		if m.Open && !m.IsInstalled() {
@@ -89,7 +84,7 @@ func (s *spans) unshelve() {
 	s.shelved = nil
 }
 
-// closeShelved closes them instead.
+// closeShelved closes the shelved magazines.
 func (s *spans) closeShelved() {
 	for _, m := range s.shelved {
 		if m.Open && !m.IsInstalled() {

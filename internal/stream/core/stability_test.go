@@ -8,14 +8,14 @@ import (
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
-// churn allocates and frees lengths that do not come back until the core has counted so many turns.
+// churn allocates and frees lengths that do not recur until the core has counted so many turns.
 func (w *world) churn(turns uint64) {
 	for i := int64(0); w.core.misses.Turns < turns; i++ {
 		w.free(w.alloc(256*kib+i%64*sizeclass.UnitBytes, 0, w.always))
 	}
 }
 
-// swell makes the peak so high that all that follows is quiescent.
+// swell makes the peak so high that all later use is quiescent.
 func (w *world) swell() { w.free(w.alloc(12<<20, 0, w.always)) }
 
 // takesBack reports whether a block that was just freed is handed out again without a turn.
@@ -27,7 +27,7 @@ func (w *world) takesBack(bytes int64) bool {
 	return w.takenBack > before
 }
 
-// Blocks are taken back once the pool was not needed for a while, and not from when it is needed again.
+// Blocks are reused directly once the pool was not needed for a while, until it is needed again.
 func TestBlocksAreTakenBackWhileDemandIsStable(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 512, Budget{})
@@ -47,14 +47,14 @@ func TestBlocksAreTakenBackWhileDemandIsStable(t *testing.T) {
 	w.finish(true)
 }
 
-// While much lives they are not, but after long.
+// With much live memory they are not, until much later.
 func TestBlocksAreTakenBackOnceQuiescent(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 512, Budget{})
 	for range 20 {
 		w.alloc(400*kib, 0, w.always)
 	}
-	w.free(w.alloc(300*kib, 0, w.always)) // what follows has room
+	w.free(w.alloc(300*kib, 0, w.always)) // room for the next requests
 	stableAt := w.core.misses.stability.at
 	w.churn(stableAt + 100)
 	assert.False(t, w.takesBack(260*kib), "too much lives")
@@ -63,7 +63,7 @@ func TestBlocksAreTakenBackOnceQuiescent(t *testing.T) {
 	w.finish(true)
 }
 
-// Where each block must be seen, all come home.
+// While every free must wake the owner, none is reused directly.
 func TestBlocksAreNotTakenBackWhereTheyMustBeSeen(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 512, Budget{})

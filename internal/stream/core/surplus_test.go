@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Surplus is the least that was free over a window, at its end; then a new window begins.
+// Surplus is the least that was free over a window, at its end; then another window begins.
 func TestSurplusIsTheLeastThatWasFree(t *testing.T) {
 	t.Parallel()
 	s := newSurplus(3)
@@ -33,7 +33,7 @@ func TestSurplusIsTheLeastThatWasFree(t *testing.T) {
 	assert.Equal(t, []uint64{0, 0, 0, 0}, ticks(9, 9, 9, 9), "there is no window")
 }
 
-// aging is a core with a window of four ticks that holds so many free pages of 256 KiB.
+// aging returns a core with a window of four ticks that holds so many free pages of 256 KiB.
 func aging(t *testing.T, pages uint32) *world {
 	t.Helper()
 	w := newWorld(t, 512, Budget{})
@@ -51,7 +51,8 @@ func (w *world) ages() (pages uint32) {
 	return pages
 }
 
-// A loop that is shorter than the window keeps what it needs at its peak, however little it uses at the ticks; the rest leaves once.
+// A loop shorter than the window keeps the memory of its peak, however little it uses at the ticks; the rest
+// leaves once.
 func TestALoopKeepsWhatItNeeds(t *testing.T) {
 	t.Parallel()
 	w := aging(t, 40)
@@ -73,7 +74,7 @@ func TestALoopKeepsWhatItNeeds(t *testing.T) {
 	w.finish(true)
 }
 
-// A loop that is longer than the window does without what it does not need in one.
+// A loop longer than the window releases memory that it does not need within one.
 func TestALongLoopReturnsWhatItDoesNotNeed(t *testing.T) {
 	t.Parallel()
 	w := aging(t, 40)
@@ -86,8 +87,8 @@ func TestALongLoopReturnsWhatItDoesNotNeed(t *testing.T) {
 	w.finish(true)
 }
 
-// Random requests, frees and ticks: a window's surplus is never more than was free at the end of each of its turns, and all of that
-// as far as it is whole pages.
+// Random requests, frees and ticks: a window's surplus is the least that was free at the end of its turns, in
+// whole pages.
 func TestSurplusFollowsTheReference(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -12,7 +12,7 @@ import (
 	"github.com/go-vram/vram/internal/transcript"
 )
 
-// TestTranscripts plays the scripts in testdata; the reference judges every command as in the model test.
+// TestTranscripts plays the scripts in testdata; the reference checks every command as in the model test.
 //
 // Commands: new page=U [bytes=SIZE] [ranges=N], grant FIRST PAGES, alloc NAME SIZE, queued NAME SIZE (the
 // core is asked though a magazine may have one by now), repeat COUNT SIZE (alloc and free), free NAME...,
@@ -23,7 +23,7 @@ func TestTranscripts(t *testing.T) {
 	transcript.Run(t, func(t *testing.T) transcript.Machine {
 		t.Helper()
 		s := &script{t: t, named: map[string]*buffer{}, waits: map[string]bool{}}
-		// Not checked after each command: a check drains, and a block that came back early did not just come back.
+		// Check is not called after each command: a check drains, which would hide recent frees
 		return transcript.Machine{Obey: s.obey, Check: func() { s.w.check() }}
 	})
 }
@@ -89,7 +89,7 @@ func (s *script) obey(words []string) string {
 	return ""
 }
 
-// alloc says where the buffer lies, in what kind of slot, and who served it.
+// alloc prints the buffer's place, the kind of its slot, and the level that served it.
 func (s *script) alloc(name string, bytes int64, queued bool) string {
 	var slot *magazine.Slot
 	var word uint64
@@ -152,7 +152,7 @@ func (s *script) books() string {
 		c.heap.FreeUnits(), count(n.FreeRanges, "range"), in(n.LargestFreeBytes), c.spans.units, c.retention.units, in(c.LiveBytes()))
 }
 
-// magazine says what the magazine of a length is doing, and how hot the length is.
+// magazine prints the state of a length's magazine, and the length's heat.
 func (s *script) magazine(bytes int64) string {
 	units := uint32(sizeclass.Units(bytes))
 	state := "closed"

@@ -9,13 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A block that is put back can be taken and freed by another goroutine at once: its free counts, and only the one that put it back
-// does not.
+// After PutBack another goroutine can immediately take and free the block: only that free counts.
 func TestPutBackCountsItsOwnFreeOnly(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 128, Budget{})
 	w.core.Grant(Run{First: 0, Pages: 8})
-	keep, _ := w.core.Alloc(kib, 0) // from here on a magazine serves the class
+	keep, _ := w.core.Alloc(kib, 0) // from now on a magazine serves the class
 	require.NotNil(t, keep)
 	var over atomic.Bool
 	var taken uint64

@@ -5,34 +5,34 @@ import (
 	"github.com/go-vram/vram/internal/watermark"
 )
 
-// usage counts the memory in use. A block in use is one that a caller was given, or a part of a batch: see
-// Parts. The statistics count what was given; decisions about magazines and sweeps go by all that is in use.
+// usage counts the memory in use: blocks that callers were given, and parts of batches (see Parts). The
+// statistics count only given blocks; decisions about magazines and sweeps count everything in use.
 type usage struct {
 	ranges       *ranges
 	waitingUnits uint64 // of requests that wait for the pool
 	parts        *Parts
-	peakUnits    uint64 // in use at most, ever
+	peakUnits    uint64 // most in use, ever
 	quiescence   quiescence
 
 	exact          bool   // count exactly, and publish
-	gauge          *Gauge // nil: there is no sum
+	gauge          *Gauge // nil: no sum is kept
 	publishedBytes int64
 
-	// Behind the fields of each miss.
-	givenPeak watermark.Mark // units given at most
+	// After the fields that each miss uses.
+	givenPeak watermark.Mark // most units given
 }
 
-// notePeak notes an allocation that a caller was given.
+// notePeak records an allocation that a caller was given.
 func (u *usage) notePeak() {
 	used := u.ranges.usedUnits()
 	u.raise(used)
 	u.raiseGiven(used - u.parts.Units())
 }
 
-// noteUse notes what is in use, by which decisions go.
+// noteUse records the memory in use, for the decisions.
 func (u *usage) noteUse() { u.raise(u.ranges.usedUnits()) }
 
-// noteGiven notes what callers have, for the statistics.
+// noteGiven records the memory that callers have, for the statistics.
 func (u *usage) noteGiven() { u.raiseGiven(u.givenUnits()) }
 
 func (u *usage) raise(usedUnits uint64) {
@@ -47,7 +47,7 @@ func (u *usage) raiseGiven(givenUnits uint64) {
 	}
 }
 
-// resetPeak restarts the peak of the statistics at so many units that callers have.
+// resetPeak restarts the peak of the statistics at that many units.
 func (u *usage) resetPeak(givenUnits uint64) {
 	u.givenPeak.Reset(int64(givenUnits)) //nolint:gosec // units of one arena
 	if u.exact {
@@ -55,7 +55,7 @@ func (u *usage) resetPeak(givenUnits uint64) {
 	}
 }
 
-// beginScope begins a scope of the peak, at so many units that callers have.
+// beginScope begins a scope of the peak at that many units.
 func (u *usage) beginScope(number, givenUnits uint64) {
 	u.givenPeak.Begin(number, int64(givenUnits)) //nolint:gosec // units of one arena
 	if u.exact {
@@ -66,7 +66,7 @@ func (u *usage) beginScope(number, givenUnits uint64) {
 // quiescent reports whether less is in use than an eighth of the peak.
 func (u *usage) quiescent() bool { return u.ranges.usedUnits() < u.peakUnits/quiescentShare }
 
-// publish tells the gauge how many bytes live.
+// publish updates the gauge with the live bytes.
 func (u *usage) publish() {
 	if u.gauge == nil {
 		return
@@ -75,12 +75,12 @@ func (u *usage) publish() {
 	if u.exact {
 		used = u.GivenBytes()
 	}
-	u.gauge.add(used - u.publishedBytes)
+	u.gauge.peak.Raise(u.gauge.live.Add(used - u.publishedBytes))
 	u.publishedBytes = used
 }
 
-// Wait adds the units of a request to, or with a negative number takes them from, those that requests wait
-// for. A request of no bytes does not count: it has no sign.
+// Wait adds the units of a request to those that requests wait for, or subtracts them if bytes is negative. A
+// request of no bytes does not count: it has no sign.
 func (u *usage) Wait(bytes int64) {
 	switch {
 	case bytes < 0:
@@ -90,21 +90,21 @@ func (u *usage) Wait(bytes int64) {
 	}
 }
 
-// Parts are those of the batches that the stream's callers have asked for.
+// Parts returns the parts of the batches that the stream's callers have requested.
 func (u *usage) Parts() *Parts { return u.parts }
 
-// LiveBytes is what the stream cannot do without as things are: all that is not free in the heap, also what
-// its magazines cache, and the requests that wait.
+// LiveBytes returns the memory that the stream needs at present: all that is not free in the heap,
+// including cached slots, and the waiting requests.
 func (u *usage) LiveBytes() int64 {
 	return int64(u.ranges.usedUnits()+u.waitingUnits) << sizeclass.UnitShift
 }
 
-// OpenBytes are those of LiveBytes that no caller has: requests that wait for the pool, and parts.
+// OpenBytes returns the part of LiveBytes that no caller has: requests that wait for the pool, and parts.
 func (u *usage) OpenBytes() int64 {
 	return int64(u.waitingUnits+u.parts.Units()) << sizeclass.UnitShift
 }
 
-// GivenBytes are those of UsedBytes that callers have, or magazines cache.
+// GivenBytes returns the part of UsedBytes that callers have or magazines cache.
 func (u *usage) GivenBytes() int64 { return int64(u.givenUnits()) << sizeclass.UnitShift }
 
 func (u *usage) givenUnits() uint64 { return u.ranges.usedUnits() - u.parts.Units() }

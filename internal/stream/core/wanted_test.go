@@ -9,8 +9,8 @@ import (
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
-// A trial in vain leaves what there was, and tells nobody: else two batches that wait would have each other tried for ever.
-// What came home meanwhile is told.
+// A failed trial restores the state and reports nothing: otherwise two waiting batches would retry each other
+// forever. Memory that is freed during the trial is reported.
 func TestATrialInVainTellsNobody(t *testing.T) {
 	t.Parallel()
 	for name, frees := range map[string]bool{"alone": false, "beside a free": true} {
@@ -51,8 +51,8 @@ func TestATrialInVainTellsNobody(t *testing.T) {
 	}
 }
 
-// A search in vain retires spans of which the last buffer has come home. Whoever is woken by that buffer finds nothing any more, and
-// tells of it all the same.
+// A failed search retires spans whose last buffer was freed. Another search that this free wakes finds
+// nothing, so the retirement is reported.
 func TestASearchInVainTellsWhatItRetired(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 4096, Budget{})

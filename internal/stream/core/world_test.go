@@ -17,13 +17,13 @@ const (
 	worldUnits             = 1 << 16
 )
 
-// What a unit of the arena is; from 1 on it belongs to the buffer of that number.
+// The owner of a unit of the arena; from 1 on it is a buffer's number.
 const (
 	foreign int32 = -1 // not lent to the core
 	nobody  int32 = 0
 )
 
-// buffer is what a caller has, or had, and what the reference knows of it.
+// buffer is a caller's buffer, live or freed, and the reference's record of it.
 type buffer struct {
 	number int32
 	slot   *magazine.Slot
@@ -33,8 +33,8 @@ type buffer struct {
 	frees  uint64 // of the slot when it was handed out
 }
 
-// world is a core, the callers of its cache, a dumb source of pages, and the reference: one owner for
-// each unit of the arena.
+// world is a core, the callers of its cache, a simple source of pages, and the reference: one owner for each
+// unit of the arena.
 type world struct {
 	t         require.TestingT
 	core      *Core
@@ -76,7 +76,7 @@ func newWorld(t require.TestingT, pageUnits uint32, budget Budget) *world {
 	return w
 }
 
-// blockUnits is the length of the block that a request of that many bytes gets.
+// blockUnits returns the length of the block for a request of that many bytes.
 func blockUnits(bytes int64) uint32 {
 	units := sizeclass.Units(bytes)
 	if units <= sizeclass.MaxUnits {
@@ -130,7 +130,7 @@ func (w *world) serve(bytes int64, hint int, source func(need uint32) bool) *buf
 	return w.book(slot, slot.Word(), bytes)
 }
 
-// waiting is what a request of that many bytes adds to the live bytes while it waits.
+// waiting returns how much a request of that many bytes adds to the live bytes while it waits.
 func waiting(bytes int64) int64 {
 	if bytes == 0 {
 		return 0
@@ -138,10 +138,10 @@ func waiting(bytes int64) int64 {
 	return int64(sizeclass.Units(bytes)) << sizeclass.UnitShift
 }
 
-// book books a block that was handed out: it must be nobody's, of the right length and aligned.
+// book books a block that was handed out: it must be unowned, of the right length and aligned.
 func (w *world) book(slot *magazine.Slot, word uint64, bytes int64) *buffer {
 	units := blockUnits(bytes)
-	if slot.Magazine().Loose() { // a small one when counting exactly has what it needs, or a class's length in a batch
+	if slot.Magazine().Loose() { // exact counting gives a small one its own length, a batch a class's
 		require.Contains(w.t, []uint32{units, uint32(sizeclass.Units(max(bytes, 1)))}, slot.Units)
 		units = slot.Units
 	}
@@ -161,8 +161,8 @@ func (w *world) bookUnits(slot *magazine.Slot, word uint64, units uint32) *buffe
 	return b
 }
 
-// hoard makes so many buffers of a length that stay in its magazine when freed, if they are let: the
-// magazine has proved its worth, and two of three are freed at once, so that the length keeps coming back.
+// hoard allocates so many buffers of a length that stay in its magazine when freed, if possible: the magazine
+// has proved its worth, and two of three are freed immediately, so that the length keeps recurring.
 func (w *world) hoard(count int, bytes int64, hint int, source func(need uint32) bool) {
 	w.repeat(heatKept+worthHits+4, bytes, hint, source)
 	for range count {
@@ -179,7 +179,7 @@ func (w *world) hoard(count int, bytes int64, hint int, source func(need uint32)
 	}
 }
 
-// repeat allocates and frees a length, so that it is kept if that was often enough.
+// repeat allocates and frees a length often enough to be kept.
 func (w *world) repeat(count int, bytes int64, hint int, source func(need uint32) bool) {
 	for range count {
 		b := w.alloc(bytes, hint, source)
@@ -197,7 +197,7 @@ func (w *world) free(b *buffer) {
 	w.frees++
 }
 
-// move changes the owner of units, all of which must have the one that is named.
+// move changes the owner of units, which must all have the named one.
 func (w *world) move(first, end uint32, from, to int32) {
 	for u := first; u < end; u++ {
 		if w.owners[u] != from {
@@ -217,7 +217,7 @@ func (w *world) disown(b *buffer) {
 	}
 }
 
-// freeAgain frees a buffer that was freed: refused, whoever has its slot now.
+// freeAgain frees a buffer a second time: refused, even if its slot has another owner.
 func (w *world) freeAgain(b *buffer) {
 	err := b.slot.Free(b.word)
 	require.ErrorIs(w.t, err, magazine.ErrBadFree)
@@ -228,7 +228,7 @@ func (w *world) freeAgain(b *buffer) {
 	require.ErrorIs(w.t, err, want)
 }
 
-// undo gives a buffer that the core handed out last back, as if it had never been asked for.
+// undo undoes the core's last allocation.
 func (w *world) undo(b *buffer, byPool bool) {
 	w.core.Undo(b.slot)
 	w.disown(b)
@@ -240,7 +240,7 @@ func (w *world) undo(b *buffer, byPool bool) {
 	}
 }
 
-// grant lends the pages from first on, and says whether all of them were there to lend.
+// grant lends the pages from first on, and reports whether all of them were available.
 func (w *world) grant(first, pages uint32) bool {
 	from, end := first*w.pageUnits, (first+pages)*w.pageUnits
 	if end > worldUnits || slices.ContainsFunc(w.owners[from:end], func(o int32) bool { return o != foreign }) {
@@ -252,7 +252,7 @@ func (w *world) grant(first, pages uint32) bool {
 	return true
 }
 
-// lend lends pages side by side wherever they are left, from a page on.
+// lend lends contiguous pages where available, from a page on.
 func (w *world) lend(from, pages uint32) bool {
 	last := uint32(worldUnits) / w.pageUnits
 	for i := range last {
@@ -263,7 +263,7 @@ func (w *world) lend(from, pages uint32) bool {
 	return false
 }
 
-// back books pages that the core gave up: they were lent, and nobody's.
+// back books pages that the core released: they were lent, and unowned.
 func (w *world) back(runs []Run) (pages uint32) {
 	for _, r := range runs {
 		require.Positive(w.t, r.Pages)
@@ -274,14 +274,14 @@ func (w *world) back(runs []Run) (pages uint32) {
 	return pages
 }
 
-// close ends the service and returns what is free.
+// close closes the cache and releases the free memory.
 func (w *world) close() {
 	w.core.Close()
 	w.closed = true
 	w.back(w.core.Return())
 }
 
-// check holds the core's books against its own invariants and the reference.
+// check compares the core's books with its own invariants and the reference.
 func (w *world) check() {
 	require.NoError(w.t, w.core.Check())
 	s := w.core.Snapshot()
@@ -302,7 +302,7 @@ func (w *world) check() {
 	require.NoError(w.t, w.core.Check(), "after the snapshot")
 }
 
-// checkLive holds the list of live blocks against the reference.
+// checkLive compares the list of live blocks with the reference.
 func (w *world) checkLive() {
 	var got, want []uint64
 	w.core.Live(func(p cudadrv.Ptr, bytes int64, _ *magazine.Slot) {
@@ -316,9 +316,9 @@ func (w *world) checkLive() {
 	require.Equal(w.t, want, got)
 }
 
-// checkKept shows what the books of the magazines of large blocks are for: with all buffers freed, the
-// open ones hold what was counted, and that is no more than their limit once a budget that was lowered
-// meanwhile has been applied. One block may be longer than the limit.
+// checkKept checks the books of the magazines of large blocks: with all buffers freed, the open ones hold the
+// counted units, and no more than their limit once a lowered budget has been applied. One block may be longer
+// than the limit.
 func (w *world) checkKept() {
 	for len(w.live) > 0 {
 		w.free(w.live[0])
@@ -327,7 +327,7 @@ func (w *world) checkKept() {
 	cached, _ := w.kept()
 	assert.Equal(w.t, w.core.retention.units, cached)
 	w.excess()
-	w.core.Tick() // what a level of pressure no longer allows
+	w.core.Tick() // applies the level of pressure
 	cached, most := w.kept()
 	assert.Equal(w.t, w.core.retention.units, cached)
 	budgetUnits := uint64(w.core.limits.budget.CacheBytes) >> sizeclass.UnitShift
@@ -338,7 +338,7 @@ func (w *world) checkKept() {
 	}
 }
 
-// kept is what lies in open magazines of large blocks, and the longest block there.
+// kept returns the units in open magazines of large blocks, and the longest block there.
 func (w *world) kept() (cached, most uint64) {
 	w.core.owner.Exacts.Each(func(m *magazine.Exact) {
 		if m.FreeSlots() > 0 {
@@ -349,7 +349,7 @@ func (w *world) kept() (cached, most uint64) {
 	return cached, most
 }
 
-// finish frees everything, closes, and shows that every page that was lent comes back.
+// finish frees everything, closes, and checks that every lent page is returned.
 func (w *world) finish(closeFirst bool) {
 	if closeFirst && !w.closed {
 		w.close()

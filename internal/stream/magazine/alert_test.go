@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// alerts counts what a Waker hears.
+// alerts counts the calls of a Waker.
 type alerts struct {
 	wakes
 	freed int
@@ -15,7 +15,7 @@ type alerts struct {
 
 func (a *alerts) Freed() { a.freed++ }
 
-// The first block that comes home through the list after an Alert is told, whatever else becomes of the cache.
+// The first block freed through the list after an Alert is reported, also if the cache's state changes.
 func TestAnAlertIsToldOnce(t *testing.T) {
 	t.Parallel()
 	c, o, _ := cacheOf(0)

@@ -131,7 +131,7 @@ func BenchmarkContended(b *testing.B) {
 	}
 }
 
-// lane is what one goroutine of BenchmarkFalseSharing frees: a slot's word, and a mask that is its own, so
+// lane is the memory that one goroutine of BenchmarkFalseSharing frees: a slot's word, and a mask that is its own, so
 // that only the slots can be in each other's way.
 type lane struct {
 	word *atomic.Uint64

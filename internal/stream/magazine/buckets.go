@@ -2,7 +2,7 @@ package magazine
 
 import "math/bits"
 
-// installation is where a magazine is to be found that callers take from.
+// installation is the place of a magazine in the buckets.
 type installation struct {
 	bucket    int32
 	shard     int8
@@ -12,10 +12,10 @@ type installation struct {
 // IsInstalled reports whether the magazine is in a bucket.
 func (p *installation) IsInstalled() bool { return p.installed }
 
-// buckets are where callers look magazines up.
+// buckets map lengths to magazines.
 type buckets [bucketCount]bucket
 
-// at is the magazine that serves a bucket, for callers with that hint.
+// at returns the magazine that serves a bucket, for callers with that hint.
 func (b *bucket) at(hint int) *Magazine {
 	if sh := b.shards.Load(); sh != nil {
 		return sh[hint&(Shards-1)].magazine.Load()
@@ -34,7 +34,7 @@ func (b *buckets) install(m *Magazine, at *installation, hint int) {
 	b[at.bucket].magazine.Store(m)
 }
 
-// uninstall takes a magazine out of its bucket if it is there.
+// uninstall removes a magazine from its bucket if it is there.
 func (b *buckets) uninstall(m *Magazine, at *installation) {
 	if !at.installed {
 		return
@@ -46,8 +46,8 @@ func (b *buckets) uninstall(m *Magazine, at *installation) {
 	at.installed = false
 }
 
-// shard gives every hint of a contended bucket a place of its own. The magazine m that served it
-// goes on at the place of this hint. It reports whether the bucket was sharded by this call.
+// shard gives every hint of a contended bucket its own place. The magazine m that served it moves to the
+// place of this hint. It reports whether this call sharded the bucket.
 func (b *buckets) shard(m *Magazine, at *installation, hint int) bool {
 	if m.contended.Load() < contendedLimit || b[at.bucket].shards.Load() != nil || b[at.bucket].magazine.Load() != m {
 		return false
@@ -74,8 +74,8 @@ func (b *buckets) each(bucket int32, visit func(*Magazine)) {
 	}
 }
 
-// close ends a magazine: no caller takes from it again. It returns the slots that were free, which
-// are home without flags.
+// close closes a magazine: no caller takes from it again. It returns the slots that were free, with their
+// flags cleared; the owner has them.
 func (m *Magazine) close() (home uint64) {
 	home = broughtHome(m.mask.Swap(closedBit))
 	for f := home; f != 0; f &= f - 1 {
@@ -84,7 +84,7 @@ func (m *Magazine) close() (home uint64) {
 	return home
 }
 
-// liveBeside are the slots that are neither home nor free.
+// liveBeside returns the slots that are neither free nor in homes.
 func (m *Magazine) liveBeside(homes uint64) uint64 {
 	w := m.mask.Load()
 	if w >= closedBit {

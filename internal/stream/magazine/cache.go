@@ -11,24 +11,24 @@ import (
 const (
 	// LargeBuckets is the number of buckets for lengths beyond the classes.
 	LargeBuckets = 1 << largeBits
-	// FirstLarge is the first of them; those before it are the classes.
+	// FirstLarge is the first of these buckets, after the classes.
 	FirstLarge = sizeclass.Count
-	// largeBits: not smaller, since two lengths that meet in a bucket push each other out and real
-	// programs use up to a thousand; not larger, since a bucket costs 16 bytes of every stream.
+	// largeBits: not smaller, since two lengths that share a bucket evict each other and real programs use up
+	// to a thousand; not larger, since a bucket costs 16 bytes of every stream.
 	largeBits   = 11
 	bucketCount = FirstLarge + LargeBuckets
 
 	// Shards is the number of magazines that a contended bucket has.
 	Shards = 8
-	// contendedLimit is 64 lost races, after which a bucket is sharded. Not smaller: a rare
-	// collision is cheaper than seven more magazines. Not larger: each one costs a cache miss.
+	// contendedLimit is 64 lost races, after which a bucket is sharded. Not smaller: a rare collision is
+	// cheaper than seven more magazines. Not larger: each one costs a cache miss.
 	contendedLimit = 64
 )
 
-// bucket is where a length is looked up.
+// bucket holds the magazine for a class, or for the lengths with one hash.
 type bucket struct {
 	magazine atomic.Pointer[Magazine]
-	shards   atomic.Pointer[shards] // in use instead, once set
+	shards   atomic.Pointer[shards] // used instead, once set
 }
 
 type shards [Shards]struct {
@@ -36,15 +36,14 @@ type shards [Shards]struct {
 	_        [cacheLine - 8]byte
 }
 
-// Cache is the side of a stream's cache that callers see. The zero value serves nothing until NewOwner
-// has made it ready.
+// Cache is the callers' side of a stream's cache. The zero value serves nothing until NewOwner.
 type Cache struct {
 	Home
 	buckets buckets
 	beyond  beyond
 }
 
-// bucketOf is where requests of that many units are looked up.
+// bucketOf returns the bucket for requests of that many units.
 func bucketOf(units uint64) uint64 {
 	if units <= sizeclass.MaxUnits {
 		return uint64(sizeclass.Of(units))
@@ -52,21 +51,21 @@ func bucketOf(units uint64) uint64 {
 	return sizeclass.Count + (units*0x9E3779B97F4A7C15)>>(64-largeBits)
 }
 
-// beyond serves the requests for which no magazine has a slot, and tells those that are sampled.
-// That Alloc calls it, rather than return to a caller that would, saves every allocation a call.
+// beyond serves the requests for which no magazine has a slot, and records sampled ones. Alloc calls it
+// directly, which saves every allocation a call.
 type beyond interface {
 	// AllocBeyond returns a handle and its bytes.
 	AllocBeyond(bytes int64) (*Slot, uint64, int64, error)
-	// AllocSampled decides finally whether an allocation is sampled, tells it if it is, and returns what it was given.
+	// AllocSampled finally decides whether an allocation is sampled, records it if so, and returns its
+	// arguments.
 	AllocSampled(s *Slot, handle uint64, bytes int64) (*Slot, uint64, int64, error)
 }
 
-// Extend sets the server of requests that the magazines do not serve. It comes before the first Alloc.
+// Extend sets the server of requests that the magazines do not serve. Call it before the first Alloc.
 func (c *Cache) Extend(b beyond) { c.beyond = b }
 
-// Alloc serves a request of that many bytes: from a magazine, without lock, wait or heap
-// allocation, or through AllocBeyond. It tries the likeliest magazine once; what is left of a
-// contended one is Take's.
+// Alloc serves a request of that many bytes: from a magazine, without lock, wait or heap allocation, or
+// through AllocBeyond. It tries the likeliest magazine once, and Take if that is contended.
 func (c *Cache) Alloc(bytes int64) (s *Slot, handle uint64, gotBytes int64, err error) {
 	units := (uint64(bytes-1) >> sizeclass.UnitShift) + 1
 	if bytes <= 0 {
@@ -99,15 +98,15 @@ func (c *Cache) Alloc(bytes int64) (s *Slot, handle uint64, gotBytes int64, err 
 	return s, handle, bytes, nil
 }
 
-// allocBeyond is Alloc of what the magazines do not serve.
+// allocBeyond is Alloc for requests that the magazines do not serve.
 func (c *Cache) allocBeyond(bytes int64) (*Slot, uint64, int64, error) {
-	if c.beyond == nil { // of a zero Stream
+	if c.beyond == nil { // in a zero Stream
 		return nil, 0, 0, cudadrv.ErrNotOpen
 	}
 	return c.beyond.AllocBeyond(bytes)
 }
 
-// allocContended is Alloc where many allocate from the same magazine.
+// allocContended is Alloc for a contended magazine.
 func (c *Cache) allocContended(bytes int64) (*Slot, uint64, int64, error) {
 	s, handle := c.Take(bytes)
 	if s == nil {
@@ -119,9 +118,9 @@ func (c *Cache) allocContended(bytes int64) (*Slot, uint64, int64, error) {
 	return s, handle, bytes, nil
 }
 
-// Take serves a request of that many bytes from a magazine, or returns nil, without lock, wait or
-// heap allocation. Requests of 0 bytes and less are not served. It samples nothing: that is the
-// caller's, with Slot.Draw, as for TakeBack and TakeMany.
+// Take serves a request of that many bytes from a magazine, without lock, wait or heap allocation. It returns
+// nil if it cannot, also for requests of 0 bytes and less. It samples nothing: the caller must, with
+// Slot.Draw, as for TakeBack and TakeMany.
 func (c *Cache) Take(bytes int64) (*Slot, uint64) {
 	units := (uint64(bytes-1) >> sizeclass.UnitShift) + 1
 	if bytes <= 0 {
@@ -151,7 +150,7 @@ func (c *Cache) Take(bytes int64) (*Slot, uint64) {
 	}
 }
 
-// takeShard is Take on a bucket that many goroutines use.
+// takeShard is Take on a sharded bucket.
 func (b *bucket) takeShard(units uint64) (*Slot, uint64) {
 	m := b.shards.Load()[shardHint()].magazine.Load()
 	if m == nil || (units > sizeclass.MaxUnits && uint64(m.units) != units) {
@@ -163,18 +162,17 @@ func (b *bucket) takeShard(units uint64) (*Slot, uint64) {
 	return nil, 0
 }
 
-// shardHint tells goroutines apart by their stacks, which never overlap: the address of a local, in
-// steps of the least stack, spread by Fibonacci hashing.
+// shardHint distinguishes goroutines by their stacks, which never overlap: the address of a local, in steps
+// of the minimum stack, spread by Fibonacci hashing.
 func shardHint() uintptr {
 	var local byte
 	const fibonacci = 0x9E3779B97F4A7C15
 	return uintptr(uint64(uintptr(unsafe.Pointer(&local))>>11) * fibonacci >> (64 - 3))
 }
 
-// TakeBack serves a request of that many bytes with the block that was freed last, if that has its
-// length and is still on its way to the owner; or it returns nil. Without lock, wait or heap
-// allocation. The owner never knows: for it the block was in use all the time. Requests of 0 bytes
-// and less are not served.
+// TakeBack serves a request of that many bytes with the block that was freed last, if it has the length and
+// the owner has not collected it. It returns nil otherwise, also for requests of 0 bytes and less. It needs
+// no lock, wait or heap allocation. The owner does not notice: in its books the block stayed in use.
 func (c *Cache) TakeBack(bytes int64) (*Slot, uint64) {
 	units := uint64(bytes-1)>>sizeclass.UnitShift + 1
 	top := c.freed.Load()
@@ -182,7 +180,7 @@ func (c *Cache) TakeBack(bytes int64) (*Slot, uint64) {
 		return nil, 0
 	}
 	s := c.slot(uint32(top))
-	if s == nil { // the list is another one by now
+	if s == nil { // the list has changed
 		return nil, 0
 	}
 	e := s.aside.Load()
@@ -192,9 +190,9 @@ func (c *Cache) TakeBack(bytes int64) (*Slot, uint64) {
 	return s, s.word.Load() &^ flagMask
 }
 
-// TakeMany takes up to most free slots for blocks of that many units, by one access of the magazine
-// that serves them, and returns their bits; most often all are of one magazine. Precondition: units
-// and most are positive. What cannot be served this way is left to the owner.
+// TakeMany takes up to most free slots for blocks of that many units, by one access of the magazine that
+// serves them, and returns their bits; usually all are in one magazine. Precondition: units and most are
+// positive. The owner serves the rest.
 func (c *Cache) TakeMany(units uint64, most int) (m *Magazine, taken uint64) {
 	b := &c.buckets[bucketOf(units)]
 	if sh := b.shards.Load(); sh != nil {
@@ -208,8 +206,8 @@ func (c *Cache) TakeMany(units uint64, most int) (m *Magazine, taken uint64) {
 	return m, m.TakeMany(most)
 }
 
-// BucketOf is where blocks of that many units are looked up.
+// BucketOf returns the bucket for blocks of that many units.
 func BucketOf(units uint64) int32 { return int32(bucketOf(units)) }
 
-// Hint is the shard hint of the goroutine that calls.
+// Hint returns the shard hint of the calling goroutine.
 func Hint() int { return int(shardHint()) }

@@ -21,7 +21,7 @@ func cacheOf(class int) (*Cache, *Owner, *Span) {
 	return c, o, m
 }
 
-// Buckets of classes rise with the length and are the classes; larger lengths come behind them.
+// Buckets of classes rise with the length and are the classes; larger lengths follow.
 func TestBucketsOfClassesRise(t *testing.T) {
 	last := uint64(0)
 	for units := uint64(1); units <= sizeclass.MaxUnits; units++ {
@@ -33,7 +33,7 @@ func TestBucketsOfClassesRise(t *testing.T) {
 	assert.EqualValues(t, FirstLarge-1, last)
 }
 
-// Every length beyond the classes has a bucket behind those of the classes, always the same.
+// Every length beyond the classes has a bucket after the classes, always the same.
 func TestBucketsOfLargeLengths(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		units := rapid.Uint64Range(sizeclass.MaxUnits+1, math.MaxInt64>>sizeclass.UnitShift+1).Draw(t, "units")
@@ -44,7 +44,7 @@ func TestBucketsOfLargeLengths(t *testing.T) {
 	})
 }
 
-// Lengths that are multiples of a page spread over the buckets: what programs ask for does not collide
+// Lengths that are multiples of a page spread over the buckets: typical requests do not collide
 // more than by chance.
 func TestLargeBucketsSpread(t *testing.T) {
 	for _, step := range []uint64{1, 4, 128, 2048, 4096, 4097} {
@@ -143,7 +143,7 @@ func TestFreeAndItsRefusals(t *testing.T) {
 	assert.NotErrorIs(t, ErrStale, ErrDoubleFree)
 }
 
-// An announced handle's free goes through the list with its flags; home, the slot has none.
+// An announced handle's free goes through the list with its flags; the collected slot has none.
 func TestAnnouncedFreeGoesTheSlowWay(t *testing.T) {
 	c, o, m := cacheOf(0)
 	s, word := c.Take(512)
@@ -162,7 +162,7 @@ func TestAnnouncedFreeGoesTheSlowWay(t *testing.T) {
 	assert.Nil(t, o.Next(s))
 	assert.Nil(t, o.Used(false))
 	assert.Equal(t, Announced|Detached, s.Flags())
-	assert.False(t, o.Home(s))
+	assert.False(t, o.Collect(s))
 	assert.Zero(t, s.Flags())
 	assert.EqualValues(t, generationStep, s.word.Load())
 	assert.Equal(t, slotBits, m.mask.Load(), "it can be taken again")
@@ -188,7 +188,7 @@ func TestFreeAfterEnd(t *testing.T) {
 	assert.Nil(t, again)
 }
 
-// A draining cache tells its owner of each block that comes home, and of none before.
+// A draining cache wakes its owner for each free, and for none before.
 func TestDrainingCacheWakesItsOwner(t *testing.T) {
 	c := new(Cache)
 	wakeCount := 0
@@ -243,8 +243,8 @@ func TestContendedTakeAsksForShards(t *testing.T) {
 	assert.Same(t, others[4], o.Spans.At(0, 4))
 }
 
-// A length has one magazine: its sharded bucket names it at the place of one hint, and after it was closed
-// and opened at that of another.
+// A length has one magazine: its sharded bucket names it in the shard of one hint, and after it was closed
+// and reopened in the shard of another.
 func TestShardsOfALength(t *testing.T) {
 	o := NewOwner(new(Cache), nil)
 	m := o.Exacts.Of(1000)
@@ -388,7 +388,7 @@ func TestTakeAndFreeAllocateNothing(t *testing.T) {
 		if s.Announce(word, Announced) != nil || s.Free(word) != nil {
 			t.Error("a free went wrong")
 		}
-		o.Home(o.Used(false))
+		o.Collect(o.Used(false))
 	}
 	assert.Zero(t, testing.AllocsPerRun(1000, listed), "through the list")
 }

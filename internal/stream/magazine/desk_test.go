@@ -33,11 +33,11 @@ type desk struct {
 	last    int32   // the newest region
 	out     int     // regions in use
 	kept    []*Exact
-	flagged int // slots that came home with flags
+	flagged int // slots collected with flags
 	closed  bool
 }
 
-// handle is what a caller holds.
+// handle is a caller's handle.
 type handle struct {
 	*Slot
 	word uint64
@@ -149,7 +149,7 @@ func (d *desk) large(units uint32, hint int) *Slot {
 	return s
 }
 
-// eachFreed visits what callers handed over.
+// eachFreed visits the slots that callers handed over.
 func eachFreed(o *Owner, visit func(*Slot)) {
 	take := func(s *Slot) {
 		for s != nil {
@@ -162,7 +162,7 @@ func eachFreed(o *Owner, visit func(*Slot)) {
 	take(o.Used(false))
 }
 
-// drain takes home what callers handed over.
+// drain collects the slots that callers handed over.
 func (d *desk) drain() {
 	eachFreed(d.owner, func(s *Slot) {
 		m := s.Magazine()
@@ -173,7 +173,7 @@ func (d *desk) drain() {
 			d.give(s.Block)
 			s.Block = none
 		}
-		if d.owner.Home(s) {
+		if d.owner.Collect(s) {
 			d.give(d.owner.Spans.Retire(m.Span()))
 		}
 	})

@@ -5,25 +5,25 @@ import (
 	"unsafe"
 )
 
-// Exact is the magazine of a length beyond the classes: each of its slots has a block of its own. It is
-// open, and then in a bucket, or closed.
+// Exact is the magazine of a length beyond the classes: each of its slots has its own block. It is open, and
+// then in a bucket, or closed.
 type Exact struct {
 	Magazine
 	exactBooks
 	slots [SlotCount]Slot
 }
 
-// exactBooks are the owner's.
+// exactBooks belong to the owner.
 type exactBooks struct {
-	homes        uint64 // slots that are home
+	homes        uint64 // slots that the owner has
 	attach       uint64 // slots in use that stay when freed
-	Older, Newer *Exact // in the order in which they were last given a slot; the list is the caller's
+	Older, Newer *Exact // in the order of their last new slot; the list is the caller's
 	installation
 	Open bool
 	_    [booksBytes - 4*8 - 16]byte
 }
 
-// Exact is the magazine as one of a length; nil if it is of another kind.
+// Exact returns the magazine as one of a length; nil if it is of another kind.
 func (m *Magazine) Exact() *Exact {
 	if m.kind != exactKind {
 		return nil
@@ -31,14 +31,14 @@ func (m *Magazine) Exact() *Exact {
 	return (*Exact)(unsafe.Pointer(m))
 }
 
-// Exacts is the part of the owner that has the magazines of large blocks.
+// Exacts is the part of the owner with the magazines of large blocks.
 type Exacts struct {
 	owner   *Owner
 	buckets *buckets
 	byUnits map[uint32]*Exact
 }
 
-// Of is the magazine of that length: closed, unless it is in use.
+// Of returns the magazine of that length. A new one is closed.
 func (o *Exacts) Of(units uint32) *Exact {
 	m := o.byUnits[units]
 	if m == nil {
@@ -51,10 +51,10 @@ func (o *Exacts) Of(units uint32) *Exact {
 	return m
 }
 
-// exactLimit bounds the lengths that have a magazine, in use or not: 4 KiB each.
+// exactLimit bounds the number of lengths that have a magazine, open or not: 4 KiB each.
 const exactLimit = 4096
 
-// bound forgets closed magazines that are home whole once there are too many.
+// bound drops closed magazines with all slots returned once there are too many.
 func (o *Exacts) bound() {
 	if len(o.byUnits) < exactLimit {
 		return
@@ -67,7 +67,7 @@ func (o *Exacts) bound() {
 	o.owner.keep(func(m *Magazine) bool { return m.kind != exactKind || o.byUnits[m.units] == m.Exact() })
 }
 
-// Reopen puts a closed magazine to use. Slots that are not home stay out until freed.
+// Reopen opens a closed magazine. Slots in use stay out of the mask until freed.
 func (o *Exacts) Reopen(m *Exact) {
 	m.mask.Swap(openMask)
 	m.Open = true
@@ -84,7 +84,7 @@ func (o *Exacts) Assign(m *Exact) *Slot {
 	return &m.slots[i]
 }
 
-// At is the magazine that serves a bucket beyond those of the classes, for callers with that hint.
+// At returns the magazine that serves a bucket beyond the classes, for callers with that hint.
 func (o *Exacts) At(bucket int32, hint int) *Exact {
 	return (*Exact)(unsafe.Pointer(o.buckets[bucket].at(hint))) // only they are installed there
 }
@@ -92,14 +92,14 @@ func (o *Exacts) At(bucket int32, hint int) *Exact {
 // Install makes a magazine serve its bucket, for callers with that hint.
 func (o *Exacts) Install(m *Exact, hint int) { o.buckets.install(&m.Magazine, &m.installation, hint) }
 
-// Shard gives every hint a magazine of its own where m, which serves its bucket, is contended. It
-// reports whether it did.
+// Shard gives every hint its own magazine if m, which serves its bucket, is contended. It reports whether it
+// did.
 func (o *Exacts) Shard(m *Exact, hint int) bool {
 	return o.buckets.shard(&m.Magazine, &m.installation, hint)
 }
 
-// Close ends a magazine: no caller takes from it again, and visit gets each slot that was free. Those
-// in use come home through the list.
+// Close closes a magazine: no caller takes from it again. It passes each free slot to visit. Slots in use
+// return through the list.
 func (o *Exacts) Close(m *Exact, visit func(*Slot)) {
 	home := m.close()
 	o.buckets.uninstall(&m.Magazine, &m.installation)
@@ -119,16 +119,16 @@ func (o *Exacts) Each(visit func(*Exact)) {
 	}
 }
 
-// Bucket is where the magazine is, or was, to be found, counted from FirstLarge.
+// Bucket returns the current or last bucket of the magazine, counted from FirstLarge.
 func (m *Exact) Bucket() int32 { return m.bucket }
 
 // Kept reports whether a slot in use stays in the magazine when freed.
 func (m *Exact) Kept(s *Slot) bool { return m.attach>>s.index&1 != 0 }
 
-// Attached is the number of slots in use that stay in the magazine when freed.
+// Attached returns the number of slots in use that stay in the magazine when freed.
 func (m *Exact) Attached() int { return bits.OnesCount64(m.attach) }
 
-// WholeHome reports whether all slots of a magazine are home.
+// WholeHome reports whether all slots of a magazine are returned.
 func (m *Exact) WholeHome() bool { return m.homes == slotBits }
 
 // SlotHome implements Part.

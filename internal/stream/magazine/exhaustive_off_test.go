@@ -2,6 +2,6 @@
 
 package magazine
 
-// fewer is 1 where the searches of the models shall begin fewer operations: a part of the states, in seconds. What the
-// searches are held against, TestSearchFindsMistakes, they find in fewer.
+// fewer is 1 if the searches of the models begin fewer operations: a part of the states, in seconds. It
+// suffices for TestSearchFindsMistakes.
 const fewer = 1

@@ -1,7 +1,7 @@
 package magazine
 
-// Free ends a handle and returns its block. Of several frees of one handle one succeeds. It may be
-// called from any goroutine, does not wait and allocates nothing.
+// Free ends a handle and returns its block. Of several frees of one handle one succeeds. It may be called
+// from any goroutine, does not block and allocates nothing.
 func (s *Slot) Free(handle uint64) error {
 	if !s.word.CompareAndSwap(handle, freed(handle)) {
 		return s.freeSlow(handle)
@@ -9,7 +9,7 @@ func (s *Slot) Free(handle uint64) error {
 	m := s.magazine
 	if m.kind == looseKind {
 		s.flags = 0
-		for h := m.home; ; { // handSlot, without its call
+		for h := m.home; ; { // handSlot, inlined
 			head := h.freed.Load()
 			storePlain(&s.aside, entry(s.Units, uint32(head)))
 			if h.freed.CompareAndSwap(head, nextPush(head, s.name())) {
@@ -26,7 +26,7 @@ func (s *Slot) Free(handle uint64) error {
 	return nil
 }
 
-// freeSlow frees a handle whose slot carries flags, or says why it is not live.
+// freeSlow frees a handle whose slot carries flags, or returns why it is not live.
 func (s *Slot) freeSlow(handle uint64) error {
 	for {
 		w := s.word.Load()
@@ -47,28 +47,24 @@ func (s *Slot) freeSlow(handle uint64) error {
 	}
 }
 
-// returnFlagged returns a slot whose word was that when it was freed.
+// returnFlagged returns a slot that was freed with that word. A slot that was only watched returns as if it
+// had no flag.
 func (s *Slot) returnFlagged(word uint64) error {
 	m := s.magazine
 	flags := uint8(word & flagMask &^ uint64(Watched))
 	if word&uint64(Watched) == 0 || flags != 0 || m.kind == looseKind {
 		return m.home.handSlot(s, flags)
 	}
-	return m.putWatched(s)
-}
-
-// putWatched returns a slot as if it had not been watched.
-func (m *Magazine) putWatched(s *Slot) error {
 	if old := m.mask.Or(1 << s.index); old >= parkedBit {
 		return m.putSlow(s, old)
 	}
 	return nil
 }
 
-// returnAnnounced returns a slot that other streams use, whose word was that when it was freed.
+// returnAnnounced returns a slot that other streams use and that was freed with that word.
 func (s *Slot) returnAnnounced(word uint64) error {
 	h := s.magazine.home
-	units := s.magazine.UnitsOf(s) // before the owner has it
+	units := s.magazine.UnitsOf(s) // read before the owner has it
 	s.leaveHand(word, units)
 	isPile := h.handUsed(s, units, uint8(word&flagMask&^uint64(Watched)))
 	err := h.wake()

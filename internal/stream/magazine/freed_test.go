@@ -54,7 +54,7 @@ func TestTakeBackOfTheLength(t *testing.T) {
 	require.Same(t, b.Slot, o.Freed())
 }
 
-// Who was held up behind the look at the list may find that the owner has taken the slot home and forgotten its magazine meanwhile.
+// A caller preempted after loading the top may find that the owner has collected the slot and dropped its magazine.
 func TestTakeBackFromAForgottenMagazine(t *testing.T) {
 	var c Cache
 	o := NewOwner(&c, nil)
@@ -64,12 +64,12 @@ func TestTakeBackFromAForgottenMagazine(t *testing.T) {
 	top := c.freed.Load()
 	require.Same(t, a.Slot, o.Freed())
 	o.keep(func(m *Magazine) bool { return m != a.magazine })
-	c.freed.Store(top) // what the caller has read
+	c.freed.Store(top) // the value that the caller loaded
 	s, _ := c.TakeBack(300 << sizeclass.UnitShift)
 	assert.Nil(t, s)
 }
 
-// What the owner must see is not taken back: flagged slots, slots of a magazine that was closed, and all once
+// TakeBack leaves the slots that the owner must collect: flagged slots, slots of a magazine that was closed, and all once
 // the cache drains.
 func TestTakeBackLeavesToTheOwner(t *testing.T) {
 	var c Cache
@@ -127,7 +127,7 @@ func TestPassTellsWhatIsPlain(t *testing.T) {
 		assert.Equal(t, want.units, units)
 		assert.Same(t, o.Next(s), next)
 		if s = next; units == 0 {
-			o.Home(want.slot)
+			o.Collect(want.slot)
 			continue
 		}
 		o.Loose.Put(want.slot)
@@ -184,7 +184,7 @@ func TestListOfFreedSlotsIsAStack(t *testing.T) {
 				for _, h := range slices.Backward(stack) {
 					require.Same(t, h.Slot, s)
 					next := o.Next(s)
-					o.Home(s)
+					o.Collect(s)
 					s = next
 				}
 				require.Nil(t, s)

@@ -2,19 +2,19 @@ package magazine
 
 import "math/bits"
 
-// Frees frees slots and returns them by one access for each magazine. Until Flush they are freed, and
-// cannot be taken. The zero value is ready.
+// Frees frees slots and returns them by one access for each magazine. Before Flush they are freed, but cannot
+// be taken. The zero value is ready.
 type Frees struct {
 	magazines [waysOut]*Magazine
 	bits      [waysOut]uint64
-	used      uint32 // those of the above
+	used      uint32 // bits of the ways in use
 	home      *Home  // of the slots in the list
 	head      uint32 // names the first of the slots that go to the owner
 	tail      *Slot
 	err       error
 }
 
-// Free ends a handle as Slot.Free does. A slot with flags is returned at once.
+// Free ends a handle as Slot.Free does. It immediately returns a slot with flags.
 func (f *Frees) Free(s *Slot, handle uint64) error {
 	if !s.word.CompareAndSwap(handle, freed(handle)) {
 		return s.freeSlow(handle)
@@ -34,7 +34,7 @@ func (f *Frees) Free(s *Slot, handle uint64) error {
 	return nil
 }
 
-// list adds a slot to those that go to the owner together.
+// list adds a slot to those that Flush hands to the owner together.
 func (f *Frees) list(s *Slot) {
 	h := s.magazine.home
 	if f.home != h {
@@ -49,7 +49,7 @@ func (f *Frees) list(s *Slot) {
 	f.head = s.name()
 }
 
-// push gives the listed slots to their owner.
+// push hands the listed slots to their owner.
 func (f *Frees) push() {
 	if f.head == noSlot {
 		return
@@ -92,7 +92,7 @@ func (f *Frees) keep(err error) {
 	}
 }
 
-// Flush makes all slots that were freed available again. It reports ErrClosed if their memory is gone.
+// Flush makes all freed slots available again. It returns ErrClosed if their memory is gone.
 func (f *Frees) Flush() error {
 	for used := f.used; used != 0; used &= used - 1 {
 		f.put(uint32(bits.TrailingZeros32(used)))

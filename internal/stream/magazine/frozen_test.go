@@ -14,7 +14,7 @@ import (
 // byHand is a Take or a Free that is performed one atomic operation at a time, like a goroutine that is
 // stopped before each of them.
 type byHand struct {
-	handle // what is freed, or what was taken
+	handle // the freed handle, or the taken one
 	d      *desk
 	bytes  int64
 	at     step
@@ -237,8 +237,8 @@ func frozenCases() []frozenCase {
 	}
 }
 
-// meanwhile is what others do while one goroutine is stopped: four of them allocate and free, then what
-// the owner can do with the cache.
+// meanwhile runs other callers while one goroutine is stopped: four of them allocate and free, and then the
+// owner works on the cache.
 func meanwhile(t *testing.T, d *desk, others []handle, closes bool) {
 	t.Helper()
 	var all sync.WaitGroup

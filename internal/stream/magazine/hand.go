@@ -6,25 +6,25 @@ import (
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
-// Hand sums the live blocks of one stream that belong to another since they were moved: see Slot.Move. Any
-// number of goroutines may use it.
+// Hand sums the live blocks of one stream that belong to another since they were moved: see Slot.Move. It is
+// safe for concurrent use.
 type Hand struct {
-	To    uint32 // number of the stream that has them; never changes
+	To    uint32 // number of the stream that has them; immutable
 	bytes atomic.Int64
 }
 
-// Bytes are those of the blocks.
+// Bytes returns the bytes of the blocks.
 func (h *Hand) Bytes() int64 { return h.bytes.Load() }
 
-// add adds blocks of so many units, or takes them away.
+// add adds that many units of blocks, or subtracts them.
 func (h *Hand) add(units int64) {
 	if h != nil {
 		h.bytes.Add(units << sizeclass.UnitShift)
 	}
 }
 
-// HandedTo is the number of the stream that has the slot's block since a move; 0: the stream of its memory,
-// also when the other one has ended. Any goroutine may ask.
+// HandedTo returns the number of the stream that has the slot's block since a move; 0: the stream of its
+// memory, also if the other one has ended. It is safe for concurrent use.
 func (s *Slot) HandedTo() uint32 {
 	if s.word.Load()&moveMask == 0 {
 		return 0
@@ -37,7 +37,7 @@ func (s *Slot) HandedTo() uint32 {
 	return 0
 }
 
-// leaveHand takes the block of a handle, which the caller has freed, from the hand that it is in.
+// leaveHand subtracts the block of a handle that the caller has freed from its hand.
 func (s *Slot) leaveHand(word uint64, units uint32) {
 	if word&moveMask == 0 {
 		return

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// What every step of a list and every allocation calls costs no call.
+// The functions on the path of every allocation and list step are inlined.
 func TestSmallStepsAreInlined(t *testing.T) {
 	t.Parallel()
 	const here = "github.com/go-vram/vram/internal/stream/magazine"

@@ -47,7 +47,7 @@ func TestHotWordsOfCacheHaveLinesOfTheirOwn(t *testing.T) {
 	assert.Zero(t, unsafe.Sizeof(shards{})/Shards%cacheLine)
 }
 
-// A word holds what the transition functions take it for.
+// The layout of a word is the one of the transition functions.
 func TestBitsOfTheWordsDoNotMeet(t *testing.T) {
 	assert.EqualValues(t, ^uint64(0), slotBits|parkedBit|closedBit)
 	assert.Zero(t, slotBits&parkedBit|slotBits&closedBit|parkedBit&closedBit)

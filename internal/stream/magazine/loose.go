@@ -2,15 +2,15 @@ package magazine
 
 import "slices"
 
-// Loose is the part of the owner that has the slots which serve blocks of any length. They come
-// home one by one; their magazines are closed for good.
+// Loose is the part of the owner with the slots for blocks of any length. They are freed one by one; their
+// magazines are always closed.
 type Loose struct {
 	owner  *Owner
-	unused []*Slot // with room for all
+	unused []*Slot // with capacity for all
 	count  int     // slots, in use or not
 }
 
-// Take returns a slot that is home for a block of any length.
+// Take returns a slot for a block of any length.
 func (l *Loose) Take() *Slot {
 	last := len(l.unused) - 1
 	if last < 0 {
@@ -22,7 +22,7 @@ func (l *Loose) Take() *Slot {
 	return s
 }
 
-// grow makes a magazine, and room for when all slots are unused.
+// grow adds a magazine, and capacity for all of its slots.
 func (l *Loose) grow() {
 	m := new(layout) // without books
 	l.owner.add(&m.Magazine, looseKind, 0, l)
@@ -33,7 +33,7 @@ func (l *Loose) grow() {
 	}
 }
 
-// Put is Owner.Home for a loose slot that was freed without flags.
+// Put is Collect for a loose slot that was freed without flags.
 func (l *Loose) Put(s *Slot) { l.unused = append(l.unused, s) }
 
 // SlotHome implements Part.

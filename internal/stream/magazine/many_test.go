@@ -12,7 +12,7 @@ import (
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
-// Taking several is as many takes in a row, whatever the mask.
+// TakeMany equals as many consecutive takes, for any mask.
 func TestTakingManyIsTakingOneByOne(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -37,8 +37,8 @@ func TestTakingManyIsTakingOneByOne(t *testing.T) {
 	})
 }
 
-// Frees of several magazines, small and large and loose, in any order, are as many single frees: what can be
-// taken afterwards, what the owner is handed, and what is refused.
+// Frees of several magazines, small and large and loose, in any order, equal as many single frees: in the
+// slots that can be taken, that the owner gets, and that are refused.
 func TestFreesGoWhereSingleFreesGo(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -103,7 +103,7 @@ func TestFreesGoWhereSingleFreesGo(t *testing.T) {
 	})
 }
 
-// A magazine that callers have handed over is found by whoever takes several.
+// TakeReady finds a magazine that callers have handed over.
 func TestTakeReadyFindsWhatWasHandedOver(t *testing.T) {
 	t.Parallel()
 	o := NewOwner(&Cache{}, nil)
@@ -140,7 +140,7 @@ func TestFreesOfSeveralCaches(t *testing.T) {
 	}
 }
 
-// When the memory is gone the caller is told, and what waits for the owner wakes it.
+// When the memory is gone Flush returns an error; a free of a wanted cache wakes the owner.
 func TestFreesOfAnEndedCache(t *testing.T) {
 	t.Parallel()
 	for _, loose := range []bool{false, true} {
@@ -167,7 +167,7 @@ func TestManyAtOnce(t *testing.T) {
 	class := sizeclass.Of(8)
 	m := o.Spans.New(class, 1, 0)
 	o.Spans.Install(m, 0)
-	held := make([]int32, SlotCount) // written by whoever has the slot: the race detector sees two
+	held := make([]int32, SlotCount) // written by the holder of the slot: the race detector sees two
 	var all sync.WaitGroup
 	for g := range 4 {
 		all.Go(func() {

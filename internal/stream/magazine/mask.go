@@ -8,21 +8,21 @@ import (
 
 // The mask of a magazine.
 const (
-	// SlotCount is the number of slots in a magazine: what a word holds beside its two states.
+	// SlotCount is the number of slots in a magazine: the bits of a word without the two state bits.
 	SlotCount = sizeclass.MostBlocks
 
 	slotBits  uint64 = 1<<SlotCount - 1
 	parkedBit uint64 = 1 << 62
 	closedBit uint64 = 1 << 63
 
-	// The owner parks by compare-and-swap of exhaustedMask with parkedBit, unparks by AND with
-	// unparkMask, closes by Swap with closedBit and opens anew by Swap with openMask.
+	// The owner parks by compare-and-swap of exhaustedMask with parkedBit, unparks by AND with unparkMask,
+	// closes by Swap with closedBit and reopens by Swap with openMask.
 	exhaustedMask uint64 = 0
 	unparkMask           = ^parkedBit
 	openMask      uint64 = 0
 )
 
-// nextTake is the mask after the lowest free slot was taken, or ok == false if there is none to take.
+// nextTake returns the mask after the lowest free slot was taken; ok is false if there is none.
 func nextTake(mask uint64) (next uint64, slot int, ok bool) {
 	if mask == 0 || mask >= parkedBit {
 		return mask, 0, false
@@ -30,8 +30,8 @@ func nextTake(mask uint64) (next uint64, slot int, ok bool) {
 	return mask & (mask - 1), bits.TrailingZeros64(mask), true
 }
 
-// nextTakeMany is the mask after as many takes in a row, at most most, as it has free slots, and
-// the bits of those slots: the lowest. Precondition: most > 0.
+// nextTakeMany returns the mask after up to most consecutive takes, and the bits of the taken slots: the
+// lowest. Precondition: most > 0.
 func nextTakeMany(mask uint64, most int) (next, taken uint64) {
 	if mask >= parkedBit {
 		return mask, 0
@@ -52,7 +52,7 @@ func nextTakeParked(mask uint64, most int) (next, taken uint64) {
 	return next | parkedBit, taken
 }
 
-// put says what the caller whose OR returned old must do with its slot.
+// put returns the next step of the caller whose OR returned old.
 func put(old uint64) home {
 	switch {
 	case old < parkedBit:
@@ -66,9 +66,9 @@ func put(old uint64) home {
 	}
 }
 
-// nextIdle is the mask after a magazine none of whose slots is in use was closed to be used anew,
-// or ok == false if one is in use, or if a caller is yet to hand the magazine over. whole are all
-// slots that the magazine has; handed says that, if it is parked, the owner has been handed it.
+// nextIdle returns the mask after a magazine without slots in use was closed for reuse; ok is false if a slot
+// is in use, or if a caller has yet to hand the magazine over. whole has all slots of the magazine; handed
+// says that, if it is parked, the owner has it.
 func nextIdle(mask, whole uint64, handed bool) (next uint64, ok bool) {
 	if mask&^parkedBit != whole || (mask&parkedBit != 0 && !handed) {
 		return mask, false
@@ -76,7 +76,7 @@ func nextIdle(mask, whole uint64, handed bool) (next uint64, ok bool) {
 	return closedBit, true
 }
 
-// broughtHome are the slots that are home because a Swap with closedBit returned old.
+// broughtHome returns the slots that the owner gets because a Swap with closedBit returned old.
 func broughtHome(old uint64) uint64 {
 	if old >= closedBit {
 		return 0
@@ -84,11 +84,11 @@ func broughtHome(old uint64) uint64 {
 	return old & slotBits
 }
 
-// home is where a freed slot goes.
+// A freed slot has one of three destinations.
 type home uint8
 
 const (
-	inMask       home = iota // it can be taken again
-	handMagazine             // so it can, once the owner has been handed the magazine
+	inMask       home = iota // callers can take it again
+	handMagazine             // likewise, once the caller has handed the magazine to the owner
 	handSlot                 // to the owner
 )

@@ -2,7 +2,7 @@ package magazine
 
 import "math/bits"
 
-// drain is Freed, and Home for each slot.
+// drain is Freed, and Collect for each slot.
 func (m machine) drain() violation {
 	switch m.at {
 	case drainLoad:
@@ -59,7 +59,7 @@ func (m machine) drain() violation {
 	}
 }
 
-// fetch begins Home of the slots in the list that the owner took.
+// fetch begins Collect of the slots in the list that the owner took.
 func (m machine) fetch() violation {
 	for s := m.head; s != 0; s = int8(uint32(m.aside[s-1])) {
 		if m.place[s-1] != listed {
@@ -70,7 +70,7 @@ func (m machine) fetch() violation {
 	return m.homeNext()
 }
 
-// homeNext begins Home of the next slot in that list, or takes the second one.
+// homeNext begins Collect of the next slot in that list, or takes the second one.
 func (m machine) homeNext() violation {
 	if m.head == 0 {
 		m.slot = 0
@@ -89,7 +89,7 @@ func (m machine) homeNext() violation {
 	return m.goTo(homeLoad)
 }
 
-// afterDrain goes on with what the lists of freed slots were taken for.
+// afterDrain continues the operation that took the lists of freed slots.
 func (m machine) afterDrain() violation {
 	if m.op == opEnd {
 		return m.goTo(closeSwap)
@@ -97,7 +97,7 @@ func (m machine) afterDrain() violation {
 	return m.rest()
 }
 
-// book is what Home does with a slot without flags.
+// book is Collect of a slot without flags.
 func (m machine) book() violation {
 	if m.kind == small && m.open {
 		return m.goTo(homePut)
@@ -107,7 +107,7 @@ func (m machine) book() violation {
 	return m.homeNext()
 }
 
-// circulate is what the owner does with a magazine of a class.
+// circulate is the owner's operation on a magazine of a class.
 func (m machine) circulate() violation {
 	switch m.at {
 	case parkSwap:
@@ -180,7 +180,7 @@ func (m machine) allHome() violation {
 	return lawful
 }
 
-// afterCollect goes on with what the list of parked magazines was collected for.
+// afterCollect continues the operation that collected the parked magazines.
 func (m machine) afterCollect() violation {
 	switch {
 	case m.op == opIdle:
@@ -229,7 +229,7 @@ func (m machine) takeReady() violation {
 	}
 }
 
-// detach announces on each slot that is not home before its magazine is opened anew: from m.slot on. The
+// detach announces on each slot in use before its magazine is reopened: from m.slot on. The
 // handle that it announces on is the word that it reads, whether that is live or not.
 func (m machine) detach() violation {
 	for m.slot < modelSlots && m.homes>>m.slot&1 != 0 {
@@ -265,7 +265,7 @@ func (m machine) detach() violation {
 	return m.goTo(detachWord)
 }
 
-// govern is what the owner does with a magazine of large blocks, and the end of a cache.
+// govern is the owner's operation on a magazine of large blocks, and the end of a cache.
 func (m machine) govern() violation {
 	switch m.at {
 	case lifeSwap:

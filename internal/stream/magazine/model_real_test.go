@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
-// twin is a real magazine that does what the model does. Only two of its slots take part; those that its
+// twin is a real magazine that follows the model. Only two of its slots take part; the ones that its
 // class has beyond them are kept aside.
 type twin struct {
 	model   world
@@ -160,7 +160,7 @@ func (tw *twin) close() {
 	tw.owner.Exacts.Close(tw.exact, func(*Slot) {})
 }
 
-// books are what the owner knows of the magazine.
+// books are the owner's books of the magazine.
 func (tw *twin) books() (open, ready bool, homes uint64) {
 	if tw.span != nil {
 		return tw.span.Open, tw.span.ready, tw.span.homes
@@ -169,7 +169,7 @@ func (tw *twin) books() (open, ready bool, homes uint64) {
 }
 
 func (tw *twin) drain() {
-	eachFreed(tw.owner, func(s *Slot) { tw.owner.Home(s) })
+	eachFreed(tw.owner, func(s *Slot) { tw.owner.Collect(s) })
 }
 
 // compare holds every word and every book of the one against the other.

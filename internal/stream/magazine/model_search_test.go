@@ -18,7 +18,7 @@ const recent = 3
 type search struct {
 	rules rules
 	seen  *seen[world]
-	quiet int // states in which no operation was under way
+	quiet int // states without an operation in progress
 	moves []move
 }
 
@@ -98,7 +98,7 @@ func (s *search) from(w world) violation {
 	return lawful
 }
 
-// step lets an actor take its next step and goes on from there.
+// step lets an actor take its next step and continues from there.
 func (s *search) step(w world, i int) violation {
 	a := &w.actors[i]
 	s.moves = append(s.moves, move{i, a.op, a.at, a.slot, a.serial})
@@ -191,7 +191,7 @@ func (s *search) start(w world, i int, o op, slot int8, serial uint8) violation 
 	return s.step(w, i)
 }
 
-// ownerMay is what internal/stream/core respects when it calls the owner's methods.
+// ownerMay has the preconditions of the owner's methods, which internal/stream/core respects.
 func (w *world) ownerMay(o op) bool {
 	switch o {
 	case opDrain:
@@ -217,8 +217,8 @@ func (w *world) ownerMay(o op) bool {
 	}
 }
 
-// start is a world in which the first liveSlots slots are live and the others are free, or home if the
-// magazine is loose. The owner may begin that many operations, and so may each caller.
+// start returns a world in which the first liveSlots slots are live and the others are free, or the owner has
+// them if the magazine is loose. The owner may begin that many operations, and so may each caller.
 func start(k modelKind, liveSlots, ownerOps int, callerOps ...int) world {
 	w := world{kind: k, open: k != loose, mask: modelWhole}
 	if k == loose {
@@ -276,7 +276,8 @@ func scenarios() []scenario {
 	}
 }
 
-// oneGoroutine skips a search in the short form under the race detector, which slows it ten times and finds no race in one goroutine.
+// oneGoroutine skips a search in the short form under the race detector, which slows it ten times and finds
+// no race in one goroutine.
 func oneGoroutine(t *testing.T) {
 	t.Helper()
 	if underRace == 1 && testing.Short() {
@@ -301,7 +302,7 @@ func TestEveryInterleavingIsLawful(t *testing.T) {
 }
 
 // The same holds where handles are watched. Callers who use and move announce nothing that could be, save when a magazine of
-// large blocks is opened anew.
+// large blocks is reopened.
 func TestEveryInterleavingOfWatchedHandlesIsLawful(t *testing.T) {
 	oneGoroutine(t)
 	rules := packageRules()

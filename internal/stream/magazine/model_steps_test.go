@@ -7,7 +7,7 @@ const (
 	opTake     op = iota // of callers
 	opFree               // of a handle, which may be live or not
 	opAnnounce           // likewise
-	opDrain              // of the owner: Freed, and Home for each slot
+	opDrain              // of the owner: Freed, and Collect for each slot
 	opPark
 	opReady
 	opTakeReady // one slot, of a magazine that stays parked
@@ -15,17 +15,17 @@ const (
 	opIdle     // CloseIdle and Retire
 	opSpan     // a new span for a magazine that was retired
 	opEvict    // Close of a magazine of large blocks
-	opReopen   // Reopen of one, after the slots that are not home were detached
-	opAssign   // a slot that is home for a new block
-	opEnd      // of the cache: Drain, Freed and Home, Close
-	opRelease  // of the owner: Home of a slot whose uses have passed
+	opReopen   // Reopen of one, after its slots in use were detached
+	opAssign   // a slot of the owner for a new block
+	opEnd      // of the cache: Drain, Freed and Collect, Close
+	opRelease  // of the owner: Collect of a slot whose uses have passed
 	opRecord   // of callers: Record
 	opMove     // likewise
 	opBack     // TakeBack, of a block of so many units as the serial says
 	firstOwner = opDrain
 )
 
-// step is one atomic operation, and the plain code behind it.
+// step is one atomic operation, and the plain code that follows.
 type step = uint8
 
 const (
@@ -107,7 +107,7 @@ type machine struct {
 
 func (m machine) goTo(s step) violation { m.at = s; return lawful }
 
-// rest ends an operation, and forgets what it had loaded.
+// rest ends an operation, and clears its loaded values.
 func (m machine) rest() violation {
 	*m.actor = actor{left: m.left}
 	return lawful
@@ -338,7 +338,7 @@ func (m machine) takeBack() violation {
 	}
 }
 
-// record announces a use in the word of the handle that it finds live, or notes it and goes on to announce it.
+// record announces a use in the word of the handle that it finds live, or notes it and then announces it.
 func (m machine) record() violation {
 	word := &m.word[m.slot]
 	switch {

@@ -14,7 +14,7 @@ const (
 	mostHandles = 8 // of a slot: more than any search hands out
 )
 
-// rules are the transition functions that a search runs on: those of the package, or with one mistake.
+// rules are the transition functions that a search runs on: the package's, or with one mistake.
 type rules struct {
 	take        func(mask uint64) (next uint64, slot int, ok bool)
 	free        func(word, handle uint64) (next uint64, ok bool)
@@ -27,8 +27,8 @@ type rules struct {
 	takeParked  func(mask uint64, most int) (next, taken uint64)
 	broughtHome func(old uint64) uint64
 	reopen      func(old uint64) uint64
-	clear       func(word uint64) uint64 // the flags of a slot that is home
-	announces   Flag                     // what an announcement sets
+	clear       func(word uint64) uint64 // the flags of a slot that the owner has
+	announces   Flag                     // the flags of an announcement
 	parkBlindly bool                     // Store in place of compare-and-swap
 	idleBlindly bool                     // likewise
 	takeBlindly bool                     // likewise
@@ -51,7 +51,7 @@ func packageRules() rules {
 	}
 }
 
-// place is where a slot is in truth, whatever the words say.
+// place is the true place of a slot, independent of the words.
 type place uint8
 
 const (
@@ -100,7 +100,7 @@ type actor struct {
 
 // world is a state of the model. Slots in lists are named by their number plus one; 0 is nil.
 type world struct {
-	// What callers and the owner share.
+	// State shared by callers and the owner.
 	mask      uint64
 	word      [modelSlots]uint32
 	aside     [modelSlots]uint64
@@ -108,9 +108,9 @@ type world struct {
 	freed     uint64
 	used      uint64
 	parked    int8
-	behind    int8 // what the magazine's next says
+	behind    int8 // the magazine's next
 	life      life
-	uses      [modelSlots]uint8  // noted beside the word, by user
+	uses      [modelSlots]uint8  // in the note, by user
 	units     [modelSlots]uint32 // of the slot's block
 
 	// The owner's books.
@@ -135,7 +135,7 @@ type world struct {
 	actors [4]actor // the owner first
 }
 
-// violation is what a search looks for.
+// violation is a state that a search must not reach.
 type violation string
 
 const (
@@ -164,7 +164,7 @@ const (
 	closedWhileBorrowed violation = "a magazine was closed as idle with a slot in use"
 )
 
-// judge holds a state against what must be true in every state.
+// judge checks the invariants of every state.
 func (w *world) judge() violation {
 	closed := w.mask >= closedBit
 	for s := range w.place {
@@ -190,7 +190,7 @@ func (w *world) judge() violation {
 	return lawful
 }
 
-// judgeQuiet holds a state in which no operation is under way against what must be true then.
+// judgeQuiet checks the invariants of a state without an operation in progress.
 func (w *world) judgeQuiet() violation {
 	var inList [modelSlots]bool
 	for _, top := range []uint64{w.freed, w.used} {

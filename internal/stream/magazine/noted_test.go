@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A use is noted before it is announced: whoever finds the flag in a slot's word finds the use in its note.
+// A use is noted before it is announced: if the flag is in a slot's word, the use is in its note.
 func TestAUseIsNotedBeforeItIsAnnounced(t *testing.T) {
 	t.Parallel()
 	const number = userCount // too high for the word

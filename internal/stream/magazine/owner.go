@@ -1,7 +1,7 @@
 package magazine
 
-// Owner is the owner's side of a Cache: what its parts have in common. All its methods, and those
-// of its parts, are for the goroutine that runs the turn.
+// Owner is the owner's side of a Cache: the state that its parts share. All its methods, and its parts'
+// methods, must be called on the goroutine that runs the turn.
 type Owner struct {
 	register
 	Spans  Spans
@@ -9,8 +9,8 @@ type Owner struct {
 	Loose  Loose
 }
 
-// NewOwner makes a cache ready and returns its owner's side. waker is told of blocks that come home
-// once the cache is draining.
+// NewOwner initialises a cache and returns its owner's side. waker is notified of frees once the cache is
+// draining.
 func NewOwner(c *Cache, waker Waker) *Owner {
 	c.waker = waker
 	o := &Owner{register: register{home: &c.Home}}
@@ -20,19 +20,16 @@ func NewOwner(c *Cache, waker Waker) *Owner {
 	return o
 }
 
-// Cache is the part of the cache that callers see.
-func (o *Owner) Cache() *Home { return o.home }
-
-// Home books a slot that came through the list and that no part keeps: it is home, without flags.
-// It reports whether that was the last slot of a closed span, whose block the caller now returns to
-// the heap with Spans.Retire.
-func (o *Owner) Home(s *Slot) (lastOfSpan bool) {
+// Collect books a slot that came through the list and that no part keeps, and clears its flags. It reports
+// whether that was the last slot of a closed span, whose block the caller must then return to the heap with
+// Spans.Retire.
+func (o *Owner) Collect(s *Slot) (lastOfSpan bool) {
 	s.flags = 0
 	s.clearFlags()
 	return s.magazine.part.SlotHome(s)
 }
 
-// CollectParked has each parked magazine in which callers freed slots told to its part.
+// CollectParked passes each parked magazine in which callers freed slots to its part.
 func (o *Owner) CollectParked() {
 	if o.home.parked.Load() == nil {
 		return
@@ -51,10 +48,10 @@ func (o *Owner) HasParked() bool { return o.home.parked.Load() != nil }
 // HasFreed reports whether there are any slots for Freed.
 func (o *Owner) HasFreed() bool { return o.home.HasFreed() }
 
-// Alert is Home.Alert.
+// Alert is Alert of the cache.
 func (o *Owner) Alert() bool { return o.home.Alert() }
 
-// Freed takes the list of slots that callers handed over. Follow it with Next before a slot is used.
+// Freed takes the list of slots that callers handed over. Call Next before a slot is used.
 func (o *Owner) Freed() *Slot {
 	for h := o.home; ; {
 		top := h.freed.Load()
@@ -70,9 +67,8 @@ func (o *Owner) Freed() *Slot {
 // HasUsed reports whether there are any slots for Used.
 func (o *Owner) HasUsed() bool { return o.home.used.Load() != 0 }
 
-// Used takes the list of slots that others use; nil: there is none. Follow it with Next before a
-// slot is used. With pile it leaves less than a pile alone: what other streams use serves no
-// request yet.
+// Used takes the list of slots that other streams use; nil: there is none. Call Next before a slot is used.
+// If pile is set it leaves a list that is not a pile: these slots serve no request yet.
 func (o *Owner) Used(pile bool) *Slot {
 	if top := o.home.used.Load(); top == 0 || pile && !o.home.isPile(top) {
 		return nil
@@ -80,34 +76,32 @@ func (o *Owner) Used(pile bool) *Slot {
 	return o.home.slot(uint32(o.home.used.Swap(0) & nameMask))
 }
 
-// SetPile says how long the announced blocks together may be that are freed before the owner looks
-// at their uses. Less than PileUnits is that.
+// SetPile sets the total length of freed announced blocks at which the owner checks their uses; PileUnits is
+// the minimum.
 func (o *Owner) SetPile(units uint64) { o.home.pileUnits.Store(units) }
 
-// Next is the slot behind s in a list.
+// Next returns the slot that follows s in a list.
 func (o *Owner) Next(s *Slot) *Slot { return o.home.slot(uint32(s.aside.Load())) }
 
-// Pass is Next, and says how many units the block of s has if it is loose and was freed without
-// flags, so that Loose.Put books it; else 0.
+// Pass is Next. It also returns the units of the block of s if it is loose and was freed without flags, so
+// that Loose.Put books it; else 0.
 func (o *Owner) Pass(s *Slot) (next *Slot, plainUnits uint32) {
 	e := s.aside.Load()
 	return o.home.slot(uint32(e)), uint32(e >> 32)
 }
 
-// Retract ends a handle that no caller has seen, and leaves the slot to the owner, which books it
-// with Home. It reports whether it could: not if the handle has flags.
+// Retract ends a handle that no caller has seen. The owner then books the slot with Collect. It reports whether
+// it could: not if the handle has flags.
 func (o *Owner) Retract(s *Slot) bool {
 	w := s.Word()
 	return s.word.CompareAndSwap(w, freed(w))
 }
 
-// LetTakeBack says how many units a block may have that TakeBack serves; 0: every block that is
-// freed comes home.
+// LetTakeBack sets the maximum units of a block that TakeBack serves; 0: none.
 func (o *Owner) LetTakeBack(units uint32) { o.home.backUnits.Store(units) }
 
-// Want makes blocks that come home wake the owner, or ends that: all that come through the list,
-// and those of classes to magazines that are parked. Call it before those are parked and those of
-// large blocks are closed.
+// Want sets whether frees wake the owner: all through the list, and frees of classes to parked
+// magazines. Call it before those are parked and magazines of large blocks are closed.
 func (o *Owner) Want(on bool) {
 	if on {
 		o.home.become(serving, wanted)
@@ -116,7 +110,7 @@ func (o *Owner) Want(on bool) {
 	}
 }
 
-// Drain makes every block that comes home wake the owner. Call it before the magazines are closed.
+// Drain makes every free wake the owner. Call it before the magazines are closed.
 func (o *Owner) Drain() {
 	o.LetTakeBack(0)
 	if !o.home.become(serving, draining) {
@@ -124,7 +118,7 @@ func (o *Owner) Drain() {
 	}
 }
 
-// End makes every later free say ErrClosed.
+// End makes every later free return ErrClosed.
 func (o *Owner) End() {
 	o.LetTakeBack(0)
 	o.home.life.Store(uint32(ended))

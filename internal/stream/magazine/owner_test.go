@@ -117,7 +117,7 @@ func TestReadyGivesTheNewestFirst(t *testing.T) {
 	assert.Nil(t, o.Spans.Ready(last))
 }
 
-// CloseIdle closes what nobody uses, and Span uses that magazine again, with the generations that it has.
+// CloseIdle closes an unused magazine, and New reuses it, with its generations.
 func TestCloseIdleAndSpanAnew(t *testing.T) {
 	_, o, m := cacheOf(last)
 	s := m.Take()
@@ -180,7 +180,7 @@ func TestCallersOfBeforeTakeFirst(t *testing.T) {
 	assert.Nil(t, m.Take())
 }
 
-// A slot that was announced on after its free, by an owner that could not know, is home without flags.
+// A slot that the owner announced on after its free is collected without flags.
 func TestSlotIsHomeWithoutFlagsOfAnother(t *testing.T) {
 	o := NewOwner(new(Cache), nil)
 	m := o.Exacts.Of(300)
@@ -191,7 +191,7 @@ func TestSlotIsHomeWithoutFlagsOfAnother(t *testing.T) {
 	require.NoError(t, s.Announce(s.Word(), Detached))
 	require.Same(t, s, o.Freed())
 	assert.Zero(t, s.Flags())
-	o.Home(s)
+	o.Collect(s)
 	assert.Equal(t, s.Word(), s.word.Load(), "through the list")
 
 	o.Exacts.Reopen(m)
@@ -201,7 +201,7 @@ func TestSlotIsHomeWithoutFlagsOfAnother(t *testing.T) {
 	assert.Equal(t, s.Word(), s.word.Load(), "through the mask")
 }
 
-// A slot that comes home with flags into a parked magazine makes it ready, once.
+// A slot collected with flags into a parked magazine makes it ready, once.
 func TestFlaggedSlotComesHomeIntoAParkedMagazine(t *testing.T) {
 	c, o, m := cacheOf(last)
 	held := takeAll(m)
@@ -210,7 +210,7 @@ func TestFlaggedSlotComesHomeIntoAParkedMagazine(t *testing.T) {
 	}
 	require.True(t, o.Spans.Park(m))
 	freeAll(t, held[:2]...)
-	eachFreed(o, func(s *Slot) { assert.False(t, o.Home(s)) })
+	eachFreed(o, func(s *Slot) { assert.False(t, o.Collect(s)) })
 	assert.Nil(t, c.parked.Load())
 	assert.Equal(t, parkedBit|3, m.mask.Load())
 	freeAll(t, held[2:]...)
@@ -219,7 +219,7 @@ func TestFlaggedSlotComesHomeIntoAParkedMagazine(t *testing.T) {
 	assert.Nil(t, o.Spans.Ready(last))
 }
 
-// Closed for good, a span comes home when its last slot does.
+// A closed span is free when its last slot is collected.
 func TestCloseOfASpan(t *testing.T) {
 	_, o, m := cacheOf(last)
 	held := takeAll(m)
@@ -238,11 +238,11 @@ func TestCloseOfASpan(t *testing.T) {
 	assert.Equal(t, closedBit|1, m.mask.Load(), "the bit means nothing")
 	assert.Zero(t, m.FreeSlots())
 	require.Same(t, held[0], o.Freed())
-	assert.False(t, o.Home(held[0]))
+	assert.False(t, o.Collect(held[0]))
 	assert.Equal(t, 1, m.LiveSlots())
 	freeAll(t, held[2])
 	require.Same(t, held[2], o.Freed())
-	assert.True(t, o.Home(held[2]), "the last")
+	assert.True(t, o.Collect(held[2]), "the last")
 	assert.EqualValues(t, 7, o.Spans.Retire(m))
 	assert.Nil(t, o.Freed())
 }
@@ -320,7 +320,7 @@ func TestExactAssignClose(t *testing.T) {
 	freeAll(t, d)
 	require.Same(t, d, o.Freed())
 	assert.True(t, m.Kept(d))
-	assert.False(t, o.Home(d))
+	assert.False(t, o.Collect(d))
 	assert.Equal(t, 2, m.Attached(), "it does not")
 	assert.Equal(t, slotBits&^3, m.homes)
 
@@ -330,7 +330,7 @@ func TestExactAssignClose(t *testing.T) {
 	assert.Nil(t, o.Exacts.At(BucketOf(300), 0))
 	freeAll(t, b)
 	require.Same(t, b, o.Freed())
-	assert.False(t, o.Home(b), "it has no span")
+	assert.False(t, o.Collect(b), "it has no span")
 	assert.True(t, m.WholeHome())
 }
 
@@ -347,7 +347,7 @@ func TestAssignEndsWithTheSlots(t *testing.T) {
 	assert.Equal(t, SlotCount, m.LiveSlots())
 }
 
-// Opened anew while slots of before are live: those stay out until freed, whether they were freed into the
+// If a magazine is reopened while earlier slots are live, those stay out until freed, whether they were freed into the
 // closed magazine and are in the list, or are freed into the open one.
 func TestReopenWithSlotsStillLive(t *testing.T) {
 	c := new(Cache)
@@ -370,7 +370,7 @@ func TestReopenWithSlotsStillLive(t *testing.T) {
 	assert.Same(t, b, m.Take())
 
 	require.Same(t, a, o.Freed())
-	o.Home(a)
+	o.Collect(a)
 	assert.Same(t, a, o.Exacts.Assign(m), "home, it may be assigned")
 	assert.Equal(t, 4, m.LiveSlots())
 	freeAll(t, a, b, d, fresh)
@@ -409,7 +409,7 @@ func TestLooseSlots(t *testing.T) {
 	for s := o.Freed(); s != nil; {
 		next := o.Next(s)
 		s.Block = none
-		assert.False(t, o.Home(s))
+		assert.False(t, o.Collect(s))
 		s = next
 	}
 	o.All(func(m *Magazine) { assert.Zero(t, m.LiveSlots()) })
@@ -433,7 +433,7 @@ func TestUninstallLeavesOthersInPlace(t *testing.T) {
 	assert.Same(t, other, o.Spans.At(last, 0))
 }
 
-// Too many lengths are forgotten when their magazines are closed and home, with the frees that they saw;
+// Magazines of too many lengths are dropped when closed and all slots are returned; their frees stay counted;
 // those in use stay.
 func TestBoundExactForgetsWhatIsHome(t *testing.T) {
 	o := NewOwner(new(Cache), nil)

@@ -7,10 +7,9 @@ import (
 	"unsafe"
 )
 
-// storePlain stores a word that only the goroutine that freed the slot stores, and that others may
-// load at any time. Where a word is 64 bits long such a store is seen
-// whole or not at all; it costs a fraction of an atomic one, which on some processors is an
-// exchange.
+// storePlain stores a word that only the goroutine that freed the slot stores, and that others may load at
+// any time. On platforms with 64-bit words such a store is seen as a whole or not at all. It costs a fraction
+// of an atomic store, which on some processors is an exchange.
 func storePlain(p *atomic.Uint64, value uint64) {
 	*(*uint64)(unsafe.Pointer(p)) = value
 }

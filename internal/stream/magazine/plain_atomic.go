@@ -4,6 +4,6 @@ package magazine
 
 import "sync/atomic"
 
-// storePlain stores a word that others may load at any time: where a word is shorter than 64 bits,
-// and for the race detector, by an atomic operation.
+// storePlain stores a word that others may load at any time, by an atomic operation: for platforms with
+// shorter words, and for the race detector.
 func storePlain(p *atomic.Uint64, value uint64) { p.Store(value) }

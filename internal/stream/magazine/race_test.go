@@ -82,7 +82,7 @@ func TestRacingFreesHaveOneWinner(t *testing.T) {
 				used := o.Used(false)
 				require.Same(t, s, used)
 				require.Nil(t, o.Next(s))
-				o.Home(s)
+				o.Collect(s)
 			}
 			require.Equal(t, slotBits, m.mask.Load())
 		})
@@ -223,7 +223,7 @@ func TestPairsMeetClose(t *testing.T) {
 		o.Exacts.Close(m, func(*Slot) {})
 		for s := o.Freed(); s != nil; {
 			next := o.Next(s)
-			o.Home(s)
+			o.Collect(s)
 			s = next
 		}
 	}
@@ -231,7 +231,7 @@ func TestPairsMeetClose(t *testing.T) {
 	all.Wait()
 	for s := o.Freed(); s != nil; {
 		next := o.Next(s)
-		o.Home(s)
+		o.Collect(s)
 		s = next
 	}
 	assert.True(t, m.WholeHome(), "%d slots are lost", m.LiveSlots())

@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// chiSquare compares counts of draws by cell with what equal chances would give: so many standard
+// chiSquare compares counts of draws by cell with equal chances: so many standard
 // deviations of the statistic above its mean.
 func chiSquare(counts []int, draws int) (sigmas float64) {
 	mean := float64(draws) / float64(len(counts))
@@ -25,7 +25,7 @@ func chiSquare(counts []int, draws int) (sigmas float64) {
 const firstAddress cudadrv.Ptr = 0x7f40_0000_0000
 
 // The draws of one slot that is used again and again, of many slots used once each, and of both, are spread
-// evenly, and so are pairs of draws that follow each other by generation, by address, or at steps as those of
+// evenly, and so are pairs of draws that follow each other by generation, by address, or at steps like those of
 // loops that use several slots in turns.
 func TestDrawsAreSpreadEvenly(t *testing.T) {
 	const draws, cells = 1 << 18, 256
@@ -54,7 +54,7 @@ func TestDrawsAreSpreadEvenly(t *testing.T) {
 	}
 }
 
-// A loop that uses one slot again and again is sampled at the right rate, whatever slot and length it is,
+// A loop that uses one slot again and again is sampled at the right rate, for any slot and length,
 // and its samples are as far apart as random ones are.
 func TestOneSlotIsSampledAtItsRate(t *testing.T) {
 	for slot := range 64 {
@@ -112,7 +112,7 @@ func (n *told) AllocSampled(s *Slot, handle uint64, bytes int64) (*Slot, uint64,
 	return s, handle, bytes, nil
 }
 
-// Alloc tells what the draws say, of each magazine, also where a bucket is sharded.
+// Alloc samples as the draws decide, in each magazine, also where a bucket is sharded.
 func TestAllocTellsWhatIsSampled(t *testing.T) {
 	d := newDesk()
 	count := &told{}

@@ -2,43 +2,32 @@ package magazine
 
 import "math/bits"
 
-// SizeCount is the number of sizes by which frees are counted: a unit, and each power of two of it
-// up to the longest block that an uint32 counts.
+// SizeCount is the number of sizes by which frees are counted: a unit, and each power of two of it up to the
+// longest block that an uint32 counts.
 const SizeCount = 33
 
-// SizeOf is the size of a block of so many units: the binary logarithm of the smallest power of two
-// that is as long.
+// SizeOf returns the size of a block of that many units: the binary logarithm of the smallest power of two that
+// is as long.
 func SizeOf(units uint32) int { return bits.Len32(units - 1) }
 
 // SameSize reports whether two lengths have one size: their highest bits are the same.
 func SameSize(a, b uint32) bool { return (a-1)^(b-1) <= (a-1)&(b-1) }
 
-// Fit sets the length of the block that a slot which is home is to serve. The frees of the slot so far
-// stay with the size that it had.
-func (r *register) Fit(s *Slot, units uint32) {
-	if !SameSize(s.Units, units) {
-		r.refit(s, units)
-	}
-	s.Units = units
-}
-
-// refit is not inlined: it is rare on the path of a miss.
+// Refit moves a slot that the owner has to the size of a new length, which the caller sets. The frees of the
+// slot so far still count for its former size. It is not inlined: it is rare on the path of a miss.
 //
 //go:noinline
-func (r *register) refit(s *Slot, units uint32) {
+func (l *Loose) Refit(s *Slot, units uint32) {
 	n := s.Frees()
-	r.carried[SizeOf(s.Units)] += n
-	r.carried[SizeOf(units)] -= n
+	l.owner.carried[SizeOf(s.Units)] += n
+	l.owner.carried[SizeOf(units)] -= n
 }
 
-// Refit is Owner.Fit for another size, and sets no length: the path of a miss has the rest of it.
-func (l *Loose) Refit(s *Slot, units uint32) { l.owner.refit(s, units) }
-
-// Uncount takes back one free of a block of so many units that no caller made.
+// Uncount reverts one free of a block of that many units that no caller made.
 func (r *register) Uncount(units uint32) { r.carried[SizeOf(units)]-- }
 
-// AddFrees passes, in parts, how often blocks of each size were freed, also those of magazines that
-// are no more. Parts may be negative, modulo 2^64; the sums are not.
+// AddFrees passes how often blocks of each size were freed, also in dropped magazines, in parts. Parts may be
+// negative, modulo 2^64; the sums are not.
 func (o *Owner) AddFrees(add func(size int, frees uint64)) {
 	for i := range o.carried {
 		add(i, o.carried[i])

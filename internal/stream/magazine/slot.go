@@ -8,29 +8,29 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// cacheLine is the step in which processors exchange memory; two slots in one would make the frees of
-// two goroutines wait for each other (BenchmarkFalseSharing).
+// cacheLine is the unit of exchange between processors. Two slots in one line would make the frees of two
+// goroutines wait for each other (BenchmarkFalseSharing).
 const cacheLine = 64
 
-// heapHeader is what the Go heap puts in front of an object of this length that has pointers. With it a
-// magazine fills 4 KiB, and its slots lie on cache lines of their own.
+// heapHeader is the length of the header that the Go heap puts before an object of this size with pointers.
+// With it a magazine fills 4 KiB, and each slot has its own cache line.
 const heapHeader = 8
 
-// slotsOffset is where the slots of a magazine of any kind begin: after a line that callers share
-// and a line of the owner's books, whose length is booksBytes.
+// slotsOffset is the offset of the slots in every kind of magazine: after one cache line that callers share,
+// and one of the owner's books (booksBytes).
 const (
 	slotsOffset = 2*cacheLine - heapHeader
 	booksBytes  = cacheLine
 )
 
-// none stands for no block of the heap.
+// none is no block of the heap.
 const none int32 = -1
 
-// Slot is the place of one block. It never moves and belongs to one magazine for good.
+// Slot is the place of one block. It never moves, and always belongs to the same magazine.
 //
-// word and note are shared. address and flags are written by the holder of the block: the owner while
-// the slot is home, the winner of the free until the slot is handed over. aside is the list's. The
-// rest is the owner's.
+// word and note are shared. The holder of the block writes address and flags: the owner while it has the
+// slot, or the winner of the free until it hands the slot over. aside belongs to the list. The rest belongs
+// to the owner.
 type Slot struct {
 	word     atomic.Uint64
 	address  cudadrv.Ptr
@@ -38,134 +38,135 @@ type Slot struct {
 	note     atomic.Pointer[note] // nil for most
 	aside    atomic.Uint64        // its entry in the list of freed slots: see entry
 
-	Block int32 // of the heap; for slots that have a block of their own
+	Block int32 // of the heap; for slots with a block of their own
 	Units uint32
 	index uint8
-	flags uint8 // of the free that brought it home
+	flags uint8 // of the last free
 	_     [14]byte
 }
 
-// Magazine is the part of up to 62 slots that callers share: the mask that says which of them are free.
-// Each kind of magazine begins with it, and has its books and its slots after it: Span, Exact, loose.
+// Magazine is the part of up to 62 slots that callers share: the mask of the free ones. Each kind of magazine
+// begins with it, followed by its books and its slots: Span, Exact, loose.
 //
-// mask and contended are shared; next is the list's. The rest never changes once a caller can see the
+// mask and contended are shared; next belongs to the list. The rest never changes once a caller can see the
 // magazine.
 type Magazine struct {
 	mask      atomic.Uint64
 	contended atomic.Uint32 // takes that lost a race
 	units     uint32        // 0 if the blocks of the slots differ
 	kind      kind
-	way       uint8  // where Frees gathers its slots
-	number    uint32 // in the owner's register: its slots are named by it
+	way       uint8  // index in Frees
+	number    uint32 // index in the owner's register; part of its slots' names
 	home      *Home
 	next      *Magazine // in the list of parked magazines
 	part      Part
 }
 
-// layout is that of every kind.
+// layout is the layout of every kind.
 type layout struct {
 	Magazine
 	_     [booksBytes]byte
 	slots [SlotCount]Slot
 }
 
-// kind tells magazines apart.
+// kind is the kind of a magazine.
 type kind uint8
 
 const (
 	spanKind  kind = iota // slots of one size class, carved from one span
 	exactKind             // large blocks of one length
-	looseKind             // its slots serve blocks of any length and come home one by one
+	looseKind             // slots for blocks of any length, freed one by one
 )
 
-// Part is the part of the owner to which a magazine belongs. It alone is told what comes home.
+// Part is the part of the owner to which a magazine belongs. Returned slots are reported only to it.
 type Part interface {
-	// SlotHome books a slot that came through the list of freed slots and has no flags any more. It
-	// reports whether that was the last slot of a closed span.
+	// SlotHome books a slot that came through the list of freed slots and has no flags any more. It reports
+	// whether that was the last slot of a closed span.
 	SlotHome(s *Slot) (lastOfSpan bool)
 	// MagazineHome takes a parked magazine in which a slot was freed.
 	MagazineHome(m *Magazine)
-	// LiveMask is the bits of the slots that callers have. The lists must have been taken before.
+	// LiveMask returns the bits of the slots that callers have. The lists must have been taken before.
 	LiveMask(m *Magazine) uint64
 }
 
-// Home is where freed slots go that do not stay in their magazine: lists that callers push to and the
-// owner takes, and the way to wake the owner. It begins the cache of a stream.
+// Home gathers freed slots that do not stay in their magazine: lists that callers push to and the owner
+// takes. It also holds the waker of the owner. It is the first part of a stream's Cache.
 type Home struct {
 	life      atomic.Uint32
 	backUnits atomic.Uint32 // longest block that TakeBack serves
 	waker     Waker
-	watcher   watcher       // nil: frees are not told
-	pileUnits atomic.Uint64 // length of a pile of announced blocks, if it is more than PileUnits
-	// magazines are by number. The owner writes it; a caller reads what a name in a list stands
-	// for, which was written before the slot was handed out.
+	watcher   watcher       // nil: frees are not reported
+	pileUnits atomic.Uint64 // length of a pile of announced blocks, if more than PileUnits
+	// magazines are by number. The owner writes them. A caller reads the magazine of a name in a list, which
+	// was written before the slot was handed out.
 	magazines atomic.Pointer[[]atomic.Pointer[Magazine]]
-	// wholeShare is the owner's, share the present one: see LowerShare.
+	// wholeShare is the owner's, share the current one: see LowerShare.
 	wholeShare, share atomic.Uint32
 
-	freed atomic.Uint64 // the top of a list of slots; pushed by callers, taken whole by the owner, or one by one by callers
-	used  atomic.Uint64 // likewise, of those that others use: see nextUsed
+	freed atomic.Uint64 // top of a list of slots; callers push, the owner takes all, callers may pop
+	used  atomic.Uint64 // likewise, of slots that other streams use: see nextUsed
 	_     [cacheLine - 2*8]byte
 
-	parked atomic.Pointer[Magazine] // pushed by callers, taken whole by the owner
+	parked atomic.Pointer[Magazine] // callers push, the owner takes all
 	_      [cacheLine - 8]byte
 }
 
-// Waker is told of what callers of Free have done, on their goroutines.
+// Waker is notified of frees, on the goroutines that free.
 type Waker interface {
-	// Wake says that a block came home to a cache that is draining or wanted.
+	// Wake is called when a block is freed to a cache that is draining or wanted.
 	Wake()
-	// Piled says that so many announced blocks were freed that the owner should look at their uses.
+	// Piled is called when enough announced blocks were freed that the owner should check their uses.
 	Piled()
-	// Refused says that a free was refused: its handle was not live.
+	// Refused is called when a free is refused: its handle was not live.
 	Refused()
-	// Freed says that a block came home through the list, the first since Home.Alert.
+	// Freed is called for the first block freed through the list after Alert.
 	Freed()
 }
 
-// Address is where the slot's block starts.
+// Address returns the start of the slot's block.
 func (s *Slot) Address() cudadrv.Ptr { return s.address }
 
-// SetAddress places a block in a slot that is home.
+// SetAddress sets the block of a slot that the owner has.
 func (s *Slot) SetAddress(p cudadrv.Ptr) { s.address = p }
 
-// Magazine is the slot's.
+// Magazine returns the slot's magazine.
 func (s *Slot) Magazine() *Magazine { return s.magazine }
 
-// Waker is told of the frees of the cache to which the slot's block belongs.
+// Waker returns the waker of the slot's cache.
 func (s *Slot) Waker() Waker { return s.magazine.home.waker }
 
-// Word is what a handle of the slot's present owner carries.
+// Word returns the word of a handle of the slot's current owner.
 func (s *Slot) Word() uint64 { return s.word.Load() &^ flagMask }
 
-// Live reports whether a handle with that word still is live.
+// Live reports whether a handle with that word is live.
 func (s *Slot) Live(handle uint64) bool { return matches(s.word.Load(), handle) }
 
-// Frees is how often the slot was freed.
+// Frees returns how often the slot was freed.
 func (s *Slot) Frees() uint64 { return s.word.Load() >> generationShift }
 
-// Flags are those that the slot carried when it was freed.
+// Flags returns the flags of the slot when it was freed.
 func (s *Slot) Flags() Flag { return Flag(s.flags) }
 
-// clearFlags is for a slot that is home: no caller's operation on its word succeeds any more.
+// clearFlags clears the flags of a slot that the owner has: no caller's operation on its word succeeds any
+// more.
 func (s *Slot) clearFlags() {
 	if s.word.Load()&flagMask != 0 {
 		s.word.And(^uint64(flagMask))
 	}
 }
 
-// slots are the magazine's, of whatever kind it is: all kinds have them at one offset.
+// slots returns the slots of a magazine of any kind: all kinds have them at one offset.
 func (m *Magazine) slots() *[SlotCount]Slot {
 	return &(*layout)(unsafe.Pointer(m)).slots
 }
 
-// At is the slot of a bit, counted from 0.
+// At returns the slot of a bit, counted from 0.
 func (m *Magazine) At(bit int) *Slot { return &m.slots()[bit] }
 
-// Units is the length of the magazine's blocks; 0 if they differ.
+// Units returns the length of the magazine's blocks; 0 if they differ.
 func (m *Magazine) Units() uint32 { return m.units }
 
-// UnitsOf is the length of the block of one of the magazine's slots.
+// UnitsOf returns the length of the block of one of the magazine's slots.
 func (m *Magazine) UnitsOf(s *Slot) uint32 {
 	if m.units != 0 {
 		return m.units
@@ -176,7 +177,7 @@ func (m *Magazine) UnitsOf(s *Slot) uint32 {
 // Loose reports whether the slots serve blocks of any length.
 func (m *Magazine) Loose() bool { return m.kind == looseKind }
 
-// FreeSlots is the number of free slots.
+// FreeSlots returns the number of free slots.
 func (m *Magazine) FreeSlots() int {
 	w := m.mask.Load()
 	if w >= closedBit {
@@ -185,18 +186,18 @@ func (m *Magazine) FreeSlots() int {
 	return bits.OnesCount64(w & slotBits)
 }
 
-// Frees is how often its slots were freed, in sum.
+// Frees returns how often the magazine's slots were freed, in sum.
 func (m *Magazine) Frees() uint64 {
 	var n uint64
 	m.Each(func(s *Slot) { n += s.Frees() })
 	return n
 }
 
-// IsLive reports whether a caller has a slot. The lists must have been taken before; a slot whose
-// free is under way counts.
+// IsLive reports whether a caller has a slot. The lists must have been taken before; a slot that is being
+// freed counts.
 func (m *Magazine) IsLive(s *Slot) bool { return m.part.LiveMask(m)>>s.index&1 != 0 }
 
-// LiveSlots is the number of slots that callers have. The lists must have been taken before.
+// LiveSlots returns the number of slots that callers have. The lists must have been taken before.
 func (m *Magazine) LiveSlots() int { return bits.OnesCount64(m.part.LiveMask(m)) }
 
 // EachLive visits the slots that callers have. The lists must have been taken before.
@@ -214,7 +215,7 @@ func (m *Magazine) Each(visit func(*Slot)) {
 	}
 }
 
-// Take gives the lowest free slot to the caller, or nil if there is none.
+// Take takes the lowest free slot. It returns nil if there is none.
 func (m *Magazine) Take() *Slot {
 	for {
 		w := m.mask.Load()
@@ -223,13 +224,13 @@ func (m *Magazine) Take() *Slot {
 			return nil
 		}
 		if m.mask.CompareAndSwap(w, next) {
-			return &(*layout)(unsafe.Pointer(m)).slots[i] // At, in a form that lets Take be inlined
+			return &(*layout)(unsafe.Pointer(m)).slots[i] // At, in a form that keeps Take inlined
 		}
 		m.contended.Add(1)
 	}
 }
 
-// TakeMany takes up to most free slots, as a caller does, by one access, and returns their bits.
+// TakeMany takes up to most free slots by one access, and returns their bits.
 func (m *Magazine) TakeMany(most int) (taken uint64) {
 	for {
 		w := m.mask.Load()

@@ -10,21 +10,20 @@ import (
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
-// Span is a magazine of a size class: all its slots were carved from one block of the heap. It is
-// in one of these states: installed (a bucket or shard names it), ready (it has free slots and
-// waits to be installed), parked (all slots are in use; callers hand it back), closed (it serves no
-// more until it is opened).
+// Span is a magazine of a size class: all its slots were carved from one block of the heap. It is in one of
+// these states: installed (a bucket or shard names it), ready (it has free slots and waits to be installed),
+// parked (all slots are in use; callers hand it over), closed (it does not serve until it is opened).
 type Span struct {
 	Magazine
 	spanBooks
 	slots [SlotCount]Slot
 }
 
-// spanBooks are the owner's.
+// spanBooks belong to the owner.
 type spanBooks struct {
 	Block        int32 // of the heap; None while the magazine has no span
 	Class        int32
-	homes        uint64 // slots that are home
+	homes        uint64 // slots that the owner has
 	older, newer *Span  // in the ready list
 	installation
 	Open  bool
@@ -32,7 +31,7 @@ type spanBooks struct {
 	_     [booksBytes - 48]byte
 }
 
-// Span is the magazine as one of a class; nil if it is of another kind.
+// Span returns the magazine as one of a class; nil if it is of another kind.
 func (m *Magazine) Span() *Span {
 	if m.kind != spanKind {
 		return nil
@@ -40,19 +39,19 @@ func (m *Magazine) Span() *Span {
 	return (*Span)(unsafe.Pointer(m))
 }
 
-// Spans is the part of the owner that has the magazines of the size classes.
+// Spans is the part of the owner with the magazines of the size classes.
 type Spans struct {
 	owner   *Owner
 	buckets *buckets
-	ready   [sizeclass.Count]*Span   // newest of those with free slots and the parked bit set
-	spare   [sizeclass.Count][]*Span // closed, all slots home, without a span
-	classes uint64                   // bits of those that ever had a magazine
+	ready   [sizeclass.Count]*Span   // newest with free slots and the parked bit set
+	spare   [sizeclass.Count][]*Span // closed, all slots returned, without a span
+	classes uint64                   // bits of the classes that ever had a magazine
 	idle    []*Span                  // scratch of Idle
 }
 
-// New makes a magazine over a span of the heap that starts at base. Its slots are free; it is not
+// New returns a magazine over a span of the heap that starts at base. Its slots are free; it is not
 // installed. It may have served another span before: as with Ready, a caller that looked it up then may
-// take from it at once.
+// immediately take from it.
 func (o *Spans) New(class int, span int32, base cudadrv.Ptr) *Span {
 	var m *Span
 	if n := len(o.spare[class]); n > 0 {
@@ -78,18 +77,18 @@ func (o *Spans) New(class int, span int32, base cudadrv.Ptr) *Span {
 // One bit for each class.
 const _ = uint(64 - sizeclass.Count)
 
-// SpanSlots are the bits of the slots that a span of the class has.
+// SpanSlots returns the bits of the slots in a span of the class.
 func SpanSlots(class int) uint64 { return 1<<sizeclass.SpanBlocks(class) - 1 }
 
-// Retire takes the span out of a closed magazine that is home whole, and keeps the magazine for the
-// next span of its class. It returns the heap's block.
+// Retire removes the span from a closed magazine with all slots returned, and keeps the magazine for the next
+// span of its class. It returns the heap's block.
 func (o *Spans) Retire(m *Span) (block int32) {
 	block, m.Block = m.Block, none
 	o.spare[m.Class] = append(o.spare[m.Class], m)
 	return block
 }
 
-// At is the magazine that serves a class, for callers with that hint.
+// At returns the magazine that serves a class, for callers with that hint.
 func (o *Spans) At(class, hint int) *Span {
 	return (*Span)(unsafe.Pointer(o.buckets[class].at(hint))) // only they are installed there
 }
@@ -97,14 +96,14 @@ func (o *Spans) At(class, hint int) *Span {
 // Install makes a magazine serve its class, for callers with that hint.
 func (o *Spans) Install(m *Span, hint int) { o.buckets.install(&m.Magazine, &m.installation, hint) }
 
-// Reinstall makes a magazine serve its class again where it did before.
+// Reinstall makes a magazine serve its class again in its previous shard.
 func (o *Spans) Reinstall(m *Span) { o.Install(m, int(m.shard)) }
 
-// Uninstall takes a magazine out of its bucket if it is there.
+// Uninstall removes a magazine from its bucket if it is there.
 func (o *Spans) Uninstall(m *Span) { o.buckets.uninstall(&m.Magazine, &m.installation) }
 
-// Shard gives every hint a magazine of its own where m, which serves its class, is contended. It
-// reports whether it did.
+// Shard gives every hint its own magazine if m, which serves its class, is contended. It reports whether it
+// did.
 func (o *Spans) Shard(m *Span, hint int) bool {
 	return o.buckets.shard(&m.Magazine, &m.installation, hint)
 }
@@ -118,15 +117,14 @@ func (o *Spans) Park(m *Span) bool {
 	return true
 }
 
-// Shelve puts an open magazine that is in no bucket among those that Ready returns, or, if it is
-// exhausted, parks it.
+// Shelve makes an open magazine that is in no bucket ready, or parks it if it is exhausted.
 func (o *Spans) Shelve(m *Span) {
 	if m.mask.Or(parkedBit) != exhaustedMask {
 		o.push(m)
 	}
 }
 
-// ShelveAll shelves the magazines that are installed.
+// ShelveAll shelves the installed magazines.
 func (o *Spans) ShelveAll() {
 	o.Each(func(m *Span) {
 		if m.Open && m.installed {
@@ -136,9 +134,9 @@ func (o *Spans) ShelveAll() {
 	})
 }
 
-// Ready returns a magazine of the class that was parked and has free slots, in use again but not
-// installed; nil if there is none. A caller that looked the magazine up before it was parked may take
-// them at once: the owner's Take can find none.
+// Ready returns a magazine of the class that was parked and has free slots, in use again but not installed;
+// nil if there is none. A caller that looked the magazine up before it was parked may immediately take the
+// slots: the owner's Take can find none.
 func (o *Spans) Ready(class int) *Span {
 	o.owner.CollectParked()
 	m := o.ready[class]
@@ -149,8 +147,8 @@ func (o *Spans) Ready(class int) *Span {
 	return m
 }
 
-// TakeReady takes up to most free slots of a magazine that Ready would return, which stays as it
-// is; if those were its last, the next free hands it over again. It returns nil if there is none.
+// TakeReady takes up to most free slots of a magazine that Ready would return, and leaves it parked; if those
+// were its last, the next free hands it over again. It returns nil if there is none.
 func (o *Spans) TakeReady(class, most int) (m *Span, taken uint64) {
 	o.owner.CollectParked()
 	m = o.ready[class]
@@ -170,7 +168,7 @@ func (o *Spans) TakeReady(class, most int) (m *Span, taken uint64) {
 	}
 }
 
-// push puts a magazine at the top of the ready list of its class.
+// push pushes a magazine to the ready list of its class.
 func (o *Spans) push(m *Span) {
 	top := o.ready[m.Class]
 	m.older, m.newer, m.ready = top, nil, true
@@ -180,7 +178,7 @@ func (o *Spans) push(m *Span) {
 	o.ready[m.Class] = m
 }
 
-// remove takes a magazine out of the ready list.
+// remove removes a magazine from the ready list.
 func (o *Spans) remove(m *Span) {
 	if m.newer != nil {
 		m.newer.older = m.older
@@ -193,13 +191,13 @@ func (o *Spans) remove(m *Span) {
 	m.older, m.newer, m.ready = nil, nil, false
 }
 
-// Close ends a magazine: no caller takes from it again. Slots in use come home through the list.
+// Close closes a magazine: no caller takes from it again. Slots in use return through the list.
 func (o *Spans) Close(m *Span) {
 	home := m.close()
 	o.closed(m, m.homes|home)
 }
 
-// closed books a magazine that was closed, with those slots home.
+// closed books a closed magazine and the slots that the owner has.
 func (o *Spans) closed(m *Span, homes uint64) {
 	o.Uninstall(m)
 	if m.ready {
@@ -208,9 +206,9 @@ func (o *Spans) closed(m *Span, homes uint64) {
 	m.Open, m.homes = false, homes
 }
 
-// CloseIdle closes a magazine none of whose slots is in use, so that its span can be retired. It
-// fails if one is, or if a caller is about to hand the magazine over: closed and used anew before
-// that caller has arrived, it would be handed over twice.
+// CloseIdle closes a magazine without slots in use, so that its span can be retired. It fails if one is in
+// use, or if a caller is about to hand the magazine over: if it were closed and reused before that, it would
+// be handed over twice.
 func (o *Spans) CloseIdle(m *Span) bool {
 	o.owner.CollectParked()
 	w := m.mask.Load()
@@ -222,9 +220,9 @@ func (o *Spans) CloseIdle(m *Span) bool {
 	return true
 }
 
-// Idle are the open magazines none of whose slots is in use, in order of their numbers, among those
-// that are installed or ready: no other can be idle, so that those with all slots in use cost
-// nothing. The result is valid until the next call.
+// Idle returns the open magazines without slots in use, in order of their numbers. It visits only installed
+// and ready ones: no other can be idle, so that those with all slots in use cost nothing. The result is valid
+// until the next call.
 func (o *Spans) Idle() []*Span {
 	o.owner.CollectParked()
 	o.idle = o.idle[:0]
@@ -233,7 +231,7 @@ func (o *Spans) Idle() []*Span {
 			o.idle = append(o.idle, m)
 		}
 	}
-	for f := o.classes; f != 0; f &= f - 1 { // most have none, and each search for room comes here
+	for f := o.classes; f != 0; f &= f - 1 { // most have none, and each search for room calls Idle
 		class := bits.TrailingZeros64(f)
 		o.buckets.each(int32(class), func(m *Magazine) { note(m.Span()) })
 		for m := o.ready[class]; m != nil; m = m.older {
@@ -253,10 +251,10 @@ func (o *Spans) Each(visit func(*Span)) {
 	}
 }
 
-// WholeHome reports whether all slots of a magazine are home.
+// WholeHome reports whether all slots of a magazine are returned.
 func (m *Span) WholeHome() bool { return m.homes == slotBits }
 
-// SlotHome implements Part. A slot whose magazine is open goes back into the mask.
+// SlotHome implements Part. It puts the slot of an open magazine into the mask.
 func (o *Spans) SlotHome(s *Slot) (lastOfSpan bool) {
 	m := s.magazine.Span()
 	if m.Open {
@@ -279,8 +277,8 @@ func (o *Spans) MagazineHome(m *Magazine) {
 // LiveMask implements Part.
 func (o *Spans) LiveMask(m *Magazine) uint64 { return m.liveBeside(m.Span().homes) }
 
-// Carved is the slot of the block that lies so many units into a span; nil if the rest of the span
-// is there. Precondition: the magazine has a span.
+// Carved returns the slot of the block at that offset in a span, or nil in the remainder of the span.
+// Precondition: the magazine has a span.
 func (m *Magazine) Carved(units uint32) *Slot {
 	each := m.UnitsOf(m.At(0))
 	i := units / each

@@ -28,7 +28,7 @@ type duel struct {
 	wins atomic.Int64
 }
 
-// arena is what the goroutines of the stress share.
+// arena is the state that the goroutines of the stress share.
 type arena struct {
 	*desk
 	swaps  [4]atomic.Pointer[handle] // handles that change hands
@@ -130,7 +130,7 @@ func (w *worker) misuse() error {
 	return nil
 }
 
-// trade gives a handle to whoever comes next, and takes the one that lies there.
+// trade swaps a handle with the one that another goroutine left.
 func (w *worker) trade() error {
 	h, ok := w.pick()
 	if !ok {
@@ -168,7 +168,7 @@ func (w *worker) fight() error {
 	return nil
 }
 
-// govern is what the owner does in one turn of its own.
+// govern is one turn of the owner.
 func (a *arena) govern(random *rand.Rand) {
 	a.turn.Lock()
 	defer a.turn.Unlock()

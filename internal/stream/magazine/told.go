@@ -6,8 +6,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/site"
 )
 
-// Watch remembers a live handle's history, to which it adds the address and the handle, and has its
-// free told. The caller has the handle and no other goroutine knows it yet.
+// Watch records a live handle's history, completes it with the address and the handle, and reports its free.
+// Only the caller knows the handle yet.
 func (s *Slot) Watch(handle uint64, h *History) {
 	h.Address, h.word = s.address, handle
 	n := s.noted()
@@ -18,12 +18,12 @@ func (s *Slot) Watch(handle uint64, h *History) {
 	_ = s.Announce(handle, Watched) // the handle is the caller's alone, so it is live
 }
 
-// keepsPlaces reports whether the places of frees, and the histories of before, are kept: where everything
-// is sampled. Of few samples they are of little use.
+// keepsPlaces reports whether places of frees and previous histories are kept: if everything is sampled. With
+// few samples they are of little use.
 func (s *Slot) keepsPlaces() bool { return s.magazine.home.Share() == Everything }
 
-// Adopt is Watch of a handle that was handed out before, by the owner. The history of one that is watched
-// already is that; a new one has the bytes of the block. It is nil if the slot was freed meanwhile.
+// Adopt is Watch for a handle that the owner handed out before. It returns the existing history of a watched
+// handle; a new one has the bytes of the block. It returns nil if the slot was freed concurrently.
 func (s *Slot) Adopt(bytes int64) *History {
 	n, handle := s.noted(), s.Word()
 	for {
@@ -45,13 +45,13 @@ func (s *Slot) Adopt(bytes int64) *History {
 	}
 }
 
-// SetTag names the block of a live handle, and remembers its size and time. A watched one has the
-// name that it was watched with.
+// SetTag names the block of a live handle, and records its size and time. A watched handle keeps the name
+// that it was watched with.
 func (s *Slot) SetTag(handle uint64, bytes int64, name string, at time.Time) {
 	n := s.noted()
 	for {
 		r := n.record.Load()
-		if r != nil && r.isOf(handle) && r.history != nil { // perhaps since a moment ago: see Adopt
+		if r != nil && r.isOf(handle) && r.history != nil { // possibly set concurrently: see Adopt
 			return
 		}
 		if n.record.CompareAndSwap(r, &record{word: handle, bytes: bytes, tag: name, at: at}) {
@@ -60,7 +60,7 @@ func (s *Slot) SetTag(handle uint64, bytes int64, name string, at time.Time) {
 	}
 }
 
-// recorded is the record of the slot's last allocation that has one; nil if there was none.
+// recorded returns the record of the slot's last allocation that has one; nil if there was none.
 func (s *Slot) recorded() *record {
 	if n := s.note.Load(); n != nil {
 		return n.record.Load()
@@ -68,18 +68,17 @@ func (s *Slot) recorded() *record {
 	return nil
 }
 
-// Facts are what a slot knows of its present handle. Handles that were neither named, charged nor
-// watched have none.
+// Facts describe a slot's current handle. Handles that were neither named, charged nor watched have none.
 type Facts struct {
 	RequestedBytes int64
 	Tag            string
-	Payer          string     // charged with it; empty: nobody
+	Payer          string     // charged with it; empty: none
 	At             time.Time  // of its allocation
 	Allocated      site.Stack // unknown if it is not watched
 }
 
-// Facts are those of the present handle. Any goroutine may ask; while the handle is being freed, or
-// handed out, the facts may be in part those of its follower.
+// Facts returns the facts of the current handle. It is safe for concurrent use; while the handle is being
+// freed or handed out, some facts may be the next handle's.
 func (s *Slot) Facts() (f Facts) {
 	n := s.note.Load()
 	if n == nil {
@@ -97,7 +96,7 @@ func (s *Slot) Facts() (f Facts) {
 	return f
 }
 
-// History is that of the present handle; nil if it is not watched.
+// History returns the history of the current handle; nil if it is not watched.
 func (s *Slot) History() *History {
 	if r := s.recorded(); r != nil && r.isOf(s.word.Load()) {
 		return r.history
@@ -105,8 +104,8 @@ func (s *Slot) History() *History {
 	return nil
 }
 
-// tellWatcher notes the place of a free, which the caller has won, if places are kept, and tells
-// the watcher.
+// tellWatcher records the place of a free that the caller has won, if places are kept, and notifies the
+// watcher.
 func (s *Slot) tellWatcher(handle uint64) {
 	r := s.recorded()
 	if r == nil || !r.isOf(handle) || r.history == nil {
@@ -124,7 +123,7 @@ func (s *Slot) tellWatcher(handle uint64) {
 	}
 }
 
-// refused is the error of a free of a handle that is not live, with its places if they are known.
+// refused returns the error of a free of a handle that is not live, with its places if they are known.
 func (s *Slot) refused(word, handle uint64) error {
 	if k := s.Waker(); k != nil {
 		k.Refused()
@@ -142,8 +141,8 @@ func (s *Slot) refused(word, handle uint64) error {
 	return err
 }
 
-// SetCharge sets the payer of a live handle until it is freed, for a block of that many bytes. The
-// caller has the handle and no other goroutine knows it yet.
+// SetCharge sets the payer of a live handle until it is freed, for a block of that many bytes. Only the
+// caller knows the handle yet.
 func (s *Slot) SetCharge(handle uint64, of payer, bytes, requestedBytes int64, at time.Time) {
 	s.noted().charge.Store(&charge{payer: of, bytes: bytes, requestedBytes: requestedBytes, at: at})
 	_ = s.Announce(handle, Watched) // the handle is the caller's alone, so it is live
@@ -155,7 +154,7 @@ func (s *Slot) IsCharged() bool {
 	return n != nil && n.charge.Load() != nil
 }
 
-// tell tells the watcher and the payer of a handle of its free, which the caller has won.
+// tell notifies the watcher and the payer of a handle of its free, which the caller has won.
 func (s *Slot) tell(handle uint64) {
 	s.tellWatcher(handle)
 	if n := s.note.Load(); n != nil {
@@ -165,7 +164,7 @@ func (s *Slot) tell(handle uint64) {
 	}
 }
 
-// noted is the slot's note.
+// noted returns the slot's note, and creates it if necessary.
 func (s *Slot) noted() *note {
 	if n := s.note.Load(); n != nil {
 		return n

@@ -2,43 +2,41 @@ package magazine
 
 import "github.com/go-vram/vram/internal/sizeclass"
 
-// The word at the top of the list of freed slots: the name of the slot there, and how often slots
-// were taken from the list, in whole or one by one. Without the count a caller that has looked at
-// the top, and comes back after it was taken and freed again on top of others, would put the wrong
-// slot there.
+// The word at the top of the list of freed slots: the name of the top slot, and how many times slots were
+// taken from the list, all or one. Without the count, a caller could load the top, see it taken and freed
+// again on top of others, and then swap in the wrong slot.
 const (
 	nameMask  uint64 = 1<<32 - 1
 	takenStep uint64 = 1 << 32
 )
 
-// entry is what stands aside of a slot in the list: the name of the slot below, and how many units
-// its block has for a caller that takes it from there, 0 if only the owner may.
+// entry is a slot's link in the list: the name of the slot below, and the units of its block if callers may
+// pop it, 0 if only the owner may.
 func entry(units, below uint32) uint64 { return uint64(units)<<32 | uint64(below) }
 
-// nextPush is the top after a slot was put there.
+// nextPush returns the top after a slot was pushed.
 func nextPush(top uint64, name uint32) uint64 { return top&^nameMask | uint64(name) }
 
-// nextPop is the top after the slot there, whose entry that is, was taken.
+// nextPop returns the top after the slot with that entry was popped.
 func nextPop(top, entry uint64) uint64 { return top&^nameMask + takenStep | entry&nameMask }
 
-// nextEmpty is the top after all was taken.
+// nextEmpty returns the top after all slots were taken.
 func nextEmpty(top uint64) uint64 { return top&^nameMask + takenStep }
 
-// The word at the top of the list of freed slots that other streams use: the name of the slot
-// there, how many there are, and how long they are together, as far as there is room. It is taken
-// whole only, so a top that has come back misleads no caller.
+// The word at the top of the list of freed slots that other streams use: the name of the top slot, the number
+// of slots, and their total length, saturated. The list is only taken as a whole, so a recurring top misleads
+// no caller.
 const (
 	countShift  = 32
 	countBits   = 8
 	lengthShift = countShift + countBits
-	// lengthStep is how long a step of the length is, in units: as the longest blocks of classes,
-	// which their number bounds.
+	// lengthStep is the unit of the length: as long as the longest blocks of classes, which the count bounds.
 	lengthStep = sizeclass.MaxUnits
 	mostCount  = 1<<countBits - 1
 	mostLength = 1<<(64-lengthShift) - 1
 )
 
-// nextUsed is the top after a slot of so many units was put there.
+// nextUsed returns the top after a slot of that many units was pushed.
 func nextUsed(top uint64, name, units uint32) uint64 {
 	count := min(top>>countShift&mostCount+1, mostCount)
 	length := min(top>>lengthShift+uint64(units/lengthStep), mostLength)
@@ -46,11 +44,11 @@ func nextUsed(top uint64, name, units uint32) uint64 {
 }
 
 const (
-	// PileSlots is how many announced blocks may be freed before the owner looks at their uses and
-	// fences are taken for them. Not smaller: a fence costs as much as ten allocations, and covers
-	// all of them. Not larger: what is submitted to their streams meanwhile is waited for too.
+	// PileSlots is how many announced blocks may be freed before the owner checks their uses and fences are
+	// recorded for them. Not smaller: a fence costs as much as ten allocations, and covers all of them. Not
+	// larger: the blocks also wait for work submitted to their streams until then.
 	PileSlots = 128
-	// PileUnits is how long they may be together, if the owner allows no more: so long ones have a
-	// fence of their own at once where they are few.
+	// PileUnits is the total length that they may have, if the owner allows no more: a few long ones
+	// immediately get a fence of their own.
 	PileUnits = 16 << 20 >> sizeclass.UnitShift
 )

@@ -32,7 +32,7 @@ func TestUsedListSaysWhatIsInIt(t *testing.T) {
 	})
 }
 
-// What others use stays in its list until it is a pile, or until all of it is wanted; it hides nothing that is free.
+// Slots that other streams use stay in their list until they are a pile or all are requested; they hide no free slot.
 func TestUsedSlotsWaitForAPile(t *testing.T) {
 	c, o, _ := cacheOf(0)
 	give := func(record bool) *Slot {

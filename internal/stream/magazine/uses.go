@@ -6,7 +6,7 @@ import (
 	"github.com/go-vram/vram/internal/fence/line"
 )
 
-// Announce sets a flag on a live handle, so that its free goes the slow way.
+// Announce sets a flag on a live handle, so that its free takes the slow path.
 func (s *Slot) Announce(handle uint64, f Flag) error {
 	for {
 		w := s.word.Load()
@@ -20,14 +20,14 @@ func (s *Slot) Announce(handle uint64, f Flag) error {
 	}
 }
 
-// Record says that the stream of that number uses the block of a live handle until its free. It is
-// one atomic operation, which writes the number into the word; two where another stream's is there
-// or the number is too high for it, of which the first of a slot allocates 40 bytes; none if the
-// handle has that number. Errors: ErrStale.
+// Record records that the stream of that number uses the block of a live handle until its free. It is one
+// atomic operation, which writes the number into the word. It is two if the word has another stream's number
+// or the number is too high for it; the first of these for a slot allocates 40 bytes. It is none if the word
+// has that number. Errors: ErrStale.
 //
-// In the note the bit is set before the flag: a free that finds the flag finds the bit. A bit
-// without a flag, of a handle that was freed meanwhile, means nothing; it may make a later
-// announced free of the slot wait for one more stream.
+// In the note the bit is set before the flag: a free that finds the flag finds the bit. A bit without a flag,
+// of a handle that was freed concurrently, means nothing; it may make a later announced free of the slot wait
+// for one more stream.
 func (s *Slot) Record(handle uint64, number int) error {
 	for {
 		w := s.word.Load()
@@ -44,10 +44,11 @@ func (s *Slot) Record(handle uint64, number int) error {
 	}
 }
 
-// Shared reports whether a use by another stream was announced for the block of a live handle. It may report one that has ended.
+// Shared reports whether a use by another stream was announced for the block of a live handle. It may have
+// ended.
 func (s *Slot) Shared() bool { return s.word.Load()&(userMask|uint64(Announced)) != 0 }
 
-// Use is what the beginner of a use holds.
+// Use is the handle of a begun use.
 type Use struct {
 	slot   *Slot
 	handle uint64
@@ -69,8 +70,8 @@ func (s *Slot) RecordLine(handle uint64, line *line.Line) error {
 	return s.listed(handle)
 }
 
-// Begin begins a use of a live handle's block by a stream. It is listed before the flag is set, as
-// in Record. Errors: ErrStale.
+// Begin begins a use of a live handle's block by a stream. It lists the use before it sets the flag, as
+// Record does. Errors: ErrStale.
 func (s *Slot) Begin(handle uint64, line *line.Line) (Use, error) {
 	if !s.Live(handle) {
 		return Use{}, ErrStale
@@ -89,7 +90,7 @@ func (s *Slot) listed(handle uint64) error {
 	return s.Announce(handle, Announced)
 }
 
-// Open says why a use cannot be ended any more: ErrStale after the block's free, ErrUseOver.
+// Open returns why a use cannot be ended any more: ErrStale after the block's free, ErrUseOver.
 func (u Use) Open() error {
 	switch {
 	case u.use == nil, u.use.state.Load() != u.state:
@@ -101,9 +102,9 @@ func (u Use) Open() error {
 	}
 }
 
-// End ends a use: the fence of that number of its line was taken after the use's last submission,
-// or will be. Of several ends one succeeds; the others say ErrUseOver. If the block was freed
-// before, nothing comes of it.
+// End ends a use. number is a fence of its line that follows the use's last submission, recorded already or
+// later. Of several ends one succeeds; the others return ErrUseOver. If the block was freed before, End has
+// no effect.
 func (u Use) End(number uint64) error {
 	if u.use == nil {
 		return ErrUseOver
@@ -116,10 +117,10 @@ func (u Use) End(number uint64) error {
 	return nil
 }
 
-// Move gives the block of a live handle a new one; the old one is not live any more. line is that
-// of the stream which it belongs to from now on, nil for its own; fence covers what the stream to
-// which it belonged until now has submitted. hand sums what that stream has of this one, nil for its
-// own. Of a move and a free of one handle one succeeds. Errors: ErrStale, ErrMoves.
+// Move replaces the handle of a live block; the old one is not live any more. line belongs to the stream that
+// owns the block from now on, nil for its original one. fence covers the submissions of the previous stream.
+// hand sums the blocks that the new stream has of this one, nil for the original. Of a move and a free of one
+// handle one succeeds. Errors: ErrStale, ErrMoves.
 func (s *Slot) Move(handle uint64, line *line.Line, fence uint64, hand *Hand) (moved uint64, err error) {
 	n := s.noted()
 	var next *use
@@ -162,10 +163,9 @@ func (s *Slot) Move(handle uint64, line *line.Line, fence uint64, hand *Hand) (m
 	return moved, nil
 }
 
-// Settled reports whether the move, if there was one, has ended that made the handle: code that
-// learns of a handle by itself, and not from Move, must not use it before. A second move would find
-// the holder of before the first, and the first would end the second's use by a fence of another
-// stream.
+// Settled reports whether the move that made the handle, if any, has completed. Code that finds a handle by
+// itself, and not from Move, must check this first: a second move would find the holder before the first, and
+// the first would end the second's use by a fence of another stream.
 func (s *Slot) Settled(handle uint64) bool {
 	if handle&moveMask == 0 {
 		return true
@@ -174,7 +174,7 @@ func (s *Slot) Settled(handle uint64) bool {
 	return n != nil && n.moved.Load() == handle
 }
 
-// Holder is the timeline of the stream that the block of a handle was moved to; nil if it is the
+// Holder returns the timeline of the stream to which the block of a handle was moved; nil if that is the
 // slot's own.
 func (s *Slot) Holder(handle uint64) *line.Line {
 	if handle&moveMask == 0 {
@@ -188,22 +188,21 @@ func (s *Slot) Holder(handle uint64) *line.Line {
 	return nil
 }
 
-// user is the number of the stream in the word with which a slot was freed, below 0 if none is there.
+// user returns the number of the stream in the word with which a slot was freed, negative if there is none.
 func (s *Slot) user() int {
 	return int(uint64(s.flags)&userMask>>userShift) - 1
 }
 
-// User is the number of the one stream that uses the block of a slot which was freed; ok is false
-// if there may be more uses, or none: see TakeUses.
+// User returns the number of the only stream that uses the block of a freed slot; ok is false if there may be
+// more uses, or none: see TakeUses.
 func (s *Slot) User() (number int, ok bool) {
 	number = s.user()
 	n := s.note.Load()
 	return number, number >= 0 && (n == nil || n.bits.Load() == 0)
 }
 
-// TakeUses empties the noted uses of a slot that is free: the numbers of the streams, and each use
-// by a stream without one or that was ended by the fence of a number; open says that it was not, so
-// that the fence is the one that comes next.
+// TakeUses empties the noted uses of a freed slot. It passes the numbers of the streams, and each listed use
+// with its fence; open says that the use was not ended, and the next fence covers it.
 func (s *Slot) TakeUses(number func(number int), listed func(line *line.Line, fence uint64, open bool)) {
 	user := s.user()
 	if user >= 0 {

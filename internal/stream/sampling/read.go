@@ -6,8 +6,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/site"
 )
 
-// Totals are of allocations: Sampled as they were counted, and the others multiplied by their weights,
-// which are estimates of the totals of all allocations.
+// Totals are of allocations: Sampled as counted, and the others multiplied by their weights, as estimates of
+// the totals of all allocations.
 type Totals struct {
 	Count        int64 `json:"count"`
 	Bytes        int64 `json:"bytes"` // requested
@@ -15,7 +15,7 @@ type Totals struct {
 	SampledBytes int64 `json:"sampled_bytes"`
 }
 
-// Record is what the sites of a place have counted.
+// Record sums the counts of the sites of a place.
 type Record struct {
 	Labels
 	Stack     site.Stack // nil: of the places that are counted together
@@ -23,8 +23,8 @@ type Record struct {
 	InUse     Totals // of those that were not freed
 }
 
-// Read lists the places in no order: sites whose call stacks differ in the allocator's own calls alone are one. The record of all others
-// comes last, if it has any samples.
+// Read lists the places in no order: sites whose call stacks differ only in the allocator's own calls are
+// one. The record of all others is last, if it has any samples.
 func (r *Register) Read() []Record {
 	all := merged(read(r.tree.Load().all(nil)))
 	if last := r.other.record(); last.Allocated.SampledCount > 0 {
@@ -33,8 +33,8 @@ func (r *Register) Read() []Record {
 	return all
 }
 
-// merged adds up the records of one place and the same labels. Names are looked up here rather than at each new site, since requests wait
-// for that.
+// merged sums the records of one place and the same labels. Names are looked up here rather than at each new
+// site, since requests would wait for that.
 func merged(all []Record) []Record {
 	first := make(map[string]int, len(all)) // in all, by labels and frames
 	var key []byte
@@ -54,8 +54,8 @@ func merged(all []Record) []Record {
 	return kept
 }
 
-// appendKey appends what tells a record from those of other places: the labels, and the frames that are shown. Calls that have no names
-// are told apart by their counters.
+// appendKey appends the key of a record's place: the labels, and the shown frames. Calls without names are
+// identified by their counters.
 func (x *Record) appendKey(key []byte) []byte {
 	key = strconv.AppendUint(key, uint64(x.Stream), 10)
 	key = append(append(append(append(key, ' '), x.Tag...), 0), x.Tenant...)
@@ -87,7 +87,7 @@ func read(sites []*Site) []Record {
 	return all
 }
 
-// record reads what was freed first: what is in use is never negative.
+// record reads frees first, so that the memory in use is never negative.
 func (s *Site) record() Record {
 	freed := s.sums(totalCount)
 	allocated := s.sums(0)

@@ -7,30 +7,25 @@ import (
 )
 
 const (
-	// SiteLimit bounds the sites of a register; goroutines that enter sites at once may pass it by their
-	// number. Not fewer: a large program has a thousand places, some with several tags. Not more: each
-	// takes some 450 bytes.
+	// SiteLimit bounds the sites of a register; concurrent goroutines may each exceed it by one. Not fewer: a
+	// large program has a thousand places, some with several tags. Not more: each takes some 450 bytes.
 	SiteLimit = 4096
 	// weightOne is the weight 1 in sums of weights, which are counted in whole parts of it.
 	weightOne = 1 << 16
 )
 
-// Labels tell samples of one place apart.
+// Labels distinguish samples of one place.
 type Labels struct {
-	Stream uint32 // by its ID
+	Stream uint32 // ID
 	Tag    string
 	Tenant string
-}
-
-func (l *Labels) equal(other *Labels) bool {
-	return l.Stream == other.Stream && l.Tag == other.Tag && l.Tenant == other.Tenant
 }
 
 // Register counts samples. The zero value is ready.
 type Register struct {
 	tree       atomic.Pointer[tree] // nil: there are no sites
 	other      Site
-	turnedAway atomic.Int64 // samples that found no room since the last sweep
+	turnedAway atomic.Int64 // samples without room since the last sweep
 	sweeping   atomic.Bool
 }
 
@@ -42,13 +37,13 @@ type Site struct {
 	labels Labels
 	stack  site.Stack
 	totals [2 * totalCount]atomic.Int64 // of the allocations, then of their frees
-	live   atomic.Int64                 // samples that were not freed; below 0: retired
+	live   atomic.Int64                 // samples that were not freed; negative: retired
 	other  *Site                        // takes the samples of a retired site; nil: it is never retired
 }
 
 const totalCount = 4 // number, bytes, weights, and bytes multiplied by the weights
 
-// Site is that of a place; it is entered if it is new.
+// Site returns the site of a place, and enters it if it is new.
 func (r *Register) Site(labels Labels, stack site.Stack) *Site {
 	t := r.tree.Load()
 	if t == nil {
@@ -83,7 +78,7 @@ func hash(labels *Labels, stack site.Stack) uint64 {
 	return h ^ h>>32
 }
 
-// Sample is an allocation that was sampled; the zero Sample is none. It does not change.
+// Sample is a sampled allocation; the zero Sample is none. It is immutable.
 type Sample struct {
 	At     int64 // nanoseconds since 1970
 	Chance uint32
@@ -132,7 +127,7 @@ func (s *Site) claim() bool {
 	}
 }
 
-// count adds the same for the free as for the allocation. It is not inlined: that costs the more code.
+// count adds the same for the free as for the allocation. It is not inlined, to save code.
 //
 //go:noinline
 func (x *Sample) count(first int) {
@@ -145,5 +140,5 @@ func (x *Sample) count(first int) {
 	}
 }
 
-// Weight is for how many allocations alike the sample stands.
+// Weight returns how many similar allocations the sample represents.
 func (x *Sample) Weight() float64 { return float64(x.All) / float64(x.Chance) }

@@ -43,7 +43,7 @@ func TestTotalsByPlace(t *testing.T) {
 	assert.EqualValues(t, 8, b.At)
 }
 
-// A place whose buffers were all freed has nothing in use, also where the weights are no whole numbers.
+// A place whose buffers were all freed has nothing in use, also if the weights are not integers.
 func TestAFreeTakesAwayWhatTheAllocationAdded(t *testing.T) {
 	var r Register
 	var samples []Sample
@@ -59,7 +59,7 @@ func TestAFreeTakesAwayWhatTheAllocationAdded(t *testing.T) {
 	assert.Equal(t, Totals{}, r.Read()[0].InUse)
 }
 
-// A register keeps so many places, and counts all others together.
+// A register keeps a bounded number of places, and counts all others together.
 func TestPlacesAreBounded(t *testing.T) {
 	var r Register
 	for i := range 2 * SiteLimit {
@@ -74,7 +74,7 @@ func TestPlacesAreBounded(t *testing.T) {
 	assert.EqualValues(t, SiteLimit, r.Read()[SiteLimit].Allocated.Count, "a place that is known stays known")
 }
 
-// Goroutines that enter places at once enter each once, and lose nothing.
+// Goroutines that concurrently enter places enter each once, and lose nothing.
 func TestManyEnterPlaces(t *testing.T) {
 	var r Register
 	var group sync.WaitGroup
@@ -102,7 +102,8 @@ func TestManyEnterPlaces(t *testing.T) {
 	}
 }
 
-// Sites that show the same calls, since they differ inside the allocator alone, are one record for each of their labels.
+// Sites that show the same calls, since they differ only inside the allocator, share one record for each of
+// their labels.
 func TestSitesOfOnePlaceAreOneRecord(t *testing.T) {
 	var r Register
 	inside := func(function any) uintptr { return reflect.ValueOf(function).Pointer() + 1 }
@@ -125,7 +126,7 @@ func TestSitesOfOnePlaceAreOneRecord(t *testing.T) {
 	assert.Contains(t, records[24].Stack.String(), "TestSitesOfOnePlaceAreOneRecord")
 }
 
-// Places whose samples were all freed make room for others, however many come; what they have counted stays with their stack.
+// Places whose samples were all freed make room for any number of others; their totals stay with their stack.
 func TestPlacesWithoutLiveSamplesMakeRoom(t *testing.T) {
 	var r Register
 	here, there := site.Stack{1, 2}, site.Stack{3}

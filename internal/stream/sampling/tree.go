@@ -7,8 +7,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/site"
 )
 
-// tree has the sites of a register by their hashes: each level takes two bits. Sites are entered and never removed; a sweep makes
-// another tree.
+// tree has the sites of a register by their hashes: each level takes two bits. Sites are entered and never
+// removed; a sweep makes another tree.
 type tree struct {
 	root   node
 	count  atomic.Int32
@@ -21,10 +21,10 @@ type node struct {
 	site  *Site
 }
 
-// find is the site of a place, nil if there is none.
+// find returns the site of a place, nil if there is none.
 func (t *tree) find(labels *Labels, stack site.Stack) *Site {
 	n := &t.root
-	for h := hash(labels, stack); ; h >>= 2 { // hashes that are equal meet in a list, by their last bits: 0
+	for h := hash(labels, stack); ; h >>= 2 { // equal hashes share a list, by their last bits: 0
 		if n = n.below[h&3].Load(); n == nil {
 			return nil
 		}
@@ -34,7 +34,7 @@ func (t *tree) find(labels *Labels, stack site.Stack) *Site {
 	}
 }
 
-// enter adds a site, and returns it, or the site of the same place that is there.
+// enter adds a site, and returns it, or the existing site of the same place.
 func (t *tree) enter(s *Site) *Site {
 	n := &t.root
 	for h := hash(&s.labels, s.stack); ; h >>= 2 {
@@ -70,18 +70,19 @@ func (n *node) all(sites []*Site) []*Site {
 }
 
 func (s *Site) isOf(labels *Labels, stack site.Stack) bool {
-	return s.labels.equal(labels) && slices.Equal(s.stack, stack)
+	return s.labels == *labels && slices.Equal(s.stack, stack)
 }
 
-// sweepAfter is how many samples are turned away between two sweeps. Not fewer: a sweep takes some 200 microseconds, and finds
-// nothing where all sites have live samples. Not more: the places of these samples are unknown.
+// sweepAfter is how many samples without room trigger a sweep. Not fewer: a sweep takes some 200
+// microseconds, and frees nothing if all sites have live samples. Not more: the places of these samples are
+// unknown.
 const sweepAfter = SiteLimit / 8
 
-// gatheredLimit bounds the sites of stacks without labels. Not more: there must be room for those with live samples.
+// gatheredLimit bounds the sites of stacks without labels. Not more: sites with live samples need room.
 const gatheredLimit = SiteLimit / 2
 
-// sweep makes room in a tree that is full: it replaces the tree by one without the sites that have no live samples. It returns the
-// newer tree; nil if there is no room, or another goroutine sweeps.
+// sweep makes room in a tree that is full: it replaces the tree by one without the sites that have no live
+// samples. It returns the newer tree; nil if there is no room, or another goroutine sweeps.
 func (r *Register) sweep(full *tree) *tree {
 	if n := r.turnedAway.Add(1); n%sweepAfter != 1 || !r.sweeping.CompareAndSwap(false, true) {
 		return nil

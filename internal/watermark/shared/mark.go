@@ -1,10 +1,10 @@
-// Package shared has the maximum of a value that many goroutines note, since a reset and inside
-// scopes, as the package watermark has it for one goroutine.
+// Package shared keeps the maximum of a value that many goroutines record, since a reset and inside scopes,
+// as package watermark does for one goroutine.
 //
 // # Concurrency properties
 //
-// All methods may be called from any goroutine; none locks or waits. A value that is noted while a
-// scope begins, or while a reset is made, belongs to either side.
+// All methods may be called from any goroutine; none locks or waits. A value that is recorded during Begin or
+// Reset may count before or after it.
 package shared
 
 import "sync/atomic"
@@ -15,13 +15,13 @@ type Mark struct {
 	scopes atomic.Pointer[[]*Scope] // replaced, never changed
 }
 
-// Scope is a part of the time.
+// Scope is a period of time.
 type Scope struct {
 	mark *Mark
 	peak atomic.Int64
 }
 
-// Raise notes a value.
+// Raise records a value.
 func (m *Mark) Raise(value int64) {
 	storeMax(&m.peak, value)
 	if m.scopes.Load() != nil {
@@ -37,7 +37,7 @@ func (m *Mark) raiseScopes(value int64) {
 	}
 }
 
-// Peak is the maximum since the last reset.
+// Peak returns the maximum since the last reset.
 func (m *Mark) Peak() int64 { return m.peak.Load() }
 
 // Reset restarts the maximum at the present value.

@@ -23,7 +23,7 @@ func TestScopesAndResetsAreApart(t *testing.T) {
 	assert.Nil(t, m.scopes.Load())
 }
 
-// Scopes of many goroutines at once each have at least what their own goroutine noted.
+// Concurrent scopes each have at least the values of their own goroutine.
 func TestScopesOfManyGoroutines(t *testing.T) {
 	var m Mark
 	var all sync.WaitGroup

@@ -1,40 +1,42 @@
 package magazine
 
-import "sync/atomic"
+import (
+	"slices"
+	"sync/atomic"
+)
 
-// life is how a cache treats what comes home.
+// life is how a cache treats freed blocks.
 type life uint32
 
 const (
 	serving  life = iota
-	wanted        // as serving, but what comes home through the list or to a parked magazine wakes the owner
-	draining      // no more allocations: every block that comes home wakes the owner
+	wanted        // like serving, but frees through the list or to a parked magazine wake the owner
+	draining      // no more allocations: every free wakes the owner
 	ended         // the memory is gone
 
-	// alert is a bit of its own: the next block that comes home through the list is told, once. So frees look at one word for
-	// both.
+	// alert is a bit of its own: the next block freed through the list is reported, once. Frees check one
+	// word for both.
 	alert life = 1 << 8
 )
 
-// waysOut is the number of magazines whose freed slots Frees gathers at a time: a power of two. Not
-// more: they are cleared for each batch. Not fewer: a batch of mixed lengths goes back and forth
-// between them, and each change of a magazine in its place costs the access that a batch is to
-// save.
+// waysOut is the number of magazines whose freed slots Frees gathers at a time: a power of two. Not more:
+// they are cleared for each batch. Not fewer: a batch of mixed lengths alternates between them, and an
+// eviction costs the access that batching saves.
 const waysOut = 32
 
 // noSlot names no slot.
 const noSlot uint32 = 0
 
-// slotShift leaves room for the slot in a name, behind the magazine.
+// slotShift is the number of bits for the slot in a name, below the magazine's.
 const slotShift = 6
 
-// name is how lists link a slot: a number, whose exchange is one instruction, where that of a
-// pointer is a call that also has to tell the collector. A magazine keeps its number while a slot
-// of it is out.
+// name returns the name by which lists link a slot: a number, since exchanging it is one instruction, while
+// exchanging a pointer is a call that also informs the garbage collector. A magazine keeps its number while
+// callers have a slot of it.
 func (s *Slot) name() uint32 { return s.magazine.number<<slotShift + uint32(s.index) + 1 }
 
-// slot is the slot of a name, nil if it names none. A caller may have read the name before its
-// magazine was dropped: then it names none any more, or one of another magazine with that number.
+// slot returns the slot of a name, or nil. A caller may have read the name before its magazine was dropped:
+// then it names no slot, or one of another magazine with that number.
 func (h *Home) slot(name uint32) *Slot {
 	if name == noSlot {
 		return nil
@@ -46,8 +48,7 @@ func (h *Home) slot(name uint32) *Slot {
 	return &m.slots()[(name-1)&(1<<slotShift-1)]
 }
 
-// putSlow hands a slot that was put into the mask, or the magazine, to the owner if the old mask
-// asks for that.
+// putSlow hands a slot that was put into the mask, or its magazine, to the owner if the old mask requires it.
 func (m *Magazine) putSlow(s *Slot, old uint64) error {
 	switch put(old) {
 	case handSlot:
@@ -59,7 +60,7 @@ func (m *Magazine) putSlow(s *Slot, old uint64) error {
 	return m.home.wake()
 }
 
-// handSlot gives a freed slot to the owner.
+// handSlot hands a freed slot to the owner.
 func (h *Home) handSlot(s *Slot, flags uint8) error {
 	s.flags = flags
 	for {
@@ -71,7 +72,7 @@ func (h *Home) handSlot(s *Slot, flags uint8) error {
 	}
 }
 
-// handMagazine gives a parked magazine with a free slot to the owner.
+// handMagazine hands a parked magazine with a free slot to the owner.
 func (h *Home) handMagazine(m *Magazine) {
 	for {
 		head := h.parked.Load()
@@ -82,7 +83,7 @@ func (h *Home) handMagazine(m *Magazine) {
 	}
 }
 
-// handUsed gives a freed slot that others use to the owner. It reports whether that makes a pile.
+// handUsed hands a freed slot that other streams use to the owner. It reports whether the list is now a pile.
 func (h *Home) handUsed(s *Slot, units uint32, flags uint8) (isPile bool) {
 	s.flags = flags
 	for {
@@ -94,13 +95,12 @@ func (h *Home) handUsed(s *Slot, units uint32, flags uint8) (isPile bool) {
 	}
 }
 
-// isPile reports whether so much is in the list of used slots that the owner looks at them.
+// isPile reports whether the list of used slots is long enough for the owner to check it.
 func (h *Home) isPile(top uint64) bool {
 	return top>>countShift&mostCount >= PileSlots || top>>lengthShift*lengthStep >= max(PileUnits, h.pileUnits.Load())
 }
 
-// wake tells the owner of a cache that serves no more, or whose memory is wanted, that a block came
-// home.
+// wake wakes the owner after a free if the cache does not serve any more or its memory is wanted.
 func (h *Home) wake() error {
 	if now := life(h.life.Load()); now != serving {
 		return h.wakeOr(now)
@@ -108,8 +108,8 @@ func (h *Home) wake() error {
 	return nil
 }
 
-// wakeOr is wake of a cache that does not just serve. Streams that are closed accept frees: only the end of the device refuses them. It is
-// not inlined, so that wake is.
+// wakeOr is wake of a cache that is not just serving. Closed streams accept frees: only the end of the device
+// refuses them. It is not inlined, so that wake is.
 //
 //go:noinline
 func (h *Home) wakeOr(now life) error {
@@ -119,7 +119,7 @@ func (h *Home) wakeOr(now life) error {
 		now &^= alert
 	}
 	switch now {
-	case serving, alert: // alert is taken out above
+	case serving, alert: // alert is cleared above
 	case wanted, draining:
 		h.waker.Wake()
 	case ended:
@@ -128,7 +128,8 @@ func (h *Home) wakeOr(now life) error {
 	return nil
 }
 
-// become changes how the cache treats what comes home, and keeps an alert. It reports whether it was as expected.
+// become changes how the cache treats freed blocks, and keeps an alert. It reports whether the state was
+// from.
 func (h *Home) become(from, to life) bool {
 	for {
 		old := life(h.life.Load())
@@ -141,32 +142,32 @@ func (h *Home) become(from, to life) bool {
 	}
 }
 
-// Alert reports whether there is anything that TakeBack might serve, and has the next block that comes home through the list
-// told (Waker.Freed). Any goroutine may call it.
+// Alert reports whether TakeBack might find a block, and requests a call of Waker.Freed for the next block
+// freed through the list. It is safe for concurrent use.
 func (h *Home) Alert() bool {
-	h.life.Or(uint32(alert)) // first: a free that the look misses finds it
+	h.life.Or(uint32(alert)) // first: a free that HasFreed misses finds it
 	return h.HasFreed()
 }
 
-// HasFreed reports whether there is anything that TakeBack might serve.
+// HasFreed reports whether TakeBack might find a block.
 func (h *Home) HasFreed() bool { return uint32(h.freed.Load()) != noSlot }
 
-// SetWatcher makes w hear of the frees of watched handles. Call it before the first allocation.
+// SetWatcher sets the watcher of the frees of watched handles. Call it before the first allocation.
 func (h *Home) SetWatcher(w watcher) { h.watcher = w }
 
-// register is the numbers and the frees of an owner's magazines.
+// register has the numbers and the frees of an owner's magazines.
 type register struct {
 	home   *Home
 	all    []*Magazine
-	count  int // numbers that were ever given out
+	count  int // numbers that were ever assigned
 	unused []uint32
-	// carried are the frees by size that the slots' generations do not show, modulo 2^64: of magazines
-	// that were dropped, and of slots whose blocks had another size before.
+	// carried are the frees by size that the slots' generations do not show, modulo 2^64: of dropped
+	// magazines, and of slots whose blocks had another size before.
 	carried [SizeCount]uint64
 }
 
-// add makes a closed magazine of a part and numbers it. m begins a larger object, which has slots at
-// slotsOffset.
+// add initialises a closed magazine of a part and numbers it. m is the start of a larger object, which has
+// slots at slotsOffset.
 func (r *register) add(m *Magazine, k kind, units uint32, part Part) {
 	m.kind, m.units, m.home, m.part = k, units, r.home, part
 	m.mask.Store(closedBit)
@@ -188,7 +189,7 @@ func (r *register) add(m *Magazine, k kind, units uint32, part Part) {
 	r.all = append(r.all, m)
 }
 
-// room is the table, longer than any number that was given out.
+// room returns the table, longer than any assigned number.
 func (r *register) room() *[]atomic.Pointer[Magazine] {
 	t := r.home.magazines.Load()
 	if t != nil && len(*t) >= r.count {
@@ -204,18 +205,15 @@ func (r *register) room() *[]atomic.Pointer[Magazine] {
 	return &longer
 }
 
-// keep drops the magazines for which stays says false. No slot of them is out.
+// keep drops the magazines for which stays returns false. No caller has a slot of them.
 func (r *register) keep(stays func(*Magazine) bool) {
-	kept := r.all[:0]
-	for _, m := range r.all {
+	r.all = slices.DeleteFunc(r.all, func(m *Magazine) bool {
 		if stays(m) {
-			kept = append(kept, m)
-			continue
+			return false
 		}
 		r.carried[SizeOf(m.units)] += m.Frees()
 		(*r.home.magazines.Load())[m.number].Store(nil)
 		r.unused = append(r.unused, m.number)
-	}
-	clear(r.all[len(kept):])
-	r.all = kept
+		return true
+	})
 }
