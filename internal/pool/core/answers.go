@@ -273,7 +273,7 @@ func (a *answers) shortage(r *request) Shortage {
 		FreeBytes:      m.FreeBytes(), LargestFreeBytes: m.MaxFreeBytes(), PendingBytes: m.PendingBytes(),
 	}
 	if r.capped {
-		s.DriverBytes = r.capBytes
+		s.DriverBytes = a.budget.driverBytes(r)
 	}
 	for _, id := range a.clients.ids {
 		cl := a.clients.all[id]

@@ -131,8 +131,20 @@ func (b *budget) worthNs(pages int64) int64 {
 
 // fits reports whether so many new pages for a request stay within the soft budget, and within what the driver can give.
 func (b *budget) fits(r *request, pages uint32) bool {
-	return b.reservedWith(pages) <= r.within(b.softBytes())
+	return b.reservedWith(pages) <= b.within(r, b.softBytes())
 }
+
+// within bounds the bytes that may be reserved for a request by what the driver can give, if that has refused the request memory.
+func (b *budget) within(r *request, bytes int64) int64 {
+	if r.capped {
+		return min(bytes, b.driverBytes(r))
+	}
+	return bytes
+}
+
+// driverBytes returns what the driver can give in all, for a request that it has refused memory. Others may have been given more
+// since: what is reserved can be had again.
+func (b *budget) driverBytes(r *request) int64 { return max(r.capBytes, b.memory.ReservedBytes()) }
 
 // reservedWith is what is reserved with so many new pages.
 func (b *budget) reservedWith(pages uint32) int64 {

@@ -42,7 +42,7 @@ func (g *grower) grow(r *request) verdict {
 	}
 	if n > wanted { // as many more than it wants as the soft budget allows
 		w, _ := g.memory.Room(memory.User{Client: r.client}, wanted)
-		left := (r.within(g.budget.softBytes()) - g.budget.reservedWith(w.Missing)) / g.memory.PageBytes()
+		left := (g.budget.within(r, g.budget.softBytes()) - g.budget.reservedWith(w.Missing)) / g.memory.PageBytes()
 		if g.growBy(r, wanted+uint32(max(0, min(left, int64(n-wanted))))) { //nolint:gosec // at most n
 			return again
 		}
@@ -86,7 +86,7 @@ func (g *grower) lend(r *request, maxBytes int64) bool {
 		return false
 	}
 	w, ok := g.memory.WaitingRoom(memory.User{Waits: g.clients.mayBeAwaited}, r.pages)
-	if !ok || w.Missing > 0 && g.budget.reservedWith(w.Missing) > r.within(maxBytes) {
+	if !ok || w.Missing > 0 && g.budget.reservedWith(w.Missing) > g.budget.within(r, maxBytes) {
 		return false
 	}
 	g.jobs.fill(r, w.Run, nil)
@@ -128,7 +128,7 @@ func (g *grower) recycle(r *request) verdict {
 // recycleInto starts the job that fills a window, if the limit allows it: again. It returns branch where the other clients are
 // to be asked first.
 func (g *grower) recycleInto(r *request, w memory.Window) verdict {
-	limit := r.within(g.settings.LimitBytes)
+	limit := g.budget.within(r, g.settings.LimitBytes)
 	target := min(limit, g.budget.softBytes())
 	if g.memory.Plain() && !r.idle { // freeing a segment waits for all work of the device: not before there is no other way
 		target = limit

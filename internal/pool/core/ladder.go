@@ -183,15 +183,15 @@ func (l *ladder) jobFailed(r *request, out memory.Outcome, err error, freeBytes 
 
 // cap notes what the driver can give in all, which bounds this request like a limit: the reserved bytes after the refusal and
 // the bytes that the driver reports free. Where it reports none, cap notes the bytes reserved before the job, since all that
-// the job released can be had again. Each refusal of a capped request lowers its cap: the job would have made no more than the
-// last one.
+// the job released can be had again. Each refusal of a capped request lowers the cap by which
+// its job was planned: the job would have made no more than the last one.
 func (l *ladder) cap(r *request, startBytes, freeBytes int64) {
 	reserved := l.memory.ReservedBytes()
 	capBytes := reserved + max(0, freeBytes)
 	if freeBytes <= 0 {
 		capBytes = max(reserved, startBytes)
 	}
-	if r.capped && capBytes >= r.capBytes {
+	if r.capped && capBytes >= max(r.capBytes, startBytes) {
 		capBytes = reserved
 	}
 	r.capped, r.capBytes, r.askedAll = true, capBytes, false

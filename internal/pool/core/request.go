@@ -67,23 +67,15 @@ type ascent struct {
 	refusal
 }
 
-// refusal is what the driver has refused to a request.
+// refusal records the driver's refusals of a request.
 type refusal struct {
-	capped   bool // it can give capBytes in all
-	capBytes int64
+	capped   bool  // the driver has refused memory
+	capBytes int64 // all that the driver could give, reserved bytes included: see budget.driverBytes
 	refusals int
 }
 
-// within is a bound on what may be reserved, for a request to which the driver may have refused memory.
-func (r *refusal) within(bytes int64) int64 {
-	if r.capped {
-		return min(bytes, r.capBytes)
-	}
-	return bytes
-}
-
-// forgive lets the last resorts be tried once more after a wait for a fence: while memory was pending it could not go back to the
-// driver. What the driver can give stays as it was learned, so that every further refusal lowers it and the request ends.
+// forgive lets a request try the last resorts once more after a wait for a fence: pending memory could not go back to the driver.
+// The cap stays, so that each further refusal lowers it and the request ends.
 func (r *refusal) forgive() { r.refusals = min(r.refusals, clearingRefusals) }
 
 const (

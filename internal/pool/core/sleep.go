@@ -92,7 +92,7 @@ func (apartWay) grow(g *grower, r *request) {
 		return
 	}
 	g.budget.notePeak(r)
-	over := g.budget.reservedWith(window.Missing) - r.within(g.settings.LimitBytes)
+	over := g.budget.reservedWith(window.Missing) - g.budget.within(r, g.settings.LimitBytes)
 	switch {
 	case over <= 0:
 		g.jobs.fill(r, window.Run, nil)
@@ -107,7 +107,7 @@ func (apartWay) grow(g *grower, r *request) {
 			over = max(over, g.memory.ReservedBytes())
 		}
 		ids, bytes := g.memory.Victims(over, window.Run)
-		if r.rung = rungWait; g.budget.reservedWith(window.Missing)-bytes <= r.within(g.settings.LimitBytes) {
+		if r.rung = rungWait; g.budget.reservedWith(window.Missing)-bytes <= g.budget.within(r, g.settings.LimitBytes) {
 			g.budget.recycled(len(ids), bytes)
 			g.jobs.fill(r, window.Run, ids)
 		}

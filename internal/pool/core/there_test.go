@@ -306,3 +306,42 @@ func TestRefusalsBeforeAFenceHasPassedDenyNothing(t *testing.T) {
 		t.Fatal(w.history())
 	}
 }
+
+// What the driver gave to others since it refused a request can be released for that request once a fence passes.
+func TestAHeldRequestMayHaveWhatTheDriverGaveToOthers(t *testing.T) {
+	t.Parallel()
+	w := &thrifty{world: newWorld(t, 64, 14, Settings{Policy: Policy{HandlePages: 1}, LimitBytes: 40 * pageBytes})}
+	w.core, w.mute = NewPlain(pageBytes, 64, w.settings), true
+	w.inUse, w.onGrant, w.onLook = make([]bool, len(w.pages)), w.take, w.publish
+	w.join()
+	w.join()
+	w.request(1, 10)
+	w.request(2, 2)
+	clear(w.inUse)
+	w.home(2, false)
+
+	w.token++
+	r := Refill{Client: 1, Token: w.token, Pages: 3, Bytes: 3 * pageBytes} // 2 pages are free under a fence, the driver has 2
+	w.serves, w.served, w.refills[r.Token] = r, false, r
+	w.send(r)
+	settle := func() {
+		for w.job != nil || len(w.unanswered()) > 0 {
+			if w.job != nil {
+				w.perform(-1, nil)
+				continue
+			}
+			w.mail = append(w.mail, Return{Client: w.unanswered()[0], Answer: true})
+			w.deliverAt(0)
+		}
+	}
+	settle()
+	require.Len(t, w.core.fences.held, 1)
+	w.token++
+	w.await("warm")
+	w.send(Warm{Token: w.token, Runs: []uint32{2}})
+	settle()
+	require.EqualValues(t, 14*pageBytes, w.core.ReservedBytes())
+	w.endWatch(0, nil)
+	settle()
+	require.True(t, w.served, w.history())
+}
