@@ -95,7 +95,7 @@
 // budget. Sleep gives the physical memory of such a client back to the driver in one job, and its pages stay lent; Wake makes
 // new memory for them at the same addresses. What others keep free is released for it, where the limit or the driver would
 // refuse. A job that has failed leaves each handle at the point that it had reached, and both go on from there; a Wake that
-// fails puts all of the client's handles back to sleep. Pages that are returned asleep become holes.
+// fails puts all of the client's handles back to sleep. Pages that are returned asleep become holes, during a job once it has ended.
 //
 // # Requests that are held
 //

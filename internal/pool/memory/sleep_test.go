@@ -120,3 +120,54 @@ func TestSleepingPagesAreFreed(t *testing.T) {
 		}
 	}
 }
+
+// TestAHandleWakesOnlyWhereItsPagesAre frees a part of a sleeping handle and fills those pages again for the same client.
+func TestAHandleWakesOnlyWhereItsPagesAre(t *testing.T) {
+	t.Parallel()
+	m := slept(t)
+	var sleep, fill, wake Job
+	m.PlanSleep(&sleep, 1)
+	play(t, m, &sleep, -1)
+	part := Run{First: 2, Pages: 2}
+	m.Free(part, Tag{})
+	m.PlanFill(&fill, Plan{Window: part, For: 1, MaxHandlePages: 4})
+	perform(m, &fill, len(fill.Ops))
+	m.Transfer(part, 1)
+	check(t, m)
+	assert.EqualValues(t, 4*pageBytes, m.WakeBytes(1))
+	m.PlanWake(&wake, 1)
+	play(t, m, &wake, -1)
+	assert.Equal(t, "reserved 14 asleep 4", figures(m))
+}
+
+// TestPagesAreFreedWithinAJob frees pages while a sleep or a wake that may fail anywhere is in flight.
+func TestPagesAreFreedWithinAJob(t *testing.T) {
+	t.Parallel()
+	for _, freed := range []Run{{First: 0, Pages: 4}, {First: 2, Pages: 2}, {First: 8, Pages: 6}} {
+		for wakes := range 2 {
+			for failsAt := -1; failsAt < 7; failsAt++ {
+				t.Run(fmt.Sprintf("%v, wake %d, fails at %d", freed, wakes, failsAt), func(t *testing.T) {
+					t.Parallel()
+					m := slept(t)
+					var j, end Job
+					m.PlanSleep(&j, 1)
+					if wakes > 0 {
+						play(t, m, &j, -1)
+						j = Job{}
+						m.PlanWake(&j, 1)
+					}
+					for at := freed.First; at < freed.End(); at++ {
+						m.Free(Run{First: at, Pages: 1}, Tag{})
+						require.NoError(t, m.Check(true, map[Client]uint64{}))
+					}
+					assert.False(t, m.LentTo(Run{First: freed.First, Pages: 1}, 1))
+					play(t, m, &j, failsAt)
+					m.PlanClose(&end)
+					play(t, m, &end, -1)
+					assert.Equal(t, "reserved 0 asleep 0", figures(m))
+					assert.Zero(t, m.LostBytes())
+				})
+			}
+		}
+	}
+}
