@@ -21,7 +21,7 @@ func perform(m *Memory, j *Job, done int) Outcome {
 	return m.Finish(j, done, done < len(j.Ops))
 }
 
-// filled is a memory with four free pages, four that are lent, and six holes, which a failed job left.
+// filled returns a memory with four free pages, four that are lent, and six holes, which a failed job left.
 func filled(t *testing.T) *Memory {
 	t.Helper()
 	m := New(pageBytes, 64, false)

@@ -200,7 +200,7 @@ func (s *sleep) ended(m *Memory) {
 	}
 }
 
-// free is Memory.Free: pages without memory become holes, and those of a job in flight stay busy until it ends.
+// free implements Memory.Free: pages without memory become holes, and pages of a job in flight stay busy until it ends.
 func (s *sleep) free(m *Memory, r Run, tag Tag) {
 	for at, end := r.First, r.End(); at < end; {
 		number, first := m.pages[at].handle, at
@@ -267,7 +267,7 @@ func (*sleep) closing(m *Memory) {
 	}
 }
 
-// check is the part of Memory.Check for sleeping handles.
+// check checks the sleeping handles.
 func (*sleep) check(m *Memory) error {
 	var asleep int64
 	for number := range m.handleOf {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slept is a memory in which client 1 has handles of four pages at 0 and 8, client 2 one at 4, and both share one at 12.
+// slept returns a memory in which client 1 has handles of four pages at 0 and 8, client 2 one at 4, and both share one at 12.
 func slept(t *testing.T) *Memory {
 	t.Helper()
 	m := New(pageBytes, 64, false)
@@ -28,7 +28,7 @@ func check(t *testing.T, m *Memory) {
 	require.NoError(t, m.Check(false, map[Client]uint64{}))
 }
 
-// play performs a job and what a failure leaves, up to an operation that fails; with -1 none does.
+// play performs a job, and its rollback if it fails, up to an operation that fails; with -1 none does.
 func play(t *testing.T, m *Memory, j *Job, failsAt int) {
 	t.Helper()
 	done := len(j.Ops)
@@ -42,7 +42,7 @@ func play(t *testing.T, m *Memory, j *Job, failsAt int) {
 	}
 }
 
-// figures are those of the whole memory.
+// figures formats the totals of the whole memory.
 func figures(m *Memory) string {
 	return fmt.Sprintf("reserved %d asleep %d", m.ReservedBytes()/pageBytes, m.SleepingBytes()/pageBytes)
 }
@@ -64,7 +64,7 @@ func TestOnlyWholeHandlesOfOneClientSleep(t *testing.T) {
 	assert.Empty(t, nothing.Ops)
 }
 
-// TestASleepFailsAnywhere has each operation fail, of the sleep, and then of the wake. From every state both plans go on.
+// TestASleepFailsAnywhere has each operation of the sleep fail, and then of the wake. Both plans can start from every state.
 func TestASleepFailsAnywhere(t *testing.T) {
 	t.Parallel()
 	for sleepFails := -1; sleepFails < 4; sleepFails++ {

@@ -26,7 +26,7 @@ func TestMergedRunsWaitForTheLatestFence(t *testing.T) {
 	}
 }
 
-// told is a free page as whoever returned it would have it.
+// told is a free page as the client that returned it would describe it.
 type told struct {
 	free   bool
 	client Client // 0: clean
@@ -74,7 +74,7 @@ func TestFreePagesKeepTheirTags(t *testing.T) {
 	})
 }
 
-// runAround is the first page of the free run that a page lies in.
+// runAround returns the first page of the free run that a page lies in.
 func runAround(p *table, page uint32) uint32 {
 	for at := uint32(0); ; {
 		switch n := p.pages[at].run; {
