@@ -156,7 +156,7 @@ func (w *world) join() {
 	w.send(Join{Client: id})
 }
 
-// some is a client, gone ones included.
+// some returns a client, gone ones included.
 func (w *world) some(ch chooser) Client {
 	return Client(1 + ch.pick(len(w.clients)))
 }
@@ -238,7 +238,7 @@ func (w *world) tell(ch chooser) {
 	c.free.atMax = uint32(ch.pick(int(c.free.pages) + 1)) //nolint:gosec // a few
 }
 
-// unanswered are the clients that were asked and whose answer is not on its way.
+// unanswered returns the clients that were asked and whose answer is not on its way.
 func (w *world) unanswered() (ids []Client) {
 	for id := Client(1); int(id) <= len(w.clients); id++ {
 		if w.asked[id] && !slices.ContainsFunc(w.mail, func(r Return) bool { return r.Client == id && r.Answer }) {

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// aged is a pool that releases memory once it has been free for so many ticks.
+// aged returns a pool that releases memory once it has been free for so many ticks.
 func aged(ticks uint32) Settings {
 	return Settings{Policy: Policy{HandlePages: 1, Slack: 4096}, LimitBytes: 1000 * pageBytes, AgeTicks: ticks}
 }

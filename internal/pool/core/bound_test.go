@@ -32,7 +32,7 @@ func (w *world) checkDenial(d Denial, r Refill) {
 
 func isOutOfMemory(err error) bool { return errors.Is(err, cudadrv.OutOfMemory) }
 
-// overLimit is how many pages too many are held.
+// overLimit returns how many pages too many are held.
 func (w *world) overLimit() uint32 {
 	if limit := uint32(w.settings.LimitBytes / pageBytes); w.driver.made > limit { //nolint:gosec // a few
 		return w.driver.made - limit
@@ -56,7 +56,7 @@ func (w *world) wholePages() (pages uint32) {
 	return pages
 }
 
-// longestHole is how many pages side by side are not there at most.
+// longestHole returns how many pages side by side are not there at most.
 func (w *world) longestHole() (most uint32) {
 	length := uint32(0)
 	for i := range w.driver.pages {

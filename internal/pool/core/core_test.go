@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
-// settled is a world with clients 1 up to n and a pool that grows freely.
+// settled returns a world with clients 1 up to n and a pool that grows freely.
 func settled(t *testing.T, n Client) *world {
 	t.Helper()
 	w := newWorld(t, 64, 64, Settings{Policy: Policy{HandlePages: 4, Slack: 4096}, LimitBytes: 64 * pageBytes})

@@ -149,7 +149,7 @@ func (d *dumb) unmap(r Run) error {
 	return nil
 }
 
-// nameOf is a verb as transcripts and failures name it.
+// nameOf returns a verb as transcripts and failures name it.
 func nameOf(v memory.Verb) string {
 	return [...]string{
 		memory.Unmap: "unmap", memory.Create: "create", memory.Map: "map", memory.Access: "access", memory.Release: "release",

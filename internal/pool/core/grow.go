@@ -53,7 +53,7 @@ func (g *grower) grow(r *request) verdict {
 	return onward
 }
 
-// pagesOf is a part of the live peak, given in 1/1024 of it, in pages.
+// pagesOf returns a part of the live peak, given in 1/1024 of it, in pages.
 func (g *grower) pagesOf(share int64) uint32 {
 	return uint32(g.budget.part(share) / g.memory.PageBytes())
 }
@@ -68,7 +68,7 @@ func (g *grower) growBy(r *request, pages uint32) bool {
 	return true
 }
 
-// borrow is join for a request whose fences were polled: it borrows also with new handles, within the soft budget.
+// borrow is like join, for a request whose fences were polled: it also uses new handles, within the soft budget.
 func (g *grower) borrow(r *request) verdict {
 	if g.answers.assemble(r) || g.lend(r, g.budget.softBytes()) {
 		return again
@@ -108,9 +108,8 @@ func (g *grower) buy(r *request) verdict {
 
 // recycle takes whole clean handles outside a window, the longest first, and moves them into the window or releases them for
 // it; new handles fill the rest. Short handles are released, and long ones created in their place. The window is the one with
-// the fewest missing pages, or, where the handles that reach into it from outside are what is missing, one of holes only.
-// Recycling may break the soft budget, never the limit: first the other clients return all that they do not use, once for a
-// request.
+// the fewest missing pages, or one of holes only if just the handles that reach into it from outside are missing. Recycling may
+// break the soft budget, never the limit: first the other clients return all that they do not use, once for a request.
 func (g *grower) recycle(r *request) verdict {
 	v, plain := onward, g.memory.Plain()
 	if w, ok := g.memory.Room(memory.User{Client: r.client}, r.pages); ok && (plain || r.refusals < holesRefusals) {
@@ -169,7 +168,7 @@ func (g *grower) asksAll(r *request, overBytes, reservedBytes int64) bool {
 	return !g.memory.Plain() && len(g.asks.richest(r)) > 0 && !g.budget.affords(overBytes, reservedBytes)
 }
 
-// overgrown is a window that is longer than a request wants, for growth beyond the soft budget.
+// overgrown returns a window that is longer than a request wants, for growth beyond the soft budget.
 func (g *grower) overgrown(r *request, maxBytes int64) (w memory.Window, ok bool) {
 	n := g.pagesOf(g.settings.Policy.OverStep)
 	if g.memory.Plain() || r.capped || !r.raised || n <= r.pages || len(r.more) > 0 {

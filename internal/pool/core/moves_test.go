@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tight is a pool that moves memory rather than grow: its budget is the live peak.
+// tight returns a pool that moves memory rather than grow: its budget is the live peak.
 func tight(worth int64) Settings {
 	return Settings{Policy: Policy{HandlePages: 4, PageWorth: worth}, LimitBytes: 1000 * pageBytes}
 }

@@ -17,7 +17,7 @@ type sums struct {
 	stale   []Client // that have more to publish
 }
 
-// share is what one client adds to the sums.
+// share is one client's part of the sums.
 type share struct {
 	usedBytes, ownPeakBytes     int64
 	holding, holds, free, stale bool

@@ -201,14 +201,14 @@ func (w *thrifty) request(id Client, runs ...uint32) {
 	w.failf("refill %d gets no answer", w.token)
 }
 
-// there is how many pages must be there for whoever asks, and whether that is every page.
+// there returns how many pages must be there for whoever asks, and whether that is every page.
 func (w *thrifty) there() (pages uint32, exact bool) {
 	most := min(w.driver.capacity, uint32(w.settings.LimitBytes/pageBytes)) //nolint:gosec // a few
 	used, exact := w.used()
 	return most - min(most, used), exact
 }
 
-// used is how many pages others can never have: those of handles on which any page is used.
+// used returns how many pages others can never have: those of handles on which any page is used.
 func (w *thrifty) used() (used uint32, exact bool) {
 	for _, h := range w.driver.handles {
 		for i := h.first; i < h.first+h.pages; i++ {

@@ -210,10 +210,10 @@ func (s *script) live(words []string, otherwise int64) int64 {
 	return c.live * pageBytes
 }
 
-// client is the second word.
+// client returns the second word.
 func (s *script) client(words []string) Client { return Client(s.count(words[1])) }
 
-// number is the value of name=value, or the default.
+// number returns the value of name=value, or the default.
 func (s *script) number(words []string, name string, otherwise ...int64) int64 {
 	if value, found := transcript.Option(words, name); found {
 		return s.count(value)
@@ -245,7 +245,7 @@ func (w *world) told() string {
 	return out.String()
 }
 
-// drawing is the page table in two lines, and the sums.
+// drawing returns the page table in two lines, and the sums.
 func (w *world) drawing() string {
 	c := w.core
 	pages, handles := make([]byte, 0, 64), make([]byte, 0, 64)

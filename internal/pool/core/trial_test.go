@@ -43,7 +43,7 @@ func (tr *trial) free(t *testing.T, id Client, runs ...Run) {
 	tr.do(t, tr.back(id, false, runs))
 }
 
-// back is a return under the next fence.
+// back returns a return under the next fence.
 func (tr *trial) back(id Client, answer bool, runs []Run) Return {
 	tr.fence++
 	return Return{Client: id, Runs: runs, Fence: tr.fence, Sent: uint64(len(runs)), Answer: answer, Stirred: !answer}
@@ -73,7 +73,7 @@ func (tr *trial) do(t *testing.T, m Message) {
 	}
 }
 
-// owners are the clients whose work may still be at the free pages, by page; 0 for none.
+// owners returns the clients whose work may still be at the free pages, by page; 0 for none.
 func (tr *trial) owners() map[uint32]Client {
 	owners := map[uint32]Client{}
 	tr.core.eachFree(func(run Run, tag memory.Tag) {

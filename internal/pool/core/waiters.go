@@ -19,7 +19,7 @@ type waiters struct {
 	failed      failedAttempts
 	waitCount   uint64
 
-	gathering *request // is under way: see noProgress; nil: none
+	gathering *request // in progress: see noProgress; nil: none
 	// unsettled: memory is on its way that a client will report; until then no deadlock is declared.
 	unsettled bool
 	// unasked: since memory came last, or a wait began, no client that holds memory was asked whose it is: where no request
@@ -27,7 +27,7 @@ type waiters struct {
 	unasked bool
 }
 
-// ticket is what a client names a Refill by that waits.
+// ticket is a client's name for a waiting Refill.
 type ticket struct {
 	client Client
 	token  uint64
@@ -37,7 +37,7 @@ func newWaiters() waiters {
 	return waiters{parked: map[uint64]*request{}, named: map[ticket]*request{}}
 }
 
-// waiter is the request as the order sees it.
+// waiter returns the request as the order sees it.
 func (r *request) waiter() admission.Waiter {
 	return admission.Waiter{
 		ID: r.id, Account: r.place.Account, Priority: r.place.Priority, Age: r.place.Age, Bytes: r.bytes,
@@ -45,10 +45,10 @@ func (r *request) waiter() admission.Waiter {
 	}
 }
 
-// count is how many requests wait.
+// count returns how many requests wait.
 func (w *waiters) count() int { return w.table.Waiting() }
 
-// park lets a request wait.
+// park makes a request wait.
 func (w *waiters) park(r *request) {
 	w.lastID++
 	r.id = w.lastID
@@ -77,10 +77,10 @@ func (w *waiters) drop(r *request) {
 	r.offering = false
 }
 
-// find is the request that waits under a client's token; nil if there is none.
+// find returns the request that waits under a client's token; nil if there is none.
 func (w *waiters) find(id Client, token uint64) *request { return w.named[ticket{id, token}] }
 
-// of are the requests of one client that wait, or, with 0, of all, in order.
+// of returns the requests of one client that wait, or, with 0, of all, in order.
 func (w *waiters) of(id Client) (all []*request) {
 	w.table.Each(func(x admission.Waiter) {
 		if r := w.parked[x.ID]; id == 0 || r.client == id {
@@ -90,7 +90,7 @@ func (w *waiters) of(id Client) (all []*request) {
 	return all
 }
 
-// ready lets a request be tried whose quota allows it now. It reports whether there is such a request.
+// ready notes that the quota of a request allows it now. It reports whether there is such a request.
 func (w *waiters) ready(m Ready) bool {
 	r := w.find(m.Client, m.Token)
 	if r == nil {
@@ -120,7 +120,7 @@ func (w *waiters) changed() {
 	w.unsettled, w.unasked = false, true
 }
 
-// retry has those that wait tried again at a tick, since the driver does not report when it has memory again.
+// retry makes the waiters eligible again at a tick, since the driver does not report when it has memory again.
 func (w *waiters) retry() {
 	if w.trying == nil && w.gathering == nil && w.count() > 0 {
 		w.changed()
@@ -171,7 +171,7 @@ func (w *waiters) served(r *request) {
 	}
 }
 
-// check holds what is kept of the waiters against them.
+// check checks the indexes and sums against the waiters.
 func (w *waiters) check() error {
 	var bytes int64
 	for _, r := range w.parked {

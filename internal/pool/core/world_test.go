@@ -568,7 +568,7 @@ func holdings(hs []Holding) (s string) {
 	return s
 }
 
-// describe is a job in one line.
+// describe returns a job in one line.
 func describe(j *Job) string {
 	var s strings.Builder
 	s.WriteString([...]string{
