@@ -25,7 +25,7 @@ func checkNesting(name string) {
 func enterTurn(name string) { turns.Store(goroutine(), name) }
 func leaveTurn()            { turns.Delete(goroutine()) }
 
-// goroutine is the number at the beginning of a stack trace: "goroutine 7 [running]".
+// goroutine returns the number at the beginning of a stack trace: "goroutine 7 [running]".
 func goroutine() string {
 	var stack [64]byte
 	text := bytes.TrimPrefix(stack[:runtime.Stack(stack[:], false)], []byte("goroutine "))

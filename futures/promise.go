@@ -95,7 +95,7 @@ type explanation func(ended error) error
 
 func (e explanation) gaveUp(ended error) error { return e(ended) }
 
-// explain is the error of a wait whose context has ended.
+// explain returns the error of a wait whose context has ended.
 func (p *completion) explain(ended error) error {
 	if p.explains == nil {
 		return ended

@@ -64,7 +64,7 @@ type OutOfMemoryError struct {
 // LiveBuffer is a live buffer, in an error.
 type LiveBuffer = inventory.Buffer
 
-// LargestOf is the list of the largest live buffers in a refusal of the pool's, which its reader
+// LargestOf returns the list of the largest live buffers in a refusal of the pool's, which its reader
 // fills in outside every turn; nil: the error has none.
 func LargestOf(err error) *[]LiveBuffer {
 	switch e := err.(type) { //nolint:errorlint // what the pool has made, before anybody wraps it
@@ -195,10 +195,10 @@ func (e *OutOfMemoryError) describeRemedies(b *strings.Builder) {
 // Is makes errors.Is(err, ErrOutOfMemory) hold.
 func (e *OutOfMemoryError) Is(target error) bool { return target == ErrOutOfMemory }
 
-// Unwrap is the driver's error, if the driver refused.
+// Unwrap returns the driver's error, if the driver refused.
 func (e *OutOfMemoryError) Unwrap() error { return e.Cause }
 
-// denialError is the error of a denial to a client.
+// denialError returns the error of a denial to a client.
 func (q *quotas) denialError(d core.Denial, to Client) error {
 	if errors.Is(d.Err, core.ErrClosed) {
 		return ErrClosed

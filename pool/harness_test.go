@@ -66,7 +66,7 @@ func plain() kind {
 	return kind{nil, "plain", true, []string{"cuMemAlloc"}, []string{"cuMemFree"}, "cuMemFree", 1}
 }
 
-// usable is the last call of growth.
+// usable returns the last call of growth.
 func (k kind) usable() string { return k.grow[len(k.grow)-1] }
 
 // eachKind runs a test on a device with virtual memory and on one without.
@@ -329,7 +329,7 @@ func (c *testClient) refill(pages uint32) <-chan answer {
 	return answer
 }
 
-// expect is a request that is still to be sent.
+// expect returns a request that is still to be sent.
 func (c *testClient) expect(pages uint32) (core.Refill, <-chan answer) {
 	c.mu.Lock()
 	c.token++

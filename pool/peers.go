@@ -95,7 +95,7 @@ func (x *peers) turnEnds() {
 	}
 }
 
-// ended is the reason for which the pool serves no more.
+// ended returns the reason for which the pool serves no more.
 func (x *peers) ended() error {
 	if failure := x.pool.Failure(); failure != nil {
 		return failure

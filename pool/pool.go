@@ -111,7 +111,7 @@ func New(cfg Config) (*Pool, error) {
 	return p, nil
 }
 
-// Failure is the cause of the pool's end, if Close did not end it: the books did not balance, or
+// Failure returns the cause of the pool's end, if Close did not end it: the books did not balance, or
 // the actor was stopped. Nil while it serves and after Close.
 func (p *Pool) Failure() error {
 	if cause := p.failure.Load(); cause != nil && !errors.Is(*cause, ErrClosed) {
@@ -189,7 +189,7 @@ func (p *Pool) Snapshot(ctx context.Context) (Snapshot, error) {
 	return *s, nil
 }
 
-// LastSnapshot is the newest Snapshot that was read; false: none was. It takes no turn.
+// LastSnapshot returns the newest Snapshot that was read; false: none was. It takes no turn.
 func (p *Pool) LastSnapshot() (Snapshot, bool) {
 	if s := p.read.Load(); s != nil {
 		return *s, true

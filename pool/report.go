@@ -47,7 +47,7 @@ func (e *OutOfMemoryError) Report() string {
 	return b.String()
 }
 
-// why is the reason for the refusal.
+// why returns the reason for the refusal.
 func (e *OutOfMemoryError) why() string {
 	switch {
 	case e.Cause != nil:

@@ -19,7 +19,7 @@ func (p *Pool) Sleep(ctx context.Context, id core.Client) (sleepingBytes int64, 
 	return p.request(ctx, func(token uint64) core.Message { return core.Sleep(id, token) })
 }
 
-// Wake is the opposite of Sleep: see core.Wake. Errors: *OutOfMemoryError, ErrClosed, and the driver's.
+// Wake returns the opposite of Sleep: see core.Wake. Errors: *OutOfMemoryError, ErrClosed, and the driver's.
 func (p *Pool) Wake(ctx context.Context, id core.Client) error {
 	_, err := p.request(ctx, func(token uint64) core.Message { return core.Wake(id, token) })
 	if short := (*core.ShortError)(nil); errors.As(err, &short) {

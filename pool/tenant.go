@@ -119,7 +119,7 @@ type TenantStats struct {
 	Durations DurationHistogram `json:"durations"`
 }
 
-// Stats are the tenant's current figures.
+// Stats returns the tenant's current figures.
 func (t *Tenant) Stats() TenantStats {
 	if !t.made() {
 		return TenantStats{}
@@ -132,7 +132,7 @@ func (t *Tenant) Stats() TenantStats {
 	}
 }
 
-// Name is the tenant's name.
+// Name returns the tenant's name.
 func (t *Tenant) Name() string {
 	if t == nil {
 		return ""
@@ -207,7 +207,7 @@ func (e *QuotaError) figures() string {
 	return text
 }
 
-// remedies are the actions that help such a request.
+// remedies returns the actions that help such a request.
 func (e *QuotaError) remedies() string {
 	return fmt.Sprintf("frees of the tenant's own buffers, or a Quota.LimitBytes of at least %s", units.AtLeast(e.ChargedBytes+e.RequestedBytes))
 }

@@ -182,7 +182,7 @@ func (p *Pool) collect(fx *core.Effects) {
 	}
 }
 
-// effects are the effects of the current turn.
+// effects returns the effects of the current turn.
 func (p *Pool) effects() *effects {
 	if p.out == nil {
 		if p.out = p.spare.Swap(nil); p.out == nil {

@@ -39,10 +39,10 @@ type waits struct {
 	ages        atomic.Uint64
 }
 
-// Demand is the sum of the bytes that requests wait for.
+// Demand returns the sum of the bytes that requests wait for.
 func (w *waits) Demand() int64 { return w.demandBytes.Load() }
 
-// NextAge is the age of a request that begins to wait.
+// NextAge returns the age of a request that begins to wait.
 func (w *waits) NextAge() uint64 { return w.ages.Add(1) }
 
 func (p *Pool) waitStats() WaitStats {
@@ -191,7 +191,7 @@ func (e *DeadlockError) Is(target error) bool {
 	return target == ErrWouldDeadlock || target == ErrQuota && e.Quota != nil
 }
 
-// deadlockError is the error of a denial with a deadlock.
+// deadlockError returns the error of a denial with a deadlock.
 func (q *quotas) deadlockError(d core.Denial) *DeadlockError {
 	e := &DeadlockError{RequestedBytes: d.Shortage.RequestedBytes, LimitBytes: d.Shortage.LimitBytes}
 	for _, h := range d.Deadlock.Holders {

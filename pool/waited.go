@@ -71,7 +71,7 @@ func describe(b *strings.Builder, before string, holders []Holder) {
 	}
 }
 
-// Unwrap is the context's error.
+// Unwrap returns the context's error.
 func (e *WaitError) Unwrap() error { return e.Err }
 
 // Is makes errors.Is(err, ErrQuota) hold for a wait for a quota.
@@ -93,7 +93,7 @@ func (p *Pool) EndWait(e *WaitError, t *Tenant, age uint64) *WaitError {
 	return e
 }
 
-// holders are the tenants that have buffers.
+// holders returns the tenants that have buffers.
 func (q *quotas) holders() (all []Holder) {
 	for _, t := range q.tenants() {
 		if held := t.held.Load(); held > 0 {

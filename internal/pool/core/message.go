@@ -92,8 +92,8 @@ type Ready struct {
 	Token  uint64
 }
 
-// Block reports whether a goroutine waits for the answer of a waiting Refill and does nothing else. The highest Number holds, in any
-// order of arrival.
+// Block reports whether a goroutine waits for the answer of a waiting Refill and does nothing else. Of several the one
+// with the highest Number holds.
 type Block struct {
 	Client  Client
 	Token   uint64
@@ -101,8 +101,8 @@ type Block struct {
 	Blocked bool
 }
 
-// Suspend reports what a client waits for besides memory: for each wait, the clients any of which may end it; none: any that
-// holds memory or waits for some. Without Waits it is runnable. Numbers are as in Block, from 1 on.
+// Suspend reports a client's waits for anything but memory: for each wait, the clients any of which may end it; none: any that holds
+// memory or waits for some. Without Waits it is runnable. Numbers are as in Block, from 1 on.
 type Suspend struct {
 	Client Client
 	Number uint64
