@@ -269,8 +269,8 @@ func (w *world) uncharged(a Account) {
 	}
 }
 
-// look notes who waits as a trial begins, and who of those is to be served before: found out by the rules of the package comment,
-// each for itself. Who may be tried as well as the chosen one, and comes before it, has been.
+// look notes who waits as a trial begins, and who of those is to be served before: found out by the rules of the package
+// comment, each for itself. Who may be tried as well as the chosen one, and comes before it, has been.
 func (w *world) look() error {
 	w.rivals, w.ahead, w.barred = make([]bool, len(w.wishes)), make([]bool, len(w.wishes)), false
 	mine := w.stand0(w.trial)
@@ -288,8 +288,8 @@ func (w *world) look() error {
 	return nil
 }
 
-// order0 are those that wait with their quota's leave, in order: of the first without a share and the first with one the older is next,
-// unless priority or a share says otherwise.
+// order0 are those that wait with their quota's leave, in order: of the first without a share and the first with one the older
+// is next, unless priority or a share says otherwise.
 func (w *world) order0() (all []int) {
 	var plain, sharing []int
 	for i, p := range w.phases {

@@ -33,8 +33,8 @@ type budget struct {
 }
 
 const (
-	// stableRequests is how many requests in a row that do not raise the peak make it stable. Not fewer: one that does not raise it
-	// comes now and then in the first pass of a loop. Not more: the second pass asks for a few windows only.
+	// stableRequests is how many requests in a row that do not raise the peak make it stable. Not fewer: one that does not
+	// raise it comes now and then in the first pass of a loop. Not more: the second pass asks for a few windows only.
 	stableRequests = 2
 	// recycledShare is the part of the reserved bytes from which on recycling makes handles long: a sixth.
 	recycledShare = 6
@@ -45,8 +45,8 @@ const (
 	// a fence. runNs is added for each run that comes back. Both are estimates for answers of unknown time.
 	askNs, runNs = 15_000, 1_000
 	// slackStep is by how much the slack of several clients widens at once, in 1/1024 of the live peak. Not less: with 24 four
-	// streams of sizes that shift hold 0.7 percent more after eight rounds, since they buy more pages one by one. Not more: with 48
-	// they hold 0.5 percent more.
+	// streams of sizes that shift hold 0.7 percent more after eight rounds, since they buy more pages one by one. Not more:
+	// with 48 they hold 0.5 percent more.
 	slackStep = 32
 	// worthUnit is the unit of Policy.PageWorth: eighths of the cost of a handle.
 	worthUnit = 8

@@ -258,7 +258,8 @@ func TestSettingsThatBuyNothingEndWhatWasBought(t *testing.T) {
 	assert.Equal(t, m.core.budget.livePeak.bytes(), m.core.budget.softBytes())
 }
 
-// A client that has left uses nothing, though its callers keep buffers: it asks for nothing any more. Pages that are set aside are needed.
+// A client that has left uses nothing, though its callers keep buffers: it asks for nothing any more. Pages that are set aside
+// are needed.
 func TestWhoNeedsWhat(t *testing.T) {
 	t.Parallel()
 	m := openMarket(t, 2, tight(0))

@@ -36,8 +36,8 @@ func (e *Effects) Empty() bool {
 		len(e.Looks.Left()) == 0 && e.Job == nil && len(e.Ends.Left()) == 0 && len(e.Gone.Left()) == 0
 }
 
-// Job is one round of the driver goroutine: the fences of Poll are queried, a watch over one of each client in Watch is begun, and
-// the operations are performed in order up to the first that fails. The core has one job in flight at a time.
+// Job is one round of the driver goroutine: the fences of Poll are queried, a watch over one of each client in Watch is begun,
+// and the operations are performed in order up to the first that fails. The core has one job in flight at a time.
 type Job struct {
 	memory.Job
 	Poll  []Client

@@ -101,8 +101,8 @@ type Block struct {
 	Blocked bool
 }
 
-// Suspend reports a client's waits for anything but memory: for each wait, the clients any of which may end it; none: any that holds
-// memory or waits for some. Without Waits it is runnable. Numbers are as in Block, from 1 on.
+// Suspend reports a client's waits for anything but memory: for each wait, the clients any of which may end it; none: any that
+// holds memory or waits for some. Without Waits it is runnable. Numbers are as in Block, from 1 on.
 type Suspend struct {
 	Client Client
 	Number uint64
@@ -138,16 +138,18 @@ type Return struct {
 	// UncoveredBytes are free with a client that may not record a fence now, and stay until it can.
 	UncoveredBytes int64
 	// Sent is how many runs and empty Stirred reports the client has sent in all, these included. Those on their way may be
-	// overtaken by an answer, which counts once all have arrived: else the pool would refuse others for memory that is coming, or
-	// that came after a request was tried and of which no report has come yet.
+	// overtaken by an answer, which counts once all have arrived: else the pool would refuse others for memory that is coming,
+	// or that came after a request was tried and of which no report has come yet.
 	Sent uint64
 	Kept int // runs that were sent and stay with the client after all, since no fence could be recorded
-	// Stirred reports that memory became free with the client since it reported that last, whether it is part of Runs or stays. While
-	// requests wait a client reports it at once.
+	// Stirred reports that memory became free with the client since it reported that last, whether it is part of Runs or stays.
+	// While requests wait a client reports it at once.
 	Stirred bool
-	// PendingBytes are freed and still in use by other clients: they will become free with it. A client reports them with its answers.
+	// PendingBytes are freed and still in use by other clients: they will become free with it. A client reports them with its
+	// answers.
 	PendingBytes int64
-	// LetsOnly reports that every buffer in the client's memory is charged to some other account. A client reports it with its answers.
+	// LetsOnly reports that every buffer in the client's memory is charged to some other account. A client reports it with its
+	// answers.
 	LetsOnly bool
 }
 
@@ -199,8 +201,8 @@ type Passed struct {
 	Fence  Fence
 }
 
-// WatchOver reports that the watch with that number has ended, which may overtake the JobDone that reports its beginning: the fence has
-// passed, or, with Err, that is not known.
+// WatchOver reports that the watch with that number has ended, which may overtake the JobDone that reports its beginning: the
+// fence has passed, or, with Err, that is not known.
 type WatchOver struct {
 	Watch
 	Err error

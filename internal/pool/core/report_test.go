@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An answer may overtake the client's report of the memory that it brings. Until the report arrives no request is refused: after it
-// the requests that wait are tried again.
+// An answer may overtake the client's report of the memory that it brings. Until the report arrives no request is refused:
+// after it the requests that wait are tried again.
 func TestAnAnswerWaitsForTheReportThatItOvertook(t *testing.T) {
 	t.Parallel()
 	c := New(pageBytes, 8, Settings{Policy: Policy{HandlePages: 1, Slack: 1024}, LimitBytes: 4 * pageBytes})

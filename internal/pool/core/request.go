@@ -74,17 +74,17 @@ type refusal struct {
 	refusals int
 }
 
-// forgive lets a request try the last resorts once more after a wait for a fence: pending memory could not go back to the driver.
-// The cap stays, so that each further refusal lowers it and the request ends.
+// forgive lets a request try the last resorts once more after a wait for a fence: pending memory could not go back to the
+// driver. The cap stays, so that each further refusal lowers it and the request ends.
 func (r *refusal) forgive() { r.refusals = min(r.refusals, clearingRefusals) }
 
 const (
-	// maxRefusals is how often the driver may refuse memory to one request before that is denied. Not fewer: a driver that says it has
-	// more than it gives, and others that take memory at the same time, cost a refusal each, and then the last two resorts follow. Not more:
-	// every refusal releases free handles, after the last none is left.
+	// maxRefusals is how often the driver may refuse memory to one request before that is denied. Not fewer: a driver that says
+	// it has more than it gives, and others that take memory at the same time, cost a refusal each, and then the last two
+	// resorts follow. Not more: every refusal releases free handles, after the last none is left.
 	maxRefusals = 5
-	// clearingRefusals is after how many of them a recycling releases all that is free, and holesRefusals after how many none of it
-	// is kept where it lies: then all that the driver has is there for the request.
+	// clearingRefusals is after how many of them a recycling releases all that is free, and holesRefusals after how many none
+	// of it is kept where it lies: then all that the driver has is there for the request.
 	clearingRefusals = maxRefusals - 2
 	holesRefusals    = maxRefusals - 1
 )

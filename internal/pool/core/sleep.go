@@ -31,9 +31,9 @@ func Apart(id Client) Special { return Special{joinApart{id}} }
 // them. The End with that token has the bytes that sleep then, also if a call has failed: another Sleep releases the rest.
 func Sleep(id Client, token uint64) Special { return Special{beginSleep{id, token, sleepWay{}}} }
 
-// Wake gives the pages of a client that sleep physical memory again, at the same addresses. Where free memory of others is in the
-// way, of the limit or of the driver, it is released first. The End with that token has an error where that is not enough, a
-// *ShortError, or a call has failed: then all pages of the client sleep. Nothing waits for work of the device.
+// Wake gives the pages of a client that sleep physical memory again, at the same addresses. Where free memory of others is in
+// the way, of the limit or of the driver, it is released first. The End with that token has an error where that is not enough,
+// a *ShortError, or a call has failed: then all pages of the client sleep. Nothing waits for work of the device.
 func Wake(id Client, token uint64) Special { return Special{beginSleep{id, token, wakeWay{}}} }
 
 // ShortError refuses a Wake for want of memory.

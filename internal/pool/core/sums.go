@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// sums are figures over all clients, kept up to date with each change of one: no decision visits the clients that have nothing to
-// do with it, however many there are.
+// sums are figures over all clients, kept up to date with each change of one: no decision visits the clients that have nothing
+// to do with it, however many there are.
 type sums struct {
 	usedBytes    int64 // that all use at most, or want, as far as is known
 	ownPeakBytes int64 // the sum of the most that each used by itself

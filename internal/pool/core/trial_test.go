@@ -11,8 +11,8 @@ import (
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
-// trial is a core that tries a request of the second client's. Its clients answer at once, with all that they have on the shelf, under a
-// fence that never passes.
+// trial is a core that tries a request of the second client's. Its clients answer at once, with all that they have on the
+// shelf, under a fence that never passes.
 type trial struct {
 	core  *Core
 	shelf map[Client][]Run
@@ -165,8 +165,8 @@ func TestATrialAsksTheDriverAnew(t *testing.T) {
 	}
 }
 
-// A trial in vain spares those that could not do better: of the same client, as long or longer, aligned as much or more. All others are
-// tried.
+// A trial in vain spares those that could not do better: of the same client, as long or longer, aligned as much or more. All
+// others are tried.
 func TestATrialInVainSparesThoseThatAreNoEasier(t *testing.T) {
 	t.Parallel()
 	tried := waitAs(98, 4)

@@ -81,9 +81,9 @@ type Plan struct {
 	MergePages, MaxHandlePages uint32
 }
 
-// PlanFill makes the pages of a window busy, and the job that fills it from the victims, then from new handles. A plain segment is
-// made as a whole, after victims were freed for it; where the window is part of one that is there already, the job only awaits
-// the fences of its pages.
+// PlanFill makes the pages of a window busy, and the job that fills it from the victims, then from new handles. A plain segment
+// is made as a whole, after victims were freed for it; where the window is part of one that is there already, the job only
+// awaits the fences of its pages.
 func (m *Memory) PlanFill(j *Job, p Plan) {
 	j.Purpose, j.Window, j.startBytes = Fill, p.Window, m.reservedBytes
 	missing := m.missingRuns(p.Window)
@@ -170,8 +170,8 @@ func (m *Memory) takeWindow(j *Job, w Run) {
 	}
 }
 
-// takePart makes the part below end of the free run at that page busy. A window never starts inside a run unless the run reaches
-// beyond it to the left; then its first page is found by the run's end.
+// takePart makes the part below end of the free run at that page busy. A window never starts inside a run unless the run
+// reaches beyond it to the left; then its first page is found by the run's end.
 func (m *Memory) takePart(j *Job, at, end uint32) uint32 {
 	stop := m.free.next(at, m.top(), false)
 	first := at

@@ -34,8 +34,8 @@ func New(pageBytes int64, maxPages uint32, plain bool) *Memory {
 // Pass cleans the free runs of a client up to a fence, which has passed, and returns how many those were.
 func (m *Memory) Pass(id Client, f Fence) int { return m.pass(id, f, &m.firsts) }
 
-// Victims returns whole handles in clean runs outside a run, the longest first, up to that many bytes. The result is valid until the
-// next call.
+// Victims returns whole handles in clean runs outside a run, the longest first, up to that many bytes. The result is valid
+// until the next call.
 func (m *Memory) Victims(bytes int64, outside Run) (ids []int32, sumBytes int64) {
 	if bytes <= 0 {
 		return nil, 0

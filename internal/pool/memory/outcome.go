@@ -113,8 +113,8 @@ func (m *Memory) skip(j *Job, done int) {
 	}
 }
 
-// undoOps unmaps and releases every handle that a failed job made, moved or took out. Nothing is left of a job on plain segments:
-// it ends with the only one that it makes.
+// undoOps unmaps and releases every handle that a failed job made, moved or took out. Nothing is left of a job on plain
+// segments: it ends with the only one that it makes.
 func (m *Memory) undoOps(j *Job) []Op {
 	var unmaps, releases []Op
 	seen := map[int32]bool{}
@@ -136,8 +136,8 @@ func (m *Memory) undoOps(j *Job) []Op {
 	return append(unmaps, releases...)
 }
 
-// freeWindow frees the pages of a window that was not filled: those that still have an untouched handle become free under the tag
-// that they had, those without become holes, the rest stays busy for the rollback.
+// freeWindow frees the pages of a window that was not filled: those that still have an untouched handle become free under the
+// tag that they had, those without become holes, the rest stays busy for the rollback.
 func (m *Memory) freeWindow(j *Job) {
 	inUndo := func(id int32) bool {
 		for i := range j.Ops {
@@ -162,8 +162,8 @@ func (m *Memory) freeWindow(j *Job) {
 	}
 }
 
-// withoutLost gives up the handle of the first operation, which has failed, so that the others still go back. Its pages stay busy
-// for ever if it is mapped.
+// withoutLost gives up the handle of the first operation, which has failed, so that the others still go back. Its pages stay
+// busy for ever if it is mapped.
 func (m *Memory) withoutLost(ops []Op) (rest []Op) {
 	if len(ops) == 0 {
 		return nil

@@ -2,8 +2,8 @@ package memory
 
 import "slices"
 
-// Fit finds a free run of at least that many pages, about the shortest of those that the client may use without a wait: clean ones
-// and its own. Of equally short runs its own is taken.
+// Fit finds a free run of at least that many pages, about the shortest of those that the client may use without a wait: clean
+// ones and its own. Of equally short runs its own is taken.
 func (t *table) Fit(id Client, count uint32) (Part, bool) {
 	first, ok := t.fit(id, count)
 	if !ok {

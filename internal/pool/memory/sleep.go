@@ -6,14 +6,15 @@ import (
 	"github.com/go-vram/vram/internal/heap"
 )
 
-// A handle is asleep from the plan that takes its physical memory away until the plan that brings memory back has given access to
-// all of it. Its pages stay lent, and their entries keep its number, so that new memory finds its place:
+// A handle is asleep from the plan that takes its physical memory away until the plan that brings memory back has given access
+// to all of it. Its pages stay lent, and their entries keep its number, so that new memory finds its place:
 //
 //	mapped --Unmap--> unmapped --Release--> without memory --Create, Map, Access--> mapped
 //
-// A call that fails leaves it at one of these points, from which either plan can start. Only handles sleep whose pages are all lent
-// to one client. Until they wake, only the two plans, a free of their pages and the end of the pool change them. Pages that are freed
-// while a job of either plan is in flight are busy until it ends. A handle does not wake once any page of it was freed.
+// A call that fails leaves it at one of these points, from which either plan can start. Only handles sleep whose pages are all
+// lent to one client. Until they wake, only the two plans, a free of their pages and the end of the pool change them. Pages
+// that are freed while a job of either plan is in flight are busy until it ends. A handle does not wake once any page of it was
+// freed.
 
 // books replaces Finish for the jobs of one kind. A program that plans no such job links no code of it.
 type books interface {
@@ -36,8 +37,8 @@ type sleep struct {
 // SleepingBytes returns the bytes of handles without memory whose pages are lent.
 func (hs *handles) SleepingBytes() int64 { return hs.sleepingBytes }
 
-// PlanSleep makes the job that gives the physical memory of a client's pages back to the driver. A handle that also holds pages of
-// others stays. The job has no operations if nothing is left to give back.
+// PlanSleep makes the job that gives the physical memory of a client's pages back to the driver. A handle that also holds pages
+// of others stays. The job has no operations if nothing is left to give back.
 func (m *Memory) PlanSleep(j *Job, id Client) {
 	s, _ := m.sleepers.(*sleep)
 	if s == nil {
@@ -78,8 +79,8 @@ func (m *Memory) WakeBytes(id Client) (bytes int64) {
 	return bytes
 }
 
-// PlanWake makes the job that gives a client's sleeping handles physical memory again, at the same addresses. If it fails all memory
-// of the client goes back to the driver, old and new.
+// PlanWake makes the job that gives a client's sleeping handles physical memory again, at the same addresses. If it fails all
+// memory of the client goes back to the driver, old and new.
 func (m *Memory) PlanWake(j *Job, id Client) {
 	s, _ := m.sleepers.(*sleep)
 	if s == nil { // nobody has slept
@@ -112,8 +113,8 @@ func (m *Memory) PlanWake(j *Job, id Client) {
 	s.inFlight = len(j.Ops) > 0
 }
 
-// eachHandle visits the handles that have all their pages, each lent to a client, in order of address. Pages of a sleeping handle may
-// have been freed, and filled again with other handles.
+// eachHandle visits the handles that have all their pages, each lent to a client, in order of address. Pages of a sleeping
+// handle may have been freed, and filled again with other handles.
 func (m *Memory) eachHandle(id Client, visit func(number int32, h *handle)) {
 	for at := uint32(0); at < m.top(); at++ {
 		p := &m.pages[at]
@@ -220,7 +221,8 @@ func (s *sleep) free(m *Memory, r Run, tag Tag) {
 	}
 }
 
-// abandon frees pages of a sleeping handle, which then does not wake. Memory that the driver did not take back is lost until Close.
+// abandon frees pages of a sleeping handle, which then does not wake. Memory that the driver did not take back is lost until
+// Close.
 func (m *Memory) abandon(number int32, r Run) {
 	h := &m.handleOf[number]
 	if h.live {

@@ -194,8 +194,8 @@ func (t *table) takeFree(first uint32, r Run, to State, client Client) {
 	t.insertRun(Run{First: r.End(), Pages: run.End() - r.End()}, tag)
 }
 
-// fit finds a free run of at least that many pages, about the shortest of those that the client may use without a wait: clean ones
-// and its own. Of equally short runs its own is taken.
+// fit finds a free run of at least that many pages, about the shortest of those that the client may use without a wait: clean
+// ones and its own. Of equally short runs its own is taken.
 func (t *table) fit(id Client, count uint32) (first uint32, ok bool) {
 	t.searches++
 	best, _ := t.clean.bins.Fit(t.links, count)

@@ -36,8 +36,8 @@ func (f *finder) MaxPages() uint32 { return f.maxPages }
 // Plain reports whether the memory is made of plain segments.
 func (f *finder) Plain() bool { return f.plain }
 
-// Room returns the window that a request for that many pages gets: with virtual memory the idle pages with the fewest holes; with plain
-// segments free pages side by side, else the place of a new segment.
+// Room returns the window that a request for that many pages gets: with virtual memory the idle pages with the fewest holes;
+// with plain segments free pages side by side, else the place of a new segment.
 func (f *finder) Room(u User, count uint32) (Window, bool) {
 	if !f.plain {
 		return f.window(u, count)
@@ -67,9 +67,9 @@ func (f *finder) Beyond(count uint32) (Window, bool) {
 }
 
 // window finds the run of idle pages with the fewest missing ones among those that start where a free run starts or end where
-// one ends; of equals one next to the client's own memory, then the one in the smallest region, then the first. The untouched end
-// of the arena is one region. Where no region that is long enough has free pages for the user, all pages of the window are missing,
-// and the index of holes has the few regions that can be the best.
+// one ends; of equals one next to the client's own memory, then the one in the smallest region, then the first. The untouched
+// end of the arena is one region. Where no region that is long enough has free pages for the user, all pages of the window are
+// missing, and the index of holes has the few regions that can be the best.
 func (f *finder) window(u User, count uint32) (best Window, ok bool) {
 	if best, ok = f.amongFree(u, count); ok {
 		return best, ok
@@ -142,8 +142,8 @@ func (f *finder) amongFree(u User, count uint32) (best Window, ok bool) {
 	return best, ok
 }
 
-// region returns the longest run of pages around a free run that a window may lie in: free pages that the user may use and, with
-// virtual memory, holes. It reports whether the run is the first free one of the region.
+// region returns the longest run of pages around a free run that a window may lie in: free pages that the user may use and,
+// with virtual memory, holes. It reports whether the run is the first free one of the region.
 func (f *finder) region(u User, at uint32) (Run, bool) {
 	first, end, top := at, at, f.top()
 	if first > 0 && !f.plain && f.pages[first-1].state == Hole {
@@ -220,8 +220,8 @@ func (f *finder) holes(count uint32) (Run, bool) {
 	return Run{First: first, Pages: count}, ok
 }
 
-// place finds page numbers for a new segment, with a hole on either side: segments never touch, so that no run reaches over two of
-// them, wherever the driver puts them.
+// place finds page numbers for a new segment, with a hole on either side: segments never touch, so that no run reaches over two
+// of them, wherever the driver puts them.
 func (f *finder) place(count uint32) (Window, bool) {
 	if count > f.maxPages {
 		return Window{}, false

@@ -226,7 +226,8 @@ func same(t *rapid.T, want, have func(User, uint32) (Window, bool), u User, page
 	}
 }
 
-// Pages at the start of the arena lie next to no other client's: they are preferred to a shorter hole between pages of another one.
+// Pages at the start of the arena lie next to no other client's: they are preferred to a shorter hole between pages of another
+// one.
 func TestTheStartOfTheArenaIsApartFromNobody(t *testing.T) {
 	t.Parallel()
 	m := New(pageBytes, 1030, false)
