@@ -1,5 +1,5 @@
-// Package batch plans allocations that are requested together. It is pure: it knows lengths, not memory, and the caller, a stream,
-// carries out the plan.
+// Package batch plans allocations that are requested together. It is pure: it knows lengths, not memory, and the caller, a
+// stream, carries out the plan.
 //
 // # Words
 //
@@ -14,8 +14,8 @@
 //
 // # Cost
 //
-// Grouping is a hash table of two cache lines on the caller's stack; it allocates nothing. Order is an insertion sort of the groups;
-// real batches have few.
+// Grouping is a hash table of two cache lines on the caller's stack; it allocates nothing. Order is an insertion sort of the
+// groups; real batches have few.
 //
 // # Concurrency
 //

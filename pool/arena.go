@@ -56,7 +56,7 @@ func openArena(device cudadrv.Device, plain bool) (arena, error) {
 		pages := min(arenaBytes, plainShare*total) / page
 		return arena{bytes: pages * page, pageBytes: page, places: make([]cudadrv.Ptr, pages)}, nil
 	}
-	// Twice the limit is enough for any window beside live memory; more lets holes rest.
+	// Twice the limit is enough for any window between live memory; more lets holes rest.
 	size := min(arenaBytes, 16*total) / page * page
 	base, err := device.MemAddressReserve(size)
 	if err != nil {

@@ -64,8 +64,7 @@ func (d *driver) open(p *Pool) {
 	d.marks, d.watches = map[core.Client][]markedFence{}, map[core.Client]*watch{}
 }
 
-// submit has the driver goroutine perform a job. The core has one in flight at a time. After stop
-// it does nothing.
+// submit sends a job to the driver goroutine. The core has one in flight at a time. After stop it does nothing.
 func (d *driver) submit(w *work) {
 	f := &inFlight{ended: make(chan struct{})}
 	if !d.inFlight.CompareAndSwap(nil, f) {

@@ -19,7 +19,7 @@ type DurationHistogram struct {
 	Sum    time.Duration
 }
 
-// String has the number of durations and their bounds: half of them, and 99 %, took less.
+// String formats the number of durations and two bounds: half of them, and 99 %, took less.
 func (h DurationHistogram) String() string {
 	n := h.Count()
 	if n == 0 {
@@ -101,7 +101,7 @@ func (h *durations) NoteWait(d time.Duration) {
 // longest returns the longest duration.
 func (h *durations) longest() time.Duration { return time.Duration(h.longestNanos.Load()) }
 
-// resetLongest begins the longest duration anew.
+// resetLongest restarts the longest duration.
 func (h *durations) resetLongest() { h.longestNanos.Store(0) }
 
 // histogram reads the counts, one by one.

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { recoveredtest.Main(m) }
 
 const page = sim.DefaultGranularityBytes
 
-// house is a pool over a simulated device behind a driver that fails when told.
+// house is a pool over a simulated device with a driver that fails on demand.
 type house struct {
 	t      *testing.T
 	faults *fault.Driver
@@ -207,7 +207,7 @@ type testClient struct {
 	panics   bool // in Granted and Denied
 }
 
-// waiter is a request under way.
+// waiter is an active request.
 type waiter struct {
 	pages  uint32
 	answer chan answer
@@ -365,7 +365,7 @@ func (c *testClient) use(pages int64) {
 	c.live += pages * page
 }
 
-// free returns runs that were in use, behind the stream's work so far.
+// free returns used runs, under a fence after the stream's work so far.
 func (c *testClient) free(runs ...core.Run) {
 	for _, r := range runs {
 		c.use(-int64(r.Pages))

@@ -15,8 +15,8 @@ import (
 	"github.com/go-vram/vram/internal/recovered"
 )
 
-// MostBytes is the highest limit of a pool, and the longest buffer: half of the arena, so that a
-// window of any length finds a place beside live memory.
+// MostBytes is the highest limit of a pool, and the longest buffer: half of the arena, so that a window of any length finds a
+// place between live memory.
 const MostBytes = arenaBytes / 2
 
 // Pool is the memory of one device. Any number of goroutines may use it.
@@ -139,7 +139,7 @@ func (p *Pool) Refill(c Client, r core.Refill) {
 	p.ref.Call(&step{pool: p, message: r, client: c})
 }
 
-// RefillLater is Refill for a request that waits for its tenant's quota first.
+// RefillLater is like Refill, for a request that waits for its tenant's quota first.
 func (p *Pool) RefillLater(c Client, r core.Refill, waits charger) {
 	p.ref.Call(&step{pool: p, message: r, client: c, charger: waits})
 }
@@ -155,9 +155,8 @@ func (p *Pool) tell(m core.Message, mark fence.Mark) {
 // Tick does the pool's periodic work.
 func (p *Pool) Tick() { p.tell(core.Tick{}, fence.Mark{}) }
 
-// Warm maps runs of those lengths ahead of need, in pages, beside the memory in use. It waits until
-// all are there, ctx ends, or there is no more room; mapped runs stay. It returns the newly mapped
-// bytes.
+// Warm maps runs of those lengths ahead of need, in pages, in addition to the memory in use. It waits until all are there, ctx
+// ends, or there is no more room; mapped runs stay. It returns the newly mapped bytes.
 func (p *Pool) Warm(ctx context.Context, runs []uint32) (int64, error) {
 	return p.request(ctx, func(token uint64) core.Message { return core.Warm{Token: token, Runs: runs} })
 }

@@ -20,7 +20,7 @@ func (p *Pool) Queue(ctx context.Context) (Queue, error) {
 	found := new(Queue)
 	err := p.inTurn(ctx, func() {
 		p.core.SetTenants(p.quotas.accounts(false))
-		all := p.quotas.deadlockError(p.core.Queue()) // as it would be told where nobody went on
+		all := p.quotas.deadlockError(p.core.Queue()) // as reported if no account were runnable
 		*found = Queue{all.Waiters, ChargeHolders(all.Holders, p.handedOver())}
 		byBytes(found.Holders)
 	})

@@ -113,8 +113,8 @@ func (q *quotas) enqueue(x queued, ready func(queued)) {
 	q.charge(x.charger.Tenant(), ready)
 }
 
-// charge lets waiting Refills of a tenant go on, in order, as far as its quota allows. Each has left
-// the queue before it goes on: after a panic it is not charged again.
+// charge admits waiting Refills of a tenant, in order, as far as its quota allows. Each leaves the queue first, so that it is
+// not charged again after a panic.
 func (q *quotas) charge(t *Tenant, ready func(queued)) {
 	for at := 0; at < len(q.queued); {
 		x := q.queued[at]

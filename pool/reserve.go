@@ -96,7 +96,7 @@ func (r *reservationClient) Denied(_ uint64, err error) {
 	r.promise.Complete(0, err)
 }
 
-// Follow implements Client: a reservation gets no memory behind others' fences.
+// Follow implements Client: a reservation gets no memory under others' fences.
 func (*reservationClient) Follow(fence.Mark) error { return errNoStream }
 
 // Asked implements Client. The core sends a reservation no reclaim request.
@@ -105,7 +105,7 @@ func (*reservationClient) Asked(uint64, uint32) {}
 // Offered implements Client: a reservation does not wait.
 func (*reservationClient) Offered(uint64, uint64) {}
 
-// Demanded implements Client: no memory comes home to it.
+// Demanded implements Client: no memory is freed to a reservation.
 func (*reservationClient) Demanded() {}
 
 // Idle implements Client: it has no stream.

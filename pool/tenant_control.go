@@ -11,7 +11,7 @@ import (
 // converts to it, so that callers see none of these methods. Any number of goroutines may use it.
 type TenantControl Tenant
 
-// OnClose has a function called by Close. Call it once, before requests name the tenant.
+// OnClose sets a function that Close calls. Call it once, before requests name the tenant.
 func (t *TenantControl) OnClose(f func()) { t.onClose = f }
 
 // ID returns the number that NewTenant was given.

@@ -411,7 +411,7 @@ func (t *Table) Check() error {
 	for i := range t.queue {
 		e := &t.queue[i]
 		if i > 0 && before(&t.queue[i-1], e) >= 0 {
-			return fmt.Errorf("admission: waiter %d stands behind waiter %d", e.ID, t.queue[i-1].ID)
+			return fmt.Errorf("admission: waiter %d is queued after waiter %d", e.ID, t.queue[i-1].ID)
 		}
 		if e.Age > t.lastAge {
 			return fmt.Errorf("admission: waiter %d is of age %d, the last was %d", e.ID, e.Age, t.lastAge)
