@@ -41,19 +41,6 @@ type Client interface {
 	Follow(m fence.Mark) error
 }
 
-// message is a message to the pool's actor. The set is closed.
-type message interface {
-	actors.Message
-	isMessage()
-}
-
-var (
-	_ message = (*step)(nil)
-	_ message = (*question)(nil)
-	_ message = (*recharge)(nil)
-	_ message = (*enlist)(nil)
-)
-
 // enlist adds tenants.
 type enlist struct {
 	actors.Link
@@ -96,23 +83,14 @@ type step struct {
 	promise  *futures.Promise[int64]
 }
 
-// question reads a snapshot, or changes the settings, inside a turn.
+// question runs a function inside a turn.
 type question struct {
 	actors.Link
-	settings  *core.Settings
-	visit     func() // runs in the turn, and sees to the answer; nil: the answer comes at once
-	peer      int    // the ordinal, for EnablePeer
-	reset     bool
-	liveBytes map[core.Client]int64 // for a reset
-	read      func()                // runs in the turn, before the answer; nil: nothing is read
-	reply     futures.Promise[int64]
+	visit func() // leads to the answer; nil: the answer follows run
+	run   func() // if visit is nil
+	peer  int    // the ordinal, for EnablePeer
+	reply futures.Promise[int64]
 }
-
-func (*step) isMessage()     {}
-func (*question) isMessage() {}
-func (*recharge) isMessage() {}
-func (*enlist) isMessage()   {}
-func (*refused) isMessage()  {}
 
 // Fail answers in the pool's place.
 func (s *step) Fail(err error) {

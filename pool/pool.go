@@ -200,7 +200,7 @@ func (p *Pool) LastSnapshot() (Snapshot, bool) {
 // clients' current ones: a client reports frees only with its next message.
 func (p *Pool) ResetPeaks(ctx context.Context, liveBytes map[core.Client]int64) error {
 	p.resetLongest()
-	return p.question(ctx, &question{reset: true, liveBytes: liveBytes})
+	return p.inTurn(ctx, func() { p.core.ResetPeaks(liveBytes) })
 }
 
 // BeginScope begins a scope of the peaks, under a number that no other scope has; liveBytes are as
@@ -217,13 +217,13 @@ func (p *Pool) EndScope(ctx context.Context, number uint64) (peaks core.Peaks, e
 
 // inTurn runs f in the pool's turn, and waits for it. After an error f may still run.
 func (p *Pool) inTurn(ctx context.Context, f func()) error {
-	return p.question(ctx, &question{read: f})
+	return p.question(ctx, &question{run: f})
 }
 
 // Reconfigure replaces the settings from the next message on.
 func (p *Pool) Reconfigure(ctx context.Context, s core.Settings) error {
 	s.LimitBytes = min(s.LimitBytes, p.bytes/2)
-	return p.question(ctx, &question{settings: &s})
+	return p.inTurn(ctx, func() { p.core.SetSettings(s) })
 }
 
 func (p *Pool) question(ctx context.Context, q *question) error {

@@ -44,15 +44,7 @@ func (p *Pool) answer(q *question) {
 		q.visit()
 		return
 	}
-	if q.settings != nil {
-		p.core.SetSettings(*q.settings)
-	}
-	if q.reset {
-		p.core.ResetPeaks(q.liveBytes)
-	}
-	if q.read != nil {
-		q.read()
-	}
+	q.run()
 	q.reply.Complete(0, nil)
 }
 

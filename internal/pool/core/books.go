@@ -50,10 +50,10 @@ func (c *Core) EndScope(number uint64) Peaks {
 func (c *Core) Books() Books {
 	m := c.memory
 	return Books{
-		FreeBytes: m.FreeBytes(), LargestFreeBytes: m.MaxFreeBytes(), PendingBytes: m.PendingBytes(), LentBytes: m.LentBytes() - m.SleepingBytes(),
-		SleepingBytes: m.SleepingBytes(),
-		SetAsideBytes: c.setAsideBytes(), BusyBytes: m.BusyBytes(), LostBytes: m.LostBytes(),
-		ReservedBytes: m.ReservedBytes(), LimitBytes: c.settings.LimitBytes, OutsideBytes: m.OutsideBytes(), Peaks: peaksOf(m.Peaks(), c.clients.givenPeak.Peak()), DriverGrants: c.driverGrants,
+		FreeBytes: m.FreeBytes(), LargestFreeBytes: m.MaxFreeBytes(), PendingBytes: m.PendingBytes(),
+		LentBytes: m.LentBytes() - m.SleepingBytes(), SleepingBytes: m.SleepingBytes(), SetAsideBytes: c.setAsideBytes(),
+		BusyBytes: m.BusyBytes(), LostBytes: m.LostBytes(), ReservedBytes: m.ReservedBytes(), LimitBytes: c.settings.LimitBytes,
+		OutsideBytes: m.OutsideBytes(), Peaks: peaksOf(m.Peaks(), c.clients.givenPeak.Peak()), DriverGrants: c.driverGrants,
 		FreeRuns: m.FreeRuns(), Waiting: c.unanswered(),
 	}
 }

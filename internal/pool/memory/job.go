@@ -196,12 +196,17 @@ func (m *Memory) unmapOps(j *Job, ids []int32) {
 	}
 	slices.SortFunc(runs, func(a, b Run) int { return cmp.Compare(a.First, b.First) })
 	for _, r := range runs {
-		if n := len(j.Ops); n > 0 && j.Ops[n-1].Run.End() == r.First {
-			j.Ops[n-1].Run.Pages += r.Pages
-			continue
-		}
-		j.Ops = append(j.Ops, Op{Verb: Unmap, Run: r})
+		j.unmap(r)
 	}
+}
+
+// unmap unmaps a handle, by the same call as the handle before it if they are adjacent.
+func (j *Job) unmap(r Run) {
+	if n := len(j.Ops); n > 0 && j.Ops[n-1].Verb == Unmap && j.Ops[n-1].Run.End() == r.First {
+		j.Ops[n-1].Run.Pages += r.Pages
+		return
+	}
+	j.Ops = append(j.Ops, Op{Verb: Unmap, Run: r})
 }
 
 // releaseOps gives handles back to the driver that are not mapped any more.

@@ -60,15 +60,6 @@ func (m *Memory) PlanSleep(j *Job, id Client) {
 	s.inFlight = len(j.Ops) > 0
 }
 
-// unmap unmaps a handle, by the same call as the handle before it if they are adjacent.
-func (j *Job) unmap(r Run) {
-	if n := len(j.Ops); n > 0 && j.Ops[n-1].Run.End() == r.First {
-		j.Ops[n-1].Run.Pages += r.Pages
-		return
-	}
-	j.Ops = append(j.Ops, Op{Verb: Unmap, Run: r})
-}
-
 // WakeBytes returns how much physical memory a client's sleeping handles lack.
 func (m *Memory) WakeBytes(id Client) (bytes int64) {
 	m.eachHandle(id, func(_ int32, h *handle) {
