@@ -15,7 +15,7 @@ type Effects struct {
 	Looks   effect.List[Client] // collect freed memory; once all have, a Looked comes
 	Job     *Job                // at most one is in flight
 	Ends    effect.List[End]
-	Gone    effect.List[Client] // left, hold nothing and have no answer to expect: nothing will name them again
+	Gone    effect.List[Client] // left, hold nothing and owe no answer: no effect names them again
 }
 
 // reset empties the effects and keeps their memory.
@@ -36,8 +36,8 @@ func (e *Effects) Empty() bool {
 		len(e.Looks.Left()) == 0 && e.Job == nil && len(e.Ends.Left()) == 0 && len(e.Gone.Left()) == 0
 }
 
-// Job is one round of the driver goroutine: the fences of Poll are queried, a watch over one of each client in Watch is begun,
-// and the operations are performed in order up to the first that fails. The core has one job in flight at a time.
+// Job is one round of the driver goroutine: it queries the fences of Poll, begins a watch over a fence of each client in Watch,
+// and performs the operations in order up to the first that fails. The core has one job in flight at a time.
 type Job struct {
 	memory.Job
 	Poll  []Client

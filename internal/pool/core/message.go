@@ -9,17 +9,17 @@ import (
 // Client names a stream to the pool. Zero names none.
 type Client = memory.Client
 
-// Fence is a point in a client's order. Fences of a client rise; when one has passed, so have all before it. Zero has always
+// Fence is a point in a client's order. Fences of a client ascend; when one has passed, so have all before it. Zero has always
 // passed.
 type Fence = memory.Fence
 
-// Run is a sequence of pages side by side.
+// Run is a sequence of adjacent pages.
 type Run = pages.Run
 
 // Message is an input of the core. The set is closed.
 type Message interface{ isMessage() }
 
-// Join makes a client known. One that reserves asks for pages once, which others draw from; it is never asked for any.
+// Join adds a client. One that reserves asks once for pages that others draw from; it is never asked for any.
 type Join struct {
 	Client   Client
 	Reserves bool
@@ -42,8 +42,8 @@ type Refill struct {
 	Client    Client
 	Token     uint64
 	Pages     uint32
-	More      []uint32 // the core's from here on
-	Most      uint32   // pages of a run that the client has use for, if it may have more than it asks for; 0: any
+	More      []uint32 // owned by the core
+	Most      uint32   // of a run that the client can use, if it may have more than it asks for; 0: any
 	LiveBytes int64    // of the client, this request included
 	// OpenBytes are the part of LiveBytes that no caller has: of requests that wait for an answer, and of incomplete batches.
 	OpenBytes int64
@@ -51,20 +51,20 @@ type Refill struct {
 	BlockBytes     int64
 	Bytes          int64  // that the client lacks
 	RequestedBytes int64  // of the caller, for the report
-	From           Client // that reserves: if it has all that is wanted, it is taken from there; 0: none
+	From           Client // a reservation to draw from, if it has all that is wanted; 0: none
 	Patience       Patience
-	Place          Place // in the order of those that wait; of one that waits, or would
+	Place          Place // in the waiters' order, of a request that waits or would
 }
 
 // Patience is the reaction to a refusal.
 type Patience uint8
 
 const (
-	// Impatient requests are denied, and that is the end.
+	// Impatient requests are denied for good.
 	Impatient Patience = iota
 	// Patient ones are denied and come back Waiting: the denial is not reported.
 	Patient
-	// Waiting ones are granted once there is memory, whenever that is, or withdrawn, or denied since no memory can come.
+	// Waiting ones are granted once there is memory, or withdrawn, or denied since no memory can come.
 	Waiting
 )
 
@@ -76,17 +76,17 @@ type Place struct {
 	Align    int64
 	// ChargedBytes are charged to its account, now or with a Ready.
 	ChargedBytes int64
-	Blocked      bool // somebody waits for the answer and does nothing else
+	Blocked      bool // a caller waits for the answer and does nothing else
 	Unready      bool // its account's quota does not allow it before a Ready
 }
 
-// Withdraw takes back a Refill that waits: nothing is answered.
+// Withdraw cancels a waiting Refill: it gets no answer.
 type Withdraw struct {
 	Client Client
 	Token  uint64
 }
 
-// Ready reports that the quota of a Refill that waits allows it now: its account was charged.
+// Ready reports that the quota of a waiting Refill allows it now: its account was charged.
 type Ready struct {
 	Client Client
 	Token  uint64
@@ -114,7 +114,7 @@ type Suspend struct {
 // Anybody stands in Suspend.FreedBy for goroutines without a client: they are always runnable.
 const Anybody = ^Client(0)
 
-// Offered answers an Offer. Taken reports that the client has served the request by itself: the Refill is answered by that.
+// Offered answers an Offer. Taken reports that the client has served the request by itself, which answers the Refill.
 type Offered struct {
 	Client Client
 	Token  uint64
@@ -133,20 +133,20 @@ type Return struct {
 	// TookNs is the time from the Ask to this answer; 0: unknown.
 	TookNs int64
 	Final  bool // the runs are not to be lent back: the client is idle
-	// Surplus: the client works, and has not needed the runs for a while.
+	// Surplus: the client is active, and has not needed the runs for a while.
 	Surplus bool
-	// UncoveredBytes are free with a client that may not record a fence now, and stay until it can.
+	// UncoveredBytes are free with a client that cannot record a fence now, and stay until it can.
 	UncoveredBytes int64
-	// Sent is how many runs and empty Stirred reports the client has sent in all, these included. Those on their way may be
-	// overtaken by an answer, which counts once all have arrived: else the pool would refuse others for memory that is coming,
-	// or that came after a request was tried and of which no report has come yet.
+	// Sent is the number of runs and empty Stirred reports that the client has sent in all, including these. An answer may
+	// overtake some of them; it counts once all have arrived. Otherwise the pool would refuse others for memory that is coming,
+	// or that came after a request was tried and has not been reported.
 	Sent uint64
-	Kept int // runs that were sent and stay with the client after all, since no fence could be recorded
-	// Stirred reports that memory became free with the client since it reported that last, whether it is part of Runs or stays.
-	// While requests wait a client reports it at once.
+	Kept int // runs that were sent and stay with the client after all, since it could record no fence
+	// Stirred reports that memory was freed to the client since its last report, whether it is part of Runs or stays. While
+	// requests wait a client reports it at once.
 	Stirred bool
-	// PendingBytes are freed and still in use by other clients: they will become free with it. A client reports them with its
-	// answers.
+	// PendingBytes are freed and still in use by other clients: they will become free with this one, which reports them with
+	// its answers.
 	PendingBytes int64
 	// LetsOnly reports that every buffer in the client's memory is charged to some other account. A client reports it with its
 	// answers.
@@ -201,14 +201,14 @@ type Passed struct {
 	Fence  Fence
 }
 
-// WatchOver reports that the watch with that number has ended, which may overtake the JobDone that reports its beginning: the
-// fence has passed, or, with Err, that is not known.
+// WatchOver reports the end of a watch: the fence has passed, or, with Err, may not have. It may overtake the JobDone that
+// reports the beginning.
 type WatchOver struct {
 	Watch
 	Err error
 }
 
-// Watch is a wait for one fence of a client. Numbers rise.
+// Watch is a wait for one fence of a client. Numbers ascend.
 type Watch struct {
 	Client Client
 	Number uint64

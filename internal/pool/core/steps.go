@@ -20,7 +20,7 @@ func (c *Core) refill(m Refill) {
 	if !cl.reserves { // no caller has reserved pages
 		c.clients.setGiven(cl, m.LiveBytes-m.OpenBytes, c.memory.LentBytes())
 	}
-	if r.wanted() > uint64(c.memory.MaxPages()) { // no use in asking anybody
+	if r.wanted() > uint64(c.memory.MaxPages()) { // no client can help
 		c.answers.deny(r, nil)
 		return
 	}
@@ -34,7 +34,7 @@ func (c *Core) refill(m Refill) {
 		c.answers.deny(r, nil) // it comes back to wait
 	default:
 		c.scheduler.enqueue(r)
-		if r.patience == Patient && !r.done && !c.phase.closing && c.queue.head() != r { // its place is not the last one of the queue
+		if r.patience == Patient && !r.done && !c.phase.closing && c.queue.head() != r { // it waits among the waiters, not in the queue
 			c.queue.remove(r)
 			c.answers.deny(r, nil)
 		}
@@ -145,7 +145,7 @@ func pagesOf(runs []Run) (pages uint32) {
 	return pages
 }
 
-// tagOf returns the tag of returned runs: none where the fence has passed by itself.
+// tagOf returns the tag of returned runs: none if the fence has passed already.
 func tagOf(cl *client, m Return) memory.Tag {
 	if m.Fence == 0 || cl.synced || m.Fence <= cl.passed {
 		return memory.Tag{}
@@ -186,7 +186,7 @@ func (c *Core) leave(m Leave) bool {
 	}
 	c.answers.denyAll(c.fences.take(id), ErrClosed)
 	c.answers.denyAll(c.waiters.of(id), ErrClosed)
-	c.waiters.changed() // its fences have passed, or it keeps memory that never comes
+	c.waiters.changed() // its fences have passed, or its memory never comes back
 	c.forget(cl)
 	return true
 }
@@ -206,7 +206,7 @@ func (c *Core) unreserve(m Unreserve) bool {
 	return c.leave(Leave{Client: m.Client, Synced: true})
 }
 
-// forget drops a client that is gone and holds nothing: a request that waits for its answer waits for nothing.
+// forget drops a client that is gone and holds nothing, and ends the waits for its answer.
 func (c *Core) forget(cl *client) {
 	if !cl.gone || cl.heldPages > 0 {
 		return
@@ -299,7 +299,7 @@ func (c *Core) jobDone(m JobDone) bool {
 // request; the warm-up then finds it.
 func (c *Core) filled(j *Job) {
 	r := j.request
-	if r.done || r.kind == warm || j.Window.Pages < r.pages { // it may have got that run, and look for a longer one
+	if r.done || r.kind == warm || j.Window.Pages < r.pages { // it may have such a run already, and look for a longer one
 		c.memory.FreeParts(j.Parts, j.Window)
 		return
 	}
