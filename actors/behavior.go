@@ -14,8 +14,8 @@ type Behavior interface {
 	// lost. If it panics itself the actor is quarantined and it is not called again.
 	Detach() Effects
 
-	// Panicked audits the books after a panic. Nil means that they balance and the actor goes on;
-	// an error quarantines it with that error. A panic in Panicked quarantines with a *PanicError.
+	// Panicked audits the books after a panic. Nil means that they balance and the actor continues; an error quarantines it
+	// with that error. A panic in Panicked quarantines with a *PanicError.
 	Panicked(p Panic) error
 
 	// Stopped is called once, when the mailbox is closed and all queued messages have failed. Cause
@@ -23,9 +23,9 @@ type Behavior interface {
 	Stopped(cause error)
 }
 
-// Effects are performed outside of any turn by the goroutine that ran the turn: a caller's or the
-// actor's worker, which receives nothing meanwhile. They must not wait for an answer of the actor
-// that left them. A panic in Perform is reported to Panicked.
+// Effects are performed outside of any turn by the goroutine that ran the turn: a caller's or the actor's worker, which
+// receives nothing until then. They must not wait for an answer of the actor that left them. A panic in Perform is reported to
+// Panicked.
 type Effects interface{ Perform() }
 
 // Panic describes a panic in a turn.

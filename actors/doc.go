@@ -78,7 +78,7 @@
 //     nothing had happened. If not, the mailbox shuts, everything queued and later fails with the
 //     error that Panicked gave, and the actor is stopped through its framework.
 //  4. The actor is stopped: by Stop, after the queued messages; by StopNow or a quarantine, at
-//     once. Protoactor's Poison is like Stop, except that messages behind the poison are queued
+//     once. Protoactor's Poison is like Stop, except that messages after the poison are queued
 //     before they fail; protoactor's Stop is StopNow.
 //  5. The mailbox shuts, queued messages fail, Behavior.Stopped is called, the last effects are
 //     performed.

@@ -41,7 +41,7 @@ func Wait(h Host, closed <-chan struct{}) {
 	<-closed
 }
 
-// Yield lets others run. It is for a loop that looks again.
+// Yield lets other goroutines run. Call it in a loop that polls.
 func Yield(h Host) {
 	if h != nil {
 		h.Reach("yield")

@@ -14,7 +14,7 @@ const (
 	closed
 )
 
-// cacheLineBytes separates the words that posters write from those of the holder of the turn. Less
+// cacheLineBytes separates the posters' words from the words of the holder of the turn. Less
 // shares a line; more only helps against prefetching in pairs, which did not show.
 const cacheLineBytes = 64
 
@@ -137,7 +137,7 @@ func (b *mailbox) push(m Message) bool {
 	}
 }
 
-// reason says why push refused.
+// reason returns why push refused.
 func (b *mailbox) reason() error {
 	if cause := b.cause.Load(); cause != nil {
 		return *cause

@@ -2,7 +2,7 @@
 
 package actors
 
-// checked is false in production: the checks behind it cost nothing there.
+// checked is false in production: the checks that it guards cost nothing there.
 const checked = false
 
 func checkNesting(string) {}

@@ -93,7 +93,7 @@ func (f *linkedFramework) PostUserMessage(message any) {
 // PostSystemMessage is protoactor's way in for Stop, Watch, Restart and the like. It does not wait.
 func (f *linkedFramework) PostSystemMessage(message any) { f.box.postSystem(message) }
 
-// PID is the actor's address in protoactor, for watching it or stopping it through Root. Built with
+// PID returns the actor's address in protoactor, for watching it or stopping it through Root. Built with
 // the tag vram_builtin an actor has none.
 func (r *Ref) PID() *actor.PID { return r.box.framework.pid }
 
@@ -102,7 +102,7 @@ func (r *Ref) PID() *actor.PID { return r.box.framework.pid }
 // tag vram_builtin.
 func (r *Ref) Root() *actor.RootContext { return shared().root }
 
-// Throughput is how many messages a turn on the worker handles at most. Protoactor asks for it.
+// Throughput returns how many messages a turn on the worker handles at most. Protoactor asks for it.
 func (w *Worker) Throughput() int { return maxWorkerMessages }
 
 // shell is protoactor's actor object: it may be replaced at any time and holds nothing.

@@ -35,8 +35,8 @@ func (r *Ref) Leave() Effects {
 	return effects
 }
 
-// End is Leave for a caller that knows that Detach would have nothing to do, or has called it: it
-// saves the call for a turn without effects.
+// End is Leave for a caller that knows that Detach would have nothing to do, or has called it: it saves the call for a turn
+// without effects.
 func (r *Ref) End() { r.box.leaveEntered() }
 
 // Exit ends a turn that TryEnter began, also one that panicked, and is meant to be deferred. It
@@ -56,9 +56,8 @@ func (r *Ref) Exit(effects *Effects, failed *error) {
 	r.box.leaveEntered()
 }
 
-// Fault ends a turn that TryEnter began and that panicked with value, as a panic in Receive would
-// end it: the books are audited, and the actor goes on or is quarantined. The error is a
-// *PanicError.
+// Fault ends a turn that TryEnter began and that panicked with value, as a panic in Receive would end it: the books are
+// audited, and the actor continues or is quarantined. The error is a *PanicError.
 func (r *Ref) Fault(value any) (Effects, error) {
 	err := newPanicError(r.box.name, value)
 	r.box.fault(err)
@@ -101,8 +100,7 @@ func (r *Ref) tryEnterChecked() bool {
 	return true
 }
 
-// leaveEntered leaves a turn that was entered from idle: it cannot have been suspended or stopped
-// meanwhile.
+// leaveEntered leaves a turn that was entered from idle: it cannot have been suspended or stopped since.
 func (b *mailbox) leaveEntered() {
 	leaveTurn()
 	if b.mustHandOver() {

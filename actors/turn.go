@@ -3,9 +3,8 @@ package actors
 import "runtime"
 
 const (
-	// maxInlineMessages is how many messages a Call handles on its caller's goroutine. Fewer would
-	// wake the worker for the messages that a few other callers posted meanwhile; more would let
-	// them hold this caller up for longer than a goroutine switch takes.
+	// maxInlineMessages is how many messages a Call handles on its caller's goroutine. Fewer would wake the worker for the
+	// messages that a few other callers have posted; more would hold this caller up for longer than a goroutine switch takes.
 	maxInlineMessages = 32
 
 	// maxWorkerMessages is how many messages a turn on the worker handles before its effects are
@@ -15,7 +14,7 @@ const (
 
 // leaveResult is the state that the holder of a turn found when leaving it.
 type leaveResult struct {
-	rest uint32 // The state that was left behind.
+	rest uint32 // The state after leaving.
 	more bool   // Messages wait, perhaps without a wake-up: try to take the turn from rest again.
 	last bool   // The actor stopped in this turn: the worker must end.
 }
@@ -85,7 +84,7 @@ func (b *mailbox) finish(effects Effects, last bool) {
 func (b *mailbox) turn(left *int) Effects {
 	enterTurn(b.name)
 	for !b.receive(left) {
-		// A panic was handled; the other messages go on.
+		// A panic was handled; continue with the other messages.
 	}
 	effects := b.detach()
 	if b.detaching { // It panicked: the actor stops before another goroutine can enter.

@@ -22,7 +22,7 @@ func TestAnActorIsIdleOnceSpawned(t *testing.T) {
 	assert.Equal(t, "probe", r.Name())
 }
 
-// End does not call Detach; messages posted meanwhile are received as after Leave.
+// End does not call Detach; messages posted during the turn are received as after Leave.
 func TestEndLeavesWithoutDetach(t *testing.T) {
 	p := &probe{}
 	r := spawn(t, p)

@@ -6,7 +6,7 @@ import "github.com/go-vram/vram/internal/sizeclass"
 // Not longer: where memory is short, short runs fit more holes.
 const packBytes = 64 << 20
 
-// Packing cuts what is missing into runs of whole pages. Make it with NewPacking.
+// Packing cuts missing blocks into runs of whole pages. Make one with NewPacking.
 type Packing struct {
 	pageUnits uint32
 	mostUnits uint64
@@ -23,8 +23,7 @@ func NewPacking(pageBytes int64, runs []uint32) Packing {
 	}
 }
 
-// Add enters requests for blocks of that many units, as a group of a plan counts them: those of a class
-// take whole spans.
+// Add adds requests for blocks of so many units, counted as a group of a plan counts them: blocks of a class take whole spans.
 func (p *Packing) Add(units uint32, count int) {
 	if units <= sizeclass.MaxUnits {
 		class := sizeclass.Of(uint64(units))
@@ -44,7 +43,7 @@ func (p *Packing) close() {
 	p.open = 0
 }
 
-// Runs are the lengths in pages, in the order in which blocks were added.
+// Runs returns the lengths in pages, in the order in which blocks were added.
 func (p *Packing) Runs() []uint32 {
 	if p.open > 0 {
 		p.close()

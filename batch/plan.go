@@ -28,16 +28,15 @@ type Group struct {
 type Plan struct {
 	groups [Width]Group
 	count  int
-	next   [Width]uint8     // the request behind, in a group
+	next   [Width]uint8     // the following request of its group
 	table  [tableSize]uint8 // group+1 by hash of its units
 }
 
 // All is the set of all requests of a plan.
 const All = ^uint64(0)
 
-// Make plans those of the sizes in bytes whose bits are in wanted; those of requests beyond the sizes mean
-// nothing. What the plan held before is gone. Precondition: at most Width sizes, none negative or beyond what
-// 32 bits of 512 bytes hold.
+// Make plans the sizes in bytes whose bits are set in wanted; bits past the last size mean nothing. It drops the previous plan.
+// Precondition: at most Width sizes, none negative or longer than 32 bits of 512 bytes.
 func (p *Plan) Make(bytes []int64, wanted uint64) {
 	p.reset()
 	bytes = bytes[:min(len(bytes), Width)]
@@ -67,7 +66,7 @@ func (p *Plan) reset() {
 	p.count = 0
 }
 
-// group is the group of requests of that many units, perhaps a new one.
+// group returns the group of requests of that many units, perhaps a new one.
 func (p *Plan) group(units uint64) *Group {
 	if units <= sizeclass.MaxUnits {
 		units = uint64(sizeclass.BlockUnits(sizeclass.Of(units)))
@@ -86,14 +85,14 @@ func (p *Plan) group(units uint64) *Group {
 	return g
 }
 
-// Groups are those of the plan, in the order of their first requests, or as Order left them. The slice is
-// the plan's and ends with the next change.
+// Groups returns the groups of the plan in the order of their first requests, or as Order left them. The slice is the plan's
+// and is valid until the next change.
 func (p *Plan) Groups() []Group { return p.groups[:p.count] }
 
-// First is the index of a group's first request; Next gives the others.
+// First returns the index of a group's first request; Next gives the others.
 func (g *Group) First() int { return int(g.first) }
 
-// Next is the request behind that one in its group. Precondition: it is not the group's last.
+// Next returns the request that follows one in its group. Precondition: it is not the group's last.
 func (p *Plan) Next(index int) int { return int(p.next[index]) }
 
 // Order puts the groups with the longest blocks first.

@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
-// blockUnits is the length of the block that serves a request, by the package comment.
+// blockUnits returns the length of the block that serves a request, by the package comment.
 func blockUnits(units uint64) uint32 {
 	if units <= sizeclass.MaxUnits {
 		return sizeclass.BlockUnits(sizeclass.Of(units))
@@ -18,7 +18,7 @@ func blockUnits(units uint64) uint32 {
 	return uint32(units)
 }
 
-// members are a group's requests.
+// members returns a group's requests.
 func members(p *Plan, g *Group) []int {
 	var all []int
 	for i := g.First(); ; i = p.Next(i) {
@@ -29,8 +29,7 @@ func members(p *Plan, g *Group) []int {
 	}
 }
 
-// Whatever lengths are wanted, each request is in the one group of its block length, in the order in which it was
-// added, also in a plan that is used again.
+// Each request is in the group of its block length, in the order of the requests, also in a plan that is used again.
 func TestEveryRequestIsInItsGroup(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -72,8 +71,8 @@ func TestEveryRequestIsInItsGroup(t *testing.T) {
 	})
 }
 
-// Blocks laid one behind the other into the runs of a packing, in the order in which they were added, all fit; no
-// run has a page too many, and none that holds more than one block is longer than it may be.
+// Blocks that are laid one after the other into the runs of a packing, in the order of their requests, all fit. No run has a
+// page too many, and no run with more than one block is longer than it may be.
 func TestPackedBlocksFitTheirRuns(t *testing.T) {
 	t.Parallel()
 	const pageBytes = 2 << 20
@@ -127,7 +126,7 @@ func TestARunIsFilled(t *testing.T) {
 	assert.Equal(t, []uint32{32, 32, 1, 50}, p.Runs())
 }
 
-// What asks for nothing needs no run.
+// An empty request needs no run.
 func TestAnEmptyPackingHasNoRuns(t *testing.T) {
 	t.Parallel()
 	p := NewPacking(2<<20, nil)

@@ -8,7 +8,7 @@ import "sync/atomic"
 // With a release function the new future owns its parts: once it has failed or was canceled, parts
 // that are still pending are canceled, and every value that arrived or still arrives goes to
 // release exactly once, after the last part was answered. Without one the parts are only watched:
-// they go on, and their values stay with the holders of their futures. An owned part must not occur
+// they continue, and their values stay with the holders of their futures. An owned part must not occur
 // twice. Release never runs on a completing goroutine; a panic in it is swallowed and the other
 // values are still released.
 func All[T any](release func(T), fs ...Future[T]) Future[[]T] {

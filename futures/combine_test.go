@@ -158,7 +158,7 @@ func TestFirst(t *testing.T) {
 	assert.Equal(t, 6, v)
 }
 
-// errNothing is the nil that is given to panic by mistake.
+// errNothing returns the nil that is given to panic by mistake.
 func errNothing() error { return nil }
 
 func TestCancelOfTheWholeCancelsItsParts(t *testing.T) {

@@ -41,7 +41,7 @@
 //  2. No wake-up is lost: a wait that begins before, during or after the completion ends.
 //  3. Nothing is lost: at every moment of a cancellation a value is either delivered or still the
 //     producer's.
-//  4. The end of a wait's context ends that wait only; the request goes on and other waiters stay.
+//  4. The end of a wait's context ends that wait only; the request and other waiters stay.
 //  5. Functions of the caller never run on the goroutine that completes: they run where they were
 //     handed over when the answer is there already, else on a goroutine of their own.
 //  6. A callback that has begun is delivered: from then on its future cannot be canceled.
@@ -71,7 +71,7 @@
 //	First of complete ones                               6       0
 //	First of 64 pending                                  9229    67
 //
-// From Complete until the waiter runs, median in ns, beside a bare channel in the same run, by how
+// From Complete until the waiter runs, median in ns, compared with a bare channel in the same run, by how
 // long it had waited:
 //
 //	waited    Await   channel
@@ -83,5 +83,5 @@
 // sleep some microseconds later, and to wake it is a system call of the scheduler's, for any kind
 // of wait. Probing for 200 µs instead would make the last line 262 ns and burn a processor while a
 // driver is at work. A completer that stays busy afterwards keeps a waiter on its own processor
-// waiting, unless another one is awake: those of this module park.
+// waiting, unless another one is awake: all completers of this module park.
 package futures

@@ -15,7 +15,7 @@ var (
 	// ErrNoFutures is the answer of First without futures: there is nothing that could succeed.
 	ErrNoFutures = errors.New("futures: first of no futures")
 
-	// ErrNilContext refuses a nil context. Nothing has been done; a request that was made goes on.
+	// ErrNilContext refuses a nil context. Nothing has been done; a pending request stays.
 	ErrNilContext = errors.New("futures: nil context")
 
 	// ErrNoPromise is the answer of a wait on a nil Promise: no producer will complete it.

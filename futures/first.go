@@ -99,7 +99,7 @@ func (r *race[T]) settle(part *racePart[T], v T, err error, do func(func())) {
 	}
 }
 
-// joined is all errors, in the order of the parts.
+// joined returns all errors, in the order of the parts.
 func (r *race[T]) joined() error {
 	errs := make([]error, len(r.parts))
 	for i := range r.parts {

@@ -25,10 +25,10 @@ func Failed[T any](err error) Future[T] {
 	return Future[T]{p: p}
 }
 
-// Await waits for the answer and returns it. The end of ctx ends only the waiting: the request goes
-// on, and a later Await gets its value. The error is the context's, or one that wraps it where the
-// producer says more (Promise.OnGiveUp). A future of Then, All or First has the error of the first of those
-// that it is made from which is not complete. An answer that is there is returned with any ctx; else a nil ctx is refused with ErrNilContext.
+// Await waits for the answer and returns it. The end of ctx ends only the waiting: the request stays pending, and a later Await gets
+// its value. The error is the context's, or one that wraps it where the producer says more (Promise.OnGiveUp). A future of
+// Then, All or First has the error of the first of those that it is made from which is not complete. An answer that is there is
+// returned with any ctx; else a nil ctx is refused with ErrNilContext.
 func (f Future[T]) Await(ctx context.Context) (T, error) {
 	if f.p == nil {
 		return f.val, nil
@@ -43,7 +43,7 @@ func (f Future[T]) Await(ctx context.Context) (T, error) {
 	return f.p.await(ctx)
 }
 
-// String has the answer, or "pending".
+// String formats the answer, or returns "pending".
 func (f Future[T]) String() string {
 	value, completed, err := f.Poll()
 	switch {

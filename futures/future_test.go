@@ -190,7 +190,8 @@ func (a *asked) on(p *Promise[int]) {
 	p.OnGiveUp(func(ended error) error { return fmt.Errorf("still asked for %s: %w", a.name, ended) })
 }
 
-// A producer hears of each Await that waits, and may say more about the end of one; the answer and other waits are as they were.
+// A producer hears of each Await that waits, and may say more about the end of one; the answer and other waits are as they
+// were.
 func TestAProducerDescribesAnAwaitThatIsGivenUp(t *testing.T) {
 	p, producer := NewPromise[int](nil), asked{name: "seven"}
 	producer.on(p)
@@ -206,8 +207,8 @@ func TestAProducerDescribesAnAwaitThatIsGivenUp(t *testing.T) {
 	assert.Equal(t, asked{"seven", 1, 1}, producer)
 }
 
-// The error of an Await of a future that is made from others is that of the first of them that is not complete, whose producer hears of no
-// wait. While a function runs, and where no producer says more, it is the context's.
+// The error of an Await of a derived future is the error of its first incomplete source, whose producer hears of no wait. While
+// a function runs, and where no producer says more, it is the context's.
 func TestADerivedFutureHasTheErrorOfItsSource(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -3,8 +3,7 @@ package futures
 // Host takes the place of the Go scheduler for waits on a promise and for the functions that its
 // completion starts. A simulation is one; nil is the Go scheduler.
 type Host interface {
-	// Go runs f later, not on the caller's stack. The name is that of the actor that f belongs to,
-	// "" for none. It does not wait.
+	// Go runs f later, not on the caller's stack. name is the actor's that f belongs to, "" for none. Go does not wait.
 	Go(name string, f func())
 	// Wait returns once one of the channels is closed. Nil ones never are.
 	Wait(closed ...<-chan struct{})

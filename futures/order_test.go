@@ -188,8 +188,7 @@ func TestForeignFunctionsNeverRunOnTheCompleter(t *testing.T) {
 	}
 }
 
-// late is a context that ends just when the answer comes: behind the last look at the answer, and
-// before the choice.
+// late is a context that ends just when the answer comes: after the last look at the answer, and before the choice.
 type late struct {
 	context.Context
 	p *Promise[int]

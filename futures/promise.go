@@ -22,8 +22,8 @@ type Promise[T any] struct {
 	val T
 }
 
-// completion is the part of a promise that does not depend on its type. The compiler makes its code
-// once, and that of Promise for each type.
+// completion is the part of a promise that does not depend on its type. The compiler makes its code once, and the code of
+// Promise for each type.
 type completion struct {
 	// claimed decides the winner; the goroutine that sets it writes val and err.
 	claimed atomic.Bool
@@ -43,8 +43,8 @@ type completion struct {
 	explains explainer
 }
 
-// gate is closed by the completion. One gate serves every waiter, so that a wait that is given up
-// leaves nothing behind and no node is ever reused while a goroutine may still signal it.
+// gate is closed by the completion. One gate serves every waiter, so that a wait that is given up leaves nothing to clean up
+// and no node is ever reused while a goroutine may still signal it.
 type gate struct{ open chan struct{} }
 
 // Marks: only their addresses mean something.
@@ -68,9 +68,9 @@ func (p *Promise[T]) OnCancel(fn func()) {
 	p.canceled = fn
 }
 
-// OnAwait sets the function that is called with true when a goroutine begins to wait in Await for an
-// answer that is not there, and with false when it stops without one. It runs on that goroutine, and must not wait. It is set before
-// the future is handed out, or not at all. Other waits (Done, and those for a future that is made from this one) do not call it.
+// OnAwait sets the function that is called with true when a goroutine begins to wait in Await for an answer that is not there,
+// and with false when it stops without one. It runs on that goroutine, and must not wait. It is set before the future is handed
+// out, or not at all. Other waits (Done, and those for a future that is made from this one) do not call it.
 func (p *Promise[T]) OnAwait(fn func(begins bool)) {
 	if p == nil {
 		return
@@ -78,8 +78,8 @@ func (p *Promise[T]) OnAwait(fn func(begins bool)) {
 	p.awaited = fn
 }
 
-// OnGiveUp sets the function that makes the error of an Await whose context has ended, of this future or of one that is made from
-// it: it gets the context's error, and should wrap that. Else it is as that of OnAwait.
+// OnGiveUp sets the function that makes the error of an Await whose context has ended, of this future or of a derived one: it
+// gets the context's error, and should wrap it. Else it is like OnAwait.
 func (p *Promise[T]) OnGiveUp(fn func(ended error) error) {
 	if p == nil {
 		return
@@ -95,7 +95,7 @@ type explanation func(ended error) error
 
 func (e explanation) gaveUp(ended error) error { return e(ended) }
 
-// explain is the error of a wait whose context has ended.
+// explain returns the error of a wait whose context has ended.
 func (p *completion) explain(ended error) error {
 	if p.explains == nil {
 		return ended
@@ -106,8 +106,7 @@ func (p *completion) explain(ended error) error {
 // Future returns the asking side.
 func (p *Promise[T]) Future() Future[T] { return Future[T]{p: p} }
 
-// Await is Await of the future, with a ctx that is not nil: for a producer that waits for its own
-// answer.
+// Await is Future.Await, with a ctx that is not nil: for a producer that waits for its own answer.
 func (p *Promise[T]) Await(ctx context.Context) (T, error) {
 	if p == nil {
 		var none T

@@ -12,7 +12,7 @@ import (
 // actor is one goroutine at a promise, split at its atomic operations. The promise's own methods
 // perform the steps.
 type actor interface {
-	// choices is how many ways there are to go on: none for one that is through or parked.
+	// choices returns the number of possible next steps: none for a task that is done or parked.
 	choices() int
 	step(choice int)
 	through() bool

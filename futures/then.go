@@ -3,7 +3,7 @@ package futures
 import "sync/atomic"
 
 // Then returns the future of fn applied to f's value. An error of f is passed on and fn is not
-// called; a value that fn returns beside an error is dropped.
+// called; a value that fn returns with an error is dropped.
 //
 // When f is complete fn runs before Then returns, on the caller, and Then allocates nothing;
 // otherwise it does not wait, and fn runs on a goroutine of its own. A panic of fn becomes a

@@ -38,7 +38,7 @@ type arena struct {
 	places []cudadrv.Ptr
 }
 
-// PageBytes is the page of a device: the driver's granularity, or the alignment of plain segments.
+// PageBytes returns the page of a device: the driver's granularity, or the alignment of plain segments.
 func PageBytes(info cudadrv.Info, plain bool) int64 {
 	if plain {
 		return plainPageBytes
@@ -56,7 +56,7 @@ func openArena(device cudadrv.Device, plain bool) (arena, error) {
 		pages := min(arenaBytes, plainShare*total) / page
 		return arena{bytes: pages * page, pageBytes: page, places: make([]cudadrv.Ptr, pages)}, nil
 	}
-	// Twice the limit is enough for any window beside live memory; more lets holes rest.
+	// Twice the limit is enough for any window between live memory; more lets holes rest.
 	size := min(arenaBytes, 16*total) / page * page
 	base, err := device.MemAddressReserve(size)
 	if err != nil {
@@ -76,18 +76,18 @@ func (a *arena) freeArena(device cudadrv.Device) error {
 	return nil
 }
 
-// PageBytes is the unit in which memory is lent.
+// PageBytes returns the unit in which memory is lent.
 func (a *arena) PageBytes() int64 { return a.pageBytes }
 
-// Base is the address of page 0; 0 where pages have Places.
+// Base returns the address of page 0; 0 where pages have Places.
 func (a *arena) Base() cudadrv.Ptr { return a.base }
 
-// Places are the addresses of plain pages by number: consecutive numbers in one run have
+// Places returns the addresses of plain pages by number: consecutive numbers in one run have
 // consecutive addresses. A client may read the entries of the pages that it was granted. Nil with
 // virtual memory: the address is Base plus the number times PageBytes.
 func (a *arena) Places() []cudadrv.Ptr { return a.places }
 
-// pagesFor is the number of pages for so many bytes: at most one more than the arena has, which no
+// pagesFor returns the number of pages for so many bytes: at most one more than the arena has, which no
 // request gets. 0 for a negative number.
 func (a *arena) pagesFor(bytes int64) uint32 {
 	if bytes > a.bytes {
@@ -96,7 +96,7 @@ func (a *arena) pagesFor(bytes int64) uint32 {
 	return uint32((max(0, bytes) + a.pageBytes - 1) / a.pageBytes) //nolint:gosec // pages of one arena
 }
 
-// at is the address of a mapped page.
+// at returns the address of a mapped page.
 func (a *arena) at(page uint32) cudadrv.Ptr {
 	if a.places != nil {
 		return a.places[page]

@@ -102,8 +102,8 @@ func (h *house) later(f func() error) <-chan error {
 	return done
 }
 
-// An actor that protoactor stops in the middle of a job denies waiting requests. Close still
-// releases all memory, also that of the job, whose outcome was never received.
+// An actor that protoactor stops in the middle of a job denies waiting requests. Close still releases all memory, including the
+// job's, whose outcome was never received.
 func TestStopByProtoactorDeniesAndCloseGivesBack(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
@@ -230,7 +230,7 @@ func TestDebugFindsBrokenBooks(t *testing.T) {
 	})
 }
 
-// Books that balance after a panic let the pool go on.
+// The pool continues after a panic if its books balance.
 func TestPoolGoesOnAfterAPanicThatHarmedNothing(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
@@ -281,7 +281,7 @@ func (c *brokenCharger) Tenant() *Tenant {
 
 func (*brokenCharger) Take(func(int64) bool) (taken, gone bool) { return false, true }
 
-// A request whose turn panics is denied, and waits no longer: no other request waits behind it.
+// A request whose turn panics is denied, and blocks no later one.
 func TestAPanicOfThePoolEndsTheWaitOfItsRequest(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {

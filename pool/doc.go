@@ -22,7 +22,7 @@
 // A Return of pages comes with a mark, which was recorded for the client's fence of that number;
 // several Returns may have one fence, whose mark comes with one of them. The driver goroutine
 // queries and waits for marks, and releases them once they have passed. A client that gets pages
-// behind another client's mark is made to wait for it on the device (Client.Follow), in the job
+// under another client's mark is made to wait for it on the device (Client.Follow), in the job
 // that grants the pages.
 //
 // # Two kinds of segments
@@ -36,8 +36,8 @@
 // # Peers
 //
 // Other devices may be given access to the memory (EnablePeer). The core knows nothing of them: the access of a mapping is one
-// operation of a job, whose driver call names them too. The calls for memory that is mapped already are made before the next job, with
-// the pages that the books have as mapped when that is planned.
+// operation of a job, whose driver call names them too. The calls for memory that is mapped already are made before the next
+// job, with the pages that the books have as mapped when that is planned.
 //
 // # Concurrency properties
 //

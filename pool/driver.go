@@ -64,8 +64,7 @@ func (d *driver) open(p *Pool) {
 	d.marks, d.watches = map[core.Client][]markedFence{}, map[core.Client]*watch{}
 }
 
-// submit has the driver goroutine perform a job. The core has one in flight at a time. After stop
-// it does nothing.
+// submit sends a job to the driver goroutine. The core has one in flight at a time. After stop it does nothing.
 func (d *driver) submit(w *work) {
 	f := &inFlight{ended: make(chan struct{})}
 	if !d.inFlight.CompareAndSwap(nil, f) {
@@ -119,7 +118,7 @@ func (d *driver) run(w *work) core.JobDone {
 	return done
 }
 
-// regionOf is the name of the region of a job.
+// regionOf returns the name of the region of a job.
 func regionOf(ops []memory.Op) string {
 	for i := range ops {
 		if v := ops[i].Verb; v == memory.Create || v == memory.AllocPlain {
@@ -129,7 +128,7 @@ func regionOf(ops []memory.Op) string {
 	return region.DriverJob
 }
 
-// clockOf is the time in which driver calls are measured: modelled time where the device has it, so
+// clockOf returns the time in which driver calls are measured: modelled time where the device has it, so
 // that decisions that depend on it are reproducible.
 func clockOf(modelled cudadrv.Modelled) func() time.Duration {
 	if modelled != nil {
@@ -150,7 +149,7 @@ func (d *driver) guard(f func() error) (err error) {
 	return f()
 }
 
-// freeBytes is the driver's free memory; 0 if it cannot be queried.
+// freeBytes returns the driver's free memory; 0 if it cannot be queried.
 func (d *driver) freeBytes() (bytes int64) {
 	err := d.guard(func() (err error) {
 		bytes, _, err = d.pool.device.MemGetInfo()

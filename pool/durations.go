@@ -19,7 +19,7 @@ type DurationHistogram struct {
 	Sum    time.Duration
 }
 
-// String has the number of durations and their bounds: half of them, and 99 %, took less.
+// String formats the number of durations and two bounds: half of them, and 99 %, took less.
 func (h DurationHistogram) String() string {
 	n := h.Count()
 	if n == 0 {
@@ -28,7 +28,7 @@ func (h DurationHistogram) String() string {
 	return fmt.Sprintf("%s, half below %v, 99%% below %v, %v in all", units.Count(n, "duration"), h.Quantile(0.5), h.Quantile(0.99), h.Sum)
 }
 
-// Bound is the upper bound of a bucket; 0: the last has none.
+// Bound returns the upper bound of a bucket; 0: the last has none.
 func (DurationHistogram) Bound(bucket int) time.Duration {
 	if bucket >= DurationBuckets-1 {
 		return 0
@@ -36,7 +36,7 @@ func (DurationHistogram) Bound(bucket int) time.Duration {
 	return time.Microsecond << bucket
 }
 
-// Count is the number of durations.
+// Count returns the number of durations.
 func (h DurationHistogram) Count() (n uint64) {
 	for _, c := range h.Counts {
 		n += c
@@ -44,7 +44,7 @@ func (h DurationHistogram) Count() (n uint64) {
 	return n
 }
 
-// Quantile is a bound of the shortest bucket that has, with those before it, such a share of the
+// Quantile returns a bound of the shortest bucket that has, with those before it, such a share of the
 // durations, over 0 up to 1: so many took less. It is 0 without any, and where the last bucket is
 // the one.
 func (h DurationHistogram) Quantile(share float64) time.Duration {
@@ -61,7 +61,7 @@ func (h DurationHistogram) Quantile(share float64) time.Duration {
 	return 0
 }
 
-// Sub is the histogram of the durations that came after an earlier reading.
+// Sub returns the histogram of the durations that came after an earlier reading.
 func (h DurationHistogram) Sub(before DurationHistogram) DurationHistogram {
 	all := append([]uint64(nil), h.Counts...)
 	for i := range min(len(all), len(before.Counts)) {
@@ -70,7 +70,7 @@ func (h DurationHistogram) Sub(before DurationHistogram) DurationHistogram {
 	return DurationHistogram{all, h.Sum - before.Sum}
 }
 
-// Add is the histogram of the durations of both.
+// Add returns the histogram of the durations of both.
 func (h DurationHistogram) Add(other DurationHistogram) DurationHistogram {
 	if h.Counts == nil {
 		h.Counts = make([]uint64, len(other.Counts))
@@ -98,10 +98,10 @@ func (h *durations) NoteWait(d time.Duration) {
 	}
 }
 
-// longest is the longest duration.
+// longest returns the longest duration.
 func (h *durations) longest() time.Duration { return time.Duration(h.longestNanos.Load()) }
 
-// resetLongest begins the longest duration anew.
+// resetLongest restarts the longest duration.
 func (h *durations) resetLongest() { h.longestNanos.Store(0) }
 
 // histogram reads the counts, one by one.

@@ -42,12 +42,12 @@ type OutOfMemoryError struct {
 	Tenant           string `json:"tenant"`             // of the request; Events.OutOfMemory, which is told before, has neither
 	FreeBytes        int64  `json:"free_bytes"`         // mapped, and lent to no stream
 	LargestFreeBytes int64  `json:"largest_free_bytes"` // the longest run of it
-	PendingBytes     int64  `json:"pending_bytes"`      // of FreeBytes: behind a fence that has not passed
+	PendingBytes     int64  `json:"pending_bytes"`      // of FreeBytes: under a fence that has not passed
 	ReservedBytes    int64  `json:"reserved_bytes"`     // held from the driver
 	LimitBytes       int64  `json:"limit_bytes"`
 	SharedBytes      int64  `json:"shared_bytes"` // of ReservedBytes: shared with other processes, by package cuda/share
 	DriverBytes      int64  `json:"driver_bytes"` // if the driver refused: all that it could give, reserved bytes included; else 0
-	// whole pages that were not found, beside the stream's own and the found part of a batch
+	// whole pages that were not found, without the stream's own and the found part of a batch
 	MissingBytes int64     `json:"missing_bytes"`
 	Waited       bool      `json:"waited"` // refused after a wait, since no holder is left whose frees could serve it
 	Streams      []Holding `json:"streams"`
@@ -64,10 +64,10 @@ type OutOfMemoryError struct {
 // LiveBuffer is a live buffer, in an error.
 type LiveBuffer = inventory.Buffer
 
-// LargestOf is the list of the largest live buffers in a refusal of the pool's, which its reader
+// LargestOf returns the list of the largest live buffers in a refusal of the pool's, which its reader
 // fills in outside every turn; nil: the error has none.
 func LargestOf(err error) *[]LiveBuffer {
-	switch e := err.(type) { //nolint:errorlint // what the pool has made, before anybody wraps it
+	switch e := err.(type) { //nolint:errorlint // unwrapped errors of the pool
 	case *OutOfMemoryError:
 		return &e.Largest
 	case *DeadlockError:
@@ -95,8 +95,8 @@ const (
 	maxRemedies = 4
 )
 
-// Error has the figures and the remedies in one line; of many streams and remedies only the first.
-// The fields have exact numbers.
+// Error formats the figures and the remedies in one line; of many streams and remedies only the first. The fields have exact
+// numbers.
 func (e *OutOfMemoryError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "vram: out of memory: requested %s", units.Bytes(e.RequestedBytes))
@@ -107,11 +107,11 @@ func (e *OutOfMemoryError) Error() string {
 	fmt.Fprintf(&b, ", free %s", units.Bytes(e.FreeBytes))
 	switch largest, pending := units.Bytes(e.LargestFreeBytes), units.Bytes(e.PendingBytes); {
 	case e.LargestFreeBytes < e.FreeBytes && e.PendingBytes > 0:
-		fmt.Fprintf(&b, " (largest %s, %s behind fences)", largest, pending)
+		fmt.Fprintf(&b, " (largest %s, %s pending)", largest, pending)
 	case e.LargestFreeBytes < e.FreeBytes:
 		fmt.Fprintf(&b, " (largest %s)", largest)
 	case e.PendingBytes > 0:
-		fmt.Fprintf(&b, " (%s behind fences)", pending)
+		fmt.Fprintf(&b, " (%s pending)", pending)
 	}
 	fmt.Fprintf(&b, ", reserved %s%s of a limit of %s", units.Bytes(e.ReservedBytes), e.shared(), units.Bytes(e.LimitBytes))
 	if e.DriverBytes > 0 {
@@ -164,7 +164,7 @@ func (e *OutOfMemoryError) describeHolders(b *strings.Builder) {
 	fmt.Fprintf(b, "; %d more hold %s", len(holders)-maxHolders, units.Bytes(bytes))
 }
 
-// String has the holder and its memory.
+// String formats the holder and its memory.
 func (h Holding) String() string {
 	if h.Reservation {
 		return "a reservation holds " + units.Bytes(h.HeldBytes)
@@ -195,10 +195,10 @@ func (e *OutOfMemoryError) describeRemedies(b *strings.Builder) {
 // Is makes errors.Is(err, ErrOutOfMemory) hold.
 func (e *OutOfMemoryError) Is(target error) bool { return target == ErrOutOfMemory }
 
-// Unwrap is the driver's error, if the driver refused.
+// Unwrap returns the driver's error, if the driver refused.
 func (e *OutOfMemoryError) Unwrap() error { return e.Cause }
 
-// denialError is the error of a denial to a client.
+// denialError returns the error of a denial to a client.
 func (q *quotas) denialError(d core.Denial, to Client) error {
 	if errors.Is(d.Err, core.ErrClosed) {
 		return ErrClosed

@@ -141,8 +141,8 @@ func TestBrokenFencesDoNotStopCloseOrGrowth(t *testing.T) {
 	})
 }
 
-// A driver call that panics fails its job, and the pool goes on. The day may leave eight pages in
-// use: the ninth is for a later request.
+// A driver call that panics fails its job, and the pool continues. The day may leave eight pages in use: the ninth is for a
+// later request.
 func TestPanicOfADriverCallFailsItsJobOnly(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
@@ -206,7 +206,7 @@ func TestPanicOfAClientStopsNobodyElse(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
 		t := k.T
-		h := k.build(t, roomy(9)) // one for the warm-up, should it come when the rest has gone home
+		h := k.build(t, roomy(9)) // one for the warm-up, should it come after the rest was returned
 		bad, good, hoard := h.testClient(1), h.testClient(2), h.testClient(3)
 		bad.panics = true
 		run := hoard.must(8)

@@ -11,7 +11,7 @@ var (
 	// errNoMark reports that the fence to wait for could not be recorded.
 	errNoMark = errors.New("pool: no mark stands for that fence")
 	// errNoWaiter reports that the client that should wait has left.
-	errNoWaiter = errors.New("pool: nobody is left to wait")
+	errNoWaiter = errors.New("pool: no waiter is left")
 )
 
 // isCaptured reports whether a mark became part of a graph: its stream's capture began between the

@@ -110,7 +110,7 @@ func TestAMarkThatWentIntoAGraph(t *testing.T) {
 	assert.Equal(t, 6, int(b.must(6).Pages))
 }
 
-// A Return whose fence has passed already, with that of an earlier one, is clean.
+// A Return whose fence has passed already, with an earlier Return of the same fence, is clean.
 func TestAFenceOfSeveralReturns(t *testing.T) {
 	t.Parallel()
 	h := build(t, waiting(roomy(8), core.WaitsNever))

@@ -14,7 +14,7 @@ func ChargeHolders(all []Holder, handed []Handed) []Holder {
 	return all
 }
 
-// chargeHoldings is ChargeHolders for a refusal.
+// chargeHoldings is like ChargeHolders, for a refusal.
 func chargeHoldings(all []Holding, handed []Handed) []Holding {
 	for _, h := range handed {
 		from, to, bytes := charge(&all, h, func(x *Holding) (stream uint32, held *int64) { return x.Stream, &x.HeldBytes }, Holding{Stream: h.To})
@@ -55,9 +55,9 @@ func charge[T any](all *[]T, h Handed, of func(*T) (stream uint32, held *int64),
 	return from, to, bytes
 }
 
-// charged has the errors of denials charge the streams that have handed buffers.
+// charged charges the streams that have handed buffers in errors of denials.
 func (p *Pool) charged(err error) error {
-	switch e := err.(type) { //nolint:errorlint // what denialError has made
+	switch e := err.(type) { //nolint:errorlint // errors of denialError
 	case *OutOfMemoryError:
 		e.Streams = chargeHoldings(e.Streams, p.handedOver())
 	case *DeadlockError:

@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { recoveredtest.Main(m) }
 
 const page = sim.DefaultGranularityBytes
 
-// house is a pool over a simulated device behind a driver that fails when told.
+// house is a pool over a simulated device with a driver that fails on demand.
 type house struct {
 	t      *testing.T
 	faults *fault.Driver
@@ -66,7 +66,7 @@ func plain() kind {
 	return kind{nil, "plain", true, []string{"cuMemAlloc"}, []string{"cuMemFree"}, "cuMemFree", 1}
 }
 
-// usable is the last call of growth.
+// usable returns the last call of growth.
 func (k kind) usable() string { return k.grow[len(k.grow)-1] }
 
 // eachKind runs a test on a device with virtual memory and on one without.
@@ -207,7 +207,7 @@ type testClient struct {
 	panics   bool // in Granted and Denied
 }
 
-// waiter is a request under way.
+// waiter is an active request.
 type waiter struct {
 	pages  uint32
 	answer chan answer
@@ -329,7 +329,7 @@ func (c *testClient) refill(pages uint32) <-chan answer {
 	return answer
 }
 
-// expect is a request that is still to be sent.
+// expect returns a request that is still to be sent.
 func (c *testClient) expect(pages uint32) (core.Refill, <-chan answer) {
 	c.mu.Lock()
 	c.token++
@@ -365,7 +365,7 @@ func (c *testClient) use(pages int64) {
 	c.live += pages * page
 }
 
-// free returns runs that were in use, behind the stream's work so far.
+// free returns used runs, under a fence after the stream's work so far.
 func (c *testClient) free(runs ...core.Run) {
 	for _, r := range runs {
 		c.use(-int64(r.Pages))

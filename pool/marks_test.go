@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A mark is given up when it has passed and not before: its event would be recorded anew, on a
-// stream that may be idle, and the memory behind it would be taken for clean.
+// A mark is released when it has passed and not before: its event would be recorded again, on a stream that may be idle, and
+// the memory under it would be taken for clean.
 func TestAMarkIsKeptUntilItHasPassed(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
@@ -30,7 +30,7 @@ func TestAMarkIsKeptUntilItHasPassed(t *testing.T) {
 			_, err := h.fences.Record(b.stream)
 			require.NoError(t, err)
 		}
-		for range 2 { // the first begins a query, the second has its answer behind it
+		for range 2 { // the first begins a query, the second follows its answer
 			h.pool.Tick()
 			assert.EqualValues(t, 4*page, h.settle().PendingBytes)
 		}

@@ -17,18 +17,17 @@ type Client interface {
 	Granted(token uint64, runs []core.Run, mapped bool)
 	// Denied refuses the Refill with that token. It may be called inside the pool's turn.
 	Denied(token uint64, err error)
-	// Asked is a reclaim request: the client returns its longest free runs, until they come to so
-	// many pages, or with 0 all its free pages, by a Return with Answer, once it has been Granted
-	// that many runs since it joined. Runs that are under way to it are included.
+	// Asked is a reclaim request: the client returns its longest free runs, up to so many pages, or with 0 all its free pages,
+	// by a Return with Answer, once it has been Granted that many runs since it joined, including runs on their way to it.
 	Asked(runsGranted uint64, pages uint32)
 	// Offered proposes that the client serve its waiting Refill with that token from its own
 	// memory, once it has been Granted that many runs since it joined. It answers with
 	// Pool.AnswerOffer.
 	Offered(token, runsGranted uint64)
-	// Demanded reports that Pool.Demand has become more than 0, or 0: while there is demand, the
-	// client sends an empty Return with Stirred as soon as memory comes home to it.
+	// Demanded reports that Pool.Demand has become positive, or 0: while there is demand, the client sends an empty Return with
+	// Stirred as soon as memory is freed to it.
 	Demanded()
-	// Look asks the client to take home freed blocks at once: without waiting for its turn.
+	// Look asks the client to collect freed blocks at once: without waiting for its turn.
 	Look()
 	// Usage is the memory of the client's stream, as of the client's last turn. The pool calls it
 	// inside its own turn, after a Changed of the client's Reporter.
@@ -41,19 +40,6 @@ type Client interface {
 	// driver call, and returns an error if it cannot.
 	Follow(m fence.Mark) error
 }
-
-// message is a message to the pool's actor. The set is closed.
-type message interface {
-	actors.Message
-	isMessage()
-}
-
-var (
-	_ message = (*step)(nil)
-	_ message = (*question)(nil)
-	_ message = (*recharge)(nil)
-	_ message = (*enlist)(nil)
-)
 
 // enlist adds tenants.
 type enlist struct {
@@ -97,23 +83,14 @@ type step struct {
 	promise  *futures.Promise[int64]
 }
 
-// question reads a snapshot, or changes the settings, inside a turn.
+// question runs a function inside a turn.
 type question struct {
 	actors.Link
-	settings  *core.Settings
-	visit     func() // runs in the turn, and sees to the answer; nil: the answer comes at once
-	peer      int    // the ordinal, for EnablePeer
-	reset     bool
-	liveBytes map[core.Client]int64 // for a reset
-	read      func()                // runs in the turn, before the answer; nil: nothing is read
-	reply     futures.Promise[int64]
+	visit func() // leads to the answer; nil: the answer follows run
+	run   func() // if visit is nil
+	peer  int    // the ordinal, for EnablePeer
+	reply futures.Promise[int64]
 }
-
-func (*step) isMessage()     {}
-func (*question) isMessage() {}
-func (*recharge) isMessage() {}
-func (*enlist) isMessage()   {}
-func (*refused) isMessage()  {}
 
 // Fail answers in the pool's place.
 func (s *step) Fail(err error) {
@@ -186,7 +163,7 @@ func (e *effects) Perform() {
 	}
 	returned := false
 	defer func() {
-		if !returned { // the panic goes on afterwards
+		if !returned { // the panic continues afterwards
 			e.Perform()
 		}
 	}()

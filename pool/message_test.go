@@ -38,8 +38,8 @@ func (l *listener) Usage() core.Usage                 { return core.Usage{} }
 func (l *listener) Follow(fence.Mark) error           { return nil }
 func (l *listener) Idle() bool                        { return true }
 
-// Every effect is carried out once and in order, also when a client panics in one of them: that
-// costs the rest nothing. The panic goes on to the goroutine that performs the effects.
+// Every effect is performed once and in order, also when a client panics in one of them: the rest is not affected. The panic
+// continues to the goroutine that performs the effects.
 func TestEveryEffectIsCarriedOutOnce(t *testing.T) {
 	t.Parallel()
 	want := []string{

@@ -13,8 +13,8 @@ import (
 // ErrNoPeerAccess reports that another device cannot be given access to the memory.
 var ErrNoPeerAccess = errors.New("vram: no peer access")
 
-// sharing is a *peers, and nil before the first EnablePeer. The turn knows this interface alone, so that a program that gives no device
-// access has no code for it.
+// sharing is a *peers, and nil before the first EnablePeer. The turn knows this interface alone, so that a program that gives
+// no device access has no code for it.
 type sharing interface {
 	turnEnds() // is called at the end of each reception
 }
@@ -31,10 +31,11 @@ type peers struct {
 	ordinals []int // Owned by the driver goroutine: the device itself first.
 }
 
-// EnablePeer gives another device access to all memory that is mapped, now and later: each later mapping names it in the call that
-// makes the memory accessible to the pool's own device, so that one that fails undoes the mapping. The calls for the memory that is
-// mapped already are made between two jobs; it waits for them. Idempotent. Errors: ErrNoPeerAccess, ErrClosed, the cause of the
-// pool's end, and the driver's, with which later memory is not accessible to the other device; some of the present memory may be.
+// EnablePeer gives another device access to all memory that is mapped, now and later: each later mapping names it in the call
+// that makes the memory accessible to the pool's own device, so that one that fails undoes the mapping. The calls for the
+// memory that is mapped already are made between two jobs; it waits for them. Idempotent. Errors: ErrNoPeerAccess, ErrClosed,
+// the cause of the pool's end, and the driver's, with which later memory is not accessible to the other device; some of the
+// present memory may be.
 func (p *Pool) EnablePeer(ordinal int) error {
 	device, ok := p.device.(cudadrv.Peers)
 	switch {
@@ -55,8 +56,8 @@ func (p *Pool) EnablePeer(ordinal int) error {
 	return p.question(context.Background(), q)
 }
 
-// turnEnds has the next job make the calls that are wanted, before its own: the pages that are mapped then are those that the books
-// have now. Where no job is due, one without operations begins.
+// turnEnds adds the wanted calls to the next job, before its own: the pages that are mapped then are the mapped pages of the
+// books now. If no job is due, one without operations begins.
 func (x *peers) turnEnds() {
 	p := x.pool
 	switch {
@@ -95,7 +96,7 @@ func (x *peers) turnEnds() {
 	}
 }
 
-// ended is the reason for which the pool serves no more.
+// ended returns the reason for which the pool serves no more.
 func (x *peers) ended() error {
 	if failure := x.pool.Failure(); failure != nil {
 		return failure

@@ -193,7 +193,7 @@ func TestPeersOfAPoolThatHasFailed(t *testing.T) {
 	require.Error(t, (<-wait).err)
 }
 
-// within is an answer that comes in time.
+// within returns an answer that comes in time.
 func within(t *testing.T, answer <-chan error) error {
 	t.Helper()
 	select {

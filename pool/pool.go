@@ -15,8 +15,8 @@ import (
 	"github.com/go-vram/vram/internal/recovered"
 )
 
-// MostBytes is the highest limit of a pool, and the longest buffer: half of the arena, so that a
-// window of any length finds a place beside live memory.
+// MostBytes is the highest limit of a pool, and the longest buffer: half of the arena, so that a window of any length finds a
+// place between live memory.
 const MostBytes = arenaBytes / 2
 
 // Pool is the memory of one device. Any number of goroutines may use it.
@@ -111,7 +111,7 @@ func New(cfg Config) (*Pool, error) {
 	return p, nil
 }
 
-// Failure is the cause of the pool's end, if Close did not end it: the books did not balance, or
+// Failure returns the cause of the pool's end, if Close did not end it: the books did not balance, or
 // the actor was stopped. Nil while it serves and after Close.
 func (p *Pool) Failure() error {
 	if cause := p.failure.Load(); cause != nil && !errors.Is(*cause, ErrClosed) {
@@ -139,7 +139,7 @@ func (p *Pool) Refill(c Client, r core.Refill) {
 	p.ref.Call(&step{pool: p, message: r, client: c})
 }
 
-// RefillLater is Refill for a request that waits for its tenant's quota first.
+// RefillLater is like Refill, for a request that waits for its tenant's quota first.
 func (p *Pool) RefillLater(c Client, r core.Refill, waits charger) {
 	p.ref.Call(&step{pool: p, message: r, client: c, charger: waits})
 }
@@ -155,9 +155,8 @@ func (p *Pool) tell(m core.Message, mark fence.Mark) {
 // Tick does the pool's periodic work.
 func (p *Pool) Tick() { p.tell(core.Tick{}, fence.Mark{}) }
 
-// Warm maps runs of those lengths ahead of need, in pages, beside the memory in use. It waits until
-// all are there, ctx ends, or there is no more room; mapped runs stay. It returns the newly mapped
-// bytes.
+// Warm maps runs of those lengths ahead of need, in pages, in addition to the memory in use. It waits until all are there, ctx
+// ends, or there is no more room; mapped runs stay. It returns the newly mapped bytes.
 func (p *Pool) Warm(ctx context.Context, runs []uint32) (int64, error) {
 	return p.request(ctx, func(token uint64) core.Message { return core.Warm{Token: token, Runs: runs} })
 }
@@ -189,7 +188,7 @@ func (p *Pool) Snapshot(ctx context.Context) (Snapshot, error) {
 	return *s, nil
 }
 
-// LastSnapshot is the newest Snapshot that was read; false: none was. It takes no turn.
+// LastSnapshot returns the newest Snapshot that was read; false: none was. It takes no turn.
 func (p *Pool) LastSnapshot() (Snapshot, bool) {
 	if s := p.read.Load(); s != nil {
 		return *s, true
@@ -201,7 +200,7 @@ func (p *Pool) LastSnapshot() (Snapshot, bool) {
 // clients' current ones: a client reports frees only with its next message.
 func (p *Pool) ResetPeaks(ctx context.Context, liveBytes map[core.Client]int64) error {
 	p.resetLongest()
-	return p.question(ctx, &question{reset: true, liveBytes: liveBytes})
+	return p.inTurn(ctx, func() { p.core.ResetPeaks(liveBytes) })
 }
 
 // BeginScope begins a scope of the peaks, under a number that no other scope has; liveBytes are as
@@ -218,13 +217,13 @@ func (p *Pool) EndScope(ctx context.Context, number uint64) (peaks core.Peaks, e
 
 // inTurn runs f in the pool's turn, and waits for it. After an error f may still run.
 func (p *Pool) inTurn(ctx context.Context, f func()) error {
-	return p.question(ctx, &question{read: f})
+	return p.question(ctx, &question{run: f})
 }
 
 // Reconfigure replaces the settings from the next message on.
 func (p *Pool) Reconfigure(ctx context.Context, s core.Settings) error {
 	s.LimitBytes = min(s.LimitBytes, p.bytes/2)
-	return p.question(ctx, &question{settings: &s})
+	return p.inTurn(ctx, func() { p.core.SetSettings(s) })
 }
 
 func (p *Pool) question(ctx context.Context, q *question) error {

@@ -180,8 +180,7 @@ func TestDenialTellsTheFacts(t *testing.T) {
 	assert.Contains(t, err.Error(), "cuMemCreate")
 }
 
-// A canceled wait for a Warm or a Trim ends at once; the work goes on behind it, and mapped memory
-// stays.
+// A canceled wait for a Warm or a Trim ends at once; the work continues, and mapped memory stays.
 func TestCancelEndsTheWaitAndNotTheWork(t *testing.T) {
 	t.Parallel()
 	eachKind(t, func(k kind) {
@@ -256,7 +255,7 @@ func TestStreamsThatAreGoneAreForgotten(t *testing.T) {
 	})
 }
 
-// Settings hold from the next message on, peaks start anew when told.
+// Settings hold from the next message on, peaks restart on request.
 func TestReconfigure(t *testing.T) {
 	t.Parallel()
 	h := build(t, roomy(4))

@@ -20,7 +20,7 @@ func (p *Pool) Queue(ctx context.Context) (Queue, error) {
 	found := new(Queue)
 	err := p.inTurn(ctx, func() {
 		p.core.SetTenants(p.quotas.accounts(false))
-		all := p.quotas.deadlockError(p.core.Queue()) // as it would be told where nobody went on
+		all := p.quotas.deadlockError(p.core.Queue()) // as reported if no account were runnable
 		*found = Queue{all.Waiters, ChargeHolders(all.Holders, p.handedOver())}
 		byBytes(found.Holders)
 	})
@@ -34,7 +34,7 @@ func (p *Pool) Queue(ctx context.Context) (Queue, error) {
 // each needs the turn. Not more: the end of a context must not wait.
 const mostTries = 32
 
-// placeOf is the place of a request that waits, by its age, from 1 on, and the request directly
+// placeOf returns the place of a request that waits, by its age, from 1 on, and the request directly
 // before it; 0 where another goroutine is in the pool's turn, or no such request waits. It does not
 // wait.
 func (p *Pool) placeOf(age uint64) (place int, ahead *Waiter) {

@@ -35,7 +35,7 @@ type quotas struct {
 	usage   []admission.Usage   // scratch
 }
 
-// tenants are the tenants of the pool.
+// tenants returns the tenants of the pool.
 func (q *quotas) tenants() []*Tenant {
 	if all := q.all.Load(); all != nil {
 		return *all
@@ -43,7 +43,7 @@ func (q *quotas) tenants() []*Tenant {
 	return nil
 }
 
-// find is the place of a tenant's ID.
+// find returns the place of a tenant's ID.
 func find(all []*Tenant, id uint32) (at int, found bool) {
 	at = sort.Search(len(all), func(at int) bool { return all[at].id >= id })
 	return at, at < len(all) && all[at].id == id
@@ -75,7 +75,7 @@ func (q *quotas) drop(t *Tenant) {
 	}
 }
 
-// tenantOf is the tenant of an account; nil: it is a stream's.
+// tenantOf returns the tenant of an account; nil: it is a stream's.
 func (q *quotas) tenantOf(a admission.Account) *Tenant {
 	if a < tenantAccounts {
 		return nil
@@ -87,7 +87,7 @@ func (q *quotas) tenantOf(a admission.Account) *Tenant {
 	return nil
 }
 
-// accounts are the tenants that hold memory, and the usage of those with a share; with none both
+// accounts returns the tenants that hold memory, and the usage of those with a share; with none both
 // are empty. The slices are valid until the next call.
 func (q *quotas) accounts(none bool) ([]admission.Account, []admission.Usage) {
 	q.holding, q.usage = q.holding[:0], q.usage[:0]
@@ -113,8 +113,8 @@ func (q *quotas) enqueue(x queued, ready func(queued)) {
 	q.charge(x.charger.Tenant(), ready)
 }
 
-// charge lets waiting Refills of a tenant go on, in order, as far as its quota allows. Each has left
-// the queue before it goes on: after a panic it is not charged again.
+// charge admits waiting Refills of a tenant, in order, as far as its quota allows. Each leaves the queue first, so that it is
+// not charged again after a panic.
 func (q *quotas) charge(t *Tenant, ready func(queued)) {
 	for at := 0; at < len(q.queued); {
 		x := q.queued[at]

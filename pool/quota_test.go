@@ -20,8 +20,7 @@ func (c *countingCharger) Take(func(int64) bool) (taken, gone bool) {
 	return true, false
 }
 
-// A request that is charged, and whose turn panics then, is not charged a second time, and those
-// behind it are charged once.
+// A request whose turn panics after it was charged is not charged a second time, and later ones are charged once.
 func TestAPanicChargesNoRequestTwice(t *testing.T) {
 	t.Parallel()
 	owner := NewTenant("owner", 1, Quota{})

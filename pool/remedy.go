@@ -46,7 +46,7 @@ var kindNames = [...]string{ //nolint:gochecknoglobals // constant table
 	RetryAfterFrees: "retry-after-frees", UseFewerStreams: "use-fewer-streams",
 }
 
-// String is the kind's name.
+// String returns the kind's name.
 func (k RemedyKind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -75,7 +75,7 @@ type Remedy struct {
 	Stream uint32     `json:"stream"` // of the memory, if it is one stream's
 }
 
-// String is the advice in words.
+// String returns the advice in words.
 func (r Remedy) String() string {
 	switch r.Kind {
 	case RaiseLimit:
@@ -100,7 +100,7 @@ func (r Remedy) String() string {
 	return r.Kind.String()
 }
 
-// Remedies are the actions that would help, from the cheapest to the most expensive, by the figures
+// Remedies returns the actions that would help, from the cheapest to the most expensive, by the figures
 // of the refusal. Each helps in part: it may take several.
 func (e *OutOfMemoryError) Remedies() (all []Remedy) {
 	if e == nil {

@@ -79,7 +79,7 @@ func TestARefusalOfManyStreams(t *testing.T) {
 		e.Streams = append(e.Streams, Holding{Stream: uint32(i), HeldBytes: i << 20, LiveBytes: i << 19, UnpassedBytes: 1 << 20}) //nolint:gosec // few
 	}
 	assert.Len(t, e.Remedies(), 1003)
-	assert.Equal(t, "vram: out of memory: requested 500 MiB (52 MiB of it missing), free 8 MiB (largest 2 MiB, 6 MiB behind fences), "+
+	assert.Equal(t, "vram: out of memory: requested 500 MiB (52 MiB of it missing), free 8 MiB (largest 2 MiB, 6 MiB pending), "+
 		"reserved 1000 MiB of a limit of 1 GiB; stream 999 holds 999 MiB, 499.5 MiB live; stream 998 holds 998 MiB, 499 MiB live; "+
 		"stream 997 holds 997 MiB, 498.5 MiB live; 996 more hold 484.9 GiB; what would help: the end of stream 0's work, which uses 1 MiB "+
 		"that are free; the end of stream 1's work, which uses 1 MiB that are free; the end of stream 2's work, which uses 1 MiB that are free; "+

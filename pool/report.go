@@ -8,7 +8,7 @@ import (
 	"github.com/go-vram/vram/internal/units"
 )
 
-// shared says which part of the reserved bytes is shared with other processes.
+// shared formats the part of the reserved bytes that is shared with other processes.
 func (e *OutOfMemoryError) shared() string {
 	if e.SharedBytes == 0 {
 		return ""
@@ -16,8 +16,8 @@ func (e *OutOfMemoryError) shared() string {
 	return " (" + units.Bytes(e.SharedBytes) + " of it shared)"
 }
 
-// Report has, in several lines, the request, the reason for its refusal, the memory of each stream and
-// tenant, the largest live buffers, and all remedies.
+// Report formats, in several lines, the request, the reason for its refusal, the memory of each stream and tenant, the largest
+// live buffers, and all remedies.
 func (e *OutOfMemoryError) Report() string {
 	if e == nil {
 		return ""
@@ -29,9 +29,9 @@ func (e *OutOfMemoryError) Report() string {
 	if e.DriverBytes > 0 {
 		fmt.Fprintf(&b, "; the driver has %s in all", units.Bytes(e.DriverBytes))
 	}
-	fmt.Fprintf(&b, "\nfree in the pool: %s, the longest range %s, %s of it behind work that has not finished\n",
+	fmt.Fprintf(&b, "\nfree in the pool: %s, the longest range %s, %s of it in use by unfinished work\n",
 		units.Bytes(e.FreeBytes), units.Bytes(e.LargestFreeBytes), units.Bytes(e.PendingBytes))
-	b.WriteString("who holds memory:\n")
+	b.WriteString("holders of memory:\n")
 	e.reportHolders(&b)
 	reportTenants(&b, e.Tenants)
 	inventory.WriteLargest(&b, e.Largest)
@@ -47,7 +47,7 @@ func (e *OutOfMemoryError) Report() string {
 	return b.String()
 }
 
-// why is the reason for the refusal.
+// why returns the reason for the refusal.
 func (e *OutOfMemoryError) why() string {
 	switch {
 	case e.Cause != nil:
@@ -77,7 +77,7 @@ func (e *OutOfMemoryError) reportHolders(b *strings.Builder) {
 				text  string
 			}{
 				{h.UncoveredBytes, "kept until its callers' next request or Trim"},
-				{h.UnpassedBytes, "returned, behind work that has not finished"},
+				{h.UnpassedBytes, "returned, in use by unfinished work"},
 			} {
 				if part.bytes > 0 {
 					fmt.Fprintf(b, "; %s %s", units.Bytes(part.bytes), part.text)
@@ -101,14 +101,14 @@ func reportTenants(b *strings.Builder, tenants []Holder) {
 	}
 }
 
-// Report has, in several lines, the refused request, all holders of memory with their waits, the queue,
-// and the largest live buffers.
+// Report formats, in several lines, the refused request, all holders of memory with their waits, the queue, and the largest
+// live buffers.
 func (e *DeadlockError) Report() string {
 	if e == nil {
 		return ""
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "deadlock: the wait for %s was refused, since nobody who holds memory goes on\n", units.Bytes(e.RequestedBytes))
+	fmt.Fprintf(&b, "deadlock: the wait for %s was refused, since no holder of memory can proceed\n", units.Bytes(e.RequestedBytes))
 	writeLines(&b, "who holds memory, of a limit of "+units.Bytes(e.LimitBytes), e.Holders)
 	writeLines(&b, "who waits, in the order in which they would be served", e.Waiters)
 	inventory.WriteLargest(&b, e.Largest)
@@ -120,8 +120,8 @@ func (e *DeadlockError) Report() string {
 	return b.String()
 }
 
-// Report has, in several lines, the request, the one directly ahead of it, the holders of memory, and
-// the largest live buffers.
+// Report formats, in several lines, the request, the one directly ahead of it, the holders of memory, and the largest live
+// buffers.
 func (e *WaitError) Report() string {
 	if e == nil {
 		return ""
@@ -130,12 +130,12 @@ func (e *WaitError) Report() string {
 	fmt.Fprintf(&b, "waited %s for %s%s: %v\n", units.Duration(e.Waited), units.Bytes(e.RequestedBytes), requester(e.Stream, e.Tag, e.Tenant), e.Err)
 	switch {
 	case e.Ahead != nil:
-		fmt.Fprintf(&b, "its place in the queue was %d, directly behind this request: %v\n", e.Position, e.Ahead)
+		fmt.Fprintf(&b, "its place in the queue was %d, directly after this request: %v\n", e.Position, e.Ahead)
 	case e.Position == 1:
 		b.WriteString("it was the first in the queue\n")
 	}
 	if e.Pending {
-		b.WriteString("the request goes on: Await waits for it again, and Cancel ends it\n")
+		b.WriteString("the request stays pending: Await waits for it again, and Cancel ends it\n")
 	}
 	if q := e.Quota; q != nil {
 		b.WriteString("it waited for its quota, and not for memory: " + q.figures() + "\n")
@@ -150,7 +150,7 @@ func (e *WaitError) Report() string {
 	return b.String()
 }
 
-// Report has, in several lines, the request, the figures of the tenant, and the remedies.
+// Report formats, in several lines, the request, the figures of the tenant, and the remedies.
 func (e *QuotaError) Report() string {
 	if e == nil {
 		return ""

@@ -23,8 +23,8 @@ func (p *Pool) NewReporter(id core.Client, c Client) *Reporter {
 	return &Reporter{pool: p, id: id, client: c}
 }
 
-// Changed says that the client's Usage may have changed since the pool last read it. It is called after the change, and does
-// not wait. Nothing happens for a nil Reporter, or if the pool has not read the usage since the last Changed.
+// Changed notes that the client's Usage may have changed since the pool last read it. Call it after the change. It does not
+// wait, and does nothing for a nil Reporter, or if the pool has not read the usage since the last Changed.
 func (r *Reporter) Changed() {
 	if r == nil || r.listed.Load() || !r.listed.CompareAndSwap(false, true) {
 		return
@@ -51,7 +51,7 @@ func (p *Pool) tellUsage(m core.Message) {
 	}
 }
 
-// noteUsage has a client's usage read again before the next such message: the core enters the report in this one.
+// noteUsage makes the pool read a client's usage again before the next such message: the core enters the report in this one.
 func (p *Pool) noteUsage(m core.Message) {
 	switch m := m.(type) {
 	case core.Refill:

@@ -42,7 +42,7 @@ func (p *Pool) Reserve(ctx context.Context, id core.Client, bytes int64) (*Reser
 // made reports whether Reserve made the reservation.
 func (r *Reservation) made() bool { return r != nil && r.pool != nil }
 
-// Bytes is the size at the beginning: whole pages. 0 of a nil or zero Reservation.
+// Bytes returns the size at the beginning: whole pages. 0 of a nil or zero Reservation.
 func (r *Reservation) Bytes() int64 {
 	if r == nil {
 		return 0
@@ -76,7 +76,7 @@ func (r *ReservationControl) Of(p *Pool) error {
 	}
 }
 
-// ID is the number that a Refill has as From.
+// ID returns the number that a Refill has as From.
 func (r *ReservationControl) ID() core.Client { return r.id }
 
 // reservationClient is a reservation as the pool's client. It keeps the client's methods off the
@@ -96,7 +96,7 @@ func (r *reservationClient) Denied(_ uint64, err error) {
 	r.promise.Complete(0, err)
 }
 
-// Follow implements Client: a reservation gets no memory behind others' fences.
+// Follow implements Client: a reservation gets no memory under others' fences.
 func (*reservationClient) Follow(fence.Mark) error { return errNoStream }
 
 // Asked implements Client. The core sends a reservation no reclaim request.
@@ -105,7 +105,7 @@ func (*reservationClient) Asked(uint64, uint32) {}
 // Offered implements Client: a reservation does not wait.
 func (*reservationClient) Offered(uint64, uint64) {}
 
-// Demanded implements Client: no memory comes home to it.
+// Demanded implements Client: no memory is freed to a reservation.
 func (*reservationClient) Demanded() {}
 
 // Idle implements Client: it has no stream.

@@ -113,13 +113,12 @@ type TenantStats struct {
 	FreeCount         uint64 `json:"free_count"`
 	OutOfMemoryCount  uint64 `json:"out_of_memory_count"` // requests that ended with an *OutOfMemoryError
 	QuotaRefusedCount uint64 `json:"quota_refused_count"` // requests that ended with a *QuotaError
-	// Longest and Durations are those of waits that have ended, as in WaitStats; a wait for the
-	// tenant's own frees counts, too.
+	// Longest and Durations cover waits that have ended, as in WaitStats; a wait for the tenant's own frees counts, too.
 	Longest   time.Duration     `json:"-"`
 	Durations DurationHistogram `json:"durations"`
 }
 
-// Stats are the tenant's current figures.
+// Stats returns the tenant's current figures.
 func (t *Tenant) Stats() TenantStats {
 	if !t.made() {
 		return TenantStats{}
@@ -132,7 +131,7 @@ func (t *Tenant) Stats() TenantStats {
 	}
 }
 
-// Name is the tenant's name.
+// Name returns the tenant's name.
 func (t *Tenant) Name() string {
 	if t == nil {
 		return ""
@@ -140,10 +139,10 @@ func (t *Tenant) Name() string {
 	return t.name
 }
 
-// Close ends the tenant. Further requests that name it are refused with ErrTenantClosed. It leaves Device.Stats and the metrics at
-// once, and the next Device.Tenant of its name makes another tenant. Requests that wait, and its buffers, stay charged to it: they
-// are served, and freed, as before, and count for nobody else. Nothing of it is left after the last of them. It does not wait.
-// Idempotent. Error: ErrNotOpen.
+// Close ends the tenant. Further requests that name it are refused with ErrTenantClosed. It leaves Device.Stats and the metrics
+// at once, and the next Device.Tenant of its name makes another tenant. Requests that wait, and its buffers, stay charged to
+// it: they are served, and freed, as before, and count for nobody else. Nothing of it is left after the last of them. It does
+// not wait. Idempotent. Error: ErrNotOpen.
 func (t *Tenant) Close() error {
 	if !t.made() {
 		return ErrNotOpen
@@ -185,7 +184,7 @@ type QuotaError struct {
 	Queued         int    `json:"queued"`     // requests of the tenant that wait for its quota
 }
 
-// Error has the figures in one line.
+// Error formats the figures in one line.
 func (e *QuotaError) Error() string {
 	if e.RequestedBytes > e.Quota.LimitBytes {
 		return fmt.Sprintf("vram: tenant %q is over its quota: requested %s of a limit of %s; what would help: a Quota.LimitBytes of at least %s",
@@ -197,7 +196,7 @@ func (e *QuotaError) Error() string {
 		units.AtLeast(e.ChargedBytes+e.RequestedBytes))
 }
 
-// figures has the tenant's use of its quota, for a request that waited for it.
+// figures formats the tenant's use of its quota, for a request that waited for it.
 func (e *QuotaError) figures() string {
 	text := fmt.Sprintf("tenant %q is charged %s of a limit of %s, %s of that in buffers",
 		e.Tenant, units.Bytes(e.ChargedBytes), units.Bytes(e.Quota.LimitBytes), units.Bytes(e.HeldBytes))
@@ -207,7 +206,7 @@ func (e *QuotaError) figures() string {
 	return text
 }
 
-// remedies are the actions that help such a request.
+// remedies returns the actions that help such a request.
 func (e *QuotaError) remedies() string {
 	return fmt.Sprintf("frees of the tenant's own buffers, or a Quota.LimitBytes of at least %s", units.AtLeast(e.ChargedBytes+e.RequestedBytes))
 }

@@ -11,10 +11,10 @@ import (
 // converts to it, so that callers see none of these methods. Any number of goroutines may use it.
 type TenantControl Tenant
 
-// OnClose has a function called by Close. Call it once, before requests name the tenant.
+// OnClose sets a function that Close calls. Call it once, before requests name the tenant.
 func (t *TenantControl) OnClose(f func()) { t.onClose = f }
 
-// ID is the number that NewTenant was given.
+// ID returns the number that NewTenant was given.
 func (t *TenantControl) ID() uint32 { return t.id }
 
 // Of returns the error of requests on that pool's memory that name the tenant: ErrNotOpen for a nil
@@ -53,7 +53,7 @@ func (t *TenantControl) Hold(bytes int64) {
 	t.heldPeak.Raise(t.held.Add(bytes))
 }
 
-// PayerName is the tenant's name, for magazines.
+// PayerName returns the tenant's name, for magazines.
 func (t *TenantControl) PayerName() string { return t.name }
 
 // Paid ends the charge of a buffer that was freed: magazines call it.
@@ -66,10 +66,10 @@ func (t *TenantControl) Paid(bytes int64) {
 // Exclusive reports whether one goroutine works for the tenant: see Quota.
 func (t *TenantControl) Exclusive() bool { return t.quota.Load().Exclusive }
 
-// Account is the tenant's account in the order of waiting requests.
+// Account returns the tenant's account in the order of waiting requests.
 func (t *TenantControl) Account() admission.Account { return (*Tenant)(t).account() }
 
-// Refuse is the error of a request that the quota does not allow, and counts it.
+// Refuse returns the error of a request that the quota does not allow, and counts it.
 func (t *TenantControl) Refuse(bytes int64) error { return t.tally.Refuse(t.Over(bytes)) }
 
 // Over describes why the quota does not allow so many bytes.

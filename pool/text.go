@@ -6,7 +6,7 @@ import (
 	"github.com/go-vram/vram/internal/units"
 )
 
-// String has the bounds that are set.
+// String formats the bounds that are set.
 func (q Quota) String() string {
 	text := "no limit"
 	if q.LimitBytes > 0 {
@@ -21,7 +21,7 @@ func (q Quota) String() string {
 	return text
 }
 
-// String has the tenant's memory and its quota.
+// String formats the tenant's memory and its quota.
 func (s TenantStats) String() string {
 	text := "tenant " + strconv.Quote(s.Name) + ": holds " + units.Bytes(s.HeldBytes)
 	if s.ChargedBytes != s.HeldBytes {
@@ -33,7 +33,7 @@ func (s TenantStats) String() string {
 	return text + ", " + s.Quota.String()
 }
 
-// String has the tenant's figures.
+// String formats the tenant's figures.
 func (t *Tenant) String() string {
 	if !t.made() {
 		return "no tenant"
@@ -43,7 +43,7 @@ func (t *Tenant) String() string {
 	}.String()
 }
 
-// String has the reservation's size.
+// String formats the reservation's size.
 func (r *Reservation) String() string {
 	switch {
 	case !r.made():

@@ -44,15 +44,7 @@ func (p *Pool) answer(q *question) {
 		q.visit()
 		return
 	}
-	if q.settings != nil {
-		p.core.SetSettings(*q.settings)
-	}
-	if q.reset {
-		p.core.ResetPeaks(q.liveBytes)
-	}
-	if q.read != nil {
-		q.read()
-	}
+	q.run()
 	q.reply.Complete(0, nil)
 }
 
@@ -104,7 +96,7 @@ func (p *Pool) tellTenants(m core.Message) {
 	p.core.SetTenants(p.quotas.accounts(r.Patience != core.Waiting && p.core.WaitCounts().Waiting == 0))
 }
 
-// ready lets a Refill go on that its quota allows.
+// ready admits a Refill that its quota allows.
 func (p *Pool) ready(q queued) {
 	m := core.Ready{Client: q.client, Token: q.token}
 	p.tellTenants(m)
@@ -154,7 +146,7 @@ func (p *Pool) collect(fx *core.Effects) {
 	for id := range fx.Looks.Popped() {
 		if c := p.clients[id]; c != nil {
 			out.looks.Push(c)
-			p.reporters[id].Changed() // it may have nothing to take home any more, or no turn for it
+			p.reporters[id].Changed() // it may have nothing to collect any more, or no turn for it
 		}
 		out.looked = true
 	}
@@ -182,7 +174,7 @@ func (p *Pool) collect(fx *core.Effects) {
 	}
 }
 
-// effects are the effects of the current turn.
+// effects returns the effects of the current turn.
 func (p *Pool) effects() *effects {
 	if p.out == nil {
 		if p.out = p.spare.Swap(nil); p.out == nil {
@@ -218,8 +210,8 @@ func (p *Pool) Detach() actors.Effects {
 	return out
 }
 
-// Panicked implements actors.Behavior: the pool goes on if its books balance. Decisions of a
-// step before it panicked are in the books, and are carried out.
+// Panicked implements actors.Behavior: the pool continues if its books balance. Decisions of a step before it panicked are in
+// the books, and are performed.
 func (p *Pool) Panicked(panicked actors.Panic) error {
 	if err := p.core.Check(); err != nil {
 		return fmt.Errorf("pool: quarantined: %w", err)

@@ -24,11 +24,11 @@ type WaitStats struct {
 	DemandBytes int64  `json:"demand_bytes"` // requested by them
 	Count       uint64 `json:"count"`
 	Deadlocks   uint64 `json:"deadlocks"` // of Count: refused with ErrWouldDeadlock
-	// Longest is the duration of the longest wait that has ended, with memory or without, from the
-	// moment when the request found none. A wait that goes on is not in it: Events.LongWait reports
-	// it after a second. Device.ResetPeaks begins it anew.
+	// Longest is the duration of the longest wait that has ended, with memory or without, from the moment when the request
+	// found none. It does not include current waits: Events.LongWait reports those after a second. Device.ResetPeaks restarts
+	// it.
 	Longest time.Duration `json:"-"`
-	// Durations are those of the waits that have ended, as Longest has it.
+	// Durations are the durations of the same waits.
 	Durations DurationHistogram `json:"durations"`
 }
 
@@ -39,10 +39,10 @@ type waits struct {
 	ages        atomic.Uint64
 }
 
-// Demand is the sum of the bytes that requests wait for.
+// Demand returns the sum of the bytes that requests wait for.
 func (w *waits) Demand() int64 { return w.demandBytes.Load() }
 
-// NextAge is the age of a request that begins to wait.
+// NextAge returns the age of a request that begins to wait.
 func (w *waits) NextAge() uint64 { return w.ages.Add(1) }
 
 func (p *Pool) waitStats() WaitStats {
@@ -129,7 +129,7 @@ func name(stream uint32, tenant string) string {
 	return fmt.Sprintf("stream %d", stream)
 }
 
-// String has the holder's name, memory and waits.
+// String formats the holder's name, memory and waits.
 func (h Holder) String() string {
 	text := name(h.Stream, h.Tenant) + " holds " + units.Bytes(h.HeldBytes)
 	if h.WaitingBytes > 0 {
@@ -153,7 +153,7 @@ type Waiter struct {
 	Age uint64 `json:"age"`
 }
 
-// String has the waiting stream and its request.
+// String formats the waiting stream and its request.
 func (w Waiter) String() string {
 	text := fmt.Sprintf("stream %d waits for %s", w.Stream, units.Bytes(w.Bytes))
 	if w.Tenant != "" {
@@ -174,7 +174,7 @@ func (w Waiter) String() string {
 // Error names the holders in one line.
 func (e *DeadlockError) Error() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "vram: the wait for %s would be a deadlock: nobody who holds memory goes on", units.Bytes(e.RequestedBytes))
+	fmt.Fprintf(&b, "vram: the wait for %s would be a deadlock: no holder of memory can proceed", units.Bytes(e.RequestedBytes))
 	for i, h := range e.Holders {
 		b.WriteString([...]string{": ", "; "}[min(i, 1)])
 		b.WriteString(h.String())
@@ -191,7 +191,7 @@ func (e *DeadlockError) Is(target error) bool {
 	return target == ErrWouldDeadlock || target == ErrQuota && e.Quota != nil
 }
 
-// deadlockError is the error of a denial with a deadlock.
+// deadlockError returns the error of a denial with a deadlock.
 func (q *quotas) deadlockError(d core.Denial) *DeadlockError {
 	e := &DeadlockError{RequestedBytes: d.Shortage.RequestedBytes, LimitBytes: d.Shortage.LimitBytes}
 	for _, h := range d.Deadlock.Holders {

@@ -21,11 +21,10 @@ type WaitError struct {
 	Tag            string        // of the request
 	Tenant         string        // charged tenant; empty: none
 	Holders        []Holder      // the streams that hold memory, as of their last turns, the largest first
-	// Tenants are the tenants that have buffers, the largest first. Their memory is part of the
-	// streams' memory, and not beside it.
+	// Tenants are the tenants that have buffers, the largest first. Their memory is part of the streams' memory.
 	Tenants []Holder
-	// Ahead is the request that it waited directly behind, and Position its place among those that
-	// waited, from 1 on. Nil and 0 where that is not known: another goroutine was just at it.
+	// Ahead is the request directly ahead of it, and Position its place among the waiting ones, from 1 on. Nil and 0 if
+	// unknown: another goroutine was just at it.
 	Ahead    *Waiter
 	Position int
 	// Largest is as in an OutOfMemoryError, of streams where no other goroutine was at work.
@@ -35,17 +34,16 @@ type WaitError struct {
 	// end, and not for memory: then errors.Is finds ErrQuota. Nil: it waited for memory. Of a wait for a
 	// quota Largest has the tenant's buffers alone.
 	Quota *QuotaError
-	// Pending: the context was that of Future.Await, and the request goes on: Future.Cancel ends it.
+	// Pending: the context was a Future.Await's, and the request stays: Future.Cancel ends it.
 	Pending bool
 }
 
-// Error has the figures and the largest holders in one line; of a wait for a quota the tenant's figures and
-// the remedies.
+// Error formats the figures and the largest holders in one line; of a wait for a quota the tenant's figures and the remedies.
 func (e *WaitError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "vram: waited %v for %s%s: %v", e.Waited, units.Bytes(e.RequestedBytes), requester(e.Stream, e.Tag, e.Tenant), e.Err)
 	if e.Pending {
-		b.WriteString(", and the request goes on")
+		b.WriteString(", and the request stays pending")
 	}
 	if e.Quota != nil {
 		b.WriteString("; it waited for its quota: " + e.Quota.figures() + "; what would help: " + e.Quota.remedies())
@@ -54,13 +52,13 @@ func (e *WaitError) Error() string {
 		describe(&b, "; of that ", e.Tenants)
 	}
 	if e.Ahead != nil {
-		fmt.Fprintf(&b, "; in place %d, behind this one: %v", e.Position, e.Ahead)
+		fmt.Fprintf(&b, "; in place %d, after this one: %v", e.Position, e.Ahead)
 	}
 	inventory.Describe(&b, e.Largest)
 	return b.String()
 }
 
-// describe names the largest holders, behind a text for the first.
+// describe lists the largest holders, after a text for the first.
 func describe(b *strings.Builder, before string, holders []Holder) {
 	for i, h := range holders[:min(maxHolders, len(holders))] {
 		b.WriteString([...]string{before, ", "}[min(i, 1)])
@@ -71,7 +69,7 @@ func describe(b *strings.Builder, before string, holders []Holder) {
 	}
 }
 
-// Unwrap is the context's error.
+// Unwrap returns the context's error.
 func (e *WaitError) Unwrap() error { return e.Err }
 
 // Is makes errors.Is(err, ErrQuota) hold for a wait for a quota.
@@ -93,7 +91,7 @@ func (p *Pool) EndWait(e *WaitError, t *Tenant, age uint64) *WaitError {
 	return e
 }
 
-// holders are the tenants that have buffers.
+// holders returns the tenants that have buffers.
 func (q *quotas) holders() (all []Holder) {
 	for _, t := range q.tenants() {
 		if held := t.held.Load(); held > 0 {

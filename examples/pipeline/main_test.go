@@ -77,7 +77,7 @@ func TestProgram(t *testing.T) {
 		},
 		"nobody to wait for": {
 			args: []string{"-steps", "3", "-speed", "20", "-wait", "-ahead", "0", "-limit", "0.75x"}, code: command.Failed,
-			stderr: " would be a deadlock: nobody who holds memory goes on: stream ",
+			stderr: " would be a deadlock: no holder of memory can proceed: stream ",
 		},
 		"too little for the parameters": {
 			args: []string{"-limit", "1GB"}, code: command.Failed, stderr: "parameters: vram: out of memory",

@@ -268,8 +268,8 @@ func TestTheEndOfAWaitSaysBehindWhom(t *testing.T) {
 		assert.Equal(t, 32*mib, ended.Ahead.Bytes)
 		require.Len(t, ended.Largest, 1)
 		assert.Equal(t, "weights", ended.Largest[0].Tag)
-		assert.ErrorContains(t, ended, `; in place 2, behind this one: stream 2 waits for 32 MiB; largest buffers: 60 MiB on stream 1, tag "weights"`)
-		for _, part := range []string{"waited 50ms for 16 MiB on stream 1: context deadline exceeded\n", "its place in the queue was 2, directly behind this request: stream 2", "largest buffers:\n"} {
+		assert.ErrorContains(t, ended, `; in place 2, after this one: stream 2 waits for 32 MiB; largest buffers: 60 MiB on stream 1, tag "weights"`)
+		for _, part := range []string{"waited 50ms for 16 MiB on stream 1: context deadline exceeded\n", "its place in the queue was 2, directly after this request: stream 2", "largest buffers:\n"} {
 			assert.Contains(t, ended.Report(), part)
 		}
 		freeAll(t, x)
@@ -319,8 +319,8 @@ func TestAnAwaitThatEndsSaysWhatTheRequestWaitsFor(t *testing.T) {
 			return ended
 		}
 		err := within(func(ctx context.Context) error { _, err := one.Await(ctx); return err })
-		assert.Contains(t, err.Error(), `vram: waited 1.003s for 8 MiB on stream 2 with tag "weights": context deadline exceeded, and the request goes on; stream 1 holds 60 MiB`)
-		assert.Contains(t, err.Report(), "the request goes on: Await waits for it again, and Cancel ends it\n")
+		assert.Contains(t, err.Error(), `vram: waited 1.003s for 8 MiB on stream 2 with tag "weights": context deadline exceeded, and the request stays pending; stream 1 holds 60 MiB`)
+		assert.Contains(t, err.Report(), "the request stays pending: Await waits for it again, and Cancel ends it\n")
 		assert.Equal(t, 1, err.Position)
 		err = within(func(ctx context.Context) error { _, err := several.Await(ctx); return err })
 		assert.Contains(t, err.Error(), "vram: waited 2.006s for 24 MiB on stream 2: ")

@@ -10,8 +10,8 @@ func exclusiveMemory() Promise {
 			Name: "handles side by side are unmapped twice", Package: "internal/pool/core", Run: "^TestTranscripts$",
 			Edits: []Edit{
 				{
-					"internal/pool/memory.(*Memory).unmapOps",
-					"j.Ops[n-1].Run.Pages += r.Pages\n\t\t\tcontinue",
+					"internal/pool/memory.(*Job).unmap",
+					"j.Ops[n-1].Run.Pages += r.Pages\n\t\treturn",
 					"j.Ops[n-1].Run.Pages += r.Pages",
 				},
 			},

@@ -1,13 +1,13 @@
-// Package admission decides in which order requests that wait for memory get it, and when no wait can end any more. It
-// knows neither pages nor streams: whether memory serves a request the pool's core finds out, and says so.
+// Package admission orders the requests that wait for memory, and detects when no wait can end any more. It knows neither pages
+// nor streams: the pool's core finds out whether memory serves a request, and reports it.
 //
 // # Words
 //
-// A waiter is a request that was refused and goes on waiting. An account is who holds memory and who waits: a stream, or a
-// tenant. A waiter is blocked while somebody waits for its answer and does nothing else; an account waits while one of its
-// waiters is blocked. An account of several
-// callers never waits: see Waiter.Blocked. An account is suspended while it waits for something else that only other accounts bring
-// about, of which it may say which. To try a waiter is to search memory for it by every means that the pool has.
+// A waiter is a request that was refused and waits. An account holds memory or waits for some: it is a stream or a tenant. A
+// waiter is blocked while a caller waits for its answer and does nothing else; an account waits while one of its waiters is
+// blocked. An account of several callers never waits: see Waiter.Blocked. An account is suspended while it waits for something
+// else that only other accounts bring about; it may name those. To try a waiter is to search memory for it by every means that
+// the pool has.
 //
 // # States of a waiter
 //
@@ -18,50 +18,51 @@
 //	                      '------------ tried
 //	any --Remove--> gone
 //
-// A waiter is unready while the quota of its account does not allow it. Changed says that memory came that was not there
-// before: whoever was tried is untried again, and a trial that began before the change and fails counts for nothing.
-// One waiter is tried at a time.
+// A waiter is unready while the quota of its account does not allow it. Changed reports new memory: tried waiters are untried
+// again, and a trial that began before the change and fails does not count. One waiter is tried at a time.
 //
 // # The order
 //
-// Waiters whose account is within its share come before those that borrow; of those the higher priority comes first. Of those
-// the older comes first, where their accounts have no shares, and else the one whose account will have the smallest part of its share,
-// served in the account's own order. Of the first of either kind the older is next. So shares are rights up to their bytes, and
-// weights within and beyond them: accounts that always want more have memory in proportion to their shares. What accounts have SetUsage says,
-// before each call that depends on it. Next gives the first that is untried and may be tried:
+// Waiters whose account is within its share come before waiters that borrow. Among equals the higher priority comes first,
+// then, without shares, the older waiter. With shares the next is the waiter whose account will have the smallest part of its
+// share, in the account's own order. Of the first waiter with a share and the first without, the older is next. So shares are
+// rights up to their bytes, and weights within and beyond them: accounts that always want more have memory in proportion to
+// their shares. The caller sets the usage of accounts by SetUsage before each call that depends on it. Next returns the first
+// untried waiter that may be tried:
 //
-//   - The first of all may always be.
-//   - Another one may be tried while everybody before it waits in vain, and passes them if it is served. Let those behind a
-//     waiter of n bytes that pass it have n bytes in all, and no more: that is the bound. So a large request lets small
-//     ones use what it cannot use yet, and gets all that comes once they have had as much as it wants itself.
-//   - Who borrows passes nobody who is within its share.
-//   - Unready waiters hold nobody up, and nobody passes them.
+//   - The first of all may always be tried.
+//   - Another may be tried while every waiter before it has failed, and passes them if it is served. The later waiters that pass a
+//     waiter of n bytes get n bytes in all, and no more: that is the bound. So a large request lets small ones use memory that it
+//     cannot use yet, and gets all new memory once they have had as much as it wants itself.
+//   - A waiter that borrows passes none within its share.
+//   - Unready waiters hold up no other, and none passes them.
 //
-// Who has much of its share for long would never be first. So let the first waiter of an account be of n bytes, and its share one
-// part in k of the shares of all accounts that wait: once other accounts with shares, of its priority and within their shares or not as it
-// is, have been served 16 k n bytes since the account's first was served last, it comes before them.
+// An account that has had much of its share for long would never be first. So let its first waiter be of n bytes, and its share
+// one part in k of the shares of all accounts that wait. Once other accounts with shares, of the same priority, borrowing or
+// not as it does, have been served 16 k n bytes since its first waiter was served last, it comes before them.
 //
-// A higher priority that arrives later is before, and passes nobody. So among waiters of one priority nobody starves as long as
-// memory comes back; a stream of higher priorities starves the lower ones, and that is what they mean.
+// A later waiter of higher priority comes before earlier ones, and passes none of them. So among waiters of one priority none
+// starves while memory comes back; a stream of higher priorities starves lower ones, by design.
 //
-// # When nothing goes on
+// # Standstill
 //
-// Stuck is asked when every waiter that may be tried was tried in vain. An account goes on that neither waits nor is suspended. A
-// suspended one will go on, too, if for each thing that it waits for one of those that may bring it about goes on, or will; where
-// it has not said which, that is any account that holds memory or waits for some. Accounts that neither hold memory nor want any count only
-// where they are named. While any account goes on, or will, that holds memory or was handed some of it, its frees will change things. Otherwise no free will come:
+// Call Stuck when every waiter that may be tried has failed. An account is runnable if it neither waits nor is suspended. A
+// suspended account will be runnable if for each thing that it waits for, an account that may bring it about is or will be
+// runnable; if it has named none, any account that holds memory or waits for some may. Accounts that neither hold memory nor
+// want any count only where they are named. While an account that holds memory, or was handed some of it, is or will be
+// runnable, its frees will change things. Otherwise no free will come:
 //
-//  1. Lift: the bound, and what borrowers must not do, hold nobody back any more, until memory changes. Who then is
-//     served ends the standstill.
-//  2. Confirm: the pool has every stream give up what was freed before, and waits for every fence. That is exact: a free
-//     that a goroutine made before it began to wait is found by then.
-//  3. Deadlock: the youngest blocked waiter whose account holds memory is named, or if those are all suspended the youngest
-//     blocked one. Where no account holds anything, Hopeless names the first: nothing will ever come back for it.
+//  1. Lift: the bound and the rule for borrowers hold up no waiter until memory changes. A waiter that is served then ends the
+//     standstill.
+//  2. Confirm: the pool collects all freed memory from every stream, and waits for every fence. That is exact: it finds every free
+//     that a goroutine made before it began to wait.
+//  3. Deadlock: Stuck names the youngest blocked waiter whose account holds memory, or, if all of those are suspended, the
+//     youngest blocked one. If no account holds memory, Hopeless names the first waiter: nothing will ever come back for it.
 //
-// Each arrival, each change and each waiter that blocks or unblocks begins this anew.
+// Each arrival, each change and each waiter that blocks or unblocks restarts these steps.
 //
 // # Bounds
 //
-// Work per call is linear in the waiters, and n log n where shares put them in another order. Nothing else is kept: a waiter that is gone leaves no trace but in how much passed
-// those before it, and before its account.
+// Work per call is linear in the waiters, and n log n where shares change their order. A waiter that has left leaves nothing
+// but the bytes that count as having passed the waiters before it, and its account.
 package admission

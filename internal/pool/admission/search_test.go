@@ -63,7 +63,7 @@ func wishLists(count int, most int64, accounts Account, visit func([]wish)) {
 }
 
 // TestEverySmallWorld walks all interleavings of up to four requests of two accounts in a memory of three bytes: of one
-// goroutine each, of many, and mixed. In each state nobody waits beside memory that would serve it, but for the bound; nobody is
+// goroutine each, of many, and mixed. In each state no request waits while memory would serve it, except for the bound; none is
 // passed by more than it wants; and a deadlock is declared exactly where nothing else can happen.
 func TestEverySmallWorld(t *testing.T) {
 	t.Parallel()
@@ -131,7 +131,7 @@ func TestEverySmallWorldThatStands(t *testing.T) {
 			states += search(t, &rules{memory: 2, wishes: list, alone: alone, quota: make([]int64, 2), share: make([]int64, 2), stand: true})
 		})
 	}
-	three := []wish{{account: 0, bytes: 2}, {account: 1, bytes: 1}, {account: 2, bytes: 1}} // one of them may go on
+	three := []wish{{account: 0, bytes: 2}, {account: 1, bytes: 1}, {account: 2, bytes: 1}} // one of them may resume
 	states += search(t, &rules{memory: 2, wishes: three, alone: []bool{true, true, true}, quota: make([]int64, 3), share: make([]int64, 3), stand: true})
 	for _, on := range [][][]Account{{{1}, {2}, {0}}, {{1, 2}, nil, {0}}, {{2}, {2}, nil}} { // they say whom they wait for
 		states += search(t, &rules{memory: 2, wishes: three, alone: []bool{true, true, true}, quota: make([]int64, 3), share: make([]int64, 3), stand: true, on: on})
@@ -139,7 +139,7 @@ func TestEverySmallWorldThatStands(t *testing.T) {
 	require.Greater(t, states, 5_000)
 }
 
-// settled asks a table what to do where nothing goes on, with all collected.
+// settled asks a table for the next step in a standstill, with all collected.
 func settled(t *testing.T, table *Table, holders ...Account) Verdict {
 	t.Helper()
 	for {

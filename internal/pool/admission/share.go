@@ -7,10 +7,10 @@ import (
 	"sort"
 )
 
-// Usage is what an account with a share has.
+// Usage is the memory of an account with a share.
 type Usage struct {
 	Account      Account
-	ChargedBytes int64 // what it has, and what its ready waiters want
+	ChargedBytes int64 // of the account, and of its ready waiters
 	ShareBytes   int64 // more than 0
 }
 
@@ -18,31 +18,31 @@ type Usage struct {
 type sharing struct {
 	account    Account
 	shareBytes int64
-	usedBytes  int64 // that it has, without what its waiters want
-	// outrankedBytes were served to accounts with shares that were as far in theirs since the first waiter of this one was served.
+	usedBytes  int64 // without its waiters
+	// outrankedBytes were served to equally ranked accounts since the first waiter of this one was served.
 	outrankedBytes int64
 
 	// Scratch of order.
-	sumBytes int64  // used, and wanted by the waiters up to here
-	first    *entry // that is ready
+	sumBytes int64  // used, and wanted by its waiters so far
+	first    *entry // of its ready waiters
 }
 
-// standing is what a waiter's place depends on beside itself.
+// standing holds the other inputs of a waiter's place.
 type standing struct {
-	borrows bool    // served in the order of its account, it would have the account beyond its share
+	borrows bool    // served in the order of its account, it would exceed the account's share
 	due     bool    // others of its rank had enough
-	fill    float64 // of its account's share by then: 1 is all of it; 0 without a share
-	// turn is its age beside those without a share: that of the youngest that is before it and has one, or its own.
+	fill    float64 // part of its account's share in use by then: 1 is all of it; 0 without a share
+	// turn is its age among waiters without a share: of the youngest waiter before it that has a share, or its own.
 	turn uint64
 }
 
-// mostLag is how many times what shares say other accounts may have before the first waiter of an account is served. Not more:
-// it is a bound on how long one waits that its account's old debts keep back. Not less: an account whose requests hold memory so many
-// times longer than others' has so many times fewer of them at the same share, and would get more than that.
+// mostLag bounds how many times its proportion other accounts may have before the first waiter of an account is served. Not
+// more: it bounds the wait of an account with old debts. Not less: an account whose requests hold memory so many times longer
+// than others' has so many times fewer of them at the same share, and would get more than its share.
 const mostLag = 16
 
-// SetUsage says what the accounts that have a share have now, before anything else is told of the same moment. Accounts that are not
-// named have none.
+// SetUsage sets the memory of each account that has a share. Call it before any other call about the same moment. Accounts that
+// are not listed have no share.
 func (t *Table) SetUsage(all []Usage) {
 	if len(all) == 0 && len(t.shares) == 0 {
 		return
@@ -64,7 +64,7 @@ func (t *Table) SetUsage(all []Usage) {
 	t.order()
 }
 
-// shareAlready reports whether the accounts that have a share are those, in this order.
+// shareAlready reports whether the accounts with a share are these, in this order.
 func (t *Table) shareAlready(all []Usage) bool {
 	if len(t.shares) != len(all) {
 		return false
@@ -77,7 +77,7 @@ func (t *Table) shareAlready(all []Usage) bool {
 	return true
 }
 
-// reshare takes over which accounts have a share.
+// reshare replaces the accounts with a share.
 func (t *Table) reshare(all []Usage) {
 	old := t.shares
 	t.shares = make([]sharing, len(all))
@@ -90,13 +90,13 @@ func (t *Table) reshare(all []Usage) {
 			s.outrankedBytes = old[i].outrankedBytes
 		}
 	}
-	// Those of an account stand in no order yet.
+	// The entries of an account are not ordered yet.
 	slices.SortFunc(t.queue, func(a, b entry) int {
 		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.Age, b.Age))
 	})
 }
 
-// sharing is an account's, nil if it has no share.
+// sharing returns the share of an account, nil if it has none.
 func (t *Table) sharing(a Account) *sharing {
 	if len(t.shares) == 0 {
 		return nil
@@ -108,7 +108,7 @@ func (t *Table) sharing(a Account) *sharing {
 	return &t.shares[at]
 }
 
-// elder reports whether of two waiters of one account the first comes first.
+// elder reports whether a comes before b, two waiters of one account.
 func elder(a, b *entry) bool {
 	if a.Priority != b.Priority {
 		return a.Priority > b.Priority
@@ -116,7 +116,7 @@ func elder(a, b *entry) bool {
 	return a.Age < b.Age
 }
 
-// order puts the queue in order. Those of one account stand in their order before, whatever became of the others.
+// order sorts the queue. The entries of one account already are in their order.
 func (t *Table) order() {
 	for i := range t.shares {
 		s := &t.shares[i]
@@ -148,15 +148,15 @@ func (t *Table) order() {
 	t.sharers = sharers
 }
 
-// byStanding sorts entries by their places. slices.SortFunc takes twice the time: it copies both entries, which are long,
-// to compare them.
+// byStanding sorts entries by their places. slices.SortFunc takes twice the time: it copies both entries, which are long, to
+// compare them.
 type byStanding []entry
 
 func (q *byStanding) Len() int           { return len(*q) }
 func (q *byStanding) Less(i, j int) bool { return before(&(*q)[i], &(*q)[j]) < 0 }
 func (q *byStanding) Swap(i, j int)      { (*q)[i], (*q)[j] = (*q)[j], (*q)[i] }
 
-// dun finds out whose turn it is whatever its rank.
+// dun finds the waiters that are due whatever their rank.
 func (t *Table) dun() {
 	var sumBytes float64
 	for i := range t.shares {
@@ -178,7 +178,7 @@ func (t *Table) dun() {
 	}
 }
 
-// merge gives those that have shares their turns among those that have none: of the first of both the older one is next.
+// merge sets the turns of waiters with shares among waiters without: of the first of both the older is next.
 func (t *Table) merge(sharers []*entry) {
 	slices.SortFunc(sharers, func(a, b *entry) int {
 		return cmp.Or(truth(a.borrows)-truth(b.borrows), cmp.Compare(b.Priority, a.Priority), ranked(a, b))
@@ -190,8 +190,8 @@ func (t *Table) merge(sharers []*entry) {
 	}
 }
 
-// rankNew gives a request its standing that has not arrived, and is charged. The youngest of all as it is, it comes behind all others
-// that borrow as it does, however little its account has: once it waits it has the place that it should.
+// rankNew sets the standing of a request that has not arrived, and is charged. As the youngest of all it comes after all others
+// that borrow as it does, however little its account has; once it waits it gets its proper place.
 func (t *Table) rankNew(e *entry) {
 	e.turn = e.Age
 	s := t.sharing(e.Account)
@@ -208,8 +208,8 @@ func (t *Table) rankNew(e *entry) {
 	e.borrows = sumBytes > s.shareBytes
 }
 
-// outrank counts what a waiter was served against those of its priority that are the first of other accounts, and borrow or do not
-// borrow as it does. An account whose first was served begins anew.
+// outrank counts a served waiter against the first waiters of other accounts with its priority that borrow, or do not, as it
+// does. An account whose first waiter was served restarts its count.
 func (t *Table) outrank(served *entry) {
 	own := t.sharing(served.Account)
 	if own == nil {
@@ -238,7 +238,7 @@ func (t *Table) outrank(served *entry) {
 	}
 }
 
-// checkShares holds the standings against the package comment.
+// checkShares checks the standings against the package comment.
 func (t *Table) checkShares() error {
 	last := map[Account]*entry{}
 	for i := range t.queue {

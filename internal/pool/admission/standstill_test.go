@@ -24,7 +24,7 @@ func exhaust(table *Table) {
 	}
 }
 
-// changes are all that ends a standstill, each together with what has everybody wait again.
+// changes returns every event that ends a standstill, each followed by calls that make everyone wait again.
 func changes() map[string]func(*Table) {
 	return map[string]func(*Table){
 		"a goroutine that waited goes on for a while": func(table *Table) {
@@ -41,8 +41,8 @@ func changes() map[string]func(*Table) {
 	}
 }
 
-// A deadlock is believed only if nothing at all has changed since everything was collected: whoever went on meanwhile may have
-// freed what nobody has looked at. So each change has everything collected again.
+// A deadlock is believed only if nothing at all has changed since everything was collected: an account that ran in between may
+// have freed memory that has not been looked at. So each change has everything collected again.
 func TestAnyChangeEndsAStandstill(t *testing.T) {
 	t.Parallel()
 	for name, change := range changes() {
@@ -72,7 +72,7 @@ func TestAnyChangeEndsAStandstill(t *testing.T) {
 	}
 }
 
-// lifts is what is to be done once everybody has been tried that a standstill lets pass.
+// lifts returns the next step once all waiters that a standstill lets pass were tried.
 func lifts(table *Table, holders []Account) Verdict {
 	for {
 		v, _ := table.Stuck(holders)
@@ -83,7 +83,7 @@ func lifts(table *Table, holders []Account) Verdict {
 	}
 }
 
-// What may pass while nothing goes on may not once something does: a small request does not go before a large one for ever.
+// A waiter may pass in a standstill, and not after it: a small request does not overtake a large one for ever.
 func TestAnyChangeEndsALift(t *testing.T) {
 	t.Parallel()
 	small := Waiter{Account: 3, Bytes: 9}
@@ -99,7 +99,7 @@ func TestAnyChangeEndsALift(t *testing.T) {
 	}
 }
 
-// Of a deadlock's waiters one is refused for whose answer somebody waits: the refusal of any other would have nobody go on.
+// A deadlock refuses a waiter whose answer a caller waits for: the refusal of another would resume nobody.
 func TestWhoIsRefusedIsWaitedFor(t *testing.T) {
 	t.Parallel()
 	holders := []Account{1, 2}
@@ -113,7 +113,7 @@ func TestWhoIsRefusedIsWaitedFor(t *testing.T) {
 	assert.EqualValues(t, 2, id)
 }
 
-// What was served while a request waited for its quota did not pass it: it begins to count once it is ready.
+// Memory that was served while a request waited for its quota did not pass it: it counts once the request is ready.
 func TestNobodyPassesWhoHasNoQuota(t *testing.T) {
 	t.Parallel()
 	table := new(Table)
@@ -134,8 +134,8 @@ func TestNobodyPassesWhoHasNoQuota(t *testing.T) {
 	assert.False(t, table.MayPass(Waiter{Account: 3, Bytes: 1}), "now somebody has, by all that it wants")
 }
 
-// What is served counts against the account's share at once: two accounts with the same share are served in turn, within one moment of
-// which the usage is told once.
+// Served memory counts against the account's share at once: two accounts with the same share are served in turn, within one
+// moment of which the usage is set once.
 func TestWhatIsServedCountsAtOnce(t *testing.T) {
 	t.Parallel()
 	table := new(Table)

@@ -2,30 +2,30 @@ package admission
 
 import "slices"
 
-// Verdict says what is to be done where nothing goes on.
+// Verdict is the next step when no waiter can be tried.
 type Verdict uint8
 
 // The verdicts.
 const (
-	// Wait says that somebody who holds memory does not wait, or that nobody does: frees will come, or none is wanted.
+	// Wait: an account that holds memory is runnable, or none waits. Frees will come, or none is wanted.
 	Wait Verdict = iota
-	// Lift says that Next has more to give.
+	// Lift: Next has more to return.
 	Lift
-	// Confirm says that all that was freed is to be collected; then Confirmed or Changed is to be told, and Stuck asked again.
+	// Confirm: collect all freed memory, then call Confirmed or Changed, and Stuck again.
 	Confirm
-	// Deadlock says that a waiter is to be refused, since all that hold memory wait.
+	// Deadlock: refuse a waiter, since all accounts that hold memory wait.
 	Deadlock
-	// Hopeless says that a waiter is to be refused, since nobody holds memory that could come back.
+	// Hopeless: refuse a waiter, since no account holds memory that could come back.
 	Hopeless
 )
 
-// String is the verdict's name.
+// String returns the verdict's name.
 func (v Verdict) String() string {
 	return [...]string{"wait", "lift", "confirm", "deadlock", "hopeless"}[v]
 }
 
-// Stuck says what is to be done when Next gives nobody and nothing is under way that could bring memory. holders are the
-// accounts that hold memory, in any order. With Deadlock and Hopeless the ID says whom to refuse, and remove.
+// Stuck returns the next step when Next returns nothing and no pending work could bring memory. holders are the accounts that
+// hold memory, in any order. With Deadlock and Hopeless, refuse and remove the waiter id.
 func (t *Table) Stuck(holders []Account) (v Verdict, id uint64) {
 	if len(t.queue) == 0 || t.trying != 0 || !t.standsStill(holders) {
 		return Wait, 0
@@ -47,7 +47,7 @@ func (t *Table) Stuck(holders []Account) (v Verdict, id uint64) {
 	return Deadlock, t.youngest(holders)
 }
 
-// standsStill reports whether nobody is left who could free, or have somebody free.
+// standsStill reports whether no account is left that could free memory, or make another free some.
 func (t *Table) standsStill(holders []Account) bool {
 	stuck := t.stuck(holders)
 	for _, a := range t.mayFree(holders) {
@@ -58,7 +58,7 @@ func (t *Table) standsStill(holders []Account) bool {
 	return len(holders) == 0 || t.some(func(e *entry) bool { return e.Blocked })
 }
 
-// mayFree are the accounts that hold memory, and those that some of it was handed to, and by those to others.
+// mayFree returns the accounts that hold memory, and the accounts that they, and so on, have handed some of it.
 func (t *Table) mayFree(holders []Account) []Account {
 	if len(t.freers) == 0 {
 		return holders
@@ -78,7 +78,7 @@ func (t *Table) mayFree(holders []Account) []Account {
 	return all
 }
 
-// stuck are the suspended accounts that nobody who goes on has go on, directly or by having others go on.
+// stuck returns the suspended accounts that no runnable account can resume, directly or through others.
 func (t *Table) stuck(holders []Account) []Account {
 	stuck := make([]Account, len(t.still))
 	for i := range t.still {
@@ -106,7 +106,7 @@ func (t *Table) stuck(holders []Account) []Account {
 	return stuck
 }
 
-// youngest is the youngest blocked waiter whose account holds memory; where none does, the youngest blocked one.
+// youngest returns the youngest blocked waiter whose account holds memory; if none does, the youngest blocked one.
 func (t *Table) youngest(holders []Account) uint64 {
 	var best *entry
 	holds := func(e *entry) bool { return slices.Contains(holders, e.Account) }
@@ -116,10 +116,10 @@ func (t *Table) youngest(holders []Account) uint64 {
 			best = e
 		}
 	}
-	return best.ID // a standstill has one
+	return best.ID // there is one in a standstill
 }
 
-// first is the first that is ready, since the quota of another is no matter of memory; else the first.
+// first returns the first ready waiter, since the quota of another has nothing to do with memory; else the first.
 func (t *Table) first() uint64 {
 	for i := range t.queue {
 		if !t.queue[i].Unready {
@@ -129,7 +129,7 @@ func (t *Table) first() uint64 {
 	return t.queue[0].ID
 }
 
-// Confirmed says that all was collected after a Confirm, and brought nothing. It is told before anything else changes.
+// Confirmed notes that everything was collected after a Confirm, and brought nothing. Call it before anything else changes.
 func (t *Table) Confirmed() {
 	if t.stage == lifted {
 		t.stage = confirmed

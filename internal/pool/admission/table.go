@@ -8,7 +8,7 @@ import (
 	"sort"
 )
 
-// Account names who holds memory and who waits.
+// Account names a stream or a tenant.
 type Account uint64
 
 // Waiter is a request that waits.
@@ -18,9 +18,9 @@ type Waiter struct {
 	Priority int
 	Age      uint64 // of its first arrival; 0: this is the first
 	Bytes    int64
-	// ChargedBytes are what its account is charged for it while it is ready; of an account without a share they say nothing.
+	// ChargedBytes are charged to its account while it is ready; unused for an account without a share.
 	ChargedBytes int64
-	Blocked      bool // somebody waits for the answer and does nothing else
+	Blocked      bool // a caller waits for the answer and does nothing else
 	Unready      bool // its account's quota does not allow it yet
 }
 
@@ -28,24 +28,24 @@ type Waiter struct {
 type entry struct {
 	Waiter
 	standing
-	passedBytes int64 // served to waiters behind it since it arrived
-	tried       bool  // in vain, since memory changed last
-	ahead       bool  // it stood before the one that is tried when that began
+	passedBytes int64 // served to later waiters since it arrived
+	tried       bool  // has failed since memory changed last
+	ahead       bool  // preceded the waiter that is tried when that trial began
 }
 
-// suspended is an account that waits for others beside memory.
+// suspended is an account that waits for something other than memory.
 type suspended struct {
 	account Account
-	waits   [][]Account // each ends by any of those; of none: by any that holds memory or waits for some
+	waits   [][]Account // one list for each wait, any of which may end it; empty: any that holds memory or waits for some
 }
 
-// freers are who frees memory of an account beside its own callers.
+// freers are the accounts that free memory of an account other than its own callers.
 type freers struct {
 	account Account
 	by      []Account
 }
 
-// stage is how far a standstill has got; see the package comment.
+// stage is the progress of a standstill; see the package comment.
 type stage uint8
 
 const (
@@ -54,14 +54,14 @@ const (
 	confirmed
 )
 
-// Table is all that wait. The zero value is empty. It has more than forty methods, since its door is wide: order, shares and deadlocks are
-// questions about one queue, and each is a few lines.
+// Table holds all waiters. The zero value is empty. It has more than forty methods: order, shares and deadlocks are questions
+// about one queue, and each is a few lines.
 type Table struct {
 	queue   []entry // in order
 	lastAge uint64
 	epoch   uint64 // of the memory
 	trying  uint64 // the waiter's ID; 0: none
-	tryFrom uint64 // the epoch in which that began
+	tryFrom uint64 // the epoch in which its trial began
 	still   []suspended
 	freers  []freers
 	stage   stage
@@ -70,7 +70,7 @@ type Table struct {
 	sharers []*entry  // scratch of order
 }
 
-// before says who is served first.
+// before compares two waiters in the order of service.
 func before(a, b *entry) int {
 	if a.borrows != b.borrows {
 		return truth(a.borrows) - truth(b.borrows)
@@ -78,7 +78,7 @@ func before(a, b *entry) int {
 	return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.turn, b.turn), ranked(a, b))
 }
 
-// ranked says it of two of accounts with shares, of one priority, that both borrow or both do not.
+// ranked compares two waiters with shares, of one priority, that both borrow or both do not.
 func ranked(a, b *entry) int {
 	return cmp.Or(truth(b.due)-truth(a.due), cmp.Compare(a.fill, b.fill), cmp.Compare(a.Age, b.Age))
 }
@@ -90,8 +90,8 @@ func truth(b bool) int {
 	return 0
 }
 
-// Arrive adds a waiter and returns its age. One that comes back with the age of its first arrival has its place again. Untried
-// as it is, it is the only one that Next may give besides those that were.
+// Arrive adds a waiter and returns its age. A waiter that comes back with the age of its first arrival has its old place. As it
+// is untried, it is the only new one that Next may return.
 func (t *Table) Arrive(w Waiter) (age uint64) {
 	if w.Age == 0 {
 		t.lastAge++
@@ -104,7 +104,7 @@ func (t *Table) Arrive(w Waiter) (age uint64) {
 
 func (t *Table) insert(e entry) {
 	if s := t.sharing(e.Account); s != nil && !e.Unready {
-		s.usedBytes = max(0, s.usedBytes-e.ChargedBytes) // it has it not yet
+		s.usedBytes = max(0, s.usedBytes-e.ChargedBytes) // not yet
 	}
 	at := t.placeOf(&e)
 	t.queue = append(t.queue, e)
@@ -113,7 +113,7 @@ func (t *Table) insert(e entry) {
 	t.order()
 }
 
-// placeOf is where an entry is to be put before it is ordered: among those of its account it stands there as it should.
+// placeOf returns the place to insert an entry at before order runs: in the right order among the entries of its account.
 func (t *Table) placeOf(e *entry) int {
 	if t.sharing(e.Account) == nil {
 		e.turn = e.Age
@@ -126,7 +126,7 @@ func (t *Table) placeOf(e *entry) int {
 	return at
 }
 
-// indexFunc is the place of the first entry of the queue for which holds reports true, -1 where there is none.
+// indexFunc returns the place of the first entry for which holds reports true, -1 if there is none.
 func (t *Table) indexFunc(holds func(e *entry) bool) int {
 	for i := range t.queue {
 		if holds(&t.queue[i]) {
@@ -136,11 +136,11 @@ func (t *Table) indexFunc(holds func(e *entry) bool) int {
 	return -1
 }
 
-// some reports whether there is one.
+// some reports whether there is such an entry.
 func (t *Table) some(holds func(e *entry) bool) bool { return t.indexFunc(holds) >= 0 }
 
-// Remove takes out a waiter that was cancelled or refused. It reports whether it was there. Others may have been held up
-// by it: they may be tried now.
+// Remove removes a waiter that was cancelled or refused. It reports whether it was there. Waiters that it held up may be tried
+// now.
 func (t *Table) Remove(id uint64) bool {
 	at := t.find(id)
 	if at < 0 {
@@ -163,7 +163,7 @@ func (t *Table) find(id uint64) int {
 	return t.indexFunc(func(e *entry) bool { return e.ID == id })
 }
 
-// Block notes whether somebody waits for a waiter's answer and does nothing else.
+// Block notes whether a caller waits for a waiter's answer and does nothing else.
 func (t *Table) Block(id uint64, blocked bool) {
 	if at := t.find(id); at >= 0 && t.queue[at].Blocked != blocked {
 		t.queue[at].Blocked = blocked
@@ -171,7 +171,7 @@ func (t *Table) Block(id uint64, blocked bool) {
 	}
 }
 
-// Ready says that the quota of a waiter's account allows it now. What it wants is charged.
+// Ready notes that the quota of a waiter's account allows it now, and charges the account.
 func (t *Table) Ready(id uint64) {
 	at := t.find(id)
 	if at < 0 {
@@ -184,8 +184,9 @@ func (t *Table) Ready(id uint64) {
 	t.stage = moving
 }
 
-// Suspend says for whom an account waits beside memory, and frees nothing before it goes on: one list for each wait, of the accounts
-// of which any may end it; an empty list means any account that holds memory or waits for some. Without a list it goes on.
+// Suspend notes that an account waits for something other than memory and frees nothing until then: one list for each wait, of
+// the accounts any of which may end it; an empty list means any account that holds memory or waits for some. Without a list the
+// account is runnable.
 func (t *Table) Suspend(a Account, waits [][]Account) {
 	at := t.suspendedAt(a)
 	switch {
@@ -203,7 +204,7 @@ func (t *Table) Suspend(a Account, waits [][]Account) {
 	t.stage = moving
 }
 
-// FreedBy says which accounts' callers free memory of an account, beside its own: those that were handed some of it.
+// FreedBy notes which accounts' callers free memory of an account other than its own: the ones that were handed some of it.
 func (t *Table) FreedBy(a Account, by []Account) {
 	at := t.freersAt(a)
 	switch {
@@ -219,7 +220,7 @@ func (t *Table) FreedBy(a Account, by []Account) {
 	t.stage = moving
 }
 
-// Forget says that an account is no more: it waits for nobody, and frees nothing.
+// Forget drops an account: it waits for none, and frees nothing.
 func (t *Table) Forget(a Account) {
 	t.Suspend(a, nil)
 	t.FreedBy(a, nil)
@@ -228,17 +229,17 @@ func (t *Table) Forget(a Account) {
 	}
 }
 
-// Blocked reports whether any waiter is.
+// Blocked reports whether any waiter is blocked.
 func (t *Table) Blocked() bool {
 	return t.some(func(e *entry) bool { return e.Blocked })
 }
 
-// Suspended reports whether an account is.
+// Suspended reports whether an account is suspended.
 func (t *Table) Suspended(a Account) bool {
 	return t.suspendedAt(a) >= 0
 }
 
-// suspendedAt is the place of a suspended account, -1 where it is not suspended.
+// suspendedAt returns the place of a suspended account, -1 where it is not suspended.
 func (t *Table) suspendedAt(a Account) int {
 	for i := range t.still {
 		if t.still[i].account == a {
@@ -248,7 +249,7 @@ func (t *Table) suspendedAt(a Account) int {
 	return -1
 }
 
-// freersAt is the place of the accounts that free memory of an account, -1 where there are none.
+// freersAt returns the place of the accounts that free memory of an account, -1 where there are none.
 func (t *Table) freersAt(a Account) int {
 	for i := range t.freers {
 		if t.freers[i].account == a {
@@ -271,7 +272,7 @@ func sameWaits(a, b [][]Account) bool {
 	return true
 }
 
-// Changed says that memory came that was not there before, or can be used in another way.
+// Changed reports that there is new memory, or that memory can be used in another way.
 func (t *Table) Changed() {
 	t.epoch++
 	t.stage = moving
@@ -280,7 +281,7 @@ func (t *Table) Changed() {
 	}
 }
 
-// Next is the waiter to be tried, if there is one and none is being tried. Its trial ends with Served, Failed or Remove.
+// Next returns the waiter to be tried, if there is one and none is being tried. Its trial ends with Served, Failed or Remove.
 func (t *Table) Next() (id uint64, ok bool) {
 	if t.trying != 0 {
 		return 0, false
@@ -300,9 +301,9 @@ func (t *Table) Next() (id uint64, ok bool) {
 	return 0, false
 }
 
-// line is the first part of the queue, as those behind it see it.
+// line summarizes the waiters ahead of a place in the queue.
 type line struct {
-	leastBytes int64 // that one of them lets pass
+	leastBytes int64 // the least that one of them still lets pass
 	within     bool  // one of them does not borrow
 	lifted     bool
 }
@@ -315,17 +316,17 @@ func (l *line) add(e *entry) {
 	}
 }
 
-// lets reports whether a waiter may be served before those.
+// lets reports whether a waiter may be served before them.
 func (l *line) lets(w *entry) bool {
 	return l.lifted || (!w.borrows || !l.within) && w.Bytes <= l.leastBytes
 }
 
-// placeBefore is the place of the first entry of the queue that does not come before e.
+// placeBefore returns the place of the first entry of the queue that does not come before e.
 func (t *Table) placeBefore(e *entry) int {
 	return sort.Search(len(t.queue), func(at int) bool { return before(&t.queue[at], e) >= 0 })
 }
 
-// place is a request that has not arrived, and where it would stand at worst. What it wants is charged.
+// place returns the entry of a request that has not arrived, charged, and its place at worst.
 func (t *Table) place(w Waiter) (e entry, at int) {
 	w.Age = math.MaxUint64
 	e.Waiter = w
@@ -333,7 +334,7 @@ func (t *Table) place(w Waiter) (e entry, at int) {
 	return e, t.placeBefore(&e)
 }
 
-// MayPass reports whether a request that is ready to wait, and has not arrived, may be served before those that wait.
+// MayPass reports whether a ready request that has not arrived may be served before the waiters.
 func (t *Table) MayPass(w Waiter) bool {
 	e, at := t.place(w)
 	ahead := newLine(t.stage)
@@ -343,13 +344,13 @@ func (t *Table) MayPass(w Waiter) bool {
 	return ahead.lets(&e)
 }
 
-// Borrows reports whether such a request is beyond its account's share.
+// Borrows reports whether such a request exceeds its account's share.
 func (t *Table) Borrows(w Waiter) bool {
 	e, _ := t.place(w)
 	return e.borrows
 }
 
-// Passed says that such a request was served.
+// Passed notes that such a request was served.
 func (t *Table) Passed(w Waiter) {
 	e, at := t.place(w)
 	for i := range t.queue {
@@ -359,15 +360,15 @@ func (t *Table) Passed(w Waiter) {
 	t.order()
 }
 
-// pass counts bytes that were served to somebody behind a waiter.
+// pass counts bytes that were served to a later waiter.
 func (e *entry) pass(behind bool, served *entry) {
 	if behind && !e.Unready {
 		e.passedBytes += served.Bytes
 	}
 }
 
-// Failed says that no memory was found for the waiter that is being tried. It reports whether that counts: a trial that began
-// before memory changed does not.
+// Failed notes that no memory was found for the waiter on trial. It reports whether that counts: a trial that began before
+// memory changed does not.
 func (t *Table) Failed(id uint64) (counts bool) {
 	at := t.find(id)
 	if at < 0 || t.trying != id {
@@ -378,7 +379,7 @@ func (t *Table) Failed(id uint64) (counts bool) {
 	return t.queue[at].tried
 }
 
-// Served says that a waiter has its memory.
+// Served notes that a waiter has its memory, and removes it.
 func (t *Table) Served(id uint64) {
 	at := t.find(id)
 	if at < 0 {
@@ -395,22 +396,22 @@ func (t *Table) Served(id uint64) {
 	t.drop(at)
 }
 
-// Waiting is how many wait.
+// Waiting returns the number of waiters.
 func (t *Table) Waiting() int { return len(t.queue) }
 
-// Each visits those that wait, in order.
+// Each visits the waiters in order.
 func (t *Table) Each(visit func(Waiter)) {
 	for i := range t.queue {
 		visit(t.queue[i].Waiter)
 	}
 }
 
-// Check holds the table against the package comment.
+// Check checks the table against the package comment.
 func (t *Table) Check() error {
 	for i := range t.queue {
 		e := &t.queue[i]
 		if i > 0 && before(&t.queue[i-1], e) >= 0 {
-			return fmt.Errorf("admission: waiter %d stands behind waiter %d", e.ID, t.queue[i-1].ID)
+			return fmt.Errorf("admission: waiter %d is queued after waiter %d", e.ID, t.queue[i-1].ID)
 		}
 		if e.Age > t.lastAge {
 			return fmt.Errorf("admission: waiter %d is of age %d, the last was %d", e.ID, e.Age, t.lastAge)

@@ -25,7 +25,7 @@ type wish struct {
 	priority int
 }
 
-// rules are what does not change in a world.
+// rules are the constants of a world.
 type rules struct {
 	memory int64
 	wishes []wish
@@ -33,20 +33,20 @@ type rules struct {
 	quota  []int64     // by account; 0: none
 	share  []int64     // likewise
 	cancel bool        // requests may be given up
-	stand  bool        // accounts of one goroutine may wait for something else, until somebody has them go on
+	stand  bool        // accounts of one goroutine may wait for something else, until another resumes them
 	on     [][]Account // by account: whom it waits for when it stands; none: anybody who holds memory or wants some
 	lag    int64       // as in Table
 }
 
-// world is a table, memory that is a number, and goroutines, as dumb as can be: memory that was freed is on its way until it is
-// delivered or collected, and a trial finds what was there when it began.
+// world is a table, memory that is a number, and goroutines, as dumb as can be: freed memory is on its way until it is
+// delivered or collected, and a trial finds the memory that was there when it began.
 type world struct {
 	*rules
 	table   Table
 	phases  []phase
 	charged []bool  // to its account
-	passed  []int64 // to those behind each, without what a lift let through
-	// outranked is what others were served of the same standing, by account, since its first waiter was served.
+	passed  []int64 // served to later ones, by waiter, without grants that a lift let through
+	// outranked counts bytes served to others of the same standing, by account, since its first waiter was served.
 	outranked []int64
 	free      int64
 	onWay     int64
@@ -69,7 +69,7 @@ func newWorld(r *rules) *world {
 	return w
 }
 
-// clone is a copy that shares nothing that changes.
+// clone returns a copy that shares nothing that changes.
 func (w *world) clone() *world {
 	next := *w
 	next.table.queue = slices.Clone(w.table.queue)
@@ -122,7 +122,7 @@ func (w *world) key() string {
 	return string(key)
 }
 
-// charges are what an account has and waits for with its quota's leave.
+// charges returns the bytes that an account has, and those its quota lets it wait for.
 func (w *world) charges(a Account) (bytes int64) {
 	for i, charged := range w.charged {
 		if charged && w.wishes[i].account == a {
@@ -132,7 +132,7 @@ func (w *world) charges(a Account) (bytes int64) {
 	return bytes
 }
 
-// tell tells the table what accounts have.
+// tell sets the accounts' usage in the table.
 func (w *world) tell() {
 	var all []Usage
 	for a, share := range w.share {
@@ -156,7 +156,7 @@ type move struct {
 	wish int
 }
 
-// moves are all that can happen now.
+// moves returns all that can happen now.
 func (w *world) moves() (all []move) {
 	for i, p := range w.phases {
 		a := w.wishes[i].account
@@ -249,7 +249,7 @@ func (w *world) ask(i int) {
 	w.lifting = false
 }
 
-// uncharged lets the oldest of an account's waiters go on that its quota held up.
+// uncharged readies the oldest waiter of an account that its quota held up.
 func (w *world) uncharged(a Account) {
 	if w.quota[a] == 0 {
 		return
@@ -269,8 +269,8 @@ func (w *world) uncharged(a Account) {
 	}
 }
 
-// look notes who waits as a trial begins, and who of those is to be served before: found out by the rules of the package comment,
-// each for itself. Who may be tried as well as the chosen one, and comes before it, has been.
+// look notes who waits as a trial begins, and who of those is to be served before: found out by the rules of the package
+// comment, each for itself. Who may be tried as well as the chosen one, and comes before it, has been.
 func (w *world) look() error {
 	w.rivals, w.ahead, w.barred = make([]bool, len(w.wishes)), make([]bool, len(w.wishes)), false
 	mine := w.stand0(w.trial)
@@ -288,8 +288,8 @@ func (w *world) look() error {
 	return nil
 }
 
-// order0 are those that wait with their quota's leave, in order: of the first without a share and the first with one the older is next,
-// unless priority or a share says otherwise.
+// order0 are those that wait with their quota's leave, in order: of the first without a share and the first with one the older
+// is next, unless priority or a share says otherwise.
 func (w *world) order0() (all []int) {
 	var plain, sharing []int
 	for i, p := range w.phases {
@@ -319,7 +319,7 @@ func (w *world) order0() (all []int) {
 type place0 struct {
 	borrows, due bool
 	priority     int
-	has, share   int64 // of its account once it is served behind those that the account has before
+	has, share   int64 // of its account once it is served after the account's earlier ones
 	age          uint64
 }
 
@@ -362,7 +362,7 @@ func (w *world) elder(j, i int) bool {
 	return w.entry(j).Age < w.entry(i).Age
 }
 
-// first is the first of an account that its quota allows, -1 if there is none.
+// first returns the first of an account that its quota allows, -1 if there is none.
 func (w *world) first(a Account) int {
 	best := -1
 	for i, p := range w.phases {
@@ -388,7 +388,7 @@ func (w *world) firstBorrows(a Account) bool {
 	return has > w.share[a]
 }
 
-// mostOutranked is what others may have before an account's first.
+// mostOutranked returns how much others may have before an account's first.
 func (w *world) mostOutranked(a Account) float64 {
 	var sum int64
 	for b := range w.share {
@@ -403,7 +403,7 @@ func (w *world) mostOutranked(a Account) float64 {
 	return float64(lag*w.wishes[w.first(a)].bytes*sum) / float64(w.share[a])
 }
 
-// outrank counts what a waiter is served against the first of other accounts.
+// outrank counts a served waiter against the first of other accounts.
 func (w *world) outrank(i int) {
 	mine := w.stand0(i)
 	for a := range w.share {
@@ -451,7 +451,7 @@ func (w *world) end() error {
 	return nil
 }
 
-// settleDebts begins the count of an account anew that does not wait.
+// settleDebts restarts the count of an account that does not wait.
 func (w *world) settleDebts() {
 	for a := range w.outranked {
 		if w.first(Account(a)) < 0 {
@@ -460,7 +460,7 @@ func (w *world) settleDebts() {
 	}
 }
 
-// settle asks what is to be done where nothing goes on, and does it.
+// settle asks for the next step in a standstill, and takes it.
 func (w *world) settle() error {
 	for {
 		if _, more := w.clone().table.Next(); more || w.trial >= 0 {
@@ -512,7 +512,7 @@ func (w *world) refuse(v Verdict, i int) error {
 	return nil
 }
 
-// ends are the accounts of which any ends an account's stand; none: see resumers.
+// ends returns the accounts of which any ends an account's stand; none: see resumers.
 func (w *world) ends(a Account) []Account {
 	if w.on == nil {
 		return nil
@@ -520,7 +520,7 @@ func (w *world) ends(a Account) []Account {
 	return w.on[a]
 }
 
-// resumers are the accounts that may end an account's stand.
+// resumers returns the accounts that may end an account's stand.
 func (w *world) resumers(a Account) (all []Account) {
 	if named := w.ends(a); len(named) > 0 {
 		return named
@@ -534,7 +534,7 @@ func (w *world) resumers(a Account) (all []Account) {
 	return all
 }
 
-// willGoOn reports whether an account goes on, or others that go on will have it go on. behind are those that wait for it.
+// willGoOn reports whether an account is runnable, or will be once others are. behind lists the accounts that wait for it.
 func (w *world) willGoOn(a Account, behind []Account) bool {
 	if !w.stands[a] {
 		return !w.stopped(a)
@@ -555,7 +555,7 @@ func (w *world) holders() (ids []Account) {
 	return ids
 }
 
-// check is what must hold at any time.
+// check checks the invariants.
 func (w *world) check() error {
 	if err := w.table.Check(); err != nil {
 		return err

@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// chooser decides what happens next.
+// chooser makes the random choices.
 type chooser interface {
 	pick(n int) int // 0 up to n-1
 	more() bool
@@ -46,7 +46,7 @@ func randomWorld(t failer, ch chooser) *world {
 	return w
 }
 
-// act lets one thing happen, if it can.
+// act performs one random action, if it can.
 func (w *world) act(ch chooser) {
 	if w.abandoned { // the actor has ended: only its closer and the driver are left
 		if w.job != nil {
@@ -80,7 +80,7 @@ func (w *world) act(ch chooser) {
 	}
 }
 
-// seldom is what happens now and then.
+// seldom performs a rare action.
 func (w *world) seldom(ch chooser) {
 	switch ch.pick(12) {
 	case 0:
@@ -115,7 +115,7 @@ func (w *world) seldom(ch chooser) {
 	}
 }
 
-// end is Close or Abandon, at times.
+// end performs Close or Abandon, at times.
 func (w *world) end(ch chooser) {
 	switch ch.pick(4) {
 	case 0:
@@ -156,7 +156,7 @@ func (w *world) join() {
 	w.send(Join{Client: id})
 }
 
-// some is a client, gone ones included.
+// some returns a client, gone ones included.
 func (w *world) some(ch chooser) Client {
 	return Client(1 + ch.pick(len(w.clients)))
 }
@@ -189,8 +189,7 @@ func (w *world) refill(ch chooser) {
 	}
 }
 
-// giveBack takes pages out of what a client holds and puts them into the mail, with a fence, or without
-// where the client has waited for its stream.
+// giveBack mails a part of a client's pages, with a fence, or without one if the client has waited for its stream.
 func (w *world) giveBack(ch chooser, answer bool) {
 	id := w.some(ch)
 	if answer {
@@ -221,7 +220,7 @@ func (w *world) giveBack(ch chooser, answer bool) {
 
 func (w *world) answer(ch chooser) { w.giveBack(ch, true) }
 
-// tell lets clients look, or one publish what it uses and what it has free, which may be anything.
+// tell makes clients look, or one publish arbitrary figures.
 func (w *world) tell(ch chooser) {
 	if w.looks > 0 && ch.pick(2) == 0 {
 		w.endLooks()
@@ -238,7 +237,7 @@ func (w *world) tell(ch chooser) {
 	c.free.atMax = uint32(ch.pick(int(c.free.pages) + 1)) //nolint:gosec // a few
 }
 
-// unanswered are the clients that were asked and whose answer is not on its way.
+// unanswered returns the clients that were asked and whose answer is not on its way.
 func (w *world) unanswered() (ids []Client) {
 	for id := Client(1); int(id) <= len(w.clients); id++ {
 		if w.asked[id] && !slices.ContainsFunc(w.mail, func(r Return) bool { return r.Client == id && r.Answer }) {
@@ -281,7 +280,7 @@ func (w *world) deliver(ch chooser) {
 	}
 }
 
-// deliverAt brings one letter, whatever the order in which they were written.
+// deliverAt delivers one letter, in any order.
 func (w *world) deliverAt(i int) {
 	r := w.mail[i]
 	w.mail = slices.Delete(w.mail, i, i+1)
@@ -290,7 +289,7 @@ func (w *world) deliverAt(i int) {
 	}
 	for _, run := range r.Runs {
 		for at := run.First; at < run.First+run.Pages; at++ {
-			if p := &w.pages[at]; p.owner == r.Client { // else the pool was closed meanwhile
+			if p := &w.pages[at]; p.owner == r.Client { // else the pool was closed since
 				*p = owned{last: r.Client, fence: r.Fence}
 			}
 		}
@@ -323,7 +322,7 @@ func (w *world) finishJob(ch chooser) {
 	}
 }
 
-// pass lets a client's stream come along.
+// pass advances a client's stream.
 func (w *world) pass(ch chooser) {
 	if n := len(w.watches); n > 0 && ch.pick(2) == 0 {
 		var err error
@@ -347,8 +346,8 @@ func (w *world) reconfigure(ch chooser) {
 	w.check()
 }
 
-// quiet lets everything come to an end without anything new: letters arrive, clients answer, jobs end. In
-// a world whose driver has failed for good they end badly. Then nothing may wait any more.
+// quiet brings everything to an end without anything new: letters arrive, clients answer, jobs end. In a world whose driver has
+// failed for good they end badly. Then nothing may wait any more.
 func (w *world) quiet(ch chooser) {
 	broken := []error{nil, nil, errBroken, cudadrv.OutOfMemory}[ch.pick(4)]
 	ticked := false
@@ -385,7 +384,7 @@ func (w *world) quiet(ch chooser) {
 	w.failf("the world does not go quiet")
 }
 
-// checkBudget: in a quiet world the pool keeps free what its budget allows, or what it cannot give back.
+// checkBudget: in a quiet world the pool keeps no more free than its budget allows, except for memory that it cannot give back.
 func (w *world) checkBudget() {
 	c, s := w.core, w.settings
 	over := s.CacheBytes > 0 && c.freeBytes() > s.CacheBytes ||

@@ -8,12 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// aged is a pool that releases memory once it has been free for so many ticks.
+// aged returns a pool that releases memory once it has been free for so many ticks.
 func aged(ticks uint32) Settings {
 	return Settings{Policy: Policy{HandlePages: 1, Slack: 4096}, LimitBytes: 1000 * pageBytes, AgeTicks: ticks}
 }
 
-// old has a client that has used so many pages, which are free with the pool.
+// old returns a market with a client that has used so many pages, which are free with the pool.
 func old(t *testing.T, s Settings, pages uint32) *market {
 	t.Helper()
 	m := openMarket(t, 2, s) // else all that is free is lent at once
@@ -30,7 +30,7 @@ func (m *market) giveAll(id Client) {
 	m.publish()
 }
 
-// ticks lets time go on, and returns how many handles went back at each tick.
+// ticks lets time pass, and returns how many handles were released at each tick.
 func (m *market) ticks(count int) (released []int) {
 	for range count {
 		released = append(released, m.tick())
@@ -51,7 +51,7 @@ func TestFreeMemoryAges(t *testing.T) {
 	assert.EqualValues(t, 10*pageBytes, m.core.ReservedBytes())
 }
 
-// The age of a page begins anew when it was used in between, and that of no other page does.
+// The age of a page restarts when the page is used, and no other page's age does.
 func TestMemoryThatIsUsedIsYoung(t *testing.T) {
 	t.Parallel()
 	m := old(t, aged(4), 20)
@@ -63,8 +63,8 @@ func TestMemoryThatIsUsedIsYoung(t *testing.T) {
 	assert.Equal(t, []int{15, 0, 0, 5}, m.ticks(4))
 }
 
-// pauses has a client use so many pages for a moment, then one and two more in each of 16 steps, after each of which it returns what
-// it has. It returns how many pages the client had in each step with the first.
+// pauses has a client use so many pages for a moment, then one and two more in each of 16 steps, after each of which it returns
+// all its pages. It returns how many pages the client had in each step with the first.
 func (m *market) pauses(pages uint32) (held []int) {
 	m.alloc(1, pages)
 	m.drop(1)
@@ -81,8 +81,8 @@ func (m *market) pauses(pages uint32) (held []int) {
 	return held
 }
 
-// A client that pauses again and again is lent at once what it has used lately, which is no more than it uses now when the peak of
-// its use is two windows old. So the rest gets old, though it is one run and no other client is there.
+// A client that pauses again and again is lent at once as much as it has used lately, which is no more than it uses now when
+// its peak is two windows old. So the rest gets old, though it is one run and there is no other client.
 func TestAClientThatPausesIsLentWhatItHasUsedLately(t *testing.T) {
 	t.Parallel()
 	m := openMarket(t, 1, aged(6))
@@ -92,7 +92,7 @@ func TestAClientThatPausesIsLentWhatItHasUsedLately(t *testing.T) {
 	assert.EqualValues(t, 3*pageBytes, m.core.ReservedBytes())
 }
 
-// It is lent all that is free where no more than twice as much is reserved as it uses, and where memory does not age.
+// It is lent all free memory where no more than twice as much is reserved as it uses, and where memory does not age.
 func TestAClientThatPausesIsLentAllThatItMayNeed(t *testing.T) {
 	t.Parallel()
 	for ticks, pages := range map[uint32]uint32{6: 6, 0: 40} {

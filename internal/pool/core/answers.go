@@ -20,9 +20,9 @@ type answers struct {
 	fx       *Effects
 }
 
-// grantFree serves a request with what is free, and reports whether it has all that it wants.
+// grantFree serves a request from free memory, and reports whether it has all its runs.
 func (a *answers) grantFree(r *request) bool {
-	if r.way != nil { // free pages share handles with those of others
+	if r.way != nil { // free pages share handles with pages of others
 		return false
 	}
 	for {
@@ -99,18 +99,16 @@ func (a *answers) served(r *request) {
 	}
 }
 
-// lendShare is the part of a long free run that is lent at once: an eighth, so that a stream which
-// works its way into memory that was mapped ahead asks seldom. Not more: another stream may need
-// the rest, and would have to ask for it. Where there is no other stream all of it is lent: one
-// search sees all that is free, and one request is enough; likewise while clients miss in turns,
-// since the rest of a run would be asked for again. Not while a warm-up is at it: what it has let
-// go it would map again. While requests wait, or where the run does not hold all that is wanted, or
-// where the client has returned a surplus, no more is lent than is wanted. A client that has been
-// idle gets no more than it has used lately where too much is reserved. Not where clients may need
-// all of it: each would be lent smaller pieces, and those of one would lie among another's.
+// lendShare is the part of a long free run that is lent at once: an eighth, so that a stream which works its way into memory
+// that was mapped ahead asks seldom. Not more: another stream may need the rest, and would have to ask for it. A whole run is
+// lent where there is no other stream, since one search then sees all free memory, and while clients miss in turns, since the
+// rest of the run would be asked for again; but not during a warm-up, which would map again the pages that it released. No more
+// than wanted is lent while requests wait, where the run does not hold the whole request, and to a client that has returned a
+// surplus. A client that has been idle gets no more than it has used lately where too much is reserved; not always, since
+// clients may need all of it, and would get smaller pieces, one client's among another's.
 const lendShare = 8
 
-// lendPages is how much of a free run a request gets: no more than its client would return at once.
+// lendPages returns how much of a free run a request gets: no more than its client would return at once.
 func (a *answers) lendPages(r *request, runPages uint32) uint32 {
 	cl := a.clients.all[r.client]
 	if a.waiters.count() > 0 || cl.thriftTicks > 0 { // it is one of them, or passes them
@@ -120,7 +118,7 @@ func (a *answers) lendPages(r *request, runPages uint32) uint32 {
 		return r.pages
 	}
 	n := runPages
-	if a.clients.climbs == 0 && len(a.clients.ids) > 1 || a.queue.warming() { // what was taken is lent whole
+	if a.clients.climbs == 0 && len(a.clients.ids) > 1 || a.queue.warming() { // taken runs are lent whole
 		n /= lendShare
 	}
 	if r.most > 0 {
@@ -132,7 +130,7 @@ func (a *answers) lendPages(r *request, runPages uint32) uint32 {
 	return max(r.pages, n)
 }
 
-// setAside keeps what a reservation wanted of what it was granted; the rest is free.
+// setAside keeps a reservation's pages of a grant; the rest is free.
 func (a *answers) setAside(cl *client, run Run, pages uint32) {
 	kept, spare := run.Front(pages)
 	if spare.Pages > 0 {
@@ -180,7 +178,7 @@ func (a *answers) lendHome(only Client) {
 	})
 }
 
-// offer has the client of a request that waits try to serve it from the memory that it keeps and the pages that it gets back.
+// offer asks the client of a waiting request to serve it from the memory that it keeps and the pages that it gets back.
 func (a *answers) offer(r *request) verdict {
 	a.lendHome(r.client)
 	r.offering = true
@@ -188,7 +186,7 @@ func (a *answers) offer(r *request) verdict {
 	return onward
 }
 
-// putBack makes free what a request has got that does not get all, each page under the tag that it had.
+// putBack frees the runs that an incomplete request has, each page under its old tag.
 func (a *answers) putBack(r *request) {
 	for _, run := range r.lent {
 		a.clients.release(a.clients.all[r.client], uint64(run.Pages))
@@ -223,7 +221,7 @@ func (a *answers) waitOn(r *request) {
 // client may use without a fence.
 func (a *answers) deny(r *request, err error) { a.refuse(r, err, nil) }
 
-// refuse is deny, with the deadlock that is the reason, if one is.
+// refuse is like deny, and names the deadlock that is the reason, if any.
 func (a *answers) refuse(r *request, err error, because *Deadlock) {
 	r.done = true
 	if r.kind != refill {
@@ -260,7 +258,7 @@ func (a *answers) end(r *request, err error) {
 	}
 }
 
-// shortage is why a request is refused, as the books are.
+// shortage describes the memory at the refusal of a request.
 func (a *answers) shortage(r *request) Shortage {
 	m := a.memory
 	s := Shortage{
@@ -273,14 +271,14 @@ func (a *answers) shortage(r *request) Shortage {
 		FreeBytes:      m.FreeBytes(), LargestFreeBytes: m.MaxFreeBytes(), PendingBytes: m.PendingBytes(),
 	}
 	if r.capped {
-		s.DriverBytes = r.capBytes
+		s.DriverBytes = a.budget.driverBytes(r)
 	}
 	for _, id := range a.clients.ids {
 		cl := a.clients.all[id]
 		held := int64(cl.heldPages) * m.PageBytes() //nolint:gosec // pages of one arena
 		s.Holdings = append(s.Holdings, Holding{
 			Client: id, HeldBytes: held,
-			LiveBytes:      min(cl.buffersBytes(), held), // what it returned may have come before its report that this is no more in use
+			LiveBytes:      min(cl.buffersBytes(), held), // returned pages may arrive before the report that they are unused
 			UncoveredBytes: cl.uncoveredBytes, UnpassedBytes: m.TaggedBytes(id), Reserves: cl.reserves,
 		})
 	}

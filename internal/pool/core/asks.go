@@ -22,8 +22,8 @@ func (a *asks) needsOthers(r *request) bool {
 	return !r.waits() && len(a.clients.ids) > 1 && !a.budget.fits(r, r.pages)
 }
 
-// look has the other clients take in what their callers freed, once for a request, so that what they use and have is of one
-// moment, and the live peak rises by the bytes that are in use at one moment.
+// look makes the other clients collect their callers' frees, once for a request, so that their usage is of one moment, and the
+// live peak rises by the bytes in use at one moment.
 func (a *asks) look(r *request) verdict {
 	if r.looked {
 		return onward
@@ -81,7 +81,7 @@ func (a *asks) askOwn(r *request) verdict {
 	return onward
 }
 
-// wouldRaisePeak reports whether a request would raise the live peak by what the clients reported last.
+// wouldRaisePeak reports whether a request would raise the live peak by the clients' last reports.
 func (a *asks) wouldRaisePeak(r *request) bool {
 	return !r.waits() && !r.noted && a.clients.usedBytes > a.budget.livePeak.bytes()
 }
@@ -120,8 +120,8 @@ func (a *asks) askDirty(r *request) verdict {
 	return onward
 }
 
-// askAll asks the other clients for all that they do not use, where growth would break the soft budget or what the driver can
-// give. After a refusal by the driver it also asks the request's own client, which may have got memory back since.
+// askAll asks the other clients for all unused memory, where growth would break the soft budget or exceed the driver's memory.
+// After a refusal by the driver it also asks the request's own client, which may have got memory back since.
 func (a *asks) askAll(r *request) verdict {
 	a.budget.notePeak(r)
 	if w, ok := a.memory.Room(memory.User{Client: r.client}, r.pages); ok && a.budget.fits(r, w.Missing) {
@@ -143,11 +143,11 @@ func (a *asks) askEach(r *request, wanted func(*client) bool) {
 	}
 }
 
-// everyone is the wanted of a request to all clients.
+// everyone returns the wanted of a request to all clients.
 func everyone(*client) bool { return true }
 
-// ask has a client return its longest free runs, until they come to so many pages, or, with 0, all that it does not use. The
-// request waits for the answer.
+// ask asks a client for its longest free runs, up to so many pages, or, with 0, for all unused memory. The request waits for
+// the answer.
 func (a *asks) ask(r *request, cl *client, pages uint32) {
 	a.clients.unclaimed = a.clients.unclaimed || pages == 0
 	r.awaits = append(r.awaits, cl.id)
@@ -172,7 +172,7 @@ func (a *asks) again(cl *client) bool {
 	return true
 }
 
-// richest are the clients that have free memory, the one with the most first, without the request's own.
+// richest returns the clients that have free memory, the one with the most first, without the request's own.
 func (a *asks) richest(r *request) (all []*client) {
 	for _, id := range a.clients.free {
 		if cl := a.clients.all[id]; cl.id != r.client && cl.mayReturn() {
@@ -185,7 +185,7 @@ func (a *asks) richest(r *request) (all []*client) {
 	return all
 }
 
-// awaitAnswers has a request wait for all answers that are still to come.
+// awaitAnswers makes a request wait for all outstanding answers.
 func (a *asks) awaitAnswers(r *request) {
 	for _, id := range a.clients.ids {
 		if a.clients.all[id].asked {

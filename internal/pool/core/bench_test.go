@@ -9,7 +9,7 @@ import (
 
 const benchPageBytes = 2 << 20
 
-// settle answers what the core waits for until it waits for nothing.
+// settle answers the core's requests until there are none.
 func settle(c *core.Core, clients core.Client) {
 	for range 4 {
 		for id := core.Client(1); id <= clients; id++ {
@@ -22,7 +22,7 @@ func settle(c *core.Core, clients core.Client) {
 	}
 }
 
-// openBench has clients, of which the first holds half of as many pages, every other one, and the rest is free.
+// openBench returns a core with clients, of which the first holds every other one of half of the pages, and the rest is free.
 func openBench(clients core.Client, pages uint32) *core.Core {
 	c := core.New(benchPageBytes, 4*pages, core.Settings{
 		Policy: core.Policy{HandlePages: 16, Slack: 8192}, LimitBytes: int64(pages) * benchPageBytes,

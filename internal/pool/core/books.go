@@ -9,7 +9,7 @@ type Books struct {
 	PendingBytes     int64  // free, with a fence that has not passed
 	LentBytes        int64  // held by the clients, and not asleep
 	SleepingBytes    int64  // held by clients, without memory: see Sleep
-	SetAsideBytes    int64  // of LentBytes: in reservations, of what nothing was drawn yet
+	SetAsideBytes    int64  // of LentBytes: in reservations, not drawn yet
 	BusyBytes        int64  // part of the job in flight
 	LostBytes        int64  // of handles that the driver refused to take back
 	ReservedBytes    int64  // of all handles, mapped or not
@@ -25,9 +25,8 @@ type Books struct {
 type Peaks struct {
 	PeakReservedBytes int64 // held from the driver, with OutsideBytes
 	PeakFreeBytes     int64 // mapped, and lent to no client
-	// PeakLiveBytes is the most that the clients' callers had, as the clients reported last at each moment, and never more than was
-	// lent. What was refused is no part of it. The soft budget is measured by another peak, of what was asked for too, which is never
-	// reset.
+	// PeakLiveBytes is the most that the clients' callers had, as last reported at each moment, and never more than was lent.
+	// Refused bytes do not count. The soft budget has another peak, which includes requested bytes and is never reset.
 	PeakLiveBytes int64
 }
 
@@ -51,18 +50,18 @@ func (c *Core) EndScope(number uint64) Peaks {
 func (c *Core) Books() Books {
 	m := c.memory
 	return Books{
-		FreeBytes: m.FreeBytes(), LargestFreeBytes: m.MaxFreeBytes(), PendingBytes: m.PendingBytes(), LentBytes: m.LentBytes() - m.SleepingBytes(),
-		SleepingBytes: m.SleepingBytes(),
-		SetAsideBytes: c.setAsideBytes(), BusyBytes: m.BusyBytes(), LostBytes: m.LostBytes(),
-		ReservedBytes: m.ReservedBytes(), LimitBytes: c.settings.LimitBytes, OutsideBytes: m.OutsideBytes(), Peaks: peaksOf(m.Peaks(), c.clients.givenPeak.Peak()), DriverGrants: c.driverGrants,
+		FreeBytes: m.FreeBytes(), LargestFreeBytes: m.MaxFreeBytes(), PendingBytes: m.PendingBytes(),
+		LentBytes: m.LentBytes() - m.SleepingBytes(), SleepingBytes: m.SleepingBytes(), SetAsideBytes: c.setAsideBytes(),
+		BusyBytes: m.BusyBytes(), LostBytes: m.LostBytes(), ReservedBytes: m.ReservedBytes(), LimitBytes: c.settings.LimitBytes,
+		OutsideBytes: m.OutsideBytes(), Peaks: peaksOf(m.Peaks(), c.clients.givenPeak.Peak()), DriverGrants: c.driverGrants,
 		FreeRuns: m.FreeRuns(), Waiting: c.unanswered(),
 	}
 }
 
-// ReservedBytes are those of all handles, mapped or not.
+// ReservedBytes returns the bytes of all handles, mapped or not.
 func (c *Core) ReservedBytes() int64 { return c.memory.ReservedBytes() }
 
-// setAsideBytes are those of reservations that nothing was drawn from yet.
+// setAsideBytes returns the undrawn bytes of reservations.
 func (c *Core) setAsideBytes() (bytes int64) {
 	for _, cl := range c.clients.all {
 		if cl.reserves {
@@ -72,7 +71,7 @@ func (c *Core) setAsideBytes() (bytes int64) {
 	return bytes
 }
 
-// unanswered is the number of requests that are not answered yet.
+// unanswered returns the number of requests that are not answered yet.
 func (c *Core) unanswered() int {
 	n := c.waiters.count() + len(c.fences.held)
 	c.queue.each(func(r *request) {
@@ -96,8 +95,7 @@ func (c *Core) WaitCounts() WaitCounts {
 	return WaitCounts{c.waiters.count(), c.waiters.demandBytes, c.waiters.waitCount, c.scheduler.noProgress.deadlockCount}
 }
 
-// Warmed reports how far the Warm that a job was for has come: what was mapped for it, and all that it wants, in bytes; 0
-// where it was for none.
+// Warmed returns the progress of the Warm that a job was for, in bytes: mapped, and wanted in all; 0 if it was for none.
 func (c *Core) Warmed(j *Job) (mappedBytes, wantedBytes int64) {
 	r := j.request
 	if r == nil || r.kind != warm || r.token == 0 {

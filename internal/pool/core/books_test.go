@@ -2,7 +2,7 @@ package core
 
 import "github.com/go-vram/vram/internal/pool/memory"
 
-// What tests read of a core's books.
+// Tests read these figures of a core.
 
 func (c *Core) peakReservedBytes() int64 { return c.memory.Peaks().ReservedBytes }
 func (c *Core) lostBytes() int64         { return c.memory.LostBytes() }

@@ -9,9 +9,9 @@ import (
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
-// checkDenial holds a denial against a dumb bound: one run of pages is not refused where the handles that are free and clean as a whole,
-// and what limit and driver leave beside all that is held, come to that many pages, and there is room in the arena to map them anew. A driver that does
-// not say what it has left may cost what that is.
+// checkDenial compares a denial with a dumb bound: one run of pages is not refused if whole handles that are free and clean,
+// together with the memory that the limit and the driver leave, have that many pages, and the arena has room to map them
+// elsewhere. The latter does not count where the driver does not report its free memory.
 func (w *world) checkDenial(d Denial, r Refill) {
 	if len(r.More) > 0 || d.Err != nil && !isOutOfMemory(d.Err) || w.closing || w.abandoned || d.Token <= w.disturbed {
 		return
@@ -32,7 +32,7 @@ func (w *world) checkDenial(d Denial, r Refill) {
 
 func isOutOfMemory(err error) bool { return errors.Is(err, cudadrv.OutOfMemory) }
 
-// overLimit is how many pages too many are held.
+// overLimit returns how many pages too many are held.
 func (w *world) overLimit() uint32 {
 	if limit := uint32(w.settings.LimitBytes / pageBytes); w.driver.made > limit { //nolint:gosec // a few
 		return w.driver.made - limit
@@ -40,7 +40,7 @@ func (w *world) overLimit() uint32 {
 	return 0
 }
 
-// wholePages are those of handles of which every page is nobody's and clean.
+// wholePages returns the pages of handles with only free and clean pages.
 func (w *world) wholePages() (pages uint32) {
 	clean := make([]bool, len(w.driver.pages))
 	w.core.eachFree(func(run Run, tag memory.Tag) {
@@ -56,7 +56,7 @@ func (w *world) wholePages() (pages uint32) {
 	return pages
 }
 
-// longestHole is how many pages side by side are not there at most.
+// longestHole returns how many pages side by side are not there at most.
 func (w *world) longestHole() (most uint32) {
 	length := uint32(0)
 	for i := range w.driver.pages {

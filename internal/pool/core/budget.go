@@ -6,17 +6,16 @@ import (
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
-// budget is how much may be reserved while there is something to recycle, or to take from other
-// clients. It follows the live peak: the most that clients used at one moment, or wanted.
+// budget bounds the reserved bytes while there is something to recycle, or to take from other clients. It follows the live
+// peak: the most that clients used or wanted at one moment.
 //
-// Moves book their cost. Once they have cost the price of the bytes that are missing, growth is
-// bought: this is the rule of the ski rental problem, to rent until the rents have come to the
-// price. So moves never cost more than growth, but for the last price, nor growth more than moves.
-// The budget first buys slack (widen): growth within it comes in steps,
-// and a client that has grown by a step misses less than one that got just what it asked for.
+// Moves book their cost. Once they have cost the price of the missing bytes, the budget buys growth: this is the rule of the
+// ski rental problem, to rent until the rents have come to the price. So moves never cost more than growth, except for the last
+// price, nor growth more than moves. The budget first buys slack (widen): growth within it comes in steps, and a client that
+// has grown by a step misses less than one that got just the pages of its request.
 //
-// Growth that is forced, since no client has anything left to return, is not paid for: no move could
-// have served. It shows that the slack is too small, and so widens it.
+// Growth that is forced, since no client has anything left to return, costs nothing: no move could have served. It shows that
+// the slack is too small, and so widens it.
 type budget struct {
 	settings *Settings
 	memory   *memory.Memory
@@ -24,9 +23,9 @@ type budget struct {
 
 	livePeak      peak
 	steadyBytes   int64 // added by recycling since the peak rose last
-	boughtBytes   int64 // added since moves had cost what they are worth
+	boughtBytes   int64 // added at the price of moves
 	extraSlack    int64 // beyond Policy.SharedSlack, in 1/1024 of the live peak
-	costNs        int64 // of moves, less what was bought
+	costNs        int64 // of moves, less purchases
 	createNs      int64 // to make a handle, as the driver was seen to take; 0: it was not seen yet
 	moveNs        int64 // likewise to move one, or to give it back for another
 	recycledBytes int64 // while the peak was not stable
@@ -34,26 +33,24 @@ type budget struct {
 }
 
 const (
-	// stableRequests is how many requests in a row that do not raise the peak make it stable. Not fewer: one that does not raise it
-	// comes now and then in the first pass of a loop. Not more: the second pass asks for a few windows only.
+	// stableRequests is how many requests in a row that do not raise the peak make it stable. Not fewer: one that does not
+	// raise it comes now and then in the first pass of a loop. Not more: the second pass asks for a few windows only.
 	stableRequests = 2
-	// recycledShare is the part of what is reserved from which on as much has been recycled that handles are long: a sixth.
+	// recycledShare is the part of the reserved bytes from which on recycling makes handles long: a sixth.
 	recycledShare = 6
 	// firstCreateNs and firstMoveNs stand for the costs of handles until the driver was seen to
 	// make and to move some: an H200's.
 	firstCreateNs, firstMoveNs = 22_000, 47_000
-	// askNs is the least that it costs to ask a client for memory: the turns of two actors, of
-	// which the goroutines wake up, and the calls that record and query a fence. runNs is what each
-	// run adds that comes back. Both are estimates for answers of which the time is not known.
+	// askNs is the least cost of an ask: the turns of two actors, whose goroutines wake up, and the calls that record and query
+	// a fence. runNs is added for each run that comes back. Both are estimates for answers of unknown time.
 	askNs, runNs = 15_000, 1_000
 	// slackStep is by how much the slack of several clients widens at once, in 1/1024 of the live peak. Not less: with 24 four
-	// streams of sizes that shift hold 0.7 percent more after eight rounds, since they buy more pages one by one. Not more: with 48
-	// they hold 0.5 percent more.
+	// streams of sizes that shift hold 0.7 percent more after eight rounds, since they buy more pages one by one. Not more:
+	// with 48 they hold 0.5 percent more.
 	slackStep = 32
-	// worthUnit is what Policy.PageWorth counts in: eighths of the cost of a handle.
+	// worthUnit is the unit of Policy.PageWorth: eighths of the cost of a handle.
 	worthUnit = 8
-	// fragmentShare is the part of their own peaks that clients need besides, since free memory
-	// lies in pieces: an eighth.
+	// fragmentShare is the part of their own peaks that clients need in addition, since free memory is fragmented: an eighth.
 	fragmentShare = 8
 	// lateFactor bounds the time of an answer that is booked: on a slow machine, with its caches
 	// cold, an ask takes eight times the least.
@@ -80,7 +77,7 @@ func (b *budget) raise(liveBytes int64) bool {
 	return true
 }
 
-// notePeak raises the live peak to what the clients reported last, once for a request that free memory does not serve.
+// notePeak raises the live peak to the clients' last reports, once for a request that free memory does not serve.
 func (b *budget) notePeak(r *request) {
 	if r.noted {
 		return
@@ -108,7 +105,7 @@ func (b *budget) recycled(handles int, bytes int64) {
 	b.steadyBytes = max(b.steadyBytes, min(b.part(b.settings.Policy.SteadySlack), b.steadyBytes+bytes))
 }
 
-// priceNs is the price of bytes beyond the budget, in time spent on moves, where so much is
+// priceNs returns the price of bytes beyond the budget, in time spent on moves, where so much is
 // reserved with them. A part of a page costs a page.
 func (b *budget) priceNs(bytes, reservedBytes int64) int64 {
 	price := b.worthNs((bytes + b.memory.PageBytes() - 1) / b.memory.PageBytes())
@@ -119,28 +116,40 @@ func (b *budget) priceNs(bytes, reservedBytes int64) int64 {
 }
 
 // tooMuch reports whether more than twice as much is reserved as clients have used lately, each by itself. Not less than twice:
-// what they use is seen at requests and ticks only, so that these peaks may be higher, and holes lie between buffers.
+// usage is seen at requests and ticks only, so that these peaks may be higher, and holes lie between buffers.
 func (b *budget) tooMuch() bool {
 	return b.memory.ReservedBytes() > 2*b.clients.ownPeakBytes+b.settings.Policy.SpareBytes
 }
 
-// worthNs is the price of so many pages, where clients need as many by themselves.
+// worthNs returns the price of so many pages, where clients need as many by themselves.
 func (b *budget) worthNs(pages int64) int64 {
 	return pages * b.settings.Policy.PageWorth * cmp.Or(b.createNs, firstCreateNs) / worthUnit
 }
 
-// fits reports whether so many new pages for a request stay within the soft budget, and within what the driver can give.
+// fits reports whether so many new pages for a request stay within the soft budget, and within the driver's memory.
 func (b *budget) fits(r *request, pages uint32) bool {
-	return b.reservedWith(pages) <= r.within(b.softBytes())
+	return b.reservedWith(pages) <= b.within(r, b.softBytes())
 }
 
-// reservedWith is what is reserved with so many new pages.
+// within bounds the reserved bytes for a request by the driver's memory, if the driver has refused the request.
+func (b *budget) within(r *request, bytes int64) int64 {
+	if r.capped {
+		return min(bytes, b.driverBytes(r))
+	}
+	return bytes
+}
+
+// driverBytes returns all that the driver can give, for a request that it has refused. It may have given others more since: all
+// that is reserved now can be had again.
+func (b *budget) driverBytes(r *request) int64 { return max(r.capBytes, b.memory.ReservedBytes()) }
+
+// reservedWith returns the reserved bytes with so many new pages.
 func (b *budget) reservedWith(pages uint32) int64 {
 	return b.memory.ReservedBytes() + b.memory.Bytes(pages)
 }
 
-// buys has the budget allow growth by so many pages, if moves have cost their price. It reports whether it does. What the
-// driver has refused, and what would break the limit, is not for sale.
+// buys raises the budget for growth by so many pages, if moves have cost their price, and reports whether it does. It does not
+// buy memory that the driver has refused or that would break the limit.
 func (b *budget) buys(r *request, pages uint32) bool {
 	reserved := b.reservedWith(pages)
 	beyond := reserved - b.softBytes()
@@ -201,8 +210,7 @@ func (b *budget) force(bytes int64) {
 	}
 }
 
-// nextStep is by how much the slack may widen: 0 where it is as wide as it gets, and where one
-// client holds all memory.
+// nextStep returns by how much the slack may widen: 0 at its maximum, and where one client holds all memory.
 func (b *budget) nextStep() int64 {
 	p := &b.settings.Policy
 	if p.PageWorth == 0 || b.clients.holding < 2 {
@@ -211,8 +219,7 @@ func (b *budget) nextStep() int64 {
 	return min(slackStep, max(0, p.MostSharedSlack-p.SharedSlack-b.extraSlack))
 }
 
-// changed takes new settings: with those that buy nothing, what was bought is no part of the budget
-// any more.
+// changed applies new settings: if they buy nothing, purchases leave the budget.
 func (b *budget) changed() {
 	p := &b.settings.Policy
 	if p.PageWorth == 0 {
@@ -221,10 +228,10 @@ func (b *budget) changed() {
 	b.extraSlack = min(b.extraSlack, max(0, p.MostSharedSlack-p.SharedSlack))
 }
 
-// part is a part of the live peak, given in 1/1024 of it.
+// part returns a part of the live peak, given in 1/1024 of it.
 func (b *budget) part(share int64) int64 { return b.livePeak.bytes() / 1024 * share }
 
-// baseBytes is the budget without what was bought.
+// baseBytes returns the budget without purchases.
 func (b *budget) baseBytes() int64 {
 	p := &b.settings.Policy
 	slack := p.Slack
@@ -234,7 +241,7 @@ func (b *budget) baseBytes() int64 {
 	return b.livePeak.bytes() + b.part(slack) + p.SpareBytes + b.steadyBytes
 }
 
-// softBytes is what may be reserved while there is something to move, and to begin with.
+// softBytes returns the bound of reserved bytes while there is something to move, and at the start.
 func (b *budget) softBytes() int64 {
 	return min(b.settings.LimitBytes, b.baseBytes()+b.boughtBytes)
 }

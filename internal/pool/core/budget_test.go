@@ -10,8 +10,7 @@ import (
 // aPage is a worth of one handle a page.
 const aPage = worthUnit
 
-// alternating has client 1 hold memory that its callers have freed, and client 2 the rest of the
-// budget.
+// alternating makes client 1 hold memory that its callers have freed, and client 2 the rest of the budget.
 func alternating(t *testing.T, worth int64) *market {
 	t.Helper()
 	m := openMarket(t, 3, tight(worth))
@@ -113,7 +112,7 @@ func TestAPartOfAPageCostsAPage(t *testing.T) {
 	assert.False(t, b.affords(1, 0))
 }
 
-// Beyond nine eighths of what all clients need by themselves a page is four times as dear.
+// A page costs four times as much beyond nine eighths of the clients' own peaks.
 func TestGrowthBeyondAllNeedsIsDear(t *testing.T) {
 	t.Parallel()
 	m := alternating(t, aPage)
@@ -134,8 +133,7 @@ func TestGrowthBeyondAllNeedsIsDear(t *testing.T) {
 	}
 }
 
-// What was bought is part of the budget anyway once the live peak has risen by as much: its price
-// comes back.
+// Purchases are part of the budget anyway once the live peak has risen by as much: their price is refunded.
 func TestAHigherPeakPaysForWhatWasBought(t *testing.T) {
 	t.Parallel()
 	m := alternating(t, aPage)
@@ -150,14 +148,14 @@ func TestAHigherPeakPaysForWhatWasBought(t *testing.T) {
 	assert.False(t, b.raise(b.livePeak.bytes()))
 }
 
-// wide is tight where the slack of several clients may widen by a step and a half.
+// wide is like tight, with a slack of several clients that may widen by a step and a half.
 func wide(worth int64) Settings {
 	s := tight(worth)
 	s.Policy.MostSharedSlack = slackStep + slackStep/2
 	return s
 }
 
-// contending has three clients that hold all of a large budget, so that a step of slack is a few pages.
+// contending returns a market with three clients that hold all of a large budget, so that a step of slack is a few pages.
 func contending(t *testing.T, s Settings) *market {
 	t.Helper()
 	m := openMarket(t, 3, s)
@@ -246,7 +244,7 @@ func TestExtraSlackIsForgotten(t *testing.T) {
 	assert.Zero(t, b.extraSlack)
 }
 
-// Settings that buy nothing end what was bought under others.
+// Settings that buy nothing end the purchases made under others.
 func TestSettingsThatBuyNothingEndWhatWasBought(t *testing.T) {
 	t.Parallel()
 	m := alternating(t, aPage)
@@ -260,7 +258,8 @@ func TestSettingsThatBuyNothingEndWhatWasBought(t *testing.T) {
 	assert.Equal(t, m.core.budget.livePeak.bytes(), m.core.budget.softBytes())
 }
 
-// A client that has left uses nothing, though its callers keep buffers: it asks for nothing any more. Pages that are set aside are needed.
+// A client that has left uses nothing, though its callers keep buffers: it asks for nothing any more. Pages that are set aside
+// are needed.
 func TestWhoNeedsWhat(t *testing.T) {
 	t.Parallel()
 	m := openMarket(t, 2, tight(0))
@@ -310,9 +309,8 @@ func TestTheBudgetLearnsWhatHandlesCost(t *testing.T) {
 	assert.EqualValues(t, 17_500, b.moveNs)
 }
 
-// Peaks last for the rest of their window of time and the one after it. What is in use at the end
-// of a window is part of the next, as far as the peak had it: memory that was freed and not taken
-// home raises none.
+// Peaks last for the rest of their window of time and the one after it. Memory in use at the end of a window counts in the
+// next, as far as the peak had it: freed memory that was not collected raises no peak.
 func TestPeaksAreForgottenByWindows(t *testing.T) {
 	t.Parallel()
 	s := tight(aPage)
@@ -351,7 +349,7 @@ func peakOf(bytes int64) (p peak) {
 	return p
 }
 
-// A window ends although requests are under way at each of its ticks.
+// A window ends although requests are active at each of its ticks.
 func TestWindowsEndInABusyPool(t *testing.T) {
 	t.Parallel()
 	s := tight(aPage)
@@ -381,8 +379,7 @@ func TestPeaksStayWithoutAnAge(t *testing.T) {
 	assert.EqualValues(t, 16*pageBytes, m.core.budget.livePeak.bytes())
 }
 
-// At the end of a window half of the cost is forgotten, and what was bought is kept as far as it is
-// reserved.
+// At the end of a window half of the cost expires, and purchases last as far as they are reserved.
 func TestCostsAreForgottenByWindows(t *testing.T) {
 	t.Parallel()
 	m := alternating(t, aPage)
@@ -398,8 +395,8 @@ func TestCostsAreForgottenByWindows(t *testing.T) {
 	assert.EqualValues(t, pageBytes, b.boughtBytes)
 }
 
-// The live peak is raised by what clients use after they have looked: freed memory that they have
-// not taken home does not count.
+// The live peak is raised by the usage of clients after they have looked: freed memory that they have not collected does not
+// count.
 func TestTheLivePeakRisesAfterALook(t *testing.T) {
 	t.Parallel()
 	m := openMarket(t, 2, tight(0))

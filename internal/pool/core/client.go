@@ -6,54 +6,54 @@ import (
 	"github.com/go-vram/vram/internal/watermark"
 )
 
-// client is what the pool knows of a stream, from Join until it has left and holds nothing.
+// client is the pool's record of a stream, from Join until it has left and holds nothing.
 type client struct {
 	id        Client
 	heldPages uint64
-	liveBytes int64 // as its last Refill or Return reported: at most so much since
+	liveBytes int64 // as its last Refill or Return reported: an upper bound since
 	usage     Usage // at the last Refill of any client, Look or Tick
 	ownPeak   peak  // of the bytes that it used
-	// givenBytes are those of liveBytes that its callers have. They rise with each grant.
+	// givenBytes are the part of liveBytes that its callers have. They rise with each grant.
 	givenBytes int64
-	leftBytes  int64 // once it is gone: of live buffers that it left, as it reported last
+	leftBytes  int64 // once it is gone: of its remaining live buffers, as last reported
 	passed     Fence // the newest that has
 	suspended  uint64
-	dirty      bool // may keep what it was not asked for yet
+	dirty      bool // may keep pages that it was not asked for yet
 	excluded   bool // see Exclude
 	gone       bool
-	synced     bool // gone, and what it returns is clean
+	synced     bool // gone, and its returns are clean
 	reserves   bool
 	reserved   []Run // that others may draw from
-	// thriftTicks is for how many ticks it is lent no more than it asks for, since it has returned a surplus: else its next
-	// request would be lent all of that again, and nothing would get old.
+	// thriftTicks is the number of ticks for which it is lent no more than it asks for, since it has returned a surplus.
+	// Otherwise its next request would be lent all of that again, and no page would get old.
 	thriftTicks uint32
-	// wakingTicks is for how many ticks it is lent at once no more than it has used lately where too much is reserved, since it
-	// has been idle and returned what it had: else one that pauses again and again would be lent all that is free each time,
-	// and nothing would get old.
+	// wakingTicks is the number of ticks for which it is lent no more at once than it has used lately where too much is
+	// reserved, since it has been idle and returned its memory. Otherwise a client that pauses again and again would be lent
+	// all free memory each time, and no page would get old.
 	wakingTicks uint32
 	way         way // of its Refills; nil: the ladder
 	answer
 	share share // of the sums over all clients
 }
 
-// answer is what a client's last answer to an Ask reported, and whether one is still to come.
+// answer records a client's last answer to an Ask, and whether one is to come.
 type answer struct {
-	asked          bool
-	askedPages     uint32 // as in that Ask
-	askedAgain     bool   // for all, while a smaller Ask was under way
-	moves          bool   // what it returns for that Ask is for another client
-	answering      bool   // an answer has come, and counts from answerAt on
-	answerAt       uint64 // of arrived
-	arrived        uint64 // of what it sent: see Return.Sent
-	uncoveredBytes int64
-	pendingBytes   int64
-	letsOnly       bool // all that it holds is charged to others
+	asked           bool
+	askedPages      uint32 // as in that Ask
+	askedAgain      bool   // for all, during a smaller Ask
+	moves           bool   // its answer to that Ask is for another client
+	answering       bool   // an answer has come, and counts from answerAt on
+	answerAt        uint64 // of arrived
+	arrived         uint64 // of its messages: see Return.Sent
+	uncoveredBytes  int64
+	pendingBytes    int64
+	chargedToOthers bool
 }
 
-// holds reports whether a client has memory that is its own account's, as far as it has reported.
-func (cl *client) holds() bool { return cl.heldPages > 0 && !cl.letsOnly }
+// holds reports whether a client holds memory of its own account, as it last reported.
+func (cl *client) holds() bool { return cl.heldPages > 0 && !cl.chargedToOthers }
 
-// buffersBytes is what is in buffers of a client, or cached by its magazines, as it reported last.
+// buffersBytes returns the bytes in buffers of a client, or cached by its magazines, as it last reported.
 func (cl *client) buffersBytes() int64 {
 	if cl.gone {
 		return cl.leftBytes
@@ -61,14 +61,14 @@ func (cl *client) buffersBytes() int64 {
 	return cl.givenBytes
 }
 
-// report takes down what a client reports that it uses.
+// report records the bytes that a client reports in use.
 func (cs *clients) report(cl *client, liveBytes int64) {
 	cl.liveBytes, cl.usage.UsedBytes = liveBytes, liveBytes
 	cl.ownPeak.note(liveBytes)
 	cs.count(cl)
 }
 
-// hold notes that a client has got so many pages, or has returned them.
+// hold adds pages to a client's holding.
 func (cs *clients) hold(cl *client, pages uint64) {
 	cl.heldPages += pages
 	cs.count(cl)
@@ -82,16 +82,16 @@ func (cs *clients) release(cl *client, pages uint64) {
 // mayReturn reports whether a client may have anything to return.
 func (cl *client) mayReturn() bool { return !cl.reserves && (!cl.gone || cl.heldPages > 0) }
 
-// Usage is what a client's stream has at one moment, as it is known without a turn of it.
+// Usage is the memory of a client's stream at one moment, as known without a turn of it.
 type Usage struct {
 	UsedBytes    int64  // in buffers and magazines, and wanted by requests that wait
 	FreePages    uint32 // that its free ranges hold, at most
 	MaxFreePages uint32 // that the longest of them holds, at most
-	Stale        bool   // callers have freed more since: a turn has to take it home
+	Stale        bool   // callers have freed more since: a turn has to collect it
 }
 
-// returned takes an answer to an Ask: so many pages of those that were asked for, or, with 0, of all.
-// The client publishes anew before the next request, and until then it has that much less.
+// returned counts an answer to an Ask for so many pages, or, with 0, for all. The client publishes again before the next
+// request, and has that much less until then.
 func (u *Usage) returned(pages, askedPages uint32) {
 	u.FreePages -= min(u.FreePages, pages)
 	if pages < askedPages || askedPages == 0 { // it has no more
@@ -100,12 +100,11 @@ func (u *Usage) returned(pages, askedPages uint32) {
 	u.MaxFreePages = min(u.MaxFreePages, u.FreePages)
 }
 
-// note takes a Return, and reports whether the client's answer to an Ask is complete by that: all that it had sent before has
-// arrived.
+// note enters a Return, and reports whether it completes the client's answer to an Ask: all earlier messages have arrived.
 func (cl *client) note(m Return) (answered bool) {
 	cl.arrived += m.sent()
 	if m.Answer {
-		cl.uncoveredBytes, cl.pendingBytes, cl.letsOnly = m.UncoveredBytes, m.PendingBytes, m.LetsOnly
+		cl.uncoveredBytes, cl.pendingBytes, cl.chargedToOthers = m.UncoveredBytes, m.PendingBytes, m.LetsOnly
 	}
 	cl.dirty = cl.dirty || m.Kept > 0 || m.Answer && cl.askedPages > 0 || !m.Answer && (m.Stirred || len(m.Runs) > 0)
 	if m.Answer && cl.asked {
@@ -118,16 +117,16 @@ func (cl *client) note(m Return) (answered bool) {
 	return true
 }
 
-// clients are those that have joined and are not forgotten.
+// clients are the clients that have joined and are not forgotten.
 type clients struct {
 	all map[Client]*client
-	ids []Client // rising, so that a step is the same for the same history
+	ids []Client // ascending, so that equal histories have equal steps
 
 	sums
 	givenBytes int64 // of all
 	givenPeak  watermark.Mark
-	// unclaimed reports that clients were asked for pages which may be theirs again, asker the
-	// client that was asked for its own sake.
+	// unclaimed notes that clients were asked for pages that may have to be lent back, asker the client that was asked for its
+	// own sake.
 	unclaimed bool
 	asker     Client
 	contention
@@ -152,7 +151,7 @@ func (cs *clients) remove(id Client) {
 	}
 }
 
-// setGiven takes down what a client's callers have, while so much is lent to all clients.
+// setGiven records the bytes that a client's callers have, while so much is lent to all clients.
 func (cs *clients) setGiven(cl *client, bytes, lentBytes int64) {
 	bytes = max(0, bytes)
 	cs.givenBytes += bytes - cl.givenBytes
@@ -160,7 +159,7 @@ func (cs *clients) setGiven(cl *client, bytes, lentBytes int64) {
 	cs.givenPeak.Raise(min(cs.givenBytes, lentBytes))
 }
 
-// resetPeak restarts the peak of what callers have.
+// resetPeak restarts the peak of the callers' bytes.
 func (cs *clients) resetPeak(lentBytes int64) { cs.givenPeak.Reset(min(cs.givenBytes, lentBytes)) }
 
 // roll begins a new window of time for the peaks.
@@ -171,13 +170,13 @@ func (cs *clients) roll() {
 	}
 }
 
-// lackedPages is how many pages a client lacks of as many as it has used lately by itself.
+// lackedPages returns how many pages a client lacks compared with its own recent peak.
 func (cl *client) lackedPages(pageBytes int64) uint32 {
 	pages := (cl.ownPeak.bytes() + pageBytes - 1) / pageBytes
 	return uint32(max(0, pages-int64(cl.heldPages))) //nolint:gosec // pages of one arena
 }
 
-// tick ends in time that clients are lent little.
+// tick counts the ticks during which clients are lent little.
 func (cs *clients) tick() {
 	for _, cl := range cs.all {
 		cl.thriftTicks -= min(cl.thriftTicks, 1)
@@ -185,7 +184,7 @@ func (cs *clients) tick() {
 	}
 }
 
-// anyHolder reports whether any client that has pages is as wanted.
+// anyHolder reports whether want reports true for any client that has pages.
 func (cs *clients) anyHolder(want func(*client) bool) bool {
 	return slices.ContainsFunc(cs.holders, func(id Client) bool { return want(cs.all[id]) })
 }
@@ -196,7 +195,7 @@ func (cs *clients) mayBeAwaited(id Client) bool {
 	return cl == nil || !cl.excluded
 }
 
-// reservation is the client that a Refill names to be served from; nil if there is none.
+// reservation returns the client that a Refill names to be served from; nil if there is none.
 func (cs *clients) reservation(id Client) *client {
 	if cl := cs.all[id]; id != 0 && cl != nil && cl.reserves && !cl.gone {
 		return cl
@@ -204,19 +203,18 @@ func (cs *clients) reservation(id Client) *client {
 	return nil
 }
 
-// contention is whether clients miss in turns. While they do, collected memory stays with the pool:
-// each would have to return it again at the miss of the next.
+// contention records whether clients miss in turns. While they do, collected memory stays with the pool: each would have to
+// return it again at the next one's miss.
 type contention struct {
 	last   Client
-	climbs int // that are to follow in a row, of the same client, before it is over
+	climbs int // of the same client in a row until contention ends
 }
 
-// contendedClimbs is how many further climbs of the same client end contention. Not fewer: a client
-// misses a few times in a row among others. Not more: the memory that it gets from the pool
-// meanwhile is found by a second search each.
+// contendedClimbs is how many further climbs of the same client end contention. Not fewer: a client misses a few times in a row
+// among others. Not more: until then each grant of the pool costs a second search.
 const contendedClimbs = 8
 
-// contend notes that a client would need memory of others, or growth beyond the budget.
+// contend notes that a client needs memory of others, or growth beyond the budget.
 func (c *contention) contend(id Client) {
 	if c.last != id {
 		c.last, c.climbs = id, contendedClimbs

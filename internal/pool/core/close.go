@@ -13,7 +13,7 @@ type phase struct {
 
 func (p *phase) abandon() { p.closing, p.abandoned, p.closeToken = true, true, 0 }
 
-// close denies what waits and gives all memory back in one job, behind the job in flight.
+// close denies waiting requests and gives all memory back in one job, after the job in flight.
 func (c *Core) close(m Close) {
 	p := &c.phase
 	if p.closed || p.closing && !p.abandoned {

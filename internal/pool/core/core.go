@@ -8,7 +8,7 @@ import (
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
-// ErrClosed refuses what comes after Close.
+// ErrClosed refuses requests after Close.
 var ErrClosed = errors.New("pool: closed")
 
 // Core is the state of a pool.
@@ -28,12 +28,12 @@ type Core struct {
 	fx        Effects
 
 	driverGrants          uint64
-	limitBytes            int64 // of the settings as they were given: those here have what is left of it beside memory outside
-	reservedAtChangeBytes int64 // when the settings changed, with what the job in flight adds: so much may be above a lowered limit
+	limitBytes            int64 // as set; settings has the rest of it, less memory outside
+	reservedAtChangeBytes int64 // at SetSettings, with the growth of the job in flight: may exceed a lowered limit
 }
 
-// New makes the core of a pool over an arena of that many pages, at most those that the heaps of the clients can name: what is beyond
-// stays a hole for ever.
+// New makes the core of a pool over an arena of maxPages pages, or as many as the clients' heaps can name; the rest stays a
+// hole for ever.
 func New(pageBytes int64, maxPages uint32, s Settings) *Core {
 	return newCore(memory.New(pageBytes, maxPages, false), s)
 }
@@ -72,7 +72,7 @@ func newCore(m *memory.Memory, s Settings) *Core {
 	return c
 }
 
-// Step takes one message and returns what must be performed. The result is valid until the next step.
+// Step takes one message and returns the effects to perform. The result is valid until the next step.
 func (c *Core) Step(m Message) *Effects {
 	c.fx.reset()
 	if c.take(m) {
@@ -83,7 +83,7 @@ func (c *Core) Step(m Message) *Effects {
 	return &c.fx
 }
 
-// take enters a message into the books. It reports whether requests may go on by that.
+// take enters a message into the books. It reports whether requests may advance.
 func (c *Core) take(m Message) bool {
 	switch m := m.(type) {
 	case Join:
@@ -147,14 +147,13 @@ func (c *Core) SetSettings(s Settings) {
 	}
 }
 
-// SetUsage reports what a client's stream has at this moment. It is called for each before a
-// Refill, a Looked and a Tick.
+// SetUsage sets the memory of a client's stream. Call it for each client before a Refill, a Looked and a Tick.
 func (c *Core) SetUsage(id Client, u Usage) {
 	cl := c.clients.all[id]
 	if cl == nil || cl.reserves {
 		return
 	}
-	if cl.gone { // it asks for nothing any more, and returns what its callers free
+	if cl.gone { // it makes no more requests, and returns its callers' frees
 		u.UsedBytes = 0
 	}
 	cl.usage = u
@@ -162,21 +161,22 @@ func (c *Core) SetUsage(id Client, u Usage) {
 	c.clients.count(cl)
 }
 
-// SetTenants reports which accounts hold memory beside the clients', and what those have that have a share. It is called before a step in
-// which anybody waits or asks for pages.
+// SetTenants sets the tenants that hold memory, and the usage of accounts with a share. Call it before a step in which a
+// request waits or asks for pages.
 func (c *Core) SetTenants(holders []admission.Account, usage []admission.Usage) {
 	c.scheduler.noProgress.tenants = holders
 	c.waiters.table.SetUsage(usage)
 }
 
-// ResetPeaks restarts the peaks at the present values. given is what the callers of clients have that have not reported it since.
+// ResetPeaks restarts the peaks at the present values. given has the bytes of callers of clients that have not reported them
+// since.
 func (c *Core) ResetPeaks(given map[Client]int64) {
 	lent := c.setGiven(given)
 	c.memory.ResetPeak()
 	c.clients.resetPeak(lent)
 }
 
-// setGiven notes what the callers of clients have, and returns what is lent to all.
+// setGiven records the bytes of the callers of clients, and returns the bytes lent to all.
 func (c *Core) setGiven(given map[Client]int64) (lentBytes int64) {
 	lentBytes = c.memory.LentBytes()
 	for _, id := range c.clients.ids {
@@ -187,7 +187,7 @@ func (c *Core) setGiven(given map[Client]int64) (lentBytes int64) {
 	return lentBytes
 }
 
-// Left are the effects of the last step that were not taken up: the step has panicked, or what followed it.
+// Left returns the effects of the last step that were not performed: the step, or their performance, panicked.
 func (c *Core) Left() *Effects { return &c.fx }
 
 // Abandon denies everything that waits, for a pool whose actor has ended. Afterwards only the outcome of
@@ -206,10 +206,10 @@ func (c *Core) Abandon(cause error) *Effects {
 // Closed reports whether a Close has ended.
 func (c *Core) Closed() bool { return c.phase.closed }
 
-// InFlight is the job whose JobDone is still to come, or nil.
+// InFlight returns the job whose JobDone is still to come, or nil.
 func (c *Core) InFlight() *Job { return c.jobs.inFlight }
 
-// Settings are those in force.
+// Settings returns the current settings.
 func (c *Core) Settings() Settings { return c.settings }
 
 // Check holds the books against the invariants of the package comments. It visits every page.
@@ -232,7 +232,7 @@ func (c *Core) Check() error {
 	return c.waiters.check()
 }
 
-// String is a line for transcripts.
+// String returns a line for transcripts.
 func (c *Core) String() string {
 	m := c.memory
 	return fmt.Sprintf("reserved %d free %d lent %d busy %d waiting %d",

@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
-// settled is a world with clients 1 up to n and a pool that grows freely.
+// settled returns a world with clients 1 up to n and a pool that grows freely.
 func settled(t *testing.T, n Client) *world {
 	t.Helper()
 	w := newWorld(t, 64, 64, Settings{Policy: Policy{HandlePages: 4, Slack: 4096}, LimitBytes: 64 * pageBytes})
@@ -48,7 +48,7 @@ func (w *world) fill(id Client, pages uint32) {
 	w.perform(-1, nil)
 }
 
-// What free memory can serve is granted in the same step, whatever is in flight or waits before it.
+// A request that fits in free memory is granted in the same step, whatever is in flight or waits before it.
 func TestFreeMemoryServesBehindEverything(t *testing.T) {
 	t.Parallel()
 	inFront := map[string]func(w *world){
@@ -85,8 +85,7 @@ func TestFreeMemoryServesBehindEverything(t *testing.T) {
 	}
 }
 
-// A refill is answered once, also when memory comes home while its own job is in flight; the window is
-// free then.
+// A refill is answered once, also when memory is freed while its own job is in flight; the window is free then.
 func TestRefillThatWasServedFromElsewhereLeavesItsWindowFree(t *testing.T) {
 	t.Parallel()
 	w := settled(t, 2)
@@ -119,7 +118,7 @@ func TestWindowThatServedNobodyKeepsItsTag(t *testing.T) {
 	assert.Contains(t, w.refills, w.token, "nobody else is granted them")
 }
 
-// A job that is not the one in flight, and a Return of what is not lent to that client, change nothing.
+// JobDone with a job that is not in flight, and a Return of pages that are not lent to that client, change nothing.
 func TestNonsenseIsIgnored(t *testing.T) {
 	t.Parallel()
 	w := settled(t, 2)
@@ -136,7 +135,7 @@ func TestNonsenseIsIgnored(t *testing.T) {
 	assert.Equal(t, before, w.sums())
 }
 
-// The peaks start anew at the present values.
+// The peaks restart at the present values.
 func TestPeaksAreReset(t *testing.T) {
 	t.Parallel()
 	w := settled(t, 1)
@@ -199,7 +198,7 @@ func TestRefusingDriverIsNotAskedWithoutEnd(t *testing.T) {
 	assert.NotNil(t, w.job, "a tick tries again")
 }
 
-// Check sees damage to what the core keeps beside the memory.
+// Check sees damage to the core's own state.
 func TestCheckSeesDamage(t *testing.T) {
 	t.Parallel()
 	for name, harm := range map[string]func(c *Core){

@@ -8,9 +8,9 @@ import (
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
-// dumb is a driver that keeps which page is mapped by which handle, one entry a page, and refuses
-// nonsense: a map over a mapping or of a part of a handle, an unmap that cuts a handle, the release of a
-// mapped handle, access to what is not mapped, names that it never gave.
+// dumb is a driver that records which page is mapped by which handle, one entry a page, and refuses nonsense: a map over a
+// mapping or of a part of a handle, an unmap that cuts a handle, the release of a mapped handle, access to unmapped pages,
+// unknown handles.
 type dumb struct {
 	pages    []dumbPage
 	handles  map[cudadrv.Handle]*dumbHandle
@@ -149,7 +149,7 @@ func (d *dumb) unmap(r Run) error {
 	return nil
 }
 
-// nameOf is a verb as transcripts and failures name it.
+// nameOf returns a verb as transcripts and failures name it.
 func nameOf(v memory.Verb) string {
 	return [...]string{
 		memory.Unmap: "unmap", memory.Create: "create", memory.Map: "map", memory.Access: "access", memory.Release: "release",

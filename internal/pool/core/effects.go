@@ -6,16 +6,16 @@ import (
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
-// Effects is what a step leaves to be performed, in field order. Each entry is taken before it is carried out.
+// Effects are the results of a step, to be performed in field order. Take each entry before performing it.
 type Effects struct {
 	Grants  effect.List[Grant]
 	Denials effect.List[Denial]
 	Offers  effect.List[Offer]
 	Asks    effect.List[Ask]
-	Looks   effect.List[Client] // which take home what was freed; once all have, a Looked comes
+	Looks   effect.List[Client] // collect freed memory; once all have, a Looked comes
 	Job     *Job                // at most one is in flight
 	Ends    effect.List[End]
-	Gone    effect.List[Client] // left, hold nothing and have no answer to expect: nothing will name them again
+	Gone    effect.List[Client] // left, hold nothing and owe no answer: no effect names them again
 }
 
 // reset empties the effects and keeps their memory.
@@ -36,8 +36,8 @@ func (e *Effects) Empty() bool {
 		len(e.Looks.Left()) == 0 && e.Job == nil && len(e.Ends.Left()) == 0 && len(e.Gone.Left()) == 0
 }
 
-// Job is one round of the driver goroutine: the fences of Poll are queried, a watch over one of each client in Watch is begun, and
-// the operations are performed in order up to the first that fails. The core has one job in flight at a time.
+// Job is one round of the driver goroutine: it queries the fences of Poll, begins a watch over a fence of each client in Watch,
+// and performs the operations in order up to the first that fails. The core has one job in flight at a time.
 type Job struct {
 	memory.Job
 	Poll  []Client
@@ -57,15 +57,15 @@ type Grant struct {
 	Mapped bool // the driver mapped pages for the request
 }
 
-// Ask has a client return free pages, once it has got what it was granted before: its longest free
-// runs, until they come to so many pages, or, with 0, all that it does not use.
+// Ask requests free pages of a client, after its earlier grants: its longest free runs, up to so many pages, or, with 0, all
+// that it does not use.
 type Ask struct {
 	Client Client
 	Pages  uint32
 }
 
-// Offer has the client serve a Refill of its own that waits, if what it keeps does so; it answers with Offered. It has been
-// granted before all that it had returned and no other client took.
+// Offer asks a client to serve its own waiting Refill from its cache; it answers with Offered. Before it the client was granted
+// all pages that it had returned and no other client took.
 type Offer struct {
 	Client Client
 	Token  uint64
@@ -118,11 +118,11 @@ type Shortage struct {
 	Holdings         []Holding
 }
 
-// Holding is what a client held when it last spoke to the pool.
+// Holding is a client's memory as it last reported it.
 type Holding struct {
 	Client    Client
 	HeldBytes int64
-	LiveBytes int64 // of HeldBytes, what callers have and magazines cache
+	LiveBytes int64 // of HeldBytes: in buffers, or cached by magazines
 	// UncoveredBytes are as in Return, when it was asked last.
 	UncoveredBytes int64
 	UnpassedBytes  int64 // that it returned, under fences that have not passed

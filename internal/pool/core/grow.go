@@ -42,7 +42,7 @@ func (g *grower) grow(r *request) verdict {
 	}
 	if n > wanted { // as many more than it wants as the soft budget allows
 		w, _ := g.memory.Room(memory.User{Client: r.client}, wanted)
-		left := (r.within(g.budget.softBytes()) - g.budget.reservedWith(w.Missing)) / g.memory.PageBytes()
+		left := (g.budget.within(r, g.budget.softBytes()) - g.budget.reservedWith(w.Missing)) / g.memory.PageBytes()
 		if g.growBy(r, wanted+uint32(max(0, min(left, int64(n-wanted))))) { //nolint:gosec // at most n
 			return again
 		}
@@ -53,7 +53,7 @@ func (g *grower) grow(r *request) verdict {
 	return onward
 }
 
-// pagesOf is a part of the live peak, given in 1/1024 of it, in pages.
+// pagesOf returns a part of the live peak, given in 1/1024 of it, in pages.
 func (g *grower) pagesOf(share int64) uint32 {
 	return uint32(g.budget.part(share) / g.memory.PageBytes())
 }
@@ -68,7 +68,7 @@ func (g *grower) growBy(r *request, pages uint32) bool {
 	return true
 }
 
-// borrow is join for a request whose fences were polled: it borrows also with new handles, within the soft budget.
+// borrow is like join, for a request whose fences were polled: it also uses new handles, within the soft budget.
 func (g *grower) borrow(r *request) verdict {
 	if g.answers.assemble(r) || g.lend(r, g.budget.softBytes()) {
 		return again
@@ -86,7 +86,7 @@ func (g *grower) lend(r *request, maxBytes int64) bool {
 		return false
 	}
 	w, ok := g.memory.WaitingRoom(memory.User{Waits: g.clients.mayBeAwaited}, r.pages)
-	if !ok || w.Missing > 0 && g.budget.reservedWith(w.Missing) > r.within(maxBytes) {
+	if !ok || w.Missing > 0 && g.budget.reservedWith(w.Missing) > g.budget.within(r, maxBytes) {
 		return false
 	}
 	g.jobs.fill(r, w.Run, nil)
@@ -108,9 +108,8 @@ func (g *grower) buy(r *request) verdict {
 
 // recycle takes whole clean handles outside a window, the longest first, and moves them into the window or releases them for
 // it; new handles fill the rest. Short handles are released, and long ones created in their place. The window is the one with
-// the fewest missing pages, or, where the handles that reach into it from outside are what is missing, one of holes only.
-// Recycling may break the soft budget, never the limit: first the other clients return all that they do not use, once for a
-// request.
+// the fewest missing pages, or one of holes only if just the handles that reach into it from outside are missing. Recycling may
+// break the soft budget, never the limit: first the other clients return all that they do not use, once for a request.
 func (g *grower) recycle(r *request) verdict {
 	v, plain := onward, g.memory.Plain()
 	if w, ok := g.memory.Room(memory.User{Client: r.client}, r.pages); ok && (plain || r.refusals < holesRefusals) {
@@ -128,7 +127,7 @@ func (g *grower) recycle(r *request) verdict {
 // recycleInto starts the job that fills a window, if the limit allows it: again. It returns branch where the other clients are
 // to be asked first.
 func (g *grower) recycleInto(r *request, w memory.Window) verdict {
-	limit := r.within(g.settings.LimitBytes)
+	limit := g.budget.within(r, g.settings.LimitBytes)
 	target := min(limit, g.budget.softBytes())
 	if g.memory.Plain() && !r.idle { // freeing a segment waits for all work of the device: not before there is no other way
 		target = limit
@@ -169,7 +168,7 @@ func (g *grower) asksAll(r *request, overBytes, reservedBytes int64) bool {
 	return !g.memory.Plain() && len(g.asks.richest(r)) > 0 && !g.budget.affords(overBytes, reservedBytes)
 }
 
-// overgrown is a window that is longer than a request wants, for growth beyond the soft budget.
+// overgrown returns a window that is longer than a request wants, for growth beyond the soft budget.
 func (g *grower) overgrown(r *request, maxBytes int64) (w memory.Window, ok bool) {
 	n := g.pagesOf(g.settings.Policy.OverStep)
 	if g.memory.Plain() || r.capped || !r.raised || n <= r.pages || len(r.more) > 0 {

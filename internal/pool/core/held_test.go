@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A batch that is held has given back the runs that it had got, under their tags, and gets all of them
-// once a fence has passed. Until then they do not go home, also where no other client misses.
+// A held batch has given back its runs, under their tags, and gets all of them once a fence has passed. Until then they are not
+// lent back, even if no other client misses.
 func TestAHeldBatchKeepsNothing(t *testing.T) {
 	t.Parallel()
 	for _, alone := range []bool{false, true} {

@@ -75,7 +75,7 @@ type row struct {
 	or   rung
 }
 
-// verdict is what the action of a rung has come to.
+// verdict is the result of a rung's action.
 type verdict uint8
 
 const (
@@ -85,7 +85,7 @@ const (
 	leave
 )
 
-// table is the ladder.
+// table returns the ladder.
 func (l *ladder) table() []row {
 	a, g := l.asks, &l.grower
 	return []row{
@@ -133,7 +133,7 @@ func (l *ladder) climb(r *request) (leaves bool) {
 	return r.done
 }
 
-// wait has the fences of pending memory watched, except those of a client whose kernels need not end.
+// wait starts watches over the fences of pending memory, except for clients whose kernels need not end.
 func (l *ladder) wait(r *request) verdict {
 	r.progress = l.fences.progress
 	ids := slices.DeleteFunc(l.memory.TaggedClients(), func(id Client) bool { // the fences of all were polled just now
@@ -181,17 +181,17 @@ func (l *ladder) jobFailed(r *request, out memory.Outcome, err error, freeBytes 
 	}
 }
 
-// cap notes what the driver can give in all, which bounds this request like a limit: the reserved bytes after the refusal and
-// the bytes that the driver reports free. Where it reports none, cap notes the bytes reserved before the job, since all that
-// the job released can be had again. Each refusal of a capped request lowers its cap: the job would have made no more than the
-// last one.
+// cap records all that the driver can give, which bounds this request like a limit: the reserved bytes after the refusal and
+// the bytes that the driver reports free. If it reports none, cap records the bytes reserved before the job, since all that the
+// job released can be had again. Each refusal of a capped request lowers the cap by which its job was planned: that job would
+// have made no more than the last one.
 func (l *ladder) cap(r *request, startBytes, freeBytes int64) {
 	reserved := l.memory.ReservedBytes()
 	capBytes := reserved + max(0, freeBytes)
 	if freeBytes <= 0 {
 		capBytes = max(reserved, startBytes)
 	}
-	if r.capped && capBytes >= r.capBytes {
+	if r.capped && capBytes >= max(r.capBytes, startBytes) {
 		capBytes = reserved
 	}
 	r.capped, r.capBytes, r.askedAll = true, capBytes, false

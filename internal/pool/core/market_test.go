@@ -5,24 +5,23 @@ import (
 	"slices"
 )
 
-// market is a world whose clients answer honestly: asked for a run they return their longest, asked
-// for all they return all that their callers do not use. What they publish is of that moment. Moves
-// are counted as the budget prices them.
+// market is a world whose clients answer honestly: asked for a run they return their longest, asked for all they return all
+// pages that their callers do not use. Their published figures are current. Moves are counted as the budget prices them.
 type market struct {
 	*world
 	inUse  []bool // page by page, of callers
 	wanted Refill // being served
 	moved  moves
-	busy   bool // what is returned is under fences, which have passed when they are polled
+	busy   bool // returned pages have fences, which have passed when they are polled
 }
 
-// moves is what a market has seen move.
+// moves counts the moves in a market.
 type moves struct{ asks, runs, handles int64 }
 
-// ns is what moves cost, by the constants that stand for an H200.
+// ns returns the cost of moves, by the constants that stand for an H200.
 func (m moves) ns() int64 { return m.asks*askNs + m.runs*runNs + m.handles*firstMoveNs }
 
-// openMarket has clients 1 up to n.
+// openMarket returns a market with clients 1 to n.
 func openMarket(t failer, n Client, s Settings) *market {
 	pages := uint32(s.LimitBytes / pageBytes) //nolint:gosec // of a small arena
 	m := &market{world: newWorld(t, pages, pages, s)}
@@ -34,7 +33,7 @@ func openMarket(t failer, n Client, s Settings) *market {
 	return m
 }
 
-// take has the caller use as much of a run as it asked for. The rest is free with its client.
+// take makes the caller use as much of a run as it asked for. The rest is free with its client.
 func (m *market) take(g Grant) {
 	if g.Token == 0 || g.Token != m.wanted.Token {
 		return
@@ -44,7 +43,7 @@ func (m *market) take(g Grant) {
 	}
 }
 
-// freeRuns are what a client has and its callers do not use, the longest first.
+// freeRuns returns a client's unused runs, the longest first.
 func (m *market) freeRuns(id Client) (runs []Run) {
 	for i := range m.pages {
 		if m.pages[i].owner != id || m.inUse[i] {
@@ -60,7 +59,7 @@ func (m *market) freeRuns(id Client) (runs []Run) {
 	return runs
 }
 
-// publish has all clients publish what they have.
+// publish makes all clients publish their figures.
 func (m *market) publish() {
 	for id, c := range m.clients {
 		c.free, c.live = published{set: true}, int64(m.held(id))
@@ -73,7 +72,7 @@ func (m *market) publish() {
 	}
 }
 
-// waitingPages are those of a request of a client that is not answered yet.
+// waitingPages returns the pages of a client's unanswered request.
 func (m *market) waitingPages(id Client) int64 {
 	if _, waits := m.refills[m.wanted.Token]; waits && m.wanted.Client == id {
 		return int64(m.wanted.Pages)
@@ -81,7 +80,7 @@ func (m *market) waitingPages(id Client) int64 {
 	return 0
 }
 
-// alloc has a caller use pages side by side: from what its client has free, else by a miss.
+// alloc makes a caller use adjacent pages: from its client's free ones, else by a miss.
 func (m *market) alloc(id Client, pages uint32) {
 	for _, run := range slices.Backward(m.freeRuns(id)) {
 		if run.Pages >= pages {
@@ -94,7 +93,7 @@ func (m *market) alloc(id Client, pages uint32) {
 	m.miss(id, pages)
 }
 
-// miss has a client ask for pages, and everything done that follows.
+// miss makes a client ask for pages, and performs everything that follows.
 func (m *market) miss(id Client, pages uint32) {
 	m.publish()
 	m.token++
@@ -109,7 +108,7 @@ func (m *market) miss(id Client, pages uint32) {
 	m.publish()
 }
 
-// settle answers what is asked, and performs jobs, until there is neither.
+// settle answers asks and performs jobs until there are none.
 func (m *market) settle() {
 	for {
 		switch asked := m.unanswered(); {
@@ -126,7 +125,7 @@ func (m *market) settle() {
 	}
 }
 
-// answerHonestly returns what a client was asked for.
+// answerHonestly returns the pages that a client was asked for.
 func (m *market) answerHonestly(id Client) {
 	at := len(m.asks) - 1
 	for m.asks[at].Client != id {
@@ -169,7 +168,7 @@ func (m *market) drop(id Client) {
 	m.publish()
 }
 
-// tick lets time go on, and performs what follows. It returns how many handles went back.
+// tick lets time pass, and performs the effects. It returns how many handles were released.
 func (m *market) tick() (released int) {
 	m.publish()
 	m.send(Tick{})

@@ -9,28 +9,28 @@ import (
 // Client names a stream to the pool. Zero names none.
 type Client = memory.Client
 
-// Fence is a point in a client's order. Fences of a client rise; when one has passed, so have all before it. Zero has always
+// Fence is a point in a client's order. Fences of a client ascend; when one has passed, so have all before it. Zero has always
 // passed.
 type Fence = memory.Fence
 
-// Run is a sequence of pages side by side.
+// Run is a sequence of adjacent pages.
 type Run = pages.Run
 
 // Message is an input of the core. The set is closed.
 type Message interface{ isMessage() }
 
-// Join makes a client known. One that reserves asks for pages once, which others draw from; it is never asked for any.
+// Join adds a client. One that reserves asks once for pages that others draw from; it is never asked for any.
 type Join struct {
 	Client   Client
 	Reserves bool
 }
 
-// Unreserve ends a client that reserves: its Refill is denied if it waits, and what was not drawn is free.
+// Unreserve ends a reservation: its Refill is denied if it waits, and the rest of it is free.
 type Unreserve struct{ Client Client }
 
-// Leave reports that a client will ask for nothing any more: its Refills that wait are denied. It may still
-// return what it holds. Synced reports that the device has finished all work of the stream that it was given
-// up to now: the client's fences have passed, also those that could not be recorded.
+// Leave reports that a client will make no more requests: its waiting Refills are denied. It may still return pages. Synced
+// reports that the device has finished all work of the stream: the client's fences have passed, also those that could not be
+// recorded.
 type Leave struct {
 	Client Client
 	Synced bool
@@ -42,58 +42,58 @@ type Refill struct {
 	Client    Client
 	Token     uint64
 	Pages     uint32
-	More      []uint32 // the core's from here on
-	Most      uint32   // pages of a run that the client has use for, if it may have more than it asks for; 0: any
+	More      []uint32 // owned by the core
+	Most      uint32   // of a run that the client can use, if it may have more than it asks for; 0: any
 	LiveBytes int64    // of the client, this request included
-	// OpenBytes are those of LiveBytes that no caller has: of requests that wait for an answer, and of what batches among them have got.
+	// OpenBytes are the part of LiveBytes that no caller has: of requests that wait for an answer, and of incomplete batches.
 	OpenBytes int64
-	// BlockBytes is what the client's callers have more of once this request is granted.
+	// BlockBytes are the bytes that a grant of this request adds to the callers' bytes.
 	BlockBytes     int64
-	Bytes          int64  // what the client lacks
-	RequestedBytes int64  // what the caller asked for, for the report
-	From           Client // that reserves: if it has all that is wanted, it is taken from there; 0: none
+	Bytes          int64  // that the client lacks
+	RequestedBytes int64  // of the caller, for the report
+	From           Client // a reservation to draw from, if it has all that is wanted; 0: none
 	Patience       Patience
-	Place          Place // in the order of those that wait; of one that waits, or would
+	Place          Place // in the waiters' order, of a request that waits or would
 }
 
-// Patience reports what comes after a refusal.
+// Patience is the reaction to a refusal.
 type Patience uint8
 
 const (
-	// Impatient requests are denied, and that is the end.
+	// Impatient requests are denied for good.
 	Impatient Patience = iota
 	// Patient ones are denied and come back Waiting: the denial is not reported.
 	Patient
-	// Waiting ones are granted once there is memory, whenever that is, or withdrawn, or denied since no memory can come.
+	// Waiting ones are granted once there is memory, or withdrawn, or denied since no memory can come.
 	Waiting
 )
 
-// Place is what decides when a request that waits is served.
+// Place has the inputs of a waiting request's order.
 type Place struct {
 	Account  admission.Account
 	Priority int
 	Age      uint64 // of its first wait, rising; never 0
 	Align    int64
-	// ChargedBytes are what its account was charged for it, or will be with a Ready.
+	// ChargedBytes are charged to its account, now or with a Ready.
 	ChargedBytes int64
-	Blocked      bool // somebody waits for the answer and does nothing else
+	Blocked      bool // a caller waits for the answer and does nothing else
 	Unready      bool // its account's quota does not allow it before a Ready
 }
 
-// Withdraw takes back a Refill that waits: nothing is answered.
+// Withdraw cancels a waiting Refill: it gets no answer.
 type Withdraw struct {
 	Client Client
 	Token  uint64
 }
 
-// Ready reports that the quota of a Refill that waits allows it now: its account was charged.
+// Ready reports that the quota of a waiting Refill allows it now: its account was charged.
 type Ready struct {
 	Client Client
 	Token  uint64
 }
 
-// Block reports whether somebody waits for the answer of a Refill that waits and does nothing else. Of several the one with
-// the highest Number holds, whatever the order in which they come.
+// Block reports whether a goroutine waits for the answer of a waiting Refill and does nothing else. Of several the one
+// with the highest Number holds.
 type Block struct {
 	Client  Client
 	Token   uint64
@@ -101,8 +101,8 @@ type Block struct {
 	Blocked bool
 }
 
-// Suspend reports for what a client waits that only others bring about, beside memory: for each such wait, the clients of which any may
-// end it; none: any that holds memory or waits for some. Without Waits it goes on. Numbers are as in Block, from 1 on.
+// Suspend reports a client's waits for anything but memory: for each wait, the clients any of which may end it; none: any that
+// holds memory or waits for some. Without Waits it is runnable. Numbers are as in Block, from 1 on.
 type Suspend struct {
 	Client Client
 	Number uint64
@@ -111,10 +111,10 @@ type Suspend struct {
 	FreedBy []Client
 }
 
-// Anybody stands in Suspend.FreedBy for goroutines that have no client: they always go on.
+// Anybody stands in Suspend.FreedBy for goroutines without a client: they are always runnable.
 const Anybody = ^Client(0)
 
-// Offered answers an Offer. Taken reports that the client has served the request by itself: the Refill is answered by that.
+// Offered answers an Offer. Taken reports that the client has served the request by itself, which answers the Refill.
 type Offered struct {
 	Client Client
 	Token  uint64
@@ -132,26 +132,28 @@ type Return struct {
 	Answer    bool
 	// TookNs is the time from the Ask to this answer; 0: unknown.
 	TookNs int64
-	Final  bool // the runs are not to be given home again: the client is idle
-	// Surplus: the client works, and has not needed the runs for a while.
+	Final  bool // the runs are not to be lent back: the client is idle
+	// Surplus: the client is active, and has not needed the runs for a while.
 	Surplus bool
-	// UncoveredBytes are free with a client that may not record a fence now, and stay until it can.
+	// UncoveredBytes are free with a client that cannot record a fence now, and stay until it can.
 	UncoveredBytes int64
-	// Sent is how many runs and empty Stirred reports the client has sent in all, these included. Those on their way may be
-	// overtaken by an answer, which counts once all have arrived: else the pool would refuse others for memory that is coming, or
-	// that came after a request was tried and of which no report has come yet.
+	// Sent is the number of runs and empty Stirred reports that the client has sent in all, including these. An answer may
+	// overtake some of them; it counts once all have arrived. Otherwise the pool would refuse others for memory that is coming,
+	// or that came after a request was tried and has not been reported.
 	Sent uint64
-	Kept int // runs that were sent and stay with the client after all, since no fence could be recorded
-	// Stirred reports that memory became free with the client since it reported that last, whether it is part of Runs or stays. While
+	Kept int // runs that were sent and stay with the client after all, since it could record no fence
+	// Stirred reports that memory was freed to the client since its last report, whether it is part of Runs or stays. While
 	// requests wait a client reports it at once.
 	Stirred bool
-	// PendingBytes are freed and still in use by other clients: they will become free with it. A client reports them with its answers.
+	// PendingBytes are freed and still in use by other clients: they will become free with this one, which reports them with
+	// its answers.
 	PendingBytes int64
-	// LetsOnly reports that every buffer in the client's memory is charged to some other account. A client reports it with its answers.
+	// LetsOnly reports that every buffer in the client's memory is charged to some other account. A client reports it with its
+	// answers.
 	LetsOnly bool
 }
 
-// sent is by how much a Return raises what its client has sent.
+// sent returns the number of a client's messages that a Return accounts for.
 func (m *Return) sent() uint64 {
 	n := uint64(len(m.Runs) + m.Kept)
 	if n == 0 && m.Stirred && !m.Answer {
@@ -160,8 +162,8 @@ func (m *Return) sent() uint64 {
 	return n
 }
 
-// Looked reports that the clients of the last Looks have taken home what was freed, as far as
-// nobody was in their turns. SetUsage was called since.
+// Looked reports that the clients of the last Looks have collected freed memory, unless their turns were taken. SetUsage was
+// called since.
 type Looked struct{}
 
 // Warm asks for that many free pages to be there, in runs of at least RunPages.
@@ -183,10 +185,10 @@ type JobDone struct {
 	Done   int
 	Passed []Passed
 	Err    error
-	// FreeBytes are what the driver reports to have left, where it had no memory for the operation; 0 if it does not report that.
+	// FreeBytes is the free memory that the driver reports after it had none for the operation; 0 if it does not report that.
 	FreeBytes int64
-	// Watched are the clients with a fence that is watched from now on: a WatchOver comes for each. They are those of the job's Watch that have
-	// a fence that has not passed; the others have none that could be recorded.
+	// Watched are the watches that the job has begun; a WatchOver follows for each. They cover the clients of Job.Watch that
+	// have a fence to watch; the others' fences have passed, or cannot be recorded.
 	Watched []Watch
 	// Idle reports that no client's stream had work, where the job asked.
 	Idle   bool
@@ -199,14 +201,14 @@ type Passed struct {
 	Fence  Fence
 }
 
-// WatchOver reports that the watch with that number has ended, which may overtake the JobDone that reports its beginning: the fence has
-// passed, or, with Err, that is not known.
+// WatchOver reports the end of a watch: the fence has passed, or, with Err, may not have. It may overtake the JobDone that
+// reports the beginning.
 type WatchOver struct {
 	Watch
 	Err error
 }
 
-// Watch is a wait for one fence of a client. Numbers rise.
+// Watch is a wait for one fence of a client. Numbers ascend.
 type Watch struct {
 	Client Client
 	Number uint64
@@ -218,11 +220,11 @@ type Exclude struct {
 	Excluded bool
 }
 
-// Tick lets the core do what is due without a request.
+// Tick is sent periodically.
 type Tick struct{}
 
-// Close ends the pool: what waits is denied, and one last job gives all memory back, live or not. The
-// caller has synchronised the device before.
+// Close ends the pool: waiting requests are denied, and one last job gives all memory back, live or not. The caller has
+// synchronised the device before.
 type Close struct{ Token uint64 }
 
 func (Join) isMessage()      {}

@@ -42,8 +42,8 @@ func run(t failer, ch chooser) {
 	w.finale(ch)
 }
 
-// TestCoreAgreesWithOnePageOneOwner lets anything happen in any order and holds every effect against the
-// dumb driver and the owners of single pages: see world.
+// TestCoreAgreesWithOnePageOneOwner performs arbitrary actions in any order and compares every effect with the dumb driver and
+// the owners of single pages: see world.
 func TestCoreAgreesWithOnePageOneOwner(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) { run(t, newDrawn(t)) })

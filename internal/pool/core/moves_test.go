@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// tight is a pool that moves memory rather than grow: its budget is the live peak.
+// tight returns a pool that moves memory rather than grow: its budget is the live peak.
 func tight(worth int64) Settings {
 	return Settings{Policy: Policy{HandlePages: 4, PageWorth: worth}, LimitBytes: 1000 * pageBytes}
 }
@@ -51,7 +51,7 @@ func TestAMissThatNoRunServesAsksForThePagesThatAreMissing(t *testing.T) {
 	assert.EqualValues(t, 24, m.core.ReservedBytes()/pageBytes, "they are moved side by side")
 }
 
-// A miss costs as much beside 64 clients that have free memory as beside two.
+// A miss costs as much with 64 clients that have free memory as with two.
 func TestTheCostOfAMissDoesNotGrowWithTheClients(t *testing.T) {
 	t.Parallel()
 	cost := func(donors Client) moves {
@@ -73,12 +73,12 @@ func TestTheCostOfAMissDoesNotGrowWithTheClients(t *testing.T) {
 	assert.Equal(t, moves{asks: 2, runs: 2}, two)
 }
 
-// While clients miss in turns, memory that was collected and served nobody stays with the pool: the
-// next miss would collect it again. It goes home once one client alone has missed eight times.
+// While clients miss in turns, collected memory that served none of them stays with the pool: the next miss would collect it
+// again. It is lent back once one client alone has missed eight times.
 func TestCollectedMemoryStaysWhileClientsMissInTurns(t *testing.T) {
 	t.Parallel()
 	m := openMarket(t, 4, tight(0))
-	for id := Client(1); id <= 2; id++ { // what they have free lies in the middle of handles, and cannot be moved
+	for id := Client(1); id <= 2; id++ { // free pages lie in the middle of handles, and cannot be moved
 		m.alloc(id, 8)
 	}
 	m.alloc(3, 8)
@@ -104,7 +104,7 @@ func TestCollectedMemoryStaysWhileClientsMissInTurns(t *testing.T) {
 	assert.Equal(t, 8, m.held(2))
 }
 
-// What a client returned for its own sake goes home to it at once also then.
+// Even then, pages that a client returned for its own sake are lent back to it at once.
 func TestAClientsOwnPagesGoHomeWhileOthersMiss(t *testing.T) {
 	t.Parallel()
 	m := openMarket(t, 3, tight(0))
@@ -117,8 +117,7 @@ func TestAClientsOwnPagesGoHomeWhileOthersMiss(t *testing.T) {
 	assert.Zero(t, m.pages[9].owner, "client 2's stays with the pool")
 }
 
-// A client may have less than it published: the request goes on with what came, asks the others
-// once, and ends.
+// A client may have less than it published: the request continues with the returned pages, asks the others once, and ends.
 func TestADonorHasLessThanItPublished(t *testing.T) {
 	t.Parallel()
 	for name, limit := range map[string]int64{"it grows": 100, "it is denied": 16} {

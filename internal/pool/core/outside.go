@@ -1,8 +1,8 @@
 package core
 
-// Charge counts memory of the driver that others hold, as memory that processes share, in the limit: the pool may reserve so much less
-// until Uncharge. Where that is too little, free memory is released first. The End with that token has an error where it is
-// not enough, a *ShortError. Nothing waits for work of the device.
+// Charge counts memory of the driver that others hold, as memory that processes share, in the limit: the pool may reserve so
+// much less until Uncharge. Where that is too little, free memory is released first. The End with that token has an error where
+// it is not enough, a *ShortError. Nothing waits for work of the device.
 func Charge(id Client, bytes int64, token uint64) Special {
 	return Special{beginCharge{id, bytes, token}}
 }

@@ -1,14 +1,14 @@
 package core
 
-// Policy is what a footprint mode means to the pool. The constants come from the frontier that was
-// measured on eight real traces: large handles are cheap to make and hard to reuse, small ones the
-// other way round, and a budget above the live peak saves recycling in later rounds.
+// Policy has the constants of a footprint mode. They come from the frontier that was measured on eight real traces: large
+// handles are cheap to make and hard to reuse, small ones the reverse, and a budget above the live peak saves recycling in
+// later rounds.
 type Policy struct {
-	// HandlePages bounds the length of a new handle. A window is cut into handles as equal as possible. A plain
-	// segment is longer only where what is asked for at once is.
+	// HandlePages bounds the length of a new handle. A window is cut into handles as equal as possible. A plain segment is
+	// longer only for a longer request.
 	HandlePages uint32
-	// LongPages bounds it instead, if it is more, where much has been recycled while the peak rose: requests are long there beside
-	// what lives, and moving a handle costs the same whatever its length.
+	// LongPages bounds it instead, if greater, where much has been recycled while the peak rose: requests there are long
+	// compared to live memory, and moving a handle costs the same at any length.
 	LongPages uint32
 	// MergePages is the length from which on a handle that is recycled moves as it is. Shorter ones are given back, and
 	// long ones made in their place: that costs about as much, and the next time there are fewer to move.
@@ -16,14 +16,14 @@ type Policy struct {
 	// SpareBytes may be held beyond the live peak however little lives: while a heap is small, parts of it are less than
 	// moving a handle is worth.
 	SpareBytes int64
-	// Step is the least length to grow by, in 1/1024 of the live peak: what it adds to the footprint at
-	// most, once, for fewer and longer windows.
+	// Step is the least length to grow by, in 1/1024 of the live peak: it adds that much to the footprint at most, once, for
+	// fewer and longer windows.
 	Step int64
-	// SteadyStep is what growth adds where the live peak did not rise, likewise: then holes are the
-	// reason, and the next round would have others.
+	// SteadyStep is the growth where the live peak did not rise, likewise: then holes are the reason, and the next round would
+	// have others.
 	SteadyStep int64
-	// Slack is the soft budget above the peak of live bytes, in 1/1024 of it, and SharedSlack the same where several
-	// clients hold memory: what moves between them costs each of them a return and a fence, again and again.
+	// Slack is the soft budget above the live peak, in 1/1024 of it, and SharedSlack the same where several clients hold
+	// memory: each move between them costs a return and a fence, again and again.
 	Slack, SharedSlack int64
 	// MostSharedSlack is how far SharedSlack widens, likewise, where moves have cost as much as the wider slack, or cannot
 	// serve. 0: it does not.
@@ -31,12 +31,11 @@ type Policy struct {
 	// OverStep is the least growth beyond the soft budget while the live peak rises and nothing is left to recycle,
 	// likewise: where every request breaks the budget, growing by each alone costs a driver call each and saves nothing.
 	OverStep int64
-	// SteadySlack is how far the soft budget may grow, in 1/1024 of the live peak, while the peak
-	// stands and recycling goes on: each recycle adds the bytes that it had to move.
+	// SteadySlack is how far the soft budget may grow, in 1/1024 of the live peak, while the peak is stable and recycling
+	// continues: each recycle adds the bytes that it had to move.
 	SteadySlack int64
-	// PageWorth is what a page beyond the soft budget is worth, in eighths of what the driver takes
-	// to make a handle: once moves have cost so much the pool grows instead. 0: it moves memory as
-	// long as any is free.
+	// PageWorth is the price of a page beyond the soft budget, in eighths of the driver's time to make a handle: once moves
+	// have cost so much the pool grows instead. 0: it moves memory as long as any is free.
 	PageWorth int64
 }
 

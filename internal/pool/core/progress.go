@@ -19,7 +19,7 @@ type noProgress struct {
 	deadlockCount uint64
 }
 
-// resolve does what is to be done where no request that waits can be served. It reports whether that may have changed anything.
+// resolve takes the next step when no waiter can be served. It reports whether that may have changed anything.
 func (n *noProgress) resolve() bool {
 	w := n.waiters
 	if w.count() == 0 || w.unsettled || w.gathering != nil || n.fences.watching() {
@@ -47,11 +47,11 @@ func (n *noProgress) resolve() bool {
 	return true
 }
 
-// maxNamed is how many waiters a refusal names beside its own: enough to see a pattern. Not all: thousands may be refused one after
-// the other.
+// maxNamed is how many other waiters a refusal names: enough to see a pattern. Not all: thousands may be refused one after the
+// other.
 const maxNamed = 16
 
-// deadlock is why a request is refused: the accounts, and the refused request with at most so many others.
+// deadlock returns the reason of a refusal: the accounts, and the refused request with at most so many others.
 func (n *noProgress) deadlock(accounts []admission.Account, refused uint64, most int) *Deadlock {
 	w := n.waiters
 	d := &Deadlock{Refused: refused, Clients: map[uint64]Client{}}
@@ -71,7 +71,7 @@ func (n *noProgress) deadlock(accounts []admission.Account, refused uint64, most
 	return d
 }
 
-// accounts are those that hold memory.
+// accounts returns the accounts that hold memory.
 func (n *noProgress) accounts() (all []admission.Account) {
 	for _, id := range n.clients.holders {
 		if n.clients.all[id].holds() {
@@ -81,15 +81,15 @@ func (n *noProgress) accounts() (all []admission.Account) {
 	return append(all, n.tenants...)
 }
 
-// gather begins to collect what was freed before.
+// gather begins to collect freed memory.
 func (n *noProgress) gather() {
 	w := n.waiters
 	w.gathering, w.unasked = &request{kind: gather}, false
 	n.queue.push(w.gathering)
 }
 
-// climb has all clients return what was freed before: answers that were on their way may be older than that, so that those are awaited
-// first. It reports whether that is done.
+// climb makes all clients return freed memory. Answers on their way may be older than the frees, so climb awaits them first. It
+// reports whether that is done.
 func (n *noProgress) climb(r *request) bool {
 	switch r.stage {
 	case stageBegin:
@@ -111,7 +111,7 @@ func (n *noProgress) climb(r *request) bool {
 	return true
 }
 
-// suspend notes for what a client waits that only others bring about. It reports whether that was news.
+// suspend records a client's waits for other clients. It reports whether they are new.
 func (n *noProgress) suspend(m Suspend) bool {
 	cl := n.clients.all[m.Client]
 	if cl == nil || m.Number <= cl.suspended {

@@ -2,15 +2,15 @@ package core
 
 import "slices"
 
-// queue is the requests under way. A pass over all of them is never due to one message alone: with thousands refused at once
-// that would cost each of them as many searches as there are others.
+// queue holds the active requests. No single message causes a pass over all of them: with thousands refused at once each would
+// cost as many searches as there are others.
 type queue struct {
 	refills []*request // in order of arrival; those that wait join when they are tried
 	others  []*request // warm-ups, trims, gathers: likewise
 
 	awaiting []*request // those with answers to come
-	// searched is how many refills, from the first on, were searched for and not served while no free run came: while the memory's
-	// Inserts are what they are in searchedAt.
+	// searched is how many refills, from the first on, were searched for in vain since a free run came last: while the memory's
+	// Inserts equal searchedAt.
 	searched   int
 	searchedAt uint64
 	first      *request // the refill that was searched for as the first, which may get several runs
@@ -32,7 +32,7 @@ func (q *queue) pushFront(all []*request) {
 	q.searchAgain()
 }
 
-// head is the request that may climb: the first refill, else the first of the others, which nobody waits for on the way of
+// head returns the request that may climb: the first refill, else the first of the others, which nobody waits for on the way of
 // an allocation.
 func (q *queue) head() *request {
 	if len(q.refills) > 0 {
@@ -81,9 +81,9 @@ func (q *queue) removeOf(id Client) (all []*request) {
 	return all
 }
 
-// serve grants refills what is free, in their order. Who wants several runs gets them one by one and only as the first refill: two
-// that got parts could keep each other from the rest. Those that were searched for are not searched for again before a free run
-// comes, but for one that has become the first. inserts are the memory's.
+// serve grants free memory to refills, in their order. A refill of several runs gets them one by one and only as the first: two
+// that got parts could keep each other from the rest. A refill is not searched for again before a free run comes, unless it has
+// become the first. inserts returns the memory's Inserts.
 func (q *queue) serve(inserts func() uint64, grant func(*request) bool) {
 	if q.searchedAt != inserts() {
 		q.searched, q.searchedAt = 0, inserts()
@@ -130,15 +130,15 @@ func (q *queue) each(visit func(*request)) {
 	}
 }
 
-// warming reports whether a warm-up is under way.
+// warming reports whether a warm-up is active.
 func (q *queue) warming() bool {
 	return slices.ContainsFunc(q.others, func(r *request) bool { return r.kind == warm })
 }
 
-// searchAgain reports that what a refill wants, or may have, has changed.
+// searchAgain notes that the wish or the choice of a refill has changed.
 func (q *queue) searchAgain() { q.searched = 0 }
 
-// pass cleans what refills have got that do not have all yet, up to a fence of a client, which has passed.
+// pass cleans the runs of incomplete refills up to a fence of a client that has passed.
 func (q *queue) pass(p Passed) {
 	for _, r := range q.refills {
 		r.parts.Pass(p.Client, p.Fence)
@@ -152,7 +152,7 @@ func (q *queue) awaits(r *request) {
 	}
 }
 
-// looked reports that clients have taken home what was freed.
+// looked notes that clients have collected freed memory.
 func (q *queue) looked() {
 	q.each(func(r *request) { r.looking = false })
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Refills that are refused while many others are under way are searched for no more often than one alone is: what was
-// searched for in vain is not searched for again before free memory comes.
+// Refills that are refused while many others are active are searched for no more often than one alone: a failed search is not
+// repeated before free memory comes.
 func TestRefusalsAtOnceSearchNoMoreThanOne(t *testing.T) {
 	t.Parallel()
 	searches := func(count uint64) uint64 {

@@ -6,7 +6,7 @@ import (
 	"github.com/go-vram/vram/internal/pool/admission"
 )
 
-// Queue is the requests that wait, in the order in which they would be served, and the accounts that
+// Queue returns the requests that wait, in the order in which they would be served, and the accounts that
 // hold memory, as a Denial has them. SetTenants comes before.
 func (c *Core) Queue() Denial {
 	n := &c.scheduler.noProgress
@@ -16,7 +16,7 @@ func (c *Core) Queue() Denial {
 	}
 }
 
-// PlaceOf is the place of the request of that age among those that wait, from 1 on, and the request
+// PlaceOf returns the place of the request of that age among those that wait, from 1 on, and the request
 // directly before it, as a Denial has it; 0 and nil where there is none.
 func (c *Core) PlaceOf(age uint64) (place int, ahead *Deadlock) {
 	w, at := &c.waiters, 0

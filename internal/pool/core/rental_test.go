@@ -89,10 +89,9 @@ func TestMovesAndGrowthPayForEachOther(t *testing.T) {
 	})
 }
 
-// The pool does not know what will come. One that does would never buy, or buy at the beginning all
-// that it will want. Over many programs moves and what is held beyond the live peak come to less
-// than twice the better of these two, chosen for each program. Where a page is worth half a handle,
-// which buys little, a purchase is soon worth less than the moves that it took to find out.
+// The pool does not know the future. A pool that does would never buy, or buy at the start all that it will want. Over many
+// programs moves and memory beyond the live peak cost less than twice the better of these two, chosen for each program. Where a
+// page is worth half a handle, which buys little, a purchase is soon worth less than the moves that it took to find out.
 func TestMovesAndGrowthCostLittleMoreThanInHindsight(t *testing.T) {
 	t.Parallel()
 	for worth, most := range map[int64]float64{4: 3, 8: 2.25, 24: 1.5, 64: 1.5} {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An answer may overtake the client's report of the memory that it brings. Until the report arrives no request is refused: after it
-// the requests that wait are tried again.
+// An answer may overtake the client's report of the memory that it brings. Until the report arrives no request is refused:
+// after it the requests that wait are tried again.
 func TestAnAnswerWaitsForTheReportThatItOvertook(t *testing.T) {
 	t.Parallel()
 	c := New(pageBytes, 8, Settings{Policy: Policy{HandlePages: 1, Slack: 1024}, LimitBytes: 4 * pageBytes})
@@ -24,7 +24,7 @@ func TestAnAnswerWaitsForTheReportThatItOvertook(t *testing.T) {
 	require.Len(t, fx.Grants.Left(), 1)
 
 	fx = c.Step(Refill{Client: 1, Token: 2, Pages: 4, Bytes: 4 * pageBytes, LiveBytes: 4 * pageBytes, Patience: Waiting, Place: place})
-	for c.waiters.gathering == nil || len(fx.Asks.Left()) == 0 { // what was freed is collected before a deadlock is declared
+	for c.waiters.gathering == nil || len(fx.Asks.Left()) == 0 { // freed memory is collected before a deadlock is declared
 		require.Empty(t, fx.Denials.Left())
 		switch {
 		case len(fx.Offers.Left()) > 0:
@@ -39,7 +39,7 @@ func TestAnAnswerWaitsForTheReportThatItOvertook(t *testing.T) {
 	fx = c.Step(Return{Client: 1, Runs: []Run{held}, Fence: 1, Answer: true, Sent: 2})
 	assert.Empty(t, fx.Denials.Left(), "memory is there that was not there when the request was tried")
 	fx = c.Step(Return{Client: 1, Stirred: true, Sent: 2})
-	for len(fx.Offers.Left()) > 0 { // what it returned came home to it
+	for len(fx.Offers.Left()) > 0 { // it got its pages back
 		fx = c.Step(Offered{Client: 1, Token: 2, Taken: true})
 	}
 	assert.Empty(t, fx.Denials.Left())

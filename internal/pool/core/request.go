@@ -5,7 +5,7 @@ import "github.com/go-vram/vram/internal/pool/memory"
 // request is a Refill, Warm or Trim that is being served.
 type request struct {
 	kind   kind
-	way    way // its climb; nil: that of its kind
+	way    way // its climb; nil: the one of its kind
 	client Client
 	token  uint64
 	wish
@@ -13,7 +13,7 @@ type request struct {
 	ascent
 	warming
 	waiting
-	keepBytes int64 // of a Trim: what stays reserved
+	keepBytes int64 // of a Trim: stay reserved
 	freed     int64 // bytes given back to the driver, or mapped ahead
 	drawn     bool  // from a reservation
 	mapped    bool  // the driver mapped pages for it
@@ -21,18 +21,18 @@ type request struct {
 	err       error
 }
 
-// wish is what a Refill asks for.
+// wish holds the runs of a Refill.
 type wish struct {
 	pages uint32   // of the run that is looked for
 	more  []uint32 // further runs that are wanted, all or nothing with the first
 	most  uint32   // pages of a run that are of use, unless more are looked for; 0: any
 	wants []uint32 // all runs; nil where one is wanted and the request never waits for others
-	bytes int64    // what its client lacks
+	bytes int64    // that its client lacks
 
 	requestedBytes, blockBytes int64 // as they came
 }
 
-// wanted is what is looked for still, as one run.
+// wanted returns the length of the missing runs, as one run.
 func (w *wish) wanted() uint64 {
 	pages := uint64(w.pages)
 	for _, n := range w.more {
@@ -41,7 +41,7 @@ func (w *wish) wanted() uint64 {
 	return pages
 }
 
-// catch is what a request for several runs has got before it has all of them.
+// catch holds the runs that a request for several has before it has all of them.
 type catch struct {
 	lent  []Run        // to the client already
 	parts memory.Parts // the tags that those pages had
@@ -53,13 +53,13 @@ type ascent struct {
 	stage   stage    // of any other request
 	awaits  []Client // whose answers to an Ask are still to come
 	looking bool     // a Looked is still to come
-	looked  bool     // clients have taken in what was freed
+	looked  bool     // clients have collected freed memory
 	taking  taking
 	// contended: it needed memory of others, or growth beyond the budget, which is counted once.
 	contended bool
 	noted     bool   // for the live peak
 	raised    bool   // it
-	askedAll  bool   // that others return what they do not use
+	askedAll  bool   // to return their unused memory
 	waited    bool   // for fences
 	noBorrow  bool   // its stream could not be made to wait
 	idle      bool   // no client's stream had work when it was asked last
@@ -67,32 +67,24 @@ type ascent struct {
 	refusal
 }
 
-// refusal is what the driver has refused to a request.
+// refusal records the driver's refusals of a request.
 type refusal struct {
-	capped   bool // it can give capBytes in all
-	capBytes int64
+	capped   bool  // the driver has refused memory
+	capBytes int64 // all that the driver could give, reserved bytes included: see budget.driverBytes
 	refusals int
 }
 
-// within is a bound on what may be reserved, for a request to which the driver may have refused memory.
-func (r *refusal) within(bytes int64) int64 {
-	if r.capped {
-		return min(bytes, r.capBytes)
-	}
-	return bytes
-}
-
-// forgive lets the last resorts be tried once more after a wait for a fence: while memory was pending it could not go back to the
-// driver. What the driver can give stays as it was learned, so that every further refusal lowers it and the request ends.
+// forgive lets a request try the last resorts once more after a wait for a fence: pending memory could not go back to the
+// driver. The cap stays, so that each further refusal lowers it and the request ends.
 func (r *refusal) forgive() { r.refusals = min(r.refusals, clearingRefusals) }
 
 const (
-	// maxRefusals is how often the driver may refuse memory to one request before that is denied. Not fewer: a driver that says it has
-	// more than it gives, and others that take memory at the same time, cost a refusal each, and then the last two resorts follow. Not more:
-	// every refusal releases free handles, after the last none is left.
+	// maxRefusals is how often the driver may refuse memory to one request before that is denied. Not fewer: a driver that says
+	// it has more than it gives, and others that take memory at the same time, cost a refusal each, and then the last two
+	// resorts follow. Not more: every refusal releases free handles, after the last none is left.
 	maxRefusals = 5
-	// clearingRefusals is after how many of them a recycling releases all that is free, and holesRefusals after how many none of it
-	// is kept where it lies: then all that the driver has is there for the request.
+	// clearingRefusals is after how many of them a recycling releases all that is free, and holesRefusals after how many none
+	// of it is kept where it lies: then all that the driver has is there for the request.
 	clearingRefusals = maxRefusals - 2
 	holesRefusals    = maxRefusals - 1
 )
@@ -112,7 +104,7 @@ type waiting struct {
 	blocks   uint64 // the number of its last Block
 }
 
-// warmClient owns what an unfinished warm-up has got together.
+// warmClient holds the runs of an unfinished warm-up.
 const warmClient = ^Client(0)
 
 // taking is how far a request has come with taking a run of another client's.
@@ -130,7 +122,7 @@ const (
 	refill kind = iota
 	warm
 	trim
-	gather // collects what was freed before a deadlock is declared
+	gather // collects freed memory before a deadlock is declared
 	ownWay // see way
 )
 
@@ -146,7 +138,7 @@ const (
 	stageFailed // a job without effect on the memory has failed
 )
 
-// newRefill is the request that a Refill makes.
+// newRefill returns the request that a Refill makes.
 func newRefill(m Refill) *request {
 	r := &request{
 		kind: refill, client: m.Client, token: m.Token,
@@ -172,7 +164,7 @@ func (r *request) waits() bool { return r.id != 0 }
 // atOnce reports whether it does not.
 func (r *request) atOnce() bool { return r.id == 0 }
 
-// keepsParts reports whether what the request gets may have to be put back before it has all that it wants.
+// keepsParts reports whether the request's runs may have to be put back before it has all of them.
 func (r *request) keepsParts() bool { return len(r.wants) > 0 }
 
 // keep remembers the tags of pages that the request gets.

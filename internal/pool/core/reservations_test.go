@@ -4,11 +4,11 @@ import (
 	"errors"
 )
 
-// What a world knows of what is set aside: a reservation is a client that is asked for nothing and has the pages that it asked for
-// once, less those that were drawn. A Refill that names it is served from it in the same step, with just what it wants, if it
-// has that; else the reservation is as any other client's memory.
+// These are a world's rules of reservations: a reservation is a client that is not asked and has the pages that it asked for
+// once, less those drawn. A Refill that names it is served from it in the same step, exactly, if it has as much; otherwise the
+// reservation is like any other client's memory.
 
-// errNoStream is what the wait of a reservation's stream comes to: it has none.
+// errNoStream is the error of a wait on a reservation's stream.
 var errNoStream = errors.New("no stream to wait")
 
 // drawing is a Refill that must be served from a reservation in the step at hand.
@@ -36,7 +36,7 @@ func (w *world) reserve(ch chooser) {
 	w.send(r)
 }
 
-// unreserve ends a reservation, at times once more: its Refill, if it waits, is denied, and what is left of it is nobody's.
+// unreserve ends a reservation, at times twice: its Refill, if it waits, is denied, and its remaining pages have no owner.
 func (w *world) unreserve(ch chooser) {
 	id := w.someReservation(ch, func(c *holder) bool { return !c.left || ch.pick(4) == 0 })
 	if id == 0 {
@@ -54,7 +54,7 @@ func (w *world) unreserve(ch chooser) {
 	}
 }
 
-// someReservation is one for which that holds; 0 if there is none.
+// someReservation returns one for which holds reports true; 0 if there is none.
 func (w *world) someReservation(ch chooser, want func(*holder) bool) Client {
 	var ids []Client
 	for id := Client(1); int(id) <= len(w.clients); id++ {
@@ -68,7 +68,7 @@ func (w *world) someReservation(ch chooser, want func(*holder) bool) Client {
 	return ids[ch.pick(len(ids))]
 }
 
-// drawFrom has a Refill name a reservation, at times one that has ended, and says whether it must be served from there.
+// drawFrom makes a Refill name a reservation, at times one that has ended, and notes whether it must be served from there.
 func (w *world) drawFrom(ch chooser, r *Refill) {
 	ended := ch.pick(8) == 0
 	if r.From = w.someReservation(ch, func(c *holder) bool { return c.left == ended }); r.From == 0 {
@@ -90,7 +90,7 @@ func (w *world) drawFrom(ch chooser, r *Refill) {
 	}
 }
 
-// drawn holds the answer to a Refill that is served from a reservation against what is set aside there.
+// drawn compares the answer to a Refill served from a reservation with the reservation.
 func (w *world) drawn(g Grant) {
 	if g.Token != w.owed.token || len(g.More) > 0 || g.Run.Pages != w.owed.pages {
 		w.failf("%+v is not the %+v", g, w.owed)
@@ -106,7 +106,7 @@ func (w *world) drawn(g Grant) {
 	w.say("draw %d #%d %d+%d", g.Client, g.Token, g.Run.First, g.Run.Pages)
 }
 
-// spare gives up what a reservation was granted beyond what it asked for.
+// spare gives up the pages that a reservation was granted beyond its request.
 func (w *world) spare(r Refill, g Grant) {
 	if len(g.More) > 0 {
 		w.failf("%+v sets several runs aside", g)
@@ -116,7 +116,7 @@ func (w *world) spare(r Refill, g Grant) {
 	}
 }
 
-// checkReservations: the pool says of each that it holds, and still has to give, what it has.
+// checkReservations: the pool's reservations hold, and still have to give, the same pages.
 func (w *world) checkReservations() {
 	if w.closing || w.abandoned {
 		return

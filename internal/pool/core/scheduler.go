@@ -20,7 +20,7 @@ type scheduler struct {
 	noProgress noProgress
 }
 
-// enqueue adds a request to the queue, and serves what can be served. It refuses the request once the pool closes.
+// enqueue adds a request to the queue and advances. It refuses the request once the pool closes.
 func (s *scheduler) enqueue(r *request) {
 	if s.phase.closing {
 		s.answers.end(r, ErrClosed)
@@ -30,8 +30,8 @@ func (s *scheduler) enqueue(r *request) {
 	s.advance()
 }
 
-// advance serves what was asked for, first in first out, and then tries those that wait. Everything may use what is free;
-// only the first may ask, grow or recycle, so that two requests never take from each other.
+// advance serves the queue, first in first out, and then tries the waiters. Every request may use free memory; only the first
+// may ask, grow or recycle, so that two requests never take from each other.
 func (s *scheduler) advance() {
 	if !s.phase.closing {
 		if due := s.fences.takeDue(); len(due) > 0 {
@@ -65,8 +65,8 @@ func (s *scheduler) advance() {
 	}
 }
 
-// lendHome lends back what was collected: to the client that was asked for its own sake, and to the
-// others once they do not miss in turns.
+// lendHome lends collected memory back: to the client that was asked for its own sake, and to the others once clients do not
+// miss in turns.
 func (s *scheduler) lendHome() {
 	asker := s.clients.asker
 	s.clients.asker = 0
@@ -81,11 +81,11 @@ func (s *scheduler) lendHome() {
 // rests reports whether a job may be started.
 func (s *scheduler) rests() bool { return s.jobs.inFlight == nil && !s.phase.closing }
 
-// serveFree grants what is free, in the order of the queue.
+// serveFree grants free memory, in the order of the queue.
 func (s *scheduler) serveFree() { s.queue.serve(s.memory.Inserts, s.answers.grantFree) }
 
-// yield lets warm-ups that hold memory start over when a refill waits: a refill is never denied or kept
-// waiting for what they hold. It reports whether there was any.
+// yield restarts warm-ups that hold memory when a refill waits: a refill is never denied or kept waiting for their memory. It
+// reports whether there was any.
 func (s *scheduler) yield() (yielded bool) {
 	if len(s.queue.refills) == 0 || s.phase.closing {
 		return false
@@ -116,8 +116,7 @@ func (s *scheduler) climb(r *request) bool {
 	return s.ladder.climb(r)
 }
 
-// admit puts the next request of those that wait into the queue, or what is due where none of them makes progress. It reports
-// whether there is anything.
+// admit enqueues the next waiter, or the next step if none of them makes progress. It reports whether there is anything.
 func (s *scheduler) admit() bool {
 	for {
 		if r := s.waiters.next(); r != nil {

@@ -14,8 +14,8 @@ type shrinker struct {
 	window uint32 // ticks since peaks were forgotten last
 }
 
-// climb takes the next step of a trim: clients return what they do not use, fences are polled, clean handles go back to the
-// driver. It reports whether the request is done.
+// climb takes the next step of a trim: clients return unused pages, fences are polled, clean handles go back to the driver. It
+// reports whether the request is done.
 func (s *shrinker) climb(r *request) bool {
 	switch r.stage {
 	case stageBegin, stageAsk:
@@ -38,9 +38,8 @@ func (s *shrinker) climb(r *request) bool {
 	return false
 }
 
-// bound gives back what is free beyond the budget of the pool, in bytes and in runs, and beyond a limit that was
-// lowered below what was held. After a failure it rests until the next Tick, so that a driver that refuses is not
-// asked without end.
+// bound releases free memory beyond the bounds of the cache, in bytes and in runs, and beyond a lowered limit. After a failure
+// it rests until the next Tick, so that a driver that refuses is not asked without end.
 func (s *shrinker) bound() {
 	if s.failed {
 		return
@@ -58,8 +57,8 @@ func (s *shrinker) bound() {
 	}
 }
 
-// overLimit is a trim of the pool's own where a limit was lowered below what is held: clients are asked for what they do not
-// use, tick by tick. Nil: nothing is over it.
+// overLimit returns a trim of the pool's own if a limit was lowered below the reserved bytes: clients are asked for unused
+// pages, tick by tick. Otherwise it returns nil.
 func (s *shrinker) overLimit() *request {
 	if s.memory.ReservedBytes() <= s.settings.LimitBytes {
 		return nil
@@ -85,8 +84,8 @@ func (s *shrinker) tick(b *budget) {
 	}
 }
 
-// age gives back what has been free for long. Plain segments stay: to free one waits for all work of the device. Clients that
-// have returned a surplus are lent little as long as there is any that is old.
+// age releases old memory. Plain segments stay: freeing one waits for all work of the device. Clients that have returned a
+// surplus are lent little as long as any memory is old.
 func (s *shrinker) age(cs *clients) {
 	after := s.settings.AgeTicks
 	if s.failed {

@@ -14,7 +14,7 @@ type Special struct{ part special }
 
 type special interface{ enter(c *Core) (goOn bool) }
 
-// way is a climb that differs from those of scheduler.climb, likewise.
+// way is a climb that replaces scheduler.climb, for the same reason.
 type way interface {
 	// climb is as scheduler.climb.
 	climb(s *scheduler, r *request) bool
@@ -22,19 +22,18 @@ type way interface {
 
 func (Special) isMessage() {}
 
-// Apart has all memory that a client gets from now on lie in handles that hold pages of no other: only then can it sleep. Such a
-// client gets new handles, or ones that were moved as a whole, and no free pages. It asks without Wait, and returns nothing before
+// Apart makes all later memory of a client lie in handles without pages of others: only then can it sleep. Such a client gets
+// new handles, or whole handles that are moved, and no free pages. It makes requests without Wait, and returns nothing before
 // it leaves.
 func Apart(id Client) Special { return Special{joinApart{id}} }
 
-// Sleep gives the physical memory of all pages of a client back to the driver. The pages stay lent. The device must have finished
-// all work on them. The End with that token has the bytes that sleep then, also where a call has failed: another Sleep goes on with
-// the rest.
+// Sleep releases the physical memory of all pages of a client. The pages stay lent. The device must have finished all work on
+// them. The End with that token has the bytes that sleep then, also if a call has failed: another Sleep releases the rest.
 func Sleep(id Client, token uint64) Special { return Special{beginSleep{id, token, sleepWay{}}} }
 
-// Wake gives the pages of a client that sleep physical memory again, at the same addresses. Where free memory of others is in the
-// way, of the limit or of the driver, it is released first. The End with that token has an error where that is not enough, a
-// *ShortError, or a call has failed: then all pages of the client sleep. Nothing waits for work of the device.
+// Wake gives the pages of a client that sleep physical memory again, at the same addresses. Where free memory of others is in
+// the way, of the limit or of the driver, it is released first. The End with that token has an error where that is not enough,
+// a *ShortError, or a call has failed: then all pages of the client sleep. Nothing waits for work of the device.
 func Wake(id Client, token uint64) Special { return Special{beginSleep{id, token, wakeWay{}}} }
 
 // ShortError refuses a Wake for want of memory.
@@ -43,13 +42,13 @@ type ShortError struct {
 	Err error // of the driver, if that refused
 }
 
-// Error has the figures.
+// Error formats the figures.
 func (e *ShortError) Error() string {
 	return fmt.Sprintf("pool: %s are missing to wake memory: %s of a limit of %s are reserved",
 		units.Bytes(e.MissingBytes), units.Bytes(e.ReservedBytes), units.Bytes(e.LimitBytes))
 }
 
-// Unwrap is the driver's error.
+// Unwrap returns the driver's error.
 func (e *ShortError) Unwrap() error { return e.Err }
 
 type joinApart struct{ client Client }
@@ -83,8 +82,8 @@ func (w apartWay) climb(s *scheduler, r *request) bool {
 	return false
 }
 
-// grow fills a window of holes with new handles, or with free ones that are moved there as a whole. Before it takes those, all
-// clients return what they do not use, and fences are polled.
+// grow fills a window of holes with new handles, or with whole free ones that are moved there. Before it takes those, all
+// clients return their unused memory, and fences are polled.
 func (apartWay) grow(g *grower, r *request) {
 	window, ok := g.memory.Beyond(r.pages)
 	if !ok {
@@ -92,7 +91,7 @@ func (apartWay) grow(g *grower, r *request) {
 		return
 	}
 	g.budget.notePeak(r)
-	over := g.budget.reservedWith(window.Missing) - r.within(g.settings.LimitBytes)
+	over := g.budget.reservedWith(window.Missing) - g.budget.within(r, g.settings.LimitBytes)
 	switch {
 	case over <= 0:
 		g.jobs.fill(r, window.Run, nil)
@@ -107,7 +106,7 @@ func (apartWay) grow(g *grower, r *request) {
 			over = max(over, g.memory.ReservedBytes())
 		}
 		ids, bytes := g.memory.Victims(over, window.Run)
-		if r.rung = rungWait; g.budget.reservedWith(window.Missing)-bytes <= r.within(g.settings.LimitBytes) {
+		if r.rung = rungWait; g.budget.reservedWith(window.Missing)-bytes <= g.budget.within(r, g.settings.LimitBytes) {
 			g.budget.recycled(len(ids), bytes)
 			g.jobs.fill(r, window.Run, ids)
 		}

@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
-// refill serves a Refill at once, lets it under way, lets it wait, or refuses it.
+// refill grants a Refill, enqueues it, parks it, or denies it.
 func (c *Core) refill(m Refill) {
 	r := newRefill(m)
 	cl := c.clients.all[m.Client]
@@ -17,10 +17,10 @@ func (c *Core) refill(m Refill) {
 	}
 	r.way = cl.way
 	c.clients.report(cl, m.LiveBytes)
-	if !cl.reserves { // no caller has what is set aside
+	if !cl.reserves { // no caller has reserved pages
 		c.clients.setGiven(cl, m.LiveBytes-m.OpenBytes, c.memory.LentBytes())
 	}
-	if r.wanted() > uint64(c.memory.MaxPages()) { // no use in asking anybody
+	if r.wanted() > uint64(c.memory.MaxPages()) { // no client can help
 		c.answers.deny(r, nil)
 		return
 	}
@@ -34,16 +34,16 @@ func (c *Core) refill(m Refill) {
 		c.answers.deny(r, nil) // it comes back to wait
 	default:
 		c.scheduler.enqueue(r)
-		if r.patience == Patient && !r.done && !c.phase.closing && c.queue.head() != r { // its place is not the last one of the queue
+		if r.patience == Patient && !r.done && !c.phase.closing && c.queue.head() != r { // it waits among the waiters, not in the queue
 			c.queue.remove(r)
 			c.answers.deny(r, nil)
 		}
 	}
 }
 
-// park lets a request wait.
+// park makes a request wait.
 func (c *Core) park(r *request) {
-	if c.waiters.count() == 0 { // while none waited, clients did not report what became free
+	if c.waiters.count() == 0 { // clients do not report frees while no request waits
 		c.waiters.changed()
 		for _, cl := range c.clients.all {
 			cl.dirty = true
@@ -68,7 +68,7 @@ func (c *Core) withdraw(m Withdraw) bool {
 	return true
 }
 
-// offered goes on with a request that its client has served by itself, or could not. It reports whether there is such a request.
+// offered continues a request after its client has tried to serve it. It reports whether there is such a request.
 func (c *Core) offered(m Offered) bool {
 	r := c.waiters.find(m.Client, m.Token)
 	if r == nil || !r.offering {
@@ -84,18 +84,18 @@ func (c *Core) offered(m Offered) bool {
 	return true
 }
 
-// warm lets a warm-up under way.
+// warm starts a warm-up.
 func (c *Core) warm(m Warm) {
 	lengths := slices.DeleteFunc(slices.Clone(m.Runs), func(n uint32) bool { return n == 0 })
 	c.scheduler.enqueue(&request{kind: warm, token: m.Token, warming: warming{lengths: lengths}})
 }
 
-// takeBack makes free what a client returns, and takes down what it reports. It reports whether the client is known.
+// takeBack frees the pages that a client returns, and records its report. It reports whether the client is known.
 func (c *Core) takeBack(m Return) bool {
 	cl := c.clients.all[m.Client]
 	for _, r := range m.Runs {
 		if !c.memory.LentTo(r, m.Client) {
-			continue // a return of what is not lent would be a defect of the stream; Check finds the loss
+			continue // a defect of the stream, since these pages are not lent to it; Check finds the loss
 		}
 		c.clients.release(cl, uint64(r.Pages))
 		c.memory.Free(r, tagOf(cl, m))
@@ -145,7 +145,7 @@ func pagesOf(runs []Run) (pages uint32) {
 	return pages
 }
 
-// tagOf is the tag of returned runs: none where the fence has passed by itself.
+// tagOf returns the tag of returned runs: none if the fence has passed already.
 func tagOf(cl *client, m Return) memory.Tag {
 	if m.Fence == 0 || cl.synced || m.Fence <= cl.passed {
 		return memory.Tag{}
@@ -153,7 +153,7 @@ func tagOf(cl *client, m Return) memory.Tag {
 	return memory.Tag{Client: m.Client, Fence: m.Fence}
 }
 
-// passed cleans what a client returned up to a fence, which has passed.
+// passed marks a client's returned memory clean up to a fence that has passed.
 func (c *Core) passed(p Passed) {
 	cl := c.clients.all[p.Client]
 	if cl != nil {
@@ -166,7 +166,7 @@ func (c *Core) passed(p Passed) {
 	}
 }
 
-// leave denies what a client has asked for, which asks for nothing any more. It reports whether the client is known.
+// leave denies a client's requests; no more will come. It reports whether the client is known.
 func (c *Core) leave(m Leave) bool {
 	id := m.Client
 	cl := c.clients.all[id]
@@ -186,12 +186,12 @@ func (c *Core) leave(m Leave) bool {
 	}
 	c.answers.denyAll(c.fences.take(id), ErrClosed)
 	c.answers.denyAll(c.waiters.of(id), ErrClosed)
-	c.waiters.changed() // its fences have passed, or it keeps memory that never comes
+	c.waiters.changed() // its fences have passed, or its memory never comes back
 	c.forget(cl)
 	return true
 }
 
-// unreserve ends a reservation: what is left of it is free.
+// unreserve ends a reservation: the rest of it is free.
 func (c *Core) unreserve(m Unreserve) bool {
 	cl := c.clients.all[m.Client]
 	if cl == nil || !cl.reserves {
@@ -206,7 +206,7 @@ func (c *Core) unreserve(m Unreserve) bool {
 	return c.leave(Leave{Client: m.Client, Synced: true})
 }
 
-// forget drops a client that is gone and holds nothing: a request that waits for its answer waits for nothing.
+// forget drops a client that is gone and holds nothing, and ends the waits for its answer.
 func (c *Core) forget(cl *client) {
 	if !cl.gone || cl.heldPages > 0 {
 		return
@@ -226,7 +226,7 @@ func (c *Core) exclude(m Exclude) bool {
 		return false
 	}
 	cl.excluded = m.Excluded
-	c.fences.progress++ // a request that waits for its fences looks anew whether there is anything to wait for
+	c.fences.progress++ // a request that waits for its fences checks again whether any is left to wait for
 	return true
 }
 
@@ -241,7 +241,7 @@ func (c *Core) watchOver(m WatchOver) {
 	c.waiters.changed()
 }
 
-// tick does what is due without a request.
+// tick performs the periodic work.
 func (c *Core) tick() {
 	s := &c.scheduler
 	s.shrinker.tick(&c.budget)
@@ -258,7 +258,7 @@ func (c *Core) tick() {
 	}
 }
 
-// jobDone enters what a job did, and goes on with its request. It reports whether that job was in flight.
+// jobDone enters the result of a job and continues its request. It reports whether that job was in flight.
 func (c *Core) jobDone(m JobDone) bool {
 	j := m.Job
 	if j == nil || j != c.jobs.inFlight {
@@ -295,11 +295,11 @@ func (c *Core) jobDone(m JobDone) bool {
 	return true
 }
 
-// filled hands on a window that was filled. One whose request was served meanwhile, or was a warm-up's, is free for any request that
-// needs it; the warm-up then finds it.
+// filled grants a window that was filled. If its request has been served since, or was a warm-up, the window is free for any
+// request; the warm-up then finds it.
 func (c *Core) filled(j *Job) {
 	r := j.request
-	if r.done || r.kind == warm || j.Window.Pages < r.pages { // it may have got that run, and look for a longer one
+	if r.done || r.kind == warm || j.Window.Pages < r.pages { // it may have such a run already, and look for a longer one
 		c.memory.FreeParts(j.Parts, j.Window)
 		return
 	}
@@ -310,7 +310,7 @@ func (c *Core) filled(j *Job) {
 	}
 }
 
-// jobFailed goes on after a job that failed, and starts the job that gives back what it has left.
+// jobFailed continues after a job that failed, and starts the rollback of its remains.
 func (c *Core) jobFailed(j *Job, out memory.Outcome, m JobDone) {
 	r := j.request
 	switch j.Purpose {
@@ -332,7 +332,7 @@ func (c *Core) jobFailed(j *Job, out memory.Outcome, m JobDone) {
 		return
 	}
 	next := &Job{Job: out.Undo}
-	if next.Purpose == memory.Rollback && r != nil && r.kind == trim { // what goes back is counted
+	if next.Purpose == memory.Rollback && r != nil && r.kind == trim { // its rollback counts
 		next.request = r
 	}
 	c.jobs.start(next)

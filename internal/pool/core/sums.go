@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// sums are figures over all clients, kept up to date with each change of one: no decision visits the clients that have nothing to
-// do with it, however many there are.
+// sums are figures over all clients, kept up to date with each change of one: no decision visits the clients that have nothing
+// to do with it, however many there are.
 type sums struct {
 	usedBytes    int64 // that all use at most, or want, as far as is known
 	ownPeakBytes int64 // the sum of the most that each used by itself
@@ -17,7 +17,7 @@ type sums struct {
 	stale   []Client // that have more to publish
 }
 
-// share is what one client adds to the sums.
+// share is one client's part of the sums.
 type share struct {
 	usedBytes, ownPeakBytes     int64
 	holding, holds, free, stale bool

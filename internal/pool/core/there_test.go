@@ -7,19 +7,19 @@ import (
 	"pgregory.net/rapid"
 )
 
-// thrifty is a world in which nothing fails but memory: clients give back all that their callers do not use as soon as they are
-// asked, fences pass when they are waited for, and other processes take and leave what they like.
+// thrifty is a world in which nothing fails but memory: clients return all unused pages as soon as they are asked, fences pass
+// when they are waited for, and other processes take and release memory at random.
 type thrifty struct {
 	*world
 	inUse  []bool // page by page, of callers
 	serves Refill // being served
 	served bool
 	soon   bool // fences pass as soon as they are waited for
-	hides  bool // clients have magazines: what they return when they are asked for all is not what they publish
+	hides  bool // clients have magazines: an answer for all has more than was published
 }
 
-// TestNothingIsRefusedThatIsThere holds every refusal against a dumb bound: a handle, or a segment, on which no page is used can be
-// had by anybody, and so can what limit and driver leave. Where handles have one page that is every page that nobody uses.
+// TestNothingIsRefusedThatIsThere compares every refusal with a dumb bound: any request can have the handles, or segments, of
+// which no page is used, and the memory that limit and driver leave. With handles of one page that is every unused page.
 func TestNothingIsRefusedThatIsThere(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -29,7 +29,7 @@ func TestNothingIsRefusedThatIsThere(t *testing.T) {
 		for ch.more() {
 			switch ch.pick(8) {
 			case 0:
-				used, _ := w.used() // others take and leave, also what this process holds and does not use
+				used, _ := w.used() // others take and release memory, also as much as this process holds and does not use
 				w.driver.capacity = used + uint32(ch.pick(16))
 			case 1, 2, 3:
 				w.free(ch)
@@ -66,7 +66,7 @@ func newThrifty(t failer, ch chooser) *thrifty {
 	return w
 }
 
-// take gives the caller what it asked for; the rest of a run is cached.
+// take gives the caller the pages of its request; the rest of a run is cached.
 func (w *thrifty) take(g Grant) {
 	if g.Token != w.serves.Token || g.Token == 0 {
 		return
@@ -100,14 +100,14 @@ func (w *thrifty) free(ch chooser) {
 	}
 }
 
-// stir notes that callers have freed memory which no client has taken home.
+// stir notes that callers have freed memory which no client has collected.
 func (w *thrifty) stir() {
 	for _, c := range w.clients {
 		c.free.stale = true
 	}
 }
 
-// publish notes what a client knows at the end of its turn.
+// publish publishes a client's figures at the end of its turn.
 func (w *thrifty) publish(id Client) {
 	c, length := w.clients[id], uint32(0)
 	c.live, c.free = w.liveBytes(id)/pageBytes, published{set: true}
@@ -121,7 +121,7 @@ func (w *thrifty) publish(id Client) {
 	}
 }
 
-// home gives back all that a client caches, behind a fence that has yet to pass.
+// home gives back all pages that a client caches, under a fence that has yet to pass.
 func (w *thrifty) home(id Client, answer bool) {
 	r := Return{Client: id, Answer: answer, LiveBytes: w.liveBytes(id)}
 	for i := range w.pages {
@@ -143,7 +143,7 @@ func (w *thrifty) home(id Client, answer bool) {
 	w.publish(id)
 }
 
-// liveBytes are those that a client's callers use.
+// liveBytes returns the bytes that a client's callers use.
 func (w *thrifty) liveBytes(id Client) (bytes int64) {
 	for i := range w.pages {
 		if w.pages[i].owner == id && w.inUse[i] {
@@ -153,7 +153,7 @@ func (w *thrifty) liveBytes(id Client) (bytes int64) {
 	return bytes
 }
 
-// ask has a client ask for pages, and holds the answer against what is there.
+// ask makes a client ask for pages, and compares the answer with the memory there.
 func (w *thrifty) ask(ch chooser) {
 	id, runs := w.some(ch), []uint32{uint32(1 + ch.pick(12))}
 	wanted := runs[0]
@@ -168,7 +168,7 @@ func (w *thrifty) ask(ch chooser) {
 	}
 }
 
-// request has a client ask for runs, and everybody do what is asked of them until it has its answer.
+// request makes a client ask for runs, and performs everything that follows until it has its answer.
 func (w *thrifty) request(id Client, runs ...uint32) {
 	w.token++
 	r := Refill{Client: id, Token: w.token, Pages: runs[0], More: runs[1:]}
@@ -201,14 +201,14 @@ func (w *thrifty) request(id Client, runs ...uint32) {
 	w.failf("refill %d gets no answer", w.token)
 }
 
-// there is how many pages must be there for whoever asks, and whether that is every page.
+// there returns how many pages any request must be able to get, and whether that is every page.
 func (w *thrifty) there() (pages uint32, exact bool) {
 	most := min(w.driver.capacity, uint32(w.settings.LimitBytes/pageBytes)) //nolint:gosec // a few
 	used, exact := w.used()
 	return most - min(most, used), exact
 }
 
-// used is how many pages others can never have: those of handles on which any page is used.
+// used returns how many pages others can never have: all pages of handles on which any page is used.
 func (w *thrifty) used() (used uint32, exact bool) {
 	for _, h := range w.driver.handles {
 		for i := h.first; i < h.first+h.pages; i++ {
@@ -221,8 +221,8 @@ func (w *thrifty) used() (used uint32, exact bool) {
 	return used, !w.core.memory.Plain() && w.settings.Policy.HandlePages == 1
 }
 
-// Where the driver has far less than the process holds, and does not say so, what is released for a request does not come back. Before the
-// request is denied all that is free has gone back to the driver, and none of it is kept where it lies.
+// Where the driver has far less than the process holds, and does not report it, memory that is released for a request does not
+// come back. Before the request is denied all free memory has gone back to the driver, and none is kept in place.
 func TestAllThatIsFreeGoesBackBeforeADenial(t *testing.T) {
 	for _, handlePages := range []uint32{1, 5} {
 		w := &thrifty{world: newWorld(t, 1024, 200, Settings{
@@ -245,7 +245,7 @@ func TestAllThatIsFreeGoesBackBeforeADenial(t *testing.T) {
 	}
 }
 
-// A batch gets of a free run what it needs, so that the rest serves its next run.
+// A batch takes of a free run no more than it needs, so that the rest serves its next run.
 func TestABatchLeavesItsNextRunWhatItNeeds(t *testing.T) {
 	w := &thrifty{world: newWorld(t, 1024, 16, Settings{Policy: Policy{HandlePages: 1}, LimitBytes: 60 * pageBytes, Waits: WaitsNever})}
 	w.inUse, w.onGrant, w.onLook = make([]bool, len(w.pages)), w.take, w.publish
@@ -259,15 +259,15 @@ func TestABatchLeavesItsNextRunWhatItNeeds(t *testing.T) {
 	}
 }
 
-// Memory whose fence has not passed cannot go back to the driver. What the driver refuses until then does not count against a request:
-// once the fence has passed, all that is free goes back before the request is denied.
+// Memory whose fence has not passed cannot go back to the driver. Refusals of the driver until then do not count against a
+// request: once the fence has passed, all free memory goes back before the request is denied.
 func TestRefusalsBeforeAFenceHasPassedDenyNothing(t *testing.T) {
 	w := &thrifty{world: newWorld(t, 64, 64, Settings{Policy: Policy{HandlePages: 1, MergePages: 2, Slack: 8192}, LimitBytes: 64 * pageBytes})}
 	w.inUse, w.onGrant, w.onLook = make([]bool, len(w.pages)), w.take, w.publish
 	for range 4 {
 		w.join()
 	}
-	// The first two clients' memory lies in fragments. What is between them is the third's, and goes back to the driver.
+	// The first two clients' memory is fragmented. The third's lies between, and goes back to the driver.
 	for _, r := range []struct {
 		id    Client
 		pages uint32
@@ -295,8 +295,8 @@ func TestRefusalsBeforeAFenceHasPassedDenyNothing(t *testing.T) {
 	require.EqualValues(t, 27*pageBytes, w.core.freeBytes())
 	require.EqualValues(t, 27*pageBytes, w.core.ReservedBytes())
 
-	// Other processes take what goes back to the driver until it has 13 pages for this one. While the request waits for the fence of the
-	// second client the pool releases what is beyond its cache bound, and the fence passes before that has ended.
+	// Other processes take released memory until the driver has 13 pages for this one. While the request waits for the fence of
+	// the second client the pool releases memory beyond its cache bound, and the fence passes before that has ended.
 	w.settings.LimitBytes, w.settings.CacheBytes = 32*pageBytes, pageBytes
 	w.epoch++
 	w.core.SetSettings(w.settings)
@@ -305,4 +305,43 @@ func TestRefusalsBeforeAFenceHasPassedDenyNothing(t *testing.T) {
 	if !w.served {
 		t.Fatal(w.history())
 	}
+}
+
+// Memory that the driver gave to others since it refused a request can be released for that request once a fence passes.
+func TestAHeldRequestMayHaveWhatTheDriverGaveToOthers(t *testing.T) {
+	t.Parallel()
+	w := &thrifty{world: newWorld(t, 64, 14, Settings{Policy: Policy{HandlePages: 1}, LimitBytes: 40 * pageBytes})}
+	w.core, w.mute = NewPlain(pageBytes, 64, w.settings), true
+	w.inUse, w.onGrant, w.onLook = make([]bool, len(w.pages)), w.take, w.publish
+	w.join()
+	w.join()
+	w.request(1, 10)
+	w.request(2, 2)
+	clear(w.inUse)
+	w.home(2, false)
+
+	w.token++
+	r := Refill{Client: 1, Token: w.token, Pages: 3, Bytes: 3 * pageBytes} // 2 pages are free under a fence, the driver has 2
+	w.serves, w.served, w.refills[r.Token] = r, false, r
+	w.send(r)
+	settle := func() {
+		for w.job != nil || len(w.unanswered()) > 0 {
+			if w.job != nil {
+				w.perform(-1, nil)
+				continue
+			}
+			w.mail = append(w.mail, Return{Client: w.unanswered()[0], Answer: true})
+			w.deliverAt(0)
+		}
+	}
+	settle()
+	require.Len(t, w.core.fences.held, 1)
+	w.token++
+	w.await("warm")
+	w.send(Warm{Token: w.token, Runs: []uint32{2}})
+	settle()
+	require.EqualValues(t, 14*pageBytes, w.core.ReservedBytes())
+	w.endWatch(0, nil)
+	settle()
+	require.True(t, w.served, w.history())
 }

@@ -18,9 +18,9 @@ import (
 // test.
 //
 // Commands: new [plain=1] [idle=0: streams have work] [looks=1: looked is a command] [waits=0|1|2:
-// never (where it is left out), avoid growth, always], join C, leave C, refill C pages=N[,N...]
+// never (default), avoid growth, always], join C, leave C, refill C pages=N[,N...]
 // [live=N], return C RUN... [fence=F] [live=N] [answer] [final], usage C free=N [longest=N]
-// [used=N] [stale=1] (published from then on; else all that it holds beside live), looked, warm
+// [used=N] [stale=1] (published from then on; default: all held pages but the live ones), looked, warm
 // N..., trim keep=N, tick, limit N, close, abandon, job [fail=I err=oom|broken] [passed=C:F], over
 // C [broken] (a watch), exclude C, stuck C [no], map. A RUN is FIRST+PAGES. The map shows a page as
 // . (hole), - (free), a letter (free, tagged by that client), a digit (lent), W (held by a
@@ -41,7 +41,7 @@ type script struct {
 	looks bool // are ended by commands
 }
 
-// obey carries out one command and says what came of it.
+// obey runs one command and returns its output.
 func (s *script) obey(words []string) string {
 	if words[0] == "new" {
 		s.w = newWorld(s.t, uint32(s.number(words, "arena")), uint32(s.number(words, "capacity", 1000)), Settings{
@@ -163,7 +163,7 @@ func (s *script) giveBack(words []string) {
 	w.deliverAt(len(w.mail) - 1)
 }
 
-// usage is what a client publishes from now on: what it uses, and how many pages it has free.
+// usage sets the figures that a client publishes from now on: used bytes, and free pages.
 func (s *script) usage(words []string) {
 	c := s.w.clients[s.client(words)]
 	c.live = s.number(words, "used", c.live)
@@ -203,17 +203,17 @@ func (s *script) job(words []string) {
 	w.perform(failAt, err)
 }
 
-// live is what a client says that it uses, in bytes.
+// live returns the bytes that a client reports in use.
 func (s *script) live(words []string, otherwise int64) int64 {
 	c := s.w.clients[s.client(words)]
 	c.live = s.number(words, "live", otherwise)
 	return c.live * pageBytes
 }
 
-// client is the second word.
+// client returns the second word.
 func (s *script) client(words []string) Client { return Client(s.count(words[1])) }
 
-// number is the value of name=value, or the default.
+// number returns the value of name=value, or the default.
 func (s *script) number(words []string, name string, otherwise ...int64) int64 {
 	if value, found := transcript.Option(words, name); found {
 		return s.count(value)
@@ -222,7 +222,7 @@ func (s *script) number(words []string, name string, otherwise ...int64) int64 {
 	return otherwise[0]
 }
 
-// numbers are those of name=value,value.
+// numbers returns the values of name=value,value.
 func (s *script) numbers(words []string, name string) (all []int64) {
 	values, found := transcript.Option(words, name)
 	require.True(s.t, found, "%v lacks %s", words, name)
@@ -234,7 +234,7 @@ func (s *script) numbers(words []string, name string) (all []int64) {
 
 func (s *script) count(text string) int64 { return transcript.Number(s.t, text) }
 
-// told is what the last step led to, a line each.
+// told returns the effects of the last step, a line each.
 func (w *world) told() string {
 	var out strings.Builder
 	for _, line := range w.log {
@@ -245,7 +245,7 @@ func (w *world) told() string {
 	return out.String()
 }
 
-// drawing is the page table in two lines, and the sums.
+// drawing returns the page table in two lines, and the sums.
 func (w *world) drawing() string {
 	c := w.core
 	pages, handles := make([]byte, 0, 64), make([]byte, 0, 64)

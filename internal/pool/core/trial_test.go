@@ -11,15 +11,15 @@ import (
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
-// trial is a core that tries a request of the second client's. Its clients answer at once, with all that they have on the shelf, under a
-// fence that never passes.
+// trial is a core that tries a request of the second client's. Its clients answer at once, with all that they have on the
+// shelf, under a fence that never passes.
 type trial struct {
 	core  *Core
 	shelf map[Client][]Run
 	fence Fence // of the next return
 }
 
-// openTrial has the first client hold six pages and the second two, which wants more than can be found.
+// openTrial returns a world in which the first client holds six pages and the second two, and wants more than can be found.
 func openTrial(t *testing.T, pages uint32, more ...uint32) *trial {
 	t.Helper()
 	w := newWorld(t, 64, 8, Settings{Policy: Policy{HandlePages: 1}, LimitBytes: 8 * pageBytes})
@@ -43,7 +43,7 @@ func (tr *trial) free(t *testing.T, id Client, runs ...Run) {
 	tr.do(t, tr.back(id, false, runs))
 }
 
-// back is a return under the next fence.
+// back returns a return under the next fence.
 func (tr *trial) back(id Client, answer bool, runs []Run) Return {
 	tr.fence++
 	return Return{Client: id, Runs: runs, Fence: tr.fence, Sent: uint64(len(runs)), Answer: answer, Stirred: !answer}
@@ -73,7 +73,7 @@ func (tr *trial) do(t *testing.T, m Message) {
 	}
 }
 
-// owners are the clients whose work may still be at the free pages, by page; 0 for none.
+// owners returns the clients whose work may still be at the free pages, by page; 0 for none.
 func (tr *trial) owners() map[uint32]Client {
 	owners := map[uint32]Client{}
 	tr.core.eachFree(func(run Run, tag memory.Tag) {
@@ -84,8 +84,8 @@ func (tr *trial) owners() map[uint32]Client {
 	return owners
 }
 
-// What a trial gets of several runs, and gives back since it does not get all, lies under the tags that it had: nobody else is
-// granted what its client may still be at.
+// A failed trial for several runs puts back the runs that it got under their tags: no other client is granted pages that their
+// client's work may still use.
 func TestATrialGivesBackWhatItGotAsItWas(t *testing.T) {
 	t.Parallel()
 	tr := openTrial(t, 2, 4)
@@ -124,7 +124,7 @@ func TestAFencePassesDuringATrial(t *testing.T) {
 	}
 }
 
-// What the driver refused in one trial is asked for again in the next: nobody says when it has memory again.
+// A trial asks the driver again after a refusal in an earlier one: the driver does not report when it has memory again.
 func TestATrialAsksTheDriverAnew(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, 64, 8, Settings{Policy: Policy{HandlePages: 4}, LimitBytes: 8 * pageBytes})
@@ -165,8 +165,8 @@ func TestATrialAsksTheDriverAnew(t *testing.T) {
 	}
 }
 
-// A trial in vain spares those that could not do better: of the same client, as long or longer, aligned as much or more. All others are
-// tried.
+// A trial in vain spares those that could not do better: of the same client, as long or longer, aligned as much or more. All
+// others are tried.
 func TestATrialInVainSparesThoseThatAreNoEasier(t *testing.T) {
 	t.Parallel()
 	tried := waitAs(98, 4)
@@ -198,7 +198,7 @@ func TestATrialInVainSparesThoseThatAreNoEasier(t *testing.T) {
 	}
 }
 
-// What is said of who waits, or of who stands, counts in the order in which it was said, whichever arrives first.
+// Reports about waiters and suspended clients count in the order of sending, whichever arrives first.
 func TestWhatIsSaidLateIsOld(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)

@@ -27,7 +27,7 @@ func TestATrialThatWasOvertakenIsRepeated(t *testing.T) {
 			fx = c.Step(Offered{Client: 1, Token: 99})
 		case len(fx.Asks.Left()) > 0 && !overtaken:
 			overtaken = true
-			c.Step(Return{Client: 1, LiveBytes: 4 * pageBytes, Stirred: true}) // what it keeps now serves the request
+			c.Step(Return{Client: 1, LiveBytes: 4 * pageBytes, Stirred: true}) // its cache serves the request now
 			fx = c.Step(Return{Client: 1, LiveBytes: 4 * pageBytes, Answer: true})
 		case fx.Job != nil:
 			fx = c.Step(JobDone{Job: fx.Job, Done: len(fx.Job.Ops)})
@@ -45,7 +45,7 @@ type shop struct {
 	served map[uint64]bool // by token
 }
 
-// openShop has three clients, of which the first holds all eight pages.
+// openShop returns a world with three clients, of which the first holds all eight pages.
 func openShop(t *testing.T) *shop {
 	t.Helper()
 	w := newWorld(t, 64, 8, Settings{Policy: Policy{HandlePages: 1}, LimitBytes: 8 * pageBytes})
@@ -87,7 +87,7 @@ func waitAs(token uint64, pages uint32) Refill {
 	}
 }
 
-// What a request got that was refused in the end lies with its client, which is asked for it.
+// The runs of a request that is refused in the end stay with its client, which is asked for them.
 func TestWhatWasRefusedInTheEndServesOthers(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)
@@ -100,7 +100,7 @@ func TestWhatWasRefusedInTheEndServesOthers(t *testing.T) {
 	require.True(t, s.served[99])
 }
 
-// While nobody waits nobody says what comes home: what was tried in vain before is tried again.
+// While no request waits clients do not report freed memory: a failed attempt from before is repeated.
 func TestAVainTrialIsForgottenWithTheLastThatWaits(t *testing.T) {
 	t.Parallel()
 	s := openShop(t)

@@ -7,11 +7,11 @@ import (
 	"github.com/go-vram/vram/internal/pool/admission"
 )
 
-// waiters are the Refills that wait, and the order in which they are served: see the package admission.
+// waiters holds the waiting Refills in the order of service: see package admission.
 type waiters struct {
 	table  admission.Table
 	parked map[uint64]*request // by their ID in the table
-	named  map[ticket]*request // the same
+	named  map[ticket]*request // by their client's name
 	lastID uint64
 
 	demandBytes int64    // of all
@@ -19,15 +19,15 @@ type waiters struct {
 	failed      failedAttempts
 	waitCount   uint64
 
-	gathering *request // is under way: see noProgress; nil: none
-	// unsettled: memory is on its way that a client will report; until then no deadlock is declared.
+	gathering *request // in progress: see noProgress; nil: none
+	// unsettled: a client will report memory that is on its way; until then no deadlock is declared.
 	unsettled bool
-	// unasked: since memory came last, or a wait began, no client that holds memory was asked whose it is: where no request
-	// is tried, since all wait for quotas, no client is asked on the way.
+	// unasked: no client that holds memory was asked for it since memory came last, or a wait began. Where all requests wait
+	// for quotas, none is tried, and so no client is asked.
 	unasked bool
 }
 
-// ticket is what a client names a Refill by that waits.
+// ticket is a client's name for a waiting Refill.
 type ticket struct {
 	client Client
 	token  uint64
@@ -37,7 +37,7 @@ func newWaiters() waiters {
 	return waiters{parked: map[uint64]*request{}, named: map[ticket]*request{}}
 }
 
-// waiter is the request as the order sees it.
+// waiter returns the request as package admission sees it.
 func (r *request) waiter() admission.Waiter {
 	return admission.Waiter{
 		ID: r.id, Account: r.place.Account, Priority: r.place.Priority, Age: r.place.Age, Bytes: r.bytes,
@@ -45,10 +45,10 @@ func (r *request) waiter() admission.Waiter {
 	}
 }
 
-// count is how many requests wait.
+// count returns the number of waiters.
 func (w *waiters) count() int { return w.table.Waiting() }
 
-// park lets a request wait.
+// park makes a request wait.
 func (w *waiters) park(r *request) {
 	w.lastID++
 	r.id = w.lastID
@@ -63,7 +63,7 @@ func (w *waiters) park(r *request) {
 	w.table.Arrive(r.waiter())
 }
 
-// drop takes a request out of those that wait: it is answered, or withdrawn.
+// drop removes a waiter that is answered or withdrawn.
 func (w *waiters) drop(r *request) {
 	w.table.Remove(r.id)
 	if w.parked[r.id] == r {
@@ -77,10 +77,10 @@ func (w *waiters) drop(r *request) {
 	r.offering = false
 }
 
-// find is the request that waits under a client's token; nil if there is none.
+// find returns the request that waits under a client's token; nil if there is none.
 func (w *waiters) find(id Client, token uint64) *request { return w.named[ticket{id, token}] }
 
-// of are the requests of one client that wait, or, with 0, of all, in order.
+// of returns the requests of one client that wait, or, with 0, of all, in order.
 func (w *waiters) of(id Client) (all []*request) {
 	w.table.Each(func(x admission.Waiter) {
 		if r := w.parked[x.ID]; id == 0 || r.client == id {
@@ -90,7 +90,7 @@ func (w *waiters) of(id Client) (all []*request) {
 	return all
 }
 
-// ready lets a request be tried whose quota allows it now. It reports whether there is such a request.
+// ready notes that the quota of a request allows it now. It reports whether there is such a request.
 func (w *waiters) ready(m Ready) bool {
 	r := w.find(m.Client, m.Token)
 	if r == nil {
@@ -101,7 +101,7 @@ func (w *waiters) ready(m Ready) bool {
 	return true
 }
 
-// block notes whether a goroutine waits for the answer to a request. It reports whether that was news.
+// block notes whether a goroutine waits for the answer to a request. It reports whether the note is new.
 func (w *waiters) block(m Block) bool {
 	r := w.find(m.Client, m.Token)
 	if r == nil || m.Number <= r.blocks {
@@ -113,29 +113,29 @@ func (w *waiters) block(m Block) bool {
 	return true
 }
 
-// changed reports that memory came that was not there before.
+// changed notes that there is new memory.
 func (w *waiters) changed() {
 	w.table.Changed()
 	w.failed.clear()
 	w.unsettled, w.unasked = false, true
 }
 
-// retry has those that wait tried again at a tick, since the driver does not report when it has memory again.
+// retry makes the waiters eligible again at a tick, since the driver does not report when it has memory again.
 func (w *waiters) retry() {
 	if w.trying == nil && w.gathering == nil && w.count() > 0 {
 		w.changed()
 	}
 }
 
-// ordered reports whether a request that does not wait yet comes in the order of those that do: if it would wait, or borrows.
+// ordered reports whether a request that does not wait yet has a place in the waiters' order: if it would wait, or borrows.
 func (w *waiters) ordered(r *request) bool {
 	return w.count() > 0 && (r.patience == Patient || w.table.Borrows(r.waiter()))
 }
 
-// mayPass reports whether a request may be served before those that wait.
+// mayPass reports whether a request may be served before the waiters.
 func (w *waiters) mayPass(r *request) bool { return !w.ordered(r) || w.table.MayPass(r.waiter()) }
 
-// next begins the next attempt, if there is a request that is worth one.
+// next begins the next attempt, if a request is worth one.
 func (w *waiters) next() *request {
 	for {
 		id, ok := w.table.Next()
@@ -153,7 +153,7 @@ func (w *waiters) next() *request {
 	}
 }
 
-// attemptFailed ends an attempt that has found nothing.
+// attemptFailed ends an attempt that found nothing.
 func (w *waiters) attemptFailed(r *request) {
 	w.trying = nil
 	if w.table.Failed(r.id) && len(r.wants) == 1 && !r.capped {
@@ -161,7 +161,7 @@ func (w *waiters) attemptFailed(r *request) {
 	}
 }
 
-// served counts a request that has been answered with memory, where others wait.
+// served counts a request that was granted while others wait.
 func (w *waiters) served(r *request) {
 	switch {
 	case r.waits():
@@ -171,7 +171,7 @@ func (w *waiters) served(r *request) {
 	}
 }
 
-// check holds what is kept of the waiters against them.
+// check checks the indexes and sums against the waiters.
 func (w *waiters) check() error {
 	var bytes int64
 	for _, r := range w.parked {
@@ -194,7 +194,7 @@ type failedAttempt struct {
 	align  int64
 }
 
-// failedAttempts are those since memory changed last.
+// failedAttempts are the failed attempts since memory changed last.
 type failedAttempts struct{ all []failedAttempt }
 
 func (f *failedAttempts) clear() { f.all = f.all[:0] }

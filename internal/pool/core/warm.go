@@ -13,7 +13,7 @@ type LimitError struct {
 	LimitBytes  int64 `json:"limit_bytes"`
 }
 
-// Error says the facts in one line.
+// Error formats the facts in one line.
 func (e *LimitError) Error() string {
 	return fmt.Sprintf("pool: the limit of %s leaves no room for %s more", units.Bytes(e.LimitBytes), units.Bytes(e.WantedBytes))
 }
@@ -26,8 +26,8 @@ type warmer struct {
 	jobs     *jobs
 }
 
-// climb goes on with a warm-up: it holds the runs that it has got until all are there, so that no run is counted twice, and then frees
-// them all. Plain segments that are free and too short make room for it. It reports whether the request is done.
+// climb takes the next step of a warm-up. It holds its runs until all are there, so that no run is counted twice, and then
+// frees them all. Free plain segments that are too short make room for it. It reports whether the request is done.
 func (w *warmer) climb(r *request) bool {
 	for len(r.got) < len(r.lengths) && r.err == nil {
 		if w.collect(r) {
@@ -50,7 +50,7 @@ func (w *warmer) climb(r *request) bool {
 	return true
 }
 
-// collect takes the next run of a warm-up from what is free.
+// collect takes the next run of a warm-up from free memory.
 func (w *warmer) collect(r *request) bool {
 	free, ok := w.memory.Fit(0, r.lengths[len(r.got)])
 	if !ok {
@@ -76,7 +76,7 @@ func (w *warmer) limitError(wantedBytes int64) error {
 	return &LimitError{WantedBytes: wantedBytes, LimitBytes: w.settings.LimitBytes}
 }
 
-// letGo frees what a warm-up holds, and reports whether that was anything. It has to look for all of it again.
+// letGo frees a warm-up's runs, and reports whether it had any. The warm-up has to search for all of them again.
 func (w *warmer) letGo(r *request) bool {
 	for _, run := range r.got {
 		w.memory.Free(run, memory.Tag{})

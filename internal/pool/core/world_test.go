@@ -32,17 +32,17 @@ type world struct {
 	clients map[Client]*holder
 	refills map[uint64]Refill
 	owed    drawing           // in the step at hand; zero for none
-	ends    map[uint64]string // tokens of what an End will complete
+	ends    map[uint64]string // tokens of requests that an End will complete
 	asked   map[Client]bool
 	asks    []Ask       // all that there were
 	looks   int         // rounds of Looks that no Looked has ended yet
 	candid  bool        // clients look at once
-	mute    bool        // the driver does not say what it has left
+	mute    bool        // the driver does not report its free memory
 	onGrant func(Grant) // is told of each
 	onLook  func(Client)
 
-	disturbed uint64          // the newest token when a failure was made up, or a limit changed: what was asked for until then may be refused
-	refused   map[Client]bool // by the effects at hand, what was several runs
+	disturbed uint64          // the newest token at the last injected failure or change of limits: requests up to it may be refused
+	refused   map[Client]bool // requests for several runs, by the effects at hand
 	mail      []Return        // on its way to the core
 	token     uint64
 
@@ -70,7 +70,7 @@ type holder struct {
 	issued, passed Fence
 	stuck          bool // its fences never pass
 	excluded       bool
-	behind         map[Client]Fence // what its stream waits for on the device
+	behind         map[Client]Fence // that its stream waits for on the device
 	left, gone     bool
 	reserves       bool
 	live           int64 // pages that its callers use
@@ -97,7 +97,7 @@ func (w *world) history() (s string) {
 	return s
 }
 
-// send gives the core a message and judges what comes of it.
+// send gives the core a message and judges the effects.
 func (w *world) send(m Message) {
 	w.log = append(w.log, fmt.Sprintf("%T%+v", m, m))
 	if r, ok := m.(Refill); ok {
@@ -115,29 +115,27 @@ func (w *world) send(m Message) {
 	w.lookAtOnce()
 }
 
-// lookAtOnce lets clients look that do so at once.
+// lookAtOnce completes the looks of clients that look at once.
 func (w *world) lookAtOnce() {
 	for w.candid && w.looks > 0 {
 		w.endLooks()
 	}
 }
 
-// endLooks lets the clients of a round of Looks take home what was freed.
+// endLooks makes the clients of a round of Looks collect freed memory.
 func (w *world) endLooks() {
 	w.looks--
 	w.send(Looked{})
 }
 
-// published is what a client has published of its free pages: zero stands for all that it holds and
-// does not use, in one run.
+// published holds a client's published figures of its free pages: zero stands for all its unused pages, in one run.
 type published struct {
 	set          bool
 	pages, atMax uint32 // of the longest run
 	stale        bool   // until it looks
 }
 
-// tellUsage tells the core what clients have published, as the shell does before messages whose
-// decisions depend on it.
+// tellUsage sets the clients' published figures in the core, as the shell does before messages whose decisions depend on them.
 func (w *world) tellUsage(m Message) {
 	_, looked := m.(Looked)
 	switch m.(type) {
@@ -153,7 +151,7 @@ func (w *world) tellUsage(m Message) {
 	}
 }
 
-// usage is what a client has published.
+// usage returns a client's published figures.
 func (w *world) usage(id Client) Usage {
 	c := w.clients[id]
 	u := Usage{UsedBytes: c.live * pageBytes, FreePages: c.free.pages, MaxFreePages: c.free.atMax, Stale: c.free.stale}
@@ -165,7 +163,7 @@ func (w *world) usage(id Client) Usage {
 }
 
 func (w *world) judge(fx *Effects) {
-	w.refused = map[Client]bool{} // what they had got of several runs is theirs
+	w.refused = map[Client]bool{} // their clients keep the runs that they had
 	for _, d := range fx.Denials.Left() {
 		w.refused[d.Client] = w.refused[d.Client] || len(w.refills[d.Token].More) > 0
 	}
@@ -366,8 +364,8 @@ func (w *world) check() {
 	w.checkReservations()
 }
 
-// checkTags: what the books call clean nobody's work touches any more, and what they give to one client alone was that client's last, under
-// a fence that the books do not have earlier than it was.
+// checkTags: no work uses pages that the books call clean, and pages that the books reserve for one client's use were last that
+// client's, under no later fence.
 func (w *world) checkTags() {
 	if w.closing || w.abandoned { // nobody is granted anything any more
 		return
@@ -391,7 +389,7 @@ func (w *world) checkPage(i uint32) {
 		ok = d.accessible && p.owner == 0
 	case memory.Lent:
 		ok = d.accessible && (p.owner == t.Holder || p.owner == 0 && (t.Holder == warmClient || w.collecting(i) || w.closing || w.abandoned))
-	case memory.Busy: // of the job; a closing pool takes what is lent
+	case memory.Busy: // of the job; a closing pool takes lent pages
 		ok = p.owner == 0 || w.closing
 	}
 	if h := t.Handle; h >= 0 && d.handle != w.nameOf(h) || h < 0 && d.handle != 0 {
@@ -414,7 +412,7 @@ func (w *world) collecting(page uint32) bool {
 	return false
 }
 
-// nameOf is what the driver calls a handle or a segment.
+// nameOf returns the driver's name of a handle or a segment.
 func (w *world) nameOf(h int32) cudadrv.Handle {
 	if w.core.memory.Plain() {
 		return cudadrv.Handle(w.core.memory.Handle(h).Address)
@@ -422,7 +420,7 @@ func (w *world) nameOf(h int32) cudadrv.Handle {
 	return w.core.memory.Handle(h).ID
 }
 
-// checkWaiting: what waits is exactly what was not answered, and nothing waits for what is free.
+// checkWaiting: exactly the unanswered requests wait, and none waits for free memory.
 func (w *world) checkWaiting() {
 	if n := w.core.unanswered(); !w.abandoned && !w.closing && n != len(w.refills)+len(w.ends) {
 		w.failf("%d requests wait in the books, %d refills and %d others outside", n, len(w.refills), len(w.ends))
@@ -502,7 +500,7 @@ func (w *world) watch(j *Job) (begun []Watch) {
 	return begun
 }
 
-// endWatch lets the fences of a watched client pass, or the wait for them fail, and tells the core.
+// endWatch makes the fences of a watched client pass, or the wait for them fail, and tells the core.
 func (w *world) endWatch(at int, err error) {
 	m := w.watches[at]
 	w.watches = slices.Delete(w.watches, at, at+1)
@@ -568,7 +566,7 @@ func holdings(hs []Holding) (s string) {
 	return s
 }
 
-// describe is a job in one line.
+// describe returns a job in one line.
 func describe(j *Job) string {
 	var s strings.Builder
 	s.WriteString([...]string{

@@ -5,14 +5,14 @@ import "math"
 // kept stands for the tick at which a page became free that never gets old.
 const kept = math.MaxUint32
 
-// Tick goes to the next tick, by which the age of free pages is counted.
+// Tick counts a tick: the age of free pages is counted in ticks.
 func (t *table) Tick() {
 	if t.now++; t.now == kept { // after thirteen years of ten ticks a second
 		t.now = 0
 	}
 }
 
-// Keep has free pages never get old, until they have been lent.
+// Keep prevents free pages from getting old until they have been lent.
 func (t *table) Keep(r Run) {
 	entries := t.of(r)
 	for i := range entries {

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// mapped is memory of which handles of those lengths are mapped from page 0 on, and free.
+// mapped returns a memory with free handles of those lengths, mapped from page 0 on.
 func mapped(t *testing.T, lengths ...uint32) *Memory {
 	t.Helper()
 	m := New(1<<20, 64, false)
@@ -47,7 +47,7 @@ func TestOldHandlesAreBounded(t *testing.T) {
 	assert.Equal(t, []uint32{5, 3, 2, 1}, lengths(m.Old(1, 10)), "it was used")
 }
 
-// What is beside the pages that are lent, or become free, keeps its age.
+// Neighbours of pages that are lent or freed keep their age.
 func TestNeighboursKeepTheirAge(t *testing.T) {
 	t.Parallel()
 	m := mapped(t, 1, 1, 1, 1)
@@ -61,7 +61,7 @@ func TestNeighboursKeepTheirAge(t *testing.T) {
 	assert.Len(t, m.Old(2, 10), 3)
 }
 
-// The count of ticks begins anew before it reaches the mark of pages that never get old.
+// The tick counter restarts before it reaches the mark of pages that never get old.
 func TestTicksBeginAnew(t *testing.T) {
 	t.Parallel()
 	m := mapped(t, 1)

@@ -20,7 +20,7 @@ func (b *bitmap) set(r Run, on bool) {
 	}
 }
 
-// word is the word of the first page of a run, the bits of the run in it, and what is left of the run behind them.
+// word returns the word of a run's first page, the bits of the run in it, and the rest of the run.
 func word(r Run) (w, mask uint64, rest Run) {
 	at := r.First & 63
 	n := min(r.Pages, 64-at)
@@ -28,7 +28,7 @@ func word(r Run) (w, mask uint64, rest Run) {
 	return uint64(r.First >> 6), (^uint64(0) >> (64 - n)) << at, rest
 }
 
-// next is the first page from that one on, below end, whose bit is want; end if there is none.
+// next returns the first page in [from, end) whose bit is want, or end.
 func (b bitmap) next(from, end uint32, want bool) uint32 {
 	for from < end {
 		w := b[from>>6]
@@ -43,7 +43,7 @@ func (b bitmap) next(from, end uint32, want bool) uint32 {
 	return end
 }
 
-// count is the number of pages of the run in the set.
+// count returns the number of pages of the run in the set.
 func (b bitmap) count(r Run) uint32 {
 	var n int
 	for r.Pages > 0 && r.First>>6 < uint32(len(b)) {

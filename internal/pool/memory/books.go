@@ -1,15 +1,15 @@
 package memory
 
-// FreeBytes are mapped, and lent to no client.
+// FreeBytes returns the bytes that are mapped and lent to no client.
 func (m *Memory) FreeBytes() int64 { return int64(m.counts[Free]) * m.PageBytes() }
 
-// BusyBytes are part of the job in flight.
+// BusyBytes returns the bytes of the job in flight.
 func (m *Memory) BusyBytes() int64 { return int64(m.counts[Busy]) * m.PageBytes() }
 
-// LentBytes are held by the clients.
+// LentBytes returns the bytes that the clients hold.
 func (m *Memory) LentBytes() int64 { return int64(m.counts[Lent]) * m.PageBytes() }
 
-// MaxFreeBytes is the longest free run of any tag.
+// MaxFreeBytes returns the length of the longest free run of any tag.
 func (m *Memory) MaxFreeBytes() int64 {
 	n := m.MaxCleanPages()
 	for _, x := range m.tagged {
@@ -18,12 +18,12 @@ func (m *Memory) MaxFreeBytes() int64 {
 	return m.Bytes(n)
 }
 
-// PendingBytes are free with a fence that has not passed.
+// PendingBytes returns the free bytes whose fence has not passed.
 func (m *Memory) PendingBytes() int64 {
 	return int64(m.counts[Free]-m.clean.pages) * m.PageBytes()
 }
 
-// TaggedBytes are free under the tags of a client.
+// TaggedBytes returns the free bytes under the tags of a client.
 func (m *Memory) TaggedBytes(id Client) int64 {
 	x := m.tagged[id]
 	if x == nil {

@@ -6,8 +6,8 @@ import (
 	"github.com/go-vram/vram/internal/heap"
 )
 
-// Check holds the books against the invariants of the package comment. It visits every page. jobInFlight reports whether pages may be
-// busy; pages lent to clients are counted into held.
+// Check holds the books against the invariants of the package comment. It visits every page. jobInFlight reports whether pages
+// may be busy; pages lent to clients are counted into held.
 func (m *Memory) Check(jobInFlight bool, held map[Client]uint64) error {
 	var counts [4]uint64
 	returned := uint64(0)

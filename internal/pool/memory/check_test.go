@@ -21,7 +21,7 @@ func perform(m *Memory, j *Job, done int) Outcome {
 	return m.Finish(j, done, done < len(j.Ops))
 }
 
-// filled is a memory with four free pages, four that are lent, and six holes, which a failed job left.
+// filled returns a memory with four free pages, four that are lent, and six holes, which a failed job left.
 func filled(t *testing.T) *Memory {
 	t.Helper()
 	m := New(pageBytes, 64, false)
@@ -67,8 +67,8 @@ func TestCheckSeesDamage(t *testing.T) {
 		},
 		"a count":                    func(m *Memory) { m.counts[Free]++ },
 		"bytes that do not exist":    func(m *Memory) { m.reservedBytes += pageBytes },
-		"bytes that do not sleep":    func(m *Memory) { m.sleepers, m.sleepingBytes = sleep{}, pageBytes },
-		"a free page that sleeps":    func(m *Memory) { m.sleepers, m.handleOf[m.pages[1].handle].asleep = sleep{}, true },
+		"bytes that do not sleep":    func(m *Memory) { m.sleepers, m.sleepingBytes = &sleep{}, pageBytes },
+		"a free page that sleeps":    func(m *Memory) { m.sleepers, m.handleOf[m.pages[1].handle].asleep = &sleep{}, true },
 		"bytes that were never lost": func(m *Memory) { m.lostBytes += pageBytes },
 		"a run that is in no bin":    func(m *Memory) { m.clean.bins.Remove(m.links, 0) },
 		"two runs that are not merged": func(m *Memory) {

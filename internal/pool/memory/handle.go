@@ -74,38 +74,38 @@ func (hs *handles) loseHandle(id int32) {
 	}
 }
 
-// held is what is held from the driver.
+// held returns the bytes held from the driver.
 func (hs *handles) held() int64 { return hs.reservedBytes + hs.outsideBytes }
 
-// Outside counts memory of the driver past the arena, in the peak of what is reserved; a negative number takes some out.
+// Outside adds memory of the driver outside the arena to the peak of reserved bytes; a negative number subtracts.
 func (hs *handles) Outside(bytes int64) {
 	hs.outsideBytes += bytes
 	hs.reservedPeak.Raise(hs.held())
 }
 
-// OutsideBytes are those that Outside has counted.
+// OutsideBytes returns the sum of the calls of Outside.
 func (hs *handles) OutsideBytes() int64 { return hs.outsideBytes }
 
-// PageBytes is the length of a page.
+// PageBytes returns the length of a page.
 func (hs *handles) PageBytes() int64 { return hs.pageBytes }
 
-// Bytes are those of that many pages.
+// Bytes returns the length of so many pages.
 func (hs *handles) Bytes(pages uint32) int64 { return int64(pages) * hs.pageBytes }
 
-// ReservedBytes are those of all handles, mapped or not.
+// ReservedBytes returns the bytes of all handles, mapped or not.
 func (hs *handles) ReservedBytes() int64 { return hs.reservedBytes }
 
-// LostBytes are those of handles that the driver refused to take back.
+// LostBytes returns the bytes of handles that the driver refused to take back.
 func (hs *handles) LostBytes() int64 { return hs.lostBytes }
 
-// Handle is what the books say of a handle or a plain segment.
+// Handle describes a handle or a plain segment.
 type Handle struct {
 	ID      cudadrv.Handle
 	Address cudadrv.Ptr // of a plain segment
 	Run     Run         // where it is mapped, if it is
 }
 
-// Handle is what the books say of the handle with that number.
+// Handle returns the handle with that number.
 func (hs *handles) Handle(number int32) Handle {
 	h := &hs.handleOf[number]
 	return Handle{h.id, h.at, h.run}

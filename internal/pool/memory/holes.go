@@ -26,8 +26,8 @@ func (k holeKey) less(o holeKey) bool {
 // ordered set of keys in chunks. No chunk is empty unless it is the only one.
 type holeIndex struct{ chunks [][]holeKey }
 
-// chunkKeys is the most keys of a chunk. Not more: an insertion moves half of them. Not fewer: a split moves half of the list of
-// chunks.
+// chunkKeys is the most keys of a chunk. Not more: an insertion moves half of them. Not fewer: a split moves half of the list
+// of chunks.
 const chunkKeys = 128
 
 // find returns the place of the lowest key that is not less than k: at may be the length of the chunk.
@@ -75,8 +75,8 @@ func (x *holeIndex) shortest(after Client, leastPages uint32) (Run, bool) {
 	return Run{First: k.first, Pages: k.pages}, k.after == after
 }
 
-// tail is the first page of the hole that reaches to the end of the arena, which may have no pages below the top. The index does
-// not have that hole.
+// tail returns the first page of the hole that reaches to the end of the arena, which may have no pages below the top. The
+// index does not have that hole.
 func (t *table) tail() uint32 {
 	top := t.top()
 	if top > 0 && t.pages[top-1].state == Hole {
@@ -85,7 +85,7 @@ func (t *table) tail() uint32 {
 	return top
 }
 
-// holderBefore is the client that the page before another one is lent to, 0 if it is not lent.
+// holderBefore returns the client that the page before another one is lent to, 0 if it is not lent.
 func (t *table) holderBefore(at uint32) Client {
 	if at == 0 || t.pages[at-1].state != Lent {
 		return 0
@@ -157,8 +157,8 @@ func (t *table) cutHoles(r Run, to State) Run {
 	return Run{First: first, Pages: end - first}
 }
 
-// holeAround is the maximal run of holes that pages are part of. Its length is known at its first and at its last page. Windows
-// touch one of these, or lie in the tail; other pages have it counted.
+// holeAround returns the maximal run of holes that pages are part of. Its length is known at its first and at its last page.
+// Windows touch one of these, or lie in the tail; other pages have it counted.
 func (t *table) holeAround(r Run) Run {
 	first, end := r.First, r.End()
 	if tail := t.tail(); first >= tail {

@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// Verb reports what an operation of a job does.
+// Verb is the kind of an operation.
 type Verb uint8
 
 // The verbs of driver operations.
@@ -19,7 +19,7 @@ const (
 	Release                // a handle that is not mapped
 	AllocPlain             // a plain segment: memory and address in one
 	FreePlain              // a plain segment
-	Await                  // nothing of the pages: the waiter's stream goes on behind another client's fence
+	Await                  // changes no page: the waiter's stream waits for another client's fence
 )
 
 // Op is one driver call.
@@ -27,13 +27,13 @@ type Op struct {
 	Verb    Verb
 	Run     Run            // all but Release and Await
 	Index   int32          // the number of the handle: Create, Map, Release, AllocPlain, FreePlain
-	Handle  cudadrv.Handle // Create: out; Release, Map: in, but for a Map of 0: that of the Create before it
+	Handle  cudadrv.Handle // Create: out; Release, Map: in, or 0 for the handle of the preceding Create
 	Address cudadrv.Ptr    // AllocPlain: out; FreePlain: in
 	Of      Client         // Await: whose fence
 	Fence   Fence          // Await
 }
 
-// Purpose reports what a job is to make of the memory.
+// Purpose is the reason for a job.
 type Purpose uint8
 
 // The purposes.
@@ -41,7 +41,7 @@ const (
 	Nothing  Purpose = iota // it has no operations
 	Fill                    // makes a window free
 	Shrink                  // gives handles back to the driver
-	Rollback                // gives back what a failed job left
+	Rollback                // gives back the handles that a failed job left
 	CloseAll                // gives everything back
 )
 
@@ -57,10 +57,10 @@ type Job struct {
 	books      books // that enter it; nil: Finish does
 }
 
-// Created is how many new handles a job makes.
+// Created returns how many new handles a job makes.
 func (j *Job) Created() int { return j.count(Create) }
 
-// Moved is how many handles a job moves, or gives back for others.
+// Moved returns how many handles a job moves, or gives back for others.
 func (j *Job) Moved() int { return j.count(Map) - j.count(Create) + j.count(Release) }
 
 func (j *Job) count(v Verb) (n int) {
@@ -81,9 +81,9 @@ type Plan struct {
 	MergePages, MaxHandlePages uint32
 }
 
-// PlanFill makes the pages of a window busy, and the job that fills it from the victims, then from new handles. A plain segment is
-// made as a whole, after victims were freed for it; where the window is part of one that is there already, the job only awaits
-// the fences of its pages.
+// PlanFill makes the pages of a window busy, and the job that fills it from the victims, then from new handles. A plain segment
+// is made as a whole, after victims were freed for it; where the window is part of one that is there already, the job only
+// awaits the fences of its pages.
 func (m *Memory) PlanFill(j *Job, p Plan) {
 	j.Purpose, j.Window, j.startBytes = Fill, p.Window, m.reservedBytes
 	missing := m.missingRuns(p.Window)
@@ -140,7 +140,7 @@ func (m *Memory) createOps(ops []Op, r Run, maxPages uint32) []Op {
 	return ops
 }
 
-// await puts an Await for every other client before what a job does to the pages that are under their tags.
+// await adds an Await for the fences of every other client that has tagged pages of the job.
 func (j *Job) await(waiter Client) {
 	for _, t := range j.Parts.latest(waiter) {
 		j.Ops = append(j.Ops, Op{Verb: Await, Of: t.Client, Fence: t.Fence})
@@ -170,8 +170,8 @@ func (m *Memory) takeWindow(j *Job, w Run) {
 	}
 }
 
-// takePart makes the part below end of the free run at that page busy. A window never starts inside a run unless the run reaches
-// beyond it to the left; then its first page is found by the run's end.
+// takePart makes the part below end of the free run at that page busy. A window never starts inside a run unless the run
+// reaches beyond it to the left; then its first page is found by the run's end.
 func (m *Memory) takePart(j *Job, at, end uint32) uint32 {
 	stop := m.free.next(at, m.top(), false)
 	first := at
@@ -196,12 +196,17 @@ func (m *Memory) unmapOps(j *Job, ids []int32) {
 	}
 	slices.SortFunc(runs, func(a, b Run) int { return cmp.Compare(a.First, b.First) })
 	for _, r := range runs {
-		if n := len(j.Ops); n > 0 && j.Ops[n-1].Run.End() == r.First {
-			j.Ops[n-1].Run.Pages += r.Pages
-			continue
-		}
-		j.Ops = append(j.Ops, Op{Verb: Unmap, Run: r})
+		j.unmap(r)
 	}
+}
+
+// unmap unmaps a handle, by the same call as the handle before it if they are adjacent.
+func (j *Job) unmap(r Run) {
+	if n := len(j.Ops); n > 0 && j.Ops[n-1].Verb == Unmap && j.Ops[n-1].Run.End() == r.First {
+		j.Ops[n-1].Run.Pages += r.Pages
+		return
+	}
+	j.Ops = append(j.Ops, Op{Verb: Unmap, Run: r})
 }
 
 // releaseOps gives handles back to the driver that are not mapped any more.

@@ -9,7 +9,7 @@ import (
 type MappedRun struct {
 	Run
 	State   State
-	Client  Client      // of lent pages: that holds them; of free ones: that of their tag
+	Client  Client      // the holder of lent pages, the tag's client of free ones
 	Asleep  bool        // without physical memory
 	Handles int         // that begin in it
 	At      cudadrv.Ptr // of the first page, in a plain segment

@@ -2,8 +2,8 @@ package memory
 
 import "github.com/go-vram/vram/internal/heap"
 
-// Mapped are the pages that have a handle, as the last job that ended has left them, without those of lost handles, which
-// may be mapped or not. The runs rise, and do not touch.
+// Mapped returns the runs of pages that have a handle since the last job ended, without lost handles, which may be mapped or
+// not. The runs ascend and do not touch.
 func (m *Memory) Mapped() (all []Run) {
 	for at := range m.top() {
 		if h := m.pages[at].handle; h == heap.None || m.handleOf[h].lost {

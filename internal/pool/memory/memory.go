@@ -21,8 +21,8 @@ type Memory struct {
 	missing   []Run
 }
 
-// New makes the books of an arena of that many pages, at most those that the heaps of the clients can name: what is beyond stays a
-// hole for ever. With plain the arena is made of segments: page numbers are names only, and where a segment lies the driver decides.
+// New makes the books of an arena of maxPages pages, or as many as the clients' heaps can name; the rest stays a hole for ever.
+// With plain the arena is made of segments: page numbers are names only, and the driver decides where a segment lies.
 func New(pageBytes int64, maxPages uint32, plain bool) *Memory {
 	maxPages = min(maxPages, heap.MostPages(uint32(max(1, pageBytes>>sizeclass.UnitShift)))) //nolint:gosec // a page is shorter than the arena
 	return &Memory{
@@ -34,8 +34,8 @@ func New(pageBytes int64, maxPages uint32, plain bool) *Memory {
 // Pass cleans the free runs of a client up to a fence, which has passed, and returns how many those were.
 func (m *Memory) Pass(id Client, f Fence) int { return m.pass(id, f, &m.firsts) }
 
-// Victims are whole handles in clean runs outside a run, the longest first, that come to that many bytes, or all if they do not. The
-// result is valid until the next call.
+// Victims returns whole handles in clean runs outside a run, the longest first, up to that many bytes. The result is valid
+// until the next call.
 func (m *Memory) Victims(bytes int64, outside Run) (ids []int32, sumBytes int64) {
 	if bytes <= 0 {
 		return nil, 0
@@ -56,8 +56,8 @@ type victim struct {
 	first    uint32
 }
 
-// victims are the whole handles in clean runs that are wanted: the longest first, since each costs
-// the same whatever its length, and of equals those of the shortest runs.
+// victims returns the wanted whole handles in clean runs: the longest first, since each costs the same whatever its length, and
+// among equals the ones in the shortest runs.
 func (m *Memory) victims(want func(Run) bool) []int32 {
 	found := m.found[:0]
 	m.clean.bins.Each(m.links, 1, func(i int32) bool {
@@ -84,7 +84,7 @@ func (m *Memory) victims(want func(Run) bool) []int32 {
 	return ids
 }
 
-// missingRuns are the holes of a window. The result is valid until the next call.
+// missingRuns returns the holes of a window. The result is valid until the next call.
 func (m *Memory) missingRuns(w Run) []Run {
 	runs := m.missing[:0]
 	isMissing := func(at uint32) bool { return at >= m.top() || m.pages[at].handle == heap.None }

@@ -4,20 +4,20 @@ import (
 	"github.com/go-vram/vram/internal/heap"
 )
 
-// Outcome is what has become of a job.
+// Outcome is the result of a job.
 type Outcome struct {
-	GrownBytes int64 // of what is reserved; below 0 where memory went back
+	GrownBytes int64 // change of the reserved bytes
 	// FailedAt is the operation that failed; Await where the job had no operations: nothing has changed then.
 	FailedAt Verb
 	// StartBytes are those that were reserved when the job was planned.
 	StartBytes int64
-	// Undo gives back what a failed job has left. It is due at once, and has no operations where there is nothing to do.
+	// Undo gives back the handles that a failed job left. Start it at once; it has no operations if there is nothing to do.
 	Undo Job
 }
 
-// Finish enters the operations of a job that succeeded, and puts the books right where one failed: what was mapped before and still
-// is becomes free again, each page under the tag that it had; what the job made or moved goes back to the driver. The pages of a
-// window that was filled stay busy: they are to be lent or freed.
+// Finish enters the operations of a job that succeeded and repairs the books after one that failed: pages that are still mapped
+// as before become free again, each under its old tag; handles that the job made or moved go back to the driver. The pages of a
+// filled window stay busy until they are lent or freed.
 func (m *Memory) Finish(j *Job, done int, failed bool) Outcome {
 	if j.books != nil {
 		return j.books.finish(m, j, done, failed)
@@ -113,8 +113,8 @@ func (m *Memory) skip(j *Job, done int) {
 	}
 }
 
-// undoOps unmaps and releases every handle that a failed job made, moved or took out. Nothing is left of a job on plain segments:
-// it ends with the only one that it makes.
+// undoOps unmaps and releases every handle that a failed job made, moved or took out. Nothing is left of a job on plain
+// segments: it ends with the only one that it makes.
 func (m *Memory) undoOps(j *Job) []Op {
 	var unmaps, releases []Op
 	seen := map[int32]bool{}
@@ -136,8 +136,8 @@ func (m *Memory) undoOps(j *Job) []Op {
 	return append(unmaps, releases...)
 }
 
-// freeWindow frees the pages of a window that was not filled: those that still have an untouched handle become free under the tag
-// that they had, those without become holes, the rest stays busy for the rollback.
+// freeWindow frees the pages of a window that was not filled: those that still have an untouched handle become free under the
+// tag that they had, those without become holes, the rest stays busy for the rollback.
 func (m *Memory) freeWindow(j *Job) {
 	inUndo := func(id int32) bool {
 		for i := range j.Ops {
@@ -162,8 +162,8 @@ func (m *Memory) freeWindow(j *Job) {
 	}
 }
 
-// withoutLost gives up the handle of the first operation, which has failed, so that the others still go back. Its pages stay busy
-// for ever if it is mapped.
+// withoutLost gives up the handle of the first operation, which has failed, so that the others still go back. Its pages stay
+// busy for ever if it is mapped.
 func (m *Memory) withoutLost(ops []Op) (rest []Op) {
 	if len(ops) == 0 {
 		return nil

@@ -2,8 +2,8 @@ package memory
 
 import "slices"
 
-// Fit finds a free run of at least that many pages, about the shortest of those that the client may use without a wait: clean ones
-// and its own. Of equally short runs its own is taken.
+// Fit finds a free run of at least that many pages, about the shortest of those that the client may use without a wait: clean
+// ones and its own. Of equally short runs its own is taken.
 func (t *table) Fit(id Client, count uint32) (Part, bool) {
 	first, ok := t.fit(id, count)
 	if !ok {
@@ -67,7 +67,7 @@ func (t *table) LendHome(takes func(Client) bool, lent func(Client, Run)) {
 		return
 	}
 	t.eachFree(Run{Pages: t.top()}, func(r Run) {
-		first := r.First // of what is still free of it
+		first := r.First // of the part that is still free
 		for at := r.First; at < r.End(); {
 			home, from := t.pages[at].home, at
 			for at < r.End() && t.pages[at].home == home {
@@ -83,7 +83,7 @@ func (t *table) LendHome(takes func(Client) bool, lent func(Client, Run)) {
 	})
 }
 
-// TaggedClients are the clients under whose tags pages are free, rising.
+// TaggedClients returns the clients under whose tags pages are free, in ascending order.
 func (t *table) TaggedClients() []Client {
 	var ids []Client
 	for id, x := range t.tagged {
@@ -112,7 +112,7 @@ func (t *table) Forget(id Client) {
 	}
 }
 
-// FreeRuns is the number of free runs.
+// FreeRuns returns the number of free runs.
 func (t *table) FreeRuns() int {
 	n := t.CleanRuns()
 	for _, x := range t.tagged {
@@ -121,22 +121,22 @@ func (t *table) FreeRuns() int {
 	return n
 }
 
-// CleanRuns is the number of free runs that no work uses.
+// CleanRuns returns the number of free runs that no work uses.
 func (t *table) CleanRuns() int { return t.clean.bins.Count() }
 
-// MaxCleanPages is the length of the longest free run that no work uses.
+// MaxCleanPages returns the length of the longest free run that no work uses.
 func (t *table) MaxCleanPages() uint32 { return t.clean.bins.Largest(t.links) }
 
 // Inserts rises with each free run that comes, or changes.
 func (t *table) Inserts() uint64 { return t.inserts }
 
-// Searches is how often a free run was looked for.
+// Searches returns the number of searches for a free run.
 func (t *table) Searches() uint64 { return t.searches }
 
-// Top is the number of pages that were ever used: those from there on are holes.
+// Top returns the number of pages that were ever used. Pages from there on are holes.
 func (t *table) Top() uint32 { return t.top() }
 
-// Page is what the books say of a page.
+// Page describes a page.
 type Page struct {
 	State  State
 	Holder Client // of a lent page
@@ -146,7 +146,7 @@ type Page struct {
 	Handle   int32 // -1: none
 }
 
-// Page is what the books say of a page below Top.
+// Page returns the state of a page below Top.
 func (t *table) Page(at uint32) Page {
 	p := &t.pages[at]
 	out := Page{State: p.state, Handle: p.handle}

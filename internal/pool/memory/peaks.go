@@ -1,9 +1,9 @@
 package memory
 
-// Peaks are maxima: of what is reserved, with OutsideBytes, and of the pages that are free and lent to no client.
+// Peaks are maxima: of reserved bytes, including OutsideBytes, and of free bytes.
 type Peaks struct{ ReservedBytes, FreeBytes int64 }
 
-// Peaks are those since New or ResetPeak.
+// Peaks returns the peaks since New or ResetPeak.
 func (m *Memory) Peaks() Peaks {
 	return Peaks{ReservedBytes: m.reservedPeak.Peak(), FreeBytes: m.freePeak.Peak() * m.PageBytes()}
 }

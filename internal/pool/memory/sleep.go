@@ -6,21 +6,22 @@ import (
 	"github.com/go-vram/vram/internal/heap"
 )
 
-// A handle is asleep from the plan that takes its physical memory away until the plan that brings memory back has given access to
-// all of it. Its pages stay lent, and their entries keep its number, so that new memory finds its place:
+// A handle is asleep from the plan that takes its physical memory away until the plan that brings memory back has given access
+// to all of it. Its pages stay lent, and their entries keep its number, so that new memory finds its place:
 //
 //	mapped --Unmap--> unmapped --Release--> without memory --Create, Map, Access--> mapped
 //
-// A call that fails leaves it at one of these points, from which both plans go on. Only handles sleep whose pages are all lent to
-// one client; nothing but the two plans, a free of the pages and the end of the pool touches them meanwhile.
+// A call that fails leaves it at one of these points, from which either plan can start. Only handles sleep whose pages are all
+// lent to one client. Until they wake, only the two plans, a free of their pages and the end of the pool change them. Pages
+// that are freed while a job of either plan is in flight are busy until it ends. A handle does not wake once any page of it was
+// freed.
 
-// books enters the operations of a job in another way than Finish does. Programs without such jobs have no code for it.
+// books replaces Finish for the jobs of one kind. A program that plans no such job links no code of it.
 type books interface {
-	// finish is as Memory.Finish.
 	finish(m *Memory, j *Job, done int, failed bool) Outcome
 }
 
-// sleepers is what Memory does in another way once a client has slept, likewise; nil before.
+// sleepers replaces parts of Memory once a client has slept, for the same reason; nil before.
 type sleepers interface {
 	free(m *Memory, r Run, tag Tag)
 	closing(m *Memory)
@@ -28,15 +29,23 @@ type sleepers interface {
 }
 
 // sleep implements sleepers.
-type sleep struct{}
+type sleep struct {
+	inFlight bool   // a job of PlanSleep or PlanWake
+	freed    []Part // while one was
+}
 
-// SleepingBytes are those of handles whose memory went back to the driver and whose pages are lent.
+// SleepingBytes returns the bytes of handles without memory whose pages are lent.
 func (hs *handles) SleepingBytes() int64 { return hs.sleepingBytes }
 
-// PlanSleep makes the job that gives the physical memory of a client's pages back to the driver. A handle that holds pages of others
-// as well stays. The job has no operations where nothing is left to give back.
+// PlanSleep makes the job that gives the physical memory of a client's pages back to the driver. A handle that also holds pages
+// of others stays. The job has no operations if nothing is left to give back.
 func (m *Memory) PlanSleep(j *Job, id Client) {
-	m.sleepers, j.books, j.startBytes = sleep{}, sleeping{}, m.reservedBytes
+	s, _ := m.sleepers.(*sleep)
+	if s == nil {
+		s = &sleep{}
+		m.sleepers = s
+	}
+	j.books, j.startBytes = sleeping{s}, m.reservedBytes
 	var releases []Op
 	m.eachHandle(id, func(n int32, h *handle) {
 		h.asleep = true
@@ -48,18 +57,10 @@ func (m *Memory) PlanSleep(j *Job, id Client) {
 		}
 	})
 	j.Ops = append(j.Ops, releases...)
+	s.inFlight = len(j.Ops) > 0
 }
 
-// unmap unmaps a handle, by one call with the one before it where they lie side by side.
-func (j *Job) unmap(r Run) {
-	if n := len(j.Ops); n > 0 && j.Ops[n-1].Run.End() == r.First {
-		j.Ops[n-1].Run.Pages += r.Pages
-		return
-	}
-	j.Ops = append(j.Ops, Op{Verb: Unmap, Run: r})
-}
-
-// WakeBytes are the physical memory that a client's sleeping pages lack.
+// WakeBytes returns how much physical memory a client's sleeping handles lack.
 func (m *Memory) WakeBytes(id Client) (bytes int64) {
 	m.eachHandle(id, func(_ int32, h *handle) {
 		if h.asleep && !h.live {
@@ -69,11 +70,15 @@ func (m *Memory) WakeBytes(id Client) (bytes int64) {
 	return bytes
 }
 
-// PlanWake makes the job that gives a client's sleeping pages physical memory again, at the same addresses. Where it fails its memory
-// goes back as a whole: what it made, and what was there.
+// PlanWake makes the job that gives a client's sleeping handles physical memory again, at the same addresses. If it fails all
+// memory of the client goes back to the driver, old and new.
 func (m *Memory) PlanWake(j *Job, id Client) {
-	j.books, j.startBytes = waking{id}, m.reservedBytes
-	var open Run // pages side by side that have no access yet
+	s, _ := m.sleepers.(*sleep)
+	if s == nil { // nobody has slept
+		return
+	}
+	j.books, j.startBytes = waking{s, id}, m.reservedBytes
+	var open Run // adjacent pages without access
 	m.eachHandle(id, func(n int32, h *handle) {
 		if !h.asleep {
 			return
@@ -96,29 +101,32 @@ func (m *Memory) PlanWake(j *Job, id Client) {
 	if open.Pages > 0 {
 		j.Ops = append(j.Ops, Op{Verb: Access, Run: open})
 	}
+	s.inFlight = len(j.Ops) > 0
 }
 
-// eachHandle visits the handles of which all pages are lent to a client, in order of address.
+// eachHandle visits the handles that have all their pages, each lent to a client, in order of address. Pages of a sleeping
+// handle may have been freed, and filled again with other handles.
 func (m *Memory) eachHandle(id Client, visit func(number int32, h *handle)) {
-	for at := uint32(0); at < m.top(); {
+	for at := uint32(0); at < m.top(); at++ {
 		p := &m.pages[at]
 		if p.state != Lent || p.client != id {
-			at++
 			continue
 		}
-		h := &m.handleOf[p.handle]
-		if h.run.First == at && m.LentTo(h.run, id) {
-			visit(p.handle, h)
+		r, number := Run{First: at, Pages: 1}, p.handle
+		for ; r.End() < m.top() && m.pages[r.End()].handle == number && m.LentTo(Run{First: r.End(), Pages: 1}, id); r.Pages++ {
+			at++
 		}
-		at = max(at+1, h.run.End())
+		if h := &m.handleOf[number]; h.run == r {
+			visit(number, h)
+		}
 	}
 }
 
-// sleeping are the books of a job of PlanSleep.
-type sleeping struct{}
+// sleeping enters a job of PlanSleep.
+type sleeping struct{ *sleep }
 
-// finish leaves everything as it is after a failure: the next plan goes on from there.
-func (sleeping) finish(m *Memory, j *Job, done int, _ bool) Outcome {
+// finish leaves everything as a failure left it: the next plan starts from there.
+func (b sleeping) finish(m *Memory, j *Job, done int, _ bool) Outcome {
 	before := m.reservedBytes
 	for _, op := range j.Ops[:done] {
 		switch op.Verb {
@@ -136,13 +144,17 @@ func (sleeping) finish(m *Memory, j *Job, done int, _ bool) Outcome {
 		case Create, Map, Access, AllocPlain, FreePlain, Await:
 		}
 	}
+	b.ended(m)
 	return Outcome{GrownBytes: m.reservedBytes - before, FailedAt: Await, StartBytes: j.startBytes}
 }
 
-// waking are the books of a job of PlanWake for a client.
-type waking struct{ client Client }
+// waking enters a job of PlanWake for a client.
+type waking struct {
+	*sleep
+	client Client
+}
 
-// finish has all of the client's handles sleep again after a failure.
+// finish puts all of the client's handles back to sleep after a failure.
 func (b waking) finish(m *Memory, j *Job, done int, failed bool) Outcome {
 	before := m.reservedBytes
 	for _, op := range j.Ops[:done] {
@@ -164,29 +176,44 @@ func (b waking) finish(m *Memory, j *Job, done int, failed bool) Outcome {
 		}
 	}
 	out := Outcome{GrownBytes: m.reservedBytes - before, FailedAt: Await, StartBytes: j.startBytes}
+	b.ended(m)
 	if failed {
 		m.PlanSleep(&out.Undo, b.client)
 	}
 	return out
 }
 
-// free is Memory.Free: pages without memory become holes.
-func (sleep) free(m *Memory, r Run, tag Tag) {
+// ended frees the pages that were returned while a job was in flight.
+func (s *sleep) ended(m *Memory) {
+	freed := s.freed
+	s.inFlight, s.freed = false, nil
+	for _, p := range freed {
+		s.free(m, p.Run, p.Tag)
+	}
+}
+
+// free implements Memory.Free: pages without memory become holes, and pages of a job in flight stay busy until it ends.
+func (s *sleep) free(m *Memory, r Run, tag Tag) {
 	for at, end := r.First, r.End(); at < end; {
 		number, first := m.pages[at].handle, at
 		for at < end && m.pages[at].handle == number {
 			at++
 		}
 		part := Run{First: first, Pages: at - first}
-		if m.handleOf[number].asleep {
+		switch asleep := m.handleOf[number].asleep; {
+		case asleep && s.inFlight:
+			m.setState(part, Busy, 0)
+			s.freed = append(s.freed, Part{part, tag})
+		case asleep:
 			m.abandon(number, part)
-			continue
+		default:
+			m.addFree(part, tag)
 		}
-		m.addFree(part, tag)
 	}
 }
 
-// abandon takes pages from a sleeping handle, which does not wake any more. What the driver would not take back is lost until Close.
+// abandon frees pages of a sleeping handle, which then does not wake. Memory that the driver did not take back is lost until
+// Close.
 func (m *Memory) abandon(number int32, r Run) {
 	h := &m.handleOf[number]
 	if h.live {
@@ -206,7 +233,7 @@ func (m *Memory) abandon(number int32, r Run) {
 	m.forget(number)
 }
 
-// forget drops a sleeping handle that no page names any more.
+// forget drops a sleeping handle that no page names.
 func (m *Memory) forget(number int32) {
 	h := &m.handleOf[number]
 	h.asleep = false
@@ -216,8 +243,8 @@ func (m *Memory) forget(number int32) {
 	}
 }
 
-// closing makes holes of all sleeping pages that have nothing mapped: the pool is about to give everything back.
-func (sleep) closing(m *Memory) {
+// closing makes holes of all sleeping pages without a mapping: the pool is about to give everything back.
+func (*sleep) closing(m *Memory) {
 	for number := range m.handleOf {
 		h := &m.handleOf[number]
 		if !h.asleep {
@@ -233,8 +260,8 @@ func (sleep) closing(m *Memory) {
 	}
 }
 
-// check is the part of Memory.Check for handles that are asleep.
-func (sleep) check(m *Memory) error {
+// check checks the sleeping handles.
+func (*sleep) check(m *Memory) error {
 	var asleep int64
 	for number := range m.handleOf {
 		h := &m.handleOf[number]

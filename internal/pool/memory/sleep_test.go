@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// slept is a memory in which client 1 has handles of four pages at 0 and 8, client 2 one at 4, and both share one at 12.
+// slept returns a memory in which client 1 has handles of four pages at 0 and 8, client 2 one at 4, and both share one at 12.
 func slept(t *testing.T) *Memory {
 	t.Helper()
 	m := New(pageBytes, 64, false)
@@ -28,7 +28,7 @@ func check(t *testing.T, m *Memory) {
 	require.NoError(t, m.Check(false, map[Client]uint64{}))
 }
 
-// play performs a job and what a failure leaves, up to an operation that fails; with -1 none does.
+// play performs a job, and its rollback if it fails, up to an operation that fails; with -1 none does.
 func play(t *testing.T, m *Memory, j *Job, failsAt int) {
 	t.Helper()
 	done := len(j.Ops)
@@ -42,7 +42,7 @@ func play(t *testing.T, m *Memory, j *Job, failsAt int) {
 	}
 }
 
-// figures are those of the whole memory.
+// figures formats the totals of the whole memory.
 func figures(m *Memory) string {
 	return fmt.Sprintf("reserved %d asleep %d", m.ReservedBytes()/pageBytes, m.SleepingBytes()/pageBytes)
 }
@@ -64,7 +64,7 @@ func TestOnlyWholeHandlesOfOneClientSleep(t *testing.T) {
 	assert.Empty(t, nothing.Ops)
 }
 
-// TestASleepFailsAnywhere has each operation fail, of the sleep, and then of the wake. From every state both plans go on.
+// TestASleepFailsAnywhere has each operation of the sleep fail, and then of the wake. Both plans can start from every state.
 func TestASleepFailsAnywhere(t *testing.T) {
 	t.Parallel()
 	for sleepFails := -1; sleepFails < 4; sleepFails++ {
@@ -117,6 +117,57 @@ func TestSleepingPagesAreFreed(t *testing.T) {
 				assert.Equal(t, "reserved 0 asleep 0", figures(m))
 				assert.Zero(t, m.LostBytes())
 			})
+		}
+	}
+}
+
+// TestAHandleWakesOnlyWhereItsPagesAre frees a part of a sleeping handle and fills those pages again for the same client.
+func TestAHandleWakesOnlyWhereItsPagesAre(t *testing.T) {
+	t.Parallel()
+	m := slept(t)
+	var sleep, fill, wake Job
+	m.PlanSleep(&sleep, 1)
+	play(t, m, &sleep, -1)
+	part := Run{First: 2, Pages: 2}
+	m.Free(part, Tag{})
+	m.PlanFill(&fill, Plan{Window: part, For: 1, MaxHandlePages: 4})
+	perform(m, &fill, len(fill.Ops))
+	m.Transfer(part, 1)
+	check(t, m)
+	assert.EqualValues(t, 4*pageBytes, m.WakeBytes(1))
+	m.PlanWake(&wake, 1)
+	play(t, m, &wake, -1)
+	assert.Equal(t, "reserved 14 asleep 4", figures(m))
+}
+
+// TestPagesAreFreedWithinAJob frees pages while a sleep or a wake that may fail anywhere is in flight.
+func TestPagesAreFreedWithinAJob(t *testing.T) {
+	t.Parallel()
+	for _, freed := range []Run{{First: 0, Pages: 4}, {First: 2, Pages: 2}, {First: 8, Pages: 6}} {
+		for wakes := range 2 {
+			for failsAt := -1; failsAt < 7; failsAt++ {
+				t.Run(fmt.Sprintf("%v, wake %d, fails at %d", freed, wakes, failsAt), func(t *testing.T) {
+					t.Parallel()
+					m := slept(t)
+					var j, end Job
+					m.PlanSleep(&j, 1)
+					if wakes > 0 {
+						play(t, m, &j, -1)
+						j = Job{}
+						m.PlanWake(&j, 1)
+					}
+					for at := freed.First; at < freed.End(); at++ {
+						m.Free(Run{First: at, Pages: 1}, Tag{})
+						require.NoError(t, m.Check(true, map[Client]uint64{}))
+					}
+					assert.False(t, m.LentTo(Run{First: freed.First, Pages: 1}, 1))
+					play(t, m, &j, failsAt)
+					m.PlanClose(&end)
+					play(t, m, &end, -1)
+					assert.Equal(t, "reserved 0 asleep 0", figures(m))
+					assert.Zero(t, m.LostBytes())
+				})
+			}
 		}
 	}
 }

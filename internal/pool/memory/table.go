@@ -29,10 +29,10 @@ type page struct {
 	state  State
 }
 
-// tag is that of the free run which begins at the page.
+// tag returns the tag of the free run that begins at the page.
 func (p *page) tag() Tag { return Tag{p.client, p.fence} }
 
-// index finds the free runs under the tag of one client by length; that of client 0 the clean ones.
+// index finds the free runs under one client's tag by length; client 0 has the clean runs.
 type index struct {
 	bins  heap.Bins
 	pages uint64
@@ -83,7 +83,7 @@ func (t *table) extend(end uint32) {
 	t.addHole(Run{First: tail, Pages: end - tail})
 }
 
-// makeRoom has the tables grow to twice their room at least. Append adds a quarter each time, which copies a long table often.
+// makeRoom at least doubles the capacity of the tables. Append adds a quarter each time, which copies a long table often.
 func (t *table) makeRoom(count int) {
 	if count <= cap(t.pages) {
 		return
@@ -95,13 +95,13 @@ func (t *table) makeRoom(count int) {
 
 func (t *table) top() uint32 { return uint32(len(t.pages)) }
 
-// of are the entries of a run.
+// of returns the entries of a run.
 func (t *table) of(r Run) []page { return t.pages[r.First:r.End()] }
 
-// freeRun is the free run, or the run of holes, that begins at a page.
+// freeRun returns the free run, or the run of holes, that begins at a page.
 func (t *table) freeRun(first uint32) Run { return Run{First: first, Pages: t.pages[first].run} }
 
-// index is that of the free runs under a client's tags.
+// index returns the index of the free runs under a client's tags.
 func (t *table) index(id Client) *index {
 	if id == 0 {
 		return t.clean
@@ -194,8 +194,8 @@ func (t *table) takeFree(first uint32, r Run, to State, client Client) {
 	t.insertRun(Run{First: r.End(), Pages: run.End() - r.End()}, tag)
 }
 
-// fit finds a free run of at least that many pages, about the shortest of those that the client may use without a wait: clean ones
-// and its own. Of equally short runs its own is taken.
+// fit finds a free run of at least that many pages, about the shortest of those that the client may use without a wait: clean
+// ones and its own. Of equally short runs its own is taken.
 func (t *table) fit(id Client, count uint32) (first uint32, ok bool) {
 	t.searches++
 	best, _ := t.clean.bins.Fit(t.links, count)

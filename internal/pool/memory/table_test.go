@@ -26,7 +26,7 @@ func TestMergedRunsWaitForTheLatestFence(t *testing.T) {
 	}
 }
 
-// told is a free page as whoever returned it would have it.
+// told is a free page as the client that returned it would describe it.
 type told struct {
 	free   bool
 	client Client // 0: clean
@@ -74,7 +74,7 @@ func TestFreePagesKeepTheirTags(t *testing.T) {
 	})
 }
 
-// runAround is the first page of the free run that a page lies in.
+// runAround returns the first page of the free run that a page lies in.
 func runAround(p *table, page uint32) uint32 {
 	for at := uint32(0); ; {
 		switch n := p.pages[at].run; {
@@ -107,8 +107,8 @@ func checkTags(t *rapid.T, p *table, model []told, latest Fence) {
 	}
 }
 
-// The pages of an arena of any length end where a client can still count their units in 32 bits: the last one that does not is never
-// mapped, for whomever.
+// The pages of an arena of any length end where a client can still count their units in 32 bits: the last one that does not is
+// never mapped, for whomever.
 func TestTheEndOfTheLongestArena(t *testing.T) {
 	t.Parallel()
 	const twoMiB, all = 2 << 20, uint32(1 << 20) // pages of an arena of 2 TiB
@@ -124,8 +124,8 @@ func TestTheEndOfTheLongestArena(t *testing.T) {
 	assert.EqualValues(t, 7, New(1, 7, false).MaxPages())
 }
 
-// A stream waits, for each other client whose pages it gets, for the latest of their fences, wherever in the window that lies; not for its
-// own.
+// A stream waits, for each other client whose pages it gets, for the latest of their fences, wherever in the window that lies;
+// not for its own.
 func TestAWindowAwaitsTheLatestFenceOfEachClient(t *testing.T) {
 	t.Parallel()
 	part := func(page uint32, id Client, f Fence) Part { return Part{Run{First: page, Pages: 1}, Tag{id, f}} }

@@ -18,7 +18,7 @@ type Fence uint64
 // Run is a sequence of pages side by side.
 type Run = pages.Run
 
-// Tag names the work that may still use free pages: that of the client that returned them, up to its fence at that time. The zero Tag is that of
+// Tag names the work that may still use free pages: all work up to a fence of the client that returned them. The zero Tag marks
 // clean pages, which no work uses.
 type Tag struct {
 	Client Client
@@ -54,7 +54,7 @@ func (ps Parts) Pass(id Client, f Fence) {
 	}
 }
 
-// tagAt is the tag of a page, and the page up to which it is the same.
+// tagAt returns the tag of a page, and the page up to which it is the same.
 func (ps Parts) tagAt(at, end uint32) (t Tag, until uint32) {
 	until = end
 	for _, p := range ps {
@@ -68,7 +68,7 @@ func (ps Parts) tagAt(at, end uint32) (t Tag, until uint32) {
 	return Tag{}, until
 }
 
-// latest is the latest fence of each client but one among the parts, in order of the clients.
+// latest returns the latest fence of each client except one among the parts, in the order of the clients.
 func (ps Parts) latest(but Client) (fences []Tag) {
 	for _, p := range ps {
 		if p.Tag.Client == 0 || p.Tag.Client == but {

@@ -9,8 +9,8 @@ type Window struct {
 	apart bool   // begins with missing pages next to another client's
 }
 
-// User is the client that a window is for: free pages under the client's own tags are part of it, and those of other clients for which
-// Waits reports true. The zero User uses clean pages alone.
+// User is the client that a window is for. It may use free pages under its own tags, and under the tags of clients for which
+// Waits reports true. The zero User uses clean pages only.
 type User struct {
 	Client Client
 	Waits  func(Client) bool // whether the user may wait for the fences of that client; nil: for none
@@ -30,14 +30,14 @@ type finder struct {
 	visits uint64 // of regions, in searches for windows
 }
 
-// MaxPages is the length of the arena.
+// MaxPages returns the length of the arena.
 func (f *finder) MaxPages() uint32 { return f.maxPages }
 
 // Plain reports whether the memory is made of plain segments.
 func (f *finder) Plain() bool { return f.plain }
 
-// Room is the window that a request for that many pages gets: with virtual memory the idle pages with the fewest holes; with plain
-// segments free pages side by side, else the place of a new segment.
+// Room returns the window that a request for that many pages gets: with virtual memory the idle pages with the fewest holes;
+// with plain segments free pages side by side, else the place of a new segment.
 func (f *finder) Room(u User, count uint32) (Window, bool) {
 	if !f.plain {
 		return f.window(u, count)
@@ -48,7 +48,7 @@ func (f *finder) Room(u User, count uint32) (Window, bool) {
 	return f.place(count)
 }
 
-// WaitingRoom is Room for a client that waits for the fences of others. Plain segments do not grow for it.
+// WaitingRoom is like Room, for a client that waits for the fences of others. Plain segments do not grow for it.
 func (f *finder) WaitingRoom(u User, count uint32) (Window, bool) {
 	if f.plain {
 		w, ok := f.amongFree(u, count)
@@ -57,7 +57,7 @@ func (f *finder) WaitingRoom(u User, count uint32) (Window, bool) {
 	return f.window(u, count)
 }
 
-// Beyond is a window in which every page is missing.
+// Beyond returns a window in which every page is missing.
 func (f *finder) Beyond(count uint32) (Window, bool) {
 	if f.plain {
 		return f.place(count)
@@ -67,9 +67,9 @@ func (f *finder) Beyond(count uint32) (Window, bool) {
 }
 
 // window finds the run of idle pages with the fewest missing ones among those that start where a free run starts or end where
-// one ends; of equals one next to the client's own memory, then the one in the smallest region, then the first. The untouched end
-// of the arena is one region. Where no region that is long enough has free pages for the user, all pages of the window are missing,
-// and the index of holes has the few regions that can be the best.
+// one ends; of equals one next to the client's own memory, then the one in the smallest region, then the first. The untouched
+// end of the arena is one region. Where no region that is long enough has free pages for the user, all pages of the window are
+// missing, and the index of holes has the few regions that can be the best.
 func (f *finder) window(u User, count uint32) (best Window, ok bool) {
 	if best, ok = f.amongFree(u, count); ok {
 		return best, ok
@@ -116,7 +116,7 @@ func (w *Window) better(best *Window) bool {
 	return w.Run.First < best.Run.First
 }
 
-// amongFree is the best window in the regions with free pages that the user may use.
+// amongFree returns the best window in the regions with free pages that the user may use.
 func (f *finder) amongFree(u User, count uint32) (best Window, ok bool) {
 	look := func(i int32) bool {
 		f.visits++
@@ -142,8 +142,8 @@ func (f *finder) amongFree(u User, count uint32) (best Window, ok bool) {
 	return best, ok
 }
 
-// region is the longest run of pages around a free run that a window may lie in: free pages that the user may use and, with
-// virtual memory, holes. It reports whether the run is the first free one of the region.
+// region returns the longest run of pages around a free run that a window may lie in: free pages that the user may use and,
+// with virtual memory, holes. It reports whether the run is the first free one of the region.
 func (f *finder) region(u User, at uint32) (Run, bool) {
 	first, end, top := at, at, f.top()
 	if first > 0 && !f.plain && f.pages[first-1].state == Hole {
@@ -166,7 +166,7 @@ func (f *finder) reaches(u User, p *page) bool {
 	return p.state == Free && u.mayUse(p.client) || p.state == Hole && !f.plain
 }
 
-// windowIn is the best window in a region that has free pages and is long enough.
+// windowIn returns the best window in a region that has free pages and is long enough.
 func (f *finder) windowIn(u User, region Run, count uint32) (best Window) {
 	last := region.End() - count
 	try := func(first uint32) {
@@ -191,10 +191,10 @@ func (f *finder) windowIn(u User, region Run, count uint32) (best Window) {
 }
 
 // zoneShare is the part of the arena that lies between the memory of clients, as far as there is room: address space costs
-// nothing, and the rest of a client's last page joins what is mapped next for it only if the two touch.
+// nothing, and the rest of a client's last page joins the next mapping only if the two touch.
 const zoneShare = 1024
 
-// zonePages is zero in arenas that are not long enough.
+// zonePages returns the length of a zone; zero in short arenas.
 func (f *finder) zonePages() uint32 { return f.maxPages / zoneShare }
 
 // adjoins reports whether pages that the user gets from that one on would touch its own memory, or there is no room to be
@@ -220,8 +220,8 @@ func (f *finder) holes(count uint32) (Run, bool) {
 	return Run{First: first, Pages: count}, ok
 }
 
-// place finds page numbers for a new segment, with a hole on either side: segments never touch, so that no run reaches over two of
-// them, wherever the driver puts them.
+// place finds page numbers for a new segment, with a hole on either side: segments never touch, so that no run reaches over two
+// of them, wherever the driver puts them.
 func (f *finder) place(count uint32) (Window, bool) {
 	if count > f.maxPages {
 		return Window{}, false

@@ -21,7 +21,7 @@ type past struct {
 
 const clients = 6
 
-// The windows are those that a visit of every idle run finds, and the books are right, whatever has happened to the memory.
+// The windows match a scan of all idle runs, and the books are right after any history.
 func TestWindowsAreThoseOfAScan(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -51,7 +51,7 @@ func (p *past) drawPages(t *rapid.T) uint32 {
 	return rapid.OneOf(rapid.Uint32Range(1, 6), rapid.Uint32Range(1, p.maxPages)).Draw(t, "pages")
 }
 
-// play performs a job, or a part of it and then what undoes that. It reports whether all of it was performed.
+// play performs a job, or a part of it and then its rollback. It reports whether all of it was performed.
 func (p *past) play(t *rapid.T, j *Job) bool {
 	done := len(j.Ops)
 	if done > 0 && rapid.IntRange(0, 7).Draw(t, "fails") == 0 {
@@ -226,7 +226,8 @@ func same(t *rapid.T, want, have func(User, uint32) (Window, bool), u User, page
 	}
 }
 
-// Pages at the start of the arena lie next to no other client's: they are preferred to a shorter hole between pages of another one.
+// Pages at the start of the arena lie next to no other client's: they are preferred to a shorter hole between pages of another
+// one.
 func TestTheStartOfTheArenaIsApartFromNobody(t *testing.T) {
 	t.Parallel()
 	m := New(pageBytes, 1030, false)
@@ -276,7 +277,7 @@ func TestASearchLooksAtFewRegions(t *testing.T) {
 	}
 }
 
-// The index of holes finds what a list in order has, in however many chunks.
+// The index of holes agrees with a sorted list, in any number of chunks.
 func TestTheIndexOfHolesIsInOrder(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

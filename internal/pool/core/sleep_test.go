@@ -1,0 +1,57 @@
+package core
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+
+	"github.com/go-vram/vram/internal/pool/memory"
+)
+
+// A stream that is closed returns its pages, also while the pool puts them to sleep or wakes them.
+func TestPagesAreReturnedWhileTheySleepOrWake(t *testing.T) {
+	t.Parallel()
+	for _, returned := range []Run{{First: 0, Pages: 8}, {First: 2, Pages: 3}} {
+		for wakes := range 2 {
+			t.Run(fmt.Sprintf("%v, wake %d", returned, wakes), func(t *testing.T) {
+				t.Parallel()
+				c := New(pageBytes, 64, Settings{Policy: Policy{HandlePages: 4}, LimitBytes: 64 * pageBytes})
+				send := func(m Message) *Effects {
+					fx := c.Step(m)
+					require.NoError(t, c.Check())
+					return fx
+				}
+				done := func(j *Job) *Effects {
+					require.NotNil(t, j)
+					for i := range j.Ops {
+						if op := &j.Ops[i]; op.Verb == memory.Create {
+							op.Handle = cudadrv.Handle(100 + i) //nolint:gosec // a few
+						}
+					}
+					return send(JobDone{Job: j, Done: len(j.Ops)})
+				}
+				send(Join{Client: 1})
+				send(Apart(1))
+				fx := done(send(Refill{Client: 1, Token: 1, Pages: 8, Bytes: 8 * pageBytes}).Job)
+				require.Equal(t, Run{First: 0, Pages: 8}, fx.Grants.Left()[0].Run)
+				job := send(Sleep(1, 2)).Job
+				if wakes > 0 {
+					done(job)
+					job = send(Wake(1, 3)).Job
+				}
+				send(Return{Client: 1, Runs: []Run{returned}, Final: true})
+				send(Leave{Client: 1, Synced: true})
+				require.Len(t, done(job).Ends.Left(), 1)
+				fx = send(Close{Token: 4})
+				if fx.Job != nil {
+					fx = done(fx.Job)
+				}
+				require.Equal(t, []End{{Token: 4}}, fx.Ends.Left())
+				require.Zero(t, c.ReservedBytes())
+			})
+		}
+	}
+}
