@@ -54,7 +54,7 @@ func foundFaults() Promise {
 		},
 		{
 			Name: "a phase of an mbarrier orders nothing", Package: "compute/ptx/interp", Run: "^TestMbarriersHandOver$",
-			Edits: []Edit{{"compute/ptx/interp.(*compiler).mbarrierWait", "w.order.seen.join(done)", "_ = done"}},
+			Edits: []Edit{{"compute/ptx/interp.lowerMbarrierWait", "w.order.seen.join(done)", "_ = done"}},
 		},
 	}}
 }

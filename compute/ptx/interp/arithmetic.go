@@ -6,8 +6,12 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// arithmetic compiles instructions that compute one result of one to three numbers.
-func (c *compiler) arithmetic(i *ptx.Instruction) {
+// lowerArithmetic translates instructions that compute one result of one to three numbers.
+func lowerArithmetic(c *lowering, i *ptx.Instruction) {
+	if i.Has(ptx.ModCC) {
+		lowerCarry(c, i)
+		return
+	}
 	t := i.Type(0)
 	result := t
 	if i.Has(ptx.ModWide) {

@@ -20,8 +20,8 @@ func (a *asyncs) commit() {
 	a.open = nil
 }
 
-// cpAsync compiles a copy from global to shared memory.
-func (c *compiler) cpAsync(i *ptx.Instruction) {
+// lowerCopy translates a copy from global to shared memory.
+func lowerCopy(c *lowering, i *ptx.Instruction) {
 	to := c.pointer(&i.Operands[0], ptx.Shared)
 	from := c.pointer(&i.Operands[1], ptx.Global)
 	bytes := int(i.Operands[2].Value) //nolint:gosec,mnd // 4, 8 or 16
@@ -41,6 +41,29 @@ func (c *compiler) cpAsync(i *ptx.Instruction) {
 			if !w.begin1(to.of(f, n), from.of(f, n), bytes, copied, n) {
 				return
 			}
+		}
+	}
+}
+
+// lowerCopyCommit translates cp.async.commit_group.
+func lowerCopyCommit(c *lowering, _ *ptx.Instruction) {
+	c.to.run = func(w *warp, _ *frame, m uint32) {
+		for ; m != 0; m &= m - 1 {
+			w.async[next(m)].commit()
+		}
+	}
+}
+
+// lowerCopyWait translates cp.async.wait_group and cp.async.wait_all.
+func lowerCopyWait(c *lowering, i *ptx.Instruction) {
+	var keep int
+	all := i.Op == ptx.OpCpAsyncWaitAll
+	if !all {
+		keep = int(min(i.Operands[0].Value, 1<<20)) //nolint:gosec,mnd // more than anybody has
+	}
+	c.to.run = func(w *warp, _ *frame, m uint32) {
+		for ; m != 0; m &= m - 1 {
+			w.deliver(next(m), keep, all)
 		}
 	}
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // atomic compiles atom and red.
-func (c *compiler) atomic(i *ptx.Instruction) {
+func lowerAtomic(c *lowering, i *ptx.Instruction) {
 	t := i.Type(0)
 	operands := i.Operands
 	d := none
@@ -27,7 +27,7 @@ func (c *compiler) atomic(i *ptx.Instruction) {
 	}
 	swaps := i.Mod(ptx.KindOperation) == ptx.ModCas
 	c.to.swaps, c.kernel.swaps = swaps, c.kernel.swaps || swaps
-	bytes, s := t.Bytes(), c.strengthOf(i)
+	bytes, s := t.Bytes(), strengthOf(c, i)
 	c.narrow(p.space, bytes)
 	c.to.strong = true
 	c.to.run = func(w *warp, f *frame, m uint32) {

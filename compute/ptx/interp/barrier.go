@@ -31,7 +31,7 @@ type barrierState struct {
 }
 
 // barrier compiles bar.sync, bar.arrive, bar.red, and barrier with the same.
-func (c *compiler) barrier(i *ptx.Instruction) {
+func lowerBarrier(c *lowering, i *ptx.Instruction) {
 	form := &barrierForm{count: none, pred: none, out: none, arrive: i.Op == ptx.OpBarArrive || i.Op == ptx.OpBarrierArrive}
 	form.aligned = i.Op == ptx.OpBarSync || i.Op == ptx.OpBarArrive || i.Op == ptx.OpBarRed || i.Has(ptx.ModAligned)
 	operands := i.Operands

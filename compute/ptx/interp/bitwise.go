@@ -7,9 +7,9 @@ import (
 )
 
 // logic compiles and, or, xor and not, of registers and of predicates.
-func (c *compiler) logic(i *ptx.Instruction) {
+func lowerLogic(c *lowering, i *ptx.Instruction) {
 	if i.Type(0) == ptx.Pred {
-		c.predLogic(i)
+		lowerPredicateLogic(c, i)
 		return
 	}
 	t := i.Type(0)
@@ -30,7 +30,7 @@ func (c *compiler) logic(i *ptx.Instruction) {
 	}
 }
 
-func (c *compiler) predLogic(i *ptx.Instruction) {
+func lowerPredicateLogic(c *lowering, i *ptx.Instruction) {
 	d := c.predOut(&i.Operands[0])
 	a, notA := c.predIn(&i.Operands[1])
 	b, notB := none, false
@@ -55,7 +55,7 @@ func (c *compiler) predLogic(i *ptx.Instruction) {
 }
 
 // selp compiles a choice by a predicate.
-func (c *compiler) selp(i *ptx.Instruction) {
+func lowerSelp(c *lowering, i *ptx.Instruction) {
 	t := i.Type(0)
 	d, a, b := c.out(&i.Operands[0]), c.in(&i.Operands[1], t), c.in(&i.Operands[2], t)
 	p, negated := c.predIn(&i.Operands[3])
@@ -75,7 +75,7 @@ func (c *compiler) selp(i *ptx.Instruction) {
 }
 
 // bitwise compiles shifts and instructions on single bits.
-func (c *compiler) bitwise(i *ptx.Instruction) {
+func lowerBitwise(c *lowering, i *ptx.Instruction) {
 	d := c.out(&i.Operands[0])
 	types := operandTypes(i)
 	s := make([]int, len(types))

@@ -8,7 +8,7 @@ import (
 
 // carry compiles the instructions of a carry chain. Each thread has a flag: add.cc and mad.cc write the carry of their sum to it, sub.cc
 // the borrow of its difference, and addc, madc and subc read it.
-func (c *compiler) carry(i *ptx.Instruction) {
+func lowerCarry(c *lowering, i *ptx.Instruction) {
 	t := i.Type(0)
 	d := c.out(&i.Operands[0])
 	var s [3]int

@@ -155,57 +155,48 @@ func carriesShuffle(others []int) carrying {
 // carriesCall is for a call: arguments are the function's own.
 func carriesCall(*warp, *frame, *instruction, uint32) bool { return true }
 
-// undefinedRule chooses how the current instruction treats undefined operands. Those that are not named here need all of them.
-func (c *compiler) undefinedRule(i *ptx.Instruction) {
-	to := c.to
-	if to.carries != nil || to.run == nil || len(to.reads)+len(to.readPreds) == 0 {
-		return
-	}
-	data := -1 // of the operands, in front; -1: the result depends on all bits
-	switch i.Op {
-	case ptx.OpAnd, ptx.OpOr, ptx.OpXor, ptx.OpNot:
-		if i.Type(0) == ptx.Pred {
-			c.carryPredicates(i)
-			return
-		}
-		to.carries = carriesEach(i.Op, mask(i.Type(0).Bits()), c.inputs)
-		return
-	case ptx.OpLop3:
-		to.carries = carriesEach(i.Op, mask(32), c.inputs[:3]) //nolint:mnd // its only type
-		return
-	case ptx.OpMov, ptx.OpBrev:
-		data = len(c.inputs)
-	case ptx.OpCvt:
-		if i.Type(0).IsInteger() && i.Type(1).IsInteger() && !i.Has(ptx.ModSat) {
-			data = 1
-		}
-	case ptx.OpShl, ptx.OpShr, ptx.OpBfe:
-		data = 1
-	case ptx.OpShf, ptx.OpPrmt, ptx.OpBfi, ptx.OpSelp:
-		data = 2
-	case ptx.OpSetp:
-		if len(i.Operands) > 3 && i.Mod(ptx.KindOperation) != ptx.ModXor {
-			c.carryPredicates(i)
-			return
-		}
-	default:
-		if !computes(i.Op) {
-			return
-		}
-	}
-	if data < 0 || len(to.writes) == 0 || overlap(c.inputs[:data], c.inputs[data:]) {
-		to.carries = carriesAll
-		return
-	}
-	to.carries = carriesBits(to.run, c.inputs[:data:data], c.inputs[data:])
+// rule chooses how the current instruction treats undefined operands. Without one the instruction needs all of them.
+type rule func(c *lowering, i *ptx.Instruction) carrying
+
+// spreads is for an instruction that reads registers alone, changes nothing else, and depends on all their bits.
+func spreads(*lowering, *ptx.Instruction) carrying { return carriesAll }
+
+// moves is for an instruction that moves the bits of its first operands as the others say.
+func moves(data int) rule {
+	return func(c *lowering, _ *ptx.Instruction) carrying { return carriesMoved(c, data) }
 }
 
-// carryPredicates is for predicates that are combined: the last operands.
-func (c *compiler) carryPredicates(i *ptx.Instruction) {
-	from := 1
-	if i.Op == ptx.OpSetp {
-		from = 3 // the predicate alone
+func carriesMoved(c *lowering, data int) carrying {
+	if len(c.to.writes) == 0 || overlap(c.inputs[:data], c.inputs[data:]) {
+		return carriesAll
 	}
+	return carriesBits(c.to.run, c.inputs[:data:data], c.inputs[data:])
+}
+
+// copies is for an instruction that moves the bits of all operands.
+func copies(c *lowering, _ *ptx.Instruction) carrying { return carriesMoved(c, len(c.inputs)) }
+
+// converts is for cvt: between integers it moves bits.
+func converts(c *lowering, i *ptx.Instruction) carrying {
+	if i.Type(0).IsInteger() && i.Type(1).IsInteger() && !i.Has(ptx.ModSat) {
+		return carriesMoved(c, 1)
+	}
+	return carriesAll
+}
+
+// decides is for bitwise logic, in which one operand may decide a bit alone.
+func decides(c *lowering, i *ptx.Instruction) carrying {
+	switch {
+	case i.Op == ptx.OpLop3:
+		return carriesEach(i.Op, mask(32), c.inputs[:3]) //nolint:mnd // its only type
+	case i.Type(0) == ptx.Pred:
+		return carriesPredicates(c, i.Op, i.Operands[1:])
+	}
+	return carriesEach(i.Op, mask(i.Type(0).Bits()), c.inputs)
+}
+
+// combines is for setp, which may combine its result with a predicate.
+func combines(c *lowering, i *ptx.Instruction) carrying {
 	op := i.Op
 	switch i.Mod(ptx.KindOperation) {
 	case ptx.ModAnd:
@@ -214,36 +205,23 @@ func (c *compiler) carryPredicates(i *ptx.Instruction) {
 		op = ptx.OpOr
 	default:
 	}
-	c.to.carries = carriesAll
-	if op != ptx.OpAnd && op != ptx.OpOr {
-		return
+	return carriesPredicates(c, op, i.Operands[min(3, len(i.Operands)):]) //nolint:mnd // the predicate alone
+}
+
+// carriesPredicates is for predicates that are combined.
+func carriesPredicates(c *lowering, op ptx.Opcode, operands []ptx.Operand) carrying {
+	if op != ptx.OpAnd && op != ptx.OpOr || len(operands) == 0 {
+		return carriesAll
 	}
 	var slots []int
 	var negated []bool
-	for n := from; n < len(i.Operands); n++ {
-		slot, not := c.predicate(&i.Operands[n])
+	for n := range operands {
+		slot, not := c.predicate(&operands[n])
 		slots, negated = append(slots, slot), append(negated, not)
 	}
-	c.to.carries = carriesPredicate(op, slots, negated)
-}
-
-// computes reports whether an instruction reads registers alone and changes nothing else.
-func computes(op ptx.Opcode) bool {
-	switch op {
-	case ptx.OpAdd, ptx.OpAddc, ptx.OpSub, ptx.OpSubc, ptx.OpMul, ptx.OpMad, ptx.OpMadc, ptx.OpFma, ptx.OpDiv, ptx.OpRem, ptx.OpMin, ptx.OpMax, ptx.OpAbs, ptx.OpNeg, ptx.OpSad,
-		ptx.OpSqrt, ptx.OpRcp, ptx.OpRsqrt, ptx.OpSin, ptx.OpCos, ptx.OpLg2, ptx.OpEx2, ptx.OpTanh, ptx.OpCopysign, ptx.OpDp4a,
-		ptx.OpCnot, ptx.OpBfind, ptx.OpClz, ptx.OpPopc, ptx.OpSlct, ptx.OpSet, ptx.OpTestp, ptx.OpCvta, ptx.OpIsspacep:
-		return true
-	default:
-		return false
-	}
+	return carriesPredicate(op, slots, negated)
 }
 
 func overlap(a, b []int) bool {
-	for _, s := range a {
-		if slices.Contains(b, s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a, func(s int) bool { return slices.Contains(b, s) })
 }

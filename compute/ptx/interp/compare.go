@@ -6,22 +6,15 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// comparison compiles setp, set and testp.
-func (c *compiler) comparison(i *ptx.Instruction) {
-	switch i.Op {
-	case ptx.OpSetp:
-		c.setp(i)
-	case ptx.OpTestp:
-		p, a := c.predOut(&i.Operands[0]), c.in(&i.Operands[1], i.Type(0))
-		test := tester(i.Mod(ptx.KindTest), i.Type(0) == ptx.F64)
-		c.to.run = compared(p, none, a, a, func(a, _ uint64) bool { return test(a) }, nil, none, false)
-	default:
-		c.set(i)
-	}
+// lowerTestp translates testp.
+func lowerTestp(c *lowering, i *ptx.Instruction) {
+	p, a := c.predOut(&i.Operands[0]), c.in(&i.Operands[1], i.Type(0))
+	test := tester(i.Mod(ptx.KindTest), i.Type(0) == ptx.F64)
+	c.to.run = compared(p, none, a, a, func(a, _ uint64) bool { return test(a) }, nil, none, false)
 }
 
 // setp has one or two results, and pairs of halves compare for each.
-func (c *compiler) setp(i *ptx.Instruction) {
+func lowerSetp(c *lowering, i *ptx.Instruction) {
 	t := i.Type(0)
 	result := &i.Operands[0]
 	var p int
@@ -32,7 +25,7 @@ func (c *compiler) setp(i *ptx.Instruction) {
 		p = c.predOut(result)
 	}
 	a, b := c.in(&i.Operands[1], t), c.in(&i.Operands[2], t)
-	combine, other, negated := c.combination(i)
+	combine, other, negated := combination(c, i)
 	fn := comparisonOf(i.Mod(ptx.KindCompare), t, i.Has(ptx.ModFtz))
 	if fn == nil {
 		return
@@ -50,7 +43,7 @@ func (c *compiler) setp(i *ptx.Instruction) {
 }
 
 // combination is the Boolean operation with a third predicate, if there is one.
-func (c *compiler) combination(i *ptx.Instruction) (combine func(a, b uint32) uint32, slot int, negated bool) {
+func combination(c *lowering, i *ptx.Instruction) (combine func(a, b uint32) uint32, slot int, negated bool) {
 	if len(i.Operands) < 4 { //nolint:mnd // the third predicate is the fourth operand
 		return nil, none, false
 	}

@@ -7,8 +7,8 @@ import (
 // maxDepth is how deep calls nest. A GPU's stack is smaller.
 const maxDepth = 128
 
-// control compiles branches, calls and ends.
-func (c *compiler) control(i *ptx.Instruction) {
+// lowerControl translates branches and ends.
+func lowerControl(c *lowering, i *ptx.Instruction) {
 	switch i.Op {
 	case ptx.OpBra:
 		c.to.flow, c.to.target = branch, c.fn.start+c.targets[i.Operands[0].Label]
@@ -16,17 +16,16 @@ func (c *compiler) control(i *ptx.Instruction) {
 		c.to.flow = ret
 	case ptx.OpExit:
 		c.to.flow = exit
-	case ptx.OpTrap, ptx.OpBrkpt:
-		c.to.flow = trap
 	case ptx.OpNanosleep:
 		c.in(&i.Operands[0], ptx.B32)
 		c.to.flow = rest
-	default:
-		c.call(i)
+	default: // trap and brkpt
+		c.to.flow = trap
 	}
 }
 
-func (c *compiler) call(i *ptx.Instruction) {
+// lowerCall translates call.
+func lowerCall(c *lowering, i *ptx.Instruction) {
 	target, arguments, results := callOperands(i)
 	fn := c.functions[target.Name]
 	if fn == nil {
@@ -46,12 +45,12 @@ func (c *compiler) call(i *ptx.Instruction) {
 	}
 	c.to.flow, c.to.carries = call, carriesCall
 	c.to.callee = &callee{
-		fn: fn, system: driver, arguments: c.passings(arguments, fn, fn.source.Params, false), results: c.passings(results, fn, fn.source.Results, true),
+		fn: fn, system: driver, arguments: passings(c, arguments, fn, fn.source.Params, false), results: passings(c, results, fn, fn.source.Results, true),
 	}
 }
 
 // passings are the places of arguments or results.
-func (c *compiler) passings(o *ptx.Operand, fn *function, formal []*ptx.Variable, result bool) (all []passing) {
+func passings(c *lowering, o *ptx.Operand, fn *function, formal []*ptx.Variable, result bool) (all []passing) {
 	if o == nil {
 		return nil
 	}

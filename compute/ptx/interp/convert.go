@@ -8,7 +8,7 @@ import (
 )
 
 // convert compiles cvt.
-func (c *compiler) convert(i *ptx.Instruction) {
+func lowerConvert(c *lowering, i *ptx.Instruction) {
 	to, from := i.Type(0), i.Type(1)
 	d := c.out(&i.Operands[0])
 	a := c.in(&i.Operands[1], from)

@@ -79,7 +79,7 @@ type function struct {
 	localBytes int // of a frame
 	locals     map[*ptx.Variable]int
 	source     *ptx.Function
-	products   []*productForm
+	watched    bool // it has products, whose registers are followed
 }
 
 // constant is a slot that is filled when a frame is made.
@@ -121,7 +121,7 @@ func (w *warp) newFrame(fn *function, parent *frame) *frame {
 	for _, c := range fn.constants {
 		f.fill(w, c)
 	}
-	if len(fn.products) > 0 {
+	if fn.watched {
 		f.use = newRegisterUse(fn.registers)
 	}
 	return f
@@ -164,3 +164,18 @@ func (f *frame) renew(w *warp) {
 		}
 	}
 }
+
+// predMask reads a predicate of predIn.
+func (f *frame) predMask(slot int, negated bool) uint32 {
+	var p uint32
+	if slot != none {
+		p = f.preds[slot]
+	}
+	if negated {
+		return ^p
+	}
+	return p
+}
+
+// setPred writes a predicate in the threads of m.
+func (f *frame) setPred(slot int, value, m uint32) { f.preds[slot] = f.preds[slot]&^m | value&m }

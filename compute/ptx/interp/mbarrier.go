@@ -55,19 +55,10 @@ func (b *block) orderOf(address uint64) *mbarrierOrder {
 	return o
 }
 
-// mbarrier compiles the instructions of barriers in shared memory.
-func (c *compiler) mbarrier(i *ptx.Instruction) {
-	switch i.Op {
-	case ptx.OpMbarrierPendingCount:
-		d, a := c.out(&i.Operands[0]), c.in(&i.Operands[1], ptx.B64)
-		c.to.run = apply1(d, a, func(a uint64) uint64 { return a & mbarrierCount })
-	case ptx.OpMbarrierInit, ptx.OpMbarrierInval:
-		c.mbarrierInit(i)
-	case ptx.OpMbarrierTestWait, ptx.OpMbarrierTryWait:
-		c.mbarrierWait(i)
-	default:
-		c.mbarrierArrive(i)
-	}
+// lowerMbarrierCount translates mbarrier.pending_count.
+func lowerMbarrierCount(c *lowering, i *ptx.Instruction) {
+	d, a := c.out(&i.Operands[0]), c.in(&i.Operands[1], ptx.B64)
+	c.to.run = apply1(d, a, func(a uint64) uint64 { return a & mbarrierCount })
 }
 
 // mbarrierAt is the access of a thread to an mbarrier: an operation of all threads, as an atomic one is.
@@ -82,7 +73,7 @@ func (w *warp) mbarrierAt(p *pointer, f *frame, n int) (a access, at []byte) {
 }
 
 // mbarrierInit writes an mbarrier, or makes its memory free for other uses.
-func (c *compiler) mbarrierInit(i *ptx.Instruction) {
+func lowerMbarrierInit(c *lowering, i *ptx.Instruction) {
 	p := c.pointer(&i.Operands[0], i.Space())
 	c.narrow(ptx.Shared, mbarrierBytes)
 	count := c.constant(constant{})
@@ -120,7 +111,7 @@ func (w *warp) misuse(thread int, detail string) {
 }
 
 // mbarrierArrive compiles arrivals, and bytes that are expected and have come.
-func (c *compiler) mbarrierArrive(i *ptx.Instruction) {
+func lowerMbarrierArrive(c *lowering, i *ptx.Instruction) {
 	operands := i.Operands
 	d := none
 	if operands[0].Kind != ptx.OperandAddress {
@@ -201,7 +192,7 @@ func mbarrierStep(i *ptx.Instruction) func(s *mbarrierState, n int64) {
 }
 
 // mbarrierWait compiles the question whether a phase has ended: that of a state that an arrival gave, or the last one of a parity.
-func (c *compiler) mbarrierWait(i *ptx.Instruction) {
+func lowerMbarrierWait(c *lowering, i *ptx.Instruction) {
 	d := c.predOut(&i.Operands[0])
 	p := c.pointer(&i.Operands[1], i.Space())
 	c.narrow(ptx.Shared, mbarrierBytes)

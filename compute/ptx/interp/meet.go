@@ -166,40 +166,48 @@ func (w *warp) loseShuffled(in *instruction, f *frame, n int) {
 	f.lose(in.meet.out, n, ^uint64(0), causeInstruction|cause(w.pc[n])) //nolint:gosec // not negative
 }
 
-// warpWide compiles instructions of a whole warp.
-func (c *compiler) warpWide(i *ptx.Instruction) {
-	if i.Op == ptx.OpActivemask {
-		d := c.out(&i.Operands[0])
-		c.to.run = func(_ *warp, f *frame, m uint32) {
-			for rest := m; rest != 0; rest &= rest - 1 {
-				f.regs[d][next(rest)] = uint64(m)
-			}
-		}
-		return
-	}
-	t := &meeting{key: fmt.Sprintf("%v%v%v", i.Op, i.Mods, i.Types), mask: none, pred: none, out: none, outPred: none}
+// meets makes the current instruction a meeting of threads.
+func (c *lowering) meets(t *meeting) *meeting {
+	t.pred, t.out, t.outPred = none, none, none
 	c.to.flow, c.to.meet = sync, t
+	return t
+}
+
+// wholeWarp makes the current instruction one of all threads of a warp.
+func (c *lowering) wholeWarp() *meeting { return c.meets(&meeting{mask: none, whole: true}) }
+
+// lowerActivemask translates activemask.
+func lowerActivemask(c *lowering, i *ptx.Instruction) {
+	d := c.out(&i.Operands[0])
+	c.to.run = func(_ *warp, f *frame, m uint32) {
+		for rest := m; rest != 0; rest &= rest - 1 {
+			f.regs[d][next(rest)] = uint64(m)
+		}
+	}
+}
+
+// lowerCollective translates instructions of the threads of a mask.
+func lowerCollective(c *lowering, i *ptx.Instruction) {
+	t := c.meets(&meeting{key: fmt.Sprintf("%v%v%v", i.Op, i.Mods, i.Types)})
 	switch i.Op {
-	case ptx.OpBarWarpSync:
-		t.mask, t.orders = c.in(&i.Operands[0], ptx.B32), true
 	case ptx.OpShflSync:
-		c.shuffle(i, t)
+		lowerShuffle(c, i, t)
 	case ptx.OpVoteSync:
-		c.vote(i, t)
+		lowerVote(c, i, t)
 	case ptx.OpMatch:
-		c.match(i, t)
+		lowerMatch(c, i, t)
 	case ptx.OpReduxSync:
 		t.out = c.out(&i.Operands[0])
 		t.inputs = []int{c.in(&i.Operands[1], i.Type(0))}
 		t.mask = c.in(&i.Operands[2], ptx.B32)
 		t.meet = reduction(i)
-	default:
-		c.mma(i, t)
+	default: // bar.warp.sync
+		t.mask, t.orders = c.in(&i.Operands[0], ptx.B32), true
 	}
 }
 
 // results compiles a result, maybe with a predicate beside it.
-func (c *compiler) results(o *ptx.Operand, t *meeting) {
+func lowerResults(c *lowering, o *ptx.Operand, t *meeting) {
 	if o.Kind == ptx.OperandPair {
 		t.out, t.outPred = c.out(&o.Elements[0]), c.predOut(&o.Elements[1])
 		return
@@ -208,8 +216,8 @@ func (c *compiler) results(o *ptx.Operand, t *meeting) {
 }
 
 // shuffle is shfl.sync: the value of another thread, or the own one where that is out of range.
-func (c *compiler) shuffle(i *ptx.Instruction, t *meeting) {
-	c.results(&i.Operands[0], t)
+func lowerShuffle(c *lowering, i *ptx.Instruction, t *meeting) {
+	lowerResults(c, &i.Operands[0], t)
 	for n := 1; n < 4; n++ {
 		t.inputs = append(t.inputs, c.in(&i.Operands[n], ptx.B32))
 	}
@@ -260,7 +268,7 @@ func shuffled(mode ptx.Modifier, lane, b, c int) (from int, inRange bool) {
 }
 
 // vote is vote.sync.
-func (c *compiler) vote(i *ptx.Instruction, t *meeting) {
+func lowerVote(c *lowering, i *ptx.Instruction, t *meeting) {
 	t.mask = c.in(&i.Operands[2], ptx.B32)
 	t.pred, t.negated = c.predIn(&i.Operands[1])
 	mode := i.Mod(ptx.KindVote)
@@ -286,8 +294,8 @@ func (c *compiler) vote(i *ptx.Instruction, t *meeting) {
 }
 
 // match is match.any.sync and match.all.sync.
-func (c *compiler) match(i *ptx.Instruction, t *meeting) {
-	c.results(&i.Operands[0], t)
+func lowerMatch(c *lowering, i *ptx.Instruction, t *meeting) {
+	lowerResults(c, &i.Operands[0], t)
 	t.inputs = []int{c.in(&i.Operands[1], i.Type(0))}
 	t.mask = c.in(&i.Operands[2], ptx.B32)
 	all := i.Has(ptx.ModAll)

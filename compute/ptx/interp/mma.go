@@ -15,9 +15,9 @@ const (
 	columnsB = 8
 )
 
-// mma compiles a multiplication of matrices that the threads of a warp hold together.
-func (c *compiler) mma(i *ptx.Instruction, t *meeting) {
-	t.whole = true
+// lowerMma translates a multiplication of matrices that the threads of a warp hold together.
+func lowerMma(c *lowering, i *ptx.Instruction) {
+	t := c.wholeWarp()
 	depth := map[ptx.Modifier]int{ptx.ModM16n8k4: 4, ptx.ModM16n8k8: 8, ptx.ModM16n8k16: 16}[i.Mod(ptx.KindShape)]
 	d := c.vector(&i.Operands[0], c.out)
 	slots := func(n int, of ptx.Type) []int {
@@ -120,15 +120,14 @@ func (w *warp) together(members uint32) bool {
 }
 
 // ldmatrix loads matrices of 8x8 elements of 16 bits: each 8 threads name the rows of one.
-func (c *compiler) ldmatrix(i *ptx.Instruction) {
+func lowerLdmatrix(c *lowering, i *ptx.Instruction) {
 	d := c.vector(&i.Operands[0], c.out)
 	p := c.pointer(&i.Operands[1], ptx.Shared)
 	if i.Space() == ptx.Generic {
 		p.space = ptx.Generic
 	}
 	c.narrow(ptx.Shared, 4)
-	t := &meeting{mask: none, pred: none, out: none, outPred: none, whole: true}
-	c.to.flow, c.to.meet = sync, t
+	t := c.wholeWarp()
 	transposed := i.Has(ptx.ModTrans)
 	t.meet = func(w *warp, members uint32) {
 		f := w.frame

@@ -4,21 +4,8 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// move compiles copies between registers: mov, cvta, isspacep and cvt.
-func (c *compiler) move(i *ptx.Instruction) {
-	switch i.Op {
-	case ptx.OpMov:
-		c.mov(i)
-	case ptx.OpCvta:
-		c.cvta(i)
-	case ptx.OpIsspacep:
-		c.isspacep(i)
-	default:
-		c.convert(i)
-	}
-}
-
-func (c *compiler) mov(i *ptx.Instruction) {
+// lowerMov translates mov, also of predicates, of vectors and of clocks.
+func lowerMov(c *lowering, i *ptx.Instruction) {
 	t := i.Type(0)
 	to, from := &i.Operands[0], &i.Operands[1]
 	switch {
@@ -27,9 +14,9 @@ func (c *compiler) mov(i *ptx.Instruction) {
 		a, negated := c.predIn(from)
 		c.to.run = func(_ *warp, f *frame, m uint32) { f.setPred(d, f.predMask(a, negated), m) }
 	case to.Kind == ptx.OperandVector:
-		c.unpack(to, c.in(from, t), t.Bits()/len(to.Elements))
+		lowerUnpack(c, to, c.in(from, t), t.Bits()/len(to.Elements))
 	case from.Kind == ptx.OperandVector:
-		c.pack(c.out(to), from, t.Bits()/len(from.Elements))
+		lowerPack(c, c.out(to), from, t.Bits()/len(from.Elements))
 	case from.Kind == ptx.OperandSpecial && isClock(from.Special):
 		d, special := c.out(to), from.Special
 		c.to.run = func(w *warp, f *frame, m uint32) { w.readClock(&f.regs[d], special, m) }
@@ -50,7 +37,7 @@ func (c *compiler) mov(i *ptx.Instruction) {
 }
 
 // unpack splits a value into the elements of a vector, the lowest bits first.
-func (c *compiler) unpack(to *ptx.Operand, a, bits int) {
+func lowerUnpack(c *lowering, to *ptx.Operand, a, bits int) {
 	var slots []int
 	for n := range to.Elements {
 		slots = append(slots, c.out(&to.Elements[n]))
@@ -66,7 +53,7 @@ func (c *compiler) unpack(to *ptx.Operand, a, bits int) {
 	}
 }
 
-func (c *compiler) pack(d int, from *ptx.Operand, bits int) {
+func lowerPack(c *lowering, d int, from *ptx.Operand, bits int) {
 	var slots []int
 	for n := range from.Elements {
 		slots = append(slots, c.in(&from.Elements[n], unsignedOf(bits)))
@@ -98,7 +85,7 @@ func unsignedOf(bits int) ptx.Type {
 }
 
 // cvta adds or takes off the window of a space.
-func (c *compiler) cvta(i *ptx.Instruction) {
+func lowerCvta(c *lowering, i *ptx.Instruction) {
 	t := i.Type(0)
 	d, a := c.out(&i.Operands[0]), c.in(&i.Operands[1], t)
 	offset, ones := window(i.Space()), mask(t.Bits())
@@ -108,7 +95,7 @@ func (c *compiler) cvta(i *ptx.Instruction) {
 	c.to.run = apply1(d, a, func(a uint64) uint64 { return (a + offset) & ones })
 }
 
-func (c *compiler) isspacep(i *ptx.Instruction) {
+func lowerIsspacep(c *lowering, i *ptx.Instruction) {
 	p, a := c.predOut(&i.Operands[0]), c.in(&i.Operands[1], ptx.B64)
 	space := i.Space()
 	consts := space == ptx.Const

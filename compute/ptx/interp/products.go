@@ -88,9 +88,12 @@ func (s *products) commit() {
 func (s *products) all() []*product { return append(slices.Concat(s.groups...), s.open...) }
 
 // touches notes accesses to registers of products, at instructions that a function with products has.
-func (c *compiler) touches() {
+func watchProducts(c *lowering) {
+	if c.fn.watched = len(c.products) > 0; !c.fn.watched {
+		return
+	}
 	used := map[int]bool{}
-	for _, p := range c.fn.products {
+	for _, p := range c.products {
 		for _, slot := range p.registers {
 			used[slot] = true
 		}

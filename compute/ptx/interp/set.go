@@ -4,10 +4,10 @@ import "github.com/go-vram/vram/compute/ptx"
 
 // set writes a number where a comparison holds, else 0: all bits of an integer, or 1.0. Of a pair of halves each is compared, and has its
 // half of the result.
-func (c *compiler) set(i *ptx.Instruction) {
+func lowerSet(c *lowering, i *ptx.Instruction) {
 	to, t := i.Type(0), i.Type(1)
 	d, a, b := c.out(&i.Operands[0]), c.in(&i.Operands[1], t), c.in(&i.Operands[2], t)
-	combine, other, negated := c.combination(i)
+	combine, other, negated := combination(c, i)
 	fn := comparisonOf(i.Mod(ptx.KindCompare), t, i.Has(ptx.ModFtz))
 	if fn == nil {
 		return

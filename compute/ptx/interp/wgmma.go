@@ -38,9 +38,8 @@ type productForm struct {
 }
 
 // wgmma compiles the instructions of a warpgroup.
-func (c *compiler) wgmma(i *ptx.Instruction) {
-	t := &meeting{mask: none, pred: none, out: none, outPred: none, whole: true}
-	c.to.flow, c.to.meet = sync, t
+func lowerWgmma(c *lowering, i *ptx.Instruction) {
+	t := c.wholeWarp()
 	if i.Op == ptx.OpSetmaxnreg { // registers are no resource here
 		t.meet = func(*warp, uint32) {}
 		return
@@ -55,7 +54,7 @@ func (c *compiler) wgmma(i *ptx.Instruction) {
 		keep := int(min(i.Operands[0].Value, 1<<20)) //nolint:gosec,mnd // more than anybody has
 		t.meet = func(w *warp, _ uint32) { w.products.deliver(keep) }
 	default:
-		form := c.product(i)
+		form := lowerProduct(c, i)
 		t.meet = func(w *warp, members uint32) {
 			if w.together(members) {
 				w.products.multiply(form)
@@ -65,7 +64,7 @@ func (c *compiler) wgmma(i *ptx.Instruction) {
 }
 
 // product compiles the operands of wgmma.mma_async.
-func (c *compiler) product(i *ptx.Instruction) *productForm {
+func lowerProduct(c *lowering, i *ptx.Instruction) *productForm {
 	registers := func(o *ptx.Operand) (slots []int) {
 		for n := range o.Elements {
 			slots = append(slots, c.slots[o.Elements[n].Register])
@@ -91,7 +90,7 @@ func (c *compiler) product(i *ptx.Instruction) *productForm {
 		p.across[1] = transposed[len(transposed)-1].Value != 0
 	}
 	p.registers = slices.Concat(p.d, p.a)
-	c.fn.products = append(c.fn.products, p)
+	c.products = append(c.products, p)
 	return p
 }
 

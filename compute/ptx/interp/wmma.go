@@ -39,33 +39,29 @@ func (g *fragment) put(f *frame, thread int, elements []uint64) {
 	}
 }
 
-// wmma compiles loads and stores of fragments, and their product.
-func (c *compiler) wmma(i *ptx.Instruction) {
-	t := &meeting{mask: none, pred: none, out: none, outPred: none, whole: true}
-	c.to.flow, c.to.meet = sync, t
+// lowerFragment translates loads and stores of fragments.
+func lowerFragment(c *lowering, i *ptx.Instruction) {
+	t := c.wholeWarp()
 	rows, columns, depth := i.Mod(ptx.KindShape).Shape()
+	of, at := &i.Operands[0], &i.Operands[1]
+	slot, write := c.out, i.Op == ptx.OpWmmaStoreD
 	switch i.Op {
 	case ptx.OpWmmaLoadA:
 		columns = depth
 	case ptx.OpWmmaLoadB:
 		rows = depth
-	case ptx.OpWmmaMma:
-		c.wmmaProduct(i, t, rows, columns, depth)
-		return
+	case ptx.OpWmmaStoreD:
+		of, at = at, of
+		slot = func(o *ptx.Operand) int { return c.in(o, registerOf(i.Type(0))) }
 	default:
 	}
-	if i.Op == ptx.OpWmmaStoreD {
-		p := c.pointer(&i.Operands[0], i.Space())
-		g := warpFragment(rows, columns, i.Type(0), c.vector(&i.Operands[1], func(o *ptx.Operand) int { return c.in(o, registerOf(i.Type(0))) }))
-		t.meet = c.eachElement(i, p, &g, 2, true)
-		return
-	}
-	g := warpFragment(rows, columns, i.Type(0), c.vector(&i.Operands[0], c.out))
-	t.meet = c.eachElement(i, c.pointer(&i.Operands[1], i.Space()), &g, 2, false)
+	p := c.pointer(at, i.Space())
+	g := warpFragment(rows, columns, i.Type(0), c.vector(of, slot))
+	t.meet = eachElement(c, i, p, &g, 2, write) //nolint:mnd // the third operand
 }
 
 // eachElement loads or stores a fragment: the address of an element is that of the matrix and the stride between rows, or columns.
-func (c *compiler) eachElement(i *ptx.Instruction, p pointer, g *fragment, stride int, write bool) func(w *warp, members uint32) {
+func eachElement(c *lowering, i *ptx.Instruction, p pointer, g *fragment, stride int, write bool) func(w *warp, members uint32) {
 	bytes := g.element.Bytes()
 	c.narrow(p.space, bytes)
 	byColumn := i.Mod(ptx.KindLayout) == ptx.ModCol
@@ -113,8 +109,10 @@ func (c *compiler) eachElement(i *ptx.Instruction, p pointer, g *fragment, strid
 	}
 }
 
-// wmmaProduct compiles D = A*B + C. Products of numbers are exact and their sum is rounded once; integers wrap, or are cut to their range.
-func (c *compiler) wmmaProduct(i *ptx.Instruction, t *meeting, rows, columns, depth int) {
+// lowerWmma translates D = A*B + C. Products of numbers are exact and their sum is rounded once; integers wrap, or are cut to their range.
+func lowerWmma(c *lowering, i *ptx.Instruction) {
+	t := c.wholeWarp()
+	rows, columns, depth := i.Mod(ptx.KindShape).Shape()
 	element, result, addend := ptx.F16, i.Type(0), i.Type(1)
 	if len(i.Types) > 2 { //nolint:mnd // those of D, A, B and C
 		element, addend = i.Type(1), i.Type(3)
