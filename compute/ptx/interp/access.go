@@ -1,19 +1,17 @@
 package interp
 
-import (
-	"github.com/go-vram/vram/compute/ptx"
-)
+import "github.com/go-vram/vram/compute/ptx"
 
 // lowerPrefetch checks the operand of a hint, which does nothing.
 func lowerPrefetch(c *lowering, i *ptx.Instruction) {
 	c.pointer(&i.Operands[0], i.Space())
-	c.to.run = func(*warp, *frame, uint32) {}
+	c.to.compute = func(*frame, uint32) {}
 }
 
 // lowerPolicy gives a cache policy the value 0.
 func lowerPolicy(c *lowering, i *ptx.Instruction) {
 	d := c.out(&i.Operands[0])
-	c.to.run = func(_ *warp, f *frame, m uint32) {
+	c.to.compute = func(f *frame, m uint32) {
 		for ; m != 0; m &= m - 1 {
 			f.regs[d][next(m)] = 0
 		}
@@ -81,12 +79,12 @@ func lowerLoad(c *lowering, i *ptx.Instruction) {
 		for ; m != 0; m &= m - 1 {
 			n := next(m)
 			a.space, a.address, a.thread = p.space, p.of(f, n), n
-			from := w.reach(&a)
+			from := w.memory.reach(&a)
 			if from == nil {
 				return
 			}
-			if own && a.space == ptx.Local && w.local[n].holes(int(a.address), bytes) { //nolint:gosec // below the end
-				w.loadHoles(f, &a, slots, extend, wide)
+			if own && a.space == ptx.Local && w.memory.local[n].holes(int(a.address), bytes) { //nolint:gosec // below the end
+				w.memory.loadHoles(f, &a, slots, extend, wide)
 			}
 			for _, d := range slots {
 				v := load(from, each)
@@ -97,7 +95,7 @@ func lowerLoad(c *lowering, i *ptx.Instruction) {
 				from = from[each:]
 			}
 			if a.strong {
-				w.synchronise(keyOf(&a), true, false, s.acquires, false)
+				w.order.synchronise(keyOf(&a), true, false, s.acquires, false)
 			}
 		}
 	}
@@ -107,7 +105,7 @@ func lowerLoad(c *lowering, i *ptx.Instruction) {
 func loadParam(p pointer, d, bytes int) action {
 	return func(w *warp, f *frame, m uint32) {
 		a := access{space: ptx.Param, address: p.of(f, 0), bytes: bytes, thread: next(m), read: true}
-		from := w.reach(&a)
+		from := w.memory.reach(&a)
 		if from == nil {
 			return
 		}
@@ -117,9 +115,6 @@ func loadParam(p pointer, d, bytes int) action {
 		}
 	}
 }
-
-// keyOf names an atomic variable of a block or of the device.
-func keyOf(a *access) uint64 { return a.address | window(a.space) }
 
 // lowerStore translates st.
 func lowerStore(c *lowering, i *ptx.Instruction) {
@@ -141,16 +136,16 @@ func lowerStore(c *lowering, i *ptx.Instruction) {
 				store(value[k*each:], each, f.regs[d][n])
 			}
 			a.space, a.address, a.thread = p.space, p.of(f, n), n
-			to := w.reach(&a)
+			to := w.memory.reach(&a)
 			if to == nil {
 				return
 			}
 			if a.strong {
-				w.synchronise(keyOf(&a), false, true, false, s.releases)
+				w.order.synchronise(keyOf(&a), false, true, false, s.releases)
 			}
 			copy(to, a.value)
 			if own && a.space == ptx.Local {
-				w.storeHoles(f, &a, slots)
+				w.memory.storeHoles(f, &a, slots)
 			}
 		}
 	}
@@ -163,5 +158,30 @@ func lowerFence(c *lowering, i *ptx.Instruction) {
 		return
 	}
 	c.kernel.fences = true
-	c.to.run = func(w *warp, _ *frame, m uint32) { w.fence(m) }
+	c.to.run = func(w *warp, _ *frame, m uint32) { w.order.fence(m) }
+}
+
+// loadHoles makes registers undefined that a load takes from memory of the thread that was not written.
+func (mem *memory) loadHoles(f *frame, a *access, slots []int, extend bool, wide integer) {
+	if mem.ignores(Uninitialised) {
+		return
+	}
+	each := a.bytes / len(slots)
+	for n, d := range slots {
+		missing := mem.local[a.thread].undefinedBits(int(a.address)+n*each, each) //nolint:gosec // below the end
+		if extend {
+			missing = wide.pack(signExtend(missing, 8*each, true)) //nolint:mnd // bits
+		}
+		f.lose(d, a.thread, missing, causeInstruction|cause(mem.at)) //nolint:gosec // not negative
+	}
+}
+
+// storeHoles makes memory of the thread uninitialised where a store puts undefined bits.
+func (mem *memory) storeHoles(f *frame, a *access, slots []int) {
+	each := a.bytes / len(slots)
+	for n, s := range slots {
+		if f.defined[s]>>a.thread&1 == 0 && !mem.ignores(Uninitialised) {
+			mem.local[a.thread].lose(int(a.address)+n*each, each, f.undefinedBits(s, a.thread)) //nolint:gosec // below the end
+		}
+	}
 }

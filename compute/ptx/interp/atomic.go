@@ -35,14 +35,14 @@ func lowerAtomic(c *lowering, i *ptx.Instruction) {
 		for ; m != 0; m &= m - 1 {
 			n := next(m)
 			a.space, a.address, a.thread = p.space, p.of(f, n), n
-			at := w.reach(&a)
+			at := w.memory.reach(&a)
 			if at == nil {
 				return
 			}
 			if swaps && len(w.block.guesses.open) > 0 {
-				w.confirm(&a, f.regs[b][n])
+				w.block.guesses.confirm(guessKey{w.index*warpThreads + n, keyOf(&a)}, f.regs[b][n]&mask(8*bytes)) //nolint:mnd // bits
 			}
-			w.synchronise(keyOf(&a), true, true, s.acquires, s.releases)
+			w.order.synchronise(keyOf(&a), true, true, s.acquires, s.releases)
 			old := load(at, bytes)
 			store(at, bytes, fn(old, f.regs[b][n], f.regs[third][n]))
 			if d != none {

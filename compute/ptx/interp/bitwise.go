@@ -16,17 +16,17 @@ func lowerLogic(c *lowering, i *ptx.Instruction) {
 	d, a := c.out(&i.Operands[0]), c.in(&i.Operands[1], t)
 	ones := mask(t.Bits())
 	if i.Op == ptx.OpNot {
-		c.to.run = apply1(d, a, func(a uint64) uint64 { return ^a & ones })
+		c.to.compute = apply1(d, a, func(a uint64) uint64 { return ^a & ones })
 		return
 	}
 	b := c.in(&i.Operands[2], t)
 	switch i.Op {
 	case ptx.OpAnd:
-		c.to.run = apply2(d, a, b, func(a, b uint64) uint64 { return a & b & ones })
+		c.to.compute = apply2(d, a, b, func(a, b uint64) uint64 { return a & b & ones })
 	case ptx.OpOr:
-		c.to.run = apply2(d, a, b, func(a, b uint64) uint64 { return (a | b) & ones })
+		c.to.compute = apply2(d, a, b, func(a, b uint64) uint64 { return (a | b) & ones })
 	default:
-		c.to.run = apply2(d, a, b, func(a, b uint64) uint64 { return (a ^ b) & ones })
+		c.to.compute = apply2(d, a, b, func(a, b uint64) uint64 { return (a ^ b) & ones })
 	}
 }
 
@@ -38,7 +38,7 @@ func lowerPredicateLogic(c *lowering, i *ptx.Instruction) {
 		b, notB = c.predIn(&i.Operands[2])
 	}
 	op := i.Op
-	c.to.run = func(_ *warp, f *frame, m uint32) {
+	c.to.compute = func(f *frame, m uint32) {
 		x, y := f.predMask(a, notA), f.predMask(b, notB)
 		switch op {
 		case ptx.OpAnd:
@@ -60,7 +60,7 @@ func lowerSelp(c *lowering, i *ptx.Instruction) {
 	d, a, b := c.out(&i.Operands[0]), c.in(&i.Operands[1], t), c.in(&i.Operands[2], t)
 	p, negated := c.predIn(&i.Operands[3])
 	ones := mask(t.Bits())
-	c.to.run = func(_ *warp, f *frame, m uint32) {
+	c.to.compute = func(f *frame, m uint32) {
 		chosen := f.predMask(p, negated)
 		rd, ra, rb := &f.regs[d], &f.regs[a], &f.regs[b]
 		for ; m != 0; m &= m - 1 {
@@ -84,13 +84,13 @@ func lowerBitwise(c *lowering, i *ptx.Instruction) {
 	}
 	switch fn := bitFunction(i).(type) {
 	case func1:
-		c.to.run = apply1(d, s[0], fn)
+		c.to.compute = apply1(d, s[0], fn)
 	case func2:
-		c.to.run = apply2(d, s[0], s[1], fn)
+		c.to.compute = apply2(d, s[0], s[1], fn)
 	case func3:
-		c.to.run = apply3(d, s[0], s[1], s[2], fn)
+		c.to.compute = apply3(d, s[0], s[1], s[2], fn)
 	case func(a, b, c, d uint64) uint64:
-		c.to.run = func(_ *warp, f *frame, m uint32) {
+		c.to.compute = func(f *frame, m uint32) {
 			rd, r0, r1, r2, r3 := &f.regs[d], &f.regs[s[0]], &f.regs[s[1]], &f.regs[s[2]], &f.regs[s[3]]
 			for ; m != 0; m &= m - 1 {
 				n := next(m)

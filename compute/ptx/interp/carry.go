@@ -18,7 +18,7 @@ func lowerCarry(c *lowering, i *ptx.Instruction) {
 	reads := i.Op == ptx.OpAddc || i.Op == ptx.OpSubc || i.Op == ptx.OpMadc
 	writes := i.Has(ptx.ModCC)
 	step := carryStep(i)
-	c.to.run = func(_ *warp, f *frame, m uint32) {
+	c.to.compute = func(f *frame, m uint32) {
 		carry := f.carry
 		for rest := m; rest != 0; rest &= rest - 1 {
 			n := next(rest)

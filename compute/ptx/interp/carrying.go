@@ -6,9 +6,6 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// carrying passes undefined bits of operands on to the results, before the instruction is executed. It reports false after a fault.
-type carrying func(w *warp, f *frame, in *instruction, m uint32) bool
-
 // causeAmong is the cause of the first undefined operand of a thread; 0 where all are defined.
 func (f *frame) causeAmong(in *instruction, thread int) cause {
 	for _, s := range in.reads {
@@ -25,7 +22,7 @@ func (f *frame) causeAmong(in *instruction, thread int) cause {
 }
 
 // carriesAll makes all results undefined where any operand is.
-func carriesAll(_ *warp, f *frame, in *instruction, m uint32) bool {
+func carriesAll(_ *site, f *frame, in *instruction, m uint32) bool {
 	for ; m != 0; m &= m - 1 {
 		n := next(m)
 		f.loseAll(in, n, f.causeAmong(in, n))
@@ -47,8 +44,8 @@ func (f *frame) loseAll(in *instruction, thread int, why cause) {
 }
 
 // carriesBits is for an instruction that moves the bits of some operands as the others say: undefined bits move in the same way.
-func carriesBits(run action, data, control []int) carrying {
-	return func(w *warp, f *frame, in *instruction, m uint32) bool {
+func carriesBits(compute computation, data, control []int) carrying {
+	return func(s *site, f *frame, in *instruction, m uint32) bool {
 		u, known := f.hole(), m
 		for _, s := range control {
 			known &= f.defined[s]
@@ -56,7 +53,7 @@ func carriesBits(run action, data, control []int) carrying {
 		for _, p := range in.readPreds {
 			known &= f.predDefined[p]
 		}
-		carriesAll(w, f, in, m&^known)
+		carriesAll(s, f, in, m&^known)
 		var causes [warpThreads]cause
 		for rest := known; rest != 0; rest &= rest - 1 {
 			n := next(rest)
@@ -69,7 +66,7 @@ func carriesBits(run action, data, control []int) carrying {
 			}
 		}
 		u.bits.preds = f.preds
-		run(w, &u.bits, known)
+		compute(&u.bits, known)
 		for _, d := range in.writes {
 			for rest := known; rest != 0; rest &= rest - 1 {
 				n := next(rest)
@@ -83,7 +80,7 @@ func carriesBits(run action, data, control []int) carrying {
 // carriesEach is for an instruction whose result has undefined bits where those of an operand are, but for bits that another operand
 // decides: a zero of and, a one of or.
 func carriesEach(op ptx.Opcode, ones uint64, operands []int) carrying {
-	return func(_ *warp, f *frame, in *instruction, m uint32) bool {
+	return func(_ *site, f *frame, in *instruction, m uint32) bool {
 		for ; m != 0; m &= m - 1 {
 			n := next(m)
 			var lost, decided uint64
@@ -106,7 +103,7 @@ func carriesEach(op ptx.Opcode, ones uint64, operands []int) carrying {
 
 // carriesPredicate is for and and or with a predicate that decides alone.
 func carriesPredicate(op ptx.Opcode, slots []int, negated []bool) carrying {
-	return func(_ *warp, f *frame, in *instruction, m uint32) bool {
+	return func(_ *site, f *frame, in *instruction, m uint32) bool {
 		for ; m != 0; m &= m - 1 {
 			n := next(m)
 			why := f.causeAmong(in, n)
@@ -124,19 +121,19 @@ func carriesPredicate(op ptx.Opcode, slots []int, negated []bool) carrying {
 
 // carriesStore is for a store: its address is defined, and so is the value, but in memory that is the thread's own.
 func carriesStore(p pointer, slots []int, each int) carrying {
-	return func(w *warp, f *frame, _ *instruction, m uint32) bool {
+	return func(s *site, f *frame, _ *instruction, m uint32) bool {
 		for ; m != 0; m &= m - 1 {
 			n := next(m)
 			if f.undefinedBits(p.base, n)&p.ones != 0 {
-				w.undefined(f, p.base, n, false)
+				s.undefined(f, p.base, n, false)
 				return false
 			}
 			if space := p.space; space == ptx.Local || space == ptx.Generic && spaceAt(p.of(f, n)) == ptx.Local {
 				continue
 			}
-			for _, s := range slots {
-				if f.undefinedBits(s, n)&mask(8*each) != 0 { //nolint:mnd // bits
-					w.undefined(f, s, n, false)
+			for _, slot := range slots {
+				if f.undefinedBits(slot, n)&mask(8*each) != 0 { //nolint:mnd // bits
+					s.undefined(f, slot, n, false)
 					return false
 				}
 			}
@@ -147,13 +144,13 @@ func carriesStore(p pointer, slots []int, each int) carrying {
 
 // carriesShuffle is for a shuffle: its value may be undefined in threads that nobody reads it from, the rest may not.
 func carriesShuffle(others []int) carrying {
-	return func(w *warp, f *frame, _ *instruction, m uint32) bool {
-		return w.demand(f, others, m)
+	return func(s *site, f *frame, _ *instruction, m uint32) bool {
+		return s.demand(f, others, m)
 	}
 }
 
 // carriesCall is for a call: arguments are the function's own.
-func carriesCall(*warp, *frame, *instruction, uint32) bool { return true }
+func carriesCall(*site, *frame, *instruction, uint32) bool { return true }
 
 // rule chooses how the current instruction treats undefined operands. Without one the instruction needs all of them.
 type rule func(c *lowering, i *ptx.Instruction) carrying
@@ -170,7 +167,7 @@ func carriesMoved(c *lowering, data int) carrying {
 	if len(c.to.writes) == 0 || overlap(c.inputs[:data], c.inputs[data:]) {
 		return carriesAll
 	}
-	return carriesBits(c.to.run, c.inputs[:data:data], c.inputs[data:])
+	return carriesBits(c.to.compute, c.inputs[:data:data], c.inputs[data:])
 }
 
 // copies is for an instruction that moves the bits of all operands.

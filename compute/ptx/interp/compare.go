@@ -10,7 +10,7 @@ import (
 func lowerTestp(c *lowering, i *ptx.Instruction) {
 	p, a := c.predOut(&i.Operands[0]), c.in(&i.Operands[1], i.Type(0))
 	test := tester(i.Mod(ptx.KindTest), i.Type(0) == ptx.F64)
-	c.to.run = compared(p, none, a, a, func(a, _ uint64) bool { return test(a) }, nil, none, false)
+	c.to.compute = compared(p, none, a, a, func(a, _ uint64) bool { return test(a) }, nil, none, false)
 }
 
 // setp has one or two results, and pairs of halves compare for each.
@@ -30,14 +30,14 @@ func lowerSetp(c *lowering, i *ptx.Instruction) {
 	if fn == nil {
 		return
 	}
-	c.to.run = compared(p, q, a, b, fn, combine, other, negated)
+	c.to.compute = compared(p, q, a, b, fn, combine, other, negated)
 	if t.Lanes() == 2 && q != none { //nolint:mnd // a pair: one predicate for each
 		upper := func(a, b uint64) bool { return fn(a>>16, b>>16) } //nolint:mnd // the upper one
 		first := compared(p, none, a, b, fn, combine, other, negated)
 		second := compared(q, none, a, b, upper, combine, other, negated)
-		c.to.run = func(w *warp, f *frame, m uint32) {
-			first(w, f, m)
-			second(w, f, m)
+		c.to.compute = func(f *frame, m uint32) {
+			first(f, m)
+			second(f, m)
 		}
 	}
 }

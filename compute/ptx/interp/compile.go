@@ -65,13 +65,13 @@ func (c *compiler) compileFunction(fn *function) {
 			l.to.guard, l.to.negate = l.slots[i.Guard.Register], i.Guard.Negated
 		}
 		l.lower(i)
-		if l.to.run == nil && l.to.flow == plain && c.err == nil {
+		if l.to.compute == nil && l.to.run == nil && l.to.flow != branch && c.err == nil {
 			l.fail("the interpreter does not know this instruction")
 		}
 	}
 	watchProducts(l)
 	end := &c.kernel.code[fn.start+len(code.Instructions)] // for threads that run past the last instruction
-	*end = instruction{flow: ret, guard: none, fn: fn, source: &ptx.Instruction{Op: ptx.OpRet}}
+	*end = instruction{flow: leave, run: returnFrom, guard: none, fn: fn, source: &ptx.Instruction{Op: ptx.OpRet}}
 }
 
 // checked are the findings of ptx.Check that concern the kernel.
@@ -98,22 +98,4 @@ func (c *compiler) reach(f *ptx.Function) {
 			}
 		}
 	}
-}
-
-// callOperands splits the operands of a call: the function, the arguments and the results, each nil where the text has none.
-func callOperands(i *ptx.Instruction) (target, arguments, results *ptx.Operand) {
-	if i.Op != ptx.OpCall {
-		return nil, nil, nil
-	}
-	rest := i.Operands
-	if len(rest) > 0 && rest[0].Kind == ptx.OperandList {
-		results, rest = &rest[0], rest[1:]
-	}
-	if len(rest) > 0 {
-		target, rest = &rest[0], rest[1:]
-	}
-	if len(rest) > 0 {
-		arguments = &rest[0]
-	}
-	return target, arguments, results
 }

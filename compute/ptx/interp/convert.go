@@ -21,13 +21,13 @@ func lowerConvert(c *lowering, i *ptx.Instruction) {
 		one, source := halfOf(to, i), numberOf(&ptx.Instruction{Types: []ptx.Type{from}})
 		one.sat, one.ftz = false, false
 		mode := i.Mod(ptx.KindRound)
-		c.to.run = apply2(d, a, b, func(a, b uint64) uint64 { // a is the upper half
+		c.to.compute = apply2(d, a, b, func(a, b uint64) uint64 { // a is the upper half
 			return one.packMode(source.value(a), mode)<<16 | one.packMode(source.value(b), mode)
 		})
 		return
 	}
 	if fn := conversion(i, to, from, width); fn != nil {
-		c.to.run = apply1(d, a, fn)
+		c.to.compute = apply1(d, a, fn)
 	}
 }
 

@@ -1,8 +1,5 @@
 package interp
 
-// chunkBytes is the unit in which matrices of wgmma lie in shared memory.
-const chunkBytes = 16
-
 // descriptor says where a matrix of wgmma lies in shared memory: chapter "Matrix Descriptor Format" of the PTX manual; the places are
 // those of CUTLASS, include/cute/atom/mma_traits_sm90_gmma.hpp, "canonical layouts". A line is a row of A or a column of B.
 type descriptor struct {

@@ -153,3 +153,11 @@ var ErrNotLive = errors.New("memory is not live")
 
 // ErrStopped says that Launch.Stop ended the run.
 var ErrStopped = errors.New("ptx: the run was stopped")
+
+// FailedAssertion is an assert of CUDA C++ that did not hold. A text that cannot be read is "".
+type FailedAssertion struct {
+	Message  string `json:"message"` // the condition
+	File     string `json:"file"`
+	Line     int    `json:"line"`
+	Function string `json:"function"`
+}

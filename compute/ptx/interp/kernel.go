@@ -23,7 +23,6 @@ type Kernel struct {
 	fences            bool                  // some instruction orders memory between threads without a barrier
 	swaps             bool                  // some instruction is atom.cas
 	wgmma             bool                  // some instruction is one of a warpgroup
-	touches           [][]int               // by instruction: the registers of products that it reads or writes; nil in a kernel without products
 }
 
 // Name is the kernel's name.
@@ -52,3 +51,17 @@ func (k *Kernel) SharedBytes() int {
 
 // ErrNoKernel says that a module has no .entry of that name.
 var ErrNoKernel = errors.New("ptx: no such kernel")
+
+func (k *Kernel) place(pc int, at, thread Dim3) Place {
+	in := &k.code[pc]
+	p := Place{Block: at, Thread: thread, Line: in.source.Pos.Line, Instruction: in.source.String(), Write: writes(in.source.Op)}
+	if l := in.source.Source; l != nil {
+		p.File, p.SourceLine = k.module.File(l.File), l.Line
+	}
+	return p
+}
+
+// writes reports whether an opcode stores.
+func writes(op ptx.Opcode) bool {
+	return op == ptx.OpSt || op == ptx.OpAtom || op == ptx.OpRed || op == ptx.OpCpAsync
+}

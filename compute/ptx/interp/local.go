@@ -61,31 +61,6 @@ func (l *localMemory) lose(start, bytes int, missing uint64) {
 	}
 }
 
-// loadHoles makes registers undefined that a load takes from memory of the thread that was not written.
-func (w *warp) loadHoles(f *frame, a *access, slots []int, extend bool, wide integer) {
-	if w.block.run.ignored[Uninitialised] {
-		return
-	}
-	each := a.bytes / len(slots)
-	for n, d := range slots {
-		missing := w.local[a.thread].undefinedBits(int(a.address)+n*each, each) //nolint:gosec // below the end
-		if extend {
-			missing = wide.pack(signExtend(missing, 8*each, true)) //nolint:mnd // bits
-		}
-		f.lose(d, a.thread, missing, causeInstruction|cause(w.at)) //nolint:gosec // not negative
-	}
-}
-
-// storeHoles makes memory of the thread uninitialised where a store puts undefined bits.
-func (w *warp) storeHoles(f *frame, a *access, slots []int) {
-	each := a.bytes / len(slots)
-	for n, s := range slots {
-		if f.defined[s]>>a.thread&1 == 0 && !w.block.run.ignored[Uninitialised] {
-			w.local[a.thread].lose(int(a.address)+n*each, each, f.undefinedBits(s, a.thread)) //nolint:gosec // below the end
-		}
-	}
-}
-
 // load reads a number of so many bytes.
 func load(from []byte, bytes int) uint64 {
 	switch bytes {

@@ -3,7 +3,6 @@ package interp
 import (
 	"errors"
 	"fmt"
-	"math"
 
 	"github.com/go-vram/vram/compute/ptx"
 )
@@ -42,20 +41,6 @@ func (c *lowering) fail(format string, args ...any) {
 	}
 	c.err = errors.Join(c.err, e)
 }
-
-// constantBits are the bits of a constant as a value of a type.
-func constantBits(o *ptx.Operand, t ptx.Type) uint64 {
-	switch {
-	case o.Kind == ptx.OperandFloat64 && t.Bits() == 32:
-		return uint64(math.Float32bits(float32(o.Float())))
-	case o.Kind == ptx.OperandFloat32 && t.Bits() == 64:
-		return math.Float64bits(o.Float())
-	}
-	return o.Value & mask(t.Bits())
-}
-
-// mask has so many ones.
-func mask(bits int) uint64 { return 1<<bits - 1 }
 
 // constant is the slot of a constant.
 func (c *lowering) constant(k constant) int {
@@ -123,20 +108,6 @@ func (c *lowering) address(v *ptx.Variable, offset int64, generic bool) constant
 		k.value += window(v.Space)
 	}
 	return k
-}
-
-// window is the first generic address of a space.
-func window(s ptx.Space) uint64 {
-	switch s {
-	case ptx.Shared:
-		return sharedWindow
-	case ptx.Local:
-		return localWindow
-	case ptx.Param:
-		return paramWindow
-	case ptx.Generic, ptx.Global, ptx.Const:
-	}
-	return 0
 }
 
 // predIn is the slot of a predicate that is read, and whether it is negated. A constant has the slot none, and is true where
@@ -233,4 +204,22 @@ func (c *lowering) narrow(space ptx.Space, bytes int) {
 	if space == ptx.Global || space == ptx.Generic || space == ptx.Const {
 		c.narrowest[1] = min(c.narrowest[1], bytes)
 	}
+}
+
+// callOperands splits the operands of a call: the function, the arguments and the results, each nil where the text has none.
+func callOperands(i *ptx.Instruction) (target, arguments, results *ptx.Operand) {
+	if i.Op != ptx.OpCall {
+		return nil, nil, nil
+	}
+	rest := i.Operands
+	if len(rest) > 0 && rest[0].Kind == ptx.OperandList {
+		results, rest = &rest[0], rest[1:]
+	}
+	if len(rest) > 0 {
+		target, rest = &rest[0], rest[1:]
+	}
+	if len(rest) > 0 {
+		arguments = &rest[0]
+	}
+	return target, arguments, results
 }

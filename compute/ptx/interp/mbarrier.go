@@ -39,32 +39,16 @@ func (s mbarrierState) bits() uint64 {
 		uint64(s.tx)&mask(mbarrierTxBits)<<mbarrierTx | s.phase<<mbarrierPhase //nolint:gosec // in two's complement
 }
 
-// mbarrierOrder are the clocks of those who arrived: in this phase, and in phases that have ended.
-type mbarrierOrder struct{ arriving, done clocks }
-
-// orderOf is the order at an mbarrier.
-func (b *block) orderOf(address uint64) *mbarrierOrder {
-	o := b.mbarriers[address]
-	if o == nil {
-		if b.mbarriers == nil {
-			b.mbarriers = map[uint64]*mbarrierOrder{}
-		}
-		o = &mbarrierOrder{}
-		b.mbarriers[address] = o
-	}
-	return o
-}
-
 // lowerMbarrierCount translates mbarrier.pending_count.
 func lowerMbarrierCount(c *lowering, i *ptx.Instruction) {
 	d, a := c.out(&i.Operands[0]), c.in(&i.Operands[1], ptx.B64)
-	c.to.run = apply1(d, a, func(a uint64) uint64 { return a & mbarrierCount })
+	c.to.compute = apply1(d, a, func(a uint64) uint64 { return a & mbarrierCount })
 }
 
 // mbarrierAt is the access of a thread to an mbarrier: an operation of all threads, as an atomic one is.
-func (w *warp) mbarrierAt(p *pointer, f *frame, n int) (a access, at []byte) {
+func mbarrierAt(w *warp, p *pointer, f *frame, n int) (a access, at []byte) {
 	a = access{space: p.space, address: p.of(f, n), bytes: mbarrierBytes, thread: n, read: true, write: true, strong: true}
-	at = w.reach(&a)
+	at = w.memory.reach(&a)
 	if at != nil && a.space != ptx.Shared {
 		w.refuse(&a, OutOfBounds, "an mbarrier lies in shared memory")
 		return a, nil
@@ -88,7 +72,7 @@ func lowerMbarrierInit(c *lowering, i *ptx.Instruction) {
 			v := f.regs[count][n] & mask(32) //nolint:mnd // a number of 32 bits
 			store(value[:], mbarrierBytes, mbarrierState{pending: int64(v & mbarrierCount), expected: int64(v & mbarrierCount)}.bits())
 			a := access{space: p.space, address: p.of(f, n), bytes: mbarrierBytes, thread: n, write: true, value: value[:]}
-			to := w.reach(&a)
+			to := w.memory.reach(&a)
 			switch {
 			case to == nil:
 				return
@@ -96,7 +80,7 @@ func lowerMbarrierInit(c *lowering, i *ptx.Instruction) {
 				w.refuse(&a, OutOfBounds, "an mbarrier lies in shared memory")
 				return
 			case isInit && (v == 0 || v > mbarrierCount):
-				w.misuse(n, fmt.Sprintf("an mbarrier for %d arrivals, and it is for 1 to %d", v, mbarrierCount))
+				misuse(w, n, fmt.Sprintf("an mbarrier for %d arrivals, and it is for 1 to %d", v, mbarrierCount))
 				return
 			}
 			copy(to, a.value)
@@ -106,7 +90,7 @@ func lowerMbarrierInit(c *lowering, i *ptx.Instruction) {
 }
 
 // misuse is the fault of an mbarrier that is used as it cannot be.
-func (w *warp) misuse(thread int, detail string) {
+func misuse(w *warp, thread int, detail string) {
 	w.fail(&Fault{Kind: DivergentBarrier, Detail: detail}, thread)
 }
 
@@ -127,16 +111,16 @@ func lowerMbarrierArrive(c *lowering, i *ptx.Instruction) {
 	isCopies, stays := i.Op == ptx.OpCpAsyncMbarrierArrive, i.Has(ptx.ModNoComplete)
 	c.to.strong = true
 	c.to.run = func(w *warp, f *frame, m uint32) {
-		released := w.release()
+		released := w.order.release()
 		for ; m != 0; m &= m - 1 {
 			n := next(m)
 			if isCopies { // the copies of the thread arrive first
-				if w.deliver(n, 0, true); w.fault != nil {
+				if w.copies.deliver(n, 0, true); w.fault != nil {
 					return
 				}
-				released.join(new(w.release()))
+				released.join(new(w.order.release()))
 			}
-			a, at := w.mbarrierAt(&p, f, n)
+			a, at := mbarrierAt(w, &p, f, n)
 			if at == nil {
 				return
 			}
@@ -147,13 +131,13 @@ func lowerMbarrierArrive(c *lowering, i *ptx.Instruction) {
 			order.arriving.join(&released)
 			switch {
 			case s.pending < 0 || s.expected < 0:
-				w.misuse(n, "more threads arrive at the mbarrier than its phase waits for")
+				misuse(w, n, "more threads arrive at the mbarrier than its phase waits for")
 				return
 			case s.tx < -mbarrierMaxBytes || s.tx > mbarrierMaxBytes:
-				w.misuse(n, fmt.Sprintf("more than %d bytes are on their way to the mbarrier", mbarrierMaxBytes))
+				misuse(w, n, fmt.Sprintf("more than %d bytes are on their way to the mbarrier", mbarrierMaxBytes))
 				return
 			case s.pending == 0 && s.tx == 0 && stays:
-				w.misuse(n, "an arrival that is .noComplete ends the phase")
+				misuse(w, n, "an arrival that is .noComplete ends the phase")
 				return
 			case s.pending == 0 && s.tx == 0:
 				s.phase, s.pending = (s.phase+1)&mask(64-mbarrierPhase), s.expected //nolint:mnd // the bits that are left
@@ -210,7 +194,7 @@ func lowerMbarrierWait(c *lowering, i *ptx.Instruction) {
 		var ended uint32
 		for rest := m; rest != 0; rest &= rest - 1 {
 			n := next(rest)
-			a, at := w.mbarrierAt(&p, f, n)
+			a, at := mbarrierAt(w, &p, f, n)
 			if at == nil {
 				return
 			}

@@ -1,19 +1,11 @@
 package interp
 
-import (
-	"github.com/go-vram/vram/compute/ptx"
-)
+import "github.com/go-vram/vram/compute/ptx"
 
 // fragment says which element of a matrix a thread holds: group is its number by 4, and member the rest.
 //
 // Registers of 16-bit elements hold two, the lower half first; those of tf32 one. The tables are those of the PTX manual, chapter
 // "Matrix Fragments for mma.m16n8k4", "…k8" and "…k16".
-
-// matrices is the shape of a multiplication: A has rows x depth, B depth x columns, C and D rows x columns.
-const (
-	rowsA    = 16
-	columnsB = 8
-)
 
 // lowerMma translates a multiplication of matrices that the threads of a warp hold together.
 func lowerMma(c *lowering, i *ptx.Instruction) {
@@ -29,7 +21,7 @@ func lowerMma(c *lowering, i *ptx.Instruction) {
 	tf32, half := i.Type(1) == ptx.TF32, i.Type(0) == ptx.F16
 	t.meet = func(w *warp, members uint32) {
 		f := w.frame
-		if !w.together(members) {
+		if !together(w, members) {
 			return
 		}
 		var x [rowsA][16]float64
@@ -108,17 +100,6 @@ func multiply(f *frame, d, e []int, n, depth int, half bool, x *[rowsA][16]float
 	}
 }
 
-// together reports whether all threads are in one call.
-func (w *warp) together(members uint32) bool {
-	for rest := members; rest != 0; rest &= rest - 1 {
-		if n := next(rest); w.frames[n] != w.frame {
-			w.fail(&Fault{Kind: DivergentWarp, Detail: "the threads of the warp are in different calls"}, n)
-			return false
-		}
-	}
-	return true
-}
-
 // ldmatrix loads matrices of 8x8 elements of 16 bits: each 8 threads name the rows of one.
 func lowerLdmatrix(c *lowering, i *ptx.Instruction) {
 	d := c.vector(&i.Operands[0], c.out)
@@ -131,7 +112,7 @@ func lowerLdmatrix(c *lowering, i *ptx.Instruction) {
 	transposed := i.Has(ptx.ModTrans)
 	t.meet = func(w *warp, members uint32) {
 		f := w.frame
-		if !w.together(members) {
+		if !together(w, members) {
 			return
 		}
 		for k, slot := range d {
@@ -139,7 +120,7 @@ func lowerLdmatrix(c *lowering, i *ptx.Instruction) {
 			for r := range rows {
 				n := k*8 + r
 				a := access{space: p.space, address: p.of(f, n), bytes: 16, thread: n, read: true}
-				if rows[r] = w.reach(&a); rows[r] == nil {
+				if rows[r] = w.memory.reach(&a); rows[r] == nil {
 					return
 				}
 			}

@@ -1,8 +1,6 @@
 package interp
 
-import (
-	"github.com/go-vram/vram/compute/ptx"
-)
+import "github.com/go-vram/vram/compute/ptx"
 
 // lowerMov translates mov, also of predicates, of vectors and of clocks.
 func lowerMov(c *lowering, i *ptx.Instruction) {
@@ -12,18 +10,18 @@ func lowerMov(c *lowering, i *ptx.Instruction) {
 	case t == ptx.Pred:
 		d := c.predOut(to)
 		a, negated := c.predIn(from)
-		c.to.run = func(_ *warp, f *frame, m uint32) { f.setPred(d, f.predMask(a, negated), m) }
+		c.to.compute = func(f *frame, m uint32) { f.setPred(d, f.predMask(a, negated), m) }
 	case to.Kind == ptx.OperandVector:
 		lowerUnpack(c, to, c.in(from, t), t.Bits()/len(to.Elements))
 	case from.Kind == ptx.OperandVector:
 		lowerPack(c, c.out(to), from, t.Bits()/len(from.Elements))
 	case from.Kind == ptx.OperandSpecial && isClock(from.Special):
 		d, special := c.out(to), from.Special
-		c.to.run = func(w *warp, f *frame, m uint32) { w.readClock(&f.regs[d], special, m) }
+		c.to.run = func(w *warp, f *frame, m uint32) { readClock(w, &f.regs[d], special, m) }
 	default:
 		d, a := c.out(to), c.in(from, t)
 		ones := mask(t.Bits())
-		c.to.run = func(_ *warp, f *frame, m uint32) {
+		c.to.compute = func(f *frame, m uint32) {
 			if m == full && ones == mask(64) { //nolint:mnd // the whole register
 				f.regs[d] = f.regs[a]
 				return
@@ -42,7 +40,7 @@ func lowerUnpack(c *lowering, to *ptx.Operand, a, bits int) {
 	for n := range to.Elements {
 		slots = append(slots, c.out(&to.Elements[n]))
 	}
-	c.to.run = func(_ *warp, f *frame, m uint32) {
+	c.to.compute = func(f *frame, m uint32) {
 		for ; m != 0; m &= m - 1 {
 			n := next(m)
 			v := f.regs[a][n]
@@ -58,7 +56,7 @@ func lowerPack(c *lowering, d int, from *ptx.Operand, bits int) {
 	for n := range from.Elements {
 		slots = append(slots, c.in(&from.Elements[n], unsignedOf(bits)))
 	}
-	c.to.run = func(_ *warp, f *frame, m uint32) {
+	c.to.compute = func(f *frame, m uint32) {
 		for ; m != 0; m &= m - 1 {
 			n := next(m)
 			var v uint64
@@ -92,7 +90,7 @@ func lowerCvta(c *lowering, i *ptx.Instruction) {
 	if i.Has(ptx.ModTo) {
 		offset = -offset
 	}
-	c.to.run = apply1(d, a, func(a uint64) uint64 { return (a + offset) & ones })
+	c.to.compute = apply1(d, a, func(a uint64) uint64 { return (a + offset) & ones })
 }
 
 func lowerIsspacep(c *lowering, i *ptx.Instruction) {
@@ -116,34 +114,11 @@ func lowerIsspacep(c *lowering, i *ptx.Instruction) {
 	}
 }
 
-// spaceAt is the space of a generic address.
-func spaceAt(address uint64) ptx.Space {
-	switch address >> windowShift {
-	case sharedWindow >> windowShift:
-		return ptx.Shared
-	case localWindow >> windowShift:
-		return ptx.Local
-	case paramWindow >> windowShift:
-		return ptx.Param
-	}
-	return ptx.Global
-}
-
-// isConst reports whether an address is in a .const variable of the module.
-func (r *run) isConst(address uint64) bool {
-	for v, start := range r.globals {
-		if v.Space == ptx.Const && address >= start && address-start < uint64(InitialBytes(v)) { //nolint:gosec // not negative
-			return true
-		}
-	}
-	return false
-}
-
 // isClock reports whether a special register changes while a kernel runs.
 func isClock(s ptx.Special) bool { return s >= ptx.Clock && s <= ptx.GlobaltimerHi }
 
 // readClock counts instructions of the block: time does not exist here.
-func (w *warp) readClock(rd *lanes, s ptx.Special, m uint32) {
+func readClock(w *warp, rd *lanes, s ptx.Special, m uint32) {
 	now := uint64(w.block.instructions) //nolint:gosec // not negative
 	switch s {
 	case ptx.Clock, ptx.GlobaltimerLo:

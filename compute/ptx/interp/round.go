@@ -99,3 +99,14 @@ func fma32(a, b, c float32) float32 {
 	}
 	return float32(odd(product, float64(c)))
 }
+
+// f32 is the number with those bits.
+func f32(v uint64) float32 { return math.Float32frombits(uint32(v)) } //nolint:gosec // the upper half is empty
+
+// bits32 are the bits of a number; NaN has one form.
+func bits32(v float32) uint64 {
+	if v != v { //nolint:gocritic // NaN
+		return nanF32
+	}
+	return uint64(math.Float32bits(v))
+}

@@ -18,10 +18,10 @@ func lowerSet(c *lowering, i *ptx.Instruction) {
 	c.fn.predicates += 2
 	lower := compared(p, none, a, b, fn, combine, other, negated)
 	upper := compared(q, none, a, b, func(a, b uint64) bool { return fn(a>>16, b>>16) }, combine, other, negated) //nolint:mnd // the upper one
-	c.to.run = func(w *warp, f *frame, m uint32) {
-		lower(w, f, m)
+	c.to.compute = func(f *frame, m uint32) {
+		lower(f, m)
 		if pair {
-			upper(w, f, m)
+			upper(f, m)
 		}
 		for rd := &f.regs[d]; m != 0; m &= m - 1 {
 			n := next(m)

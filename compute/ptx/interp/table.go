@@ -64,7 +64,8 @@ var families = byOpcode([]family{
 	{[]ptx.Opcode{ptx.OpMbarrierTestWait, ptx.OpMbarrierTryWait}, lowerMbarrierWait, nil},
 	{[]ptx.Opcode{ptx.OpMbarrierPendingCount}, lowerMbarrierCount, nil},
 
-	{[]ptx.Opcode{ptx.OpBra, ptx.OpRet, ptx.OpExit, ptx.OpTrap, ptx.OpBrkpt, ptx.OpNanosleep}, lowerControl, nil},
+	{[]ptx.Opcode{ptx.OpBra}, lowerBranch, nil},
+	{[]ptx.Opcode{ptx.OpRet, ptx.OpExit, ptx.OpTrap, ptx.OpBrkpt, ptx.OpNanosleep}, lowerControl, nil},
 	{[]ptx.Opcode{ptx.OpCall}, lowerCall, nil},
 })
 
@@ -85,7 +86,7 @@ func (c *lowering) lower(i *ptx.Instruction) {
 		return
 	}
 	f.lower(c, i)
-	if to := c.to; f.undefined != nil && to.carries == nil && to.run != nil && len(to.reads)+len(to.readPreds) > 0 {
+	if to := c.to; f.undefined != nil && to.carries == nil && (to.compute != nil || to.run != nil) && len(to.reads)+len(to.readPreds) > 0 {
 		to.carries = f.undefined(c, i)
 	}
 }

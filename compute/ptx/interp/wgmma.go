@@ -17,26 +17,6 @@ const (
 	warpgroupThreads = warpgroupWarps * warpThreads
 )
 
-// The largest product of one warp.
-const (
-	maxProductColumns = 256
-	maxProductDepth   = 16
-)
-
-// productForm is a wgmma.mma_async.
-type productForm struct {
-	d, a           []int // slots; a is empty where A is in shared memory
-	registers      []int // d, then a
-	left, right    int   // slots of descriptors; left none where A is in registers
-	pred           int
-	negated        bool
-	columns, depth int
-	tf32           bool
-	element        func(uint64) float64
-	sign           float64 // of the products: both scales together
-	across         [2]bool // A, B: rows and columns of A, of B, lie along memory, not the depth
-}
-
 // wgmma compiles the instructions of a warpgroup.
 func lowerWgmma(c *lowering, i *ptx.Instruction) {
 	t := c.wholeWarp()
@@ -56,7 +36,7 @@ func lowerWgmma(c *lowering, i *ptx.Instruction) {
 	default:
 		form := lowerProduct(c, i)
 		t.meet = func(w *warp, members uint32) {
-			if w.together(members) {
+			if together(w, members) {
 				w.products.multiply(form)
 			}
 		}
@@ -96,18 +76,17 @@ func lowerProduct(c *lowering, i *ptx.Instruction) *productForm {
 
 // multiply executes a product for the rows of one warp.
 func (s *products) multiply(p *productForm) {
-	w := s.warp
-	f := w.frame
+	f := s.frame
 	accumulate, ok := s.agree(p)
 	if !ok || !s.sameProduct(p) || !s.admit(p, accumulate) {
 		return
 	}
-	q := &product{pc: w.at, frame: f, form: p}
+	q := &product{pc: s.at, frame: f, form: p}
 	if p.left == none {
 		for n := range warpThreads {
 			p.fragmentOfA(f, n, &s.x)
 		}
-	} else if !s.gather(q, f.regs[p.left][0], rowsA, rowsA*(w.index%warpgroupWarps), p.across[0], s.x[:]) {
+	} else if !s.gather(q, f.regs[p.left][0], rowsA, rowsA*(s.index%warpgroupWarps), p.across[0], s.x[:]) {
 		return
 	}
 	if !s.gather(q, f.regs[p.right][0], p.columns, 0, p.across[1], s.y[:]) {
@@ -128,25 +107,24 @@ func (s *products) multiply(p *productForm) {
 			f.regs[slot][n] = bits32(float32(sum))
 		}
 	}
-	s.begin(w.block, q)
+	s.begin(s.block, q)
 }
 
 // agree reports whether the threads of the warp name the same matrices and are in a whole warpgroup, and whether D is added.
 func (s *products) agree(p *productForm) (accumulate, ok bool) {
-	w := s.warp
-	f := w.frame
-	if w.index|(warpgroupWarps-1) >= len(w.block.warps) {
-		w.fail(&Fault{Kind: DivergentWarp, Detail: "the instruction needs a warpgroup, four warps from a multiple of four on"}, 0)
+	f := s.frame
+	if s.index|(warpgroupWarps-1) >= len(s.block.warps) {
+		s.fail(&Fault{Kind: DivergentWarp, Detail: "the instruction needs a warpgroup, four warps from a multiple of four on"}, 0)
 		return false, false
 	}
 	add := f.predMask(p.pred, p.negated)
 	for n := range warpThreads {
 		switch {
 		case p.left != none && f.regs[p.left][n] != f.regs[p.left][0], f.regs[p.right][n] != f.regs[p.right][0]:
-			w.fail(&Fault{Kind: DivergentWarp, Detail: "the threads of the warp have different descriptors"}, n)
+			s.fail(&Fault{Kind: DivergentWarp, Detail: "the threads of the warp have different descriptors"}, n)
 			return false, false
 		case add>>n&1 != add&1:
-			w.fail(&Fault{Kind: DivergentWarp, Detail: "the threads of the warp disagree whether D is added"}, n)
+			s.fail(&Fault{Kind: DivergentWarp, Detail: "the threads of the warp disagree whether D is added"}, n)
 			return false, false
 		}
 	}
@@ -155,13 +133,12 @@ func (s *products) agree(p *productForm) (accumulate, ok bool) {
 
 // sameProduct reports whether the other warps of the warpgroup execute this product as their next one, too, as far as they have come.
 func (s *products) sameProduct(p *productForm) bool {
-	w := s.warp
-	f := w.frame
-	now := issue{pc: w.at, warp: w.index, right: f.regs[p.right][0]}
+	f := s.frame
+	now := issue{pc: s.at, warp: s.index, right: f.regs[p.right][0]}
 	if p.left != none {
 		now.left = f.regs[p.left][0]
 	}
-	g := &w.block.warpgroups[w.index/warpgroupWarps]
+	g := &s.block.warpgroups[s.index/warpgroupWarps]
 	s.issued++
 	if s.issued > len(*g) {
 		*g = append(*g, now)
@@ -171,8 +148,8 @@ func (s *products) sameProduct(p *productForm) bool {
 	if first.pc == now.pc && first.left == now.left && first.right == now.right {
 		return true
 	}
-	other := w.block.place(first.pc, first.warp*warpThreads)
-	w.fail(&Fault{Kind: DivergentWarp, Other: &other, Detail: "the warps of the warpgroup execute different products"}, 0)
+	other := s.block.place(first.pc, first.warp*warpThreads)
+	s.fail(&Fault{Kind: DivergentWarp, Other: &other, Detail: "the warps of the warpgroup execute different products"}, 0)
 	return false
 }
 
@@ -210,10 +187,9 @@ func (p *productForm) fragmentOfA(f *frame, n int, x *[rowsA][maxProductDepth]fl
 
 // gather reads lines of a matrix from shared memory, rows of A or columns of B, from the first one on.
 func (s *products) gather(q *product, bits uint64, lines, first int, across bool, to [][maxProductDepth]float64) bool {
-	w := s.warp
 	d, wrong := newDescriptor(bits)
 	if wrong != "" {
-		w.fail(&Fault{Kind: Unsupported, Detail: fmt.Sprintf("descriptor %#x: %s", bits, wrong)}, 0)
+		s.fail(&Fault{Kind: Unsupported, Detail: fmt.Sprintf("descriptor %#x: %s", bits, wrong)}, 0)
 		return false
 	}
 	p := q.form
@@ -251,9 +227,8 @@ func (s *products) gather(q *product, bits uint64, lines, first int, across bool
 
 // chunk reads 16 bytes of shared memory for a product.
 func (s *products) chunk(q *product, address uint64) []byte {
-	w := s.warp
 	a := access{space: ptx.Shared, address: address, bytes: chunkBytes, read: true}
-	bytes := w.reach(&a)
+	bytes := s.reach(&a)
 	if bytes == nil || !s.proxied(&a) {
 		return nil
 	}

@@ -1,8 +1,6 @@
 package interp
 
-import (
-	"github.com/go-vram/vram/compute/ptx"
-)
+import "github.com/go-vram/vram/compute/ptx"
 
 // fragment is the part of a matrix that each thread of a warp holds for wmma. PTX leaves open which elements those are. Here thread t has
 // those from t*own on, row by row, and where its registers have room for more it has them again.
@@ -74,7 +72,7 @@ func eachElement(c *lowering, i *ptx.Instruction, p pointer, g *fragment, stride
 	}
 	return func(w *warp, members uint32) {
 		f := w.frame
-		if !w.together(members) {
+		if !together(w, members) {
 			return
 		}
 		elements := make([]uint64, g.own)
@@ -92,7 +90,7 @@ func eachElement(c *lowering, i *ptx.Instruction, p pointer, g *fragment, stride
 					store(value[:], bytes, g.get(f, n))
 					a.value = value[:bytes]
 				}
-				at := w.reach(&a)
+				at := w.memory.reach(&a)
 				switch {
 				case at == nil:
 					return
@@ -127,7 +125,7 @@ func lowerWmma(c *lowering, i *ptx.Instruction) {
 	write := elementWriter(result, i.Has(ptx.ModSatfinite))
 	t.meet = func(w *warp, members uint32) {
 		f := w.frame
-		if !w.together(members) {
+		if !together(w, members) {
 			return
 		}
 		x, y := make([]float64, rows*depth), make([]float64, depth*columns)
