@@ -47,7 +47,7 @@ func strengthOf(c *lowering, i *ptx.Instruction) strength {
 	return s
 }
 
-// width is the width of the register of a result, which a load extends to.
+// registerWidth returns the width of a result's register, to which a load extends.
 func registerWidth(o *ptx.Operand, least int) int {
 	if o.Kind == ptx.OperandVector && len(o.Elements) > 0 {
 		o = &o.Elements[0]

@@ -6,7 +6,7 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// atomic compiles atom and red.
+// lowerAtomic translates atom and red.
 func lowerAtomic(c *lowering, i *ptx.Instruction) {
 	t := i.Type(0)
 	operands := i.Operands
@@ -81,8 +81,8 @@ func atomicFunction(i *ptx.Instruction) func3 {
 	}
 }
 
-// atomicAdd rounds to the nearest; that of f32 flushes subnormal numbers in global memory, as the hardware does not, so neither
-// does this.
+// atomicAdd rounds to the nearest. PTX flushes subnormal numbers of f32 in global memory; the hardware does not, so neither
+// does atomicAdd.
 func atomicAdd(t ptx.Type) func3 {
 	switch {
 	case t == ptx.F32:

@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// barrier compiles bar.sync, bar.arrive, bar.red, and barrier with the same.
+// lowerBarrier translates bar.sync, bar.arrive, bar.red, and barrier with the same.
 func lowerBarrier(c *lowering, i *ptx.Instruction) {
 	form := &barrierForm{count: none, pred: none, out: none, arrive: i.Op == ptx.OpBarArrive || i.Op == ptx.OpBarrierArrive}
 	form.aligned = i.Op == ptx.OpBarSync || i.Op == ptx.OpBarArrive || i.Op == ptx.OpBarRed || i.Has(ptx.ModAligned)
@@ -61,7 +61,8 @@ func arriveAtBarrier(w *warp, form *barrierForm, f *frame, m uint32) {
 	joinBarrier(w, bar, form, f, m, int(id))     //nolint:gosec // at most 15
 }
 
-// sameBarrier reports whether the threads name one barrier, and whether those of the warp that wait do so at this instruction.
+// sameBarrier reports whether the threads name one barrier, and whether all waiting threads of the warp wait at this
+// instruction.
 func sameBarrier(w *warp, form *barrierForm, f *frame, m uint32, id uint64) bool {
 	for rest := m; rest != 0; rest &= rest - 1 {
 		if n := next(rest); f.regs[form.id][n]&mask(32) != id { //nolint:mnd // a number of 32 bits
@@ -98,7 +99,7 @@ func joinBarrier(w *warp, bar *barrierState, form *barrierForm, f *frame, m uint
 	} else if !form.aligned {
 		bar.arrived += bits.OnesCount32(m)
 	}
-	if !w.block.run.launch.Strict { // it stands for the fence behind an atomic access
+	if !w.block.run.launch.Strict { // the barrier implies a fence after an atomic access
 		w.order.seen.join(&w.order.acquired)
 		w.block.seenTurns.addAll(w.order.turns)
 	}
@@ -157,7 +158,7 @@ func (b *block) whole(bar *barrierState) bool {
 	return true
 }
 
-// passBarrier lets threads of a warp go on behind a barrier.
+// passBarrier releases threads of a warp from a barrier.
 func passBarrier(w *warp, bar *barrierState, m uint32) {
 	w.waits &^= m
 	w.order.seen.join(&bar.order)

@@ -6,7 +6,7 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// logic compiles and, or, xor and not, of registers and of predicates.
+// lowerLogic translates and, or, xor and not, of registers and of predicates.
 func lowerLogic(c *lowering, i *ptx.Instruction) {
 	if i.Type(0) == ptx.Pred {
 		lowerPredicateLogic(c, i)
@@ -54,7 +54,7 @@ func lowerPredicateLogic(c *lowering, i *ptx.Instruction) {
 	}
 }
 
-// selp compiles a choice by a predicate.
+// lowerSelp translates a choice by a predicate.
 func lowerSelp(c *lowering, i *ptx.Instruction) {
 	t := i.Type(0)
 	d, a, b := c.out(&i.Operands[0]), c.in(&i.Operands[1], t), c.in(&i.Operands[2], t)
@@ -74,7 +74,7 @@ func lowerSelp(c *lowering, i *ptx.Instruction) {
 	}
 }
 
-// bitwise compiles shifts and instructions on single bits.
+// lowerBitwise translates shifts and instructions on single bits.
 func lowerBitwise(c *lowering, i *ptx.Instruction) {
 	d := c.out(&i.Operands[0])
 	types := operandTypes(i)
@@ -100,7 +100,7 @@ func lowerBitwise(c *lowering, i *ptx.Instruction) {
 	}
 }
 
-// operandTypes are the types of the operands behind the result.
+// operandTypes returns the types of the operands after the result.
 func operandTypes(i *ptx.Instruction) []ptx.Type {
 	t := i.Type(0)
 	switch i.Op {
@@ -231,7 +231,7 @@ func lop3(a, b, c, table uint64) uint64 {
 	return r & mask(32) //nolint:mnd // lop3 has no other type
 }
 
-// agree has a one where the bits of v are that of which.
+// agree returns the bits of v that equal the lowest bit of which.
 func agree(v, which uint64) uint64 {
 	if which&1 != 0 {
 		return v

@@ -22,9 +22,9 @@ type block struct {
 	live         int                       // threads that did not exit
 	instructions int64
 	began        uint32 // the clock when it began
-	seenTurns    bitset // of other blocks that this one is ordered behind; in a cooperative launch its own ones, too
+	seenTurns    bitset // turns that this block is ordered after: of other blocks, and in a cooperative launch its own
 	memo         []memo // by instruction
-	suspect      *Fault // a load of shared memory that nobody had written; a store without an order behind it makes it a race
+	suspect      *Fault // a load of unwritten shared memory; a later store without an order makes it a race
 	settled      bool   // a barrier came: no such store can follow
 	guesses      guesses
 }

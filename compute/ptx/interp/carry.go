@@ -6,8 +6,8 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// carry compiles the instructions of a carry chain. Each thread has a flag: add.cc and mad.cc write the carry of their sum to it, sub.cc
-// the borrow of its difference, and addc, madc and subc read it.
+// lowerCarry translates the instructions of a carry chain. Each thread has a flag: add.cc and mad.cc write the carry of
+// their sum to it, sub.cc the borrow of its difference, and addc, madc and subc read it.
 func lowerCarry(c *lowering, i *ptx.Instruction) {
 	t := i.Type(0)
 	d := c.out(&i.Operands[0])

@@ -43,7 +43,8 @@ func (f *frame) loseAll(in *instruction, thread int, why cause) {
 	}
 }
 
-// carriesBits is for an instruction that moves the bits of some operands as the others say: undefined bits move in the same way.
+// carriesBits is for an instruction that moves the bits of some operands as the others say: undefined bits move in the
+// same way.
 func carriesBits(compute computation, data, control []int) carrying {
 	return func(s *site, f *frame, in *instruction, m uint32) bool {
 		u, known := f.hole(), m
@@ -77,8 +78,8 @@ func carriesBits(compute computation, data, control []int) carrying {
 	}
 }
 
-// carriesEach is for an instruction whose result has undefined bits where those of an operand are, but for bits that another operand
-// decides: a zero of and, a one of or.
+// carriesEach is for an instruction whose result bits depend on the same bits of the operands: a bit is undefined where
+// an operand's bit is, unless another operand decides it: a zero of and, a one of or.
 func carriesEach(op ptx.Opcode, ones uint64, operands []int) carrying {
 	return func(_ *site, f *frame, in *instruction, m uint32) bool {
 		for ; m != 0; m &= m - 1 {

@@ -41,7 +41,7 @@ type order struct {
 	others map[uint64]clocks // of a cooperative launch: seen, of other blocks
 }
 
-// of makes seen that of a block.
+// of switches seen to a block.
 func (v *order) of(block uint64, cooperative bool) {
 	if v.block == block {
 		return
@@ -57,5 +57,5 @@ func (v *order) of(block uint64, cooperative bool) {
 	v.block, v.seen = block, v.others[block]
 }
 
-// mbarrierOrder are the clocks of those who arrived: in this phase, and in phases that have ended.
+// mbarrierOrder is the clocks of the arrivals in this phase and in ended phases.
 type mbarrierOrder struct{ arriving, done clocks }

@@ -38,7 +38,7 @@ func lowerCollective(c *lowering, i *ptx.Instruction) {
 	}
 }
 
-// results compiles a result, maybe with a predicate beside it.
+// lowerResults translates a result, and the predicate that may follow it.
 func lowerResults(c *lowering, o *ptx.Operand, t *meeting) {
 	if o.Kind == ptx.OperandPair {
 		t.out, t.outPred = c.out(&o.Elements[0]), c.predOut(&o.Elements[1])
@@ -47,7 +47,7 @@ func lowerResults(c *lowering, o *ptx.Operand, t *meeting) {
 	t.out = c.out(o)
 }
 
-// shuffle is shfl.sync: the value of another thread, or the own one where that is out of range.
+// lowerShuffle translates shfl.sync: the value of another thread, or the own one where that is out of range.
 func lowerShuffle(c *lowering, i *ptx.Instruction, t *meeting) {
 	lowerResults(c, &i.Operands[0], t)
 	for n := 1; n < 4; n++ {
@@ -99,7 +99,7 @@ func shuffled(mode ptx.Modifier, lane, b, c int) (from int, inRange bool) {
 	return from, inRange
 }
 
-// vote is vote.sync.
+// lowerVote translates vote.sync.
 func lowerVote(c *lowering, i *ptx.Instruction, t *meeting) {
 	t.mask = c.in(&i.Operands[2], ptx.B32)
 	t.pred, t.negated = c.predIn(&i.Operands[1])
@@ -125,7 +125,7 @@ func lowerVote(c *lowering, i *ptx.Instruction, t *meeting) {
 	}
 }
 
-// match is match.any.sync and match.all.sync.
+// lowerMatch translates match.any.sync and match.all.sync.
 func lowerMatch(c *lowering, i *ptx.Instruction, t *meeting) {
 	lowerResults(c, &i.Operands[0], t)
 	t.inputs = []int{c.in(&i.Operands[1], i.Type(0))}

@@ -13,7 +13,7 @@ func lowerTestp(c *lowering, i *ptx.Instruction) {
 	c.to.compute = compared(p, none, a, a, func(a, _ uint64) bool { return test(a) }, nil, none, false)
 }
 
-// setp has one or two results, and pairs of halves compare for each.
+// lowerSetp translates setp. It has one or two results; a pair of halves has a result for each.
 func lowerSetp(c *lowering, i *ptx.Instruction) {
 	t := i.Type(0)
 	result := &i.Operands[0]

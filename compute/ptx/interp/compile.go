@@ -7,9 +7,9 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// Compile prepares an entry of a module. The error joins a *ptx.CheckError for each mistake in the entry, in the functions that it
-// calls and in the module's variables, also for an instruction that Check accepts and that cannot be executed. Mistakes in other
-// functions do not count.
+// Compile prepares an entry of a module. The error joins a *ptx.CheckError for each mistake in the entry, in the
+// functions that it calls and in the module's variables, also for an instruction that Check accepts and that cannot be
+// executed. Mistakes in other functions do not count.
 func Compile(m *ptx.Module, entry string) (*Kernel, error) {
 	f := m.Function(entry)
 	if f == nil || !f.Entry || f.Body == nil {

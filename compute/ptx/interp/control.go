@@ -35,7 +35,7 @@ func lowerControl(c *lowering, i *ptx.Instruction) {
 	}
 }
 
-// exitThreads ends threads; threads that wait for them may go on.
+// exitThreads ends threads, and releases threads that waited for them.
 func exitThreads(w *warp, m uint32) {
 	for rest := m; rest != 0 && w.block.asyncs > 0; rest &= rest - 1 {
 		w.copies.deliver(next(rest), 0, true)
@@ -91,7 +91,7 @@ func systemOf(name string) *system {
 	return nil
 }
 
-// declaredAs reports whether a declaration is that of the function.
+// declaredAs reports whether a declaration has the function's parameters and results.
 func (s *system) declaredAs(f *ptx.Function) bool {
 	fits := func(variables []*ptx.Variable, sizes []int) bool {
 		if len(variables) != len(sizes) {
@@ -231,7 +231,8 @@ func trapped(w *warp, in *instruction, f *frame, thread int) string {
 	return fmt.Sprintf("%v compared %s with %s", i, numbers[0], numbers[1])
 }
 
-// integerText is an integer of a type as text. One that is greater than the signed numbers is written as a negative one, too, which it may have been.
+// integerText is an integer of a type as text. One that is greater than the signed numbers is written as a negative
+// one, too, which it may have been.
 func integerText(bits uint64, t ptx.Type) string {
 	bits &= mask(t.Bits())
 	signed := int64(bits<<(64-t.Bits())) >> (64 - t.Bits()) //nolint:gosec // in two's complement

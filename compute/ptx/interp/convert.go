@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// convert compiles cvt.
+// lowerConvert translates cvt.
 func lowerConvert(c *lowering, i *ptx.Instruction) {
 	to, from := i.Type(0), i.Type(1)
 	d := c.out(&i.Operands[0])
@@ -31,8 +31,7 @@ func lowerConvert(c *lowering, i *ptx.Instruction) {
 	}
 }
 
-// conversion is the function of cvt with one operand. width is that of the register that takes the result: an integer is
-// extended to it.
+// conversion returns the function of cvt with one operand. An integer result is extended to width, the bits of its register.
 func conversion(i *ptx.Instruction, to, from ptx.Type, width int) func1 {
 	toFloat, fromFloat := to.Class() == ptx.Float, from.Class() == ptx.Float
 	mode := i.Mod(ptx.KindRound)
@@ -70,7 +69,7 @@ func (t integer) clamp(v int64, signed bool) int64 {
 			return most
 		}
 		return v
-	case t.signed || t.width < 64: //nolint:mnd // a wider one holds what is not negative
+	case t.signed || t.width < 64: //nolint:mnd // a type of 64 bits holds all numbers that are not negative
 		return min(max(v, least), most)
 	}
 	return max(v, 0)

@@ -1,7 +1,7 @@
 package interp
 
-// crowd is accesses to a cell that its last store, an atomic or ordered one, does not stand for: others that are atomic and that nothing
-// orders before it, and plain ones, which are a race with every later access that is not ordered behind them.
+// crowd is accesses to a cell that its last store, an atomic or ordered one, does not stand for: others that are atomic
+// and that nothing orders before it, and plain ones, which race with every later access that is not ordered after them.
 type crowd struct {
 	members   [crowdSize]member
 	count     int
@@ -15,8 +15,8 @@ type member struct {
 	group crowdGroup
 }
 
-// crowdGroup is who has made an access, and its kind: its turn, its warp if that is the current turn, whether it was strong, and whether it
-// wrote. Of several in a group one is kept.
+// crowdGroup is who has made an access, and its kind: its turn, its warp if that is the current turn, whether it was
+// strong, and whether it wrote. Of several in a group one is kept.
 type crowdGroup uint64
 
 const (
@@ -27,11 +27,11 @@ const (
 	warpsMask = (1<<turnShift - 1) &^ (groupStrong | groupWrite)
 )
 
-// crowdSize is how many accesses a crowd has. Not fewer: the threads of a block are up to 32 warps, but an order of one of them is often one of
-// all. Not more: each access to the cell looks at all.
+// crowdSize is how many accesses a crowd has. Not fewer: the threads of a block are up to 32 warps, but an order of one
+// of them is often one of all. Not more: each access to the cell looks at all.
 const crowdSize = 8
 
-// crowds are those of a run.
+// crowds holds the crowds of a run, by cell.
 type crowds struct {
 	of     map[*cell]*crowd
 	recent [1 << recentBits]struct { // the last that were looked for, by the lower bits of the words' addresses

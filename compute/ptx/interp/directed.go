@@ -98,7 +98,7 @@ func exactly(op operation, a, b, c float64) *big.Float {
 	}
 }
 
-// nudge turns the nearest number into that of another rounding; at says where the nearest one is.
+// nudge moves the nearest number to the result of another rounding; at is the side of the exact number on which x lies.
 func nudge(x float64, at big.Accuracy, mode ptx.Modifier, double bool) float64 {
 	step := func(to float64) float64 {
 		if double {

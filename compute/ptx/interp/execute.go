@@ -89,8 +89,9 @@ func (b *block) end() error {
 	return b.guesses.wrong()
 }
 
-// verdict is the fault of the block: that of a warp, or the suspect where that is the cause. A race of the suspect's own load is the
-// cause itself: without a barrier the load was too early for one thread, and beside a store for another.
+// verdict returns the fault of the block: the warp's fault, or the suspect if it is the cause. A race of the suspect's
+// own load is the cause itself: without a barrier the load was too early for one thread, and raced with the store of
+// another.
 func (b *block) verdict(err error) error {
 	s := b.suspect
 	if s == nil || err == nil && !b.settled {

@@ -23,8 +23,8 @@ const (
 	Uninitialised         // a read of a register or of memory that was never written
 	AsyncInFlight         // an access to the destination of a cp.async that nobody waited for
 	WgmmaInFlight         // an access to a register of a wgmma.mma_async that nobody waited for
-	WgmmaFence            // a wgmma.mma_async on registers that were accessed without a wgmma.fence behind it
-	ProxyFence            // a wgmma.mma_async on shared memory that was written without a fence.proxy.async behind it
+	WgmmaFence            // a wgmma.mma_async on registers that were accessed after the last wgmma.fence
+	ProxyFence            // a wgmma.mma_async on shared memory that was written without a later fence.proxy.async
 	SharedRace            // two threads of a block touch shared memory without an order, and one writes
 	GlobalRace            // two threads touch global memory without an order, and one writes
 	Undeclared            // an access that the launch does not declare: see Region.Declared
@@ -91,7 +91,7 @@ func (p Place) String() string {
 	return b.String()
 }
 
-// Fault is a mistake of a kernel that the interpreter found. Its place is that of the thread that made it.
+// Fault is a mistake of a kernel, at the instruction and the thread that made it.
 type Fault struct {
 	Place
 
@@ -148,7 +148,8 @@ func (f *Fault) Is(target error) bool {
 // Error makes a kind a target of errors.Is.
 func (k Kind) Error() string { return "ptx: " + k.String() }
 
-// ErrNotLive says that memory was freed, or never allocated: a Memory's error wraps it where the address is one of the device's.
+// ErrNotLive says that memory was freed, or never allocated: a Memory's error wraps it where the address is one of the
+// device's.
 var ErrNotLive = errors.New("memory is not live")
 
 // ErrStopped says that Launch.Stop ended the run.

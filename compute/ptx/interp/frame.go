@@ -11,7 +11,7 @@ type frame struct {
 	parent      *frame
 	depth       int
 	base        int // of its variables in local memory
-	back        int // where the caller goes on
+	back        int // where the caller continues
 	by          *instruction
 	use         *registerUse
 	holes       *undefined // nil: every register is defined as a whole, or was never written
@@ -57,21 +57,22 @@ func (f *frame) predMask(slot int, negated bool) uint32 {
 // setPred writes a predicate in the threads of m.
 func (f *frame) setPred(slot int, value, m uint32) { f.preds[slot] = f.preds[slot]&^m | value&m }
 
-// A register that nobody wrote is no mistake by itself: compilers move such registers, shuffle them and select them away. So each
-// thread's copy of a register keeps which of its bits are undefined. Instructions on registers alone, shuffles, and the memory that is
-// one thread's own (.local, and the parameters of functions) pass undefined bits on. A use that depends on them is a fault: an address, a
-// store to memory that others see, the condition of a branch or of a predicated instruction, and everything else that reads them.
+// A register that nobody wrote is no mistake by itself: compilers move such registers, shuffle them and select them
+// away. So each thread's copy of a register keeps which of its bits are undefined. Instructions on registers alone,
+// shuffles, and the memory that is one thread's own (.local, and the parameters of functions) pass undefined bits on. A
+// use that depends on them is a fault: an address, a store to memory that others see, the condition of a branch or of a
+// predicated instruction, and everything else that reads them.
 
 // undefined is which bits of a frame's registers are undefined, where defined says that there are some. Frames without such
 // values have none.
 type undefined struct {
-	bits       frame // its registers are the undefined bits; those of a thread that has all bits defined mean nothing
+	bits       frame // registers hold the undefined bits; they mean nothing in a thread whose bits are all defined
 	causes     [][warpThreads]cause
 	predCauses [][warpThreads]cause
 }
 
-// cause is why a register is undefined: causeRegister and a slot, causePredicate and a slot, or causeInstruction and its number.
-// 0 is: nobody wrote it.
+// cause is why a register is undefined: causeRegister and a slot, causePredicate and a slot, or causeInstruction and
+// its number. 0 is: nobody wrote it.
 type cause uint32
 
 const (
@@ -81,7 +82,7 @@ const (
 	causeNumber cause = 1<<30 - 1
 )
 
-// undefinedBits are those of a register in a thread.
+// undefinedBits returns the undefined bits of a register in a thread.
 func (f *frame) undefinedBits(slot, thread int) uint64 {
 	switch {
 	case f.defined[slot]>>thread&1 != 0:

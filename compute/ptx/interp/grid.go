@@ -176,7 +176,7 @@ func countValues(o *ptx.Operand) int {
 	return n
 }
 
-// Initialise writes the initialiser of a module's variable to its memory; address finds that of other variables.
+// Initialise writes the initialiser of a module's variable to its memory; address returns the addresses of other variables.
 func Initialise(v *ptx.Variable, to []byte, address func(name string) uint64) {
 	if v.Init != nil {
 		writeValues(v.Init, v.Type, to, address)

@@ -2,8 +2,8 @@ package interp
 
 import "github.com/go-vram/vram/compute/ptx"
 
-// guess is a plain load beside atomics of other threads: a race, unless the thread confirms the value by an atom.cas, as loops
-// around it do. The loaded value is only a guess then.
+// guess is a plain load that races with atomics of other threads. It is a fault unless the thread confirms the loaded
+// value by an atom.cas, as loops around atom.cas do.
 type guess struct {
 	fault  *Fault
 	value  uint64
@@ -15,7 +15,7 @@ type guessKey struct {
 	address uint64
 }
 
-// guesses are those of a block that were not confirmed.
+// guesses holds the unconfirmed guesses of a block.
 type guesses struct {
 	open  map[guessKey]guess
 	count int

@@ -8,7 +8,8 @@ type action func(w *warp, f *frame, m uint32)
 // computation executes an instruction on registers alone in the threads of a mask.
 type computation func(f *frame, m uint32)
 
-// carrying passes undefined bits of operands on to the results, before the instruction is executed. It reports false after a fault.
+// carrying passes undefined bits of operands on to the results, before the instruction is executed. It reports false
+// after a fault.
 type carrying func(s *site, f *frame, in *instruction, m uint32) bool
 
 // flow is the effect of an instruction on the order of execution.

@@ -39,7 +39,7 @@ func (t integer) less(a, b uint64) bool {
 	return a&mask(t.width) < b&mask(t.width)
 }
 
-// low is the smallest and the largest number of a signed type.
+// bounds returns the smallest and the largest number of a signed type.
 func (t integer) bounds() (least, most int64) {
 	return -1 << (t.width - 1), 1<<(t.width-1) - 1
 }

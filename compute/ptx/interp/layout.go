@@ -51,7 +51,7 @@ func (c *compiler) usedVariables() map[*ptx.Variable]bool {
 	return used
 }
 
-// placeShared gives a shared variable its offset. One without a size is dynamic memory, behind all others.
+// placeShared gives a shared variable its offset. A variable without a size is dynamic memory, after all others.
 func (c *compiler) placeShared(v *ptx.Variable) {
 	if v.Bytes() > 0 {
 		c.kernel.shared[v] = place(&c.kernel.staticSharedBytes, v)
@@ -78,7 +78,7 @@ func (c *compiler) layOutFunction(fn *function) {
 	fn.localBytes = roundUp(fn.localBytes, 16) //nolint:mnd // the strictest alignment of a vector
 }
 
-// place puts a variable behind the others, and returns its offset.
+// place appends a variable and returns its offset.
 func place(end *int, v *ptx.Variable) int {
 	offset := roundUp(*end, v.Alignment())
 	*end = offset + v.Bytes()

@@ -17,7 +17,7 @@ func (l *localMemory) grow(end int) {
 	}
 }
 
-// forget makes a part of the stack uninitialised: that of a function that begins.
+// forget makes a part of the stack uninitialised, for a function that begins.
 func (l *localMemory) forget(start, bytes int) { clear(l.initialised[start : start+bytes]) }
 
 func (l *localMemory) mark(start, bytes int) {
@@ -42,7 +42,7 @@ func (l *localMemory) holes(start, bytes int) bool {
 	return false
 }
 
-// undefinedBits are those of a number in memory: the bits of bytes that were not written.
+// undefinedBits returns the undefined bits of a number in memory, whose bytes were not written.
 func (l *localMemory) undefinedBits(start, bytes int) (missing uint64) {
 	for n, yes := range l.initialised[start : start+bytes] {
 		if !yes {

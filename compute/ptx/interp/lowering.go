@@ -17,8 +17,8 @@ type compiler struct {
 	narrowest [2]int // bytes of accesses to shared and to global memory
 }
 
-// lowering translates one instruction: it gives operands their slots and fills in the instruction that a warp executes. The families of
-// instructions are functions of it, registered in families.
+// lowering translates one instruction: it gives operands their slots and fills in the instruction that a warp executes.
+// The families of instructions are functions of it, registered in families.
 type lowering struct {
 	*compiler
 
@@ -126,7 +126,7 @@ func (c *lowering) predicate(o *ptx.Operand) (slot int, negated bool) {
 	return c.slots[o.Register], o.Negated
 }
 
-// out is the slot of a result; that of a sink is one that nobody reads.
+// out returns the slot of a result; a sink gets a slot that nothing reads.
 func (c *lowering) out(o *ptx.Operand) int {
 	if o.Kind != ptx.OperandRegister {
 		slot := c.fn.registers

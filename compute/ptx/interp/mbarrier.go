@@ -6,8 +6,9 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// An mbarrier is 64 bits of shared memory: the arrivals that its phase waits for, those of each further phase, the bytes that are on their
-// way, and the number of the phase. It says so in the block's own bytes, so that one that nobody has begun is an uninitialised read.
+// An mbarrier is 64 bits of shared memory: the pending arrivals of its phase, the arrivals of each later phase, the
+// bytes in flight, and the number of the phase. The state is in the block's own bytes, so that the use of one without
+// mbarrier.init is an uninitialised read.
 //
 // A phase ends when neither arrivals nor bytes are missing. A thread that waits for it is ordered after all that arrived.
 const (
@@ -45,7 +46,7 @@ func lowerMbarrierCount(c *lowering, i *ptx.Instruction) {
 	c.to.compute = apply1(d, a, func(a uint64) uint64 { return a & mbarrierCount })
 }
 
-// mbarrierAt is the access of a thread to an mbarrier: an operation of all threads, as an atomic one is.
+// mbarrierAt finds the mbarrier that a thread accesses, as an atomic access does.
 func mbarrierAt(w *warp, p *pointer, f *frame, n int) (a access, at []byte) {
 	a = access{space: p.space, address: p.of(f, n), bytes: mbarrierBytes, thread: n, read: true, write: true, strong: true}
 	at = w.memory.reach(&a)
@@ -56,7 +57,7 @@ func mbarrierAt(w *warp, p *pointer, f *frame, n int) (a access, at []byte) {
 	return a, at
 }
 
-// mbarrierInit writes an mbarrier, or makes its memory free for other uses.
+// lowerMbarrierInit writes an mbarrier, or makes its memory free for other uses.
 func lowerMbarrierInit(c *lowering, i *ptx.Instruction) {
 	p := c.pointer(&i.Operands[0], i.Space())
 	c.narrow(ptx.Shared, mbarrierBytes)
@@ -89,12 +90,12 @@ func lowerMbarrierInit(c *lowering, i *ptx.Instruction) {
 	}
 }
 
-// misuse is the fault of an mbarrier that is used as it cannot be.
+// misuse reports an invalid use of an mbarrier.
 func misuse(w *warp, thread int, detail string) {
 	w.fail(&Fault{Kind: DivergentBarrier, Detail: detail}, thread)
 }
 
-// mbarrierArrive compiles arrivals, and bytes that are expected and have come.
+// lowerMbarrierArrive translates arrivals, and counts of expected and delivered bytes.
 func lowerMbarrierArrive(c *lowering, i *ptx.Instruction) {
 	operands := i.Operands
 	d := none
@@ -175,7 +176,8 @@ func mbarrierStep(i *ptx.Instruction) func(s *mbarrierState, n int64) {
 	}
 }
 
-// mbarrierWait compiles the question whether a phase has ended: that of a state that an arrival gave, or the last one of a parity.
+// lowerMbarrierWait translates the test whether a phase has ended: the phase of a state that an arrival returned, or
+// the last phase of a parity.
 func lowerMbarrierWait(c *lowering, i *ptx.Instruction) {
 	d := c.predOut(&i.Operands[0])
 	p := c.pointer(&i.Operands[1], i.Space())

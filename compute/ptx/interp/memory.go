@@ -162,9 +162,9 @@ func (mem *memory) declared(a *access, g *region, offset uint64) bool {
 	switch {
 	case mem.ignores(Undeclared):
 	case a.read && field&^*word != 0 && !g.declares(a, false):
-		return mem.undeclared(a, g, offset, "as written alone, and the kernel reads there what it has not written")
+		return mem.undeclared(a, g, offset, "as write-only, and the kernel reads bytes that it has not written")
 	case a.write && !g.declares(a, true):
-		return mem.undeclared(a, g, offset, "as read alone, and the kernel writes there")
+		return mem.undeclared(a, g, offset, "as read-only, and the kernel writes there")
 	}
 	if a.write {
 		*word |= field
@@ -186,7 +186,7 @@ func (mem *memory) undeclared(a *access, g *region, offset uint64, how string) b
 		}
 		return false
 	}
-	mem.refuse(a, Undeclared, "the access is beside the parts of the buffer that the launch declares: "+at)
+	mem.refuse(a, Undeclared, "the access is outside the parts of the buffer that the launch declares: "+at)
 	return false
 }
 

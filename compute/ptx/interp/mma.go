@@ -4,8 +4,8 @@ import "github.com/go-vram/vram/compute/ptx"
 
 // fragment says which element of a matrix a thread holds: group is its number by 4, and member the rest.
 //
-// Registers of 16-bit elements hold two, the lower half first; those of tf32 one. The tables are those of the PTX manual, chapter
-// "Matrix Fragments for mma.m16n8k4", "…k8" and "…k16".
+// Registers of 16-bit elements hold two, the lower half first; registers of tf32 hold one. The layout follows the PTX
+// manual, chapter "Matrix Fragments for mma.m16n8k4", "…k8" and "…k16".
 
 // lowerMma translates a multiplication of matrices that the threads of a warp hold together.
 func lowerMma(c *lowering, i *ptx.Instruction) {
@@ -100,7 +100,7 @@ func multiply(f *frame, d, e []int, n, depth int, half bool, x *[rowsA][16]float
 	}
 }
 
-// ldmatrix loads matrices of 8x8 elements of 16 bits: each 8 threads name the rows of one.
+// lowerLdmatrix loads matrices of 8x8 elements of 16 bits: each 8 threads name the rows of one.
 func lowerLdmatrix(c *lowering, i *ptx.Instruction) {
 	d := c.vector(&i.Operands[0], c.out)
 	p := c.pointer(&i.Operands[1], ptx.Shared)

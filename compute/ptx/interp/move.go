@@ -34,7 +34,7 @@ func lowerMov(c *lowering, i *ptx.Instruction) {
 	}
 }
 
-// unpack splits a value into the elements of a vector, the lowest bits first.
+// lowerUnpack splits a value into the elements of a vector, the lowest bits first.
 func lowerUnpack(c *lowering, to *ptx.Operand, a, bits int) {
 	var slots []int
 	for n := range to.Elements {
@@ -82,7 +82,7 @@ func unsignedOf(bits int) ptx.Type {
 	}
 }
 
-// cvta adds or takes off the window of a space.
+// lowerCvta adds or subtracts the window of a space.
 func lowerCvta(c *lowering, i *ptx.Instruction) {
 	t := i.Type(0)
 	d, a := c.out(&i.Operands[0]), c.in(&i.Operands[1], t)

@@ -61,7 +61,7 @@ func (o *warpOrder) joinThreads(m uint32) {
 	}
 }
 
-// fence orders the warp's accesses before it behind those after it, for other threads that see an atomic variable.
+// fence orders the warp's earlier accesses before its later ones, for other threads that see an atomic variable.
 func (o *warpOrder) fence(m uint32) {
 	o.seen.join(&o.acquired)
 	o.block.seenTurns.addAll(o.turns)
@@ -73,7 +73,8 @@ func (o *warpOrder) fence(m uint32) {
 	o.fenced = true
 }
 
-// synchronise is a strong access to a variable: it passes on the clocks of the last fence, and gets those of others.
+// synchronise is a strong access to a variable: a write publishes the clocks of the last fence, a read acquires the
+// published clocks.
 func (o *warpOrder) synchronise(key uint64, read, write, acquires, releases bool) {
 	r := o.block.run
 	if !r.kernel.fences {

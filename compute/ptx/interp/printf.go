@@ -100,7 +100,7 @@ func (p *printing) next(bytes int) uint64 {
 // printed is a conversion of a format, up to its verb.
 type printed struct{ flags, width, precision, size string }
 
-// form is the conversion in Go's words, with those of its flags.
+// form returns the verb prefix for package fmt, with the given flags of the conversion.
 func (c printed) form(flags string) string {
 	kept := strings.Map(func(r rune) rune {
 		if strings.ContainsRune(flags, r) {

@@ -25,7 +25,7 @@ func (s *products) commit() {
 	s.open = nil
 }
 
-// touches notes accesses to registers of products, at instructions that a function with products has.
+// watchProducts makes the instructions of a function with products note their accesses to registers of products.
 func watchProducts(c *lowering) {
 	if c.fn.watched = len(c.products) > 0; !c.fn.watched {
 		return
@@ -193,8 +193,8 @@ func (s *products) fencedAt(clock uint32, thread int) uint32 {
 	return 0
 }
 
-// proxied reports whether everything that a product reads was stored before a proxy fence of the thread that stored it, which is
-// ordered before the product.
+// proxied reports whether everything that a product reads was stored before a proxy fence of the thread that stored it,
+// which is ordered before the product.
 func (s *products) proxied(a *access) bool {
 	b := s.block
 	if b.run.ignored[ProxyFence] {
@@ -217,7 +217,7 @@ func (s *products) proxied(a *access) bool {
 		other := b.place(stored.pc(), stored.thread())
 		s.fail(&Fault{
 			Kind: ProxyFence, Space: a.space, Address: a.address, Bytes: a.bytes, Other: &other,
-			Detail: "the memory was stored without a fence.proxy.async of the same thread behind it, before the barrier",
+			Detail: "the memory was stored without a fence.proxy.async of the same thread between the store and the barrier",
 		}, a.thread)
 		return false
 	}

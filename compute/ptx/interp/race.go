@@ -31,7 +31,7 @@ func (d *detector) check(a *access, cells []cell, kind Kind, now []byte) bool {
 		return true
 	}
 	thread := d.index*warpThreads + a.thread
-	since := uint32(0) // accesses at this time and before are forgotten: shared memory begins anew in each block
+	since := uint32(0) // accesses at this time and before are forgotten: each block starts with new shared memory
 	if kind == SharedRace {
 		since = d.block.began
 	}
@@ -51,8 +51,9 @@ func (d *detector) check(a *access, cells []cell, kind Kind, now []byte) bool {
 	return true
 }
 
-// beside is the next conflict where the found one is a product of the warp's own that has ended: all its threads waited for it.
-func (d *detector) beside(c *cell, found touch, a *access, thread int, since uint32) touch {
+// skipOwn skips conflicts with ended products of the warp itself, for which all its threads waited, and returns the
+// next conflict.
+func (d *detector) skipOwn(c *cell, found touch, a *access, thread int, since uint32) touch {
 	for found != 0 && found.thread()/warpThreads == d.index && d.block.kernel.code[found.pc()].source.Op == ptx.OpWgmmaMmaAsync {
 		if c.load == found {
 			c.load = 0
@@ -67,7 +68,7 @@ func (d *detector) beside(c *cell, found touch, a *access, thread int, since uin
 // raced reports a conflict that was found, but for those with products of the warp's own.
 func (d *detector) raced(c *cell, found touch, a *access, thread int, since uint32, kind Kind) bool {
 	if d.block.kernel.wgmma {
-		found = d.beside(c, found, a, thread, since)
+		found = d.skipOwn(c, found, a, thread, since)
 	}
 	if found != 0 {
 		d.fail(d.race(a, found, kind), a.thread)
@@ -78,7 +79,8 @@ func (d *detector) raced(c *cell, found touch, a *access, thread int, since uint
 // same reports whether a store changes nothing: two threads that write the same do no harm.
 func same(value, now []byte) bool { return value != nil && slices.Equal(value, now) }
 
-// guessed reports whether a race is one of a plain load with an atomic, and keeps it until the thread that has loaded confirms the value.
+// guessed reports whether a race is one of a plain load with an atomic, and keeps it until the thread that has loaded
+// confirms the value.
 func (d *detector) guessed(a *access, found touch, kind Kind, now []byte) bool {
 	b := d.block
 	if !b.kernel.swaps || a.bytes > 8 { //nolint:mnd // the widest atom.cas

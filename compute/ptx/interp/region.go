@@ -20,7 +20,7 @@ const chunkCells = 1024
 // memo is the region that an instruction touched last.
 type memo struct{ region *region }
 
-// cells are those of an access.
+// cells returns the cells of an access.
 func (g *region) cells(offset, bytes uint64, shift uint) []cell {
 	first, last := offset>>shift, (offset+bytes-1)>>shift
 	chunk := first / chunkCells
@@ -34,7 +34,7 @@ func (g *region) cells(offset, bytes uint64, shift uint) []cell {
 	return g.chunks[chunk][at:min(at+last-first+1, chunkCells)] // an aligned access is in one chunk
 }
 
-// owner names whose region it is, behind a number of a byte.
+// owner names the owner of the region, to follow the number of a byte.
 func (g *region) owner() string {
 	if g.Owner == nil {
 		return fmt.Sprintf(" of the %d at %#x", len(g.Bytes), g.Start)

@@ -2,8 +2,8 @@ package interp
 
 import "github.com/go-vram/vram/compute/ptx"
 
-// set writes a number where a comparison holds, else 0: all bits of an integer, or 1.0. Of a pair of halves each is compared, and has its
-// half of the result.
+// lowerSet translates set, which writes a number where a comparison holds, else 0: all bits of an integer, or 1.0. Of a
+// pair of halves each is compared, and has its half of the result.
 func lowerSet(c *lowering, i *ptx.Instruction) {
 	to, t := i.Type(0), i.Type(1)
 	d, a, b := c.out(&i.Operands[0]), c.in(&i.Operands[1], t), c.in(&i.Operands[2], t)
@@ -33,7 +33,7 @@ func lowerSet(c *lowering, i *ptx.Instruction) {
 	}
 }
 
-// holds is the value of a comparison that holds, as the type of the result; of a pair that of one half.
+// holds returns the value of a true comparison in the type of the result, for one half of a pair.
 func holds(t ptx.Type, pair bool) uint64 {
 	switch t {
 	case ptx.F32:

@@ -3,8 +3,8 @@ package interp
 // widestGranule is the most bytes that share a cell. Smaller accesses of a kernel make cells smaller.
 const widestGranule = 4
 
-// touch is an access as a cell keeps it: the clock of its warp, the instruction, whether it was strong, whether the cell has a crowd, and
-// the thread. 0 is none.
+// touch is an access as a cell keeps it: the clock of its warp, the instruction, whether it was strong, whether the
+// cell has a crowd, and the thread. 0 is none.
 type touch uint64
 
 const (

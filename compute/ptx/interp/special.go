@@ -114,7 +114,7 @@ func specialOf(s *site, register ptx.Special, l *Launch, thread uint64) uint64 {
 	}
 }
 
-// environment is a register that the driver fills: 0 but for those of a cooperative launch.
+// environment returns a register that the driver fills: 0 unless the launch is cooperative.
 func (l *Launch) environment(register ptx.Special) uint64 {
 	if l.Cooperative && register.String() == "%envreg1" {
 		return gridWindow >> 32 //nolint:mnd // the upper half

@@ -2,10 +2,10 @@ package interp
 
 import "slices"
 
-// turns are the stretches of a run in which one block executes: one for each block, but in a cooperative launch, where blocks take turns.
-// Every access is of a turn by its clock.
+// turns are the stretches of a run in which one block executes: one for each block, but in a cooperative launch, where
+// blocks take turns. Every access is of a turn by its clock.
 type turns struct {
-	starts []uint32 // the clock when each turn began: its accesses are later, those of earlier turns are not
+	starts []uint32 // the clock when each turn began: accesses of the turn are later
 	blocks []uint64 // the block of each turn, by its number
 }
 

@@ -4,9 +4,10 @@ import "fmt"
 
 // warp is 32 threads in lock step, as far as they are at the same instruction.
 //
-// Each thread has a place: a frame and the index of its next instruction. Threads of one place are a group; advance runs the group
-// that is deepest in calls and there first in the text, so that groups meet again where branches do. Every other share of
-// instructions belongs to the group that ran longest ago, so that no thread waits for one that never runs.
+// Each thread has a place: a frame and the index of its next instruction. Threads of one place are a group; advance
+// runs the group that is deepest in calls and there first in the text, so that groups meet again where branches do.
+// Every other share of instructions belongs to the group that ran longest ago, so that no thread waits for one that
+// never runs.
 type warp struct {
 	site
 
@@ -27,8 +28,8 @@ type warp struct {
 	products *products // nil in kernels without wgmma
 }
 
-// site is the place of a warp in the launch and in the code. The parts of a warp share it by a pointer, and see no other part than
-// those they name.
+// site is the place of a warp in the launch and in the code. The parts of a warp share it by a pointer, and see no
+// other part than those they name.
 type site struct {
 	block *block
 	index int    // of the warp in the block
@@ -39,8 +40,8 @@ type site struct {
 	fault error
 }
 
-// warpOrder is a warp's part in the order of accesses. Time counts events that order memory: clock is the time of the warp's next
-// access, and a warp sees an earlier access of another warp if its seen holds that access's clock.
+// warpOrder is a warp's part in the order of accesses. Time counts events that order memory: clock is the time of the
+// warp's next access, and a warp sees an earlier access of another warp if its seen holds that access's clock.
 type warpOrder struct {
 	*site
 

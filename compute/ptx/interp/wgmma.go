@@ -7,9 +7,10 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// A product is one wgmma.mma_async. Each warp of the warpgroup executes its part when it gets there: the part depends on its own rows
-// of A and on B alone. The result is computed at once and arrives as late as allowed: until the wgmma.wait_group that covers it an
-// access to a register of A or D is a fault. Only instructions that have such registers look for that.
+// A product is one wgmma.mma_async. Each warp of the warpgroup executes its part when it gets there: the part depends
+// on its own rows of A and on B alone. The result is computed at once and arrives as late as allowed: until the
+// wgmma.wait_group that covers it an access to a register of A or D is a fault. Only instructions that have such
+// registers look for that.
 
 // warpgroupWarps is the number of warps of a warpgroup.
 const (
@@ -17,7 +18,7 @@ const (
 	warpgroupThreads = warpgroupWarps * warpThreads
 )
 
-// wgmma compiles the instructions of a warpgroup.
+// lowerWgmma translates the instructions of a warpgroup.
 func lowerWgmma(c *lowering, i *ptx.Instruction) {
 	t := c.wholeWarp()
 	if i.Op == ptx.OpSetmaxnreg { // registers are no resource here
@@ -43,7 +44,7 @@ func lowerWgmma(c *lowering, i *ptx.Instruction) {
 	}
 }
 
-// product compiles the operands of wgmma.mma_async.
+// lowerProduct translates the operands of wgmma.mma_async.
 func lowerProduct(c *lowering, i *ptx.Instruction) *productForm {
 	registers := func(o *ptx.Operand) (slots []int) {
 		for n := range o.Elements {
@@ -131,7 +132,8 @@ func (s *products) agree(p *productForm) (accumulate, ok bool) {
 	return add != 0, true
 }
 
-// sameProduct reports whether the other warps of the warpgroup execute this product as their next one, too, as far as they have come.
+// sameProduct reports whether the other warps of the warpgroup execute this product as their next one, too, as far as
+// they have come.
 func (s *products) sameProduct(p *productForm) bool {
 	f := s.frame
 	now := issue{pc: s.at, warp: s.index, right: f.regs[p.right][0]}

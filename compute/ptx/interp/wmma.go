@@ -2,8 +2,8 @@ package interp
 
 import "github.com/go-vram/vram/compute/ptx"
 
-// fragment is the part of a matrix that each thread of a warp holds for wmma. PTX leaves open which elements those are. Here thread t has
-// those from t*own on, row by row, and where its registers have room for more it has them again.
+// fragment is the part of a matrix that each thread of a warp holds for wmma. PTX leaves open which elements those are.
+// Here thread t has those from t*own on, row by row, and where its registers have room for more it has them again.
 type fragment struct {
 	rows, columns int
 	element       ptx.Type
@@ -58,7 +58,7 @@ func lowerFragment(c *lowering, i *ptx.Instruction) {
 	t.meet = eachElement(c, i, p, &g, 2, write) //nolint:mnd // the third operand
 }
 
-// eachElement loads or stores a fragment: the address of an element is that of the matrix and the stride between rows, or columns.
+// eachElement loads or stores a fragment: an address is the matrix's own, plus the stride between rows or columns.
 func eachElement(c *lowering, i *ptx.Instruction, p pointer, g *fragment, stride int, write bool) func(w *warp, members uint32) {
 	bytes := g.element.Bytes()
 	c.narrow(p.space, bytes)
@@ -107,12 +107,13 @@ func eachElement(c *lowering, i *ptx.Instruction, p pointer, g *fragment, stride
 	}
 }
 
-// lowerWmma translates D = A*B + C. Products of numbers are exact and their sum is rounded once; integers wrap, or are cut to their range.
+// lowerWmma translates D = A*B + C. Products of numbers are exact and their sum is rounded once; integers wrap, or are
+// cut to their range.
 func lowerWmma(c *lowering, i *ptx.Instruction) {
 	t := c.wholeWarp()
 	rows, columns, depth := i.Mod(ptx.KindShape).Shape()
 	element, result, addend := ptx.F16, i.Type(0), i.Type(1)
-	if len(i.Types) > 2 { //nolint:mnd // those of D, A, B and C
+	if len(i.Types) > 2 { //nolint:mnd // of D, A, B and C
 		element, addend = i.Type(1), i.Type(3)
 	}
 	slots := func(n int, of ptx.Type) []int {
