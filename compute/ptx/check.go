@@ -14,8 +14,8 @@ type CheckError struct {
 	Function    string // "" outside of functions
 	Instruction string // as text; "" where the finding is not about one
 	Message     string
-	// Lacking says that the finding is about a thing that this package does not know, and that the driver may take. A loader then refuses the
-	// function at its launch, and not the module.
+	// Lacking says that the finding is about a thing that this package does not know, and that the driver may take. A
+	// loader then refuses the function at its launch, and not the module.
 	Lacking bool
 }
 
@@ -39,15 +39,15 @@ func (e *CheckError) Error() string {
 	return b.String()
 }
 
-// Check finds mistakes in a module: the error joins a *CheckError for each, first those of declarations and then those of bodies, and is
+// Check finds mistakes in a module: the error joins a *CheckError for each, first for declarations and then for bodies, and is
 // nil without any.
 // It looks at each instruction's form, types and operands, at the version and the architecture that they need, and at
 // declarations. A module without findings is one that the driver's compiler accepts, as far as the table of instructions goes;
 // it may still compute nonsense.
 func Check(m *Module) error { return errors.Join(newChecker(m).check()...) }
 
-// CheckFunctions is Check for the declarations of a module, and of the bodies for those of some functions alone: a module of many kernels
-// is checked a kernel at a time.
+// CheckFunctions is Check for the declarations of a module and the bodies of the given functions: a module of many
+// kernels is checked a kernel at a time.
 func CheckFunctions(m *Module, functions ...*Function) error {
 	c := newChecker(m)
 	c.only = map[*Function]bool{}

@@ -134,7 +134,7 @@ func (c *checker) calledFunction(name string) *Function {
 	return all[0]
 }
 
-// passMisfit compares arguments or results with those of the function.
+// passMisfit compares arguments or results with the function's.
 func (c *checker) passMisfit(thing string, passed *Operand, formal []*Variable) string {
 	var elements []Operand
 	if passed != nil {
@@ -155,8 +155,8 @@ func (c *checker) passMisfit(thing string, passed *Operand, formal []*Variable) 
 	return ""
 }
 
-// passes reports whether a .param variable of a caller is passed for a parameter or a result: both are arrays or neither, of one size and
-// alignment.
+// passes reports whether a .param variable of a caller is passed for a parameter or a result: both are arrays or
+// neither, of one size and alignment.
 func (v *Variable) passes(formal *Variable) bool {
 	return v.Space == Param && v.Bytes() == formal.Bytes() && (len(v.Dims) > 0) == (len(formal.Dims) > 0) &&
 		(len(v.Dims) == 0 || v.Alignment() == formal.Alignment())

@@ -17,8 +17,9 @@ func (c *checker) checkBody(f *Function) {
 // maxSharedBytes is the shared memory of a block of an architecture that sharedLimits does not name.
 const maxSharedBytes = 228 << 10
 
-// checkShared reports a body whose shared memory is more than a block of the architecture has: its own variables, and those of the module
-// that it names. Likewise with the local memory of a thread, which the driver refuses at the launch.
+// checkShared reports a body whose shared memory is more than a block of the architecture has: its own variables, and
+// variables of the module that it names. It also reports too much local memory of a thread, which the driver refuses at
+// the launch.
 func (c *checker) checkShared(f *Function) {
 	limit, known := sharedLimits[c.module.Target.SM]
 	if !known {

@@ -113,7 +113,7 @@ func (c *checker) checkFunction(f *Function) {
 	}
 }
 
-// clusterNeeds are those of the directives about clusters of blocks.
+// clusterNeeds is the version and architecture for directives about clusters of blocks.
 //
 //nolint:gochecknoglobals // constant
 var clusterNeeds = needs{version: Version{7, 8}, sm: 90}

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// checkInstruction finds the row of an instruction and holds its operands against it. The reported mistake is that of the row that
+// checkInstruction finds the row of an instruction and compares its operands with it. The reported mistake is from the row that
 // is nearest: its name and its number of operands are right, and if possible it has vectors in the same places.
 func (c *checker) checkInstruction(i *Instruction) {
 	if i.Guard.Kind != OperandNone {
@@ -23,7 +23,7 @@ func (c *checker) checkInstruction(i *Instruction) {
 	c.checkForms(i)
 }
 
-// unknownText says that an instruction is not known: those of textures and surfaces by that.
+// unknownText says that an instruction is not known, and names textures and surfaces.
 func unknownText(name string) string {
 	head, _, _ := strings.Cut(name, ".")
 	switch head {
@@ -180,7 +180,7 @@ func (c *checker) checkNeeds(i *Instruction, forms []*form) {
 		first.version, first.target(), c.module.Version, c.module.Target.architecture())
 }
 
-// needsOf are the needs of an instruction that has the form, those of its modifiers included.
+// needsOf returns the needs of an instruction that has the form, including its modifiers' needs.
 func (f *form) needsOf(i *Instruction) needs {
 	all := f.needs
 	for _, m := range i.Mods {
@@ -202,7 +202,7 @@ func (n needs) and(other needs) needs {
 	return n
 }
 
-// has reports whether the module's version and architecture are those of a feature. One of a variant is that of no other architecture.
+// has reports whether the module's version and architecture have a feature. A feature of a variant is in no other architecture.
 func (c *checker) has(n needs) bool {
 	t := c.module.Target
 	return !c.module.Version.Before(n.version) && (n.variant == "" && t.SM >= n.sm || t.SM == n.sm && t.Variant == n.variant)

@@ -40,7 +40,7 @@ func (c *checker) checkIdentifier(pos Pos, name string) {
 	}
 }
 
-// isStored reports whether a type can be that of a register or of memory: others are types of instructions only.
+// isStored reports whether registers or memory can have the type: other types are for instructions only.
 func isStored(t Type) bool {
 	return t != NoType && t != BF16 && t != BF16x2 && t != TF32 && t.Class() != Opaque
 }
@@ -94,7 +94,8 @@ func (c *checker) codeOf(f *Function) *Code {
 	return code
 }
 
-// checkVariables looks at the variables of the module. One that is declared elsewhere may be declared several times, and defined once.
+// checkVariables looks at the variables of the module. One that is declared elsewhere may be declared several times,
+// and defined once.
 func (c *checker) checkVariables() {
 	first := map[string]*Variable{}
 	defined := map[string]bool{}
@@ -139,7 +140,7 @@ func (v *Variable) isLike(other *Variable) bool {
 	return true
 }
 
-// names is a set of those of parameters and results, which a body's own names may not repeat.
+// names is the set of names of parameters and results, which a body may not declare again.
 func (f *Function) names() *declaredNames {
 	names := &declaredNames{singles: map[string]bool{}, ranges: map[string]int{}}
 	for _, list := range [][]*Variable{f.Results, f.Params} {

@@ -199,7 +199,8 @@ func (c *checker) variableMisfit(i *Instruction, t Type, o *Operand) string {
 	return ""
 }
 
-// fits reports whether a register of a type may stand where an instruction wants another; a wider one only where the table allows it.
+// fits reports whether a register of a type may stand where an instruction wants another; a wider one only where the
+// table allows it.
 func fits(want, have Type, wider bool) bool {
 	untyped := want.Class() == Untyped || have.Class() == Untyped
 	integers := want.IsInteger() && have.IsInteger()

@@ -19,8 +19,9 @@ func (c *checker) checkTarget() {
 	}
 }
 
-// Remarks are texts about a module that are no findings of Check: it is for an architecture older than sm_70, with which the table of
-// instructions begins. Its instructions are read as those of sm_70; one that needs more than the module's own architecture is a finding.
+// Remarks are texts about a module that are no findings of Check: it is for an architecture older than sm_70, with
+// which the table of instructions begins. Its instructions are read as instructions of sm_70; one that needs more than
+// the module's own architecture is a finding.
 func (m *Module) Remarks() []string {
 	if m == nil || m.Target.SM >= oldest.sm {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// The limits of memory. A text is small, and the memory that it asks for is not: a variable longer than maxVariableBytes is refused,
-// although the assembler takes it.
+// The limits of memory. A text is small, and the memory that it asks for is not: a variable longer than
+// maxVariableBytes is refused, although the assembler takes it.
 const (
 	maxConstBytes    = 64 << 10  // .const variables
 	maxLocalBytes    = 512 << 10 // .local variables of a thread: CUDA's limit
@@ -46,7 +46,7 @@ func (c *checker) checkVariable(v *Variable) {
 	}
 }
 
-// isAlignment reports whether a number of bytes is an alignment; 0 is that of the type.
+// isAlignment reports whether a number of bytes is an alignment; 0 means the alignment of the type.
 func isAlignment(bytes int) bool { return bytes >= 0 && bits.OnesCount(uint(bytes)) <= 1 }
 
 // checkParam looks at a parameter or a result of a function, or of a call.
@@ -97,7 +97,8 @@ func (c *checker) checkInitialiser(v *Variable) {
 	})
 }
 
-// shapeMisfit says how the braces of an initial value are not those of an array, or "". A vector is the last dimension, and complete.
+// shapeMisfit says how the braces of an initial value differ from the array's dimensions, or "". A vector is the last
+// dimension, and complete.
 func shapeMisfit(o *Operand, dims []int, vector bool) string {
 	switch {
 	case len(dims) == 0 && o.Kind == OperandVector:

@@ -107,8 +107,8 @@ func compileChoices(text string) (choices []part, err error) {
 	return choices, nil
 }
 
-// matches reports whether the form has the instruction's name: its types in their order, its modifiers in any. Of two state spaces or two
-// layouts the order counts.
+// matches reports whether the form has the instruction's name: its types in their order, its modifiers in any. Of two
+// state spaces or two layouts the order counts.
 func (f *form) matches(i *Instruction) bool {
 	var used uint64
 	types := 0

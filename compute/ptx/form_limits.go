@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// limits are those of a constant where a register may stand, too. The zero value has none.
+// limits bounds a constant where a register is also allowed. The zero value has no bounds.
 type limits struct {
 	low, high int64
 	multiple  int64 // the constant is a multiple of it; 0 of none

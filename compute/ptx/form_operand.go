@@ -15,17 +15,17 @@ type operandSpec struct {
 	updated   bool // read, too
 	optional  bool
 	negatable bool
-	paired    bool // a predicate may stand beside the result
+	paired    bool // a predicate may follow the result
 	wider     bool
 	vector    bool // where the name has .v2 or .v4
 	address   bool // a special register or the address of a variable, too
 	count     int  // of elements; 0 of a scalar
 	columns   bool // half as many elements as the shape of the name has columns
 	typ       Type // of specValue, unless place says
-	place     int  // the type is that of the name at place-1
+	place     int  // the type is the type of the name at place-1
 	twice     bool // as wide again
 	space     Space
-	anySpace  bool // that of the name
+	anySpace  bool // of the name
 	low, high int64
 	members   []int64
 	limits    limits // of a constant of specValue

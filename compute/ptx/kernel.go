@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Kernel builds an .entry: Let and Do add instructions by the names that PTX has for them, other methods add several instructions
-// at once. No method fails: Build reports each mistake with the line of the caller that made it.
+// Kernel builds an .entry: Let and Do add instructions by the names that PTX has for them, other methods add several
+// instructions at once. No method fails: Build reports each mistake with the line of the caller that made it.
 type Kernel struct {
 	name       string
 	begun      place
@@ -106,7 +106,7 @@ func Not(predicate Operand) Operand {
 	return predicate
 }
 
-// add appends an instruction. Its operands are copied, so that the caller may go on with its own.
+// add appends an instruction. Its operands are copied, so that the caller may reuse its own.
 func (k *Kernel) add(guard Operand, name string, operands []Operand) {
 	if !k.usable() {
 		return

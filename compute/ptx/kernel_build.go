@@ -77,7 +77,7 @@ func (m *Module) extern(v *Variable) *Variable {
 	return v
 }
 
-// with is a copy of the instruction with other variables in the place of some.
+// with returns a copy of the instruction in which some variables are replaced.
 func (i *Instruction) with(others map[*Variable]*Variable) *Instruction {
 	replaced := *i
 	replaced.Operands = replaceVariables(i.Operands, others)

@@ -30,10 +30,10 @@ func (k *Kernel) Place(label Operand) {
 	k.statements = append(k.statements, label.Label)
 }
 
-// Branch goes on at a label.
+// Branch jumps to a label.
 func (k *Kernel) Branch(label Operand) { k.Do("bra", label) }
 
-// BranchIf goes on at a label where the predicate holds.
+// BranchIf jumps to a label where the predicate holds.
 func (k *Kernel) BranchIf(predicate, label Operand) { k.DoIf(predicate, "bra", label) }
 
 // If runs the body in the threads where the predicate holds.

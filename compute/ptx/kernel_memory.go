@@ -11,7 +11,7 @@ func (k *Kernel) Value(name string, t Type) Operand {
 	return k.Let("ld.param."+t.String(), MemoryOf(v, 0))
 }
 
-// moved is the type in ld, st and mov of values of a type: those of 16 bits and packed ones are bits there.
+// moved returns the type that ld, st and mov have for values of a type: bits, if they have 16 bits or are packed.
 func moved(t Type) Type {
 	switch {
 	case t.Class() != Float || t == F32 || t == F64:
@@ -50,7 +50,7 @@ func (k *Kernel) DynamicShared(name string) *Variable {
 	return v
 }
 
-// Element is the memory of the element at an index of 32 bits without a sign, behind an address of 64 bits.
+// Element returns the memory of the element at an unsigned 32-bit index from a 64-bit address.
 func (k *Kernel) Element(base, index Operand, elementBytes int) Operand {
 	distance := k.Let("mul.wide.u32", index, Integer(int64(elementBytes)))
 	return k.At(k.Let("add.u64", base, distance), 0)

@@ -104,7 +104,7 @@ func (l *lexer) skipLines(length int) {
 
 func (l *lexer) newLine() { l.line, l.lineStart = l.line+1, l.at }
 
-// pass goes on as far as the characters belong.
+// pass advances while the characters belong.
 func (l *lexer) pass(belongs func(byte) bool) {
 	for l.at < len(l.text) && belongs(l.text[l.at]) {
 		l.at++
@@ -119,7 +119,7 @@ func (l *lexer) name() string {
 	return l.text[start:l.at]
 }
 
-// dotted is a part of a name behind its dot, which may have one or several "::".
+// dotted reads the part of a name after its dot, which may have one or several "::".
 func (l *lexer) dotted() string {
 	start := l.at
 	for {

@@ -8,7 +8,8 @@ type Modifier uint8
 // ModifierKind groups modifiers that exclude each other in most instructions.
 type ModifierKind uint8
 
-// The kinds of modifiers. .lo and .hi are comparisons of setp and halves of a product of mul and mad; their kind is KindCompare.
+// The kinds of modifiers. .lo and .hi are comparisons of setp and halves of a product of mul and mad; their kind is
+// KindCompare.
 const (
 	KindFlag      ModifierKind = iota // by itself: .ftz, .sat, .uni
 	KindSpace                         // .global
@@ -25,7 +26,7 @@ const (
 	KindMatrices                      // .x4
 	KindLayout                        // .row
 	KindTest                          // .finite
-	KindPermute                       // .f4e, behind the type
+	KindPermute                       // .f4e, after the type
 )
 
 // The modifiers.
@@ -282,7 +283,8 @@ func (m Modifier) Kind() ModifierKind {
 	return modifierTable[m].kind
 }
 
-// Shape are the sizes that a modifier of KindShape names: 64, 8 and 16 of .m64n8k16. depth is 0 of .m8n8, and all are of other kinds.
+// Shape are the sizes that a modifier of KindShape names: 64, 8 and 16 of .m64n8k16. depth is 0 of .m8n8, and all are
+// of other kinds.
 func (m Modifier) Shape() (rows, columns, depth int) {
 	if m.Kind() == KindShape {
 		_, _ = fmt.Sscanf(m.String(), "m%dn%dk%d", &rows, &columns, &depth) // m8n8 ends early

@@ -53,7 +53,8 @@ type File struct {
 	Name  string
 }
 
-// Pos is a place in the text of PTX; lines and columns count from 1, and columns count bytes. A node that a program made has none.
+// Pos is a place in the text of PTX; lines and columns count from 1, and columns count bytes. A node that a program
+// made has none.
 type Pos struct {
 	Line, Column int
 }
@@ -111,7 +112,7 @@ type Pointer struct {
 	Align int // in bytes; 0 where the text does not name it
 }
 
-// Bytes is the size of the variable, at most the largest int; that of an array of unknown length is 0.
+// Bytes is the size of the variable, at most the largest int; 0 for an array of unknown length.
 func (v *Variable) Bytes() int {
 	if v == nil {
 		return 0
@@ -130,7 +131,7 @@ func (v *Variable) Bytes() int {
 	return bytes
 }
 
-// Alignment is the address's alignment in bytes: the declared one, or else that of the type.
+// Alignment is the address's alignment in bytes: the declared one, or else the type's.
 func (v *Variable) Alignment() int {
 	if v == nil {
 		return 1

@@ -36,19 +36,19 @@ limits, with the answers of NVIDIA's assembler.
 | b32, pred | a register or a constant of that type; b32 is any type of 32 bits |
 | = in front | the result; =_ is one that may be dropped: ` + "`_`" + ` |
 | + in front | read and written |
-| ? behind | may be left out |
+| ? after | may be left out |
 | ! in front | a predicate that may be negated |
-| \| behind | may have a predicate beside it: ` + "`%r1\\|%p1`" + ` |
-| ~ behind | may be a wider register: of any type for bits, of an integer or bits for an integer, of bits for a floating-point number |
-| * behind | a vector where the name has .v2 or .v4, else one register with or without braces |
-| & behind | also a special register, or the address of a variable or a function |
+| \| after | may be followed by a predicate: ` + "`%r1\\|%p1`" + ` |
+| ~ after | may be a wider register: of any type for bits, of an integer or bits for an integer, of bits for a floating-point number |
+| * after | a vector where the name has .v2 or .v4, else one register with or without braces |
+| & after | also a special register, or the address of a variable or a function |
 | {4:b32}, {n/2:f32} | a vector of four registers, of half as many as the shape has columns |
 | {}T | a vector of registers that are as wide as T together |
 | [] | memory in the space that the name has |
 | [shared] | memory in that space |
 | int(0..255), int(4\|8\|16) | a constant |
 | b32(0..15), b32(0..96/32), b32(0..@3), f32(fraction) | a register, or a constant within limits; a multiple of 32; at most the third operand; above 0 and up to 1 |
-| label, call | a label; a function with results in front and arguments behind |
+| label, call | a label; a function with results in front and arguments after |
 
 `
 
@@ -102,5 +102,5 @@ func TestThePageListsTheTable(t *testing.T) {
 	}
 	text, err := os.ReadFile(pageName)
 	require.NoError(t, err)
-	assert.Equal(t, page(), string(text), "go test ./compute/ptx -update writes it anew")
+	assert.Equal(t, page(), string(text), "go test ./compute/ptx -update writes it again")
 }

@@ -6,8 +6,8 @@ import "fmt"
 // calls itself for each, has the stack.
 const maxDepth = 200
 
-// Parse reads a module. The error is a *SyntaxError at the first place that is not understood. Instructions that this package does
-// not know are kept by their text: Check reports them.
+// Parse reads a module. The error is a *SyntaxError at the first place that is not understood. Instructions that this
+// package does not know are kept by their text: Check reports them.
 func Parse(text string) (*Module, error) {
 	p := &parser{lexer: newLexer(text), module: &Module{}, scope: newScope(nil)}
 	p.resolver = p.resolve
@@ -19,8 +19,8 @@ func Parse(text string) (*Module, error) {
 	return p.module, nil
 }
 
-// parser reads tokens one ahead. After a failure the current token is the end of the text and stays so: each loop over tokens ends
-// there, and no step has to ask for failures. It has a method for each rule of the grammar.
+// parser reads tokens one ahead. After a failure the current token is the end of the text and stays so: each loop over
+// tokens ends there, and no step has to ask for failures. It has a method for each rule of the grammar.
 type parser struct {
 	lexer   *lexer
 	tok     token

@@ -53,7 +53,7 @@ func (o Operand) negation() string {
 	return ""
 }
 
-// name is also that of no register, which Check reports.
+// name also names a missing register, which Check reports.
 func (r *Register) name() string {
 	if r == nil {
 		return "(no register)"

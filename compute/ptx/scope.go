@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// scope has the names that are declared between two braces. Registers and variables stand before their uses; labels and functions
-// may come behind, so that operands wait for them in pending.
+// scope has the names that are declared between two braces. Registers and variables stand before their uses; labels and
+// functions may come later, so that operands wait for them in pending.
 type scope struct {
 	outer     *scope
 	registers map[string]declared // by name, or by prefix and "<" of a range

@@ -48,7 +48,7 @@ type Label struct {
 	Name string
 }
 
-// Location is a .loc directive: the place in the source language of the instructions behind it.
+// Location is a .loc directive: the place in the source language of the instructions after it.
 type Location struct {
 	Pos                Pos
 	File, Line, Column int
@@ -68,7 +68,7 @@ type Instruction struct {
 	Op       Opcode     // UnknownOp where the parser knows the name by its text alone
 	Mods     []Modifier // in the order of the text
 	Types    []Type     // in the order of the text
-	Name     string     // of an UnknownOp: the opcode with everything behind it
+	Name     string     // of an UnknownOp: the opcode with everything after it
 	Operands []Operand
 }
 

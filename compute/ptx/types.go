@@ -121,7 +121,7 @@ func (t Type) entry() typeEntry {
 // Space is the state space that a variable or an address belongs to.
 type Space uint8
 
-// The state spaces. Generic is that of an instruction that names none.
+// The state spaces. An instruction that names none has Generic.
 const (
 	Generic Space = iota
 	Global
