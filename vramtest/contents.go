@@ -9,8 +9,8 @@ import (
 
 // contents is which bytes of a buffer were written, since it was allocated. The zero value is none.
 //
-// It is one of three: nothing was written, and there are no bits; some were, and there is a bit for each byte; or all were, and there are
-// no bits any more, so that what was written once costs kernels nothing.
+// It is one of three: nothing was written, and there are no bits; some were, and there is a bit for each byte; or all
+// were, and there are no bits any more, so that fully written memory costs kernels nothing.
 type contents struct {
 	written []uint64
 	all     bool
@@ -63,7 +63,7 @@ func (c *contents) each(from, bytes, of int64, f func(word *uint64, field uint64
 	}
 }
 
-// copyFrom gives bytes the contents of those that they were copied from: what was not written is not written by a copy.
+// copyFrom gives bytes the contents of their source: a copy of unwritten bytes leaves them unwritten.
 func (c *contents) copyFrom(to, of int64, src *contents, from, srcOf, bytes int64) {
 	words := src.bits(srcOf)
 	if words == nil {
