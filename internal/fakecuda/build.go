@@ -24,11 +24,11 @@ const soname = "libcuda.so.1"
 // A BuildError is a compiler that was found and failed.
 type BuildError struct {
 	Command string // the command line
-	Output  string // what the compiler said
+	Output  string // the compiler's messages
 	Err     error
 }
 
-// Error has the compiler's words.
+// Error includes the compiler's messages.
 func (e *BuildError) Error() string {
 	return fmt.Sprintf("fakecuda: %s: %v\n%s", e.Command, e.Err, e.Output)
 }
@@ -36,10 +36,10 @@ func (e *BuildError) Error() string {
 // Unwrap is the failure to run the command.
 func (e *BuildError) Unwrap() error { return e.Err }
 
-// Build compiles the library into dir, which must exist, and returns its path: dir/libcuda.so.1, with dir/libcuda.so
-// beside it for linkers and the headers in dir/source/include. The symbols that are named in hidden, as they are
-// exported ("cuMemCreate", "cuMemAlloc_v2"), are not in it. It blocks for the seconds that the compiler takes; the
-// files are the caller's. Errors: ErrNoCompiler, a *BuildError, or those of writing files.
+// Build compiles the library into dir, which must exist, and returns its path: dir/libcuda.so.1, and writes dir/libcuda.so
+// for linkers and the headers in dir/source/include. The library lacks the symbols in hidden, named as they are
+// exported ("cuMemCreate", "cuMemAlloc_v2"). It blocks for the seconds that the compiler takes; the caller
+// removes the files. The error is ErrNoCompiler, a *BuildError, or from writing files.
 func Build(dir string, hidden ...string) (string, error) {
 	compiler, err := findCompiler()
 	if err != nil {
@@ -101,7 +101,7 @@ func findCompiler() ([]string, error) {
 	return nil, fmt.Errorf("%w: install gcc or clang, or set CC", ErrNoCompiler)
 }
 
-// writeSource writes the embedded files below dir, over what is there.
+// writeSource writes the embedded files below dir, and replaces existing ones.
 func writeSource(dir string) error {
 	return fs.WalkDir(source, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
