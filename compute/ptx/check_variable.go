@@ -14,7 +14,7 @@ const (
 )
 
 // checkVariable looks at the declaration of a variable, or of a parameter.
-func (c *checker) checkVariable(v *Variable) {
+func (c *declarations) checkVariable(v *Variable) {
 	switch {
 	case v.Type.Class() == Opaque && v.Space == Global && v.Init == nil:
 	case !isStored(v.Type) || v.Type == Pred:
@@ -50,7 +50,7 @@ func (c *checker) checkVariable(v *Variable) {
 func isAlignment(bytes int) bool { return bytes >= 0 && bits.OnesCount(uint(bytes)) <= 1 }
 
 // checkParam looks at a parameter or a result of a function, or of a call.
-func (c *checker) checkParam(f *Function, v *Variable) {
+func (c *declarations) checkParam(f *Function, v *Variable) {
 	c.checkVariable(v)
 	switch {
 	case v.Space != Param:
@@ -74,7 +74,7 @@ func (c *checker) checkParam(f *Function, v *Variable) {
 const maxParamAlign = 128
 
 // checkInitialiser looks at the values of a variable of the module.
-func (c *checker) checkInitialiser(v *Variable) {
+func (c *declarations) checkInitialiser(v *Variable) {
 	if v.Space != Global && v.Space != Const || v.Linkage == Extern {
 		c.report(v.Pos, "variable %s: only .global and .const variables that the module defines have an initial value", v.Name)
 		return
@@ -123,7 +123,7 @@ func shapeMisfit(o *Operand, dims []int, vector bool) string {
 }
 
 // initialValue says how a value does not fit the variable, or "".
-func (c *checker) initialValue(v *Variable, o *Operand) string {
+func (c *declarations) initialValue(v *Variable, o *Operand) string {
 	isUntyped := v.Type.Class() == Untyped
 	switch o.Kind { //nolint:exhaustive // the kinds of constants
 	case OperandName:
@@ -149,7 +149,7 @@ func (c *checker) initialValue(v *Variable, o *Operand) string {
 }
 
 // addressValueMisfit is about an address: of .global or .const memory, or of a function, that stands before the variable.
-func (c *checker) addressValueMisfit(v *Variable, o *Operand) string {
+func (c *declarations) addressValueMisfit(v *Variable, o *Operand) string {
 	if o.Variable == nil {
 		if v.Pos != (Pos{}) && !c.declaredBefore(o.Name, v.Pos) {
 			return "is declared further down"
@@ -166,9 +166,4 @@ func (c *checker) addressValueMisfit(v *Variable, o *Operand) string {
 		return "is declared further down"
 	}
 	return ""
-}
-
-// before reports whether a place is earlier in the text.
-func (p Pos) before(other Pos) bool {
-	return p.Line < other.Line || p.Line == other.Line && p.Column < other.Column
 }

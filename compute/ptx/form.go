@@ -43,9 +43,17 @@ func (r row) compile() (f form, err error) {
 	return f, nil
 }
 
+// formTable is the table of instructions, as far as a module uses it.
+type formTable struct {
+	*reporter
+
+	rows   map[Opcode][]form
+	byName map[nameKey][]*form
+}
+
 // formsOf are the rows of an opcode, read; a mistake in the table is a finding.
-func (c *checker) formsOf(op Opcode) []form {
-	if forms, ok := c.forms[op]; ok {
+func (c *formTable) formsOf(op Opcode) []form {
+	if forms, ok := c.rows[op]; ok {
 		return forms
 	}
 	var forms []form
@@ -62,7 +70,7 @@ func (c *checker) formsOf(op Opcode) []form {
 			forms = append(forms, f)
 		}
 	}
-	c.forms[op] = forms
+	c.rows[op] = forms
 	return forms
 }
 
@@ -143,4 +151,41 @@ func (s *slot) take(mods []Modifier, used *uint64) bool {
 		passed[kind] = kind == KindSpace || kind == KindLayout
 	}
 	return false
+}
+
+// nameKey is a name of so many parts as nearly all have.
+type nameKey struct {
+	op    Opcode
+	mods  [10]Modifier
+	types [4]Type
+}
+
+// key is the name as a key of a map; it is not short where parts are missing in it.
+func (i *Instruction) key() (key nameKey, short bool) {
+	key.op = i.Op
+	mods, types := copy(key.mods[:], i.Mods), copy(key.types[:], i.Types)
+	return key, mods == len(i.Mods) && types == len(i.Types)
+}
+
+// rowGroups is the whole table.
+func rowGroups() [11][]row {
+	return [...][]row{arithmeticRows, floatRows, logicRows, conversionRows, memoryRows, atomicRows, warpRows, mbarrierRows, wmmaRows, warpgroupRows, controlRows}
+}
+
+// named are the forms that have an instruction's name, in the order of the table.
+func (c *formTable) named(i *Instruction) (forms []*form) {
+	key, short := i.key()
+	if found, ok := c.byName[key]; ok && short {
+		return found
+	}
+	all := c.formsOf(i.Op)
+	for n := range all {
+		if all[n].matches(i) {
+			forms = append(forms, &all[n])
+		}
+	}
+	if short {
+		c.byName[key] = forms
+	}
+	return forms
 }

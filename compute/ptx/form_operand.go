@@ -145,3 +145,29 @@ func (s *operandSpec) compileType(name string) error {
 	}
 	return nil
 }
+
+// cutLimits reads the limits after a type: b32(0..15), b32(0..96/32), b32(0..@3), f32(fraction).
+func (s *operandSpec) cutLimits(word string) (string, error) {
+	typ, text, ok := strings.Cut(strings.TrimSuffix(word, ")"), "(")
+	if !ok || typ == "int" {
+		return word, nil
+	}
+	l := &s.limits
+	l.set = true
+	if l.fraction = text == "fraction"; l.fraction {
+		return typ, nil
+	}
+	for _, format := range []struct {
+		text string
+		into []any
+	}{
+		{"%d..%d/%d", []any{&l.low, &l.high, &l.multiple}},
+		{"%d..@%d", []any{&l.low, &l.operand}},
+		{"%d..%d", []any{&l.low, &l.high}},
+	} {
+		if n, err := fmt.Sscanf(text, format.text, format.into...); err == nil && n == len(format.into) {
+			return typ, nil
+		}
+	}
+	return "", fmt.Errorf("no limits %q", text)
+}

@@ -18,15 +18,9 @@ type Kernel struct {
 	counts     map[Type]int // of registers
 	registers  []*Register
 	labels     int
-	checker    *checker // for the forms of instructions, whose results need registers
+	forms      *formTable // of instructions, whose results need registers
 	places     map[*Instruction]place
 	mistakes   []error
-}
-
-// place is a line of the program that builds a kernel.
-type place struct {
-	file string
-	line int
 }
 
 // NewKernel begins a kernel without parameters and instructions.
@@ -43,7 +37,7 @@ func (k *Kernel) usable() bool {
 	}
 	if k.counts == nil {
 		k.counts = map[Type]int{}
-		k.checker = newChecker(&Module{})
+		k.forms = newChecker(&Module{}).forms
 		k.places = map[*Instruction]place{}
 	}
 	return true
@@ -128,7 +122,7 @@ func (k *Kernel) resultOf(name string, count int) Operand {
 	if i.Op == UnknownOp {
 		return k.Reg(B32)
 	}
-	for _, f := range k.checker.formsOf(i.Op) {
+	for _, f := range k.forms.formsOf(i.Op) {
 		if !f.matches(i) || !f.takes(count) || len(f.operands) == 0 || !f.operands[0].result || f.operands[0].kind != specValue {
 			continue
 		}
@@ -165,4 +159,15 @@ func callerPlace() place {
 			return place{frame.File, frame.Line}
 		}
 	}
+}
+
+// moved returns the type that ld, st and mov have for values of a type: bits, if they have 16 bits or are packed.
+func moved(t Type) Type {
+	switch {
+	case t.Class() != Float || t == F32 || t == F64:
+		return t
+	case t.Bits() == 16:
+		return B16
+	}
+	return B32
 }

@@ -62,7 +62,7 @@ func (k *Kernel) function(c *checker) *Function {
 		}
 		add(s)
 	}
-	if ends := (&checker{module: &Module{}, code: f.Code()}).ends(); !ends {
+	if !c.ends(f.Code()) {
 		add(&Instruction{Op: OpRet})
 	}
 	return f
@@ -98,14 +98,14 @@ func replaceVariables(operands []Operand, others map[*Variable]*Variable) []Oper
 
 // raise lifts the version and the architecture of the module to those that the instructions of a function need.
 func (c *checker) raise(f *Function) {
-	c.enter(f)
+	b := c.enter(f)
 	defer c.leave()
 	least := needs{c.module.Version, c.module.Target.SM, c.module.Target.Variant}
-	for _, i := range c.code.Instructions {
-		if forms := c.fitting(i, nil); len(forms) > 0 {
+	for _, i := range b.code.Instructions {
+		if forms := b.fitting(i, nil); len(forms) > 0 {
 			least = least.and(forms[0].needsOf(i))
 		}
 	}
-	least.version = least.and(needs{version: c.targetVersion(Target{SM: least.sm, Variant: least.variant})}).version
+	least.version = least.and(needs{version: targetVersion(Target{SM: least.sm, Variant: least.variant})}).version
 	c.module.Version, c.module.Target.SM, c.module.Target.Variant = least.version, least.sm, least.variant
 }

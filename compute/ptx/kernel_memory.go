@@ -11,17 +11,6 @@ func (k *Kernel) Value(name string, t Type) Operand {
 	return k.Let("ld.param."+t.String(), MemoryOf(v, 0))
 }
 
-// moved returns the type that ld, st and mov have for values of a type: bits, if they have 16 bits or are packed.
-func moved(t Type) Type {
-	switch {
-	case t.Class() != Float || t == F32 || t == F64:
-		return t
-	case t.Bits() == 16:
-		return B16
-	}
-	return B32
-}
-
 // Buffer is a new parameter that points to global memory, loaded: an address in the space .global.
 func (k *Kernel) Buffer(name string) Operand {
 	return k.Let("cvta.to.global.u64", k.Value(name, U64))

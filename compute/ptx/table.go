@@ -21,11 +21,6 @@ type row struct {
 	needs    string // "7.0 sm_80", "8.0 sm_90a", or nothing where any version and target do
 }
 
-// rowGroups is the whole table.
-func rowGroups() [11][]row {
-	return [...][]row{arithmeticRows, floatRows, logicRows, conversionRows, memoryRows, atomicRows, warpRows, mbarrierRows, wmmaRows, warpgroupRows, controlRows}
-}
-
 // namedSets are the sets of modifiers and types that several rows name.
 //
 //nolint:gochecknoglobals // constant table of sets
