@@ -16,7 +16,7 @@ type contents struct {
 	all     bool
 }
 
-// bits are those that a kernel reads and sets; nil where all bytes were written.
+// bits returns the bits that a kernel reads and sets; nil where all bytes were written.
 func (c *contents) bits(bytes int64) []uint64 {
 	if c.written != nil && c.complete(bytes) {
 		*c = contents{all: true}
@@ -120,7 +120,7 @@ func (o *owned) receive(p cudadrv.Ptr, bytes int64, src *owned, from cudadrv.Ptr
 	o.contents.copyFrom(to, o.event.Bytes, &src.contents, at, src.event.Bytes, bytes)
 }
 
-// inside is the part of a range that is the buffer's.
+// inside returns the part of a range that is the buffer's.
 func (o *owned) inside(p cudadrv.Ptr, bytes int64) (offset, within int64) {
 	offset = int64(p - o.event.Ptr) //nolint:gosec // contained
 	return offset, max(min(bytes, o.event.Bytes-offset), 0)

@@ -111,7 +111,7 @@ func (d *Device) Close() error {
 	return err
 }
 
-// GPU is the test's own view of the device, for kernels, events, copies, and memory outside the allocator. Its
+// GPU returns the test's own view of the device, for kernels, events, copies, and memory outside the allocator. Its
 // calls are checked. It is closed at the end of the test.
 func (d *Device) GPU() *hazard.Device {
 	if !d.opened() {
@@ -120,7 +120,7 @@ func (d *Device) GPU() *hazard.Device {
 	return d.gpu
 }
 
-// Hazards are those that showed so far: the first of each kind and pair of places.
+// Hazards returns the hazards found so far: the first of each kind and pair of places.
 func (d *Device) Hazards() []hazard.Report {
 	if !d.opened() {
 		return nil
@@ -142,7 +142,7 @@ func (d *Device) Stream() *vram.Stream {
 	return s
 }
 
-// Now is the device's virtual time.
+// Now returns the device's virtual time.
 func (d *Device) Now() time.Duration {
 	if !d.opened() {
 		return 0

@@ -59,7 +59,7 @@ func (s *settings) execute(d *Device) {
 	s.config.Observer = owners.observer(s.config.Observer)
 }
 
-// Faults are the mistakes of kernels so far. Each wraps an *interp.Fault. Without the option Kernels there are none.
+// Faults returns the mistakes of kernels so far. Each wraps an *interp.Fault. Without the option Kernels there are none.
 func (d *Device) Faults() []error {
 	if d == nil || d.kernels == nil {
 		return nil
@@ -184,7 +184,7 @@ func (o *owners) Launched(l sim.KernelLaunch) func(p, start cudadrv.Ptr, bytes i
 	}
 }
 
-// at is the buffer that had an address at an event, or nil.
+// at returns the buffer that had an address at an event, or nil.
 func (o *owners) at(p cudadrv.Ptr, event uint64) *owned {
 	for _, b := range slices.Backward(o.all) {
 		if b.contains(p) && b.livedAt(event) {
@@ -194,7 +194,7 @@ func (o *owners) at(p cudadrv.Ptr, event uint64) *owned {
 	return nil
 }
 
-// find is the part of mapped memory around an address that a launch may touch.
+// find returns the part of mapped memory around an address that a launch may touch.
 func (o *owners) find(p, start cudadrv.Ptr, bytes int64, event uint64, arguments map[*owned]bool) (ptxrun.Part, *owned, error) {
 	b := o.at(p, event)
 	switch {

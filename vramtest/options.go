@@ -31,10 +31,10 @@ type settings struct {
 // Option configures Open.
 type Option func(*settings)
 
-// Config is the device's configuration: limits, footprint, events. Driver and Observer are set by Open.
+// Config returns the device's configuration: limits, footprint, events. Driver and Observer are set by Open.
 func Config(c vram.Config) Option { return func(s *settings) { s.config = c } }
 
-// Machine is the simulated machine: memory, granularity, clock.
+// Machine returns the simulated machine: memory, granularity, clock.
 func Machine(c sim.Config) Option { return func(s *settings) { s.machine = c } }
 
 // Wrap puts a wrapper around the driver that the allocator sees, such as fault.Wrap: its calls may fail, those on

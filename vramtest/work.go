@@ -16,18 +16,18 @@ type Touch struct {
 	stale    []vram.Buffer
 }
 
-// Reads is the whole of buffers that a kernel reads.
+// Reads returns the whole of buffers that a kernel reads.
 func Reads(buffers ...vram.Buffer) Touch { return touch(buffers, false) }
 
-// Writes is the whole of buffers that a kernel writes.
+// Writes returns the whole of buffers that a kernel writes.
 func Writes(buffers ...vram.Buffer) Touch { return touch(buffers, true) }
 
-// ReadsRange is a range of addresses that a kernel reads.
+// ReadsRange returns a range of addresses that a kernel reads.
 func ReadsRange(p vram.Ptr, bytes int64) Touch {
 	return Touch{accesses: []hazard.Access{{Ptr: p, Bytes: bytes}}}
 }
 
-// WritesRange is a range of addresses that a kernel writes.
+// WritesRange returns a range of addresses that a kernel writes.
 func WritesRange(p vram.Ptr, bytes int64) Touch {
 	return Touch{accesses: []hazard.Access{{Ptr: p, Bytes: bytes, Write: true}}}
 }

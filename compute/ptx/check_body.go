@@ -132,7 +132,7 @@ func (d *declaredNames) addRange(prefix string, count int) bool {
 	return there
 }
 
-// names is the set of names of parameters and results, which a body may not declare again.
+// names returns the set of names of parameters and results, which a body may not declare again.
 func (f *Function) names() *declaredNames {
 	names := &declaredNames{singles: map[string]bool{}, ranges: map[string]int{}}
 	for _, list := range [][]*Variable{f.Results, f.Params} {

@@ -11,7 +11,7 @@ type declarations struct {
 	codes      map[*Function]*Code
 }
 
-// codeOf is the body of a function in a row, made once.
+// codeOf returns the body of a function in a row, made once.
 func (c *declarations) codeOf(f *Function) *Code {
 	if code, ok := c.codes[f]; ok {
 		return code
@@ -26,7 +26,7 @@ func (c *declarations) declaredBefore(name string, at Pos) bool {
 	return slices.ContainsFunc(c.prototypes[name], func(f *Function) bool { return f.Pos == Pos{} || !at.before(f.Pos) })
 }
 
-// calledFunction is the definition of a function, or else its first declaration.
+// calledFunction returns the definition of a function, or else its first declaration.
 func (c *declarations) calledFunction(name string) *Function {
 	all := c.prototypes[name]
 	for _, f := range all {
@@ -85,7 +85,7 @@ func isStored(t Type) bool {
 	return t != NoType && t != BF16 && t != BF16x2 && t != TF32 && t.Class() != Opaque
 }
 
-// after is the end of the variable where it follows so many bytes of others. It does not wrap around.
+// after returns the end of the variable where it follows so many bytes of others. It does not wrap around.
 func (v *Variable) after(size int) int {
 	if v.Bytes() > maxVariableBytes || v.Alignment() > maxVariableBytes {
 		return maxVariableBytes

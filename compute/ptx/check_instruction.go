@@ -121,7 +121,7 @@ func (f *form) shaped(i *Instruction) bool {
 	return true
 }
 
-// bounds are the smallest and the largest number of operands. A call's are counted with its function.
+// bounds returns the smallest and the largest number of operands. A call's are counted with its function.
 func (f *form) bounds() (least, most int) {
 	for _, s := range f.operands {
 		most++
@@ -167,7 +167,7 @@ func (f *form) needsOf(i *Instruction) needs {
 	return all
 }
 
-// and are the needs of two features together.
+// and returns the needs of two features together.
 func (n needs) and(other needs) needs {
 	if n.version.Before(other.version) {
 		n.version = other.version
@@ -177,10 +177,10 @@ func (n needs) and(other needs) needs {
 	return n
 }
 
-// target is the architecture that the needs name.
+// target returns the architecture that the needs name.
 func (n needs) target() string { return Target{SM: n.sm, Variant: n.variant}.architecture() }
 
-// accessBytes is the number of bytes that a load, a store or an atomic operation touches, else 0.
+// accessBytes returns the number of bytes that a load, a store or an atomic operation touches, else 0.
 func (i *Instruction) accessBytes() int {
 	if i.Op != OpLd && i.Op != OpSt && i.Op != OpAtom && i.Op != OpRed {
 		return 0

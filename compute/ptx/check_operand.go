@@ -56,7 +56,7 @@ func (c *visible) operandMisfit(i *Instruction, s *operandSpec, o *Operand) stri
 	return ""
 }
 
-// typeIn is the type that the operand has in the instruction.
+// typeIn returns the type that the operand has in the instruction.
 func (s *operandSpec) typeIn(i *Instruction) Type {
 	t := s.typ
 	if s.place > 0 {

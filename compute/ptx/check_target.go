@@ -40,7 +40,7 @@ func (c *reporter) remark() {
 	}
 }
 
-// targetVersion is the version that knows an architecture first; zero of one that is not known.
+// targetVersion returns the version that knows an architecture first; zero of one that is not known.
 func targetVersion(t Target) Version {
 	version, ok := targetVersions[t.SM]
 	if t.Variant == "" || !ok {

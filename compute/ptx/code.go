@@ -7,7 +7,7 @@ type Code struct {
 	Variables    []*Variable    // those that the body declares, in the order of the text
 }
 
-// Code is the body of the function in a row; a declaration has none.
+// Code returns the body of the function in a row; a declaration has none.
 func (f *Function) Code() *Code {
 	if f == nil {
 		return &Code{}

@@ -51,7 +51,7 @@ type formTable struct {
 	byName map[nameKey][]*form
 }
 
-// formsOf are the rows of an opcode, read; a mistake in the table is a finding.
+// formsOf returns the rows of an opcode, read; a mistake in the table is a finding.
 func (c *formTable) formsOf(op Opcode) []form {
 	if forms, ok := c.rows[op]; ok {
 		return forms
@@ -160,19 +160,19 @@ type nameKey struct {
 	types [4]Type
 }
 
-// key is the name as a key of a map; it is not short where parts are missing in it.
+// key returns the name as a key of a map; it is not short where parts are missing in it.
 func (i *Instruction) key() (key nameKey, short bool) {
 	key.op = i.Op
 	mods, types := copy(key.mods[:], i.Mods), copy(key.types[:], i.Types)
 	return key, mods == len(i.Mods) && types == len(i.Types)
 }
 
-// rowGroups is the whole table.
+// rowGroups returns the whole table.
 func rowGroups() [11][]row {
 	return [...][]row{arithmeticRows, floatRows, logicRows, conversionRows, memoryRows, atomicRows, warpRows, mbarrierRows, wmmaRows, warpgroupRows, controlRows}
 }
 
-// named are the forms that have an instruction's name, in the order of the table.
+// named returns the forms that have an instruction's name, in the order of the table.
 func (c *formTable) named(i *Instruction) (forms []*form) {
 	key, short := i.key()
 	if found, ok := c.byName[key]; ok && short {

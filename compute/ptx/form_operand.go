@@ -97,7 +97,7 @@ func compileOperand(word string) (s operandSpec, err error) {
 	return s, nil
 }
 
-// elements is the number of registers of a vector in the instruction, or 0 of a scalar.
+// elements returns the number of registers of a vector in the instruction, or 0 of a scalar.
 func (s *operandSpec) elements(i *Instruction) int {
 	switch {
 	case s.vector && i.Vector() > 1:

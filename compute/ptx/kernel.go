@@ -43,7 +43,7 @@ func (k *Kernel) usable() bool {
 	return true
 }
 
-// Reg is a new register for values of a type. It is declared without a sign, as the instructions have one.
+// Reg returns a new register for values of a type. It is declared without a sign, as the instructions have one.
 func (k *Kernel) Reg(t Type) Operand {
 	if !k.usable() {
 		return Operand{}
@@ -63,7 +63,7 @@ var registerTypes = []struct {
 	prefix string
 }{{Pred, "%p"}, {B16, "%h"}, {B32, "%r"}, {B64, "%rd"}, {F32, "%f"}, {F64, "%d"}}
 
-// registerOf is the type of registers that hold values of a type.
+// registerOf returns the type of registers that hold values of a type.
 func registerOf(t Type) (Type, string) {
 	for _, r := range registerTypes {
 		if t == r.typ || t.Class() != Predicate && r.typ.Class() == Untyped && t != F32 && t != F64 && t.Bits() <= r.typ.Bits() {
@@ -94,7 +94,7 @@ func (k *Kernel) Set(t Type, register, value Operand) {
 	k.Do("mov."+moved(t).String(), register, value)
 }
 
-// Not is the predicate turned round, for guards and Boolean operands.
+// Not returns the predicate turned round, for guards and Boolean operands.
 func Not(predicate Operand) Operand {
 	predicate.Negated = !predicate.Negated
 	return predicate
@@ -149,7 +149,7 @@ func (k *Kernel) mistake(format string, args ...any) {
 	k.mistakes = append(k.mistakes, &CheckError{File: at.file, Line: at.line, Function: k.name, Message: fmt.Sprintf(format, args...)})
 }
 
-// callerPlace is the line that called into this package's Kernel.
+// callerPlace returns the line that called into this package's Kernel.
 func callerPlace() place {
 	var counters [32]uintptr
 	frames := runtime.CallersFrames(counters[:runtime.Callers(2, counters[:])])

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Build is the module with the kernel; see the function Build.
+// Build returns the module with the kernel; see the function Build.
 func (k *Kernel) Build() (*Module, error) { return Build(k) }
 
-// Build is a module with kernels. Its version is 7.0 and its architecture sm_70, or those that the instructions need. The
+// Build returns a module with kernels. Its version is 7.0 and its architecture sm_70, or those that the instructions need. The
 // error joins a *CheckError for each mistake: its File and Line are those that added the instruction, or began the kernel.
 func Build(kernels ...*Kernel) (*Module, error) {
 	m := &Module{Version: Version{7, 0}, Target: Target{SM: 70}, AddressSize: 64}
@@ -34,7 +34,7 @@ func Build(kernels ...*Kernel) (*Module, error) {
 	return m, nil
 }
 
-// function is the kernel as it is now. Its instructions are copies, so that each module has its own.
+// function returns the kernel as it is now. Its instructions are copies, so that each module has its own.
 func (k *Kernel) function(c *checker) *Function {
 	f := &Function{
 		Linkage: Visible, Entry: true, Name: k.name, Params: k.params, Directives: k.directives,
@@ -68,7 +68,7 @@ func (k *Kernel) function(c *checker) *Function {
 	return f
 }
 
-// extern is the module's variable of the same name, which is the variable itself where the module had none.
+// extern returns the module's variable of the same name, which is the variable itself where the module had none.
 func (m *Module) extern(v *Variable) *Variable {
 	if own := m.Variable(v.Name); own != nil {
 		return own

@@ -264,7 +264,7 @@ var modifierByName = func() map[string]Modifier {
 	return byName
 }()
 
-// String is the name of the modifier without its dot.
+// String returns the name of the modifier without its dot.
 func (m Modifier) String() string {
 	if m >= modifierCount {
 		return ""
@@ -275,7 +275,7 @@ func (m Modifier) String() string {
 // MarshalText implements encoding.TextMarshaler: the text of String.
 func (m Modifier) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
-// Kind is the group of the modifier.
+// Kind returns the group of the modifier.
 func (m Modifier) Kind() ModifierKind {
 	if m >= modifierCount {
 		return KindFlag
@@ -283,7 +283,7 @@ func (m Modifier) Kind() ModifierKind {
 	return modifierTable[m].kind
 }
 
-// Shape are the sizes that a modifier of KindShape names: 64, 8 and 16 of .m64n8k16. depth is 0 of .m8n8, and all are
+// Shape returns the sizes that a modifier of KindShape names: 64, 8 and 16 of .m64n8k16. depth is 0 of .m8n8, and all are
 // of other kinds.
 func (m Modifier) Shape() (rows, columns, depth int) {
 	if m.Kind() == KindShape {

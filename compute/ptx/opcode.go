@@ -165,7 +165,7 @@ var opcodeHeads = func() map[string]int {
 	return heads
 }()
 
-// String is the name of the opcode; of UnknownOp it is "unknown".
+// String returns the name of the opcode; of UnknownOp it is "unknown".
 func (op Opcode) String() string {
 	if op == UnknownOp || op >= opcodeCount {
 		return "unknown"

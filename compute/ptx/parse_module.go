@@ -178,7 +178,7 @@ func (p *parser) parseParams() (params []*Variable) {
 	return params
 }
 
-// functionDirectives are the directives between the parameters of a function and its body, with the most values they take.
+// functionDirectives returns the directives between the parameters of a function and its body, with the most values they take.
 func functionDirectives(name string) (values int, ok bool) {
 	values, ok = map[string]int{
 		"maxntid": 3, "reqntid": 3, "minnctapersm": 1, "maxnctapersm": 1, "maxnreg": 1, "noreturn": 0, "pragma": 0,

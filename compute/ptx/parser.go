@@ -64,7 +64,7 @@ func (t token) describe() string {
 	return quote(t.text)
 }
 
-// source is the token as a text has it.
+// source returns the token as a text has it.
 func (t token) source() string {
 	switch t.kind { //nolint:exhaustive // others are their text
 	case tokenDot:

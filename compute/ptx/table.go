@@ -107,7 +107,7 @@ const firstFamily = 100
 //nolint:gochecknoglobals // constant
 var familyVersion = Version{8, 8}
 
-// warpgroupShapeSet are the shapes of wgmma of one depth, from the first one on.
+// warpgroupShapeSet returns the shapes of wgmma of one depth, from the first one on.
 func warpgroupShapeSet(first Modifier) string {
 	var names []string
 	for n := range Modifier(warpgroupShapes) {

@@ -33,7 +33,7 @@ func (e *BuildError) Error() string {
 	return fmt.Sprintf("fakecuda: %s: %v\n%s", e.Command, e.Err, e.Output)
 }
 
-// Unwrap is the failure to run the command.
+// Unwrap returns the failure to run the command.
 func (e *BuildError) Unwrap() error { return e.Err }
 
 // Build compiles the library into dir, which must exist, and returns its path: dir/libcuda.so.1, and writes dir/libcuda.so
@@ -73,7 +73,7 @@ func Build(dir string, hidden ...string) (string, error) {
 	return library, nil
 }
 
-// flags are the compiler's. Nothing is optimised: the work is memset and memcpy, and compiling takes half the time.
+// flags returns the compiler's flags. Nothing is optimised: the work is memset and memcpy, and compiling takes half the time.
 // -Bsymbolic keeps two copies in one process apart; a library that is never unloaded
 // (nodelete) may leave thread-specific data with the threads.
 func flags(dir string) []string {
@@ -84,7 +84,7 @@ func flags(dir string) []string {
 	}
 }
 
-// findCompiler is the command that CC names, with its flags, or the first compiler that is there.
+// findCompiler returns the command that CC names, with its flags, or the first compiler that is there.
 func findCompiler() ([]string, error) {
 	if words := strings.Fields(os.Getenv("CC")); len(words) > 0 {
 		path, err := exec.LookPath(words[0])

@@ -66,9 +66,9 @@ func crashing() part {
 	}}
 }
 
-// TestAnswers holds the answers of the driver, those to mistakes above all, against testdata/answers.txt. The same
-// questions go to the fake and, with -tags gpu, to the machine's real driver: where that answers otherwise, the fake is
-// to be mended. A line that begins with a star is not asked of the real driver, for the reason that it ends with: there
+// TestAnswers compares the answers of the driver, mainly to mistakes, with testdata/answers.txt. The same questions go
+// to the fake and, with -tags gpu, to the machine's real driver: where that answers otherwise, fix the fake. A line that
+// begins with a star is not asked of the real driver, for the reason that it ends with: there
 // the fake is stricter on purpose. Every difference is printed; a question that ends the process, or that is not
 // answered in time, is one. -record FILE writes the answers.
 func TestAnswers(t *testing.T) {

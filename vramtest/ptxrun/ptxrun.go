@@ -68,7 +68,7 @@ var _ sim.Follower = (*Executor)(nil)
 // New makes an executor. One serves all devices of a driver.
 func New(config Config) *Executor { return &Executor{config: config} }
 
-// Faults are the mistakes of kernels, in their order. Each wraps an *interp.Fault, or interp.ErrLaunch.
+// Faults returns the mistakes of kernels, in their order. Each wraps an *interp.Fault, or interp.ErrLaunch.
 func (e *Executor) Faults() []error {
 	if e == nil {
 		return nil
@@ -122,7 +122,7 @@ func (e *Executor) Load(image []byte, variables map[string]sim.Variable) (sim.Pr
 	return p, nil
 }
 
-// text is an image without the zeros at its end.
+// text returns an image without the zeros at its end.
 func text(image []byte) string {
 	for len(image) > 0 && image[len(image)-1] == 0 {
 		image = image[:len(image)-1]
@@ -188,7 +188,7 @@ type reported struct{ error }
 // Error refers to the text.
 func (*reported) Error() string { return "the test reports its fault" }
 
-// Unwrap is the *Error.
+// Unwrap returns the *Error.
 func (r *reported) Unwrap() error { return r.error }
 
 // Error is a kernel that failed.
@@ -197,7 +197,7 @@ type Error struct{ Err error }
 // Error returns the interpreter's text.
 func (e *Error) Error() string { return fmt.Sprint(e.Err) }
 
-// Unwrap is the *interp.Fault.
+// Unwrap returns the *interp.Fault.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Result is CUDA's code for such a mistake.

@@ -86,7 +86,7 @@ func compared(p, q, a, b int, fn func(a, b uint64) bool, combine func(result, ot
 // The loops of frequent instructions: a call of a function in each thread would cost more than
 // the operation. Each computes the function of its instruction, as a test holds.
 
-// hot2 is the loop of a binary instruction, or nil.
+// hot2 returns the loop of a binary instruction, or nil.
 func hot2(i *ptx.Instruction, d, a, b int) computation {
 	switch {
 	case i.Op == ptx.OpAdd && len(i.Mods) == 0 && i.Type(0).IsInteger() && i.Type(0).Bits() == 32:
@@ -156,7 +156,7 @@ func (f *frame) merge(d int, all *lanes, m uint32) {
 	}
 }
 
-// hot3 is the loop of a ternary instruction, or nil.
+// hot3 returns the loop of a ternary instruction, or nil.
 func hot3(i *ptx.Instruction, d, a, b, c int) computation {
 	switch {
 	case i.Op == ptx.OpMad && len(i.Mods) == 1 && i.Has(ptx.ModLo) && i.Type(0).Bits() == 32:

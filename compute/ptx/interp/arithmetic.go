@@ -49,7 +49,7 @@ func lowerArithmetic(c *lowering, i *ptx.Instruction) {
 	}
 }
 
-// twice is the integer of twice the width.
+// twice returns the integer of twice the width.
 func twice(t ptx.Type) ptx.Type {
 	switch t {
 	case ptx.U16:
@@ -63,7 +63,7 @@ func twice(t ptx.Type) ptx.Type {
 	}
 }
 
-// integerFunction is the function of an instruction on integers.
+// integerFunction returns the function of an instruction on integers.
 func integerFunction(i *ptx.Instruction) (func1, func2, func3) {
 	t := integerOf(i.Type(0))
 	sat := i.Has(ptx.ModSat)

@@ -52,7 +52,7 @@ func lowerAtomic(c *lowering, i *ptx.Instruction) {
 	}
 }
 
-// atomicFunction is the new value of memory, of the old one and the operands.
+// atomicFunction returns the function from the old value and the operands to the new value of memory.
 func atomicFunction(i *ptx.Instruction) func3 {
 	t := integerOf(i.Type(0))
 	switch i.Mod(ptx.KindOperation) {

@@ -187,7 +187,7 @@ func writeReduction(w *warp, in *instruction, bar *barrierState, thread int) {
 	f.written(in, bit)
 }
 
-// waiter is a thread that waits at a barrier, or nil.
+// waiter returns a thread that waits at a barrier, or nil.
 func (b *block) waiter(bar *barrierState) *Place {
 	if bar.warps == 0 {
 		return nil
@@ -198,7 +198,7 @@ func (b *block) waiter(bar *barrierState) *Place {
 	return &p
 }
 
-// deadlock is the fault of a block in which every thread waits.
+// deadlock returns the fault of a block in which every thread waits.
 func (b *block) deadlock() error {
 	var at *warp
 	var thread int
@@ -214,7 +214,7 @@ func (b *block) deadlock() error {
 	return at.fault
 }
 
-// barrierOf is the barrier that a thread waits at, or -1.
+// barrierOf returns the barrier that a thread waits at, or -1.
 func (b *block) barrierOf(w *warp, thread int) int {
 	for id := range b.barriers {
 		if b.barriers[id].waiting[w.index]>>thread&1 != 0 {
@@ -224,7 +224,7 @@ func (b *block) barrierOf(w *warp, thread int) int {
 	return -1
 }
 
-// absent is a thread that waits elsewhere than the given one.
+// absent returns a thread that waits elsewhere than the given one.
 func (b *block) absent(at *warp, thread int) *Place {
 	for _, w := range b.warps {
 		for rest := w.live; rest != 0; rest &= rest - 1 {

@@ -121,7 +121,7 @@ func operandTypes(i *ptx.Instruction) []ptx.Type {
 	}
 }
 
-// bitFunction is a func1, func2, func3, or a function of four.
+// bitFunction returns a func1, func2, func3, or a function of four.
 func bitFunction(i *ptx.Instruction) any {
 	t := integerOf(i.Type(0))
 	ones, width := mask(t.width), t.width
@@ -259,7 +259,7 @@ func permutation(mode ptx.Modifier) func3 {
 	}
 }
 
-// permuted is the byte that a mode of prmt picks for the n-th byte.
+// permuted returns the byte that a mode of prmt picks for the n-th byte.
 func permuted(mode ptx.Modifier, c, n uint64) uint64 {
 	switch mode {
 	case ptx.ModF4e:

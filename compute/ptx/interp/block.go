@@ -51,7 +51,7 @@ func (b *block) place(pc, thread int) Place {
 	return b.kernel.place(pc, b.index, b.run.launch.Block.at(uint64(thread))) //nolint:gosec // not negative
 }
 
-// orderOf is the order at an mbarrier.
+// orderOf returns the order at an mbarrier.
 func (b *block) orderOf(address uint64) *mbarrierOrder {
 	o := b.mbarriers[address]
 	if o == nil {

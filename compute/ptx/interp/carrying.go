@@ -6,7 +6,7 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// causeAmong is the cause of the first undefined operand of a thread; 0 where all are defined.
+// causeAmong returns the cause of the first undefined operand of a thread; 0 where all are defined.
 func (f *frame) causeAmong(in *instruction, thread int) cause {
 	for _, s := range in.reads {
 		if f.defined[s]>>thread&1 == 0 {

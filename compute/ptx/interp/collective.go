@@ -74,7 +74,7 @@ func lowerShuffle(c *lowering, i *ptx.Instruction, t *meeting) {
 	}
 }
 
-// shuffled is the thread that a thread reads from; inRange is false where it reads its own value instead.
+// shuffled returns the thread that a thread reads from; inRange is false where it reads its own value instead.
 func shuffled(mode ptx.Modifier, lane, b, c int) (from int, inRange bool) {
 	segment, clamp := c>>8&31, c&31       //nolint:mnd // 5 bits each
 	least := lane & segment               // the first thread of the segment
@@ -152,7 +152,7 @@ func lowerMatch(c *lowering, i *ptx.Instruction, t *meeting) {
 	}
 }
 
-// equals are the members with a value.
+// equals returns the members with a value.
 func (w *warp) equals(members uint32, value uint64) (equal uint32) {
 	for rest := members; rest != 0; rest &= rest - 1 {
 		if n := next(rest); w.meet.in[0][n] == value {

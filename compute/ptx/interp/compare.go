@@ -42,7 +42,7 @@ func lowerSetp(c *lowering, i *ptx.Instruction) {
 	}
 }
 
-// combination is the Boolean operation with a third predicate, if there is one.
+// combination returns the Boolean operation with a third predicate, if there is one.
 func combination(c *lowering, i *ptx.Instruction) (combine func(a, b uint32) uint32, slot int, negated bool) {
 	if len(i.Operands) < 4 { //nolint:mnd // the third predicate is the fourth operand
 		return nil, none, false
@@ -58,7 +58,7 @@ func combination(c *lowering, i *ptx.Instruction) (combine func(a, b uint32) uin
 	}
 }
 
-// comparisonOf is a comparison of two values of a type.
+// comparisonOf returns a comparison of two values of a type.
 func comparisonOf(op ptx.Modifier, t ptx.Type, ftz bool) func(a, b uint64) bool {
 	switch {
 	case t.Class() != ptx.Float:
@@ -128,7 +128,7 @@ func floatComparison(op ptx.Modifier, value func(uint64) float64) func(a, b uint
 	}
 }
 
-// tester is a test of testp.
+// tester returns the test of a modifier of testp.
 func tester(test ptx.Modifier, double bool) func(uint64) bool {
 	r := number{double: double}
 	least := 0x1p-126

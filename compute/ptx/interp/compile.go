@@ -74,7 +74,7 @@ func (c *compiler) compileFunction(fn *function) {
 	*end = instruction{flow: leave, run: returnFrom, guard: none, fn: fn, source: &ptx.Instruction{Op: ptx.OpRet}}
 }
 
-// checked are the findings of ptx.Check that concern the kernel.
+// checked returns the findings of ptx.Check that concern the kernel.
 func (c *compiler) checked() error {
 	var reached []*ptx.Function
 	for _, fn := range c.order {

@@ -79,7 +79,7 @@ func lowerCall(c *lowering, i *ptx.Instruction) {
 	}
 }
 
-// systemOf is the system function of a name, or nil.
+// systemOf returns the system function of a name, or nil.
 func systemOf(name string) *system {
 	const word, pointer = 4, 8
 	switch name {
@@ -107,7 +107,7 @@ func (s *system) declaredAs(f *ptx.Function) bool {
 	return fits(f.Params, s.params) && fits(f.Results, s.results)
 }
 
-// passings are the places of arguments or results.
+// passings returns the places of arguments or results.
 func passings(c *lowering, o *ptx.Operand, fn *function, formal []*ptx.Variable, result bool) (all []passing) {
 	if o == nil {
 		return nil
@@ -127,7 +127,7 @@ func passings(c *lowering, o *ptx.Operand, fn *function, formal []*ptx.Variable,
 	return all
 }
 
-// callFunction begins a function in threads of a warp.
+// callFunction starts a function in threads of a warp.
 func callFunction(w *warp, in *instruction, f *frame, m uint32) {
 	if f.depth+1 >= maxDepth {
 		w.fail(&Fault{Kind: CallDepth, Detail: "recursion without an end?"}, next(m))
@@ -231,7 +231,7 @@ func trapped(w *warp, in *instruction, f *frame, thread int) string {
 	return fmt.Sprintf("%v compared %s with %s", i, numbers[0], numbers[1])
 }
 
-// integerText is an integer of a type as text. One that is greater than the signed numbers is written as a negative
+// integerText returns an integer of a type as text. One that is greater than the signed numbers is written as a negative
 // one, too, which it may have been.
 func integerText(bits uint64, t ptx.Type) string {
 	bits &= mask(t.Bits())

@@ -10,7 +10,7 @@ const (
 	workspaceBytes        = 16
 )
 
-// cooperates is the error of a launch whose blocks cannot all run at once.
+// cooperates returns the error of a launch whose blocks cannot all run at once.
 func (l *Launch) cooperates(k *Kernel) error {
 	if !l.Cooperative {
 		return nil

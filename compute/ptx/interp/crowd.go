@@ -42,7 +42,7 @@ type crowds struct {
 
 const recentBits = 8
 
-// at is the crowd of a cell, or nil.
+// at returns the crowd of a cell, or nil.
 func (s *crowds) at(c *cell, address uint64) *crowd {
 	r := &s.recent[address>>2&(1<<recentBits-1)]
 	if r.cell != c {

@@ -35,7 +35,7 @@ func (d *detector) hides(t touch, thread int) bool {
 	return d.order.sees(t, thread) && !confirmed
 }
 
-// groupOf is the group of an access.
+// groupOf returns the group of an access.
 func (b *block) groupOf(t touch) crowdGroup {
 	turns := &b.run.turns
 	turn, warp := turns.now(), t.thread()/warpThreads+1
@@ -52,7 +52,7 @@ func (b *block) groupOf(t touch) crowdGroup {
 	return g
 }
 
-// conflictInCrowd is an access of the crowd that the new one is not ordered with, or 0.
+// conflictInCrowd returns an access of the crowd that the new one is not ordered with, or 0.
 func (d *detector) conflictInCrowd(c *cell, a *access, unordered func(touch) bool) touch {
 	all := d.block.run.crowds.at(c, a.address)
 	if all == nil || a.strong && !all.plain {

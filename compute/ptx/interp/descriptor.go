@@ -49,7 +49,7 @@ func (d *descriptor) along(line, chunk int) uint64 {
 	return d.swizzled(d.start + n%8*d.lineBytes + n/8*d.stride + c*next)
 }
 
-// across is the address of the elements of eight lines, from a multiple of eight on, at one depth: M-major, N-major.
+// across returns the address of the elements of eight lines, from a multiple of eight on, at one depth: M-major, N-major.
 func (d *descriptor) across(line, depth int) uint64 {
 	n, k := uint64(line/8), uint64(depth) //nolint:gosec,mnd // small; lines of a chunk
 	if d.swizzleBits == 0 {

@@ -80,7 +80,7 @@ func (b *block) round(instructions int64) error {
 	return nil
 }
 
-// end is the verdict on a block whose threads have all ended.
+// end returns the verdict on a block whose threads have all ended.
 func (b *block) end() error {
 	b.settled = true
 	if err := b.verdict(b.lonely()); err != nil {

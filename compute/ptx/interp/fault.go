@@ -48,7 +48,7 @@ var kindNames = [kindCount]string{
 	CallDepth: "calls nested too deep", InstructionLimit: "too many instructions", Assertion: "assertion failed",
 }
 
-// String is the name of the kind in words.
+// String returns the name of the kind in words.
 func (k Kind) String() string {
 	if k >= kindCount {
 		return fmt.Sprintf("kind %d", uint8(k))
@@ -66,7 +66,7 @@ type Dim3 struct {
 	Z uint32 `json:"z"`
 }
 
-// String is the size as CUDA's tools print it.
+// String returns the size as CUDA's tools print it.
 func (d Dim3) String() string { return fmt.Sprintf("(%d,%d,%d)", d.X, d.Y, d.Z) }
 
 // Place is an instruction that a thread executed.
@@ -126,7 +126,7 @@ func (f *Fault) Error() string {
 	return b.String()
 }
 
-// Unwrap is the error of Memory.
+// Unwrap returns the error of Memory.
 func (f *Fault) Unwrap() error { return f.Err }
 
 // MarshalJSON implements json.Marshaler: the fields of Place are among the fault's own, and the error is its text.

@@ -110,7 +110,7 @@ func (f *frame) causeOf(slot, thread int, pred bool) (why cause) {
 	return why
 }
 
-// hole is the frame's undefined values, which are made at the first one.
+// hole returns the frame's undefined values, which are made at the first one.
 func (f *frame) hole() *undefined {
 	if f.holes == nil {
 		f.holes = &undefined{causes: make([][warpThreads]cause, len(f.regs)), predCauses: make([][warpThreads]cause, len(f.preds))}

@@ -31,7 +31,7 @@ type run struct {
 	crowds  crowds
 }
 
-// tick is the next time of events that order memory.
+// tick returns the next time of events that order memory.
 func (r *run) tick() uint32 {
 	r.clock++
 	if r.clock == 0 {
@@ -82,7 +82,7 @@ func (r *run) ask(a *access) (Region, error) {
 	return found, err
 }
 
-// variableAt is the variable of the module that begins at an address, or nil.
+// variableAt returns the variable of the module that begins at an address, or nil.
 func (r *run) variableAt(start uint64) *ptx.Variable {
 	for v, address := range r.globals {
 		if address == start && InitialBytes(v) > 0 {
@@ -137,7 +137,7 @@ func (r *run) ownGlobals() {
 	}
 }
 
-// ownVariables are those with memory of the run, in the order of run.own.
+// ownVariables returns the variables with memory of the run, in the order of run.own.
 func (r *run) ownVariables() (own []*ptx.Variable) {
 	for _, v := range r.kernel.globals {
 		if r.globals[v] >= ownWindow {
@@ -147,7 +147,7 @@ func (r *run) ownVariables() (own []*ptx.Variable) {
 	return own
 }
 
-// addressOf is the address of a module's variable by name.
+// addressOf returns the address of a module's variable by name.
 func (r *run) addressOf(name string) uint64 {
 	for v, address := range r.globals {
 		if v.Name == name {
@@ -157,7 +157,7 @@ func (r *run) addressOf(name string) uint64 {
 	return 0
 }
 
-// InitialBytes is the size of a module's variable, also of one whose initialiser says how long it is.
+// InitialBytes returns the size of a module's variable, also of one whose initialiser says how long it is.
 func InitialBytes(v *ptx.Variable) int {
 	if bytes := v.Bytes(); bytes > 0 || v.Init == nil {
 		return bytes
@@ -206,7 +206,7 @@ func initialValue(o *ptx.Operand, t ptx.Type, address func(string) uint64) uint6
 	return constantBits(o, t)
 }
 
-// constantBits are the bits of a constant as a value of a type.
+// constantBits returns the bits of a constant as a value of a type.
 func constantBits(o *ptx.Operand, t ptx.Type) uint64 {
 	switch {
 	case o.Kind == ptx.OperandFloat64 && t.Bits() == 32:

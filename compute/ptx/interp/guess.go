@@ -40,7 +40,7 @@ func (g *guesses) confirm(key guessKey, value uint64) {
 	}
 }
 
-// wrong is the first guess that was not confirmed, or nil.
+// wrong returns the first guess that was not confirmed, or nil.
 func (g *guesses) wrong() error {
 	var first *guess
 	for _, one := range g.open {

@@ -117,7 +117,7 @@ type constant struct {
 	global  *ptx.Variable
 }
 
-// registerName is the name of a register by its slot.
+// registerName returns the name of a register by its slot.
 func (fn *function) registerName(slot int, pred bool) string {
 	n := 0
 	for _, r := range fn.source.Registers {

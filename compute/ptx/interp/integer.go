@@ -17,7 +17,7 @@ type integer struct {
 
 func integerOf(t ptx.Type) integer { return integer{t.Bits(), t.Class() == ptx.Signed} }
 
-// value is the number as 64 bits: with its sign, or with zeros above.
+// value returns the number as 64 bits: with its sign, or with zeros above.
 func (t integer) value(v uint64) int64 { return signExtend(v, t.width, t.signed) }
 
 func signExtend(v uint64, width int, signed bool) int64 {
@@ -44,7 +44,7 @@ func (t integer) bounds() (least, most int64) {
 	return -1 << (t.width - 1), 1<<(t.width-1) - 1
 }
 
-// saturate is a sum or difference of two numbers of 32 bits, cut to the range of the type.
+// saturate cuts a sum or difference of two 32-bit numbers to the range of the type.
 func (t integer) saturate(v int64) uint64 {
 	least, most := t.bounds()
 	return t.pack(min(max(v, least), most))
@@ -70,7 +70,7 @@ func (t integer) product(i *ptx.Instruction) func2 {
 	}
 }
 
-// high is the upper half of a product.
+// high returns the upper half of a product.
 func (t integer) high(a, b uint64) uint64 {
 	if t.width < 64 { //nolint:mnd // the product fits
 		if t.signed {

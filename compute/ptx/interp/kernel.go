@@ -25,7 +25,7 @@ type Kernel struct {
 	wgmma             bool                  // some instruction is one of a warpgroup
 }
 
-// Name is the kernel's name.
+// Name returns the kernel's name.
 func (k *Kernel) Name() string {
 	if k == nil {
 		return ""
@@ -33,7 +33,7 @@ func (k *Kernel) Name() string {
 	return k.name
 }
 
-// ParamBytes is the size of Launch.Params.
+// ParamBytes returns the size of Launch.Params.
 func (k *Kernel) ParamBytes() int {
 	if k == nil {
 		return 0
@@ -41,7 +41,7 @@ func (k *Kernel) ParamBytes() int {
 	return k.paramBytes
 }
 
-// SharedBytes is the size of the kernel's static shared memory.
+// SharedBytes returns the size of the kernel's static shared memory.
 func (k *Kernel) SharedBytes() int {
 	if k == nil {
 		return 0

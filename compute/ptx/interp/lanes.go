@@ -11,7 +11,7 @@ const (
 // lanes are the values of a register in the threads of a warp. A value has the bits of its type, zero above them.
 type lanes [warpThreads]uint64
 
-// next is the first thread of a mask.
+// next returns the first thread of a mask.
 func next(m uint32) int { return bits.TrailingZeros32(m) & (warpThreads - 1) }
 
 func maskIf(yes bool) uint32 {

@@ -80,10 +80,10 @@ func (l *Launch) ignores(kind Kind) bool {
 	return slices.Contains(l.Ignore, kind)
 }
 
-// count is the number of blocks of the grid.
+// count returns the number of blocks of the grid.
 func (d Dim3) count() uint64 { return uint64(d.X) * uint64(d.Y) * uint64(d.Z) }
 
-// at is the n-th place in a size: X varies fastest.
+// at returns the n-th place in a size: X varies fastest.
 func (d Dim3) at(n uint64) Dim3 {
 	x, y := uint64(d.X), uint64(d.Y)
 	return Dim3{uint32(n % x), uint32(n / x % y), uint32(n / (x * y))} //nolint:gosec // below the sizes

@@ -35,7 +35,7 @@ func (c *compiler) layOut(entry *ptx.Function) {
 	k.staticSharedBytes = roundUp(k.staticSharedBytes, 16) //nolint:mnd // the strictest alignment of a vector
 }
 
-// usedVariables are those that instructions of the kernel name: it has no memory for others of its module.
+// usedVariables returns the variables that instructions of the kernel name: it has no memory for others of its module.
 func (c *compiler) usedVariables() map[*ptx.Variable]bool {
 	used := map[*ptx.Variable]bool{}
 	for _, fn := range c.order {

@@ -42,7 +42,7 @@ func (c *lowering) fail(format string, args ...any) {
 	c.err = errors.Join(c.err, e)
 }
 
-// constant is the slot of a constant.
+// constant returns the slot of a constant.
 func (c *lowering) constant(k constant) int {
 	if slot, ok := c.constants[k]; ok {
 		return slot
@@ -55,7 +55,7 @@ func (c *lowering) constant(k constant) int {
 	return slot
 }
 
-// in is the slot of an operand that is read as a type.
+// in returns the slot of an operand that is read as a type.
 func (c *lowering) in(o *ptx.Operand, t ptx.Type) int {
 	slot := c.input(o, t)
 	c.inputs = append(c.inputs, slot)
@@ -83,7 +83,7 @@ func (c *lowering) input(o *ptx.Operand, t ptx.Type) int {
 	}
 }
 
-// address is a variable's: in its own space, or the generic one.
+// address returns the address of a variable in its own space, or the generic one.
 func (c *lowering) address(v *ptx.Variable, offset int64, generic bool) constant {
 	k := constant{value: uint64(offset)} //nolint:gosec // in two's complement
 	local, isLocal := c.fn.locals[v]
@@ -110,7 +110,7 @@ func (c *lowering) address(v *ptx.Variable, offset int64, generic bool) constant
 	return k
 }
 
-// predIn is the slot of a predicate that is read, and whether it is negated. A constant has the slot none, and is true where
+// predIn returns the slot of a predicate that is read, and whether it is negated. A constant has the slot none, and is true where
 // negated.
 func (c *lowering) predIn(o *ptx.Operand) (slot int, negated bool) {
 	if slot, negated = c.predicate(o); slot != none {
@@ -138,7 +138,7 @@ func (c *lowering) out(o *ptx.Operand) int {
 	return slot
 }
 
-// predOut is the slot of a predicate that is a result.
+// predOut returns the slot of a predicate that is a result.
 func (c *lowering) predOut(o *ptx.Operand) int {
 	if o.Kind != ptx.OperandRegister {
 		slot := c.fn.predicates
@@ -150,7 +150,7 @@ func (c *lowering) predOut(o *ptx.Operand) int {
 	return slot
 }
 
-// vector are the slots of a value or of the elements of a vector.
+// vector returns the slots of a value or of the elements of a vector.
 func (c *lowering) vector(o *ptx.Operand, slot func(o *ptx.Operand) int) (slots []int) {
 	if o.Kind != ptx.OperandVector {
 		return []int{slot(o)}
@@ -169,7 +169,7 @@ type pointer struct {
 	ones   uint64 // of the base's width: a sum wraps there
 }
 
-// of is the address in a thread.
+// of returns the address in a thread.
 func (p *pointer) of(f *frame, thread int) uint64 {
 	return (f.regs[p.base][thread] + p.offset) & p.ones
 }

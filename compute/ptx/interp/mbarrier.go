@@ -153,7 +153,7 @@ func lowerMbarrierArrive(c *lowering, i *ptx.Instruction) {
 	}
 }
 
-// mbarrierStep is the effect of an instruction on a phase; the number is one of arrivals or of bytes.
+// mbarrierStep returns the effect of an instruction on a phase; the number is one of arrivals or of bytes.
 func mbarrierStep(i *ptx.Instruction) func(s *mbarrierState, n int64) {
 	switch {
 	case i.Op == ptx.OpMbarrierExpectTx:

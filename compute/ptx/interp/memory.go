@@ -190,7 +190,7 @@ func (mem *memory) undeclared(a *access, g *region, offset uint64, how string) b
 	return false
 }
 
-// peek is the memory from a generic address to the end of its owner's.
+// peek returns the memory from a generic address to the end of its owner's.
 func (mem *memory) peek(address uint64, thread int) (from []byte, space ptx.Space, err error) {
 	space = spaceAt(address)
 	offset := address & (1<<windowShift - 1)
@@ -263,5 +263,5 @@ func (mem *memory) unread(a *access) bool {
 	return true
 }
 
-// all are the products whose results have not arrived.
+// all returns the products whose results have not arrived.
 func (s *products) all() []*product { return append(slices.Concat(s.groups...), s.open...) }

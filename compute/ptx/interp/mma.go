@@ -54,7 +54,7 @@ func lowerMma(c *lowering, i *ptx.Instruction) {
 	}
 }
 
-// registerOf is the type of the registers of a result.
+// registerOf returns the type of the registers of a result.
 func registerOf(t ptx.Type) ptx.Type {
 	if t == ptx.F16 {
 		return ptx.B32
@@ -131,7 +131,7 @@ func lowerLdmatrix(c *lowering, i *ptx.Instruction) {
 	}
 }
 
-// matrixElement are the two elements of a matrix that a thread gets.
+// matrixElement returns the two elements of a matrix that a thread gets.
 func matrixElement(rows *[8][]byte, n int, transposed bool) uint64 {
 	row, column := n/4, n%4*2
 	if transposed {

@@ -68,7 +68,7 @@ func lowerPack(c *lowering, d int, from *ptx.Operand, bits int) {
 	}
 }
 
-// unsignedOf is the untyped type of a width.
+// unsignedOf returns the untyped type of a width.
 func unsignedOf(bits int) ptx.Type {
 	switch bits {
 	case 8: //nolint:mnd // a width

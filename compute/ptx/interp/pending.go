@@ -18,7 +18,7 @@ func (a *asyncs) commit() {
 	a.open = nil
 }
 
-// all are the copies that were not delivered.
+// all returns the copies that were not delivered.
 func (a *asyncs) all() (copies []asyncCopy) {
 	for _, g := range a.groups {
 		copies = append(copies, g...)
@@ -91,7 +91,7 @@ func (u *registerUse) clear() {
 	clear(u.last)
 }
 
-// inFlight is the product that uses a register, or nil.
+// inFlight returns the product that uses a register, or nil.
 func (u *registerUse) inFlight(slot int) *product {
 	if u == nil || slot >= len(u.last) || u.reads[slot]+u.writes[slot] == 0 {
 		return nil

@@ -182,7 +182,7 @@ func (s *products) fenceProxy(m uint32) {
 	}
 }
 
-// fencedAt is the time of the first proxy fence of a thread since a clock, or 0.
+// fencedAt returns the time of the first proxy fence of a thread since a clock, or 0.
 func (s *products) fencedAt(clock uint32, thread int) uint32 {
 	from := sort.Search(len(s.proxies), func(n int) bool { return s.proxies[n].clock >= clock })
 	for _, p := range s.proxies[from:] {

@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// conflict is an earlier access that the new one is not ordered with, or 0.
+// conflict returns an earlier access that the new one is not ordered with, or 0.
 func (d *detector) conflict(c *cell, a *access, thread int, since uint32) touch {
 	unordered := func(t touch) bool {
 		return t.clock() > since && (!a.strong || !t.strong()) && !d.order.sees(t, thread)

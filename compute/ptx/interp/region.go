@@ -62,5 +62,5 @@ func (g *region) declares(a *access, write bool) bool {
 // variableOwner names a variable of the module as the owner of memory.
 type variableOwner struct{ variable *ptx.Variable }
 
-// String is the variable's name.
+// String returns the variable's name.
 func (o variableOwner) String() string { return "variable " + o.variable.Name }

@@ -33,7 +33,7 @@ func (k *Kernel) Run(l Launch) error {
 	return r.blocks()
 }
 
-// check is the error of a launch that cannot be.
+// check returns the error of an impossible launch.
 func (l *Launch) check(k *Kernel) error {
 	threads := uint64(l.Block.X) * uint64(l.Block.Y) * uint64(l.Block.Z)
 	switch {

@@ -22,7 +22,7 @@ func (w *warp) begin() {
 	w.order.begin()
 }
 
-// runnable are the threads that do not wait.
+// runnable returns the live threads that do not wait.
 func (w *warp) runnable() uint32 { return w.live &^ w.waits }
 
 // advance executes up to so many instructions.
@@ -55,7 +55,7 @@ func (w *warp) turn() {
 	w.favour = w.groupOf(oldest, others)
 }
 
-// groupOf are the threads at the place of one.
+// groupOf returns the threads that are at the place of thread one.
 func (w *warp) groupOf(one int, among uint32) (group uint32) {
 	for ; among != 0; among &= among - 1 {
 		if n := next(among); w.pc[n] == w.pc[one] && w.frames[n] == w.frames[one] {
@@ -92,7 +92,7 @@ func (w *warp) before(a, b int) bool {
 	return w.pc[a] < w.pc[b]
 }
 
-// mergeAt is the first instruction, from the current one on, at which other threads of the same frame stand.
+// mergeAt returns the first instruction, from the current one on, at which other threads of the same frame stand.
 func (w *warp) mergeAt() int {
 	merge := len(w.block.kernel.code)
 	for rest := w.runnable() &^ w.group; rest != 0; rest &= rest - 1 {

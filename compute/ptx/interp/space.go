@@ -12,7 +12,7 @@ const (
 	gridWindow   = uint64(5) << windowShift // workspaces of cooperative launches
 )
 
-// window is the first generic address of a space.
+// window returns the first generic address of a space.
 func window(s ptx.Space) uint64 {
 	switch s {
 	case ptx.Shared:
@@ -26,7 +26,7 @@ func window(s ptx.Space) uint64 {
 	return 0
 }
 
-// spaceAt is the space of a generic address.
+// spaceAt returns the space of a generic address.
 func spaceAt(address uint64) ptx.Space {
 	switch address >> windowShift {
 	case sharedWindow >> windowShift:
@@ -53,7 +53,7 @@ type access struct {
 // keyOf names an atomic variable of a block or of the device.
 func keyOf(a *access) uint64 { return a.address | window(a.space) }
 
-// field are the word and the bits of an access in a bit map; an aligned access is in one word.
+// field returns the word and the bits of an access in a bit map; an aligned access is in one word.
 func (a *access) field(of []uint64, offset uint64) (word *uint64, field uint64) {
 	return &of[offset>>6], mask(a.bytes) << (offset & 63) //nolint:mnd // bits of a word
 }

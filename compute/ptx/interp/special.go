@@ -122,7 +122,7 @@ func (l *Launch) environment(register ptx.Special) uint64 {
 	return 0 // also the lower half
 }
 
-// part is one direction, counted from X.
+// part returns one direction, counted from X.
 func (d Dim3) part(n ptx.Special) uint64 {
 	switch n {
 	case 0:

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// argument is an argument of a system function. It reports false after a fault.
+// argument returns an argument of a system function. It reports false after a fault.
 func argument(w *warp, f *frame, in *instruction, number, thread int) (value uint64, ok bool) {
 	p := in.callee.arguments[number]
 	if p.slot != none {
@@ -37,7 +37,7 @@ func returnValue(w *warp, f *frame, in *instruction, value uint64, thread int) {
 	l.mark(start, p.bytes)
 }
 
-// textAt is the text at an address, as far as it is not too long. An error says that no zero ends it.
+// textAt returns the text at an address, at most so many bytes of it. It fails if no zero ends the text.
 func textAt(w *warp, address uint64, most, thread int) (string, error) {
 	from, _, err := w.memory.peek(address, thread)
 	if err != nil {

@@ -155,7 +155,7 @@ func (s *products) sameProduct(p *productForm) bool {
 	return false
 }
 
-// lonely is the fault of a product that a warp of the warpgroup never executes.
+// lonely returns the fault of a product that a warp of the warpgroup never executes.
 func (b *block) lonely() error {
 	for n, issues := range b.warpgroups {
 		for _, w := range b.warps[n*warpgroupWarps:] {

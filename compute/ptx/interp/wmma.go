@@ -12,13 +12,13 @@ type fragment struct {
 	slots         []int
 }
 
-// warpFragment is the fragment of an operand.
+// warpFragment returns the fragment of an operand.
 func warpFragment(rows, columns int, element ptx.Type, slots []int) fragment {
 	each := max(32/element.Bits(), 1) //nolint:mnd // a register
 	return fragment{rows: rows, columns: columns, element: element, own: rows * columns / warpThreads, each: each, slots: slots}
 }
 
-// get is an element of the matrix, by its number, in the registers of a frame.
+// get returns an element of the matrix, by its number, in the registers of a frame.
 func (g *fragment) get(f *frame, n int) uint64 {
 	thread, at := n/g.own, n%g.own
 	bits := g.element.Bits()
