@@ -92,39 +92,40 @@ func integerComparison(op ptx.Modifier, t integer) func(a, b uint64) bool {
 	}
 }
 
-// floatComparison: the unordered ones hold where a number is NaN.
+// The outcomes of a comparison of two numbers.
+const (
+	isLess = 1 << iota
+	isEqual
+	isGreater
+	isUnordered // a number is NaN
+)
+
+// floatOutcomes are the outcomes for which a comparison holds.
+//
+//nolint:gochecknoglobals // constant table of comparisons
+var floatOutcomes = map[ptx.Modifier]int{
+	ptx.ModEq: isEqual, ptx.ModNe: isLess | isGreater, ptx.ModEqu: isEqual | isUnordered, ptx.ModNeu: isLess | isGreater | isUnordered,
+	ptx.ModLt: isLess, ptx.ModLe: isLess | isEqual, ptx.ModLtu: isLess | isUnordered, ptx.ModLeu: isLess | isEqual | isUnordered,
+	ptx.ModGt: isGreater, ptx.ModGe: isGreater | isEqual, ptx.ModGtu: isGreater | isUnordered, ptx.ModGeu: isGreater | isEqual | isUnordered,
+	ptx.ModNum: isLess | isEqual | isGreater, ptx.ModNan: isUnordered,
+}
+
 func floatComparison(op ptx.Modifier, value func(uint64) float64) func(a, b uint64) bool {
-	switch op {
-	case ptx.ModEq:
-		return func(a, b uint64) bool { return value(a) == value(b) }
-	case ptx.ModNe:
-		return func(a, b uint64) bool { x, y := value(a), value(b); return x < y || x > y }
-	case ptx.ModLt:
-		return func(a, b uint64) bool { return value(a) < value(b) }
-	case ptx.ModLe:
-		return func(a, b uint64) bool { return value(a) <= value(b) }
-	case ptx.ModGt:
-		return func(a, b uint64) bool { return value(a) > value(b) }
-	case ptx.ModGe:
-		return func(a, b uint64) bool { return value(a) >= value(b) }
-	case ptx.ModEqu:
-		return func(a, b uint64) bool { x, y := value(a), value(b); return !(x < y || x > y) }
-	case ptx.ModNeu:
-		return func(a, b uint64) bool { return value(a) != value(b) }
-	case ptx.ModLtu:
-		return func(a, b uint64) bool { return !(value(a) >= value(b)) }
-	case ptx.ModLeu:
-		return func(a, b uint64) bool { return !(value(a) > value(b)) }
-	case ptx.ModGtu:
-		return func(a, b uint64) bool { return !(value(a) <= value(b)) }
-	case ptx.ModGeu:
-		return func(a, b uint64) bool { return !(value(a) < value(b)) }
-	case ptx.ModNum:
-		return func(a, b uint64) bool { return !math.IsNaN(value(a)) && !math.IsNaN(value(b)) }
-	case ptx.ModNan:
-		return func(a, b uint64) bool { return math.IsNaN(value(a)) || math.IsNaN(value(b)) }
-	default:
+	holds := floatOutcomes[op]
+	if holds == 0 {
 		return nil
+	}
+	return func(a, b uint64) bool {
+		x, y := value(a), value(b)
+		switch {
+		case x < y:
+			return holds&isLess != 0
+		case x > y:
+			return holds&isGreater != 0
+		case x == y:
+			return holds&isEqual != 0
+		}
+		return holds&isUnordered != 0
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 )
 
 // Launch is one execution of a kernel.
@@ -74,11 +73,6 @@ const (
 
 // ErrLaunch says that a kernel cannot be launched so.
 var ErrLaunch = errors.New("ptx: launch")
-
-// ignores reports whether mistakes of a kind are not looked for.
-func (l *Launch) ignores(kind Kind) bool {
-	return slices.Contains(l.Ignore, kind)
-}
 
 // count returns the number of blocks of the grid.
 func (d Dim3) count() uint64 { return uint64(d.X) * uint64(d.Y) * uint64(d.Z) }

@@ -77,9 +77,7 @@ func (mem *memory) reachGlobal(a *access) []byte {
 
 // initialised reports whether all bytes of a load were written; a store writes them.
 func (mem *memory) initialised(a *access, written []uint64, offset uint64) bool {
-	field := mask(a.bytes) << (offset & 63) //nolint:mnd // an aligned access is in one word
-	word := &written[offset>>6]
-	switch {
+	switch word, field := a.field(written, offset); {
 	case a.read && *word&field != field && !mem.ignores(Uninitialised):
 		return mem.unwritten(a)
 	case a.write:

@@ -3,6 +3,7 @@ package interp
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 
 	"github.com/go-vram/vram/compute/ptx"
 )
@@ -23,7 +24,7 @@ func (k *Kernel) Run(l Launch) error {
 		r.limit = DefaultMaxInstructions
 	}
 	for kind := range kindCount {
-		r.ignored[kind] = l.ignores(kind) && kind >= Uninitialised && kind <= Undeclared
+		r.ignored[kind] = slices.Contains(l.Ignore, kind) && kind >= Uninitialised && kind <= Undeclared
 	}
 	r.ownGlobals()
 	r.workspace()
