@@ -120,7 +120,7 @@ func loadParam(p pointer, d, bytes int) action {
 func lowerStore(c *lowering, i *ptx.Instruction) {
 	t := i.Type(0)
 	p := c.pointer(&i.Operands[0], i.Space())
-	slots := c.vector(&i.Operands[1], func(o *ptx.Operand) int { return c.in(o, t) })
+	slots := c.vectorIn(&i.Operands[1], t)
 	each, s := t.Bytes(), strengthOf(c, i)
 	c.narrow(p.space, each)
 	bytes := each * len(slots)

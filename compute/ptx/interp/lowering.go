@@ -161,6 +161,11 @@ func (c *lowering) vector(o *ptx.Operand, slot func(o *ptx.Operand) int) (slots 
 	return slots
 }
 
+// vectorIn returns the slots of a value or a vector that is read, of elements of a type.
+func (c *lowering) vectorIn(o *ptx.Operand, t ptx.Type) []int {
+	return c.vector(o, func(o *ptx.Operand) int { return c.in(o, t) })
+}
+
 // pointer is a compiled address.
 type pointer struct {
 	space  ptx.Space

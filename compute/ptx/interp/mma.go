@@ -2,8 +2,7 @@ package interp
 
 import "github.com/go-vram/vram/compute/ptx"
 
-// fragment says which element of a matrix a thread holds: group is its number by 4, and member the rest.
-//
+// Fragments say which elements of a matrix a thread holds: group is its number divided by 4, and member the remainder.
 // Registers of 16-bit elements hold two, the lower half first; registers of tf32 hold one. The layout follows the PTX
 // manual, chapter "Matrix Fragments for mma.m16n8k4", "…k8" and "…k16".
 
@@ -12,11 +11,8 @@ func lowerMma(c *lowering, i *ptx.Instruction) {
 	t := c.wholeWarp()
 	depth := map[ptx.Modifier]int{ptx.ModM16n8k4: 4, ptx.ModM16n8k8: 8, ptx.ModM16n8k16: 16}[i.Mod(ptx.KindShape)]
 	d := c.vector(&i.Operands[0], c.out)
-	slots := func(n int, of ptx.Type) []int {
-		return c.vector(&i.Operands[n], func(o *ptx.Operand) int { return c.in(o, of) })
-	}
-	result := registerOf(i.Type(0))
-	a, b, e := slots(1, ptx.B32), slots(2, ptx.B32), slots(3, result)
+	o := i.Operands
+	a, b, e := c.vectorIn(&o[1], ptx.B32), c.vectorIn(&o[2], ptx.B32), c.vectorIn(&o[3], registerOf(i.Type(0)))
 	element := elementOf(i.Type(1))
 	tf32, half := i.Type(1) == ptx.TF32, i.Type(0) == ptx.F16
 	t.meet = func(w *warp, members uint32) {
@@ -24,20 +20,11 @@ func lowerMma(c *lowering, i *ptx.Instruction) {
 		if !together(w, members) {
 			return
 		}
-		var x [rowsA][16]float64
+		var x [rowsA][maxProductDepth]float64
 		var y [16][columnsB]float64
 		for n := range warpThreads {
 			group, member := n/4, n%4 //nolint:mnd // threads of a group
-			for k, slot := range a {
-				row := group + k%2*8 //nolint:mnd // the lower half of the rows
-				if tf32 {
-					x[row][member+k/2*4] = element(f.regs[slot][n]) //nolint:mnd // the next columns
-					continue
-				}
-				column := member*2 + k/2*8 //nolint:mnd // pairs; the next columns
-				x[row][column] = element(f.regs[slot][n])
-				x[row][column+1] = element(f.regs[slot][n] >> 16) //nolint:mnd // the upper half
-			}
+			fragmentOfA(f, a, n, tf32, element, &x)
 			for k, slot := range b {
 				if tf32 {
 					y[member+k*4][group] = element(f.regs[slot][n]) //nolint:mnd // the next rows
@@ -51,6 +38,21 @@ func lowerMma(c *lowering, i *ptx.Instruction) {
 		for n := range warpThreads {
 			multiply(f, d, e, n, depth, half, &x, &y)
 		}
+	}
+}
+
+// fragmentOfA reads the elements of A that thread n holds.
+func fragmentOfA(f *frame, slots []int, n int, tf32 bool, element func(uint64) float64, x *[rowsA][maxProductDepth]float64) {
+	group, member := n/4, n%4 //nolint:mnd // threads of a group
+	for k, slot := range slots {
+		row := &x[group+k%2*8] //nolint:mnd // the lower half of the rows
+		if tf32 {
+			row[member+k/2*4] = element(f.regs[slot][n]) //nolint:mnd // the next columns
+			continue
+		}
+		column := member*2 + k/2*8 //nolint:mnd // pairs; the next columns
+		row[column] = element(f.regs[slot][n])
+		row[column+1] = element(f.regs[slot][n] >> 16) //nolint:mnd // the upper half
 	}
 }
 
@@ -74,7 +76,7 @@ func elementOf(t ptx.Type) func(uint64) float64 {
 }
 
 // multiply computes the elements of a thread: products are exact, and their sum is rounded to single precision once.
-func multiply(f *frame, d, e []int, n, depth int, half bool, x *[rowsA][16]float64, y *[16][columnsB]float64) {
+func multiply(f *frame, d, e []int, n, depth int, half bool, x *[rowsA][maxProductDepth]float64, y *[16][columnsB]float64) {
 	group, member := n/4, n%4 //nolint:mnd // threads of a group
 	h := halfOf(ptx.F16, nil)
 	var results [4]uint64 // written at the end: D may have the registers of C in another order

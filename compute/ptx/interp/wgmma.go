@@ -85,7 +85,7 @@ func (s *products) multiply(p *productForm) {
 	q := &product{pc: s.at, frame: f, form: p}
 	if p.left == none {
 		for n := range warpThreads {
-			p.fragmentOfA(f, n, &s.x)
+			fragmentOfA(f, p.a, n, p.tf32, p.element, &s.x)
 		}
 	} else if !s.gather(q, f.regs[p.left][0], rowsA, rowsA*(s.index%warpgroupWarps), p.across[0], s.x[:]) {
 		return
@@ -170,21 +170,6 @@ func (b *block) lonely() error {
 		}
 	}
 	return nil
-}
-
-// fragmentOfA are the elements of A that a thread holds.
-func (p *productForm) fragmentOfA(f *frame, n int, x *[rowsA][maxProductDepth]float64) {
-	group, member := n/4, n%4 //nolint:mnd // threads of a group
-	for k, slot := range p.a {
-		row := &x[group+k%2*8] //nolint:mnd // the lower half of the rows
-		if p.tf32 {
-			row[member+k/2*4] = p.element(f.regs[slot][n]) //nolint:mnd // the next columns
-			continue
-		}
-		column := member*2 + k/2*8 //nolint:mnd // pairs; the next columns
-		row[column] = p.element(f.regs[slot][n])
-		row[column+1] = p.element(f.regs[slot][n] >> 16) //nolint:mnd // the upper half
-	}
 }
 
 // gather reads lines of a matrix from shared memory, rows of A or columns of B, from the first one on.

@@ -116,12 +116,10 @@ func lowerWmma(c *lowering, i *ptx.Instruction) {
 	if len(i.Types) > 2 { //nolint:mnd // of D, A, B and C
 		element, addend = i.Type(1), i.Type(3)
 	}
-	slots := func(n int, of ptx.Type) []int {
-		return c.vector(&i.Operands[n], func(o *ptx.Operand) int { return c.in(o, of) })
-	}
+	o := i.Operands
 	d := warpFragment(rows, columns, result, c.vector(&i.Operands[0], c.out))
-	a, b := warpFragment(rows, depth, element, slots(1, ptx.B32)), warpFragment(depth, columns, element, slots(2, ptx.B32))
-	e := warpFragment(rows, columns, addend, slots(3, registerOf(addend)))
+	a, b := warpFragment(rows, depth, element, c.vectorIn(&o[1], ptx.B32)), warpFragment(depth, columns, element, c.vectorIn(&o[2], ptx.B32))
+	e := warpFragment(rows, columns, addend, c.vectorIn(&o[3], registerOf(addend)))
 	read, readAddend := elementReader(element), elementReader(addend)
 	write := elementWriter(result, i.Has(ptx.ModSatfinite))
 	t.meet = func(w *warp, members uint32) {
