@@ -9,14 +9,14 @@ import (
 
 // contents is which bytes of a buffer were written, since it was allocated. The zero value is none.
 //
-// It is one of three: nothing was written, and there are no bits; some were, and there is a bit for each byte; or all were, and there are
-// no bits any more, so that what was written once costs kernels nothing.
+// It is one of three: nothing was written, and there are no bits; some were, and there is a bit for each byte; or all
+// were, and there are no bits any more, so that fully written memory costs kernels nothing.
 type contents struct {
 	written []uint64
 	all     bool
 }
 
-// bits are those that a kernel reads and sets; nil where all bytes were written.
+// bits returns the bits that a kernel reads and sets; nil where all bytes were written.
 func (c *contents) bits(bytes int64) []uint64 {
 	if c.written != nil && c.complete(bytes) {
 		*c = contents{all: true}
@@ -63,7 +63,7 @@ func (c *contents) each(from, bytes, of int64, f func(word *uint64, field uint64
 	}
 }
 
-// copyFrom gives bytes the contents of those that they were copied from: what was not written is not written by a copy.
+// copyFrom gives bytes the contents of their source: a copy of unwritten bytes leaves them unwritten.
 func (c *contents) copyFrom(to, of int64, src *contents, from, srcOf, bytes int64) {
 	words := src.bits(srcOf)
 	if words == nil {
@@ -120,7 +120,7 @@ func (o *owned) receive(p cudadrv.Ptr, bytes int64, src *owned, from cudadrv.Ptr
 	o.contents.copyFrom(to, o.event.Bytes, &src.contents, at, src.event.Bytes, bytes)
 }
 
-// inside is the part of a range that is the buffer's.
+// inside returns the part of a range that is the buffer's.
 func (o *owned) inside(p cudadrv.Ptr, bytes int64) (offset, within int64) {
 	offset = int64(p - o.event.Ptr) //nolint:gosec // contained
 	return offset, max(min(bytes, o.event.Bytes-offset), 0)

@@ -36,7 +36,8 @@ func copies(t *testing.T, c *cuda.Context, f *cuda.Function, to, from cuda.Arg, 
 	require.NoError(t, c.Launch(f, cuda.Cover(words, 64), to, from, cuda.Value(uint32(words)))) //nolint:gosec // few
 }
 
-// A read of global memory that nothing has written is found, with the buffer and the byte, whoever had the memory before.
+// A read of global memory that nothing has written is found, with the buffer and the byte, also in memory that another
+// buffer had before.
 func TestReadsOfWhatNobodyWrote(t *testing.T) {
 	fill := func(t *testing.T, c *cuda.Context, b vram.Buffer, from, bytes int64) {
 		t.Helper()
@@ -44,7 +45,7 @@ func TestReadsOfWhatNobodyWrote(t *testing.T) {
 	}
 	for name, p := range map[string]struct {
 		prepare func(t *testing.T, c *cuda.Context, f *cuda.Function, x, other vram.Buffer)
-		thread  int // that reads first what was not written; -1: none
+		thread  int // that first reads unwritten memory; -1: none
 	}{
 		"nothing was written": {func(*testing.T, *cuda.Context, *cuda.Function, vram.Buffer, vram.Buffer) {}, 0},
 		"a fill of the whole": {func(t *testing.T, c *cuda.Context, _ *cuda.Function, x, _ vram.Buffer) {
@@ -69,7 +70,7 @@ func TestReadsOfWhatNobodyWrote(t *testing.T) {
 			t.Helper()
 			require.NoError(t, cuda.CopyIn(c, x, make([]uint32, 40)))
 		}, 40},
-		"a copy of what was not written": {func(t *testing.T, c *cuda.Context, _ *cuda.Function, x, other vram.Buffer) {
+		"a copy of unwritten memory": {func(t *testing.T, c *cuda.Context, _ *cuda.Function, x, other vram.Buffer) {
 			t.Helper()
 			fill(t, c, x, 0, 256)
 			fill(t, c, other, 0, 80)
@@ -85,7 +86,7 @@ func TestReadsOfWhatNobodyWrote(t *testing.T) {
 			fill(t, c, other, 0, 256)
 			copies(t, c, f, cuda.Out(x), cuda.In(other), 64)
 		}, -1},
-		"a fill behind the kernel that reads": {func(t *testing.T, c *cuda.Context, f *cuda.Function, x, other vram.Buffer) {
+		"a fill after the kernel that reads": {func(t *testing.T, c *cuda.Context, f *cuda.Function, x, other vram.Buffer) {
 			t.Helper()
 			copies(t, c, f, cuda.Out(other), cuda.In(x), 1)
 			fill(t, c, x, 0, 256)
@@ -124,7 +125,7 @@ func TestReadsOfWhatNobodyWrote(t *testing.T) {
 	}
 }
 
-// A launch that declares what its kernel does not keep to is found, with the parameter, the line and the thread.
+// A kernel that breaks its launch's declarations is found, with the parameter, the line and the thread.
 func TestDeclarationsOfLaunches(t *testing.T) {
 	for name, p := range map[string]struct {
 		args func(to, from vram.Buffer) (cuda.Arg, cuda.Arg)
@@ -132,21 +133,21 @@ func TestDeclarationsOfLaunches(t *testing.T) {
 		text string
 	}{
 		"as it is": {func(to, from vram.Buffer) (cuda.Arg, cuda.Arg) { return cuda.Out(to), cuda.In(from) }, 0, ""},
-		"a store to what is only read": {
+		"a store to a read-only parameter": {
 			func(to, from vram.Buffer) (cuda.Arg, cuda.Arg) { return cuda.In(to), cuda.In(from) },
-			16, "parameter 0, to, as read alone, and the kernel writes there: byte 0 of the buffer of 256 bytes",
+			16, "parameter 0, to, as read-only, and the kernel writes there: byte 0 of the buffer of 256 bytes",
 		},
-		"a read of what is only written": {
+		"a read of a write-only parameter": {
 			func(to, from vram.Buffer) (cuda.Arg, cuda.Arg) { return cuda.Out(to), cuda.Out(from) },
-			13, "parameter 1, from, as written alone, and the kernel reads there what it has not written: byte 0",
+			13, "parameter 1, from, as write-only, and the kernel reads bytes that it has not written: byte 0",
 		},
-		"a store behind the part": {
+		"a store past the part": {
 			func(to, from vram.Buffer) (cuda.Arg, cuda.Arg) { return cuda.Out(to).Of(0, 128), cuda.In(from) },
-			16, "beside the parts of the buffer that the launch declares: byte 128",
+			16, "outside the parts of the buffer that the launch declares: byte 128",
 		},
-		"a read behind the part": {
+		"a read past the part": {
 			func(to, from vram.Buffer) (cuda.Arg, cuda.Arg) { return cuda.Out(to), cuda.In(from).Of(0, 128) },
-			13, "beside the parts of the buffer that the launch declares: byte 128",
+			13, "outside the parts of the buffer that the launch declares: byte 128",
 		},
 		"in place": {func(to, _ vram.Buffer) (cuda.Arg, cuda.Arg) { return cuda.InOut(to), cuda.In(to) }, 0, ""},
 		"in place, as read and as written": {
@@ -176,7 +177,7 @@ func TestDeclarationsOfLaunches(t *testing.T) {
 	}
 }
 
-// A launch may read what it has written itself, also where it declares the memory as written alone.
+// A launch may read bytes that it has written itself, also where it declares the memory as write-only.
 func TestReadsOfItsOwnStores(t *testing.T) {
 	dev, c, _ := kernels(t, vramtest.Kernels())
 	m, err := c.LoadModule([]byte(`.version 7.0
@@ -203,7 +204,7 @@ func TestReadsOfItsOwnStores(t *testing.T) {
 	require.NoError(t, errors.Join(x.Free(), c.Close()))
 }
 
-// Work that the simulation does not execute counts as writing what it declares.
+// Work that the simulation does not execute counts as writing its declared memory.
 func TestWorkThatIsNotExecuted(t *testing.T) {
 	f := faultOf(t, func(c *cuda.Context, f *cuda.Function) {
 		x, to := buffer(t, c, 256), buffer(t, c, 256)
@@ -223,7 +224,7 @@ func TestIgnoredContents(t *testing.T) {
 	require.NoError(t, errors.Join(to.Free(), from.Free(), c.Close()))
 }
 
-// The bits of what was written are those of a reference, after any fills and copies.
+// The bits of written bytes equal a reference, after any fills and copies.
 func TestContentsAgainstBytes(t *testing.T) {
 	for seed := range uint64(40) {
 		rnd := rand.New(rand.NewPCG(seed, 3)) //nolint:gosec // a test

@@ -11,8 +11,8 @@ import (
 	"github.com/go-vram/vram/vramtest/ptxrun"
 )
 
-// Device is a *vram.Device on a simulated GPU whose hazards are reported, and what a test does with it beside
-// allocating. Make one with Open.
+// Device is a *vram.Device on a simulated GPU that reports hazards, with methods for a test's own work on it.
+// Make one with Open.
 type Device struct {
 	*vram.Device
 	t       T
@@ -57,10 +57,10 @@ func Open(t T, options ...Option) *Device {
 	return d
 }
 
-// opened reports whether Open has made the device: what is asked of another one is nothing, as no test fails by it.
+// opened reports whether Open has made the device: calls on any other device return nothing, as no test fails by it.
 func (d *Device) opened() bool { return d != nil && d.gpu != nil }
 
-// finish closes everything and fails the test for what was found.
+// finish closes everything and fails the test for each finding.
 func (d *Device) finish() {
 	d.t.Helper()
 	faults := d.Faults()
@@ -97,8 +97,8 @@ func (d *Device) closeView() error {
 	return d.gpu.Close()
 }
 
-// Close closes the device before the end of the test. After a fault, when every call fails, that ends the view of GPU, too: nothing else
-// gives back the addresses. The error is the caller's; see vram.Device.Close.
+// Close closes the device before the end of the test. After a fault, when every call fails, that ends the view of GPU,
+// too: nothing else gives back the addresses. The error is the caller's; see vram.Device.Close.
 func (d *Device) Close() error {
 	if !d.opened() {
 		return vram.ErrNotOpen
@@ -111,8 +111,8 @@ func (d *Device) Close() error {
 	return err
 }
 
-// GPU is the test's own view of the device, for kernels, events, copies, and memory past the allocator. What is
-// done on it is seen. It is closed at the end of the test.
+// GPU returns the test's own view of the device, for kernels, events, copies, and memory outside the allocator. Its
+// calls are checked. It is closed at the end of the test.
 func (d *Device) GPU() *hazard.Device {
 	if !d.opened() {
 		return nil
@@ -120,7 +120,7 @@ func (d *Device) GPU() *hazard.Device {
 	return d.gpu
 }
 
-// Hazards are those that showed so far: the first of each kind and pair of places.
+// Hazards returns the hazards found so far: the first of each kind and pair of places.
 func (d *Device) Hazards() []hazard.Report {
 	if !d.opened() {
 		return nil
@@ -142,7 +142,7 @@ func (d *Device) Stream() *vram.Stream {
 	return s
 }
 
-// Now is the device's virtual time.
+// Now returns the device's virtual time.
 func (d *Device) Now() time.Duration {
 	if !d.opened() {
 		return 0

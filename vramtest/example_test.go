@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/vramtest"
 )
 
-// page stands for the *testing.T of a test: what would fail it is printed.
+// page stands for the *testing.T of a test: it prints failures.
 type page struct{ cleanups []func() }
 
 func (p *page) Helper()                           {}
@@ -22,7 +22,7 @@ func (p *page) end() {
 	}
 }
 
-// A loader fills a batch on its own stream, and a step reads it on another one. What forgets to wait is found, also
+// A loader fills a batch on its own stream, and a step reads it on another one. A missing wait is found, also
 // though the loader is long done when the step begins; so is a buffer that is read after its free.
 func Example() {
 	t := &page{}

@@ -18,20 +18,22 @@ import (
 type KernelConfig struct {
 	Ignore          []interp.Kind // mistakes that are not looked for; see interp.Launch
 	MaxInstructions int64         // that one warp executes; 0: interp.DefaultMaxInstructions
-	// Strict finds more races: between .volatile accesses, and where a fence behind an atomic access is missing; see interp.Launch.
+	// Strict finds more races: between .volatile accesses, and where a fence after an atomic access is missing; see
+	// interp.Launch.
 	Strict bool
 	// Cooperative executes each launch as cuLaunchCooperativeKernel does: its blocks may wait for each other, as in grid.sync.
 	Cooperative bool
-	// Pointers lets kernels touch every live buffer: they find some through addresses in memory. Otherwise a kernel may touch only
-	// those whose addresses are among its parameters, so that a step over the end of one is found also where another one follows.
+	// Pointers lets kernels touch every live buffer: they find some through addresses in memory. Otherwise a kernel may
+	// touch only those whose addresses are among its parameters, so that a step over the end of one is found also where
+	// another one follows.
 	Pointers bool
-	// Output is given what kernels print by printf, under the lock of the simulated driver: it calls no device. nil: the test's log, where
+	// Output receives the output of kernels' printf, under the lock of the simulated driver: it calls no device. nil: the test's log, where
 	// T has one.
 	Output io.Writer
 }
 
-// Kernels has the device execute kernels from PTX on real bytes. A mistake of a kernel fails the test, with the line and the thread;
-// with Expected the test looks at Device.Faults itself.
+// Kernels has the device execute kernels from PTX on real bytes. A mistake of a kernel fails the test, with the line
+// and the thread; with Expected the test looks at Device.Faults itself.
 func Kernels(config ...KernelConfig) Option {
 	return func(s *settings) {
 		s.kernels = &KernelConfig{}
@@ -57,7 +59,7 @@ func (s *settings) execute(d *Device) {
 	s.config.Observer = owners.observer(s.config.Observer)
 }
 
-// Faults are the mistakes of kernels so far. Each wraps an *interp.Fault. Without the option Kernels there are none.
+// Faults returns the mistakes of kernels so far. Each wraps an *interp.Fault. Without the option Kernels there are none.
 func (d *Device) Faults() []error {
 	if d == nil || d.kernels == nil {
 		return nil
@@ -83,14 +85,14 @@ func (o *owned) livedAt(event uint64) bool {
 	return o.begin <= event && (o.ended == 0 || o.ended > event)
 }
 
-// keptBuffers is how many freed buffers are remembered: those of launches that have not run are among the youngest.
+// keptBuffers is how many freed buffers are remembered: buffers of launches that have not run are among the youngest.
 const keptBuffers = 4096
 
 // owners is the buffers of an allocator, past ones included.
 type owners struct {
 	anyBuffer bool
 
-	mu    sync.Mutex // guards what follows
+	mu    sync.Mutex // guards the fields below
 	event uint64
 	all   []*owned // in the order of their begin
 	freed int
@@ -182,7 +184,7 @@ func (o *owners) Launched(l sim.KernelLaunch) func(p, start cudadrv.Ptr, bytes i
 	}
 }
 
-// at is the buffer that had an address at an event, or nil.
+// at returns the buffer that had an address at an event, or nil.
 func (o *owners) at(p cudadrv.Ptr, event uint64) *owned {
 	for _, b := range slices.Backward(o.all) {
 		if b.contains(p) && b.livedAt(event) {
@@ -192,7 +194,7 @@ func (o *owners) at(p cudadrv.Ptr, event uint64) *owned {
 	return nil
 }
 
-// find is the part of mapped memory around an address that a launch may touch.
+// find returns the part of mapped memory around an address that a launch may touch.
 func (o *owners) find(p, start cudadrv.Ptr, bytes int64, event uint64, arguments map[*owned]bool) (ptxrun.Part, *owned, error) {
 	b := o.at(p, event)
 	switch {

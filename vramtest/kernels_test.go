@@ -57,7 +57,7 @@ func buffer(t *testing.T, c *cuda.Context, bytes int64) vram.Buffer {
 	return b
 }
 
-// Kernels run behind what their stream had, on its bytes, and variables have their first values.
+// Kernels run after earlier work of their stream, on its bytes, and variables have their initial values.
 func TestKernelsRunInTheOrderOfTheirStream(t *testing.T) {
 	_, c, f := kernels(t, vramtest.Kernels())
 	from, to := buffer(t, c, 256), buffer(t, c, 256)
@@ -95,7 +95,7 @@ func TestGraphsRunKernels(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-// Mistakes in what memory a kernel touches are found with the buffer and its place, and the device fails as hardware does.
+// Accesses of a kernel to wrong memory are found with the buffer and the offset, and the device fails as hardware does.
 func TestMistakesOfKernels(t *testing.T) {
 	for name, c := range map[string]struct {
 		launch func(t *testing.T, c *cuda.Context, f *cuda.Function) error
@@ -152,7 +152,7 @@ func TestPointersInMemory(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-// A buffer that is freed behind a launch is the kernel's until that has run, also where its memory is somebody's again.
+// A buffer that is freed after a launch is the kernel's until that has run, also if its memory is allocated again.
 func TestABufferFreedBehindItsLaunch(t *testing.T) {
 	dev, c, f := kernels(t, vramtest.Kernels())
 	from, to := buffer(t, c, 1024), buffer(t, c, 1024)
@@ -185,7 +185,7 @@ func TestAMistakeFailsTheTest(t *testing.T) {
 	assert.Contains(t, other.failures[0], "ptx: kernel copy: memory is not live: line 13")
 }
 
-// What a driver's compiler refuses is refused when it is loaded, with its line.
+// A module that a driver's compiler refuses is refused when it is loaded, with the line.
 func TestModulesThatAreRefused(t *testing.T) {
 	_, c, _ := kernels(t, vramtest.Kernels())
 	const text = ".version %s\n.target %s\n.address_size 64\n.visible .entry k()\n{\n.reg .b32 %%r<3>;\nmov.u32 %%r1, 1;\n%s\nret; }\n"

@@ -46,8 +46,8 @@ func TestManyDevicesInOneTest(t *testing.T) {
 	}
 }
 
-// A test may open any number of devices one after the other: a closed one has no addresses, also after a fault of its work, and where
-// buffers live.
+// A test may open any number of devices one after the other: a closed one has no addresses, also after a fault of its
+// work, and where buffers live.
 func TestManyDevicesOfOneTest(t *testing.T) {
 	const devices = 100 // the addresses of a process are enough for 60
 	for name, spoil := range map[string]func(dev *vramtest.Device, s *vram.Stream){

@@ -6,19 +6,19 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// T is what this package needs of a *testing.T or *testing.B. Fatalf does not return.
+// T is the part of a *testing.T or *testing.B that this package needs. Fatalf does not return.
 type T interface {
 	// Helper leaves the caller out of the places that failures name.
 	Helper()
 	// Cleanup has f called at the end of the test.
 	Cleanup(f func())
-	// Errorf fails the test, which goes on.
+	// Errorf fails the test, which continues.
 	Errorf(format string, args ...any)
 	// Fatalf fails the test and ends it.
 	Fatalf(format string, args ...any)
 }
 
-// settings is what the options say.
+// settings holds the values of the options.
 type settings struct {
 	config   vram.Config
 	machine  sim.Config
@@ -28,13 +28,13 @@ type settings struct {
 	kernels  *KernelConfig
 }
 
-// Option changes what Open opens.
+// Option configures Open.
 type Option func(*settings)
 
-// Config is the device's configuration: limits, footprint, events. Driver and Observer are set by Open.
+// Config returns the device's configuration: limits, footprint, events. Driver and Observer are set by Open.
 func Config(c vram.Config) Option { return func(s *settings) { s.config = c } }
 
-// Machine is the simulated machine: memory, granularity, clock.
+// Machine returns the simulated machine: memory, granularity, clock.
 func Machine(c sim.Config) Option { return func(s *settings) { s.machine = c } }
 
 // Wrap puts a wrapper around the driver that the allocator sees, such as fault.Wrap: its calls may fail, those on

@@ -14,10 +14,10 @@ import (
 	"github.com/go-vram/vram/vramtest"
 )
 
-// liar is a driver that tells the allocator what is not so, or does not do what it is told.
+// liar is a driver that reports false results to the allocator, or ignores its calls.
 type liar struct {
 	cudadrv.Driver
-	passed    bool // events have passed, whatever they stand for
+	passed    bool // events have passed, in any case
 	unmarked  bool // events are never recorded
 	impatient bool // synchronising does not wait
 }

@@ -37,7 +37,7 @@ func function(t *testing.T, c *cuda.Context, file, name string) *cuda.Function {
 	return f
 }
 
-// What kernels print by printf is in the test's log, or where the test wants it.
+// The output of kernels' printf is in the test's log, or in the writer of Kernels.Output.
 func TestKernelsPrint(t *testing.T) {
 	var printed bytes.Buffer
 	for _, config := range []vramtest.KernelConfig{{Ignore: []interp.Kind{interp.GlobalRace}}, {Ignore: []interp.Kind{interp.GlobalRace}, Output: &printed}} {

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 
 func TestImportingStartsNothing(t *testing.T) { assert.Equal(t, 1, goroutinesAtStart) }
 
-// sheet is a test that is not this one: what would fail it is written down.
+// sheet is a test other than this one: it records its failures.
 type sheet struct {
 	page
 	failures []string
@@ -46,7 +46,7 @@ func alloc(t *testing.T, s *vram.Stream, bytes int64) vram.Buffer {
 	return b
 }
 
-// A program without a mistake fails nothing, whatever it does.
+// A program without a mistake fails nothing.
 func TestARightProgram(t *testing.T) {
 	dev := vramtest.Open(t)
 	load, step := dev.Stream(), dev.Stream()
@@ -197,7 +197,7 @@ func TestALeakFailsTheTest(t *testing.T) {
 	assert.Empty(t, other.failures, "the error was the caller's")
 }
 
-// What cannot be done fails the test and nothing else.
+// An impossible request fails the test and nothing else.
 func TestWhatCannotBe(t *testing.T) {
 	other := &sheet{}
 	dev := vramtest.Open(other, vramtest.Machine(sim.Config{TotalBytes: 1 << 30}))

@@ -8,8 +8,8 @@ import (
 
 // Watch puts a checker around config.Driver, for code that opens its own devices and wants a configuration. An
 // Observer that config has is told as well. The program's own work goes through the devices of the driver that is
-// returned. Code that opens one driver for its allocator and its own work alike is given that driver in config.Driver:
-// then what the allocator knows to be over orders the program's work, too, and a missing wait may go unseen.
+// returned. Code that opens one driver for both its allocator and its own work gets that driver in config.Driver:
+// then waits of the allocator order the program's work, too, and a missing wait may go unseen.
 func Watch(config vram.Config) (watched vram.Config, program *hazard.Driver) {
 	program = hazard.Wrap(config.Driver)
 	checker, also := program.Checker(config.Ordinal), config.Observer

@@ -16,18 +16,18 @@ type Touch struct {
 	stale    []vram.Buffer
 }
 
-// Reads is the whole of buffers that a kernel reads.
+// Reads returns the whole of buffers that a kernel reads.
 func Reads(buffers ...vram.Buffer) Touch { return touch(buffers, false) }
 
-// Writes is the whole of buffers that a kernel writes.
+// Writes returns the whole of buffers that a kernel writes.
 func Writes(buffers ...vram.Buffer) Touch { return touch(buffers, true) }
 
-// ReadsRange is a range of addresses that a kernel reads.
+// ReadsRange returns a range of addresses that a kernel reads.
 func ReadsRange(p vram.Ptr, bytes int64) Touch {
 	return Touch{accesses: []hazard.Access{{Ptr: p, Bytes: bytes}}}
 }
 
-// WritesRange is a range of addresses that a kernel writes.
+// WritesRange returns a range of addresses that a kernel writes.
 func WritesRange(p vram.Ptr, bytes int64) Touch {
 	return Touch{accesses: []hazard.Access{{Ptr: p, Bytes: bytes, Write: true}}}
 }
@@ -74,7 +74,7 @@ func (d *Device) stale(s cudadrv.Stream, b vram.Buffer) {
 // Event is a point in the order of a stream.
 type Event struct{ event cudadrv.Event }
 
-// Record marks the end of what the stream was given so far. It fails the test if the stream cannot be.
+// Record marks the end of the stream's work so far. It fails the test if the stream cannot record an event.
 func (d *Device) Record(s *vram.Stream) Event {
 	if !d.opened() {
 		return Event{}
@@ -95,7 +95,7 @@ func (d *Device) Wait(s *vram.Stream, e Event) {
 	d.must(d.gpu.StreamWaitEvent(s.Handle(), e.event))
 }
 
-// Passed reports whether the device has got to an event. If it has, what the test does later is ordered behind it.
+// Passed reports whether the device has got to an event. If it has, later work of the test is ordered after it.
 func (d *Device) Passed(e Event) bool {
 	if !d.opened() {
 		return false
@@ -106,7 +106,7 @@ func (d *Device) Passed(e Event) bool {
 	return passed
 }
 
-// Synchronize waits for all work of a stream; virtual time moves. What the test does later is ordered behind it.
+// Synchronize waits for all work of a stream; virtual time moves. Later work of the test is ordered after it.
 func (d *Device) Synchronize(s *vram.Stream) {
 	if !d.opened() {
 		return

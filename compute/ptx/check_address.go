@@ -6,7 +6,7 @@ import (
 )
 
 // addressMisfit says how an operand is not memory in the space that the instruction names, or "".
-func (c *checker) addressMisfit(i *Instruction, s *operandSpec, o *Operand) string {
+func (c *visible) addressMisfit(i *Instruction, s *operandSpec, o *Operand) string {
 	space := s.space
 	if s.anySpace {
 		space = i.Space()
@@ -27,7 +27,7 @@ func (c *checker) addressMisfit(i *Instruction, s *operandSpec, o *Operand) stri
 }
 
 // baseMisfit is about the register of an address.
-func (c *checker) baseMisfit(space Space, base *Register) string {
+func (c *visible) baseMisfit(space Space, base *Register) string {
 	short := space == Shared || space == Local || space == Const || space == Param
 	switch {
 	case !c.owns(base):
@@ -41,7 +41,7 @@ func (c *checker) baseMisfit(space Space, base *Register) string {
 }
 
 // placeMisfit is about an address that is a variable's.
-func (c *checker) placeMisfit(i *Instruction, space Space, o *Operand) string {
+func (c *visible) placeMisfit(i *Instruction, space Space, o *Operand) string {
 	v := o.Variable
 	size := int64(i.accessBytes())
 	end := int64(v.Bytes())
@@ -66,16 +66,6 @@ func (c *checker) placeMisfit(i *Instruction, space Space, o *Operand) string {
 	return ""
 }
 
-// isLater reports whether a variable of the module is declared after the current function.
-func (c *checker) isLater(v *Variable) bool {
-	return c.symbols[v.Name] == v && c.function.Pos != Pos{} && c.function.Pos.before(v.Pos)
-}
-
-// isParam reports whether the variable is a parameter of the function itself.
-func (c *checker) isParam(v *Variable) bool {
-	return slices.Contains(c.function.Params, v)
-}
-
 // call splits the operands of a call: the function, the arguments and the results, each nil where the text has none.
 func (i *Instruction) call() (target, arguments, results *Operand) {
 	if i.Op != OpCall {
@@ -95,7 +85,7 @@ func (i *Instruction) call() (target, arguments, results *Operand) {
 }
 
 // callMisfit says how a call does not fit the function that it names, or "".
-func (c *checker) callMisfit(i *Instruction) string {
+func (c *visible) callMisfit(i *Instruction) string {
 	target, arguments, results := i.call()
 	switch {
 	case target == nil:
@@ -123,19 +113,8 @@ func (c *checker) callMisfit(i *Instruction) string {
 // throughRegister is the misfit of a call that the driver may take.
 const throughRegister = "calls through a register are not supported"
 
-// calledFunction is the definition of a function, or else its first declaration.
-func (c *checker) calledFunction(name string) *Function {
-	all := c.prototypes[name]
-	for _, f := range all {
-		if f.Body != nil {
-			return f
-		}
-	}
-	return all[0]
-}
-
-// passMisfit compares arguments or results with those of the function.
-func (c *checker) passMisfit(thing string, passed *Operand, formal []*Variable) string {
+// passMisfit compares arguments or results with the function's.
+func (c *visible) passMisfit(thing string, passed *Operand, formal []*Variable) string {
 	var elements []Operand
 	if passed != nil {
 		elements = passed.Elements
@@ -155,8 +134,8 @@ func (c *checker) passMisfit(thing string, passed *Operand, formal []*Variable) 
 	return ""
 }
 
-// passes reports whether a .param variable of a caller is passed for a parameter or a result: both are arrays or neither, of one size and
-// alignment.
+// passes reports whether a .param variable of a caller is passed for a parameter or a result: both are arrays or
+// neither, of one size and alignment.
 func (v *Variable) passes(formal *Variable) bool {
 	return v.Space == Param && v.Bytes() == formal.Bytes() && (len(v.Dims) > 0) == (len(formal.Dims) > 0) &&
 		(len(v.Dims) == 0 || v.Alignment() == formal.Alignment())

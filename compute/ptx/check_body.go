@@ -6,10 +6,10 @@ import (
 )
 
 // checkBody looks at the declarations and instructions of a function, and at its end.
-func (c *checker) checkBody(f *Function) {
+func (c *body) checkBody(f *Function) {
 	c.checkBlock(f.Body, f.names())
 	c.checkShared(f)
-	if !c.ends() {
+	if !c.ends(c.code) {
 		c.report(f.Pos, "the body does not end in ret, exit, trap or bra")
 	}
 }
@@ -17,9 +17,10 @@ func (c *checker) checkBody(f *Function) {
 // maxSharedBytes is the shared memory of a block of an architecture that sharedLimits does not name.
 const maxSharedBytes = 228 << 10
 
-// checkShared reports a body whose shared memory is more than a block of the architecture has: its own variables, and those of the module
-// that it names. Likewise with the local memory of a thread, which the driver refuses at the launch.
-func (c *checker) checkShared(f *Function) {
+// checkShared reports a body whose shared memory is more than a block of the architecture has: its own variables, and
+// variables of the module that it names. It also reports too much local memory of a thread, which the driver refuses at
+// the launch.
+func (c *body) checkShared(f *Function) {
 	limit, known := sharedLimits[c.module.Target.SM]
 	if !known {
 		limit = maxSharedBytes
@@ -51,36 +52,8 @@ func (c *checker) checkShared(f *Function) {
 	}
 }
 
-// ends reports whether no thread runs past the last instruction.
-func (c *checker) ends() bool {
-	count := len(c.code.Instructions)
-	if count == 0 {
-		return false
-	}
-	for _, i := range c.code.Instructions {
-		for n := range i.Operands {
-			if l := i.Operands[n].Label; l != nil && c.code.Targets[l] == count {
-				return false
-			}
-		}
-	}
-	last := c.code.Instructions[count-1]
-	leaves := last.Op == UnknownOp || last.Op == OpRet || last.Op == OpExit || last.Op == OpBra || last.Op == OpTrap
-	return leaves && last.Guard.Kind == OperandNone || c.isNoreturn(last)
-}
-
-// isNoreturn reports whether the instruction calls a function that never comes back.
-func (c *checker) isNoreturn(i *Instruction) bool {
-	target, _, _ := i.call()
-	if target == nil || target.Kind != OperandFunction || i.Guard.Kind != OperandNone {
-		return false
-	}
-	all := c.prototypes[target.Name]
-	return len(all) > 0 && all[0].has("noreturn")
-}
-
 // checkBlock looks at the statements of a scope in which some names are taken.
-func (c *checker) checkBlock(b *Block, names *declaredNames) {
+func (c *body) checkBlock(b *Block, names *declaredNames) {
 	for _, s := range b.Statements {
 		switch s := s.(type) {
 		case *Block:
@@ -108,7 +81,7 @@ func (c *checker) checkBlock(b *Block, names *declaredNames) {
 	}
 }
 
-func (c *checker) checkRegisters(names *declaredNames, d *RegisterDeclaration) {
+func (c *body) checkRegisters(names *declaredNames, d *RegisterDeclaration) {
 	if !isStored(d.Type) {
 		c.report(d.Pos, "no register has the type .%v", d.Type)
 	}
@@ -125,7 +98,7 @@ func (c *checker) checkRegisters(names *declaredNames, d *RegisterDeclaration) {
 	}
 }
 
-func (c *checker) checkName(names *declaredNames, pos Pos, name string) {
+func (c *body) checkName(names *declaredNames, pos Pos, name string) {
 	c.checkIdentifier(pos, name)
 	if names.add(name) {
 		c.report(pos, "%s is declared twice", name)
@@ -157,4 +130,15 @@ func (d *declaredNames) addRange(prefix string, count int) bool {
 	}
 	d.ranges[prefix] = max(count, d.ranges[prefix])
 	return there
+}
+
+// names returns the set of names of parameters and results, which a body may not declare again.
+func (f *Function) names() *declaredNames {
+	names := &declaredNames{singles: map[string]bool{}, ranges: map[string]int{}}
+	for _, list := range [][]*Variable{f.Results, f.Params} {
+		for _, v := range list {
+			names.singles[v.Name] = true
+		}
+	}
+	return names
 }

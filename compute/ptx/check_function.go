@@ -2,6 +2,28 @@ package ptx
 
 import "slices"
 
+// checker checks a module.
+type checker struct {
+	*declarations
+
+	only  map[*Function]bool // the functions whose bodies are checked; nil: all
+	forms *formTable
+}
+
+// enter makes a function the current one, until leave.
+func (c *checker) enter(f *Function) *body {
+	c.function = f
+	b := &body{visible{c.declarations, c.codeOf(f), map[*Variable]bool{}}, c.forms}
+	for _, list := range [][]*Variable{c.module.Variables, f.Results, f.Params, b.code.Variables} {
+		for _, v := range list {
+			b.variables[v] = true
+		}
+	}
+	return b
+}
+
+func (c *checker) leave() { c.function = nil }
+
 // The limits of a launch, in all architectures of the table.
 const (
 	maxParamBytes      = 4352 // .param of an entry before PTX 8.1 and sm_70 with it; later 32764
@@ -9,78 +31,9 @@ const (
 	maxBlockThreads    = 1024
 )
 
-// checkPrototypes looks at the declarations and the definition of each function together.
-func (c *checker) checkPrototypes() {
-	for _, f := range c.module.Functions {
-		c.checkIdentifier(f.Pos, f.Name)
-		if c.symbols[f.Name] != nil {
-			c.report(f.Pos, "%s is declared as a variable, too", f.Name)
-		}
-		for _, earlier := range c.prototypes[f.Name] {
-			if earlier == f {
-				break
-			}
-			if wrong := conflict(earlier, f); wrong != "" {
-				c.report(f.Pos, "%s %s", f.Name, wrong)
-				break
-			}
-		}
-	}
-	for _, f := range c.module.Functions {
-		if all := c.prototypes[f.Name]; all[0] == f && !slices.ContainsFunc(all, func(f *Function) bool { return f.Body != nil }) {
-			c.checkUndefined(f)
-		}
-	}
-}
-
-// conflict says how a later declaration or definition does not fit an earlier one, or "".
-func conflict(earlier, later *Function) string {
-	switch {
-	case earlier.Body != nil:
-		return "is declared twice"
-	case earlier.Entry != later.Entry:
-		return "is declared before as an .entry or a .func, and is the other"
-	case later.Linkage != earlier.Linkage && (later.Linkage != Internal || earlier.Linkage == Extern):
-		return "has not the linkage of its first declaration"
-	case earlier.has("noreturn") != later.has("noreturn"):
-		return "is .noreturn in one declaration alone"
-	}
-	for _, lists := range [][2][]*Variable{{earlier.Results, later.Results}, {earlier.Params, later.Params}} {
-		if len(lists[0]) != len(lists[1]) {
-			return "has not as many parameters and results as in its first declaration"
-		}
-		for n, v := range lists[0] {
-			if other := lists[1][n]; v.Type != other.Type || !slices.Equal(v.Dims, other.Dims) || v.Alignment() != other.Alignment() {
-				return "has not the parameters and results of its first declaration"
-			}
-		}
-	}
-	return ""
-}
-
-// has reports whether the function has a directive.
-func (f *Function) has(directive string) bool {
-	return slices.ContainsFunc(f.Directives, func(d Directive) bool { return d.Name == directive })
-}
-
-// checkUndefined reports a function without a body: only an .extern one may lack it, unless it is called.
-func (c *checker) checkUndefined(f *Function) {
-	switch {
-	case f.Entry:
-		c.report(f.Pos, "entry %s has no body", f.Name)
-	case f.Linkage != Extern && !isSystem(f.Name):
-		c.report(f.Pos, "function %s has no body", f.Name)
-	}
-}
-
-// declaredBefore reports whether a function is declared at a place of the text. A tree that a program made has no places.
-func (c *checker) declaredBefore(name string, at Pos) bool {
-	return slices.ContainsFunc(c.prototypes[name], func(f *Function) bool { return f.Pos == Pos{} || !at.before(f.Pos) })
-}
-
 // checkFunction looks at the parameters, the directives and the body of a function.
 func (c *checker) checkFunction(f *Function) {
-	c.enter(f)
+	b := c.enter(f)
 	defer c.leave()
 	names := map[string]bool{}
 	size := 0
@@ -109,16 +62,16 @@ func (c *checker) checkFunction(f *Function) {
 	}
 	c.checkDirectives(f)
 	if f.Body != nil {
-		c.checkBody(f)
+		b.checkBody(f)
 	}
 }
 
-// clusterNeeds are those of the directives about clusters of blocks.
+// clusterNeeds is the version and architecture for directives about clusters of blocks.
 //
 //nolint:gochecknoglobals // constant
 var clusterNeeds = needs{version: Version{7, 8}, sm: 90}
 
-func (c *checker) checkDirectives(f *Function) {
+func (c *declarations) checkDirectives(f *Function) {
 	for _, d := range f.Directives {
 		switch d.Name {
 		case "pragma":
@@ -142,7 +95,7 @@ func (c *checker) checkDirectives(f *Function) {
 }
 
 // checkCluster is about a directive on clusters: of more than one block they are not supported.
-func (c *checker) checkCluster(d Directive) {
+func (c *declarations) checkCluster(d Directive) {
 	switch {
 	case !c.has(clusterNeeds):
 		c.report(d.Pos, "directive .%s needs PTX %v and sm_%d", d.Name, clusterNeeds.version, clusterNeeds.sm)
@@ -152,7 +105,7 @@ func (c *checker) checkCluster(d Directive) {
 }
 
 // checkLimit is about a directive with numbers of threads, blocks or registers.
-func (c *checker) checkLimit(f *Function, d Directive) {
+func (c *declarations) checkLimit(f *Function, d Directive) {
 	if !f.Entry {
 		c.report(d.Pos, "directive .%s belongs to an .entry", d.Name)
 	}

@@ -5,9 +5,16 @@ import (
 	"strings"
 )
 
-// checkInstruction finds the row of an instruction and holds its operands against it. The reported mistake is that of the row that
+// body checks the instructions of a function.
+type body struct {
+	visible
+
+	forms *formTable
+}
+
+// checkInstruction finds the row of an instruction and compares its operands with it. The reported mistake is from the row that
 // is nearest: its name and its number of operands are right, and if possible it has vectors in the same places.
-func (c *checker) checkInstruction(i *Instruction) {
+func (c *body) checkInstruction(i *Instruction) {
 	if i.Guard.Kind != OperandNone {
 		if wrong := c.predicateMisfit(&i.Guard); wrong != "" {
 			c.report(i.Pos, "guard %v %s", i.Guard, wrong)
@@ -23,7 +30,7 @@ func (c *checker) checkInstruction(i *Instruction) {
 	c.checkForms(i)
 }
 
-// unknownText says that an instruction is not known: those of textures and surfaces by that.
+// unknownText says that an instruction is not known, and names textures and surfaces.
 func unknownText(name string) string {
 	head, _, _ := strings.Cut(name, ".")
 	switch head {
@@ -40,9 +47,9 @@ func unknownText(name string) string {
 // maxVectorBytes is the longest vector that one instruction loads or stores.
 const maxVectorBytes = 16
 
-func (c *checker) checkForms(i *Instruction) {
+func (c *body) checkForms(i *Instruction) {
 	var named, nearest *form
-	for _, f := range c.named(i) {
+	for _, f := range c.forms.named(i) {
 		if named == nil {
 			named = f
 		}
@@ -78,7 +85,7 @@ func (i *Instruction) isComplete() bool {
 }
 
 // reportMisfit adds a finding about operands.
-func (c *checker) reportMisfit(i *Instruction, wrong string) {
+func (c *body) reportMisfit(i *Instruction, wrong string) {
 	if wrong == throughRegister {
 		c.reportLacking(i.Pos, "%s", wrong)
 		return
@@ -87,45 +94,13 @@ func (c *checker) reportMisfit(i *Instruction, wrong string) {
 }
 
 // fitting appends the forms that an instruction has, in the order of the table.
-func (c *checker) fitting(i *Instruction, forms []*form) []*form {
-	for _, f := range c.named(i) {
+func (c *body) fitting(i *Instruction, forms []*form) []*form {
+	for _, f := range c.forms.named(i) {
 		if f.takes(len(i.Operands)) && c.misfit(i, f) == "" {
 			forms = append(forms, f)
 		}
 	}
 	return forms
-}
-
-// named are the forms that have an instruction's name, in the order of the table.
-func (c *checker) named(i *Instruction) (forms []*form) {
-	key, short := i.key()
-	if found, ok := c.byName[key]; ok && short {
-		return found
-	}
-	all := c.formsOf(i.Op)
-	for n := range all {
-		if all[n].matches(i) {
-			forms = append(forms, &all[n])
-		}
-	}
-	if short {
-		c.byName[key] = forms
-	}
-	return forms
-}
-
-// nameKey is a name of so many parts as nearly all have.
-type nameKey struct {
-	op    Opcode
-	mods  [10]Modifier
-	types [4]Type
-}
-
-// key is the name as a key of a map; it is not short where parts are missing in it.
-func (i *Instruction) key() (key nameKey, short bool) {
-	key.op = i.Op
-	mods, types := copy(key.mods[:], i.Mods), copy(key.types[:], i.Types)
-	return key, mods == len(i.Mods) && types == len(i.Types)
 }
 
 // takes reports whether the form has so many operands.
@@ -146,7 +121,7 @@ func (f *form) shaped(i *Instruction) bool {
 	return true
 }
 
-// bounds are the smallest and the largest number of operands. A call's are counted with its function.
+// bounds returns the smallest and the largest number of operands. A call's are counted with its function.
 func (f *form) bounds() (least, most int) {
 	for _, s := range f.operands {
 		most++
@@ -169,7 +144,7 @@ func (f *form) counts() string {
 }
 
 // checkNeeds reports an instruction that is younger than the module's version or architecture.
-func (c *checker) checkNeeds(i *Instruction, forms []*form) {
+func (c *body) checkNeeds(i *Instruction, forms []*form) {
 	for _, f := range forms {
 		if c.has(f.needsOf(i)) {
 			return
@@ -180,7 +155,7 @@ func (c *checker) checkNeeds(i *Instruction, forms []*form) {
 		first.version, first.target(), c.module.Version, c.module.Target.architecture())
 }
 
-// needsOf are the needs of an instruction that has the form, those of its modifiers included.
+// needsOf returns the needs of an instruction that has the form, including its modifiers' needs.
 func (f *form) needsOf(i *Instruction) needs {
 	all := f.needs
 	for _, m := range i.Mods {
@@ -192,7 +167,7 @@ func (f *form) needsOf(i *Instruction) needs {
 	return all
 }
 
-// and are the needs of two features together.
+// and returns the needs of two features together.
 func (n needs) and(other needs) needs {
 	if n.version.Before(other.version) {
 		n.version = other.version
@@ -202,16 +177,10 @@ func (n needs) and(other needs) needs {
 	return n
 }
 
-// has reports whether the module's version and architecture are those of a feature. One of a variant is that of no other architecture.
-func (c *checker) has(n needs) bool {
-	t := c.module.Target
-	return !c.module.Version.Before(n.version) && (n.variant == "" && t.SM >= n.sm || t.SM == n.sm && t.Variant == n.variant)
-}
-
-// target is the architecture that the needs name.
+// target returns the architecture that the needs name.
 func (n needs) target() string { return Target{SM: n.sm, Variant: n.variant}.architecture() }
 
-// accessBytes is the number of bytes that a load, a store or an atomic operation touches, else 0.
+// accessBytes returns the number of bytes that a load, a store or an atomic operation touches, else 0.
 func (i *Instruction) accessBytes() int {
 	if i.Op != OpLd && i.Op != OpSt && i.Op != OpAtom && i.Op != OpRed {
 		return 0

@@ -1,5 +1,7 @@
 package ptx
 
+import "slices"
+
 // checkModule looks at everything that stands outside of bodies, and at the functions that the checker is for.
 func (c *checker) checkModule() {
 	m := c.module
@@ -13,6 +15,7 @@ func (c *checker) checkModule() {
 		c.prototypes[f.Name] = append(c.prototypes[f.Name], f)
 	}
 	c.checkVariables()
+	c.checkConstants()
 	c.checkPrototypes()
 	for _, f := range m.Functions {
 		if c.only == nil || c.only[f] {
@@ -22,33 +25,13 @@ func (c *checker) checkModule() {
 }
 
 // checkFiles reports two files of one index.
-func (c *checker) checkFiles() {
+func (c *declarations) checkFiles() {
 	seen := map[int]bool{}
 	for _, f := range c.module.Files {
 		if seen[f.Index] {
 			c.report(f.Pos, "file %d is named twice", f.Index)
 		}
 		seen[f.Index] = true
-	}
-}
-
-// checkIdentifier reports a name that would not be read as one: only trees by hand have such names.
-func (c *checker) checkIdentifier(pos Pos, name string) {
-	l := newLexer(name)
-	if t := l.next(); t.kind != tokenName || t.text != name || name == "_" || specialByName[name] == WarpSize {
-		c.report(pos, "%q is no name", name)
-	}
-}
-
-// isStored reports whether a type can be that of a register or of memory: others are types of instructions only.
-func isStored(t Type) bool {
-	return t != NoType && t != BF16 && t != BF16x2 && t != TF32 && t.Class() != Opaque
-}
-
-// checkB128 reports the type of 128 bits in a module that is too old for it.
-func (c *checker) checkB128(pos Pos, t Type) {
-	if least := (Version{8, 3}); t == B128 && c.module.Version.Before(least) {
-		c.report(pos, "type .b128 needs PTX %v, the module has %v", least, c.module.Version)
 	}
 }
 
@@ -75,27 +58,9 @@ func (c *checker) checkConstants() {
 	}
 }
 
-// after is the end of the variable where it follows so many bytes of others. It does not wrap around.
-func (v *Variable) after(size int) int {
-	if v.Bytes() > maxVariableBytes || v.Alignment() > maxVariableBytes {
-		return maxVariableBytes
-	}
-	align := v.Alignment()
-	return (size+align-1)/align*align + v.Bytes()
-}
-
-// codeOf is the body of a function in a row, made once.
-func (c *checker) codeOf(f *Function) *Code {
-	if code, ok := c.codes[f]; ok {
-		return code
-	}
-	code := f.Code()
-	c.codes[f] = code
-	return code
-}
-
-// checkVariables looks at the variables of the module. One that is declared elsewhere may be declared several times, and defined once.
-func (c *checker) checkVariables() {
+// checkVariables looks at the variables of the module. One that is declared elsewhere may be declared several times,
+// and defined once.
+func (c *declarations) checkVariables() {
 	first := map[string]*Variable{}
 	defined := map[string]bool{}
 	for _, v := range c.module.Variables {
@@ -122,7 +87,6 @@ func (c *checker) checkVariables() {
 			defined[v.Name] = true
 		}
 	}
-	c.checkConstants()
 	c.symbols = first
 }
 
@@ -139,21 +103,61 @@ func (v *Variable) isLike(other *Variable) bool {
 	return true
 }
 
-// names is a set of those of parameters and results, which a body's own names may not repeat.
-func (f *Function) names() *declaredNames {
-	names := &declaredNames{singles: map[string]bool{}, ranges: map[string]int{}}
-	for _, list := range [][]*Variable{f.Results, f.Params} {
-		for _, v := range list {
-			names.singles[v.Name] = true
+// checkPrototypes looks at the declarations and the definition of each function together.
+func (c *declarations) checkPrototypes() {
+	for _, f := range c.module.Functions {
+		c.checkIdentifier(f.Pos, f.Name)
+		if c.symbols[f.Name] != nil {
+			c.report(f.Pos, "%s is declared as a variable, too", f.Name)
+		}
+		for _, earlier := range c.prototypes[f.Name] {
+			if earlier == f {
+				break
+			}
+			if wrong := conflict(earlier, f); wrong != "" {
+				c.report(f.Pos, "%s %s", f.Name, wrong)
+				break
+			}
 		}
 	}
-	return names
+	for _, f := range c.module.Functions {
+		if all := c.prototypes[f.Name]; all[0] == f && !slices.ContainsFunc(all, func(f *Function) bool { return f.Body != nil }) {
+			c.checkUndefined(f)
+		}
+	}
 }
 
-// systemFunctions are those that the driver defines.
-//
-//nolint:gochecknoglobals // constant set of names
-var systemFunctions = map[string]bool{"vprintf": true, "__assertfail": true, "malloc": true, "free": true}
+// conflict says how a later declaration or definition does not fit an earlier one, or "".
+func conflict(earlier, later *Function) string {
+	switch {
+	case earlier.Body != nil:
+		return "is declared twice"
+	case earlier.Entry != later.Entry:
+		return "is declared before as an .entry or a .func, and is the other"
+	case later.Linkage != earlier.Linkage && (later.Linkage != Internal || earlier.Linkage == Extern):
+		return "has not the linkage of its first declaration"
+	case earlier.has("noreturn") != later.has("noreturn"):
+		return "is .noreturn in one declaration alone"
+	}
+	for _, lists := range [][2][]*Variable{{earlier.Results, later.Results}, {earlier.Params, later.Params}} {
+		if len(lists[0]) != len(lists[1]) {
+			return "has not as many parameters and results as in its first declaration"
+		}
+		for n, v := range lists[0] {
+			if other := lists[1][n]; v.Type != other.Type || !slices.Equal(v.Dims, other.Dims) || v.Alignment() != other.Alignment() {
+				return "has not the parameters and results of its first declaration"
+			}
+		}
+	}
+	return ""
+}
 
-// isSystem reports whether the driver defines a function of that name.
-func isSystem(name string) bool { return systemFunctions[name] }
+// checkUndefined reports a function without a body: only an .extern one may lack it, unless it is called.
+func (c *declarations) checkUndefined(f *Function) {
+	switch {
+	case f.Entry:
+		c.report(f.Pos, "entry %s has no body", f.Name)
+	case f.Linkage != Extern && !isSystem(f.Name):
+		c.report(f.Pos, "function %s has no body", f.Name)
+	}
+}

@@ -6,7 +6,7 @@ import (
 )
 
 // misfit says how the operands of an instruction do not fit a form, or "".
-func (c *checker) misfit(i *Instruction, f *form) string {
+func (c *visible) misfit(i *Instruction, f *form) string {
 	for n := range i.Operands {
 		s := &f.operands[min(n, len(f.operands)-1)]
 		if s.kind == specCall {
@@ -20,7 +20,7 @@ func (c *checker) misfit(i *Instruction, f *form) string {
 }
 
 // operandMisfit says how one operand does not fit, or "".
-func (c *checker) operandMisfit(i *Instruction, s *operandSpec, o *Operand) string {
+func (c *visible) operandMisfit(i *Instruction, s *operandSpec, o *Operand) string {
 	switch s.kind {
 	case specLabel:
 		return c.labelMisfit(o)
@@ -56,7 +56,7 @@ func (c *checker) operandMisfit(i *Instruction, s *operandSpec, o *Operand) stri
 	return ""
 }
 
-// typeIn is the type that the operand has in the instruction.
+// typeIn returns the type that the operand has in the instruction.
 func (s *operandSpec) typeIn(i *Instruction) Type {
 	t := s.typ
 	if s.place > 0 {
@@ -69,7 +69,7 @@ func (s *operandSpec) typeIn(i *Instruction) Type {
 }
 
 // valueMisfit is about one register or constant.
-func (c *checker) valueMisfit(i *Instruction, s *operandSpec, o *Operand) string {
+func (c *visible) valueMisfit(i *Instruction, s *operandSpec, o *Operand) string {
 	t := s.typeIn(i)
 	switch {
 	case o.Kind == OperandRegister:
@@ -136,7 +136,7 @@ func elementsMisfit(s *operandSpec, o *Operand) string {
 	return ""
 }
 
-func (c *checker) registerMisfit(s *operandSpec, t Type, o *Operand) string {
+func (c *visible) registerMisfit(s *operandSpec, t Type, o *Operand) string {
 	r := o.Register
 	switch {
 	case !c.owns(r):
@@ -149,13 +149,8 @@ func (c *checker) registerMisfit(s *operandSpec, t Type, o *Operand) string {
 	return ""
 }
 
-// owns reports whether the register is one of the function.
-func (c *checker) owns(r *Register) bool {
-	return r != nil && r.Index >= 0 && r.Index < len(c.function.Registers) && c.function.Registers[r.Index] == r
-}
-
 // predicateMisfit is about the guard of an instruction.
-func (c *checker) predicateMisfit(o *Operand) string {
+func (c *visible) predicateMisfit(o *Operand) string {
 	switch {
 	case o.Kind == OperandName:
 		return "is not declared"
@@ -178,7 +173,7 @@ func specialMisfit(i *Instruction, s *operandSpec, t Type, o *Operand) string {
 }
 
 // variableMisfit is about the address of a variable or a function as a value.
-func (c *checker) variableMisfit(i *Instruction, t Type, o *Operand) string {
+func (c *visible) variableMisfit(i *Instruction, t Type, o *Operand) string {
 	switch {
 	case o.Kind == OperandVariable && !c.variables[o.Variable]:
 		return "is no variable of the module or the function"
@@ -197,32 +192,6 @@ func (c *checker) variableMisfit(i *Instruction, t Type, o *Operand) string {
 		return fmt.Sprintf("is in the space .%v", o.Variable.Space)
 	}
 	return ""
-}
-
-// fits reports whether a register of a type may stand where an instruction wants another; a wider one only where the table allows it.
-func fits(want, have Type, wider bool) bool {
-	untyped := want.Class() == Untyped || have.Class() == Untyped
-	integers := want.IsInteger() && have.IsInteger()
-	switch {
-	case want == have:
-		return true
-	case want == Pred || have == Pred:
-		return false
-	case want.Bits() == have.Bits():
-		return untyped || integers
-	}
-	if !wider || want.Bits() > have.Bits() {
-		return false
-	}
-	switch want.Class() { //nolint:exhaustive // NoClass and predicates are out
-	case Untyped:
-		return have.Class() != NoClass
-	case Signed, Unsigned:
-		return have.Class() == Untyped || have.IsInteger()
-	case Float: // bfloat16 and TF32 have registers of their own width alone
-		return have.Class() == Untyped && isStored(want)
-	}
-	return false
 }
 
 // constantMisfit says how a number does not fit a type, or "".
@@ -266,7 +235,7 @@ func (s *operandSpec) integerMisfit(o *Operand) string {
 	return ""
 }
 
-func (c *checker) labelMisfit(o *Operand) string {
+func (c *visible) labelMisfit(o *Operand) string {
 	if o.Kind != OperandLabel {
 		return "is no label of this scope"
 	}
@@ -277,7 +246,7 @@ func (c *checker) labelMisfit(o *Operand) string {
 }
 
 // packMisfit is about a vector whose elements are the parts of one value.
-func (c *checker) packMisfit(i *Instruction, s *operandSpec, o *Operand) string {
+func (c *visible) packMisfit(i *Instruction, s *operandSpec, o *Operand) string {
 	t := s.typeIn(i)
 	count := len(o.Elements)
 	if o.Kind != OperandVector || count < 1 || t.Bits()%count != 0 {

@@ -1,9 +1,9 @@
 package ptx
 
 // checkTarget looks at the version and the architecture of the module.
-func (c *checker) checkTarget() {
+func (c *declarations) checkTarget() {
 	m := c.module
-	version := c.targetVersion(m.Target)
+	version := targetVersion(m.Target)
 	last, known := lastMinors[m.Version.Major]
 	switch {
 	case m.Version.Before(oldest.version):
@@ -19,8 +19,9 @@ func (c *checker) checkTarget() {
 	}
 }
 
-// Remarks are texts about a module that are no findings of Check: it is for an architecture older than sm_70, with which the table of
-// instructions begins. Its instructions are read as those of sm_70; one that needs more than the module's own architecture is a finding.
+// Remarks are texts about a module that are no findings of Check: it is for an architecture older than sm_70, with
+// which the table of instructions begins. Its instructions are read as instructions of sm_70; one that needs more than
+// the module's own architecture is a finding.
 func (m *Module) Remarks() []string {
 	if m == nil || m.Target.SM >= oldest.sm {
 		return nil
@@ -33,14 +34,14 @@ func remarkOld(t Target) string {
 }
 
 // remark adds the remark on an old architecture to other findings.
-func (c *checker) remark() {
-	if m := c.module; len(c.findings) > 0 && m.Target.SM < oldest.sm && c.targetVersion(m.Target) != (Version{}) {
+func (c *reporter) remark() {
+	if m := c.module; len(c.findings) > 0 && m.Target.SM < oldest.sm && targetVersion(m.Target) != (Version{}) {
 		c.reportLacking(m.TargetPos, "%s", remarkOld(m.Target))
 	}
 }
 
-// targetVersion is the version that knows an architecture first; zero of one that is not known.
-func (c *checker) targetVersion(t Target) Version {
+// targetVersion returns the version that knows an architecture first; zero of one that is not known.
+func targetVersion(t Target) Version {
 	version, ok := targetVersions[t.SM]
 	if t.Variant == "" || !ok {
 		return version

@@ -316,7 +316,7 @@ func TestMistakesInDeclarations(t *testing.T) {
 	}
 }
 
-// A finding names the line of PTX, that of the source, the kernel and the instruction.
+// A finding names the line of PTX, the line of the source, the kernel and the instruction.
 func TestFindingsNameTheirPlace(t *testing.T) {
 	m, err := ptx.Parse(header + ".file 1 \"add.cu\"\n.entry k()\n{\n\t.reg .f32 %f<2>;\n\t.loc 1 17 3\n\tadd.f32 %f1, %f0, %f2;\n\tret;\n}\n")
 	require.NoError(t, err)

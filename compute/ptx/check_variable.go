@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// The limits of memory. A text is small, and the memory that it asks for is not: a variable longer than maxVariableBytes is refused,
-// although the assembler takes it.
+// The limits of memory. A text is small, and the memory that it asks for is not: a variable longer than
+// maxVariableBytes is refused, although the assembler takes it.
 const (
 	maxConstBytes    = 64 << 10  // .const variables
 	maxLocalBytes    = 512 << 10 // .local variables of a thread: CUDA's limit
@@ -14,7 +14,7 @@ const (
 )
 
 // checkVariable looks at the declaration of a variable, or of a parameter.
-func (c *checker) checkVariable(v *Variable) {
+func (c *declarations) checkVariable(v *Variable) {
 	switch {
 	case v.Type.Class() == Opaque && v.Space == Global && v.Init == nil:
 	case !isStored(v.Type) || v.Type == Pred:
@@ -46,11 +46,11 @@ func (c *checker) checkVariable(v *Variable) {
 	}
 }
 
-// isAlignment reports whether a number of bytes is an alignment; 0 is that of the type.
+// isAlignment reports whether a number of bytes is an alignment; 0 means the alignment of the type.
 func isAlignment(bytes int) bool { return bytes >= 0 && bits.OnesCount(uint(bytes)) <= 1 }
 
 // checkParam looks at a parameter or a result of a function, or of a call.
-func (c *checker) checkParam(f *Function, v *Variable) {
+func (c *declarations) checkParam(f *Function, v *Variable) {
 	c.checkVariable(v)
 	switch {
 	case v.Space != Param:
@@ -74,7 +74,7 @@ func (c *checker) checkParam(f *Function, v *Variable) {
 const maxParamAlign = 128
 
 // checkInitialiser looks at the values of a variable of the module.
-func (c *checker) checkInitialiser(v *Variable) {
+func (c *declarations) checkInitialiser(v *Variable) {
 	if v.Space != Global && v.Space != Const || v.Linkage == Extern {
 		c.report(v.Pos, "variable %s: only .global and .const variables that the module defines have an initial value", v.Name)
 		return
@@ -97,7 +97,8 @@ func (c *checker) checkInitialiser(v *Variable) {
 	})
 }
 
-// shapeMisfit says how the braces of an initial value are not those of an array, or "". A vector is the last dimension, and complete.
+// shapeMisfit says how the braces of an initial value differ from the array's dimensions, or "". A vector is the last
+// dimension, and complete.
 func shapeMisfit(o *Operand, dims []int, vector bool) string {
 	switch {
 	case len(dims) == 0 && o.Kind == OperandVector:
@@ -122,7 +123,7 @@ func shapeMisfit(o *Operand, dims []int, vector bool) string {
 }
 
 // initialValue says how a value does not fit the variable, or "".
-func (c *checker) initialValue(v *Variable, o *Operand) string {
+func (c *declarations) initialValue(v *Variable, o *Operand) string {
 	isUntyped := v.Type.Class() == Untyped
 	switch o.Kind { //nolint:exhaustive // the kinds of constants
 	case OperandName:
@@ -148,7 +149,7 @@ func (c *checker) initialValue(v *Variable, o *Operand) string {
 }
 
 // addressValueMisfit is about an address: of .global or .const memory, or of a function, that stands before the variable.
-func (c *checker) addressValueMisfit(v *Variable, o *Operand) string {
+func (c *declarations) addressValueMisfit(v *Variable, o *Operand) string {
 	if o.Variable == nil {
 		if v.Pos != (Pos{}) && !c.declaredBefore(o.Name, v.Pos) {
 			return "is declared further down"
@@ -165,9 +166,4 @@ func (c *checker) addressValueMisfit(v *Variable, o *Operand) string {
 		return "is declared further down"
 	}
 	return ""
-}
-
-// before reports whether a place is earlier in the text.
-func (p Pos) before(other Pos) bool {
-	return p.Line < other.Line || p.Line == other.Line && p.Column < other.Column
 }

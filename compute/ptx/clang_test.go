@@ -21,7 +21,7 @@ func compiled() map[string][]string {
 	}
 }
 
-// The texts beside the sources are those of clang 19. Debian's package clang-19 needs neither a toolkit of NVIDIA nor a GPU.
+// The texts next to the sources come from clang 19. Debian's package clang-19 needs neither a toolkit of NVIDIA nor a GPU.
 func TestClangWritesTheTexts(t *testing.T) {
 	clang, err := exec.LookPath("clang-19")
 	if err != nil {

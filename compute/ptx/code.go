@@ -3,11 +3,11 @@ package ptx
 // Code is the body of a function in a row, without scopes: for an interpreter.
 type Code struct {
 	Instructions []*Instruction
-	Targets      map[*Label]int // the index of the instruction behind each label, len(Instructions) at the end of the body
+	Targets      map[*Label]int // the index of the instruction after each label, len(Instructions) at the end of the body
 	Variables    []*Variable    // those that the body declares, in the order of the text
 }
 
-// Code is the body of the function in a row; that of a declaration is empty.
+// Code returns the body of the function in a row; a declaration has none.
 func (f *Function) Code() *Code {
 	if f == nil {
 		return &Code{}

@@ -5,12 +5,13 @@
 //
 // # The tree
 //
-// A Module has variables and functions; a Function has parameters, directives and a Block of statements. An Instruction has an
-// Opcode, its modifiers and types as numbers, and operands. Names are resolved: an operand points to its Register, its Variable
-// or its Label, so that two registers of one name in two scopes are two objects; Function.Registers lists those of a body, each
-// at its Index. A name that is not declared stays an OperandName. Function.Code is the body without its scopes.
+// A Module has variables and functions; a Function has parameters, directives and a Block of statements. An Instruction
+// has an Opcode, its modifiers and types as numbers, and operands. Names are resolved: an operand points to its
+// Register, its Variable or its Label, so that two registers of one name in two scopes are two objects;
+// Function.Registers lists the registers of a body, each at its Index. A name that is not declared stays an
+// OperandName. Function.Code is the body without its scopes.
 //
-// Pos is a place in the text of PTX. Instruction.Source is the .loc directive in force, and Module.File the name behind its
+// Pos is a place in the text of PTX. Instruction.Source is the .loc directive in force, and Module.File the name of its
 // number: with both an error names the line of the CUDA C++ source.
 //
 // # From text to text
@@ -25,20 +26,21 @@
 //
 // # Kernels by program
 //
-// A Kernel takes instructions by the names that PTX has for them: Let makes the registers of the result, Do has none or takes
-// them from the caller. If, For, Element and others stand for several instructions. Build checks the whole and names the caller's
-// line of each mistake; it chooses the oldest version and architecture that have the instructions, from PTX 7.0 and sm_70 on.
+// A Kernel takes instructions by the names that PTX has for them: Let makes the registers of the result, Do has none or
+// takes them from the caller. If, For, Element and others stand for several instructions. Build checks the whole and
+// names the caller's line of each mistake; it chooses the oldest version and architecture that have the instructions,
+// from PTX 7.0 and sm_70 on.
 //
 // # Architectures
 //
-// Text for an architecture, sm_80, also runs on later ones. Text for a variant, sm_90a, runs on that architecture alone and has
-// instructions of its own: wgmma, the products of matrices of a warpgroup. Check refuses those for any other target, later ones included.
-// Of wgmma the table has the products with results of f32 of tf32, f16 and bf16. Text for an architecture before sm_70 is read as one for
-// sm_70; Module.Remarks says so.
+// Text for an architecture, sm_80, also runs on later ones. Text for a variant, sm_90a, runs on that architecture alone
+// and has instructions of its own: wgmma, the products of matrices of a warpgroup. Check refuses those for any other
+// target, later ones included. Of wgmma the table has the products with results of f32 of tf32, f16 and bf16. Text for
+// an architecture before sm_70 is read as one for sm_70; Module.Remarks says so.
 //
 // # Not supported
 //
-// Parameters in registers and vectors of registers are errors of Parse that name the directive. Tables of branch targets, prototypes of
-// indirect calls, textures, surfaces, video instructions, bulk copies, and instructions on clusters of blocks are unknown instructions,
-// which Check reports.
+// Parameters in registers and vectors of registers are errors of Parse that name the directive. Tables of branch
+// targets, prototypes of indirect calls, textures, surfaces, video instructions, bulk copies, and instructions on
+// clusters of blocks are unknown instructions, which Check reports.
 package ptx

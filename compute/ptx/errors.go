@@ -14,5 +14,5 @@ type SyntaxError struct {
 // Error is line:column: message.
 func (e *SyntaxError) Error() string { return fmt.Sprintf("ptx: %v: %s", e.Pos, e.Message) }
 
-// quote is a piece of text for a message.
+// quote returns a piece of text for a message.
 func quote(text string) string { return strconv.Quote(text) }

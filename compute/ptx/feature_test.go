@@ -54,7 +54,7 @@ func TestNamesAreResolved(t *testing.T) {
 	assert.Equal(t, 1, i.Operands[3].Register.Index)
 }
 
-// A name in an inner scope hides the outer one, and a label may stand behind the branch.
+// A name in an inner scope hides the outer one, and a label may follow the branch.
 func TestScopes(t *testing.T) {
 	m, err := ptx.Parse(header + `.entry k()
 {

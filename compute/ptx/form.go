@@ -43,9 +43,17 @@ func (r row) compile() (f form, err error) {
 	return f, nil
 }
 
-// formsOf are the rows of an opcode, read; a mistake in the table is a finding.
-func (c *checker) formsOf(op Opcode) []form {
-	if forms, ok := c.forms[op]; ok {
+// formTable is the table of instructions, as far as a module uses it.
+type formTable struct {
+	*reporter
+
+	rows   map[Opcode][]form
+	byName map[nameKey][]*form
+}
+
+// formsOf returns the rows of an opcode, read; a mistake in the table is a finding.
+func (c *formTable) formsOf(op Opcode) []form {
+	if forms, ok := c.rows[op]; ok {
 		return forms
 	}
 	var forms []form
@@ -62,7 +70,7 @@ func (c *checker) formsOf(op Opcode) []form {
 			forms = append(forms, f)
 		}
 	}
-	c.forms[op] = forms
+	c.rows[op] = forms
 	return forms
 }
 
@@ -107,8 +115,8 @@ func compileChoices(text string) (choices []part, err error) {
 	return choices, nil
 }
 
-// matches reports whether the form has the instruction's name: its types in their order, its modifiers in any. Of two state spaces or two
-// layouts the order counts.
+// matches reports whether the form has the instruction's name: its types in their order, its modifiers in any. Of two
+// state spaces or two layouts the order counts.
 func (f *form) matches(i *Instruction) bool {
 	var used uint64
 	types := 0
@@ -143,4 +151,41 @@ func (s *slot) take(mods []Modifier, used *uint64) bool {
 		passed[kind] = kind == KindSpace || kind == KindLayout
 	}
 	return false
+}
+
+// nameKey is a name of so many parts as nearly all have.
+type nameKey struct {
+	op    Opcode
+	mods  [10]Modifier
+	types [4]Type
+}
+
+// key returns the name as a key of a map; it is not short where parts are missing in it.
+func (i *Instruction) key() (key nameKey, short bool) {
+	key.op = i.Op
+	mods, types := copy(key.mods[:], i.Mods), copy(key.types[:], i.Types)
+	return key, mods == len(i.Mods) && types == len(i.Types)
+}
+
+// rowGroups returns the whole table.
+func rowGroups() [11][]row {
+	return [...][]row{arithmeticRows, floatRows, logicRows, conversionRows, memoryRows, atomicRows, warpRows, mbarrierRows, wmmaRows, warpgroupRows, controlRows}
+}
+
+// named returns the forms that have an instruction's name, in the order of the table.
+func (c *formTable) named(i *Instruction) (forms []*form) {
+	key, short := i.key()
+	if found, ok := c.byName[key]; ok && short {
+		return found
+	}
+	all := c.formsOf(i.Op)
+	for n := range all {
+		if all[n].matches(i) {
+			forms = append(forms, &all[n])
+		}
+	}
+	if short {
+		c.byName[key] = forms
+	}
+	return forms
 }

@@ -1,43 +1,14 @@
 package ptx
 
-import (
-	"fmt"
-	"strings"
-)
+import "fmt"
 
-// limits are those of a constant where a register may stand, too. The zero value has none.
+// limits bounds a constant where a register is also allowed. The zero value has no bounds.
 type limits struct {
 	low, high int64
 	multiple  int64 // the constant is a multiple of it; 0 of none
 	operand   int   // the constant is at most the one that is this operand, counted from 1; 0 of none
 	fraction  bool  // a number above 0 and up to 1
 	set       bool
-}
-
-// cutLimits reads the limits after a type: b32(0..15), b32(0..96/32), b32(0..@3), f32(fraction).
-func (s *operandSpec) cutLimits(word string) (string, error) {
-	typ, text, ok := strings.Cut(strings.TrimSuffix(word, ")"), "(")
-	if !ok || typ == "int" {
-		return word, nil
-	}
-	l := &s.limits
-	l.set = true
-	if l.fraction = text == "fraction"; l.fraction {
-		return typ, nil
-	}
-	for _, format := range []struct {
-		text string
-		into []any
-	}{
-		{"%d..%d/%d", []any{&l.low, &l.high, &l.multiple}},
-		{"%d..@%d", []any{&l.low, &l.operand}},
-		{"%d..%d", []any{&l.low, &l.high}},
-	} {
-		if n, err := fmt.Sscanf(text, format.text, format.into...); err == nil && n == len(format.into) {
-			return typ, nil
-		}
-	}
-	return "", fmt.Errorf("no limits %q", text)
 }
 
 // misfit says how a constant breaks the limits, or "". A register does not.

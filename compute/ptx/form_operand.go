@@ -15,17 +15,17 @@ type operandSpec struct {
 	updated   bool // read, too
 	optional  bool
 	negatable bool
-	paired    bool // a predicate may stand beside the result
+	paired    bool // a predicate may follow the result
 	wider     bool
 	vector    bool // where the name has .v2 or .v4
 	address   bool // a special register or the address of a variable, too
 	count     int  // of elements; 0 of a scalar
 	columns   bool // half as many elements as the shape of the name has columns
 	typ       Type // of specValue, unless place says
-	place     int  // the type is that of the name at place-1
+	place     int  // the type is the type of the name at place-1
 	twice     bool // as wide again
 	space     Space
-	anySpace  bool // that of the name
+	anySpace  bool // of the name
 	low, high int64
 	members   []int64
 	limits    limits // of a constant of specValue
@@ -97,7 +97,7 @@ func compileOperand(word string) (s operandSpec, err error) {
 	return s, nil
 }
 
-// elements is the number of registers of a vector in the instruction, or 0 of a scalar.
+// elements returns the number of registers of a vector in the instruction, or 0 of a scalar.
 func (s *operandSpec) elements(i *Instruction) int {
 	switch {
 	case s.vector && i.Vector() > 1:
@@ -144,4 +144,30 @@ func (s *operandSpec) compileType(name string) error {
 		return fmt.Errorf("no type %q", name)
 	}
 	return nil
+}
+
+// cutLimits reads the limits after a type: b32(0..15), b32(0..96/32), b32(0..@3), f32(fraction).
+func (s *operandSpec) cutLimits(word string) (string, error) {
+	typ, text, ok := strings.Cut(strings.TrimSuffix(word, ")"), "(")
+	if !ok || typ == "int" {
+		return word, nil
+	}
+	l := &s.limits
+	l.set = true
+	if l.fraction = text == "fraction"; l.fraction {
+		return typ, nil
+	}
+	for _, format := range []struct {
+		text string
+		into []any
+	}{
+		{"%d..%d/%d", []any{&l.low, &l.high, &l.multiple}},
+		{"%d..@%d", []any{&l.low, &l.operand}},
+		{"%d..%d", []any{&l.low, &l.high}},
+	} {
+		if n, err := fmt.Sscanf(text, format.text, format.into...); err == nil && n == len(format.into) {
+			return typ, nil
+		}
+	}
+	return "", fmt.Errorf("no limits %q", text)
 }

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Kernel builds an .entry: Let and Do add instructions by the names that PTX has for them, other methods add several instructions
-// at once. No method fails: Build reports each mistake with the line of the caller that made it.
+// Kernel builds an .entry: Let and Do add instructions by the names that PTX has for them, other methods add several
+// instructions at once. No method fails: Build reports each mistake with the line of the caller that made it.
 type Kernel struct {
 	name       string
 	begun      place
@@ -18,15 +18,9 @@ type Kernel struct {
 	counts     map[Type]int // of registers
 	registers  []*Register
 	labels     int
-	checker    *checker // for the forms of instructions, whose results need registers
+	forms      *formTable // of instructions, whose results need registers
 	places     map[*Instruction]place
 	mistakes   []error
-}
-
-// place is a line of the program that builds a kernel.
-type place struct {
-	file string
-	line int
 }
 
 // NewKernel begins a kernel without parameters and instructions.
@@ -43,13 +37,13 @@ func (k *Kernel) usable() bool {
 	}
 	if k.counts == nil {
 		k.counts = map[Type]int{}
-		k.checker = newChecker(&Module{})
+		k.forms = newChecker(&Module{}).forms
 		k.places = map[*Instruction]place{}
 	}
 	return true
 }
 
-// Reg is a new register for values of a type. It is declared without a sign, as the instructions have one.
+// Reg returns a new register for values of a type. It is declared without a sign, as the instructions have one.
 func (k *Kernel) Reg(t Type) Operand {
 	if !k.usable() {
 		return Operand{}
@@ -69,7 +63,7 @@ var registerTypes = []struct {
 	prefix string
 }{{Pred, "%p"}, {B16, "%h"}, {B32, "%r"}, {B64, "%rd"}, {F32, "%f"}, {F64, "%d"}}
 
-// registerOf is the type of registers that hold values of a type.
+// registerOf returns the type of registers that hold values of a type.
 func registerOf(t Type) (Type, string) {
 	for _, r := range registerTypes {
 		if t == r.typ || t.Class() != Predicate && r.typ.Class() == Untyped && t != F32 && t != F64 && t.Bits() <= r.typ.Bits() {
@@ -100,13 +94,13 @@ func (k *Kernel) Set(t Type, register, value Operand) {
 	k.Do("mov."+moved(t).String(), register, value)
 }
 
-// Not is the predicate turned round, for guards and Boolean operands.
+// Not returns the predicate turned round, for guards and Boolean operands.
 func Not(predicate Operand) Operand {
 	predicate.Negated = !predicate.Negated
 	return predicate
 }
 
-// add appends an instruction. Its operands are copied, so that the caller may go on with its own.
+// add appends an instruction. Its operands are copied, so that the caller may reuse its own.
 func (k *Kernel) add(guard Operand, name string, operands []Operand) {
 	if !k.usable() {
 		return
@@ -128,7 +122,7 @@ func (k *Kernel) resultOf(name string, count int) Operand {
 	if i.Op == UnknownOp {
 		return k.Reg(B32)
 	}
-	for _, f := range k.checker.formsOf(i.Op) {
+	for _, f := range k.forms.formsOf(i.Op) {
 		if !f.matches(i) || !f.takes(count) || len(f.operands) == 0 || !f.operands[0].result || f.operands[0].kind != specValue {
 			continue
 		}
@@ -155,7 +149,7 @@ func (k *Kernel) mistake(format string, args ...any) {
 	k.mistakes = append(k.mistakes, &CheckError{File: at.file, Line: at.line, Function: k.name, Message: fmt.Sprintf(format, args...)})
 }
 
-// callerPlace is the line that called into this package's Kernel.
+// callerPlace returns the line that called into this package's Kernel.
 func callerPlace() place {
 	var counters [32]uintptr
 	frames := runtime.CallersFrames(counters[:runtime.Callers(2, counters[:])])
@@ -165,4 +159,15 @@ func callerPlace() place {
 			return place{frame.File, frame.Line}
 		}
 	}
+}
+
+// moved returns the type that ld, st and mov have for values of a type: bits, if they have 16 bits or are packed.
+func moved(t Type) Type {
+	switch {
+	case t.Class() != Float || t == F32 || t == F64:
+		return t
+	case t.Bits() == 16:
+		return B16
+	}
+	return B32
 }

@@ -6,10 +6,10 @@ import (
 	"slices"
 )
 
-// Build is the module with the kernel; see the function Build.
+// Build returns the module with the kernel; see the function Build.
 func (k *Kernel) Build() (*Module, error) { return Build(k) }
 
-// Build is a module with kernels. Its version is 7.0 and its architecture sm_70, or those that the instructions need. The
+// Build returns a module with kernels. Its version is 7.0 and its architecture sm_70, or those that the instructions need. The
 // error joins a *CheckError for each mistake: its File and Line are those that added the instruction, or began the kernel.
 func Build(kernels ...*Kernel) (*Module, error) {
 	m := &Module{Version: Version{7, 0}, Target: Target{SM: 70}, AddressSize: 64}
@@ -34,7 +34,7 @@ func Build(kernels ...*Kernel) (*Module, error) {
 	return m, nil
 }
 
-// function is the kernel as it is now. Its instructions are copies, so that each module has its own.
+// function returns the kernel as it is now. Its instructions are copies, so that each module has its own.
 func (k *Kernel) function(c *checker) *Function {
 	f := &Function{
 		Linkage: Visible, Entry: true, Name: k.name, Params: k.params, Directives: k.directives,
@@ -62,13 +62,13 @@ func (k *Kernel) function(c *checker) *Function {
 		}
 		add(s)
 	}
-	if ends := (&checker{module: &Module{}, code: f.Code()}).ends(); !ends {
+	if !c.ends(f.Code()) {
 		add(&Instruction{Op: OpRet})
 	}
 	return f
 }
 
-// extern is the module's variable of the same name, which is the variable itself where the module had none.
+// extern returns the module's variable of the same name, which is the variable itself where the module had none.
 func (m *Module) extern(v *Variable) *Variable {
 	if own := m.Variable(v.Name); own != nil {
 		return own
@@ -77,7 +77,7 @@ func (m *Module) extern(v *Variable) *Variable {
 	return v
 }
 
-// with is a copy of the instruction with other variables in the place of some.
+// with returns a copy of the instruction in which some variables are replaced.
 func (i *Instruction) with(others map[*Variable]*Variable) *Instruction {
 	replaced := *i
 	replaced.Operands = replaceVariables(i.Operands, others)
@@ -98,14 +98,14 @@ func replaceVariables(operands []Operand, others map[*Variable]*Variable) []Oper
 
 // raise lifts the version and the architecture of the module to those that the instructions of a function need.
 func (c *checker) raise(f *Function) {
-	c.enter(f)
+	b := c.enter(f)
 	defer c.leave()
 	least := needs{c.module.Version, c.module.Target.SM, c.module.Target.Variant}
-	for _, i := range c.code.Instructions {
-		if forms := c.fitting(i, nil); len(forms) > 0 {
+	for _, i := range b.code.Instructions {
+		if forms := b.fitting(i, nil); len(forms) > 0 {
 			least = least.and(forms[0].needsOf(i))
 		}
 	}
-	least.version = least.and(needs{version: c.targetVersion(Target{SM: least.sm, Variant: least.variant})}).version
+	least.version = least.and(needs{version: targetVersion(Target{SM: least.sm, Variant: least.variant})}).version
 	c.module.Version, c.module.Target.SM, c.module.Target.Variant = least.version, least.sm, least.variant
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// NewLabel is a label that Place puts into the body; names of labels are made.
+// NewLabel returns a label that Place puts into the body; names of labels are made.
 func (k *Kernel) NewLabel() Operand {
 	if !k.usable() {
 		return Operand{}
@@ -30,10 +30,10 @@ func (k *Kernel) Place(label Operand) {
 	k.statements = append(k.statements, label.Label)
 }
 
-// Branch goes on at a label.
+// Branch jumps to a label.
 func (k *Kernel) Branch(label Operand) { k.Do("bra", label) }
 
-// BranchIf goes on at a label where the predicate holds.
+// BranchIf jumps to a label where the predicate holds.
 func (k *Kernel) BranchIf(predicate, label Operand) { k.DoIf(predicate, "bra", label) }
 
 // If runs the body in the threads where the predicate holds.
@@ -76,15 +76,15 @@ func (k *Kernel) MaxThreads(count int) {
 	k.directives = append(k.directives, Directive{Name: "maxntid", Values: []int{count}})
 }
 
-// Special is the value of a special register.
+// Special returns the value of a special register.
 func (k *Kernel) Special(s Special) Operand {
 	return k.Let("mov."+max(s.Type(), U8).String(), Operand{Kind: OperandSpecial, Special: s})
 }
 
-// Thread is the number of the thread in the grid along x, of 32 bits.
+// Thread returns the number of the thread in the grid along x, of 32 bits.
 func (k *Kernel) Thread() Operand {
 	return k.Let("mad.lo.u32", k.Special(CtaidX), k.Special(NtidX), k.Special(TidX))
 }
 
-// Threads is the number of threads in the grid along x, of 32 bits.
+// Threads returns the number of threads in the grid along x, of 32 bits.
 func (k *Kernel) Threads() Operand { return k.Let("mul.lo.u32", k.Special(NctaidX), k.Special(NtidX)) }

@@ -1,6 +1,6 @@
 package ptx
 
-// Value is a new parameter, loaded.
+// Value declares a parameter and returns its value, loaded.
 func (k *Kernel) Value(name string, t Type) Operand {
 	if !k.usable() {
 		return Operand{}
@@ -11,23 +11,12 @@ func (k *Kernel) Value(name string, t Type) Operand {
 	return k.Let("ld.param."+t.String(), MemoryOf(v, 0))
 }
 
-// moved is the type in ld, st and mov of values of a type: those of 16 bits and packed ones are bits there.
-func moved(t Type) Type {
-	switch {
-	case t.Class() != Float || t == F32 || t == F64:
-		return t
-	case t.Bits() == 16:
-		return B16
-	}
-	return B32
-}
-
-// Buffer is a new parameter that points to global memory, loaded: an address in the space .global.
+// Buffer declares a parameter that points to global memory and returns its value, loaded: an address in the space .global.
 func (k *Kernel) Buffer(name string) Operand {
 	return k.Let("cvta.to.global.u64", k.Value(name, U64))
 }
 
-// Shared is an array in shared memory, of so many elements, aligned for vectors of 16 bytes.
+// Shared declares an array in shared memory, of so many elements, aligned for vectors of 16 bytes.
 func (k *Kernel) Shared(name string, t Type, count int) *Variable {
 	if !k.usable() {
 		return nil
@@ -40,7 +29,7 @@ func (k *Kernel) Shared(name string, t Type, count int) *Variable {
 	return v
 }
 
-// DynamicShared is an array in shared memory that the launch sizes. All kernels of a module have the same one.
+// DynamicShared declares an array in shared memory that the launch sizes. All kernels of a module have the same one.
 func (k *Kernel) DynamicShared(name string) *Variable {
 	if !k.usable() {
 		return nil
@@ -50,13 +39,13 @@ func (k *Kernel) DynamicShared(name string) *Variable {
 	return v
 }
 
-// Element is the memory of the element at an index of 32 bits without a sign, behind an address of 64 bits.
+// Element returns the memory of the element at an unsigned 32-bit index from a 64-bit address.
 func (k *Kernel) Element(base, index Operand, elementBytes int) Operand {
 	distance := k.Let("mul.wide.u32", index, Integer(int64(elementBytes)))
 	return k.At(k.Let("add.u64", base, distance), 0)
 }
 
-// SharedElement is the memory of the element at an index of 32 bits without a sign, of an array in shared memory.
+// SharedElement returns the memory of the element at an index of 32 bits without a sign, of an array in shared memory.
 func (k *Kernel) SharedElement(array *Variable, index Operand) Operand {
 	if array == nil {
 		k.mistake("there is no array")
@@ -66,7 +55,7 @@ func (k *Kernel) SharedElement(array *Variable, index Operand) Operand {
 	return k.At(k.Let("mad.lo.u32", index, Integer(int64(array.Type.Bytes())), base), 0)
 }
 
-// At is the memory at an address in a register and an offset in bytes.
+// At returns the memory at an address in a register and an offset in bytes.
 func (k *Kernel) At(address Operand, offsetBytes int64) Operand {
 	if address.Kind != OperandRegister || address.Register == nil {
 		k.mistake("address %v is no register", address)

@@ -15,7 +15,7 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-var update = flag.Bool("update", false, "write the golden texts and docs/ptx.md anew")
+var update = flag.Bool("update", false, "write the golden texts and docs/ptx.md again")
 
 // golden compares a text with a file of testdata, or writes the file.
 func golden(t *testing.T, name, text string) {

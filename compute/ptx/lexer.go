@@ -31,7 +31,7 @@ type lexer struct {
 
 func newLexer(text string) *lexer { return &lexer{text: text, line: 1} }
 
-// next is the next token; at the end of the text it is tokenEnd again and again.
+// next returns the next token; at the end of the text it is tokenEnd again and again.
 func (l *lexer) next() token {
 	if wrong, ok := l.skipBlanks(); !ok {
 		return wrong
@@ -104,14 +104,14 @@ func (l *lexer) skipLines(length int) {
 
 func (l *lexer) newLine() { l.line, l.lineStart = l.line+1, l.at }
 
-// pass goes on as far as the characters belong.
+// pass advances while the characters belong.
 func (l *lexer) pass(belongs func(byte) bool) {
 	for l.at < len(l.text) && belongs(l.text[l.at]) {
 		l.at++
 	}
 }
 
-// name is a name, which may begin with a percent sign.
+// name returns a name, which may begin with a percent sign.
 func (l *lexer) name() string {
 	start := l.at
 	l.at++
@@ -119,7 +119,7 @@ func (l *lexer) name() string {
 	return l.text[start:l.at]
 }
 
-// dotted is a part of a name behind its dot, which may have one or several "::".
+// dotted reads the part of a name after its dot, which may have one or several "::".
 func (l *lexer) dotted() string {
 	start := l.at
 	for {
@@ -131,7 +131,7 @@ func (l *lexer) dotted() string {
 	}
 }
 
-// number is a number with letters that follow it; only decimal ones have a point or a signed exponent.
+// number returns a number with letters that follow it; only decimal ones have a point or a signed exponent.
 func (l *lexer) number() string {
 	start := l.at
 	l.pass(isNamePart)
@@ -154,7 +154,7 @@ func isLettered(number string) bool {
 	return len(number) > 1 && number[0] == '0' && strings.IndexByte("xXbBfFdD", number[1]) >= 0
 }
 
-// quoted is a string between quotes on one line. PTX has no escapes.
+// quoted returns a string between quotes on one line. PTX has no escapes.
 func (l *lexer) quoted(pos Pos) token {
 	rest := l.text[l.at+1:]
 	end := strings.IndexAny(rest, "\"\n")

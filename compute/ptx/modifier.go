@@ -8,7 +8,8 @@ type Modifier uint8
 // ModifierKind groups modifiers that exclude each other in most instructions.
 type ModifierKind uint8
 
-// The kinds of modifiers. .lo and .hi are comparisons of setp and halves of a product of mul and mad; their kind is KindCompare.
+// The kinds of modifiers. .lo and .hi are comparisons of setp and halves of a product of mul and mad; their kind is
+// KindCompare.
 const (
 	KindFlag      ModifierKind = iota // by itself: .ftz, .sat, .uni
 	KindSpace                         // .global
@@ -25,7 +26,7 @@ const (
 	KindMatrices                      // .x4
 	KindLayout                        // .row
 	KindTest                          // .finite
-	KindPermute                       // .f4e, behind the type
+	KindPermute                       // .f4e, after the type
 )
 
 // The modifiers.
@@ -263,7 +264,7 @@ var modifierByName = func() map[string]Modifier {
 	return byName
 }()
 
-// String is the name of the modifier without its dot.
+// String returns the name of the modifier without its dot.
 func (m Modifier) String() string {
 	if m >= modifierCount {
 		return ""
@@ -274,7 +275,7 @@ func (m Modifier) String() string {
 // MarshalText implements encoding.TextMarshaler: the text of String.
 func (m Modifier) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
-// Kind is the group of the modifier.
+// Kind returns the group of the modifier.
 func (m Modifier) Kind() ModifierKind {
 	if m >= modifierCount {
 		return KindFlag
@@ -282,7 +283,8 @@ func (m Modifier) Kind() ModifierKind {
 	return modifierTable[m].kind
 }
 
-// Shape are the sizes that a modifier of KindShape names: 64, 8 and 16 of .m64n8k16. depth is 0 of .m8n8, and all are of other kinds.
+// Shape returns the sizes that a modifier of KindShape names: 64, 8 and 16 of .m64n8k16. depth is 0 of .m8n8, and all are
+// of other kinds.
 func (m Modifier) Shape() (rows, columns, depth int) {
 	if m.Kind() == KindShape {
 		_, _ = fmt.Sscanf(m.String(), "m%dn%dk%d", &rows, &columns, &depth) // m8n8 ends early

@@ -23,7 +23,7 @@ type Version struct {
 	Major, Minor int
 }
 
-// String is the version as .version has it: 7.0.
+// String returns the version as .version has it: 7.0.
 func (v Version) String() string { return fmt.Sprintf("%d.%d", v.Major, v.Minor) }
 
 // Before reports whether v is older than other.
@@ -38,12 +38,12 @@ type Target struct {
 	Options []string // "debug", "texmode_independent"
 }
 
-// String is the target as .target has it.
+// String returns the target as .target has it.
 func (t Target) String() string {
 	return strings.Join(append([]string{t.architecture()}, t.Options...), ", ")
 }
 
-// architecture is the target without its options.
+// architecture returns the target without its options.
 func (t Target) architecture() string { return fmt.Sprintf("sm_%d%s", t.SM, t.Variant) }
 
 // File is a source file that .loc refers to by its index.
@@ -53,7 +53,8 @@ type File struct {
 	Name  string
 }
 
-// Pos is a place in the text of PTX; lines and columns count from 1, and columns count bytes. A node that a program made has none.
+// Pos is a place in the text of PTX; lines and columns count from 1, and columns count bytes. A node that a program
+// made has none.
 type Pos struct {
 	Line, Column int
 }
@@ -77,7 +78,7 @@ const (
 //nolint:gochecknoglobals // constant table of linkages
 var linkageNames = [linkageCount]string{Visible: ".visible", Extern: ".extern", Weak: ".weak", Common: ".common"}
 
-// String is the directive of the linkage with its dot; Internal has none.
+// String returns the directive of the linkage with its dot; Internal has none.
 func (l Linkage) String() string {
 	if l >= linkageCount {
 		return ""
@@ -111,7 +112,7 @@ type Pointer struct {
 	Align int // in bytes; 0 where the text does not name it
 }
 
-// Bytes is the size of the variable, at most the largest int; that of an array of unknown length is 0.
+// Bytes returns the size of the variable, at most the largest int; 0 for an array of unknown length.
 func (v *Variable) Bytes() int {
 	if v == nil {
 		return 0
@@ -130,7 +131,7 @@ func (v *Variable) Bytes() int {
 	return bytes
 }
 
-// Alignment is the address's alignment in bytes: the declared one, or else that of the type.
+// Alignment returns the address's alignment in bytes: the declared one, or else the type's.
 func (v *Variable) Alignment() int {
 	if v == nil {
 		return 1
@@ -193,7 +194,7 @@ func (m *Module) Variable(name string) *Variable {
 	return nil
 }
 
-// File is the name of the source file with that index, or "".
+// File returns the name of the source file with that index, or "".
 func (m *Module) File(index int) string {
 	if m == nil {
 		return ""

@@ -34,8 +34,8 @@ ret;
 `
 }
 
-// neighboursOf are texts that lie close to each other, with the answers of ptxas 12.4. A section begins with a version, a target, and whether
-// its lines are modules or statements of a body.
+// neighboursOf are texts that lie close to each other, with the answers of ptxas 12.4. A section begins with a version,
+// a target, and whether its lines are modules or statements of a body.
 func neighboursOf(t *testing.T) (all []neighbour) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/neighbours.txt")

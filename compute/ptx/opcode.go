@@ -9,7 +9,7 @@ import (
 // cp.async.wait_group); parts that only vary the operation are modifiers.
 type Opcode uint8
 
-// The opcodes. UnknownOp is that of an instruction that the parser keeps by its name alone.
+// The opcodes. An instruction that the parser keeps by its name alone has UnknownOp.
 const (
 	UnknownOp Opcode = iota
 	OpAbs
@@ -165,7 +165,7 @@ var opcodeHeads = func() map[string]int {
 	return heads
 }()
 
-// String is the name of the opcode; of UnknownOp it is "unknown".
+// String returns the name of the opcode; of UnknownOp it is "unknown".
 func (op Opcode) String() string {
 	if op == UnknownOp || op >= opcodeCount {
 		return "unknown"
@@ -179,8 +179,8 @@ func (op Opcode) MarshalText() ([]byte, error) { return []byte(op.String()), nil
 // maxOpcodeParts is the number of dotted parts of the longest opcode, cp.async.mbarrier.arrive.
 const maxOpcodeParts = 4
 
-// splitOpcode finds the longest opcode that the parts of a name begin with, and the parts after it. The .sync of an opcode may stand
-// later.
+// splitOpcode finds the longest opcode that the parts of a name begin with, and the parts after it. The .sync of an
+// opcode may stand later.
 func splitOpcode(parts []string) (Opcode, []string) {
 	if op, ok := opcodeByName[parts[0]+".sync"]; ok && op != OpBarSync && op != OpBarrierSync {
 		if at := slices.Index(parts, "sync"); at > 1 {

@@ -20,14 +20,14 @@ const pageHead = `# PTX: the supported instructions
 This page is written by ` + "`go test ./compute/ptx -update`" + ` from the table that ` + "`ptx.Check`" + ` holds modules against. The package's
 comment says how text, tree and table belong together.
 
-A row is the name of an instruction, its operands, and the oldest version of PTX and architecture that have it; a row without those is older than PTX 6.0 and
-sm_70, or as old. A row that needs sm_90a is for that architecture alone: no later one has it. ` + "`.x`" + ` is required, ` + "`[.x]`" + ` may be left out, ` + "`<x|y>`" + ` is one of
-several, and a name of the first table stands for its members. Modifiers and types stand in any order, as the driver takes them, apart from those right after
-the opcode: ` + "`.lo .hi .wide`" + ` of products, ` + "`.l .r`" + ` of shf, ` + "`.to`" + ` of cvta. Types keep their own order, and so do state spaces and layouts.
+A row is the name of an instruction, its operands, and the oldest version of PTX and architecture that have it; a row without
+those is older than PTX 6.0 and sm_70, or as old. A row that needs sm_90a is for that architecture alone: no later one has it. ` + "`.x`" + ` is required, ` + "`[.x]`" + ` may be left out, ` + "`<x|y>`" + ` is one of several,
+and a name of the first table stands for its members. Modifiers and types stand in any order, as the driver takes them, apart from those right after the
+opcode: ` + "`.lo .hi .wide`" + ` of products, ` + "`.l .r`" + ` of shf, ` + "`.to`" + ` of cvta. Types keep their own order, and so do state spaces and layouts.
 
-A module for a version older than 6.0 or later than 9.0, that of CUDA 13.0, is refused. One for an architecture older than sm_70 is read as one for sm_70, with
-a remark: what its instructions need is what the table says, and sm_52 does not have what needs sm_53. ` + "`compute/ptx/testdata/neighbours.txt`" + ` has texts on both
-sides of limits, with the answers of NVIDIA's assembler.
+A module for a version older than 6.0 or later than 9.0, that of CUDA 13.0, is refused. One for an architecture older than sm_70 is read as one for sm_70, with a
+remark: what its instructions need is what the table says, and sm_52 does not have what needs sm_53. ` + "`compute/ptx/testdata/neighbours.txt`" + ` has texts on both sides of
+limits, with the answers of NVIDIA's assembler.
 
 | operand | meaning |
 |---|---|
@@ -36,19 +36,19 @@ sides of limits, with the answers of NVIDIA's assembler.
 | b32, pred | a register or a constant of that type; b32 is any type of 32 bits |
 | = in front | the result; =_ is one that may be dropped: ` + "`_`" + ` |
 | + in front | read and written |
-| ? behind | may be left out |
+| ? after | may be left out |
 | ! in front | a predicate that may be negated |
-| \| behind | may have a predicate beside it: ` + "`%r1\\|%p1`" + ` |
-| ~ behind | may be a wider register: of any type for bits, of an integer or bits for an integer, of bits for a floating-point number |
-| * behind | a vector where the name has .v2 or .v4, else one register with or without braces |
-| & behind | also a special register, or the address of a variable or a function |
+| \| after | may be followed by a predicate: ` + "`%r1\\|%p1`" + ` |
+| ~ after | may be a wider register: of any type for bits, of an integer or bits for an integer, of bits for a floating-point number |
+| * after | a vector where the name has .v2 or .v4, else one register with or without braces |
+| & after | also a special register, or the address of a variable or a function |
 | {4:b32}, {n/2:f32} | a vector of four registers, of half as many as the shape has columns |
 | {}T | a vector of registers that are as wide as T together |
 | [] | memory in the space that the name has |
 | [shared] | memory in that space |
 | int(0..255), int(4\|8\|16) | a constant |
 | b32(0..15), b32(0..96/32), b32(0..@3), f32(fraction) | a register, or a constant within limits; a multiple of 32; at most operand 3; above 0 to 1 |
-| label, call | a label; a function with results in front and arguments behind |
+| label, call | a label; a function with results in front and arguments after |
 
 `
 
@@ -102,5 +102,5 @@ func TestThePageListsTheTable(t *testing.T) {
 	}
 	text, err := os.ReadFile(pageName)
 	require.NoError(t, err)
-	assert.Equal(t, page(), string(text), "go test ./compute/ptx -update writes it anew")
+	assert.Equal(t, page(), string(text), "go test ./compute/ptx -update writes it again")
 }

@@ -50,8 +50,8 @@ func (p *parser) parseNamed(to []Statement) []Statement {
 	return append(to, label)
 }
 
-// parseUnknown keeps a directive that stands for a table of targets, or a prototype, as an unknown instruction: its words up to the
-// semicolon.
+// parseUnknown keeps a directive that stands for a table of targets, or a prototype, as an unknown instruction: its
+// words up to the semicolon.
 func (p *parser) parseUnknown() *Instruction {
 	i := &Instruction{Pos: p.tok.pos, Source: p.source}
 	var words []string
@@ -124,7 +124,7 @@ func (p *parser) parseLocation() *Location {
 	return loc
 }
 
-// parseInstruction reads a guard and the instruction behind it.
+// parseInstruction reads a guard and the instruction after it.
 func (p *parser) parseInstruction() *Instruction {
 	p.expect("@")
 	guard := Operand{Kind: OperandName, Negated: p.accept("!"), Name: p.expectName("a predicate")}
@@ -135,7 +135,7 @@ func (p *parser) parseInstruction() *Instruction {
 	return p.parseInstructionNamed(p.advance(), guard)
 }
 
-// parseInstructionNamed reads an instruction behind the first part of its name.
+// parseInstructionNamed reads an instruction after the first part of its name.
 func (p *parser) parseInstructionNamed(name token, guard Operand) *Instruction {
 	i := &Instruction{Pos: name.pos, Source: p.source, Guard: guard}
 	p.parts = append(p.parts[:0], name.text)
@@ -185,8 +185,8 @@ func (p *parser) setName(i *Instruction) {
 	i.Op, i.Name, i.Mods, i.Types = known.Op, known.Name, slices.Clone(known.Mods), slices.Clone(known.Types)
 }
 
-// setName splits a name into opcode, modifiers and types. The driver takes modifiers and types in any order, apart from those that
-// belong to the opcode. A name with a part that is not known is kept as it is.
+// setName splits a name into opcode, modifiers and types. The driver takes modifiers and types in any order, apart from
+// those that belong to the opcode. A name with a part that is not known is kept as it is.
 func (i *Instruction) setName(parts []string) {
 	op, rest := splitOpcode(parts)
 	i.Op = op

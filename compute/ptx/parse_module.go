@@ -6,6 +6,19 @@ import (
 	"strings"
 )
 
+// Parse reads a module. The error is a *SyntaxError at the first place that is not understood. Instructions that this
+// package does not know are kept by their text: Check reports them.
+func Parse(text string) (*Module, error) {
+	p := &parser{lexer: newLexer(text), module: &Module{}, scope: newScope(nil)}
+	p.resolver = p.resolve
+	p.advance()
+	p.parseModule()
+	if p.failure != nil {
+		return nil, p.failure
+	}
+	return p.module, nil
+}
+
 // parseModule reads the whole text: .version, .target and .address_size, then variables and functions.
 func (p *parser) parseModule() {
 	p.parseVersion()
@@ -88,15 +101,6 @@ func (p *parser) parseTopLevel() {
 	}
 }
 
-// unexpectedDirective fails with a directive's name.
-func (p *parser) unexpectedDirective() {
-	if p.tok.kind == tokenDot {
-		p.fail("directive .%s is not supported here", p.tok.text)
-		return
-	}
-	p.unexpected("a directive")
-}
-
 func (p *parser) parseLinkage() Linkage {
 	if i := slices.Index(linkageNames[:], "."+p.tok.text); i > 0 && p.tok.kind == tokenDot {
 		p.advance()
@@ -127,12 +131,6 @@ func (p *parser) skipSection() {
 		p.advance()
 	}
 	p.expect("}")
-}
-
-func (p *parser) parsePragma() *Pragma {
-	pragma := &Pragma{Pos: p.advance().pos, Text: p.expectString()}
-	p.expect(";")
-	return pragma
 }
 
 // parseFunction reads .entry or .func with its parameters, directives and body.
@@ -180,7 +178,7 @@ func (p *parser) parseParams() (params []*Variable) {
 	return params
 }
 
-// functionDirectives are the directives between the parameters of a function and its body, with the most values they take.
+// functionDirectives returns the directives between the parameters of a function and its body, with the most values they take.
 func functionDirectives(name string) (values int, ok bool) {
 	values, ok = map[string]int{
 		"maxntid": 3, "reqntid": 3, "minnctapersm": 1, "maxnctapersm": 1, "maxnreg": 1, "noreturn": 0, "pragma": 0,

@@ -147,7 +147,7 @@ func (o *Operand) negate() {
 	}
 }
 
-// numberOperand is the number that a text stands for.
+// numberOperand returns the number that a text stands for.
 func numberOperand(text string) (Operand, bool) {
 	if bits, ok := cutEither(text, "0f", "0F"); ok {
 		value, err := strconv.ParseUint(bits, 16, 32)
@@ -167,7 +167,7 @@ func numberOperand(text string) (Operand, bool) {
 	return Float64(value), err == nil
 }
 
-// parseInteger is a decimal, hexadecimal, octal or binary integer with or without the suffix U.
+// parseInteger parses a decimal, hexadecimal, octal or binary integer with or without the suffix U.
 func parseInteger(text string) (uint64, bool) {
 	text = strings.TrimSuffix(text, "U")
 	base := 10
@@ -182,7 +182,7 @@ func parseInteger(text string) (uint64, bool) {
 	return value, err == nil
 }
 
-// cutEither is the text without the one prefix or the other.
+// cutEither returns the text without the one prefix or the other.
 func cutEither(text, lower, upper string) (string, bool) {
 	if rest, ok := strings.CutPrefix(text, lower); ok {
 		return rest, true

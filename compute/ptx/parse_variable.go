@@ -1,6 +1,6 @@
 package ptx
 
-// variableSpace is the space that a directive declares variables in.
+// variableSpace returns the space that a directive declares variables in.
 func variableSpace(directive string) (Space, bool) {
 	space, ok := map[string]Space{"global": Global, "shared": Shared, "local": Local, "const": Const, "param": Param}[directive]
 	return space, ok

@@ -6,21 +6,8 @@ import "fmt"
 // calls itself for each, has the stack.
 const maxDepth = 200
 
-// Parse reads a module. The error is a *SyntaxError at the first place that is not understood. Instructions that this package does
-// not know are kept by their text: Check reports them.
-func Parse(text string) (*Module, error) {
-	p := &parser{lexer: newLexer(text), module: &Module{}, scope: newScope(nil)}
-	p.resolver = p.resolve
-	p.advance()
-	p.parseModule()
-	if p.failure != nil {
-		return nil, p.failure
-	}
-	return p.module, nil
-}
-
-// parser reads tokens one ahead. After a failure the current token is the end of the text and stays so: each loop over tokens ends
-// there, and no step has to ask for failures. It has a method for each rule of the grammar.
+// parser reads tokens one ahead. After a failure the current token is the end of the text and stays so: each loop over
+// tokens ends there, and no step has to ask for failures. It has a method for each rule of the grammar.
 type parser struct {
 	lexer   *lexer
 	tok     token
@@ -77,7 +64,7 @@ func (t token) describe() string {
 	return quote(t.text)
 }
 
-// source is the token as a text has it.
+// source returns the token as a text has it.
 func (t token) source() string {
 	switch t.kind { //nolint:exhaustive // others are their text
 	case tokenDot:
@@ -170,4 +157,39 @@ func (p *parser) nested(step func()) {
 	p.depth++
 	step()
 	p.depth--
+}
+
+// unexpectedDirective fails with a directive's name.
+func (p *parser) unexpectedDirective() {
+	if p.tok.kind == tokenDot {
+		p.fail("directive .%s is not supported here", p.tok.text)
+		return
+	}
+	p.unexpected("a directive")
+}
+
+func (p *parser) parsePragma() *Pragma {
+	pragma := &Pragma{Pos: p.advance().pos, Text: p.expectString()}
+	p.expect(";")
+	return pragma
+}
+
+// scope has the names that are declared between two braces. Registers and variables stand before their uses; labels and
+// functions may come later, so that operands wait for them in pending.
+type scope struct {
+	outer     *scope
+	registers map[string]declared // by name, or by prefix and "<" of a range
+	variables map[string]*Variable
+	labels    map[string]*Label
+	pending   []*Operand
+}
+
+type declared struct {
+	RegisterRange
+	typ  Type
+	used map[int]*Register // by number; a single register has number 0
+}
+
+func newScope(outer *scope) *scope {
+	return &scope{outer: outer, registers: map[string]declared{}, variables: map[string]*Variable{}, labels: map[string]*Label{}}
 }

@@ -28,7 +28,7 @@ func corpus(tb testing.TB) map[string]string {
 	return texts
 }
 
-// Texts of compilers are understood, and the printed text is that of the same tree.
+// Texts of compilers are understood, and the printed text parses to the same tree.
 func TestTextsOfCompilersComeBack(t *testing.T) {
 	for name, text := range corpus(t) {
 		t.Run(name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func withoutPlaces(v reflect.Value, seen map[any]bool) {
 	}
 }
 
-// instructions are those of all bodies.
+// instructions returns the instructions of all bodies.
 func instructions(m *ptx.Module) (all []*ptx.Instruction) {
 	for _, f := range m.Functions {
 		all = append(all, f.Code().Instructions...)

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// String is the operand as the text has it.
+// String returns the operand as the text has it.
 func (o Operand) String() string {
 	switch o.Kind {
 	case OperandRegister:
@@ -53,7 +53,7 @@ func (o Operand) negation() string {
 	return ""
 }
 
-// name is also that of no register, which Check reports.
+// name also names a missing register, which Check reports.
 func (r *Register) name() string {
 	if r == nil {
 		return "(no register)"
@@ -68,7 +68,7 @@ func (l *Label) name() string {
 	return l.Name
 }
 
-// named is the name of the variable, or the name that is not declared.
+// named returns the name of the variable, or the name that is not declared.
 func (o Operand) named() string {
 	if o.Variable != nil {
 		return o.Variable.Name
@@ -76,7 +76,7 @@ func (o Operand) named() string {
 	return o.Name
 }
 
-// base is an address without its brackets.
+// base returns an address without its brackets.
 func (o Operand) base() string {
 	switch {
 	case o.Register != nil:
@@ -87,7 +87,7 @@ func (o Operand) base() string {
 	return strconv.FormatInt(o.Offset, 10)
 }
 
-// offsetText is a sum, also where the offset is below zero: the assembler reads no difference.
+// offsetText returns a sum, also where the offset is below zero: the assembler reads no difference.
 func offsetText(offset int64) string {
 	if offset == 0 {
 		return ""

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// String is the text of the module in one canonical form, which Parse reads back into the same tree.
+// String returns the text of the module in one canonical form, which Parse reads back into the same tree.
 func (m *Module) String() string {
 	if m == nil {
 		return ""
@@ -33,7 +33,7 @@ func (m *Module) String() string {
 	return p.text.String()
 }
 
-// String is the instruction as the text has it, with its guard and without the semicolon.
+// String returns the instruction as the text has it, with its guard and without the semicolon.
 func (i *Instruction) String() string {
 	if i == nil {
 		return ""

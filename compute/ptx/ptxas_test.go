@@ -187,7 +187,7 @@ func architectures(t *testing.T, ptxas string) (all []int) {
 	return all
 }
 
-// running are those of the architectures that run code for the oldest one.
+// running lists the architectures that run code for the oldest one.
 func running(t *testing.T, known []int, oldest int) []int {
 	t.Helper()
 	all := slices.DeleteFunc(slices.Clone(known), func(sm int) bool { return sm < oldest })
@@ -258,7 +258,7 @@ func TestPtxasTakesTheTable(t *testing.T) {
 	}
 }
 
-// The answers of testdata/neighbours.txt are those of NVIDIA's assembler.
+// The answers of testdata/neighbours.txt come from NVIDIA's assembler.
 func TestPtxasAgreesWithTheNeighbours(t *testing.T) {
 	ptxas := assembler(t)
 	known := map[string]bool{}

@@ -5,26 +5,6 @@ import (
 	"strings"
 )
 
-// scope has the names that are declared between two braces. Registers and variables stand before their uses; labels and functions
-// may come behind, so that operands wait for them in pending.
-type scope struct {
-	outer     *scope
-	registers map[string]declared // by name, or by prefix and "<" of a range
-	variables map[string]*Variable
-	labels    map[string]*Label
-	pending   []*Operand
-}
-
-type declared struct {
-	RegisterRange
-	typ  Type
-	used map[int]*Register // by number; a single register has number 0
-}
-
-func newScope(outer *scope) *scope {
-	return &scope{outer: outer, registers: map[string]declared{}, variables: map[string]*Variable{}, labels: map[string]*Label{}}
-}
-
 func (p *parser) openScope() { p.scope = newScope(p.scope) }
 
 // closeScope resolves the labels of the scope; operands that are still open wait for labels outside.

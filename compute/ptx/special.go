@@ -86,7 +86,7 @@ var specialByName = func() map[string]Special {
 	return byName
 }()
 
-// String is the register as PTX writes it: %tid.x, or WARP_SZ of WarpSize.
+// String returns the register as PTX writes it: %tid.x, or WARP_SZ of WarpSize.
 func (s Special) String() string {
 	if s >= specialCount {
 		return ""

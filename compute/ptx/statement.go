@@ -48,7 +48,7 @@ type Label struct {
 	Name string
 }
 
-// Location is a .loc directive: the place in the source language of the instructions behind it.
+// Location is a .loc directive: the place in the source language of the instructions after it.
 type Location struct {
 	Pos                Pos
 	File, Line, Column int
@@ -68,7 +68,7 @@ type Instruction struct {
 	Op       Opcode     // UnknownOp where the parser knows the name by its text alone
 	Mods     []Modifier // in the order of the text
 	Types    []Type     // in the order of the text
-	Name     string     // of an UnknownOp: the opcode with everything behind it
+	Name     string     // of an UnknownOp: the opcode with everything after it
 	Operands []Operand
 }
 
@@ -80,7 +80,7 @@ func (i *Instruction) Has(m Modifier) bool {
 	return slices.Contains(i.Mods, m)
 }
 
-// Mod is the first modifier of a kind, or NoModifier.
+// Mod returns the first modifier of a kind, or NoModifier.
 func (i *Instruction) Mod(kind ModifierKind) Modifier {
 	if i == nil {
 		return NoModifier
@@ -93,7 +93,7 @@ func (i *Instruction) Mod(kind ModifierKind) Modifier {
 	return NoModifier
 }
 
-// Type is the n-th type of the name, counted from 0, or NoType.
+// Type returns the n-th type of the name, counted from 0, or NoType.
 func (i *Instruction) Type(n int) Type {
 	if i == nil {
 		return NoType
@@ -104,10 +104,10 @@ func (i *Instruction) Type(n int) Type {
 	return i.Types[n]
 }
 
-// Space is the first state space that the name has, else Generic.
+// Space returns the first state space that the name has, else Generic.
 func (i *Instruction) Space() Space { return spaceOf(i.Mod(KindSpace)) }
 
-// Vector is the number of elements: 2 or 4 of .v2 and .v4, else 1.
+// Vector returns the number of elements: 2 or 4 of .v2 and .v4, else 1.
 func (i *Instruction) Vector() int {
 	switch {
 	case i.Has(ModV2):
@@ -118,7 +118,7 @@ func (i *Instruction) Vector() int {
 	return 1
 }
 
-// name is the opcode with its modifiers and types, as the text has them.
+// name returns the opcode with its modifiers and types, as the text has them.
 func (i *Instruction) name() string {
 	if i.Op == UnknownOp {
 		return i.Name
@@ -145,7 +145,7 @@ func (i *Instruction) name() string {
 	return b.String()
 }
 
-// spaceOf is the space that a modifier names.
+// spaceOf returns the space that a modifier names.
 func spaceOf(m Modifier) Space {
 	if m.Kind() != KindSpace {
 		return Generic

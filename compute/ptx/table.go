@@ -4,25 +4,21 @@ import "strings"
 
 // row is a form of an instruction that Check accepts. docs/ptx.md lists the rows as they stand here.
 //
-// The form is the name behind the opcode: .x is required, [.x] may be left out, <x|y> is one of several, and a word between the
+// The form is the name after the opcode: .x is required, [.x] may be left out, <x|y> is one of several, and a word between the
 // angle brackets that is a set of namedSets stands for its members.
 //
-// Operands: T, U, V and W are the first to the fourth type of the name, 2T the integer of twice the width; = marks a result,
-// ? an operand that may be left out, ! a predicate that may be negated, | a result that may have a predicate beside it.
-// _ a result that may be dropped; b32(0..15) has limits for a constant, see cutLimits.
-// + marks an operand that is read and written; T~ is also a wider register; T* is a vector where the name has .v2 or .v4; T& is also a special register or the address of a
-// variable; {4:b32} is a vector of four, {n/2:f32} one of half as many as the shape has columns; {}T a vector whose elements are as wide as T together; [] is memory in the space of
-// the name, [shared] memory in that space; int(0..255) and int(4|8|16) are constants.
+// Operands: T, U, V and W are the first to the fourth type of the name, 2T the integer of twice the width; = marks a
+// result, ? an operand that may be left out, ! a predicate that may be negated, | a result that a predicate may follow.
+// _ a result that may be dropped; b32(0..15) has limits for a constant, see cutLimits. + marks an operand that is read
+// and written; T~ is also a wider register; T* is a vector where the name has .v2 or .v4; T& is also a special register
+// or the address of a variable; {4:b32} is a vector of four, {n/2:f32} one of half as many as the shape has columns;
+// {}T a vector whose elements are as wide as T together; [] is memory in the space of the name, [shared] memory in that
+// space; int(0..255) and int(4|8|16) are constants.
 type row struct {
 	op       Opcode
 	form     string
 	operands string
 	needs    string // "7.0 sm_80", "8.0 sm_90a", or nothing where any version and target do
-}
-
-// rowGroups is the whole table.
-func rowGroups() [11][]row {
-	return [...][]row{arithmeticRows, floatRows, logicRows, conversionRows, memoryRows, atomicRows, warpRows, mbarrierRows, wmmaRows, warpgroupRows, controlRows}
 }
 
 // namedSets are the sets of modifiers and types that several rows name.
@@ -111,7 +107,7 @@ const firstFamily = 100
 //nolint:gochecknoglobals // constant
 var familyVersion = Version{8, 8}
 
-// warpgroupShapeSet are the shapes of wgmma of one depth, from the first one on.
+// warpgroupShapeSet returns the shapes of wgmma of one depth, from the first one on.
 func warpgroupShapeSet(first Modifier) string {
 	var names []string
 	for n := range Modifier(warpgroupShapes) {

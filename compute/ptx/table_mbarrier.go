@@ -1,6 +1,6 @@
 package ptx
 
-// Barriers in shared memory, whose threads arrive and wait apart. Those of other blocks of a cluster are missing.
+// Barriers in shared memory, whose threads arrive and wait separately. Barriers of other blocks of a cluster are missing.
 //
 //nolint:gochecknoglobals // constant table of instructions
 var mbarrierRows = []row{

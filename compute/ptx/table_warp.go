@@ -38,9 +38,9 @@ var warpRows = []row{
 	{OpLdmatrix, ".sync.aligned.m8n8.x4[.trans][.<shared|shared::cta>].b16", "={4:b32}, [shared]", "6.5 sm_75"},
 }
 
-// Products of matrices of a warpgroup: four warps whose first one's number is a multiple of four. D is in registers, A in registers or
-// in shared memory, B in shared memory, where a 64-bit descriptor says how it lies. Behind them stand a predicate, whether D is added,
-// the signs of A and B, and whether each of them in shared memory is transposed.
+// Products of matrices of a warpgroup: four warps whose first one's number is a multiple of four. D is in registers, A
+// in registers or in shared memory, B in shared memory, where a 64-bit descriptor says how it lies. They are followed
+// by a predicate, whether D is added, the signs of A and B, and whether each of them in shared memory is transposed.
 //
 //nolint:gochecknoglobals // constant table of instructions
 var warpgroupRows = []row{

@@ -1,7 +1,7 @@
 package ptx
 
-// Products of matrices in fragments, which the threads of a warp hold as the hardware likes: they are loaded, multiplied and stored by these
-// instructions alone. Fragments of f16 have each element twice.
+// Products of matrices in fragments, which the threads of a warp hold as the hardware likes: they are loaded,
+// multiplied and stored by these instructions alone. Fragments of f16 have each element twice.
 //
 //nolint:gochecknoglobals // constant table of instructions
 var wmmaRows = []row{

@@ -90,22 +90,22 @@ var typeByName = func() map[string]Type {
 	return byName
 }()
 
-// String is the name of the type without its dot.
+// String returns the name of the type without its dot.
 func (t Type) String() string { return t.entry().name }
 
 // MarshalText implements encoding.TextMarshaler: the text of String.
 func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
-// Bits is the width of the type; 1 of a predicate and 0 of NoType.
+// Bits returns the width of the type; 1 of a predicate and 0 of NoType.
 func (t Type) Bits() int { return t.entry().bits }
 
-// Bytes is the size of the type in memory; 0 of a predicate, which has no place there.
+// Bytes returns the size of the type in memory; 0 of a predicate, which has no place there.
 func (t Type) Bytes() int { return t.entry().bits / 8 }
 
 // Class says how the bits of the type are read.
 func (t Type) Class() Class { return t.entry().class }
 
-// Lanes is the number of values that one register of the type packs: 2 of f16x2 and bf16x2, else 1.
+// Lanes returns the number of values that one register of the type packs: 2 of f16x2 and bf16x2, else 1.
 func (t Type) Lanes() int { return t.entry().lanes }
 
 // IsInteger reports whether the type is a signed or unsigned integer.
@@ -121,7 +121,7 @@ func (t Type) entry() typeEntry {
 // Space is the state space that a variable or an address belongs to.
 type Space uint8
 
-// The state spaces. Generic is that of an instruction that names none.
+// The state spaces. An instruction that names none has Generic.
 const (
 	Generic Space = iota
 	Global
@@ -135,7 +135,7 @@ const (
 //nolint:gochecknoglobals // constant table of state spaces
 var spaceNames = [spaceCount]string{Generic: "generic", Global: "global", Shared: "shared", Local: "local", Const: "const", Param: "param"}
 
-// String is the name of the space without its dot.
+// String returns the name of the space without its dot.
 func (s Space) String() string {
 	if s >= spaceCount {
 		return ""

@@ -145,7 +145,7 @@ func askLaunches(q *questions, fill uintptr) {
 	q.ok("cuMemFree_v2", p)
 }
 
-// capturedGraph is the graph of what f tells a stream.
+// capturedGraph returns the graph of the work that f gives a stream.
 func (q *questions) capturedGraph(s uintptr, f func()) uintptr {
 	q.ok("cuStreamBeginCapture_v2", s, 2)
 	f()
@@ -201,7 +201,7 @@ func askGraphs(q *questions) {
 	q.ok("cuModuleUnload", module)
 }
 
-// askUpdates asks for what can be changed in a graph of one kernel.
+// askUpdates asks which changes a graph of one kernel allows.
 func askUpdates(q *questions, exec, one, all, nothing uintptr, launch func(), s uintptr) {
 	info := new([3]uintptr)
 	two := q.capturedGraph(s, func() { launch(); launch() })
@@ -234,7 +234,7 @@ func askUpdates(q *questions, exec, one, all, nothing uintptr, launch func(), s 
 	q.ok("cuMemFree_v2", p)
 }
 
-// askInCaptures asks what may be called while a stream is captured, each in a capture of its own.
+// askInCaptures asks which functions may be called while a stream is captured, each in a capture of its own.
 func askInCaptures(q *questions, exec, graph, function uintptr) {
 	s, other, timed := q.stream(), q.stream(), q.made("cuEventCreate", 0)
 	q.ok("cuEventRecord", timed, other)
@@ -295,7 +295,7 @@ func askInCaptures(q *questions, exec, graph, function uintptr) {
 	q.ok("cuStreamDestroy_v2", other)
 }
 
-// askThreads asks what captures forbid to other threads, and to threads that have changed their mode.
+// askThreads asks which calls captures forbid to other threads, and to threads that have changed their mode.
 func askThreads(q *questions) {
 	s, e := q.stream(), q.event()
 	const relaxed = 2

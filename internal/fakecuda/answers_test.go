@@ -32,7 +32,7 @@ func newQuestions(t *testing.T) *questions {
 // out is memory for a call to write to.
 func (q *questions) out() uintptr { return q.start }
 
-// ask makes a call and takes its result down. What the call is to write is 0 before: a refused one may leave it alone.
+// ask makes a call and records its result. The call's outputs are 0 before: a refused call may leave them.
 //
 //go:uintptrescapes
 func (q *questions) ask(what, name string, arguments ...uintptr) {
@@ -75,7 +75,7 @@ func (q *questions) nameOf(r cudadrv.Result) string {
 	return unsafe.String(*name, length)
 }
 
-// answer takes down what is not a call's result.
+// answer records an answer that is not a call's result.
 func (q *questions) answer(what, answer string) {
 	if left, ok := q.journal.leftOut(what); ok {
 		answer = left
@@ -127,7 +127,7 @@ func askDevices(q *questions) {
 		attribute   uintptr
 		least, most int32
 	}{
-		// Of machines, which differ: multiprocessors, copy engines, compute capability, what it can do besides.
+		// Attributes that differ between machines: multiprocessors, copy engines, compute capability, other abilities.
 		{16, 1, 1024},
 		{40, 0, 32},
 		{75, 5, 32},

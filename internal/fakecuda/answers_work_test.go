@@ -184,7 +184,8 @@ func askPools(q *questions) {
 	q.ok("cuStreamDestroy_v2", s)
 }
 
-// askCapture asks what may be called while a stream is captured, each in a capture of its own, and what it makes of it.
+// askCapture asks which functions may be called while a stream is captured, each in a capture of its own, and for the
+// resulting nodes.
 func askCapture(q *questions) {
 	s, other, e, never := q.stream(), q.stream(), q.event(), q.event()
 	p, plain := q.plain(4096), q.plain(4096)
@@ -315,7 +316,7 @@ func onAnotherThread(f func()) {
 	<-done
 }
 
-// askWithout asks what works on a thread without a current context, and after the primary context was released.
+// askWithout asks which calls work on a thread without a current context, and after the primary context was released.
 func askWithout(q *questions) {
 	context := q.context
 	q.ok("cuCtxSetCurrent", context)

@@ -26,16 +26,16 @@ const soname = "libcuda.so.1"
 // A BuildError is a compiler that was found and failed.
 type BuildError struct {
 	Command string // the command line
-	Output  string // what the compiler said
+	Output  string // the compiler's messages
 	Err     error
 }
 
-// Error has the compiler's words.
+// Error includes the compiler's messages.
 func (e *BuildError) Error() string {
 	return fmt.Sprintf("fakecuda: %s: %v\n%s", e.Command, e.Err, e.Output)
 }
 
-// Unwrap is the failure to run the command.
+// Unwrap returns the failure to run the command.
 func (e *BuildError) Unwrap() error { return e.Err }
 
 // Build writes the library into dir, which must exist, and returns its path: dir/libcuda.so.1, with the link dir/libcuda.so
@@ -105,7 +105,7 @@ func compile(compiler []string, dir, library string, hidden []string) error {
 	return nil
 }
 
-// flags are the compiler's. Nothing is optimised: the work is memset and memcpy, and compiling takes half the time.
+// flags returns the compiler's flags. Nothing is optimised: the work is memset and memcpy, and compiling takes half the time.
 // -Bsymbolic keeps two copies in one process apart; a library that is never unloaded
 // (nodelete) may leave thread-specific data with the threads.
 func flags(dir string) []string {
@@ -116,7 +116,7 @@ func flags(dir string) []string {
 	}
 }
 
-// findCompiler is the command that CC names, with its flags, or the first compiler that is there.
+// findCompiler returns the command that CC names, with its flags, or the first compiler that is there.
 func findCompiler() ([]string, error) {
 	if words := strings.Fields(os.Getenv("CC")); len(words) > 0 {
 		path, err := exec.LookPath(words[0])
@@ -133,7 +133,7 @@ func findCompiler() ([]string, error) {
 	return nil, fmt.Errorf("%w: install gcc or clang, or set CC", ErrNoCompiler)
 }
 
-// writeSource writes the embedded files below dir, over what is there.
+// writeSource writes the embedded files below dir, and replaces existing ones.
 func writeSource(dir string) error {
 	return fs.WalkDir(source, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {

@@ -39,7 +39,7 @@ func TestBuildFails(t *testing.T) {
 	assert.ErrorContains(t, err, "exit status 3")
 }
 
-// Build writes over what is there.
+// Build replaces existing files.
 func TestBuildAgain(t *testing.T) {
 	open(t) // where there is a compiler
 	dir := t.TempDir()

@@ -37,7 +37,7 @@ func filling(p uintptr, value, count uint32) []byte {
 	return binary.NativeEndian.AppendUint32(binary.NativeEndian.AppendUint32(params, value), count)
 }
 
-// A launch takes its turn: nothing is written before, the parameters were read when it was queued, and work behind it waits.
+// A launch takes its turn: nothing is written before, its parameters are read when it is queued, and later work waits for it.
 func TestLaunchesTakeTheirTurn(t *testing.T) {
 	d := start(t)
 	d.value("fakecuda_set_mode", queued)
@@ -55,7 +55,7 @@ func TestLaunchesTakeTheirTurn(t *testing.T) {
 	assert.EqualValues(t, 1, words[4])
 }
 
-// A kernel that touches what is not there fails its context, as on hardware; one that the fake does not know touches nothing.
+// A kernel that accesses unmapped memory fails its context, as on hardware; one that the fake does not know touches nothing.
 func TestAKernelThatTouchesNothingOfItsOwn(t *testing.T) {
 	d := start(t)
 	s, fill, nothing := d.stream(), d.kernel("vram_fill32"), d.kernel("vram_nothing")
@@ -87,7 +87,7 @@ func TestLaunchesOfAGraphAreInOrder(t *testing.T) {
 	d.ok("cuGraphDestroy", graph)
 }
 
-// What the compiler says is in the log, within its room, with the line; a log that nobody wants is left out.
+// The log holds the compiler's message with the line, cut to the size of the buffer; the log is optional.
 func TestTheLogOfACompiler(t *testing.T) {
 	d := start(t)
 	const head = ".version 7.0\n.target sm_70\n.address_size 64\n"
@@ -99,7 +99,7 @@ func TestTheLogOfACompiler(t *testing.T) {
 		values := &[2]uintptr{d.address(&log[0]), room}
 		out := new(uintptr)
 		d.refused(want, "cuModuleLoadDataEx", d.address(out), d.text(source), 2, d.address(options), d.address(values))
-		assert.EqualValues(t, '#', log[room], "behind the end")
+		assert.EqualValues(t, '#', log[room], "past the end")
 		text, _, _ := strings.Cut(string(log), "\x00")
 		assert.EqualValues(t, len(text), values[1])
 		return text
@@ -167,7 +167,7 @@ L_1: @!p bra L_1;
 	d.refused(cudadrv.InvalidHandle, "cuLaunchKernel", k, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0)
 }
 
-// What is left with a context is lost, and gone.
+// Objects that are left in a destroyed context are lost.
 func TestModulesGoWithTheirContext(t *testing.T) {
 	d := start(t)
 	d.kernel("vram_nothing")

@@ -16,7 +16,7 @@ import (
 // destroyedVariable names the call that a process of TestWhatWasDestroyedEndsTheProcess makes.
 const destroyedVariable = "FAKECUDA_TEST_DESTROYED"
 
-// onDestroyed are calls that are made on what was destroyed, each in a process of its own.
+// onDestroyed lists calls on destroyed objects, each made in a process of its own.
 var onDestroyed = map[string]func(d *driver, s, e, graph, exec, at uintptr){
 	"cuStreamQuery":             func(d *driver, s, _, _, _, _ uintptr) { d.result("cuStreamQuery", s) },
 	"cuStreamGetCaptureInfo_v2": func(d *driver, s, _, _, _, at uintptr) { d.result("cuStreamGetCaptureInfo_v2", s, at, 0, 0, 0, 0) },
@@ -28,8 +28,8 @@ var onDestroyed = map[string]func(d *driver, s, e, graph, exec, at uintptr){
 	"cuGraphLaunch":             func(d *driver, _, _, _, exec, _ uintptr) { d.result("cuGraphLaunch", exec, 0) },
 }
 
-// A driver reads the memory of what was destroyed, and mostly the process ends. The fake ends it each time and says why, so that a
-// test finds the mistake; a handle that was never given out is only refused.
+// A driver reads the memory of destroyed objects, and mostly the process ends. The fake ends it each time and says why,
+// so that a test finds the mistake; a handle that was never given out is only refused.
 func TestWhatWasDestroyedEndsTheProcess(t *testing.T) {
 	if name := os.Getenv(destroyedVariable); name != "" {
 		d := start(t)

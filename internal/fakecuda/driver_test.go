@@ -20,7 +20,7 @@ type driver struct {
 	*testing.T
 	handle  uintptr
 	symbols map[string]uintptr
-	journal *journal // what the test of answers writes down; nil elsewhere
+	journal *journal // records the answers in the test of answers; nil elsewhere
 }
 
 // The fake's modes and kinds, as fakecuda.h has them.
@@ -87,7 +87,7 @@ func (d *driver) value(name string, arguments ...uintptr) uintptr {
 	return result
 }
 
-// count is what a function that returns an int or a long says.
+// count returns the result of a function that returns an int or a long.
 //
 //go:uintptrescapes
 func (d *driver) count(name string, arguments ...uintptr) int {
@@ -120,8 +120,8 @@ func (d *driver) refused(want cudadrv.Result, name string, arguments ...uintptr)
 	assert.Equal(d, want, d.result(name, arguments...), name)
 }
 
-// address is where a pointer points to, and what it points to stays there for the length of the test. It is needed
-// where an address is not made in the list of arguments itself.
+// address returns the address of a pointer's target, and keeps the target in place for the test. It is needed
+// where the address is not computed in the list of arguments itself.
 func (d *driver) address(pointer any) uintptr {
 	d.Helper()
 	var pin runtime.Pinner
@@ -136,7 +136,7 @@ func (d *driver) text(s string) uintptr {
 	return d.address(&append([]byte(s), 0)[0])
 }
 
-// made is what a call gives through its first argument.
+// made returns the object that a call writes to its first argument.
 //
 //go:uintptrescapes
 func (d *driver) made(name string, arguments ...uintptr) uintptr {

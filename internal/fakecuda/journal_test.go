@@ -13,7 +13,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// What a process that asks a part is told, in its environment.
+// The environment of a process that asks one part.
 const (
 	partVariable    = "FAKECUDA_TEST_PART"    // which part
 	libraryVariable = "FAKECUDA_TEST_LIBRARY" // of which library
@@ -31,7 +31,7 @@ const notMade = ^uintptr(0)
 //	. at the end
 type journal struct {
 	file  *os.File
-	table *sheet         // what is not to be asked of hardware
+	table *sheet         // questions that hardware is not asked
 	skip  map[int]string // calls that ended earlier processes, by number, and how
 	calls int
 	lost  string         // how the call that was made last ended an earlier process; "": it did not

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// life goes through what an allocator does on a thread, fills its memory with value and looks at every byte.
+// life makes the calls of an allocator on a thread, fills its memory with value and checks every byte.
 func (d *driver) life(context uintptr, value byte) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -107,7 +107,7 @@ func TestCapacity(t *testing.T) {
 	assert.Zero(t, d.freeBytes())
 }
 
-// A device far larger than this machine's memory: what is not touched costs nothing.
+// A device far larger than this machine's memory: untouched memory costs nothing.
 func TestLargeDevice(t *testing.T) {
 	d := start(t)
 	d.value("fakecuda_set_capacity", 0, 140<<30)
@@ -166,7 +166,7 @@ func TestPools(t *testing.T) {
 	assert.EqualValues(t, 1<<20, attribute(reserved))
 	assert.Equal(t, freeBytes-1<<20, d.freeBytes())
 
-	// What a pool keeps is given back before an allocation fails.
+	// A pool returns its idle memory before an allocation fails.
 	kept := d.made("cuMemAllocAsync", 4<<20, s)
 	d.ok("cuMemFreeAsync", kept, s)
 	d.ok("cuStreamSynchronize", s)
@@ -191,7 +191,7 @@ func TestPlainMemoryFreedOnAStream(t *testing.T) {
 	assert.Equal(t, freeBytes, d.freeBytes())
 }
 
-// Access is set over holes between mappings, and what is not mapped stays out of reach.
+// Access is set over holes between mappings, and unmapped addresses stay inaccessible.
 func TestAccessOverHoles(t *testing.T) {
 	d := start(t)
 	p := d.made("cuMemAddressReserve", 3*granuleBytes, 0, 0, 0)

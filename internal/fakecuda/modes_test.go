@@ -62,7 +62,7 @@ func reference(acts []act) [][]byte {
 }
 
 // TestModesAgree runs programs whose streams are ordered by events where they share bytes: in every mode, and however
-// streams are asked and stepped meanwhile, the bytes are those of the program performed line by line.
+// streams are queried and stepped, the bytes equal the program executed line by line.
 func TestModesAgree(t *testing.T) {
 	d := start(t)
 	var streams, buffers, events [streamCount]uintptr

@@ -25,7 +25,7 @@ var answers string
 // does so to this part alone.
 type part struct {
 	name  string
-	stage int // what is there before
+	stage int // objects that exist before
 	ask   func(q *questions)
 }
 
@@ -66,11 +66,11 @@ func crashing() part {
 	}}
 }
 
-// TestAnswers holds the answers of the driver, those to mistakes above all, against testdata/answers.txt. The same
-// questions go to the fake and, with -tags gpu, to the machine's real driver: where that answers otherwise, the fake is
-// to be mended. A line that begins with a star is not asked of the real driver, for the reason that it ends with: there
+// TestAnswers compares the answers of the driver, mainly to mistakes, with testdata/answers.txt. The same questions go
+// to the fake and, with -tags gpu, to the machine's real driver: where that answers otherwise, fix the fake. A line that
+// begins with a star is not asked of the real driver, for the reason that it ends with: there
 // the fake is stricter on purpose. Every difference is printed; a question that ends the process, or that is not
-// answered in time, is one. -record FILE writes what was answered.
+// answered in time, is one. -record FILE writes the answers.
 func TestAnswers(t *testing.T) {
 	if name := os.Getenv(partVariable); name != "" {
 		askPart(t, name)
@@ -96,7 +96,7 @@ func TestAnswers(t *testing.T) {
 	require.Len(t, want, len(got), "the parts of the table")
 }
 
-// askPart is what a process does for one part.
+// askPart asks the questions of one part, in its own process.
 func askPart(t *testing.T, name string) {
 	t.Helper()
 	q := newQuestions(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// answer is what was said to one question.
+// answer is the answer to one question.
 type answer struct {
 	key    string // the question
 	nth    int    // how many questions with this key were before it
@@ -51,7 +51,7 @@ func (s *sheet) find(key string, nth int) (a answer, found bool) {
 	return answer{}, false
 }
 
-// differences says in a line each what another sheet has otherwise, has not, or has more than want.
+// differences describes, one a line, the answers of s that differ from want, are missing, or are additional.
 func (s *sheet) differences(want *sheet) []string {
 	if want == nil {
 		want = &sheet{}

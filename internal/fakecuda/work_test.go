@@ -60,7 +60,7 @@ func TestQueuedMode(t *testing.T) {
 	d.refused(cudadrv.NotReady, "cuEventQuery", e)
 	assert.EqualValues(t, 2, words[0])
 
-	// Waiting performs exactly what is waited for.
+	// Waiting performs exactly the work that is waited for.
 	d.ok("cuStreamWriteValue64_v2", s, host, 4, 0)
 	d.ok("cuStreamSynchronize", other)
 	assert.Equal(t, []uint64{2, 3}, words[:2])
@@ -228,7 +228,7 @@ func TestCapture(t *testing.T) {
 	require.Zero(t, graph)
 }
 
-// What waits or works at once meets captures of other streams: by their mode, by their context, or by their flags.
+// Calls that wait or work at once meet captures of other streams: by their mode, by their context, or by their flags.
 func TestCallsBesideACapture(t *testing.T) {
 	d := start(t)
 	const unsupported, invalidated, implicit, captured cudadrv.Result = 900, 901, 906, 907

@@ -4,11 +4,11 @@ func foundFaults() Promise {
 	return Promise{"the interpreter finds races, undefined values and accesses out of bounds", []Bug{
 		{
 			Name: "a barrier orders nothing", Package: "compute/ptx/interp", Run: "^TestNoFaults$",
-			Edits: []Edit{{"compute/ptx/interp.(*warp).pass", "\tw.order.seen.join(&bar.order)\n", ""}},
+			Edits: []Edit{{"compute/ptx/interp.passBarrier", "\tw.order.seen.join(&bar.order)\n", ""}},
 		},
 		{
 			Name: "threads of one warp never race", Package: "compute/ptx/interp", Run: "^TestFaults$",
-			Edits: []Edit{{"compute/ptx/interp.(*warp).sees", "clock <= o.together ||", "true ||"}},
+			Edits: []Edit{{"compute/ptx/interp.(*warpOrder).sees", "clock <= o.together ||", "true ||"}},
 		},
 		{
 			Name:    "the last accesses of a block count as those of the next one",
@@ -17,7 +17,7 @@ func foundFaults() Promise {
 		},
 		{
 			Name: "a wait delivers one group too many", Package: "compute/ptx/interp", Run: "^TestFaults$",
-			Edits: []Edit{{"compute/ptx/interp.(*warp).deliver", "len(a.groups) > keep", "len(a.groups) >= keep"}},
+			Edits: []Edit{{"compute/ptx/interp.(*copier).deliver", "len(a.groups) > keep", "len(a.groups) >= keep"}},
 		},
 		{
 			Name: "a register counts as written in all threads", Package: "compute/ptx/interp", Run: "^TestFaults$",
@@ -39,22 +39,22 @@ func foundFaults() Promise {
 		{
 			Name:    "a shuffle makes undefined values defined",
 			Package: "compute/ptx/interp", Run: "^TestUndefinedRegistersThatMatter$",
-			Edits: []Edit{{"compute/ptx/interp.(*warp).bring", "\tw.meet.undefined |= missing\n", ""}},
+			Edits: []Edit{{"compute/ptx/interp.bring", "\tw.meet.undefined |= missing\n", ""}},
 		},
 		{
 			Name:    "an atomic access hides plain ones before it",
 			Package: "compute/ptx/interp", Run: "^TestAtomicsThatAnotherOneHides$|^TestRacesBetweenBlocks",
 			Edits: []Edit{
 				{
-					"compute/ptx/interp.(*warp).hides",
-					"\treturn w.sees(t, thread) && !confirmed\n",
+					"compute/ptx/interp.(*detector).hides",
+					"\treturn d.order.sees(t, thread) && !confirmed\n",
 					"\t_ = confirmed\n\treturn false\n",
 				},
 			},
 		},
 		{
 			Name: "a phase of an mbarrier orders nothing", Package: "compute/ptx/interp", Run: "^TestMbarriersHandOver$",
-			Edits: []Edit{{"compute/ptx/interp.(*compiler).mbarrierWait", "w.order.seen.join(done)", "_ = done"}},
+			Edits: []Edit{{"compute/ptx/interp.lowerMbarrierWait", "w.order.seen.join(done)", "_ = done"}},
 		},
 	}}
 }

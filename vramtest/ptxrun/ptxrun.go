@@ -1,13 +1,14 @@
-// Package ptxrun executes kernels on simulated devices: an Executor for sim.Config that interprets PTX (package compute/ptx/interp).
+// Package ptxrun executes kernels on simulated devices: an Executor for sim.Config that interprets PTX (package
+// compute/ptx/interp).
 //
-// A kernel runs when it is its turn on the simulated stream, on the bytes of the device. A fault ends the work of the device, as
-// on hardware: the next calls fail with CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_MISALIGNED_ADDRESS or
+// A kernel runs when it is its turn on the simulated stream, on the bytes of the device. A fault ends the work of the
+// device, as on hardware: the next calls fail with CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_MISALIGNED_ADDRESS or
 // CUDA_ERROR_LAUNCH_FAILED, and Executor.Faults has the *interp.Fault with the line, the thread and the address.
 //
 // # Concurrency properties
 //
-// The methods of an Executor and of its programs run under the lock of the simulated driver, as package sim has it; Faults may be
-// called from any goroutine.
+// The methods of an Executor and of its programs run under the lock of the simulated driver, as package sim has it;
+// Faults may be called from any goroutine.
 package ptxrun
 
 import (
@@ -36,11 +37,11 @@ type Config struct {
 
 // Owners knows whose memory is whose.
 type Owners interface {
-	// Launched is called when a launch is queued. The function that it returns is called when the kernel runs, for an address in
-	// mapped memory of bytes from start on: it returns the part around the address that the launch may touch, or an error that
-	// wraps interp.ErrNotLive where the memory is nobody's.
+	// Launched is called when a launch is queued. The function that it returns is called when the kernel runs, for an
+	// address in mapped memory of bytes from start on: it returns the part around the address that the launch may
+	// touch, or an error that wraps interp.ErrNotLive where the memory is nobody's.
 	Launched(l sim.KernelLaunch) func(p, start cudadrv.Ptr, bytes int64) (Part, error)
-	// Queued and Claimed are those of sim.Follower.
+	// Queued and Claimed implement sim.Follower.
 	Queued(t sim.Transfer) (performed func())
 	Claimed(p cudadrv.Ptr, bytes int64)
 }
@@ -67,7 +68,7 @@ var _ sim.Follower = (*Executor)(nil)
 // New makes an executor. One serves all devices of a driver.
 func New(config Config) *Executor { return &Executor{config: config} }
 
-// Faults are the mistakes of kernels, in their order. Each wraps an *interp.Fault, or interp.ErrLaunch.
+// Faults returns the mistakes of kernels, in their order. Each wraps an *interp.Fault, or interp.ErrLaunch.
 func (e *Executor) Faults() []error {
 	if e == nil {
 		return nil
@@ -98,9 +99,9 @@ func (e *Executor) Claimed(p cudadrv.Ptr, bytes int64) {
 	}
 }
 
-// Load parses and checks a module, and gives its variables the values of their initialisers. The error joins a *ptx.CheckError for each
-// mistake, with its line: texts that a driver's compiler refuses. A kernel with an instruction that package ptx does not know is refused when
-// it is launched.
+// Load parses and checks a module, and gives its variables the values of their initialisers. The error joins a
+// *ptx.CheckError for each mistake, with its line: texts that a driver's compiler refuses. A kernel with an instruction
+// that package ptx does not know is refused when it is launched.
 func (e *Executor) Load(image []byte, variables map[string]sim.Variable) (sim.Program, error) {
 	m, err := ptx.Parse(text(image))
 	if err != nil {
@@ -121,7 +122,7 @@ func (e *Executor) Load(image []byte, variables map[string]sim.Variable) (sim.Pr
 	return p, nil
 }
 
-// text is an image without the zeros at its end.
+// text returns an image without the zeros at its end.
 func text(image []byte) string {
 	for len(image) > 0 && image[len(image)-1] == 0 {
 		image = image[:len(image)-1]
@@ -137,7 +138,7 @@ type program struct {
 	kernels  map[string]*interp.Kernel
 }
 
-// Launch prepares a launch. An error is that of interp.Compile.
+// Launch prepares a launch. The error comes from interp.Compile.
 func (p *program) Launch(l sim.KernelLaunch) (sim.Execution, error) {
 	k := p.kernels[l.Kernel]
 	if k == nil {
@@ -187,16 +188,16 @@ type reported struct{ error }
 // Error refers to the text.
 func (*reported) Error() string { return "the test reports its fault" }
 
-// Unwrap is the *Error.
+// Unwrap returns the *Error.
 func (r *reported) Unwrap() error { return r.error }
 
 // Error is a kernel that failed.
 type Error struct{ Err error }
 
-// Error is that of the interpreter.
+// Error returns the interpreter's text.
 func (e *Error) Error() string { return fmt.Sprint(e.Err) }
 
-// Unwrap is the *interp.Fault.
+// Unwrap returns the *interp.Fault.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Result is CUDA's code for such a mistake.

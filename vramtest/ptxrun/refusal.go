@@ -7,8 +7,8 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// refusal are the findings that a driver has, too: not those of one function about instructions that package ptx does not know, nor the
-// remarks on them.
+// refusal returns the findings that a driver reports, too. It leaves out findings of one function about instructions
+// that package ptx does not know, and the remarks on them.
 func refusal(m *ptx.Module, found error) error {
 	joined, ok := found.(interface{ Unwrap() []error })
 	if !ok {

@@ -1,75 +1,20 @@
 package interp
 
-import (
-	"github.com/go-vram/vram/compute/ptx"
-)
+import "github.com/go-vram/vram/compute/ptx"
 
-// pointer is a compiled address.
-type pointer struct {
-	space  ptx.Space
-	base   int // slot
-	offset uint64
-	ones   uint64 // of the base's width: a sum wraps there
+// lowerPrefetch checks the operand of a hint, which does nothing.
+func lowerPrefetch(c *lowering, i *ptx.Instruction) {
+	c.pointer(&i.Operands[0], i.Space())
+	c.to.compute = func(*frame, uint32) {}
 }
 
-// of is the address in a thread.
-func (p *pointer) of(f *frame, thread int) uint64 {
-	return (f.regs[p.base][thread] + p.offset) & p.ones
-}
-
-// pointer compiles an address operand.
-func (c *compiler) pointer(o *ptx.Operand, space ptx.Space) pointer {
-	p := pointer{space: space, offset: uint64(o.Offset), ones: mask(64)} //nolint:gosec,mnd // in two's complement; an address
-	switch {
-	case o.Register != nil:
-		p.base = c.in(&ptx.Operand{Kind: ptx.OperandRegister, Register: o.Register}, ptx.B64)
-		p.ones = mask(o.Register.Type.Bits())
-	case o.Variable != nil:
-		k := c.address(o.Variable, 0, false)
-		if p.space == ptx.Generic {
-			k.value += window(o.Variable.Space)
+// lowerPolicy gives a cache policy the value 0.
+func lowerPolicy(c *lowering, i *ptx.Instruction) {
+	d := c.out(&i.Operands[0])
+	c.to.compute = func(f *frame, m uint32) {
+		for ; m != 0; m &= m - 1 {
+			f.regs[d][next(m)] = 0
 		}
-		if _, isLocal := c.fn.locals[o.Variable]; isLocal && space == ptx.Param {
-			p.space = ptx.Local // a parameter of a call is on the stack
-		}
-		p.base = c.constant(k)
-	default:
-		p.base = c.constant(constant{})
-	}
-	return p
-}
-
-// narrow notes the size of an access, for the cells of its memory.
-func (c *compiler) narrow(space ptx.Space, bytes int) {
-	if space == ptx.Shared || space == ptx.Generic {
-		c.narrowest[0] = min(c.narrowest[0], bytes)
-	}
-	if space == ptx.Global || space == ptx.Generic || space == ptx.Const {
-		c.narrowest[1] = min(c.narrowest[1], bytes)
-	}
-}
-
-// access compiles loads, stores, atomic operations, and hints about memory.
-func (c *compiler) access(i *ptx.Instruction) {
-	switch i.Op {
-	case ptx.OpLd:
-		c.load(i)
-	case ptx.OpSt:
-		c.store(i)
-	case ptx.OpAtom, ptx.OpRed:
-		c.atomic(i)
-	case ptx.OpLdmatrix:
-		c.ldmatrix(i)
-	case ptx.OpCreatepolicy:
-		d := c.out(&i.Operands[0])
-		c.to.run = func(_ *warp, f *frame, m uint32) {
-			for ; m != 0; m &= m - 1 {
-				f.regs[d][next(m)] = 0
-			}
-		}
-	default: // a hint
-		c.pointer(&i.Operands[0], i.Space())
-		c.to.run = func(*warp, *frame, uint32) {}
 	}
 }
 
@@ -79,7 +24,8 @@ type strength struct{ strong, acquires, releases, volatile bool }
 // in is whether an access counts as strong in a run.
 func (s strength) in(r *run) bool { return s.strong && (!s.volatile || !r.launch.Strict) }
 
-func (c *compiler) strengthOf(i *ptx.Instruction) strength {
+// strengthOf returns the order of an access, and notes in the kernel that it has one.
+func strengthOf(c *lowering, i *ptx.Instruction) strength {
 	s := strength{}
 	switch i.Mod(ptx.KindOrder) {
 	case ptx.ModVolatile:
@@ -101,18 +47,7 @@ func (c *compiler) strengthOf(i *ptx.Instruction) strength {
 	return s
 }
 
-// vector are the slots of a value or of the elements of a vector.
-func (c *compiler) vector(o *ptx.Operand, slot func(o *ptx.Operand) int) (slots []int) {
-	if o.Kind != ptx.OperandVector {
-		return []int{slot(o)}
-	}
-	for n := range o.Elements {
-		slots = append(slots, slot(&o.Elements[n]))
-	}
-	return slots
-}
-
-// width is the width of the register of a result, which a load extends to.
+// registerWidth returns the width of a result's register, to which a load extends.
 func registerWidth(o *ptx.Operand, least int) int {
 	if o.Kind == ptx.OperandVector && len(o.Elements) > 0 {
 		o = &o.Elements[0]
@@ -123,11 +58,12 @@ func registerWidth(o *ptx.Operand, least int) int {
 	return least
 }
 
-func (c *compiler) load(i *ptx.Instruction) {
+// lowerLoad translates ld.
+func lowerLoad(c *lowering, i *ptx.Instruction) {
 	t := i.Type(0)
 	slots := c.vector(&i.Operands[0], c.out)
 	p := c.pointer(&i.Operands[1], i.Space())
-	each, s := t.Bytes(), c.strengthOf(i)
+	each, s := t.Bytes(), strengthOf(c, i)
 	c.narrow(p.space, each)
 	bytes := each * len(slots)
 	extend := t.Class() == ptx.Signed
@@ -143,12 +79,12 @@ func (c *compiler) load(i *ptx.Instruction) {
 		for ; m != 0; m &= m - 1 {
 			n := next(m)
 			a.space, a.address, a.thread = p.space, p.of(f, n), n
-			from := w.reach(&a)
+			from := w.memory.reach(&a)
 			if from == nil {
 				return
 			}
-			if own && a.space == ptx.Local && w.local[n].holes(int(a.address), bytes) { //nolint:gosec // below the end
-				w.loadHoles(f, &a, slots, extend, wide)
+			if own && a.space == ptx.Local && w.memory.local[n].holes(int(a.address), bytes) { //nolint:gosec // below the end
+				w.memory.loadHoles(f, &a, slots, extend, wide)
 			}
 			for _, d := range slots {
 				v := load(from, each)
@@ -159,7 +95,7 @@ func (c *compiler) load(i *ptx.Instruction) {
 				from = from[each:]
 			}
 			if a.strong {
-				w.synchronise(keyOf(&a), true, false, s.acquires, false)
+				w.order.synchronise(keyOf(&a), true, false, s.acquires, false)
 			}
 		}
 	}
@@ -169,7 +105,7 @@ func (c *compiler) load(i *ptx.Instruction) {
 func loadParam(p pointer, d, bytes int) action {
 	return func(w *warp, f *frame, m uint32) {
 		a := access{space: ptx.Param, address: p.of(f, 0), bytes: bytes, thread: next(m), read: true}
-		from := w.reach(&a)
+		from := w.memory.reach(&a)
 		if from == nil {
 			return
 		}
@@ -180,14 +116,12 @@ func loadParam(p pointer, d, bytes int) action {
 	}
 }
 
-// keyOf names an atomic variable of a block or of the device.
-func keyOf(a *access) uint64 { return a.address | window(a.space) }
-
-func (c *compiler) store(i *ptx.Instruction) {
+// lowerStore translates st.
+func lowerStore(c *lowering, i *ptx.Instruction) {
 	t := i.Type(0)
 	p := c.pointer(&i.Operands[0], i.Space())
-	slots := c.vector(&i.Operands[1], func(o *ptx.Operand) int { return c.in(o, t) })
-	each, s := t.Bytes(), c.strengthOf(i)
+	slots := c.vectorIn(&i.Operands[1], t)
+	each, s := t.Bytes(), strengthOf(c, i)
 	c.narrow(p.space, each)
 	bytes := each * len(slots)
 	c.to.strong = s.strong
@@ -202,47 +136,52 @@ func (c *compiler) store(i *ptx.Instruction) {
 				store(value[k*each:], each, f.regs[d][n])
 			}
 			a.space, a.address, a.thread = p.space, p.of(f, n), n
-			to := w.reach(&a)
+			to := w.memory.reach(&a)
 			if to == nil {
 				return
 			}
 			if a.strong {
-				w.synchronise(keyOf(&a), false, true, false, s.releases)
+				w.order.synchronise(keyOf(&a), false, true, false, s.releases)
 			}
 			copy(to, a.value)
 			if own && a.space == ptx.Local {
-				w.storeHoles(f, &a, slots)
+				w.memory.storeHoles(f, &a, slots)
 			}
 		}
 	}
 }
 
-// ordering compiles fences and asynchronous copies.
-func (c *compiler) ordering(i *ptx.Instruction) {
-	switch i.Op {
-	case ptx.OpMembar, ptx.OpFence:
-		c.kernel.fences = true
-		c.to.run = func(w *warp, _ *frame, m uint32) { w.fence(m) }
-	case ptx.OpFenceProxy:
+// lowerFence translates fences.
+func lowerFence(c *lowering, i *ptx.Instruction) {
+	if i.Op == ptx.OpFenceProxy {
 		c.to.run = func(w *warp, _ *frame, m uint32) { w.products.fenceProxy(m) }
-	case ptx.OpCpAsync:
-		c.cpAsync(i)
-	case ptx.OpCpAsyncCommitGroup:
-		c.to.run = func(w *warp, _ *frame, m uint32) {
-			for ; m != 0; m &= m - 1 {
-				w.async[next(m)].commit()
-			}
+		return
+	}
+	c.kernel.fences = true
+	c.to.run = func(w *warp, _ *frame, m uint32) { w.order.fence(m) }
+}
+
+// loadHoles makes registers undefined that a load takes from memory of the thread that was not written.
+func (mem *memory) loadHoles(f *frame, a *access, slots []int, extend bool, wide integer) {
+	if mem.ignores(Uninitialised) {
+		return
+	}
+	each := a.bytes / len(slots)
+	for n, d := range slots {
+		missing := mem.local[a.thread].undefinedBits(int(a.address)+n*each, each) //nolint:gosec // below the end
+		if extend {
+			missing = wide.pack(signExtend(missing, 8*each, true)) //nolint:mnd // bits
 		}
-	default:
-		var keep int
-		all := i.Op == ptx.OpCpAsyncWaitAll
-		if !all {
-			keep = int(min(i.Operands[0].Value, 1<<20)) //nolint:gosec,mnd // more than anybody has
-		}
-		c.to.run = func(w *warp, _ *frame, m uint32) {
-			for ; m != 0; m &= m - 1 {
-				w.deliver(next(m), keep, all)
-			}
+		f.lose(d, a.thread, missing, causeInstruction|cause(mem.at)) //nolint:gosec // not negative
+	}
+}
+
+// storeHoles makes memory of the thread uninitialised where a store puts undefined bits.
+func (mem *memory) storeHoles(f *frame, a *access, slots []int) {
+	each := a.bytes / len(slots)
+	for n, s := range slots {
+		if f.defined[s]>>a.thread&1 == 0 && !mem.ignores(Uninitialised) {
+			mem.local[a.thread].lose(int(a.address)+n*each, each, f.undefinedBits(s, a.thread)) //nolint:gosec // below the end
 		}
 	}
 }

@@ -1,13 +1,13 @@
 package interp
 
-import (
-	"math/bits"
+import "github.com/go-vram/vram/compute/ptx"
 
-	"github.com/go-vram/vram/compute/ptx"
-)
-
-// arithmetic compiles instructions that compute one result of one to three numbers.
-func (c *compiler) arithmetic(i *ptx.Instruction) {
+// lowerArithmetic translates instructions that compute one result of one to three numbers.
+func lowerArithmetic(c *lowering, i *ptx.Instruction) {
+	if i.Has(ptx.ModCC) {
+		lowerCarry(c, i)
+		return
+	}
 	t := i.Type(0)
 	result := t
 	if i.Has(ptx.ModWide) {
@@ -37,19 +37,19 @@ func (c *compiler) arithmetic(i *ptx.Instruction) {
 	}
 	switch {
 	case f1 != nil:
-		c.to.run = apply1(d, s[0], f1)
+		c.to.compute = apply1(d, s[0], f1)
 	case f2 != nil:
-		if c.to.run = hot2(i, d, s[0], s[1]); c.to.run == nil {
-			c.to.run = apply2(d, s[0], s[1], f2)
+		if c.to.compute = hot2(i, d, s[0], s[1]); c.to.compute == nil {
+			c.to.compute = apply2(d, s[0], s[1], f2)
 		}
 	case f3 != nil:
-		if c.to.run = hot3(i, d, s[0], s[1], s[2]); c.to.run == nil {
-			c.to.run = apply3(d, s[0], s[1], s[2], f3)
+		if c.to.compute = hot3(i, d, s[0], s[1], s[2]); c.to.compute == nil {
+			c.to.compute = apply3(d, s[0], s[1], s[2], f3)
 		}
 	}
 }
 
-// twice is the integer of twice the width.
+// twice returns the integer of twice the width.
 func twice(t ptx.Type) ptx.Type {
 	switch t {
 	case ptx.U16:
@@ -63,48 +63,7 @@ func twice(t ptx.Type) ptx.Type {
 	}
 }
 
-// integer says how the bits of an integer type are read.
-type integer struct {
-	width  int
-	signed bool
-}
-
-func integerOf(t ptx.Type) integer { return integer{t.Bits(), t.Class() == ptx.Signed} }
-
-// value is the number as 64 bits: with its sign, or with zeros above.
-func (t integer) value(v uint64) int64 { return signExtend(v, t.width, t.signed) }
-
-func signExtend(v uint64, width int, signed bool) int64 {
-	shift := 64 - width
-	if signed {
-		return int64(v<<shift) >> shift //nolint:gosec // in two's complement
-	}
-	return int64(v << shift >> shift) //nolint:gosec // in two's complement
-}
-
-// pack cuts a number to the type.
-func (t integer) pack(v int64) uint64 { return uint64(v) & mask(t.width) } //nolint:gosec // in two's complement
-
-// less compares two numbers of the type.
-func (t integer) less(a, b uint64) bool {
-	if t.signed {
-		return t.value(a) < t.value(b)
-	}
-	return a&mask(t.width) < b&mask(t.width)
-}
-
-// low is the smallest and the largest number of a signed type.
-func (t integer) bounds() (least, most int64) {
-	return -1 << (t.width - 1), 1<<(t.width-1) - 1
-}
-
-// saturate is a sum or difference of two numbers of 32 bits, cut to the range of the type.
-func (t integer) saturate(v int64) uint64 {
-	least, most := t.bounds()
-	return t.pack(min(max(v, least), most))
-}
-
-// integerFunction is the function of an instruction on integers.
+// integerFunction returns the function of an instruction on integers.
 func integerFunction(i *ptx.Instruction) (func1, func2, func3) {
 	t := integerOf(i.Type(0))
 	sat := i.Has(ptx.ModSat)
@@ -141,46 +100,11 @@ func integerFunction(i *ptx.Instruction) (func1, func2, func3) {
 	}
 }
 
-func choose(yes bool, a, b uint64) uint64 {
-	if yes {
-		return a
-	}
-	return b
-}
-
 func integerSum(t integer, sat bool, sign int64) func2 {
 	if sat {
 		return func(a, b uint64) uint64 { return t.saturate(t.value(a) + sign*t.value(b)) }
 	}
 	return func(a, b uint64) uint64 { return t.pack(t.value(a) + sign*t.value(b)) }
-}
-
-// product is mul.lo, mul.hi or mul.wide.
-func (t integer) product(i *ptx.Instruction) func2 {
-	switch {
-	case i.Has(ptx.ModWide):
-		wide := integer{width: 2 * t.width} //nolint:mnd // twice as wide
-		return func(a, b uint64) uint64 { return wide.pack(t.value(a) * t.value(b)) }
-	case i.Has(ptx.ModHi):
-		return t.high
-	default:
-		return func(a, b uint64) uint64 { return t.pack(t.value(a) * t.value(b)) }
-	}
-}
-
-// high is the upper half of a product.
-func (t integer) high(a, b uint64) uint64 {
-	if t.width < 64 { //nolint:mnd // the product fits
-		if t.signed {
-			return t.pack(t.value(a) * t.value(b) >> t.width)
-		}
-		return a * b >> t.width & mask(t.width)
-	}
-	hi, _ := bits.Mul64(a, b)
-	if t.signed {
-		hi -= choose(int64(a) < 0, b, 0) + choose(int64(b) < 0, a, 0) //nolint:gosec // in two's complement
-	}
-	return hi
 }
 
 // multiplyAdd is mad.lo, mad.hi or mad.wide.

@@ -6,8 +6,8 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// atomic compiles atom and red.
-func (c *compiler) atomic(i *ptx.Instruction) {
+// lowerAtomic translates atom and red.
+func lowerAtomic(c *lowering, i *ptx.Instruction) {
 	t := i.Type(0)
 	operands := i.Operands
 	d := none
@@ -27,7 +27,7 @@ func (c *compiler) atomic(i *ptx.Instruction) {
 	}
 	swaps := i.Mod(ptx.KindOperation) == ptx.ModCas
 	c.to.swaps, c.kernel.swaps = swaps, c.kernel.swaps || swaps
-	bytes, s := t.Bytes(), c.strengthOf(i)
+	bytes, s := t.Bytes(), strengthOf(c, i)
 	c.narrow(p.space, bytes)
 	c.to.strong = true
 	c.to.run = func(w *warp, f *frame, m uint32) {
@@ -35,14 +35,14 @@ func (c *compiler) atomic(i *ptx.Instruction) {
 		for ; m != 0; m &= m - 1 {
 			n := next(m)
 			a.space, a.address, a.thread = p.space, p.of(f, n), n
-			at := w.reach(&a)
+			at := w.memory.reach(&a)
 			if at == nil {
 				return
 			}
 			if swaps && len(w.block.guesses.open) > 0 {
-				w.confirm(&a, f.regs[b][n])
+				w.block.guesses.confirm(guessKey{w.index*warpThreads + n, keyOf(&a)}, f.regs[b][n]&mask(8*bytes)) //nolint:mnd // bits
 			}
-			w.synchronise(keyOf(&a), true, true, s.acquires, s.releases)
+			w.order.synchronise(keyOf(&a), true, true, s.acquires, s.releases)
 			old := load(at, bytes)
 			store(at, bytes, fn(old, f.regs[b][n], f.regs[third][n]))
 			if d != none {
@@ -52,7 +52,7 @@ func (c *compiler) atomic(i *ptx.Instruction) {
 	}
 }
 
-// atomicFunction is the new value of memory, of the old one and the operands.
+// atomicFunction returns the function from the old value and the operands to the new value of memory.
 func atomicFunction(i *ptx.Instruction) func3 {
 	t := integerOf(i.Type(0))
 	switch i.Mod(ptx.KindOperation) {
@@ -81,8 +81,8 @@ func atomicFunction(i *ptx.Instruction) func3 {
 	}
 }
 
-// atomicAdd rounds to the nearest; that of f32 flushes subnormal numbers in global memory, as the hardware does not, so neither
-// does this.
+// atomicAdd rounds to the nearest. PTX flushes subnormal numbers of f32 in global memory; the hardware does not, so neither
+// does atomicAdd.
 func atomicAdd(t ptx.Type) func3 {
 	switch {
 	case t == ptx.F32:

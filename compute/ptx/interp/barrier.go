@@ -7,31 +7,8 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// barrierForm is an instruction at a barrier.
-type barrierForm struct {
-	id, count int // slots; count none: all threads of the block
-	arrive    bool
-	aligned   bool
-	reduce    ptx.Modifier // .and, .or, .popc of bar.red
-	pred      int
-	negated   bool
-	out       int
-}
-
-// barrierState is one of the 16 barriers of a block.
-type barrierState struct {
-	waiting  [maxWarps]uint32 // threads
-	warps    uint32           // with threads that wait
-	threads  int              // that wait
-	arrived  int              // counted: of bar.arrive, too
-	expected int              // 0: all threads of the block
-	open     bool
-	order    clocks
-	count    int // of threads whose predicate holds
-}
-
-// barrier compiles bar.sync, bar.arrive, bar.red, and barrier with the same.
-func (c *compiler) barrier(i *ptx.Instruction) {
+// lowerBarrier translates bar.sync, bar.arrive, bar.red, and barrier with the same.
+func lowerBarrier(c *lowering, i *ptx.Instruction) {
 	form := &barrierForm{count: none, pred: none, out: none, arrive: i.Op == ptx.OpBarArrive || i.Op == ptx.OpBarrierArrive}
 	form.aligned = i.Op == ptx.OpBarSync || i.Op == ptx.OpBarArrive || i.Op == ptx.OpBarRed || i.Has(ptx.ModAligned)
 	operands := i.Operands
@@ -49,12 +26,12 @@ func (c *compiler) barrier(i *ptx.Instruction) {
 	if len(operands) > 1 {
 		form.count = c.in(&operands[1], ptx.B32)
 	}
-	c.to.flow, c.to.bar = barrier, form
+	c.to.flow, c.to.bar = leave, form
+	c.to.run = func(w *warp, f *frame, m uint32) { arriveAtBarrier(w, form, f, m) }
 }
 
 // arriveAtBarrier stops threads at a barrier.
-func (w *warp) arriveAtBarrier(in *instruction, f *frame, m uint32) {
-	form := in.bar
+func arriveAtBarrier(w *warp, form *barrierForm, f *frame, m uint32) {
 	first := next(m)
 	id := f.regs[form.id][first] & mask(32) //nolint:mnd // a number of 32 bits
 	if id >= uint64(len(w.block.barriers)) {
@@ -69,7 +46,7 @@ func (w *warp) arriveAtBarrier(in *instruction, f *frame, m uint32) {
 			return
 		}
 	}
-	if !w.sameBarrier(form, f, m, id) {
+	if !sameBarrier(w, form, f, m, id) {
 		return
 	}
 	bar := &w.block.barriers[id]
@@ -81,11 +58,12 @@ func (w *warp) arriveAtBarrier(in *instruction, f *frame, m uint32) {
 		return
 	}
 	bar.open, bar.expected = true, int(expected) //nolint:gosec // at most 1024
-	w.join(bar, form, f, m, int(id))             //nolint:gosec // at most 15
+	joinBarrier(w, bar, form, f, m, int(id))     //nolint:gosec // at most 15
 }
 
-// sameBarrier reports whether the threads name one barrier, and whether those of the warp that wait do so at this instruction.
-func (w *warp) sameBarrier(form *barrierForm, f *frame, m uint32, id uint64) bool {
+// sameBarrier reports whether the threads name one barrier, and whether all waiting threads of the warp wait at this
+// instruction.
+func sameBarrier(w *warp, form *barrierForm, f *frame, m uint32, id uint64) bool {
 	for rest := m; rest != 0; rest &= rest - 1 {
 		if n := next(rest); f.regs[form.id][n]&mask(32) != id { //nolint:mnd // a number of 32 bits
 			w.fail(&Fault{Kind: DivergentBarrier, Detail: "the threads of a warp name different barriers"}, n)
@@ -111,8 +89,8 @@ func (w *warp) sameBarrier(form *barrierForm, f *frame, m uint32, id uint64) boo
 	return true
 }
 
-// join counts threads in.
-func (w *warp) join(bar *barrierState, form *barrierForm, f *frame, m uint32, id int) {
+// joinBarrier counts threads in.
+func joinBarrier(w *warp, bar *barrierState, form *barrierForm, f *frame, m uint32, id int) {
 	if form.reduce != ptx.NoModifier {
 		bar.count += bits.OnesCount32(f.predMask(form.pred, form.negated) & m)
 	}
@@ -121,11 +99,11 @@ func (w *warp) join(bar *barrierState, form *barrierForm, f *frame, m uint32, id
 	} else if !form.aligned {
 		bar.arrived += bits.OnesCount32(m)
 	}
-	if !w.block.run.launch.Strict { // it stands for the fence behind an atomic access
+	if !w.block.run.launch.Strict { // the barrier implies a fence after an atomic access
 		w.order.seen.join(&w.order.acquired)
 		w.block.seenTurns.addAll(w.order.turns)
 	}
-	released := w.release()
+	released := w.order.release()
 	bar.order.join(&released)
 	if !form.arrive {
 		bar.waiting[w.index] |= m
@@ -164,7 +142,7 @@ func (b *block) complete(id int) {
 	*bar = barrierState{}
 	for rest := done.warps; rest != 0; rest &= rest - 1 {
 		w := b.warps[next(rest)]
-		w.pass(&done, done.waiting[w.index])
+		passBarrier(w, &done, done.waiting[w.index])
 	}
 }
 
@@ -180,21 +158,21 @@ func (b *block) whole(bar *barrierState) bool {
 	return true
 }
 
-// pass lets threads of a warp go on behind a barrier.
-func (w *warp) pass(bar *barrierState, m uint32) {
+// passBarrier releases threads of a warp from a barrier.
+func passBarrier(w *warp, bar *barrierState, m uint32) {
 	w.waits &^= m
 	w.order.seen.join(&bar.order)
-	w.joinThreads(m)
+	w.order.joinThreads(m)
 	for ; m != 0; m &= m - 1 {
 		n := next(m)
 		in := &w.block.kernel.code[w.pc[n]]
-		w.reduced(in, bar, n)
+		writeReduction(w, in, bar, n)
 		w.pc[n]++
 	}
 }
 
-// reduced writes the result of bar.red in a thread.
-func (w *warp) reduced(in *instruction, bar *barrierState, thread int) {
+// writeReduction writes the result of bar.red in a thread.
+func writeReduction(w *warp, in *instruction, bar *barrierState, thread int) {
 	f, bit := w.frames[thread], uint32(1)<<thread
 	switch in.bar.reduce {
 	case ptx.NoModifier:
@@ -209,14 +187,7 @@ func (w *warp) reduced(in *instruction, bar *barrierState, thread int) {
 	f.written(in, bit)
 }
 
-func maskIf(yes bool) uint32 {
-	if yes {
-		return full
-	}
-	return 0
-}
-
-// waiter is a thread that waits at a barrier, or nil.
+// waiter returns a thread that waits at a barrier, or nil.
 func (b *block) waiter(bar *barrierState) *Place {
 	if bar.warps == 0 {
 		return nil
@@ -227,7 +198,7 @@ func (b *block) waiter(bar *barrierState) *Place {
 	return &p
 }
 
-// deadlock is the fault of a block in which every thread waits.
+// deadlock returns the fault of a block in which every thread waits.
 func (b *block) deadlock() error {
 	var at *warp
 	var thread int
@@ -243,7 +214,7 @@ func (b *block) deadlock() error {
 	return at.fault
 }
 
-// barrierOf is the barrier that a thread waits at, or -1.
+// barrierOf returns the barrier that a thread waits at, or -1.
 func (b *block) barrierOf(w *warp, thread int) int {
 	for id := range b.barriers {
 		if b.barriers[id].waiting[w.index]>>thread&1 != 0 {
@@ -253,7 +224,7 @@ func (b *block) barrierOf(w *warp, thread int) int {
 	return -1
 }
 
-// absent is a thread that waits elsewhere than the given one.
+// absent returns a thread that waits elsewhere than the given one.
 func (b *block) absent(at *warp, thread int) *Place {
 	for _, w := range b.warps {
 		for rest := w.live; rest != 0; rest &= rest - 1 {

@@ -6,31 +6,31 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// logic compiles and, or, xor and not, of registers and of predicates.
-func (c *compiler) logic(i *ptx.Instruction) {
+// lowerLogic translates and, or, xor and not, of registers and of predicates.
+func lowerLogic(c *lowering, i *ptx.Instruction) {
 	if i.Type(0) == ptx.Pred {
-		c.predLogic(i)
+		lowerPredicateLogic(c, i)
 		return
 	}
 	t := i.Type(0)
 	d, a := c.out(&i.Operands[0]), c.in(&i.Operands[1], t)
 	ones := mask(t.Bits())
 	if i.Op == ptx.OpNot {
-		c.to.run = apply1(d, a, func(a uint64) uint64 { return ^a & ones })
+		c.to.compute = apply1(d, a, func(a uint64) uint64 { return ^a & ones })
 		return
 	}
 	b := c.in(&i.Operands[2], t)
 	switch i.Op {
 	case ptx.OpAnd:
-		c.to.run = apply2(d, a, b, func(a, b uint64) uint64 { return a & b & ones })
+		c.to.compute = apply2(d, a, b, func(a, b uint64) uint64 { return a & b & ones })
 	case ptx.OpOr:
-		c.to.run = apply2(d, a, b, func(a, b uint64) uint64 { return (a | b) & ones })
+		c.to.compute = apply2(d, a, b, func(a, b uint64) uint64 { return (a | b) & ones })
 	default:
-		c.to.run = apply2(d, a, b, func(a, b uint64) uint64 { return (a ^ b) & ones })
+		c.to.compute = apply2(d, a, b, func(a, b uint64) uint64 { return (a ^ b) & ones })
 	}
 }
 
-func (c *compiler) predLogic(i *ptx.Instruction) {
+func lowerPredicateLogic(c *lowering, i *ptx.Instruction) {
 	d := c.predOut(&i.Operands[0])
 	a, notA := c.predIn(&i.Operands[1])
 	b, notB := none, false
@@ -38,7 +38,7 @@ func (c *compiler) predLogic(i *ptx.Instruction) {
 		b, notB = c.predIn(&i.Operands[2])
 	}
 	op := i.Op
-	c.to.run = func(_ *warp, f *frame, m uint32) {
+	c.to.compute = func(f *frame, m uint32) {
 		x, y := f.predMask(a, notA), f.predMask(b, notB)
 		switch op {
 		case ptx.OpAnd:
@@ -54,13 +54,13 @@ func (c *compiler) predLogic(i *ptx.Instruction) {
 	}
 }
 
-// selp compiles a choice by a predicate.
-func (c *compiler) selp(i *ptx.Instruction) {
+// lowerSelp translates a choice by a predicate.
+func lowerSelp(c *lowering, i *ptx.Instruction) {
 	t := i.Type(0)
 	d, a, b := c.out(&i.Operands[0]), c.in(&i.Operands[1], t), c.in(&i.Operands[2], t)
 	p, negated := c.predIn(&i.Operands[3])
 	ones := mask(t.Bits())
-	c.to.run = func(_ *warp, f *frame, m uint32) {
+	c.to.compute = func(f *frame, m uint32) {
 		chosen := f.predMask(p, negated)
 		rd, ra, rb := &f.regs[d], &f.regs[a], &f.regs[b]
 		for ; m != 0; m &= m - 1 {
@@ -74,8 +74,8 @@ func (c *compiler) selp(i *ptx.Instruction) {
 	}
 }
 
-// bitwise compiles shifts and instructions on single bits.
-func (c *compiler) bitwise(i *ptx.Instruction) {
+// lowerBitwise translates shifts and instructions on single bits.
+func lowerBitwise(c *lowering, i *ptx.Instruction) {
 	d := c.out(&i.Operands[0])
 	types := operandTypes(i)
 	s := make([]int, len(types))
@@ -84,13 +84,13 @@ func (c *compiler) bitwise(i *ptx.Instruction) {
 	}
 	switch fn := bitFunction(i).(type) {
 	case func1:
-		c.to.run = apply1(d, s[0], fn)
+		c.to.compute = apply1(d, s[0], fn)
 	case func2:
-		c.to.run = apply2(d, s[0], s[1], fn)
+		c.to.compute = apply2(d, s[0], s[1], fn)
 	case func3:
-		c.to.run = apply3(d, s[0], s[1], s[2], fn)
+		c.to.compute = apply3(d, s[0], s[1], s[2], fn)
 	case func(a, b, c, d uint64) uint64:
-		c.to.run = func(_ *warp, f *frame, m uint32) {
+		c.to.compute = func(f *frame, m uint32) {
 			rd, r0, r1, r2, r3 := &f.regs[d], &f.regs[s[0]], &f.regs[s[1]], &f.regs[s[2]], &f.regs[s[3]]
 			for ; m != 0; m &= m - 1 {
 				n := next(m)
@@ -100,7 +100,7 @@ func (c *compiler) bitwise(i *ptx.Instruction) {
 	}
 }
 
-// operandTypes are the types of the operands behind the result.
+// operandTypes returns the types of the operands after the result.
 func operandTypes(i *ptx.Instruction) []ptx.Type {
 	t := i.Type(0)
 	switch i.Op {
@@ -121,7 +121,7 @@ func operandTypes(i *ptx.Instruction) []ptx.Type {
 	}
 }
 
-// bitFunction is a func1, func2, func3, or a function of four.
+// bitFunction returns a func1, func2, func3, or a function of four.
 func bitFunction(i *ptx.Instruction) any {
 	t := integerOf(i.Type(0))
 	ones, width := mask(t.width), t.width
@@ -231,7 +231,7 @@ func lop3(a, b, c, table uint64) uint64 {
 	return r & mask(32) //nolint:mnd // lop3 has no other type
 }
 
-// agree has a one where the bits of v are that of which.
+// agree returns the bits of v that equal the lowest bit of which.
 func agree(v, which uint64) uint64 {
 	if which&1 != 0 {
 		return v
@@ -259,7 +259,7 @@ func permutation(mode ptx.Modifier) func3 {
 	}
 }
 
-// permuted is the byte that a mode of prmt picks for the n-th byte.
+// permuted returns the byte that a mode of prmt picks for the n-th byte.
 func permuted(mode ptx.Modifier, c, n uint64) uint64 {
 	switch mode {
 	case ptx.ModF4e:

@@ -17,7 +17,7 @@ type blockStep struct {
 	read, write   bool
 	strong, fence bool // fence: also of acquire and release
 	releases      bool // the fence is in front of the access
-	acquires      bool // the fence is behind it
+	acquires      bool // the fence follows
 }
 
 var (
@@ -77,7 +77,7 @@ func randomBlocks(rnd *rand.Rand) blockProgram {
 	return p
 }
 
-// text is the body of the kernel: each step behind a predicate of its thread.
+// text is the body of the kernel: each step under a predicate of its thread.
 func (p blockProgram) text() string {
 	var b strings.Builder
 	b.WriteString("mov.u32 %r9, %ctaid.x;\n")
@@ -104,8 +104,8 @@ func (p blockProgram) at(block, step int) string {
 	return fmt.Sprintf("%%d1+%d", 4*p.words[block][step])
 }
 
-// races compares every pair of accesses to a data word. A block that reads a variable, and then has a fence, sees the block that wrote the
-// variable behind a fence, as a whole.
+// races compares every pair of accesses to a data word. A block that reads a variable, and then has a fence, sees the
+// block that wrote the variable after a fence, as a whole.
 func (p blockProgram) races() bool {
 	seen := make([]map[int]bool, len(p.steps)) // by a block: at the step that is looked at
 	passed := map[int]map[int]bool{}           // by a flag

@@ -6,9 +6,9 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// carry compiles the instructions of a carry chain. Each thread has a flag: add.cc and mad.cc write the carry of their sum to it, sub.cc
-// the borrow of its difference, and addc, madc and subc read it.
-func (c *compiler) carry(i *ptx.Instruction) {
+// lowerCarry translates the instructions of a carry chain. Each thread has a flag: add.cc and mad.cc write the carry of
+// their sum to it, sub.cc the borrow of its difference, and addc, madc and subc read it.
+func lowerCarry(c *lowering, i *ptx.Instruction) {
 	t := i.Type(0)
 	d := c.out(&i.Operands[0])
 	var s [3]int
@@ -18,7 +18,7 @@ func (c *compiler) carry(i *ptx.Instruction) {
 	reads := i.Op == ptx.OpAddc || i.Op == ptx.OpSubc || i.Op == ptx.OpMadc
 	writes := i.Has(ptx.ModCC)
 	step := carryStep(i)
-	c.to.run = func(_ *warp, f *frame, m uint32) {
+	c.to.compute = func(f *frame, m uint32) {
 		carry := f.carry
 		for rest := m; rest != 0; rest &= rest - 1 {
 			n := next(rest)
@@ -36,7 +36,7 @@ func (c *compiler) carry(i *ptx.Instruction) {
 	}
 }
 
-// carryStep is the result and the flag of an instruction, of its operands and the flag.
+// carryStep returns the function from the operands and the flag to the result and the new flag.
 func carryStep(i *ptx.Instruction) func(a, b, c, in uint64) (result, out uint64) {
 	t := integerOf(i.Type(0))
 	switch i.Op {
@@ -50,7 +50,7 @@ func carryStep(i *ptx.Instruction) func(a, b, c, in uint64) (result, out uint64)
 	}
 }
 
-// add is a sum with a carry, cut to the type, and its own carry.
+// add returns a sum with a carry, cut to the type, and its own carry.
 func (t integer) add(a, b, in uint64) (sum, out uint64) {
 	sum, out = bits.Add64(a&mask(t.width), b&mask(t.width), in)
 	if t.width < 64 { //nolint:mnd // the sum has the carry above it
@@ -59,7 +59,7 @@ func (t integer) add(a, b, in uint64) (sum, out uint64) {
 	return sum & mask(t.width), out
 }
 
-// subtract is a difference with a borrow, cut to the type, and its own borrow.
+// subtract returns a difference with a borrow, cut to the type, and its own borrow.
 func (t integer) subtract(a, b, in uint64) (difference, out uint64) {
 	difference, out = bits.Sub64(a&mask(t.width), b&mask(t.width), in)
 	return difference & mask(t.width), out

@@ -6,10 +6,7 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// carrying passes undefined bits of operands on to the results, before the instruction is executed. It reports false after a fault.
-type carrying func(w *warp, f *frame, in *instruction, m uint32) bool
-
-// causeAmong is the cause of the first undefined operand of a thread; 0 where all are defined.
+// causeAmong returns the cause of the first undefined operand of a thread; 0 where all are defined.
 func (f *frame) causeAmong(in *instruction, thread int) cause {
 	for _, s := range in.reads {
 		if f.defined[s]>>thread&1 == 0 {
@@ -25,7 +22,7 @@ func (f *frame) causeAmong(in *instruction, thread int) cause {
 }
 
 // carriesAll makes all results undefined where any operand is.
-func carriesAll(_ *warp, f *frame, in *instruction, m uint32) bool {
+func carriesAll(_ *site, f *frame, in *instruction, m uint32) bool {
 	for ; m != 0; m &= m - 1 {
 		n := next(m)
 		f.loseAll(in, n, f.causeAmong(in, n))
@@ -46,9 +43,10 @@ func (f *frame) loseAll(in *instruction, thread int, why cause) {
 	}
 }
 
-// carriesBits is for an instruction that moves the bits of some operands as the others say: undefined bits move in the same way.
-func carriesBits(run action, data, control []int) carrying {
-	return func(w *warp, f *frame, in *instruction, m uint32) bool {
+// carriesBits is for an instruction that moves the bits of some operands as the others say: undefined bits move in the
+// same way.
+func carriesBits(compute computation, data, control []int) carrying {
+	return func(s *site, f *frame, in *instruction, m uint32) bool {
 		u, known := f.hole(), m
 		for _, s := range control {
 			known &= f.defined[s]
@@ -56,7 +54,7 @@ func carriesBits(run action, data, control []int) carrying {
 		for _, p := range in.readPreds {
 			known &= f.predDefined[p]
 		}
-		carriesAll(w, f, in, m&^known)
+		carriesAll(s, f, in, m&^known)
 		var causes [warpThreads]cause
 		for rest := known; rest != 0; rest &= rest - 1 {
 			n := next(rest)
@@ -69,7 +67,7 @@ func carriesBits(run action, data, control []int) carrying {
 			}
 		}
 		u.bits.preds = f.preds
-		run(w, &u.bits, known)
+		compute(&u.bits, known)
 		for _, d := range in.writes {
 			for rest := known; rest != 0; rest &= rest - 1 {
 				n := next(rest)
@@ -80,10 +78,10 @@ func carriesBits(run action, data, control []int) carrying {
 	}
 }
 
-// carriesEach is for an instruction whose result has undefined bits where those of an operand are, but for bits that another operand
-// decides: a zero of and, a one of or.
+// carriesEach is for an instruction whose result bits depend on the same bits of the operands: a bit is undefined where
+// an operand's bit is, unless another operand decides it: a zero of and, a one of or.
 func carriesEach(op ptx.Opcode, ones uint64, operands []int) carrying {
-	return func(_ *warp, f *frame, in *instruction, m uint32) bool {
+	return func(_ *site, f *frame, in *instruction, m uint32) bool {
 		for ; m != 0; m &= m - 1 {
 			n := next(m)
 			var lost, decided uint64
@@ -106,7 +104,7 @@ func carriesEach(op ptx.Opcode, ones uint64, operands []int) carrying {
 
 // carriesPredicate is for and and or with a predicate that decides alone.
 func carriesPredicate(op ptx.Opcode, slots []int, negated []bool) carrying {
-	return func(_ *warp, f *frame, in *instruction, m uint32) bool {
+	return func(_ *site, f *frame, in *instruction, m uint32) bool {
 		for ; m != 0; m &= m - 1 {
 			n := next(m)
 			why := f.causeAmong(in, n)
@@ -124,19 +122,19 @@ func carriesPredicate(op ptx.Opcode, slots []int, negated []bool) carrying {
 
 // carriesStore is for a store: its address is defined, and so is the value, but in memory that is the thread's own.
 func carriesStore(p pointer, slots []int, each int) carrying {
-	return func(w *warp, f *frame, _ *instruction, m uint32) bool {
+	return func(s *site, f *frame, _ *instruction, m uint32) bool {
 		for ; m != 0; m &= m - 1 {
 			n := next(m)
 			if f.undefinedBits(p.base, n)&p.ones != 0 {
-				w.undefined(f, p.base, n, false)
+				s.undefined(f, p.base, n, false)
 				return false
 			}
 			if space := p.space; space == ptx.Local || space == ptx.Generic && spaceAt(p.of(f, n)) == ptx.Local {
 				continue
 			}
-			for _, s := range slots {
-				if f.undefinedBits(s, n)&mask(8*each) != 0 { //nolint:mnd // bits
-					w.undefined(f, s, n, false)
+			for _, slot := range slots {
+				if f.undefinedBits(slot, n)&mask(8*each) != 0 { //nolint:mnd // bits
+					s.undefined(f, slot, n, false)
 					return false
 				}
 			}
@@ -147,65 +145,56 @@ func carriesStore(p pointer, slots []int, each int) carrying {
 
 // carriesShuffle is for a shuffle: its value may be undefined in threads that nobody reads it from, the rest may not.
 func carriesShuffle(others []int) carrying {
-	return func(w *warp, f *frame, _ *instruction, m uint32) bool {
-		return w.demand(f, others, m)
+	return func(s *site, f *frame, _ *instruction, m uint32) bool {
+		return s.demand(f, others, m)
 	}
 }
 
 // carriesCall is for a call: arguments are the function's own.
-func carriesCall(*warp, *frame, *instruction, uint32) bool { return true }
+func carriesCall(*site, *frame, *instruction, uint32) bool { return true }
 
-// undefinedRule chooses how the current instruction treats undefined operands. Those that are not named here need all of them.
-func (c *compiler) undefinedRule(i *ptx.Instruction) {
-	to := c.to
-	if to.carries != nil || to.run == nil || len(to.reads)+len(to.readPreds) == 0 {
-		return
-	}
-	data := -1 // of the operands, in front; -1: the result depends on all bits
-	switch i.Op {
-	case ptx.OpAnd, ptx.OpOr, ptx.OpXor, ptx.OpNot:
-		if i.Type(0) == ptx.Pred {
-			c.carryPredicates(i)
-			return
-		}
-		to.carries = carriesEach(i.Op, mask(i.Type(0).Bits()), c.inputs)
-		return
-	case ptx.OpLop3:
-		to.carries = carriesEach(i.Op, mask(32), c.inputs[:3]) //nolint:mnd // its only type
-		return
-	case ptx.OpMov, ptx.OpBrev:
-		data = len(c.inputs)
-	case ptx.OpCvt:
-		if i.Type(0).IsInteger() && i.Type(1).IsInteger() && !i.Has(ptx.ModSat) {
-			data = 1
-		}
-	case ptx.OpShl, ptx.OpShr, ptx.OpBfe:
-		data = 1
-	case ptx.OpShf, ptx.OpPrmt, ptx.OpBfi, ptx.OpSelp:
-		data = 2
-	case ptx.OpSetp:
-		if len(i.Operands) > 3 && i.Mod(ptx.KindOperation) != ptx.ModXor {
-			c.carryPredicates(i)
-			return
-		}
-	default:
-		if !computes(i.Op) {
-			return
-		}
-	}
-	if data < 0 || len(to.writes) == 0 || overlap(c.inputs[:data], c.inputs[data:]) {
-		to.carries = carriesAll
-		return
-	}
-	to.carries = carriesBits(to.run, c.inputs[:data:data], c.inputs[data:])
+// rule chooses how the current instruction treats undefined operands. Without one the instruction needs all of them.
+type rule func(c *lowering, i *ptx.Instruction) carrying
+
+// spreads is for an instruction that reads registers alone, changes nothing else, and depends on all their bits.
+func spreads(*lowering, *ptx.Instruction) carrying { return carriesAll }
+
+// moves is for an instruction that moves the bits of its first operands as the others say.
+func moves(data int) rule {
+	return func(c *lowering, _ *ptx.Instruction) carrying { return carriesMoved(c, data) }
 }
 
-// carryPredicates is for predicates that are combined: the last operands.
-func (c *compiler) carryPredicates(i *ptx.Instruction) {
-	from := 1
-	if i.Op == ptx.OpSetp {
-		from = 3 // the predicate alone
+func carriesMoved(c *lowering, data int) carrying {
+	if len(c.to.writes) == 0 || overlap(c.inputs[:data], c.inputs[data:]) {
+		return carriesAll
 	}
+	return carriesBits(c.to.compute, c.inputs[:data:data], c.inputs[data:])
+}
+
+// copies is for an instruction that moves the bits of all operands.
+func copies(c *lowering, _ *ptx.Instruction) carrying { return carriesMoved(c, len(c.inputs)) }
+
+// converts is for cvt: between integers it moves bits.
+func converts(c *lowering, i *ptx.Instruction) carrying {
+	if i.Type(0).IsInteger() && i.Type(1).IsInteger() && !i.Has(ptx.ModSat) {
+		return carriesMoved(c, 1)
+	}
+	return carriesAll
+}
+
+// decides is for bitwise logic, in which one operand may decide a bit alone.
+func decides(c *lowering, i *ptx.Instruction) carrying {
+	switch {
+	case i.Op == ptx.OpLop3:
+		return carriesEach(i.Op, mask(32), c.inputs[:3]) //nolint:mnd // its only type
+	case i.Type(0) == ptx.Pred:
+		return carriesPredicates(c, i.Op, i.Operands[1:])
+	}
+	return carriesEach(i.Op, mask(i.Type(0).Bits()), c.inputs)
+}
+
+// combines is for setp, which may combine its result with a predicate.
+func combines(c *lowering, i *ptx.Instruction) carrying {
 	op := i.Op
 	switch i.Mod(ptx.KindOperation) {
 	case ptx.ModAnd:
@@ -214,36 +203,23 @@ func (c *compiler) carryPredicates(i *ptx.Instruction) {
 		op = ptx.OpOr
 	default:
 	}
-	c.to.carries = carriesAll
-	if op != ptx.OpAnd && op != ptx.OpOr {
-		return
+	return carriesPredicates(c, op, i.Operands[min(3, len(i.Operands)):]) //nolint:mnd // the predicate alone
+}
+
+// carriesPredicates is for predicates that are combined.
+func carriesPredicates(c *lowering, op ptx.Opcode, operands []ptx.Operand) carrying {
+	if op != ptx.OpAnd && op != ptx.OpOr || len(operands) == 0 {
+		return carriesAll
 	}
 	var slots []int
 	var negated []bool
-	for n := from; n < len(i.Operands); n++ {
-		slot, not := c.predicate(&i.Operands[n])
+	for n := range operands {
+		slot, not := c.predicate(&operands[n])
 		slots, negated = append(slots, slot), append(negated, not)
 	}
-	c.to.carries = carriesPredicate(op, slots, negated)
-}
-
-// computes reports whether an instruction reads registers alone and changes nothing else.
-func computes(op ptx.Opcode) bool {
-	switch op {
-	case ptx.OpAdd, ptx.OpAddc, ptx.OpSub, ptx.OpSubc, ptx.OpMul, ptx.OpMad, ptx.OpMadc, ptx.OpFma, ptx.OpDiv, ptx.OpRem, ptx.OpMin, ptx.OpMax, ptx.OpAbs, ptx.OpNeg, ptx.OpSad,
-		ptx.OpSqrt, ptx.OpRcp, ptx.OpRsqrt, ptx.OpSin, ptx.OpCos, ptx.OpLg2, ptx.OpEx2, ptx.OpTanh, ptx.OpCopysign, ptx.OpDp4a,
-		ptx.OpCnot, ptx.OpBfind, ptx.OpClz, ptx.OpPopc, ptx.OpSlct, ptx.OpSet, ptx.OpTestp, ptx.OpCvta, ptx.OpIsspacep:
-		return true
-	default:
-		return false
-	}
+	return carriesPredicate(op, slots, negated)
 }
 
 func overlap(a, b []int) bool {
-	for _, s := range a {
-		if slices.Contains(b, s) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(a, func(s int) bool { return slices.Contains(b, s) })
 }

@@ -242,7 +242,8 @@ inner:
 	require.ErrorIs(t, compile(t, text("")).Run(l), interp.SharedRace)
 }
 
-// A product of clang's by two warpgroups, with asynchronous copies of two stages, and the same without one of its fences and waits.
+// A product of clang's by two warpgroups, with asynchronous copies of two stages, and the same without one of its
+// fences and waits.
 func TestProductOfTwoWarpgroups(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("../testdata/warpgroup.ptx")

@@ -6,22 +6,15 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// comparison compiles setp, set and testp.
-func (c *compiler) comparison(i *ptx.Instruction) {
-	switch i.Op {
-	case ptx.OpSetp:
-		c.setp(i)
-	case ptx.OpTestp:
-		p, a := c.predOut(&i.Operands[0]), c.in(&i.Operands[1], i.Type(0))
-		test := tester(i.Mod(ptx.KindTest), i.Type(0) == ptx.F64)
-		c.to.run = compared(p, none, a, a, func(a, _ uint64) bool { return test(a) }, nil, none, false)
-	default:
-		c.set(i)
-	}
+// lowerTestp translates testp.
+func lowerTestp(c *lowering, i *ptx.Instruction) {
+	p, a := c.predOut(&i.Operands[0]), c.in(&i.Operands[1], i.Type(0))
+	test := tester(i.Mod(ptx.KindTest), i.Type(0) == ptx.F64)
+	c.to.compute = compared(p, none, a, a, func(a, _ uint64) bool { return test(a) }, nil, none, false)
 }
 
-// setp has one or two results, and pairs of halves compare for each.
-func (c *compiler) setp(i *ptx.Instruction) {
+// lowerSetp translates setp. It has one or two results; a pair of halves has a result for each.
+func lowerSetp(c *lowering, i *ptx.Instruction) {
 	t := i.Type(0)
 	result := &i.Operands[0]
 	var p int
@@ -32,25 +25,25 @@ func (c *compiler) setp(i *ptx.Instruction) {
 		p = c.predOut(result)
 	}
 	a, b := c.in(&i.Operands[1], t), c.in(&i.Operands[2], t)
-	combine, other, negated := c.combination(i)
+	combine, other, negated := combination(c, i)
 	fn := comparisonOf(i.Mod(ptx.KindCompare), t, i.Has(ptx.ModFtz))
 	if fn == nil {
 		return
 	}
-	c.to.run = compared(p, q, a, b, fn, combine, other, negated)
+	c.to.compute = compared(p, q, a, b, fn, combine, other, negated)
 	if t.Lanes() == 2 && q != none { //nolint:mnd // a pair: one predicate for each
 		upper := func(a, b uint64) bool { return fn(a>>16, b>>16) } //nolint:mnd // the upper one
 		first := compared(p, none, a, b, fn, combine, other, negated)
 		second := compared(q, none, a, b, upper, combine, other, negated)
-		c.to.run = func(w *warp, f *frame, m uint32) {
-			first(w, f, m)
-			second(w, f, m)
+		c.to.compute = func(f *frame, m uint32) {
+			first(f, m)
+			second(f, m)
 		}
 	}
 }
 
-// combination is the Boolean operation with a third predicate, if there is one.
-func (c *compiler) combination(i *ptx.Instruction) (combine func(a, b uint32) uint32, slot int, negated bool) {
+// combination returns the Boolean operation with a third predicate, if there is one.
+func combination(c *lowering, i *ptx.Instruction) (combine func(a, b uint32) uint32, slot int, negated bool) {
 	if len(i.Operands) < 4 { //nolint:mnd // the third predicate is the fourth operand
 		return nil, none, false
 	}
@@ -65,7 +58,7 @@ func (c *compiler) combination(i *ptx.Instruction) (combine func(a, b uint32) ui
 	}
 }
 
-// comparisonOf is a comparison of two values of a type.
+// comparisonOf returns a comparison of two values of a type.
 func comparisonOf(op ptx.Modifier, t ptx.Type, ftz bool) func(a, b uint64) bool {
 	switch {
 	case t.Class() != ptx.Float:
@@ -99,43 +92,44 @@ func integerComparison(op ptx.Modifier, t integer) func(a, b uint64) bool {
 	}
 }
 
-// floatComparison: the unordered ones hold where a number is NaN.
+// The outcomes of a comparison of two numbers.
+const (
+	isLess = 1 << iota
+	isEqual
+	isGreater
+	isUnordered // a number is NaN
+)
+
+// floatOutcomes are the outcomes for which a comparison holds.
+//
+//nolint:gochecknoglobals // constant table of comparisons
+var floatOutcomes = map[ptx.Modifier]int{
+	ptx.ModEq: isEqual, ptx.ModNe: isLess | isGreater, ptx.ModEqu: isEqual | isUnordered, ptx.ModNeu: isLess | isGreater | isUnordered,
+	ptx.ModLt: isLess, ptx.ModLe: isLess | isEqual, ptx.ModLtu: isLess | isUnordered, ptx.ModLeu: isLess | isEqual | isUnordered,
+	ptx.ModGt: isGreater, ptx.ModGe: isGreater | isEqual, ptx.ModGtu: isGreater | isUnordered, ptx.ModGeu: isGreater | isEqual | isUnordered,
+	ptx.ModNum: isLess | isEqual | isGreater, ptx.ModNan: isUnordered,
+}
+
 func floatComparison(op ptx.Modifier, value func(uint64) float64) func(a, b uint64) bool {
-	switch op {
-	case ptx.ModEq:
-		return func(a, b uint64) bool { return value(a) == value(b) }
-	case ptx.ModNe:
-		return func(a, b uint64) bool { x, y := value(a), value(b); return x < y || x > y }
-	case ptx.ModLt:
-		return func(a, b uint64) bool { return value(a) < value(b) }
-	case ptx.ModLe:
-		return func(a, b uint64) bool { return value(a) <= value(b) }
-	case ptx.ModGt:
-		return func(a, b uint64) bool { return value(a) > value(b) }
-	case ptx.ModGe:
-		return func(a, b uint64) bool { return value(a) >= value(b) }
-	case ptx.ModEqu:
-		return func(a, b uint64) bool { x, y := value(a), value(b); return !(x < y || x > y) }
-	case ptx.ModNeu:
-		return func(a, b uint64) bool { return value(a) != value(b) }
-	case ptx.ModLtu:
-		return func(a, b uint64) bool { return !(value(a) >= value(b)) }
-	case ptx.ModLeu:
-		return func(a, b uint64) bool { return !(value(a) > value(b)) }
-	case ptx.ModGtu:
-		return func(a, b uint64) bool { return !(value(a) <= value(b)) }
-	case ptx.ModGeu:
-		return func(a, b uint64) bool { return !(value(a) < value(b)) }
-	case ptx.ModNum:
-		return func(a, b uint64) bool { return !math.IsNaN(value(a)) && !math.IsNaN(value(b)) }
-	case ptx.ModNan:
-		return func(a, b uint64) bool { return math.IsNaN(value(a)) || math.IsNaN(value(b)) }
-	default:
+	holds := floatOutcomes[op]
+	if holds == 0 {
 		return nil
+	}
+	return func(a, b uint64) bool {
+		x, y := value(a), value(b)
+		switch {
+		case x < y:
+			return holds&isLess != 0
+		case x > y:
+			return holds&isGreater != 0
+		case x == y:
+			return holds&isEqual != 0
+		}
+		return holds&isUnordered != 0
 	}
 }
 
-// tester is a test of testp.
+// tester returns the test of a modifier of testp.
 func tester(test ptx.Modifier, double bool) func(uint64) bool {
 	r := number{double: double}
 	least := 0x1p-126

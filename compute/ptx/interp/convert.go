@@ -7,8 +7,8 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// convert compiles cvt.
-func (c *compiler) convert(i *ptx.Instruction) {
+// lowerConvert translates cvt.
+func lowerConvert(c *lowering, i *ptx.Instruction) {
 	to, from := i.Type(0), i.Type(1)
 	d := c.out(&i.Operands[0])
 	a := c.in(&i.Operands[1], from)
@@ -21,18 +21,17 @@ func (c *compiler) convert(i *ptx.Instruction) {
 		one, source := halfOf(to, i), numberOf(&ptx.Instruction{Types: []ptx.Type{from}})
 		one.sat, one.ftz = false, false
 		mode := i.Mod(ptx.KindRound)
-		c.to.run = apply2(d, a, b, func(a, b uint64) uint64 { // a is the upper half
+		c.to.compute = apply2(d, a, b, func(a, b uint64) uint64 { // a is the upper half
 			return one.packMode(source.value(a), mode)<<16 | one.packMode(source.value(b), mode)
 		})
 		return
 	}
 	if fn := conversion(i, to, from, width); fn != nil {
-		c.to.run = apply1(d, a, fn)
+		c.to.compute = apply1(d, a, fn)
 	}
 }
 
-// conversion is the function of cvt with one operand. width is that of the register that takes the result: an integer is
-// extended to it.
+// conversion returns the function of cvt with one operand. An integer result is extended to width, the bits of its register.
 func conversion(i *ptx.Instruction, to, from ptx.Type, width int) func1 {
 	toFloat, fromFloat := to.Class() == ptx.Float, from.Class() == ptx.Float
 	mode := i.Mod(ptx.KindRound)
@@ -70,7 +69,7 @@ func (t integer) clamp(v int64, signed bool) int64 {
 			return most
 		}
 		return v
-	case t.signed || t.width < 64: //nolint:mnd // a wider one holds what is not negative
+	case t.signed || t.width < 64: //nolint:mnd // a type of 64 bits holds all numbers that are not negative
 		return min(max(v, least), most)
 	}
 	return max(v, 0)

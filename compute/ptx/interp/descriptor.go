@@ -1,10 +1,8 @@
 package interp
 
-// chunkBytes is the unit in which matrices of wgmma lie in shared memory.
-const chunkBytes = 16
-
-// descriptor says where a matrix of wgmma lies in shared memory: chapter "Matrix Descriptor Format" of the PTX manual; the places are
-// those of CUTLASS, include/cute/atom/mma_traits_sm90_gmma.hpp, "canonical layouts". A line is a row of A or a column of B.
+// descriptor says where a matrix of wgmma lies in shared memory: chapter "Matrix Descriptor Format" of the PTX manual;
+// the layouts follow CUTLASS, include/cute/atom/mma_traits_sm90_gmma.hpp, "canonical layouts". A line is a row of A or
+// a column of B.
 type descriptor struct {
 	start, leading, stride uint64 // bytes
 	lineBytes              uint64 // of the swizzled pattern: 32, 64, 128; 16 without a swizzle
@@ -41,7 +39,7 @@ func newDescriptor(bits uint64) (d descriptor, wrong string) {
 	return d, ""
 }
 
-// along is the address of one of the two chunks of a line whose elements lie one behind the other: K-major.
+// along returns the address of one of the two chunks of a line whose elements are contiguous: K-major.
 func (d *descriptor) along(line, chunk int) uint64 {
 	n, c := uint64(line), uint64(chunk) //nolint:gosec // small
 	next := uint64(chunkBytes)
@@ -51,7 +49,7 @@ func (d *descriptor) along(line, chunk int) uint64 {
 	return d.swizzled(d.start + n%8*d.lineBytes + n/8*d.stride + c*next)
 }
 
-// across is the address of the elements of eight lines, from a multiple of eight on, at one depth: M-major, N-major.
+// across returns the address of the elements of eight lines, from a multiple of eight on, at one depth: M-major, N-major.
 func (d *descriptor) across(line, depth int) uint64 {
 	n, k := uint64(line/8), uint64(depth) //nolint:gosec,mnd // small; lines of a chunk
 	if d.swizzleBits == 0 {

@@ -43,7 +43,7 @@ func directed(op operation, mode ptx.Modifier, double bool, a, b, c float64) flo
 	return nudge(x, at, mode, double)
 }
 
-// nearestOf is the operation in Go.
+// nearestOf returns the result of Go's own operation, rounded to the nearest.
 func nearestOf(op operation, a, b, c float64) float64 {
 	switch op {
 	case opAdd:
@@ -65,7 +65,7 @@ func isSpecial(op operation, a, b, c float64) bool {
 	return inf || op == opDiv && b == 0 || op == opSqrt && a <= 0
 }
 
-// signOfZero is the result, with the sign that a sum of two opposite numbers has when rounding down.
+// signOfZero returns x, with the sign that a sum of two opposite numbers has when rounding down.
 func signOfZero(op operation, mode ptx.Modifier, x, a, b, c float64) float64 {
 	if x != 0 || mode != ptx.ModRm || op != opAdd && op != opFma {
 		return x
@@ -80,7 +80,7 @@ func signOfZero(op operation, mode ptx.Modifier, x, a, b, c float64) float64 {
 	return x
 }
 
-// exactly is the operation without rounding, or with so many bits that the difference cannot be seen.
+// exactly returns the result without rounding, or with so many bits that the difference cannot be seen.
 func exactly(op operation, a, b, c float64) *big.Float {
 	number := func(x float64) *big.Float { return new(big.Float).SetPrec(exactBits).SetFloat64(x) }
 	r := new(big.Float).SetPrec(exactBits)
@@ -98,7 +98,7 @@ func exactly(op operation, a, b, c float64) *big.Float {
 	}
 }
 
-// nudge turns the nearest number into that of another rounding; at says where the nearest one is.
+// nudge moves the nearest number to the result of another rounding; at is the side of the exact number on which x lies.
 func nudge(x float64, at big.Accuracy, mode ptx.Modifier, double bool) float64 {
 	step := func(to float64) float64 {
 		if double {

@@ -1,69 +1,85 @@
-// Package interp executes kernels from PTX on bytes of the host, so that they are tested where there is no GPU. It imports package
-// ptx alone, starts no goroutine and looks at no clock: the same launch on the same memory does the same.
+// Package interp executes kernels from PTX on bytes of the host, so that they are tested where there is no GPU. It
+// imports package ptx alone, starts no goroutine and looks at no clock: the same launch on the same memory does the
+// same.
 //
 // # From a text to a result
 //
 //  1. ptx.Parse reads the text. Compile prepares one entry: registers become slots, labels become indices, and each instruction a
 //     function over the 32 threads of a warp. An instruction that cannot be executed is an error here, with its line.
-//  2. Kernel.Run executes the blocks of a grid one after the other; Launch.Memory finds the bytes behind addresses.
+//  2. Kernel.Run executes the blocks of a grid one after the other; Launch.Memory finds the bytes at an address.
 //  3. The error of Run is a *Fault where the kernel has a mistake: its kind, the line of PTX and of the source, the thread, the
 //     address, and the other access of a race.
 //
 // # How threads run
 //
-// The threads of a warp run together while they are at the same instruction. Where they part, the group that is first in the text
-// runs, so that groups meet again; each group has its turn, so that threads of one warp may wait for each other, as from Volta on.
-// An instruction with .sync waits for the threads of its mask, a barrier for those of the block; exited threads are waited for by
-// neither. A barrier that cannot complete is a fault, not a hang.
+// The threads of a warp run together while they are at the same instruction. Where they part, the group that is first
+// in the text runs, so that groups meet again; each group has its turn, so that threads of one warp may wait for each
+// other, as from Volta on. An instruction with .sync waits for the threads of its mask, a barrier for the threads of
+// the block; neither waits for exited threads. A barrier that cannot complete is a fault, not a hang.
 //
-// A warpgroup is four warps, from a multiple of four on. Each of them executes its part of a wgmma.mma_async, 16 rows, when it gets there; a
-// warp that executes another product than the others, or none, is a fault. Matrices in shared memory are K-major or, of 16-bit elements, also
-// MN-major, without a swizzle or with one of 32, 64 or 128 bytes, which exchanges bits of the address itself. A descriptor with a base offset
-// is a fault of the kind Unsupported.
+// A warpgroup is four warps, from a multiple of four on. Each of them executes its part of a wgmma.mma_async, 16 rows,
+// when it gets there; a warp that executes another product than the others, or none, is a fault. Matrices in shared
+// memory are K-major or, of 16-bit elements, also MN-major, without a swizzle or with one of 32, 64 or 128 bytes, which
+// exchanges bits of the address itself. A descriptor with a base offset is a fault of the kind Unsupported.
 //
 // # Faults
 //
-// Accesses out of bounds, to memory that is not live, and misaligned ones; uses of registers and local memory, and reads of shared
-// memory, that nobody wrote, and of global memory where Region.Initialised follows it; accesses that the launch does not declare, where Region.Declared lists
-// those it does; a read of bytes that a cp.async has not delivered: they arrive as late as allowed, when the thread waits for them; trap,
-// assertions of CUDA C++ (calls of __assertfail), and loops without an end.
+// Accesses out of bounds, to memory that is not live, and misaligned ones; uses of registers and local memory, and
+// reads of shared memory, that nobody wrote, and of global memory where Region.Initialised follows it; accesses that
+// the launch does not declare, where Region.Declared lists those it does; a read of bytes that a cp.async has not
+// delivered: they arrive as late as allowed, when the thread waits for them; trap, assertions of CUDA C++ (calls of
+// __assertfail), and loops without an end.
 //
-// A register that nobody wrote is a fault where something depends on it: an address, a store to memory that other threads see, the
-// condition of a branch or of a predicated instruction, the operands of votes, atomics, barriers and products of matrices. Instructions on
-// registers alone pass undefined bits on to their results; so do shuffles, of which only the thread counts that is read from, calls of
-// functions, and local memory. The fault names the register, and the one where the undefined bits came from.
+// A register that nobody wrote is a fault where something depends on it: an address, a store to memory that other
+// threads see, the condition of a branch or of a predicated instruction, the operands of votes, atomics, barriers and
+// products of matrices. Instructions on registers alone pass undefined bits on to their results; so do shuffles, of
+// which only the thread counts that is read from, calls of functions, and local memory. The fault names the register,
+// and the one where the undefined bits came from.
 //
-// Of wgmma: an access to a register of A or D before the wgmma.wait_group that covers the product, where further products on the same D,
-// of the same shape, are in order; a product on registers that were accessed since the last wgmma.fence; a product on shared memory whose
-// last store, or copy by cp.async, has no fence.proxy.async of the same thread between it and the barrier; and a store to memory that a product
-// may still read, by any thread, until the product's warp has waited for it.
+// Of wgmma: an access to a register of A or D before the wgmma.wait_group that covers the product, where further
+// products on the same D, of the same shape, are in order; a product on registers that were accessed since the last
+// wgmma.fence; a product on shared memory whose last store, or copy by cp.async, has no fence.proxy.async of the same
+// thread between it and the barrier; and a store to memory that a product may still read, by any thread, until the
+// product's warp has waited for it.
 //
 // Races: two accesses of two threads to the same bytes, one of them a store and one of them plain, that nothing orders. Order
-// comes from barriers, bar.warp.sync, and fences beside atomic variables. The order of execution counts for nothing, so that a
+// comes from barriers, bar.warp.sync, and fences with atomic variables. The order of execution counts for nothing, so that a
 // missing barrier is found at the first run. Two stores of the same value are no race. Between blocks only global memory is
 // looked at. Of the accesses to one word that an atomic one may hide, one of each block and warp is kept, up to eight.
 //
-// Two idioms of correct programs are no race, though PTX's memory model has no order for them. A plain load beside atomics is a guess where
-// the thread then confirms the value by atom.cas, as loops around it do. A barrier of the block stands for the fence behind an atomic access,
-// as in reductions whose last block reads the words of all; with Launch.Strict it does not, and the fault says that a fence is missing.
+// Two idioms of correct programs are no race, though PTX's memory model has no order for them. A plain load that races
+// with atomics is a guess if the thread then confirms the value by atom.cas, as loops around it do. A barrier of the
+// block stands for the fence after an atomic access, as in reductions whose last block reads the words of all; with
+// Launch.Strict it does not, and the fault says that a fence is missing.
 //
-// Two .volatile accesses are no race: PTX has them as relaxed ones. A barrier that is missing between them is found with Launch.Strict alone,
-// where they count as plain.
+// Two .volatile accesses are no race: PTX has them as relaxed ones. A barrier that is missing between them is found
+// with Launch.Strict alone, where they count as plain.
+//
+// # How it is built
+//
+// The table families registers each opcode: the function that translates it (a lowering gives operands their slots),
+// and the rule for undefined operands. Instructions on registers alone become a computation on a frame, the others an
+// action of a warp. A warp is a schedule of its threads with parts that share its site: warpOrder (order of accesses),
+// detector (races), memory, copier (cp.async) and products (wgmma). Families use the parts; the schedule calls actions
+// and knows no family.
 //
 // # Fragments and mbarriers
 //
-// Fragments of wmma are laid out as PTX leaves open: a thread has neighbours of a row, in the same order in each type of sums. An mbarrier is
-// the 64 bits of its memory. Copies that arrive at one by cp.async.mbarrier.arrive are delivered at that instruction, not as late as allowed.
+// Fragments of wmma are laid out as PTX leaves open: a thread has neighbours of a row, in the same order in each type
+// of sums. An mbarrier is the 64 bits of its memory. Copies that arrive at one by cp.async.mbarrier.arrive are
+// delivered at that instruction, not as late as allowed.
 //
 // # Precision
 //
-// Arithmetic is that of IEEE 754, rounded once as the instruction says. The functions with .approx give the nearest number, which
-// is within the error that PTX documents. Products of matrices are summed in double precision and rounded once an instruction, which is
-// within the error of the hardware but not its very bits: a product of an H200 in TF32 over 4096 pairs of normal numbers, 64 in size,
-// was off by up to 0.0027, the interpreter's by 0.0002. NaN has the bits of the hardware in single precision.
+// Arithmetic follows IEEE 754, rounded once as the instruction says. The functions with .approx give the nearest
+// number, which is within the error that PTX documents. Products of matrices are summed in double precision and rounded
+// once an instruction, which is within the error of the hardware but not its very bits: a product of an H200 in TF32
+// over 4096 pairs of normal numbers, 64 in size, was off by up to 0.0027, the interpreter's by 0.0002. NaN has the bits
+// of the hardware in single precision.
 //
 // # Not simulated
 //
-// Caches, and time: special registers that are clocks count instructions. Blocks run one after the other, so that a grid whose blocks wait for each
-// other does not end before Launch.MaxInstructions; with Launch.Cooperative they take turns. fence and membar order without regard to their scope.
+// Caches, and time: special registers that are clocks count instructions. Blocks run one after the other, so that a
+// grid whose blocks wait for each other does not end before Launch.MaxInstructions; with Launch.Cooperative they take
+// turns. fence and membar order without regard to their scope.
 package interp

@@ -23,8 +23,8 @@ const (
 	Uninitialised         // a read of a register or of memory that was never written
 	AsyncInFlight         // an access to the destination of a cp.async that nobody waited for
 	WgmmaInFlight         // an access to a register of a wgmma.mma_async that nobody waited for
-	WgmmaFence            // a wgmma.mma_async on registers that were accessed without a wgmma.fence behind it
-	ProxyFence            // a wgmma.mma_async on shared memory that was written without a fence.proxy.async behind it
+	WgmmaFence            // a wgmma.mma_async on registers that were accessed after the last wgmma.fence
+	ProxyFence            // a wgmma.mma_async on shared memory that was written without a later fence.proxy.async
 	SharedRace            // two threads of a block touch shared memory without an order, and one writes
 	GlobalRace            // two threads touch global memory without an order, and one writes
 	Undeclared            // an access that the launch does not declare: see Region.Declared
@@ -48,7 +48,7 @@ var kindNames = [kindCount]string{
 	CallDepth: "calls nested too deep", InstructionLimit: "too many instructions", Assertion: "assertion failed",
 }
 
-// String is the name of the kind in words.
+// String returns the name of the kind in words.
 func (k Kind) String() string {
 	if k >= kindCount {
 		return fmt.Sprintf("kind %d", uint8(k))
@@ -66,7 +66,7 @@ type Dim3 struct {
 	Z uint32 `json:"z"`
 }
 
-// String is the size as CUDA's tools print it.
+// String returns the size as CUDA's tools print it.
 func (d Dim3) String() string { return fmt.Sprintf("(%d,%d,%d)", d.X, d.Y, d.Z) }
 
 // Place is an instruction that a thread executed.
@@ -91,7 +91,7 @@ func (p Place) String() string {
 	return b.String()
 }
 
-// Fault is a mistake of a kernel that the interpreter found. Its place is that of the thread that made it.
+// Fault is a mistake of a kernel, at the instruction and the thread that made it.
 type Fault struct {
 	Place
 
@@ -126,7 +126,7 @@ func (f *Fault) Error() string {
 	return b.String()
 }
 
-// Unwrap is the error of Memory.
+// Unwrap returns the error of Memory.
 func (f *Fault) Unwrap() error { return f.Err }
 
 // MarshalJSON implements json.Marshaler: the fields of Place are among the fault's own, and the error is its text.
@@ -148,8 +148,17 @@ func (f *Fault) Is(target error) bool {
 // Error makes a kind a target of errors.Is.
 func (k Kind) Error() string { return "ptx: " + k.String() }
 
-// ErrNotLive says that memory was freed, or never allocated: a Memory's error wraps it where the address is one of the device's.
+// ErrNotLive says that memory was freed, or never allocated: a Memory's error wraps it where the address is one of the
+// device's.
 var ErrNotLive = errors.New("memory is not live")
 
 // ErrStopped says that Launch.Stop ended the run.
 var ErrStopped = errors.New("ptx: the run was stopped")
+
+// FailedAssertion is an assert of CUDA C++ that did not hold. A text that cannot be read is "".
+type FailedAssertion struct {
+	Message  string `json:"message"` // the condition
+	File     string `json:"file"`
+	Line     int    `json:"line"`
+	Function string `json:"function"`
+}

@@ -20,7 +20,7 @@ const prelude = header + `
 	cvt.u64.u32 %d2, %r2; add.u64 %d2, %d2, %d1; // line 8: the thread's word
 `
 
-// firstLine is the line of the first instruction behind the prelude.
+// firstLine is the line of the first instruction after the prelude.
 const firstLine = 10
 
 // runFault executes a kernel with 64 threads in two blocks, and returns its fault.
@@ -45,7 +45,7 @@ func TestFaults(t *testing.T) {
 	for name, c := range map[string]struct {
 		body        string
 		kind        interp.Kind
-		line, other int // behind the prelude, from 0; other -1: none
+		line, other int // after the prelude, from 0; other -1: none
 		thread      uint32
 	}{
 		"a missing barrier": {`st.shared.u32 [%r3], %r1;

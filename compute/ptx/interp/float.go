@@ -65,7 +65,7 @@ func (r number) pack(x float64) uint64 {
 	return bits32(y)
 }
 
-// compute is an operation with the rounding of the instruction.
+// compute returns the result of an operation, rounded as the instruction says.
 func (r number) compute(op operation, a, b, c float64) uint64 {
 	switch {
 	case r.mode != ptx.ModRn:
@@ -78,7 +78,7 @@ func (r number) compute(op operation, a, b, c float64) uint64 {
 	return r.pack(float64(float32(nearestOf(op, a, b, c)))) // rounding twice is right: double precision has more than twice the bits
 }
 
-// floatFunction is the function of an instruction on f32 or f64.
+// floatFunction returns the function of an instruction on f32 or f64.
 func floatFunction(i *ptx.Instruction) (func1, func2, func3) {
 	r := numberOf(i)
 	switch i.Op {
@@ -110,7 +110,7 @@ func floatFunction(i *ptx.Instruction) (func1, func2, func3) {
 	}
 }
 
-// sign is the bit of the sign.
+// sign returns the bit of the sign.
 func (r number) sign() uint64 {
 	if r.double {
 		return 1 << 63
@@ -172,8 +172,8 @@ func spreadNaN(pick func(x, y float64) float64, x, y float64) float64 {
 	return pick(x, y)
 }
 
-// approximate are the functions whose result the hardware only approaches: here it is the nearest number, which is within the
-// error that PTX documents.
+// approximate returns a function whose result the hardware approximates: here it is the nearest number, which is within
+// the error that PTX documents.
 func (r number) approximate(op ptx.Opcode) func1 {
 	fn := approximation(op)
 	if fn == nil {

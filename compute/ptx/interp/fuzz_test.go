@@ -52,7 +52,7 @@ func FuzzKernels(f *testing.F) {
 	})
 }
 
-// ignored are kinds of mistakes, so that kernels go on behind them.
+// ignored are kinds of mistakes after which kernels continue.
 func ignored(rnd *rand.Rand) []interp.Kind {
 	all := []interp.Kind{interp.Uninitialised, interp.AsyncInFlight, interp.SharedRace, interp.GlobalRace}
 	if rnd.IntN(2) == 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/go-vram/vram/compute/ptx/interp"
 )
 
-// A grid synchronises as compilers write it: the address of the barrier comes from the environment registers, and the orders are those of
-// atomics and loads.
+// A grid synchronises as compilers write it: the address of the barrier comes from the environment registers, and
+// atomics and loads order the accesses.
 func TestGridsSynchroniseThroughEnvironmentRegisters(t *testing.T) {
 	g := func(n string) string {
 		s := strings.ReplaceAll(gridSync(n), "membar.gl;\n", "")

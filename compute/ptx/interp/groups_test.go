@@ -26,7 +26,8 @@ func runWarp(t *testing.T, body string) []uint32 {
 	return words
 }
 
-// Threads that arrive at one instruction together meet in groups where their masks differ, whichever thread comes first, and all of them meet again later.
+// Threads that arrive at one instruction together meet in groups where their masks differ, whichever thread comes
+// first, and all of them meet again later.
 func TestThreadsMeetByTheirOwnMasks(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{

@@ -23,7 +23,7 @@ func halfOf(t ptx.Type, i *ptx.Instruction) half {
 	return h
 }
 
-// value is the number in the low 16 bits.
+// value returns the number in the low 16 bits.
 func (h half) value(v uint64) float64 {
 	if h.brain {
 		return float64(f32(v & 0xffff << 16)) //nolint:mnd // the upper half of single precision
@@ -35,7 +35,7 @@ func (h half) value(v uint64) float64 {
 	return x
 }
 
-// fromF16 is a number of half precision.
+// fromF16 returns a number of half precision.
 func fromF16(v uint64) float64 {
 	const fraction, exponentMax = 1<<10 - 1, 31
 	exponent, m := int(v>>10&exponentMax), float64(v&fraction) //nolint:gosec // 5 bits
@@ -82,7 +82,7 @@ func (h half) packMode(x float64, mode ptx.Modifier) uint64 {
 	return toF16(x)
 }
 
-// toF16 are the bits of a number that half precision holds.
+// toF16 returns the bits of a number that half precision holds.
 func toF16(x float64) uint64 {
 	var sign uint64
 	if math.Signbit(x) {
@@ -124,7 +124,7 @@ func (h half) each3(fn func3) func3 {
 	}
 }
 
-// halfFunction is the function of an instruction on f16, bf16 or pairs of them.
+// halfFunction returns the function of an instruction on f16, bf16 or pairs of them.
 func halfFunction(i *ptx.Instruction) (func1, func2, func3) {
 	h := halfOf(i.Type(0), i)
 	switch i.Op {

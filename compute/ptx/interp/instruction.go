@@ -2,31 +2,23 @@ package interp
 
 import "github.com/go-vram/vram/compute/ptx"
 
-// full is the mask of all threads of a warp.
-const (
-	warpThreads = 32
-	full        = 1<<warpThreads - 1
-)
-
-// lanes are the values of a register in the threads of a warp. A value has the bits of its type, zero above them.
-type lanes [warpThreads]uint64
-
 // action executes an instruction in the threads of a mask.
 type action func(w *warp, f *frame, m uint32)
+
+// computation executes an instruction on registers alone in the threads of a mask.
+type computation func(f *frame, m uint32)
+
+// carrying passes undefined bits of operands on to the results, before the instruction is executed. It reports false
+// after a fault.
+type carrying func(s *site, f *frame, in *instruction, m uint32) bool
 
 // flow is the effect of an instruction on the order of execution.
 type flow uint8
 
 const (
-	plain   flow = iota // the next instruction follows
-	branch              // to target
-	call                // of callee
-	ret                 // to the caller; out of an entry it is exit
-	exit                // the thread ends
-	trap                // the launch ends
-	sync                // waits for the threads of a mask
-	barrier             // waits for the threads of a block
-	rest                // another group may run
+	plain  flow = iota // the next instruction follows
+	branch             // to target
+	leave              // the group ends, waits, or continues elsewhere; its threads are already at the next instruction
 )
 
 // none is the slot of an operand that is not there.
@@ -34,12 +26,13 @@ const none = -1
 
 // instruction is one of ptx, with operands resolved to slots.
 type instruction struct {
-	run    action
-	flow   flow
-	strong bool // of an access: atomic, volatile or ordered
-	swaps  bool // atom.cas
-	negate bool // the guard
-	guard  int  // slot of a predicate, or none
+	compute computation // nil of an instruction that touches more than registers
+	run     action      // else
+	flow    flow
+	strong  bool // of an access: atomic, volatile or ordered
+	swaps   bool // atom.cas
+	negate  bool // the guard
+	guard   int  // slot of a predicate, or none
 
 	reads, writes         []int // registers whose initialisation counts
 	readPreds, writePreds []int
@@ -68,6 +61,38 @@ type passing struct {
 	bytes  int
 }
 
+// system is a function that the driver has and not the module, which declares it .extern.
+type system struct {
+	params, results []int // sizes in bytes
+	run             func(w *warp, f *frame, in *instruction, thread int) bool
+}
+
+// meeting is an instruction that threads of a warp execute together: .sync with a mask, or aligned.
+type meeting struct {
+	key     string // instructions of one key meet, wherever they stand
+	mask    int    // slot; none where all threads of the warp meet at this very instruction
+	inputs  []int
+	pred    int // slot of a predicate that is an input, or none
+	negated bool
+	out     int // or none
+	outPred int
+	meet    func(w *warp, members uint32) // reads and writes w.meet
+	orders  bool                          // memory, too
+	moves   bool                          // the first operand goes from thread to thread: it may be undefined
+	whole   bool                          // no thread of the warp may be missing
+}
+
+// barrierForm is an instruction at a barrier.
+type barrierForm struct {
+	id, count int // slots; count none: all threads of the block
+	arrive    bool
+	aligned   bool
+	reduce    ptx.Modifier // .and, .or, .popc of bar.red
+	pred      int
+	negated   bool
+	out       int
+}
+
 // function is a body that can be executed.
 type function struct {
 	name       string
@@ -79,7 +104,7 @@ type function struct {
 	localBytes int // of a frame
 	locals     map[*ptx.Variable]int
 	source     *ptx.Function
-	products   []*productForm
+	watched    bool // it has products, whose registers are followed
 }
 
 // constant is a slot that is filled when a frame is made.
@@ -92,75 +117,17 @@ type constant struct {
 	global  *ptx.Variable
 }
 
-// frame is a call of a function by threads of a warp.
-type frame struct {
-	fn          *function
-	regs        []lanes
-	defined     []uint32 // the threads that wrote the register
-	preds       []uint32
-	predDefined []uint32
-	carry       uint32 // the flags of carry chains, a bit for each thread
-	parent      *frame
-	depth       int
-	base        int // of its variables in local memory
-	back        int // where the caller goes on
-	by          *instruction
-	use         *registerUse
-	holes       *undefined // nil: every register is defined as a whole, or was never written
-}
-
-// newFrame makes a frame with its constants.
-func (w *warp) newFrame(fn *function, parent *frame) *frame {
-	f := &frame{
-		fn: fn, parent: parent, regs: make([]lanes, fn.registers), defined: make([]uint32, fn.registers),
-		preds: make([]uint32, fn.predicates), predDefined: make([]uint32, fn.predicates),
-	}
-	if parent != nil {
-		f.depth, f.base = parent.depth+1, parent.base+parent.fn.localBytes
-	}
-	for _, c := range fn.constants {
-		f.fill(w, c)
-	}
-	if len(fn.products) > 0 {
-		f.use = newRegisterUse(fn.registers)
-	}
-	return f
-}
-
-// fill gives a constant its value.
-func (f *frame) fill(w *warp, c constant) {
-	f.defined[c.slot] = full
-	value := c.value
-	switch {
-	case c.special != ptx.NoSpecial:
-		w.fillSpecial(&f.regs[c.slot], c.special)
-		return
-	case c.local:
-		value += uint64(f.base) //nolint:gosec // not negative
-	case c.dynamic:
-		value += uint64(w.block.kernel.staticSharedBytes) //nolint:gosec // not negative
-	case c.global != nil:
-		value += w.block.run.globals[c.global]
-	}
-	for i := range f.regs[c.slot] {
-		f.regs[c.slot][i] = value
-	}
-}
-
-// renew makes the frame of an entry ready for another block.
-func (f *frame) renew(w *warp) {
-	clear(f.defined)
-	clear(f.predDefined)
-	if f.holes != nil {
-		f.holes.forget()
-	}
-	if f.use != nil {
-		f.use.clear()
-	}
-	for _, c := range f.fn.constants {
-		f.defined[c.slot] = full
-		if s := c.special; s >= ptx.CtaidX && s <= ptx.CtaidZ || s == ptx.Smid {
-			w.fillSpecial(&f.regs[c.slot], s)
+// registerName returns the name of a register by its slot.
+func (fn *function) registerName(slot int, pred bool) string {
+	n := 0
+	for _, r := range fn.source.Registers {
+		if (r.Type == ptx.Pred) != pred {
+			continue
 		}
+		if n == slot {
+			return r.Name
+		}
+		n++
 	}
+	return "?"
 }

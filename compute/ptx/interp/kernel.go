@@ -2,7 +2,6 @@ package interp
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/go-vram/vram/compute/ptx"
 )
@@ -24,10 +23,9 @@ type Kernel struct {
 	fences            bool                  // some instruction orders memory between threads without a barrier
 	swaps             bool                  // some instruction is atom.cas
 	wgmma             bool                  // some instruction is one of a warpgroup
-	touches           [][]int               // by instruction: the registers of products that it reads or writes; nil in a kernel without products
 }
 
-// Name is the kernel's name.
+// Name returns the kernel's name.
 func (k *Kernel) Name() string {
 	if k == nil {
 		return ""
@@ -35,7 +33,7 @@ func (k *Kernel) Name() string {
 	return k.name
 }
 
-// ParamBytes is the size of Launch.Params.
+// ParamBytes returns the size of Launch.Params.
 func (k *Kernel) ParamBytes() int {
 	if k == nil {
 		return 0
@@ -43,7 +41,7 @@ func (k *Kernel) ParamBytes() int {
 	return k.paramBytes
 }
 
-// SharedBytes is the size of the kernel's static shared memory.
+// SharedBytes returns the size of the kernel's static shared memory.
 func (k *Kernel) SharedBytes() int {
 	if k == nil {
 		return 0
@@ -54,69 +52,16 @@ func (k *Kernel) SharedBytes() int {
 // ErrNoKernel says that a module has no .entry of that name.
 var ErrNoKernel = errors.New("ptx: no such kernel")
 
-// Compile prepares an entry of a module. The error joins a *ptx.CheckError for each mistake in the entry, in the functions that it
-// calls and in the module's variables, also for an instruction that Check accepts and that cannot be executed. Mistakes in other
-// functions do not count.
-func Compile(m *ptx.Module, entry string) (*Kernel, error) {
-	f := m.Function(entry)
-	if f == nil || !f.Entry || f.Body == nil {
-		return nil, fmt.Errorf("%w: %s", ErrNoKernel, entry)
+func (k *Kernel) place(pc int, at, thread Dim3) Place {
+	in := &k.code[pc]
+	p := Place{Block: at, Thread: thread, Line: in.source.Pos.Line, Instruction: in.source.String(), Write: writes(in.source.Op)}
+	if l := in.source.Source; l != nil {
+		p.File, p.SourceLine = k.module.File(l.File), l.Line
 	}
-	c := &compiler{module: m, kernel: &Kernel{
-		module: m, name: entry, params: map[*ptx.Variable]int{}, shared: map[*ptx.Variable]int{},
-	}, functions: map[string]*function{}}
-	c.reach(f)
-	if err := c.checked(); err != nil {
-		return nil, err
-	}
-	c.layOut(f)
-	c.compile()
-	if c.err != nil {
-		return nil, c.err
-	}
-	return c.kernel, nil
+	return p
 }
 
-// checked are the findings of ptx.Check that concern the kernel.
-func (c *compiler) checked() error {
-	var reached []*ptx.Function
-	for _, fn := range c.order {
-		reached = append(reached, fn.source)
-	}
-	return ptx.CheckFunctions(c.module, reached...)
-}
-
-// reach lists the functions that a kernel calls, the kernel itself first.
-func (c *compiler) reach(f *ptx.Function) {
-	if c.functions[f.Name] != nil {
-		return
-	}
-	fn := &function{name: f.Name, entry: f.Entry, source: f, locals: map[*ptx.Variable]int{}}
-	c.functions[f.Name] = fn
-	c.order = append(c.order, fn)
-	for _, i := range f.Code().Instructions {
-		if target, _, _ := callOperands(i); target != nil && target.Kind == ptx.OperandFunction {
-			if g := c.module.Function(target.Name); g != nil {
-				c.reach(g)
-			}
-		}
-	}
-}
-
-// callOperands splits the operands of a call: the function, the arguments and the results, each nil where the text has none.
-func callOperands(i *ptx.Instruction) (target, arguments, results *ptx.Operand) {
-	if i.Op != ptx.OpCall {
-		return nil, nil, nil
-	}
-	rest := i.Operands
-	if len(rest) > 0 && rest[0].Kind == ptx.OperandList {
-		results, rest = &rest[0], rest[1:]
-	}
-	if len(rest) > 0 {
-		target, rest = &rest[0], rest[1:]
-	}
-	if len(rest) > 0 {
-		arguments = &rest[0]
-	}
-	return target, arguments, results
+// writes reports whether an opcode stores.
+func writes(op ptx.Opcode) bool {
+	return op == ptx.OpSt || op == ptx.OpAtom || op == ptx.OpRed || op == ptx.OpCpAsync
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 )
 
 // Launch is one execution of a kernel.
@@ -13,25 +12,27 @@ type Launch struct {
 	SharedBytes int    // dynamic shared memory of a block
 	Params      []byte // as in a C struct: each at a multiple of its own alignment
 	Memory      Memory // global memory; nil where the kernel touches none
-	// Globals are the addresses of the module's .global and .const variables in Memory. A variable that is not named has memory of
-	// this launch's own, with the value of its initialiser.
+	// Globals are the addresses of the module's .global and .const variables in Memory. A variable that is not named
+	// has memory of this launch's own, with the value of its initialiser.
 	Globals map[string]uint64
 
 	Ignore          []Kind      // mistakes that are not looked for, of the kinds from Uninitialised to Undeclared
 	MaxInstructions int64       // that one warp executes; 0: DefaultMaxInstructions
 	Stop            func() bool // asked now and then; true ends the run with ErrStopped
-	// Cooperative launches the grid as cuLaunchCooperativeKernel does: its blocks take turns, so that they may wait for each other (grid.sync
-	// of cooperative groups), and %envreg1 and %envreg2 are the address of the grid's workspace. Otherwise those are 0, and blocks run one
-	// after the other. ErrLaunch if the blocks are more than an H200 runs at once.
+	// Cooperative launches the grid as cuLaunchCooperativeKernel does: its blocks take turns, so that they may wait for
+	// each other (grid.sync of cooperative groups), and %envreg1 and %envreg2 are the address of the grid's workspace.
+	// Otherwise those are 0, and blocks run one after the other. ErrLaunch if the blocks are more than an H200 runs at
+	// once.
 	Cooperative bool
-	// Strict finds more races: a .volatile access counts as a plain one, which orders nothing, and an atomic access needs a fence behind it to
-	// order the block's accesses after its next barrier. Without Strict two .volatile accesses are no race, as PTX has it, and a
-	// barrier stands for that fence, as GPUs execute it.
+	// Strict finds more races: a .volatile access counts as a plain one, which orders nothing, and an atomic access
+	// needs a later fence to order the block's accesses after its next barrier. Without Strict two .volatile accesses
+	// are no race, as PTX has it, and a barrier stands for that fence, as GPUs execute it.
 	Strict bool
 	// Output is given the text of each printf of the kernel, up to 1 MiB in all; nil: the text is dropped. Its error ends the run.
 	Output io.Writer
-	// First and Blocks choose blocks of the grid, by number: X varies fastest. Blocks 0 is all behind First. A caller that runs parts of
-	// one grid at once, on goroutines of its own, does not see races between the parts, and its atomics must not meet.
+	// First and Blocks choose blocks of the grid, by number: X varies fastest. Blocks 0 means all from First on. A
+	// caller that runs parts of one grid at once, on goroutines of its own, does not see races between the parts, and
+	// its atomics must not meet.
 	First, Blocks uint64
 }
 
@@ -40,8 +41,8 @@ const DefaultMaxInstructions = 1 << 26
 
 // Memory is the global memory of a launch.
 type Memory interface {
-	// Range finds the memory around [address, address+bytes). The error is wrapped in the Fault; where it wraps ErrNotLive the fault
-	// is NotLive, else OutOfBounds. A range that was found is used until the launch ends.
+	// Range finds the memory around [address, address+bytes). The error is wrapped in the Fault; where it wraps
+	// ErrNotLive the fault is NotLive, else OutOfBounds. A range that was found is used until the launch ends.
 	Range(address uint64, bytes int, write bool) (Region, error)
 }
 
@@ -50,8 +51,8 @@ type Region struct {
 	Start       uint64
 	Bytes       []byte
 	Initialised []uint64 // a bit for each byte that was written; nil: all were. Stores set bits
-	// Declared are the accesses that the launch declares; nil: any. A store beside them is a fault, and so is a load, but of bytes that the
-	// launch itself has written.
+	// Declared are the accesses that the launch declares; nil: any. A store outside them is a fault, and so is a load, except
+	// of bytes that the launch itself has written.
 	Declared []Declared
 	Owner    fmt.Stringer // for faults; may be nil
 }
@@ -70,36 +71,13 @@ const (
 	maxSharedBytes  = 227 << 10
 )
 
-// check is the error of a launch that cannot be.
-func (l *Launch) check(k *Kernel) error {
-	threads := uint64(l.Block.X) * uint64(l.Block.Y) * uint64(l.Block.Z)
-	switch {
-	case threads == 0 || l.Block.X > maxBlockThreads || l.Block.Y > maxBlockThreads || l.Block.Z > maxBlockThreads || threads > maxBlockThreads:
-		return fmt.Errorf("%w: block %v, want 1 to %d threads", ErrLaunch, l.Block, maxBlockThreads)
-	case l.Grid.X < 1 || l.Grid.Y < 1 || l.Grid.Z < 1 || l.Grid.X > maxGridWidth || l.Grid.Y > maxGridHeight || l.Grid.Z > maxGridHeight:
-		return fmt.Errorf("%w: grid %v", ErrLaunch, l.Grid)
-	case l.SharedBytes < 0 || l.SharedBytes > maxSharedBytes:
-		return fmt.Errorf("%w: %d bytes of dynamic shared memory", ErrLaunch, l.SharedBytes)
-	case len(l.Params) != k.paramBytes:
-		return fmt.Errorf("%w: %d bytes of parameters, and %s has %d", ErrLaunch, len(l.Params), k.name, k.paramBytes)
-	case k.maxThreads > 0 && threads > uint64(k.maxThreads): //nolint:gosec // positive
-		return fmt.Errorf("%w: %d threads, and %s is for at most %d", ErrLaunch, threads, k.name, k.maxThreads)
-	}
-	return l.cooperates(k)
-}
-
 // ErrLaunch says that a kernel cannot be launched so.
 var ErrLaunch = errors.New("ptx: launch")
 
-// ignores reports whether mistakes of a kind are not looked for.
-func (l *Launch) ignores(kind Kind) bool {
-	return slices.Contains(l.Ignore, kind)
-}
-
-// count is the number of blocks of the grid.
+// count returns the number of blocks of the grid.
 func (d Dim3) count() uint64 { return uint64(d.X) * uint64(d.Y) * uint64(d.Z) }
 
-// at is the n-th place in a size: X varies fastest.
+// at returns the n-th place in a size: X varies fastest.
 func (d Dim3) at(n uint64) Dim3 {
 	x, y := uint64(d.X), uint64(d.Y)
 	return Dim3{uint32(n % x), uint32(n / x % y), uint32(n / (x * y))} //nolint:gosec // below the sizes

@@ -17,7 +17,7 @@ func (l *localMemory) grow(end int) {
 	}
 }
 
-// forget makes a part of the stack uninitialised: that of a function that begins.
+// forget makes a part of the stack uninitialised, for a function that begins.
 func (l *localMemory) forget(start, bytes int) { clear(l.initialised[start : start+bytes]) }
 
 func (l *localMemory) mark(start, bytes int) {
@@ -42,7 +42,7 @@ func (l *localMemory) holes(start, bytes int) bool {
 	return false
 }
 
-// undefinedBits are those of a number in memory: the bits of bytes that were not written.
+// undefinedBits returns the undefined bits of a number in memory, whose bytes were not written.
 func (l *localMemory) undefinedBits(start, bytes int) (missing uint64) {
 	for n, yes := range l.initialised[start : start+bytes] {
 		if !yes {
@@ -57,31 +57,6 @@ func (l *localMemory) lose(start, bytes int, missing uint64) {
 	for n := range bytes {
 		if missing>>(8*n)&0xff != 0 { //nolint:mnd // a byte
 			l.initialised[start+n] = false
-		}
-	}
-}
-
-// loadHoles makes registers undefined that a load takes from memory of the thread that was not written.
-func (w *warp) loadHoles(f *frame, a *access, slots []int, extend bool, wide integer) {
-	if w.block.run.ignored[Uninitialised] {
-		return
-	}
-	each := a.bytes / len(slots)
-	for n, d := range slots {
-		missing := w.local[a.thread].undefinedBits(int(a.address)+n*each, each) //nolint:gosec // below the end
-		if extend {
-			missing = wide.pack(signExtend(missing, 8*each, true)) //nolint:mnd // bits
-		}
-		f.lose(d, a.thread, missing, causeInstruction|cause(w.at)) //nolint:gosec // not negative
-	}
-}
-
-// storeHoles makes memory of the thread uninitialised where a store puts undefined bits.
-func (w *warp) storeHoles(f *frame, a *access, slots []int) {
-	each := a.bytes / len(slots)
-	for n, s := range slots {
-		if f.defined[s]>>a.thread&1 == 0 && !w.block.run.ignored[Uninitialised] {
-			w.local[a.thread].lose(int(a.address)+n*each, each, f.undefinedBits(s, a.thread)) //nolint:gosec // below the end
 		}
 	}
 }

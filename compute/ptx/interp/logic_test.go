@@ -113,7 +113,7 @@ func checkLogic(t *testing.T, rnd *rand.Rand, row tableRow, name string) {
 	}
 }
 
-// logicReference is the result; that of a comparison has the second predicate above the first.
+// logicReference returns the result; a comparison returns the second predicate above the first.
 func logicReference(i instruction, v [5]uint64, paired bool) uint64 {
 	t := i.types[0]
 	width := bits(t)

@@ -6,8 +6,9 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// An mbarrier is 64 bits of shared memory: the arrivals that its phase waits for, those of each further phase, the bytes that are on their
-// way, and the number of the phase. It says so in the block's own bytes, so that one that nobody has begun is an uninitialised read.
+// An mbarrier is 64 bits of shared memory: the pending arrivals of its phase, the arrivals of each later phase, the
+// bytes in flight, and the number of the phase. The state is in the block's own bytes, so that the use of one without
+// mbarrier.init is an uninitialised read.
 //
 // A phase ends when neither arrivals nor bytes are missing. A thread that waits for it is ordered after all that arrived.
 const (
@@ -39,41 +40,16 @@ func (s mbarrierState) bits() uint64 {
 		uint64(s.tx)&mask(mbarrierTxBits)<<mbarrierTx | s.phase<<mbarrierPhase //nolint:gosec // in two's complement
 }
 
-// mbarrierOrder are the clocks of those who arrived: in this phase, and in phases that have ended.
-type mbarrierOrder struct{ arriving, done clocks }
-
-// orderOf is the order at an mbarrier.
-func (b *block) orderOf(address uint64) *mbarrierOrder {
-	o := b.mbarriers[address]
-	if o == nil {
-		if b.mbarriers == nil {
-			b.mbarriers = map[uint64]*mbarrierOrder{}
-		}
-		o = &mbarrierOrder{}
-		b.mbarriers[address] = o
-	}
-	return o
+// lowerMbarrierCount translates mbarrier.pending_count.
+func lowerMbarrierCount(c *lowering, i *ptx.Instruction) {
+	d, a := c.out(&i.Operands[0]), c.in(&i.Operands[1], ptx.B64)
+	c.to.compute = apply1(d, a, func(a uint64) uint64 { return a & mbarrierCount })
 }
 
-// mbarrier compiles the instructions of barriers in shared memory.
-func (c *compiler) mbarrier(i *ptx.Instruction) {
-	switch i.Op {
-	case ptx.OpMbarrierPendingCount:
-		d, a := c.out(&i.Operands[0]), c.in(&i.Operands[1], ptx.B64)
-		c.to.run = apply1(d, a, func(a uint64) uint64 { return a & mbarrierCount })
-	case ptx.OpMbarrierInit, ptx.OpMbarrierInval:
-		c.mbarrierInit(i)
-	case ptx.OpMbarrierTestWait, ptx.OpMbarrierTryWait:
-		c.mbarrierWait(i)
-	default:
-		c.mbarrierArrive(i)
-	}
-}
-
-// mbarrierAt is the access of a thread to an mbarrier: an operation of all threads, as an atomic one is.
-func (w *warp) mbarrierAt(p *pointer, f *frame, n int) (a access, at []byte) {
+// mbarrierAt finds the mbarrier that a thread accesses, as an atomic access does.
+func mbarrierAt(w *warp, p *pointer, f *frame, n int) (a access, at []byte) {
 	a = access{space: p.space, address: p.of(f, n), bytes: mbarrierBytes, thread: n, read: true, write: true, strong: true}
-	at = w.reach(&a)
+	at = w.memory.reach(&a)
 	if at != nil && a.space != ptx.Shared {
 		w.refuse(&a, OutOfBounds, "an mbarrier lies in shared memory")
 		return a, nil
@@ -81,8 +57,8 @@ func (w *warp) mbarrierAt(p *pointer, f *frame, n int) (a access, at []byte) {
 	return a, at
 }
 
-// mbarrierInit writes an mbarrier, or makes its memory free for other uses.
-func (c *compiler) mbarrierInit(i *ptx.Instruction) {
+// lowerMbarrierInit writes an mbarrier, or makes its memory free for other uses.
+func lowerMbarrierInit(c *lowering, i *ptx.Instruction) {
 	p := c.pointer(&i.Operands[0], i.Space())
 	c.narrow(ptx.Shared, mbarrierBytes)
 	count := c.constant(constant{})
@@ -97,7 +73,7 @@ func (c *compiler) mbarrierInit(i *ptx.Instruction) {
 			v := f.regs[count][n] & mask(32) //nolint:mnd // a number of 32 bits
 			store(value[:], mbarrierBytes, mbarrierState{pending: int64(v & mbarrierCount), expected: int64(v & mbarrierCount)}.bits())
 			a := access{space: p.space, address: p.of(f, n), bytes: mbarrierBytes, thread: n, write: true, value: value[:]}
-			to := w.reach(&a)
+			to := w.memory.reach(&a)
 			switch {
 			case to == nil:
 				return
@@ -105,7 +81,7 @@ func (c *compiler) mbarrierInit(i *ptx.Instruction) {
 				w.refuse(&a, OutOfBounds, "an mbarrier lies in shared memory")
 				return
 			case isInit && (v == 0 || v > mbarrierCount):
-				w.misuse(n, fmt.Sprintf("an mbarrier for %d arrivals, and it is for 1 to %d", v, mbarrierCount))
+				misuse(w, n, fmt.Sprintf("an mbarrier for %d arrivals, and it is for 1 to %d", v, mbarrierCount))
 				return
 			}
 			copy(to, a.value)
@@ -114,13 +90,13 @@ func (c *compiler) mbarrierInit(i *ptx.Instruction) {
 	}
 }
 
-// misuse is the fault of an mbarrier that is used as it cannot be.
-func (w *warp) misuse(thread int, detail string) {
+// misuse reports an invalid use of an mbarrier.
+func misuse(w *warp, thread int, detail string) {
 	w.fail(&Fault{Kind: DivergentBarrier, Detail: detail}, thread)
 }
 
-// mbarrierArrive compiles arrivals, and bytes that are expected and have come.
-func (c *compiler) mbarrierArrive(i *ptx.Instruction) {
+// lowerMbarrierArrive translates arrivals, and counts of expected and delivered bytes.
+func lowerMbarrierArrive(c *lowering, i *ptx.Instruction) {
 	operands := i.Operands
 	d := none
 	if operands[0].Kind != ptx.OperandAddress {
@@ -136,16 +112,16 @@ func (c *compiler) mbarrierArrive(i *ptx.Instruction) {
 	isCopies, stays := i.Op == ptx.OpCpAsyncMbarrierArrive, i.Has(ptx.ModNoComplete)
 	c.to.strong = true
 	c.to.run = func(w *warp, f *frame, m uint32) {
-		released := w.release()
+		released := w.order.release()
 		for ; m != 0; m &= m - 1 {
 			n := next(m)
 			if isCopies { // the copies of the thread arrive first
-				if w.deliver(n, 0, true); w.fault != nil {
+				if w.copies.deliver(n, 0, true); w.fault != nil {
 					return
 				}
-				released.join(new(w.release()))
+				released.join(new(w.order.release()))
 			}
-			a, at := w.mbarrierAt(&p, f, n)
+			a, at := mbarrierAt(w, &p, f, n)
 			if at == nil {
 				return
 			}
@@ -156,13 +132,13 @@ func (c *compiler) mbarrierArrive(i *ptx.Instruction) {
 			order.arriving.join(&released)
 			switch {
 			case s.pending < 0 || s.expected < 0:
-				w.misuse(n, "more threads arrive at the mbarrier than its phase waits for")
+				misuse(w, n, "more threads arrive at the mbarrier than its phase waits for")
 				return
 			case s.tx < -mbarrierMaxBytes || s.tx > mbarrierMaxBytes:
-				w.misuse(n, fmt.Sprintf("more than %d bytes are on their way to the mbarrier", mbarrierMaxBytes))
+				misuse(w, n, fmt.Sprintf("more than %d bytes are on their way to the mbarrier", mbarrierMaxBytes))
 				return
 			case s.pending == 0 && s.tx == 0 && stays:
-				w.misuse(n, "an arrival that is .noComplete ends the phase")
+				misuse(w, n, "an arrival that is .noComplete ends the phase")
 				return
 			case s.pending == 0 && s.tx == 0:
 				s.phase, s.pending = (s.phase+1)&mask(64-mbarrierPhase), s.expected //nolint:mnd // the bits that are left
@@ -177,7 +153,7 @@ func (c *compiler) mbarrierArrive(i *ptx.Instruction) {
 	}
 }
 
-// mbarrierStep is the effect of an instruction on a phase; the number is one of arrivals or of bytes.
+// mbarrierStep returns the effect of an instruction on a phase; the number is one of arrivals or of bytes.
 func mbarrierStep(i *ptx.Instruction) func(s *mbarrierState, n int64) {
 	switch {
 	case i.Op == ptx.OpMbarrierExpectTx:
@@ -200,8 +176,9 @@ func mbarrierStep(i *ptx.Instruction) func(s *mbarrierState, n int64) {
 	}
 }
 
-// mbarrierWait compiles the question whether a phase has ended: that of a state that an arrival gave, or the last one of a parity.
-func (c *compiler) mbarrierWait(i *ptx.Instruction) {
+// lowerMbarrierWait translates the test whether a phase has ended: the phase of a state that an arrival returned, or
+// the last phase of a parity.
+func lowerMbarrierWait(c *lowering, i *ptx.Instruction) {
 	d := c.predOut(&i.Operands[0])
 	p := c.pointer(&i.Operands[1], i.Space())
 	c.narrow(ptx.Shared, mbarrierBytes)
@@ -219,7 +196,7 @@ func (c *compiler) mbarrierWait(i *ptx.Instruction) {
 		var ended uint32
 		for rest := m; rest != 0; rest &= rest - 1 {
 			n := next(rest)
-			a, at := w.mbarrierAt(&p, f, n)
+			a, at := mbarrierAt(w, &p, f, n)
 			if at == nil {
 				return
 			}

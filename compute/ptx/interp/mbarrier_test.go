@@ -9,7 +9,8 @@ import (
 	"github.com/go-vram/vram/compute/ptx/interp"
 )
 
-// atMbarriers runs a kernel of 64 threads that begins with one mbarrier for so many arrivals, and returns 64 words and the fault.
+// atMbarriers runs a kernel of 64 threads that begins with one mbarrier for so many arrivals, and returns 64 words and
+// the fault.
 func atMbarriers(t *testing.T, arrivals, statements string) ([]byte, error) {
 	t.Helper()
 	out, in := make([]byte, 256), make([]byte, 256)

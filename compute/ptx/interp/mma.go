@@ -1,51 +1,30 @@
 package interp
 
-import (
-	"github.com/go-vram/vram/compute/ptx"
-)
+import "github.com/go-vram/vram/compute/ptx"
 
-// fragment says which element of a matrix a thread holds: group is its number by 4, and member the rest.
-//
-// Registers of 16-bit elements hold two, the lower half first; those of tf32 one. The tables are those of the PTX manual, chapter
-// "Matrix Fragments for mma.m16n8k4", "…k8" and "…k16".
+// Fragments say which elements of a matrix a thread holds: group is its number divided by 4, and member the remainder.
+// Registers of 16-bit elements hold two, the lower half first; registers of tf32 hold one. The layout follows the PTX
+// manual, chapter "Matrix Fragments for mma.m16n8k4", "…k8" and "…k16".
 
-// matrices is the shape of a multiplication: A has rows x depth, B depth x columns, C and D rows x columns.
-const (
-	rowsA    = 16
-	columnsB = 8
-)
-
-// mma compiles a multiplication of matrices that the threads of a warp hold together.
-func (c *compiler) mma(i *ptx.Instruction, t *meeting) {
-	t.whole = true
+// lowerMma translates a multiplication of matrices that the threads of a warp hold together.
+func lowerMma(c *lowering, i *ptx.Instruction) {
+	t := c.wholeWarp()
 	depth := map[ptx.Modifier]int{ptx.ModM16n8k4: 4, ptx.ModM16n8k8: 8, ptx.ModM16n8k16: 16}[i.Mod(ptx.KindShape)]
 	d := c.vector(&i.Operands[0], c.out)
-	slots := func(n int, of ptx.Type) []int {
-		return c.vector(&i.Operands[n], func(o *ptx.Operand) int { return c.in(o, of) })
-	}
-	result := registerOf(i.Type(0))
-	a, b, e := slots(1, ptx.B32), slots(2, ptx.B32), slots(3, result)
+	o := i.Operands
+	a, b, e := c.vectorIn(&o[1], ptx.B32), c.vectorIn(&o[2], ptx.B32), c.vectorIn(&o[3], registerOf(i.Type(0)))
 	element := elementOf(i.Type(1))
 	tf32, half := i.Type(1) == ptx.TF32, i.Type(0) == ptx.F16
 	t.meet = func(w *warp, members uint32) {
 		f := w.frame
-		if !w.together(members) {
+		if !together(w, members) {
 			return
 		}
-		var x [rowsA][16]float64
+		var x [rowsA][maxProductDepth]float64
 		var y [16][columnsB]float64
 		for n := range warpThreads {
 			group, member := n/4, n%4 //nolint:mnd // threads of a group
-			for k, slot := range a {
-				row := group + k%2*8 //nolint:mnd // the lower half of the rows
-				if tf32 {
-					x[row][member+k/2*4] = element(f.regs[slot][n]) //nolint:mnd // the next columns
-					continue
-				}
-				column := member*2 + k/2*8 //nolint:mnd // pairs; the next columns
-				x[row][column] = element(f.regs[slot][n])
-				x[row][column+1] = element(f.regs[slot][n] >> 16) //nolint:mnd // the upper half
-			}
+			fragmentOfA(f, a, n, tf32, element, &x)
 			for k, slot := range b {
 				if tf32 {
 					y[member+k*4][group] = element(f.regs[slot][n]) //nolint:mnd // the next rows
@@ -62,7 +41,22 @@ func (c *compiler) mma(i *ptx.Instruction, t *meeting) {
 	}
 }
 
-// registerOf is the type of the registers of a result.
+// fragmentOfA reads the elements of A that thread n holds.
+func fragmentOfA(f *frame, slots []int, n int, tf32 bool, element func(uint64) float64, x *[rowsA][maxProductDepth]float64) {
+	group, member := n/4, n%4 //nolint:mnd // threads of a group
+	for k, slot := range slots {
+		row := &x[group+k%2*8] //nolint:mnd // the lower half of the rows
+		if tf32 {
+			row[member+k/2*4] = element(f.regs[slot][n]) //nolint:mnd // the next columns
+			continue
+		}
+		column := member*2 + k/2*8 //nolint:mnd // pairs; the next columns
+		row[column] = element(f.regs[slot][n])
+		row[column+1] = element(f.regs[slot][n] >> 16) //nolint:mnd // the upper half
+	}
+}
+
+// registerOf returns the type of the registers of a result.
 func registerOf(t ptx.Type) ptx.Type {
 	if t == ptx.F16 {
 		return ptx.B32
@@ -82,7 +76,7 @@ func elementOf(t ptx.Type) func(uint64) float64 {
 }
 
 // multiply computes the elements of a thread: products are exact, and their sum is rounded to single precision once.
-func multiply(f *frame, d, e []int, n, depth int, half bool, x *[rowsA][16]float64, y *[16][columnsB]float64) {
+func multiply(f *frame, d, e []int, n, depth int, half bool, x *[rowsA][maxProductDepth]float64, y *[16][columnsB]float64) {
 	group, member := n/4, n%4 //nolint:mnd // threads of a group
 	h := halfOf(ptx.F16, nil)
 	var results [4]uint64 // written at the end: D may have the registers of C in another order
@@ -108,31 +102,19 @@ func multiply(f *frame, d, e []int, n, depth int, half bool, x *[rowsA][16]float
 	}
 }
 
-// together reports whether all threads are in one call.
-func (w *warp) together(members uint32) bool {
-	for rest := members; rest != 0; rest &= rest - 1 {
-		if n := next(rest); w.frames[n] != w.frame {
-			w.fail(&Fault{Kind: DivergentWarp, Detail: "the threads of the warp are in different calls"}, n)
-			return false
-		}
-	}
-	return true
-}
-
-// ldmatrix loads matrices of 8x8 elements of 16 bits: each 8 threads name the rows of one.
-func (c *compiler) ldmatrix(i *ptx.Instruction) {
+// lowerLdmatrix loads matrices of 8x8 elements of 16 bits: each 8 threads name the rows of one.
+func lowerLdmatrix(c *lowering, i *ptx.Instruction) {
 	d := c.vector(&i.Operands[0], c.out)
 	p := c.pointer(&i.Operands[1], ptx.Shared)
 	if i.Space() == ptx.Generic {
 		p.space = ptx.Generic
 	}
 	c.narrow(ptx.Shared, 4)
-	t := &meeting{mask: none, pred: none, out: none, outPred: none, whole: true}
-	c.to.flow, c.to.meet = sync, t
+	t := c.wholeWarp()
 	transposed := i.Has(ptx.ModTrans)
 	t.meet = func(w *warp, members uint32) {
 		f := w.frame
-		if !w.together(members) {
+		if !together(w, members) {
 			return
 		}
 		for k, slot := range d {
@@ -140,7 +122,7 @@ func (c *compiler) ldmatrix(i *ptx.Instruction) {
 			for r := range rows {
 				n := k*8 + r
 				a := access{space: p.space, address: p.of(f, n), bytes: 16, thread: n, read: true}
-				if rows[r] = w.reach(&a); rows[r] == nil {
+				if rows[r] = w.memory.reach(&a); rows[r] == nil {
 					return
 				}
 			}
@@ -151,7 +133,7 @@ func (c *compiler) ldmatrix(i *ptx.Instruction) {
 	}
 }
 
-// matrixElement are the two elements of a matrix that a thread gets.
+// matrixElement returns the two elements of a matrix that a thread gets.
 func matrixElement(rows *[8][]byte, n int, transposed bool) uint64 {
 	row, column := n/4, n%4*2
 	if transposed {

@@ -1,42 +1,27 @@
 package interp
 
-import (
-	"github.com/go-vram/vram/compute/ptx"
-)
+import "github.com/go-vram/vram/compute/ptx"
 
-// move compiles copies between registers: mov, cvta, isspacep and cvt.
-func (c *compiler) move(i *ptx.Instruction) {
-	switch i.Op {
-	case ptx.OpMov:
-		c.mov(i)
-	case ptx.OpCvta:
-		c.cvta(i)
-	case ptx.OpIsspacep:
-		c.isspacep(i)
-	default:
-		c.convert(i)
-	}
-}
-
-func (c *compiler) mov(i *ptx.Instruction) {
+// lowerMov translates mov, also of predicates, of vectors and of clocks.
+func lowerMov(c *lowering, i *ptx.Instruction) {
 	t := i.Type(0)
 	to, from := &i.Operands[0], &i.Operands[1]
 	switch {
 	case t == ptx.Pred:
 		d := c.predOut(to)
 		a, negated := c.predIn(from)
-		c.to.run = func(_ *warp, f *frame, m uint32) { f.setPred(d, f.predMask(a, negated), m) }
+		c.to.compute = func(f *frame, m uint32) { f.setPred(d, f.predMask(a, negated), m) }
 	case to.Kind == ptx.OperandVector:
-		c.unpack(to, c.in(from, t), t.Bits()/len(to.Elements))
+		lowerUnpack(c, to, c.in(from, t), t.Bits()/len(to.Elements))
 	case from.Kind == ptx.OperandVector:
-		c.pack(c.out(to), from, t.Bits()/len(from.Elements))
+		lowerPack(c, c.out(to), from, t.Bits()/len(from.Elements))
 	case from.Kind == ptx.OperandSpecial && isClock(from.Special):
 		d, special := c.out(to), from.Special
-		c.to.run = func(w *warp, f *frame, m uint32) { w.readClock(&f.regs[d], special, m) }
+		c.to.run = func(w *warp, f *frame, m uint32) { readClock(w, &f.regs[d], special, m) }
 	default:
 		d, a := c.out(to), c.in(from, t)
 		ones := mask(t.Bits())
-		c.to.run = func(_ *warp, f *frame, m uint32) {
+		c.to.compute = func(f *frame, m uint32) {
 			if m == full && ones == mask(64) { //nolint:mnd // the whole register
 				f.regs[d] = f.regs[a]
 				return
@@ -49,13 +34,13 @@ func (c *compiler) mov(i *ptx.Instruction) {
 	}
 }
 
-// unpack splits a value into the elements of a vector, the lowest bits first.
-func (c *compiler) unpack(to *ptx.Operand, a, bits int) {
+// lowerUnpack splits a value into the elements of a vector, the lowest bits first.
+func lowerUnpack(c *lowering, to *ptx.Operand, a, bits int) {
 	var slots []int
 	for n := range to.Elements {
 		slots = append(slots, c.out(&to.Elements[n]))
 	}
-	c.to.run = func(_ *warp, f *frame, m uint32) {
+	c.to.compute = func(f *frame, m uint32) {
 		for ; m != 0; m &= m - 1 {
 			n := next(m)
 			v := f.regs[a][n]
@@ -66,12 +51,12 @@ func (c *compiler) unpack(to *ptx.Operand, a, bits int) {
 	}
 }
 
-func (c *compiler) pack(d int, from *ptx.Operand, bits int) {
+func lowerPack(c *lowering, d int, from *ptx.Operand, bits int) {
 	var slots []int
 	for n := range from.Elements {
 		slots = append(slots, c.in(&from.Elements[n], unsignedOf(bits)))
 	}
-	c.to.run = func(_ *warp, f *frame, m uint32) {
+	c.to.compute = func(f *frame, m uint32) {
 		for ; m != 0; m &= m - 1 {
 			n := next(m)
 			var v uint64
@@ -83,7 +68,7 @@ func (c *compiler) pack(d int, from *ptx.Operand, bits int) {
 	}
 }
 
-// unsignedOf is the untyped type of a width.
+// unsignedOf returns the untyped type of a width.
 func unsignedOf(bits int) ptx.Type {
 	switch bits {
 	case 8: //nolint:mnd // a width
@@ -97,18 +82,18 @@ func unsignedOf(bits int) ptx.Type {
 	}
 }
 
-// cvta adds or takes off the window of a space.
-func (c *compiler) cvta(i *ptx.Instruction) {
+// lowerCvta adds or subtracts the window of a space.
+func lowerCvta(c *lowering, i *ptx.Instruction) {
 	t := i.Type(0)
 	d, a := c.out(&i.Operands[0]), c.in(&i.Operands[1], t)
 	offset, ones := window(i.Space()), mask(t.Bits())
 	if i.Has(ptx.ModTo) {
 		offset = -offset
 	}
-	c.to.run = apply1(d, a, func(a uint64) uint64 { return (a + offset) & ones })
+	c.to.compute = apply1(d, a, func(a uint64) uint64 { return (a + offset) & ones })
 }
 
-func (c *compiler) isspacep(i *ptx.Instruction) {
+func lowerIsspacep(c *lowering, i *ptx.Instruction) {
 	p, a := c.predOut(&i.Operands[0]), c.in(&i.Operands[1], ptx.B64)
 	space := i.Space()
 	consts := space == ptx.Const
@@ -129,34 +114,11 @@ func (c *compiler) isspacep(i *ptx.Instruction) {
 	}
 }
 
-// spaceAt is the space of a generic address.
-func spaceAt(address uint64) ptx.Space {
-	switch address >> windowShift {
-	case sharedWindow >> windowShift:
-		return ptx.Shared
-	case localWindow >> windowShift:
-		return ptx.Local
-	case paramWindow >> windowShift:
-		return ptx.Param
-	}
-	return ptx.Global
-}
-
-// isConst reports whether an address is in a .const variable of the module.
-func (r *run) isConst(address uint64) bool {
-	for v, start := range r.globals {
-		if v.Space == ptx.Const && address >= start && address-start < uint64(InitialBytes(v)) { //nolint:gosec // not negative
-			return true
-		}
-	}
-	return false
-}
-
 // isClock reports whether a special register changes while a kernel runs.
 func isClock(s ptx.Special) bool { return s >= ptx.Clock && s <= ptx.GlobaltimerHi }
 
 // readClock counts instructions of the block: time does not exist here.
-func (w *warp) readClock(rd *lanes, s ptx.Special, m uint32) {
+func readClock(w *warp, rd *lanes, s ptx.Special, m uint32) {
 	now := uint64(w.block.instructions) //nolint:gosec // not negative
 	switch s {
 	case ptx.Clock, ptx.GlobaltimerLo:

@@ -1,78 +1,45 @@
 package interp
 
-// maxWarps is the number of warps of a block.
-const maxWarps = maxBlockThreads / warpThreads
-
-// clocks are the times of the warps of a block up to which their accesses are seen.
-type clocks [maxWarps]uint32
-
-func (c *clocks) join(other *clocks) {
-	for n := range c {
-		c[n] = max(c[n], other[n])
-	}
-}
-
-// warpOrder is a warp's part in the order of accesses. Time is counted in events that order memory: clock is that of the
-// warp's next access, and an earlier access is seen by the warps whose seen has its clock.
-type warpOrder struct {
-	clock    uint32
-	seen     clocks
-	together uint32                            // the threads of the warp see each other up to here
-	alone    [warpThreads]uint32               // one thread sees all of the warp up to here
-	pairs    *[warpThreads][warpThreads]uint32 // one thread sees another one up to here; nil without a sync of some threads
-	released clocks                            // at the last fence
-	acquired clocks                            // by atomics, to be seen from the next fence on
-	turns    bitset                            // likewise: turns of other blocks
-	fenced   bool                              // in this block
-}
-
-func (o *warpOrder) begin(w *warp) {
+func (o *warpOrder) begin() {
 	pairs := o.pairs
-	*o = warpOrder{clock: w.block.run.tick()}
+	*o = warpOrder{site: o.site, clock: o.block.run.tick()}
 	if pairs != nil {
 		*pairs = [warpThreads][warpThreads]uint32{}
 		o.pairs = pairs
 	}
 }
 
-// order is the order that an atomic variable passes on between threads.
-type order struct {
-	block  uint64 // whose warps seen is about
-	seen   clocks
-	turns  bitset
-	others map[uint64]clocks // of a cooperative launch: seen, of other blocks
-}
-
-// of makes seen that of a block.
-func (v *order) of(block uint64, cooperative bool) {
-	if v.block == block {
-		return
+// sees reports whether an access happened before the next one of a thread of the warp.
+func (o *warpOrder) sees(t touch, thread int) bool {
+	clock, by := t.clock(), t.thread()
+	if b := o.block; b.run.turns.past(clock) {
+		if turn := b.run.turns.at(clock); b.run.turns.blocks[turn] != b.number {
+			return b.seenTurns.has(turn)
+		}
 	}
-	if !cooperative {
-		v.block, v.seen = block, clocks{}
-		return
+	if by == thread {
+		return true
 	}
-	if v.others == nil {
-		v.others = map[uint64]clocks{}
+	if by/warpThreads != o.index {
+		return clock <= o.seen[by/warpThreads]
 	}
-	v.others[v.block] = v.seen
-	v.block, v.seen = block, v.others[block]
+	n, m := thread%warpThreads, by%warpThreads
+	return clock <= o.together || clock <= o.alone[n] || o.pairs != nil && clock <= o.pairs[n][m]
 }
 
 // release ends the warp's clock: its accesses so far are seen by those that join the clocks that release returns.
-func (w *warp) release() (c clocks) {
-	c = w.order.seen
-	c[w.index] = w.order.clock
-	w.order.clock = w.block.run.tick()
+func (o *warpOrder) release() (c clocks) {
+	c = o.seen
+	c[o.index] = o.clock
+	o.clock = o.block.run.tick()
 	return c
 }
 
 // joinThreads orders the threads of a mask among each other.
-func (w *warp) joinThreads(m uint32) {
-	o := &w.order
+func (o *warpOrder) joinThreads(m uint32) {
 	now := o.clock
-	o.clock = w.block.run.tick()
-	if m == w.live {
+	o.clock = o.block.run.tick()
+	if m == o.live {
 		o.together = now
 		return
 	}
@@ -94,53 +61,66 @@ func (w *warp) joinThreads(m uint32) {
 	}
 }
 
-// fence orders the warp's accesses before it behind those after it, for other threads that see an atomic variable.
-func (w *warp) fence(m uint32) {
-	o := &w.order
+// fence orders the warp's earlier accesses before its later ones, for other threads that see an atomic variable.
+func (o *warpOrder) fence(m uint32) {
 	o.seen.join(&o.acquired)
-	w.block.seenTurns.addAll(o.turns)
+	o.block.seenTurns.addAll(o.turns)
 	for rest := m; rest != 0; rest &= rest - 1 {
 		n := next(rest)
-		o.alone[n] = max(o.alone[n], o.acquired[w.index])
+		o.alone[n] = max(o.alone[n], o.acquired[o.index])
 	}
-	o.released = w.release()
+	o.fencedAt = o.release()
 	o.fenced = true
 }
 
-// synchronise is a strong access to a variable: it passes on the clocks of the last fence, and gets those of others.
-func (w *warp) synchronise(key uint64, read, write, acquires, releases bool) {
-	r, o := w.block.run, &w.order
+// synchronise is a strong access to a variable: a write publishes the clocks of the last fence, a read acquires the
+// published clocks.
+func (o *warpOrder) synchronise(key uint64, read, write, acquires, releases bool) {
+	r := o.block.run
 	if !r.kernel.fences {
 		return
 	}
 	v := r.orders[key]
 	if v == nil {
-		v = &order{block: w.block.number}
+		v = &order{block: o.block.number}
 		r.orders[key] = v
 	}
 	if r.launch.Cooperative {
-		v.of(w.block.number, true)
+		v.of(o.block.number, true)
 	}
-	if read && v.block == w.block.number {
+	if read && v.block == o.block.number {
 		o.acquired.join(&v.seen)
 	}
 	if read {
 		o.turns.addAll(v.turns)
 	}
 	if acquires {
-		w.fence(w.group)
+		o.fence(o.group)
 	}
 	if !write {
 		return
 	}
 	if releases && !acquires {
-		w.fence(w.group)
+		o.fence(o.group)
 	}
-	v.of(w.block.number, false)
+	v.of(o.block.number, false)
 	if o.fenced || releases {
-		v.seen.join(&o.released)
+		v.seen.join(&o.fencedAt)
 		v.turns.add(r.turns.now())
-		v.turns.addAll(w.block.seenTurns)
-		w.released()
+		v.turns.addAll(o.block.seenTurns)
+		o.released()
 	}
+}
+
+// maxTurns bounds the turns that begin at releases.
+const maxTurns = 1 << 14
+
+// released begins another turn after a release of a warp, so that blocks which acquire do not see later accesses.
+func (o *warpOrder) released() {
+	r := o.block.run
+	if !r.launch.Cooperative || len(r.turns.starts) > maxTurns {
+		return
+	}
+	r.resume(o.block)
+	o.clock = r.tick()
 }

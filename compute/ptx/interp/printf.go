@@ -13,18 +13,18 @@ import (
 const maxOutput = 1 << 20
 
 // vprintf is the function under printf. Its result is the number of arguments.
-func (w *warp) vprintf(f *frame, in *instruction, thread int) bool {
-	format, ok := w.argument(f, in, 0, thread)
+func vprintf(w *warp, f *frame, in *instruction, thread int) bool {
+	format, ok := argument(w, f, in, 0, thread)
 	if !ok {
 		return false
 	}
-	arguments, ok := w.argument(f, in, 1, thread)
+	arguments, ok := argument(w, f, in, 1, thread)
 	if !ok {
 		return false
 	}
-	text, err := w.text(format, maxText, thread)
+	text, err := textAt(w, format, maxText, thread)
 	if err != nil {
-		return w.unprintable("the format", format, err, thread)
+		return unprintable(w, "the format", format, err, thread)
 	}
 	p := printing{warp: w, thread: thread, from: arguments}
 	for text != "" && w.fault == nil {
@@ -37,12 +37,12 @@ func (w *warp) vprintf(f *frame, in *instruction, thread int) bool {
 	if w.fault != nil {
 		return false
 	}
-	w.returned(f, in, uint64(p.count), thread) //nolint:gosec // not negative
-	return w.print(p.out.String())
+	returnValue(w, f, in, uint64(p.count), thread) //nolint:gosec // not negative
+	return printText(w, p.out.String())
 }
 
-// print gives text to the launch's output.
-func (w *warp) print(text string) bool {
+// printText gives text to the launch's output.
+func printText(w *warp, text string) bool {
 	r := w.block.run
 	if r.launch.Output == nil || r.printed >= maxOutput {
 		return true
@@ -58,7 +58,7 @@ func (w *warp) print(text string) bool {
 }
 
 // unprintable reports memory that printf cannot read.
-func (w *warp) unprintable(what string, address uint64, err error, thread int) bool {
+func unprintable(w *warp, what string, address uint64, err error, thread int) bool {
 	w.fail(&Fault{Kind: OutOfBounds, Space: spaceAt(address), Address: address, Bytes: 1, Detail: what + " of printf", Err: err}, thread)
 	return false
 }
@@ -83,15 +83,15 @@ func (p *printing) next(bytes int) uint64 {
 		return 0
 	}
 	what := fmt.Sprintf("argument %d", p.count)
-	from, space, err := w.peek(at, p.thread)
+	from, space, err := w.memory.peek(at, p.thread)
 	if err == nil && len(from) < bytes {
 		err = fmt.Errorf("it ends %d bytes past the end of its memory", bytes-len(from))
 	}
 	if err != nil {
-		w.unprintable(what, at, err, p.thread)
+		unprintable(w, what, at, err, p.thread)
 		return 0
 	}
-	if start := int(at & (1<<windowShift - 1)); space == ptx.Local && w.local[p.thread].holes(start, bytes) && !w.block.run.ignored[Uninitialised] { //nolint:gosec // an offset
+	if start := int(at & (1<<windowShift - 1)); space == ptx.Local && w.memory.local[p.thread].holes(start, bytes) && !w.ignores(Uninitialised) { //nolint:gosec // an offset
 		w.fail(&Fault{Kind: Uninitialised, Space: space, Address: uint64(start), Bytes: bytes, Detail: what + " of printf was not written"}, p.thread) //nolint:gosec // not negative
 	}
 	return load(from, bytes)
@@ -100,7 +100,7 @@ func (p *printing) next(bytes int) uint64 {
 // printed is a conversion of a format, up to its verb.
 type printed struct{ flags, width, precision, size string }
 
-// form is the conversion in Go's words, with those of its flags.
+// form returns the verb prefix for package fmt, with the given flags of the conversion.
 func (c printed) form(flags string) string {
 	kept := strings.Map(func(r rune) rune {
 		if strings.ContainsRune(flags, r) {
@@ -192,8 +192,8 @@ func (p *printing) string(form string) {
 	text := "(null)"
 	if at != 0 {
 		var err error
-		if text, err = p.warp.text(at, maxText, p.thread); err != nil {
-			p.warp.unprintable(fmt.Sprintf("the text of argument %d", p.count), at, err, p.thread)
+		if text, err = textAt(p.warp, at, maxText, p.thread); err != nil {
+			unprintable(p.warp, fmt.Sprintf("the text of argument %d", p.count), at, err, p.thread)
 			return
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/go-vram/vram/compute/ptx/interp"
 )
 
-// An atomic access of the reading thread does not hide those of others that nothing orders.
+// An atomic access of the reading thread does not hide unordered accesses of other threads.
 func TestAtomicsThatAnotherOneHides(t *testing.T) {
 	t.Parallel()
 	err := runFile(t, "hidden_atomic.ptx", interp.Launch{
@@ -133,8 +133,8 @@ func TestPlainAccessesBesideCompareAndSwap(t *testing.T) {
 	}
 }
 
-// The reduction of CUDA's samples whose last block reads the words of all blocks has no fence behind its atomic: a barrier stands for it,
-// but where the launch is strict.
+// The reduction of CUDA's samples whose last block reads the words of all blocks has no fence after its atomic: a
+// barrier stands for it, but where the launch is strict.
 func TestLastBlockReads(t *testing.T) {
 	t.Parallel()
 	for _, strict := range []bool{false, true} {

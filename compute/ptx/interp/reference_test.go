@@ -310,7 +310,7 @@ func (f number) flush(v uint64) uint64 {
 	return v
 }
 
-// finish applies the modifiers behind the rounding.
+// finish applies the modifiers that follow the rounding.
 func (f number) finish(i instruction, r uint64) uint64 {
 	x := f.float(r)
 	if i.mods["sat"] {

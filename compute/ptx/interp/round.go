@@ -41,7 +41,7 @@ func (t format) round(x float64, mode ptx.Modifier) float64 {
 	return r
 }
 
-// overflow is the result of rounding a number beyond the largest one.
+// overflow returns the result of rounding a number beyond the largest one.
 func overflow(x, limit float64, mode ptx.Modifier) float64 {
 	if mode == ptx.ModRz || mode == ptx.ModRm && x > 0 || mode == ptx.ModRp && x < 0 {
 		return math.Copysign(limit, x)
@@ -65,7 +65,7 @@ func roundInteger(x float64, mode ptx.Modifier) float64 {
 	}
 }
 
-// odd is the sum of two numbers, rounded to odd: where it is not exact its last bit is set, so that rounding it again to fewer
+// odd returns the sum of two numbers, rounded to odd: where it is not exact its last bit is set, so that rounding it again to fewer
 // bits is right.
 func odd(a, b float64) float64 {
 	s := a + b
@@ -88,7 +88,7 @@ func stick(s, rest float64) float64 {
 	return math.Float64frombits(word | 1)
 }
 
-// fma32 is a*b+c, rounded once.
+// fma32 returns a*b+c, rounded once.
 func fma32(a, b, c float32) float32 {
 	product := float64(a) * float64(b) // exact
 	s := product + float64(c)
@@ -98,4 +98,15 @@ func fma32(a, b, c float32) float32 {
 		return float32(s)
 	}
 	return float32(odd(product, float64(c)))
+}
+
+// f32 returns the number with those bits.
+func f32(v uint64) float32 { return math.Float32frombits(uint32(v)) } //nolint:gosec // the upper half is empty
+
+// bits32 returns the bits of a number; NaN has one form.
+func bits32(v float32) uint64 {
+	if v != v { //nolint:gocritic // NaN
+		return nanF32
+	}
+	return uint64(math.Float32bits(v))
 }

@@ -2,12 +2,12 @@ package interp
 
 import "github.com/go-vram/vram/compute/ptx"
 
-// set writes a number where a comparison holds, else 0: all bits of an integer, or 1.0. Of a pair of halves each is compared, and has its
-// half of the result.
-func (c *compiler) set(i *ptx.Instruction) {
+// lowerSet translates set, which writes a number where a comparison holds, else 0: all bits of an integer, or 1.0. Of a
+// pair of halves each is compared, and has its half of the result.
+func lowerSet(c *lowering, i *ptx.Instruction) {
 	to, t := i.Type(0), i.Type(1)
 	d, a, b := c.out(&i.Operands[0]), c.in(&i.Operands[1], t), c.in(&i.Operands[2], t)
-	combine, other, negated := c.combination(i)
+	combine, other, negated := combination(c, i)
 	fn := comparisonOf(i.Mod(ptx.KindCompare), t, i.Has(ptx.ModFtz))
 	if fn == nil {
 		return
@@ -18,10 +18,10 @@ func (c *compiler) set(i *ptx.Instruction) {
 	c.fn.predicates += 2
 	lower := compared(p, none, a, b, fn, combine, other, negated)
 	upper := compared(q, none, a, b, func(a, b uint64) bool { return fn(a>>16, b>>16) }, combine, other, negated) //nolint:mnd // the upper one
-	c.to.run = func(w *warp, f *frame, m uint32) {
-		lower(w, f, m)
+	c.to.compute = func(f *frame, m uint32) {
+		lower(f, m)
 		if pair {
-			upper(w, f, m)
+			upper(f, m)
 		}
 		for rd := &f.regs[d]; m != 0; m &= m - 1 {
 			n := next(m)
@@ -33,7 +33,7 @@ func (c *compiler) set(i *ptx.Instruction) {
 	}
 }
 
-// holds is the value of a comparison that holds, as the type of the result; of a pair that of one half.
+// holds returns the value of a true comparison in the type of the result, for one half of a pair.
 func holds(t ptx.Type, pair bool) uint64 {
 	switch t {
 	case ptx.F32:

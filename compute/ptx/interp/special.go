@@ -2,6 +2,62 @@ package interp
 
 import "github.com/go-vram/vram/compute/ptx"
 
+// newFrame makes a frame with its constants.
+func newFrame(s *site, fn *function, parent *frame) *frame {
+	f := &frame{
+		fn: fn, parent: parent, regs: make([]lanes, fn.registers), defined: make([]uint32, fn.registers),
+		preds: make([]uint32, fn.predicates), predDefined: make([]uint32, fn.predicates),
+	}
+	if parent != nil {
+		f.depth, f.base = parent.depth+1, parent.base+parent.fn.localBytes
+	}
+	for _, c := range fn.constants {
+		f.fill(s, c)
+	}
+	if fn.watched {
+		f.use = newRegisterUse(fn.registers)
+	}
+	return f
+}
+
+// fill gives a constant its value.
+func (f *frame) fill(s *site, c constant) {
+	f.defined[c.slot] = full
+	value := c.value
+	switch {
+	case c.special != ptx.NoSpecial:
+		fillSpecial(s, &f.regs[c.slot], c.special)
+		return
+	case c.local:
+		value += uint64(f.base) //nolint:gosec // not negative
+	case c.dynamic:
+		value += uint64(s.block.kernel.staticSharedBytes) //nolint:gosec // not negative
+	case c.global != nil:
+		value += s.block.run.globals[c.global]
+	}
+	for i := range f.regs[c.slot] {
+		f.regs[c.slot][i] = value
+	}
+}
+
+// renew makes the frame of an entry ready for another block.
+func (f *frame) renew(s *site) {
+	clear(f.defined)
+	clear(f.predDefined)
+	if f.holes != nil {
+		f.holes.forget()
+	}
+	if f.use != nil {
+		f.use.clear()
+	}
+	for _, c := range f.fn.constants {
+		f.defined[c.slot] = full
+		if r := c.special; r >= ptx.CtaidX && r <= ptx.CtaidZ || r == ptx.Smid {
+			fillSpecial(s, &f.regs[c.slot], r)
+		}
+	}
+}
+
 // The processor that the interpreter plays.
 const (
 	multiprocessors = 132
@@ -9,34 +65,34 @@ const (
 )
 
 // fillSpecial writes a special register that does not change in a block.
-func (w *warp) fillSpecial(to *lanes, s ptx.Special) {
-	l := w.block.run.launch
+func fillSpecial(s *site, to *lanes, register ptx.Special) {
+	l := s.block.run.launch
 	for n := range to {
-		thread := uint64(w.index*warpThreads + n) //nolint:gosec // not negative
-		to[n] = w.specialOf(s, l, thread)
+		thread := uint64(s.index*warpThreads + n) //nolint:gosec // not negative
+		to[n] = specialOf(s, register, l, thread)
 	}
 }
 
-func (w *warp) specialOf(s ptx.Special, l *Launch, thread uint64) uint64 {
+func specialOf(s *site, register ptx.Special, l *Launch, thread uint64) uint64 {
 	tid := l.Block.at(thread % l.Block.count())
 	lane := thread % warpThreads
-	switch s {
+	switch register {
 	case ptx.TidX, ptx.TidY, ptx.TidZ:
-		return tid.part(s - ptx.TidX)
+		return tid.part(register - ptx.TidX)
 	case ptx.NtidX, ptx.NtidY, ptx.NtidZ:
-		return l.Block.part(s - ptx.NtidX)
+		return l.Block.part(register - ptx.NtidX)
 	case ptx.CtaidX, ptx.CtaidY, ptx.CtaidZ:
-		return w.block.index.part(s - ptx.CtaidX)
+		return s.block.index.part(register - ptx.CtaidX)
 	case ptx.NctaidX, ptx.NctaidY, ptx.NctaidZ:
-		return l.Grid.part(s - ptx.NctaidX)
+		return l.Grid.part(register - ptx.NctaidX)
 	case ptx.Laneid:
 		return lane
 	case ptx.Warpid:
-		return uint64(w.index) //nolint:gosec // not negative
+		return uint64(s.index) //nolint:gosec // not negative
 	case ptx.Nwarpid:
-		return uint64(len(w.block.warps))
+		return uint64(len(s.block.warps))
 	case ptx.Smid:
-		return w.block.number % multiprocessors
+		return s.block.number % multiprocessors
 	case ptx.Nsmid:
 		return multiprocessors
 	case ptx.LanemaskEq:
@@ -52,13 +108,21 @@ func (w *warp) specialOf(s ptx.Special, l *Launch, thread uint64) uint64 {
 	case ptx.DynamicSmemSize:
 		return uint64(l.SharedBytes) //nolint:gosec // not negative
 	case ptx.TotalSmemSize:
-		return uint64(len(w.block.shared))
+		return uint64(len(s.block.shared))
 	default: // gridid, and those that the driver fills
-		return l.environment(s)
+		return l.environment(register)
 	}
 }
 
-// part is one direction, counted from X.
+// environment returns a register that the driver fills: 0 unless the launch is cooperative.
+func (l *Launch) environment(register ptx.Special) uint64 {
+	if l.Cooperative && register.String() == "%envreg1" {
+		return gridWindow >> 32 //nolint:mnd // the upper half
+	}
+	return 0 // also the lower half
+}
+
+// part returns one direction, counted from X.
 func (d Dim3) part(n ptx.Special) uint64 {
 	switch n {
 	case 0:

@@ -112,7 +112,7 @@ func runPrintf(t *testing.T, text string) (printed string, result uint32, err er
 	return b.String(), wordAt(out, 0), err
 }
 
-// Formats are those of C.
+// Formats follow C.
 func TestFormatsOfPrintf(t *testing.T) {
 	t.Parallel()
 	const minusOne = math.MaxUint64

@@ -359,7 +359,8 @@ func TestEveryRowRuns(t *testing.T) {
 	}
 }
 
-// runsInWarpgroup executes an instruction of a warpgroup: on that architecture alone, with four warps, behind the fences that it needs.
+// runsInWarpgroup executes an instruction of a warpgroup: on that architecture alone, with four warps, after the fences
+// that it needs.
 func runsInWarpgroup(t *testing.T, row tableRow, name string) bool {
 	t.Helper()
 	columns := 0
@@ -400,7 +401,7 @@ func runsInWarpgroup(t *testing.T, row tableRow, name string) bool {
 	return assert.NoError(t, err, line)
 }
 
-// withMask puts the mask of all threads in the place of the last register.
+// withMask replaces the last register by the mask of all threads.
 func withMask(line string) string {
 	if strings.HasPrefix(line, "mma") || strings.HasPrefix(line, "ldmatrix") {
 		return line

@@ -8,7 +8,8 @@ import (
 	"github.com/go-vram/vram/compute/ptx/interp"
 )
 
-// A trap whose guard is the comparison before it tells the numbers that were compared; where something else may have led to it, it tells nothing.
+// A trap whose guard is the comparison before it tells the numbers that were compared; where something else may have
+// led to it, it tells nothing.
 func TestATrapTellsWhatWasCompared(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]string{

@@ -10,8 +10,8 @@ import (
 	"github.com/go-vram/vram/compute/ptx/interp"
 )
 
-// gridSync is a barrier of the grid as cooperative groups have it, at the word [%d3]: the first block adds 0x80000000 less the others, which add
-// one each, and all wait until the sign changes. %p4 is the first thread of the block.
+// gridSync is a barrier of the grid as cooperative groups have it, at the word [%d3]: the first block adds 0x80000000
+// less the others, which add one each, and all wait until the sign changes. %p4 is the first thread of the block.
 func gridSync(label string) string {
 	return strings.ReplaceAll(`bar.sync 0;
 	@!%p4 bra waitedN;
@@ -27,8 +27,8 @@ func gridSync(label string) string {
 `, "N", label)
 }
 
-// cooperative is a kernel in which each block writes a word for each thread, between the two texts reads those of the next block, and
-// writes them again.
+// cooperative is a kernel in which each block writes a word for each thread, between the two texts reads the words of
+// the next block, and writes them again.
 func cooperative(between, after string) string {
 	return header + `.visible .entry k(.param .u64 x, .param .u64 barrier) {
 	.reg .pred %p<6>; .reg .b32 %r<16>; .reg .b64 %d<8>;
@@ -74,13 +74,13 @@ func TestBlocksOfACooperativeLaunchWait(t *testing.T) {
 	}
 }
 
-// A barrier of the grid that is missing is a race, also behind another one.
+// A missing barrier of the grid is a race, also after another one.
 func TestRacesOfACooperativeLaunch(t *testing.T) {
 	t.Parallel()
 	_, err := runCooperative(t, cooperative("", gridSync("1")), 4, nil)
 	require.ErrorIs(t, err, interp.GlobalRace)
 	require.ErrorContains(t, err, "ld.global.u32")
-	for _, blocks := range []int{2, 4} { // of two the last one at the barrier goes on in the turn in which it came
+	for _, blocks := range []int{2, 4} { // of two blocks the last one at the barrier continues in the same turn
 		_, err = runCooperative(t, cooperative(gridSync("1"), ""), blocks, nil)
 		require.ErrorIs(t, err, interp.GlobalRace)
 	}
@@ -91,7 +91,7 @@ func TestRacesOfACooperativeLaunch(t *testing.T) {
 	require.ErrorIs(t, err, interp.GlobalRace)
 }
 
-// Blocks that wait for one which never comes end at the limit of instructions, and so do those of other launches.
+// Blocks that wait for a block that never arrives end at the limit of instructions, also without Launch.Cooperative.
 func TestBlocksThatWaitForever(t *testing.T) {
 	t.Parallel()
 	_, err := runCooperative(t, cooperative("setp.eq.u32 %p5, %r2, 2; @%p5 ret;\n"+gridSync("1"), ""), 4, nil)

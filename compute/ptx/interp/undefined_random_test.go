@@ -24,8 +24,8 @@ var moves = []string{
 	"cvt.rn.f32.u32 %f1, R", "add.f32 %f2, %f1, %f1", "cvt.rzi.u32.f32 R, %f2", "shfl.sync.bfly.b32 R, R, N, 31, 0xffffffff", "shfl.sync.idx.b32 R, R, N, 31, 0xffffffff",
 }
 
-// randomMoves is the body of a kernel that computes with registers, of which some threads have not written some. Those hold a value that
-// the caller substitutes for GARBAGE, or nothing where that line is left out.
+// randomMoves is the body of a kernel that computes with registers, of which some threads have not written some. Those
+// hold a value that the caller substitutes for GARBAGE, or nothing where that line is left out.
 func randomMoves(rnd *rand.Rand) string {
 	var b strings.Builder
 	b.WriteString("mov.u32 %r4, %r1; mov.u32 %r5, 77; mul.lo.u32 %r6, %r1, 0x9e3779b1; mov.b32 {%h1, %h2}, %r6; mov.b64 %d4, {%r6, %r5}; setp.gt.u32 %p1, %r1, 9;\n")

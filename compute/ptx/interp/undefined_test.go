@@ -10,7 +10,8 @@ import (
 	"github.com/go-vram/vram/compute/ptx/interp"
 )
 
-// Registers that nobody wrote are no mistake where nothing depends on them: they are moved, computed with, shuffled, selected away.
+// Registers that nobody wrote are no mistake where nothing depends on them: they are moved, computed with, shuffled,
+// selected away.
 func TestUndefinedRegistersThatNothingDependsOn(t *testing.T) {
 	t.Parallel()
 	for name, body := range map[string]string{ // %r7 is stored and is the thread, %r1

@@ -11,7 +11,7 @@ import (
 	"github.com/go-vram/vram/compute/ptx/interp"
 )
 
-// A loop that waits at a barrier each time ends, too; behind the limit it would leave the memory.
+// A loop that waits at a barrier each time ends, too; past the limit it would leave the memory.
 func TestLoopsAroundBarriers(t *testing.T) {
 	t.Parallel()
 	f := runFault(t, 1, 64, `mov.u32 %r4, 0;
@@ -39,7 +39,7 @@ func TestFmaIsRoundedOnce(t *testing.T) {
 	assert.Equal(t, math.Float32bits(1+0x1p-11+0x1p-23), math.Float32bits(floatAt(out, 0)))
 }
 
-// Shuffles in segments of eight threads: the table is that of the pseudocode in the PTX manual.
+// Shuffles in segments of eight threads: the table follows the pseudocode in the PTX manual.
 func TestShuffles(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

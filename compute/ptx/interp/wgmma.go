@@ -7,9 +7,10 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// A product is one wgmma.mma_async. Each warp of the warpgroup executes its part when it gets there: the part depends on its own rows
-// of A and on B alone. The result is computed at once and arrives as late as allowed: until the wgmma.wait_group that covers it an
-// access to a register of A or D is a fault. Only instructions that have such registers look for that.
+// A product is one wgmma.mma_async. Each warp of the warpgroup executes its part when it gets there: the part depends
+// on its own rows of A and on B alone. The result is computed at once and arrives as late as allowed: until the
+// wgmma.wait_group that covers it an access to a register of A or D is a fault. Only instructions that have such
+// registers look for that.
 
 // warpgroupWarps is the number of warps of a warpgroup.
 const (
@@ -17,30 +18,9 @@ const (
 	warpgroupThreads = warpgroupWarps * warpThreads
 )
 
-// The largest product of one warp.
-const (
-	maxProductColumns = 256
-	maxProductDepth   = 16
-)
-
-// productForm is a wgmma.mma_async.
-type productForm struct {
-	d, a           []int // slots; a is empty where A is in shared memory
-	registers      []int // d, then a
-	left, right    int   // slots of descriptors; left none where A is in registers
-	pred           int
-	negated        bool
-	columns, depth int
-	tf32           bool
-	element        func(uint64) float64
-	sign           float64 // of the products: both scales together
-	across         [2]bool // A, B: rows and columns of A, of B, lie along memory, not the depth
-}
-
-// wgmma compiles the instructions of a warpgroup.
-func (c *compiler) wgmma(i *ptx.Instruction) {
-	t := &meeting{mask: none, pred: none, out: none, outPred: none, whole: true}
-	c.to.flow, c.to.meet = sync, t
+// lowerWgmma translates the instructions of a warpgroup.
+func lowerWgmma(c *lowering, i *ptx.Instruction) {
+	t := c.wholeWarp()
 	if i.Op == ptx.OpSetmaxnreg { // registers are no resource here
 		t.meet = func(*warp, uint32) {}
 		return
@@ -55,17 +35,17 @@ func (c *compiler) wgmma(i *ptx.Instruction) {
 		keep := int(min(i.Operands[0].Value, 1<<20)) //nolint:gosec,mnd // more than anybody has
 		t.meet = func(w *warp, _ uint32) { w.products.deliver(keep) }
 	default:
-		form := c.product(i)
+		form := lowerProduct(c, i)
 		t.meet = func(w *warp, members uint32) {
-			if w.together(members) {
+			if together(w, members) {
 				w.products.multiply(form)
 			}
 		}
 	}
 }
 
-// product compiles the operands of wgmma.mma_async.
-func (c *compiler) product(i *ptx.Instruction) *productForm {
+// lowerProduct translates the operands of wgmma.mma_async.
+func lowerProduct(c *lowering, i *ptx.Instruction) *productForm {
 	registers := func(o *ptx.Operand) (slots []int) {
 		for n := range o.Elements {
 			slots = append(slots, c.slots[o.Elements[n].Register])
@@ -91,24 +71,23 @@ func (c *compiler) product(i *ptx.Instruction) *productForm {
 		p.across[1] = transposed[len(transposed)-1].Value != 0
 	}
 	p.registers = slices.Concat(p.d, p.a)
-	c.fn.products = append(c.fn.products, p)
+	c.products = append(c.products, p)
 	return p
 }
 
 // multiply executes a product for the rows of one warp.
 func (s *products) multiply(p *productForm) {
-	w := s.warp
-	f := w.frame
+	f := s.frame
 	accumulate, ok := s.agree(p)
 	if !ok || !s.sameProduct(p) || !s.admit(p, accumulate) {
 		return
 	}
-	q := &product{pc: w.at, frame: f, form: p}
+	q := &product{pc: s.at, frame: f, form: p}
 	if p.left == none {
 		for n := range warpThreads {
-			p.fragmentOfA(f, n, &s.x)
+			fragmentOfA(f, p.a, n, p.tf32, p.element, &s.x)
 		}
-	} else if !s.gather(q, f.regs[p.left][0], rowsA, rowsA*(w.index%warpgroupWarps), p.across[0], s.x[:]) {
+	} else if !s.gather(q, f.regs[p.left][0], rowsA, rowsA*(s.index%warpgroupWarps), p.across[0], s.x[:]) {
 		return
 	}
 	if !s.gather(q, f.regs[p.right][0], p.columns, 0, p.across[1], s.y[:]) {
@@ -129,40 +108,39 @@ func (s *products) multiply(p *productForm) {
 			f.regs[slot][n] = bits32(float32(sum))
 		}
 	}
-	s.begin(w.block, q)
+	s.begin(s.block, q)
 }
 
 // agree reports whether the threads of the warp name the same matrices and are in a whole warpgroup, and whether D is added.
 func (s *products) agree(p *productForm) (accumulate, ok bool) {
-	w := s.warp
-	f := w.frame
-	if w.index|(warpgroupWarps-1) >= len(w.block.warps) {
-		w.fail(&Fault{Kind: DivergentWarp, Detail: "the instruction needs a warpgroup, four warps from a multiple of four on"}, 0)
+	f := s.frame
+	if s.index|(warpgroupWarps-1) >= len(s.block.warps) {
+		s.fail(&Fault{Kind: DivergentWarp, Detail: "the instruction needs a warpgroup, four warps from a multiple of four on"}, 0)
 		return false, false
 	}
 	add := f.predMask(p.pred, p.negated)
 	for n := range warpThreads {
 		switch {
 		case p.left != none && f.regs[p.left][n] != f.regs[p.left][0], f.regs[p.right][n] != f.regs[p.right][0]:
-			w.fail(&Fault{Kind: DivergentWarp, Detail: "the threads of the warp have different descriptors"}, n)
+			s.fail(&Fault{Kind: DivergentWarp, Detail: "the threads of the warp have different descriptors"}, n)
 			return false, false
 		case add>>n&1 != add&1:
-			w.fail(&Fault{Kind: DivergentWarp, Detail: "the threads of the warp disagree whether D is added"}, n)
+			s.fail(&Fault{Kind: DivergentWarp, Detail: "the threads of the warp disagree whether D is added"}, n)
 			return false, false
 		}
 	}
 	return add != 0, true
 }
 
-// sameProduct reports whether the other warps of the warpgroup execute this product as their next one, too, as far as they have come.
+// sameProduct reports whether the other warps of the warpgroup execute this product as their next one, too, as far as
+// they have come.
 func (s *products) sameProduct(p *productForm) bool {
-	w := s.warp
-	f := w.frame
-	now := issue{pc: w.at, warp: w.index, right: f.regs[p.right][0]}
+	f := s.frame
+	now := issue{pc: s.at, warp: s.index, right: f.regs[p.right][0]}
 	if p.left != none {
 		now.left = f.regs[p.left][0]
 	}
-	g := &w.block.warpgroups[w.index/warpgroupWarps]
+	g := &s.block.warpgroups[s.index/warpgroupWarps]
 	s.issued++
 	if s.issued > len(*g) {
 		*g = append(*g, now)
@@ -172,12 +150,12 @@ func (s *products) sameProduct(p *productForm) bool {
 	if first.pc == now.pc && first.left == now.left && first.right == now.right {
 		return true
 	}
-	other := w.block.place(first.pc, first.warp*warpThreads)
-	w.fail(&Fault{Kind: DivergentWarp, Other: &other, Detail: "the warps of the warpgroup execute different products"}, 0)
+	other := s.block.place(first.pc, first.warp*warpThreads)
+	s.fail(&Fault{Kind: DivergentWarp, Other: &other, Detail: "the warps of the warpgroup execute different products"}, 0)
 	return false
 }
 
-// lonely is the fault of a product that a warp of the warpgroup never executes.
+// lonely returns the fault of a product that a warp of the warpgroup never executes.
 func (b *block) lonely() error {
 	for n, issues := range b.warpgroups {
 		for _, w := range b.warps[n*warpgroupWarps:] {
@@ -194,27 +172,11 @@ func (b *block) lonely() error {
 	return nil
 }
 
-// fragmentOfA are the elements of A that a thread holds.
-func (p *productForm) fragmentOfA(f *frame, n int, x *[rowsA][maxProductDepth]float64) {
-	group, member := n/4, n%4 //nolint:mnd // threads of a group
-	for k, slot := range p.a {
-		row := &x[group+k%2*8] //nolint:mnd // the lower half of the rows
-		if p.tf32 {
-			row[member+k/2*4] = p.element(f.regs[slot][n]) //nolint:mnd // the next columns
-			continue
-		}
-		column := member*2 + k/2*8 //nolint:mnd // pairs; the next columns
-		row[column] = p.element(f.regs[slot][n])
-		row[column+1] = p.element(f.regs[slot][n] >> 16) //nolint:mnd // the upper half
-	}
-}
-
 // gather reads lines of a matrix from shared memory, rows of A or columns of B, from the first one on.
 func (s *products) gather(q *product, bits uint64, lines, first int, across bool, to [][maxProductDepth]float64) bool {
-	w := s.warp
 	d, wrong := newDescriptor(bits)
 	if wrong != "" {
-		w.fail(&Fault{Kind: Unsupported, Detail: fmt.Sprintf("descriptor %#x: %s", bits, wrong)}, 0)
+		s.fail(&Fault{Kind: Unsupported, Detail: fmt.Sprintf("descriptor %#x: %s", bits, wrong)}, 0)
 		return false
 	}
 	p := q.form
@@ -252,9 +214,8 @@ func (s *products) gather(q *product, bits uint64, lines, first int, across bool
 
 // chunk reads 16 bytes of shared memory for a product.
 func (s *products) chunk(q *product, address uint64) []byte {
-	w := s.warp
 	a := access{space: ptx.Shared, address: address, bytes: chunkBytes, read: true}
-	bytes := w.reach(&a)
+	bytes := s.reach(&a)
 	if bytes == nil || !s.proxied(&a) {
 		return nil
 	}

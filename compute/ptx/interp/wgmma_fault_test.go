@@ -10,8 +10,9 @@ import (
 	"github.com/go-vram/vram/compute/ptx/interp"
 )
 
-// warpgroupPrelude gives each thread its part of the matrices in shared memory: A has 2048 bytes at 0, B 256 bytes at 4096. %r1 is the
-// thread, %s1 the thread's 32 bytes, %s2 its two bytes of B, %a and %b the descriptors, %f0 to %f3 are D, %x0 to %x3 are A.
+// warpgroupPrelude gives each thread its part of the matrices in shared memory: A has 2048 bytes at 0, B 256 bytes at
+// 4096. %r1 is the thread, %s1 the thread's 32 bytes, %s2 its two bytes of B, %a and %b the descriptors, %f0 to %f3 are
+// D, %x0 to %x3 are A.
 const warpgroupPrelude = `.version 8.0
 .target sm_90a
 .address_size 64
@@ -61,8 +62,8 @@ func TestFaultsOfWarpgroups(t *testing.T) {
 	for name, c := range map[string]struct {
 		body        string
 		kind        interp.Kind
-		line, other int    // behind the prelude, from 0; other -1: none
-		thread      uint32 // of its warp: the warp that comes last to a barrier goes on first
+		line, other int    // after the prelude, from 0; other -1: none
+		thread      uint32 // of its warp: the warp that arrives last at a barrier continues first
 		detail      string
 	}{
 		"a result is read before the wait":            {begun + commit + read + wait0, interp.WgmmaInFlight, 7, 5, 0, "register %f2"},

@@ -22,7 +22,7 @@ type sharedMatrix struct {
 	leading, stride int // bytes
 }
 
-// descriptor is that of the PTX manual.
+// descriptor encodes a matrix as the PTX manual says.
 func (m sharedMatrix) descriptor() uint64 {
 	mode := map[int]uint64{0: 0, 128: 1, 64: 2, 32: 3}[m.swizzle]
 	return uint64(m.start>>4) | uint64(m.leading>>4)<<16 | uint64(m.stride>>4)<<32 | mode<<62
@@ -72,7 +72,7 @@ type product struct {
 func (p *product) bytes() int { return map[string]int{"tf32": 4, "bf16": 2, "f16": 2}[p.element] }
 func (p *product) depth() int { return 32 / p.bytes() }
 
-// fill gives the matrices numbers, with bits below those of a tf32 that the product leaves out.
+// fill gives the matrices numbers, with lower bits that tf32 lacks and the product ignores.
 func (p *product) fill(rnd *rand.Rand) {
 	f, bytes := formats[p.element], p.bytes()
 	p.shared, p.fromA = make([]byte, p.sharedBytes), make([]byte, 128*16)
@@ -206,7 +206,7 @@ func products() map[string]*product {
 	return all
 }
 
-// matrix lies somewhere behind a start, with more between its parts than is needed.
+// matrix is placed after some start, with gaps between its parts.
 func matrix(swizzle int, across bool, start int) sharedMatrix {
 	m := sharedMatrix{swizzle: swizzle, across: across, start: start + 3*128, leading: 16, stride: 8*swizzle + 1024}
 	switch {

@@ -1,11 +1,9 @@
 package interp
 
-import (
-	"github.com/go-vram/vram/compute/ptx"
-)
+import "github.com/go-vram/vram/compute/ptx"
 
-// fragment is the part of a matrix that each thread of a warp holds for wmma. PTX leaves open which elements those are. Here thread t has
-// those from t*own on, row by row, and where its registers have room for more it has them again.
+// fragment is the part of a matrix that each thread of a warp holds for wmma. PTX leaves open which elements those are.
+// Here thread t has those from t*own on, row by row, and where its registers have room for more it has them again.
 type fragment struct {
 	rows, columns int
 	element       ptx.Type
@@ -14,13 +12,13 @@ type fragment struct {
 	slots         []int
 }
 
-// warpFragment is the fragment of an operand.
+// warpFragment returns the fragment of an operand.
 func warpFragment(rows, columns int, element ptx.Type, slots []int) fragment {
 	each := max(32/element.Bits(), 1) //nolint:mnd // a register
 	return fragment{rows: rows, columns: columns, element: element, own: rows * columns / warpThreads, each: each, slots: slots}
 }
 
-// get is an element of the matrix, by its number, in the registers of a frame.
+// get returns an element of the matrix, by its number, in the registers of a frame.
 func (g *fragment) get(f *frame, n int) uint64 {
 	thread, at := n/g.own, n%g.own
 	bits := g.element.Bits()
@@ -39,33 +37,29 @@ func (g *fragment) put(f *frame, thread int, elements []uint64) {
 	}
 }
 
-// wmma compiles loads and stores of fragments, and their product.
-func (c *compiler) wmma(i *ptx.Instruction) {
-	t := &meeting{mask: none, pred: none, out: none, outPred: none, whole: true}
-	c.to.flow, c.to.meet = sync, t
+// lowerFragment translates loads and stores of fragments.
+func lowerFragment(c *lowering, i *ptx.Instruction) {
+	t := c.wholeWarp()
 	rows, columns, depth := i.Mod(ptx.KindShape).Shape()
+	of, at := &i.Operands[0], &i.Operands[1]
+	slot, write := c.out, i.Op == ptx.OpWmmaStoreD
 	switch i.Op {
 	case ptx.OpWmmaLoadA:
 		columns = depth
 	case ptx.OpWmmaLoadB:
 		rows = depth
-	case ptx.OpWmmaMma:
-		c.wmmaProduct(i, t, rows, columns, depth)
-		return
+	case ptx.OpWmmaStoreD:
+		of, at = at, of
+		slot = func(o *ptx.Operand) int { return c.in(o, registerOf(i.Type(0))) }
 	default:
 	}
-	if i.Op == ptx.OpWmmaStoreD {
-		p := c.pointer(&i.Operands[0], i.Space())
-		g := warpFragment(rows, columns, i.Type(0), c.vector(&i.Operands[1], func(o *ptx.Operand) int { return c.in(o, registerOf(i.Type(0))) }))
-		t.meet = c.eachElement(i, p, &g, 2, true)
-		return
-	}
-	g := warpFragment(rows, columns, i.Type(0), c.vector(&i.Operands[0], c.out))
-	t.meet = c.eachElement(i, c.pointer(&i.Operands[1], i.Space()), &g, 2, false)
+	p := c.pointer(at, i.Space())
+	g := warpFragment(rows, columns, i.Type(0), c.vector(of, slot))
+	t.meet = eachElement(c, i, p, &g, 2, write) //nolint:mnd // the third operand
 }
 
-// eachElement loads or stores a fragment: the address of an element is that of the matrix and the stride between rows, or columns.
-func (c *compiler) eachElement(i *ptx.Instruction, p pointer, g *fragment, stride int, write bool) func(w *warp, members uint32) {
+// eachElement loads or stores a fragment: an address is the matrix's own, plus the stride between rows or columns.
+func eachElement(c *lowering, i *ptx.Instruction, p pointer, g *fragment, stride int, write bool) func(w *warp, members uint32) {
 	bytes := g.element.Bytes()
 	c.narrow(p.space, bytes)
 	byColumn := i.Mod(ptx.KindLayout) == ptx.ModCol
@@ -78,7 +72,7 @@ func (c *compiler) eachElement(i *ptx.Instruction, p pointer, g *fragment, strid
 	}
 	return func(w *warp, members uint32) {
 		f := w.frame
-		if !w.together(members) {
+		if !together(w, members) {
 			return
 		}
 		elements := make([]uint64, g.own)
@@ -96,7 +90,7 @@ func (c *compiler) eachElement(i *ptx.Instruction, p pointer, g *fragment, strid
 					store(value[:], bytes, g.get(f, n))
 					a.value = value[:bytes]
 				}
-				at := w.reach(&a)
+				at := w.memory.reach(&a)
 				switch {
 				case at == nil:
 					return
@@ -113,23 +107,24 @@ func (c *compiler) eachElement(i *ptx.Instruction, p pointer, g *fragment, strid
 	}
 }
 
-// wmmaProduct compiles D = A*B + C. Products of numbers are exact and their sum is rounded once; integers wrap, or are cut to their range.
-func (c *compiler) wmmaProduct(i *ptx.Instruction, t *meeting, rows, columns, depth int) {
+// lowerWmma translates D = A*B + C. Products of numbers are exact and their sum is rounded once; integers wrap, or are
+// cut to their range.
+func lowerWmma(c *lowering, i *ptx.Instruction) {
+	t := c.wholeWarp()
+	rows, columns, depth := i.Mod(ptx.KindShape).Shape()
 	element, result, addend := ptx.F16, i.Type(0), i.Type(1)
-	if len(i.Types) > 2 { //nolint:mnd // those of D, A, B and C
+	if len(i.Types) > 2 { //nolint:mnd // of D, A, B and C
 		element, addend = i.Type(1), i.Type(3)
 	}
-	slots := func(n int, of ptx.Type) []int {
-		return c.vector(&i.Operands[n], func(o *ptx.Operand) int { return c.in(o, of) })
-	}
+	o := i.Operands
 	d := warpFragment(rows, columns, result, c.vector(&i.Operands[0], c.out))
-	a, b := warpFragment(rows, depth, element, slots(1, ptx.B32)), warpFragment(depth, columns, element, slots(2, ptx.B32))
-	e := warpFragment(rows, columns, addend, slots(3, registerOf(addend)))
+	a, b := warpFragment(rows, depth, element, c.vectorIn(&o[1], ptx.B32)), warpFragment(depth, columns, element, c.vectorIn(&o[2], ptx.B32))
+	e := warpFragment(rows, columns, addend, c.vectorIn(&o[3], registerOf(addend)))
 	read, readAddend := elementReader(element), elementReader(addend)
 	write := elementWriter(result, i.Has(ptx.ModSatfinite))
 	t.meet = func(w *warp, members uint32) {
 		f := w.frame
-		if !w.together(members) {
+		if !together(w, members) {
 			return
 		}
 		x, y := make([]float64, rows*depth), make([]float64, depth*columns)

@@ -27,7 +27,7 @@ func (c wmmaCase) sizes() (m, n, k int) {
 	return m, n, k
 }
 
-// registers are those of a fragment, and how they are named.
+// registers lists the registers of a fragment and their names.
 func registers(element string, elements int, prefix string) (text string, count int) {
 	count = elements / 32 * bits(element) / 32
 	if element == "f16" && prefix != "c" && prefix != "d" {
@@ -111,7 +111,7 @@ func fragmentMatrix(rnd *rand.Rand, rows, columns, pad int, layout, element stri
 	return memory, at, values
 }
 
-// Products in fragments are those of the matrices in memory, in all shapes, types and layouts, with lines of any length.
+// Products in fragments equal products of the matrices in memory, in all shapes, types and layouts, with lines of any length.
 func TestProductsInFragments(t *testing.T) {
 	t.Parallel()
 	rnd := rand.New(rand.NewPCG(21, 22))

@@ -123,7 +123,7 @@ func TestAnOldArchitecture(t *testing.T) {
 	assert.Equal(t, []byte{5, 0, 0, 0}, one(t, "sm_52", "mov.u32 %r1, 5; st.global.u32 [%rd2], %r1;", nil, 4, 1))
 }
 
-// A kernel has memory for the shared variables that it names, and not for those of other kernels of its module.
+// A kernel has memory for the shared variables that it names, and not for variables of other kernels of its module.
 func TestSharedMemoryOfOtherKernels(t *testing.T) {
 	k := compile(t, `.version 7.8
 .target sm_80

@@ -1,16 +1,93 @@
 package interp
 
-import (
-	"math"
+import "github.com/go-vram/vram/compute/ptx"
 
-	"github.com/go-vram/vram/compute/ptx"
+// Functions of one thread.
+type (
+	func1 func(a uint64) uint64
+	func2 func(a, b uint64) uint64
+	func3 func(a, b, c uint64) uint64
 )
+
+// apply1 applies a function in each thread.
+func apply1(d, a int, fn func1) computation {
+	return func(f *frame, m uint32) {
+		rd, ra := &f.regs[d], &f.regs[a]
+		if m == full {
+			for i := range rd {
+				rd[i] = fn(ra[i])
+			}
+			return
+		}
+		for ; m != 0; m &= m - 1 {
+			i := next(m)
+			rd[i] = fn(ra[i])
+		}
+	}
+}
+
+// apply2 applies a function in each thread.
+func apply2(d, a, b int, fn func2) computation {
+	return func(f *frame, m uint32) {
+		rd, ra, rb := &f.regs[d], &f.regs[a], &f.regs[b]
+		if m == full {
+			for i := range rd {
+				rd[i] = fn(ra[i], rb[i])
+			}
+			return
+		}
+		for ; m != 0; m &= m - 1 {
+			i := next(m)
+			rd[i] = fn(ra[i], rb[i])
+		}
+	}
+}
+
+// apply3 applies a function in each thread.
+func apply3(d, a, b, c int, fn func3) computation {
+	return func(f *frame, m uint32) {
+		rd, ra, rb, rc := &f.regs[d], &f.regs[a], &f.regs[b], &f.regs[c]
+		if m == full {
+			for i := range rd {
+				rd[i] = fn(ra[i], rb[i], rc[i])
+			}
+			return
+		}
+		for ; m != 0; m &= m - 1 {
+			i := next(m)
+			rd[i] = fn(ra[i], rb[i], rc[i])
+		}
+	}
+}
+
+// compared sets two predicates, the second to the opposite of the first, each combined with a third.
+func compared(p, q, a, b int, fn func(a, b uint64) bool, combine func(result, other uint32) uint32, other int, negated bool) computation {
+	return func(f *frame, m uint32) {
+		ra, rb := &f.regs[a], &f.regs[b]
+		var result uint32
+		for rest := m; rest != 0; rest &= rest - 1 {
+			i := next(rest)
+			if fn(ra[i], rb[i]) {
+				result |= 1 << i
+			}
+		}
+		opposite := ^result
+		if combine != nil {
+			third := f.predMask(other, negated)
+			result, opposite = combine(result, third), combine(opposite, third)
+		}
+		f.setPred(p, result, m)
+		if q != none {
+			f.setPred(q, opposite, m)
+		}
+	}
+}
 
 // The loops of frequent instructions: a call of a function in each thread would cost more than
 // the operation. Each computes the function of its instruction, as a test holds.
 
-// hot2 is the loop of a binary instruction, or nil.
-func hot2(i *ptx.Instruction, d, a, b int) action {
+// hot2 returns the loop of a binary instruction, or nil.
+func hot2(i *ptx.Instruction, d, a, b int) computation {
 	switch {
 	case i.Op == ptx.OpAdd && len(i.Mods) == 0 && i.Type(0).IsInteger() && i.Type(0).Bits() == 32:
 		return hotLoop2(d, a, b, func(rd, ra, rb *lanes) {
@@ -57,20 +134,9 @@ func isPlainF32(i *ptx.Instruction) bool {
 	return i.Type(0) == ptx.F32 && (len(i.Mods) == 0 || len(i.Mods) == 1 && i.Mods[0] == ptx.ModRn)
 }
 
-// f32 is the number with those bits.
-func f32(v uint64) float32 { return math.Float32frombits(uint32(v)) } //nolint:gosec // the upper half is empty
-
-// bits32 are the bits of a number; NaN has one form.
-func bits32(v float32) uint64 {
-	if v != v { //nolint:gocritic // NaN
-		return nanF32
-	}
-	return uint64(math.Float32bits(v))
-}
-
 // hotLoop2 runs the loop over all threads of a warp, in a copy where some threads do not take part.
-func hotLoop2(d, a, b int, loop func(rd, ra, rb *lanes)) action {
-	return func(_ *warp, f *frame, m uint32) {
+func hotLoop2(d, a, b int, loop func(rd, ra, rb *lanes)) computation {
+	return func(f *frame, m uint32) {
 		if m == full {
 			loop(&f.regs[d], &f.regs[a], &f.regs[b])
 			return
@@ -90,8 +156,8 @@ func (f *frame) merge(d int, all *lanes, m uint32) {
 	}
 }
 
-// hot3 is the loop of a ternary instruction, or nil.
-func hot3(i *ptx.Instruction, d, a, b, c int) action {
+// hot3 returns the loop of a ternary instruction, or nil.
+func hot3(i *ptx.Instruction, d, a, b, c int) computation {
 	switch {
 	case i.Op == ptx.OpMad && len(i.Mods) == 1 && i.Has(ptx.ModLo) && i.Type(0).Bits() == 32:
 		return hotLoop3(d, a, b, c, func(rd, ra, rb, rc *lanes) {
@@ -109,8 +175,8 @@ func hot3(i *ptx.Instruction, d, a, b, c int) action {
 	return nil
 }
 
-func hotLoop3(d, a, b, c int, loop func(rd, ra, rb, rc *lanes)) action {
-	return func(_ *warp, f *frame, m uint32) {
+func hotLoop3(d, a, b, c int, loop func(rd, ra, rb, rc *lanes)) computation {
+	return func(f *frame, m uint32) {
 		if m == full {
 			loop(&f.regs[d], &f.regs[a], &f.regs[b], &f.regs[c])
 			return

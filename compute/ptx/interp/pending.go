@@ -1,0 +1,100 @@
+package interp
+
+// asyncs are the copies of a thread that were not delivered. Bytes arrive as late as allowed: when the thread waits for them.
+type asyncs struct {
+	open   []asyncCopy   // not committed
+	groups [][]asyncCopy // the oldest first
+}
+
+// asyncCopy is one cp.async.
+type asyncCopy struct {
+	pc       int
+	to, from access
+	zeros    int // bytes at the end that are not copied
+}
+
+func (a *asyncs) commit() {
+	a.groups = append(a.groups, a.open)
+	a.open = nil
+}
+
+// all returns the copies that were not delivered.
+func (a *asyncs) all() (copies []asyncCopy) {
+	for _, g := range a.groups {
+		copies = append(copies, g...)
+	}
+	return append(copies, a.open...)
+}
+
+// The largest product of one warp.
+const (
+	maxProductColumns = 256
+	maxProductDepth   = 16
+)
+
+// matrices is the shape of a multiplication: A has rows x depth, B depth x columns, C and D rows x columns.
+const (
+	rowsA    = 16
+	columnsB = 8
+)
+
+// chunkBytes is the unit in which matrices of wgmma lie in shared memory.
+const chunkBytes = 16
+
+// productForm is a wgmma.mma_async.
+type productForm struct {
+	d, a           []int // slots; a is empty where A is in shared memory
+	registers      []int // d, then a
+	left, right    int   // slots of descriptors; left none where A is in registers
+	pred           int
+	negated        bool
+	columns, depth int
+	tf32           bool
+	element        func(uint64) float64
+	sign           float64 // of the products: both scales together
+	across         [2]bool // A, B: rows and columns of A, of B, lie along memory, not the depth
+}
+
+// product is a wgmma.mma_async whose results have not arrived.
+type product struct {
+	pc     int
+	frame  *frame
+	form   *productForm
+	chunks []uint16 // of shared memory that it reads
+}
+
+// issue is a product as the first warp of a warpgroup executed it.
+type issue struct {
+	pc, warp    int
+	left, right uint64 // descriptors
+}
+
+// proxyFence is a fence.proxy.async of some threads: accesses up to the clock are seen by products.
+type proxyFence struct{ clock, threads uint32 }
+
+// registerUse is the use of a frame's registers by products, by slot; nil in functions without products.
+type registerUse struct {
+	touched []uint32   // threads that accessed the register since the last wgmma.fence
+	reads   []int      // products that read it as A
+	writes  []int      // products that write it as D
+	last    []*product // that uses it
+}
+
+func newRegisterUse(slots int) *registerUse {
+	return &registerUse{make([]uint32, slots), make([]int, slots), make([]int, slots), make([]*product, slots)}
+}
+
+func (u *registerUse) clear() {
+	clear(u.touched)
+	clear(u.reads)
+	clear(u.writes)
+	clear(u.last)
+}
+
+// inFlight returns the product that uses a register, or nil.
+func (u *registerUse) inFlight(slot int) *product {
+	if u == nil || slot >= len(u.last) || u.reads[slot]+u.writes[slot] == 0 {
+		return nil
+	}
+	return u.last[slot]
+}

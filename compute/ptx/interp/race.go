@@ -1,0 +1,139 @@
+package interp
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/go-vram/vram/compute/ptx"
+)
+
+// conflict returns an earlier access that the new one is not ordered with, or 0.
+func (d *detector) conflict(c *cell, a *access, thread int, since uint32) touch {
+	unordered := func(t touch) bool {
+		return t.clock() > since && (!a.strong || !t.strong()) && !d.order.sees(t, thread)
+	}
+	switch {
+	case unordered(c.store):
+		return c.store
+	case a.write && unordered(c.load):
+		return c.load
+	case a.write && unordered(c.other):
+		return c.other
+	case c.store.crowded():
+		return d.conflictInCrowd(c, a, unordered)
+	}
+	return 0
+}
+
+// check looks for races of an access to cells and notes it. now are the bytes that are there.
+func (d *detector) check(a *access, cells []cell, kind Kind, now []byte) bool {
+	if d.ignores(kind) {
+		return true
+	}
+	thread := d.index*warpThreads + a.thread
+	since := uint32(0) // accesses at this time and before are forgotten: each block starts with new shared memory
+	if kind == SharedRace {
+		since = d.block.began
+	}
+	t := newTouch(d.order.clock, d.at, a.strong, thread)
+	for n := range cells {
+		c := &cells[n]
+		if found := d.conflict(c, a, thread, since); found != 0 && (!a.write || found != c.store || !same(a.value, now)) &&
+			!d.guessed(a, found, kind, now) && d.raced(c, found, a, thread, since, kind) {
+			return false
+		}
+		if a.write && a.strong && *c != (cell{}) {
+			c.note(d.crowded(c, t, a, thread, since), true)
+			continue
+		}
+		c.note(t, a.write)
+	}
+	return true
+}
+
+// skipOwn skips conflicts with ended products of the warp itself, for which all its threads waited, and returns the
+// next conflict.
+func (d *detector) skipOwn(c *cell, found touch, a *access, thread int, since uint32) touch {
+	for found != 0 && found.thread()/warpThreads == d.index && d.block.kernel.code[found.pc()].source.Op == ptx.OpWgmmaMmaAsync {
+		if c.load == found {
+			c.load = 0
+		} else {
+			c.other = 0
+		}
+		found = d.conflict(c, a, thread, since)
+	}
+	return found
+}
+
+// raced reports a conflict that was found, but for those with products of the warp's own.
+func (d *detector) raced(c *cell, found touch, a *access, thread int, since uint32, kind Kind) bool {
+	if d.block.kernel.wgmma {
+		found = d.skipOwn(c, found, a, thread, since)
+	}
+	if found != 0 {
+		d.fail(d.race(a, found, kind), a.thread)
+	}
+	return found != 0
+}
+
+// same reports whether a store changes nothing: two threads that write the same do no harm.
+func same(value, now []byte) bool { return value != nil && slices.Equal(value, now) }
+
+// guessed reports whether a race is one of a plain load with an atomic, and keeps it until the thread that has loaded
+// confirms the value.
+func (d *detector) guessed(a *access, found touch, kind Kind, now []byte) bool {
+	b := d.block
+	if !b.kernel.swaps || a.bytes > 8 { //nolint:mnd // the widest atom.cas
+		return false
+	}
+	thread := d.index*warpThreads + a.thread
+	mine, other := b.kernel.code[d.at].source.Op, b.kernel.code[found.pc()].source.Op
+	switch {
+	case !a.strong && mine == ptx.OpLd && isAtomic(other):
+	case !found.strong() && other == ptx.OpLd && isAtomic(mine) && b.owns(found.clock()):
+		thread = found.thread()
+	default:
+		return false
+	}
+	key := guessKey{thread, keyOf(a)}
+	if _, known := b.guesses.open[key]; !known {
+		b.guesses.keep(key, d.locate(d.race(a, found, kind), a.thread), load(now, a.bytes))
+	}
+	return true
+}
+
+// race returns the fault of two accesses.
+func (d *detector) race(a *access, t touch, kind Kind) *Fault {
+	b := d.block
+	index := b.index
+	if !b.owns(t.clock()) {
+		index = b.run.launch.Grid.at(b.run.turns.blockAt(t.clock()))
+	}
+	other := b.kernel.place(t.pc(), index, b.run.launch.Block.at(uint64(t.thread()))) //nolint:gosec // not negative
+	return &Fault{Kind: kind, Space: a.space, Address: a.address, Bytes: a.bytes, Other: &other, Detail: d.disorder(t) + d.whose(a)}
+}
+
+// whose says whose memory an access is to, where that is known.
+func (d *detector) whose(a *access) string {
+	if a.space == ptx.Shared {
+		return ""
+	}
+	g, err := d.block.run.find(a)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf("; byte %d%s", a.address-g.Start, g.owner())
+}
+
+// disorder names the missing order between an earlier access and now.
+func (d *detector) disorder(t touch) string {
+	b, clock := d.block, t.clock()
+	acquired := clock <= d.order.acquired[t.thread()/warpThreads]
+	if !b.owns(clock) {
+		acquired = d.order.turns.has(b.run.turns.at(clock))
+	}
+	if acquired {
+		return "nothing orders the two accesses: a fence is missing after the atomic access that has read what the other thread wrote"
+	}
+	return "nothing orders the two accesses"
+}
