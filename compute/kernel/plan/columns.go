@@ -73,7 +73,7 @@ func (p *Program) alignedBeside(g *Geometry, rows int, shared uint32, addresses 
 			continue
 		}
 		size := o.Type.Size()
-		piece := pieceOf(rows, size) * size
+		piece := code.PieceLen(rows, size) * size
 		if addresses[k]%uint64(piece) != 0 || g.Start[k]*size%piece != 0 { //nolint:gosec // positive
 			return false
 		}
@@ -170,18 +170,18 @@ func (p *Program) turned(g *Geometry, add func(Schedule)) {
 // turned places a thread of a turned kernel, and returns the first of its rows.
 func (w *writer) turned(thread code.Value) (row code.Value) {
 	beside := uint32(max(w.v.Beside, 1))
-	w.sharedBytes = w.exchangeBytes()
+	w.Reserve(w.exchangeBytes())
 	w.lane = w.Op2(code.ShrU32, thread, code.U32(5))
-	row = w.Op2(code.MulS32, w.special("ctaid.x"), code.U32(warpLanes*beside))
+	row = w.Op2(code.MulS32, w.Special("ctaid.x"), code.U32(warpLanes*beside))
 	row = w.Op2(code.AddS32, row, w.Op2(code.MulS32, w.Op2(code.And32, thread, code.U32(warpLanes-1)), code.U32(beside)))
 	w.valid = w.Op2(code.LtU32, row, w.param(Rows, 0, 0))
 	if w.v.Split {
-		w.begin = w.mul(w.indexOf(w.special("ctaid.y")), w.param(Chunk, 0, 0))
-		w.end = w.least(w.end, w.add(w.begin, w.param(Chunk, 0, 0)))
+		w.begin = w.Mul(w.Index(w.Special("ctaid.y")), w.param(Chunk, 0, 0))
+		w.end = w.Min(w.end, w.Add(w.begin, w.param(Chunk, 0, 0)))
 	}
 	// Threads without a row stay, for the others' barriers, and go over nothing.
 	row = w.Op3(code.Select32, row, code.U32(0), w.valid)
-	w.end = w.Op3(w.index.pick(code.Select32, code.Select64), w.end, w.index.constant(0), w.valid)
+	w.end = w.Op3(w.Pick(code.Select32, code.Select64), w.end, w.Constant(0), w.valid)
 	return row
 }
 
@@ -196,12 +196,12 @@ func (w *writer) same(operand int) bool {
 // scanTurned is scan of a turned kernel: several elements of each row at once, then one by one.
 func (w *writer) scanTurned(body func(all ...*batch)) {
 	lanes, repeat, beside := int(w.v.Lanes), max(int(w.v.Repeat), 1), max(int(w.v.Beside), 1)
-	col := w.Variable(w.add(w.begin, w.indexOf(w.lane)))
+	col := w.Variable(w.Add(w.begin, w.Index(w.lane)))
 	for _, count := range []int{repeat, 1} {
-		w.loopOn(col, w.end, w.index.constant(lanes*count), lanes*(count-1)+1, func(from code.Value) {
+		w.loopOn(col, w.end, w.Constant(lanes*count), lanes*(count-1)+1, func(from code.Value) {
 			all := make([]*batch, count)
 			for i := range all {
-				all[i] = w.batch(w.add(from, w.index.constant(i*lanes)), beside)
+				all[i] = w.batch(w.Add(from, w.Constant(i*lanes)), beside)
 			}
 			body(all...)
 		})
@@ -258,10 +258,10 @@ func (w *writer) exchangeStart(r *reduction, part int) int {
 // something but the first warp needs them.
 func (w *writer) acrossWarps(r *reduction, found []state) []state {
 	if w.exchangeUsed {
-		w.Line("bar.sync 0") // the last states have been read
+		w.Barrier() // the last states have been read
 	}
 	w.exchangeUsed = true
-	base, thread, threads := w.New(code.B32), w.special("tid.x"), w.v.BlockThreads()
+	base, thread, threads := w.New(code.B32), w.Special("tid.x"), w.v.BlockThreads()
 	w.Line("mov.u32 %v, shared", base)
 	slot := func(part, row int, of code.Value) code.Value {
 		size := bitsOf(r.class(part)) / 8
@@ -274,7 +274,7 @@ func (w *writer) acrossWarps(r *reduction, found []state) []state {
 			w.Line("st.shared.b%d [%v], %v", bitsOf(r.class(part)), slot(part, row, thread), w.Register(s[part]))
 		}
 	}
-	w.Line("bar.sync 0")
+	w.Barrier()
 	variables := make([][2]code.Value, len(found))
 	for row := range found {
 		variables[row] = w.begun([]*reduction{r})[0]

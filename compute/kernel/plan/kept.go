@@ -26,14 +26,14 @@ func (w *writer) scanKept(body func(all ...*batch)) {
 // keepRow loads the operands of the first reductions, for all elements, before the first of them is used.
 func (w *writer) keepRow() {
 	vector, lanes := int(w.v.Vector), int(w.v.Lanes)
-	first := w.add(w.begin, w.mul(w.indexOf(w.lane), w.index.constant(vector)))
+	first := w.Add(w.begin, w.Mul(w.Index(w.lane), w.Constant(vector)))
 	inputs := map[int]*expr.Node{}
 	for _, r := range w.p.at(1) {
 		inputsOf(r.of, inputs)
 	}
 	for i := range int(w.v.Repeat) {
-		k := &kept{col: w.add(first, w.index.constant(i*lanes*vector))}
-		k.whole = w.less(w.add(k.col, w.index.constant(vector-1)), w.end)
+		k := &kept{col: w.Add(first, w.Constant(i*lanes*vector))}
+		k.whole = w.Less(w.Add(k.col, w.Constant(vector-1)), w.end)
 		w.If(k.whole, func() {
 			k.batch = w.batch(k.col, vector)
 			for operand := range w.p.Inputs {

@@ -129,9 +129,9 @@ func (w *writer) tiled() {
 			t.fill(k)
 		}
 	}
-	w.Line("bar.sync 0")
-	end := w.index.constant(t.side - 1)
-	whole := w.Op2(code.AndPred, w.less(w.add(t.row, end), t.rows), w.less(w.add(t.col, end), t.cols))
+	w.Barrier()
+	end := w.Constant(t.side - 1)
+	whole := w.Op2(code.AndPred, w.Less(w.Add(t.row, end), t.rows), w.Less(w.Add(t.col, end), t.cols))
 	w.If(whole, func() {
 		var all []*batch
 		for line := 0; line < t.side; line += tileWarps {
@@ -147,25 +147,24 @@ func (w *writer) tiled() {
 func (w *writer) newTile() *tile {
 	last := int(w.v.Inner) - 1
 	t := &tile{w: w, side: int(w.v.Tile), rows: w.param(InnerShape, 0, last-1), cols: w.param(InnerShape, 0, last)}
-	thread := w.special("tid.x")
+	thread := w.Special("tid.x")
 	t.lane, t.warp = w.Op2(code.And32, thread, code.U32(warpLanes-1)), w.Op2(code.ShrU32, thread, code.U32(5))
-	t.shared = w.New(code.B32)
-	w.Line("mov.u32 %v, shared", t.shared)
-	at := w.indexOf(w.special("ctaid.x"))
+	t.shared = w.SharedBase()
+	at := w.Index(w.Special("ctaid.x"))
 	at, t.col = t.first(at, t.cols)
 	at, t.row = t.first(at, t.rows)
 	t.rest = w.split(at, uint8(last-1), InnerShape) //nolint:gosec // small
-	w.bases(w.index.constant(0))
+	w.bases(w.Constant(0))
 	return t
 }
 
 // first takes a dimension off the number of a tile: the rest of it, and the first element of the tile in the dimension.
 func (t *tile) first(at, length code.Value) (rest, first code.Value) {
-	w, side := t.w, t.w.index.constant(t.side)
-	divide := w.index.pick(code.DivU32, code.DivU64)
-	tiles := w.Op2(divide, w.add(length, t.w.index.constant(t.side-1)), side)
+	w, side := t.w, t.w.Constant(t.side)
+	divide := w.Pick(code.DivU32, code.DivU64)
+	tiles := w.Op2(divide, w.Add(length, t.w.Constant(t.side-1)), side)
 	rest = w.Op2(divide, at, tiles)
-	return rest, w.mul(w.Op2(w.index.pick(code.SubS32, code.SubS64), at, w.mul(rest, tiles)), side)
+	return rest, w.Mul(w.Op2(w.Pick(code.SubS32, code.SubS64), at, w.Mul(rest, tiles)), side)
 }
 
 // plus adds a number to one of 32 bits.
@@ -178,13 +177,13 @@ func (t *tile) plus(v code.Value, n int) code.Value {
 
 // indices are those of an element of the tile, in all dimensions.
 func (t *tile) indices(row, col code.Value) []code.Value {
-	return append(slices.Clone(t.rest), t.w.add(t.row, t.w.indexOf(row)), t.w.add(t.col, t.w.indexOf(col)))
+	return append(slices.Clone(t.rest), t.w.Add(t.row, t.w.Index(row)), t.w.Add(t.col, t.w.Index(col)))
 }
 
 // inside reports whether an element of the tile is one of the tensor.
 func (t *tile) inside(at []code.Value) code.Value {
 	last := len(at) - 1
-	return t.w.Op2(code.AndPred, t.w.less(at[last-1], t.rows), t.w.less(at[last], t.cols))
+	return t.w.Op2(code.AndPred, t.w.Less(at[last-1], t.rows), t.w.Less(at[last], t.cols))
 }
 
 // slot is the address in shared memory of an element of an operand: neighbours in a line are rows of the tile.
@@ -198,8 +197,7 @@ func (t *tile) slot(k int, row, col code.Value) code.Value {
 // fill copies an operand's elements of the tile to shared memory, as they are: all loads first.
 func (t *tile) fill(k int) {
 	w, size := t.w, t.w.p.Operands[k].Type.Size()
-	t.sharedStart[k] = w.sharedBytes
-	w.sharedBytes += tileBytes(t.side, size)
+	t.sharedStart[k] = w.Reserve(tileBytes(t.side, size))
 	class, bits := code.B32, 8*size
 	if size == 8 {
 		class = code.B64
@@ -254,9 +252,7 @@ func (t *tile) batch(row, col code.Value) *batch {
 func (t *tile) edge() {
 	w := t.w
 	row := w.Variable(t.warp)
-	top, bottom := w.Label(), w.Label()
-	w.Place(top)
-	w.Scope(func() {
+	w.Loop(func(bottom string) {
 		now := w.Get(row)
 		w.Line("@!%v bra %s", w.Op2(code.LtU32, now, code.U32(uint32(t.side))), bottom) //nolint:gosec // small
 		for col := 0; col < t.side; col += warpLanes {
@@ -264,7 +260,5 @@ func (t *tile) edge() {
 			w.If(t.inside(t.indices(now, col)), func() { w.outputs(t.batch(now, col)) })
 		}
 		w.Set(row, t.plus(now, tileWarps))
-		w.Line("bra %s", top)
 	})
-	w.Place(bottom)
 }

@@ -98,10 +98,14 @@ func (k Kernel) Entry() string {
 	return k.For + "_" + k.Kind.String()
 }
 
-// Text is the PTX.
+// Text returns the PTX.
 func (k Kernel) Text() string {
-	w := &writer{Emitter: code.NewEmitter(), Kernel: k}
-	switch k.Kind {
+	return code.Module([]string{k.Entry()}, BlockThreads, k.Wide, func(to *code.Writer, _ int) { (&writer{to, k}).kernel() })
+}
+
+// kernel writes the body.
+func (w *writer) kernel() {
+	switch w.Kind {
 	case Gather:
 		w.gather()
 	case Keys:
@@ -122,7 +126,6 @@ func (k Kernel) Text() string {
 		w.adamWStrided()
 	case kinds:
 	}
-	return w.text()
 }
 
 // String names the kernel with its types.
