@@ -2,12 +2,14 @@ package kernel
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/go-vram/vram/compute/kernel/tune"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/futures"
 )
@@ -21,17 +23,10 @@ type Store interface {
 	Put(text string, image []byte)
 }
 
-// Logger gets the events that are no errors of a call: variants that compute something else, and measurements that failed. *slog.Logger is
-// a logger. Its method is called by Run, Tune, and on goroutines of the compiler.
-type Logger interface {
-	Warn(msg string, args ...any)
-}
-
 // Compiler has the compiled kernels of one device. NewCompiler makes one, Close unloads them.
 type Compiler struct {
 	on       *cuda.Context
 	store    Store       // or nil
-	log      Logger      // or nil
 	prepared atomic.Bool // nothing is compiled that is not asked for: see Prepared
 	threads  int
 	tuner    *tuner
@@ -74,8 +69,27 @@ func (c *Compiler) Freeze() {
 // Threads is how many texts are compiled at a time, at least one. The default is four, or GOMAXPROCS where that is less.
 func Threads(n int) Option { return func(c *Compiler) { c.threads = max(n, 1) } }
 
-// WithLog has a compiler log variants that compute something else, and measurements that fail.
-func WithLog(l Logger) Option { return func(c *Compiler) { c.log = l } }
+// WithLog logs variants that compute wrong results, and measurements that fail.
+func WithLog(l Logger) Option { return func(c *Compiler) { c.tuner.log = l } }
+
+// WithTuning has Run measure variants, or Tune take more or less. NewCompiler refuses with ErrTuningStream a mode without its stream, with
+// ErrForeign a context of another device, and with ErrNotOpen one that is not open.
+func WithTuning(t Tuning) Option { return func(c *Compiler) { c.tuner.config = t } }
+
+// WithTables has variants chosen by the rows of these tables, the first that has a kind of work, and not by those of package compute/kernel/tune/tables.
+// They do not change any more. Without tables the rule chooses.
+func WithTables(all ...*tune.Table) Option {
+	return func(c *Compiler) {
+		c.tuner.tables = func(on tune.Device, of tune.Key) []tune.Row {
+			for _, table := range all {
+				if rows := table.Rows(on, of); rows != nil {
+					return rows
+				}
+			}
+			return nil
+		}
+	}
+}
 
 // maxThreads is the default of Threads: a program that starts has other work beside.
 const maxThreads = 4
@@ -87,7 +101,7 @@ func NewCompiler(on *cuda.Context, with ...Option) (*Compiler, error) {
 	}
 	c := &Compiler{on: on, threads: min(maxThreads, runtime.GOMAXPROCS(0)), modules: map[string]*futures.Promise[*code]{}}
 	c.idle = sync.NewCond(&c.mu)
-	c.tuner = newTuner(c)
+	c.tuner = newTuner(on, &c.counts, &c.prepared)
 	for _, option := range with {
 		option(c)
 	}
@@ -104,12 +118,12 @@ type job struct {
 }
 
 // module is the loaded code of a text, which a kernel has made; nil for a caller's. known: it is loaded, or will be.
-func (c *Compiler) module(of *Kernel, text string) (loaded futures.Future[*code], known bool) {
+func (c *Compiler) module(of fmt.Stringer, text string) (loaded futures.Future[*code], known bool) {
 	return c.once(text, func() (*code, error) { return c.made(of, text) })
 }
 
 // moduleHere is module for a worker: where the text is not known, it is loaded by this goroutine.
-func (c *Compiler) moduleHere(of *Kernel, text string) (loaded futures.Future[*code], known bool) {
+func (c *Compiler) moduleHere(of fmt.Stringer, text string) (loaded futures.Future[*code], known bool) {
 	c.mu.Lock()
 	p, known, err := c.claim(text)
 	c.mu.Unlock()
@@ -123,7 +137,7 @@ func (c *Compiler) moduleHere(of *Kernel, text string) (loaded futures.Future[*c
 }
 
 // made loads the text of a kernel.
-func (c *Compiler) made(of *Kernel, text string) (*code, error) {
+func (c *Compiler) made(of fmt.Stringer, text string) (*code, error) {
 	m, err := c.load(text)
 	if err != nil {
 		return nil, refusedText(of, text, err)
@@ -132,7 +146,7 @@ func (c *Compiler) made(of *Kernel, text string) (*code, error) {
 }
 
 // allowed is module for those who must not compile where that is forbidden. Errors: ErrNotPrepared.
-func (c *Compiler) allowed(of *Kernel, text string) futures.Future[*code] {
+func (c *Compiler) allowed(of fmt.Stringer, text string) futures.Future[*code] {
 	if !c.prepared.Load() {
 		loaded, _ := c.module(of, text)
 		return loaded
@@ -250,7 +264,7 @@ func (c *Compiler) loadOr(key string, compile func() ([]byte, error)) (*code, er
 		if image, ok := c.store.Get(key); ok {
 			m, err := c.on.LoadModule(image)
 			if err == nil {
-				return c.counts.loaded(m, Stored, time.Since(begin)), nil
+				return c.loaded(m, Stored, time.Since(begin)), nil
 			}
 			refused = true
 		}
@@ -273,12 +287,24 @@ func (c *Compiler) loadOr(key string, compile func() ([]byte, error)) (*code, er
 	if refused {
 		c.counts.refused.Add(1)
 	}
-	made := c.counts.loaded(m, Compiled, time.Since(begin))
+	made := c.loaded(m, Compiled, time.Since(begin))
 	if c.store != nil && key != "" {
 		c.store.Put(key, image)
 	}
 	kept = true
 	return made, nil
+}
+
+// loaded counts loaded code.
+func (c *Compiler) loaded(m *cuda.Module, from Origin, took time.Duration) *code {
+	if from == Stored {
+		c.counts.stored.Add(1)
+		c.counts.loadNanos.Add(int64(took))
+	} else {
+		c.counts.compiled.Add(1)
+		c.counts.compileNanos.Add(int64(took))
+	}
+	return &code{m, from, took}
 }
 
 // Close ends a measurement, waits for the compilations that run, fails those that wait with ErrClosed, and unloads all kernels: their launches
@@ -312,4 +338,30 @@ func (c *Compiler) Close() error {
 		failed = errors.Join(failed, err)
 	}
 	return failed
+}
+
+// Stats may be called at any time. The counts are not of one instant.
+func (c *Compiler) Stats() Stats {
+	if c == nil {
+		return Stats{}
+	}
+	n := &c.counts
+	return Stats{
+		Hits: n.hits.Load(), Misses: n.misses.Load(), Compiled: n.compiled.Load(), Stored: n.stored.Load(), Refused: n.refused.Load(),
+		Failed: n.failed.Load(), CompileTime: time.Duration(n.compileNanos.Load()), LoadTime: time.Duration(n.loadNanos.Load()),
+		Tabled: n.tabled.Load(), StaleRows: n.stale.Load(), Tuned: n.tuned.Load(), Disqualified: n.disqualified.Load(),
+		TuningFailed: n.unfinished.Load(), TuningDeferred: n.deferred.Load(), TuningTime: time.Duration(n.tuningNanos.Load()),
+	}
+}
+
+// Tuned has the rows that this compiler has measured, for a later process: see WithTables.
+func (c *Compiler) Tuned() *tune.Table {
+	if c == nil || c.tuner == nil {
+		return nil
+	}
+	c.tuner.mu.Lock()
+	defer c.tuner.mu.Unlock()
+	own := &tune.Table{}
+	own.Merge(&c.tuner.found)
+	return own
 }

@@ -60,7 +60,7 @@ func (e *SourceError) Lines() (all []int) {
 }
 
 // refusedText makes the driver's refusal of a text a *SourceError. Other errors, as a lack of memory, are no mistakes of the text.
-func refusedText(of *Kernel, text string, err error) error {
+func refusedText(of fmt.Stringer, text string, err error) error {
 	for _, r := range []cudadrv.Result{
 		cudadrv.InvalidPTX, cudadrv.InvalidImage, cudadrv.NoBinaryForGPU, cudadrv.UnsupportedPTXVersion, cudadrv.InvalidValue,
 	} {

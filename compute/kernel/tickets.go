@@ -123,12 +123,12 @@ type ticketsKey struct{}
 // errNoTickets says that a context has no tickets yet, which it cannot get in a capture.
 var errNoTickets = errors.New("kernel: the context has no tickets")
 
-// ticketsOf are the tickets for a launch, to be released behind it.
-func (r *ready) ticketsOf(c *cuda.Context) (tickets, error) {
+// takeTickets returns the tickets of a launch, which the caller releases after it. known caches those of the last context.
+func takeTickets(c *cuda.Context, bytes int64, known *atomic.Pointer[contextTickets]) (tickets, error) {
 	if cuda.Capturing(c) {
-		return capturedTickets(c, r.ticketBytes)
+		return capturedTickets(c, bytes)
 	}
-	t := r.known.Load()
+	t := known.Load()
 	if t == nil || t.on != c || !t.launches.Live() {
 		opened, err := c.Lazily(ticketsKey{}, func() (io.Closer, error) {
 			b, err := c.AllocZeroed(streamTickets)
@@ -143,14 +143,14 @@ func (r *ready) ticketsOf(c *cuda.Context) (tickets, error) {
 			return tickets{}, err
 		}
 		t = opened.(*contextTickets) //nolint:forcetypeassert // of this key
-		r.known.Store(t)
+		known.Store(t)
 	}
 	if t.low.Load() {
 		if err := t.renew(c); err != nil {
 			return tickets{}, err
 		}
 	}
-	return tickets{at: cuda.Range{Buffer: t.launches, Bytes: r.ticketBytes}}, nil
+	return tickets{at: cuda.Range{Buffer: t.launches, Bytes: bytes}}, nil
 }
 
 // capturedTickets are the tickets for a launch in a capture.

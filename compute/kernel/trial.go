@@ -2,6 +2,8 @@ package kernel
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -13,25 +15,19 @@ import (
 	"github.com/go-vram/vram/futures"
 )
 
-// work is a kind of work with the layouts of one Run: it has no tensors.
+// work is a kind of work of a kernel, with the layouts of one Run. It holds no tensors.
 type work struct {
-	kernel   *Kernel
-	class    class
+	program  *plan.Program
+	name     fmt.Stringer
+	key      tune.Key
 	geometry plan.Geometry // with the schedule of the rule
 	count    int
 	layouts  [plan.MaxOperands]layout.Layout
-	lows     [plan.MaxOperands]uint64 // of the addresses
-}
+	lows     [plan.MaxOperands]uint64 // addresses modulo vectorBytes
 
-// workOf is that of a frame that is bound.
-func workOf(k *Kernel, f *frame) *work {
-	w := &work{kernel: k, count: f.count, layouts: f.layouts}
-	for i, address := range f.addresses[:f.count] {
-		w.lows[i] = address % vectorBytes
-	}
-	_ = k.program.Fit(&w.geometry, w.layouts[:w.count], w.lows[:w.count]) // it fitted when it was bound
-	w.class = classOf(&w.geometry)
-	return w
+	compile func(plan.Variant) futures.Future[*variant]
+	settle  func([]tune.Row) // makes Run take the winner
+	giveUp  func(retry bool) // ends a measurement without rows
 }
 
 // candidate is a variant in a trial.
@@ -63,12 +59,12 @@ func (t *tuner) trial(ctx context.Context, stopped func() error, w *work) (rows 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, m.close()) }() //nolint:contextcheck // code may be unloaded after this, also when ctx has ended
-	for _, s := range w.kernel.program.Schedules(&w.geometry) {
+	for _, s := range w.program.Schedules(&w.geometry) {
 		c := &candidate{geometry: w.geometry, schedule: s}
 		c.geometry.Apply(s)
 		m.all = append(m.all, c)
 	}
-	if err := m.compile(ctx, w.kernel); err != nil {
+	if err := m.compile(ctx); err != nil {
 		return nil, err
 	}
 	if err := m.verifyAll(ctx); err != nil {
@@ -78,21 +74,18 @@ func (t *tuner) trial(ctx context.Context, stopped func() error, w *work) (rows 
 }
 
 // compile loads the code of all variants, on all threads of the compiler.
-func (m *trial) compile(ctx context.Context, k *Kernel) error {
-	loaded := make([]futures.Future[*code], len(m.all))
+func (m *trial) compile(ctx context.Context) error {
+	p := m.work.program
+	loaded := make([]futures.Future[*variant], len(m.all))
 	m.rows = make([]tune.Row, len(m.all))
 	for i, c := range m.all {
-		text := k.program.Emit(c.geometry.Variant)
-		m.rows[i] = tune.Row{Variant: c.schedule.String(), Code: hash(k.program.Code(c.geometry.Variant)), Reference: i == 0}
-		loaded[i], _ = k.by.module(k, text)
+		m.rows[i] = tune.Row{Variant: c.schedule.String(), Code: codeHash(p, c.geometry.Variant), Reference: i == 0}
+		loaded[i] = m.work.compile(c.geometry.Variant)
 	}
 	for i, c := range m.all {
-		made, err := loaded[i].Await(ctx)
+		v, err := loaded[i].Await(ctx)
 		if err == nil {
-			var v *variant
-			if v, err = k.add(c.geometry.Variant, made.module); err == nil {
-				c.ready.set(k.program, v, &c.geometry, m.work.layouts[:m.work.count])
-			}
+			c.ready.set(p, v, &c.geometry, m.work.layouts[:m.work.count])
 		}
 		switch {
 		case ended(ctx) != nil:
@@ -208,4 +201,10 @@ func (m *trial) one(ctx context.Context, c *candidate) (time.Duration, error) {
 		return m.clock(c.schedule), nil
 	}
 	return m.timed(ctx, c)
+}
+
+// codeHash names the text of a variant in rows.
+func codeHash(p *plan.Program, v plan.Variant) string {
+	sum := sha256.Sum256([]byte(p.Code(v)))
+	return hex.EncodeToString(sum[:6])
 }

@@ -3,23 +3,83 @@ package kernel
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-vram/vram/compute/kernel/plan"
 	"github.com/go-vram/vram/compute/kernel/tune"
 	"github.com/go-vram/vram/compute/kernel/tune/tables"
-	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/futures"
 )
 
+// TuningMode says when Run measures the variants of a kind of work that no table has.
+type TuningMode uint8
+
+// The modes.
+const (
+	TuneNever TuningMode = iota // Run measures nothing
+	TuneNow                     // the first Run of a kind of work measures, and waits
+	TuneAside                   // it begins a measurement, and a later Run takes the winner
+)
+
+var tuningModeNames = [...]string{"never", "now", "aside"} //nolint:gochecknoglobals // constant table, by number
+
+// String is the name.
+func (m TuningMode) String() string {
+	if int(m) < len(tuningModeNames) {
+		return tuningModeNames[m]
+	}
+	return fmt.Sprintf("TuningMode(%d)", uint8(m))
+}
+
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (m TuningMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads the text of String. With an error the value stays.
+func (m *TuningMode) UnmarshalText(text []byte) error {
+	for i, name := range tuningModeNames {
+		if string(text) == name {
+			*m = TuningMode(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("kernel: %q is no TuningMode: want %s", text, strings.Join(tuningModeNames[:], ", "))
+}
+
+// Tuning says when variants are measured, and bounds the memory and the time of a measurement. The zero value measures nothing but in Tune.
+type Tuning struct {
+	Mode TuningMode
+	// On has the stream of the measurements, of the compiler's device; it stays open until Close. Nil: the compiler's own, which TuneAside refuses.
+	On *cuda.Context
+	// MemoryBytes bounds the memory of a measurement. 0: 1 GiB.
+	MemoryBytes int64
+	// RotateBytes is the size of all copies of the tensors together at least, up to 64 copies: more than the device's cache. 0: 128 MiB.
+	RotateBytes int64
+	// Limit bounds the time of a measurement, looked at between launches. 0: 5 s.
+	Limit time.Duration
+	// Rounds is how often each variant is timed. 0: 9.
+	Rounds int
+}
+
+// Logger gets the events that are no errors of a call: variants that compute something else, and measurements that failed. *slog.Logger is
+// a logger. Its method is called by Run, Tune, and on goroutines of the compiler.
+type Logger interface {
+	Warn(msg string, args ...any)
+}
+
 // tuner measures, one kind of work after the other, on a goroutine that ends when nothing waits.
 type tuner struct {
-	by     *Compiler
-	config Tuning
-	tables func(tune.Device, tune.Key) []tune.Row
-	clock  func(plan.Schedule) time.Duration // of tests; nil for the device's
+	own      *cuda.Context // the compiler's
+	counts   *counts
+	prepared *atomic.Bool // Run compiles nothing, and measures nothing
+	log      Logger       // or nil
+	config   Tuning
+	tables   func(tune.Device, tune.Key) []tune.Row
+	clock    func(plan.Schedule) time.Duration // of tests; nil for the device's
 
 	mu      sync.Mutex // of cold calls
 	found   tune.Table // rows that were measured here
@@ -29,8 +89,8 @@ type tuner struct {
 	closing bool
 }
 
-func newTuner(by *Compiler) *tuner {
-	t := &tuner{by: by, tables: tables.Rows}
+func newTuner(own *cuda.Context, n *counts, prepared *atomic.Bool) *tuner {
+	t := &tuner{own: own, counts: n, prepared: prepared, tables: tables.Rows}
 	t.idle = sync.NewCond(&t.mu)
 	return t
 }
@@ -57,7 +117,7 @@ func (t *tuner) check() error {
 	if c.Rounds <= 0 {
 		c.Rounds = tuningRounds
 	}
-	own := t.by.on
+	own := t.own
 	switch {
 	case c.On == nil && c.Mode == TuneAside:
 		return ErrTuningStream
@@ -73,17 +133,20 @@ func (t *tuner) check() error {
 	return nil
 }
 
-// on is where measurements are made.
+// measures reports whether Run is to measure work that no table has.
+func (t *tuner) measures() bool { return t.config.Mode != TuneNever && !t.prepared.Load() }
+
+// on returns the context of the measurements.
 func (t *tuner) on() *cuda.Context {
 	if t.config.On != nil {
 		return t.config.On
 	}
-	return t.by.on
+	return t.own
 }
 
 // device is the one of the rows.
 func (t *tuner) device() tune.Device {
-	info := t.by.on.Info()
+	info := t.own.Info()
 	return tune.Device{Name: info.Name, Major: info.Compute.Major, Minor: info.Compute.Minor}
 }
 
@@ -97,40 +160,6 @@ func (t *tuner) rows(of tune.Key) (rows []tune.Row, found bool) {
 	}
 	rows = t.tables(t.device(), of)
 	return rows, rows != nil
-}
-
-// Tuned has the rows that this compiler has measured, for a later process: see WithTables.
-func (c *Compiler) Tuned() *tune.Table {
-	if c == nil || c.tuner == nil {
-		return nil
-	}
-	c.tuner.mu.Lock()
-	defer c.tuner.mu.Unlock()
-	own := &tune.Table{}
-	own.Merge(&c.tuner.found)
-	return own
-}
-
-// Tune measures the variants for tensors with these types and layouts, in any mode and also where rows are known, and waits: Run takes the winner
-// from here on. It touches no memory of the tensors. It returns the measured rows. The end of ctx ends it, and nothing changes. Errors:
-// *DisqualifiedError, with the rows, and the others were measured; those of Run for tensors that do not fit; cuda.ErrCapturing; ErrTuningMemory,
-// ErrTuningTime, ErrClosed, cuda.ErrNilContext, ctx's, vram.ErrOutOfMemory.
-func (k *Kernel) Tune(ctx context.Context, outputs []*tensor.Tensor, inputs ...*tensor.Tensor) ([]tune.Row, error) {
-	switch {
-	case k == nil || k.by == nil:
-		return nil, ErrNotOpen
-	case ctx == nil:
-		return nil, cuda.ErrNilContext
-	}
-	f := takeFrame()
-	defer f.release()
-	if err := f.bind(k, outputs, inputs); err != nil {
-		return nil, err
-	}
-	if f.geometry.Empty() {
-		return nil, nil
-	}
-	return k.by.tuner.begin(ctx, workOf(k, f)).await(ctx)
 }
 
 // measured is the result of a measurement.
@@ -218,29 +247,29 @@ func (t *tuner) close() {
 // measure measures a kind of work, keeps the rows, and has Run take the winner.
 // It ends with ctx, or once stopped has an error.
 func (t *tuner) measure(ctx context.Context, stopped func() error, w *work) ([]tune.Row, error) {
-	n, k := &t.by.counts, w.kernel
+	n := t.counts
 	begin := time.Now()
 	rows, err := t.trial(ctx, stopped, w)
 	n.tuningNanos.Add(int64(time.Since(begin)))
 	if err != nil {
 		n.unfinished.Add(1)
-		t.warn("a measurement of variants was not completed", "kernel", k.String(), "reason", err)
-		k.unmeasured(w.class, errors.Is(err, cuda.ErrCapturing))
+		t.warn("a measurement of variants was not completed", "kernel", w.name.String(), "reason", err)
+		w.giveUp(errors.Is(err, cuda.ErrCapturing))
 		return nil, err
 	}
 	n.tuned.Add(1)
-	wrong := &DisqualifiedError{Kernel: k.String()}
+	wrong := &DisqualifiedError{Kernel: w.name.String()}
 	for _, r := range rows {
 		if r.State != tune.Verified {
 			wrong.Rows = append(wrong.Rows, r)
-			t.warn("a variant is disqualified", "kernel", k.String(), "variant", r.Variant, "state", r.State.String(), "reason", r.Why)
+			t.warn("a variant is disqualified", "kernel", w.name.String(), "variant", r.Variant, "state", r.State.String(), "reason", r.Why)
 		}
 	}
 	n.disqualified.Add(int64(len(wrong.Rows)))
 	t.mu.Lock()
-	t.found.Set(t.device(), k.key(w.class), rows)
+	t.found.Set(t.device(), w.key, rows)
 	t.mu.Unlock()
-	k.settle(w.class, &w.geometry, rows)
+	w.settle(rows)
 	if wrong.Rows != nil {
 		return rows, wrong
 	}
@@ -248,20 +277,7 @@ func (t *tuner) measure(ctx context.Context, stopped func() error, w *work) ([]t
 }
 
 func (t *tuner) warn(text string, about ...any) {
-	if t.by.log != nil {
-		t.by.log.Warn(text, about...)
+	if t.log != nil {
+		t.log.Warn(text, about...)
 	}
-}
-
-// unmeasured ends a measurement that was not completed: Run does not repeat it, unless a capture was in the way.
-func (k *Kernel) unmeasured(at class, again bool) {
-	c := (*k.choices.Load())[at]
-	if c == nil {
-		return
-	}
-	if again {
-		c.state.CompareAndSwap(measuring, open)
-		return
-	}
-	c.state.CompareAndSwap(measuring, settled)
 }

@@ -100,9 +100,9 @@ func (n Need) origin(by *Compiler) futures.Future[Origin] {
 		return futures.Failed[Origin](err)
 	}
 	if n.Kernel.by != by {
-		return n.Kernel.ready(&f.own)
+		return n.Kernel.load(n.Kernel.by.module, &f.own)
 	}
-	return n.Kernel.readyBy(by.moduleHere, &f.own)
+	return n.Kernel.load(by.moduleHere, &f.own)
 }
 
 // originOf is the origin of loaded code.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/go-vram/vram/compute/kernel/plan"
 	"github.com/go-vram/vram/compute/kernel/tune"
 	"github.com/go-vram/vram/cuda"
 )
@@ -13,7 +14,7 @@ import (
 type bench struct {
 	work    *work
 	on      *cuda.Context
-	sets    []*frame
+	sets    []*set
 	want    [verified][][]byte // the reference's outputs, by the set
 	blocker cuda.Buffer        // its fills keep the device busy until launches are submitted
 	turn    int                // the next set
@@ -38,6 +39,12 @@ const (
 	blockerBytes       = 64 << 20
 	launchesPerBlocker = 4
 )
+
+// set is one copy of the operands.
+type set struct {
+	ranges [plan.MaxOperands]cuda.Range
+	args   []cuda.Arg
+}
 
 // newBench allocates and fills. Errors: ErrTuningMemory, those of cuda.Context.Alloc and CopyIn.
 func newBench(on *cuda.Context, w *work, with Tuning) (b *bench, err error) {
@@ -75,13 +82,13 @@ func newBench(on *cuda.Context, w *work, with Tuning) (b *bench, err error) {
 // spanBytes are those from the lowest place of an operand to the end.
 func (w *work) spanBytes(i int) int64 {
 	first, end := w.layouts[i].Bounds()
-	return int64(end-first) * int64(w.kernel.program.Operands[i].Type.Size())
+	return int64(end-first) * int64(w.program.Operands[i].Type.Size())
 }
 
 // add makes one more copy of the operands.
 func (b *bench) add() error {
 	w, number := b.work, len(b.sets)
-	f := &frame{count: w.count, layouts: w.layouts}
+	f := &set{}
 	b.sets = append(b.sets, f)
 	for i := range w.count {
 		span, low := w.spanBytes(i), int64(w.lows[i]) //nolint:gosec // less than vectorBytes
@@ -93,8 +100,7 @@ func (b *bench) add() error {
 			return err
 		}
 		f.ranges[i] = cuda.Range{Buffer: buffer, Offset: low, Bytes: span}
-		f.addresses[i] = uint64(buffer.Ptr()) + w.lows[i]
-		if w.kernel.program.Operands[i].Out {
+		if w.program.Operands[i].Out {
 			continue
 		}
 		if number < verified {
@@ -111,7 +117,7 @@ func (b *bench) add() error {
 
 // fill writes the values of a set, again and again a period of them.
 func (b *bench) fill(to cuda.Range, operand, set int) error {
-	period := sample(b.work.kernel.program.Operands[operand].Type, operand, set, to.Bytes)
+	period := sample(b.work.program.Operands[operand].Type, operand, set, to.Bytes)
 	for at := int64(0); at < to.Bytes; at += int64(len(period)) {
 		piece := period[:min(int64(len(period)), to.Bytes-at)]
 		if err := b.on.CopyInAt(to.Buffer, to.Offset+at, piece); err != nil {
@@ -125,7 +131,7 @@ func (b *bench) fill(to cuda.Range, operand, set int) error {
 func (b *bench) close() error {
 	var all []error
 	for _, f := range b.sets {
-		for i := range f.count {
+		for i := range b.work.count {
 			if f.ranges[i].Buffer.Live() {
 				all = append(all, f.ranges[i].Buffer.Free())
 			}
@@ -141,17 +147,17 @@ func (b *bench) close() error {
 // launch submits a variant on a set.
 func (b *bench) launch(c *candidate, set int) error {
 	f := b.sets[set]
-	f.take(&c.ready)
-	return f.launch(b.on, &c.ready)
+	f.args = c.ready.fill(f.args, &f.ranges)
+	return c.ready.launch(b.on, f.args)
 }
 
 // verify launches a variant on the sets that are compared, and keeps the results, or holds them against those of the reference. An error with
 // the state Verified is not the variant's.
 func (b *bench) verify(ctx context.Context, c *candidate, reference bool) (tune.State, error) {
-	p := b.work.kernel.program
+	p := b.work.program
 	for set := range verified {
 		f := b.sets[set]
-		for i := p.Inputs; i < f.count; i++ {
+		for i := p.Inputs; i < b.work.count; i++ {
 			if f.ranges[i].Bytes > 0 {
 				if err := b.on.Fill8(cuda.Whole(f.ranges[i].Buffer), untouched); err != nil {
 					return tune.Verified, err
@@ -164,7 +170,7 @@ func (b *bench) verify(ctx context.Context, c *candidate, reference bool) (tune.
 		if err := b.on.Synchronize(ctx); err != nil {
 			return tune.Failed, err
 		}
-		for i := p.Inputs; i < f.count; i++ {
+		for i := p.Inputs; i < b.work.count; i++ {
 			got, err := b.read(f.ranges[i])
 			if err != nil {
 				return tune.Verified, err
