@@ -80,10 +80,10 @@ func (e Expr) Mean() Expr {
 }
 
 // per is a sum over a number of elements, in the type of the sum. The number is not converted to it: types of 16 bits have no more than 257
-// or 2049 whole numbers behind each other, and float16 none above 65504.
+// or 2049 consecutive whole numbers, and float16 none above 65504.
 func (e Expr) per(count Expr) Expr { return made(OpDiv, typeOf(e), e, count) }
 
-// countType is the type of the number of elements beside a type: the one in which that is computed.
+// countType returns the type of the number of elements for sums of a type: the type in which they are computed.
 func countType(of tensor.Type) tensor.Type {
 	if of == tensor.Float64 {
 		return of
@@ -107,14 +107,14 @@ func (e Expr) center() Expr {
 }
 
 // Moments are the mean of a row, and its variance over the number of elements less correction: 0 or 1. Of equal elements they are such an element and
-// 0, also where their sum is infinite, which that of Mean is not.
+// 0, also where their sum is infinite, unlike Mean.
 func (e Expr) Moments(correction float64) (mean, variance Expr) {
 	x := floating(e)
 	if x.Err() != nil {
 		return x, x
 	}
 	d := x.Sub(x.center())
-	// The sum of squares less that of the mean, which center has but for rounding: an infinite one stays.
+	// The sum of squares less the square of the mean, which is 0 but for the rounding of center. An infinite one stays.
 	spread := Fma(d.Sum().Neg(), d.Mean(), d.Square().Sum()).Maximum(Number(0))
 	count := Count(countType(x.Type)).Sub(Number(correction)).Maximum(Number(0))
 	return x.center().Add(d.Mean()), spread.per(count)

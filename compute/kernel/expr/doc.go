@@ -15,13 +15,13 @@
 //
 // The operands of an operation are converted to one type first (Promote): of two families the higher one of boolean, integer, floating;
 // in a family the longer type; int8 and uint8 make int16, float16 and bfloat16 make float32. A Number has no type of its own: it takes
-// that of the other operand, unless it has a fraction, or int64 does not have it, and the other one is no floating-point type, which makes
-// float32. Division and functions as Exp make float32 of integers, and of Numbers beside them. Comparisons make bool. These are PyTorch's rules.
+// the other operand's, unless it has a fraction, or int64 does not have it, and the other one is no floating-point type, which makes
+// float32. Division and functions as Exp make float32 of integers, and of Numbers with them. Comparisons make bool. These are PyTorch's rules.
 // A whole Number that is not in the other operand's type of integers is compared as it is, is the nearest one of the type for Minimum and
 // Maximum, and wraps around elsewhere.
 //
 // float16 and bfloat16 are computed in float32, and rounded where they are stored or Cast to: once for each output, not once for each operation.
-// Numbers beside them and the number of elements of a mean or variance are float32, too; only where it is compared, or Cast, a Number is rounded.
+// Numbers used with them and the number of elements of a mean or variance are float32, too; only where it is compared, or Cast, a Number is rounded.
 // int8, uint8 and int16 wrap around at each operation, and where a longer integer is converted to them. A conversion of a floating-point
 // number to any integer cuts off the fraction and takes the nearest number that there is: 300 and +Inf are 127 as int8, and -1 is 0 as
 // uint8; NaN becomes 0. To bool, NaN is true, as all but 0.

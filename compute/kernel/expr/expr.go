@@ -60,7 +60,7 @@ func Input(number int, of tensor.Type) Expr {
 // MaxInputs is how many inputs a kernel may have: their strides are parameters of the kernel.
 const MaxInputs = 16
 
-// Number is a constant that takes the type of the operand beside it.
+// Number returns a constant that takes the type of the other operand.
 func Number(x float64) Expr { return Expr{&Node{Op: OpConst, number: x, row: true}} }
 
 // Const is a constant of a type.
@@ -119,7 +119,7 @@ func (e Expr) rounded(to tensor.Type) Expr {
 	return Number(number).typed(to)
 }
 
-// nearest is a number within the bounds of a type of integers, and 0 for NaN. The bounds of int64 are those of its conversion.
+// nearest clamps a number to the bounds of a type of integers; NaN is 0. int64 has the bounds of its conversion.
 func nearest(to tensor.Type, x float64) float64 {
 	var low, high float64
 	switch to { //nolint:exhaustive // the others have no bounds of their own
