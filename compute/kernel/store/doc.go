@@ -16,13 +16,13 @@
 // The folder is Config.Folder, else vram/kernels in os.UserCacheDir. The environment variable VRAM_KERNEL_STORE names another
 // one, before both, or has the value "off": nothing is kept and nothing is found then. Importing the package and Open touch no file;
 // the folder is made by the first Put, for its user alone. A program or a user that can write to the folder chooses the code that runs on
-// the GPU: keep it as private as the program. A folder that others than its owner may write to, or that belongs to another user but root,
+// the GPU: keep it as private as the program. A folder that others than its owner may write to, or that belongs to another user than root,
 // is not used: Get finds nothing, and Put keeps nothing.
 //
 // # Key
 //
 // The name of a file is the SHA-256 of its key: the text, the emitter and the options, the compute capability of the device, and the driver with
-// its version. Another driver thus compiles anew. The driver's version is that of CUDA which the driver names, as 13.0: two
+// its version. Another driver thus compiles again. The driver's version is the CUDA version that it reports, such as 13.0: two
 // builds of one version share entries. The key stands in the file in readable form, and Get compares it.
 //
 // # Safety
