@@ -3,7 +3,7 @@ package tune
 import "time"
 
 const (
-	// EarlyRounds is after how many rounds slow variants are dropped: fewer times may be those of a device that was not warm.
+	// EarlyRounds is after how many rounds slow variants are dropped: fewer times may come from a device that was not warm.
 	EarlyRounds = 3
 	// slowTenths is by how much slower than the fastest a variant may be then, in tenths.
 	slowTenths = 15

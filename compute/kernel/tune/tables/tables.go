@@ -49,7 +49,7 @@ func Rows(on tune.Device, of tune.Key) []tune.Row {
 	return nil
 }
 
-// Read is the table of one file. Errors: fs.ErrNotExist, those of tune.Parse.
+// Read is the table of one file. Errors: fs.ErrNotExist, errors of tune.Parse.
 func Read(name string) (*tune.Table, error) {
 	for _, f := range files() {
 		if f.name == name {
