@@ -62,7 +62,7 @@ func (e *CompileError) Lines() (all []int) {
 	return slices.Compact(all)
 }
 
-// around is how many lines before and behind a named one an Excerpt has.
+// around is how many lines before and after a named one an Excerpt has.
 const around = 2
 
 // Excerpt is the lines of a source that are named, with their neighbours and their numbers: all lines where none is named that there is.

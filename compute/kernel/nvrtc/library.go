@@ -100,7 +100,7 @@ func (l *Library) Version() (major, minor int) {
 
 func address[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
-// call calls a function; the arguments lie in the frame meanwhile.
+// call calls a function with arguments in the frame.
 func (l *Library) call(name string, arguments ...uintptr) int {
 	n := copy(l.frame.arguments[:], arguments)
 	return int(int32(l.functions[name].Call(l.frame.arguments[:n]))) //nolint:gosec // a C int
