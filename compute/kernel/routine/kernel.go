@@ -30,16 +30,16 @@ const (
 	// numbers, sorted keys, sorted numbers, counts, totals; count, shift, tiles. A block for each tile. It needs no Scan if it is Single.
 	Reorder
 	// Segments add the rows of each key to the row of the output, in the order of the numbers. Of is the type of the elements, and
-	// that of the indices. Parameters: the number of threads, which is that of keys times that of columns; the numbers of keys and columns;
+	// that of the indices. Parameters: the number of threads, which is keys times columns; the numbers of keys and columns;
 	// the addresses of keys and numbers; the shapes of items and of columns; the operands out, source, each with the strides of items
-	// and of columns, and indices, with those of items alone; the output's stride along the dimension.
+	// and of columns, and indices, with the strides of items alone; the output's stride along the dimension.
 	Segments
 
 	// Uniform writes random numbers that are evenly distributed. Of is the type. Parameters: count, the shape; the operand out; seed,
 	// stream and offset, of 64 bits; the address of a number that is added to the offset, or 0; the least number, and the distance to the
 	// greatest: float32, or float64 for that type. A thread for GroupLen elements.
 	Uniform
-	// Normal writes random numbers of the normal distribution: Parameters are those of Uniform, with mean and standard deviation.
+	// Normal writes random numbers of the normal distribution: Parameters as of Uniform, with mean and standard deviation.
 	Normal
 
 	// AdamW makes a step over many tensors. Of are the types of parameter, gradient and both moments. Parameters: the addresses of
@@ -87,7 +87,7 @@ type Kernel struct {
 	For string
 }
 
-// Entry is the name of the kernel in its text, which faults and profiles have: it has that of the operation.
+// Entry returns the name of the kernel in its text, in faults and in profiles. It includes the name of the operation.
 func (k Kernel) Entry() string {
 	switch {
 	case k.For == "":

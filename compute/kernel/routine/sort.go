@@ -76,7 +76,7 @@ func (w *writer) histogram() {
 	w.storeWord(w.countOf(counts, t.thread, tiles, t.block), w.Get(found))
 }
 
-// sums are the sum of the values of the threads up to this one, and that of all. So many threads have a value, at least one.
+// sums returns the sum of the values of the threads up to this one, and of all. threads is how many have a value, at least one.
 func (w *writer) sums(v, thread, words, threads value) (up, all value) {
 	up = w.Variable(v)
 	own, done := w.sharedItem(words, thread), w.Label()
