@@ -8,7 +8,7 @@ import (
 // A turned kernel reduces rows whose own elements are far apart, while neighbouring rows are neighbours in memory, as the columns of a matrix are.
 // A block has a group of neighbouring rows: each thread of a warp some of them, which it loads in one vector, and each warp every
 // so many elements of the rows. A thread loads several elements of its rows before it uses the first. Where the groups are too few to fill the device,
-// several blocks share one, as those of a split row.
+// several blocks share one, as they share a split row.
 
 const (
 	// turnedLanes are the warps of a block, by the rule.
@@ -34,10 +34,10 @@ func groups(rows int, beside uint8) int {
 	return (rows + each - 1) / each
 }
 
-// groups is the number of groups of a turned kernel: those of the rows of a block.
+// groups returns the number of groups of rows of a turned kernel.
 func (g *Geometry) groups() int { return groups(g.Rows, g.Beside) }
 
-// beside is how many neighbouring rows a thread may have, and which operands are the same for these.
+// beside returns how many adjacent rows a thread may have, and which operands are the same for them.
 func (p *Program) beside(g *Geometry, addresses []uint64) (most uint8, shared uint32) {
 	last := int(g.Outer) - 1
 	if last < 0 {
@@ -104,7 +104,7 @@ func (p *Program) rowsNear(g *Geometry) bool {
 	return true
 }
 
-// turn makes a schedule that of a turned kernel.
+// turn changes a schedule to a turned kernel.
 func (p *Program) turn(g *Geometry, s *Schedule) {
 	size := p.inputBytes()
 	s.Turned, s.Lanes, s.Repeat, s.Beside = true, turnedLanes, turnedRepeat, max(g.MaxBeside, 1)
@@ -179,7 +179,7 @@ func (w *writer) turned(thread code.Value) (row code.Value) {
 		w.begin = w.Mul(w.Index(w.Special("ctaid.y")), w.param(Chunk, 0, 0))
 		w.end = w.Min(w.end, w.Add(w.begin, w.param(Chunk, 0, 0)))
 	}
-	// Threads without a row stay, for the others' barriers, and go over nothing.
+	// Threads without a row stay for the barriers of the others and read nothing.
 	row = w.Op3(code.Select32, row, code.U32(0), w.valid)
 	w.end = w.Op3(w.Pick(code.Select32, code.Select64), w.end, w.Constant(0), w.valid)
 	return row

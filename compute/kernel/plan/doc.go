@@ -1,7 +1,7 @@
 // Package plan turns expressions into the text of kernels. It is pure: a Program and a Variant make one text of PTX, always the same.
 //
-//  1. New takes the output expressions, makes equal ones one, and orders the reductions: those of depth 1 need the elements alone,
-//     those of depth 2 the results of the first, and so on.
+//  1. New takes the output expressions, merges equal ones, and orders the reductions: depth 1 needs the elements alone,
+//     depth 2 the results of the first, and so on.
 //  2. Program.Fit takes the layouts of the tensors, broadcasts the inputs, merges dimensions, and chooses a Variant: all that the text
 //     depends on. Sizes and strides are not part of it: they are the parameters of the kernel.
 //  3. Program.Emit writes the text of a variant. Params are its parameters in order, for those who launch it.
@@ -20,5 +20,5 @@
 //
 // Rows whose elements are far apart while neighbouring rows are near, as the columns of a matrix, are turned: the threads of a warp have
 // neighbouring rows, and load vectors of them where the operands allow it. A block has the rows of a warp, its warps share the elements, and several
-// blocks share a group of rows as those of a split row do.
+// blocks share a group of rows as they share a split row.
 package plan

@@ -42,7 +42,7 @@ func momentsOf(row func(int) float64, n int) (mean, variance float64) {
 	return mean, variance
 }
 
-// The mean and the variance of equal elements are exact, in every schedule, also where their sum is infinite; those of others are as near as float32 has them.
+// The mean and the variance of equal elements are exact, in every schedule, also where their sum is infinite. For other elements they are the nearest float32.
 func TestMomentsOfHardRows(t *testing.T) {
 	x := expr.Input(0, tensor.Float32)
 	mean, variance := x.Moments(0)

@@ -55,7 +55,7 @@ type Program struct {
 var All []int //nolint:gochecknoglobals // a constant: nil
 
 // New makes the program of some outputs. Axes are those that are reduced, counted from the end: -1 is the last one; All is all of
-// them. Errors: those of the expressions, ErrOutputs, ErrInput, ErrAxes, ErrReducedIndex.
+// them. Errors: of the expressions, ErrOutputs, ErrInput, ErrAxes, ErrReducedIndex.
 func New(axes []int, outputs ...expr.Expr) (*Program, error) {
 	if len(outputs) == 0 || len(outputs) > MaxOutputs {
 		return nil, fmt.Errorf("%w, not %d", ErrOutputs, len(outputs))
@@ -126,10 +126,10 @@ type gather struct {
 	buffer   []byte   // of keys
 }
 
-// maxNamed is how many operations a name has: those of a longer one are too many to be read.
+// maxNamed bounds the operations in a name: more are not readable.
 const maxNamed = 6
 
-// name is that of the program, whose first output has a type.
+// name returns the name of the program, whose first output has a type.
 func (g *gather) name(of tensor.Type) string {
 	ops := g.ops
 	if len(ops) == 0 {

@@ -35,7 +35,7 @@ func (w *writer) rowwise() {
 		w.lane, row = w.Op2(code.RemU32, thread, inner), w.Op2(code.DivU32, thread, inner)
 		row = w.Op2(code.AddS32, first, row)
 		w.valid = w.Op2(code.LtU32, row, w.param(Rows, 0, 0))
-		// Threads without a row stay, for the others' shuffles, and go over nothing.
+		// Threads without a row stay for the shuffles of the others and read nothing.
 		row = w.Op3(code.Select32, row, code.U32(0), w.valid)
 		w.end = w.Op3(w.Pick(code.Select32, code.Select64), w.end, w.Constant(0), w.valid)
 	}
@@ -50,7 +50,7 @@ func (w *writer) rowwise() {
 	w.finish(w.Op2(code.AndPred, w.valid, w.Op2(code.EqS32, w.lane, code.U32(0))))
 }
 
-// at is the reductions of a depth.
+// at returns the reductions of a depth.
 func (p *Program) at(depth int) (all []*reduction) {
 	for _, r := range p.reductions {
 		if r.depth == depth {
@@ -102,7 +102,7 @@ func (w *writer) put(r *reduction, variables [2]code.Value, s state) {
 	}
 }
 
-// scan goes over the row, or the block's part of it: over neighbouring rows at once where a thread has several.
+// scan writes a loop over the row, or the block's part of it: over adjacent rows at once where a thread has several.
 func (w *writer) scan(body func(all ...*batch)) {
 	vector, lanes := int(w.v.Vector), int(w.v.Lanes)
 	if w.v.Turned {
@@ -126,7 +126,7 @@ func (w *writer) scan(body func(all ...*batch)) {
 	w.loop(from, w.end, w.Constant(lanes), 1, func(col code.Value) { body(w.batch(col, 1)) })
 }
 
-// accumulate is the states of a thread after its elements, of the reductions of a depth: for each of its rows.
+// accumulate returns the states of a thread after its elements, for the reductions of a depth and each of its rows.
 func (w *writer) accumulate(all []*reduction) []states {
 	for _, r := range all {
 		w.hoist(r.of)
@@ -154,7 +154,7 @@ func (w *writer) accumulate(all []*reduction) []states {
 	return variables
 }
 
-// rowOf is the row of an element of a batch, among those of the thread.
+// rowOf returns the index of the row of an element of a batch, among the rows of the thread.
 func (w *writer) rowOf(lane int) int {
 	if len(w.rows) > 1 {
 		return lane
@@ -288,7 +288,7 @@ func (w *writer) shuffle(r *reduction, s state, lanes int) state {
 	return s
 }
 
-// exchanged is the value that the thread at a distance has.
+// exchanged returns the value of the thread at a distance.
 func (w *writer) exchanged(v code.Value, distance int) code.Value {
 	one := func(v code.Value) code.Value {
 		to := w.New(code.B32)

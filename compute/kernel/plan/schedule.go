@@ -13,7 +13,7 @@ import (
 type Schedule struct {
 	Lanes  uint16 // threads of a row; 0 in an element-wise kernel
 	Block  uint16 // threads of a block
-	Blocks uint16 // of a split launch, about: those of all rows together
+	Blocks uint16 // of a split launch, about: for all rows together
 	Vector uint8  // elements that a thread takes at once
 	Repeat uint8  // vectors that a thread takes at once, of an element-wise kernel, of a row that is kept or of a turned kernel
 	Kept   bool   // a thread loads its elements of a row once
@@ -61,7 +61,7 @@ type Kind struct {
 	Steps        [MaxOperands]Step
 }
 
-// Kind is that of the geometry.
+// Kind returns the kind of the geometry.
 func (g *Geometry) Kind() Kind {
 	if g == nil {
 		return Kind{}
@@ -137,7 +137,7 @@ func (p *Program) Exact() bool {
 	})
 }
 
-// Schedule is that of the geometry.
+// Schedule returns the schedule of the geometry.
 func (g *Geometry) Schedule() Schedule {
 	if g == nil {
 		return Schedule{}

@@ -8,14 +8,14 @@ import (
 )
 
 // An input that lies across the outputs, as a transposed matrix, is read along its own neighbours into a tile of shared memory, and
-// taken from there along those of the outputs: both sides of the copy are contiguous.
+// read from there along the rows of the outputs: both sides of the copy are contiguous.
 const (
 	smallTile = warpLanes     // elements of a side
 	largeTile = 2 * warpLanes // more loads of a thread on their way at once
 	tileWarps = 8             // of a block: each takes a line of the tile at a time
 	// minTileSide is the least length of both dimensions: of a shorter one most of a tile is idle.
 	minTileSide = 16
-	// maxLargeTileBytes keeps some blocks on each multiprocessor beside each other.
+	// maxLargeTileBytes lets each multiprocessor run several blocks at once.
 	maxLargeTileBytes = 24 << 10
 	// maxTileBytes is the shared memory that a kernel has without asking for more.
 	maxTileBytes = 48 << 10
@@ -100,10 +100,10 @@ func (p *Program) across(g *Geometry, last int) int {
 	return -1
 }
 
-// tiles is how many tiles of a side a dimension has.
+// tiles returns how many tiles of a side cover a dimension.
 func (g *Geometry) tiles(d, side int) int { return (g.InnerShape[d] + side - 1) / side }
 
-// tileGrid is the number of blocks: one for each tile.
+// tileGrid returns the number of blocks: one for each tile.
 func (g *Geometry) tileGrid(side int) int {
 	last := int(g.Inner) - 1
 	return g.tiles(last, side) * g.tiles(last-1, side) * (g.Cols / g.InnerShape[last] / g.InnerShape[last-1])
@@ -158,7 +158,7 @@ func (w *writer) newTile() *tile {
 	return t
 }
 
-// first takes a dimension off the number of a tile: the rest of it, and the first element of the tile in the dimension.
+// first splits the last dimension off the number of a tile: it returns the rest, and the first element of the tile in the dimension.
 func (t *tile) first(at, length code.Value) (rest, first code.Value) {
 	w, side := t.w, t.w.Constant(t.side)
 	divide := w.Pick(code.DivU32, code.DivU64)
@@ -167,7 +167,7 @@ func (t *tile) first(at, length code.Value) (rest, first code.Value) {
 	return rest, w.Mul(w.Op2(w.Pick(code.SubS32, code.SubS64), at, w.Mul(rest, tiles)), side)
 }
 
-// plus adds a number to one of 32 bits.
+// plus adds n to a number of 32 bits.
 func (t *tile) plus(v code.Value, n int) code.Value {
 	if n == 0 {
 		return v
@@ -175,7 +175,7 @@ func (t *tile) plus(v code.Value, n int) code.Value {
 	return t.w.Op2(code.AddS32, v, code.U32(uint32(n))) //nolint:gosec // small
 }
 
-// indices are those of an element of the tile, in all dimensions.
+// indices returns the indices of an element of the tile, in all dimensions.
 func (t *tile) indices(row, col code.Value) []code.Value {
 	return append(slices.Clone(t.rest), t.w.Add(t.row, t.w.Index(row)), t.w.Add(t.col, t.w.Index(col)))
 }
@@ -186,7 +186,7 @@ func (t *tile) inside(at []code.Value) code.Value {
 	return t.w.Op2(code.AndPred, t.w.Less(at[last-1], t.rows), t.w.Less(at[last], t.cols))
 }
 
-// slot is the address in shared memory of an element of an operand: neighbours in a line are rows of the tile.
+// slot returns the address in shared memory of an element of an operand: neighbours in a line are rows of the tile.
 func (t *tile) slot(k int, row, col code.Value) code.Value {
 	w, size := t.w, t.w.p.Operands[k].Type.Size()
 	line := w.Op2(code.MulS32, col, code.U32(uint32(tilePitch(t.side, size)))) //nolint:gosec // small
@@ -217,7 +217,7 @@ func (t *tile) fill(k int) {
 	}
 }
 
-// batch is an element of the tile.
+// batch returns a batch of one element of the tile.
 func (t *tile) batch(row, col code.Value) *batch {
 	w, at := t.w, t.indices(row, col)
 	b := &batch{}
@@ -248,7 +248,7 @@ func (t *tile) batch(row, col code.Value) *batch {
 	return b
 }
 
-// edge computes a tile of which a part lies outside: line by line.
+// edge writes the computation of a tile that is partly outside the tensor: line by line.
 func (t *tile) edge() {
 	w := t.w
 	row := w.Variable(t.warp)
