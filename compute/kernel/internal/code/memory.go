@@ -32,7 +32,7 @@ func accessOf(t tensor.Type) access {
 	return access{"b32", "b32", B32}
 }
 
-// Load loads count adjacent elements from "global" or "shared" memory, those of 16-bit floating-point types as float32.
+// Load loads count adjacent elements from "global" or "shared" memory. It converts 16-bit floating-point types to float32.
 func (w *Writer) Load(space string, t tensor.Type, address Value, count int) []Value {
 	a := accessOf(t)
 	all := make([]Value, count)
