@@ -26,7 +26,7 @@ func classOf(g *plan.Geometry) class {
 	return class{g.Kind(), uint8(tune.SizeClass(g.Rows)), uint8(tune.SizeClass(g.Cols))} //nolint:gosec // at most 64
 }
 
-// choice is the knowledge of a class. It does not change, but for the state.
+// choice is the known schedules of a class. Only the state changes.
 type choice struct {
 	schedules []plan.Schedule // better than the rule's, the best first
 	state     atomic.Uint32
@@ -39,10 +39,10 @@ const (
 	measuring               // one does
 )
 
-// maxClasses is how many kinds of work a kernel keeps the choice of. Others take the rule's.
+// maxClasses is how many choices a kernel keeps. Other kinds of work take the rule's.
 const maxClasses = 256
 
-// choose gives a geometry the best schedule that is known, and reports whether its kind of work is to be measured.
+// choose applies the best known schedule to a geometry, and reports whether its kind of work is to be measured.
 func (s *choices) choose(g *plan.Geometry) (untuned bool) {
 	if g.Empty() {
 		return false
@@ -61,7 +61,7 @@ func (s *choices) choose(g *plan.Geometry) (untuned bool) {
 	return c.state.Load() == open
 }
 
-// look asks the tables for a class that the kernel meets first.
+// look makes the choice of a new class from the tables.
 func (s *choices) look(at class, g *plan.Geometry) *choice {
 	t := s.tuner
 	c := &choice{}
@@ -96,7 +96,7 @@ func with(old *map[class]*choice, at class, c *choice) *map[class]*choice {
 	return &next
 }
 
-// settle makes the rows of a measurement the choice of a class. Geometries that were chosen before are forgotten.
+// settle makes the choice of a class from the rows of a measurement.
 func (s *choices) settle(at class, g *plan.Geometry, rows []tune.Row) {
 	c := &choice{}
 	c.schedules, _ = s.schedules(g, rows)
@@ -141,7 +141,7 @@ func (s *choices) code(g plan.Geometry, with plan.Schedule) string {
 	return codeHash(s.program, g.Variant)
 }
 
-// key is the one of a class in tables.
+// key returns the key of a class in tables.
 func (s *choices) key(at class) tune.Key {
 	return tune.Key{Kernel: s.program.String(), Layouts: s.program.Describe(at.kind), Rows: int(at.rows), Cols: int(at.cols)}
 }

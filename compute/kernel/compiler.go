@@ -34,8 +34,8 @@ type Compiler struct {
 
 	mu      sync.Mutex                         // of cold calls: a warm Run never takes it
 	modules map[string]*futures.Promise[*code] // by key: the text, or the source with its options
-	queue   []job                              // those that wait for a worker
-	later   []job                              // those of WarmUp, which wait until no other one does
+	queue   []job                              // jobs that wait for a worker
+	later   []job                              // jobs of WarmUp, which run when queue is empty
 	working int                                // workers that run
 	idle    *sync.Cond
 	closed  bool
@@ -51,7 +51,7 @@ type code struct {
 // Option changes a compiler.
 type Option func(*Compiler)
 
-// WithStore has a compiler look for code in a store before it compiles, and put there the code that it has compiled.
+// WithStore makes a compiler look for code in a store before it compiles, and store the code that it compiles.
 func WithStore(s Store) Option { return func(c *Compiler) { c.store = s } }
 
 // Prepared has Run compile nothing: it takes variants that Prepare or WarmUp have compiled, and those that the store has, and refuses others
@@ -59,7 +59,7 @@ func WithStore(s Store) Option { return func(c *Compiler) { c.store = s } }
 func Prepared() Option { return func(c *Compiler) { c.prepared.Store(true) } }
 
 // Freeze is the option Prepared from now on: for a program that runs its work once, which compiles its kernels, and wants no compilation
-// after that. Compilations that were begun go on.
+// after that. Compilations that have started are completed.
 func (c *Compiler) Freeze() {
 	if c != nil {
 		c.prepared.Store(true)
@@ -76,8 +76,8 @@ func WithLog(l Logger) Option { return func(c *Compiler) { c.tuner.log = l } }
 // ErrForeign a context of another device, and with ErrNotOpen one that is not open.
 func WithTuning(t Tuning) Option { return func(c *Compiler) { c.tuner.config = t } }
 
-// WithTables has variants chosen by the rows of these tables, the first that has a kind of work, and not by those of package compute/kernel/tune/tables.
-// They do not change any more. Without tables the rule chooses.
+// WithTables chooses variants by the rows of these tables, the first that has a kind of work, instead of package compute/kernel/tune/tables. The
+// tables must not change any more. Without tables the rule chooses.
 func WithTables(all ...*tune.Table) Option {
 	return func(c *Compiler) {
 		c.tuner.tables = func(on tune.Device, of tune.Key) []tune.Row {
@@ -91,10 +91,10 @@ func WithTables(all ...*tune.Table) Option {
 	}
 }
 
-// maxThreads is the default of Threads: a program that starts has other work beside.
+// maxThreads is the default of Threads: a program that starts has other work to do.
 const maxThreads = 4
 
-// NewCompiler makes a compiler for the device of a context, which must stay open until Close. Errors: ErrNotOpen, and those of WithTuning.
+// NewCompiler makes a compiler for the device of a context, which must stay open until Close. Errors: ErrNotOpen, and errors of WithTuning.
 func NewCompiler(on *cuda.Context, with ...Option) (*Compiler, error) {
 	if on.Stream() == nil {
 		return nil, cuda.ErrNotOpen
@@ -117,12 +117,12 @@ type job struct {
 	refuse func(error) // in place of do, when the compiler is closed
 }
 
-// module is the loaded code of a text, which a kernel has made; nil for a caller's. known: it is loaded, or will be.
+// module loads the text of a kernel, or of a caller if of is nil. known reports that it was requested before.
 func (c *Compiler) module(of fmt.Stringer, text string) (loaded futures.Future[*code], known bool) {
 	return c.once(text, func() (*code, error) { return c.made(of, text) })
 }
 
-// moduleHere is module for a worker: where the text is not known, it is loaded by this goroutine.
+// moduleHere is module for a worker: this goroutine loads a text that was not requested before.
 func (c *Compiler) moduleHere(of fmt.Stringer, text string) (loaded futures.Future[*code], known bool) {
 	c.mu.Lock()
 	p, known, err := c.claim(text)
@@ -136,7 +136,7 @@ func (c *Compiler) moduleHere(of fmt.Stringer, text string) (loaded futures.Futu
 	return p.Future(), known
 }
 
-// made loads the text of a kernel.
+// made loads a text.
 func (c *Compiler) made(of fmt.Stringer, text string) (*code, error) {
 	m, err := c.load(text)
 	if err != nil {
@@ -145,7 +145,7 @@ func (c *Compiler) made(of fmt.Stringer, text string) (*code, error) {
 	return m, nil
 }
 
-// allowed is module for those who must not compile where that is forbidden. Errors: ErrNotPrepared.
+// allowed is module for callers that the option Prepared forbids to compile. Errors: ErrNotPrepared.
 func (c *Compiler) allowed(of fmt.Stringer, text string) futures.Future[*code] {
 	if !c.prepared.Load() {
 		loaded, _ := c.module(of, text)
@@ -169,7 +169,7 @@ func (c *Compiler) allowed(of fmt.Stringer, text string) futures.Future[*code] {
 	return loaded
 }
 
-// once is a module that is loaded once, by a worker.
+// once returns a module that a worker loads once.
 func (c *Compiler) once(key string, load func() (*code, error)) (loaded futures.Future[*code], known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -187,7 +187,7 @@ func (c *Compiler) once(key string, load func() (*code, error)) (loaded futures.
 	return p.Future(), known
 }
 
-// claim is the promise of a module, for a caller with the lock. Not known: the caller has it completed. Errors: ErrNotOpen, ErrClosed.
+// claim returns the promise of a module. If it is not known, the caller must complete it. c.mu must be held. Errors: ErrNotOpen, ErrClosed.
 func (c *Compiler) claim(key string) (p *futures.Promise[*code], known bool, err error) {
 	if p, known = c.modules[key]; known && !c.closed {
 		c.counts.hits.Add(1)
@@ -219,7 +219,7 @@ func (c *Compiler) complete(key string, p *futures.Promise[*code], load func() (
 	p.Complete(m, err)
 }
 
-// begin begins workers for so many jobs more, for a caller with the lock.
+// begin starts workers for more jobs. c.mu must be held.
 func (c *Compiler) begin(jobs int) {
 	for range min(jobs, c.threads-c.working) {
 		c.working++
@@ -227,7 +227,7 @@ func (c *Compiler) begin(jobs int) {
 	}
 }
 
-// work does the jobs that wait, until none does.
+// work runs jobs until both queues are empty.
 func (c *Compiler) work() {
 	for {
 		c.mu.Lock()
@@ -308,7 +308,7 @@ func (c *Compiler) loaded(m *cuda.Module, from Origin, took time.Duration) *code
 }
 
 // Close ends a measurement, waits for the compilations that run, fails those that wait with ErrClosed, and unloads all kernels: their launches
-// must have finished. Idempotent. Errors: those of cuda.Module.Unload, with which another call tries again.
+// must have finished. Idempotent. Errors: the errors of cuda.Module.Unload; another call then tries again.
 func (c *Compiler) Close() error {
 	if c == nil || c.on == nil {
 		return ErrNotOpen

@@ -12,7 +12,7 @@ import (
 )
 
 // RawPTX compiles a text of PTX and finds a kernel of it, for cuda.Context.Launch. A text is compiled once. It does not wait. Errors:
-// *SourceError, ErrClosed, those of cuda.Module.Function.
+// *SourceError, ErrClosed, errors of cuda.Module.Function.
 func (c *Compiler) RawPTX(text, entry string) futures.Future[*cuda.Function] {
 	if c == nil {
 		return futures.Failed[*cuda.Function](ErrNotOpen)
@@ -33,7 +33,7 @@ func (c *Compiler) Function(text, entry string) (*cuda.Function, error) {
 
 // RawCUDA compiles CUDA C++ with NVRTC for the device of the compiler, and finds a kernel of it, which is declared extern "C". A source with
 // the same options is compiled once. The name is for messages. The store does not keep code of sources that include files: the
-// files may change. It does not wait. Errors: *nvrtc.CompileError, nvrtc.ErrLibrary, ErrClosed, those of cuda.LoadModule and
+// files may change. It does not wait. Errors: *nvrtc.CompileError, nvrtc.ErrLibrary, ErrClosed, errors of cuda.LoadModule and
 // cuda.Module.Function.
 func (c *Compiler) RawCUDA(with *nvrtc.Library, name, source, entry string, options ...string) futures.Future[*cuda.Function] {
 	if c == nil || with == nil {

@@ -41,7 +41,7 @@ func (f *frame) release() {
 
 // Run submits the work: outputs of inputs, on the stream of a context. It does not wait for the device; where the variant is not compiled, it
 // waits for the compilation. Errors, with which nothing was submitted: *CountError, *OperandError, *plan.ShapeError, ErrNotPrepared,
-// ErrClosed, those of cuda.LoadModule and cuda.Context.Launch.
+// ErrClosed, errors of cuda.LoadModule and cuda.Context.Launch.
 func (k *Kernel) Run(at tensor.Context, outputs []*tensor.Tensor, inputs ...*tensor.Tensor) error {
 	if k == nil {
 		return ErrNotOpen
@@ -172,7 +172,7 @@ func (f *frame) overlaps(p *plan.Program, out, other int) bool {
 	return !same
 }
 
-// fit computes the geometry of the operands, or takes a kept one. Errors: ErrRepeats in an *OperandError, those of plan.Program.Fit.
+// fit computes the geometry of the operands, or takes a kept one. Errors: ErrRepeats in an *OperandError, errors of plan.Program.Fit.
 func (f *frame) fit(k *Kernel) error {
 	kept, searched := k.fitted.find(f.layouts[:f.count], &f.addresses)
 	if kept != nil {

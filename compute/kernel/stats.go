@@ -33,7 +33,7 @@ func (o Origin) String() string {
 // MarshalText implements encoding.TextMarshaler: the text of String.
 func (o Origin) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// Stats are counts of a compiler. Times are those of calls, and may overlap on several threads.
+// Stats are counts of a compiler. Times are summed over calls, which may overlap on several threads.
 type Stats struct {
 	Hits     int64 `json:"hits"`     // calls that found the code of a text there, or asked for before; warm runs are not counted
 	Misses   int64 `json:"misses"`   // that did not

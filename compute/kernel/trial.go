@@ -37,7 +37,7 @@ type candidate struct {
 	ready    ready // once it is compiled
 }
 
-// trial is a measurement under way.
+// trial is one measurement.
 type trial struct {
 	*bench
 
@@ -99,7 +99,7 @@ func (m *trial) compile(ctx context.Context) error {
 	return nil
 }
 
-// ended is the reason for which a context ended.
+// ended returns why a context ended, or nil.
 func ended(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
@@ -111,7 +111,7 @@ func (m *trial) disqualify(i int, state tune.State, why error) {
 	m.rows[i].State, m.rows[i].Why = state, why.Error()
 }
 
-// verifyAll holds the results of all variants against those of the reference.
+// verifyAll compares the results of all variants with the reference.
 func (m *trial) verifyAll(ctx context.Context) error {
 	for i, c := range m.all {
 		if m.rows[i].State != tune.Verified {
@@ -133,7 +133,7 @@ func (m *trial) verifyAll(ctx context.Context) error {
 	return nil
 }
 
-// late is why the trial is not to go on.
+// late returns why the trial must stop, or nil.
 func (m *trial) late(ctx context.Context) error {
 	if err := ended(ctx); err != nil {
 		return err
@@ -147,7 +147,7 @@ func (m *trial) late(ctx context.Context) error {
 	return nil
 }
 
-// time times the variants in turns, and verifies the winner once more: a variant that is wrong now and then may have been right before.
+// time times the variants in turns, and verifies the winner once more: a variant that is wrong at times may have been right before.
 func (m *trial) time(ctx context.Context, rounds int) ([]tune.Row, error) {
 	contest := tune.NewContest(m.rows, rounds)
 	for {
@@ -195,7 +195,7 @@ func (m *trial) number(variant string) int {
 	return 0
 }
 
-// one is the time of a launch of a variant.
+// one times a launch of a variant.
 func (m *trial) one(ctx context.Context, c *candidate) (time.Duration, error) {
 	if m.clock != nil {
 		return m.clock(c.schedule), nil

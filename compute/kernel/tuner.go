@@ -22,8 +22,8 @@ type TuningMode uint8
 // The modes.
 const (
 	TuneNever TuningMode = iota // Run measures nothing
-	TuneNow                     // the first Run of a kind of work measures, and waits
-	TuneAside                   // it begins a measurement, and a later Run takes the winner
+	TuneNow                     // the first Run of a kind of work measures and waits
+	TuneAside                   // the first Run starts a measurement, and a later Run takes the winner
 )
 
 var tuningModeNames = [...]string{"never", "now", "aside"} //nolint:gochecknoglobals // constant table, by number
@@ -47,7 +47,7 @@ func (m *TuningMode) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("kernel: %q is no TuningMode: want %s", text, strings.Join(tuningModeNames[:], ", "))
+	return fmt.Errorf("kernel: invalid TuningMode %q: want %s", text, strings.Join(tuningModeNames[:], ", "))
 }
 
 // Tuning says when variants are measured, and bounds the memory and the time of a measurement. The zero value measures nothing but in Tune.
@@ -71,7 +71,7 @@ type Logger interface {
 	Warn(msg string, args ...any)
 }
 
-// tuner measures, one kind of work after the other, on a goroutine that ends when nothing waits.
+// tuner measures one kind of work after the other, on a goroutine that ends when the queue is empty.
 type tuner struct {
 	own      *cuda.Context // the compiler's
 	counts   *counts
@@ -103,7 +103,7 @@ const (
 	tuningRounds      = 9
 )
 
-// check completes the configuration. Errors: those of WithTuning.
+// check sets the defaults of the configuration. Errors: the errors of WithTuning.
 func (t *tuner) check() error {
 	c := &t.config
 	for _, field := range []struct {
@@ -144,13 +144,13 @@ func (t *tuner) on() *cuda.Context {
 	return t.own
 }
 
-// device is the one of the rows.
+// device returns the key of the device in tables.
 func (t *tuner) device() tune.Device {
 	info := t.own.Info()
 	return tune.Device{Name: info.Name, Major: info.Compute.Major, Minor: info.Compute.Minor}
 }
 
-// rows are those of a key: measured here, or of the first table that has it.
+// rows returns the rows of a key: measured here, or from the first table that has it.
 func (t *tuner) rows(of tune.Key) (rows []tune.Row, found bool) {
 	t.mu.Lock()
 	rows = t.found.Rows(t.device(), of)
@@ -168,7 +168,7 @@ type measured struct {
 	wrong error // a *DisqualifiedError, or nil
 }
 
-// measurement is one that was begun.
+// measurement is the future of a measurement.
 type measurement struct{ futures.Future[measured] }
 
 func (m measurement) await(ctx context.Context) ([]tune.Row, error) {
@@ -176,7 +176,7 @@ func (m measurement) await(ctx context.Context) ([]tune.Row, error) {
 	return found.rows, errors.Join(err, found.wrong)
 }
 
-// begin puts a measurement behind those that wait. It ends with a context of the caller's, too.
+// begin queues a measurement. It ends early when with does.
 func (t *tuner) begin(with context.Context, w *work) measurement {
 	p := futures.NewPromise[measured](nil)
 	t.mu.Lock()
@@ -199,12 +199,12 @@ func (t *tuner) begin(with context.Context, w *work) measurement {
 	if t.stop == nil {
 		ctx, stop := context.WithCancel(context.Background())
 		t.stop = stop
-		go t.run(ctx) //nolint:contextcheck // it serves more calls than this
+		go t.run(ctx) //nolint:contextcheck // it serves later calls too
 	}
 	return measurement{p.Future()}
 }
 
-// now measures behind the work of a Run's stream, and waits. The result is counted and logged; the Run goes on with the best that is known.
+// now waits for the work of a Run's stream, measures, and waits. It counts and logs the result; Run then takes the best variant known.
 func (t *tuner) now(c *cuda.Context, w *work) error {
 	if err := c.Synchronize(context.Background()); err != nil {
 		return err
@@ -213,7 +213,7 @@ func (t *tuner) now(c *cuda.Context, w *work) error {
 	return nil
 }
 
-// run measures until nothing waits.
+// run measures until the queue is empty.
 func (t *tuner) run(ctx context.Context) {
 	for {
 		t.mu.Lock()
@@ -231,7 +231,7 @@ func (t *tuner) run(ctx context.Context) {
 	}
 }
 
-// close ends the measurement under way and those that wait.
+// close ends the running measurement and the queued ones.
 func (t *tuner) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()

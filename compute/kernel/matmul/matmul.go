@@ -140,7 +140,7 @@ func Multiply(c *cuda.Context, p Problem, o Operands, choice Choice) (Path, erro
 
 // Prepare makes what the product needs ready, for a context's own multiplier: it opens the library where the choice allows that,
 // and loads the kernels that the product takes where the library does not. Nothing is computed. It blocks: a program that does not want
-// to wait calls it from a goroutine. Errors: *gemm.ProblemError, ErrUnsupported, those of loading modules, and of the library with the choice
+// to wait calls it from a goroutine. Errors: *gemm.ProblemError, ErrUnsupported, errors of loading modules, and of the library with the choice
 // Library.
 func Prepare(c *cuda.Context, p Problem, choice Choice) error {
 	m, err := of(c)
