@@ -151,8 +151,8 @@ func (b *bench) launch(c *candidate, set int) error {
 	return c.ready.launch(b.on, f.args)
 }
 
-// verify launches a variant on the sets that are compared, and keeps the results as the reference, or compares them with it. An error with
-// the state Verified is not the variant's.
+// verify launches a variant on the sets that are compared, and keeps the results as the reference, or compares them with it. An
+// error with the state Verified is not the variant's.
 func (b *bench) verify(ctx context.Context, c *candidate, reference bool) (tune.State, error) {
 	p := b.work.program
 	for set := range verified {

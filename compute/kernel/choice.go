@@ -108,8 +108,8 @@ func (s *choices) settle(at class, g *plan.Geometry, rows []tune.Row) {
 	}
 }
 
-// schedules returns the schedules of ranked rows that belong to the present code: the best one and, if that does not fit all sizes of the class,
-// the best one that does. known is false if rows are better than the rule's, but all of other code.
+// schedules returns the schedules of ranked rows that belong to the present code: the best one and, if that does not fit all
+// sizes of the class, the best one that does. known is false if rows are better than the rule's, but all of other code.
 func (s *choices) schedules(g *plan.Geometry, rows []tune.Row) (best []plan.Schedule, known bool) {
 	byName := map[string]plan.Schedule{}
 	all := s.program.Schedules(g)

@@ -14,8 +14,9 @@ import (
 // periodElements is a prime, so that a shift by a power of two changes the values.
 const periodElements = 1<<20 - 3
 
-// sample returns the values of an input in a set, at most a period of them. The first set has small whole numbers of both signs: their sums
-// do not depend on the order, and a missing element shows. The second has numbers in (1/2, 2), for functions of positive numbers.
+// sample returns the values of an input in a set, at most a period of them. The first set has small whole numbers of both
+// signs: their sums do not depend on the order, and a missing element shows. The second has numbers in (1/2, 2), for functions
+// of positive numbers.
 func sample(of tensor.Type, operand, set int, limitBytes int64) []byte {
 	count := int(min(periodElements, limitBytes/int64(of.Size())))
 	random := rand.New(rand.NewPCG(uint64(operand), uint64(set))) //nolint:gosec // not negative; no secret
@@ -66,8 +67,8 @@ type operand struct {
 	begin, end int // of its bytes in the buffer: those around it must not change
 }
 
-// resultBound is how much sums in another order may differ, relative to the greatest result: schedules add up to some thousand numbers
-// one after the other, with a smaller error.
+// resultBound is how much sums in another order may differ, relative to the greatest result: schedules add up to some thousand
+// numbers one after the other, with a smaller error.
 const resultBound = 1.0 / (1 << 14)
 
 // same compares a buffer with the reference's.

@@ -14,8 +14,8 @@ import (
 	"github.com/go-vram/vram/futures"
 )
 
-// Store keeps compiled code beyond the process. Both methods may be called on any goroutine. A failure is no error of a kernel: Get has
-// nothing then.
+// Store keeps compiled code beyond the process. Both methods may be called on any goroutine. A failure is no error of a kernel:
+// Get has nothing then.
 type Store interface {
 	// Get is the image that Put was given for the text of a kernel, on this kind of device with this driver.
 	Get(text string) (image []byte, ok bool)
@@ -54,12 +54,12 @@ type Option func(*Compiler)
 // WithStore makes a compiler look for code in a store before it compiles, and store the code that it compiles.
 func WithStore(s Store) Option { return func(c *Compiler) { c.store = s } }
 
-// Prepared has Run compile nothing: it takes variants that Prepare or WarmUp have compiled, and those that the store has, and refuses others
-// with ErrNotPrepared. So does Function.
+// Prepared has Run compile nothing: it takes variants that Prepare or WarmUp have compiled, and those that the store has, and
+// refuses others with ErrNotPrepared. So does Function.
 func Prepared() Option { return func(c *Compiler) { c.prepared.Store(true) } }
 
-// Freeze is the option Prepared from now on: for a program that runs its work once, which compiles its kernels, and wants no compilation
-// after that. Compilations that have started are completed.
+// Freeze is the option Prepared from now on: for a program that runs its work once, which compiles its kernels, and wants no
+// compilation after that. Compilations that have started are completed.
 func (c *Compiler) Freeze() {
 	if c != nil {
 		c.prepared.Store(true)
@@ -72,12 +72,12 @@ func Threads(n int) Option { return func(c *Compiler) { c.threads = max(n, 1) } 
 // WithLog logs variants that compute wrong results, and measurements that fail.
 func WithLog(l Logger) Option { return func(c *Compiler) { c.tuner.log = l } }
 
-// WithTuning has Run measure variants, or Tune take more or less. NewCompiler refuses with ErrTuningStream a mode without its stream, with
-// ErrForeign a context of another device, and with ErrNotOpen one that is not open.
+// WithTuning has Run measure variants, or Tune take more or less. NewCompiler refuses with ErrTuningStream a mode without its
+// stream, with ErrForeign a context of another device, and with ErrNotOpen one that is not open.
 func WithTuning(t Tuning) Option { return func(c *Compiler) { c.tuner.config = t } }
 
-// WithTables chooses variants by the rows of these tables, the first that has a kind of work, instead of package compute/kernel/tune/tables. The
-// tables must not change any more. Without tables the rule chooses.
+// WithTables chooses variants by the rows of these tables, the first that has a kind of work, instead of package
+// compute/kernel/tune/tables. The tables must not change any more. Without tables the rule chooses.
 func WithTables(all ...*tune.Table) Option {
 	return func(c *Compiler) {
 		c.tuner.tables = func(on tune.Device, of tune.Key) []tune.Row {
@@ -94,7 +94,8 @@ func WithTables(all ...*tune.Table) Option {
 // maxThreads is the default of Threads: a program that starts has other work to do.
 const maxThreads = 4
 
-// NewCompiler makes a compiler for the device of a context, which must stay open until Close. Errors: ErrNotOpen, and errors of WithTuning.
+// NewCompiler makes a compiler for the device of a context, which must stay open until Close. Errors: ErrNotOpen, and errors of
+// WithTuning.
 func NewCompiler(on *cuda.Context, with ...Option) (*Compiler, error) {
 	if on.Stream() == nil {
 		return nil, cuda.ErrNotOpen
@@ -187,7 +188,8 @@ func (c *Compiler) once(key string, load func() (*code, error)) (loaded futures.
 	return p.Future(), known
 }
 
-// claim returns the promise of a module. If it is not known, the caller must complete it. c.mu must be held. Errors: ErrNotOpen, ErrClosed.
+// claim returns the promise of a module. If it is not known, the caller must complete it. c.mu must be held. Errors:
+// ErrNotOpen, ErrClosed.
 func (c *Compiler) claim(key string) (p *futures.Promise[*code], known bool, err error) {
 	if p, known = c.modules[key]; known && !c.closed {
 		c.counts.hits.Add(1)
@@ -255,8 +257,8 @@ func (c *Compiler) load(text string) (*code, error) {
 	})
 }
 
-// loadOr loads the image that the store has for a key. Where it has none, or the driver refuses the image, compile makes it, and the store
-// gets it. No key: without the store.
+// loadOr loads the image that the store has for a key. Where it has none, or the driver refuses the image, compile makes it,
+// and the store gets it. No key: without the store.
 func (c *Compiler) loadOr(key string, compile func() ([]byte, error)) (*code, error) {
 	refused := false
 	begin := time.Now()
@@ -307,8 +309,8 @@ func (c *Compiler) loaded(m *cuda.Module, from Origin, took time.Duration) *code
 	return &code{m, from, took}
 }
 
-// Close ends a measurement, waits for the compilations that run, fails those that wait with ErrClosed, and unloads all kernels: their launches
-// must have finished. Idempotent. Errors: the errors of cuda.Module.Unload; another call then tries again.
+// Close ends a measurement, waits for the compilations that run, fails those that wait with ErrClosed, and unloads all kernels:
+// their launches must have finished. Idempotent. Errors: the errors of cuda.Module.Unload; another call then tries again.
 func (c *Compiler) Close() error {
 	if c == nil || c.on == nil {
 		return ErrNotOpen

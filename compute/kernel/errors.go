@@ -10,7 +10,8 @@ import (
 )
 
 var (
-	// ErrNotPrepared refuses to run a variant that is not compiled, and not in the store, where the compiler was made with Prepared or frozen.
+	// ErrNotPrepared refuses to run a variant that is not compiled, and not in the store, where the compiler was made with
+	// Prepared or frozen.
 	ErrNotPrepared = errors.New("kernel: the variant was not prepared")
 	// ErrOverlap refuses an output that shares memory with another operand, except an input of exactly the same layout.
 	ErrOverlap = cuda.ErrOverlap

@@ -17,7 +17,8 @@ type fitted struct {
 }
 
 const (
-	// maxFitted is how many a kernel keeps: the first ones. With more, a run takes a microsecond longer and still allocates nothing.
+	// maxFitted is how many a kernel keeps: the first ones. With more, a run takes a microsecond longer and still allocates
+	// nothing.
 	maxFitted = 8
 	// vectorBytes is the largest alignment of a vector.
 	vectorBytes = 16
@@ -68,7 +69,8 @@ next:
 	return nil, list
 }
 
-// keep adds a geometry to the list that was searched for it. If the list was replaced since, by another Run or by a measurement, keep does nothing.
+// keep adds a geometry to the list that was searched for it. If the list was replaced since, by another Run or by a
+// measurement, keep does nothing.
 func (s *fits) keep(searched *[]*fitted, layouts []layout.Layout, addresses []uint64, g *plan.Geometry) {
 	if len(*searched) >= maxFitted {
 		return

@@ -21,14 +21,14 @@ type Kernel struct {
 	choices  choices
 }
 
-// Elementwise makes a kernel of expressions without reductions. It compiles nothing. Errors: the errors of expr.Expr.Err and plan.New,
-// ErrReduces.
+// Elementwise makes a kernel of expressions without reductions. It compiles nothing. Errors: the errors of expr.Expr.Err and
+// plan.New, ErrReduces.
 func (c *Compiler) Elementwise(outputs ...expr.Expr) (*Kernel, error) {
 	return c.kernel(false, nil, outputs)
 }
 
-// Reduction makes a kernel of expressions with reductions over some axes, counted from the end: -1 is the last one; plan.All is all of them.
-// Errors: the errors of expr.Expr.Err and plan.New, ErrReduces.
+// Reduction makes a kernel of expressions with reductions over some axes, counted from the end: -1 is the last one; plan.All is
+// all of them. Errors: the errors of expr.Expr.Err and plan.New, ErrReduces.
 func (c *Compiler) Reduction(axes []int, outputs ...expr.Expr) (*Kernel, error) {
 	return c.kernel(true, axes, outputs)
 }

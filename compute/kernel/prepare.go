@@ -9,8 +9,8 @@ import (
 	"github.com/go-vram/vram/futures"
 )
 
-// Prepare compiles the variant for tensors with these types and layouts. It depends on the alignment of their memory, which is not touched. It
-// does not wait. Errors are those of Run.
+// Prepare compiles the variant for tensors with these types and layouts. It depends on the alignment of their memory, which is
+// not touched. It does not wait. Errors are as of Run.
 func (k *Kernel) Prepare(outputs []*tensor.Tensor, inputs ...*tensor.Tensor) futures.Future[*Kernel] {
 	if k == nil || k.by == nil {
 		return futures.Failed[*Kernel](ErrNotOpen)
@@ -55,7 +55,8 @@ func (k *Kernel) load(module func(fmt.Stringer, string) (futures.Future[*code], 
 	})
 }
 
-// Text returns the PTX that Run compiles for tensors with these layouts, inputs, then outputs. It takes their lowest addresses to be aligned.
+// Text returns the PTX that Run compiles for tensors with these layouts, inputs, then outputs. It takes their lowest addresses
+// to be aligned.
 func (k *Kernel) Text(layouts ...layout.Layout) (string, error) {
 	f := takeFrame()
 	defer f.release()

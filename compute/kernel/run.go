@@ -39,9 +39,9 @@ func (f *frame) release() {
 	frames.Put(f)
 }
 
-// Run submits the work: outputs of inputs, on the stream of a context. It does not wait for the device; where the variant is not compiled, it
-// waits for the compilation. Errors, with which nothing was submitted: *CountError, *OperandError, *plan.ShapeError, ErrNotPrepared,
-// ErrClosed, errors of cuda.LoadModule and cuda.Context.Launch.
+// Run submits the work: outputs of inputs, on the stream of a context. It does not wait for the device; where the variant is
+// not compiled, it waits for the compilation. Errors, with which nothing was submitted: *CountError, *OperandError,
+// *plan.ShapeError, ErrNotPrepared, ErrClosed, errors of cuda.LoadModule and cuda.Context.Launch.
 func (k *Kernel) Run(at tensor.Context, outputs []*tensor.Tensor, inputs ...*tensor.Tensor) error {
 	if k == nil {
 		return ErrNotOpen
@@ -77,8 +77,8 @@ func (k *Kernel) Run(at tensor.Context, outputs []*tensor.Tensor, inputs ...*ten
 	return r.launch(c, f.args)
 }
 
-// again returns a launch that an earlier Run made for tensors with these layouts and alignments, and sets the frame's arguments. It returns nil
-// if there is none, or if the tensors overlap. Errors: an *OperandError of a tensor without memory.
+// again returns a launch that an earlier Run made for tensors with these layouts and alignments, and sets the frame's
+// arguments. It returns nil if there is none, or if the tensors overlap. Errors: an *OperandError of a tensor without memory.
 func (f *frame) again(k *Kernel, outputs, inputs []*tensor.Tensor) (*ready, error) {
 	p := k.program
 	if p == nil { // of a zero Kernel
@@ -172,7 +172,8 @@ func (f *frame) overlaps(p *plan.Program, out, other int) bool {
 	return !same
 }
 
-// fit computes the geometry of the operands, or takes a kept one. Errors: ErrRepeats in an *OperandError, errors of plan.Program.Fit.
+// fit computes the geometry of the operands, or takes a kept one. Errors: ErrRepeats in an *OperandError, errors of
+// plan.Program.Fit.
 func (f *frame) fit(k *Kernel) error {
 	kept, searched := k.fitted.find(f.layouts[:f.count], &f.addresses)
 	if kept != nil {

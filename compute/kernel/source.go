@@ -59,7 +59,8 @@ func (e *SourceError) Lines() (all []int) {
 	return slices.Compact(all)
 }
 
-// refusedText wraps the driver's refusal of a text in a *SourceError. Other errors, such as a lack of memory, say nothing about the text.
+// refusedText wraps the driver's refusal of a text in a *SourceError. Other errors, such as a lack of memory, say nothing about
+// the text.
 func refusedText(of fmt.Stringer, text string, err error) error {
 	for _, r := range []cudadrv.Result{
 		cudadrv.InvalidPTX, cudadrv.InvalidImage, cudadrv.NoBinaryForGPU, cudadrv.UnsupportedPTXVersion, cudadrv.InvalidValue,

@@ -10,10 +10,10 @@ import (
 	"github.com/go-vram/vram/cuda"
 )
 
-// The blocks of a split launch take tickets: one counter for each row or group of rows, which is 0 before a launch and which the last block resets
-// to 0. Launches on a stream share their tickets, as they run in order. A graph may run concurrently with the stream and with other graphs, so each
-// launch of a capture gets tickets of its own from a stock of zeroed memory, which the graph keeps. When the stock is used up, a fill node zeroes
-// other memory at each launch of the graph.
+// The blocks of a split launch take tickets: one counter for each row or group of rows, which is 0 before a launch and which
+// the last block resets to 0. Launches on a stream share their tickets, as they run in order. A graph may run concurrently with
+// the stream and with other graphs, so each launch of a capture gets tickets of its own from a stock of zeroed memory, which
+// the graph keeps. When the stock is used up, a fill node zeroes other memory at each launch of the graph.
 
 const (
 	// streamTickets is the bytes of the tickets of a context's launches.

@@ -147,7 +147,8 @@ func (m *trial) late(ctx context.Context) error {
 	return nil
 }
 
-// time times the variants in turns, and verifies the winner once more: a variant that is wrong at times may have been right before.
+// time times the variants in turns, and verifies the winner once more: a variant that is wrong at times may have been right
+// before.
 func (m *trial) time(ctx context.Context, rounds int) ([]tune.Row, error) {
 	contest := tune.NewContest(m.rows, rounds)
 	for {

@@ -10,10 +10,11 @@ import (
 	"github.com/go-vram/vram/futures"
 )
 
-// Tune measures the variants for tensors with these types and layouts, in any mode and also where rows are known, and waits: from then on Run
-// takes the winner. It does not touch the memory of the tensors. It returns the measured rows. If ctx ends first, nothing changes. Errors:
-// *DisqualifiedError, with the rows, and the others were measured; errors of Run for tensors that do not fit; cuda.ErrCapturing; ErrTuningMemory,
-// ErrTuningTime, ErrClosed, cuda.ErrNilContext, ctx's, vram.ErrOutOfMemory.
+// Tune measures the variants for tensors with these types and layouts, in any mode and also where rows are known, and waits:
+// from then on Run takes the winner. It does not touch the memory of the tensors. It returns the measured rows. If ctx ends
+// first, nothing changes. Errors: *DisqualifiedError, with the rows, and the others were measured; errors of Run for tensors
+// that do not fit; cuda.ErrCapturing; ErrTuningMemory, ErrTuningTime, ErrClosed, cuda.ErrNilContext, ctx's,
+// vram.ErrOutOfMemory.
 func (k *Kernel) Tune(ctx context.Context, outputs []*tensor.Tensor, inputs ...*tensor.Tensor) ([]tune.Row, error) {
 	switch {
 	case k == nil || k.by == nil:

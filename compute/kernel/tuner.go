@@ -50,14 +50,17 @@ func (m *TuningMode) UnmarshalText(text []byte) error {
 	return fmt.Errorf("kernel: invalid TuningMode %q: want %s", text, strings.Join(tuningModeNames[:], ", "))
 }
 
-// Tuning says when variants are measured, and bounds the memory and the time of a measurement. The zero value measures nothing but in Tune.
+// Tuning says when variants are measured, and bounds the memory and the time of a measurement. The zero value measures nothing
+// but in Tune.
 type Tuning struct {
 	Mode TuningMode
-	// On has the stream of the measurements, of the compiler's device; it stays open until Close. Nil: the compiler's own, which TuneAside refuses.
+	// On has the stream of the measurements, of the compiler's device; it stays open until Close. Nil: the compiler's own,
+	// which TuneAside refuses.
 	On *cuda.Context
 	// MemoryBytes bounds the memory of a measurement. 0: 1 GiB.
 	MemoryBytes int64
-	// RotateBytes is the size of all copies of the tensors together at least, up to 64 copies: more than the device's cache. 0: 128 MiB.
+	// RotateBytes is the size of all copies of the tensors together at least, up to 64 copies: more than the device's cache. 0:
+	// 128 MiB.
 	RotateBytes int64
 	// Limit bounds the time of a measurement, looked at between launches. 0: 5 s.
 	Limit time.Duration
@@ -65,8 +68,8 @@ type Tuning struct {
 	Rounds int
 }
 
-// Logger gets the events that are no errors of a call: variants that compute something else, and measurements that failed. *slog.Logger is
-// a logger. Its method is called by Run, Tune, and on goroutines of the compiler.
+// Logger gets the events that are no errors of a call: variants that compute something else, and measurements that failed.
+// *slog.Logger is a logger. Its method is called by Run, Tune, and on goroutines of the compiler.
 type Logger interface {
 	Warn(msg string, args ...any)
 }
@@ -204,7 +207,8 @@ func (t *tuner) begin(with context.Context, w *work) measurement {
 	return measurement{p.Future()}
 }
 
-// now waits for the work of a Run's stream, measures, and waits. It counts and logs the result; Run then takes the best variant known.
+// now waits for the work of a Run's stream, measures, and waits. It counts and logs the result; Run then takes the best variant
+// known.
 func (t *tuner) now(c *cuda.Context, w *work) error {
 	if err := c.Synchronize(context.Background()); err != nil {
 		return err

@@ -10,8 +10,9 @@ import (
 	"github.com/go-vram/vram/futures"
 )
 
-// Need is a variant that will be run: a kernel, and the layouts of its tensors, inputs, then outputs. Lowest places are taken to be aligned, as
-// tensors of their own memory are. Or it is a text of PTX: one for RawPTX, or of a product, as matmul.Multiplier.Needs lists them.
+// Need is a variant that will be run: a kernel, and the layouts of its tensors, inputs, then outputs. Lowest places are taken
+// to be aligned, as tensors of their own memory are. Or it is a text of PTX: one for RawPTX, or of a product, as
+// matmul.Multiplier.Needs lists them.
 type Need struct {
 	Kernel  *Kernel
 	Layouts []layout.Layout
@@ -27,10 +28,10 @@ type Progress struct {
 	Err      error
 }
 
-// WarmUp prepares a list of kernels on the threads of the compiler, and calls progress, if it is not nil, for each of them, on this goroutine,
-// in the order in which they are done. Need errors do not end it. Texts that Run and Prepare wait for go before the rest of the list.
-// When ctx ends, WarmUp starts no more and returns; compilations that have started are completed. Errors: the errors of Prepare, joined,
-// each in a *NeedError; ErrNotOpen, cuda.ErrNilContext, ctx's.
+// WarmUp prepares a list of kernels on the threads of the compiler, and calls progress, if it is not nil, for each of them, on
+// this goroutine, in the order in which they are done. Need errors do not end it. Texts that Run and Prepare wait for go before
+// the rest of the list. When ctx ends, WarmUp starts no more and returns; compilations that have started are completed. Errors:
+// the errors of Prepare, joined, each in a *NeedError; ErrNotOpen, cuda.ErrNilContext, ctx's.
 func (c *Compiler) WarmUp(ctx context.Context, needs []Need, progress func(Progress)) error {
 	if c == nil || c.on == nil {
 		return ErrNotOpen

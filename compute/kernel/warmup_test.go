@@ -166,8 +166,8 @@ func soon[T any](t *testing.T, from <-chan T) (v T) {
 	return v
 }
 
-// A kernel that a caller waits for is compiled before the rest of a list that is warmed up; jobs of the list that wait when the compiler is
-// closed end with ErrClosed.
+// A kernel that a caller waits for is compiled before the rest of a list that is warmed up; jobs of the list that wait when the
+// compiler is closed end with ErrClosed.
 func TestAPreparedKernelGoesBeforeAList(t *testing.T) {
 	store := asked{make(chan string, 4), make(chan string, 4)}
 	r := newRig(t, kernel.Threads(1), kernel.WithStore(store))

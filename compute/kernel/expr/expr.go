@@ -9,7 +9,8 @@ import (
 	"github.com/go-vram/vram/compute/tensor/half"
 )
 
-// Expr is an expression. The zero value is wrong: see Err. It has a method for each operation, so that computations read as arithmetic.
+// Expr is an expression. The zero value is wrong: see Err. It has a method for each operation, so that computations read as
+// arithmetic.
 type Expr struct{ *Node }
 
 // Node is an operation of an expression, for those who make kernels of it. It does not change.
@@ -165,10 +166,12 @@ func wrong(op Op, types ...tensor.Type) Expr {
 	return Expr{&Node{Op: op, err: &TypeError{op, types}}}
 }
 
-// MaxText bounds String: a part of an expression is written wherever it is used, and so the text can double with each operation.
+// MaxText bounds String: a part of an expression is written wherever it is used, and so the text can double with each
+// operation.
 const MaxText = 4 << 10
 
-// String is the expression as a text that has everything; of one that is longer than MaxText it has the begin, and ends with three dots.
+// String is the expression as a text that has everything; of one that is longer than MaxText it has the begin, and ends with
+// three dots.
 func (e Expr) String() string {
 	text := e.append(nil)
 	if len(text) > MaxText {

@@ -205,8 +205,8 @@ func (e Expr) Or(y Expr) Expr { return e.bitwise(OpOr, y) }
 // Xor is the exclusive or.
 func (e Expr) Xor(y Expr) Expr { return e.bitwise(OpXor, y) }
 
-// comparison makes a bool. A Number is rounded to the floating-point type of the other operand, whose elements may be equal to it so. One that
-// the other operand's type of integers does not have is compared as int64.
+// comparison makes a bool. A Number is rounded to the floating-point type of the other operand, whose elements may be equal to
+// it so. One that the other operand's type of integers does not have is compared as int64.
 func (e Expr) comparison(op Op, y Expr) Expr {
 	a, b := promoted(e.beside(y), y.beside(e))
 	return made(op, tensor.Bool, a, b)
@@ -254,8 +254,8 @@ func Fma(a, b, c Expr) Expr {
 	return made(OpFma, of, a.typed(of).Cast(of), b.typed(of).Cast(of), c.typed(of).Cast(of))
 }
 
-// floatingOf is the type to which operands that must be floating-point numbers are converted, and which Numbers take with them: a type of
-// integers may not represent a Number.
+// floatingOf is the type to which operands that must be floating-point numbers are converted, and which Numbers take with them:
+// a type of integers may not represent a Number.
 func floatingOf(operands ...Expr) tensor.Type {
 	of := tensor.Float32
 	met := false

@@ -91,7 +91,8 @@ func floating(a Expr) Expr {
 	return a
 }
 
-// bitsOf returns the bits of a number as a constant of a type: of float32 for float16 and bfloat16, which are computed in float32.
+// bitsOf returns the bits of a number as a constant of a type: of float32 for float16 and bfloat16, which are computed in
+// float32.
 func bitsOf(of tensor.Type, x float64) uint64 {
 	switch of {
 	case tensor.Float64:

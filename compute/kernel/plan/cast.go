@@ -5,8 +5,8 @@ import (
 	"github.com/go-vram/vram/compute/tensor"
 )
 
-// cast converts a value from one element type to another. Of floating-point numbers integers are the nearest that the type has; integers
-// wrap around.
+// cast converts a value from one element type to another. Of floating-point numbers integers are the nearest that the type has;
+// integers wrap around.
 func (e *element) cast(v code.Value, from, to tensor.Type) code.Value {
 	if to == tensor.Bool {
 		return e.nonzero(v, from)

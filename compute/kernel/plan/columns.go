@@ -5,26 +5,28 @@ import (
 	"github.com/go-vram/vram/compute/kernel/internal/code"
 )
 
-// A turned kernel reduces rows whose own elements are far apart, while neighbouring rows are neighbours in memory, as the columns of a matrix are.
-// A block has a group of neighbouring rows: each thread of a warp some of them, which it loads in one vector, and each warp every
-// so many elements of the rows. A thread loads several elements of its rows before it uses the first. Where the groups are too few to fill the device,
-// several blocks share one, as they share a split row.
+// A turned kernel reduces rows whose own elements are far apart, while neighbouring rows are neighbours in memory, as the
+// columns of a matrix are. A block has a group of neighbouring rows: each thread of a warp some of them, which it loads in one
+// vector, and each warp every so many elements of the rows. A thread loads several elements of its rows before it uses the
+// first. Where the groups are too few to fill the device, several blocks share one, as they share a split row.
 
 const (
 	// turnedLanes are the warps of a block, by the rule.
 	turnedLanes = 8
 	// turnedRepeat is how many elements of its rows a thread loads at once, by the rule.
 	turnedRepeat = 8
-	// turnedBytes is the vector of a thread, by the rule: of two blocks on a multiprocessor 32 KiB are on their way, with the repetitions. Larger
-	// vectors make fewer groups, and so more partial results.
+	// turnedBytes is the vector of a thread, by the rule: of two blocks on a multiprocessor 32 KiB are on their way, with the
+	// repetitions. Larger vectors make fewer groups, and so more partial results.
 	turnedBytes = 8
-	// turnedBlocks are about half of the multiprocessors of the largest GPU: as many groups are shared where their rows have at least turnedTurns turns
-	// of the loop. 5000 columns of 300 elements take 3.5 us on an H200, and shared among three blocks 4.0.
+	// turnedBlocks are about half of the multiprocessors of the largest GPU: as many groups are shared where their rows have at
+	// least turnedTurns turns of the loop. 5000 columns of 300 elements take 3.5 us on an H200, and shared among three blocks
+	// 4.0.
 	turnedBlocks = 64
 	turnedTurns  = 8
 	// maxTurnedSplits bounds the blocks of a group: 100 columns of 100,000 elements take 9.2 us by 121, and 9.7 by 261.
 	maxTurnedSplits = 128
-	// maxTurned bounds the product of the warps of a block and of the rows of a thread, whose states have at most 32 KiB of shared memory so.
+	// maxTurned bounds the product of the warps of a block and of the rows of a thread, whose states have at most 32 KiB of
+	// shared memory so.
 	maxTurned = 64
 )
 
@@ -91,7 +93,8 @@ func (p *Program) alignedBeside(g *Geometry, rows int, shared uint32, addresses 
 	return true
 }
 
-// rowsNear reports whether neighbouring rows are nearer to each other than neighbours in a row, in each input whose neighbours are apart.
+// rowsNear reports whether neighbouring rows are nearer to each other than neighbours in a row, in each input whose neighbours
+// are apart.
 func (p *Program) rowsNear(g *Geometry) bool {
 	if !g.Strided || g.Outer == 0 {
 		return false
@@ -126,7 +129,8 @@ func (p *Program) inputBytes() (size int) {
 	return size
 }
 
-// shares reports whether so many blocks may share the groups of rows, two or more for each, with two turns of the loop for each.
+// shares reports whether so many blocks may share the groups of rows, two or more for each, with two turns of the loop for
+// each.
 func (g *Geometry) shares(s Schedule, blocks uint16) bool {
 	n := groups(g.Rows, s.Beside)
 	return n > 0 && n <= min(MaxSplitRows, int(blocks)/2) && g.Cols >= 2*int(s.Lanes)*int(s.Repeat)
@@ -229,8 +233,8 @@ func (w *writer) loadFirst(all []*reduction, batches []*batch) {
 	}
 }
 
-// exchangeBytes is the shared memory in which the warps of a turned kernel exchange their states, one reduction after the other: a slot for each
-// row of each thread. It is the first of the block's.
+// exchangeBytes is the shared memory in which the warps of a turned kernel exchange their states, one reduction after the
+// other: a slot for each row of each thread. It is the first of the block's.
 func (w *writer) exchangeBytes() (bytes int) {
 	for _, r := range w.p.reductions {
 		size := 0
@@ -254,8 +258,8 @@ func (w *writer) exchangeStart(r *reduction, part int) int {
 	return 0
 }
 
-// acrossWarps combines the states of rows of which each warp of the block has one: in the order of the warps. Each thread has the results where
-// something but the first warp needs them.
+// acrossWarps combines the states of rows of which each warp of the block has one: in the order of the warps. Each thread has
+// the results where something but the first warp needs them.
 func (w *writer) acrossWarps(r *reduction, found []state) []state {
 	if w.exchangeUsed {
 		w.Barrier() // the last states have been read

@@ -129,7 +129,8 @@ func eachTurned(t *testing.T, p *plan.Program, x matrix, fill func(int) float64,
 	}
 }
 
-// within fails where a number is further from the wanted one than it may be: of many numbers, quicker than an assertion for each.
+// within fails where a number is further from the wanted one than it may be: of many numbers, quicker than an assertion for
+// each.
 func within(t *testing.T, want, got, distance float64, about ...any) {
 	t.Helper()
 	if !(math.Abs(want-got) <= distance) { // NaN is wrong, too

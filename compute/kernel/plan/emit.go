@@ -13,8 +13,8 @@ func (p *Program) Emit(v Variant) string {
 	return p.text(v, p.Passes(v))
 }
 
-// Code is Emit with names that do not depend on the expressions. Tables of measured variants have hashes of it: another way to name
-// kernels would make their rows worthless otherwise.
+// Code is Emit with names that do not depend on the expressions. Tables of measured variants have hashes of it: another way to
+// name kernels would make their rows worthless otherwise.
 func (p *Program) Code(v Variant) string {
 	if p == nil {
 		return ""

@@ -6,7 +6,8 @@ import (
 	"github.com/go-vram/vram/compute/tensor"
 )
 
-// kept is a vector of a row that a thread keeps: its elements are loaded once, and values that a scan computes of them are there for the next.
+// kept is a vector of a row that a thread keeps: its elements are loaded once, and values that a scan computes of them are
+// there for the next.
 type kept struct {
 	col   code.Value
 	whole code.Value // the vector is within the row: else it is left out
@@ -56,8 +57,8 @@ func inputsOf(n *expr.Node, found map[int]*expr.Node) {
 	})
 }
 
-// apart replaces reductions that find a maximum and a sum at once by two, of which the second one's exponentials are kept for the outputs:
-// over elements that are kept, going twice costs less than moving sums to new maxima.
+// apart replaces reductions that find a maximum and a sum at once by two, of which the second one's exponentials are kept for
+// the outputs: over elements that are kept, going twice costs less than moving sums to new maxima.
 func (w *writer) apart(all []*reduction) (first, second []*reduction) {
 	for _, r := range all {
 		if r.op != expr.OpRunningMax {

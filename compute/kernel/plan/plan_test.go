@@ -164,7 +164,8 @@ func TestLayerNormWithWeights(t *testing.T) {
 	}
 }
 
-// Profiles show the name of a kernel: it has the operations, is an identifier of PTX, and is the same for the same expressions alone.
+// Profiles show the name of a kernel: it has the operations, is an identifier of PTX, and is the same for the same expressions
+// alone.
 func TestNamesOfKernels(t *testing.T) {
 	a, b := inputs(tensor.Float32)
 	names := map[string]bool{}
@@ -192,8 +193,8 @@ func TestAWalkVisitsEachNodeOnce(t *testing.T) {
 	assert.Equal(t, 17, plan.Visits(x))
 }
 
-// Each operation of the expression uses the previous one twice, so that its text doubles each time. Its program has one operation for
-// each and a bounded text, which differs from the text of a program that begins alike.
+// Each operation of the expression uses the previous one twice, so that its text doubles each time. Its program has one
+// operation for each and a bounded text, which differs from the text of a program that begins alike.
 func TestSharedPartsAreOneAndTheTextIsBounded(t *testing.T) {
 	doubled := func(last expr.Expr) expr.Expr {
 		for range 60 {

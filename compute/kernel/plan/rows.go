@@ -209,7 +209,8 @@ func (w *writer) keep(r *reduction, found []state) {
 	}
 }
 
-// across combines the states of the threads of a row, which reductions have in their variables: each thread has the results, of each reduction and row.
+// across combines the states of the threads of a row, which reductions have in their variables: each thread has the results, of
+// each reduction and row.
 func (w *writer) across(all []*reduction, variables []states) [][]state {
 	found := make([][]state, len(all))
 	for i, r := range all {

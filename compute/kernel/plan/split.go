@@ -83,7 +83,8 @@ func above(at code.Value, bytes int) string {
 	return fmt.Sprintf("%v+%d", at, bytes)
 }
 
-// partial returns the address of a block's partial result. Results of the blocks of a row are adjacent; in a turned kernel, results of rows are.
+// partial returns the address of a block's partial result. Results of the blocks of a row are adjacent; in a turned kernel,
+// results of rows are.
 func (w *writer) partial(r *reduction, part int, row, split code.Value) code.Value {
 	number := 0
 	for i, other := range w.p.reductions {
@@ -167,7 +168,8 @@ func (w *writer) lastBlock(row, first code.Value) {
 	ticket := w.Op2(code.AddS64, w.param(Tickets, 0, 0), w.Op2(code.MulWideU32, number, code.U32(4)))
 	w.If(one, func() {
 		before := w.New(code.B32)
-		// It releases the block's partial results and acquires the other blocks', for all threads: there is a barrier before it and one after.
+		// It releases the block's partial results and acquires the other blocks', for all threads: there is a barrier before it
+		// and one after.
 		w.Line("atom.acq_rel.gpu.global.add.u32 %v, [%v], 1", before, ticket)
 		w.Line("st.shared.b32 %s, %v", flag, before)
 	})

@@ -7,8 +7,8 @@ import (
 	"github.com/go-vram/vram/compute/kernel/internal/code"
 )
 
-// An input that lies across the outputs, as a transposed matrix, is read along its own neighbours into a tile of shared memory, and
-// read from there along the rows of the outputs: both sides of the copy are contiguous.
+// An input that lies across the outputs, as a transposed matrix, is read along its own neighbours into a tile of shared memory,
+// and read from there along the rows of the outputs: both sides of the copy are contiguous.
 const (
 	smallTile = warpLanes     // elements of a side
 	largeTile = 2 * warpLanes // more loads of a thread on their way at once
@@ -21,14 +21,15 @@ const (
 	maxTileBytes = 48 << 10
 )
 
-// tilePitch is the bytes from one line of a tile to the next: an odd number of words, or of elements of 8 bytes, so that a warp that goes across
-// the lines meets each bank once.
+// tilePitch is the bytes from one line of a tile to the next: an odd number of words, or of elements of 8 bytes, so that a warp
+// that goes across the lines meets each bank once.
 func tilePitch(side, size int) int { return side*size + max(size, 4) }
 
 // tileBytes is the shared memory of a tile.
 func tileBytes(side, size int) int { return (side*tilePitch(side, size) + 7) &^ 7 }
 
-// layAcross has inputs that lie across the outputs be read by tiles: the dimension in which they are contiguous becomes the last but one.
+// layAcross has inputs that lie across the outputs be read by tiles: the dimension in which they are contiguous becomes the
+// last but one.
 func (p *Program) layAcross(g *Geometry) {
 	last := int(g.Inner) - 1
 	if p.depth > 0 || p.indexed || last < 1 {
@@ -158,7 +159,8 @@ func (w *writer) newTile() *tile {
 	return t
 }
 
-// first splits the last dimension off the number of a tile: it returns the rest, and the first element of the tile in the dimension.
+// first splits the last dimension off the number of a tile: it returns the rest, and the first element of the tile in the
+// dimension.
 func (t *tile) first(at, length code.Value) (rest, first code.Value) {
 	w, side := t.w, t.w.Constant(t.side)
 	divide := w.Pick(code.DivU32, code.DivU64)

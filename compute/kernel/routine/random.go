@@ -93,8 +93,8 @@ func normal(m code.Machine, words []value) []value {
 	return all
 }
 
-// Standard are the GroupLen elements of a group of Uniform from 0 to 1, or of Normal with mean 0 and deviation 1, on the host, before
-// they are rounded to a type of 16 bits.
+// Standard are the GroupLen elements of a group of Uniform from 0 to 1, or of Normal with mean 0 and deviation 1, on the host,
+// before they are rounded to a type of 16 bits.
 func Standard(kind Kind, of tensor.Type, seed, stream, offset, group uint64) (numbers [GroupLen]float64) {
 	from := func(x uint64) value { return code.U64(x) }
 	for i, v := range standard(code.Evaluator{}, kind, of, from(seed), from(stream), from(offset), from(group)) {

@@ -19,7 +19,8 @@ type Contest struct {
 	dropped []bool
 }
 
-// NewContest begins a measurement of so many rounds, at least one. Rows name the variants; those that are not Verified are not timed.
+// NewContest begins a measurement of so many rounds, at least one. Rows name the variants; those that are not Verified are not
+// timed.
 func NewContest(rows []Row, rounds int) *Contest {
 	return &Contest{rows: append([]Row(nil), rows...), times: make([][]time.Duration, len(rows)), rounds: max(rounds, 1), dropped: make([]bool, len(rows))}
 }

@@ -2,8 +2,8 @@ package tune
 
 import "strings"
 
-// Index has the keys of a table's text, and reads the rows of a key when they are asked for: a process needs few of many. It does not change:
-// any number of goroutines may use it. A nil Index has no rows.
+// Index has the keys of a table's text, and reads the rows of a key when they are asked for: a process needs few of many. It
+// does not change: any number of goroutines may use it. A nil Index has no rows.
 type Index struct{ sections map[Device]map[Key]section }
 
 // section is the text after the line of a key, up to the end of the table, and the number of its first line.

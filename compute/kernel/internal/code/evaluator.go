@@ -187,7 +187,8 @@ func (Evaluator) Op3(op Op, a, b, c Value) Value {
 	panic("code: " + op.Text() + " does not have three operands")
 }
 
-// fma32 is a*b+c, rounded once. The product is exact in float64; the sum is rounded to odd there, and so the second rounding does no harm.
+// fma32 is a*b+c, rounded once. The product is exact in float64; the sum is rounded to odd there, and so the second rounding
+// does no harm.
 func fma32(a, b, c float32) float32 {
 	p, z := float64(a)*float64(b), float64(c)
 	s := p + z

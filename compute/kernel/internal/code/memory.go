@@ -78,7 +78,8 @@ func (w *Writer) Store(t tensor.Type, address Value, values ...Value) {
 // PieceLen returns how many of count elements of size bytes one instruction loads or stores: at most four, and 16 bytes.
 func PieceLen(count, size int) int { return min(count, 4, 16/size) }
 
-// Pieces calls each for every instruction that loads or stores count elements: with the offset in bytes and the range of elements.
+// Pieces calls each for every instruction that loads or stores count elements: with the offset in bytes and the range of
+// elements.
 func Pieces(count, size int, each func(offset, from, to int)) {
 	step := PieceLen(count, size)
 	for from := 0; from < count; from += step {

@@ -15,7 +15,8 @@ type Writer struct {
 	sharedBytes int
 }
 
-// Module returns the PTX of a module with a kernel of each name, in blocks of so many threads. write writes the body of a kernel.
+// Module returns the PTX of a module with a kernel of each name, in blocks of so many threads. write writes the body of a
+// kernel.
 func Module(names []string, blockThreads int, wide bool, write func(w *Writer, number int)) string {
 	e := newEmitter()
 	defer e.release()
