@@ -112,7 +112,7 @@ func (p *Program) Params(v Variant) []Param {
 		all = append(all, Param{Kind: OuterShape, Dim: d})
 	}
 	for d := range v.Inner {
-		if d > 0 || v.Tile > 0 && v.Inner == 2 { // the first index is what remains of the others; the index of a tile is bounded
+		if d > 0 || v.Tile > 0 && v.Inner == 2 { // the first index is the rest of the others; the index of a tile is bounded
 			all = append(all, Param{Kind: InnerShape, Dim: d})
 		}
 	}
