@@ -12,7 +12,7 @@ import (
 	"github.com/go-vram/vram/cuda"
 )
 
-// BenchmarkRun measures the host's part of a warm run beside the launch of a kernel with as many arguments.
+// BenchmarkRun measures the host's part of a warm run, and the launch of a kernel with as many arguments.
 func BenchmarkRun(b *testing.B) {
 	r := newRigOn(b, launching(b))
 	k, err := r.kernels.Elementwise(fused())

@@ -11,11 +11,12 @@ import (
 	"github.com/go-vram/vram/compute/tensor/half"
 )
 
-// periodElements is a prime number: a shift by a power of two does not go unseen.
+// periodElements is a prime, so that a shift by a power of two changes the values.
 const periodElements = 1<<20 - 3
 
-// sample are the values of an input in a set, at most a period of them. Those of the first set are small whole numbers of both signs: sums of them
-// do not depend on the order, and a missing element shows. Those of the second are in (1/2, 2), for functions that take positive numbers alone.
+// sample returns the values of an input in a set, at most a period of them. The first set has small whole numbers of both
+// signs: their sums do not depend on the order, and a missing element shows. The second has numbers in (1/2, 2), for functions
+// of positive numbers.
 func sample(of tensor.Type, operand, set int, limitBytes int64) []byte {
 	count := int(min(periodElements, limitBytes/int64(of.Size())))
 	random := rand.New(rand.NewPCG(uint64(operand), uint64(set))) //nolint:gosec // not negative; no secret
@@ -66,11 +67,11 @@ type operand struct {
 	begin, end int // of its bytes in the buffer: those around it must not change
 }
 
-// resultBound is how far results may differ in which numbers are added in another order, as a part of the greatest one: schedules
-// add up to some thousand numbers one after the other, which errs by less.
+// resultBound is how much sums in another order may differ, relative to the greatest result: schedules add up to some thousand
+// numbers one after the other, with a smaller error.
 const resultBound = 1.0 / (1 << 14)
 
-// same holds a buffer against that of the reference.
+// same compares a buffer with the reference's.
 func (o operand) same(want, got []byte, exact bool) error {
 	if bytes.Equal(want, got) {
 		return nil
@@ -95,7 +96,7 @@ func (o operand) same(want, got []byte, exact bool) error {
 	return nil
 }
 
-// bound is how far elements may be from those of the reference.
+// bound returns how much elements may differ from the reference.
 func (o operand) bound(want []byte) float64 {
 	part, size := resultBound, o.of.Size()
 	switch o.of { //nolint:exhaustive // the others have more digits
@@ -118,7 +119,7 @@ func (o operand) bound(want []byte) float64 {
 	return part * greatest
 }
 
-// number is the element at the begin of some bytes.
+// number returns the first element of some bytes.
 func number(b []byte, of tensor.Type) float64 {
 	switch of {
 	case tensor.Bool, tensor.Uint8:

@@ -2,18 +2,20 @@ package kernel
 
 import (
 	"errors"
+	"fmt"
 	"runtime"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/go-vram/vram/compute/kernel/tune"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/futures"
 )
 
-// Store keeps compiled code beyond the process. Both methods may be called on any goroutine. A failure is no error of a kernel: Get has
-// nothing then.
+// Store keeps compiled code beyond the process. Both methods may be called on any goroutine. A failure is no error of a kernel:
+// Get has nothing then.
 type Store interface {
 	// Get is the image that Put was given for the text of a kernel, on this kind of device with this driver.
 	Get(text string) (image []byte, ok bool)
@@ -21,17 +23,10 @@ type Store interface {
 	Put(text string, image []byte)
 }
 
-// Logger gets the events that are no errors of a call: variants that compute something else, and measurements that failed. *slog.Logger is
-// a logger. Its method is called by Run, Tune, and on goroutines of the compiler.
-type Logger interface {
-	Warn(msg string, args ...any)
-}
-
 // Compiler has the compiled kernels of one device. NewCompiler makes one, Close unloads them.
 type Compiler struct {
 	on       *cuda.Context
 	store    Store       // or nil
-	log      Logger      // or nil
 	prepared atomic.Bool // nothing is compiled that is not asked for: see Prepared
 	threads  int
 	tuner    *tuner
@@ -39,8 +34,8 @@ type Compiler struct {
 
 	mu      sync.Mutex                         // of cold calls: a warm Run never takes it
 	modules map[string]*futures.Promise[*code] // by key: the text, or the source with its options
-	queue   []job                              // those that wait for a worker
-	later   []job                              // those of WarmUp, which wait until no other one does
+	queue   []job                              // jobs that wait for a worker
+	later   []job                              // jobs of WarmUp, which run when queue is empty
 	working int                                // workers that run
 	idle    *sync.Cond
 	closed  bool
@@ -56,15 +51,15 @@ type code struct {
 // Option changes a compiler.
 type Option func(*Compiler)
 
-// WithStore has a compiler look for code in a store before it compiles, and put there the code that it has compiled.
+// WithStore makes a compiler look for code in a store before it compiles, and store the code that it compiles.
 func WithStore(s Store) Option { return func(c *Compiler) { c.store = s } }
 
-// Prepared has Run compile nothing: it takes variants that Prepare or WarmUp have compiled, and those that the store has, and refuses others
-// with ErrNotPrepared. So does Function.
+// Prepared has Run compile nothing: it takes variants that Prepare or WarmUp have compiled, and those that the store has, and
+// refuses others with ErrNotPrepared. So does Function.
 func Prepared() Option { return func(c *Compiler) { c.prepared.Store(true) } }
 
-// Freeze is the option Prepared from now on: for a program that runs its work once, which compiles its kernels, and wants no compilation
-// after that. Compilations that were begun go on.
+// Freeze is the option Prepared from now on: for a program that runs its work once, which compiles its kernels, and wants no
+// compilation after that. Compilations that have started are completed.
 func (c *Compiler) Freeze() {
 	if c != nil {
 		c.prepared.Store(true)
@@ -74,20 +69,40 @@ func (c *Compiler) Freeze() {
 // Threads is how many texts are compiled at a time, at least one. The default is four, or GOMAXPROCS where that is less.
 func Threads(n int) Option { return func(c *Compiler) { c.threads = max(n, 1) } }
 
-// WithLog has a compiler log variants that compute something else, and measurements that fail.
-func WithLog(l Logger) Option { return func(c *Compiler) { c.log = l } }
+// WithLog logs variants that compute wrong results, and measurements that fail.
+func WithLog(l Logger) Option { return func(c *Compiler) { c.tuner.log = l } }
 
-// maxThreads is the default of Threads: a program that starts has other work beside.
+// WithTuning has Run measure variants, or Tune take more or less. NewCompiler refuses with ErrTuningStream a mode without its
+// stream, with ErrForeign a context of another device, and with ErrNotOpen one that is not open.
+func WithTuning(t Tuning) Option { return func(c *Compiler) { c.tuner.config = t } }
+
+// WithTables chooses variants by the rows of these tables, the first that has a kind of work, instead of package
+// compute/kernel/tune/tables. The tables must not change any more. Without tables the rule chooses.
+func WithTables(all ...*tune.Table) Option {
+	return func(c *Compiler) {
+		c.tuner.tables = func(on tune.Device, of tune.Key) []tune.Row {
+			for _, table := range all {
+				if rows := table.Rows(on, of); rows != nil {
+					return rows
+				}
+			}
+			return nil
+		}
+	}
+}
+
+// maxThreads is the default of Threads: a program that starts has other work to do.
 const maxThreads = 4
 
-// NewCompiler makes a compiler for the device of a context, which must stay open until Close. Errors: ErrNotOpen, and those of WithTuning.
+// NewCompiler makes a compiler for the device of a context, which must stay open until Close. Errors: ErrNotOpen, and errors of
+// WithTuning.
 func NewCompiler(on *cuda.Context, with ...Option) (*Compiler, error) {
 	if on.Stream() == nil {
 		return nil, cuda.ErrNotOpen
 	}
 	c := &Compiler{on: on, threads: min(maxThreads, runtime.GOMAXPROCS(0)), modules: map[string]*futures.Promise[*code]{}}
 	c.idle = sync.NewCond(&c.mu)
-	c.tuner = newTuner(c)
+	c.tuner = newTuner(on, &c.counts, &c.prepared)
 	for _, option := range with {
 		option(c)
 	}
@@ -103,13 +118,13 @@ type job struct {
 	refuse func(error) // in place of do, when the compiler is closed
 }
 
-// module is the loaded code of a text, which a kernel has made; nil for a caller's. known: it is loaded, or will be.
-func (c *Compiler) module(of *Kernel, text string) (loaded futures.Future[*code], known bool) {
+// module loads the text of a kernel, or of a caller if of is nil. known reports that it was requested before.
+func (c *Compiler) module(of fmt.Stringer, text string) (loaded futures.Future[*code], known bool) {
 	return c.once(text, func() (*code, error) { return c.made(of, text) })
 }
 
-// moduleHere is module for a worker: where the text is not known, it is loaded by this goroutine.
-func (c *Compiler) moduleHere(of *Kernel, text string) (loaded futures.Future[*code], known bool) {
+// moduleHere is module for a worker: this goroutine loads a text that was not requested before.
+func (c *Compiler) moduleHere(of fmt.Stringer, text string) (loaded futures.Future[*code], known bool) {
 	c.mu.Lock()
 	p, known, err := c.claim(text)
 	c.mu.Unlock()
@@ -122,8 +137,8 @@ func (c *Compiler) moduleHere(of *Kernel, text string) (loaded futures.Future[*c
 	return p.Future(), known
 }
 
-// made loads the text of a kernel.
-func (c *Compiler) made(of *Kernel, text string) (*code, error) {
+// made loads a text.
+func (c *Compiler) made(of fmt.Stringer, text string) (*code, error) {
 	m, err := c.load(text)
 	if err != nil {
 		return nil, refusedText(of, text, err)
@@ -131,8 +146,8 @@ func (c *Compiler) made(of *Kernel, text string) (*code, error) {
 	return m, nil
 }
 
-// allowed is module for those who must not compile where that is forbidden. Errors: ErrNotPrepared.
-func (c *Compiler) allowed(of *Kernel, text string) futures.Future[*code] {
+// allowed is module for callers that the option Prepared forbids to compile. Errors: ErrNotPrepared.
+func (c *Compiler) allowed(of fmt.Stringer, text string) futures.Future[*code] {
 	if !c.prepared.Load() {
 		loaded, _ := c.module(of, text)
 		return loaded
@@ -155,7 +170,7 @@ func (c *Compiler) allowed(of *Kernel, text string) futures.Future[*code] {
 	return loaded
 }
 
-// once is a module that is loaded once, by a worker.
+// once returns a module that a worker loads once.
 func (c *Compiler) once(key string, load func() (*code, error)) (loaded futures.Future[*code], known bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,7 +188,8 @@ func (c *Compiler) once(key string, load func() (*code, error)) (loaded futures.
 	return p.Future(), known
 }
 
-// claim is the promise of a module, for a caller with the lock. Not known: the caller has it completed. Errors: ErrNotOpen, ErrClosed.
+// claim returns the promise of a module. If it is not known, the caller must complete it. c.mu must be held. Errors:
+// ErrNotOpen, ErrClosed.
 func (c *Compiler) claim(key string) (p *futures.Promise[*code], known bool, err error) {
 	if p, known = c.modules[key]; known && !c.closed {
 		c.counts.hits.Add(1)
@@ -205,7 +221,7 @@ func (c *Compiler) complete(key string, p *futures.Promise[*code], load func() (
 	p.Complete(m, err)
 }
 
-// begin begins workers for so many jobs more, for a caller with the lock.
+// begin starts workers for more jobs. c.mu must be held.
 func (c *Compiler) begin(jobs int) {
 	for range min(jobs, c.threads-c.working) {
 		c.working++
@@ -213,7 +229,7 @@ func (c *Compiler) begin(jobs int) {
 	}
 }
 
-// work does the jobs that wait, until none does.
+// work runs jobs until both queues are empty.
 func (c *Compiler) work() {
 	for {
 		c.mu.Lock()
@@ -241,8 +257,8 @@ func (c *Compiler) load(text string) (*code, error) {
 	})
 }
 
-// loadOr loads the image that the store has for a key. Where it has none, or the driver refuses the image, compile makes it, and the store
-// gets it. No key: without the store.
+// loadOr loads the image that the store has for a key. Where it has none, or the driver refuses the image, compile makes it,
+// and the store gets it. No key: without the store.
 func (c *Compiler) loadOr(key string, compile func() ([]byte, error)) (*code, error) {
 	refused := false
 	begin := time.Now()
@@ -250,7 +266,7 @@ func (c *Compiler) loadOr(key string, compile func() ([]byte, error)) (*code, er
 		if image, ok := c.store.Get(key); ok {
 			m, err := c.on.LoadModule(image)
 			if err == nil {
-				return c.counts.loaded(m, Stored, time.Since(begin)), nil
+				return c.loaded(m, Stored, time.Since(begin)), nil
 			}
 			refused = true
 		}
@@ -273,7 +289,7 @@ func (c *Compiler) loadOr(key string, compile func() ([]byte, error)) (*code, er
 	if refused {
 		c.counts.refused.Add(1)
 	}
-	made := c.counts.loaded(m, Compiled, time.Since(begin))
+	made := c.loaded(m, Compiled, time.Since(begin))
 	if c.store != nil && key != "" {
 		c.store.Put(key, image)
 	}
@@ -281,8 +297,20 @@ func (c *Compiler) loadOr(key string, compile func() ([]byte, error)) (*code, er
 	return made, nil
 }
 
-// Close ends a measurement, waits for the compilations that run, fails those that wait with ErrClosed, and unloads all kernels: their launches
-// must have finished. Idempotent. Errors: those of cuda.Module.Unload, with which another call tries again.
+// loaded counts loaded code.
+func (c *Compiler) loaded(m *cuda.Module, from Origin, took time.Duration) *code {
+	if from == Stored {
+		c.counts.stored.Add(1)
+		c.counts.loadNanos.Add(int64(took))
+	} else {
+		c.counts.compiled.Add(1)
+		c.counts.compileNanos.Add(int64(took))
+	}
+	return &code{m, from, took}
+}
+
+// Close ends a measurement, waits for the compilations that run, fails those that wait with ErrClosed, and unloads all kernels:
+// their launches must have finished. Idempotent. Errors: the errors of cuda.Module.Unload; another call then tries again.
 func (c *Compiler) Close() error {
 	if c == nil || c.on == nil {
 		return ErrNotOpen
@@ -312,4 +340,30 @@ func (c *Compiler) Close() error {
 		failed = errors.Join(failed, err)
 	}
 	return failed
+}
+
+// Stats may be called at any time. The counts are not of one instant.
+func (c *Compiler) Stats() Stats {
+	if c == nil {
+		return Stats{}
+	}
+	n := &c.counts
+	return Stats{
+		Hits: n.hits.Load(), Misses: n.misses.Load(), Compiled: n.compiled.Load(), Stored: n.stored.Load(), Refused: n.refused.Load(),
+		Failed: n.failed.Load(), CompileTime: time.Duration(n.compileNanos.Load()), LoadTime: time.Duration(n.loadNanos.Load()),
+		Tabled: n.tabled.Load(), StaleRows: n.stale.Load(), Tuned: n.tuned.Load(), Disqualified: n.disqualified.Load(),
+		TuningFailed: n.unfinished.Load(), TuningDeferred: n.deferred.Load(), TuningTime: time.Duration(n.tuningNanos.Load()),
+	}
+}
+
+// Tuned has the rows that this compiler has measured, for a later process: see WithTables.
+func (c *Compiler) Tuned() *tune.Table {
+	if c == nil || c.tuner == nil {
+		return nil
+	}
+	c.tuner.mu.Lock()
+	defer c.tuner.mu.Unlock()
+	own := &tune.Table{}
+	own.Merge(&c.tuner.found)
+	return own
 }

@@ -10,14 +10,15 @@ import (
 )
 
 var (
-	// ErrNotPrepared refuses to run a variant that is not compiled, and not in the store, where the compiler was made with Prepared or frozen.
+	// ErrNotPrepared refuses to run a variant that is not compiled, and not in the store, where the compiler was made with
+	// Prepared or frozen.
 	ErrNotPrepared = errors.New("kernel: the variant was not prepared")
-	// ErrOverlap refuses an output that shares memory with another operand, but for an input of exactly the same layout.
+	// ErrOverlap refuses an output that shares memory with another operand, except an input of exactly the same layout.
 	ErrOverlap = cuda.ErrOverlap
-	// ErrRepeats refuses an output with elements that are one.
+	// ErrRepeats refuses an output with several elements at one address.
 	ErrRepeats = errors.New("an output must not repeat elements")
 	// ErrReduces refuses a reduction in an element-wise kernel, and a reduction kernel without one.
-	ErrReduces = errors.New("kernel: Elementwise takes expressions without reductions, Reduction such with them")
+	ErrReduces = errors.New("kernel: Elementwise takes expressions without reductions, Reduction with them")
 	// ErrClosed refuses a call of a compiler that was closed.
 	ErrClosed = errors.New("kernel: the compiler is closed")
 	// ErrNotOpen refuses a nil or zero Compiler or Kernel.

@@ -12,7 +12,7 @@ func WithClock(times func(plan.Schedule) time.Duration) Option {
 	return func(c *Compiler) { c.tuner.clock = times }
 }
 
-// AwaitTuning waits until no measurement waits or is under way.
+// AwaitTuning waits until no measurement is queued or running.
 func (c *Compiler) AwaitTuning() {
 	c.tuner.mu.Lock()
 	defer c.tuner.mu.Unlock()
@@ -42,7 +42,7 @@ func (c *Compiler) Workers() int {
 	return c.working
 }
 
-// Same holds an output's buffer against that of the reference: bytes from begin to end are the output's.
+// Same compares an output's buffer with the reference's: bytes from begin to end are the output's.
 func Same(of tensor.Type, want, got []byte, begin, end int, exact bool) error {
 	return operand{of: of, begin: begin, end: end}.same(want, got, exact)
 }

@@ -4,66 +4,81 @@ import (
 	"sync/atomic"
 
 	"github.com/go-vram/vram/compute/kernel/plan"
+	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/compute/tensor/layout"
 )
 
-// fitted is the geometry of layouts that a kernel has met: it is not computed again for them.
+// fitted is the geometry of layouts, kept for the next Run with them.
 type fitted struct {
 	layouts  []layout.Layout
-	lows     []uint64 // of the addresses: their distance from a multiple of vectorBytes
+	lows     []uint64 // addresses modulo vectorBytes
 	geometry plan.Geometry
-	ready    atomic.Pointer[ready] // once a Run has launched it
+	ready    atomic.Pointer[ready] // set by the first Run that launches it
 }
 
 const (
-	// maxFitted is how many a kernel keeps, the first ones. For more a run takes a microsecond longer, and still allocates nothing.
+	// maxFitted is how many a kernel keeps: the first ones. With more, a run takes a microsecond longer and still allocates
+	// nothing.
 	maxFitted = 8
-	// vectorBytes is the largest alignment that a vector needs.
+	// vectorBytes is the largest alignment of a vector.
 	vectorBytes = 16
 )
 
-// fit has the geometry of a frame's operands. Errors: ErrRepeats in an *OperandError, those of plan.Program.Fit.
-func (k *Kernel) fit(f *frame) error {
-	kept := k.fitted.Load()
-	all := *kept
-	for i := range all {
-		if all[i].matches(f) {
-			f.kept, f.geometry = all[i], &all[i].geometry
-			return nil
+// has reports whether tensors have the types of a program, and the layouts.
+func (e *fitted) has(p *plan.Program, outputs, inputs []*tensor.Tensor) bool {
+	for i, t := range inputs {
+		if !t.Has(p.Operands[i].Type, &e.layouts[i]) {
+			return false
 		}
 	}
-	for i := k.program.Inputs; i < f.count; i++ {
-		if f.layouts[i].MayOverlap() {
-			return k.refused(i, ErrRepeats)
-		}
-	}
-	f.kept, f.geometry = nil, &f.own
-	if err := k.program.Fit(&f.own, f.layouts[:f.count], f.addresses[:f.count]); err != nil {
-		return err
-	}
-	f.untuned = k.choose(&f.own)
-	if len(all) < maxFitted && !f.untuned {
-		k.keep(f, kept)
-	}
-	return nil
-}
-
-func (e *fitted) matches(f *frame) bool {
-	for i := range e.layouts {
-		if e.lows[i] != f.addresses[i]%vectorBytes || e.layouts[i] != f.layouts[i] {
+	for i, t := range outputs {
+		if i += len(inputs); !t.Has(p.Operands[i].Type, &e.layouts[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-// keep makes the frame's geometry known beside those that were known when it was chosen. Of two goroutines that keep at once one may be
-// forgotten, and so is a geometry that was chosen before a measurement ended.
-func (k *Kernel) keep(f *frame, beside *[]*fitted) {
-	e := &fitted{layouts: append([]layout.Layout(nil), f.layouts[:f.count]...), geometry: f.own}
-	for _, address := range f.addresses[:f.count] {
+// aligned reports whether operands at these addresses have the alignments.
+func (e *fitted) aligned(addresses *[plan.MaxOperands]uint64) bool {
+	for i, low := range e.lows {
+		if addresses[i]%vectorBytes != low {
+			return false
+		}
+	}
+	return true
+}
+
+// fits are the geometries that a kernel keeps. A list is replaced, never changed.
+type fits struct{ list atomic.Pointer[[]*fitted] }
+
+func (s *fits) clear() { s.list.Store(&[]*fitted{}) }
+
+// find returns the geometry of layouts at these addresses, or nil, and the list that was searched.
+func (s *fits) find(layouts []layout.Layout, addresses *[plan.MaxOperands]uint64) (*fitted, *[]*fitted) {
+	list := s.list.Load()
+next:
+	for _, e := range *list {
+		for i := range e.layouts {
+			if e.lows[i] != addresses[i]%vectorBytes || e.layouts[i] != layouts[i] {
+				continue next
+			}
+		}
+		return e, list
+	}
+	return nil, list
+}
+
+// keep adds a geometry to the list that was searched for it. If the list was replaced since, by another Run or by a
+// measurement, keep does nothing.
+func (s *fits) keep(searched *[]*fitted, layouts []layout.Layout, addresses []uint64, g *plan.Geometry) {
+	if len(*searched) >= maxFitted {
+		return
+	}
+	e := &fitted{layouts: append([]layout.Layout(nil), layouts...), geometry: *g}
+	for _, address := range addresses {
 		e.lows = append(e.lows, address%vectorBytes)
 	}
-	next := append((*beside)[:len(*beside):len(*beside)], e)
-	k.fitted.CompareAndSwap(beside, &next)
+	next := append((*searched)[:len(*searched):len(*searched)], e)
+	s.list.CompareAndSwap(searched, &next)
 }

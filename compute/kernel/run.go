@@ -10,13 +10,13 @@ import (
 	"github.com/go-vram/vram/cuda"
 )
 
-// frame is the memory of a Run, which allocates nothing so.
+// frame is the memory of a Run, kept for the next one: a warm Run allocates nothing.
 type frame struct {
 	geometry  *plan.Geometry // own, or one that the kernel keeps
 	own       plan.Geometry
 	ownReady  ready
 	count     int
-	untuned   bool    // its kind of work is to be measured
+	untuned   bool    // this kind of work is to be measured
 	kept      *fitted // has the geometry, or is nil
 	tensors   [plan.MaxOperands]*tensor.Tensor
 	layouts   [plan.MaxOperands]layout.Layout
@@ -29,7 +29,7 @@ var frames = sync.Pool{New: func() any { return new(frame) }} //nolint:gocheckno
 
 func takeFrame() *frame { return frames.Get().(*frame) } //nolint:forcetypeassert // of this pool
 
-// release clears references to memory, and gives the frame to the next launch.
+// release clears references to memory and returns the frame to the pool.
 func (f *frame) release() {
 	clear(f.tensors[:f.count])
 	clear(f.ranges[:f.count])
@@ -39,9 +39,9 @@ func (f *frame) release() {
 	frames.Put(f)
 }
 
-// Run submits the work: outputs of inputs, on the stream of a context. It does not wait for the device; where the variant is not compiled, it
-// waits for the compilation. Errors, with which nothing was submitted: *CountError, *OperandError, *plan.ShapeError, ErrNotPrepared,
-// ErrClosed, those of cuda.LoadModule and cuda.Context.Launch.
+// Run submits the work: outputs of inputs, on the stream of a context. It does not wait for the device; where the variant is
+// not compiled, it waits for the compilation. Errors, with which nothing was submitted: *CountError, *OperandError,
+// *plan.ShapeError, ErrNotPrepared, ErrClosed, errors of cuda.LoadModule and cuda.Context.Launch.
 func (k *Kernel) Run(at tensor.Context, outputs []*tensor.Tensor, inputs ...*tensor.Tensor) error {
 	if k == nil {
 		return ErrNotOpen
@@ -56,7 +56,7 @@ func (k *Kernel) Run(at tensor.Context, outputs []*tensor.Tensor, inputs ...*ten
 	case err != nil:
 		return err
 	case r != nil:
-		return f.launch(c, r)
+		return r.launch(c, f.args)
 	}
 	if err := f.bind(k, outputs, inputs); err != nil {
 		return err
@@ -73,42 +73,51 @@ func (k *Kernel) Run(at tensor.Context, outputs []*tensor.Tensor, inputs ...*ten
 	if err != nil {
 		return err
 	}
-	f.take(r)
-	return f.launch(c, r)
+	f.args = r.fill(f.args, &f.ranges)
+	return r.launch(c, f.args)
 }
 
-// ready is the launch of the geometry. Where its variant is not compiled, this waits for it.
-func (f *frame) ready(k *Kernel) (*ready, error) {
-	if f.kept != nil {
-		if r := f.kept.ready.Load(); r != nil {
+// again returns a launch that an earlier Run made for tensors with these layouts and alignments, and sets the frame's
+// arguments. It returns nil if there is none, or if the tensors overlap. Errors: an *OperandError of a tensor without memory.
+func (f *frame) again(k *Kernel, outputs, inputs []*tensor.Tensor) (*ready, error) {
+	p := k.program
+	if p == nil { // of a zero Kernel
+		return nil, ErrNotOpen
+	}
+	if len(inputs) != p.Inputs || len(inputs)+len(outputs) != len(p.Operands) {
+		return nil, nil //nolint:nilnil // bind refuses it
+	}
+	for _, e := range *k.fitted.list.Load() {
+		r := e.ready.Load()
+		if r == nil || !e.has(p, outputs, inputs) {
+			continue
+		}
+		f.args = append(f.args[:0], r.args...)
+		for i := range r.operands {
+			t := operandOf(outputs, inputs, i)
+			b, err := t.Buffer()
+			if err != nil {
+				return nil, k.refused(i, err)
+			}
+			o := &r.operands[i]
+			f.args[o.param].SetBuffer(b)
+			f.addresses[i] = 0
+			if o.bytes > 0 {
+				f.addresses[i] = uint64(b.Ptr()) + uint64(o.offsetBytes) //nolint:gosec // within the buffer
+			}
+		}
+		if e.aligned(&f.addresses) && !r.overlap(&f.addresses) {
 			return r, nil
 		}
 	}
-	v := (*k.variants.Load())[f.geometry.Variant]
-	if v == nil {
-		var err error
-		if v, err = k.compiled(f.geometry.Variant); err != nil {
-			return nil, err
-		}
-	}
-	r := &f.ownReady
-	if f.kept != nil {
-		r = new(ready)
-	}
-	r.set(k.program, v, f.geometry, f.layouts[:f.count])
-	if f.kept != nil {
-		f.kept.ready.Store(r)
-	}
-	return r, nil
+	return nil, nil //nolint:nilnil // Run binds the tensors
 }
 
-// compiled waits for a variant.
-func (k *Kernel) compiled(of plan.Variant) (*variant, error) {
-	m, err := k.by.allowed(k, k.program.Emit(of)).Await(context.Background())
-	if err != nil {
-		return nil, err
+func operandOf(outputs, inputs []*tensor.Tensor, i int) *tensor.Tensor {
+	if i < len(inputs) {
+		return inputs[i]
 	}
-	return k.add(of, m.module)
+	return outputs[i-len(inputs)]
 }
 
 // bind checks the tensors and computes the geometry.
@@ -131,18 +140,10 @@ func (f *frame) bind(k *Kernel, outputs, inputs []*tensor.Tensor) error {
 			}
 		}
 	}
-	return k.fit(f)
+	return f.fit(k)
 }
 
-func (k *Kernel) refused(i int, err error) error {
-	e := &OperandError{Kernel: k.brief(), Index: i, Err: err}
-	if i >= k.program.Inputs {
-		e.Output, e.Index = true, i-k.program.Inputs
-	}
-	return e
-}
-
-// operand takes one tensor in.
+// operand reads the type, the layout and the memory of a tensor.
 func (f *frame) operand(p *plan.Program, i int) error {
 	t := f.tensors[i]
 	if want := p.Operands[i].Type; t.Type() != want && t.Type().Valid() {
@@ -160,7 +161,7 @@ func (f *frame) operand(p *plan.Program, i int) error {
 	return nil
 }
 
-// overlaps reports whether an operand shares memory with an output, and is not an input of the same elements.
+// overlaps reports whether an operand shares memory with an output, other than an input of the same elements.
 func (f *frame) overlaps(p *plan.Program, out, other int) bool {
 	a, b := f.addresses[out], f.addresses[other]
 	if a >= b+uint64(f.ranges[other].Bytes) || b >= a+uint64(f.ranges[out].Bytes) { //nolint:gosec // not negative
@@ -169,4 +170,56 @@ func (f *frame) overlaps(p *plan.Program, out, other int) bool {
 	same := other < p.Inputs && !p.Operands[out].Row && f.layouts[out] == f.layouts[other] && a == b &&
 		f.tensors[out].Type() == f.tensors[other].Type()
 	return !same
+}
+
+// fit computes the geometry of the operands, or takes a kept one. Errors: ErrRepeats in an *OperandError, errors of
+// plan.Program.Fit.
+func (f *frame) fit(k *Kernel) error {
+	kept, searched := k.fitted.find(f.layouts[:f.count], &f.addresses)
+	if kept != nil {
+		f.kept, f.geometry = kept, &kept.geometry
+		return nil
+	}
+	for i := k.program.Inputs; i < f.count; i++ {
+		if f.layouts[i].MayOverlap() {
+			return k.refused(i, ErrRepeats)
+		}
+	}
+	f.kept, f.geometry = nil, &f.own
+	if err := k.program.Fit(&f.own, f.layouts[:f.count], f.addresses[:f.count]); err != nil {
+		return err
+	}
+	f.untuned = k.choices.choose(&f.own)
+	if !f.untuned {
+		k.fitted.keep(searched, f.layouts[:f.count], f.addresses[:f.count], &f.own)
+	}
+	return nil
+}
+
+// ready returns the launch of the geometry. It waits for the compilation of the variant.
+func (f *frame) ready(k *Kernel) (*ready, error) {
+	if f.kept != nil {
+		if r := f.kept.ready.Load(); r != nil {
+			return r, nil
+		}
+	}
+	v := k.variant(f.geometry.Variant)
+	if v == nil {
+		m, err := k.by.allowed(k, k.program.Emit(f.geometry.Variant)).Await(context.Background())
+		if err != nil {
+			return nil, err
+		}
+		if v, err = k.add(f.geometry.Variant, m.module); err != nil {
+			return nil, err
+		}
+	}
+	r := &f.ownReady
+	if f.kept != nil {
+		r = new(ready)
+	}
+	r.set(k.program, v, f.geometry, f.layouts[:f.count])
+	if f.kept != nil {
+		f.kept.ready.Store(r)
+	}
+	return r, nil
 }

@@ -20,7 +20,7 @@ type SourceError struct {
 	Err      error // the driver's
 }
 
-// Error has the driver's words, the findings, and the lines that they name. Where they name none it has the whole text.
+// Error returns the driver's log, the findings, and the lines that they name, or the whole text if they name none.
 func (e *SourceError) Error() string {
 	text := fmt.Sprintf("kernel: %v\n", e.Err)
 	if e.Kernel != "" {
@@ -40,7 +40,7 @@ func (e *SourceError) Unwrap() []error {
 	return []error{e.Err, e.Findings}
 }
 
-// Lines are the numbers of the lines that the driver's log names, and the findings, in order; the first line is 1.
+// Lines returns the numbers of the lines that the driver's log and the findings name, in order; the first line is 1.
 func (e *SourceError) Lines() (all []int) {
 	named := regexp.MustCompile(`\bline (\d+)\b|\bptx: (\d+):\d+`) // a driver's "line 12;", and "ptx: 12:3:" of package ptx
 	if e == nil {
@@ -59,8 +59,9 @@ func (e *SourceError) Lines() (all []int) {
 	return slices.Compact(all)
 }
 
-// refusedText makes the driver's refusal of a text a *SourceError. Other errors, as a lack of memory, are no mistakes of the text.
-func refusedText(of *Kernel, text string, err error) error {
+// refusedText wraps the driver's refusal of a text in a *SourceError. Other errors, such as a lack of memory, say nothing about
+// the text.
+func refusedText(of fmt.Stringer, text string, err error) error {
 	for _, r := range []cudadrv.Result{
 		cudadrv.InvalidPTX, cudadrv.InvalidImage, cudadrv.NoBinaryForGPU, cudadrv.UnsupportedPTXVersion, cudadrv.InvalidValue,
 	} {
@@ -75,7 +76,7 @@ func refusedText(of *Kernel, text string, err error) error {
 	return err
 }
 
-// findings are those of package ptx in a text.
+// findings returns the mistakes that package ptx finds in a text.
 func findings(text string) error {
 	m, err := ptx.Parse(text)
 	if err != nil {

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"sync/atomic"
 	"time"
-
-	"github.com/go-vram/vram/cuda"
 )
 
 // Origin says where the code of a variant came from.
@@ -35,7 +33,7 @@ func (o Origin) String() string {
 // MarshalText implements encoding.TextMarshaler: the text of String.
 func (o Origin) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// Stats are counts of a compiler. Times are those of calls, and may overlap on several threads.
+// Stats are counts of a compiler. Times are summed over calls, which may overlap on several threads.
 type Stats struct {
 	Hits     int64 `json:"hits"`     // calls that found the code of a text there, or asked for before; warm runs are not counted
 	Misses   int64 `json:"misses"`   // that did not
@@ -87,34 +85,8 @@ func (s Stats) String() string {
 
 // counts are the statistics as they are counted.
 type counts struct {
-	hits, misses, compiled, stored, refused, failed         atomic.Int64
-	compileNanos, loadNanos                                 atomic.Int64
-	tabled, stale, tuned, disqualified, unfinished, awaited atomic.Int64
-	tuningNanos                                             atomic.Int64
-}
-
-// loaded counts loaded code.
-func (c *counts) loaded(m *cuda.Module, from Origin, took time.Duration) *code {
-	if from == Stored {
-		c.stored.Add(1)
-		c.loadNanos.Add(int64(took))
-	} else {
-		c.compiled.Add(1)
-		c.compileNanos.Add(int64(took))
-	}
-	return &code{m, from, took}
-}
-
-// Stats may be called at any time. The counts are not of one instant.
-func (c *Compiler) Stats() Stats {
-	if c == nil {
-		return Stats{}
-	}
-	n := &c.counts
-	return Stats{
-		Hits: n.hits.Load(), Misses: n.misses.Load(), Compiled: n.compiled.Load(), Stored: n.stored.Load(), Refused: n.refused.Load(),
-		Failed: n.failed.Load(), CompileTime: time.Duration(n.compileNanos.Load()), LoadTime: time.Duration(n.loadNanos.Load()),
-		Tabled: n.tabled.Load(), StaleRows: n.stale.Load(), Tuned: n.tuned.Load(), Disqualified: n.disqualified.Load(),
-		TuningFailed: n.unfinished.Load(), TuningDeferred: n.awaited.Load(), TuningTime: time.Duration(n.tuningNanos.Load()),
-	}
+	hits, misses, compiled, stored, refused, failed          atomic.Int64
+	compileNanos, loadNanos                                  atomic.Int64
+	tabled, stale, tuned, disqualified, unfinished, deferred atomic.Int64
+	tuningNanos                                              atomic.Int64
 }

@@ -10,21 +10,21 @@ import (
 	"github.com/go-vram/vram/cuda"
 )
 
-// The blocks of a split launch take tickets: counters, one for each row or group of rows, that are 0 before a launch and that the last block sets
-// to 0 again. Launches on a stream use the same ones, in their order. A graph may run beside the stream and beside other graphs, so that each launch of
-// a capture has tickets of its own, from memory that was set to 0 before: the graph keeps that memory. Where none is left, a fill, which is a
-// node of the graph, sets other memory to 0 at each launch of the graph.
+// The blocks of a split launch take tickets: one counter for each row or group of rows, which is 0 before a launch and which
+// the last block resets to 0. Launches on a stream share their tickets, as they run in order. A graph may run concurrently with
+// the stream and with other graphs, so each launch of a capture gets tickets of its own from a stock of zeroed memory, which
+// the graph keeps. When the stock is used up, a fill node zeroes other memory at each launch of the graph.
 
 const (
 	// streamTickets is the bytes of the tickets of a context's launches.
 	streamTickets = plan.MaxSplitRows * 4
-	// graphTickets is the bytes of a stock of tickets for captures: for some hundred launches with tickets for as many rows as can be.
+	// graphTickets is the size of a stock of tickets for captures: enough for some hundred launches with the most rows.
 	graphTickets = 256 << 10
-	// ticketsApart is a sector of the device's cache: the atomics of two launches do not meet there.
+	// ticketsApart is a sector of the device's cache, so that the atomics of two launches use different sectors.
 	ticketsApart = 32
 )
 
-// tickets are those of one launch.
+// tickets are the tickets of one launch.
 type tickets struct {
 	at    cuda.Range
 	stock *ticketStock // of a capture
@@ -52,7 +52,7 @@ type contextTickets struct {
 	stock *ticketStock
 }
 
-// ticketStock is memory of which each launch of a capture gets a part of its own. It is freed when it is used up, and belongs to the graphs then.
+// ticketStock is memory that launches of captures divide. It is freed once it is used up; the graphs keep it.
 type ticketStock struct {
 	of     *contextTickets
 	buffer cuda.Buffer
@@ -67,7 +67,7 @@ func (t *contextTickets) Close() error {
 	return errors.Join(t.launches.Free(), t.retire())
 }
 
-// retire gives the stock up.
+// retire drops the stock, and frees it unless a launch uses it.
 func (t *contextTickets) retire() error {
 	s := t.stock
 	if t.stock = nil; s == nil || s.users > 0 {
@@ -76,7 +76,7 @@ func (t *contextTickets) retire() error {
 	return s.buffer.Free()
 }
 
-// take is a part of the stock, if there is one.
+// take returns a part of the stock, if it has room.
 func (t *contextTickets) take(bytes int64) (taken tickets, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -94,7 +94,7 @@ func (t *contextTickets) take(bytes int64) (taken tickets, ok bool) {
 	return taken, true
 }
 
-// renew replaces a stock that is low: captures that come may have tickets of it.
+// renew replaces a stock that is low, for later captures.
 func (t *contextTickets) renew(c *cuda.Context) error {
 	b, err := c.AllocZeroed(graphTickets)
 	if err != nil {
@@ -108,7 +108,7 @@ func (t *contextTickets) renew(c *cuda.Context) error {
 	return err
 }
 
-// leave ends the use by a launch: the last one frees a stock that was given up.
+// leave ends the use by a launch. The last one frees a stock that was dropped.
 func (s *ticketStock) leave() error {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
@@ -123,12 +123,12 @@ type ticketsKey struct{}
 // errNoTickets says that a context has no tickets yet, which it cannot get in a capture.
 var errNoTickets = errors.New("kernel: the context has no tickets")
 
-// ticketsOf are the tickets for a launch, to be released behind it.
-func (r *ready) ticketsOf(c *cuda.Context) (tickets, error) {
+// takeTickets returns the tickets of a launch, which the caller releases after it. known caches the last context's.
+func takeTickets(c *cuda.Context, bytes int64, known *atomic.Pointer[contextTickets]) (tickets, error) {
 	if cuda.Capturing(c) {
-		return capturedTickets(c, r.ticketBytes)
+		return capturedTickets(c, bytes)
 	}
-	t := r.known.Load()
+	t := known.Load()
 	if t == nil || t.on != c || !t.launches.Live() {
 		opened, err := c.Lazily(ticketsKey{}, func() (io.Closer, error) {
 			b, err := c.AllocZeroed(streamTickets)
@@ -143,17 +143,17 @@ func (r *ready) ticketsOf(c *cuda.Context) (tickets, error) {
 			return tickets{}, err
 		}
 		t = opened.(*contextTickets) //nolint:forcetypeassert // of this key
-		r.known.Store(t)
+		known.Store(t)
 	}
 	if t.low.Load() {
 		if err := t.renew(c); err != nil {
 			return tickets{}, err
 		}
 	}
-	return tickets{at: cuda.Range{Buffer: t.launches, Bytes: r.ticketBytes}}, nil
+	return tickets{at: cuda.Range{Buffer: t.launches, Bytes: bytes}}, nil
 }
 
-// capturedTickets are the tickets for a launch in a capture.
+// capturedTickets returns the tickets of a launch in a capture.
 func capturedTickets(c *cuda.Context, bytes int64) (tickets, error) {
 	opened, err := c.Lazily(ticketsKey{}, func() (io.Closer, error) { return nil, errNoTickets })
 	if err == nil {
@@ -161,6 +161,6 @@ func capturedTickets(c *cuda.Context, bytes int64) (tickets, error) {
 			return taken, nil
 		}
 	}
-	b, err := c.AllocZeroed(bytes) // a context that is closed is told so here
+	b, err := c.AllocZeroed(bytes) // fails if the context is closed
 	return tickets{at: cuda.Range{Buffer: b, Bytes: bytes}, own: true}, err
 }

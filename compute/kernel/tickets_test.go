@@ -75,7 +75,7 @@ func (s *split) same(g *cuda.Graph, want float32) {
 	require.NoError(s, g.Close())
 }
 
-// A capture behind a launch has no fill: its tickets were set to 0 before.
+// A capture after a launch has no fill: its tickets were zeroed before.
 func TestTicketsOfAGraphAreNotFilled(t *testing.T) {
 	s := newSplit(t)
 	b, err := s.c.Alloc(1 << 20)

@@ -2,6 +2,8 @@ package kernel
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
@@ -13,25 +15,19 @@ import (
 	"github.com/go-vram/vram/futures"
 )
 
-// work is a kind of work with the layouts of one Run: it has no tensors.
+// work is a kind of work of a kernel, with the layouts of one Run. It holds no tensors.
 type work struct {
-	kernel   *Kernel
-	class    class
+	program  *plan.Program
+	name     fmt.Stringer
+	key      tune.Key
 	geometry plan.Geometry // with the schedule of the rule
 	count    int
 	layouts  [plan.MaxOperands]layout.Layout
-	lows     [plan.MaxOperands]uint64 // of the addresses
-}
+	lows     [plan.MaxOperands]uint64 // addresses modulo vectorBytes
 
-// workOf is that of a frame that is bound.
-func workOf(k *Kernel, f *frame) *work {
-	w := &work{kernel: k, count: f.count, layouts: f.layouts}
-	for i, address := range f.addresses[:f.count] {
-		w.lows[i] = address % vectorBytes
-	}
-	_ = k.program.Fit(&w.geometry, w.layouts[:w.count], w.lows[:w.count]) // it fitted when it was bound
-	w.class = classOf(&w.geometry)
-	return w
+	compile func(plan.Variant) futures.Future[*variant]
+	settle  func([]tune.Row) // makes Run take the winner
+	giveUp  func(retry bool) // ends a measurement without rows
 }
 
 // candidate is a variant in a trial.
@@ -41,7 +37,7 @@ type candidate struct {
 	ready    ready // once it is compiled
 }
 
-// trial is a measurement under way.
+// trial is one measurement.
 type trial struct {
 	*bench
 
@@ -63,12 +59,12 @@ func (t *tuner) trial(ctx context.Context, stopped func() error, w *work) (rows 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, m.close()) }() //nolint:contextcheck // code may be unloaded after this, also when ctx has ended
-	for _, s := range w.kernel.program.Schedules(&w.geometry) {
+	for _, s := range w.program.Schedules(&w.geometry) {
 		c := &candidate{geometry: w.geometry, schedule: s}
 		c.geometry.Apply(s)
 		m.all = append(m.all, c)
 	}
-	if err := m.compile(ctx, w.kernel); err != nil {
+	if err := m.compile(ctx); err != nil {
 		return nil, err
 	}
 	if err := m.verifyAll(ctx); err != nil {
@@ -78,21 +74,18 @@ func (t *tuner) trial(ctx context.Context, stopped func() error, w *work) (rows 
 }
 
 // compile loads the code of all variants, on all threads of the compiler.
-func (m *trial) compile(ctx context.Context, k *Kernel) error {
-	loaded := make([]futures.Future[*code], len(m.all))
+func (m *trial) compile(ctx context.Context) error {
+	p := m.work.program
+	loaded := make([]futures.Future[*variant], len(m.all))
 	m.rows = make([]tune.Row, len(m.all))
 	for i, c := range m.all {
-		text := k.program.Emit(c.geometry.Variant)
-		m.rows[i] = tune.Row{Variant: c.schedule.String(), Code: hash(k.program.Code(c.geometry.Variant)), Reference: i == 0}
-		loaded[i], _ = k.by.module(k, text)
+		m.rows[i] = tune.Row{Variant: c.schedule.String(), Code: codeHash(p, c.geometry.Variant), Reference: i == 0}
+		loaded[i] = m.work.compile(c.geometry.Variant)
 	}
 	for i, c := range m.all {
-		made, err := loaded[i].Await(ctx)
+		v, err := loaded[i].Await(ctx)
 		if err == nil {
-			var v *variant
-			if v, err = k.add(c.geometry.Variant, made.module); err == nil {
-				c.ready.set(k.program, v, &c.geometry, m.work.layouts[:m.work.count])
-			}
+			c.ready.set(p, v, &c.geometry, m.work.layouts[:m.work.count])
 		}
 		switch {
 		case ended(ctx) != nil:
@@ -106,7 +99,7 @@ func (m *trial) compile(ctx context.Context, k *Kernel) error {
 	return nil
 }
 
-// ended is the reason for which a context ended.
+// ended returns why a context ended, or nil.
 func ended(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
@@ -118,7 +111,7 @@ func (m *trial) disqualify(i int, state tune.State, why error) {
 	m.rows[i].State, m.rows[i].Why = state, why.Error()
 }
 
-// verifyAll holds the results of all variants against those of the reference.
+// verifyAll compares the results of all variants with the reference.
 func (m *trial) verifyAll(ctx context.Context) error {
 	for i, c := range m.all {
 		if m.rows[i].State != tune.Verified {
@@ -140,7 +133,7 @@ func (m *trial) verifyAll(ctx context.Context) error {
 	return nil
 }
 
-// late is why the trial is not to go on.
+// late returns why the trial must stop, or nil.
 func (m *trial) late(ctx context.Context) error {
 	if err := ended(ctx); err != nil {
 		return err
@@ -154,7 +147,8 @@ func (m *trial) late(ctx context.Context) error {
 	return nil
 }
 
-// time times the variants in turns, and verifies the winner once more: a variant that is wrong now and then may have been right before.
+// time times the variants in turns, and verifies the winner once more: a variant that is wrong at times may have been right
+// before.
 func (m *trial) time(ctx context.Context, rounds int) ([]tune.Row, error) {
 	contest := tune.NewContest(m.rows, rounds)
 	for {
@@ -202,10 +196,16 @@ func (m *trial) number(variant string) int {
 	return 0
 }
 
-// one is the time of a launch of a variant.
+// one times a launch of a variant.
 func (m *trial) one(ctx context.Context, c *candidate) (time.Duration, error) {
 	if m.clock != nil {
 		return m.clock(c.schedule), nil
 	}
 	return m.timed(ctx, c)
+}
+
+// codeHash names the text of a variant in rows.
+func codeHash(p *plan.Program, v plan.Variant) string {
+	sum := sha256.Sum256([]byte(p.Code(v)))
+	return hex.EncodeToString(sum[:6])
 }

@@ -3,23 +3,86 @@ package kernel
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-vram/vram/compute/kernel/plan"
 	"github.com/go-vram/vram/compute/kernel/tune"
 	"github.com/go-vram/vram/compute/kernel/tune/tables"
-	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/futures"
 )
 
-// tuner measures, one kind of work after the other, on a goroutine that ends when nothing waits.
+// TuningMode says when Run measures the variants of a kind of work that no table has.
+type TuningMode uint8
+
+// The modes.
+const (
+	TuneNever TuningMode = iota // Run measures nothing
+	TuneNow                     // the first Run of a kind of work measures and waits
+	TuneAside                   // the first Run starts a measurement, and a later Run takes the winner
+)
+
+var tuningModeNames = [...]string{"never", "now", "aside"} //nolint:gochecknoglobals // constant table, by number
+
+// String is the name.
+func (m TuningMode) String() string {
+	if int(m) < len(tuningModeNames) {
+		return tuningModeNames[m]
+	}
+	return fmt.Sprintf("TuningMode(%d)", uint8(m))
+}
+
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (m TuningMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads the text of String. With an error the value stays.
+func (m *TuningMode) UnmarshalText(text []byte) error {
+	for i, name := range tuningModeNames {
+		if string(text) == name {
+			*m = TuningMode(i)
+			return nil
+		}
+	}
+	return fmt.Errorf("kernel: invalid TuningMode %q: want %s", text, strings.Join(tuningModeNames[:], ", "))
+}
+
+// Tuning says when variants are measured, and bounds the memory and the time of a measurement. The zero value measures nothing
+// but in Tune.
+type Tuning struct {
+	Mode TuningMode
+	// On has the stream of the measurements, of the compiler's device; it stays open until Close. Nil: the compiler's own,
+	// which TuneAside refuses.
+	On *cuda.Context
+	// MemoryBytes bounds the memory of a measurement. 0: 1 GiB.
+	MemoryBytes int64
+	// RotateBytes is the size of all copies of the tensors together at least, up to 64 copies: more than the device's cache. 0:
+	// 128 MiB.
+	RotateBytes int64
+	// Limit bounds the time of a measurement, looked at between launches. 0: 5 s.
+	Limit time.Duration
+	// Rounds is how often each variant is timed. 0: 9.
+	Rounds int
+}
+
+// Logger gets the events that are no errors of a call: variants that compute something else, and measurements that failed.
+// *slog.Logger is a logger. Its method is called by Run, Tune, and on goroutines of the compiler.
+type Logger interface {
+	Warn(msg string, args ...any)
+}
+
+// tuner measures one kind of work after the other, on a goroutine that ends when the queue is empty.
 type tuner struct {
-	by     *Compiler
-	config Tuning
-	tables func(tune.Device, tune.Key) []tune.Row
-	clock  func(plan.Schedule) time.Duration // of tests; nil for the device's
+	own      *cuda.Context // the compiler's
+	counts   *counts
+	prepared *atomic.Bool // Run compiles nothing, and measures nothing
+	log      Logger       // or nil
+	config   Tuning
+	tables   func(tune.Device, tune.Key) []tune.Row
+	clock    func(plan.Schedule) time.Duration // of tests; nil for the device's
 
 	mu      sync.Mutex // of cold calls
 	found   tune.Table // rows that were measured here
@@ -29,8 +92,8 @@ type tuner struct {
 	closing bool
 }
 
-func newTuner(by *Compiler) *tuner {
-	t := &tuner{by: by, tables: tables.Rows}
+func newTuner(own *cuda.Context, n *counts, prepared *atomic.Bool) *tuner {
+	t := &tuner{own: own, counts: n, prepared: prepared, tables: tables.Rows}
 	t.idle = sync.NewCond(&t.mu)
 	return t
 }
@@ -43,7 +106,7 @@ const (
 	tuningRounds      = 9
 )
 
-// check completes the configuration. Errors: those of WithTuning.
+// check sets the defaults of the configuration. Errors: the errors of WithTuning.
 func (t *tuner) check() error {
 	c := &t.config
 	for _, field := range []struct {
@@ -57,7 +120,7 @@ func (t *tuner) check() error {
 	if c.Rounds <= 0 {
 		c.Rounds = tuningRounds
 	}
-	own := t.by.on
+	own := t.own
 	switch {
 	case c.On == nil && c.Mode == TuneAside:
 		return ErrTuningStream
@@ -73,21 +136,24 @@ func (t *tuner) check() error {
 	return nil
 }
 
-// on is where measurements are made.
+// measures reports whether Run is to measure work that no table has.
+func (t *tuner) measures() bool { return t.config.Mode != TuneNever && !t.prepared.Load() }
+
+// on returns the context of the measurements.
 func (t *tuner) on() *cuda.Context {
 	if t.config.On != nil {
 		return t.config.On
 	}
-	return t.by.on
+	return t.own
 }
 
-// device is the one of the rows.
+// device returns the key of the device in tables.
 func (t *tuner) device() tune.Device {
-	info := t.by.on.Info()
+	info := t.own.Info()
 	return tune.Device{Name: info.Name, Major: info.Compute.Major, Minor: info.Compute.Minor}
 }
 
-// rows are those of a key: measured here, or of the first table that has it.
+// rows returns the rows of a key: measured here, or from the first table that has it.
 func (t *tuner) rows(of tune.Key) (rows []tune.Row, found bool) {
 	t.mu.Lock()
 	rows = t.found.Rows(t.device(), of)
@@ -99,47 +165,13 @@ func (t *tuner) rows(of tune.Key) (rows []tune.Row, found bool) {
 	return rows, rows != nil
 }
 
-// Tuned has the rows that this compiler has measured, for a later process: see WithTables.
-func (c *Compiler) Tuned() *tune.Table {
-	if c == nil || c.tuner == nil {
-		return nil
-	}
-	c.tuner.mu.Lock()
-	defer c.tuner.mu.Unlock()
-	own := &tune.Table{}
-	own.Merge(&c.tuner.found)
-	return own
-}
-
-// Tune measures the variants for tensors with these types and layouts, in any mode and also where rows are known, and waits: Run takes the winner
-// from here on. It touches no memory of the tensors. It returns the measured rows. The end of ctx ends it, and nothing changes. Errors:
-// *DisqualifiedError, with the rows, and the others were measured; those of Run for tensors that do not fit; cuda.ErrCapturing; ErrTuningMemory,
-// ErrTuningTime, ErrClosed, cuda.ErrNilContext, ctx's, vram.ErrOutOfMemory.
-func (k *Kernel) Tune(ctx context.Context, outputs []*tensor.Tensor, inputs ...*tensor.Tensor) ([]tune.Row, error) {
-	switch {
-	case k == nil || k.by == nil:
-		return nil, ErrNotOpen
-	case ctx == nil:
-		return nil, cuda.ErrNilContext
-	}
-	f := takeFrame()
-	defer f.release()
-	if err := f.bind(k, outputs, inputs); err != nil {
-		return nil, err
-	}
-	if f.geometry.Empty() {
-		return nil, nil
-	}
-	return k.by.tuner.begin(ctx, workOf(k, f)).await(ctx)
-}
-
 // measured is the result of a measurement.
 type measured struct {
 	rows  []tune.Row
 	wrong error // a *DisqualifiedError, or nil
 }
 
-// measurement is one that was begun.
+// measurement is the future of a measurement.
 type measurement struct{ futures.Future[measured] }
 
 func (m measurement) await(ctx context.Context) ([]tune.Row, error) {
@@ -147,7 +179,7 @@ func (m measurement) await(ctx context.Context) ([]tune.Row, error) {
 	return found.rows, errors.Join(err, found.wrong)
 }
 
-// begin puts a measurement behind those that wait. It ends with a context of the caller's, too.
+// begin queues a measurement. It ends early when with does.
 func (t *tuner) begin(with context.Context, w *work) measurement {
 	p := futures.NewPromise[measured](nil)
 	t.mu.Lock()
@@ -170,12 +202,13 @@ func (t *tuner) begin(with context.Context, w *work) measurement {
 	if t.stop == nil {
 		ctx, stop := context.WithCancel(context.Background())
 		t.stop = stop
-		go t.run(ctx) //nolint:contextcheck // it serves more calls than this
+		go t.run(ctx) //nolint:contextcheck // it serves later calls too
 	}
 	return measurement{p.Future()}
 }
 
-// now measures behind the work of a Run's stream, and waits. The result is counted and logged; the Run goes on with the best that is known.
+// now waits for the work of a Run's stream, measures, and waits. It counts and logs the result; Run then takes the best variant
+// known.
 func (t *tuner) now(c *cuda.Context, w *work) error {
 	if err := c.Synchronize(context.Background()); err != nil {
 		return err
@@ -184,7 +217,7 @@ func (t *tuner) now(c *cuda.Context, w *work) error {
 	return nil
 }
 
-// run measures until nothing waits.
+// run measures until the queue is empty.
 func (t *tuner) run(ctx context.Context) {
 	for {
 		t.mu.Lock()
@@ -202,7 +235,7 @@ func (t *tuner) run(ctx context.Context) {
 	}
 }
 
-// close ends the measurement under way and those that wait.
+// close ends the running measurement and the queued ones.
 func (t *tuner) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -218,29 +251,29 @@ func (t *tuner) close() {
 // measure measures a kind of work, keeps the rows, and has Run take the winner.
 // It ends with ctx, or once stopped has an error.
 func (t *tuner) measure(ctx context.Context, stopped func() error, w *work) ([]tune.Row, error) {
-	n, k := &t.by.counts, w.kernel
+	n := t.counts
 	begin := time.Now()
 	rows, err := t.trial(ctx, stopped, w)
 	n.tuningNanos.Add(int64(time.Since(begin)))
 	if err != nil {
 		n.unfinished.Add(1)
-		t.warn("a measurement of variants was not completed", "kernel", k.String(), "reason", err)
-		k.unmeasured(w.class, errors.Is(err, cuda.ErrCapturing))
+		t.warn("a measurement of variants was not completed", "kernel", w.name.String(), "reason", err)
+		w.giveUp(errors.Is(err, cuda.ErrCapturing))
 		return nil, err
 	}
 	n.tuned.Add(1)
-	wrong := &DisqualifiedError{Kernel: k.String()}
+	wrong := &DisqualifiedError{Kernel: w.name.String()}
 	for _, r := range rows {
 		if r.State != tune.Verified {
 			wrong.Rows = append(wrong.Rows, r)
-			t.warn("a variant is disqualified", "kernel", k.String(), "variant", r.Variant, "state", r.State.String(), "reason", r.Why)
+			t.warn("a variant is disqualified", "kernel", w.name.String(), "variant", r.Variant, "state", r.State.String(), "reason", r.Why)
 		}
 	}
 	n.disqualified.Add(int64(len(wrong.Rows)))
 	t.mu.Lock()
-	t.found.Set(t.device(), k.key(w.class), rows)
+	t.found.Set(t.device(), w.key, rows)
 	t.mu.Unlock()
-	k.settle(w.class, &w.geometry, rows)
+	w.settle(rows)
 	if wrong.Rows != nil {
 		return rows, wrong
 	}
@@ -248,20 +281,7 @@ func (t *tuner) measure(ctx context.Context, stopped func() error, w *work) ([]t
 }
 
 func (t *tuner) warn(text string, about ...any) {
-	if t.by.log != nil {
-		t.by.log.Warn(text, about...)
+	if t.log != nil {
+		t.log.Warn(text, about...)
 	}
-}
-
-// unmeasured ends a measurement that was not completed: Run does not repeat it, unless a capture was in the way.
-func (k *Kernel) unmeasured(at class, again bool) {
-	c := (*k.choices.Load())[at]
-	if c == nil {
-		return
-	}
-	if again {
-		c.state.CompareAndSwap(measuring, open)
-		return
-	}
-	c.state.CompareAndSwap(measuring, settled)
 }

@@ -25,7 +25,7 @@ import (
 	"github.com/go-vram/vram/cuda"
 )
 
-// times are those of schedules by name; others take a microsecond.
+// times maps names of schedules to times; others take a microsecond.
 type times map[string]time.Duration
 
 func (t times) of(s plan.Schedule) time.Duration {
@@ -294,7 +294,7 @@ func TestNothingIsMeasuredInACapture(t *testing.T) {
 	assert.Equal(t, int64(1), n.kernels.Stats().Tuned)
 }
 
-// While a measurement is under way, runs take the rule; a later one takes the winner.
+// During a measurement runs take the rule; a later one takes the winner.
 func TestMeasurementsAside(t *testing.T) {
 	begun, goOn := make(chan struct{}), make(chan struct{})
 	var once sync.Once
@@ -378,11 +378,11 @@ func TestAMeasurementIsCancelled(t *testing.T) {
 	n.runs(256)
 	stats := n.kernels.Stats()
 	assert.Equal(t, [2]int64{0, 1}, [2]int64{stats.Tuned, stats.TuningFailed})
-	_, err = n.k.Tune(nil, outs(n.y), n.x) //nolint:staticcheck // that is what is tested
+	_, err = n.k.Tune(nil, outs(n.y), n.x) //nolint:staticcheck // the test is about this
 	require.ErrorIs(t, err, cuda.ErrNilContext)
 }
 
-// Close ends the measurement under way, and those that wait.
+// Close ends the running measurement and the queued ones.
 func TestCloseEndsMeasurements(t *testing.T) {
 	r := newRig(t)
 	begun := make(chan struct{})

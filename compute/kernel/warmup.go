@@ -10,15 +10,16 @@ import (
 	"github.com/go-vram/vram/futures"
 )
 
-// Need is a variant that will be run: a kernel, and the layouts of its tensors, inputs, then outputs. Lowest places are taken to be aligned, as
-// tensors of their own memory are. Or it is a text of PTX: one for RawPTX, or of a product, as matmul.Multiplier.Needs lists them.
+// Need is a variant that will be run: a kernel, and the layouts of its tensors, inputs, then outputs. Lowest places are taken
+// to be aligned, as tensors of their own memory are. Or it is a text of PTX: one for RawPTX, or of a product, as
+// matmul.Multiplier.Needs lists them.
 type Need struct {
 	Kernel  *Kernel
 	Layouts []layout.Layout
 	Text    string // "": the kernel's
 }
 
-// Progress is one Need that is done, for better or worse.
+// Progress reports one Need that is done, or has failed.
 type Progress struct {
 	Done, Of int
 	Need     int // its number in the list
@@ -27,10 +28,10 @@ type Progress struct {
 	Err      error
 }
 
-// WarmUp prepares a list of kernels on the threads of the compiler, and calls progress, if it is not nil, for each of them, on this goroutine,
-// in the order in which they are done. Need errors do not end it. Texts that Run and Prepare wait for go before those of the list that
-// wait. When ctx ends it begins no more, and returns without those that are being compiled: they go on. Errors: those of Prepare, joined,
-// each in a *NeedError; ErrNotOpen, cuda.ErrNilContext, ctx's.
+// WarmUp prepares a list of kernels on the threads of the compiler, and calls progress, if it is not nil, for each of them, on
+// this goroutine, in the order in which they are done. Need errors do not end it. Texts that Run and Prepare wait for go before
+// the rest of the list. When ctx ends, WarmUp starts no more and returns; compilations that have started are completed. Errors:
+// the errors of Prepare, joined, each in a *NeedError; ErrNotOpen, cuda.ErrNilContext, ctx's.
 func (c *Compiler) WarmUp(ctx context.Context, needs []Need, progress func(Progress)) error {
 	if c == nil || c.on == nil {
 		return ErrNotOpen
@@ -38,12 +39,12 @@ func (c *Compiler) WarmUp(ctx context.Context, needs []Need, progress func(Progr
 	if ctx == nil {
 		return cuda.ErrNilContext
 	}
-	done := make(chan Progress, len(needs)) // with room for all: no goroutine waits for a caller that left
+	done := make(chan Progress, len(needs)) // room for all: no goroutine waits for a caller that returned
 	jobs := make([]job, len(needs))
 	for i, n := range needs {
 		jobs[i] = job{func() {
 			if ctx.Err() == nil {
-				n.prepare(c, i, done) //nolint:contextcheck // what is being compiled goes on when it ends
+				n.prepare(c, i, done) //nolint:contextcheck // a compilation that has started is completed
 			}
 		}, func(err error) { done <- Progress{Need: i, Err: err} }}
 	}
@@ -75,7 +76,7 @@ func (c *Compiler) WarmUp(ctx context.Context, needs []Need, progress func(Progr
 	return errors.Join(failed...)
 }
 
-// prepare makes the variant, or the text, known: on this goroutine, which is a worker's, unless another one does.
+// prepare loads the variant or the text on this goroutine, a worker, unless another one does.
 func (n Need) prepare(by *Compiler, number int, done chan<- Progress) {
 	begin := time.Now()
 	origin := n.origin(by)
@@ -89,7 +90,7 @@ func (n Need) prepare(by *Compiler, number int, done chan<- Progress) {
 	go func() { tell(origin.Await(context.Background())) }()
 }
 
-// origin says where the code came from.
+// origin returns where the code came from.
 func (n Need) origin(by *Compiler) futures.Future[Origin] {
 	if n.Text != "" {
 		return originOf(by.moduleHere(nil, n.Text))
@@ -100,12 +101,12 @@ func (n Need) origin(by *Compiler) futures.Future[Origin] {
 		return futures.Failed[Origin](err)
 	}
 	if n.Kernel.by != by {
-		return n.Kernel.ready(&f.own)
+		return n.Kernel.load(n.Kernel.by.module, &f.own)
 	}
-	return n.Kernel.readyBy(by.moduleHere, &f.own)
+	return n.Kernel.load(by.moduleHere, &f.own)
 }
 
-// originOf is the origin of loaded code.
+// originOf returns the origin of loaded code.
 func originOf(loaded futures.Future[*code], known bool) futures.Future[Origin] {
 	return futures.Then(loaded, func(m *code) (Origin, error) {
 		if known {

@@ -74,7 +74,7 @@ func TestAListIsPrepared(t *testing.T) {
 	}
 	var none *kernel.Compiler
 	require.ErrorIs(t, none.WarmUp(t.Context(), nil, nil), kernel.ErrNotOpen)
-	require.ErrorIs(t, r.kernels.WarmUp(nil, nil, nil), cuda.ErrNilContext) //nolint:staticcheck // that is what is tested
+	require.ErrorIs(t, r.kernels.WarmUp(nil, nil, nil), cuda.ErrNilContext) //nolint:staticcheck // the test is about this
 	_, err = needs[0].Kernel.PrepareFor().Await(t.Context())
 	require.ErrorAs(t, err, &count)
 }
@@ -166,8 +166,8 @@ func soon[T any](t *testing.T, from <-chan T) (v T) {
 	return v
 }
 
-// A kernel that a caller waits for is compiled before the rest of a list that is warmed up; those of the list that wait when the compiler is
-// closed end with ErrClosed.
+// A kernel that a caller waits for is compiled before the rest of a list that is warmed up; jobs of the list that wait when the
+// compiler is closed end with ErrClosed.
 func TestAPreparedKernelGoesBeforeAList(t *testing.T) {
 	store := asked{make(chan string, 4), make(chan string, 4)}
 	r := newRig(t, kernel.Threads(1), kernel.WithStore(store))

@@ -88,7 +88,7 @@ func balancedBooks() Promise {
 			Package: "compute/ops", Run: "^TestAFailedCallLeavesNothing$",
 			Edits: []Edit{
 				{
-					"compute/kernel.(*frame).launchSplit",
+					"compute/kernel.(*ready).launchSplit",
 					"if failed := scratch.Free(); failed != nil {",
 					"if failed := error(nil); failed != nil {",
 				},

@@ -33,7 +33,7 @@ func namedPrecision() Promise {
 		},
 		{
 			Name: "a tile reads beyond the last row", Package: "compute/kernel/plan", Run: "^TestTransposedCopies$",
-			Edits: []Edit{{"compute/kernel/plan.(*tile).inside", "t.w.less(at[last-1], t.rows)", "t.w.less(at[last], t.cols)"}},
+			Edits: []Edit{{"compute/kernel/plan.(*tile).inside", "t.w.Less(at[last-1], t.rows)", "t.w.Less(at[last], t.cols)"}},
 		},
 		{
 			Name: "the bias of a moment is not corrected", Package: "compute/ops", Run: "^TestAdamW$",

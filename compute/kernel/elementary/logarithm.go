@@ -2,7 +2,7 @@ package elementary
 
 import "github.com/go-vram/vram/compute/kernel/internal/code"
 
-// split is a positive number as 2^i*m with m from the limit on: the bits of the limit are those of a number between 1/2 and 1.
+// split returns a positive number as 2^i*m with m at or above the limit: limit has the bits of a number between 1/2 and 1.
 func (m m) split(x value, limit uint32) (i, mantissa value) {
 	small := m.lt(x, number(1.175494351e-38))
 	x = m.pick(small, m.mul(x, number(8388608)), x)

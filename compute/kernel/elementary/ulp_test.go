@@ -14,7 +14,7 @@ import (
 	"github.com/go-vram/vram/compute/kernel/elementary"
 )
 
-// function is a function under test: its limit is that of the package comment.
+// function is a function under test: its limit is in the package comment.
 type function struct {
 	name      string
 	of        func(float32) float32

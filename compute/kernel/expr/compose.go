@@ -47,7 +47,8 @@ func (e Expr) accumulated(op Op) Expr {
 	return made(op, typeOf(e), e)
 }
 
-// Max is the greatest element of a row, and the lowest number of the type, -Inf for floating-point types, of a row without elements.
+// Max is the greatest element of a row, and the lowest number of the type, -Inf for floating-point types, of a row without
+// elements.
 func (e Expr) Max() Expr { return e.Typed().extreme(OpMax) }
 
 // Min is the least element of a row.
@@ -79,11 +80,11 @@ func (e Expr) Mean() Expr {
 	return sum.per(Count(countType(typeOf(sum))))
 }
 
-// per is a sum over a number of elements, in the type of the sum. The number is not converted to it: types of 16 bits have no more than 257
-// or 2049 whole numbers behind each other, and float16 none above 65504.
+// per is a sum over a number of elements, in the type of the sum. The number is not converted to it: types of 16 bits have no
+// more than 257 or 2049 consecutive whole numbers, and float16 none above 65504.
 func (e Expr) per(count Expr) Expr { return made(OpDiv, typeOf(e), e, count) }
 
-// countType is the type of the number of elements beside a type: the one in which that is computed.
+// countType returns the type of the number of elements for sums of a type: the type in which they are computed.
 func countType(of tensor.Type) tensor.Type {
 	if of == tensor.Float64 {
 		return of
@@ -94,27 +95,27 @@ func countType(of tensor.Type) tensor.Type {
 // sample is an element of a row, the same one for all of it. Of a row without elements it is -Inf.
 func (e Expr) sample() Expr { return made(OpSample, typeOf(e), e) }
 
-// nearSample is how near to a sample, relative to that, a mean counts as it: more than sums of equal elements err, and so little that the squares
-// of the distances from it lose nothing.
+// nearSample is how near to a sample, relative to that, a mean counts as it: more than sums of equal elements err, and so
+// little that the squares of the distances from it lose nothing.
 const nearSample = 0x1p-16
 
-// center is a number near the mean of a row: the mean as it is summed up, or an element where they are near to each other or the sum is infinite. So
-// the distances of equal elements from it are 0, however large they are.
+// center is a number near the mean of a row: the mean as it is summed up, or an element where they are near to each other or
+// the sum is infinite. So the distances of equal elements from it are 0, however large they are.
 func (e Expr) center() Expr {
 	mean, sample := e.Mean(), e.sample()
 	far := mean.Sub(sample).Abs().Gt(sample.Abs().Mul(Number(nearSample)))
 	return Select(far.And(mean.Abs().Lt(Number(math.Inf(1)))), mean, sample)
 }
 
-// Moments are the mean of a row, and its variance over the number of elements less correction: 0 or 1. Of equal elements they are such an element and
-// 0, also where their sum is infinite, which that of Mean is not.
+// Moments are the mean of a row, and its variance over the number of elements less correction: 0 or 1. Of equal elements they
+// are such an element and 0, also where their sum is infinite, unlike Mean.
 func (e Expr) Moments(correction float64) (mean, variance Expr) {
 	x := floating(e)
 	if x.Err() != nil {
 		return x, x
 	}
 	d := x.Sub(x.center())
-	// The sum of squares less that of the mean, which center has but for rounding: an infinite one stays.
+	// The sum of squares less the square of the mean, which is 0 but for the rounding of center. An infinite one stays.
 	spread := Fma(d.Sum().Neg(), d.Mean(), d.Square().Sum()).Maximum(Number(0))
 	count := Count(countType(x.Type)).Sub(Number(correction)).Maximum(Number(0))
 	return x.center().Add(d.Mean()), spread.per(count)
@@ -129,8 +130,8 @@ func (e Expr) Var(correction float64) Expr {
 // Norm is the Euclidean norm of a row.
 func (e Expr) Norm() Expr { return floating(e).Square().Sum().Sqrt() }
 
-// Exponentials are the maximum of a row and the sum of exp(x-maximum), computed in one pass. Where the maximum is infinite, or NaN, the sum is
-// 0 or NaN, so that x-maximum-log(sum) is NaN: the logarithm of a softmax as PyTorch has it.
+// Exponentials are the maximum of a row and the sum of exp(x-maximum), computed in one pass. Where the maximum is infinite, or
+// NaN, the sum is 0 or NaN, so that x-maximum-log(sum) is NaN: the logarithm of a softmax as PyTorch has it.
 func (e Expr) Exponentials() (maximum, sum Expr) {
 	x := floating(e)
 	if x.Err() == nil && x.Type == tensor.Float64 {
@@ -159,8 +160,8 @@ func (e Expr) LogSoftmax() Expr {
 	return x.Sub(m).Sub(s.Log())
 }
 
-// LayerNorm is (x-mean)/sqrt(variance+epsilon) for each element of a row, with the mean and the variance of Moments. Multiply by a weight and
-// add a bias as wanted.
+// LayerNorm is (x-mean)/sqrt(variance+epsilon) for each element of a row, with the mean and the variance of Moments. Multiply
+// by a weight and add a bias as wanted.
 func (e Expr) LayerNorm(epsilon float64) Expr {
 	x := floating(e)
 	if x.Err() != nil {

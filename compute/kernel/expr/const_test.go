@@ -35,7 +35,7 @@ func TestConstants(t *testing.T) {
 	}
 }
 
-// A Number beside a type of 16 bits is not rounded to it, as little as the results of operations are. One that is compared, or Cast, is.
+// A Number used with a type of 16 bits is not rounded to it, nor are results of operations. One that is compared, or Cast, is.
 func TestNumbersBesideHalves(t *testing.T) {
 	for _, of := range []tensor.Type{tensor.Float16, tensor.BFloat16} {
 		x := expr.Input(0, of)

@@ -9,7 +9,8 @@ import (
 	"github.com/go-vram/vram/compute/tensor/half"
 )
 
-// Expr is an expression. The zero value is wrong: see Err. It has a method for each operation, so that computations read as arithmetic.
+// Expr is an expression. The zero value is wrong: see Err. It has a method for each operation, so that computations read as
+// arithmetic.
 type Expr struct{ *Node }
 
 // Node is an operation of an expression, for those who make kernels of it. It does not change.
@@ -60,7 +61,7 @@ func Input(number int, of tensor.Type) Expr {
 // MaxInputs is how many inputs a kernel may have: their strides are parameters of the kernel.
 const MaxInputs = 16
 
-// Number is a constant that takes the type of the operand beside it.
+// Number returns a constant that takes the type of the other operand.
 func Number(x float64) Expr { return Expr{&Node{Op: OpConst, number: x, row: true}} }
 
 // Const is a constant of a type.
@@ -119,7 +120,7 @@ func (e Expr) rounded(to tensor.Type) Expr {
 	return Number(number).typed(to)
 }
 
-// nearest is a number within the bounds of a type of integers, and 0 for NaN. The bounds of int64 are those of its conversion.
+// nearest clamps a number to the bounds of a type of integers; NaN is 0. int64 has the bounds of its conversion.
 func nearest(to tensor.Type, x float64) float64 {
 	var low, high float64
 	switch to { //nolint:exhaustive // the others have no bounds of their own
@@ -165,10 +166,12 @@ func wrong(op Op, types ...tensor.Type) Expr {
 	return Expr{&Node{Op: op, err: &TypeError{op, types}}}
 }
 
-// MaxText bounds String: a part of an expression is written wherever it is used, and so the text can double with each operation.
+// MaxText bounds String: a part of an expression is written wherever it is used, and so the text can double with each
+// operation.
 const MaxText = 4 << 10
 
-// String is the expression as a text that has everything; of one that is longer than MaxText it has the begin, and ends with three dots.
+// String is the expression as a text that has everything; of one that is longer than MaxText it has the begin, and ends with
+// three dots.
 func (e Expr) String() string {
 	text := e.append(nil)
 	if len(text) > MaxText {

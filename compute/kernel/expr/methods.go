@@ -19,7 +19,7 @@ func (e Expr) Cast(to tensor.Type) Expr {
 	return made(OpCast, to, e)
 }
 
-// Bitcast has the bits of a float32 as an int32, those of an int32 as a float32, and so on for float64 and int64.
+// Bitcast converts the bits of a float32 to an int32 and of an int32 to a float32; likewise float64 and int64.
 func (e Expr) Bitcast() Expr {
 	e = e.Typed()
 	if e.Err() != nil {
@@ -67,7 +67,7 @@ func (e Expr) float32s(op Op) Expr {
 // Neg is -x.
 func (e Expr) Neg() Expr { return e.same(OpNeg, tensor.Signed, tensor.Unsigned, tensor.Floating) }
 
-// Abs is the absolute value; that of the lowest integer is itself.
+// Abs is the absolute value; of the lowest integer it is that integer.
 func (e Expr) Abs() Expr { return e.same(OpAbs, tensor.Signed, tensor.Unsigned, tensor.Floating) }
 
 // Not is the negation of a bool, and of each bit of an integer.
@@ -174,7 +174,7 @@ func (e Expr) Minimum(y Expr) Expr { return e.extremum(OpMinimum, y) }
 // Maximum is the greater of x and y.
 func (e Expr) Maximum(y Expr) Expr { return e.extremum(OpMaximum, y) }
 
-// extremum is one of two operands. A Number beside an integer is the nearest one of its type.
+// extremum returns the smaller or greater operand. A Number becomes the nearest integer if the other operand is one.
 func (e Expr) extremum(op Op, y Expr) Expr { return e.within(y).arithmetic(op, y.within(e)) }
 
 // within is a Number for extremum. Others stay as they are.
@@ -205,14 +205,14 @@ func (e Expr) Or(y Expr) Expr { return e.bitwise(OpOr, y) }
 // Xor is the exclusive or.
 func (e Expr) Xor(y Expr) Expr { return e.bitwise(OpXor, y) }
 
-// comparison makes a bool. A Number is rounded to the floating-point type of the other operand, whose elements may be equal to it so. One that
-// the other operand's type of integers does not have is compared as int64.
+// comparison makes a bool. A Number is rounded to the floating-point type of the other operand, whose elements may be equal to
+// it so. One that the other operand's type of integers does not have is compared as int64.
 func (e Expr) comparison(op Op, y Expr) Expr {
 	a, b := promoted(e.beside(y), y.beside(e))
 	return made(op, tensor.Bool, a, b)
 }
 
-// beside is a Number that is compared with another operand. Others stay as they are.
+// beside converts a Number that is compared with another operand. Other expressions stay as they are.
 func (e Expr) beside(other Expr) Expr {
 	switch {
 	case !e.isNumber() || other.Err() != nil || other.Type == 0:
@@ -254,8 +254,8 @@ func Fma(a, b, c Expr) Expr {
 	return made(OpFma, of, a.typed(of).Cast(of), b.typed(of).Cast(of), c.typed(of).Cast(of))
 }
 
-// floatingOf is the type to which operands that must be floating-point numbers are converted, and which Numbers take beside them: a type of
-// integers need not have these.
+// floatingOf is the type to which operands that must be floating-point numbers are converted, and which Numbers take with them:
+// a type of integers may not represent a Number.
 func floatingOf(operands ...Expr) tensor.Type {
 	of := tensor.Float32
 	met := false

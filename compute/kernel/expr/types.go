@@ -70,7 +70,7 @@ func promoted(a, b Expr) (Expr, Expr) {
 	return a.Cast(of), b.Cast(of)
 }
 
-// numberType is the type that a Number takes beside an operand: float32 beside integers where int64 does not have it.
+// numberType returns the type that a Number takes with an operand: float32 with integers where int64 does not represent it.
 func numberType(of tensor.Type, x float64) tensor.Type {
 	switch {
 	case of.Kind() == tensor.Floating:
@@ -91,7 +91,8 @@ func floating(a Expr) Expr {
 	return a
 }
 
-// bitsOf is a number as a constant of a type has it. Beside float16 and bfloat16 it is the nearest float32, in which these are computed.
+// bitsOf returns the bits of a number as a constant of a type: of float32 for float16 and bfloat16, which are computed in
+// float32.
 func bitsOf(of tensor.Type, x float64) uint64 {
 	switch of {
 	case tensor.Float64:

@@ -8,7 +8,8 @@ import (
 	"github.com/go-vram/vram/cuda/gemm"
 )
 
-// alignment says which operands begin, with each of their rows and matrices, at multiples of 16 bytes, and C at multiples of four elements.
+// alignment says which operands begin, with each of their rows and matrices, at multiples of 16 bytes, and C at multiples of
+// four elements.
 type alignment struct{ a, b, c, converted bool }
 
 var aligned = alignment{a: true, b: true, c: true} //nolint:gochecknoglobals // a constant
@@ -29,7 +30,7 @@ func alignmentOf(p Problem, o Operands, converted bool) alignment {
 	}
 }
 
-// launch is how a product is computed by own kernels.
+// launch describes a product by own kernels.
 type launch struct {
 	way     way
 	variant string // the file of the kernel
@@ -54,7 +55,7 @@ const (
 	nothing // no sum at all
 )
 
-// processor is what the choice depends on.
+// processor has the properties of a device that choose uses.
 type processor struct {
 	multiprocessors int64
 	capability      int // 80 is 8.0
@@ -68,10 +69,10 @@ func (d processor) sharedBytes() int {
 	case d.capability >= 90 && d.capability < 120:
 		return 227 << 10
 	}
-	return 99 << 10 // and no more on what is not known
+	return 99 << 10 // the least, also for unknown devices
 }
 
-// microseconds of a product of two squares of 4096, by kind and variant.Tiles of it: measured on an H200, in a graph.
+// microseconds of a product of two squares of 4096, by kind and tile as in variant.Tiles: measured on an H200, in a graph.
 var microseconds = map[int][]float64{ //nolint:gochecknoglobals // a constant table
 	variant.Three: {1950, 2150, 2210, 2270},
 	variant.TF32:  {590, 980, 1170, 1840},
@@ -82,8 +83,8 @@ var microseconds = map[int][]float64{ //nolint:gochecknoglobals // a constant ta
 // groupMicroseconds is the same for 3xTF32 by warpgroups.
 const groupMicroseconds = 1750
 
-// tileOf chooses the tile of a product by the matrix units: the fastest, by what a multiprocessor takes for each of its tiles where these come in
-// rounds of as many as there are multiprocessors.
+// tileOf chooses the tile of a product by the matrix units with the least estimated time: the time of a tile times the rounds
+// in which the multiprocessors compute all tiles.
 func (d processor) tileOf(kind int, p Problem, a alignment) (name string, blocks int64) {
 	var least float64
 	consider := func(of string, t variant.Tile, microseconds float64) {
@@ -105,19 +106,20 @@ func (d processor) tileOf(kind int, p Problem, a alignment) (name string, blocks
 	return name, blocks
 }
 
-// groups reports whether warpgroups can compute the product: their instructions are those of one compute capability, and their kernels have few edges.
+// groups reports whether warpgroups can compute the product: their instructions exist on one compute capability, and their
+// kernels handle few edges.
 func (d processor) groups(p Problem, a alignment) bool {
-	const side = 4 // what lies side by side in memory is read four at a time
+	const side = 4 // adjacent elements are read four at a time
 	return d.capability == 90 && a.a && a.b && p.K%variant.GroupStep == 0 && (!p.TransposeA || p.M%side == 0) && (p.TransposeB || p.N%side == 0)
 }
 
-// tiled is how many tiles C has.
+// tiled returns how many tiles C has.
 func tiled(p Problem, t variant.Tile) int64 {
 	return (p.M + int64(t.M) - 1) / int64(t.M) * ((p.N + int64(t.N) - 1) / int64(t.N))
 }
 
-// older are the tiles of products of fp32 without asynchronous copies, and of fp64, the largest first: it does the least loads for its products. The
-// first that keeps so much of the device busy is taken, counted in blocks for each multiprocessor; else the last. Untuned.
+// older are the tiles of fp32 without asynchronous copies, and of fp64, the largest first: it loads the least. The first one
+// with enough blocks for each multiprocessor is taken, else the last. Untuned.
 var older = []struct { //nolint:gochecknoglobals // a constant table
 	variant.Tile
 	busy float64
@@ -141,11 +143,11 @@ func (d processor) plain(p Problem) (name string, blocks int64) {
 }
 
 const (
-	// minPartK is how much a part of a product by the matrix units sums up at least: less is not worth storing it.
+	// minPartK is the least length of a part of a product by the matrix units: a shorter one is not worth storing.
 	minPartK = 256
-	// partStep divides what each part but the last sums up.
+	// partStep divides the length of each part but the last.
 	partStep = 128
-	// maxParts bounds what is added up in the end.
+	// maxParts bounds the partial sums that are added in the end.
 	maxParts = 32
 	// maxPartBytes bounds the workspace of parts.
 	maxPartBytes = 256 << 20
@@ -165,7 +167,7 @@ const (
 	wideC
 )
 
-// choose is how own kernels compute a problem on a device.
+// choose returns the launch of a problem on a device.
 func choose(p Problem, a alignment, d processor) (launch, error) {
 	d.multiprocessors = max(d.multiprocessors, 1)
 	l := launch{parts: 1, partK: p.K, flags: flagsOf(p, a)}
@@ -230,8 +232,8 @@ func (l *launch) tiles(p Problem, a alignment, d processor) error {
 	return nil
 }
 
-// split splits the sums where the blocks do not fill the device: one for each multiprocessor, two where those have few warps, and
-// eight where all is waiting for memory.
+// split splits the sums where there are too few blocks to fill the device: one for each multiprocessor, two if blocks have few
+// warps, and eight if the kernel only waits for memory.
 func (l *launch) split(p Problem, processors int64) {
 	wanted, least := processors, int64(minPartK)
 	switch {
@@ -246,7 +248,7 @@ func (l *launch) split(p Problem, processors int64) {
 	if parts = min(parts, maxPartBytes/max(one*sum, 1)); parts <= 1 {
 		return
 	}
-	partK := ((p.K+parts-1)/parts + partStep - 1) / partStep * partStep // a multiple of all that is loaded at once
+	partK := ((p.K+parts-1)/parts + partStep - 1) / partStep * partStep // a multiple of each load
 	parts = (p.K + partK - 1) / partK
 	if parts <= 1 {
 		return
@@ -254,7 +256,7 @@ func (l *launch) split(p Problem, processors int64) {
 	l.parts, l.partK, l.workBytes = int(parts), partK, parts*one*sum
 }
 
-// sumType is the type of sums.
+// sumType returns the type of sums.
 func sumType(t gemm.Type) gemm.Type {
 	if t == gemm.Float64 {
 		return t
@@ -262,12 +264,12 @@ func sumType(t gemm.Type) gemm.Type {
 	return gemm.Float32
 }
 
-// vectorOf is the file of kernels for one row or column, for sums of parts, and for rounding.
+// vectorOf returns the file of the kernels for one row or column, for sums of parts, and for rounding.
 func vectorOf(t gemm.Type) string {
 	return [...]string{gemm.Float32: "vector_f32", gemm.Float16: "vector_f16", gemm.BFloat16: "vector_bf16", gemm.Float64: "vector_f64"}[t]
 }
 
-// sumOf is the kernel that adds up parts, which are fp32 or fp64.
+// sumOf returns the kernel that adds up parts, which are fp32 or fp64.
 func sumOf(t gemm.Type) string {
 	if t == gemm.Float64 {
 		return "sum_f64"

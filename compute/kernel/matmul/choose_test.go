@@ -16,6 +16,33 @@ var ofKinds = map[int]gemm.Problem{
 	variant.BF16: {In: gemm.BFloat16}, variant.F16: {In: gemm.Float16},
 }
 
+// Each embedded variant is the choice for some product on some device: one that another has superseded is to be deleted.
+func TestEachVariantIsChosen(t *testing.T) {
+	chosen := map[string]bool{}
+	for _, d := range []processor{{40, 75}, {80, 70}, {72, 86}, {128, 89}, {132, 90}, {148, 100}, {170, 120}} {
+		for _, p := range []gemm.Problem{
+			{}, {Precision: gemm.TF32}, {Precision: gemm.TF32x3}, {In: gemm.BFloat16}, {In: gemm.Float16}, {In: gemm.Float64, Out: gemm.Float64},
+		} {
+			for _, m := range []int64{1, 64, 500, 1024, 4096} {
+				for _, n := range []int64{64, 1000, 4096} {
+					for transposed := range 4 {
+						p.M, p.N, p.K, p.Batch = m, n, 1024, 1
+						p.TransposeA, p.TransposeB = transposed&1 != 0, transposed&2 != 0
+						l, err := choose(p, aligned, d)
+						require.NoError(t, err)
+						if variants[l.variant].Capability <= d.capability {
+							chosen[l.variant] = true
+						}
+					}
+				}
+			}
+		}
+	}
+	for name := range variants {
+		assert.True(t, chosen[name], "%s is never chosen", name)
+	}
+}
+
 // Every device has a tile of each kind, whose stages fit into its shared memory.
 func TestTilesFitTheDevice(t *testing.T) {
 	for _, capability := range []int{80, 86, 87, 89, 90, 100, 120, 999} {

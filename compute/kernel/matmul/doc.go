@@ -1,38 +1,39 @@
-// Package matmul multiplies matrices in buffers: by cuBLASLt where that library is there and allowed, and by kernels of its own everywhere
-// else. A product, its precision and what it is computed on are described by package cuda/gemm.
+// Package matmul multiplies matrices in buffers: by cuBLASLt where that library is there and allowed, and by kernels of its own
+// everywhere else. Package cuda/gemm describes a product, its precision and its operands.
 //
 // # Use
 //
 //	p := matmul.Problem{M: 512, N: 512, K: 1024, Precision: gemm.TF32}
 //	way, err := matmul.Multiply(c, p, matmul.Operands{A: cuda.Whole(a), B: cuda.Whole(b), C: cuda.Whole(d), Alpha: 1}, matmul.Any)
 //
-// It does not wait for the device. way says how the product was computed. Who multiplies on several contexts of a device makes one
-// Multiplier, by New, so that each kernel is compiled once.
+// It does not wait for the device. way says how the product was computed. To multiply on several contexts of a device, make one
+// Multiplier with New, so that each kernel is compiled once.
 //
 // # Precision
 //
 // The error of a product is relative to the product of the norms of A and B; K is the length of the sums.
 //
 //	IEEE          each product and sum is rounded to fp32 (fp64 for Float64); 1e-5 for K up to 2^14
-//	3xTF32        the same bound: what TF32 leaves of a number is multiplied, too, and sums are rounded as fp32's
+//	3xTF32        the same bound: the rest of each number is multiplied, too, and sums are rounded as in fp32
 //	TF32          1e-3: operands have 10 bits of fraction
 //	rounded bf16  1e-2: operands have 7 bits of fraction
 //	rounded f16   1e-3: operands have 10 bits of fraction and end at 65504
 //
-// A product with one row or one column of fp32 is computed as IEEE, whatever the precision. Results of 16 bits are rounded once more. Own
-// kernels add in an order that the shape alone decides: the same call has the same bits.
+// A product with one row or one column of fp32 is computed as IEEE, with any precision. Results of 16 bits are rounded once
+// more. Own kernels add in an order that the shape alone decides: the same call has the same bits.
 //
 // # Ways
 //
-// Own kernels are CUDA C++ in source/, compiled to PTX, of which the program has a compressed copy; the driver compiles it for its GPU when a
-// kernel is first used, some 10 to 60 ms, which that product waits for. Prepare does that ahead, and opens the library, which takes up to
-// a quarter of a second; without it the first product does. A multiplier that is made WithCompiler takes kernels from a kernel.Compiler: its store
-// keeps their code beyond the process, its WarmUp prepares what Needs lists, and with kernel.Prepared nothing else is compiled. Those of
-// package ops are made so. The multiplier that a context has for itself has no store. Products by matrix units (TF32, 3xTF32, 16 bits) need compute capability 8.0; for fp32
-// there are kernels with asynchronous copies from 8.0 on, and others for older devices.
+// Own kernels are CUDA C++ in source/, compiled to PTX, of which the program has a compressed copy; the driver compiles it for
+// its GPU when a kernel is first used, some 10 to 60 ms, which that product waits for. Prepare does that ahead, and opens the
+// library, which takes up to a quarter of a second; without it the first product does. A multiplier that is made WithCompiler
+// takes kernels from a kernel.Compiler: its store keeps their code beyond the process, its WarmUp prepares what Needs lists,
+// and with kernel.Prepared nothing else is compiled. Package ops does so. The multiplier that a context has for itself has no
+// store. Products by matrix units (TF32, 3xTF32, 16 bits) need compute capability 8.0; for fp32 there are kernels with
+// asynchronous copies from 8.0 on, and others for older devices.
 //
 // # Concurrency properties
 //
-// Any goroutine may call anything at any time. A product whose kernel is loaded takes no lock on its way to own kernels; the library is
-// called by one goroutine at a time for each Multiplier.
+// Any goroutine may call anything at any time. A product whose kernel is loaded takes no lock on its way to own kernels; the
+// library is called by one goroutine at a time for each Multiplier.
 package matmul

@@ -11,7 +11,7 @@ import (
 	"github.com/go-vram/vram/cuda/gemm"
 )
 
-// Numbers of 11 bits are multiplied as they are, also where operands are rounded to as many, and what is not a number stays so.
+// Numbers of 11 bits are multiplied as they are, also where operands are rounded to as many, and NaN stays NaN.
 func TestExactNumbers(t *testing.T) {
 	r := newRig(t)
 	random := newRandom(11)

@@ -39,7 +39,7 @@ func testGroups(t *testing.T, r *rig, shapes []groupShape) {
 	}
 }
 
-// What their kernels have no edges for is computed by others.
+// Other kernels compute the sizes whose edges they do not handle.
 func TestProductsThatWarpgroupsDoNotCompute(t *testing.T) {
 	r, shapes := groupRig(t)
 	random := newRandom(22)

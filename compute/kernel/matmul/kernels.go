@@ -32,12 +32,12 @@ func byName() map[string]variant.Variant {
 	return all
 }
 
-// kernels are those of a device: the text of each is compiled on first use.
+// kernels are the kernels of a device: the text of each is compiled on first use.
 type kernels struct {
 	on     *cuda.Context
 	device processor
 	loaded atomic.Pointer[map[string]*cuda.Function] // by kernel; replaced, never changed
-	plans  atomic.Pointer[map[planned]launch]        // of problems that were met; replaced, never changed
+	plans  atomic.Pointer[map[planned]launch]        // of known problems; replaced, never changed
 
 	mu       sync.Mutex       // of loading
 	compiler *kernel.Compiler // nil until an own one is needed
@@ -53,22 +53,22 @@ func newKernels(c *cuda.Context, compiler *kernel.Compiler) *kernels {
 	return k
 }
 
-// planned is all that a plan depends on.
+// planned is the key of a plan.
 type planned struct {
 	problem   Problem
 	alignment alignment
 }
 
-// maxPlans is how many are kept: another one begins anew. To plan takes some microseconds and allocates names.
+// maxPlans is how many plans are kept: one more drops them all. Planning takes some microseconds and allocates names.
 const maxPlans = 512
 
-// plan is how a problem is computed. It allocates nothing for one that was met.
+// plan returns the launch of a problem. It allocates nothing for a known one.
 func (k *kernels) plan(p Problem, a alignment) (launch, error) {
 	key := planned{p, a}
 	if l, found := (*k.plans.Load())[key]; found {
 		return l, nil
 	}
-	l, err := k.planAnew(p, a)
+	l, err := k.newPlan(p, a)
 	if err != nil {
 		return launch{}, err
 	}
@@ -83,7 +83,7 @@ func (k *kernels) plan(p Problem, a alignment) (launch, error) {
 	return l, nil
 }
 
-func (k *kernels) planAnew(p Problem, a alignment) (launch, error) {
+func (k *kernels) newPlan(p Problem, a alignment) (launch, error) {
 	l, err := choose(p, a, k.device)
 	if err != nil {
 		return launch{}, err
@@ -94,10 +94,10 @@ func (k *kernels) planAnew(p Problem, a alignment) (launch, error) {
 	return l, nil
 }
 
-// used is a kernel by its name, and the variant whose text has it.
+// used is the name of a kernel and the variant whose text has it.
 type used struct{ variant, kernel string }
 
-// kernelsOf are those of a product.
+// kernelsOf returns the kernels of a product.
 func kernelsOf(l launch, converts bool) [3]used {
 	all := [3]used{{l.variant, l.kernel}}
 	if l.parts > 1 {
@@ -123,7 +123,7 @@ func (k *kernels) prepare(l launch, converts, ahead bool) error {
 	return nil
 }
 
-// typeOf is Float64 for the variants of that type.
+// typeOf returns Float64 for variants of that type, else Float32.
 func typeOf(name string) gemm.Type {
 	if name == vectorOf(gemm.Float64) || strings.HasPrefix(name, "plain_f64") {
 		return gemm.Float64
@@ -131,12 +131,12 @@ func typeOf(name string) gemm.Type {
 	return gemm.Float32
 }
 
-// function is a loaded kernel for a launch.
+// function returns a kernel for a launch.
 func (k *kernels) function(name, kernel string) (*cuda.Function, error) {
 	return k.functionOf(name, kernel, false)
 }
 
-// functionOf is a loaded kernel. Where it is not loaded, the compiler is asked, which takes its code from its store, or compiles it.
+// functionOf returns a kernel. The compiler loads it from its store, or compiles it.
 func (k *kernels) functionOf(name, kernel string, ahead bool) (*cuda.Function, error) {
 	if f := (*k.loaded.Load())[kernel]; f != nil {
 		return f, nil
@@ -150,7 +150,7 @@ func (k *kernels) functionOf(name, kernel string, ahead bool) (*cuda.Function, e
 	if err != nil {
 		return nil, err
 	}
-	const usual = 48 << 10 // of shared memory; for more a kernel is told
+	const usual = 48 << 10 // of shared memory; more must be requested
 	if shared := variants[name].SharedBytes; shared > usual {
 		if err := f.SetMaxSharedBytes(shared); err != nil {
 			return nil, fmt.Errorf("matmul: %s: %w", name, err)
@@ -188,7 +188,7 @@ func (k *kernels) compiled(name, entry string, ahead bool) (f *cuda.Function, er
 	return f, nil
 }
 
-// ptx is the text of a variant.
+// ptx returns the text of a variant.
 func ptx(name string) (string, error) {
 	packed, err := compiled.ReadFile("ptx/" + name + ".ptx.gz")
 	if err != nil {

@@ -16,13 +16,13 @@ type library struct {
 	mu    sync.Mutex // of opening
 }
 
-// answer is what came of opening.
+// answer is the result of opening.
 type answer struct {
 	handle *cublaslt.Handle
 	err    error
 }
 
-// open opens the library once; that it is absent is remembered.
+// open opens the library once, and remembers if it is absent.
 func (l *library) open() (*cublaslt.Handle, error) {
 	if a := l.asked.Load(); a != nil {
 		return a.handle, a.err
@@ -48,8 +48,8 @@ func (l *library) close() error {
 	return a.handle.Close()
 }
 
-// plan is the library's plan for a problem. With the choice Any, products with one row or column are not asked for: they are bound by
-// memory, which own kernels use as well.
+// plan is the library's plan for a problem. With the choice Any, products with one row or column are not asked for: they are
+// bound by memory, which own kernels use as well.
 func (m *Multiplier) plan(p Problem, o Operands, a alignment, choice Choice) (*cublaslt.Plan, error) {
 	if choice == Any && (p.M == 1 || p.N == 1) {
 		return nil, nil //nolint:nilnil // no plan, and no reason to tell

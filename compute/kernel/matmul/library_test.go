@@ -69,7 +69,8 @@ func TestTheLibraryAlone(t *testing.T) {
 	assert.NotEmpty(t, path.Library)
 }
 
-// A graph multiplies what its operands have at each launch, by the library and by own kernels, also with a workspace and on other streams.
+// A graph multiplies the contents of its operands at each launch, by the library and by own kernels, also with a workspace and
+// on other streams.
 func TestProductsInGraphs(t *testing.T) {
 	r := newRig(t)
 	for _, choice := range []matmul.Choice{matmul.Own, matmul.Any} {
@@ -122,7 +123,7 @@ func TestOperandsOfOtherStreams(t *testing.T) {
 	require.NoError(t, other.Close())
 }
 
-// What cannot be multiplied is refused before anything is submitted.
+// Invalid operands are refused before anything is submitted.
 func TestRefusedProblems(t *testing.T) {
 	r := newRig(t)
 	random := rand.New(rand.NewPCG(1, 1))
@@ -162,7 +163,7 @@ func TestRefusedProblems(t *testing.T) {
 	r.free(x)
 }
 
-// A product is not stored over what it reads, nor over anything else that it writes.
+// A product does not overwrite its operands or its other outputs.
 func TestOverlappingOperands(t *testing.T) {
 	r := newRig(t)
 	random := rand.New(rand.NewPCG(2, 1))
@@ -194,7 +195,7 @@ func TestOverlappingOperands(t *testing.T) {
 	r.check(x)
 	r.free(x)
 
-	// Columns beside each other of one matrix are no overlap.
+	// Adjacent columns of one matrix do not overlap.
 	b, err := r.c.Alloc(8 * 24 * 4)
 	require.NoError(t, err)
 	require.NoError(t, r.c.Fill8(cuda.Whole(b), 0))

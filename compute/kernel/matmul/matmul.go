@@ -12,7 +12,7 @@ import (
 	"github.com/go-vram/vram/cuda/gemm"
 )
 
-// Problem and Operands are those of package gemm.
+// Problem and Operands are types of package gemm.
 type (
 	// Problem is gemm.Problem.
 	Problem = gemm.Problem
@@ -25,11 +25,12 @@ type Choice uint8
 
 // The choices.
 const (
-	// Any takes the library where it is there and computes the product, and own kernels elsewhere. Path.Refused says why not the library.
+	// Any takes the library if it is present and computes the product, else own kernels. Path.Refused has the reason.
 	Any Choice = iota
 	// Own takes own kernels alone.
 	Own
-	// Library takes the library alone, but where there is nothing to multiply, with K 0: where it is absent, or does not compute the product, there is an error.
+	// Library takes the library alone, and fails if it is absent or does not compute the product. A product with K 0 takes no
+	// library.
 	Library
 )
 
@@ -54,7 +55,7 @@ func (c *Choice) UnmarshalText(text []byte) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("matmul: %q is no Choice: want %s", text, strings.Join(choiceNames[:], ", "))
+	return fmt.Errorf("matmul: invalid Choice %q: want %s", text, strings.Join(choiceNames[:], ", "))
 }
 
 // Path is how a product was computed.
@@ -63,11 +64,11 @@ type Path struct {
 	Library string
 	// Kernel is the own kernel; "" for the library, and for a product without elements.
 	Kernel string
-	// Parts is into how many parts sums were split: 1 is not at all.
+	// Parts is the number of parts of sums: 1 if they were not split.
 	Parts int
 	// Converted says that operands were rounded into a workspace first.
 	Converted bool
-	// Refused is why the library did not compute the product, which Any has left to own kernels then; nil where it was not asked.
+	// Refused is why the library did not compute a product with the choice Any; nil if it was not asked.
 	Refused error
 }
 
@@ -89,7 +90,7 @@ func (p Path) String() string {
 	return name
 }
 
-// ErrUnsupported refuses a product that the device has no instructions for: those of matrix units begin with compute capability 8.0.
+// ErrUnsupported refuses a product that the device has no instructions for: matrix units need compute capability 8.0.
 var ErrUnsupported = errors.New("matmul: the device cannot compute this")
 
 // Multiplier has the loaded kernels of a device, and its handle of the library. Make one with New, and close it.
@@ -103,13 +104,14 @@ type Option func(*settings)
 
 type settings struct{ compiler *kernel.Compiler }
 
-// WithCompiler has a multiplier take own kernels from a compiler, which must be of the same device, and must be closed behind the last product:
-// its store has their code beyond the process, kernel.Compiler.WarmUp prepares those that Multiplier.Needs lists, and with kernel.Prepared
-// a product whose kernels were not prepared is refused with kernel.ErrNotPrepared.
+// WithCompiler makes a multiplier take own kernels from a compiler of the same device, which must be closed after the last
+// product: its store has their code beyond the process, kernel.Compiler.WarmUp prepares those that Multiplier.Needs lists, and
+// with kernel.Prepared a product whose kernels were not prepared is refused with kernel.ErrNotPrepared.
 func WithCompiler(k *kernel.Compiler) Option { return func(s *settings) { s.compiler = k } }
 
-// New makes a multiplier for the device of a context, for all contexts of it. It makes no driver call. The context must stay open as
-// long as the multiplier: modules and the library's handle are its. Without WithCompiler it has a compiler of its own, without a store.
+// New makes a multiplier for the device of a context, for all contexts of it. It makes no driver call. The context must stay
+// open as long as the multiplier: modules and the library's handle are its. Without WithCompiler it has a compiler of its own,
+// without a store.
 func New(c *cuda.Context, with ...Option) *Multiplier {
 	var s settings
 	for _, option := range with {
@@ -138,10 +140,9 @@ func Multiply(c *cuda.Context, p Problem, o Operands, choice Choice) (Path, erro
 	return m.Multiply(c, p, o, choice)
 }
 
-// Prepare makes what the product needs ready, for a context's own multiplier: it opens the library where the choice allows that,
-// and loads the kernels that the product takes where the library does not. Nothing is computed. It blocks: a program that does not want
-// to wait calls it from a goroutine. Errors: *gemm.ProblemError, ErrUnsupported, those of loading modules, and of the library with the choice
-// Library.
+// Prepare opens the library, if the choice allows it, and loads the kernels that the product takes without it, for a context's
+// own multiplier. Nothing is computed. It blocks: a program that does not want to wait calls it from a goroutine. Errors:
+// *gemm.ProblemError, ErrUnsupported, errors of loading modules, and of the library with the choice Library.
 func Prepare(c *cuda.Context, p Problem, choice Choice) error {
 	m, err := of(c)
 	if err != nil {
@@ -175,8 +176,9 @@ func (m *Multiplier) Prepare(p Problem, choice Choice) error {
 	return m.kernels.prepare(l, inner != p, true)
 }
 
-// Needs lists the texts of the own kernels that products take where the library does not compute them, each once, for kernel.Compiler.WarmUp of
-// the multiplier's compiler: operands are taken to be aligned. Errors: *gemm.ProblemError, ErrUnsupported.
+// Needs lists the texts of the own kernels that products take where the library does not compute them, each once, for
+// kernel.Compiler.WarmUp of the multiplier's compiler: operands are taken to be aligned. Errors: *gemm.ProblemError,
+// ErrUnsupported.
 func (m *Multiplier) Needs(problems ...Problem) ([]kernel.Need, error) {
 	if m == nil || m.kernels == nil {
 		return nil, cuda.ErrNotOpen
@@ -214,10 +216,10 @@ func (m *Multiplier) Needs(problems ...Problem) ([]kernel.Need, error) {
 // maxBatch is how many products one launch has: a grid's third direction has no more.
 const maxBatch = 65535
 
-// Multiply submits D = f(alpha·op(A)·op(B) + beta·C + bias), where D is stored over C. It does not wait. Buffers are checked, ordered and
-// announced as in cuda.Context.Launch, and captured in graphs. Errors: *gemm.ProblemError, *gemm.OverlapError, ErrUnsupported, those of
-// Launch and of loading modules; with the choice Library *cublaslt.StatusError, *cublaslt.AbsentError. What failed has stored nothing, unless the driver refused a
-// launch behind another one of the same product.
+// Multiply submits D = f(alpha·op(A)·op(B) + beta·C + bias), where D is stored over C. It does not wait. Buffers are checked,
+// ordered and announced as in cuda.Context.Launch, and captured in graphs. Errors: *gemm.ProblemError, *gemm.OverlapError,
+// ErrUnsupported, those of Launch and of loading modules; with the choice Library *cublaslt.StatusError, *cublaslt.AbsentError.
+// A call that fails has stored nothing, unless the driver refused a launch after another one of the same product.
 func (m *Multiplier) Multiply(c *cuda.Context, p Problem, o Operands, choice Choice) (Path, error) {
 	if m == nil || m.kernels == nil {
 		return Path{}, cuda.ErrNotOpen
@@ -257,13 +259,13 @@ func (m *Multiplier) Multiply(c *cuda.Context, p Problem, o Operands, choice Cho
 	return path, nil
 }
 
-// from is a range from some bytes on.
+// from returns a range without its first bytes.
 func from(r cuda.Range, bytes int64) cuda.Range {
 	return cuda.Part(r.Buffer, r.Offset+bytes, max(r.Bytes-bytes, 0))
 }
 
-// rounded is the problem behind a precision that rounds operands to 16 bits: of operands in the workspace, without gaps but for the alignment
-// of rows. bytes is how many those have.
+// rounded returns the problem that a precision which rounds operands to 16 bits leads to: of operands in the workspace, without
+// gaps except for the alignment of rows. bytes is the size of each operand. Other problems are returned as they are.
 func rounded(p Problem) (inner Problem, bytes [2]int64) {
 	if p.Precision != gemm.RoundedBF16 && p.Precision != gemm.RoundedF16 || p.K == 0 || p.M == 1 || p.N == 1 {
 		return p, bytes
@@ -289,7 +291,7 @@ func rounded(p Problem) (inner Problem, bytes [2]int64) {
 	return inner, bytes
 }
 
-// shapeA and shapeB are rows and columns of the operands as they lie in memory.
+// shapeA and shapeB return the rows and columns of the operands in memory.
 func shapeA(p Problem) (rows, columns int64) {
 	if p.TransposeA {
 		return p.K, p.M
@@ -304,7 +306,7 @@ func shapeB(p Problem) (rows, columns int64) {
 	return p.K, p.N
 }
 
-// workAlign is at what each part of the workspace begins: the library wants no more.
+// workAlign is the alignment of each part of the workspace: the library needs no more.
 const workAlign = 256
 
 // multiply computes a problem of at most maxBatch products.

@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/cuda/gemm"
 )
 
-// put writes a number as an element, and returns what the element is.
+// put writes a number as an element, and returns the value of the element.
 func put(to []byte, t gemm.Type, v float64) float64 {
 	switch t {
 	case gemm.Float64:

@@ -133,7 +133,7 @@ func TestEveryKernel(t *testing.T) {
 	assert.Greater(t, len(seen), 20, "%v", seen)
 }
 
-// A problem that was met is computed anew where its operands begin elsewhere.
+// A known problem is planned again for operands with other alignments.
 func TestOneProblemAtTwoPlaces(t *testing.T) {
 	r := newRig(t)
 	random := newRandom(11)

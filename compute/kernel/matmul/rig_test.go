@@ -30,7 +30,8 @@ func newRig(tb testing.TB) *rig {
 	return newRigOn(tb, driver(tb))
 }
 
-// tiled is a device with a shape whose tiles on it are of a size, as a regular expression of the names of kernels. Those of fp32 have one size.
+// tiled is a device with a shape whose tiles on it are of a size, as a regular expression of the names of kernels. Kernels of
+// fp32 have one size.
 type tiled struct {
 	tile string
 	*rig
@@ -61,7 +62,7 @@ func (r *rig) context() *cuda.Context {
 	return c
 }
 
-// operand is a range of a buffer and what it has, as the host has written it. What lies around the elements is checked, too.
+// operand is a range of a buffer with the contents that the host wrote. Bytes around the elements are checked, too.
 type operand struct {
 	cuda.Range
 	host []byte
@@ -86,12 +87,12 @@ func (r *rig) operand(random *rand.Rand, t gemm.Type, bytes, offset int64) *oper
 // at is an element.
 func (x *operand) at(i int64) float64 { return get(x.host[x.Offset+i*x.t.Bytes():], x.t) }
 
-// product is a problem with operands and what is to come out.
+// product is a problem with operands and the expected result.
 type product struct {
 	gemm.Problem
 	a, b, c, bias, aux *operand
 	alpha, beta        float64
-	want, wantAux      []float64 // by element of C and Aux; not a number: what was there
+	want, wantAux      []float64 // by element of C and Aux; NaN: the previous contents
 	magnitude          float64   // of the sums, for errors of few elements
 }
 
@@ -198,7 +199,7 @@ func (x *product) bound() float64 {
 	return bound
 }
 
-// check compares, and looks at what lies between the elements.
+// check compares the elements and the bytes between them.
 func (r *rig) check(x *product, message ...any) {
 	r.Helper()
 	r.compare(x, x.c, x.want, message...)

@@ -11,7 +11,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// Kernels leave their registers where they belong: what spills is slow.
+// Kernels do not spill registers, which is slow.
 func TestNoKernelSpills(t *testing.T) {
 	r := newRig(t)
 	for _, v := range matmul.Variants() {

@@ -62,10 +62,11 @@ func (e *CompileError) Lines() (all []int) {
 	return slices.Compact(all)
 }
 
-// around is how many lines before and behind a named one an Excerpt has.
+// around is how many lines before and after a named one an Excerpt has.
 const around = 2
 
-// Excerpt is the lines of a source that are named, with their neighbours and their numbers: all lines where none is named that there is.
+// Excerpt is the lines of a source that are named, with their neighbours and their numbers: all lines where none is named that
+// there is.
 func Excerpt(source string, named []int) string {
 	all := strings.Split(strings.TrimRight(source, "\n"), "\n")
 	wanted := make([]bool, len(all))

@@ -30,8 +30,8 @@ type frame struct {
 	arguments    [6]uintptr
 }
 
-// Find opens the first library that there is: by a path of the caller, else where loaders, toolkits, wheels and conda have it. It takes up
-// to some hundred milliseconds. Errors: *NotFoundError.
+// Find opens the first library that there is: by a path of the caller, else where loaders, toolkits, wheels and conda have it.
+// It takes up to some hundred milliseconds. Errors: *NotFoundError.
 func Find(paths ...string) (*Library, error) {
 	tried := paths
 	if len(paths) == 0 {
@@ -100,7 +100,7 @@ func (l *Library) Version() (major, minor int) {
 
 func address[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
-// call calls a function; the arguments lie in the frame meanwhile.
+// call calls a function with arguments in the frame.
 func (l *Library) call(name string, arguments ...uintptr) int {
 	n := copy(l.frame.arguments[:], arguments)
 	return int(int32(l.functions[name].Call(l.frame.arguments[:n]))) //nolint:gosec // a C int
@@ -109,8 +109,9 @@ func (l *Library) call(name string, arguments ...uintptr) int {
 // text is a C string in the heap.
 func text(s string) *byte { return &append([]byte(s), 0)[0] }
 
-// Compile compiles a source for a kind of device: to its own code, or to PTX where the compiler does not know the kind. The name is for messages.
-// It takes some ten milliseconds. Kernels are declared extern "C" to be found by their names. Errors: *CompileError, ErrLibrary.
+// Compile compiles a source for a kind of device: to its own code, or to PTX where the compiler does not know the kind. The
+// name is for messages. It takes some ten milliseconds. Kernels are declared extern "C" to be found by their names. Errors:
+// *CompileError, ErrLibrary.
 func (l *Library) Compile(name, source string, of cudadrv.ComputeCapability, options ...string) ([]byte, error) {
 	if l == nil || l.frame == nil {
 		return nil, fmt.Errorf("%w: it was not opened", ErrLibrary)

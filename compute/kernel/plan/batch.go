@@ -19,13 +19,13 @@ func (w *writer) places(col code.Value) (all [MaxOperands]code.Value, at []code.
 
 // place is the address of an operand's element with these indices.
 func (w *writer) place(k int, at []code.Value) code.Value {
-	offset := w.index.constant(0)
+	offset := w.Constant(0)
 	for d, i := range at {
 		switch {
 		case w.v.strided(uint8(k), uint8(d)): //nolint:gosec // small
-			offset = w.add(offset, w.mul(i, w.param(InnerStride, k, d)))
+			offset = w.Add(offset, w.Mul(i, w.param(InnerStride, k, d)))
 		case w.v.Steps[k] != Fixed:
-			offset = w.add(offset, i)
+			offset = w.Add(offset, i)
 		}
 	}
 	return w.address(k, w.base[k], offset)
@@ -104,7 +104,7 @@ func (w *writer) outputs(batches ...*batch) {
 			for _, e := range b.elements {
 				values = append(values, e.value(n))
 			}
-			stores = append(stores, func() { w.store(w.p.Operands[k].Type, b.places[k], values) })
+			stores = append(stores, func() { w.Store(w.p.Operands[k].Type, b.places[k], values...) })
 		}
 	}
 	for _, store := range stores {
@@ -119,14 +119,10 @@ func (w *writer) loop(from, end, step code.Value, vector int, body func(col code
 
 // loopOn is a loop from a variable on, which has the first column that was not taken afterwards.
 func (w *writer) loopOn(col, end, step code.Value, vector int, body func(col code.Value)) {
-	top, bottom := w.Label(), w.Label()
-	w.Place(top)
-	w.Scope(func() {
+	w.Loop(func(bottom string) {
 		at := w.Get(col)
-		w.Line("@!%v bra %s", w.less(w.add(at, w.index.constant(vector-1)), end), bottom)
+		w.Line("@!%v bra %s", w.Less(w.Add(at, w.Constant(vector-1)), end), bottom)
 		body(at)
-		w.Set(col, w.add(at, step))
-		w.Line("bra %s", top)
+		w.Set(col, w.Add(at, step))
 	})
-	w.Place(bottom)
 }

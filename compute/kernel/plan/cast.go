@@ -5,8 +5,8 @@ import (
 	"github.com/go-vram/vram/compute/tensor"
 )
 
-// cast converts a value from one element type to another. Of floating-point numbers integers are the nearest that the type has; integers
-// wrap around.
+// cast converts a value from one element type to another. Of floating-point numbers integers are the nearest that the type has;
+// integers wrap around.
 func (e *element) cast(v code.Value, from, to tensor.Type) code.Value {
 	if to == tensor.Bool {
 		return e.nonzero(v, from)
@@ -77,15 +77,7 @@ func (e *element) rounded(to tensor.Type, v code.Value) code.Value {
 	case tensor.Float16:
 		return e.Op1(code.F32FromF16, e.Op1(code.F16FromF32, v))
 	case tensor.BFloat16:
-		return e.Op2(code.Shl32, e.bfloat16(v), code.U32(16))
+		return e.Op2(code.Shl32, code.BFloat16(e, v), code.U32(16))
 	}
 	return v
-}
-
-// bfloat16 are the bits of the nearest bfloat16.
-func (e *element) bfloat16(v code.Value) code.Value {
-	odd := e.Op2(code.And32, e.Op2(code.ShrU32, v, code.U32(16)), code.U32(1))
-	r := e.Op2(code.AddS32, e.Op2(code.AddS32, v, code.U32(0x7fff)), odd)
-	r = e.Op2(code.ShrU32, r, code.U32(16))
-	return e.Op3(code.Select32, code.U32(0x7fff), r, e.Op2(code.NanF32, v, v))
 }

@@ -3,6 +3,7 @@ package plan
 import (
 	"math"
 
+	"github.com/go-vram/vram/compute/kernel/internal/code"
 	"github.com/go-vram/vram/compute/tensor/layout"
 )
 
@@ -116,7 +117,7 @@ func (p *Program) aligned(g *Geometry, vector int, addresses []uint64) bool {
 		if g.Steps[k] != Unit {
 			continue
 		}
-		piece := pieceOf(vector, o.Type.Size()) * o.Type.Size()
+		piece := code.PieceLen(vector, o.Type.Size()) * o.Type.Size()
 		if addresses[k]%uint64(piece) != 0 || g.Start[k]*o.Type.Size()%piece != 0 { //nolint:gosec // positive
 			return false
 		}
@@ -133,6 +134,3 @@ func (p *Program) aligned(g *Geometry, vector int, addresses []uint64) bool {
 	}
 	return true
 }
-
-// pieceOf is how many elements of a vector one instruction loads: at most four, and 16 bytes.
-func pieceOf(vector, size int) int { return min(vector, 4, 16/size) }

@@ -5,26 +5,28 @@ import (
 	"github.com/go-vram/vram/compute/kernel/internal/code"
 )
 
-// A turned kernel reduces rows whose own elements are far apart, while neighbouring rows are neighbours in memory, as the columns of a matrix are.
-// A block has a group of neighbouring rows: each thread of a warp some of them, which it loads in one vector, and each warp every
-// so many elements of the rows. A thread loads several elements of its rows before it uses the first. Where the groups are too few to fill the device,
-// several blocks share one, as those of a split row.
+// A turned kernel reduces rows whose own elements are far apart, while neighbouring rows are neighbours in memory, as the
+// columns of a matrix are. A block has a group of neighbouring rows: each thread of a warp some of them, which it loads in one
+// vector, and each warp every so many elements of the rows. A thread loads several elements of its rows before it uses the
+// first. Where the groups are too few to fill the device, several blocks share one, as they share a split row.
 
 const (
 	// turnedLanes are the warps of a block, by the rule.
 	turnedLanes = 8
 	// turnedRepeat is how many elements of its rows a thread loads at once, by the rule.
 	turnedRepeat = 8
-	// turnedBytes is the vector of a thread, by the rule: of two blocks on a multiprocessor 32 KiB are on their way, with the repetitions. Larger
-	// vectors make fewer groups, and so more partial results.
+	// turnedBytes is the vector of a thread, by the rule: of two blocks on a multiprocessor 32 KiB are on their way, with the
+	// repetitions. Larger vectors make fewer groups, and so more partial results.
 	turnedBytes = 8
-	// turnedBlocks are about half of the multiprocessors of the largest GPU: as many groups are shared where their rows have at least turnedTurns turns
-	// of the loop. 5000 columns of 300 elements take 3.5 us on an H200, and shared among three blocks 4.0.
+	// turnedBlocks are about half of the multiprocessors of the largest GPU: as many groups are shared where their rows have at
+	// least turnedTurns turns of the loop. 5000 columns of 300 elements take 3.5 us on an H200, and shared among three blocks
+	// 4.0.
 	turnedBlocks = 64
 	turnedTurns  = 8
 	// maxTurnedSplits bounds the blocks of a group: 100 columns of 100,000 elements take 9.2 us by 121, and 9.7 by 261.
 	maxTurnedSplits = 128
-	// maxTurned bounds the product of the warps of a block and of the rows of a thread, whose states have at most 32 KiB of shared memory so.
+	// maxTurned bounds the product of the warps of a block and of the rows of a thread, whose states have at most 32 KiB of
+	// shared memory so.
 	maxTurned = 64
 )
 
@@ -34,10 +36,10 @@ func groups(rows int, beside uint8) int {
 	return (rows + each - 1) / each
 }
 
-// groups is the number of groups of a turned kernel: those of the rows of a block.
+// groups returns the number of groups of rows of a turned kernel.
 func (g *Geometry) groups() int { return groups(g.Rows, g.Beside) }
 
-// beside is how many neighbouring rows a thread may have, and which operands are the same for these.
+// beside returns how many adjacent rows a thread may have, and which operands are the same for them.
 func (p *Program) beside(g *Geometry, addresses []uint64) (most uint8, shared uint32) {
 	last := int(g.Outer) - 1
 	if last < 0 {
@@ -73,7 +75,7 @@ func (p *Program) alignedBeside(g *Geometry, rows int, shared uint32, addresses 
 			continue
 		}
 		size := o.Type.Size()
-		piece := pieceOf(rows, size) * size
+		piece := code.PieceLen(rows, size) * size
 		if addresses[k]%uint64(piece) != 0 || g.Start[k]*size%piece != 0 { //nolint:gosec // positive
 			return false
 		}
@@ -91,7 +93,8 @@ func (p *Program) alignedBeside(g *Geometry, rows int, shared uint32, addresses 
 	return true
 }
 
-// rowsNear reports whether neighbouring rows are nearer to each other than neighbours in a row, in each input whose neighbours are apart.
+// rowsNear reports whether neighbouring rows are nearer to each other than neighbours in a row, in each input whose neighbours
+// are apart.
 func (p *Program) rowsNear(g *Geometry) bool {
 	if !g.Strided || g.Outer == 0 {
 		return false
@@ -104,7 +107,7 @@ func (p *Program) rowsNear(g *Geometry) bool {
 	return true
 }
 
-// turn makes a schedule that of a turned kernel.
+// turn changes a schedule to a turned kernel.
 func (p *Program) turn(g *Geometry, s *Schedule) {
 	size := p.inputBytes()
 	s.Turned, s.Lanes, s.Repeat, s.Beside = true, turnedLanes, turnedRepeat, max(g.MaxBeside, 1)
@@ -126,7 +129,8 @@ func (p *Program) inputBytes() (size int) {
 	return size
 }
 
-// shares reports whether so many blocks may share the groups of rows, two or more for each, with two turns of the loop for each.
+// shares reports whether so many blocks may share the groups of rows, two or more for each, with two turns of the loop for
+// each.
 func (g *Geometry) shares(s Schedule, blocks uint16) bool {
 	n := groups(g.Rows, s.Beside)
 	return n > 0 && n <= min(MaxSplitRows, int(blocks)/2) && g.Cols >= 2*int(s.Lanes)*int(s.Repeat)
@@ -170,18 +174,18 @@ func (p *Program) turned(g *Geometry, add func(Schedule)) {
 // turned places a thread of a turned kernel, and returns the first of its rows.
 func (w *writer) turned(thread code.Value) (row code.Value) {
 	beside := uint32(max(w.v.Beside, 1))
-	w.sharedBytes = w.exchangeBytes()
+	w.Reserve(w.exchangeBytes())
 	w.lane = w.Op2(code.ShrU32, thread, code.U32(5))
-	row = w.Op2(code.MulS32, w.special("ctaid.x"), code.U32(warpLanes*beside))
+	row = w.Op2(code.MulS32, w.Special("ctaid.x"), code.U32(warpLanes*beside))
 	row = w.Op2(code.AddS32, row, w.Op2(code.MulS32, w.Op2(code.And32, thread, code.U32(warpLanes-1)), code.U32(beside)))
 	w.valid = w.Op2(code.LtU32, row, w.param(Rows, 0, 0))
 	if w.v.Split {
-		w.begin = w.mul(w.indexOf(w.special("ctaid.y")), w.param(Chunk, 0, 0))
-		w.end = w.least(w.end, w.add(w.begin, w.param(Chunk, 0, 0)))
+		w.begin = w.Mul(w.Index(w.Special("ctaid.y")), w.param(Chunk, 0, 0))
+		w.end = w.Min(w.end, w.Add(w.begin, w.param(Chunk, 0, 0)))
 	}
-	// Threads without a row stay, for the others' barriers, and go over nothing.
+	// Threads without a row stay for the barriers of the others and read nothing.
 	row = w.Op3(code.Select32, row, code.U32(0), w.valid)
-	w.end = w.Op3(w.index.pick(code.Select32, code.Select64), w.end, w.index.constant(0), w.valid)
+	w.end = w.Op3(w.Pick(code.Select32, code.Select64), w.end, w.Constant(0), w.valid)
 	return row
 }
 
@@ -196,12 +200,12 @@ func (w *writer) same(operand int) bool {
 // scanTurned is scan of a turned kernel: several elements of each row at once, then one by one.
 func (w *writer) scanTurned(body func(all ...*batch)) {
 	lanes, repeat, beside := int(w.v.Lanes), max(int(w.v.Repeat), 1), max(int(w.v.Beside), 1)
-	col := w.Variable(w.add(w.begin, w.indexOf(w.lane)))
+	col := w.Variable(w.Add(w.begin, w.Index(w.lane)))
 	for _, count := range []int{repeat, 1} {
-		w.loopOn(col, w.end, w.index.constant(lanes*count), lanes*(count-1)+1, func(from code.Value) {
+		w.loopOn(col, w.end, w.Constant(lanes*count), lanes*(count-1)+1, func(from code.Value) {
 			all := make([]*batch, count)
 			for i := range all {
-				all[i] = w.batch(w.add(from, w.index.constant(i*lanes)), beside)
+				all[i] = w.batch(w.Add(from, w.Constant(i*lanes)), beside)
 			}
 			body(all...)
 		})
@@ -229,8 +233,8 @@ func (w *writer) loadFirst(all []*reduction, batches []*batch) {
 	}
 }
 
-// exchangeBytes is the shared memory in which the warps of a turned kernel exchange their states, one reduction after the other: a slot for each
-// row of each thread. It is the first of the block's.
+// exchangeBytes is the shared memory in which the warps of a turned kernel exchange their states, one reduction after the
+// other: a slot for each row of each thread. It is the first of the block's.
 func (w *writer) exchangeBytes() (bytes int) {
 	for _, r := range w.p.reductions {
 		size := 0
@@ -254,14 +258,14 @@ func (w *writer) exchangeStart(r *reduction, part int) int {
 	return 0
 }
 
-// acrossWarps combines the states of rows of which each warp of the block has one: in the order of the warps. Each thread has the results where
-// something but the first warp needs them.
+// acrossWarps combines the states of rows of which each warp of the block has one: in the order of the warps. Each thread has
+// the results where something but the first warp needs them.
 func (w *writer) acrossWarps(r *reduction, found []state) []state {
 	if w.exchangeUsed {
-		w.Line("bar.sync 0") // the last states have been read
+		w.Barrier() // the last states have been read
 	}
 	w.exchangeUsed = true
-	base, thread, threads := w.New(code.B32), w.special("tid.x"), w.v.BlockThreads()
+	base, thread, threads := w.New(code.B32), w.Special("tid.x"), w.v.BlockThreads()
 	w.Line("mov.u32 %v, shared", base)
 	slot := func(part, row int, of code.Value) code.Value {
 		size := bitsOf(r.class(part)) / 8
@@ -274,7 +278,7 @@ func (w *writer) acrossWarps(r *reduction, found []state) []state {
 			w.Line("st.shared.b%d [%v], %v", bitsOf(r.class(part)), slot(part, row, thread), w.Register(s[part]))
 		}
 	}
-	w.Line("bar.sync 0")
+	w.Barrier()
 	variables := make([][2]code.Value, len(found))
 	for row := range found {
 		variables[row] = w.begun([]*reduction{r})[0]

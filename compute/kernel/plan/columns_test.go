@@ -20,7 +20,7 @@ import (
 	"github.com/go-vram/vram/compute/tensor/layout"
 )
 
-// matrix is a part of a larger one: so many elements before each of its rows, and behind.
+// matrix is a part of a larger one, with padding before and after each of its rows.
 type matrix struct {
 	rows, cols    int
 	before, after int
@@ -88,7 +88,7 @@ func columnsOf(values []float64, rows, cols int) (c columns) {
 	return c
 }
 
-// turnedSchedules are the rule's, and of those of turned kernels each so many.
+// turnedSchedules returns the schedule of the rule and a sample of the turned ones.
 func turnedSchedules(p *plan.Program, g *plan.Geometry, each int) []plan.Schedule {
 	all := p.Schedules(g)
 	some := all[:1:1]
@@ -129,7 +129,8 @@ func eachTurned(t *testing.T, p *plan.Program, x matrix, fill func(int) float64,
 	}
 }
 
-// within fails where a number is further from the wanted one than it may be: of many numbers, quicker than an assertion for each.
+// within fails where a number is further from the wanted one than it may be: of many numbers, quicker than an assertion for
+// each.
 func within(t *testing.T, want, got, distance float64, about ...any) {
 	t.Helper()
 	if !(math.Abs(want-got) <= distance) { // NaN is wrong, too

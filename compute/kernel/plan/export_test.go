@@ -8,7 +8,8 @@ import (
 // TilePitch is the bytes from one line of a tile to the next.
 func TilePitch(side, size int) int { return tilePitch(side, size) }
 
-// Evaluate is a kernel's result for one element, as bits of the class of its type: leaf has those of inputs and indices.
+// Evaluate computes a kernel's result for one element, as bits of the class of its type. leaf returns the bits of inputs and
+// indices.
 func Evaluate(n *expr.Node, leaf func(n *expr.Node) code.Value) code.Value {
 	e := &element{Machine: code.Evaluator{}, known: map[*expr.Node]code.Value{}, leaf: leaf}
 	v := e.value(n)

@@ -31,8 +31,8 @@ type space struct {
 	strides [MaxOperands][layout.MaxRank]int
 }
 
-// Fit computes the geometry of operands with these layouts, whose lowest places have these addresses. It allocates nothing but errors:
-// *ShapeError, ErrAxes, ErrTooLarge; ErrOutputs of a program that New did not make.
+// Fit computes the geometry of operands with these layouts, whose lowest places have these addresses. It allocates nothing but
+// errors: *ShapeError, ErrAxes, ErrTooLarge; ErrOutputs of a program that New did not make.
 func (p *Program) Fit(g *Geometry, layouts []layout.Layout, addresses []uint64) error {
 	if p == nil || g == nil || len(p.outputs) == 0 {
 		return ErrOutputs
@@ -63,7 +63,7 @@ func (p *Program) Fit(g *Geometry, layouts []layout.Layout, addresses []uint64) 
 	return nil
 }
 
-// elementShape is the shape of the first output that has elements, or that of the inputs, broadcast.
+// elementShape returns the shape of the first output that has elements, or the broadcast shape of the inputs.
 func (p *Program) elementShape(s *space, layouts []layout.Layout) error {
 	for k, o := range p.Operands {
 		if o.Out && !o.Row {
@@ -101,7 +101,8 @@ func (s *space) mismatch(k int, l layout.Layout) error {
 	return &ShapeError{Operand: k, Shape: l.Shape(), Want: want}
 }
 
-// rowMismatch is that of an operand with one element for each row, which may have the reduced dimensions with length 1.
+// rowMismatch returns the mismatch of an operand with one element for each row, which may have the reduced dimensions with
+// length 1.
 func (s *space) rowMismatch(k int, l layout.Layout, kept bool) error {
 	want := []int{}
 	for d := range s.rank {
@@ -134,7 +135,8 @@ func (p *Program) reduceAxes(s *space) error {
 	return nil
 }
 
-// strides are those of an operand in the shape of all elements: 0 where it is broadcast, or has one element for a row.
+// strides returns the strides of an operand in the shape of all elements: 0 where it is broadcast, or has one element for a
+// row.
 func (p *Program) strides(s *space, k int, l layout.Layout) error {
 	o := p.Operands[k]
 	if !o.Row {

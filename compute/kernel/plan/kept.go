@@ -6,7 +6,8 @@ import (
 	"github.com/go-vram/vram/compute/tensor"
 )
 
-// kept is a vector of a row that a thread keeps: its elements are loaded once, and values that a scan computes of them are there for the next.
+// kept is a vector of a row that a thread keeps: its elements are loaded once, and values that a scan computes of them are
+// there for the next.
 type kept struct {
 	col   code.Value
 	whole code.Value // the vector is within the row: else it is left out
@@ -26,14 +27,14 @@ func (w *writer) scanKept(body func(all ...*batch)) {
 // keepRow loads the operands of the first reductions, for all elements, before the first of them is used.
 func (w *writer) keepRow() {
 	vector, lanes := int(w.v.Vector), int(w.v.Lanes)
-	first := w.add(w.begin, w.mul(w.indexOf(w.lane), w.index.constant(vector)))
+	first := w.Add(w.begin, w.Mul(w.Index(w.lane), w.Constant(vector)))
 	inputs := map[int]*expr.Node{}
 	for _, r := range w.p.at(1) {
 		inputsOf(r.of, inputs)
 	}
 	for i := range int(w.v.Repeat) {
-		k := &kept{col: w.add(first, w.index.constant(i*lanes*vector))}
-		k.whole = w.less(w.add(k.col, w.index.constant(vector-1)), w.end)
+		k := &kept{col: w.Add(first, w.Constant(i*lanes*vector))}
+		k.whole = w.Less(w.Add(k.col, w.Constant(vector-1)), w.end)
 		w.If(k.whole, func() {
 			k.batch = w.batch(k.col, vector)
 			for operand := range w.p.Inputs {
@@ -56,8 +57,8 @@ func inputsOf(n *expr.Node, found map[int]*expr.Node) {
 	})
 }
 
-// apart replaces reductions that find a maximum and a sum at once by two, of which the second one's exponentials are kept for the outputs:
-// over elements that are kept, going twice costs less than moving sums to new maxima.
+// apart replaces reductions that find a maximum and a sum at once by two, of which the second one's exponentials are kept for
+// the outputs: over elements that are kept, going twice costs less than moving sums to new maxima.
 func (w *writer) apart(all []*reduction) (first, second []*reduction) {
 	for _, r := range all {
 		if r.op != expr.OpRunningMax {

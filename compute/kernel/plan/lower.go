@@ -17,7 +17,7 @@ type element struct {
 	leaf   func(n *expr.Node) code.Value
 }
 
-// value is that of a node: it is computed once.
+// value returns the value of a node, and computes it once.
 func (e *element) value(n *expr.Node) code.Value {
 	for at := e; at != nil; at = at.around {
 		if v, ok := at.known[n]; ok {
@@ -59,7 +59,7 @@ func (e *element) compute(n *expr.Node) code.Value {
 	return e.narrow(n.Type, e.operation(n.Op, of, args))
 }
 
-// classOf is the class of a value of an element type: those of 16 bits that are floating-point numbers are computed in float32.
+// classOf returns the class of values of an element type. Floating-point types of 16 bits are computed in float32.
 func classOf(t tensor.Type) code.Class {
 	switch t {
 	case tensor.Bool:

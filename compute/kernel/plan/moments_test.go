@@ -11,7 +11,8 @@ import (
 	"github.com/go-vram/vram/compute/tensor"
 )
 
-// momentRows are rows whose moments are hard to compute: large and equal elements, a mean far from 0, and a first element far from the mean.
+// momentRows are rows whose moments are hard to compute: large and equal elements, a mean far from 0, and a first element far
+// from the mean.
 func momentRows() []func(i int) float64 {
 	noise := func(i int) float64 { return float64((i*7919)%101)/50 - 1 }
 	return []func(i int) float64{
@@ -42,7 +43,8 @@ func momentsOf(row func(int) float64, n int) (mean, variance float64) {
 	return mean, variance
 }
 
-// The mean and the variance of equal elements are exact, in every schedule, also where their sum is infinite; those of others are as near as float32 has them.
+// The mean and the variance of equal elements are exact, in every schedule, also where their sum is infinite. For other
+// elements they are the nearest float32.
 func TestMomentsOfHardRows(t *testing.T) {
 	x := expr.Input(0, tensor.Float32)
 	mean, variance := x.Moments(0)

@@ -13,7 +13,7 @@ import (
 	"github.com/go-vram/vram/compute/tensor"
 )
 
-// A Number beside integers that do not have it has the result that its value has.
+// A Number that the integer type of the other operand cannot represent gives the result of its value.
 func TestNumbersBesideIntegers(t *testing.T) {
 	b, i, l, h := expr.Input(0, tensor.Uint8), expr.Input(0, tensor.Int32), expr.Input(0, tensor.Int64), expr.Input(1, tensor.Float16)
 	n, inf := expr.Number, math.Inf(1)
@@ -65,7 +65,7 @@ func TestNumbersBesideIntegers(t *testing.T) {
 	}
 }
 
-// Activations of integers are those of the numbers that these are: no step of them wraps around.
+// Activations of integers equal those of the same real numbers: no step wraps around.
 func TestActivationsOfIntegers(t *testing.T) {
 	for _, of := range []tensor.Type{tensor.Uint8, tensor.Int8, tensor.Int16, tensor.Int32, tensor.Int64} {
 		x := expr.Input(0, of)

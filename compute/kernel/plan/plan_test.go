@@ -164,7 +164,8 @@ func TestLayerNormWithWeights(t *testing.T) {
 	}
 }
 
-// Profiles show the name of a kernel: it has the operations, is an identifier of PTX, and is the same for the same expressions alone.
+// Profiles show the name of a kernel: it has the operations, is an identifier of PTX, and is the same for the same expressions
+// alone.
 func TestNamesOfKernels(t *testing.T) {
 	a, b := inputs(tensor.Float32)
 	names := map[string]bool{}
@@ -192,8 +193,8 @@ func TestAWalkVisitsEachNodeOnce(t *testing.T) {
 	assert.Equal(t, 17, plan.Visits(x))
 }
 
-// An expression of which each operation uses the one before twice has a text that doubles with each of them. Its program has one operation for
-// each, and a text that is bounded, and another one than that of a program with the same begin.
+// Each operation of the expression uses the previous one twice, so that its text doubles each time. Its program has one
+// operation for each and a bounded text, which differs from the text of a program that begins alike.
 func TestSharedPartsAreOneAndTheTextIsBounded(t *testing.T) {
 	doubled := func(last expr.Expr) expr.Expr {
 		for range 60 {
@@ -205,7 +206,7 @@ func TestSharedPartsAreOneAndTheTextIsBounded(t *testing.T) {
 	texts := map[string]bool{}
 	for _, e := range []expr.Expr{
 		doubled(x), doubled(x.Neg()), doubled(doubled(x)), doubled(x).Sum(), doubled(x).Softmax(), doubled(x.Sub(x.Sum())), doubled(x).Exp().LogSumExp(),
-		doubled(x).Add(doubled(x.Neg())), doubled(x).Add(doubled(x.Abs())), // that differ behind the end of their texts
+		doubled(x).Add(doubled(x.Neg())), doubled(x).Add(doubled(x.Abs())), // that differ after the end of their texts
 	} {
 		assert.LessOrEqual(t, len(e.String()), expr.MaxText)
 		p, err := plan.New([]int{-1}, e)

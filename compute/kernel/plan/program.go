@@ -54,8 +54,8 @@ type Program struct {
 // All stands for all axes.
 var All []int //nolint:gochecknoglobals // a constant: nil
 
-// New makes the program of some outputs. Axes are those that are reduced, counted from the end: -1 is the last one; All is all of
-// them. Errors: those of the expressions, ErrOutputs, ErrInput, ErrAxes, ErrReducedIndex.
+// New makes the program of some outputs. Axes are those that are reduced, counted from the end: -1 is the last one; All is all
+// of them. Errors: of the expressions, ErrOutputs, ErrInput, ErrAxes, ErrReducedIndex.
 func New(axes []int, outputs ...expr.Expr) (*Program, error) {
 	if len(outputs) == 0 || len(outputs) > MaxOutputs {
 		return nil, fmt.Errorf("%w, not %d", ErrOutputs, len(outputs))
@@ -104,8 +104,9 @@ func New(axes []int, outputs ...expr.Expr) (*Program, error) {
 // Reduces reports whether the program has reductions.
 func (p *Program) Reduces() bool { return p != nil && p.depth > 0 }
 
-// Name is the begin of the names of the program's kernels, which profiles show: the operations in their order, each once, the type of the first
-// output, and a hash of the expressions: "vram_sub_exp_sum_div_float32_1f3a". The same expressions have the same name.
+// Name is the begin of the names of the program's kernels, which profiles show: the operations in their order, each once, the
+// type of the first output, and a hash of the expressions: "vram_sub_exp_sum_div_float32_1f3a". The same expressions have the
+// same name.
 func (p *Program) Name() string {
 	if p == nil {
 		return ""
@@ -126,10 +127,10 @@ type gather struct {
 	buffer   []byte   // of keys
 }
 
-// maxNamed is how many operations a name has: those of a longer one are too many to be read.
+// maxNamed bounds the operations in a name: more are not readable.
 const maxNamed = 6
 
-// name is that of the program, whose first output has a type.
+// name returns the name of the program, whose first output has a type.
 func (g *gather) name(of tensor.Type) string {
 	ops := g.ops
 	if len(ops) == 0 {
@@ -198,8 +199,8 @@ func (g *gather) key(n *expr.Node, args []expr.Expr) []byte {
 	return b
 }
 
-// walk visits a node and all that it is made of, once each: an operation that is used many times has one node. visit reports whether the walk
-// goes below the node.
+// walk visits a node and all that it is made of, once each: an operation that is used many times has one node. visit reports
+// whether the walk goes below the node.
 func walk(n *expr.Node, visit func(n *expr.Node) (below bool)) {
 	seen := map[*expr.Node]bool{}
 	var next func(n *expr.Node)

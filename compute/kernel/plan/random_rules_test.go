@@ -24,7 +24,7 @@ type ruled struct {
 
 func floats(of tensor.Type) bool { return of.Kind() == tensor.Floating }
 
-// ruledType is the type of two operands, of which a Number takes that of the other one.
+// ruledType returns the type of two operands: a Number takes the type of the other one.
 func ruledType(a, b ruled) tensor.Type {
 	if a.of == 0 {
 		a, b = b, a
@@ -147,7 +147,7 @@ func truth(b bool) int64 {
 	return 0
 }
 
-// compared are two operands without a type that they have in common: a Number is exact beside integers.
+// compared compares two operands without a common type: a Number stays exact next to integers.
 func compared(a, b ruled, f func(a, b float64) bool, i func(a, b int64) bool) int64 {
 	of := ruledType(a, b)
 	if floats(of) {
@@ -163,7 +163,7 @@ func compared(a, b ruled, f func(a, b float64) bool, i func(a, b int64) bool) in
 	return truth(i(a.as(tensor.Int64).i, b.as(tensor.Int64).i))
 }
 
-// nearestWhole is a Number beside an integer for a minimum or maximum.
+// nearestWhole converts a Number that is compared with an integer for a minimum or maximum.
 func nearestWhole(v ruled, of tensor.Type) ruled {
 	if v.of != 0 || floats(of) {
 		return v.as(of)

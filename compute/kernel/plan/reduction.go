@@ -34,7 +34,7 @@ func (r *reduction) size() int {
 	return 1
 }
 
-// class is that of a value of the state. An index has 64 bits.
+// class returns the class of a value of the state. An index has 64 bits.
 func (r *reduction) class(at int) code.Class {
 	if at == 1 && r.op != expr.OpRunningMax {
 		return code.B64

@@ -32,7 +32,7 @@ type memory struct {
 
 func newMemory() *memory { return &memory{interp.Bytes{}, 0x10000} }
 
-// put gives bytes an address so many bytes behind one that is aligned.
+// put places bytes at an offset from an aligned address.
 func (m *memory) put(bytes []byte, skip uint64) uint64 {
 	at := m.next + skip
 	m.Bytes[at] = bytes

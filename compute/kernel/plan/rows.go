@@ -14,32 +14,32 @@ const (
 // rowwise writes a kernel that reduces rows.
 func (w *writer) rowwise() {
 	lanes := int(w.v.Lanes)
-	thread := w.special("tid.x")
+	thread := w.Special("tid.x")
 	w.valid = code.Bool(true)
-	w.begin, w.end = w.index.constant(0), w.param(Cols, 0, 0)
+	w.begin, w.end = w.Constant(0), w.param(Cols, 0, 0)
 	var row code.Value
 	switch {
 	case w.v.Turned:
 		row = w.turned(thread)
 	case w.v.Split:
-		row = w.special("ctaid.y")
+		row = w.Special("ctaid.y")
 		w.lane = thread
-		w.begin = w.mul(w.indexOf(w.special("ctaid.x")), w.param(Chunk, 0, 0))
-		w.end = w.least(w.end, w.add(w.begin, w.param(Chunk, 0, 0)))
+		w.begin = w.Mul(w.Index(w.Special("ctaid.x")), w.param(Chunk, 0, 0))
+		w.end = w.Min(w.end, w.Add(w.begin, w.param(Chunk, 0, 0)))
 	case lanes > warpLanes:
-		row = w.special("ctaid.x")
+		row = w.Special("ctaid.x")
 		w.lane = thread
 	default:
-		first := w.Op2(code.MulS32, w.special("ctaid.x"), code.U32(uint32(w.v.BlockThreads()/lanes))) //nolint:gosec // small
+		first := w.Op2(code.MulS32, w.Special("ctaid.x"), code.U32(uint32(w.v.BlockThreads()/lanes))) //nolint:gosec // small
 		inner := code.U32(uint32(lanes))                                                              //nolint:gosec // small
 		w.lane, row = w.Op2(code.RemU32, thread, inner), w.Op2(code.DivU32, thread, inner)
 		row = w.Op2(code.AddS32, first, row)
 		w.valid = w.Op2(code.LtU32, row, w.param(Rows, 0, 0))
-		// Threads without a row stay, for the others' shuffles, and go over nothing.
+		// Threads without a row stay for the shuffles of the others and read nothing.
 		row = w.Op3(code.Select32, row, code.U32(0), w.valid)
-		w.end = w.Op3(w.index.pick(code.Select32, code.Select64), w.end, w.index.constant(0), w.valid)
+		w.end = w.Op3(w.Pick(code.Select32, code.Select64), w.end, w.Constant(0), w.valid)
 	}
-	w.bases(w.indexOf(row))
+	w.bases(w.Index(row))
 	if w.v.Split {
 		w.splitRow(row)
 		return
@@ -50,7 +50,7 @@ func (w *writer) rowwise() {
 	w.finish(w.Op2(code.AndPred, w.valid, w.Op2(code.EqS32, w.lane, code.U32(0))))
 }
 
-// at is the reductions of a depth.
+// at returns the reductions of a depth.
 func (p *Program) at(depth int) (all []*reduction) {
 	for _, r := range p.reductions {
 		if r.depth == depth {
@@ -102,7 +102,7 @@ func (w *writer) put(r *reduction, variables [2]code.Value, s state) {
 	}
 }
 
-// scan goes over the row, or the block's part of it: over neighbouring rows at once where a thread has several.
+// scan writes a loop over the row, or the block's part of it: over adjacent rows at once where a thread has several.
 func (w *writer) scan(body func(all ...*batch)) {
 	vector, lanes := int(w.v.Vector), int(w.v.Lanes)
 	if w.v.Turned {
@@ -112,21 +112,21 @@ func (w *writer) scan(body func(all ...*batch)) {
 	if w.v.Kept {
 		w.scanKept(body)
 	} else {
-		from := w.add(w.begin, w.mul(w.indexOf(w.lane), w.index.constant(vector)))
-		w.loop(from, w.end, w.index.constant(lanes*vector), vector, func(col code.Value) { body(w.batch(col, vector)) })
+		from := w.Add(w.begin, w.Mul(w.Index(w.lane), w.Constant(vector)))
+		w.loop(from, w.end, w.Constant(lanes*vector), vector, func(col code.Value) { body(w.batch(col, vector)) })
 	}
 	if vector == 1 || w.v.Outer > 0 || w.v.Inner > 1 {
 		return
 	}
 	// The rest of a row that is no multiple of the vector.
-	length := w.Op2(w.index.pick(code.SubS32, code.SubS64), w.end, w.begin)
+	length := w.Op2(w.Pick(code.SubS32, code.SubS64), w.end, w.begin)
 	mask := ^(vector - 1)
-	length = w.Op2(w.index.pick(code.And32, code.And64), length, w.index.constant(mask))
-	from := w.add(w.add(w.begin, length), w.indexOf(w.lane))
-	w.loop(from, w.end, w.index.constant(lanes), 1, func(col code.Value) { body(w.batch(col, 1)) })
+	length = w.Op2(w.Pick(code.And32, code.And64), length, w.Constant(mask))
+	from := w.Add(w.Add(w.begin, length), w.Index(w.lane))
+	w.loop(from, w.end, w.Constant(lanes), 1, func(col code.Value) { body(w.batch(col, 1)) })
 }
 
-// accumulate is the states of a thread after its elements, of the reductions of a depth: for each of its rows.
+// accumulate returns the states of a thread after its elements, for the reductions of a depth and each of its rows.
 func (w *writer) accumulate(all []*reduction) []states {
 	for _, r := range all {
 		w.hoist(r.of)
@@ -154,7 +154,7 @@ func (w *writer) accumulate(all []*reduction) []states {
 	return variables
 }
 
-// rowOf is the row of an element of a batch, among those of the thread.
+// rowOf returns the index of the row of an element of a batch, among the rows of the thread.
 func (w *writer) rowOf(lane int) int {
 	if len(w.rows) > 1 {
 		return lane
@@ -169,7 +169,7 @@ func (w *writer) position(r *reduction, b *batch, lane int) code.Value {
 	}
 	col := b.col
 	if len(w.rows) == 1 {
-		col = w.add(col, w.index.constant(lane))
+		col = w.Add(col, w.Constant(lane))
 	}
 	if w.v.Wide {
 		return col
@@ -209,7 +209,8 @@ func (w *writer) keep(r *reduction, found []state) {
 	}
 }
 
-// across combines the states of the threads of a row, which reductions have in their variables: each thread has the results, of each reduction and row.
+// across combines the states of the threads of a row, which reductions have in their variables: each thread has the results, of
+// each reduction and row.
 func (w *writer) across(all []*reduction, variables []states) [][]state {
 	found := make([][]state, len(all))
 	for i, r := range all {
@@ -239,12 +240,10 @@ func (w *writer) acrossLanes(all []*reduction, found [][]state) {
 	warps := lanes / warpLanes
 	from := make([]int, len(all)) // in shared memory
 	for i, r := range all {
-		from[i] = w.sharedBytes
-		w.sharedBytes += r.size() * 8 * warps
+		from[i] = w.Reserve(r.size() * 8 * warps)
 	}
 	lane := w.Op2(code.And32, w.lane, code.U32(warpLanes-1))
-	base := w.New(code.B32)
-	w.Line("mov.u32 %v, shared", base)
+	base := w.SharedBase()
 	slot := func(i, part int, at code.Value) code.Value {
 		offset := w.Op2(code.Shl32, at, code.U32(3))
 		return w.Op2(code.AddS32, base, w.Op2(code.AddS32, offset, code.U32(uint32(from[i]+part*8*warps)))) //nolint:gosec // small
@@ -257,7 +256,7 @@ func (w *writer) acrossLanes(all []*reduction, found [][]state) {
 			}
 		}
 	})
-	w.Line("bar.sync 0")
+	w.Barrier()
 	variables := w.begun(all)
 	w.If(w.Op2(code.LtU32, lane, code.U32(uint32(warps))), func() { //nolint:gosec // small
 		for i, r := range all {
@@ -290,7 +289,7 @@ func (w *writer) shuffle(r *reduction, s state, lanes int) state {
 	return s
 }
 
-// exchanged is the value that the thread at a distance has.
+// exchanged returns the value of the thread at a distance.
 func (w *writer) exchanged(v code.Value, distance int) code.Value {
 	one := func(v code.Value) code.Value {
 		to := w.New(code.B32)
@@ -321,7 +320,7 @@ func (w *writer) finish(first code.Value) {
 				for row, e := range w.rows {
 					values[row] = e.value(n)
 				}
-				w.store(n.Type, w.base[k], values)
+				w.Store(n.Type, w.base[k], values...)
 			}
 		}
 	})

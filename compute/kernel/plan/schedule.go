@@ -13,7 +13,7 @@ import (
 type Schedule struct {
 	Lanes  uint16 // threads of a row; 0 in an element-wise kernel
 	Block  uint16 // threads of a block
-	Blocks uint16 // of a split launch, about: those of all rows together
+	Blocks uint16 // of a split launch, about: for all rows together
 	Vector uint8  // elements that a thread takes at once
 	Repeat uint8  // vectors that a thread takes at once, of an element-wise kernel, of a row that is kept or of a turned kernel
 	Kept   bool   // a thread loads its elements of a row once
@@ -61,7 +61,7 @@ type Kind struct {
 	Steps        [MaxOperands]Step
 }
 
-// Kind is that of the geometry.
+// Kind returns the kind of the geometry.
 func (g *Geometry) Kind() Kind {
 	if g == nil {
 		return Kind{}
@@ -94,8 +94,8 @@ func (p *Program) Describe(k Kind) string {
 	return text
 }
 
-// String is the whole computation: outputs, types of operands, and axes. Where the text of an output is longer than expr.MaxText, it is cut, and
-// a hash of all operations follows.
+// String is the whole computation: outputs, types of operands, and axes. Where the text of an output is longer than
+// expr.MaxText, it is cut, and a hash of all operations follows.
 func (p *Program) String() string {
 	if p == nil {
 		return ""
@@ -123,7 +123,8 @@ func (p *Program) String() string {
 	return string(b)
 }
 
-// Exact reports whether all schedules have the same results, bit for bit: no sum or product of floating-point numbers depends on an order.
+// Exact reports whether all schedules have the same results, bit for bit: no sum or product of floating-point numbers depends
+// on an order.
 func (p *Program) Exact() bool {
 	if p == nil {
 		return true
@@ -137,7 +138,7 @@ func (p *Program) Exact() bool {
 	})
 }
 
-// Schedule is that of the geometry.
+// Schedule returns the schedule of the geometry.
 func (g *Geometry) Schedule() Schedule {
 	if g == nil {
 		return Schedule{}
@@ -194,13 +195,16 @@ func (g *Geometry) Apply(s Schedule) {
 const (
 	// maxTaken bounds the elements that a thread of an element-wise kernel takes: more need more registers than help.
 	maxTaken = 16
-	// maxKept bounds the elements of a row that a thread keeps: so many registers, and as many for values that are computed of them.
+	// maxKept bounds the elements of a row that a thread keeps: so many registers, and as many for values that are computed of
+	// them.
 	maxKept = 32
-	// maxCols bounds the elements of a row for each of its threads: with more, time would be lost on schedules that cannot be the fastest.
+	// maxCols bounds the elements of a row for each of its threads: with more, time would be lost on schedules that cannot be
+	// the fastest.
 	maxCols = 1024
 )
 
-// Schedules are those that are worth measuring for a geometry that Fit has made. The first one is the geometry's own, which a rule has chosen.
+// Schedules are those that are worth measuring for a geometry that Fit has made. The first one is the geometry's own, which a
+// rule has chosen.
 func (p *Program) Schedules(g *Geometry) []Schedule {
 	if p == nil || g == nil {
 		return nil

@@ -53,7 +53,8 @@ func schedules() []scheduled {
 	}
 }
 
-// operands are those of a case in a memory of their own, with numbers whose sums do not depend on the order, and the sizes.
+// operands places the operands of a case in memory of their own, with numbers whose sums do not depend on the order, and the
+// sizes.
 func (c *scheduled) operands(t helper) (p *plan.Program, m *memory, arrays []*array, g plan.Geometry, addresses []uint64) {
 	t.Helper()
 	p, err := plan.New(c.axes, c.of...)

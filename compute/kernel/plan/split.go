@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// flagBytes of shared memory tell a block whether it is the last one.
+	// flagBytes of shared memory hold whether a block is the last one.
 	flagBytes = 8
 	// restoredAtOnce is how many partial results of its rows a thread of a turned kernel loads before it uses the first.
 	restoredAtOnce = 4
@@ -15,9 +15,9 @@ const (
 
 // splitRow writes a pass over the part of a row that a block has.
 func (w *writer) splitRow(row code.Value) {
-	split := w.special("ctaid.x")
+	split := w.Special("ctaid.x")
 	if w.v.Turned {
-		split = w.special("ctaid.y")
+		split = w.Special("ctaid.y")
 	}
 	for depth := 1; depth <= w.pass; depth++ {
 		w.restore(row, depth)
@@ -51,8 +51,8 @@ func (w *writer) storePartial(r *reduction, part int, row, split code.Value, fou
 		values[i] = w.Register(found[i][part])
 	}
 	bits, at := bitsOf(r.class(part)), w.partial(r, part, row, split)
-	pieces(len(values), bits/8, func(offset, from, count int) {
-		suffix, operand := list(values[from : from+count])
+	code.Pieces(len(values), bits/8, func(offset, from, to int) {
+		suffix, operand := code.Vector(values[from:to])
 		w.Line("st.global%s.b%d [%s], %s", suffix, bits, above(at, offset), operand)
 	})
 }
@@ -67,8 +67,8 @@ func (w *writer) loadPartial(r *reduction, row, split code.Value) []state {
 			found[i][part] = values[i]
 		}
 		bits, at := bitsOf(r.class(part)), w.partial(r, part, row, split)
-		pieces(len(values), bits/8, func(offset, from, count int) {
-			suffix, operand := list(values[from : from+count])
+		code.Pieces(len(values), bits/8, func(offset, from, to int) {
+			suffix, operand := code.Vector(values[from:to])
 			w.Line("ld.volatile.global%s.b%d %s, [%s]", suffix, bits, operand, above(at, offset))
 		})
 	}
@@ -83,7 +83,8 @@ func above(at code.Value, bytes int) string {
 	return fmt.Sprintf("%v+%d", at, bytes)
 }
 
-// partial is the address of a block's partial result: those of the blocks of a row are neighbours, and of a turned kernel those of rows.
+// partial returns the address of a block's partial result. Results of the blocks of a row are adjacent; in a turned kernel,
+// results of rows are.
 func (w *writer) partial(r *reduction, part int, row, split code.Value) code.Value {
 	number := 0
 	for i, other := range w.p.reductions {
@@ -137,9 +138,7 @@ func (w *writer) restoreSome(all []*reduction, variables []states, row, from, sp
 		}
 		return w.Op2(code.AddS32, at, code.U32(uint32(n*lanes))) //nolint:gosec // small
 	}
-	top, bottom := w.Label(), w.Label()
-	w.Place(top)
-	w.Scope(func() {
+	w.Loop(func(bottom string) {
 		at := w.Get(from)
 		w.Line("@!%v bra %s", w.Op2(code.LtU32, step(at, count-1), splits), bottom)
 		for i, r := range all {
@@ -155,29 +154,26 @@ func (w *writer) restoreSome(all []*reduction, variables []states, row, from, sp
 			}
 		}
 		w.Set(from, step(at, count))
-		w.Line("bra %s", top)
 	})
-	w.Place(bottom)
 }
 
 // lastBlock ends all blocks of the row but the last one to come here, which makes the row values.
 func (w *writer) lastBlock(row, first code.Value) {
-	from := w.sharedBytes
-	w.sharedBytes += flagBytes
-	flag := fmt.Sprintf("[shared+%d]", from)
+	flag := fmt.Sprintf("[shared+%d]", w.Reserve(flagBytes))
 	number, one := row, first
 	if w.v.Turned { // of the block's group of rows: the first warp has stored something
-		number, one = w.special("ctaid.x"), w.Op2(code.EqS32, w.special("tid.x"), code.U32(0))
-		w.Line("bar.sync 0")
+		number, one = w.Special("ctaid.x"), w.Op2(code.EqS32, w.Special("tid.x"), code.U32(0))
+		w.Barrier()
 	}
 	ticket := w.Op2(code.AddS64, w.param(Tickets, 0, 0), w.Op2(code.MulWideU32, number, code.U32(4)))
 	w.If(one, func() {
 		before := w.New(code.B32)
-		// It releases the block's partial results, and acquires those of the others: for all threads, as barriers are before and behind it.
+		// It releases the block's partial results and acquires the other blocks', for all threads: there is a barrier before it
+		// and one after.
 		w.Line("atom.acq_rel.gpu.global.add.u32 %v, [%v], 1", before, ticket)
 		w.Line("st.shared.b32 %s, %v", flag, before)
 	})
-	w.Line("bar.sync 0")
+	w.Barrier()
 	before := w.New(code.B32)
 	w.Line("ld.shared.b32 %v, %s", before, flag)
 	last := w.Op2(code.EqS32, before, w.Op2(code.SubS32, w.param(Splits, 0, 0), code.U32(1)))

@@ -7,28 +7,29 @@ import (
 	"github.com/go-vram/vram/compute/kernel/internal/code"
 )
 
-// An input that lies across the outputs, as a transposed matrix, is read along its own neighbours into a tile of shared memory, and
-// taken from there along those of the outputs: both sides of the copy are contiguous.
+// An input that lies across the outputs, as a transposed matrix, is read along its own neighbours into a tile of shared memory,
+// and read from there along the rows of the outputs: both sides of the copy are contiguous.
 const (
 	smallTile = warpLanes     // elements of a side
 	largeTile = 2 * warpLanes // more loads of a thread on their way at once
 	tileWarps = 8             // of a block: each takes a line of the tile at a time
 	// minTileSide is the least length of both dimensions: of a shorter one most of a tile is idle.
 	minTileSide = 16
-	// maxLargeTileBytes keeps some blocks on each multiprocessor beside each other.
+	// maxLargeTileBytes lets each multiprocessor run several blocks at once.
 	maxLargeTileBytes = 24 << 10
 	// maxTileBytes is the shared memory that a kernel has without asking for more.
 	maxTileBytes = 48 << 10
 )
 
-// tilePitch is the bytes from one line of a tile to the next: an odd number of words, or of elements of 8 bytes, so that a warp that goes across
-// the lines meets each bank once.
+// tilePitch is the bytes from one line of a tile to the next: an odd number of words, or of elements of 8 bytes, so that a warp
+// that goes across the lines meets each bank once.
 func tilePitch(side, size int) int { return side*size + max(size, 4) }
 
 // tileBytes is the shared memory of a tile.
 func tileBytes(side, size int) int { return (side*tilePitch(side, size) + 7) &^ 7 }
 
-// layAcross has inputs that lie across the outputs be read by tiles: the dimension in which they are contiguous becomes the last but one.
+// layAcross has inputs that lie across the outputs be read by tiles: the dimension in which they are contiguous becomes the
+// last but one.
 func (p *Program) layAcross(g *Geometry) {
 	last := int(g.Inner) - 1
 	if p.depth > 0 || p.indexed || last < 1 {
@@ -100,10 +101,10 @@ func (p *Program) across(g *Geometry, last int) int {
 	return -1
 }
 
-// tiles is how many tiles of a side a dimension has.
+// tiles returns how many tiles of a side cover a dimension.
 func (g *Geometry) tiles(d, side int) int { return (g.InnerShape[d] + side - 1) / side }
 
-// tileGrid is the number of blocks: one for each tile.
+// tileGrid returns the number of blocks: one for each tile.
 func (g *Geometry) tileGrid(side int) int {
 	last := int(g.Inner) - 1
 	return g.tiles(last, side) * g.tiles(last-1, side) * (g.Cols / g.InnerShape[last] / g.InnerShape[last-1])
@@ -129,9 +130,9 @@ func (w *writer) tiled() {
 			t.fill(k)
 		}
 	}
-	w.Line("bar.sync 0")
-	end := w.index.constant(t.side - 1)
-	whole := w.Op2(code.AndPred, w.less(w.add(t.row, end), t.rows), w.less(w.add(t.col, end), t.cols))
+	w.Barrier()
+	end := w.Constant(t.side - 1)
+	whole := w.Op2(code.AndPred, w.Less(w.Add(t.row, end), t.rows), w.Less(w.Add(t.col, end), t.cols))
 	w.If(whole, func() {
 		var all []*batch
 		for line := 0; line < t.side; line += tileWarps {
@@ -147,28 +148,28 @@ func (w *writer) tiled() {
 func (w *writer) newTile() *tile {
 	last := int(w.v.Inner) - 1
 	t := &tile{w: w, side: int(w.v.Tile), rows: w.param(InnerShape, 0, last-1), cols: w.param(InnerShape, 0, last)}
-	thread := w.special("tid.x")
+	thread := w.Special("tid.x")
 	t.lane, t.warp = w.Op2(code.And32, thread, code.U32(warpLanes-1)), w.Op2(code.ShrU32, thread, code.U32(5))
-	t.shared = w.New(code.B32)
-	w.Line("mov.u32 %v, shared", t.shared)
-	at := w.indexOf(w.special("ctaid.x"))
+	t.shared = w.SharedBase()
+	at := w.Index(w.Special("ctaid.x"))
 	at, t.col = t.first(at, t.cols)
 	at, t.row = t.first(at, t.rows)
 	t.rest = w.split(at, uint8(last-1), InnerShape) //nolint:gosec // small
-	w.bases(w.index.constant(0))
+	w.bases(w.Constant(0))
 	return t
 }
 
-// first takes a dimension off the number of a tile: the rest of it, and the first element of the tile in the dimension.
+// first splits the last dimension off the number of a tile: it returns the rest, and the first element of the tile in the
+// dimension.
 func (t *tile) first(at, length code.Value) (rest, first code.Value) {
-	w, side := t.w, t.w.index.constant(t.side)
-	divide := w.index.pick(code.DivU32, code.DivU64)
-	tiles := w.Op2(divide, w.add(length, t.w.index.constant(t.side-1)), side)
+	w, side := t.w, t.w.Constant(t.side)
+	divide := w.Pick(code.DivU32, code.DivU64)
+	tiles := w.Op2(divide, w.Add(length, t.w.Constant(t.side-1)), side)
 	rest = w.Op2(divide, at, tiles)
-	return rest, w.mul(w.Op2(w.index.pick(code.SubS32, code.SubS64), at, w.mul(rest, tiles)), side)
+	return rest, w.Mul(w.Op2(w.Pick(code.SubS32, code.SubS64), at, w.Mul(rest, tiles)), side)
 }
 
-// plus adds a number to one of 32 bits.
+// plus adds n to a number of 32 bits.
 func (t *tile) plus(v code.Value, n int) code.Value {
 	if n == 0 {
 		return v
@@ -176,18 +177,18 @@ func (t *tile) plus(v code.Value, n int) code.Value {
 	return t.w.Op2(code.AddS32, v, code.U32(uint32(n))) //nolint:gosec // small
 }
 
-// indices are those of an element of the tile, in all dimensions.
+// indices returns the indices of an element of the tile, in all dimensions.
 func (t *tile) indices(row, col code.Value) []code.Value {
-	return append(slices.Clone(t.rest), t.w.add(t.row, t.w.indexOf(row)), t.w.add(t.col, t.w.indexOf(col)))
+	return append(slices.Clone(t.rest), t.w.Add(t.row, t.w.Index(row)), t.w.Add(t.col, t.w.Index(col)))
 }
 
 // inside reports whether an element of the tile is one of the tensor.
 func (t *tile) inside(at []code.Value) code.Value {
 	last := len(at) - 1
-	return t.w.Op2(code.AndPred, t.w.less(at[last-1], t.rows), t.w.less(at[last], t.cols))
+	return t.w.Op2(code.AndPred, t.w.Less(at[last-1], t.rows), t.w.Less(at[last], t.cols))
 }
 
-// slot is the address in shared memory of an element of an operand: neighbours in a line are rows of the tile.
+// slot returns the address in shared memory of an element of an operand: neighbours in a line are rows of the tile.
 func (t *tile) slot(k int, row, col code.Value) code.Value {
 	w, size := t.w, t.w.p.Operands[k].Type.Size()
 	line := w.Op2(code.MulS32, col, code.U32(uint32(tilePitch(t.side, size)))) //nolint:gosec // small
@@ -198,8 +199,7 @@ func (t *tile) slot(k int, row, col code.Value) code.Value {
 // fill copies an operand's elements of the tile to shared memory, as they are: all loads first.
 func (t *tile) fill(k int) {
 	w, size := t.w, t.w.p.Operands[k].Type.Size()
-	t.sharedStart[k] = w.sharedBytes
-	w.sharedBytes += tileBytes(t.side, size)
+	t.sharedStart[k] = w.Reserve(tileBytes(t.side, size))
 	class, bits := code.B32, 8*size
 	if size == 8 {
 		class = code.B64
@@ -219,7 +219,7 @@ func (t *tile) fill(k int) {
 	}
 }
 
-// batch is an element of the tile.
+// batch returns a batch of one element of the tile.
 func (t *tile) batch(row, col code.Value) *batch {
 	w, at := t.w, t.indices(row, col)
 	b := &batch{}
@@ -250,13 +250,11 @@ func (t *tile) batch(row, col code.Value) *batch {
 	return b
 }
 
-// edge computes a tile of which a part lies outside: line by line.
+// edge writes the computation of a tile that is partly outside the tensor: line by line.
 func (t *tile) edge() {
 	w := t.w
 	row := w.Variable(t.warp)
-	top, bottom := w.Label(), w.Label()
-	w.Place(top)
-	w.Scope(func() {
+	w.Loop(func(bottom string) {
 		now := w.Get(row)
 		w.Line("@!%v bra %s", w.Op2(code.LtU32, now, code.U32(uint32(t.side))), bottom) //nolint:gosec // small
 		for col := 0; col < t.side; col += warpLanes {
@@ -264,7 +262,5 @@ func (t *tile) edge() {
 			w.If(t.inside(t.indices(now, col)), func() { w.outputs(t.batch(now, col)) })
 		}
 		w.Set(row, t.plus(now, tileWarps))
-		w.Line("bra %s", top)
 	})
-	w.Place(bottom)
 }

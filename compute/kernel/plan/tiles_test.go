@@ -24,7 +24,7 @@ func transposed(t *testing.T, shape ...int) layout.Layout {
 	return l
 }
 
-// counted are small numbers that every element type has, different ones beside each other in each direction.
+// counted are small numbers that every element type has, different for neighbours in each direction.
 func counted(i int) float64 { return float64(i*i%97 + i%29) }
 
 // tiledRun executes a program whose tiles have a side.
@@ -56,7 +56,7 @@ func TestTransposedCopies(t *testing.T) {
 	}
 }
 
-// A tile is one operand of an expression beside others, which lie as the output does, are broadcast, or are strided.
+// A tile is one operand of an expression whose others are laid out as the output, broadcast, or strided.
 func TestTilesInExpressions(t *testing.T) {
 	const rows, cols = 70, 45
 	f := func(i int) expr.Expr { return expr.Input(i, tensor.Float32) }

@@ -112,7 +112,7 @@ func (p *Program) Params(v Variant) []Param {
 		all = append(all, Param{Kind: OuterShape, Dim: d})
 	}
 	for d := range v.Inner {
-		if d > 0 || v.Tile > 0 && v.Inner == 2 { // the first index is the rest of the others, but that of a tile is bounded
+		if d > 0 || v.Tile > 0 && v.Inner == 2 { // the first index is the rest of the others; the index of a tile is bounded
 			all = append(all, Param{Kind: InnerShape, Dim: d})
 		}
 	}
@@ -160,7 +160,7 @@ func (p *Program) Passes(v Variant) []string {
 	return p.passes(v, p.name, p.name+"_")
 }
 
-// passes are names: the one of a single kernel, and those of passes with their numbers.
+// passes returns the names of the kernels: with their number if there are several.
 func (p *Program) passes(v Variant, single, prefix string) []string {
 	if !v.Split {
 		return []string{single}
@@ -251,7 +251,7 @@ func (g *Geometry) Grid() (x, y int) {
 	return (g.Rows + each - 1) / each, 1
 }
 
-// ScratchBytes is the size of the partial results, and TicketBytes that of the tickets.
+// ScratchBytes returns the size of the partial results. TicketBytes returns the size of the tickets.
 func (p *Program) ScratchBytes(g *Geometry) int64 {
 	if p == nil || g == nil {
 		return 0

@@ -13,6 +13,7 @@ const (
 	AdamWBlockLen = 4 * adamWVector * BlockThreads
 
 	adamWVector = 4
+	vectorBytes = 16 // the largest load
 )
 
 // AdamWNumbers are the numbers of a step, in the order of the parameters.
@@ -70,13 +71,13 @@ func (s *adamWStep) update(m code.Machine, all [4]value) (parameter, first, seco
 func (w *writer) change(s *adamWStep, at [4]value, count int) {
 	var all [4][]value
 	for k := range all {
-		all[k] = w.load(w.Of[k], at[k], count)
+		all[k] = w.Load("global", w.Of[k], at[k], count)
 	}
 	for i := range count {
 		all[0][i], all[2][i], all[3][i] = s.update(w, [4]value{all[0][i], all[1][i], all[2][i], all[3][i]})
 	}
 	for _, k := range []int{0, 2, 3} {
-		w.store(w.Of[k], at[k], all[k]...)
+		w.Store(w.Of[k], at[k], all[k]...)
 	}
 }
 
@@ -98,11 +99,11 @@ func (w *writer) adamW() {
 	var slots [AdamWSlots]slot
 	for i := range slots {
 		for k := range slots[i].at {
-			slots[i].at[k] = w.declare(addressBytes)
+			slots[i].at[k] = w.Declare(8)
 		}
-		slots[i].count, slots[i].begin = w.declare(8), w.declare(4)
+		slots[i].count, slots[i].begin = w.Declare(8), w.Declare(4)
 	}
-	block := w.special("ctaid.x")
+	block := w.Special("ctaid.x")
 	f := found{count: w.Variable(code.U64(0)), begin: w.Variable(code.U32(0))}
 	for k := range f.at {
 		f.at[k] = w.Variable(code.U64(0))
@@ -121,7 +122,7 @@ func (w *writer) adamW() {
 		at[k] = w.Op2(code.AddS64, w.Get(f.at[k]), w.Op2(code.MulS64, begin, code.U64(size)))
 		aligned = w.Op2(code.Or64, aligned, at[k])
 	}
-	thread := w.special("tid.x")
+	thread := w.Special("tid.x")
 	vectors := w.Variable(code.U32(0)) // elements that are taken as vectors
 	w.If(w.Op2(code.EqS64, w.Op2(code.And64, aligned, code.U64(vectorBytes-1)), code.U64(0)), func() {
 		w.Set(vectors, w.Op2(code.And32, count, code.U32(^uint32(adamWVector-1))))
@@ -157,7 +158,7 @@ func (w *writer) search(slots []slot, block value, f found, end string) {
 	half := len(slots) / 2
 	below := w.Label()
 	w.Scope(func() {
-		w.Line("@%v bra %s", w.Op2(code.LtU32, block, w.loadParam(slots[half].begin, 4)), below)
+		w.Line("@%v bra %s", w.Op2(code.LtU32, block, w.LoadParam(slots[half].begin, 4)), below)
 	})
 	w.search(slots[half:], block, f, end)
 	w.Place(below)
@@ -173,11 +174,11 @@ func (w *writer) adamWStrided() {
 		operands[k] = w.operand()
 	}
 	at := w.thread()
-	w.If(w.less(at, count), func() {
-		index := w.split(at, shape)
+	w.If(w.Less(at, count), func() {
+		index := w.Split(at, shape)
 		var here [4]value
 		for k, o := range operands {
-			here[k] = w.element(o.at, w.place(o, index), w.Of[k].Size())
+			here[k] = w.Address(o.at, w.place(o, index), w.Of[k].Size())
 		}
 		w.change(&s, here, 1)
 	})

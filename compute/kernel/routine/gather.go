@@ -10,12 +10,12 @@ func (w *writer) gather() {
 	out, indices, source := w.operand(), w.operand(), w.operand()
 	length, step := w.size(), w.size()
 	at := w.thread()
-	w.If(w.less(at, count), func() {
-		index := w.split(at, shape)
+	w.If(w.Less(at, count), func() {
+		index := w.Split(at, shape)
 		of := w.Of[0]
-		found := w.checked(w.loadIndex(of, w.element(indices.at, w.place(indices, index), of.Size())), length)
-		from := w.add(w.place(source, index), w.mul(found, step))
-		w.copy(w.element(out.at, w.place(out, index), int(w.Unit)), w.element(source.at, from, int(w.Unit)))
+		found := w.checked(w.loadIndex(of, w.Address(indices.at, w.place(indices, index), of.Size())), length)
+		from := w.Add(w.place(source, index), w.Mul(found, step))
+		w.copy(w.Address(out.at, w.place(out, index), int(w.Unit)), w.Address(source.at, from, int(w.Unit)))
 	})
 }
 

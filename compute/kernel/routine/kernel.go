@@ -12,39 +12,41 @@ type Kind uint8
 
 // The kinds of kernels.
 const (
-	// Gather copies elements of Unit bytes from the places that indices have along one dimension. Of is the type of the indices.
-	// Parameters: count, the shape; the operands out, indices, source; the source's length and stride along the dimension.
+	// Gather copies elements of Unit bytes from the places that indices have along one dimension. Of is the type of the
+	// indices. Parameters: count, the shape; the operands out, indices, source; the source's length and stride along the
+	// dimension.
 	Gather Kind = iota + 1
 
-	// Keys are the first kernel of a sum at indices: for each index the row of the output to which it leads, and its own number. Of is
-	// the type of the indices. Parameters: count, the shape; the operand indices; a factor of 32 bits for each dimension, and one
-	// for the index; the length of the dimension; the addresses of keys and numbers.
+	// Keys are the first kernel of a sum at indices: for each index the row of the output to which it leads, and its own
+	// number. Of is the type of the indices. Parameters: count, the shape; the operand indices; a factor of 32 bits for each
+	// dimension, and one for the index; the length of the dimension; the addresses of keys and numbers.
 	Keys
 	// Histogram counts for each tile of keys how many have each digit. Parameters: the addresses of keys and counts; count,
 	// the shift of the digit and the number of tiles, of 32 bits. A block for each tile.
 	Histogram
-	// Scan makes of these counts, for each digit, the sums of those before. Parameters: the addresses of counts and of totals, the number
-	// of tiles, of 32 bits. A block for each digit.
+	// Scan makes of these counts, for each digit, the sums of those before. Parameters: the addresses of counts and of totals,
+	// the number of tiles, of 32 bits. A block for each digit.
 	Scan
-	// Reorder sorts keys and numbers by a digit, and keeps the order of those that have the same one. Parameters: the addresses of keys,
-	// numbers, sorted keys, sorted numbers, counts, totals; count, shift, tiles. A block for each tile. It needs no Scan if it is Single.
+	// Reorder sorts keys and numbers by a digit, and keeps the order of those that have the same one. Parameters: the addresses
+	// of keys, numbers, sorted keys, sorted numbers, counts, totals; count, shift, tiles. A block for each tile. It needs no
+	// Scan if it is Single.
 	Reorder
-	// Segments add the rows of each key to the row of the output, in the order of the numbers. Of is the type of the elements, and
-	// that of the indices. Parameters: the number of threads, which is that of keys times that of columns; the numbers of keys and columns;
-	// the addresses of keys and numbers; the shapes of items and of columns; the operands out, source, each with the strides of items
-	// and of columns, and indices, with those of items alone; the output's stride along the dimension.
+	// Segments add the rows of each key to the row of the output, in the order of the numbers. Of is the type of the elements,
+	// and the type of the indices. Parameters: the number of threads, which is keys times columns; the numbers of keys and
+	// columns; the addresses of keys and numbers; the shapes of items and of columns; the operands out, source, each with the
+	// strides of items and of columns, and indices, with the strides of items alone; the output's stride along the dimension.
 	Segments
 
-	// Uniform writes random numbers that are evenly distributed. Of is the type. Parameters: count, the shape; the operand out; seed,
-	// stream and offset, of 64 bits; the address of a number that is added to the offset, or 0; the least number, and the distance to the
-	// greatest: float32, or float64 for that type. A thread for GroupLen elements.
+	// Uniform writes random numbers that are evenly distributed. Of is the type. Parameters: count, the shape; the operand out;
+	// seed, stream and offset, of 64 bits; the address of a number that is added to the offset, or 0; the least number, and the
+	// distance to the greatest: float32, or float64 for that type. A thread for GroupLen elements.
 	Uniform
-	// Normal writes random numbers of the normal distribution: Parameters are those of Uniform, with mean and standard deviation.
+	// Normal writes random numbers of the normal distribution: Parameters as of Uniform, with mean and standard deviation.
 	Normal
 
-	// AdamW makes a step over many tensors. Of are the types of parameter, gradient and both moments. Parameters: the addresses of
-	// rate and step, or 0; the numbers of AdamWNumbers, float32; AdamWSlots times the addresses of the four, count of 64 bits, and the first
-	// block of the tensor, of 32 bits. A block for AdamWBlockLen elements of a tensor.
+	// AdamW makes a step over many tensors. Of are the types of parameter, gradient and both moments. Parameters: the addresses
+	// of rate and step, or 0; the numbers of AdamWNumbers, float32; AdamWSlots times the addresses of the four, count of 64
+	// bits, and the first block of the tensor, of 32 bits. A block for AdamWBlockLen elements of a tensor.
 	AdamW
 	// AdamWStrided is AdamW of one tensor of any layout. Parameters: the addresses and numbers of AdamW; count, the shape, and
 	// four operands.
@@ -83,11 +85,12 @@ type Kernel struct {
 	Single  bool  // there is one tile, of Reorder
 	Vector  bool  // of random numbers: the output is contiguous, and aligned for vectors
 
-	// For is the operation that takes the indices, of Gather and Keys: a fault of a wrong one has the name. "" is the kind's own.
+	// For is the operation that takes the indices, of Gather and Keys: a fault of a wrong one has the name. "" is the kind's
+	// own.
 	For string
 }
 
-// Entry is the name of the kernel in its text, which faults and profiles have: it has that of the operation.
+// Entry returns the name of the kernel in its text, in faults and in profiles. It includes the name of the operation.
 func (k Kernel) Entry() string {
 	switch {
 	case k.For == "":
@@ -98,10 +101,14 @@ func (k Kernel) Entry() string {
 	return k.For + "_" + k.Kind.String()
 }
 
-// Text is the PTX.
+// Text returns the PTX.
 func (k Kernel) Text() string {
-	w := &writer{Emitter: code.NewEmitter(), Kernel: k}
-	switch k.Kind {
+	return code.Module([]string{k.Entry()}, BlockThreads, k.Wide, func(to *code.Writer, _ int) { (&writer{to, k}).kernel() })
+}
+
+// kernel writes the body.
+func (w *writer) kernel() {
+	switch w.Kind {
 	case Gather:
 		w.gather()
 	case Keys:
@@ -122,7 +129,6 @@ func (k Kernel) Text() string {
 		w.adamWStrided()
 	case kinds:
 	}
-	return w.text()
 }
 
 // String names the kernel with its types.

@@ -93,8 +93,8 @@ func normal(m code.Machine, words []value) []value {
 	return all
 }
 
-// Standard are the GroupLen elements of a group of Uniform from 0 to 1, or of Normal with mean 0 and deviation 1, on the host, before
-// they are rounded to a type of 16 bits.
+// Standard are the GroupLen elements of a group of Uniform from 0 to 1, or of Normal with mean 0 and deviation 1, on the host,
+// before they are rounded to a type of 16 bits.
 func Standard(kind Kind, of tensor.Type, seed, stream, offset, group uint64) (numbers [GroupLen]float64) {
 	from := func(x uint64) value { return code.U64(x) }
 	for i, v := range standard(code.Evaluator{}, kind, of, from(seed), from(stream), from(offset), from(group)) {
@@ -143,10 +143,10 @@ func (w *writer) random() {
 	if of == tensor.Float64 {
 		bytes, fma = 8, code.FmaF64
 	}
-	base, scale := w.param(bytes), w.param(bytes)
+	base, scale := w.Param(bytes), w.Param(bytes)
 	group := w.thread()
-	first := w.mul(group, w.constant(GroupLen))
-	w.If(w.less(first, count), func() {
+	first := w.Mul(group, w.Constant(GroupLen))
+	w.If(w.Less(first, count), func() {
 		from := w.Variable(offset)
 		w.If(w.Op2(code.NeS64, ahead, code.U64(0)), func() {
 			more := w.New(code.B64)
@@ -163,9 +163,9 @@ func (w *writer) random() {
 		}
 		one := func() {
 			for i, v := range all {
-				at := w.add(first, w.constant(i))
-				w.If(w.less(at, count), func() {
-					w.store(of, w.element(out.at, w.place(out, w.split(at, shape)), of.Size()), v)
+				at := w.Op2(w.Pick(code.AddS32, code.AddS64), first, w.Constant(i))
+				w.If(w.Less(at, count), func() {
+					w.Store(of, w.Address(out.at, w.place(out, w.Split(at, shape)), of.Size()), v)
 				})
 			}
 		}
@@ -173,8 +173,8 @@ func (w *writer) random() {
 			one()
 			return
 		}
-		whole := w.less(w.add(first, w.constant(GroupLen-1)), count)
-		w.If(whole, func() { w.store(of, w.element(out.at, w.add(out.start, first), of.Size()), all...) })
+		whole := w.Less(w.Add(first, w.Constant(GroupLen-1)), count)
+		w.If(whole, func() { w.Store(of, w.Address(out.at, w.Add(out.start, first), of.Size()), all...) })
 		w.If(w.Op1(code.NotPred, whole), one)
 	})
 }

@@ -15,15 +15,15 @@ func (w *writer) keys() {
 	factor, length := w.word(), w.size()
 	keys, numbers := w.address(), w.address()
 	at := w.thread()
-	w.If(w.less(at, count), func() {
-		index := w.split(at, shape)
+	w.If(w.Less(at, count), func() {
+		index := w.Split(at, shape)
 		of := w.Of[0]
-		found := w.checked(w.loadIndex(of, w.element(indices.at, w.place(indices, index), of.Size())), length)
-		key := w.Op2(code.MulS32, w.narrow(found), factor)
+		found := w.checked(w.loadIndex(of, w.Address(indices.at, w.place(indices, index), of.Size())), length)
+		key := w.Op2(code.MulS32, w.Narrow(found), factor)
 		for d, i := range index {
-			key = w.Op2(code.AddS32, key, w.Op2(code.MulS32, w.narrow(i), factors[d]))
+			key = w.Op2(code.AddS32, key, w.Op2(code.MulS32, w.Narrow(i), factors[d]))
 		}
-		number := w.narrow(at)
+		number := w.Narrow(at)
 		w.storeWord(w.item(keys, number), key)
 		w.storeWord(w.item(numbers, number), number)
 	})
@@ -38,7 +38,7 @@ type tile struct {
 
 // tile loads the block's keys.
 func (w *writer) tile(keys, count value) tile {
-	t := tile{thread: w.special("tid.x"), block: w.special("ctaid.x"), words: w.sharedWords(TileLen)}
+	t := tile{thread: w.Special("tid.x"), block: w.Special("ctaid.x"), words: w.sharedWords(TileLen)}
 	t.begin = w.Op2(code.MulS32, t.block, code.U32(TileLen))
 	rest := w.Op2(code.SubS32, count, t.begin)
 	t.count = w.Op3(code.Select32, rest, code.U32(TileLen), w.Op2(code.LtU32, rest, code.U32(TileLen)))
@@ -48,7 +48,7 @@ func (w *writer) tile(keys, count value) tile {
 			w.storeShared(w.sharedItem(t.words, at), w.loadWord(w.item(keys, w.Op2(code.AddS32, t.begin, at))))
 		})
 	}
-	w.sync()
+	w.Barrier()
 	return t
 }
 
@@ -76,7 +76,7 @@ func (w *writer) histogram() {
 	w.storeWord(w.countOf(counts, t.thread, tiles, t.block), w.Get(found))
 }
 
-// sums are the sum of the values of the threads up to this one, and that of all. So many threads have a value, at least one.
+// sums returns the sum of the values of the threads up to this one, and of all. threads is how many have a value, at least one.
 func (w *writer) sums(v, thread, words, threads value) (up, all value) {
 	up = w.Variable(v)
 	own, done := w.sharedItem(words, thread), w.Label()
@@ -86,26 +86,26 @@ func (w *writer) sums(v, thread, words, threads value) (up, all value) {
 		}
 		w.Scope(func() {
 			w.storeShared(own, w.Get(up))
-			w.sync()
+			w.Barrier()
 			w.If(w.Op2(code.GeU32, thread, code.U32(distance)), func() {
 				other := w.loadShared(w.sharedItem(words, w.Op2(code.SubS32, thread, code.U32(distance))))
 				w.Set(up, w.Op2(code.AddS32, w.Get(up), other))
 			})
-			w.sync()
+			w.Barrier()
 		})
 	}
 	w.Place(done)
 	w.storeShared(own, w.Get(up))
-	w.sync()
+	w.Barrier()
 	all = w.loadShared(w.sharedItem(words, w.Op2(code.SubS32, threads, code.U32(1))))
-	w.sync()
+	w.Barrier()
 	return w.Get(up), all
 }
 
 // scan writes Scan.
 func (w *writer) scan() {
 	counts, totals, tiles := w.address(), w.address(), w.word()
-	thread, digit := w.special("tid.x"), w.special("ctaid.x")
+	thread, digit := w.Special("tid.x"), w.Special("ctaid.x")
 	words := w.sharedWords(BlockThreads)
 	before := w.Variable(code.U32(0))
 	w.loop(tiles, BlockThreads, func(from value) {

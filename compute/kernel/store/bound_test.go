@@ -13,7 +13,7 @@ import (
 	"github.com/go-vram/vram/compute/kernel/store"
 )
 
-// bytesIn are those of all entries of a folder.
+// bytesIn returns the size of all entries of a folder.
 func bytesIn(t *testing.T, folder string) (bytes int64) {
 	t.Helper()
 	for _, name := range namesIn(t, folder) {

@@ -7,5 +7,5 @@ import (
 	"github.com/go-vram/vram/cudadrv/dynamic"
 )
 
-// driver is that of a GPU.
+// driver opens the driver of a GPU.
 func driver() cudadrv.Driver { return dynamic.New(dynamic.Config{}) }

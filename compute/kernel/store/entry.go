@@ -21,7 +21,7 @@ type Key struct {
 const (
 	// format is the first line of a file. Another format has another one, and with it other file names.
 	format = "vram compiled kernel 1\n"
-	// suffix ends the names of entries, temporary those of files that are being written.
+	// suffix ends the names of entries, temporary ends the names of files that are being written.
 	suffix    = ".kernel"
 	temporary = ".writing"
 	nameBytes = 2*sha256.Size + len(suffix)

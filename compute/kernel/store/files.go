@@ -33,14 +33,14 @@ type file interface {
 	Close() error
 }
 
-// disk is that of the operating system.
+// disk is the operating system's.
 type disk struct{}
 
 // errIrregular is a folder, a device, or a file longer than any entry, where an entry should be.
 var errIrregular = errors.New("not a regular file of an entry's length")
 
 func (disk) read(to []byte, path string, limitBytes int64) (data []byte, changed time.Time, err error) {
-	info, err := os.Stat(path) // before it is opened: that of a pipe waits for a writer
+	info, err := os.Stat(path) // before it is opened: opening a pipe waits for a writer
 	if err != nil {
 		return to, time.Time{}, err
 	}

@@ -144,7 +144,7 @@ func TestAFullDisk(t *testing.T) {
 	}
 }
 
-// A folder that is removed meanwhile is made again.
+// A folder that was removed is made again.
 func TestTheFolderIsRemoved(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "kernels")
 	s := opened(t, folder)

@@ -32,8 +32,8 @@ func sharedKey(k int) store.Key { return keyOf("kernel " + strconv.Itoa(k)) }
 // sharedImage is the image of a key; each Put of it is the same.
 func sharedImage(k int) []byte { return bytes.Repeat([]byte{byte(k), byte(k + 100)}, sharedBytes/2) }
 
-// Several processes write, read, evict and damage the entries of one folder at once: an image is that of its key, no process fails, and in
-// the end the folder is within its bound and has no unfinished files.
+// Several processes write, read, evict and damage the entries of one folder at once: Get returns the image of its key, no
+// process fails, and in the end the folder is within its bound and has no unfinished files.
 func TestManyProcesses(t *testing.T) {
 	if what := os.Getenv(processVariable); what != "" {
 		seed, folder, _ := strings.Cut(what, " ")

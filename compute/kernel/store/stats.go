@@ -13,7 +13,7 @@ type Stats struct {
 	Written int64
 	Lost    int64 // images that Put did not keep
 	Evicted int64 // entries that were removed to keep the bound
-	Failed  int64 // operations on files that failed, those of lost images among them
+	Failed  int64 // operations on files that failed, including lost images
 
 	ReadBytes    int64 // of the images of hits
 	WrittenBytes int64 // of entries

@@ -180,7 +180,8 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// Two stores on a folder, each with many goroutines that read, write and damage the same entries: an image is that of its key.
+// Two stores on a folder, each with many goroutines that read, write and damage the same entries: Get returns the image of its
+// key.
 func TestManyWriters(t *testing.T) {
 	folder := t.TempDir()
 	const keys = 4

@@ -3,7 +3,7 @@ package tune
 import "time"
 
 const (
-	// EarlyRounds is after how many rounds slow variants are dropped: fewer times may be those of a device that was not warm.
+	// EarlyRounds is after how many rounds slow variants are dropped: fewer times may come from a device that was not warm.
 	EarlyRounds = 3
 	// slowTenths is by how much slower than the fastest a variant may be then, in tenths.
 	slowTenths = 15
@@ -19,7 +19,8 @@ type Contest struct {
 	dropped []bool
 }
 
-// NewContest begins a measurement of so many rounds, at least one. Rows name the variants; those that are not Verified are not timed.
+// NewContest begins a measurement of so many rounds, at least one. Rows name the variants; those that are not Verified are not
+// timed.
 func NewContest(rows []Row, rounds int) *Contest {
 	return &Contest{rows: append([]Row(nil), rows...), times: make([][]time.Duration, len(rows)), rounds: max(rounds, 1), dropped: make([]bool, len(rows))}
 }

@@ -2,11 +2,11 @@ package tune
 
 import "strings"
 
-// Index has the keys of a table's text, and reads the rows of a key when they are asked for: a process needs few of many. It does not change:
-// any number of goroutines may use it. A nil Index has no rows.
+// Index has the keys of a table's text, and reads the rows of a key when they are asked for: a process needs few of many. It
+// does not change: any number of goroutines may use it. A nil Index has no rows.
 type Index struct{ sections map[Device]map[Key]section }
 
-// section is the text behind the line of a key, up to the end of the table, and the number of its first line.
+// section is the text after the line of a key, up to the end of the table, and the number of its first line.
 type section struct {
 	text  string
 	first int
@@ -42,7 +42,7 @@ func NewIndex(text string) (*Index, error) {
 	return x, nil
 }
 
-// Rows are those of a key on a device, in order; none where the index has no such key. Errors: *SyntaxError of a row.
+// Rows returns the rows of a key on a device, in order; none where the index has no such key. Errors: *SyntaxError of a row.
 func (x *Index) Rows(on Device, of Key) ([]Row, error) {
 	if x == nil {
 		return nil, nil

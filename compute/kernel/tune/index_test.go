@@ -38,7 +38,8 @@ func TestAnIndexHasTheRowsOfItsTable(t *testing.T) {
 	assert.Nil(t, rows)
 }
 
-// Wrong lines of devices and keys are found at once, those of rows when their key is asked for; the line has its number in the text.
+// Wrong lines of devices and keys are found at once, wrong rows when their key is asked for; the line has its number in the
+// text.
 func TestAnIndexOfAWrongText(t *testing.T) {
 	_, err := tune.NewIndex("vram tuning table 2\n")
 	require.ErrorIs(t, err, tune.ErrVersion)

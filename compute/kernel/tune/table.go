@@ -22,7 +22,7 @@ type Key struct {
 	Rows, Cols int    // size classes: see SizeClass
 }
 
-// SizeClass is the class of a number: 0 for 0, and n for those of n bits.
+// SizeClass returns the class of a number: 0 for 0, and n for numbers of n bits.
 func SizeClass(n int) int { return bits.Len(uint(max(n, 0))) }
 
 // State says whether a variant may be taken.
@@ -68,7 +68,7 @@ type Table struct {
 	devices map[Device]map[Key][]Row
 }
 
-// Rows are those of a key on a device: the caller does not change them.
+// Rows returns the rows of a key on a device. The caller must not change them.
 func (t *Table) Rows(on Device, of Key) []Row {
 	if t == nil {
 		return nil
@@ -122,7 +122,7 @@ func (t *Table) Devices() []Device {
 	})
 }
 
-// Keys are those of a device, in order.
+// Keys returns the keys of a device, in order.
 func (t *Table) Keys(on Device) []Key {
 	return slices.SortedFunc(maps.Keys(t.all()[on]), func(a, b Key) int {
 		return cmp.Or(cmp.Compare(a.Kernel, b.Kernel), cmp.Compare(a.Layouts, b.Layouts), cmp.Compare(a.Rows, b.Rows), cmp.Compare(a.Cols, b.Cols))

@@ -127,7 +127,7 @@ func TestATableIsText(t *testing.T) {
 	assert.Equal(t, sampleText, other.String())
 }
 
-// Rows of a device are those of its name and its compute capability.
+// Rows of a device are found by its name and its compute capability.
 func TestRowsAreOfOneDevice(t *testing.T) {
 	key := tune.Key{Kernel: "float32 = neg(float32[0])", Layouts: "outer=0", Rows: 1, Cols: 21}
 	assert.Len(t, sample().Rows(tune.Device{Name: "NVIDIA H200", Major: 9}, key), 1)

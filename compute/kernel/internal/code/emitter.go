@@ -9,8 +9,7 @@ import (
 
 // Emitter prints the body of a kernel. Equal operations on equal values are written once within a scope and those around it.
 type Emitter struct {
-	Text []byte // memory for the text that a user makes of bodies
-
+	text   []byte // memory for the text of a module
 	body   []byte
 	counts [classCount]uint64 // of the registers
 	labels int
@@ -40,22 +39,22 @@ func (o *operation) key() key {
 // emitters is memory of emitters that were released: a process that starts writes many kernels, one after the other.
 var emitters sync.Pool //nolint:gochecknoglobals // scratch memory, made on first use
 
-// NewEmitter begins a body.
-func NewEmitter() *Emitter {
+// newEmitter returns an emitter with an empty body.
+func newEmitter() *Emitter {
 	if e, ok := emitters.Get().(*Emitter); ok {
 		return e
 	}
 	return &Emitter{body: make([]byte, 0, usualBytes), scopes: []map[key]Value{make(map[key]Value, usualValues)}}
 }
 
-// Release ends the use of an emitter, so that another one may have its memory.
-func (e *Emitter) Release() {
-	e.Reset()
+// release gives the memory to a later newEmitter.
+func (e *Emitter) release() {
+	e.reset()
 	emitters.Put(e)
 }
 
-// Reset begins another body.
-func (e *Emitter) Reset() {
+// reset empties the body.
+func (e *Emitter) reset() {
 	e.body, e.scopes, e.counts, e.labels = e.body[:0], e.scopes[:1], [classCount]uint64{}, 0
 	clear(e.scopes[0])
 }
@@ -277,11 +276,8 @@ func (e *Emitter) Rare(condition, otherwise Value, do func() Value) Value {
 	return to
 }
 
-// Body is the text between the braces of the kernel: declarations of registers, and the lines.
-func (e *Emitter) Body() string { return string(e.AppendBody(nil)) }
-
-// AppendBody adds Body.
-func (e *Emitter) AppendBody(b []byte) []byte {
+// appendBody appends the text between the braces of the kernel: the declarations of registers, and the lines.
+func (e *Emitter) appendBody(b []byte) []byte {
 	b = slices.Grow(b, len(e.body)+usualBytes/8)
 	for class, count := range e.counts {
 		if count > 0 {

@@ -31,7 +31,7 @@ func f64(x float64) Value { return F64(x) }
 
 // Op1 computes an operation of one operand.
 func (Evaluator) Op1(op Op, a Value) Value {
-	switch op { //nolint:exhaustive // those of one operand
+	switch op { //nolint:exhaustive // one operand only
 	case NegF32:
 		return U32(uint32(a.Bits) ^ 1<<31)
 	case AbsF32:
@@ -173,7 +173,7 @@ func saturateF64(x float64) int64 {
 
 // Op3 computes an operation of three operands.
 func (Evaluator) Op3(op Op, a, b, c Value) Value {
-	switch op { //nolint:exhaustive // those of three operands
+	switch op { //nolint:exhaustive // three operands only
 	case FmaF32:
 		return f32(fma32(a.AsFloat32(), b.AsFloat32(), c.AsFloat32()))
 	case FmaF64:
@@ -187,7 +187,8 @@ func (Evaluator) Op3(op Op, a, b, c Value) Value {
 	panic("code: " + op.Text() + " does not have three operands")
 }
 
-// fma32 is a*b+c, rounded once. The product is exact in float64; the sum is rounded to odd there, and so the second rounding does no harm.
+// fma32 is a*b+c, rounded once. The product is exact in float64; the sum is rounded to odd there, and so the second rounding
+// does no harm.
 func fma32(a, b, c float32) float32 {
 	p, z := float64(a)*float64(b), float64(c)
 	s := p + z

@@ -16,7 +16,7 @@ func (Evaluator) Op2(op Op, a, b Value) Value {
 	case op <= GeU64:
 		return bits64Op(op, a, b)
 	}
-	switch op { //nolint:exhaustive // those of two operands
+	switch op { //nolint:exhaustive // two operands only
 	case AndPred:
 		return Bool(a.Bits&b.Bits != 0)
 	case OrPred:
@@ -30,7 +30,7 @@ func (Evaluator) Op2(op Op, a, b Value) Value {
 }
 
 func float32Op(op Op, a, b float32) Value {
-	switch op { //nolint:exhaustive // those of two operands
+	switch op { //nolint:exhaustive // two operands only
 	case AddF32:
 		return f32(a + b)
 	case SubF32:
@@ -62,7 +62,7 @@ func float32Op(op Op, a, b float32) Value {
 }
 
 func float64Op(op Op, a, b float64) Value {
-	switch op { //nolint:exhaustive // those of two operands
+	switch op { //nolint:exhaustive // two operands only
 	case AddF64:
 		return f64(a + b)
 	case SubF64:
@@ -115,7 +115,7 @@ func greater[T float32 | float64](a, b T) T {
 }
 
 func bits32Op(op Op, a, b uint32) Value {
-	switch op { //nolint:exhaustive // those of two operands
+	switch op { //nolint:exhaustive // two operands only
 	case AddS32:
 		return U32(a + b)
 	case SubS32:
@@ -172,7 +172,7 @@ func bits32Op(op Op, a, b uint32) Value {
 
 func bits64Op(op Op, x, y Value) Value {
 	a, b := x.Bits, y.Bits
-	switch op { //nolint:exhaustive // those of two operands
+	switch op { //nolint:exhaustive // two operands only
 	case AddS64:
 		return U64(a + b)
 	case SubS64:

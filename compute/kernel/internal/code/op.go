@@ -115,7 +115,7 @@ const (
 	Select64
 	SelectPred
 
-	// Conversions, from the type behind to the type before; a conversion to an integer cuts the fraction off unless it is rounded.
+	// Conversions: AFromB converts B to A. A conversion to an integer truncates unless it is rounded.
 	F32FromS32
 	F32FromU32
 	F32FromS64

@@ -45,10 +45,10 @@ func Bool(x bool) Value {
 	return v
 }
 
-// AsFloat32 has the bits as a float32.
+// AsFloat32 returns the bits as a float32.
 func (v Value) AsFloat32() float32 { return math.Float32frombits(uint32(v.Bits)) } //nolint:gosec // the low half
 
-// AsFloat64 has the bits as a float64.
+// AsFloat64 returns the bits as a float64.
 func (v Value) AsFloat64() float64 { return math.Float64frombits(v.Bits) }
 
 // Machine performs operations: the Emitter writes them, the Evaluator computes them.

@@ -1,4 +1,5 @@
-// Package tables has the tuning tables that are part of the project: measured rows of package compute/kernel/tune, one file a kind of device.
+// Package tables has the tuning tables that are part of the project: measured rows of package compute/kernel/tune, one file a
+// kind of device.
 //
 // `go run ./compute/ops/measure` on a device writes its file.
 package tables
@@ -19,7 +20,8 @@ type file struct{ name, text string }
 
 func files() []file { return []file{{"nvidia-h200.txt", nvidiaH200}} }
 
-// Default is the rows of all files, read on the first call. It does not change. A file that is damaged has no rows: a test looks at each.
+// Default is the rows of all files, read on the first call. It does not change. A file that is damaged has no rows: a test
+// looks at each.
 var Default = sync.OnceValue(func() *tune.Table { //nolint:gochecknoglobals // made on first use: constant tables
 	all := &tune.Table{}
 	for _, f := range files() {
@@ -39,7 +41,8 @@ var indices = sync.OnceValue(func() (all []*tune.Index) { //nolint:gochecknoglob
 	return all
 })
 
-// Rows are those that Default has for a kind of work on a kind of device. It reads no others: a process that starts looks for few.
+// Rows are those that Default has for a kind of work on a kind of device. It reads no others: a process that starts looks for
+// few.
 func Rows(on tune.Device, of tune.Key) []tune.Row {
 	for _, x := range indices() {
 		if rows, err := x.Rows(on, of); err == nil && rows != nil {
@@ -49,7 +52,7 @@ func Rows(on tune.Device, of tune.Key) []tune.Row {
 	return nil
 }
 
-// Read is the table of one file. Errors: fs.ErrNotExist, those of tune.Parse.
+// Read is the table of one file. Errors: fs.ErrNotExist, errors of tune.Parse.
 func Read(name string) (*tune.Table, error) {
 	for _, f := range files() {
 		if f.name == name {

@@ -11,7 +11,7 @@ import (
 	"github.com/go-vram/vram/compute/kernel/tune/tables"
 )
 
-// Each file is a table as String writes it, has no wrong variant, and its rows are among those of Default.
+// Each file is a table as String writes it, has no wrong variant, and Default has its rows.
 func TestTheFilesAreTables(t *testing.T) {
 	entries, err := os.ReadDir(".")
 	require.NoError(t, err)

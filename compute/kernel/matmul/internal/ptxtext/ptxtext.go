@@ -1,4 +1,4 @@
-// Package ptxtext compiles the kernels of package matmul, and tells whether what was compiled is of the sources as they are. It is for
+// Package ptxtext compiles the kernels of package matmul, and reports whether the embedded ones match the sources. It is for
 // tests and the command that makes the files.
 //
 // # Concurrency properties
@@ -19,7 +19,7 @@ import (
 	"github.com/go-vram/vram/compute/kernel/matmul/internal/variant"
 )
 
-// Compile compiles a variant to PTX without its comments. Its error has the compiler's words.
+// Compile compiles a variant to PTX without its comments. Its error has the compiler's output.
 func Compile(sourceDir string, v variant.Variant) ([]byte, error) {
 	command := v.Compiler()
 	for _, d := range v.Defines {
@@ -27,16 +27,16 @@ func Compile(sourceDir string, v variant.Variant) ([]byte, error) {
 	}
 	command = append(command, filepath.Join(sourceDir, v.Source), "-o", "-")
 	run := exec.Command(command[0], command[1:]...)
-	var words bytes.Buffer
-	run.Stderr = &words
+	var output bytes.Buffer
+	run.Stderr = &output
 	text, err := run.Output()
-	if err != nil || words.Len() > 0 {
-		return nil, fmt.Errorf("%s: %w\n%s", v.Name, err, words.String())
+	if err != nil || output.Len() > 0 {
+		return nil, fmt.Errorf("%s: %w\n%s", v.Name, err, output.String())
 	}
 	return bare(text), nil
 }
 
-// bare takes comments and empty lines away.
+// bare removes comments and empty lines.
 func bare(text []byte) []byte {
 	var to bytes.Buffer
 	for line := range strings.Lines(string(text)) {
@@ -49,7 +49,7 @@ func bare(text []byte) []byte {
 	return to.Bytes()
 }
 
-// CompilerVersion is the first line of what the compiler says of itself.
+// CompilerVersion returns the first line of the compiler's version.
 func CompilerVersion() (string, error) {
 	version, err := exec.Command(variant.All()[0].Compiler()[0], "--version").Output()
 	if err != nil {

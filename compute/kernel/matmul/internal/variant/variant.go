@@ -1,8 +1,9 @@
-// Package variant lists the compiled kernels of package matmul: what each is compiled from and how, and what a launch of it needs.
+// Package variant lists the compiled kernels of package matmul: the source and the options of each, and the numbers that a
+// launch needs.
 //
 // # Concurrency properties
 //
-// Nothing here changes.
+// The package has no state.
 package variant
 
 import (
@@ -35,7 +36,8 @@ const (
 // MatrixUnits reports whether the variant multiplies by them.
 func (v Variant) MatrixUnits() bool { return v.Source == "tensor.cu" || v.Source == "group.cu" }
 
-// Compiler is the command that compiles the source to PTX for every GPU of the variant's compute capability and later, or for that one alone.
+// Compiler is the command that compiles the source to PTX for every GPU of the variant's compute capability and later, or for
+// that one alone.
 func (v Variant) Compiler() []string {
 	architecture, version := "sm_"+strconv.Itoa(v.Capability), "+ptx70"
 	if v.Only {
@@ -47,12 +49,12 @@ func (v Variant) Compiler() []string {
 	}
 }
 
-// Sources are the files of which variants are compiled, headers too.
+// Sources returns the files that variants are compiled from, with headers.
 func Sources() []string {
 	return []string{"device.h", "finish.h", "group.cu", "plain.cu", "staged.cu", "tensor.cu", "vector.cu"}
 }
 
-// All are the variants.
+// All returns the variants.
 func All() []Variant {
 	all := []Variant{
 		plain("f32", "float", 128, 128, 8, 8, 2),
@@ -86,8 +88,8 @@ type Tile struct {
 	ahead        int // 1: fragments are prepared one instruction ahead
 }
 
-// Tiles are the tiles of a kind of products by the matrix units, the largest first. These were the fastest of some sixty of each kind, for squares
-// of 512 to 4096 on an H200.
+// Tiles are the tiles of a kind of products by the matrix units, the largest first. These were the fastest of some sixty of
+// each kind, for squares of 512 to 4096 on an H200.
 func Tiles(kind int) []Tile {
 	switch kind {
 	case Three:
@@ -113,7 +115,7 @@ func Tiles(kind int) []Tile {
 	}
 }
 
-// GroupStep divides what a product by warpgroups sums up.
+// GroupStep divides the summed dimension of a product by warpgroups.
 const GroupStep = 32
 
 // GroupTile is the tile of 3xTF32 by warpgroups.
@@ -151,7 +153,7 @@ func letter(transposed bool) string {
 }
 
 func plain(name, element string, m, n, threadM, threadN, blocks int) Variant {
-	const k = 8 // more would take registers for what is on its way
+	const k = 8 // more would take registers for loads in flight
 	v := Variant{
 		Name: PlainName(name, m, n), Source: "plain.cu", Capability: 70, TileM: m, TileN: n, TileK: k, Threads: m / threadM * (n / threadN),
 		Defines: []string{

@@ -5,32 +5,33 @@ import (
 	"errors"
 	"time"
 
+	"github.com/go-vram/vram/compute/kernel/plan"
 	"github.com/go-vram/vram/compute/kernel/tune"
 	"github.com/go-vram/vram/cuda"
 )
 
-// bench has the operands of a measurement, several times.
+// bench has several sets of the operands of a measurement.
 type bench struct {
 	work    *work
 	on      *cuda.Context
-	sets    []*frame
-	want    [verified][][]byte // the reference's outputs, by the set
-	blocker cuda.Buffer        // its fills keep the device busy until launches are submitted
+	sets    []*set
+	want    [verified][][]byte // the reference's outputs, by set
+	blocker cuda.Buffer        // filling it keeps the device busy until launches are submitted
 	turn    int                // the next set
 	repeats int                // launches of one time; 0: not known
 }
 
 const (
-	// verified is how many sets the results are compared of. Their values differ: see sample.
+	// verified is how many sets are compared. Their values differ: see sample.
 	verified = 2
 	// maxSets bounds the copies: operands of 2 MiB fill 128 MiB.
 	maxSets = 64
-	// guardBytes lie behind each operand, and must not change.
+	// guardBytes follow each operand and must not change.
 	guardBytes = 256
 	// untouched is the byte of outputs before a launch.
 	untouched = 0xa5
 
-	// maxRepeats launches for one time make half a microsecond of the device's clock little.
+	// maxRepeats launches for one time make the clock's resolution of half a microsecond small.
 	maxRepeats = 16
 	// timedFor is how long those launches may last together.
 	timedFor = 2 * time.Millisecond
@@ -39,7 +40,13 @@ const (
 	launchesPerBlocker = 4
 )
 
-// newBench allocates and fills. Errors: ErrTuningMemory, those of cuda.Context.Alloc and CopyIn.
+// set is one copy of the operands.
+type set struct {
+	ranges [plan.MaxOperands]cuda.Range
+	args   []cuda.Arg
+}
+
+// newBench allocates and fills the sets. Errors: ErrTuningMemory, errors of cuda.Context.Alloc and CopyIn.
 func newBench(on *cuda.Context, w *work, with Tuning) (b *bench, err error) {
 	var each int64
 	for i := range w.count {
@@ -72,16 +79,16 @@ func newBench(on *cuda.Context, w *work, with Tuning) (b *bench, err error) {
 	return b, nil
 }
 
-// spanBytes are those from the lowest place of an operand to the end.
+// spanBytes returns the length of an operand from its lowest address.
 func (w *work) spanBytes(i int) int64 {
 	first, end := w.layouts[i].Bounds()
-	return int64(end-first) * int64(w.kernel.program.Operands[i].Type.Size())
+	return int64(end-first) * int64(w.program.Operands[i].Type.Size())
 }
 
-// add makes one more copy of the operands.
+// add allocates one more set.
 func (b *bench) add() error {
 	w, number := b.work, len(b.sets)
-	f := &frame{count: w.count, layouts: w.layouts}
+	f := &set{}
 	b.sets = append(b.sets, f)
 	for i := range w.count {
 		span, low := w.spanBytes(i), int64(w.lows[i]) //nolint:gosec // less than vectorBytes
@@ -93,8 +100,7 @@ func (b *bench) add() error {
 			return err
 		}
 		f.ranges[i] = cuda.Range{Buffer: buffer, Offset: low, Bytes: span}
-		f.addresses[i] = uint64(buffer.Ptr()) + w.lows[i]
-		if w.kernel.program.Operands[i].Out {
+		if w.program.Operands[i].Out {
 			continue
 		}
 		if number < verified {
@@ -109,9 +115,9 @@ func (b *bench) add() error {
 	return nil
 }
 
-// fill writes the values of a set, again and again a period of them.
+// fill writes the values of a set, repeating their period.
 func (b *bench) fill(to cuda.Range, operand, set int) error {
-	period := sample(b.work.kernel.program.Operands[operand].Type, operand, set, to.Bytes)
+	period := sample(b.work.program.Operands[operand].Type, operand, set, to.Bytes)
 	for at := int64(0); at < to.Bytes; at += int64(len(period)) {
 		piece := period[:min(int64(len(period)), to.Bytes-at)]
 		if err := b.on.CopyInAt(to.Buffer, to.Offset+at, piece); err != nil {
@@ -121,11 +127,11 @@ func (b *bench) fill(to cuda.Range, operand, set int) error {
 	return nil
 }
 
-// close frees the memory, behind the launches, and waits for them: code is unloaded only after that.
+// close frees the memory after the launches and waits for them, so that code can be unloaded.
 func (b *bench) close() error {
 	var all []error
 	for _, f := range b.sets {
-		for i := range f.count {
+		for i := range b.work.count {
 			if f.ranges[i].Buffer.Live() {
 				all = append(all, f.ranges[i].Buffer.Free())
 			}
@@ -141,17 +147,17 @@ func (b *bench) close() error {
 // launch submits a variant on a set.
 func (b *bench) launch(c *candidate, set int) error {
 	f := b.sets[set]
-	f.take(&c.ready)
-	return f.launch(b.on, &c.ready)
+	f.args = c.ready.fill(f.args, &f.ranges)
+	return c.ready.launch(b.on, f.args)
 }
 
-// verify launches a variant on the sets that are compared, and keeps the results, or holds them against those of the reference. An error with
-// the state Verified is not the variant's.
+// verify launches a variant on the sets that are compared, and keeps the results as the reference, or compares them with it. An
+// error with the state Verified is not the variant's.
 func (b *bench) verify(ctx context.Context, c *candidate, reference bool) (tune.State, error) {
-	p := b.work.kernel.program
+	p := b.work.program
 	for set := range verified {
 		f := b.sets[set]
-		for i := p.Inputs; i < f.count; i++ {
+		for i := p.Inputs; i < b.work.count; i++ {
 			if f.ranges[i].Bytes > 0 {
 				if err := b.on.Fill8(cuda.Whole(f.ranges[i].Buffer), untouched); err != nil {
 					return tune.Verified, err
@@ -164,7 +170,7 @@ func (b *bench) verify(ctx context.Context, c *candidate, reference bool) (tune.
 		if err := b.on.Synchronize(ctx); err != nil {
 			return tune.Failed, err
 		}
-		for i := p.Inputs; i < f.count; i++ {
+		for i := p.Inputs; i < b.work.count; i++ {
 			got, err := b.read(f.ranges[i])
 			if err != nil {
 				return tune.Verified, err
@@ -182,7 +188,7 @@ func (b *bench) verify(ctx context.Context, c *candidate, reference bool) (tune.
 	return tune.Verified, nil
 }
 
-// read has the bytes of an operand's whole buffer.
+// read copies an operand's whole buffer to the host.
 func (b *bench) read(r cuda.Range) ([]byte, error) {
 	if r.Bytes == 0 {
 		return nil, nil
@@ -191,7 +197,7 @@ func (b *bench) read(r cuda.Range) ([]byte, error) {
 	return all, b.on.CopyOutAt(all, r.Buffer, 0)
 }
 
-// timed is the time of one launch: the mean of some, each on other operands.
+// timed returns the time of one launch: the mean of several, each on another set.
 func (b *bench) timed(ctx context.Context, c *candidate) (took time.Duration, err error) {
 	if b.repeats == 0 {
 		b.repeats = 1
@@ -215,7 +221,7 @@ func (b *bench) timed(ctx context.Context, c *candidate) (took time.Duration, er
 	return took / time.Duration(b.repeats), err
 }
 
-// until launches a variant as often as one time takes, and waits: the time since an event.
+// until launches a variant b.repeats times, waits, and returns the time since start.
 func (b *bench) until(ctx context.Context, start *cuda.Event, c *candidate) (took time.Duration, err error) {
 	for range b.repeats {
 		if err := b.launch(c, b.turn%len(b.sets)); err != nil {
