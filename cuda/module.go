@@ -15,7 +15,7 @@ type Module struct {
 	unloaded atomic.Bool
 	graphs   atomic.Int64 // kernels of it in open graphs
 
-	paramCounts map[string]int // of its kernels, those that the image tells
+	paramCounts map[string]int // by kernel, as far as the image is readable
 }
 
 // LoadModule loads PTX text, a cubin or a fat binary. The driver compiles PTX, some milliseconds for a small kernel, unless its own
@@ -109,13 +109,14 @@ type Function struct {
 	handle     cudadrv.Function
 	params     []param
 	paramBytes int
-	known      bool // the driver has told the parameters
+	known      bool // params is complete
 }
 
-// Function finds a kernel by name, and asks the driver for its parameters: launches are held against them where the driver can tell
-// (CUDA 12.4 and later). How many there are is in PTX and in cubins. For a kernel of a fat binary the driver is asked until it knows no further
-// one, which tools that watch its calls report as an error. Elsewhere the driver refuses a launch with too many bytes of arguments, and nothing finds too few: the kernel has
-// anything for the rest. Errors: ErrNotOpen, ErrUnloaded, and the driver's: cudadrv.NotFound, cudadrv.InvalidValue for "".
+// Function finds a kernel by name and asks the driver for its parameters, so that launches can check their arguments (CUDA 12.4 and later).
+// It reads the number of parameters from PTX, cubins, and fat binaries with a part that is not compressed. For other images it asks the driver
+// until that knows no further parameter, which tools that check driver calls report as an error. Older drivers refuse a launch with too many
+// bytes of arguments, and detect no missing ones: the kernel reads undefined values. Errors: ErrNotOpen, ErrUnloaded, and the driver's:
+// cudadrv.NotFound, cudadrv.InvalidValue for "".
 func (m *Module) Function(name string) (*Function, error) {
 	if err := m.usable(); err != nil {
 		return nil, err
@@ -132,8 +133,8 @@ func (m *Module) Function(name string) (*Function, error) {
 	return f, nil
 }
 
-// askParams asks the driver for the kernel's parameters, one after the other: as many as the image has, or until there is no further one. Where
-// the driver cannot tell, launches lay the arguments out as C does.
+// askParams asks the driver for each parameter of the kernel: as many as the image has, or until there is no further one. Where the driver
+// does not support the call, launches lay the arguments out as C does.
 func (f *Function) askParams() error {
 	count, counted := f.module.paramCounts[f.name]
 	for !counted || len(f.params) < count {
