@@ -17,10 +17,10 @@ type Dim3 = cudadrv.Dim3
 func Cover(n, blockThreads int) Geometry {
 	blockThreads = max(blockThreads, 1)
 	blocks := max((n+blockThreads-1)/blockThreads, 1)
-	return Geometry{Grid: Dim3{X: uint32(blocks), Y: 1, Z: 1}, Block: Dim3{X: uint32(blockThreads), Y: 1, Z: 1}} //nolint:gosec // CUDA refuses what is too large
+	return Geometry{Grid: Dim3{X: uint32(blocks), Y: 1, Z: 1}, Block: Dim3{X: uint32(blockThreads), Y: 1, Z: 1}} //nolint:gosec // CUDA refuses larger values
 }
 
-// mode says what a kernel does with an argument.
+// mode is how a kernel uses an argument.
 type mode uint8
 
 const (
@@ -84,7 +84,7 @@ func within(b Buffer, offset, bytes int64) error {
 	return nil
 }
 
-// maxParamBytes is what all parameters of a kernel may have on every device.
+// maxParamBytes is the limit of all parameters of a kernel together on every device.
 const maxParamBytes = 4096
 
 // params are the arguments of a launch as the driver takes them: in the heap, since the stack of a goroutine moves.

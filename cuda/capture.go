@@ -17,7 +17,7 @@ type CaptureMode = cudadrv.CaptureMode
 
 // The modes of a capture.
 const (
-	// Relaxed forbids nothing. It is what Capture takes.
+	// Relaxed forbids nothing. Capture uses it.
 	Relaxed = cudadrv.CaptureRelaxed
 	// ThreadLocal refuses calls of the capturing thread that a graph cannot have, as an allocation past vram, which would otherwise be
 	// made once, at the capture.
@@ -37,10 +37,10 @@ type options struct {
 // Mode captures in that mode.
 func Mode(m CaptureMode) Option { return func(o *options) { o.mode = m } }
 
-// capture is a capture under way.
+// capture is a capture in progress.
 type capture struct {
 	pool *Pool
-	mu   sync.Mutex // guards what follows; launches in a capture are cold
+	mu   sync.Mutex // guards the fields below; launches in a capture are cold
 
 	streams []*submission // that are captured: the first began it. The index is the number in order
 	order   reuse
@@ -62,16 +62,16 @@ type captured struct {
 	count  uint64 // of the allocation
 }
 
-// Capture runs f, and makes a graph of what it submits to the context, and to others that join it by Context.Wait; nothing of that runs.
-// It takes memory of Context.Alloc inside from the graph's hold: see the package comment. f runs on this goroutine and its
-// thread. If f returns an error, or panics, there is no graph. The caller closes the graph.
+// Capture runs f, and makes a graph of the work that it submits to the context, and to others that join it by Context.Wait;
+// none of that work runs. It takes memory of Context.Alloc inside from the graph's hold: see the package comment. f runs on
+// this goroutine and its thread. If f returns an error, or panics, there is no graph. The caller closes the graph.
 //
-// The capture begins once the driver calls that others make on the stream have ended, a Synchronize among them, and f's return is followed
-// by a wait for what others are submitting to it. Until then further calls that may not be part of it are refused: see the package comment.
-// A call that does not end for ten seconds refuses the capture instead: so does one from which Capture is called.
+// The capture begins once the driver calls of others on the stream, Synchronize included, have returned. After f it waits for
+// calls that others have begun. Until then further calls that may not be part of it are refused: see the package comment. If a
+// call does not return within ten seconds, or Capture is called from within one, the capture is refused.
 //
-// Errors: f's; a *vram.CaptureError for a context that is captured, or with vram.ErrBusy as above; cudadrv.NotSupported, those of making
-// a stream, and the driver's.
+// Errors: f's; a *vram.CaptureError for a context that is captured, or with vram.ErrBusy as above; cudadrv.NotSupported, errors
+// of making a stream, and the driver's.
 func (c *Context) Capture(f func() error, with ...Option) (g *Graph, err error) {
 	if !c.opened() {
 		return nil, ErrNotOpen
@@ -108,7 +108,7 @@ func (c *Context) Capture(f func() error, with ...Option) (g *Graph, err error) 
 	return c.instantiate(p, captured)
 }
 
-// instantiate makes a graph of what was captured, or drops that.
+// instantiate makes a graph of the captured work, or drops it on an error.
 func (c *Context) instantiate(p *capture, captured cudadrv.Graph) (g *Graph, err error) {
 	defer func() {
 		if g == nil { // also after a panic
@@ -150,7 +150,7 @@ func (c *Context) capturing(pool *Pool, mode CaptureMode, f func() error) (_ *ca
 	}
 	complete := false
 	defer func() {
-		p.end() // what comes now runs
+		p.end() // later work runs
 		if !complete {
 			p.drop()
 		}
@@ -181,7 +181,7 @@ func (c *submission) destroyGraph(g cudadrv.Graph) error {
 	return c.work.Guarded(func() error { return c.graphs.GraphDestroy(g) })
 }
 
-// drop ends what a capture owns that becomes no graph.
+// drop releases the resources of a capture that does not become a graph.
 func (p *capture) drop() {
 	for _, b := range p.scratch {
 		_ = b.Free() // a caller of the capture may have done so
@@ -191,8 +191,8 @@ func (p *capture) drop() {
 	}
 }
 
-// alloc allocates for a captured stream. Branches of a graph may run at the same time, so that one may have what another has freed once it
-// is behind all uses of that: memory of the hold that is not free for the stream is put aside until the rest was looked at.
+// alloc allocates for a captured stream. Branches of a graph may run at the same time, so a stream may reuse memory that
+// another freed only after all its uses. alloc sets memory that the stream may not use aside until it has tried the rest.
 func (p *capture) alloc(c *submission, bytes int64) (b Buffer, err error) {
 	var aside []Buffer
 	for {
@@ -214,7 +214,7 @@ func (p *capture) take(c *submission, b Buffer) bool {
 	p.settle()
 	stream, memory := slices.Index(p.streams, c), spanOf(b)
 	if stream < 0 || !p.order.free(stream, memory) {
-		return stream < 0 // the capture has ended meanwhile
+		return stream < 0 // the capture has ended
 	}
 	p.own = append(p.own, captured{b, stream, p.order.take(stream, memory)})
 	return true
@@ -232,9 +232,9 @@ func (p *capture) settle() {
 	})
 }
 
-// touch notes that work of a captured stream has the address of a buffer. A buffer from outside is announced to be used by the hold, and
-// one of the hold is the stream's until others are behind the work. Work of a stream on a buffer that another one has allocated is put
-// behind the allocation, since the memory may have been in use before.
+// touch notes that work of a captured stream has the address of a buffer. It records a use by the hold for a buffer from
+// outside. A buffer of the hold belongs to the stream until other streams wait for the work. Work on a buffer of another stream
+// waits for its allocation, since the memory may have been in use before.
 func (p *capture) touch(c *submission, b Buffer) error {
 	home, ok := streams.Home(b)
 	if !ok {
@@ -298,7 +298,7 @@ func (p *capture) workspace(c *submission, bytes int64) (Buffer, error) {
 	return b, nil
 }
 
-// settleStreams waits until what was to be part of the graph has been submitted, and lets nothing more become part of it.
+// settleStreams waits for submissions to the capture that have begun, and ends it for later ones.
 func (p *capture) settleStreams() {
 	p.mu.Lock()
 	p.ended = true
@@ -334,7 +334,7 @@ func (p *capture) join(c, behind *submission) error {
 	if c.capture.Load() == p {
 		return p.wait(c, behind)
 	}
-	return c.work.BeginCapture(func() error { // what others submit to the stream from here on may be part of the graph
+	return c.work.BeginCapture(func() error { // from here on submissions of others may become part of the graph
 		p.streams = append(p.streams, c)
 		p.order.add()
 		joined := false
@@ -375,9 +375,9 @@ func (p *capture) wait(c, behind *submission) error {
 	return nil
 }
 
-// Pool is memory for graphs that run one after the other: what one has freed inside its capture the next may have. So a buffer that
-// a capture has left live has its bytes until another graph of the pool is launched. Close the pool when no further graph is to be
-// captured with it; its memory goes with the last graph.
+// Pool is memory for graphs that run one after the other: a graph may reuse memory that the one before it freed inside its
+// capture. So a buffer that outlives its capture keeps its contents until another graph of the pool is launched. Close the pool
+// when no further graph is to be captured with it; its memory goes with the last graph.
 type Pool struct {
 	on     *submission
 	hold   streams.Hold

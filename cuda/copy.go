@@ -22,7 +22,7 @@ func (r Range) ptr() cudadrv.Ptr {
 	return r.Buffer.Ptr() + cudadrv.Ptr(r.Offset) //nolint:gosec // within the buffer
 }
 
-// Element is what host slices that are copied have.
+// Element is the type set of elements of host slices.
 type Element interface {
 	~int8 | ~uint8 | ~int16 | ~uint16 | ~int32 | ~uint32 | ~int64 | ~uint64 | ~float32 | ~float64
 }
@@ -35,7 +35,7 @@ func bytesOf[T Element](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])))
 }
 
-// on submits work on ranges of buffers, checked, ordered and announced as those of launches are.
+// on submits work on ranges of buffers. Like Launch, it checks, orders and announces them.
 func (c *Context) on(submit func() error, ranges ...Range) error {
 	if !c.opened() {
 		return ErrNotOpen
@@ -73,7 +73,7 @@ func CopyIn[T Element](c *Context, dst Buffer, src []T) error {
 	return c.CopyInAt(dst, 0, bytesOf(src))
 }
 
-// CopyOut copies the begin of a buffer into a slice, and waits until it is there. Errors are those of CopyIn.
+// CopyOut copies the begin of a buffer into a slice, and waits until it is there. It returns the errors of CopyIn.
 func CopyOut[T Element](c *Context, dst []T, src Buffer) error {
 	return c.CopyOutAt(bytesOf(dst), src, 0)
 }
@@ -88,9 +88,9 @@ func (c *Context) CopyOutAt(dst []byte, src Buffer, offset int64) error {
 	return c.settled(dst, func() error { return c.copyOut(dst, Part(src, offset, int64(len(dst))), true) })
 }
 
-// CopyInAsync submits a copy from host memory. The bytes are the device's until it has got there: where they are not page-locked the
-// driver may wait. It can be captured, page-locked or not: each launch of the graph copies what the bytes are then, and the caller keeps
-// them as long as the graph is launched. Errors: those of Copy.
+// CopyInAsync submits a copy from host memory. The caller must not change the bytes before the device has copied them. If they
+// are not page-locked, the driver may wait. In a capture, each launch of the graph copies the bytes as they are at that time,
+// so the caller keeps them for the life of the graph. Errors: those of Copy.
 func (c *Context) CopyInAsync(dst Range, src []byte) error { return c.copyIn(dst, src, false) }
 
 // CopyOutAsync is CopyInAsync to host memory.
@@ -138,9 +138,10 @@ func (c *Context) settled(host []byte, submit func() error) error {
 	})
 }
 
-// Copy submits a copy within the device. Errors, with which nothing was submitted: *LengthError, ErrNotOpen, ErrNotLive, ErrForeign,
-// ErrAsleep, *RangeError, vram.ErrClosed, and the driver's; a *vram.CaptureError while another stream is being captured whose buffers the copy
-// touches, or behind whose work on them it has to be, and as a capture of the context's own stream begins or ends.
+// Copy submits a copy within the device. After an error nothing was submitted: *LengthError, ErrNotOpen, ErrNotLive,
+// ErrForeign, ErrAsleep, *RangeError, vram.ErrClosed, and the driver's; a *vram.CaptureError while a capture of the context's
+// own stream begins or ends, or while another stream is captured that owns the buffers or whose work on them the copy must
+// follow.
 func (c *Context) Copy(dst, src Range) error {
 	if dst.Bytes != src.Bytes {
 		return &LengthError{dst.Bytes, src.Bytes}
@@ -148,13 +149,13 @@ func (c *Context) Copy(dst, src Range) error {
 	return named("Context.Copy", c.on(func() error { return c.device.MemcpyDtoDAsync(dst.ptr(), src.ptr(), dst.Bytes, c.handle) }, dst, src))
 }
 
-// Rows is rows of bytes in a buffer: Pitch is from the begin of one to that of the next.
+// Rows is a number of rows of bytes in a buffer: Pitch is the distance between the begins of two rows.
 type Rows struct {
 	Buffer        Buffer
 	Offset, Pitch int64
 }
 
-// Copy2D submits a copy of so many rows of so many bytes within the device. Errors: those of Copy.
+// Copy2D submits a copy of a number of rows of widthBytes within the device. It returns the errors of Copy.
 func (c *Context) Copy2D(dst, src Rows, widthBytes, rows int64) error {
 	if !c.opened() {
 		return ErrNotOpen
@@ -191,17 +192,18 @@ func (r Rows) covered(widthBytes, rows int64) (Range, error) {
 	return Part(r.Buffer, r.Offset, (rows-1)*r.Pitch+widthBytes), nil
 }
 
-// Fill8 submits a fill with a byte. Errors: those of Copy.
+// Fill8 submits a fill with a byte. It returns the errors of Copy.
 func (c *Context) Fill8(r Range, value uint8) error {
 	return named("Context.Fill8", c.on(func() error { return c.device.MemsetD8Async(r.ptr(), value, r.Bytes, c.handle) }, r))
 }
 
-// Fill16 submits a fill with a value of two bytes: the range begins and ends at multiples of 2. Errors: those of Copy.
+// Fill16 submits a fill with a 2-byte value: the range begins and ends at multiples of 2. It returns the errors of Copy.
 func (c *Context) Fill16(r Range, value uint16) error {
 	return c.fill("cuMemsetD16Async", r, 2, func(count int64) error { return c.wide.MemsetD16Async(r.ptr(), value, count, c.handle) })
 }
 
-// Fill32 submits a fill with a value of four bytes, as float32 ones: the range begins and ends at multiples of 4. Errors: those of Copy.
+// Fill32 submits a fill with a 4-byte value, such as a float32: the range begins and ends at multiples of 4. It returns the
+// errors of Copy.
 func (c *Context) Fill32(r Range, value uint32) error {
 	return c.fill("cuMemsetD32Async", r, 4, func(count int64) error { return c.wide.MemsetD32Async(r.ptr(), value, count, c.handle) })
 }

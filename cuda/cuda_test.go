@@ -222,8 +222,8 @@ func TestModulesAreUnloaded(t *testing.T) {
 	require.ErrorIs(t, err, cuda.ErrUnloaded)
 }
 
-// Work on a buffer of another stream is behind that stream's, and the stream's next work on it behind it. The checker reports what is
-// not in order.
+// Work on a buffer of another stream waits for that stream, and the stream's next work on the buffer waits for it. The checker
+// reports work without an order.
 func TestWorkOnBuffersOfOtherStreams(t *testing.T) {
 	r, a := newRig(t)
 	b, c := r.context(), r.context()

@@ -34,8 +34,8 @@ var (
 	// ErrCapturing refuses a call that waits for a stream, or cannot be part of a graph, while the stream is captured. It is the kind of
 	// every *vram.CaptureError.
 	ErrCapturing = streams.ErrCapturing
-	// ErrOverlap refuses an operation with an output that shares memory with another operand. Launch does not look for it: the packages
-	// above know what a kernel reads and writes.
+	// ErrOverlap refuses an operation with an output that shares memory with another operand. Launch does not check it: only
+	// the packages above know which operands a kernel reads and writes.
 	ErrOverlap = errors.New("the memory overlaps that of an output")
 	// ErrArgumentCount refuses a launch with more or fewer arguments than the kernel has parameters.
 	ErrArgumentCount = errors.New("cuda: wrong number of arguments")

@@ -18,8 +18,9 @@ type Event struct {
 	closed atomic.Bool
 }
 
-// Record makes an event of what was submitted so far. The caller closes it. Errors: ErrNotOpen, vram.ErrClosed, and the driver's; in a
-// capture, also one that was begun past this package, a *vram.CaptureError: use Context.Wait there.
+// Record makes an event that is reached when the work submitted so far has finished. The caller closes it. Errors: ErrNotOpen,
+// vram.ErrClosed, and the driver's; in a capture, also one that was begun past this package, a *vram.CaptureError: use
+// Context.Wait there.
 func (c *Context) Record() (*Event, error) {
 	if !c.opened() {
 		return nil, ErrNotOpen
@@ -89,8 +90,8 @@ func (e *Event) Done() (bool, error) {
 	return passed, e.uncaptured(err)
 }
 
-// Synchronize waits until the device has come to the event, or ctx ends: then a goroutine waits on, and closes the event. Errors: ctx's, and
-// those of Done.
+// Synchronize waits until the device has reached the event, or ctx ends: then a goroutine continues to wait, and closes the
+// event. It returns ctx's error and the errors of Done.
 func (e *Event) Synchronize(ctx context.Context) error {
 	if err := e.usable(); err != nil {
 		return err
@@ -134,9 +135,9 @@ func (e *Event) Since(start *Event) (time.Duration, error) {
 	return e.on.timed.EventElapsedTime(start.handle, e.handle)
 }
 
-// WaitEvent makes later work of the context wait, on the device, for an event of any context of the device. Memory of other streams
-// that the work behind it touches is ordered by launches themselves: this is for work that is submitted by hand. Errors: ErrForeign,
-// vram.ErrClosed, those of Event.Done, and in a capture a *vram.CaptureError.
+// WaitEvent makes later work of the context wait, on the device, for an event of any context of the device. Launches order
+// their work on memory of other streams themselves: WaitEvent is for work that is submitted by hand. Errors: ErrForeign,
+// vram.ErrClosed, the errors of Event.Done, and in a capture a *vram.CaptureError.
 func (c *Context) WaitEvent(e *Event) error {
 	if !c.opened() {
 		return ErrNotOpen

@@ -16,15 +16,15 @@ import (
 	"github.com/go-vram/vram/cudadrv/site"
 )
 
-// reaching is several devices behind one checker, which knows the memory that each of them has access to. Kernels of the second one reach
-// the memory of the first.
+// reaching is several devices under one checker, which knows the memory that each of them can access. Kernels of the second one
+// access memory of the first.
 type reaching struct {
 	*several
 	checked *hazard.Driver
 	touch   *cuda.Function // of the second device
 	add     *cuda.Function
-	// unseen: memory that kernels have touched is unmapped behind a wait of its own device alone, of which the checker of
-	// the kernels' device does not know.
+	// unseen: memory that kernels have touched is unmapped after a wait of its own device alone, which the checker of the
+	// kernels' device does not see.
 	unseen bool
 }
 
@@ -75,8 +75,8 @@ func (r *reaching) after(c *cuda.Context) time.Duration {
 	return r.machine.Device(0).Now()
 }
 
-// A launch is behind the work of a foreign buffer's stream, and later work of that stream is behind the launch: so the memory may be
-// freed, and written anew, at once.
+// A launch waits for the work of a foreign buffer's stream, and later work of that stream waits for the launch: so the memory
+// may be freed, and overwritten, at once.
 func TestLaunchesOnForeignBuffersAreOrdered(t *testing.T) {
 	r := newReaching(t)
 	home, c := r.context(0), r.context(1)
@@ -102,8 +102,8 @@ func TestLaunchesOnForeignBuffersAreOrdered(t *testing.T) {
 	r.free(y)
 }
 
-// A launch is behind the work of other streams on foreign buffers, and one on buffers of several streams is ordered with all of them, and
-// with its own device's.
+// A launch waits for the work of other streams on foreign buffers, and one on buffers of several streams is ordered with all of
+// them, and with its own device's.
 func TestLaunchesOnBuffersOfManyStreams(t *testing.T) {
 	r := newReaching(t)
 	home, user, second, own, c := r.context(0), r.context(0), r.context(0), r.context(1), r.context(1)
@@ -117,7 +117,7 @@ func TestLaunchesOnBuffersOfManyStreams(t *testing.T) {
 	for _, waits := range []*cuda.Context{home, second} {
 		assert.GreaterOrEqual(t, r.after(waits)-begin, 3*time.Second)
 	}
-	// Work of the other stream on the buffer is behind the launch, too.
+	// Work of the other stream on the buffer waits for the launch, too.
 	begin = r.after(c)
 	r.busy(c)
 	require.NoError(t, c.Launch(r.touch, oneThread, cuda.InOut(x)))

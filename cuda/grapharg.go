@@ -42,11 +42,12 @@ var ErrNoKernel = errors.New("cuda: the graph has no such kernel")
 // ErrNodes says that the graph's kernels cannot be told apart: some were not launched by Context.Launch.
 var ErrNodes = errors.New("cuda: the graph has kernels that this package did not launch")
 
-// SetArgs replaces geometry and arguments of a kernel, by its index in Kernels, for launches to come: a launch has all of the old ones
-// or all of the new ones, and is behind the work on its own buffers. SetArgs waits until the calls of Launch that have begun have
-// returned, not for the device. Buffers are checked as in Context.Launch, and the graph keeps their memory until they are replaced in turn
-// and the launches that had them have finished. Buffers of the capture stay the graph's until Close: other work of it may have them.
-// Errors: *ArgumentError, ErrNoKernel, ErrNodes, ErrGraphClosed, and the driver's: with each the graph keeps its arguments.
+// SetArgs replaces geometry and arguments of a kernel, by its index in Kernels, for launches to come: a launch uses all of the
+// old ones or all of the new ones, and waits for the work on its own buffers. SetArgs waits until the calls of Launch that have
+// begun have returned, not for the device. Buffers are checked as in Context.Launch, and the graph keeps their memory until
+// they are replaced in turn and the launches that had them have finished. Buffers of the capture stay the graph's until Close:
+// other work of it may have them. Errors: *ArgumentError, ErrNoKernel, ErrNodes, ErrGraphClosed, and the driver's: with each
+// the graph keeps its arguments.
 func (g *Graph) SetArgs(kernel int, geometry Geometry, args ...Arg) error {
 	if g == nil || g.on == nil {
 		return ErrNotOpen

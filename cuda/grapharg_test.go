@@ -162,7 +162,7 @@ func TestArgumentsOfManyGoroutines(t *testing.T) {
 	require.NoError(t, x.Free())
 }
 
-// A launch is behind the work on the buffers that it has got, and no longer behind that on those before.
+// A launch waits for work on its new buffers, and no longer for work on the replaced ones.
 func TestNewArgumentsAreInOrder(t *testing.T) {
 	r, c := newRig(t)
 	d, e := r.context(), r.context()
@@ -188,7 +188,8 @@ func TestNewArgumentsAreInOrder(t *testing.T) {
 	r.free(x, y)
 }
 
-// The checker knows what a graph touches whose arguments were replaced: work past the package on the new buffer, without an order, is a race.
+// The checker knows the buffers of a graph whose arguments were replaced: work past the package on the new buffer, without an
+// order, is a race.
 func TestNewArgumentsAreChecked(t *testing.T) {
 	r, c := newRig(t, vramtest.Expected())
 	d := r.context()
@@ -243,7 +244,8 @@ func TestReplacedArgumentsLeaveTheGraph(t *testing.T) {
 	r.free(first)
 }
 
-// So do those of one kernel while another one has its own; and a buffer that outlives many graphs' arguments notes none of them.
+// So do those of one kernel while another one keeps its arguments; and a buffer that outlives the arguments of many graphs
+// keeps no trace of them.
 func TestReplacedArgumentsLeaveEachKernel(t *testing.T) {
 	r, c := newFailing(t, sim.Config{})
 	d := r.context()
@@ -311,7 +313,7 @@ func TestArgumentsThatAreRefused(t *testing.T) {
 	require.NoError(t, x.Free())
 }
 
-// So do those of a graph that is closed, while its pool stays open.
+// So do the arguments of a closed graph, while its pool stays open.
 func TestArgumentsLeaveAPoolWithTheirGraph(t *testing.T) {
 	r, c := newRig(t)
 	d := r.context()

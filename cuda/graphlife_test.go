@@ -14,7 +14,7 @@ import (
 	"github.com/go-vram/vram/internal/recovered"
 )
 
-// heapBytes is what lives on the Go heap.
+// heapBytes returns the live bytes of the Go heap.
 func heapBytes() int64 {
 	var m runtime.MemStats
 	runtime.GC()

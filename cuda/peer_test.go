@@ -91,8 +91,8 @@ func (s *several) free(all ...cuda.Buffer) {
 	}
 }
 
-// A copy is behind the work before it on both devices, and the source's stream is behind the copy: also where the source is freed and
-// its memory is written anew at once. The host waits for nothing.
+// A copy waits for earlier work on both devices, and the source's stream waits for the copy, even if the source is freed and
+// its memory overwritten at once. The host does not wait.
 func TestCopyPeerIsOrderedOnBothDevices(t *testing.T) {
 	for name, late := range map[string]int{"the source is late": 0, "the destination is late": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -126,12 +126,12 @@ func TestCopyPeerOfBuffersOfOtherStreams(t *testing.T) {
 	s.busy(to)
 	s.busy(to)
 	require.NoError(t, to.CopyPeer(cuda.Whole(y), from, cuda.Whole(x)))
-	// Work of the source's own stream that comes later is behind the copy, and so is a reader of the destination.
+	// Later work of the source's own stream waits for the copy, and so does a reader of the destination.
 	require.NoError(t, home.Fill8(cuda.Whole(x), 8))
 	s.holds(guest, y, 7)
 	s.holds(home, x, 8)
 
-	// Freed memory waits for the copy: a buffer of its stream that is made meanwhile is another one.
+	// Freed memory waits for the copy: a new buffer of its stream has other memory.
 	s.busy(to)
 	require.NoError(t, to.CopyPeer(cuda.Whole(y), from, cuda.Whole(x)))
 	at := x.Ptr()
@@ -243,7 +243,7 @@ func TestTransferPeer(t *testing.T) {
 		s.holds(to, y, 7)
 		s.free(y, z)
 	}
-	// A stream may be closed right behind a copy from its memory, and so may the device.
+	// A stream may be closed right after a copy from its memory, and so may the device.
 	x := s.filled(home, mib, 7)
 	s.busy(to)
 	y, err := to.TransferPeer(from, x)

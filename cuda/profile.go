@@ -12,8 +12,8 @@ import (
 type KernelTime struct {
 	Kernel   string
 	Geometry Geometry
-	// Duration is the device's time between the event before the launch and the one behind it. Kernels of other streams that run
-	// meanwhile make it longer.
+	// Duration is the device's time between the event before the launch and the event after it. Kernels of other streams that
+	// run at the same time make it longer.
 	Duration time.Duration
 }
 
@@ -21,7 +21,7 @@ type KernelTime struct {
 type Profile struct {
 	on *submission
 	mu sync.Mutex // launches that are profiled meet here
-	// What has been launched, in order.
+	// The launches, in order.
 	launches []profiled
 	failed   error
 }
@@ -53,7 +53,7 @@ func (c *Context) StartProfile() (*Profile, error) {
 // ErrProfiling refuses a second profile of a stream.
 var ErrProfiling = errors.New("cuda: a profile of the stream is on")
 
-// launch submits a kernel between two events. What the profile lacks afterwards Stop says; the launch is not refused for it.
+// launch submits a kernel between two events. Stop reports a missing measurement; the launch is not refused for it.
 func (p *Profile) launch(name string, g Geometry, submit func() error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -340,8 +340,9 @@ func (w *stormWorker) run() {
 	}
 }
 
-// TestStormOfContexts plays goroutines with contexts of their own that touch each other's buffers, capture, trim and sleep: no work is
-// lost, no capture is invalidated, and every byte is what a model says. The flags -storms and -stormseed choose the seeds.
+// TestStormOfContexts plays goroutines with contexts of their own that touch each other's buffers, capture, trim and sleep: no
+// work is lost, no capture is invalidated, and every byte equals the model's. The flags -storms and -stormseed choose the
+// seeds.
 func TestStormOfContexts(t *testing.T) {
 	refused, graphs := uint64(0), uint64(0)
 	seeds := uint64(*stormSeeds) //nolint:gosec // a small number

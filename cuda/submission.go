@@ -14,7 +14,7 @@ type submission struct {
 
 	device  cudadrv.Device
 	kernels cudadrv.Kernels        // nil where the device has none, and so on
-	checked cudadrv.CheckedKernels // not nil under a checker, which is told what kernels touch
+	checked cudadrv.CheckedKernels // not nil under a checker, which records the accesses of kernels
 	host    cudadrv.HostMemory
 	wide    cudadrv.WideWork
 	timed   cudadrv.TimedEvents
@@ -26,7 +26,7 @@ type submission struct {
 	profile atomic.Pointer[Profile]
 }
 
-// submissionOf is that of a stream.
+// submissionOf returns the submission of a stream.
 func submissionOf(work streams.Submitter) *submission {
 	return work.Attached(func() any { //nolint:forcetypeassert // only this package attaches anything
 		c := &submission{work: work, handle: work.Stream().Handle(), device: work.Device()}

@@ -10,9 +10,10 @@
 //
 // # Plans
 //
-// Handle.Plan asks the library for its algorithm, 15 to 90 µs, the first time for each problem and alignment of the addresses; the answer is kept, also that
-// there is none. MaxPlans are kept, those that were used last. Plan.Launch submits the product by cuda.Context.LaunchWith: buffers are checked, ordered
-// and announced as those of kernels, and captured. The workspace is the caller's, from cuda.Context.Workspace: in a capture that is the graph's.
+// Handle.Plan asks the library for its algorithm the first time for each problem and alignment of the addresses, which takes 15
+// to 90 µs. It caches the answer, also that there is no algorithm, for the MaxPlans problems used last. Plan.Launch submits the
+// product by cuda.Context.LaunchWith: buffers are checked, ordered, announced and captured as for kernels. The workspace
+// belongs to the caller, from cuda.Context.Workspace: in a capture, to the graph.
 //
 // Matrices are row-major, and the library's are not: it multiplies the transposes, with A and B exchanged.
 //

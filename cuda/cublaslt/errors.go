@@ -20,7 +20,7 @@ type AbsentError struct {
 	Errs  []error // one for each that was tried
 }
 
-// Error has what was tried, and why it was not it.
+// Error names the files that were tried, and why each failed.
 func (e *AbsentError) Error() string {
 	if len(e.Tried) == 0 {
 		return "cublaslt: no library: " + strings.TrimPrefix(fmt.Sprint(errors.Join(e.Errs...)), "cublaslt: ")

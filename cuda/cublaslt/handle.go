@@ -48,8 +48,8 @@ type algorithm struct {
 	reserved       [4]int32
 }
 
-// Open makes a handle on the context's device. It opens the library, if nobody has done so. The context must stay open as long as the
-// handle. Errors: *AbsentError, *StatusError, those of cuda.Context.WithContext.
+// Open makes a handle on the context's device. It loads the library, if necessary. The context must stay open as long as the
+// handle. Errors: *AbsentError, *StatusError, and the errors of cuda.Context.WithContext.
 func Open(c *cuda.Context) (*Handle, error) {
 	l, err := find(c.Info().DriverVersion)
 	if err != nil {
@@ -85,7 +85,7 @@ func (h *Handle) call(f function, n int) error {
 	return nil
 }
 
-// Close ends the handle, and its plans. Idempotent. Products that were submitted go on.
+// Close destroys the handle and its plans. Submitted products still run. Idempotent.
 func (h *Handle) Close() error {
 	if h == nil || h.on == nil {
 		return cuda.ErrNotOpen
@@ -112,7 +112,7 @@ type Alignment struct{ A, B, C, Bias, Aux int64 }
 // maxAlignment is more than any algorithm asks for.
 const maxAlignment = 256
 
-// AlignmentOf is that of operands.
+// AlignmentOf returns the alignment of operands.
 func AlignmentOf(p gemm.Problem, o gemm.Operands) Alignment {
 	at := func(used bool, r cuda.Range) int64 {
 		if !used {

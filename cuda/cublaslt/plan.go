@@ -16,7 +16,7 @@ import (
 type Plan struct {
 	// Library is its name with the version.
 	Library string
-	// WorkspaceBytes is what Launch needs of workspace.
+	// WorkspaceBytes is the size of the workspace of Launch.
 	WorkspaceBytes int64
 
 	of      *Handle
@@ -57,7 +57,7 @@ const reductionComputeType = 2
 // halfBytes is the size of float16 and bfloat16.
 const halfBytes = 2
 
-// MaxWorkspaceBytes is what algorithms may ask for: NVIDIA's advice for Hopper.
+// MaxWorkspaceBytes is the largest workspace of an algorithm: NVIDIA's advice for Hopper.
 const MaxWorkspaceBytes = 32 << 20
 
 // dataType is cudaDataType_t.
@@ -100,7 +100,8 @@ func epilogueOf(p gemm.Problem) uint64 {
 	return number
 }
 
-// make asks for an algorithm. What it has made is gone where it fails. Problems that the library cannot compute make a plan that says so.
+// make asks for an algorithm. On failure it destroys its descriptors. Problems that the library cannot compute make a plan with
+// that error.
 func (h *Handle) make(plan *Plan) (err error) {
 	p := plan.key.problem
 	compute, ok := computes(p)
@@ -136,7 +137,7 @@ func (h *Handle) make(plan *Plan) (err error) {
 	return h.ask(plan)
 }
 
-// rowsOf and columnsOf are those of an operand of rows x columns as it lies in memory.
+// rowsOf and columnsOf return the rows and columns in memory of a rows x columns operand.
 func rowsOf(transposed bool, rows, columns int64) int64 {
 	if transposed {
 		return columns
@@ -215,7 +216,7 @@ func (h *Handle) end(f function, object uintptr) error {
 	return h.call(f, 1)
 }
 
-// drop destroys what a plan has made. A launch with the plan asks for another one.
+// drop destroys the descriptors of a plan. A launch of the plan makes new ones.
 func (h *Handle) drop(plan *Plan) error {
 	plan.dropped = true
 	err := h.end(descDestroy, plan.desc)
@@ -331,7 +332,7 @@ func (s *submission) release() {
 
 func reading(r cuda.Range, bytes int64) cuda.Arg { return cuda.In(r.Buffer).Of(r.Offset, bytes) }
 
-// address is that of a range's begin.
+// address returns the address of a range's begin.
 func address(r cuda.Range) uint64 { return uint64(r.Buffer.Ptr()) + uint64(r.Offset) } //nolint:gosec // within the buffer
 
 // multiply calls cublasLtMatmul.

@@ -7,8 +7,8 @@ import (
 	"github.com/go-vram/vram/cuda"
 )
 
-// Operands are what a product is computed on. Ranges begin at the first element; Bias and Aux are used where the problem has them. C may be
-// Aux nowhere, nor any operand that is read: each stays as it is but for C and a written Aux.
+// Operands are the operands of a product. Ranges begin at the first element; Bias and Aux are used if the problem has them. C
+// must not share memory with Aux, nor with any operand that is read. Only C and a written Aux change.
 type Operands struct {
 	A, B, C, Bias, Aux cuda.Range
 	// Alpha and Beta are the factors. Where Beta is 0, C is not read.
@@ -22,7 +22,7 @@ type ProblemError struct {
 	Want  string
 }
 
-// Error names the field, the value and what it may be.
+// Error names the field, its value, and the values allowed.
 func (e *ProblemError) Error() string {
 	return fmt.Sprintf("gemm: %s is %d: want %s", e.Field, e.Value, e.Want)
 }
@@ -41,7 +41,7 @@ func (e *OverlapError) Unwrap() error { return cuda.ErrOverlap }
 // Extent is how many bytes of a range a product touches, from its begin on.
 type Extent struct{ A, B, C, Bias, Aux int64 }
 
-// Check returns the filled problem and what it touches, or a *ProblemError.
+// Check returns the problem with its defaults and the memory it touches, or a *ProblemError.
 func (p Problem) Check() (Problem, Extent, error) {
 	for _, s := range []struct {
 		name  string
@@ -172,7 +172,7 @@ type operand struct {
 	pitchBytes, rowBytes, strideBytes int64 // from row to row, of a row, from matrix to matrix
 }
 
-// overlaps reports whether two operands have memory in common. Columns of one matrix that lie beside each other have none.
+// overlaps reports whether two operands share memory. Adjacent columns of one matrix do not.
 func (x *operand) overlaps(y *operand, batch int64) bool {
 	a, b := x.at, y.at
 	if x.bytes == 0 || y.bytes == 0 || a.Buffer != b.Buffer || a.Offset >= b.Offset+y.bytes || b.Offset >= a.Offset+x.bytes {

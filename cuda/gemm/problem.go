@@ -8,7 +8,7 @@ import (
 // Type is a type of elements.
 type Type uint8
 
-// The types. The numbers are those of compute/kernel/matmul/source/finish.h.
+// The types. The numbers equal the ones in compute/kernel/matmul/source/finish.h.
 const (
 	Float32 Type = iota
 	Float16
@@ -43,9 +43,9 @@ func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 // Precision is how exactly operands of Float32 are multiplied. Sums are fp32, and fp64 for Float64.
 type Precision uint8
 
-// The precisions. Operands of 16 bits and of Float64 have IEEE alone: their products are exact, or those of fp64.
+// The precisions. 16-bit operands and Float64 support IEEE only: products are exact, or rounded as fp64.
 const (
-	// IEEE multiplies what is there: fp32 for Float32.
+	// IEEE multiplies operands unrounded: in fp32 for Float32.
 	IEEE Precision = iota
 	// TF32 rounds operands to 10 bits of fraction: relative error 2^-11 for each, and up to 4/3·2^-11 in own kernels, which round by a product.
 	TF32
@@ -69,7 +69,7 @@ func (p Precision) String() string {
 // MarshalText implements encoding.TextMarshaler: the text of String.
 func (p Precision) MarshalText() ([]byte, error) { return []byte(p.String()), nil }
 
-// Epilogue is what is done with alpha·A·B + beta·C + bias. GELU is the one by tanh.
+// Epilogue is an operation on alpha·A·B + beta·C + bias. GELU is the tanh approximation.
 type Epilogue uint8
 
 // The epilogues.
@@ -80,7 +80,7 @@ const (
 	GELU
 	// GELUAux stores GELU of it, and it itself in Aux, for GELUGradient.
 	GELUAux
-	// GELUGradient stores it, times the derivative of GELU at what Aux has.
+	// GELUGradient stores it, times the derivative of GELU at Aux.
 	GELUGradient
 )
 
@@ -96,7 +96,7 @@ func (e Epilogue) String() string {
 // MarshalText implements encoding.TextMarshaler: the text of String.
 func (e Epilogue) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
 
-// ReadsAux and WritesAux say what is done with Aux.
+// ReadsAux and WritesAux report how the epilogue uses Aux.
 func (e Epilogue) ReadsAux() bool { return e == GELUGradient }
 
 // WritesAux reports whether Aux is written.
@@ -120,7 +120,7 @@ type Problem struct {
 	Bias      bool // of N elements, added to each row
 }
 
-// MaxSize is what M, N, K and Batch may be at most: kernels count with 32 bits.
+// MaxSize is the limit of M, N, K and Batch: kernels count with 32 bits.
 const MaxSize = math.MaxInt32
 
 // Filled is the problem with the values that a 0 stands for. It is not checked.

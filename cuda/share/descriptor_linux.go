@@ -13,7 +13,7 @@ import (
 // too many. The kernel closes those beyond.
 const maxDescriptors = 2
 
-// exportHandle makes a descriptor of a handle. No program that is started meanwhile inherits it.
+// exportHandle makes a descriptor of a handle. Child processes do not inherit it.
 func exportHandle(d cudadrv.ShareableMemory, h cudadrv.Handle) (*os.File, error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

@@ -49,8 +49,8 @@ func (e *VersionError) Error() string {
 	return fmt.Sprintf("share: the peer speaks version %d, not %d", e.Theirs, e.Ours)
 }
 
-// SizeError refuses a size: one that is not positive or exceeds the GPU's memory, or what a peer said of its memory,
-// where the parts do not fit each other or are not those that it was told.
+// SizeError refuses a size that is not positive or exceeds the GPU's memory, or a peer's description of its memory whose parts
+// are inconsistent or differ from the ones sent to it.
 type SizeError struct {
 	Bytes            int64 // of the memory
 	RoundedBytes     int64 // of the handle

@@ -53,8 +53,8 @@ func (m *Memory) Ways() (publish, await Way) {
 	return way(l.publishesEvents), way(l.awaitsEvents)
 }
 
-// Publish makes a fence behind what was submitted to the context so far, and tells the peer. By ByHost it waits for the
-// work first. With an error the peer was not told. Errors: ErrNotLinked, ErrClosed, *PeerError, cuda.ErrNotOpen,
+// Publish makes a fence after the work submitted to the context so far, and notifies the peer. With ByHost it waits for the
+// work first. After an error the peer was not notified. Errors: ErrNotLinked, ErrClosed, *PeerError, cuda.ErrNotOpen,
 // cuda.ErrForeign, cuda.ErrCapturing, vram.ErrClosed, and the driver's.
 func (m *Memory) Publish(c *cuda.Context) error {
 	l, err := m.linkTo()
@@ -84,7 +84,7 @@ func (m *Memory) over(op string, why error) error {
 	}
 }
 
-// fence puts the own event behind the work of a context and behind the last fence, or waits for the work.
+// fence records this side's event after the work of a context and after the last fence, or waits for the work.
 func (m *Memory) fence(c *cuda.Context, l *link) error {
 	stream, err := m.enter(c)
 	if err != nil {
@@ -165,7 +165,7 @@ func (m *Memory) arrival(ctx context.Context, l *link) error {
 		select {
 		case <-l.arrived:
 		case <-l.ended:
-			if l.received.Load() == l.awaited { // what was received before the end counts
+			if l.received.Load() == l.awaited { // notes received before the end count
 				return m.over("await", l.why)
 			}
 		case <-ctx.Done():
@@ -177,8 +177,8 @@ func (m *Memory) arrival(ctx context.Context, l *link) error {
 	return nil
 }
 
-// follow puts a context behind the peer's event. A peer that has closed had finished its work; of one that died only
-// that work is known to have finished for which its host had waited.
+// follow makes a context wait for the peer's event. A peer that has closed had finished its work; a dead peer has finished only
+// the work that its host had waited for.
 func (m *Memory) follow(c *cuda.Context, l *link) error {
 	stream, err := m.enter(c)
 	if err != nil {

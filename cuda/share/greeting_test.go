@@ -36,7 +36,7 @@ func files(t *testing.T, count int) (fds []int) {
 	return fds
 }
 
-// refusal reads what the other side says instead of taking part; 0: it closed the connection.
+// refusal reads the other side's refusal; 0: the other side closed the connection.
 func refusal(t *testing.T, conn *net.UnixConn) Refusal {
 	t.Helper()
 	message := make([]byte, greetingBytes)
@@ -49,7 +49,7 @@ func refusal(t *testing.T, conn *net.UnixConn) Refusal {
 	return refused.Reason
 }
 
-// What comes is checked before the driver is asked to map it. The peer is told, and no descriptor stays open.
+// Offers are checked before the driver maps them. The peer gets the reason, and no descriptor stays open.
 func TestOffersAreChecked(t *testing.T) {
 	f := newFake(t)
 	s := newSide(t, f.driver())

@@ -83,7 +83,7 @@ func (m *Memory) endExports() {
 	}
 }
 
-// linked starts the link, unless Close was called meanwhile.
+// linked starts the link, unless Close was called.
 func (m *Memory) linked(l *link) error {
 	m.use.RLock()
 	defer m.use.RUnlock()
@@ -101,7 +101,7 @@ func (m *Memory) linked(l *link) error {
 	return nil
 }
 
-// export is Export's side of the greetings. The memory is not closed meanwhile: Close waits for exports.
+// export is Export's side of the greetings. Close waits for it.
 func (m *Memory) export(l *link) error {
 	info := m.device.Info()
 	offer := greeting{
@@ -164,12 +164,12 @@ func (m *Memory) send(l *link, offer *greeting) error {
 	return errors.Join(err, f.Close())
 }
 
-// Import receives memory that the process at the other end of the connection exports, and maps it on the device of the
-// context, which must be the same GPU. The connection belongs to the memory from now on; with an error it is closed,
-// and nothing is left. It returns when the peer has opened the events of this process. A deadline of the connection
-// ends the wait. Errors: *PeerError, *RefusedError, *VersionError, *ProtocolError, *SizeError, *GPUError,
-// *DescriptorError, cuda.ErrNotOpen, vram.ErrClosed, a *vram.OutOfMemoryError where the device's limit leaves no room,
-// those of the connection, and the driver's: cudadrv.NotSupported where the device has no shareable handles.
+// Import receives memory that the process at the other end of the connection exports, and maps it on the device of the context,
+// which must be the same GPU. The connection belongs to the memory from now on; with an error it is closed, and nothing is
+// left. It returns when the peer has opened the events of this process. A deadline of the connection ends the wait. Errors:
+// *PeerError, *RefusedError, *VersionError, *ProtocolError, *SizeError, *GPUError, *DescriptorError, cuda.ErrNotOpen,
+// vram.ErrClosed, a *vram.OutOfMemoryError where the device's limit leaves no room, the connection's, and the driver's:
+// cudadrv.NotSupported where the device has no shareable handles.
 func Import(c *cuda.Context, conn *net.UnixConn) (*Memory, error) {
 	if conn == nil {
 		return nil, errNoConnection
@@ -225,8 +225,8 @@ func (m *Memory) importFrom(l *link, shareable cudadrv.ShareableMemory) error {
 	return nil
 }
 
-// receive reads the offer and makes a handle of its descriptor. Descriptors are closed. With an error the reason is
-// what the peer is told; 0: it is not told.
+// receive reads the offer and makes a handle of its descriptor. Descriptors are closed. With an error it returns the reason for
+// the peer; 0: none is sent.
 func (m *Memory) receive(l *link, shareable cudadrv.ShareableMemory) (offer greeting, reason Refusal, err error) {
 	message := make([]byte, greetingBytes)
 	files, n, err := receiveDescriptors(l.conn, message)

@@ -148,8 +148,8 @@ func (l *link) take(use *sync.RWMutex) error {
 	}
 }
 
-// forget destroys the name of the event of a peer that closes, which will destroy the event. What the driver does not
-// destroy now is tried again by Close; no call uses it from now on.
+// forget closes the event of a closing peer, which will destroy it. If the driver fails, Close tries again; no call uses the
+// event from now on.
 func (l *link) forget(use *sync.RWMutex) error {
 	use.Lock()
 	if l.destroy(&l.theirs) != nil {
@@ -219,7 +219,7 @@ func (l *link) goodbye() error {
 	return nil
 }
 
-// died is the reason of a connection that ended or does not go on.
+// died returns the error of a connection that ended or failed.
 func died(err error) error { return fmt.Errorf("%w: %w", ErrPeerDied, err) }
 
 // ended is the error of a greeting that could not be exchanged: the peer's death, or else the connection's, as its

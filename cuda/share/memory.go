@@ -109,7 +109,7 @@ func (m *Memory) Ptr() cudadrv.Ptr {
 // Stats counts calls.
 type Stats struct {
 	Published    uint64 // fences that the peer was told of
-	Synchronized uint64 // those of them for which Publish waited on the host
+	Synchronized uint64 // fences for which Publish waited on the host
 	Awaited      uint64 // fences that Await has returned
 	Retried      uint64 // names of a peer's event that the driver did not destroy when the peer closed, and that Close destroys
 }
@@ -174,15 +174,15 @@ func (m *Memory) within(offset, bytes int64) error {
 	return nil
 }
 
-// CopyFrom submits a copy of a range of a buffer to the memory, from the offset on. Errors: *cuda.RangeError,
-// ErrClosed, those of cuda.Context.Submit.
+// CopyFrom submits a copy of a range of a buffer to the memory, from the offset on. Errors: *cuda.RangeError, ErrClosed, and
+// the errors of cuda.Context.Submit.
 func (m *Memory) CopyFrom(c *cuda.Context, offset int64, src cuda.Range) error {
 	return m.copy(c, offset, src, func(device cudadrv.Device, on cudadrv.Stream, at, buffer cudadrv.Ptr) error {
 		return device.MemcpyDtoDAsync(at, buffer, src.Bytes, on)
 	})
 }
 
-// CopyTo submits a copy of the memory, from the offset on, to a range of a buffer. Errors are those of CopyFrom.
+// CopyTo submits a copy of the memory, from the offset on, to a range of a buffer. It returns the errors of CopyFrom.
 func (m *Memory) CopyTo(c *cuda.Context, offset int64, dst cuda.Range) error {
 	return m.copy(c, offset, dst, func(device cudadrv.Device, on cudadrv.Stream, at, buffer cudadrv.Ptr) error {
 		return device.MemcpyDtoDAsync(buffer, at, dst.Bytes, on)
@@ -204,12 +204,12 @@ func (m *Memory) copy(c *cuda.Context, offset int64, r cuda.Range, submit func(c
 	}, r)
 }
 
-// Close waits until the contexts that the memory was used with have finished what was submitted to them, says goodbye
-// to the peer, destroys the events, and unmaps and releases the memory. Calls that wait return ErrClosed. Where the
-// wait for a context fails the memory stays mapped: Close then ends the connection without a goodbye, and returns the
-// error. A context whose work is behind an event of a peer that died is waited for no longer than ten seconds after the
-// death: then the error is a *PeerError that wraps ErrPeerDied and a *vram.StrandedError, and the memory goes with this
-// process. After an error Close may be called again, and goes on where it stopped. Else it is idempotent.
+// Close waits for the work of the contexts that the memory was used with, says goodbye to the peer, destroys the events, and
+// unmaps and releases the memory. Waiting calls return ErrClosed. If the wait for a context fails the memory stays mapped:
+// Close then ends the connection without a goodbye, and returns the error. For a context whose work waits for an event of a
+// dead peer, Close waits at most ten seconds after the death: then the error is a *PeerError that wraps ErrPeerDied and a
+// *vram.StrandedError, and the memory stays until this process ends. After an error Close may be called again, and continues
+// where it stopped. After success it is idempotent.
 func (m *Memory) Close() error {
 	if m == nil || m.quit == nil {
 		return cuda.ErrNotOpen

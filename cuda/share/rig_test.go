@@ -130,7 +130,7 @@ func linkSides(t *testing.T, from, to *side) (mine, theirs *Memory) {
 	return mine, theirs
 }
 
-// descriptors are the open files of this process by what they are.
+// descriptors counts the open files of this process by type.
 func descriptors(t *testing.T) map[string]int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")

@@ -17,11 +17,11 @@ import (
 // wait is one wait of a stream for the peer's event.
 type wait struct {
 	before, after cudadrv.Event
-	open          bool // the driver refused to record after: it is recorded later, behind more of the stream's work
+	open          bool // the driver failed to record after: it is recorded later, after more of the stream's work
 	came          bool // to before, when somebody looked
 }
 
-// waits are those of a stream that are not known to have passed, in order.
+// waits are the waits of a stream that may not have passed yet, in order.
 type waits struct {
 	all   []*wait
 	stuck bool // the stream was stranded because of the first
@@ -31,7 +31,7 @@ type waits struct {
 // ahead. Not more: a stream makes its own in a few microseconds.
 const spareWaits = 8
 
-// wait puts later work of a context behind the peer's event, between marks.
+// wait makes later work of a context wait for the peer's event, between marks.
 func (m *Memory) wait(c *cuda.Context, l *link) error {
 	m.marking.Lock()
 	defer m.marking.Unlock()
@@ -99,7 +99,7 @@ func (m *Memory) newWait() (*wait, error) {
 	return &wait{before: before, after: after}, nil
 }
 
-// drop keeps a wait that has passed for its events, or destroys them. What the driver does not destroy is tried again by Close.
+// drop keeps the events of a passed wait for reuse, or destroys them. Close retries those that the driver did not destroy.
 func (m *Memory) drop(w *wait) error {
 	if len(m.spare) < spareWaits && w.before != 0 && w.after != 0 {
 		m.spare = append(m.spare, w)
@@ -214,7 +214,7 @@ func (m *Memory) strand() (again bool) {
 	m.marking.Lock()
 	defer m.marking.Unlock()
 	for tail, q := range m.marked {
-		_ = m.advance(tail, q) // what the driver does not answer counts as not passed
+		_ = m.advance(tail, q) // marks without an answer of the driver count as not passed
 		if len(q.all) == 0 {
 			delete(m.marked, tail)
 			continue

@@ -16,8 +16,7 @@ import (
 //	                                       <--    answer: the same sizes, GPU, event, offer's event opened or not
 //	confirmation: answer's event opened or not -->
 //
-// Either may send a refusal in the place of its next message, and closes the connection. Then come notes of 16 bytes
-// each.
+// Either may send a refusal instead of its next message, and closes the connection. Then come notes of 16 bytes each.
 type greeting struct {
 	kind         uint32
 	flags        uint32

@@ -35,7 +35,7 @@ func (c Contents) String() string {
 // MarshalText implements encoding.TextMarshaler: the text of String.
 func (c Contents) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// State is that of an arena.
+// State is the state of an arena.
 type State int32
 
 // The states: see the package comment.
@@ -97,8 +97,8 @@ type Arena struct {
 	copying bool         // it is not known that the device has done all copies
 }
 
-// New makes an arena on the device of a context, for the work of all contexts of that device. Errors: ErrNotOpen, vram.ErrClosed,
-// cudadrv.NotSupported for a device with plain segments, and those of making a stream.
+// New makes an arena on the device of a context, for the work of all contexts of that device. Errors: ErrNotOpen,
+// vram.ErrClosed, cudadrv.NotSupported for a device with plain segments, and errors of making a stream.
 func New(c *cuda.Context, o Options) (*Arena, error) {
 	s := c.Stream()
 	if s == nil {
@@ -132,8 +132,8 @@ func New(c *cuda.Context, o Options) (*Arena, error) {
 
 func (a *Arena) opened() bool { return a != nil && a.turn != nil }
 
-// Alloc allocates a buffer that sleeps with the arena. It is as any other: work of every context of the device may use it, and Free
-// returns its memory to the arena. Errors: ErrAsleep, ErrClosed, and those of vram.Stream.Alloc.
+// Alloc allocates a buffer that sleeps with the arena. Work of every context of the device may use it, and Free returns its
+// memory to the arena. Errors: ErrAsleep, ErrClosed, and the errors of vram.Stream.Alloc.
 func (a *Arena) Alloc(bytes int64) (cuda.Buffer, error) {
 	if !a.opened() {
 		return cuda.Buffer{}, ErrNotOpen
@@ -182,9 +182,9 @@ func (a *Arena) failed(doing string, err error) error {
 	return &Error{doing, a.State(), err}
 }
 
-// Sleep gives the arena's physical memory back to the driver, behind all work on its buffers that was submitted before. It waits for
-// that work, and for the copies of the contents. Errors, in an *Error with the state after the call: ctx's, *vram.CaptureError,
-// *host.MemoryError, and the driver's; ErrClosed, ErrNilContext, *ContentsError. See the package comment.
+// Sleep returns the arena's physical memory to the driver. It waits for all earlier work on its buffers, and for the copies of
+// the contents. Errors, in an *Error with the state after the call: ctx's, *vram.CaptureError, *host.MemoryError, and the
+// driver's; ErrClosed, ErrNilContext, *ContentsError. See the package comment.
 func (a *Arena) Sleep(ctx context.Context, c Contents) error {
 	if c != Save && c != Drop {
 		return &ContentsError{c}
@@ -271,7 +271,7 @@ func (a *Arena) copyAll(c *chunk, copyOne func(at cudadrv.Ptr, bytes []byte, on 
 	return errors.Join(failed, a.awaitCopies())
 }
 
-// awaitCopies waits for copies that may be under way: neither their memory nor that of the host may go before.
+// awaitCopies waits for copies in progress: neither their device memory nor their host memory may be released before.
 func (a *Arena) awaitCopies() error {
 	if !a.copying {
 		return nil
@@ -342,7 +342,7 @@ func (a *Arena) restore(ctx context.Context) error {
 	return nil
 }
 
-// dropSaved returns the memory of saved contents to the host. What that does not take is tried again with the next, and by Close.
+// dropSaved returns the memory of saved contents to the host. The next call, and Close, retry what the host refuses.
 func (a *Arena) dropSaved() {
 	a.spent = append(a.spent, blocks(a.saved)...)
 	a.saved = nil
@@ -351,7 +351,7 @@ func (a *Arena) dropSaved() {
 }
 
 func (a *Arena) freeSpent() (err error) {
-	if err := a.awaitCopies(); err != nil && !errors.Is(err, ErrClosed) { // a stream is closed behind its work
+	if err := a.awaitCopies(); err != nil && !errors.Is(err, ErrClosed) { // closing a stream waits for its work
 		return err
 	}
 	kept := a.spent[:0]
@@ -393,9 +393,9 @@ func (a *Arena) Stats(ctx context.Context) (Stats, error) {
 	}, nil
 }
 
-// Close ends the arena. It waits for a Sleep or Wake that has begun, and for the arena's copies. Live buffers stay valid until they
-// are freed, and stay asleep if they are. Idempotent. Errors: those of freeing memory of the host, which the next call tries again,
-// and of vram.Stream.Close.
+// Close waits for a Sleep or Wake that has begun, and for the arena's copies, and closes the arena. Live buffers stay valid
+// until they are freed, and stay asleep if they are. Idempotent. Errors: errors of freeing host memory, which the next call
+// retries, and of vram.Stream.Close.
 func (a *Arena) Close() error {
 	if !a.opened() {
 		return ErrNotOpen

@@ -106,7 +106,7 @@ func TestTwice(t *testing.T) {
 	require.NoError(t, r.arena.Wake(ctx))
 }
 
-// The map of the memory has what sleeps: where it lies, by state.
+// The memory map lists sleeping memory by state.
 func TestTheMemoryMapHasWhatSleeps(t *testing.T) {
 	ctx := t.Context()
 	r := newRig(t, sleep.Options{})

@@ -45,7 +45,7 @@ func TestEveryCallFails(t *testing.T) {
 						require.ErrorIs(t, cuda.CopyIn(r.c, buffers[0], want[0]), sleep.ErrAsleep)
 						require.NoError(t, r.arena.Wake(t.Context()), "call %d", call)
 					}
-					require.NoError(t, cuda.CopyIn(r.c, buffers[1], want[1])) // behind copies that may be under way
+					require.NoError(t, cuda.CopyIn(r.c, buffers[1], want[1])) // after copies in progress
 					for i, b := range buffers {
 						r.holds(b, want[i])
 					}
