@@ -206,7 +206,7 @@ func TestACaptureEndsBehindCalls(t *testing.T) {
 			captured <- err
 		}()
 		synctest.Wait()
-		assert.Empty(t, captured, "the capture ends behind the call")
+		assert.Empty(t, captured, "the capture ends after the call")
 		require.ErrorIs(t, c.Fill8(cuda.Whole(p.of[0]), 8), cuda.ErrCapturing, "further work is turned away")
 		resume()
 		require.NoError(t, <-called)

@@ -232,7 +232,7 @@ func TestWorkOnBuffersOfOtherStreams(t *testing.T) {
 	for range 5 {
 		require.NoError(t, a.Launch(r.touch, g, cuda.Out(x)))
 		require.NoError(t, b.Launch(r.touch, g, cuda.InOut(x)))
-		require.NoError(t, c.Launch(r.touch, g, cuda.InOut(x)), "behind b's")
+		require.NoError(t, c.Launch(r.touch, g, cuda.InOut(x)), "after b's")
 		require.NoError(t, b.Fill8(cuda.Whole(x), 1))
 		require.NoError(t, a.Launch(r.touch, g, cuda.In(x)))
 	}

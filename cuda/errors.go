@@ -36,7 +36,7 @@ var (
 	ErrCapturing = streams.ErrCapturing
 	// ErrOverlap refuses an operation with an output that shares memory with another operand. Launch does not check it: only
 	// the packages above know which operands a kernel reads and writes.
-	ErrOverlap = errors.New("the memory overlaps that of an output")
+	ErrOverlap = errors.New("the memory overlaps an output")
 	// ErrArgumentCount refuses a launch with more or fewer arguments than the kernel has parameters.
 	ErrArgumentCount = errors.New("cuda: wrong number of arguments")
 	// ErrArgumentSize refuses an argument that has not the size of its parameter.

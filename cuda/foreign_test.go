@@ -86,9 +86,9 @@ func TestLaunchesOnForeignBuffersAreOrdered(t *testing.T) {
 	at := x.Ptr()
 	r.free(x)
 	y := r.filled(home, mib, 9)
-	assert.Equal(t, at, y.Ptr(), "the memory is used anew")
+	assert.Equal(t, at, y.Ptr(), "the memory is reused")
 	assert.Zero(t, r.machine.Device(0).Now(), "the host has not waited")
-	assert.GreaterOrEqual(t, r.after(c), 2*time.Second, "the launch is behind the stream")
+	assert.GreaterOrEqual(t, r.after(c), 2*time.Second, "the launch waits for the stream")
 	r.free(y)
 
 	x = r.filled(home, mib, 1)
@@ -98,7 +98,7 @@ func TestLaunchesOnForeignBuffersAreOrdered(t *testing.T) {
 	r.free(x)
 	y = r.filled(home, mib, 9)
 	assert.Equal(t, at, y.Ptr())
-	assert.GreaterOrEqual(t, r.after(home)-before, 2*time.Second, "the stream is behind the launch")
+	assert.GreaterOrEqual(t, r.after(home)-before, 2*time.Second, "the stream waits for the launch")
 	r.free(y)
 }
 
@@ -128,7 +128,7 @@ func TestLaunchesOnBuffersOfManyStreams(t *testing.T) {
 	r.busy(user)
 	require.NoError(t, user.Fill8(cuda.Whole(x), 6))
 	require.NoError(t, c.Launch(r.touch, oneThread, cuda.InOut(x)))
-	assert.GreaterOrEqual(t, r.after(c)-begin, 2*time.Second, "it is behind the other stream's work")
+	assert.GreaterOrEqual(t, r.after(c)-begin, 2*time.Second, "it waits for the other stream's work")
 	r.free(x, y, z)
 }
 

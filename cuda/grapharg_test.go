@@ -236,7 +236,7 @@ func TestReplacedArgumentsLeaveTheGraph(t *testing.T) {
 	r.sync(c, d)
 	_, err := r.dev.Trim(t.Context(), 0)
 	require.NoError(t, err)
-	assert.Equal(t, last.Bytes(), r.dev.Stats().PendingBytes, "what a later launch has")
+	assert.Equal(t, last.Bytes(), r.dev.Stats().PendingBytes, "the buffer of a later launch")
 	require.ErrorIs(t, g.SetArgs(0, cuda.Cover(1, 1), cuda.InOut(again), cuda.InOut(again)), cuda.ErrArgumentCount)
 	require.NoError(t, g.Launch(d))
 	r.free(again)

@@ -105,7 +105,7 @@ func TestCopyPeerIsOrderedOnBothDevices(t *testing.T) {
 			at := x.Ptr()
 			s.free(x)
 			x = s.filled(c[0], mib, 9)
-			assert.Equal(t, at, x.Ptr(), "the memory of the source is used anew")
+			assert.Equal(t, at, x.Ptr(), "the memory of the source is reused")
 			assert.Zero(t, s.machine.Device(0).Now(), "nobody has waited")
 			require.NoError(t, c[1].Fill8(cuda.Part(y, mib-512, 512), 7))
 			s.holds(c[1], y, 7)

@@ -93,5 +93,5 @@ func TestReuseKeepsNoUsesBeforeATake(t *testing.T) {
 	}
 	assert.Len(t, r.uses, 2)
 	r.take(0, memorySpan{120, 130})
-	assert.Len(t, r.uses, 5, "what lies on both sides stays")
+	assert.Len(t, r.uses, 5, "the rest on both sides stays")
 }

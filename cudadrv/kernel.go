@@ -58,9 +58,9 @@ type Kernels interface {
 	// ModuleGetGlobal finds a variable of the module's in device memory. CUDA_ERROR_NOT_FOUND: the module has nothing of that name.
 	// CUDA_ERROR_INVALID_VALUE: the name is empty, or a kernel's.
 	ModuleGetGlobal(m Module, name string) (Ptr, int64, error)
-	// LinkImages links PTX texts and relocatable cubins into one cubin: cuLinkCreate, cuLinkAddData for each, cuLinkComplete and
-	// cuLinkDestroy. The result is the caller's. It is complete and not relocatable: as an input of another link it is
-	// CUDA_ERROR_NO_BINARY_FOR_GPU. Other errors are those of ModuleLoadData.
+	// LinkImages links PTX texts and relocatable cubins into one cubin: cuLinkCreate, cuLinkAddData for each, cuLinkComplete
+	// and cuLinkDestroy. It is complete and not relocatable: as an input of another link it is CUDA_ERROR_NO_BINARY_FOR_GPU.
+	// Other errors are as in ModuleLoadData.
 	LinkImages(images ...[]byte) ([]byte, error)
 
 	// FuncGetAttribute and FuncSetAttribute read and set a property of a kernel.
@@ -76,10 +76,9 @@ type Kernels interface {
 	OccupancyMaxPotentialBlockSize(f Function, sharedBytes int64, maxBlockThreads int) (gridBlocks, blockThreads int, err error)
 
 	// LaunchKernel queues a kernel on s. The parameters lie in params as in a C struct: each at a multiple of its own
-	// alignment. The bytes are read before the call returns, and stay where they are until then: params is not memory of a goroutine's stack.
-	// The driver does not compare their number with what the kernel has: where there are more it is
-	// CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, where there are fewer the kernel runs and has anything for the rest. Who launches
-	// compares them, by FuncGetParamInfo.
+	// alignment. The bytes are read before the call returns, and must not move until then: params is not memory of a
+	// goroutine's stack. Too many bytes are CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES. The driver does not detect missing ones: the
+	// kernel runs and reads undefined values. Callers should check the size with FuncGetParamInfo.
 	LaunchKernel(f Function, g Geometry, params []byte, s Stream) error
 }
 
@@ -90,17 +89,19 @@ type Access struct {
 	Write bool
 }
 
-// CheckedHolds is implemented by devices that check what graphs touch (cudadrv/hazard): who keeps memory for graphs says so.
+// CheckedHolds is implemented by devices that check the accesses of graphs (cudadrv/hazard). Callers that keep memory for
+// graphs report it here.
 type CheckedHolds interface {
-	// HoldBegins says that what is allocated on a stream stays with graphs, freed or not, until HoldEnds.
+	// HoldBegins declares that memory allocated on a stream stays with graphs, freed or not, until HoldEnds.
 	HoldBegins(s Stream)
 	HoldEnds(s Stream)
-	// GraphKeeps says that the memory that a graph touches is nobody else's until it is destroyed, also where its
-	// buffers are freed meanwhile.
+	// GraphKeeps declares that memory that a graph touches is not reused until the graph is destroyed, also if its buffers are
+	// freed.
 	GraphKeeps(x GraphExec)
 }
 
-// CheckedSleep is implemented by devices that check what memory is unmapped (cudadrv/hazard): the owner of memory that sleeps says so.
+// CheckedSleep is implemented by devices that check unmapped memory (cudadrv/hazard). The owner of sleeping memory reports it
+// here.
 type CheckedSleep interface {
 	// SleepBegins says that memory of the buffers that were allocated on a stream may be unmapped from here on, though they live, and
 	// that work on the stream itself saves and restores their contents.
@@ -109,8 +110,8 @@ type CheckedSleep interface {
 	SleepEnds(s Stream)
 }
 
-// CheckedKernels is implemented by devices that check what kernels touch (cudadrv/hazard). Where a device has it, who
-// knows what a kernel touches launches by it instead of LaunchKernel.
+// CheckedKernels is implemented by devices that check the accesses of kernels (cudadrv/hazard). Callers that know a kernel's
+// accesses use it instead of LaunchKernel.
 type CheckedKernels interface {
 	// LaunchKernelTouching is LaunchKernel of a kernel that touches these ranges and nothing else.
 	LaunchKernelTouching(f Function, g Geometry, params []byte, s Stream, accesses []Access) error

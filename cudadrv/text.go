@@ -49,7 +49,7 @@ func unmarshal(text []byte, value *uint64, kind string) error {
 	return nil
 }
 
-// Format prints what String says for the verbs v and s, and the number for all others.
+// Format prints String for the verbs v and s, and the number for all others.
 func (p Ptr) Format(to fmt.State, verb rune) {
 	format, value := fmt.FormatString(to, verb), any(uint64(p))
 	if verb == 's' || verb == 'v' {
@@ -64,7 +64,7 @@ var capabilityNames = [...]string{ //nolint:gochecknoglobals // constant table, 
 	"kernels", "graphs", "event timing", "wide fills", "peer access", "event sharing",
 }
 
-// String names what is in the set, with commas between.
+// String lists the capabilities in the set, with commas.
 func (c Capability) String() string {
 	var names []string
 	for i, name := range capabilityNames {

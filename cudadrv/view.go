@@ -1,7 +1,7 @@
 package cudadrv
 
-// Viewed is implemented by wrappers for which calls of the program are not those of the allocator, as wrappers that count the
-// allocator's calls.
+// Viewed is implemented by wrappers that separate calls of the program from calls of the allocator, such as wrappers that count
+// the latter.
 type Viewed interface {
 	// ProgramView is the device for calls of the program. It has the same memory, streams and events.
 	ProgramView() Device

@@ -8,8 +8,8 @@
 //	m := must(share.New(c, bytes))       // c is a *cuda.Context
 //	check(m.Export(conn))                // conn is a *net.UnixConn; the other process calls share.Import(c, conn)
 //	check(m.CopyFrom(c, 0, cuda.Whole(x)))
-// "the peer may wait for c's work so far"
-// later work of c waits for the peer's next fence
+//	check(m.Publish(c))                  // the peer may wait for c's work so far
+//	check(m.Await(ctx, c))               // later work of c waits for the peer's next fence
 //	check(m.CopyTo(c, 0, cuda.Whole(y)))
 //	check(m.Close())
 //

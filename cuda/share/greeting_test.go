@@ -210,7 +210,7 @@ func TestNotesAreChecked(t *testing.T) {
 		"an offer":               note{kindOffer, 1}.encode(),
 		"other bytes":            make([]byte, noteBytes),
 		"two releases":           append(note{kind: kindReleased}.encode(), note{kind: kindReleased}.encode()...),
-		"a fence behind its end": append(note{kind: kindGoodbye}.encode(), note{kindFence, 1}.encode()...),
+		"a fence after its end": append(note{kind: kindGoodbye}.encode(), note{kindFence, 1}.encode()...),
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := newPair(t)
@@ -220,7 +220,7 @@ func TestNotesAreChecked(t *testing.T) {
 			err = m.Await(t.Context(), a.c)
 			var gone *PeerError
 			require.ErrorAs(t, err, &gone)
-			if name != "a fence behind its end" {
+			if name != "a fence after its end" {
 				as[*ProtocolError](t, err)
 			}
 			<-theirs.link.Load().done

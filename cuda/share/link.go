@@ -125,7 +125,7 @@ func (l *link) take(use *sync.RWMutex) error {
 		switch n.kind {
 		case kindFence:
 			if last := l.received.Load(); n.number != last+1 || l.over() != nil {
-				return &ProtocolError{fmt.Sprintf("fence %d behind %d", n.number, last)}
+				return &ProtocolError{fmt.Sprintf("fence %d after fence %d", n.number, last)}
 			}
 			l.received.Store(n.number)
 			select {

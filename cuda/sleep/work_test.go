@@ -57,7 +57,7 @@ func TestTheContextEndsTheWaitForWork(t *testing.T) {
 	select {
 	case err = <-slept:
 	case <-time.After(20 * time.Second):
-		require.Fail(t, "the wait goes on")
+		require.Fail(t, "the wait did not end")
 	}
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, "waiting for work: context canceled; the arena is awake")

@@ -106,7 +106,7 @@ func testRegisteredMemory(b *bench) {
 	b.ok(b.dev.MemFree(p))
 }
 
-// What a handle holds is there wherever it is mapped, and in both places at once.
+// The contents of a handle appear at each mapping of it, at both places at once.
 func testBytesFollowHandles(b *bench) {
 	h, ok := b.host()
 	if !ok || !b.hasVirtualMemory() {

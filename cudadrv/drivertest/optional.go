@@ -38,7 +38,7 @@ func testHostFunctions(b *bench) {
 	assert.Zero(b, wrong.Load(), "functions out of order")
 	b.refused(l.LaunchHostFunc(0, nil), "cuLaunchHostFunc", cudadrv.InvalidValue)
 
-	// Work behind a function waits for it.
+	// Work after a function waits for it.
 	release, done := make(chan struct{}), b.event()
 	b.ok(l.LaunchHostFunc(streams[1], func() { <-release }))
 	b.ok(b.dev.EventRecord(done, streams[1]))

@@ -10,8 +10,8 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// captures are those that were begun through the devices of a library in modes that forbid calls: a capture in global mode
-// forbids them to the whole process, on whatever device.
+// captures are the captures begun through the devices of a library in modes that forbid calls: a capture in global mode forbids
+// them to the whole process, on every device.
 type captures struct {
 	underWay atomic.Int64 // the sum of the numbers in streams; it may be read without the lock
 

@@ -15,7 +15,7 @@ import (
 // logBytes is how much of a compiler's log is kept: some twenty mistakes. It is written where something is wrong.
 const logBytes = 8 << 10
 
-// compilation is what a call that compiles is told, and what the compiler says. It is in the heap.
+// compilation has the inputs and outputs of a call that compiles. It is in the heap.
 type compilation struct {
 	options [2]int32
 	values  [2]uintptr // each as wide as a pointer, also the number
@@ -88,7 +88,7 @@ func (d *device) ModuleLoadData(image []byte) (cudadrv.Module, error) {
 }
 
 // LinkImages is cuLinkCreate to cuLinkDestroy, on one thread: the compiler of driver 580 keeps a link's memory by thread, and
-// one that goes on on another thread crashes the process. An error names the one of them that failed.
+// continuing on another thread crashes the process. An error names the one of them that failed.
 func (d *device) LinkImages(images ...[]byte) ([]byte, error) {
 	f, err := d.enterFeature(call.LinkComplete, cudadrv.KernelLaunches)
 	if err != nil {
@@ -123,7 +123,7 @@ func (d *device) LinkImages(images ...[]byte) ([]byte, error) {
 	return cubin, err
 }
 
-// link adds the images to a link and copies what comes out: that is the link's.
+// link adds the images to a link and copies the result, which belongs to the link.
 func (d *device) link(f *frame, link uintptr, c *compilation, images [][]byte) ([]byte, error) {
 	for _, image := range images {
 		kind := uintptr(ptxInput)

@@ -26,7 +26,7 @@ var (
 	_ cudadrv.SharedEvents    = (*device)(nil)
 )
 
-// device is an opened device. What is above gate is written by open alone.
+// device is an opened device. The fields above gate are written by open alone.
 type device struct {
 	lib     *library
 	info    cudadrv.Info
@@ -45,11 +45,11 @@ type device struct {
 	closeErr error // written before closed is closed
 }
 
-// Info is what the driver said at Open.
+// Info returns the properties read by Open.
 func (d *device) Info() cudadrv.Info { return d.info }
 
-// Close refuses further calls, waits for those under way and releases the primary context; a context of the
-// caller's stays as it is. Idempotent: every call returns the first one's result, after it has finished.
+// Close refuses further calls, waits for calls in progress and releases the primary context; it does not change a context of
+// the caller. Idempotent: every call returns the first one's result, after it has finished.
 func (d *device) Close() error {
 	if d.closing.Swap(true) {
 		<-d.closed
@@ -91,7 +91,7 @@ func (d *device) enterHandle(c call.Call, feature cudadrv.Capability, handle uin
 	return f, err
 }
 
-// unsupported says what takes the feature away.
+// unsupported returns the reason for a missing feature.
 func (d *device) unsupported(c call.Call, feature cudadrv.Capability) error {
 	if missing := d.lib.missing(feature); len(missing) > 0 {
 		return refuse(c, cudadrv.NotSupported, "no %s: %s lacks %s", featureName(feature), d.lib.path, strings.Join(missing, ", "))

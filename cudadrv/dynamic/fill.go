@@ -57,7 +57,7 @@ func (d *device) Memcpy2DAsync(c cudadrv.Copy2D, s cudadrv.Stream) error {
 	return nil
 }
 
-// copyFailed is apart from Memcpy2DAsync: what it prints would be in the heap at every copy.
+// copyFailed is separate from Memcpy2DAsync: its format arguments would be in the heap at every copy.
 func (d *device) copyFailed(f *frame, r cudadrv.Result, c cudadrv.Copy2D) error {
 	return d.failed(f, call.Memcpy2DAsync, r, "%d rows of %d bytes, %d apart at %#x, to %d apart at %#x",
 		c.Rows, c.WidthBytes, c.SrcPitch, uint64(c.Src), c.DstPitch, uint64(c.Dst))

@@ -30,7 +30,7 @@ func (d *device) WithContext(f func() error) error {
 	}
 	defer func() {
 		fr.args[0] = uintptr(unsafe.Pointer(&fr.popped))
-		_ = d.lib.call(cuCtxPopCurrent, fr, 1) // fails only where the context has gone meanwhile
+		_ = d.lib.call(cuCtxPopCurrent, fr, 1) // fails only if the context is gone
 	}()
 	if exchange := d.lib.functions[cuThreadExchangeStreamCaptureMode]; exchange != 0 {
 		fr.mode = uint64(cudadrv.CaptureRelaxed)

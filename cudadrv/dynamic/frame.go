@@ -17,16 +17,16 @@ const (
 	// shardCount is how many words the frames' free bits are spread over. Not fewer: goroutines that poll
 	// events at once would meet on one word. Not more: Close looks at all.
 	shardCount = 8
-	// shardFrames is how many calls a shard has under way before the next one helps out: together 248, more than
-	// a program usually has threads in the driver. Not more: one bit of the word is closedBit.
+	// shardFrames is the number of calls in progress of a shard before the next one is used: together 248, more than a program
+	// usually has threads in the driver. Not more: one bit of the word is closedBit.
 	shardFrames = 31
 
 	closedBit = uint64(1) << 63
 	allFree   = uint64(1)<<shardFrames - 1
 )
 
-// frame is the memory of one call: arguments, what C writes back, and the list for changing the context. It is in
-// the heap, which does not move, and belongs to one call at a time.
+// frame is the memory of one call: arguments, results, and the list for changing the context. It is in the heap, which does not
+// move, and belongs to one call at a time.
 type frame struct {
 	args    [mostArgs]uintptr
 	current [1]uintptr // the argument of calls around the call: cuCtxPushCurrent, cuCtxPopCurrent, the exchange of modes
@@ -36,7 +36,7 @@ type frame struct {
 	block   [blockBytes / 8]uint64
 	popped  uint64
 	mode    uint64         // of captures, which cuThreadExchangeStreamCaptureMode exchanges
-	keep    unsafe.Pointer // what an argument points at in Go's heap
+	keep    unsafe.Pointer // memory in Go's heap that an argument points to
 	failing bool           // the context could not be made current
 
 	home *shard // nil: an extra frame
@@ -69,8 +69,8 @@ type shard struct {
 	frames [shardFrames]frame
 }
 
-// gate gives frames to calls while the device is open. A frame that is out is a call under way, which Close
-// waits for. Where all are out, extra frames come from Go's heap.
+// gate gives frames to calls while the device is open. A frame in use is a call in progress, which Close waits for. If all are
+// in use, extra frames come from Go's heap.
 type gate struct {
 	shards [shardCount]shard
 	extra  atomic.Int64 // extra frames that are out
@@ -152,7 +152,7 @@ func (g *gate) close() {
 	}
 }
 
-// idle reports whether no call is under way, once closed.
+// idle reports whether no call is in progress, once closed.
 func (g *gate) idle() bool {
 	for i := range g.shards {
 		if g.shards[i].free.Load() != closedBit|allFree {

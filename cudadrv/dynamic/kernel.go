@@ -169,7 +169,7 @@ func (d *device) LaunchKernel(fn cudadrv.Function, g cudadrv.Geometry, params []
 	return nil
 }
 
-// launchFailed is apart from LaunchKernel: what it prints would be in the heap at every launch.
+// launchFailed is separate from LaunchKernel: its format arguments would be in the heap at every launch.
 func (d *device) launchFailed(f *frame, c call.Call, r cudadrv.Result, g cudadrv.Geometry, params []byte) error {
 	return d.failed(f, c, r, "grid %v, block %v, %d bytes of shared memory, %d bytes of parameters", g.Grid, g.Block, g.SharedBytes, len(params))
 }

@@ -88,7 +88,7 @@ type updateInfo struct {
 	_      [2]uint64 // the nodes
 }
 
-// The sizes are those of CUDA 11.8 to 13.
+// The sizes are equal in CUDA 11.8 to 13.
 var (
 	_ [32]byte = [unsafe.Sizeof(allocationProp{})]byte{}
 	_ [12]byte = [unsafe.Sizeof(accessDesc{})]byte{}

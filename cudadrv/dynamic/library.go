@@ -149,7 +149,7 @@ func (l *library) text(fn symbol, f *frame, r cudadrv.Result) string {
 	return cString(f.address())
 }
 
-// longestText bounds what is read of a C string: descriptions have some hundred bytes.
+// longestText bounds the reading of a C string: descriptions have some hundred bytes.
 const longestText = 4096
 
 // cString copies a C string of the library's.

@@ -140,7 +140,7 @@ func TestMissingFunctionsTakeTheirFeatureAway(t *testing.T) {
 	require.ErrorIs(t, err, cudadrv.NotSupported)
 }
 
-// What cuInit answers becomes a cause and advice.
+// Each result of cuInit becomes a cause and advice.
 func TestInitFails(t *testing.T) {
 	for result, want := range map[cudadrv.Result]struct {
 		is   error

@@ -107,8 +107,8 @@ func (d *device) IpcGetEventHandle(e cudadrv.Event) (cudadrv.EventDescriptor, er
 	return *(*cudadrv.EventDescriptor)(unsafe.Pointer(&f.block)), nil
 }
 
-// registerArgs is how many arguments amd64 passes in registers. A structure of more than 16 bytes that is passed by value
-// lies in memory: the words behind the last register's argument are those on the stack.
+// registerArgs is how many arguments amd64 passes in registers. A structure of more than 16 bytes that is passed by value lies
+// in memory: the words after the last register's argument are on the stack.
 const registerArgs = 6
 
 // IpcOpenEventHandle is cuIpcOpenEventHandle. Its second argument is the descriptor by value: 64 bytes on the stack on

@@ -9,7 +9,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// granular says what is wrong with a number of bytes that a reservation or handle is to have.
+// granular checks the size of a reservation or handle.
 func (d *device) granular(c call.Call, bytes int64) error {
 	if bytes <= 0 || bytes%d.info.GranularityBytes != 0 {
 		return refuse(c, cudadrv.InvalidValue, "%d bytes are no positive multiple of %d", bytes, d.info.GranularityBytes)

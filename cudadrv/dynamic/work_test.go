@@ -130,7 +130,7 @@ func first(errs ...error) error {
 	return nil
 }
 
-// What the device wrote is seen through the slice: it is the memory itself.
+// The slice is the memory itself: it shows the device's writes.
 func TestPinnedMemoryIsTheMemoryItself(t *testing.T) {
 	f := newFake(t)
 	dev, err := f.driver().Open(0)

@@ -28,7 +28,7 @@ type Driver struct {
 	injected atomic.Uint64
 	calls    [call.Count]atomic.Uint64
 
-	mu      sync.Mutex // guards what follows, and orders the changes of rules
+	mu      sync.Mutex // guards the fields below, and orders the changes of rules
 	ledgers map[int]*ledger
 }
 
@@ -40,8 +40,7 @@ func Wrap(inner cudadrv.Driver) *Driver {
 	return d
 }
 
-// Add puts rules behind those in use; their calls are counted from now on. With an error, which wraps
-// ErrBadRule, none is added.
+// Add appends rules; their calls are counted from now on. On an error, which wraps ErrBadRule, none is added.
 func (d *Driver) Add(rules ...Rule) error {
 	added := make([]*live, 0, len(rules))
 	for _, r := range rules {
@@ -76,10 +75,10 @@ func (d *Driver) SetBefore(before func(function string)) {
 	d.before.Store(&before)
 }
 
-// SetCapacity limits the physical memory of each device: cuMemAlloc and cuMemCreate fail with
-// CUDA_ERROR_OUT_OF_MEMORY where plain allocations and unreleased handles would exceed it. A handle
-// counts until its cuMemRelease, also where a mapping holds it longer. Below what is in use it only
-// makes further allocations fail. Unlimited, or any negative number: the wrapped driver alone decides.
+// SetCapacity limits the physical memory of each device: cuMemAlloc and cuMemCreate fail with CUDA_ERROR_OUT_OF_MEMORY if plain
+// allocations and unreleased handles would exceed it. A handle counts until its cuMemRelease, even if a mapping keeps it
+// longer. Below the bytes in use it only makes further allocations fail. Unlimited, or any negative number: the wrapped driver
+// alone decides.
 func (d *Driver) SetCapacity(bytes int64) { d.capacity.Store(max(bytes, Unlimited)) }
 
 // Injected is how many calls have failed by a rule or by the capacity.

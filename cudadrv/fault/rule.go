@@ -34,7 +34,7 @@ type Rule struct {
 	// Seed decides, with the number of the call, which calls a Probability hits: the same seed hits the
 	// same numbers.
 	Seed uint64
-	// Result is what the calls fail with.
+	// Result is the error of the calls.
 	Result cudadrv.Result
 }
 
@@ -59,7 +59,7 @@ func (r Rule) complete() (*live, error) {
 	if r.Result == cudadrv.Success {
 		return nil, fmt.Errorf("%w: %s has no result to fail with", ErrBadRule, r.Func)
 	}
-	if !(r.Probability >= 0 && r.Probability <= 1) { // also refuses what is no number
+	if !(r.Probability >= 0 && r.Probability <= 1) { // also refuses NaN
 		return nil, fmt.Errorf("%w: probability %v is not between 0 and 1", ErrBadRule, r.Probability)
 	}
 	if r.Probability == 0 {

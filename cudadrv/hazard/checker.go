@@ -14,7 +14,7 @@ import (
 type (
 	// Report is one hazard, with both places. Its text has several lines.
 	Report = core.Report
-	// Kind is what is wrong.
+	// Kind is a kind of hazard.
 	Kind = core.Kind
 	// Use is something that was done to memory.
 	Use = core.Use
@@ -43,11 +43,11 @@ const (
 	Allocator = core.Allocator
 )
 
-// Checker is what is known of one device.
+// Checker is the state of one device.
 type Checker struct {
-	plain sync.Mutex // orders cuMemAlloc and cuMemFree, so that an address is not known anew before it is forgotten
+	plain sync.Mutex // orders cuMemAlloc and cuMemFree: an address is forgotten before it is recorded again
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	core    *core.Core
 	opens   int
 	segment map[cudadrv.Ptr]int64 // plain allocations
@@ -63,7 +63,7 @@ func newChecker() *Checker {
 	return c
 }
 
-// forget drops what is gone with the last view.
+// forget drops the state that ends with the last view.
 func (c *Checker) forget() {
 	c.segment = map[cudadrv.Ptr]int64{}
 	c.peers = map[*Checker]bool{}
@@ -120,7 +120,7 @@ func (c *Checker) Freed(p cudadrv.Ptr, from site.Stack) { c.do(func() { c.core.F
 // Closed says that the allocator was closed, and all its buffers have ended.
 func (c *Checker) Closed(from site.Stack) { c.do(func() { c.core.Ended(from) }) }
 
-// Stale reports a use of a buffer whose handle says that it was freed, whoever may have its address by now.
+// Stale reports a use of a buffer whose handle was freed, even if its address was allocated again.
 func (c *Checker) Stale(b Buffer, now Use) { c.do(func() { c.core.Stale(b, now) }) }
 
 // LiveCount is how many buffers live.
@@ -136,7 +136,7 @@ func (c *Checker) LiveCount() int {
 	return c.core.LiveCount()
 }
 
-// do runs f under the mutex, and then tells of what it found.
+// do runs f under the mutex, and then notifies of new reports.
 func (c *Checker) do(f func()) {
 	tell, found := c.book(f)
 	for _, r := range found {

@@ -19,7 +19,7 @@ func (d *Device) LaunchKernelTouching(f cudadrv.Function, g cudadrv.Geometry, pa
 	}, accesses...)
 }
 
-// executes is a simulated device, which executes kernels and is told what the program declares.
+// executes is a simulated device that executes kernels and takes the program's declarations.
 type executes interface {
 	LaunchKernelDeclared(f cudadrv.Function, g cudadrv.Geometry, params []byte, s cudadrv.Stream, accesses []cudadrv.Access) error
 	KernelNodeSetParamsDeclared(x cudadrv.GraphExec, n cudadrv.GraphNode, f cudadrv.Function, g cudadrv.Geometry, params []byte, accesses []cudadrv.Access) error
@@ -85,7 +85,7 @@ func (d *Device) MemsetD32Async(p cudadrv.Ptr, value uint32, count int64, s cuda
 	return d.transfer("memset", s, func() error { return d.Device.MemsetD32Async(p, value, count, s) }, Access{Ptr: p, Bytes: 4 * count, Write: true})
 }
 
-// Memcpy2DAsync is a read and a write of each row, not of what lies between them.
+// Memcpy2DAsync is a read and a write of each row, without the bytes between the rows.
 func (d *Device) Memcpy2DAsync(c cudadrv.Copy2D, s cudadrv.Stream) error {
 	accesses := rows(nil, c.Src, c.SrcPitch, c, false)
 	return d.transfer("copy of rows", s, func() error { return d.Device.Memcpy2DAsync(c, s) }, rows(accesses, c.Dst, c.DstPitch, c, true)...)
@@ -107,7 +107,7 @@ func rows(to []Access, p cudadrv.Ptr, pitch int64, c cudadrv.Copy2D, write bool)
 	return to
 }
 
-// EventElapsedTime orders what this side does later behind what both events stand for.
+// EventElapsedTime orders this side's later work after the points of both events.
 func (d *Device) EventElapsedTime(start, end cudadrv.Event) (took time.Duration, err error) {
 	err = d.checker.call(func() (err error) { took, err = d.Device.EventElapsedTime(start, end); return err }, func() {
 		d.checker.core.Over(d.by, d.checker.core.EventPoint(start))
@@ -123,7 +123,7 @@ func (d *Device) IpcGetEventHandle(e cudadrv.Event) (name cudadrv.EventDescripto
 	return name, err
 }
 
-// IpcOpenEventHandle makes another name of an event, if it is one of this device. What others order is not seen.
+// IpcOpenEventHandle makes another name of an event of this device. Other devices' order is not seen.
 func (d *Device) IpcOpenEventHandle(name cudadrv.EventDescriptor) (e cudadrv.Event, err error) {
 	c := d.checker
 	err = c.call(func() (err error) { e, err = d.Device.IpcOpenEventHandle(name); return err }, func() {

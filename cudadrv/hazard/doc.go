@@ -14,31 +14,31 @@
 //
 // The package vramtest does this for tests.
 //
-// Only what is done through these devices is seen. What a kernel touches nobody sees: Device.LaunchKernelTouching launches one
-// and says so (cudadrv.CheckedKernels), Device.Kernel queues a simulated one that needs no code. Device.LaunchKernel is work that
-// touches nothing as far as is known. Memsets and copies are accesses by themselves, those of rows an access of each row. Calls by which a program learns of progress past the driver
-// (host functions, words in memory, the driver's own pool) are taken out of the device's capabilities: what they order
-// could not be seen.
+// The checker sees only calls through these devices. It does not see the accesses of kernels: Device.LaunchKernelTouching
+// launches a kernel and declares them (cudadrv.CheckedKernels), Device.Kernel queues a simulated one that needs no code.
+// Device.LaunchKernel is work without known accesses. Memsets and copies are accesses by themselves, copies of rows an access
+// of each row. Calls by which a program learns of progress past the driver (host functions, words in memory, the driver's own
+// pool) are removed from the device's capabilities, because the checker could not see their order.
 //
-// # What orders work
+// # Order
 //
 // There are two hosts, sides from which calls come: the program and the allocator. Each stream counts the work submitted to it. A point is a count for each stream (a vector clock), and an access
 // comes before a point if the point's count for its stream has reached it.
 //
-//	call                                         what it orders
-//	work on a stream                             behind that stream's earlier work, and all that the program knew to be over
+//	call                                         order
+//	work on a stream                             after that stream's earlier work, and all work that the program knew to be over
 //	record of an event                           the event stands for the stream's point
-//	wait of a stream for an event                the stream's later work behind the event's point
-//	query that said "over", synchronisation      all that this host submits later behind the point that was asked about
-//	time between two events                      the same, behind the points of both
-//	launch of a graph                            behind the last launch of the same graph
-//	work on a blocking stream                    behind the default stream's earlier work
-//	work on the default stream                   behind all blocking streams' earlier work
+//	wait of a stream for an event                the stream's later work after the event's point
+//	query that said "over", synchronisation      all later work of this host after the point of the query
+//	time between two events                      the same, after the points of both
+//	launch of a graph                            after the last launch of the same graph
+//	work on a blocking stream                    after the default stream's earlier work
+//	work on the default stream                   after all blocking streams' earlier work
 //
-// That time has passed orders nothing: a program that got the right answer by luck is reported. All goroutines are
-// one host, as if each knew what the others know. So nothing that is in order is reported, and what is
-// only out of order between goroutines is the race detector's to find. What only the allocator knows to be over does
-// not order the program's work: it orders what the allocator hands out and unmaps.
+// Elapsed time orders nothing: a program that got the right answer by luck is reported. All goroutines are one host, as if they
+// shared their knowledge. So there are no false reports, and wrong order between goroutines is left to the race detector. The
+// end of work that only the allocator knows of does not order the program's work: it orders allocation and unmapping by the
+// allocator.
 //
 // # Graphs
 //
@@ -61,19 +61,19 @@
 //
 // # Several devices
 //
-// Each device has a Checker of its own, and what events order between two devices is not seen. A copy between devices is an
-// access of the memory that is the device's on which it was called; on a stream of the other device it is none. Memory to
-// which MemSetPeerAccess gave another device access is watched there as if its program had mapped it. An event that was opened by
-// its name for other processes is the same event on the device that made the name; elsewhere it orders nothing.
+// Each device has a Checker of its own, and does not see the order of events between two devices. A copy between devices is an
+// access of the memory of the called device, unless its stream belongs to the other device. Memory to which MemSetPeerAccess
+// gave another device access is checked there as if its program had mapped it. An event that was opened by its name for other
+// processes is the same event on the device that made the name; elsewhere it orders nothing.
 //
 // # The kinds of hazards
 //
-//	kind             what is reported
+//	kind             report
 //	Unmapped         an access of, or an allocation in, memory that is not mapped
 //	UseAfterFree     an access of memory whose buffer was freed
 //	NeverAllocated   an access of the allocator's memory that no buffer had yet
 //	Race             two accesses of which one writes, without an order
-//	EarlyReuse       memory allocated anew on a stream that is not behind the accesses under the former allocation
+//	EarlyReuse       memory reallocated on a stream that is not ordered after the accesses of the former allocation
 //	EarlyUnmap       memory unmapped that a buffer has, or before it was known that its accesses are over
 //	Overlap          memory allocated that another buffer has
 //

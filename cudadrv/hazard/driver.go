@@ -14,11 +14,11 @@ var (
 // Driver is a driver whose devices are checked. Make one with Wrap.
 type Driver struct {
 	inner    cudadrv.Driver
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	checkers map[int]*Checker
 }
 
-// Wrap makes a driver that behaves as inner and watches what is done with it. It makes no call.
+// Wrap returns a driver that behaves as inner and checks its calls. It makes no call.
 func Wrap(inner cudadrv.Driver) *Driver {
 	return &Driver{inner: inner, checkers: map[int]*Checker{}}
 }
@@ -41,10 +41,10 @@ func (d *Driver) View(ordinal int) (*Device, error) {
 	return newDevice(inner, d, ordinal, Program), nil
 }
 
-// Allocator is the same driver for the allocator: what is mapped through it is handed out in buffers.
+// Allocator returns the same driver for the allocator: memory mapped through it is used by buffers.
 func (d *Driver) Allocator() cudadrv.Driver { return &door{d} }
 
-// Checker is what is known of the device with that ordinal. It outlives the device.
+// Checker returns the checker of the device with that ordinal. It outlives the device.
 func (d *Driver) Checker(ordinal int) *Checker {
 	d.mu.Lock()
 	defer d.mu.Unlock()

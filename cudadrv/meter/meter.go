@@ -27,7 +27,7 @@ func New(dev cudadrv.Device) *Device {
 	return d
 }
 
-// ProgramView is the device behind: calls of the program are not counted.
+// ProgramView returns the wrapped device: calls of the program are not counted.
 func (d *Device) ProgramView() cudadrv.Device { return cudadrv.ProgramView(d.Inner()) }
 
 // CallStats are the figures of one function.
@@ -80,9 +80,9 @@ func (d *Device) Modelled() bool { return d.counter.modelled != nil }
 // ByCall are the figures by function, in the order of cudadrv's interface. Functions that were never
 // called are absent.
 //
-// A device's modelled time is one sum, from which calls get what is added while they run. Where calls
-// overlap, each nanosecond goes to one of them: the sum stays exact, the split need not. Calls past the
-// meter count only where they overlap one of its own.
+// A device's modelled time is one sum, and a call is assigned the growth of the sum while it runs. If calls overlap, each
+// nanosecond is assigned to one of them: the sum stays exact, the split need not. Calls past the meter count only if they
+// overlap one of its own.
 func (d *Device) ByCall() []CallStats {
 	all := make([]CallStats, 0, len(d.counter.figures))
 	for i := range d.counter.figures {

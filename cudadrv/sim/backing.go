@@ -11,18 +11,17 @@ import (
 // ErrNoBytes says that this system has no memory that can be mapped in two places, so that Config.Bytes cannot be had.
 var ErrNoBytes = errors.New("sim: real bytes need Linux on amd64, arm64, loong64, ppc64le or riscv64")
 
-// backing is the host memory behind the addresses of a GPU: one file without a name that holds the bytes of all
-// handles, and ranges of host addresses that stand for reservations. What is mapped at a device address is
-// mapped at the same distance from the start of the range, so that bytes follow their handle. It is used under the
-// GPU's mutex.
+// backing is the host memory of a GPU's addresses: one file without a name that holds the bytes of all handles, and ranges of
+// host addresses that stand for reservations. A mapping at a device address is mapped at the same offset in the host range, so
+// that bytes follow their handle. It is used under the GPU's mutex.
 type backing interface {
-	// reserve takes host addresses with nothing behind them; they cost no memory.
+	// reserve reserves host addresses; they cost no memory.
 	reserve(bytes int64) (unsafe.Pointer, error)
 	// allocate takes host addresses with zeroed memory of their own.
 	allocate(bytes int64) (unsafe.Pointer, error)
-	// release gives back what reserve or allocate took.
+	// release returns memory of reserve or allocate.
 	release(base unsafe.Pointer, bytes int64) error
-	// show maps a part of the file into a reserved range, hide leaves nothing behind that part of it.
+	// show maps a part of the file into a reserved range, hide unmaps that part of it.
 	show(at unsafe.Pointer, bytes, offsetBytes int64) error
 	hide(at unsafe.Pointer, bytes int64) error
 	// empty gives the memory of a part of the file back; it reads as zeros then.
@@ -92,7 +91,7 @@ func (g *gpu) show(c call.Call, r *region, p cudadrv.Ptr, h *handle) error {
 	return hostFailed(c, g.backing.show(r.hostAt(p), h.bytes, h.offsetBytes))
 }
 
-// hide leaves nothing behind [p, p+bytes) of the reservation.
+// hide unmaps the host memory of [p, p+bytes) of the reservation.
 func (g *gpu) hide(c call.Call, r *region, p cudadrv.Ptr, bytes int64) error {
 	if g.backing == nil {
 		return nil
@@ -103,7 +102,7 @@ func (g *gpu) hide(c call.Call, r *region, p cudadrv.Ptr, bytes int64) error {
 // hostAt is the host address that stands for p, which is inside the region.
 func (r *region) hostAt(p cudadrv.Ptr) unsafe.Pointer { return unsafe.Add(r.host, uint64(p-r.start)) }
 
-// bytesAt are the bytes behind [p, p+bytes). ok is false where some of them are not accessible.
+// bytesAt returns the bytes at [p, p+bytes). ok is false if some of them are not accessible.
 func (g *gpu) bytesAt(p cudadrv.Ptr, bytes int64) (b []byte, ok bool) {
 	if m := g.pinned.around(p, bytes); m != nil {
 		offset := int64(p - m.start)

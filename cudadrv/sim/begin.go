@@ -33,11 +33,10 @@ func (g *gpu) beginCapture(s cudadrv.Stream, mode cudadrv.CaptureMode) error {
 	return nil
 }
 
-// EndCapture ends the capture that began with s, and that of the streams that have joined it. Its error is
-// CUDA_ERROR_STREAM_CAPTURE_INVALIDATED where a call in between was none that can be captured,
-// CUDA_ERROR_STREAM_CAPTURE_UNJOINED where s was not made to wait for all work of the others,
-// CUDA_ERROR_STREAM_CAPTURE_UNMATCHED for one of the others, which invalidates the capture and does not end it, and
-// CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD where a thread began the capture that is not the calling one: it has ended then.
+// EndCapture ends the capture that began with s, for all streams that have joined it. Errors:
+// CUDA_ERROR_STREAM_CAPTURE_INVALIDATED after a call that cannot be captured, CUDA_ERROR_STREAM_CAPTURE_UNJOINED if s does not
+// wait for all work of the others, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED for one of the others, which invalidates the capture
+// without ending it, and CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD if another thread began the capture: it has ended then.
 func (d *Device) EndCapture(s cudadrv.Stream) (*Graph, error) {
 	g := d.gpu
 	g.mu.Lock()

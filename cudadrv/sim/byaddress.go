@@ -61,7 +61,7 @@ func (m *byAddress[V]) at(p cudadrv.Ptr) (V, bool) {
 	return value, true
 }
 
-// from walks the entries with keys from p on, upwards. The map must not change meanwhile.
+// from iterates over the entries with keys from p upwards. The map must not change during the iteration.
 func (m *byAddress[V]) from(p cudadrv.Ptr) iter.Seq2[cudadrv.Ptr, V] {
 	return func(yield func(cudadrv.Ptr, V) bool) {
 		c, i, ok := m.locate(p)
@@ -101,8 +101,8 @@ func (m *byAddress[V]) put(p cudadrv.Ptr, value V) {
 	ch.values = slices.Insert(ch.values, i+1, value)
 }
 
-// makeRoom splits the full chunk c and says where the place behind its entry i is now. Behind the
-// last entry of all a new chunk begins, so that filling upwards leaves full chunks.
+// makeRoom splits the full chunk c and returns the place after its entry i. After the last entry of the map it begins a new
+// chunk, so that filling upwards leaves full chunks.
 func (m *byAddress[V]) makeRoom(c, i int) (chunkIndex, entry int) {
 	upper := newChunk[V]()
 	m.chunks = slices.Insert(m.chunks, c+1, upper)

@@ -17,8 +17,8 @@ func (g *gpu) time() time.Duration {
 	return now
 }
 
-// wait lets virtual time reach t. It runs under the mutex; on the running clock it lets go of it while
-// it sleeps, so that the caller looks again at what it knew. It fails where work did.
+// wait lets virtual time reach t. The caller holds the mutex; on the running clock wait unlocks it while it sleeps, so the
+// caller must check its state again. It fails if work failed.
 func (g *gpu) wait(c call.Call, t time.Duration) error {
 	if g.driver.config.Clock == Stepped {
 		g.driver.now = max(g.driver.now, t)
@@ -51,8 +51,8 @@ func (d *Device) Advance(by time.Duration) {
 	g.time()
 }
 
-// Drained is when all work that was queued so far has finished, also that of destroyed streams. It is no driver call, and does a
-// capture no harm.
+// Drained returns the time when all work queued so far has finished, destroyed streams included. It is no driver call, and does
+// not affect captures.
 func (d *Device) Drained() time.Duration {
 	d.gpu.mu.Lock()
 	defer d.gpu.mu.Unlock()

@@ -13,8 +13,8 @@ var (
 	_ cudadrv.Modelled = (*Device)(nil)
 )
 
-// Device is a view of a simulated GPU: cudadrv.Device's calls, and beside them what a test or a
-// program needs to watch and steer it. It is safe for concurrent use.
+// Device is a view of a simulated GPU: cudadrv.Device's calls, and methods for tests and programs to observe and control it. It
+// is safe for concurrent use.
 type Device struct {
 	gpu    *gpu
 	opened bool // made by Open; written once
@@ -83,8 +83,7 @@ func (d *Device) Close() error {
 	return err
 }
 
-// ModelledTime is the sum of the modelled cost of all successful calls on the GPU, through whatever
-// view. It takes no lock.
+// ModelledTime is the sum of the modelled cost of all successful calls on the GPU, through any view. It takes no lock.
 func (d *Device) ModelledTime() time.Duration { return time.Duration(d.gpu.modelled.Load()) }
 
 // Counts are the calls on the GPU so far, failed ones included, by CUDA's name. Calls that were never
@@ -99,8 +98,8 @@ func (d *Device) Counts() map[string]uint64 {
 	return counts
 }
 
-// SetCapacity changes how much physical memory there is for use, as when another process takes or
-// returns some. Below what is in use it only makes further allocations fail; a negative one is 0.
+// SetCapacity changes the usable physical memory, as another process that allocates or frees memory would. Below the bytes in
+// use it only makes further allocations fail; a negative one is 0.
 func (d *Device) SetCapacity(bytes int64) {
 	d.gpu.mu.Lock()
 	defer d.gpu.mu.Unlock()

@@ -22,9 +22,9 @@ const (
 	firstExec     uint64 = 9 << 40
 )
 
-// Ids of different drivers do not meet either, so that one of another driver is refused: behind the kind an id has the number of its
-// driver, from 0. The ids of the first driver of a process are small, and all fit 53 bits, which numbers in JSON have. After driverCount
-// drivers the numbers begin anew.
+// Ids of different drivers differ, so that a driver refuses ids of another: after the kind an id has the number of its driver,
+// from 0. The ids of the first driver of a process are small, and all fit 53 bits, which numbers in JSON have. After
+// driverCount drivers the numbers repeat.
 const (
 	driverBits         = 9
 	driverCount        = 1 << driverBits
@@ -36,15 +36,15 @@ var drivers atomic.Uint64 //nolint:gochecknoglobals // made on first use: a proc
 // Driver is a simulated driver and its devices. It is safe for concurrent use.
 type Driver struct {
 	config Config
-	err    error  // what is wrong with the Config
+	err    error  // error of the Config
 	number uint64 // of the driver, times firstDriver: ids are from here on
 	gpus   []*gpu
-	views  []*Device // what Device returns
+	views  []*Device // returned by Device
 
 	space   space
 	threads threads
 
-	mu      sync.Mutex    // guards the GPUs and what follows: copies between GPUs touch two of them
+	mu      sync.Mutex    // guards the GPUs and the fields below: copies between GPUs touch two of them
 	epoch   time.Time     // the running clock's zero
 	now     time.Duration // the stepped clock
 	pending pending

@@ -7,8 +7,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// event is the time at which what it captured last has finished; 0 while it was never recorded, which
-// is a time that has always passed.
+// event is the end time of the work of its last record; 0, which has always passed, before the first.
 type event struct {
 	passes   time.Duration
 	recorded bool          // outside of a capture, ever
@@ -39,7 +38,7 @@ func (d *Driver) eventNamed(c call.Call, e cudadrv.Event) (*event, *gpu, error) 
 // EventCreate makes an event. Its id is never used again.
 func (d *Device) EventCreate() (cudadrv.Event, error) { return d.newEvent(event{}, 0) }
 
-// newEvent makes an event, where the device has what it needs.
+// newEvent makes an event if the device has the needed capability.
 func (d *Device) newEvent(e event, needed cudadrv.Capability) (cudadrv.Event, error) {
 	const c = call.EventCreate
 	g := d.gpu
@@ -76,7 +75,7 @@ func (d *Device) EventDestroy(e cudadrv.Event) error {
 	return nil
 }
 
-// EventRecord captures the end of the work that s has now, in place of what e captured before.
+// EventRecord sets e to the end of the work that s has now.
 func (d *Device) EventRecord(e cudadrv.Event, s cudadrv.Stream) error {
 	const c = call.EventRecord
 	g := d.gpu
@@ -109,8 +108,7 @@ func (d *Device) EventRecord(e cudadrv.Event, s cudadrv.Stream) error {
 	return nil
 }
 
-// Passes is when what e captured last has finished, on the device's clock: 0 if it was never recorded. It is no driver
-// call.
+// Passes returns the time of e on the device's clock: 0 if it was never recorded. It is no driver call.
 func (d *Device) Passes(e cudadrv.Event) (at time.Duration, ok bool) {
 	d.gpu.mu.Lock()
 	defer d.gpu.mu.Unlock()
@@ -121,7 +119,7 @@ func (d *Device) Passes(e cudadrv.Event) (at time.Duration, ok bool) {
 	return ev.passes, true
 }
 
-// EventQuery reports whether what e captured last has finished.
+// EventQuery reports whether the work of e's last record has finished.
 func (d *Device) EventQuery(e cudadrv.Event) (bool, error) {
 	const c = call.EventQuery
 	g := d.gpu
@@ -141,7 +139,7 @@ func (d *Device) EventQuery(e cudadrv.Event) (bool, error) {
 	return ev.passes <= g.time(), g.failed(c)
 }
 
-// EventSynchronize waits for what e captured last.
+// EventSynchronize waits for the work of e's last record.
 func (d *Device) EventSynchronize(e cudadrv.Event) error {
 	const c = call.EventSynchronize
 	g := d.gpu

@@ -13,13 +13,12 @@ import (
 // Executor executes kernels on the bytes of simulated devices; package vramtest/ptxrun has one. Its methods run under the
 // driver's lock, one at a time: they call no device.
 type Executor interface {
-	// Load reads the PTX text of a module. The bytes of its variables are zeros, and become what the text says. An error fails
+	// Load reads the PTX text of a module. Load sets its variables, which are zeros, to the values in the text. An error fails
 	// the load with CUDA_ERROR_INVALID_PTX, and is wrapped.
 	Load(image []byte, variables map[string]Variable) (Program, error)
 }
 
-// Follower is an Executor that knows which bytes were written: it is told of what else writes them. Its methods run as those of
-// Executor.
+// Follower is an Executor that tracks written bytes: it is notified of other writes. Its methods run as Executor's do.
 type Follower interface {
 	Executor
 	// Queued is called when a copy or a memset is queued or captured. The function that it returns, nil if there is nothing to do, is
@@ -54,7 +53,7 @@ type KernelLaunch struct {
 	Kernel   string
 	Geometry cudadrv.Geometry
 	Params   []byte
-	// Accesses are what the program says that the kernel touches: of a launch by LaunchKernelTouching, else nil.
+	// Accesses are the accesses that the program declared in LaunchKernelTouching, else nil.
 	Accesses []cudadrv.Access
 }
 
@@ -158,7 +157,7 @@ func (g *gpu) extent(p cudadrv.Ptr) (start cudadrv.Ptr, b []byte, ok bool) {
 	return start, unsafe.Slice((*byte)(r.hostAt(start)), bytes), true
 }
 
-// followed asks the executor what is to be told of a copy or memset.
+// followed returns the executor's notification of a copy or memset.
 func (g *gpu) followed(w work) func() {
 	follower, ok := g.driver.config.Executor.(Follower)
 	if !ok || g.backing == nil {

@@ -16,17 +16,17 @@ const (
 	maxMultiprocessorBlock = 32
 	warpThreads            = 32
 	defaultSharedBytes     = 48 << 10  // dynamic shared memory of a block, unless an attribute allows more
-	maxSharedBytes         = 227 << 10 // what the attribute can allow
+	maxSharedBytes         = 227 << 10 // the limit of the attribute
 	maxParamBytes          = 32764
 )
 
-// What all kernels have in common: nobody compiles them.
+// Attributes that are equal for all kernels: the simulator compiles none.
 const (
 	kernelRegisters     = 32
 	kernelBinaryVersion = 90
 )
 
-// FuncGetAttribute is what the text says of a kernel, what was set, and otherwise plausible constants.
+// FuncGetAttribute returns attributes of the text, attributes that were set, and otherwise plausible constants.
 func (d *Device) FuncGetAttribute(f cudadrv.Function, a cudadrv.FunctionAttribute) (int, error) {
 	const c = call.FuncGetAttribute
 	g := d.gpu

@@ -20,7 +20,7 @@ type gpu struct {
 	modelled atomic.Int64              // ns, written under mu, read without
 	counts   [call.Count]atomic.Uint64 // likewise
 
-	mu            *sync.Mutex // guards what follows; one for all GPUs of a Driver, as copies between them touch two
+	mu            *sync.Mutex // guards the fields below; one for all GPUs of a Driver, as copies between them touch two
 	opens         int
 	capacityBytes int64
 	usedBytes     int64 // physical: plain allocations, and handles that are unreleased or mapped
@@ -34,7 +34,7 @@ type gpu struct {
 	backing backing // nil without bytes, and while no view is open
 	file    space   // of the backing
 	pinned  pinned
-	fault   string // what went wrong with work; it ends every further call
+	fault   string // the failure of work; it fails every further call
 
 	faultResult cudadrv.Result // of the fault
 
@@ -108,7 +108,7 @@ func (g *gpu) open() (*Device, error) {
 	return &Device{gpu: g, opened: true}, nil
 }
 
-// forget drops memory, streams and events. Time, counts, costs and capacity go on.
+// forget drops memory, streams and events. Time, counts, costs and capacity remain.
 func (g *gpu) forget() {
 	for p, r := range g.regions.from(0) {
 		g.driver.space.give(p, r.spanBytes)

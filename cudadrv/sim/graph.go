@@ -10,7 +10,7 @@ import (
 
 var _ cudadrv.Graphs = (*Device)(nil)
 
-// StreamBeginCapture makes what s is told from now on part of a graph.
+// StreamBeginCapture makes later work of s part of a graph.
 func (d *Device) StreamBeginCapture(s cudadrv.Stream, mode cudadrv.CaptureMode) error {
 	const c = call.StreamBeginCapture
 	g := d.gpu
@@ -29,8 +29,8 @@ func (d *Device) StreamBeginCapture(s cudadrv.Stream, mode cudadrv.CaptureMode) 
 	return nil
 }
 
-// StreamEndCapture ends the capture that began with s; its errors are those of EndCapture. The ids of the graph and its
-// nodes are never used again.
+// StreamEndCapture ends the capture that began with s. It returns the errors of EndCapture. The ids of the graph and its nodes
+// are never used again.
 func (d *Device) StreamEndCapture(s cudadrv.Stream) (cudadrv.Graph, error) {
 	const c = call.StreamEndCapture
 	g := d.gpu
@@ -201,7 +201,7 @@ func (d *Device) GraphExecUpdate(x cudadrv.GraphExec, graph cudadrv.Graph) error
 		return err
 	}
 	if !alike(exec.nodes, found.nodes) {
-		return fail(c, cudadrv.UpdateFailure, "the topology of %d nodes is not that of %d nodes", len(found.nodes), len(exec.nodes))
+		return fail(c, cudadrv.UpdateFailure, "the topology of %d nodes differs from %d nodes", len(found.nodes), len(exec.nodes))
 	}
 	exec.nodes = slices.Clone(found.nodes)
 	g.charge(c, int64(len(found.nodes)))
@@ -264,7 +264,7 @@ func (d *Device) GraphUpload(x cudadrv.GraphExec, s cudadrv.Stream) error {
 	return nil
 }
 
-// GraphLaunch queues the work of x on s, one node after the other, behind the launch of x before. On a captured stream it is
+// GraphLaunch queues the work of x on s, one node after the other, after the previous launch of x. On a captured stream it is
 // refused, and ends that capture.
 func (d *Device) GraphLaunch(x cudadrv.GraphExec, s cudadrv.Stream) error {
 	const c = call.GraphLaunch
@@ -292,7 +292,7 @@ func (d *Device) GraphLaunch(x cudadrv.GraphExec, s cudadrv.Stream) error {
 	return nil
 }
 
-// GraphExecDestroy ends the name x. Launches under way run to their end.
+// GraphExecDestroy destroys the handle x. Launches in progress finish.
 func (d *Device) GraphExecDestroy(x cudadrv.GraphExec) error {
 	const c = call.GraphExecDestroy
 	g := d.gpu

@@ -12,7 +12,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// capture captures what f does with the stream, in thread-local mode.
+// capture captures f's work on the stream, in thread-local mode.
 func (l *loaded) capture(f func()) cudadrv.Graph {
 	l.t.Helper()
 	runtime.LockOSThread()
@@ -100,7 +100,7 @@ func TestAGraphFromCaptureToEnd(t *testing.T) {
 	}
 }
 
-// Launches of one graph run one after the other, those of two graphs side by side.
+// Launches of one graph run one after the other, launches of two graphs at the same time.
 func TestLaunchesOfAGraphOnTwoStreams(t *testing.T) {
 	l := load(t, sim.Config{KernelTime: milliseconds})
 	work := func() { l.launches(l.empty, 5) }

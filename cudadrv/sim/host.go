@@ -41,7 +41,7 @@ func (d *Device) MemHostAlloc(bytes int64) ([]byte, error) {
 	}
 	host := unsafe.Slice((*byte)(base), bytes)
 	if err := g.pin(c, host, true); err != nil {
-		_ = g.backing.release(base, bytes) // the other error says what is wrong
+		_ = g.backing.release(base, bytes) // the other error is the cause
 		return nil, err
 	}
 	g.charge(c, bytes)
@@ -77,7 +77,7 @@ func (d *Device) MemHostRegister(b []byte) error {
 	return nil
 }
 
-// MemHostUnregister waits for all work queued on the device and ends what MemHostRegister began.
+// MemHostUnregister waits for all work queued on the device and undoes MemHostRegister.
 func (d *Device) MemHostUnregister(b []byte) error { return d.endPin(call.MemHostUnregister, b, false) }
 
 // endPin ends page-locked memory that begins with b's first byte.
@@ -112,7 +112,7 @@ func (d *Device) endPin(c call.Call, b []byte, owned bool) error {
 		return err
 	}
 	if begins() != m { // somebody else ended it while the running clock ran
-		return fail(c, cudadrv.InvalidValue, "the memory at %#x was given back meanwhile", hostPtr(b))
+		return fail(c, cudadrv.InvalidValue, "the memory at %#x was freed during the wait", hostPtr(b))
 	}
 	g.charge(c, int64(len(m.host)))
 	return g.unpin(c, m)

@@ -11,7 +11,7 @@ import (
 // DefaultKernelTime is how long a kernel takes where Config.KernelTime says nothing: a start and a little work.
 const DefaultKernelTime = 5 * time.Microsecond
 
-// kernel is a launch of a function: what a node of a graph keeps of it.
+// kernel is a launch of a function, as a node of a graph keeps it.
 type kernel struct {
 	function *function
 	geometry cudadrv.Geometry
@@ -38,7 +38,7 @@ func (k kernel) refused() (r cudadrv.Result, why string) {
 		return cudadrv.InvalidValue, "more shared memory than the kernel's attribute allows"
 	case int64(len(k.params)) > k.function.paramBytes:
 		return cudadrv.LaunchOutOfResources, "there are more parameters than the kernel has"
-	case int64(len(k.params)) < k.function.paramBytes: // hardware launches it, and what is lacking is anything
+	case int64(len(k.params)) < k.function.paramBytes: // hardware launches it with undefined parameters
 		return cudadrv.InvalidValue, "there are fewer parameters than the kernel has"
 	case k.function.module.unloaded:
 		return cudadrv.InvalidHandle, "the module was unloaded"

@@ -167,11 +167,11 @@ func (d *Device) ModuleGetGlobal(m cudadrv.Module, name string) (cudadrv.Ptr, in
 	return r.start, r.bytes, nil
 }
 
-// linkedMark begins what was linked. The lines of the first text keep their numbers.
+// linkedMark begins a linked text. The lines of the first text keep their numbers.
 const linkedMark = "/* linked */ "
 
-// LinkImages puts PTX texts behind one another. The result is text, which ModuleLoadData takes and LinkImages does not: as on hardware
-// what was linked is not relocatable.
+// LinkImages concatenates PTX texts. The result is text that ModuleLoadData takes and LinkImages does not: as on hardware,
+// linked images are not relocatable.
 func (d *Device) LinkImages(images ...[]byte) ([]byte, error) {
 	const c = call.LinkComplete
 	g := d.gpu

@@ -39,8 +39,8 @@ func (d *Device) DeviceCanAccessPeer(ordinal int) (bool, error) {
 	return other != g, nil
 }
 
-// MemSetPeerAccess checks what MemSetAccess does. What kernels touch the simulator does not know, and its memsets and
-// copies stay on the GPU of their stream, so there are no books of it.
+// MemSetPeerAccess checks its arguments as MemSetAccess does. It records nothing: the simulator does not know the accesses of
+// kernels, and its memsets and copies stay on the GPU of their stream.
 func (d *Device) MemSetPeerAccess(p cudadrv.Ptr, bytes int64, ordinals ...int) error {
 	const c = call.MemSetAccess
 	g := d.gpu
@@ -110,8 +110,7 @@ func (d *Device) MemcpyPeerAsync(dst cudadrv.Ptr, dstContext cudadrv.Context, sr
 	return of.submit(st, duration, work{call: c, dst: dst, src: src, bytes: bytes, dstGPU: to, srcGPU: from})
 }
 
-// streamOf is the stream of that name of either GPU, and whose it is. The legacy default stream is that of the GPU that
-// was called.
+// streamOf returns the stream s of either GPU, and its GPU. The legacy default stream belongs to the called GPU.
 func streamOf(s cudadrv.Stream, called, to, from *gpu) (*gpu, *stream) {
 	for _, g := range [...]*gpu{to, from} {
 		if st, ok := g.streams[named(s)]; ok && (named(s) != 0 || g == called) {

@@ -9,8 +9,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// pin is a range of page-locked host memory. The GPU has it at an address of its own space, as addresses of the host may
-// be those of reservations.
+// pin is a range of page-locked host memory. It has an address in the GPU's own space, since host addresses may equal reserved
+// ones.
 type pin struct {
 	host      []byte
 	start     cudadrv.Ptr
@@ -59,7 +59,7 @@ func (t *pinned) overlapping(b []byte) *pin {
 	return nil
 }
 
-// check says what in the books does not go together.
+// check reports an inconsistency of the bookkeeping.
 func (t *pinned) check() error {
 	err := errors.Join(t.byHost.check(), t.byPtr.check())
 	if t.byHost.count != t.byPtr.count {
@@ -85,7 +85,7 @@ func (g *gpu) pin(c call.Call, host []byte, owned bool) error {
 	return nil
 }
 
-// unpin takes page-locked memory out of the books and gives back what is the GPU's.
+// unpin forgets page-locked memory and releases the GPU's resources for it.
 func (g *gpu) unpin(c call.Call, m *pin) error {
 	g.pinned.byHost.drop(hostPtr(m.host))
 	g.pinned.byPtr.drop(m.start)

@@ -8,12 +8,11 @@ import (
 const (
 	// plainStepBytes is the step of cuMemAlloc below a granule; its addresses are multiples of it.
 	plainStepBytes = 512
-	// plainAlignBytes is what the address of a plain allocation is a multiple of, as an H200 has it for sizes that are.
+	// plainAlignBytes is the alignment of plain allocations, as on an H200 for sizes that are multiples of it.
 	plainAlignBytes = 2 << 20
 )
 
-// MemGetInfo says what is free of the capacity. The total is Info.TotalBytes, or more where SetCapacity
-// gave more.
+// MemGetInfo returns the free part of the capacity. The total is Info.TotalBytes, or more if SetCapacity allows more.
 func (d *Device) MemGetInfo() (freeBytes, totalBytes int64, err error) {
 	const c = call.MemGetInfo
 	g := d.gpu
@@ -103,7 +102,7 @@ func (d *Device) MemFree(p cudadrv.Ptr) error {
 		return err
 	}
 	if now, ok := g.regions.at(p); !ok || now != r { // somebody else freed it while the running clock ran
-		return fail(c, cudadrv.InvalidValue, "the allocation at %#x was freed meanwhile", p)
+		return fail(c, cudadrv.InvalidValue, "the allocation at %#x was freed during the wait", p)
 	}
 	g.charge(c, r.bytes)
 	return g.release(c, r)

@@ -11,12 +11,12 @@ import (
 type region struct {
 	start         cudadrv.Ptr
 	bytes         int64 // as asked for
-	spanBytes     int64 // of address space, with the rounding and the empty granule behind
+	spanBytes     int64 // of address space, with the rounding and the empty granule at the end
 	physicalBytes int64 // of a plain allocation; 0 for a reservation
 	mapped        int   // mappings inside
 	variable      bool  // of a module: a plain allocation that nobody frees
 
-	host unsafe.Pointer // what stands for start on the host, with Config.Bytes
+	host unsafe.Pointer // host address of start, with Config.Bytes
 }
 
 func (r *region) plain() bool { return r.physicalBytes > 0 }

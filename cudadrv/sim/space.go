@@ -49,7 +49,7 @@ func (s *space) take(bytes int64) (p cudadrv.Ptr, spanBytes int64, ok bool) {
 	return p, spanBytes, ok
 }
 
-// give takes back what take gave.
+// give frees a span of take.
 func (s *space) give(p cudadrv.Ptr, spanBytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -69,7 +69,7 @@ func (d *Device) MemAddressFree(p cudadrv.Ptr, bytes int64) error {
 	case r.bytes != bytes:
 		return fail(c, cudadrv.InvalidValue, "%d bytes were reserved at %#x, not %d", r.bytes, p, bytes)
 	case r.mapped > 0:
-		return fail(c, cudadrv.InvalidValue, "%d handles are mapped at %#x and behind", r.mapped, p)
+		return fail(c, cudadrv.InvalidValue, "%d handles are mapped at %#x and above", r.mapped, p)
 	}
 	g.regions.drop(p)
 	g.driver.space.give(p, r.spanBytes)

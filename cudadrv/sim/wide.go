@@ -89,7 +89,7 @@ func sensible(r cudadrv.Copy2D) bool {
 		pitch <= maxPitchBytes && (pitch == 0 || r.Rows <= math.MaxInt64/pitch)
 }
 
-// rowsAt reports whether work can touch all bytes of the rows, of which there are some. What lies between them need not be there.
+// rowsAt reports whether work can touch all bytes of the rows, at least one. Memory between them need not be mapped.
 func (g *gpu) rowsAt(p cudadrv.Ptr, pitch, width, rows int64) bool {
 	if g.reaches(p, (rows-1)*pitch+width) {
 		return true

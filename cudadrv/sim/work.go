@@ -10,8 +10,7 @@ import (
 // launch is the function that errors of simulated kernels name.
 const launch = "cuLaunchKernel"
 
-// Launch queues a kernel that takes d behind what the stream has. It neither counts as a call nor
-// costs modelled time.
+// Launch queues a kernel of that duration on the stream. It neither counts as a call nor costs modelled time.
 func (d *Device) Launch(s cudadrv.Stream, duration time.Duration) error {
 	g := d.gpu
 	g.mu.Lock()

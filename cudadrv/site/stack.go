@@ -11,8 +11,8 @@ const (
 	// programDepth is how many calls of the program are shown. Not fewer: a place is then told apart from others that
 	// share its innermost calls. Not more: each that is there costs 8 bytes of every note and some 40 ns.
 	programDepth = 22
-	// depth is how many calls are noted. Up to ten are the allocator's own, and how many those are must not decide how many
-	// of the program's are shown: else one place would have two lists of frames, that of a warm request and that of a cold one.
+	// depth is the number of calls that are noted. Up to ten are the allocator's own, whose number must not change the number
+	// of the program's: else one place would have two lists of frames, for a warm request and for a cold one.
 	depth = programDepth + 10
 )
 
@@ -30,8 +30,7 @@ func Here(skip int) Stack {
 // Known reports whether the place was noted.
 func (s Stack) Known() bool { return len(s) > 0 }
 
-// Frames are the calls from the program's innermost one outwards, at most 22: what is the allocator's own is left out, and
-// so is the runtime's.
+// Frames are the calls from the program's innermost one outwards, at most 22: without the allocator's and the runtime's calls.
 //
 // Of a goroutine that runs the allocator's code alone, as go s.AllocFor(...) makes one, they begin with the exported function
 // that it was started with. Which code of the program started it is not known: Go has that in the text of runtime.Stack
@@ -77,7 +76,7 @@ func (s Stack) MarshalText() ([]byte, error) {
 	return []byte(s.String()), nil
 }
 
-// Trace is all of Frames, a line each, every line behind the indent.
+// Trace returns all of Frames, a line each, indented.
 func (s Stack) Trace(indent string) string {
 	var b strings.Builder
 	for _, f := range s.Frames() {

@@ -15,7 +15,7 @@ import (
 var source []byte
 
 // Build compiles the library into dir, and returns its path. libcuda is the path of the fake driver on which it works. Errors:
-// fakecuda.ErrNoCompiler, a *fakecuda.BuildError, or those of writing files.
+// fakecuda.ErrNoCompiler, a *fakecuda.BuildError, or errors of writing files.
 func Build(dir, libcuda string) (string, error) {
 	compiler := strings.Fields(os.Getenv("CC"))
 	for _, name := range []string{"cc", "gcc", "clang"} {

@@ -29,7 +29,7 @@ func Open(path string) (*Library, error) {
 	return &Library{path, handle}, nil
 }
 
-// Path is what Open was called with.
+// Path returns the path passed to Open.
 func (l *Library) Path() string { return l.path }
 
 // Function finds a function. The error names it and the library.

@@ -5,8 +5,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/site"
 )
 
-// Allocated begins a buffer, which the caller keeps no more. Its stream's later work must come behind all accesses
-// to the memory under its former allocations, or the allocator must know them to be over.
+// Allocated begins a buffer, which the caller no longer keeps. Its stream's later work must follow all accesses to the memory
+// under its former allocations, or the allocator must know that they are over.
 func (c *Core) Allocated(b Buffer) {
 	c.reports.number(b.Stream, b.StreamID)
 	born := &buffer{Buffer: b}
@@ -54,7 +54,7 @@ func (c *Core) Allocated(b Buffer) {
 	c.memory.merge(b.Ptr, end)
 }
 
-// hint says what the owner of a former buffer could have done.
+// hint advises the owner of a former buffer.
 func (b *buffer) hint(u *Use) string {
 	if b == nil || b.loose != u {
 		return ""

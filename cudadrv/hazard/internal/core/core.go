@@ -10,7 +10,7 @@ import (
 // Access is a range that work reads, or writes, or both.
 type Access = cudadrv.Access
 
-// Core is what is known of one device. Make one with New.
+// Core is the state of one device. Make one with New.
 type Core struct {
 	order   order
 	memory  memory
@@ -61,8 +61,8 @@ func (c *Core) EventDestroyed(e cudadrv.Event) { delete(c.order.events, e) }
 // EventOpened makes another name of an event.
 func (c *Core) EventOpened(name, of cudadrv.Event) { c.order.events[name] = c.order.event(of) }
 
-// StreamWaits puts the stream's later work behind what the event stands for. Where that is in a graph the stream is captured
-// from now on.
+// StreamWaits orders the stream's later work after the event's point. If the event is in a graph, the stream is captured from
+// now on.
 func (c *Core) StreamWaits(s cudadrv.Stream, e cudadrv.Event) {
 	ev := c.order.event(e)
 	switch {
@@ -74,7 +74,7 @@ func (c *Core) StreamWaits(s cudadrv.Stream, e cudadrv.Event) {
 	}
 }
 
-// EventPoint is what an event stands for; the beginning where that is in a graph.
+// EventPoint returns an event's point; the beginning for an event in a graph.
 func (c *Core) EventPoint(e cudadrv.Event) Clock {
 	if ev := c.order.event(e); ev.in == nil {
 		return ev.point.copied()
@@ -132,8 +132,8 @@ func (c *Core) Unmapped(p cudadrv.Ptr, bytes int64, by Host, from site.Stack) {
 	}
 }
 
-// Work is work that was submitted to a stream. It is checked against what is known, and then known itself.
-// Work on a captured stream is part of the graph, and checked when that is launched.
+// Work records work submitted to a stream, and checks it against earlier work. Work on a captured stream is part of the graph,
+// and checked at each launch.
 func (c *Core) Work(s cudadrv.Stream, what string, from site.Stack, accesses []Access) {
 	if k := c.graphs.captured[s]; k != nil {
 		c.capture(k, s, step{what: what, from: from, accesses: accesses})
@@ -216,7 +216,7 @@ func (c *Core) Reports() (kept []Report, count uint64) {
 	return slices.Clone(c.reports.kept), c.reports.count
 }
 
-// ReportsFrom are the Reports behind the first ones.
+// ReportsFrom returns the Reports without the first ones.
 func (c *Core) ReportsFrom(first int) []Report { return slices.Clone(c.reports.kept[first:]) }
 
 // KeptCount is the number of Reports.

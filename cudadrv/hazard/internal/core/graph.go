@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/site"
 )
 
-// graphs are what is known of captures and what they made.
+// graphs are the captures in progress, and their graphs.
 type graphs struct {
 	captured map[cudadrv.Stream]*capture
 	made     map[cudadrv.Graph]*graph
@@ -37,7 +37,7 @@ type capture struct {
 	steps  []step
 }
 
-// graph is what was captured. Its steps do not change.
+// graph is captured work. Its steps do not change.
 type graph struct {
 	steps []step
 	names []cudadrv.GraphNode // of the steps, once somebody asked the driver for them
@@ -48,10 +48,10 @@ type exec struct {
 	of    *graph // that it was made of
 	steps []step
 	keeps bool  // its memory is nobody else's: see GraphKeeps
-	last  Clock // behind its last launch
+	last  Clock // after its last launch
 }
 
-// CaptureBegan says that what the stream is told goes into a graph.
+// CaptureBegan records that work of the stream goes into a graph.
 func (c *Core) CaptureBegan(s cudadrv.Stream) {
 	c.graphs.captured[s] = &capture{Core: New(), origin: s}
 }
@@ -63,7 +63,7 @@ func (c *Core) capture(k *capture, s cudadrv.Stream, now step) {
 	k.steps = append(k.steps, now)
 	for _, a := range now.accesses {
 		if end := a.Ptr + cudadrv.Ptr(a.Bytes); a.Bytes > 0 && end > a.Ptr {
-			k.memory.put(a.Ptr, end, false) // whatever it is when the graph is launched
+			k.memory.put(a.Ptr, end, false) // decided when the graph is launched
 		}
 	}
 	known := k.KeptCount()
@@ -112,14 +112,14 @@ func (g *graphs) leave(s cudadrv.Stream) {
 	delete(g.captured, s)
 }
 
-// NodesNamed says what names the driver gave the nodes of a graph, in the order of their capture.
+// NodesNamed records the driver's names of the nodes of a graph, in the order of their capture.
 func (c *Core) NodesNamed(g cudadrv.Graph, names []cudadrv.GraphNode) {
 	if made := c.graphs.made[g]; made != nil {
 		made.names = slices.Clone(names)
 	}
 }
 
-// GraphDestroyed forgets a graph, not what was made of it.
+// GraphDestroyed forgets a graph, but not its instances.
 func (c *Core) GraphDestroyed(g cudadrv.Graph) { delete(c.graphs.made, g) }
 
 // GraphInstantiated says that x was made of a graph.
@@ -141,8 +141,8 @@ func (c *Core) GraphUpdated(x cudadrv.GraphExec, g cudadrv.Graph) {
 	}
 }
 
-// NodeChanged says that a kernel of x was given other parameters: what it touches is no longer known. Where the node is not
-// known either, nothing is known of the graph's kernels and the rest.
+// NodeChanged records new parameters of a kernel of x: its accesses become unknown. If the node is unknown too, all kernels of
+// the graph do.
 func (c *Core) NodeChanged(x cudadrv.GraphExec, n cudadrv.GraphNode) {
 	if one := c.graphs.stepOf(x, n); one != nil {
 		one.accesses = nil
@@ -174,8 +174,8 @@ func (g *graphs) stepOf(x cudadrv.GraphExec, n cudadrv.GraphNode) *step {
 // GraphExecDestroyed forgets a graph that can be launched.
 func (c *Core) GraphExecDestroyed(x cudadrv.GraphExec) { delete(c.graphs.execs, x) }
 
-// GraphLaunched is the work of all steps on a stream, one after the other, behind the last launch of x. The stream is not captured:
-// the driver refuses that.
+// GraphLaunched records the work of all steps on a stream, one after the other, after the last launch of x. The stream is not
+// captured: the driver refuses that.
 func (c *Core) GraphLaunched(x cudadrv.GraphExec, s cudadrv.Stream, from site.Stack) {
 	e := c.graphs.execs[x]
 	if e == nil { // made past the checker

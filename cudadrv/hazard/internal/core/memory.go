@@ -59,7 +59,7 @@ type piece struct {
 	cell       *cell
 }
 
-// cut makes cells end at both ends of a range and returns what is in it, gaps included. Precondition: begin < end.
+// cut makes cells end at both ends of a range and returns the pieces in it, gaps included. Precondition: begin < end.
 func (m *memory) cut(begin, end cudadrv.Ptr) []piece {
 	m.split(begin)
 	m.split(end)
@@ -82,7 +82,7 @@ func (m *memory) cut(begin, end cudadrv.Ptr) []piece {
 	return all
 }
 
-// merge joins the cells of a range, and those beside it, that have the same story.
+// merge joins equal cells of a range, and equal cells next to it.
 func (m *memory) merge(begin, end cudadrv.Ptr) {
 	first := begin
 	if begin > 0 {
@@ -152,7 +152,7 @@ func (c *cell) forget(point Clock) {
 	}
 }
 
-// wrote notes a write, which comes behind all that the cell knew.
+// wrote records a write, which follows all accesses in the cell.
 func (c *cell) wrote(a access) { c.write, c.reads = a, nil }
 
 // read notes a read at a point; reads before it need not be known any more.

@@ -8,7 +8,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/site"
 )
 
-// Kind is what is wrong.
+// Kind is a kind of hazard.
 type Kind uint8
 
 // The kinds; see the package comment.
@@ -86,11 +86,11 @@ type Report struct {
 	Kind   Kind
 	Start  cudadrv.Ptr // of the first range where it showed
 	Bytes  int64       // of that range
-	Now    Use         // what showed it
-	Before Use         // what it is in conflict with; without a What where that is an absence
+	Now    Use         // the use with the hazard
+	Before Use         // the conflicting use; without a What for a missing call
 	Buffer *Buffer     // that has the range, or had it last; nil for none
 	Former *Buffer     // whose memory it was at Before, if that is another one; nil for none
-	Hint   string      // what would help, where that can be told
+	Hint   string      // advice, if there is any
 }
 
 // String is the report as text of several lines, with both places.
@@ -149,8 +149,8 @@ func (r *reports) number(s cudadrv.Stream, id uint32) {
 	}
 }
 
-// mostReports bounds what is kept. Not fewer: a broken program shows several causes. Not more: nobody reads them,
-// and a loop would fill the memory with its steps.
+// mostReports bounds the reports. Not fewer: a broken program shows several causes. Not more: nobody reads them, and a loop
+// would fill the memory with its steps.
 const mostReports = 100
 
 // add keeps a report unless one of that kind with both places is known.
