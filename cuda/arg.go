@@ -13,7 +13,8 @@ type Geometry = cudadrv.Geometry
 // Dim3 is a size in three directions.
 type Dim3 = cudadrv.Dim3
 
-// Cover is the geometry of a kernel with a thread for each of n elements, in blocks of so many threads. At least one block.
+// Cover returns the geometry of a kernel with a thread for each of n elements, in blocks of so many threads. At least one
+// block.
 func Cover(n, blockThreads int) Geometry {
 	blockThreads = max(blockThreads, 1)
 	blocks := max((n+blockThreads-1)/blockThreads, 1)
@@ -45,22 +46,23 @@ type Arg struct {
 // pointerBytes is the size of a parameter that is an address.
 const pointerBytes = 8
 
-// In is a buffer that the kernel reads.
+// In marks a buffer that the kernel reads.
 func In(b Buffer) Arg {
 	return Arg{buffer: b, bytes: b.Bytes(), size: pointerBytes, align: pointerBytes, mode: reads}
 }
 
-// Out is a buffer that the kernel writes.
+// Out marks a buffer that the kernel writes.
 func Out(b Buffer) Arg {
 	return Arg{buffer: b, bytes: b.Bytes(), size: pointerBytes, align: pointerBytes, mode: writes}
 }
 
-// InOut is a buffer that the kernel reads and writes.
+// InOut marks a buffer that the kernel reads and writes.
 func InOut(b Buffer) Arg {
 	return Arg{buffer: b, bytes: b.Bytes(), size: pointerBytes, align: pointerBytes, mode: readsAndWrites}
 }
 
-// Of is the argument of a part of its buffer: the kernel gets the address of the part's begin. Arguments by value stay as they are.
+// Of returns the argument of a part of its buffer: the kernel gets the address of the part's begin. Arguments by value stay as
+// they are.
 func (a Arg) Of(offsetBytes, bytes int64) Arg {
 	if a.mode != byValue {
 		a.offset, a.bytes = offsetBytes, bytes

@@ -17,7 +17,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// rawLaunch is the driver's function.
+// rawLaunch returns the driver's function.
 func rawLaunch(tb testing.TB) uintptr {
 	tb.Helper()
 	lib, err := purego.Dlopen("libcuda.so.1", purego.RTLD_NOW|purego.RTLD_GLOBAL)

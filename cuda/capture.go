@@ -283,7 +283,7 @@ func (p *capture) launched(f *Function, g Geometry) {
 	p.kernels = append(p.kernels, &node{Kernel: Kernel{Function: f, Geometry: g}})
 }
 
-// workspace is a buffer that the graph frees.
+// workspace returns a buffer that the graph frees.
 func (p *capture) workspace(c *submission, bytes int64) (Buffer, error) {
 	b, err := p.alloc(c, bytes)
 	if err != nil {
@@ -410,7 +410,7 @@ func (c *Context) NewPool() (*Pool, error) {
 // different streams.
 func Shared(p *Pool) Option { return func(o *options) { o.pool = p } }
 
-// HeldBytes is how much memory the pool holds.
+// HeldBytes returns the size of the pool's memory.
 func (p *Pool) HeldBytes(ctx context.Context) (int64, error) {
 	if p == nil || p.on == nil {
 		return 0, ErrNotOpen

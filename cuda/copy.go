@@ -12,10 +12,10 @@ type Range struct {
 	Offset, Bytes int64
 }
 
-// Whole is all of a buffer.
+// Whole returns all of a buffer.
 func Whole(b Buffer) Range { return Range{Buffer: b, Bytes: b.Bytes()} }
 
-// Part is some bytes of a buffer.
+// Part returns some bytes of a buffer.
 func Part(b Buffer, offset, bytes int64) Range { return Range{b, offset, bytes} }
 
 func (r Range) ptr() cudadrv.Ptr {
@@ -27,7 +27,7 @@ type Element interface {
 	~int8 | ~uint8 | ~int16 | ~uint16 | ~int32 | ~uint32 | ~int64 | ~uint64 | ~float32 | ~float64
 }
 
-// bytesOf is the memory of a slice.
+// bytesOf returns the memory of a slice.
 func bytesOf[T Element](s []T) []byte {
 	if len(s) == 0 {
 		return nil
@@ -184,7 +184,7 @@ func (c *Context) Copy2D(dst, src Rows, widthBytes, rows int64) error {
 	}, to, from))
 }
 
-// covered is the range from the first byte of rows to the last.
+// covered returns the range from the first byte of rows to the last.
 func (r Rows) covered(widthBytes, rows int64) (Range, error) {
 	if r.Pitch < widthBytes || rows-1 > (r.Buffer.Bytes()-widthBytes)/r.Pitch {
 		return Range{}, &RangeError{r.Offset, widthBytes, r.Buffer.Bytes()}

@@ -32,7 +32,7 @@ func left(machine *sim.Driver, devices ...*vram.Device) map[string]int {
 	return all
 }
 
-// none is an operation that leaves nothing to undo.
+// none returns an operation that leaves nothing to undo.
 func none(f func() error) eachcall.Operation {
 	return func() (func() error, error) { return nil, f() }
 }

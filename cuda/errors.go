@@ -78,7 +78,7 @@ func (e *ArgumentError) Error() string {
 	return fmt.Sprintf("cuda: argument %d of kernel %s: %s", e.Index, e.Kernel, strings.TrimPrefix(fmt.Sprint(err), "cuda: "))
 }
 
-// Unwrap is the reason.
+// Unwrap returns the reason.
 func (e *ArgumentError) Unwrap() error { return e.Err }
 
 // MarshalJSON implements json.Marshaler: the reason is its text.
@@ -99,7 +99,7 @@ type RangeError struct {
 	BufferBytes int64 `json:"buffer_bytes"`
 }
 
-// Error has the range and the buffer's length.
+// Error includes the range and the buffer's length.
 func (e *RangeError) Error() string {
 	return fmt.Sprintf("cuda: %d bytes from %d on are not within the buffer's %d", e.Bytes, e.Offset, e.BufferBytes)
 }
@@ -110,7 +110,7 @@ type LengthError struct {
 	SrcBytes int64 `json:"src_bytes"`
 }
 
-// Error has both lengths.
+// Error includes both lengths.
 func (e *LengthError) Error() string {
 	return fmt.Sprintf("cuda: a copy of %d bytes to %d", e.SrcBytes, e.DstBytes)
 }
@@ -128,7 +128,7 @@ func (e *LaunchError) Error() string {
 		e.Kernel, e.Geometry.Grid, e.Geometry.Block, e.Geometry.SharedBytes, e.Err)
 }
 
-// Unwrap is the driver's error.
+// Unwrap returns the driver's error.
 func (e *LaunchError) Unwrap() error { return e.Err }
 
 // MarshalJSON implements json.Marshaler: the driver's error is its text.
@@ -140,10 +140,10 @@ func (e *LaunchError) MarshalJSON() ([]byte, error) {
 	}{plain(*e), jsonform.Error(e.Err)})
 }
 
-// notOpen is ErrNotOpen of an argument.
+// notOpen returns ErrNotOpen of an argument.
 func notOpen(argument string) error { return &cudadrv.NotOpenError{Argument: argument} }
 
-// unsupported is the error of a device without a feature.
+// unsupported returns the error of a missing feature.
 func unsupported(function string) error {
 	return &cudadrv.CallError{Func: function, Result: cudadrv.NotSupported, Detail: "the driver has no such interface"}
 }

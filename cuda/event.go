@@ -60,7 +60,7 @@ func (e *Event) usable() error {
 	return nil
 }
 
-// String has the driver's handle.
+// String includes the driver's handle.
 func (e *Event) String() string {
 	switch {
 	case e == nil || e.on == nil:
@@ -71,8 +71,8 @@ func (e *Event) String() string {
 	return fmt.Sprintf("event %#x", e.handle)
 }
 
-// uncaptured is the error of a call on the event: a *CaptureError where a capture has it that nobody announced, and that began and ended
-// while it was recorded. CUDA has no other invalid value for such a call.
+// uncaptured returns the error of a call on the event: a *CaptureError where a capture has it that nobody announced, and that
+// began and ended while it was recorded. CUDA has no other invalid value for such a call.
 func (e *Event) uncaptured(err error) error {
 	if errors.Is(err, cudadrv.CapturedEvent) || errors.Is(err, cudadrv.InvalidValue) {
 		return e.on.work.Forbidden("cuEventRecord")
@@ -120,8 +120,8 @@ func (e *Event) Synchronize(ctx context.Context) error {
 	}
 }
 
-// Since is the device's time from another event to this one, to half a microsecond. Errors: cudadrv.NotReady where the device has not
-// come to both, cudadrv.NotSupported, ErrNotOpen.
+// Since returns the device's time from another event to this one, to half a microsecond. Errors: cudadrv.NotReady where the
+// device has not come to both, cudadrv.NotSupported, ErrNotOpen.
 func (e *Event) Since(start *Event) (time.Duration, error) {
 	if err := e.usable(); err != nil {
 		return 0, err

@@ -68,7 +68,7 @@ func newReaching(t *testing.T) *reaching {
 
 var oneThread = cuda.Cover(1, 1)
 
-// after is the time of the machine after a stream's work.
+// after returns the time of the machine after a stream's work.
 func (r *reaching) after(c *cuda.Context) time.Duration {
 	r.Helper()
 	require.NoError(r, c.Synchronize(r.Context()))

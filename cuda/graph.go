@@ -139,7 +139,7 @@ func (g *Graph) note(s *Stream) {
 	}
 }
 
-// launches are the streams on which the graph was launched, but for streams that have finished.
+// launches returns the streams on which the graph was launched, but for streams that have finished.
 func (g *Graph) launches() []*Stream {
 	if all := g.launched.Load(); all != nil {
 		return *all
@@ -147,7 +147,7 @@ func (g *Graph) launches() []*Stream {
 	return nil
 }
 
-// unfinished are the streams of a list that have work, or may get some. The list stays as it is.
+// unfinished returns the streams of a list that have work, or may get some. The list stays as it is.
 func unfinished(all []*Stream) []*Stream {
 	return slices.DeleteFunc(slices.Clone(all), streams.Finished)
 }
@@ -176,7 +176,7 @@ func (g *Graph) HeldBytes(ctx context.Context) (int64, error) {
 	return g.pool.HeldBytes(ctx)
 }
 
-// String has the number of kernels.
+// String includes the number of kernels.
 func (g *Graph) String() string {
 	if g == nil || g.on == nil {
 		return "no graph"

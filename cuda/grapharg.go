@@ -22,7 +22,7 @@ type node struct {
 	lease *streams.Lease // keeps their memory; nil: there are none
 }
 
-// Kernels are the launches of kernels in the graph, in the order in which they were captured.
+// Kernels returns the launches of kernels in the graph, in the order in which they were captured.
 func (g *Graph) Kernels() []Kernel {
 	if g == nil {
 		return nil

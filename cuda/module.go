@@ -54,7 +54,7 @@ func (c *Context) Link(images ...[]byte) ([]byte, error) {
 	return cubin, nil
 }
 
-// String has the driver's handle.
+// String includes the driver's handle.
 func (m *Module) String() string {
 	switch {
 	case m == nil || m.on == nil:
@@ -80,8 +80,8 @@ func (m *Module) Unload() error {
 	return m.on.kernels.ModuleUnload(m.handle)
 }
 
-// Global is the address and the size of a variable of the module in device memory. Errors: ErrNotOpen, ErrUnloaded, and the driver's:
-// cudadrv.NotFound, and cudadrv.InvalidValue for a kernel's name.
+// Global returns the address and the size of a variable of the module in device memory. Errors: ErrNotOpen, ErrUnloaded, and
+// the driver's: cudadrv.NotFound, and cudadrv.InvalidValue for a kernel's name.
 func (m *Module) Global(name string) (cudadrv.Ptr, int64, error) {
 	if err := m.usable(); err != nil {
 		return 0, 0, err
@@ -155,7 +155,7 @@ func (f *Function) askParams() error {
 	return nil
 }
 
-// String has the kernel's name.
+// String includes the kernel's name.
 func (f *Function) String() string {
 	if f == nil || f.module == nil {
 		return "no kernel"
@@ -163,7 +163,7 @@ func (f *Function) String() string {
 	return "kernel " + f.name
 }
 
-// Name is the kernel's name.
+// Name returns the kernel's name.
 func (f *Function) Name() string {
 	if f == nil {
 		return ""
@@ -171,7 +171,7 @@ func (f *Function) Name() string {
 	return f.name
 }
 
-// sizeOf is the size of a parameter, -1 where it is not known.
+// sizeOf returns the size of a parameter, -1 where it is not known.
 func (f *Function) sizeOf(i int) int64 {
 	if f.known && i < len(f.params) {
 		return int64(f.params[i].bytes)
@@ -202,7 +202,7 @@ func (f *Function) SetMaxSharedBytes(bytes int) error {
 	return f.module.on.kernels.FuncSetAttribute(f.handle, cudadrv.MaxDynamicSharedBytes, bytes)
 }
 
-// ActiveBlocks is how many blocks of so many threads a multiprocessor runs at once.
+// ActiveBlocks returns the number of blocks of blockThreads threads that a multiprocessor runs at once.
 func (f *Function) ActiveBlocks(blockThreads int, sharedBytes int64) (int, error) {
 	if err := f.usable(); err != nil {
 		return 0, err
@@ -210,7 +210,8 @@ func (f *Function) ActiveBlocks(blockThreads int, sharedBytes int64) (int, error
 	return f.module.on.kernels.OccupancyMaxActiveBlocksPerMultiprocessor(f.handle, blockThreads, sharedBytes)
 }
 
-// BestBlock is the number of threads of a block with which most warps run at once, and how many blocks then fill the device.
+// BestBlock returns the number of threads of a block with which most warps run at once, and how many blocks then fill the
+// device.
 func (f *Function) BestBlock(sharedBytes int64) (gridBlocks, blockThreads int, err error) {
 	if err := f.usable(); err != nil {
 		return 0, 0, err

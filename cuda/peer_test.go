@@ -46,7 +46,7 @@ func newSeveral(t *testing.T, machine sim.Config, config vram.Config) *several {
 	return s
 }
 
-// context is one of a new stream of a device.
+// context returns a context of a new stream of a device.
 func (s *several) context(ordinal int) *cuda.Context {
 	s.Helper()
 	stream, err := s.devices[ordinal].NewStream()
@@ -63,7 +63,7 @@ func (s *several) busy(c *cuda.Context) {
 	require.NoError(s, s.machine.Device(c.Info().Ordinal).Launch(c.Stream().Handle(), time.Second))
 }
 
-// filled is a new buffer that holds a value.
+// filled returns a new buffer that holds a value.
 func (s *several) filled(c *cuda.Context, bytes int64, value byte) cuda.Buffer {
 	s.Helper()
 	b, err := c.Alloc(bytes)

@@ -27,7 +27,7 @@ type memoryUse struct {
 // memorySpan is the bytes from first to before end.
 type memorySpan struct{ first, end cudadrv.Ptr }
 
-// spanOf is the memory of a buffer.
+// spanOf returns the memory of a buffer.
 func spanOf(b Buffer) memorySpan {
 	return memorySpan{b.Ptr(), b.Ptr() + cudadrv.Ptr(b.Bytes())} //nolint:gosec // not negative
 }

@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// Value is an argument by value: a bool, a number of a fixed size, or a struct or array of such, of up to 4 KiB. Its size must
-// be that of the kernel's parameter: Value(uint32(n)), not Value(n). A struct has the layout of a C struct with the same
+// Value returns an argument by value: a bool, a number of a fixed size, or a struct or array of such, of up to 4 KiB. Its size
+// must be that of the kernel's parameter: Value(uint32(n)), not Value(n). A struct has the layout of a C struct with the same
 // fields. Values of up to 8 bytes are not allocated; larger ones are copied to the heap. A launch refuses values of other
 // types, such as types with pointers, with a *ValueError, and values of another size than the parameter with ErrArgumentSize.
 func Value[T any](v T) Arg {
@@ -63,7 +63,7 @@ func (e *ValueError) Error() string {
 // valueTypes caches the results of refusedValue: *ValueError by reflect.Type, nil for valid types.
 var valueTypes sync.Map //nolint:gochecknoglobals // made on first use: facts about types, which do not change; read without a lock
 
-// refusedValue is the error of a type that a kernel does not take by value, nil if it does.
+// refusedValue returns the error of a type that a kernel does not take by value, nil if it does.
 func refusedValue(t reflect.Type) *ValueError {
 	if known, ok := valueTypes.Load(t); ok {
 		return known.(*ValueError) //nolint:forcetypeassert // nothing else is in the map
@@ -76,7 +76,7 @@ func refusedValue(t reflect.Type) *ValueError {
 	return refused
 }
 
-// refusedInside is the first type within t that a kernel does not take, nil if there is none.
+// refusedInside returns the first type within t that a kernel does not take, nil if there is none.
 func refusedInside(t reflect.Type) reflect.Type {
 	switch t.Kind() {
 	case reflect.Bool, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64,

@@ -70,7 +70,7 @@ type Info struct {
 // ComputeCapability is the version of a GPU's instruction set: {9, 0} of an H100. The zero value is not known.
 type ComputeCapability struct{ Major, Minor int }
 
-// String is the version as NVIDIA writes it: "9.0".
+// String returns the version as NVIDIA writes it: "9.0".
 func (c ComputeCapability) String() string {
 	return strconv.Itoa(c.Major) + "." + strconv.Itoa(c.Minor)
 }

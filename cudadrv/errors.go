@@ -145,7 +145,7 @@ var resultNames = map[Result]string{ //nolint:gochecknoglobals // a constant tab
 	UpdateFailure:            "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE",
 }
 
-// String is CUDA's name of the result, or its number where the name is not known.
+// String returns CUDA's name of the result, or its number where the name is not known.
 func (r Result) String() string {
 	if s, ok := resultNames[r]; ok {
 		return s

@@ -24,7 +24,7 @@ const (
 
 var captureModeNames = [...]string{"global", "thread-local", "relaxed"} //nolint:gochecknoglobals // constant table, by number
 
-// String is the name.
+// String returns the name.
 func (m CaptureMode) String() string {
 	if int(m) < len(captureModeNames) {
 		return captureModeNames[m]
@@ -52,7 +52,7 @@ const (
 
 var nodeKindNames = [...]string{"kernel", "memcpy", "memset", "host", "child graph", "empty", "wait event", "event record"} //nolint:gochecknoglobals // constant table, by number
 
-// String is the name.
+// String returns the name.
 func (k NodeKind) String() string {
 	if int(k) < len(nodeKindNames) {
 		return nodeKindNames[k]

@@ -15,7 +15,7 @@ type Dim3 struct {
 	Z uint32 `json:"z"`
 }
 
-// String is the size as CUDA's tools print it.
+// String returns the size as CUDA's tools print it.
 func (d Dim3) String() string {
 	return "(" + strconv.FormatUint(uint64(d.X), 10) + "," + strconv.FormatUint(uint64(d.Y), 10) + "," + strconv.FormatUint(uint64(d.Z), 10) + ")"
 }

@@ -7,7 +7,7 @@ type Viewed interface {
 	ProgramView() Device
 }
 
-// ProgramView is the device for calls of the program, for a device that the allocator has.
+// ProgramView returns the device for calls of the program, for a device that the allocator has.
 func ProgramView(dev Device) Device {
 	for {
 		v, ok := dev.(Viewed)

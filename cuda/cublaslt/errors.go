@@ -28,7 +28,7 @@ func (e *AbsentError) Error() string {
 	return fmt.Sprintf("cublaslt: no library: tried %s: %v", strings.Join(e.Tried, ", "), e.Errs[0])
 }
 
-// Unwrap are the reasons.
+// Unwrap returns the reasons.
 func (e *AbsentError) Unwrap() []error { return e.Errs }
 
 // UnsupportedError refuses a problem that the library does not compute.
@@ -56,7 +56,7 @@ const (
 	NotInitialized Status = 1
 )
 
-// String is the library's name of the status.
+// String returns the library's name of the status.
 func (s Status) String() string {
 	switch s {
 	case Success:

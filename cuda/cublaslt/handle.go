@@ -69,7 +69,7 @@ func Open(c *cuda.Context) (*Handle, error) {
 	return h, nil
 }
 
-// Library is the library's name with its version.
+// Library returns the library's name with its version.
 func (h *Handle) Library() string {
 	if h == nil {
 		return ""
@@ -138,7 +138,7 @@ type planKey struct {
 	beta      bool
 }
 
-// Plans is how many plans are kept.
+// Plans returns the number of cached plans.
 func (h *Handle) Plans() int {
 	if h == nil || h.recent == nil {
 		return 0
@@ -148,7 +148,8 @@ func (h *Handle) Plans() int {
 	return h.recent.Len()
 }
 
-// Plan is the library's plan for a checked problem on operands of that alignment; accumulates says that beta is not 0. Errors: *UnsupportedError, which is remembered; *StatusError; cuda.ErrNotOpen.
+// Plan returns the library's plan for a checked problem on operands of that alignment; accumulates says that beta is not 0.
+// Errors: *UnsupportedError, which is remembered; *StatusError; cuda.ErrNotOpen.
 func (h *Handle) Plan(p gemm.Problem, a Alignment, accumulates bool) (*Plan, error) {
 	if h == nil || h.on == nil {
 		return nil, cuda.ErrNotOpen

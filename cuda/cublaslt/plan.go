@@ -28,7 +28,7 @@ type Plan struct {
 	algo    [8]uint64
 }
 
-// usable is the plan, or why there is none.
+// usable returns the plan, or the reason for its absence.
 func (plan *Plan) usable() (*Plan, error) {
 	if plan.refused != nil {
 		return nil, plan.refused
@@ -78,7 +78,7 @@ func computes(p gemm.Problem) (compute uint64, ok bool) {
 	return 0, false
 }
 
-// epilogueOf is the library's number.
+// epilogueOf returns the library's number.
 func epilogueOf(p gemm.Problem) uint64 {
 	number := uint64(epilogueNone)
 	switch p.Epilogue {

@@ -92,7 +92,7 @@ func (p Problem) Check() (Problem, Extent, error) {
 	return p, e, nil
 }
 
-// extent is the bytes from the first element of the first matrix to the last of the last one.
+// extent returns the bytes from the first element of the first matrix to the last of the last one.
 func extent(name string, rows, columns, ld, stride, batch, bytes int64) (int64, error) {
 	elements, ok := product(rows-1, ld)
 	more, fits := product(batch-1, stride)
@@ -187,7 +187,7 @@ func (x *operand) overlaps(y *operand, batch int64) bool {
 	return behind < width || other > pitch-behind
 }
 
-// width is how much of the distance from row to row the matrices take.
+// width returns the part of a row's distance that the matrices occupy.
 func (x *operand) width(batch int64) int64 {
 	if batch > 1 && x.strideBytes%x.pitchBytes != 0 {
 		if x.strideBytes >= x.pitchBytes { // rows of other matrices begin anywhere

@@ -16,7 +16,7 @@ const (
 	Float64
 )
 
-// Bytes is the size of an element.
+// Bytes returns the size of an element.
 func (t Type) Bytes() int64 {
 	switch t {
 	case Float16, BFloat16:
@@ -28,7 +28,7 @@ func (t Type) Bytes() int64 {
 	return 4
 }
 
-// String is the usual short name.
+// String returns the usual short name.
 func (t Type) String() string {
 	names := [...]string{"f32", "f16", "bf16", "f64"}
 	if int(t) < len(names) {
@@ -57,7 +57,7 @@ const (
 	RoundedF16
 )
 
-// String is the name of the precision.
+// String returns the name of the precision.
 func (p Precision) String() string {
 	names := [...]string{"IEEE", "TF32", "3xTF32", "rounded bf16", "rounded f16"}
 	if int(p) < len(names) {
@@ -84,7 +84,7 @@ const (
 	GELUGradient
 )
 
-// String is the name of the epilogue.
+// String returns the name of the epilogue.
 func (e Epilogue) String() string {
 	names := [...]string{"none", "GELU", "GELU aux", "GELU gradient"}
 	if int(e) < len(names) {
@@ -123,7 +123,7 @@ type Problem struct {
 // MaxSize is the limit of M, N, K and Batch: kernels count with 32 bits.
 const MaxSize = math.MaxInt32
 
-// Filled is the problem with the values that a 0 stands for. It is not checked.
+// Filled returns the problem with the values that a 0 stands for. It is not checked.
 func (p Problem) Filled() Problem {
 	fill := func(ld *int64, columns int64) {
 		if *ld == 0 {
@@ -162,7 +162,7 @@ func (p Problem) Empty() bool { return p.M == 0 || p.N == 0 }
 // UsesAux reports whether the problem has the operand Aux.
 func (p Problem) UsesAux() bool { return p.Epilogue.ReadsAux() || p.Epilogue.WritesAux() }
 
-// String is one line: 2x[128x64x32 f32 TF32].
+// String returns one line: 2x[128x64x32 f32 TF32].
 func (p Problem) String() string {
 	t := func(transposed bool) string { return map[bool]string{true: "t", false: "n"}[transposed] }
 	return fmt.Sprintf("%d x [%dx%dx%d %s%s %v to %v, %v, epilogue %v, bias %t]", max(p.Batch, 1), p.M, p.N, p.K, t(p.TransposeA), t(p.TransposeB),

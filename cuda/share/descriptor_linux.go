@@ -67,7 +67,7 @@ func receiveDescriptors(conn *net.UnixConn, message []byte) (files []*os.File, r
 	return files, readBytes, nil
 }
 
-// parseRights are the descriptors of a control message. With an error those that were found are returned, too.
+// parseRights returns the descriptors of a control message. With an error those that were found are returned, too.
 func parseRights(b []byte) (files []*os.File, failed error) {
 	if len(b) == 0 {
 		return nil, nil

@@ -19,7 +19,7 @@ const (
 	ByHost             // Publish waits until the work has finished
 )
 
-// String is a word for the way.
+// String returns a word for the way.
 func (w Way) String() string {
 	switch w {
 	case ByEvent:
@@ -34,7 +34,7 @@ func (w Way) String() string {
 // MarshalText implements encoding.TextMarshaler: the text of String.
 func (w Way) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
 
-// Ways are the ways that Publish and Await of this process take. They are agreed upon by Export and Import, and do not
+// Ways returns the ways that Publish and Await of this process take. They are agreed upon by Export and Import, and do not
 // change.
 func (m *Memory) Ways() (publish, await Way) {
 	if m == nil {
@@ -74,7 +74,7 @@ func (m *Memory) Publish(c *cuda.Context) error {
 	return nil
 }
 
-// over is the error of a fence whose link has ended, by this process or by the peer.
+// over returns the error of a fence whose link has ended, by this process or by the peer.
 func (m *Memory) over(op string, why error) error {
 	select {
 	case <-m.quit:
@@ -123,7 +123,7 @@ func (m *Memory) fence(c *cuda.Context, l *link) error {
 	})
 }
 
-// uncaptured is the error of a record that a capture may have which nobody announced: nobody waits for it or queries it.
+// uncaptured returns the error of a record that a capture may have which nobody announced: nobody waits for it or queries it.
 func uncaptured(c *cuda.Context) error {
 	work, err := streams.NewSubmitter(c.Stream())
 	if err != nil {
@@ -196,7 +196,7 @@ func (m *Memory) follow(c *cuda.Context, l *link) error {
 	return m.wait(c, l)
 }
 
-// linkTo is the link for a fence.
+// linkTo returns the link for a fence.
 func (m *Memory) linkTo() (*link, error) {
 	if m == nil {
 		return nil, cuda.ErrNotOpen

@@ -205,11 +205,11 @@ func TestTheImportersDriverFails(t *testing.T) {
 // Notes that cannot be end the link, and not the memory.
 func TestNotesAreChecked(t *testing.T) {
 	for name, message := range map[string][]byte{
-		"a fence left out":       note{kindFence, 2}.encode(),
-		"fence 0":                note{kindFence, 0}.encode(),
-		"an offer":               note{kindOffer, 1}.encode(),
-		"other bytes":            make([]byte, noteBytes),
-		"two releases":           append(note{kind: kindReleased}.encode(), note{kind: kindReleased}.encode()...),
+		"a fence left out":      note{kindFence, 2}.encode(),
+		"fence 0":               note{kindFence, 0}.encode(),
+		"an offer":              note{kindOffer, 1}.encode(),
+		"other bytes":           make([]byte, noteBytes),
+		"two releases":          append(note{kind: kindReleased}.encode(), note{kind: kindReleased}.encode()...),
 		"a fence after its end": append(note{kind: kindGoodbye}.encode(), note{kindFence, 1}.encode()...),
 	} {
 		t.Run(name, func(t *testing.T) {

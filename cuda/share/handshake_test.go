@@ -64,7 +64,7 @@ func TestDescriptorsInManyMessages(t *testing.T) {
 	}
 }
 
-// manyDescriptors is a connection on which a peer has sent a message with ten descriptors.
+// manyDescriptors returns a connection on which a peer has sent a message with ten descriptors.
 func manyDescriptors(t *testing.T) *net.UnixConn {
 	t.Helper()
 	a, b := connection(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/go-vram/vram/monitor/page"
 )
 
-// limited is a side whose device has a limit.
+// limited returns a side whose device has a limit.
 func limited(t *testing.T, limitBytes int64) *side {
 	t.Helper()
 	s := newSide(t, newFake(t).driver())

@@ -222,7 +222,7 @@ func (l *link) goodbye() error {
 // died returns the error of a connection that ended or failed.
 func died(err error) error { return fmt.Errorf("%w: %w", ErrPeerDied, err) }
 
-// ended is the error of a greeting that could not be exchanged: the peer's death, or else the connection's, as its
+// ended returns the error of a greeting that could not be exchanged: the peer's death, or else the connection's, as its
 // deadline.
 func ended(op string, err error) error {
 	if isGone(err) {

@@ -84,7 +84,7 @@ func newMemory(c *cuda.Context, function string) (*Memory, cudadrv.ShareableMemo
 	return m, shareable, nil
 }
 
-// Bytes is the size, as New was told it. The driver has rounded it up.
+// Bytes returns the size, as New was told it. The driver has rounded it up.
 func (m *Memory) Bytes() int64 {
 	if m == nil {
 		return 0
@@ -92,7 +92,7 @@ func (m *Memory) Bytes() int64 {
 	return m.bytes
 }
 
-// Ptr is the device address in this process, for work that is submitted past this package; the peer has another one. It
+// Ptr returns the device address in this process, for work that is submitted past this package; the peer has another one. It
 // is valid until Close, which waits for contexts that the memory was used with only.
 func (m *Memory) Ptr() cudadrv.Ptr {
 	if m == nil {

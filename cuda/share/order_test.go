@@ -101,7 +101,7 @@ func (d *sharingDevice) MemRelease(h cudadrv.Handle) error {
 	return d.Device.MemRelease(h)
 }
 
-// newSlowPair is two sides on one simulated device.
+// newSlowPair returns two sides on one simulated device.
 func newSlowPair(t *testing.T) (a, b *side) {
 	t.Helper()
 	driver := newSharing()

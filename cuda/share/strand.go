@@ -80,7 +80,7 @@ func (m *Memory) wait(c *cuda.Context, l *link) error {
 	return err
 }
 
-// newWait is a wait with its events.
+// newWait returns a wait with its events.
 func (m *Memory) newWait() (*wait, error) {
 	if n := len(m.spare); n > 0 {
 		w := m.spare[n-1]

@@ -15,8 +15,8 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// strandedPair is two sides with memory in common, of which the second waits for an event of the first that does not come before
-// reach is called.
+// strandedPair returns two sides with memory in common, of which the second waits for an event of the first that does not come
+// before reach is called.
 func strandedPair(t *testing.T) (a, b *side, mine, theirs *Memory, reach func()) {
 	t.Helper()
 	fakes := [2]*fake{newFake(t), newFake(t)}

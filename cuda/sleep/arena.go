@@ -21,7 +21,7 @@ const (
 	Drop                     // they are undefined after Wake
 )
 
-// String is the fate in lower case.
+// String returns the fate in lower case.
 func (c Contents) String() string {
 	switch c {
 	case Save:
@@ -45,7 +45,7 @@ const (
 	Closed
 )
 
-// String is the state in lower case.
+// String returns the state in lower case.
 func (s State) String() string {
 	switch s {
 	case Awake:
@@ -141,7 +141,7 @@ func (a *Arena) Alloc(bytes int64) (cuda.Buffer, error) {
 	return a.memory.Alloc(bytes)
 }
 
-// State is the state at this moment.
+// State returns the state at this moment.
 func (a *Arena) State() State {
 	if !a.opened() {
 		return Closed
@@ -174,7 +174,7 @@ func (a *Arena) begin(ctx context.Context) error {
 
 func (a *Arena) end() { <-a.turn }
 
-// failed is the error of a call.
+// failed returns the error of a call.
 func (a *Arena) failed(doing string, err error) error {
 	if err == nil {
 		return nil

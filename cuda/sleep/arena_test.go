@@ -17,7 +17,7 @@ import (
 	"github.com/go-vram/vram/vramtest"
 )
 
-// weights are the sizes of a model's buffers, in small.
+// weights returns the sizes of a model's buffers, in small.
 func weights() (sizes []int64) {
 	for range 60 {
 		sizes = append(sizes, 4*kib, 16*kib, 300*kib, 2*mib)

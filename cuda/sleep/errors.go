@@ -30,7 +30,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("sleep: %s: %v; the arena is %v", e.Doing, e.Err, e.State)
 }
 
-// Unwrap is the reason.
+// Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
 // ContentsError refuses a value that is none of Contents.

@@ -9,7 +9,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// graphs is the device's way to capture work, where it has one.
+// graphs returns the device's interface for graphs, if it has one.
 func (b *bench) graphs() (cudadrv.Graphs, bool) {
 	b.Helper()
 	return optional(b, cudadrv.GraphLaunches, func(g cudadrv.Graphs) error { return g.StreamBeginCapture(0, cudadrv.CaptureRelaxed) })

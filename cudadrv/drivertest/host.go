@@ -24,7 +24,7 @@ func optional[T any](b *bench, c cudadrv.Capability, lacking func(T) error) (T, 
 	return t, false
 }
 
-// host is the device's page-locked memory, where it has some.
+// host returns the device's interface for page-locked memory, if it has one.
 func (b *bench) host() (cudadrv.HostMemory, bool) {
 	b.Helper()
 	return optional(b, cudadrv.PinnedHost, func(h cudadrv.HostMemory) error {

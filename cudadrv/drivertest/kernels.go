@@ -14,7 +14,7 @@ import (
 // queues kernels without executing them, checks no instruction, and keeps no variables of modules.
 func (b *bench) simulated() bool { return b.info.Driver == "sim" }
 
-// kernels is the device's way to run code, where it has one.
+// kernels returns the device's interface for kernels, if it has one.
 func (b *bench) kernels() (cudadrv.Kernels, bool) {
 	b.Helper()
 	return optional(b, cudadrv.KernelLaunches, func(k cudadrv.Kernels) error {
@@ -190,7 +190,7 @@ func words(values ...any) []byte {
 	return packed
 }
 
-// wide is a grid with a thread for each of count words.
+// wide returns a grid with a thread for each of count words.
 func wide(count uint32) cudadrv.Geometry {
 	const threads = 128
 	return cudadrv.Geometry{

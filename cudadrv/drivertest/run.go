@@ -104,7 +104,7 @@ func (b *bench) end() {
 // hasVirtualMemory reports whether the address space and handle calls work. A subtest of its own checks drivers without them.
 func (b *bench) hasVirtualMemory() bool { return b.info.Capabilities.Has(cudadrv.VirtualMemory) }
 
-// granules is n times the granularity.
+// granules returns n times the granularity.
 func (b *bench) granules(n int64) int64 { return n * b.info.GranularityBytes }
 
 // refused asserts that a call failed with a *CallError that names the function and one of the results.

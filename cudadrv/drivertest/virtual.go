@@ -126,7 +126,7 @@ func testMapping(b *bench) {
 	b.ok(b.dev.MemAddressFree(p, b.granules(16)))
 }
 
-// mapped is a reservation of eight granules with handles of one, two and one granules side by side at
+// mapped returns a reservation of eight granules with handles of one, two and one granules side by side at
 // its start, accessible.
 func (b *bench) mapped() (p cudadrv.Ptr, undo func()) {
 	b.Helper()

@@ -60,7 +60,7 @@ func inContext(d *device, fn symbol, f *frame, n int) cudadrv.Result { return d.
 
 func anywhere(d *device, fn symbol, f *frame, n int) cudadrv.Result { return d.lib.call(fn, f, n) }
 
-// on is the way of callOn.
+// on returns the way of callOn.
 func on(s cudadrv.Stream) way {
 	if s <= lastStandardStream {
 		return inContext

@@ -14,10 +14,10 @@ import (
 	"github.com/go-vram/vram/cudadrv/drivertest"
 )
 
-// exchanges is how often threads have changed their mode.
+// exchanges returns how often threads have changed their mode.
 func (f *fake) exchanges() uint64 { return f.calls("cuThreadExchangeStreamCaptureMode") }
 
-// unsafeCalls are an allocator's calls that captures forbid, or may forbid, on hardware.
+// unsafeCalls returns an allocator's calls that captures forbid, or may forbid, on hardware.
 func unsafeCalls(w *work, other cudadrv.Stream, e cudadrv.Event) map[string]func() error {
 	calls := map[string]func() error{
 		"cuStreamQuery":       func() error { _, err := w.StreamQuery(other); return err },

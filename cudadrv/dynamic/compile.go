@@ -28,7 +28,7 @@ func newCompilation() *compilation {
 	return c
 }
 
-// logText is the log, without blanks around it.
+// logText returns the log, without blanks around it.
 func (c *compilation) logText() string {
 	if c == nil {
 		return ""
@@ -42,7 +42,7 @@ func isCubin(image []byte) bool { return bytes.HasPrefix(image, []byte("\x7fELF"
 
 func isFatBinary(image []byte) bool { return bytes.HasPrefix(image, []byte{0x50, 0xed, 0x55, 0xba}) }
 
-// ended is the image, as a text with a 0 at its end.
+// ended returns the image, as a text with a 0 at its end.
 func ended(image []byte) []byte {
 	if isCubin(image) || isFatBinary(image) || bytes.HasSuffix(image, []byte{0}) {
 		return image
@@ -65,7 +65,7 @@ func newCompiling(image []byte) *compiling {
 	return c
 }
 
-// ModuleLoadData is cuModuleLoadDataEx.
+// ModuleLoadData calls cuModuleLoadDataEx.
 func (d *device) ModuleLoadData(image []byte) (cudadrv.Module, error) {
 	f, err := d.enterFeature(call.ModuleLoadData, cudadrv.KernelLaunches)
 	if err != nil {
@@ -87,8 +87,8 @@ func (d *device) ModuleLoadData(image []byte) (cudadrv.Module, error) {
 	return cudadrv.Module(f.out[0]), nil
 }
 
-// LinkImages is cuLinkCreate to cuLinkDestroy, on one thread: the compiler of driver 580 keeps a link's memory by thread, and
-// continuing on another thread crashes the process. An error names the one of them that failed.
+// LinkImages calls cuLinkCreate to cuLinkDestroy, on one thread: the compiler of driver 580 keeps a link's memory by thread,
+// and continuing on another thread crashes the process. An error names the one of them that failed.
 func (d *device) LinkImages(images ...[]byte) ([]byte, error) {
 	f, err := d.enterFeature(call.LinkComplete, cudadrv.KernelLaunches)
 	if err != nil {

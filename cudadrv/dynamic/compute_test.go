@@ -72,7 +72,7 @@ func (c *compute) close(tb testing.TB, w *work) {
 	}
 }
 
-// computeCalls are the calls of work.calls that need a kernel, a graph or an event of another kind.
+// computeCalls returns the calls of work.calls that need a kernel, a graph or an event of another kind.
 func (w *work) computeCalls() map[string]func() error {
 	rows := cudadrv.Copy2D{Dst: w.q, Src: w.p, DstPitch: 64, SrcPitch: 128, WidthBytes: 32, Rows: 8}
 	return map[string]func() error{

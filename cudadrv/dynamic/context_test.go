@@ -43,7 +43,7 @@ func newRaw(t *testing.T, path string) *raw {
 	return r
 }
 
-// current is the thread's context.
+// current returns the thread's context.
 func (r *raw) current(t *testing.T) uintptr {
 	t.Helper()
 	var c uintptr

@@ -99,12 +99,12 @@ func (d *device) unsupported(c call.Call, feature cudadrv.Capability) error {
 	return refuse(c, cudadrv.NotSupported, "%s has no %s", d.info.Name, featureName(feature))
 }
 
-// refuse is the error of a call that is not passed to the driver.
+// refuse returns the error of a call that is not passed to the driver.
 func refuse(c call.Call, r cudadrv.Result, format string, args ...any) error {
 	return &cudadrv.CallError{Func: c.String(), Result: r, Detail: fmt.Sprintf(format, args...), Place: place()}
 }
 
-// failed is the error of a call that the driver refused.
+// failed returns the error of a call that the driver refused.
 func (d *device) failed(f *frame, c call.Call, r cudadrv.Result, format string, args ...any) error {
 	detail := fmt.Sprintf(format, args...)
 	if f.failing {

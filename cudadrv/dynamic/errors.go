@@ -69,7 +69,7 @@ type InitError struct {
 	Call    *cudadrv.CallError
 }
 
-// Error has CUDA's error and advice.
+// Error includes CUDA's error and advice.
 func (e *InitError) Error() string {
 	if e.Call == nil {
 		return e.Library + ": its start failed"
@@ -130,7 +130,7 @@ func (e *ContextError) Unwrap() error { return e.Err }
 // versionText writes CUDA's notation as people do.
 func versionText(version int) string { return fmt.Sprintf("%d.%d", version/1000, version%1000/10) }
 
-// noOrdinal is the error of Open with a number that no device has.
+// noOrdinal returns the error of Open with a number that no device has.
 func noOrdinal(ordinal, count int) error {
 	return fmt.Errorf("%w: %w", cudadrv.ErrNoDevice, &cudadrv.CallError{
 		Func: "cuDeviceGet", Result: cudadrv.InvalidDevice, Detail: fmt.Sprintf("ordinal %d of %d", ordinal, count),

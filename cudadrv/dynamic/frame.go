@@ -43,19 +43,19 @@ type frame struct {
 	bit  uint64
 }
 
-// pointer is the address of an out parameter, for C.
+// pointer returns the address of an out parameter, for C.
 func (f *frame) pointer(i int) uintptr { return uintptr(unsafe.Pointer(&f.out[i])) }
 
-// int32 is the first out parameter, which C wrote as an int.
+// int32 returns the first out parameter, which C wrote as an int.
 func (f *frame) int32() int32 { return *(*int32)(unsafe.Pointer(&f.out[0])) }
 
-// second is the second out parameter, which C wrote as an int.
+// second returns the second out parameter, which C wrote as an int.
 func (f *frame) second() int32 { return *(*int32)(unsafe.Pointer(&f.out[1])) }
 
-// address is the first out parameter, which C wrote as a pointer to memory that is not Go's.
+// address returns the first out parameter, which C wrote as a pointer to memory that is not Go's.
 func (f *frame) address() unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&f.out[0])) }
 
-// hold is the address of Go memory for C. The frame keeps the memory, which thereby is in the heap.
+// hold returns the address of Go memory for C. The frame keeps the memory, which so is in the heap.
 func (f *frame) hold(p unsafe.Pointer) uintptr {
 	f.keep = p
 	return uintptr(p)

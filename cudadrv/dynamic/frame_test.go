@@ -67,11 +67,11 @@ func TestCloseWaitsForCallsUnderWay(t *testing.T) {
 	g := newGate()
 	const goroutines = 400 // more than there are frames
 	var (
-		all      sync.WaitGroup
+		all     sync.WaitGroup
 		running atomic.Int64
-		turns    atomic.Int64
-		busy     = make(chan struct{})
-		once     sync.Once
+		turns   atomic.Int64
+		busy    = make(chan struct{})
+		once    sync.Once
 	)
 	for range goroutines {
 		all.Go(func() {

@@ -84,7 +84,7 @@ func (c *hostCall) give() func() {
 // runHostCall is called by C, on a thread of the driver.
 func runHostCall(c *hostCall) { c.give()() }
 
-// LaunchHostFunc is cuLaunchHostFunc. The call allocates nothing while at most 64 functions are queued in the
+// LaunchHostFunc calls cuLaunchHostFunc. The call allocates nothing while at most 64 functions are queued in the
 // process; purego allocates where C calls back.
 func (d *device) LaunchHostFunc(s cudadrv.Stream, f func()) error {
 	fr, err := d.enterFeature(call.LaunchHostFunc, cudadrv.HostCalls)

@@ -103,7 +103,7 @@ func (l *library) call(fn symbol, f *frame, n int) cudadrv.Result {
 	return cudadrv.Result(int32(r))
 }
 
-// deviceCount is cuDeviceGetCount.
+// deviceCount calls cuDeviceGetCount.
 func (l *library) deviceCount() (int, error) {
 	f := &frame{}
 	f.args[0] = f.pointer(0)
@@ -174,7 +174,7 @@ const houseDrivers = "github.com/go-vram/vram/cudadrv/"
 // deepestPlace is how far up place looks: wrappers add three functions each.
 const deepestPlace = 24
 
-// place is the file and line, with its folder, of the first function outside of the driver packages.
+// place returns the file and line, with its folder, of the first function outside of the driver packages.
 func place() string {
 	var callers [deepestPlace]uintptr
 	count := runtime.Callers(2, callers[:])

@@ -39,7 +39,7 @@ func compile(t *testing.T, source string) string {
 	return library
 }
 
-// libraryWith is the source of a library in which every function but those without works.
+// libraryWith returns the source of a library in which every function but those without works.
 func libraryWith(version, initResult int, without ...string) string {
 	var b strings.Builder
 	missing := map[string]bool{}

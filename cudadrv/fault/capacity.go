@@ -120,7 +120,7 @@ func free[K cudadrv.Ptr | cudadrv.Handle](d *limited, key K, book map[K]int64, f
 	return err
 }
 
-// MemAlloc is cuMemAlloc within the capacity.
+// MemAlloc calls cuMemAlloc within the capacity.
 func (d *limited) MemAlloc(bytes int64) (cudadrv.Ptr, error) {
 	return allocate(d, call.MemAlloc, bytes, d.ledger.plain, d.Device.MemAlloc)
 }
@@ -128,7 +128,7 @@ func (d *limited) MemAlloc(bytes int64) (cudadrv.Ptr, error) {
 // MemFree returns memory of MemAlloc to the capacity.
 func (d *limited) MemFree(p cudadrv.Ptr) error { return free(d, p, d.ledger.plain, d.Device.MemFree) }
 
-// MemCreate is cuMemCreate within the capacity.
+// MemCreate calls cuMemCreate within the capacity.
 func (d *limited) MemCreate(bytes int64) (cudadrv.Handle, error) {
 	return allocate(d, call.MemCreate, bytes, d.ledger.handles, d.Device.MemCreate)
 }
@@ -141,7 +141,7 @@ func (d *limited) MemRelease(h cudadrv.Handle) error {
 // Unwrap returns the wrapped device, for calls that take no device memory.
 func (d *limited) Unwrap() cudadrv.Device { return d.Device }
 
-// lacking is the error of an optional call that the wrapped device does not have.
+// lacking returns the error of an optional call that the wrapped device does not have.
 func lacking(c call.Call) error {
 	return &cudadrv.CallError{Func: c.String(), Result: cudadrv.NotSupported, Detail: "the device does not have the call"}
 }

@@ -81,10 +81,10 @@ func (d *Driver) SetBefore(before func(function string)) {
 // alone decides.
 func (d *Driver) SetCapacity(bytes int64) { d.capacity.Store(max(bytes, Unlimited)) }
 
-// Injected is how many calls have failed by a rule or by the capacity.
+// Injected returns the number of calls that failed by a rule or by the capacity.
 func (d *Driver) Injected() uint64 { return d.injected.Load() }
 
-// Calls is how many calls of the function have begun, failed ones included, since Wrap.
+// Calls returns the number of calls of the function since Wrap, failed ones included.
 func (d *Driver) Calls(function string) uint64 {
 	c, ok := call.Named(function)
 	if !ok {
@@ -93,10 +93,10 @@ func (d *Driver) Calls(function string) uint64 {
 	return d.calls[c].Load()
 }
 
-// Name is the wrapped driver's.
+// Name returns the wrapped driver's name.
 func (d *Driver) Name() string { return d.inner.Name() }
 
-// DeviceCount is cuDeviceGetCount to rules and hook.
+// DeviceCount counts as cuDeviceGetCount for rules and hook.
 func (d *Driver) DeviceCount() (int, error) {
 	if err := d.ask(call.DeviceGetCount); err != nil {
 		return 0, err
@@ -104,7 +104,7 @@ func (d *Driver) DeviceCount() (int, error) {
 	return d.inner.DeviceCount()
 }
 
-// Open is cuDevicePrimaryCtxRetain to rules and hook. The device is cudadrv.Modelled if the wrapped one is.
+// Open counts as cuDevicePrimaryCtxRetain for rules and hook. The device is cudadrv.Modelled if the wrapped one is.
 func (d *Driver) Open(ordinal int) (cudadrv.Device, error) {
 	if err := d.ask(call.PrimaryCtxRetain); err != nil {
 		return nil, err

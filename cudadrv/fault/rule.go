@@ -89,7 +89,7 @@ func (l *live) hits(c call.Call) (number uint64, hit bool) {
 	return number, r.Probability == 1 || chance(r.Seed, number) < r.Probability
 }
 
-// chance is a number from 0 up to 1 that looks random: splitmix64's output for the number-th step
+// chance returns a number from 0 up to 1 that looks random: splitmix64's output for the number-th step
 // from the seed. Unlike a generator with a state it needs no lock and gives call n the same answer
 // whichever goroutine makes it.
 func chance(seed, number uint64) float64 {
@@ -100,7 +100,7 @@ func chance(seed, number uint64) float64 {
 	return float64(z>>11) / (1 << 53)
 }
 
-// String is the rule in one word: FUNCTION[:FIRST[:COUNT]][~PROBABILITY[@SEED]]=RESULT.
+// String returns the rule in one word: FUNCTION[:FIRST[:COUNT]][~PROBABILITY[@SEED]]=RESULT.
 func (r Rule) String() string {
 	var b strings.Builder
 	b.WriteString(r.Func)

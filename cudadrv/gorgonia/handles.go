@@ -23,7 +23,7 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(cu.DevicePtr(0))-unsafe.Sizeof(uintptr(0))]
 )
 
-// FromStream is the number of a stream: for vram.Device.AdoptStream. It makes no call, and the stream stays who it
+// FromStream returns the number of a stream: for vram.Device.AdoptStream. It makes no call, and the stream stays who it
 // belongs to. cu.NoStream is 0, the legacy default stream.
 func FromStream(s cu.Stream) cudadrv.Stream {
 	return cudadrv.Stream(*(*uintptr)(unsafe.Pointer(&s)))
@@ -35,7 +35,7 @@ func ToStream(s cudadrv.Stream) cu.Stream {
 	return *(*cu.Stream)(unsafe.Pointer(&number))
 }
 
-// FromEvent is the number of an event.
+// FromEvent returns the number of an event.
 func FromEvent(e cu.Event) cudadrv.Event {
 	return cudadrv.Event(*(*uintptr)(unsafe.Pointer(&e)))
 }
@@ -46,7 +46,7 @@ func ToEvent(e cudadrv.Event) cu.Event {
 	return *(*cu.Event)(unsafe.Pointer(&number))
 }
 
-// FromContext is the number of a context: for dynamic.Config. It makes no call.
+// FromContext returns the number of a context: for dynamic.Config. It makes no call.
 func FromContext(c cu.CUContext) uintptr {
 	return *(*uintptr)(unsafe.Pointer(&c))
 }
@@ -56,7 +56,7 @@ func ToContext(c uintptr) cu.CUContext {
 	return *(*cu.CUContext)(unsafe.Pointer(&c))
 }
 
-// FromModule is the number of a module: for cudadrv.Kernels. It makes no call.
+// FromModule returns the number of a module: for cudadrv.Kernels. It makes no call.
 func FromModule(m cu.Module) cudadrv.Module {
 	return cudadrv.Module(*(*uintptr)(unsafe.Pointer(&m)))
 }
@@ -67,7 +67,7 @@ func ToModule(m cudadrv.Module) cu.Module {
 	return *(*cu.Module)(unsafe.Pointer(&number))
 }
 
-// FromFunction is the number of a kernel.
+// FromFunction returns the number of a kernel.
 func FromFunction(f cu.Function) cudadrv.Function {
 	return cudadrv.Function(*(*uintptr)(unsafe.Pointer(&f)))
 }
@@ -78,7 +78,7 @@ func ToFunction(f cudadrv.Function) cu.Function {
 	return *(*cu.Function)(unsafe.Pointer(&number))
 }
 
-// FromGraph is the number of a graph. gorgonia.org/cu makes graphs and cannot launch them: cudadrv.Graphs can.
+// FromGraph returns the number of a graph. gorgonia.org/cu makes graphs and cannot launch them: cudadrv.Graphs can.
 func FromGraph(g cu.Graph) cudadrv.Graph {
 	return cudadrv.Graph(*(*uintptr)(unsafe.Pointer(&g)))
 }
@@ -89,7 +89,7 @@ func ToGraph(g cudadrv.Graph) cu.Graph {
 	return *(*cu.Graph)(unsafe.Pointer(&number))
 }
 
-// FromGraphExec is the number of a graph that can be launched.
+// FromGraphExec returns the number of an executable graph.
 func FromGraphExec(x cu.ExecGraph) cudadrv.GraphExec {
 	return cudadrv.GraphExec(*(*uintptr)(unsafe.Pointer(&x)))
 }
@@ -100,7 +100,7 @@ func ToGraphExec(x cudadrv.GraphExec) cu.ExecGraph {
 	return *(*cu.ExecGraph)(unsafe.Pointer(&number))
 }
 
-// FromPtr is a device address.
+// FromPtr returns a device address.
 func FromPtr(p cu.DevicePtr) cudadrv.Ptr { return cudadrv.Ptr(p) }
 
 // ToPtr is FromPtr backwards: the address of a vram.Buffer for calls of gorgonia.org/cu.

@@ -82,7 +82,7 @@ func (c *Checker) OnReport(tell func(Report)) {
 	c.tell = tell
 }
 
-// Reports are the hazards so far: the first of each kind and pair of places, at most a hundred. count is how many
+// Reports returns the hazards so far: the first of each kind and pair of places, at most a hundred. count is how many
 // times hazards showed.
 func (c *Checker) Reports() (reports []Report, count uint64) {
 	if c == nil {
@@ -96,7 +96,7 @@ func (c *Checker) Reports() (reports []Report, count uint64) {
 	return c.core.Reports()
 }
 
-// Err is nil, or an *Error with all Reports.
+// Err returns nil, or an *Error with all Reports.
 func (c *Checker) Err() error {
 	reports, count := c.Reports()
 	if count == 0 {
@@ -123,7 +123,7 @@ func (c *Checker) Closed(from site.Stack) { c.do(func() { c.core.Ended(from) }) 
 // Stale reports a use of a buffer whose handle was freed, even if its address was allocated again.
 func (c *Checker) Stale(b Buffer, now Use) { c.do(func() { c.core.Stale(b, now) }) }
 
-// LiveCount is how many buffers live.
+// LiveCount returns the number of live buffers.
 func (c *Checker) LiveCount() int {
 	if c == nil {
 		return 0
@@ -178,7 +178,7 @@ func (c *Checker) point(f func() core.Clock) core.Clock {
 	return f()
 }
 
-// others are the checkers of devices that were given access to memory of this one.
+// others returns the checkers of devices that were given access to memory of this one.
 func (c *Checker) others() []*Checker {
 	c.mu.Lock()
 	defer c.mu.Unlock()

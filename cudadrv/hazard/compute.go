@@ -75,17 +75,17 @@ func (d *Device) ModuleUnload(m cudadrv.Module) error {
 	})
 }
 
-// MemsetD16Async is a write.
+// MemsetD16Async records a write.
 func (d *Device) MemsetD16Async(p cudadrv.Ptr, value uint16, count int64, s cudadrv.Stream) error {
 	return d.transfer("memset", s, func() error { return d.Device.MemsetD16Async(p, value, count, s) }, Access{Ptr: p, Bytes: 2 * count, Write: true})
 }
 
-// MemsetD32Async is a write.
+// MemsetD32Async records a write.
 func (d *Device) MemsetD32Async(p cudadrv.Ptr, value uint32, count int64, s cudadrv.Stream) error {
 	return d.transfer("memset", s, func() error { return d.Device.MemsetD32Async(p, value, count, s) }, Access{Ptr: p, Bytes: 4 * count, Write: true})
 }
 
-// Memcpy2DAsync is a read and a write of each row, without the bytes between the rows.
+// Memcpy2DAsync records a read and a write of each row, without the bytes between the rows.
 func (d *Device) Memcpy2DAsync(c cudadrv.Copy2D, s cudadrv.Stream) error {
 	accesses := rows(nil, c.Src, c.SrcPitch, c, false)
 	return d.transfer("copy of rows", s, func() error { return d.Device.Memcpy2DAsync(c, s) }, rows(accesses, c.Dst, c.DstPitch, c, true)...)
@@ -161,7 +161,7 @@ func (d *Device) unmappedForPeers(p cudadrv.Ptr, bytes int64, from site.Stack) {
 	}
 }
 
-// MemcpyPeerAsync is a read and a write of the memory that is this device's. On a stream of the other device it is none.
+// MemcpyPeerAsync records a read and a write of the memory that is this device's. On a stream of the other device it is none.
 func (d *Device) MemcpyPeerAsync(dst cudadrv.Ptr, dstContext cudadrv.Context, src cudadrv.Ptr, srcContext cudadrv.Context, bytes int64, s cudadrv.Stream) error {
 	var accesses []Access
 	if srcContext == d.Context() {

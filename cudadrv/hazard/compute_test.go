@@ -27,7 +27,7 @@ func (y *yard) kernel() cudadrv.Function {
 	return f
 }
 
-// whole is an access of so many bytes of the arena.
+// whole returns an access of so many bytes of the arena.
 func (y *yard) whole(bytes int64, write bool) []cudadrv.Access {
 	return []cudadrv.Access{{Ptr: y.arena, Bytes: bytes, Write: write}}
 }
@@ -181,7 +181,7 @@ func TestBlockingStreamsAreInTheOrderOfTheDefaultStream(t *testing.T) {
 	assert.Equal(t, []hazard.Kind{hazard.Race}, y.kinds())
 }
 
-// neighbours are two checked devices of one driver.
+// neighbours returns two checked devices of one driver.
 func neighbours(t *testing.T) (driver *hazard.Driver, first, second *hazard.Device) {
 	t.Helper()
 	driver = hazard.Wrap(sim.New(sim.Config{Devices: 2}))

@@ -44,7 +44,7 @@ func (d *Device) Checker() *Checker { return d.checker }
 // unseen are the capabilities whose calls order work in ways that the checker does not see.
 const unseen = cudadrv.HostCalls
 
-// Info is the wrapped device's, without the capabilities that cannot be checked.
+// Info returns the wrapped device's Info, without the capabilities that cannot be checked.
 func (d *Device) Info() cudadrv.Info {
 	info := d.inner.Info()
 	info.Capabilities &^= unseen
@@ -77,7 +77,7 @@ func (d *Device) Kernel(s cudadrv.Stream, duration time.Duration, accesses ...Ac
 // Launch is Kernel without accesses.
 func (d *Device) Launch(s cudadrv.Stream, duration time.Duration) error { return d.Kernel(s, duration) }
 
-// Now is the simulated device's time; zero where there is none.
+// Now returns the simulated device's time; zero if there is none.
 func (d *Device) Now() time.Duration {
 	if l, ok := d.inner.(launcher); ok {
 		return l.Now()
@@ -101,23 +101,23 @@ func (d *Device) transfer(what string, s cudadrv.Stream, submit func() error, ac
 	})
 }
 
-// MemsetD8Async is a write.
+// MemsetD8Async records a write.
 func (d *Device) MemsetD8Async(p cudadrv.Ptr, value byte, bytes int64, s cudadrv.Stream) error {
 	return d.transfer("memset", s, func() error { return d.inner.MemsetD8Async(p, value, bytes, s) }, Access{Ptr: p, Bytes: bytes, Write: true})
 }
 
-// MemcpyDtoDAsync is a read and a write.
+// MemcpyDtoDAsync records a read and a write.
 func (d *Device) MemcpyDtoDAsync(dst, src cudadrv.Ptr, bytes int64, s cudadrv.Stream) error {
 	return d.transfer("copy", s, func() error { return d.inner.MemcpyDtoDAsync(dst, src, bytes, s) },
 		Access{Ptr: src, Bytes: bytes}, Access{Ptr: dst, Bytes: bytes, Write: true})
 }
 
-// MemcpyHtoDAsync is a write of device memory. It may wait, and blocks the recording of other calls.
+// MemcpyHtoDAsync records a write of device memory. It may wait, and blocks the recording of other calls.
 func (d *Device) MemcpyHtoDAsync(dst cudadrv.Ptr, src []byte, s cudadrv.Stream) error {
 	return d.transfer("copy from the host", s, func() error { return d.Device.MemcpyHtoDAsync(dst, src, s) }, Access{Ptr: dst, Bytes: int64(len(src)), Write: true})
 }
 
-// MemcpyDtoHAsync is a read of device memory. It may wait, and blocks the recording of other calls.
+// MemcpyDtoHAsync records a read of device memory. It may wait, and blocks the recording of other calls.
 func (d *Device) MemcpyDtoHAsync(dst []byte, src cudadrv.Ptr, s cudadrv.Stream) error {
 	return d.transfer("copy to the host", s, func() error { return d.Device.MemcpyDtoHAsync(dst, src, s) }, Access{Ptr: src, Bytes: int64(len(dst))})
 }

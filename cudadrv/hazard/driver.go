@@ -23,10 +23,10 @@ func Wrap(inner cudadrv.Driver) *Driver {
 	return &Driver{inner: inner, checkers: map[int]*Checker{}}
 }
 
-// Name is the wrapped driver's.
+// Name returns the wrapped driver's name.
 func (d *Driver) Name() string { return d.inner.Name() }
 
-// DeviceCount is the wrapped driver's.
+// DeviceCount returns the wrapped driver's count.
 func (d *Driver) DeviceCount() (int, error) { return d.inner.DeviceCount() }
 
 // Open opens a device for the program; see View.

@@ -27,7 +27,7 @@ type figures struct {
 	nanos    atomic.Int64
 }
 
-// clock is the time that calls are measured in.
+// clock returns the time that calls are measured in.
 func (c *counter) clock() int64 {
 	if c.modelled != nil {
 		return int64(c.modelled.ModelledTime())

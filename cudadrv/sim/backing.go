@@ -30,7 +30,7 @@ type backing interface {
 	close() error
 }
 
-// hostFailed is the error of a call that the host's operating system refused.
+// hostFailed returns the error of a call that the host's operating system refused.
 func hostFailed(c call.Call, err error) error {
 	if err == nil {
 		return nil
@@ -99,7 +99,7 @@ func (g *gpu) hide(c call.Call, r *region, p cudadrv.Ptr, bytes int64) error {
 	return hostFailed(c, g.backing.hide(r.hostAt(p), bytes))
 }
 
-// hostAt is the host address that stands for p, which is inside the region.
+// hostAt returns the host address that stands for p, which is inside the region.
 func (r *region) hostAt(p cudadrv.Ptr) unsafe.Pointer { return unsafe.Add(r.host, uint64(p-r.start)) }
 
 // bytesAt returns the bytes at [p, p+bytes). ok is false if some of them are not accessible.

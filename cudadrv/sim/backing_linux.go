@@ -31,7 +31,7 @@ func newBacking() (backing, error) {
 	return memfd{int(fd)}, nil
 }
 
-// memfdCreate is the number of the system call, which package syscall does not have on all of these processors.
+// memfdCreate returns the number of the system call, which package syscall does not have on all of these processors.
 func memfdCreate() uintptr {
 	switch runtime.GOARCH {
 	case "amd64":

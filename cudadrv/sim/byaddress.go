@@ -42,7 +42,7 @@ func (m *byAddress[V]) locate(p cudadrv.Ptr) (c, i int, ok bool) {
 	return c, i, true
 }
 
-// floor is the entry with the greatest key up to p.
+// floor returns the entry with the greatest key up to p.
 func (m *byAddress[V]) floor(p cudadrv.Ptr) (key cudadrv.Ptr, value V, ok bool) {
 	c, i, ok := m.locate(p)
 	if !ok {
@@ -51,7 +51,7 @@ func (m *byAddress[V]) floor(p cudadrv.Ptr) (key cudadrv.Ptr, value V, ok bool) 
 	return m.chunks[c].keys[i], m.chunks[c].values[i], true
 }
 
-// at is the entry with exactly this key.
+// at returns the entry with exactly this key.
 func (m *byAddress[V]) at(p cudadrv.Ptr) (V, bool) {
 	key, value, ok := m.floor(p)
 	if !ok || key != p {

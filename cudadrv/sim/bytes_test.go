@@ -58,7 +58,7 @@ func (r *rig) plain(bytes int64) cudadrv.Ptr {
 	return p
 }
 
-// read is the byte at p, read on a stream of its own that waits for nobody.
+// read returns the byte at p, read on a stream of its own that waits for nobody.
 func (r *rig) read(p cudadrv.Ptr) byte {
 	r.t.Helper()
 	s := newStream(r.t, r.dev)
@@ -233,7 +233,7 @@ func TestPageLockedMemoryInTheBooks(t *testing.T) {
 	require.NoError(t, r.dev.Audit())
 }
 
-// holdings are the descriptors and mappings of the simulator's memory that the process has.
+// holdings returns the descriptors and mappings of the simulator's memory that the process has.
 func holdings(t *testing.T) string {
 	t.Helper()
 	open, mapped := 0, 0

@@ -72,8 +72,8 @@ type node struct {
 	behind   nodes // those before it
 }
 
-// Calls are the functions whose calls were captured, in order: kernels, memsets and copies, which are work of the graph, and
-// records of events and waits for them, which are not.
+// Calls returns the functions whose calls were captured, in order: kernels, memsets and copies, which are work of the graph,
+// and records of events and waits for them, which are not.
 func (g *Graph) Calls() []string {
 	if g == nil {
 		return nil
@@ -124,7 +124,7 @@ func (d *Device) StreamIsCapturing(s cudadrv.Stream) (cudadrv.CaptureStatus, err
 	return status, err
 }
 
-// captureOf is the status of a stream's capture, and its number.
+// captureOf returns the status of a stream's capture, and its number.
 func (g *gpu) captureOf(c call.Call, s cudadrv.Stream) (cudadrv.CaptureStatus, uint64, error) {
 	st, err := g.streamNamed(c, s)
 	if err != nil {
@@ -143,7 +143,7 @@ func (g *gpu) captureOf(c call.Call, s cudadrv.Stream) (cudadrv.CaptureStatus, u
 	return cudadrv.CaptureActive, st.capture.number, nil
 }
 
-// tied are the captures of blocking streams, if st is the legacy default stream.
+// tied returns the captures of blocking streams, if st is the legacy default stream.
 func (g *gpu) tied(st *stream) (captures []*capture) {
 	if st != g.streams[0] {
 		return nil
@@ -169,7 +169,7 @@ func (g *gpu) implicit(function string, st *stream) error {
 	return &cudadrv.CallError{Func: function, Result: cudadrv.CaptureImplicit, Detail: "a blocking stream is captured"}
 }
 
-// unwaitable is the error of a call that waits for a stream, or asks whether it would have to, if the stream is captured:
+// unwaitable returns the error of a call that waits for a stream, or asks whether it would have to, if the stream is captured:
 // it ends the capture.
 func (g *gpu) unwaitable(c call.Call, st *stream) error {
 	if st.capture == nil {
@@ -179,7 +179,7 @@ func (g *gpu) unwaitable(c call.Call, st *stream) error {
 	return fail(c, cudadrv.CaptureViolation, "the stream is captured")
 }
 
-// unsynchronised is the error of a call that waits for the whole device while a stream is captured: it ends all captures.
+// unsynchronised returns the error of a call that waits for the whole device while a stream is captured: it ends all captures.
 func (g *gpu) unsynchronised(c call.Call) (err error) {
 	for _, st := range g.streams {
 		if st.capture != nil {

@@ -6,7 +6,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// time is the virtual time, which all GPUs of the Driver have; work that has ended by then is done. It runs under the mutex.
+// time returns the virtual time, which all GPUs of the Driver have; work that has ended by then is done. It runs under the
+// mutex.
 func (g *gpu) time() time.Duration {
 	d := g.driver
 	now := d.now
@@ -34,7 +35,7 @@ func (g *gpu) wait(c call.Call, t time.Duration) error {
 	}
 }
 
-// Now is the virtual time since New. All GPUs of a Driver have the same.
+// Now returns the virtual time since New. All GPUs of a Driver have the same.
 func (d *Device) Now() time.Duration {
 	d.gpu.mu.Lock()
 	defer d.gpu.mu.Unlock()

@@ -36,7 +36,7 @@ const (
 
 var clockNames = [...]string{"stepped", "running"} //nolint:gochecknoglobals // constant table, by number
 
-// String is the name.
+// String returns the name.
 func (c Clock) String() string {
 	if int(c) < len(clockNames) {
 		return clockNames[c]

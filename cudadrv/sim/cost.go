@@ -138,22 +138,22 @@ const (
 	peerBytesPerNano   = 450 // not measured: the specification of NVLink 4, each way
 )
 
-// memsetTime is how long the device takes to fill bytes.
+// memsetTime returns the device's time to fill bytes.
 func memsetTime(bytes int64) time.Duration {
 	return workLatency + time.Duration(bytes/memsetBytesPerNano)
 }
 
-// hostTime is how long the device takes to copy bytes from the host or to it.
+// hostTime returns the device's time to copy bytes from the host or to it.
 func hostTime(bytes int64) time.Duration {
 	return workLatency + time.Duration(bytes/hostBytesPerNano)
 }
 
-// memcpyTime is how long the device takes to copy bytes within its memory.
+// memcpyTime returns the device's time to copy bytes within its memory.
 func memcpyTime(bytes int64) time.Duration {
 	return workLatency + time.Duration(bytes/memcpyBytesPerNano)
 }
 
-// peerTime is how long a copy between two devices takes.
+// peerTime returns the time of a copy between two devices.
 func peerTime(bytes int64) time.Duration {
 	return workLatency + time.Duration(bytes/peerBytesPerNano)
 }

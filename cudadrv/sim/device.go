@@ -83,10 +83,10 @@ func (d *Device) Close() error {
 	return err
 }
 
-// ModelledTime is the sum of the modelled cost of all successful calls on the GPU, through any view. It takes no lock.
+// ModelledTime returns the sum of the modelled cost of all successful calls on the GPU, through any view. It takes no lock.
 func (d *Device) ModelledTime() time.Duration { return time.Duration(d.gpu.modelled.Load()) }
 
-// Counts are the calls on the GPU so far, failed ones included, by CUDA's name. Calls that were never
+// Counts returns the calls on the GPU so far, failed ones included, by CUDA's name. Calls that were never
 // made are absent.
 func (d *Device) Counts() map[string]uint64 {
 	counts := make(map[string]uint64)

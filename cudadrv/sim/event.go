@@ -25,7 +25,7 @@ func (g *gpu) eventNamed(c call.Call, e cudadrv.Event) (*event, error) {
 	return ev, nil
 }
 
-// eventNamed is the event of that name of any GPU, and whose it is: streams wait for events of other devices, too.
+// eventNamed returns the event e of any GPU, and its GPU: streams wait for events of other devices, too.
 func (d *Driver) eventNamed(c call.Call, e cudadrv.Event) (*event, *gpu, error) {
 	for _, g := range d.gpus {
 		if ev, ok := g.events[e]; ok {

@@ -66,7 +66,7 @@ type Execution func(memory func(p cudadrv.Ptr) (start cudadrv.Ptr, b []byte, ok 
 // CUDA_ERROR_NOT_SUPPORTED.
 var ErrNoExecutor = errors.New("sim: nothing executes kernels on these bytes: give Config an Executor (vramtest.Kernels, ptxrun.New), or TimedKernels for launches that only take time")
 
-// executes is the error of a launch whose results would be missing.
+// executes returns the error of a launch whose results would be missing.
 func (g *gpu) executes(c call.Call, f *function) error {
 	config := &g.driver.config
 	if g.backing == nil || config.Executor != nil || config.TimedKernels {
@@ -113,7 +113,7 @@ type refusal struct {
 	cause error
 }
 
-// Unwrap is the call and the executor's error.
+// Unwrap returns the call and the executor's error.
 func (r *refusal) Unwrap() []error { return []error{r.error, r.cause} }
 
 // executeLater has a kernel executed at the end of its time on a stream.
@@ -140,7 +140,7 @@ func (g *gpu) run(w work) {
 	}
 }
 
-// extent is the accessible memory around an address.
+// extent returns the accessible memory around an address.
 func (g *gpu) extent(p cudadrv.Ptr) (start cudadrv.Ptr, b []byte, ok bool) {
 	if m := g.pinned.around(p, 1); m != nil {
 		return m.start, m.host, true

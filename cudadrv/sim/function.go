@@ -104,7 +104,7 @@ func (d *Device) FuncGetParamInfo(f cudadrv.Function, index int) (offsetBytes, b
 	return fn.params[index].offsetBytes, fn.params[index].bytes, nil
 }
 
-// activeBlocks is how many blocks of so many threads a multiprocessor has room for.
+// activeBlocks returns the number of blocks of so many threads that fit a multiprocessor.
 func activeBlocks(blockThreads int) int {
 	warps := (blockThreads + warpThreads - 1) / warpThreads
 	return min(maxMultiprocessorWarps/warps, maxMultiprocessorBlock)
@@ -133,7 +133,7 @@ func (d *Device) OccupancyMaxActiveBlocksPerMultiprocessor(f cudadrv.Function, b
 	return activeBlocks(blockThreads), nil
 }
 
-// OccupancyMaxPotentialBlockSize is the largest block with which most threads run at once.
+// OccupancyMaxPotentialBlockSize returns the largest block with which most threads run at once.
 func (d *Device) OccupancyMaxPotentialBlockSize(f cudadrv.Function, sharedBytes int64, maxThreads int) (gridBlocks, blockThreads int, err error) {
 	const c = call.OccupancyMaxPotentialBlockSize
 	g := d.gpu

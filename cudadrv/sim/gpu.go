@@ -149,7 +149,7 @@ func (g *gpu) take(c call.Call, bytes int64) error {
 	return nil
 }
 
-// granuleBytes is the step of the books also where the device has no virtual memory calls.
+// granuleBytes returns the step of the books also where the device has no virtual memory calls.
 func (g *gpu) granuleBytes() int64 { return g.driver.config.GranularityBytes }
 
 // fail makes the error of a call.

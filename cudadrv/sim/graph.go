@@ -66,7 +66,7 @@ func (d *Device) StreamGetCaptureInfo(s cudadrv.Stream) (cudadrv.CaptureStatus, 
 	return g.captureOf(c, s)
 }
 
-// graphFor is the graph of a call.
+// graphFor returns the graph of a call.
 func (d *Device) graphFor(c call.Call, graph cudadrv.Graph) (*Graph, error) {
 	if err := d.enterWith(c, cudadrv.GraphLaunches); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (d *Device) graphFor(c call.Call, graph cudadrv.Graph) (*Graph, error) {
 	return found, nil
 }
 
-// GraphGetNodes are the nodes, in the order of the calls that made them.
+// GraphGetNodes returns the nodes, in the order of the calls that made them.
 func (d *Device) GraphGetNodes(graph cudadrv.Graph) ([]cudadrv.GraphNode, error) {
 	const c = call.GraphGetNodes
 	g := d.gpu
@@ -92,7 +92,7 @@ func (d *Device) GraphGetNodes(graph cudadrv.Graph) ([]cudadrv.GraphNode, error)
 	return slices.Clone(found.names), nil
 }
 
-// GraphNodeGetType is the kind of a node of a graph that was not destroyed.
+// GraphNodeGetType returns the kind of a node of a graph that was not destroyed.
 func (d *Device) GraphNodeGetType(n cudadrv.GraphNode) (cudadrv.NodeKind, error) {
 	const c = call.GraphNodeGetType
 	g := d.gpu
@@ -153,7 +153,7 @@ func (d *Device) GraphInstantiate(graph cudadrv.Graph) (cudadrv.GraphExec, error
 	return id, nil
 }
 
-// runnable is the error of a graph with a kernel whose module was unloaded.
+// runnable returns the error of a graph with a kernel whose module was unloaded.
 func runnable(c call.Call, all []node) error {
 	for _, n := range all {
 		if fn := n.kernel.function; fn != nil && fn.module.unloaded {
@@ -163,7 +163,7 @@ func runnable(c call.Call, all []node) error {
 	return nil
 }
 
-// execFor is the graph that can be launched of a call.
+// execFor returns the executable graph of a call.
 func (d *Device) execFor(c call.Call, x cudadrv.GraphExec) (*graphExec, error) {
 	if err := d.enterWith(c, cudadrv.GraphLaunches); err != nil {
 		return nil, err

@@ -24,7 +24,7 @@ func (l *loaded) capture(f func()) cudadrv.Graph {
 	return g
 }
 
-// instantiated is a graph that can be launched, and its nodes.
+// instantiated returns a graph that can be launched, and its nodes.
 func (l *loaded) instantiated(f func()) (cudadrv.GraphExec, cudadrv.Graph, []cudadrv.GraphNode) {
 	l.t.Helper()
 	g := l.capture(f)

@@ -118,7 +118,7 @@ func (d *Device) endPin(c call.Call, b []byte, owned bool) error {
 	return g.unpin(c, m)
 }
 
-// MemHostGetDevicePointer is the address by which work reaches b's first byte, which is page-locked.
+// MemHostGetDevicePointer returns the address by which work reaches b's first byte, which is page-locked.
 func (d *Device) MemHostGetDevicePointer(b []byte) (cudadrv.Ptr, error) {
 	const c = call.MemHostGetDevicePointer
 	g := d.gpu

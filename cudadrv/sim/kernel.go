@@ -46,7 +46,7 @@ func (k kernel) refused() (r cudadrv.Result, why string) {
 	return cudadrv.Success, ""
 }
 
-// check is the error of a kernel that cannot be launched.
+// check returns the error of a kernel that cannot be launched.
 func (k kernel) check(c call.Call) error {
 	if r, why := k.refused(); why != "" {
 		return fail(c, r, "kernel %s, grid %v, block %v, %d bytes of shared memory, %d of parameters (it has %d): %s", k.function.name,

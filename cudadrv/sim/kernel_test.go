@@ -67,7 +67,7 @@ func load(t *testing.T, config sim.Config) *loaded {
 	return l
 }
 
-// shape is a grid of one block of so many threads.
+// shape returns a grid of one block of so many threads.
 func shape(threads uint32) cudadrv.Geometry {
 	return cudadrv.Geometry{Grid: cudadrv.Dim3{X: 1, Y: 1, Z: 1}, Block: cudadrv.Dim3{X: threads, Y: 1, Z: 1}}
 }

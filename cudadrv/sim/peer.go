@@ -9,12 +9,12 @@ import (
 
 var _ cudadrv.Peers = (*Device)(nil)
 
-// Context is a number of the GPU's own, which no GPU of another Driver has.
+// Context returns a number of the GPU's own, which no GPU of another Driver has.
 func (d *Device) Context() cudadrv.Context {
 	return cudadrv.Context(d.gpu.driver.number + firstContext + uint64(d.gpu.info.Ordinal)) //nolint:gosec // not negative
 }
 
-// peer is the GPU of the Driver with that ordinal.
+// peer returns the GPU of the Driver with that ordinal.
 func (g *gpu) peer(c call.Call, ordinal int) (*gpu, error) {
 	if ordinal < 0 || ordinal >= len(g.driver.gpus) {
 		return nil, fail(c, cudadrv.InvalidDevice, "ordinal %d of %d", ordinal, len(g.driver.gpus))
@@ -63,7 +63,7 @@ func (d *Device) MemSetPeerAccess(p cudadrv.Ptr, bytes int64, ordinals ...int) e
 	return g.setAccess(p, bytes, slices.Contains(ordinals, g.info.Ordinal))
 }
 
-// contextNamed is the opened GPU of a context.
+// contextNamed returns the opened GPU of a context.
 func (g *gpu) contextNamed(c call.Call, x cudadrv.Context) (*gpu, error) {
 	for _, other := range g.driver.gpus {
 		if x == (&Device{gpu: other}).Context() && other.opens > 0 {

@@ -95,7 +95,7 @@ func (d *Driver) perform(now time.Duration) {
 	}
 }
 
-// failed is the error of every call after work that failed, as on hardware; nil where there was none.
+// failed returns the error of every call after work that failed, as on hardware; nil where there was none.
 func (g *gpu) failed(c call.Call) error {
 	if g.fault == "" {
 		return nil
@@ -127,7 +127,7 @@ func (g *gpu) do(w work) bool {
 	return true
 }
 
-// orElse is the other GPU, or this one where there is no other.
+// orElse returns the other GPU, or this one where there is no other.
 func (g *gpu) orElse(other *gpu) *gpu {
 	if other != nil {
 		return other

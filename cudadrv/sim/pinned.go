@@ -24,10 +24,10 @@ type pinned struct {
 	byPtr  byAddress[*pin]
 }
 
-// hostPtr is the host address of b's first byte, also where b has a capacity only.
+// hostPtr returns the host address of b's first byte, also where b has a capacity only.
 func hostPtr(b []byte) cudadrv.Ptr { return cudadrv.Ptr(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
 
-// around is the range that has all of the device addresses [p, p+bytes), nil where there is none.
+// around returns the range that has all of the device addresses [p, p+bytes), nil if there is none.
 func (t *pinned) around(p cudadrv.Ptr, bytes int64) *pin {
 	if _, m, ok := t.byPtr.floor(p); ok && m.contains(p-m.start, bytes) {
 		return m
@@ -35,7 +35,7 @@ func (t *pinned) around(p cudadrv.Ptr, bytes int64) *pin {
 	return nil
 }
 
-// aroundHost is the range that has all of b, nil where there is none.
+// aroundHost returns the range that has all of b, nil if there is none.
 func (t *pinned) aroundHost(b []byte) *pin {
 	p := hostPtr(b)
 	if start, m, ok := t.byHost.floor(p); ok && m.contains(p-start, int64(len(b))) {
@@ -50,7 +50,7 @@ func (m *pin) contains(offset cudadrv.Ptr, bytes int64) bool {
 	return bytes >= 0 && bytes <= length && uint64(offset) <= uint64(length-bytes)
 }
 
-// overlapping is the last range that has a byte of b, which has some, nil where there is none.
+// overlapping returns the last range that has a byte of b, which has some, nil if there is none.
 func (t *pinned) overlapping(b []byte) *pin {
 	p := hostPtr(b)
 	if start, m, ok := t.byHost.floor(p + cudadrv.Ptr(len(b)) - 1); ok && start+cudadrv.Ptr(len(m.host)) > p {

@@ -43,7 +43,7 @@ var (
 	errSyntax  = errors.New("ptx")
 )
 
-// imageResult is the CUDA result for an error of parse.
+// imageResult returns the CUDA result for an error of parse.
 func imageResult(err error) cudadrv.Result {
 	switch {
 	case errors.Is(err, errNoImage):
@@ -258,7 +258,7 @@ func (r *reader) entry() (*kernelText, error) {
 	}
 }
 
-// product is the product of numbers with commas between them.
+// product returns the product of numbers with commas between them.
 func (r *reader) product() (int, error) {
 	product := 1
 	for {
@@ -272,7 +272,7 @@ func (r *reader) product() (int, error) {
 	}
 }
 
-// typeBytes is the size of PTX's types that parameters can have.
+// typeBytes returns the size of PTX's types that parameters can have.
 func typeBytes(word string) (bytes int64, ok bool) {
 	switch word {
 	case ".b8", ".u8", ".s8":

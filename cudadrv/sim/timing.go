@@ -17,7 +17,7 @@ func (d *Device) EventCreateTimed() (cudadrv.Event, error) {
 	return d.newEvent(event{timed: true}, cudadrv.EventTiming)
 }
 
-// EventElapsedTime is the virtual time between two records, below 0 where the end came first.
+// EventElapsedTime returns the virtual time between two records, below 0 where the end came first.
 func (d *Device) EventElapsedTime(start, end cudadrv.Event) (time.Duration, error) {
 	const c = call.EventElapsedTime
 	g := d.gpu

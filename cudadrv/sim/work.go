@@ -109,7 +109,7 @@ func (g *gpu) reaches(p cudadrv.Ptr, bytes int64) bool {
 	return g.accessible(p, bytes) || g.pinned.around(p, bytes) != nil
 }
 
-// kind is the kind of the node that the work is in a graph.
+// kind returns the kind of the node that the work is in a graph.
 func (w work) kind() cudadrv.NodeKind {
 	if w.unit > 0 {
 		return cudadrv.MemsetNode

@@ -20,7 +20,7 @@ const (
 // not change once it was taken.
 type Stack []uintptr
 
-// Here is the place of the caller, without the skip innermost calls.
+// Here returns the place of the caller, without the skip innermost calls.
 func Here(skip int) Stack {
 	var calls [depth]uintptr
 	n := runtime.Callers(skip+2, calls[:])
@@ -30,7 +30,8 @@ func Here(skip int) Stack {
 // Known reports whether the place was noted.
 func (s Stack) Known() bool { return len(s) > 0 }
 
-// Frames are the calls from the program's innermost one outwards, at most 22: without the allocator's and the runtime's calls.
+// Frames returns the calls from the program's innermost one outwards, at most 22: without the allocator's and the runtime's
+// calls.
 //
 // Of a goroutine that runs the allocator's code alone, as go s.AllocFor(...) makes one, they begin with the exported function
 // that it was started with. Which code of the program started it is not known: Go has that in the text of runtime.Stack
@@ -58,7 +59,7 @@ func (s Stack) Frames() []runtime.Frame {
 	return all[first:min(len(all), first+programDepth)]
 }
 
-// String is the program's innermost call: "main.train (train.go:41)", or "an unknown place".
+// String returns the program's innermost call: "main.train (train.go:41)", or "an unknown place".
 func (s Stack) String() string {
 	frames := s.Frames()
 	if len(frames) == 0 {
@@ -126,7 +127,7 @@ func exported(function string) bool {
 	return true
 }
 
-// packageOf is the package path in the name of a function.
+// packageOf returns the package path in the name of a function.
 func packageOf(function string) string {
 	slash := strings.LastIndexByte(function, '/') + 1
 	last, _, _ := strings.Cut(function[slash:], ".")

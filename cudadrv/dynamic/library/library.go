@@ -49,7 +49,7 @@ func lockThread() (unlock func()) {
 	return runtime.UnlockOSThread
 }
 
-// failed is the loader's reason, after the path: the loader does not name the library where it lacks another one.
+// failed returns the loader's reason, after the path: the loader does not name the library where it lacks another one.
 func failed(path string, reason error) error {
 	return fmt.Errorf("library: %s: %s", path, strings.TrimPrefix(reason.Error(), path+": "))
 }

@@ -158,7 +158,7 @@ var names = [Count]string{ //nolint:gochecknoglobals // a constant table
 	IpcOpenEventHandle:                        "cuIpcOpenEventHandle",
 }
 
-// String is CUDA's name of the function.
+// String returns CUDA's name of the function.
 func (c Call) String() string {
 	if c < Count {
 		return names[c]

@@ -34,7 +34,7 @@ func find[T any](dev cudadrv.Device) (T, bool) {
 	}
 }
 
-// lacking is the error of a call that the wrapped device does not have.
+// lacking returns the error of a call that the wrapped device does not have.
 func lacking(c call.Call) error {
 	return &cudadrv.CallError{Func: c.String(), Result: cudadrv.NotSupported, Detail: "the device does not have the call"}
 }

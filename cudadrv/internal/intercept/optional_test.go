@@ -77,7 +77,7 @@ type optionalCall struct {
 	make func() error
 }
 
-// optionalCalls are all of them on one device.
+// optionalCalls returns all of them on one device.
 func optionalCalls(dev *intercept.Device) []optionalCall {
 	return append([]optionalCall{
 		{call.MemHostAlloc, func() error { return second(dev.MemHostAlloc(1)) }},

@@ -95,7 +95,7 @@ func (c *Core) Ended(from site.Stack) {
 	}
 }
 
-// LiveCount is the number of buffers that live.
+// LiveCount returns the number of live buffers.
 func (c *Core) LiveCount() int { return len(c.live) }
 
 // Stale notes the use of a buffer that was freed, where its address says nothing: it may be another buffer's by now.

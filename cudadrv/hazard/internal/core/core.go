@@ -82,10 +82,10 @@ func (c *Core) EventPoint(e cudadrv.Event) Clock {
 	return nil
 }
 
-// StreamPoint is the end of a stream's work.
+// StreamPoint returns the end of a stream's work.
 func (c *Core) StreamPoint(s cudadrv.Stream) Clock { return c.order.reach(s).point.copied() }
 
-// DevicePoint is the end of all work.
+// DevicePoint returns the end of all work.
 func (c *Core) DevicePoint() Clock { return c.order.all() }
 
 // Over says that a host has learned that everything before the point is over.
@@ -202,7 +202,7 @@ func (c *Core) touch(p piece, point Clock, a access, write bool, may func(*buffe
 	}
 }
 
-// conflict is an access of the cell of which, and of a new one, one writes, and that does not come before the point.
+// conflict returns an access of the cell of which, and of a new one, one writes, and that does not come before the point.
 func (c *cell) conflict(point Clock, write bool) (found access, ok bool) {
 	if write {
 		return c.unordered(point)
@@ -211,7 +211,7 @@ func (c *cell) conflict(point Clock, write bool) (found access, ok bool) {
 	return w, w.use != nil && !point.reaches(w.place, w.count)
 }
 
-// Reports are the first hazards of each kind and pair of places; count is how many hazards there were in all.
+// Reports returns the first hazards of each kind and pair of places; count is how many hazards there were in all.
 func (c *Core) Reports() (kept []Report, count uint64) {
 	return slices.Clone(c.reports.kept), c.reports.count
 }
@@ -219,13 +219,13 @@ func (c *Core) Reports() (kept []Report, count uint64) {
 // ReportsFrom returns the Reports without the first ones.
 func (c *Core) ReportsFrom(first int) []Report { return slices.Clone(c.reports.kept[first:]) }
 
-// KeptCount is the number of Reports.
+// KeptCount returns the number of Reports.
 func (c *Core) KeptCount() int { return len(c.reports.kept) }
 
 // NumberStream says the allocator's number of a stream, for reports.
 func (c *Core) NumberStream(s cudadrv.Stream, id uint32) { c.reports.number(s, id) }
 
-// Fresh is a new core, as New, with the reports of this one.
+// Fresh returns a new core, as New, with the reports of this one.
 func (c *Core) Fresh() *Core {
 	next := New()
 	next.reports = c.reports

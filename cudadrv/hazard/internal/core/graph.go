@@ -157,7 +157,7 @@ func (c *Core) NodeTouches(x cudadrv.GraphExec, n cudadrv.GraphNode, from site.S
 	}
 }
 
-// stepOf is the step of a node of x. Nil: the node is not known; then x has no steps any more.
+// stepOf returns the step of a node of x. Nil: the node is not known; then x has no steps any more.
 func (g *graphs) stepOf(x cudadrv.GraphExec, n cudadrv.GraphNode) *step {
 	e := g.execs[x]
 	if e == nil {
@@ -199,7 +199,7 @@ func (e *exec) mayTouch(c *Core, b *buffer, owners []*buffer) bool {
 	return slices.Contains(owners, b) && (e.keeps || !b.freed)
 }
 
-// owners are the buffers that have the memory of accesses, or had it last.
+// owners returns the buffers that have the memory of accesses, or had it last.
 func (c *Core) owners(accesses []Access) (all []*buffer) {
 	for _, a := range accesses {
 		end := a.Ptr + cudadrv.Ptr(a.Bytes)

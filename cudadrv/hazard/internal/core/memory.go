@@ -32,7 +32,7 @@ type memory struct {
 	cells btree.Map[cudadrv.Ptr, *cell]
 }
 
-// floor is the last cell that begins at p or before.
+// floor returns the last cell that begins at p or before.
 func (m *memory) floor(p cudadrv.Ptr) (start cudadrv.Ptr, c *cell) {
 	m.cells.Descend(p, func(at cudadrv.Ptr, found *cell) bool {
 		start, c = at, found
@@ -123,7 +123,7 @@ func (m *memory) put(begin, end cudadrv.Ptr, managed bool) {
 	m.merge(begin, end)
 }
 
-// unordered is an access of the cell that does not come before the point; one that is a write if any is.
+// unordered returns an access of the cell that does not come before the point; one that is a write if any is.
 func (c *cell) unordered(point Clock) (found access, ok bool) {
 	if w := c.write; w.use != nil && !point.reaches(w.place, w.count) {
 		return w, true

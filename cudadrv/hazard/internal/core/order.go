@@ -80,7 +80,7 @@ func (o *order) end(s cudadrv.Stream) {
 	}
 }
 
-// named is the stream of that name. One that was made past the checker begins here.
+// named returns the stream of that name. One that was made past the checker begins here.
 func (o *order) named(s cudadrv.Stream) *stream {
 	if st, ok := o.streams[s]; ok {
 		return st
@@ -88,7 +88,7 @@ func (o *order) named(s cudadrv.Stream) *stream {
 	return o.begin(s, false)
 }
 
-// event is the event of that name. One that was made past the checker begins here.
+// event returns the event of that name. One that was made past the checker begins here.
 func (o *order) event(e cudadrv.Event) *event {
 	if found, ok := o.events[e]; ok {
 		return found

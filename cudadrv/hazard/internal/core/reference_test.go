@@ -83,7 +83,7 @@ func (r *reference) add(s cudadrv.Stream, extra map[int]bool) int {
 	return r.last[s]
 }
 
-// point is a new step's past, with itself.
+// point returns a new step's past, with itself.
 func (r *reference) point(at int) map[int]bool {
 	p := maps.Clone(r.steps[at].before)
 	p[at] = true
@@ -210,7 +210,7 @@ func (p *player) host() core.Host {
 	return rapid.SampledFrom([]core.Host{core.Program, core.Allocator}).Draw(p.t, "host")
 }
 
-// span is a range of lots.
+// span returns a range of lots.
 func (p *player) span() (cudadrv.Ptr, int64) {
 	begin := rapid.IntRange(1, lotCount).Draw(p.t, "begin")
 	return cudadrv.Ptr(begin), int64(rapid.IntRange(1, min(8, lotCount+1-begin)).Draw(p.t, "bytes"))

@@ -22,7 +22,7 @@ const (
 	Overlap
 )
 
-// String is the kind's name in reports.
+// String returns the kind's name in reports.
 func (k Kind) String() string {
 	names := [...]string{
 		Unmapped: "memory that is not mapped", UseAfterFree: "use after free", NeverAllocated: "memory that was never allocated",
@@ -47,7 +47,7 @@ type Use struct {
 	StreamID uint32 // the allocator's number of the stream, in reports; 0 where it is not known
 }
 
-// String is one line.
+// String returns one line.
 func (u Use) String() string {
 	if u.OnHost {
 		return fmt.Sprintf("%s at %s", u.What, u.Place)
@@ -93,7 +93,7 @@ type Report struct {
 	Hint   string      // advice, if there is any
 }
 
-// String is the report as text of several lines, with both places.
+// String returns the report as text of several lines, with both places.
 func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v: %s, [%#x,%#x)\n", r.Kind, r.Now.What, uint64(r.Start), uint64(r.Start)+uint64(r.Bytes))
@@ -168,7 +168,7 @@ func (r *reports) add(report Report) {
 	r.kept = append(r.kept, report)
 }
 
-// told is a copy for a report.
+// told returns a copy for a report.
 func (b *buffer) told() *Buffer {
 	if b == nil {
 		return nil
