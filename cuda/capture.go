@@ -207,7 +207,7 @@ func (p *capture) alloc(c *submission, bytes int64) (b Buffer, err error) {
 	return b, err
 }
 
-// take gives a captured stream a new buffer, and reports whether it may have that memory.
+// take records a new buffer of a captured stream, and reports whether the stream may use its memory.
 func (p *capture) take(c *submission, b Buffer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -311,7 +311,7 @@ func (p *capture) settleStreams() {
 	}
 }
 
-// end lets the streams go.
+// end ends the capture of its streams.
 func (p *capture) end() {
 	for _, one := range p.streams {
 		one.work.EndCapture()
@@ -455,14 +455,14 @@ func (p *Pool) leave(launched []*Stream) error {
 	return p.end()
 }
 
-// endAgain is end for a graph that was closed before.
+// endAgain retries end for a graph that was closed before.
 func (p *Pool) endAgain() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.end()
 }
 
-// end lets the memory go, once, when nobody uses the pool.
+// end frees the memory, once, when the pool has no users.
 func (p *Pool) end() error {
 	if !p.closed || p.users > 0 || p.ended {
 		return nil

@@ -87,7 +87,7 @@ func (c *Context) Alloc(bytes int64) (Buffer, error) {
 	return c.Stream().Alloc(bytes)
 }
 
-// AllocZeroed is Alloc of a buffer that a fill, which is submitted here, sets to zero: in a capture at each launch of the graph.
+// AllocZeroed allocates a buffer and submits a fill that sets it to zero: in a capture, at each launch of the graph.
 func (c *Context) AllocZeroed(bytes int64) (b Buffer, err error) {
 	b, err = c.Alloc(bytes)
 	if err != nil {

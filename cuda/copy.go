@@ -43,7 +43,7 @@ func (c *Context) on(submit func() error, ranges ...Range) error {
 	return c.onFor(c.capture.Load(), submit, ranges)
 }
 
-// onFor is on for a capture, or for nil outside of any.
+// onFor submits as on does, for a capture, or for nil outside of any.
 func (c *Context) onFor(held *capture, submit func() error, ranges []Range) error {
 	crossing := c.work.Crossing()
 	defer crossing.Leave()
@@ -78,12 +78,12 @@ func CopyOut[T Element](c *Context, dst []T, src Buffer) error {
 	return c.CopyOutAt(bytesOf(dst), src, 0)
 }
 
-// CopyInAt is CopyIn of bytes to an offset.
+// CopyInAt copies bytes to an offset, as CopyIn does.
 func (c *Context) CopyInAt(dst Buffer, offset int64, src []byte) error {
 	return c.settled(src, func() error { return c.copyIn(Part(dst, offset, int64(len(src))), src, true) })
 }
 
-// CopyOutAt is CopyOut of bytes from an offset.
+// CopyOutAt copies bytes from an offset, as CopyOut does.
 func (c *Context) CopyOutAt(dst []byte, src Buffer, offset int64) error {
 	return c.settled(dst, func() error { return c.copyOut(dst, Part(src, offset, int64(len(dst))), true) })
 }
@@ -93,7 +93,7 @@ func (c *Context) CopyOutAt(dst []byte, src Buffer, offset int64) error {
 // so the caller keeps them for the life of the graph. Errors: those of Copy.
 func (c *Context) CopyInAsync(dst Range, src []byte) error { return c.copyIn(dst, src, false) }
 
-// CopyOutAsync is CopyInAsync to host memory.
+// CopyOutAsync submits a copy to host memory. CopyInAsync describes the lifetime of the bytes.
 func (c *Context) CopyOutAsync(dst []byte, src Range) error { return c.copyOut(dst, src, false) }
 
 func (c *Context) copyIn(dst Range, src []byte, waits bool) error {

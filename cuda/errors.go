@@ -43,7 +43,7 @@ var (
 	ErrArgumentSize = errors.New("cuda: wrong size of an argument")
 )
 
-// named has the call in the error of a buffer that is not live.
+// named adds the call to the error of a buffer that is not live.
 func named(call string, err error) error {
 	if err == nil {
 		return nil

@@ -34,7 +34,7 @@ func (g *gate) enter() error {
 	return g.enterLater()
 }
 
-// enterLater is enter after a change.
+// enterLater enters after a change.
 func (g *gate) enterLater() error {
 	g.leave()
 	if g.closed() {

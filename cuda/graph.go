@@ -77,7 +77,8 @@ func (g *Graph) launchInTurn(c *Context) error {
 	return g.launch(c)
 }
 
-// launch is Launch without its checks. It, and each function above, has so few returns that the compiler puts its deferred call in line.
+// launch launches the graph without Launch's checks. It, and each function above, has so few returns that the compiler puts its
+// deferred call in line.
 func (g *Graph) launch(c *Context) error {
 	crossing := c.work.Crossing()
 	defer crossing.Leave()
@@ -95,7 +96,7 @@ func (g *Graph) launch(c *Context) error {
 	return nil
 }
 
-// before lets a launch wait for other work on the graph's buffers.
+// before makes a launch wait for other work on the graph's buffers.
 func (g *Graph) before(c *Context, crossing *streams.Crossing) error {
 	for _, home := range *g.homes.Load() {
 		if err := crossing.BeforeStream(home); err != nil {
@@ -108,7 +109,7 @@ func (g *Graph) before(c *Context, crossing *streams.Crossing) error {
 	return g.first(c)
 }
 
-// first lets the first launch on a stream wait for earlier uses of the hold's memory, and notes the stream.
+// first makes the first launch on a stream wait for earlier uses of the hold's memory, and notes the stream.
 func (g *Graph) first(c *Context) error {
 	s := c.Stream()
 	if old := g.launched.Load(); old != nil && slices.Contains(*old, s) {

@@ -81,7 +81,7 @@ func (g *Graph) SetArgs(kernel int, geometry Geometry, args ...Arg) error {
 	return err
 }
 
-// replace gives a node its new launch, whose buffers it checks and keeps by the lease of held.
+// replace sets the launch of a node. It checks the buffers, and keeps them by the lease of held.
 func (g *Graph) replace(k *node, geometry Geometry, p *params, args []Arg, held *capture) error {
 	for i := range args {
 		if args[i].mode == byValue {
@@ -101,7 +101,7 @@ func (g *Graph) replace(k *node, geometry Geometry, p *params, args []Arg, held 
 	return nil
 }
 
-// setParams gives a node its new launch.
+// setParams sets the launch of a node.
 func (g *Graph) setParams(k *node, geometry Geometry, p *params, args []Arg) error {
 	if g.on.checked != nil {
 		return g.on.checked.KernelNodeSetParamsTouching(g.exec, k.name, k.Function.handle, geometry, p.bytes[:p.size], accessesOf(args))

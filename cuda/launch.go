@@ -63,7 +63,7 @@ func (c *submission) launch(f *Function, g Geometry, p *params, held *capture, a
 	return nil
 }
 
-// launchSlowly is a launch that touches buffers of others, is part of a capture, or is watched.
+// launchSlowly submits a launch that touches buffers of other streams, is part of a capture, or is profiled or checked.
 func (c *submission) launchSlowly(f *Function, g Geometry, p *params, args []Arg) error {
 	return c.ordered(f.name, g, args,
 		func(held *capture, accesses []cudadrv.Access) error { return c.launch(f, g, p, held, accesses) },

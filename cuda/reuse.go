@@ -82,7 +82,7 @@ func (r *reuse) free(stream int, m memorySpan) bool {
 	})
 }
 
-// take gives a stream memory that is free for it, and returns the count of that, as of a use: it stands for the earlier ones.
+// take assigns free memory to a stream, and returns the count of that use, which replaces earlier ones.
 func (r *reuse) take(stream int, m memorySpan) (count uint64) {
 	var left []memoryUse
 	for _, u := range r.uses {

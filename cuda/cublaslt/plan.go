@@ -60,7 +60,7 @@ const halfBytes = 2
 // MaxWorkspaceBytes is the largest workspace of an algorithm: NVIDIA's advice for Hopper.
 const MaxWorkspaceBytes = 32 << 20
 
-// dataType is cudaDataType_t.
+// dataType returns the cudaDataType_t.
 func dataType(t gemm.Type) uint64 {
 	return [...]uint64{gemm.Float32: 0, gemm.Float16: 2, gemm.BFloat16: 14, gemm.Float64: 1}[t]
 }

@@ -35,7 +35,7 @@ func (e *OverlapError) Error() string {
 	return fmt.Sprintf("gemm: %s is written and shares memory with %s", e.Written, e.Other)
 }
 
-// Unwrap is cuda.ErrOverlap.
+// Unwrap returns cuda.ErrOverlap.
 func (e *OverlapError) Unwrap() error { return cuda.ErrOverlap }
 
 // Extent is how many bytes of a range a product touches, from its begin on.

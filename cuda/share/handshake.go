@@ -61,7 +61,7 @@ func (m *Memory) beginExport(conn *net.UnixConn) error {
 	return nil
 }
 
-// refusal is why no Export can succeed: the memory is closed, or linked.
+// refusal returns the reason why no Export can succeed: the memory is closed, or linked.
 func (m *Memory) refusal() error {
 	select {
 	case <-m.quit:
@@ -101,7 +101,7 @@ func (m *Memory) linked(l *link) error {
 	return nil
 }
 
-// export is Export's side of the greetings. Close waits for it.
+// export plays Export's side of the greetings. Close waits for it.
 func (m *Memory) export(l *link) error {
 	info := m.device.Info()
 	offer := greeting{
@@ -189,7 +189,7 @@ func Import(c *cuda.Context, conn *net.UnixConn) (*Memory, error) {
 	return m, nil
 }
 
-// importFrom is Import's side of the greetings.
+// importFrom plays Import's side of the greetings.
 func (m *Memory) importFrom(l *link, shareable cudadrv.ShareableMemory) error {
 	offer, reason, err := m.receive(l, shareable)
 	if err != nil {
@@ -299,7 +299,7 @@ func (l *link) greet(g *greeting, op string) error {
 	return nil
 }
 
-// refuse tells the peer why this process takes no part. A peer that is gone needs not know.
+// refuse sends the peer the reason why this process refuses. It ignores errors of a peer that is gone.
 func (l *link) refuse(reason Refusal) error {
 	_, err := l.conn.Write((&greeting{kind: kindRefusal, reason: reason}).encode())
 	if err != nil && isGone(err) {

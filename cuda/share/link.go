@@ -182,8 +182,8 @@ func (l *link) cut() {
 	<-l.done
 }
 
-// close says goodbye, waits until the peer has no name of the event that is destroyed here, and ends the connection. It
-// may be called again.
+// close sends a goodbye, waits until the peer has closed the event that is destroyed here, and closes the connection. It may be
+// called again.
 func (l *link) close(use *sync.RWMutex) error {
 	use.Lock()
 	failed := l.destroy(&l.theirs)

@@ -66,7 +66,7 @@ func New(c *cuda.Context, bytes int64) (*Memory, error) {
 	return m, nil
 }
 
-// newMemory is memory without pages, on the device of a context, whose abilities were looked at.
+// newMemory returns memory without pages on the device of a context, and checks the device's capabilities.
 func newMemory(c *cuda.Context, function string) (*Memory, cudadrv.ShareableMemory, error) {
 	home, err := streams.NewSubmitter(c.Stream())
 	if err != nil {

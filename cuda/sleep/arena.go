@@ -281,7 +281,7 @@ func (a *Arena) awaitCopies() error {
 	return err
 }
 
-// release has the driver take the memory. It is not interrupted: a part of it would be no use to others.
+// release returns the memory to the driver. It is not interrupted: a part of it would be of no use to others.
 func (a *Arena) release(ctx context.Context) error {
 	if err := a.awaitCopies(); err != nil {
 		return a.failed("waiting for copies", err)

@@ -60,7 +60,7 @@ func (c *chunk) each(visit func(at cudadrv.Ptr, bytes []byte) error) error {
 	return nil
 }
 
-// blocks are those that chunks have.
+// blocks returns the blocks of chunks.
 func blocks(chunks []chunk) (all []host.Block) {
 	for i := range chunks {
 		if chunks[i].block.Live() {

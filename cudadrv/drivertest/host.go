@@ -9,8 +9,8 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// optional gives the device's interface for a capability. Where the device says that it lacks the capability,
-// a call of the interface, if there is one, must say so too, and the subtest has nothing more to ask.
+// optional returns the device's interface for a capability. If the device lacks the capability, a call of the interface, if
+// there is one, must fail accordingly, and the subtest ends.
 func optional[T any](b *bench, c cudadrv.Capability, lacking func(T) error) (T, bool) {
 	b.Helper()
 	t, ok := b.dev.(T)

@@ -250,7 +250,7 @@ func testLaunches(b *bench) {
 	b.ok(b.dev.MemFree(q))
 }
 
-// launchMistakes are refused at once, and harm nothing.
+// launchMistakes checks launches that are refused at once, without effect.
 func (b *bench) launchMistakes(k cudadrv.Kernels, f cudadrv.Function, params []byte, s cudadrv.Stream) {
 	b.Helper()
 	b.refused(k.LaunchKernel(0, wide(1), params, s), "cuLaunchKernel", cudadrv.InvalidHandle)

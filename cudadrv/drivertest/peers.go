@@ -40,7 +40,7 @@ func testPeers(b *bench) {
 	b.accessByOrdinal(p)
 }
 
-// accessByOrdinal gives the device access to its own memory as if it were another one.
+// accessByOrdinal grants the device access to its own memory as if it were another one.
 func (b *bench) accessByOrdinal(p cudadrv.Peers) {
 	b.Helper()
 	if !b.hasVirtualMemory() {

@@ -72,7 +72,7 @@ func testGoroutines(b *bench) {
 	assert.GreaterOrEqual(b, b.freeBytes(), freeBytes-keptBytes)
 }
 
-// life is the work of a goroutine. It returns the first error, and leaves nothing allocated on success.
+// life runs the work of a goroutine. It returns the first error, and leaves nothing allocated on success.
 func (b *bench) life() error {
 	p, err := b.dev.MemAlloc(64 << 10)
 	if err != nil {

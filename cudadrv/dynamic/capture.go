@@ -46,7 +46,7 @@ func (c *captures) end(s cudadrv.Stream) {
 	c.streams[s] = n - 1
 }
 
-// forget is end for a stream that was destroyed: with it its capture has ended.
+// forget ends the capture of a stream that was destroyed.
 func (c *captures) forget(s cudadrv.Stream) {
 	if c.underWay.Load() > 0 {
 		c.end(s)

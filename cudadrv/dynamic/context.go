@@ -40,7 +40,7 @@ func (d *device) callOn(s cudadrv.Stream, fn symbol, f *frame, n int) cudadrv.Re
 	return d.lib.call(fn, f, n)
 }
 
-// exchange is cuThreadExchangeStreamCaptureMode of the frame's mode. It leaves the arguments of the frame's call alone.
+// exchange calls cuThreadExchangeStreamCaptureMode with the frame's mode. It does not change the arguments of the frame's call.
 func (d *device) exchange(f *frame) cudadrv.Result {
 	f.current[0] = uintptr(unsafe.Pointer(&f.mode))
 	r, _, _ := purego.SyscallN(d.lib.functions[cuThreadExchangeStreamCaptureMode], f.current[:]...)

@@ -71,7 +71,7 @@ func (d *device) enter(c call.Call) (*frame, error) {
 	return nil, refuse(c, cudadrv.InvalidContext, "the device is closed")
 }
 
-// enterFeature is enter for a call that not every driver and device has.
+// enterFeature enters a call that not every driver and device has.
 func (d *device) enterFeature(c call.Call, feature cudadrv.Capability) (*frame, error) {
 	f, err := d.enter(c)
 	if err == nil && !d.info.Capabilities.Has(feature) {
@@ -81,7 +81,7 @@ func (d *device) enterFeature(c call.Call, feature cudadrv.Capability) (*frame, 
 	return f, err
 }
 
-// enterHandle is enterFeature for a call on something by its handle, which must not be 0.
+// enterHandle enters a call of a feature on a handle, which must not be 0.
 func (d *device) enterHandle(c call.Call, feature cudadrv.Capability, handle uint64) (*frame, error) {
 	f, err := d.enterFeature(c, feature)
 	if err == nil && handle == 0 {

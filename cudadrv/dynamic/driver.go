@@ -34,7 +34,7 @@ var _ cudadrv.Driver = (*Driver)(nil)
 // New makes a driver that opens nothing yet.
 func New(config Config) *Driver { return &Driver{config: config} }
 
-// Name is "dynamic".
+// Name returns "dynamic".
 func (d *Driver) Name() string { return "dynamic" }
 
 // DeviceCount loads and starts the library if need be, which can take a second, and counts the devices that

@@ -37,7 +37,7 @@ type VersionError struct {
 	Have, Needed int // CUDA's notation: 11080 is 11.8
 }
 
-// Error says which version is there and which is needed.
+// Error includes the driver's version and the required one.
 func (e *VersionError) Error() string {
 	return fmt.Sprintf("%s is of CUDA %s, needed is %s or later: update NVIDIA's driver",
 		e.Library, versionText(e.Have), versionText(e.Needed))

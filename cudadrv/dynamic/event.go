@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// enterEvent is enter for a call that takes an event, which must not be 0.
+// enterEvent enters a call on an event, which must not be 0.
 func (d *device) enterEvent(c call.Call, e cudadrv.Event) (*frame, error) {
 	f, err := d.enter(c)
 	if err == nil && e == 0 {

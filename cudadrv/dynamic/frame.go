@@ -118,7 +118,7 @@ func (g *gate) enter() *frame {
 	return f
 }
 
-// leave gives the frame back.
+// leave returns the frame.
 func (g *gate) leave(f *frame) {
 	f.keep, f.failing = nil, false
 	if f.home == nil {
@@ -133,7 +133,7 @@ func (g *gate) leave(f *frame) {
 	}
 }
 
-// wake tells a closer to look again. One token is enough for any number of calls that ended before it looks.
+// wake lets a closer check again. One token is enough for any number of calls that ended before the check.
 func (g *gate) wake() {
 	select {
 	case g.left <- struct{}{}:
@@ -141,7 +141,7 @@ func (g *gate) wake() {
 	}
 }
 
-// close lets no call in any more and waits for those that are. It is called once.
+// close refuses later calls and waits for those in progress. It is called once.
 func (g *gate) close() {
 	g.closed.Store(true)
 	for i := range g.shards {

@@ -47,7 +47,7 @@ func (d *device) onHost(c call.Call, fn symbol, b []byte) error {
 	return d.done(f, c, d.outside(inContext, fn, f, 1))
 }
 
-// enterHost is enterFeature for a call that takes host memory, of which there must be some.
+// enterHost enters a call on host memory, which must not be empty.
 func (d *device) enterHost(c call.Call, b []byte) (*frame, error) {
 	f, err := d.enterFeature(c, cudadrv.PinnedHost)
 	if err == nil && cap(b) == 0 {

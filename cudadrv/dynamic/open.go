@@ -54,7 +54,7 @@ func (d *device) retain(f *frame) error {
 	return nil
 }
 
-// release gives the primary context back.
+// release releases the primary context.
 func (l *library) release(number int32) error {
 	f := &frame{}
 	f.args[0] = uintptr(number)

@@ -31,7 +31,7 @@ func New(config Config) *Driver {
 	return &Driver{dynamic.New(dynamic.Config{Context: FromContext(config.Context)})}
 }
 
-// Name is "gorgonia".
+// Name returns "gorgonia".
 func (d *Driver) Name() string { return driverName }
 
 // DeviceCount returns the result of dynamic.Driver.DeviceCount.

@@ -29,7 +29,7 @@ func FromStream(s cu.Stream) cudadrv.Stream {
 	return cudadrv.Stream(*(*uintptr)(unsafe.Pointer(&s)))
 }
 
-// ToStream is FromStream backwards: the handle of a vram.Stream for calls of gorgonia.org/cu.
+// ToStream returns the handle of a vram.Stream for calls of gorgonia.org/cu: the inverse of FromStream.
 func ToStream(s cudadrv.Stream) cu.Stream {
 	number := uintptr(s)
 	return *(*cu.Stream)(unsafe.Pointer(&number))
@@ -40,7 +40,7 @@ func FromEvent(e cu.Event) cudadrv.Event {
 	return cudadrv.Event(*(*uintptr)(unsafe.Pointer(&e)))
 }
 
-// ToEvent is FromEvent backwards.
+// ToEvent is the inverse of FromEvent.
 func ToEvent(e cudadrv.Event) cu.Event {
 	number := uintptr(e)
 	return *(*cu.Event)(unsafe.Pointer(&number))
@@ -51,7 +51,7 @@ func FromContext(c cu.CUContext) uintptr {
 	return *(*uintptr)(unsafe.Pointer(&c))
 }
 
-// ToContext is FromContext backwards.
+// ToContext is the inverse of FromContext.
 func ToContext(c uintptr) cu.CUContext {
 	return *(*cu.CUContext)(unsafe.Pointer(&c))
 }
@@ -61,7 +61,7 @@ func FromModule(m cu.Module) cudadrv.Module {
 	return cudadrv.Module(*(*uintptr)(unsafe.Pointer(&m)))
 }
 
-// ToModule is FromModule backwards.
+// ToModule is the inverse of FromModule.
 func ToModule(m cudadrv.Module) cu.Module {
 	number := uintptr(m)
 	return *(*cu.Module)(unsafe.Pointer(&number))
@@ -72,7 +72,7 @@ func FromFunction(f cu.Function) cudadrv.Function {
 	return cudadrv.Function(*(*uintptr)(unsafe.Pointer(&f)))
 }
 
-// ToFunction is FromFunction backwards: a kernel for launches by gorgonia.org/cu.
+// ToFunction returns a kernel for launches by gorgonia.org/cu: the inverse of FromFunction.
 func ToFunction(f cudadrv.Function) cu.Function {
 	number := uintptr(f)
 	return *(*cu.Function)(unsafe.Pointer(&number))
@@ -83,7 +83,7 @@ func FromGraph(g cu.Graph) cudadrv.Graph {
 	return cudadrv.Graph(*(*uintptr)(unsafe.Pointer(&g)))
 }
 
-// ToGraph is FromGraph backwards.
+// ToGraph is the inverse of FromGraph.
 func ToGraph(g cudadrv.Graph) cu.Graph {
 	number := uintptr(g)
 	return *(*cu.Graph)(unsafe.Pointer(&number))
@@ -94,7 +94,7 @@ func FromGraphExec(x cu.ExecGraph) cudadrv.GraphExec {
 	return cudadrv.GraphExec(*(*uintptr)(unsafe.Pointer(&x)))
 }
 
-// ToGraphExec is FromGraphExec backwards.
+// ToGraphExec is the inverse of FromGraphExec.
 func ToGraphExec(x cudadrv.GraphExec) cu.ExecGraph {
 	number := uintptr(x)
 	return *(*cu.ExecGraph)(unsafe.Pointer(&number))
@@ -103,5 +103,5 @@ func ToGraphExec(x cudadrv.GraphExec) cu.ExecGraph {
 // FromPtr returns a device address.
 func FromPtr(p cu.DevicePtr) cudadrv.Ptr { return cudadrv.Ptr(p) }
 
-// ToPtr is FromPtr backwards: the address of a vram.Buffer for calls of gorgonia.org/cu.
+// ToPtr returns the address of a vram.Buffer for calls of gorgonia.org/cu: the inverse of FromPtr.
 func ToPtr(p cudadrv.Ptr) cu.DevicePtr { return cu.DevicePtr(p) }

@@ -105,19 +105,19 @@ func (c *Checker) Err() error {
 	return &Error{reports, count}
 }
 
-// Allocated says that the allocator has handed a buffer out for use on its stream. It must be called before anybody
-// can use the buffer.
+// Allocated records that the allocator has returned a buffer for use on its stream. Call it before any use of the buffer.
 func (c *Checker) Allocated(b Buffer) { c.do(func() { c.core.Allocated(b) }) }
 
-// NumberStream says the allocator's number of a stream: reports name the stream by it. So does Allocated, by Buffer.StreamID.
+// NumberStream records the allocator's number of a stream: reports name the stream by it. So does Allocated, by
+// Buffer.StreamID.
 func (c *Checker) NumberStream(s cudadrv.Stream, id uint32) {
 	c.do(func() { c.core.NumberStream(s, id) })
 }
 
-// Freed says that the buffer at p was freed. It must be called before its memory can be handed out again.
+// Freed records the free of the buffer at p. Call it before its memory can be allocated again.
 func (c *Checker) Freed(p cudadrv.Ptr, from site.Stack) { c.do(func() { c.core.Freed(p, from) }) }
 
-// Closed says that the allocator was closed, and all its buffers have ended.
+// Closed records that the allocator was closed, which ends all its buffers.
 func (c *Checker) Closed(from site.Stack) { c.do(func() { c.core.Ended(from) }) }
 
 // Stale reports a use of a buffer whose handle was freed, even if its address was allocated again.

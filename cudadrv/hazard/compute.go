@@ -9,7 +9,7 @@ import (
 
 var _ cudadrv.CheckedKernels = (*Device)(nil)
 
-// LaunchKernelTouching is LaunchKernel of a kernel that reads and writes these ranges, and nothing else.
+// LaunchKernelTouching launches a kernel that reads and writes only these ranges.
 func (d *Device) LaunchKernelTouching(f cudadrv.Function, g cudadrv.Geometry, params []byte, s cudadrv.Stream, accesses []cudadrv.Access) error {
 	return d.work("kernel", s, func() error {
 		if executes, ok := d.inner.(executes); ok {
@@ -26,7 +26,7 @@ type executes interface {
 	Claim(p cudadrv.Ptr, bytes int64)
 }
 
-// claim tells a simulated device of memory that work writes which it does not execute.
+// claim declares writes by work that a simulated device does not execute.
 func (d *Device) claim(accesses []cudadrv.Access) {
 	executes, ok := d.inner.(executes)
 	for _, a := range accesses {
@@ -36,7 +36,8 @@ func (d *Device) claim(accesses []cudadrv.Access) {
 	}
 }
 
-// WorkTouching is work of a library, which submit queues. submit makes calls of the library, none of this device's that queue work.
+// WorkTouching calls submit, which queues work of a library. submit may call the library, but not calls of this device that
+// queue work.
 func (d *Device) WorkTouching(library string, s cudadrv.Stream, accesses []cudadrv.Access, submit func() error) error {
 	return d.work(library, s, func() error {
 		err := submit()
@@ -45,7 +46,7 @@ func (d *Device) WorkTouching(library string, s cudadrv.Stream, accesses []cudad
 	}, accesses...)
 }
 
-// LaunchKernel is work that touches nothing as far as anybody knows.
+// LaunchKernel launches a kernel without known accesses.
 func (d *Device) LaunchKernel(f cudadrv.Function, g cudadrv.Geometry, params []byte, s cudadrv.Stream) error {
 	return d.work("kernel", s, func() error { return d.Device.LaunchKernel(f, g, params, s) })
 }

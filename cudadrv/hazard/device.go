@@ -74,7 +74,7 @@ func (d *Device) Kernel(s cudadrv.Stream, duration time.Duration, accesses ...Ac
 	}, accesses...)
 }
 
-// Launch is Kernel without accesses.
+// Launch queues a Kernel without accesses.
 func (d *Device) Launch(s cudadrv.Stream, duration time.Duration) error { return d.Kernel(s, duration) }
 
 // Now returns the simulated device's time; zero if there is none.
@@ -91,7 +91,7 @@ func (d *Device) work(what string, s cudadrv.Stream, submit func() error, access
 	return d.checker.call(submit, func() { d.checker.core.Work(s, what, from, accesses) })
 }
 
-// transfer is work of a memset or copy: over no bytes it is none.
+// transfer records a memset or copy, unless it has no bytes.
 func (d *Device) transfer(what string, s cudadrv.Stream, submit func() error, accesses ...Access) error {
 	from := site.Here(2)
 	return d.checker.call(submit, func() {

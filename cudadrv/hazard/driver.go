@@ -32,7 +32,7 @@ func (d *Driver) DeviceCount() (int, error) { return d.inner.DeviceCount() }
 // Open opens a device for the program; see View.
 func (d *Driver) Open(ordinal int) (cudadrv.Device, error) { return d.open(ordinal, Program) }
 
-// View is Open with the methods of this package's Device. The caller closes it.
+// View opens a device with the methods of this package's Device. The caller closes it.
 func (d *Driver) View(ordinal int) (*Device, error) {
 	inner, err := d.inner.Open(ordinal)
 	if err != nil {

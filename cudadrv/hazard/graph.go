@@ -9,7 +9,7 @@ import (
 
 var _ cudadrv.Graphs = (*Device)(nil)
 
-// StreamBeginCapture has the accesses of the stream's work go to the graph.
+// StreamBeginCapture records later accesses of the stream's work in the graph.
 func (d *Device) StreamBeginCapture(s cudadrv.Stream, mode cudadrv.CaptureMode) error {
 	return d.checker.call(func() error { return d.Device.StreamBeginCapture(s, mode) }, func() { d.checker.core.CaptureBegan(s) })
 }
@@ -48,7 +48,7 @@ func (d *Device) GraphInstantiate(g cudadrv.Graph) (x cudadrv.GraphExec, err err
 	return x, err
 }
 
-// GraphExecUpdate gives x the accesses of the graph.
+// GraphExecUpdate replaces the accesses of x by the graph's.
 func (d *Device) GraphExecUpdate(x cudadrv.GraphExec, g cudadrv.Graph) error {
 	return d.checker.call(func() error { return d.Device.GraphExecUpdate(x, g) }, func() { d.checker.core.GraphUpdated(x, g) })
 }
@@ -59,7 +59,7 @@ func (d *Device) GraphExecKernelNodeSetParams(x cudadrv.GraphExec, n cudadrv.Gra
 		func() { d.checker.core.NodeChanged(x, n) })
 }
 
-// KernelNodeSetParamsTouching is GraphExecKernelNodeSetParams of a kernel that reads and writes these ranges, and nothing else.
+// KernelNodeSetParamsTouching sets the launch of a kernel that reads and writes only these ranges.
 func (d *Device) KernelNodeSetParamsTouching(x cudadrv.GraphExec, n cudadrv.GraphNode, f cudadrv.Function, g cudadrv.Geometry, params []byte, accesses []cudadrv.Access) error {
 	from := site.Here(1)
 	return d.checker.call(func() error {

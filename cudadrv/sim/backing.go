@@ -38,7 +38,7 @@ func hostFailed(c call.Call, err error) error {
 	return fail(c, cudadrv.OperatingSystem, "host memory: %v", err)
 }
 
-// back gives a new region its host addresses: a plain allocation has memory there at once.
+// back reserves the host addresses of a new region. A plain allocation gets memory at once.
 func (g *gpu) back(c call.Call, r *region) (err error) {
 	if g.backing == nil {
 		return nil
@@ -51,7 +51,7 @@ func (g *gpu) back(c call.Call, r *region) (err error) {
 	return hostFailed(c, err)
 }
 
-// unback gives the host addresses of a region back that is no longer in the books.
+// unback releases the host addresses of a region that was removed.
 func (g *gpu) unback(c call.Call, r *region) error {
 	if g.backing == nil {
 		return nil
@@ -74,7 +74,7 @@ func (g *gpu) place(c call.Call, h *handle) error {
 	return nil
 }
 
-// unplace gives the memory of a handle back that nobody has and that is mapped nowhere.
+// unplace frees the memory of a released handle without mappings.
 func (g *gpu) unplace(c call.Call, h *handle) error {
 	if g.backing == nil {
 		return nil
@@ -114,7 +114,7 @@ func (g *gpu) bytesAt(p cudadrv.Ptr, bytes int64) (b []byte, ok bool) {
 	return unsafe.Slice((*byte)(g.regionAt(p).hostAt(p)), bytes), true
 }
 
-// loseBytes gives all host memory back: the last view of the GPU is closed.
+// loseBytes frees all host memory: the last view of the GPU is closed.
 func (g *gpu) loseBytes() error {
 	if g.backing == nil {
 		return nil

@@ -5,8 +5,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// BeginCapture is StreamBeginCapture in relaxed mode for tests, whose graph is a value with methods of its own. It is no
-// call that is counted, and costs nothing.
+// BeginCapture begins a capture in relaxed mode for tests, whose graph is a value with methods of its own. It is not counted,
+// and costs nothing.
 func (d *Device) BeginCapture(s cudadrv.Stream) error {
 	g := d.gpu
 	g.mu.Lock()

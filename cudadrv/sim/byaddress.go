@@ -139,7 +139,7 @@ func (m *byAddress[V]) drop(p cudadrv.Ptr) {
 	}
 }
 
-// check says which part of the invariant does not hold.
+// check returns the violated part of the invariant.
 func (m *byAddress[V]) check() error {
 	count, last := 0, cudadrv.Ptr(0)
 	for c, ch := range m.chunks {

@@ -103,7 +103,7 @@ func (c *capture) join(st *stream, before nodes) {
 	c.streams = append(c.streams, st)
 }
 
-// end lets the streams of a capture go.
+// end ends the capture of its streams.
 func (c *capture) end() {
 	for _, st := range c.streams {
 		st.place = place{}
@@ -111,7 +111,7 @@ func (c *capture) end() {
 	c.streams, c.ended = nil, true
 }
 
-// StreamIsCapturing says whether s is captured. The legacy default stream cannot tell while a blocking stream is.
+// StreamIsCapturing reports whether s is captured. For the legacy default stream it fails while a blocking stream is captured.
 func (d *Device) StreamIsCapturing(s cudadrv.Stream) (cudadrv.CaptureStatus, error) {
 	const c = call.StreamIsCapturing
 	g := d.gpu

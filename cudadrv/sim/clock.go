@@ -18,7 +18,7 @@ func (g *gpu) time() time.Duration {
 	return now
 }
 
-// wait lets virtual time reach t. The caller holds the mutex; on the running clock wait unlocks it while it sleeps, so the
+// wait advances virtual time to t. The caller holds the mutex; on the running clock wait unlocks it while it sleeps, so the
 // caller must check its state again. It fails if work failed.
 func (g *gpu) wait(c call.Call, t time.Duration) error {
 	if g.driver.config.Clock == Stepped {
@@ -70,7 +70,7 @@ func (d *Device) AdvanceTo(t time.Duration) {
 	g.time()
 }
 
-// later is t+by, or the end of time where that does not fit.
+// later returns t+by, or the end of time on overflow.
 func later(t, by time.Duration) time.Duration {
 	if sum := t + by; by <= 0 || sum > t {
 		return sum

@@ -36,7 +36,7 @@ func (d *Device) enter(c call.Call) error {
 	return nil
 }
 
-// enterWith is enter for calls that a device can lack: the error of those that this one lacks.
+// enterWith enters a call of an optional capability, or returns the error of a device that lacks it.
 func (d *Device) enterWith(c call.Call, needed cudadrv.Capability) error {
 	if err := d.enter(c); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (d *Device) enterWith(c call.Call, needed cudadrv.Capability) error {
 	return nil
 }
 
-// enterVirtual is enter for the address space and handle calls.
+// enterVirtual enters an address space or handle call.
 func (d *Device) enterVirtual(c call.Call) error {
 	if err := d.enter(c); err != nil {
 		return err
@@ -61,8 +61,8 @@ func (d *Device) enterVirtual(c call.Call) error {
 // Info describes the simulated GPU.
 func (d *Device) Info() cudadrv.Info { return d.gpu.info }
 
-// Close gives this view back; further calls on it fail with CUDA_ERROR_INVALID_CONTEXT. With the last
-// opened view all memory, streams and events of the GPU are gone.
+// Close closes this view; further calls on it fail with CUDA_ERROR_INVALID_CONTEXT. Closing the last opened view frees all
+// memory, streams and events of the GPU.
 func (d *Device) Close() error {
 	g := d.gpu
 	g.mu.Lock()

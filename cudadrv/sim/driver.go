@@ -78,16 +78,16 @@ func New(config Config) *Driver {
 	return d
 }
 
-// id is a new id of a kind, which has given out count.
+// id returns a new id of a kind and counts it.
 func (d *Driver) id(kind uint64, count *atomic.Uint64) uint64 { return d.number + kind + count.Add(1) }
 
-// Name is "sim".
+// Name returns "sim".
 func (d *Driver) Name() string { return "sim" }
 
-// DeviceCount is Config.Devices.
+// DeviceCount returns Config.Devices.
 func (d *Driver) DeviceCount() (int, error) { return len(d.gpus), d.err }
 
-// Open gives a view of the device that counts as opened until its Close. The result is a *Device.
+// Open returns a view of the device that counts as opened until its Close. The result is a *Device.
 func (d *Driver) Open(ordinal int) (cudadrv.Device, error) {
 	if d.err != nil {
 		return nil, d.err
@@ -101,9 +101,9 @@ func (d *Driver) Open(ordinal int) (cudadrv.Device, error) {
 	return d.gpus[ordinal].open()
 }
 
-// Device gives a view of the simulated GPU to watch and steer it, also before Open and after the last
-// Close. It does not count as opened, so its driver calls work only while another view is open. It is
-// nil where there is no device with that ordinal.
+// Device returns a view of the simulated GPU to observe and control it, also before Open and after the last Close. It does not
+// count as opened, so its driver calls work only while another view is open. It returns nil if there is no device with that
+// ordinal.
 func (d *Driver) Device(ordinal int) *Device {
 	if ordinal < 0 || ordinal >= len(d.views) {
 		return nil

@@ -51,7 +51,7 @@ func (d *Device) newEvent(e event, needed cudadrv.Capability) (cudadrv.Event, er
 	return g.keep(&e), nil
 }
 
-// keep gives an event a name.
+// keep assigns a name to an event.
 func (g *gpu) keep(e *event) cudadrv.Event {
 	id := cudadrv.Event(g.driver.id(firstEvent, &g.driver.events))
 	g.events[id] = e

@@ -116,7 +116,7 @@ type refusal struct {
 // Unwrap returns the call and the executor's error.
 func (r *refusal) Unwrap() []error { return []error{r.error, r.cause} }
 
-// executeLater has a kernel executed at the end of its time on a stream.
+// executeLater schedules the execution of a kernel at the end of its time on a stream.
 func (g *gpu) executeLater(st *stream, k *kernel) {
 	if k.execution == nil || g.backing == nil {
 		return
@@ -170,7 +170,8 @@ func (g *gpu) followed(w work) func() {
 	return follower.Queued(t)
 }
 
-// Claim says that work which the simulation does not execute writes that memory: its bytes count as written. It is no call of CUDA.
+// Claim declares that work that the simulation does not execute writes that memory: its bytes count as written. It is no call
+// of CUDA.
 func (d *Device) Claim(p cudadrv.Ptr, bytes int64) {
 	g := d.gpu
 	g.mu.Lock()

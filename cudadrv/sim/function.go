@@ -84,7 +84,7 @@ func (d *Device) FuncSetAttribute(f cudadrv.Function, a cudadrv.FunctionAttribut
 	return nil
 }
 
-// FuncGetParamInfo says where a parameter lies.
+// FuncGetParamInfo returns the place of a parameter.
 func (d *Device) FuncGetParamInfo(f cudadrv.Function, index int) (offsetBytes, bytes int64, err error) {
 	const c = call.FuncGetParamInfo
 	g := d.gpu

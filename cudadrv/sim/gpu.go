@@ -51,7 +51,7 @@ type gpu struct {
 	execs     map[cudadrv.GraphExec]*graphExec
 }
 
-// newUUID is random: no two simulated GPUs of a process are one.
+// newUUID returns a random UUID: no two simulated GPUs of a process share one.
 func newUUID() (u cudadrv.UUID) {
 	binary.LittleEndian.PutUint64(u[:8], rand.Uint64()) //nolint:gosec // a name, not a secret
 	binary.LittleEndian.PutUint64(u[8:], rand.Uint64()) //nolint:gosec // likewise

@@ -54,7 +54,7 @@ func (d *Device) StreamEndCapture(s cudadrv.Stream) (cudadrv.Graph, error) {
 	return id, nil
 }
 
-// StreamGetCaptureInfo is StreamIsCapturing with the number of the capture, 0 for none.
+// StreamGetCaptureInfo returns the result of StreamIsCapturing and the number of the capture, 0 for none.
 func (d *Device) StreamGetCaptureInfo(s cudadrv.Stream) (cudadrv.CaptureStatus, uint64, error) {
 	const c = call.StreamGetCaptureInfo
 	g := d.gpu
@@ -182,8 +182,8 @@ func alike(a, b []node) bool {
 	})
 }
 
-// GraphExecUpdate gives x copies of the nodes of a graph with the same topology. x keeps the names of the graph that it was
-// made of.
+// GraphExecUpdate replaces the nodes of x by copies of the nodes of a graph with the same topology. x keeps the names of its
+// first graph.
 func (d *Device) GraphExecUpdate(x cudadrv.GraphExec, graph cudadrv.Graph) error {
 	const c = call.GraphExecUpdate
 	g := d.gpu
@@ -208,12 +208,12 @@ func (d *Device) GraphExecUpdate(x cudadrv.GraphExec, graph cudadrv.Graph) error
 	return nil
 }
 
-// GraphExecKernelNodeSetParams gives a kernel node of x another launch.
+// GraphExecKernelNodeSetParams replaces the launch of a kernel node of x.
 func (d *Device) GraphExecKernelNodeSetParams(x cudadrv.GraphExec, n cudadrv.GraphNode, f cudadrv.Function, geometry cudadrv.Geometry, params []byte) error {
 	return d.KernelNodeSetParamsDeclared(x, n, f, geometry, params, nil)
 }
 
-// KernelNodeSetParamsDeclared is GraphExecKernelNodeSetParams of a kernel that touches these ranges alone, as LaunchKernelDeclared.
+// KernelNodeSetParamsDeclared sets the launch of a kernel that touches only these ranges, as LaunchKernelDeclared does.
 func (d *Device) KernelNodeSetParamsDeclared(x cudadrv.GraphExec, n cudadrv.GraphNode, f cudadrv.Function, geometry cudadrv.Geometry, params []byte, accesses []cudadrv.Access) error {
 	const c = call.GraphExecKernelNodeSetParams
 	duration := d.kernelTime(f, geometry)

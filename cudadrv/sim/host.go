@@ -9,7 +9,7 @@ import (
 
 var _ cudadrv.HostMemory = (*Device)(nil)
 
-// enterHost is enter for the calls of host memory.
+// enterHost enters a call of host memory.
 func (d *Device) enterHost(c call.Call) error {
 	if err := d.enter(c); err != nil {
 		return err

@@ -21,7 +21,7 @@ type kernel struct {
 	execution Execution // nil where nobody executes kernels
 }
 
-// refused is why a kernel cannot be launched so; an empty text if it can.
+// refused returns the reason why a kernel cannot be launched so; an empty text if it can.
 func (k kernel) refused() (r cudadrv.Result, why string) {
 	grid, block := k.geometry.Grid, k.geometry.Block
 	threads := uint64(block.X) * uint64(block.Y) * uint64(block.Z) // too large for it only where a direction alone is
@@ -76,8 +76,8 @@ func (d *Device) LaunchKernel(f cudadrv.Function, geometry cudadrv.Geometry, par
 	return d.LaunchKernelDeclared(f, geometry, params, s, nil)
 }
 
-// LaunchKernelDeclared is LaunchKernel of a kernel that touches these ranges alone, as the program says: the executor may hold the
-// kernel to it. Accesses that are nil say nothing.
+// LaunchKernelDeclared launches a kernel that, as the program declares, touches only these ranges: the executor may check that.
+// nil accesses declare nothing.
 func (d *Device) LaunchKernelDeclared(f cudadrv.Function, geometry cudadrv.Geometry, params []byte, s cudadrv.Stream, accesses []cudadrv.Access) error {
 	const c = call.LaunchKernel
 	duration := d.kernelTime(f, geometry)

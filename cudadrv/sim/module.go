@@ -107,7 +107,7 @@ func (d *Device) ModuleUnload(m cudadrv.Module) error {
 	return g.forgetVariables(c, mod)
 }
 
-// forgetVariables gives the memory of a module's variables back.
+// forgetVariables frees the memory of a module's variables.
 func (g *gpu) forgetVariables(c call.Call, mod *module) (err error) {
 	for _, r := range mod.variables {
 		err = errors.Join(err, g.release(c, r))

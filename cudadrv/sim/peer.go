@@ -22,7 +22,7 @@ func (g *gpu) peer(c call.Call, ordinal int) (*gpu, error) {
 	return g.driver.gpus[ordinal], nil
 }
 
-// DeviceCanAccessPeer is true for all other GPUs of the Driver.
+// DeviceCanAccessPeer reports true for all other GPUs of the Driver.
 func (d *Device) DeviceCanAccessPeer(ordinal int) (bool, error) {
 	const c = call.DeviceCanAccessPeer
 	g := d.gpu

@@ -73,7 +73,7 @@ func (g *gpu) allocate(c call.Call, bytes int64) (*region, error) {
 	return r, nil
 }
 
-// release gives a plain allocation back.
+// release frees a plain allocation.
 func (g *gpu) release(c call.Call, r *region) error {
 	g.regions.drop(r.start)
 	g.driver.space.give(r.start, r.spanBytes)

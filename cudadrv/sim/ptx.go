@@ -163,7 +163,7 @@ func split(text string) (words []string, starts []int) {
 	return words, starts
 }
 
-// length is where something was found in a text, or all of the text.
+// length returns found, or the length of the text if nothing was found.
 func length(text string, found int) int {
 	if found < 0 {
 		return len(text)
@@ -211,7 +211,7 @@ func (r *reader) next() string {
 	return word
 }
 
-// take goes past the next word if it is that one.
+// take consumes the next word if it equals word.
 func (r *reader) take(word string) bool {
 	if r.peek() != word {
 		return false

@@ -45,7 +45,7 @@ func (r *reader) body() error {
 	}
 }
 
-// location goes past a place in the source: three numbers, and maybe where it was inlined.
+// location skips a place in the source: three numbers, and optionally its inlining.
 func (r *reader) location() {
 	r.at += 3
 	for r.take(",") {
@@ -57,7 +57,7 @@ func (r *reader) location() {
 	}
 }
 
-// operands goes to the end of a statement: its semicolon, or the brace that closes the block.
+// operands skips to the end of a statement: its semicolon, or the brace that closes the block.
 func (r *reader) operands() {
 	for depth := 0; ; r.next() {
 		switch r.peek() {

@@ -53,7 +53,7 @@ func (d *Device) MemAddressReserve(bytes int64) (cudadrv.Ptr, error) {
 	return p, nil
 }
 
-// MemAddressFree gives back a whole reservation with nothing mapped in it.
+// MemAddressFree frees a whole reservation with nothing mapped in it.
 func (d *Device) MemAddressFree(p cudadrv.Ptr, bytes int64) error {
 	const c = call.MemAddressFree
 	g := d.gpu
@@ -159,8 +159,8 @@ func (d *Device) MemMap(p cudadrv.Ptr, bytes int64, h cudadrv.Handle) error {
 	return nil
 }
 
-// tiled says whether [p, p+bytes) is exactly one or more mappings side by side. hole is the result where
-// something in it is not mapped.
+// tiled reports whether [p, p+bytes) is exactly one or more adjacent mappings. hole is the result if something in it is not
+// mapped.
 func (g *gpu) tiled(c call.Call, p cudadrv.Ptr, bytes int64, hole cudadrv.Result) error {
 	if err := g.wholeGranules(c, bytes); err != nil {
 		return err

@@ -88,7 +88,7 @@ func (c *Core) StreamPoint(s cudadrv.Stream) Clock { return c.order.reach(s).poi
 // DevicePoint returns the end of all work.
 func (c *Core) DevicePoint() Clock { return c.order.all() }
 
-// Over says that a host has learned that everything before the point is over.
+// Over records that a host knows that everything before the point is over.
 func (c *Core) Over(by Host, point Clock) { c.order.over(by, point) }
 
 // Mapped adds memory, of the allocator's or the program's own.
@@ -142,7 +142,7 @@ func (c *Core) Work(s cudadrv.Stream, what string, from site.Stack, accesses []A
 	c.work(s, what, from, accesses, func(b *buffer) bool { return !b.freed })
 }
 
-// work is Work that runs; may says which buffers' memory it may touch.
+// work records work that runs; may returns the buffers whose memory it may touch.
 func (c *Core) work(s cudadrv.Stream, what string, from site.Stack, accesses []Access, may func(*buffer) bool) {
 	st, count := c.order.submit(s)
 	if len(accesses) == 0 {
@@ -222,7 +222,7 @@ func (c *Core) ReportsFrom(first int) []Report { return slices.Clone(c.reports.k
 // KeptCount returns the number of Reports.
 func (c *Core) KeptCount() int { return len(c.reports.kept) }
 
-// NumberStream says the allocator's number of a stream, for reports.
+// NumberStream records the allocator's number of a stream, for reports.
 func (c *Core) NumberStream(s cudadrv.Stream, id uint32) { c.reports.number(s, id) }
 
 // Fresh returns a new core, as New, with the reports of this one.

@@ -74,7 +74,7 @@ func (c *Core) capture(k *capture, s cudadrv.Stream, now step) {
 	}
 }
 
-// CaptureEnded says that the capture that began with the stream has made a graph.
+// CaptureEnded records that the capture that began with the stream has made a graph.
 func (c *Core) CaptureEnded(s cudadrv.Stream, g cudadrv.Graph) {
 	k := c.graphs.captured[s]
 	if k == nil { // it began past the checker
@@ -88,14 +88,14 @@ func (c *Core) CaptureEnded(s cudadrv.Stream, g cudadrv.Graph) {
 	c.graphs.made[g] = made
 }
 
-// CaptureDropped says that the capture of the stream has ended without a graph, if there was one.
+// CaptureDropped records that the capture of the stream, if there was one, has ended without a graph.
 func (c *Core) CaptureDropped(s cudadrv.Stream) {
 	if k := c.graphs.captured[s]; k != nil {
 		c.graphs.end(k)
 	}
 }
 
-// end lets the streams of a capture go.
+// end ends the capture of its streams.
 func (g *graphs) end(k *capture) {
 	for s, of := range g.captured {
 		if of == k {
@@ -122,14 +122,14 @@ func (c *Core) NodesNamed(g cudadrv.Graph, names []cudadrv.GraphNode) {
 // GraphDestroyed forgets a graph, but not its instances.
 func (c *Core) GraphDestroyed(g cudadrv.Graph) { delete(c.graphs.made, g) }
 
-// GraphInstantiated says that x was made of a graph.
+// GraphInstantiated records that x was made from a graph.
 func (c *Core) GraphInstantiated(g cudadrv.Graph, x cudadrv.GraphExec) {
 	if made := c.graphs.made[g]; made != nil {
 		c.graphs.execs[x] = &exec{of: made, steps: slices.Clone(made.steps)}
 	}
 }
 
-// GraphUpdated says that x has the steps of a graph from now on. Of a graph that was made past the checker they are not known.
+// GraphUpdated replaces the steps of x by a graph's. Steps of a graph made past the checker are unknown.
 func (c *Core) GraphUpdated(x cudadrv.GraphExec, g cudadrv.Graph) {
 	e := c.graphs.execs[x]
 	if e == nil {
@@ -149,7 +149,7 @@ func (c *Core) NodeChanged(x cudadrv.GraphExec, n cudadrv.GraphNode) {
 	}
 }
 
-// NodeTouches is NodeChanged of a kernel that touches these ranges, and nothing else.
+// NodeTouches records new parameters of a kernel that touches only these ranges.
 func (c *Core) NodeTouches(x cudadrv.GraphExec, n cudadrv.GraphNode, from site.Stack, accesses []Access) {
 	if one := c.graphs.stepOf(x, n); one != nil {
 		accesses = slices.Clone(accesses)
@@ -216,13 +216,13 @@ func (c *Core) owners(accesses []Access) (all []*buffer) {
 	return all
 }
 
-// HoldBegan says that memory of a stream's buffers stays with graphs, freed or not, until HoldEnded.
+// HoldBegan records that memory of a stream's buffers stays with graphs, freed or not, until HoldEnded.
 func (c *Core) HoldBegan(s cudadrv.Stream) { c.holds[s] = true }
 
 // HoldEnded ends a hold.
 func (c *Core) HoldEnded(s cudadrv.Stream) { delete(c.holds, s) }
 
-// GraphKeeps says that the memory of a graph is nobody else's, also where its buffers were freed.
+// GraphKeeps records that the memory of a graph is not reused, even if its buffers are freed.
 func (c *Core) GraphKeeps(x cudadrv.GraphExec) {
 	if e := c.graphs.execs[x]; e != nil {
 		e.keeps = true

@@ -48,7 +48,7 @@ func newOrder() order {
 	return o
 }
 
-// begin gives a new stream a place, one of a stream that is no more if there is one.
+// begin assigns a place to a new stream, if possible the place of a destroyed one.
 func (o *order) begin(s cudadrv.Stream, blocking bool) *stream {
 	waiting := o.gone[:0]
 	for _, place := range o.gone {
