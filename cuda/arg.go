@@ -13,7 +13,7 @@ type Geometry = cudadrv.Geometry
 // Dim3 is a size in three directions.
 type Dim3 = cudadrv.Dim3
 
-// Cover returns the geometry of a kernel with a thread for each of n elements, in blocks of so many threads. At least one
+// Cover returns the geometry of a kernel with a thread for each of n elements, in blocks of blockThreads threads: at least one
 // block.
 func Cover(n, blockThreads int) Geometry {
 	blockThreads = max(blockThreads, 1)

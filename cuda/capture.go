@@ -91,7 +91,7 @@ func (c *Context) Capture(f func() error, with ...Option) (g *Graph, err error) 
 		}
 		pool = own
 		own.shared = false
-		defer func() { err = errors.Join(err, own.Close()) }() // the graph keeps it open; without a graph it goes
+		defer func() { err = errors.Join(err, own.Close()) }() // the graph keeps it open; without a graph it is freed
 	}
 	if err := pool.enter(); err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func (p *capture) alloc(c *submission, bytes int64) (b Buffer, err error) {
 		aside = append(aside, b)
 	}
 	for _, one := range aside {
-		_ = one.Free() // nobody else has it
+		_ = one.Free() // no other user has it
 	}
 	return b, err
 }
@@ -306,7 +306,7 @@ func (p *capture) settleStreams() {
 		one.released()
 	}
 	p.mu.Unlock()
-	for _, one := range p.streams { // no stream joins any more
+	for _, one := range p.streams { // no further stream joins
 		one.work.SettleCapture()
 	}
 }
@@ -377,7 +377,7 @@ func (p *capture) wait(c, behind *submission) error {
 
 // Pool is memory for graphs that run one after the other: a graph may reuse memory that the one before it freed inside its
 // capture. So a buffer that outlives its capture keeps its contents until another graph of the pool is launched. Close the pool
-// when no further graph is to be captured with it; its memory goes with the last graph.
+// after the last capture with it; its memory is freed with the last graph.
 type Pool struct {
 	on     *submission
 	hold   streams.Hold
@@ -387,7 +387,7 @@ type Pool struct {
 	users    int        // graphs and captures
 	closed   bool
 	ended    bool
-	launched []*Stream        // on which closed graphs were launched, but for streams that have finished
+	launched []*Stream        // of closed graphs, except streams that have finished
 	leases   []*streams.Lease // of graphs' arguments that were replaced, for which buffers may still wait, in the order of their ends
 }
 
@@ -419,8 +419,8 @@ func (p *Pool) HeldBytes(ctx context.Context) (int64, error) {
 	return n.HeldBytes, err
 }
 
-// Close ends the pool for further captures. Memory goes when the last graph is closed: this call, or that one, waits for its
-// launches. Idempotent.
+// Close refuses further captures with the pool. Its memory is freed when the last graph is closed: this call, or that one,
+// waits for its launches. Idempotent.
 func (p *Pool) Close() error {
 	if p == nil || p.on == nil {
 		return ErrNotOpen

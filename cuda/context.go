@@ -43,7 +43,7 @@ func NewContext(s *Stream) (*Context, error) {
 	return &Context{submission: submissionOf(work)}, nil
 }
 
-// Stream returns the stream to which the work goes, also after Close.
+// Stream returns the stream of the work, also after Close.
 func (c *Context) Stream() *Stream {
 	if !c.made() {
 		return nil
@@ -105,8 +105,8 @@ func (c *Context) AllocZeroed(bytes int64) (b Buffer, err error) {
 	return b, err
 }
 
-// Workspace returns a buffer of at least so many bytes for the use of one work at a time, as libraries want one. It is the
-// context's: the next call may return the same buffer, or a longer one. In a capture it belongs to the graph, and each call
+// Workspace returns a buffer of at least that size for one piece of work at a time, as libraries require. It belongs to the
+// context: the next call may return the same buffer, or a longer one. In a capture it belongs to the graph, and each call
 // allocates.
 func (c *Context) Workspace(bytes int64) (Buffer, error) {
 	if !c.opened() {

@@ -71,8 +71,8 @@ func (e *Event) String() string {
 	return fmt.Sprintf("event %#x", e.handle)
 }
 
-// uncaptured returns the error of a call on the event: a *CaptureError where a capture has it that nobody announced, and that
-// began and ended while it was recorded. CUDA has no other invalid value for such a call.
+// uncaptured returns the error of a call on the event: a *CaptureError if an unannounced capture, which began and ended during
+// the record, has the event. CUDA has no other invalid value for such a call.
 func (e *Event) uncaptured(err error) error {
 	if errors.Is(err, cudadrv.CapturedEvent) || errors.Is(err, cudadrv.InvalidValue) {
 		return e.on.work.Forbidden("cuEventRecord")
@@ -80,8 +80,8 @@ func (e *Event) uncaptured(err error) error {
 	return err
 }
 
-// Done reports whether the device has come to the event. It does not wait. Errors: ErrNotOpen, the driver's, and a *vram.CaptureError
-// where a capture has the event that was begun past this package as it was recorded.
+// Done reports whether the device has reached the event. It does not wait. Errors: ErrNotOpen, the driver's, and a
+// *vram.CaptureError if a capture that was begun past this package has the event.
 func (e *Event) Done() (bool, error) {
 	if err := e.usable(); err != nil {
 		return false, err
@@ -113,15 +113,15 @@ func (e *Event) Synchronize(ctx context.Context) error {
 		if !e.closed.Swap(true) {
 			go func() {
 				<-done
-				_ = e.on.work.Guarded(func() error { return e.on.device.EventDestroy(e.handle) }) // nobody is left to be told
+				_ = e.on.work.Guarded(func() error { return e.on.device.EventDestroy(e.handle) }) // no caller is left for the error
 			}()
 		}
 		return ctx.Err()
 	}
 }
 
-// Since returns the device's time from another event to this one, to half a microsecond. Errors: cudadrv.NotReady where the
-// device has not come to both, cudadrv.NotSupported, ErrNotOpen.
+// Since returns the device's time from another event to this one, to half a microsecond. Errors: cudadrv.NotReady if the device
+// has not reached both, cudadrv.NotSupported, ErrNotOpen.
 func (e *Event) Since(start *Event) (time.Duration, error) {
 	if err := e.usable(); err != nil {
 		return 0, err

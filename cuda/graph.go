@@ -22,13 +22,13 @@ type Graph struct {
 
 	gate     gate
 	homes    atomic.Pointer[[]*Stream] // of buffers from outside; replaced, never changed
-	launched atomic.Pointer[[]*Stream] // on which it was launched, but for streams that have finished; likewise
+	launched atomic.Pointer[[]*Stream] // of its launches, except streams that have finished; likewise
 
 	// Under gate.mu:
 	outside []*Stream // of buffers from outside that were captured
 	kernels []*node
 	named   bool             // the kernels' nodes are known
-	unused  []*streams.Lease // of arguments that no kernel has any more, whose memory launches may still use
+	unused  []*streams.Lease // of replaced arguments, whose memory launches may still use
 }
 
 // enter begins a call that Close and SetArgs wait for.
@@ -140,7 +140,7 @@ func (g *Graph) note(s *Stream) {
 	}
 }
 
-// launches returns the streams on which the graph was launched, but for streams that have finished.
+// launches returns the streams on which the graph was launched, except streams that have finished.
 func (g *Graph) launches() []*Stream {
 	if all := g.launched.Load(); all != nil {
 		return *all
@@ -148,7 +148,7 @@ func (g *Graph) launches() []*Stream {
 	return nil
 }
 
-// unfinished returns the streams of a list that have work, or may get some. The list stays as it is.
+// unfinished returns the streams of a list that have work, or may get some. It does not change the list.
 func unfinished(all []*Stream) []*Stream {
 	return slices.DeleteFunc(slices.Clone(all), streams.Finished)
 }

@@ -19,7 +19,7 @@ type node struct {
 	Kernel
 	name  cudadrv.GraphNode
 	homes []*Stream      // of buffers from outside that SetArgs gave it
-	lease *streams.Lease // keeps their memory; nil: there are none
+	lease *streams.Lease // keeps their memory; nil for no buffers
 }
 
 // Kernels returns the launches of kernels in the graph, in the order in which they were captured.
@@ -39,7 +39,7 @@ func (g *Graph) Kernels() []Kernel {
 // ErrNoKernel says that a graph has no kernel of that index.
 var ErrNoKernel = errors.New("cuda: the graph has no such kernel")
 
-// ErrNodes says that the graph's kernels cannot be told apart: some were not launched by Context.Launch.
+// ErrNodes refuses a graph whose kernels cannot be identified: some were not launched by Context.Launch.
 var ErrNodes = errors.New("cuda: the graph has kernels that this package did not launch")
 
 // SetArgs replaces geometry and arguments of a kernel, by its index in Kernels, for launches to come: a launch uses all of the

@@ -148,7 +148,7 @@ func (c *submission) between(owners []streams.Submitter, submit func() error) er
 	if len(owners) == 0 {
 		return submit()
 	}
-	var late error // of the order with the other streams, which is no reason to leave this one without its wait
+	var late error // of another stream's order; this one must wait anyway
 	err := c.work.Between(owners[0], func() error {
 		err := c.between(owners[1:], submit)
 		if submitted(err) {

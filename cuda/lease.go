@@ -37,7 +37,7 @@ func (g *Graph) giveUp(l *streams.Lease) {
 	g.pool.take(ended)
 }
 
-// take takes leases that no graph has any more.
+// take takes leases that no graph uses any more.
 func (p *Pool) take(all []*streams.Lease) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -18,9 +18,9 @@ type paramCounter struct {
 func paramCounts(image []byte) map[string]int {
 	c := paramCounter{counts: map[string]int{}}
 	switch {
-	case bytes.HasPrefix(image, elfMagic):
+	case bytes.HasPrefix(image, []byte(elfMagic)):
 		c.readCubin(image)
-	case bytes.HasPrefix(image, fatMagic):
+	case bytes.HasPrefix(image, []byte(fatMagic)):
 		if !c.readFatBinary(image) {
 			return nil
 		}
@@ -130,9 +130,9 @@ const (
 	compressedFlags = 0x1000 | 0x2000 | 0x8000 // a part compressed by one of the toolkits' methods
 )
 
-var (
-	elfMagic = []byte("\x7fELF")
-	fatMagic = []byte{0x50, 0xed, 0x55, 0xba}
+const (
+	elfMagic = "\x7fELF"
+	fatMagic = "\x50\xed\x55\xba"
 )
 
 // readFatBinary reads the parts of a fat binary that are not compressed. One readable part with a kernel is enough: CUDA requires the same
@@ -161,7 +161,7 @@ func (c *paramCounter) readFatBinary(image []byte) bool {
 		case flags&compressedFlags != 0 || unpackedBytes != 0:
 		case kind == textPart:
 			c.readText(part)
-		case kind == cubinPart && bytes.HasPrefix(part, elfMagic):
+		case kind == cubinPart && bytes.HasPrefix(part, []byte(elfMagic)):
 			c.readCubin(part)
 		}
 	}

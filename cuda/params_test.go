@@ -111,7 +111,7 @@ func fatBinary(headerBytes int, parts ...fatPart) []byte {
 		little.PutUint64(h[40:], p.flags)
 		body = append(append(body, h...), padded...)
 	}
-	header := append(slices.Clone(fatMagic), 1, 0, 16, 0)
+	header := append([]byte(fatMagic), 1, 0, 16, 0)
 	return append(little.AppendUint64(header, uint64(len(body))), body...)
 }
 

@@ -31,7 +31,7 @@ func (c *Context) CopyPeer(dst Range, from *Context, src Range) error {
 	if dst.Bytes != src.Bytes {
 		return &LengthError{dst.Bytes, src.Bytes}
 	}
-	// Both are looked at before anything is submitted.
+	// Both are checked before anything is submitted.
 	ownTo, err := c.check(dst)
 	if err != nil {
 		return named("Context.CopyPeer", err)

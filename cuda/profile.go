@@ -32,8 +32,8 @@ type profiled struct {
 	start, end cudadrv.Event
 }
 
-// StartProfile notes name, geometry and duration of each kernel that is launched on the stream from now on, but for those in
-// captures: two events a launch. While no profile is on that costs nothing. Errors: ErrNotOpen, cudadrv.NotSupported where events have
+// StartProfile notes name, geometry and duration of each kernel that is launched on the stream from now on, except in captures,
+// with two events a launch. Without a profile launches cost no more. Errors: ErrNotOpen, cudadrv.NotSupported where events have
 // no time, and ErrProfiling.
 func (c *Context) StartProfile() (*Profile, error) {
 	if !c.opened() {

@@ -93,7 +93,7 @@ func (c *submission) record(e cudadrv.Event) error {
 		if err := c.device.EventRecord(e, c.handle); err != nil {
 			return err
 		}
-		return c.work.Uncaptured(function) // a capture that nobody announced may have it
+		return c.work.Uncaptured(function) // an unannounced capture may have it
 	})
 }
 

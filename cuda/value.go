@@ -39,7 +39,7 @@ func Value[T any](v T) Arg {
 	return a
 }
 
-// longValue is an argument by value that is no scalar's size, or that is refused.
+// longValue is an argument by value of another size than a scalar's, or a refused one.
 type longValue struct {
 	bytes   []byte
 	refused *ValueError

@@ -82,7 +82,7 @@ type UUID [16]byte
 type Driver interface {
 	// Name is a short constant word: "sim", "dynamic".
 	Name() string
-	// DeviceCount starts the driver if need be. Its error wraps ErrNoDriver where there is no driver.
+	// DeviceCount starts the driver if necessary. Its error wraps ErrNoDriver if there is no driver.
 	DeviceCount() (int, error)
 	// Open makes the device with that ordinal usable. Its error wraps ErrNoDriver or ErrNoDevice.
 	// Each Open is paired with one Close of the Device.
@@ -98,8 +98,7 @@ type Driver interface {
 type Device interface {
 	// Info returns the properties read when the device was opened. It makes no call.
 	Info() Info
-	// Close gives the device back. Memory, streams and events that were not given back before are
-	// lost to the caller, as with cuDevicePrimaryCtxRelease.
+	// Close closes the device, and loses its remaining memory, streams and events, as cuDevicePrimaryCtxRelease does.
 	Close() error
 
 	// MemGetInfo says how much physical memory is free, and how much there is.
@@ -112,8 +111,8 @@ type Device interface {
 	// MemAddressReserve reserves address space only. MemAddressFree takes exactly one reservation, with nothing mapped in it.
 	MemAddressReserve(bytes int64) (Ptr, error)
 	MemAddressFree(p Ptr, bytes int64) error
-	// MemCreate makes physical memory. MemRelease gives up the caller's reference: the memory goes
-	// back once the handle is mapped nowhere.
+	// MemCreate makes physical memory. MemRelease drops the caller's reference: the memory is freed once the handle is mapped
+	// nowhere.
 	MemCreate(bytes int64) (Handle, error)
 	MemRelease(h Handle) error
 	// MemMap maps the whole handle, whose size is bytes, at p. It is not accessible before

@@ -7,7 +7,7 @@ import (
 
 // The errors of finding and opening a device. Drivers wrap them with details.
 var (
-	// ErrNoDriver says that there is no usable GPU driver on this machine.
+	// ErrNoDriver is the lack of a usable GPU driver on this machine.
 	ErrNoDriver = errors.New("cudadrv: no GPU driver")
 	// ErrNoDevice says that the driver has no device with the wanted ordinal.
 	ErrNoDevice = errors.New("cudadrv: no such device")

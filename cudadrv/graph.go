@@ -70,8 +70,8 @@ type Graphs interface {
 	// CaptureRelaxed the capture belongs to the calling thread, which the caller has locked (runtime.LockOSThread) and which
 	// alone ends it.
 	StreamBeginCapture(s Stream, mode CaptureMode) error
-	// StreamEndCapture ends the capture that began with s. After an error the capture has ended, too, and there is no graph, also
-	// where the thread was the wrong one; but for CUDA_ERROR_STREAM_CAPTURE_UNMATCHED.
+	// StreamEndCapture ends the capture that began with s. After an error, too, the capture has ended, without a graph, also on
+	// the wrong thread; except for CUDA_ERROR_STREAM_CAPTURE_UNMATCHED.
 	StreamEndCapture(s Stream) (Graph, error)
 	// ThreadExchangeStreamCaptureMode sets the mode of the calling thread, which the caller has locked, and returns the
 	// one before. In relaxed mode captures of others do not forbid calls of this thread.

@@ -1,5 +1,5 @@
-// Package cublaslt multiplies matrices by NVIDIA's library cuBLASLt, where that is there. It is no requirement of anything: its absence is a
-// typed error, *AbsentError.
+// Package cublaslt multiplies matrices with NVIDIA's library cuBLASLt. The library is optional: without it Open returns an
+// *AbsentError.
 //
 // # Finding the library
 //

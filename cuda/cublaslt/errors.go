@@ -14,7 +14,7 @@ var ErrForbidden = errors.New("cublaslt: VRAM_CUBLASLT is off")
 // ErrUnsupported refuses a problem that the library does not compute. Errors of type *UnsupportedError are it.
 var ErrUnsupported = errors.New("cublaslt: the library does not compute this")
 
-// AbsentError says that there is no library, or none that can be used.
+// AbsentError is the absence of a usable library.
 type AbsentError struct {
 	Tried []string
 	Errs  []error // one for each that was tried

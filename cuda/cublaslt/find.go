@@ -144,7 +144,7 @@ func candidates(driverVersion int, env func(string) string, glob func(string) ([
 func existing(glob func(string) ([]string, error), pattern string) []string {
 	found, err := glob(pattern)
 	if err != nil {
-		return nil // a folder's name is no pattern
+		return nil // the folder's name is not a pattern
 	}
 	return found
 }

@@ -200,7 +200,7 @@ func (h *Handle) object(f function, args ...uint64) (uintptr, error) {
 	return fr.out, nil
 }
 
-// set sets an attribute of so many bytes.
+// set sets an attribute of the given size.
 func (h *Handle) set(f function, object uintptr, attribute, value uint64, bytes uintptr) error {
 	fr := h.frame
 	fr.value = value
@@ -254,7 +254,7 @@ func (h *Handle) ask(plan *Plan) (err error) {
 	err = h.call(heuristic, 10)
 	var failed *StatusError
 	switch {
-	case errors.As(err, &failed) && (failed.Status == NotSupported || failed.Status == InvalidValue): // the problem was checked: it is no mistake
+	case errors.As(err, &failed) && (failed.Status == NotSupported || failed.Status == InvalidValue): // the problem was checked: the call is valid
 		plan.refused = &UnsupportedError{plan.key.problem, failed.Status}
 		return nil
 	case err != nil:
@@ -267,7 +267,7 @@ func (h *Handle) ask(plan *Plan) (err error) {
 	return nil
 }
 
-// Launch submits the product, on operands of the plan's alignment, which touch so many bytes. work has WorkspaceBytes. Errors: *cuda.ArgumentError,
+// Launch submits the product, on operands of the plan's alignment. work has WorkspaceBytes. Errors: *cuda.ArgumentError,
 // *StatusError, *UnsupportedError where the plan has left the cache and cannot be made again.
 func (plan *Plan) Launch(c *cuda.Context, o gemm.Operands, e gemm.Extent, work cuda.Range) error {
 	if plan == nil || plan.of == nil {

@@ -59,7 +59,7 @@ func receiveDescriptors(conn *net.UnixConn, message []byte) (files []*os.File, r
 			return files, readBytes, errEnded
 		case flags&syscall.MSG_CTRUNC != 0:
 			return files, readBytes, &DescriptorError{len(files) + 1}
-		case len(files) > 1: // the peer may send as many with each byte
+		case len(files) > 1: // the peer may send several with each byte
 			return files, readBytes, &DescriptorError{len(files)}
 		}
 		readBytes += n

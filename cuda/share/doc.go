@@ -15,14 +15,12 @@
 //
 // # Words
 //
-// Memory is one physical allocation with a handle and a range of addresses of its own. It is no buffer of vram's: a
-// handle of vram's holds buffers of others. It counts in the limit and the statistics of the device, in each process
-// that has it: vram.Stats.SharedBytes, which are a part of ReservedBytes. Where the limit leaves too little room New and
-// Import release free memory of the device first, and fail with a *vram.OutOfMemoryError where that is not enough; the
-// allocator has so much less until Close. The peer is the
-// process at the other end of the connection. A fence is a point in the order of the peer's work: Publish makes one,
-// Await waits for one. The way of a fence is how its order comes about: by an event of the driver, or by a host that
-// waits.
+// Memory is one physical allocation with a handle and a range of addresses of its own. It is not a vram buffer: a handle of
+// vram may hold several buffers. It counts in the limit and the statistics of the device, in each process that has it:
+// vram.Stats.SharedBytes, which is a part of ReservedBytes. If the limit leaves too little room New and Import release free
+// memory of the device first, and fail with a *vram.OutOfMemoryError if that is not enough; until Close the allocator has less
+// memory. The peer is the process at the other end of the connection. A fence is a point in the order of the peer's work:
+// Publish makes one, Await waits for one. The way of a fence is its mechanism: an event of the driver, or a wait on the host.
 //
 // # States
 //
@@ -37,10 +35,9 @@
 //
 // # Ownership
 //
-// The connection belongs to the Memory from the call of Export or Import on: it is closed by Close, and by an Export or
-// Import that fails, so that the peer is told. Descriptors are closed on every path, and other programs that this
-// process starts do not inherit them. The physical memory goes back to the driver when both processes have closed it,
-// or have ended.
+// The connection belongs to the Memory from the call of Export or Import on: Close closes it, and so does an Export or Import
+// that fails, which notifies the peer. Descriptors are closed on every path, and other programs that this process starts do not
+// inherit them. The physical memory is freed when both processes have closed it, or have ended.
 //
 // Close the memory before the device of its context. Close waits, on the host, for all contexts that were passed to CopyFrom,
 // CopyTo, Publish and Await. Work on other streams with the address from Ptr must have finished by then.
@@ -51,17 +48,17 @@
 // the device until the event is reached. A fence covers all earlier ones of the same process, whatever their contexts. Await
 // returns before the peer's work has finished; only later work of the context of the call waits for it.
 //
-// Where a process's driver has no events for others (the capability cudadrv.EventSharing), the two agree when they are
-// linked that Publish waits on the host until the context's work has finished, and then tells the peer: Await then
-// needs no event. Memory.Ways says which way each direction takes, Memory.Stats how many calls of Publish have waited.
-// A driver that has the capability and whose call fails is an error of Export and Import; nothing falls back by itself.
+// If a process's driver cannot share events (the capability cudadrv.EventSharing), the two agree when they are linked that
+// Publish waits on the host until the context's work has finished, and then notifies the peer: Await then needs no event.
+// Memory.Ways says which way each direction takes, Memory.Stats how many calls of Publish have waited. A driver that has the
+// capability and whose call fails is an error of Export and Import; there is no automatic fallback.
 //
 // # Blocking calls
 //
-// Export and Import wait for the peer: a deadline of the connection ends that, and is cleared when they succeed. Await
-// waits until the peer publishes, closes or dies, or its context ends. Publish waits for work only by the other way.
-// All that is sent is a few bytes; a peer that does not take them for ten seconds counts as dead. Close waits for work,
-// and then, at most ten seconds, until the peer has let go of the event that it would wait for.
+// Export and Import wait for the peer: a deadline of the connection ends that, and is cleared when they succeed. Await waits
+// until the peer publishes, closes or dies, or its context ends. Publish waits for work only by the other way. Messages have a
+// few bytes; a peer that does not read them for ten seconds counts as dead. Close waits for work, and then, at most ten
+// seconds, until the peer has closed this process's event.
 //
 // # When the peer dies
 //
@@ -85,7 +82,7 @@
 // # Trust
 //
 // The peer is checked (magic, version, sizes, GPU), but not its intentions: it can write the memory at any time. The
-// permissions of the socket say who may be the peer.
+// permissions of the socket decide which processes may be the peer.
 //
 // # Concurrency properties
 //

@@ -21,7 +21,7 @@ var (
 	ErrPeerClosed = errors.New("share: the peer has closed the memory")
 )
 
-// PeerError says that there is no peer any more. The memory stays mapped.
+// PeerError is the loss of the peer. The memory stays mapped.
 type PeerError struct {
 	Op  string // "export", "import", "publish", "await" or "close"
 	Err error  // wraps ErrPeerDied or ErrPeerClosed, or is a *ProtocolError
@@ -35,7 +35,7 @@ func (e *PeerError) Error() string {
 // Unwrap returns the reason.
 func (e *PeerError) Unwrap() error { return e.Err }
 
-// ProtocolError says that the bytes from the peer are none of this package.
+// ProtocolError refuses bytes from the peer that are not of this protocol.
 type ProtocolError struct{ Detail string }
 
 // Error includes the detail.
@@ -72,8 +72,8 @@ func (e *GPUError) Error() string {
 	return fmt.Sprintf("share: the peer is on %v, this context on %v", e.Theirs, e.Ours)
 }
 
-// DescriptorError says that the peer sent no descriptor, or more than one. Those that came are closed.
-type DescriptorError struct{ Count int } // those that were looked at: more may have come
+// DescriptorError refuses a message without a descriptor, or with more than one. Received ones are closed.
+type DescriptorError struct{ Count int } // received ones: there may have been more
 
 // Error includes the number.
 func (e *DescriptorError) Error() string {

@@ -123,7 +123,7 @@ func (m *Memory) fence(c *cuda.Context, l *link) error {
 	})
 }
 
-// uncaptured returns the error of a record that a capture may have which nobody announced: nobody waits for it or queries it.
+// uncaptured returns the error of a record that an unannounced capture may have: no call waits for it or queries it.
 func uncaptured(c *cuda.Context) error {
 	work, err := streams.NewSubmitter(c.Stream())
 	if err != nil {

@@ -26,7 +26,7 @@ type link struct {
 	events  cudadrv.SharedEvents // nil where the device has none
 	timeout time.Duration
 
-	patience atomic.Int64 // how long after the peer's death, in nanoseconds, streams may still come to its events
+	patience atomic.Int64 // how long after the peer's death, in nanoseconds, streams may still reach its events
 
 	publishesEvents bool // the peer has opened own
 	awaitsEvents    bool // theirs was opened
@@ -41,14 +41,14 @@ type link struct {
 	turn     chan struct{} // holds a token while an Await waits
 	awaited  uint64        // fences; of the Await that has the turn
 	received atomic.Uint64 // fences; written by the goroutine that reads
-	arrived  chan struct{} // a fence was received since somebody looked
+	arrived  chan struct{} // a fence was received since the last check
 
 	retried  atomic.Uint64
 	writing  sync.Mutex
 	once     sync.Once
 	why      error         // of the end; written before ended is closed
 	ended    chan struct{} // nothing more comes
-	released chan struct{} // the peer has no name of own any more
+	released chan struct{} // the peer has closed own
 	done     chan struct{} // the goroutine has ended
 }
 
@@ -108,7 +108,7 @@ func (l *link) read(use *sync.RWMutex) {
 	err := l.take(use)
 	l.end(err)
 	if _, ok := errors.AsType[*ProtocolError](err); ok {
-		_ = l.conn.Close() // the peer is told; the reason is kept
+		_ = l.conn.Close() // this notifies the peer; the reason is kept
 	}
 }
 
@@ -130,7 +130,7 @@ func (l *link) take(use *sync.RWMutex) error {
 			l.received.Store(n.number)
 			select {
 			case l.arrived <- struct{}{}:
-			default: // somebody will look
+			default: // a check is pending
 			}
 		case kindGoodbye:
 			l.end(ErrPeerClosed)
@@ -195,7 +195,7 @@ func (l *link) close(use *sync.RWMutex) error {
 	return errors.Join(failed, l.destroy(&l.own))
 }
 
-// goodbye returns nil also where there is nobody to hear it.
+// goodbye returns nil also if the peer is gone.
 func (l *link) goodbye() error {
 	l.publishing.Lock()
 	defer l.publishing.Unlock()
@@ -231,7 +231,7 @@ func ended(op string, err error) error {
 	return fmt.Errorf("share: %s: %w", op, err)
 }
 
-// isGone reports whether a connection has no other end any more.
+// isGone reports whether the other end of a connection is closed.
 func isGone(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

@@ -84,7 +84,7 @@ func newMemory(c *cuda.Context, function string) (*Memory, cudadrv.ShareableMemo
 	return m, shareable, nil
 }
 
-// Bytes returns the size, as New was told it. The driver has rounded it up.
+// Bytes returns the size passed to New. The driver has rounded it up.
 func (m *Memory) Bytes() int64 {
 	if m == nil {
 		return 0
@@ -108,7 +108,7 @@ func (m *Memory) Ptr() cudadrv.Ptr {
 
 // Stats counts calls.
 type Stats struct {
-	Published    uint64 // fences that the peer was told of
+	Published    uint64 // fences sent to the peer
 	Synchronized uint64 // fences for which Publish waited on the host
 	Awaited      uint64 // fences that Await has returned
 	Retried      uint64 // names of a peer's event that the driver did not destroy when the peer closed, and that Close destroys
@@ -146,8 +146,8 @@ func (m *Memory) enter(c *cuda.Context) (*streams.Tail, error) {
 	return work.Tail(), nil
 }
 
-// uses notes a stream for which Close waits. It stands before the work is submitted. A stream that is new takes the place of some that were
-// closed: two are looked at, so that as many go as come.
+// uses notes a stream for which Close waits. Call it before submitting the work. For a new stream it checks two old ones and
+// forgets closed streams, so that the number stays bounded.
 func (m *Memory) uses(s *streams.Tail) {
 	m.using.Lock()
 	defer m.using.Unlock()
@@ -253,7 +253,7 @@ func (m *Memory) Close() error {
 // Close returns.
 func (m *Memory) settle() error {
 	m.using.Lock()
-	defer m.using.Unlock() // nobody else is left
+	defer m.using.Unlock() // no other user is left
 	for stream := range m.used {
 		if err := settle(stream.Stream()); err != nil {
 			return err

@@ -9,16 +9,16 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// A stream that was made to wait for the event of a peer waits for ever if the peer dies before the event is reached. The driver does
-// not tell. So each wait has a mark on either side: a stream that has come to the first mark of a wait and, some time after the death of the
-// peer, not to the second one is stranded. Work of the stream's own is between no two marks of a wait, however long it takes. Nobody waits
-// for a stranded stream, until the second mark is reached all the same.
+// A stream that waits for the event of a peer waits for ever if the peer dies before the event is reached, and the driver does
+// not report that. So each wait has a mark on either side: a stream is stranded if, some time after the death of the peer, it
+// has reached the first mark of a wait and not the second. Long work of the stream is never between two marks. Calls do not
+// wait for a stranded stream, unless it reaches the second mark after all.
 
 // wait is one wait of a stream for the peer's event.
 type wait struct {
 	before, after cudadrv.Event
 	open          bool // the driver failed to record after: it is recorded later, after more of the stream's work
-	came          bool // to before, when somebody looked
+	came          bool // before was reached at the last check
 }
 
 // waits are the waits of a stream that may not have passed yet, in order.
@@ -126,8 +126,8 @@ func (m *Memory) destroy(w *wait) error {
 	return nil
 }
 
-// forgetPassed looks at two streams, whichever, and forgets them where all their waits have passed: as many come as go, since one more is
-// marked after each call. An error is found again by the next look.
+// forgetPassed checks two streams, and forgets them if all their waits have passed: this bounds their number, since each call
+// marks one more. The next check finds an error again.
 func (m *Memory) forgetPassed() {
 	looks := 0
 	for tail, q := range m.marked {

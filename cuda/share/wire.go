@@ -123,7 +123,7 @@ func checkAnswer(answer, offer greeting, info cudadrv.Info) (Refusal, error) {
 	return 0, nil
 }
 
-// round returns the size of the handle for so many bytes.
+// round returns the size of a handle for the bytes.
 func round(bytes int64, info cudadrv.Info) (int64, error) {
 	step := info.GranularityBytes
 	if bytes <= 0 || bytes > info.TotalBytes || bytes > math.MaxInt64-step {

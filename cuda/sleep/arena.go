@@ -81,7 +81,7 @@ type Arena struct {
 	checker cudadrv.CheckedSleep // nil: none
 	copies  cudadrv.HostMemory   // nil: contents cannot be saved
 	options Options
-	own     bool // Host is the arena's own: its memory goes with the device
+	own     bool // Host belongs to the arena: its memory is freed with the device
 
 	turn chan struct{} // of one place: holds a token while Sleep, Wake or Close runs. Work and Alloc never take it
 
@@ -312,7 +312,7 @@ func (a *Arena) Wake(ctx context.Context) error {
 		if errors.Is(err, ErrClosed) {
 			return a.failed(doing, err)
 		}
-		// All of it goes back: a request that ctx has ended may still be served.
+		// All of it is returned: a request whose ctx has ended may still be granted.
 		return errors.Join(a.failed(doing, err), a.release(ctx))
 	}
 	a.sleepingBytes.Store(0)
@@ -370,7 +370,7 @@ type Stats struct {
 	State         State
 	HeldBytes     int64 // pages of the arena, with physical memory or without
 	LiveBytes     int64 // of HeldBytes: in buffers
-	SleepingBytes int64 // of HeldBytes: given back to the driver
+	SleepingBytes int64 // of HeldBytes: released to the driver
 	SavedBytes    int64 // contents in memory of the host
 	Sleeps, Wakes uint64
 }

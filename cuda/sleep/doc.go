@@ -1,5 +1,6 @@
-// Package sleep has arenas: device memory whose physical part goes back to the driver while its buffers stay live and keep their
-// addresses. Services that share a GPU put the weights and the key-value cache of a model to sleep while another model works.
+// Package sleep provides arenas: device memory whose physical part can be released to the driver while its buffers stay live
+// and keep their addresses. Services that share a GPU put the weights and the key-value cache of a model to sleep while another
+// model works.
 //
 // # Use
 //

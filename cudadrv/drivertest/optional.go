@@ -52,7 +52,7 @@ func testHostFunctions(b *bench) {
 	b.ok(b.dev.MemFree(p))
 }
 
-// A handle goes out as a descriptor and comes back as another handle of the same memory.
+// A handle is exported as a descriptor and imported as another handle of the same memory.
 func testShareable(b *bench) {
 	m, ok := optional(b, cudadrv.ShareableHandles, func(m cudadrv.ShareableMemory) error {
 		_, err := m.MemImportFromShareableHandle(0)

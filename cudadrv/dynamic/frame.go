@@ -61,8 +61,8 @@ func (f *frame) hold(p unsafe.Pointer) uintptr {
 	return uintptr(p)
 }
 
-// shard is a set of frames. A frame is free while its bit is set, and in a call otherwise; it leaves by
-// compare-and-swap and comes back by an OR. Once closedBit is set none leaves any more.
+// shard is a set of frames. A frame is free while its bit is set, and in a call otherwise; it is taken by compare-and-swap and
+// returned by an OR. Once closedBit is set, none is taken.
 type shard struct {
 	free   atomic.Uint64
 	_      [56]byte // the word that all callers write has a cache line of its own

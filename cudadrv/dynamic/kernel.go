@@ -151,8 +151,8 @@ func (f *frame) parameters(params []byte) uintptr {
 	return uintptr(unsafe.Pointer(&f.extra))
 }
 
-// LaunchKernel calls cuLaunchKernel with the parameters in one piece. Its stream carries the context, but for the standard
-// streams.
+// LaunchKernel calls cuLaunchKernel with the parameters in one piece. Its stream determines the context, except for the
+// standard streams.
 func (d *device) LaunchKernel(fn cudadrv.Function, g cudadrv.Geometry, params []byte, s cudadrv.Stream) error {
 	f, err := d.enterHandle(call.LaunchKernel, cudadrv.KernelLaunches, uint64(fn))
 	if err != nil {

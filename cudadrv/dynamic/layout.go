@@ -17,7 +17,7 @@ const (
 
 	nonBlocking   = 1 // CU_STREAM_NON_BLOCKING
 	disableTiming = 2 // CU_EVENT_DISABLE_TIMING
-	blockingSync  = 1 // CU_EVENT_BLOCKING_SYNC: who waits for the event sleeps. Record and query cost the same on an H200.
+	blockingSync  = 1 // CU_EVENT_BLOCKING_SYNC: a thread that waits for the event sleeps. Record and query cost the same on an H200.
 	interprocess  = 4 // CU_EVENT_INTERPROCESS
 	portableHost  = 1 // CU_MEMHOSTALLOC_PORTABLE and CU_MEMHOSTREGISTER_PORTABLE
 	mappedHost    = 2 // CU_MEMHOSTALLOC_DEVICEMAP and CU_MEMHOSTREGISTER_DEVICEMAP

@@ -16,7 +16,7 @@ import (
 	loader "github.com/go-vram/vram/cudadrv/dynamic/library"
 )
 
-// library is a loaded and started libcuda. It does not change, but for the captures.
+// library is a loaded and started libcuda. Only its captures change.
 type library struct {
 	path      string // or the name by which the loader found it
 	version   int

@@ -59,7 +59,7 @@ func (d *limited) Close() error {
 	return nil
 }
 
-// take books bytes, or says that the capacity is too small.
+// take counts bytes, or returns the error of a full capacity.
 func (d *limited) take(c call.Call, bytes int64) error {
 	for {
 		used, capacity := d.ledger.usedBytes.Load(), d.driver.capacity.Load()

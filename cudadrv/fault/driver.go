@@ -32,7 +32,7 @@ type Driver struct {
 	ledgers map[int]*ledger
 }
 
-// Wrap makes a driver that behaves as inner until told otherwise.
+// Wrap returns a driver that behaves as inner until rules are added.
 func Wrap(inner cudadrv.Driver) *Driver {
 	d := &Driver{inner: inner, ledgers: map[int]*ledger{}}
 	d.rules.Store(&[]*live{})

@@ -6,7 +6,7 @@
 // A program that does not use gorgonia.org/cu is better served by cudadrv/dynamic: that one needs neither cgo nor
 // the toolkit.
 //
-// # Who calls CUDA
+// # CUDA calls
 //
 // A Device here is one of cudadrv/dynamic in the program's context: both packages call the one libcuda that the process has
 // loaded, so they share memory, streams and events. A call through cudadrv/dynamic allocates nothing; a call with a result

@@ -10,8 +10,8 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// A handle of gorgonia.org/cu is a structure with one C pointer. Where that is no longer so, one of these
-// indices is not 0 and nothing compiles.
+// A handle of gorgonia.org/cu is a structure with one C pointer. Otherwise one of these indices is not 0, and the package does
+// not compile.
 var (
 	_ = [1]struct{}{}[unsafe.Sizeof(cu.Stream{})-unsafe.Sizeof(uintptr(0))]
 	_ = [1]struct{}{}[unsafe.Sizeof(cu.Event{})-unsafe.Sizeof(uintptr(0))]
@@ -23,8 +23,8 @@ var (
 	_ = [1]struct{}{}[unsafe.Sizeof(cu.DevicePtr(0))-unsafe.Sizeof(uintptr(0))]
 )
 
-// FromStream returns the number of a stream: for vram.Device.AdoptStream. It makes no call, and the stream stays who it
-// belongs to. cu.NoStream is 0, the legacy default stream.
+// FromStream returns the number of a stream: for vram.Device.AdoptStream. It makes no call, and does not change the owner of
+// the stream. cu.NoStream is 0, the legacy default stream.
 func FromStream(s cu.Stream) cudadrv.Stream {
 	return cudadrv.Stream(*(*uintptr)(unsafe.Pointer(&s)))
 }

@@ -53,7 +53,7 @@ type Checker struct {
 	segment map[cudadrv.Ptr]int64 // plain allocations
 	peers   map[*Checker]bool     // of devices that were given access to memory of this one
 	shared  map[cudadrv.EventDescriptor]cudadrv.Event
-	globals map[cudadrv.Module]map[cudadrv.Ptr]int64 // variables that somebody asked for
+	globals map[cudadrv.Module]map[cudadrv.Ptr]int64 // variables returned by ModuleGetGlobal
 	tell    func(Report)
 }
 
@@ -71,8 +71,8 @@ func (c *Checker) forget() {
 	c.globals = map[cudadrv.Module]map[cudadrv.Ptr]int64{}
 }
 
-// OnReport sets a function that is told of each hazard that Reports will list, at once: on the goroutine whose call
-// showed it, under no lock. Nil: none.
+// OnReport sets a function that is called at once for each hazard that Reports will list, on the goroutine whose call showed
+// it, without a lock. nil removes it.
 func (c *Checker) OnReport(tell func(Report)) {
 	if c == nil {
 		return
@@ -161,7 +161,7 @@ func (c *Checker) book(f func()) (tell func(Report), found []Report) {
 	return c.tell, c.core.ReportsFrom(before)
 }
 
-// call makes a driver call that does not wait, and books it if it succeeded, both under the mutex.
+// call makes a driver call that does not wait, and records it if it succeeded, both under the mutex.
 func (c *Checker) call(f func() error, book func()) (err error) {
 	c.do(func() {
 		if err = f(); err == nil {

@@ -85,7 +85,7 @@ func (d *Device) Now() time.Duration {
 	return 0
 }
 
-// work submits work and books its accesses.
+// work submits work and records its accesses.
 func (d *Device) work(what string, s cudadrv.Stream, submit func() error, accesses ...Access) error {
 	from := site.Here(2)
 	return d.checker.call(submit, func() { d.checker.core.Work(s, what, from, accesses) })

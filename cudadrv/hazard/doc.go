@@ -1,12 +1,11 @@
-// Package hazard wraps a driver and reports work that touches memory which it must not: memory that is not mapped,
-// not allocated or freed, that other work touches without an order, and memory that the allocator hands out or
-// unmaps too early.
+// Package hazard wraps a driver and reports work that touches memory which it must not: memory that is not mapped, not
+// allocated or freed, that other work touches without an order, and memory that the allocator reuses or unmaps too early.
 //
 // # How it is used
 //
-// The program and the allocator open the device by different doors: the program by the Driver that Wrap makes, the
-// allocator by that Driver's Allocator. Memory that is mapped through the second is the allocator's; the program's kernels must
-// stay within its buffers. Of those the Checker is told by Allocated and Freed.
+// The program opens the device by the Driver of Wrap, the allocator by that Driver's Allocator. Memory that is mapped through
+// the second belongs to the allocator; the program's kernels must stay within its buffers, which Allocated and Freed report to
+// the Checker.
 //
 //	checked := hazard.Wrap(sim.New(sim.Config{}))
 //	dev, err := vram.Open(vram.Config{Driver: checked.Allocator(), Observer: ...})
@@ -48,11 +47,11 @@
 // is a UseAfterFree, and after its memory was given to another stream a Race or an EarlyReuse. Such a report is placed at the launch, and
 // names the place where the node was captured.
 //
-// KernelNodeSetParamsTouching gives a kernel other accesses for launches to come; reports name the place where they were set.
-// GraphExecKernelNodeSetParams gives it accesses that are not known: from then on it has none. Which node that
-// is the checker knows from GraphGetNodes; if that was not called, or tells of more nodes than the checker saw being captured, the whole
-// graph has none until GraphExecUpdate. A graph that is launched while another one is captured is one node of it. Captures
-// past the checker, as with the methods of cudadrv/sim's Device, are not seen: their work counts as if it ran at once.
+// KernelNodeSetParamsTouching replaces the accesses of a kernel for later launches; reports name the place of that call. After
+// GraphExecKernelNodeSetParams the accesses are unknown, and the kernel has none. The checker identifies the node by
+// GraphGetNodes; if that was not called, or returned more nodes than the checker has recorded, the whole graph has no accesses
+// until GraphExecUpdate. A graph that is launched while another one is captured is one node of it. Captures past the checker,
+// as with the methods of cudadrv/sim's Device, are not seen: their work counts as if it ran at once.
 //
 // # Memory that sleeps
 //
@@ -87,6 +86,6 @@
 //
 // # Concurrency properties
 //
-// All methods may be called from any goroutine. A call is booked in the order in which the device got it. Calls that
-// wait for the device hold nobody up, except that cuMemFree holds up cuMemAlloc.
+// All methods may be called from any goroutine. Calls are recorded in the order of the device. Calls that wait for the device
+// block no others, except that cuMemFree blocks cuMemAlloc.
 package hazard

@@ -9,7 +9,7 @@ func (d *Device) HoldBegins(s cudadrv.Stream) {
 	_ = d.checker.call(func() error { return nil }, func() { d.checker.core.HoldBegan(s) })
 }
 
-// HoldEnds ends that: no graph that has the memory is launched any more.
+// HoldEnds declares that no graph with the memory is launched any more.
 func (d *Device) HoldEnds(s cudadrv.Stream) {
 	_ = d.checker.call(func() error { return nil }, func() { d.checker.core.HoldEnded(s) })
 }

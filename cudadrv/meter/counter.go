@@ -8,7 +8,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// counter is told of each call by the interceptor. The mark of a call is the clock when it began.
+// counter is the interceptor's hook. The mark of a call is the clock when it began.
 type counter struct {
 	modelled cudadrv.Modelled // nil: the wall clock
 	epoch    time.Time        // the wall clock's zero
@@ -45,7 +45,7 @@ func (c *counter) Before(call.Call) (began int64, err error) {
 	return began, nil
 }
 
-// After books the call. Modelled time is attributed before the call counts as over.
+// After counts the call. Modelled time is attributed before the call counts as over.
 func (c *counter) After(function call.Call, began int64, failed bool) {
 	f := &c.figures[function]
 	f.calls.Add(1)

@@ -69,8 +69,8 @@ func (g *gpu) endCapture(s cudadrv.Stream) (*Graph, error) {
 	return k.graph, nil
 }
 
-// LaunchGraph queues the work of a graph on a stream, one after the other, for tests: nobody instantiates it. It is no
-// call that is counted, and costs nothing.
+// LaunchGraph queues the work of a graph on a stream, one after the other, for tests, without instantiating it. It is not
+// counted, and costs nothing.
 func (d *Device) LaunchGraph(graph *Graph, s cudadrv.Stream) error {
 	const c = call.GraphLaunch
 	g := d.gpu

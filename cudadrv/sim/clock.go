@@ -42,8 +42,7 @@ func (d *Device) Now() time.Duration {
 	return d.gpu.time()
 }
 
-// Advance moves the stepped clock of the Driver forwards by d. Time never goes back: a negative d does nothing. On
-// the running clock it does nothing.
+// Advance moves the stepped clock of the Driver forwards by d. A negative d does nothing. On the running clock it does nothing.
 func (d *Device) Advance(by time.Duration) {
 	g := d.gpu
 	g.mu.Lock()

@@ -25,9 +25,10 @@
 //
 // # Kernels and graphs
 //
-// A module is PTX text, of which the declarations of kernels are read: names, parameters, and how many threads a block may have.
-// A launch is checked against the declaration and takes Config.KernelTime of the device's time. Config.Executor executes kernels;
-// without one a device that has bytes refuses launches with ErrNoExecutor, unless Config.TimedKernels says that they only take time. The accesses of a kernel are not known here; package cudadrv/hazard does where it is told.
+// A module is PTX text. The simulator reads the declarations of kernels: names, parameters, and the limit of threads of a
+// block. A launch is checked against the declaration and takes Config.KernelTime of the device's time. Config.Executor executes
+// kernels; without one a device that has bytes refuses launches with ErrNoExecutor, unless Config.TimedKernels says that they
+// only take time. The simulator does not know the accesses of a kernel; package cudadrv/hazard does if they are declared.
 //
 // From StreamBeginCapture to StreamEndCapture work of a stream goes into a graph: it takes no time before the graph is
 // launched. Each launch of a kernel, memset and copy is a node. An event that is recorded there is a point of the graph:

@@ -11,7 +11,7 @@ import (
 type event struct {
 	passes   time.Duration
 	recorded bool          // outside of a capture, ever
-	timed    bool          // it tells the time of its record
+	timed    bool          // its record has a time
 	shared   bool          // it has a name for others
 	stamp    time.Duration // when the last record was reached, of one with timing
 	place                  // in the graph that its last record is part of
@@ -58,7 +58,7 @@ func (g *gpu) keep(e *event) cudadrv.Event {
 	return id
 }
 
-// EventDestroy ends the name e. Streams that were told to wait for it still do.
+// EventDestroy destroys e. Streams that wait for it still do.
 func (d *Device) EventDestroy(e cudadrv.Event) error {
 	const c = call.EventDestroy
 	g := d.gpu

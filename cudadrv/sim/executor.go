@@ -24,7 +24,7 @@ type Follower interface {
 	// Queued is called when a copy or a memset is queued or captured. The function that it returns, nil if there is nothing to do, is
 	// called each time that the bytes have changed.
 	Queued(t Transfer) (performed func())
-	// Claimed is called for memory that somebody says to write whom the simulation does not execute.
+	// Claimed is called for memory written by work that the simulation does not execute.
 	Claimed(p cudadrv.Ptr, bytes int64)
 }
 
@@ -92,7 +92,7 @@ func (g *gpu) loaded(c call.Call, image []byte, mod *module) error {
 	return nil
 }
 
-// prepare readies a launch for execution, if somebody executes it.
+// prepare readies a launch for execution, if there is an executor.
 func (g *gpu) prepare(c call.Call, k *kernel) (err error) {
 	program := k.function.module.executable
 	if program == nil {

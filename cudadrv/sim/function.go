@@ -104,7 +104,7 @@ func (d *Device) FuncGetParamInfo(f cudadrv.Function, index int) (offsetBytes, b
 	return fn.params[index].offsetBytes, fn.params[index].bytes, nil
 }
 
-// activeBlocks returns the number of blocks of so many threads that fit a multiprocessor.
+// activeBlocks returns the number of blocks of blockThreads threads that fit a multiprocessor.
 func activeBlocks(blockThreads int) int {
 	warps := (blockThreads + warpThreads - 1) / warpThreads
 	return min(maxMultiprocessorWarps/warps, maxMultiprocessorBlock)

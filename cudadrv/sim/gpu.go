@@ -45,7 +45,7 @@ type gpu struct {
 	events     map[cudadrv.Event]*event
 
 	modules   map[cudadrv.Module]*module
-	functions map[cudadrv.Function]*function // that somebody asked for
+	functions map[cudadrv.Function]*function // returned by ModuleGetFunction
 	graphs    map[cudadrv.Graph]*Graph
 	nodes     map[cudadrv.GraphNode]cudadrv.NodeKind // of graphs
 	execs     map[cudadrv.GraphExec]*graphExec
@@ -128,8 +128,7 @@ func (g *gpu) forget() {
 	g.drained = 0
 }
 
-// charge adds the modelled cost of a call that succeeded. Failed calls cost nothing: nobody measured
-// them.
+// charge adds the modelled cost of a call that succeeded. Failed calls cost nothing: they were not measured.
 func (g *gpu) charge(c call.Call, bytes int64) {
 	g.chargeTime(callCosts[c].at(bytes))
 }
@@ -140,7 +139,7 @@ func (g *gpu) chargeTime(cost time.Duration) {
 	}
 }
 
-// take books physical memory, or says that there is too little.
+// take counts physical memory, or returns the error of a full GPU.
 func (g *gpu) take(c call.Call, bytes int64) error {
 	if bytes > g.capacityBytes-g.usedBytes {
 		return fail(c, cudadrv.OutOfMemory, "%d bytes wanted, %d of %d in use", bytes, g.usedBytes, g.capacityBytes)
@@ -149,7 +148,7 @@ func (g *gpu) take(c call.Call, bytes int64) error {
 	return nil
 }
 
-// granuleBytes returns the step of the books also where the device has no virtual memory calls.
+// granuleBytes returns the granularity, also for a device without virtual memory calls.
 func (g *gpu) granuleBytes() int64 { return g.driver.config.GranularityBytes }
 
 // fail makes the error of a call.

@@ -111,7 +111,7 @@ func (d *Device) endPin(c call.Call, b []byte, owned bool) error {
 	if err := g.wait(c, g.drained); err != nil {
 		return err
 	}
-	if begins() != m { // somebody else ended it while the running clock ran
+	if begins() != m { // another caller ended it while the running clock ran
 		return fail(c, cudadrv.InvalidValue, "the memory at %#x was freed during the wait", hostPtr(b))
 	}
 	g.charge(c, int64(len(m.host)))

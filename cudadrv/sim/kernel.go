@@ -18,7 +18,7 @@ type kernel struct {
 	params   []byte
 	accesses []cudadrv.Access // that the program declares; nil: none
 
-	execution Execution // nil where nobody executes kernels
+	execution Execution // nil without an executor
 }
 
 // refused returns the reason why a kernel cannot be launched so; an empty text if it can.

@@ -10,7 +10,7 @@ var _ cudadrv.BlockingStreams = (*Device)(nil)
 // legacyHandle is the other name of the legacy default stream (CU_STREAM_LEGACY).
 const legacyHandle cudadrv.Stream = 1
 
-// named returns the one name that the legacy default stream has in the books.
+// named returns the canonical name of a stream: the legacy default stream has two.
 func named(s cudadrv.Stream) cudadrv.Stream {
 	if s == legacyHandle {
 		return 0

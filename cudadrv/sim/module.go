@@ -19,13 +19,13 @@ type module struct {
 	drained   time.Duration // when all launches of its kernels so far have finished
 	unloaded  bool          // graphs may still name its kernels
 
-	executable Program // nil where nobody executes kernels
+	executable Program // nil without an executor
 }
 
 // function is a kernel of a module.
 type function struct {
 	*kernelText
-	id                 cudadrv.Function // 0 before somebody asked for it
+	id                 cudadrv.Function // 0 before ModuleGetFunction
 	module             *module
 	dynamicSharedBytes int // the most of a launch
 	carveout           int
@@ -81,8 +81,8 @@ func (d *Device) ModuleLoadData(image []byte) (cudadrv.Module, error) {
 	return id, nil
 }
 
-// ModuleUnload ends a module and its functions. While launches of them have not finished it is refused, where hardware
-// does as it likes.
+// ModuleUnload ends a module and its functions. It is refused while launches of them have not finished; on hardware that is
+// undefined.
 func (d *Device) ModuleUnload(m cudadrv.Module) error {
 	const c = call.ModuleUnload
 	g := d.gpu

@@ -15,9 +15,9 @@ type work struct {
 	call     call.Call
 	dst, src cudadrv.Ptr // device memory; 0 on the host's side
 	host     []byte      // host memory, of a copy to or from it
-	pageable bool        // the host memory was not page-locked: the caller waits, but for a graph's launch
+	pageable bool        // the host memory was not page-locked: the caller waits, except for a graph's launch
 	bytes    int64
-	value    uint32 // of a memset, whose elements have so many bytes
+	value    uint32 // of a memset
 	unit     int64
 
 	rows               int64 // of a copy of rows, else 0; bytes is then their sum
@@ -149,7 +149,7 @@ func (g *gpu) copyRows(w work) bool {
 	return true
 }
 
-// fill writes values of so many bytes, at most 4, to all of b, at the speed of copies also under the race detector.
+// fill writes values of at most 4 bytes to all of b, at the speed of copies also under the race detector.
 func fill(b []byte, value uint32, unit int64) {
 	const most = 64 << 10 // not longer: the source stays in the processor's cache
 	var element [4]byte

@@ -44,7 +44,7 @@ func (t *pinned) aroundHost(b []byte) *pin {
 	return nil
 }
 
-// contains reports whether so many bytes from an offset on are inside. It takes any of both without overflow.
+// contains reports whether the bytes from an offset on are inside, without overflow.
 func (m *pin) contains(offset cudadrv.Ptr, bytes int64) bool {
 	length := int64(len(m.host))
 	return bytes >= 0 && bytes <= length && uint64(offset) <= uint64(length-bytes)

@@ -101,7 +101,7 @@ func (d *Device) MemFree(p cudadrv.Ptr) error {
 	if err := g.wait(c, g.drained); err != nil {
 		return err
 	}
-	if now, ok := g.regions.at(p); !ok || now != r { // somebody else freed it while the running clock ran
+	if now, ok := g.regions.at(p); !ok || now != r { // another caller freed it while the running clock ran
 		return fail(c, cudadrv.InvalidValue, "the allocation at %#x was freed during the wait", p)
 	}
 	g.charge(c, r.bytes)

@@ -176,7 +176,7 @@ func inName(b byte) bool {
 	return b == '_' || b == '$' || b == '%' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
 }
 
-// reader goes through the words of a text. At the end it gives "".
+// reader reads the words of a text. At the end it returns "".
 type reader struct {
 	text   string
 	words  []string

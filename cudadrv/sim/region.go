@@ -14,7 +14,7 @@ type region struct {
 	spanBytes     int64 // of address space, with the rounding and the empty granule at the end
 	physicalBytes int64 // of a plain allocation; 0 for a reservation
 	mapped        int   // mappings inside
-	variable      bool  // of a module: a plain allocation that nobody frees
+	variable      bool  // of a module: a plain allocation freed with it
 
 	host unsafe.Pointer // host address of start, with Config.Bytes
 }

@@ -103,8 +103,7 @@ func (d *Device) MemCreate(bytes int64) (cudadrv.Handle, error) {
 	return h.id, nil
 }
 
-// MemRelease ends the name h. The memory goes back once it is mapped nowhere; the whole cost of giving
-// it back is booked on this call.
+// MemRelease releases h. The memory is freed once it is mapped nowhere; this call bears the whole cost of freeing it.
 func (d *Device) MemRelease(h cudadrv.Handle) error {
 	const c = call.MemRelease
 	g := d.gpu
@@ -199,8 +198,7 @@ func (d *Device) MemSetAccess(p cudadrv.Ptr, bytes int64) error {
 	return g.setAccess(p, bytes, true)
 }
 
-// setAccess makes mappings side by side accessible to the GPU that has them, or to another one, of which there are no
-// books.
+// setAccess makes adjacent mappings accessible to their GPU, or to another one, which is not recorded.
 func (g *gpu) setAccess(p cudadrv.Ptr, bytes int64, own bool) error {
 	const c = call.MemSetAccess
 	if err := g.tiled(c, p, bytes, cudadrv.InvalidValue); err != nil {

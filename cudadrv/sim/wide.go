@@ -22,7 +22,7 @@ func (d *Device) MemsetD32Async(p cudadrv.Ptr, value uint32, count int64, s cuda
 	return d.wideFill(call.MemsetD32Async, p, value, 4, count, s)
 }
 
-// wideFill returns a memset of values of so many bytes.
+// wideFill returns a memset with values of the given size.
 func (d *Device) wideFill(c call.Call, p cudadrv.Ptr, value uint32, unit, count int64, s cudadrv.Stream) error {
 	g := d.gpu
 	g.mu.Lock()

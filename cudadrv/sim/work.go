@@ -26,8 +26,8 @@ func (d *Device) Launch(s cudadrv.Stream, duration time.Duration) error {
 	return nil
 }
 
-// Occupy keeps the stream busy until at least d from now. Unlike Launch it does not add up: a stream
-// that is busy longer already stays as it is.
+// Occupy keeps the stream busy until at least d from now. Unlike Launch it does not add up: it does not change a stream that is
+// busy longer.
 func (d *Device) Occupy(s cudadrv.Stream, duration time.Duration) error {
 	g := d.gpu
 	g.mu.Lock()

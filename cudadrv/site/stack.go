@@ -8,16 +8,15 @@ import (
 )
 
 const (
-	// programDepth is how many calls of the program are shown. Not fewer: a place is then told apart from others that
-	// share its innermost calls. Not more: each that is there costs 8 bytes of every note and some 40 ns.
+	// programDepth is the number of the program's calls in a stack. Not fewer: they distinguish places that share their
+	// innermost calls. Not more: each costs 8 bytes of every note and some 40 ns.
 	programDepth = 22
 	// depth is the number of calls that are noted. Up to ten are the allocator's own, whose number must not change the number
 	// of the program's: else one place would have two lists of frames, for a warm request and for a cold one.
 	depth = programDepth + 10
 )
 
-// Stack is the calls that led to a place, the innermost first. The zero Stack is a place that nobody noted. It does
-// not change once it was taken.
+// Stack is the calls that led to a place, the innermost first. The zero Stack is an unknown place. A Stack does not change.
 type Stack []uintptr
 
 // Here returns the place of the caller, without the skip innermost calls.

@@ -7,8 +7,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// Hook is told of each call. Its methods are called from the goroutine that makes the call, hence
-// from many goroutines at once.
+// Hook observes calls. Its methods are called from the goroutine that makes the call, hence from many goroutines at once.
 type Hook interface {
 	// Before runs ahead of the call. On an error the call is not made, After is not called, and the caller gets the error. The
 	// mark is passed to After.
@@ -56,7 +55,7 @@ func value[T any](d *Device, c call.Call, f func() (T, error)) (T, error) {
 	return v, err
 }
 
-// Info forwards to the device; it is no driver call and passes the hook by.
+// Info forwards to the device; it is no driver call and does not call the hook.
 func (d *Device) Info() cudadrv.Info { return d.inner.Info() }
 
 // Close forwards cuDevicePrimaryCtxRelease.

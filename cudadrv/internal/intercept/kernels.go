@@ -51,7 +51,7 @@ func (d *Device) ModuleGetGlobal(m cudadrv.Module, name string) (cudadrv.Ptr, in
 	return obtainTwo(d, call.ModuleGetGlobal, func(t cudadrv.Kernels) (cudadrv.Ptr, int64, error) { return t.ModuleGetGlobal(m, name) })
 }
 
-// LinkImages forwards cuLinkCreate to cuLinkDestroy. The hook is told of cuLinkComplete.
+// LinkImages forwards cuLinkCreate to cuLinkDestroy. The hook sees cuLinkComplete.
 func (d *Device) LinkImages(images ...[]byte) ([]byte, error) {
 	return obtain(d, call.LinkComplete, func(t cudadrv.Kernels) ([]byte, error) { return t.LinkImages(images...) })
 }

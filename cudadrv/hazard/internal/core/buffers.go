@@ -47,7 +47,7 @@ func (c *Core) Allocated(b Buffer) {
 				r.Hint = a.buffer.hint(a.use)
 				c.reports.add(r)
 			}
-			at.write, at.reads = access{}, nil // told
+			at.write, at.reads = access{}, nil // reported
 		}
 		at.buffer, at.managed = born, true
 	}

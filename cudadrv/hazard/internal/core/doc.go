@@ -14,7 +14,7 @@
 // Mapped memory is cut into cells: ranges that one allocation had last, and that the same work touched last. A
 // cell keeps its last write and the reads since of which none comes before another.
 //
-// A stream that was destroyed is forgotten once its work is known to be over: its place in the clocks then serves
-// another, and counts on. Cells merge when nothing tells them apart any more; there is at most one for each change of
-// allocation, last write or reads in mapped memory. The last unmappings and the first reports are kept, a bounded number.
+// A destroyed stream is forgotten once its work is known to be over: another stream then reuses its place in the clocks, and
+// continues its count. Equal cells merge; there is at most one for each change of allocation, last write or reads in mapped
+// memory. The last unmappings and the first reports are kept, a bounded number.
 package core

@@ -40,14 +40,14 @@ type capture struct {
 // graph is captured work. Its steps do not change.
 type graph struct {
 	steps []step
-	names []cudadrv.GraphNode // of the steps, once somebody asked the driver for them
+	names []cudadrv.GraphNode // of the steps, after GraphGetNodes
 }
 
 // exec is a graph that can be launched.
 type exec struct {
 	of    *graph // that it was made of
 	steps []step
-	keeps bool  // its memory is nobody else's: see GraphKeeps
+	keeps bool  // its memory is not reused: see GraphKeeps
 	last  Clock // after its last launch
 }
 
@@ -157,7 +157,7 @@ func (c *Core) NodeTouches(x cudadrv.GraphExec, n cudadrv.GraphNode, from site.S
 	}
 }
 
-// stepOf returns the step of a node of x. Nil: the node is not known; then x has no steps any more.
+// stepOf returns the step of a node of x. It returns nil for an unknown node, and forgets the steps of x.
 func (g *graphs) stepOf(x cudadrv.GraphExec, n cudadrv.GraphNode) *step {
 	e := g.execs[x]
 	if e == nil {

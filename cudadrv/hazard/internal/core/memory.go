@@ -113,7 +113,7 @@ func (c *cell) alike(d *cell) bool {
 	return c.buffer == d.buffer && c.managed == d.managed && c.write == d.write && slices.Equal(c.reads, d.reads)
 }
 
-// put adds a mapped range that nobody has touched.
+// put adds a mapped range without accesses.
 func (m *memory) put(begin, end cudadrv.Ptr, managed bool) {
 	for _, p := range m.cut(begin, end) {
 		if p.cell == nil {
@@ -155,7 +155,7 @@ func (c *cell) forget(point Clock) {
 // wrote records a write, which follows all accesses in the cell.
 func (c *cell) wrote(a access) { c.write, c.reads = a, nil }
 
-// read notes a read at a point; reads before it need not be known any more.
+// read records a read at a point, and drops the reads before it.
 func (c *cell) read(a access, point Clock) {
 	kept := c.reads[:0]
 	for _, r := range c.reads {

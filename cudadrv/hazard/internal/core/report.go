@@ -74,7 +74,7 @@ func streamText(s cudadrv.Stream, id uint32) string {
 	return fmt.Sprintf("stream %#x", uint64(s))
 }
 
-// buffer is a Buffer in the books.
+// buffer is a Buffer with the state of the checker.
 type buffer struct {
 	Buffer
 	freed bool
@@ -136,7 +136,7 @@ type reports struct {
 	count uint64
 	known map[string]bool // by kind and both places
 
-	numbers map[cudadrv.Stream]uint32 // of streams, where somebody has said them
+	numbers map[cudadrv.Stream]uint32 // of streams, from NumberStream and Allocated
 }
 
 // number notes the allocator's number of a stream.
