@@ -76,8 +76,8 @@ func (p *pair) status(c *cuda.Context) cudadrv.CaptureStatus {
 	return status
 }
 
-// calls are calls that touch the first context's stream, with a driver call that they make after they have asked whether the stream is
-// being captured.
+// calls are calls that touch the first context's stream, with a driver call that they make after they have asked whether the
+// stream is being captured.
 var callsOnAStream = map[string]struct {
 	at   string
 	call func(p *pair) error

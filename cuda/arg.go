@@ -70,8 +70,8 @@ func (a Arg) Of(offsetBytes, bytes int64) Arg {
 	return a
 }
 
-// SetBuffer puts another buffer into the argument, whose part stays: for arguments that are kept from launch to launch. Arguments by value
-// stay as they are.
+// SetBuffer puts another buffer into the argument, whose part stays: for arguments that are kept from launch to launch.
+// Arguments by value stay as they are.
 func (a *Arg) SetBuffer(b Buffer) {
 	if a != nil && a.mode != byValue {
 		a.buffer = b

@@ -19,8 +19,8 @@ type CaptureMode = cudadrv.CaptureMode
 const (
 	// Relaxed forbids nothing. Capture uses it.
 	Relaxed = cudadrv.CaptureRelaxed
-	// ThreadLocal refuses calls of the capturing thread that a graph cannot have, as an allocation past vram, which would otherwise be
-	// made once, at the capture.
+	// ThreadLocal refuses calls of the capturing thread that a graph cannot have, as an allocation past vram, which would
+	// otherwise be made once, at the capture.
 	ThreadLocal = cudadrv.CaptureThreadLocal
 	// Global refuses them from any thread.
 	Global = cudadrv.CaptureGlobal
@@ -220,8 +220,8 @@ func (p *capture) take(c *submission, b Buffer) bool {
 	return true
 }
 
-// settle looks which buffers were freed. Work that was submitted past this package to the stream that allocated one was submitted before: so
-// the free counts as a use by that stream.
+// settle looks which buffers were freed. Work that was submitted past this package to the stream that allocated one was
+// submitted before: so the free counts as a use by that stream.
 func (p *capture) settle() {
 	p.own = slices.DeleteFunc(p.own, func(one captured) bool {
 		if one.buffer.Live() {

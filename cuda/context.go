@@ -33,8 +33,8 @@ type Context struct {
 	}
 }
 
-// NewContext makes the context of a stream. It makes no driver call. Several contexts of one stream are the same to the device. The
-// caller closes it, before the stream. Errors: ErrNotOpen, vram.ErrClosed.
+// NewContext makes the context of a stream. It makes no driver call. Several contexts of one stream are the same to the device.
+// The caller closes it, before the stream. Errors: ErrNotOpen, vram.ErrClosed.
 func NewContext(s *Stream) (*Context, error) {
 	work, err := streams.NewSubmitter(s)
 	if err != nil {

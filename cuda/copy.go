@@ -67,8 +67,9 @@ func (c *Context) onFor(held *capture, submit func() error, ranges []Range) erro
 	return nil
 }
 
-// CopyIn copies a slice into a buffer, from the offset 0 on. The slice may be changed when it returns: the driver may wait for that. Errors:
-// ErrNotLive, ErrForeign, *RangeError, *vram.CaptureError, vram.ErrClosed, a *vram.StrandedError, and the driver's.
+// CopyIn copies a slice into a buffer, from the offset 0 on. The slice may be changed when it returns: the driver may wait for
+// that. Errors: ErrNotLive, ErrForeign, *RangeError, *vram.CaptureError, vram.ErrClosed, a *vram.StrandedError, and the
+// driver's.
 func CopyIn[T Element](c *Context, dst Buffer, src []T) error {
 	return c.CopyInAt(dst, 0, bytesOf(src))
 }

@@ -183,8 +183,8 @@ func TestLaunchesAreRefused(t *testing.T) {
 	other.free(foreign)
 }
 
-// A driver launches a kernel with fewer bytes of arguments than it has parameters, and the kernel has anything for the rest. So a kernel
-// with more than any launch here can have is refused here, too.
+// A driver launches a kernel with fewer bytes of arguments than it has parameters, and the kernel has anything for the rest. So
+// a kernel with more than any launch here can have is refused here, too.
 func TestAKernelWithTooManyParameters(t *testing.T) {
 	_, c := newRig(t)
 	m, err := c.LoadModule([]byte(".version 7.0\n.target sm_70\n.visible .entry wide(.param .b8 x[5000]) { ret; }"))

@@ -1,5 +1,5 @@
-// Package cuda puts work on the streams of vram: kernels from PTX, copies, fills, events and captured graphs, with the driver alone.
-// It needs no cgo and no toolkit.
+// Package cuda puts work on the streams of vram: kernels from PTX, copies, fills, events and captured graphs, with the driver
+// alone. It needs no cgo and no toolkit.
 //
 // # Use
 //
@@ -29,16 +29,17 @@
 //
 // # Memory that sleeps
 //
-// Buffers of an arena (package cuda/sleep) are used as any others. While the arena sleeps work on them, launches of graphs that have
-// their addresses and captures that touch them are refused with ErrAsleep.
+// Buffers of an arena (package cuda/sleep) are used as any others. While the arena sleeps work on them, launches of graphs that
+// have their addresses and captures that touch them are refused with ErrAsleep.
 //
 // # Several devices
 //
-// Context.CopyPeer copies between buffers of two devices, and Context.TransferPeer hands a buffer over to another device. The copy is
-// work of the receiving context; a context of the other device stands for the source there: it is made to wait, on the device, for
-// the copy, so that a free of the source waits, too. A launch takes buffers of another device once vram.Device.EnablePeerAccess has given
-// its device access to that one's memory, and is ordered with the streams of those buffers as a copy is; other work takes buffers of its
-// own device alone. Close waits for the launches on a device's memory; so devices may be closed in any order.
+// Context.CopyPeer copies between buffers of two devices, and Context.TransferPeer hands a buffer over to another device. The
+// copy is work of the receiving context; a context of the other device stands for the source there: it is made to wait, on the
+// device, for the copy, so that a free of the source waits, too. A launch takes buffers of another device once
+// vram.Device.EnablePeerAccess has given its device access to that one's memory, and is ordered with the streams of those
+// buffers as a copy is; other work takes buffers of its own device alone. Close waits for the launches on a device's memory; so
+// devices may be closed in any order.
 //
 // # Graphs
 //
@@ -60,9 +61,10 @@
 // them. A capture belongs to one goroutine, but work that others submit to the captured contexts becomes part of the graph.
 // Calls wait for the device only where their documentation says so.
 //
-// A capture announces itself before it begins. It waits until the driver calls that others make on its stream have ended, a Synchronize
-// among them; and from the announcement to its end, calls of others that would record an event on the stream, or wait for it, are
-// refused with a *vram.CaptureError (errors.Is with ErrCapturing). So no work is lost: it is part of the graph, or it runs, or it is
-// refused. That holds for a launch on a buffer of a stream that is being captured, too: make it again after the capture. Of captures
-// that are begun past this module, one that begins while such a call is made may refuse it in the same way.
+// A capture announces itself before it begins. It waits until the driver calls that others make on its stream have ended, a
+// Synchronize among them; and from the announcement to its end, calls of others that would record an event on the stream, or
+// wait for it, are refused with a *vram.CaptureError (errors.Is with ErrCapturing). So no work is lost: it is part of the
+// graph, or it runs, or it is refused. That holds for a launch on a buffer of a stream that is being captured, too: make it
+// again after the capture. Of captures that are begun past this module, one that begins while such a call is made may refuse it
+// in the same way.
 package cuda

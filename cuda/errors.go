@@ -14,8 +14,8 @@ import (
 )
 
 var (
-	// ErrNotLive refuses work on a buffer that was freed or handed over, or on a stale copy of one. It is the kind of *vram.NotLiveError, which
-	// names the call and the buffer; a launch has it in an *ArgumentError.
+	// ErrNotLive refuses work on a buffer that was freed or handed over, or on a stale copy of one. It is the kind of
+	// *vram.NotLiveError, which names the call and the buffer; a launch has it in an *ArgumentError.
 	ErrNotLive = streams.ErrNotLive
 	// ErrForeign refuses work on a buffer, or with a function, of another device.
 	ErrForeign = streams.ErrForeign
@@ -31,8 +31,8 @@ var (
 	ErrModuleInUse = errors.New("cuda: a graph has a kernel of the module")
 	// ErrGraphClosed refuses a launch of a graph that was closed.
 	ErrGraphClosed = errors.New("cuda: the graph is closed")
-	// ErrCapturing refuses a call that waits for a stream, or cannot be part of a graph, while the stream is captured. It is the kind of
-	// every *vram.CaptureError.
+	// ErrCapturing refuses a call that waits for a stream, or cannot be part of a graph, while the stream is captured. It is
+	// the kind of every *vram.CaptureError.
 	ErrCapturing = streams.ErrCapturing
 	// ErrOverlap refuses an operation with an output that shares memory with another operand. Launch does not check it: only
 	// the packages above know which operands a kernel reads and writes.

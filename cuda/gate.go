@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// gate counts the calls that use a graph, and lets one that changes or ends the graph have it alone. The driver forbids that a graph
-// is changed while it is launched.
+// gate counts the calls that use a graph, and lets one that changes or ends the graph have it alone. The driver forbids that a
+// graph is changed while it is launched.
 //
 //	open     --change-->  changing   enter waits; change waits for the calls that have entered
 //	changing --changed--> open
@@ -60,7 +60,8 @@ func (g *gate) leave() {
 
 func (g *gate) closed() bool { return g.state.Load() >= closedGate }
 
-// change waits for the calls that have entered, and has others wait until changed. Precondition: mu is held, and the gate not closed.
+// change waits for the calls that have entered, and has others wait until changed. Precondition: mu is held, and the gate not
+// closed.
 func (g *gate) change() { g.alone(changingGate) }
 
 func (g *gate) changed() { g.state.Add(-changingGate) }

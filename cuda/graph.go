@@ -11,8 +11,8 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// Graph is captured work that can be launched any number of times. Make one with Context.Capture, and close it. Any number of goroutines
-// may use it.
+// Graph is captured work that can be launched any number of times. Make one with Context.Capture, and close it. Any number of
+// goroutines may use it.
 type Graph struct {
 	on       *submission
 	pool     *Pool

@@ -68,8 +68,8 @@ func (f *failing) alloc(c *cuda.Context, bytes int64) cuda.Buffer {
 	return b
 }
 
-// A launch has the arguments and the order of one moment: whichever of its driver calls the other call meets, the driver is not told of
-// new arguments between the first call of a launch and its last, nor of a launch while the arguments change.
+// A launch has the arguments and the order of one moment: whichever of its driver calls the other call meets, the driver is not
+// told of new arguments between the first call of a launch and its last, nor of a launch while the arguments change.
 func TestArgumentsChangeBetweenLaunches(t *testing.T) {
 	const setParams, graphLaunch = "cuGraphExecKernelNodeSetParams", "cuGraphLaunch"
 	for _, meets := range []string{"cuEventRecord", "cuStreamWaitEvent", graphLaunch, setParams} {
@@ -281,7 +281,8 @@ func TestReplacedArgumentsLeaveEachKernel(t *testing.T) {
 	assert.Zero(t, r.dev.Stats().PendingBytes)
 }
 
-// A call that fails keeps nothing of its arguments, and the graph keeps its own; a refusal to order the memory is made good by the next call.
+// A call that fails keeps nothing of its arguments, and the graph keeps its own; a refusal to order the memory is made good by
+// the next call.
 func TestArgumentsThatAreRefused(t *testing.T) {
 	r, c := newFailing(t, sim.Config{})
 	d := r.context()

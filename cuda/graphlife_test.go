@@ -23,7 +23,8 @@ func heapBytes() int64 {
 	return int64(m.HeapAlloc) //nolint:gosec // far below the bound
 }
 
-// A graph and a pool that live long keep nothing of the streams that launched them: neither memory nor the time to look through them.
+// A graph and a pool that live long keep nothing of the streams that launched them: neither memory nor the time to look through
+// them.
 func TestAGraphForgetsStreams(t *testing.T) {
 	r, c := newFailing(t, sim.Config{})
 	pool, err := c.NewPool()

@@ -15,10 +15,10 @@ import (
 // capture, and not a buffer of a graph. As with Context.CopyPeer, the launch waits for the work of the buffer's stream so far,
 // and later work of that stream waits for the launch, so a free does. That costs two events for each stream of another device.
 //
-// Errors: *ArgumentError, with which nothing was submitted; *LaunchError; ErrNotOpen, ErrUnloaded, ErrForeign for a function of another
-// device, vram.ErrClosed; the driver's, with buffers of another device. With an *OrderError the launch was submitted. The error is, or wraps,
-// a *vram.CaptureError, with which nothing was submitted, while a stream is being captured whose buffers or work the launch has to wait
-// for, and as a capture of the context's own stream begins or ends.
+// Errors: *ArgumentError, with which nothing was submitted; *LaunchError; ErrNotOpen, ErrUnloaded, ErrForeign for a function of
+// another device, vram.ErrClosed; the driver's, with buffers of another device. With an *OrderError the launch was submitted.
+// The error is, or wraps, a *vram.CaptureError, with which nothing was submitted, while a stream is being captured whose
+// buffers or work the launch has to wait for, and as a capture of the context's own stream begins or ends.
 func (c *Context) Launch(f *Function, g Geometry, args ...Arg) error {
 	if !c.opened() {
 		return ErrNotOpen
@@ -113,7 +113,8 @@ func (c *submission) ordered(name string, g Geometry, args []Arg, submit func(*c
 	return err
 }
 
-// reachable returns the error of an argument whose buffer is refused as one of another device: nil if kernels reach that memory.
+// reachable returns the error of an argument whose buffer is refused as one of another device: nil if kernels reach that
+// memory.
 func (c *submission) reachable(a *Arg, err error) error {
 	if !errors.Is(err, ErrForeign) {
 		return err

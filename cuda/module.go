@@ -18,8 +18,9 @@ type Module struct {
 	paramCounts map[string]int // by kernel, as far as the image is readable
 }
 
-// LoadModule loads PTX text, a cubin or a fat binary. The driver compiles PTX, some milliseconds for a small kernel, unless its own
-// cache has it. Errors: ErrNotOpen, vram.ErrClosed, and the driver's: a *cudadrv.CallError whose Detail has the compiler's log.
+// LoadModule loads PTX text, a cubin or a fat binary. The driver compiles PTX, some milliseconds for a small kernel, unless its
+// own cache has it. Errors: ErrNotOpen, vram.ErrClosed, and the driver's: a *cudadrv.CallError whose Detail has the compiler's
+// log.
 func (c *Context) LoadModule(image []byte) (*Module, error) {
 	if !c.opened() {
 		return nil, ErrNotOpen
@@ -38,8 +39,8 @@ func (c *Context) LoadModule(image []byte) (*Module, error) {
 	return m, nil
 }
 
-// Link links PTX texts, relocatable cubins and fat binaries of such into one cubin, which LoadModule takes. Link does not take it again:
-// cudadrv.NoBinaryForGPU.
+// Link links PTX texts, relocatable cubins and fat binaries of such into one cubin, which LoadModule takes. Link does not take
+// it again: cudadrv.NoBinaryForGPU.
 func (c *Context) Link(images ...[]byte) ([]byte, error) {
 	if !c.opened() {
 		return nil, ErrNotOpen
@@ -112,11 +113,11 @@ type Function struct {
 	known      bool // params is complete
 }
 
-// Function finds a kernel by name and asks the driver for its parameters, so that launches can check their arguments (CUDA 12.4 and later).
-// It reads the number of parameters from PTX, cubins, and fat binaries with a part that is not compressed. For other images it asks the driver
-// until that knows no further parameter, which tools that check driver calls report as an error. Older drivers refuse a launch with too many
-// bytes of arguments, and detect no missing ones: the kernel reads undefined values. Errors: ErrNotOpen, ErrUnloaded, and the driver's:
-// cudadrv.NotFound, cudadrv.InvalidValue for "".
+// Function finds a kernel by name and asks the driver for its parameters, so that launches can check their arguments (CUDA 12.4
+// and later). It reads the number of parameters from PTX, cubins, and fat binaries with a part that is not compressed. For
+// other images it asks the driver until that knows no further parameter, which tools that check driver calls report as an
+// error. Older drivers refuse a launch with too many bytes of arguments, and detect no missing ones: the kernel reads undefined
+// values. Errors: ErrNotOpen, ErrUnloaded, and the driver's: cudadrv.NotFound, cudadrv.InvalidValue for "".
 func (m *Module) Function(name string) (*Function, error) {
 	if err := m.usable(); err != nil {
 		return nil, err
@@ -133,8 +134,8 @@ func (m *Module) Function(name string) (*Function, error) {
 	return f, nil
 }
 
-// askParams asks the driver for each parameter of the kernel: as many as the image has, or until there is no further one. Where the driver
-// does not support the call, launches lay the arguments out as C does.
+// askParams asks the driver for each parameter of the kernel: as many as the image has, or until there is no further one. Where
+// the driver does not support the call, launches lay the arguments out as C does.
 func (f *Function) askParams() error {
 	count, counted := f.module.paramCounts[f.name]
 	for !counted || len(f.params) < count {

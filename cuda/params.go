@@ -5,10 +5,11 @@ import (
 	"encoding/binary"
 )
 
-// The driver returns the offset and size of each parameter of a kernel, but not their number. Asking for one too many fails, and tools that
-// check its calls, as NVIDIA's compute-sanitizer, report that as an error. So the number is read from the image.
+// The driver returns the offset and size of each parameter of a kernel, but not their number. Asking for one too many fails,
+// and tools that check its calls, as NVIDIA's compute-sanitizer, report that as an error. So the number is read from the image.
 
-// A paramCounter collects the number of parameters of each kernel of an image. A kernel whose parts disagree, or cannot be read, has none.
+// A paramCounter collects the number of parameters of each kernel of an image. A kernel whose parts disagree, or cannot be
+// read, has none.
 type paramCounter struct {
 	counts map[string]int
 	unsure []string
@@ -42,7 +43,8 @@ func (c *paramCounter) add(kernel string, count int, sure bool) {
 	c.counts[kernel] = count
 }
 
-// readText finds ".entry name ( .param ..., .param ... )" in PTX. It also finds entries in comments; add drops them where they disagree.
+// readText finds ".entry name ( .param ..., .param ... )" in PTX. It also finds entries in comments; add drops them where they
+// disagree.
 func (c *paramCounter) readText(text []byte) {
 	for {
 		_, rest, found := bytes.Cut(text, []byte(".entry"))
@@ -60,7 +62,8 @@ func (c *paramCounter) readText(text []byte) {
 	}
 }
 
-// countParams counts the parameters of the list at the begin of text, and returns the text after it. A kernel without a list has no parameters.
+// countParams counts the parameters of the list at the begin of text, and returns the text after it. A kernel without a list
+// has no parameters.
 func countParams(text []byte) (count int, after []byte, ok bool) {
 	if len(text) == 0 {
 		return 0, nil, false
@@ -106,8 +109,9 @@ func isNameByte(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' || b == '$' || b == '%'
 }
 
-// A cubin is a 64-bit ELF file with a section of attributes for each kernel. An attribute has a header of 4 bytes: its form, its number, and a
-// value or the size of the value that follows. Package debug/elf rejects cubins: their e_version is a number of the toolkit.
+// A cubin is a 64-bit ELF file with a section of attributes for each kernel. An attribute has a header of 4 bytes: its form,
+// its number, and a value or the size of the value that follows. Package debug/elf rejects cubins: their e_version is a number
+// of the toolkit.
 const (
 	infoPrefix = ".nv.info." // followed by the kernel's name
 
@@ -135,8 +139,8 @@ const (
 	fatMagic = "\x50\xed\x55\xba"
 )
 
-// readFatBinary reads the parts of a fat binary that are not compressed. One readable part with a kernel is enough: CUDA requires the same
-// parameters of a kernel for all architectures. It reports false for a malformed binary.
+// readFatBinary reads the parts of a fat binary that are not compressed. One readable part with a kernel is enough: CUDA
+// requires the same parameters of a kernel for all architectures. It reports false for a malformed binary.
 func (c *paramCounter) readFatBinary(image []byte) bool {
 	little := binary.LittleEndian
 	if len(image) < fatHeaderBytes {
@@ -204,7 +208,8 @@ func (c *paramCounter) readCubin(image []byte) {
 	}
 }
 
-// countAttributes counts the parameters in a kernel's attributes. It is sure of a count above 0, and of 0 where the parameters take no bytes.
+// countAttributes counts the parameters in a kernel's attributes. It is sure of a count above 0, and of 0 where the parameters
+// take no bytes.
 func countAttributes(data []byte) (count int, sure bool) {
 	for len(data) >= 4 {
 		form, attribute, value := data[0], data[1], int(binary.LittleEndian.Uint16(data[2:]))

@@ -10,7 +10,8 @@ import (
 // ErrSameDevice refuses a copy between two devices whose contexts are of one: Context.Copy and Buffer.Transfer are for that.
 var ErrSameDevice = errors.New("cuda: both contexts are of one device")
 
-// OrderError reports that a copy between two devices was submitted, but that the source's stream could not be made to wait for it.
+// OrderError reports that a copy between two devices was submitted, but that the source's stream could not be made to wait for
+// it.
 type OrderError = streams.OrderError
 
 // CopyPeer submits a copy from a buffer of another device, for which a context of that device stands, to one of this device. It
@@ -22,8 +23,8 @@ type OrderError = streams.OrderError
 // is to run other work before the copy, pass a context of another stream of its device. Both devices must belong to one driver.
 //
 // Errors, with which nothing was submitted: ErrNotOpen, ErrSameDevice, ErrNotLive, ErrForeign for a buffer of neither context's
-// device, *LengthError, *RangeError, *vram.CaptureError, vram.ErrClosed, and the driver's, as cudadrv.NotSupported. With an *OrderError
-// the copy was submitted.
+// device, *LengthError, *RangeError, *vram.CaptureError, vram.ErrClosed, and the driver's, as cudadrv.NotSupported. With an
+// *OrderError the copy was submitted.
 func (c *Context) CopyPeer(dst Range, from *Context, src Range) error {
 	if err := c.copyable(from); err != nil {
 		return err

@@ -17,8 +17,8 @@ import (
 	"github.com/go-vram/vram/vramtest"
 )
 
-// several is devices of one simulated machine. Each has a checker of its own, which sees the work on the device's own streams: a read
-// of the source by a copy between devices is not among it, and bytes show whether that came in time.
+// several is devices of one simulated machine. Each has a checker of its own, which sees the work on the device's own streams:
+// a read of the source by a copy between devices is not among it, and bytes show whether that came in time.
 type several struct {
 	*testing.T
 	machine  *sim.Driver
@@ -272,7 +272,8 @@ func TestTransferPeerWithoutMemory(t *testing.T) {
 	s.free(y)
 }
 
-// Whichever driver call fails, the buffer is on exactly one device afterwards, with its bytes, and the other device has its memory back.
+// Whichever driver call fails, the buffer is on exactly one device afterwards, with its bytes, and the other device has its
+// memory back.
 func TestFailedTransfersLoseNothing(t *testing.T) {
 	for _, function := range []string{"cuEventCreate", "cuEventRecord", "cuStreamWaitEvent", "cuMemcpyPeerAsync", "cuStreamSynchronize", "cuMemCreate"} {
 		for call := range uint64(6) {
@@ -304,7 +305,8 @@ func TestFailedTransfersLoseNothing(t *testing.T) {
 	}
 }
 
-// Where the source's stream cannot be made to wait for a copy, the host waits; where that fails, too, the error says that nobody can.
+// Where the source's stream cannot be made to wait for a copy, the host waits; where that fails, too, the error says that
+// nobody can.
 func TestCopiesThatNoStreamWaitsFor(t *testing.T) {
 	for _, function := range []string{"cuEventRecord", "cuStreamWaitEvent"} {
 		s := newSeveral(t, sim.Config{Devices: 2}, vram.Config{})

@@ -96,8 +96,8 @@ func (p *Profile) destroy(one profiled) {
 	}
 }
 
-// Stop ends the profile, waits for its launches, and returns them in order. Of a launch whose time could not be taken the Duration is
-// below 0, and the error says why. The second call returns nothing.
+// Stop ends the profile, waits for its launches, and returns them in order. Of a launch whose time could not be taken the
+// Duration is below 0, and the error says why. The second call returns nothing.
 func (p *Profile) Stop() ([]KernelTime, error) {
 	if p == nil || p.on == nil {
 		return nil, ErrNotOpen

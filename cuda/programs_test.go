@@ -272,8 +272,8 @@ func play(t *testing.T, dev *vram.Device, seed uint64, steps int) {
 	require.FailNow(t, "memory stays reserved", "%+v", dev.Stats())
 }
 
-// A random program on three streams, with graphs, leaves the bytes that the same work leaves which is done at once, in the order of the
-// calls. VRAM_PROGRAMS is for how long, such as 10m, from the seed VRAM_SEED on.
+// A random program on three streams, with graphs, leaves the bytes that the same work leaves which is done at once, in the
+// order of the calls. VRAM_PROGRAMS is for how long, such as 10m, from the seed VRAM_SEED on.
 func TestProgramsDoWhatTheirWorkDoes(t *testing.T) {
 	span, _ := time.ParseDuration(os.Getenv("VRAM_PROGRAMS"))
 	first, _ := strconv.ParseUint(os.Getenv("VRAM_SEED"), 10, 64)

@@ -6,8 +6,8 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// reuse is the order of the work in a capture, as far as it decides which freed memory a captured stream may have: memory of which all
-// uses are before the stream's position, so that the graph has them in order.
+// reuse is the order of the work in a capture, as far as it decides which freed memory a captured stream may have: memory of
+// which all uses are before the stream's position, so that the graph has them in order.
 //
 // Streams have numbers, from 0 on. Each counts its uses of memory. A stream's position is a count for each stream (a vector
 // clock): uses of others up to it precede all later work of the stream. A position that covers a use covers everything before

@@ -55,8 +55,8 @@ func (c *submission) open(call func() error) error {
 	return call()
 }
 
-// submit makes driver calls that put work on the stream: for a capture, or for nil outside of any. If the stream has entered or left a
-// capture since the caller looked, the error is a *CaptureError.
+// submit makes driver calls that put work on the stream: for a capture, or for nil outside of any. If the stream has entered or
+// left a capture since the caller looked, the error is a *CaptureError.
 func (c *submission) submit(held *capture, call func() error) error {
 	if err := c.enter(held); err != nil {
 		return err

@@ -53,8 +53,9 @@ func (c *Context) LaunchWith(library string, submit func(device cudadrv.Device, 
 	}, func(*capture) {})
 }
 
-// WithContext runs f on this thread with the device's context current, as libraries want it that are called outside of LaunchWith: to make
-// a handle, say. Errors: ErrNotOpen, vram.ErrClosed, cudadrv.NotSupported on a device without a context, and f's.
+// WithContext runs f on this thread with the device's context current, as libraries want it that are called outside of
+// LaunchWith: to make a handle, say. Errors: ErrNotOpen, vram.ErrClosed, cudadrv.NotSupported on a device without a context,
+// and f's.
 func (c *Context) WithContext(f func() error) error {
 	if !c.opened() {
 		return ErrNotOpen

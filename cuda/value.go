@@ -45,8 +45,8 @@ type longValue struct {
 	refused *ValueError
 }
 
-// ValueError refuses an argument by value of a type that means nothing to a kernel: it has a pointer inside, as a slice has, or a number
-// whose size depends on the machine.
+// ValueError refuses an argument by value of a type that means nothing to a kernel: it has a pointer inside, as a slice has, or
+// a number whose size depends on the machine.
 type ValueError struct {
 	Type   string `json:"type"`   // of the argument
 	Inside string `json:"inside"` // the type in it that is refused

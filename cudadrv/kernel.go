@@ -55,8 +55,8 @@ type Kernels interface {
 	// ModuleGetFunction finds a kernel by name. CUDA_ERROR_NOT_FOUND: the module has none of that name.
 	// CUDA_ERROR_INVALID_VALUE: the name is empty.
 	ModuleGetFunction(m Module, name string) (Function, error)
-	// ModuleGetGlobal finds a variable of the module's in device memory. CUDA_ERROR_NOT_FOUND: the module has nothing of that name.
-	// CUDA_ERROR_INVALID_VALUE: the name is empty, or a kernel's.
+	// ModuleGetGlobal finds a variable of the module's in device memory. CUDA_ERROR_NOT_FOUND: the module has nothing of that
+	// name. CUDA_ERROR_INVALID_VALUE: the name is empty, or a kernel's.
 	ModuleGetGlobal(m Module, name string) (Ptr, int64, error)
 	// LinkImages links PTX texts and relocatable cubins into one cubin: cuLinkCreate, cuLinkAddData for each, cuLinkComplete
 	// and cuLinkDestroy. It is complete and not relocatable: as an input of another link it is CUDA_ERROR_NO_BINARY_FOR_GPU.
@@ -103,8 +103,8 @@ type CheckedHolds interface {
 // CheckedSleep is implemented by devices that check unmapped memory (cudadrv/hazard). The owner of sleeping memory reports it
 // here.
 type CheckedSleep interface {
-	// SleepBegins says that memory of the buffers that were allocated on a stream may be unmapped from here on, though they live, and
-	// that work on the stream itself saves and restores their contents.
+	// SleepBegins says that memory of the buffers that were allocated on a stream may be unmapped from here on, though they
+	// live, and that work on the stream itself saves and restores their contents.
 	SleepBegins(s Stream)
 	// SleepEnds says that the memory is mapped again, at the same addresses.
 	SleepEnds(s Stream)

@@ -26,7 +26,8 @@ type EventDescriptor [64]byte
 type SharedEvents interface {
 	// EventCreateShared makes an event without timing that IpcGetEventHandle takes.
 	EventCreateShared() (Event, error)
-	// IpcGetEventHandle is the event's name for other processes. CUDA_ERROR_INVALID_HANDLE: the event is none of EventCreateShared.
+	// IpcGetEventHandle is the event's name for other processes. CUDA_ERROR_INVALID_HANDLE: the event is none of
+	// EventCreateShared.
 	IpcGetEventHandle(e Event) (EventDescriptor, error)
 	// IpcOpenEventHandle makes an event of another process's name; the caller destroys it. The process that made the
 	// event cannot open it.

@@ -126,7 +126,8 @@ func TestStaleOperands(t *testing.T) {
 	require.NoError(t, h.Close())
 }
 
-// Sums of 16-bit products are fp32, also where the library splits a long K: the sum of the first half is no number of the output's type.
+// Sums of 16-bit products are fp32, also where the library splits a long K: the sum of the first half is no number of the
+// output's type.
 func TestLongSumsOf16BitsAreFloat32(t *testing.T) {
 	r := newRig(t)
 	h, err := cublaslt.Open(r.c)

@@ -3,10 +3,11 @@
 //
 // # Finding the library
 //
-// The environment variable VRAM_CUBLASLT names the file, or is "off", which forbids it. Without it libcublasLt.so.13 and then .12 are looked for (the
-// latter alone where the driver is of CUDA 12): by the loader, in $CUDA_HOME/lib64 and $CUDA_PATH/lib64, /usr/local/cuda/lib64, $CONDA_PREFIX/lib, and in
-// the folders of Python's wheels: site-packages/nvidia/{cu13,cublas}/lib of $VIRTUAL_ENV, the user and the system. A library is opened once in a
-// process, which takes 50 to 250 ms; each device's handle takes some milliseconds more.
+// The environment variable VRAM_CUBLASLT names the file, or is "off", which forbids it. Without it libcublasLt.so.13 and then
+// .12 are looked for (the latter alone where the driver is of CUDA 12): by the loader, in $CUDA_HOME/lib64 and
+// $CUDA_PATH/lib64, /usr/local/cuda/lib64, $CONDA_PREFIX/lib, and in the folders of Python's wheels:
+// site-packages/nvidia/{cu13,cublas}/lib of $VIRTUAL_ENV, the user and the system. A library is opened once in a process, which
+// takes 50 to 250 ms; each device's handle takes some milliseconds more.
 //
 // # Plans
 //

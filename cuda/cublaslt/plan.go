@@ -50,8 +50,8 @@ const (
 	epilogueNone, epilogueBias, epilogueGELU, epilogueGELUAux, epilogueGELUGradient = 1, 4, 32, 128 | 32, 192
 )
 
-// reductionComputeType is CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE: a product is not split along K, or the sums of its parts are kept in the type in
-// which it is computed. The two other schemes keep them in the type of the output.
+// reductionComputeType is CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE: a product is not split along K, or the sums of its parts are
+// kept in the type in which it is computed. The two other schemes keep them in the type of the output.
 const reductionComputeType = 2
 
 // halfBytes is the size of float16 and bfloat16.
@@ -149,7 +149,8 @@ func columnsOf(transposed bool, rows, columns int64) int64 {
 	return rowsOf(!transposed, rows, columns)
 }
 
-// describe fills the descriptor. Addresses of bias and Aux are set at each launch; here they have the alignment of those to come.
+// describe fills the descriptor. Addresses of bias and Aux are set at each launch; here they have the alignment of those to
+// come.
 func (h *Handle) describe(plan *Plan, p gemm.Problem) error {
 	set := func(attribute, value uint64, bytes uintptr) error {
 		return h.set(descSet, plan.desc, attribute, value, bytes)

@@ -130,8 +130,9 @@ func (p Problem) checkTypes() error {
 	return nil
 }
 
-// CheckOperands returns a *ProblemError for a range that is too short or begins between two elements, and an *OverlapError where C, or an Aux
-// that is written, shares elements with another operand. It does not look whether buffers are live: two of them share no memory.
+// CheckOperands returns a *ProblemError for a range that is too short or begins between two elements, and an *OverlapError
+// where C, or an Aux that is written, shares elements with another operand. It does not look whether buffers are live: two of
+// them share no memory.
 func (p Problem) CheckOperands(e Extent, o Operands) error {
 	p = p.Filled()
 	in, out := p.In.Bytes(), p.Out.Bytes()

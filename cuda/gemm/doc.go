@@ -1,5 +1,5 @@
-// Package gemm describes products of matrices in buffers: D = f(alpha·op(A)·op(B) + beta·C + bias), where D is stored over C. It
-// computes nothing: packages cuda/cublaslt and compute/kernel/matmul do.
+// Package gemm describes products of matrices in buffers: D = f(alpha·op(A)·op(B) + beta·C + bias), where D is stored over C.
+// It computes nothing: packages cuda/cublaslt and compute/kernel/matmul do.
 //
 // # Words
 //

@@ -47,13 +47,15 @@ type Precision uint8
 const (
 	// IEEE multiplies operands unrounded: in fp32 for Float32.
 	IEEE Precision = iota
-	// TF32 rounds operands to 10 bits of fraction: relative error 2^-11 for each, and up to 4/3·2^-11 in own kernels, which round by a product.
+	// TF32 rounds operands to 10 bits of fraction: relative error 2^-11 for each, and up to 4/3·2^-11 in own kernels, which
+	// round by a product.
 	TF32
 	// TF32x3 makes three products of TF32 for each, whose sum has the error of fp32. Operands are finite and below 2^127.
 	TF32x3
 	// RoundedBF16 rounds operands to bfloat16, 8 bits of precision: relative error 2^-8 for each.
 	RoundedBF16
-	// RoundedF16 rounds operands to float16, 11 bits of precision: relative error 2^-11 for each. From 65520 on they are infinite.
+	// RoundedF16 rounds operands to float16, 11 bits of precision: relative error 2^-11 for each. From 65520 on they are
+	// infinite.
 	RoundedF16
 )
 
@@ -108,8 +110,8 @@ type Problem struct {
 	TransposeA, TransposeB bool
 	// LDA, LDB, LDC and LDAux are leading dimensions in elements. 0: rows without a gap.
 	LDA, LDB, LDC, LDAux int64
-	// Batch is the number of products; 0: one. The strides are in elements. A stride of 0 for A or B: all have the same matrix. A
-	// stride of 0 for C, and for Aux: matrices without a gap.
+	// Batch is the number of products; 0: one. The strides are in elements. A stride of 0 for A or B: all have the same matrix.
+	// A stride of 0 for C, and for Aux: matrices without a gap.
 	Batch                                int64
 	StrideA, StrideB, StrideC, StrideAux int64
 

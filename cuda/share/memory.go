@@ -41,10 +41,10 @@ type Memory struct {
 	stats struct{ published, synchronized, awaited atomic.Uint64 }
 }
 
-// New makes memory that can be exported, of whole granules of the device, on the device of the context, and maps it.
-// The bytes are in no defined state. Errors: *SizeError, cuda.ErrNotOpen, vram.ErrClosed, a *vram.OutOfMemoryError where
-// the device's limit leaves no room, and the driver's: cudadrv.NotSupported where the device has no shareable handles, cudadrv.OutOfMemory, for which vram.Device.Trim may
-// help.
+// New makes memory that can be exported, of whole granules of the device, on the device of the context, and maps it. The bytes
+// are in no defined state. Errors: *SizeError, cuda.ErrNotOpen, vram.ErrClosed, a *vram.OutOfMemoryError where the device's
+// limit leaves no room, and the driver's: cudadrv.NotSupported where the device has no shareable handles, cudadrv.OutOfMemory,
+// for which vram.Device.Trim may help.
 func New(c *cuda.Context, bytes int64) (*Memory, error) {
 	m, shareable, err := newMemory(c, "cuMemCreate")
 	if err != nil {

@@ -228,7 +228,8 @@ func TestWorkBehindTheEventOfADeadPeer(t *testing.T) {
 	}
 }
 
-// endAfterADeath has a process end in that order after its peer has died: each step ends, and says why it could not do its part.
+// endAfterADeath has a process end in that order after its peer has died: each step ends, and says why it could not do its
+// part.
 func endAfterADeath(t *testing.T, lines []string) {
 	t.Helper()
 	library := libraryUnderTest(t)

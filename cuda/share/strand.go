@@ -27,8 +27,8 @@ type waits struct {
 	stuck bool // the stream was stranded because of the first
 }
 
-// spareWaits is how many waits that have passed are kept for their events. Not fewer: a stream has some on the way where the host runs
-// ahead. Not more: a stream makes its own in a few microseconds.
+// spareWaits is how many waits that have passed are kept for their events. Not fewer: a stream has some on the way where the
+// host runs ahead. Not more: a stream makes its own in a few microseconds.
 const spareWaits = 8
 
 // wait makes later work of a context wait for the peer's event, between marks.
@@ -161,8 +161,8 @@ func (m *Memory) advance(tail *streams.Tail, q *waits) error {
 	return nil
 }
 
-// passed reports whether the first wait of a stream has passed. One that is open has if a later one has begun; where there is none the mark is
-// recorded now.
+// passed reports whether the first wait of a stream has passed. One that is open has if a later one has begun; where there is
+// none the mark is recorded now.
 func (m *Memory) passed(tail *streams.Tail, q *waits) (bool, error) {
 	w := q.all[0]
 	switch {
@@ -187,8 +187,8 @@ func (m *Memory) passed(tail *streams.Tail, q *waits) (bool, error) {
 	return false, err
 }
 
-// watch ends waits for streams that wait for a dead peer. It looks at them from some time after the death on, and returns when the memory
-// is settled or no stream waits.
+// watch ends waits for streams that wait for a dead peer. It looks at them from some time after the death on, and returns when
+// the memory is settled or no stream waits.
 func (m *Memory) watch(l *link) {
 	if errors.Is(l.over(), ErrPeerClosed) || !l.awaitsEvents {
 		return

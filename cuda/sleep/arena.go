@@ -61,14 +61,14 @@ func (s State) String() string {
 // MarshalText implements encoding.TextMarshaler: the text of String.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// BlockBytes is the default length of the blocks in which contents are saved. Not longer: a call that is to end waits for the copy of
-// one, 10 ms on an H200. Not shorter: each costs a driver call for its memory, and a wait.
+// BlockBytes is the default length of the blocks in which contents are saved. Not longer: a call that is to end waits for the
+// copy of one, 10 ms on an H200. Not shorter: each costs a driver call for its memory, and a wait.
 const BlockBytes = 256 << 20
 
 // Options configure an arena.
 type Options struct {
-	// Host makes the memory for saved contents; it should be page-locked (host.NewPageLocked keeps it from sleep to sleep). Nil: each
-	// Sleep has the driver make it, and each Wake has it freed, which waits for all queued work of the device.
+	// Host makes the memory for saved contents; it should be page-locked (host.NewPageLocked keeps it from sleep to sleep).
+	// Nil: each Sleep has the driver make it, and each Wake has it freed, which waits for all queued work of the device.
 	Host host.Allocator
 	// BlockBytes is the length of a block of Host; 0: the constant BlockBytes.
 	BlockBytes int64
@@ -291,8 +291,8 @@ func (a *Arena) release(ctx context.Context) error {
 	return a.failed("giving memory back", err)
 }
 
-// Wake makes new physical memory for the arena's buffers, at the same addresses, and copies saved contents back. It waits for the
-// copies. Errors, in an *Error with the state after the call: ctx's, *vram.OutOfMemoryError, and the driver's; ErrClosed,
+// Wake makes new physical memory for the arena's buffers, at the same addresses, and copies saved contents back. It waits for
+// the copies. Errors, in an *Error with the state after the call: ctx's, *vram.OutOfMemoryError, and the driver's; ErrClosed,
 // ErrNilContext. After an error the arena is asleep, with nothing lost.
 func (a *Arena) Wake(ctx context.Context) error {
 	if err := a.begin(ctx); err != nil {

@@ -13,10 +13,10 @@
 //
 // # Words
 //
-// An Arena is a stream of its own from which buffers are allocated, and which sleeps and wakes as a whole. It sleeps: its buffers
-// live, their addresses stay reserved, and no physical memory is mapped there. Contents are the bytes of live buffers at the call of
-// Sleep, and of buffers that were freed and that a graph still holds: they are saved in page-locked memory of the host, or dropped.
-// Work is all that package cuda submits: launches, copies, fills and launches of graphs.
+// An Arena is a stream of its own from which buffers are allocated, and which sleeps and wakes as a whole. It sleeps: its
+// buffers live, their addresses stay reserved, and no physical memory is mapped there. Contents are the bytes of live buffers
+// at the call of Sleep, and of buffers that were freed and that a graph still holds: they are saved in page-locked memory of
+// the host, or dropped. Work is all that package cuda submits: launches, copies, fills and launches of graphs.
 //
 // # States
 //
@@ -36,9 +36,9 @@
 // buffers stays in the arena, for its next buffers, until Close. An arena counts in the device's limit while it is awake; the
 // device's Stats count sleeping memory in SleepingBytes, not in ReservedBytes.
 //
-// An arena is for buffers that live long: one that was used comes back to it when the device is known to have finished with it, as
-// memory of another stream does, and not in the order of the work. Work on an arena's buffers makes no driver call beyond its own
-// while one context uses them.
+// An arena is for buffers that live long: one that was used comes back to it when the device is known to have finished with it,
+// as memory of another stream does, and not in the order of the work. Work on an arena's buffers makes no driver call beyond
+// its own while one context uses them.
 //
 // # Failures
 //
@@ -51,18 +51,19 @@
 // the arena is asleep as before, and Wake releases its memory again as far as the driver permits: nothing is lost, and Wake may
 // be called again. If the driver cannot confirm the end of a copy, its memory is kept until a later call can.
 //
-// The device may be closed while an arena sleeps, and its contents go. Close of the arena then returns memory of Options.Host; the
-// arena's own page-locked memory has gone with the device.
+// The device may be closed while an arena sleeps, and its contents go. Close of the arena then returns memory of Options.Host;
+// the arena's own page-locked memory has gone with the device.
 //
 // # How long a call waits
 //
-// Sleep waits until all work on the buffers that was submitted before it has finished: its context ends that wait. A stream that is
-// being captured cannot be waited for, and the error is a *vram.CaptureError, also where the capture has ended within the call. Work that is submitted past package cuda, by the handle
-// of a stream, is not seen: it must have finished before the call. The end of the context is seen between two blocks of a copy
-// (BlockBytes), and while Wake waits for memory. Of several calls on one arena each waits for the one before it, or its context.
+// Sleep waits until all work on the buffers that was submitted before it has finished: its context ends that wait. A stream
+// that is being captured cannot be waited for, and the error is a *vram.CaptureError, also where the capture has ended within
+// the call. Work that is submitted past package cuda, by the handle of a stream, is not seen: it must have finished before the
+// call. The end of the context is seen between two blocks of a copy (BlockBytes), and while Wake waits for memory. Of several
+// calls on one arena each waits for the one before it, or its context.
 //
 // # Concurrency properties
 //
-// Any goroutine may call anything at any time. Alloc, frees and work take no lock: each adds to one counter and takes from it again.
-// Programs without an arena pay nothing.
+// Any goroutine may call anything at any time. Alloc, frees and work take no lock: each adds to one counter and takes from it
+// again. Programs without an arena pay nothing.
 package sleep

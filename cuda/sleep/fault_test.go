@@ -22,8 +22,8 @@ func (r *rig) fails(rules ...fault.Rule) {
 	require.NoError(r, r.faults.Add(rules...))
 }
 
-// TestEveryCallFails has each driver call of a sleep and a wake fail, one at a time, two in a row, and all from one on. The arena is
-// in the state that it reports, and has every byte as soon as the driver serves again.
+// TestEveryCallFails has each driver call of a sleep and a wake fail, one at a time, two in a row, and all from one on. The
+// arena is in the state that it reports, and has every byte as soon as the driver serves again.
 func TestEveryCallFails(t *testing.T) {
 	for name, count := range map[string]uint64{"one": 1, "two": 2, "all": fault.Forever} {
 		for _, result := range []cudadrv.Result{cudadrv.Unknown, cudadrv.OutOfMemory} {
@@ -186,8 +186,8 @@ func TestTheProgramMakesRoomForAWake(t *testing.T) {
 	r.holds(b, want)
 }
 
-// A capture that nobody announced, and that begins and ends while Sleep marks a stream, is the error of Sleep as a capture, and nothing of
-// the driver's. The next call succeeds.
+// A capture that nobody announced, and that begins and ends while Sleep marks a stream, is the error of Sleep as a capture, and
+// nothing of the driver's. The next call succeeds.
 func TestACaptureThatComesAndGoes(t *testing.T) {
 	r := newFaultyRig(t, sleep.Options{})
 	b, want := r.filled(5*mib, 1)

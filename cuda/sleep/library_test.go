@@ -16,8 +16,8 @@ import (
 	"github.com/go-vram/vram/host"
 )
 
-// TestAModelOnALibrary has the weights of a model sleep and wake on the driver's library: with the tag gpu, and -v, it logs the time
-// on hardware.
+// TestAModelOnALibrary has the weights of a model sleep and wake on the driver's library: with the tag gpu, and -v, it logs the
+// time on hardware.
 func TestAModelOnALibrary(t *testing.T) {
 	ctx := t.Context()
 	dev, err := vram.Open(vram.Config{Driver: library(t)})

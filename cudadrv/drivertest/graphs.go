@@ -89,7 +89,8 @@ func (b *bench) sums(a *adding, sum uint32) {
 	}
 }
 
-// In every mode work is captured and not performed, has nodes of its kinds in its order, and runs as often as the graph is launched.
+// In every mode work is captured and not performed, has nodes of its kinds in its order, and runs as often as the graph is
+// launched.
 func testGraphs(b *bench) {
 	g, ok := b.graphs()
 	if !ok {
@@ -206,8 +207,8 @@ func testGraphChanges(b *bench) {
 	b.release(a)
 }
 
-// A launch or an upload on a stream that is captured is refused in each mode, and breaks the capture; on another stream it works. The
-// graph stays as it was.
+// A launch or an upload on a stream that is captured is refused in each mode, and breaks the capture; on another stream it
+// works. The graph stays as it was.
 func testGraphsInGraphs(b *bench) {
 	g, ok := b.graphs()
 	if !ok {
@@ -368,8 +369,8 @@ func (b *bench) captureMistakes(g cudadrv.Graphs, s, other cudadrv.Stream, e cud
 	b.ok(g.GraphDestroy(b.captured(g, s, cudadrv.CaptureGlobal, func() { b.ok(b.dev.MemsetD8Async(p, 1, 64, s)) })))
 }
 
-// wrongThread ends captures on a thread that did not begin them: all end there, and only relaxed ones make a graph. The caller has
-// locked its thread.
+// wrongThread ends captures on a thread that did not begin them: all end there, and only relaxed ones make a graph. The caller
+// has locked its thread.
 func (b *bench) wrongThread(g cudadrv.Graphs, s cudadrv.Stream) {
 	b.Helper()
 	if b.simulated() && runtime.GOOS != "linux" {

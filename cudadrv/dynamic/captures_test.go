@@ -176,8 +176,8 @@ func TestModesAreChangedForCapturesOnly(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
-// A capture counts until it has ended, however it ends: not where the wrong stream ends it, and with its stream, or with the error that
-// says that it was broken or that the thread was the wrong one.
+// A capture counts until it has ended, however it ends: not where the wrong stream ends it, and with its stream, or with the
+// error that says that it was broken or that the thread was the wrong one.
 func TestCapturesCountUntilTheyEnd(t *testing.T) {
 	f := newFake(t)
 	dev, err := f.driver().Open(0)

@@ -50,8 +50,8 @@ func ended(image []byte) []byte {
 	return append(bytes.Clone(image), 0)
 }
 
-// compiling is a compilation and the image that it works on: a frame keeps one thing. A cubin has no compilation, and so no log: a process that
-// starts loads many.
+// compiling is a compilation and the image that it works on: a frame keeps one thing. A cubin has no compilation, and so no
+// log: a process that starts loads many.
 type compiling struct {
 	*compilation
 	image []byte

@@ -32,16 +32,17 @@
 //
 // # Kernels
 //
-// A launch hands the driver all parameters in one piece (CU_LAUNCH_PARAM_BUFFER_POINTER), allocates nothing, and makes no context
-// current unless it is on a standard stream. A text that has no 0 at its end is copied before it is loaded or linked. The log of a
-// compiler, of 8 KiB at most, is in the Detail of the error.
+// A launch hands the driver all parameters in one piece (CU_LAUNCH_PARAM_BUFFER_POINTER), allocates nothing, and makes no
+// context current unless it is on a standard stream. A text that has no 0 at its end is copied before it is loaded or linked.
+// The log of a compiler, of 8 KiB at most, is in the Detail of the error.
 //
 // # Captures
 //
-// A thread that captures in global mode makes CUDA refuse calls of the whole process with CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED,
-// and in thread-local mode calls of its own: calls that allocate or free, wait, or query whether work has finished. The refused
-// call also invalidates the capture. A thread whose own mode is relaxed is not refused. So a Device makes its calls as follows,
-// except calls that submit work to a stream (launches, records, waits, fills, copies, host functions) or query a capture.
+// A thread that captures in global mode makes CUDA refuse calls of the whole process with
+// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, and in thread-local mode calls of its own: calls that allocate or free, wait, or query
+// whether work has finished. The refused call also invalidates the capture. A thread whose own mode is relaxed is not refused.
+// So a Device makes its calls as follows, except calls that submit work to a stream (launches, records, waits, fills, copies,
+// host functions) or query a capture.
 //
 //   - During a capture that was begun by StreamBeginCapture of a device of this Driver in another mode than
 //     CaptureRelaxed, the thread is put into relaxed mode for the call. The capture stays valid.

@@ -73,8 +73,8 @@ func TestWhatIsMadeHasItsFlags(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
-// A call that fails leaves the thread with the contexts that it had, as one that works does, and so does one whose context could not be
-// made current.
+// A call that fails leaves the thread with the contexts that it had, as one that works does, and so does one whose context
+// could not be made current.
 func TestContextsStayCurrentAfterAFailure(t *testing.T) {
 	f := newFake(t)
 	f.setDevices(2)
@@ -113,8 +113,8 @@ func TestContextsStayCurrentAfterAFailure(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
-// Work on memory is submitted with the device's context current, also on a stream that is the caller's own: without it an H200's driver
-// refuses some.
+// Work on memory is submitted with the device's context current, also on a stream that is the caller's own: without it an
+// H200's driver refuses some.
 func TestWorkIsSubmittedWithItsContext(t *testing.T) {
 	f := newFake(t)
 	dev, err := f.driver().Open(0)

@@ -21,8 +21,8 @@ func (g *gate) unused() (frames int) {
 	return frames
 }
 
-// A call that is refused before the driver is asked gives its frame back, else Close would wait for it for ever: one whose arguments mean
-// nothing, and one that the device does not have.
+// A call that is refused before the driver is asked gives its frame back, else Close would wait for it for ever: one whose
+// arguments mean nothing, and one that the device does not have.
 func TestARefusedCallGivesItsFrameBack(t *testing.T) {
 	d := &device{lib: &library{}, info: cudadrv.Info{GranularityBytes: 2 << 20}}
 	d.gate.init()

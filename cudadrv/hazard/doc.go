@@ -21,8 +21,9 @@
 //
 // # Order
 //
-// There are two hosts, sides from which calls come: the program and the allocator. Each stream counts the work submitted to it. A point is a count for each stream (a vector clock), and an access
-// comes before a point if the point's count for its stream has reached it.
+// There are two hosts, sides from which calls come: the program and the allocator. Each stream counts the work submitted to it.
+// A point is a count for each stream (a vector clock), and an access comes before a point if the point's count for its stream
+// has reached it.
 //
 //	call                                         order
 //	work on a stream                             after that stream's earlier work, and all work that the program knew to be over
@@ -43,9 +44,9 @@
 //
 // While a stream is captured its work is part of the graph: its accesses are checked against each other, so that two branches
 // of a graph that race are reported when they are captured. Each GraphLaunch is then all accesses of the graph's nodes, on the
-// stream of the launch, one node after the other in the order of their capture: a graph that is launched after one of its buffers was freed
-// is a UseAfterFree, and after its memory was given to another stream a Race or an EarlyReuse. Such a report is placed at the launch, and
-// names the place where the node was captured.
+// stream of the launch, one node after the other in the order of their capture: a graph that is launched after one of its
+// buffers was freed is a UseAfterFree, and after its memory was given to another stream a Race or an EarlyReuse. Such a report
+// is placed at the launch, and names the place where the node was captured.
 //
 // KernelNodeSetParamsTouching replaces the accesses of a kernel for later launches; reports name the place of that call. After
 // GraphExecKernelNodeSetParams the accesses are unknown, and the kernel has none. The checker identifies the node by
@@ -55,8 +56,9 @@
 //
 // # Memory that sleeps
 //
-// Between SleepBegins and SleepEnds of a stream, memory of its live buffers may be unmapped once the accesses are known to be over, and
-// work on the stream itself may touch all memory: it saves and restores contents. Work of others on memory that is unmapped is reported as Unmapped.
+// Between SleepBegins and SleepEnds of a stream, memory of its live buffers may be unmapped once the accesses are known to be
+// over, and work on the stream itself may touch all memory: it saves and restores contents. Work of others on memory that is
+// unmapped is reported as Unmapped.
 //
 // # Several devices
 //

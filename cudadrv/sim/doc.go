@@ -52,8 +52,8 @@
 // CUDA_ERROR_ILLEGAL_ADDRESS, as on hardware. Close gives the memory back and forgets work that has not ended; slices of
 // MemHostAlloc must not be touched after it.
 //
-// Memory of MemHostAlloc is known to the GPU that made it, which has it at an address that is not the host's. Copies
-// between the device and memory that is not page-locked are waited for, but in a graph, which copies at each launch and does not wait.
+// Memory of MemHostAlloc is known to the GPU that made it, which has it at an address that is not the host's. Copies between
+// the device and memory that is not page-locked are waited for, but in a graph, which copies at each launch and does not wait.
 //
 // Without Config.Bytes none of this costs anything, and the calls of cudadrv.HostMemory are not supported.
 //

@@ -21,8 +21,8 @@ type Executor interface {
 // Follower is an Executor that tracks written bytes: it is notified of other writes. Its methods run as Executor's do.
 type Follower interface {
 	Executor
-	// Queued is called when a copy or a memset is queued or captured. The function that it returns, nil if there is nothing to do, is
-	// called each time that the bytes have changed.
+	// Queued is called when a copy or a memset is queued or captured. The function that it returns, nil if there is nothing to
+	// do, is called each time that the bytes have changed.
 	Queued(t Transfer) (performed func())
 	// Claimed is called for memory written by work that the simulation does not execute.
 	Claimed(p cudadrv.Ptr, bytes int64)
@@ -58,12 +58,12 @@ type KernelLaunch struct {
 }
 
 // Execution runs a kernel when it is its turn on the stream; a graph runs it at each launch. memory finds the accessible bytes
-// around an address, as far as they are one mapping, allocation or page-locked range. An error ends all work of the device, as on
-// hardware: with the result of its method Result() cudadrv.Result if it has one, else CUDA_ERROR_LAUNCH_FAILED.
+// around an address, as far as they are one mapping, allocation or page-locked range. An error ends all work of the device, as
+// on hardware: with the result of its method Result() cudadrv.Result if it has one, else CUDA_ERROR_LAUNCH_FAILED.
 type Execution func(memory func(p cudadrv.Ptr) (start cudadrv.Ptr, b []byte, ok bool)) error
 
-// ErrNoExecutor refuses a launch of a kernel on a device whose bytes it would not change: it is within a *cudadrv.CallError's chain, with
-// CUDA_ERROR_NOT_SUPPORTED.
+// ErrNoExecutor refuses a launch of a kernel on a device whose bytes it would not change: it is within a *cudadrv.CallError's
+// chain, with CUDA_ERROR_NOT_SUPPORTED.
 var ErrNoExecutor = errors.New("sim: nothing executes kernels on these bytes: give Config an Executor (vramtest.Kernels, ptxrun.New), or TimedKernels for launches that only take time")
 
 // executes returns the error of a launch whose results would be missing.

@@ -239,7 +239,8 @@ func onThread(f func()) {
 	<-done
 }
 
-// Calls that CUDA calls potentially unsafe are made in any thread during captures of any mode, and a capture belongs to its thread.
+// Calls that CUDA calls potentially unsafe are made in any thread during captures of any mode, and a capture belongs to its
+// thread.
 func TestCallsDuringCaptures(t *testing.T) {
 	const global, local, relaxed = cudadrv.CaptureGlobal, cudadrv.CaptureThreadLocal, cudadrv.CaptureRelaxed
 	for _, mode := range []cudadrv.CaptureMode{global, local, relaxed} {

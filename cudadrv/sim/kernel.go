@@ -70,8 +70,8 @@ func (d *Device) kernelTime(f cudadrv.Function, geometry cudadrv.Geometry) time.
 	return max(ask(fn.name, geometry), 0)
 }
 
-// LaunchKernel queues the time that the kernel takes. Config.Executor, if there is one, executes it at the end of that time. Error of a
-// device with bytes and without an executor: ErrNoExecutor, but with Config.TimedKernels.
+// LaunchKernel queues the time that the kernel takes. Config.Executor, if there is one, executes it at the end of that time.
+// Error of a device with bytes and without an executor: ErrNoExecutor, but with Config.TimedKernels.
 func (d *Device) LaunchKernel(f cudadrv.Function, geometry cudadrv.Geometry, params []byte, s cudadrv.Stream) error {
 	return d.LaunchKernelDeclared(f, geometry, params, s, nil)
 }

@@ -246,8 +246,8 @@ func TestALaunchTakesDeviceTime(t *testing.T) {
 	assert.Equal(t, sim.DefaultKernelTime, plain.Now())
 }
 
-// Where there are bytes that a kernel would change, and nothing that executes it, the launch is refused, and takes no time. Without bytes,
-// or where the program says that launches only take time, it does.
+// Where there are bytes that a kernel would change, and nothing that executes it, the launch is refused, and takes no time.
+// Without bytes, or where the program says that launches only take time, it does.
 func TestLaunchesThatNothingExecutes(t *testing.T) {
 	l := load(t, sim.Config{Bytes: true})
 	for _, prepare := range []func() error{func() error { return nil }, func() error { return l.BeginCapture(l.stream) }} {

@@ -123,8 +123,8 @@ func (r *reader) version(p *program) error {
 	return nil
 }
 
-// target refuses text for a newer architecture than the device's, as the driver does. sm_90a is the device's own; a variant of an older
-// architecture does not exist, which ptx.Check reports.
+// target refuses text for a newer architecture than the device's, as the driver does. sm_90a is the device's own; a variant of
+// an older architecture does not exist, which ptx.Check reports.
 func (r *reader) target() error {
 	name := r.next()
 	sm, err := strconv.Atoi(strings.TrimRight(strings.TrimPrefix(name, "sm_"), "af"))

@@ -80,8 +80,8 @@ func (d *Device) Memcpy2DAsync(r cudadrv.Copy2D, s cudadrv.Stream) error {
 	return g.submit(st, memcpyTime(bytes), w)
 }
 
-// sensible reports whether a copy of rows can be: pitches take the rows, and the number of bytes between the first and the last fits.
-// As the driver does, it takes a pitch of 0 for any number of rows, which lie in one place then.
+// sensible reports whether a copy of rows can be: pitches take the rows, and the number of bytes between the first and the last
+// fits. As the driver does, it takes a pitch of 0 for any number of rows, which lie in one place then.
 func sensible(r cudadrv.Copy2D) bool {
 	pitch := max(r.DstPitch, r.SrcPitch)
 	wide := func(pitch int64) bool { return pitch >= r.WidthBytes || pitch == 0 }

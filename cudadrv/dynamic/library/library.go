@@ -19,7 +19,8 @@ type Library struct {
 // Function is a function of a library; 0 is none.
 type Function uintptr
 
-// Open opens a library by its path, or by a name that the loader finds. Its functions stay out of the way of others' (RTLD_LOCAL).
+// Open opens a library by its path, or by a name that the loader finds. Its functions stay out of the way of others'
+// (RTLD_LOCAL).
 func Open(path string) (*Library, error) {
 	defer lockThread()()
 	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
@@ -42,8 +43,8 @@ func (l *Library) Function(name string) (Function, error) {
 	return Function(at), nil
 }
 
-// lockThread keeps the goroutine on its thread until the returned function is called: the loader keeps the reason of a failure by thread, and
-// purego asks for the reason in a second call.
+// lockThread keeps the goroutine on its thread until the returned function is called: the loader keeps the reason of a failure
+// by thread, and purego asks for the reason in a second call.
 func lockThread() (unlock func()) {
 	runtime.LockOSThread()
 	return runtime.UnlockOSThread

@@ -190,8 +190,8 @@ func (c *Core) GraphLaunched(x cudadrv.GraphExec, s cudadrv.Stream, from site.St
 	e.last = c.order.reach(s).point.copied()
 }
 
-// mayTouch reports whether a launch may touch memory of a buffer: of one that had it when the graph was captured and has not been freed,
-// or, where the graph keeps its memory, freed or not, or that a hold has.
+// mayTouch reports whether a launch may touch memory of a buffer: of one that had it when the graph was captured and has not
+// been freed, or, where the graph keeps its memory, freed or not, or that a hold has.
 func (e *exec) mayTouch(c *Core, b *buffer, owners []*buffer) bool {
 	if e.keeps && c.holds[b.Stream] {
 		return true
