@@ -76,8 +76,8 @@ func (p *pair) status(c *cuda.Context) cudadrv.CaptureStatus {
 	return status
 }
 
-// calls are calls that touch the first context's stream, with a driver call that they make after they have asked whether the stream is
-// being captured.
+// calls are calls that touch the first context's stream, with a driver call that they make after they have asked whether the
+// stream is being captured.
 var callsOnAStream = map[string]struct {
 	at   string
 	call func(p *pair) error
@@ -114,7 +114,7 @@ var callsOnAStream = map[string]struct {
 	}},
 }
 
-// A capture begins behind the calls on its stream that others have begun, and neither gets anything of the other.
+// A capture begins after the calls that others have begun on its stream, and neither includes work of the other.
 func TestACaptureBeginsBehindCalls(t *testing.T) {
 	for name, row := range callsOnAStream {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestACaptureBeginsBehindCalls(t *testing.T) {
 	}
 }
 
-// A stream that joins a capture does so behind the calls on it.
+// A stream joins a capture after the calls in progress on it.
 func TestAJoiningStreamIsAnnounced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
@@ -188,7 +188,7 @@ func TestAJoiningStreamIsAnnounced(t *testing.T) {
 	})
 }
 
-// What others submit for a capture is part of the graph also where the capture is about to end.
+// Work that others submit to a capture becomes part of the graph, also while the capture is ending.
 func TestACaptureEndsBehindCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
@@ -206,7 +206,7 @@ func TestACaptureEndsBehindCalls(t *testing.T) {
 			captured <- err
 		}()
 		synctest.Wait()
-		assert.Empty(t, captured, "the capture ends behind the call")
+		assert.Empty(t, captured, "the capture ends after the call")
 		require.ErrorIs(t, c.Fill8(cuda.Whole(p.of[0]), 8), cuda.ErrCapturing, "further work is turned away")
 		resume()
 		require.NoError(t, <-called)
@@ -241,8 +241,8 @@ func TestACaptureInsideACall(t *testing.T) {
 	})
 }
 
-// A capture that nobody announced, and that begins between a query and a call, gets no call of the module's: work is refused, and not
-// lost, and the capture goes on.
+// A capture that was not announced, and begins between a query and a call, receives none of the package's calls: work is
+// refused, not lost, and the capture continues.
 func TestCapturesPastTheModule(t *testing.T) {
 	for name, call := range map[string]func(p *pair) error{
 		"work on its buffer": func(p *pair) error { return p.on[1].Fill8(cuda.Whole(p.of[0]), 2) },
@@ -291,7 +291,7 @@ func TestCapturesPastTheModule(t *testing.T) {
 	}
 }
 
-// A call on the legacy default stream would end the capture of a blocking stream: the capture begins behind it.
+// A call on the legacy default stream would end the capture of a blocking stream: the capture begins after it.
 func TestABlockingStreamIsCapturedBehindTheDefaultStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newPair(t)
@@ -360,7 +360,7 @@ func TestTheCloseOfADeviceSparesCapturesOfOthers(t *testing.T) {
 	})
 }
 
-// Whatever a capture forbids is an error of one kind, with the stream.
+// Each call that a capture forbids returns an error of one kind, with the stream.
 func TestErrorsOfACapture(t *testing.T) {
 	p := newPair(t)
 	defer p.close()

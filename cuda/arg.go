@@ -13,14 +13,15 @@ type Geometry = cudadrv.Geometry
 // Dim3 is a size in three directions.
 type Dim3 = cudadrv.Dim3
 
-// Cover is the geometry of a kernel with a thread for each of n elements, in blocks of so many threads. At least one block.
+// Cover returns the geometry of a kernel with a thread for each of n elements, in blocks of blockThreads threads: at least one
+// block.
 func Cover(n, blockThreads int) Geometry {
 	blockThreads = max(blockThreads, 1)
 	blocks := max((n+blockThreads-1)/blockThreads, 1)
-	return Geometry{Grid: Dim3{X: uint32(blocks), Y: 1, Z: 1}, Block: Dim3{X: uint32(blockThreads), Y: 1, Z: 1}} //nolint:gosec // CUDA refuses what is too large
+	return Geometry{Grid: Dim3{X: uint32(blocks), Y: 1, Z: 1}, Block: Dim3{X: uint32(blockThreads), Y: 1, Z: 1}} //nolint:gosec // CUDA refuses larger values
 }
 
-// mode says what a kernel does with an argument.
+// mode is how a kernel uses an argument.
 type mode uint8
 
 const (
@@ -45,22 +46,23 @@ type Arg struct {
 // pointerBytes is the size of a parameter that is an address.
 const pointerBytes = 8
 
-// In is a buffer that the kernel reads.
+// In marks a buffer that the kernel reads.
 func In(b Buffer) Arg {
 	return Arg{buffer: b, bytes: b.Bytes(), size: pointerBytes, align: pointerBytes, mode: reads}
 }
 
-// Out is a buffer that the kernel writes.
+// Out marks a buffer that the kernel writes.
 func Out(b Buffer) Arg {
 	return Arg{buffer: b, bytes: b.Bytes(), size: pointerBytes, align: pointerBytes, mode: writes}
 }
 
-// InOut is a buffer that the kernel reads and writes.
+// InOut marks a buffer that the kernel reads and writes.
 func InOut(b Buffer) Arg {
 	return Arg{buffer: b, bytes: b.Bytes(), size: pointerBytes, align: pointerBytes, mode: readsAndWrites}
 }
 
-// Of is the argument of a part of its buffer: the kernel gets the address of the part's begin. Arguments by value stay as they are.
+// Of returns the argument of a part of its buffer: the kernel gets the address of the part's begin. Arguments by value stay as
+// they are.
 func (a Arg) Of(offsetBytes, bytes int64) Arg {
 	if a.mode != byValue {
 		a.offset, a.bytes = offsetBytes, bytes
@@ -68,8 +70,8 @@ func (a Arg) Of(offsetBytes, bytes int64) Arg {
 	return a
 }
 
-// SetBuffer puts another buffer into the argument, whose part stays: for arguments that are kept from launch to launch. Arguments by value
-// stay as they are.
+// SetBuffer puts another buffer into the argument, whose part stays: for arguments that are kept from launch to launch.
+// Arguments by value stay as they are.
 func (a *Arg) SetBuffer(b Buffer) {
 	if a != nil && a.mode != byValue {
 		a.buffer = b
@@ -84,7 +86,7 @@ func within(b Buffer, offset, bytes int64) error {
 	return nil
 }
 
-// maxParamBytes is what all parameters of a kernel may have on every device.
+// maxParamBytes is the limit of all parameters of a kernel together on every device.
 const maxParamBytes = 4096
 
 // params are the arguments of a launch as the driver takes them: in the heap, since the stack of a goroutine moves.

@@ -17,7 +17,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// rawLaunch is the driver's function.
+// rawLaunch returns the driver's function.
 func rawLaunch(tb testing.TB) uintptr {
 	tb.Helper()
 	lib, err := purego.Dlopen("libcuda.so.1", purego.RTLD_NOW|purego.RTLD_GLOBAL)
@@ -36,8 +36,8 @@ func rawGraphLaunch(tb testing.TB) uintptr {
 	return f
 }
 
-// batchLaunches is after how many launches a benchmark waits for the device, off the clock: the queue holds 1024, and a launch that finds it
-// full waits.
+// batchLaunches is after how many launches a benchmark waits for the device, off the clock: the queue holds 1024, and a launch
+// that finds it full waits.
 const batchLaunches = 400
 
 // launches measures the host's time of a launch.
@@ -55,8 +55,8 @@ func launches(b *testing.B, c *cuda.Context, launch func()) {
 	require.NoError(b, c.Synchronize(context.Background()))
 }
 
-// inTurns measures the host's time of two ways to launch, a batch of one and then a batch of the other, so that other load of the machine
-// meets both: the medians, and the median of the ratios.
+// inTurns measures the host's time of two ways to launch, a batch of one and then a batch of the other, so that other load of
+// the machine meets both: the medians, and the median of the ratios.
 func inTurns(b *testing.B, c *cuda.Context, raw, ours func()) {
 	b.Helper()
 	batch := func(launch func()) float64 {

@@ -17,10 +17,10 @@ type CaptureMode = cudadrv.CaptureMode
 
 // The modes of a capture.
 const (
-	// Relaxed forbids nothing. It is what Capture takes.
+	// Relaxed forbids nothing. Capture uses it.
 	Relaxed = cudadrv.CaptureRelaxed
-	// ThreadLocal refuses calls of the capturing thread that a graph cannot have, as an allocation past vram, which would otherwise be
-	// made once, at the capture.
+	// ThreadLocal refuses calls of the capturing thread that a graph cannot have, as an allocation past vram, which would
+	// otherwise be made once, at the capture.
 	ThreadLocal = cudadrv.CaptureThreadLocal
 	// Global refuses them from any thread.
 	Global = cudadrv.CaptureGlobal
@@ -37,10 +37,10 @@ type options struct {
 // Mode captures in that mode.
 func Mode(m CaptureMode) Option { return func(o *options) { o.mode = m } }
 
-// capture is a capture under way.
+// capture is a capture in progress.
 type capture struct {
 	pool *Pool
-	mu   sync.Mutex // guards what follows; launches in a capture are cold
+	mu   sync.Mutex // guards the fields below; launches in a capture are cold
 
 	streams []*submission // that are captured: the first began it. The index is the number in order
 	order   reuse
@@ -62,16 +62,16 @@ type captured struct {
 	count  uint64 // of the allocation
 }
 
-// Capture runs f, and makes a graph of what it submits to the context, and to others that join it by Context.Wait; nothing of that runs.
-// It takes memory of Context.Alloc inside from the graph's hold: see the package comment. f runs on this goroutine and its
-// thread. If f returns an error, or panics, there is no graph. The caller closes the graph.
+// Capture runs f, and makes a graph of the work that it submits to the context, and to others that join it by Context.Wait;
+// none of that work runs. It takes memory of Context.Alloc inside from the graph's hold: see the package comment. f runs on
+// this goroutine and its thread. If f returns an error, or panics, there is no graph. The caller closes the graph.
 //
-// The capture begins once the driver calls that others make on the stream have ended, a Synchronize among them, and f's return is followed
-// by a wait for what others are submitting to it. Until then further calls that may not be part of it are refused: see the package comment.
-// A call that does not end for ten seconds refuses the capture instead: so does one from which Capture is called.
+// The capture begins once the driver calls of others on the stream, Synchronize included, have returned. After f it waits for
+// calls that others have begun. Until then further calls that may not be part of it are refused: see the package comment. If a
+// call does not return within ten seconds, or Capture is called from within one, the capture is refused.
 //
-// Errors: f's; a *vram.CaptureError for a context that is captured, or with vram.ErrBusy as above; cudadrv.NotSupported, those of making
-// a stream, and the driver's.
+// Errors: f's; a *vram.CaptureError for a context that is captured, or with vram.ErrBusy as above; cudadrv.NotSupported, errors
+// of making a stream, and the driver's.
 func (c *Context) Capture(f func() error, with ...Option) (g *Graph, err error) {
 	if !c.opened() {
 		return nil, ErrNotOpen
@@ -91,7 +91,7 @@ func (c *Context) Capture(f func() error, with ...Option) (g *Graph, err error) 
 		}
 		pool = own
 		own.shared = false
-		defer func() { err = errors.Join(err, own.Close()) }() // the graph keeps it open; without a graph it goes
+		defer func() { err = errors.Join(err, own.Close()) }() // the graph keeps it open; without a graph it is freed
 	}
 	if err := pool.enter(); err != nil {
 		return nil, err
@@ -108,7 +108,7 @@ func (c *Context) Capture(f func() error, with ...Option) (g *Graph, err error) 
 	return c.instantiate(p, captured)
 }
 
-// instantiate makes a graph of what was captured, or drops that.
+// instantiate makes a graph of the captured work, or drops it on an error.
 func (c *Context) instantiate(p *capture, captured cudadrv.Graph) (g *Graph, err error) {
 	defer func() {
 		if g == nil { // also after a panic
@@ -150,7 +150,7 @@ func (c *Context) capturing(pool *Pool, mode CaptureMode, f func() error) (_ *ca
 	}
 	complete := false
 	defer func() {
-		p.end() // what comes now runs
+		p.end() // later work runs
 		if !complete {
 			p.drop()
 		}
@@ -181,7 +181,7 @@ func (c *submission) destroyGraph(g cudadrv.Graph) error {
 	return c.work.Guarded(func() error { return c.graphs.GraphDestroy(g) })
 }
 
-// drop ends what a capture owns that becomes no graph.
+// drop releases the resources of a capture that does not become a graph.
 func (p *capture) drop() {
 	for _, b := range p.scratch {
 		_ = b.Free() // a caller of the capture may have done so
@@ -191,8 +191,8 @@ func (p *capture) drop() {
 	}
 }
 
-// alloc allocates for a captured stream. Branches of a graph may run at the same time, so that one may have what another has freed once it
-// is behind all uses of that: memory of the hold that is not free for the stream is put aside until the rest was looked at.
+// alloc allocates for a captured stream. Branches of a graph may run at the same time, so a stream may reuse memory that
+// another freed only after all its uses. alloc sets memory that the stream may not use aside until it has tried the rest.
 func (p *capture) alloc(c *submission, bytes int64) (b Buffer, err error) {
 	var aside []Buffer
 	for {
@@ -202,26 +202,26 @@ func (p *capture) alloc(c *submission, bytes int64) (b Buffer, err error) {
 		aside = append(aside, b)
 	}
 	for _, one := range aside {
-		_ = one.Free() // nobody else has it
+		_ = one.Free() // no other user has it
 	}
 	return b, err
 }
 
-// take gives a captured stream a new buffer, and reports whether it may have that memory.
+// take records a new buffer of a captured stream, and reports whether the stream may use its memory.
 func (p *capture) take(c *submission, b Buffer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.settle()
 	stream, memory := slices.Index(p.streams, c), spanOf(b)
 	if stream < 0 || !p.order.free(stream, memory) {
-		return stream < 0 // the capture has ended meanwhile
+		return stream < 0 // the capture has ended
 	}
 	p.own = append(p.own, captured{b, stream, p.order.take(stream, memory)})
 	return true
 }
 
-// settle looks which buffers were freed. Work that was submitted past this package to the stream that allocated one was submitted before: so
-// the free counts as a use by that stream.
+// settle looks which buffers were freed. Work that was submitted past this package to the stream that allocated one was
+// submitted before: so the free counts as a use by that stream.
 func (p *capture) settle() {
 	p.own = slices.DeleteFunc(p.own, func(one captured) bool {
 		if one.buffer.Live() {
@@ -232,9 +232,9 @@ func (p *capture) settle() {
 	})
 }
 
-// touch notes that work of a captured stream has the address of a buffer. A buffer from outside is announced to be used by the hold, and
-// one of the hold is the stream's until others are behind the work. Work of a stream on a buffer that another one has allocated is put
-// behind the allocation, since the memory may have been in use before.
+// touch notes that work of a captured stream has the address of a buffer. It records a use by the hold for a buffer from
+// outside. A buffer of the hold belongs to the stream until other streams wait for the work. Work on a buffer of another stream
+// waits for its allocation, since the memory may have been in use before.
 func (p *capture) touch(c *submission, b Buffer) error {
 	home, ok := streams.Home(b)
 	if !ok {
@@ -283,7 +283,7 @@ func (p *capture) launched(f *Function, g Geometry) {
 	p.kernels = append(p.kernels, &node{Kernel: Kernel{Function: f, Geometry: g}})
 }
 
-// workspace is a buffer that the graph frees.
+// workspace returns a buffer that the graph frees.
 func (p *capture) workspace(c *submission, bytes int64) (Buffer, error) {
 	b, err := p.alloc(c, bytes)
 	if err != nil {
@@ -298,7 +298,7 @@ func (p *capture) workspace(c *submission, bytes int64) (Buffer, error) {
 	return b, nil
 }
 
-// settleStreams waits until what was to be part of the graph has been submitted, and lets nothing more become part of it.
+// settleStreams waits for submissions to the capture that have begun, and ends it for later ones.
 func (p *capture) settleStreams() {
 	p.mu.Lock()
 	p.ended = true
@@ -306,12 +306,12 @@ func (p *capture) settleStreams() {
 		one.released()
 	}
 	p.mu.Unlock()
-	for _, one := range p.streams { // no stream joins any more
+	for _, one := range p.streams { // no further stream joins
 		one.work.SettleCapture()
 	}
 }
 
-// end lets the streams go.
+// end ends the capture of its streams.
 func (p *capture) end() {
 	for _, one := range p.streams {
 		one.work.EndCapture()
@@ -334,7 +334,7 @@ func (p *capture) join(c, behind *submission) error {
 	if c.capture.Load() == p {
 		return p.wait(c, behind)
 	}
-	return c.work.BeginCapture(func() error { // what others submit to the stream from here on may be part of the graph
+	return c.work.BeginCapture(func() error { // from here on submissions of others may become part of the graph
 		p.streams = append(p.streams, c)
 		p.order.add()
 		joined := false
@@ -375,9 +375,9 @@ func (p *capture) wait(c, behind *submission) error {
 	return nil
 }
 
-// Pool is memory for graphs that run one after the other: what one has freed inside its capture the next may have. So a buffer that
-// a capture has left live has its bytes until another graph of the pool is launched. Close the pool when no further graph is to be
-// captured with it; its memory goes with the last graph.
+// Pool is memory for graphs that run one after the other: a graph may reuse memory that the one before it freed inside its
+// capture. So a buffer that outlives its capture keeps its contents until another graph of the pool is launched. Close the pool
+// after the last capture with it; its memory is freed with the last graph.
 type Pool struct {
 	on     *submission
 	hold   streams.Hold
@@ -387,7 +387,7 @@ type Pool struct {
 	users    int        // graphs and captures
 	closed   bool
 	ended    bool
-	launched []*Stream        // on which closed graphs were launched, but for streams that have finished
+	launched []*Stream        // of closed graphs, except streams that have finished
 	leases   []*streams.Lease // of graphs' arguments that were replaced, for which buffers may still wait, in the order of their ends
 }
 
@@ -410,7 +410,7 @@ func (c *Context) NewPool() (*Pool, error) {
 // different streams.
 func Shared(p *Pool) Option { return func(o *options) { o.pool = p } }
 
-// HeldBytes is how much memory the pool holds.
+// HeldBytes returns the size of the pool's memory.
 func (p *Pool) HeldBytes(ctx context.Context) (int64, error) {
 	if p == nil || p.on == nil {
 		return 0, ErrNotOpen
@@ -419,8 +419,8 @@ func (p *Pool) HeldBytes(ctx context.Context) (int64, error) {
 	return n.HeldBytes, err
 }
 
-// Close ends the pool for further captures. Memory goes when the last graph is closed: this call, or that one, waits for its
-// launches. Idempotent.
+// Close refuses further captures with the pool. Its memory is freed when the last graph is closed: this call, or that one,
+// waits for its launches. Idempotent.
 func (p *Pool) Close() error {
 	if p == nil || p.on == nil {
 		return ErrNotOpen
@@ -455,14 +455,14 @@ func (p *Pool) leave(launched []*Stream) error {
 	return p.end()
 }
 
-// endAgain is end for a graph that was closed before.
+// endAgain retries end for a graph that was closed before.
 func (p *Pool) endAgain() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.end()
 }
 
-// end lets the memory go, once, when nobody uses the pool.
+// end frees the memory, once, when the pool has no users.
 func (p *Pool) end() error {
 	if !p.closed || p.users > 0 || p.ended {
 		return nil

@@ -11,7 +11,7 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// Stream and Buffer are those of package vram.
+// Stream and Buffer are types of package vram.
 type (
 	// Stream is vram.Stream.
 	Stream = streams.Stream
@@ -19,11 +19,11 @@ type (
 	Buffer = streams.Buffer
 )
 
-// Context is a stream with what is needed to submit work to it. Make one with NewContext. Any number of goroutines may use it.
-// It has a method for each kind of work that a stream takes.
+// Context submits work to a stream. Make one with NewContext. Its methods are safe for concurrent use. It has a method for each
+// kind of work that a stream takes.
 type Context struct {
 	*submission
-	ended atomic.Bool // Close has ended what the context opened
+	ended atomic.Bool // Close has released the context's resources
 
 	lazy struct {
 		sync.Mutex // of cold calls; a launch never takes it
@@ -33,8 +33,8 @@ type Context struct {
 	}
 }
 
-// NewContext makes the context of a stream. It makes no driver call. Several contexts of one stream are the same to the device. The
-// caller closes it, before the stream. Errors: ErrNotOpen, vram.ErrClosed.
+// NewContext makes the context of a stream. It makes no driver call. Several contexts of one stream are the same to the device.
+// The caller closes it, before the stream. Errors: ErrNotOpen, vram.ErrClosed.
 func NewContext(s *Stream) (*Context, error) {
 	work, err := streams.NewSubmitter(s)
 	if err != nil {
@@ -43,7 +43,7 @@ func NewContext(s *Stream) (*Context, error) {
 	return &Context{submission: submissionOf(work)}, nil
 }
 
-// Stream is the stream to which the work goes, also after Close.
+// Stream returns the stream of the work, also after Close.
 func (c *Context) Stream() *Stream {
 	if !c.made() {
 		return nil
@@ -76,7 +76,7 @@ func (c *Context) String() string {
 	return "context of " + c.Stream().String()
 }
 
-// Alloc allocates on the stream, and in a capture in the graph's hold. Errors are those of vram.Stream.Alloc.
+// Alloc allocates on the stream, and in a capture in the graph's hold. It returns the errors of vram.Stream.Alloc.
 func (c *Context) Alloc(bytes int64) (Buffer, error) {
 	if !c.opened() {
 		return Buffer{}, ErrNotOpen
@@ -87,7 +87,7 @@ func (c *Context) Alloc(bytes int64) (Buffer, error) {
 	return c.Stream().Alloc(bytes)
 }
 
-// AllocZeroed is Alloc of a buffer that a fill, which is submitted here, sets to zero: in a capture at each launch of the graph.
+// AllocZeroed allocates a buffer and submits a fill that sets it to zero: in a capture, at each launch of the graph.
 func (c *Context) AllocZeroed(bytes int64) (b Buffer, err error) {
 	b, err = c.Alloc(bytes)
 	if err != nil {
@@ -105,8 +105,9 @@ func (c *Context) AllocZeroed(bytes int64) (b Buffer, err error) {
 	return b, err
 }
 
-// Workspace is a buffer of at least so many bytes for the use of one work at a time, as libraries want one. It is the context's: the
-// next call may return the same buffer, or a longer one. In a capture it belongs to the graph, and each call allocates.
+// Workspace returns a buffer of at least that size for one piece of work at a time, as libraries require. It belongs to the
+// context: the next call may return the same buffer, or a longer one. In a capture it belongs to the graph, and each call
+// allocates.
 func (c *Context) Workspace(bytes int64) (Buffer, error) {
 	if !c.opened() {
 		return Buffer{}, ErrNotOpen
@@ -129,12 +130,13 @@ func (c *Context) Workspace(bytes int64) (Buffer, error) {
 	old := c.lazy.workspace
 	c.lazy.workspace = b
 	if old.Live() {
-		err = old.Free() // behind the work that was submitted with it
+		err = old.Free() // after the work submitted with it
 	}
 	return b, err
 }
 
-// Lazily returns what open made in the first call with a key: a library's handle, say. Close closes it. One open runs at a time.
+// Lazily returns the value that open made in the first call with a key, as a library's handle. Close closes it. One open runs
+// at a time.
 func (c *Context) Lazily(key any, open func() (io.Closer, error)) (io.Closer, error) {
 	if !c.opened() {
 		return nil, ErrNotOpen
@@ -158,8 +160,8 @@ func (c *Context) Lazily(key any, open func() (io.Closer, error)) (io.Closer, er
 	return x, nil
 }
 
-// Close ends what the context has opened, and the context: later calls return ErrNotOpen. The stream stays open, with its work, and so do
-// modules, graphs, and other contexts of the stream. Idempotent.
+// Close closes the context and the resources that it has opened: later calls return ErrNotOpen. The stream and its work,
+// modules, graphs, and other contexts of the stream are not affected. Idempotent.
 func (c *Context) Close() error {
 	if !c.made() {
 		return ErrNotOpen
@@ -177,14 +179,15 @@ func (c *Context) Close() error {
 	if c.lazy.workspace.Live() {
 		all = append(all, c.lazy.workspace.Free())
 	}
-	c.ended.Store(true) // last: what is closed above uses the context
+	c.ended.Store(true) // last: the closers above use the context
 	return errors.Join(all...)
 }
 
-// Wait makes later work of the context wait, on the device, for what was submitted to another one so far. It does not wait on the
-// host. Where one of the two is captured it is part of the capture: a context that waits for a captured one joins it, and the captured
-// one must wait for it in turn before the capture ends. A context joins behind the driver calls that others make on its stream, as a capture
-// begins. Errors: ErrNotOpen, ErrForeign, vram.ErrClosed, the driver's, and a *vram.CaptureError where one of the two is in another capture.
+// Wait makes later work of the context wait, on the device, for the work submitted to another one so far. It does not wait on
+// the host. If one of the two is captured, the wait is part of the capture: a context that waits for a captured one joins the
+// capture, and the captured one must wait for it in turn before the capture ends. Like the begin of a capture, joining waits
+// for driver calls of others on the stream. Errors: ErrNotOpen, ErrForeign, vram.ErrClosed, the driver's, and a
+// *vram.CaptureError where one of the two is in another capture.
 func (c *Context) Wait(other *Context) error {
 	if !c.opened() {
 		return ErrNotOpen
@@ -201,9 +204,9 @@ func (c *Context) Wait(other *Context) error {
 	return c.Stream().WaitStream(other.Stream())
 }
 
-// Synchronize waits until the device has finished what was submitted so far, or ctx ends: then the work goes on. Errors: ErrNotOpen,
-// ErrNilContext, a *vram.CaptureError, ctx's, vram.ErrClosed, a *vram.StrandedError where the work waits for another process that died, and the
-// driver's, which may be those of work.
+// Synchronize waits until the device has finished the work submitted so far, or ctx ends, which does not stop the work. Errors:
+// ErrNotOpen, ErrNilContext, a *vram.CaptureError, ctx's, vram.ErrClosed, a *vram.StrandedError where the work waits for
+// another process that died, and the driver's, which may come from the work.
 func (c *Context) Synchronize(ctx context.Context) error {
 	if !c.opened() {
 		return ErrNotOpen
@@ -222,7 +225,7 @@ func (c *Context) Synchronize(ctx context.Context) error {
 		return err
 	}
 	err = e.Synchronize(ctx)
-	if closed := e.Close(); err == nil { // nothing to close where the wait goes on, which destroys the event
+	if closed := e.Close(); err == nil { // on a timeout the wait continues and destroys the event
 		err = closed
 	}
 	return err

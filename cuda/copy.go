@@ -12,22 +12,22 @@ type Range struct {
 	Offset, Bytes int64
 }
 
-// Whole is all of a buffer.
+// Whole returns all of a buffer.
 func Whole(b Buffer) Range { return Range{Buffer: b, Bytes: b.Bytes()} }
 
-// Part is some bytes of a buffer.
+// Part returns some bytes of a buffer.
 func Part(b Buffer, offset, bytes int64) Range { return Range{b, offset, bytes} }
 
 func (r Range) ptr() cudadrv.Ptr {
 	return r.Buffer.Ptr() + cudadrv.Ptr(r.Offset) //nolint:gosec // within the buffer
 }
 
-// Element is what host slices that are copied have.
+// Element is the type set of elements of host slices.
 type Element interface {
 	~int8 | ~uint8 | ~int16 | ~uint16 | ~int32 | ~uint32 | ~int64 | ~uint64 | ~float32 | ~float64
 }
 
-// bytesOf is the memory of a slice.
+// bytesOf returns the memory of a slice.
 func bytesOf[T Element](s []T) []byte {
 	if len(s) == 0 {
 		return nil
@@ -35,7 +35,7 @@ func bytesOf[T Element](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])))
 }
 
-// on submits work on ranges of buffers, checked, ordered and announced as those of launches are.
+// on submits work on ranges of buffers. Like Launch, it checks, orders and announces them.
 func (c *Context) on(submit func() error, ranges ...Range) error {
 	if !c.opened() {
 		return ErrNotOpen
@@ -43,7 +43,7 @@ func (c *Context) on(submit func() error, ranges ...Range) error {
 	return c.onFor(c.capture.Load(), submit, ranges)
 }
 
-// onFor is on for a capture, or for nil outside of any.
+// onFor submits as on does, for a capture, or for nil outside of any.
 func (c *Context) onFor(held *capture, submit func() error, ranges []Range) error {
 	crossing := c.work.Crossing()
 	defer crossing.Leave()
@@ -67,33 +67,34 @@ func (c *Context) onFor(held *capture, submit func() error, ranges []Range) erro
 	return nil
 }
 
-// CopyIn copies a slice into a buffer, from the offset 0 on. The slice may be changed when it returns: the driver may wait for that. Errors:
-// ErrNotLive, ErrForeign, *RangeError, *vram.CaptureError, vram.ErrClosed, a *vram.StrandedError, and the driver's.
+// CopyIn copies a slice into a buffer, from the offset 0 on. The slice may be changed when it returns: the driver may wait for
+// that. Errors: ErrNotLive, ErrForeign, *RangeError, *vram.CaptureError, vram.ErrClosed, a *vram.StrandedError, and the
+// driver's.
 func CopyIn[T Element](c *Context, dst Buffer, src []T) error {
 	return c.CopyInAt(dst, 0, bytesOf(src))
 }
 
-// CopyOut copies the begin of a buffer into a slice, and waits until it is there. Errors are those of CopyIn.
+// CopyOut copies the begin of a buffer into a slice, and waits until it is there. It returns the errors of CopyIn.
 func CopyOut[T Element](c *Context, dst []T, src Buffer) error {
 	return c.CopyOutAt(bytesOf(dst), src, 0)
 }
 
-// CopyInAt is CopyIn of bytes to an offset.
+// CopyInAt copies bytes to an offset, as CopyIn does.
 func (c *Context) CopyInAt(dst Buffer, offset int64, src []byte) error {
 	return c.settled(src, func() error { return c.copyIn(Part(dst, offset, int64(len(src))), src, true) })
 }
 
-// CopyOutAt is CopyOut of bytes from an offset.
+// CopyOutAt copies bytes from an offset, as CopyOut does.
 func (c *Context) CopyOutAt(dst []byte, src Buffer, offset int64) error {
 	return c.settled(dst, func() error { return c.copyOut(dst, Part(src, offset, int64(len(dst))), true) })
 }
 
-// CopyInAsync submits a copy from host memory. The bytes are the device's until it has got there: where they are not page-locked the
-// driver may wait. It can be captured, page-locked or not: each launch of the graph copies what the bytes are then, and the caller keeps
-// them as long as the graph is launched. Errors: those of Copy.
+// CopyInAsync submits a copy from host memory. The caller must not change the bytes before the device has copied them. If they
+// are not page-locked, the driver may wait. In a capture, each launch of the graph copies the bytes as they are at that time,
+// so the caller keeps them for the life of the graph. Errors: those of Copy.
 func (c *Context) CopyInAsync(dst Range, src []byte) error { return c.copyIn(dst, src, false) }
 
-// CopyOutAsync is CopyInAsync to host memory.
+// CopyOutAsync submits a copy to host memory. CopyInAsync describes the lifetime of the bytes.
 func (c *Context) CopyOutAsync(dst []byte, src Range) error { return c.copyOut(dst, src, false) }
 
 func (c *Context) copyIn(dst Range, src []byte, waits bool) error {
@@ -138,9 +139,10 @@ func (c *Context) settled(host []byte, submit func() error) error {
 	})
 }
 
-// Copy submits a copy within the device. Errors, with which nothing was submitted: *LengthError, ErrNotOpen, ErrNotLive, ErrForeign,
-// ErrAsleep, *RangeError, vram.ErrClosed, and the driver's; a *vram.CaptureError while another stream is being captured whose buffers the copy
-// touches, or behind whose work on them it has to be, and as a capture of the context's own stream begins or ends.
+// Copy submits a copy within the device. After an error nothing was submitted: *LengthError, ErrNotOpen, ErrNotLive,
+// ErrForeign, ErrAsleep, *RangeError, vram.ErrClosed, and the driver's; a *vram.CaptureError while a capture of the context's
+// own stream begins or ends, or while another stream is captured that owns the buffers or whose work on them the copy must
+// follow.
 func (c *Context) Copy(dst, src Range) error {
 	if dst.Bytes != src.Bytes {
 		return &LengthError{dst.Bytes, src.Bytes}
@@ -148,13 +150,13 @@ func (c *Context) Copy(dst, src Range) error {
 	return named("Context.Copy", c.on(func() error { return c.device.MemcpyDtoDAsync(dst.ptr(), src.ptr(), dst.Bytes, c.handle) }, dst, src))
 }
 
-// Rows is rows of bytes in a buffer: Pitch is from the begin of one to that of the next.
+// Rows is a number of rows of bytes in a buffer: Pitch is the distance between the begins of two rows.
 type Rows struct {
 	Buffer        Buffer
 	Offset, Pitch int64
 }
 
-// Copy2D submits a copy of so many rows of so many bytes within the device. Errors: those of Copy.
+// Copy2D submits a copy of a number of rows of widthBytes within the device. It returns the errors of Copy.
 func (c *Context) Copy2D(dst, src Rows, widthBytes, rows int64) error {
 	if !c.opened() {
 		return ErrNotOpen
@@ -183,7 +185,7 @@ func (c *Context) Copy2D(dst, src Rows, widthBytes, rows int64) error {
 	}, to, from))
 }
 
-// covered is the range from the first byte of rows to the last.
+// covered returns the range from the first byte of rows to the last.
 func (r Rows) covered(widthBytes, rows int64) (Range, error) {
 	if r.Pitch < widthBytes || rows-1 > (r.Buffer.Bytes()-widthBytes)/r.Pitch {
 		return Range{}, &RangeError{r.Offset, widthBytes, r.Buffer.Bytes()}
@@ -191,17 +193,18 @@ func (r Rows) covered(widthBytes, rows int64) (Range, error) {
 	return Part(r.Buffer, r.Offset, (rows-1)*r.Pitch+widthBytes), nil
 }
 
-// Fill8 submits a fill with a byte. Errors: those of Copy.
+// Fill8 submits a fill with a byte. It returns the errors of Copy.
 func (c *Context) Fill8(r Range, value uint8) error {
 	return named("Context.Fill8", c.on(func() error { return c.device.MemsetD8Async(r.ptr(), value, r.Bytes, c.handle) }, r))
 }
 
-// Fill16 submits a fill with a value of two bytes: the range begins and ends at multiples of 2. Errors: those of Copy.
+// Fill16 submits a fill with a 2-byte value: the range begins and ends at multiples of 2. It returns the errors of Copy.
 func (c *Context) Fill16(r Range, value uint16) error {
 	return c.fill("cuMemsetD16Async", r, 2, func(count int64) error { return c.wide.MemsetD16Async(r.ptr(), value, count, c.handle) })
 }
 
-// Fill32 submits a fill with a value of four bytes, as float32 ones: the range begins and ends at multiples of 4. Errors: those of Copy.
+// Fill32 submits a fill with a 4-byte value, such as a float32: the range begins and ends at multiples of 4. It returns the
+// errors of Copy.
 func (c *Context) Fill32(r Range, value uint32) error {
 	return c.fill("cuMemsetD32Async", r, 4, func(count int64) error { return c.wide.MemsetD32Async(r.ptr(), value, count, c.handle) })
 }

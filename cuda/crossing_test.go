@@ -10,8 +10,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// A work on buffers of two streams waits for the first of them; meanwhile that stream works on memory of the second. The wait does not
-// cover that work, so that the next work on that memory waits for it.
+// A launch on buffers of two streams waits for the first of them while that stream works on memory of the second. The wait does
+// not cover that work, so the next launch on that memory must wait for it.
 func TestAWaitCoversWhatWasSubmittedBefore(t *testing.T) {
 	r, owner := newFailing(t, sim.Config{})
 	writer, third := r.context(), r.context()

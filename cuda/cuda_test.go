@@ -183,8 +183,8 @@ func TestLaunchesAreRefused(t *testing.T) {
 	other.free(foreign)
 }
 
-// A driver launches a kernel with fewer bytes of arguments than it has parameters, and the kernel has anything for the rest. So a kernel
-// with more than any launch here can have is refused here, too.
+// A driver launches a kernel with fewer bytes of arguments than it has parameters, and the kernel has anything for the rest. So
+// a kernel with more than any launch here can have is refused here, too.
 func TestAKernelWithTooManyParameters(t *testing.T) {
 	_, c := newRig(t)
 	m, err := c.LoadModule([]byte(".version 7.0\n.target sm_70\n.visible .entry wide(.param .b8 x[5000]) { ret; }"))
@@ -222,8 +222,8 @@ func TestModulesAreUnloaded(t *testing.T) {
 	require.ErrorIs(t, err, cuda.ErrUnloaded)
 }
 
-// Work on a buffer of another stream is behind that stream's, and the stream's next work on it behind it. The checker reports what is
-// not in order.
+// Work on a buffer of another stream waits for that stream, and the stream's next work on the buffer waits for it. The checker
+// reports work without an order.
 func TestWorkOnBuffersOfOtherStreams(t *testing.T) {
 	r, a := newRig(t)
 	b, c := r.context(), r.context()
@@ -232,7 +232,7 @@ func TestWorkOnBuffersOfOtherStreams(t *testing.T) {
 	for range 5 {
 		require.NoError(t, a.Launch(r.touch, g, cuda.Out(x)))
 		require.NoError(t, b.Launch(r.touch, g, cuda.InOut(x)))
-		require.NoError(t, c.Launch(r.touch, g, cuda.InOut(x)), "behind b's")
+		require.NoError(t, c.Launch(r.touch, g, cuda.InOut(x)), "after b's")
 		require.NoError(t, b.Fill8(cuda.Whole(x), 1))
 		require.NoError(t, a.Launch(r.touch, g, cuda.In(x)))
 	}

@@ -18,7 +18,7 @@ import (
 // captures is how many graphs a test makes; with a GPU more.
 const captures = 60
 
-// library is the driver of a fake of libcuda, which runs the kernels of drivertest.PTX on the host's memory.
+// library returns the driver of a fake of libcuda, which runs the kernels of drivertest.PTX on the host's memory.
 func library(tb testing.TB) cudadrv.Driver {
 	tb.Helper()
 	return dynamic.New(dynamic.Config{Library: builtFake(tb)})
@@ -36,7 +36,7 @@ func machine(tb testing.TB) cudadrv.Driver {
 	return dynamic.New(dynamic.Config{Library: path})
 }
 
-// builtFake is the path of the fake.
+// builtFake returns the path of the fake.
 func builtFake(tb testing.TB) string {
 	tb.Helper()
 	path, err := fakecuda.Build(tb.TempDir())
@@ -47,11 +47,11 @@ func builtFake(tb testing.TB) string {
 	return path
 }
 
-// players are the drivers on which random programs are played.
+// players returns the drivers on which random programs are played.
 func players(tb testing.TB) map[string]cudadrv.Driver {
 	tb.Helper()
 	return map[string]cudadrv.Driver{"simulated": sim.New(sim.Config{Bytes: true}), "fake": library(tb)}
 }
 
-// gpuOrNil is nil: there is none.
+// gpuOrNil returns nil: there is none.
 func gpuOrNil(testing.TB) cudadrv.Driver { return nil }

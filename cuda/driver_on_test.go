@@ -12,7 +12,7 @@ import (
 // captures is how many graphs a test makes.
 const captures = 1000
 
-// library is the driver of a GPU.
+// library returns the driver of a GPU.
 func library(testing.TB) cudadrv.Driver { return dynamic.New(dynamic.Config{}) }
 
 // machine is library: with all devices that there are.
@@ -21,7 +21,7 @@ func machine(tb testing.TB) cudadrv.Driver {
 	return library(tb)
 }
 
-// players are the drivers on which random programs are played.
+// players returns the drivers on which random programs are played.
 func players(tb testing.TB) map[string]cudadrv.Driver {
 	tb.Helper()
 	return map[string]cudadrv.Driver{"GPU": library(tb)}

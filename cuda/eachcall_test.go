@@ -16,14 +16,14 @@ import (
 	"github.com/go-vram/vram/internal/eachcall"
 )
 
-// left is what a test has on its devices, and goroutines. Free memory goes to the driver first.
+// left counts the objects that a test has left on its devices, and its goroutines. It returns free memory to the driver first.
 func left(machine *sim.Driver, devices ...*vram.Device) map[string]int {
 	all := map[string]int{"goroutine": runtime.NumGoroutine()}
 	for ordinal := range devices {
 		machine.Device(ordinal).Advance(time.Hour) // the work ends
 	}
 	for ordinal, dev := range devices {
-		_, _ = dev.Trim(context.Background(), 0) // what stays is counted
+		_, _ = dev.Trim(context.Background(), 0) // the remaining objects are counted
 		for kind, count := range machine.Device(ordinal).Objects() {
 			all[kind] += count
 		}
@@ -32,7 +32,7 @@ func left(machine *sim.Driver, devices ...*vram.Device) map[string]int {
 	return all
 }
 
-// none is an operation that leaves nothing to undo.
+// none returns an operation that leaves nothing to undo.
 func none(f func() error) eachcall.Operation {
 	return func() (func() error, error) { return nil, f() }
 }

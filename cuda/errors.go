@@ -14,8 +14,8 @@ import (
 )
 
 var (
-	// ErrNotLive refuses work on a buffer that was freed or handed over, or on a stale copy of one. It is the kind of *vram.NotLiveError, which
-	// names the call and the buffer; a launch has it in an *ArgumentError.
+	// ErrNotLive refuses work on a buffer that was freed or handed over, or on a stale copy of one. It is the kind of
+	// *vram.NotLiveError, which names the call and the buffer; a launch has it in an *ArgumentError.
 	ErrNotLive = streams.ErrNotLive
 	// ErrForeign refuses work on a buffer, or with a function, of another device.
 	ErrForeign = streams.ErrForeign
@@ -31,19 +31,19 @@ var (
 	ErrModuleInUse = errors.New("cuda: a graph has a kernel of the module")
 	// ErrGraphClosed refuses a launch of a graph that was closed.
 	ErrGraphClosed = errors.New("cuda: the graph is closed")
-	// ErrCapturing refuses a call that waits for a stream, or cannot be part of a graph, while the stream is captured. It is the kind of
-	// every *vram.CaptureError.
+	// ErrCapturing refuses a call that waits for a stream, or cannot be part of a graph, while the stream is captured. It is
+	// the kind of every *vram.CaptureError.
 	ErrCapturing = streams.ErrCapturing
-	// ErrOverlap refuses an operation with an output that shares memory with another operand. Launch does not look for it: the packages
-	// above know what a kernel reads and writes.
-	ErrOverlap = errors.New("the memory overlaps that of an output")
+	// ErrOverlap refuses an operation with an output that shares memory with another operand. Launch does not check it: only
+	// the packages above know which operands a kernel reads and writes.
+	ErrOverlap = errors.New("the memory overlaps an output")
 	// ErrArgumentCount refuses a launch with more or fewer arguments than the kernel has parameters.
 	ErrArgumentCount = errors.New("cuda: wrong number of arguments")
 	// ErrArgumentSize refuses an argument that has not the size of its parameter.
 	ErrArgumentSize = errors.New("cuda: wrong size of an argument")
 )
 
-// named has the call in the error of a buffer that is not live.
+// named adds the call to the error of a buffer that is not live.
 func named(call string, err error) error {
 	if err == nil {
 		return nil
@@ -78,7 +78,7 @@ func (e *ArgumentError) Error() string {
 	return fmt.Sprintf("cuda: argument %d of kernel %s: %s", e.Index, e.Kernel, strings.TrimPrefix(fmt.Sprint(err), "cuda: "))
 }
 
-// Unwrap is the reason.
+// Unwrap returns the reason.
 func (e *ArgumentError) Unwrap() error { return e.Err }
 
 // MarshalJSON implements json.Marshaler: the reason is its text.
@@ -99,7 +99,7 @@ type RangeError struct {
 	BufferBytes int64 `json:"buffer_bytes"`
 }
 
-// Error has the range and the buffer's length.
+// Error includes the range and the buffer's length.
 func (e *RangeError) Error() string {
 	return fmt.Sprintf("cuda: %d bytes from %d on are not within the buffer's %d", e.Bytes, e.Offset, e.BufferBytes)
 }
@@ -110,7 +110,7 @@ type LengthError struct {
 	SrcBytes int64 `json:"src_bytes"`
 }
 
-// Error has both lengths.
+// Error includes both lengths.
 func (e *LengthError) Error() string {
 	return fmt.Sprintf("cuda: a copy of %d bytes to %d", e.SrcBytes, e.DstBytes)
 }
@@ -128,7 +128,7 @@ func (e *LaunchError) Error() string {
 		e.Kernel, e.Geometry.Grid, e.Geometry.Block, e.Geometry.SharedBytes, e.Err)
 }
 
-// Unwrap is the driver's error.
+// Unwrap returns the driver's error.
 func (e *LaunchError) Unwrap() error { return e.Err }
 
 // MarshalJSON implements json.Marshaler: the driver's error is its text.
@@ -140,10 +140,10 @@ func (e *LaunchError) MarshalJSON() ([]byte, error) {
 	}{plain(*e), jsonform.Error(e.Err)})
 }
 
-// notOpen is ErrNotOpen of an argument.
+// notOpen returns ErrNotOpen of an argument.
 func notOpen(argument string) error { return &cudadrv.NotOpenError{Argument: argument} }
 
-// unsupported is the error of a device without a feature.
+// unsupported returns the error of a missing feature.
 func unsupported(function string) error {
 	return &cudadrv.CallError{Func: function, Result: cudadrv.NotSupported, Detail: "the driver has no such interface"}
 }

@@ -18,8 +18,9 @@ type Event struct {
 	closed atomic.Bool
 }
 
-// Record makes an event of what was submitted so far. The caller closes it. Errors: ErrNotOpen, vram.ErrClosed, and the driver's; in a
-// capture, also one that was begun past this package, a *vram.CaptureError: use Context.Wait there.
+// Record makes an event that is reached when the work submitted so far has finished. The caller closes it. Errors: ErrNotOpen,
+// vram.ErrClosed, and the driver's; in a capture, also one that was begun past this package, a *vram.CaptureError: use
+// Context.Wait there.
 func (c *Context) Record() (*Event, error) {
 	if !c.opened() {
 		return nil, ErrNotOpen
@@ -59,7 +60,7 @@ func (e *Event) usable() error {
 	return nil
 }
 
-// String has the driver's handle.
+// String includes the driver's handle.
 func (e *Event) String() string {
 	switch {
 	case e == nil || e.on == nil:
@@ -70,8 +71,8 @@ func (e *Event) String() string {
 	return fmt.Sprintf("event %#x", e.handle)
 }
 
-// uncaptured is the error of a call on the event: a *CaptureError where a capture has it that nobody announced, and that began and ended
-// while it was recorded. CUDA has no other invalid value for such a call.
+// uncaptured returns the error of a call on the event: a *CaptureError if an unannounced capture, which began and ended during
+// the record, has the event. CUDA has no other invalid value for such a call.
 func (e *Event) uncaptured(err error) error {
 	if errors.Is(err, cudadrv.CapturedEvent) || errors.Is(err, cudadrv.InvalidValue) {
 		return e.on.work.Forbidden("cuEventRecord")
@@ -79,8 +80,8 @@ func (e *Event) uncaptured(err error) error {
 	return err
 }
 
-// Done reports whether the device has come to the event. It does not wait. Errors: ErrNotOpen, the driver's, and a *vram.CaptureError
-// where a capture has the event that was begun past this package as it was recorded.
+// Done reports whether the device has reached the event. It does not wait. Errors: ErrNotOpen, the driver's, and a
+// *vram.CaptureError if a capture that was begun past this package has the event.
 func (e *Event) Done() (bool, error) {
 	if err := e.usable(); err != nil {
 		return false, err
@@ -89,8 +90,8 @@ func (e *Event) Done() (bool, error) {
 	return passed, e.uncaptured(err)
 }
 
-// Synchronize waits until the device has come to the event, or ctx ends: then a goroutine waits on, and closes the event. Errors: ctx's, and
-// those of Done.
+// Synchronize waits until the device has reached the event, or ctx ends: then a goroutine continues to wait, and closes the
+// event. It returns ctx's error and the errors of Done.
 func (e *Event) Synchronize(ctx context.Context) error {
 	if err := e.usable(); err != nil {
 		return err
@@ -112,15 +113,15 @@ func (e *Event) Synchronize(ctx context.Context) error {
 		if !e.closed.Swap(true) {
 			go func() {
 				<-done
-				_ = e.on.work.Guarded(func() error { return e.on.device.EventDestroy(e.handle) }) // nobody is left to be told
+				_ = e.on.work.Guarded(func() error { return e.on.device.EventDestroy(e.handle) }) // no caller is left for the error
 			}()
 		}
 		return ctx.Err()
 	}
 }
 
-// Since is the device's time from another event to this one, to half a microsecond. Errors: cudadrv.NotReady where the device has not
-// come to both, cudadrv.NotSupported, ErrNotOpen.
+// Since returns the device's time from another event to this one, to half a microsecond. Errors: cudadrv.NotReady if the device
+// has not reached both, cudadrv.NotSupported, ErrNotOpen.
 func (e *Event) Since(start *Event) (time.Duration, error) {
 	if err := e.usable(); err != nil {
 		return 0, err
@@ -134,9 +135,9 @@ func (e *Event) Since(start *Event) (time.Duration, error) {
 	return e.on.timed.EventElapsedTime(start.handle, e.handle)
 }
 
-// WaitEvent makes later work of the context wait, on the device, for an event of any context of the device. Memory of other streams
-// that the work behind it touches is ordered by launches themselves: this is for work that is submitted by hand. Errors: ErrForeign,
-// vram.ErrClosed, those of Event.Done, and in a capture a *vram.CaptureError.
+// WaitEvent makes later work of the context wait, on the device, for an event of any context of the device. Launches order
+// their work on memory of other streams themselves: WaitEvent is for work that is submitted by hand. Errors: ErrForeign,
+// vram.ErrClosed, the errors of Event.Done, and in a capture a *vram.CaptureError.
 func (c *Context) WaitEvent(e *Event) error {
 	if !c.opened() {
 		return ErrNotOpen

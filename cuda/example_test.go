@@ -54,7 +54,7 @@ func Example() {
 	// cuda: argument 0 of kernel scale: vram: the buffer is not live
 }
 
-// A graph is captured once and launched again and again: what it touches is its own until it is closed.
+// A graph is captured once and launched many times. It keeps the memory that it touches until it is closed.
 func ExampleContext_Capture() {
 	dev := must(vram.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true})}))
 	c := must(cuda.NewContext(must(dev.NewStream())))

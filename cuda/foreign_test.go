@@ -16,15 +16,15 @@ import (
 	"github.com/go-vram/vram/cudadrv/site"
 )
 
-// reaching is several devices behind one checker, which knows the memory that each of them has access to. Kernels of the second one reach
-// the memory of the first.
+// reaching is several devices under one checker, which knows the memory that each of them can access. Kernels of the second one
+// access memory of the first.
 type reaching struct {
 	*several
 	checked *hazard.Driver
 	touch   *cuda.Function // of the second device
 	add     *cuda.Function
-	// unseen: memory that kernels have touched is unmapped behind a wait of its own device alone, of which the checker of
-	// the kernels' device does not know.
+	// unseen: memory that kernels have touched is unmapped after a wait of its own device alone, which the checker of the
+	// kernels' device does not see.
 	unseen bool
 }
 
@@ -68,15 +68,15 @@ func newReaching(t *testing.T) *reaching {
 
 var oneThread = cuda.Cover(1, 1)
 
-// after is the time of the machine after a stream's work.
+// after returns the time of the machine after a stream's work.
 func (r *reaching) after(c *cuda.Context) time.Duration {
 	r.Helper()
 	require.NoError(r, c.Synchronize(r.Context()))
 	return r.machine.Device(0).Now()
 }
 
-// A launch is behind the work of a foreign buffer's stream, and later work of that stream is behind the launch: so the memory may be
-// freed, and written anew, at once.
+// A launch waits for the work of a foreign buffer's stream, and later work of that stream waits for the launch: so the memory
+// may be freed, and overwritten, at once.
 func TestLaunchesOnForeignBuffersAreOrdered(t *testing.T) {
 	r := newReaching(t)
 	home, c := r.context(0), r.context(1)
@@ -86,9 +86,9 @@ func TestLaunchesOnForeignBuffersAreOrdered(t *testing.T) {
 	at := x.Ptr()
 	r.free(x)
 	y := r.filled(home, mib, 9)
-	assert.Equal(t, at, y.Ptr(), "the memory is used anew")
+	assert.Equal(t, at, y.Ptr(), "the memory is reused")
 	assert.Zero(t, r.machine.Device(0).Now(), "the host has not waited")
-	assert.GreaterOrEqual(t, r.after(c), 2*time.Second, "the launch is behind the stream")
+	assert.GreaterOrEqual(t, r.after(c), 2*time.Second, "the launch waits for the stream")
 	r.free(y)
 
 	x = r.filled(home, mib, 1)
@@ -98,12 +98,12 @@ func TestLaunchesOnForeignBuffersAreOrdered(t *testing.T) {
 	r.free(x)
 	y = r.filled(home, mib, 9)
 	assert.Equal(t, at, y.Ptr())
-	assert.GreaterOrEqual(t, r.after(home)-before, 2*time.Second, "the stream is behind the launch")
+	assert.GreaterOrEqual(t, r.after(home)-before, 2*time.Second, "the stream waits for the launch")
 	r.free(y)
 }
 
-// A launch is behind the work of other streams on foreign buffers, and one on buffers of several streams is ordered with all of them, and
-// with its own device's.
+// A launch waits for the work of other streams on foreign buffers, and one on buffers of several streams is ordered with all of
+// them, and with its own device's.
 func TestLaunchesOnBuffersOfManyStreams(t *testing.T) {
 	r := newReaching(t)
 	home, user, second, own, c := r.context(0), r.context(0), r.context(0), r.context(1), r.context(1)
@@ -117,7 +117,7 @@ func TestLaunchesOnBuffersOfManyStreams(t *testing.T) {
 	for _, waits := range []*cuda.Context{home, second} {
 		assert.GreaterOrEqual(t, r.after(waits)-begin, 3*time.Second)
 	}
-	// Work of the other stream on the buffer is behind the launch, too.
+	// Work of the other stream on the buffer waits for the launch, too.
 	begin = r.after(c)
 	r.busy(c)
 	require.NoError(t, c.Launch(r.touch, oneThread, cuda.InOut(x)))
@@ -128,7 +128,7 @@ func TestLaunchesOnBuffersOfManyStreams(t *testing.T) {
 	r.busy(user)
 	require.NoError(t, user.Fill8(cuda.Whole(x), 6))
 	require.NoError(t, c.Launch(r.touch, oneThread, cuda.InOut(x)))
-	assert.GreaterOrEqual(t, r.after(c)-begin, 2*time.Second, "it is behind the other stream's work")
+	assert.GreaterOrEqual(t, r.after(c)-begin, 2*time.Second, "it waits for the other stream's work")
 	r.free(x, y, z)
 }
 

@@ -5,8 +5,8 @@ import (
 	"sync/atomic"
 )
 
-// gate counts the calls that use a graph, and lets one that changes or ends the graph have it alone. The driver forbids that a graph
-// is changed while it is launched.
+// gate counts the calls that use a graph, and lets one that changes or ends the graph have it alone. The driver forbids that a
+// graph is changed while it is launched.
 //
 //	open     --change-->  changing   enter waits; change waits for the calls that have entered
 //	changing --changed--> open
@@ -15,7 +15,7 @@ import (
 // A call that enters an open gate takes no lock: one atomic operation to enter, one to leave.
 type gate struct {
 	state atomic.Int64  // calls that have entered, and changingGate or closedGate
-	mu    sync.Mutex    // held from change to changed, in close, and by cold calls that read what change guards
+	mu    sync.Mutex    // held from change to changed, in close, and by cold calls that read the guarded fields
 	left  chan struct{} // has an element where the last call has left a gate that is changing or closed
 }
 
@@ -34,7 +34,7 @@ func (g *gate) enter() error {
 	return g.enterLater()
 }
 
-// enterLater is enter behind a change.
+// enterLater enters after a change.
 func (g *gate) enterLater() error {
 	g.leave()
 	if g.closed() {
@@ -53,14 +53,15 @@ func (g *gate) leave() {
 	if n := g.state.Add(-1); n == changingGate || n == closedGate {
 		select {
 		case g.left <- struct{}{}:
-		default: // whoever waits looks again
+		default: // waiters check again
 		}
 	}
 }
 
 func (g *gate) closed() bool { return g.state.Load() >= closedGate }
 
-// change waits for the calls that have entered, and has others wait until changed. Precondition: mu is held, and the gate not closed.
+// change waits for the calls that have entered, and has others wait until changed. Precondition: mu is held, and the gate not
+// closed.
 func (g *gate) change() { g.alone(changingGate) }
 
 func (g *gate) changed() { g.state.Add(-changingGate) }

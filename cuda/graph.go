@@ -11,8 +11,8 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// Graph is captured work that can be launched any number of times. Make one with Context.Capture, and close it. Any number of goroutines
-// may use it.
+// Graph is captured work that can be launched any number of times. Make one with Context.Capture, and close it. Any number of
+// goroutines may use it.
 type Graph struct {
 	on       *submission
 	pool     *Pool
@@ -22,13 +22,13 @@ type Graph struct {
 
 	gate     gate
 	homes    atomic.Pointer[[]*Stream] // of buffers from outside; replaced, never changed
-	launched atomic.Pointer[[]*Stream] // on which it was launched, but for streams that have finished; likewise
+	launched atomic.Pointer[[]*Stream] // of its launches, except streams that have finished; likewise
 
 	// Under gate.mu:
 	outside []*Stream // of buffers from outside that were captured
 	kernels []*node
 	named   bool             // the kernels' nodes are known
-	unused  []*streams.Lease // of arguments that no kernel has any more, whose memory launches may still use
+	unused  []*streams.Lease // of replaced arguments, whose memory launches may still use
 }
 
 // enter begins a call that Close and SetArgs wait for.
@@ -39,9 +39,9 @@ func (g *Graph) enter() error {
 	return g.gate.enter()
 }
 
-// Launch submits the graph's work to a context of its device. It does not wait. The work is behind what was submitted to the streams whose
-// buffers the graph touches, as that of Context.Launch is. Errors: ErrGraphClosed, ErrForeign, ErrNotOpen, vram.ErrClosed, the driver's, and
-// a *vram.CaptureError in a capture, and where Context.Launch has one.
+// Launch submits the graph's work to a context of its device. It does not wait. As with Context.Launch, the work waits for the
+// work of the streams whose buffers the graph touches. Errors: ErrGraphClosed, ErrForeign, ErrNotOpen, vram.ErrClosed, the
+// driver's, and a *vram.CaptureError in a capture, and where Context.Launch has one.
 func (g *Graph) Launch(c *Context) error {
 	if err := g.enter(); err != nil {
 		return err
@@ -70,14 +70,15 @@ func (g *Graph) launchable(c *Context) error {
 	return nil
 }
 
-// launchInTurn is launch for one of several graphs with the same memory: a launch of another one is before this one or behind it.
+// launchInTurn launches one of several graphs that share memory: their launches run one after the other.
 func (g *Graph) launchInTurn(c *Context) error {
 	g.pool.mu.Lock()
 	defer g.pool.mu.Unlock()
 	return g.launch(c)
 }
 
-// launch is Launch without its checks. It, and each function above, has so few returns that the compiler puts its deferred call in line.
+// launch launches the graph without Launch's checks. It, and each function above, has so few returns that the compiler puts its
+// deferred call in line.
 func (g *Graph) launch(c *Context) error {
 	crossing := c.work.Crossing()
 	defer crossing.Leave()
@@ -95,7 +96,7 @@ func (g *Graph) launch(c *Context) error {
 	return nil
 }
 
-// before puts a launch behind other work on the graph's buffers.
+// before makes a launch wait for other work on the graph's buffers.
 func (g *Graph) before(c *Context, crossing *streams.Crossing) error {
 	for _, home := range *g.homes.Load() {
 		if err := crossing.BeforeStream(home); err != nil {
@@ -108,7 +109,7 @@ func (g *Graph) before(c *Context, crossing *streams.Crossing) error {
 	return g.first(c)
 }
 
-// first puts the first launch on a stream behind what the memory of the hold has to be behind, and notes the stream.
+// first makes the first launch on a stream wait for earlier uses of the hold's memory, and notes the stream.
 func (g *Graph) first(c *Context) error {
 	s := c.Stream()
 	if old := g.launched.Load(); old != nil && slices.Contains(*old, s) {
@@ -139,7 +140,7 @@ func (g *Graph) note(s *Stream) {
 	}
 }
 
-// launches are the streams on which the graph was launched, but for streams that have finished.
+// launches returns the streams on which the graph was launched, except streams that have finished.
 func (g *Graph) launches() []*Stream {
 	if all := g.launched.Load(); all != nil {
 		return *all
@@ -147,12 +148,12 @@ func (g *Graph) launches() []*Stream {
 	return nil
 }
 
-// unfinished are the streams of a list that have work, or may get some. The list stays as it is.
+// unfinished returns the streams of a list that have work, or may get some. It does not change the list.
 func unfinished(all []*Stream) []*Stream {
 	return slices.DeleteFunc(slices.Clone(all), streams.Finished)
 }
 
-// Upload submits what the first launch does beyond the others, so that it costs no more. Errors are those of Launch.
+// Upload does the part of the first launch that later ones save. It returns the errors of Launch.
 func (g *Graph) Upload(c *Context) error {
 	if err := g.enter(); err != nil {
 		return err
@@ -167,7 +168,7 @@ func (g *Graph) Upload(c *Context) error {
 	return c.outside("cuGraphUpload", func() error { return c.graphs.GraphUpload(g.exec, c.handle) }) // it would break a capture
 }
 
-// HeldBytes is how much memory the graph's hold has: that of its pool, if it shares one. Buffers from outside are not counted.
+// HeldBytes returns the size of the graph's hold, or of its pool if it shares one. Buffers from outside are not counted.
 func (g *Graph) HeldBytes(ctx context.Context) (int64, error) {
 	if err := g.enter(); err != nil {
 		return 0, err
@@ -176,7 +177,7 @@ func (g *Graph) HeldBytes(ctx context.Context) (int64, error) {
 	return g.pool.HeldBytes(ctx)
 }
 
-// String has the number of kernels.
+// String includes the number of kernels.
 func (g *Graph) String() string {
 	if g == nil || g.on == nil {
 		return "no graph"
@@ -188,9 +189,8 @@ func (g *Graph) String() string {
 	return text
 }
 
-// Close ends the graph: launches are refused from here on, and once those under way have finished its memory goes back, as do
-// buffers from outside that were freed meanwhile. It waits for them. Idempotent; where the memory could not be let go, the next call tries
-// that again.
+// Close refuses later launches, waits for the launches in progress, and frees the graph's memory, and buffers from outside that
+// the caller has freed. Idempotent; if the memory could not be freed, the next call tries again.
 func (g *Graph) Close() error {
 	if g == nil || g.on == nil {
 		return ErrNotOpen

@@ -83,7 +83,7 @@ func TestAGraphKeepsFreedBuffers(t *testing.T) {
 	at := map[cudadrv.Ptr]bool{x.Ptr(): true, inside.Ptr(): true}
 	r.free(x, inside)
 	require.ErrorIs(t, inside.Free(), vram.ErrDoubleFree)
-	for range 5 { // everybody allocates what there is
+	for range 5 { // all allocate the memory that is left
 		_, err := r.dev.Trim(t.Context(), 0)
 		require.NoError(t, err)
 		var all []cuda.Buffer
@@ -171,7 +171,7 @@ func TestBranchesOfACapture(t *testing.T) {
 	require.NoError(t, c.Fill8(cuda.Whole(x), 0))
 	require.NoError(t, d.Fill8(cuda.Whole(y), 0))
 	require.NoError(t, g.Launch(c))
-	assert.Equal(t, byte(1), r.read(d, y, 1)[0], "behind the graph, since the graph has written y")
+	assert.Equal(t, byte(1), r.read(d, y, 1)[0], "after the graph, which has written y")
 	require.NoError(t, d.Fill8(cuda.Whole(y), 3))
 	require.NoError(t, g.Launch(d))
 	assert.Equal(t, byte(1), r.read(c, x, 1)[0])
@@ -180,8 +180,8 @@ func TestBranchesOfACapture(t *testing.T) {
 	r.free(x, y)
 }
 
-// Memory that one branch has freed is used again by another one that is behind its uses, and by no other: what a graph holds does not grow
-// with its steps.
+// A branch reuses memory that another one has freed after its uses, and no other branch does: the memory of a graph does not
+// grow with its steps.
 func TestBranchesUseMemoryAgainBehindAJoin(t *testing.T) {
 	r, c := newRig(t)
 	d := r.context()
@@ -215,7 +215,7 @@ func TestBranchesUseMemoryAgainBehindAJoin(t *testing.T) {
 	assert.LessOrEqual(t, many, few)
 }
 
-// A branch that is joined has its memory used again at once; one that has work behind the join has not.
+// The memory of a joined branch is reused at once, but not if the branch has work after the join.
 func TestReuseInACaptureIsBehindAllUses(t *testing.T) {
 	r, c := newRig(t)
 	d, e := r.context(), r.context()
@@ -230,7 +230,7 @@ func TestReuseInACaptureIsBehindAllUses(t *testing.T) {
 		at := x.Ptr()
 		r.free(x)
 		y := r.alloc(c, 8*mib)
-		assert.NotEqual(t, at, y.Ptr(), "e has it, and d's free is behind the join")
+		assert.NotEqual(t, at, y.Ptr(), "e has it, and d's free follows the join")
 		require.NoError(t, c.Fill8(cuda.Whole(y), 3))
 		require.NoError(t, c.Wait(d))
 		z := r.alloc(c, 8*mib)
@@ -268,7 +268,7 @@ func TestWorkPastThePackageIsBeforeAFree(t *testing.T) {
 	require.NoError(t, g.Close())
 }
 
-// Work of a branch on a buffer that another one has allocated is behind the allocation: the memory may have been in use before.
+// Work of a branch on a buffer that another one has allocated waits for the allocation: the memory may have been in use before.
 func TestABranchIsBehindTheAllocationOfItsBuffers(t *testing.T) {
 	r, c := newRig(t)
 	d := r.context()
@@ -342,7 +342,7 @@ func TestManyCaptures(t *testing.T) {
 	assert.Zero(t, r.dev.Stats().ReservedBytes)
 }
 
-// Graphs that share a pool run one after the other, on whatever stream, and have their memory once.
+// Graphs that share a pool run one after the other, on any stream, and use their memory together.
 func TestGraphsShareAPool(t *testing.T) {
 	r, c := newRig(t)
 	d := r.context()
@@ -489,7 +489,7 @@ func TestGraphsShareNothingButAPool(t *testing.T) {
 	require.NoError(t, pool.Close())
 }
 
-// A buffer that lives behind the capture is ordered between launches of the graph and work of others.
+// A buffer that outlives the capture is ordered between launches of the graph and work of others.
 func TestResultsOfAGraph(t *testing.T) {
 	r, c := newRig(t)
 	d, e := r.context(), r.context()
@@ -507,7 +507,7 @@ func TestResultsOfAGraph(t *testing.T) {
 	require.NoError(t, g.Close())
 }
 
-// Contexts of one stream are one: what any of them submits during a capture belongs to the graph.
+// Contexts of one stream are one: work of any of them during a capture belongs to the graph.
 func TestContextsOfOneStream(t *testing.T) {
 	r, c := newRig(t)
 	other, err := cuda.NewContext(c.Stream())
@@ -551,7 +551,7 @@ func TestWhatAGraphNeedsStays(t *testing.T) {
 	require.NoError(t, m.Unload())
 }
 
-// What a program prints of a handle says what it is, and nothing of its insides.
+// Printed handles identify the object and show no internals.
 func TestHandlesAsText(t *testing.T) {
 	r, c := newRig(t)
 	x := r.alloc(c, mib)

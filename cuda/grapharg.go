@@ -19,10 +19,10 @@ type node struct {
 	Kernel
 	name  cudadrv.GraphNode
 	homes []*Stream      // of buffers from outside that SetArgs gave it
-	lease *streams.Lease // keeps their memory; nil: there are none
+	lease *streams.Lease // keeps their memory; nil for no buffers
 }
 
-// Kernels are the launches of kernels in the graph, in the order in which they were captured.
+// Kernels returns the launches of kernels in the graph, in the order in which they were captured.
 func (g *Graph) Kernels() []Kernel {
 	if g == nil {
 		return nil
@@ -39,14 +39,15 @@ func (g *Graph) Kernels() []Kernel {
 // ErrNoKernel says that a graph has no kernel of that index.
 var ErrNoKernel = errors.New("cuda: the graph has no such kernel")
 
-// ErrNodes says that the graph's kernels cannot be told apart: some were not launched by Context.Launch.
+// ErrNodes refuses a graph whose kernels cannot be identified: some were not launched by Context.Launch.
 var ErrNodes = errors.New("cuda: the graph has kernels that this package did not launch")
 
-// SetArgs replaces geometry and arguments of a kernel, by its index in Kernels, for launches to come: a launch has all of the old ones
-// or all of the new ones, and is behind the work on its own buffers. SetArgs waits until the calls of Launch that have begun have
-// returned, not for the device. Buffers are checked as in Context.Launch, and the graph keeps their memory until they are replaced in turn
-// and the launches that had them have finished. Buffers of the capture stay the graph's until Close: other work of it may have them.
-// Errors: *ArgumentError, ErrNoKernel, ErrNodes, ErrGraphClosed, and the driver's: with each the graph keeps its arguments.
+// SetArgs replaces geometry and arguments of a kernel, by its index in Kernels, for launches to come: a launch uses all of the
+// old ones or all of the new ones, and waits for the work on its own buffers. SetArgs waits until the calls of Launch that have
+// begun have returned, not for the device. Buffers are checked as in Context.Launch, and the graph keeps their memory until
+// they are replaced in turn and the launches that had them have finished. Buffers of the capture stay the graph's until Close:
+// other work of it may have them. Errors: *ArgumentError, ErrNoKernel, ErrNodes, ErrGraphClosed, and the driver's: with each
+// the graph keeps its arguments.
 func (g *Graph) SetArgs(kernel int, geometry Geometry, args ...Arg) error {
 	if g == nil || g.on == nil {
 		return ErrNotOpen
@@ -80,7 +81,7 @@ func (g *Graph) SetArgs(kernel int, geometry Geometry, args ...Arg) error {
 	return err
 }
 
-// replace gives a node its new launch, whose buffers it checks and keeps by the lease of held.
+// replace sets the launch of a node. It checks the buffers, and keeps them by the lease of held.
 func (g *Graph) replace(k *node, geometry Geometry, p *params, args []Arg, held *capture) error {
 	for i := range args {
 		if args[i].mode == byValue {
@@ -100,7 +101,7 @@ func (g *Graph) replace(k *node, geometry Geometry, p *params, args []Arg, held 
 	return nil
 }
 
-// setParams gives a node its new launch.
+// setParams sets the launch of a node.
 func (g *Graph) setParams(k *node, geometry Geometry, p *params, args []Arg) error {
 	if g.on.checked != nil {
 		return g.on.checked.KernelNodeSetParamsTouching(g.exec, k.name, k.Function.handle, geometry, p.bytes[:p.size], accessesOf(args))

@@ -68,8 +68,8 @@ func (f *failing) alloc(c *cuda.Context, bytes int64) cuda.Buffer {
 	return b
 }
 
-// A launch has the arguments and the order of one moment: whichever of its driver calls the other call meets, the driver is not told of
-// new arguments between the first call of a launch and its last, nor of a launch while the arguments change.
+// A launch has the arguments and the order of one moment: whichever of its driver calls the other call meets, the driver is not
+// told of new arguments between the first call of a launch and its last, nor of a launch while the arguments change.
 func TestArgumentsChangeBetweenLaunches(t *testing.T) {
 	const setParams, graphLaunch = "cuGraphExecKernelNodeSetParams", "cuGraphLaunch"
 	for _, meets := range []string{"cuEventRecord", "cuStreamWaitEvent", graphLaunch, setParams} {
@@ -162,7 +162,7 @@ func TestArgumentsOfManyGoroutines(t *testing.T) {
 	require.NoError(t, x.Free())
 }
 
-// A launch is behind the work on the buffers that it has got, and no longer behind that on those before.
+// A launch waits for work on its new buffers, and no longer for work on the replaced ones.
 func TestNewArgumentsAreInOrder(t *testing.T) {
 	r, c := newRig(t)
 	d, e := r.context(), r.context()
@@ -188,7 +188,8 @@ func TestNewArgumentsAreInOrder(t *testing.T) {
 	r.free(x, y)
 }
 
-// The checker knows what a graph touches whose arguments were replaced: work past the package on the new buffer, without an order, is a race.
+// The checker knows the buffers of a graph whose arguments were replaced: work past the package on the new buffer, without an
+// order, is a race.
 func TestNewArgumentsAreChecked(t *testing.T) {
 	r, c := newRig(t, vramtest.Expected())
 	d := r.context()
@@ -235,7 +236,7 @@ func TestReplacedArgumentsLeaveTheGraph(t *testing.T) {
 	r.sync(c, d)
 	_, err := r.dev.Trim(t.Context(), 0)
 	require.NoError(t, err)
-	assert.Equal(t, last.Bytes(), r.dev.Stats().PendingBytes, "what a later launch has")
+	assert.Equal(t, last.Bytes(), r.dev.Stats().PendingBytes, "the buffer of a later launch")
 	require.ErrorIs(t, g.SetArgs(0, cuda.Cover(1, 1), cuda.InOut(again), cuda.InOut(again)), cuda.ErrArgumentCount)
 	require.NoError(t, g.Launch(d))
 	r.free(again)
@@ -243,7 +244,8 @@ func TestReplacedArgumentsLeaveTheGraph(t *testing.T) {
 	r.free(first)
 }
 
-// So do those of one kernel while another one has its own; and a buffer that outlives many graphs' arguments notes none of them.
+// So do those of one kernel while another one keeps its arguments; and a buffer that outlives the arguments of many graphs
+// keeps no trace of them.
 func TestReplacedArgumentsLeaveEachKernel(t *testing.T) {
 	r, c := newFailing(t, sim.Config{})
 	d := r.context()
@@ -279,7 +281,8 @@ func TestReplacedArgumentsLeaveEachKernel(t *testing.T) {
 	assert.Zero(t, r.dev.Stats().PendingBytes)
 }
 
-// A call that fails keeps nothing of its arguments, and the graph keeps its own; a refusal to order the memory is made good by the next call.
+// A call that fails keeps nothing of its arguments, and the graph keeps its own; a refusal to order the memory is made good by
+// the next call.
 func TestArgumentsThatAreRefused(t *testing.T) {
 	r, c := newFailing(t, sim.Config{})
 	d := r.context()
@@ -311,7 +314,7 @@ func TestArgumentsThatAreRefused(t *testing.T) {
 	require.NoError(t, x.Free())
 }
 
-// So do those of a graph that is closed, while its pool stays open.
+// So do the arguments of a closed graph, while its pool stays open.
 func TestArgumentsLeaveAPoolWithTheirGraph(t *testing.T) {
 	r, c := newRig(t)
 	d := r.context()

@@ -14,7 +14,7 @@ import (
 	"github.com/go-vram/vram/internal/recovered"
 )
 
-// heapBytes is what lives on the Go heap.
+// heapBytes returns the live bytes of the Go heap.
 func heapBytes() int64 {
 	var m runtime.MemStats
 	runtime.GC()
@@ -23,7 +23,8 @@ func heapBytes() int64 {
 	return int64(m.HeapAlloc) //nolint:gosec // far below the bound
 }
 
-// A graph and a pool that live long keep nothing of the streams that launched them: neither memory nor the time to look through them.
+// A graph and a pool that live long keep nothing of the streams that launched them: neither memory nor the time to look through
+// them.
 func TestAGraphForgetsStreams(t *testing.T) {
 	r, c := newFailing(t, sim.Config{})
 	pool, err := c.NewPool()

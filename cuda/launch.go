@@ -11,14 +11,14 @@ import (
 // Launch submits a kernel. It does not wait. On buffers of the context's own stream it makes one driver call and allocates
 // nothing; each other stream costs an event more. In a capture the launch becomes part of the graph.
 //
-// A buffer of another device may be an argument where vram.Device.EnablePeerAccess has given this one access, but for one of a graph,
-// and not in a capture. Then the launch is behind the work of the buffer's stream so far, and later work of that stream is behind the
-// launch, as with Context.CopyPeer: so a free waits for it. That costs two events for each stream of another device.
+// A buffer of another device may be an argument if vram.Device.EnablePeerAccess has given this one access, but not in a
+// capture, and not a buffer of a graph. As with Context.CopyPeer, the launch waits for the work of the buffer's stream so far,
+// and later work of that stream waits for the launch, so a free does. That costs two events for each stream of another device.
 //
-// Errors: *ArgumentError, with which nothing was submitted; *LaunchError; ErrNotOpen, ErrUnloaded, ErrForeign for a function of another
-// device, vram.ErrClosed; the driver's, with buffers of another device. With an *OrderError the launch was submitted. The error is, or wraps,
-// a *vram.CaptureError, with which nothing was submitted, while a stream is being captured whose buffers or work the launch has to wait
-// for, and as a capture of the context's own stream begins or ends.
+// Errors: *ArgumentError, with which nothing was submitted; *LaunchError; ErrNotOpen, ErrUnloaded, ErrForeign for a function of
+// another device, vram.ErrClosed; the driver's, with buffers of another device. With an *OrderError the launch was submitted.
+// The error is, or wraps, a *vram.CaptureError, with which nothing was submitted, while a stream is being captured whose
+// buffers or work the launch has to wait for, and as a capture of the context's own stream begins or ends.
 func (c *Context) Launch(f *Function, g Geometry, args ...Arg) error {
 	if !c.opened() {
 		return ErrNotOpen
@@ -63,15 +63,15 @@ func (c *submission) launch(f *Function, g Geometry, p *params, held *capture, a
 	return nil
 }
 
-// launchSlowly is a launch that touches buffers of others, is part of a capture, or is watched.
+// launchSlowly submits a launch that touches buffers of other streams, is part of a capture, or is profiled or checked.
 func (c *submission) launchSlowly(f *Function, g Geometry, p *params, args []Arg) error {
 	return c.ordered(f.name, g, args,
 		func(held *capture, accesses []cudadrv.Access) error { return c.launch(f, g, p, held, accesses) },
 		func(held *capture) { held.launched(f, g) })
 }
 
-// ordered submits work behind other work on its buffers, and announces it. The accesses that submit gets are nil where nothing
-// checks them. In a capture the graph gets the buffers, and captured is called.
+// ordered submits work that waits for other work on its buffers, and announces it. submit gets nil accesses if there is no
+// checker. In a capture the graph gets the buffers, and captured is called.
 func (c *submission) ordered(name string, g Geometry, args []Arg, submit func(*capture, []cudadrv.Access) error, captured func(*capture)) error {
 	var accesses []cudadrv.Access
 	if c.checked != nil {
@@ -80,7 +80,7 @@ func (c *submission) ordered(name string, g Geometry, args []Arg, submit func(*c
 	held := c.capture.Load()
 	crossing := c.work.Crossing()
 	defer crossing.Leave()
-	var homes []streams.Submitter // of buffers of other devices
+	var owners []streams.Submitter // of buffers of other devices
 	for i := range args {
 		if args[i].mode == byValue {
 			continue
@@ -89,7 +89,7 @@ func (c *submission) ordered(name string, g Geometry, args []Arg, submit func(*c
 		if held != nil {
 			err = held.touch(c, args[i].buffer)
 		} else if err = crossing.Before(args[i].buffer); errors.Is(err, ErrForeign) {
-			homes, err = c.behindForeign(&crossing, homes, args[i].buffer)
+			owners, err = c.behindForeign(&crossing, owners, args[i].buffer)
 		}
 		if err != nil {
 			return &ArgumentError{Kernel: name, Index: i, Err: err}
@@ -106,14 +106,15 @@ func (c *submission) ordered(name string, g Geometry, args []Arg, submit func(*c
 	if profile := c.profile.Load(); profile != nil {
 		work = func() error { return profile.launch(name, g, func() error { return submit(nil, accesses) }) }
 	}
-	err := c.between(homes, work)
+	err := c.between(owners, work)
 	if err == nil || submitted(err) {
 		crossing.After()
 	}
 	return err
 }
 
-// reachable returns the error of an argument whose buffer is refused as one of another device: nil if kernels reach that memory.
+// reachable returns the error of an argument whose buffer is refused as one of another device: nil if kernels reach that
+// memory.
 func (c *submission) reachable(a *Arg, err error) error {
 	if !errors.Is(err, ErrForeign) {
 		return err
@@ -124,33 +125,33 @@ func (c *submission) reachable(a *Arg, err error) error {
 	return within(a.buffer, a.offset, a.bytes)
 }
 
-// behindForeign adds the stream of a buffer of another device, and puts that behind the work of other streams on the buffer.
-func (c *submission) behindForeign(crossing *streams.Crossing, homes []streams.Submitter, b Buffer) ([]streams.Submitter, error) {
-	home, err := c.work.Reach(b)
+// behindForeign adds the stream of a buffer of another device, and lets that wait for the work of other streams on the buffer.
+func (c *submission) behindForeign(crossing *streams.Crossing, owners []streams.Submitter, b Buffer) ([]streams.Submitter, error) {
+	owner, err := c.work.Reach(b)
 	if err != nil {
 		return nil, err
 	}
-	if err := crossing.Enter(home); err != nil {
+	if err := crossing.Enter(owner); err != nil {
 		return nil, err
 	}
-	there := home.Crossing()
+	there := owner.Crossing()
 	if err := there.Before(b); err != nil {
 		return nil, err
 	}
-	if slices.Contains(homes, home) {
-		return homes, nil
+	if slices.Contains(owners, owner) {
+		return owners, nil
 	}
-	return append(homes, home), nil
+	return append(owners, owner), nil
 }
 
-// between submits work between what streams of other devices were given so far and what they are given later.
-func (c *submission) between(homes []streams.Submitter, submit func() error) error {
-	if len(homes) == 0 {
+// between submits work that waits for the work of streams of other devices so far, and that their later work waits for.
+func (c *submission) between(owners []streams.Submitter, submit func() error) error {
+	if len(owners) == 0 {
 		return submit()
 	}
-	var late error // of the order with the other streams, which is no reason to leave this one without its wait
-	err := c.work.Between(homes[0], func() error {
-		err := c.between(homes[1:], submit)
+	var late error // of another stream's order; this one must wait anyway
+	err := c.work.Between(owners[0], func() error {
+		err := c.between(owners[1:], submit)
 		if submitted(err) {
 			late, err = err, nil
 		}
@@ -162,13 +163,13 @@ func (c *submission) between(homes []streams.Submitter, submit func() error) err
 	return err
 }
 
-// submitted reports whether work was submitted that failed in its order with that of another device.
+// submitted reports whether err comes from ordering with another device after the work was submitted.
 func submitted(err error) bool {
 	_, late := errors.AsType[*OrderError](err)
 	return late
 }
 
-// accessesOf is what a kernel may touch by its arguments.
+// accessesOf returns the memory that a kernel may access through its arguments.
 func accessesOf(args []Arg) []cudadrv.Access {
 	all := []cudadrv.Access{}
 	for i := range args {

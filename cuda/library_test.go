@@ -108,7 +108,8 @@ func TestKernelsRun(t *testing.T) {
 	require.NoError(t, y.Free())
 }
 
-// A graph is launched again after its buffer was freed and other streams have allocated all there is: it changes nothing of theirs.
+// A graph is launched again after its buffer was freed and other streams have allocated all there is: it changes nothing of
+// theirs.
 func TestAGraphChangesNothingOfOthers(t *testing.T) {
 	g, c := openGPU(t)
 	d := g.context()

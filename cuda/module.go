@@ -15,11 +15,12 @@ type Module struct {
 	unloaded atomic.Bool
 	graphs   atomic.Int64 // kernels of it in open graphs
 
-	paramCounts map[string]int // of its kernels, those that the image tells
+	paramCounts map[string]int // by kernel, as far as the image is readable
 }
 
-// LoadModule loads PTX text, a cubin or a fat binary. The driver compiles PTX, some milliseconds for a small kernel, unless its own
-// cache has it. Errors: ErrNotOpen, vram.ErrClosed, and the driver's: a *cudadrv.CallError whose Detail has the compiler's log.
+// LoadModule loads PTX text, a cubin or a fat binary. The driver compiles PTX, some milliseconds for a small kernel, unless its
+// own cache has it. Errors: ErrNotOpen, vram.ErrClosed, and the driver's: a *cudadrv.CallError whose Detail has the compiler's
+// log.
 func (c *Context) LoadModule(image []byte) (*Module, error) {
 	if !c.opened() {
 		return nil, ErrNotOpen
@@ -38,8 +39,8 @@ func (c *Context) LoadModule(image []byte) (*Module, error) {
 	return m, nil
 }
 
-// Link links PTX texts, relocatable cubins and fat binaries of such into one cubin, which LoadModule takes. Link does not take it again:
-// cudadrv.NoBinaryForGPU.
+// Link links PTX texts, relocatable cubins and fat binaries of such into one cubin, which LoadModule takes. Link does not take
+// it again: cudadrv.NoBinaryForGPU.
 func (c *Context) Link(images ...[]byte) ([]byte, error) {
 	if !c.opened() {
 		return nil, ErrNotOpen
@@ -54,7 +55,7 @@ func (c *Context) Link(images ...[]byte) ([]byte, error) {
 	return cubin, nil
 }
 
-// String has the driver's handle.
+// String includes the driver's handle.
 func (m *Module) String() string {
 	switch {
 	case m == nil || m.on == nil:
@@ -80,8 +81,8 @@ func (m *Module) Unload() error {
 	return m.on.kernels.ModuleUnload(m.handle)
 }
 
-// Global is the address and the size of a variable of the module in device memory. Errors: ErrNotOpen, ErrUnloaded, and the driver's:
-// cudadrv.NotFound, and cudadrv.InvalidValue for a kernel's name.
+// Global returns the address and the size of a variable of the module in device memory. Errors: ErrNotOpen, ErrUnloaded, and
+// the driver's: cudadrv.NotFound, and cudadrv.InvalidValue for a kernel's name.
 func (m *Module) Global(name string) (cudadrv.Ptr, int64, error) {
 	if err := m.usable(); err != nil {
 		return 0, 0, err
@@ -109,13 +110,14 @@ type Function struct {
 	handle     cudadrv.Function
 	params     []param
 	paramBytes int
-	known      bool // the driver has told the parameters
+	known      bool // params is complete
 }
 
-// Function finds a kernel by name, and asks the driver for its parameters: launches are held against them where the driver can tell
-// (CUDA 12.4 and later). How many there are is in PTX and in cubins. For a kernel of a fat binary the driver is asked until it knows no further
-// one, which tools that watch its calls report as an error. Elsewhere the driver refuses a launch with too many bytes of arguments, and nothing finds too few: the kernel has
-// anything for the rest. Errors: ErrNotOpen, ErrUnloaded, and the driver's: cudadrv.NotFound, cudadrv.InvalidValue for "".
+// Function finds a kernel by name and asks the driver for its parameters, so that launches can check their arguments (CUDA 12.4
+// and later). It reads the number of parameters from PTX, cubins, and fat binaries with a part that is not compressed. For
+// other images it asks the driver until that knows no further parameter, which tools that check driver calls report as an
+// error. Older drivers refuse a launch with too many bytes of arguments, and detect no missing ones: the kernel reads undefined
+// values. Errors: ErrNotOpen, ErrUnloaded, and the driver's: cudadrv.NotFound, cudadrv.InvalidValue for "".
 func (m *Module) Function(name string) (*Function, error) {
 	if err := m.usable(); err != nil {
 		return nil, err
@@ -132,8 +134,8 @@ func (m *Module) Function(name string) (*Function, error) {
 	return f, nil
 }
 
-// askParams asks the driver for the kernel's parameters, one after the other: as many as the image has, or until there is no further one. Where
-// the driver cannot tell, launches lay the arguments out as C does.
+// askParams asks the driver for each parameter of the kernel: as many as the image has, or until there is no further one. Where
+// the driver does not support the call, launches lay the arguments out as C does.
 func (f *Function) askParams() error {
 	count, counted := f.module.paramCounts[f.name]
 	for !counted || len(f.params) < count {
@@ -154,7 +156,7 @@ func (f *Function) askParams() error {
 	return nil
 }
 
-// String has the kernel's name.
+// String includes the kernel's name.
 func (f *Function) String() string {
 	if f == nil || f.module == nil {
 		return "no kernel"
@@ -162,7 +164,7 @@ func (f *Function) String() string {
 	return "kernel " + f.name
 }
 
-// Name is the kernel's name.
+// Name returns the kernel's name.
 func (f *Function) Name() string {
 	if f == nil {
 		return ""
@@ -170,7 +172,7 @@ func (f *Function) Name() string {
 	return f.name
 }
 
-// sizeOf is the size of a parameter, -1 where it is not known.
+// sizeOf returns the size of a parameter, -1 where it is not known.
 func (f *Function) sizeOf(i int) int64 {
 	if f.known && i < len(f.params) {
 		return int64(f.params[i].bytes)
@@ -201,7 +203,7 @@ func (f *Function) SetMaxSharedBytes(bytes int) error {
 	return f.module.on.kernels.FuncSetAttribute(f.handle, cudadrv.MaxDynamicSharedBytes, bytes)
 }
 
-// ActiveBlocks is how many blocks of so many threads a multiprocessor runs at once.
+// ActiveBlocks returns the number of blocks of blockThreads threads that a multiprocessor runs at once.
 func (f *Function) ActiveBlocks(blockThreads int, sharedBytes int64) (int, error) {
 	if err := f.usable(); err != nil {
 		return 0, err
@@ -209,7 +211,8 @@ func (f *Function) ActiveBlocks(blockThreads int, sharedBytes int64) (int, error
 	return f.module.on.kernels.OccupancyMaxActiveBlocksPerMultiprocessor(f.handle, blockThreads, sharedBytes)
 }
 
-// BestBlock is the number of threads of a block with which most warps run at once, and how many blocks then fill the device.
+// BestBlock returns the number of threads of a block with which most warps run at once, and how many blocks then fill the
+// device.
 func (f *Function) BestBlock(sharedBytes int64) (gridBlocks, blockThreads int, err error) {
 	if err := f.usable(); err != nil {
 		return 0, 0, err

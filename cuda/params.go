@@ -5,57 +5,71 @@ import (
 	"encoding/binary"
 )
 
-// An image says how many parameters its kernels have. The driver tells where each one lies, but not how many there are: asking for one too
-// many is an error of the driver's, which tools report that watch its calls, as NVIDIA's compute-sanitizer does.
+// The driver returns the offset and size of each parameter of a kernel, but not their number. Asking for one too many fails,
+// and tools that check its calls, as NVIDIA's compute-sanitizer, report that as an error. So the number is read from the image.
 
-// paramCounts are the numbers of parameters of an image's kernels, by name. It has those alone that are sure. A fat binary, whose parts may be
-// compressed, has none.
-func paramCounts(image []byte) map[string]int {
-	counts := map[string]int{}
-	switch {
-	case bytes.HasPrefix(image, []byte("\x7fELF")):
-		countInCubin(image, counts)
-	case bytes.HasPrefix(image, []byte{0x50, 0xed, 0x55, 0xba}):
-	default:
-		countInText(image, counts)
-	}
-	return counts
+// A paramCounter collects the number of parameters of each kernel of an image. A kernel whose parts disagree, or cannot be
+// read, has none.
+type paramCounter struct {
+	counts map[string]int
+	unsure []string
 }
 
-// countInText looks for ".entry name ( .param ..., .param ... )" in PTX. A name with two lists that differ is not sure: one may be in a comment.
-func countInText(text []byte, counts map[string]int) {
-	var unsure []string
+// paramCounts returns the numbers of parameters of an image's kernels by name, as far as they are certain.
+func paramCounts(image []byte) map[string]int {
+	c := paramCounter{counts: map[string]int{}}
+	switch {
+	case bytes.HasPrefix(image, []byte(elfMagic)):
+		c.readCubin(image)
+	case bytes.HasPrefix(image, []byte(fatMagic)):
+		if !c.readFatBinary(image) {
+			return nil
+		}
+	default:
+		c.readText(image)
+	}
+	for _, kernel := range c.unsure {
+		delete(c.counts, kernel)
+	}
+	return c.counts
+}
+
+// add records the count of one part of the image.
+func (c *paramCounter) add(kernel string, count int, sure bool) {
+	if before, again := c.counts[kernel]; !sure || again && before != count {
+		c.unsure = append(c.unsure, kernel)
+		return
+	}
+	c.counts[kernel] = count
+}
+
+// readText finds ".entry name ( .param ..., .param ... )" in PTX. It also finds entries in comments; add drops them where they
+// disagree.
+func (c *paramCounter) readText(text []byte) {
 	for {
 		_, rest, found := bytes.Cut(text, []byte(".entry"))
 		if !found {
-			break
+			return
 		}
-		text = rest
 		rest = skipBlank(rest)
 		n := 0
 		for n < len(rest) && isNameByte(rest[n]) {
 			n++
 		}
-		name := string(rest[:n])
-		count, ok := countParams(skipBlank(rest[n:]))
-		if before, again := counts[name]; !ok || again && before != count {
-			unsure = append(unsure, name)
-			continue
-		}
-		counts[name] = count
-	}
-	for _, name := range unsure {
-		delete(counts, name)
+		count, after, ok := countParams(skipBlank(rest[n:]))
+		c.add(string(rest[:n]), count, ok)
+		text = after
 	}
 }
 
-// countParams counts the parameters of a list. A kernel without a list has none.
-func countParams(text []byte) (count int, ok bool) {
+// countParams counts the parameters of the list at the begin of text, and returns the text after it. A kernel without a list
+// has no parameters.
+func countParams(text []byte) (count int, after []byte, ok bool) {
 	if len(text) == 0 {
-		return 0, false
+		return 0, nil, false
 	}
 	if text[0] != '(' {
-		return 0, true
+		return 0, text, true
 	}
 	for text = text[1:]; len(text) > 0; {
 		rest := skipBlank(text)
@@ -63,7 +77,7 @@ func countParams(text []byte) (count int, ok bool) {
 		case len(rest) < len(text):
 			text = rest
 		case text[0] == ')':
-			return count, true
+			return count, text, true
 		case bytes.HasPrefix(text, []byte(".param")) && len(text) > len(".param") && !isNameByte(text[len(".param")]):
 			count++
 			text = text[len(".param"):]
@@ -71,10 +85,10 @@ func countParams(text []byte) (count int, ok bool) {
 			text = text[1:]
 		}
 	}
-	return 0, false
+	return 0, nil, false
 }
 
-// skipBlank is the text from the first byte on that is neither blank nor in a comment.
+// skipBlank returns text without the blanks and comments that it begins with.
 func skipBlank(text []byte) []byte {
 	for {
 		text = bytes.TrimLeft(text, " \t\r\n\v\f")
@@ -95,27 +109,79 @@ func isNameByte(b byte) bool {
 	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' || b == '$' || b == '%'
 }
 
+// A cubin is a 64-bit ELF file with a section of attributes for each kernel. An attribute has a header of 4 bytes: its form,
+// its number, and a value or the size of the value that follows. Package debug/elf rejects cubins: their e_version is a number
+// of the toolkit.
 const (
-	infoPrefix = ".nv.info." // sections with attributes of a kernel
+	infoPrefix = ".nv.info." // followed by the kernel's name
 
-	valueInHeader = 3 // a form of attributes: the last two bytes of the header are the value
-	valueBehind   = 4 // they are the bytes of the value, which follows
+	elfHeaderBytes, sectionHeaderBytes = 64, 64
 
-	paramBytesAttribute = 0x19 // EIATTR_CBANK_PARAM_SIZE: of all parameters
+	valueInHeader = 3 // EIFMT_HVAL
+	valueFollows  = 4 // EIFMT_SVAL
+
+	paramBytesAttribute = 0x19 // EIATTR_CBANK_PARAM_SIZE: total size of the parameters
 	paramAttribute      = 0x17 // EIATTR_KPARAM_INFO: one for each parameter
 )
 
-// countInCubin reads the attributes of each kernel in an ELF file of 64 bits. What does not fit is left out.
-func countInCubin(image []byte, counts map[string]int) {
-	const headerBytes, sectionBytes = 64, 64
-	if len(image) < headerBytes {
+// A fat binary is a header and parts. Each part has a header and an image: PTX or a cubin.
+const (
+	fatHeaderBytes = 16
+	partBytes      = 64 // at least; newer toolkits append fields
+
+	textPart, cubinPart = 1, 2
+
+	compressedFlags = 0x1000 | 0x2000 | 0x8000 // a part compressed by one of the toolkits' methods
+)
+
+const (
+	elfMagic = "\x7fELF"
+	fatMagic = "\x50\xed\x55\xba"
+)
+
+// readFatBinary reads the parts of a fat binary that are not compressed. One readable part with a kernel is enough: CUDA
+// requires the same parameters of a kernel for all architectures. It reports false for a malformed binary.
+func (c *paramCounter) readFatBinary(image []byte) bool {
+	little := binary.LittleEndian
+	if len(image) < fatHeaderBytes {
+		return false
+	}
+	header, size := int(little.Uint16(image[6:])), little.Uint64(image[8:])
+	if header < fatHeaderBytes || header > len(image) || size > uint64(len(image)-header) {
+		return false
+	}
+	for rest := image[header:][:size]; len(rest) > 0; {
+		if len(rest) < partBytes {
+			return false
+		}
+		kind, header, size := little.Uint16(rest), uint64(little.Uint32(rest[4:])), little.Uint64(rest[8:])
+		flags, unpackedBytes := little.Uint64(rest[40:]), little.Uint64(rest[56:])
+		if header < partBytes || header > uint64(len(rest)) || size > uint64(len(rest))-header {
+			return false
+		}
+		part := rest[header:][:size]
+		rest = rest[header+size:]
+		switch {
+		case flags&compressedFlags != 0 || unpackedBytes != 0:
+		case kind == textPart:
+			c.readText(part)
+		case kind == cubinPart && bytes.HasPrefix(part, []byte(elfMagic)):
+			c.readCubin(part)
+		}
+	}
+	return true
+}
+
+// readCubin reads the attributes of each kernel of a cubin. It skips sections outside the image.
+func (c *paramCounter) readCubin(image []byte) {
+	if len(image) < elfHeaderBytes {
 		return
 	}
 	little := binary.LittleEndian
 	first, number, names := little.Uint64(image[40:]), int(little.Uint16(image[60:])), int(little.Uint16(image[62:]))
 	section := func(i int) (name uint32, data []byte) {
-		at := first + uint64(i)*sectionBytes //nolint:gosec // not negative
-		if at > uint64(len(image)) || uint64(len(image))-at < sectionBytes {
+		at := first + uint64(i)*sectionHeaderBytes //nolint:gosec // not negative
+		if at > uint64(len(image)) || uint64(len(image))-at < sectionHeaderBytes {
 			return 0, nil
 		}
 		s := image[at:]
@@ -128,21 +194,22 @@ func countInCubin(image []byte, counts map[string]int) {
 	_, text := section(names)
 	for i := range number {
 		at, data := section(i)
-		if int64(at) >= int64(len(text)) {
+		if uint64(at) >= uint64(len(text)) {
 			continue
 		}
-		name, _, _ := bytes.Cut(text[at:], []byte{0})
-		kernel, ok := bytes.CutPrefix(name, []byte(infoPrefix))
+		name, ok := bytes.CutPrefix(text[at:], []byte(infoPrefix))
 		if !ok {
 			continue
 		}
-		if count, sure := countAttributes(data); sure {
-			counts[string(kernel)] = count
+		if kernel, _, ends := bytes.Cut(name, []byte{0}); ends {
+			count, sure := countAttributes(data)
+			c.add(string(kernel), count, sure)
 		}
 	}
 }
 
-// countAttributes counts the parameters in a kernel's attributes. It is sure where there are some, or their bytes are none.
+// countAttributes counts the parameters in a kernel's attributes. It is sure of a count above 0, and of 0 where the parameters
+// take no bytes.
 func countAttributes(data []byte) (count int, sure bool) {
 	for len(data) >= 4 {
 		form, attribute, value := data[0], data[1], int(binary.LittleEndian.Uint16(data[2:]))
@@ -150,7 +217,7 @@ func countAttributes(data []byte) (count int, sure bool) {
 		switch {
 		case form == valueInHeader && attribute == paramBytesAttribute:
 			sure = sure || value == 0
-		case form == valueBehind:
+		case form == valueFollows:
 			if value > len(data) {
 				return 0, false
 			}

@@ -2,6 +2,8 @@ package cuda
 
 import (
 	"encoding/binary"
+	"maps"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -33,13 +35,12 @@ func TestCountsOfParametersInText(t *testing.T) {
 	want := map[string]int{"one": 2, "none": 0, "without": 0, "two": 2, "_Z3a$bPf": 3}
 	assert.Equal(t, want, paramCounts([]byte(paramText)))
 	delete(want, "one")
-	assert.Equal(t, want, paramCounts([]byte(paramText+".entry one(.param .u64 x) { ret; }\n")), "the comment says something else")
+	assert.Equal(t, want, paramCounts([]byte(paramText+".entry one(.param .u64 x) { ret; }\n")), "the comment differs")
 	assert.Empty(t, paramCounts([]byte(".entry cut(.param .u64 x")))
 	assert.Empty(t, paramCounts([]byte(".entry")))
-	assert.Empty(t, paramCounts(append([]byte{0x50, 0xed, 0x55, 0xba}, paramText...)))
 }
 
-// cubin is an ELF file with the attributes of kernels.
+// cubin returns an ELF file with the attributes of kernels.
 func cubin(kernels map[string][]byte) []byte {
 	little := binary.LittleEndian
 	names, data, sections := []byte{0}, make([]byte, 64), make([]byte, 64)
@@ -66,23 +67,126 @@ func cubin(kernels map[string][]byte) []byte {
 	return append(data, sections...)
 }
 
-func TestCountsOfParametersInCubins(t *testing.T) {
-	info := []byte{4, 0x17, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xf0, 0x21, 0}
-	size := func(n byte) []byte { return []byte{3, 0x19, n, 0} }
-	image := cubin(map[string][]byte{
-		"none":    size(0),
-		"two":     append(append(append([]byte{1, 0x36, 0, 0}, info...), size(16)...), info...),
-		"unknown": size(16), // as another version of the format may say it
-		"cut":     append(append([]byte{}, info...), 4, 0x17, 12, 0, 1),
+// Attributes of a kernel: one parameter, and the bytes of all.
+var oneParam = []byte{4, 0x17, 12, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xf0, 0x21, 0}
+
+func paramBytes(n byte) []byte { return []byte{3, 0x19, n, 0} }
+
+func testCubin() []byte {
+	return cubin(map[string][]byte{
+		"none":    paramBytes(0),
+		"two":     slices.Concat([]byte{1, 0x36, 0, 0}, oneParam, paramBytes(16), oneParam),
+		"unknown": paramBytes(16), // as with an attribute of another version for each parameter
+		"cut":     slices.Concat(oneParam, []byte{4, 0x17, 12, 0, 1}),
 	})
+}
+
+func TestCountsOfParametersInCubins(t *testing.T) {
+	image := testCubin()
 	assert.Equal(t, map[string]int{"none": 0, "two": 2}, paramCounts(image))
 	for n := range image {
-		paramCounts(image[:n]) // a file that was cut off
+		paramCounts(image[:n]) // a truncated file
 	}
 }
 
-// The driver is asked for the parameters that there are, and for none beyond: that would be an error of the driver's.
-func TestNoParameterIsAskedForThatIsNotThere(t *testing.T) {
+// A fatPart is an image in a fat binary.
+type fatPart struct {
+	kind  uint16
+	flags uint64
+	image []byte
+}
+
+// fatBinary returns a fat binary. Headers of parts have headerBytes.
+func fatBinary(headerBytes int, parts ...fatPart) []byte {
+	little := binary.LittleEndian
+	var body []byte
+	for _, p := range parts {
+		h := make([]byte, headerBytes)
+		little.PutUint16(h, p.kind)
+		little.PutUint16(h[2:], 0x0101)
+		little.PutUint32(h[4:], uint32(headerBytes))
+		padded := append(slices.Clone(p.image), make([]byte, -len(p.image)&7)...)
+		little.PutUint64(h[8:], uint64(len(padded)))
+		little.PutUint32(h[28:], 90)
+		little.PutUint64(h[40:], p.flags)
+		body = append(append(body, h...), padded...)
+	}
+	header := append([]byte(fatMagic), 1, 0, 16, 0)
+	return append(little.AppendUint64(header, uint64(len(body))), body...)
+}
+
+const linux64 = 0x11 // flags of every part
+
+func TestCountsOfParametersInFatBinaries(t *testing.T) {
+	text := fatPart{textPart, linux64, []byte(paramText)}
+	code := fatPart{cubinPart, linux64, cubin(map[string][]byte{"two": slices.Concat(oneParam, oneParam), "three": slices.Concat(oneParam, oneParam, oneParam)})}
+	differs := fatPart{cubinPart, linux64, cubin(map[string][]byte{"two": oneParam})}
+	packed := func(p fatPart, flag uint64) fatPart { p.flags |= flag; return p }
+	inText := map[string]int{"one": 2, "none": 0, "without": 0, "two": 2, "_Z3a$bPf": 3}
+	inCode := map[string]int{"two": 2, "three": 3}
+	inBoth := maps.Clone(inText)
+	maps.Copy(inBoth, inCode)
+	unsure := maps.Clone(inText)
+	delete(unsure, "two")
+	unpackedBytes := fatBinary(64, code)
+	unpackedBytes[16+56] = 1
+	tests := []struct {
+		name  string
+		image []byte
+		want  map[string]int
+	}{
+		{"text", fatBinary(64, text), inText},
+		{"cubin with a longer header", fatBinary(112, code), inCode},
+		{"both", fatBinary(80, code, text), inBoth},
+		{"parts that disagree", fatBinary(64, text, differs), unsure},
+		{"compressed text", fatBinary(64, packed(text, 0x2000), code), inCode},
+		{"compressed cubin", fatBinary(64, packed(code, 0x8000), text), inText},
+		{"all compressed", fatBinary(64, packed(code, 0x1000), packed(text, 0x2000)), nil},
+		{"a size before compression", unpackedBytes, nil},
+		{"another kind", fatBinary(64, fatPart{8, linux64, []byte(paramText)}), nil},
+		{"text as a cubin", fatBinary(64, fatPart{cubinPart, linux64, []byte(paramText)}), nil},
+		{"no part", fatBinary(64), nil},
+		{"bytes after the end", append(fatBinary(64, code), 1, 2, 3), inCode},
+	}
+	for _, test := range tests {
+		if test.want == nil {
+			assert.Empty(t, paramCounts(test.image), test.name)
+		} else {
+			assert.Equal(t, test.want, paramCounts(test.image), test.name)
+		}
+	}
+	whole := fatBinary(64, text, code)
+	for n := range whole {
+		assert.Empty(t, paramCounts(whole[:n]), "truncated to %d bytes", n)
+	}
+	for _, at := range []int{6, 8, 16 + 4, 16 + 8} { // the sizes of the headers, the body and the part
+		for bit := range 16 {
+			image := fatBinary(64, code)
+			image[at+bit/8] ^= 1 << (bit % 8)
+			counts := paramCounts(image)
+			delete(counts, "two")
+			delete(counts, "three")
+			assert.Empty(t, counts, "bit %d at %d", bit, at)
+		}
+	}
+}
+
+func FuzzParamCounts(f *testing.F) {
+	f.Add([]byte(paramText))
+	f.Add(testCubin())
+	f.Add(fatBinary(64, fatPart{textPart, linux64, []byte(paramText)}, fatPart{cubinPart, linux64, testCubin()}))
+	f.Add(fatBinary(112, fatPart{cubinPart, linux64 | 0x8000, testCubin()}))
+	f.Fuzz(func(t *testing.T, image []byte) {
+		for kernel, count := range paramCounts(image) {
+			if count < 0 || count > len(image)/4 {
+				t.Errorf("%q has %d parameters in %d bytes", kernel, count, len(image))
+			}
+		}
+	})
+}
+
+// Function asks the driver for the parameters of the kernel, and for no further one: that call would fail.
+func TestFunctionAsksForNoParameterTooMany(t *testing.T) {
 	driver := fault.Wrap(sim.New(sim.Config{TimedKernels: true}))
 	dev, err := vram.Open(vram.Config{Driver: driver})
 	require.NoError(t, err)

@@ -10,20 +10,21 @@ import (
 // ErrSameDevice refuses a copy between two devices whose contexts are of one: Context.Copy and Buffer.Transfer are for that.
 var ErrSameDevice = errors.New("cuda: both contexts are of one device")
 
-// OrderError reports that a copy between two devices was submitted, but that the source's stream could not be made to wait for it.
+// OrderError reports that a copy between two devices was submitted, but that the source's stream could not be made to wait for
+// it.
 type OrderError = streams.OrderError
 
 // CopyPeer submits a copy from a buffer of another device, for which a context of that device stands, to one of this device. It
 // needs no access of one device to the other's memory: without it the driver copies through the host. It does not wait.
 //
-// The copy is queued on this context's stream, behind what was submitted so far to both contexts, to the streams of both buffers,
-// and by others on those buffers. What is submitted to the other context later is behind the copy: so the source may be freed once
-// CopyPeer has returned, whichever stream of its device it belongs to. That costs two events. Where the stream that has the source is to
-// go on with other work before the copy, the other context is one of another stream of its device. Both devices are of one driver.
+// The copy runs on this context's stream. It waits for the work submitted so far to both contexts and to the streams of both
+// buffers, and for work of others on those buffers. Later work of the other context waits for the copy: so the source may be
+// freed once CopyPeer has returned, whichever stream of its device it belongs to. That costs two events. If the source's stream
+// is to run other work before the copy, pass a context of another stream of its device. Both devices must belong to one driver.
 //
 // Errors, with which nothing was submitted: ErrNotOpen, ErrSameDevice, ErrNotLive, ErrForeign for a buffer of neither context's
-// device, *LengthError, *RangeError, *vram.CaptureError, vram.ErrClosed, and the driver's, as cudadrv.NotSupported. With an *OrderError
-// the copy was submitted.
+// device, *LengthError, *RangeError, *vram.CaptureError, vram.ErrClosed, and the driver's, as cudadrv.NotSupported. With an
+// *OrderError the copy was submitted.
 func (c *Context) CopyPeer(dst Range, from *Context, src Range) error {
 	if err := c.copyable(from); err != nil {
 		return err
@@ -31,7 +32,7 @@ func (c *Context) CopyPeer(dst Range, from *Context, src Range) error {
 	if dst.Bytes != src.Bytes {
 		return &LengthError{dst.Bytes, src.Bytes}
 	}
-	// Both are looked at before anything is submitted.
+	// Both are checked before anything is submitted.
 	ownTo, err := c.check(dst)
 	if err != nil {
 		return named("Context.CopyPeer", err)
@@ -64,9 +65,9 @@ func (c *Context) CopyPeer(dst Range, from *Context, src Range) error {
 	return err
 }
 
-// TransferPeer hands a buffer over to this device from another one, for which a context of that device stands: it allocates as much
-// here, copies, frees the other buffer behind the copy, and returns the new one. It does not wait for the copy. After an error the
-// buffer is as it was, and nothing is left here. Errors: those of Alloc, CopyPeer and Buffer.Free.
+// TransferPeer moves a buffer to this device from the device of another context: it allocates a buffer here, copies, frees the
+// other buffer after the copy, and returns the new one. It does not wait for the copy. After an error the buffer is unchanged,
+// and nothing is left here. It returns the errors of Alloc, CopyPeer and Buffer.Free.
 func (c *Context) TransferPeer(from *Context, b Buffer) (to Buffer, err error) {
 	if err := c.copyable(from); err != nil {
 		return Buffer{}, err
@@ -112,7 +113,7 @@ func (c *Context) reaches() bool {
 	return c.peers != nil && c.Info().Capabilities.Has(cudadrv.PeerAccess)
 }
 
-// check returns the error of work on a range of a buffer of the context's device. own says that the work needs no order behind that of
+// check returns the error of work on a range of a buffer of the context's device. own reports that the work need not wait for
 // other streams: see streams.Submitter.Check.
 func (c *Context) check(r Range) (own bool, err error) {
 	if own, err = c.work.Check(r.Buffer); err != nil {

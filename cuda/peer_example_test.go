@@ -18,7 +18,7 @@ func ExampleContext_TransferPeer() {
 	x := must(stages[0].Alloc(4))
 	check(cuda.CopyIn(stages[0], x, []int8{1, 2, 3, 4}))
 	for i, c := range stages[1:] {
-		x = must(c.TransferPeer(stages[i], x)) // what it was before is freed
+		x = must(c.TransferPeer(stages[i], x)) // the old buffer is freed
 	}
 	last, got := stages[len(stages)-1], make([]int8, 4)
 	check(cuda.CopyOut(last, got, x))
@@ -37,7 +37,7 @@ func ExampleContext_Launch_peer() {
 	check(set.Devices()[0].EnablePeerAccess(set.Devices()[1]))
 	x := must(home.Alloc(4 << 20)) // of device 1
 	check(c.Launch(kernel, cuda.Cover(1<<20, 256), cuda.InOut(x)))
-	check(x.Free()) // behind the launch
+	check(x.Free()) // after the launch
 	fmt.Println("launched on device", c.Info().Ordinal)
 	check(set.Close())
 	// Output: launched on device 0

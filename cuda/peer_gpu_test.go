@@ -11,8 +11,8 @@ import (
 	"github.com/go-vram/vram/cuda"
 )
 
-// BenchmarkCopyPeer compares the bandwidth of copies between two devices with that of the driver's call on the same memory, in turns. It
-// fails where ours has less than 90 % of the driver's.
+// BenchmarkCopyPeer compares the bandwidth of copies between two devices with the driver's call on the same memory, in turns.
+// It fails below 90 % of the driver's.
 func BenchmarkCopyPeer(b *testing.B) {
 	const (
 		bytes  = 256 * mib

@@ -102,7 +102,8 @@ func (p *traveller) step() {
 	}
 }
 
-// A random program on several devices leaves the bytes that the same work leaves which is done at once, in the order of the calls.
+// A random program on several devices leaves the bytes that the same work leaves which is done at once, in the order of the
+// calls.
 func TestProgramsOnSeveralDevicesDoWhatTheirWorkDoes(t *testing.T) {
 	for seed := range 2 * programs() {
 		devices := 2 + int(seed%3)

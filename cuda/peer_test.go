@@ -17,8 +17,8 @@ import (
 	"github.com/go-vram/vram/vramtest"
 )
 
-// several is devices of one simulated machine. Each has a checker of its own, which sees the work on the device's own streams: a read
-// of the source by a copy between devices is not among it, and bytes show whether that came in time.
+// several is devices of one simulated machine. Each has a checker of its own, which sees the work on the device's own streams:
+// a read of the source by a copy between devices is not among it, and bytes show whether that came in time.
 type several struct {
 	*testing.T
 	machine  *sim.Driver
@@ -46,7 +46,7 @@ func newSeveral(t *testing.T, machine sim.Config, config vram.Config) *several {
 	return s
 }
 
-// context is one of a new stream of a device.
+// context returns a context of a new stream of a device.
 func (s *several) context(ordinal int) *cuda.Context {
 	s.Helper()
 	stream, err := s.devices[ordinal].NewStream()
@@ -63,7 +63,7 @@ func (s *several) busy(c *cuda.Context) {
 	require.NoError(s, s.machine.Device(c.Info().Ordinal).Launch(c.Stream().Handle(), time.Second))
 }
 
-// filled is a new buffer that holds a value.
+// filled returns a new buffer that holds a value.
 func (s *several) filled(c *cuda.Context, bytes int64, value byte) cuda.Buffer {
 	s.Helper()
 	b, err := c.Alloc(bytes)
@@ -91,8 +91,8 @@ func (s *several) free(all ...cuda.Buffer) {
 	}
 }
 
-// A copy is behind the work before it on both devices, and the source's stream is behind the copy: also where the source is freed and
-// its memory is written anew at once. The host waits for nothing.
+// A copy waits for earlier work on both devices, and the source's stream waits for the copy, even if the source is freed and
+// its memory overwritten at once. The host does not wait.
 func TestCopyPeerIsOrderedOnBothDevices(t *testing.T) {
 	for name, late := range map[string]int{"the source is late": 0, "the destination is late": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -105,7 +105,7 @@ func TestCopyPeerIsOrderedOnBothDevices(t *testing.T) {
 			at := x.Ptr()
 			s.free(x)
 			x = s.filled(c[0], mib, 9)
-			assert.Equal(t, at, x.Ptr(), "the memory of the source is used anew")
+			assert.Equal(t, at, x.Ptr(), "the memory of the source is reused")
 			assert.Zero(t, s.machine.Device(0).Now(), "nobody has waited")
 			require.NoError(t, c[1].Fill8(cuda.Part(y, mib-512, 512), 7))
 			s.holds(c[1], y, 7)
@@ -126,12 +126,12 @@ func TestCopyPeerOfBuffersOfOtherStreams(t *testing.T) {
 	s.busy(to)
 	s.busy(to)
 	require.NoError(t, to.CopyPeer(cuda.Whole(y), from, cuda.Whole(x)))
-	// Work of the source's own stream that comes later is behind the copy, and so is a reader of the destination.
+	// Later work of the source's own stream waits for the copy, and so does a reader of the destination.
 	require.NoError(t, home.Fill8(cuda.Whole(x), 8))
 	s.holds(guest, y, 7)
 	s.holds(home, x, 8)
 
-	// Freed memory waits for the copy: a buffer of its stream that is made meanwhile is another one.
+	// Freed memory waits for the copy: a new buffer of its stream has other memory.
 	s.busy(to)
 	require.NoError(t, to.CopyPeer(cuda.Whole(y), from, cuda.Whole(x)))
 	at := x.Ptr()
@@ -243,7 +243,7 @@ func TestTransferPeer(t *testing.T) {
 		s.holds(to, y, 7)
 		s.free(y, z)
 	}
-	// A stream may be closed right behind a copy from its memory, and so may the device.
+	// A stream may be closed right after a copy from its memory, and so may the device.
 	x := s.filled(home, mib, 7)
 	s.busy(to)
 	y, err := to.TransferPeer(from, x)
@@ -272,7 +272,8 @@ func TestTransferPeerWithoutMemory(t *testing.T) {
 	s.free(y)
 }
 
-// Whichever driver call fails, the buffer is on exactly one device afterwards, with its bytes, and the other device has its memory back.
+// Whichever driver call fails, the buffer is on exactly one device afterwards, with its bytes, and the other device has its
+// memory back.
 func TestFailedTransfersLoseNothing(t *testing.T) {
 	for _, function := range []string{"cuEventCreate", "cuEventRecord", "cuStreamWaitEvent", "cuMemcpyPeerAsync", "cuStreamSynchronize", "cuMemCreate"} {
 		for call := range uint64(6) {
@@ -304,7 +305,8 @@ func TestFailedTransfersLoseNothing(t *testing.T) {
 	}
 }
 
-// Where the source's stream cannot be made to wait for a copy, the host waits; where that fails, too, the error says that nobody can.
+// Where the source's stream cannot be made to wait for a copy, the host waits; where that fails, too, the error says that
+// nobody can.
 func TestCopiesThatNoStreamWaitsFor(t *testing.T) {
 	for _, function := range []string{"cuEventRecord", "cuStreamWaitEvent"} {
 		s := newSeveral(t, sim.Config{Devices: 2}, vram.Config{})

@@ -12,8 +12,8 @@ import (
 type KernelTime struct {
 	Kernel   string
 	Geometry Geometry
-	// Duration is the device's time between the event before the launch and the one behind it. Kernels of other streams that run
-	// meanwhile make it longer.
+	// Duration is the device's time between the event before the launch and the event after it. Kernels of other streams that
+	// run at the same time make it longer.
 	Duration time.Duration
 }
 
@@ -21,7 +21,7 @@ type KernelTime struct {
 type Profile struct {
 	on *submission
 	mu sync.Mutex // launches that are profiled meet here
-	// What has been launched, in order.
+	// The launches, in order.
 	launches []profiled
 	failed   error
 }
@@ -32,8 +32,8 @@ type profiled struct {
 	start, end cudadrv.Event
 }
 
-// StartProfile notes name, geometry and duration of each kernel that is launched on the stream from now on, but for those in
-// captures: two events a launch. While no profile is on that costs nothing. Errors: ErrNotOpen, cudadrv.NotSupported where events have
+// StartProfile notes name, geometry and duration of each kernel that is launched on the stream from now on, except in captures,
+// with two events a launch. Without a profile launches cost no more. Errors: ErrNotOpen, cudadrv.NotSupported where events have
 // no time, and ErrProfiling.
 func (c *Context) StartProfile() (*Profile, error) {
 	if !c.opened() {
@@ -53,7 +53,7 @@ func (c *Context) StartProfile() (*Profile, error) {
 // ErrProfiling refuses a second profile of a stream.
 var ErrProfiling = errors.New("cuda: a profile of the stream is on")
 
-// launch submits a kernel between two events. What the profile lacks afterwards Stop says; the launch is not refused for it.
+// launch submits a kernel between two events. Stop reports a missing measurement; the launch is not refused for it.
 func (p *Profile) launch(name string, g Geometry, submit func() error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,8 +96,8 @@ func (p *Profile) destroy(one profiled) {
 	}
 }
 
-// Stop ends the profile, waits for its launches, and returns them in order. Of a launch whose time could not be taken the Duration is
-// below 0, and the error says why. The second call returns nothing.
+// Stop ends the profile, waits for its launches, and returns them in order. Of a launch whose time could not be taken the
+// Duration is below 0, and the error says why. The second call returns nothing.
 func (p *Profile) Stop() ([]KernelTime, error) {
 	if p == nil || p.on == nil {
 		return nil, ErrNotOpen

@@ -24,7 +24,7 @@ type shadow struct {
 	bytes  []byte
 }
 
-// step is a piece of work: what it does to shadows.
+// step is the effect of a piece of work on shadows.
 type step func()
 
 // player plays a random program, and has each piece of work done to shadows on the host in the order of the calls.
@@ -41,7 +41,7 @@ type player struct {
 type playedGraph struct {
 	graph   *cuda.Graph
 	steps   []step
-	results []*shadow // that live behind the capture; they have bytes from the first launch on
+	results []*shadow // outlive the capture; they have contents from the first launch on
 }
 
 func (p *player) context() *cuda.Context { return p.contexts[p.random.IntN(len(p.contexts))] }
@@ -55,7 +55,7 @@ func (p *player) alloc(c *cuda.Context) *shadow {
 	return &shadow{b, make([]byte, n)}
 }
 
-// work submits a piece of work on some of the shadows, and returns what it does to them.
+// work submits a piece of work on some of the shadows, and returns its effect on them.
 func (p *player) work(c *cuda.Context, all []*shadow) step {
 	to, from := all[p.random.IntN(len(all))], all[p.random.IntN(len(all))]
 	if to == from || p.random.IntN(3) == 0 {
@@ -121,11 +121,11 @@ func (p *player) capture() {
 	p.graphs = append(p.graphs, g)
 }
 
-// inOrder captures steps on streams each of which is behind all that were before it.
+// inOrder captures steps on streams each of which waits for all before it.
 func (p *player) inOrder(g *playedGraph, on []*cuda.Context, some, mine []*shadow) []*shadow {
 	for range 1 + p.random.IntN(12) {
 		at := on[p.random.IntN(len(on))]
-		if len(on) > 1 { // what it touches may be touched by the other branch
+		if len(on) > 1 { // the other branch may touch it, too
 			require.NoError(p, at.Wait(on[0]))
 			require.NoError(p, at.Wait(on[1]))
 		}
@@ -156,8 +156,8 @@ func (p *player) captured(g *playedGraph, at *cuda.Context, some, mine []*shadow
 	return some, mine
 }
 
-// fork captures steps on two streams that run at the same time, each on buffers of its own and on new ones, and joins them. Memory that
-// either has freed may be used again by the other behind the join, and not before.
+// fork captures steps on two streams that run at the same time, each on buffers of its own and on new ones, and joins them.
+// After the join, and not before, either may reuse memory that the other has freed.
 func (p *player) fork(g *playedGraph, on []*cuda.Context, some, mine []*shadow) (_, _ []*shadow) {
 	var parts, owned [2][]*shadow
 	side := map[*shadow]int{}
@@ -261,7 +261,7 @@ func play(t *testing.T, dev *vram.Device, seed uint64, steps int) {
 	}
 	_, err = dev.Trim(t.Context(), 0)
 	require.NoError(t, err)
-	for range 1000 { // what was freed on a closed stream may have been on its way
+	for range 1000 { // memory freed on a closed stream may still be in transfer
 		if dev.Stats().ReservedBytes == 0 {
 			return
 		}
@@ -272,8 +272,8 @@ func play(t *testing.T, dev *vram.Device, seed uint64, steps int) {
 	require.FailNow(t, "memory stays reserved", "%+v", dev.Stats())
 }
 
-// A random program on three streams, with graphs, leaves the bytes that the same work leaves which is done at once, in the order of the
-// calls. VRAM_PROGRAMS is for how long, such as 10m, from the seed VRAM_SEED on.
+// A random program on three streams, with graphs, leaves the bytes that the same work leaves which is done at once, in the
+// order of the calls. VRAM_PROGRAMS is for how long, such as 10m, from the seed VRAM_SEED on.
 func TestProgramsDoWhatTheirWorkDoes(t *testing.T) {
 	span, _ := time.ParseDuration(os.Getenv("VRAM_PROGRAMS"))
 	first, _ := strconv.ParseUint(os.Getenv("VRAM_SEED"), 10, 64)

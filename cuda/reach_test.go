@@ -59,7 +59,8 @@ func (g *twoGPUs) reach() {
 	require.NoError(g, g.devices[0].EnablePeerAccess(g.devices[1]))
 }
 
-// Kernels of one device read and write the memory of another one: that was mapped before it was given access, and that is mapped later.
+// Kernels of one device read and write the memory of another one: that was mapped before it was given access, and that is
+// mapped later.
 func TestKernelsReachAnotherDevice(t *testing.T) {
 	g := openTwo(t)
 	const count, large = 1 << 10, 256 * mib

@@ -6,12 +6,12 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// reuse is the order of the work in a capture, as far as it decides which freed memory a captured stream may have: memory of which all
-// uses are before the stream's position, so that the graph has them in order.
+// reuse is the order of the work in a capture, as far as it decides which freed memory a captured stream may have: memory of
+// which all uses are before the stream's position, so that the graph has them in order.
 //
-// Streams have numbers, from 0 on. Each counts its uses of memory. A stream's position is a count for each stream (a vector clock): the
-// uses of others up to it are before all that the stream is given from now on. A position that has a use has all that was before that
-// use, since a wait takes over the whole position: so a later use of the same memory stands for those that it is behind.
+// Streams have numbers, from 0 on. Each counts its uses of memory. A stream's position is a count for each stream (a vector
+// clock): uses of others up to it precede all later work of the stream. A position that covers a use covers everything before
+// that use, since a wait merges the whole position: so the latest use of memory stands for the earlier uses that precede it.
 type reuse struct {
 	positions [][]uint64
 	uses      []memoryUse // in no order; at most one of a stream for the same bytes
@@ -27,14 +27,14 @@ type memoryUse struct {
 // memorySpan is the bytes from first to before end.
 type memorySpan struct{ first, end cudadrv.Ptr }
 
-// spanOf is the memory of a buffer.
+// spanOf returns the memory of a buffer.
 func spanOf(b Buffer) memorySpan {
 	return memorySpan{b.Ptr(), b.Ptr() + cudadrv.Ptr(b.Bytes())} //nolint:gosec // not negative
 }
 
 func (m memorySpan) overlaps(o memorySpan) bool { return m.first < o.end && o.first < m.end }
 
-// add adds a stream that is behind nothing. Its number is the count of those before it.
+// add adds a stream that waits for nothing. Its number is the count of streams before it.
 func (r *reuse) add() {
 	for i := range r.positions {
 		r.positions[i] = append(r.positions[i], 0)
@@ -51,7 +51,7 @@ func (r *reuse) remove() {
 	}
 }
 
-// wait puts later work of a stream behind all that another one was given.
+// wait orders later work of a stream after all work so far of another one.
 func (r *reuse) wait(stream, behind int) {
 	for i, count := range r.positions[behind] {
 		r.positions[stream][i] = max(r.positions[stream][i], count)
@@ -72,17 +72,17 @@ func (r *reuse) use(stream int, m memorySpan) (count uint64) {
 	return count
 }
 
-// behind reports whether a stream is behind a use of another one, or of its own.
+// behind reports whether a stream's later work follows a use by another stream, or its own.
 func (r *reuse) behind(stream, by int, count uint64) bool { return r.positions[stream][by] >= count }
 
-// free reports whether a stream is behind all uses of memory.
+// free reports whether a stream's later work follows all uses of memory.
 func (r *reuse) free(stream int, m memorySpan) bool {
 	return !slices.ContainsFunc(r.uses, func(u memoryUse) bool {
 		return u.memory.overlaps(m) && !r.behind(stream, u.by, u.count)
 	})
 }
 
-// take gives a stream memory that is free for it, and returns the count of that, as of a use: it stands for the earlier ones.
+// take assigns free memory to a stream, and returns the count of that use, which replaces earlier ones.
 func (r *reuse) take(stream int, m memorySpan) (count uint64) {
 	var left []memoryUse
 	for _, u := range r.uses {

@@ -38,8 +38,8 @@ func (p *plainReuse) free(stream int, m memorySpan) bool {
 	return true
 }
 
-// A stream may have memory exactly where it is behind every use of it. Memory that is taken without that may not come about: takes are
-// where both say so.
+// A stream may reuse memory exactly after every use of it. Taking memory that is not free may not occur: takes happen where
+// both agree.
 func TestReuseIsThatOfAllUses(t *testing.T) {
 	for seed := range uint64(300) {
 		random := rand.New(rand.NewPCG(seed, 7))
@@ -93,5 +93,5 @@ func TestReuseKeepsNoUsesBeforeATake(t *testing.T) {
 	}
 	assert.Len(t, r.uses, 2)
 	r.take(0, memorySpan{120, 130})
-	assert.Len(t, r.uses, 5, "what lies on both sides stays")
+	assert.Len(t, r.uses, 5, "the rest on both sides stays")
 }

@@ -35,8 +35,8 @@ const (
 	stormBytes   = 1024 // of each buffer that work touches
 )
 
-// storm is several goroutines on one device, each with contexts of its own, that touch each other's buffers and capture. A slot's lock
-// is the program's order of works on one buffer; everything else is left to the module.
+// storm is several goroutines on one device, each with contexts of its own, that touch each other's buffers and capture. A
+// slot's lock is the program's order of works on one buffer; everything else is left to the module.
 type storm struct {
 	seed    uint64
 	dev     *vram.Device
@@ -217,8 +217,8 @@ func (x *storm) same(s *stormSlot, got []byte) {
 	}
 }
 
-// capture makes a graph of fills and copies, some by a branch and some through memory of the graph, and launches it. Nobody disturbs
-// it: a capture that was announced does not fail.
+// capture makes a graph of fills and copies, some by a branch and some through memory of the graph, and launches it. Nobody
+// disturbs it: a capture that was announced does not fail.
 func (w *stormWorker) capture() {
 	all, unlock := w.lock(3)
 	defer unlock()
@@ -340,8 +340,9 @@ func (w *stormWorker) run() {
 	}
 }
 
-// TestStormOfContexts plays goroutines with contexts of their own that touch each other's buffers, capture, trim and sleep: no work is
-// lost, no capture is invalidated, and every byte is what a model says. The flags -storms and -stormseed choose the seeds.
+// TestStormOfContexts plays goroutines with contexts of their own that touch each other's buffers, capture, trim and sleep: no
+// work is lost, no capture is invalidated, and every byte equals the model's. The flags -storms and -stormseed choose the
+// seeds.
 func TestStormOfContexts(t *testing.T) {
 	refused, graphs := uint64(0), uint64(0)
 	seeds := uint64(*stormSeeds) //nolint:gosec // a small number
@@ -412,7 +413,8 @@ func (x *storm) play(t *testing.T) {
 	}
 }
 
-// open opens the device: of every other seed one that checks the order of all accesses, else one at whose driver calls others run.
+// open opens the device: of every other seed one that checks the order of all accesses, else one at whose driver calls others
+// run.
 func (x *storm) open(t *testing.T) {
 	t.Helper()
 	machine := sim.Config{Bytes: true, TimedKernels: true}

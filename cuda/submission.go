@@ -14,7 +14,7 @@ type submission struct {
 
 	device  cudadrv.Device
 	kernels cudadrv.Kernels        // nil where the device has none, and so on
-	checked cudadrv.CheckedKernels // not nil under a checker, which is told what kernels touch
+	checked cudadrv.CheckedKernels // not nil under a checker, which records the accesses of kernels
 	host    cudadrv.HostMemory
 	wide    cudadrv.WideWork
 	timed   cudadrv.TimedEvents
@@ -26,7 +26,7 @@ type submission struct {
 	profile atomic.Pointer[Profile]
 }
 
-// submissionOf is that of a stream.
+// submissionOf returns the submission of a stream.
 func submissionOf(work streams.Submitter) *submission {
 	return work.Attached(func() any { //nolint:forcetypeassert // only this package attaches anything
 		c := &submission{work: work, handle: work.Stream().Handle(), device: work.Device()}
@@ -55,8 +55,8 @@ func (c *submission) open(call func() error) error {
 	return call()
 }
 
-// submit makes driver calls that put work on the stream: for a capture, or for nil outside of any. If the stream has entered or left a
-// capture since the caller looked, the error is a *CaptureError.
+// submit makes driver calls that put work on the stream: for a capture, or for nil outside of any. If the stream has entered or
+// left a capture since the caller looked, the error is a *CaptureError.
 func (c *submission) submit(held *capture, call func() error) error {
 	if err := c.enter(held); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (c *submission) record(e cudadrv.Event) error {
 		if err := c.device.EventRecord(e, c.handle); err != nil {
 			return err
 		}
-		return c.work.Uncaptured(function) // a capture that nobody announced may have it
+		return c.work.Uncaptured(function) // an unannounced capture may have it
 	})
 }
 

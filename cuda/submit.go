@@ -2,10 +2,10 @@ package cuda
 
 import "github.com/go-vram/vram/cudadrv"
 
-// Submit makes driver calls that put work of the caller's own on the stream, which stays open meanwhile: copies from
-// and to memory that is not vram's, waits for events of other processes. The ranges are the buffers that the work
-// touches: they are checked, ordered and announced as those of Copy. In a capture it is a *vram.CaptureError, and the calls
-// are not made. Captures of the stream wait for the function: it begins none. Errors: those of Copy, and the function's.
+// Submit calls work, which makes driver calls that submit the caller's own work to the stream: copies to and from foreign
+// memory, or waits for events of other processes. The stream stays open during the call. The ranges are the buffers that the
+// work touches: they are checked, ordered and announced as in Copy. In a capture Submit returns a *vram.CaptureError and does
+// not call work. Captures of the stream wait for work, which must not begin one. It returns the errors of Copy and of work.
 func (c *Context) Submit(work func(device cudadrv.Device, on cudadrv.Stream) error, ranges ...Range) error {
 	if !c.opened() {
 		return ErrNotOpen
@@ -21,11 +21,11 @@ func (c *Context) Submit(work func(device cudadrv.Device, on cudadrv.Stream) err
 	}, ranges))
 }
 
-// LaunchWith makes calls of a library that submits work of its own to the stream: kernels of cuBLASLt, say. The buffers are what
-// the work touches, made with In, Out and InOut: they are checked, ordered and announced as the arguments of Launch are, and in a
-// capture they, and the work, become part of the graph. The library's name is in errors, profiles and reports. submit makes no calls of
-// this package; a library that wants a current context is called in cudadrv.ForeignCalls. Errors: *ArgumentError, with which submit was
-// not called; ErrNotOpen, vram.ErrClosed, *vram.CaptureError as Launch, and submit's.
+// LaunchWith calls submit, which lets a library such as cuBLASLt submit kernels to the stream. buffers are the buffers that the
+// work touches, made with In, Out and InOut: they are checked, ordered and announced as the arguments of Launch, and in a
+// capture they and the work become part of the graph. The library's name is in errors, profiles and reports. submit must not
+// call this package. Call a library that needs a current context in cudadrv.ForeignCalls. Errors: *ArgumentError, with which
+// submit was not called; ErrNotOpen, vram.ErrClosed, *vram.CaptureError as Launch, and submit's.
 func (c *Context) LaunchWith(library string, submit func(device cudadrv.Device, on cudadrv.Stream) error, buffers ...Arg) error {
 	if !c.opened() {
 		return ErrNotOpen
@@ -53,8 +53,9 @@ func (c *Context) LaunchWith(library string, submit func(device cudadrv.Device, 
 	}, func(*capture) {})
 }
 
-// WithContext runs f on this thread with the device's context current, as libraries want it that are called outside of LaunchWith: to make
-// a handle, say. Errors: ErrNotOpen, vram.ErrClosed, cudadrv.NotSupported on a device without a context, and f's.
+// WithContext runs f on this thread with the device's context current, as libraries want it that are called outside of
+// LaunchWith: to make a handle, say. Errors: ErrNotOpen, vram.ErrClosed, cudadrv.NotSupported on a device without a context,
+// and f's.
 func (c *Context) WithContext(f func() error) error {
 	if !c.opened() {
 		return ErrNotOpen

@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// Work of the caller's own is behind that of the buffer's stream, and the buffer is freed behind it: the checker of the
+// The caller's own work waits for the work of the buffer's stream, and the free of the buffer waits for it: the checker of the
 // device would report both.
 func TestWorkOfTheCallersOwn(t *testing.T) {
 	r, c := newRig(t)
@@ -38,7 +38,7 @@ func TestWorkOfTheCallersOwn(t *testing.T) {
 	require.ErrorIs(t, c.Submit(count), cudadrv.Unknown)
 }
 
-// Work of a library is checked, ordered and announced as that of a launch: the checker of the device is told what it touches.
+// Work of a library is checked, ordered and announced like a launch: the checker of the device records its accesses.
 func TestWorkOfALibrary(t *testing.T) {
 	r, c := newRig(t)
 	other := r.context()
@@ -51,7 +51,7 @@ func TestWorkOfALibrary(t *testing.T) {
 	}
 	require.NoError(t, other.Fill8(cuda.Whole(x), 7))
 	require.NoError(t, c.LaunchWith("library", work, cuda.In(x), cuda.Out(y).Of(0, 4096), cuda.Value(int32(1))))
-	require.NoError(t, other.Fill8(cuda.Whole(x), 8)) // behind the library's work
+	require.NoError(t, other.Fill8(cuda.Whole(x), 8)) // after the library's work
 	require.NoError(t, c.Fill8(cuda.Whole(y), 8))
 	assert.Equal(t, 1, calls)
 

@@ -8,10 +8,10 @@ import (
 	"unsafe"
 )
 
-// Value is an argument by value: a bool, a number of a fixed size, or a struct or array of such, of up to 4 KiB. Its size must be that of
-// the kernel's parameter: Value(uint32(n)), not Value(n). A struct lies in memory as that of C with the same fields does. Up to 8 bytes
-// Value allocates nothing, beyond that a copy of the value. A launch with a value of another type, as one with a pointer inside, is refused
-// with a *ValueError, and one of another size than the parameter's with ErrArgumentSize.
+// Value returns an argument by value: a bool, a number of a fixed size, or a struct or array of such, of up to 4 KiB. Its size
+// must be that of the kernel's parameter: Value(uint32(n)), not Value(n). A struct has the layout of a C struct with the same
+// fields. Values of up to 8 bytes are not allocated; larger ones are copied to the heap. A launch refuses values of other
+// types, such as types with pointers, with a *ValueError, and values of another size than the parameter with ErrArgumentSize.
 func Value[T any](v T) Arg {
 	size := unsafe.Sizeof(v)
 	a := Arg{size: int32(min(size, maxParamBytes+1)), align: uint8(unsafe.Alignof(v))} //nolint:gosec // both are small
@@ -39,14 +39,14 @@ func Value[T any](v T) Arg {
 	return a
 }
 
-// longValue is an argument by value that is no scalar's size, or that is refused.
+// longValue is an argument by value of another size than a scalar's, or a refused one.
 type longValue struct {
 	bytes   []byte
 	refused *ValueError
 }
 
-// ValueError refuses an argument by value of a type that means nothing to a kernel: it has a pointer inside, as a slice has, or a number
-// whose size depends on the machine.
+// ValueError refuses an argument by value of a type that means nothing to a kernel: it has a pointer inside, as a slice has, or
+// a number whose size depends on the machine.
 type ValueError struct {
 	Type   string `json:"type"`   // of the argument
 	Inside string `json:"inside"` // the type in it that is refused
@@ -60,10 +60,10 @@ func (e *ValueError) Error() string {
 	return fmt.Sprintf("cuda: a kernel takes no %s by value: it has a %s inside", e.Type, e.Inside)
 }
 
-// valueTypes are the answers of refusedValue: *ValueError by reflect.Type, nil for what a kernel takes.
+// valueTypes caches the results of refusedValue: *ValueError by reflect.Type, nil for valid types.
 var valueTypes sync.Map //nolint:gochecknoglobals // made on first use: facts about types, which do not change; read without a lock
 
-// refusedValue is the error of a type that a kernel does not take by value, nil if it does.
+// refusedValue returns the error of a type that a kernel does not take by value, nil if it does.
 func refusedValue(t reflect.Type) *ValueError {
 	if known, ok := valueTypes.Load(t); ok {
 		return known.(*ValueError) //nolint:forcetypeassert // nothing else is in the map
@@ -76,7 +76,7 @@ func refusedValue(t reflect.Type) *ValueError {
 	return refused
 }
 
-// refusedInside is the first type within t that a kernel does not take, nil if there is none.
+// refusedInside returns the first type within t that a kernel does not take, nil if there is none.
 func refusedInside(t reflect.Type) reflect.Type {
 	switch t.Kind() {
 	case reflect.Bool, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64,

@@ -51,7 +51,7 @@ const structPTX = `.version 7.0
 .visible .entry one(.param .u32 n) { ret; }
 `
 
-// A kernel takes a struct by value, with the layout of C, and what it reads is what was passed.
+// A kernel reads a struct by value, with the layout of C, unchanged.
 func TestStructsByValue(t *testing.T) {
 	dev := vramtest.Open(t, vramtest.Kernels(vramtest.KernelConfig{}))
 	c, err := cuda.NewContext(dev.Stream())

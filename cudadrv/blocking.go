@@ -4,8 +4,8 @@ package cudadrv
 // stream (CU_STREAM_DEFAULT); it works where Info has the capability BlockingCreation, and fails with
 // CUDA_ERROR_NOT_SUPPORTED elsewhere.
 //
-// What the legacy default stream is told waits for all that blocking streams were told before, and what they are told
-// waits for it; an event that is recorded on it covers their work. Streams of Device.StreamCreate take no part in that.
+// Work on the legacy default stream waits for all earlier work on blocking streams, and their later work waits for it; an event
+// recorded on it covers their work. Streams of Device.StreamCreate are not affected.
 type BlockingStreams interface {
 	StreamCreateBlocking() (Stream, error)
 }

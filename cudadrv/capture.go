@@ -14,7 +14,7 @@ const (
 
 var captureStatusNames = [...]string{"none", "active", "invalidated"} //nolint:gochecknoglobals // constant table, by number
 
-// String is the name.
+// String returns the name.
 func (s CaptureStatus) String() string {
 	if int(s) < len(captureStatusNames) {
 		return captureStatusNames[s]

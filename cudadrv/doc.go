@@ -16,16 +16,16 @@
 //   - Allocations, reservations and handles of zero or negative bytes are CUDA_ERROR_INVALID_VALUE; a memset or
 //     copy of zero bytes is no work, MemFree of address 0 does nothing.
 //   - After Close every call on that Device fails; the Driver can open the device again.
-//   - All methods may be called from any goroutine at any time, whatever OS thread it runs on.
-//   - Calls are made whatever captures are under way, on whatever thread: a driver sets the mode of the calling thread for
+//   - All methods may be called from any goroutine at any time, on any OS thread.
+//   - Calls work during captures of any thread: a driver sets the mode of the calling thread for
 //     the time of the call. A capture in a mode but CaptureRelaxed forbids calls that are made past the Device.
 //   - MemFree waits for all queued work of the device; MemUnmap does not, so the caller unmaps only
-//     what no queued work can touch.
+//     memory that no queued work touches.
 //   - Opening a driver or a device is the first moment that anything touches a GPU: importing the
 //     package and constructing a Driver value do not.
 //
-// The conformance suite in the package cudadrv/drivertest holds these rules against each driver.
-// Implementations: cudadrv/dynamic (libcuda, loaded at run time), cudadrv/gorgonia (through gorgonia.org/cu, behind a tag), cudadrv/sim (no GPU). Wrappers:
-// cudadrv/fault (scripted failures), cudadrv/meter (counts calls and their time), cudadrv/hazard (checks what work touches); they forward the optional
-// interfaces, too.
+// The conformance suite in the package cudadrv/drivertest holds these rules against each driver. Implementations:
+// cudadrv/dynamic (libcuda, loaded at run time), cudadrv/gorgonia (through gorgonia.org/cu, with a build tag), cudadrv/sim (no
+// GPU). Wrappers: cudadrv/fault (scripted failures), cudadrv/meter (counts calls and their time), cudadrv/hazard (checks the
+// accesses of work); they forward the optional interfaces, too.
 package cudadrv

@@ -70,7 +70,7 @@ type Info struct {
 // ComputeCapability is the version of a GPU's instruction set: {9, 0} of an H100. The zero value is not known.
 type ComputeCapability struct{ Major, Minor int }
 
-// String is the version as NVIDIA writes it: "9.0".
+// String returns the version as NVIDIA writes it: "9.0".
 func (c ComputeCapability) String() string {
 	return strconv.Itoa(c.Major) + "." + strconv.Itoa(c.Minor)
 }
@@ -82,7 +82,7 @@ type UUID [16]byte
 type Driver interface {
 	// Name is a short constant word: "sim", "dynamic".
 	Name() string
-	// DeviceCount starts the driver if need be. Its error wraps ErrNoDriver where there is no driver.
+	// DeviceCount starts the driver if necessary. Its error wraps ErrNoDriver if there is no driver.
 	DeviceCount() (int, error)
 	// Open makes the device with that ordinal usable. Its error wraps ErrNoDriver or ErrNoDevice.
 	// Each Open is paired with one Close of the Device.
@@ -92,14 +92,13 @@ type Driver interface {
 // Device is an opened device: one method for each driver call. Bytes and addresses of the virtual
 // memory calls are multiples of Info.GranularityBytes.
 //
-// What an allocator can do without has interfaces of its own: HostMemory, HostFunctions,
-// ShareableMemory, CaptureQueries, BlockingStreams, Kernels, Graphs, TimedEvents, WideWork, Peers, SharedEvents, ForeignCalls. Wrappers have all of them, so a
-// caller asserts the type and then looks at Info.Capabilities.
+// Optional features have interfaces of their own: HostMemory, HostFunctions, ShareableMemory, CaptureQueries, BlockingStreams,
+// Kernels, Graphs, TimedEvents, WideWork, Peers, SharedEvents, ForeignCalls. Wrappers have all of them, so a caller asserts the
+// type and then looks at Info.Capabilities.
 type Device interface {
-	// Info is what the driver said when the device was opened. It makes no call.
+	// Info returns the properties read when the device was opened. It makes no call.
 	Info() Info
-	// Close gives the device back. Memory, streams and events that were not given back before are
-	// lost to the caller, as with cuDevicePrimaryCtxRelease.
+	// Close closes the device, and loses its remaining memory, streams and events, as cuDevicePrimaryCtxRelease does.
 	Close() error
 
 	// MemGetInfo says how much physical memory is free, and how much there is.
@@ -109,12 +108,11 @@ type Device interface {
 	MemAlloc(bytes int64) (Ptr, error)
 	MemFree(p Ptr) error
 
-	// MemAddressReserve reserves address space only. MemAddressFree wants exactly what was reserved,
-	// with nothing mapped in it.
+	// MemAddressReserve reserves address space only. MemAddressFree takes exactly one reservation, with nothing mapped in it.
 	MemAddressReserve(bytes int64) (Ptr, error)
 	MemAddressFree(p Ptr, bytes int64) error
-	// MemCreate makes physical memory. MemRelease gives up the caller's reference: the memory goes
-	// back once the handle is mapped nowhere.
+	// MemCreate makes physical memory. MemRelease drops the caller's reference: the memory is freed once the handle is mapped
+	// nowhere.
 	MemCreate(bytes int64) (Handle, error)
 	MemRelease(h Handle) error
 	// MemMap maps the whole handle, whose size is bytes, at p. It is not accessible before
@@ -130,7 +128,7 @@ type Device interface {
 	// StreamQuery reports whether all work of the stream has finished.
 	StreamQuery(s Stream) (bool, error)
 	StreamSynchronize(s Stream) error
-	// StreamWaitEvent makes later work of s wait, on the device, for what e last recorded.
+	// StreamWaitEvent makes later work of s wait, on the device, for the last record of e.
 	StreamWaitEvent(s Stream, e Event) error
 	CtxSynchronize() error
 
@@ -152,6 +150,6 @@ type Device interface {
 // Modelled is implemented by devices whose calls cost modelled instead of real time (the simulator
 // and wrappers around it).
 type Modelled interface {
-	// ModelledTime is the sum of what all calls so far would have taken on real hardware.
+	// ModelledTime returns the modelled time on real hardware of all calls so far.
 	ModelledTime() time.Duration
 }

@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// The errors of finding and opening a device. Drivers wrap them with what they know.
+// The errors of finding and opening a device. Drivers wrap them with details.
 var (
-	// ErrNoDriver says that there is no usable GPU driver on this machine.
+	// ErrNoDriver is the lack of a usable GPU driver on this machine.
 	ErrNoDriver = errors.New("cudadrv: no GPU driver")
 	// ErrNoDevice says that the driver has no device with the wanted ordinal.
 	ErrNoDevice = errors.New("cudadrv: no such device")
-	// ErrNotOpen refuses a call on what nobody has opened: a nil or zero value.
+	// ErrNotOpen refuses a call on a nil or zero value.
 	ErrNotOpen = errors.New("vram: not opened: nil or zero")
 )
 
@@ -145,7 +145,7 @@ var resultNames = map[Result]string{ //nolint:gochecknoglobals // a constant tab
 	UpdateFailure:            "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE",
 }
 
-// String is CUDA's name of the result, or its number where the name is not known.
+// String returns CUDA's name of the result, or its number where the name is not known.
 func (r Result) String() string {
 	if s, ok := resultNames[r]; ok {
 		return s
@@ -161,7 +161,7 @@ type CallError struct {
 	Func   string `json:"func"` // the CUDA function: "cuMemCreate"
 	Result Result `json:"result"`
 	Name   string `json:"name"`   // the driver's own name of a Result that this package does not know; else empty
-	Detail string `json:"detail"` // what the driver wrapper knows beyond the code; may be empty
+	Detail string `json:"detail"` // details of the wrapper beyond the code; may be empty
 	Place  string `json:"place"`  // "file.go:line" of the code that made the call, where the driver notes it; may be empty
 }
 

@@ -1,7 +1,7 @@
 package cudadrv
 
-// Copy2D is a copy of rows. Pitches are the bytes from the begin of a row to that of the next, at least WidthBytes; 0 will do for one
-// row. With several rows CUDA takes 0 too, and does not say where they lie.
+// Copy2D is a copy of rows. A pitch is the distance in bytes between the begins of two rows, at least WidthBytes; 0 is valid
+// for one row. CUDA accepts 0 for several rows too, but does not document their addresses.
 type Copy2D struct {
 	Dst, Src           Ptr
 	DstPitch, SrcPitch int64

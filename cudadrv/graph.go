@@ -14,8 +14,8 @@ type GraphExec uint64
 // CaptureMode says which calls may be made while a stream is being captured; numbers are CUDA's.
 type CaptureMode uint32
 
-// The modes of a capture. Potentially unsafe calls are those that may wait for the device or free memory, as cuMemAlloc; those of a
-// Device are made all the same.
+// The modes of a capture. Potentially unsafe calls are those that may wait for the device or free memory, such as cuMemAlloc; a
+// Device makes them in every mode.
 const (
 	CaptureGlobal      CaptureMode = 0 // no thread may make potentially unsafe calls, but those in relaxed mode
 	CaptureThreadLocal CaptureMode = 1 // the capturing thread may not
@@ -24,7 +24,7 @@ const (
 
 var captureModeNames = [...]string{"global", "thread-local", "relaxed"} //nolint:gochecknoglobals // constant table, by number
 
-// String is the name.
+// String returns the name.
 func (m CaptureMode) String() string {
 	if int(m) < len(captureModeNames) {
 		return captureModeNames[m]
@@ -52,7 +52,7 @@ const (
 
 var nodeKindNames = [...]string{"kernel", "memcpy", "memset", "host", "child graph", "empty", "wait event", "event record"} //nolint:gochecknoglobals // constant table, by number
 
-// String is the name.
+// String returns the name.
 func (k NodeKind) String() string {
 	if int(k) < len(nodeKindNames) {
 		return nodeKindNames[k]
@@ -66,12 +66,12 @@ func (k NodeKind) MarshalText() ([]byte, error) { return []byte(k.String()), nil
 // Graphs is implemented by devices that capture work into graphs; it works where Info has the capability
 // GraphLaunches, and fails with CUDA_ERROR_NOT_SUPPORTED elsewhere.
 type Graphs interface {
-	// StreamBeginCapture makes what s is told from now on part of a graph instead of running it. In modes but
-	// CaptureRelaxed the capture belongs to the calling thread, which the caller has locked (runtime.LockOSThread) and
-	// which alone ends it.
+	// StreamBeginCapture begins a capture: later work of s becomes part of a graph instead of running. In modes but
+	// CaptureRelaxed the capture belongs to the calling thread, which the caller has locked (runtime.LockOSThread) and which
+	// alone ends it.
 	StreamBeginCapture(s Stream, mode CaptureMode) error
-	// StreamEndCapture ends the capture that began with s. After an error the capture has ended, too, and there is no graph, also
-	// where the thread was the wrong one; but for CUDA_ERROR_STREAM_CAPTURE_UNMATCHED.
+	// StreamEndCapture ends the capture that began with s. After an error, too, the capture has ended, without a graph, also on
+	// the wrong thread; except for CUDA_ERROR_STREAM_CAPTURE_UNMATCHED.
 	StreamEndCapture(s Stream) (Graph, error)
 	// ThreadExchangeStreamCaptureMode sets the mode of the calling thread, which the caller has locked, and returns the
 	// one before. In relaxed mode captures of others do not forbid calls of this thread.
@@ -88,17 +88,17 @@ type Graphs interface {
 
 	// GraphInstantiate makes a graph that can be launched.
 	GraphInstantiate(g Graph) (GraphExec, error)
-	// GraphExecUpdate gives the graph that can be launched the parameters of another one of the same topology. Launches
-	// under way keep theirs. CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: the two differ in more.
+	// GraphExecUpdate replaces the parameters of an executable graph with the ones of a graph with the same topology. Launches
+	// in progress keep theirs. CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE: the graphs differ in more.
 	GraphExecUpdate(x GraphExec, g Graph) error
 	// GraphExecKernelNodeSetParams gives a kernel node other parameters, for launches to come. The node is the graph's of
 	// which x was made; params is as in LaunchKernel.
 	GraphExecKernelNodeSetParams(x GraphExec, n GraphNode, f Function, g Geometry, params []byte) error
-	// GraphUpload queues on s what the first launch does beyond the others.
+	// GraphUpload does on s the part of the first launch that later ones save.
 	GraphUpload(x GraphExec, s Stream) error
-	// GraphLaunch queues the graph's work on s. Launches of one graph run one after the other. On a stream that is captured, in
-	// whatever mode, it is CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED and breaks that capture, as GraphUpload does.
+	// GraphLaunch queues the graph's work on s. Launches of one graph run one after the other. On a captured stream, in any
+	// mode, it is CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED and breaks that capture, as GraphUpload does.
 	GraphLaunch(x GraphExec, s Stream) error
-	// GraphExecDestroy ends the name. Launches under way run to their end.
+	// GraphExecDestroy destroys the handle. Launches in progress finish.
 	GraphExecDestroy(x GraphExec) error
 }

@@ -15,7 +15,7 @@ type Dim3 struct {
 	Z uint32 `json:"z"`
 }
 
-// String is the size as CUDA's tools print it.
+// String returns the size as CUDA's tools print it.
 func (d Dim3) String() string {
 	return "(" + strconv.FormatUint(uint64(d.X), 10) + "," + strconv.FormatUint(uint64(d.Y), 10) + "," + strconv.FormatUint(uint64(d.Z), 10) + ")"
 }
@@ -55,12 +55,12 @@ type Kernels interface {
 	// ModuleGetFunction finds a kernel by name. CUDA_ERROR_NOT_FOUND: the module has none of that name.
 	// CUDA_ERROR_INVALID_VALUE: the name is empty.
 	ModuleGetFunction(m Module, name string) (Function, error)
-	// ModuleGetGlobal finds a variable of the module's in device memory. CUDA_ERROR_NOT_FOUND: the module has nothing of that name.
-	// CUDA_ERROR_INVALID_VALUE: the name is empty, or a kernel's.
+	// ModuleGetGlobal finds a variable of the module's in device memory. CUDA_ERROR_NOT_FOUND: the module has nothing of that
+	// name. CUDA_ERROR_INVALID_VALUE: the name is empty, or a kernel's.
 	ModuleGetGlobal(m Module, name string) (Ptr, int64, error)
-	// LinkImages links PTX texts and relocatable cubins into one cubin: cuLinkCreate, cuLinkAddData for each, cuLinkComplete and
-	// cuLinkDestroy. The result is the caller's. It is complete and not relocatable: as an input of another link it is
-	// CUDA_ERROR_NO_BINARY_FOR_GPU. Other errors are those of ModuleLoadData.
+	// LinkImages links PTX texts and relocatable cubins into one cubin: cuLinkCreate, cuLinkAddData for each, cuLinkComplete
+	// and cuLinkDestroy. It is complete and not relocatable: as an input of another link it is CUDA_ERROR_NO_BINARY_FOR_GPU.
+	// Other errors are as in ModuleLoadData.
 	LinkImages(images ...[]byte) ([]byte, error)
 
 	// FuncGetAttribute and FuncSetAttribute read and set a property of a kernel.
@@ -69,17 +69,16 @@ type Kernels interface {
 	// FuncGetParamInfo says where a parameter lies in the buffer of all parameters, and how many bytes it has.
 	// CUDA_ERROR_INVALID_VALUE: the kernel has fewer. CUDA_ERROR_NOT_SUPPORTED: the driver cannot tell (before CUDA 12.4).
 	FuncGetParamInfo(f Function, index int) (offsetBytes, bytes int64, err error)
-	// OccupancyMaxActiveBlocksPerMultiprocessor is how many blocks of so many threads a multiprocessor runs at once.
+	// OccupancyMaxActiveBlocksPerMultiprocessor returns the number of blocks of that size that a multiprocessor runs at once.
 	OccupancyMaxActiveBlocksPerMultiprocessor(f Function, blockThreads int, sharedBytes int64) (int, error)
-	// OccupancyMaxPotentialBlockSize is the number of threads of a block with which most warps run at once, and the
-	// least number of blocks that then fill the device. maxBlockThreads 0 is no bound.
+	// OccupancyMaxPotentialBlockSize returns the block size with the most warps running at once, and the least number of such
+	// blocks that fill the device. maxBlockThreads 0 is no bound.
 	OccupancyMaxPotentialBlockSize(f Function, sharedBytes int64, maxBlockThreads int) (gridBlocks, blockThreads int, err error)
 
 	// LaunchKernel queues a kernel on s. The parameters lie in params as in a C struct: each at a multiple of its own
-	// alignment. The bytes are read before the call returns, and stay where they are until then: params is not memory of a goroutine's stack.
-	// The driver does not compare their number with what the kernel has: where there are more it is
-	// CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, where there are fewer the kernel runs and has anything for the rest. Who launches
-	// compares them, by FuncGetParamInfo.
+	// alignment. The bytes are read before the call returns, and must not move until then: params is not memory of a
+	// goroutine's stack. Too many bytes are CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES. The driver does not detect missing ones: the
+	// kernel runs and reads undefined values. Callers should check the size with FuncGetParamInfo.
 	LaunchKernel(f Function, g Geometry, params []byte, s Stream) error
 }
 
@@ -90,27 +89,29 @@ type Access struct {
 	Write bool
 }
 
-// CheckedHolds is implemented by devices that check what graphs touch (cudadrv/hazard): who keeps memory for graphs says so.
+// CheckedHolds is implemented by devices that check the accesses of graphs (cudadrv/hazard). Callers that keep memory for
+// graphs report it here.
 type CheckedHolds interface {
-	// HoldBegins says that what is allocated on a stream stays with graphs, freed or not, until HoldEnds.
+	// HoldBegins declares that memory allocated on a stream stays with graphs, freed or not, until HoldEnds.
 	HoldBegins(s Stream)
 	HoldEnds(s Stream)
-	// GraphKeeps says that the memory that a graph touches is nobody else's until it is destroyed, also where its
-	// buffers are freed meanwhile.
+	// GraphKeeps declares that memory that a graph touches is not reused until the graph is destroyed, also if its buffers are
+	// freed.
 	GraphKeeps(x GraphExec)
 }
 
-// CheckedSleep is implemented by devices that check what memory is unmapped (cudadrv/hazard): the owner of memory that sleeps says so.
+// CheckedSleep is implemented by devices that check unmapped memory (cudadrv/hazard). The owner of sleeping memory reports it
+// here.
 type CheckedSleep interface {
-	// SleepBegins says that memory of the buffers that were allocated on a stream may be unmapped from here on, though they live, and
-	// that work on the stream itself saves and restores their contents.
+	// SleepBegins says that memory of the buffers that were allocated on a stream may be unmapped from here on, though they
+	// live, and that work on the stream itself saves and restores their contents.
 	SleepBegins(s Stream)
 	// SleepEnds says that the memory is mapped again, at the same addresses.
 	SleepEnds(s Stream)
 }
 
-// CheckedKernels is implemented by devices that check what kernels touch (cudadrv/hazard). Where a device has it, who
-// knows what a kernel touches launches by it instead of LaunchKernel.
+// CheckedKernels is implemented by devices that check the accesses of kernels (cudadrv/hazard). Callers that know a kernel's
+// accesses use it instead of LaunchKernel.
 type CheckedKernels interface {
 	// LaunchKernelTouching is LaunchKernel of a kernel that touches these ranges and nothing else.
 	LaunchKernelTouching(f Function, g Geometry, params []byte, s Stream, accesses []Access) error

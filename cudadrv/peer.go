@@ -10,8 +10,8 @@ type Peers interface {
 	Context() Context
 	// DeviceCanAccessPeer reports whether kernels of this device can reach memory of the other one.
 	DeviceCanAccessPeer(ordinal int) (bool, error)
-	// MemSetPeerAccess is MemSetAccess for any devices, in one call: their kernels can read and write what is mapped here.
-	// The device itself is one of them where its ordinal is named.
+	// MemSetPeerAccess is MemSetAccess for several devices in one call: their kernels can read and write the mapped memory.
+	// Include the ordinal of the device itself to keep its access.
 	MemSetPeerAccess(p Ptr, bytes int64, ordinals ...int) error
 	// MemcpyPeerAsync queues a copy between the memories of two devices on s, a stream of either. It needs no peer
 	// access; without it the copy goes through the host.
@@ -26,7 +26,8 @@ type EventDescriptor [64]byte
 type SharedEvents interface {
 	// EventCreateShared makes an event without timing that IpcGetEventHandle takes.
 	EventCreateShared() (Event, error)
-	// IpcGetEventHandle is the event's name for other processes. CUDA_ERROR_INVALID_HANDLE: the event is none of EventCreateShared.
+	// IpcGetEventHandle is the event's name for other processes. CUDA_ERROR_INVALID_HANDLE: the event is none of
+	// EventCreateShared.
 	IpcGetEventHandle(e Event) (EventDescriptor, error)
 	// IpcOpenEventHandle makes an event of another process's name; the caller destroys it. The process that made the
 	// event cannot open it.

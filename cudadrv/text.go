@@ -8,7 +8,7 @@ import (
 	"github.com/go-vram/vram/internal/units"
 )
 
-// String is the address in hexadecimal.
+// String returns the address in hexadecimal.
 func (p Ptr) String() string { return fmt.Sprintf("%#x", uint64(p)) }
 
 // MarshalText implements encoding.TextMarshaler: the address in hexadecimal.
@@ -49,7 +49,7 @@ func unmarshal(text []byte, value *uint64, kind string) error {
 	return nil
 }
 
-// Format prints what String says for the verbs v and s, and the number for all others.
+// Format prints String for the verbs v and s, and the number for all others.
 func (p Ptr) Format(to fmt.State, verb rune) {
 	format, value := fmt.FormatString(to, verb), any(uint64(p))
 	if verb == 's' || verb == 'v' {
@@ -64,7 +64,7 @@ var capabilityNames = [...]string{ //nolint:gochecknoglobals // constant table, 
 	"kernels", "graphs", "event timing", "wide fills", "peer access", "event sharing",
 }
 
-// String names what is in the set, with commas between.
+// String lists the capabilities in the set, with commas.
 func (c Capability) String() string {
 	var names []string
 	for i, name := range capabilityNames {
@@ -84,7 +84,7 @@ func (c Capability) String() string {
 // MarshalText implements encoding.TextMarshaler: the text of String.
 func (c Capability) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// String is the UUID as nvidia-smi writes it: GPU- and 32 hexadecimal digits in five groups.
+// String returns the UUID as nvidia-smi writes it: GPU- and 32 hexadecimal digits in five groups.
 func (u UUID) String() string {
 	return fmt.Sprintf("GPU-%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:])
 }

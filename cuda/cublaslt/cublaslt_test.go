@@ -19,7 +19,8 @@ func addressOf(b []byte) uintptr { return uintptr(unsafe.Pointer(&b[0])) }
 
 var problem = gemm.Problem{M: 4, N: 8, K: 16, Bias: true, Epilogue: gemm.GELUAux, Batch: 2}
 
-// Each call of the library that fails once is an error with its name and status; what was made is gone, and the next product is computed.
+// Each library call that fails once returns an error with its name and status, leaves nothing allocated, and does not affect
+// the next product.
 func TestFailingCalls(t *testing.T) {
 	r := newRig(t)
 	p, e, o := r.ones(problem)
@@ -80,7 +81,7 @@ func TestAbsentLibraries(t *testing.T) {
 	require.Error(t, err)
 }
 
-// The algorithm is asked for once for each shape; the cache is bounded, and what has left it is computed all the same.
+// Each shape asks for its algorithm once. The cache is bounded, and evicted shapes are still computed.
 func TestPlansAreKept(t *testing.T) {
 	r := newRig(t)
 	h, err := cublaslt.Open(r.c)
@@ -125,7 +126,8 @@ func TestStaleOperands(t *testing.T) {
 	require.NoError(t, h.Close())
 }
 
-// Sums of 16-bit products are fp32, also where the library splits a long K: the sum of the first half is no number of the output's type.
+// Sums of 16-bit products are fp32, also where the library splits a long K: the sum of the first half is no number of the
+// output's type.
 func TestLongSumsOf16BitsAreFloat32(t *testing.T) {
 	r := newRig(t)
 	h, err := cublaslt.Open(r.c)

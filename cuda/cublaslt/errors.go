@@ -14,13 +14,13 @@ var ErrForbidden = errors.New("cublaslt: VRAM_CUBLASLT is off")
 // ErrUnsupported refuses a problem that the library does not compute. Errors of type *UnsupportedError are it.
 var ErrUnsupported = errors.New("cublaslt: the library does not compute this")
 
-// AbsentError says that there is no library, or none that can be used.
+// AbsentError is the absence of a usable library.
 type AbsentError struct {
 	Tried []string
 	Errs  []error // one for each that was tried
 }
 
-// Error has what was tried, and why it was not it.
+// Error names the files that were tried, and why each failed.
 func (e *AbsentError) Error() string {
 	if len(e.Tried) == 0 {
 		return "cublaslt: no library: " + strings.TrimPrefix(fmt.Sprint(errors.Join(e.Errs...)), "cublaslt: ")
@@ -28,7 +28,7 @@ func (e *AbsentError) Error() string {
 	return fmt.Sprintf("cublaslt: no library: tried %s: %v", strings.Join(e.Tried, ", "), e.Errs[0])
 }
 
-// Unwrap are the reasons.
+// Unwrap returns the reasons.
 func (e *AbsentError) Unwrap() []error { return e.Errs }
 
 // UnsupportedError refuses a problem that the library does not compute.
@@ -56,7 +56,7 @@ const (
 	NotInitialized Status = 1
 )
 
-// String is the library's name of the status.
+// String returns the library's name of the status.
 func (s Status) String() string {
 	switch s {
 	case Success:

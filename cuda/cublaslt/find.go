@@ -108,7 +108,7 @@ func find(driverVersion int) (*lib, error) {
 	return nil, failure
 }
 
-// candidates are the names of libraries to try, best first.
+// candidates returns the names of libraries to try, best first.
 func candidates(driverVersion int, env func(string) string, glob func(string) ([]string, error)) []string {
 	files := []string{"libcublasLt.so.13", "libcublasLt.so.12"}
 	if driverVersion > 0 && driverVersion < 13000 {
@@ -140,11 +140,11 @@ func candidates(driverVersion int, env func(string) string, glob func(string) ([
 	return all
 }
 
-// existing are the files of a pattern.
+// existing returns the files of a pattern.
 func existing(glob func(string) ([]string, error), pattern string) []string {
 	found, err := glob(pattern)
 	if err != nil {
-		return nil // a folder's name is no pattern
+		return nil // the folder's name is not a pattern
 	}
 	return found
 }

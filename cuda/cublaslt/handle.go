@@ -48,8 +48,8 @@ type algorithm struct {
 	reserved       [4]int32
 }
 
-// Open makes a handle on the context's device. It opens the library, if nobody has done so. The context must stay open as long as the
-// handle. Errors: *AbsentError, *StatusError, those of cuda.Context.WithContext.
+// Open makes a handle on the context's device. It loads the library, if necessary. The context must stay open as long as the
+// handle. Errors: *AbsentError, *StatusError, and the errors of cuda.Context.WithContext.
 func Open(c *cuda.Context) (*Handle, error) {
 	l, err := find(c.Info().DriverVersion)
 	if err != nil {
@@ -69,7 +69,7 @@ func Open(c *cuda.Context) (*Handle, error) {
 	return h, nil
 }
 
-// Library is the library's name with its version.
+// Library returns the library's name with its version.
 func (h *Handle) Library() string {
 	if h == nil {
 		return ""
@@ -85,7 +85,7 @@ func (h *Handle) call(f function, n int) error {
 	return nil
 }
 
-// Close ends the handle, and its plans. Idempotent. Products that were submitted go on.
+// Close destroys the handle and its plans. Submitted products still run. Idempotent.
 func (h *Handle) Close() error {
 	if h == nil || h.on == nil {
 		return cuda.ErrNotOpen
@@ -112,7 +112,7 @@ type Alignment struct{ A, B, C, Bias, Aux int64 }
 // maxAlignment is more than any algorithm asks for.
 const maxAlignment = 256
 
-// AlignmentOf is that of operands.
+// AlignmentOf returns the alignment of operands.
 func AlignmentOf(p gemm.Problem, o gemm.Operands) Alignment {
 	at := func(used bool, r cuda.Range) int64 {
 		if !used {
@@ -138,7 +138,7 @@ type planKey struct {
 	beta      bool
 }
 
-// Plans is how many plans are kept.
+// Plans returns the number of cached plans.
 func (h *Handle) Plans() int {
 	if h == nil || h.recent == nil {
 		return 0
@@ -148,7 +148,8 @@ func (h *Handle) Plans() int {
 	return h.recent.Len()
 }
 
-// Plan is the library's plan for a checked problem on operands of that alignment; accumulates says that beta is not 0. Errors: *UnsupportedError, which is remembered; *StatusError; cuda.ErrNotOpen.
+// Plan returns the library's plan for a checked problem on operands of that alignment; accumulates says that beta is not 0.
+// Errors: *UnsupportedError, which is remembered; *StatusError; cuda.ErrNotOpen.
 func (h *Handle) Plan(p gemm.Problem, a Alignment, accumulates bool) (*Plan, error) {
 	if h == nil || h.on == nil {
 		return nil, cuda.ErrNotOpen

@@ -16,7 +16,7 @@ import (
 type Plan struct {
 	// Library is its name with the version.
 	Library string
-	// WorkspaceBytes is what Launch needs of workspace.
+	// WorkspaceBytes is the size of the workspace of Launch.
 	WorkspaceBytes int64
 
 	of      *Handle
@@ -28,7 +28,7 @@ type Plan struct {
 	algo    [8]uint64
 }
 
-// usable is the plan, or why there is none.
+// usable returns the plan, or the reason for its absence.
 func (plan *Plan) usable() (*Plan, error) {
 	if plan.refused != nil {
 		return nil, plan.refused
@@ -50,17 +50,17 @@ const (
 	epilogueNone, epilogueBias, epilogueGELU, epilogueGELUAux, epilogueGELUGradient = 1, 4, 32, 128 | 32, 192
 )
 
-// reductionComputeType is CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE: a product is not split along K, or the sums of its parts are kept in the type in
-// which it is computed. The two other schemes keep them in the type of the output.
+// reductionComputeType is CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE: a product is not split along K, or the sums of its parts are
+// kept in the type in which it is computed. The two other schemes keep them in the type of the output.
 const reductionComputeType = 2
 
 // halfBytes is the size of float16 and bfloat16.
 const halfBytes = 2
 
-// MaxWorkspaceBytes is what algorithms may ask for: NVIDIA's advice for Hopper.
+// MaxWorkspaceBytes is the largest workspace of an algorithm: NVIDIA's advice for Hopper.
 const MaxWorkspaceBytes = 32 << 20
 
-// dataType is cudaDataType_t.
+// dataType returns the cudaDataType_t.
 func dataType(t gemm.Type) uint64 {
 	return [...]uint64{gemm.Float32: 0, gemm.Float16: 2, gemm.BFloat16: 14, gemm.Float64: 1}[t]
 }
@@ -78,7 +78,7 @@ func computes(p gemm.Problem) (compute uint64, ok bool) {
 	return 0, false
 }
 
-// epilogueOf is the library's number.
+// epilogueOf returns the library's number.
 func epilogueOf(p gemm.Problem) uint64 {
 	number := uint64(epilogueNone)
 	switch p.Epilogue {
@@ -100,7 +100,8 @@ func epilogueOf(p gemm.Problem) uint64 {
 	return number
 }
 
-// make asks for an algorithm. What it has made is gone where it fails. Problems that the library cannot compute make a plan that says so.
+// make asks for an algorithm. On failure it destroys its descriptors. Problems that the library cannot compute make a plan with
+// that error.
 func (h *Handle) make(plan *Plan) (err error) {
 	p := plan.key.problem
 	compute, ok := computes(p)
@@ -136,7 +137,7 @@ func (h *Handle) make(plan *Plan) (err error) {
 	return h.ask(plan)
 }
 
-// rowsOf and columnsOf are those of an operand of rows x columns as it lies in memory.
+// rowsOf and columnsOf return the rows and columns in memory of a rows x columns operand.
 func rowsOf(transposed bool, rows, columns int64) int64 {
 	if transposed {
 		return columns
@@ -148,7 +149,8 @@ func columnsOf(transposed bool, rows, columns int64) int64 {
 	return rowsOf(!transposed, rows, columns)
 }
 
-// describe fills the descriptor. Addresses of bias and Aux are set at each launch; here they have the alignment of those to come.
+// describe fills the descriptor. Addresses of bias and Aux are set at each launch; here they have the alignment of those to
+// come.
 func (h *Handle) describe(plan *Plan, p gemm.Problem) error {
 	set := func(attribute, value uint64, bytes uintptr) error {
 		return h.set(descSet, plan.desc, attribute, value, bytes)
@@ -199,7 +201,7 @@ func (h *Handle) object(f function, args ...uint64) (uintptr, error) {
 	return fr.out, nil
 }
 
-// set sets an attribute of so many bytes.
+// set sets an attribute of the given size.
 func (h *Handle) set(f function, object uintptr, attribute, value uint64, bytes uintptr) error {
 	fr := h.frame
 	fr.value = value
@@ -215,7 +217,7 @@ func (h *Handle) end(f function, object uintptr) error {
 	return h.call(f, 1)
 }
 
-// drop destroys what a plan has made. A launch with the plan asks for another one.
+// drop destroys the descriptors of a plan. A launch of the plan makes new ones.
 func (h *Handle) drop(plan *Plan) error {
 	plan.dropped = true
 	err := h.end(descDestroy, plan.desc)
@@ -253,7 +255,7 @@ func (h *Handle) ask(plan *Plan) (err error) {
 	err = h.call(heuristic, 10)
 	var failed *StatusError
 	switch {
-	case errors.As(err, &failed) && (failed.Status == NotSupported || failed.Status == InvalidValue): // the problem was checked: it is no mistake
+	case errors.As(err, &failed) && (failed.Status == NotSupported || failed.Status == InvalidValue): // the problem was checked: the call is valid
 		plan.refused = &UnsupportedError{plan.key.problem, failed.Status}
 		return nil
 	case err != nil:
@@ -266,7 +268,7 @@ func (h *Handle) ask(plan *Plan) (err error) {
 	return nil
 }
 
-// Launch submits the product, on operands of the plan's alignment, which touch so many bytes. work has WorkspaceBytes. Errors: *cuda.ArgumentError,
+// Launch submits the product, on operands of the plan's alignment. work has WorkspaceBytes. Errors: *cuda.ArgumentError,
 // *StatusError, *UnsupportedError where the plan has left the cache and cannot be made again.
 func (plan *Plan) Launch(c *cuda.Context, o gemm.Operands, e gemm.Extent, work cuda.Range) error {
 	if plan == nil || plan.of == nil {
@@ -331,7 +333,7 @@ func (s *submission) release() {
 
 func reading(r cuda.Range, bytes int64) cuda.Arg { return cuda.In(r.Buffer).Of(r.Offset, bytes) }
 
-// address is that of a range's begin.
+// address returns the address of a range's begin.
 func address(r cuda.Range) uint64 { return uint64(r.Buffer.Ptr()) + uint64(r.Offset) } //nolint:gosec // within the buffer
 
 // multiply calls cublasLtMatmul.

@@ -64,7 +64,7 @@ func (r *rig) call(name string, args ...uintptr) uintptr {
 
 func (r *rig) live() int { return int(r.call("fakecublaslt_live")) }
 
-// text is a C string, which lives as long as the test.
+// text returns a C string, which lives as long as the test.
 func (r *rig) text(s string) uintptr {
 	b := append([]byte(s), 0)
 	r.Cleanup(func() { _ = b[0] })
@@ -108,7 +108,7 @@ func (r *rig) multiply(h *cublaslt.Handle, p gemm.Problem, e gemm.Extent, o gemm
 	return plan.Launch(r.c, o, e, cuda.Part(w, 0, plan.WorkspaceBytes))
 }
 
-// first is the first element of C.
+// first returns the first element of C.
 func (r *rig) first(o gemm.Operands) float32 {
 	r.Helper()
 	got := make([]float32, 1)

@@ -7,8 +7,8 @@ import (
 	"github.com/go-vram/vram/cuda"
 )
 
-// Operands are what a product is computed on. Ranges begin at the first element; Bias and Aux are used where the problem has them. C may be
-// Aux nowhere, nor any operand that is read: each stays as it is but for C and a written Aux.
+// Operands are the operands of a product. Ranges begin at the first element; Bias and Aux are used if the problem has them. C
+// must not share memory with Aux, nor with any operand that is read. Only C and a written Aux change.
 type Operands struct {
 	A, B, C, Bias, Aux cuda.Range
 	// Alpha and Beta are the factors. Where Beta is 0, C is not read.
@@ -22,7 +22,7 @@ type ProblemError struct {
 	Want  string
 }
 
-// Error names the field, the value and what it may be.
+// Error names the field, its value, and the values allowed.
 func (e *ProblemError) Error() string {
 	return fmt.Sprintf("gemm: %s is %d: want %s", e.Field, e.Value, e.Want)
 }
@@ -35,13 +35,13 @@ func (e *OverlapError) Error() string {
 	return fmt.Sprintf("gemm: %s is written and shares memory with %s", e.Written, e.Other)
 }
 
-// Unwrap is cuda.ErrOverlap.
+// Unwrap returns cuda.ErrOverlap.
 func (e *OverlapError) Unwrap() error { return cuda.ErrOverlap }
 
 // Extent is how many bytes of a range a product touches, from its begin on.
 type Extent struct{ A, B, C, Bias, Aux int64 }
 
-// Check returns the filled problem and what it touches, or a *ProblemError.
+// Check returns the problem with its defaults and the memory it touches, or a *ProblemError.
 func (p Problem) Check() (Problem, Extent, error) {
 	for _, s := range []struct {
 		name  string
@@ -92,7 +92,7 @@ func (p Problem) Check() (Problem, Extent, error) {
 	return p, e, nil
 }
 
-// extent is the bytes from the first element of the first matrix to the last of the last one.
+// extent returns the bytes from the first element of the first matrix to the last of the last one.
 func extent(name string, rows, columns, ld, stride, batch, bytes int64) (int64, error) {
 	elements, ok := product(rows-1, ld)
 	more, fits := product(batch-1, stride)
@@ -130,8 +130,9 @@ func (p Problem) checkTypes() error {
 	return nil
 }
 
-// CheckOperands returns a *ProblemError for a range that is too short or begins between two elements, and an *OverlapError where C, or an Aux
-// that is written, shares elements with another operand. It does not look whether buffers are live: two of them share no memory.
+// CheckOperands returns a *ProblemError for a range that is too short or begins between two elements, and an *OverlapError
+// where C, or an Aux that is written, shares elements with another operand. It does not look whether buffers are live: two of
+// them share no memory.
 func (p Problem) CheckOperands(e Extent, o Operands) error {
 	p = p.Filled()
 	in, out := p.In.Bytes(), p.Out.Bytes()
@@ -172,7 +173,7 @@ type operand struct {
 	pitchBytes, rowBytes, strideBytes int64 // from row to row, of a row, from matrix to matrix
 }
 
-// overlaps reports whether two operands have memory in common. Columns of one matrix that lie beside each other have none.
+// overlaps reports whether two operands share memory. Adjacent columns of one matrix do not.
 func (x *operand) overlaps(y *operand, batch int64) bool {
 	a, b := x.at, y.at
 	if x.bytes == 0 || y.bytes == 0 || a.Buffer != b.Buffer || a.Offset >= b.Offset+y.bytes || b.Offset >= a.Offset+x.bytes {
@@ -187,7 +188,7 @@ func (x *operand) overlaps(y *operand, batch int64) bool {
 	return behind < width || other > pitch-behind
 }
 
-// width is how much of the distance from row to row the matrices take.
+// width returns the part of a row's distance that the matrices occupy.
 func (x *operand) width(batch int64) int64 {
 	if batch > 1 && x.strideBytes%x.pitchBytes != 0 {
 		if x.strideBytes >= x.pitchBytes { // rows of other matrices begin anywhere

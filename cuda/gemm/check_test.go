@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/cuda/gemm"
 )
 
-// What a problem touches ends with its last element.
+// The extent of a problem ends with its last element.
 func TestExtents(t *testing.T) {
 	p, e, err := gemm.Problem{M: 3, N: 4, K: 5, TransposeB: true, LDC: 10, In: gemm.BFloat16, Batch: 2, StrideA: 0, StrideB: 20, Bias: true}.Check()
 	require.NoError(t, err)
@@ -48,7 +48,7 @@ func TestOverflows(t *testing.T) {
 	assert.Equal(t, int64(4)<<40, e.C)
 }
 
-// Random shapes are refused, or touch what their definition touches.
+// Random shapes are refused, or touch exactly the memory of the definition.
 func FuzzCheck(f *testing.F) {
 	f.Add(int64(3), int64(4), int64(5), int64(5), int64(2), int64(1))
 	f.Add(int64(math.MaxInt32), int64(math.MaxInt32), int64(math.MaxInt32), int64(math.MaxInt64), int64(math.MaxInt32), int64(math.MaxInt64))

@@ -13,7 +13,7 @@ import (
 // too many. The kernel closes those beyond.
 const maxDescriptors = 2
 
-// exportHandle makes a descriptor of a handle. No program that is started meanwhile inherits it.
+// exportHandle makes a descriptor of a handle. Child processes do not inherit it.
 func exportHandle(d cudadrv.ShareableMemory, h cudadrv.Handle) (*os.File, error) {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
@@ -59,7 +59,7 @@ func receiveDescriptors(conn *net.UnixConn, message []byte) (files []*os.File, r
 			return files, readBytes, errEnded
 		case flags&syscall.MSG_CTRUNC != 0:
 			return files, readBytes, &DescriptorError{len(files) + 1}
-		case len(files) > 1: // the peer may send as many with each byte
+		case len(files) > 1: // the peer may send several with each byte
 			return files, readBytes, &DescriptorError{len(files)}
 		}
 		readBytes += n
@@ -67,7 +67,7 @@ func receiveDescriptors(conn *net.UnixConn, message []byte) (files []*os.File, r
 	return files, readBytes, nil
 }
 
-// parseRights are the descriptors of a control message. With an error those that were found are returned, too.
+// parseRights returns the descriptors of a control message. With an error those that were found are returned, too.
 func parseRights(b []byte) (files []*os.File, failed error) {
 	if len(b) == 0 {
 		return nil, nil

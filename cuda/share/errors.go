@@ -21,36 +21,36 @@ var (
 	ErrPeerClosed = errors.New("share: the peer has closed the memory")
 )
 
-// PeerError says that there is no peer any more. The memory stays mapped.
+// PeerError is the loss of the peer. The memory stays mapped.
 type PeerError struct {
 	Op  string // "export", "import", "publish", "await" or "close"
 	Err error  // wraps ErrPeerDied or ErrPeerClosed, or is a *ProtocolError
 }
 
-// Error has the call and the reason.
+// Error includes the call and the reason.
 func (e *PeerError) Error() string {
 	return "share: " + e.Op + ": " + strings.TrimPrefix(fmt.Sprint(e.Err), "share: ")
 }
 
-// Unwrap is the reason.
+// Unwrap returns the reason.
 func (e *PeerError) Unwrap() error { return e.Err }
 
-// ProtocolError says that the bytes from the peer are none of this package.
+// ProtocolError refuses bytes from the peer that are not of this protocol.
 type ProtocolError struct{ Detail string }
 
-// Error has the detail.
+// Error includes the detail.
 func (e *ProtocolError) Error() string { return "share: not this protocol: " + e.Detail }
 
 // VersionError says that the peer speaks another version.
 type VersionError struct{ Theirs, Ours uint32 }
 
-// Error has both versions.
+// Error includes both versions.
 func (e *VersionError) Error() string {
 	return fmt.Sprintf("share: the peer speaks version %d, not %d", e.Theirs, e.Ours)
 }
 
-// SizeError refuses a size: one that is not positive or exceeds the GPU's memory, or what a peer said of its memory,
-// where the parts do not fit each other or are not those that it was told.
+// SizeError refuses a size that is not positive or exceeds the GPU's memory, or a peer's description of its memory whose parts
+// are inconsistent or differ from the ones sent to it.
 type SizeError struct {
 	Bytes            int64 // of the memory
 	RoundedBytes     int64 // of the handle
@@ -58,7 +58,7 @@ type SizeError struct {
 	LimitBytes       int64 // of the GPU
 }
 
-// Error has the sizes.
+// Error includes the sizes.
 func (e *SizeError) Error() string {
 	return fmt.Sprintf("share: %d bytes in a handle of %d cannot be, with a granularity of %d and a GPU of %d",
 		e.Bytes, e.RoundedBytes, e.GranularityBytes, e.LimitBytes)
@@ -72,10 +72,10 @@ func (e *GPUError) Error() string {
 	return fmt.Sprintf("share: the peer is on %v, this context on %v", e.Theirs, e.Ours)
 }
 
-// DescriptorError says that the peer sent no descriptor, or more than one. Those that came are closed.
-type DescriptorError struct{ Count int } // those that were looked at: more may have come
+// DescriptorError refuses a message without a descriptor, or with more than one. Received ones are closed.
+type DescriptorError struct{ Count int } // received ones: there may have been more
 
-// Error has the number.
+// Error includes the number.
 func (e *DescriptorError) Error() string {
 	return fmt.Sprintf("share: %d file descriptors came with the header, not 1", e.Count)
 }
@@ -93,7 +93,7 @@ const (
 	RefusedLimit                         // the limit of its device leaves no room
 )
 
-// String is a word for the refusal.
+// String returns a word for the refusal.
 func (r Refusal) String() string {
 	switch r {
 	case RefusedVersion:
@@ -118,10 +118,10 @@ func (r Refusal) MarshalText() ([]byte, error) { return []byte(r.String()), nil 
 // RefusedError says that the peer did not take the memory, or its events. It has the details.
 type RefusedError struct{ Reason Refusal }
 
-// Error has the reason.
+// Error includes the reason.
 func (e *RefusedError) Error() string { return "share: the peer refused: " + e.Reason.String() }
 
-// unsupported is the error of a device without a feature.
+// unsupported returns the error of a missing feature.
 func unsupported(function string, lacking cudadrv.Capability) error {
 	return &cudadrv.CallError{Func: function, Result: cudadrv.NotSupported, Detail: "the device has no " + lacking.String()}
 }

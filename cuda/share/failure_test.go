@@ -25,7 +25,7 @@ func TestNothingLeaksWhereACallFails(t *testing.T) {
 		t.Run(fmt.Sprint("side ", failing), func(t *testing.T) {
 			fakes := [2]*fake{newFake(t), newFake(t)}
 			a, b := newSide(t, fakes[0].driver()), newSide(t, fakes[1].driver())
-			playAll(t, a, b) // what is made once is made
+			playAll(t, a, b) // one-time resources are allocated
 			for _, s := range []*side{a, b} {
 				require.NoError(t, s.c.Synchronize(t.Context()))
 			}
@@ -58,8 +58,8 @@ func playAll(t *testing.T, a, b *side) {
 	require.NoError(t, play(t, a, b, nil))
 }
 
-// play shares memory, publishes and awaits, and closes it: twice where that fails, the second time without faults. It
-// returns what failed.
+// play shares memory, publishes and awaits, and closes it: twice where that fails, the second time without faults. It returns
+// the error.
 func play(t *testing.T, a, b *side, faults *fault.Driver) (failed error) {
 	t.Helper()
 	m, err := New(a.c, bytes)
@@ -92,7 +92,7 @@ func play(t *testing.T, a, b *side, faults *fault.Driver) (failed error) {
 	return failed
 }
 
-// errRetried says that Close has done what failed before.
+// errRetried marks a Close that succeeded after a failure.
 var errRetried = errors.New("retried")
 
 // Memory that may be in use stays mapped: Close fails where the wait for a context fails, the peer is told the worst,

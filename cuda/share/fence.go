@@ -19,7 +19,7 @@ const (
 	ByHost             // Publish waits until the work has finished
 )
 
-// String is a word for the way.
+// String returns a word for the way.
 func (w Way) String() string {
 	switch w {
 	case ByEvent:
@@ -34,7 +34,7 @@ func (w Way) String() string {
 // MarshalText implements encoding.TextMarshaler: the text of String.
 func (w Way) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
 
-// Ways are the ways that Publish and Await of this process take. They are agreed upon by Export and Import, and do not
+// Ways returns the ways that Publish and Await of this process take. They are agreed upon by Export and Import, and do not
 // change.
 func (m *Memory) Ways() (publish, await Way) {
 	if m == nil {
@@ -53,8 +53,8 @@ func (m *Memory) Ways() (publish, await Way) {
 	return way(l.publishesEvents), way(l.awaitsEvents)
 }
 
-// Publish makes a fence behind what was submitted to the context so far, and tells the peer. By ByHost it waits for the
-// work first. With an error the peer was not told. Errors: ErrNotLinked, ErrClosed, *PeerError, cuda.ErrNotOpen,
+// Publish makes a fence after the work submitted to the context so far, and notifies the peer. With ByHost it waits for the
+// work first. After an error the peer was not notified. Errors: ErrNotLinked, ErrClosed, *PeerError, cuda.ErrNotOpen,
 // cuda.ErrForeign, cuda.ErrCapturing, vram.ErrClosed, and the driver's.
 func (m *Memory) Publish(c *cuda.Context) error {
 	l, err := m.linkTo()
@@ -74,7 +74,7 @@ func (m *Memory) Publish(c *cuda.Context) error {
 	return nil
 }
 
-// over is the error of a fence whose link has ended, by this process or by the peer.
+// over returns the error of a fence whose link has ended, by this process or by the peer.
 func (m *Memory) over(op string, why error) error {
 	select {
 	case <-m.quit:
@@ -84,7 +84,7 @@ func (m *Memory) over(op string, why error) error {
 	}
 }
 
-// fence puts the own event behind the work of a context and behind the last fence, or waits for the work.
+// fence records this side's event after the work of a context and after the last fence, or waits for the work.
 func (m *Memory) fence(c *cuda.Context, l *link) error {
 	stream, err := m.enter(c)
 	if err != nil {
@@ -123,7 +123,7 @@ func (m *Memory) fence(c *cuda.Context, l *link) error {
 	})
 }
 
-// uncaptured is the error of a record that a capture may have which nobody announced: nobody waits for it or queries it.
+// uncaptured returns the error of a record that an unannounced capture may have: no call waits for it or queries it.
 func uncaptured(c *cuda.Context) error {
 	work, err := streams.NewSubmitter(c.Stream())
 	if err != nil {
@@ -165,7 +165,7 @@ func (m *Memory) arrival(ctx context.Context, l *link) error {
 		select {
 		case <-l.arrived:
 		case <-l.ended:
-			if l.received.Load() == l.awaited { // what was received before the end counts
+			if l.received.Load() == l.awaited { // notes received before the end count
 				return m.over("await", l.why)
 			}
 		case <-ctx.Done():
@@ -177,8 +177,8 @@ func (m *Memory) arrival(ctx context.Context, l *link) error {
 	return nil
 }
 
-// follow puts a context behind the peer's event. A peer that has closed had finished its work; of one that died only
-// that work is known to have finished for which its host had waited.
+// follow makes a context wait for the peer's event. A peer that has closed had finished its work; a dead peer has finished only
+// the work that its host had waited for.
 func (m *Memory) follow(c *cuda.Context, l *link) error {
 	stream, err := m.enter(c)
 	if err != nil {
@@ -196,7 +196,7 @@ func (m *Memory) follow(c *cuda.Context, l *link) error {
 	return m.wait(c, l)
 }
 
-// linkTo is the link for a fence.
+// linkTo returns the link for a fence.
 func (m *Memory) linkTo() (*link, error) {
 	if m == nil {
 		return nil, cuda.ErrNotOpen

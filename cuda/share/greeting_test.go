@@ -36,7 +36,7 @@ func files(t *testing.T, count int) (fds []int) {
 	return fds
 }
 
-// refusal reads what the other side says instead of taking part; 0: it closed the connection.
+// refusal reads the other side's refusal; 0: the other side closed the connection.
 func refusal(t *testing.T, conn *net.UnixConn) Refusal {
 	t.Helper()
 	message := make([]byte, greetingBytes)
@@ -49,7 +49,7 @@ func refusal(t *testing.T, conn *net.UnixConn) Refusal {
 	return refused.Reason
 }
 
-// What comes is checked before the driver is asked to map it. The peer is told, and no descriptor stays open.
+// Offers are checked before the driver maps them. The peer gets the reason, and no descriptor stays open.
 func TestOffersAreChecked(t *testing.T) {
 	f := newFake(t)
 	s := newSide(t, f.driver())
@@ -205,12 +205,12 @@ func TestTheImportersDriverFails(t *testing.T) {
 // Notes that cannot be end the link, and not the memory.
 func TestNotesAreChecked(t *testing.T) {
 	for name, message := range map[string][]byte{
-		"a fence left out":       note{kindFence, 2}.encode(),
-		"fence 0":                note{kindFence, 0}.encode(),
-		"an offer":               note{kindOffer, 1}.encode(),
-		"other bytes":            make([]byte, noteBytes),
-		"two releases":           append(note{kind: kindReleased}.encode(), note{kind: kindReleased}.encode()...),
-		"a fence behind its end": append(note{kind: kindGoodbye}.encode(), note{kindFence, 1}.encode()...),
+		"a fence left out":      note{kindFence, 2}.encode(),
+		"fence 0":               note{kindFence, 0}.encode(),
+		"an offer":              note{kindOffer, 1}.encode(),
+		"other bytes":           make([]byte, noteBytes),
+		"two releases":          append(note{kind: kindReleased}.encode(), note{kind: kindReleased}.encode()...),
+		"a fence after its end": append(note{kind: kindGoodbye}.encode(), note{kindFence, 1}.encode()...),
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, b := newPair(t)
@@ -220,7 +220,7 @@ func TestNotesAreChecked(t *testing.T) {
 			err = m.Await(t.Context(), a.c)
 			var gone *PeerError
 			require.ErrorAs(t, err, &gone)
-			if name != "a fence behind its end" {
+			if name != "a fence after its end" {
 				as[*ProtocolError](t, err)
 			}
 			<-theirs.link.Load().done

@@ -61,7 +61,7 @@ func (m *Memory) beginExport(conn *net.UnixConn) error {
 	return nil
 }
 
-// refusal is why no Export can succeed: the memory is closed, or linked.
+// refusal returns the reason why no Export can succeed: the memory is closed, or linked.
 func (m *Memory) refusal() error {
 	select {
 	case <-m.quit:
@@ -83,7 +83,7 @@ func (m *Memory) endExports() {
 	}
 }
 
-// linked starts the link, unless Close was called meanwhile.
+// linked starts the link, unless Close was called.
 func (m *Memory) linked(l *link) error {
 	m.use.RLock()
 	defer m.use.RUnlock()
@@ -101,7 +101,7 @@ func (m *Memory) linked(l *link) error {
 	return nil
 }
 
-// export is Export's side of the greetings. The memory is not closed meanwhile: Close waits for exports.
+// export plays Export's side of the greetings. Close waits for it.
 func (m *Memory) export(l *link) error {
 	info := m.device.Info()
 	offer := greeting{
@@ -164,12 +164,12 @@ func (m *Memory) send(l *link, offer *greeting) error {
 	return errors.Join(err, f.Close())
 }
 
-// Import receives memory that the process at the other end of the connection exports, and maps it on the device of the
-// context, which must be the same GPU. The connection belongs to the memory from now on; with an error it is closed,
-// and nothing is left. It returns when the peer has opened the events of this process. A deadline of the connection
-// ends the wait. Errors: *PeerError, *RefusedError, *VersionError, *ProtocolError, *SizeError, *GPUError,
-// *DescriptorError, cuda.ErrNotOpen, vram.ErrClosed, a *vram.OutOfMemoryError where the device's limit leaves no room,
-// those of the connection, and the driver's: cudadrv.NotSupported where the device has no shareable handles.
+// Import receives memory that the process at the other end of the connection exports, and maps it on the device of the context,
+// which must be the same GPU. The connection belongs to the memory from now on; with an error it is closed, and nothing is
+// left. It returns when the peer has opened the events of this process. A deadline of the connection ends the wait. Errors:
+// *PeerError, *RefusedError, *VersionError, *ProtocolError, *SizeError, *GPUError, *DescriptorError, cuda.ErrNotOpen,
+// vram.ErrClosed, a *vram.OutOfMemoryError where the device's limit leaves no room, the connection's, and the driver's:
+// cudadrv.NotSupported where the device has no shareable handles.
 func Import(c *cuda.Context, conn *net.UnixConn) (*Memory, error) {
 	if conn == nil {
 		return nil, errNoConnection
@@ -189,7 +189,7 @@ func Import(c *cuda.Context, conn *net.UnixConn) (*Memory, error) {
 	return m, nil
 }
 
-// importFrom is Import's side of the greetings.
+// importFrom plays Import's side of the greetings.
 func (m *Memory) importFrom(l *link, shareable cudadrv.ShareableMemory) error {
 	offer, reason, err := m.receive(l, shareable)
 	if err != nil {
@@ -225,8 +225,8 @@ func (m *Memory) importFrom(l *link, shareable cudadrv.ShareableMemory) error {
 	return nil
 }
 
-// receive reads the offer and makes a handle of its descriptor. Descriptors are closed. With an error the reason is
-// what the peer is told; 0: it is not told.
+// receive reads the offer and makes a handle of its descriptor. Descriptors are closed. With an error it returns the reason for
+// the peer; 0: none is sent.
 func (m *Memory) receive(l *link, shareable cudadrv.ShareableMemory) (offer greeting, reason Refusal, err error) {
 	message := make([]byte, greetingBytes)
 	files, n, err := receiveDescriptors(l.conn, message)
@@ -299,7 +299,7 @@ func (l *link) greet(g *greeting, op string) error {
 	return nil
 }
 
-// refuse tells the peer why this process takes no part. A peer that is gone needs not know.
+// refuse sends the peer the reason why this process refuses. It ignores errors of a peer that is gone.
 func (l *link) refuse(reason Refusal) error {
 	_, err := l.conn.Write((&greeting{kind: kindRefusal, reason: reason}).encode())
 	if err != nil && isGone(err) {

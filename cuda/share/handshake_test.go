@@ -34,7 +34,7 @@ func TestExportsDoNotWaitForEachOther(t *testing.T) {
 	require.NoError(t, <-second)
 	require.ErrorIs(t, <-first, ErrLinked)
 	_, err = listens.Read(make([]byte, 1))
-	require.ErrorIs(t, err, io.EOF, "the peer is told")
+	require.ErrorIs(t, err, io.EOF, "the peer gets the reason")
 	assert.Empty(t, m.pending)
 	require.NoError(t, m.Publish(a.c))
 	require.NoError(t, theirs.Await(t.Context(), b.c))
@@ -64,7 +64,7 @@ func TestDescriptorsInManyMessages(t *testing.T) {
 	}
 }
 
-// manyDescriptors is a connection on which a peer has sent a message with ten descriptors.
+// manyDescriptors returns a connection on which a peer has sent a message with ten descriptors.
 func manyDescriptors(t *testing.T) *net.UnixConn {
 	t.Helper()
 	a, b := connection(t)

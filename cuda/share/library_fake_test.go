@@ -63,7 +63,7 @@ func (f *fake) memory() [3]int64 {
 	return [3]int64{f.live(kindHandles), f.live(kindReservations), f.live(kindMappings)}
 }
 
-// libraryUnderTest is the library of two processes: a fake of the test's own, which both open.
+// libraryUnderTest returns the library of two processes: a fake of the test's own, which both open.
 func libraryUnderTest(t *testing.T) string {
 	t.Helper()
 	return newFake(t).path

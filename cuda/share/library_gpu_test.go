@@ -7,7 +7,7 @@ import "testing"
 // onGPU says that the tests run on the driver of this machine.
 const onGPU = true
 
-// libraryUnderTest is the driver of this machine.
+// libraryUnderTest returns the driver of this machine.
 func libraryUnderTest(t *testing.T) string {
 	t.Helper()
 	return ""

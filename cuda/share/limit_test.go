@@ -13,7 +13,7 @@ import (
 	"github.com/go-vram/vram/monitor/page"
 )
 
-// limited is a side whose device has a limit.
+// limited returns a side whose device has a limit.
 func limited(t *testing.T, limitBytes int64) *side {
 	t.Helper()
 	s := newSide(t, newFake(t).driver())
@@ -41,7 +41,7 @@ func TestSharedMemoryCountsInTheLimit(t *testing.T) {
 		assert.Equal(t, 4*mib, shown.Figures.SharedBytes)
 	}
 
-	// The allocator has what is left.
+	// The allocator has the rest.
 	_, err := a.c.Alloc(limit - 4*mib)
 	var short *vram.OutOfMemoryError
 	require.ErrorAs(t, err, &short)
@@ -51,7 +51,7 @@ func TestSharedMemoryCountsInTheLimit(t *testing.T) {
 	x, err := a.c.Alloc(limit - 12*mib)
 	require.NoError(t, err)
 
-	// And shared memory has what the allocator does not need: free memory goes back to the driver first.
+	// Shared memory may use memory that the allocator does not need: free memory returns to the driver first.
 	_, err = New(a.c, 16*mib)
 	require.ErrorAs(t, err, &short)
 	assert.Equal(t, 16*mib, short.RequestedBytes)
@@ -97,7 +97,7 @@ func TestAnImportBeyondTheLimit(t *testing.T) {
 	require.NoError(t, m.Close())
 	require.NoError(t, x.Free())
 
-	// Nor does what the driver refuses count.
+	// Memory that the driver refuses does not count either.
 	require.NoError(t, a.faults.Add(ruleFor("cuMemCreate", 1)))
 	_, err = New(a.c, 4*mib)
 	require.ErrorIs(t, err, cudadrv.Unknown)

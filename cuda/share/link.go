@@ -26,7 +26,7 @@ type link struct {
 	events  cudadrv.SharedEvents // nil where the device has none
 	timeout time.Duration
 
-	patience atomic.Int64 // how long after the peer's death, in nanoseconds, streams may still come to its events
+	patience atomic.Int64 // how long after the peer's death, in nanoseconds, streams may still reach its events
 
 	publishesEvents bool // the peer has opened own
 	awaitsEvents    bool // theirs was opened
@@ -41,14 +41,14 @@ type link struct {
 	turn     chan struct{} // holds a token while an Await waits
 	awaited  uint64        // fences; of the Await that has the turn
 	received atomic.Uint64 // fences; written by the goroutine that reads
-	arrived  chan struct{} // a fence was received since somebody looked
+	arrived  chan struct{} // a fence was received since the last check
 
 	retried  atomic.Uint64
 	writing  sync.Mutex
 	once     sync.Once
 	why      error         // of the end; written before ended is closed
 	ended    chan struct{} // nothing more comes
-	released chan struct{} // the peer has no name of own any more
+	released chan struct{} // the peer has closed own
 	done     chan struct{} // the goroutine has ended
 }
 
@@ -108,7 +108,7 @@ func (l *link) read(use *sync.RWMutex) {
 	err := l.take(use)
 	l.end(err)
 	if _, ok := errors.AsType[*ProtocolError](err); ok {
-		_ = l.conn.Close() // the peer is told; the reason is kept
+		_ = l.conn.Close() // this notifies the peer; the reason is kept
 	}
 }
 
@@ -125,12 +125,12 @@ func (l *link) take(use *sync.RWMutex) error {
 		switch n.kind {
 		case kindFence:
 			if last := l.received.Load(); n.number != last+1 || l.over() != nil {
-				return &ProtocolError{fmt.Sprintf("fence %d behind %d", n.number, last)}
+				return &ProtocolError{fmt.Sprintf("fence %d after fence %d", n.number, last)}
 			}
 			l.received.Store(n.number)
 			select {
 			case l.arrived <- struct{}{}:
-			default: // somebody will look
+			default: // a check is pending
 			}
 		case kindGoodbye:
 			l.end(ErrPeerClosed)
@@ -148,8 +148,8 @@ func (l *link) take(use *sync.RWMutex) error {
 	}
 }
 
-// forget destroys the name of the event of a peer that closes, which will destroy the event. What the driver does not
-// destroy now is tried again by Close; no call uses it from now on.
+// forget closes the event of a closing peer, which will destroy it. If the driver fails, Close tries again; no call uses the
+// event from now on.
 func (l *link) forget(use *sync.RWMutex) error {
 	use.Lock()
 	if l.destroy(&l.theirs) != nil {
@@ -182,8 +182,8 @@ func (l *link) cut() {
 	<-l.done
 }
 
-// close says goodbye, waits until the peer has no name of the event that is destroyed here, and ends the connection. It
-// may be called again.
+// close sends a goodbye, waits until the peer has closed the event that is destroyed here, and closes the connection. It may be
+// called again.
 func (l *link) close(use *sync.RWMutex) error {
 	use.Lock()
 	failed := l.destroy(&l.theirs)
@@ -195,7 +195,7 @@ func (l *link) close(use *sync.RWMutex) error {
 	return errors.Join(failed, l.destroy(&l.own))
 }
 
-// goodbye returns nil also where there is nobody to hear it.
+// goodbye returns nil also if the peer is gone.
 func (l *link) goodbye() error {
 	l.publishing.Lock()
 	defer l.publishing.Unlock()
@@ -219,10 +219,10 @@ func (l *link) goodbye() error {
 	return nil
 }
 
-// died is the reason of a connection that ended or does not go on.
+// died returns the error of a connection that ended or failed.
 func died(err error) error { return fmt.Errorf("%w: %w", ErrPeerDied, err) }
 
-// ended is the error of a greeting that could not be exchanged: the peer's death, or else the connection's, as its
+// ended returns the error of a greeting that could not be exchanged: the peer's death, or else the connection's, as its
 // deadline.
 func ended(op string, err error) error {
 	if isGone(err) {
@@ -231,7 +231,7 @@ func ended(op string, err error) error {
 	return fmt.Errorf("share: %s: %w", op, err)
 }
 
-// isGone reports whether a connection has no other end any more.
+// isGone reports whether the other end of a connection is closed.
 func isGone(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }

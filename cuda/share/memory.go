@@ -41,10 +41,10 @@ type Memory struct {
 	stats struct{ published, synchronized, awaited atomic.Uint64 }
 }
 
-// New makes memory that can be exported, of whole granules of the device, on the device of the context, and maps it.
-// The bytes are in no defined state. Errors: *SizeError, cuda.ErrNotOpen, vram.ErrClosed, a *vram.OutOfMemoryError where
-// the device's limit leaves no room, and the driver's: cudadrv.NotSupported where the device has no shareable handles, cudadrv.OutOfMemory, for which vram.Device.Trim may
-// help.
+// New makes memory that can be exported, of whole granules of the device, on the device of the context, and maps it. The bytes
+// are in no defined state. Errors: *SizeError, cuda.ErrNotOpen, vram.ErrClosed, a *vram.OutOfMemoryError where the device's
+// limit leaves no room, and the driver's: cudadrv.NotSupported where the device has no shareable handles, cudadrv.OutOfMemory,
+// for which vram.Device.Trim may help.
 func New(c *cuda.Context, bytes int64) (*Memory, error) {
 	m, shareable, err := newMemory(c, "cuMemCreate")
 	if err != nil {
@@ -66,7 +66,7 @@ func New(c *cuda.Context, bytes int64) (*Memory, error) {
 	return m, nil
 }
 
-// newMemory is memory without pages, on the device of a context, whose abilities were looked at.
+// newMemory returns memory without pages on the device of a context, and checks the device's capabilities.
 func newMemory(c *cuda.Context, function string) (*Memory, cudadrv.ShareableMemory, error) {
 	home, err := streams.NewSubmitter(c.Stream())
 	if err != nil {
@@ -84,7 +84,7 @@ func newMemory(c *cuda.Context, function string) (*Memory, cudadrv.ShareableMemo
 	return m, shareable, nil
 }
 
-// Bytes is the size, as New was told it. The driver has rounded it up.
+// Bytes returns the size passed to New. The driver has rounded it up.
 func (m *Memory) Bytes() int64 {
 	if m == nil {
 		return 0
@@ -92,7 +92,7 @@ func (m *Memory) Bytes() int64 {
 	return m.bytes
 }
 
-// Ptr is the device address in this process, for work that is submitted past this package; the peer has another one. It
+// Ptr returns the device address in this process, for work that is submitted past this package; the peer has another one. It
 // is valid until Close, which waits for contexts that the memory was used with only.
 func (m *Memory) Ptr() cudadrv.Ptr {
 	if m == nil {
@@ -108,8 +108,8 @@ func (m *Memory) Ptr() cudadrv.Ptr {
 
 // Stats counts calls.
 type Stats struct {
-	Published    uint64 // fences that the peer was told of
-	Synchronized uint64 // those of them for which Publish waited on the host
+	Published    uint64 // fences sent to the peer
+	Synchronized uint64 // fences for which Publish waited on the host
 	Awaited      uint64 // fences that Await has returned
 	Retried      uint64 // names of a peer's event that the driver did not destroy when the peer closed, and that Close destroys
 }
@@ -146,8 +146,8 @@ func (m *Memory) enter(c *cuda.Context) (*streams.Tail, error) {
 	return work.Tail(), nil
 }
 
-// uses notes a stream for which Close waits. It stands before the work is submitted. A stream that is new takes the place of some that were
-// closed: two are looked at, so that as many go as come.
+// uses notes a stream for which Close waits. Call it before submitting the work. For a new stream it checks two old ones and
+// forgets closed streams, so that the number stays bounded.
 func (m *Memory) uses(s *streams.Tail) {
 	m.using.Lock()
 	defer m.using.Unlock()
@@ -174,15 +174,15 @@ func (m *Memory) within(offset, bytes int64) error {
 	return nil
 }
 
-// CopyFrom submits a copy of a range of a buffer to the memory, from the offset on. Errors: *cuda.RangeError,
-// ErrClosed, those of cuda.Context.Submit.
+// CopyFrom submits a copy of a range of a buffer to the memory, from the offset on. Errors: *cuda.RangeError, ErrClosed, and
+// the errors of cuda.Context.Submit.
 func (m *Memory) CopyFrom(c *cuda.Context, offset int64, src cuda.Range) error {
 	return m.copy(c, offset, src, func(device cudadrv.Device, on cudadrv.Stream, at, buffer cudadrv.Ptr) error {
 		return device.MemcpyDtoDAsync(at, buffer, src.Bytes, on)
 	})
 }
 
-// CopyTo submits a copy of the memory, from the offset on, to a range of a buffer. Errors are those of CopyFrom.
+// CopyTo submits a copy of the memory, from the offset on, to a range of a buffer. It returns the errors of CopyFrom.
 func (m *Memory) CopyTo(c *cuda.Context, offset int64, dst cuda.Range) error {
 	return m.copy(c, offset, dst, func(device cudadrv.Device, on cudadrv.Stream, at, buffer cudadrv.Ptr) error {
 		return device.MemcpyDtoDAsync(buffer, at, dst.Bytes, on)
@@ -204,12 +204,12 @@ func (m *Memory) copy(c *cuda.Context, offset int64, r cuda.Range, submit func(c
 	}, r)
 }
 
-// Close waits until the contexts that the memory was used with have finished what was submitted to them, says goodbye
-// to the peer, destroys the events, and unmaps and releases the memory. Calls that wait return ErrClosed. Where the
-// wait for a context fails the memory stays mapped: Close then ends the connection without a goodbye, and returns the
-// error. A context whose work is behind an event of a peer that died is waited for no longer than ten seconds after the
-// death: then the error is a *PeerError that wraps ErrPeerDied and a *vram.StrandedError, and the memory goes with this
-// process. After an error Close may be called again, and goes on where it stopped. Else it is idempotent.
+// Close waits for the work of the contexts that the memory was used with, says goodbye to the peer, destroys the events, and
+// unmaps and releases the memory. Waiting calls return ErrClosed. If the wait for a context fails the memory stays mapped:
+// Close then ends the connection without a goodbye, and returns the error. For a context whose work waits for an event of a
+// dead peer, Close waits at most ten seconds after the death: then the error is a *PeerError that wraps ErrPeerDied and a
+// *vram.StrandedError, and the memory stays until this process ends. After an error Close may be called again, and continues
+// where it stopped. After success it is idempotent.
 func (m *Memory) Close() error {
 	if m == nil || m.quit == nil {
 		return cuda.ErrNotOpen
@@ -253,7 +253,7 @@ func (m *Memory) Close() error {
 // Close returns.
 func (m *Memory) settle() error {
 	m.using.Lock()
-	defer m.using.Unlock() // nobody else is left
+	defer m.using.Unlock() // no other user is left
 	for stream := range m.used {
 		if err := settle(stream.Stream()); err != nil {
 			return err

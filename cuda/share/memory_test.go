@@ -209,7 +209,7 @@ func TestFencesWithoutEvents(t *testing.T) {
 			require.NoError(t, theirs.Await(t.Context(), b.c))
 			b.holds(theirs, 'h')
 
-			// Such a fence is valid whatever becomes of its process.
+			// Such a fence stays valid when its process ends.
 			require.NoError(t, m.Publish(a.c))
 			m.link.Load().cut()
 			<-theirs.link.Load().ended
@@ -238,7 +238,7 @@ func TestDevicesWithoutHandles(t *testing.T) {
 	}
 }
 
-// A captured context takes no part: what it would submit belongs to a graph.
+// A captured context is refused: its work would belong to a graph.
 func TestCapturedContextsAreRefused(t *testing.T) {
 	a, b := newPair(t)
 	m, theirs := linkSides(t, a, b)

@@ -101,14 +101,14 @@ func (d *sharingDevice) MemRelease(h cudadrv.Handle) error {
 	return d.Device.MemRelease(h)
 }
 
-// newSlowPair is two sides on one simulated device.
+// newSlowPair returns two sides on one simulated device.
 func newSlowPair(t *testing.T) (a, b *side) {
 	t.Helper()
 	driver := newSharing()
 	return newSide(t, driver), newSide(t, driver)
 }
 
-// fillSlowly submits a fill of the memory, behind work that takes longer than what the other side does.
+// fillSlowly submits a fill of the memory after work that takes longer than the other side's calls.
 func (s *side) fillSlowly(m *Memory, value byte) {
 	s.Helper()
 	for range 100 {
@@ -117,7 +117,7 @@ func (s *side) fillSlowly(m *Memory, value byte) {
 	require.NoError(s, m.CopyFrom(s.c, 0, cuda.Whole(s.x)))
 }
 
-// Later work of the context that awaits is behind the fence, and nobody has waited for the fence's work on the host.
+// Later work of the awaiting context waits for the fence, and the host waits for no work.
 func TestAwaitOrdersTheDevice(t *testing.T) {
 	a, b := newSlowPair(t)
 	m, theirs := linkSides(t, a, b)

@@ -7,8 +7,8 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// pages is a handle, mapped whole at addresses of its own. Each step that has been done is noted, so that release
-// undoes those only, and goes on after a failure where it stopped.
+// pages is a handle, mapped whole at its own addresses. Each completed step is noted, so that release undoes only these, and
+// continues after a failure.
 type pages struct {
 	home    streams.Submitter // of the device
 	device  cudadrv.Device
@@ -28,8 +28,8 @@ func (p *pages) charge() error {
 	return nil
 }
 
-// place reserves addresses and maps the handle there. With an error nothing is left, the handle included, but for what
-// the driver does not take back either.
+// place reserves addresses and maps the handle there. On an error it undoes its steps, the handle included, as far as the
+// driver permits.
 func (p *pages) place() (err error) {
 	defer func() {
 		if err != nil {
@@ -46,7 +46,7 @@ func (p *pages) place() (err error) {
 	return p.device.MemSetAccess(p.at, p.bytes)
 }
 
-// release undoes what was done. Nothing on the device may use the memory any more. It may be called again.
+// release undoes the completed steps. No work of the device may use the memory any more. It may be called again.
 func (p *pages) release() error {
 	err := p.unmap()
 	if p.charged && p.handle == 0 && !p.mapped { // the driver has the memory

@@ -47,7 +47,7 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// obey is the second process: it does what the lines of its input say, and answers each with a line.
+// obey is the second process: it executes the commands on its input, and answers each with a line.
 func obey() int {
 	input := bufio.NewScanner(os.Stdin)
 	driver := fault.Wrap(dynamic.New(dynamic.Config{Library: os.Getenv(libraryVariable)}))
@@ -170,7 +170,7 @@ func (p *servant) hurry() error {
 	return err
 }
 
-// settleTime is long for what is to come at all, and not longer than the patience.
+// settleTime is long enough for an expected event, and not longer than the patience.
 func (p *servant) settleTime() time.Duration {
 	return time.Duration(p.m.link.Load().patience.Load()) / 2
 }

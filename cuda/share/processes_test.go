@@ -216,8 +216,9 @@ func TestFencesOfADeadPeerAreLost(t *testing.T) {
 	require.NoError(t, m.Close())
 }
 
-// Work is behind the event of a peer that is killed before the event is reached: on an H200 it never runs. Nobody waits for it for ever: what
-// waits for the stream, the memory and the device ends with an error, and the process ends. Both are processes that can be killed.
+// Work waits for the event of a peer that is killed before the event is reached: on an H200 the work never runs. No call waits
+// for it for ever: waits for the stream, the memory and the device end with an error, and the process ends. Both are processes
+// that can be killed.
 func TestWorkBehindTheEventOfADeadPeer(t *testing.T) {
 	for name, lines := range map[string][]string{
 		"the memory is closed first": {"close", "close", "drain", "end"},
@@ -227,7 +228,8 @@ func TestWorkBehindTheEventOfADeadPeer(t *testing.T) {
 	}
 }
 
-// endAfterADeath has a process end in that order after its peer has died: each step ends, and says why it could not do its part.
+// endAfterADeath has a process end in that order after its peer has died: each step ends, and says why it could not do its
+// part.
 func endAfterADeath(t *testing.T, lines []string) {
 	t.Helper()
 	library := libraryUnderTest(t)

@@ -83,7 +83,7 @@ func (s *side) holds(m *Memory, value byte) {
 	assert.Equal(s, [2]byte{value, value}, got)
 }
 
-// read is the first and the last byte.
+// read returns the first and the last byte.
 func read(c *cuda.Context, m *Memory, x cuda.Buffer) (got [2]byte, err error) {
 	if err := m.CopyTo(c, 0, cuda.Whole(x)); err != nil {
 		return got, err
@@ -93,7 +93,7 @@ func read(c *cuda.Context, m *Memory, x cuda.Buffer) (got [2]byte, err error) {
 	return [2]byte{all[0], all[bytes-1]}, err
 }
 
-// connection is a pair of connected sockets, which are closed at the end.
+// connection returns a pair of connected sockets, which are closed at the end.
 func connection(t *testing.T) (a, b *net.UnixConn) {
 	t.Helper()
 	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -130,7 +130,7 @@ func linkSides(t *testing.T, from, to *side) (mine, theirs *Memory) {
 	return mine, theirs
 }
 
-// descriptors are the open files of this process by what they are.
+// descriptors counts the open files of this process by type.
 func descriptors(t *testing.T) map[string]int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -167,7 +167,7 @@ func inheritable(t *testing.T) (all []string) {
 	return all
 }
 
-// octal is the digit of O_CLOEXEC (02000000), as "2" or "3" become "2".
+// octal returns the digit of O_CLOEXEC (02000000), as "2" or "3" become "2".
 func octal(flags string) string {
 	flags = strings.TrimSpace(flags)
 	if len(flags) < 7 {

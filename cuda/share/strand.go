@@ -9,29 +9,29 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// A stream that was made to wait for the event of a peer waits for ever if the peer dies before the event is reached. The driver does
-// not tell. So each wait has a mark on either side: a stream that has come to the first mark of a wait and, some time after the death of the
-// peer, not to the second one is stranded. Work of the stream's own is between no two marks of a wait, however long it takes. Nobody waits
-// for a stranded stream, until the second mark is reached all the same.
+// A stream that waits for the event of a peer waits for ever if the peer dies before the event is reached, and the driver does
+// not report that. So each wait has a mark on either side: a stream is stranded if, some time after the death of the peer, it
+// has reached the first mark of a wait and not the second. Long work of the stream is never between two marks. Calls do not
+// wait for a stranded stream, unless it reaches the second mark after all.
 
 // wait is one wait of a stream for the peer's event.
 type wait struct {
 	before, after cudadrv.Event
-	open          bool // the driver refused to record after: it is recorded later, behind more of the stream's work
-	came          bool // to before, when somebody looked
+	open          bool // the driver failed to record after: it is recorded later, after more of the stream's work
+	came          bool // before was reached at the last check
 }
 
-// waits are those of a stream that are not known to have passed, in order.
+// waits are the waits of a stream that may not have passed yet, in order.
 type waits struct {
 	all   []*wait
 	stuck bool // the stream was stranded because of the first
 }
 
-// spareWaits is how many waits that have passed are kept for their events. Not fewer: a stream has some on the way where the host runs
-// ahead. Not more: a stream makes its own in a few microseconds.
+// spareWaits is how many waits that have passed are kept for their events. Not fewer: a stream has some on the way where the
+// host runs ahead. Not more: a stream makes its own in a few microseconds.
 const spareWaits = 8
 
-// wait puts later work of a context behind the peer's event, between marks.
+// wait makes later work of a context wait for the peer's event, between marks.
 func (m *Memory) wait(c *cuda.Context, l *link) error {
 	m.marking.Lock()
 	defer m.marking.Unlock()
@@ -80,7 +80,7 @@ func (m *Memory) wait(c *cuda.Context, l *link) error {
 	return err
 }
 
-// newWait is a wait with its events.
+// newWait returns a wait with its events.
 func (m *Memory) newWait() (*wait, error) {
 	if n := len(m.spare); n > 0 {
 		w := m.spare[n-1]
@@ -99,7 +99,7 @@ func (m *Memory) newWait() (*wait, error) {
 	return &wait{before: before, after: after}, nil
 }
 
-// drop keeps a wait that has passed for its events, or destroys them. What the driver does not destroy is tried again by Close.
+// drop keeps the events of a passed wait for reuse, or destroys them. Close retries those that the driver did not destroy.
 func (m *Memory) drop(w *wait) error {
 	if len(m.spare) < spareWaits && w.before != 0 && w.after != 0 {
 		m.spare = append(m.spare, w)
@@ -126,8 +126,8 @@ func (m *Memory) destroy(w *wait) error {
 	return nil
 }
 
-// forgetPassed looks at two streams, whichever, and forgets them where all their waits have passed: as many come as go, since one more is
-// marked after each call. An error is found again by the next look.
+// forgetPassed checks two streams, and forgets them if all their waits have passed: this bounds their number, since each call
+// marks one more. The next check finds an error again.
 func (m *Memory) forgetPassed() {
 	looks := 0
 	for tail, q := range m.marked {
@@ -161,8 +161,8 @@ func (m *Memory) advance(tail *streams.Tail, q *waits) error {
 	return nil
 }
 
-// passed reports whether the first wait of a stream has passed. One that is open has if a later one has begun; where there is none the mark is
-// recorded now.
+// passed reports whether the first wait of a stream has passed. One that is open has if a later one has begun; where there is
+// none the mark is recorded now.
 func (m *Memory) passed(tail *streams.Tail, q *waits) (bool, error) {
 	w := q.all[0]
 	switch {
@@ -187,8 +187,8 @@ func (m *Memory) passed(tail *streams.Tail, q *waits) (bool, error) {
 	return false, err
 }
 
-// watch ends waits for streams that wait for a dead peer. It looks at them from some time after the death on, and returns when the memory
-// is settled or no stream waits.
+// watch ends waits for streams that wait for a dead peer. It looks at them from some time after the death on, and returns when
+// the memory is settled or no stream waits.
 func (m *Memory) watch(l *link) {
 	if errors.Is(l.over(), ErrPeerClosed) || !l.awaitsEvents {
 		return
@@ -214,7 +214,7 @@ func (m *Memory) strand() (again bool) {
 	m.marking.Lock()
 	defer m.marking.Unlock()
 	for tail, q := range m.marked {
-		_ = m.advance(tail, q) // what the driver does not answer counts as not passed
+		_ = m.advance(tail, q) // marks without an answer of the driver count as not passed
 		if len(q.all) == 0 {
 			delete(m.marked, tail)
 			continue

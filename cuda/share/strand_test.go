@@ -15,8 +15,8 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// strandedPair is two sides with memory in common, of which the second waits for an event of the first that does not come before
-// reach is called.
+// strandedPair returns two sides with memory in common, of which the second waits for an event of the first that does not come
+// before reach is called.
 func strandedPair(t *testing.T) (a, b *side, mine, theirs *Memory, reach func()) {
 	t.Helper()
 	fakes := [2]*fake{newFake(t), newFake(t)}
@@ -38,8 +38,8 @@ func (m *Memory) dies(t *testing.T) {
 	require.NoError(t, m.link.Load().conn.Close())
 }
 
-// Close gives up on work behind the event of a peer that died, and the memory stays mapped: that work may touch it. Waits for the stream
-// end, too. Where the event comes all the same, Close may be called again.
+// Close gives up on work that waits for the event of a dead peer, and the memory stays mapped: that work may touch it. Waits
+// for the stream end, too. If the event is reached after all, Close may be called again.
 func TestCloseAfterTheDeathOfThePeer(t *testing.T) {
 	_, b, mine, theirs, reach := strandedPair(t)
 	unmaps := b.faults.Calls("cuMemUnmap")
@@ -144,7 +144,7 @@ func TestWorkAheadOfTheEventOfADeadPeer(t *testing.T) {
 	assert.Empty(t, theirs.marked)
 }
 
-// A stream that is stranded behind other work, and many waits, is found.
+// A stream is found stranded also after other work and many waits.
 func TestALaterWaitIsStranded(t *testing.T) {
 	a, b, mine, theirs, reach := strandedPair(t)
 	for range 3 {

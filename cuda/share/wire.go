@@ -16,8 +16,7 @@ import (
 //	                                       <--    answer: the same sizes, GPU, event, offer's event opened or not
 //	confirmation: answer's event opened or not -->
 //
-// Either may send a refusal in the place of its next message, and closes the connection. Then come notes of 16 bytes
-// each.
+// Either may send a refusal instead of its next message, and closes the connection. Then come notes of 16 bytes each.
 type greeting struct {
 	kind         uint32
 	flags        uint32
@@ -124,7 +123,7 @@ func checkAnswer(answer, offer greeting, info cudadrv.Info) (Refusal, error) {
 	return 0, nil
 }
 
-// round is the size of the handle for so many bytes.
+// round returns the size of a handle for the bytes.
 func round(bytes int64, info cudadrv.Info) (int64, error) {
 	step := info.GranularityBytes
 	if bytes <= 0 || bytes > info.TotalBytes || bytes > math.MaxInt64-step {

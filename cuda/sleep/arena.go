@@ -21,7 +21,7 @@ const (
 	Drop                     // they are undefined after Wake
 )
 
-// String is the fate in lower case.
+// String returns the fate in lower case.
 func (c Contents) String() string {
 	switch c {
 	case Save:
@@ -35,7 +35,7 @@ func (c Contents) String() string {
 // MarshalText implements encoding.TextMarshaler: the text of String.
 func (c Contents) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// State is that of an arena.
+// State is the state of an arena.
 type State int32
 
 // The states: see the package comment.
@@ -45,7 +45,7 @@ const (
 	Closed
 )
 
-// String is the state in lower case.
+// String returns the state in lower case.
 func (s State) String() string {
 	switch s {
 	case Awake:
@@ -61,14 +61,14 @@ func (s State) String() string {
 // MarshalText implements encoding.TextMarshaler: the text of String.
 func (s State) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// BlockBytes is the default length of the blocks in which contents are saved. Not longer: a call that is to end waits for the copy of
-// one, 10 ms on an H200. Not shorter: each costs a driver call for its memory, and a wait.
+// BlockBytes is the default length of the blocks in which contents are saved. Not longer: a call that is to end waits for the
+// copy of one, 10 ms on an H200. Not shorter: each costs a driver call for its memory, and a wait.
 const BlockBytes = 256 << 20
 
 // Options configure an arena.
 type Options struct {
-	// Host makes the memory for saved contents; it should be page-locked (host.NewPageLocked keeps it from sleep to sleep). Nil: each
-	// Sleep has the driver make it, and each Wake has it freed, which waits for all queued work of the device.
+	// Host makes the memory for saved contents; it should be page-locked (host.NewPageLocked keeps it from sleep to sleep).
+	// Nil: each Sleep has the driver make it, and each Wake has it freed, which waits for all queued work of the device.
 	Host host.Allocator
 	// BlockBytes is the length of a block of Host; 0: the constant BlockBytes.
 	BlockBytes int64
@@ -81,7 +81,7 @@ type Arena struct {
 	checker cudadrv.CheckedSleep // nil: none
 	copies  cudadrv.HostMemory   // nil: contents cannot be saved
 	options Options
-	own     bool // Host is the arena's own: its memory goes with the device
+	own     bool // Host belongs to the arena: its memory is freed with the device
 
 	turn chan struct{} // of one place: holds a token while Sleep, Wake or Close runs. Work and Alloc never take it
 
@@ -97,8 +97,8 @@ type Arena struct {
 	copying bool         // it is not known that the device has done all copies
 }
 
-// New makes an arena on the device of a context, for the work of all contexts of that device. Errors: ErrNotOpen, vram.ErrClosed,
-// cudadrv.NotSupported for a device with plain segments, and those of making a stream.
+// New makes an arena on the device of a context, for the work of all contexts of that device. Errors: ErrNotOpen,
+// vram.ErrClosed, cudadrv.NotSupported for a device with plain segments, and errors of making a stream.
 func New(c *cuda.Context, o Options) (*Arena, error) {
 	s := c.Stream()
 	if s == nil {
@@ -132,8 +132,8 @@ func New(c *cuda.Context, o Options) (*Arena, error) {
 
 func (a *Arena) opened() bool { return a != nil && a.turn != nil }
 
-// Alloc allocates a buffer that sleeps with the arena. It is as any other: work of every context of the device may use it, and Free
-// returns its memory to the arena. Errors: ErrAsleep, ErrClosed, and those of vram.Stream.Alloc.
+// Alloc allocates a buffer that sleeps with the arena. Work of every context of the device may use it, and Free returns its
+// memory to the arena. Errors: ErrAsleep, ErrClosed, and the errors of vram.Stream.Alloc.
 func (a *Arena) Alloc(bytes int64) (cuda.Buffer, error) {
 	if !a.opened() {
 		return cuda.Buffer{}, ErrNotOpen
@@ -141,7 +141,7 @@ func (a *Arena) Alloc(bytes int64) (cuda.Buffer, error) {
 	return a.memory.Alloc(bytes)
 }
 
-// State is the state at this moment.
+// State returns the state at this moment.
 func (a *Arena) State() State {
 	if !a.opened() {
 		return Closed
@@ -174,7 +174,7 @@ func (a *Arena) begin(ctx context.Context) error {
 
 func (a *Arena) end() { <-a.turn }
 
-// failed is the error of a call.
+// failed returns the error of a call.
 func (a *Arena) failed(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -182,9 +182,9 @@ func (a *Arena) failed(doing string, err error) error {
 	return &Error{doing, a.State(), err}
 }
 
-// Sleep gives the arena's physical memory back to the driver, behind all work on its buffers that was submitted before. It waits for
-// that work, and for the copies of the contents. Errors, in an *Error with the state after the call: ctx's, *vram.CaptureError,
-// *host.MemoryError, and the driver's; ErrClosed, ErrNilContext, *ContentsError. See the package comment.
+// Sleep returns the arena's physical memory to the driver. It waits for all earlier work on its buffers, and for the copies of
+// the contents. Errors, in an *Error with the state after the call: ctx's, *vram.CaptureError, *host.MemoryError, and the
+// driver's; ErrClosed, ErrNilContext, *ContentsError. See the package comment.
 func (a *Arena) Sleep(ctx context.Context, c Contents) error {
 	if c != Save && c != Drop {
 		return &ContentsError{c}
@@ -271,7 +271,7 @@ func (a *Arena) copyAll(c *chunk, copyOne func(at cudadrv.Ptr, bytes []byte, on 
 	return errors.Join(failed, a.awaitCopies())
 }
 
-// awaitCopies waits for copies that may be under way: neither their memory nor that of the host may go before.
+// awaitCopies waits for copies in progress: neither their device memory nor their host memory may be released before.
 func (a *Arena) awaitCopies() error {
 	if !a.copying {
 		return nil
@@ -281,7 +281,7 @@ func (a *Arena) awaitCopies() error {
 	return err
 }
 
-// release has the driver take the memory. It is not interrupted: a part of it would be no use to others.
+// release returns the memory to the driver. It is not interrupted: a part of it would be of no use to others.
 func (a *Arena) release(ctx context.Context) error {
 	if err := a.awaitCopies(); err != nil {
 		return a.failed("waiting for copies", err)
@@ -291,8 +291,8 @@ func (a *Arena) release(ctx context.Context) error {
 	return a.failed("giving memory back", err)
 }
 
-// Wake makes new physical memory for the arena's buffers, at the same addresses, and copies saved contents back. It waits for the
-// copies. Errors, in an *Error with the state after the call: ctx's, *vram.OutOfMemoryError, and the driver's; ErrClosed,
+// Wake makes new physical memory for the arena's buffers, at the same addresses, and copies saved contents back. It waits for
+// the copies. Errors, in an *Error with the state after the call: ctx's, *vram.OutOfMemoryError, and the driver's; ErrClosed,
 // ErrNilContext. After an error the arena is asleep, with nothing lost.
 func (a *Arena) Wake(ctx context.Context) error {
 	if err := a.begin(ctx); err != nil {
@@ -312,7 +312,7 @@ func (a *Arena) Wake(ctx context.Context) error {
 		if errors.Is(err, ErrClosed) {
 			return a.failed(doing, err)
 		}
-		// All of it goes back: a request that ctx has ended may still be served.
+		// All of it is returned: a request whose ctx has ended may still be granted.
 		return errors.Join(a.failed(doing, err), a.release(ctx))
 	}
 	a.sleepingBytes.Store(0)
@@ -342,7 +342,7 @@ func (a *Arena) restore(ctx context.Context) error {
 	return nil
 }
 
-// dropSaved returns the memory of saved contents to the host. What that does not take is tried again with the next, and by Close.
+// dropSaved returns the memory of saved contents to the host. The next call, and Close, retry what the host refuses.
 func (a *Arena) dropSaved() {
 	a.spent = append(a.spent, blocks(a.saved)...)
 	a.saved = nil
@@ -351,7 +351,7 @@ func (a *Arena) dropSaved() {
 }
 
 func (a *Arena) freeSpent() (err error) {
-	if err := a.awaitCopies(); err != nil && !errors.Is(err, ErrClosed) { // a stream is closed behind its work
+	if err := a.awaitCopies(); err != nil && !errors.Is(err, ErrClosed) { // closing a stream waits for its work
 		return err
 	}
 	kept := a.spent[:0]
@@ -370,7 +370,7 @@ type Stats struct {
 	State         State
 	HeldBytes     int64 // pages of the arena, with physical memory or without
 	LiveBytes     int64 // of HeldBytes: in buffers
-	SleepingBytes int64 // of HeldBytes: given back to the driver
+	SleepingBytes int64 // of HeldBytes: released to the driver
 	SavedBytes    int64 // contents in memory of the host
 	Sleeps, Wakes uint64
 }
@@ -393,9 +393,9 @@ func (a *Arena) Stats(ctx context.Context) (Stats, error) {
 	}, nil
 }
 
-// Close ends the arena. It waits for a Sleep or Wake that has begun, and for the arena's copies. Live buffers stay valid until they
-// are freed, and stay asleep if they are. Idempotent. Errors: those of freeing memory of the host, which the next call tries again,
-// and of vram.Stream.Close.
+// Close waits for a Sleep or Wake that has begun, and for the arena's copies, and closes the arena. Live buffers stay valid
+// until they are freed, and stay asleep if they are. Idempotent. Errors: errors of freeing host memory, which the next call
+// retries, and of vram.Stream.Close.
 func (a *Arena) Close() error {
 	if !a.opened() {
 		return ErrNotOpen

@@ -17,7 +17,7 @@ import (
 	"github.com/go-vram/vram/vramtest"
 )
 
-// weights are the sizes of a model's buffers, in small.
+// weights returns the sizes of a model's buffers, in small.
 func weights() (sizes []int64) {
 	for range 60 {
 		sizes = append(sizes, 4*kib, 16*kib, 300*kib, 2*mib)
@@ -106,7 +106,7 @@ func TestTwice(t *testing.T) {
 	require.NoError(t, r.arena.Wake(ctx))
 }
 
-// The map of the memory has what sleeps: where it lies, by state.
+// The memory map lists sleeping memory by state.
 func TestTheMemoryMapHasWhatSleeps(t *testing.T) {
 	ctx := t.Context()
 	r := newRig(t, sleep.Options{})

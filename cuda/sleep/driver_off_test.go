@@ -16,7 +16,7 @@ import (
 // modelBytes is how long the longest buffers of the model are together; with a GPU more.
 const modelBytes = 48 * mib
 
-// library is the driver of a fake of libcuda.
+// library returns the driver of a fake of libcuda.
 func library(tb testing.TB) cudadrv.Driver {
 	tb.Helper()
 	path, err := fakecuda.Build(tb.TempDir())

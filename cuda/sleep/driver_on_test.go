@@ -12,5 +12,5 @@ import (
 // modelBytes is how long the longest buffers of the model are together.
 const modelBytes int64 = 6 << 30
 
-// library is the driver of a GPU.
+// library returns the driver of a GPU.
 func library(testing.TB) cudadrv.Driver { return dynamic.New(dynamic.Config{}) }

@@ -25,18 +25,18 @@ type Error struct {
 	Err   error
 }
 
-// Error has all three.
+// Error includes the operation, the state and the reason.
 func (e *Error) Error() string {
 	return fmt.Sprintf("sleep: %s: %v; the arena is %v", e.Doing, e.Err, e.State)
 }
 
-// Unwrap is the reason.
+// Unwrap returns the reason.
 func (e *Error) Unwrap() error { return e.Err }
 
 // ContentsError refuses a value that is none of Contents.
 type ContentsError struct{ Contents Contents }
 
-// Error has the value.
+// Error includes the value.
 func (e *ContentsError) Error() string {
 	return fmt.Sprintf("sleep: contents are saved (1) or dropped (2), not %d", e.Contents)
 }

@@ -49,7 +49,7 @@ func TestEveryCallFails(t *testing.T) {
 						require.ErrorIs(t, cuda.CopyIn(r.c, buffers[0], want[0]), sleep.ErrAsleep)
 						require.NoError(t, r.arena.Wake(t.Context()), "call %d", call)
 					}
-					require.NoError(t, cuda.CopyIn(r.c, buffers[1], want[1])) // behind copies that may be under way
+					require.NoError(t, cuda.CopyIn(r.c, buffers[1], want[1])) // after copies in progress
 					for i, b := range buffers {
 						r.holds(b, want[i])
 					}
@@ -190,8 +190,8 @@ func TestTheProgramMakesRoomForAWake(t *testing.T) {
 	r.holds(b, want)
 }
 
-// A capture that nobody announced, and that begins and ends while Sleep marks a stream, is the error of Sleep as a capture, and nothing of
-// the driver's. The next call succeeds.
+// A capture that nobody announced, and that begins and ends while Sleep marks a stream, is the error of Sleep as a capture, and
+// nothing of the driver's. The next call succeeds.
 func TestACaptureThatComesAndGoes(t *testing.T) {
 	r := newFaultyRig(t, sleep.Options{})
 	b, want := r.filled(5*mib, 1)

@@ -12,8 +12,8 @@ import (
 	"github.com/go-vram/vram/vramtest"
 )
 
-// TestHandlesHoldNothingElse makes an arena where much is free in handles of others, and others allocate what the arena has freed: it
-// gives all of its memory back all the same.
+// TestHandlesHoldNothingElse makes an arena while handles of others have much free memory, and others allocate memory that the
+// arena has freed: the arena still releases all of its memory.
 func TestHandlesHoldNothingElse(t *testing.T) {
 	ctx := t.Context()
 	r := newRig(t, sleep.Options{}, vramtest.Config(vram.Config{Debug: true, Footprint: vram.Fast}))
@@ -26,7 +26,7 @@ func TestHandlesHoldNothingElse(t *testing.T) {
 	for i := 0; i < len(others); i += 2 {
 		require.NoError(t, others[i].Free())
 	}
-	require.NoError(t, r.c.Stream().Trim(ctx)) // free in the pool, beside live buffers
+	require.NoError(t, r.c.Stream().Trim(ctx)) // free in the pool, next to live buffers
 
 	var kept []cuda.Buffer
 	var want [][]byte

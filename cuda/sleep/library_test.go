@@ -16,8 +16,8 @@ import (
 	"github.com/go-vram/vram/host"
 )
 
-// TestAModelOnALibrary has the weights of a model sleep and wake on the driver's library: with the tag gpu, and -v, it logs the time
-// on hardware.
+// TestAModelOnALibrary has the weights of a model sleep and wake on the driver's library: with the tag gpu, and -v, it logs the
+// time on hardware.
 func TestAModelOnALibrary(t *testing.T) {
 	ctx := t.Context()
 	dev, err := vram.Open(vram.Config{Driver: library(t)})
@@ -31,7 +31,7 @@ func TestAModelOnALibrary(t *testing.T) {
 	require.NoError(t, err)
 	fill, err := m.Function("vram_fill32")
 	require.NoError(t, err)
-	var device cudadrv.Device // of the program, for what the driver says of its memory
+	var device cudadrv.Device // the program's device, which reports the driver's memory
 	require.NoError(t, c.Submit(func(d cudadrv.Device, _ cudadrv.Stream) error { device = d; return nil }))
 	cached, err := host.NewPageLocked(device, host.PoolConfig{KeepBytes: 2 * modelBytes})
 	require.NoError(t, err)

@@ -44,7 +44,7 @@ const (
 	worldSteps = 120
 )
 
-// TestRandomPrograms compares all bytes with those of a reference.
+// TestRandomPrograms compares all bytes with a reference.
 func TestRandomPrograms(t *testing.T) {
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprintf("seed=%d", seed), func(t *testing.T) {

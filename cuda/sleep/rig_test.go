@@ -48,7 +48,7 @@ func newRig(tb testing.TB, o sleep.Options, options ...vramtest.Option) *rig {
 	return r
 }
 
-// newFaultyRig is a rig on which driver calls may fail.
+// newFaultyRig returns a rig on which driver calls may fail.
 func newFaultyRig(tb testing.TB, o sleep.Options, options ...vramtest.Option) *rig {
 	tb.Helper()
 	r := &rig{TB: tb}
@@ -82,7 +82,7 @@ func (r *rig) context() *cuda.Context {
 	return c
 }
 
-// filled is a buffer of the arena with random bytes.
+// filled returns a buffer of the arena with random bytes.
 func (r *rig) filled(byteCount int64, seed uint64) (cuda.Buffer, []byte) {
 	r.Helper()
 	b, err := r.arena.Alloc(byteCount)

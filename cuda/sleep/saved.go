@@ -19,8 +19,8 @@ type chunk struct {
 	pieces []piece
 }
 
-// plan puts memory, which is in order of address, into chunks of at most so many bytes. Ranges side by side are one piece, as far as a
-// chunk reaches.
+// plan divides memory, which is in order of address, into chunks of a bounded size. Adjacent ranges are one piece, within a
+// chunk.
 func plan(all []streams.Memory, chunkBytes int64) (chunks []chunk) {
 	for _, b := range all {
 		for at, left := b.Ptr, b.Bytes; left > 0; {
@@ -60,7 +60,7 @@ func (c *chunk) each(visit func(at cudadrv.Ptr, bytes []byte) error) error {
 	return nil
 }
 
-// blocks are those that chunks have.
+// blocks returns the blocks of chunks.
 func blocks(chunks []chunk) (all []host.Block) {
 	for i := range chunks {
 		if chunks[i].block.Live() {

@@ -26,7 +26,7 @@ func TestSleepIsBehindWorkOfEveryStream(t *testing.T) {
 	require.NoError(t, cuda.CopyIn(d, source, want))
 	require.NoError(t, d.Launch(r.touch, cuda.Cover(1, 1), cuda.In(source))) // a second
 	require.NoError(t, d.Copy(cuda.Whole(b), cuda.Whole(source)))
-	require.NoError(t, r.c.Launch(r.touch, cuda.Cover(1, 1), cuda.In(b))) // another one behind it
+	require.NoError(t, r.c.Launch(r.touch, cuda.Cover(1, 1), cuda.In(b))) // another one after it
 
 	began := r.dev.Now()
 	require.NoError(t, r.arena.Sleep(t.Context(), sleep.Save))
@@ -57,7 +57,7 @@ func TestTheContextEndsTheWaitForWork(t *testing.T) {
 	select {
 	case err = <-slept:
 	case <-time.After(20 * time.Second):
-		require.Fail(t, "the wait goes on")
+		require.Fail(t, "the wait did not end")
 	}
 	require.ErrorIs(t, err, context.Canceled)
 	require.ErrorContains(t, err, "waiting for work: context canceled; the arena is awake")
@@ -255,7 +255,7 @@ func TestTheDeviceIsClosedAsleep(t *testing.T) {
 		b, _ := r.filled(9*mib, 1)
 		other, err := r.c.Alloc(mib)
 		require.NoError(t, err)
-		if all { // nothing but what sleeps is left of the device's memory
+		if all { // only sleeping memory is left on the device
 			require.NoError(t, other.Free())
 			require.NoError(t, r.c.Stream().Close())
 		}
@@ -310,7 +310,7 @@ func TestConcurrentCalls(t *testing.T) {
 	r.holds(b, want)
 }
 
-// A buffer that was freed after a capture is the graph's alone. Its bytes come back as those of live buffers do.
+// A buffer that was freed after a capture belongs to the graph alone. Its contents are restored like live buffers' contents.
 func TestContentsThatOnlyAGraphHoldsComeBack(t *testing.T) {
 	ctx := t.Context()
 	r := newRig(t, sleep.Options{})

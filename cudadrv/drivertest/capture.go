@@ -12,7 +12,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// Captures is what a program beside the allocator does to streams, and cudadrv has no calls for. Errors are as those of a Device.
+// Captures are operations of other code on streams, for which cudadrv has no calls. Errors are as in a Device.
 type Captures interface {
 	// BeginCapture begins a capture in the relaxed mode.
 	BeginCapture(s cudadrv.Stream) error
@@ -20,8 +20,8 @@ type Captures interface {
 	EndCapture(s cudadrv.Stream) error
 }
 
-// RunCaptures holds against a driver what CUDA makes of calls on streams that are captured into graphs: the results are those
-// of an H100. open is called once for each sequence of calls.
+// RunCaptures checks a driver's calls on streams that are captured into graphs: the expected results are from an H100. open is
+// called once for each sequence of calls.
 func RunCaptures(t *testing.T, open func(t *testing.T) (cudadrv.Driver, Captures)) {
 	t.Helper()
 	for _, row := range captureSequences {
@@ -37,9 +37,9 @@ func RunCaptures(t *testing.T, open func(t *testing.T) (cudadrv.Driver, Captures
 	}
 }
 
-// captureSequences are calls and their results. Each has streams and events of its own: a, b and c are non-blocking streams, k is a
-// blocking one, 0 is the legacy default stream, e, f and n are events that were never recorded. A result is CUDA's number; that of
-// status is the status where the call succeeds.
+// captureSequences are calls and their results. Each has streams and events of its own: a, b and c are non-blocking streams, k
+// is a blocking one, 0 is the legacy default stream, e, f and n are events that were never recorded. A result is CUDA's number;
+// for a successful status call, the status.
 var captureSequences = []struct{ calls, results string }{ //nolint:gochecknoglobals // a constant table
 	// A captured event: to ask about it breaks the capture, and once that is over there is nothing to ask.
 	{"begin a, record e a, query e, synchronize e, status a, end a, query e, synchronize e, wait b e, status b", "0 0 907 1 2 901 1 1 1 0"},
@@ -51,8 +51,8 @@ var captureSequences = []struct{ calls, results string }{ //nolint:gochecknoglob
 	{"begin a, record e a, forget e, end a", "0 0 0 0"},
 	{"begin a, record e a, wait a e, end a, record e a, synchronize e, query e", "0 0 0 0 0 0 0"},
 
-	// A capture that begins between the question whether there is one and the call: of a record nothing is left where the question is asked
-	// again and the event is dropped, and an event that was recorded before stays one; whatever asks or waits breaks the capture.
+	// A capture that begins between the query for one and the call: a record leaves no trace if the query is repeated and the
+	// event is dropped, and an event that was recorded before stays usable; queries and waits invalidate the capture.
 	{"status a, begin a, record e a, status a, forget e, end a", "0 0 0 1 0 0"},
 	{"status a, begin a, record e a, end a, status a, query e, wait b e, status b", "0 0 0 0 0 1 1 0"},
 	{"record e a, begin a, synchronize e, query e, status a, end a", "0 0 0 0 1 0"},
@@ -86,7 +86,7 @@ var captureSequences = []struct{ calls, results string }{ //nolint:gochecknoglob
 	{"begin a, record e a, wait b e, work b, destroy b, status a, end a", "0 0 0 0 0 1 904"},
 	{"begin a, record e a, wait b e, destroy a, status b, work b, query e", "0 0 0 0 0 0 1"},
 
-	// Two captures, and waits for what is outside.
+	// Two captures, and waits for work outside.
 	{"begin a, begin b, record e a, wait b e, status a, status b, end a, end b", "0 0 0 902 2 2 901 901"},
 	{"begin a, begin b, record e a, record f b, drain a, wait a e, wait b e, wait b f, status b, end b, end a", "0 0 0 0 900 901 1 901 2 901 901"},
 	{"begin a, wait a n, end a", "0 0 0"},
@@ -155,7 +155,7 @@ func (c *captureBench) run(calls string) string {
 	return strings.Join(results, " ")
 }
 
-// step makes a call. of is the stream or the event that it is made on; with is what else it names.
+// step makes a call. of is its stream or event; with are its other operands.
 func (c *captureBench) step(verb, of string, with []string) (result int, err error) {
 	c.Helper()
 	s, e := c.streams[of], c.events[of]

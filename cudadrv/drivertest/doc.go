@@ -1,12 +1,11 @@
-// Package drivertest is the conformance suite of cudadrv: what every Driver promises, by cudadrv's
-// doc and by CUDA, held against one driver. It knows no timing and no more than one device, so it
-// runs on real hardware as well as on the simulator and on wrappers; it was laid out along what an
-// H200 answers (driver 580, CUDA 13.0).
+// Package drivertest is the conformance suite of cudadrv. It checks that a driver does what cudadrv and CUDA document. It does
+// not depend on timing or a second device, so it runs on real hardware as well as on the simulator and on wrappers. The
+// expected results are from an H200 (driver 580, CUDA 13.0).
 //
-// It takes a few dozen granules of memory and gives them back. What real hardware leaves undefined, such as
-// the use of a destroyed stream, is not asked here.
+// It uses a few dozen granules of memory and frees them. It does not test behaviour that real hardware leaves undefined, such
+// as the use of a destroyed stream.
 //
-// Kernels are PTX text, which the simulator neither compiles nor performs: what they write, and mistakes in their instructions, are
-// looked at elsewhere only. The suite knows the simulator by Info.Driver, which wrappers keep, so a driver that runs kernels is
-// held to their results without being asked.
+// Kernels are PTX text, which the simulator neither compiles nor executes: the suite checks their results, and errors of their
+// instructions, on other drivers only. It recognises the simulator by Info.Driver, which wrappers keep, so other drivers need
+// no option.
 package drivertest

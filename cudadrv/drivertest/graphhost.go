@@ -8,7 +8,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// A graph copies from and to host memory at each launch, what it holds then, page-locked or not.
+// Each launch of a graph copies from and to host memory as it is then, page-locked or not.
 func testGraphsOnHostMemory(b *bench) {
 	h, ok := b.host()
 	if !ok {

@@ -9,13 +9,13 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// graphs is the device's way to capture work, where it has one.
+// graphs returns the device's interface for graphs, if it has one.
 func (b *bench) graphs() (cudadrv.Graphs, bool) {
 	b.Helper()
 	return optional(b, cudadrv.GraphLaunches, func(g cudadrv.Graphs) error { return g.StreamBeginCapture(0, cudadrv.CaptureRelaxed) })
 }
 
-// captured is the graph of what f tells s. The capture ends also where f fails.
+// captured returns the graph of f's work on s. The capture ends also if f fails.
 func (b *bench) captured(g cudadrv.Graphs, s cudadrv.Stream, mode cudadrv.CaptureMode, f func()) cudadrv.Graph {
 	b.Helper()
 	runtime.LockOSThread()
@@ -26,7 +26,7 @@ func (b *bench) captured(g cudadrv.Graphs, s cudadrv.Stream, mode cudadrv.Captur
 	return must(g.StreamEndCapture(s))(b)
 }
 
-// drop ends a capture of the calling thread that is still under way. The stream is there still: a driver crashes where it is not.
+// drop ends a capture of the calling thread that is still in progress. The stream must exist: else a driver crashes.
 func drop(g cudadrv.Graphs, s cudadrv.Stream) {
 	if status, _, err := g.StreamGetCaptureInfo(s); err != nil || status == cudadrv.CaptureNone {
 		return
@@ -48,7 +48,7 @@ type adding struct {
 // addedWords is how many words a block has.
 const addedWords = 500
 
-// adding prepares what graphs are made of; where the device has no kernels, it has no kernel either.
+// adding prepares the operands of graphs; without kernels in the device, it has no kernel either.
 func (b *bench) adding() *adding {
 	b.Helper()
 	a := &adding{to: must(b.dev.MemAlloc(4 * addedWords))(b), from: must(b.dev.MemAlloc(4 * addedWords))(b), stream: b.stream()}
@@ -89,7 +89,8 @@ func (b *bench) sums(a *adding, sum uint32) {
 	}
 }
 
-// In every mode work is captured and not performed, has nodes of its kinds in its order, and runs as often as the graph is launched.
+// In every mode work is captured and not performed, has nodes of its kinds in its order, and runs as often as the graph is
+// launched.
 func testGraphs(b *bench) {
 	g, ok := b.graphs()
 	if !ok {
@@ -127,7 +128,7 @@ func testGraphs(b *bench) {
 	b.release(a)
 }
 
-// kinds are those of a graph's nodes.
+// kinds returns the kinds of a graph's nodes.
 func (b *bench) kinds(g cudadrv.Graphs, graph cudadrv.Graph) []cudadrv.NodeKind {
 	b.Helper()
 	kinds := []cudadrv.NodeKind{}
@@ -161,7 +162,7 @@ func (b *bench) graphMistakes(g cudadrv.Graphs, s cudadrv.Stream) {
 	b.ok(g.GraphDestroy(empty))
 }
 
-// A graph that can be launched takes other parameters: those of a graph of the same topology, or of one node.
+// An executable graph takes other parameters: of a graph of the same topology, or of one node.
 func testGraphChanges(b *bench) {
 	g, ok := b.graphs()
 	if !ok {
@@ -206,8 +207,8 @@ func testGraphChanges(b *bench) {
 	b.release(a)
 }
 
-// A launch or an upload on a stream that is captured is refused in each mode, and breaks the capture; on another stream it works. The
-// graph stays as it was.
+// A launch or an upload on a stream that is captured is refused in each mode, and breaks the capture; on another stream it
+// works. The graph stays as it was.
 func testGraphsInGraphs(b *bench) {
 	g, ok := b.graphs()
 	if !ok {
@@ -219,7 +220,7 @@ func testGraphsInGraphs(b *bench) {
 	b.release(a)
 }
 
-// graphsInGraphs leaves no capture behind, also where it fails.
+// graphsInGraphs leaves no capture in progress, also if it fails.
 func (b *bench) graphsInGraphs(g cudadrv.Graphs, a *adding, other cudadrv.Stream) {
 	b.Helper()
 	runtime.LockOSThread()
@@ -247,7 +248,7 @@ func (b *bench) graphsInGraphs(g cudadrv.Graphs, a *adding, other cudadrv.Stream
 	b.ok(g.GraphDestroy(inner))
 }
 
-// While a capture is under way, in whatever mode, a module is unloaded and a graph is made and destroyed on the capturing thread.
+// During a capture, in any mode, a module is unloaded and a graph is made and destroyed on the capturing thread.
 func testCallsInCaptures(b *bench) {
 	g, ok := b.graphs()
 	if !ok {
@@ -267,7 +268,7 @@ func testCallsInCaptures(b *bench) {
 	b.release(a)
 }
 
-// What a capture knows of itself, and how it joins streams.
+// The information about a capture, and how it joins streams.
 func testCaptureInformation(b *bench) {
 	g, ok := b.graphs()
 	if !ok {
@@ -325,7 +326,7 @@ func testCaptureMistakes(b *bench) {
 	b.ok(b.dev.MemFree(p))
 }
 
-// captureMistakes leaves no capture behind, also where it fails.
+// captureMistakes leaves no capture in progress, also if it fails.
 func (b *bench) captureMistakes(g cudadrv.Graphs, s, other cudadrv.Stream, e cudadrv.Event, p cudadrv.Ptr) {
 	b.Helper()
 	runtime.LockOSThread()
@@ -368,8 +369,8 @@ func (b *bench) captureMistakes(g cudadrv.Graphs, s, other cudadrv.Stream, e cud
 	b.ok(g.GraphDestroy(b.captured(g, s, cudadrv.CaptureGlobal, func() { b.ok(b.dev.MemsetD8Async(p, 1, 64, s)) })))
 }
 
-// wrongThread ends captures on a thread that did not begin them: all end there, and only relaxed ones make a graph. The caller has
-// locked its thread.
+// wrongThread ends captures on a thread that did not begin them: all end there, and only relaxed ones make a graph. The caller
+// has locked its thread.
 func (b *bench) wrongThread(g cudadrv.Graphs, s cudadrv.Stream) {
 	b.Helper()
 	if b.simulated() && runtime.GOOS != "linux" {

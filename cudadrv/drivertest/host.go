@@ -9,8 +9,8 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// optional gives the device's interface for a capability. Where the device says that it lacks the capability,
-// a call of the interface, if there is one, must say so too, and the subtest has nothing more to ask.
+// optional returns the device's interface for a capability. If the device lacks the capability, a call of the interface, if
+// there is one, must fail accordingly, and the subtest ends.
 func optional[T any](b *bench, c cudadrv.Capability, lacking func(T) error) (T, bool) {
 	b.Helper()
 	t, ok := b.dev.(T)
@@ -24,7 +24,7 @@ func optional[T any](b *bench, c cudadrv.Capability, lacking func(T) error) (T, 
 	return t, false
 }
 
-// host is the device's page-locked memory, where it has some.
+// host returns the device's interface for page-locked memory, if it has one.
 func (b *bench) host() (cudadrv.HostMemory, bool) {
 	b.Helper()
 	return optional(b, cudadrv.PinnedHost, func(h cudadrv.HostMemory) error {
@@ -106,7 +106,7 @@ func testRegisteredMemory(b *bench) {
 	b.ok(b.dev.MemFree(p))
 }
 
-// What a handle holds is there wherever it is mapped, and in both places at once.
+// The contents of a handle appear at each mapping of it, at both places at once.
 func testBytesFollowHandles(b *bench) {
 	h, ok := b.host()
 	if !ok || !b.hasVirtualMemory() {

@@ -10,11 +10,11 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// simulated reports whether the device is the simulator's, also behind wrappers, which keep the name of the driver in Info: it
-// queues kernels and performs none, looks at no instruction, and keeps no variables of modules.
+// simulated reports whether the device is the simulator's, also inside wrappers, which keep the name of the driver in Info: it
+// queues kernels without executing them, checks no instruction, and keeps no variables of modules.
 func (b *bench) simulated() bool { return b.info.Driver == "sim" }
 
-// kernels is the device's way to run code, where it has one.
+// kernels returns the device's interface for kernels, if it has one.
 func (b *bench) kernels() (cudadrv.Kernels, bool) {
 	b.Helper()
 	return optional(b, cudadrv.KernelLaunches, func(k cudadrv.Kernels) error {
@@ -66,7 +66,7 @@ func testModules(b *bench) {
 		}
 		_, _, err = k.ModuleGetGlobal(m, "vram_wor")
 		b.refused(err, "cuModuleGetGlobal", cudadrv.NotFound)
-		for _, name := range []string{"vram_nothing", ""} { // a kernel's name is another mistake than that of nothing
+		for _, name := range []string{"vram_nothing", ""} { // a kernel's name is another error than an unknown name
 			_, _, err := k.ModuleGetGlobal(m, name)
 			b.refused(err, "cuModuleGetGlobal", cudadrv.InvalidValue)
 		}
@@ -89,7 +89,7 @@ func testModules(b *bench) {
 	b.refused(k.ModuleUnload(0), "cuModuleUnload", cudadrv.InvalidHandle)
 }
 
-// What is linked of several texts has the kernels of all, and is no input of another link: it is not relocatable.
+// The result of linking several texts has the kernels of all, and is no input of another link: it is not relocatable.
 func testLinks(b *bench) {
 	k, ok := b.kernels()
 	if !ok {
@@ -190,7 +190,7 @@ func words(values ...any) []byte {
 	return packed
 }
 
-// wide is a grid with a thread for each of count words.
+// wide returns a grid with a thread for each of count words.
 func wide(count uint32) cudadrv.Geometry {
 	const threads = 128
 	return cudadrv.Geometry{
@@ -238,7 +238,7 @@ func testLaunches(b *bench) {
 		b.ok(b.dev.StreamSynchronize(on))
 		if !b.simulated() {
 			b.holds(p, uint32(42+i), count, on)
-			b.holds(p+4*count, 0xeeeeeeee, 1, on) // behind the last word
+			b.holds(p+4*count, 0xeeeeeeee, 1, on) // after the last word
 		}
 	}
 	b.launchMistakes(k, filling, words(p, uint32(1), uint32(count)), s)
@@ -250,7 +250,7 @@ func testLaunches(b *bench) {
 	b.ok(b.dev.MemFree(q))
 }
 
-// launchMistakes are refused at once, and harm nothing.
+// launchMistakes checks launches that are refused at once, without effect.
 func (b *bench) launchMistakes(k cudadrv.Kernels, f cudadrv.Function, params []byte, s cudadrv.Stream) {
 	b.Helper()
 	b.refused(k.LaunchKernel(0, wide(1), params, s), "cuLaunchKernel", cudadrv.InvalidHandle)
@@ -267,7 +267,7 @@ func (b *bench) launchMistakes(k cudadrv.Kernels, f cudadrv.Function, params []b
 	b.ok(k.LaunchKernel(f, wide(1), params, s))
 }
 
-// launchInOrder holds a stream up: the kernel runs behind what was queued before it, with the parameters that it was given.
+// launchInOrder blocks a stream: the kernel runs after earlier work, with the parameters of the launch.
 func (b *bench) launchInOrder(k cudadrv.Kernels, f cudadrv.Function, p cudadrv.Ptr, s cudadrv.Stream) {
 	b.Helper()
 	l, ok := b.dev.(cudadrv.HostFunctions)

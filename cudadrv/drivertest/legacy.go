@@ -6,8 +6,8 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// The legacy default stream waits for what blocking streams were told before, and they for it, and an event on it
-// covers their work. Its two names are one stream. The streams that an allocator makes take no part.
+// The legacy default stream waits for earlier work on blocking streams, and they for it, and an event on it covers their work.
+// Its two names are one stream. An allocator's streams are not affected.
 func testLegacyStream(b *bench) {
 	l, ok := optional(b, cudadrv.BlockingCreation, func(l cudadrv.BlockingStreams) error {
 		_, err := l.StreamCreateBlocking()
@@ -58,7 +58,7 @@ func testLegacyStream(b *bench) {
 	b.ok(b.dev.MemFree(p))
 }
 
-// standsApart: a stream of StreamCreate goes on while the default stream is held up.
+// standsApart checks that a stream of StreamCreate runs while the default stream is blocked.
 func (b *bench) standsApart(p cudadrv.Ptr, bytes int64) {
 	b.Helper()
 	h, ok := b.dev.(cudadrv.HostFunctions)

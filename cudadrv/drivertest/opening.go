@@ -33,7 +33,7 @@ func testOpening(b *bench) {
 	assert.NotZero(b, b.info.UUID)
 }
 
-// What one view allocates another frees, and closing one leaves the other as it is.
+// One view frees allocations of another, and closing one does not affect the other.
 func testSharedDevice(b *bench) {
 	other := must(b.drv.Open(0))(b)
 	assert.Equal(b, b.info, other.Info())

@@ -38,7 +38,7 @@ func testHostFunctions(b *bench) {
 	assert.Zero(b, wrong.Load(), "functions out of order")
 	b.refused(l.LaunchHostFunc(0, nil), "cuLaunchHostFunc", cudadrv.InvalidValue)
 
-	// Work behind a function waits for it.
+	// Work after a function waits for it.
 	release, done := make(chan struct{}), b.event()
 	b.ok(l.LaunchHostFunc(streams[1], func() { <-release }))
 	b.ok(b.dev.EventRecord(done, streams[1]))
@@ -52,7 +52,7 @@ func testHostFunctions(b *bench) {
 	b.ok(b.dev.MemFree(p))
 }
 
-// A handle goes out as a descriptor and comes back as another handle of the same memory.
+// A handle is exported as a descriptor and imported as another handle of the same memory.
 func testShareable(b *bench) {
 	m, ok := optional(b, cudadrv.ShareableHandles, func(m cudadrv.ShareableMemory) error {
 		_, err := m.MemImportFromShareableHandle(0)

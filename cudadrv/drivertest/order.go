@@ -57,8 +57,7 @@ func testEvents(b *bench) {
 	b.ok(b.dev.EventDestroy(other))
 }
 
-// What has passed when: an event passes no sooner than the work before it, and a stream that waits for
-// an event finishes no sooner than the event.
+// An event passes no sooner than the work before it, and a stream that waits for an event finishes no sooner than the event.
 func testOrder(b *bench) {
 	const bytes = 16 << 20
 	p := must(b.dev.MemAlloc(bytes))(b)

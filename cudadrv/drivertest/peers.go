@@ -17,7 +17,7 @@ func testPeers(b *bench) {
 	}
 	own := p.Context()
 	assert.NotZero(b, own)
-	_, err := p.DeviceCanAccessPeer(b.info.Ordinal) // whatever the answer
+	_, err := p.DeviceCanAccessPeer(b.info.Ordinal) // any answer is valid
 	b.ok(err)
 	for _, ordinal := range []int{-1, 1 << 20} {
 		_, err := p.DeviceCanAccessPeer(ordinal)
@@ -40,7 +40,7 @@ func testPeers(b *bench) {
 	b.accessByOrdinal(p)
 }
 
-// accessByOrdinal gives the device access to its own memory as if it were another one.
+// accessByOrdinal grants the device access to its own memory as if it were another one.
 func (b *bench) accessByOrdinal(p cudadrv.Peers) {
 	b.Helper()
 	if !b.hasVirtualMemory() {

@@ -8,8 +8,8 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// keptBytes is what a driver may keep for itself when plain allocations and streams are given back: a
-// chunk of 2 MiB for small allocations and the queues of some streams, but not another test's worth.
+// keptBytes is the memory that a driver may keep when plain allocations and streams are freed: a chunk of 2 MiB for small
+// allocations and the queues of some streams, but not another test's worth.
 const keptBytes = 64 << 20
 
 func testPlain(b *bench) {
@@ -41,11 +41,11 @@ func testPlain(b *bench) {
 	}
 }
 
-// wholeBytes is what whole pages of plain segments are counted in.
+// wholeBytes is the page size of plain segments.
 const wholeBytes = 2 << 20
 
-// Whole pages begin at a multiple of one, whatever was allocated and freed before; each can be written and read to its
-// last byte, and freeing one leaves the others.
+// Whole pages begin at a multiple of their size after any allocations and frees; each can be written and read to its last byte,
+// and freeing one leaves the others.
 func testPlainSegments(b *bench) {
 	live := map[cudadrv.Ptr]int64{}
 	var odd []cudadrv.Ptr // between them

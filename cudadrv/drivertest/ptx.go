@@ -18,7 +18,7 @@ const head = `.version 7.0
 .address_size 64
 `
 
-// index is what kernels begin with: the number of the thread in %r1, and nothing to do from the count, %r2, on.
+// index is the begin of kernels: %r1 is the number of the thread, and threads from the count, %r2, on return.
 const index = `
 	.reg .pred %p<2>;
 	.reg .b32 %r<8>;

@@ -10,9 +10,9 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// Run holds the rules of cudadrv against the driver that open makes. open is called once for each
-// subtest; every call may give the same driver. The first device must be there, with 256
-// MiB of free memory, and nobody else should allocate on it meanwhile.
+// Run checks the rules of cudadrv for the driver that open makes. open is called once for each subtest; every call may return
+// the same driver. The first device must exist, with 256 MiB of free memory, and no other code should allocate on it during the
+// run.
 func Run(t *testing.T, open func(t *testing.T) cudadrv.Driver) {
 	t.Helper()
 	subtests := []struct {
@@ -85,7 +85,7 @@ func Run(t *testing.T, open func(t *testing.T) cudadrv.Driver) {
 	}
 }
 
-// bench is one subtest's device and what it asserts with.
+// bench is one subtest's device and its assertions.
 type bench struct {
 	*testing.T
 	drv    cudadrv.Driver
@@ -94,18 +94,17 @@ type bench struct {
 	closed bool // the subtest has closed the device
 }
 
-// end closes the device of a subtest that has failed, with what it left: the subtests behind it are about their own calls.
+// end closes the device of a failed subtest with its objects, so that later subtests test their own calls.
 func (b *bench) end() {
 	if !b.closed {
 		_ = b.dev.Close()
 	}
 }
 
-// hasVirtualMemory reports whether the address space and handle calls work. Where they do not, what is
-// promised instead has a subtest of its own.
+// hasVirtualMemory reports whether the address space and handle calls work. A subtest of its own checks drivers without them.
 func (b *bench) hasVirtualMemory() bool { return b.info.Capabilities.Has(cudadrv.VirtualMemory) }
 
-// granules is n times the granularity.
+// granules returns n times the granularity.
 func (b *bench) granules(n int64) int64 { return n * b.info.GranularityBytes }
 
 // refused asserts that a call failed with a *CallError that names the function and one of the results.

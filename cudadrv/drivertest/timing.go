@@ -62,7 +62,7 @@ func (b *bench) notYetElapsed(t cudadrv.TimedEvents, start, end cudadrv.Event, s
 	assert.GreaterOrEqual(b, must(t.EventElapsedTime(start, end))(b).Nanoseconds(), int64(0))
 }
 
-// wideWork is the device's way to fill with more than bytes, where it has one.
+// wideWork returns the device's interface for fills with wider values, if it has one.
 func (b *bench) wideWork() (cudadrv.WideWork, bool) {
 	b.Helper()
 	return optional(b, cudadrv.WideFills, func(w cudadrv.WideWork) error { return w.MemsetD32Async(0, 0, 1, 0) })

@@ -76,7 +76,7 @@ func testHandleMistakes(b *bench) {
 	b.refused(b.dev.MemRelease(0), "cuMemRelease", cudadrv.InvalidValue)
 	h := b.create(b.granules(1))
 	assert.NotZero(b, h)
-	b.ok(b.dev.MemRelease(h)) // once: the driver reads what is there now
+	b.ok(b.dev.MemRelease(h)) // once: the driver validates the mapping now
 	assert.Equal(b, freeBytes, b.freeBytes(), "failed calls change nothing")
 }
 
@@ -126,7 +126,7 @@ func testMapping(b *bench) {
 	b.ok(b.dev.MemAddressFree(p, b.granules(16)))
 }
 
-// mapped is a reservation of eight granules with handles of one, two and one granules side by side at
+// mapped returns a reservation of eight granules with handles of one, two and one granules side by side at
 // its start, accessible.
 func (b *bench) mapped() (p cudadrv.Ptr, undo func()) {
 	b.Helper()
@@ -197,7 +197,7 @@ func testAccessMistakes(b *bench) {
 		{p + g, b.granules(1)},   // a part of a mapping, from its start
 		{p + 2*g, b.granules(1)}, // and to its end
 		{p + 4*g, b.granules(1)}, // nothing mapped
-		{p, b.granules(5)},       // a hole behind
+		{p, b.granules(5)},       // a hole after it
 		{g, b.granules(1)},       // not reserved
 	} {
 		b.refused(b.dev.MemSetAccess(wrong.p, wrong.bytes), function, cudadrv.InvalidValue)

@@ -55,7 +55,7 @@ func testWorkMistakes(b *bench) {
 	b.ok(b.dev.MemFree(p))
 }
 
-// Each goroutine goes through the life of its own memory, stream and event, on whatever OS thread.
+// Each goroutine uses its own memory, stream and event, on any OS thread.
 func testGoroutines(b *bench) {
 	freeBytes := b.freeBytes()
 	var all sync.WaitGroup
@@ -72,7 +72,7 @@ func testGoroutines(b *bench) {
 	assert.GreaterOrEqual(b, b.freeBytes(), freeBytes-keptBytes)
 }
 
-// life is what a goroutine does. It returns the first error and leaves nothing where there was none.
+// life runs the work of a goroutine. It returns the first error, and leaves nothing allocated on success.
 func (b *bench) life() error {
 	p, err := b.dev.MemAlloc(64 << 10)
 	if err != nil {

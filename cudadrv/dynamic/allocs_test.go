@@ -14,7 +14,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/meter"
 )
 
-// No call allocates in Go, by itself or behind the counting wrapper.
+// No call allocates in Go, with or without the counting wrapper.
 func TestCallsAllocateNothing(t *testing.T) {
 	for name, wrap := range map[string]func(cudadrv.Device) cudadrv.Device{
 		"dynamic": func(d cudadrv.Device) cudadrv.Device { return d },

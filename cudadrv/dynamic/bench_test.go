@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// What a call costs around the driver: on the fake, whose own part is a mutex and a few words.
+// The cost of a call around the driver, measured on the fake, whose own part is a mutex and a few words.
 func BenchmarkCallOnTheFake(b *testing.B) {
 	dev, err := newFake(b).driver().Open(0)
 	require.NoError(b, err)

@@ -14,7 +14,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// After Close no call reaches the driver, whatever it is.
+// After Close no call reaches the driver.
 func TestNoCallReachesTheDriverAfterClose(t *testing.T) {
 	f := newFake(t)
 	dev, err := f.driver().Open(0)
@@ -101,7 +101,7 @@ func TestCloseThatFails(t *testing.T) {
 	require.Zero(t, r.release(0)) // the one that failed
 }
 
-// Open gives back what it took where a later step fails, and names the step.
+// An Open that fails in a later step undoes the earlier ones, and names the step.
 func TestOpenThatFails(t *testing.T) {
 	for _, name := range []string{
 		"cuDeviceGet", "cuDeviceGetName", "cuDeviceTotalMem", "cuDeviceGetUuid", "cuMemGetAllocationGranularity",
@@ -163,7 +163,7 @@ func TestEveryFailureNamesItsCall(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
-// What the wrapper refuses by itself never reaches the driver.
+// Calls that the wrapper refuses never reach the driver.
 func TestWhatIsRefusedNeverReachesTheDriver(t *testing.T) {
 	f := newFake(t)
 	dev, err := f.driver().Open(0)

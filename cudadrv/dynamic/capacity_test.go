@@ -18,7 +18,7 @@ func TestInjectedCapacityCountsOptionalMemory(t *testing.T) {
 	dev, err := drv.Open(0)
 	require.NoError(t, err)
 	w := newWork(t, dev)
-	drv.SetCapacity(w.granule*2 + 2*4096) // what w has, and a granule more
+	drv.SetCapacity(w.granule*2 + 2*4096) // w's memory, and a granule more
 	for range 2 {
 		h, err := w.MemCreateShareable(w.granule)
 		require.NoError(t, err)

@@ -10,8 +10,8 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// captures are those that were begun through the devices of a library in modes that forbid calls: a capture in global mode
-// forbids them to the whole process, on whatever device.
+// captures are the captures begun through the devices of a library in modes that forbid calls: a capture in global mode forbids
+// them to the whole process, on every device.
 type captures struct {
 	underWay atomic.Int64 // the sum of the numbers in streams; it may be read without the lock
 
@@ -46,7 +46,7 @@ func (c *captures) end(s cudadrv.Stream) {
 	c.streams[s] = n - 1
 }
 
-// forget is end for a stream that was destroyed: with it its capture has ended.
+// forget ends the capture of a stream that was destroyed.
 func (c *captures) forget(s cudadrv.Stream) {
 	if c.underWay.Load() > 0 {
 		c.end(s)
@@ -60,7 +60,7 @@ func inContext(d *device, fn symbol, f *frame, n int) cudadrv.Result { return d.
 
 func anywhere(d *device, fn symbol, f *frame, n int) cudadrv.Result { return d.lib.call(fn, f, n) }
 
-// on is the way of callOn.
+// on returns the way of callOn.
 func on(s cudadrv.Stream) way {
 	if s <= lastStandardStream {
 		return inContext

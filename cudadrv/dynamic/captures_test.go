@@ -14,10 +14,10 @@ import (
 	"github.com/go-vram/vram/cudadrv/drivertest"
 )
 
-// exchanges is how often threads have changed their mode.
+// exchanges returns how often threads have changed their mode.
 func (f *fake) exchanges() uint64 { return f.calls("cuThreadExchangeStreamCaptureMode") }
 
-// unsafeCalls are those of an allocator that captures forbid, by what hardware answers, or may.
+// unsafeCalls returns an allocator's calls that captures forbid, or may forbid, on hardware.
 func unsafeCalls(w *work, other cudadrv.Stream, e cudadrv.Event) map[string]func() error {
 	calls := map[string]func() error{
 		"cuStreamQuery":       func() error { _, err := w.StreamQuery(other); return err },
@@ -60,8 +60,8 @@ func onAnotherThread(f func() error) error {
 	return <-failed
 }
 
-// While a capture that was begun through the device is under way, in whatever mode, calls of this thread and of others work, and
-// leave the capture and the mode of the thread as they were.
+// During a capture begun through the device, in any mode, calls of this thread and of others work, and change neither the
+// capture nor the mode of the thread.
 func callsWhileTheDeviceCaptures(t *testing.T, dev cudadrv.Device) {
 	t.Helper()
 	w := newWork(t, dev)
@@ -98,8 +98,8 @@ func TestCallsWhileTheDeviceCaptures(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
-// A capture in global mode that other code has begun on another thread does not make calls of the device fail: what is refused is made
-// again. That the first try was refused breaks the other's capture, by CUDA's rules.
+// A capture in global mode that other code has begun on another thread does not make calls of the device fail: refused calls
+// are repeated. By CUDA's rules the refusal invalidates the other capture.
 func callsWhileOthersCapture(t *testing.T, dev cudadrv.Device, others *capturing) {
 	t.Helper()
 	w := newWork(t, dev)
@@ -127,8 +127,8 @@ func TestCallsWhileOthersCapture(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
-// Without a capture no thread changes its mode, nor for one in relaxed mode; with one all calls do, but those of streams. A refused
-// call is made once more and no oftener.
+// Without a capture, or with one in relaxed mode, no thread changes its mode; during other captures all calls do, except calls
+// on streams. A refused call is repeated once.
 func TestModesAreChangedForCapturesOnly(t *testing.T) {
 	f := newFake(t)
 	dev, err := f.driver().Open(0)
@@ -176,8 +176,8 @@ func TestModesAreChangedForCapturesOnly(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
-// A capture counts until it has ended, however it ends: not where the wrong stream ends it, and with its stream, or with the error that
-// says that it was broken or that the thread was the wrong one.
+// A capture counts until it has ended, however it ends: not where the wrong stream ends it, and with its stream, or with the
+// error that says that it was broken or that the thread was the wrong one.
 func TestCapturesCountUntilTheyEnd(t *testing.T) {
 	f := newFake(t)
 	dev, err := f.driver().Open(0)

@@ -15,7 +15,7 @@ import (
 // logBytes is how much of a compiler's log is kept: some twenty mistakes. It is written where something is wrong.
 const logBytes = 8 << 10
 
-// compilation is what a call that compiles is told, and what the compiler says. It is in the heap.
+// compilation has the inputs and outputs of a call that compiles. It is in the heap.
 type compilation struct {
 	options [2]int32
 	values  [2]uintptr // each as wide as a pointer, also the number
@@ -28,7 +28,7 @@ func newCompilation() *compilation {
 	return c
 }
 
-// logText is the log, without blanks around it.
+// logText returns the log, without blanks around it.
 func (c *compilation) logText() string {
 	if c == nil {
 		return ""
@@ -42,7 +42,7 @@ func isCubin(image []byte) bool { return bytes.HasPrefix(image, []byte("\x7fELF"
 
 func isFatBinary(image []byte) bool { return bytes.HasPrefix(image, []byte{0x50, 0xed, 0x55, 0xba}) }
 
-// ended is the image, as a text with a 0 at its end.
+// ended returns the image, as a text with a 0 at its end.
 func ended(image []byte) []byte {
 	if isCubin(image) || isFatBinary(image) || bytes.HasSuffix(image, []byte{0}) {
 		return image
@@ -50,8 +50,8 @@ func ended(image []byte) []byte {
 	return append(bytes.Clone(image), 0)
 }
 
-// compiling is a compilation and the image that it works on: a frame keeps one thing. A cubin has no compilation, and so no log: a process that
-// starts loads many.
+// compiling is a compilation and the image that it works on: a frame keeps one thing. A cubin has no compilation, and so no
+// log: a process that starts loads many.
 type compiling struct {
 	*compilation
 	image []byte
@@ -65,7 +65,7 @@ func newCompiling(image []byte) *compiling {
 	return c
 }
 
-// ModuleLoadData is cuModuleLoadDataEx.
+// ModuleLoadData calls cuModuleLoadDataEx.
 func (d *device) ModuleLoadData(image []byte) (cudadrv.Module, error) {
 	f, err := d.enterFeature(call.ModuleLoadData, cudadrv.KernelLaunches)
 	if err != nil {
@@ -87,8 +87,8 @@ func (d *device) ModuleLoadData(image []byte) (cudadrv.Module, error) {
 	return cudadrv.Module(f.out[0]), nil
 }
 
-// LinkImages is cuLinkCreate to cuLinkDestroy, on one thread: the compiler of driver 580 keeps a link's memory by thread, and
-// one that goes on on another thread crashes the process. An error names the one of them that failed.
+// LinkImages calls cuLinkCreate to cuLinkDestroy, on one thread: the compiler of driver 580 keeps a link's memory by thread,
+// and continuing on another thread crashes the process. An error names the one of them that failed.
 func (d *device) LinkImages(images ...[]byte) ([]byte, error) {
 	f, err := d.enterFeature(call.LinkComplete, cudadrv.KernelLaunches)
 	if err != nil {
@@ -123,7 +123,7 @@ func (d *device) LinkImages(images ...[]byte) ([]byte, error) {
 	return cubin, err
 }
 
-// link adds the images to a link and copies what comes out: that is the link's.
+// link adds the images to a link and copies the result, which belongs to the link.
 func (d *device) link(f *frame, link uintptr, c *compilation, images [][]byte) ([]byte, error) {
 	for _, image := range images {
 		kind := uintptr(ptxInput)

@@ -17,7 +17,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/drivertest"
 )
 
-// compute is what the calls of kernels, graphs and events with timing are made with.
+// compute has the objects for calls of kernels, graphs and events with timing.
 type compute struct {
 	module  cudadrv.Module
 	kernel  cudadrv.Function
@@ -32,7 +32,7 @@ type compute struct {
 
 var one = cudadrv.Geometry{Grid: cudadrv.Dim3{X: 1, Y: 1, Z: 1}, Block: cudadrv.Dim3{X: 64, Y: 1, Z: 1}}
 
-// fillParams are those of vram_fill32.
+// fillParams returns the parameters of vram_fill32.
 func fillParams(p cudadrv.Ptr, value, count uint32) []byte {
 	params := binary.NativeEndian.AppendUint64(nil, uint64(p))
 	return binary.NativeEndian.AppendUint32(binary.NativeEndian.AppendUint32(params, value), count)
@@ -72,7 +72,7 @@ func (c *compute) close(tb testing.TB, w *work) {
 	}
 }
 
-// computeCalls are those of work.calls that need a kernel, a graph or an event of another kind.
+// computeCalls returns the calls of work.calls that need a kernel, a graph or an event of another kind.
 func (w *work) computeCalls() map[string]func() error {
 	rows := cudadrv.Copy2D{Dst: w.q, Src: w.p, DstPitch: 64, SrcPitch: 128, WidthBytes: 32, Rows: 8}
 	return map[string]func() error{
@@ -170,8 +170,8 @@ func TestALinkThatFailsIsDestroyed(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
-// A link of many images stays on the thread that made it while the garbage collector stops all goroutines again and again, which
-// go on on other threads then: the fake ends the process otherwise, as a driver mostly does.
+// A link of many images stays on its thread while the garbage collector repeatedly stops all goroutines, which may resume on
+// other threads: otherwise the fake ends the process, as a driver mostly does.
 func TestALinkStaysOnItsThread(t *testing.T) {
 	f := newFake(t)
 	dev, err := f.driver().Open(0)

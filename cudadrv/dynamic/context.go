@@ -14,8 +14,8 @@ import (
 // callCurrent makes a call with the device's context current on the calling thread, and leaves the thread with
 // the contexts that it had. On failure to do so the frame says so and the call is not made.
 //
-// Setting the context and leaving it there would be one call less, and would change what other code on the
-// thread finds. Asking first whether it is current already would be one more: nobody else makes it so as a rule.
+// Leaving the context current would save a call, but change the thread for other code. Checking first whether it is current
+// would add one: usually no other code sets it.
 func (d *device) callCurrent(fn symbol, f *frame, n int) cudadrv.Result {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
@@ -26,7 +26,7 @@ func (d *device) callCurrent(fn symbol, f *frame, n int) cudadrv.Result {
 	}
 	r := d.lib.call(fn, f, n)
 	f.current[0] = uintptr(unsafe.Pointer(&f.popped))
-	// It fails only where the context has gone meanwhile, and then so did the call.
+	// It fails only if the context is gone, and then the call failed, too.
 	_, _, _ = purego.SyscallN(d.lib.functions[cuCtxPopCurrent], f.current[:]...)
 	return r
 }
@@ -40,7 +40,7 @@ func (d *device) callOn(s cudadrv.Stream, fn symbol, f *frame, n int) cudadrv.Re
 	return d.lib.call(fn, f, n)
 }
 
-// exchange is cuThreadExchangeStreamCaptureMode of the frame's mode. It leaves the arguments of the frame's call alone.
+// exchange calls cuThreadExchangeStreamCaptureMode with the frame's mode. It does not change the arguments of the frame's call.
 func (d *device) exchange(f *frame) cudadrv.Result {
 	f.current[0] = uintptr(unsafe.Pointer(&f.mode))
 	r, _, _ := purego.SyscallN(d.lib.functions[cuThreadExchangeStreamCaptureMode], f.current[:]...)

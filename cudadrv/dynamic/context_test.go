@@ -43,7 +43,7 @@ func newRaw(t *testing.T, path string) *raw {
 	return r
 }
 
-// current is the thread's context.
+// current returns the thread's context.
 func (r *raw) current(t *testing.T) uintptr {
 	t.Helper()
 	var c uintptr
@@ -73,8 +73,8 @@ func TestContextsOfOthersStayCurrent(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
-// contextsStay holds that whatever is current on a thread - nothing, a foreign context, two of them - is what
-// the thread has after every call, and that the calls work. It destroys the contexts.
+// contextsStay checks that calls work and leave the thread's current contexts unchanged: none, a foreign one, two of them. It
+// destroys the contexts.
 func contextsStay(t *testing.T, dev cudadrv.Device, r *raw, foreign []uintptr) {
 	t.Helper()
 	w := newWork(t, dev)

@@ -26,7 +26,7 @@ var (
 	_ cudadrv.SharedEvents    = (*device)(nil)
 )
 
-// device is an opened device. What is above gate is written by open alone.
+// device is an opened device. The fields above gate are written by open alone.
 type device struct {
 	lib     *library
 	info    cudadrv.Info
@@ -45,11 +45,11 @@ type device struct {
 	closeErr error // written before closed is closed
 }
 
-// Info is what the driver said at Open.
+// Info returns the properties read by Open.
 func (d *device) Info() cudadrv.Info { return d.info }
 
-// Close refuses further calls, waits for those under way and releases the primary context; a context of the
-// caller's stays as it is. Idempotent: every call returns the first one's result, after it has finished.
+// Close refuses further calls, waits for calls in progress and releases the primary context; it does not change a context of
+// the caller. Idempotent: every call returns the first one's result, after it has finished.
 func (d *device) Close() error {
 	if d.closing.Swap(true) {
 		<-d.closed
@@ -71,7 +71,7 @@ func (d *device) enter(c call.Call) (*frame, error) {
 	return nil, refuse(c, cudadrv.InvalidContext, "the device is closed")
 }
 
-// enterFeature is enter for a call that not every driver and device has.
+// enterFeature enters a call that not every driver and device has.
 func (d *device) enterFeature(c call.Call, feature cudadrv.Capability) (*frame, error) {
 	f, err := d.enter(c)
 	if err == nil && !d.info.Capabilities.Has(feature) {
@@ -81,7 +81,7 @@ func (d *device) enterFeature(c call.Call, feature cudadrv.Capability) (*frame, 
 	return f, err
 }
 
-// enterHandle is enterFeature for a call on something by its handle, which must not be 0.
+// enterHandle enters a call of a feature on a handle, which must not be 0.
 func (d *device) enterHandle(c call.Call, feature cudadrv.Capability, handle uint64) (*frame, error) {
 	f, err := d.enterFeature(c, feature)
 	if err == nil && handle == 0 {
@@ -91,7 +91,7 @@ func (d *device) enterHandle(c call.Call, feature cudadrv.Capability, handle uin
 	return f, err
 }
 
-// unsupported says what takes the feature away.
+// unsupported returns the reason for a missing feature.
 func (d *device) unsupported(c call.Call, feature cudadrv.Capability) error {
 	if missing := d.lib.missing(feature); len(missing) > 0 {
 		return refuse(c, cudadrv.NotSupported, "no %s: %s lacks %s", featureName(feature), d.lib.path, strings.Join(missing, ", "))
@@ -99,12 +99,12 @@ func (d *device) unsupported(c call.Call, feature cudadrv.Capability) error {
 	return refuse(c, cudadrv.NotSupported, "%s has no %s", d.info.Name, featureName(feature))
 }
 
-// refuse is the error of a call that is not passed to the driver.
+// refuse returns the error of a call that is not passed to the driver.
 func refuse(c call.Call, r cudadrv.Result, format string, args ...any) error {
 	return &cudadrv.CallError{Func: c.String(), Result: r, Detail: fmt.Sprintf(format, args...), Place: place()}
 }
 
-// failed is the error of a call that the driver refused.
+// failed returns the error of a call that the driver refused.
 func (d *device) failed(f *frame, c call.Call, r cudadrv.Result, format string, args ...any) error {
 	detail := fmt.Sprintf(format, args...)
 	if f.failing {

@@ -7,8 +7,8 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// leastVersion is the oldest driver that is known to have the functions and layouts of this package: those of
-// CUDA 11.8 to 13 are the same, and older headers were not looked at.
+// leastVersion is the oldest driver known to have the functions and layouts of this package: they are equal in CUDA 11.8 to 13,
+// and older headers were not checked.
 const leastVersion = 11080
 
 // Config says which library to open and which context to use. The zero Config is right for most programs.
@@ -34,7 +34,7 @@ var _ cudadrv.Driver = (*Driver)(nil)
 // New makes a driver that opens nothing yet.
 func New(config Config) *Driver { return &Driver{config: config} }
 
-// Name is "dynamic".
+// Name returns "dynamic".
 func (d *Driver) Name() string { return "dynamic" }
 
 // DeviceCount loads and starts the library if need be, which can take a second, and counts the devices that
@@ -48,9 +48,9 @@ func (d *Driver) DeviceCount() (int, error) {
 	return lib.deviceCount()
 }
 
-// Open makes the device usable: its primary context, which it retains, or Config.Context. Errors are those of
-// DeviceCount, cudadrv.ErrNoDevice for a number that no device has, and *ContextError. The Device has all
-// optional interfaces of cudadrv; Info.Capabilities says which of them work.
+// Open makes the device usable: its primary context, which it retains, or Config.Context. Errors: the errors of DeviceCount,
+// cudadrv.ErrNoDevice for a number without a device, and *ContextError. The Device has all optional interfaces of cudadrv;
+// Info.Capabilities says which of them work.
 func (d *Driver) Open(ordinal int) (cudadrv.Device, error) {
 	lib, err := d.load()
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 // LibraryError says that no CUDA driver library could be opened. It is a cudadrv.ErrNoDriver.
 type LibraryError struct {
 	Tried []string // names and paths, in order
-	Errs  []error  // what the system said to each
+	Errs  []error  // the system's error for each
 }
 
-// Error says where it was looked for and what to do.
+// Error lists the places searched, and advice.
 func (e *LibraryError) Error() string {
 	tried := make([]string, 0, len(e.Tried))
 	for i, name := range e.Tried {
@@ -37,7 +37,7 @@ type VersionError struct {
 	Have, Needed int // CUDA's notation: 11080 is 11.8
 }
 
-// Error says which version is there and which is needed.
+// Error includes the driver's version and the required one.
 func (e *VersionError) Error() string {
 	return fmt.Sprintf("%s is of CUDA %s, needed is %s or later: update NVIDIA's driver",
 		e.Library, versionText(e.Have), versionText(e.Needed))
@@ -50,10 +50,10 @@ func (e *VersionError) Unwrap() error { return cudadrv.ErrNoDriver }
 type SymbolError struct {
 	Library string
 	Symbols []string
-	Feature string // what cannot be done without them
+	Feature string // the feature that needs them
 }
 
-// Error names the functions and what they are for.
+// Error names the functions and their feature.
 func (e *SymbolError) Error() string {
 	return fmt.Sprintf("%s lacks %s, needed for %s: is it NVIDIA's driver library of CUDA %s or later?",
 		e.Library, strings.Join(e.Symbols, ", "), e.Feature, versionText(leastVersion))
@@ -69,7 +69,7 @@ type InitError struct {
 	Call    *cudadrv.CallError
 }
 
-// Error is what CUDA said and what can be done about it.
+// Error includes CUDA's error and advice.
 func (e *InitError) Error() string {
 	if e.Call == nil {
 		return e.Library + ": its start failed"
@@ -77,7 +77,7 @@ func (e *InitError) Error() string {
 	return fmt.Sprintf("%s: %v: %s", e.Library, e.Call, initAdvice(e.Call.Result))
 }
 
-// Unwrap gives the failed call, and what it means for the caller.
+// Unwrap returns the failed call's error, and its kind for the caller.
 func (e *InitError) Unwrap() []error {
 	if e.Call == nil {
 		return []error{cudadrv.ErrNoDriver}
@@ -111,11 +111,11 @@ func initAdvice(r cudadrv.Result) string {
 // ContextError says that Config.Context cannot be used.
 type ContextError struct {
 	Context uintptr
-	Want    string // what it may be
-	Err     error  // what the driver said; may be nil
+	Want    string // the allowed contexts
+	Err     error  // the driver's error; may be nil
 }
 
-// Error names the context and what it may be.
+// Error names the context and the allowed ones.
 func (e *ContextError) Error() string {
 	text := fmt.Sprintf("Context is %#x, want %s", e.Context, e.Want)
 	if e.Err != nil {
@@ -124,13 +124,13 @@ func (e *ContextError) Error() string {
 	return text
 }
 
-// Unwrap is what the driver said.
+// Unwrap returns the driver's error.
 func (e *ContextError) Unwrap() error { return e.Err }
 
 // versionText writes CUDA's notation as people do.
 func versionText(version int) string { return fmt.Sprintf("%d.%d", version/1000, version%1000/10) }
 
-// noOrdinal is the error of Open with a number that no device has.
+// noOrdinal returns the error of Open with a number that no device has.
 func noOrdinal(ordinal, count int) error {
 	return fmt.Errorf("%w: %w", cudadrv.ErrNoDevice, &cudadrv.CallError{
 		Func: "cuDeviceGet", Result: cudadrv.InvalidDevice, Detail: fmt.Sprintf("ordinal %d of %d", ordinal, count),

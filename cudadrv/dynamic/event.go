@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// enterEvent is enter for a call that takes an event, which must not be 0.
+// enterEvent enters a call on an event, which must not be 0.
 func (d *device) enterEvent(c call.Call, e cudadrv.Event) (*frame, error) {
 	f, err := d.enter(c)
 	if err == nil && e == 0 {
@@ -17,7 +17,7 @@ func (d *device) enterEvent(c call.Call, e cudadrv.Event) (*frame, error) {
 	return f, err
 }
 
-// EventCreate is cuEventCreate of an event without timing, for which who waits sleeps rather than spins.
+// EventCreate calls cuEventCreate for an event without timing. A waiting thread sleeps rather than spins.
 func (d *device) EventCreate() (cudadrv.Event, error) {
 	return d.createEvent(required, disableTiming|blockingSync)
 }
@@ -35,7 +35,7 @@ func (d *device) createEvent(feature cudadrv.Capability, flags uintptr) (cudadrv
 	return cudadrv.Event(f.out[0]), nil
 }
 
-// EventDestroy is cuEventDestroy.
+// EventDestroy calls cuEventDestroy.
 func (d *device) EventDestroy(e cudadrv.Event) error {
 	f, err := d.enterEvent(call.EventDestroy, e)
 	if err != nil {
@@ -46,7 +46,7 @@ func (d *device) EventDestroy(e cudadrv.Event) error {
 	return d.done(f, call.EventDestroy, d.outside(anywhere, cuEventDestroy, f, 1))
 }
 
-// EventRecord is cuEventRecord.
+// EventRecord calls cuEventRecord.
 func (d *device) EventRecord(e cudadrv.Event, s cudadrv.Stream) error {
 	f, err := d.enterEvent(call.EventRecord, e)
 	if err != nil {
@@ -57,7 +57,7 @@ func (d *device) EventRecord(e cudadrv.Event, s cudadrv.Stream) error {
 	return d.done(f, call.EventRecord, d.callOn(s, cuEventRecord, f, 2))
 }
 
-// EventQuery is cuEventQuery.
+// EventQuery calls cuEventQuery.
 func (d *device) EventQuery(e cudadrv.Event) (bool, error) {
 	f, err := d.enterEvent(call.EventQuery, e)
 	if err != nil {
@@ -68,7 +68,7 @@ func (d *device) EventQuery(e cudadrv.Event) (bool, error) {
 	return d.passed(f, call.EventQuery, d.outside(anywhere, cuEventQuery, f, 1))
 }
 
-// EventSynchronize is cuEventSynchronize. It blocks the goroutine and its thread.
+// EventSynchronize calls cuEventSynchronize. It blocks the goroutine and its thread.
 func (d *device) EventSynchronize(e cudadrv.Event) error {
 	f, err := d.enterEvent(call.EventSynchronize, e)
 	if err != nil {

@@ -73,7 +73,7 @@ func newFakeOf(tb testing.TB, content []byte) *fake {
 	return f
 }
 
-// calls is how many calls of a function there were, or of all with "".
+// calls returns the number of calls of a function, or of all with "".
 func (f *fake) calls(name string) uint64 {
 	if name == "" {
 		return f.callCount(nil)
@@ -81,10 +81,10 @@ func (f *fake) calls(name string) uint64 {
 	return f.callCount(unsafe.SliceData(append([]byte(name), 0)))
 }
 
-// driver is the driver under test on the fake.
+// driver returns the driver under test on the fake.
 func (f *fake) driver() *dynamic.Driver { return dynamic.New(dynamic.Config{Library: f.path}) }
 
-// fakeLibrary is the path of the library, which is built once.
+// fakeLibrary returns the path of the library, which is built once.
 func fakeLibrary(tb testing.TB) string {
 	tb.Helper()
 	path, err := buildFake()

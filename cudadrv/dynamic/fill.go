@@ -9,12 +9,12 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// MemsetD16Async is cuMemsetD16Async.
+// MemsetD16Async calls cuMemsetD16Async.
 func (d *device) MemsetD16Async(p cudadrv.Ptr, value uint16, count int64, s cudadrv.Stream) error {
 	return d.fill(call.MemsetD16Async, cuMemsetD16Async, p, uintptr(value), count, s)
 }
 
-// MemsetD32Async is cuMemsetD32Async.
+// MemsetD32Async calls cuMemsetD32Async.
 func (d *device) MemsetD32Async(p cudadrv.Ptr, value uint32, count int64, s cudadrv.Stream) error {
 	return d.fill(call.MemsetD32Async, cuMemsetD32Async, p, uintptr(value), count, s)
 }
@@ -35,7 +35,7 @@ func (d *device) fill(c call.Call, fn symbol, p cudadrv.Ptr, value uintptr, coun
 	return nil
 }
 
-// Memcpy2DAsync is cuMemcpy2DAsync between places in device memory.
+// Memcpy2DAsync calls cuMemcpy2DAsync between places in device memory.
 func (d *device) Memcpy2DAsync(c cudadrv.Copy2D, s cudadrv.Stream) error {
 	f, err := d.enterFeature(call.Memcpy2DAsync, cudadrv.WideFills)
 	if err != nil {
@@ -57,7 +57,7 @@ func (d *device) Memcpy2DAsync(c cudadrv.Copy2D, s cudadrv.Stream) error {
 	return nil
 }
 
-// copyFailed is apart from Memcpy2DAsync: what it prints would be in the heap at every copy.
+// copyFailed is separate from Memcpy2DAsync: its format arguments would be in the heap at every copy.
 func (d *device) copyFailed(f *frame, r cudadrv.Result, c cudadrv.Copy2D) error {
 	return d.failed(f, call.Memcpy2DAsync, r, "%d rows of %d bytes, %d apart at %#x, to %d apart at %#x",
 		c.Rows, c.WidthBytes, c.SrcPitch, uint64(c.Src), c.DstPitch, uint64(c.Dst))

@@ -14,7 +14,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// asking are driver calls of other code in the process about what the device under test has made.
+// asking are driver calls of other code in the process about objects of the device under test.
 type asking struct {
 	hostFlags   func(flags *uint32, p unsafe.Pointer) int32
 	streamFlags func(s uintptr, flags *uint32) int32
@@ -32,8 +32,8 @@ func newAsking(t *testing.T, path string) *asking {
 	return a
 }
 
-// What the driver made is what the documentation of each call says: host memory that every context and the device can use, however it
-// was pinned, streams that the default stream holds up or not, and events that keep no time.
+// Objects have the properties that the documentation of each call promises: host memory that every context and the device can
+// use, streams that do or do not wait for the default stream, and events without timing.
 func TestWhatIsMadeHasItsFlags(t *testing.T) {
 	f := newFake(t)
 	dev, err := f.driver().Open(0)
@@ -73,8 +73,8 @@ func TestWhatIsMadeHasItsFlags(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
-// A call that fails leaves the thread with the contexts that it had, as one that works does, and so does one whose context could not be
-// made current.
+// A call that fails leaves the thread with the contexts that it had, as one that works does, and so does one whose context
+// could not be made current.
 func TestContextsStayCurrentAfterAFailure(t *testing.T) {
 	f := newFake(t)
 	f.setDevices(2)
@@ -113,8 +113,8 @@ func TestContextsStayCurrentAfterAFailure(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
-// Work on memory is submitted with the device's context current, also on a stream that is the caller's own: without it an H200's driver
-// refuses some.
+// Work on memory is submitted with the device's context current, also on a stream that is the caller's own: without it an
+// H200's driver refuses some.
 func TestWorkIsSubmittedWithItsContext(t *testing.T) {
 	f := newFake(t)
 	dev, err := f.driver().Open(0)
@@ -131,7 +131,7 @@ func TestWorkIsSubmittedWithItsContext(t *testing.T) {
 	require.NoError(t, dev.Close())
 }
 
-// An error says what has become of its own call, whatever was wrong with those before.
+// An error describes its own call, after any earlier failures.
 func TestAFailureSaysNothingOfEarlierOnes(t *testing.T) {
 	f := newFake(t)
 	dev, err := f.driver().Open(0)

@@ -13,8 +13,8 @@ import (
 
 var _ cudadrv.ForeignCalls = (*device)(nil)
 
-// WithContext runs f with the device's context current. Calls of the library of f are not this package's: their thread is in relaxed
-// mode, since one of them may be of the kind that a capture forbids.
+// WithContext runs f with the device's context current. Calls of the library of f are not this package's: their thread is in
+// relaxed mode, since one of them may be of the kind that a capture forbids.
 func (d *device) WithContext(f func() error) error {
 	const push = "cuCtxPushCurrent"
 	fr := d.gate.enter()
@@ -30,7 +30,7 @@ func (d *device) WithContext(f func() error) error {
 	}
 	defer func() {
 		fr.args[0] = uintptr(unsafe.Pointer(&fr.popped))
-		_ = d.lib.call(cuCtxPopCurrent, fr, 1) // fails only where the context has gone meanwhile
+		_ = d.lib.call(cuCtxPopCurrent, fr, 1) // fails only if the context is gone
 	}()
 	if exchange := d.lib.functions[cuThreadExchangeStreamCaptureMode]; exchange != 0 {
 		fr.mode = uint64(cudadrv.CaptureRelaxed)

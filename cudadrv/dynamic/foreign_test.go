@@ -13,7 +13,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// Other libraries are called with the device's context current, on top of what the thread had, and the thread has that again afterwards, also
+// Other libraries are called with the device's context current, pushed on the thread's contexts, and popped afterwards, also
 // after a panic. A closed device has no context.
 func TestOtherLibrariesHaveTheContext(t *testing.T) {
 	f := newFake(t)

@@ -17,16 +17,16 @@ const (
 	// shardCount is how many words the frames' free bits are spread over. Not fewer: goroutines that poll
 	// events at once would meet on one word. Not more: Close looks at all.
 	shardCount = 8
-	// shardFrames is how many calls a shard has under way before the next one helps out: together 248, more than
-	// a program usually has threads in the driver. Not more: one bit of the word is closedBit.
+	// shardFrames is the number of calls in progress of a shard before the next one is used: together 248, more than a program
+	// usually has threads in the driver. Not more: one bit of the word is closedBit.
 	shardFrames = 31
 
 	closedBit = uint64(1) << 63
 	allFree   = uint64(1)<<shardFrames - 1
 )
 
-// frame is the memory of one call: arguments, what C writes back, and the list for changing the context. It is in
-// the heap, which does not move, and belongs to one call at a time.
+// frame is the memory of one call: arguments, results, and the list for changing the context. It is in the heap, which does not
+// move, and belongs to one call at a time.
 type frame struct {
 	args    [mostArgs]uintptr
 	current [1]uintptr // the argument of calls around the call: cuCtxPushCurrent, cuCtxPopCurrent, the exchange of modes
@@ -36,41 +36,41 @@ type frame struct {
 	block   [blockBytes / 8]uint64
 	popped  uint64
 	mode    uint64         // of captures, which cuThreadExchangeStreamCaptureMode exchanges
-	keep    unsafe.Pointer // what an argument points at in Go's heap
+	keep    unsafe.Pointer // memory in Go's heap that an argument points to
 	failing bool           // the context could not be made current
 
 	home *shard // nil: an extra frame
 	bit  uint64
 }
 
-// pointer is the address of an out parameter, for C.
+// pointer returns the address of an out parameter, for C.
 func (f *frame) pointer(i int) uintptr { return uintptr(unsafe.Pointer(&f.out[i])) }
 
-// int32 is the first out parameter, which C wrote as an int.
+// int32 returns the first out parameter, which C wrote as an int.
 func (f *frame) int32() int32 { return *(*int32)(unsafe.Pointer(&f.out[0])) }
 
-// second is the second out parameter, which C wrote as an int.
+// second returns the second out parameter, which C wrote as an int.
 func (f *frame) second() int32 { return *(*int32)(unsafe.Pointer(&f.out[1])) }
 
-// address is the first out parameter, which C wrote as a pointer to memory that is not Go's.
+// address returns the first out parameter, which C wrote as a pointer to memory that is not Go's.
 func (f *frame) address() unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&f.out[0])) }
 
-// hold is the address of Go memory for C. The frame keeps the memory, which thereby is in the heap.
+// hold returns the address of Go memory for C. The frame keeps the memory, which so is in the heap.
 func (f *frame) hold(p unsafe.Pointer) uintptr {
 	f.keep = p
 	return uintptr(p)
 }
 
-// shard is a set of frames. A frame is free while its bit is set, and in a call otherwise; it leaves by
-// compare-and-swap and comes back by an OR. Once closedBit is set none leaves any more.
+// shard is a set of frames. A frame is free while its bit is set, and in a call otherwise; it is taken by compare-and-swap and
+// returned by an OR. Once closedBit is set, none is taken.
 type shard struct {
 	free   atomic.Uint64
 	_      [56]byte // the word that all callers write has a cache line of its own
 	frames [shardFrames]frame
 }
 
-// gate gives frames to calls while the device is open. A frame that is out is a call under way, which Close
-// waits for. Where all are out, extra frames come from Go's heap.
+// gate gives frames to calls while the device is open. A frame in use is a call in progress, which Close waits for. If all are
+// in use, extra frames come from Go's heap.
 type gate struct {
 	shards [shardCount]shard
 	extra  atomic.Int64 // extra frames that are out
@@ -118,7 +118,7 @@ func (g *gate) enter() *frame {
 	return f
 }
 
-// leave gives the frame back.
+// leave returns the frame.
 func (g *gate) leave(f *frame) {
 	f.keep, f.failing = nil, false
 	if f.home == nil {
@@ -133,7 +133,7 @@ func (g *gate) leave(f *frame) {
 	}
 }
 
-// wake tells a closer to look again. One token is enough for any number of calls that ended before it looks.
+// wake lets a closer check again. One token is enough for any number of calls that ended before the check.
 func (g *gate) wake() {
 	select {
 	case g.left <- struct{}{}:
@@ -141,7 +141,7 @@ func (g *gate) wake() {
 	}
 }
 
-// close lets no call in any more and waits for those that are. It is called once.
+// close refuses later calls and waits for those in progress. It is called once.
 func (g *gate) close() {
 	g.closed.Store(true)
 	for i := range g.shards {
@@ -152,7 +152,7 @@ func (g *gate) close() {
 	}
 }
 
-// idle reports whether no call is under way, once closed.
+// idle reports whether no call is in progress, once closed.
 func (g *gate) idle() bool {
 	for i := range g.shards {
 		if g.shards[i].free.Load() != closedBit|allFree {

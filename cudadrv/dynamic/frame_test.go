@@ -61,17 +61,17 @@ func TestAFrameForgetsItsCall(t *testing.T) {
 	}
 }
 
-// Frames are used by goroutines at the same time without meeting, until one of them closes the gate: it returns
-// when no call is under way.
+// Frames are used by goroutines at the same time without meeting, until one of them closes the gate: close returns when no call
+// is in progress.
 func TestCloseWaitsForCallsUnderWay(t *testing.T) {
 	g := newGate()
 	const goroutines = 400 // more than there are frames
 	var (
-		all      sync.WaitGroup
-		underWay atomic.Int64
-		turns    atomic.Int64
-		busy     = make(chan struct{})
-		once     sync.Once
+		all     sync.WaitGroup
+		running atomic.Int64
+		turns   atomic.Int64
+		busy    = make(chan struct{})
+		once    sync.Once
 	)
 	for range goroutines {
 		all.Go(func() {
@@ -80,19 +80,19 @@ func TestCloseWaitsForCallsUnderWay(t *testing.T) {
 				if f == nil {
 					return
 				}
-				underWay.Add(1)
+				running.Add(1)
 				f.out[0]++ // a frame in two calls is a race
 				if turns.Add(1) == 1000 {
 					once.Do(func() { close(busy) })
 				}
-				underWay.Add(-1)
+				running.Add(-1)
 				g.leave(f)
 			}
 		})
 	}
 	<-busy
 	g.close()
-	assert.Zero(t, underWay.Load(), "calls under way after closing")
+	assert.Zero(t, running.Load(), "calls in progress after closing")
 	all.Wait()
 	assert.True(t, g.idle())
 }
@@ -110,7 +110,7 @@ func TestCloseWaitsForABlockedCall(t *testing.T) {
 				go func() { g.close(); closed = true }()
 				for _, f := range out {
 					synctest.Wait()
-					require.False(t, closed, "closed with calls under way")
+					require.False(t, closed, "closed with calls in progress")
 					require.Nil(t, g.enter(), "a call after the closing began")
 					g.leave(f)
 				}

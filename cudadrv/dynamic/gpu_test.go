@@ -1,6 +1,6 @@
 //go:build gpu && linux && (amd64 || arm64)
 
-// Tests on real hardware. One binary, no files beside it:
+// Tests on real hardware. One binary, no other files:
 //
 //	CGO_ENABLED=0 go test -c -tags gpu -o bin/dynamic.test ./cudadrv/dynamic
 //	bin/dynamic.test -test.v -test.run Hardware -test.bench Hardware

@@ -9,7 +9,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// StreamBeginCapture is cuStreamBeginCapture, on the calling thread as it is.
+// StreamBeginCapture calls cuStreamBeginCapture on the calling thread, without changing it.
 func (d *device) StreamBeginCapture(s cudadrv.Stream, mode cudadrv.CaptureMode) error {
 	f, err := d.enterFeature(call.StreamBeginCapture, cudadrv.GraphLaunches)
 	if err != nil {
@@ -28,7 +28,7 @@ func (d *device) StreamBeginCapture(s cudadrv.Stream, mode cudadrv.CaptureMode) 
 	return d.done(f, call.StreamBeginCapture, r)
 }
 
-// StreamEndCapture is cuStreamEndCapture, on the calling thread as it is.
+// StreamEndCapture calls cuStreamEndCapture on the calling thread, without changing it.
 func (d *device) StreamEndCapture(s cudadrv.Stream) (cudadrv.Graph, error) {
 	f, err := d.enterFeature(call.StreamEndCapture, cudadrv.GraphLaunches)
 	if err != nil {
@@ -46,7 +46,7 @@ func (d *device) StreamEndCapture(s cudadrv.Stream) (cudadrv.Graph, error) {
 	return cudadrv.Graph(f.out[0]), nil
 }
 
-// ThreadExchangeStreamCaptureMode is the call of that name, on the calling thread as it is.
+// ThreadExchangeStreamCaptureMode calls the function of that name on the calling thread, without changing it otherwise.
 func (d *device) ThreadExchangeStreamCaptureMode(mode cudadrv.CaptureMode) (cudadrv.CaptureMode, error) {
 	f, err := d.enterFeature(call.ThreadExchangeStreamCaptureMode, cudadrv.GraphLaunches)
 	if err != nil {
@@ -60,7 +60,7 @@ func (d *device) ThreadExchangeStreamCaptureMode(mode cudadrv.CaptureMode) (cuda
 	return cudadrv.CaptureMode(f.mode), nil
 }
 
-// StreamGetCaptureInfo is cuStreamGetCaptureInfo without the graph in the making.
+// StreamGetCaptureInfo calls cuStreamGetCaptureInfo, and drops the unfinished graph.
 func (d *device) StreamGetCaptureInfo(s cudadrv.Stream) (cudadrv.CaptureStatus, uint64, error) {
 	f, err := d.enterFeature(call.StreamGetCaptureInfo, cudadrv.GraphLaunches)
 	if err != nil {
@@ -75,7 +75,7 @@ func (d *device) StreamGetCaptureInfo(s cudadrv.Stream) (cudadrv.CaptureStatus, 
 	return cudadrv.CaptureStatus(f.int32()), f.out[1], nil
 }
 
-// GraphGetNodes is cuGraphGetNodes, twice: for the number, and for the nodes.
+// GraphGetNodes calls cuGraphGetNodes, twice: for the number, and for the nodes.
 func (d *device) GraphGetNodes(g cudadrv.Graph) ([]cudadrv.GraphNode, error) {
 	f, err := d.enterHandle(call.GraphGetNodes, cudadrv.GraphLaunches, uint64(g))
 	if err != nil {
@@ -96,7 +96,7 @@ func (d *device) GraphGetNodes(g cudadrv.Graph) ([]cudadrv.GraphNode, error) {
 	}
 }
 
-// GraphNodeGetType is cuGraphNodeGetType.
+// GraphNodeGetType calls cuGraphNodeGetType.
 func (d *device) GraphNodeGetType(n cudadrv.GraphNode) (cudadrv.NodeKind, error) {
 	f, err := d.enterHandle(call.GraphNodeGetType, cudadrv.GraphLaunches, uint64(n))
 	if err != nil {
@@ -110,12 +110,12 @@ func (d *device) GraphNodeGetType(n cudadrv.GraphNode) (cudadrv.NodeKind, error)
 	return cudadrv.NodeKind(f.int32()), nil
 }
 
-// GraphDestroy is cuGraphDestroy.
+// GraphDestroy calls cuGraphDestroy.
 func (d *device) GraphDestroy(g cudadrv.Graph) error {
 	return d.onGraph(call.GraphDestroy, cuGraphDestroy, uint64(g))
 }
 
-// GraphExecDestroy is cuGraphExecDestroy.
+// GraphExecDestroy calls cuGraphExecDestroy.
 func (d *device) GraphExecDestroy(x cudadrv.GraphExec) error {
 	return d.onGraph(call.GraphExecDestroy, cuGraphExecDestroy, uint64(x))
 }
@@ -131,7 +131,7 @@ func (d *device) onGraph(c call.Call, fn symbol, handle uint64) error {
 	return d.done(f, c, d.outside(inContext, fn, f, 1))
 }
 
-// GraphInstantiate is cuGraphInstantiateWithFlags without flags.
+// GraphInstantiate calls cuGraphInstantiateWithFlags without flags.
 func (d *device) GraphInstantiate(g cudadrv.Graph) (cudadrv.GraphExec, error) {
 	f, err := d.enterHandle(call.GraphInstantiate, cudadrv.GraphLaunches, uint64(g))
 	if err != nil {
@@ -145,7 +145,7 @@ func (d *device) GraphInstantiate(g cudadrv.Graph) (cudadrv.GraphExec, error) {
 	return cudadrv.GraphExec(f.out[0]), nil
 }
 
-// GraphExecUpdate is cuGraphExecUpdate.
+// GraphExecUpdate calls cuGraphExecUpdate.
 func (d *device) GraphExecUpdate(x cudadrv.GraphExec, g cudadrv.Graph) error {
 	f, err := d.enterHandle(call.GraphExecUpdate, cudadrv.GraphLaunches, min(uint64(x), uint64(g)))
 	if err != nil {
@@ -161,7 +161,7 @@ func (d *device) GraphExecUpdate(x cudadrv.GraphExec, g cudadrv.Graph) error {
 	return nil
 }
 
-// GraphExecKernelNodeSetParams is cuGraphExecKernelNodeSetParams.
+// GraphExecKernelNodeSetParams calls cuGraphExecKernelNodeSetParams.
 func (d *device) GraphExecKernelNodeSetParams(x cudadrv.GraphExec, n cudadrv.GraphNode, fn cudadrv.Function, g cudadrv.Geometry, params []byte) error {
 	const c = call.GraphExecKernelNodeSetParams
 	f, err := d.enterHandle(c, cudadrv.GraphLaunches, min(uint64(x), uint64(n), uint64(fn)))
@@ -180,7 +180,7 @@ func (d *device) GraphExecKernelNodeSetParams(x cudadrv.GraphExec, n cudadrv.Gra
 	return nil
 }
 
-// GraphUpload is cuGraphUpload.
+// GraphUpload calls cuGraphUpload.
 func (d *device) GraphUpload(x cudadrv.GraphExec, s cudadrv.Stream) error {
 	f, err := d.enterHandle(call.GraphUpload, cudadrv.GraphLaunches, uint64(x))
 	if err != nil {
@@ -191,7 +191,7 @@ func (d *device) GraphUpload(x cudadrv.GraphExec, s cudadrv.Stream) error {
 	return d.done(f, call.GraphUpload, d.outside(on(s), cuGraphUpload, f, 2))
 }
 
-// GraphLaunch is cuGraphLaunch.
+// GraphLaunch calls cuGraphLaunch.
 func (d *device) GraphLaunch(x cudadrv.GraphExec, s cudadrv.Stream) error {
 	f, err := d.enterHandle(call.GraphLaunch, cudadrv.GraphLaunches, uint64(x))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// MemHostAlloc is cuMemHostAlloc of memory that is portable between contexts and mapped for devices.
+// MemHostAlloc calls cuMemHostAlloc for memory that is portable between contexts and mapped for devices.
 func (d *device) MemHostAlloc(bytes int64) ([]byte, error) {
 	f, err := d.enterFeature(call.MemHostAlloc, cudadrv.PinnedHost)
 	if err != nil {
@@ -26,12 +26,12 @@ func (d *device) MemHostAlloc(bytes int64) ([]byte, error) {
 	return unsafe.Slice((*byte)(f.address()), bytes), nil
 }
 
-// MemFreeHost is cuMemFreeHost. It waits for all queued work of the device.
+// MemFreeHost calls cuMemFreeHost. It waits for all queued work of the device.
 func (d *device) MemFreeHost(b []byte) error {
 	return d.onHost(call.MemFreeHost, cuMemFreeHost, b)
 }
 
-// MemHostUnregister is cuMemHostUnregister.
+// MemHostUnregister calls cuMemHostUnregister.
 func (d *device) MemHostUnregister(b []byte) error {
 	return d.onHost(call.MemHostUnregister, cuMemHostUnregister, b)
 }
@@ -47,7 +47,7 @@ func (d *device) onHost(c call.Call, fn symbol, b []byte) error {
 	return d.done(f, c, d.outside(inContext, fn, f, 1))
 }
 
-// enterHost is enterFeature for a call that takes host memory, of which there must be some.
+// enterHost enters a call on host memory, which must not be empty.
 func (d *device) enterHost(c call.Call, b []byte) (*frame, error) {
 	f, err := d.enterFeature(c, cudadrv.PinnedHost)
 	if err == nil && cap(b) == 0 {
@@ -57,7 +57,7 @@ func (d *device) enterHost(c call.Call, b []byte) (*frame, error) {
 	return f, err
 }
 
-// MemHostRegister is cuMemHostRegister, portable between contexts and mapped for devices.
+// MemHostRegister calls cuMemHostRegister, portable between contexts and mapped for devices.
 func (d *device) MemHostRegister(b []byte) error {
 	f, err := d.enterHost(call.MemHostRegister, b)
 	if err != nil {
@@ -71,7 +71,7 @@ func (d *device) MemHostRegister(b []byte) error {
 	return nil
 }
 
-// MemHostGetDevicePointer is cuMemHostGetDevicePointer.
+// MemHostGetDevicePointer calls cuMemHostGetDevicePointer.
 func (d *device) MemHostGetDevicePointer(b []byte) (cudadrv.Ptr, error) {
 	f, err := d.enterHost(call.MemHostGetDevicePointer, b)
 	if err != nil {
@@ -85,7 +85,7 @@ func (d *device) MemHostGetDevicePointer(b []byte) (cudadrv.Ptr, error) {
 	return cudadrv.Ptr(f.out[0]), nil
 }
 
-// MemcpyHtoDAsync is cuMemcpyHtoDAsync.
+// MemcpyHtoDAsync calls cuMemcpyHtoDAsync.
 func (d *device) MemcpyHtoDAsync(dst cudadrv.Ptr, src []byte, s cudadrv.Stream) error {
 	f, err := d.enterFeature(call.MemcpyHtoDAsync, cudadrv.PinnedHost)
 	if err != nil {
@@ -102,7 +102,7 @@ func (d *device) MemcpyHtoDAsync(dst cudadrv.Ptr, src []byte, s cudadrv.Stream) 
 	return nil
 }
 
-// MemcpyDtoHAsync is cuMemcpyDtoHAsync.
+// MemcpyDtoHAsync calls cuMemcpyDtoHAsync.
 func (d *device) MemcpyDtoHAsync(dst []byte, src cudadrv.Ptr, s cudadrv.Stream) error {
 	f, err := d.enterFeature(call.MemcpyDtoHAsync, cudadrv.PinnedHost)
 	if err != nil {

@@ -52,7 +52,7 @@ func newHostCalls() *hostCalls {
 	return h
 }
 
-// take finds a free call, in this block or one behind it.
+// take finds a free call, in this block or a later one.
 func (h *hostCalls) take(f func()) *hostCall {
 	for {
 		free := h.free.Load()
@@ -81,10 +81,10 @@ func (c *hostCall) give() func() {
 	return f
 }
 
-// runHostCall is what C calls, on a thread of the driver's.
+// runHostCall is called by C, on a thread of the driver.
 func runHostCall(c *hostCall) { c.give()() }
 
-// LaunchHostFunc is cuLaunchHostFunc. The call allocates nothing while at most 64 functions are queued in the
+// LaunchHostFunc calls cuLaunchHostFunc. The call allocates nothing while at most 64 functions are queued in the
 // process; purego allocates where C calls back.
 func (d *device) LaunchHostFunc(s cudadrv.Stream, f func()) error {
 	fr, err := d.enterFeature(call.LaunchHostFunc, cudadrv.HostCalls)

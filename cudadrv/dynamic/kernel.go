@@ -9,12 +9,12 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// text is a C string for the frame's call.
+// text returns a C string for the frame's call.
 func (f *frame) text(s string) uintptr {
 	return f.hold(unsafe.Pointer(unsafe.SliceData(append([]byte(s), 0))))
 }
 
-// ModuleUnload is cuModuleUnload.
+// ModuleUnload calls cuModuleUnload.
 func (d *device) ModuleUnload(m cudadrv.Module) error {
 	f, err := d.enterHandle(call.ModuleUnload, cudadrv.KernelLaunches, uint64(m))
 	if err != nil {
@@ -25,7 +25,7 @@ func (d *device) ModuleUnload(m cudadrv.Module) error {
 	return d.done(f, call.ModuleUnload, d.outside(inContext, cuModuleUnload, f, 1))
 }
 
-// ModuleGetFunction is cuModuleGetFunction. The driver may load the kernel's code only now.
+// ModuleGetFunction calls cuModuleGetFunction. The driver may load the kernel's code only now.
 func (d *device) ModuleGetFunction(m cudadrv.Module, name string) (cudadrv.Function, error) {
 	f, err := d.enterHandle(call.ModuleGetFunction, cudadrv.KernelLaunches, uint64(m))
 	if err != nil {
@@ -39,7 +39,7 @@ func (d *device) ModuleGetFunction(m cudadrv.Module, name string) (cudadrv.Funct
 	return cudadrv.Function(f.out[0]), nil
 }
 
-// ModuleGetGlobal is cuModuleGetGlobal.
+// ModuleGetGlobal calls cuModuleGetGlobal.
 func (d *device) ModuleGetGlobal(m cudadrv.Module, name string) (cudadrv.Ptr, int64, error) {
 	f, err := d.enterHandle(call.ModuleGetGlobal, cudadrv.KernelLaunches, uint64(m))
 	if err != nil {
@@ -53,7 +53,7 @@ func (d *device) ModuleGetGlobal(m cudadrv.Module, name string) (cudadrv.Ptr, in
 	return cudadrv.Ptr(f.out[0]), int64(f.out[1]), nil
 }
 
-// FuncGetAttribute is cuFuncGetAttribute.
+// FuncGetAttribute calls cuFuncGetAttribute.
 func (d *device) FuncGetAttribute(fn cudadrv.Function, a cudadrv.FunctionAttribute) (int, error) {
 	f, err := d.enterHandle(call.FuncGetAttribute, cudadrv.KernelLaunches, uint64(fn))
 	if err != nil {
@@ -67,7 +67,7 @@ func (d *device) FuncGetAttribute(fn cudadrv.Function, a cudadrv.FunctionAttribu
 	return int(f.int32()), nil
 }
 
-// FuncSetAttribute is cuFuncSetAttribute.
+// FuncSetAttribute calls cuFuncSetAttribute.
 func (d *device) FuncSetAttribute(fn cudadrv.Function, a cudadrv.FunctionAttribute, value int) error {
 	f, err := d.enterHandle(call.FuncSetAttribute, cudadrv.KernelLaunches, uint64(fn))
 	if err != nil {
@@ -81,7 +81,7 @@ func (d *device) FuncSetAttribute(fn cudadrv.Function, a cudadrv.FunctionAttribu
 	return nil
 }
 
-// FuncGetParamInfo is cuFuncGetParamInfo, where the driver has it.
+// FuncGetParamInfo calls cuFuncGetParamInfo, where the driver has it.
 func (d *device) FuncGetParamInfo(fn cudadrv.Function, index int) (offsetBytes, bytes int64, err error) {
 	f, err := d.enterHandle(call.FuncGetParamInfo, cudadrv.KernelLaunches, uint64(fn))
 	if err != nil {
@@ -101,7 +101,7 @@ func (d *device) FuncGetParamInfo(fn cudadrv.Function, index int) (offsetBytes, 
 	return int64(f.out[0]), int64(f.out[1]), nil
 }
 
-// OccupancyMaxActiveBlocksPerMultiprocessor is the call of that name.
+// OccupancyMaxActiveBlocksPerMultiprocessor calls the function of that name.
 func (d *device) OccupancyMaxActiveBlocksPerMultiprocessor(fn cudadrv.Function, blockThreads int, sharedBytes int64) (int, error) {
 	const c = call.OccupancyMaxActiveBlocksPerMultiprocessor
 	f, err := d.enterHandle(c, cudadrv.KernelLaunches, uint64(fn))
@@ -119,7 +119,7 @@ func (d *device) OccupancyMaxActiveBlocksPerMultiprocessor(fn cudadrv.Function, 
 	return int(f.int32()), nil
 }
 
-// OccupancyMaxPotentialBlockSize is the call of that name.
+// OccupancyMaxPotentialBlockSize calls the function of that name.
 func (d *device) OccupancyMaxPotentialBlockSize(fn cudadrv.Function, sharedBytes int64, maxBlockThreads int) (gridBlocks, blockThreads int, err error) {
 	const c = call.OccupancyMaxPotentialBlockSize
 	f, err := d.enterHandle(c, cudadrv.KernelLaunches, uint64(fn))
@@ -151,8 +151,8 @@ func (f *frame) parameters(params []byte) uintptr {
 	return uintptr(unsafe.Pointer(&f.extra))
 }
 
-// LaunchKernel is cuLaunchKernel with the parameters in one piece. Its stream carries the context, but for the standard
-// streams.
+// LaunchKernel calls cuLaunchKernel with the parameters in one piece. Its stream determines the context, except for the
+// standard streams.
 func (d *device) LaunchKernel(fn cudadrv.Function, g cudadrv.Geometry, params []byte, s cudadrv.Stream) error {
 	f, err := d.enterHandle(call.LaunchKernel, cudadrv.KernelLaunches, uint64(fn))
 	if err != nil {
@@ -169,7 +169,7 @@ func (d *device) LaunchKernel(fn cudadrv.Function, g cudadrv.Geometry, params []
 	return nil
 }
 
-// launchFailed is apart from LaunchKernel: what it prints would be in the heap at every launch.
+// launchFailed is separate from LaunchKernel: its format arguments would be in the heap at every launch.
 func (d *device) launchFailed(f *frame, c call.Call, r cudadrv.Result, g cudadrv.Geometry, params []byte) error {
 	return d.failed(f, c, r, "grid %v, block %v, %d bytes of shared memory, %d bytes of parameters", g.Grid, g.Block, g.SharedBytes, len(params))
 }

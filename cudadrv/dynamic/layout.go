@@ -17,7 +17,7 @@ const (
 
 	nonBlocking   = 1 // CU_STREAM_NON_BLOCKING
 	disableTiming = 2 // CU_EVENT_DISABLE_TIMING
-	blockingSync  = 1 // CU_EVENT_BLOCKING_SYNC: who waits for the event sleeps. Record and query cost the same on an H200.
+	blockingSync  = 1 // CU_EVENT_BLOCKING_SYNC: a thread that waits for the event sleeps. Record and query cost the same on an H200.
 	interprocess  = 4 // CU_EVENT_INTERPROCESS
 	portableHost  = 1 // CU_MEMHOSTALLOC_PORTABLE and CU_MEMHOSTREGISTER_PORTABLE
 	mappedHost    = 2 // CU_MEMHOSTALLOC_DEVICEMAP and CU_MEMHOSTREGISTER_DEVICEMAP
@@ -88,7 +88,7 @@ type updateInfo struct {
 	_      [2]uint64 // the nodes
 }
 
-// The sizes are those of CUDA 11.8 to 13.
+// The sizes are equal in CUDA 11.8 to 13.
 var (
 	_ [32]byte = [unsafe.Sizeof(allocationProp{})]byte{}
 	_ [12]byte = [unsafe.Sizeof(accessDesc{})]byte{}

@@ -16,7 +16,7 @@ import (
 	loader "github.com/go-vram/vram/cudadrv/dynamic/library"
 )
 
-// library is a loaded and started libcuda. It does not change, but for the captures.
+// library is a loaded and started libcuda. Only its captures change.
 type library struct {
 	path      string // or the name by which the loader found it
 	version   int
@@ -103,7 +103,7 @@ func (l *library) call(fn symbol, f *frame, n int) cudadrv.Result {
 	return cudadrv.Result(int32(r))
 }
 
-// deviceCount is cuDeviceGetCount.
+// deviceCount calls cuDeviceGetCount.
 func (l *library) deviceCount() (int, error) {
 	f := &frame{}
 	f.args[0] = f.pointer(0)
@@ -149,7 +149,7 @@ func (l *library) text(fn symbol, f *frame, r cudadrv.Result) string {
 	return cString(f.address())
 }
 
-// longestText bounds what is read of a C string: descriptions have some hundred bytes.
+// longestText bounds the reading of a C string: descriptions have some hundred bytes.
 const longestText = 4096
 
 // cString copies a C string of the library's.
@@ -174,7 +174,7 @@ const houseDrivers = "github.com/go-vram/vram/cudadrv/"
 // deepestPlace is how far up place looks: wrappers add three functions each.
 const deepestPlace = 24
 
-// place is the file and line, with its folder, of the first function outside of the driver packages.
+// place returns the file and line, with its folder, of the first function outside of the driver packages.
 func place() string {
 	var callers [deepestPlace]uintptr
 	count := runtime.Callers(2, callers[:])

@@ -39,7 +39,7 @@ func compile(t *testing.T, source string) string {
 	return library
 }
 
-// libraryWith is the source of a library in which every function but those without works.
+// libraryWith returns the source of a library in which every function but those without works.
 func libraryWith(version, initResult int, without ...string) string {
 	var b strings.Builder
 	missing := map[string]bool{}
@@ -140,7 +140,7 @@ func TestMissingFunctionsTakeTheirFeatureAway(t *testing.T) {
 	require.ErrorIs(t, err, cudadrv.NotSupported)
 }
 
-// What cuInit answers becomes a cause and advice.
+// Each result of cuInit becomes a cause and advice.
 func TestInitFails(t *testing.T) {
 	for result, want := range map[cudadrv.Result]struct {
 		is   error

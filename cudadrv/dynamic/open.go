@@ -54,7 +54,7 @@ func (d *device) retain(f *frame) error {
 	return nil
 }
 
-// release gives the primary context back.
+// release releases the primary context.
 func (l *library) release(number int32) error {
 	f := &frame{}
 	f.args[0] = uintptr(number)
@@ -117,7 +117,7 @@ func (d *device) has(f *frame, attribute uintptr) bool {
 	return attribute == 0 || d.attribute(f, attribute) != 0
 }
 
-// attribute is an attribute of the device, 0 where the driver does not know the number.
+// attribute returns an attribute of the device, 0 where the driver does not know the number.
 func (d *device) attribute(f *frame, attribute uintptr) int {
 	f.args[0], f.args[1], f.args[2] = f.pointer(0), attribute, uintptr(d.number)
 	if d.lib.call(cuDeviceGetAttribute, f, 3) != cudadrv.Success {

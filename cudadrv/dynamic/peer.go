@@ -10,10 +10,10 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// Context is the primary context that Open retained, or the caller's.
+// Context returns the primary context that Open retained, or the caller's.
 func (d *device) Context() cudadrv.Context { return cudadrv.Context(d.context) }
 
-// DeviceCanAccessPeer is cuDeviceCanAccessPeer. A device is no peer of its own.
+// DeviceCanAccessPeer calls cuDeviceCanAccessPeer. A device is no peer of its own.
 func (d *device) DeviceCanAccessPeer(ordinal int) (bool, error) {
 	f, err := d.enterFeature(call.DeviceCanAccessPeer, cudadrv.PeerAccess)
 	if err != nil {
@@ -31,7 +31,7 @@ func (d *device) DeviceCanAccessPeer(ordinal int) (bool, error) {
 	return f.int32() != 0, nil
 }
 
-// peer is the CUdevice of an ordinal.
+// peer returns the CUdevice of an ordinal.
 func (d *device) peer(f *frame, c call.Call, ordinal int) (int32, error) {
 	if ordinal < 0 {
 		return 0, refuse(c, cudadrv.InvalidDevice, "ordinal %d", ordinal)
@@ -43,7 +43,7 @@ func (d *device) peer(f *frame, c call.Call, ordinal int) (int32, error) {
 	return f.int32(), nil
 }
 
-// MemSetPeerAccess is cuMemSetAccess: the devices may read and write.
+// MemSetPeerAccess calls cuMemSetAccess: the devices may read and write.
 func (d *device) MemSetPeerAccess(p cudadrv.Ptr, bytes int64, ordinals ...int) error {
 	f, err := d.enterFeature(call.MemSetAccess, cudadrv.PeerAccess)
 	if err != nil {
@@ -71,7 +71,7 @@ func (d *device) MemSetPeerAccess(p cudadrv.Ptr, bytes int64, ordinals ...int) e
 	return nil
 }
 
-// MemcpyPeerAsync is cuMemcpyPeerAsync.
+// MemcpyPeerAsync calls cuMemcpyPeerAsync.
 func (d *device) MemcpyPeerAsync(dst cudadrv.Ptr, dstContext cudadrv.Context, src cudadrv.Ptr, srcContext cudadrv.Context, bytes int64, s cudadrv.Stream) error {
 	f, err := d.enterFeature(call.MemcpyPeerAsync, cudadrv.PeerAccess)
 	if err != nil {
@@ -93,7 +93,7 @@ func (d *device) MemcpyPeerAsync(dst cudadrv.Ptr, dstContext cudadrv.Context, sr
 	return nil
 }
 
-// IpcGetEventHandle is cuIpcGetEventHandle.
+// IpcGetEventHandle calls cuIpcGetEventHandle.
 func (d *device) IpcGetEventHandle(e cudadrv.Event) (cudadrv.EventDescriptor, error) {
 	f, err := d.enterHandle(call.IpcGetEventHandle, cudadrv.EventSharing, uint64(e))
 	if err != nil {
@@ -107,11 +107,11 @@ func (d *device) IpcGetEventHandle(e cudadrv.Event) (cudadrv.EventDescriptor, er
 	return *(*cudadrv.EventDescriptor)(unsafe.Pointer(&f.block)), nil
 }
 
-// registerArgs is how many arguments amd64 passes in registers. A structure of more than 16 bytes that is passed by value
-// lies in memory: the words behind the last register's argument are those on the stack.
+// registerArgs is how many arguments amd64 passes in registers. A structure of more than 16 bytes that is passed by value lies
+// in memory: the words after the last register's argument are on the stack.
 const registerArgs = 6
 
-// IpcOpenEventHandle is cuIpcOpenEventHandle. Its second argument is the descriptor by value: 64 bytes on the stack on
+// IpcOpenEventHandle calls cuIpcOpenEventHandle. Its second argument is the descriptor by value: 64 bytes on the stack on
 // amd64, where five registers between stay without a meaning, and a copy's address on arm64.
 func (d *device) IpcOpenEventHandle(from cudadrv.EventDescriptor) (cudadrv.Event, error) {
 	f, err := d.enterFeature(call.IpcOpenEventHandle, cudadrv.EventSharing)

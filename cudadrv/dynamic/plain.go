@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// MemGetInfo is cuMemGetInfo.
+// MemGetInfo calls cuMemGetInfo.
 func (d *device) MemGetInfo() (freeBytes, totalBytes int64, err error) {
 	f, err := d.enter(call.MemGetInfo)
 	if err != nil {
@@ -21,7 +21,7 @@ func (d *device) MemGetInfo() (freeBytes, totalBytes int64, err error) {
 	return int64(f.out[0]), int64(f.out[1]), nil
 }
 
-// MemAlloc is cuMemAlloc.
+// MemAlloc calls cuMemAlloc.
 func (d *device) MemAlloc(bytes int64) (cudadrv.Ptr, error) {
 	f, err := d.enter(call.MemAlloc)
 	if err != nil {
@@ -38,7 +38,7 @@ func (d *device) MemAlloc(bytes int64) (cudadrv.Ptr, error) {
 	return cudadrv.Ptr(f.out[0]), nil
 }
 
-// MemFree is cuMemFree. It waits for all queued work of the device. It does not need the context, but in 20 us
+// MemFree calls cuMemFree. It waits for all queued work of the device. It does not need the context, but in 20 us
 // and more the context is cheap, and then wrong addresses are answered as such.
 func (d *device) MemFree(p cudadrv.Ptr) error {
 	f, err := d.enter(call.MemFree)
@@ -56,7 +56,7 @@ func (d *device) MemFree(p cudadrv.Ptr) error {
 	return nil
 }
 
-// MemsetD8Async is cuMemsetD8Async. It is called with the context current, as are copies: on a thread without one, an
+// MemsetD8Async calls cuMemsetD8Async. It is called with the context current, as are copies: on a thread without one, an
 // H200's driver has both taken and refused memory of MemAlloc.
 func (d *device) MemsetD8Async(p cudadrv.Ptr, value byte, bytes int64, s cudadrv.Stream) error {
 	f, err := d.enter(call.MemsetD8Async)
@@ -74,7 +74,7 @@ func (d *device) MemsetD8Async(p cudadrv.Ptr, value byte, bytes int64, s cudadrv
 	return nil
 }
 
-// MemcpyDtoDAsync is cuMemcpyDtoDAsync.
+// MemcpyDtoDAsync calls cuMemcpyDtoDAsync.
 func (d *device) MemcpyDtoDAsync(dst, src cudadrv.Ptr, bytes int64, s cudadrv.Stream) error {
 	f, err := d.enter(call.MemcpyDtoDAsync)
 	if err != nil {
@@ -91,7 +91,7 @@ func (d *device) MemcpyDtoDAsync(dst, src cudadrv.Ptr, bytes int64, s cudadrv.St
 	return nil
 }
 
-// noWork is the answer to work on no bytes, or on fewer.
+// noWork returns the result of work on no bytes, or on fewer.
 func (d *device) noWork(c call.Call, bytes int64) error {
 	if bytes == 0 {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// home is how many of a gate's frames no call has.
-func (g *gate) home() (frames int) {
+// unused counts the frames of a gate that are not in use.
+func (g *gate) unused() (frames int) {
 	for i := range g.shards {
 		for f := g.shards[i].free.Load(); f != 0; f &= f - 1 {
 			frames++
@@ -21,8 +21,8 @@ func (g *gate) home() (frames int) {
 	return frames
 }
 
-// A call that is refused before the driver is asked gives its frame back, else Close would wait for it for ever: one whose arguments mean
-// nothing, and one that the device does not have.
+// A call that is refused before the driver is asked gives its frame back, else Close would wait for it for ever: one whose
+// arguments mean nothing, and one that the device does not have.
 func TestARefusedCallGivesItsFrameBack(t *testing.T) {
 	d := &device{lib: &library{}, info: cudadrv.Info{GranularityBytes: 2 << 20}}
 	d.gate.init()
@@ -91,7 +91,7 @@ func TestARefusedCallGivesItsFrameBack(t *testing.T) {
 			var failure *cudadrv.CallError
 			require.ErrorAs(t, call(), &failure, name)
 			assert.Contains(t, result, failure.Result, name)
-			require.Equal(t, shardCount*shardFrames, d.gate.home(), name)
+			require.Equal(t, shardCount*shardFrames, d.gate.unused(), name)
 		}
 	}
 	refused(optional, cudadrv.NotSupported)
@@ -115,5 +115,5 @@ func TestARefusedCallGivesItsFrameBack(t *testing.T) {
 	for name, err := range nothing {
 		require.NoError(t, err, name)
 	}
-	assert.Equal(t, shardCount*shardFrames, d.gate.home())
+	assert.Equal(t, shardCount*shardFrames, d.gate.unused())
 }

@@ -7,12 +7,12 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// MemCreateShareable is cuMemCreate of memory on this device that can be exported as a file descriptor.
+// MemCreateShareable calls cuMemCreate for memory on this device that can be exported as a file descriptor.
 func (d *device) MemCreateShareable(bytes int64) (cudadrv.Handle, error) {
 	return d.create(cudadrv.ShareableHandles, &d.shareable, bytes)
 }
 
-// MemExportToShareableHandle is cuMemExportToShareableHandle.
+// MemExportToShareableHandle calls cuMemExportToShareableHandle.
 func (d *device) MemExportToShareableHandle(h cudadrv.Handle) (int, error) {
 	f, err := d.enterFeature(call.MemExportToShareableHandle, cudadrv.ShareableHandles)
 	if err != nil {
@@ -29,7 +29,7 @@ func (d *device) MemExportToShareableHandle(h cudadrv.Handle) (int, error) {
 	return int(f.int32()), nil
 }
 
-// MemImportFromShareableHandle is cuMemImportFromShareableHandle.
+// MemImportFromShareableHandle calls cuMemImportFromShareableHandle.
 func (d *device) MemImportFromShareableHandle(fd int) (cudadrv.Handle, error) {
 	f, err := d.enterFeature(call.MemImportFromShareableHandle, cudadrv.ShareableHandles)
 	if err != nil {

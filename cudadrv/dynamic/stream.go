@@ -7,10 +7,10 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// StreamCreate is cuStreamCreate of a non-blocking stream.
+// StreamCreate calls cuStreamCreate for a non-blocking stream.
 func (d *device) StreamCreate() (cudadrv.Stream, error) { return d.createStream(nonBlocking) }
 
-// StreamCreateBlocking is cuStreamCreate of one that synchronises with the legacy default stream.
+// StreamCreateBlocking calls cuStreamCreate for a stream that synchronises with the legacy default stream.
 func (d *device) StreamCreateBlocking() (cudadrv.Stream, error) { return d.createStream(0) }
 
 func (d *device) createStream(flags uintptr) (cudadrv.Stream, error) {
@@ -26,7 +26,7 @@ func (d *device) createStream(flags uintptr) (cudadrv.Stream, error) {
 	return cudadrv.Stream(f.out[0]), nil
 }
 
-// StreamDestroy is cuStreamDestroy. Work of the stream still runs to its end.
+// StreamDestroy calls cuStreamDestroy. Work of the stream still runs to its end.
 func (d *device) StreamDestroy(s cudadrv.Stream) error {
 	f, err := d.enter(call.StreamDestroy)
 	if err != nil {
@@ -44,7 +44,7 @@ func (d *device) StreamDestroy(s cudadrv.Stream) error {
 	return d.done(f, call.StreamDestroy, r)
 }
 
-// StreamQuery is cuStreamQuery.
+// StreamQuery calls cuStreamQuery.
 func (d *device) StreamQuery(s cudadrv.Stream) (bool, error) {
 	f, err := d.enter(call.StreamQuery)
 	if err != nil {
@@ -55,7 +55,7 @@ func (d *device) StreamQuery(s cudadrv.Stream) (bool, error) {
 	return d.passed(f, call.StreamQuery, d.outside(on(s), cuStreamQuery, f, 1))
 }
 
-// StreamSynchronize is cuStreamSynchronize. It blocks the goroutine and its thread.
+// StreamSynchronize calls cuStreamSynchronize. It blocks the goroutine and its thread.
 func (d *device) StreamSynchronize(s cudadrv.Stream) error {
 	f, err := d.enter(call.StreamSynchronize)
 	if err != nil {
@@ -66,7 +66,7 @@ func (d *device) StreamSynchronize(s cudadrv.Stream) error {
 	return d.done(f, call.StreamSynchronize, d.outside(on(s), cuStreamSynchronize, f, 1))
 }
 
-// StreamWaitEvent is cuStreamWaitEvent.
+// StreamWaitEvent calls cuStreamWaitEvent.
 func (d *device) StreamWaitEvent(s cudadrv.Stream, e cudadrv.Event) error {
 	f, err := d.enterEvent(call.StreamWaitEvent, e)
 	if err != nil {
@@ -77,7 +77,7 @@ func (d *device) StreamWaitEvent(s cudadrv.Stream, e cudadrv.Event) error {
 	return d.done(f, call.StreamWaitEvent, d.callOn(s, cuStreamWaitEvent, f, 3))
 }
 
-// CtxSynchronize is cuCtxSynchronize. It blocks the goroutine and its thread.
+// CtxSynchronize calls cuCtxSynchronize. It blocks the goroutine and its thread.
 func (d *device) CtxSynchronize() error {
 	f, err := d.enter(call.CtxSynchronize)
 	if err != nil {
@@ -87,7 +87,7 @@ func (d *device) CtxSynchronize() error {
 	return d.done(f, call.CtxSynchronize, d.outside(inContext, cuCtxSynchronize, f, 0))
 }
 
-// StreamIsCapturing is cuStreamIsCapturing.
+// StreamIsCapturing calls cuStreamIsCapturing.
 func (d *device) StreamIsCapturing(s cudadrv.Stream) (cudadrv.CaptureStatus, error) {
 	f, err := d.enterFeature(call.StreamIsCapturing, cudadrv.CaptureInformation)
 	if err != nil {

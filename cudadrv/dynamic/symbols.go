@@ -7,7 +7,7 @@ import "github.com/go-vram/vram/cudadrv"
 // symbol numbers the functions of the library.
 type symbol int
 
-// The functions, grouped by what they are for.
+// The functions, grouped by feature.
 const (
 	cuInit symbol = iota
 	cuDriverGetVersion
@@ -222,7 +222,7 @@ type feature struct {
 	attribute  uintptr // the CUdevice_attribute that must be set; 0: the functions suffice
 }
 
-// features are all of them but what is required.
+// features are all of them except the required ones.
 var features = [...]feature{ //nolint:gochecknoglobals // a constant table
 	{cudadrv.VirtualMemory, "virtual memory management", 102},
 	{cudadrv.PinnedHost, "page-locked host memory", 0},
@@ -237,7 +237,7 @@ var features = [...]feature{ //nolint:gochecknoglobals // a constant table
 	{cudadrv.EventSharing, "shared events", 0},
 }
 
-// featureName is what errors call a feature.
+// featureName returns a feature's name in errors.
 func featureName(c cudadrv.Capability) string {
 	for _, f := range features {
 		if f.capability == c {

@@ -10,17 +10,17 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// EventCreateTimed is cuEventCreate of an event with timing, for which a waiting thread sleeps rather than spins.
+// EventCreateTimed calls cuEventCreate for an event with timing. A waiting thread sleeps rather than spins.
 func (d *device) EventCreateTimed() (cudadrv.Event, error) {
 	return d.createEvent(cudadrv.EventTiming, blockingSync)
 }
 
-// EventCreateShared is cuEventCreate of an event that other processes can open.
+// EventCreateShared calls cuEventCreate for an event that other processes can open.
 func (d *device) EventCreateShared() (cudadrv.Event, error) {
 	return d.createEvent(cudadrv.EventSharing, disableTiming|interprocess)
 }
 
-// EventElapsedTime is cuEventElapsedTime, which has milliseconds.
+// EventElapsedTime calls cuEventElapsedTime, which returns milliseconds.
 func (d *device) EventElapsedTime(start, end cudadrv.Event) (time.Duration, error) {
 	f, err := d.enterHandle(call.EventElapsedTime, cudadrv.EventTiming, min(uint64(start), uint64(end)))
 	if err != nil {

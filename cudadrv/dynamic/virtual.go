@@ -9,7 +9,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// granular says what is wrong with a number of bytes that a reservation or handle is to have.
+// granular checks the size of a reservation or handle.
 func (d *device) granular(c call.Call, bytes int64) error {
 	if bytes <= 0 || bytes%d.info.GranularityBytes != 0 {
 		return refuse(c, cudadrv.InvalidValue, "%d bytes are no positive multiple of %d", bytes, d.info.GranularityBytes)
@@ -17,7 +17,7 @@ func (d *device) granular(c call.Call, bytes int64) error {
 	return nil
 }
 
-// MemAddressReserve is cuMemAddressReserve, aligned to the granularity and wherever the driver likes.
+// MemAddressReserve calls cuMemAddressReserve, aligned to the granularity, at any address.
 func (d *device) MemAddressReserve(bytes int64) (cudadrv.Ptr, error) {
 	f, err := d.enterFeature(call.MemAddressReserve, cudadrv.VirtualMemory)
 	if err != nil {
@@ -34,12 +34,12 @@ func (d *device) MemAddressReserve(bytes int64) (cudadrv.Ptr, error) {
 	return cudadrv.Ptr(f.out[0]), nil
 }
 
-// MemAddressFree is cuMemAddressFree.
+// MemAddressFree calls cuMemAddressFree.
 func (d *device) MemAddressFree(p cudadrv.Ptr, bytes int64) error {
 	return d.onRange(call.MemAddressFree, cuMemAddressFree, p, bytes)
 }
 
-// MemUnmap is cuMemUnmap.
+// MemUnmap calls cuMemUnmap.
 func (d *device) MemUnmap(p cudadrv.Ptr, bytes int64) error {
 	return d.onRange(call.MemUnmap, cuMemUnmap, p, bytes)
 }
@@ -61,7 +61,7 @@ func (d *device) onRange(c call.Call, fn symbol, p cudadrv.Ptr, bytes int64) err
 	return nil
 }
 
-// MemCreate is cuMemCreate of memory on this device.
+// MemCreate calls cuMemCreate for memory on this device.
 func (d *device) MemCreate(bytes int64) (cudadrv.Handle, error) {
 	return d.create(cudadrv.VirtualMemory, &d.plain, bytes)
 }
@@ -82,7 +82,7 @@ func (d *device) create(feature cudadrv.Capability, prop *allocationProp, bytes 
 	return cudadrv.Handle(f.out[0]), nil
 }
 
-// MemRelease is cuMemRelease.
+// MemRelease calls cuMemRelease.
 func (d *device) MemRelease(h cudadrv.Handle) error {
 	f, err := d.enterFeature(call.MemRelease, cudadrv.VirtualMemory)
 	if err != nil {
@@ -99,7 +99,7 @@ func (d *device) MemRelease(h cudadrv.Handle) error {
 	return nil
 }
 
-// MemMap is cuMemMap of the whole handle.
+// MemMap calls cuMemMap for the whole handle.
 func (d *device) MemMap(p cudadrv.Ptr, bytes int64, h cudadrv.Handle) error {
 	f, err := d.enterFeature(call.MemMap, cudadrv.VirtualMemory)
 	if err != nil {
@@ -116,7 +116,7 @@ func (d *device) MemMap(p cudadrv.Ptr, bytes int64, h cudadrv.Handle) error {
 	return nil
 }
 
-// MemSetAccess is cuMemSetAccess: this device may read and write.
+// MemSetAccess calls cuMemSetAccess: this device may read and write.
 func (d *device) MemSetAccess(p cudadrv.Ptr, bytes int64) error {
 	f, err := d.enterFeature(call.MemSetAccess, cudadrv.VirtualMemory)
 	if err != nil {

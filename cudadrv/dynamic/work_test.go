@@ -73,7 +73,7 @@ func (w *work) close(tb testing.TB) {
 	}
 }
 
-// calls are all that neither take nor give anything on balance, each with its name.
+// calls returns all that neither take nor give anything on balance, each with its name.
 func (w *work) calls() map[string]func() error {
 	calls := map[string]func() error{
 		"cuMemGetInfo": func() error { _, _, err := w.MemGetInfo(); return err },
@@ -120,7 +120,7 @@ func with[T any](value T, err error) func(func(T) error) error {
 	}
 }
 
-// first is the first error of several calls, all of which were made.
+// first returns the first error of several calls, all of which were made.
 func first(errs ...error) error {
 	for _, err := range errs {
 		if err != nil {
@@ -130,7 +130,7 @@ func first(errs ...error) error {
 	return nil
 }
 
-// What the device wrote is seen through the slice: it is the memory itself.
+// The slice is the memory itself: it shows the device's writes.
 func TestPinnedMemoryIsTheMemoryItself(t *testing.T) {
 	f := newFake(t)
 	dev, err := f.driver().Open(0)

@@ -19,7 +19,7 @@ type limited struct {
 	closed  atomic.Bool
 }
 
-// ledger is what the views of one device hold of its memory.
+// ledger is the memory in use by the views of one device.
 type ledger struct {
 	opens     int // under Driver.mu
 	usedBytes atomic.Int64
@@ -59,7 +59,7 @@ func (d *limited) Close() error {
 	return nil
 }
 
-// take books bytes, or says that the capacity is too small.
+// take counts bytes, or returns the error of a full capacity.
 func (d *limited) take(c call.Call, bytes int64) error {
 	for {
 		used, capacity := d.ledger.usedBytes.Load(), d.driver.capacity.Load()
@@ -120,33 +120,33 @@ func free[K cudadrv.Ptr | cudadrv.Handle](d *limited, key K, book map[K]int64, f
 	return err
 }
 
-// MemAlloc is cuMemAlloc within the capacity.
+// MemAlloc calls cuMemAlloc within the capacity.
 func (d *limited) MemAlloc(bytes int64) (cudadrv.Ptr, error) {
 	return allocate(d, call.MemAlloc, bytes, d.ledger.plain, d.Device.MemAlloc)
 }
 
-// MemFree gives back to the capacity what MemAlloc took.
+// MemFree returns memory of MemAlloc to the capacity.
 func (d *limited) MemFree(p cudadrv.Ptr) error { return free(d, p, d.ledger.plain, d.Device.MemFree) }
 
-// MemCreate is cuMemCreate within the capacity.
+// MemCreate calls cuMemCreate within the capacity.
 func (d *limited) MemCreate(bytes int64) (cudadrv.Handle, error) {
 	return allocate(d, call.MemCreate, bytes, d.ledger.handles, d.Device.MemCreate)
 }
 
-// MemRelease gives back to the capacity what MemCreate took.
+// MemRelease returns memory of MemCreate to the capacity.
 func (d *limited) MemRelease(h cudadrv.Handle) error {
 	return free(d, h, d.ledger.handles, d.Device.MemRelease)
 }
 
-// Unwrap is the device behind the capacity, for the calls that take no device memory.
+// Unwrap returns the wrapped device, for calls that take no device memory.
 func (d *limited) Unwrap() cudadrv.Device { return d.Device }
 
-// lacking is the error of an optional call that the wrapped device does not have.
+// lacking returns the error of an optional call that the wrapped device does not have.
 func lacking(c call.Call) error {
 	return &cudadrv.CallError{Func: c.String(), Result: cudadrv.NotSupported, Detail: "the device does not have the call"}
 }
 
-// MemGetInfo is the wrapped device's, or what the capacity leaves where that is less.
+// MemGetInfo returns the wrapped device's numbers, or the rest of the capacity if that is less.
 func (d *limited) MemGetInfo() (freeBytes, totalBytes int64, err error) {
 	freeBytes, totalBytes, err = d.Device.MemGetInfo()
 	capacity := d.driver.capacity.Load()

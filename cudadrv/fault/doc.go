@@ -1,5 +1,5 @@
-// Package fault wraps any cudadrv.Driver and makes its calls fail, wait or run short of memory as a
-// script says, so that every path behind a failing driver call can be walked in a test or by hand.
+// Package fault wraps a cudadrv.Driver and makes its calls fail, wait or run out of memory as its rules say, so that tests can
+// reach every path after a failing driver call.
 //
 // A failure is injected before the call: the wrapped driver never hears of it, as a failed call changes nothing. It
 // is a *cudadrv.CallError with the wanted result, like any other.

@@ -28,11 +28,11 @@ type Driver struct {
 	injected atomic.Uint64
 	calls    [call.Count]atomic.Uint64
 
-	mu      sync.Mutex // guards what follows, and orders the changes of rules
+	mu      sync.Mutex // guards the fields below, and orders the changes of rules
 	ledgers map[int]*ledger
 }
 
-// Wrap makes a driver that behaves as inner until told otherwise.
+// Wrap returns a driver that behaves as inner until rules are added.
 func Wrap(inner cudadrv.Driver) *Driver {
 	d := &Driver{inner: inner, ledgers: map[int]*ledger{}}
 	d.rules.Store(&[]*live{})
@@ -40,8 +40,7 @@ func Wrap(inner cudadrv.Driver) *Driver {
 	return d
 }
 
-// Add puts rules behind those in use; their calls are counted from now on. With an error, which wraps
-// ErrBadRule, none is added.
+// Add appends rules; their calls are counted from now on. On an error, which wraps ErrBadRule, none is added.
 func (d *Driver) Add(rules ...Rule) error {
 	added := make([]*live, 0, len(rules))
 	for _, r := range rules {
@@ -76,16 +75,16 @@ func (d *Driver) SetBefore(before func(function string)) {
 	d.before.Store(&before)
 }
 
-// SetCapacity limits the physical memory of each device: cuMemAlloc and cuMemCreate fail with
-// CUDA_ERROR_OUT_OF_MEMORY where plain allocations and unreleased handles would exceed it. A handle
-// counts until its cuMemRelease, also where a mapping holds it longer. Below what is in use it only
-// makes further allocations fail. Unlimited, or any negative number: the wrapped driver alone decides.
+// SetCapacity limits the physical memory of each device: cuMemAlloc and cuMemCreate fail with CUDA_ERROR_OUT_OF_MEMORY if plain
+// allocations and unreleased handles would exceed it. A handle counts until its cuMemRelease, even if a mapping keeps it
+// longer. Below the bytes in use it only makes further allocations fail. Unlimited, or any negative number: the wrapped driver
+// alone decides.
 func (d *Driver) SetCapacity(bytes int64) { d.capacity.Store(max(bytes, Unlimited)) }
 
-// Injected is how many calls have failed by a rule or by the capacity.
+// Injected returns the number of calls that failed by a rule or by the capacity.
 func (d *Driver) Injected() uint64 { return d.injected.Load() }
 
-// Calls is how many calls of the function have begun, failed ones included, since Wrap.
+// Calls returns the number of calls of the function since Wrap, failed ones included.
 func (d *Driver) Calls(function string) uint64 {
 	c, ok := call.Named(function)
 	if !ok {
@@ -94,10 +93,10 @@ func (d *Driver) Calls(function string) uint64 {
 	return d.calls[c].Load()
 }
 
-// Name is the wrapped driver's.
+// Name returns the wrapped driver's name.
 func (d *Driver) Name() string { return d.inner.Name() }
 
-// DeviceCount is cuDeviceGetCount to rules and hook.
+// DeviceCount counts as cuDeviceGetCount for rules and hook.
 func (d *Driver) DeviceCount() (int, error) {
 	if err := d.ask(call.DeviceGetCount); err != nil {
 		return 0, err
@@ -105,7 +104,7 @@ func (d *Driver) DeviceCount() (int, error) {
 	return d.inner.DeviceCount()
 }
 
-// Open is cuDevicePrimaryCtxRetain to rules and hook. The device is cudadrv.Modelled if the wrapped one is.
+// Open counts as cuDevicePrimaryCtxRetain for rules and hook. The device is cudadrv.Modelled if the wrapped one is.
 func (d *Driver) Open(ordinal int) (cudadrv.Device, error) {
 	if err := d.ask(call.PrimaryCtxRetain); err != nil {
 		return nil, err

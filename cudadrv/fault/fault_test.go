@@ -200,7 +200,7 @@ func TestCapacityLimitsHandlesAndPlainAllocationsTogether(t *testing.T) {
 	h, err = dev.MemCreate(2 * granule)
 	require.NoError(t, err)
 
-	// Less than what is in use fails further calls only; more lets them through.
+	// A capacity below the bytes in use fails further calls only; a larger one permits them.
 	drv.SetCapacity(granule)
 	_, err = dev.MemCreate(granule)
 	require.ErrorIs(t, err, cudadrv.OutOfMemory)
@@ -221,7 +221,7 @@ func TestCapacityLimitsHandlesAndPlainAllocationsTogether(t *testing.T) {
 	require.NoError(t, err)
 }
 
-// What the wrapped driver refuses to take or to give back is booked as before.
+// Calls that the wrapped driver refuses do not change the count.
 func TestCapacityCountsWhatTheWrappedDriverDid(t *testing.T) {
 	inner := fault.Wrap(sim.New(sim.Config{}))
 	outer := fault.Wrap(inner)

@@ -7,7 +7,7 @@ import (
 
 var _ cudadrv.ShareableMemory = (*limited)(nil)
 
-// MemCreateShareable is cuMemCreate within the capacity.
+// MemCreateShareable calls cuMemCreate within the capacity.
 func (d *limited) MemCreateShareable(bytes int64) (cudadrv.Handle, error) {
 	inner, ok := d.Device.(cudadrv.ShareableMemory)
 	if !ok {
@@ -16,7 +16,7 @@ func (d *limited) MemCreateShareable(bytes int64) (cudadrv.Handle, error) {
 	return allocate(d, call.MemCreate, bytes, d.ledger.handles, inner.MemCreateShareable)
 }
 
-// MemExportToShareableHandle is the wrapped device's.
+// MemExportToShareableHandle calls the wrapped device's method.
 func (d *limited) MemExportToShareableHandle(h cudadrv.Handle) (int, error) {
 	inner, ok := d.Device.(cudadrv.ShareableMemory)
 	if !ok {
@@ -25,7 +25,7 @@ func (d *limited) MemExportToShareableHandle(h cudadrv.Handle) (int, error) {
 	return inner.MemExportToShareableHandle(h)
 }
 
-// MemImportFromShareableHandle is the wrapped device's: the memory was counted where it was created.
+// MemImportFromShareableHandle calls the wrapped device's method: the memory was counted where it was created.
 func (d *limited) MemImportFromShareableHandle(fd int) (cudadrv.Handle, error) {
 	inner, ok := d.Device.(cudadrv.ShareableMemory)
 	if !ok {

@@ -34,7 +34,7 @@ type Rule struct {
 	// Seed decides, with the number of the call, which calls a Probability hits: the same seed hits the
 	// same numbers.
 	Seed uint64
-	// Result is what the calls fail with.
+	// Result is the error of the calls.
 	Result cudadrv.Result
 }
 
@@ -59,7 +59,7 @@ func (r Rule) complete() (*live, error) {
 	if r.Result == cudadrv.Success {
 		return nil, fmt.Errorf("%w: %s has no result to fail with", ErrBadRule, r.Func)
 	}
-	if !(r.Probability >= 0 && r.Probability <= 1) { // also refuses what is no number
+	if !(r.Probability >= 0 && r.Probability <= 1) { // also refuses NaN
 		return nil, fmt.Errorf("%w: probability %v is not between 0 and 1", ErrBadRule, r.Probability)
 	}
 	if r.Probability == 0 {
@@ -89,7 +89,7 @@ func (l *live) hits(c call.Call) (number uint64, hit bool) {
 	return number, r.Probability == 1 || chance(r.Seed, number) < r.Probability
 }
 
-// chance is a number from 0 up to 1 that looks random: splitmix64's output for the number-th step
+// chance returns a number from 0 up to 1 that looks random: splitmix64's output for the number-th step
 // from the seed. Unlike a generator with a state it needs no lock and gives call n the same answer
 // whichever goroutine makes it.
 func chance(seed, number uint64) float64 {
@@ -100,7 +100,7 @@ func chance(seed, number uint64) float64 {
 	return float64(z>>11) / (1 << 53)
 }
 
-// String is the rule in one word: FUNCTION[:FIRST[:COUNT]][~PROBABILITY[@SEED]]=RESULT.
+// String returns the rule in one word: FUNCTION[:FIRST[:COUNT]][~PROBABILITY[@SEED]]=RESULT.
 func (r Rule) String() string {
 	var b strings.Builder
 	b.WriteString(r.Func)

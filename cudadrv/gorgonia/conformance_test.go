@@ -19,7 +19,7 @@ import (
 // threaded is the fake's mode in which threads perform the work of streams.
 const threaded = 2
 
-// wraps are the driver itself and what it is to be the same behind.
+// wraps returns the driver itself and the wrappers that must not change it.
 func wraps() map[string]func(cudadrv.Driver) cudadrv.Driver {
 	return map[string]func(cudadrv.Driver) cudadrv.Driver{
 		"gorgonia": func(d cudadrv.Driver) cudadrv.Driver { return d },

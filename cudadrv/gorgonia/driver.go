@@ -11,7 +11,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/dynamic"
 )
 
-// driverName is Driver.Name, and what Info says.
+// driverName is the result of Driver.Name, and Info.Driver.
 const driverName = "gorgonia"
 
 // Config says which context to use. The zero Config is right where the program uses primary contexts.
@@ -31,15 +31,14 @@ func New(config Config) *Driver {
 	return &Driver{dynamic.New(dynamic.Config{Context: FromContext(config.Context)})}
 }
 
-// Name is "gorgonia".
+// Name returns "gorgonia".
 func (d *Driver) Name() string { return driverName }
 
-// DeviceCount is that of dynamic.Driver.
+// DeviceCount returns the result of dynamic.Driver.DeviceCount.
 func (d *Driver) DeviceCount() (int, error) { return d.dynamic.DeviceCount() }
 
-// Open makes the device usable: its primary context, which it retains, or Config.Context. Errors are those of
-// dynamic.Driver.Open. The Device has all optional interfaces of cudadrv; Info.Capabilities says which of
-// them work.
+// Open makes the device usable: its primary context, which it retains, or Config.Context. It returns the errors of
+// dynamic.Driver.Open. The Device has all optional interfaces of cudadrv; Info.Capabilities says which of them work.
 func (d *Driver) Open(ordinal int) (cudadrv.Device, error) {
 	opened, err := d.dynamic.Open(ordinal)
 	if err != nil {
@@ -75,7 +74,7 @@ type everything interface {
 // device is one of cudadrv/dynamic by another name.
 type device struct{ everything }
 
-// Info is what the driver said at Open.
+// Info returns the properties read by Open.
 func (d device) Info() cudadrv.Info {
 	info := d.everything.Info()
 	info.Driver = driverName

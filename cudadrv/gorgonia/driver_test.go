@@ -101,7 +101,7 @@ func kernelsAndGraphsOfBothSides(t *testing.T) {
 	require.NoError(t, kernels.ModuleUnload(number))
 }
 
-// What the one side makes the other one uses: memory, streams and events are libcuda's.
+// Each side uses objects of the other: memory, streams and events are libcuda's.
 func TestBothSidesShareTheDevice(t *testing.T) {
 	newFake(t)
 	bothSidesShareTheDevice(t)
@@ -219,7 +219,7 @@ func TestOpening(t *testing.T) {
 	require.ErrorIs(t, err, cudadrv.OutOfMemory)
 }
 
-// A close waits for the calls under way, refuses those that come later, and has one result.
+// Close waits for calls in progress, refuses later ones, and has one result.
 func TestClosing(t *testing.T) {
 	newFake(t).set("mode", threaded)
 	closeWhileCallsAreMade(t)

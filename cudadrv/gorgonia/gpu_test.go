@@ -15,7 +15,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/gorgonia"
 )
 
-// What holds on the fake holds on the first GPU of the machine, in the primary context and in one of the caller's.
+// The conformance suite passes on the first GPU of the machine, as on the fake, in the primary context and in a context of the
+// caller.
 func TestHardwareConformance(t *testing.T) {
 	for name, wrap := range wraps() {
 		t.Run(name, func(t *testing.T) {

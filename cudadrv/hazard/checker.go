@@ -14,7 +14,7 @@ import (
 type (
 	// Report is one hazard, with both places. Its text has several lines.
 	Report = core.Report
-	// Kind is what is wrong.
+	// Kind is a kind of hazard.
 	Kind = core.Kind
 	// Use is something that was done to memory.
 	Use = core.Use
@@ -43,17 +43,17 @@ const (
 	Allocator = core.Allocator
 )
 
-// Checker is what is known of one device.
+// Checker is the state of one device.
 type Checker struct {
-	plain sync.Mutex // orders cuMemAlloc and cuMemFree, so that an address is not known anew before it is forgotten
+	plain sync.Mutex // orders cuMemAlloc and cuMemFree: an address is forgotten before it is recorded again
 
-	mu      sync.Mutex // guards what follows
+	mu      sync.Mutex // guards the fields below
 	core    *core.Core
 	opens   int
 	segment map[cudadrv.Ptr]int64 // plain allocations
 	peers   map[*Checker]bool     // of devices that were given access to memory of this one
 	shared  map[cudadrv.EventDescriptor]cudadrv.Event
-	globals map[cudadrv.Module]map[cudadrv.Ptr]int64 // variables that somebody asked for
+	globals map[cudadrv.Module]map[cudadrv.Ptr]int64 // variables returned by ModuleGetGlobal
 	tell    func(Report)
 }
 
@@ -63,7 +63,7 @@ func newChecker() *Checker {
 	return c
 }
 
-// forget drops what is gone with the last view.
+// forget drops the state that ends with the last view.
 func (c *Checker) forget() {
 	c.segment = map[cudadrv.Ptr]int64{}
 	c.peers = map[*Checker]bool{}
@@ -71,8 +71,8 @@ func (c *Checker) forget() {
 	c.globals = map[cudadrv.Module]map[cudadrv.Ptr]int64{}
 }
 
-// OnReport sets a function that is told of each hazard that Reports will list, at once: on the goroutine whose call
-// showed it, under no lock. Nil: none.
+// OnReport sets a function that is called at once for each hazard that Reports will list, on the goroutine whose call showed
+// it, without a lock. nil removes it.
 func (c *Checker) OnReport(tell func(Report)) {
 	if c == nil {
 		return
@@ -82,7 +82,7 @@ func (c *Checker) OnReport(tell func(Report)) {
 	c.tell = tell
 }
 
-// Reports are the hazards so far: the first of each kind and pair of places, at most a hundred. count is how many
+// Reports returns the hazards so far: the first of each kind and pair of places, at most a hundred. count is how many
 // times hazards showed.
 func (c *Checker) Reports() (reports []Report, count uint64) {
 	if c == nil {
@@ -96,7 +96,7 @@ func (c *Checker) Reports() (reports []Report, count uint64) {
 	return c.core.Reports()
 }
 
-// Err is nil, or an *Error with all Reports.
+// Err returns nil, or an *Error with all Reports.
 func (c *Checker) Err() error {
 	reports, count := c.Reports()
 	if count == 0 {
@@ -105,25 +105,25 @@ func (c *Checker) Err() error {
 	return &Error{reports, count}
 }
 
-// Allocated says that the allocator has handed a buffer out for use on its stream. It must be called before anybody
-// can use the buffer.
+// Allocated records that the allocator has returned a buffer for use on its stream. Call it before any use of the buffer.
 func (c *Checker) Allocated(b Buffer) { c.do(func() { c.core.Allocated(b) }) }
 
-// NumberStream says the allocator's number of a stream: reports name the stream by it. So does Allocated, by Buffer.StreamID.
+// NumberStream records the allocator's number of a stream: reports name the stream by it. So does Allocated, by
+// Buffer.StreamID.
 func (c *Checker) NumberStream(s cudadrv.Stream, id uint32) {
 	c.do(func() { c.core.NumberStream(s, id) })
 }
 
-// Freed says that the buffer at p was freed. It must be called before its memory can be handed out again.
+// Freed records the free of the buffer at p. Call it before its memory can be allocated again.
 func (c *Checker) Freed(p cudadrv.Ptr, from site.Stack) { c.do(func() { c.core.Freed(p, from) }) }
 
-// Closed says that the allocator was closed, and all its buffers have ended.
+// Closed records that the allocator was closed, which ends all its buffers.
 func (c *Checker) Closed(from site.Stack) { c.do(func() { c.core.Ended(from) }) }
 
-// Stale reports a use of a buffer whose handle says that it was freed, whoever may have its address by now.
+// Stale reports a use of a buffer whose handle was freed, even if its address was allocated again.
 func (c *Checker) Stale(b Buffer, now Use) { c.do(func() { c.core.Stale(b, now) }) }
 
-// LiveCount is how many buffers live.
+// LiveCount returns the number of live buffers.
 func (c *Checker) LiveCount() int {
 	if c == nil {
 		return 0
@@ -136,7 +136,7 @@ func (c *Checker) LiveCount() int {
 	return c.core.LiveCount()
 }
 
-// do runs f under the mutex, and then tells of what it found.
+// do runs f under the mutex, and then notifies of new reports.
 func (c *Checker) do(f func()) {
 	tell, found := c.book(f)
 	for _, r := range found {
@@ -161,7 +161,7 @@ func (c *Checker) book(f func()) (tell func(Report), found []Report) {
 	return c.tell, c.core.ReportsFrom(before)
 }
 
-// call makes a driver call that does not wait, and books it if it succeeded, both under the mutex.
+// call makes a driver call that does not wait, and records it if it succeeded, both under the mutex.
 func (c *Checker) call(f func() error, book func()) (err error) {
 	c.do(func() {
 		if err = f(); err == nil {
@@ -178,7 +178,7 @@ func (c *Checker) point(f func() core.Clock) core.Clock {
 	return f()
 }
 
-// others are the checkers of devices that were given access to memory of this one.
+// others returns the checkers of devices that were given access to memory of this one.
 func (c *Checker) others() []*Checker {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 
 var _ cudadrv.CheckedKernels = (*Device)(nil)
 
-// LaunchKernelTouching is LaunchKernel of a kernel that reads and writes these ranges, and nothing else.
+// LaunchKernelTouching launches a kernel that reads and writes only these ranges.
 func (d *Device) LaunchKernelTouching(f cudadrv.Function, g cudadrv.Geometry, params []byte, s cudadrv.Stream, accesses []cudadrv.Access) error {
 	return d.work("kernel", s, func() error {
 		if executes, ok := d.inner.(executes); ok {
@@ -19,14 +19,14 @@ func (d *Device) LaunchKernelTouching(f cudadrv.Function, g cudadrv.Geometry, pa
 	}, accesses...)
 }
 
-// executes is a simulated device, which executes kernels and is told what the program declares.
+// executes is a simulated device that executes kernels and takes the program's declarations.
 type executes interface {
 	LaunchKernelDeclared(f cudadrv.Function, g cudadrv.Geometry, params []byte, s cudadrv.Stream, accesses []cudadrv.Access) error
 	KernelNodeSetParamsDeclared(x cudadrv.GraphExec, n cudadrv.GraphNode, f cudadrv.Function, g cudadrv.Geometry, params []byte, accesses []cudadrv.Access) error
 	Claim(p cudadrv.Ptr, bytes int64)
 }
 
-// claim tells a simulated device of memory that work writes which it does not execute.
+// claim declares writes by work that a simulated device does not execute.
 func (d *Device) claim(accesses []cudadrv.Access) {
 	executes, ok := d.inner.(executes)
 	for _, a := range accesses {
@@ -36,7 +36,8 @@ func (d *Device) claim(accesses []cudadrv.Access) {
 	}
 }
 
-// WorkTouching is work of a library, which submit queues. submit makes calls of the library, none of this device's that queue work.
+// WorkTouching calls submit, which queues work of a library. submit may call the library, but not calls of this device that
+// queue work.
 func (d *Device) WorkTouching(library string, s cudadrv.Stream, accesses []cudadrv.Access, submit func() error) error {
 	return d.work(library, s, func() error {
 		err := submit()
@@ -45,7 +46,7 @@ func (d *Device) WorkTouching(library string, s cudadrv.Stream, accesses []cudad
 	}, accesses...)
 }
 
-// LaunchKernel is work that touches nothing as far as anybody knows.
+// LaunchKernel launches a kernel without known accesses.
 func (d *Device) LaunchKernel(f cudadrv.Function, g cudadrv.Geometry, params []byte, s cudadrv.Stream) error {
 	return d.work("kernel", s, func() error { return d.Device.LaunchKernel(f, g, params, s) })
 }
@@ -75,17 +76,17 @@ func (d *Device) ModuleUnload(m cudadrv.Module) error {
 	})
 }
 
-// MemsetD16Async is a write.
+// MemsetD16Async records a write.
 func (d *Device) MemsetD16Async(p cudadrv.Ptr, value uint16, count int64, s cudadrv.Stream) error {
 	return d.transfer("memset", s, func() error { return d.Device.MemsetD16Async(p, value, count, s) }, Access{Ptr: p, Bytes: 2 * count, Write: true})
 }
 
-// MemsetD32Async is a write.
+// MemsetD32Async records a write.
 func (d *Device) MemsetD32Async(p cudadrv.Ptr, value uint32, count int64, s cudadrv.Stream) error {
 	return d.transfer("memset", s, func() error { return d.Device.MemsetD32Async(p, value, count, s) }, Access{Ptr: p, Bytes: 4 * count, Write: true})
 }
 
-// Memcpy2DAsync is a read and a write of each row, not of what lies between them.
+// Memcpy2DAsync records a read and a write of each row, without the bytes between the rows.
 func (d *Device) Memcpy2DAsync(c cudadrv.Copy2D, s cudadrv.Stream) error {
 	accesses := rows(nil, c.Src, c.SrcPitch, c, false)
 	return d.transfer("copy of rows", s, func() error { return d.Device.Memcpy2DAsync(c, s) }, rows(accesses, c.Dst, c.DstPitch, c, true)...)
@@ -107,7 +108,7 @@ func rows(to []Access, p cudadrv.Ptr, pitch int64, c cudadrv.Copy2D, write bool)
 	return to
 }
 
-// EventElapsedTime orders what this side does later behind what both events stand for.
+// EventElapsedTime orders this side's later work after the points of both events.
 func (d *Device) EventElapsedTime(start, end cudadrv.Event) (took time.Duration, err error) {
 	err = d.checker.call(func() (err error) { took, err = d.Device.EventElapsedTime(start, end); return err }, func() {
 		d.checker.core.Over(d.by, d.checker.core.EventPoint(start))
@@ -123,7 +124,7 @@ func (d *Device) IpcGetEventHandle(e cudadrv.Event) (name cudadrv.EventDescripto
 	return name, err
 }
 
-// IpcOpenEventHandle makes another name of an event, if it is one of this device. What others order is not seen.
+// IpcOpenEventHandle makes another name of an event of this device. Other devices' order is not seen.
 func (d *Device) IpcOpenEventHandle(name cudadrv.EventDescriptor) (e cudadrv.Event, err error) {
 	c := d.checker
 	err = c.call(func() (err error) { e, err = d.Device.IpcOpenEventHandle(name); return err }, func() {
@@ -161,7 +162,7 @@ func (d *Device) unmappedForPeers(p cudadrv.Ptr, bytes int64, from site.Stack) {
 	}
 }
 
-// MemcpyPeerAsync is a read and a write of the memory that is this device's. On a stream of the other device it is none.
+// MemcpyPeerAsync records a read and a write of the memory that is this device's. On a stream of the other device it is none.
 func (d *Device) MemcpyPeerAsync(dst cudadrv.Ptr, dstContext cudadrv.Context, src cudadrv.Ptr, srcContext cudadrv.Context, bytes int64, s cudadrv.Stream) error {
 	var accesses []Access
 	if srcContext == d.Context() {

@@ -27,7 +27,7 @@ func (y *yard) kernel() cudadrv.Function {
 	return f
 }
 
-// whole is an access of so many bytes of the arena.
+// whole returns an access of so many bytes of the arena.
 func (y *yard) whole(bytes int64, write bool) []cudadrv.Access {
 	return []cudadrv.Access{{Ptr: y.arena, Bytes: bytes, Write: write}}
 }
@@ -37,7 +37,7 @@ func (y *yard) launch(f cudadrv.Function, s cudadrv.Stream, accesses []cudadrv.A
 	require.NoError(y.t, y.LaunchKernelTouching(f, block, make([]byte, 8), s, accesses))
 }
 
-// joins orders the second stream behind the first.
+// joins orders the second stream after the first.
 func (y *yard) joins(second, first cudadrv.Stream) {
 	y.t.Helper()
 	e, err := y.EventCreate()
@@ -54,7 +54,7 @@ func TestKernelsThatSayWhatTheyTouch(t *testing.T) {
 	y.alloc(4096, y.one)
 	y.launch(f, y.one, y.whole(4096, true))
 	require.NoError(t, y.LaunchKernel(f, block, make([]byte, 8), y.two))
-	require.NoError(t, y.checker.Err(), "nobody knows what it touches")
+	require.NoError(t, y.checker.Err(), "its accesses are unknown")
 	require.Error(t, y.LaunchKernelTouching(f, block, nil, y.two, y.whole(4096, true)), "refused, and nothing was done")
 	require.NoError(t, y.checker.Err())
 	y.launch(f, y.two, y.whole(1, false))
@@ -65,7 +65,7 @@ func TestKernelsThatSayWhatTheyTouch(t *testing.T) {
 	assert.Contains(t, reports[0].Now.Place.String(), "compute_test.go")
 }
 
-// The order of launches alone counts, also where nobody knows what a kernel touches.
+// A launch counts for the order, even if its kernel's accesses are unknown.
 func TestKernelsWithoutAccessesAreInTheOrder(t *testing.T) {
 	y := newYard(t)
 	f := y.kernel()
@@ -181,7 +181,7 @@ func TestBlockingStreamsAreInTheOrderOfTheDefaultStream(t *testing.T) {
 	assert.Equal(t, []hazard.Kind{hazard.Race}, y.kinds())
 }
 
-// neighbours are two checked devices of one driver.
+// neighbours returns two checked devices of one driver.
 func neighbours(t *testing.T) (driver *hazard.Driver, first, second *hazard.Device) {
 	t.Helper()
 	driver = hazard.Wrap(sim.New(sim.Config{Devices: 2}))
@@ -247,7 +247,7 @@ func TestMemoryOfAnotherDevice(t *testing.T) {
 	require.NoError(t, second.Close())
 }
 
-// A place in a program is where the call was made, whatever the call.
+// A report's place in the program is the call, for every call.
 func TestPlacesOfLaunches(t *testing.T) {
 	y := newYard(t)
 	y.alloc(512, y.one)

@@ -38,13 +38,13 @@ func newDevice(inner cudadrv.Device, of *Driver, ordinal int, by Host) *Device {
 	return &Device{Device: intercept.Wrap(inner, silent{}), inner: inner, driver: of, checker: c, by: by}
 }
 
-// Checker is what is known of the device.
+// Checker returns the checker of the device.
 func (d *Device) Checker() *Checker { return d.checker }
 
 // unseen are the capabilities whose calls order work in ways that the checker does not see.
 const unseen = cudadrv.HostCalls
 
-// Info is the wrapped device's, without the capabilities that cannot be checked.
+// Info returns the wrapped device's Info, without the capabilities that cannot be checked.
 func (d *Device) Info() cudadrv.Info {
 	info := d.inner.Info()
 	info.Capabilities &^= unseen
@@ -74,10 +74,10 @@ func (d *Device) Kernel(s cudadrv.Stream, duration time.Duration, accesses ...Ac
 	}, accesses...)
 }
 
-// Launch is Kernel without accesses.
+// Launch queues a Kernel without accesses.
 func (d *Device) Launch(s cudadrv.Stream, duration time.Duration) error { return d.Kernel(s, duration) }
 
-// Now is the simulated device's time; zero where there is none.
+// Now returns the simulated device's time; zero if there is none.
 func (d *Device) Now() time.Duration {
 	if l, ok := d.inner.(launcher); ok {
 		return l.Now()
@@ -85,13 +85,13 @@ func (d *Device) Now() time.Duration {
 	return 0
 }
 
-// work submits work and books its accesses.
+// work submits work and records its accesses.
 func (d *Device) work(what string, s cudadrv.Stream, submit func() error, accesses ...Access) error {
 	from := site.Here(2)
 	return d.checker.call(submit, func() { d.checker.core.Work(s, what, from, accesses) })
 }
 
-// transfer is work of a memset or copy: over no bytes it is none.
+// transfer records a memset or copy, unless it has no bytes.
 func (d *Device) transfer(what string, s cudadrv.Stream, submit func() error, accesses ...Access) error {
 	from := site.Here(2)
 	return d.checker.call(submit, func() {
@@ -101,23 +101,23 @@ func (d *Device) transfer(what string, s cudadrv.Stream, submit func() error, ac
 	})
 }
 
-// MemsetD8Async is a write.
+// MemsetD8Async records a write.
 func (d *Device) MemsetD8Async(p cudadrv.Ptr, value byte, bytes int64, s cudadrv.Stream) error {
 	return d.transfer("memset", s, func() error { return d.inner.MemsetD8Async(p, value, bytes, s) }, Access{Ptr: p, Bytes: bytes, Write: true})
 }
 
-// MemcpyDtoDAsync is a read and a write.
+// MemcpyDtoDAsync records a read and a write.
 func (d *Device) MemcpyDtoDAsync(dst, src cudadrv.Ptr, bytes int64, s cudadrv.Stream) error {
 	return d.transfer("copy", s, func() error { return d.inner.MemcpyDtoDAsync(dst, src, bytes, s) },
 		Access{Ptr: src, Bytes: bytes}, Access{Ptr: dst, Bytes: bytes, Write: true})
 }
 
-// MemcpyHtoDAsync is a write of device memory. It may wait, and no other call is booked meanwhile.
+// MemcpyHtoDAsync records a write of device memory. It may wait, and blocks the recording of other calls.
 func (d *Device) MemcpyHtoDAsync(dst cudadrv.Ptr, src []byte, s cudadrv.Stream) error {
 	return d.transfer("copy from the host", s, func() error { return d.Device.MemcpyHtoDAsync(dst, src, s) }, Access{Ptr: dst, Bytes: int64(len(src)), Write: true})
 }
 
-// MemcpyDtoHAsync is a read of device memory. It may wait, and no other call is booked meanwhile.
+// MemcpyDtoHAsync records a read of device memory. It may wait, and blocks the recording of other calls.
 func (d *Device) MemcpyDtoHAsync(dst []byte, src cudadrv.Ptr, s cudadrv.Stream) error {
 	return d.transfer("copy to the host", s, func() error { return d.Device.MemcpyDtoHAsync(dst, src, s) }, Access{Ptr: src, Bytes: int64(len(dst))})
 }
@@ -141,7 +141,7 @@ func (d *Device) StreamDestroy(s cudadrv.Stream) error {
 	return d.checker.call(func() error { return d.inner.StreamDestroy(s) }, func() { d.checker.core.StreamDestroyed(s) })
 }
 
-// StreamQuery orders what this side does later behind the stream's work, where that is over.
+// StreamQuery orders this side's later work after the stream's work, if that has finished.
 func (d *Device) StreamQuery(s cudadrv.Stream) (over bool, err error) {
 	err = d.checker.call(func() (err error) { over, err = d.inner.StreamQuery(s); return err }, func() {
 		if over {
@@ -151,18 +151,18 @@ func (d *Device) StreamQuery(s cudadrv.Stream) (over bool, err error) {
 	return over, err
 }
 
-// StreamSynchronize orders what both sides do later behind the work that the stream has now: the allocator
-// synchronises streams where it says so, and a program may rely on that.
+// StreamSynchronize orders later work of both sides after the work that the stream has now: the allocator documents which calls
+// synchronise streams, and a program may rely on that.
 func (d *Device) StreamSynchronize(s cudadrv.Stream) error {
 	return d.wait(Program, func() core.Clock { return d.checker.core.StreamPoint(s) }, func() error { return d.inner.StreamSynchronize(s) })
 }
 
-// CtxSynchronize orders what both sides do later behind all work that there is now.
+// CtxSynchronize orders later work of both sides after all work so far.
 func (d *Device) CtxSynchronize() error {
 	return d.wait(Program, d.all, d.inner.CtxSynchronize)
 }
 
-// all is the point behind all work.
+// all returns the point after all work.
 func (d *Device) all() core.Clock { return d.checker.core.DevicePoint() }
 
 // wait makes a call that waits for a point.
@@ -175,7 +175,7 @@ func (d *Device) wait(by Host, point func() core.Clock, call func() error) error
 	return nil
 }
 
-// StreamWaitEvent orders a stream's later work behind what the event stands for.
+// StreamWaitEvent orders a stream's later work after the event's point.
 func (d *Device) StreamWaitEvent(s cudadrv.Stream, e cudadrv.Event) error {
 	return d.checker.call(func() error { return d.inner.StreamWaitEvent(s, e) }, func() { d.checker.core.StreamWaits(s, e) })
 }
@@ -190,7 +190,7 @@ func (d *Device) EventRecord(e cudadrv.Event, s cudadrv.Stream) error {
 	return d.checker.call(func() error { return d.inner.EventRecord(e, s) }, func() { d.checker.core.EventRecorded(e, s) })
 }
 
-// EventQuery orders what this side does later behind what the event stands for, where that is over.
+// EventQuery orders this side's later work after the event's point, if the event has passed.
 func (d *Device) EventQuery(e cudadrv.Event) (passed bool, err error) {
 	err = d.checker.call(func() (err error) { passed, err = d.inner.EventQuery(e); return err }, func() {
 		if passed {
@@ -200,7 +200,7 @@ func (d *Device) EventQuery(e cudadrv.Event) (passed bool, err error) {
 	return passed, err
 }
 
-// EventSynchronize orders what this side does later behind what the event stands for.
+// EventSynchronize orders this side's later work after the event's point.
 func (d *Device) EventSynchronize(e cudadrv.Event) error {
 	return d.wait(d.by, func() core.Clock { return d.checker.core.EventPoint(e) }, func() error { return d.inner.EventSynchronize(e) })
 }

@@ -14,25 +14,25 @@ var (
 // Driver is a driver whose devices are checked. Make one with Wrap.
 type Driver struct {
 	inner    cudadrv.Driver
-	mu       sync.Mutex // guards what follows
+	mu       sync.Mutex // guards the fields below
 	checkers map[int]*Checker
 }
 
-// Wrap makes a driver that behaves as inner and watches what is done with it. It makes no call.
+// Wrap returns a driver that behaves as inner and checks its calls. It makes no call.
 func Wrap(inner cudadrv.Driver) *Driver {
 	return &Driver{inner: inner, checkers: map[int]*Checker{}}
 }
 
-// Name is the wrapped driver's.
+// Name returns the wrapped driver's name.
 func (d *Driver) Name() string { return d.inner.Name() }
 
-// DeviceCount is the wrapped driver's.
+// DeviceCount returns the wrapped driver's count.
 func (d *Driver) DeviceCount() (int, error) { return d.inner.DeviceCount() }
 
 // Open opens a device for the program; see View.
 func (d *Driver) Open(ordinal int) (cudadrv.Device, error) { return d.open(ordinal, Program) }
 
-// View is Open with the methods of this package's Device. The caller closes it.
+// View opens a device with the methods of this package's Device. The caller closes it.
 func (d *Driver) View(ordinal int) (*Device, error) {
 	inner, err := d.inner.Open(ordinal)
 	if err != nil {
@@ -41,10 +41,10 @@ func (d *Driver) View(ordinal int) (*Device, error) {
 	return newDevice(inner, d, ordinal, Program), nil
 }
 
-// Allocator is the same driver for the allocator: what is mapped through it is handed out in buffers.
+// Allocator returns the same driver for the allocator: memory mapped through it is used by buffers.
 func (d *Driver) Allocator() cudadrv.Driver { return &door{d} }
 
-// Checker is what is known of the device with that ordinal. It outlives the device.
+// Checker returns the checker of the device with that ordinal. It outlives the device.
 func (d *Driver) Checker(ordinal int) *Checker {
 	d.mu.Lock()
 	defer d.mu.Unlock()

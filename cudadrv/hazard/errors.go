@@ -11,7 +11,7 @@ type Error struct {
 	Count   uint64   // how many times hazards showed
 }
 
-// Error is all reports, a paragraph each, behind a line that says how many there are.
+// Error lists all reports, a paragraph each, after a line with their number.
 func (e *Error) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "hazard: %d hazards of %d kinds and places", e.Count, len(e.Reports))

@@ -9,7 +9,7 @@ import (
 
 var _ cudadrv.Graphs = (*Device)(nil)
 
-// StreamBeginCapture has the accesses of the stream's work go to the graph.
+// StreamBeginCapture records later accesses of the stream's work in the graph.
 func (d *Device) StreamBeginCapture(s cudadrv.Stream, mode cudadrv.CaptureMode) error {
 	return d.checker.call(func() error { return d.Device.StreamBeginCapture(s, mode) }, func() { d.checker.core.CaptureBegan(s) })
 }
@@ -21,7 +21,7 @@ func (d *Device) StreamEndCapture(s cudadrv.Stream) (g cudadrv.Graph, err error)
 		switch {
 		case err == nil:
 			d.checker.core.CaptureEnded(s, g)
-		case errors.Is(err, cudadrv.CaptureUnmatched): // it goes on
+		case errors.Is(err, cudadrv.CaptureUnmatched): // the capture continues
 		default:
 			d.checker.core.CaptureDropped(s)
 		}
@@ -41,14 +41,14 @@ func (d *Device) GraphDestroy(g cudadrv.Graph) error {
 	return d.checker.call(func() error { return d.Device.GraphDestroy(g) }, func() { d.checker.core.GraphDestroyed(g) })
 }
 
-// GraphInstantiate makes a graph whose launches touch what was captured.
+// GraphInstantiate makes an executable graph whose launches make the captured accesses.
 func (d *Device) GraphInstantiate(g cudadrv.Graph) (x cudadrv.GraphExec, err error) {
 	err = d.checker.call(func() (err error) { x, err = d.Device.GraphInstantiate(g); return err },
 		func() { d.checker.core.GraphInstantiated(g, x) })
 	return x, err
 }
 
-// GraphExecUpdate gives x the accesses of the graph.
+// GraphExecUpdate replaces the accesses of x by the graph's.
 func (d *Device) GraphExecUpdate(x cudadrv.GraphExec, g cudadrv.Graph) error {
 	return d.checker.call(func() error { return d.Device.GraphExecUpdate(x, g) }, func() { d.checker.core.GraphUpdated(x, g) })
 }
@@ -59,7 +59,7 @@ func (d *Device) GraphExecKernelNodeSetParams(x cudadrv.GraphExec, n cudadrv.Gra
 		func() { d.checker.core.NodeChanged(x, n) })
 }
 
-// KernelNodeSetParamsTouching is GraphExecKernelNodeSetParams of a kernel that reads and writes these ranges, and nothing else.
+// KernelNodeSetParamsTouching sets the launch of a kernel that reads and writes only these ranges.
 func (d *Device) KernelNodeSetParamsTouching(x cudadrv.GraphExec, n cudadrv.GraphNode, f cudadrv.Function, g cudadrv.Geometry, params []byte, accesses []cudadrv.Access) error {
 	from := site.Here(1)
 	return d.checker.call(func() error {
@@ -70,7 +70,7 @@ func (d *Device) KernelNodeSetParamsTouching(x cudadrv.GraphExec, n cudadrv.Grap
 	}, func() { d.checker.core.NodeTouches(x, n, from, accesses) })
 }
 
-// GraphLaunch touches what the graph's nodes touch.
+// GraphLaunch makes the accesses of the graph's nodes.
 func (d *Device) GraphLaunch(x cudadrv.GraphExec, s cudadrv.Stream) error {
 	from := site.Here(1)
 	return d.checker.call(func() error { return d.Device.GraphLaunch(x, s) }, func() { d.checker.core.GraphLaunched(x, s, from) })

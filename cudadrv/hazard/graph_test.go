@@ -13,7 +13,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/site"
 )
 
-// captured captures what f does with stream one.
+// captured captures f's work on stream one.
 func (y *yard) captured(f func()) cudadrv.Graph {
 	y.t.Helper()
 	require.NoError(y.t, y.StreamBeginCapture(y.one, cudadrv.CaptureRelaxed))
@@ -31,7 +31,7 @@ func (y *yard) graph(f func()) cudadrv.GraphExec {
 	return x
 }
 
-// What a caller does between two launches of a graph that writes a buffer, and what is reported of the second.
+// A caller's work between two launches of a graph that writes a buffer, and the report of the second.
 func TestWhatIsSeenOfAGraph(t *testing.T) {
 	for name, c := range map[string]struct {
 		between func(y *yard)
@@ -99,7 +99,7 @@ func TestACaptureTouchesNothing(t *testing.T) {
 	require.NoError(t, y.checker.Err())
 }
 
-// Launches of one graph are one after the other, on whatever streams; later work of the streams is behind them.
+// Launches of one graph run one after the other, on any stream; later work of the streams follows them.
 func TestLaunchesOfAGraphAreInOrder(t *testing.T) {
 	y := newYard(t)
 	y.alloc(4096, y.one)
@@ -143,9 +143,9 @@ func TestARaceInsideAGraph(t *testing.T) {
 			}
 			before := len(y.kinds())
 			require.NoError(t, y.GraphLaunch(x, y.one))
-			assert.Len(t, y.kinds(), before, "nothing more is told of each launch")
+			assert.Len(t, y.kinds(), before, "no further report of each launch")
 			y.writes(y.two, 1)
-			assert.Len(t, y.kinds(), before+1, "the second stream is not captured any more, and its work not behind the launch")
+			assert.Len(t, y.kinds(), before+1, "the second stream is not captured any more, and its work does not wait for the launch")
 		})
 	}
 }
@@ -174,10 +174,10 @@ func TestAGraphWithNewParameters(t *testing.T) {
 			require.NoError(t, y.GraphExecKernelNodeSetParams(x, nodes[0], f, block, make([]byte, 8)))
 			require.NoError(t, y.GraphLaunch(x, y.one))
 			y.writes(y.two, 8)
-			require.NoError(t, y.checker.Err(), "what the kernel touches is not known any more")
+			require.NoError(t, y.checker.Err(), "the kernel's accesses are not known any more")
 			y.writes(y.two, 8192)
 			if ask {
-				assert.Equal(t, []hazard.Kind{hazard.Race}, y.kinds(), "what the memset touches is")
+				assert.Equal(t, []hazard.Kind{hazard.Race}, y.kinds(), "the memset's accesses are known")
 			} else {
 				assert.Empty(t, y.kinds())
 			}
@@ -197,7 +197,7 @@ func TestAGraphWithNewParameters(t *testing.T) {
 			require.NoError(t, y.GraphExecUpdate(x, y.captured(work)))
 			require.NoError(t, y.GraphLaunch(x, y.one))
 			y.writes(y.two, 8)
-			assert.Len(t, y.kinds(), before+1, "the update says it anew")
+			assert.Len(t, y.kinds(), before+1, "the update declares them again")
 		})
 	}
 }
@@ -231,7 +231,7 @@ func TestALaunchInACapture(t *testing.T) {
 	assert.Equal(t, []hazard.Kind{hazard.UseAfterFree}, y.kinds())
 }
 
-// A capture that another thread has ended is over: what its stream is told runs.
+// A capture that another thread has ended is over: later work of its stream runs.
 func TestACaptureEndedOnTheWrongThread(t *testing.T) {
 	y := newYard(t)
 	y.alloc(4096, y.one)
@@ -259,7 +259,7 @@ func TestACaptureThatFails(t *testing.T) {
 	y.joins(y.two, y.one)
 	_, err := y.StreamEndCapture(y.two)
 	require.ErrorIs(t, err, cudadrv.CaptureUnmatched)
-	require.Error(t, y.Kernel(y.one, time.Second, hazard.Access{Ptr: 0x10, Bytes: 1}), "it is invalid, and goes on")
+	require.Error(t, y.Kernel(y.one, time.Second, hazard.Access{Ptr: 0x10, Bytes: 1}), "it is invalid, and continues")
 	_, err = y.StreamEndCapture(y.one)
 	require.ErrorIs(t, err, cudadrv.CaptureBroken)
 	require.NoError(t, y.checker.Err())
@@ -311,8 +311,8 @@ func TestGraphsPastTheChecker(t *testing.T) {
 	require.NoError(t, y.checker.Err())
 }
 
-// A graph that keeps its memory is launched after its buffers were freed, and uses again what a hold has; but memory that another buffer
-// has got is not its own.
+// A graph that keeps its memory may be launched after its buffers were freed, and may reuse memory of its hold, but not memory
+// of a new buffer.
 func TestWhatIsSeenOfAGraphThatKeepsItsMemory(t *testing.T) {
 	for name, c := range map[string]struct {
 		between func(y *yard)
@@ -362,7 +362,7 @@ func TestWhatIsSeenOfAGraphThatKeepsItsMemory(t *testing.T) {
 func TestArgumentsOfANodeAreAccesses(t *testing.T) {
 	for name, c := range map[string]struct {
 		ordered bool
-		second  cudadrv.Ptr // what the other stream writes, from the begin of the buffer on
+		second  cudadrv.Ptr // written by the other stream, from the begin of the buffer on
 		want    []hazard.Kind
 	}{
 		"the new argument":           {false, 4096, []hazard.Kind{hazard.Race}},

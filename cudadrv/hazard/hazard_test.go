@@ -218,7 +218,7 @@ func TestWhatIsToldAtOnce(t *testing.T) {
 	assert.Len(t, told, 1)
 }
 
-// With the last view the device forgets its memory, and so does the checker; what was found stays.
+// The last Close forgets the device's memory, in the checker too; reports stay.
 func TestTheLastClose(t *testing.T) {
 	y := newYard(t)
 	y.alloc(512, y.one)
@@ -286,7 +286,7 @@ type ableDevice struct{ cudadrv.Device }
 
 func (ableDevice) Info() cudadrv.Info { return cudadrv.Info{Capabilities: ^cudadrv.Capability(0)} }
 
-// What would order work unseen is no capability of a checked device; the rest is.
+// A checked device lacks the capabilities whose order it cannot see; it has all others.
 func TestCapabilities(t *testing.T) {
 	dev, err := hazard.Wrap(able{sim.New(sim.Config{})}).Allocator().Open(0)
 	require.NoError(t, err)

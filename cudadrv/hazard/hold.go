@@ -4,17 +4,17 @@ import "github.com/go-vram/vram/cudadrv"
 
 var _ cudadrv.CheckedHolds = (*Device)(nil)
 
-// HoldBegins says that what is allocated on a stream stays with graphs, freed or not.
+// HoldBegins declares that memory allocated on a stream stays with graphs, freed or not.
 func (d *Device) HoldBegins(s cudadrv.Stream) {
 	_ = d.checker.call(func() error { return nil }, func() { d.checker.core.HoldBegan(s) })
 }
 
-// HoldEnds ends that: no graph that has the memory is launched any more.
+// HoldEnds declares that no graph with the memory is launched any more.
 func (d *Device) HoldEnds(s cudadrv.Stream) {
 	_ = d.checker.call(func() error { return nil }, func() { d.checker.core.HoldEnded(s) })
 }
 
-// GraphKeeps says that the memory of a graph is nobody else's until it is destroyed, also where its buffers are freed meanwhile.
+// GraphKeeps declares that the memory of a graph is not reused until it is destroyed, even if its buffers are freed.
 func (d *Device) GraphKeeps(x cudadrv.GraphExec) {
 	_ = d.checker.call(func() error { return nil }, func() { d.checker.core.GraphKeeps(x) })
 }

@@ -8,27 +8,26 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// counter is told of each call by the interceptor. The mark of a call is the clock when it began.
+// counter is the interceptor's hook. The mark of a call is the clock when it began.
 type counter struct {
 	modelled cudadrv.Modelled // nil: the wall clock
 	epoch    time.Time        // the wall clock's zero
 
-	// attributed is the modelled time up to which every nanosecond has been given to a call, or was spent
-	// by others while no call of this meter was under way. It only grows.
+	// attributed is the modelled time up to which every nanosecond was assigned to a call, or was spent by others while this
+	// meter had no call in progress. It only grows.
 	attributed atomic.Int64
 	underWay   atomic.Int64 // calls between Before and After
 	figures    [call.Count]figures
 }
 
-// figures are those of one function. Functions share cache lines: a call costs a hundred times what
-// that can.
+// figures are the counts of one function. Functions share cache lines: a call costs a hundred times more than that can.
 type figures struct {
 	calls    atomic.Uint64
 	failures atomic.Uint64
 	nanos    atomic.Int64
 }
 
-// clock is the time that calls are measured in.
+// clock returns the time that calls are measured in.
 func (c *counter) clock() int64 {
 	if c.modelled != nil {
 		return int64(c.modelled.ModelledTime())
@@ -36,9 +35,8 @@ func (c *counter) clock() int64 {
 	return int64(time.Since(c.epoch))
 }
 
-// Before notes when the call begins. What others spent before the first of several calls under way is
-// nobody's: the clock is read before the call counts as under way, so that nothing that a later call
-// spends is passed over.
+// Before notes the begin of the call. Time of others before the first of several overlapping calls is not counted: the clock is
+// read before the call counts as in progress, so that the time of a later call is not skipped.
 func (c *counter) Before(call.Call) (began int64, err error) {
 	began = c.clock()
 	if c.modelled != nil && c.underWay.Add(1) == 1 {
@@ -47,7 +45,7 @@ func (c *counter) Before(call.Call) (began int64, err error) {
 	return began, nil
 }
 
-// After books the call. Modelled time is attributed before the call counts as over.
+// After counts the call. Modelled time is attributed before the call counts as over.
 func (c *counter) After(function call.Call, began int64, failed bool) {
 	f := &c.figures[function]
 	f.calls.Add(1)

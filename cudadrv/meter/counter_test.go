@@ -15,8 +15,8 @@ type clock struct{ now time.Duration }
 
 func (c *clock) ModelledTime() time.Duration { return c.now }
 
-// All time in which any call was under way is some call's, and none is two calls': also that before the second of two calls
-// which overlap began. What passes between calls is nobody's.
+// All time with a call in progress is counted for exactly one call, also the time before the second of two overlapping calls
+// began. Time between calls is not counted.
 func TestTimeOfOverlappingCallsIsSomebodys(t *testing.T) {
 	now := &clock{now: 100}
 	c := &counter{modelled: now}

@@ -5,7 +5,7 @@
 //
 // # Concurrency properties
 //
-// All methods may be called from any goroutine. Counting takes no lock and no heap allocation: atomic
-// additions beside each call. Figures are read one by one while calls go on, so that a sum and its
-// parts may be a call apart; they agree when no call is under way.
+// All methods may be called from any goroutine. Counting takes no lock and no heap allocation: atomic additions around each
+// call. Figures are read one by one during calls, so that a sum and its parts may be a call apart; they agree when no call is
+// in progress.
 package meter

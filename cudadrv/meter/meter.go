@@ -27,7 +27,7 @@ func New(dev cudadrv.Device) *Device {
 	return d
 }
 
-// ProgramView is the device behind: calls of the program are not counted.
+// ProgramView returns the wrapped device: calls of the program are not counted.
 func (d *Device) ProgramView() cudadrv.Device { return cudadrv.ProgramView(d.Inner()) }
 
 // CallStats are the figures of one function.
@@ -38,7 +38,7 @@ type CallStats struct {
 	Time     time.Duration `json:"-"`
 }
 
-// String has the function, its calls and their time.
+// String includes the function, its calls and their time.
 func (c CallStats) String() string {
 	text := fmt.Sprintf("%s: %d in %v", c.Func, c.Calls, c.Time)
 	if c.Failures > 0 {
@@ -56,7 +56,7 @@ func (c CallStats) MarshalJSON() ([]byte, error) {
 	}{plain(c), c.Time.Seconds()})
 }
 
-// Calls is how many calls have returned since New, failed ones included.
+// Calls returns the number of finished calls since New, failed ones included.
 func (d *Device) Calls() uint64 {
 	sum := uint64(0)
 	for i := range d.counter.figures {
@@ -65,7 +65,7 @@ func (d *Device) Calls() uint64 {
 	return sum
 }
 
-// Time is the sum of the calls' time since New. Wall-clock time of calls at the same time adds up.
+// Time returns the sum of the calls' time since New. Wall-clock time of calls at the same time adds up.
 func (d *Device) Time() time.Duration {
 	sum := int64(0)
 	for i := range d.counter.figures {
@@ -77,12 +77,12 @@ func (d *Device) Time() time.Duration {
 // Modelled reports whether the time is modelled.
 func (d *Device) Modelled() bool { return d.counter.modelled != nil }
 
-// ByCall are the figures by function, in the order of cudadrv's interface. Functions that were never
+// ByCall returns the figures by function, in the order of cudadrv's interface. Functions that were never
 // called are absent.
 //
-// A device's modelled time is one sum, from which calls get what is added while they run. Where calls
-// overlap, each nanosecond goes to one of them: the sum stays exact, the split need not. Calls past the
-// meter count only where they overlap one of its own.
+// A device's modelled time is one sum, and a call is assigned the growth of the sum while it runs. If calls overlap, each
+// nanosecond is assigned to one of them: the sum stays exact, the split need not. Calls past the meter count only if they
+// overlap one of its own.
 func (d *Device) ByCall() []CallStats {
 	all := make([]CallStats, 0, len(d.counter.figures))
 	for i := range d.counter.figures {

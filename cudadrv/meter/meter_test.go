@@ -93,7 +93,7 @@ func TestWallClockTime(t *testing.T) {
 	})
 }
 
-// Whatever overlaps, each nanosecond of modelled time is counted once.
+// Each nanosecond of modelled time is counted once, with any overlap of calls.
 func TestModelledTimeOfOverlappingCallsIsCountedOnce(t *testing.T) {
 	drv, dev := open(t, sim.Config{})
 	start := drv.Device(0).ModelledTime()

@@ -7,9 +7,9 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// Audit goes through the books of the GPU and says everything that does not add up: bytes in use against
-// handles and plain allocations, mappings against each other, their reservations and handles,
-// streams against the device's queue. It takes time in proportion to what there is.
+// Audit checks the GPU's bookkeeping and reports every inconsistency: bytes in use against handles and plain allocations,
+// mappings against each other, their reservations and handles, streams against the device's queue. Its time is proportional to
+// the number of objects.
 func (d *Device) Audit() error {
 	g := d.gpu
 	g.mu.Lock()

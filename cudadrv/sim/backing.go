@@ -11,18 +11,17 @@ import (
 // ErrNoBytes says that this system has no memory that can be mapped in two places, so that Config.Bytes cannot be had.
 var ErrNoBytes = errors.New("sim: real bytes need Linux on amd64, arm64, loong64, ppc64le or riscv64")
 
-// backing is the host memory behind the addresses of a GPU: one file without a name that holds the bytes of all
-// handles, and ranges of host addresses that stand for reservations. What is mapped at a device address is
-// mapped at the same distance from the start of the range, so that bytes follow their handle. It is used under the
-// GPU's mutex.
+// backing is the host memory of a GPU's addresses: one file without a name that holds the bytes of all handles, and ranges of
+// host addresses that stand for reservations. A mapping at a device address is mapped at the same offset in the host range, so
+// that bytes follow their handle. It is used under the GPU's mutex.
 type backing interface {
-	// reserve takes host addresses with nothing behind them; they cost no memory.
+	// reserve reserves host addresses; they cost no memory.
 	reserve(bytes int64) (unsafe.Pointer, error)
 	// allocate takes host addresses with zeroed memory of their own.
 	allocate(bytes int64) (unsafe.Pointer, error)
-	// release gives back what reserve or allocate took.
+	// release returns memory of reserve or allocate.
 	release(base unsafe.Pointer, bytes int64) error
-	// show maps a part of the file into a reserved range, hide leaves nothing behind that part of it.
+	// show maps a part of the file into a reserved range, hide unmaps that part of it.
 	show(at unsafe.Pointer, bytes, offsetBytes int64) error
 	hide(at unsafe.Pointer, bytes int64) error
 	// empty gives the memory of a part of the file back; it reads as zeros then.
@@ -31,7 +30,7 @@ type backing interface {
 	close() error
 }
 
-// hostFailed is the error of a call that the host's operating system refused.
+// hostFailed returns the error of a call that the host's operating system refused.
 func hostFailed(c call.Call, err error) error {
 	if err == nil {
 		return nil
@@ -39,7 +38,7 @@ func hostFailed(c call.Call, err error) error {
 	return fail(c, cudadrv.OperatingSystem, "host memory: %v", err)
 }
 
-// back gives a new region its host addresses: a plain allocation has memory there at once.
+// back reserves the host addresses of a new region. A plain allocation gets memory at once.
 func (g *gpu) back(c call.Call, r *region) (err error) {
 	if g.backing == nil {
 		return nil
@@ -52,7 +51,7 @@ func (g *gpu) back(c call.Call, r *region) (err error) {
 	return hostFailed(c, err)
 }
 
-// unback gives the host addresses of a region back that is no longer in the books.
+// unback releases the host addresses of a region that was removed.
 func (g *gpu) unback(c call.Call, r *region) error {
 	if g.backing == nil {
 		return nil
@@ -75,7 +74,7 @@ func (g *gpu) place(c call.Call, h *handle) error {
 	return nil
 }
 
-// unplace gives the memory of a handle back that nobody has and that is mapped nowhere.
+// unplace frees the memory of a released handle without mappings.
 func (g *gpu) unplace(c call.Call, h *handle) error {
 	if g.backing == nil {
 		return nil
@@ -92,7 +91,7 @@ func (g *gpu) show(c call.Call, r *region, p cudadrv.Ptr, h *handle) error {
 	return hostFailed(c, g.backing.show(r.hostAt(p), h.bytes, h.offsetBytes))
 }
 
-// hide leaves nothing behind [p, p+bytes) of the reservation.
+// hide unmaps the host memory of [p, p+bytes) of the reservation.
 func (g *gpu) hide(c call.Call, r *region, p cudadrv.Ptr, bytes int64) error {
 	if g.backing == nil {
 		return nil
@@ -100,10 +99,10 @@ func (g *gpu) hide(c call.Call, r *region, p cudadrv.Ptr, bytes int64) error {
 	return hostFailed(c, g.backing.hide(r.hostAt(p), bytes))
 }
 
-// hostAt is the host address that stands for p, which is inside the region.
+// hostAt returns the host address that stands for p, which is inside the region.
 func (r *region) hostAt(p cudadrv.Ptr) unsafe.Pointer { return unsafe.Add(r.host, uint64(p-r.start)) }
 
-// bytesAt are the bytes behind [p, p+bytes). ok is false where some of them are not accessible.
+// bytesAt returns the bytes at [p, p+bytes). ok is false if some of them are not accessible.
 func (g *gpu) bytesAt(p cudadrv.Ptr, bytes int64) (b []byte, ok bool) {
 	if m := g.pinned.around(p, bytes); m != nil {
 		offset := int64(p - m.start)
@@ -115,7 +114,7 @@ func (g *gpu) bytesAt(p cudadrv.Ptr, bytes int64) (b []byte, ok bool) {
 	return unsafe.Slice((*byte)(g.regionAt(p).hostAt(p)), bytes), true
 }
 
-// loseBytes gives all host memory back: the last view of the GPU is closed.
+// loseBytes frees all host memory: the last view of the GPU is closed.
 func (g *gpu) loseBytes() error {
 	if g.backing == nil {
 		return nil

@@ -9,8 +9,7 @@ import (
 	"unsafe"
 )
 
-// memfd is a backing of the kernel's memory. Pages that nobody wrote to cost nothing, so a device may be larger than the host's
-// memory.
+// memfd is a backing of the kernel's memory. Unwritten pages cost nothing, so a device may be larger than the host's memory.
 type memfd struct{ fd int }
 
 // newBacking makes the file. It has all the length that a file can need: its holes are free.
@@ -31,7 +30,7 @@ func newBacking() (backing, error) {
 	return memfd{int(fd)}, nil
 }
 
-// memfdCreate is the number of the system call, which package syscall does not have on all of these processors.
+// memfdCreate returns the number of the system call, which package syscall does not have on all of these processors.
 func memfdCreate() uintptr {
 	switch runtime.GOARCH {
 	case "amd64":

@@ -5,8 +5,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// BeginCapture is StreamBeginCapture in relaxed mode for tests, whose graph is a value with methods of its own. It is no
-// call that is counted, and costs nothing.
+// BeginCapture begins a capture in relaxed mode for tests, whose graph is a value with methods of its own. It is not counted,
+// and costs nothing.
 func (d *Device) BeginCapture(s cudadrv.Stream) error {
 	g := d.gpu
 	g.mu.Lock()
@@ -33,11 +33,10 @@ func (g *gpu) beginCapture(s cudadrv.Stream, mode cudadrv.CaptureMode) error {
 	return nil
 }
 
-// EndCapture ends the capture that began with s, and that of the streams that have joined it. Its error is
-// CUDA_ERROR_STREAM_CAPTURE_INVALIDATED where a call in between was none that can be captured,
-// CUDA_ERROR_STREAM_CAPTURE_UNJOINED where s was not made to wait for all work of the others,
-// CUDA_ERROR_STREAM_CAPTURE_UNMATCHED for one of the others, which invalidates the capture and does not end it, and
-// CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD where a thread began the capture that is not the calling one: it has ended then.
+// EndCapture ends the capture that began with s, for all streams that have joined it. Errors:
+// CUDA_ERROR_STREAM_CAPTURE_INVALIDATED after a call that cannot be captured, CUDA_ERROR_STREAM_CAPTURE_UNJOINED if s does not
+// wait for all work of the others, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED for one of the others, which invalidates the capture
+// without ending it, and CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD if another thread began the capture: it has ended then.
 func (d *Device) EndCapture(s cudadrv.Stream) (*Graph, error) {
 	g := d.gpu
 	g.mu.Lock()
@@ -70,8 +69,8 @@ func (g *gpu) endCapture(s cudadrv.Stream) (*Graph, error) {
 	return k.graph, nil
 }
 
-// LaunchGraph queues the work of a graph on a stream, one after the other, for tests: nobody instantiates it. It is no
-// call that is counted, and costs nothing.
+// LaunchGraph queues the work of a graph on a stream, one after the other, for tests, without instantiating it. It is not
+// counted, and costs nothing.
 func (d *Device) LaunchGraph(graph *Graph, s cudadrv.Stream) error {
 	const c = call.GraphLaunch
 	g := d.gpu

@@ -42,7 +42,7 @@ func (m *byAddress[V]) locate(p cudadrv.Ptr) (c, i int, ok bool) {
 	return c, i, true
 }
 
-// floor is the entry with the greatest key up to p.
+// floor returns the entry with the greatest key up to p.
 func (m *byAddress[V]) floor(p cudadrv.Ptr) (key cudadrv.Ptr, value V, ok bool) {
 	c, i, ok := m.locate(p)
 	if !ok {
@@ -51,7 +51,7 @@ func (m *byAddress[V]) floor(p cudadrv.Ptr) (key cudadrv.Ptr, value V, ok bool) 
 	return m.chunks[c].keys[i], m.chunks[c].values[i], true
 }
 
-// at is the entry with exactly this key.
+// at returns the entry with exactly this key.
 func (m *byAddress[V]) at(p cudadrv.Ptr) (V, bool) {
 	key, value, ok := m.floor(p)
 	if !ok || key != p {
@@ -61,7 +61,7 @@ func (m *byAddress[V]) at(p cudadrv.Ptr) (V, bool) {
 	return value, true
 }
 
-// from walks the entries with keys from p on, upwards. The map must not change meanwhile.
+// from iterates over the entries with keys from p upwards. The map must not change during the iteration.
 func (m *byAddress[V]) from(p cudadrv.Ptr) iter.Seq2[cudadrv.Ptr, V] {
 	return func(yield func(cudadrv.Ptr, V) bool) {
 		c, i, ok := m.locate(p)
@@ -101,8 +101,8 @@ func (m *byAddress[V]) put(p cudadrv.Ptr, value V) {
 	ch.values = slices.Insert(ch.values, i+1, value)
 }
 
-// makeRoom splits the full chunk c and says where the place behind its entry i is now. Behind the
-// last entry of all a new chunk begins, so that filling upwards leaves full chunks.
+// makeRoom splits the full chunk c and returns the place after its entry i. After the last entry of the map it begins a new
+// chunk, so that filling upwards leaves full chunks.
 func (m *byAddress[V]) makeRoom(c, i int) (chunkIndex, entry int) {
 	upper := newChunk[V]()
 	m.chunks = slices.Insert(m.chunks, c+1, upper)
@@ -139,7 +139,7 @@ func (m *byAddress[V]) drop(p cudadrv.Ptr) {
 	}
 }
 
-// check says which part of the invariant does not hold.
+// check returns the violated part of the invariant.
 func (m *byAddress[V]) check() error {
 	count, last := 0, cudadrv.Ptr(0)
 	for c, ch := range m.chunks {

@@ -14,7 +14,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// user is what was done to a place last.
+// user is the last use of a place.
 type user struct {
 	write  cudadrv.Event
 	reads  []cudadrv.Event
@@ -22,8 +22,8 @@ type user struct {
 	want   []byte
 }
 
-// TestOrderedWorkIsAsIfDoneAtOnce queues work that is ordered where it must be, in whatever streams, and wants the bytes that the same
-// work leaves when each piece is done before the next one. Handles change places meanwhile.
+// TestOrderedWorkIsAsIfDoneAtOnce queues work on several streams, with the necessary order, and expects the bytes that the same
+// work leaves when done one piece at a time. Handles move between places.
 func TestOrderedWorkIsAsIfDoneAtOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const page, count = 64 << 10, 4
@@ -63,7 +63,7 @@ func TestOrderedWorkIsAsIfDoneAtOnce(t *testing.T) {
 				ok(dev.StreamWaitEvent(s, e))
 			}
 		}
-		// work orders s behind what was done to the places, and them behind it.
+		// work orders s after the earlier work on the places, and later work on them after s.
 		work := func(write, read *user, do func(s cudadrv.Stream) error) {
 			s := rapid.SampledFrom(streams).Draw(t, "stream")
 			wait(s, write.write)

@@ -30,7 +30,7 @@ func TestConformanceWithBytes(t *testing.T) {
 	}
 }
 
-// rig is a device with bytes, some memory that the host reads into, and what everybody wants of it.
+// rig is a device with bytes, some memory that the host reads into, and the expected contents.
 type rig struct {
 	t    *testing.T
 	dev  *sim.Device
@@ -58,7 +58,7 @@ func (r *rig) plain(bytes int64) cudadrv.Ptr {
 	return p
 }
 
-// read is the byte at p, read on a stream of its own that waits for nobody.
+// read returns the byte at p, read on a stream of its own that waits for nobody.
 func (r *rig) read(p cudadrv.Ptr) byte {
 	r.t.Helper()
 	s := newStream(r.t, r.dev)
@@ -80,7 +80,7 @@ func TestWorkRunsInItsTime(t *testing.T) {
 	assert.EqualValues(t, 7, r.read(p+last))
 	require.NoError(t, r.dev.StreamDestroy(s))
 
-	// What the host reads into changes when the copy runs.
+	// The host memory changes when the copy runs.
 	late := newStream(t, r.dev)
 	require.NoError(t, r.dev.Launch(late, ms))
 	require.NoError(t, r.dev.MemcpyDtoHAsync(r.host[1:3], p, late))
@@ -89,7 +89,7 @@ func TestWorkRunsInItsTime(t *testing.T) {
 	r.dev.Advance(ms)
 	assert.Equal(t, []byte{7, 7, 0}, r.host[1:4])
 
-	// What the host writes from is read when the copy runs, where it is page-locked.
+	// Page-locked host memory is read when the copy runs.
 	require.NoError(t, r.dev.Launch(late, ms))
 	require.NoError(t, r.dev.MemcpyHtoDAsync(p, r.host[:2], late))
 	r.host[0] = 9
@@ -158,7 +158,7 @@ func TestWorkOnMemoryThatIsGone(t *testing.T) {
 	assert.Equal(t, before, holdings(t))
 }
 
-// Whoever sees the end of work whose memory is gone sees what became of it: no query says that all is well.
+// A call that finds the end of work on freed memory reports its failure: no query returns success.
 func TestAQueryTellsOfWorkOnMemoryThatIsGone(t *testing.T) {
 	for name, query := range map[string]func(dev *sim.Device, s cudadrv.Stream, e cudadrv.Event) (bool, error){
 		"of the stream": func(dev *sim.Device, s cudadrv.Stream, _ cudadrv.Event) (bool, error) { return dev.StreamQuery(s) },
@@ -233,7 +233,7 @@ func TestPageLockedMemoryInTheBooks(t *testing.T) {
 	require.NoError(t, r.dev.Audit())
 }
 
-// holdings are the descriptors and mappings of the simulator's memory that the process has.
+// holdings returns the descriptors and mappings of the simulator's memory that the process has.
 func holdings(t *testing.T) string {
 	t.Helper()
 	open, mapped := 0, 0
@@ -290,7 +290,7 @@ func TestBytesWantWholePages(t *testing.T) {
 	require.ErrorContains(t, err, "want a multiple")
 }
 
-// Without bytes there is no host memory, and work leaves nothing behind.
+// Without bytes there is no host memory, and work leaves no bytes.
 func TestWithoutBytes(t *testing.T) {
 	_, dev := start(t, sim.Config{})
 	assert.False(t, dev.Info().Capabilities.Has(cudadrv.PinnedHost))

@@ -11,7 +11,7 @@ import (
 
 var _ cudadrv.CaptureQueries = (*Device)(nil)
 
-// capture is what one BeginCapture or StreamBeginCapture began: what its streams are told goes into the graph.
+// capture is a capture by BeginCapture or StreamBeginCapture: work of its streams goes into the graph.
 type capture struct {
 	gpu     *gpu
 	number  uint64
@@ -27,7 +27,7 @@ type capture struct {
 // place is where a captured stream, or an event that was recorded on one, is in the graph. The zero place is in none.
 type place struct {
 	capture *capture
-	before  nodes // what comes before it
+	before  nodes // work before it
 }
 
 // nodes is a set of nodes of a graph, by number.
@@ -56,7 +56,7 @@ func (n nodes) count() (count int) {
 	return count
 }
 
-// Graph is what was captured.
+// Graph is captured work.
 type Graph struct {
 	calls []string
 	nodes []node
@@ -72,8 +72,8 @@ type node struct {
 	behind   nodes // those before it
 }
 
-// Calls are the functions whose calls were captured, in order: kernels, memsets and copies, which are work of the graph, and
-// records of events and waits for them, which are not.
+// Calls returns the functions whose calls were captured, in order: kernels, memsets and copies, which are work of the graph,
+// and records of events and waits for them, which are not.
 func (g *Graph) Calls() []string {
 	if g == nil {
 		return nil
@@ -84,7 +84,7 @@ func (g *Graph) Calls() []string {
 // note adds a call.
 func (c *capture) note(function string) { c.graph.calls = append(c.graph.calls, function) }
 
-// add puts work into the graph of a captured stream. The error is that of a capture that was invalidated.
+// add adds work to the graph of a captured stream. It fails if the capture is invalid.
 func (st *stream) add(function string, n node) error {
 	c := st.capture
 	if c.invalid {
@@ -103,7 +103,7 @@ func (c *capture) join(st *stream, before nodes) {
 	c.streams = append(c.streams, st)
 }
 
-// end lets the streams of a capture go.
+// end ends the capture of its streams.
 func (c *capture) end() {
 	for _, st := range c.streams {
 		st.place = place{}
@@ -111,7 +111,7 @@ func (c *capture) end() {
 	c.streams, c.ended = nil, true
 }
 
-// StreamIsCapturing says whether s is captured. The legacy default stream cannot tell while a blocking stream is.
+// StreamIsCapturing reports whether s is captured. For the legacy default stream it fails while a blocking stream is captured.
 func (d *Device) StreamIsCapturing(s cudadrv.Stream) (cudadrv.CaptureStatus, error) {
 	const c = call.StreamIsCapturing
 	g := d.gpu
@@ -124,7 +124,7 @@ func (d *Device) StreamIsCapturing(s cudadrv.Stream) (cudadrv.CaptureStatus, err
 	return status, err
 }
 
-// captureOf is the status of a stream's capture, and its number.
+// captureOf returns the status of a stream's capture, and its number.
 func (g *gpu) captureOf(c call.Call, s cudadrv.Stream) (cudadrv.CaptureStatus, uint64, error) {
 	st, err := g.streamNamed(c, s)
 	if err != nil {
@@ -143,7 +143,7 @@ func (g *gpu) captureOf(c call.Call, s cudadrv.Stream) (cudadrv.CaptureStatus, u
 	return cudadrv.CaptureActive, st.capture.number, nil
 }
 
-// tied are the captures of blocking streams, if st is the legacy default stream.
+// tied returns the captures of blocking streams, if st is the legacy default stream.
 func (g *gpu) tied(st *stream) (captures []*capture) {
 	if st != g.streams[0] {
 		return nil
@@ -156,8 +156,8 @@ func (g *gpu) tied(st *stream) (captures []*capture) {
 	return captures
 }
 
-// implicit is the error of what would order the legacy default stream with a blocking stream that is captured: it ends
-// that capture.
+// implicit returns an error if the legacy default stream would be ordered with a captured blocking stream, and ends that
+// capture.
 func (g *gpu) implicit(function string, st *stream) error {
 	tied := g.tied(st)
 	if len(tied) == 0 {
@@ -169,7 +169,7 @@ func (g *gpu) implicit(function string, st *stream) error {
 	return &cudadrv.CallError{Func: function, Result: cudadrv.CaptureImplicit, Detail: "a blocking stream is captured"}
 }
 
-// unwaitable is the error of a call that waits for a stream, or asks whether it would have to, if the stream is captured:
+// unwaitable returns the error of a call that waits for a stream, or asks whether it would have to, if the stream is captured:
 // it ends the capture.
 func (g *gpu) unwaitable(c call.Call, st *stream) error {
 	if st.capture == nil {
@@ -179,7 +179,7 @@ func (g *gpu) unwaitable(c call.Call, st *stream) error {
 	return fail(c, cudadrv.CaptureViolation, "the stream is captured")
 }
 
-// unsynchronised is the error of a call that waits for the whole device while a stream is captured: it ends all captures.
+// unsynchronised returns the error of a call that waits for the whole device while a stream is captured: it ends all captures.
 func (g *gpu) unsynchronised(c call.Call) (err error) {
 	for _, st := range g.streams {
 		if st.capture != nil {
@@ -200,8 +200,8 @@ func (st *stream) record(c call.Call, e *event) error {
 	return nil
 }
 
-// follow is a wait of a stream for an event where one of the two is captured. A stream that is not joins the capture of the event:
-// what it is told from then on is part of that graph.
+// follow makes a stream wait for an event if one of the two is captured. A stream outside a capture joins the capture of the
+// event: its later work is part of that graph.
 func (st *stream) follow(c call.Call, e *event, legacy bool) error {
 	mine, its := st.capture, e.capture
 	switch {
@@ -232,7 +232,7 @@ func (st *stream) follow(c call.Call, e *event, legacy bool) error {
 	return nil
 }
 
-// unasked is the error of a question about an event whose record was captured. It ends a capture that is under way.
+// unasked returns the error of a query of an event whose record was captured. It invalidates a capture in progress.
 func (e *event) unasked(c call.Call) error {
 	switch {
 	case e.capture == nil:

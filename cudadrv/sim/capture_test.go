@@ -25,7 +25,7 @@ func captured(t *testing.T) (dev *sim.Device, s cudadrv.Stream, outside cudadrv.
 	return dev, s, outside
 }
 
-// What is captured takes time when the graph is launched, and not before.
+// Captured work takes time when the graph is launched, and not before.
 func TestACaptureIsWorkOfItsGraph(t *testing.T) {
 	dev, s, _ := captured(t)
 	p, err := dev.MemAlloc(4096)
@@ -101,7 +101,7 @@ func TestADestroyedBlockingStreamIsStillWaitedFor(t *testing.T) {
 	assert.Equal(t, 2*time.Second, dev.Now())
 }
 
-// A wait on the default stream is work of it: it comes behind that of blocking streams, and theirs behind it.
+// A wait on the default stream is work of that stream: it waits for blocking streams, and their later work waits for it.
 func TestAWaitOnTheDefaultStreamIsInItsOrder(t *testing.T) {
 	_, dev := start(t, sim.Config{})
 	first, err := dev.StreamCreateBlocking()

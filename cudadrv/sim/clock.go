@@ -6,7 +6,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// time is the virtual time, which all GPUs of the Driver have; work that has ended by then is done. It runs under the mutex.
+// time returns the virtual time, which all GPUs of the Driver have; work that has ended by then is done. It runs under the
+// mutex.
 func (g *gpu) time() time.Duration {
 	d := g.driver
 	now := d.now
@@ -17,8 +18,8 @@ func (g *gpu) time() time.Duration {
 	return now
 }
 
-// wait lets virtual time reach t. It runs under the mutex; on the running clock it lets go of it while
-// it sleeps, so that the caller looks again at what it knew. It fails where work did.
+// wait advances virtual time to t. The caller holds the mutex; on the running clock wait unlocks it while it sleeps, so the
+// caller must check its state again. It fails if work failed.
 func (g *gpu) wait(c call.Call, t time.Duration) error {
 	if g.driver.config.Clock == Stepped {
 		g.driver.now = max(g.driver.now, t)
@@ -34,15 +35,14 @@ func (g *gpu) wait(c call.Call, t time.Duration) error {
 	}
 }
 
-// Now is the virtual time since New. All GPUs of a Driver have the same.
+// Now returns the virtual time since New. All GPUs of a Driver have the same.
 func (d *Device) Now() time.Duration {
 	d.gpu.mu.Lock()
 	defer d.gpu.mu.Unlock()
 	return d.gpu.time()
 }
 
-// Advance moves the stepped clock of the Driver forwards by d. Time never goes back: a negative d does nothing. On
-// the running clock it does nothing.
+// Advance moves the stepped clock of the Driver forwards by d. A negative d does nothing. On the running clock it does nothing.
 func (d *Device) Advance(by time.Duration) {
 	g := d.gpu
 	g.mu.Lock()
@@ -51,8 +51,8 @@ func (d *Device) Advance(by time.Duration) {
 	g.time()
 }
 
-// Drained is when all work that was queued so far has finished, also that of destroyed streams. It is no driver call, and does a
-// capture no harm.
+// Drained returns the time when all work queued so far has finished, destroyed streams included. It is no driver call, and does
+// not affect captures.
 func (d *Device) Drained() time.Duration {
 	d.gpu.mu.Lock()
 	defer d.gpu.mu.Unlock()
@@ -69,7 +69,7 @@ func (d *Device) AdvanceTo(t time.Duration) {
 	g.time()
 }
 
-// later is t+by, or the end of time where that does not fit.
+// later returns t+by, or the end of time on overflow.
 func later(t, by time.Duration) time.Duration {
 	if sum := t + by; by <= 0 || sum > t {
 		return sum

@@ -129,7 +129,7 @@ func TestStreamWaitEvent(t *testing.T) {
 	require.NoError(t, dev.Launch(first, 5*ms))
 	e := recorded(t, dev, first)
 	require.NoError(t, dev.StreamWaitEvent(second, e))
-	require.NoError(t, dev.Launch(first, 5*ms)) // behind the event: not waited for
+	require.NoError(t, dev.Launch(first, 5*ms)) // after the event: not waited for
 	require.NoError(t, dev.EventDestroy(e))     // the wait is queued already
 	require.NoError(t, dev.Launch(second, 2*ms))
 	dev.AdvanceTo(7*ms - 1)

@@ -24,7 +24,7 @@ const (
 	mostDevices = 1024
 )
 
-// Clock says what moves a device's virtual time.
+// Clock is how a device's virtual time advances.
 type Clock uint8
 
 const (
@@ -36,7 +36,7 @@ const (
 
 var clockNames = [...]string{"stepped", "running"} //nolint:gochecknoglobals // constant table, by number
 
-// String is the name.
+// String returns the name.
 func (c Clock) String() string {
 	if int(c) < len(clockNames) {
 		return clockNames[c]
@@ -73,11 +73,11 @@ type Config struct {
 	NoVirtualMemory bool
 	// NoCosts makes every call free in modelled time. Work on streams keeps its duration.
 	NoCosts bool
-	// Bytes puts memory of the host behind device addresses: memsets and copies change it when they end in virtual time,
-	// and the calls of cudadrv.HostMemory work. Only what was written takes memory. GranularityBytes must be a
-	// multiple of the host's page, all reservations together fit the host's address space, and the handles that are
-	// mapped at a time stay below its limit of mappings (vm.max_map_count, 65,530 by default). It needs Linux on
-	// amd64, arm64, loong64, ppc64le or riscv64, and fails with ErrNoBytes elsewhere.
+	// Bytes backs device addresses with host memory: memsets and copies change it when they end in virtual time, and the calls
+	// of cudadrv.HostMemory work. Only written pages take memory. GranularityBytes must be a multiple of the host's page, all
+	// reservations together fit the host's address space, and the handles that are mapped at a time stay below its limit of
+	// mappings (vm.max_map_count, 65,530 by default). It needs Linux on amd64, arm64, loong64, ppc64le or riscv64, and fails
+	// with ErrNoBytes elsewhere.
 	Bytes bool
 	// Without are capabilities that the devices do not have: their calls fail with CUDA_ERROR_NOT_SUPPORTED.
 	Without cudadrv.Capability
@@ -94,7 +94,7 @@ type Config struct {
 	ReuseStreamIDs bool
 }
 
-// complete fills in the defaults and says what cannot be.
+// complete fills in the defaults and checks the fields.
 func (c Config) complete() (Config, error) {
 	if c.Devices == 0 {
 		c.Devices = 1

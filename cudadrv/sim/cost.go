@@ -18,8 +18,8 @@ type point struct {
 // curve is a cost by size, points in ascending order of bytes. An empty curve is free.
 type curve []point
 
-// at interpolates between the two points around bytes. Below the first point the cost is the first
-// one's; above the last it goes on with the last slope.
+// at interpolates between the two points around bytes. Below the first point the cost is the first one's; above the last it
+// continues with the last slope.
 func (c curve) at(bytes int64) time.Duration {
 	switch {
 	case len(c) == 0:
@@ -43,9 +43,9 @@ const (
 	tib int64 = 1 << 40
 )
 
-// callCosts is the cost of each call by the bytes it names. The exceptions cuMemSetAccess and
-// cuMemUnmap have here what each call costs, and below what each handle in the range adds.
-// Waiting for the device, as cuMemFree does, is time of the device's clock and no cost.
+// callCosts is the cost of each call by the bytes it names. For cuMemSetAccess and cuMemUnmap it has the cost of the call
+// without its handles, which is listed below. Waiting for the device, as cuMemFree does, is time of the device's clock and no
+// cost.
 var callCosts = [call.Count]curve{ //nolint:gochecknoglobals // a constant table
 	call.PrimaryCtxRetain: {{0, 103_961 * time.Microsecond}}, // the first Open; further ones are free
 
@@ -90,7 +90,7 @@ var callCosts = [call.Count]curve{ //nolint:gochecknoglobals // a constant table
 	call.EventQuery:        {{0, 200}},
 	call.EventSynchronize:  {{0, 200}}, // not measured; as cuEventQuery
 
-	// What the submission costs; the work itself takes device time.
+	// The cost of the submission; the work itself takes device time.
 	call.MemHostAlloc: {{64 * kib, 350_400}, {2 * mib, 348_200}, {64 * mib, 10_950_000}},
 	call.MemFreeHost:  {{64 * kib, 162_000}, {2 * mib, 161_700}, {64 * mib, 4_218_100}},
 
@@ -106,7 +106,7 @@ var callCosts = [call.Count]curve{ //nolint:gochecknoglobals // a constant table
 	call.LaunchKernel:   {{0, 3000}},
 	call.ModuleLoadData: {{0, 5_500_000}}, // PTX of a small kernel that the driver's own cache does not have
 	call.LinkComplete:   {{0, 5_500_000}}, // not measured; as loading
-	call.GraphLaunch:    {{0, 1400}},      // whatever the number of nodes
+	call.GraphLaunch:    {{0, 1400}},      // for any number of nodes
 	// The curve is over nodes, not bytes.
 	call.GraphInstantiate: {{1, 15_000}, {100, 160_000}, {1000, 3_000_000}},
 	call.GraphExecUpdate:  {{1, 15_000}, {100, 160_000}, {1000, 3_000_000}}, // not measured; as instantiation
@@ -117,9 +117,8 @@ var callCosts = [call.Count]curve{ //nolint:gochecknoglobals // a constant table
 	// graphs, and the names of events.
 }
 
-// What each handle in the range adds to cuMemSetAccess and cuMemUnmap, by the handle's bytes. At 2
-// and 32 MiB it is the whole call over 32 handles without the share above, by 32; at 256 MiB and 1
-// GiB the whole call over one handle without that share.
+// The cost of each handle in the range of cuMemSetAccess and cuMemUnmap, by the handle's bytes. At 2 and 32 MiB it is the whole
+// call over 32 handles without the share above, by 32; at 256 MiB and 1 GiB the whole call over one handle without that share.
 var (
 	accessHandleCost = curve{ //nolint:gochecknoglobals // a constant table
 		{2 * mib, 15_940}, {32 * mib, 17_020}, {256 * mib, 17_900}, {gib, 39_200},
@@ -136,25 +135,25 @@ const (
 	memsetBytesPerNano = 4150
 	memcpyBytesPerNano = 2130
 	hostBytesPerNano   = 55  // page-locked memory: 64 MiB in 1217 us, either way
-	peerBytesPerNano   = 450 // not measured: what NVLink 4 promises, each way
+	peerBytesPerNano   = 450 // not measured: the specification of NVLink 4, each way
 )
 
-// memsetTime is how long the device takes to fill bytes.
+// memsetTime returns the device's time to fill bytes.
 func memsetTime(bytes int64) time.Duration {
 	return workLatency + time.Duration(bytes/memsetBytesPerNano)
 }
 
-// hostTime is how long the device takes to copy bytes from the host or to it.
+// hostTime returns the device's time to copy bytes from the host or to it.
 func hostTime(bytes int64) time.Duration {
 	return workLatency + time.Duration(bytes/hostBytesPerNano)
 }
 
-// memcpyTime is how long the device takes to copy bytes within its memory.
+// memcpyTime returns the device's time to copy bytes within its memory.
 func memcpyTime(bytes int64) time.Duration {
 	return workLatency + time.Duration(bytes/memcpyBytesPerNano)
 }
 
-// peerTime is how long a copy between two devices takes.
+// peerTime returns the time of a copy between two devices.
 func peerTime(bytes int64) time.Duration {
 	return workLatency + time.Duration(bytes/peerBytesPerNano)
 }

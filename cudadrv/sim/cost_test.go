@@ -16,7 +16,7 @@ const (
 	gib = int64(1) << 30
 )
 
-// cost is the modelled time that f adds.
+// cost returns the modelled time that f adds.
 func cost(dev *sim.Device, f func()) time.Duration {
 	before := dev.ModelledTime()
 	f()

@@ -13,8 +13,8 @@ var (
 	_ cudadrv.Modelled = (*Device)(nil)
 )
 
-// Device is a view of a simulated GPU: cudadrv.Device's calls, and beside them what a test or a
-// program needs to watch and steer it. It is safe for concurrent use.
+// Device is a view of a simulated GPU: cudadrv.Device's calls, and methods for tests and programs to observe and control it. It
+// is safe for concurrent use.
 type Device struct {
 	gpu    *gpu
 	opened bool // made by Open; written once
@@ -36,7 +36,7 @@ func (d *Device) enter(c call.Call) error {
 	return nil
 }
 
-// enterWith is enter for calls that a device can lack: the error of those that this one lacks.
+// enterWith enters a call of an optional capability, or returns the error of a device that lacks it.
 func (d *Device) enterWith(c call.Call, needed cudadrv.Capability) error {
 	if err := d.enter(c); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (d *Device) enterWith(c call.Call, needed cudadrv.Capability) error {
 	return nil
 }
 
-// enterVirtual is enter for the address space and handle calls.
+// enterVirtual enters an address space or handle call.
 func (d *Device) enterVirtual(c call.Call) error {
 	if err := d.enter(c); err != nil {
 		return err
@@ -61,8 +61,8 @@ func (d *Device) enterVirtual(c call.Call) error {
 // Info describes the simulated GPU.
 func (d *Device) Info() cudadrv.Info { return d.gpu.info }
 
-// Close gives this view back; further calls on it fail with CUDA_ERROR_INVALID_CONTEXT. With the last
-// opened view all memory, streams and events of the GPU are gone.
+// Close closes this view; further calls on it fail with CUDA_ERROR_INVALID_CONTEXT. Closing the last opened view frees all
+// memory, streams and events of the GPU.
 func (d *Device) Close() error {
 	g := d.gpu
 	g.mu.Lock()
@@ -83,11 +83,10 @@ func (d *Device) Close() error {
 	return err
 }
 
-// ModelledTime is the sum of the modelled cost of all successful calls on the GPU, through whatever
-// view. It takes no lock.
+// ModelledTime returns the sum of the modelled cost of all successful calls on the GPU, through any view. It takes no lock.
 func (d *Device) ModelledTime() time.Duration { return time.Duration(d.gpu.modelled.Load()) }
 
-// Counts are the calls on the GPU so far, failed ones included, by CUDA's name. Calls that were never
+// Counts returns the calls on the GPU so far, failed ones included, by CUDA's name. Calls that were never
 // made are absent.
 func (d *Device) Counts() map[string]uint64 {
 	counts := make(map[string]uint64)
@@ -99,8 +98,8 @@ func (d *Device) Counts() map[string]uint64 {
 	return counts
 }
 
-// SetCapacity changes how much physical memory there is for use, as when another process takes or
-// returns some. Below what is in use it only makes further allocations fail; a negative one is 0.
+// SetCapacity changes the usable physical memory, as another process that allocates or frees memory would. Below the bytes in
+// use it only makes further allocations fail; a negative one is 0.
 func (d *Device) SetCapacity(bytes int64) {
 	d.gpu.mu.Lock()
 	defer d.gpu.mu.Unlock()

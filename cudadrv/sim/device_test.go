@@ -71,7 +71,7 @@ func TestViewsBeforeAndAfterOpen(t *testing.T) {
 	require.NoError(t, watch.Audit())
 	require.NoError(t, second.Close())
 
-	// The last Close loses memory, streams and events; time goes on.
+	// The last Close frees memory, streams and events; the clock continues.
 	third, err := drv.Open(0)
 	require.NoError(t, err)
 	freeBytes, totalBytes, err := third.MemGetInfo()

@@ -22,9 +22,9 @@ const (
 	firstExec     uint64 = 9 << 40
 )
 
-// Ids of different drivers do not meet either, so that one of another driver is refused: behind the kind an id has the number of its
-// driver, from 0. The ids of the first driver of a process are small, and all fit 53 bits, which numbers in JSON have. After driverCount
-// drivers the numbers begin anew.
+// Ids of different drivers differ, so that a driver refuses ids of another: after the kind an id has the number of its driver,
+// from 0. The ids of the first driver of a process are small, and all fit 53 bits, which numbers in JSON have. After
+// driverCount drivers the numbers repeat.
 const (
 	driverBits         = 9
 	driverCount        = 1 << driverBits
@@ -36,15 +36,15 @@ var drivers atomic.Uint64 //nolint:gochecknoglobals // made on first use: a proc
 // Driver is a simulated driver and its devices. It is safe for concurrent use.
 type Driver struct {
 	config Config
-	err    error  // what is wrong with the Config
+	err    error  // error of the Config
 	number uint64 // of the driver, times firstDriver: ids are from here on
 	gpus   []*gpu
-	views  []*Device // what Device returns
+	views  []*Device // returned by Device
 
 	space   space
 	threads threads
 
-	mu      sync.Mutex    // guards the GPUs and what follows: copies between GPUs touch two of them
+	mu      sync.Mutex    // guards the GPUs and the fields below: copies between GPUs touch two of them
 	epoch   time.Time     // the running clock's zero
 	now     time.Duration // the stepped clock
 	pending pending
@@ -78,16 +78,16 @@ func New(config Config) *Driver {
 	return d
 }
 
-// id is a new id of a kind, which has given out count.
+// id returns a new id of a kind and counts it.
 func (d *Driver) id(kind uint64, count *atomic.Uint64) uint64 { return d.number + kind + count.Add(1) }
 
-// Name is "sim".
+// Name returns "sim".
 func (d *Driver) Name() string { return "sim" }
 
-// DeviceCount is Config.Devices.
+// DeviceCount returns Config.Devices.
 func (d *Driver) DeviceCount() (int, error) { return len(d.gpus), d.err }
 
-// Open gives a view of the device that counts as opened until its Close. The result is a *Device.
+// Open returns a view of the device that counts as opened until its Close. The result is a *Device.
 func (d *Driver) Open(ordinal int) (cudadrv.Device, error) {
 	if d.err != nil {
 		return nil, d.err
@@ -101,9 +101,9 @@ func (d *Driver) Open(ordinal int) (cudadrv.Device, error) {
 	return d.gpus[ordinal].open()
 }
 
-// Device gives a view of the simulated GPU to watch and steer it, also before Open and after the last
-// Close. It does not count as opened, so its driver calls work only while another view is open. It is
-// nil where there is no device with that ordinal.
+// Device returns a view of the simulated GPU to observe and control it, also before Open and after the last Close. It does not
+// count as opened, so its driver calls work only while another view is open. It returns nil if there is no device with that
+// ordinal.
 func (d *Driver) Device(ordinal int) *Device {
 	if ordinal < 0 || ordinal >= len(d.views) {
 		return nil

@@ -7,12 +7,11 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// event is the time at which what it captured last has finished; 0 while it was never recorded, which
-// is a time that has always passed.
+// event is the end time of the work of its last record; 0, which has always passed, before the first.
 type event struct {
 	passes   time.Duration
 	recorded bool          // outside of a capture, ever
-	timed    bool          // it tells the time of its record
+	timed    bool          // its record has a time
 	shared   bool          // it has a name for others
 	stamp    time.Duration // when the last record was reached, of one with timing
 	place                  // in the graph that its last record is part of
@@ -26,7 +25,7 @@ func (g *gpu) eventNamed(c call.Call, e cudadrv.Event) (*event, error) {
 	return ev, nil
 }
 
-// eventNamed is the event of that name of any GPU, and whose it is: streams wait for events of other devices, too.
+// eventNamed returns the event e of any GPU, and its GPU: streams wait for events of other devices, too.
 func (d *Driver) eventNamed(c call.Call, e cudadrv.Event) (*event, *gpu, error) {
 	for _, g := range d.gpus {
 		if ev, ok := g.events[e]; ok {
@@ -39,7 +38,7 @@ func (d *Driver) eventNamed(c call.Call, e cudadrv.Event) (*event, *gpu, error) 
 // EventCreate makes an event. Its id is never used again.
 func (d *Device) EventCreate() (cudadrv.Event, error) { return d.newEvent(event{}, 0) }
 
-// newEvent makes an event, where the device has what it needs.
+// newEvent makes an event if the device has the needed capability.
 func (d *Device) newEvent(e event, needed cudadrv.Capability) (cudadrv.Event, error) {
 	const c = call.EventCreate
 	g := d.gpu
@@ -52,14 +51,14 @@ func (d *Device) newEvent(e event, needed cudadrv.Capability) (cudadrv.Event, er
 	return g.keep(&e), nil
 }
 
-// keep gives an event a name.
+// keep assigns a name to an event.
 func (g *gpu) keep(e *event) cudadrv.Event {
 	id := cudadrv.Event(g.driver.id(firstEvent, &g.driver.events))
 	g.events[id] = e
 	return id
 }
 
-// EventDestroy ends the name e. Streams that were told to wait for it still do.
+// EventDestroy destroys e. Streams that wait for it still do.
 func (d *Device) EventDestroy(e cudadrv.Event) error {
 	const c = call.EventDestroy
 	g := d.gpu
@@ -76,7 +75,7 @@ func (d *Device) EventDestroy(e cudadrv.Event) error {
 	return nil
 }
 
-// EventRecord captures the end of the work that s has now, in place of what e captured before.
+// EventRecord sets e to the end of the work that s has now.
 func (d *Device) EventRecord(e cudadrv.Event, s cudadrv.Stream) error {
 	const c = call.EventRecord
 	g := d.gpu
@@ -109,8 +108,7 @@ func (d *Device) EventRecord(e cudadrv.Event, s cudadrv.Stream) error {
 	return nil
 }
 
-// Passes is when what e captured last has finished, on the device's clock: 0 if it was never recorded. It is no driver
-// call.
+// Passes returns the time of e on the device's clock: 0 if it was never recorded. It is no driver call.
 func (d *Device) Passes(e cudadrv.Event) (at time.Duration, ok bool) {
 	d.gpu.mu.Lock()
 	defer d.gpu.mu.Unlock()
@@ -121,7 +119,7 @@ func (d *Device) Passes(e cudadrv.Event) (at time.Duration, ok bool) {
 	return ev.passes, true
 }
 
-// EventQuery reports whether what e captured last has finished.
+// EventQuery reports whether the work of e's last record has finished.
 func (d *Device) EventQuery(e cudadrv.Event) (bool, error) {
 	const c = call.EventQuery
 	g := d.gpu
@@ -141,7 +139,7 @@ func (d *Device) EventQuery(e cudadrv.Event) (bool, error) {
 	return ev.passes <= g.time(), g.failed(c)
 }
 
-// EventSynchronize waits for what e captured last.
+// EventSynchronize waits for the work of e's last record.
 func (d *Device) EventSynchronize(e cudadrv.Event) error {
 	const c = call.EventSynchronize
 	g := d.gpu

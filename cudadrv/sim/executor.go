@@ -13,19 +13,18 @@ import (
 // Executor executes kernels on the bytes of simulated devices; package vramtest/ptxrun has one. Its methods run under the
 // driver's lock, one at a time: they call no device.
 type Executor interface {
-	// Load reads the PTX text of a module. The bytes of its variables are zeros, and become what the text says. An error fails
+	// Load reads the PTX text of a module. Load sets its variables, which are zeros, to the values in the text. An error fails
 	// the load with CUDA_ERROR_INVALID_PTX, and is wrapped.
 	Load(image []byte, variables map[string]Variable) (Program, error)
 }
 
-// Follower is an Executor that knows which bytes were written: it is told of what else writes them. Its methods run as those of
-// Executor.
+// Follower is an Executor that tracks written bytes: it is notified of other writes. Its methods run as Executor's do.
 type Follower interface {
 	Executor
-	// Queued is called when a copy or a memset is queued or captured. The function that it returns, nil if there is nothing to do, is
-	// called each time that the bytes have changed.
+	// Queued is called when a copy or a memset is queued or captured. The function that it returns, nil if there is nothing to
+	// do, is called each time that the bytes have changed.
 	Queued(t Transfer) (performed func())
-	// Claimed is called for memory that somebody says to write whom the simulation does not execute.
+	// Claimed is called for memory written by work that the simulation does not execute.
 	Claimed(p cudadrv.Ptr, bytes int64)
 }
 
@@ -54,20 +53,20 @@ type KernelLaunch struct {
 	Kernel   string
 	Geometry cudadrv.Geometry
 	Params   []byte
-	// Accesses are what the program says that the kernel touches: of a launch by LaunchKernelTouching, else nil.
+	// Accesses are the accesses that the program declared in LaunchKernelTouching, else nil.
 	Accesses []cudadrv.Access
 }
 
 // Execution runs a kernel when it is its turn on the stream; a graph runs it at each launch. memory finds the accessible bytes
-// around an address, as far as they are one mapping, allocation or page-locked range. An error ends all work of the device, as on
-// hardware: with the result of its method Result() cudadrv.Result if it has one, else CUDA_ERROR_LAUNCH_FAILED.
+// around an address, as far as they are one mapping, allocation or page-locked range. An error ends all work of the device, as
+// on hardware: with the result of its method Result() cudadrv.Result if it has one, else CUDA_ERROR_LAUNCH_FAILED.
 type Execution func(memory func(p cudadrv.Ptr) (start cudadrv.Ptr, b []byte, ok bool)) error
 
-// ErrNoExecutor refuses a launch of a kernel on a device whose bytes it would not change: it is within a *cudadrv.CallError's chain, with
-// CUDA_ERROR_NOT_SUPPORTED.
+// ErrNoExecutor refuses a launch of a kernel on a device whose bytes it would not change: it is within a *cudadrv.CallError's
+// chain, with CUDA_ERROR_NOT_SUPPORTED.
 var ErrNoExecutor = errors.New("sim: nothing executes kernels on these bytes: give Config an Executor (vramtest.Kernels, ptxrun.New), or TimedKernels for launches that only take time")
 
-// executes is the error of a launch whose results would be missing.
+// executes returns the error of a launch whose results would be missing.
 func (g *gpu) executes(c call.Call, f *function) error {
 	config := &g.driver.config
 	if g.backing == nil || config.Executor != nil || config.TimedKernels {
@@ -93,7 +92,7 @@ func (g *gpu) loaded(c call.Call, image []byte, mod *module) error {
 	return nil
 }
 
-// prepare readies a launch for execution, if somebody executes it.
+// prepare readies a launch for execution, if there is an executor.
 func (g *gpu) prepare(c call.Call, k *kernel) (err error) {
 	program := k.function.module.executable
 	if program == nil {
@@ -114,10 +113,10 @@ type refusal struct {
 	cause error
 }
 
-// Unwrap is the call and the executor's error.
+// Unwrap returns the call and the executor's error.
 func (r *refusal) Unwrap() []error { return []error{r.error, r.cause} }
 
-// executeLater has a kernel executed at the end of its time on a stream.
+// executeLater schedules the execution of a kernel at the end of its time on a stream.
 func (g *gpu) executeLater(st *stream, k *kernel) {
 	if k.execution == nil || g.backing == nil {
 		return
@@ -141,7 +140,7 @@ func (g *gpu) run(w work) {
 	}
 }
 
-// extent is the accessible memory around an address.
+// extent returns the accessible memory around an address.
 func (g *gpu) extent(p cudadrv.Ptr) (start cudadrv.Ptr, b []byte, ok bool) {
 	if m := g.pinned.around(p, 1); m != nil {
 		return m.start, m.host, true
@@ -158,7 +157,7 @@ func (g *gpu) extent(p cudadrv.Ptr) (start cudadrv.Ptr, b []byte, ok bool) {
 	return start, unsafe.Slice((*byte)(r.hostAt(start)), bytes), true
 }
 
-// followed asks the executor what is to be told of a copy or memset.
+// followed returns the executor's notification of a copy or memset.
 func (g *gpu) followed(w work) func() {
 	follower, ok := g.driver.config.Executor.(Follower)
 	if !ok || g.backing == nil {
@@ -171,7 +170,8 @@ func (g *gpu) followed(w work) func() {
 	return follower.Queued(t)
 }
 
-// Claim says that work which the simulation does not execute writes that memory: its bytes count as written. It is no call of CUDA.
+// Claim declares that work that the simulation does not execute writes that memory: its bytes count as written. It is no call
+// of CUDA.
 func (d *Device) Claim(p cudadrv.Ptr, bytes int64) {
 	g := d.gpu
 	g.mu.Lock()

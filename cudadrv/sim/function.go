@@ -16,17 +16,17 @@ const (
 	maxMultiprocessorBlock = 32
 	warpThreads            = 32
 	defaultSharedBytes     = 48 << 10  // dynamic shared memory of a block, unless an attribute allows more
-	maxSharedBytes         = 227 << 10 // what the attribute can allow
+	maxSharedBytes         = 227 << 10 // the limit of the attribute
 	maxParamBytes          = 32764
 )
 
-// What all kernels have in common: nobody compiles them.
+// Attributes that are equal for all kernels: the simulator compiles none.
 const (
 	kernelRegisters     = 32
 	kernelBinaryVersion = 90
 )
 
-// FuncGetAttribute is what the text says of a kernel, what was set, and otherwise plausible constants.
+// FuncGetAttribute returns attributes of the text, attributes that were set, and otherwise plausible constants.
 func (d *Device) FuncGetAttribute(f cudadrv.Function, a cudadrv.FunctionAttribute) (int, error) {
 	const c = call.FuncGetAttribute
 	g := d.gpu
@@ -84,7 +84,7 @@ func (d *Device) FuncSetAttribute(f cudadrv.Function, a cudadrv.FunctionAttribut
 	return nil
 }
 
-// FuncGetParamInfo says where a parameter lies.
+// FuncGetParamInfo returns the place of a parameter.
 func (d *Device) FuncGetParamInfo(f cudadrv.Function, index int) (offsetBytes, bytes int64, err error) {
 	const c = call.FuncGetParamInfo
 	g := d.gpu
@@ -104,7 +104,7 @@ func (d *Device) FuncGetParamInfo(f cudadrv.Function, index int) (offsetBytes, b
 	return fn.params[index].offsetBytes, fn.params[index].bytes, nil
 }
 
-// activeBlocks is how many blocks of so many threads a multiprocessor has room for.
+// activeBlocks returns the number of blocks of blockThreads threads that fit a multiprocessor.
 func activeBlocks(blockThreads int) int {
 	warps := (blockThreads + warpThreads - 1) / warpThreads
 	return min(maxMultiprocessorWarps/warps, maxMultiprocessorBlock)
@@ -133,7 +133,7 @@ func (d *Device) OccupancyMaxActiveBlocksPerMultiprocessor(f cudadrv.Function, b
 	return activeBlocks(blockThreads), nil
 }
 
-// OccupancyMaxPotentialBlockSize is the largest block with which most threads run at once.
+// OccupancyMaxPotentialBlockSize returns the largest block with which most threads run at once.
 func (d *Device) OccupancyMaxPotentialBlockSize(f cudadrv.Function, sharedBytes int64, maxThreads int) (gridBlocks, blockThreads int, err error) {
 	const c = call.OccupancyMaxPotentialBlockSize
 	g := d.gpu

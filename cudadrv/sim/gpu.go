@@ -20,7 +20,7 @@ type gpu struct {
 	modelled atomic.Int64              // ns, written under mu, read without
 	counts   [call.Count]atomic.Uint64 // likewise
 
-	mu            *sync.Mutex // guards what follows; one for all GPUs of a Driver, as copies between them touch two
+	mu            *sync.Mutex // guards the fields below; one for all GPUs of a Driver, as copies between them touch two
 	opens         int
 	capacityBytes int64
 	usedBytes     int64 // physical: plain allocations, and handles that are unreleased or mapped
@@ -34,7 +34,7 @@ type gpu struct {
 	backing backing // nil without bytes, and while no view is open
 	file    space   // of the backing
 	pinned  pinned
-	fault   string // what went wrong with work; it ends every further call
+	fault   string // the failure of work; it fails every further call
 
 	faultResult cudadrv.Result // of the fault
 
@@ -45,13 +45,13 @@ type gpu struct {
 	events     map[cudadrv.Event]*event
 
 	modules   map[cudadrv.Module]*module
-	functions map[cudadrv.Function]*function // that somebody asked for
+	functions map[cudadrv.Function]*function // returned by ModuleGetFunction
 	graphs    map[cudadrv.Graph]*Graph
 	nodes     map[cudadrv.GraphNode]cudadrv.NodeKind // of graphs
 	execs     map[cudadrv.GraphExec]*graphExec
 }
 
-// newUUID is random: no two simulated GPUs of a process are one.
+// newUUID returns a random UUID: no two simulated GPUs of a process share one.
 func newUUID() (u cudadrv.UUID) {
 	binary.LittleEndian.PutUint64(u[:8], rand.Uint64()) //nolint:gosec // a name, not a secret
 	binary.LittleEndian.PutUint64(u[8:], rand.Uint64()) //nolint:gosec // likewise
@@ -108,7 +108,7 @@ func (g *gpu) open() (*Device, error) {
 	return &Device{gpu: g, opened: true}, nil
 }
 
-// forget drops memory, streams and events. Time, counts, costs and capacity go on.
+// forget drops memory, streams and events. Time, counts, costs and capacity remain.
 func (g *gpu) forget() {
 	for p, r := range g.regions.from(0) {
 		g.driver.space.give(p, r.spanBytes)
@@ -128,8 +128,7 @@ func (g *gpu) forget() {
 	g.drained = 0
 }
 
-// charge adds the modelled cost of a call that succeeded. Failed calls cost nothing: nobody measured
-// them.
+// charge adds the modelled cost of a call that succeeded. Failed calls cost nothing: they were not measured.
 func (g *gpu) charge(c call.Call, bytes int64) {
 	g.chargeTime(callCosts[c].at(bytes))
 }
@@ -140,7 +139,7 @@ func (g *gpu) chargeTime(cost time.Duration) {
 	}
 }
 
-// take books physical memory, or says that there is too little.
+// take counts physical memory, or returns the error of a full GPU.
 func (g *gpu) take(c call.Call, bytes int64) error {
 	if bytes > g.capacityBytes-g.usedBytes {
 		return fail(c, cudadrv.OutOfMemory, "%d bytes wanted, %d of %d in use", bytes, g.usedBytes, g.capacityBytes)
@@ -149,7 +148,7 @@ func (g *gpu) take(c call.Call, bytes int64) error {
 	return nil
 }
 
-// granuleBytes is the step of the books also where the device has no virtual memory calls.
+// granuleBytes returns the granularity, also for a device without virtual memory calls.
 func (g *gpu) granuleBytes() int64 { return g.driver.config.GranularityBytes }
 
 // fail makes the error of a call.

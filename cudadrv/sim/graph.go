@@ -10,7 +10,7 @@ import (
 
 var _ cudadrv.Graphs = (*Device)(nil)
 
-// StreamBeginCapture makes what s is told from now on part of a graph.
+// StreamBeginCapture makes later work of s part of a graph.
 func (d *Device) StreamBeginCapture(s cudadrv.Stream, mode cudadrv.CaptureMode) error {
 	const c = call.StreamBeginCapture
 	g := d.gpu
@@ -29,8 +29,8 @@ func (d *Device) StreamBeginCapture(s cudadrv.Stream, mode cudadrv.CaptureMode) 
 	return nil
 }
 
-// StreamEndCapture ends the capture that began with s; its errors are those of EndCapture. The ids of the graph and its
-// nodes are never used again.
+// StreamEndCapture ends the capture that began with s. It returns the errors of EndCapture. The ids of the graph and its nodes
+// are never used again.
 func (d *Device) StreamEndCapture(s cudadrv.Stream) (cudadrv.Graph, error) {
 	const c = call.StreamEndCapture
 	g := d.gpu
@@ -54,7 +54,7 @@ func (d *Device) StreamEndCapture(s cudadrv.Stream) (cudadrv.Graph, error) {
 	return id, nil
 }
 
-// StreamGetCaptureInfo is StreamIsCapturing with the number of the capture, 0 for none.
+// StreamGetCaptureInfo returns the result of StreamIsCapturing and the number of the capture, 0 for none.
 func (d *Device) StreamGetCaptureInfo(s cudadrv.Stream) (cudadrv.CaptureStatus, uint64, error) {
 	const c = call.StreamGetCaptureInfo
 	g := d.gpu
@@ -66,7 +66,7 @@ func (d *Device) StreamGetCaptureInfo(s cudadrv.Stream) (cudadrv.CaptureStatus, 
 	return g.captureOf(c, s)
 }
 
-// graphFor is the graph of a call.
+// graphFor returns the graph of a call.
 func (d *Device) graphFor(c call.Call, graph cudadrv.Graph) (*Graph, error) {
 	if err := d.enterWith(c, cudadrv.GraphLaunches); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (d *Device) graphFor(c call.Call, graph cudadrv.Graph) (*Graph, error) {
 	return found, nil
 }
 
-// GraphGetNodes are the nodes, in the order of the calls that made them.
+// GraphGetNodes returns the nodes, in the order of the calls that made them.
 func (d *Device) GraphGetNodes(graph cudadrv.Graph) ([]cudadrv.GraphNode, error) {
 	const c = call.GraphGetNodes
 	g := d.gpu
@@ -92,7 +92,7 @@ func (d *Device) GraphGetNodes(graph cudadrv.Graph) ([]cudadrv.GraphNode, error)
 	return slices.Clone(found.names), nil
 }
 
-// GraphNodeGetType is the kind of a node of a graph that was not destroyed.
+// GraphNodeGetType returns the kind of a node of a graph that was not destroyed.
 func (d *Device) GraphNodeGetType(n cudadrv.GraphNode) (cudadrv.NodeKind, error) {
 	const c = call.GraphNodeGetType
 	g := d.gpu
@@ -153,7 +153,7 @@ func (d *Device) GraphInstantiate(graph cudadrv.Graph) (cudadrv.GraphExec, error
 	return id, nil
 }
 
-// runnable is the error of a graph with a kernel whose module was unloaded.
+// runnable returns the error of a graph with a kernel whose module was unloaded.
 func runnable(c call.Call, all []node) error {
 	for _, n := range all {
 		if fn := n.kernel.function; fn != nil && fn.module.unloaded {
@@ -163,7 +163,7 @@ func runnable(c call.Call, all []node) error {
 	return nil
 }
 
-// execFor is the graph that can be launched of a call.
+// execFor returns the executable graph of a call.
 func (d *Device) execFor(c call.Call, x cudadrv.GraphExec) (*graphExec, error) {
 	if err := d.enterWith(c, cudadrv.GraphLaunches); err != nil {
 		return nil, err
@@ -182,8 +182,8 @@ func alike(a, b []node) bool {
 	})
 }
 
-// GraphExecUpdate gives x copies of the nodes of a graph with the same topology. x keeps the names of the graph that it was
-// made of.
+// GraphExecUpdate replaces the nodes of x by copies of the nodes of a graph with the same topology. x keeps the names of its
+// first graph.
 func (d *Device) GraphExecUpdate(x cudadrv.GraphExec, graph cudadrv.Graph) error {
 	const c = call.GraphExecUpdate
 	g := d.gpu
@@ -201,19 +201,19 @@ func (d *Device) GraphExecUpdate(x cudadrv.GraphExec, graph cudadrv.Graph) error
 		return err
 	}
 	if !alike(exec.nodes, found.nodes) {
-		return fail(c, cudadrv.UpdateFailure, "the topology of %d nodes is not that of %d nodes", len(found.nodes), len(exec.nodes))
+		return fail(c, cudadrv.UpdateFailure, "the topology of %d nodes differs from %d nodes", len(found.nodes), len(exec.nodes))
 	}
 	exec.nodes = slices.Clone(found.nodes)
 	g.charge(c, int64(len(found.nodes)))
 	return nil
 }
 
-// GraphExecKernelNodeSetParams gives a kernel node of x another launch.
+// GraphExecKernelNodeSetParams replaces the launch of a kernel node of x.
 func (d *Device) GraphExecKernelNodeSetParams(x cudadrv.GraphExec, n cudadrv.GraphNode, f cudadrv.Function, geometry cudadrv.Geometry, params []byte) error {
 	return d.KernelNodeSetParamsDeclared(x, n, f, geometry, params, nil)
 }
 
-// KernelNodeSetParamsDeclared is GraphExecKernelNodeSetParams of a kernel that touches these ranges alone, as LaunchKernelDeclared.
+// KernelNodeSetParamsDeclared sets the launch of a kernel that touches only these ranges, as LaunchKernelDeclared does.
 func (d *Device) KernelNodeSetParamsDeclared(x cudadrv.GraphExec, n cudadrv.GraphNode, f cudadrv.Function, geometry cudadrv.Geometry, params []byte, accesses []cudadrv.Access) error {
 	const c = call.GraphExecKernelNodeSetParams
 	duration := d.kernelTime(f, geometry)
@@ -264,7 +264,7 @@ func (d *Device) GraphUpload(x cudadrv.GraphExec, s cudadrv.Stream) error {
 	return nil
 }
 
-// GraphLaunch queues the work of x on s, one node after the other, behind the launch of x before. On a captured stream it is
+// GraphLaunch queues the work of x on s, one node after the other, after the previous launch of x. On a captured stream it is
 // refused, and ends that capture.
 func (d *Device) GraphLaunch(x cudadrv.GraphExec, s cudadrv.Stream) error {
 	const c = call.GraphLaunch
@@ -292,7 +292,7 @@ func (d *Device) GraphLaunch(x cudadrv.GraphExec, s cudadrv.Stream) error {
 	return nil
 }
 
-// GraphExecDestroy ends the name x. Launches under way run to their end.
+// GraphExecDestroy destroys the handle x. Launches in progress finish.
 func (d *Device) GraphExecDestroy(x cudadrv.GraphExec) error {
 	const c = call.GraphExecDestroy
 	g := d.gpu

@@ -12,7 +12,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// capture captures what f does with the stream, in thread-local mode.
+// capture captures f's work on the stream, in thread-local mode.
 func (l *loaded) capture(f func()) cudadrv.Graph {
 	l.t.Helper()
 	runtime.LockOSThread()
@@ -24,7 +24,7 @@ func (l *loaded) capture(f func()) cudadrv.Graph {
 	return g
 }
 
-// instantiated is a graph that can be launched, and its nodes.
+// instantiated returns a graph that can be launched, and its nodes.
 func (l *loaded) instantiated(f func()) (cudadrv.GraphExec, cudadrv.Graph, []cudadrv.GraphNode) {
 	l.t.Helper()
 	g := l.capture(f)
@@ -100,7 +100,7 @@ func TestAGraphFromCaptureToEnd(t *testing.T) {
 	}
 }
 
-// Launches of one graph run one after the other, those of two graphs side by side.
+// Launches of one graph run one after the other, launches of two graphs at the same time.
 func TestLaunchesOfAGraphOnTwoStreams(t *testing.T) {
 	l := load(t, sim.Config{KernelTime: milliseconds})
 	work := func() { l.launches(l.empty, 5) }
@@ -239,7 +239,8 @@ func onThread(f func()) {
 	<-done
 }
 
-// Calls that CUDA calls potentially unsafe are made in any thread during captures of any mode, and a capture belongs to its thread.
+// Calls that CUDA calls potentially unsafe are made in any thread during captures of any mode, and a capture belongs to its
+// thread.
 func TestCallsDuringCaptures(t *testing.T) {
 	const global, local, relaxed = cudadrv.CaptureGlobal, cudadrv.CaptureThreadLocal, cudadrv.CaptureRelaxed
 	for _, mode := range []cudadrv.CaptureMode{global, local, relaxed} {

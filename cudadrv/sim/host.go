@@ -9,7 +9,7 @@ import (
 
 var _ cudadrv.HostMemory = (*Device)(nil)
 
-// enterHost is enter for the calls of host memory.
+// enterHost enters a call of host memory.
 func (d *Device) enterHost(c call.Call) error {
 	if err := d.enter(c); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (d *Device) MemHostAlloc(bytes int64) ([]byte, error) {
 	}
 	host := unsafe.Slice((*byte)(base), bytes)
 	if err := g.pin(c, host, true); err != nil {
-		_ = g.backing.release(base, bytes) // the other error says what is wrong
+		_ = g.backing.release(base, bytes) // the other error is the cause
 		return nil, err
 	}
 	g.charge(c, bytes)
@@ -77,7 +77,7 @@ func (d *Device) MemHostRegister(b []byte) error {
 	return nil
 }
 
-// MemHostUnregister waits for all work queued on the device and ends what MemHostRegister began.
+// MemHostUnregister waits for all work queued on the device and undoes MemHostRegister.
 func (d *Device) MemHostUnregister(b []byte) error { return d.endPin(call.MemHostUnregister, b, false) }
 
 // endPin ends page-locked memory that begins with b's first byte.
@@ -111,14 +111,14 @@ func (d *Device) endPin(c call.Call, b []byte, owned bool) error {
 	if err := g.wait(c, g.drained); err != nil {
 		return err
 	}
-	if begins() != m { // somebody else ended it while the running clock ran
-		return fail(c, cudadrv.InvalidValue, "the memory at %#x was given back meanwhile", hostPtr(b))
+	if begins() != m { // another caller ended it while the running clock ran
+		return fail(c, cudadrv.InvalidValue, "the memory at %#x was freed during the wait", hostPtr(b))
 	}
 	g.charge(c, int64(len(m.host)))
 	return g.unpin(c, m)
 }
 
-// MemHostGetDevicePointer is the address by which work reaches b's first byte, which is page-locked.
+// MemHostGetDevicePointer returns the address by which work reaches b's first byte, which is page-locked.
 func (d *Device) MemHostGetDevicePointer(b []byte) (cudadrv.Ptr, error) {
 	const c = call.MemHostGetDevicePointer
 	g := d.gpu

@@ -148,7 +148,7 @@ func TestSpaceIsMergedAndSplitWhenItRunsOut(t *testing.T) {
 		starts = append(starts, p)
 	}
 	const span = 1<<40 + 1<<30
-	for ok := true; ok; { // what is left at the end
+	for ok := true; ok; { // the remaining objects at the end
 		_, _, ok = s.take(1 << 30)
 	}
 
@@ -211,7 +211,7 @@ func TestAddressesAreUsedAgain(t *testing.T) {
 	assert.Equal(t, p, again)
 }
 
-// The audit finds whatever is broken in the books.
+// The audit finds every inconsistency.
 func TestAuditFindsWhatDoesNotAddUp(t *testing.T) {
 	const granule = DefaultGranularityBytes
 	for name, breakIt := range map[string]func(g *gpu, m *mapping, r *region){

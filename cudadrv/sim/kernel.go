@@ -11,17 +11,17 @@ import (
 // DefaultKernelTime is how long a kernel takes where Config.KernelTime says nothing: a start and a little work.
 const DefaultKernelTime = 5 * time.Microsecond
 
-// kernel is a launch of a function: what a node of a graph keeps of it.
+// kernel is a launch of a function, as a node of a graph keeps it.
 type kernel struct {
 	function *function
 	geometry cudadrv.Geometry
 	params   []byte
 	accesses []cudadrv.Access // that the program declares; nil: none
 
-	execution Execution // nil where nobody executes kernels
+	execution Execution // nil without an executor
 }
 
-// refused is why a kernel cannot be launched so; an empty text if it can.
+// refused returns the reason why a kernel cannot be launched so; an empty text if it can.
 func (k kernel) refused() (r cudadrv.Result, why string) {
 	grid, block := k.geometry.Grid, k.geometry.Block
 	threads := uint64(block.X) * uint64(block.Y) * uint64(block.Z) // too large for it only where a direction alone is
@@ -38,7 +38,7 @@ func (k kernel) refused() (r cudadrv.Result, why string) {
 		return cudadrv.InvalidValue, "more shared memory than the kernel's attribute allows"
 	case int64(len(k.params)) > k.function.paramBytes:
 		return cudadrv.LaunchOutOfResources, "there are more parameters than the kernel has"
-	case int64(len(k.params)) < k.function.paramBytes: // hardware launches it, and what is lacking is anything
+	case int64(len(k.params)) < k.function.paramBytes: // hardware launches it with undefined parameters
 		return cudadrv.InvalidValue, "there are fewer parameters than the kernel has"
 	case k.function.module.unloaded:
 		return cudadrv.InvalidHandle, "the module was unloaded"
@@ -46,7 +46,7 @@ func (k kernel) refused() (r cudadrv.Result, why string) {
 	return cudadrv.Success, ""
 }
 
-// check is the error of a kernel that cannot be launched.
+// check returns the error of a kernel that cannot be launched.
 func (k kernel) check(c call.Call) error {
 	if r, why := k.refused(); why != "" {
 		return fail(c, r, "kernel %s, grid %v, block %v, %d bytes of shared memory, %d of parameters (it has %d): %s", k.function.name,
@@ -70,14 +70,14 @@ func (d *Device) kernelTime(f cudadrv.Function, geometry cudadrv.Geometry) time.
 	return max(ask(fn.name, geometry), 0)
 }
 
-// LaunchKernel queues the time that the kernel takes. Config.Executor, if there is one, executes it at the end of that time. Error of a
-// device with bytes and without an executor: ErrNoExecutor, but with Config.TimedKernels.
+// LaunchKernel queues the time that the kernel takes. Config.Executor, if there is one, executes it at the end of that time.
+// Error of a device with bytes and without an executor: ErrNoExecutor, but with Config.TimedKernels.
 func (d *Device) LaunchKernel(f cudadrv.Function, geometry cudadrv.Geometry, params []byte, s cudadrv.Stream) error {
 	return d.LaunchKernelDeclared(f, geometry, params, s, nil)
 }
 
-// LaunchKernelDeclared is LaunchKernel of a kernel that touches these ranges alone, as the program says: the executor may hold the
-// kernel to it. Accesses that are nil say nothing.
+// LaunchKernelDeclared launches a kernel that, as the program declares, touches only these ranges: the executor may check that.
+// nil accesses declare nothing.
 func (d *Device) LaunchKernelDeclared(f cudadrv.Function, geometry cudadrv.Geometry, params []byte, s cudadrv.Stream, accesses []cudadrv.Access) error {
 	const c = call.LaunchKernel
 	duration := d.kernelTime(f, geometry)

@@ -67,7 +67,7 @@ func load(t *testing.T, config sim.Config) *loaded {
 	return l
 }
 
-// shape is a grid of one block of so many threads.
+// shape returns a grid of one block of so many threads.
 func shape(threads uint32) cudadrv.Geometry {
 	return cudadrv.Geometry{Grid: cudadrv.Dim3{X: 1, Y: 1, Z: 1}, Block: cudadrv.Dim3{X: threads, Y: 1, Z: 1}}
 }
@@ -246,8 +246,8 @@ func TestALaunchTakesDeviceTime(t *testing.T) {
 	assert.Equal(t, sim.DefaultKernelTime, plain.Now())
 }
 
-// Where there are bytes that a kernel would change, and nothing that executes it, the launch is refused, and takes no time. Without bytes,
-// or where the program says that launches only take time, it does.
+// Where there are bytes that a kernel would change, and nothing that executes it, the launch is refused, and takes no time.
+// Without bytes, or where the program says that launches only take time, it does.
 func TestLaunchesThatNothingExecutes(t *testing.T) {
 	l := load(t, sim.Config{Bytes: true})
 	for _, prepare := range []func() error{func() error { return nil }, func() error { return l.BeginCapture(l.stream) }} {

@@ -10,7 +10,7 @@ var _ cudadrv.BlockingStreams = (*Device)(nil)
 // legacyHandle is the other name of the legacy default stream (CU_STREAM_LEGACY).
 const legacyHandle cudadrv.Stream = 1
 
-// named is the one name that the legacy default stream has in the books.
+// named returns the canonical name of a stream: the legacy default stream has two.
 func named(s cudadrv.Stream) cudadrv.Stream {
 	if s == legacyHandle {
 		return 0
@@ -37,8 +37,8 @@ func (d *Device) StreamCreateBlocking() (cudadrv.Stream, error) {
 	return s, nil
 }
 
-// synchronise puts what a stream is told next in the order of the legacy default stream: that waits for all blocking
-// streams, and they for it. A blocking stream that was destroyed counts for as long as it has work.
+// synchronise orders the next work of a stream with the legacy default stream: that waits for all blocking streams, and they
+// for it. A destroyed blocking stream counts while it has work.
 func (g *gpu) synchronise(st *stream) {
 	switch legacy := g.streams[0]; {
 	case st == legacy:

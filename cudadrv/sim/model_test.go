@@ -228,7 +228,7 @@ func (m *pageMap) tiles(p cudadrv.Ptr, n int64, hole cudadrv.Result) cudadrv.Res
 		if i == 0 && pg.part != 0 {
 			return cudadrv.InvalidValue
 		}
-		// What is mapped at i must end inside as well.
+		// The mapping at i must end inside as well.
 		if i-pg.part+m.bodies[pg.mapped].granules > n {
 			return cudadrv.InvalidValue
 		}

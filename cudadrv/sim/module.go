@@ -19,13 +19,13 @@ type module struct {
 	drained   time.Duration // when all launches of its kernels so far have finished
 	unloaded  bool          // graphs may still name its kernels
 
-	executable Program // nil where nobody executes kernels
+	executable Program // nil without an executor
 }
 
 // function is a kernel of a module.
 type function struct {
 	*kernelText
-	id                 cudadrv.Function // 0 before somebody asked for it
+	id                 cudadrv.Function // 0 before ModuleGetFunction
 	module             *module
 	dynamicSharedBytes int // the most of a launch
 	carveout           int
@@ -81,8 +81,8 @@ func (d *Device) ModuleLoadData(image []byte) (cudadrv.Module, error) {
 	return id, nil
 }
 
-// ModuleUnload ends a module and its functions. While launches of them have not finished it is refused, where hardware
-// does as it likes.
+// ModuleUnload ends a module and its functions. It is refused while launches of them have not finished; on hardware that is
+// undefined.
 func (d *Device) ModuleUnload(m cudadrv.Module) error {
 	const c = call.ModuleUnload
 	g := d.gpu
@@ -107,7 +107,7 @@ func (d *Device) ModuleUnload(m cudadrv.Module) error {
 	return g.forgetVariables(c, mod)
 }
 
-// forgetVariables gives the memory of a module's variables back.
+// forgetVariables frees the memory of a module's variables.
 func (g *gpu) forgetVariables(c call.Call, mod *module) (err error) {
 	for _, r := range mod.variables {
 		err = errors.Join(err, g.release(c, r))
@@ -167,11 +167,11 @@ func (d *Device) ModuleGetGlobal(m cudadrv.Module, name string) (cudadrv.Ptr, in
 	return r.start, r.bytes, nil
 }
 
-// linkedMark begins what was linked. The lines of the first text keep their numbers.
+// linkedMark begins a linked text. The lines of the first text keep their numbers.
 const linkedMark = "/* linked */ "
 
-// LinkImages puts PTX texts behind one another. The result is text, which ModuleLoadData takes and LinkImages does not: as on hardware
-// what was linked is not relocatable.
+// LinkImages concatenates PTX texts. The result is text that ModuleLoadData takes and LinkImages does not: as on hardware,
+// linked images are not relocatable.
 func (d *Device) LinkImages(images ...[]byte) ([]byte, error) {
 	const c = call.LinkComplete
 	g := d.gpu

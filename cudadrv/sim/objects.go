@@ -1,7 +1,7 @@
 package sim
 
-// Objects is how many objects of each kind the GPU has that a program made and has not given back, by CUDA's names of them: what a
-// program leaves is the difference between two moments. Kinds of which there are none are absent.
+// Objects counts the objects of each kind that a program has not returned, by CUDA's names: the difference of two calls is a
+// program's leak. Kinds without objects are absent.
 func (d *Device) Objects() map[string]int {
 	g := d.gpu
 	g.mu.Lock()

@@ -19,7 +19,7 @@ type job struct {
 	after  []*job
 }
 
-// ends works the end of a job out anew each time.
+// ends recomputes the end of a job.
 func (j *job) ends() time.Duration {
 	begin := j.queued
 	for _, before := range j.after {
@@ -48,7 +48,7 @@ func TestOrderAgainstAGraphOfJobs(t *testing.T) {
 		}
 		tails := map[cudadrv.Stream]*job{}   // the last job of each stream
 		records := map[cudadrv.Event]*job{}  // the job that an event captured
-		waits := map[cudadrv.Stream][]*job{} // what the next job of a stream waits for
+		waits := map[cudadrv.Stream][]*job{} // jobs that the next job of a stream waits for
 		var all []*job
 
 		stream := func() cudadrv.Stream { return rapid.SampledFrom(streams).Draw(t, "stream") }

@@ -9,12 +9,12 @@ import (
 
 var _ cudadrv.Peers = (*Device)(nil)
 
-// Context is a number of the GPU's own, which no GPU of another Driver has.
+// Context returns a number of the GPU's own, which no GPU of another Driver has.
 func (d *Device) Context() cudadrv.Context {
 	return cudadrv.Context(d.gpu.driver.number + firstContext + uint64(d.gpu.info.Ordinal)) //nolint:gosec // not negative
 }
 
-// peer is the GPU of the Driver with that ordinal.
+// peer returns the GPU of the Driver with that ordinal.
 func (g *gpu) peer(c call.Call, ordinal int) (*gpu, error) {
 	if ordinal < 0 || ordinal >= len(g.driver.gpus) {
 		return nil, fail(c, cudadrv.InvalidDevice, "ordinal %d of %d", ordinal, len(g.driver.gpus))
@@ -22,7 +22,7 @@ func (g *gpu) peer(c call.Call, ordinal int) (*gpu, error) {
 	return g.driver.gpus[ordinal], nil
 }
 
-// DeviceCanAccessPeer is true for all other GPUs of the Driver.
+// DeviceCanAccessPeer reports true for all other GPUs of the Driver.
 func (d *Device) DeviceCanAccessPeer(ordinal int) (bool, error) {
 	const c = call.DeviceCanAccessPeer
 	g := d.gpu
@@ -39,8 +39,8 @@ func (d *Device) DeviceCanAccessPeer(ordinal int) (bool, error) {
 	return other != g, nil
 }
 
-// MemSetPeerAccess checks what MemSetAccess does. What kernels touch the simulator does not know, and its memsets and
-// copies stay on the GPU of their stream, so there are no books of it.
+// MemSetPeerAccess checks its arguments as MemSetAccess does. It records nothing: the simulator does not know the accesses of
+// kernels, and its memsets and copies stay on the GPU of their stream.
 func (d *Device) MemSetPeerAccess(p cudadrv.Ptr, bytes int64, ordinals ...int) error {
 	const c = call.MemSetAccess
 	g := d.gpu
@@ -63,7 +63,7 @@ func (d *Device) MemSetPeerAccess(p cudadrv.Ptr, bytes int64, ordinals ...int) e
 	return g.setAccess(p, bytes, slices.Contains(ordinals, g.info.Ordinal))
 }
 
-// contextNamed is the opened GPU of a context.
+// contextNamed returns the opened GPU of a context.
 func (g *gpu) contextNamed(c call.Call, x cudadrv.Context) (*gpu, error) {
 	for _, other := range g.driver.gpus {
 		if x == (&Device{gpu: other}).Context() && other.opens > 0 {
@@ -110,8 +110,7 @@ func (d *Device) MemcpyPeerAsync(dst cudadrv.Ptr, dstContext cudadrv.Context, sr
 	return of.submit(st, duration, work{call: c, dst: dst, src: src, bytes: bytes, dstGPU: to, srcGPU: from})
 }
 
-// streamOf is the stream of that name of either GPU, and whose it is. The legacy default stream is that of the GPU that
-// was called.
+// streamOf returns the stream s of either GPU, and its GPU. The legacy default stream belongs to the called GPU.
 func streamOf(s cudadrv.Stream, called, to, from *gpu) (*gpu, *stream) {
 	for _, g := range [...]*gpu{to, from} {
 		if st, ok := g.streams[named(s)]; ok && (named(s) != 0 || g == called) {

@@ -74,8 +74,8 @@ func TestCopiesBetweenDevicesThatCannotBe(t *testing.T) {
 	assert.Equal(t, first.Now(), second.Now(), "all devices have one clock")
 }
 
-// A stream waits for an event of another device: the copy behind it has the bytes that the work before the event left, also where
-// nobody has waited for the first device.
+// A stream waits for an event of another device: the copy after the wait reads the bytes that the work before the event wrote,
+// even if the host has not waited for the first device.
 func TestStreamsWaitForEventsOfOtherDevices(t *testing.T) {
 	first, second := pair(t, sim.Config{Bytes: true})
 	p, err := first.MemAlloc(granule)
@@ -95,7 +95,7 @@ func TestStreamsWaitForEventsOfOtherDevices(t *testing.T) {
 	assert.Equal(t, []byte{5, 5, 5, 5}, got)
 	assert.Greater(t, second.Now(), time.Second)
 
-	// The device that waits has work until then, though nothing was queued behind the wait.
+	// The waiting device has work until then, though nothing was queued after the wait.
 	require.NoError(t, second.Launch(to, time.Second))
 	back, err := second.EventCreate()
 	require.NoError(t, err)

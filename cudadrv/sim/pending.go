@@ -15,18 +15,18 @@ type work struct {
 	call     call.Call
 	dst, src cudadrv.Ptr // device memory; 0 on the host's side
 	host     []byte      // host memory, of a copy to or from it
-	pageable bool        // the host memory was not page-locked: the caller waits, but for a graph's launch
+	pageable bool        // the host memory was not page-locked: the caller waits, except for a graph's launch
 	bytes    int64
-	value    uint32 // of a memset, whose elements have so many bytes
+	value    uint32 // of a memset
 	unit     int64
 
-	rows               int64 // of a copy of rows, else 0; bytes is then what they have together
+	rows               int64 // of a copy of rows, else 0; bytes is then their sum
 	dstPitch, srcPitch int64
 
 	on             *gpu // whose stream it was queued on
 	dstGPU, srcGPU *gpu // of a copy between devices, else nil
 
-	performed func() // nil, or to be told of what has happened
+	performed func() // notification of the finished work, or nil
 
 	execution Execution // of a kernel, which has nothing of the above
 	name      string    // of the kernel
@@ -35,8 +35,8 @@ type work struct {
 	number uint64 // in the order of submission
 }
 
-// pending is the work that has not ended, the earliest end first. Work that is ordered behind other work ends later, or,
-// at the end of time, was submitted later.
+// pending is the work that has not ended, the earliest end first. Work that waits for other work ends later, or, at the end of
+// time, was submitted later.
 type pending struct {
 	queue queue
 	count uint64 // ever
@@ -95,7 +95,7 @@ func (d *Driver) perform(now time.Duration) {
 	}
 }
 
-// failed is the error of every call after work that failed, as on hardware; nil where there was none.
+// failed returns the error of every call after work that failed, as on hardware; nil where there was none.
 func (g *gpu) failed(c call.Call) error {
 	if g.fault == "" {
 		return nil
@@ -127,7 +127,7 @@ func (g *gpu) do(w work) bool {
 	return true
 }
 
-// orElse is the other GPU, or this one where there is no other.
+// orElse returns the other GPU, or this one where there is no other.
 func (g *gpu) orElse(other *gpu) *gpu {
 	if other != nil {
 		return other
@@ -149,9 +149,9 @@ func (g *gpu) copyRows(w work) bool {
 	return true
 }
 
-// fill writes values of so many bytes, at most 4, to all of b, at the speed of copies also under the race detector.
+// fill writes values of at most 4 bytes to all of b, at the speed of copies also under the race detector.
 func fill(b []byte, value uint32, unit int64) {
-	const most = 64 << 10 // not longer: what is copied from stays in the processor's cache
+	const most = 64 << 10 // not longer: the source stays in the processor's cache
 	var element [4]byte
 	binary.LittleEndian.PutUint32(element[:], value)
 	for done := copy(b, element[:unit]); done < len(b); {

@@ -9,8 +9,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// pin is a range of page-locked host memory. The GPU has it at an address of its own space, as addresses of the host may
-// be those of reservations.
+// pin is a range of page-locked host memory. It has an address in the GPU's own space, since host addresses may equal reserved
+// ones.
 type pin struct {
 	host      []byte
 	start     cudadrv.Ptr
@@ -24,10 +24,10 @@ type pinned struct {
 	byPtr  byAddress[*pin]
 }
 
-// hostPtr is the host address of b's first byte, also where b has a capacity only.
+// hostPtr returns the host address of b's first byte, also where b has a capacity only.
 func hostPtr(b []byte) cudadrv.Ptr { return cudadrv.Ptr(uintptr(unsafe.Pointer(unsafe.SliceData(b)))) }
 
-// around is the range that has all of the device addresses [p, p+bytes), nil where there is none.
+// around returns the range that has all of the device addresses [p, p+bytes), nil if there is none.
 func (t *pinned) around(p cudadrv.Ptr, bytes int64) *pin {
 	if _, m, ok := t.byPtr.floor(p); ok && m.contains(p-m.start, bytes) {
 		return m
@@ -35,7 +35,7 @@ func (t *pinned) around(p cudadrv.Ptr, bytes int64) *pin {
 	return nil
 }
 
-// aroundHost is the range that has all of b, nil where there is none.
+// aroundHost returns the range that has all of b, nil if there is none.
 func (t *pinned) aroundHost(b []byte) *pin {
 	p := hostPtr(b)
 	if start, m, ok := t.byHost.floor(p); ok && m.contains(p-start, int64(len(b))) {
@@ -44,13 +44,13 @@ func (t *pinned) aroundHost(b []byte) *pin {
 	return nil
 }
 
-// contains reports whether so many bytes from an offset on are inside. It takes any of both without overflow.
+// contains reports whether the bytes from an offset on are inside, without overflow.
 func (m *pin) contains(offset cudadrv.Ptr, bytes int64) bool {
 	length := int64(len(m.host))
 	return bytes >= 0 && bytes <= length && uint64(offset) <= uint64(length-bytes)
 }
 
-// overlapping is the last range that has a byte of b, which has some, nil where there is none.
+// overlapping returns the last range that has a byte of b, which has some, nil if there is none.
 func (t *pinned) overlapping(b []byte) *pin {
 	p := hostPtr(b)
 	if start, m, ok := t.byHost.floor(p + cudadrv.Ptr(len(b)) - 1); ok && start+cudadrv.Ptr(len(m.host)) > p {
@@ -59,7 +59,7 @@ func (t *pinned) overlapping(b []byte) *pin {
 	return nil
 }
 
-// check says what in the books does not go together.
+// check reports an inconsistency of the bookkeeping.
 func (t *pinned) check() error {
 	err := errors.Join(t.byHost.check(), t.byPtr.check())
 	if t.byHost.count != t.byPtr.count {
@@ -85,7 +85,7 @@ func (g *gpu) pin(c call.Call, host []byte, owned bool) error {
 	return nil
 }
 
-// unpin takes page-locked memory out of the books and gives back what is the GPU's.
+// unpin forgets page-locked memory and releases the GPU's resources for it.
 func (g *gpu) unpin(c call.Call, m *pin) error {
 	g.pinned.byHost.drop(hostPtr(m.host))
 	g.pinned.byPtr.drop(m.start)

@@ -8,12 +8,11 @@ import (
 const (
 	// plainStepBytes is the step of cuMemAlloc below a granule; its addresses are multiples of it.
 	plainStepBytes = 512
-	// plainAlignBytes is what the address of a plain allocation is a multiple of, as an H200 has it for sizes that are.
+	// plainAlignBytes is the alignment of plain allocations, as on an H200 for sizes that are multiples of it.
 	plainAlignBytes = 2 << 20
 )
 
-// MemGetInfo says what is free of the capacity. The total is Info.TotalBytes, or more where SetCapacity
-// gave more.
+// MemGetInfo returns the free part of the capacity. The total is Info.TotalBytes, or more if SetCapacity allows more.
 func (d *Device) MemGetInfo() (freeBytes, totalBytes int64, err error) {
 	const c = call.MemGetInfo
 	g := d.gpu
@@ -74,7 +73,7 @@ func (g *gpu) allocate(c call.Call, bytes int64) (*region, error) {
 	return r, nil
 }
 
-// release gives a plain allocation back.
+// release frees a plain allocation.
 func (g *gpu) release(c call.Call, r *region) error {
 	g.regions.drop(r.start)
 	g.driver.space.give(r.start, r.spanBytes)
@@ -102,8 +101,8 @@ func (d *Device) MemFree(p cudadrv.Ptr) error {
 	if err := g.wait(c, g.drained); err != nil {
 		return err
 	}
-	if now, ok := g.regions.at(p); !ok || now != r { // somebody else freed it while the running clock ran
-		return fail(c, cudadrv.InvalidValue, "the allocation at %#x was freed meanwhile", p)
+	if now, ok := g.regions.at(p); !ok || now != r { // another caller freed it while the running clock ran
+		return fail(c, cudadrv.InvalidValue, "the allocation at %#x was freed during the wait", p)
 	}
 	g.charge(c, r.bytes)
 	return g.release(c, r)

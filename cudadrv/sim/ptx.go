@@ -10,20 +10,20 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// program is what the simulator knows of PTX text: its kernels and what they are called with, and its variables.
+// program is the parsed part of PTX text: its kernels with their parameters, and its variables.
 type program struct {
 	version   int // 70 of ".version 7.0"
 	kernels   map[string]*kernelText
 	variables map[string]int64 // bytes
 }
 
-// maxPTXVersion is the newest that the simulated driver knows: that of CUDA 13.0.
+// maxPTXVersion is the newest that the simulated driver accepts: the version of CUDA 13.0.
 const maxPTXVersion = 90
 
 // architecture is the newest of which the device runs text: sm_90, and sm_90a, whose instructions it has alone.
 const architecture = 90
 
-// kernelText is the declaration of a kernel. Its body is not kept: who executes kernels parses the image anew.
+// kernelText is the declaration of a kernel. Its body is not kept: an Executor parses the image itself.
 type kernelText struct {
 	name       string
 	params     []param
@@ -34,7 +34,7 @@ type kernelText struct {
 // param is where a parameter lies in the buffer of all.
 type param struct{ offsetBytes, bytes int64 }
 
-// What is wrong with an image.
+// Errors of an image.
 var (
 	errNoImage = errors.New("no image")
 	errNoText  = errors.New("the simulator loads PTX text, no cubins or fat binaries")
@@ -43,7 +43,7 @@ var (
 	errSyntax  = errors.New("ptx")
 )
 
-// imageResult is the CUDA result for an error of parse.
+// imageResult returns the CUDA result for an error of parse.
 func imageResult(err error) cudadrv.Result {
 	switch {
 	case errors.Is(err, errNoImage):
@@ -56,7 +56,7 @@ func imageResult(err error) cudadrv.Result {
 	return cudadrv.InvalidPTX
 }
 
-// parse reads the declarations of PTX text. Texts behind one another, each with its own header, are one program.
+// parse reads the declarations of PTX text. Concatenated texts, each with its own header, are one program.
 func parse(image []byte) (program, error) {
 	if len(image) == 0 {
 		return program{}, errNoImage
@@ -78,7 +78,7 @@ func parse(image []byte) (program, error) {
 	return p, nil
 }
 
-// declaration reads what stands at the top of a text.
+// declaration reads a declaration at the top level of a text.
 func (r *reader) declaration(p *program) error {
 	switch word := r.next(); word {
 	case ".version":
@@ -98,7 +98,7 @@ func (r *reader) declaration(p *program) error {
 		if err := r.variable(p); err != nil {
 			return err
 		}
-	case ".extern": // only announced; what it is follows
+	case ".extern": // a declaration without a value
 		for r.peek() != "" && !r.take(";") {
 			r.next()
 		}
@@ -123,8 +123,8 @@ func (r *reader) version(p *program) error {
 	return nil
 }
 
-// target refuses text for a newer architecture than the device's, as the driver does. sm_90a is the device's own; a variant of an older
-// architecture does not exist, which ptx.Check reports.
+// target refuses text for a newer architecture than the device's, as the driver does. sm_90a is the device's own; a variant of
+// an older architecture does not exist, which ptx.Check reports.
 func (r *reader) target() error {
 	name := r.next()
 	sm, err := strconv.Atoi(strings.TrimRight(strings.TrimPrefix(name, "sm_"), "af"))
@@ -134,8 +134,8 @@ func (r *reader) target() error {
 	return nil
 }
 
-// split cuts PTX text into words, and says where they begin: names and numbers, each dot with what follows it, and single marks.
-// Comments and the contents of strings are left out.
+// split cuts PTX text into words, and says where they begin: names and numbers, each dot with the name after it, and single
+// marks. Comments and the contents of strings are left out.
 func split(text string) (words []string, starts []int) {
 	for i := 0; i < len(text); {
 		switch rest := text[i:]; {
@@ -163,7 +163,7 @@ func split(text string) (words []string, starts []int) {
 	return words, starts
 }
 
-// length is where something was found in a text, or all of the text.
+// length returns found, or the length of the text if nothing was found.
 func length(text string, found int) int {
 	if found < 0 {
 		return len(text)
@@ -176,7 +176,7 @@ func inName(b byte) bool {
 	return b == '_' || b == '$' || b == '%' || b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
 }
 
-// reader goes through the words of a text. At the end it gives "".
+// reader reads the words of a text. At the end it returns "".
 type reader struct {
 	text   string
 	words  []string
@@ -190,7 +190,7 @@ func newReader(text string) *reader {
 	return r
 }
 
-// line is that of the word that was read last; the first is 1.
+// line returns the line of the last word; the first is 1.
 func (r *reader) line() int {
 	if last := min(r.at, len(r.words)) - 1; last >= 0 {
 		return 1 + strings.Count(r.text[:r.starts[last]], "\n")
@@ -211,7 +211,7 @@ func (r *reader) next() string {
 	return word
 }
 
-// take goes past the next word if it is that one.
+// take consumes the next word if it equals word.
 func (r *reader) take(word string) bool {
 	if r.peek() != word {
 		return false
@@ -235,7 +235,7 @@ func (r *reader) entry() (*kernelText, error) {
 				break
 			}
 			if !r.take(",") {
-				return nil, fmt.Errorf("%w: kernel %s: %q behind a parameter", errSyntax, k.name, r.peek())
+				return nil, fmt.Errorf("%w: kernel %s: %q after a parameter", errSyntax, k.name, r.peek())
 			}
 		}
 	}
@@ -258,7 +258,7 @@ func (r *reader) entry() (*kernelText, error) {
 	}
 }
 
-// product is the product of numbers with commas between them.
+// product returns the product of numbers with commas between them.
 func (r *reader) product() (int, error) {
 	product := 1
 	for {
@@ -272,7 +272,7 @@ func (r *reader) product() (int, error) {
 	}
 }
 
-// typeBytes is the size of PTX's types that parameters can have.
+// typeBytes returns the size of PTX's types that parameters can have.
 func typeBytes(word string) (bytes int64, ok bool) {
 	switch word {
 	case ".b8", ".u8", ".s8":
@@ -289,7 +289,7 @@ func typeBytes(word string) (bytes int64, ok bool) {
 	return 0, false
 }
 
-// param reads a parameter: .param, .align A, a type, .ptr with what it points to, a name, and [n] of an array.
+// param reads a parameter: .param, .align A, a type, .ptr with its attributes, a name, and [n] of an array.
 func (r *reader) param(k *kernelText) error {
 	bad := func(what string) error {
 		return fmt.Errorf("%w: kernel %s: parameter %d %s", errSyntax, k.name, len(k.params), what)
@@ -306,7 +306,7 @@ func (r *reader) param(k *kernelText) error {
 			if err != nil || align < 1 || align > 128 || align&(align-1) != 0 {
 				return bad("has no alignment")
 			}
-			if !pointer { // else it is that of the memory
+			if !pointer { // else it describes the memory
 				alignBytes = align
 			}
 		case ".ptr":

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Whatever the text, it is read or refused, and what was read can be called.
+// Every text is read or refused, and the kernels of a text that was read can be called.
 func TestNoTextBreaksTheReader(t *testing.T) {
 	words := []string{
 		".version", "7", ".0", ".entry", "name", "(", ")", ",", "{", "}", "[", "]", ".param", ".align", "8", ".b8", ".u64", ".ptr", ".global",

@@ -18,8 +18,8 @@ const opcodes = " " +
 	"vavrg4 vmad vmax vmax2 vmax4 vmin vmin2 vmin4 vote vset vset2 vset4 vshl vshr vsub vsub2 vsub4 wgmma " +
 	"wmma xor "
 
-// body goes to the end of a block whose brace was read. Each statement is a block, or begins with a directive, or with the name of
-// an instruction, maybe behind labels and a predicate; nothing else of it is looked at.
+// body reads to the end of a block whose brace was read. Each statement is a block, or begins with a directive, or with the
+// name of an instruction after optional labels and a predicate; body ignores the rest of it.
 func (r *reader) body() error {
 	for {
 		switch word := r.next(); {
@@ -32,7 +32,7 @@ func (r *reader) body() error {
 				return err
 			}
 		case word == ";", r.take(":"):
-		case word == ".loc": // its end is that of a line
+		case word == ".loc": // ends with its line
 			r.location()
 		case word == "@":
 			r.take("!")
@@ -45,7 +45,7 @@ func (r *reader) body() error {
 	}
 }
 
-// location goes past a place in the source: three numbers, and maybe where it was inlined.
+// location skips a place in the source: three numbers, and optionally its inlining.
 func (r *reader) location() {
 	r.at += 3
 	for r.take(",") {
@@ -57,7 +57,7 @@ func (r *reader) location() {
 	}
 }
 
-// operands goes to the end of a statement: its semicolon, or the brace that closes the block.
+// operands skips to the end of a statement: its semicolon, or the brace that closes the block.
 func (r *reader) operands() {
 	for depth := 0; ; r.next() {
 		switch r.peek() {
@@ -78,7 +78,7 @@ func (r *reader) operands() {
 	}
 }
 
-// variable reads a variable behind its space: .align A, .v2 or .v4, a type, a name, lengths of an array, and what it is at first.
+// variable reads a variable after its space: .align A, .v2 or .v4, a type, a name, lengths of an array, and the initial value.
 func (r *reader) variable(p *program) error {
 	bytes, vector := int64(0), int64(1)
 	for strings.HasPrefix(r.peek(), ".") {
@@ -121,7 +121,7 @@ func (r *reader) variable(p *program) error {
 	if !r.take(";") {
 		return fmt.Errorf("%w: variable %s does not end", errSyntax, name)
 	}
-	if unknown { // its length is that of what it is at first
+	if unknown { // the initial value gives its length
 		bytes *= elements
 	}
 	if _, known := p.variables[name]; known {

@@ -11,12 +11,12 @@ import (
 type region struct {
 	start         cudadrv.Ptr
 	bytes         int64 // as asked for
-	spanBytes     int64 // of address space, with the rounding and the empty granule behind
+	spanBytes     int64 // of address space, with the rounding and the empty granule at the end
 	physicalBytes int64 // of a plain allocation; 0 for a reservation
 	mapped        int   // mappings inside
-	variable      bool  // of a module: a plain allocation that nobody frees
+	variable      bool  // of a module: a plain allocation freed with it
 
-	host unsafe.Pointer // what stands for start on the host, with Config.Bytes
+	host unsafe.Pointer // host address of start, with Config.Bytes
 }
 
 func (r *region) plain() bool { return r.physicalBytes > 0 }
@@ -46,7 +46,7 @@ type mapping struct {
 
 func (m *mapping) end() cudadrv.Ptr { return m.start + cudadrv.Ptr(m.handle.bytes) }
 
-// regionAt is the region around p, nil where there is none.
+// regionAt returns the region around p, nil if there is none.
 func (g *gpu) regionAt(p cudadrv.Ptr) *region {
 	if _, r, ok := g.regions.floor(p); ok && r.contains(p, 0) {
 		return r
@@ -54,7 +54,7 @@ func (g *gpu) regionAt(p cudadrv.Ptr) *region {
 	return nil
 }
 
-// overlapped is a mapping that shares an address with [p, p+bytes), nil where there is none.
+// overlapped returns a mapping that shares an address with [p, p+bytes), nil if there is none.
 func (g *gpu) overlapped(p cudadrv.Ptr, bytes int64) *mapping {
 	if _, m, ok := g.mappings.floor(p + cudadrv.Ptr(bytes) - 1); ok && m.end() > p {
 		return m

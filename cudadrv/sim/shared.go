@@ -14,7 +14,7 @@ func (d *Device) EventCreateShared() (cudadrv.Event, error) {
 	return d.newEvent(event{shared: true}, cudadrv.EventSharing)
 }
 
-// IpcGetEventHandle is the event's name: the UUID of the GPU, and the number of the event.
+// IpcGetEventHandle returns the event's name: the UUID of the GPU, and the number of the event.
 func (d *Device) IpcGetEventHandle(e cudadrv.Event) (cudadrv.EventDescriptor, error) {
 	const c = call.IpcGetEventHandle
 	g := d.gpu

@@ -15,9 +15,9 @@ const (
 	spaceEnd = 1 << 47
 )
 
-// space gives out the address space that the devices of a driver share. Ranges are whole granules and
-// are followed by an empty one. A range that was given back is given out again for the same size,
-// the last one first, as drivers do; when the space runs out, ranges given back are merged.
+// space allocates the address space that the devices of a driver share. Ranges are whole granules and are followed by an empty
+// one. A freed range is reused for the same size, the last one first, as drivers do; when the space runs out, freed ranges are
+// merged.
 //
 // A balanced tree would merge at once; merging late keeps both calls at one map access however many
 // ranges there are, and address space is plentiful.
@@ -49,7 +49,7 @@ func (s *space) take(bytes int64) (p cudadrv.Ptr, spanBytes int64, ok bool) {
 	return p, spanBytes, ok
 }
 
-// give takes back what take gave.
+// give frees a span of take.
 func (s *space) give(p cudadrv.Ptr, spanBytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -23,7 +23,7 @@ func (g *gpu) streamNamed(c call.Call, s cudadrv.Stream) (*stream, error) {
 	return st, nil
 }
 
-// enqueue puts work behind what the stream has.
+// enqueue appends work to the stream.
 func (g *gpu) enqueue(st *stream, d time.Duration) {
 	g.synchronise(st)
 	st.drained = later(max(st.drained, g.time()), d)
@@ -116,7 +116,8 @@ func (d *Device) StreamSynchronize(s cudadrv.Stream) error {
 	return g.wait(c, st.drained)
 }
 
-// StreamWaitEvent makes later work of s start no earlier than what e, an event of any GPU of the Driver, captured last.
+// StreamWaitEvent makes later work of s start no earlier than the work of the last record of e, an event of any GPU of the
+// Driver, has finished.
 func (d *Device) StreamWaitEvent(s cudadrv.Stream, e cudadrv.Event) error {
 	const c = call.StreamWaitEvent
 	g := d.gpu
@@ -149,7 +150,7 @@ func (d *Device) StreamWaitEvent(s cudadrv.Stream, e cudadrv.Event) error {
 	return nil
 }
 
-// CtxSynchronize waits for all work queued on the device so far, also that of destroyed streams.
+// CtxSynchronize waits for all work queued on the device so far, destroyed streams included.
 func (d *Device) CtxSynchronize() error {
 	const c = call.CtxSynchronize
 	g := d.gpu

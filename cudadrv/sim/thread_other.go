@@ -2,5 +2,5 @@
 
 package sim
 
-// currentThread is the same for all threads: this system has no number of them that is cheap to ask for.
+// currentThread returns the same for all threads: this system has no number of them that is cheap to ask for.
 func currentThread() int { return 0 }

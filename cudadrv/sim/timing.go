@@ -12,12 +12,12 @@ var _ cudadrv.TimedEvents = (*Device)(nil)
 // eventResolution is the step of the times that events tell.
 const eventResolution = 500 * time.Nanosecond
 
-// EventCreateTimed makes an event that tells the virtual time of its record.
+// EventCreateTimed makes an event whose record has a virtual time.
 func (d *Device) EventCreateTimed() (cudadrv.Event, error) {
 	return d.newEvent(event{timed: true}, cudadrv.EventTiming)
 }
 
-// EventElapsedTime is the virtual time between two records, below 0 where the end came first.
+// EventElapsedTime returns the virtual time between two records, below 0 if the end was first.
 func (d *Device) EventElapsedTime(start, end cudadrv.Event) (time.Duration, error) {
 	const c = call.EventElapsedTime
 	g := d.gpu

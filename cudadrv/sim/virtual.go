@@ -53,7 +53,7 @@ func (d *Device) MemAddressReserve(bytes int64) (cudadrv.Ptr, error) {
 	return p, nil
 }
 
-// MemAddressFree gives back a whole reservation with nothing mapped in it.
+// MemAddressFree frees a whole reservation with nothing mapped in it.
 func (d *Device) MemAddressFree(p cudadrv.Ptr, bytes int64) error {
 	const c = call.MemAddressFree
 	g := d.gpu
@@ -69,7 +69,7 @@ func (d *Device) MemAddressFree(p cudadrv.Ptr, bytes int64) error {
 	case r.bytes != bytes:
 		return fail(c, cudadrv.InvalidValue, "%d bytes were reserved at %#x, not %d", r.bytes, p, bytes)
 	case r.mapped > 0:
-		return fail(c, cudadrv.InvalidValue, "%d handles are mapped at %#x and behind", r.mapped, p)
+		return fail(c, cudadrv.InvalidValue, "%d handles are mapped at %#x and above", r.mapped, p)
 	}
 	g.regions.drop(p)
 	g.driver.space.give(p, r.spanBytes)
@@ -103,8 +103,7 @@ func (d *Device) MemCreate(bytes int64) (cudadrv.Handle, error) {
 	return h.id, nil
 }
 
-// MemRelease ends the name h. The memory goes back once it is mapped nowhere; the whole cost of giving
-// it back is booked on this call.
+// MemRelease releases h. The memory is freed once it is mapped nowhere; this call bears the whole cost of freeing it.
 func (d *Device) MemRelease(h cudadrv.Handle) error {
 	const c = call.MemRelease
 	g := d.gpu
@@ -159,8 +158,8 @@ func (d *Device) MemMap(p cudadrv.Ptr, bytes int64, h cudadrv.Handle) error {
 	return nil
 }
 
-// tiled says whether [p, p+bytes) is exactly one or more mappings side by side. hole is the result where
-// something in it is not mapped.
+// tiled reports whether [p, p+bytes) is exactly one or more adjacent mappings. hole is the result if something in it is not
+// mapped.
 func (g *gpu) tiled(c call.Call, p cudadrv.Ptr, bytes int64, hole cudadrv.Result) error {
 	if err := g.wholeGranules(c, bytes); err != nil {
 		return err
@@ -199,8 +198,7 @@ func (d *Device) MemSetAccess(p cudadrv.Ptr, bytes int64) error {
 	return g.setAccess(p, bytes, true)
 }
 
-// setAccess makes mappings side by side accessible to the GPU that has them, or to another one, of which there are no
-// books.
+// setAccess makes adjacent mappings accessible to their GPU, or to another one, which is not recorded.
 func (g *gpu) setAccess(p cudadrv.Ptr, bytes int64, own bool) error {
 	const c = call.MemSetAccess
 	if err := g.tiled(c, p, bytes, cudadrv.InvalidValue); err != nil {

@@ -22,7 +22,7 @@ func (d *Device) MemsetD32Async(p cudadrv.Ptr, value uint32, count int64, s cuda
 	return d.wideFill(call.MemsetD32Async, p, value, 4, count, s)
 }
 
-// wideFill is a memset of values of so many bytes.
+// wideFill returns a memset with values of the given size.
 func (d *Device) wideFill(c call.Call, p cudadrv.Ptr, value uint32, unit, count int64, s cudadrv.Stream) error {
 	g := d.gpu
 	g.mu.Lock()
@@ -80,8 +80,8 @@ func (d *Device) Memcpy2DAsync(r cudadrv.Copy2D, s cudadrv.Stream) error {
 	return g.submit(st, memcpyTime(bytes), w)
 }
 
-// sensible reports whether a copy of rows can be: pitches take the rows, and the number of bytes between the first and the last fits.
-// As the driver does, it takes a pitch of 0 for any number of rows, which lie in one place then.
+// sensible reports whether a copy of rows can be: pitches take the rows, and the number of bytes between the first and the last
+// fits. As the driver does, it takes a pitch of 0 for any number of rows, which lie in one place then.
 func sensible(r cudadrv.Copy2D) bool {
 	pitch := max(r.DstPitch, r.SrcPitch)
 	wide := func(pitch int64) bool { return pitch >= r.WidthBytes || pitch == 0 }
@@ -89,7 +89,7 @@ func sensible(r cudadrv.Copy2D) bool {
 		pitch <= maxPitchBytes && (pitch == 0 || r.Rows <= math.MaxInt64/pitch)
 }
 
-// rowsAt reports whether work can touch all bytes of the rows, of which there are some. What lies between them need not be there.
+// rowsAt reports whether work can touch all bytes of the rows, at least one. Memory between them need not be mapped.
 func (g *gpu) rowsAt(p cudadrv.Ptr, pitch, width, rows int64) bool {
 	if g.reaches(p, (rows-1)*pitch+width) {
 		return true

@@ -61,7 +61,7 @@ func TestWideWorkThatCannotBe(t *testing.T) {
 	require.NoError(t, dev.Memcpy2DAsync(good, 0))
 }
 
-// What lies between the rows need not be mapped.
+// Memory between the rows need not be mapped.
 func TestRowsWithHolesBetweenThem(t *testing.T) {
 	r := newRig(t, sim.Config{})
 	p, err := r.dev.MemAddressReserve(3 * granule)

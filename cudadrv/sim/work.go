@@ -10,8 +10,7 @@ import (
 // launch is the function that errors of simulated kernels name.
 const launch = "cuLaunchKernel"
 
-// Launch queues a kernel that takes d behind what the stream has. It neither counts as a call nor
-// costs modelled time.
+// Launch queues a kernel of that duration on the stream. It neither counts as a call nor costs modelled time.
 func (d *Device) Launch(s cudadrv.Stream, duration time.Duration) error {
 	g := d.gpu
 	g.mu.Lock()
@@ -27,8 +26,8 @@ func (d *Device) Launch(s cudadrv.Stream, duration time.Duration) error {
 	return nil
 }
 
-// Occupy keeps the stream busy until at least d from now. Unlike Launch it does not add up: a stream
-// that is busy longer already stays as it is.
+// Occupy keeps the stream busy until at least d from now. Unlike Launch it does not add up: it does not change a stream that is
+// busy longer.
 func (d *Device) Occupy(s cudadrv.Stream, duration time.Duration) error {
 	g := d.gpu
 	g.mu.Lock()
@@ -110,7 +109,7 @@ func (g *gpu) reaches(p cudadrv.Ptr, bytes int64) bool {
 	return g.accessible(p, bytes) || g.pinned.around(p, bytes) != nil
 }
 
-// kind is the kind of the node that the work is in a graph.
+// kind returns the kind of the node that the work is in a graph.
 func (w work) kind() cudadrv.NodeKind {
 	if w.unit > 0 {
 		return cudadrv.MemsetNode

@@ -8,19 +8,18 @@ import (
 )
 
 const (
-	// programDepth is how many calls of the program are shown. Not fewer: a place is then told apart from others that
-	// share its innermost calls. Not more: each that is there costs 8 bytes of every note and some 40 ns.
+	// programDepth is the number of the program's calls in a stack. Not fewer: they distinguish places that share their
+	// innermost calls. Not more: each costs 8 bytes of every note and some 40 ns.
 	programDepth = 22
-	// depth is how many calls are noted. Up to ten are the allocator's own, and how many those are must not decide how many
-	// of the program's are shown: else one place would have two lists of frames, that of a warm request and that of a cold one.
+	// depth is the number of calls that are noted. Up to ten are the allocator's own, whose number must not change the number
+	// of the program's: else one place would have two lists of frames, for a warm request and for a cold one.
 	depth = programDepth + 10
 )
 
-// Stack is the calls that led to a place, the innermost first. The zero Stack is a place that nobody noted. It does
-// not change once it was taken.
+// Stack is the calls that led to a place, the innermost first. The zero Stack is an unknown place. A Stack does not change.
 type Stack []uintptr
 
-// Here is the place of the caller, without the skip innermost calls.
+// Here returns the place of the caller, without the skip innermost calls.
 func Here(skip int) Stack {
 	var calls [depth]uintptr
 	n := runtime.Callers(skip+2, calls[:])
@@ -30,8 +29,8 @@ func Here(skip int) Stack {
 // Known reports whether the place was noted.
 func (s Stack) Known() bool { return len(s) > 0 }
 
-// Frames are the calls from the program's innermost one outwards, at most 22: what is the allocator's own is left out, and
-// so is the runtime's.
+// Frames returns the calls from the program's innermost one outwards, at most 22: without the allocator's and the runtime's
+// calls.
 //
 // Of a goroutine that runs the allocator's code alone, as go s.AllocFor(...) makes one, they begin with the exported function
 // that it was started with. Which code of the program started it is not known: Go has that in the text of runtime.Stack
@@ -59,7 +58,7 @@ func (s Stack) Frames() []runtime.Frame {
 	return all[first:min(len(all), first+programDepth)]
 }
 
-// String is the program's innermost call: "main.train (train.go:41)", or "an unknown place".
+// String returns the program's innermost call: "main.train (train.go:41)", or "an unknown place".
 func (s Stack) String() string {
 	frames := s.Frames()
 	if len(frames) == 0 {
@@ -77,7 +76,7 @@ func (s Stack) MarshalText() ([]byte, error) {
 	return []byte(s.String()), nil
 }
 
-// Trace is all of Frames, a line each, every line behind the indent.
+// Trace returns all of Frames, a line each, indented.
 func (s Stack) Trace(indent string) string {
 	var b strings.Builder
 	for _, f := range s.Frames() {
@@ -127,7 +126,7 @@ func exported(function string) bool {
 	return true
 }
 
-// packageOf is the package path in the name of a function.
+// packageOf returns the package path in the name of a function.
 func packageOf(function string) string {
 	slash := strings.LastIndexByte(function, '/') + 1
 	last, _, _ := strings.Cut(function[slash:], ".")

@@ -33,7 +33,7 @@ func TestAnUnknownPlace(t *testing.T) {
 	assert.Empty(t, s.Trace("  "))
 }
 
-// The allocator's own calls are left out, those of its tests and programs are not.
+// The allocator's own calls are left out, but not the calls of its tests and programs.
 func TestFramesBeginWithTheProgram(t *testing.T) {
 	frames := here().Frames()
 	require.NotEmpty(t, frames)
@@ -54,7 +54,7 @@ func TestFramesBeginWithTheProgram(t *testing.T) {
 	assert.False(t, site.Ours(runtime.Frame{Function: "github.com/go-vram/vram/streams.F", File: "x_test.go"}))
 }
 
-// An exported function can be the first of a goroutine that the program starts; what runs inside it cannot.
+// An exported function can be the first of a goroutine that the program starts; the functions that it calls cannot.
 func TestExportedFunctions(t *testing.T) {
 	for function, want := range map[string]bool{
 		"github.com/go-vram/vram/streams.(*Stream).AllocFor":       true,

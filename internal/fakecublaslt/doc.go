@@ -1,11 +1,11 @@
-// Package fakecublaslt builds a fake of NVIDIA's library cuBLASLt, in C, over the fake of libcuda: products are computed by their definition, in
-// double, when it is their turn in the stream.
+// Package fakecublaslt builds a fake of NVIDIA's library cuBLASLt, in C, over the fake of libcuda: products are computed by
+// their definition, in double, when it is their turn in the stream.
 //
-// It checks what it is given: that a context is current, descriptors, leading dimensions, the algorithm, alignment and the size of the workspace. It
-// exports what cuda/cublaslt calls.
+// It checks its arguments: that a context is current, descriptors, leading dimensions, the algorithm, alignment and the size of
+// the workspace. It exports the functions that cuda/cublaslt calls.
 //
-// A product with a long K is split in two parts. Of the reduction schemes that the preference allows, the fake takes the least exact one:
-// OUTPUT_TYPE and INPLACE keep the parts' sums in the type of the output, as cublasLt.h says.
+// A product with a long K is split in two parts. Of the reduction schemes that the preference allows, the fake takes the least
+// exact one: OUTPUT_TYPE and INPLACE keep the parts' sums in the type of the output, as cublasLt.h says.
 //
 // For tests it exports:
 //

@@ -19,7 +19,8 @@ type Library struct {
 // Function is a function of a library; 0 is none.
 type Function uintptr
 
-// Open opens a library by its path, or by a name that the loader finds. Its functions stay out of the way of others' (RTLD_LOCAL).
+// Open opens a library by its path, or by a name that the loader finds. Its functions stay out of the way of others'
+// (RTLD_LOCAL).
 func Open(path string) (*Library, error) {
 	defer lockThread()()
 	handle, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
@@ -29,7 +30,7 @@ func Open(path string) (*Library, error) {
 	return &Library{path, handle}, nil
 }
 
-// Path is what Open was called with.
+// Path returns the path passed to Open.
 func (l *Library) Path() string { return l.path }
 
 // Function finds a function. The error names it and the library.
@@ -42,14 +43,14 @@ func (l *Library) Function(name string) (Function, error) {
 	return Function(at), nil
 }
 
-// lockThread keeps the goroutine on its thread until the returned function is called: the loader keeps the reason of a failure by thread, and
-// purego asks for the reason in a second call.
+// lockThread keeps the goroutine on its thread until the returned function is called: the loader keeps the reason of a failure
+// by thread, and purego asks for the reason in a second call.
 func lockThread() (unlock func()) {
 	runtime.LockOSThread()
 	return runtime.UnlockOSThread
 }
 
-// failed is the loader's reason, after the path: the loader does not name the library where it lacks another one.
+// failed returns the loader's reason, after the path: the loader does not name the library where it lacks another one.
 func failed(path string, reason error) error {
 	return fmt.Errorf("library: %s: %s", path, strings.TrimPrefix(reason.Error(), path+": "))
 }

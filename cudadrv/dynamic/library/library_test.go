@@ -19,7 +19,7 @@ const (
 	rounds = 5
 )
 
-// The reason of a failure is the own one, whatever other goroutines do: the loader keeps it by thread.
+// Each failure has its own reason while other goroutines make calls: the loader keeps it by thread.
 func TestEachFailureHasItsOwnReason(t *testing.T) {
 	before := runtime.GOMAXPROCS(16) // so that goroutines change threads
 	t.Cleanup(func() { runtime.GOMAXPROCS(before) })
@@ -54,7 +54,7 @@ func TestEachFailureHasItsOwnReason(t *testing.T) {
 	assert.Zero(t, wrong, "of %d failures", rounds*opens)
 }
 
-// atOnce makes calls that run at the same time, and returns what they return.
+// atOnce makes calls at the same time, and returns their results.
 func atOnce(call func(i int) error) []error {
 	errs := make([]error, opens)
 	start := make(chan struct{})

@@ -15,11 +15,11 @@ var errUnsupported = errors.New("library: libraries are opened on Linux on amd64
 // Open fails.
 func Open(string) (*Library, error) { return nil, errUnsupported }
 
-// Path is empty.
+// Path returns "".
 func (*Library) Path() string { return "" }
 
 // Function fails.
 func (*Library) Function(string) (Function, error) { return 0, errUnsupported }
 
-// Call is never reached.
+// Call returns 0. No code calls it.
 func (Function) Call([]uintptr) uintptr { return 0 }

@@ -1,12 +1,11 @@
-// Package call numbers the driver calls behind cudadrv's methods, so that a driver or a wrapper can
-// keep a figure for each in an array, without a map and without allocating.
+// Package call numbers the driver calls of cudadrv's methods, so that a driver or a wrapper can keep a figure for each in an
+// array, without a map and without allocating.
 package call
 
 // Call is one driver call. Its String is CUDA's name of the function, as in cudadrv.CallError.
 type Call uint8
 
-// The calls: those of cudadrv.Driver, then those of cudadrv.Device in the interface's order, then those of the
-// interfaces that a device need not have.
+// The calls: first cudadrv.Driver's, then cudadrv.Device's in the interface's order, then the optional interfaces'.
 const (
 	DeviceGetCount Call = iota
 	PrimaryCtxRetain
@@ -159,7 +158,7 @@ var names = [Count]string{ //nolint:gochecknoglobals // a constant table
 	IpcOpenEventHandle:                        "cuIpcOpenEventHandle",
 }
 
-// String is CUDA's name of the function.
+// String returns CUDA's name of the function.
 func (c Call) String() string {
 	if c < Count {
 		return names[c]

@@ -128,7 +128,7 @@ func (f full) IpcOpenEventHandle(cudadrv.EventDescriptor) (cudadrv.Event, error)
 // third drops the first two results.
 func third[A, B any](_ A, _ B, err error) error { return err }
 
-// computeCalls are those of kernels, graphs, peers and what goes with them.
+// computeCalls returns the calls for kernels, graphs, peers and related objects.
 func computeCalls(dev *intercept.Device) []optionalCall {
 	return []optionalCall{
 		{call.ModuleLoadData, func() error { return second(dev.ModuleLoadData(nil)) }},

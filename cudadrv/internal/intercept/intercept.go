@@ -1,5 +1,5 @@
-// Package intercept forwards a cudadrv.Device's calls to another device and tells a hook before and
-// after each. Wrappers embed its Device and write down only what they change.
+// Package intercept forwards a cudadrv.Device's calls to another device and calls a hook before and after each. Wrappers embed
+// its Device and override the calls that they change.
 package intercept
 
 import (
@@ -7,11 +7,10 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// Hook is told of each call. Its methods are called from the goroutine that makes the call, hence
-// from many goroutines at once.
+// Hook observes calls. Its methods are called from the goroutine that makes the call, hence from many goroutines at once.
 type Hook interface {
-	// Before runs ahead of the call. With an error the call is not made, After is not called, and the
-	// error is what the caller gets. The mark is for After: the hook's own note about this call.
+	// Before runs ahead of the call. On an error the call is not made, After is not called, and the caller gets the error. The
+	// mark is passed to After.
 	Before(c call.Call) (mark int64, err error)
 	// After runs once the call has returned, also when it failed or panicked: failed says which.
 	After(c call.Call, mark int64, failed bool)
@@ -26,7 +25,7 @@ type Device struct {
 // Wrap makes the forwarder of inner. It is a value to embed and not to be changed afterwards.
 func Wrap(inner cudadrv.Device, hook Hook) Device { return Device{inner: inner, hook: hook} }
 
-// Inner is the device behind.
+// Inner returns the wrapped device.
 func (d *Device) Inner() cudadrv.Device { return d.inner }
 
 // do makes one call without a result. The closure stays on the caller's stack.
@@ -56,7 +55,7 @@ func value[T any](d *Device, c call.Call, f func() (T, error)) (T, error) {
 	return v, err
 }
 
-// Info forwards to the device; it is no driver call and passes the hook by.
+// Info forwards to the device; it is no driver call and does not call the hook.
 func (d *Device) Info() cudadrv.Info { return d.inner.Info() }
 
 // Close forwards cuDevicePrimaryCtxRelease.

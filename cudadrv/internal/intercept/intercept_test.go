@@ -14,7 +14,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// recorder notes what the hook is told, and refuses one call.
+// recorder records the calls of the hook, and refuses one call.
 type recorder struct {
 	before, after []call.Call
 	marks         []int64

@@ -51,7 +51,7 @@ func (d *Device) ModuleGetGlobal(m cudadrv.Module, name string) (cudadrv.Ptr, in
 	return obtainTwo(d, call.ModuleGetGlobal, func(t cudadrv.Kernels) (cudadrv.Ptr, int64, error) { return t.ModuleGetGlobal(m, name) })
 }
 
-// LinkImages forwards cuLinkCreate to cuLinkDestroy. The hook is told of cuLinkComplete.
+// LinkImages forwards cuLinkCreate to cuLinkDestroy. The hook sees cuLinkComplete.
 func (d *Device) LinkImages(images ...[]byte) ([]byte, error) {
 	return obtain(d, call.LinkComplete, func(t cudadrv.Kernels) ([]byte, error) { return t.LinkImages(images...) })
 }
@@ -115,7 +115,7 @@ func (d *Device) Memcpy2DAsync(c cudadrv.Copy2D, s cudadrv.Stream) error {
 	return forward(d, call.Memcpy2DAsync, func(t cudadrv.WideWork) error { return t.Memcpy2DAsync(c, s) })
 }
 
-// Context is the context of the device behind, 0 where it has none; it is no driver call and passes the hook by.
+// Context returns the context of the wrapped device, 0 if it has none; it is no driver call and does not call the hook.
 func (d *Device) Context() cudadrv.Context {
 	if t, ok := find[cudadrv.Peers](d.inner); ok {
 		return t.Context()
@@ -123,7 +123,7 @@ func (d *Device) Context() cudadrv.Context {
 	return 0
 }
 
-// WithContext is that of the device behind; it is no driver call and passes the hook by.
+// WithContext calls WithContext of the wrapped device; it is no driver call and does not call the hook.
 func (d *Device) WithContext(f func() error) error {
 	if t, ok := find[cudadrv.ForeignCalls](d.inner); ok {
 		return t.WithContext(f)

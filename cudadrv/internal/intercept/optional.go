@@ -13,13 +13,13 @@ var (
 	_ cudadrv.BlockingStreams = (*Device)(nil)
 )
 
-// Wrapper is a device that changes some calls of the one behind it and knows nothing of others: what it
-// does not have itself, the device behind it may.
+// Wrapper is a device that changes some calls of the wrapped one and knows nothing of others: the wrapped device may have
+// optional interfaces that the wrapper lacks.
 type Wrapper interface {
 	Unwrap() cudadrv.Device
 }
 
-// find looks for an optional interface on the device and those behind it.
+// find looks for an optional interface on the device and on the devices that it wraps.
 func find[T any](dev cudadrv.Device) (T, bool) {
 	for {
 		if t, ok := dev.(T); ok {
@@ -34,7 +34,7 @@ func find[T any](dev cudadrv.Device) (T, bool) {
 	}
 }
 
-// lacking is the error of a call that the wrapped device does not have.
+// lacking returns the error of a call that the wrapped device does not have.
 func lacking(c call.Call) error {
 	return &cudadrv.CallError{Func: c.String(), Result: cudadrv.NotSupported, Detail: "the device does not have the call"}
 }

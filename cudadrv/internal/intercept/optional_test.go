@@ -60,10 +60,10 @@ func (f full) StreamIsCapturing(cudadrv.Stream) (cudadrv.CaptureStatus, error) {
 
 func (f full) StreamCreateBlocking() (cudadrv.Stream, error) { return 0, f.note("cuStreamCreate") }
 
-// behind is a wrapper that has no optional call itself.
-type behind struct{ cudadrv.Device }
+// bare is a wrapper without optional calls of its own.
+type bare struct{ cudadrv.Device }
 
-func (b behind) Unwrap() cudadrv.Device { return b.Device }
+func (b bare) Unwrap() cudadrv.Device { return b.Device }
 
 // only is a device without optional calls.
 type only struct{ cudadrv.Device }
@@ -77,7 +77,7 @@ type optionalCall struct {
 	make func() error
 }
 
-// optionalCalls are all of them on one device.
+// optionalCalls returns all of them on one device.
 func optionalCalls(dev *intercept.Device) []optionalCall {
 	return append([]optionalCall{
 		{call.MemHostAlloc, func() error { return second(dev.MemHostAlloc(1)) }},
@@ -102,7 +102,7 @@ func TestOptionalCallsReachTheDevice(t *testing.T) {
 	inner, err := sim.New(sim.Config{}).Open(0)
 	require.NoError(t, err)
 	r := &recorder{refuse: call.Count}
-	dev := intercept.Wrap(behind{full{inner, &asked}}, r)
+	dev := intercept.Wrap(bare{full{inner, &asked}}, r)
 	calls := optionalCalls(&dev)
 	for c := call.Optional; c < call.Count; c++ {
 		require.True(t, slices.ContainsFunc(calls, func(o optionalCall) bool { return o.call == c }), "%v", c)

@@ -4,7 +4,7 @@ import "github.com/go-vram/vram/cudadrv"
 
 var _ cudadrv.CheckedSleep = (*Device)(nil)
 
-// SleepBegins tells the checker behind, if there is one. The hook does not hear of it: it is no driver call.
+// SleepBegins notifies the wrapped checker, if there is one. It does not call the hook: it is no driver call.
 func (d *Device) SleepBegins(s cudadrv.Stream) {
 	if t, ok := find[cudadrv.CheckedSleep](d.inner); ok {
 		t.SleepBegins(s)

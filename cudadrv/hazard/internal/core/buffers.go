@@ -5,8 +5,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/site"
 )
 
-// Allocated begins a buffer, which the caller keeps no more. Its stream's later work must come behind all accesses
-// to the memory under its former allocations, or the allocator must know them to be over.
+// Allocated begins a buffer, which the caller no longer keeps. Its stream's later work must follow all accesses to the memory
+// under its former allocations, or the allocator must know that they are over.
 func (c *Core) Allocated(b Buffer) {
 	c.reports.number(b.Stream, b.StreamID)
 	born := &buffer{Buffer: b}
@@ -47,14 +47,14 @@ func (c *Core) Allocated(b Buffer) {
 				r.Hint = a.buffer.hint(a.use)
 				c.reports.add(r)
 			}
-			at.write, at.reads = access{}, nil // told
+			at.write, at.reads = access{}, nil // reported
 		}
 		at.buffer, at.managed = born, true
 	}
 	c.memory.merge(b.Ptr, end)
 }
 
-// hint says what the owner of a former buffer could have done.
+// hint advises the owner of a former buffer.
 func (b *buffer) hint(u *Use) string {
 	if b == nil || b.loose != u {
 		return ""
@@ -95,7 +95,7 @@ func (c *Core) Ended(from site.Stack) {
 	}
 }
 
-// LiveCount is the number of buffers that live.
+// LiveCount returns the number of live buffers.
 func (c *Core) LiveCount() int { return len(c.live) }
 
 // Stale notes the use of a buffer that was freed, where its address says nothing: it may be another buffer's by now.

@@ -9,7 +9,7 @@ func (c Clock) reaches(place int, count uint64) bool {
 	return place < len(c) && c[place] >= count
 }
 
-// join moves the point behind another one, too. It reports whether that changed it.
+// join moves the point after another one, too. It reports whether the point changed.
 func (c *Clock) join(other Clock) (changed bool) {
 	for len(*c) < len(other) {
 		*c = append(*c, 0)

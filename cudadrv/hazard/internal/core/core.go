@@ -10,7 +10,7 @@ import (
 // Access is a range that work reads, or writes, or both.
 type Access = cudadrv.Access
 
-// Core is what is known of one device. Make one with New.
+// Core is the state of one device. Make one with New.
 type Core struct {
 	order   order
 	memory  memory
@@ -61,8 +61,8 @@ func (c *Core) EventDestroyed(e cudadrv.Event) { delete(c.order.events, e) }
 // EventOpened makes another name of an event.
 func (c *Core) EventOpened(name, of cudadrv.Event) { c.order.events[name] = c.order.event(of) }
 
-// StreamWaits puts the stream's later work behind what the event stands for. Where that is in a graph the stream is captured
-// from now on.
+// StreamWaits orders the stream's later work after the event's point. If the event is in a graph, the stream is captured from
+// now on.
 func (c *Core) StreamWaits(s cudadrv.Stream, e cudadrv.Event) {
 	ev := c.order.event(e)
 	switch {
@@ -74,7 +74,7 @@ func (c *Core) StreamWaits(s cudadrv.Stream, e cudadrv.Event) {
 	}
 }
 
-// EventPoint is what an event stands for; the beginning where that is in a graph.
+// EventPoint returns an event's point; the beginning for an event in a graph.
 func (c *Core) EventPoint(e cudadrv.Event) Clock {
 	if ev := c.order.event(e); ev.in == nil {
 		return ev.point.copied()
@@ -82,13 +82,13 @@ func (c *Core) EventPoint(e cudadrv.Event) Clock {
 	return nil
 }
 
-// StreamPoint is the end of a stream's work.
+// StreamPoint returns the end of a stream's work.
 func (c *Core) StreamPoint(s cudadrv.Stream) Clock { return c.order.reach(s).point.copied() }
 
-// DevicePoint is the end of all work.
+// DevicePoint returns the end of all work.
 func (c *Core) DevicePoint() Clock { return c.order.all() }
 
-// Over says that a host has learned that everything before the point is over.
+// Over records that a host knows that everything before the point is over.
 func (c *Core) Over(by Host, point Clock) { c.order.over(by, point) }
 
 // Mapped adds memory, of the allocator's or the program's own.
@@ -132,8 +132,8 @@ func (c *Core) Unmapped(p cudadrv.Ptr, bytes int64, by Host, from site.Stack) {
 	}
 }
 
-// Work is work that was submitted to a stream. It is checked against what is known, and then known itself.
-// Work on a captured stream is part of the graph, and checked when that is launched.
+// Work records work submitted to a stream, and checks it against earlier work. Work on a captured stream is part of the graph,
+// and checked at each launch.
 func (c *Core) Work(s cudadrv.Stream, what string, from site.Stack, accesses []Access) {
 	if k := c.graphs.captured[s]; k != nil {
 		c.capture(k, s, step{what: what, from: from, accesses: accesses})
@@ -142,7 +142,7 @@ func (c *Core) Work(s cudadrv.Stream, what string, from site.Stack, accesses []A
 	c.work(s, what, from, accesses, func(b *buffer) bool { return !b.freed })
 }
 
-// work is Work that runs; may says which buffers' memory it may touch.
+// work records work that runs; may returns the buffers whose memory it may touch.
 func (c *Core) work(s cudadrv.Stream, what string, from site.Stack, accesses []Access, may func(*buffer) bool) {
 	st, count := c.order.submit(s)
 	if len(accesses) == 0 {
@@ -202,7 +202,7 @@ func (c *Core) touch(p piece, point Clock, a access, write bool, may func(*buffe
 	}
 }
 
-// conflict is an access of the cell of which, and of a new one, one writes, and that does not come before the point.
+// conflict returns an access of the cell of which, and of a new one, one writes, and that does not come before the point.
 func (c *cell) conflict(point Clock, write bool) (found access, ok bool) {
 	if write {
 		return c.unordered(point)
@@ -211,21 +211,21 @@ func (c *cell) conflict(point Clock, write bool) (found access, ok bool) {
 	return w, w.use != nil && !point.reaches(w.place, w.count)
 }
 
-// Reports are the first hazards of each kind and pair of places; count is how many hazards there were in all.
+// Reports returns the first hazards of each kind and pair of places; count is how many hazards there were in all.
 func (c *Core) Reports() (kept []Report, count uint64) {
 	return slices.Clone(c.reports.kept), c.reports.count
 }
 
-// ReportsFrom are the Reports behind the first ones.
+// ReportsFrom returns the Reports without the first ones.
 func (c *Core) ReportsFrom(first int) []Report { return slices.Clone(c.reports.kept[first:]) }
 
-// KeptCount is the number of Reports.
+// KeptCount returns the number of Reports.
 func (c *Core) KeptCount() int { return len(c.reports.kept) }
 
-// NumberStream says the allocator's number of a stream, for reports.
+// NumberStream records the allocator's number of a stream, for reports.
 func (c *Core) NumberStream(s cudadrv.Stream, id uint32) { c.reports.number(s, id) }
 
-// Fresh is a new core, as New, with the reports of this one.
+// Fresh returns a new core, as New, with the reports of this one.
 func (c *Core) Fresh() *Core {
 	next := New()
 	next.reports = c.reports

@@ -55,7 +55,7 @@ func (b bench) fine() {
 	assert.Zero(b.t, count)
 }
 
-// found is the one report.
+// found returns the one report.
 func (b bench) found(kind core.Kind) core.Report {
 	b.t.Helper()
 	kept, count := b.Reports()

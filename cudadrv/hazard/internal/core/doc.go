@@ -1,21 +1,20 @@
-// Package core decides what work on a GPU has touched memory that it must not. It performs nothing, has no lock,
-// clock or driver: it is told in what order calls were made, and one goroutine at a time uses it.
+// Package core finds work on a GPU that touches memory it must not. It has no lock, clock or driver: its methods record calls
+// in their order, from one goroutine at a time.
 //
 // # Words
 //
-// An access is the reading or writing of a range of addresses by work on a stream; a use is what was done, on
-// which stream, and the place in the program that asked for it. A buffer is one allocation from its Allocated to its
-// Freed. A host is a side from which calls come: the program, or the allocator. A point is a place in the order of
-// everything: what has happened before it.
+// An access is the reading or writing of a range of addresses by work on a stream; a use is a call, its stream, and its place
+// in the program. A buffer is one allocation from its Allocated to its Freed. A host is a side that makes calls: the program,
+// or the allocator. A point is a place in the order of everything: the set of all that precedes it.
 //
-// What orders work, and the kinds of hazards, are in the package comment of cudadrv/hazard.
+// The package comment of cudadrv/hazard lists the calls that order work, and the kinds of hazards.
 //
-// # What is kept
+// # State
 //
 // Mapped memory is cut into cells: ranges that one allocation had last, and that the same work touched last. A
 // cell keeps its last write and the reads since of which none comes before another.
 //
-// A stream that was destroyed is forgotten once its work is known to be over: its place in the clocks then serves
-// another, and counts on. Cells merge when nothing tells them apart any more; there is at most one for each change of
-// allocation, last write or reads in mapped memory. The last unmappings and the first reports are kept, a bounded number.
+// A destroyed stream is forgotten once its work is known to be over: another stream then reuses its place in the clocks, and
+// continues its count. Equal cells merge; there is at most one for each change of allocation, last write or reads in mapped
+// memory. The last unmappings and the first reports are kept, a bounded number.
 package core

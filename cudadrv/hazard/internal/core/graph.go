@@ -7,7 +7,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/site"
 )
 
-// graphs are what is known of captures and what they made.
+// graphs are the captures in progress, and their graphs.
 type graphs struct {
 	captured map[cudadrv.Stream]*capture
 	made     map[cudadrv.Graph]*graph
@@ -37,21 +37,21 @@ type capture struct {
 	steps  []step
 }
 
-// graph is what was captured. Its steps do not change.
+// graph is captured work. Its steps do not change.
 type graph struct {
 	steps []step
-	names []cudadrv.GraphNode // of the steps, once somebody asked the driver for them
+	names []cudadrv.GraphNode // of the steps, after GraphGetNodes
 }
 
 // exec is a graph that can be launched.
 type exec struct {
 	of    *graph // that it was made of
 	steps []step
-	keeps bool  // its memory is nobody else's: see GraphKeeps
-	last  Clock // behind its last launch
+	keeps bool  // its memory is not reused: see GraphKeeps
+	last  Clock // after its last launch
 }
 
-// CaptureBegan says that what the stream is told goes into a graph.
+// CaptureBegan records that work of the stream goes into a graph.
 func (c *Core) CaptureBegan(s cudadrv.Stream) {
 	c.graphs.captured[s] = &capture{Core: New(), origin: s}
 }
@@ -63,7 +63,7 @@ func (c *Core) capture(k *capture, s cudadrv.Stream, now step) {
 	k.steps = append(k.steps, now)
 	for _, a := range now.accesses {
 		if end := a.Ptr + cudadrv.Ptr(a.Bytes); a.Bytes > 0 && end > a.Ptr {
-			k.memory.put(a.Ptr, end, false) // whatever it is when the graph is launched
+			k.memory.put(a.Ptr, end, false) // decided when the graph is launched
 		}
 	}
 	known := k.KeptCount()
@@ -74,7 +74,7 @@ func (c *Core) capture(k *capture, s cudadrv.Stream, now step) {
 	}
 }
 
-// CaptureEnded says that the capture that began with the stream has made a graph.
+// CaptureEnded records that the capture that began with the stream has made a graph.
 func (c *Core) CaptureEnded(s cudadrv.Stream, g cudadrv.Graph) {
 	k := c.graphs.captured[s]
 	if k == nil { // it began past the checker
@@ -88,14 +88,14 @@ func (c *Core) CaptureEnded(s cudadrv.Stream, g cudadrv.Graph) {
 	c.graphs.made[g] = made
 }
 
-// CaptureDropped says that the capture of the stream has ended without a graph, if there was one.
+// CaptureDropped records that the capture of the stream, if there was one, has ended without a graph.
 func (c *Core) CaptureDropped(s cudadrv.Stream) {
 	if k := c.graphs.captured[s]; k != nil {
 		c.graphs.end(k)
 	}
 }
 
-// end lets the streams of a capture go.
+// end ends the capture of its streams.
 func (g *graphs) end(k *capture) {
 	for s, of := range g.captured {
 		if of == k {
@@ -112,24 +112,24 @@ func (g *graphs) leave(s cudadrv.Stream) {
 	delete(g.captured, s)
 }
 
-// NodesNamed says what names the driver gave the nodes of a graph, in the order of their capture.
+// NodesNamed records the driver's names of the nodes of a graph, in the order of their capture.
 func (c *Core) NodesNamed(g cudadrv.Graph, names []cudadrv.GraphNode) {
 	if made := c.graphs.made[g]; made != nil {
 		made.names = slices.Clone(names)
 	}
 }
 
-// GraphDestroyed forgets a graph, not what was made of it.
+// GraphDestroyed forgets a graph, but not its instances.
 func (c *Core) GraphDestroyed(g cudadrv.Graph) { delete(c.graphs.made, g) }
 
-// GraphInstantiated says that x was made of a graph.
+// GraphInstantiated records that x was made from a graph.
 func (c *Core) GraphInstantiated(g cudadrv.Graph, x cudadrv.GraphExec) {
 	if made := c.graphs.made[g]; made != nil {
 		c.graphs.execs[x] = &exec{of: made, steps: slices.Clone(made.steps)}
 	}
 }
 
-// GraphUpdated says that x has the steps of a graph from now on. Of a graph that was made past the checker they are not known.
+// GraphUpdated replaces the steps of x by a graph's. Steps of a graph made past the checker are unknown.
 func (c *Core) GraphUpdated(x cudadrv.GraphExec, g cudadrv.Graph) {
 	e := c.graphs.execs[x]
 	if e == nil {
@@ -141,15 +141,15 @@ func (c *Core) GraphUpdated(x cudadrv.GraphExec, g cudadrv.Graph) {
 	}
 }
 
-// NodeChanged says that a kernel of x was given other parameters: what it touches is no longer known. Where the node is not
-// known either, nothing is known of the graph's kernels and the rest.
+// NodeChanged records new parameters of a kernel of x: its accesses become unknown. If the node is unknown too, all kernels of
+// the graph do.
 func (c *Core) NodeChanged(x cudadrv.GraphExec, n cudadrv.GraphNode) {
 	if one := c.graphs.stepOf(x, n); one != nil {
 		one.accesses = nil
 	}
 }
 
-// NodeTouches is NodeChanged of a kernel that touches these ranges, and nothing else.
+// NodeTouches records new parameters of a kernel that touches only these ranges.
 func (c *Core) NodeTouches(x cudadrv.GraphExec, n cudadrv.GraphNode, from site.Stack, accesses []Access) {
 	if one := c.graphs.stepOf(x, n); one != nil {
 		accesses = slices.Clone(accesses)
@@ -157,7 +157,7 @@ func (c *Core) NodeTouches(x cudadrv.GraphExec, n cudadrv.GraphNode, from site.S
 	}
 }
 
-// stepOf is the step of a node of x. Nil: the node is not known; then x has no steps any more.
+// stepOf returns the step of a node of x. It returns nil for an unknown node, and forgets the steps of x.
 func (g *graphs) stepOf(x cudadrv.GraphExec, n cudadrv.GraphNode) *step {
 	e := g.execs[x]
 	if e == nil {
@@ -174,8 +174,8 @@ func (g *graphs) stepOf(x cudadrv.GraphExec, n cudadrv.GraphNode) *step {
 // GraphExecDestroyed forgets a graph that can be launched.
 func (c *Core) GraphExecDestroyed(x cudadrv.GraphExec) { delete(c.graphs.execs, x) }
 
-// GraphLaunched is the work of all steps on a stream, one after the other, behind the last launch of x. The stream is not captured:
-// the driver refuses that.
+// GraphLaunched records the work of all steps on a stream, one after the other, after the last launch of x. The stream is not
+// captured: the driver refuses that.
 func (c *Core) GraphLaunched(x cudadrv.GraphExec, s cudadrv.Stream, from site.Stack) {
 	e := c.graphs.execs[x]
 	if e == nil { // made past the checker
@@ -190,8 +190,8 @@ func (c *Core) GraphLaunched(x cudadrv.GraphExec, s cudadrv.Stream, from site.St
 	e.last = c.order.reach(s).point.copied()
 }
 
-// mayTouch reports whether a launch may touch memory of a buffer: of one that had it when the graph was captured and has not been freed,
-// or, where the graph keeps its memory, freed or not, or that a hold has.
+// mayTouch reports whether a launch may touch memory of a buffer: of one that had it when the graph was captured and has not
+// been freed, or, where the graph keeps its memory, freed or not, or that a hold has.
 func (e *exec) mayTouch(c *Core, b *buffer, owners []*buffer) bool {
 	if e.keeps && c.holds[b.Stream] {
 		return true
@@ -199,7 +199,7 @@ func (e *exec) mayTouch(c *Core, b *buffer, owners []*buffer) bool {
 	return slices.Contains(owners, b) && (e.keeps || !b.freed)
 }
 
-// owners are the buffers that have the memory of accesses, or had it last.
+// owners returns the buffers that have the memory of accesses, or had it last.
 func (c *Core) owners(accesses []Access) (all []*buffer) {
 	for _, a := range accesses {
 		end := a.Ptr + cudadrv.Ptr(a.Bytes)
@@ -216,13 +216,13 @@ func (c *Core) owners(accesses []Access) (all []*buffer) {
 	return all
 }
 
-// HoldBegan says that memory of a stream's buffers stays with graphs, freed or not, until HoldEnded.
+// HoldBegan records that memory of a stream's buffers stays with graphs, freed or not, until HoldEnded.
 func (c *Core) HoldBegan(s cudadrv.Stream) { c.holds[s] = true }
 
 // HoldEnded ends a hold.
 func (c *Core) HoldEnded(s cudadrv.Stream) { delete(c.holds, s) }
 
-// GraphKeeps says that the memory of a graph is nobody else's, also where its buffers were freed.
+// GraphKeeps records that the memory of a graph is not reused, even if its buffers are freed.
 func (c *Core) GraphKeeps(x cudadrv.GraphExec) {
 	if e := c.graphs.execs[x]; e != nil {
 		e.keeps = true

@@ -32,7 +32,7 @@ type memory struct {
 	cells btree.Map[cudadrv.Ptr, *cell]
 }
 
-// floor is the last cell that begins at p or before.
+// floor returns the last cell that begins at p or before.
 func (m *memory) floor(p cudadrv.Ptr) (start cudadrv.Ptr, c *cell) {
 	m.cells.Descend(p, func(at cudadrv.Ptr, found *cell) bool {
 		start, c = at, found
@@ -59,7 +59,7 @@ type piece struct {
 	cell       *cell
 }
 
-// cut makes cells end at both ends of a range and returns what is in it, gaps included. Precondition: begin < end.
+// cut makes cells end at both ends of a range and returns the pieces in it, gaps included. Precondition: begin < end.
 func (m *memory) cut(begin, end cudadrv.Ptr) []piece {
 	m.split(begin)
 	m.split(end)
@@ -82,7 +82,7 @@ func (m *memory) cut(begin, end cudadrv.Ptr) []piece {
 	return all
 }
 
-// merge joins the cells of a range, and those beside it, that have the same story.
+// merge joins equal cells of a range, and equal cells next to it.
 func (m *memory) merge(begin, end cudadrv.Ptr) {
 	first := begin
 	if begin > 0 {
@@ -113,7 +113,7 @@ func (c *cell) alike(d *cell) bool {
 	return c.buffer == d.buffer && c.managed == d.managed && c.write == d.write && slices.Equal(c.reads, d.reads)
 }
 
-// put adds a mapped range that nobody has touched.
+// put adds a mapped range without accesses.
 func (m *memory) put(begin, end cudadrv.Ptr, managed bool) {
 	for _, p := range m.cut(begin, end) {
 		if p.cell == nil {
@@ -123,7 +123,7 @@ func (m *memory) put(begin, end cudadrv.Ptr, managed bool) {
 	m.merge(begin, end)
 }
 
-// unordered is an access of the cell that does not come before the point; one that is a write if any is.
+// unordered returns an access of the cell that does not come before the point; one that is a write if any is.
 func (c *cell) unordered(point Clock) (found access, ok bool) {
 	if w := c.write; w.use != nil && !point.reaches(w.place, w.count) {
 		return w, true
@@ -152,10 +152,10 @@ func (c *cell) forget(point Clock) {
 	}
 }
 
-// wrote notes a write, which comes behind all that the cell knew.
+// wrote records a write, which follows all accesses in the cell.
 func (c *cell) wrote(a access) { c.write, c.reads = a, nil }
 
-// read notes a read at a point; reads before it need not be known any more.
+// read records a read at a point, and drops the reads before it.
 func (c *cell) read(a access, point Clock) {
 	kept := c.reads[:0]
 	for _, r := range c.reads {

@@ -9,7 +9,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
-// What is noted of one half of a cell that was cut says nothing of the other half, whatever both had in common before.
+// An access of one half of a split cell does not change the other half, even if both shared history.
 func TestHalvesOfACellHaveStoriesOfTheirOwn(t *testing.T) {
 	var m memory
 	m.put(0, 100, true)
@@ -26,7 +26,7 @@ func TestHalvesOfACellHaveStoriesOfTheirOwn(t *testing.T) {
 	_, lower := m.floor(0)
 	_, upper := m.floor(50)
 	require.NotSame(t, lower, upper)
-	lower.read(access{place: 4, count: 1, use: use}, Clock{0, 1}) // it comes behind the first
+	lower.read(access{place: 4, count: 1, use: use}, Clock{0, 1}) // it follows the first
 	assert.Len(t, lower.reads, 3)
 	assert.Equal(t, reads, upper.reads)
 	upper.forget(Clock{0, 0, 1})

@@ -5,7 +5,7 @@ import "github.com/go-vram/vram/cudadrv"
 // Host is a side from which calls come.
 type Host uint8
 
-// The hosts. The allocator knows what the program knows, not the other way round.
+// The hosts. The allocator knows everything that the program knows, not the other way round.
 const (
 	Program Host = iota
 	Allocator
@@ -19,13 +19,13 @@ type stream struct {
 	blocking bool   // the default stream waits for it, and it for the default stream
 }
 
-// event is what an event stands for. Two names can be of one event.
+// event is the point of an event. An event can have two names.
 type event struct {
 	point Clock
 	in    *capture // that has its last record, nil where that was none of a graph
 }
 
-// order is what comes before what.
+// order is the order of all work.
 //
 // Invariant: places[i] counts the work of all streams that ever had place i; a place is idle only if the program
 // knows all of it to be over.
@@ -36,7 +36,7 @@ type order struct {
 	gone    []int // places of destroyed streams whose work need not be over
 	idle    []int
 	hosts   [2]Clock
-	version uint64 // of what the program knows
+	version uint64 // of the program's knowledge
 }
 
 // defaultStream is the legacy default stream.
@@ -48,7 +48,7 @@ func newOrder() order {
 	return o
 }
 
-// begin gives a new stream a place, one of a stream that is no more if there is one.
+// begin assigns a place to a new stream, if possible the place of a destroyed one.
 func (o *order) begin(s cudadrv.Stream, blocking bool) *stream {
 	waiting := o.gone[:0]
 	for _, place := range o.gone {
@@ -72,7 +72,7 @@ func (o *order) begin(s cudadrv.Stream, blocking bool) *stream {
 	return st
 }
 
-// end forgets the name of a stream; what it was given to do is still done.
+// end forgets the name of a stream; its work still runs.
 func (o *order) end(s cudadrv.Stream) {
 	if st, ok := o.streams[s]; ok && s != defaultStream {
 		o.gone = append(o.gone, st.place)
@@ -80,7 +80,7 @@ func (o *order) end(s cudadrv.Stream) {
 	}
 }
 
-// named is the stream of that name. One that was made past the checker begins here.
+// named returns the stream of that name. One that was made past the checker begins here.
 func (o *order) named(s cudadrv.Stream) *stream {
 	if st, ok := o.streams[s]; ok {
 		return st
@@ -88,7 +88,7 @@ func (o *order) named(s cudadrv.Stream) *stream {
 	return o.begin(s, false)
 }
 
-// event is the event of that name. One that was made past the checker begins here.
+// event returns the event of that name. One that was made past the checker begins here.
 func (o *order) event(e cudadrv.Event) *event {
 	if found, ok := o.events[e]; ok {
 		return found
@@ -98,7 +98,7 @@ func (o *order) event(e cudadrv.Event) *event {
 	return made
 }
 
-// reach is the stream with its point behind all that its next work comes behind.
+// reach returns the stream with its point moved after everything that its next work follows.
 func (o *order) reach(s cudadrv.Stream) *stream {
 	st := o.named(s)
 	if st.known != o.version {
@@ -130,7 +130,7 @@ func (o *order) submit(s cudadrv.Stream) (st *stream, count uint64) {
 	return st, count
 }
 
-// all is the point behind everything that was submitted.
+// all returns the point after all submitted work.
 func (o *order) all() Clock { return append(Clock(nil), o.places...) }
 
 // over notes that a host knows everything before the point to be over.

@@ -28,7 +28,7 @@ func (p *past) add(b buried) {
 	p.next = (p.next + 1) % pastLimit
 }
 
-// last is the newest that shares an address with a range; nil for none.
+// last returns the newest that shares an address with a range; nil for none.
 func (p *past) last(start, end cudadrv.Ptr) *buried {
 	for i := range p.ring {
 		b := &p.ring[(p.next+len(p.ring)-1-i)%len(p.ring)]

@@ -32,8 +32,8 @@ type lot struct {
 	accesses     []touched
 }
 
-// reference says by what each call comes before each other one, compares every access with every other one, byte by
-// byte, and forgets nothing but what is in no life any more.
+// reference keeps the whole order of calls, compares every access with every other one, byte by byte, and forgets only freed
+// memory.
 type reference struct {
 	steps    []step
 	last     map[cudadrv.Stream]int // the last step of each stream, -1 for none
@@ -55,7 +55,7 @@ func newReference() *reference {
 
 func join(into, from map[int]bool) { maps.Copy(into, from) }
 
-// add puts a step behind a stream's last one and all that orders it.
+// add adds a step after a stream's last one and after extra.
 func (r *reference) add(s cudadrv.Stream, extra map[int]bool) int {
 	before := maps.Clone(extra)
 	if before == nil {
@@ -83,7 +83,7 @@ func (r *reference) add(s cudadrv.Stream, extra map[int]bool) int {
 	return r.last[s]
 }
 
-// point is a new step's past, with itself.
+// point returns a new step's past, with itself.
 func (r *reference) point(at int) map[int]bool {
 	p := maps.Clone(r.steps[at].before)
 	p[at] = true
@@ -192,7 +192,7 @@ type player struct {
 	graphs  []*played
 }
 
-// played is a graph: its steps, and what comes before the end of its last launch.
+// played is a graph: its steps, and the steps before the end of its last launch.
 type played struct {
 	exec  cudadrv.GraphExec
 	steps [][]core.Access
@@ -210,7 +210,7 @@ func (p *player) host() core.Host {
 	return rapid.SampledFrom([]core.Host{core.Program, core.Allocator}).Draw(p.t, "host")
 }
 
-// span is a range of lots.
+// span returns a range of lots.
 func (p *player) span() (cudadrv.Ptr, int64) {
 	begin := rapid.IntRange(1, lotCount).Draw(p.t, "begin")
 	return cudadrv.Ptr(begin), int64(rapid.IntRange(1, min(8, lotCount+1-begin)).Draw(p.t, "bytes"))
@@ -290,7 +290,7 @@ func (p *player) accesses() (s cudadrv.Stream, all []core.Access) {
 	return s, all
 }
 
-// capture makes a graph whose steps are on two streams by turns, one behind the other. It orders nothing outside.
+// capture makes a graph whose steps alternate between two streams, one after the other. It orders nothing outside.
 func (p *player) capture() {
 	first, second := p.stream(), p.stream()
 	if first == 0 || second == 0 {
@@ -322,7 +322,7 @@ func (p *player) capture() {
 	p.graphs = append(p.graphs, g)
 }
 
-// launch is the work of all steps, behind the last launch.
+// launch runs all steps after the last launch.
 func (p *player) launch() (found []core.Kind) {
 	if len(p.graphs) == 0 {
 		return nil
@@ -404,8 +404,8 @@ func (p *player) isFree(at cudadrv.Ptr, bytes int64) bool {
 	return true
 }
 
-// Up to the first hazard both say the same of every step, and of that one the same kinds. Behind it the core knows
-// less on purpose: it has told.
+// Up to the first hazard both agree on every step, and on the kinds of that one. After it the core knows less on purpose: it
+// has reported.
 func TestAgainstTheReference(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -8,7 +8,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/site"
 )
 
-// Kind is what is wrong.
+// Kind is a kind of hazard.
 type Kind uint8
 
 // The kinds; see the package comment.
@@ -22,7 +22,7 @@ const (
 	Overlap
 )
 
-// String is the kind's name in reports.
+// String returns the kind's name in reports.
 func (k Kind) String() string {
 	names := [...]string{
 		Unmapped: "memory that is not mapped", UseAfterFree: "use after free", NeverAllocated: "memory that was never allocated",
@@ -47,7 +47,7 @@ type Use struct {
 	StreamID uint32 // the allocator's number of the stream, in reports; 0 where it is not known
 }
 
-// String is one line.
+// String returns one line.
 func (u Use) String() string {
 	if u.OnHost {
 		return fmt.Sprintf("%s at %s", u.What, u.Place)
@@ -74,7 +74,7 @@ func streamText(s cudadrv.Stream, id uint32) string {
 	return fmt.Sprintf("stream %#x", uint64(s))
 }
 
-// buffer is a Buffer in the books.
+// buffer is a Buffer with the state of the checker.
 type buffer struct {
 	Buffer
 	freed bool
@@ -86,14 +86,14 @@ type Report struct {
 	Kind   Kind
 	Start  cudadrv.Ptr // of the first range where it showed
 	Bytes  int64       // of that range
-	Now    Use         // what showed it
-	Before Use         // what it is in conflict with; without a What where that is an absence
+	Now    Use         // the use with the hazard
+	Before Use         // the conflicting use; without a What for a missing call
 	Buffer *Buffer     // that has the range, or had it last; nil for none
 	Former *Buffer     // whose memory it was at Before, if that is another one; nil for none
-	Hint   string      // what would help, where that can be told
+	Hint   string      // advice, if there is any
 }
 
-// String is the report as text of several lines, with both places.
+// String returns the report as text of several lines, with both places.
 func (r Report) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v: %s, [%#x,%#x)\n", r.Kind, r.Now.What, uint64(r.Start), uint64(r.Start)+uint64(r.Bytes))
@@ -136,7 +136,7 @@ type reports struct {
 	count uint64
 	known map[string]bool // by kind and both places
 
-	numbers map[cudadrv.Stream]uint32 // of streams, where somebody has said them
+	numbers map[cudadrv.Stream]uint32 // of streams, from NumberStream and Allocated
 }
 
 // number notes the allocator's number of a stream.
@@ -149,8 +149,8 @@ func (r *reports) number(s cudadrv.Stream, id uint32) {
 	}
 }
 
-// mostReports bounds what is kept. Not fewer: a broken program shows several causes. Not more: nobody reads them,
-// and a loop would fill the memory with its steps.
+// mostReports bounds the reports. Not fewer: a broken program shows several causes. Not more: nobody reads them, and a loop
+// would fill the memory with its steps.
 const mostReports = 100
 
 // add keeps a report unless one of that kind with both places is known.
@@ -168,7 +168,7 @@ func (r *reports) add(report Report) {
 	r.kept = append(r.kept, report)
 }
 
-// told is a copy for a report.
+// told returns a copy for a report.
 func (b *buffer) told() *Buffer {
 	if b == nil {
 		return nil

@@ -8,8 +8,8 @@ type owned struct {
 	by         *buffer
 }
 
-// SleepBegan lets the memory of a stream's buffers be unmapped once work on it is over, though they live, and lets the stream touch all
-// of it.
+// SleepBegan permits unmapping the memory of a stream's live buffers after their work, and permits the stream to touch all of
+// it.
 func (c *Core) SleepBegan(s cudadrv.Stream) { c.asleep[s] = nil }
 
 // sleeps reports whether the memory of a stream's buffers sleeps.
@@ -25,8 +25,7 @@ func (c *Core) slept(start, end cudadrv.Ptr, b *buffer) {
 	}
 }
 
-// SleepEnded gives the memory that was mapped since to the buffers that had it: those that live, and those that were freed, which a
-// graph may keep.
+// SleepEnded returns the memory that was mapped since to its buffers: live ones, and freed ones, which a graph may keep.
 func (c *Core) SleepEnded(s cudadrv.Stream) {
 	all := c.asleep[s]
 	delete(c.asleep, s)

@@ -9,8 +9,8 @@ import (
 	"github.com/go-vram/vram/cudadrv/site"
 )
 
-// TestMemorySleeps has a buffer's memory unmapped and mapped again: that is no hazard, but work meanwhile is, and work on a buffer that was
-// freed meanwhile.
+// TestMemorySleeps unmaps a buffer's memory and maps it again: that is no hazard, but work in between is, and work on a buffer
+// that was freed in between.
 func TestMemorySleeps(t *testing.T) {
 	b := newBench(t)
 	b.alloc(arena, 0x1000, one)
@@ -37,7 +37,7 @@ func TestMemorySleeps(t *testing.T) {
 	assert.Equal(t, []core.Kind{core.Unmapped, core.UseAfterFree, core.EarlyUnmap}, kinds(b), "it does not sleep any more")
 }
 
-// kinds are those of the hazards so far.
+// kinds returns the kinds of the hazards so far.
 func kinds(b bench) (all []core.Kind) {
 	reports, _ := b.Reports()
 	for _, r := range reports {
