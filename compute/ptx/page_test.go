@@ -20,14 +20,15 @@ const pageHead = `# PTX: the supported instructions
 This page is written by ` + "`go test ./compute/ptx -update`" + ` from the table that ` + "`ptx.Check`" + ` holds modules against. The package's
 comment says how text, tree and table belong together.
 
-A row is the name of an instruction, its operands, and the oldest version of PTX and architecture that have it; a row without
-those is older than PTX 6.0 and sm_70, or as old. A row that needs sm_90a is for that architecture alone: no later one has it. ` + "`.x`" + ` is required, ` + "`[.x]`" + ` may be left out, ` + "`<x|y>`" + ` is one of several,
-and a name of the first table stands for its members. Modifiers and types stand in any order, as the driver takes them, apart from those right after the
-opcode: ` + "`.lo .hi .wide`" + ` of products, ` + "`.l .r`" + ` of shf, ` + "`.to`" + ` of cvta. Types keep their own order, and so do state spaces and layouts.
+A row is the name of an instruction, its operands, and the oldest version of PTX and architecture that have it; a row without those is older
+than PTX 6.0 and sm_70, or as old. A row that needs sm_90a is for that architecture alone: no later one has it. ` + "`.x`" + ` is required, ` + "`[.x]`" + ` may
+be left out, ` + "`<x|y>`" + ` is one of several, and a name of the first table stands for its members. Modifiers and types stand in any order, as the
+driver takes them, apart from those right after the opcode: ` + "`.lo .hi .wide`" + ` of products, ` + "`.l .r`" + ` of shf, ` + "`.to`" + ` of cvta. Types keep their own
+order, and so do state spaces and layouts.
 
-A module for a version older than 6.0 or later than 9.0, that of CUDA 13.0, is refused. One for an architecture older than sm_70 is read as one for sm_70, with a
-remark: what its instructions need is what the table says, and sm_52 does not have what needs sm_53. ` + "`compute/ptx/testdata/neighbours.txt`" + ` has texts on both sides of
-limits, with the answers of NVIDIA's assembler.
+A module for a version older than 6.0 or later than 9.0, that of CUDA 13.0, is refused. One for an architecture older than sm_70 is read as
+one for sm_70, with a remark: what its instructions need is what the table says, and sm_52 does not have what needs sm_53.
+` + "`compute/ptx/testdata/neighbours.txt`" + ` has texts on both sides of limits, with the answers of NVIDIA's assembler.
 
 | operand | meaning |
 |---|---|
