@@ -17,7 +17,7 @@ import (
 // differ between runs.
 func TestTheDocumentedOutput(t *testing.T) {
 	if testing.Short() {
-		t.Skip("a whole training takes 6 seconds")
+		t.Skip("a whole training takes 6 seconds") //nolint:forbidigo // make nightly runs it
 	}
 	t.Setenv("VRAM_MEMORY_LIMIT", "")
 	page, err := os.ReadFile("../../docs/examples.md")

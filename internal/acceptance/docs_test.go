@@ -245,7 +245,7 @@ func TestNoLineOfTheDocsIsWide(t *testing.T) {
 // unheld returns the first lines of a page's outputs (blocks of text) that neither a source prints nor an example's documented_test.go
 // compares, and that are not declared an example of a run.
 func unheld(page string, sources string, compared func(example string) bool) (outputs []string) {
-	for _, section := range strings.Split(page, "\n## ") {
+	for section := range strings.SplitSeq(page, "\n## ") {
 		parts := strings.Split(section, "```text\n")
 		for i, part := range parts[1:] {
 			output, _, _ := strings.Cut(part, "\n```")

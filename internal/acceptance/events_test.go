@@ -168,7 +168,7 @@ func TestLoggerHears(t *testing.T) {
 	require.ErrorIs(t, err, cudadrv.LaunchFailed)
 	h.faults.Clear()
 	freeAll(t, must(t, s, 8*mib))
-	require.NoError(t, h.Reconfigure(vram.Settings{PoolCacheBytes: new(int64(32 * mib))}))
+	require.NoError(t, h.Reconfigure(vram.Settings{PoolCacheBytes: new(32 * mib)}))
 	h.trim()
 	require.NoError(t, h.Close())
 	for _, line := range []string{

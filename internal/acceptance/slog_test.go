@@ -67,7 +67,7 @@ func TestWhatIsLogged(t *testing.T) {
 		time.Sleep(3 * time.Second) //nolint:forbidigo // virtual: a long wait, and pressure
 		freeAll(t, x)
 		y := got(t, answer)
-		require.NoError(t, h.Reconfigure(vram.Settings{PoolCacheBytes: new(int64(32 * mib))}))
+		require.NoError(t, h.Reconfigure(vram.Settings{PoolCacheBytes: new(32 * mib)}))
 		h.trim()
 		require.Error(t, h.Close())
 		require.ErrorIs(t, y.Free(), vram.ErrClosed)

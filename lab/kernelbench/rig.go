@@ -26,7 +26,7 @@ type rig struct {
 
 func newRig(ctx context.Context, o Options) (b *rig, err error) {
 	b = &rig{ctx: ctx, options: o}
-	defer func() { // open resources are closed, also when ctx has ended
+	defer func() { //nolint:contextcheck // open resources are closed, also when ctx has ended
 		if err != nil {
 			err = errors.Join(err, b.close())
 		}

@@ -69,7 +69,7 @@ func Run(ctx context.Context, o Options) (rows []Row, err error) {
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, b.close()) }() // open resources are closed, also when ctx has ended
+	defer func() { err = errors.Join(err, b.close()) }() //nolint:contextcheck // open resources are closed, also when ctx has ended
 	for _, w := range some {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)

@@ -29,5 +29,5 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	case len(args) >= 3 && args[0] == "vuln":
 		return vuln(ctx, out, args[1], args[2:])
 	}
-	return errors.New("usage: supply deps FOLDER... | supply vuln GOVULNCHECK FOLDER...")
+	return errors.New("usage: supply deps FOLDER..., or supply vuln GOVULNCHECK FOLDER... with one folder at least")
 }

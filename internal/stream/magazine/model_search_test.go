@@ -281,7 +281,7 @@ func scenarios() []scenario {
 func oneGoroutine(t *testing.T) {
 	t.Helper()
 	if underRace == 1 && testing.Short() {
-		t.Skip("a search has one goroutine")
+		t.Skip("a search has one goroutine") //nolint:forbidigo // the test without the race detector, and nightly, run it
 	}
 }
 
