@@ -1,4 +1,4 @@
-// Package eachcall has an operation fail at each of its driver calls in turn, and finds what it leaves: the test of error paths.
+// Package eachcall makes each driver call of an operation fail in turn, and reports leaks: it tests error paths.
 package eachcall
 
 import (
@@ -16,23 +16,23 @@ import (
 	"github.com/go-vram/vram/internal/recovered"
 )
 
-// Operation makes driver calls. It returns how to undo what it has made, nil for nothing; after an error it has made nothing.
+// Operation makes driver calls. It returns a function that undoes its effects, or nil if there are none. After an error there are none.
 type Operation func() (undo func() error, err error)
 
-// Left is what there is at a moment: driver objects, live buffers and the like, by name.
+// Left counts driver objects, live buffers and the like, by name.
 type Left func() map[string]int
 
 // Bench is a device whose calls fail.
 type Bench struct {
 	Faults *fault.Driver
 	Left   Left
-	// Prepare, where there is one, is called before a call fails: what the driver does though it fails is done there.
+	// Prepare, if not nil, is called before a call fails. It makes the effects that the call has although it fails.
 	Prepare func(function string)
 	// NoPanics has no call panic: the operation runs on goroutines whose panics end the process.
 	NoPanics bool
 }
 
-// cached is more than any cache keeps of what one operation makes: fence.CellCount events of a stream.
+// cached exceeds the objects of one operation that any cache keeps: fence.CellCount events of a stream.
 const cached = 20
 
 // callLimit bounds the calls of an operation: more is an operation that never ends.
@@ -67,7 +67,7 @@ func (b *Bench) Run(t *testing.T, op Operation) {
 				t.Fatalf("more than %d calls", callLimit)
 			}
 			made := &calls{fails: n, prepare: b.Prepare, panics: kind == "panic"}
-			_ = b.attempt(op, kinds[kind], n, made) // caches are filled, and the pool has what it keeps
+			_ = b.attempt(op, kinds[kind], n, made) // fills the caches and the pool
 			if made.count() < n {
 				break
 			}
@@ -182,8 +182,8 @@ var ends = map[string][]string{ //nolint:gochecknoglobals // a table of constant
 // settleTime is how long goroutines may take to end.
 const settleTime = time.Second
 
-// more is what is left now, so many at least of a kind, that was not before, but for what the failed function had to end. What is
-// still being ended is waited for.
+// more describes the kinds of which at least so many objects are left that were not there before, except objects that the failed
+// function had to end. It waits for objects that are still being ended.
 func (b *Bench) more(before map[string]int, failed string, least int) string {
 	var text []string
 	for until := time.Now().Add(settleTime); ; runtime.Gosched() {

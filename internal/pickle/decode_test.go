@@ -7,7 +7,7 @@ import (
 	"math/big"
 )
 
-// decode reads what the package writes: dictionaries become map[string]any, lists *[]any, tuples []any, integers *big.Int. It
+// decode reads values that the package has written: dictionaries become map[string]any, lists *[]any, tuples []any, integers *big.Int. It
 // is a reader of the format's own rules, so that the tests need no Python.
 func decode(data []byte) (any, error) {
 	d := decoder{data: data, memo: map[uint32]any{}}

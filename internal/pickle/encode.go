@@ -44,7 +44,7 @@ const batch = 1000
 // longestTuple is the length up to which tuples have operations of their own.
 const longestTuple = 3
 
-// Encode writes the value. Bytes of a string that are not UTF-8 are written as the replacement character. Errors: *TypeError, and those of w.
+// Encode writes the value. Bytes of a string that are not UTF-8 are written as the replacement character. Errors: *TypeError, and errors of w.
 func Encode(w io.Writer, value any) error {
 	e := encoder{w: bufio.NewWriter(w), texts: map[string]uint32{}, shared: map[*Shared]uint32{}}
 	e.bytes(opProto, protocol)
@@ -192,7 +192,7 @@ func (e *encoder) list(values List) {
 	if values == nil {
 		return
 	}
-	open := 0 // values behind the mark
+	open := 0 // values after the mark
 	for v := range values {
 		if open == 0 {
 			e.bytes(opMark)

@@ -96,7 +96,7 @@ var errBroken = errors.New("broken")
 
 func (broken) Write([]byte) (int, error) { return 0, errBroken }
 
-// What cannot be written is an error with its type, and a writer's error comes back; neither goes on for long.
+// A value that cannot be written is an error with its type, and a writer's error is returned; neither takes long.
 func TestErrors(t *testing.T) {
 	wrong := pickle.Encode(&bytes.Buffer{}, pickle.Dict{{"a", pickle.Values(int8(3))}})
 	var typed *pickle.TypeError
@@ -114,7 +114,7 @@ func TestErrors(t *testing.T) {
 	assert.Less(t, made, 100000)
 }
 
-// drawn is a random value, and what a reader makes of it.
+// drawn returns a random value, and the value that a reader returns for it.
 func drawn(t *rapid.T, depth int) (value, want any) {
 	kinds := 9
 	if depth == 0 {
@@ -170,13 +170,13 @@ func property(t *rapid.T) {
 	require.Equal(t, want, got)
 }
 
-// Whatever is written is read again.
+// TestWhatIsWrittenIsRead reads random values that were written.
 func TestWhatIsWrittenIsRead(t *testing.T) { rapid.Check(t, property) }
 
 // FuzzEncode looks for values that are not read as they were written.
 func FuzzEncode(f *testing.F) { f.Fuzz(rapid.MakeFuzz(property)) }
 
-// Python's own reader makes of it what was meant.
+// Python's own reader returns the same value.
 func TestPythonReadsIt(t *testing.T) {
 	python, err := exec.LookPath("python3")
 	if err != nil {

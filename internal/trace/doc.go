@@ -1,4 +1,4 @@
-// Package trace reads recordings of what a workload asked of its GPU allocator: every
+// Package trace reads recordings of the requests of a workload to its GPU allocator: every
 // allocation and every free, in program order.
 //
 // # Format
@@ -22,10 +22,10 @@
 //
 // A buffer without a free was still held when the recording stopped: a leftover.
 //
-// # What the reader promises
+// # Promises
 //
-// The reader is strict. Whatever breaks a rule above is refused with a *ParseError that names the
-// file, the line and what is wrong; a Trace that it returns keeps them all, so code that walks a
+// The reader is strict. It refuses a text that breaks a rule above with a *ParseError that names the
+// file, the line and the rule; a Trace that it returns keeps all of them, so code that walks a
 // Trace checks nothing again. It holds a trace in 24 bytes an event.
 //
 // A Trace is a plain value: it may be read from any number of goroutines.

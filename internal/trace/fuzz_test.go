@@ -12,7 +12,7 @@ import (
 	"github.com/go-vram/vram/internal/trace"
 )
 
-// FuzzRead: whatever the bytes are, the reader answers a *ParseError or a trace that keeps every
+// FuzzRead checks that for any bytes the reader returns a *ParseError or a trace that keeps every
 // rule, and such a trace survives being written and read again.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(head + "0,a,0,100,0\n5,a,1,50,1\n5,f,0,100,0\n"))

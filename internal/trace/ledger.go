@@ -31,8 +31,8 @@ func newLedger() *ledger {
 	return &ledger{events: make([]Event, 0, usual), micros: make([]int64, 0, usual), sizes: make([]int64, 0, usual/2)}
 }
 
-// add checks the row that stands on the given line against all rows before it and takes it. What is
-// not empty where the row breaks a rule; the ledger is not used any more then.
+// add checks the row that stands on the given line against all rows before it and takes it. The
+// result names the rule that the row breaks; the ledger must not be used after that.
 func (l *ledger) add(r row, line int) (what string) {
 	if len(l.micros) == 0 {
 		l.begin = r.micros
@@ -102,7 +102,7 @@ func (l *ledger) free(r row) (what string) {
 	return ""
 }
 
-// finish checks what only the end decides; line is where the fault is, 0 for the last line.
+// finish checks the rules that only the end decides; line has the fault, 0 for the last line.
 func (l *ledger) finish() (line int, what string) {
 	if len(l.events) == 0 {
 		return 0, "no events"

@@ -31,7 +31,7 @@ func Embedded() []string {
 }
 
 // Open reads the trace in the file called name or, where there is no such file, the embedded trace
-// of that name. Errors: ErrUnknown (wrapped, with the embedded names), what opening the file said,
+// of that name. Errors: ErrUnknown (wrapped, with the embedded names), the error of opening the file,
 // or a *ParseError.
 func Open(name string) (*Trace, error) {
 	file, err := openFile(name)
@@ -62,7 +62,7 @@ func openFile(name string) (io.ReadCloser, error) {
 	return nil, fmt.Errorf("%s: %w (embedded: %s)", name, ErrUnknown, strings.Join(Embedded(), ", "))
 }
 
-// baseName is what a trace is called: the file's name without directory, .gz and .csv.
+// baseName returns the name of a trace: the file's name without directory, .gz and .csv.
 func baseName(path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(filepath.Base(path), ".gz"), ".csv")
 }

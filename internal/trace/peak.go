@@ -12,7 +12,7 @@ type Held struct {
 	Count int
 }
 
-// AtPeak is what is held at the first moment at which most bytes are, Info.PeakLiveBytes in all: longest buffers first.
+// AtPeak lists the buffers that are live when most bytes are, Info.PeakLiveBytes in all, at the first such moment: longest first.
 func (t *Trace) AtPeak() []Held {
 	counts := map[int64]int{}
 	for i := range t.Events[:t.summit()] {

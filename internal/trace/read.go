@@ -22,7 +22,7 @@ const fieldCount = 5
 // Not smaller: each refill is a call into the decompressor. Not larger: it should stay in the cache.
 const readBufferBytes = 64 << 10
 
-// byteOrderMark is what editors of some systems put before a text in UTF-8.
+// byteOrderMark begins a text in UTF-8 that editors of some systems write.
 const byteOrderMark = "\ufeff"
 
 // Read reads a trace, gzip or plain, from r to its end; name is for errors and for Trace.Name. Lines may end with CR LF, and a byte
@@ -131,7 +131,7 @@ func (p *parser) wrong(format string, args ...any) error {
 	return &ParseError{Name: p.name, Line: p.line, What: fmt.Sprintf(format, args...)}
 }
 
-// parseRow splits a line; what is not empty where the line is not a row.
+// parseRow splits a line. The text is not empty if the line is not a row.
 func parseRow(line []byte) (r row, what string) {
 	var fields [fieldCount][]byte
 	rest := line

@@ -1,6 +1,6 @@
 package trace
 
-// Op is what an event does.
+// Op is the kind of an event.
 type Op uint8
 
 // The two operations.

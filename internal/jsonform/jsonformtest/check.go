@@ -25,7 +25,7 @@ type cause struct{ Detail string }
 func (cause) Error() string { return "no room" }
 
 // Check tests that each value, a pointer to a struct, has a key in snake_case for each of its fields, at any depth, that durations are
-// in seconds, and that errors and what has MarshalText are text.
+// in seconds, and that errors and values with MarshalText are text.
 func Check(t *testing.T, values ...any) {
 	t.Helper()
 	for _, x := range values {
@@ -64,7 +64,7 @@ func snakeCase(name string) string {
 	return strings.ToLower(name)
 }
 
-// fields are the exported fields of a struct, with those of embedded structs in place of these.
+// fields returns the exported fields of a struct, with the fields of embedded structs.
 func fields(t reflect.Type) (all []reflect.StructField) {
 	for f := range t.Fields() {
 		switch {
@@ -117,7 +117,7 @@ func fill(v reflect.Value) {
 	}
 }
 
-// keys are those of an object of JSON, at any depth.
+// keys returns the keys of a JSON object, at any depth.
 func keys(v any) (all []string) {
 	switch v := v.(type) {
 	case map[string]any:
