@@ -34,8 +34,7 @@ func (w *world) pause(act action) {
 			_ = s.Reconfigure(context.Background(), ofStreams) // one that has ended needs none
 		}
 		w.spike(s, uint64(act.b))
-		w.let()
-		w.returnAll()
+		w.unload()
 	})
 	var workBytes int64
 	if act.c%2 == 0 && !s.adopted {
@@ -49,12 +48,20 @@ func (w *world) pause(act action) {
 		if w.fault != nil {
 			return
 		}
-		w.do("return", func() {
-			w.let()
-			w.returnAll()
-		})
+		w.do("return", w.unload)
 	}
 	w.rested(workBytes, settings.Policy.SpareBytes)
+}
+
+// unload has callers do for adopted streams what no tick does: record the fences that freed memory waits for, and call Trim.
+// First a turn of each stream collects the frees. Only then does a stream report that it waits, and a free by the shortage
+// handler, which another stream's request calls, enters no turn.
+func (w *world) unload() {
+	for _, s := range w.era.streams {
+		_ = w.lookAt(s) // one that has ended says so
+	}
+	w.let()
+	w.returnAll()
 }
 
 // rest passes so many ticks, in which one stream works with a little memory, and reports whether only buffers of that work

@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -42,4 +43,38 @@ func TestARestBeginsAnewAfterAFree(t *testing.T) {
 		w.abandon()
 	}
 	assert.GreaterOrEqual(t, disturbed, 5)
+}
+
+// A freed buffer that an adopted stream used is pending from the turn that collects it, and no tick records the fence that it
+// waits for. Callers have to record that fence before a rest, even if no turn has collected the buffer.
+func TestARestBeginsWithTheFencesForUncollectedFrees(t *testing.T) {
+	var rests int
+	for seed := range uint64(20) {
+		w := newWorld(seed, mutateNothing)
+		e := w.era
+		if w.shape.segments || e.ahead {
+			w.abandon()
+			continue // free memory does not get old
+		}
+		w.do("use", func() {
+			w.openStream(1, true)
+			settings := w.shape.settings(0)
+			settings.AgeTicks, settings.LimitBytes = 2, e.limit.Load()
+			w.kept(e.pool.Reconfigure(context.Background(), settings))
+			working, adopted := e.streams[0], e.streams[len(e.streams)-1]
+			b, err := working.Alloc(sizeclass.MaxBytes + 1)
+			if buffer := w.answered(working, nil, b, sizeclass.MaxBytes+1, 0, err); buffer != nil {
+				w.recordUse(buffer, adopted)
+				w.free(buffer, 0)
+				rests++
+			}
+			assert.False(t, working.Waits(), "a turn has collected the free")
+			w.unload()
+		})
+		w.rest(e.streams[0], 0, 2, maxRestTicks)
+		w.rested(0, 0)
+		require.Nil(t, w.fault, "seed %d: %+v", seed, w.fault)
+		w.abandon()
+	}
+	assert.GreaterOrEqual(t, rests, 5)
 }
