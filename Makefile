@@ -108,7 +108,7 @@ page: ## serve the live page over a demonstration, on a GPU or the simulated dev
 browser: ## test the live page in a Chromium, which is installed where it is missing; with pictures in the folder pictures of its package
 	@GO='$(GO)' $(LAB)/browser/run.sh
 
-test: ## run all tests in their short form, in about 3 minutes on two cores
+test: ## run all tests in their short form, in about 4 minutes on two cores
 	$(GO) test $(TESTFLAGS) $(PACKAGES)
 
 test-builtin-short:
@@ -245,7 +245,7 @@ lint: $(GOLANGCI) $(GOFUMPT) ## run golangci-lint and look for files that gofump
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run --allow-parallel-runners $(PACKAGES)
 	GOLANGCI_LINT_CACHE=$(CURDIR)/.bin/lint-cache $(GOLANGCI) run --allow-parallel-runners --build-tags vram_builtin ./actors
 
-# What a change must pass, besides `make test`, in about nine minutes on two cores: nothing that `make test` has run.
+# What a change must pass, besides `make test`, in about twelve minutes on two cores: nothing that `make test` has run.
 check: SEED = $(COMMIT_SEED)
 check: SEEDS := 100
 check: build vet arch tidy lint deadcode race browser test-builtin-short sim planted-changed fuzz-cores ## everything a change must pass besides make test: build, vet, layers, module files, lint, dead code, race, the page in a browser, the built-in framework, a short simulation and planted bugs by the commit, a short fuzz of the cores
