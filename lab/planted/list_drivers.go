@@ -19,14 +19,9 @@ func cleanDrivers() Promise {
 			},
 		},
 		{
-			Name: "a link continues on another thread", Package: "cudadrv/dynamic", Run: "^TestALinkStaysOnItsThread$",
-			Edits: []Edit{
-				{
-					"cudadrv/dynamic.(*device).LinkImages",
-					"\truntime.LockOSThread()\n\tdefer runtime.UnlockOSThread()\n",
-					"",
-				},
-			},
+			Name:    "a launch changes the current context",
+			Package: "cudadrv/dynamic", Run: "^TestALaunchMakesNoContextCurrent$",
+			Edits: []Edit{{"cudadrv/dynamic.(*device).LaunchKernel", "d.callOn(s, cuLaunchKernel, f, 11)", "d.callCurrent(cuLaunchKernel, f, 11)"}},
 		},
 	}}
 }
