@@ -377,13 +377,13 @@ func listed(all []Party) string {
 
 func goingText(going []pool.Holder) string {
 	if len(going) == 0 {
-		return "of those who hold memory none goes on by itself: only a goroutine that is not declared exclusive, or a context's end, helps\n"
+		return "no holder of memory can proceed by itself: only a goroutine that is not declared exclusive, or a context's end, helps\n"
 	}
 	var parties []Party
 	for _, h := range going[:min(linesShown, len(going))] {
 		parties = append(parties, Party{h.Stream, h.Tenant})
 	}
-	return "of those who hold memory these go on: " + listed(parties) + "\n"
+	return "holders of memory that can proceed: " + listed(parties) + "\n"
 }
 
 // MemoryState is the use of a range of a MemoryMap.

@@ -158,7 +158,7 @@ type StrandedError struct {
 
 // Error names the stream and a remedy.
 func (e *StrandedError) Error() string {
-	return fmt.Sprintf("vram: stream %d has work behind an event of a process that died, which does not come: its memory is released "+
+	return fmt.Sprintf("vram: stream %d has work that waits for an event of a process that died: its memory is released "+
 		"when this process ends", e.Stream)
 }
 

@@ -257,7 +257,7 @@ func endAfterADeath(t *testing.T, lines []string) {
 		t.Logf("%5.1f s after the death, %s: %s", time.Since(killed).Seconds(), line, said)
 		return said
 	}
-	const stranded = "has work behind an event of a process that died"
+	const stranded = "has work that waits for an event of a process that died"
 	assert.Contains(t, answer("settle"), "deadline exceeded")
 	assert.Contains(t, answer("await"), "connection ended")
 	for _, line := range lines {

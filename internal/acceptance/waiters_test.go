@@ -117,7 +117,7 @@ func TestACircleIsSeenBeforeItIsADeadlock(t *testing.T) {
 		require.Len(t, going, 1)
 		assert.Equal(t, third.ID(), going[0].Stream)
 		assert.Contains(t, w.String(), "circles:\n")
-		assert.Contains(t, w.String(), "wait for each other\nof those who hold memory these go on: stream 3\n")
+		assert.Contains(t, w.String(), "wait for each other\nholders of memory that can proceed: stream 3\n")
 
 		last := waitFor(third, vram.Request{Bytes: 40 * mib}) // nobody is runnable now
 		synctest.Wait()
@@ -163,7 +163,7 @@ func TestASuspendedStreamWaitsForThoseThatItNames(t *testing.T) {
 		}, w.Edges)
 		assert.Len(t, w.Circles(), 1)
 		assert.Empty(t, w.Going())
-		assert.Contains(t, w.String(), "none goes on by itself")
+		assert.Contains(t, w.String(), "no holder of memory can proceed by itself")
 		resume()
 		assert.Empty(t, h.waiters().Circles())
 		freeAll(t, x)

@@ -22,7 +22,7 @@ const mostPathBytes = 4096
 
 // Build writes the library into dir, and returns its path. libcuda is the path of the fake driver on which it works. It
 // compiles unless the call before had the same compiler: then it puts another path into the same bytes. Errors:
-// fakecuda.ErrNoCompiler, a *fakecuda.BuildError, or those of writing files.
+// fakecuda.ErrNoCompiler, a *fakecuda.BuildError, or errors of writing files.
 func Build(dir, libcuda string) (string, error) {
 	compiler := strings.Fields(os.Getenv("CC"))
 	for _, name := range []string{"cc", "gcc", "clang"} {

@@ -42,7 +42,7 @@ func (e *BuildError) Unwrap() error { return e.Err }
 // for linkers and the headers in dir/source/include. It leaves out the symbols that hidden names as they are exported
 // ("cuMemCreate", "cuMemAlloc_v2"). The caller owns the files. It compiles, in a second, unless the call before had the same
 // compiler and hidden symbols: then it writes the same bytes again. Each file that is loaded has state of its own.
-// Errors: ErrNoCompiler, a *BuildError, or those of writing files.
+// Errors: ErrNoCompiler, a *BuildError, or errors of writing files.
 func Build(dir string, hidden ...string) (string, error) {
 	compiler, err := findCompiler()
 	if err != nil {
