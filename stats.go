@@ -54,6 +54,8 @@ type Stats struct {
 	PeakPendingBytes int64 `json:"peak_pending_bytes"`
 	LargestFreeBytes int64 `json:"largest_free_bytes"` // the longest free range in the pool or in a stream
 
+	// AllocCount never falls from one reading to the next. While a goroutine is interrupted inside Free, a reading may
+	// count one allocation of its stream too many, which is then left out of the next allocation's count.
 	AllocCount uint64 `json:"alloc_count"`
 	FreeCount  uint64 `json:"free_count"`
 	// The source of the allocations: a magazine; the stream's free ranges; free pages of the pool;
