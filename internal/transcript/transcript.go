@@ -38,31 +38,43 @@ func Run(t *testing.T, begin func(t *testing.T) Machine) {
 			t.Parallel()
 			text, err := os.ReadFile(file)
 			require.NoError(t, err)
-			got := play(string(text), begin(t))
+			want := split(string(text))
+			got := play(want, begin(t))
 			if os.Getenv("UPDATE_TRANSCRIPTS") != "" {
-				require.NoError(t, os.WriteFile(file, []byte(got), 0o600))
+				require.NoError(t, os.WriteFile(file, []byte(join(got)), 0o600))
 				return
 			}
-			assert.Equal(t, string(text), got)
+			line := 1
+			for i, block := range want {
+				assert.Equal(t, block, got[i], "%s:%d; UPDATE_TRANSCRIPTS=1 rewrites the answers", file, line)
+				line += strings.Count(block, "\n") + 2
+			}
 		})
 	}
 }
 
-// play answers every block of a script.
-func play(text string, machine Machine) string {
-	var out strings.Builder
-	for block := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n\n") {
+// split returns the blocks of a script.
+func split(text string) (blocks []string) {
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n\n")
+}
+
+// join returns the script of blocks.
+func join(blocks []string) string { return strings.Join(blocks, "\n\n") + "\n" }
+
+// play returns the blocks of a script with their answers.
+func play(blocks []string, machine Machine) []string {
+	played := make([]string, len(blocks))
+	for i, block := range blocks {
 		commands, _, isBlock := strings.Cut(block, "\n----")
-		if out.Len() > 0 {
-			out.WriteString("\n")
-		}
-		out.WriteString(commands + "\n")
+		played[i] = commands
 		if isBlock {
-			out.WriteString("----\n")
+			var out strings.Builder
+			out.WriteString(commands + "\n----\n")
 			machine.answer(commands, &out)
+			played[i] = strings.TrimSuffix(out.String(), "\n")
 		}
 	}
-	return out.String()
+	return played
 }
 
 // answer executes the commands of a block.
