@@ -13,8 +13,10 @@ import (
 //
 // A row has a name, the precondition (when), the action (try), and the rungs that may follow (then, or). A row without a
 // precondition always applies; one whose precondition fails is skipped. A row without a then is followed by the row below it.
-// Hence the order of the rows is the order of the ladder, and no other code knows it: to exchange two rungs, exchange their
-// rows. docs/architecture.md has the table in words, and TestTheLadderIsAsDocumented holds it against this one.
+// The order of the rows is the order of the ladder, and no other code knows it: to exchange two rungs, exchange their rows. A
+// then or an or names its rung, and so does the list of events below: these do not move with the rows. docs/architecture.md has
+// the table in words, and TestTheLadderIsAsDocumented compares both; docs/waiting.md has a summary for users, which no test
+// compares.
 //
 // An action begins at most one thing: a job, or requests to clients. It returns a verdict:
 //

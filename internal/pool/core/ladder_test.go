@@ -32,9 +32,10 @@ func TestTheLadderIsAsDocumented(t *testing.T) {
 		if s.or != "" {
 			then += ", or " + string(s.or)
 		}
-		assert.Equal(t, string(s.name), documented[i][1])
-		assert.Equal(t, s.when == nil, documented[i][2] == "–", s.name)
-		assert.Equal(t, then, documented[i][3], s.name)
+		const differs = "rung %q: the table in docs/architecture.md differs from internal/pool/core.(*ladder).table"
+		assert.Equal(t, string(s.name), documented[i][1], differs, s.name)
+		assert.Equal(t, s.when == nil, documented[i][2] == "–", differs, s.name)
+		assert.Equal(t, then, documented[i][3], differs, s.name)
 	}
 }
 
