@@ -191,7 +191,7 @@ func (e *InUseError) Error() string {
 	text := fmt.Sprintf("vram: closed with %s, %s in all", units.Count(e.BufferCount, "live buffer"), units.Bytes(e.Bytes))
 	if len(e.Buffers) > 0 {
 		if largest := &e.Buffers[0]; e.BufferCount > 1 {
-			text += fmt.Sprintf(", the largest a %v; beside it %s of %s in all",
+			text += fmt.Sprintf(", the largest a %v; also %s of %s in all",
 				*largest, units.Count(e.BufferCount-1, "buffer"), units.Bytes(e.Bytes-largest.Bytes))
 		} else {
 			text += ": a " + largest.String()

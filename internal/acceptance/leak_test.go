@@ -91,7 +91,7 @@ func TestALeakNamesTheLargestBuffer(t *testing.T) {
 	var leak *vram.InUseError
 	require.ErrorAs(t, h.Close(), &leak)
 	assert.Equal(t, large.Ptr(), leak.Buffers[0].Ptr)
-	assert.Contains(t, leak.Error(), fmt.Sprintf("closed with 3 live buffers, 11 MiB in all, the largest a buffer of 8 MiB at %v on stream %d, tag \"weights\"; beside it 2 buffers of 3 MiB in all",
+	assert.Contains(t, leak.Error(), fmt.Sprintf("closed with 3 live buffers, 11 MiB in all, the largest a buffer of 8 MiB at %v on stream %d, tag \"weights\"; also 2 buffers of 3 MiB in all",
 		large.Ptr(), second.ID()))
 	assert.Contains(t, (&vram.InUseError{BufferCount: 1, Bytes: mib, Buffers: leak.Buffers[2:]}).Error(), "closed with 1 live buffer, 1 MiB in all: a buffer of 1 MiB at ")
 }
