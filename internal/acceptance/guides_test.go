@@ -85,7 +85,7 @@ func busy(err error) (status int) {
 		return 413
 	case errors.Is(err, vram.ErrQuota): // the customer's own requests had it for as long as this one would wait
 		return 429
-	case errors.As(err, &wait): // others had it for as long as the customer would wait
+	case errors.As(err, &wait), errors.Is(err, vram.ErrClosed): // others had it for that long, or the service shuts down
 		return 503
 	case errors.Is(err, vram.ErrOutOfMemory): // nobody is going to free so much
 		return 507
@@ -147,6 +147,8 @@ func TestGuideToServices(t *testing.T) {
 	assert.Equal(t, 500, busy(io.EOF))
 	require.NoError(t, all.Free())
 	require.NoError(t, dev.Close())
+	err = serve(t.Context(), s, gold, []int64{4 << 20}, func([]vram.Buffer) error { return nil })
+	assert.Equal(t, 503, busy(err))
 }
 
 // train is the loop of docs/guide-training.md.
