@@ -16,10 +16,10 @@
 // vram/pool.WaitError. [streams.Stream.AllocAsync] returns a future, [streams.Stream.AllocBatch] many buffers or none,
 // [streams.Stream.AllocFor] waits for memory, aligns and zeroes it.
 //
-// [streams.Buffer.Free] means that the last use of the buffer has been submitted to its stream;
-// uses on other streams are announced before, by [streams.Buffer.RecordStream], Use or Transfer.
-// [Device.Tenant] divides memory between customers, [Device.Warm] maps it ahead, [Device.Stats]
-// counts it by use. All functions and methods are safe for concurrent use.
+// [streams.Buffer.Free] means that the last use of the buffer has been submitted to its stream.
+// Announce uses on other streams before it: by [streams.Buffer.RecordStream], Use or Transfer.
+// [Device.Tenant] divides memory between customers, [Device.Warm] maps it ahead of need, [Device.Stats]
+// counts it by state. All functions and methods are safe for concurrent use.
 //
 // Errors are typed and work with errors.Is and errors.As. Nothing here prints, exits, or panics on
 // a caller's mistake.
@@ -59,35 +59,32 @@
 //	reserved <-Unmap- free <-Return--- cached <--Free--- live
 //	                                   cached <- pending <--Free--- live, used by other streams
 //
-// Opening a device touches no GPU; its first use does. The pool maps and unmaps pages of the
-// driver's granularity, or holds plain segments where the device has no virtual memory management.
-// A stream is lent pages (Refill), keeps freed blocks in magazines and free ranges (cached), and
-// returns pages with a fence at a reclaim request or over its budget. A freed block that other
-// streams were announced to use (Buffer.RecordStream, Use, Transfer) is pending until those uses
-// have passed.
+// Open touches no GPU; the first use of the device does. The pool maps and unmaps pages of the driver's
+// granularity, or holds plain segments if the device has no virtual memory management. The pool lends
+// pages to a stream (Refill). The stream keeps freed blocks in magazines and free ranges (cached), and
+// returns pages with a fence at a reclaim request or over its budget. A freed block with announced uses
+// on other streams (Buffer.RecordStream, Use, Transfer) is pending until those uses have passed.
 //
-// # The way of an allocation
+// # Path of an allocation
 //
-// See the packages from top to bottom: streams (fast path, turn, request), internal/stream/magazine (the
+// Read the packages in this order: streams (fast path, turn, request), internal/stream/magazine (the
 // two words), internal/stream/core (spans, ranges), internal/pool/core (the ladder of a Refill), pool (jobs). A free
-// goes the same way up to the first level: it puts its slot back into a magazine, or on a list that
-// the stream's next turn takes.
+// puts its slot back into a magazine, or on a list that the stream's next turn takes.
 //
 // # Mapping ahead, and releasing
 //
-// Two calls take memory from the driver ahead of need; one releases it, one merges it. None has to
-// be called: memory is mapped when a request needs it, and ticks, ten times a second, release the
-// excess over cache bounds.
+// All these calls are optional: requests map the memory that they need, and ticks, ten times a second,
+// release the excess over cache bounds.
 //
-//	Warm      maps memory for so many buffers of such sizes; any request may use it    waits for the driver
+//	Warm      maps memory for buffers of given sizes; any request may use it           waits for the driver
 //	Reserve   takes memory for the requests that name the reservation                  waits for the driver
 //	Trim      releases free memory to the driver, down to a size; 0: empty_cache       waits for the driver and for streams
 //	Coalesce  merges free memory in streams, magazines included; releases nothing      waits for streams
 //
-// # The end
+// # Close
 //
 // Device.Close waits for the device, releases all memory, and returns an *InUseError that lists the
-// buffers that were not freed. A deferred call without a look at its error loses that:
+// buffers that were not freed. Keep the error of a deferred call, as here or with CloseInto:
 //
 //	defer func() { err = errors.Join(err, dev.Close()) }() // err is the function's named result
 //
@@ -98,7 +95,7 @@
 //   - Live buffers never overlap, and a buffer's memory is not handed to another stream, unmapped
 //     or freed before the work that was submitted to its stream, and to the streams that were
 //     announced, before its Free has finished.
-//   - Every request gets exactly one answer, also when an actor panics, a driver call fails or the
+//   - Every request gets exactly one answer, even if an actor panics, a driver call fails or the
 //     device is closed.
 //   - Bytes by state always add up to the bytes mapped.
 //   - An allocation or free that the cache serves makes no driver call, no heap allocation and no
@@ -106,13 +103,14 @@
 //   - A double free, a stale copy and a free after Close are refused with a typed error, always.
 //   - An unused stream returns its cache within two seconds; an adopted one the part that was freed
 //     before the last fence of its callers' requests.
-//   - No call is made on an adopted stream but in its callers' requests, and none on a stream that
-//     is being captured.
-//   - The simulator is used only where it is named.
+//   - Driver calls on an adopted stream are made only in its callers' requests, and none on a stream
+//     that is being captured.
+//   - The simulated device is used only if it is named.
 //
 // # Not promised
 //
-// An order between requests of different goroutines; that a size is served from the cache twice in
-// a row; anything about the contents of a fresh buffer; that Stats of several streams belong to one
-// moment.
+//   - An order between requests of different goroutines.
+//   - That the cache serves a size twice in a row.
+//   - The contents of a fresh buffer.
+//   - That Stats of several streams belong to one moment.
 package vram

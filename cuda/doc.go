@@ -1,5 +1,5 @@
-// Package cuda puts work on the streams of vram: kernels from PTX, copies, fills, events and captured graphs, with the driver
-// alone. It needs no cgo and no toolkit.
+// Package cuda submits work to the streams of vram: kernels from PTX, copies, fills, events and captured graphs. It needs only
+// the driver: no cgo, no toolkit.
 //
 // # Use
 //

@@ -1,8 +1,8 @@
-// Package futures holds values that may not be there yet.
+// Package futures provides values that may arrive later.
 //
-// It is for a producer that answers most requests at once and some later, out of an actor: the
-// answer that is there costs nothing beyond the value, and an answer that comes later can be waited
-// for by any number of goroutines, chained, gathered and canceled without a lock anywhere.
+// It is for a producer, such as an actor, that answers most requests at once and some later. An
+// immediate answer costs nothing beyond the value. Any number of goroutines can wait for a later
+// answer, and chain, gather and cancel answers, without a lock.
 //
 // # Words
 //

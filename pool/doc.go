@@ -1,4 +1,4 @@
-// Package pool has the memory of one device, which its streams share: an actor around the decisions
+// Package pool manages the memory of one device, which its streams share: an actor around the decisions
 // of internal/pool/core, and the driver goroutine, which makes its driver calls, one job at a time, from New
 // until Close.
 //

@@ -1,5 +1,4 @@
-// Package streams has the caches of CUDA streams, one actor for each stream, and the buffers that
-// callers hold. The actors run the decisions of internal/stream/core; callers share slots and magazines
+// Package streams implements the caches of CUDA streams, one actor for each stream, and buffers. The actors run the decisions of internal/stream/core; callers share slots and magazines
 // with them (internal/stream/magazine).
 //
 // # An allocation

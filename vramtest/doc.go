@@ -1,6 +1,6 @@
-// Package vramtest lets a user's own tests run on a simulated device that reports every hazard: kernels that touch
-// memory which is not mapped, was freed or never allocated, or that other work touches without an order. It
-// needs no GPU. The package comment of cudadrv/hazard defines hazards and the order of work.
+// Package vramtest opens a simulated device for a test and reports every hazard: a kernel that accesses memory that is
+// not mapped, was freed or never allocated, or that other work accesses without an order. It needs no GPU. The package
+// comment of cudadrv/hazard defines hazards and the order of work.
 //
 //	func TestStep(t *testing.T) {
 //		dev := vramtest.Open(t)
@@ -13,17 +13,16 @@
 //
 // # Simulation
 //
-// A kernel is a duration on a stream, the ranges that it reads and those that it writes. Nothing is computed, but with
-// the option Kernels: then kernels from PTX run on real bytes, and their own mistakes fail the test
-// (docs/kernels-in-tests.md). Time is virtual: it moves by Advance and by calls that wait. Programs that make driver
-// calls of their own make them on Device.GPU, where kernels, events, copies and waits are seen; code under test that
-// takes a cudadrv.Device is given that.
+// A kernel is a duration on a stream, and the ranges that it reads and writes. It computes nothing, unless the option
+// Kernels is set: then kernels from PTX run on real bytes, and their own mistakes fail the test
+// (docs/kernels-in-tests.md). Time is virtual: Advance and calls that wait move it. Pass Device.GPU to code under test
+// that makes driver calls of its own: its kernels, events, copies and waits are checked.
 //
 // # Findings
 //
-// Hazards are found by order, not by luck: two kernels on two streams that touch one buffer without an event between them
-// are reported even if the one has long finished when the other begins. Each report names both
-// places in the program, and where the buffer was allocated and freed.
+// Hazards are found by order, not by luck: two kernels on two streams that access one buffer without an event between
+// them are reported even if one has finished long before the other begins. Each report names both places in the
+// program, and the places where the buffer was allocated and freed.
 //
 // # Concurrency properties
 //

@@ -1,5 +1,5 @@
-// Package hazard wraps a driver and reports work that touches memory which it must not: memory that is not mapped, not
-// allocated or freed, that other work touches without an order, and memory that the allocator reuses or unmaps too early.
+// Package hazard wraps a driver and reports invalid memory accesses of work: to memory that is not mapped, not allocated or
+// freed, that other work accesses without an order, and that the allocator reuses or unmaps too early.
 //
 // # How it is used
 //

@@ -1,4 +1,4 @@
-// Package jsonform has the values that stand in JSON for others, of which encoding/json would write something else.
+// Package jsonform defines JSON forms of values that encoding/json would write otherwise.
 package jsonform
 
 // Error returns an error's text, and nil for no error: encoding/json would write the fields of the error.

@@ -1,4 +1,4 @@
-// Package metrics gives the statistics of devices to Prometheus: a Collector for each device, any
+// Package metrics exports the statistics of devices to Prometheus: a Collector for each device, any
 // number of them in one registry.
 //
 //	registry.MustRegister(metrics.New(device))

@@ -1,4 +1,4 @@
-// Package elementary has exp, log, sin and the other functions that a GPU's driver has no exact instruction for, in float32.
+// Package elementary implements exp, log, sin and other functions without an exact GPU instruction, in float32.
 //
 // Each function is written once, as operations of package code: a kernel contains the instructions, and the functions of this
 // package, as Exp and Log, compute on the host, bit for bit, the results of a kernel on a GPU. So the errors below are measured on

@@ -1,7 +1,6 @@
-// Package half has the floating-point numbers of 16 bits that GPUs compute with, for the host: Float16 is
-// IEEE 754's binary16, and BFloat16 the upper half of a float32. Conversions from float32 round to the
-// nearest number, and to the even one of two that are equally near; numbers beyond the largest one become
-// infinite; a NaN stays one. Conversions to float32 are exact. Arithmetic is done in float32.
+// Package half implements the 16-bit floating-point numbers of GPUs on the host: Float16 is IEEE 754's
+// binary16, and BFloat16 the upper half of a float32. Conversions from float32 round to the nearest
+// number, ties to even; numbers beyond the largest one become infinite; a NaN stays one. Conversions to float32 are exact. Arithmetic is done in float32.
 package half
 
 import (

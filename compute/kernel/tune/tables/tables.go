@@ -1,5 +1,5 @@
-// Package tables has the tuning tables that are part of the project: measured rows of package compute/kernel/tune, one file a
-// kind of device.
+// Package tables contains the project's tuning tables: measured rows of package compute/kernel/tune, one file for each kind of
+// device.
 //
 // `go run ./compute/ops/measure` on a device writes its file.
 package tables
