@@ -73,17 +73,12 @@ func overCeiling(counts map[string]wordCount, ceilings map[string]float64) (foun
 	return found
 }
 
-// lowered returns the ceilings of the packages above the goal. None rises, unless its package is new.
+// lowered returns the ceilings of the packages above the goal. None rises, and none is added.
 func lowered(counts map[string]wordCount, ceilings map[string]float64) map[string]float64 {
 	next := map[string]float64{}
 	for dir, c := range counts {
-		measured := ceiling(c.rate())
-		if old, known := ceilings[dir]; known {
-			measured = min(measured, old)
-		} else if len(ceilings) > 0 {
-			continue // a new package meets the goal
-		}
-		if measured > wordsGoal {
+		old, known := ceilings[dir] // a new package meets the goal
+		if measured := min(ceiling(c.rate()), old); known && measured > wordsGoal {
 			next[dir] = measured
 		}
 	}
@@ -143,5 +138,6 @@ func TestWordsAreCounted(t *testing.T) {
 	assert.Len(t, overCeiling(counts, map[string]float64{"mid": 4.9}), 2)
 	assert.Len(t, overCeiling(counts, map[string]float64{"mid": 5, "new": 9}), 0)
 	assert.Equal(t, map[string]float64{"mid": 4.9}, lowered(counts, map[string]float64{"low": 1.5, "mid": 4.9}), "none rises, and none is added")
+	assert.Empty(t, lowered(counts, nil))
 	assert.Equal(t, map[string]float64{"mid": 5}, lowered(counts, map[string]float64{"low": 3, "mid": 7}))
 }
