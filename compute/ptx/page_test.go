@@ -17,17 +17,17 @@ const pageName = "../../docs/ptx.md"
 
 const pageHead = `# PTX: the supported instructions
 
-This page is written by ` + "`go test ./compute/ptx -update`" + ` from the table that ` + "`ptx.Check`" + ` holds modules against. The package's
-comment says how text, tree and table belong together.
+` + "`go test ./compute/ptx -update`" + ` writes this page from the table that ` + "`ptx.Check`" + ` uses. The package comment describes text, tree and table.
 
-A row is the name of an instruction, its operands, and the oldest version of PTX and architecture that have it; a row without those is older
-than PTX 6.0 and sm_70, or as old. A row that needs sm_90a is for that architecture alone: no later one has it. ` + "`.x`" + ` is required, ` + "`[.x]`" + ` may
-be left out, ` + "`<x|y>`" + ` is one of several, and a name of the first table stands for its members. Modifiers and types stand in any order, as the
-driver takes them, apart from those right after the opcode: ` + "`.lo .hi .wide`" + ` of products, ` + "`.l .r`" + ` of shf, ` + "`.to`" + ` of cvta. Types keep their own
-order, and so do state spaces and layouts.
+A row has the name of an instruction, its operands, and the oldest version of PTX and architecture that have it. A row without these is as old as
+PTX 6.0 and sm_70, or older. A row with sm_90a is only for that architecture, not for later ones. ` + "`.x`" + ` is required, ` + "`[.x]`" + ` is optional, ` + "`<x|y>`" + ` is
+one of several, and a name of the first table stands for its members.
 
-A module for a version older than 6.0 or later than 9.0, that of CUDA 13.0, is refused. One for an architecture older than sm_70 is read as
-one for sm_70, with a remark: what its instructions need is what the table says, and sm_52 does not have what needs sm_53.
+Modifiers and types may have any order, as in the driver, except those right after the opcode: ` + "`.lo .hi .wide`" + ` of products, ` + "`.l .r`" + ` of shf, ` + "`.to`" + ` of
+cvta. Types keep their own order, and so do state spaces and layouts.
+
+A module for a version older than 6.0 or later than 9.0 (CUDA 13.0) is refused. A module for an architecture older than sm_70 is read as one for
+sm_70, with a remark: the table has the needs of its instructions, and sm_52 lacks instructions that need sm_53.
 ` + "`compute/ptx/testdata/neighbours.txt`" + ` has texts on both sides of limits, with the answers of NVIDIA's assembler.
 
 | operand | meaning |
