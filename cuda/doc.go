@@ -29,17 +29,16 @@
 //
 // # Memory that sleeps
 //
-// Buffers of an arena (package cuda/sleep) are used as any others. While the arena sleeps work on them, launches of graphs that
-// have their addresses and captures that touch them are refused with ErrAsleep.
+// Buffers of an arena (package cuda/sleep) are like any others. While the arena sleeps, work on them, launches of graphs with
+// their addresses, and captures that touch them are refused with ErrAsleep.
 //
 // # Several devices
 //
-// Context.CopyPeer copies between buffers of two devices, and Context.TransferPeer hands a buffer over to another device. The
-// copy is work of the receiving context; a context of the other device stands for the source there: it is made to wait, on the
-// device, for the copy, so that a free of the source waits, too. A launch takes buffers of another device once
-// vram.Device.EnablePeerAccess has given its device access to that one's memory, and is ordered with the streams of those
-// buffers as a copy is; other work takes buffers of its own device alone. Close waits for the launches on a device's memory; so
-// devices may be closed in any order.
+// Context.CopyPeer copies between buffers of two devices, and Context.TransferPeer moves a buffer to another device. The copy
+// is work of the receiving context. A context of the source's device waits for it, on the device, so that a free of the source
+// waits, too. A launch takes buffers of another device after vram.Device.EnablePeerAccess has given its device access to the
+// memory, and is ordered with the streams of those buffers as a copy is. Other work takes only buffers of its own device. Close
+// waits for the launches on a device's memory, so devices may be closed in any order.
 //
 // # Graphs
 //
@@ -51,20 +50,19 @@
 // its memory is not reused before the graph is closed. Inside a capture a stream may reuse freed memory of the hold after all
 // work on it: the captured stream, and a branch after a Context.Wait for the streams that used it. So a graph needs the peak of
 // its work's memory, not the sum. Work of a branch on a buffer of another branch waits for its allocation. The package does not
-// know of work that is submitted past it to another stream than the one that allocated a buffer: wait for that stream, and let
-// it wait, around the buffer's life.
+// see work that is submitted by a stream's handle. If such work uses a buffer of another stream, order both streams before the
+// work and after it.
 //
 // # Concurrency properties
 //
-// Any goroutine may call anything at any time. A launch on buffers of the context's own stream takes no lock and no actor's
+// All functions are safe for concurrent use. A launch on buffers of the context's own stream takes no lock and no actor's
 // turn, makes one driver call, and allocates nothing. Callers that submit to one stream from several goroutines must order
 // them. A capture belongs to one goroutine, but work that others submit to the captured contexts becomes part of the graph.
 // Calls wait for the device only where their documentation says so.
 //
-// A capture announces itself before it begins. It waits until the driver calls that others make on its stream have ended, a
-// Synchronize among them; and from the announcement to its end, calls of others that would record an event on the stream, or
-// wait for it, are refused with a *vram.CaptureError (errors.Is with ErrCapturing). So no work is lost: it is part of the
-// graph, or it runs, or it is refused. That holds for a launch on a buffer of a stream that is being captured, too: make it
-// again after the capture. Of captures that are begun past this module, one that begins while such a call is made may refuse it
-// in the same way.
+// A capture is announced before it begins. It waits until other goroutines' driver calls on its stream have ended, a
+// Synchronize included. From the announcement to its end, calls of others that would record an event on the stream, or wait
+// for it, are refused with a *vram.CaptureError (errors.Is with ErrCapturing). So no work is lost: it is part of the graph, or
+// it runs, or it is refused, as is a launch on a buffer of a captured stream: submit it again after the capture. A capture that
+// another library begins during such a call may refuse it in the same way.
 package cuda

@@ -25,15 +25,15 @@
 //	b, err := tracked.Alloc(n, 64) // Limit counts, then the cache serves, then Track counts
 //	err = b.Free()                 // Track, Limit, cache
 //
-// A failed Alloc, and a failed Free, changes the books of no wrapper. Close of a wrapper closes the
+// A failed Alloc or Free does not change the books of any wrapper. Close of a wrapper closes the
 // allocator inside. An allocator of another package may wrap these, too: see Block.Reown.
 //
 // # Sizes
 //
 // A size of 0 gives the zero Block, which is valid, holds nothing, counts nowhere and can be freed
-// any number of times. Negative sizes, sizes above 1 TiB and alignments that are no power of two, or
-// above 2 MiB, are refused with *SizeError and *AlignError before anything is touched. An alignment
-// of 0 stands for any. Memory never moves.
+// any number of times. Negative sizes, sizes above 1 TiB, and alignments that are not a power of two
+// or above 2 MiB are refused with *SizeError and *AlignError before anything is touched. An
+// alignment of 0 means any. Memory never moves.
 //
 // A Pool has blocks of fixed lengths, and asks its source for whole ones: powers of two up to 64 MiB, from a page on where the
 // memory is page-locked, and eight lengths for each doubling above. So a request of up to 64 MiB may take nearly twice its
@@ -101,11 +101,10 @@
 // *CaptureError, *NameError, *ConfigError, *CapabilityError, and the driver's. Close returns a *LeakError while blocks are
 // live. It leaves them valid: they can be used and freed, which returns their memory at once, and a later Close no longer
 // reports them. Only memory of a device that Close also closes becomes invalid.
-// a further Close finds them gone. Only memory of a device that Close closes, too, is over then.
 //
 // # Concurrency properties
 //
-//   - Any goroutine may call anything at any time. A goroutine that is stopped inside Alloc or Free
+//   - All functions are safe for concurrent use. A goroutine that is stopped inside Alloc or Free
 //     stops no other.
 //   - The bound of a Limit is never exceeded, not even for a moment. The bound of a Pool holds whenever no Free is running.
 //   - A block whose Free was refused is live, unless the refusal is ErrBadFree.

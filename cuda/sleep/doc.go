@@ -5,7 +5,7 @@
 // # Use
 //
 //	a := must(sleep.New(c, sleep.Options{})) // c is a *cuda.Context
-//	w := must(a.Alloc(bytes))                // a buffer as any other
+//	w := must(a.Alloc(bytes))                // a buffer like any other
 //	check(cuda.CopyIn(c, w, weights))
 //	check(a.Sleep(ctx, sleep.Save))          // the memory is free for others; launches on w are refused
 //	check(a.Wake(ctx))                       // w is at the same address, with the same bytes
@@ -64,6 +64,6 @@
 //
 // # Concurrency properties
 //
-// Any goroutine may call anything at any time. Alloc, frees and work take no lock: each adds to one counter and takes from it
+// All functions are safe for concurrent use. Alloc, frees and work take no lock: each adds to one counter and takes from it
 // again. Programs without an arena pay nothing.
 package sleep

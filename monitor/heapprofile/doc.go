@@ -8,10 +8,10 @@
 // # Words
 //
 // A profile has the four sample types of Go's own heap profile, in their order: alloc_objects and
-// alloc_space, of all buffers since vram.Open, inuse_objects and inuse_space, of the live ones. Values are
-// scaled to all buffers, not only the sampled ones; bytes are those that were requested. The stack
-// begins with the program's call into vram. Each sample has the labels device, stream, and, where the request had
-// them, tag and tenant: pprof -tagfocus and -tagleaf select and show them.
+// alloc_space for all buffers since vram.Open, inuse_objects and inuse_space for live ones. Values are scaled to
+// all buffers, not only the sampled ones; bytes are requested bytes. The stack begins with the program's call into
+// vram. Each sample has the labels device and stream, and tag and tenant if the request had them: pprof -tagfocus
+// and -tagleaf select and show them.
 //
 // # Concurrency properties
 //

@@ -6,20 +6,20 @@
 //	recorder.Stop()
 //	err = recorder.WriteTrace(file)
 //
-// While it records, each allocation and free takes its call stack, a microsecond or two; before and after,
-// nothing is left of it.
+// During a recording, each allocation and free takes its call stack, a microsecond or two; before and
+// after it they cost nothing more.
 //
 // # Words
 //
-// A ring keeps the last Options.Events events; the number of the older ones is Snapshot.LostCount. An event has a number, by
-// which it is ordered: of one address no allocation is numbered before the free of its predecessor.
+// A ring keeps the last Options.Events events; Snapshot.LostCount counts the older ones. Events are ordered by their numbers:
+// at one address, an allocation has a higher number than the free of its predecessor.
 //
 // # A trace
 //
-// WriteTrace writes the text that internal/trace describes. Buffers whose allocation is not in the ring, since they lived at
-// Start or the event was lost, are allocated at the trace's beginning, if they were freed in it or lived
-// at its end. A free that was not told (Device.Observe) comes before the next allocation of its address; Snapshot
-// counts these, too. A buffer of 0 bytes is one of 1 byte.
+// WriteTrace writes the text that internal/trace describes. If the ring lacks the allocation of a buffer, because the buffer
+// lived at Start or the event was lost, the trace allocates it at its beginning, provided that the buffer was freed in the
+// trace or lived at its end. A free that Device.Observe did not report comes before the next allocation of its address;
+// Snapshot counts these, too. A buffer of 0 bytes has 1 byte in the trace.
 //
 // # States of a recorder
 //
@@ -27,5 +27,5 @@
 //
 // # Concurrency properties
 //
-// All methods may be called from any goroutine. Events are entered by one atomic addition and one store each: nobody waits.
+// All methods may be called from any goroutine. An event costs one atomic addition and one store, and no wait.
 package history

@@ -10,7 +10,7 @@
 //
 //	state    of bytes: live, cached, pending, free, set_aside, sleeping, shared, reserved, held
 //	level    of allocations: magazine, stream, pool, driver
-//	cause    of requests that came to nothing: out_of_memory, refused, wait_ended, quota
+//	cause    of failed requests: out_of_memory, refused, wait_ended, quota
 //	stream   the stream's number, up to Options.MaxStreams of them; the others are summed up as "other"
 //	block_bytes  the size of blocks, a power of two: at most 33
 //	tenant   the tenant's name, likewise up to Options.MaxTenants, and "other"
@@ -27,8 +27,8 @@
 //
 // # OpenTelemetry
 //
-// A program that exports by OpenTelemetry registers a Collector with a prometheus.Registry, and has its
-// reader read that by the bridge go.opentelemetry.io/contrib/bridges/prometheus:
+// A program that exports by OpenTelemetry registers a Collector with a prometheus.Registry, and its
+// reader reads the registry through the bridge go.opentelemetry.io/contrib/bridges/prometheus:
 //
 //	reader := metric.NewPeriodicReader(exporter,
 //		metric.WithProducer(prometheusbridge.NewMetricProducer(prometheusbridge.WithGatherer(registry))))

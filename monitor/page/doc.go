@@ -25,19 +25,19 @@
 //
 // # Cost
 //
-// Without a viewer and without requests nothing is read and no goroutine runs. All viewers share one sampler, and one memory
+// Without a viewer and without requests, the page reads nothing and runs no goroutine. All viewers share one sampler, and one memory
 // map for each interval. A sample takes the same turns as vram.Device.Stats; a map the same as vram.Device.MemoryMap, which
 // visits every block. While requests wait, a sample takes the turns of vram.Device.Waiters, too. Call stacks take none: they
 // come from the device's own samples, with vram.Config.SampleBytes set.
 //
 // # Safety
 //
-// The page loads nothing from elsewhere, and a content security policy keeps it so. Requests that a browser makes for the page
-// of another site are refused (403), so that no other origin reads the figures. Tags and the names of tenants are shown as the
-// program has set them: a service that others reach puts its own authentication before the handler.
+// The page loads nothing from other origins, and a content security policy enforces that. Cross-site requests of browsers are
+// refused (403), so that no other origin reads the figures. The page shows tags and names of tenants: a service that others
+// can reach needs its own authentication before the handler.
 //
 // # Concurrency properties
 //
 // A Page has one goroutine while it has viewers: the sampler, which ends with the last of them, and with Close. The next
-// sample replaces one that a viewer has not read, so a slow viewer holds up nobody.
+// sample replaces one that a viewer has not read, so a slow viewer delays no other.
 package page

@@ -4,8 +4,8 @@
 // # Words
 //
 // A Segment is a range of device addresses that is held from the driver, a Block a part of one with one state. A Trace is the
-// history of a device: Events in the order in which they happened, the newest last. A Stack is where in the program something
-// was asked for, the innermost Frame first. Requested bytes are those that the program asked for; a block may have more.
+// history of a device: Events in the order in which they happened, the newest last. A Stack is a place in the program, the
+// innermost Frame first. Requested bytes are the bytes of the program's request; a block may have more.
 //
 // # Consistency
 //
@@ -14,11 +14,11 @@
 // and has not completed has a pending block, mapped memory is a segment. A viewer that finds a contradiction stops with an
 // error. A history may begin late: a block may have been allocated before it.
 //
-// Check finds contradictions. Events and segments that were read one after the other from a program at work rarely fit to the
-// last event: Fit leaves out the events that contradict.
+// Check finds contradictions. Events and segments that were read at different moments from a running program rarely fit to the
+// last event: Fit removes the contradicting events.
 //
 // # Concurrency properties
 //
-// A Snapshot is a plain value, and nothing here keeps one: Write, Check and Fit may be called for different snapshots at a
-// time.
+// A Snapshot is a plain value, and the package keeps none: Write, Check and Fit may be called for different snapshots at the
+// same time.
 package snapshot
