@@ -1,5 +1,6 @@
-// Package streams implements the caches of CUDA streams, one actor for each stream, and buffers. The actors run the decisions of internal/stream/core; callers share slots and magazines
-// with them (internal/stream/magazine).
+// Package streams implements the caches of CUDA streams, one actor for each stream, and buffers. The
+// actors run the decisions of internal/stream/core; callers share slots and magazines with them
+// (internal/stream/magazine).
 //
 // # An allocation
 //
@@ -84,8 +85,8 @@
 //
 // # Uses on other streams
 //
-// A buffer belongs to the stream that it was allocated on, and its memory is used again in the
-// order of that stream. A use on another stream is announced: RecordStream lasts until the free;
+// A buffer belongs to the stream that allocated it, and its memory is reused in the order of
+// that stream. A use on another stream is announced: RecordStream lasts until the free;
 // Use ends with Done; Transfer hands the buffer over. After the free the memory is pending until
 // the used streams have finished all work that was submitted to them before the free, or before
 // Done. Pending memory serves no request; a turn of its own stream collects it.

@@ -1,6 +1,6 @@
 // Package ops computes on tensors: arithmetic, comparisons, activations, reductions, softmax, norms, losses, products of
-// matrices, reads and sums at indices, random numbers, steps of AdamW, and the gradients that training needs. It needs the
-// driver's library alone.
+// matrices, reads and sums at indices, random numbers, steps of AdamW, and the gradients that training needs. It needs only
+// the driver's library.
 //
 // # Use
 //
@@ -14,28 +14,27 @@
 //
 // # Words
 //
-// An operation makes new tensors, with the tensor.Context that is its first argument: on its stream, and in its scope if it is
-// one. Its Into form writes into tensors that are there, which come before the operands. An axis is a dimension that is
-// reduced, counted from the front, or for negative numbers from the end. Broadcasting, the promotion of element types, NaN and
-// Inf are PyTorch's; package compute/kernel/expr has the rules. A tensor without dimensions counts for the promotion as any
-// other one.
+// An operation makes new tensors on the stream of its first argument, a tensor.Context, and in its scope if that is one. Its
+// Into form writes into existing tensors, which come before the operands. An axis is a reduced dimension, counted from the
+// front, or with negative numbers from the end. Broadcasting, type promotion, NaN and Inf follow PyTorch; package
+// compute/kernel/expr has the rules. For the promotion, a tensor without dimensions is like any other.
 //
 // # Memory
 //
 // Results of operations are contiguous. Into forms take any layout that does not repeat elements. Operands may be any views.
 //
-// The rule for memory that is shared: an operation has the result that it has with an output of other memory, or is refused
-// with kernel.ErrOverlap before it submits anything. An output may be an operand of exactly the same layout and type, where the
-// element at a place depends on that place of the operand, as in arithmetic, or on its row, as in softmax and norms. It must
-// not overlap an operand in any other way; outputs of products, reductions, gathers, sums at indices and joined tensors must
-// not overlap one at all. Two outputs must not overlap. Gradients that take several launches are written in an order in which
-// none is read after it was written; where there is no such order they are refused.
+// The rule for shared memory: an operation has the same result as with an output in other memory, or returns kernel.ErrOverlap
+// before it submits anything. An output may be an operand of exactly the same layout and type, if the element at a place depends
+// on that place of the operand, as in arithmetic, or on its row, as in softmax and norms. It must not overlap an operand in any
+// other way; outputs of products, reductions, gathers, sums at indices and joined tensors must not overlap operands at all. Two
+// outputs must not overlap. Gradients with several launches are written in an order in which none is read after it was written;
+// without such an order they are refused.
 //
-// Work is submitted and not waited for.
+// Operations submit work and do not wait for it.
 //
-// Once an operation has been run on some types and kinds of layouts, its Into form makes no driver call but launches, fills and
-// copies, and allocates nothing on Go's heap; other forms allocate the tensor. Temporary memory is of the stream, which keeps
-// it for the next run. Products keep how they are computed for 256 kinds of operands, and allocate for others.
+// After an operation has run on given types and kinds of layouts, its Into form makes no driver calls except launches, fills and
+// copies, and allocates nothing on Go's heap; other forms allocate the tensor. Temporary memory belongs to the stream, which
+// keeps it for the next run. Products remember their method for 256 kinds of operands, and allocate for others.
 //
 // # Kernels
 //
@@ -46,22 +45,22 @@
 //
 // # Prepare
 //
-// A run prepares an operation: calls with the types, kinds of layouts and numbers that will be used compile all that these
-// need. After that o.Kernels().Freeze() has an operation that would compile refused with kernel.ErrNotPrepared. With
-// kernel.WithStore the next process need not run anything first: with kernel.Prepared it takes the kernels that an earlier one
-// has left in the store, and refuses others. Own kernels of products are part of this; the library's are not.
+// A run prepares an operation: call it with the types, kinds of layouts and numbers that will be used. After
+// o.Kernels().Freeze(), an operation that would compile returns kernel.ErrNotPrepared. With kernel.WithStore the next process
+// needs no such runs: with kernel.Prepared it loads the kernels that an earlier process has stored, and refuses others. That
+// includes this module's kernels of products, not the library's.
 //
 // # Types
 //
 // The Into form converts to the type of the output if that is of the same family (bool, integers, floating-point numbers) or a
-// higher one. Exp, Log, Tanh, Erf and all that is made of them do not exist for float64: those are a *expr.TypeError. So are
+// higher one. Exp, Log, Tanh, Erf and operations made of them do not exist for float64, and return an *expr.TypeError. So do
 // sums and differences that PyTorch refuses.
 //
 // # Indices
 //
-// Gather, Embedding and ScatterAdd take indices of int32 or int64. One that is out of range ends the launch by a trap, before
-// memory is touched with it: the device's context is lost then, as with PyTorch. A fault of the simulated device names the
-// operation, the index and the length. Classes of CrossEntropy that there are not make NaN.
+// Gather, Embedding and ScatterAdd take indices of int32 or int64. An index out of range ends the launch with a trap, before any
+// access with it: the device's context is then lost, as with PyTorch. A fault of the simulated device names the operation, the
+// index and the length. A class of CrossEntropy out of range gives NaN.
 //
 // Sums at indices have the same bits in each run: they add in the order of the indices, without atomic operations, at the cost
 // of a sort of the indices. Random numbers are the same on all devices.
@@ -78,6 +77,6 @@
 //
 // # Concurrency properties
 //
-// Any goroutine may call anything at any time. An operation whose kernel is compiled takes no lock to find it. Work of several
-// goroutines on one stream is in the order in which they submit it.
+// All functions are safe for concurrent use. An operation whose kernel is compiled takes no lock to find it. Work of several
+// goroutines on one stream runs in the order in which they submit it.
 package ops

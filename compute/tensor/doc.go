@@ -1,6 +1,6 @@
 // Package tensor stores arrays of numbers in the device memory of vram, with shape, strides and element type,
-// and makes views of them. It works on package cuda, runs on the simulated device, too, and launches no
-// kernel: operations that compute are above it.
+// and makes views of them. It uses package cuda, also runs on the simulated device, and launches no kernel:
+// package compute/ops computes.
 //
 // # Use
 //
@@ -21,8 +21,8 @@
 //
 // A Tensor is a storage seen through a layout: shape, strides and offset, in elements (package
 // compute/tensor/layout). Its element Type is one of ten. A storage is the device memory of one or more tensors. The
-// tensor that New, Zeros, From, Full, Clone or To returned is the owner of its storage. The others on it are
-// views: they share the memory. A Scope frees the tensors that were made in it.
+// tensor that New, Zeros, From, Full, Clone or To returned is the owner of its storage. The others are views, which
+// share the memory. A Scope frees the tensors that were made in it.
 //
 // # Memory
 //
@@ -36,17 +36,16 @@
 //
 // # Freeing
 //
-// One rule: the owner frees, once, and all tensors of the storage are freed with it. Free of a view is
-// ErrView and frees nothing; Owner leads from a view to its owner. Each use of a freed tensor, through any
-// view, is ErrFreed: that costs one comparison of the buffer's generation, and finds a buffer that was freed
-// by hand, too. Free is in the order of the stream: work that was submitted before has the memory.
+// One rule: the owner frees, once, and all tensors of the storage are freed with it. Free of a view returns
+// ErrView and frees nothing; Owner returns the owner of a view. Each use of a freed tensor, through any view,
+// returns ErrFreed: the check is one comparison of the buffer's generation, and also finds a buffer that was
+// freed directly. Free is in the order of the stream: earlier work has the memory.
 //
-// A Scope frees its tensors that are still live, in the reverse order in which they were made, when its
-// function returns, fails or panics. Everything that takes a Context can be given a Scope: all tensors that
-// are made with it belong to it, also those that operations make. Keep moves a tensor to the scope around it,
-// or to the caller. Scopes are nested by Scoped(s, …), and may be begun and ended inside and around captures.
-// Tensors that are made with a *cuda.Context belong to no scope: their maker frees them. Live has the tensors
-// of a scope that are not freed, and with the option Sites where they were made.
+// A Scope frees its live tensors, the newest first, when its function returns, fails or panics. A Scope is a
+// Context: all tensors made with it belong to it, including results of operations. Keep moves a tensor to the
+// outer scope, or to the caller. Scoped(s, …) nests scopes, and they may begin and end inside and around
+// captures. Tensors made with a *cuda.Context belong to no scope: the program frees them. Live returns the
+// tensors of a scope that are not freed, with the option Sites also their places in the program.
 //
 // # Copies
 //
@@ -72,8 +71,8 @@
 //
 // # Concurrency properties
 //
-// A tensor does not change but for its storage, whose state is one atomic word: any number of goroutines may
-// make views, read and copy at the same time, without a lock. Work of several goroutines on one tensor is in
-// the order in which it comes to the streams; a caller that needs another order makes it. A Scope is one goroutine's at
-// a time; its tensors may be used by others until it ends.
+// A tensor is immutable except for its storage, whose state is one atomic word: any number of goroutines may
+// make views, read and copy at the same time, without a lock. Work of several goroutines on one tensor runs in
+// the order in which it reaches the streams; callers that need another order must wait. One goroutine at a time
+// may use a Scope; others may use its tensors until it ends.
 package tensor
