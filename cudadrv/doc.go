@@ -24,7 +24,7 @@
 //   - Opening a driver or a device is the first moment that anything touches a GPU: importing the
 //     package and constructing a Driver value do not.
 //
-// The conformance suite in the package cudadrv/drivertest holds these rules against each driver. Implementations:
+// The conformance suite in package cudadrv/drivertest checks these rules for each driver. Implementations:
 // cudadrv/dynamic (libcuda, loaded at run time), cudadrv/gorgonia (through gorgonia.org/cu, with a build tag), cudadrv/sim (no
 // GPU). Wrappers: cudadrv/fault (scripted failures), cudadrv/meter (counts calls and their time), cudadrv/hazard (checks the
 // accesses of work); they forward the optional interfaces, too.

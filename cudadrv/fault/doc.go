@@ -1,14 +1,13 @@
 // Package fault wraps a cudadrv.Driver and makes its calls fail, wait or run out of memory as its rules say, so that tests can
 // reach every path after a failing driver call.
 //
-// A failure is injected before the call: the wrapped driver never hears of it, as a failed call changes nothing. It
-// is a *cudadrv.CallError with the wanted result, like any other.
+// A failure is injected instead of the call: the wrapped driver does not see the call, since a failed call changes
+// nothing. The error is a *cudadrv.CallError with the wanted result, like any other.
 //
 // # Words
 //
-// A Rule says which calls of which function fail: from the First to be made on, Count of them, each
-// with a Probability. Its calls are counted from the moment when it was added. A call fails by the first
-// rule that wants it to.
+// A Rule selects failing calls of a function: Count calls from the First on, each with a Probability. It
+// counts calls from the moment when it was added. The first rule that matches a call makes it fail.
 //
 // Errors name the rule that injected them:
 //
@@ -17,7 +16,7 @@
 //	cuMemCreate:5:2=CUDA_ERROR_OUT_OF_MEMORY      the fifth and the sixth
 //	cuMemMap:100:*=CUDA_ERROR_MAP_FAILED          the hundredth and all after it
 //	cuEventRecord~0.01@7=CUDA_ERROR_UNKNOWN       one in a hundred at random, seed 7
-//	*~0.001=CUDA_ERROR_LAUNCH_FAILED              one call in a thousand, whichever
+//	*~0.001=CUDA_ERROR_LAUNCH_FAILED              one call in a thousand, of any function
 //
 // # Concurrency properties
 //

@@ -28,7 +28,7 @@
 // A module is PTX text. The simulator reads the declarations of kernels: names, parameters, and the limit of threads of a
 // block. A launch is checked against the declaration and takes Config.KernelTime of the device's time. Config.Executor executes
 // kernels; without one a device that has bytes refuses launches with ErrNoExecutor, unless Config.TimedKernels says that they
-// only take time. The simulator does not know the accesses of a kernel; package cudadrv/hazard does if they are declared.
+// only take time. The simulator does not see the accesses of a kernel; package cudadrv/hazard does if they are declared.
 //
 // From StreamBeginCapture to StreamEndCapture work of a stream goes into a graph: it takes no time before the graph is
 // launched. Each launch of a kernel, memset and copy is a node. An event that is recorded there is a point of the graph:
@@ -45,11 +45,10 @@
 //
 // # Bytes
 //
-// With Config.Bytes memsets and copies change memory of the host, at the virtual time at which they end, all at once, in
-// the order of their ends, and so do kernels where an executor is. So memory that is used again too early is overwritten
-// by the work that was still to come. Bytes belong to handles and follow them from address to address. Work that
+// With Config.Bytes memsets and copies, and kernels with an executor, change host memory: at once, at the virtual time of their
+// end, in the order of their ends. So work that ends later overwrites memory that was reused too early. Bytes belong to handles and follow them from address to address. Work that
 // finds its memory unmapped when it runs changes nothing, and from then on every call but Close fails with
-// CUDA_ERROR_ILLEGAL_ADDRESS, as on hardware. Close gives the memory back and forgets work that has not ended; slices of
+// CUDA_ERROR_ILLEGAL_ADDRESS, as on hardware. Close releases the memory and drops unfinished work; slices of
 // MemHostAlloc must not be touched after it.
 //
 // Memory of MemHostAlloc is known to the GPU that made it, which has it at an address that is not the host's. Copies between

@@ -6,7 +6,7 @@
 //	p := matmul.Problem{M: 512, N: 512, K: 1024, Precision: gemm.TF32}
 //	way, err := matmul.Multiply(c, p, matmul.Operands{A: cuda.Whole(a), B: cuda.Whole(b), C: cuda.Whole(d), Alpha: 1}, matmul.Any)
 //
-// It does not wait for the device. way says how the product was computed. To multiply on several contexts of a device, make one
+// It does not wait for the device. way names the method of the product. To multiply on several contexts of a device, make one
 // Multiplier with New, so that each kernel is compiled once.
 //
 // # Precision
@@ -24,16 +24,15 @@
 //
 // # Ways
 //
-// Own kernels are CUDA C++ in source/, compiled to PTX, of which the program has a compressed copy; the driver compiles it for
-// its GPU when a kernel is first used, some 10 to 60 ms, which that product waits for. Prepare does that ahead, and opens the
-// library, which takes up to a quarter of a second; without it the first product does. A multiplier that is made WithCompiler
-// takes kernels from a kernel.Compiler: its store keeps their code beyond the process, its WarmUp prepares what Needs lists,
-// and with kernel.Prepared nothing else is compiled. Package ops does so. The multiplier that a context has for itself has no
-// store. Products by matrix units (TF32, 3xTF32, 16 bits) need compute capability 8.0; for fp32 there are kernels with
+// Own kernels are CUDA C++ in source/, compiled to PTX; the program has a compressed copy. The driver compiles a kernel for its
+// GPU at its first use, and that product waits for it, some 10 to 60 ms. The first product also opens the library, up to a
+// quarter of a second. Prepare does both ahead of need. A multiplier made WithCompiler, as in package ops, takes kernels from a
+// kernel.Compiler: its store keeps their code beyond the process, its WarmUp prepares the list of Needs, and with
+// kernel.Prepared nothing else is compiled. The default multiplier of a context has no store. Products by matrix units (TF32, 3xTF32, 16 bits) need compute capability 8.0; for fp32 there are kernels with
 // asynchronous copies from 8.0 on, and others for older devices.
 //
 // # Concurrency properties
 //
-// Any goroutine may call anything at any time. A product whose kernel is loaded takes no lock on its way to own kernels; the
+// All functions are safe for concurrent use. A product whose kernel is loaded takes no lock on its way to own kernels; the
 // library is called by one goroutine at a time for each Multiplier.
 package matmul

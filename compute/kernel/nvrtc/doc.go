@@ -4,5 +4,5 @@
 // Find looks for it; a machine without it is a *NotFoundError. Compile makes code for a kind of device, or PTX where the
 // compiler does not know the kind. Source that is wrong is a *CompileError, which prints the compiler's words and the numbered lines.
 //
-// Any goroutine may call anything at any time; one compilation runs at a time.
+// All functions are safe for concurrent use; one compilation runs at a time.
 package nvrtc

@@ -47,6 +47,6 @@
 //
 // # Concurrency properties
 //
-// Any goroutine may call anything at any time, in any number of processes. Get takes no lock; Put locks the count of bytes of
+// All functions are safe for concurrent use, in any number of processes. Get takes no lock; Put locks the count of bytes of
 // its Store alone.
 package store

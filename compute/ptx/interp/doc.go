@@ -1,6 +1,5 @@
-// Package interp executes kernels from PTX on bytes of the host, so that they are tested where there is no GPU. It
-// imports package ptx alone, starts no goroutine and looks at no clock: the same launch on the same memory does the
-// same.
+// Package interp executes kernels from PTX on bytes of the host, so that tests need no GPU. It imports only package ptx,
+// starts no goroutine and reads no clock: the same launch on the same memory has the same result.
 //
 // # From a text to a result
 //
@@ -43,17 +42,17 @@
 // product's warp has waited for it.
 //
 // Races: two accesses of two threads to the same bytes, one of them a store and one of them plain, that nothing orders. Order
-// comes from barriers, bar.warp.sync, and fences with atomic variables. The order of execution counts for nothing, so that a
-// missing barrier is found at the first run. Two stores of the same value are no race. Between blocks only global memory is
-// looked at. Of the accesses to one word that an atomic one may hide, one of each block and warp is kept, up to eight.
+// comes from barriers, bar.warp.sync, and fences with atomic variables. The order of execution does not count, so a missing
+// barrier is found at the first run. Two stores of the same value are no race. Between blocks only global memory is checked.
+// Of the accesses to one word that an atomic one may hide, one of each block and warp is kept, up to eight.
 //
 // Two idioms of correct programs are no race, though PTX's memory model has no order for them. A plain load that races
 // with atomics is a guess if the thread then confirms the value by atom.cas, as loops around it do. A barrier of the
 // block stands for the fence after an atomic access, as in reductions whose last block reads the words of all; with
 // Launch.Strict it does not, and the fault says that a fence is missing.
 //
-// Two .volatile accesses are no race: PTX has them as relaxed ones. A barrier that is missing between them is found
-// with Launch.Strict alone, where they count as plain.
+// Two .volatile accesses are no race: in PTX they are relaxed. Only Launch.Strict, which treats them as plain, finds a
+// missing barrier between them.
 //
 // # How it is built
 //
