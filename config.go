@@ -26,18 +26,18 @@ type StreamHandle = cudadrv.Stream
 // Config selects the device, and configures its allocator. The zero value is the first GPU, all of
 // its memory, in the mode Balanced.
 type Config struct {
-	// Driver reaches the GPU. Nil: NVIDIA's libcuda, as dynamic.New(dynamic.Config{}). DriverNamed
+	// Driver is the GPU driver. Nil: NVIDIA's libcuda, as dynamic.New(dynamic.Config{}). DriverNamed
 	// makes one by name.
 	Driver cudadrv.Driver
 	// Ordinal is the device's number with the driver, from 0.
 	Ordinal int
 	// LimitBytes bounds the memory that is held from the driver. 0: MemoryFraction of the device.
-	// More than the device has means all that it has; Stats.LimitBytes is the bound in force. Less
-	// than one page of the device (Info().GranularityBytes) is refused with a *ConfigError, by the
-	// first use of the device.
+	// A limit above the device's memory means all of it; Stats.LimitBytes is the effective limit. The
+	// first use of the device refuses a limit below one page (Info().GranularityBytes) with a
+	// *ConfigError.
 	LimitBytes int64
 	// MemoryFraction is the limit as a share of the device's memory, over 0 up to 1. 0: 1.
-	// LimitBytes goes before it.
+	// LimitBytes takes precedence.
 	MemoryFraction float64
 	// Footprint sets how much memory may be held beyond live memory to save driver calls.
 	Footprint Footprint
@@ -53,10 +53,10 @@ type Config struct {
 	// PoolCacheBytes bounds the free memory that the pool keeps for all streams. The excess goes to
 	// the driver at ticks, ten times a second. 0: no bound.
 	PoolCacheBytes int64
-	// ReleaseAfter is the time after which unused memory is released: a stream that works returns
-	// it to the pool, and after as long again the pool releases it to the driver. A loop whose steps
-	// and pauses are shorter keeps its memory. Memory that Warm mapped stays until it was used, and
-	// plain segments stay: freeing one waits for all work of the device. Stream.Trim and Device.Trim
+	// ReleaseAfter is the time after which unused memory is released: a working stream returns it to
+	// the pool, and after the same time again the pool releases it to the driver. A loop with shorter
+	// steps and pauses keeps its memory. Memory mapped by Warm stays until it has been used, and plain
+	// segments stay, since freeing one waits for all work of the device. Stream.Trim and Device.Trim
 	// release at once. 0: 1.5 s with Lean, 15 s with Balanced, 60 s with Fast. Negative: never.
 	ReleaseAfter time.Duration
 	// Warm is mapped ahead as Device.Warm does, in the background: Open is the first use of the
@@ -65,33 +65,32 @@ type Config struct {
 	// Stats sets how closely the device counts.
 	Stats StatsLevel
 	// SampleBytes is the mean number of allocated bytes for each sample of Device.Profile: a buffer is
-	// sampled with a probability of its block's bytes divided by SampleBytes; one of as many or more
-	// always is. A stream that takes more than 256 samples in 100 ms doubles the number until these are
-	// over, again after each 32 samples: that takes 2 % of its time at most, and weights follow. A
-	// sample keeps the call stack of its allocation, and costs a microsecond; other buffers cost a
-	// nanosecond. 0: none is taken. DefaultSampleBytes suits most programs; 1 is every buffer. 1 TiB is
-	// the maximum: more means that.
+	// sampled with a probability of its block's bytes divided by SampleBytes, and always if the block
+	// has SampleBytes or more. A stream with more than 256 samples in 100 ms doubles its SampleBytes for
+	// the rest of that time, and again after each 32 samples, so samples take at most 2 % of its time;
+	// the weights follow. A sample keeps the call stack of its allocation, and costs a microsecond;
+	// other buffers cost a nanosecond. 0: no samples. DefaultSampleBytes suits most programs; 1 samples
+	// every buffer. The maximum is 1 TiB; larger values mean 1 TiB.
 	SampleBytes int64
-	// Debug keeps the call stack of each allocation and free, so that *FreeError and *InUseError
-	// name them. It checks the allocator's own
-	// books, the pool's after each message and a stream's ten times a second: a part whose books do
-	// not balance is quarantined. Every driver job is logged at the level Debug. Off, none of this
-	// costs anything.
+	// Debug keeps the call stack of each allocation and free, so that *FreeError and *InUseError name
+	// them. It also checks the allocator's own books, the pool's after each message and a stream's ten
+	// times a second, and quarantines a part whose books do not balance. It logs every driver job at
+	// the level Debug. Off, none of this costs anything.
 	Debug bool
-	// Observer has functions that are called for each buffer that is allocated or freed. With one
-	// set the call stack of each is kept, as with Debug.
+	// Observer has functions that are called for each allocated and each freed buffer. An Observer
+	// keeps the call stacks, as Debug does.
 	Observer Observer
-	// OnOutOfMemory is called with a request that would fail for want of memory, or begin to wait,
-	// once the allocator can do no more by itself. It may free buffers, call Trim, or empty caches
-	// of the program; where it returns true the request is tried again, up to 16 times. It runs on
-	// a goroutine of its own, several at once for several requests. Its request waits for it and
-	// holds nothing; other requests continue. A panic in it counts as false, and is part of the
+	// OnOutOfMemory is called before a request fails for lack of memory, or begins to wait, when the
+	// allocator itself can find no more. It may free buffers, call Trim, or empty caches of the
+	// program. If it returns true, the request is tried again, up to 16 times. It runs on its own
+	// goroutine, for several requests at the same time. Its request waits for it and holds nothing;
+	// other requests continue. A panic in it counts as false, and is part of the
 	// error. It must not wait for a request that would call it again.
 	OnOutOfMemory func(*OutOfMemoryError) (retry bool)
-	// Logger gets the same events as Events, driver jobs that fail, and changed settings. It is
-	// called as the functions of Events are. A *slog.Logger is one. Nil, or a nil pointer: none.
+	// Logger gets the same events as Events, failed driver jobs, and changed settings. It is called
+	// like the functions of Events. A *slog.Logger is one. Nil, or a nil pointer: no logger.
 	Logger Logger
-	// Events has functions that are called when something has happened.
+	// Events has functions that are called after events.
 	Events Events
 	// Tuning is for experiments: leave it zero.
 	Tuning Tuning

@@ -34,16 +34,16 @@ type Events struct {
 	// Pressure reports that the level of pressure has changed. The level is computed ten times a
 	// second.
 	Pressure func(PressureEvent)
-	// OutOfMemory reports that the pool refused a request. The request may be served all the same:
-	// its stream searches once more before it returns the error.
+	// OutOfMemory reports that the pool refused a request. The request may still succeed: its stream
+	// searches once more before it returns the error.
 	OutOfMemory func(*OutOfMemoryError)
-	// Panic reports that a panic was recovered: in the allocator, a driver call, or a function of
-	// the program's such as OnOutOfMemory. The operation has failed with an error; the rest goes
-	// on. Each is a defect somewhere. Panics of functions of Events and of the Logger are counted
-	// and logged, and not reported here.
+	// Panic reports that a panic was recovered: in the allocator, a driver call, or a function of the
+	// program such as OnOutOfMemory. The operation has failed with an error; the device continues.
+	// Each panic is a defect. Panics of functions of Events and of the Logger are counted and logged,
+	// and not reported here.
 	Panic func(PanicEvent)
 	// Quarantine reports that the books of a stream or of the pool did not balance after a panic:
-	// its requests fail from now on, and its memory is left as it is. The report comes within a
+	// its requests fail from then on, and its memory is not touched. The report comes within a
 	// tenth of a second.
 	Quarantine func(QuarantineEvent)
 	// LongWait reports that a request with Wait has waited for a second, once for each wait.
