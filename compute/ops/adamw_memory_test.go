@@ -87,7 +87,7 @@ func TestAdamWAllRefusesEveryOverlap(t *testing.T) {
 	assert.Greater(t, min(counts[true], counts[false]), 100, "%v", counts)
 }
 
-// A state that needs indices of 64 bits has them, whatever states are before it and after it: it is launched as it is alone.
+// A state that needs indices of 64 bits has them among other states, too: it is launched as it is alone.
 func TestAdamWAllLaunchesAStateAsAlone(t *testing.T) {
 	record := &launchLog{}
 	r := newRigOn(t, sim.New(sim.Config{Bytes: true, Executor: record}))
