@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -123,6 +124,67 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 		{"Copy", none(func() error { return c.Copy(cuda.Whole(x), cuda.Whole(y)) })},
 		{"Copy2D", none(func() error {
 			return c.Copy2D(cuda.Rows{Buffer: x, Pitch: 64}, cuda.Rows{Buffer: y, Pitch: 64}, 32, 8)
+		})},
+		{"Fill8 and Fill16", none(func() error {
+			return errors.Join(c.Fill8(cuda.Whole(y), 1), c.Fill16(cuda.Whole(y), 1))
+		})},
+		{"copies of slices", none(func() error {
+			return errors.Join(cuda.CopyIn(c, y, host), cuda.CopyOut(c, host, y), c.CopyOutAsync(host, cuda.Whole(y)))
+		})},
+		{"Link", none(func() error {
+			_, err := c.Link([]byte(ptx), []byte(strings.ReplaceAll(ptx, ".entry ", ".entry other_")))
+			return err
+		})},
+		{"questions of a function", none(func() error {
+			_, a := r.touch.Attribute(cudadrv.MaxThreadsPerBlock)
+			_, b := r.touch.ActiveBlocks(128, 0)
+			_, _, c := r.touch.BestBlock(0)
+			return errors.Join(a, b, c, r.touch.SetMaxSharedBytes(1024))
+		})},
+		{"Record, Done and Since", none(func() error {
+			first, err := c.Record()
+			if err != nil {
+				return err
+			}
+			defer func() { _ = first.Close() }()
+			second, err := c.Record()
+			if err != nil {
+				return err
+			}
+			defer func() { _ = second.Close() }()
+			if err := c.Synchronize(context.Background()); err != nil {
+				return err
+			}
+			_, asked := second.Done()
+			_, since := second.Since(first)
+			return errors.Join(asked, since)
+		})},
+		{"HeldBytes", none(func() error {
+			_, a := graph.HeldBytes(context.Background())
+			_, b := pool.HeldBytes(context.Background())
+			return errors.Join(a, b)
+		})},
+		{"RecordStream, Use and Transfer", none(func() (err error) {
+			b, err := c.Alloc(mib)
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, again(b.Free)) }()
+			if err := errors.Join(b.RecordStream(d.Stream()), d.Stream().WaitStream(c.Stream())); err != nil {
+				return err
+			}
+			use, err := b.Use(d.Stream())
+			if err != nil {
+				return err
+			}
+			if err := use.Done(); err != nil {
+				return err
+			}
+			moved, err := b.Transfer(d.Stream())
+			if err == nil {
+				b = moved
+			}
+			return err
 		})},
 		{"Fill32", none(func() error { return c.Fill32(cuda.Whole(y), 1) })},
 		{"CopyIn", none(func() error { return c.CopyInAt(y, 0, host) })},

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"testing"
 	"time"
 
@@ -46,6 +47,57 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 		"zeroed": func() (func() error, error) {
 			b, err := source.AllocZeroed(10_000, 0)
 			return func() error { return free(b) }, err
+		},
+		"wrapped": func() (_ func() error, err error) {
+			inner, err := PageLockedSource(r.device) // which Close closes
+			if err != nil {
+				return nil, err
+			}
+			p, err := Pooled(inner, PoolConfig{Device: r.device})
+			if err != nil {
+				return nil, err
+			}
+			zero, zeroed := Zeroed(p)
+			track, tracked := Tracked(zero)
+			log, logged := Logged(track, slog.New(slog.DiscardHandler))
+			limit, limited := Limited(log, Bounds{Blocks: 4})
+			if err := errors.Join(zeroed, tracked, logged, limited); err != nil {
+				return nil, err
+			}
+			defer func() { err = errors.Join(err, twice(func() error { return limit.Close(context.Background()) })) }()
+			var all []Block
+			defer func() {
+				for _, b := range all {
+					err = errors.Join(err, free(b))
+				}
+			}()
+			for range 3 {
+				b, err := limit.Alloc(10_000, 0)
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, b)
+				if err := b.Use(s); err != nil {
+					return nil, err
+				}
+			}
+			if err := FreeAll(all...); err != nil {
+				return nil, err
+			}
+			_, err = Trim(context.Background(), limit)
+			return nil, err
+		},
+		"by name": func() (_ func() error, err error) {
+			a, err := ByName("cuda:0/pinned", Options{Driver: r.faults})
+			if err != nil {
+				return nil, err
+			}
+			defer func() { err = errors.Join(err, twice(func() error { return a.Close(context.Background()) })) }()
+			b, err := a.Alloc(10_000, 0)
+			if err != nil {
+				return nil, err
+			}
+			return nil, free(b)
 		},
 		"cache": func() (_ func() error, err error) {
 			p := r.cache(0)

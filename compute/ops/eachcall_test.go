@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/internal/eachcall"
@@ -35,8 +36,38 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 	turned, err := flat.Transpose(0, 1)
 	require.NoError(t, err)
 	for name, do := range map[string]func(s *tensor.Scope) error{
-		"exp":       func(s *tensor.Scope) error { _, err := r.o.Exp(s, square); return err },
-		"sum":       func(s *tensor.Scope) error { _, err := r.o.Sum(s, long, false); return err },
+		"exp": func(s *tensor.Scope) error { _, err := r.o.Exp(s, square); return err },
+		"sum": func(s *tensor.Scope) error { _, err := r.o.Sum(s, long, false); return err },
+		"sum of a new context": func(*tensor.Scope) (err error) { // tickets are made
+			stream, err := r.dev.NewStream()
+			if err != nil {
+				return err
+			}
+			closes := func(closes func() error) {
+				failed := closes()
+				if failed != nil { // the driver refuses once
+					failed = errors.Join(failed, closes())
+				}
+				err = errors.Join(err, failed)
+			}
+			defer closes(stream.Close)
+			c, err := cuda.NewContext(stream)
+			if err != nil {
+				return err
+			}
+			defer closes(c.Close)
+			s, err := tensor.NewScope(c)
+			if err != nil {
+				return err
+			}
+			defer closes(s.Close)
+			x, err := tensor.Zeros(s, tensor.Float32, 1<<18) // others could not use it any more if the stream cannot be waited for
+			if err != nil {
+				return err
+			}
+			_, err = r.o.Sum(s, x, false)
+			return err
+		},
 		"softmax":   func(s *tensor.Scope) error { _, err := r.o.Softmax(s, flat, 1); return err },
 		"embedding": func(s *tensor.Scope) error { _, err := r.o.Embedding(s, table, indices); return err },
 		"scatter":   func(s *tensor.Scope) error { _, err := r.o.ScatterAdd(s, flat, wide, flat, 0); return err },

@@ -106,6 +106,30 @@ func testRegisteredMemory(b *bench) {
 	b.ok(b.dev.MemFree(p))
 }
 
+// MemFreeHost waits for all work of the device, of a stream that does not use the memory, too; so the work that uses it has
+// finished when the memory is gone.
+func testHostFreeWaits(b *bench) {
+	h, ok := b.host()
+	if !ok {
+		return
+	}
+	const size, small = 16 << 20, 64 << 10
+	p, s := must(b.dev.MemAlloc(size))(b), b.stream()
+	long := must(h.MemHostAlloc(size))(b) // copies of it take longer than a free
+	used, other := must(h.MemHostAlloc(small))(b), must(h.MemHostAlloc(small))(b)
+	for i, freed := range [][]byte{other, used} {
+		for range 8 {
+			b.ok(h.MemcpyHtoDAsync(p, long, s))
+		}
+		b.ok(h.MemcpyHtoDAsync(p, used, s))
+		b.ok(h.MemFreeHost(freed))
+		assert.True(b, must(b.dev.StreamQuery(s))(b), "free %d returned before the work of a stream had finished", i)
+	}
+	b.ok(h.MemFreeHost(long))
+	b.ok(b.dev.StreamDestroy(s))
+	b.ok(b.dev.MemFree(p))
+}
+
 // The contents of a handle appear at each mapping of it, at both places at once.
 func testBytesFollowHandles(b *bench) {
 	h, ok := b.host()

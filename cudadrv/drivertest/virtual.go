@@ -1,6 +1,8 @@
 package drivertest
 
 import (
+	"slices"
+
 	"github.com/stretchr/testify/assert"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -203,6 +205,53 @@ func testAccessMistakes(b *bench) {
 		b.refused(b.dev.MemSetAccess(wrong.p, wrong.bytes), function, cudadrv.InvalidValue)
 	}
 	undo()
+}
+
+// Access is given to the mappings of the range: those next to it, within and past the reservation, stay without, and a handle
+// has it where it was given, not where else it is mapped.
+func testAccessOfSome(b *bench) {
+	if !b.hasVirtualMemory() {
+		return
+	}
+	outside := []cudadrv.Result{cudadrv.InvalidValue, cudadrv.IllegalAddress}
+	g := cudadrv.Ptr(b.granules(1))
+	p := b.reserve(b.granules(6))
+	var handles []cudadrv.Handle
+	for i := range cudadrv.Ptr(5) {
+		handles = append(handles, b.create(b.granules(1)))
+		b.ok(b.dev.MemMap(p+i*g, b.granules(1), handles[i]))
+	}
+	b.ok(b.dev.MemMap(p+5*g, b.granules(1), handles[1])) // a second time
+	expect := func(accessible ...cudadrv.Ptr) {
+		b.Helper()
+		for i := range cudadrv.Ptr(6) {
+			err := b.dev.MemsetD8Async(p+i*g, 1, b.granules(1), 0)
+			if slices.Contains(accessible, i) {
+				b.ok(err)
+				continue
+			}
+			b.refused(err, "cuMemsetD8Async", outside...)
+			b.refused(b.dev.MemsetD8Async(p+i*g, 1, 1, 0), "cuMemsetD8Async", outside...)
+			b.refused(b.dev.MemsetD8Async(p+(i+1)*g-1, 1, 1, 0), "cuMemsetD8Async", outside...)
+		}
+	}
+	expect()
+	b.ok(b.dev.MemSetAccess(p+g, b.granules(2)))
+	expect(1, 2)
+	b.ok(b.dev.MemSetAccess(p, b.granules(1)))
+	expect(0, 1, 2)
+	b.ok(b.dev.MemSetAccess(p+5*g, b.granules(1)))
+	expect(0, 1, 2, 5)
+	b.ok(b.dev.CtxSynchronize())
+	b.ok(b.dev.MemUnmap(p+2*g, b.granules(1)))
+	b.ok(b.dev.MemMap(p+2*g, b.granules(1), handles[2])) // a new mapping
+	expect(0, 1, 5)
+	b.ok(b.dev.CtxSynchronize())
+	b.ok(b.dev.MemUnmap(p, b.granules(6)))
+	for _, h := range handles {
+		b.ok(b.dev.MemRelease(h))
+	}
+	b.ok(b.dev.MemAddressFree(p, b.granules(6)))
 }
 
 func testUnmapMistakes(b *bench) {

@@ -121,6 +121,30 @@ func TestCloseWaitsForABlockedCall(t *testing.T) {
 	}
 }
 
+// A call that finds all frames in use while the device closes does not enter: closing begins with the flag, and shards close one
+// after the other, so that a full shard may look open. However far the closing is, a call that enters is one that Close waits for.
+func TestNoCallEntersAfterClosingBegan(t *testing.T) {
+	for shut := range shardCount + 1 { // shards that the closing has reached
+		g := newGate()
+		var out []*frame
+		for range shardCount * shardFrames {
+			out = append(out, g.enter())
+		}
+		g.closed.Store(true)
+		for i := range shut {
+			g.shards[i].free.Or(closedBit)
+		}
+		require.Nil(t, g.enter(), "%d shards are closed", shut)
+		require.Zero(t, g.extra.Load())
+		require.False(t, g.idle())
+		for _, f := range out {
+			g.leave(f)
+		}
+		g.close()
+		require.True(t, g.idle())
+	}
+}
+
 // A queued function has a place of its own until it is taken out, in as many blocks as are needed.
 func TestHostCallsHoldEachFunctionOnce(t *testing.T) {
 	h := newHostCalls()

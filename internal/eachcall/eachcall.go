@@ -173,7 +173,8 @@ func caught(op Operation) (undo func() error, err error) {
 var ends = map[string][]string{ //nolint:gochecknoglobals // a table of constants
 	"cuEventDestroy": {"event"}, "cuStreamDestroy": {"stream"}, "cuModuleUnload": {"module"}, "cuGraphDestroy": {"graph"},
 	"cuGraphExecDestroy": {"executable graph"}, "cuMemFreeHost": {"page-locked range"}, "cuMemHostUnregister": {"page-locked range"},
-	"cuMemUnmap": {"mapping", "memory handle", "address range"}, "cuMemRelease": {"memory handle", "mapping", "address range"},
+	"cuDevicePrimaryCtxRelease": {"context"},
+	"cuMemUnmap":                {"mapping", "memory handle", "address range"}, "cuMemRelease": {"memory handle", "mapping", "address range"},
 	"cuMemAddressFree": {"address range"}, "cuMemFree": {"address range"},
 	// A stream that cannot be waited for keeps its memory, and so its actor: the device may still use it.
 	"cuStreamSynchronize": {"goroutine", "mapping", "memory handle", "address range"},

@@ -615,14 +615,23 @@ func TestArithmeticAgainstReferences(t *testing.T) {
 	}
 }
 
-// checkAgainstReference executes an instruction on 128 threads.
+// checkAgainstReference executes an instruction on 128 threads with random operands.
 func checkAgainstReference(t *testing.T, rnd *rand.Rand, row tableRow, name string) {
 	t.Helper()
+	types := typesOfOperands(row, name)
+	values := make([][3]uint64, 128)
+	for thread := range values {
+		for n, typ := range types[1:] {
+			values[thread][n] = operandsOf(rnd, typ)
+		}
+	}
+	checkOperands(t, row, name, values)
+}
+
+// typesOfOperands returns the type of the result and those of the operands.
+func typesOfOperands(row tableRow, name string) (types []string) {
 	i := split(name)
-	const threads = 128
-	words := strings.Split(row.operands, ", ")
-	var types []string
-	for _, word := range words {
+	for word := range strings.SplitSeq(row.operands, ", ") {
 		word = strings.TrimRight(strings.TrimPrefix(word, "="), "~")
 		switch word {
 		case "T":
@@ -634,6 +643,13 @@ func checkAgainstReference(t *testing.T, rnd *rand.Rand, row tableRow, name stri
 		}
 		types = append(types, word)
 	}
+	return types
+}
+
+// checkOperands executes an instruction with the operands of each thread.
+func checkOperands(t *testing.T, row tableRow, name string, values [][3]uint64) {
+	t.Helper()
+	i, types, threads := split(name), typesOfOperands(row, name), len(values)
 	var text strings.Builder
 	fmt.Fprintf(&text, ".version 8.6\n.target sm_100\n.address_size 64\n.visible .entry k(.param .u64 in, .param .u64 out) {\n")
 	text.WriteString(".reg .b16 %b16_<4>; .reg .b32 %b32_<4>, %t; .reg .b64 %b64_<4>, %in, %out, %o; mov.u32 %t, %tid.x;\n")
@@ -653,16 +669,13 @@ func checkAgainstReference(t *testing.T, rnd *rand.Rand, row tableRow, name stri
 	k, err := interp.Compile(m, "k")
 	require.NoError(t, err, name)
 	in, out := make([]byte, 32*threads), make([]byte, 8*threads)
-	var values [threads][3]uint64
 	for thread := range threads {
-		for n, typ := range types[1:] {
-			v := operandsOf(rnd, typ)
-			values[thread][n] = v
-			binary.LittleEndian.PutUint64(in[32*thread+8*n:], v)
+		for n := range types[1:] {
+			binary.LittleEndian.PutUint64(in[32*thread+8*n:], values[thread][n])
 		}
 	}
 	require.NoError(t, k.Run(interp.Launch{
-		Grid: interp.Dim3{X: 1, Y: 1, Z: 1}, Block: interp.Dim3{X: threads, Y: 1, Z: 1},
+		Grid: interp.Dim3{X: 1, Y: 1, Z: 1}, Block: interp.Dim3{X: uint32(threads), Y: 1, Z: 1},
 		Params: params(uint64(0x10000), uint64(0x20000)), Memory: interp.Bytes{0x10000: in, 0x20000: out},
 	}), name)
 	for thread := range threads {
