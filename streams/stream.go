@@ -69,7 +69,9 @@ func (s *Stream) Handle() cudadrv.Stream {
 // finished by then. Waiting requests fail with ErrClosed. Idempotent: of several calls at once one
 // ends the stream. The others wait for it; they return its error if they began on an open stream,
 // else nil. A stream that is being captured cannot be waited for: it stays open, and the error is a
-// *CaptureError. A stream whose work waits for a process that died is not waited for: it is closed,
+// *CaptureError. If the driver fails to wait for the stream, the stream is closed with that error; its memory
+// is not reused, and later work of other streams on buffers that it used is refused, since nothing can
+// order it after the closed stream's work. A stream whose work waits for a process that died is not waited for: it is closed,
 // the error of this call and all further ones is a *StrandedError, and CUDA stream and memory stay
 // until this process ends.
 func (s *Stream) Close() error {
