@@ -1,15 +1,11 @@
 package core
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/go-vram/vram/internal/pool/admission"
 	"github.com/go-vram/vram/internal/pool/memory"
 )
-
-// ErrClosed refuses requests after Close.
-var ErrClosed = errors.New("pool: closed")
 
 // Core is the state of a pool.
 type Core struct {
@@ -72,64 +68,6 @@ func newCore(m *memory.Memory, s Settings) *Core {
 	return c
 }
 
-// Step takes one message and returns the effects to perform. The result is valid until the next step.
-func (c *Core) Step(m Message) *Effects {
-	c.fx.reset()
-	if c.take(m) {
-		c.scheduler.advance()
-	}
-	c.finishClose()
-	c.memory.NoteFree()
-	return &c.fx
-}
-
-// take enters a message into the books. It reports whether requests may advance.
-func (c *Core) take(m Message) bool {
-	switch m := m.(type) {
-	case Join:
-		c.clients.join(m)
-	case Unreserve:
-		return c.unreserve(m)
-	case Looked:
-		c.queue.looked()
-		return true
-	case Leave:
-		return c.leave(m)
-	case Refill:
-		c.refill(m)
-	case Withdraw:
-		return c.withdraw(m)
-	case Ready:
-		return c.waiters.ready(m)
-	case Block:
-		return c.waiters.block(m)
-	case Suspend:
-		return c.scheduler.noProgress.suspend(m)
-	case Offered:
-		return c.offered(m)
-	case Return:
-		return c.takeBack(m)
-	case Warm:
-		c.warm(m)
-	case Trim:
-		c.scheduler.enqueue(&request{kind: trim, token: m.Token, keepBytes: m.KeepBytes})
-	case JobDone:
-		return c.jobDone(m)
-	case WatchOver:
-		c.watchOver(m)
-		return true
-	case Exclude:
-		return c.exclude(m)
-	case Tick:
-		c.tick()
-	case Close:
-		c.close(m)
-	case Special:
-		return m.part.enter(c)
-	}
-	return false
-}
-
 // SetSettings replaces the settings. They hold from the next step on; the job in flight still ends as it
 // was planned.
 func (c *Core) SetSettings(s Settings) {
@@ -190,19 +128,6 @@ func (c *Core) setGiven(given map[Client]int64) (lentBytes int64) {
 // Left returns the effects of the last step that were not performed: the step, or their performance, panicked.
 func (c *Core) Left() *Effects { return &c.fx }
 
-// Abandon denies everything that waits, for a pool whose actor has ended. Afterwards only the outcome of
-// the job in flight and a Close do anything.
-func (c *Core) Abandon(cause error) *Effects {
-	c.fx.reset()
-	token, open := c.phase.closeToken, !c.phase.closed
-	c.phase.abandon()
-	c.denyAll(cause)
-	if token != 0 && open {
-		c.fx.Ends.Push(End{Token: token, Err: cause})
-	}
-	return &c.fx
-}
-
 // Closed reports whether a Close has ended.
 func (c *Core) Closed() bool { return c.phase.closed }
 
@@ -238,3 +163,6 @@ func (c *Core) String() string {
 	return fmt.Sprintf("reserved %d free %d lent %d busy %d waiting %d",
 		m.ReservedBytes(), m.FreeBytes(), m.LentBytes(), m.BusyBytes(), len(c.queue.refills)+len(c.queue.others))
 }
+
+// lowerLimit takes the memory outside off the limit.
+func (c *Core) lowerLimit() { c.settings.LimitBytes = max(0, c.limitBytes-c.memory.OutsideBytes()) }

@@ -1,6 +1,8 @@
 package core
 
 import (
+	"errors"
+
 	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/pool/admission"
 	"github.com/go-vram/vram/internal/pool/memory"
@@ -128,3 +130,6 @@ type Holding struct {
 	UnpassedBytes  int64 // that it returned, under fences that have not passed
 	Reserves       bool  // it is a reservation's
 }
+
+// ErrClosed refuses requests after Close.
+var ErrClosed = errors.New("pool: closed")

@@ -42,30 +42,6 @@ type ladder struct {
 	rows []row
 }
 
-// rung is the name of a row.
-type rung string
-
-const (
-	rungOffer     rung = "offer"
-	rungLook      rung = "look"
-	rungTake      rung = "take"
-	rungJoinEarly rung = "join early"
-	rungAskOwn    rung = "ask own"
-	rungLookAgain rung = "look again"
-	rungCollect   rung = "collect"
-	rungAskDirty  rung = "ask dirty"
-	rungJoin      rung = "join"
-	rungGrow      rung = "grow"
-	rungPoll      rung = "poll"
-	rungBorrow    rung = "borrow"
-	rungBuy       rung = "buy"
-	rungRecycle   rung = "recycle"
-	rungAskAll    rung = "ask all"
-	rungWait      rung = "wait"
-	rungHold      rung = "hold"
-	rungDeny      rung = "deny"
-)
-
 // row is a rung of the ladder.
 type row struct {
 	name rung
@@ -74,16 +50,6 @@ type row struct {
 	then rung
 	or   rung
 }
-
-// verdict is the result of a rung's action.
-type verdict uint8
-
-const (
-	onward verdict = iota
-	again
-	branch
-	leave
-)
 
 // table returns the ladder.
 func (l *ladder) table() []row {
