@@ -148,8 +148,6 @@ type clients struct {
 	contention
 }
 
-func newClients() clients { return clients{all: map[Client]*client{}} }
-
 func (cs *clients) join(m Join) {
 	id := m.Client
 	cs.all[id] = &client{id: id, dirty: !m.Reserves, reserves: m.Reserves}
@@ -174,9 +172,6 @@ func (cs *clients) setGiven(cl *client, bytes, lentBytes int64) {
 	cl.givenBytes = bytes
 	cs.givenPeak.Raise(min(cs.givenBytes, lentBytes))
 }
-
-// resetPeak restarts the peak of the callers' bytes.
-func (cs *clients) resetPeak(lentBytes int64) { cs.givenPeak.Reset(min(cs.givenBytes, lentBytes)) }
 
 // roll begins a new window of time for the peaks.
 func (cs *clients) roll() {

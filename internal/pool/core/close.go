@@ -58,7 +58,7 @@ func (c *Core) finishClose() {
 func (c *Core) Abandon(cause error) *Effects {
 	c.fx.reset()
 	token, open := c.phase.closeToken, !c.phase.closed
-	c.phase.abandon()
+	c.phase.closing, c.phase.abandoned, c.phase.closeToken = true, true, 0
 	c.denyAll(cause)
 	if token != 0 && open {
 		c.fx.Ends.Push(End{Token: token, Err: cause})

@@ -23,7 +23,6 @@ type Core struct {
 	scheduler scheduler
 	fx        Effects
 
-	driverGrants          uint64
 	limitBytes            int64 // as set; settings has the rest of it, less memory outside
 	reservedAtChangeBytes int64 // at SetSettings, with the growth of the job in flight: may exceed a lowered limit
 }
@@ -41,7 +40,10 @@ func NewPlain(pageBytes int64, maxPages uint32, s Settings) *Core {
 }
 
 func newCore(m *memory.Memory, s Settings) *Core {
-	c := &Core{settings: s, limitBytes: s.LimitBytes, memory: m, clients: newClients(), waiters: newWaiters(), fences: newFences()}
+	c := &Core{
+		settings: s, limitBytes: s.LimitBytes, memory: m, clients: clients{all: map[Client]*client{}},
+		waiters: waiters{parked: map[uint64]*request{}, named: map[ticket]*request{}}, fences: fences{watches: map[Client]watch{}},
+	}
 	c.answers = answers{
 		settings: &c.settings, memory: m, clients: &c.clients, queue: &c.queue, waiters: &c.waiters, budget: &c.budget, phase: &c.phase,
 		fx: &c.fx,
@@ -111,7 +113,7 @@ func (c *Core) SetTenants(holders []admission.Account, usage []admission.Usage) 
 func (c *Core) ResetPeaks(given map[Client]int64) {
 	lent := c.setGiven(given)
 	c.memory.ResetPeak()
-	c.clients.resetPeak(lent)
+	c.clients.givenPeak.Reset(min(c.clients.givenBytes, lent))
 }
 
 // setGiven records the bytes of the callers of clients, and returns the bytes lent to all.

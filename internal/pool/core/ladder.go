@@ -128,7 +128,6 @@ func (l *ladder) hold(r *request) verdict {
 		l.answers.putBack(r)
 		r.pages, r.more = r.wants[0], slices.Clone(r.wants[1:])
 	}
-	r.waited = true
 	l.fences.held = append(l.fences.held, r)
 	return leave
 }

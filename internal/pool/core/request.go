@@ -69,7 +69,6 @@ type ascent struct {
 	noted     bool   // for the live peak
 	raised    bool   // it
 	askedAll  bool   // to return their unused memory
-	waited    bool   // for fences
 	noBorrow  bool   // its stream could not be made to wait
 	idle      bool   // no client's stream had work when it was asked last
 	progress  uint64 // of fences, when it began to wait for some
@@ -156,12 +155,9 @@ func (r *request) waits() bool { return r.id != 0 }
 // atOnce reports whether it does not.
 func (r *request) atOnce() bool { return r.id == 0 }
 
-// keepsParts reports whether the request's runs may have to be put back before it has all of them.
-func (r *request) keepsParts() bool { return len(r.wants) > 0 }
-
-// keep remembers the tags of pages that the request gets.
+// keep remembers the tags of pages that the request gets, which it may have to put back before it has all of them.
 func (r *request) keep(parts ...memory.Part) {
-	if r.keepsParts() {
+	if len(r.wants) > 0 {
 		r.parts.Add(parts...)
 	}
 }
@@ -214,8 +210,6 @@ type phase struct {
 	tried      bool // to give all memory back
 	closeToken uint64
 }
-
-func (p *phase) abandon() { p.closing, p.abandoned, p.closeToken = true, true, 0 }
 
 // Patience is the reaction to a refusal.
 type Patience uint8

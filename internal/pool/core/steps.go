@@ -84,12 +84,6 @@ func (c *Core) offered(m Offered) bool {
 	return true
 }
 
-// warm starts a warm-up.
-func (c *Core) warm(m Warm) {
-	lengths := slices.DeleteFunc(slices.Clone(m.Runs), func(n uint32) bool { return n == 0 })
-	c.scheduler.enqueue(&request{kind: warm, token: m.Token, warming: warming{lengths: lengths}})
-}
-
 // takeBack frees the pages that a client returns, and records its report. It reports whether the client is known.
 func (c *Core) takeBack(m Return) bool {
 	cl := c.clients.all[m.Client]
@@ -303,7 +297,6 @@ func (c *Core) filled(j *Job) {
 		c.memory.FreeParts(j.Parts, j.Window)
 		return
 	}
-	c.driverGrants++
 	r.mapped = true
 	if c.answers.grantWindow(r, j.Parts, j.Window) {
 		c.queue.remove(r)
@@ -374,7 +367,7 @@ func (c *Core) take(m Message) bool {
 	case Unreserve:
 		return c.unreserve(m)
 	case Looked:
-		c.queue.looked()
+		c.queue.each(func(r *request) { r.looking = false })
 		return true
 	case Leave:
 		return c.leave(m)
@@ -393,7 +386,8 @@ func (c *Core) take(m Message) bool {
 	case Return:
 		return c.takeBack(m)
 	case Warm:
-		c.warm(m)
+		lengths := slices.DeleteFunc(slices.Clone(m.Runs), func(n uint32) bool { return n == 0 })
+		c.scheduler.enqueue(&request{kind: warm, token: m.Token, warming: warming{lengths: lengths}})
 	case Trim:
 		c.scheduler.enqueue(&request{kind: trim, token: m.Token, keepBytes: m.KeepBytes})
 	case JobDone:
