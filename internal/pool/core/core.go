@@ -136,9 +136,6 @@ func (c *Core) Closed() bool { return c.phase.closed }
 // InFlight returns the job whose JobDone is still to come, or nil.
 func (c *Core) InFlight() *Job { return c.jobs.inFlight }
 
-// Settings returns the current settings.
-func (c *Core) Settings() Settings { return c.settings }
-
 // Check holds the books against the invariants of the package comments. It visits every page.
 func (c *Core) Check() error {
 	held := map[Client]uint64{}
@@ -157,13 +154,6 @@ func (c *Core) Check() error {
 		return fmt.Errorf("pool: %d bytes reserved over the limit of %d", reserved, limit)
 	}
 	return c.waiters.check()
-}
-
-// String returns a line for transcripts.
-func (c *Core) String() string {
-	m := c.memory
-	return fmt.Sprintf("reserved %d free %d lent %d busy %d waiting %d",
-		m.ReservedBytes(), m.FreeBytes(), m.LentBytes(), m.BusyBytes(), len(c.queue.refills)+len(c.queue.others))
 }
 
 // lowerLimit takes the memory outside off the limit.

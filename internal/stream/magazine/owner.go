@@ -67,9 +67,6 @@ func (o *Owner) Used(pile bool) *Slot {
 // the minimum.
 func (o *Owner) SetPile(units uint64) { o.home.pileUnits.Store(units) }
 
-// Next returns the slot that follows s in a list.
-func (o *Owner) Next(s *Slot) *Slot { return o.home.slot(uint32(s.aside.Load())) }
-
 // Pass is Next. It also returns the units of the block of s if it is loose and was freed without flags, so
 // that Loose.Put books it; else 0.
 func (o *Owner) Pass(s *Slot) (next *Slot, plainUnits uint32) {
