@@ -162,3 +162,6 @@ func (l *ladder) cap(r *request, startBytes, freeBytes int64) {
 	r.capped, r.capBytes, r.askedAll = true, capBytes, false
 	r.refusals++
 }
+
+// atOnce reports whether it does not.
+func (r *request) atOnce() bool { return r.id == 0 }

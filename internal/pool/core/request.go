@@ -152,16 +152,6 @@ func (r *request) awaiting() bool { return len(r.awaits) > 0 || r.looking || r.o
 // waits reports whether it is a Refill that waits for frees of others.
 func (r *request) waits() bool { return r.id != 0 }
 
-// atOnce reports whether it does not.
-func (r *request) atOnce() bool { return r.id == 0 }
-
-// keep remembers the tags of pages that the request gets, which it may have to put back before it has all of them.
-func (r *request) keep(parts ...memory.Part) {
-	if len(r.wants) > 0 {
-		r.parts.Add(parts...)
-	}
-}
-
 // restart begins the climb of a request that waits.
 func (r *request) restart() {
 	r.pages, r.more, r.err = r.wants[0], append([]uint32(nil), r.wants[1:]...), nil
