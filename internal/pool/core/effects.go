@@ -8,6 +8,9 @@ import (
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
+// ErrClosed refuses requests after Close.
+var ErrClosed = errors.New("pool: closed")
+
 // Effects are the results of a step, to be performed in field order. Take each entry before performing it.
 type Effects struct {
 	Grants  effect.List[Grant]
@@ -130,6 +133,3 @@ type Holding struct {
 	UnpassedBytes  int64 // that it returned, under fences that have not passed
 	Reserves       bool  // it is a reservation's
 }
-
-// ErrClosed refuses requests after Close.
-var ErrClosed = errors.New("pool: closed")
