@@ -132,8 +132,7 @@ func (f *Footprint) UnmarshalText(text []byte) (err error) { return unmarshal(te
 
 // ParseFootprint reads "balanced", "lean" or "fast". The error is a *ConfigError.
 func ParseFootprint(s string) (Footprint, error) {
-	i, err := parseName(footprintNames[:], s, "ParseFootprint", "balanced, lean or fast")
-	return Footprint(i), err
+	return parseName[Footprint](footprintNames[:], s, "ParseFootprint", "balanced, lean or fast")
 }
 
 // pages counts a handle length for a page of any size.
@@ -517,8 +516,7 @@ func (w *Waits) UnmarshalText(text []byte) (err error) { return unmarshal(text, 
 
 // ParseWaits reads "never", "avoid-growth" or "always". The error is a *ConfigError.
 func ParseWaits(s string) (Waits, error) {
-	i, err := parseName(waitsNames[:], s, "ParseWaits", "never, avoid-growth or always")
-	return Waits(i), err
+	return parseName[Waits](waitsNames[:], s, "ParseWaits", "never, avoid-growth or always")
 }
 
 func (w Waits) policy() poolcore.Waits {
@@ -570,8 +568,7 @@ func (l *StatsLevel) UnmarshalText(text []byte) (err error) {
 
 // ParseStatsLevel reads "on", "off" or "exact". The error is a *ConfigError.
 func ParseStatsLevel(s string) (StatsLevel, error) {
-	i, err := parseName(statsNames[:], s, "ParseStatsLevel", "on, off or exact")
-	return StatsLevel(i), err
+	return parseName[StatsLevel](statsNames[:], s, "ParseStatsLevel", "on, off or exact")
 }
 
 // Segments is the kind of memory that is held from the driver.
@@ -602,8 +599,7 @@ func (s *Segments) UnmarshalText(text []byte) (err error) { return unmarshal(tex
 
 // ParseSegments reads "auto", "vmm" or "plain". The error is a *ConfigError.
 func ParseSegments(s string) (Segments, error) {
-	i, err := parseName(segmentsNames[:], s, "ParseSegments", "auto, vmm or plain")
-	return Segments(i), err
+	return parseName[Segments](segmentsNames[:], s, "ParseSegments", "auto, vmm or plain")
 }
 
 func nameOf(names []string, i int, kind string) string {
@@ -613,10 +609,10 @@ func nameOf(names []string, i int, kind string) string {
 	return fmt.Sprintf("%s(%d)", kind, i)
 }
 
-func parseName(names []string, s, call, want string) (uint8, error) {
+func parseName[T ~uint8](names []string, s, call, want string) (T, error) {
 	for i, name := range names {
 		if s == name {
-			return uint8(i), nil
+			return T(i), nil
 		}
 	}
 	return 0, badArgument(call, "name", s, want)

@@ -620,11 +620,9 @@ func (s DeviceState) MarshalText() ([]byte, error) { return []byte(s.String()), 
 
 // UnmarshalText implements encoding.TextUnmarshaler. The error is a *ConfigError.
 func (s *DeviceState) UnmarshalText(text []byte) error {
-	i, err := parseName(deviceStateNames[:], string(text), "DeviceState", "not open, unused, in use or closed")
-	if err == nil {
-		*s = DeviceState(i)
-	}
-	return err
+	return unmarshal(text, s, func(name string) (DeviceState, error) {
+		return parseName[DeviceState](deviceStateNames[:], name, "DeviceState", "not open, unused, in use or closed")
+	})
 }
 
 // State returns the stage of the device's life. It takes no turn and does not open the device.

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/go-vram/vram/cudadrv"
 )
 
 // ErrUnknownVariable is within the *EnvError for an environment variable whose name resembles one that is read.
@@ -44,6 +46,14 @@ type variable struct {
 	set  func(c *Config, value string) error
 }
 
+// field has a function read a field's value.
+func field[T any](of func(*Config) *T, read func(string) (T, error)) func(*Config, string) error {
+	return func(c *Config, value string) (err error) {
+		*of(c), err = read(value)
+		return err
+	}
+}
+
 // variables are read in this order.
 func variables() []variable {
 	bytes := func(field func(*Config) *int64) func(*Config, string) error {
@@ -57,14 +67,8 @@ func variables() []variable {
 	}
 	const size = `a size over 0 as "2GB", "512MiB" or "4096"`
 	return []variable{
-		{"VRAM_DRIVER", driverNames, func(c *Config, value string) (err error) {
-			c.Driver, err = DriverNamed(value)
-			return err
-		}},
-		{"VRAM_DEVICE", "the device's number, from 0", func(c *Config, value string) (err error) {
-			c.Ordinal, err = strconv.Atoi(value)
-			return err
-		}},
+		{"VRAM_DRIVER", driverNames, field(func(c *Config) *cudadrv.Driver { return &c.Driver }, DriverNamed)},
+		{"VRAM_DEVICE", "the device's number, from 0", field(func(c *Config) *int { return &c.Ordinal }, strconv.Atoi)},
 		{"VRAM_SEGMENT_SIZE", size, bytes(func(c *Config) *int64 { return &c.Tuning.SegmentBytes })},
 		{"VRAM_CACHE_SIZE", size, bytes(func(c *Config) *int64 { return &c.StreamCacheBytes })},
 		{"VRAM_CACHE_BLOCKS", "a number of blocks, 1 or more", func(c *Config, value string) (err error) {
@@ -83,10 +87,7 @@ func variables() []variable {
 			return err
 		}},
 		{"VRAM_MEMORY_LIMIT", size + "; a share of the device's memory is VRAM_MEMORY_FRACTION", bytes(func(c *Config) *int64 { return &c.LimitBytes })},
-		{"VRAM_WARMUP", `sizes and counts as "4KiB:50,64KiB:20"`, func(c *Config, value string) (err error) {
-			c.Warm, err = ParseDemands(value)
-			return err
-		}},
+		{"VRAM_WARMUP", `sizes and counts as "4KiB:50,64KiB:20"`, field(func(c *Config) *[]Demand { return &c.Warm }, ParseDemands)},
 		{"VRAM_RELEASE_AFTER", `a time as "30s", or "never"`, func(c *Config, value string) (err error) {
 			if value == "never" {
 				c.ReleaseAfter = -1
@@ -98,23 +99,11 @@ func variables() []variable {
 			}
 			return err
 		}},
-		{"VRAM_FOOTPRINT", "balanced, lean or fast", func(c *Config, value string) (err error) {
-			c.Footprint, err = ParseFootprint(value)
-			return err
-		}},
-		{"VRAM_WAITS", "avoid-growth, never or always", func(c *Config, value string) (err error) {
-			c.Waits, err = ParseWaits(value)
-			return err
-		}},
+		{"VRAM_FOOTPRINT", "balanced, lean or fast", field(func(c *Config) *Footprint { return &c.Footprint }, ParseFootprint)},
+		{"VRAM_WAITS", "avoid-growth, never or always", field(func(c *Config) *Waits { return &c.Waits }, ParseWaits)},
 		{"VRAM_SAMPLE_SIZE", size, bytes(func(c *Config) *int64 { return &c.SampleBytes })},
-		{"VRAM_STATS", "on, off or exact", func(c *Config, value string) (err error) {
-			c.Stats, err = ParseStatsLevel(value)
-			return err
-		}},
-		{"VRAM_DEBUG", "true or false, or 1 or 0", func(c *Config, value string) (err error) {
-			c.Debug, err = strconv.ParseBool(value)
-			return err
-		}},
+		{"VRAM_STATS", "on, off or exact", field(func(c *Config) *StatsLevel { return &c.Stats }, ParseStatsLevel)},
+		{"VRAM_DEBUG", "true or false, or 1 or 0", field(func(c *Config) *bool { return &c.Debug }, strconv.ParseBool)},
 	}
 }
 

@@ -417,11 +417,10 @@ func (s MemoryState) MarshalText() ([]byte, error) { return []byte(s.String()), 
 
 // UnmarshalText implements encoding.TextUnmarshaler. The error is a *ConfigError.
 func (s *MemoryState) UnmarshalText(text []byte) error {
-	i, err := parseName(stateNames[:], string(text), "MemoryState", "live, pending, cached-block, cached-range, free, set-aside, busy, lent or mixed")
-	if err == nil {
-		*s = MemoryState(i)
-	}
-	return err
+	return unmarshal(text, s, func(name string) (MemoryState, error) {
+		const want = "live, pending, cached-block, cached-range, free, set-aside, busy, lent or mixed"
+		return parseName[MemoryState](stateNames[:], name, "MemoryState", want)
+	})
 }
 
 // MemoryBytes are bytes by state.

@@ -1,7 +1,5 @@
 package futures
 
-import "sync/atomic"
-
 // All returns the future of all values, in the order of fs, or of the first error. It does not
 // wait. All that await it share one slice of values.
 //
@@ -15,19 +13,8 @@ func All[T any](release func(T), fs ...Future[T]) Future[[]T] {
 	if values, ok := allDone(fs); ok {
 		return Done(values)
 	}
-	w := &gathered[T]{values: make([]T, len(fs)), parts: make([]gatheredPart[T], len(fs)), release: release}
-	w.promise.On(hostOf(fs))
-	w.promise.explains = w
-	w.left.Store(int64(len(fs)))
-	for i, f := range fs { // All of them first: the failure of one cancels the others.
-		w.parts[i] = gatheredPart[T]{gathered: w, source: f.p}
-	}
-	if release != nil {
-		w.promise.OnCancel(w.cancelParts)
-	}
-	for i, f := range fs {
-		w.join(i, f)
-	}
+	w := &gathered[T]{values: make([]T, len(fs))}
+	combine(&w.parts, &w.promise, w, release, fs)
 	// Complete already: a value future saves the promise's cost wherever it is passed on.
 	if values, completed, err := w.promise.Future().Poll(); completed && err == nil {
 		return Done(values)
@@ -49,84 +36,41 @@ func allDone[T any](fs []Future[T]) ([]T, bool) {
 	return values, true
 }
 
-// gathered has the parts of All. A part and its value belong to the answer of that part until left
-// is zero, then all belong to the goroutine that brought it there.
+// gathered has the parts of All, and their values, which belong as the parts do.
 type gathered[T any] struct {
 	promise Promise[[]T]
-	left    atomic.Int64 // Parts without an answer.
-	parts   []gatheredPart[T]
+	parts   parts[T]
 	values  []T
-	release func(T)
-}
-
-// gaveUp implements explainer: the error of the first part that is not complete.
-func (w *gathered[T]) gaveUp(ended error) error {
-	for i := range w.parts {
-		if source := w.parts[i].source; source != nil && !source.completed() {
-			return source.explain(ended)
-		}
-	}
-	return ended
-}
-
-type gatheredPart[T any] struct {
-	link     observer
-	gathered *gathered[T]
-	source   *Promise[T] // Nil for a value future.
-	index    int
-	failed   bool
-}
-
-func (w *gathered[T]) join(i int, f Future[T]) {
-	part := &w.parts[i]
-	part.index, part.link.party = i, part
-	if f.p != nil && f.p.observe(&part.link) {
-		return
-	}
-	v, _, err := f.Poll()
-	w.settle(part, v, err, directly)
-}
-
-func (part *gatheredPart[T]) notify() {
-	part.gathered.settle(part, part.source.val, part.source.err, part.source.start)
 }
 
 // settle stores the answer of a part. Foreign functions (release, OnCancel of the parts) run by way
-// of do.
-func (w *gathered[T]) settle(part *gatheredPart[T], v T, err error, do func(func())) {
-	w.values[part.index], part.failed = v, err != nil
+// of part.do.
+func (w *gathered[T]) settle(part *part[T], v T, err error, notified bool) {
+	w.values[part.index], part.err = v, err
 	failedFirst := err != nil && w.promise.Complete(nil, err)
-	last := w.left.Add(-1) == 0
-	if failedFirst && !last && w.release != nil {
-		do(w.cancelParts)
+	last := w.parts.left.Add(-1) == 0
+	if failedFirst && !last && w.parts.release != nil {
+		part.do(notified, w.parts.cancel)
 	}
-	if last && !w.deliver() && w.release != nil {
-		do(w.releaseAll)
+	if last && !w.deliver() && w.parts.release != nil {
+		part.do(notified, w.releaseAll)
 	}
 }
 
 // deliver completes the promise with the values unless a part failed or it was canceled.
 func (w *gathered[T]) deliver() bool {
-	for i := range w.parts {
-		if w.parts[i].failed {
+	for i := range w.parts.all {
+		if w.parts.all[i].err != nil {
 			return false
 		}
 	}
 	return w.promise.Complete(w.values, nil)
 }
 
-func (w *gathered[T]) cancelParts() {
-	each(len(w.parts), func(i int) {
-		if source := w.parts[i].source; source != nil {
-			source.Cancel(ErrCanceled)
-		}
-	})
-}
-
 func (w *gathered[T]) releaseAll() {
 	each(len(w.values), func(i int) {
-		if !w.parts[i].failed {
-			w.release(w.values[i])
+		if w.parts.all[i].err == nil {
+			w.parts.release(w.values[i])
 		}
 	})
 }

@@ -1,9 +1,6 @@
 package futures
 
-import (
-	"errors"
-	"sync/atomic"
-)
+import "errors"
 
 // First returns the future of the first value that arrives, or of all errors joined when none does.
 // It does not wait. Without futures the error is ErrNoFutures. Among futures that are complete
@@ -24,94 +21,42 @@ func First[T any](release func(T), fs ...Future[T]) Future[T] {
 			}
 		}
 	}
-	r := &race[T]{parts: make([]racePart[T], len(fs)), release: release}
-	r.promise.On(hostOf(fs))
-	r.promise.explains = r
-	r.left.Store(int64(len(fs)))
-	for i, f := range fs { // All of them first: the one that wins cancels the others.
-		r.parts[i] = racePart[T]{race: r, source: f.p}
-	}
-	if release != nil {
-		r.promise.OnCancel(r.cancelParts)
-	}
-	for i, f := range fs {
-		r.join(i, f)
-	}
+	r := new(race[T])
+	combine(&r.parts, &r.promise, r, release, fs)
 	if v, completed, err := r.promise.Future().Poll(); completed && err == nil {
 		return Done(v)
 	}
 	return r.promise.Future()
 }
 
-// race gathers the parts of First. The error of a part belongs to its answer until left is zero.
+// race has the parts of First. The ones that are left did not fail yet.
 type race[T any] struct {
 	promise Promise[T]
-	left    atomic.Int64 // Parts that did not fail yet.
-	parts   []racePart[T]
-	release func(T)
+	parts   parts[T]
 }
 
-// gaveUp implements explainer: the error of the first part that is not complete.
-func (r *race[T]) gaveUp(ended error) error {
-	for i := range r.parts {
-		if source := r.parts[i].source; source != nil && !source.completed() {
-			return source.explain(ended)
-		}
-	}
-	return ended
-}
-
-type racePart[T any] struct {
-	link   observer
-	race   *race[T]
-	source *Promise[T] // Nil for a value future.
-	err    error
-}
-
-func (r *race[T]) join(i int, f Future[T]) {
-	part := &r.parts[i]
-	part.link.party = part
-	if f.p != nil && f.p.observe(&part.link) {
-		return
-	}
-	v, _, err := f.Poll()
-	r.settle(part, v, err, directly)
-}
-
-func (part *racePart[T]) notify() {
-	part.race.settle(part, part.source.val, part.source.err, part.source.start)
-}
-
-func (r *race[T]) settle(part *racePart[T], v T, err error, do func(func())) {
+func (r *race[T]) settle(part *part[T], v T, err error, notified bool) {
 	switch {
 	case err != nil:
 		part.err = err
-		if r.left.Add(-1) == 0 {
+		if r.parts.left.Add(-1) == 0 {
 			var none T
 			r.promise.Complete(none, r.joined())
 		}
 	case r.promise.Complete(v, nil):
-		if r.release != nil && len(r.parts) > 1 {
-			do(r.cancelParts)
+		if r.parts.release != nil && len(r.parts.all) > 1 {
+			part.do(notified, r.parts.cancel)
 		}
-	case r.release != nil:
-		do(func() { containPanic(func() { r.release(v) }) })
+	case r.parts.release != nil:
+		part.do(notified, func() { containPanic(func() { r.parts.release(v) }) })
 	}
 }
 
 // joined returns all errors, in the order of the parts.
 func (r *race[T]) joined() error {
-	errs := make([]error, len(r.parts))
-	for i := range r.parts {
-		errs[i] = r.parts[i].err
+	errs := make([]error, len(r.parts.all))
+	for i := range r.parts.all {
+		errs[i] = r.parts.all[i].err
 	}
 	return errors.Join(errs...)
-}
-
-func (r *race[T]) cancelParts() {
-	each(len(r.parts), func(i int) {
-		if source := r.parts[i].source; source != nil {
-			source.Cancel(ErrCanceled)
-		}
-	})
 }

@@ -2,9 +2,6 @@ package futures
 
 import "github.com/go-vram/vram/internal/recovered"
 
-// directly runs a foreign function on a caller; Promise.start is the other way.
-func directly(fn func()) { fn() }
-
 // containPanic calls a foreign function whose panic has no other recipient.
 func containPanic(fn func()) {
 	returned := false

@@ -74,12 +74,12 @@ func TestAnAnswerIsWrittenBeforeItIsPublished(t *testing.T) {
 // values that the others have written. Here the value has no place, so that nothing after the
 // writing is reached.
 func TestAPartIsWrittenBeforeItCounts(t *testing.T) {
-	w := &gathered[int]{values: make([]int, 1), parts: make([]gatheredPart[int], 2)}
-	w.left.Store(2)
-	w.parts[1].index = 1
+	w := &gathered[int]{values: make([]int, 1), parts: parts[int]{all: make([]part[int], 2)}}
+	w.parts.left.Store(2)
+	w.parts.all[1].index = 1
 	for _, err := range []error{nil, errTest} {
-		assert.Panics(t, func() { w.settle(&w.parts[1], 5, err, directly) })
-		assert.EqualValues(t, 2, w.left.Load())
+		assert.Panics(t, func() { w.settle(&w.parts.all[1], 5, err, false) })
+		assert.EqualValues(t, 2, w.parts.left.Load())
 		assert.True(t, w.promise.Pending())
 	}
 }

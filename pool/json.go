@@ -3,7 +3,6 @@ package pool
 import (
 	"encoding/json"
 
-	"github.com/go-vram/vram/internal/inventory"
 	"github.com/go-vram/vram/internal/jsonform"
 )
 
@@ -60,24 +59,14 @@ func (e *OutOfMemoryError) MarshalJSON() ([]byte, error) {
 
 // MarshalJSON implements json.Marshaler: the duration is in seconds, an empty list is [], and the context's error is its text.
 func (e *WaitError) MarshalJSON() ([]byte, error) {
+	type plain WaitError
+	p := plain(*e)
+	p.Holders, p.Tenants, p.Largest = jsonform.List(e.Holders), jsonform.List(e.Tenants), jsonform.List(e.Largest)
 	return json.Marshal(struct {
-		RequestedBytes int64              `json:"requested_bytes"`
-		Waited         float64            `json:"waited_seconds"`
-		Stream         uint32             `json:"stream"`
-		Tag            string             `json:"tag"`
-		Tenant         string             `json:"tenant"`
-		Holders        []Holder           `json:"holders"`
-		Tenants        []Holder           `json:"tenants"`
-		Ahead          *Waiter            `json:"ahead"`
-		Position       int                `json:"position"`
-		Largest        []inventory.Buffer `json:"largest"`
-		Err            any                `json:"err"`
-		Quota          *QuotaError        `json:"quota"`
-		Pending        bool               `json:"pending"`
-	}{
-		e.RequestedBytes, e.Waited.Seconds(), e.Stream, e.Tag, e.Tenant, jsonform.List(e.Holders), jsonform.List(e.Tenants), e.Ahead,
-		e.Position, jsonform.List(e.Largest), jsonform.Error(e.Err), e.Quota, e.Pending,
-	})
+		plain
+		Waited float64 `json:"waited_seconds"`
+		Err    any     `json:"err"`
+	}{p, e.Waited.Seconds(), jsonform.Error(e.Err)})
 }
 
 // MarshalJSON implements json.Marshaler: an empty list is [].

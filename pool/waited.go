@@ -15,27 +15,27 @@ import (
 // Await of its future by the end of the context of that: errors.Is finds context.DeadlineExceeded or
 // context.Canceled in it.
 type WaitError struct {
-	RequestedBytes int64
-	Waited         time.Duration // since the request was made
-	Stream         uint32        // of the request, by its ID
-	Tag            string        // of the request
-	Tenant         string        // charged tenant; empty: none
-	Holders        []Holder      // the streams that hold memory, as of their last turns, the largest first
+	RequestedBytes int64         `json:"requested_bytes"`
+	Waited         time.Duration `json:"-"`       // since the request was made
+	Stream         uint32        `json:"stream"`  // of the request, by its ID
+	Tag            string        `json:"tag"`     // of the request
+	Tenant         string        `json:"tenant"`  // charged tenant; empty: none
+	Holders        []Holder      `json:"holders"` // the streams that hold memory, as of their last turns, the largest first
 	// Tenants are the tenants that have buffers, the largest first. Their memory is part of the streams' memory.
-	Tenants []Holder
+	Tenants []Holder `json:"tenants"`
 	// Ahead is the request directly ahead of it, and Position its place among the waiting ones, from 1 on. Nil and 0 if
 	// unknown: another goroutine was just at it.
-	Ahead    *Waiter
-	Position int
+	Ahead    *Waiter `json:"ahead"`
+	Position int     `json:"position"`
 	// Largest is as in an OutOfMemoryError, of streams where no other goroutine was at work.
-	Largest []inventory.Buffer
-	Err     error // the context's
+	Largest []inventory.Buffer `json:"largest"`
+	Err     error              `json:"err"` // the context's
 	// Quota has the figures of the tenant where the request waited for its tenant's own frees until the
 	// end, and not for memory: then errors.Is finds ErrQuota. Nil: it waited for memory. Of a wait for a
 	// quota Largest has the tenant's buffers alone.
-	Quota *QuotaError
+	Quota *QuotaError `json:"quota"`
 	// Pending: the context was a Future.Await's, and the request stays: Future.Cancel ends it.
-	Pending bool
+	Pending bool `json:"pending"`
 }
 
 // Error formats the figures and the largest holders in one line; of a wait for a quota the tenant's figures and the remedies.

@@ -167,12 +167,9 @@ func (c *claim) changed() message { return &claimChanged{claim: c} }
 
 // claimChanged reports that a claim was cancelled, or that the goroutines that wait for it have changed.
 type claimChanged struct {
-	actors.Link
+	quiet
 	claim *claim
 }
-
-// Fail does nothing: the claim has its answer.
-func (*claimChanged) Fail(error) {}
 
 // ended returns the error of a claim whose context has ended: a *pool.WaitError if it could wait. It
 // waits for no turn, since the end of a context must not wait.

@@ -5,19 +5,6 @@ import (
 	"sync/atomic"
 )
 
-// crossings is the part of a stream that other streams read about its work on their memory.
-type crossings struct {
-	count atomic.Uint64                 // works of this stream so far that touched memory of others
-	users atomic.Pointer[[]*cudaStream] // streams whose works touched this one's memory; replaced, never changed
-	seen  atomic.Pointer[[]*seen]       // the counts of others for which this stream waits; replaced, never changed
-}
-
-// seen is the count of another stream when this one last waited for it.
-type seen struct {
-	of    *cudaStream
-	count atomic.Uint64
-}
-
 // add adds a user of the stream's memory, and removes closed ones.
 func (c *crossings) add(s *cudaStream) {
 	for {

@@ -42,16 +42,6 @@ type stranding interface {
 	await(h *cudaStream, device cudadrv.Device) error
 }
 
-// init sets the fields from a configuration.
-func (h *cudaStream) init(cfg *Config) {
-	h.id, h.stream, h.adopted, h.device, h.fences, h.panics = cfg.ID, cfg.Handle, cfg.Adopted, cfg.Device, cfg.Fences, cfg.Panics
-	if q, ok := cfg.Device.(cudadrv.CaptureQueries); ok && cfg.Device.Info().Capabilities.Has(cudadrv.CaptureInformation) {
-		h.captures = q
-	}
-	h.line = fence.NewTimeline(cfg.Fences, cfg.Handle, cfg.Adopted, (*recording)(h))
-	h.line.Panics = cfg.Panics
-}
-
 // closed returns the error of a call on the stream once Close has begun: of the stream, or of its device.
 func (h *cudaStream) closed() error {
 	if h.deviceClosed.Load() {
@@ -350,3 +340,16 @@ func (h *cudaStream) idle() (idle bool) {
 
 // guard turns a panic of the driver into an error, and reports it.
 func (h *cudaStream) guard(call func() error) error { return guard(h.panics, call) }
+
+// crossings is the part of a stream that other streams read about its work on their memory.
+type crossings struct {
+	count atomic.Uint64                 // works of this stream so far that touched memory of others
+	users atomic.Pointer[[]*cudaStream] // streams whose works touched this one's memory; replaced, never changed
+	seen  atomic.Pointer[[]*seen]       // the counts of others for which this stream waits; replaced, never changed
+}
+
+// seen is the count of another stream when this one last waited for it.
+type seen struct {
+	of    *cudaStream
+	count atomic.Uint64
+}

@@ -3,7 +3,6 @@ package streams
 import (
 	"encoding/json"
 
-	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/internal/jsonform"
 )
 
@@ -16,38 +15,21 @@ func (s Stats) MarshalJSON() ([]byte, error) {
 
 // MarshalJSON implements json.Marshaler: durations are in seconds.
 func (r WaitingRequest) MarshalJSON() ([]byte, error) {
+	type plain WaitingRequest
 	return json.Marshal(struct {
-		Stream      uint32     `json:"stream"`
-		Bytes       int64      `json:"bytes"`
-		Count       int        `json:"count"`
-		Tag         string     `json:"tag"`
-		Tenant      string     `json:"tenant"`
-		Priority    int        `json:"priority"`
-		For         WaitFor    `json:"for"`
-		Waited      float64    `json:"waited_seconds"`
-		Left        float64    `json:"left_seconds"`
-		HasDeadline bool       `json:"has_deadline"`
-		Blocked     bool       `json:"blocked"`
-		Place       site.Stack `json:"place"`
-		Position    int        `json:"position"`
-		Age         uint64     `json:"age"`
-	}{
-		r.Stream, r.Bytes, r.Count, r.Tag, r.Tenant, r.Priority, r.For, r.Waited.Seconds(), r.Left.Seconds(), r.HasDeadline,
-		r.Blocked, r.Place, r.Position, r.Age,
-	})
+		plain
+		Waited float64 `json:"waited_seconds"`
+		Left   float64 `json:"left_seconds"`
+	}{plain(r), r.Waited.Seconds(), r.Left.Seconds()})
 }
 
 // MarshalJSON implements json.Marshaler: the duration is in seconds.
 func (w LongWait) MarshalJSON() ([]byte, error) {
+	type plain LongWait
 	return json.Marshal(struct {
-		Stream   uint32  `json:"stream"`
-		Bytes    int64   `json:"bytes"`
-		Waited   float64 `json:"waited_seconds"`
-		Priority int     `json:"priority"`
-		Tag      string  `json:"tag"`
-		Tenant   string  `json:"tenant"`
-		ForQuota bool    `json:"for_quota"`
-	}{w.Stream, w.Bytes, w.Waited.Seconds(), w.Priority, w.Tag, w.Tenant, w.ForQuota})
+		plain
+		Waited float64 `json:"waited_seconds"`
+	}{plain(w), w.Waited.Seconds()})
 }
 
 // MarshalJSON implements json.Marshaler: the error is its text.

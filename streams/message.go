@@ -13,6 +13,12 @@ type message interface {
 	isMessage()
 }
 
+// quiet is part of messages that need no answer when the actor has ended: the waiting claims were failed then.
+type quiet struct{ actors.Link }
+
+// Fail does nothing.
+func (*quiet) Fail(error) {}
+
 // granted brings runs from the pool.
 type granted struct {
 	actors.Link
@@ -35,13 +41,10 @@ func (g *granted) Fail(error) {
 
 // denied brings the pool's refusal.
 type denied struct {
-	actors.Link
+	quiet
 	token uint64
 	err   error
 }
-
-// Fail does nothing: the waiting claims were failed when the actor ended.
-func (*denied) Fail(error) {}
 
 // reclaim is the pool's reclaim request. It is answered once all runs that the pool has granted
 // have arrived.
@@ -93,29 +96,20 @@ func (m *recorded) Fail(error) {
 
 // consulted brings the answer of the caller's handler.
 type consulted struct {
-	actors.Link
+	quiet
 	token uint64
 	retry bool
 	err   error
 }
 
-// Fail does nothing: the waiting claims were failed when the actor ended.
-func (*consulted) Fail(error) {}
-
 // fenceWaited ends a wait for fences.
 type fenceWaited struct {
-	actors.Link
+	quiet
 	passed bool
 }
 
-// Fail does nothing: the waiting claims were failed when the actor ended.
-func (*fenceWaited) Fail(error) {}
-
 // woken reports that a buffer of a closed magazine was freed, or a buffer while memory is wanted.
-type woken struct{ actors.Link }
-
-// Fail does nothing.
-func (*woken) Fail(error) {}
+type woken struct{ quiet }
 
 func (*callback) isMessage()    {}
 func (*granted) isMessage()     {}

@@ -101,13 +101,13 @@ const longWaitAfter = time.Second
 // LongWait is a request that has waited for memory for a second, or a little longer: ticks report
 // it, once.
 type LongWait struct {
-	Stream   uint32
-	Bytes    int64         // requested; of a batch, the sum
-	Waited   time.Duration // so far
-	Priority int
-	Tag      string // of the request
-	Tenant   string // "": none
-	ForQuota bool   // for its tenant's own frees, and not yet for memory
+	Stream   uint32        `json:"stream"`
+	Bytes    int64         `json:"bytes"` // requested; of a batch, the sum
+	Waited   time.Duration `json:"-"`     // so far
+	Priority int           `json:"priority"`
+	Tag      string        `json:"tag"`       // of the request
+	Tenant   string        `json:"tenant"`    // "": none
+	ForQuota bool          `json:"for_quota"` // for its tenant's own frees, and not yet for memory
 }
 
 // Profile counts the sampled buffers of a device by place.

@@ -5,7 +5,11 @@ import (
 	"weak"
 
 	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/fence"
+	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/internal/stream/core"
+	"github.com/go-vram/vram/pool"
 )
 
 // Open makes the cache of a stream and starts its actor. It makes no driver call. Callers get the
@@ -34,4 +38,41 @@ func Open(cfg Config) (*Stream, *Control, error) {
 	s.peers.join(&s.peer)
 	s.pool.Join(s.peer.reporter)
 	return s, &Control{Stream: s}, nil
+}
+
+// init sets the fields from a configuration.
+func (h *cudaStream) init(cfg *Config) {
+	h.id, h.stream, h.adopted, h.device, h.fences, h.panics = cfg.ID, cfg.Handle, cfg.Adopted, cfg.Device, cfg.Fences, cfg.Panics
+	if q, ok := cfg.Device.(cudadrv.CaptureQueries); ok && cfg.Device.Info().Capabilities.Has(cudadrv.CaptureInformation) {
+		h.captures = q
+	}
+	h.line = fence.NewTimeline(cfg.Fences, cfg.Handle, cfg.Adopted, (*recording)(h))
+	h.line.Panics = cfg.Panics
+}
+
+// init sets the fields from a configuration.
+func (w *wiring) init(cfg *Config, client pool.Client, entry peerTurn) {
+	w.id, w.pool, w.limit, w.host = poolcore.Client(cfg.ID), cfg.Pool, cfg.Limit, cfg.Host
+	w.panics, w.handler, w.handles, w.peers = cfg.Panics, cfg.Handler, cfg.Handles, cfg.Peers
+	if w.peers == nil {
+		w.peers = new(Peers)
+	}
+	w.cuda.init(cfg)
+	w.cuda.deviceClosed = &w.peers.ended
+	w.tally.Init(w.pool.Tally())
+	w.suspensions.id, w.suspensions.pool, w.suspensions.peers = w.id, w.pool, w.peers
+	w.peer.id, w.peer.line, w.peer.entry = cfg.ID, w.cuda.line, entry
+	w.client = client
+	w.peer.reporter = w.pool.NewReporter(w.id, client)
+}
+
+// init connects the parts.
+func (t *turn) init(w *wiring, cfg *Config) {
+	t.wiring, t.debug = w, cfg.Debug
+	t.state.wiring = w
+	t.lent = lentMemory{wiring: w, state: &t.state}
+	t.searches = searches{wiring: w, state: &t.state, lent: &t.lent}
+	t.dispatch = dispatcher{wiring: w, state: &t.state, lent: &t.lent, searches: &t.searches, longWait: cfg.LongWait}
+	t.reclaims = reclaims{state: &t.state, lent: &t.lent, dispatch: &t.dispatch}
+	t.ending = ending{wiring: w, state: &t.state, lent: &t.lent, dispatch: &t.dispatch, reclaims: &t.reclaims}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync/atomic"
+	"weak"
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
@@ -272,4 +273,14 @@ func (s *Stream) String() string {
 		text += ", closed"
 	}
 	return text
+}
+
+// Finished reports whether a stream is closed and the device has finished its work: nothing has to wait for it.
+func Finished(s *Stream) bool { return s.cuda.line.Finished() }
+
+// Tail is the end of a stream's work, for packages that may wait for it later. It keeps a closed stream only
+// while its work has not finished.
+type Tail struct {
+	stream weak.Pointer[Stream]
+	kept   atomic.Pointer[Stream] // a stream that was closed and has not finished
 }

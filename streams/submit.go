@@ -185,9 +185,6 @@ func (c *Crossing) Leave() { c.gates.leave() }
 // SameDevice reports whether two streams belong to one device.
 func (x Submitter) SameDevice(other Submitter) bool { return x.s.peers == other.s.peers }
 
-// Home returns the stream to which a buffer's memory belongs. ok is false for the zero Buffer.
-func Home(b Buffer) (s *Stream, ok bool) { return b.home() }
-
 // BeforeStream is Before for buffers of a stream that the work touches and that were announced before.
 func (c *Crossing) BeforeStream(home *Stream) error {
 	if home != c.x.s {
@@ -210,6 +207,3 @@ func (c *Crossing) BeforeHold(home *Stream) error {
 	}
 	return c.waitForUsers(home)
 }
-
-// Finished reports whether a stream is closed and the device has finished its work: nothing has to wait for it.
-func Finished(s *Stream) bool { return s.cuda.line.Finished() }

@@ -20,17 +20,6 @@ type turn struct {
 	debug    bool
 }
 
-// init connects the parts.
-func (t *turn) init(w *wiring, cfg *Config) {
-	t.wiring, t.debug = w, cfg.Debug
-	t.state.wiring = w
-	t.lent = lentMemory{wiring: w, state: &t.state}
-	t.searches = searches{wiring: w, state: &t.state, lent: &t.lent}
-	t.dispatch = dispatcher{wiring: w, state: &t.state, lent: &t.lent, searches: &t.searches, longWait: cfg.LongWait}
-	t.reclaims = reclaims{state: &t.state, lent: &t.lent, dispatch: &t.dispatch}
-	t.ending = ending{wiring: w, state: &t.state, lent: &t.lent, dispatch: &t.dispatch, reclaims: &t.reclaims}
-}
-
 // receive processes one message.
 func (t *turn) receive(m actors.Message) {
 	switch m := m.(type) {

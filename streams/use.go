@@ -166,3 +166,6 @@ func (u Use) String() string {
 		return "use on another stream"
 	}
 }
+
+// Home returns the stream to which a buffer's memory belongs. ok is false for the zero Buffer.
+func Home(b Buffer) (s *Stream, ok bool) { return b.home() }

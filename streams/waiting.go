@@ -54,27 +54,27 @@ func (w *WaitFor) UnmarshalText(text []byte) error {
 
 // WaitingRequest is a request that has no answer yet.
 type WaitingRequest struct {
-	Stream   uint32
-	Bytes    int64 // requested; of a batch, the sum
-	Count    int   // of buffers
-	Tag      string
-	Tenant   string // charged with it; empty: none
-	Priority int
-	For      WaitFor
+	Stream   uint32  `json:"stream"`
+	Bytes    int64   `json:"bytes"` // requested; of a batch, the sum
+	Count    int     `json:"count"` // of buffers
+	Tag      string  `json:"tag"`
+	Tenant   string  `json:"tenant"` // charged with it; empty: none
+	Priority int     `json:"priority"`
+	For      WaitFor `json:"for"`
 	// Waited is how long it has waited for memory or for its quota; else 0.
-	Waited time.Duration
+	Waited time.Duration `json:"-"`
 	// Left is the time until the deadline of its context; it means nothing without HasDeadline.
-	Left        time.Duration
-	HasDeadline bool
+	Left        time.Duration `json:"-"`
+	HasDeadline bool          `json:"has_deadline"`
 	// Blocked: a goroutine waits for the answer, and its stream or tenant is exclusive.
-	Blocked bool
+	Blocked bool `json:"blocked"`
 	// Place is where it was made; unknown without Config.Debug and Config.Observer.
-	Place site.Stack
+	Place site.Stack `json:"place"`
 	// Position is its place in the device's queue, from 1 on; 0: it is on its way to the queue, or waits
 	// for something else than memory and quotas.
-	Position int
+	Position int `json:"position"`
 	// Age orders requests by the moment when they began to wait: a higher one is younger.
-	Age uint64
+	Age uint64 `json:"age"`
 }
 
 // String returns the request, and the cause and the duration of its wait.

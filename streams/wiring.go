@@ -45,22 +45,6 @@ type wiring struct {
 	parts       *core.Parts // of batches that the stream's callers ask for
 }
 
-// init sets the fields from a configuration.
-func (w *wiring) init(cfg *Config, client pool.Client, entry peerTurn) {
-	w.id, w.pool, w.limit, w.host = poolcore.Client(cfg.ID), cfg.Pool, cfg.Limit, cfg.Host
-	w.panics, w.handler, w.handles, w.peers = cfg.Panics, cfg.Handler, cfg.Handles, cfg.Peers
-	if w.peers == nil {
-		w.peers = new(Peers)
-	}
-	w.cuda.init(cfg)
-	w.cuda.deviceClosed = &w.peers.ended
-	w.tally.Init(w.pool.Tally())
-	w.suspensions.id, w.suspensions.pool, w.suspensions.peers = w.id, w.pool, w.peers
-	w.peer.id, w.peer.line, w.peer.entry = cfg.ID, w.cuda.line, entry
-	w.client = client
-	w.peer.reporter = w.pool.NewReporter(w.id, client)
-}
-
 // inTurn runs f in the stream's turn and waits for it: on this goroutine, or on the one that is in
 // the turn. The end of ctx ends only the waiting. The error may be the *PanicError of f, or the
 // cause of the stream's end.

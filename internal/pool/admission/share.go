@@ -2,7 +2,6 @@ package admission
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"sort"
 )
@@ -236,26 +235,4 @@ func (t *Table) outrank(served *entry) {
 	if wasFirst {
 		own.outrankedBytes = 0
 	}
-}
-
-// checkShares checks the standings against the package comment.
-func (t *Table) checkShares() error {
-	last := map[Account]*entry{}
-	for i := range t.queue {
-		e := &t.queue[i]
-		if t.sharing(e.Account) == nil {
-			if e.standing != (standing{turn: e.Age}) {
-				return fmt.Errorf("admission: waiter %d has no share and stands as %+v", e.ID, e.standing)
-			}
-			continue
-		}
-		if e.Unready {
-			continue
-		}
-		if before := last[e.Account]; before != nil && (!elder(before, e) || before.fill > e.fill) {
-			return fmt.Errorf("admission: waiter %d stands before waiter %d of its account", before.ID, e.ID)
-		}
-		last[e.Account] = e
-	}
-	return nil
 }

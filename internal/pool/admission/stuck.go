@@ -19,11 +19,6 @@ const (
 	Hopeless
 )
 
-// String returns the verdict's name.
-func (v Verdict) String() string {
-	return [...]string{"wait", "lift", "confirm", "deadlock", "hopeless"}[v]
-}
-
 // Stuck returns the next step when Next returns nothing and no pending work could bring memory. holders are the accounts that
 // hold memory, in any order. With Deadlock and Hopeless, refuse and remove the waiter id.
 func (t *Table) Stuck(holders []Account) (v Verdict, id uint64) {

@@ -2,7 +2,6 @@ package admission
 
 import (
 	"cmp"
-	"fmt"
 	"math"
 	"slices"
 	"sort"
@@ -404,21 +403,4 @@ func (t *Table) Each(visit func(Waiter)) {
 	for i := range t.queue {
 		visit(t.queue[i].Waiter)
 	}
-}
-
-// Check checks the table against the package comment.
-func (t *Table) Check() error {
-	for i := range t.queue {
-		e := &t.queue[i]
-		if i > 0 && before(&t.queue[i-1], e) >= 0 {
-			return fmt.Errorf("admission: waiter %d is queued after waiter %d", e.ID, t.queue[i-1].ID)
-		}
-		if e.Age > t.lastAge {
-			return fmt.Errorf("admission: waiter %d is of age %d, the last was %d", e.ID, e.Age, t.lastAge)
-		}
-	}
-	if t.trying != 0 && t.find(t.trying) < 0 {
-		return fmt.Errorf("admission: waiter %d is tried and does not wait", t.trying)
-	}
-	return t.checkShares()
 }

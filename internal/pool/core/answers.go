@@ -284,3 +284,10 @@ func (a *answers) shortage(r *request) Shortage {
 	}
 	return s
 }
+
+// keep remembers the tags of pages that the request gets, which it may have to put back before it has all of them.
+func (r *request) keep(parts ...memory.Part) {
+	if len(r.wants) > 0 {
+		r.parts.Add(parts...)
+	}
+}

@@ -4,21 +4,19 @@ import "github.com/go-vram/vram/internal/pool/memory"
 
 // Books are the figures of a pool at one moment.
 type Books struct {
-	FreeBytes        int64  // mapped, and lent to no client
-	LargestFreeBytes int64  // the longest free run of any tag
-	PendingBytes     int64  // free, with a fence that has not passed
-	LentBytes        int64  // held by the clients, and not asleep
-	SleepingBytes    int64  // held by clients, without memory: see Sleep
-	SetAsideBytes    int64  // of LentBytes: in reservations, not drawn yet
-	BusyBytes        int64  // part of the job in flight
-	LostBytes        int64  // of handles that the driver refused to take back
-	ReservedBytes    int64  // of all handles, mapped or not
-	LimitBytes       int64  // of ReservedBytes
-	OutsideBytes     int64  // memory past the arena, which is no part of either: see Charge
-	Peaks                   // since New or ResetPeaks
-	DriverGrants     uint64 // Refills that a driver job served
-	FreeRuns         int
-	Waiting          int // requests that are not answered yet
+	FreeBytes        int64 // mapped, and lent to no client
+	LargestFreeBytes int64 // the longest free run of any tag
+	PendingBytes     int64 // free, with a fence that has not passed
+	LentBytes        int64 // held by the clients, and not asleep
+	SleepingBytes    int64 // held by clients, without memory: see Sleep
+	SetAsideBytes    int64 // of LentBytes: in reservations, not drawn yet
+	BusyBytes        int64 // part of the job in flight
+	LostBytes        int64 // of handles that the driver refused to take back
+	ReservedBytes    int64 // of all handles, mapped or not
+	LimitBytes       int64 // of ReservedBytes
+	OutsideBytes     int64 // memory past the arena, which is no part of either: see Charge
+	Peaks                  // since New or ResetPeaks
+	Waiting          int   // requests that are not answered yet
 }
 
 // Peaks are maxima.
@@ -53,8 +51,7 @@ func (c *Core) Books() Books {
 		FreeBytes: m.FreeBytes(), LargestFreeBytes: m.MaxFreeBytes(), PendingBytes: m.PendingBytes(),
 		LentBytes: m.LentBytes() - m.SleepingBytes(), SleepingBytes: m.SleepingBytes(), SetAsideBytes: c.setAsideBytes(),
 		BusyBytes: m.BusyBytes(), LostBytes: m.LostBytes(), ReservedBytes: m.ReservedBytes(), LimitBytes: c.settings.LimitBytes,
-		OutsideBytes: m.OutsideBytes(), Peaks: peaksOf(m.Peaks(), c.clients.givenPeak.Peak()), DriverGrants: c.driverGrants,
-		FreeRuns: m.FreeRuns(), Waiting: c.unanswered(),
+		OutsideBytes: m.OutsideBytes(), Peaks: peaksOf(m.Peaks(), c.clients.givenPeak.Peak()), Waiting: c.unanswered(),
 	}
 }
 

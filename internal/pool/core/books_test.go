@@ -1,6 +1,10 @@
 package core
 
-import "github.com/go-vram/vram/internal/pool/memory"
+import (
+	"fmt"
+
+	"github.com/go-vram/vram/internal/pool/memory"
+)
 
 // Tests read these figures of a core.
 
@@ -23,4 +27,14 @@ func (c *Core) eachFree(visit func(run Run, tag memory.Tag)) {
 		visit(Run{First: at, Pages: p.RunPages}, p.Tag)
 		at += p.RunPages
 	}
+}
+
+// Settings returns the current settings.
+func (c *Core) Settings() Settings { return c.settings }
+
+// String returns a line for transcripts.
+func (c *Core) String() string {
+	m := c.memory
+	return fmt.Sprintf("reserved %d free %d lent %d busy %d waiting %d",
+		m.ReservedBytes(), m.FreeBytes(), m.LentBytes(), m.BusyBytes(), len(c.queue.refills)+len(c.queue.others))
 }

@@ -284,13 +284,3 @@ func blend(mean, value int64) int64 {
 	}
 	return mean + (value-mean)/8
 }
-
-// peak is a maximum over this window of time and the one before.
-type peak struct{ before, now int64 }
-
-func (p *peak) note(bytes int64) { p.now = max(p.now, bytes) }
-
-func (p *peak) bytes() int64 { return max(p.before, p.now) }
-
-// roll begins a window, in which there are so many bytes to begin with: no more than were noted.
-func (p *peak) roll(bytes int64) { p.before, p.now = p.now, min(bytes, p.bytes()) }

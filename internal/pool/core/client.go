@@ -1,6 +1,7 @@
 package core
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/go-vram/vram/internal/watermark"
@@ -59,6 +60,21 @@ func (cl *client) buffersBytes() int64 {
 		return cl.leftBytes
 	}
 	return cl.givenBytes
+}
+
+// sum returns a client's part of the sums.
+func (cl *client) sum() share {
+	return share{
+		usedBytes: cl.usage.UsedBytes, ownPeakBytes: cl.ownPeak.bytes(), holding: cl.liveBytes > 0 || cl.heldPages > 0,
+		holds: cl.heldPages > 0, free: cl.usage.FreePages > 0, stale: cl.usage.Stale,
+	}
+}
+
+// count brings the sums up to date after a change of a client that has joined.
+func (cs *clients) count(cl *client) {
+	now := cl.sum()
+	cs.replace(cl.id, cl.share, now)
+	cl.share = now
 }
 
 // report records the bytes that a client reports in use.
@@ -132,8 +148,6 @@ type clients struct {
 	contention
 }
 
-func newClients() clients { return clients{all: map[Client]*client{}} }
-
 func (cs *clients) join(m Join) {
 	id := m.Client
 	cs.all[id] = &client{id: id, dirty: !m.Reserves, reserves: m.Reserves}
@@ -143,7 +157,7 @@ func (cs *clients) join(m Join) {
 
 func (cs *clients) remove(id Client) {
 	if cl := cs.all[id]; cl != nil {
-		cs.sums.set(cl, share{})
+		cs.replace(id, cl.share, share{})
 	}
 	delete(cs.all, id)
 	if at, ok := slices.BinarySearch(cs.ids, id); ok {
@@ -158,9 +172,6 @@ func (cs *clients) setGiven(cl *client, bytes, lentBytes int64) {
 	cl.givenBytes = bytes
 	cs.givenPeak.Raise(min(cs.givenBytes, lentBytes))
 }
-
-// resetPeak restarts the peak of the callers' bytes.
-func (cs *clients) resetPeak(lentBytes int64) { cs.givenPeak.Reset(min(cs.givenBytes, lentBytes)) }
 
 // roll begins a new window of time for the peaks.
 func (cs *clients) roll() {
@@ -221,4 +232,18 @@ func (c *contention) contend(id Client) {
 	} else if c.climbs > 0 {
 		c.climbs--
 	}
+}
+
+// check holds the sums against the clients.
+func (cs *clients) check() error {
+	var all sums
+	for _, id := range cs.ids {
+		all.replace(id, share{}, cs.all[id].sum())
+	}
+	s := &cs.sums
+	if s.usedBytes != all.usedBytes || s.ownPeakBytes != all.ownPeakBytes || s.holding != all.holding ||
+		!slices.Equal(s.holders, all.holders) || !slices.Equal(s.free, all.free) || !slices.Equal(s.stale, all.stale) {
+		return fmt.Errorf("pool: the clients come to %+v, the books say %+v", all, *s)
+	}
+	return nil
 }

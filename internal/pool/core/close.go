@@ -2,17 +2,6 @@ package core
 
 import "fmt"
 
-// phase is how far a pool has come: it serves, is closing, and is closed.
-type phase struct {
-	closing    bool
-	closed     bool
-	abandoned  bool // closing, but nothing may be started before a Close
-	tried      bool // to give all memory back
-	closeToken uint64
-}
-
-func (p *phase) abandon() { p.closing, p.abandoned, p.closeToken = true, true, 0 }
-
 // close denies waiting requests and gives all memory back in one job, after the job in flight.
 func (c *Core) close(m Close) {
 	p := &c.phase
@@ -62,4 +51,17 @@ func (c *Core) finishClose() {
 		err = fmt.Errorf("pool: the driver did not take back %d bytes", reserved)
 	}
 	c.fx.Ends.Push(End{Token: p.closeToken, Err: err})
+}
+
+// Abandon denies everything that waits, for a pool whose actor has ended. Afterwards only the outcome of
+// the job in flight and a Close do anything.
+func (c *Core) Abandon(cause error) *Effects {
+	c.fx.reset()
+	token, open := c.phase.closeToken, !c.phase.closed
+	c.phase.closing, c.phase.abandoned, c.phase.closeToken = true, true, 0
+	c.denyAll(cause)
+	if token != 0 && open {
+		c.fx.Ends.Push(End{Token: token, Err: cause})
+	}
+	return &c.fx
 }

@@ -1,15 +1,11 @@
 package core
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/go-vram/vram/internal/pool/admission"
 	"github.com/go-vram/vram/internal/pool/memory"
 )
-
-// ErrClosed refuses requests after Close.
-var ErrClosed = errors.New("pool: closed")
 
 // Core is the state of a pool.
 type Core struct {
@@ -27,7 +23,6 @@ type Core struct {
 	scheduler scheduler
 	fx        Effects
 
-	driverGrants          uint64
 	limitBytes            int64 // as set; settings has the rest of it, less memory outside
 	reservedAtChangeBytes int64 // at SetSettings, with the growth of the job in flight: may exceed a lowered limit
 }
@@ -45,7 +40,10 @@ func NewPlain(pageBytes int64, maxPages uint32, s Settings) *Core {
 }
 
 func newCore(m *memory.Memory, s Settings) *Core {
-	c := &Core{settings: s, limitBytes: s.LimitBytes, memory: m, clients: newClients(), waiters: newWaiters(), fences: newFences()}
+	c := &Core{
+		settings: s, limitBytes: s.LimitBytes, memory: m, clients: clients{all: map[Client]*client{}},
+		waiters: waiters{parked: map[uint64]*request{}, named: map[ticket]*request{}}, fences: fences{watches: map[Client]watch{}},
+	}
 	c.answers = answers{
 		settings: &c.settings, memory: m, clients: &c.clients, queue: &c.queue, waiters: &c.waiters, budget: &c.budget, phase: &c.phase,
 		fx: &c.fx,
@@ -70,64 +68,6 @@ func newCore(m *memory.Memory, s Settings) *Core {
 	}
 	c.scheduler.ladder.rows = c.scheduler.ladder.table()
 	return c
-}
-
-// Step takes one message and returns the effects to perform. The result is valid until the next step.
-func (c *Core) Step(m Message) *Effects {
-	c.fx.reset()
-	if c.take(m) {
-		c.scheduler.advance()
-	}
-	c.finishClose()
-	c.memory.NoteFree()
-	return &c.fx
-}
-
-// take enters a message into the books. It reports whether requests may advance.
-func (c *Core) take(m Message) bool {
-	switch m := m.(type) {
-	case Join:
-		c.clients.join(m)
-	case Unreserve:
-		return c.unreserve(m)
-	case Looked:
-		c.queue.looked()
-		return true
-	case Leave:
-		return c.leave(m)
-	case Refill:
-		c.refill(m)
-	case Withdraw:
-		return c.withdraw(m)
-	case Ready:
-		return c.waiters.ready(m)
-	case Block:
-		return c.waiters.block(m)
-	case Suspend:
-		return c.scheduler.noProgress.suspend(m)
-	case Offered:
-		return c.offered(m)
-	case Return:
-		return c.takeBack(m)
-	case Warm:
-		c.warm(m)
-	case Trim:
-		c.scheduler.enqueue(&request{kind: trim, token: m.Token, keepBytes: m.KeepBytes})
-	case JobDone:
-		return c.jobDone(m)
-	case WatchOver:
-		c.watchOver(m)
-		return true
-	case Exclude:
-		return c.exclude(m)
-	case Tick:
-		c.tick()
-	case Close:
-		c.close(m)
-	case Special:
-		return m.part.enter(c)
-	}
-	return false
 }
 
 // SetSettings replaces the settings. They hold from the next step on; the job in flight still ends as it
@@ -173,7 +113,7 @@ func (c *Core) SetTenants(holders []admission.Account, usage []admission.Usage) 
 func (c *Core) ResetPeaks(given map[Client]int64) {
 	lent := c.setGiven(given)
 	c.memory.ResetPeak()
-	c.clients.resetPeak(lent)
+	c.clients.givenPeak.Reset(min(c.clients.givenBytes, lent))
 }
 
 // setGiven records the bytes of the callers of clients, and returns the bytes lent to all.
@@ -190,27 +130,11 @@ func (c *Core) setGiven(given map[Client]int64) (lentBytes int64) {
 // Left returns the effects of the last step that were not performed: the step, or their performance, panicked.
 func (c *Core) Left() *Effects { return &c.fx }
 
-// Abandon denies everything that waits, for a pool whose actor has ended. Afterwards only the outcome of
-// the job in flight and a Close do anything.
-func (c *Core) Abandon(cause error) *Effects {
-	c.fx.reset()
-	token, open := c.phase.closeToken, !c.phase.closed
-	c.phase.abandon()
-	c.denyAll(cause)
-	if token != 0 && open {
-		c.fx.Ends.Push(End{Token: token, Err: cause})
-	}
-	return &c.fx
-}
-
 // Closed reports whether a Close has ended.
 func (c *Core) Closed() bool { return c.phase.closed }
 
 // InFlight returns the job whose JobDone is still to come, or nil.
 func (c *Core) InFlight() *Job { return c.jobs.inFlight }
-
-// Settings returns the current settings.
-func (c *Core) Settings() Settings { return c.settings }
 
 // Check holds the books against the invariants of the package comments. It visits every page.
 func (c *Core) Check() error {
@@ -232,9 +156,5 @@ func (c *Core) Check() error {
 	return c.waiters.check()
 }
 
-// String returns a line for transcripts.
-func (c *Core) String() string {
-	m := c.memory
-	return fmt.Sprintf("reserved %d free %d lent %d busy %d waiting %d",
-		m.ReservedBytes(), m.FreeBytes(), m.LentBytes(), m.BusyBytes(), len(c.queue.refills)+len(c.queue.others))
-}
+// lowerLimit takes the memory outside off the limit.
+func (c *Core) lowerLimit() { c.settings.LimitBytes = max(0, c.limitBytes-c.memory.OutsideBytes()) }

@@ -1,10 +1,15 @@
 package core
 
 import (
+	"errors"
+
 	"github.com/go-vram/vram/internal/effect"
 	"github.com/go-vram/vram/internal/pool/admission"
 	"github.com/go-vram/vram/internal/pool/memory"
 )
+
+// ErrClosed refuses requests after Close.
+var ErrClosed = errors.New("pool: closed")
 
 // Effects are the results of a step, to be performed in field order. Take each entry before performing it.
 type Effects struct {

@@ -18,8 +18,6 @@ type fences struct {
 // watch is the newest watch over a fence of one client, by its number, and the newest of which the end was reported.
 type watch struct{ begun, ended uint64 }
 
-func newFences() fences { return fences{watches: map[Client]watch{}} }
-
 // begun notes the watches that a job has begun.
 func (f *fences) begun(all []Watch) {
 	for _, m := range all {

@@ -44,30 +44,6 @@ type ladder struct {
 	rows []row
 }
 
-// rung is the name of a row.
-type rung string
-
-const (
-	rungOffer     rung = "offer"
-	rungLook      rung = "look"
-	rungTake      rung = "take"
-	rungJoinEarly rung = "join early"
-	rungAskOwn    rung = "ask own"
-	rungLookAgain rung = "look again"
-	rungCollect   rung = "collect"
-	rungAskDirty  rung = "ask dirty"
-	rungJoin      rung = "join"
-	rungGrow      rung = "grow"
-	rungPoll      rung = "poll"
-	rungBorrow    rung = "borrow"
-	rungBuy       rung = "buy"
-	rungRecycle   rung = "recycle"
-	rungAskAll    rung = "ask all"
-	rungWait      rung = "wait"
-	rungHold      rung = "hold"
-	rungDeny      rung = "deny"
-)
-
 // row is a rung of the ladder.
 type row struct {
 	name rung
@@ -76,16 +52,6 @@ type row struct {
 	then rung
 	or   rung
 }
-
-// verdict is the result of a rung's action.
-type verdict uint8
-
-const (
-	onward verdict = iota
-	again
-	branch
-	leave
-)
 
 // table returns the ladder.
 func (l *ladder) table() []row {
@@ -164,7 +130,6 @@ func (l *ladder) hold(r *request) verdict {
 		l.answers.putBack(r)
 		r.pages, r.more = r.wants[0], slices.Clone(r.wants[1:])
 	}
-	r.waited = true
 	l.fences.held = append(l.fences.held, r)
 	return leave
 }
@@ -199,3 +164,6 @@ func (l *ladder) cap(r *request, startBytes, freeBytes int64) {
 	r.capped, r.capBytes, r.askedAll = true, capBytes, false
 	r.refusals++
 }
+
+// atOnce reports whether it does not.
+func (r *request) atOnce() bool { return r.id == 0 }

@@ -1,21 +1,5 @@
 package core
 
-import (
-	"github.com/go-vram/vram/internal/pages"
-	"github.com/go-vram/vram/internal/pool/admission"
-	"github.com/go-vram/vram/internal/pool/memory"
-)
-
-// Client names a stream to the pool. Zero names none.
-type Client = memory.Client
-
-// Fence is a point in a client's order. Fences of a client ascend; when one has passed, so have all before it. Zero has always
-// passed.
-type Fence = memory.Fence
-
-// Run is a sequence of adjacent pages.
-type Run = pages.Run
-
 // Message is an input of the core. The set is closed.
 type Message interface{ isMessage() }
 
@@ -54,30 +38,6 @@ type Refill struct {
 	From           Client // a reservation to draw from, if it has all that is wanted; 0: none
 	Patience       Patience
 	Place          Place // in the waiters' order, of a request that waits or would
-}
-
-// Patience is the reaction to a refusal.
-type Patience uint8
-
-const (
-	// Impatient requests are denied for good.
-	Impatient Patience = iota
-	// Patient ones are denied and come back Waiting: the denial is not reported.
-	Patient
-	// Waiting ones are granted once there is memory, or withdrawn, or denied since no memory can come.
-	Waiting
-)
-
-// Place has the inputs of a waiting request's order.
-type Place struct {
-	Account  admission.Account
-	Priority int
-	Age      uint64 // of its first wait, rising; never 0
-	Align    int64
-	// ChargedBytes are charged to its account, now or with a Ready.
-	ChargedBytes int64
-	Blocked      bool // a caller waits for the answer and does nothing else
-	Unready      bool // its account's quota does not allow it before a Ready
 }
 
 // Withdraw cancels a waiting Refill: it gets no answer.

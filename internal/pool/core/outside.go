@@ -18,7 +18,7 @@ type beginCharge struct {
 
 func (m beginCharge) enter(c *Core) bool {
 	c.scheduler.enqueue(&request{
-		kind: ownWay, way: chargeWay{c, m.bytes}, client: m.client, token: m.token,
+		kind: ownWay, way: chargeWay{c, &c.scheduler, m.bytes}, client: m.client, token: m.token,
 	})
 	return false
 }
@@ -37,45 +37,43 @@ func (c *Core) charge(bytes int64) {
 	c.lowerLimit()
 }
 
-// lowerLimit takes the memory outside off the limit.
-func (c *Core) lowerLimit() { c.settings.LimitBytes = max(0, c.limitBytes-c.memory.OutsideBytes()) }
-
 // chargeWay is the climb of a Charge.
 type chargeWay struct {
-	core  *Core
+	core *Core
+	*scheduler
 	bytes int64
 }
 
-func (w chargeWay) climb(s *scheduler, r *request) bool {
-	over := s.memory.ReservedBytes() + w.bytes - s.settings.LimitBytes
+func (w chargeWay) climb(r *request) bool {
+	over := w.memory.ReservedBytes() + w.bytes - w.settings.LimitBytes
 	switch {
 	case over <= 0:
 		w.core.charge(w.bytes)
-		s.answers.end(r, nil)
+		w.answers.end(r, nil)
 		return true
-	case w.bytes > s.settings.LimitBytes, r.stage == stageEnd: // no release is enough
-		return w.refuse(s, r)
+	case w.bytes > w.settings.LimitBytes, r.stage == stageEnd: // no release is enough
+		return w.refuse(r)
 	}
 	switch r.stage {
 	case stageBegin, stageAsk:
 		r.stage = stagePoll
-		s.ladder.asks.askEach(r, everyone)
+		w.ladder.asks.askEach(r, everyone)
 	case stagePoll:
 		r.stage = stageRelease
-		s.jobs.poll(r)
+		w.jobs.poll(r)
 	case stageRelease:
 		r.stage, r.err = stageEnd, nil
-		s.jobs.shrink(r, over)
+		w.jobs.shrink(r, over)
 	case stageEnd, stageFailed:
-		s.answers.end(r, r.err)
+		w.answers.end(r, r.err)
 		return true
 	}
 	return false
 }
 
-func (w chargeWay) refuse(s *scheduler, r *request) bool {
-	r.pages = uint32((w.bytes + s.memory.PageBytes() - 1) / s.memory.PageBytes()) //nolint:gosec // no more than a device has
+func (w chargeWay) refuse(r *request) bool {
+	r.pages = uint32((w.bytes + w.memory.PageBytes() - 1) / w.memory.PageBytes()) //nolint:gosec // no more than a device has
 	r.requestedBytes = w.bytes
-	s.answers.end(r, &ShortError{s.answers.shortage(r), nil})
+	w.answers.end(r, &ShortError{w.answers.shortage(r), nil})
 	return true
 }

@@ -152,11 +152,6 @@ func (q *queue) awaits(r *request) {
 	}
 }
 
-// looked notes that clients have collected freed memory.
-func (q *queue) looked() {
-	q.each(func(r *request) { r.looking = false })
-}
-
 // answered reports that an answer to an Ask came, or will never come.
 func (q *queue) answered(id Client) {
 	kept := q.awaiting[:0]

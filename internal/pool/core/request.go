@@ -1,6 +1,9 @@
 package core
 
-import "github.com/go-vram/vram/internal/pool/memory"
+import (
+	"github.com/go-vram/vram/internal/pool/admission"
+	"github.com/go-vram/vram/internal/pool/memory"
+)
 
 // request is a Refill, Warm or Trim that is being served.
 type request struct {
@@ -19,6 +22,12 @@ type request struct {
 	mapped    bool  // the driver mapped pages for it
 	done      bool  // answered: a job that is still in flight for it serves no request
 	err       error
+}
+
+// way is a climb that replaces scheduler.climb. The parts of the core that few programs use have one, see Special.
+type way interface {
+	// climb is as scheduler.climb.
+	climb(r *request) bool
 }
 
 // wish holds the runs of a Refill.
@@ -60,7 +69,6 @@ type ascent struct {
 	noted     bool   // for the live peak
 	raised    bool   // it
 	askedAll  bool   // to return their unused memory
-	waited    bool   // for fences
 	noBorrow  bool   // its stream could not be made to wait
 	idle      bool   // no client's stream had work when it was asked last
 	progress  uint64 // of fences, when it began to wait for some
@@ -138,44 +146,81 @@ const (
 	stageFailed // a job without effect on the memory has failed
 )
 
-// newRefill returns the request that a Refill makes.
-func newRefill(m Refill) *request {
-	r := &request{
-		kind: refill, client: m.Client, token: m.Token,
-		wish: wish{
-			pages: max(1, m.Pages), more: m.More, most: m.Most, bytes: m.Bytes,
-			requestedBytes: m.RequestedBytes, blockBytes: m.BlockBytes,
-		},
-		waiting: waiting{patience: m.Patience, place: m.Place},
-		ascent:  ascent{rung: rungLook},
-	}
-	if len(r.more) > 0 {
-		r.wants = append([]uint32{r.pages}, r.more...)
-	}
-	return r
-}
-
 // awaiting reports whether the request waits for the answer of a client.
 func (r *request) awaiting() bool { return len(r.awaits) > 0 || r.looking || r.offering }
 
 // waits reports whether it is a Refill that waits for frees of others.
 func (r *request) waits() bool { return r.id != 0 }
 
-// atOnce reports whether it does not.
-func (r *request) atOnce() bool { return r.id == 0 }
-
-// keepsParts reports whether the request's runs may have to be put back before it has all of them.
-func (r *request) keepsParts() bool { return len(r.wants) > 0 }
-
-// keep remembers the tags of pages that the request gets.
-func (r *request) keep(parts ...memory.Part) {
-	if r.keepsParts() {
-		r.parts.Add(parts...)
-	}
-}
-
 // restart begins the climb of a request that waits.
 func (r *request) restart() {
 	r.pages, r.more, r.err = r.wants[0], append([]uint32(nil), r.wants[1:]...), nil
 	r.ascent = ascent{rung: rungOffer}
+}
+
+// rung is the name of a row.
+type rung string
+
+const (
+	rungOffer     rung = "offer"
+	rungLook      rung = "look"
+	rungTake      rung = "take"
+	rungJoinEarly rung = "join early"
+	rungAskOwn    rung = "ask own"
+	rungLookAgain rung = "look again"
+	rungCollect   rung = "collect"
+	rungAskDirty  rung = "ask dirty"
+	rungJoin      rung = "join"
+	rungGrow      rung = "grow"
+	rungPoll      rung = "poll"
+	rungBorrow    rung = "borrow"
+	rungBuy       rung = "buy"
+	rungRecycle   rung = "recycle"
+	rungAskAll    rung = "ask all"
+	rungWait      rung = "wait"
+	rungHold      rung = "hold"
+	rungDeny      rung = "deny"
+)
+
+// verdict is the result of a rung's action.
+type verdict uint8
+
+const (
+	onward verdict = iota
+	again
+	branch
+	leave
+)
+
+// phase is how far a pool has come: it serves, is closing, and is closed.
+type phase struct {
+	closing    bool
+	closed     bool
+	abandoned  bool // closing, but nothing may be started before a Close
+	tried      bool // to give all memory back
+	closeToken uint64
+}
+
+// Patience is the reaction to a refusal.
+type Patience uint8
+
+const (
+	// Impatient requests are denied for good.
+	Impatient Patience = iota
+	// Patient ones are denied and come back Waiting: the denial is not reported.
+	Patient
+	// Waiting ones are granted once there is memory, or withdrawn, or denied since no memory can come.
+	Waiting
+)
+
+// Place has the inputs of a waiting request's order.
+type Place struct {
+	Account  admission.Account
+	Priority int
+	Age      uint64 // of its first wait, rising; never 0
+	Align    int64
+	// ChargedBytes are charged to its account, now or with a Ready.
+	ChargedBytes int64
+	Blocked      bool // a caller waits for the answer and does nothing else
+	Unready      bool // its account's quota does not allow it before a Ready
 }

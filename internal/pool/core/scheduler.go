@@ -102,7 +102,7 @@ func (s *scheduler) yield() (yielded bool) {
 // job is in flight, or answers are awaited, or the next step is to be tried.
 func (s *scheduler) climb(r *request) bool {
 	if r.way != nil {
-		return r.way.climb(s, r)
+		return r.way.climb(r)
 	}
 	switch r.kind {
 	case warm:

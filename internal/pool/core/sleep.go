@@ -8,20 +8,6 @@ import (
 	"github.com/go-vram/vram/internal/units"
 )
 
-// Special is a message of a part of the core that few programs use: Apart, Sleep or Wake makes one. It enters itself, so that
-// programs that make none have no code for it.
-type Special struct{ part special }
-
-type special interface{ enter(c *Core) (goOn bool) }
-
-// way is a climb that replaces scheduler.climb, for the same reason.
-type way interface {
-	// climb is as scheduler.climb.
-	climb(s *scheduler, r *request) bool
-}
-
-func (Special) isMessage() {}
-
 // Apart makes all later memory of a client lie in handles without pages of others: only then can it sleep. Such a client gets
 // new handles, or whole handles that are moved, and no free pages. It makes requests without Wait, and returns nothing before
 // it leaves.
@@ -29,12 +15,16 @@ func Apart(id Client) Special { return Special{joinApart{id}} }
 
 // Sleep releases the physical memory of all pages of a client. The pages stay lent. The device must have finished all work on
 // them. The End with that token has the bytes that sleep then, also if a call has failed: another Sleep releases the rest.
-func Sleep(id Client, token uint64) Special { return Special{beginSleep{id, token, sleepWay{}}} }
+func Sleep(id Client, token uint64) Special {
+	return Special{beginSleep{id, token, func(s *scheduler) way { return sleepWay{s} }}}
+}
 
 // Wake gives the pages of a client that sleep physical memory again, at the same addresses. Where free memory of others is in
 // the way, of the limit or of the driver, it is released first. The End with that token has an error where that is not enough,
 // a *ShortError, or a call has failed: then all pages of the client sleep. Nothing waits for work of the device.
-func Wake(id Client, token uint64) Special { return Special{beginSleep{id, token, wakeWay{}}} }
+func Wake(id Client, token uint64) Special {
+	return Special{beginSleep{id, token, func(s *scheduler) way { return wakeWay{s} }}}
+}
 
 // ShortError refuses a Wake for want of memory.
 type ShortError struct {
@@ -55,7 +45,7 @@ type joinApart struct{ client Client }
 
 func (m joinApart) enter(c *Core) bool {
 	if cl := c.clients.all[m.client]; cl != nil {
-		cl.way = apartWay{}
+		cl.way = apartWay{&c.scheduler.ladder}
 	}
 	return false
 }
@@ -63,22 +53,22 @@ func (m joinApart) enter(c *Core) bool {
 type beginSleep struct {
 	client Client
 	token  uint64
-	way    way
+	way    func(*scheduler) way
 }
 
 func (m beginSleep) enter(c *Core) bool {
-	c.scheduler.enqueue(&request{kind: ownWay, way: m.way, client: m.client, token: m.token})
+	c.scheduler.enqueue(&request{kind: ownWay, way: m.way(&c.scheduler), client: m.client, token: m.token})
 	return false
 }
 
 // apartWay finds memory for a Refill of a client whose handles hold no other's pages. It shares the last rungs of the ladder.
-type apartWay struct{}
+type apartWay struct{ *ladder }
 
-func (w apartWay) climb(s *scheduler, r *request) bool {
+func (w apartWay) climb(r *request) bool {
 	if r.rung == rungWait || r.rung == rungHold || r.rung == rungDeny {
-		return s.ladder.climb(r)
+		return w.ladder.climb(r)
 	}
-	w.grow(&s.ladder.grower, r)
+	w.grow(&w.grower, r)
 	return false
 }
 
@@ -114,9 +104,9 @@ func (apartWay) grow(g *grower, r *request) {
 }
 
 // sleepWay is the climb of a Sleep: one job.
-type sleepWay struct{}
+type sleepWay struct{ *scheduler }
 
-func (sleepWay) climb(s *scheduler, r *request) bool {
+func (s sleepWay) climb(r *request) bool {
 	switch {
 	case s.clients.all[r.client] == nil:
 		r.err = ErrClosed
@@ -138,9 +128,9 @@ func (sleepWay) climb(s *scheduler, r *request) bool {
 const wakeTries = 3
 
 // wakeWay is the climb of a Wake.
-type wakeWay struct{}
+type wakeWay struct{ *scheduler }
 
-func (w wakeWay) climb(s *scheduler, r *request) bool {
+func (s wakeWay) climb(r *request) bool {
 	if s.clients.all[r.client] == nil {
 		s.answers.end(r, ErrClosed)
 		return true
@@ -153,7 +143,7 @@ func (w wakeWay) climb(s *scheduler, r *request) bool {
 			r.stage = stageAsk
 			return false
 		}
-		return w.wake(s, r)
+		return s.wake(r)
 	case stageAsk:
 		r.stage = stagePoll
 		s.ladder.asks.askEach(r, func(cl *client) bool { return cl.id != r.client })
@@ -172,16 +162,16 @@ func (w wakeWay) climb(s *scheduler, r *request) bool {
 		}
 	case stageEnd:
 		if over > 0 {
-			return w.refuse(s, r, wantedBytes, nil)
+			return s.refuse(r, wantedBytes, nil)
 		}
-		return w.wake(s, r)
+		return s.wake(r)
 	case stageFailed:
 		if !errors.Is(r.err, cudadrv.OutOfMemory) {
 			s.answers.end(r, r.err)
 			return true
 		}
 		if r.refusals++; r.refusals == wakeTries {
-			return w.refuse(s, r, wantedBytes, r.err)
+			return s.refuse(r, wantedBytes, r.err)
 		}
 		r.stage = stageAsk
 	}
@@ -189,7 +179,7 @@ func (w wakeWay) climb(s *scheduler, r *request) bool {
 }
 
 // wake starts the job. It reports whether nothing is left to do.
-func (wakeWay) wake(s *scheduler, r *request) bool {
+func (s wakeWay) wake(r *request) bool {
 	job := &Job{request: r}
 	if s.memory.PlanWake(&job.Job, r.client); len(job.Ops) == 0 {
 		s.answers.end(r, nil)
@@ -199,7 +189,7 @@ func (wakeWay) wake(s *scheduler, r *request) bool {
 	return false
 }
 
-func (wakeWay) refuse(s *scheduler, r *request, wantedBytes int64, err error) bool {
+func (s wakeWay) refuse(r *request, wantedBytes int64, err error) bool {
 	r.pages, r.requestedBytes = uint32(wantedBytes/s.memory.PageBytes()), wantedBytes //nolint:gosec // pages of one arena
 	s.answers.end(r, &ShortError{s.answers.shortage(r), err})
 	return true

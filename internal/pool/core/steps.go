@@ -7,6 +7,73 @@ import (
 	"github.com/go-vram/vram/internal/pool/memory"
 )
 
+// Special is a message of a part of the core that few programs use: Apart, Sleep or Wake makes one. It enters itself, so that
+// programs that make none have no code for it.
+type Special struct{ part special }
+
+type special interface{ enter(c *Core) (goOn bool) }
+
+func (Special) isMessage() {}
+
+// Step takes one message and returns the effects to perform. The result is valid until the next step.
+func (c *Core) Step(m Message) *Effects {
+	c.fx.reset()
+	if c.take(m) {
+		c.scheduler.advance()
+	}
+	c.finishClose()
+	c.memory.NoteFree()
+	return &c.fx
+}
+
+// take enters a message into the books. It reports whether requests may advance.
+func (c *Core) take(m Message) bool {
+	switch m := m.(type) {
+	case Join:
+		c.clients.join(m)
+	case Unreserve:
+		return c.unreserve(m)
+	case Looked:
+		c.queue.each(func(r *request) { r.looking = false })
+		return true
+	case Leave:
+		return c.leave(m)
+	case Refill:
+		c.refill(m)
+	case Withdraw:
+		return c.withdraw(m)
+	case Ready:
+		return c.waiters.ready(m)
+	case Block:
+		return c.waiters.block(m)
+	case Suspend:
+		return c.scheduler.noProgress.suspend(m)
+	case Offered:
+		return c.offered(m)
+	case Return:
+		return c.takeBack(m)
+	case Warm:
+		lengths := slices.DeleteFunc(slices.Clone(m.Runs), func(n uint32) bool { return n == 0 })
+		c.scheduler.enqueue(&request{kind: warm, token: m.Token, warming: warming{lengths: lengths}})
+	case Trim:
+		c.scheduler.enqueue(&request{kind: trim, token: m.Token, keepBytes: m.KeepBytes})
+	case JobDone:
+		return c.jobDone(m)
+	case WatchOver:
+		c.watchOver(m)
+		return true
+	case Exclude:
+		return c.exclude(m)
+	case Tick:
+		c.tick()
+	case Close:
+		c.close(m)
+	case Special:
+		return m.part.enter(c)
+	}
+	return false
+}
+
 // refill grants a Refill, enqueues it, parks it, or denies it.
 func (c *Core) refill(m Refill) {
 	r := newRefill(m)
@@ -82,12 +149,6 @@ func (c *Core) offered(m Offered) bool {
 		c.answers.served(r)
 	}
 	return true
-}
-
-// warm starts a warm-up.
-func (c *Core) warm(m Warm) {
-	lengths := slices.DeleteFunc(slices.Clone(m.Runs), func(n uint32) bool { return n == 0 })
-	c.scheduler.enqueue(&request{kind: warm, token: m.Token, warming: warming{lengths: lengths}})
 }
 
 // takeBack frees the pages that a client returns, and records its report. It reports whether the client is known.
@@ -303,7 +364,6 @@ func (c *Core) filled(j *Job) {
 		c.memory.FreeParts(j.Parts, j.Window)
 		return
 	}
-	c.driverGrants++
 	r.mapped = true
 	if c.answers.grantWindow(r, j.Parts, j.Window) {
 		c.queue.remove(r)
@@ -336,4 +396,21 @@ func (c *Core) jobFailed(j *Job, out memory.Outcome, m JobDone) {
 		next.request = r
 	}
 	c.jobs.start(next)
+}
+
+// newRefill returns the request that a Refill makes.
+func newRefill(m Refill) *request {
+	r := &request{
+		kind: refill, client: m.Client, token: m.Token,
+		wish: wish{
+			pages: max(1, m.Pages), more: m.More, most: m.Most, bytes: m.Bytes,
+			requestedBytes: m.RequestedBytes, blockBytes: m.BlockBytes,
+		},
+		waiting: waiting{patience: m.Patience, place: m.Place},
+		ascent:  ascent{rung: rungLook},
+	}
+	if len(r.more) > 0 {
+		r.wants = append([]uint32{r.pages}, r.more...)
+	}
+	return r
 }

@@ -1,7 +1,6 @@
 package core
 
 import (
-	"fmt"
 	"slices"
 )
 
@@ -23,21 +22,11 @@ type share struct {
 	holding, holds, free, stale bool
 }
 
-// count brings the sums up to date after a change of a client that has joined.
-func (s *sums) count(cl *client) {
-	s.set(cl, share{
-		usedBytes: cl.usage.UsedBytes, ownPeakBytes: cl.ownPeak.bytes(), holding: cl.liveBytes > 0 || cl.heldPages > 0,
-		holds: cl.heldPages > 0, free: cl.usage.FreePages > 0, stale: cl.usage.Stale,
-	})
-}
-
-// set replaces the share of a client.
-func (s *sums) set(cl *client, now share) {
-	before := cl.share
+// replace exchanges the share of a client.
+func (s *sums) replace(id Client, before, now share) {
 	if now == before {
 		return
 	}
-	cl.share = now
 	s.usedBytes += now.usedBytes - before.usedBytes
 	s.ownPeakBytes += now.ownPeakBytes - before.ownPeakBytes
 	if now.holding != before.holding {
@@ -45,9 +34,9 @@ func (s *sums) set(cl *client, now share) {
 			s.holding -= 2
 		}
 	}
-	enter(&s.holders, cl.id, before.holds, now.holds)
-	enter(&s.free, cl.id, before.free, now.free)
-	enter(&s.stale, cl.id, before.stale, now.stale)
+	enter(&s.holders, id, before.holds, now.holds)
+	enter(&s.free, id, before.free, now.free)
+	enter(&s.stale, id, before.stale, now.stale)
 }
 
 // enter adds a client to a rising list, or removes it.
@@ -63,18 +52,12 @@ func enter(list *[]Client, id Client, was, is bool) {
 	}
 }
 
-// check holds the sums against the clients.
-func (cs *clients) check() error {
-	var all sums
-	for _, id := range cs.ids {
-		cl := *cs.all[id]
-		cl.share = share{}
-		all.count(&cl)
-	}
-	s := &cs.sums
-	if s.usedBytes != all.usedBytes || s.ownPeakBytes != all.ownPeakBytes || s.holding != all.holding ||
-		!slices.Equal(s.holders, all.holders) || !slices.Equal(s.free, all.free) || !slices.Equal(s.stale, all.stale) {
-		return fmt.Errorf("pool: the clients come to %+v, the books say %+v", all, *s)
-	}
-	return nil
-}
+// peak is a maximum over this window of time and the one before.
+type peak struct{ before, now int64 }
+
+func (p *peak) note(bytes int64) { p.now = max(p.now, bytes) }
+
+func (p *peak) bytes() int64 { return max(p.before, p.now) }
+
+// roll begins a window, in which there are so many bytes to begin with: no more than were noted.
+func (p *peak) roll(bytes int64) { p.before, p.now = p.now, min(bytes, p.bytes()) }

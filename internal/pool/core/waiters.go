@@ -33,10 +33,6 @@ type ticket struct {
 	token  uint64
 }
 
-func newWaiters() waiters {
-	return waiters{parked: map[uint64]*request{}, named: map[ticket]*request{}}
-}
-
 // waiter returns the request as package admission sees it.
 func (r *request) waiter() admission.Waiter {
 	return admission.Waiter{

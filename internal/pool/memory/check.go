@@ -111,10 +111,7 @@ func (m *Memory) checkRuns(freePages uint64) error {
 
 // checkHoles holds the index of the holes against the pages.
 func (m *Memory) checkHoles() error {
-	entries := 0
-	for _, keys := range m.holeRuns.chunks {
-		entries += len(keys)
-	}
+	entries := m.holeRuns.Len()
 	top := m.top()
 	for at := uint32(0); at < top; at++ {
 		if m.pages[at].state != Hole {
@@ -136,7 +133,7 @@ func (m *Memory) checkHoles() error {
 			keys = append(keys, holeKey{id, r.Pages, r.First})
 		}
 		for _, k := range keys {
-			if chunk, at := m.holeRuns.find(k); at == len(m.holeRuns.chunks[chunk]) || m.holeRuns.chunks[chunk][at] != k {
+			if _, found := m.holeRuns.Get(k); !found {
 				return fmt.Errorf("pool: the holes at page %d, after pages of client %d, are not in the index", k.first, k.after)
 			}
 		}

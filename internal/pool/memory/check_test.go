@@ -57,13 +57,13 @@ func TestCheckSeesDamage(t *testing.T) {
 		"a bit that is too many":     func(m *Memory) { m.free.set(one(6), true) },
 		"a count of returned pages":  func(m *Memory) { m.returned++ },
 		"holes of another length":    func(m *Memory) { m.pages[8].run-- },
-		"holes that do not exist":    func(m *Memory) { m.holeRuns.insert(holeKey{0, 1, 5}) },
+		"holes that do not exist":    func(m *Memory) { m.holeRuns.Set(holeKey{0, 1, 5}) },
 		"holes that are not found": func(m *Memory) {
 			var j Job
 			m.PlanFill(&j, Plan{Window: Run{First: 14, Pages: 1}, MaxHandlePages: 4})
 			perform(m, &j, len(j.Ops))
 			m.Transfer(j.Window, 1)
-			m.holeRuns = holeIndex{}
+			m.holeRuns.Clear()
 		},
 		"a count":                    func(m *Memory) { m.counts[Free]++ },
 		"bytes that do not exist":    func(m *Memory) { m.reservedBytes += pageBytes },

@@ -1,9 +1,6 @@
 package memory
 
-import (
-	"slices"
-	"sort"
-)
+import "github.com/tidwall/btree"
 
 // holeKey is an entry of a holeIndex. Entries are ordered by client, then by length, then by address.
 type holeKey struct {
@@ -22,57 +19,21 @@ func (k holeKey) less(o holeKey) bool {
 	return k.first < o.first
 }
 
-// holeIndex finds the shortest hole of at least a length, among all and among those that follow pages of one client. It is an
-// ordered set of keys in chunks. No chunk is empty unless it is the only one.
-type holeIndex struct{ chunks [][]holeKey }
+// holeIndex finds the shortest hole of at least a length, among all and among those that follow pages of one client.
+type holeIndex struct{ *btree.BTreeG[holeKey] }
 
-// chunkKeys is the most keys of a chunk. Not more: an insertion moves half of them. Not fewer: a split moves half of the list
-// of chunks.
-const chunkKeys = 128
-
-// find returns the place of the lowest key that is not less than k: at may be the length of the chunk.
-func (x *holeIndex) find(k holeKey) (chunk, at int) {
-	if len(x.chunks) == 0 {
-		x.chunks = append(x.chunks, make([]holeKey, 0, chunkKeys+1))
-	}
-	chunk = sort.Search(len(x.chunks)-1, func(i int) bool { return k.less(x.chunks[i+1][0]) })
-	keys := x.chunks[chunk]
-	return chunk, sort.Search(len(keys), func(i int) bool { return !keys[i].less(k) })
-}
-
-func (x *holeIndex) insert(k holeKey) {
-	chunk, at := x.find(k)
-	keys := slices.Insert(x.chunks[chunk], at, k)
-	if len(keys) > chunkKeys {
-		upper := append(make([]holeKey, 0, chunkKeys+1), keys[chunkKeys/2:]...)
-		keys = keys[:chunkKeys/2]
-		x.chunks = slices.Insert(x.chunks, chunk+1, upper)
-	}
-	x.chunks[chunk] = keys
-}
-
-// remove takes out a key that is in the index.
-func (x *holeIndex) remove(k holeKey) {
-	chunk, at := x.find(k)
-	keys := x.chunks[chunk]
-	keys = append(keys[:at], keys[at+1:]...)
-	if x.chunks[chunk] = keys; len(keys) == 0 && len(x.chunks) > 1 {
-		x.chunks = append(x.chunks[:chunk], x.chunks[chunk+1:]...)
-	}
+func newHoleIndex() holeIndex {
+	return holeIndex{btree.NewBTreeGOptions(holeKey.less, btree.Options{NoLocks: true})}
 }
 
 // shortest finds the shortest hole of at least that many pages, and of equals the first one, after pages of a client, or with 0
 // anywhere.
-func (x *holeIndex) shortest(after Client, leastPages uint32) (Run, bool) {
-	chunk, at := x.find(holeKey{after: after, pages: leastPages})
-	if at == len(x.chunks[chunk]) {
-		chunk, at = chunk+1, 0
-	}
-	if chunk == len(x.chunks) || at == len(x.chunks[chunk]) {
-		return Run{}, false
-	}
-	k := x.chunks[chunk][at]
-	return Run{First: k.first, Pages: k.pages}, k.after == after
+func (x holeIndex) shortest(after Client, leastPages uint32) (r Run, found bool) {
+	x.Ascend(holeKey{after: after, pages: leastPages}, func(k holeKey) bool {
+		r, found = Run{First: k.first, Pages: k.pages}, k.after == after
+		return false
+	})
+	return r, found
 }
 
 // tail returns the first page of the hole that reaches to the end of the arena, which may have no pages below the top. The
@@ -102,9 +63,9 @@ func (t *table) addHole(r Run) {
 	if r.End() == t.top() {
 		return
 	}
-	t.holeRuns.insert(holeKey{0, r.Pages, r.First})
+	t.holeRuns.Set(holeKey{0, r.Pages, r.First})
 	if id := t.holderBefore(r.First); id != 0 {
-		t.holeRuns.insert(holeKey{id, r.Pages, r.First})
+		t.holeRuns.Set(holeKey{id, r.Pages, r.First})
 	}
 }
 
@@ -113,9 +74,9 @@ func (t *table) removeHole(r Run) {
 	if r.End() == t.top() {
 		return
 	}
-	t.holeRuns.remove(holeKey{0, r.Pages, r.First})
+	t.holeRuns.Delete(holeKey{0, r.Pages, r.First})
 	if id := t.holderBefore(r.First); id != 0 {
-		t.holeRuns.remove(holeKey{id, r.Pages, r.First})
+		t.holeRuns.Delete(holeKey{id, r.Pages, r.First})
 	}
 }
 
@@ -130,10 +91,10 @@ func (t *table) holeFollows(at uint32, was Client) {
 		return
 	}
 	if was != 0 {
-		t.holeRuns.remove(holeKey{was, r.Pages, r.First})
+		t.holeRuns.Delete(holeKey{was, r.Pages, r.First})
 	}
 	if is != 0 {
-		t.holeRuns.insert(holeKey{is, r.Pages, r.First})
+		t.holeRuns.Set(holeKey{is, r.Pages, r.First})
 	}
 }
 

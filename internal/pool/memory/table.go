@@ -65,7 +65,9 @@ type table struct {
 	searches uint64 // for a free run that fits
 }
 
-func newTable() *table { return &table{clean: newIndex(), tagged: map[Client]*index{}} }
+func newTable() *table {
+	return &table{clean: newIndex(), tagged: map[Client]*index{}, holeRuns: newHoleIndex()}
+}
 
 // extend makes the table reach up to that page.
 func (t *table) extend(end uint32) {

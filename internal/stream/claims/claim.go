@@ -12,11 +12,6 @@ const (
 	Parked
 )
 
-// String names the state.
-func (s State) String() string {
-	return [...]string{"served", "asked", "consulted", "delayed", "parked"}[s]
-}
-
 // Verdict is the next action for a claim.
 type Verdict uint8
 
@@ -30,11 +25,6 @@ const (
 	Delay                  // wait for a fence
 	Fail                   // answer with the pool's error
 )
-
-// String names the verdict.
-func (v Verdict) String() string {
-	return [...]string{"drop", "close", "search", "park", "consult", "delay", "fail"}[v]
-}
 
 // MaxConsults is how often the caller's handler is called for one claim. Not fewer: a handler may free one
 // buffer at a time. Not more: a handler that returns true and frees nothing would keep the claim forever.

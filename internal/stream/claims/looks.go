@@ -11,11 +11,6 @@ const (
 	AfterTake                   // a query of fences that were recorded for it
 )
 
-// String names the step.
-func (s Searched) String() string {
-	return [...]string{"first", "after fences", "after a look", "after taking fences"}[s]
-}
-
 // MaxRest is how many consecutive misses go to the pool without a query of fences, after several queries have
 // failed. Not more: memory whose fence has passed need not come from the pool. Not fewer: each look queries
 // the driver about every stream that blocks wait for.

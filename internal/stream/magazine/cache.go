@@ -1,54 +1,17 @@
 package magazine
 
 import (
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/sizeclass"
 )
 
-const (
-	// LargeBuckets is the number of buckets for lengths beyond the classes.
-	LargeBuckets = 1 << largeBits
-	// FirstLarge is the first of these buckets, after the classes.
-	FirstLarge = sizeclass.Count
-	// largeBits: not smaller, since two lengths that share a bucket evict each other and real programs use up
-	// to a thousand; not larger, since a bucket costs 16 bytes of every stream.
-	largeBits   = 11
-	bucketCount = FirstLarge + LargeBuckets
-
-	// Shards is the number of magazines that a contended bucket has.
-	Shards = 8
-	// contendedLimit is 64 lost races, after which a bucket is sharded. Not smaller: a rare collision is
-	// cheaper than seven more magazines. Not larger: each one costs a cache miss.
-	contendedLimit = 64
-)
-
-// bucket holds the magazine for a class, or for the lengths with one hash.
-type bucket struct {
-	magazine atomic.Pointer[Magazine]
-	shards   atomic.Pointer[shards] // used instead, once set
-}
-
-type shards [Shards]struct {
-	magazine atomic.Pointer[Magazine]
-	_        [cacheLine - 8]byte
-}
-
 // Cache is the callers' side of a stream's cache. The zero value serves nothing until NewOwner.
 type Cache struct {
 	Home
 	buckets buckets
 	beyond  beyond
-}
-
-// bucketOf returns the bucket for requests of that many units.
-func bucketOf(units uint64) uint64 {
-	if units <= sizeclass.MaxUnits {
-		return uint64(sizeclass.Of(units))
-	}
-	return sizeclass.Count + (units*0x9E3779B97F4A7C15)>>(64-largeBits)
 }
 
 // beyond serves the requests for which no magazine has a slot, and records sampled ones. Alloc calls it
@@ -205,9 +168,6 @@ func (c *Cache) TakeMany(units uint64, most int) (m *Magazine, taken uint64) {
 	}
 	return m, m.TakeMany(most)
 }
-
-// BucketOf returns the bucket for blocks of that many units.
-func BucketOf(units uint64) int32 { return int32(bucketOf(units)) }
 
 // Hint returns the shard hint of the calling goroutine.
 func Hint() int { return int(shardHint()) }

@@ -334,3 +334,6 @@ func TestDeskServesAndBalances(t *testing.T) {
 	d.check(t)
 	require.Zero(t, d.out)
 }
+
+// Next returns the slot that follows s in a list.
+func (o *Owner) Next(s *Slot) *Slot { return o.home.slot(uint32(s.aside.Load())) }

@@ -33,7 +33,7 @@ func (m *Magazine) Exact() *Exact {
 
 // Exacts is the part of the owner with the magazines of large blocks.
 type Exacts struct {
-	owner   *Owner
+	owner   *register
 	buckets *buckets
 	byUnits map[uint32]*Exact
 }

@@ -73,3 +73,13 @@ func (s *Slot) returnAnnounced(word uint64) error {
 	}
 	return err
 }
+
+// leaveHand subtracts the block of a handle that the caller has freed from its hand.
+func (s *Slot) leaveHand(word uint64, units uint32) {
+	if word&moveMask == 0 {
+		return
+	}
+	if held := s.note.Load().holder.Load(); held != nil {
+		held.hand.Load().add(-int64(units))
+	}
+}

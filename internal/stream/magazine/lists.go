@@ -217,3 +217,19 @@ func (r *register) keep(stays func(*Magazine) bool) {
 		return true
 	})
 }
+
+// CollectParked passes each parked magazine in which callers freed slots to its part.
+func (r *register) CollectParked() {
+	if r.home.parked.Load() == nil {
+		return
+	}
+	for m := r.home.parked.Swap(nil); m != nil; {
+		next := m.next
+		m.next = nil
+		m.part.MagazineHome(m)
+		m = next
+	}
+}
+
+// Uncount reverts one free of a block of that many units that no caller made.
+func (r *register) Uncount(units uint32) { r.carried[SizeOf(units)]-- }

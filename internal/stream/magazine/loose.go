@@ -5,7 +5,7 @@ import "slices"
 // Loose is the part of the owner with the slots for blocks of any length. They are freed one by one; their
 // magazines are always closed.
 type Loose struct {
-	owner  *Owner
+	owner  *register
 	unused []*Slot // with capacity for all
 	count  int     // slots, in use or not
 }
@@ -53,4 +53,14 @@ func (l *Loose) LiveMask(m *Magazine) (live uint64) {
 		}
 	})
 	return live
+}
+
+// Refit moves a slot that the owner has to the size of a new length, which the caller sets. The frees of the
+// slot so far still count for its former size. It is not inlined: it is rare on the path of a miss.
+//
+//go:noinline
+func (l *Loose) Refit(s *Slot, units uint32) {
+	n := s.Frees()
+	l.owner.carried[SizeOf(s.Units)] += n
+	l.owner.carried[SizeOf(units)] -= n
 }

@@ -14,9 +14,9 @@ type Owner struct {
 func NewOwner(c *Cache, waker Waker) *Owner {
 	c.waker = waker
 	o := &Owner{register: register{home: &c.Home}}
-	o.Spans = Spans{owner: o, buckets: &c.buckets}
-	o.Exacts = Exacts{owner: o, buckets: &c.buckets, byUnits: map[uint32]*Exact{}}
-	o.Loose = Loose{owner: o}
+	o.Spans = Spans{owner: &o.register, buckets: &c.buckets}
+	o.Exacts = Exacts{owner: &o.register, buckets: &c.buckets, byUnits: map[uint32]*Exact{}}
+	o.Loose = Loose{owner: &o.register}
 	return o
 }
 
@@ -27,19 +27,6 @@ func (o *Owner) Collect(s *Slot) (lastOfSpan bool) {
 	s.flags = 0
 	s.clearFlags()
 	return s.magazine.part.SlotHome(s)
-}
-
-// CollectParked passes each parked magazine in which callers freed slots to its part.
-func (o *Owner) CollectParked() {
-	if o.home.parked.Load() == nil {
-		return
-	}
-	for m := o.home.parked.Swap(nil); m != nil; {
-		next := m.next
-		m.next = nil
-		m.part.MagazineHome(m)
-		m = next
-	}
 }
 
 // HasParked reports whether callers handed over magazines that had no free slot.
@@ -79,9 +66,6 @@ func (o *Owner) Used(pile bool) *Slot {
 // SetPile sets the total length of freed announced blocks at which the owner checks their uses; PileUnits is
 // the minimum.
 func (o *Owner) SetPile(units uint64) { o.home.pileUnits.Store(units) }
-
-// Next returns the slot that follows s in a list.
-func (o *Owner) Next(s *Slot) *Slot { return o.home.slot(uint32(s.aside.Load())) }
 
 // Pass is Next. It also returns the units of the block of s if it is loose and was freed without flags, so
 // that Loose.Put books it; else 0.
@@ -143,4 +127,27 @@ func (o *Owner) EachInstalled(visit func(*Magazine)) {
 			visit(&m.Magazine)
 		}
 	})
+}
+
+// AddFrees passes how often blocks of each size were freed, also in dropped magazines, in parts. Parts may be
+// negative, modulo 2^64; the sums are not.
+func (o *Owner) AddFrees(add func(size int, frees uint64)) {
+	for i := range o.carried {
+		add(i, o.carried[i])
+	}
+	o.All(func(m *Magazine) {
+		if m.units != 0 {
+			add(SizeOf(m.units), m.Frees())
+			return
+		}
+		m.Each(func(s *Slot) { add(SizeOf(s.Units), s.Frees()) })
+	})
+}
+
+// SetShare sets the share of sampled allocations.
+func (o *Owner) SetShare(share Share) {
+	if o.home.wholeShare.Load() != uint32(share) {
+		o.home.wholeShare.Store(uint32(share))
+		o.home.share.Store(uint32(share))
+	}
 }

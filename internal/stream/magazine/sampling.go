@@ -62,11 +62,3 @@ func (h *Home) LowerShare(times uint32) {
 		h.share.CompareAndSwap(was, max(whole>>times, 1))
 	}
 }
-
-// SetShare sets the share of sampled allocations.
-func (o *Owner) SetShare(share Share) {
-	if o.home.wholeShare.Load() != uint32(share) {
-		o.home.wholeShare.Store(uint32(share))
-		o.home.share.Store(uint32(share))
-	}
-}

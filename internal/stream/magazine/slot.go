@@ -241,3 +241,12 @@ func (m *Magazine) TakeMany(most int) (taken uint64) {
 		m.contended.Add(1)
 	}
 }
+
+// noted returns the slot's note, and creates it if necessary.
+func (s *Slot) noted() *note {
+	if n := s.note.Load(); n != nil {
+		return n
+	}
+	s.note.CompareAndSwap(nil, new(note))
+	return s.note.Load()
+}

@@ -41,7 +41,7 @@ func (m *Magazine) Span() *Span {
 
 // Spans is the part of the owner with the magazines of the size classes.
 type Spans struct {
-	owner   *Owner
+	owner   *register
 	buckets *buckets
 	ready   [sizeclass.Count]*Span   // newest with free slots and the parked bit set
 	spare   [sizeclass.Count][]*Span // closed, all slots returned, without a span

@@ -163,12 +163,3 @@ func (s *Slot) tell(handle uint64) {
 		}
 	}
 }
-
-// noted returns the slot's note, and creates it if necessary.
-func (s *Slot) noted() *note {
-	if n := s.note.Load(); n != nil {
-		return n
-	}
-	s.note.CompareAndSwap(nil, new(note))
-	return s.note.Load()
-}

@@ -224,3 +224,17 @@ func (s *Slot) TakeUses(number func(number int), listed func(line *line.Line, fe
 		listed(u.line, u.number.Load(), u.recorded.Load() || u.state.Load()&endedBit == 0)
 	}
 }
+
+// HandedTo returns the number of the stream that has the slot's block since a move; 0: the stream of its
+// memory, also if the other one has ended. It is safe for concurrent use.
+func (s *Slot) HandedTo() uint32 {
+	if s.word.Load()&moveMask == 0 {
+		return 0
+	}
+	if held := s.note.Load().holder.Load(); held != nil && !held.line.Finished() {
+		if h := held.hand.Load(); h != nil {
+			return h.To
+		}
+	}
+	return 0
+}
