@@ -359,4 +359,3 @@ func TestNothingIsLostInAnyOrder(t *testing.T) {
 		require.Positive(t, places[place], place)
 	}
 }
-
