@@ -35,7 +35,7 @@ func sent(t *testing.T, send func(m emitter)) map[string]float64 {
 	return all
 }
 
-// sending is a collector that sends what a function sends.
+// sending is a collector with the series of a function.
 type sending func(m emitter)
 
 func (sending) Describe(chan<- *prometheus.Desc) {}
@@ -130,7 +130,7 @@ func figures[T any](t *testing.T, label string, table map[string][2]string, entr
 	assert.Len(t, seen, len(table), "the table has fields that are no more")
 }
 
-// Each figure of a tenant and of a stream is in its series, and in that of the others it is summed.
+// Each figure of a tenant and of a stream is in its series; the series of the others has the sum.
 func TestEachFigureIsInItsSeries(t *testing.T) {
 	c := &Collector{options: Options{MaxStreams: 2, MaxTenants: 2}, descs: newDescs(nil)}
 	figures(t, "tenant", tenantSeries(), func(n int) vram.TenantStats {
