@@ -26,6 +26,7 @@ type mailbox struct {
 	panics    *recovered.Log
 	framework linkedFramework
 	worker    *Worker
+	host      Host   // Nil: the Go scheduler.
 	workFunc  func() // The work method, bound once so that waking the worker allocates nothing.
 
 	// Owned by the holder of the turn.
@@ -59,6 +60,7 @@ func (b *mailbox) init(name string, behavior Behavior, host Host, panics *recove
 	b.name, b.behavior, b.panics = name, behavior, panics
 	b.workFunc = b.work
 	b.worker = NewWorker(host, name)
+	b.host = host
 	b.state.Store(running) // Held by Spawn until the framework has the actor, so that no turn runs without it.
 }
 

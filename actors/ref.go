@@ -107,7 +107,9 @@ func (b *mailbox) leaveEntered() {
 		b.handOver(running)
 		return
 	}
+	b.reach(beforeLeaving)
 	b.state.Store(idle)
+	b.reach(afterLeaving)
 	if b.head.Load() != nil || b.system.Load() != nil {
 		b.resume()
 	}

@@ -12,6 +12,12 @@ const (
 	maxWorkerMessages = 256
 )
 
+// Places where a Host may hold up the goroutine that leaves a turn.
+const (
+	beforeLeaving = "a turn was looked at and is still held"
+	afterLeaving  = "a turn was left and is to be looked at"
+)
+
 // leaveResult is the state that the holder of a turn found when leaving it.
 type leaveResult struct {
 	rest uint32 // The state after leaving.
@@ -195,9 +201,18 @@ func (b *mailbox) leave() (d leaveResult) {
 	}
 	d.more = d.more || b.takenSystem != nil
 	leaveTurn()
+	b.reach(beforeLeaving)
 	b.state.Store(d.rest)
+	b.reach(afterLeaving)
 	d.more = d.more || b.system.Load() != nil || d.rest == idle && b.waiting()
 	return d
+}
+
+// reach reports a place to the Host, if there is one.
+func (b *mailbox) reach(place string) {
+	if b.host != nil {
+		b.host.Reach(place)
+	}
 }
 
 // perform runs effects outside of any turn. A panic in them, or the end of the goroutine, is left

@@ -24,6 +24,7 @@ func Open(cfg Config) (*Stream, *Control, error) {
 	s.sampler.init(&s.cache.Home, cfg.ID, cfg.Handle, cfg.Observers, cfg.Profile)
 	if cfg.Host != nil {
 		t.state.hook = func(p point) { cfg.Host.Reach(p.String()) }
+		s.cache.SetReach(cfg.Host.Reach)
 	}
 	t.state.core = core.New(core.Config{
 		Base: cfg.Pool.Base(), PageBytes: cfg.Pool.PageBytes(), Places: cfg.Pool.Places(), Budget: cfg.Budget,

@@ -166,3 +166,38 @@ func must2(t *testing.T) func(s *vram.Stream, err error) *vram.Stream {
 		return s
 	}
 }
+
+// Several neighbours release together what is missing, and no more, in whatever order they are asked and however much each of them
+// has: the first may have a part of it.
+func TestNeighboursReleaseTogetherWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	const slack = 128 // MiB
+	for _, free := range [][]int64{{1024, 2560}, {2560, 1024}, {512, 512, 2560}, {1200, 1200, 1200}, {0, 3584}} {
+		h := openHouse(t, vram.Config{Footprint: vram.Lean}, sim.Config{TotalBytes: 4 * gib})
+		s := h.stream()
+		var others []*vram.Device
+		var heldBytes int64
+		for _, count := range free {
+			d := h.neighbour(vram.Config{Footprint: vram.Lean})
+			own := must2(t)(d.NewStream())
+			var all []vram.Buffer
+			for range count / 64 {
+				all = append(all, must(t, own, 64*mib))
+			}
+			freeAll(t, all...)
+			others = append(others, d)
+			heldBytes += d.Stats().ReservedBytes
+		}
+		const wanted = 2048
+		b := must(t, s, wanted*mib)
+		var leftBytes int64
+		for _, d := range others {
+			leftBytes += d.Stats().ReservedBytes
+		}
+		released := heldBytes - leftBytes
+		assert.Equal(t, released, h.Stats().NeighbourBytes, "%v", free)
+		assert.LessOrEqual(t, released, (wanted+slack)*mib, "%v", free)
+		freeAll(t, b)
+		require.NoError(t, h.Close())
+	}
+}

@@ -208,3 +208,54 @@ func TestClosingASet(t *testing.T) {
 	}
 	require.Error(t, s.Close(), "a further call returns the same")
 }
+
+// A placement counts all memory that is in use or about to be: buffers, memory in the middle of a driver job, reservations, and other
+// placements. What it promises is there.
+func TestARoomIsWhatIsLeft(t *testing.T) {
+	t.Parallel()
+	const limit = 32
+	room := func(s *vram.Set) int64 {
+		var full *vram.PlaceError
+		_, err := s.Place(1 << 50)
+		require.ErrorAs(t, err, &full)
+		assert.EqualValues(t, 1<<50, full.RequestedBytes)
+		assert.Zero(t, full.Ordinal)
+		return full.RoomBytes / gib
+	}
+	s, _, faults := openSet(t, 1, vram.Config{LimitBytes: limit * gib, Footprint: vram.Fast})
+	d := s.Devices()[0]
+	stream, err := d.NewStream()
+	require.NoError(t, err)
+	assert.EqualValues(t, limit, room(s))
+	b := must(t, stream, 4*gib)
+	assert.EqualValues(t, limit-4, room(s))
+
+	at, leave := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	faults.SetBefore(func(f string) {
+		if f == "cuMemSetAccess" {
+			once.Do(func() {
+				close(at)
+				<-leave
+			})
+		}
+	})
+	f := stream.AllocAsync(t.Context(), vram.Request{Bytes: 8 * gib})
+	<-at
+	assert.LessOrEqual(t, room(s), int64(limit-4-8), "a job has it")
+	close(leave)
+	more, err := f.Await(t.Context())
+	require.NoError(t, err)
+	assert.EqualValues(t, limit-4-8, room(s))
+
+	r, err := d.Reserve(t.Context(), 4*gib)
+	require.NoError(t, err)
+	assert.EqualValues(t, limit-4-8-4, room(s))
+	p := place(t, s, 2*gib)
+	assert.EqualValues(t, limit-4-8-4-2, room(s))
+	p.Done()
+	r.Release()
+	freeAll(t, b, more)
+	require.NoError(t, stream.Trim(t.Context()))
+	assert.EqualValues(t, limit, room(s))
+}

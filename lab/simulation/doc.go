@@ -9,8 +9,8 @@
 //     others more often.
 //   - A task stands for a goroutine: a caller inside a call, an actor's worker, a driver job, a callback. It runs on a
 //     coroutine until it has to wait or reaches a place where others may run.
-//   - A place is where a task may be held up: at the seams of every turn (taken, a message received, about to leave, left with
-//     its effects not yet performed), inside turns where tests interfere, before every driver call, and where a
+//   - A place is where a task may be held up: at the seams of every turn (taken, a message received, about to leave, the atomic operations of
+//     leaving, left with its effects not yet performed), inside turns where tests interfere, before every driver call, and where a
 //     request looks at its context.
 //   - To settle is to make the driver work, run every task to its end, and check all books.
 //

@@ -37,27 +37,30 @@ func (w *world) sharing(s *stream, act action, what func(*buffer, *stream)) func
 }
 
 func (w *world) recordUse(b *buffer, s *stream) {
+	handle := b.Buffer
 	err := b.RecordStream(s.Stream)
-	if w.shared(b, s, err) && s != b.stream {
+	if w.shared(b, handle, s, err) && s != b.stream {
 		b.shares = append(b.shares, share{on: s})
 	}
 }
 
 func (w *world) beginUse(b *buffer, s *stream) {
+	handle := b.Buffer
 	u, err := b.Use(s.Stream)
-	if w.shared(b, s, err) && s != b.stream {
+	if w.shared(b, handle, s, err) && s != b.stream {
 		b.shares = append(b.shares, share{s, u, true})
 	}
 }
 
-// shared takes the answer of an announcement.
-func (w *world) shared(b *buffer, s *stream, err error) bool {
+// shared takes the answer of an announcement by a handle.
+func (w *world) shared(b *buffer, handle streams.Buffer, s *stream, err error) bool {
 	switch {
 	case err == nil:
 		w.report.Shares++
 		w.note("stream %d uses %v of stream %d", s.id(), b.span, b.stream.id())
 		return true
 	case errors.Is(err, streams.ErrForeign) && s.era != b.stream.era, errors.Is(err, streams.ErrClosed) && s.closing:
+	case errors.Is(err, streams.ErrNotLive) && (!b.held || b.Buffer != handle): // freed or handed over since the call began
 	default:
 		w.broken("answer", "a use of a live buffer is refused: %w", err)
 	}

@@ -196,3 +196,17 @@ var errBroken = errors.New("broken")
 type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errBroken }
+
+// The period of a profile of several devices is the longest of theirs, in whatever order they are given.
+func TestThePeriodIsTheLongestOfAllDevices(t *testing.T) {
+	fine, s := open(t, 512)
+	coarse, o := open(t, 1<<20)
+	_, _ = weights(t, s, 4<<20), weights(t, o, 4<<20)
+	for _, devices := range [][]*vram.Device{{fine, coarse}, {coarse, fine}, {fine, coarse, fine}} {
+		var out bytes.Buffer
+		require.NoError(t, heapprofile.Write(&out, devices...))
+		p, err := profile.Parse(&out)
+		require.NoError(t, err)
+		assert.EqualValues(t, 1<<20, p.Period)
+	}
+}

@@ -171,7 +171,7 @@ func (w *world) judge(fx *Effects) {
 		w.granted(g)
 	}
 	for _, d := range fx.Denials.Left() {
-		w.denied(d)
+		w.denied(d, fx)
 	}
 	for _, a := range fx.Asks.Left() {
 		if c := w.clients[a.Client]; c == nil || c.gone || c.reserves || w.asked[a.Client] {
@@ -292,7 +292,7 @@ func (w *world) grantedRun(g Grant, run Run) {
 
 func (w *world) clean(p owned) bool { return p.last == 0 || p.fence <= w.clients[p.last].passed }
 
-func (w *world) denied(d Denial) {
+func (w *world) denied(d Denial, fx *Effects) {
 	r, ok := w.refills[d.Token]
 	if !ok || r.Client != d.Client {
 		w.failf("%+v answers %+v (waiting: %t)", d, r, ok)
@@ -305,6 +305,7 @@ func (w *world) denied(d Denial) {
 		w.failf("%+v after Close", d)
 	}
 	w.checkDenial(d, r)
+	w.checkShortage(d, r, fx)
 	s := d.Shortage
 	w.say("deny %d #%d, %v: %d wanted, %d free (longest %d, pending %d), %d of %d reserved%s", d.Client, d.Token, d.Err,
 		s.RequestedBytes/pageBytes, s.FreeBytes/pageBytes, s.LargestFreeBytes/pageBytes, s.PendingBytes/pageBytes,

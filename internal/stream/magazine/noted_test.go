@@ -8,12 +8,110 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/internal/fence/line"
 )
 
-// A use is noted before it is announced: if the flag is in a slot's word, the use is in its note.
+// ways are the ways in which a use by another stream is announced.
+func ways(other *line.Line) map[string]func(s *Slot, handle uint64) error {
+	return map[string]func(s *Slot, handle uint64) error{
+		"a number": func(s *Slot, handle uint64) error { return s.Record(handle, userCount) }, // too high for the word
+		"a second number": func(s *Slot, handle uint64) error {
+			if err := s.Record(handle, 0); err != nil {
+				return err
+			}
+			return s.Record(handle, 1)
+		},
+		"a line": func(s *Slot, handle uint64) error { return s.RecordLine(handle, other) },
+		"begun": func(s *Slot, handle uint64) error {
+			_, err := s.Begin(handle, other)
+			return err
+		},
+		"begun again": func(s *Slot, handle uint64) error {
+			u, err := s.Begin(handle, other)
+			if err == nil {
+				err = u.End(1)
+			}
+			if err != nil {
+				return err
+			}
+			_, err = s.Begin(handle, other)
+			return err
+		},
+		"moved": func(s *Slot, handle uint64) error {
+			_, err := s.Move(handle, other, 1, nil)
+			return err
+		},
+	}
+}
+
+// Whenever a block is freed while a use is announced, at each place between the atomic operations: the announcement fails, or the
+// owner finds all uses.
+func TestAUseIsFoundOrRefusedWheneverTheBlockIsFreed(t *testing.T) {
+	t.Parallel()
+	var other line.Line
+	other.Init(nil)
+	for name, announce := range ways(&other) {
+		t.Run(name, func(t *testing.T) {
+			for at := 1; ; at++ {
+				c, _, _ := cacheOf(0)
+				s, handle := c.Take(512)
+				require.NotNil(t, s)
+				freed, found, places := false, 0, 0
+				free := func() {
+					live := s.Word()
+					freed = s.Free(live) == nil
+					if freed && s.flags != 0 {
+						s.TakeUses(func(int) { found++ }, func(l *line.Line, _ uint64, open bool) {
+							if l == &other && open {
+								found++
+							}
+						})
+					}
+				}
+				c.SetReach(func(string) {
+					if places++; places == at {
+						free()
+					}
+				})
+				err := announce(s, handle)
+				last := places < at
+				if c.SetReach(nil); last {
+					require.NoError(t, err)
+					free()
+				}
+				require.True(t, freed)
+				if err == nil {
+					want := 1
+					if name == "a second number" {
+						want = 2
+					}
+					assert.Equal(t, want, found, "place %d", at)
+				}
+				if last {
+					assert.Greater(t, at, 1, "no place")
+					break
+				}
+			}
+		})
+	}
+}
+
+// A use is noted before it is announced, in each way in which it can be, between goroutines: if the flag is in a slot's word, the
+// use is in its note.
 func TestAUseIsNotedBeforeItIsAnnounced(t *testing.T) {
 	t.Parallel()
-	const number = userCount // too high for the word
+	var other line.Line
+	other.Init(nil)
+	all := ways(&other)
+	for name, bit := range map[string]uint64{"a number": 1 << userCount, "a line": moreUses, "begun": moreUses, "moved": moreUses} {
+		t.Run(name, func(t *testing.T) { meetAnnouncements(t, bit, all[name]) })
+	}
+}
+
+// meetAnnouncements watches words and notes while uses are announced.
+func meetAnnouncements(t *testing.T, bit uint64, announce func(*Slot, uint64) error) {
+	t.Helper()
 	rounds := 2000
 	if testing.Short() {
 		rounds = 100
@@ -33,7 +131,7 @@ func TestAUseIsNotedBeforeItIsAnnounced(t *testing.T) {
 				for spins := 1; ; spins++ {
 					announced := s.word.Load()&uint64(Announced) != 0
 					n := s.note.Load()
-					if announced && (n == nil || n.bits.Load()&(1<<number) == 0) {
+					if announced && (n == nil || n.bits.Load()&bit == 0) {
 						late.Add(1)
 					}
 					if announced {
@@ -49,7 +147,7 @@ func TestAUseIsNotedBeforeItIsAnnounced(t *testing.T) {
 			for at.Load() <= int64(i) {
 				runtime.Gosched()
 			}
-			require.NoError(t, m.slots[i].Record(handles[i], number))
+			require.NoError(t, announce(&m.slots[i], handles[i]))
 		}
 		watcher.Wait()
 		if !assert.Zero(t, late.Load(), "announced, and not noted") {

@@ -108,7 +108,26 @@ type Home struct {
 	_     [cacheLine - 2*8]byte
 
 	parked atomic.Pointer[Magazine] // callers push, the owner takes all
-	_      [cacheLine - 8]byte
+	reach  func(place string)       // nil but in a simulation: see SetReach
+	_      [cacheLine - 2*8]byte
+}
+
+// Places between the atomic operations that announce, move and collect uses.
+const (
+	useNoted   = "a use is noted and not announced"
+	useMoved   = "a block has moved and its use is not told"
+	usesBroken = "the numbers of uses are taken and the list is not"
+)
+
+// SetReach sets a function that is called at places where others may run: a simulation holds the goroutine up there. It must be
+// set before the first slot is handed out.
+func (h *Home) SetReach(reach func(place string)) { h.reach = reach }
+
+// atPlace reports a place to the simulation, if there is one.
+func (s *Slot) atPlace(place string) {
+	if reach := s.magazine.home.reach; reach != nil {
+		reach(place)
+	}
 }
 
 // Waker is notified of frees, on the goroutines that free.

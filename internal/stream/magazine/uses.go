@@ -36,8 +36,7 @@ func (s *Slot) Record(handle uint64, number int) error {
 		case !ok:
 			return ErrStale
 		case noted:
-			s.noted().bits.Or(1 << number)
-			return s.Announce(handle, Announced)
+			return s.announceUse(handle, 1<<number)
 		case next == w || s.word.CompareAndSwap(w, next):
 			return nil
 		}
@@ -67,7 +66,7 @@ func (s *Slot) RecordLine(handle uint64, line *line.Line) error {
 		u = n.add(line)
 	}
 	u.recorded.Store(true)
-	return s.listed(handle)
+	return s.announceUse(handle, moreUses)
 }
 
 // Begin begins a use of a live handle's block by a stream. It lists the use before it sets the flag, as
@@ -77,16 +76,17 @@ func (s *Slot) Begin(handle uint64, line *line.Line) (Use, error) {
 		return Use{}, ErrStale
 	}
 	u, state := s.noted().begin(line)
-	if err := s.listed(handle); err != nil {
+	if err := s.announceUse(handle, moreUses); err != nil {
 		u.state.CompareAndSwap(state, state|endedBit)
 		return Use{}, err
 	}
 	return Use{s, handle, u, state}, nil
 }
 
-// listed announces that the note lists a use.
-func (s *Slot) listed(handle uint64) error {
-	s.noted().bits.Or(moreUses)
+// announceUse sets a bit of the note, and then the flag: see Record.
+func (s *Slot) announceUse(handle, bit uint64) error {
+	s.noted().bits.Or(bit)
+	s.atPlace(useNoted)
 	return s.Announce(handle, Announced)
 }
 
@@ -132,6 +132,7 @@ func (s *Slot) Move(handle uint64, line *line.Line, fence uint64, hand *Hand) (m
 		next, state = n.begin(line)
 		s.noted().bits.Or(moreUses)
 	}
+	s.atPlace(useNoted)
 	for {
 		w := s.word.Load()
 		to, ok := nextMove(w, handle)
@@ -149,6 +150,7 @@ func (s *Slot) Move(handle uint64, line *line.Line, fence uint64, hand *Hand) (m
 			break
 		}
 	}
+	s.atPlace(useMoved)
 	units := int64(s.magazine.UnitsOf(s))
 	if next != nil {
 		next.hand.Store(hand)
@@ -213,6 +215,7 @@ func (s *Slot) TakeUses(number func(number int), listed func(line *line.Line, fe
 		return
 	}
 	uses := n.bits.Swap(0)
+	s.atPlace(usesBroken)
 	for f := uses &^ moreUses; f != 0; f &= f - 1 {
 		number(bits.TrailingZeros64(f))
 	}

@@ -1,0 +1,142 @@
+package metrics
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+)
+
+// sent returns the series that a function sends, with their values.
+func sent(t *testing.T, send func(m emitter)) map[string]float64 {
+	t.Helper()
+	registry := prometheus.NewRegistry()
+	require.NoError(t, registry.Register(sending(send)))
+	families, err := registry.Gather()
+	require.NoError(t, err)
+	all := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			name := strings.TrimPrefix(f.GetName(), "vram_")
+			for _, l := range m.GetLabel() {
+				name += " " + l.GetName() + "=" + l.GetValue()
+			}
+			all[name] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+		}
+	}
+	return all
+}
+
+// sending is a collector with the series of a function.
+type sending func(m emitter)
+
+func (sending) Describe(chan<- *prometheus.Desc) {}
+
+func (s sending) Collect(to chan<- prometheus.Metric) { s(emitter{to}) }
+
+// tenantSeries and streamSeries list the series of each figure of a tenant and of a stream, by the field: for one with series of its
+// own, and for the sum of the others. "" says that there is none.
+func tenantSeries() map[string][2]string {
+	return map[string][2]string{
+		"HeldBytes": {"tenant_memory_bytes", "tenant_memory_bytes"}, "ChargedBytes": {"tenant_charged_bytes", "tenant_charged_bytes"},
+		"Queued": {"tenant_waiting_requests", "tenant_waiting_requests"}, "PeakHeldBytes": {"tenant_peak_bytes", ""},
+		"AllocCount": {"tenant_allocations_total", "tenant_allocations_total"}, "FreeCount": {"tenant_frees_total", "tenant_frees_total"},
+		"OutOfMemoryCount":  {"tenant_failed_requests_total cause=out_of_memory", "tenant_failed_requests_total cause=out_of_memory"},
+		"QuotaRefusedCount": {"tenant_failed_requests_total cause=quota", "tenant_failed_requests_total cause=quota"},
+		"Longest":           {"", ""},
+	}
+}
+
+func streamSeries() map[string][2]string {
+	both := func(name string) [2]string { return [2]string{name, name} }
+	return map[string][2]string{
+		"LiveBytes": both("stream_memory_bytes state=live"), "CachedBytes": both("stream_memory_bytes state=cached"),
+		"PendingBytes": both("stream_memory_bytes state=pending"), "HeldBytes": both("stream_held_bytes"),
+		"PeakLiveBytes": {"stream_peak_bytes state=live", ""}, "PeakPendingBytes": {"stream_peak_bytes state=pending", ""},
+		"PeakHeldBytes": {"stream_peak_bytes state=held", ""},
+		"AllocCount":    both("stream_allocations"), "FreeCount": both("stream_frees"),
+		"MagazineHits": both("stream_hits level=magazine"), "RangeHits": both("stream_hits level=stream"),
+		"PoolHits": both("stream_hits level=pool"), "DriverMisses": both("stream_hits level=driver"), // see PoolHits
+		"Stream": {"-", ""}, "SpanBytes": {}, "MagazineBytes": {}, "RangeBytes": {}, "PageBytes": {}, "FreeRanges": {}, "LargestFreeBytes": {},
+		"NodeVisits": {}, "LiveCount": {}, "Waiting": {}, "LostFences": {},
+	}
+}
+
+// changed returns the names of the series that differ, without the label of the owner, with the difference.
+func changed(before, after map[string]float64, label string) map[string]float64 {
+	diff := map[string]float64{}
+	for _, name := range slices.Sorted(maps.Keys(after)) {
+		if d := after[name] - before[name]; d != 0 {
+			var rest []string
+			for _, part := range strings.Fields(name) {
+				if !strings.HasPrefix(part, label+"=") {
+					rest = append(rest, part)
+				}
+			}
+			diff[strings.Join(rest, " ")] += d
+		}
+	}
+	return diff
+}
+
+// figures changes each number of each of four entries, of which two have series of their own, and compares the series that change
+// with the table.
+func figures[T any](t *testing.T, label string, table map[string][2]string, entry func(n int) T, send func(m emitter, all []T)) {
+	t.Helper()
+	all := []T{entry(1), entry(2), entry(3), entry(4)}
+	before := sent(t, func(m emitter) { send(m, all) })
+	seen := map[string]bool{}
+	for i := range all {
+		v := reflect.ValueOf(&all[i]).Elem()
+		for k := range v.NumField() {
+			f, name := v.Field(k), v.Type().Field(k).Name
+			if !f.CanInt() && !f.CanUint() {
+				continue
+			}
+			want, listed := table[name]
+			require.True(t, listed, "%s is in no series and not listed", name)
+			if seen[name] = true; want[0] == "-" {
+				continue
+			}
+			const more = 1000
+			old := reflect.ValueOf(f.Interface())
+			if f.CanInt() {
+				f.SetInt(f.Int() + more)
+			} else {
+				f.SetUint(f.Uint() + more)
+			}
+			got := changed(before, sent(t, func(m emitter) { send(m, all) }), label)
+			f.Set(old)
+			series := want[min(i/2, 1)]
+			if name == "DriverMisses" { // part of the pool's hits, which the series of the pool are without
+				assert.InDelta(t, -more, got["stream_hits level=pool"], 0, fmt.Sprint(i))
+				delete(got, "stream_hits level=pool")
+			}
+			if series == "" {
+				assert.Empty(t, got, "%s of entry %d", name, i)
+			} else {
+				assert.Equal(t, map[string]float64{series: more}, got, "%s of entry %d", name, i)
+			}
+		}
+	}
+	assert.Len(t, seen, len(table), "the table has fields that are no more")
+}
+
+// Each figure of a tenant and of a stream is in its series; the series of the others has the sum.
+func TestEachFigureIsInItsSeries(t *testing.T) {
+	c := &Collector{options: Options{MaxStreams: 2, MaxTenants: 2}, descs: newDescs(nil)}
+	figures(t, "tenant", tenantSeries(), func(n int) vram.TenantStats {
+		return vram.TenantStats{Name: fmt.Sprint("guest", n), HeldBytes: int64(n), Queued: n, AllocCount: uint64(10 * n)} //nolint:gosec // a few
+	}, c.collectTenants)
+	figures(t, "stream", streamSeries(), func(n int) vram.StreamStats {
+		return vram.StreamStats{Stream: uint32(n), LiveBytes: int64(n), PoolHits: uint64(n) + 5000, DriverMisses: uint64(n)} //nolint:gosec // a few
+	}, c.collectStreams)
+}
