@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
@@ -99,7 +100,7 @@ func openPinned(n Name, o Options) (Allocator, error) {
 	if err != nil {
 		return nil, errors.Join(err, device.Close())
 	}
-	return own(&opened{wrapper: wrap(cache), close: device.Close}), nil
+	return &opened{Allocator: cache, closeDevice: device.Close}, nil
 }
 
 func openDevice(n Name, o Options) (Allocator, error) {
@@ -117,38 +118,25 @@ func openDevice(n Name, o Options) (Allocator, error) {
 	if err != nil {
 		return nil, errors.Join(err, device.Close())
 	}
-	return own(&opened{wrapper: wrap(memory), close: device.Close}), nil
+	return &opened{Allocator: memory, closeDevice: device.Close}, nil
 }
 
 // opened is an allocator with the device that was opened for it.
 type opened struct {
-	wrapper
+	Allocator
 
-	close func() error
-	over  closeOnce
+	closeDevice func() error
+	over        atomic.Bool
 }
-
-// Alloc passes on.
-func (o *opened) Alloc(bytes, align int64) (Block, error) { return o.alloc(bytes, align, false) }
-
-// AllocZeroed passes on.
-func (o *opened) AllocZeroed(bytes, align int64) (Block, error) {
-	return o.alloc(bytes, align, true)
-}
-
-// Free passes on.
-func (o *opened) Free(b Block) error { return o.freeIn(b, nil) }
-
-func (o *opened) freeIn(b Block, shared *batch) error { return o.free(b, shared) }
 
 // Close closes the allocator, and then the device, unless blocks are live or the allocator could not
 // be closed: then a further Close does.
 func (o *opened) Close(ctx context.Context) error {
-	if o.over.done() {
+	if o.over.Load() {
 		return nil
 	}
-	if err := o.inner.Close(ctx); err != nil {
+	if err := o.Allocator.Close(ctx); err != nil || o.over.Swap(true) {
 		return err
 	}
-	return o.over.do(o.close)
+	return o.closeDevice()
 }

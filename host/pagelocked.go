@@ -15,7 +15,7 @@ const pageBytes = 4096
 // PageLockedMemory is a source of page-locked memory of a driver: each Alloc and each Free is a
 // driver call, and Free waits for the device. Programs want a Pool around it: NewPageLocked.
 type PageLockedMemory struct {
-	owner  *Owner
+	owner  *owner
 	memory cudadrv.HostMemory
 	counts counters
 	closed atomic.Bool
@@ -32,7 +32,7 @@ func PageLockedSource(d cudadrv.Device) (*PageLockedMemory, error) {
 		return nil, &CapabilityError{Device: d.Info().Name, Want: cudadrv.PinnedHost}
 	}
 	p := &PageLockedMemory{memory: memory}
-	p.owner = NewOwner(p)
+	p.owner = &owner{p}
 	return p, nil
 }
 
@@ -122,8 +122,7 @@ func (p *PageLockedMemory) Free(b Block) error {
 	if p == nil {
 		return notOpen()
 	}
-	b, err := b.reown(p.owner, p.owner)
-	if err != nil || b.slot == nil {
+	if err := b.ownedBy(p.owner); err != nil || b.slot == nil {
 		return err
 	}
 	if err := b.slot.end(b.word); err != nil {
@@ -141,14 +140,6 @@ func (p *PageLockedMemory) Free(b Block) error {
 	done = true
 	p.counts.free(b.bytes)
 	return nil
-}
-
-// Owner returns the allocator's identity.
-func (p *PageLockedMemory) Owner() *Owner {
-	if p == nil {
-		return nil
-	}
-	return p.owner
 }
 
 // Kind is PageLocked.

@@ -12,7 +12,7 @@ import (
 // StreamMemory is a source of device memory: it presents the cache of a vram.Stream as an Allocator. Blocks are for work on
 // that stream.
 type StreamMemory struct {
-	owner  *Owner
+	owner  *owner
 	stream *vram.Stream
 	counts counters
 	closed atomic.Bool
@@ -25,7 +25,7 @@ func OfStream(s *vram.Stream) (*StreamMemory, error) {
 		return nil, fmt.Errorf("host: the stream is nil: %w", vram.ErrNotOpen)
 	}
 	m := &StreamMemory{stream: s}
-	m.owner = NewOwner(m)
+	m.owner = &owner{m}
 	return m, nil
 }
 
@@ -88,8 +88,7 @@ func (m *StreamMemory) Free(b Block) error {
 	if m == nil {
 		return notOpen()
 	}
-	b, err := b.reown(m.owner, m.owner)
-	if err != nil || b.slot == nil {
+	if err := b.ownedBy(m.owner); err != nil || b.slot == nil {
 		return err
 	}
 	if err := b.slot.end(b.word); err != nil {
@@ -98,14 +97,6 @@ func (m *StreamMemory) Free(b Block) error {
 	m.counts.free(b.bytes)
 	buffer, _ := b.Buffer()
 	return buffer.Free()
-}
-
-// Owner returns the allocator's identity.
-func (m *StreamMemory) Owner() *Owner {
-	if m == nil {
-		return nil
-	}
-	return m.owner
 }
 
 // Kind is Device.
