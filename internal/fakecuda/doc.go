@@ -18,7 +18,7 @@
 // # Memory
 //
 // A device address is an address of the process. A reservation is address space without rights; a handle is a file in
-// memory (and costs a file descriptor), mapped where it is mapped; plain, pooled and pinned memory is anonymous. Only
+// memory (and costs a file descriptor), mapped where it is mapped; plain and pinned memory is anonymous. Only
 // touched pages take memory of the host, so a device may be larger than the host.
 //
 // # Work
@@ -51,7 +51,7 @@
 //   - All devices reach each other, and an access by a kernel needs cuMemSetAccess as it does elsewhere.
 //   - Each kernel has the attributes and the occupancy of a small kernel on an H200.
 //   - An event of another process, which is another copy of the library, has always passed, or with fakecuda_hold_events never.
-//   - Stream-ordered memory cannot be captured.
+//   - No stream-ordered memory, no cuGetProcAddress: no program of this repository calls them.
 //   - cuPointerGetAttribute answers nothing about exported allocations of other processes.
 //
 // # Concurrency properties

@@ -44,7 +44,6 @@ func parts() []part {
 		{"virtual", current, askVirtual},
 		{"pointers", current, askPointers},
 		{"streams", current, askStreams},
-		{"pools", current, askPools},
 		{"capture", current, askCapture},
 		{"contexts", current, askContexts},
 		{"without", current, askWithout},

@@ -259,16 +259,6 @@ CUresult cuCtxGetFlags(unsigned int *flags) {
     return leave(CUDA_SUCCESS);
 }
 
-// A context's number is its handle: neither is given twice, but for the lives of a primary context.
-CUresult cuCtxGetId(CUcontext handle, unsigned long long *id) {
-    ENTER(STARTED);
-    struct context *context = handle ? object_at((uintptr_t)handle, CONTEXT) : current();
-    if (!context) return leave(CUDA_ERROR_INVALID_CONTEXT);
-    if (!id) return leave(CUDA_ERROR_INVALID_VALUE);
-    *id = context->object.id;
-    return leave(CUDA_SUCCESS);
-}
-
 CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *version) {
     ENTER(STARTED);
     struct context *context = handle ? object_at((uintptr_t)handle, CONTEXT) : current();
@@ -291,6 +281,5 @@ CUresult cuCtxSynchronize(void) {
     CUresult captured = capture_in(context);
     if (captured != CUDA_SUCCESS) return leave(captured);
     drain_where(context, -1);
-    pool_synchronised();
     return leave(context->sticky);
 }

@@ -6,7 +6,7 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *bytes, CUdeviceptr p
     struct region *region = (struct region *)range_around(&world.regions, p);
     struct range *range = region ? &region->range : NULL;
     if (region && region->kind == RESERVATION) range = range_around(&world.mappings, p);
-    if (!range || (region && region->freed)) return leave(CUDA_ERROR_NOT_FOUND);
+    if (!range) return leave(CUDA_ERROR_NOT_FOUND);
     if (base) *base = range->start;
     if (bytes) *bytes = range->bytes;
     return leave(CUDA_SUCCESS);
@@ -25,7 +25,7 @@ struct known {
 
 static bool look_up(CUdeviceptr p, struct known *known) {
     *known = (struct known){.region = (struct region *)range_around(&world.regions, p)};
-    if (!known->region || known->region->freed) return false;
+    if (!known->region) return false;
     known->device = known->region->device;
     known->start = known->region->range.start;
     known->bytes = known->region->range.bytes;
@@ -43,41 +43,38 @@ static unsigned access_flags(const struct known *known) {
     return known->mapping->access[context ? context->device : known->device];
 }
 
-// Writes one attribute; of an unknown address, with none, what cuPointerGetAttributes answers for it.
+// Writes one attribute.
 static CUresult answer(void *value, CUpointer_attribute attribute, CUdeviceptr p, const struct known *known) {
-    bool none = known == NULL;
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-        *(CUcontext *)value = none || !known->region->context ? NULL : (CUcontext)known->region->context->object.id;
+        *(CUcontext *)value = !known->region->context ? NULL : (CUcontext)known->region->context->object.id;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-        *(unsigned *)value = none ? 0 : known->host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
+        *(unsigned *)value = known->host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
         return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *(CUdeviceptr *)value = none ? 0 : p; return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: *(CUdeviceptr *)value = p; return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-        if (!none && !known->host) return CUDA_ERROR_INVALID_VALUE;
-        *(void **)value = none ? NULL : (void *)(uintptr_t)p;
+        if (!known->host) return CUDA_ERROR_INVALID_VALUE;
+        *(void **)value = (void *)(uintptr_t)p;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: *(unsigned char *)value = 0; return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_BUFFER_ID:
-        *(unsigned long long *)value = none ? 0 : known->region->number;
+        *(unsigned long long *)value = known->region->number;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: *(unsigned char *)value = 0; return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)value = none ? -2 : known->device; return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)value = known->device; return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-        *(unsigned char *)value = !none && known->region->kind == PLAIN;
+        *(unsigned char *)value = known->region->kind == PLAIN;
         return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *(CUdeviceptr *)value = none ? 0 : known->start; return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)value = none ? 0 : known->bytes; return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_MAPPED: *(unsigned char *)value = !none; return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: *(CUdeviceptr *)value = known->start; return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)value = known->bytes; return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MAPPED: *(unsigned char *)value = 1; return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
-        *(cuuint64_t *)value = none || !known->mapping ? 0 : known->mapping->handle->physical->prop.requestedHandleTypes;
+        *(cuuint64_t *)value = !known->mapping ? 0 : known->mapping->handle->physical->prop.requestedHandleTypes;
         return CUDA_SUCCESS;
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: *(unsigned char *)value = 0; return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: *(unsigned *)value = none ? 0 : access_flags(known); return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-        *(CUmemoryPool *)value = none || !known->region->pool ? NULL : (CUmemoryPool)known->region->pool->object.id;
-        return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: *(unsigned *)value = access_flags(known); return CUDA_SUCCESS;
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: *(void **)value = NULL; return CUDA_SUCCESS;
     default: return CUDA_ERROR_INVALID_VALUE;
     }
 }
@@ -87,18 +84,4 @@ CUresult cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdev
     struct known known;
     if (!value || !look_up(p, &known)) return leave(CUDA_ERROR_INVALID_VALUE);
     return leave(answer(value, attribute, p, &known));
-}
-
-// Of an address that the driver does not know every attribute is empty, and so is one that does not apply.
-CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attributes, void **values, CUdeviceptr p) {
-    ENTER(USUAL);
-    if (!attributes || !values || count == 0) return leave(CUDA_ERROR_INVALID_VALUE);
-    struct known known;
-    bool found = look_up(p, &known);
-    for (unsigned i = 0; i < count; i++) {
-        if (found && answer(values[i], attributes[i], p, &known) == CUDA_SUCCESS) continue;
-        CUresult result = answer(values[i], attributes[i], p, NULL);
-        if (result != CUDA_SUCCESS) return leave(result);
-    }
-    return leave(CUDA_SUCCESS);
 }
