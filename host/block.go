@@ -84,7 +84,7 @@ func (b Block) Use(s cudadrv.Stream) error {
 	return err
 }
 
-// ownedBy returns the error of a block that is another allocator's. The zero Block is anybody's.
+// ownedBy returns the error of a block that is another allocator's. The zero Block belongs to every allocator.
 func (b Block) ownedBy(o *owner) error {
 	if b.slot == nil || b.owner == o {
 		return nil
