@@ -9,51 +9,6 @@ import (
 	"unsafe"
 )
 
-func askPointers(q *questions) {
-	plain, host := q.plain(10000), q.made("cuMemHostAlloc", 10000, 0)
-	p, h := q.made("cuMemAddressReserve", 4*granuleBytes, 0, 0, 0), q.create(2*granuleBytes, prop(0, 1))
-	q.ok("cuMemMap", p, 2*granuleBytes, 0, h, 0)
-	q.ok("cuMemSetAccess", p, 2*granuleBytes, uintptr(unsafe.Pointer(access(3))), 1)
-	for _, at := range []struct {
-		what  string
-		start uintptr
-		inner uintptr
-	}{
-		{"plain", plain, plain + 16},
-		{"pinned", host, host + 16},
-		{"virtual", p, p + granuleBytes},
-		{"reserved", p, p + 3*granuleBytes},
-		{"pageable", q.out(), q.out()},
-		{"nothing", 0, 0},
-	} {
-		if q.asked(at.what+", cuMemGetAddressRange_v2", "cuMemGetAddressRange_v2", q.out(), q.out()+8, at.inner) {
-			q.answer(at.what+", its range", fmt.Sprintf("%#x, %d bytes", int64(q.uint64())-int64(at.start), binary.NativeEndian.Uint64(q.block[8:])))
-		}
-		for _, attribute := range []uintptr{1, 2, 3, 4, 6, 8, 9, 10, 11, 12, 13, 14, 16, 17} {
-			clear(q.block[:8])
-			result := q.result("cuPointerGetAttribute", q.out(), attribute, at.inner)
-			value := fmt.Sprint(q.uint64())
-			switch attribute {
-			case 1, 17:
-				value = fmt.Sprint("given ", q.uint64() != 0)
-			case 3, 4, 11:
-				value = fmt.Sprintf("start%+d", int64(q.uint64())-int64(at.start))
-			}
-			if result != 0 {
-				value = ""
-			}
-			q.answer(fmt.Sprintf("%s, attribute %d", at.what, attribute), q.nameOf(result)+" "+value)
-		}
-	}
-	q.ask("attribute 0", "cuPointerGetAttribute", q.out(), 0, plain)
-	q.ask("attribute 999", "cuPointerGetAttribute", q.out(), 999, plain)
-	q.ok("cuMemFree_v2", plain)
-	q.ok("cuMemFreeHost", host)
-	q.ok("cuMemUnmap", p, 2*granuleBytes)
-	q.ok("cuMemRelease", h)
-	q.ok("cuMemAddressFree", p, 4*granuleBytes)
-}
-
 func askStreams(q *questions) {
 	q.ask("flags 2", "cuStreamCreate", q.out(), 2)
 	q.ask("priority -100", "cuStreamCreateWithPriority", q.out(), 1, ^uintptr(99))
@@ -309,8 +264,6 @@ func askWithout(q *questions) {
 	q.ask(when, "cuMemHostRegister_v2", q.out(), 4096, 0)
 	q.ask(when, "cuMemHostGetDevicePointer_v2", q.out(), host, 0)
 	q.ask(when, "cuMemHostGetFlags", q.out(), host)
-	q.ask(when+", plain", "cuPointerGetAttribute", q.out(), 2, p)
-	q.ask(when+", plain", "cuMemGetAddressRange_v2", q.out(), q.out()+8, p)
 	q.ask(when, "cuMemGetAllocationGranularity", q.out(), uintptr(unsafe.Pointer(prop(0, 0))), 0)
 	q.ask(when, "cuMemExportToShareableHandle", q.out(), h, 1, 0)
 	q.ask(when, "cuMemUnmap", reserved, granuleBytes)

@@ -62,26 +62,6 @@ func TestHiddenSymbols(t *testing.T) {
 	assert.Zero(t, other.live(kindContexts))
 }
 
-func TestDisplacedContexts(t *testing.T) {
-	d := start(t)
-	foreign := d.made("cuCtxCreate_v2", 0, 0)
-	d.value("fakecuda_pin")
-	assert.Zero(t, d.count("fakecuda_displaced"))
-	var ours uintptr
-	d.ok("cuDevicePrimaryCtxRetain", uintptr(unsafe.Pointer(&ours)), 0)
-	d.ok("cuCtxPushCurrent_v2", ours)
-	assert.Equal(t, 1, d.count("fakecuda_displaced"))
-	d.ok("cuCtxPopCurrent_v2", 0)
-	assert.Zero(t, d.count("fakecuda_displaced"))
-	d.ok("cuCtxSetCurrent", ours)
-	assert.Equal(t, 1, d.count("fakecuda_displaced"))
-	d.ok("cuCtxSetCurrent", foreign)
-	assert.Zero(t, d.count("fakecuda_displaced"))
-	d.ok("cuCtxSetCurrent", ours)
-	d.value("fakecuda_unpin")
-	assert.Zero(t, d.count("fakecuda_displaced"))
-}
-
 // Many threads go through the lives of memory, streams and events at once, while a thread of the library performs.
 func TestThreads(t *testing.T) {
 	d := start(t)

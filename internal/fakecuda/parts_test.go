@@ -42,7 +42,6 @@ func parts() []part {
 		{"devices", started, askDevices},
 		{"memory", current, askMemory},
 		{"virtual", current, askVirtual},
-		{"pointers", current, askPointers},
 		{"streams", current, askStreams},
 		{"capture", current, askCapture},
 		{"contexts", current, askContexts},

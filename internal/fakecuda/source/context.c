@@ -25,7 +25,6 @@ struct thread *this_thread(void) {
     if (self) return self;
     pthread_once(&thread_once, make_key);
     self = make(sizeof *self);
-    self->pinned_depth = -1;
     self->link = &world.threads;
     self->next = world.threads;
     if (self->next) self->next->link = &self->next;
@@ -34,11 +33,10 @@ struct thread *this_thread(void) {
     return self;
 }
 
-// After a reset: no thread has a context, and none is pinned.
+// After a reset: no thread has a context.
 void threads_forget(void) {
     for (struct thread *thread = world.threads; thread; thread = thread->next) {
         thread->depth = 0;
-        thread->pinned_depth = -1;
         thread->capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
     }
 }

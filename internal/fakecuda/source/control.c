@@ -238,30 +238,3 @@ int fakecuda_report(char *text, size_t room) {
     unlock_world();
     return (int)length;
 }
-
-void fakecuda_pin(void) {
-    lock_world();
-    struct thread *thread = this_thread();
-    memcpy(thread->pinned_contexts, thread->contexts, sizeof thread->contexts);
-    thread->pinned_depth = thread->depth;
-    unlock_world();
-}
-
-void fakecuda_unpin(void) {
-    lock_world();
-    this_thread()->pinned_depth = -1;
-    unlock_world();
-}
-
-int fakecuda_displaced(void) {
-    lock_world();
-    int count = 0;
-    for (struct thread *thread = world.threads; thread; thread = thread->next) {
-        if (thread->pinned_depth < 0) continue;
-        bool same = thread->depth == thread->pinned_depth;
-        for (int i = 0; same && i < thread->depth; i++) same = thread->contexts[i] == thread->pinned_contexts[i];
-        count += !same;
-    }
-    unlock_world();
-    return count;
-}

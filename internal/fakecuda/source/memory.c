@@ -22,7 +22,6 @@ CUresult region_new(enum region_kind kind, int device, size_t bytes, struct regi
     region->span_bytes = span;
     region->charged_bytes = on_device ? charged : 0;
     region->device = device;
-    region->number = ++world.numbers;
     range_put(&world.regions, &region->range);
     *made = region;
     return CUDA_SUCCESS;
@@ -129,7 +128,6 @@ CUresult cuMemHostRegister_v2(void *p, size_t bytes, unsigned int flags) {
     region->device = current()->device;
     region->context = current();
     region->flags = flags;
-    region->number = ++world.numbers;
     range_put(&world.regions, &region->range);
     return leave(CUDA_SUCCESS);
 }

@@ -101,7 +101,6 @@ struct stream {
     struct context *context;
     unsigned flags;
     int priority;
-    unsigned long long number;
     struct operation *head, *tail;
     long pending;
     uint64_t done_sequence; // of the last operation that was performed
@@ -143,7 +142,6 @@ struct region {
     size_t charged_bytes; // of device memory
     int device;
     unsigned flags;
-    unsigned long long number;
     struct context *context; // NULL for reservations
     long mappings;           // of a reservation
 };
@@ -234,8 +232,8 @@ struct function {
 
 // A thread that has made calls.
 struct thread {
-    uintptr_t contexts[CONTEXT_DEPTH], pinned_contexts[CONTEXT_DEPTH];
-    int depth, pinned_depth; // pinned_depth is -1 while not pinned
+    uintptr_t contexts[CONTEXT_DEPTH];
+    int depth;
     CUstreamCaptureMode capture_mode;
     struct thread *next, **link;
 };
@@ -263,7 +261,7 @@ struct world {
     struct device devices[DEVICE_LIMIT];
     uint64_t sequence;
     long queued; // operations in all streams
-    unsigned long long numbers; // streams, contexts, buffers
+    unsigned long long numbers; // of captures
     uint64_t nodes;             // of graphs, so far
     struct ranges regions, mappings;
     struct physical *physicals;

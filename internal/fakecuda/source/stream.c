@@ -9,7 +9,6 @@ struct stream *stream_new(struct context *context, unsigned flags, int priority,
     stream->context = context;
     stream->flags = flags;
     stream->priority = priority;
-    stream->number = ++world.numbers;
     stream->link = &world.streams;
     stream->next = world.streams;
     if (stream->next) stream->next->link = &stream->next;

@@ -42,7 +42,6 @@ CUresult cuMemAddressReserve(CUdeviceptr *p, size_t bytes, size_t alignment, CUd
     region->range = (struct range){(uintptr_t)aligned, bytes};
     region->kind = RESERVATION;
     region->span_bytes = bytes;
-    region->number = ++world.numbers;
     range_put(&world.regions, &region->range);
     *p = (uintptr_t)aligned;
     return leave(CUDA_SUCCESS);

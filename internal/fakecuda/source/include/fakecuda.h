@@ -77,10 +77,4 @@ typedef int (*fakecuda_runner)(const char *name, const unsigned grid[3], const u
                                const void *params);
 void fakecuda_set_runner(fakecuda_runner runner); // NULL, the default: other kernels do nothing
 
-// Remembers the calling thread's stack of contexts as what foreign code expects to find there; fakecuda_displaced says
-// how many threads that were pinned have another stack now. fakecuda_unpin forgets the calling thread's.
-void fakecuda_pin(void);
-void fakecuda_unpin(void);
-int fakecuda_displaced(void);
-
 #endif
