@@ -202,3 +202,20 @@ func (f *Function) SetMaxSharedBytes(bytes int) error {
 	}
 	return f.module.on.kernels.FuncSetAttribute(f.handle, cudadrv.MaxDynamicSharedBytes, bytes)
 }
+
+// ActiveBlocks returns the number of blocks of blockThreads threads that a multiprocessor runs at once.
+func (f *Function) ActiveBlocks(blockThreads int, sharedBytes int64) (int, error) {
+	if err := f.usable(); err != nil {
+		return 0, err
+	}
+	return f.module.on.kernels.OccupancyMaxActiveBlocksPerMultiprocessor(f.handle, blockThreads, sharedBytes)
+}
+
+// BestBlock returns the number of threads of a block with which most warps run at once, and how many blocks then fill the
+// device.
+func (f *Function) BestBlock(sharedBytes int64) (gridBlocks, blockThreads int, err error) {
+	if err := f.usable(); err != nil {
+		return 0, 0, err
+	}
+	return f.module.on.kernels.OccupancyMaxPotentialBlockSize(f.handle, sharedBytes, 0)
+}

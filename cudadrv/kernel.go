@@ -69,6 +69,11 @@ type Kernels interface {
 	// FuncGetParamInfo says where a parameter lies in the buffer of all parameters, and how many bytes it has.
 	// CUDA_ERROR_INVALID_VALUE: the kernel has fewer. CUDA_ERROR_NOT_SUPPORTED: the driver cannot tell (before CUDA 12.4).
 	FuncGetParamInfo(f Function, index int) (offsetBytes, bytes int64, err error)
+	// OccupancyMaxActiveBlocksPerMultiprocessor returns the number of blocks of that size that a multiprocessor runs at once.
+	OccupancyMaxActiveBlocksPerMultiprocessor(f Function, blockThreads int, sharedBytes int64) (int, error)
+	// OccupancyMaxPotentialBlockSize returns the block size with the most warps running at once, and the least number of such
+	// blocks that fill the device. maxBlockThreads 0 is no bound.
+	OccupancyMaxPotentialBlockSize(f Function, sharedBytes int64, maxBlockThreads int) (gridBlocks, blockThreads int, err error)
 
 	// LaunchKernel queues a kernel on s. The parameters lie in params as in a C struct: each at a multiple of its own
 	// alignment. The bytes are read before the call returns, and must not move until then: params is not memory of a

@@ -138,6 +138,7 @@ func testFunctions(b *bench) {
 	b.parameters(k, f, [][2]int64{{0, 8}, {8, 4}, {12, 4}})
 	b.parameters(k, b.function(k, m, "vram_add32"), [][2]int64{{0, 8}, {8, 8}, {16, 4}})
 	b.parameters(k, b.function(k, m, "vram_nothing"), nil)
+	b.occupancy(k, f, most)
 	b.ok(k.ModuleUnload(m))
 }
 
@@ -156,6 +157,28 @@ func (b *bench) parameters(k cudadrv.Kernels, f cudadrv.Function, want [][2]int6
 		_, _, err := k.FuncGetParamInfo(f, i)
 		b.refused(err, "cuFuncGetParamInfo", cudadrv.InvalidValue, cudadrv.NotSupported)
 	}
+}
+
+func (b *bench) occupancy(k cudadrv.Kernels, f cudadrv.Function, most int) {
+	b.Helper()
+	few := must(k.OccupancyMaxActiveBlocksPerMultiprocessor(f, most, 0))(b)
+	many := must(k.OccupancyMaxActiveBlocksPerMultiprocessor(f, 128, 0))(b)
+	assert.Positive(b, few)
+	assert.GreaterOrEqual(b, many, few)
+	_, err := k.OccupancyMaxActiveBlocksPerMultiprocessor(f, 0, 0)
+	b.refused(err, "cuOccupancyMaxActiveBlocksPerMultiprocessor", cudadrv.InvalidValue)
+	for _, bound := range []int{0, 64} {
+		blocks, threads, err := k.OccupancyMaxPotentialBlockSize(f, 0, bound)
+		b.ok(err)
+		assert.Positive(b, blocks)
+		assert.Positive(b, threads)
+		assert.LessOrEqual(b, threads, most)
+		if bound > 0 {
+			assert.LessOrEqual(b, threads, bound)
+		}
+	}
+	_, _, err = k.OccupancyMaxPotentialBlockSize(f, -1, 0)
+	b.refused(err, "cuOccupancyMaxPotentialBlockSize", cudadrv.InvalidValue)
 }
 
 // words packs parameters that are naturally aligned.

@@ -80,6 +80,14 @@ func (w *work) computeCalls() map[string]func() error {
 		"cuFuncGetAttribute": func() error { _, err := w.FuncGetAttribute(w.kernel, cudadrv.Registers); return err },
 		"cuFuncSetAttribute": func() error { return w.FuncSetAttribute(w.kernel, cudadrv.MaxDynamicSharedBytes, 1024) },
 		"cuFuncGetParamInfo": func() error { _, _, err := w.FuncGetParamInfo(w.kernel, 1); return err },
+		"cuOccupancyMaxActiveBlocksPerMultiprocessor": func() error {
+			_, err := w.OccupancyMaxActiveBlocksPerMultiprocessor(w.kernel, 64, 0)
+			return err
+		},
+		"cuOccupancyMaxPotentialBlockSize": func() error {
+			_, _, err := w.OccupancyMaxPotentialBlockSize(w.kernel, 0, 0)
+			return err
+		},
 		"cuStreamGetCaptureInfo": func() error { _, _, err := w.StreamGetCaptureInfo(w.stream); return err },
 		"cuGraphNodeGetType":     func() error { _, err := w.GraphNodeGetType(w.node); return err },
 		"cuGraphExecUpdate":      func() error { return w.GraphExecUpdate(w.exec, w.graph) },

@@ -49,6 +49,9 @@ func (f *frame) pointer(i int) uintptr { return uintptr(unsafe.Pointer(&f.out[i]
 // int32 returns the first out parameter, which C wrote as an int.
 func (f *frame) int32() int32 { return *(*int32)(unsafe.Pointer(&f.out[0])) }
 
+// second returns the second out parameter, which C wrote as an int.
+func (f *frame) second() int32 { return *(*int32)(unsafe.Pointer(&f.out[1])) }
+
 // address returns the first out parameter, which C wrote as a pointer to memory that is not Go's.
 func (f *frame) address() unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&f.out[0])) }
 

@@ -101,6 +101,42 @@ func (d *device) FuncGetParamInfo(fn cudadrv.Function, index int) (offsetBytes, 
 	return int64(f.out[0]), int64(f.out[1]), nil
 }
 
+// OccupancyMaxActiveBlocksPerMultiprocessor calls the function of that name.
+func (d *device) OccupancyMaxActiveBlocksPerMultiprocessor(fn cudadrv.Function, blockThreads int, sharedBytes int64) (int, error) {
+	const c = call.OccupancyMaxActiveBlocksPerMultiprocessor
+	f, err := d.enterHandle(c, cudadrv.KernelLaunches, uint64(fn))
+	if err != nil {
+		return 0, err
+	}
+	defer d.gate.leave(f)
+	if blockThreads <= 0 || sharedBytes < 0 {
+		return 0, refuse(c, cudadrv.InvalidValue, "%d threads, %d bytes", blockThreads, sharedBytes)
+	}
+	f.args = [mostArgs]uintptr{f.pointer(0), uintptr(fn), uintptr(blockThreads), uintptr(sharedBytes)}
+	if r := d.outside(inContext, call.OccupancyMaxActiveBlocksPerMultiprocessor, f, 4); r != cudadrv.Success {
+		return 0, d.failed(f, c, r, "%d threads, %d bytes", blockThreads, sharedBytes)
+	}
+	return int(f.int32()), nil
+}
+
+// OccupancyMaxPotentialBlockSize calls the function of that name.
+func (d *device) OccupancyMaxPotentialBlockSize(fn cudadrv.Function, sharedBytes int64, maxBlockThreads int) (gridBlocks, blockThreads int, err error) {
+	const c = call.OccupancyMaxPotentialBlockSize
+	f, err := d.enterHandle(c, cudadrv.KernelLaunches, uint64(fn))
+	if err != nil {
+		return 0, 0, err
+	}
+	defer d.gate.leave(f)
+	if sharedBytes < 0 || maxBlockThreads < 0 {
+		return 0, 0, refuse(c, cudadrv.InvalidValue, "%d bytes, at most %d threads", sharedBytes, maxBlockThreads)
+	}
+	f.args = [mostArgs]uintptr{f.pointer(0), f.pointer(1), uintptr(fn), 0, uintptr(sharedBytes), uintptr(maxBlockThreads)}
+	if r := d.outside(inContext, call.OccupancyMaxPotentialBlockSize, f, 6); r != cudadrv.Success {
+		return 0, 0, d.failed(f, c, r, "%d bytes, at most %d threads", sharedBytes, maxBlockThreads)
+	}
+	return int(f.int32()), int(f.second()), nil
+}
+
 // parameters makes the list that names a kernel's parameters to the driver, and gives its address: 0 where there are
 // none.
 func (f *frame) parameters(params []byte) uintptr {

@@ -55,6 +55,8 @@ func TestARefusedCallGivesItsFrameBack(t *testing.T) {
 		"cuFuncGetAttribute":    func() error { _, err := d.FuncGetAttribute(0, 0); return err },
 		"cuFuncSetAttribute":    func() error { return d.FuncSetAttribute(0, 0, 0) },
 		"cuFuncGetParamInfo":    func() error { _, _, err := d.FuncGetParamInfo(0, 0); return err },
+		"blocks":                func() error { _, err := d.OccupancyMaxActiveBlocksPerMultiprocessor(1, 0, 0); return err },
+		"block size":            func() error { _, _, err := d.OccupancyMaxPotentialBlockSize(1, -1, 0); return err },
 		"cuLaunchKernel":        func() error { return d.LaunchKernel(0, cudadrv.Geometry{}, nil, 0) },
 		"cuGraphGetNodes":       func() error { _, err := d.GraphGetNodes(0); return err },
 		"cuGraphNodeGetType":    func() error { _, err := d.GraphNodeGetType(0); return err },

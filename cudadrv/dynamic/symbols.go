@@ -120,7 +120,8 @@ var features = [...]feature{ //nolint:gochecknoglobals // a constant table
 	}},
 	{cudadrv.KernelLaunches, "kernels", 0, []symbol{
 		call.ModuleLoadData, call.ModuleUnload, call.ModuleGetFunction, call.ModuleGetGlobal, cuLinkCreate, cuLinkAddData, call.LinkComplete,
-		cuLinkDestroy, call.FuncGetAttribute, call.FuncSetAttribute, call.LaunchKernel,
+		cuLinkDestroy, call.FuncGetAttribute, call.FuncSetAttribute, call.OccupancyMaxActiveBlocksPerMultiprocessor,
+		call.OccupancyMaxPotentialBlockSize, call.LaunchKernel,
 	}},
 	{cudadrv.GraphLaunches, "graphs", 0, []symbol{
 		call.StreamBeginCapture, call.StreamEndCapture, call.ThreadExchangeStreamCaptureMode, call.StreamGetCaptureInfo, call.GraphGetNodes,

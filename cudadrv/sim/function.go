@@ -7,14 +7,17 @@ import (
 
 // The limits of an H200 (compute capability 9.0).
 const (
-	multiprocessors    = 132
-	maxBlockThreads    = 1024
-	maxBlockDepth      = 64 // threads in direction Z
-	maxGridWidth       = 1<<31 - 1
-	maxGridHeight      = 1<<16 - 1 // blocks in directions Y and Z
-	defaultSharedBytes = 48 << 10  // dynamic shared memory of a block, unless an attribute allows more
-	maxSharedBytes     = 227 << 10 // the limit of the attribute
-	maxParamBytes      = 32764
+	multiprocessors        = 132
+	maxBlockThreads        = 1024
+	maxBlockDepth          = 64 // threads in direction Z
+	maxGridWidth           = 1<<31 - 1
+	maxGridHeight          = 1<<16 - 1 // blocks in directions Y and Z
+	maxMultiprocessorWarps = 64
+	maxMultiprocessorBlock = 32
+	warpThreads            = 32
+	defaultSharedBytes     = 48 << 10  // dynamic shared memory of a block, unless an attribute allows more
+	maxSharedBytes         = 227 << 10 // the limit of the attribute
+	maxParamBytes          = 32764
 )
 
 // Attributes that are equal for all kernels: the simulator compiles none.
@@ -91,4 +94,59 @@ func (d *Device) FuncGetParamInfo(f cudadrv.Function, index int) (offsetBytes, b
 	}
 	g.charge(c, 0)
 	return fn.params[index].offsetBytes, fn.params[index].bytes, nil
+}
+
+// activeBlocks returns the number of blocks of blockThreads threads that fit a multiprocessor.
+func activeBlocks(blockThreads int) int {
+	warps := (blockThreads + warpThreads - 1) / warpThreads
+	return min(maxMultiprocessorWarps/warps, maxMultiprocessorBlock)
+}
+
+// OccupancyMaxActiveBlocksPerMultiprocessor counts threads alone, not registers and shared memory.
+func (d *Device) OccupancyMaxActiveBlocksPerMultiprocessor(f cudadrv.Function, blockThreads int, sharedBytes int64) (int, error) {
+	const c = call.OccupancyMaxActiveBlocksPerMultiprocessor
+	return value(d, c, cudadrv.KernelLaunches, func(g *gpu) (int, error) {
+		fn, err := g.functionNamed(c, f)
+		if err != nil {
+			return 0, err
+		}
+		if blockThreads < 1 || sharedBytes < 0 {
+			return 0, fail(c, cudadrv.InvalidValue, "blocks of %d threads, %d bytes of shared memory", blockThreads, sharedBytes)
+		}
+		g.charge(c, 0)
+		if blockThreads > fn.maxThreads {
+			return 0, nil
+		}
+		return activeBlocks(blockThreads), nil
+	})
+}
+
+// OccupancyMaxPotentialBlockSize returns the largest block with which most threads run at once.
+func (d *Device) OccupancyMaxPotentialBlockSize(f cudadrv.Function, sharedBytes int64, maxThreads int) (gridBlocks, blockThreads int, err error) {
+	const c = call.OccupancyMaxPotentialBlockSize
+	g := d.gpu
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := d.enterWith(c, cudadrv.KernelLaunches); err != nil {
+		return 0, 0, err
+	}
+	fn, err := g.functionNamed(c, f)
+	if err != nil {
+		return 0, 0, err
+	}
+	if sharedBytes < 0 || maxThreads < 0 {
+		return 0, 0, fail(c, cudadrv.InvalidValue, "at most %d threads, %d bytes of shared memory", maxThreads, sharedBytes)
+	}
+	limit := fn.maxThreads
+	if maxThreads > 0 {
+		limit = min(limit, maxThreads)
+	}
+	most := 0
+	for threads := limit; threads > 0; threads = (threads - 1) / warpThreads * warpThreads {
+		if active := activeBlocks(threads) * threads; active > most {
+			most, blockThreads = active, threads
+		}
+	}
+	g.charge(c, 0)
+	return activeBlocks(blockThreads) * multiprocessors, blockThreads, nil
 }

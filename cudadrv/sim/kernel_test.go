@@ -304,7 +304,7 @@ func TestLaunchesThatCannotBe(t *testing.T) {
 	require.NoError(t, l.LaunchKernel(l.add, with(func(g *cudadrv.Geometry) { g.SharedBytes = 100 << 10 }), make([]byte, 38), l.stream))
 }
 
-func TestAttributes(t *testing.T) {
+func TestAttributesAndOccupancy(t *testing.T) {
 	l := load(t, sim.Config{})
 	for a, want := range map[cudadrv.FunctionAttribute]int{
 		cudadrv.MaxThreadsPerBlock: 256, cudadrv.StaticSharedBytes: 0, cudadrv.ConstBytes: 0, cudadrv.LocalBytes: 0, cudadrv.Registers: 32,
@@ -322,6 +322,24 @@ func TestAttributes(t *testing.T) {
 	assert.Equal(t, 100, got)
 	require.ErrorIs(t, l.FuncSetAttribute(l.add, cudadrv.MaxDynamicSharedBytes, 228<<10), cudadrv.InvalidValue)
 	require.ErrorIs(t, l.FuncSetAttribute(l.add, cudadrv.Registers, 1), cudadrv.InvalidValue)
+
+	for threads, want := range map[int]int{1: 32, 64: 32, 65: 21, 128: 16, 768: 2, 1024: 2, 1025: 0} {
+		blocks, err := l.OccupancyMaxActiveBlocksPerMultiprocessor(l.empty, threads, 0)
+		require.NoError(t, err)
+		assert.Equal(t, want, blocks, "%d threads", threads)
+	}
+	_, err = l.OccupancyMaxActiveBlocksPerMultiprocessor(l.empty, 0, 0)
+	require.ErrorIs(t, err, cudadrv.InvalidValue)
+	for limit, want := range map[int][2]int{0: {2 * 132, 1024}, 768: {4 * 132, 512}, 10: {32 * 132, 10}} {
+		grid, block, err := l.OccupancyMaxPotentialBlockSize(l.empty, 0, limit)
+		require.NoError(t, err)
+		assert.Equal(t, want, [2]int{grid, block}, "at most %d threads", limit)
+	}
+	_, block, err := l.OccupancyMaxPotentialBlockSize(l.add, 0, 0)
+	require.NoError(t, err)
+	assert.Equal(t, 256, block, "what the text allows")
+	_, _, err = l.OccupancyMaxPotentialBlockSize(l.add, 0, -1)
+	require.ErrorIs(t, err, cudadrv.InvalidValue)
 }
 
 func TestAModuleEnds(t *testing.T) {
@@ -340,6 +358,8 @@ func TestAModuleEnds(t *testing.T) {
 		func() error { _, err := l.FuncGetAttribute(l.add, 0); return err },
 		func() error { return l.FuncSetAttribute(l.add, cudadrv.MaxDynamicSharedBytes, 0) },
 		func() error { _, _, err := l.FuncGetParamInfo(l.add, 0); return err },
+		func() error { _, err := l.OccupancyMaxActiveBlocksPerMultiprocessor(l.add, 1, 0); return err },
+		func() error { _, _, err := l.OccupancyMaxPotentialBlockSize(l.add, 0, 0); return err },
 	} {
 		require.ErrorIs(t, ask(), cudadrv.InvalidHandle)
 	}

@@ -46,6 +46,14 @@ func askKernels(q *questions) {
 		q.answer(fmt.Sprint("parameter ", i, ", place and bytes"), fmt.Sprint(q.uint64(), binary.NativeEndian.Uint64(q.block[8:])))
 	}
 	q.ask("no size wanted", "cuFuncGetParamInfo", fill, 0, q.out(), 0)
+	for _, threads := range []uintptr{0, 1, 1024, 1025, ^uintptr(0)} {
+		q.ask(fmt.Sprint(int32(threads), " threads"), "cuOccupancyMaxActiveBlocksPerMultiprocessor", q.out(), fill, threads, 0)
+		q.answer(fmt.Sprint(int32(threads), " threads, some blocks"), fmt.Sprint(q.int32() > 0))
+	}
+	q.ask("1 GiB shared", "cuOccupancyMaxActiveBlocksPerMultiprocessor", q.out(), fill, 128, 1<<30)
+	for _, bound := range []uintptr{0, 64, 5000, ^uintptr(0)} {
+		q.ask(fmt.Sprint("at most ", int32(bound)), "cuOccupancyMaxPotentialBlockSize", q.out(), q.out()+8, fill, 0, 0, bound)
+	}
 	askLaunches(q, fill)
 	q.ok("cuCtxSynchronize")
 	q.ok("cuModuleUnload", module)

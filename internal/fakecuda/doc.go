@@ -48,7 +48,7 @@
 //   - The per-thread default stream is one stream of the context for all threads.
 //   - No managed memory, no arrays, no hand-made nodes of graphs, no rows from or to the host: CUDA_ERROR_NOT_SUPPORTED.
 //   - All devices reach each other, and an access by a kernel needs cuMemSetAccess as it does elsewhere.
-//   - Each kernel has the attributes of a small kernel on an H200.
+//   - Each kernel has the attributes and the occupancy of a small kernel on an H200.
 //   - An event of another process, which is another copy of the library, has always passed, or with fakecuda_hold_events never.
 //   - No stream-ordered memory, no cuGetProcAddress: no program of this repository calls them.
 //   - No attributes of pointers: CUDA_ERROR_NOT_SUPPORTED.

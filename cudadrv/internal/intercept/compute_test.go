@@ -33,6 +33,14 @@ func (f full) FuncGetParamInfo(cudadrv.Function, int) (offsetBytes, bytes int64,
 	return 0, 0, f.note("cuFuncGetParamInfo")
 }
 
+func (f full) OccupancyMaxActiveBlocksPerMultiprocessor(cudadrv.Function, int, int64) (int, error) {
+	return 0, f.note("cuOccupancyMaxActiveBlocksPerMultiprocessor")
+}
+
+func (f full) OccupancyMaxPotentialBlockSize(cudadrv.Function, int64, int) (gridBlocks, blockThreads int, err error) {
+	return 0, 0, f.note("cuOccupancyMaxPotentialBlockSize")
+}
+
 func (f full) LaunchKernel(cudadrv.Function, cudadrv.Geometry, []byte, cudadrv.Stream) error {
 	return f.note("cuLaunchKernel")
 }
@@ -131,6 +139,10 @@ func computeCalls(dev *intercept.Device) []optionalCall {
 		{call.FuncGetAttribute, func() error { return second(dev.FuncGetAttribute(1, 0)) }},
 		{call.FuncSetAttribute, func() error { return dev.FuncSetAttribute(1, 0, 0) }},
 		{call.FuncGetParamInfo, func() error { return third(dev.FuncGetParamInfo(1, 0)) }},
+		{call.OccupancyMaxActiveBlocksPerMultiprocessor, func() error {
+			return second(dev.OccupancyMaxActiveBlocksPerMultiprocessor(1, 1, 0))
+		}},
+		{call.OccupancyMaxPotentialBlockSize, func() error { return third(dev.OccupancyMaxPotentialBlockSize(1, 0, 0)) }},
 		{call.LaunchKernel, func() error { return dev.LaunchKernel(1, cudadrv.Geometry{}, nil, 1) }},
 		{call.StreamBeginCapture, func() error { return dev.StreamBeginCapture(1, 0) }},
 		{call.StreamEndCapture, func() error { return second(dev.StreamEndCapture(1)) }},

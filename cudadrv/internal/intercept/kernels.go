@@ -71,6 +71,20 @@ func (d *Device) FuncGetParamInfo(f cudadrv.Function, index int) (offsetBytes, b
 	return obtainTwo(d, call.FuncGetParamInfo, func(t cudadrv.Kernels) (int64, int64, error) { return t.FuncGetParamInfo(f, index) })
 }
 
+// OccupancyMaxActiveBlocksPerMultiprocessor forwards cuOccupancyMaxActiveBlocksPerMultiprocessor.
+func (d *Device) OccupancyMaxActiveBlocksPerMultiprocessor(f cudadrv.Function, blockThreads int, sharedBytes int64) (int, error) {
+	return obtain(d, call.OccupancyMaxActiveBlocksPerMultiprocessor, func(t cudadrv.Kernels) (int, error) {
+		return t.OccupancyMaxActiveBlocksPerMultiprocessor(f, blockThreads, sharedBytes)
+	})
+}
+
+// OccupancyMaxPotentialBlockSize forwards cuOccupancyMaxPotentialBlockSize.
+func (d *Device) OccupancyMaxPotentialBlockSize(f cudadrv.Function, sharedBytes int64, maxBlockThreads int) (gridBlocks, blockThreads int, err error) {
+	return obtainTwo(d, call.OccupancyMaxPotentialBlockSize, func(t cudadrv.Kernels) (int, int, error) {
+		return t.OccupancyMaxPotentialBlockSize(f, sharedBytes, maxBlockThreads)
+	})
+}
+
 // LaunchKernel forwards cuLaunchKernel.
 func (d *Device) LaunchKernel(f cudadrv.Function, g cudadrv.Geometry, params []byte, s cudadrv.Stream) error {
 	return forward(d, call.LaunchKernel, func(t cudadrv.Kernels) error { return t.LaunchKernel(f, g, params, s) })

@@ -4,8 +4,14 @@
 #include <string.h>
 
 enum {
+    MULTIPROCESSOR_THREADS = 2048,
+    MULTIPROCESSOR_BLOCKS = 32,
+    MULTIPROCESSOR_SHARED_BYTES = 228 << 10,
     BLOCK_THREADS = 1024,
     BLOCK_SHARED_BYTES = 227 << 10,
+    RESERVED_SHARED_BYTES = 1 << 10, // of each block, for the system
+    MULTIPROCESSORS = 132,
+    WARP_THREADS = 32
 };
 
 static struct function *function_at(CUfunction handle) { return object_at((uintptr_t)handle, FUNCTION); }
@@ -111,6 +117,51 @@ CUresult cuFuncGetParamInfo(CUfunction handle, size_t index, size_t *offset, siz
     if (!offset || index >= function->entry->count) return leave(CUDA_ERROR_INVALID_VALUE);
     *offset = function->entry->parameters[index].offset_bytes;
     if (bytes) *bytes = function->entry->parameters[index].bytes;
+    return leave(CUDA_SUCCESS);
+}
+
+// How many blocks a multiprocessor runs at once: threads come in warps, and each block takes shared memory.
+static int resident(int threads, size_t shared_bytes) {
+    if (threads > BLOCK_THREADS || shared_bytes > BLOCK_SHARED_BYTES) return 0;
+    size_t blocks = MULTIPROCESSOR_THREADS / round_up((size_t)threads, WARP_THREADS);
+    size_t fitting = MULTIPROCESSOR_SHARED_BYTES / (shared_bytes + RESERVED_SHARED_BYTES);
+    if (blocks > fitting) blocks = fitting;
+    return blocks > MULTIPROCESSOR_BLOCKS ? MULTIPROCESSOR_BLOCKS : (int)blocks;
+}
+
+static CUresult occupancy(int *blocks, CUfunction handle, int threads, size_t shared_bytes) {
+    if (!function_at(handle)) return CUDA_ERROR_INVALID_HANDLE;
+    if (!blocks || threads <= 0) return CUDA_ERROR_INVALID_VALUE;
+    *blocks = resident(threads, shared_bytes);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, CUfunction function, int threads, size_t sharedBytes) {
+    ENTER(USUAL | CURRENT);
+    return leave(occupancy(blocks, function, threads, sharedBytes));
+}
+
+CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfunction function, int threads,
+                                                              size_t sharedBytes, unsigned int flags) {
+    ENTER(USUAL | CURRENT);
+    if (flags > 1) return leave(CUDA_ERROR_INVALID_VALUE);
+    return leave(occupancy(blocks, function, threads, sharedBytes));
+}
+
+CUresult cuOccupancyMaxPotentialBlockSize(int *grid, int *block, CUfunction handle, CUoccupancyB2DSize shared,
+                                          size_t sharedBytes, int limit) {
+    ENTER(USUAL | CURRENT);
+    if (!function_at(handle)) return leave(CUDA_ERROR_INVALID_HANDLE);
+    if (!grid || !block || limit < 0) return leave(CUDA_ERROR_INVALID_VALUE);
+    int best = 0;
+    for (int threads = WARP_THREADS; threads <= BLOCK_THREADS; threads += WARP_THREADS) {
+        int one = limit > 0 && threads > limit ? limit : threads;
+        int blocks = resident(one, shared ? shared(one) : sharedBytes);
+        if (blocks * one < best) continue;
+        best = blocks * one;
+        *block = one;
+        *grid = blocks * MULTIPROCESSORS;
+    }
     return leave(CUDA_SUCCESS);
 }
 
