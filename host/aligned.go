@@ -11,7 +11,7 @@ import (
 // Aligned is a source of pageable memory: the Go heap, which does not move and needs no Close. A
 // freed block's memory is the garbage collector's once no slice of it is left.
 type Aligned struct {
-	owner  *owner
+	owner  *Owner
 	counts counters
 	closed atomic.Bool
 }
@@ -19,12 +19,12 @@ type Aligned struct {
 // NewAligned makes a source of pageable memory. It takes nothing.
 func NewAligned() *Aligned {
 	a := &Aligned{}
-	a.owner = &owner{a}
+	a.owner = NewOwner(a)
 	return a
 }
 
 // Alloc makes a block of the Go heap: see Allocator.Alloc. A size that the machine does not have
-// ends the process, as any such allocation in Go. Errors: *SizeError,
+// ends the process, as any such allocation in Go: Limited bounds it. Errors: *SizeError,
 // *AlignError, ErrClosed.
 func (a *Aligned) Alloc(bytes, align int64) (Block, error) { return a.AllocZeroed(bytes, align) }
 
@@ -52,7 +52,8 @@ func (a *Aligned) Free(b Block) error {
 	if a == nil {
 		return notOpen()
 	}
-	if err := b.ownedBy(a.owner); err != nil || b.slot == nil {
+	b, err := b.reown(a.owner, a.owner)
+	if err != nil || b.slot == nil {
 		return err
 	}
 	if err := b.slot.end(b.word); err != nil {
@@ -60,6 +61,14 @@ func (a *Aligned) Free(b Block) error {
 	}
 	a.counts.free(b.bytes)
 	return nil
+}
+
+// Owner returns the allocator's identity.
+func (a *Aligned) Owner() *Owner {
+	if a == nil {
+		return nil
+	}
+	return a.owner
 }
 
 // Kind is Pageable.
@@ -90,7 +99,7 @@ type waitless struct{}
 
 func (waitless) usable(cudadrv.Stream) (keep bool, err error) { return false, nil }
 
-// counters has the counters of a source.
+// counters has the counters of a source, or of Track.
 type counters struct {
 	liveBlocks, liveBytes atomic.Int64
 	peakBlocks, peakBytes atomic.Int64

@@ -20,6 +20,8 @@ type Allocator interface {
 	Free(b Block) error
 	// Kind returns the kind of the blocks.
 	Kind() Kind
+	// Owner is the allocator's identity on its blocks: always the same, and no other's.
+	Owner() *Owner
 	// Stats reads the counters. They are a consistent snapshot only while nothing else is called.
 	Stats() Stats
 	// Close refuses further calls of Alloc and releases all free memory. While blocks are live it
@@ -27,14 +29,17 @@ type Allocator interface {
 	Close(ctx context.Context) error
 }
 
-// Trim releases the free memory that a Pool, or an allocator of ByName, keeps: see Pool.Trim. It does nothing for an allocator
-// that keeps none.
+// Trimmer is an Allocator that keeps free memory and can release it: Pool, and wrappers around one.
+type Trimmer interface {
+	// Trim releases all free memory and returns how much that was: see Pool.Trim.
+	Trim(ctx context.Context) (releasedBytes int64, err error)
+}
+
+// Trim releases the free memory that an allocator keeps, or the one inside it. It does nothing for
+// an allocator that keeps none.
 func Trim(ctx context.Context, a Allocator) (releasedBytes int64, err error) {
-	if o, ok := a.(*opened); ok {
-		a = o.Allocator
-	}
-	if p, ok := a.(*Pool); ok {
-		return p.Trim(ctx)
+	if t, ok := a.(Trimmer); ok {
+		return t.Trim(ctx)
 	}
 	return 0, nil
 }
@@ -73,7 +78,7 @@ func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
 type Stats struct {
 	LiveBlocks int64  `json:"live_blocks"`
 	LiveBytes  int64  `json:"live_bytes"`  // as requested; of a Pool the whole blocks
-	PeakBlocks int64  `json:"peak_blocks"` // of sources
+	PeakBlocks int64  `json:"peak_blocks"` // of Track and of sources
 	PeakBytes  int64  `json:"peak_bytes"`
 	Allocs     uint64 `json:"allocs"`
 	Frees      uint64 `json:"frees"`

@@ -59,6 +59,12 @@ func BenchmarkPair(b *testing.B) {
 			}
 		})
 	})
+	tracked, err := Tracked(cache)
+	require.NoError(b, err)
+	b.Run("impl=tracked", pair(tracked))
+	limited, err := Limited(cache, Bounds{Bytes: 1 << 30})
+	require.NoError(b, err)
+	b.Run("impl=limited", pair(limited))
 	stream := r.stream()
 	b.Run("impl=cache/used", func(b *testing.B) {
 		b.ReportAllocs()

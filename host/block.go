@@ -13,16 +13,20 @@ import (
 // Block is memory that a caller owns: a small value whose copies name one allocation. The zero
 // Block holds nothing and is valid.
 //
-// It has four words: the compiler keeps no larger struct in registers.
+// It has four words: the compiler keeps no larger struct in registers, and a pair passes one through
+// every wrapper twice.
 type Block struct {
 	slot  *slot
 	word  uint64 // of the slot when the block was handed out
 	bytes int64
-	owner *owner
+	owner *Owner
 }
 
-// owner is the identity of an allocator, which its blocks carry.
-type owner struct{ allocator Allocator }
+// Owner is the identity of an allocator, which its blocks carry.
+type Owner struct{ allocator Allocator }
+
+// NewOwner makes an identity for an allocator of another package: see Block.Reown.
+func NewOwner(a Allocator) *Owner { return &Owner{a} }
 
 // Len returns the requested size in bytes.
 func (b Block) Len() int64 { return b.bytes }
@@ -84,12 +88,25 @@ func (b Block) Use(s cudadrv.Stream) error {
 	return err
 }
 
-// ownedBy returns the error of a block that is another allocator's. The zero Block belongs to every allocator.
-func (b Block) ownedBy(o *owner) error {
-	if b.slot == nil || b.owner == o {
-		return nil
+// Reown makes the block another allocator's, for implementations that wrap others: their Alloc
+// returns the inner allocator's block reowned from that to themselves, their Free passes it on
+// reowned back. Errors: ErrForeign if the block is not owned by from, *ConfigError for nil.
+func (b Block) Reown(from, to Allocator) (Block, error) {
+	if from == nil || to == nil {
+		return Block{}, noInner()
 	}
-	return b.foreign()
+	return b.reown(from.Owner(), to.Owner())
+}
+
+func (b Block) reown(from, to *Owner) (Block, error) {
+	if b.slot == nil {
+		return Block{}, nil
+	}
+	if b.owner != from {
+		return Block{}, b.foreign()
+	}
+	b.owner = to
+	return b, nil
 }
 
 // foreign refuses the block for an allocator that does not own it.
@@ -115,4 +132,34 @@ func lead(address uint64, align int64) int64 {
 		return 0
 	}
 	return int64(-address & uint64(align-1))
+}
+
+// FreeAll frees blocks of any allocators, like a Free of each, but records one event on each used stream for all blocks of one
+// Pool. It returns the error of the first refusal, prefixed with its index, and frees the others.
+func FreeAll(blocks ...Block) error {
+	var shared batch
+	var first error
+	for i, b := range blocks {
+		if b.slot == nil {
+			continue
+		}
+		if err := freeIn(b.owner.allocator, b, &shared); err != nil && first == nil {
+			first = fmt.Errorf("host: block %d of %d: %w", i, len(blocks), err)
+		}
+	}
+	shared.drop()
+	return first
+}
+
+// batcher is an allocator that passes a batch on to the pool inside it, or is one.
+type batcher interface {
+	freeIn(b Block, shared *batch) error
+}
+
+// freeIn frees a block as a part of a batch, if the allocator can.
+func freeIn(a Allocator, b Block, shared *batch) error {
+	if within, ok := a.(batcher); ok {
+		return within.freeIn(b, shared)
+	}
+	return a.Free(b)
 }

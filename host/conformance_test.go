@@ -3,6 +3,7 @@ package host
 import (
 	"bytes"
 	"context"
+	"log/slog"
 	"math"
 	"sync"
 	"testing"
@@ -49,32 +50,50 @@ func sources() []composition {
 	}
 }
 
-// compositions are the sources, each by itself, in a Pool, and in a Pool of a Pool.
+// wrappers make one allocator of another.
+func wrappers() map[string]func(t *testing.T, inner Allocator) Allocator {
+	return map[string]func(t *testing.T, inner Allocator) Allocator{
+		"limited": func(t *testing.T, inner Allocator) Allocator {
+			t.Helper()
+			return must[*Limit](t)(Limited(inner, Bounds{Bytes: 1 << 40, Blocks: 1 << 20}))
+		},
+		"tracked": func(t *testing.T, inner Allocator) Allocator { t.Helper(); return must[*Track](t)(Tracked(inner)) },
+		"logged": func(t *testing.T, inner Allocator) Allocator {
+			t.Helper()
+			return must[*Log](t)(Logged(inner, slog.New(slog.DiscardHandler)))
+		},
+		"zeroed": func(t *testing.T, inner Allocator) Allocator { t.Helper(); return must[*Zero](t)(Zeroed(inner)) },
+		"pooled": func(t *testing.T, inner Allocator) Allocator {
+			t.Helper()
+			cfg := PoolConfig{KeepBytes: 1 << 20}
+			if inner.Kind() == PageLocked {
+				r := newRig(t)
+				t.Cleanup(func() { assert.NoError(t, r.device.Close()) })
+				cfg.Device = r.device // no uses are announced
+			}
+			return must[*Pool](t)(Pooled(inner, cfg))
+		},
+	}
+}
+
+// compositions are the sources, each within each wrapper, and each within each two of them.
 func compositions() []composition {
 	all := sources()
 	layer := sources()
 	for range 2 {
-		for i, c := range layer {
-			layer[i] = composition{name: "pooled(" + c.name + ")", kind: c.kind, make: func(t *testing.T) Allocator {
-				t.Helper()
-				return pooledOf(t, c.make(t))
-			}}
+		var next []composition
+		for _, c := range layer {
+			for name, wrap := range wrappers() {
+				next = append(next, composition{
+					name: name + "(" + c.name + ")", kind: c.kind, zeroed: name == "zeroed" || c.zeroed && name != "pooled",
+					make: func(t *testing.T) Allocator { t.Helper(); return wrap(t, c.make(t)) },
+				})
+			}
 		}
-		all = append(all, layer...)
+		all = append(all, next...)
+		layer = next
 	}
 	return all
-}
-
-// pooledOf puts a cache before an allocator.
-func pooledOf(t *testing.T, inner Allocator) Allocator {
-	t.Helper()
-	cfg := PoolConfig{KeepBytes: 1 << 20}
-	if inner.Kind() == PageLocked {
-		r := newRig(t)
-		t.Cleanup(func() { assert.NoError(t, r.device.Close()) })
-		cfg.Device = r.device // no uses are announced
-	}
-	return must[*Pool](t)(Pooled(inner, cfg))
 }
 
 // forAll puts a promise to every composition.
@@ -246,8 +265,8 @@ func TestForeignBlocks(t *testing.T) {
 		require.ErrorIs(t, a.Free(strange), ErrForeign)
 		b := alloc(t, a, 10, 0)
 		require.ErrorIs(t, other.Free(b), ErrForeign)
-		if p, ok := a.(*Pool); ok {
-			require.ErrorIs(t, p.inner.Free(b), ErrForeign, "past the cache")
+		if inner := insideOf(a); inner != nil {
+			require.ErrorIs(t, inner.Free(b), ErrForeign, "past the wrapper")
 		}
 		assert.True(t, b.Live())
 		free(t, b)
@@ -256,7 +275,23 @@ func TestForeignBlocks(t *testing.T) {
 	})
 }
 
-// AllocZeroed gives zeros, also in memory that was used.
+func insideOf(a Allocator) Allocator {
+	switch a := a.(type) {
+	case *Pool:
+		return a.inner
+	case *Limit:
+		return a.inner
+	case *Track:
+		return a.inner
+	case *Log:
+		return a.inner
+	case *Zero:
+		return a.inner
+	}
+	return nil
+}
+
+// AllocZeroed gives zeros, also in memory that was used, and so does Alloc of a Zero.
 func TestZeros(t *testing.T) {
 	t.Parallel()
 	forAll(t, func(t *testing.T, c composition, a Allocator) {
@@ -279,7 +314,7 @@ func TestZeros(t *testing.T) {
 	})
 }
 
-// The live blocks are counted, and refused calls count nowhere.
+// The live blocks are counted, by each wrapper, and refused calls count nowhere.
 func TestLiveBlocksAreCounted(t *testing.T) {
 	t.Parallel()
 	forAll(t, func(t *testing.T, _ composition, a Allocator) {
@@ -370,14 +405,14 @@ func TestGoroutinesShareNoMemory(t *testing.T) {
 // An allocator that was made without its constructor refuses everything, and so does nil.
 func TestZeroValuesAreNotOpen(t *testing.T) {
 	t.Parallel()
-	for _, a := range []Allocator{&Pool{}, &StreamMemory{}, &PageLockedMemory{}} {
+	for _, a := range []Allocator{&Limit{}, &Track{}, &Log{}, &Log{log: slog.New(slog.DiscardHandler)}, &Zero{}, &Pool{}, &StreamMemory{}, &PageLockedMemory{}} {
 		_, err := a.Alloc(1, 0)
 		require.ErrorIs(t, err, vram.ErrNotOpen, "%T", a)
 	}
 	block, err := NewAligned().Alloc(64, 0)
 	require.NoError(t, err)
 	for _, a := range []Allocator{
-		(*Pool)(nil), (*StreamMemory)(nil), (*PageLockedMemory)(nil), (*Aligned)(nil),
+		(*Limit)(nil), (*Track)(nil), (*Log)(nil), (*Zero)(nil), (*Pool)(nil), (*StreamMemory)(nil), (*PageLockedMemory)(nil), (*Aligned)(nil),
 	} {
 		_, err := a.Alloc(1, 0)
 		require.ErrorIs(t, err, vram.ErrNotOpen, "%T", a)
@@ -385,9 +420,10 @@ func TestZeroValuesAreNotOpen(t *testing.T) {
 		require.ErrorIs(t, err, vram.ErrNotOpen, "%T", a)
 		require.ErrorIs(t, a.Free(block), vram.ErrNotOpen, "%T", a)
 		require.ErrorIs(t, a.Close(t.Context()), vram.ErrNotOpen, "%T", a)
+		assert.Nil(t, a.Owner(), "%T", a)
 		assert.Zero(t, a.Stats(), "%T", a)
 	}
 	require.NoError(t, block.Free())
-	_, err = Trim(context.Background(), &Pool{})
+	_, err = Trim(context.Background(), &Track{})
 	require.ErrorIs(t, err, vram.ErrNotOpen)
 }

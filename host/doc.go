@@ -1,5 +1,5 @@
 // Package host allocates memory of the host and of devices through one interface. An Allocator
-// returns Blocks; a Pool adds a cache to one.
+// returns Blocks; wrappers add a cache, a limit, statistics, a log or zeroed memory to any of them.
 //
 //	a := must(host.ByName("cuda:0/pinned", host.Options{})) // a cache of page-locked memory
 //	b := must(a.Alloc(4<<20, 0))
@@ -12,12 +12,21 @@
 //
 // A block is a small value that names one allocation; copies name the same. Its kind is Pageable
 // (the Go heap), PageLocked (the driver's, which copies reach without waiting) or Device. A source
-// makes memory: Aligned, PageLockedMemory, StreamMemory. A shelf is 64 slots of one class of a Pool and
-// the word that says which of them are free. A use is work of a CUDA stream on a block, announced by
-// Block.Use.
+// makes memory: Aligned, PageLockedMemory, StreamMemory. A wrapper has another allocator inside:
+// Pool, Limit, Track, Log, Zeroed. A shelf is 64 slots of one class of a Pool and the word that
+// says which of them are free. A use is work of a CUDA stream on a block, announced by Block.Use.
 //
-// Each allocator owns the blocks that it returns, and takes back only those (ErrForeign). A failed
-// Alloc, and a failed Free, changes no books. Close of a Pool closes the allocator inside.
+// # Composition
+//
+// Each allocator owns the blocks that it returns, and takes back only those (ErrForeign). So a block
+// goes back through all wrappers that it came through, in the opposite order:
+//
+//	tracked := host.Tracked(host.Limited(cache, host.Bounds{Bytes: 1 << 30}))
+//	b, err := tracked.Alloc(n, 64) // Limit counts, then the cache serves, then Track counts
+//	err = b.Free()                 // Track, Limit, cache
+//
+// A failed Alloc, and a failed Free, changes the books of no wrapper. Close of a wrapper closes the
+// allocator inside. An allocator of another package may wrap these, too: see Block.Reown.
 //
 // # Sizes
 //
@@ -29,7 +38,8 @@
 // A Pool has blocks of fixed lengths, and asks its source for whole ones: powers of two up to 64 MiB, from a page on where the
 // memory is page-locked, and eight lengths for each doubling above. So a request of up to 64 MiB may take nearly twice its
 // bytes, one of 33 MiB has 64 MiB locked, and a larger one at most an eighth more. Block.Bytes has the requested length.
-// Stats.LiveBytes, KeptBytes and PendingBytes of a Pool, and PoolConfig.KeepBytes, count whole blocks. A program with large blocks of one size takes them from
+// Stats.LiveBytes, KeptBytes and PendingBytes of a Pool, and PoolConfig.KeepBytes, count whole blocks; a Tracked around it
+// counts requested bytes, and the difference is the cost of rounding. A program with large blocks of one size takes them from
 // a source: PageLockedSource locks the pages of a request, and no more.
 //
 // # States of a slot of a Pool
@@ -60,7 +70,8 @@
 //
 // Block.Use announces that work which the caller submits to a stream touches the block, up to Free.
 // Free then records an event on each such stream, and the block is pending until all have passed.
-// A stream must not be destroyed before Free has returned; afterwards it may.
+// A stream must not be destroyed before Free has returned; afterwards it may. FreeAll records one
+// event on each stream for all its blocks.
 //
 // An Alloc that finds no free slot looks at the pending ones, oldest first. It skips events of a stream on which an earlier
 // event has not passed, so a stream whose work never ends costs each look one query and holds up no block that others used. A
@@ -85,7 +96,7 @@
 //
 // # Errors
 //
-// ErrNegative and ErrTooLarge (*SizeError), *AlignError, ErrOutOfMemory (*MemoryError, which wraps the
+// ErrNegative and ErrTooLarge (*SizeError), *AlignError, ErrLimit (*LimitError), ErrOutOfMemory (*MemoryError, which wraps the
 // driver's error), ErrDoubleFree and ErrStale (ErrBadFree is the kind of both), ErrForeign, ErrNotLive, ErrClosed, *UseError,
 // *CaptureError, *NameError, *ConfigError, *CapabilityError, and the driver's. Close returns a *LeakError while blocks are
 // live. It leaves them valid: they can be used and freed, which returns their memory at once, and a later Close no longer
@@ -96,7 +107,7 @@
 //
 //   - Any goroutine may call anything at any time. A goroutine that is stopped inside Alloc or Free
 //     stops no other.
-//   - The bound of a Pool holds whenever no Free is running.
+//   - The bound of a Limit is never exceeded, not even for a moment. The bound of a Pool holds whenever no Free is running.
 //   - A block whose Free was refused is live, unless the refusal is ErrBadFree.
 //   - A freed block's bytes may belong to another caller at once, and page-locked memory may be unmapped: do not touch a slice
 //     of Bytes after Free.

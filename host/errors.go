@@ -20,20 +20,18 @@ var (
 	ErrStale       = vram.ErrStale
 	ErrNotLive     = vram.ErrNotLive
 	ErrNilContext  = vram.ErrNilContext
-	// ErrForeign refuses a block of another allocator.
+	// ErrForeign refuses a block of another allocator, such as a wrapper.
 	ErrForeign = vram.ErrForeign
 	// ErrClosed refuses a request of an allocator that was closed.
 	ErrClosed = vram.ErrClosed
+	// ErrLimit is the kind of every *LimitError.
+	ErrLimit = errors.New("host: the limit is reached")
 	// ErrLeak is the kind of every *LeakError.
 	ErrLeak = errors.New("host: blocks are live")
 )
 
 // closed is the error of a request after Close.
 func closed(k Kind) error { return fmt.Errorf("host: the allocator of %v memory: %w", k, ErrClosed) }
-
-func notOpen() error {
-	return fmt.Errorf("host: the allocator was not made by its function: %w", vram.ErrNotOpen)
-}
 
 // SizeError refuses a size that is negative, or too large for any allocator: it is ErrNegative or
 // ErrTooLarge.
@@ -65,6 +63,30 @@ type AlignError struct {
 func (e *AlignError) Error() string {
 	return fmt.Sprintf("host: alignment of %d bytes, want 0 or a power of two up to %s", e.Align, units.Bytes(e.Limit))
 }
+
+// LimitError refuses a request that would exceed a bound of a Limit.
+type LimitError struct {
+	RequestedBytes int64
+	LiveBytes      int64
+	LiveBlocks     int64
+	Bounds         Bounds
+}
+
+// Error names the bounds and the live blocks.
+func (e *LimitError) Error() string {
+	text := fmt.Sprintf("host: requested %s with %s of %s live, limit", units.AtLeast(e.RequestedBytes),
+		units.Bytes(e.LiveBytes), units.Count(e.LiveBlocks, "block"))
+	if e.Bounds.Bytes > 0 {
+		text += " " + units.Bytes(e.Bounds.Bytes)
+	}
+	if e.Bounds.Blocks > 0 {
+		text += " " + units.Count(e.Bounds.Blocks, "block")
+	}
+	return text
+}
+
+// Is makes errors.Is(err, ErrLimit) hold.
+func (e *LimitError) Is(target error) bool { return target == ErrLimit }
 
 // LeakError is Close's report of blocks that were not freed.
 type LeakError struct {
@@ -149,7 +171,7 @@ func (e *NameError) Error() string {
 	return fmt.Sprintf("host: allocator %q: %s, want cpu, cuda:N or cuda:N/pinned", e.Name, e.Why)
 }
 
-// ConfigError refuses the value of a field of PoolConfig or Options.
+// ConfigError refuses the value of a field of PoolConfig, Bounds or Options.
 type ConfigError struct {
 	Field string
 	Value any

@@ -26,17 +26,18 @@ func Example() {
 	weights := must(device.MemAlloc(1 << 20))
 
 	cache := must(host.NewPageLocked(device, host.PoolConfig{KeepBytes: 64 << 20}))
+	staging := must(host.Tracked(must(host.Limited(cache, host.Bounds{Bytes: 1 << 30}))))
 
 	for range 3 {
-		b := must(cache.Alloc(1<<20, 64))
+		b := must(staging.Alloc(1<<20, 64))
 		b.Bytes()[0] = 42
 		_ = b.Use(stream)
 		_ = device.(cudadrv.HostMemory).MemcpyHtoDAsync(weights, b.Bytes(), stream)
 		fmt.Println(b)
 		fmt.Println("free:", b.Free(), "again:", errors.Is(b.Free(), host.ErrDoubleFree))
 	}
-	fmt.Println("live:", cache.Stats().LiveBlocks, "kept:", cache.Stats().KeptBytes+cache.Stats().PendingBytes)
-	fmt.Println("close:", cache.Close(context.Background()), device.Close())
+	fmt.Println("live:", staging.Stats().LiveBlocks, "at most:", staging.Stats().PeakBytes)
+	fmt.Println("close:", staging.Close(context.Background()), device.Close())
 	// Output:
 	// block of 1 MiB of page-locked memory
 	// free: <nil> again: true
@@ -44,7 +45,7 @@ func Example() {
 	// free: <nil> again: true
 	// block of 1 MiB of page-locked memory
 	// free: <nil> again: true
-	// live: 0 kept: 3145728
+	// live: 0 at most: 1048576
 	// close: <nil> <nil>
 }
 

@@ -13,10 +13,11 @@ import (
 	"github.com/go-vram/vram/cudadrv/fault"
 )
 
-// model is a reference for a page-locked cache under a bound of requested bytes: lists of blocks, and when each use passes.
+// model is a reference for a page-locked cache under a limit: lists of blocks, and when each use passes.
 type model struct {
 	*rig
 	p       *Pool
+	a       *Limit
 	streams []cudadrv.Stream
 	ends    []time.Duration // of the work of each stream
 	live    []modelBlock
@@ -48,6 +49,7 @@ func TestAgainstAModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		r := newRig(t)
 		m := &model{rig: r, p: r.cache(modelKeepBytes), held: map[uint64]heldUntil{}}
+		m.a = must[*Limit](t)(Limited(m.p, Bounds{Bytes: modelLimitBytes}))
 		for range 3 {
 			m.streams = append(m.streams, r.stream())
 			m.ends = append(m.ends, 0)
@@ -62,21 +64,22 @@ func TestAgainstAModel(t *testing.T) {
 				rt.Fatal(err)
 			}
 		}
-		r.end(m.p)
+		r.end(m.a)
 	})
 }
 
 func (m *model) alloc(rt *rapid.T) {
 	length := rapid.Int64Range(1, 20_000).Draw(rt, "length")
 	align := int64(1) << rapid.IntRange(0, 14).Draw(rt, "align")
-	request, zeroed := m.p.Alloc, rapid.Bool().Draw(rt, "zeroed")
+	request, zeroed := m.a.Alloc, rapid.Bool().Draw(rt, "zeroed")
 	if zeroed {
-		request = m.p.AllocZeroed
-	}
-	if m.bytes+length > modelLimitBytes {
-		rt.Skip("enough is live")
+		request = m.a.AllocZeroed
 	}
 	b, err := request(length, align)
+	if m.bytes+length > modelLimitBytes {
+		require.ErrorIs(rt, err, ErrLimit)
+		return
+	}
 	if err != nil { // the script's
 		require.ErrorIs(rt, err, cudadrv.LaunchFailed)
 		return
@@ -183,6 +186,7 @@ func (m *model) check(rt *rapid.T) {
 	require.LessOrEqual(rt, s.KeptBytes, int64(modelKeepBytes))
 	require.EqualValues(rt, len(m.live), s.LiveBlocks)
 	require.EqualValues(rt, len(m.dead), s.Frees)
+	require.Equal(rt, m.a.bytes.Load(), m.bytes)
 	for _, b := range m.live {
 		require.True(rt, b.Live())
 		require.Equal(rt, int(b.Len()), bytes.Count(b.Bytes(), []byte{b.mark}), fmt.Sprint("block ", b.mark))

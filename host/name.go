@@ -5,7 +5,6 @@ import (
 	"errors"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
@@ -100,7 +99,7 @@ func openPinned(n Name, o Options) (Allocator, error) {
 	if err != nil {
 		return nil, errors.Join(err, device.Close())
 	}
-	return &opened{Allocator: cache, closeDevice: device.Close}, nil
+	return own(&opened{wrapper: wrap(cache), close: device.Close}), nil
 }
 
 func openDevice(n Name, o Options) (Allocator, error) {
@@ -118,25 +117,38 @@ func openDevice(n Name, o Options) (Allocator, error) {
 	if err != nil {
 		return nil, errors.Join(err, device.Close())
 	}
-	return &opened{Allocator: memory, closeDevice: device.Close}, nil
+	return own(&opened{wrapper: wrap(memory), close: device.Close}), nil
 }
 
 // opened is an allocator with the device that was opened for it.
 type opened struct {
-	Allocator
+	wrapper
 
-	closeDevice func() error
-	over        atomic.Bool
+	close func() error
+	over  closeOnce
 }
+
+// Alloc passes on.
+func (o *opened) Alloc(bytes, align int64) (Block, error) { return o.alloc(bytes, align, false) }
+
+// AllocZeroed passes on.
+func (o *opened) AllocZeroed(bytes, align int64) (Block, error) {
+	return o.alloc(bytes, align, true)
+}
+
+// Free passes on.
+func (o *opened) Free(b Block) error { return o.freeIn(b, nil) }
+
+func (o *opened) freeIn(b Block, shared *batch) error { return o.free(b, shared) }
 
 // Close closes the allocator, and then the device, unless blocks are live or the allocator could not
 // be closed: then a further Close does.
 func (o *opened) Close(ctx context.Context) error {
-	if o.over.Load() {
+	if o.over.done() {
 		return nil
 	}
-	if err := o.Allocator.Close(ctx); err != nil || o.over.Swap(true) {
+	if err := o.inner.Close(ctx); err != nil {
 		return err
 	}
-	return o.closeDevice()
+	return o.over.do(o.close)
 }

@@ -48,8 +48,7 @@ func TestAllocatorsByName(t *testing.T) {
 		b, other := alloc(t, a, 1000, 4096), alloc(t, a, 10, 0)
 		zeros, err := a.AllocZeroed(10, 0)
 		require.NoError(t, err)
-		free(t, b)
-		free(t, zeros)
+		require.NoError(t, FreeAll(b, zeros))
 		require.ErrorIs(t, a.Close(t.Context()), ErrLeak)
 		free(t, other) // the device is open still
 		require.NoError(t, a.Close(t.Context()))

@@ -15,7 +15,7 @@ const pageBytes = 4096
 // PageLockedMemory is a source of page-locked memory of a driver: each Alloc and each Free is a
 // driver call, and Free waits for the device. Programs want a Pool around it: NewPageLocked.
 type PageLockedMemory struct {
-	owner  *owner
+	owner  *Owner
 	memory cudadrv.HostMemory
 	counts counters
 	closed atomic.Bool
@@ -32,7 +32,7 @@ func PageLockedSource(d cudadrv.Device) (*PageLockedMemory, error) {
 		return nil, &CapabilityError{Device: d.Info().Name, Want: cudadrv.PinnedHost}
 	}
 	p := &PageLockedMemory{memory: memory}
-	p.owner = &owner{p}
+	p.owner = NewOwner(p)
 	return p, nil
 }
 
@@ -122,7 +122,8 @@ func (p *PageLockedMemory) Free(b Block) error {
 	if p == nil {
 		return notOpen()
 	}
-	if err := b.ownedBy(p.owner); err != nil || b.slot == nil {
+	b, err := b.reown(p.owner, p.owner)
+	if err != nil || b.slot == nil {
 		return err
 	}
 	if err := b.slot.end(b.word); err != nil {
@@ -140,6 +141,14 @@ func (p *PageLockedMemory) Free(b Block) error {
 	done = true
 	p.counts.free(b.bytes)
 	return nil
+}
+
+// Owner returns the allocator's identity.
+func (p *PageLockedMemory) Owner() *Owner {
+	if p == nil {
+		return nil
+	}
+	return p.owner
 }
 
 // Kind is PageLocked.

@@ -26,10 +26,10 @@ type PoolConfig struct {
 	Device cudadrv.Device
 }
 
-// Pool is an allocator that keeps freed blocks for requests of similar size: see the package comment.
+// Pool is a wrapper that keeps freed blocks for requests of similar size: see the package comment.
 type Pool struct {
 	inner      Allocator
-	owner      *owner
+	owner      *Owner
 	kind       Kind
 	leastBytes int64                  // of the smallest blocks
 	events     *fence.Events          // nil: no uses are kept
@@ -56,9 +56,6 @@ type Pool struct {
 	misses, refusals, releases, releaseFailures, lookFailures atomic.Uint64
 }
 
-// noInner refuses a cache of nothing.
-func noInner() error { return &ConfigError{Field: "inner", Value: nil, Want: "an allocator"} }
-
 // Pooled puts a cache before an allocator. It makes no driver call. Errors: *ConfigError for a
 // negative bound, for nil, and for page-locked memory without a device.
 func Pooled(inner Allocator, cfg PoolConfig) (*Pool, error) {
@@ -73,7 +70,7 @@ func Pooled(inner Allocator, cfg PoolConfig) (*Pool, error) {
 		cfg.KeepBytes = DefaultKeepBytes
 	}
 	p := &Pool{inner: inner, kind: inner.Kind()}
-	p.owner = &owner{p}
+	p.owner = NewOwner(p)
 	p.leastBytes = leastBytes(p.kind)
 	p.bound.keep.Store(cfg.KeepBytes)
 	p.lookAtBytes.Store(cfg.KeepBytes)
@@ -87,7 +84,7 @@ func Pooled(inner Allocator, cfg PoolConfig) (*Pool, error) {
 }
 
 // Alloc serves a request from the free blocks, from pending ones whose uses have passed, or from the
-// allocator inside. If that has no memory, all free blocks are released and it is asked
+// allocator inside. If that has no memory, or a limit, all free blocks are released and it is asked
 // once more. Errors: *SizeError, *AlignError, ErrClosed, and those inside.
 func (p *Pool) Alloc(bytes, align int64) (Block, error) {
 	if p == nil {
@@ -185,7 +182,7 @@ func (p *Pool) seek(bytes, align int64, zero bool) (Block, error) {
 	}
 	p.misses.Add(1)
 	b, err := p.fill(number, bytes, align, zero)
-	if !errors.Is(err, ErrOutOfMemory) {
+	if !errors.Is(err, ErrOutOfMemory) && !errors.Is(err, ErrLimit) {
 		return b, err
 	}
 	p.look()
@@ -248,19 +245,24 @@ func blockAlign(blockBytes int64) int64 { return min(blockBytes, pageBytes) }
 // Free keeps the block for later requests, or releases it where it would exceed the bound. It does
 // not wait, unless the allocator inside waits in Free: for page-locked memory a goroutine does that.
 // Errors: ErrDoubleFree, ErrStale, ErrForeign; with announced uses *CaptureError, and the driver's.
-func (p *Pool) Free(b Block) error {
+func (p *Pool) Free(b Block) error { return p.freeIn(b, nil) }
+
+func (p *Pool) freeIn(b Block, shared *batch) error {
 	if p == nil {
 		return notOpen()
 	}
-	if err := b.ownedBy(p.owner); err != nil || b.slot == nil {
-		return err
+	if b.slot == nil {
+		return nil
+	}
+	if b.owner != p.owner {
+		return b.foreign()
 	}
 	s := b.slot.where.(*pooled) //nolint:forcetypeassert // the pool's blocks have no other slots
 	if err := s.end(b.word); err != nil {
 		return err
 	}
 	if s.used() {
-		return p.freeUsed(s, b.word)
+		return p.freeUsed(s, b.word, shared)
 	}
 	p.makeFree(s)
 	return nil
@@ -305,6 +307,14 @@ func (p *Pool) shelves(yield func(*shelf) bool) {
 	}
 }
 
+// Owner returns the allocator's identity.
+func (p *Pool) Owner() *Owner {
+	if p == nil {
+		return nil
+	}
+	return p.owner
+}
+
 // Kind returns the kind of the wrapped allocator.
 func (p *Pool) Kind() Kind {
 	if p == nil {
@@ -313,7 +323,7 @@ func (p *Pool) Kind() Kind {
 	return p.kind
 }
 
-// Stats counts blocks by state. LiveBytes counts whole blocks. It visits every slot.
+// Stats counts blocks by state. LiveBytes counts whole blocks: Tracked counts the requested bytes. It visits every slot.
 func (p *Pool) Stats() Stats {
 	if p == nil {
 		return Stats{}

@@ -56,13 +56,15 @@ func TestFreedMemoryServesAgain(t *testing.T) {
 	r.end(p)
 }
 
-// A cache counts whole blocks.
+// The cost of rounding is the difference between the bytes of a cache and of a Track around it.
 func TestRoundingIsInTheStats(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	p := r.cache(1 << 30)
-	b := alloc(t, p, 33<<20, 0)
+	tracked := must[*Track](t)(Tracked(p))
+	b := alloc(t, tracked, 33<<20, 0)
 	assert.Len(t, b.Bytes(), 33<<20)
+	assert.EqualValues(t, 33<<20, tracked.Stats().LiveBytes)
 	assert.EqualValues(t, 64<<20, p.Stats().LiveBytes)
 	free(t, b)
 	assert.EqualValues(t, 64<<20, p.Stats().KeptBytes)
@@ -203,7 +205,7 @@ func TestTrim(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	p := r.cache(1 << 20)
-	a := &opened{Allocator: p, closeDevice: func() error { return nil }}
+	a := must[*Log](t)(Logged(must[*Zero](t)(Zeroed(p)), &lines{}))
 	s := r.stream()
 	live, kept, pending := alloc(t, a, 4096, 0), alloc(t, a, 4096, 0), alloc(t, a, 8192, 0)
 	r.busy(s, time.Second)

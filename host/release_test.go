@@ -182,29 +182,16 @@ func TestMemoryRunsOut(t *testing.T) {
 	r.end(p)
 }
 
-// bounded has so much memory.
-type bounded struct {
-	Allocator
-
-	bytes int64
-}
-
-func (b bounded) Alloc(bytes, align int64) (Block, error) {
-	if b.Stats().LiveBytes+bytes > b.bytes {
-		return Block{}, &MemoryError{RequestedBytes: bytes}
-	}
-	return b.Allocator.Alloc(bytes, align)
-}
-
 // A limit inside a pool counts the kept memory, too; a request that it refuses has that released.
 func TestALimitInsideAPool(t *testing.T) {
 	t.Parallel()
-	p := must[*Pool](t)(Pooled(bounded{NewAligned(), 10_000}, PoolConfig{}))
+	limit := must[*Limit](t)(Limited(NewAligned(), Bounds{Bytes: 10_000}))
+	p := must[*Pool](t)(Pooled(limit, PoolConfig{}))
 	free(t, alloc(t, p, 8192, 0))
 	b := alloc(t, p, 4096, 0)
 	assert.EqualValues(t, 1, p.Stats().Releases)
 	_, err := p.Alloc(8192, 0)
-	require.ErrorIs(t, err, ErrOutOfMemory)
+	require.ErrorIs(t, err, ErrLimit)
 	free(t, b)
 	require.NoError(t, p.Close(t.Context()))
 }
@@ -243,7 +230,8 @@ func TestAFreeOfTheSourceThatFails(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	source := must[*PageLockedMemory](t)(PageLockedSource(r.device))
-	b := alloc(t, source, 100, 0)
+	tracked := must[*Track](t)(Tracked(must[*Limit](t)(Limited(source, Bounds{Blocks: 1}))))
+	b := alloc(t, tracked, 100, 0)
 	r.fail("cuMemFreeHost", 1, 1, cudadrv.LaunchFailed)
 	require.ErrorIs(t, b.Free(), cudadrv.LaunchFailed)
 	assert.True(t, b.Live())
@@ -251,7 +239,9 @@ func TestAFreeOfTheSourceThatFails(t *testing.T) {
 	assert.Panics(t, func() { _ = b.Free() })
 	r.faults.SetBefore(func(string) {})
 	assert.True(t, b.Live())
-	assert.EqualValues(t, 1, source.Stats().LiveBlocks)
+	assert.EqualValues(t, 1, tracked.Stats().LiveBlocks)
+	_, err := tracked.Alloc(1, 0)
+	require.ErrorIs(t, err, ErrLimit)
 	free(t, b)
-	r.end(source)
+	r.end(tracked)
 }

@@ -12,7 +12,7 @@ import (
 // StreamMemory is a source of device memory: it presents the cache of a vram.Stream as an Allocator. Blocks are for work on
 // that stream.
 type StreamMemory struct {
-	owner  *owner
+	owner  *Owner
 	stream *vram.Stream
 	counts counters
 	closed atomic.Bool
@@ -25,7 +25,7 @@ func OfStream(s *vram.Stream) (*StreamMemory, error) {
 		return nil, fmt.Errorf("host: the stream is nil: %w", vram.ErrNotOpen)
 	}
 	m := &StreamMemory{stream: s}
-	m.owner = &owner{m}
+	m.owner = NewOwner(m)
 	return m, nil
 }
 
@@ -88,7 +88,8 @@ func (m *StreamMemory) Free(b Block) error {
 	if m == nil {
 		return notOpen()
 	}
-	if err := b.ownedBy(m.owner); err != nil || b.slot == nil {
+	b, err := b.reown(m.owner, m.owner)
+	if err != nil || b.slot == nil {
 		return err
 	}
 	if err := b.slot.end(b.word); err != nil {
@@ -97,6 +98,14 @@ func (m *StreamMemory) Free(b Block) error {
 	m.counts.free(b.bytes)
 	buffer, _ := b.Buffer()
 	return buffer.Free()
+}
+
+// Owner returns the allocator's identity.
+func (m *StreamMemory) Owner() *Owner {
+	if m == nil {
+		return nil
+	}
+	return m.owner
 }
 
 // Kind is Device.

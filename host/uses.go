@@ -14,8 +14,36 @@ type stamp struct {
 	stream cudadrv.Stream
 	number uint64 // in the order of the pool's stamps
 	mark   fence.Mark
-	shares atomic.Int64 // of a block and a wait; the last one releases the event
+	shares atomic.Int64 // of blocks, a batch, a wait; the last one releases the event
 	passed atomic.Bool
+}
+
+// batch is the stamps of one FreeAll.
+type batch struct{ stamps []batched }
+
+type batched struct {
+	pool  *Pool
+	stamp *stamp
+}
+
+// find returns the stamp of a stream, nil before it was made.
+func (b *batch) find(p *Pool, stream cudadrv.Stream) *stamp {
+	if b == nil {
+		return nil
+	}
+	for _, one := range b.stamps {
+		if one.pool == p && one.stamp.stream == stream {
+			return one.stamp
+		}
+	}
+	return nil
+}
+
+// drop gives up the batch's own shares.
+func (b *batch) drop() {
+	for _, one := range b.stamps {
+		one.pool.drop(one.stamp)
+	}
 }
 
 // usable checks a use of a pool's block: if the source needs no uses, neither does the pool, except for page-locked memory,
@@ -31,7 +59,7 @@ func (s *pooled) usable(stream cudadrv.Stream) (keep bool, err error) {
 }
 
 // freeUsed makes a slot pending whose life has ended. If the driver refuses, the block is live.
-func (p *Pool) freeUsed(s *pooled, word uint64) error {
+func (p *Pool) freeUsed(s *pooled, word uint64, shared *batch) error {
 	var stamps []*stamp
 	done := false
 	defer func() { // also after a panic of the driver
@@ -43,7 +71,7 @@ func (p *Pool) freeUsed(s *pooled, word uint64) error {
 		}
 	}()
 	for _, stream := range s.streams() {
-		one, err := p.stamp(stream)
+		one, err := p.stamp(stream, shared)
 		if err != nil {
 			return err
 		}
@@ -61,8 +89,12 @@ func (p *Pool) freeUsed(s *pooled, word uint64) error {
 	return nil
 }
 
-// stamp records an event on a stream.
-func (p *Pool) stamp(stream cudadrv.Stream) (*stamp, error) {
+// stamp records an event on a stream, or shares the batch's event.
+func (p *Pool) stamp(stream cudadrv.Stream, shared *batch) (*stamp, error) {
+	if one := shared.find(p, stream); one != nil {
+		one.shares.Add(1)
+		return one, nil
+	}
 	if err := p.uncaptured(stream); err != nil {
 		return nil, err
 	}
@@ -85,6 +117,10 @@ func (p *Pool) stamp(stream cudadrv.Stream) (*stamp, error) {
 	kept = true
 	one := &stamp{stream: stream, mark: mark, number: p.stampCount.Add(1)}
 	one.shares.Store(1)
+	if shared != nil {
+		one.shares.Store(2)
+		shared.stamps = append(shared.stamps, batched{p, one})
+	}
 	return one, nil
 }
 

@@ -113,9 +113,7 @@ func TestAllUsesHaveToPass(t *testing.T) {
 	again := alloc(t, p, 100, 0)
 	assert.Equal(t, at, address(again))
 	assert.False(t, again.slot.used(), "the uses are over with the free")
-	for _, b := range append(others, again) {
-		free(t, b)
-	}
+	require.NoError(t, FreeAll(append(others, again)...))
 	r.end(p)
 }
 
@@ -134,6 +132,39 @@ func TestAStreamMayEndAfterTheFree(t *testing.T) {
 	r.sim.Advance(time.Second)
 	assert.True(t, p.look())
 	r.end(p)
+}
+
+// A batch of frees records one event on each stream, also through wrappers, and each event goes back
+// once.
+func TestABatchOfFreesSharesEvents(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.cache(1 << 20)
+	a := must[*Limit](t)(Limited(must[*Track](t)(Tracked(p)), Bounds{Blocks: 10}))
+	s, other := r.stream(), r.stream()
+	r.busy(s, time.Second)
+	var all []Block
+	for i := range 10 {
+		b := alloc(t, a, 5000, 0)
+		require.NoError(t, b.Use(s))
+		if i%2 == 0 {
+			require.NoError(t, b.Use(other))
+		}
+		all = append(all, b)
+	}
+	unused := alloc(t, NewAligned(), 10, 0)
+	require.NoError(t, FreeAll(append(all, unused, Block{})...))
+	assert.EqualValues(t, 2, r.sim.Counts()["cuEventRecord"])
+	assert.False(t, unused.Live())
+	assert.False(t, p.look())
+	assert.Zero(t, a.Stats().LiveBlocks)
+	err := FreeAll(all...)
+	require.ErrorIs(t, err, ErrDoubleFree)
+	require.ErrorContains(t, err, "block 0 of 10")
+	r.sim.Advance(time.Second)
+	assert.True(t, p.look())
+	assert.EqualValues(t, 10*8192, p.Stats().KeptBytes)
+	r.end(a)
 }
 
 // A block that a captured stream uses is not freed: the event would be part of the graph.
@@ -296,8 +327,7 @@ func TestUsesOfOtherMemory(t *testing.T) {
 		var refused *UseError
 		require.ErrorAs(t, b.Use(own.Handle()+1), &refused)
 		buffer, ok := b.Buffer()
-		_, source := a.(*StreamMemory)
-		assert.Equal(t, source, ok)
+		assert.Equal(t, ok, a.Owner() == b.owner && insideOf(a) == nil)
 		if ok {
 			assert.Equal(t, b.Ptr(), buffer.Ptr())
 			require.NoError(t, buffer.RecordStream(own))
