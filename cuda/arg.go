@@ -2,16 +2,10 @@ package cuda
 
 import (
 	"encoding/binary"
+	"reflect"
 	"sync"
-
-	"github.com/go-vram/vram/cudadrv"
+	"unsafe"
 )
-
-// Geometry is the shape of a launch: grid, block and dynamic shared memory.
-type Geometry = cudadrv.Geometry
-
-// Dim3 is a size in three directions.
-type Dim3 = cudadrv.Dim3
 
 // Cover returns the geometry of a kernel with a thread for each of n elements, in blocks of blockThreads threads: at least one
 // block.
@@ -115,52 +109,33 @@ func (p *params) put(at int, a *Arg, value uint64) {
 	}
 }
 
-// place writes the arguments where the kernel has its parameters. plain says that no buffer needs more than its name: see
-// streams.Submitter.Check.
-func (c *submission) place(f *Function, p *params, args []Arg) (plain bool, err error) {
-	if f.known && len(args) != len(f.params) {
-		return false, &ArgumentError{Kernel: f.name, Err: ErrArgumentCount, Bytes: int64(len(args)), Want: int64(len(f.params))}
-	}
-	at := 0
-	plain = true
-	for i := range args {
-		a := &args[i]
-		size := int(a.size)
-		switch {
-		case a.long != nil && a.long.refused != nil:
-			return false, &ArgumentError{Kernel: f.name, Index: i, Err: a.long.refused, Bytes: int64(size), Want: f.sizeOf(i)}
-		case size == 0:
-			return false, &ArgumentError{Kernel: f.name, Index: i, Err: ErrArgumentSize, Want: f.sizeOf(i)}
-		case !f.known:
-			at = (at + int(a.align) - 1) &^ (int(a.align) - 1)
-		case f.params[i].bytes != size:
-			return false, &ArgumentError{Kernel: f.name, Index: i, Err: ErrArgumentSize, Bytes: int64(size), Want: int64(f.params[i].bytes)}
-		default:
-			at = f.params[i].offset
+// Value returns an argument by value: a bool, a number of a fixed size, or a struct or array of such, of up to 4 KiB. Its size
+// must be that of the kernel's parameter: Value(uint32(n)), not Value(n). A struct has the layout of a C struct with the same
+// fields. Values of up to 8 bytes are not allocated; larger ones are copied to the heap. A launch refuses values of other
+// types, such as types with pointers, with a *ValueError, and values of another size than the parameter with ErrArgumentSize.
+func Value[T any](v T) Arg {
+	size := unsafe.Sizeof(v)
+	a := Arg{size: int32(min(size, maxParamBytes+1)), align: uint8(unsafe.Alignof(v))} //nolint:gosec // both are small
+	kind := reflect.TypeFor[T]().Kind()
+	if kind < reflect.Bool || kind > reflect.Float64 || kind == reflect.Int || kind == reflect.Uint || kind == reflect.Uintptr {
+		if refused := refusedValue(reflect.TypeFor[T]()); refused != nil {
+			a.long = &longValue{refused: refused}
+			return a
 		}
-		if at+size > maxParamBytes {
-			return false, &ArgumentError{Kernel: f.name, Index: i, Err: ErrArgumentSize, Bytes: int64(at + size), Want: maxParamBytes}
-		}
-		value := a.bits
-		if a.mode != byValue {
-			own, err := c.work.Check(a.buffer)
-			if err == nil && (a.offset != 0 || a.bytes != a.buffer.Bytes()) {
-				err = within(a.buffer, a.offset, a.bytes)
-			}
-			if err != nil {
-				if err = c.reachable(a, err); err != nil {
-					return false, &ArgumentError{Kernel: f.name, Index: i, Err: err}
-				}
-			}
-			plain = plain && own
-			value = uint64(a.buffer.Ptr()) + uint64(a.offset) //nolint:gosec // within the buffer
-		}
-		p.put(at, a, value)
-		at += size
 	}
-	p.size = at
-	if f.known {
-		p.size = f.paramBytes
+	switch at := unsafe.Pointer(&v); size {
+	case 1:
+		a.bits = uint64(*(*byte)(at))
+	case 2:
+		a.bits = uint64(binary.LittleEndian.Uint16((*[2]byte)(at)[:]))
+	case 4:
+		a.bits = uint64(binary.LittleEndian.Uint32((*[4]byte)(at)[:]))
+	case 8:
+		a.bits = binary.LittleEndian.Uint64((*[8]byte)(at)[:])
+	default:
+		if size <= maxParamBytes { // else the launch is refused for the size
+			a.long = &longValue{bytes: append([]byte(nil), unsafe.Slice((*byte)(at), size)...)}
+		}
 	}
-	return plain, nil
+	return a
 }

@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"context"
 	"errors"
 	"io"
 	"sync"
@@ -9,14 +8,6 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/streams"
-)
-
-// Stream and Buffer are types of package vram.
-type (
-	// Stream is vram.Stream.
-	Stream = streams.Stream
-	// Buffer is vram.Buffer.
-	Buffer = streams.Buffer
 )
 
 // Context submits work to a stream. Make one with NewContext. Its methods are safe for concurrent use. It has a method for each
@@ -85,24 +76,6 @@ func (c *Context) Alloc(bytes int64) (Buffer, error) {
 		return p.alloc(c.submission, bytes)
 	}
 	return c.Stream().Alloc(bytes)
-}
-
-// AllocZeroed allocates a buffer and submits a fill that sets it to zero: in a capture, at each launch of the graph.
-func (c *Context) AllocZeroed(bytes int64) (b Buffer, err error) {
-	b, err = c.Alloc(bytes)
-	if err != nil {
-		return Buffer{}, err
-	}
-	filled := false
-	defer func() {
-		if !filled { // also after a panic of the driver
-			err = errors.Join(err, b.Free())
-			b = Buffer{}
-		}
-	}()
-	err = c.Fill8(Whole(b), 0)
-	filled = err == nil
-	return b, err
 }
 
 // Workspace returns a buffer of at least that size for one piece of work at a time, as libraries require. It belongs to the
@@ -204,29 +177,5 @@ func (c *Context) Wait(other *Context) error {
 	return c.Stream().WaitStream(other.Stream())
 }
 
-// Synchronize waits until the device has finished the work submitted so far, or ctx ends, which does not stop the work. Errors:
-// ErrNotOpen, ErrNilContext, a *vram.CaptureError, ctx's, vram.ErrClosed, a *vram.StrandedError where the work waits for
-// another process that died, and the driver's, which may come from the work.
-func (c *Context) Synchronize(ctx context.Context) error {
-	if !c.opened() {
-		return ErrNotOpen
-	}
-	if ctx == nil {
-		return ErrNilContext
-	}
-	if c.capture.Load() != nil {
-		return c.work.Forbidden("cuStreamSynchronize")
-	}
-	if ctx.Done() == nil {
-		return c.work.Synchronize()
-	}
-	e, err := c.Record()
-	if err != nil {
-		return err
-	}
-	err = e.Synchronize(ctx)
-	if closed := e.Close(); err == nil { // on a timeout the wait continues and destroys the event
-		err = closed
-	}
-	return err
-}
+// Capturing reports whether a context's stream is being captured.
+func Capturing(c *Context) bool { return c.made() && c.capture.Load() != nil }

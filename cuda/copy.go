@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"errors"
 	"unsafe"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -219,4 +220,31 @@ func (c *Context) fill(function string, r Range, size int64, submit func(count i
 		return &RangeError{r.Offset, r.Bytes, r.Buffer.Bytes()}
 	}
 	return named([...]string{2: "Context.Fill16", 4: "Context.Fill32"}[size], c.on(func() error { return submit(r.Bytes / size) }, r))
+}
+
+// AllocZeroed allocates a buffer and submits a fill that sets it to zero: in a capture, at each launch of the graph.
+func (c *Context) AllocZeroed(bytes int64) (b Buffer, err error) {
+	b, err = c.Alloc(bytes)
+	if err != nil {
+		return Buffer{}, err
+	}
+	filled := false
+	defer func() {
+		if !filled { // also after a panic of the driver
+			err = errors.Join(err, b.Free())
+			b = Buffer{}
+		}
+	}()
+	err = c.Fill8(Whole(b), 0)
+	filled = err == nil
+	return b, err
+}
+
+// check returns the error of work on a range of a buffer of the context's device. own reports that the work need not wait for
+// other streams: see streams.Submitter.Check.
+func (c *Context) check(r Range) (own bool, err error) {
+	if own, err = c.work.Check(r.Buffer); err != nil {
+		return false, err
+	}
+	return own, within(r.Buffer, r.Offset, r.Bytes)
 }

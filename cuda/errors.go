@@ -117,9 +117,9 @@ func (e *LengthError) Error() string {
 
 // LaunchError is a launch that the driver refused.
 type LaunchError struct {
-	Kernel   string   `json:"kernel"`
-	Geometry Geometry `json:"geometry"`
-	Err      error    `json:"err"` // a *cudadrv.CallError
+	Kernel   string           `json:"kernel"`
+	Geometry cudadrv.Geometry `json:"geometry"`
+	Err      error            `json:"err"` // a *cudadrv.CallError
 }
 
 // Error names the kernel and its geometry.

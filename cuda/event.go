@@ -166,3 +166,30 @@ func (e *Event) Close() error {
 	}
 	return e.on.device.EventDestroy(e.handle)
 }
+
+// Synchronize waits until the device has finished the work submitted so far, or ctx ends, which does not stop the work. Errors:
+// ErrNotOpen, ErrNilContext, a *vram.CaptureError, ctx's, vram.ErrClosed, a *vram.StrandedError where the work waits for
+// another process that died, and the driver's, which may come from the work.
+func (c *Context) Synchronize(ctx context.Context) error {
+	if !c.opened() {
+		return ErrNotOpen
+	}
+	if ctx == nil {
+		return ErrNilContext
+	}
+	if c.capture.Load() != nil {
+		return c.work.Forbidden("cuStreamSynchronize")
+	}
+	if ctx.Done() == nil {
+		return c.work.Synchronize()
+	}
+	e, err := c.Record()
+	if err != nil {
+		return err
+	}
+	err = e.Synchronize(ctx)
+	if closed := e.Close(); err == nil { // on a timeout the wait continues and destroys the event
+		err = closed
+	}
+	return err
+}

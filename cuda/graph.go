@@ -148,11 +148,6 @@ func (g *Graph) launches() []*Stream {
 	return nil
 }
 
-// unfinished returns the streams of a list that have work, or may get some. It does not change the list.
-func unfinished(all []*Stream) []*Stream {
-	return slices.DeleteFunc(slices.Clone(all), streams.Finished)
-}
-
 // Upload does the part of the first launch that later ones save. It returns the errors of Launch.
 func (g *Graph) Upload(c *Context) error {
 	if err := g.enter(); err != nil {
@@ -213,4 +208,51 @@ func (g *Graph) Close() error {
 	g.pool.take(g.unused) // they end with the hold
 	destroyed := g.on.work.Guarded(func() error { return g.on.graphs.GraphExecDestroy(g.exec) })
 	return errors.Join(destroyed, g.on.destroyGraph(g.captured), g.pool.leave(g.launches()))
+}
+
+// giveUp ends the lease of arguments that no kernel has, if there is one, after the launches so far, and those that could not
+// be ended before: the driver may refuse that, and a launch's stream may be captured.
+func (g *Graph) giveUp(l *streams.Lease) {
+	if l != nil {
+		g.unused = append(g.unused, l)
+	}
+	if len(g.unused) == 0 {
+		return
+	}
+	launched, ended := g.launches(), []*streams.Lease{}
+	g.unused = slices.DeleteFunc(g.unused, func(l *streams.Lease) bool {
+		if l.End(launched...) != nil {
+			return false
+		}
+		ended = append(ended, l)
+		return true
+	})
+	g.pool.take(ended)
+}
+
+// Kernels returns the launches of kernels in the graph, in the order in which they were captured.
+func (g *Graph) Kernels() []Kernel {
+	if g == nil {
+		return nil
+	}
+	g.gate.mu.Lock()
+	defer g.gate.mu.Unlock()
+	all := make([]Kernel, len(g.kernels))
+	for i, k := range g.kernels {
+		all[i] = k.Kernel
+	}
+	return all
+}
+
+// orderBehind notes the streams whose buffers the graph touches, for launches to come.
+func (g *Graph) orderBehind() {
+	all := slices.Clone(g.outside)
+	for _, k := range g.kernels {
+		for _, home := range k.homes {
+			if !slices.Contains(all, home) {
+				all = append(all, home)
+			}
+		}
+	}
+	g.homes.Store(&all)
 }

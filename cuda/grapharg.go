@@ -2,39 +2,9 @@ package cuda
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/streams"
 )
-
-// Kernel is a launch in a graph.
-type Kernel struct {
-	Function *Function
-	Geometry Geometry
-}
-
-// node is a kernel of a graph.
-type node struct {
-	Kernel
-	name  cudadrv.GraphNode
-	homes []*Stream      // of buffers from outside that SetArgs gave it
-	lease *streams.Lease // keeps their memory; nil for no buffers
-}
-
-// Kernels returns the launches of kernels in the graph, in the order in which they were captured.
-func (g *Graph) Kernels() []Kernel {
-	if g == nil {
-		return nil
-	}
-	g.gate.mu.Lock()
-	defer g.gate.mu.Unlock()
-	all := make([]Kernel, len(g.kernels))
-	for i, k := range g.kernels {
-		all[i] = k.Kernel
-	}
-	return all
-}
 
 // ErrNoKernel says that a graph has no kernel of that index.
 var ErrNoKernel = errors.New("cuda: the graph has no such kernel")
@@ -107,19 +77,6 @@ func (g *Graph) setParams(k *node, geometry Geometry, p *params, args []Arg) err
 		return g.on.checked.KernelNodeSetParamsTouching(g.exec, k.name, k.Function.handle, geometry, p.bytes[:p.size], accessesOf(args))
 	}
 	return g.on.graphs.GraphExecKernelNodeSetParams(g.exec, k.name, k.Function.handle, geometry, p.bytes[:p.size])
-}
-
-// orderBehind notes the streams whose buffers the graph touches, for launches to come.
-func (g *Graph) orderBehind() {
-	all := slices.Clone(g.outside)
-	for _, k := range g.kernels {
-		for _, home := range k.homes {
-			if !slices.Contains(all, home) {
-				all = append(all, home)
-			}
-		}
-	}
-	g.homes.Store(&all)
 }
 
 // findNodes finds the nodes of the kernels.

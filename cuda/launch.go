@@ -185,3 +185,53 @@ func accessesOf(args []Arg) []cudadrv.Access {
 	}
 	return all
 }
+
+// place writes the arguments where the kernel has its parameters. plain says that no buffer needs more than its name: see
+// streams.Submitter.Check.
+func (c *submission) place(f *Function, p *params, args []Arg) (plain bool, err error) {
+	if f.known && len(args) != len(f.params) {
+		return false, &ArgumentError{Kernel: f.name, Err: ErrArgumentCount, Bytes: int64(len(args)), Want: int64(len(f.params))}
+	}
+	at := 0
+	plain = true
+	for i := range args {
+		a := &args[i]
+		size := int(a.size)
+		switch {
+		case a.long != nil && a.long.refused != nil:
+			return false, &ArgumentError{Kernel: f.name, Index: i, Err: a.long.refused, Bytes: int64(size), Want: f.sizeOf(i)}
+		case size == 0:
+			return false, &ArgumentError{Kernel: f.name, Index: i, Err: ErrArgumentSize, Want: f.sizeOf(i)}
+		case !f.known:
+			at = (at + int(a.align) - 1) &^ (int(a.align) - 1)
+		case f.params[i].bytes != size:
+			return false, &ArgumentError{Kernel: f.name, Index: i, Err: ErrArgumentSize, Bytes: int64(size), Want: int64(f.params[i].bytes)}
+		default:
+			at = f.params[i].offset
+		}
+		if at+size > maxParamBytes {
+			return false, &ArgumentError{Kernel: f.name, Index: i, Err: ErrArgumentSize, Bytes: int64(at + size), Want: maxParamBytes}
+		}
+		value := a.bits
+		if a.mode != byValue {
+			own, err := c.work.Check(a.buffer)
+			if err == nil && (a.offset != 0 || a.bytes != a.buffer.Bytes()) {
+				err = within(a.buffer, a.offset, a.bytes)
+			}
+			if err != nil {
+				if err = c.reachable(a, err); err != nil {
+					return false, &ArgumentError{Kernel: f.name, Index: i, Err: err}
+				}
+			}
+			plain = plain && own
+			value = uint64(a.buffer.Ptr()) + uint64(a.offset) //nolint:gosec // within the buffer
+		}
+		p.put(at, a, value)
+		at += size
+	}
+	p.size = at
+	if f.known {
+		p.size = f.paramBytes
+	}
+	return plain, nil
+}

@@ -4,15 +4,10 @@ import (
 	"errors"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/streams"
 )
 
 // ErrSameDevice refuses a copy between two devices whose contexts are of one: Context.Copy and Buffer.Transfer are for that.
 var ErrSameDevice = errors.New("cuda: both contexts are of one device")
-
-// OrderError reports that a copy between two devices was submitted, but that the source's stream could not be made to wait for
-// it.
-type OrderError = streams.OrderError
 
 // CopyPeer submits a copy from a buffer of another device, for which a context of that device stands, to one of this device. It
 // needs no access of one device to the other's memory: without it the driver copies through the host. It does not wait.
@@ -111,13 +106,4 @@ func (c *Context) copyable(from *Context) error {
 // reaches reports whether the device takes part in copies between devices.
 func (c *Context) reaches() bool {
 	return c.peers != nil && c.Info().Capabilities.Has(cudadrv.PeerAccess)
-}
-
-// check returns the error of work on a range of a buffer of the context's device. own reports that the work need not wait for
-// other streams: see streams.Submitter.Check.
-func (c *Context) check(r Range) (own bool, err error) {
-	if own, err = c.work.Check(r.Buffer); err != nil {
-		return false, err
-	}
-	return own, within(r.Buffer, r.Offset, r.Bytes)
 }

@@ -43,9 +43,6 @@ func submissionOf(work streams.Submitter) *submission {
 	}).(*submission)
 }
 
-// Capturing reports whether a context's stream is being captured.
-func Capturing(c *Context) bool { return c.made() && c.capture.Load() != nil }
-
 // open makes driver calls during which the stream stays open.
 func (c *submission) open(call func() error) error {
 	if err := c.work.Begin(); err != nil {

@@ -1,43 +1,10 @@
 package cuda
 
 import (
-	"encoding/binary"
 	"fmt"
 	"reflect"
 	"sync"
-	"unsafe"
 )
-
-// Value returns an argument by value: a bool, a number of a fixed size, or a struct or array of such, of up to 4 KiB. Its size
-// must be that of the kernel's parameter: Value(uint32(n)), not Value(n). A struct has the layout of a C struct with the same
-// fields. Values of up to 8 bytes are not allocated; larger ones are copied to the heap. A launch refuses values of other
-// types, such as types with pointers, with a *ValueError, and values of another size than the parameter with ErrArgumentSize.
-func Value[T any](v T) Arg {
-	size := unsafe.Sizeof(v)
-	a := Arg{size: int32(min(size, maxParamBytes+1)), align: uint8(unsafe.Alignof(v))} //nolint:gosec // both are small
-	kind := reflect.TypeFor[T]().Kind()
-	if kind < reflect.Bool || kind > reflect.Float64 || kind == reflect.Int || kind == reflect.Uint || kind == reflect.Uintptr {
-		if refused := refusedValue(reflect.TypeFor[T]()); refused != nil {
-			a.long = &longValue{refused: refused}
-			return a
-		}
-	}
-	switch at := unsafe.Pointer(&v); size {
-	case 1:
-		a.bits = uint64(*(*byte)(at))
-	case 2:
-		a.bits = uint64(binary.LittleEndian.Uint16((*[2]byte)(at)[:]))
-	case 4:
-		a.bits = uint64(binary.LittleEndian.Uint32((*[4]byte)(at)[:]))
-	case 8:
-		a.bits = binary.LittleEndian.Uint64((*[8]byte)(at)[:])
-	default:
-		if size <= maxParamBytes { // else the launch is refused for the size
-			a.long = &longValue{bytes: append([]byte(nil), unsafe.Slice((*byte)(at), size)...)}
-		}
-	}
-	return a
-}
 
 // longValue is an argument by value of another size than a scalar's, or a refused one.
 type longValue struct {

@@ -22,8 +22,8 @@ import (
 const (
 	kindEvents       = 2
 	kindHandles      = 3
-	kindReservations = 7
-	kindMappings     = 8
+	kindReservations = 6
+	kindMappings     = 7
 	kindAll          = -1
 )
 

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
 // captures are the captures begun through the devices of a library in modes that forbid calls: a capture in global mode forbids
@@ -84,7 +85,7 @@ func (d *device) outside(by way, fn symbol, f *frame, n int) cudadrv.Result {
 
 // relaxed makes a call with the thread in relaxed mode, and gives the thread the mode back that it had.
 func (d *device) relaxed(by way, fn symbol, f *frame, n int) cudadrv.Result {
-	if d.lib.functions[cuThreadExchangeStreamCaptureMode] == 0 {
+	if d.lib.functions[call.ThreadExchangeStreamCaptureMode] == 0 {
 		return by(d, fn, f, n)
 	}
 	runtime.LockOSThread()

@@ -81,7 +81,7 @@ func (d *device) ModuleLoadData(image []byte) (cudadrv.Module, error) {
 	if c.compilation != nil {
 		f.args[2], f.args[3], f.args[4] = uintptr(len(c.options)), uintptr(unsafe.Pointer(&c.options)), uintptr(unsafe.Pointer(&c.values))
 	}
-	if r := d.outside(inContext, cuModuleLoadDataEx, f, 5); r != cudadrv.Success {
+	if r := d.outside(inContext, call.ModuleLoadData, f, 5); r != cudadrv.Success {
 		return 0, d.failed(f, call.ModuleLoadData, r, "%s", c.logText())
 	}
 	return cudadrv.Module(f.out[0]), nil
@@ -140,7 +140,7 @@ func (d *device) link(f *frame, link uintptr, c *compilation, images [][]byte) (
 		}
 	}
 	f.args = [mostArgs]uintptr{link, f.pointer(0), f.pointer(1)}
-	if r := d.outside(inContext, cuLinkComplete, f, 3); r != cudadrv.Success {
+	if r := d.outside(inContext, call.LinkComplete, f, 3); r != cudadrv.Success {
 		return nil, d.linkFailed(f, "cuLinkComplete", r, c)
 	}
 	return bytes.Clone(unsafe.Slice((*byte)(f.address()), f.out[1])), nil

@@ -9,6 +9,7 @@ import (
 	"github.com/ebitengine/purego"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
 // callCurrent makes a call with the device's context current on the calling thread, and leaves the thread with
@@ -43,6 +44,6 @@ func (d *device) callOn(s cudadrv.Stream, fn symbol, f *frame, n int) cudadrv.Re
 // exchange calls cuThreadExchangeStreamCaptureMode with the frame's mode. It does not change the arguments of the frame's call.
 func (d *device) exchange(f *frame) cudadrv.Result {
 	f.current[0] = uintptr(unsafe.Pointer(&f.mode))
-	r, _, _ := purego.SyscallN(d.lib.functions[cuThreadExchangeStreamCaptureMode], f.current[:]...)
+	r, _, _ := purego.SyscallN(d.lib.functions[call.ThreadExchangeStreamCaptureMode], f.current[:]...)
 	return cudadrv.Result(int32(r))
 }

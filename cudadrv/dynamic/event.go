@@ -29,7 +29,7 @@ func (d *device) createEvent(feature cudadrv.Capability, flags uintptr) (cudadrv
 	}
 	defer d.gate.leave(f)
 	f.args[0], f.args[1] = f.pointer(0), flags
-	if r := d.outside(inContext, cuEventCreate, f, 2); r != cudadrv.Success {
+	if r := d.outside(inContext, call.EventCreate, f, 2); r != cudadrv.Success {
 		return 0, d.failed(f, call.EventCreate, r, "")
 	}
 	return cudadrv.Event(f.out[0]), nil
@@ -43,7 +43,7 @@ func (d *device) EventDestroy(e cudadrv.Event) error {
 	}
 	defer d.gate.leave(f)
 	f.args[0] = uintptr(e)
-	return d.done(f, call.EventDestroy, d.outside(anywhere, cuEventDestroy, f, 1))
+	return d.done(f, call.EventDestroy, d.outside(anywhere, call.EventDestroy, f, 1))
 }
 
 // EventRecord calls cuEventRecord.
@@ -54,7 +54,7 @@ func (d *device) EventRecord(e cudadrv.Event, s cudadrv.Stream) error {
 	}
 	defer d.gate.leave(f)
 	f.args[0], f.args[1] = uintptr(e), uintptr(s)
-	return d.done(f, call.EventRecord, d.callOn(s, cuEventRecord, f, 2))
+	return d.done(f, call.EventRecord, d.callOn(s, call.EventRecord, f, 2))
 }
 
 // EventQuery calls cuEventQuery.
@@ -65,7 +65,7 @@ func (d *device) EventQuery(e cudadrv.Event) (bool, error) {
 	}
 	defer d.gate.leave(f)
 	f.args[0] = uintptr(e)
-	return d.passed(f, call.EventQuery, d.outside(anywhere, cuEventQuery, f, 1))
+	return d.passed(f, call.EventQuery, d.outside(anywhere, call.EventQuery, f, 1))
 }
 
 // EventSynchronize calls cuEventSynchronize. It blocks the goroutine and its thread.
@@ -76,5 +76,5 @@ func (d *device) EventSynchronize(e cudadrv.Event) error {
 	}
 	defer d.gate.leave(f)
 	f.args[0] = uintptr(e)
-	return d.done(f, call.EventSynchronize, d.outside(anywhere, cuEventSynchronize, f, 1))
+	return d.done(f, call.EventSynchronize, d.outside(anywhere, call.EventSynchronize, f, 1))
 }

@@ -11,15 +11,15 @@ import (
 
 // MemsetD16Async calls cuMemsetD16Async.
 func (d *device) MemsetD16Async(p cudadrv.Ptr, value uint16, count int64, s cudadrv.Stream) error {
-	return d.fill(call.MemsetD16Async, cuMemsetD16Async, p, uintptr(value), count, s)
+	return d.fill(call.MemsetD16Async, p, uintptr(value), count, s)
 }
 
 // MemsetD32Async calls cuMemsetD32Async.
 func (d *device) MemsetD32Async(p cudadrv.Ptr, value uint32, count int64, s cudadrv.Stream) error {
-	return d.fill(call.MemsetD32Async, cuMemsetD32Async, p, uintptr(value), count, s)
+	return d.fill(call.MemsetD32Async, p, uintptr(value), count, s)
 }
 
-func (d *device) fill(c call.Call, fn symbol, p cudadrv.Ptr, value uintptr, count int64, s cudadrv.Stream) error {
+func (d *device) fill(c call.Call, p cudadrv.Ptr, value uintptr, count int64, s cudadrv.Stream) error {
 	f, err := d.enterFeature(c, cudadrv.WideFills)
 	if err != nil {
 		return err
@@ -29,7 +29,7 @@ func (d *device) fill(c call.Call, fn symbol, p cudadrv.Ptr, value uintptr, coun
 		return d.noWork(c, count)
 	}
 	f.args = [mostArgs]uintptr{uintptr(p), value, uintptr(count), uintptr(s)}
-	if r := d.callCurrent(fn, f, 4); r != cudadrv.Success {
+	if r := d.callCurrent(c, f, 4); r != cudadrv.Success {
 		return d.failed(f, c, r, "%d values at %#x", count, uint64(p))
 	}
 	return nil
@@ -51,7 +51,7 @@ func (d *device) Memcpy2DAsync(c cudadrv.Copy2D, s cudadrv.Stream) error {
 		dstKind: deviceMemory, dst: c.Dst, dstPitch: c.DstPitch, width: c.WidthBytes, rows: c.Rows,
 	}
 	f.args[0], f.args[1] = uintptr(unsafe.Pointer(rows)), uintptr(s)
-	if r := d.callCurrent(cuMemcpy2DAsync, f, 2); r != cudadrv.Success {
+	if r := d.callCurrent(call.Memcpy2DAsync, f, 2); r != cudadrv.Success {
 		return d.copyFailed(f, r, c)
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/ebitengine/purego"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
 var _ cudadrv.ForeignCalls = (*device)(nil)
@@ -32,7 +33,7 @@ func (d *device) WithContext(f func() error) error {
 		fr.args[0] = uintptr(unsafe.Pointer(&fr.popped))
 		_ = d.lib.call(cuCtxPopCurrent, fr, 1) // fails only if the context is gone
 	}()
-	if exchange := d.lib.functions[cuThreadExchangeStreamCaptureMode]; exchange != 0 {
+	if exchange := d.lib.functions[call.ThreadExchangeStreamCaptureMode]; exchange != 0 {
 		fr.mode = uint64(cudadrv.CaptureRelaxed)
 		fr.current[0] = uintptr(unsafe.Pointer(&fr.mode))
 		if r, _, _ := purego.SyscallN(exchange, fr.current[:]...); int32(r) == 0 {

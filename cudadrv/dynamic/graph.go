@@ -21,7 +21,7 @@ func (d *device) StreamBeginCapture(s cudadrv.Stream, mode cudadrv.CaptureMode) 
 		d.lib.captures.begin(s)
 	}
 	f.args[0], f.args[1] = uintptr(s), uintptr(mode)
-	r := d.callOn(s, cuStreamBeginCapture, f, 2)
+	r := d.callOn(s, call.StreamBeginCapture, f, 2)
 	if r != cudadrv.Success && counted {
 		d.lib.captures.end(s)
 	}
@@ -36,7 +36,7 @@ func (d *device) StreamEndCapture(s cudadrv.Stream) (cudadrv.Graph, error) {
 	}
 	defer d.gate.leave(f)
 	f.args[0], f.args[1] = uintptr(s), f.pointer(0)
-	r := d.callOn(s, cuStreamEndCapture, f, 2)
+	r := d.callOn(s, call.StreamEndCapture, f, 2)
 	if !f.failing && r != cudadrv.CaptureUnmatched { // on the wrong thread it has ended, too
 		d.lib.captures.end(s)
 	}
@@ -69,7 +69,7 @@ func (d *device) StreamGetCaptureInfo(s cudadrv.Stream) (cudadrv.CaptureStatus, 
 	defer d.gate.leave(f)
 	f.out[1] = 0
 	f.args = [mostArgs]uintptr{uintptr(s), f.pointer(0), f.pointer(1)}
-	if r := d.callOn(s, cuStreamGetCaptureInfo, f, 6); r != cudadrv.Success {
+	if r := d.callOn(s, call.StreamGetCaptureInfo, f, 6); r != cudadrv.Success {
 		return 0, 0, d.failed(f, call.StreamGetCaptureInfo, r, "")
 	}
 	return cudadrv.CaptureStatus(f.int32()), f.out[1], nil
@@ -86,7 +86,7 @@ func (d *device) GraphGetNodes(g cudadrv.Graph) ([]cudadrv.GraphNode, error) {
 	for {
 		f.out[0] = uint64(len(nodes))
 		f.args = [mostArgs]uintptr{uintptr(g), f.hold(unsafe.Pointer(unsafe.SliceData(nodes))), f.pointer(0)}
-		if r := d.outside(inContext, cuGraphGetNodes, f, 3); r != cudadrv.Success {
+		if r := d.outside(inContext, call.GraphGetNodes, f, 3); r != cudadrv.Success {
 			return nil, d.failed(f, call.GraphGetNodes, r, "")
 		}
 		if nodes != nil || f.out[0] == 0 {
@@ -104,7 +104,7 @@ func (d *device) GraphNodeGetType(n cudadrv.GraphNode) (cudadrv.NodeKind, error)
 	}
 	defer d.gate.leave(f)
 	f.args[0], f.args[1] = uintptr(n), f.pointer(0)
-	if r := d.outside(inContext, cuGraphNodeGetType, f, 2); r != cudadrv.Success {
+	if r := d.outside(inContext, call.GraphNodeGetType, f, 2); r != cudadrv.Success {
 		return 0, d.failed(f, call.GraphNodeGetType, r, "")
 	}
 	return cudadrv.NodeKind(f.int32()), nil
@@ -112,23 +112,23 @@ func (d *device) GraphNodeGetType(n cudadrv.GraphNode) (cudadrv.NodeKind, error)
 
 // GraphDestroy calls cuGraphDestroy.
 func (d *device) GraphDestroy(g cudadrv.Graph) error {
-	return d.onGraph(call.GraphDestroy, cuGraphDestroy, uint64(g))
+	return d.onGraph(call.GraphDestroy, uint64(g))
 }
 
 // GraphExecDestroy calls cuGraphExecDestroy.
 func (d *device) GraphExecDestroy(x cudadrv.GraphExec) error {
-	return d.onGraph(call.GraphExecDestroy, cuGraphExecDestroy, uint64(x))
+	return d.onGraph(call.GraphExecDestroy, uint64(x))
 }
 
 // onGraph makes a call that takes a handle and nothing else.
-func (d *device) onGraph(c call.Call, fn symbol, handle uint64) error {
+func (d *device) onGraph(c call.Call, handle uint64) error {
 	f, err := d.enterHandle(c, cudadrv.GraphLaunches, handle)
 	if err != nil {
 		return err
 	}
 	defer d.gate.leave(f)
 	f.args[0] = uintptr(handle)
-	return d.done(f, c, d.outside(inContext, fn, f, 1))
+	return d.done(f, c, d.outside(inContext, c, f, 1))
 }
 
 // GraphInstantiate calls cuGraphInstantiateWithFlags without flags.
@@ -139,7 +139,7 @@ func (d *device) GraphInstantiate(g cudadrv.Graph) (cudadrv.GraphExec, error) {
 	}
 	defer d.gate.leave(f)
 	f.args[0], f.args[1], f.args[2] = f.pointer(0), uintptr(g), 0
-	if r := d.outside(inContext, cuGraphInstantiateWithFlags, f, 3); r != cudadrv.Success {
+	if r := d.outside(inContext, call.GraphInstantiate, f, 3); r != cudadrv.Success {
 		return 0, d.failed(f, call.GraphInstantiate, r, "")
 	}
 	return cudadrv.GraphExec(f.out[0]), nil
@@ -155,7 +155,7 @@ func (d *device) GraphExecUpdate(x cudadrv.GraphExec, g cudadrv.Graph) error {
 	info := (*updateInfo)(unsafe.Pointer(&f.block))
 	*info = updateInfo{}
 	f.args[0], f.args[1], f.args[2] = uintptr(x), uintptr(g), uintptr(unsafe.Pointer(info))
-	if r := d.outside(inContext, cuGraphExecUpdate, f, 3); r != cudadrv.Success {
+	if r := d.outside(inContext, call.GraphExecUpdate, f, 3); r != cudadrv.Success {
 		return d.failed(f, call.GraphExecUpdate, r, "the driver's reason %d", info.reason)
 	}
 	return nil
@@ -174,7 +174,7 @@ func (d *device) GraphExecKernelNodeSetParams(x cudadrv.GraphExec, n cudadrv.Gra
 		function: fn, grid: g.Grid, block: g.Block, sharedBytes: g.SharedBytes, extra: uint64(f.parameters(params)),
 	}
 	f.args[0], f.args[1], f.args[2] = uintptr(x), uintptr(n), uintptr(unsafe.Pointer(node))
-	if r := d.outside(inContext, cuGraphExecKernelNodeSetParams, f, 3); r != cudadrv.Success {
+	if r := d.outside(inContext, call.GraphExecKernelNodeSetParams, f, 3); r != cudadrv.Success {
 		return d.launchFailed(f, c, r, g, params)
 	}
 	return nil
@@ -188,7 +188,7 @@ func (d *device) GraphUpload(x cudadrv.GraphExec, s cudadrv.Stream) error {
 	}
 	defer d.gate.leave(f)
 	f.args[0], f.args[1] = uintptr(x), uintptr(s)
-	return d.done(f, call.GraphUpload, d.outside(on(s), cuGraphUpload, f, 2))
+	return d.done(f, call.GraphUpload, d.outside(on(s), call.GraphUpload, f, 2))
 }
 
 // GraphLaunch calls cuGraphLaunch.
@@ -199,5 +199,5 @@ func (d *device) GraphLaunch(x cudadrv.GraphExec, s cudadrv.Stream) error {
 	}
 	defer d.gate.leave(f)
 	f.args[0], f.args[1] = uintptr(x), uintptr(s)
-	return d.done(f, call.GraphLaunch, d.callOn(s, cuGraphLaunch, f, 2))
+	return d.done(f, call.GraphLaunch, d.callOn(s, call.GraphLaunch, f, 2))
 }

@@ -20,7 +20,7 @@ func (d *device) MemHostAlloc(bytes int64) ([]byte, error) {
 		return nil, refuse(call.MemHostAlloc, cudadrv.InvalidValue, "%d bytes", bytes)
 	}
 	f.args[0], f.args[1], f.args[2] = f.pointer(0), uintptr(bytes), portableHost|mappedHost
-	if r := d.outside(inContext, cuMemHostAlloc, f, 3); r != cudadrv.Success {
+	if r := d.outside(inContext, call.MemHostAlloc, f, 3); r != cudadrv.Success {
 		return nil, d.failed(f, call.MemHostAlloc, r, "%d bytes", bytes)
 	}
 	return unsafe.Slice((*byte)(f.address()), bytes), nil
@@ -28,23 +28,23 @@ func (d *device) MemHostAlloc(bytes int64) ([]byte, error) {
 
 // MemFreeHost calls cuMemFreeHost. It waits for all queued work of the device.
 func (d *device) MemFreeHost(b []byte) error {
-	return d.onHost(call.MemFreeHost, cuMemFreeHost, b)
+	return d.onHost(call.MemFreeHost, b)
 }
 
 // MemHostUnregister calls cuMemHostUnregister.
 func (d *device) MemHostUnregister(b []byte) error {
-	return d.onHost(call.MemHostUnregister, cuMemHostUnregister, b)
+	return d.onHost(call.MemHostUnregister, b)
 }
 
 // onHost makes a call that takes the start of host memory and nothing else.
-func (d *device) onHost(c call.Call, fn symbol, b []byte) error {
+func (d *device) onHost(c call.Call, b []byte) error {
 	f, err := d.enterHost(c, b)
 	if err != nil {
 		return err
 	}
 	defer d.gate.leave(f)
 	f.args[0] = f.hold(unsafe.Pointer(unsafe.SliceData(b)))
-	return d.done(f, c, d.outside(inContext, fn, f, 1))
+	return d.done(f, c, d.outside(inContext, c, f, 1))
 }
 
 // enterHost enters a call on host memory, which must not be empty.
@@ -65,7 +65,7 @@ func (d *device) MemHostRegister(b []byte) error {
 	}
 	defer d.gate.leave(f)
 	f.args[0], f.args[1], f.args[2] = f.hold(unsafe.Pointer(unsafe.SliceData(b))), uintptr(len(b)), portableHost|mappedHost
-	if r := d.outside(inContext, cuMemHostRegister, f, 3); r != cudadrv.Success {
+	if r := d.outside(inContext, call.MemHostRegister, f, 3); r != cudadrv.Success {
 		return d.failed(f, call.MemHostRegister, r, "%d bytes", len(b))
 	}
 	return nil
@@ -79,7 +79,7 @@ func (d *device) MemHostGetDevicePointer(b []byte) (cudadrv.Ptr, error) {
 	}
 	defer d.gate.leave(f)
 	f.args[0], f.args[1], f.args[2] = f.pointer(0), f.hold(unsafe.Pointer(unsafe.SliceData(b))), 0
-	if r := d.outside(inContext, cuMemHostGetDevicePointer, f, 3); r != cudadrv.Success {
+	if r := d.outside(inContext, call.MemHostGetDevicePointer, f, 3); r != cudadrv.Success {
 		return 0, d.failed(f, call.MemHostGetDevicePointer, r, "")
 	}
 	return cudadrv.Ptr(f.out[0]), nil
@@ -96,7 +96,7 @@ func (d *device) MemcpyHtoDAsync(dst cudadrv.Ptr, src []byte, s cudadrv.Stream) 
 		return nil
 	}
 	f.args = [mostArgs]uintptr{uintptr(dst), f.hold(unsafe.Pointer(unsafe.SliceData(src))), uintptr(len(src)), uintptr(s)}
-	if r := d.callCurrent(cuMemcpyHtoDAsync, f, 4); r != cudadrv.Success {
+	if r := d.callCurrent(call.MemcpyHtoDAsync, f, 4); r != cudadrv.Success {
 		return d.failed(f, call.MemcpyHtoDAsync, r, "%d bytes to %#x", len(src), uint64(dst))
 	}
 	return nil
@@ -113,7 +113,7 @@ func (d *device) MemcpyDtoHAsync(dst []byte, src cudadrv.Ptr, s cudadrv.Stream) 
 		return nil
 	}
 	f.args = [mostArgs]uintptr{f.hold(unsafe.Pointer(unsafe.SliceData(dst))), uintptr(src), uintptr(len(dst)), uintptr(s)}
-	if r := d.callCurrent(cuMemcpyDtoHAsync, f, 4); r != cudadrv.Success {
+	if r := d.callCurrent(call.MemcpyDtoHAsync, f, 4); r != cudadrv.Success {
 		return d.failed(f, call.MemcpyDtoHAsync, r, "%d bytes from %#x", len(dst), uint64(src))
 	}
 	return nil

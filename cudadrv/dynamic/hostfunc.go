@@ -98,7 +98,7 @@ func (d *device) LaunchHostFunc(s cudadrv.Stream, f func()) error {
 	back := theCallbacks()
 	c := back.first.take(f)
 	fr.args[0], fr.args[1], fr.args[2] = uintptr(s), back.function, uintptr(unsafe.Pointer(c))
-	r := d.callOn(s, cuLaunchHostFunc, fr, 3)
+	r := d.callOn(s, call.LaunchHostFunc, fr, 3)
 	if r != cudadrv.Success {
 		c.give()
 	}

@@ -22,7 +22,7 @@ func (d *device) ModuleUnload(m cudadrv.Module) error {
 	}
 	defer d.gate.leave(f)
 	f.args[0] = uintptr(m)
-	return d.done(f, call.ModuleUnload, d.outside(inContext, cuModuleUnload, f, 1))
+	return d.done(f, call.ModuleUnload, d.outside(inContext, call.ModuleUnload, f, 1))
 }
 
 // ModuleGetFunction calls cuModuleGetFunction. The driver may load the kernel's code only now.
@@ -33,7 +33,7 @@ func (d *device) ModuleGetFunction(m cudadrv.Module, name string) (cudadrv.Funct
 	}
 	defer d.gate.leave(f)
 	f.args[0], f.args[1], f.args[2] = f.pointer(0), uintptr(m), f.text(name)
-	if r := d.outside(inContext, cuModuleGetFunction, f, 3); r != cudadrv.Success {
+	if r := d.outside(inContext, call.ModuleGetFunction, f, 3); r != cudadrv.Success {
 		return 0, d.failed(f, call.ModuleGetFunction, r, "%q", name)
 	}
 	return cudadrv.Function(f.out[0]), nil
@@ -47,7 +47,7 @@ func (d *device) ModuleGetGlobal(m cudadrv.Module, name string) (cudadrv.Ptr, in
 	}
 	defer d.gate.leave(f)
 	f.args = [mostArgs]uintptr{f.pointer(0), f.pointer(1), uintptr(m), f.text(name)}
-	if r := d.outside(inContext, cuModuleGetGlobal, f, 4); r != cudadrv.Success {
+	if r := d.outside(inContext, call.ModuleGetGlobal, f, 4); r != cudadrv.Success {
 		return 0, 0, d.failed(f, call.ModuleGetGlobal, r, "%q", name)
 	}
 	return cudadrv.Ptr(f.out[0]), int64(f.out[1]), nil
@@ -61,7 +61,7 @@ func (d *device) FuncGetAttribute(fn cudadrv.Function, a cudadrv.FunctionAttribu
 	}
 	defer d.gate.leave(f)
 	f.args[0], f.args[1], f.args[2] = f.pointer(0), uintptr(a), uintptr(fn)
-	if r := d.outside(inContext, cuFuncGetAttribute, f, 3); r != cudadrv.Success {
+	if r := d.outside(inContext, call.FuncGetAttribute, f, 3); r != cudadrv.Success {
 		return 0, d.failed(f, call.FuncGetAttribute, r, "attribute %d", a)
 	}
 	return int(f.int32()), nil
@@ -75,7 +75,7 @@ func (d *device) FuncSetAttribute(fn cudadrv.Function, a cudadrv.FunctionAttribu
 	}
 	defer d.gate.leave(f)
 	f.args[0], f.args[1], f.args[2] = uintptr(fn), uintptr(a), uintptr(value)
-	if r := d.outside(inContext, cuFuncSetAttribute, f, 3); r != cudadrv.Success {
+	if r := d.outside(inContext, call.FuncSetAttribute, f, 3); r != cudadrv.Success {
 		return d.failed(f, call.FuncSetAttribute, r, "attribute %d to %d", a, value)
 	}
 	return nil
@@ -88,14 +88,14 @@ func (d *device) FuncGetParamInfo(fn cudadrv.Function, index int) (offsetBytes, 
 		return 0, 0, err
 	}
 	defer d.gate.leave(f)
-	if d.lib.functions[cuFuncGetParamInfo] == 0 {
+	if d.lib.functions[call.FuncGetParamInfo] == 0 {
 		return 0, 0, refuse(call.FuncGetParamInfo, cudadrv.NotSupported, "%s lacks it", d.lib.path)
 	}
 	if index < 0 {
 		return 0, 0, refuse(call.FuncGetParamInfo, cudadrv.InvalidValue, "parameter %d", index)
 	}
 	f.args = [mostArgs]uintptr{uintptr(fn), uintptr(index), f.pointer(0), f.pointer(1)}
-	if r := d.outside(inContext, cuFuncGetParamInfo, f, 4); r != cudadrv.Success {
+	if r := d.outside(inContext, call.FuncGetParamInfo, f, 4); r != cudadrv.Success {
 		return 0, 0, d.failed(f, call.FuncGetParamInfo, r, "parameter %d", index)
 	}
 	return int64(f.out[0]), int64(f.out[1]), nil
@@ -113,7 +113,7 @@ func (d *device) OccupancyMaxActiveBlocksPerMultiprocessor(fn cudadrv.Function, 
 		return 0, refuse(c, cudadrv.InvalidValue, "%d threads, %d bytes", blockThreads, sharedBytes)
 	}
 	f.args = [mostArgs]uintptr{f.pointer(0), uintptr(fn), uintptr(blockThreads), uintptr(sharedBytes)}
-	if r := d.outside(inContext, cuOccupancyMaxActiveBlocksPerMultiprocessor, f, 4); r != cudadrv.Success {
+	if r := d.outside(inContext, call.OccupancyMaxActiveBlocksPerMultiprocessor, f, 4); r != cudadrv.Success {
 		return 0, d.failed(f, c, r, "%d threads, %d bytes", blockThreads, sharedBytes)
 	}
 	return int(f.int32()), nil
@@ -131,7 +131,7 @@ func (d *device) OccupancyMaxPotentialBlockSize(fn cudadrv.Function, sharedBytes
 		return 0, 0, refuse(c, cudadrv.InvalidValue, "%d bytes, at most %d threads", sharedBytes, maxBlockThreads)
 	}
 	f.args = [mostArgs]uintptr{f.pointer(0), f.pointer(1), uintptr(fn), 0, uintptr(sharedBytes), uintptr(maxBlockThreads)}
-	if r := d.outside(inContext, cuOccupancyMaxPotentialBlockSize, f, 6); r != cudadrv.Success {
+	if r := d.outside(inContext, call.OccupancyMaxPotentialBlockSize, f, 6); r != cudadrv.Success {
 		return 0, 0, d.failed(f, c, r, "%d bytes, at most %d threads", sharedBytes, maxBlockThreads)
 	}
 	return int(f.int32()), int(f.second()), nil
@@ -163,7 +163,7 @@ func (d *device) LaunchKernel(fn cudadrv.Function, g cudadrv.Geometry, params []
 		uintptr(fn), uintptr(g.Grid.X), uintptr(g.Grid.Y), uintptr(g.Grid.Z),
 		uintptr(g.Block.X), uintptr(g.Block.Y), uintptr(g.Block.Z), uintptr(g.SharedBytes), uintptr(s), 0, f.parameters(params),
 	}
-	if r := d.callOn(s, cuLaunchKernel, f, 11); r != cudadrv.Success {
+	if r := d.callOn(s, call.LaunchKernel, f, 11); r != cudadrv.Success {
 		return d.launchFailed(f, call.LaunchKernel, r, g, params)
 	}
 	return nil

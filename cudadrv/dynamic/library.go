@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	loader "github.com/go-vram/vram/cudadrv/dynamic/library"
+	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
 // library is a loaded and started libcuda. Only its captures change.
@@ -66,18 +67,16 @@ func openLibrary(path string) (*loader.Library, error) {
 
 // resolve looks up every function and names those that are required and missing.
 func (l *library) resolve(opened *loader.Library) (missing []string) {
-	for i, s := range symbols {
-		address, err := opened.Function(s.name)
-		if err == nil {
-			l.functions[i] = uintptr(address)
-			continue
-		}
-		l.lacking |= s.feature
-		if s.feature == required {
-			missing = append(missing, s.name)
+	for _, f := range features {
+		for _, fn := range f.functions {
+			if address, err := opened.Function(nameOf(fn)); err == nil {
+				l.functions[fn] = uintptr(address)
+			} else {
+				l.lacking |= f.capability
+			}
 		}
 	}
-	return missing
+	return l.missing(required)
 }
 
 // checkVersion asks before cuInit: an old driver may have neither the functions nor a device.
@@ -107,7 +106,7 @@ func (l *library) call(fn symbol, f *frame, n int) cudadrv.Result {
 func (l *library) deviceCount() (int, error) {
 	f := &frame{}
 	f.args[0] = f.pointer(0)
-	if r := l.call(cuDeviceGetCount, f, 1); r != cudadrv.Success {
+	if r := l.call(call.DeviceGetCount, f, 1); r != cudadrv.Success {
 		return 0, fmt.Errorf("%w: %w", cudadrv.ErrNoDriver, l.describe(f, "cuDeviceGetCount", r, ""))
 	}
 	return int(f.int32()), nil
@@ -116,9 +115,11 @@ func (l *library) deviceCount() (int, error) {
 // missing names the functions that a feature lacks.
 func (l *library) missing(feature cudadrv.Capability) []string {
 	var names []string
-	for i, s := range symbols {
-		if s.feature == feature && l.functions[i] == 0 {
-			names = append(names, s.name)
+	for _, f := range features {
+		for _, fn := range f.functions {
+			if f.capability == feature && l.functions[fn] == 0 {
+				names = append(names, nameOf(fn))
+			}
 		}
 	}
 	return names

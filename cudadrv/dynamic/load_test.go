@@ -46,11 +46,12 @@ func libraryWith(version, initResult int, without ...string) string {
 	for _, name := range without {
 		missing[name] = true
 	}
-	for _, s := range symbols {
-		if missing[s.name] {
+	for fn := range symbolCount {
+		name := nameOf(fn)
+		if missing[name] {
 			continue
 		}
-		switch s.name {
+		switch name {
 		case "cuDriverGetVersion":
 			fmt.Fprintf(&b, "int cuDriverGetVersion(int *v) { *v = %d; return 0; }\n", version)
 		case "cuInit":
@@ -58,9 +59,9 @@ func libraryWith(version, initResult int, without ...string) string {
 		case "cuDeviceGetCount":
 			b.WriteString("int cuDeviceGetCount(int *n) { *n = 3; return 0; }\n")
 		case "cuGetErrorName", "cuGetErrorString":
-			fmt.Fprintf(&b, "int %s(int r, const char **p) { *p = r == 12345 ? \"NEWS_%s\" : 0; return r == 12345 ? 0 : 1; }\n", s.name, s.name)
+			fmt.Fprintf(&b, "int %s(int r, const char **p) { *p = r == 12345 ? \"NEWS_%s\" : 0; return r == 12345 ? 0 : 1; }\n", name, name)
 		default:
-			fmt.Fprintf(&b, "int %s(void) { return 801; }\n", s.name)
+			fmt.Fprintf(&b, "int %s(void) { return 801; }\n", name)
 		}
 	}
 	return b.String()
@@ -116,14 +117,15 @@ func TestMissingFunctionsThatAreRequired(t *testing.T) {
 
 // Each feature without one of its functions is lacking, and no other one is.
 func TestMissingFunctionsTakeTheirFeatureAway(t *testing.T) {
+	found := map[symbol]int{}
 	for _, ability := range features {
-		var names []string
-		for _, s := range symbols {
-			if s.feature == ability.capability {
-				names = append(names, s.name)
-			}
+		require.NotEmpty(t, ability.functions, ability.name)
+		for _, fn := range ability.functions {
+			found[fn]++
 		}
-		require.NotEmpty(t, names, ability.name)
+	}
+	for fn := range symbolCount {
+		assert.Equal(t, 1, found[fn], "%s is in one feature", nameOf(fn))
 	}
 	d := New(Config{Library: compile(t, libraryWith(13000, 0, "cuMemHostAlloc", "cuLaunchHostFunc", "cuMemUnmap"))})
 	count, err := d.DeviceCount()

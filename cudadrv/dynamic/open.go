@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
 // longestName is how much of a device's name is asked for; CUDA's own examples take as much.
@@ -47,7 +48,7 @@ func (l *library) open(ordinal int, adopted uintptr) (cudadrv.Device, error) {
 // retain takes the primary context. The first one of a process takes a while.
 func (d *device) retain(f *frame) error {
 	f.args[0], f.args[1] = f.pointer(0), uintptr(d.number)
-	if r := d.lib.call(cuDevicePrimaryCtxRetain, f, 2); r != cudadrv.Success {
+	if r := d.lib.call(call.PrimaryCtxRetain, f, 2); r != cudadrv.Success {
 		return d.lib.describe(f, "cuDevicePrimaryCtxRetain", r, "")
 	}
 	d.context = uintptr(f.out[0])
@@ -58,7 +59,7 @@ func (d *device) retain(f *frame) error {
 func (l *library) release(number int32) error {
 	f := &frame{}
 	f.args[0] = uintptr(number)
-	if r := l.call(cuDevicePrimaryCtxRelease, f, 1); r != cudadrv.Success {
+	if r := l.call(call.PrimaryCtxRelease, f, 1); r != cudadrv.Success {
 		return l.describe(f, "cuDevicePrimaryCtxRelease", r, "")
 	}
 	return nil
@@ -105,7 +106,7 @@ func (d *device) describe(f *frame) error {
 	d.info.Multiprocessors = d.attribute(f, multiprocessors)
 	d.info.Capabilities = cudadrv.BlockingCreation // every driver's
 	for _, ability := range features {
-		if d.lib.lacking&ability.capability == 0 && d.has(f, ability.attribute) {
+		if (d.lib.lacking|alone)&ability.capability == 0 && d.has(f, ability.attribute) {
 			d.info.Capabilities |= ability.capability
 		}
 	}

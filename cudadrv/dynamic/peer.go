@@ -25,7 +25,7 @@ func (d *device) DeviceCanAccessPeer(ordinal int) (bool, error) {
 		return false, err
 	}
 	f.args[0], f.args[1], f.args[2] = f.pointer(0), uintptr(d.number), uintptr(peer)
-	if r := d.lib.call(cuDeviceCanAccessPeer, f, 3); r != cudadrv.Success {
+	if r := d.lib.call(call.DeviceCanAccessPeer, f, 3); r != cudadrv.Success {
 		return false, d.failed(f, call.DeviceCanAccessPeer, r, "ordinal %d", ordinal)
 	}
 	return f.int32() != 0, nil
@@ -65,7 +65,7 @@ func (d *device) MemSetPeerAccess(p cudadrv.Ptr, bytes int64, ordinals ...int) e
 		access[i] = accessDesc{location: memLocation{deviceLocation, peer}, flags: readWriteAccess}
 	}
 	f.args = [mostArgs]uintptr{uintptr(p), uintptr(bytes), f.hold(unsafe.Pointer(&access[0])), uintptr(len(access))}
-	if r := d.outside(anywhere, cuMemSetAccess, f, 4); r != cudadrv.Success {
+	if r := d.outside(anywhere, call.MemSetAccess, f, 4); r != cudadrv.Success {
 		return d.failed(f, call.MemSetAccess, r, "%d bytes at %#x for ordinals %v", bytes, uint64(p), ordinals)
 	}
 	return nil
@@ -87,7 +87,7 @@ func (d *device) MemcpyPeerAsync(dst cudadrv.Ptr, dstContext cudadrv.Context, sr
 	f.args = [mostArgs]uintptr{
 		uintptr(dst), uintptr(dstContext), uintptr(src), uintptr(srcContext), uintptr(bytes), uintptr(s),
 	}
-	if r := d.callCurrent(cuMemcpyPeerAsync, f, 6); r != cudadrv.Success {
+	if r := d.callCurrent(call.MemcpyPeerAsync, f, 6); r != cudadrv.Success {
 		return d.failed(f, call.MemcpyPeerAsync, r, "%d bytes from %#x to %#x", bytes, uint64(src), uint64(dst))
 	}
 	return nil
@@ -101,7 +101,7 @@ func (d *device) IpcGetEventHandle(e cudadrv.Event) (cudadrv.EventDescriptor, er
 	}
 	defer d.gate.leave(f)
 	f.args[0], f.args[1] = uintptr(unsafe.Pointer(&f.block)), uintptr(e)
-	if r := d.outside(inContext, cuIpcGetEventHandle, f, 2); r != cudadrv.Success {
+	if r := d.outside(inContext, call.IpcGetEventHandle, f, 2); r != cudadrv.Success {
 		return cudadrv.EventDescriptor{}, d.failed(f, call.IpcGetEventHandle, r, "")
 	}
 	return *(*cudadrv.EventDescriptor)(unsafe.Pointer(&f.block)), nil
@@ -128,7 +128,7 @@ func (d *device) IpcOpenEventHandle(from cudadrv.EventDescriptor) (cudadrv.Event
 		*(*cudadrv.EventDescriptor)(unsafe.Pointer(&f.block)) = from
 		f.args[1] = uintptr(unsafe.Pointer(&f.block))
 	}
-	if r := d.outside(inContext, cuIpcOpenEventHandle, f, n); r != cudadrv.Success {
+	if r := d.outside(inContext, call.IpcOpenEventHandle, f, n); r != cudadrv.Success {
 		return 0, d.failed(f, call.IpcOpenEventHandle, r, "")
 	}
 	return cudadrv.Event(f.out[0]), nil

@@ -15,7 +15,7 @@ func (d *device) MemGetInfo() (freeBytes, totalBytes int64, err error) {
 	}
 	defer d.gate.leave(f)
 	f.args[0], f.args[1] = f.pointer(0), f.pointer(1)
-	if r := d.outside(inContext, cuMemGetInfo, f, 2); r != cudadrv.Success {
+	if r := d.outside(inContext, call.MemGetInfo, f, 2); r != cudadrv.Success {
 		return 0, 0, d.failed(f, call.MemGetInfo, r, "")
 	}
 	return int64(f.out[0]), int64(f.out[1]), nil
@@ -32,7 +32,7 @@ func (d *device) MemAlloc(bytes int64) (cudadrv.Ptr, error) {
 		return 0, refuse(call.MemAlloc, cudadrv.InvalidValue, "%d bytes", bytes)
 	}
 	f.args[0], f.args[1] = f.pointer(0), uintptr(bytes)
-	if r := d.outside(inContext, cuMemAlloc, f, 2); r != cudadrv.Success {
+	if r := d.outside(inContext, call.MemAlloc, f, 2); r != cudadrv.Success {
 		return 0, d.failed(f, call.MemAlloc, r, "%d bytes", bytes)
 	}
 	return cudadrv.Ptr(f.out[0]), nil
@@ -50,7 +50,7 @@ func (d *device) MemFree(p cudadrv.Ptr) error {
 		return nil
 	}
 	f.args[0] = uintptr(p)
-	if r := d.outside(inContext, cuMemFree, f, 1); r != cudadrv.Success {
+	if r := d.outside(inContext, call.MemFree, f, 1); r != cudadrv.Success {
 		return d.failed(f, call.MemFree, r, "address %#x", uint64(p))
 	}
 	return nil
@@ -68,7 +68,7 @@ func (d *device) MemsetD8Async(p cudadrv.Ptr, value byte, bytes int64, s cudadrv
 		return d.noWork(call.MemsetD8Async, bytes)
 	}
 	f.args = [mostArgs]uintptr{uintptr(p), uintptr(value), uintptr(bytes), uintptr(s)}
-	if r := d.callCurrent(cuMemsetD8Async, f, 4); r != cudadrv.Success {
+	if r := d.callCurrent(call.MemsetD8Async, f, 4); r != cudadrv.Success {
 		return d.failed(f, call.MemsetD8Async, r, "%d bytes at %#x", bytes, uint64(p))
 	}
 	return nil
@@ -85,7 +85,7 @@ func (d *device) MemcpyDtoDAsync(dst, src cudadrv.Ptr, bytes int64, s cudadrv.St
 		return d.noWork(call.MemcpyDtoDAsync, bytes)
 	}
 	f.args = [mostArgs]uintptr{uintptr(dst), uintptr(src), uintptr(bytes), uintptr(s)}
-	if r := d.callCurrent(cuMemcpyDtoDAsync, f, 4); r != cudadrv.Success {
+	if r := d.callCurrent(call.MemcpyDtoDAsync, f, 4); r != cudadrv.Success {
 		return d.failed(f, call.MemcpyDtoDAsync, r, "%d bytes from %#x to %#x", bytes, uint64(src), uint64(dst))
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
 // unused counts the frames of a gate that are not in use.
@@ -99,7 +100,7 @@ func TestARefusedCallGivesItsFrameBack(t *testing.T) {
 	refused(always, cudadrv.InvalidValue, cudadrv.InvalidHandle)
 	d.info.Capabilities = ^cudadrv.Capability(0)
 	refused(optional, cudadrv.InvalidValue)
-	d.lib.functions[cuFuncGetParamInfo] = 1 // never called
+	d.lib.functions[call.FuncGetParamInfo] = 1 // never called
 	refused(handles, cudadrv.InvalidValue, cudadrv.InvalidHandle, cudadrv.InvalidDevice, cudadrv.InvalidContext)
 
 	nothing := map[string]error{ // and is no mistake

@@ -23,7 +23,7 @@ func (d *device) MemExportToShareableHandle(h cudadrv.Handle) (int, error) {
 		return -1, refuse(call.MemExportToShareableHandle, cudadrv.InvalidValue, "no handle")
 	}
 	f.args = [mostArgs]uintptr{f.pointer(0), uintptr(h), uintptr(posixHandle), 0}
-	if r := d.outside(anywhere, cuMemExportToShareableHandle, f, 4); r != cudadrv.Success {
+	if r := d.outside(anywhere, call.MemExportToShareableHandle, f, 4); r != cudadrv.Success {
 		return -1, d.failed(f, call.MemExportToShareableHandle, r, "handle %#x", uint64(h))
 	}
 	return int(f.int32()), nil
@@ -40,7 +40,7 @@ func (d *device) MemImportFromShareableHandle(fd int) (cudadrv.Handle, error) {
 		return 0, refuse(call.MemImportFromShareableHandle, cudadrv.InvalidValue, "descriptor %d", fd)
 	}
 	f.args[0], f.args[1], f.args[2] = f.pointer(0), uintptr(fd), uintptr(posixHandle)
-	if r := d.outside(anywhere, cuMemImportFromShareableHandle, f, 3); r != cudadrv.Success {
+	if r := d.outside(anywhere, call.MemImportFromShareableHandle, f, 3); r != cudadrv.Success {
 		return 0, d.failed(f, call.MemImportFromShareableHandle, r, "descriptor %d", fd)
 	}
 	return cudadrv.Handle(f.out[0]), nil

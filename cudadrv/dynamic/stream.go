@@ -20,7 +20,7 @@ func (d *device) createStream(flags uintptr) (cudadrv.Stream, error) {
 	}
 	defer d.gate.leave(f)
 	f.args[0], f.args[1] = f.pointer(0), flags
-	if r := d.outside(inContext, cuStreamCreate, f, 2); r != cudadrv.Success {
+	if r := d.outside(inContext, call.StreamCreate, f, 2); r != cudadrv.Success {
 		return 0, d.failed(f, call.StreamCreate, r, "")
 	}
 	return cudadrv.Stream(f.out[0]), nil
@@ -37,7 +37,7 @@ func (d *device) StreamDestroy(s cudadrv.Stream) error {
 		return refuse(call.StreamDestroy, cudadrv.InvalidHandle, "stream %d is the context's own", uint64(s))
 	}
 	f.args[0] = uintptr(s)
-	r := d.outside(anywhere, cuStreamDestroy, f, 1)
+	r := d.outside(anywhere, call.StreamDestroy, f, 1)
 	if r == cudadrv.Success {
 		d.lib.captures.forget(s)
 	}
@@ -52,7 +52,7 @@ func (d *device) StreamQuery(s cudadrv.Stream) (bool, error) {
 	}
 	defer d.gate.leave(f)
 	f.args[0] = uintptr(s)
-	return d.passed(f, call.StreamQuery, d.outside(on(s), cuStreamQuery, f, 1))
+	return d.passed(f, call.StreamQuery, d.outside(on(s), call.StreamQuery, f, 1))
 }
 
 // StreamSynchronize calls cuStreamSynchronize. It blocks the goroutine and its thread.
@@ -63,7 +63,7 @@ func (d *device) StreamSynchronize(s cudadrv.Stream) error {
 	}
 	defer d.gate.leave(f)
 	f.args[0] = uintptr(s)
-	return d.done(f, call.StreamSynchronize, d.outside(on(s), cuStreamSynchronize, f, 1))
+	return d.done(f, call.StreamSynchronize, d.outside(on(s), call.StreamSynchronize, f, 1))
 }
 
 // StreamWaitEvent calls cuStreamWaitEvent.
@@ -74,7 +74,7 @@ func (d *device) StreamWaitEvent(s cudadrv.Stream, e cudadrv.Event) error {
 	}
 	defer d.gate.leave(f)
 	f.args[0], f.args[1], f.args[2] = uintptr(s), uintptr(e), 0
-	return d.done(f, call.StreamWaitEvent, d.callOn(s, cuStreamWaitEvent, f, 3))
+	return d.done(f, call.StreamWaitEvent, d.callOn(s, call.StreamWaitEvent, f, 3))
 }
 
 // CtxSynchronize calls cuCtxSynchronize. It blocks the goroutine and its thread.
@@ -84,7 +84,7 @@ func (d *device) CtxSynchronize() error {
 		return err
 	}
 	defer d.gate.leave(f)
-	return d.done(f, call.CtxSynchronize, d.outside(inContext, cuCtxSynchronize, f, 0))
+	return d.done(f, call.CtxSynchronize, d.outside(inContext, call.CtxSynchronize, f, 0))
 }
 
 // StreamIsCapturing calls cuStreamIsCapturing.
@@ -95,7 +95,7 @@ func (d *device) StreamIsCapturing(s cudadrv.Stream) (cudadrv.CaptureStatus, err
 	}
 	defer d.gate.leave(f)
 	f.args[0], f.args[1] = uintptr(s), f.pointer(0)
-	if r := d.callOn(s, cuStreamIsCapturing, f, 2); r != cudadrv.Success {
+	if r := d.callOn(s, call.StreamIsCapturing, f, 2); r != cudadrv.Success {
 		return 0, d.failed(f, call.StreamIsCapturing, r, "")
 	}
 	return cudadrv.CaptureStatus(f.int32()), nil

@@ -2,110 +2,81 @@
 
 package dynamic
 
-import "github.com/go-vram/vram/cudadrv"
+import (
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/internal/call"
+)
 
-// symbol numbers the functions of the library.
-type symbol int
+// symbol numbers the functions of the library: a Call that every driver makes, or one of the functions below.
+type symbol = call.Call
 
-// The functions, grouped by feature.
+// The functions that no method of cudadrv is named after.
 const (
-	cuInit symbol = iota
+	cuInit symbol = call.Count + iota
 	cuDriverGetVersion
 	cuGetErrorName
 	cuGetErrorString
-	cuDeviceGetCount
 	cuDeviceGet
 	cuDeviceGetName
 	cuDeviceTotalMem
 	cuDeviceGetUUID
 	cuDeviceGetAttribute
-	cuDevicePrimaryCtxRetain
-	cuDevicePrimaryCtxRelease
 	cuCtxPushCurrent
 	cuCtxPopCurrent
 	cuCtxGetDevice
-	cuCtxSynchronize
-	cuMemGetInfo
-	cuMemAlloc
-	cuMemFree
-	cuMemsetD8Async
-	cuMemcpyDtoDAsync
-	cuStreamCreate
-	cuStreamDestroy
-	cuStreamQuery
-	cuStreamSynchronize
-	cuStreamWaitEvent
-	cuEventCreate
-	cuEventDestroy
-	cuEventRecord
-	cuEventQuery
-	cuEventSynchronize
-
 	cuMemGetAllocationGranularity
-	cuMemAddressReserve
-	cuMemAddressFree
-	cuMemCreate
-	cuMemRelease
-	cuMemMap
-	cuMemSetAccess
-	cuMemUnmap
-
-	cuMemHostAlloc
-	cuMemFreeHost
-	cuMemHostRegister
-	cuMemHostUnregister
-	cuMemHostGetDevicePointer
-	cuMemcpyHtoDAsync
-	cuMemcpyDtoHAsync
-
-	cuLaunchHostFunc
-	cuMemExportToShareableHandle
-	cuMemImportFromShareableHandle
-	cuStreamIsCapturing
-
-	cuModuleLoadDataEx
-	cuModuleUnload
-	cuModuleGetFunction
-	cuModuleGetGlobal
 	cuLinkCreate
 	cuLinkAddData
-	cuLinkComplete
 	cuLinkDestroy
-	cuFuncGetAttribute
-	cuFuncSetAttribute
-	cuOccupancyMaxActiveBlocksPerMultiprocessor
-	cuOccupancyMaxPotentialBlockSize
-	cuLaunchKernel
-	cuFuncGetParamInfo
-
-	cuStreamBeginCapture
-	cuStreamEndCapture
-	cuThreadExchangeStreamCaptureMode
-	cuStreamGetCaptureInfo
-	cuGraphGetNodes
-	cuGraphNodeGetType
-	cuGraphDestroy
-	cuGraphInstantiateWithFlags
-	cuGraphExecUpdate
-	cuGraphExecKernelNodeSetParams
-	cuGraphUpload
-	cuGraphLaunch
-	cuGraphExecDestroy
-
-	cuEventElapsedTime
-
-	cuMemsetD16Async
-	cuMemsetD32Async
-	cuMemcpy2DAsync
-
-	cuDeviceCanAccessPeer
-	cuMemcpyPeerAsync
-
-	cuIpcGetEventHandle
-	cuIpcOpenEventHandle
-
 	symbolCount
 )
+
+// exported has the names in the library that are not those of the calls, with the version whose signature is called here.
+var exported = map[symbol]string{ //nolint:gochecknoglobals // a constant table
+	cuInit:                            "cuInit",
+	cuDriverGetVersion:                "cuDriverGetVersion",
+	cuGetErrorName:                    "cuGetErrorName",
+	cuGetErrorString:                  "cuGetErrorString",
+	cuDeviceGet:                       "cuDeviceGet",
+	cuDeviceGetName:                   "cuDeviceGetName",
+	cuDeviceTotalMem:                  "cuDeviceTotalMem_v2",
+	cuDeviceGetUUID:                   "cuDeviceGetUuid_v2",
+	cuDeviceGetAttribute:              "cuDeviceGetAttribute",
+	call.PrimaryCtxRelease:            "cuDevicePrimaryCtxRelease_v2",
+	cuCtxPushCurrent:                  "cuCtxPushCurrent_v2",
+	cuCtxPopCurrent:                   "cuCtxPopCurrent_v2",
+	cuCtxGetDevice:                    "cuCtxGetDevice",
+	call.MemGetInfo:                   "cuMemGetInfo_v2",
+	call.MemAlloc:                     "cuMemAlloc_v2",
+	call.MemFree:                      "cuMemFree_v2",
+	call.MemcpyDtoDAsync:              "cuMemcpyDtoDAsync_v2",
+	call.StreamDestroy:                "cuStreamDestroy_v2",
+	call.EventDestroy:                 "cuEventDestroy_v2",
+	cuMemGetAllocationGranularity:     "cuMemGetAllocationGranularity",
+	call.MemHostRegister:              "cuMemHostRegister_v2",
+	call.MemHostGetDevicePointer:      "cuMemHostGetDevicePointer_v2",
+	call.MemcpyHtoDAsync:              "cuMemcpyHtoDAsync_v2",
+	call.MemcpyDtoHAsync:              "cuMemcpyDtoHAsync_v2",
+	call.ModuleLoadData:               "cuModuleLoadDataEx",
+	call.ModuleGetGlobal:              "cuModuleGetGlobal_v2",
+	cuLinkCreate:                      "cuLinkCreate_v2",
+	cuLinkAddData:                     "cuLinkAddData_v2",
+	cuLinkDestroy:                     "cuLinkDestroy",
+	call.StreamBeginCapture:           "cuStreamBeginCapture_v2",
+	call.StreamGetCaptureInfo:         "cuStreamGetCaptureInfo_v2",
+	call.GraphInstantiate:             "cuGraphInstantiateWithFlags",
+	call.GraphExecUpdate:              "cuGraphExecUpdate_v2",
+	call.GraphExecKernelNodeSetParams: "cuGraphExecKernelNodeSetParams_v2",
+	call.Memcpy2DAsync:                "cuMemcpy2DAsync_v2",
+}
+
+// nameOf returns a function's name in the library.
+func nameOf(fn symbol) string {
+	if name, ok := exported[fn]; ok {
+		return name
+	}
+	return fn.String()
+}
 
 // required is the feature of functions that every device needs.
 const required cudadrv.Capability = 0
@@ -113,128 +84,65 @@ const required cudadrv.Capability = 0
 // alone is the feature of functions that their own call needs and nothing else.
 const alone cudadrv.Capability = 1 << 31
 
-// symbols are the names in the library, with the version that has the signature that is called here, and the
-// feature that each belongs to.
-var symbols = [symbolCount]struct { //nolint:gochecknoglobals // a constant table
-	name    string
-	feature cudadrv.Capability
-}{
-	cuInit:                    {"cuInit", required},
-	cuDriverGetVersion:        {"cuDriverGetVersion", required},
-	cuGetErrorName:            {"cuGetErrorName", required},
-	cuGetErrorString:          {"cuGetErrorString", required},
-	cuDeviceGetCount:          {"cuDeviceGetCount", required},
-	cuDeviceGet:               {"cuDeviceGet", required},
-	cuDeviceGetName:           {"cuDeviceGetName", required},
-	cuDeviceTotalMem:          {"cuDeviceTotalMem_v2", required},
-	cuDeviceGetUUID:           {"cuDeviceGetUuid_v2", required},
-	cuDeviceGetAttribute:      {"cuDeviceGetAttribute", required},
-	cuDevicePrimaryCtxRetain:  {"cuDevicePrimaryCtxRetain", required},
-	cuDevicePrimaryCtxRelease: {"cuDevicePrimaryCtxRelease_v2", required},
-	cuCtxPushCurrent:          {"cuCtxPushCurrent_v2", required},
-	cuCtxPopCurrent:           {"cuCtxPopCurrent_v2", required},
-	cuCtxGetDevice:            {"cuCtxGetDevice", required},
-	cuCtxSynchronize:          {"cuCtxSynchronize", required},
-	cuMemGetInfo:              {"cuMemGetInfo_v2", required},
-	cuMemAlloc:                {"cuMemAlloc_v2", required},
-	cuMemFree:                 {"cuMemFree_v2", required},
-	cuMemsetD8Async:           {"cuMemsetD8Async", required},
-	cuMemcpyDtoDAsync:         {"cuMemcpyDtoDAsync_v2", required},
-	cuStreamCreate:            {"cuStreamCreate", required},
-	cuStreamDestroy:           {"cuStreamDestroy_v2", required},
-	cuStreamQuery:             {"cuStreamQuery", required},
-	cuStreamSynchronize:       {"cuStreamSynchronize", required},
-	cuStreamWaitEvent:         {"cuStreamWaitEvent", required},
-	cuEventCreate:             {"cuEventCreate", required},
-	cuEventDestroy:            {"cuEventDestroy_v2", required},
-	cuEventRecord:             {"cuEventRecord", required},
-	cuEventQuery:              {"cuEventQuery", required},
-	cuEventSynchronize:        {"cuEventSynchronize", required},
-
-	cuMemGetAllocationGranularity: {"cuMemGetAllocationGranularity", cudadrv.VirtualMemory},
-	cuMemAddressReserve:           {"cuMemAddressReserve", cudadrv.VirtualMemory},
-	cuMemAddressFree:              {"cuMemAddressFree", cudadrv.VirtualMemory},
-	cuMemCreate:                   {"cuMemCreate", cudadrv.VirtualMemory},
-	cuMemRelease:                  {"cuMemRelease", cudadrv.VirtualMemory},
-	cuMemMap:                      {"cuMemMap", cudadrv.VirtualMemory},
-	cuMemSetAccess:                {"cuMemSetAccess", cudadrv.VirtualMemory},
-	cuMemUnmap:                    {"cuMemUnmap", cudadrv.VirtualMemory},
-
-	cuMemHostAlloc:            {"cuMemHostAlloc", cudadrv.PinnedHost},
-	cuMemFreeHost:             {"cuMemFreeHost", cudadrv.PinnedHost},
-	cuMemHostRegister:         {"cuMemHostRegister_v2", cudadrv.PinnedHost},
-	cuMemHostUnregister:       {"cuMemHostUnregister", cudadrv.PinnedHost},
-	cuMemHostGetDevicePointer: {"cuMemHostGetDevicePointer_v2", cudadrv.PinnedHost},
-	cuMemcpyHtoDAsync:         {"cuMemcpyHtoDAsync_v2", cudadrv.PinnedHost},
-	cuMemcpyDtoHAsync:         {"cuMemcpyDtoHAsync_v2", cudadrv.PinnedHost},
-
-	cuLaunchHostFunc:               {"cuLaunchHostFunc", cudadrv.HostCalls},
-	cuMemExportToShareableHandle:   {"cuMemExportToShareableHandle", cudadrv.ShareableHandles},
-	cuMemImportFromShareableHandle: {"cuMemImportFromShareableHandle", cudadrv.ShareableHandles},
-	cuStreamIsCapturing:            {"cuStreamIsCapturing", cudadrv.CaptureInformation},
-
-	cuModuleLoadDataEx:  {"cuModuleLoadDataEx", cudadrv.KernelLaunches},
-	cuModuleUnload:      {"cuModuleUnload", cudadrv.KernelLaunches},
-	cuModuleGetFunction: {"cuModuleGetFunction", cudadrv.KernelLaunches},
-	cuModuleGetGlobal:   {"cuModuleGetGlobal_v2", cudadrv.KernelLaunches},
-	cuLinkCreate:        {"cuLinkCreate_v2", cudadrv.KernelLaunches},
-	cuLinkAddData:       {"cuLinkAddData_v2", cudadrv.KernelLaunches},
-	cuLinkComplete:      {"cuLinkComplete", cudadrv.KernelLaunches},
-	cuLinkDestroy:       {"cuLinkDestroy", cudadrv.KernelLaunches},
-	cuFuncGetAttribute:  {"cuFuncGetAttribute", cudadrv.KernelLaunches},
-	cuFuncSetAttribute:  {"cuFuncSetAttribute", cudadrv.KernelLaunches},
-	cuOccupancyMaxActiveBlocksPerMultiprocessor: {"cuOccupancyMaxActiveBlocksPerMultiprocessor", cudadrv.KernelLaunches},
-	cuOccupancyMaxPotentialBlockSize:            {"cuOccupancyMaxPotentialBlockSize", cudadrv.KernelLaunches},
-	cuLaunchKernel:                              {"cuLaunchKernel", cudadrv.KernelLaunches},
-	cuFuncGetParamInfo:                          {"cuFuncGetParamInfo", alone},
-
-	cuStreamBeginCapture:              {"cuStreamBeginCapture_v2", cudadrv.GraphLaunches},
-	cuStreamEndCapture:                {"cuStreamEndCapture", cudadrv.GraphLaunches},
-	cuThreadExchangeStreamCaptureMode: {"cuThreadExchangeStreamCaptureMode", cudadrv.GraphLaunches},
-	cuStreamGetCaptureInfo:            {"cuStreamGetCaptureInfo_v2", cudadrv.GraphLaunches},
-	cuGraphGetNodes:                   {"cuGraphGetNodes", cudadrv.GraphLaunches},
-	cuGraphNodeGetType:                {"cuGraphNodeGetType", cudadrv.GraphLaunches},
-	cuGraphDestroy:                    {"cuGraphDestroy", cudadrv.GraphLaunches},
-	cuGraphInstantiateWithFlags:       {"cuGraphInstantiateWithFlags", cudadrv.GraphLaunches},
-	cuGraphExecUpdate:                 {"cuGraphExecUpdate_v2", cudadrv.GraphLaunches},
-	cuGraphExecKernelNodeSetParams:    {"cuGraphExecKernelNodeSetParams_v2", cudadrv.GraphLaunches},
-	cuGraphUpload:                     {"cuGraphUpload", cudadrv.GraphLaunches},
-	cuGraphLaunch:                     {"cuGraphLaunch", cudadrv.GraphLaunches},
-	cuGraphExecDestroy:                {"cuGraphExecDestroy", cudadrv.GraphLaunches},
-
-	cuEventElapsedTime: {"cuEventElapsedTime", cudadrv.EventTiming},
-
-	cuMemsetD16Async: {"cuMemsetD16Async", cudadrv.WideFills},
-	cuMemsetD32Async: {"cuMemsetD32Async", cudadrv.WideFills},
-	cuMemcpy2DAsync:  {"cuMemcpy2DAsync_v2", cudadrv.WideFills},
-
-	cuDeviceCanAccessPeer: {"cuDeviceCanAccessPeer", cudadrv.PeerAccess},
-	cuMemcpyPeerAsync:     {"cuMemcpyPeerAsync", cudadrv.PeerAccess},
-
-	cuIpcGetEventHandle:  {"cuIpcGetEventHandle", cudadrv.EventSharing},
-	cuIpcOpenEventHandle: {"cuIpcOpenEventHandle", cudadrv.EventSharing},
-}
-
 // feature is an ability that functions of the library and an attribute of the device make up.
 type feature struct {
 	capability cudadrv.Capability
 	name       string
 	attribute  uintptr // the CUdevice_attribute that must be set; 0: the functions suffice
+	functions  []symbol
 }
 
-// features are all of them except the required ones.
+// features are all of them, and each function is in one.
 var features = [...]feature{ //nolint:gochecknoglobals // a constant table
-	{cudadrv.VirtualMemory, "virtual memory management", 102},
-	{cudadrv.PinnedHost, "page-locked host memory", 0},
-	{cudadrv.HostCalls, "host functions", 0},
-	{cudadrv.ShareableHandles, "shareable handles", 103},
-	{cudadrv.CaptureInformation, "the capture state of streams", 0},
-	{cudadrv.KernelLaunches, "kernels", 0},
-	{cudadrv.GraphLaunches, "graphs", 0},
-	{cudadrv.EventTiming, "events with timing", 0},
-	{cudadrv.WideFills, "wide fills", 0},
-	{cudadrv.PeerAccess, "peer access", 0},
-	{cudadrv.EventSharing, "shared events", 0},
+	{required, "every device", 0, []symbol{
+		cuInit, cuDriverGetVersion, cuGetErrorName, cuGetErrorString, call.DeviceGetCount, cuDeviceGet, cuDeviceGetName, cuDeviceTotalMem,
+		cuDeviceGetUUID, cuDeviceGetAttribute, call.PrimaryCtxRetain, call.PrimaryCtxRelease, cuCtxPushCurrent, cuCtxPopCurrent, cuCtxGetDevice,
+		call.CtxSynchronize, call.MemGetInfo, call.MemAlloc, call.MemFree, call.MemsetD8Async, call.MemcpyDtoDAsync, call.StreamCreate,
+		call.StreamDestroy, call.StreamQuery, call.StreamSynchronize, call.StreamWaitEvent, call.EventCreate, call.EventDestroy,
+		call.EventRecord, call.EventQuery, call.EventSynchronize,
+	}},
+	{cudadrv.VirtualMemory, "virtual memory management", 102, []symbol{
+		cuMemGetAllocationGranularity, call.MemAddressReserve, call.MemAddressFree, call.MemCreate, call.MemRelease, call.MemMap,
+		call.MemSetAccess, call.MemUnmap,
+	}},
+	{cudadrv.PinnedHost, "page-locked host memory", 0, []symbol{
+		call.MemHostAlloc, call.MemFreeHost, call.MemHostRegister, call.MemHostUnregister, call.MemHostGetDevicePointer, call.MemcpyHtoDAsync,
+		call.MemcpyDtoHAsync,
+	}},
+	{cudadrv.HostCalls, "host functions", 0, []symbol{
+		call.LaunchHostFunc,
+	}},
+	{cudadrv.ShareableHandles, "shareable handles", 103, []symbol{
+		call.MemExportToShareableHandle, call.MemImportFromShareableHandle,
+	}},
+	{cudadrv.CaptureInformation, "the capture state of streams", 0, []symbol{
+		call.StreamIsCapturing,
+	}},
+	{cudadrv.KernelLaunches, "kernels", 0, []symbol{
+		call.ModuleLoadData, call.ModuleUnload, call.ModuleGetFunction, call.ModuleGetGlobal, cuLinkCreate, cuLinkAddData, call.LinkComplete,
+		cuLinkDestroy, call.FuncGetAttribute, call.FuncSetAttribute, call.OccupancyMaxActiveBlocksPerMultiprocessor,
+		call.OccupancyMaxPotentialBlockSize, call.LaunchKernel,
+	}},
+	{cudadrv.GraphLaunches, "graphs", 0, []symbol{
+		call.StreamBeginCapture, call.StreamEndCapture, call.ThreadExchangeStreamCaptureMode, call.StreamGetCaptureInfo, call.GraphGetNodes,
+		call.GraphNodeGetType, call.GraphDestroy, call.GraphInstantiate, call.GraphExecUpdate, call.GraphExecKernelNodeSetParams,
+		call.GraphUpload, call.GraphLaunch, call.GraphExecDestroy,
+	}},
+	{cudadrv.EventTiming, "events with timing", 0, []symbol{
+		call.EventElapsedTime,
+	}},
+	{cudadrv.WideFills, "wide fills", 0, []symbol{
+		call.MemsetD16Async, call.MemsetD32Async, call.Memcpy2DAsync,
+	}},
+	{cudadrv.PeerAccess, "peer access", 0, []symbol{
+		call.DeviceCanAccessPeer, call.MemcpyPeerAsync,
+	}},
+	{cudadrv.EventSharing, "shared events", 0, []symbol{
+		call.IpcGetEventHandle, call.IpcOpenEventHandle,
+	}},
+	{alone, "every device", 0, []symbol{
+		call.FuncGetParamInfo,
+	}},
 }
 
 // featureName returns a feature's name in errors.
@@ -244,5 +152,5 @@ func featureName(c cudadrv.Capability) string {
 			return f.name
 		}
 	}
-	return "every device"
+	return features[0].name
 }

@@ -28,7 +28,7 @@ func (d *device) EventElapsedTime(start, end cudadrv.Event) (time.Duration, erro
 	}
 	defer d.gate.leave(f)
 	f.args[0], f.args[1], f.args[2] = f.pointer(0), uintptr(start), uintptr(end)
-	if r := d.outside(inContext, cuEventElapsedTime, f, 3); r != cudadrv.Success {
+	if r := d.outside(inContext, call.EventElapsedTime, f, 3); r != cudadrv.Success {
 		return 0, d.failed(f, call.EventElapsedTime, r, "")
 	}
 	milliseconds := *(*float32)(unsafe.Pointer(&f.out[0]))

@@ -28,7 +28,7 @@ func (d *device) MemAddressReserve(bytes int64) (cudadrv.Ptr, error) {
 		return 0, err
 	}
 	f.args = [mostArgs]uintptr{f.pointer(0), uintptr(bytes), 0, 0, 0}
-	if r := d.outside(anywhere, cuMemAddressReserve, f, 5); r != cudadrv.Success {
+	if r := d.outside(anywhere, call.MemAddressReserve, f, 5); r != cudadrv.Success {
 		return 0, d.failed(f, call.MemAddressReserve, r, "%d bytes", bytes)
 	}
 	return cudadrv.Ptr(f.out[0]), nil
@@ -36,16 +36,16 @@ func (d *device) MemAddressReserve(bytes int64) (cudadrv.Ptr, error) {
 
 // MemAddressFree calls cuMemAddressFree.
 func (d *device) MemAddressFree(p cudadrv.Ptr, bytes int64) error {
-	return d.onRange(call.MemAddressFree, cuMemAddressFree, p, bytes)
+	return d.onRange(call.MemAddressFree, p, bytes)
 }
 
 // MemUnmap calls cuMemUnmap.
 func (d *device) MemUnmap(p cudadrv.Ptr, bytes int64) error {
-	return d.onRange(call.MemUnmap, cuMemUnmap, p, bytes)
+	return d.onRange(call.MemUnmap, p, bytes)
 }
 
 // onRange makes a call that takes a range of addresses and nothing else.
-func (d *device) onRange(c call.Call, fn symbol, p cudadrv.Ptr, bytes int64) error {
+func (d *device) onRange(c call.Call, p cudadrv.Ptr, bytes int64) error {
 	f, err := d.enterFeature(c, cudadrv.VirtualMemory)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (d *device) onRange(c call.Call, fn symbol, p cudadrv.Ptr, bytes int64) err
 		return refuse(c, cudadrv.InvalidValue, "%d bytes at %#x", bytes, uint64(p))
 	}
 	f.args[0], f.args[1] = uintptr(p), uintptr(bytes)
-	if r := d.outside(anywhere, fn, f, 2); r != cudadrv.Success {
+	if r := d.outside(anywhere, c, f, 2); r != cudadrv.Success {
 		return d.failed(f, c, r, "%d bytes at %#x", bytes, uint64(p))
 	}
 	return nil
@@ -76,7 +76,7 @@ func (d *device) create(feature cudadrv.Capability, prop *allocationProp, bytes 
 		return 0, err
 	}
 	f.args = [mostArgs]uintptr{f.pointer(0), uintptr(bytes), uintptr(unsafe.Pointer(prop)), 0}
-	if r := d.outside(anywhere, cuMemCreate, f, 4); r != cudadrv.Success {
+	if r := d.outside(anywhere, call.MemCreate, f, 4); r != cudadrv.Success {
 		return 0, d.failed(f, call.MemCreate, r, "%d bytes", bytes)
 	}
 	return cudadrv.Handle(f.out[0]), nil
@@ -93,7 +93,7 @@ func (d *device) MemRelease(h cudadrv.Handle) error {
 		return refuse(call.MemRelease, cudadrv.InvalidValue, "no handle")
 	}
 	f.args[0] = uintptr(h)
-	if r := d.outside(anywhere, cuMemRelease, f, 1); r != cudadrv.Success {
+	if r := d.outside(anywhere, call.MemRelease, f, 1); r != cudadrv.Success {
 		return d.failed(f, call.MemRelease, r, "handle %#x", uint64(h))
 	}
 	return nil
@@ -110,7 +110,7 @@ func (d *device) MemMap(p cudadrv.Ptr, bytes int64, h cudadrv.Handle) error {
 		return refuse(call.MemMap, cudadrv.InvalidValue, "handle %#x of %d bytes at %#x", uint64(h), bytes, uint64(p))
 	}
 	f.args = [mostArgs]uintptr{uintptr(p), uintptr(bytes), 0, uintptr(h), 0}
-	if r := d.outside(anywhere, cuMemMap, f, 5); r != cudadrv.Success {
+	if r := d.outside(anywhere, call.MemMap, f, 5); r != cudadrv.Success {
 		return d.failed(f, call.MemMap, r, "handle %#x of %d bytes at %#x", uint64(h), bytes, uint64(p))
 	}
 	return nil
@@ -127,7 +127,7 @@ func (d *device) MemSetAccess(p cudadrv.Ptr, bytes int64) error {
 		return refuse(call.MemSetAccess, cudadrv.InvalidValue, "%d bytes at %#x", bytes, uint64(p))
 	}
 	f.args = [mostArgs]uintptr{uintptr(p), uintptr(bytes), uintptr(unsafe.Pointer(&d.access)), 1}
-	if r := d.outside(anywhere, cuMemSetAccess, f, 4); r != cudadrv.Success {
+	if r := d.outside(anywhere, call.MemSetAccess, f, 4); r != cudadrv.Success {
 		return d.failed(f, call.MemSetAccess, r, "%d bytes at %#x", bytes, uint64(p))
 	}
 	return nil

@@ -114,14 +114,10 @@ func (c *capture) end() {
 // StreamIsCapturing reports whether s is captured. For the legacy default stream it fails while a blocking stream is captured.
 func (d *Device) StreamIsCapturing(s cudadrv.Stream) (cudadrv.CaptureStatus, error) {
 	const c = call.StreamIsCapturing
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterWith(c, cudadrv.CaptureInformation); err != nil {
-		return 0, err
-	}
-	status, _, err := g.captureOf(c, s)
-	return status, err
+	return value(d, c, cudadrv.CaptureInformation, func(g *gpu) (cudadrv.CaptureStatus, error) {
+		status, _, err := g.captureOf(c, s)
+		return status, err
+	})
 }
 
 // captureOf returns the status of a stream's capture, and its number.

@@ -36,26 +36,39 @@ func (d *Device) enter(c call.Call) error {
 	return nil
 }
 
+// everyDevice is needed by calls that every device has.
+const everyDevice cudadrv.Capability = 0
+
 // enterWith enters a call of an optional capability, or returns the error of a device that lacks it.
 func (d *Device) enterWith(c call.Call, needed cudadrv.Capability) error {
 	if err := d.enter(c); err != nil {
 		return err
 	}
 	if !d.gpu.info.Capabilities.Has(needed) {
-		return fail(c, cudadrv.NotSupported, "the device does not have the capability")
+		return fail(c, cudadrv.NotSupported, "the device does not have the capability: %v", needed)
 	}
 	return nil
 }
 
-// enterVirtual enters an address space or handle call.
-func (d *Device) enterVirtual(c call.Call) error {
-	if err := d.enter(c); err != nil {
+// value makes a call that needs a capability, under the mutex.
+func value[T any](d *Device, c call.Call, needed cudadrv.Capability, f func(*gpu) (T, error)) (T, error) {
+	d.gpu.mu.Lock()
+	defer d.gpu.mu.Unlock()
+	if err := d.enterWith(c, needed); err != nil {
+		var none T
+		return none, err
+	}
+	return f(d.gpu)
+}
+
+// do makes a call without a result.
+func (d *Device) do(c call.Call, needed cudadrv.Capability, f func(*gpu) error) error {
+	d.gpu.mu.Lock()
+	defer d.gpu.mu.Unlock()
+	if err := d.enterWith(c, needed); err != nil {
 		return err
 	}
-	if d.gpu.driver.config.NoVirtualMemory {
-		return fail(c, cudadrv.NotSupported, "the device has no virtual memory management")
-	}
-	return nil
+	return f(d.gpu)
 }
 
 // Info describes the simulated GPU.

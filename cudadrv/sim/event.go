@@ -41,14 +41,10 @@ func (d *Device) EventCreate() (cudadrv.Event, error) { return d.newEvent(event{
 // newEvent makes an event if the device has the needed capability.
 func (d *Device) newEvent(e event, needed cudadrv.Capability) (cudadrv.Event, error) {
 	const c = call.EventCreate
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterWith(c, needed); err != nil {
-		return 0, err
-	}
-	g.charge(c, 0)
-	return g.keep(&e), nil
+	return value(d, c, needed, func(g *gpu) (cudadrv.Event, error) {
+		g.charge(c, 0)
+		return g.keep(&e), nil
+	})
 }
 
 // keep assigns a name to an event.
@@ -61,51 +57,43 @@ func (g *gpu) keep(e *event) cudadrv.Event {
 // EventDestroy destroys e. Streams that wait for it still do.
 func (d *Device) EventDestroy(e cudadrv.Event) error {
 	const c = call.EventDestroy
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enter(c); err != nil {
-		return err
-	}
-	if _, err := g.eventNamed(c, e); err != nil {
-		return err
-	}
-	delete(g.events, e)
-	g.charge(c, 0)
-	return nil
+	return d.do(c, everyDevice, func(g *gpu) error {
+		if _, err := g.eventNamed(c, e); err != nil {
+			return err
+		}
+		delete(g.events, e)
+		g.charge(c, 0)
+		return nil
+	})
 }
 
 // EventRecord sets e to the end of the work that s has now.
 func (d *Device) EventRecord(e cudadrv.Event, s cudadrv.Stream) error {
 	const c = call.EventRecord
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enter(c); err != nil {
-		return err
-	}
-	ev, err := g.eventNamed(c, e)
-	if err != nil {
-		return err
-	}
-	st, err := g.streamNamed(c, s)
-	if err != nil {
-		return err
-	}
-	if err := g.implicit(c.String(), st); err != nil {
-		return err
-	}
-	if st.capture != nil {
-		return st.record(c, ev)
-	}
-	g.synchronise(st)
-	ev.passes = st.drained
-	ev.recorded, ev.place = true, place{}
-	if ev.timed {
-		ev.stamp = max(st.drained, g.time())
-	}
-	g.charge(c, 0)
-	return nil
+	return d.do(c, everyDevice, func(g *gpu) error {
+		ev, err := g.eventNamed(c, e)
+		if err != nil {
+			return err
+		}
+		st, err := g.streamNamed(c, s)
+		if err != nil {
+			return err
+		}
+		if err := g.implicit(c.String(), st); err != nil {
+			return err
+		}
+		if st.capture != nil {
+			return st.record(c, ev)
+		}
+		g.synchronise(st)
+		ev.passes = st.drained
+		ev.recorded, ev.place = true, place{}
+		if ev.timed {
+			ev.stamp = max(st.drained, g.time())
+		}
+		g.charge(c, 0)
+		return nil
+	})
 }
 
 // Passes returns the time of e on the device's clock: 0 if it was never recorded. It is no driver call.
@@ -122,39 +110,31 @@ func (d *Device) Passes(e cudadrv.Event) (at time.Duration, ok bool) {
 // EventQuery reports whether the work of e's last record has finished.
 func (d *Device) EventQuery(e cudadrv.Event) (bool, error) {
 	const c = call.EventQuery
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enter(c); err != nil {
-		return false, err
-	}
-	ev, err := g.eventNamed(c, e)
-	if err != nil {
-		return false, err
-	}
-	if err := ev.unasked(c); err != nil {
-		return false, err
-	}
-	g.charge(c, 0)
-	return ev.passes <= g.time(), g.failed(c)
+	return value(d, c, everyDevice, func(g *gpu) (bool, error) {
+		ev, err := g.eventNamed(c, e)
+		if err != nil {
+			return false, err
+		}
+		if err := ev.unasked(c); err != nil {
+			return false, err
+		}
+		g.charge(c, 0)
+		return ev.passes <= g.time(), g.failed(c)
+	})
 }
 
 // EventSynchronize waits for the work of e's last record.
 func (d *Device) EventSynchronize(e cudadrv.Event) error {
 	const c = call.EventSynchronize
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enter(c); err != nil {
-		return err
-	}
-	ev, err := g.eventNamed(c, e)
-	if err != nil {
-		return err
-	}
-	if err := ev.unasked(c); err != nil {
-		return err
-	}
-	g.charge(c, 0)
-	return g.wait(c, ev.passes)
+	return d.do(c, everyDevice, func(g *gpu) error {
+		ev, err := g.eventNamed(c, e)
+		if err != nil {
+			return err
+		}
+		if err := ev.unasked(c); err != nil {
+			return err
+		}
+		g.charge(c, 0)
+		return g.wait(c, ev.passes)
+	})
 }

@@ -29,59 +29,51 @@ const (
 // FuncGetAttribute returns attributes of the text, attributes that were set, and otherwise plausible constants.
 func (d *Device) FuncGetAttribute(f cudadrv.Function, a cudadrv.FunctionAttribute) (int, error) {
 	const c = call.FuncGetAttribute
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterWith(c, cudadrv.KernelLaunches); err != nil {
-		return 0, err
-	}
-	fn, err := g.functionNamed(c, f)
-	if err != nil {
-		return 0, err
-	}
-	g.charge(c, 0)
-	switch a {
-	case cudadrv.MaxThreadsPerBlock:
-		return fn.maxThreads, nil
-	case cudadrv.StaticSharedBytes, cudadrv.ConstBytes, cudadrv.LocalBytes, cudadrv.ClusterSizeMustBeSet:
-		return 0, nil
-	case cudadrv.Registers:
-		return kernelRegisters, nil
-	case cudadrv.PTXVersion:
-		return fn.module.program.version, nil
-	case cudadrv.BinaryVersion:
-		return kernelBinaryVersion, nil
-	case cudadrv.MaxDynamicSharedBytes:
-		return fn.dynamicSharedBytes, nil
-	case cudadrv.PreferredSharedCarveout:
-		return fn.carveout, nil
-	}
-	return 0, fail(c, cudadrv.InvalidValue, "attribute %d", a)
+	return value(d, c, cudadrv.KernelLaunches, func(g *gpu) (int, error) {
+		fn, err := g.functionNamed(c, f)
+		if err != nil {
+			return 0, err
+		}
+		g.charge(c, 0)
+		switch a {
+		case cudadrv.MaxThreadsPerBlock:
+			return fn.maxThreads, nil
+		case cudadrv.StaticSharedBytes, cudadrv.ConstBytes, cudadrv.LocalBytes, cudadrv.ClusterSizeMustBeSet:
+			return 0, nil
+		case cudadrv.Registers:
+			return kernelRegisters, nil
+		case cudadrv.PTXVersion:
+			return fn.module.program.version, nil
+		case cudadrv.BinaryVersion:
+			return kernelBinaryVersion, nil
+		case cudadrv.MaxDynamicSharedBytes:
+			return fn.dynamicSharedBytes, nil
+		case cudadrv.PreferredSharedCarveout:
+			return fn.carveout, nil
+		}
+		return 0, fail(c, cudadrv.InvalidValue, "attribute %d", a)
+	})
 }
 
 // FuncSetAttribute sets the two attributes that can be set.
 func (d *Device) FuncSetAttribute(f cudadrv.Function, a cudadrv.FunctionAttribute, value int) error {
 	const c = call.FuncSetAttribute
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterWith(c, cudadrv.KernelLaunches); err != nil {
-		return err
-	}
-	fn, err := g.functionNamed(c, f)
-	if err != nil {
-		return err
-	}
-	switch {
-	case a == cudadrv.MaxDynamicSharedBytes && value >= 0 && value <= maxSharedBytes:
-		fn.dynamicSharedBytes = value
-	case a == cudadrv.PreferredSharedCarveout && value >= -1 && value <= 100:
-		fn.carveout = value
-	default:
-		return fail(c, cudadrv.InvalidValue, "attribute %d, value %d", a, value)
-	}
-	g.charge(c, 0)
-	return nil
+	return d.do(c, cudadrv.KernelLaunches, func(g *gpu) error {
+		fn, err := g.functionNamed(c, f)
+		if err != nil {
+			return err
+		}
+		switch {
+		case a == cudadrv.MaxDynamicSharedBytes && value >= 0 && value <= maxSharedBytes:
+			fn.dynamicSharedBytes = value
+		case a == cudadrv.PreferredSharedCarveout && value >= -1 && value <= 100:
+			fn.carveout = value
+		default:
+			return fail(c, cudadrv.InvalidValue, "attribute %d, value %d", a, value)
+		}
+		g.charge(c, 0)
+		return nil
+	})
 }
 
 // FuncGetParamInfo returns the place of a parameter.
@@ -113,24 +105,20 @@ func activeBlocks(blockThreads int) int {
 // OccupancyMaxActiveBlocksPerMultiprocessor counts threads alone, not registers and shared memory.
 func (d *Device) OccupancyMaxActiveBlocksPerMultiprocessor(f cudadrv.Function, blockThreads int, sharedBytes int64) (int, error) {
 	const c = call.OccupancyMaxActiveBlocksPerMultiprocessor
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterWith(c, cudadrv.KernelLaunches); err != nil {
-		return 0, err
-	}
-	fn, err := g.functionNamed(c, f)
-	if err != nil {
-		return 0, err
-	}
-	if blockThreads < 1 || sharedBytes < 0 {
-		return 0, fail(c, cudadrv.InvalidValue, "blocks of %d threads, %d bytes of shared memory", blockThreads, sharedBytes)
-	}
-	g.charge(c, 0)
-	if blockThreads > fn.maxThreads {
-		return 0, nil
-	}
-	return activeBlocks(blockThreads), nil
+	return value(d, c, cudadrv.KernelLaunches, func(g *gpu) (int, error) {
+		fn, err := g.functionNamed(c, f)
+		if err != nil {
+			return 0, err
+		}
+		if blockThreads < 1 || sharedBytes < 0 {
+			return 0, fail(c, cudadrv.InvalidValue, "blocks of %d threads, %d bytes of shared memory", blockThreads, sharedBytes)
+		}
+		g.charge(c, 0)
+		if blockThreads > fn.maxThreads {
+			return 0, nil
+		}
+		return activeBlocks(blockThreads), nil
+	})
 }
 
 // OccupancyMaxPotentialBlockSize returns the largest block with which most threads run at once.

@@ -13,45 +13,37 @@ var _ cudadrv.Graphs = (*Device)(nil)
 // StreamBeginCapture makes later work of s part of a graph.
 func (d *Device) StreamBeginCapture(s cudadrv.Stream, mode cudadrv.CaptureMode) error {
 	const c = call.StreamBeginCapture
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterWith(c, cudadrv.GraphLaunches); err != nil {
-		return err
-	}
-	if mode > cudadrv.CaptureRelaxed {
-		return fail(c, cudadrv.InvalidValue, "mode %d", mode)
-	}
-	if err := g.beginCapture(s, mode); err != nil {
-		return err
-	}
-	g.charge(c, 0)
-	return nil
+	return d.do(c, cudadrv.GraphLaunches, func(g *gpu) error {
+		if mode > cudadrv.CaptureRelaxed {
+			return fail(c, cudadrv.InvalidValue, "mode %d", mode)
+		}
+		if err := g.beginCapture(s, mode); err != nil {
+			return err
+		}
+		g.charge(c, 0)
+		return nil
+	})
 }
 
 // StreamEndCapture ends the capture that began with s. It returns the errors of EndCapture. The ids of the graph and its nodes
 // are never used again.
 func (d *Device) StreamEndCapture(s cudadrv.Stream) (cudadrv.Graph, error) {
 	const c = call.StreamEndCapture
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterWith(c, cudadrv.GraphLaunches); err != nil {
-		return 0, err
-	}
-	graph, err := g.endCapture(s)
-	if err != nil {
-		return 0, err
-	}
-	for _, n := range graph.nodes {
-		name := cudadrv.GraphNode(g.driver.id(firstNode, &g.driver.nodes))
-		graph.names = append(graph.names, name)
-		g.nodes[name] = n.kind
-	}
-	id := cudadrv.Graph(g.driver.id(firstGraph, &g.driver.graphs))
-	g.graphs[id] = graph
-	g.charge(c, 0)
-	return id, nil
+	return value(d, c, cudadrv.GraphLaunches, func(g *gpu) (cudadrv.Graph, error) {
+		graph, err := g.endCapture(s)
+		if err != nil {
+			return 0, err
+		}
+		for _, n := range graph.nodes {
+			name := cudadrv.GraphNode(g.driver.id(firstNode, &g.driver.nodes))
+			graph.names = append(graph.names, name)
+			g.nodes[name] = n.kind
+		}
+		id := cudadrv.Graph(g.driver.id(firstGraph, &g.driver.graphs))
+		g.graphs[id] = graph
+		g.charge(c, 0)
+		return id, nil
+	})
 }
 
 // StreamGetCaptureInfo returns the result of StreamIsCapturing and the number of the capture, 0 for none.
@@ -95,18 +87,14 @@ func (d *Device) GraphGetNodes(graph cudadrv.Graph) ([]cudadrv.GraphNode, error)
 // GraphNodeGetType returns the kind of a node of a graph that was not destroyed.
 func (d *Device) GraphNodeGetType(n cudadrv.GraphNode) (cudadrv.NodeKind, error) {
 	const c = call.GraphNodeGetType
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterWith(c, cudadrv.GraphLaunches); err != nil {
-		return 0, err
-	}
-	kind, ok := g.nodes[n]
-	if !ok {
-		return 0, fail(c, cudadrv.InvalidHandle, "no node %#x", uint64(n))
-	}
-	g.charge(c, 0)
-	return kind, nil
+	return value(d, c, cudadrv.GraphLaunches, func(g *gpu) (cudadrv.NodeKind, error) {
+		kind, ok := g.nodes[n]
+		if !ok {
+			return 0, fail(c, cudadrv.InvalidHandle, "no node %#x", uint64(n))
+		}
+		g.charge(c, 0)
+		return kind, nil
+	})
 }
 
 // GraphDestroy ends the names of a graph and its nodes.

@@ -81,40 +81,36 @@ func (d *Device) LaunchKernel(f cudadrv.Function, geometry cudadrv.Geometry, par
 func (d *Device) LaunchKernelDeclared(f cudadrv.Function, geometry cudadrv.Geometry, params []byte, s cudadrv.Stream, accesses []cudadrv.Access) error {
 	const c = call.LaunchKernel
 	duration := d.kernelTime(f, geometry)
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterWith(c, cudadrv.KernelLaunches); err != nil {
-		return err
-	}
-	fn, err := g.functionNamed(c, f)
-	if err != nil {
-		return err
-	}
-	k := kernel{function: fn, geometry: geometry, params: params, accesses: accesses}
-	if err := k.check(c); err != nil {
-		return err
-	}
-	if err := g.executes(c, fn); err != nil {
-		return err
-	}
-	if err := g.prepare(c, &k); err != nil {
-		return err
-	}
-	st, err := g.streamNamed(c, s)
-	if err != nil {
-		return err
-	}
-	if st.capture != nil {
-		k.params = slices.Clone(params)
-		return st.add(c.String(), node{kind: cudadrv.KernelNode, kernel: k, duration: duration})
-	}
-	if err := g.implicit(c.String(), st); err != nil {
-		return err
-	}
-	g.enqueue(st, duration)
-	g.executeLater(st, &k)
-	fn.module.drained = max(fn.module.drained, st.drained)
-	g.charge(c, 0)
-	return nil
+	return d.do(c, cudadrv.KernelLaunches, func(g *gpu) error {
+		fn, err := g.functionNamed(c, f)
+		if err != nil {
+			return err
+		}
+		k := kernel{function: fn, geometry: geometry, params: params, accesses: accesses}
+		if err := k.check(c); err != nil {
+			return err
+		}
+		if err := g.executes(c, fn); err != nil {
+			return err
+		}
+		if err := g.prepare(c, &k); err != nil {
+			return err
+		}
+		st, err := g.streamNamed(c, s)
+		if err != nil {
+			return err
+		}
+		if st.capture != nil {
+			k.params = slices.Clone(params)
+			return st.add(c.String(), node{kind: cudadrv.KernelNode, kernel: k, duration: duration})
+		}
+		if err := g.implicit(c.String(), st); err != nil {
+			return err
+		}
+		g.enqueue(st, duration)
+		g.executeLater(st, &k)
+		fn.module.drained = max(fn.module.drained, st.drained)
+		g.charge(c, 0)
+		return nil
+	})
 }

@@ -85,26 +85,22 @@ func (d *Device) ModuleLoadData(image []byte) (cudadrv.Module, error) {
 // undefined.
 func (d *Device) ModuleUnload(m cudadrv.Module) error {
 	const c = call.ModuleUnload
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterWith(c, cudadrv.KernelLaunches); err != nil {
-		return err
-	}
-	mod, err := g.moduleNamed(c, m)
-	if err != nil {
-		return err
-	}
-	if mod.drained > g.time() {
-		return fail(c, cudadrv.IllegalState, "launches of the module's kernels have not finished")
-	}
-	for _, fn := range mod.functions {
-		delete(g.functions, fn.id)
-	}
-	mod.unloaded = true
-	delete(g.modules, m)
-	g.charge(c, 0)
-	return g.forgetVariables(c, mod)
+	return d.do(c, cudadrv.KernelLaunches, func(g *gpu) error {
+		mod, err := g.moduleNamed(c, m)
+		if err != nil {
+			return err
+		}
+		if mod.drained > g.time() {
+			return fail(c, cudadrv.IllegalState, "launches of the module's kernels have not finished")
+		}
+		for _, fn := range mod.functions {
+			delete(g.functions, fn.id)
+		}
+		mod.unloaded = true
+		delete(g.modules, m)
+		g.charge(c, 0)
+		return g.forgetVariables(c, mod)
+	})
 }
 
 // forgetVariables frees the memory of a module's variables.
@@ -118,29 +114,25 @@ func (g *gpu) forgetVariables(c call.Call, mod *module) (err error) {
 // ModuleGetFunction finds a kernel of the module's text.
 func (d *Device) ModuleGetFunction(m cudadrv.Module, name string) (cudadrv.Function, error) {
 	const c = call.ModuleGetFunction
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterWith(c, cudadrv.KernelLaunches); err != nil {
-		return 0, err
-	}
-	mod, err := g.moduleNamed(c, m)
-	if err != nil {
-		return 0, err
-	}
-	fn, ok := mod.functions[name]
-	if name == "" {
-		return 0, fail(c, cudadrv.InvalidValue, "no name")
-	}
-	if !ok {
-		return 0, fail(c, cudadrv.NotFound, "no kernel %q", name)
-	}
-	if fn.id == 0 {
-		fn.id = cudadrv.Function(g.driver.id(firstFunction, &g.driver.functions))
-		g.functions[fn.id] = fn
-	}
-	g.charge(c, 0)
-	return fn.id, nil
+	return value(d, c, cudadrv.KernelLaunches, func(g *gpu) (cudadrv.Function, error) {
+		mod, err := g.moduleNamed(c, m)
+		if err != nil {
+			return 0, err
+		}
+		fn, ok := mod.functions[name]
+		if name == "" {
+			return 0, fail(c, cudadrv.InvalidValue, "no name")
+		}
+		if !ok {
+			return 0, fail(c, cudadrv.NotFound, "no kernel %q", name)
+		}
+		if fn.id == 0 {
+			fn.id = cudadrv.Function(g.driver.id(firstFunction, &g.driver.functions))
+			g.functions[fn.id] = fn
+		}
+		g.charge(c, 0)
+		return fn.id, nil
+	})
 }
 
 // ModuleGetGlobal finds a variable that the module's text declares at its top and does not only announce.
@@ -174,29 +166,25 @@ const linkedMark = "/* linked */ "
 // linked images are not relocatable.
 func (d *Device) LinkImages(images ...[]byte) ([]byte, error) {
 	const c = call.LinkComplete
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterWith(c, cudadrv.KernelLaunches); err != nil {
-		return nil, err
-	}
-	if len(images) == 0 {
-		return nil, fail(c, cudadrv.InvalidValue, "no images")
-	}
-	var texts [][]byte
-	for i, image := range images {
-		if bytes.HasPrefix(image, []byte(linkedMark)) {
-			return nil, &cudadrv.CallError{Func: "cuLinkAddData", Result: cudadrv.NoBinaryForGPU, Detail: "the image was linked"}
+	return value(d, c, cudadrv.KernelLaunches, func(g *gpu) ([]byte, error) {
+		if len(images) == 0 {
+			return nil, fail(c, cudadrv.InvalidValue, "no images")
 		}
-		if _, err := parse(image); err != nil {
-			return nil, fail(c, imageResult(err), "image %d: %v", i, err)
+		var texts [][]byte
+		for i, image := range images {
+			if bytes.HasPrefix(image, []byte(linkedMark)) {
+				return nil, &cudadrv.CallError{Func: "cuLinkAddData", Result: cudadrv.NoBinaryForGPU, Detail: "the image was linked"}
+			}
+			if _, err := parse(image); err != nil {
+				return nil, fail(c, imageResult(err), "image %d: %v", i, err)
+			}
+			texts = append(texts, bytes.TrimRight(image, "\x00"))
 		}
-		texts = append(texts, bytes.TrimRight(image, "\x00"))
-	}
-	linked := append([]byte(linkedMark), bytes.Join(texts, []byte("\n"))...)
-	if _, err := parse(linked); err != nil {
-		return nil, fail(c, imageResult(err), "%v", err)
-	}
-	g.charge(c, 0)
-	return linked, nil
+		linked := append([]byte(linkedMark), bytes.Join(texts, []byte("\n"))...)
+		if _, err := parse(linked); err != nil {
+			return nil, fail(c, imageResult(err), "%v", err)
+		}
+		g.charge(c, 0)
+		return linked, nil
+	})
 }

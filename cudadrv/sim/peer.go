@@ -25,42 +25,34 @@ func (g *gpu) peer(c call.Call, ordinal int) (*gpu, error) {
 // DeviceCanAccessPeer reports true for all other GPUs of the Driver.
 func (d *Device) DeviceCanAccessPeer(ordinal int) (bool, error) {
 	const c = call.DeviceCanAccessPeer
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterWith(c, cudadrv.PeerAccess); err != nil {
-		return false, err
-	}
-	other, err := g.peer(c, ordinal)
-	if err != nil {
-		return false, err
-	}
-	g.charge(c, 0)
-	return other != g, nil
+	return value(d, c, cudadrv.PeerAccess, func(g *gpu) (bool, error) {
+		other, err := g.peer(c, ordinal)
+		if err != nil {
+			return false, err
+		}
+		g.charge(c, 0)
+		return other != g, nil
+	})
 }
 
 // MemSetPeerAccess checks its arguments as MemSetAccess does. It records nothing: the simulator does not know the accesses of
 // kernels, and its memsets and copies stay on the GPU of their stream.
 func (d *Device) MemSetPeerAccess(p cudadrv.Ptr, bytes int64, ordinals ...int) error {
 	const c = call.MemSetAccess
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterVirtual(c); err != nil {
-		return err
-	}
-	if !g.info.Capabilities.Has(cudadrv.PeerAccess) {
-		return fail(c, cudadrv.NotSupported, "the device does not have the capability")
-	}
-	if len(ordinals) == 0 {
-		return fail(c, cudadrv.InvalidValue, "no devices")
-	}
-	for _, ordinal := range ordinals {
-		if _, err := g.peer(c, ordinal); err != nil {
-			return err
+	return d.do(c, cudadrv.VirtualMemory, func(g *gpu) error {
+		if !g.info.Capabilities.Has(cudadrv.PeerAccess) {
+			return fail(c, cudadrv.NotSupported, "the device does not have the capability")
 		}
-	}
-	return g.setAccess(p, bytes, slices.Contains(ordinals, g.info.Ordinal))
+		if len(ordinals) == 0 {
+			return fail(c, cudadrv.InvalidValue, "no devices")
+		}
+		for _, ordinal := range ordinals {
+			if _, err := g.peer(c, ordinal); err != nil {
+				return err
+			}
+		}
+		return g.setAccess(p, bytes, slices.Contains(ordinals, g.info.Ordinal))
+	})
 }
 
 // contextNamed returns the opened GPU of a context.
@@ -76,38 +68,34 @@ func (g *gpu) contextNamed(c call.Call, x cudadrv.Context) (*gpu, error) {
 // MemcpyPeerAsync queues a copy between two GPUs of the Driver on a stream of one of them.
 func (d *Device) MemcpyPeerAsync(dst cudadrv.Ptr, dstContext cudadrv.Context, src cudadrv.Ptr, srcContext cudadrv.Context, bytes int64, s cudadrv.Stream) error {
 	const c = call.MemcpyPeerAsync
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterWith(c, cudadrv.PeerAccess); err != nil {
-		return err
-	}
-	to, err := g.contextNamed(c, dstContext)
-	if err != nil {
-		return err
-	}
-	from, err := g.contextNamed(c, srcContext)
-	if err != nil {
-		return err
-	}
-	of, st := streamOf(s, g, to, from)
-	switch {
-	case st == nil:
-		return fail(c, cudadrv.InvalidHandle, "no stream %#x of the two devices", uint64(s))
-	case bytes < 0:
-		return fail(c, cudadrv.InvalidValue, "%d bytes", bytes)
-	case bytes == 0:
-		return nil
-	case !to.reaches(dst, bytes):
-		return fail(c, cudadrv.IllegalAddress, "%d bytes at %#x of device %d are not all mapped and accessible", bytes, dst, to.info.Ordinal)
-	case !from.reaches(src, bytes):
-		return fail(c, cudadrv.IllegalAddress, "%d bytes at %#x of device %d are not all mapped and accessible", bytes, src, from.info.Ordinal)
-	}
-	duration := peerTime(bytes)
-	if to == from {
-		duration = memcpyTime(bytes)
-	}
-	return of.submit(st, duration, work{call: c, dst: dst, src: src, bytes: bytes, dstGPU: to, srcGPU: from})
+	return d.do(c, cudadrv.PeerAccess, func(g *gpu) error {
+		to, err := g.contextNamed(c, dstContext)
+		if err != nil {
+			return err
+		}
+		from, err := g.contextNamed(c, srcContext)
+		if err != nil {
+			return err
+		}
+		of, st := streamOf(s, g, to, from)
+		switch {
+		case st == nil:
+			return fail(c, cudadrv.InvalidHandle, "no stream %#x of the two devices", uint64(s))
+		case bytes < 0:
+			return fail(c, cudadrv.InvalidValue, "%d bytes", bytes)
+		case bytes == 0:
+			return nil
+		case !to.reaches(dst, bytes):
+			return fail(c, cudadrv.IllegalAddress, "%d bytes at %#x of device %d are not all mapped and accessible", bytes, dst, to.info.Ordinal)
+		case !from.reaches(src, bytes):
+			return fail(c, cudadrv.IllegalAddress, "%d bytes at %#x of device %d are not all mapped and accessible", bytes, src, from.info.Ordinal)
+		}
+		duration := peerTime(bytes)
+		if to == from {
+			duration = memcpyTime(bytes)
+		}
+		return of.submit(st, duration, work{call: c, dst: dst, src: src, bytes: bytes, dstGPU: to, srcGPU: from})
+	})
 }
 
 // streamOf returns the stream s of either GPU, and its GPU. The legacy default stream belongs to the called GPU.

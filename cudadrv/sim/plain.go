@@ -29,18 +29,14 @@ func (d *Device) MemGetInfo() (freeBytes, totalBytes int64, err error) {
 // granule and in whole granules above.
 func (d *Device) MemAlloc(bytes int64) (cudadrv.Ptr, error) {
 	const c = call.MemAlloc
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enter(c); err != nil {
-		return 0, err
-	}
-	r, err := g.allocate(c, bytes)
-	if err != nil {
-		return 0, err
-	}
-	g.charge(c, bytes)
-	return r.start, nil
+	return value(d, c, everyDevice, func(g *gpu) (cudadrv.Ptr, error) {
+		r, err := g.allocate(c, bytes)
+		if err != nil {
+			return 0, err
+		}
+		g.charge(c, bytes)
+		return r.start, nil
+	})
 }
 
 // allocate takes address space and memory for a plain allocation.
@@ -85,27 +81,23 @@ func (g *gpu) release(c call.Call, r *region) error {
 // mistake and does nothing.
 func (d *Device) MemFree(p cudadrv.Ptr) error {
 	const c = call.MemFree
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enter(c); err != nil {
-		return err
-	}
-	if p == 0 {
-		return nil
-	}
-	r, err := g.plainAt(c, p)
-	if err != nil {
-		return err
-	}
-	if err := g.wait(c, g.drained); err != nil {
-		return err
-	}
-	if now, ok := g.regions.at(p); !ok || now != r { // another caller freed it while the running clock ran
-		return fail(c, cudadrv.InvalidValue, "the allocation at %#x was freed during the wait", p)
-	}
-	g.charge(c, r.bytes)
-	return g.release(c, r)
+	return d.do(c, everyDevice, func(g *gpu) error {
+		if p == 0 {
+			return nil
+		}
+		r, err := g.plainAt(c, p)
+		if err != nil {
+			return err
+		}
+		if err := g.wait(c, g.drained); err != nil {
+			return err
+		}
+		if now, ok := g.regions.at(p); !ok || now != r { // another caller freed it while the running clock ran
+			return fail(c, cudadrv.InvalidValue, "the allocation at %#x was freed during the wait", p)
+		}
+		g.charge(c, r.bytes)
+		return g.release(c, r)
+	})
 }
 
 // plainAt finds the plain allocation that begins at p.

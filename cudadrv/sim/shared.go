@@ -41,19 +41,15 @@ func (d *Device) IpcGetEventHandle(e cudadrv.Event) (cudadrv.EventDescriptor, er
 // here that could open it.
 func (d *Device) IpcOpenEventHandle(name cudadrv.EventDescriptor) (cudadrv.Event, error) {
 	const c = call.IpcOpenEventHandle
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterWith(c, cudadrv.EventSharing); err != nil {
-		return 0, err
-	}
-	var of cudadrv.UUID
-	copy(of[:], name[:])
-	for _, other := range g.driver.gpus {
-		if ev, ok := other.events[cudadrv.Event(binary.LittleEndian.Uint64(name[len(of):]))]; ok && of == other.info.UUID {
-			g.charge(c, 0)
-			return g.keep(ev), nil
+	return value(d, c, cudadrv.EventSharing, func(g *gpu) (cudadrv.Event, error) {
+		var of cudadrv.UUID
+		copy(of[:], name[:])
+		for _, other := range g.driver.gpus {
+			if ev, ok := other.events[cudadrv.Event(binary.LittleEndian.Uint64(name[len(of):]))]; ok && of == other.info.UUID {
+				g.charge(c, 0)
+				return g.keep(ev), nil
+			}
 		}
-	}
-	return 0, fail(c, cudadrv.InvalidHandle, "no event of that name")
+		return 0, fail(c, cudadrv.InvalidHandle, "no event of that name")
+	})
 }

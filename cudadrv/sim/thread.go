@@ -32,15 +32,11 @@ func (t *threads) exchange(thread int, mode cudadrv.CaptureMode) (before cudadrv
 // Driver. It returns the one before. Nothing here depends on it: see the package comment.
 func (d *Device) ThreadExchangeStreamCaptureMode(mode cudadrv.CaptureMode) (cudadrv.CaptureMode, error) {
 	const c = call.ThreadExchangeStreamCaptureMode
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterWith(c, cudadrv.GraphLaunches); err != nil {
-		return 0, err
-	}
-	if mode > cudadrv.CaptureRelaxed {
-		return 0, fail(c, cudadrv.InvalidValue, "mode %d", mode)
-	}
-	g.charge(c, 0)
-	return g.driver.threads.exchange(currentThread(), mode), nil
+	return value(d, c, cudadrv.GraphLaunches, func(g *gpu) (cudadrv.CaptureMode, error) {
+		if mode > cudadrv.CaptureRelaxed {
+			return 0, fail(c, cudadrv.InvalidValue, "mode %d", mode)
+		}
+		g.charge(c, 0)
+		return g.driver.threads.exchange(currentThread(), mode), nil
+	})
 }

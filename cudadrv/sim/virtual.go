@@ -30,132 +30,112 @@ func (g *gpu) reservationAround(c call.Call, p cudadrv.Ptr, bytes int64) (*regio
 // MemAddressReserve reserves address space. The addresses are used again after MemAddressFree.
 func (d *Device) MemAddressReserve(bytes int64) (cudadrv.Ptr, error) {
 	const c = call.MemAddressReserve
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterVirtual(c); err != nil {
-		return 0, err
-	}
-	if err := g.wholeGranules(c, bytes); err != nil {
-		return 0, err
-	}
-	p, spanBytes, ok := g.driver.space.take(bytes)
-	if !ok {
-		return 0, fail(c, cudadrv.OutOfMemory, "no %d bytes of address space side by side", bytes)
-	}
-	r := &region{start: p, bytes: bytes, spanBytes: spanBytes}
-	if err := g.back(c, r); err != nil {
-		g.driver.space.give(p, spanBytes)
-		return 0, err
-	}
-	g.regions.put(p, r)
-	g.charge(c, bytes)
-	return p, nil
+	return value(d, c, cudadrv.VirtualMemory, func(g *gpu) (cudadrv.Ptr, error) {
+		if err := g.wholeGranules(c, bytes); err != nil {
+			return 0, err
+		}
+		p, spanBytes, ok := g.driver.space.take(bytes)
+		if !ok {
+			return 0, fail(c, cudadrv.OutOfMemory, "no %d bytes of address space side by side", bytes)
+		}
+		r := &region{start: p, bytes: bytes, spanBytes: spanBytes}
+		if err := g.back(c, r); err != nil {
+			g.driver.space.give(p, spanBytes)
+			return 0, err
+		}
+		g.regions.put(p, r)
+		g.charge(c, bytes)
+		return p, nil
+	})
 }
 
 // MemAddressFree frees a whole reservation with nothing mapped in it.
 func (d *Device) MemAddressFree(p cudadrv.Ptr, bytes int64) error {
 	const c = call.MemAddressFree
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterVirtual(c); err != nil {
-		return err
-	}
-	r, ok := g.regions.at(p)
-	switch {
-	case !ok || r.plain():
-		return fail(c, cudadrv.InvalidValue, "no reservation begins at %#x", p)
-	case r.bytes != bytes:
-		return fail(c, cudadrv.InvalidValue, "%d bytes were reserved at %#x, not %d", r.bytes, p, bytes)
-	case r.mapped > 0:
-		return fail(c, cudadrv.InvalidValue, "%d handles are mapped at %#x and above", r.mapped, p)
-	}
-	g.regions.drop(p)
-	g.driver.space.give(p, r.spanBytes)
-	g.charge(c, bytes)
-	return g.unback(c, r)
+	return d.do(c, cudadrv.VirtualMemory, func(g *gpu) error {
+		r, ok := g.regions.at(p)
+		switch {
+		case !ok || r.plain():
+			return fail(c, cudadrv.InvalidValue, "no reservation begins at %#x", p)
+		case r.bytes != bytes:
+			return fail(c, cudadrv.InvalidValue, "%d bytes were reserved at %#x, not %d", r.bytes, p, bytes)
+		case r.mapped > 0:
+			return fail(c, cudadrv.InvalidValue, "%d handles are mapped at %#x and above", r.mapped, p)
+		}
+		g.regions.drop(p)
+		g.driver.space.give(p, r.spanBytes)
+		g.charge(c, bytes)
+		return g.unback(c, r)
+	})
 }
 
 // MemCreate takes physical memory.
 func (d *Device) MemCreate(bytes int64) (cudadrv.Handle, error) {
 	const c = call.MemCreate
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterVirtual(c); err != nil {
-		return 0, err
-	}
-	if err := g.wholeGranules(c, bytes); err != nil {
-		return 0, err
-	}
-	if err := g.take(c, bytes); err != nil {
-		return 0, err
-	}
-	h := handle{bytes: bytes}
-	if err := g.place(c, &h); err != nil {
-		g.usedBytes -= bytes
-		return 0, err
-	}
-	h.id = cudadrv.Handle(g.driver.id(firstHandle, &g.driver.handles))
-	g.handles[h.id] = g.handleSlab.place(h)
-	g.charge(c, bytes)
-	return h.id, nil
+	return value(d, c, cudadrv.VirtualMemory, func(g *gpu) (cudadrv.Handle, error) {
+		if err := g.wholeGranules(c, bytes); err != nil {
+			return 0, err
+		}
+		if err := g.take(c, bytes); err != nil {
+			return 0, err
+		}
+		h := handle{bytes: bytes}
+		if err := g.place(c, &h); err != nil {
+			g.usedBytes -= bytes
+			return 0, err
+		}
+		h.id = cudadrv.Handle(g.driver.id(firstHandle, &g.driver.handles))
+		g.handles[h.id] = g.handleSlab.place(h)
+		g.charge(c, bytes)
+		return h.id, nil
+	})
 }
 
 // MemRelease releases h. The memory is freed once it is mapped nowhere; this call bears the whole cost of freeing it.
 func (d *Device) MemRelease(h cudadrv.Handle) error {
 	const c = call.MemRelease
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterVirtual(c); err != nil {
-		return err
-	}
-	hd, ok := g.handles[h]
-	if !ok {
-		return fail(c, cudadrv.InvalidValue, "no handle %#x", h)
-	}
-	delete(g.handles, h)
-	hd.released = true
-	g.charge(c, hd.bytes)
-	return g.unref(c, hd)
+	return d.do(c, cudadrv.VirtualMemory, func(g *gpu) error {
+		hd, ok := g.handles[h]
+		if !ok {
+			return fail(c, cudadrv.InvalidValue, "no handle %#x", h)
+		}
+		delete(g.handles, h)
+		hd.released = true
+		g.charge(c, hd.bytes)
+		return g.unref(c, hd)
+	})
 }
 
 // MemMap maps a whole handle. A handle may be mapped in several places.
 func (d *Device) MemMap(p cudadrv.Ptr, bytes int64, h cudadrv.Handle) error {
 	const c = call.MemMap
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterVirtual(c); err != nil {
-		return err
-	}
-	if err := g.wholeGranules(c, bytes); err != nil {
-		return err
-	}
-	hd, ok := g.handles[h]
-	if !ok {
-		return fail(c, cudadrv.InvalidValue, "no handle %#x", h)
-	}
-	if hd.bytes != bytes {
-		return fail(c, cudadrv.NotSupported, "handle %#x has %d bytes and is mapped whole, not %d", h, hd.bytes, bytes)
-	}
-	r, err := g.reservationAround(c, p, bytes)
-	if err != nil {
-		return err
-	}
-	if m := g.overlapped(p, bytes); m != nil {
-		return fail(c, cudadrv.AlreadyMapped, "handle %#x is mapped at [%#x, %#x)", m.handle.id, m.start, m.end())
-	}
-	if err := g.show(c, r, p, hd); err != nil {
-		return err
-	}
-	g.mappings.put(p, g.mappingSlab.place(mapping{start: p, handle: hd, region: r}))
-	hd.mapped++
-	r.mapped++
-	g.charge(c, bytes)
-	return nil
+	return d.do(c, cudadrv.VirtualMemory, func(g *gpu) error {
+		if err := g.wholeGranules(c, bytes); err != nil {
+			return err
+		}
+		hd, ok := g.handles[h]
+		if !ok {
+			return fail(c, cudadrv.InvalidValue, "no handle %#x", h)
+		}
+		if hd.bytes != bytes {
+			return fail(c, cudadrv.NotSupported, "handle %#x has %d bytes and is mapped whole, not %d", h, hd.bytes, bytes)
+		}
+		r, err := g.reservationAround(c, p, bytes)
+		if err != nil {
+			return err
+		}
+		if m := g.overlapped(p, bytes); m != nil {
+			return fail(c, cudadrv.AlreadyMapped, "handle %#x is mapped at [%#x, %#x)", m.handle.id, m.start, m.end())
+		}
+		if err := g.show(c, r, p, hd); err != nil {
+			return err
+		}
+		g.mappings.put(p, g.mappingSlab.place(mapping{start: p, handle: hd, region: r}))
+		hd.mapped++
+		r.mapped++
+		g.charge(c, bytes)
+		return nil
+	})
 }
 
 // tiled reports whether [p, p+bytes) is exactly one or more adjacent mappings. hole is the result if something in it is not
@@ -189,13 +169,9 @@ func (g *gpu) tiled(c call.Call, p cudadrv.Ptr, bytes int64, hole cudadrv.Result
 // MemSetAccess makes mappings side by side accessible; making them so again changes nothing.
 func (d *Device) MemSetAccess(p cudadrv.Ptr, bytes int64) error {
 	const c = call.MemSetAccess
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterVirtual(c); err != nil {
-		return err
-	}
-	return g.setAccess(p, bytes, true)
+	return d.do(c, cudadrv.VirtualMemory, func(g *gpu) error {
+		return g.setAccess(p, bytes, true)
+	})
 }
 
 // setAccess makes adjacent mappings accessible to their GPU, or to another one, which is not recorded.
@@ -219,29 +195,25 @@ func (g *gpu) setAccess(p cudadrv.Ptr, bytes int64, own bool) error {
 // MemUnmap unmaps mappings side by side and waits for nothing.
 func (d *Device) MemUnmap(p cudadrv.Ptr, bytes int64) error {
 	const c = call.MemUnmap
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterVirtual(c); err != nil {
-		return err
-	}
-	if err := g.tiled(c, p, bytes, cudadrv.NotMapped); err != nil {
-		return err
-	}
-	if err := g.hide(c, g.regionAt(p), p, bytes); err != nil {
-		return err
-	}
-	var failed error
-	cost := callCosts[c].at(bytes)
-	for end := p + cudadrv.Ptr(bytes); p < end; {
-		m, _ := g.mappings.at(p)
-		p = m.end()
-		g.mappings.drop(m.start)
-		m.region.mapped--
-		m.handle.mapped--
-		failed = errors.Join(failed, g.unref(c, m.handle))
-		cost += unmapHandleCost.at(m.handle.bytes)
-	}
-	g.chargeTime(cost)
-	return failed
+	return d.do(c, cudadrv.VirtualMemory, func(g *gpu) error {
+		if err := g.tiled(c, p, bytes, cudadrv.NotMapped); err != nil {
+			return err
+		}
+		if err := g.hide(c, g.regionAt(p), p, bytes); err != nil {
+			return err
+		}
+		var failed error
+		cost := callCosts[c].at(bytes)
+		for end := p + cudadrv.Ptr(bytes); p < end; {
+			m, _ := g.mappings.at(p)
+			p = m.end()
+			g.mappings.drop(m.start)
+			m.region.mapped--
+			m.handle.mapped--
+			failed = errors.Join(failed, g.unref(c, m.handle))
+			cost += unmapHandleCost.at(m.handle.bytes)
+		}
+		g.chargeTime(cost)
+		return failed
+	})
 }

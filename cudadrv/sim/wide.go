@@ -24,60 +24,52 @@ func (d *Device) MemsetD32Async(p cudadrv.Ptr, value uint32, count int64, s cuda
 
 // wideFill returns a memset with values of the given size.
 func (d *Device) wideFill(c call.Call, p cudadrv.Ptr, value uint32, unit, count int64, s cudadrv.Stream) error {
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterWith(c, cudadrv.WideFills); err != nil {
-		return err
-	}
-	st, err := g.streamNamed(c, s)
-	if err != nil {
-		return err
-	}
-	if count < 0 || count > math.MaxInt64/unit || uint64(p)%uint64(unit) != 0 {
-		return fail(c, cudadrv.InvalidValue, "%d values of %d bytes at %#x", count, unit, p)
-	}
-	bytes := count * unit
-	if bytes == 0 {
-		return nil
-	}
-	if !g.reaches(p, bytes) {
-		return fail(c, cudadrv.IllegalAddress, "%d bytes at %#x are not all mapped and accessible", bytes, p)
-	}
-	return g.submit(st, memsetTime(bytes), work{call: c, dst: p, bytes: bytes, value: value, unit: unit})
+	return d.do(c, cudadrv.WideFills, func(g *gpu) error {
+		st, err := g.streamNamed(c, s)
+		if err != nil {
+			return err
+		}
+		if count < 0 || count > math.MaxInt64/unit || uint64(p)%uint64(unit) != 0 {
+			return fail(c, cudadrv.InvalidValue, "%d values of %d bytes at %#x", count, unit, p)
+		}
+		bytes := count * unit
+		if bytes == 0 {
+			return nil
+		}
+		if !g.reaches(p, bytes) {
+			return fail(c, cudadrv.IllegalAddress, "%d bytes at %#x are not all mapped and accessible", bytes, p)
+		}
+		return g.submit(st, memsetTime(bytes), work{call: c, dst: p, bytes: bytes, value: value, unit: unit})
+	})
 }
 
 // Memcpy2DAsync queues the time that copying the rows takes. Both sides are checked now, row by row.
 func (d *Device) Memcpy2DAsync(r cudadrv.Copy2D, s cudadrv.Stream) error {
 	const c = call.Memcpy2DAsync
-	g := d.gpu
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if err := d.enterWith(c, cudadrv.WideFills); err != nil {
-		return err
-	}
-	st, err := g.streamNamed(c, s)
-	if err != nil {
-		return err
-	}
-	if !sensible(r) {
-		return fail(c, cudadrv.InvalidValue, "%+v", r)
-	}
-	bytes := r.WidthBytes * r.Rows
-	if bytes == 0 {
-		return nil
-	}
-	for _, side := range [...]struct {
-		start cudadrv.Ptr
-		pitch int64
-	}{{r.Dst, r.DstPitch}, {r.Src, r.SrcPitch}} {
-		if !g.rowsAt(side.start, side.pitch, r.WidthBytes, r.Rows) {
-			return fail(c, cudadrv.IllegalAddress, "%d rows of %d bytes, %d apart, at %#x are not all mapped and accessible",
-				r.Rows, r.WidthBytes, side.pitch, side.start)
+	return d.do(c, cudadrv.WideFills, func(g *gpu) error {
+		st, err := g.streamNamed(c, s)
+		if err != nil {
+			return err
 		}
-	}
-	w := work{call: c, dst: r.Dst, src: r.Src, bytes: bytes, rows: r.Rows, dstPitch: r.DstPitch, srcPitch: r.SrcPitch}
-	return g.submit(st, memcpyTime(bytes), w)
+		if !sensible(r) {
+			return fail(c, cudadrv.InvalidValue, "%+v", r)
+		}
+		bytes := r.WidthBytes * r.Rows
+		if bytes == 0 {
+			return nil
+		}
+		for _, side := range [...]struct {
+			start cudadrv.Ptr
+			pitch int64
+		}{{r.Dst, r.DstPitch}, {r.Src, r.SrcPitch}} {
+			if !g.rowsAt(side.start, side.pitch, r.WidthBytes, r.Rows) {
+				return fail(c, cudadrv.IllegalAddress, "%d rows of %d bytes, %d apart, at %#x are not all mapped and accessible",
+					r.Rows, r.WidthBytes, side.pitch, side.start)
+			}
+		}
+		w := work{call: c, dst: r.Dst, src: r.Src, bytes: bytes, rows: r.Rows, dstPitch: r.DstPitch, srcPitch: r.SrcPitch}
+		return g.submit(st, memcpyTime(bytes), w)
+	})
 }
 
 // sensible reports whether a copy of rows can be: pitches take the rows, and the number of bytes between the first and the last

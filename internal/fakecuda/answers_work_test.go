@@ -9,64 +9,6 @@ import (
 	"unsafe"
 )
 
-func askPointers(q *questions) {
-	plain, host := q.plain(10000), q.made("cuMemHostAlloc", 10000, 0)
-	pooled := q.made("cuMemAllocAsync", 10000, 0)
-	p, h := q.made("cuMemAddressReserve", 4*granuleBytes, 0, 0, 0), q.create(2*granuleBytes, prop(0, 1))
-	q.ok("cuMemMap", p, 2*granuleBytes, 0, h, 0)
-	q.ok("cuMemSetAccess", p, 2*granuleBytes, uintptr(unsafe.Pointer(access(3))), 1)
-	for _, at := range []struct {
-		what  string
-		start uintptr
-		inner uintptr
-	}{
-		{"plain", plain, plain + 16},
-		{"pinned", host, host + 16},
-		{"pooled", pooled, pooled + 16},
-		{"virtual", p, p + granuleBytes},
-		{"reserved", p, p + 3*granuleBytes},
-		{"pageable", q.out(), q.out()},
-		{"nothing", 0, 0},
-	} {
-		if q.asked(at.what+", cuMemGetAddressRange_v2", "cuMemGetAddressRange_v2", q.out(), q.out()+8, at.inner) {
-			q.answer(at.what+", its range", fmt.Sprintf("%#x, %d bytes", int64(q.uint64())-int64(at.start), binary.NativeEndian.Uint64(q.block[8:])))
-		}
-		for _, attribute := range []uintptr{1, 2, 3, 4, 6, 8, 9, 10, 11, 12, 13, 14, 16, 17} {
-			clear(q.block[:8])
-			result := q.result("cuPointerGetAttribute", q.out(), attribute, at.inner)
-			value := fmt.Sprint(q.uint64())
-			switch attribute {
-			case 1, 17:
-				value = fmt.Sprint("given ", q.uint64() != 0)
-			case 3, 4, 11:
-				value = fmt.Sprintf("start%+d", int64(q.uint64())-int64(at.start))
-			}
-			if result != 0 {
-				value = ""
-			}
-			q.answer(fmt.Sprintf("%s, attribute %d", at.what, attribute), q.nameOf(result)+" "+value)
-		}
-	}
-	q.ask("attribute 0", "cuPointerGetAttribute", q.out(), 0, plain)
-	q.ask("attribute 999", "cuPointerGetAttribute", q.out(), 999, plain)
-	for _, at := range []struct {
-		what string
-		p    uintptr
-	}{{"plain", plain}, {"virtual", p}, {"pageable", q.out()}} {
-		attributes := [4]uint32{2, 9, 4, 1}
-		values := [4]uintptr{q.out(), q.out() + 8, q.out() + 16, q.out() + 24}
-		clear(q.block[:32])
-		q.ask(at.what, "cuPointerGetAttributes", 4, uintptr(unsafe.Pointer(&attributes)), uintptr(unsafe.Pointer(&values)), at.p)
-		q.answer(at.what+", type and device", fmt.Sprint(q.int32(), " ", int32(binary.NativeEndian.Uint32(q.block[8:]))))
-	}
-	q.ok("cuMemFree_v2", plain)
-	q.ok("cuMemFreeHost", host)
-	q.ok("cuMemFreeAsync", pooled, 0)
-	q.ok("cuMemUnmap", p, 2*granuleBytes)
-	q.ok("cuMemRelease", h)
-	q.ok("cuMemAddressFree", p, 4*granuleBytes)
-}
-
 func askStreams(q *questions) {
 	q.ask("flags 2", "cuStreamCreate", q.out(), 2)
 	q.ask("priority -100", "cuStreamCreateWithPriority", q.out(), 1, ^uintptr(99))
@@ -81,7 +23,6 @@ func askStreams(q *questions) {
 		q.ask(what, "cuStreamGetFlags", s, q.out())
 		q.answer(what+", flags", fmt.Sprint(q.int32()))
 		q.ask(what, "cuStreamGetPriority", s, q.out())
-		q.ask(what, "cuStreamGetCtx", s, q.out())
 		q.ask(what, "cuStreamIsCapturing", s, q.out())
 	}
 	q.ask("stream 0", "cuStreamDestroy_v2", 0)
@@ -95,7 +36,6 @@ func askStreams(q *questions) {
 	q.ask("never recorded", "cuStreamWaitEvent", s, e, 0)
 	q.ask("never recorded", "cuEventElapsedTime", q.out(), timed, timed)
 	q.ask("flags 2", "cuStreamWaitEvent", s, e, 2)
-	q.ask("flags 2", "cuEventRecordWithFlags", e, s, 2)
 	q.ok("cuEventRecord", e, s)
 	q.ok("cuEventRecord", timed, s)
 	q.ok("cuStreamSynchronize", s)
@@ -125,62 +65,12 @@ func askStreams(q *questions) {
 	q.ask("on stream 0", "cuStreamWriteValue32_v2", 0, host, 5, 0)
 	q.ok("cuStreamSynchronize", s)
 	q.ask("no function", "cuLaunchHostFunc", s, 0, 0)
-	q.ask("no function", "cuStreamAddCallback", s, 0, 0, 0)
 
 	q.ok("cuMemFree_v2", p)
 	q.ok("cuMemFreeHost", host)
 	for _, event := range []uintptr{e, timed} {
 		q.ok("cuEventDestroy_v2", event)
 	}
-	q.ok("cuStreamDestroy_v2", s)
-}
-
-func askPools(q *questions) {
-	s := q.stream()
-	pool := q.made("cuDeviceGetDefaultMemPool", 0)
-	q.ask("0 bytes", "cuMemAllocAsync", q.out(), 0, s)
-	q.answer("0 bytes, at 0", fmt.Sprint(q.uint64() == 0))
-	q.ask("-1 bytes", "cuMemAllocAsync", q.out(), ^uintptr(0), s)
-	q.ask("1<<50 bytes", "cuMemAllocAsync", q.out(), 1<<50, s)
-	p, plain := q.made("cuMemAllocAsync", 1<<20, s), q.plain(4096)
-	q.ask("plain", "cuMemFreeAsync", plain, s)
-	q.ask("inside", "cuMemFreeAsync", p+512, s)
-	q.ask("nothing there", "cuMemFreeAsync", 4096, s)
-	q.ask("address 0", "cuMemFreeAsync", 0, s)
-	q.ask("pooled", "cuMemsetD8Async", p, 1, 1<<20, s)
-	q.ask("pooled", "cuMemFreeAsync", p, s)
-	q.ask("twice", "cuMemFreeAsync", p, s)
-	q.ask("freed", "cuMemFree_v2", p)
-	q.ok("cuStreamSynchronize", s)
-	q.ask("freed", "cuMemsetD8Async", p, 1, 8, s)
-	again := q.made("cuMemAllocAsync", 1<<20, s)
-	q.ask("pooled", "cuMemFree_v2", again)
-	q.ask("device 99", "cuDeviceGetDefaultMemPool", q.out(), 99)
-	q.ask("the default pool", "cuMemPoolDestroy", pool)
-	q.ask("attribute 0", "cuMemPoolGetAttribute", pool, 0, q.out())
-	q.ask("attribute 99", "cuMemPoolGetAttribute", pool, 99, q.out())
-	for attribute := range uintptr(4) {
-		clear(q.block[:8])
-		q.ok("cuMemPoolGetAttribute", pool, attribute+1, q.out())
-		q.answer(fmt.Sprint("pool attribute ", attribute+1), fmt.Sprint(q.uint64()))
-	}
-	q.ask("reserved", "cuMemPoolSetAttribute", pool, 5, q.out())
-	clear(q.block[:8])
-	q.ask("reserved high, to 0", "cuMemPoolSetAttribute", pool, 6, q.out())
-	q.block[0] = 1
-	q.ask("reserved high, to 1", "cuMemPoolSetAttribute", pool, 6, q.out())
-	q.ask("of plenty", "cuMemPoolTrimTo", pool, 1<<40)
-	props := [22]uint32{1, 0, 1, 0}
-	made := q.made("cuMemPoolCreate", uintptr(unsafe.Pointer(&props)))
-	p = q.made("cuMemAllocFromPoolAsync", 4096, made, s)
-	q.ask("a block in use", "cuMemPoolDestroy", made)
-	q.ask("of a destroyed pool", "cuMemFreeAsync", p, s)
-	props[0] = 0
-	q.ask("type 0", "cuMemPoolCreate", q.out(), uintptr(unsafe.Pointer(&props)))
-	props = [22]uint32{1, 0, 1, 99}
-	q.ask("device 99", "cuMemPoolCreate", q.out(), uintptr(unsafe.Pointer(&props)))
-	q.ok("cuStreamSynchronize", s)
-	q.ask("plain that was freed", "cuMemFree_v2", plain)
 	q.ok("cuStreamDestroy_v2", s)
 }
 
@@ -320,15 +210,13 @@ func onAnotherThread(f func()) {
 func askWithout(q *questions) {
 	context := q.context
 	q.ok("cuCtxSetCurrent", context)
-	s, e, p, pooledStream := q.stream(), q.event(), q.plain(4096), q.stream()
+	s, e, p := q.stream(), q.event(), q.plain(4096)
 	host := q.made("cuMemHostAlloc", 4096, 0)
 	reserved, h := q.made("cuMemAddressReserve", granuleBytes, 0, 0, 0), q.create(granuleBytes, prop(0, 1))
 	q.ok("cuCtxSetCurrent", 0)
 	const when = "no context"
 	q.ask(when, "cuMemMap", reserved, granuleBytes, 0, h, 0)
 	q.ask(when, "cuMemSetAccess", reserved, granuleBytes, uintptr(unsafe.Pointer(access(3))), 1)
-	q.ask(when, "cuMemRetainAllocationHandle", q.out(), reserved)
-	q.ok("cuMemRelease", h)
 	q.ask(when+", virtual", "cuMemsetD8Async", reserved, 1, 8, s)
 	q.ask(when+", virtual, stream 0", "cuMemsetD8Async", reserved, 1, 8, 0)
 	q.ask(when+", plain", "cuMemsetD8Async", p, 1, 8, s)
@@ -356,7 +244,6 @@ func askWithout(q *questions) {
 	q.ask(when+", stream 0", "cuStreamQuery", 0)
 	q.ask(when, "cuStreamCreate", q.out(), 1)
 	q.ask(when, "cuStreamGetFlags", s, q.out())
-	q.ask(when, "cuStreamGetCtx", s, q.out())
 	q.ask(when, "cuStreamIsCapturing", s, q.out())
 	q.ask(when+", pinned", "cuStreamWriteValue32_v2", s, host, 1, 0)
 	q.ask(when+", pinned", "cuStreamWaitValue32_v2", s, host, 1, 0)
@@ -377,11 +264,6 @@ func askWithout(q *questions) {
 	q.ask(when, "cuMemHostRegister_v2", q.out(), 4096, 0)
 	q.ask(when, "cuMemHostGetDevicePointer_v2", q.out(), host, 0)
 	q.ask(when, "cuMemHostGetFlags", q.out(), host)
-	q.ask(when+", plain", "cuPointerGetAttribute", q.out(), 2, p)
-	q.ask(when+", plain", "cuMemGetAddressRange_v2", q.out(), q.out()+8, p)
-	q.ask(when, "cuMemAllocAsync", q.out(), 4096, pooledStream)
-	q.ask(when, "cuMemFreeAsync", uintptr(q.uint64()), pooledStream)
-	q.ask(when+", stream 0", "cuMemAllocAsync", q.out(), 4096, 0)
 	q.ask(when, "cuMemGetAllocationGranularity", q.out(), uintptr(unsafe.Pointer(prop(0, 0))), 0)
 	q.ask(when, "cuMemExportToShareableHandle", q.out(), h, 1, 0)
 	q.ask(when, "cuMemUnmap", reserved, granuleBytes)
@@ -389,7 +271,6 @@ func askWithout(q *questions) {
 	q.ask(when, "cuMemAddressFree", reserved, granuleBytes)
 	q.ask(when, "cuMemFreeHost", host)
 	q.ask(when, "cuMemFree_v2", p)
-	q.ask(when, "cuStreamDestroy_v2", pooledStream)
 	q.ask(when, "cuEventDestroy_v2", e)
 	q.ask(when, "cuStreamDestroy_v2", s)
 

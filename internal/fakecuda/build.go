@@ -88,9 +88,12 @@ var latest atomic.Pointer[build] //nolint:gochecknoglobals // The compiler would
 
 // compile compiles the source in dir.
 func compile(compiler []string, dir, library string, hidden []string) error {
-	files, err := filepath.Glob(filepath.Join(dir, "source", "*.c"))
+	files, err := fs.Glob(source, "source/*.c") // the folder may have files of an earlier version
 	if err != nil {
 		return fmt.Errorf("fakecuda: finding the source: %w", err)
+	}
+	for i, file := range files {
+		files[i] = filepath.Join(dir, filepath.FromSlash(file))
 	}
 	arguments := slices.Concat(compiler[1:], flags(dir))
 	for _, symbol := range hidden {

@@ -77,3 +77,13 @@ func TestSourceHasNoWarnings(t *testing.T) {
 	output, err := exec.Command(arguments[0], append(arguments[1:], files...)...).CombinedOutput()
 	assert.NoError(t, err, "%s", output)
 }
+
+// A source file that an earlier version left in the folder is not compiled.
+func TestBuildLeavesEarlierSourcesOut(t *testing.T) {
+	open(t) // where there is a compiler
+	dir := t.TempDir()
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "source"), 0o755))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "source", "earlier.c"), []byte("#error earlier\n"), 0o644))
+	_, err := fakecuda.Build(dir, "cuMemUnmap") // no build of this process has these symbols
+	require.NoError(t, err)
+}

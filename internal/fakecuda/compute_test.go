@@ -15,7 +15,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/drivertest"
 )
 
-const kindModules = 11
+const kindModules = 9
 
 // kernel is a kernel of the suite's module, which stays loaded.
 func (d *driver) kernel(name string) uintptr {

@@ -9,8 +9,7 @@
 // The source in source/ is C11; Build compiles it with the system's C compiler. The library exports the driver's
 // versioned names (cuMemAlloc_v2, not the old cuMemAlloc) and also the names of source/include/fakecuda.h for
 // tests: to set the number and the size of devices, to take abilities and symbols away, to make the next or the n-th
-// call of a function fail, to count calls and live objects, to step streams, and to see whether threads still have the
-// contexts they had. source/include/cuda.h is a minimal header, written by hand, that gorgonia.org/cu compiles against.
+// call of a function fail, to count calls and live objects, and to step streams. source/include/cuda.h is a minimal header, written by hand, that gorgonia.org/cu compiles against.
 //
 // Programs that link the library instead of opening it are built and run with CGO_CFLAGS=-I dir/source/include,
 // CGO_LDFLAGS=-L dir and LD_LIBRARY_PATH=dir, where dir is Build's argument.
@@ -18,7 +17,7 @@
 // # Memory
 //
 // A device address is an address of the process. A reservation is address space without rights; a handle is a file in
-// memory (and costs a file descriptor), mapped where it is mapped; plain, pooled and pinned memory is anonymous. Only
+// memory (and costs a file descriptor), mapped where it is mapped; plain and pinned memory is anonymous. Only
 // touched pages take memory of the host, so a device may be larger than the host.
 //
 // # Work
@@ -51,8 +50,8 @@
 //   - All devices reach each other, and an access by a kernel needs cuMemSetAccess as it does elsewhere.
 //   - Each kernel has the attributes and the occupancy of a small kernel on an H200.
 //   - An event of another process, which is another copy of the library, has always passed, or with fakecuda_hold_events never.
-//   - Stream-ordered memory cannot be captured.
-//   - cuPointerGetAttribute answers nothing about exported allocations of other processes.
+//   - No stream-ordered memory, no cuGetProcAddress: no program of this repository calls them.
+//   - No attributes of pointers: CUDA_ERROR_NOT_SUPPORTED.
 //
 // # Concurrency properties
 //

@@ -31,8 +31,8 @@ const (
 
 	kindContexts    = 0
 	kindHandles     = 3
-	kindAllocations = 6
-	kindMappings    = 8
+	kindAllocations = 5
+	kindMappings    = 7
 
 	granuleBytes = 2 << 20
 )

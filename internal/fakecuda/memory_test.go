@@ -122,73 +122,12 @@ func TestLargeDevice(t *testing.T) {
 
 func TestAbilities(t *testing.T) {
 	d := start(t)
-	const virtualMemory, pools = 102, 115
+	const virtualMemory = 102
 	d.value("fakecuda_set_attribute", 0, virtualMemory, 0)
-	d.value("fakecuda_set_attribute", 0, pools, 0)
 	var out uintptr
 	d.refused(cudadrv.NotSupported, "cuMemAddressReserve", uintptr(unsafe.Pointer(&out)), granuleBytes, 0, 0, 0)
-	d.refused(cudadrv.NotSupported, "cuMemAllocAsync", uintptr(unsafe.Pointer(&out)), granuleBytes, 0)
 	d.ok("cuDeviceGetAttribute", uintptr(unsafe.Pointer(&out)), virtualMemory, 0)
 	assert.Zero(t, out)
-}
-
-func TestPools(t *testing.T) {
-	d := start(t)
-	freeBytes := d.freeBytes()
-	pool := d.made("cuDeviceGetDefaultMemPool", 0)
-	attribute := func(number uintptr) (value uint64) {
-		d.ok("cuMemPoolGetAttribute", pool, number, uintptr(unsafe.Pointer(&value)))
-		return value
-	}
-	const threshold, reserved, used = 4, 5, 7
-	d.value("fakecuda_set_mode", queued)
-	s, other := d.stream(), d.stream()
-	p := d.made("cuMemAllocAsync", 1<<20, s)
-	assert.EqualValues(t, 1<<20, attribute(used))
-	d.ok("cuMemFreeAsync", p, s)
-	assert.Zero(t, attribute(used))
-	assert.EqualValues(t, 1<<20, attribute(reserved))
-	assert.NotEqual(t, p, d.made("cuMemAllocAsync", 1<<20, other), "the free was not performed yet")
-	assert.Equal(t, p, d.made("cuMemAllocAsync", 1<<20, s), "in the order of the stream it was")
-	d.ok("cuMemFreeAsync", p, s)
-	d.ok("cuStreamSynchronize", s)
-	assert.EqualValues(t, 1<<20, attribute(reserved), "the threshold is 0")
-	keep := uint64(1 << 40)
-	d.ok("cuMemPoolSetAttribute", pool, threshold, uintptr(unsafe.Pointer(&keep)))
-	p = d.made("cuMemAllocAsync", 1<<20, s)
-	d.ok("cuMemFreeAsync", p, s)
-	d.ok("cuStreamSynchronize", s)
-	assert.EqualValues(t, 2<<20, attribute(reserved))
-	assert.Equal(t, p, d.made("cuMemAllocAsync", 1<<20, other), "the free was performed")
-	d.ok("cuMemFreeAsync", p, other)
-	d.ok("cuStreamSynchronize", other)
-	d.ok("cuMemPoolTrimTo", pool, 0)
-	assert.EqualValues(t, 1<<20, attribute(reserved))
-	assert.Equal(t, freeBytes-1<<20, d.freeBytes())
-
-	// A pool returns its idle memory before an allocation fails.
-	kept := d.made("cuMemAllocAsync", 4<<20, s)
-	d.ok("cuMemFreeAsync", kept, s)
-	d.ok("cuStreamSynchronize", s)
-	d.value("fakecuda_set_capacity", 0, 7<<20)
-	d.made("cuMemAllocAsync", 5<<20-1<<10, s)
-}
-
-// Plain memory is freed in the order of a stream, too.
-func TestPlainMemoryFreedOnAStream(t *testing.T) {
-	d := start(t)
-	d.value("fakecuda_set_mode", queued)
-	freeBytes := d.freeBytes()
-	s, p := d.stream(), d.plain(granuleBytes)
-	d.ok("cuMemsetD8Async", p, 1, granuleBytes, s)
-	d.ok("cuMemFreeAsync", p, s)
-	assert.Zero(t, d.live(kindAllocations))
-	assert.Equal(t, freeBytes-granuleBytes, d.freeBytes(), "the work comes first")
-	d.refused(cudadrv.InvalidValue, "cuMemFree_v2", p)
-	d.refused(cudadrv.InvalidValue, "cuMemFreeAsync", p, s)
-	d.refused(cudadrv.InvalidValue, "cuMemsetD8Async", p, 1, 8, s)
-	d.ok("cuStreamSynchronize", s)
-	assert.Equal(t, freeBytes, d.freeBytes())
 }
 
 // Access is set over holes between mappings, and unmapped addresses stay inaccessible.

@@ -21,7 +21,7 @@ func cleanDrivers() Promise {
 		{
 			Name:    "a launch changes the current context",
 			Package: "cudadrv/dynamic", Run: "^TestALaunchMakesNoContextCurrent$",
-			Edits: []Edit{{"cudadrv/dynamic.(*device).LaunchKernel", "d.callOn(s, cuLaunchKernel, f, 11)", "d.callCurrent(cuLaunchKernel, f, 11)"}},
+			Edits: []Edit{{"cudadrv/dynamic.(*device).LaunchKernel", "d.callOn(s, call.LaunchKernel, f, 11)", "d.callCurrent(call.LaunchKernel, f, 11)"}},
 		},
 	}}
 }

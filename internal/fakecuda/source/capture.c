@@ -60,12 +60,9 @@ void capture_spoil(struct capture *capture) { capture->invalid = true; }
 
 CUresult capture_operation(struct stream *stream, struct operation *operation) {
     struct capture *capture = stream->capture;
-    if (operation->kind == CALL_STATUS) capture_spoil(capture);
     if (capture->invalid) {
-        CUresult result = operation->kind == CALL_STATUS ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
-                                                         : CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
         operation_free(operation);
-        return result;
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
     nodes_add(&stream->before, capture->graph->count);
     graph_append(capture->graph, operation);

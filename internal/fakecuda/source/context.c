@@ -25,7 +25,6 @@ struct thread *this_thread(void) {
     if (self) return self;
     pthread_once(&thread_once, make_key);
     self = make(sizeof *self);
-    self->pinned_depth = -1;
     self->link = &world.threads;
     self->next = world.threads;
     if (self->next) self->next->link = &self->next;
@@ -34,11 +33,10 @@ struct thread *this_thread(void) {
     return self;
 }
 
-// After a reset: no thread has a context, and none is pinned.
+// After a reset: no thread has a context.
 void threads_forget(void) {
     for (struct thread *thread = world.threads; thread; thread = thread->next) {
         thread->depth = 0;
-        thread->pinned_depth = -1;
         thread->capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
     }
 }
@@ -259,16 +257,6 @@ CUresult cuCtxGetFlags(unsigned int *flags) {
     return leave(CUDA_SUCCESS);
 }
 
-// A context's number is its handle: neither is given twice, but for the lives of a primary context.
-CUresult cuCtxGetId(CUcontext handle, unsigned long long *id) {
-    ENTER(STARTED);
-    struct context *context = handle ? object_at((uintptr_t)handle, CONTEXT) : current();
-    if (!context) return leave(CUDA_ERROR_INVALID_CONTEXT);
-    if (!id) return leave(CUDA_ERROR_INVALID_VALUE);
-    *id = context->object.id;
-    return leave(CUDA_SUCCESS);
-}
-
 CUresult cuCtxGetApiVersion(CUcontext handle, unsigned int *version) {
     ENTER(STARTED);
     struct context *context = handle ? object_at((uintptr_t)handle, CONTEXT) : current();
@@ -291,6 +279,5 @@ CUresult cuCtxSynchronize(void) {
     CUresult captured = capture_in(context);
     if (captured != CUDA_SUCCESS) return leave(captured);
     drain_where(context, -1);
-    pool_synchronised();
     return leave(context->sticky);
 }

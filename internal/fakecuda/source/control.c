@@ -26,11 +26,6 @@ static void free_handle(struct object *object, void *unused) {
     object_free(object);
 }
 
-static void free_any(struct object *object, void *unused) {
-    (void)unused;
-    object_free(object);
-}
-
 static long live_of(int kind) {
     long count = 0;
     switch (kind) {
@@ -41,18 +36,13 @@ static long live_of(int kind) {
     case FAKECUDA_GRAPHS: return object_count(GRAPH) + object_count(EXEC);
     case FAKECUDA_MODULES: return object_count(MODULE) + object_count(LINK);
     case FAKECUDA_MAPPINGS: return (long)world.mappings.count;
-    case FAKECUDA_POOLS:
-        count = object_count(POOL);
-        for (int i = 0; i < DEVICE_LIMIT; i++) count -= world.devices[i].default_pool != NULL;
-        return count;
     default: break;
     }
     for (size_t i = 0; i < world.regions.count; i++) {
         const struct region *region = (struct region *)world.regions.items[i];
         bool pinned = region->kind == PINNED || region->kind == REGISTERED;
-        count += (kind == FAKECUDA_ALLOCATIONS && region->kind == PLAIN && !region->freed) ||
-                 (kind == FAKECUDA_RESERVATIONS && region->kind == RESERVATION) || (kind == FAKECUDA_PINNED && pinned) ||
-                 (kind == FAKECUDA_POOLED && region->kind == POOLED && !region->freed);
+        count += (kind == FAKECUDA_ALLOCATIONS && region->kind == PLAIN) ||
+                 (kind == FAKECUDA_RESERVATIONS && region->kind == RESERVATION) || (kind == FAKECUDA_PINNED && pinned);
     }
     return count;
 }
@@ -89,14 +79,9 @@ long fakecuda_reset(void) {
     link_forget();
     while (world.mappings.count > 0) unmap((struct mapping *)world.mappings.items[world.mappings.count - 1]);
     while (world.regions.count > 0) {
-        struct region *region = (struct region *)world.regions.items[world.regions.count - 1];
-        if (region->kind == POOLED)
-            pool_drop(region);
-        else
-            region_free(region);
+        region_free((struct region *)world.regions.items[world.regions.count - 1]);
     }
     object_each(HANDLE, free_handle, NULL);
-    object_each(POOL, free_any, NULL);
     for (struct context *context = world.retired_contexts, *next; context; context = next) {
         next = context->next;
         free(context);
@@ -213,14 +198,6 @@ int fakecuda_fail(const char *name, unsigned occurrence, int result) {
     return room;
 }
 
-int fakecuda_hide(const char *name) {
-    lock_world();
-    int room = world.hidden_count < RULE_LIMIT;
-    if (room) snprintf(world.hidden[world.hidden_count++], NAME_ROOM, "%s", name);
-    unlock_world();
-    return room;
-}
-
 unsigned long fakecuda_calls(const char *name) {
     lock_world();
     unsigned long count = 0;
@@ -245,8 +222,8 @@ long fakecuda_lost(void) {
 }
 
 int fakecuda_report(char *text, size_t room) {
-    static const char *const names[FAKECUDA_KINDS] = {"contexts",    "streams",      "events",   "handles", "pools", "graphs",
-                                                      "allocations", "reservations", "mappings", "pinned",  "pooled", "modules"};
+    static const char *const names[FAKECUDA_KINDS] = {"contexts",    "streams",      "events",   "handles", "graphs",
+                                                      "allocations", "reservations", "mappings", "pinned",  "modules"};
     lock_world();
     size_t length = 0;
     if (room > 0) text[0] = 0;
@@ -260,31 +237,4 @@ int fakecuda_report(char *text, size_t room) {
     }
     unlock_world();
     return (int)length;
-}
-
-void fakecuda_pin(void) {
-    lock_world();
-    struct thread *thread = this_thread();
-    memcpy(thread->pinned_contexts, thread->contexts, sizeof thread->contexts);
-    thread->pinned_depth = thread->depth;
-    unlock_world();
-}
-
-void fakecuda_unpin(void) {
-    lock_world();
-    this_thread()->pinned_depth = -1;
-    unlock_world();
-}
-
-int fakecuda_displaced(void) {
-    lock_world();
-    int count = 0;
-    for (struct thread *thread = world.threads; thread; thread = thread->next) {
-        if (thread->pinned_depth < 0) continue;
-        bool same = thread->depth == thread->pinned_depth;
-        for (int i = 0; same && i < thread->depth; i++) same = thread->contexts[i] == thread->pinned_contexts[i];
-        count += !same;
-    }
-    unlock_world();
-    return count;
 }

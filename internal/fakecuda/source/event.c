@@ -57,12 +57,6 @@ CUresult cuEventRecord(CUevent event, CUstream stream) {
     return leave(record(event, stream));
 }
 
-CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned int flags) {
-    ENTER(USUAL);
-    if (flags > 1) return leave(CUDA_ERROR_INVALID_VALUE);
-    return leave(record(event, stream));
-}
-
 // What an event answers that was recorded in a capture: the question spoils that. When it has ended, the event is good only to
 // record again.
 static CUresult captured(const struct event *event) {
@@ -90,7 +84,6 @@ CUresult cuEventSynchronize(CUevent handle) {
     struct context *context = event->context;
     if (event->capture) return leave(captured(event));
     if (event->marker) await_marker(event->marker);
-    pool_synchronised();
     return leave(context->sticky);
 }
 

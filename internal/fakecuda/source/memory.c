@@ -7,7 +7,7 @@
 CUresult region_new(enum region_kind kind, int device, size_t bytes, struct region **made) {
     if (bytes == 0) return CUDA_ERROR_INVALID_VALUE;
     if (bytes > SIZE_MAX / 2) return CUDA_ERROR_OUT_OF_MEMORY;
-    bool on_device = kind == PLAIN || kind == POOLED || kind == VARIABLE;
+    bool on_device = kind == PLAIN || kind == VARIABLE;
     size_t charged = round_up(bytes, bytes > GRANULE_BYTES ? GRANULE_BYTES : PLAIN_STEP_BYTES);
     if (on_device && !charge(device, charged)) return CUDA_ERROR_OUT_OF_MEMORY;
     size_t span = round_up(bytes, 4096);
@@ -22,7 +22,6 @@ CUresult region_new(enum region_kind kind, int device, size_t bytes, struct regi
     region->span_bytes = span;
     region->charged_bytes = on_device ? charged : 0;
     region->device = device;
-    region->number = ++world.numbers;
     range_put(&world.regions, &region->range);
     *made = region;
     return CUDA_SUCCESS;
@@ -75,18 +74,12 @@ CUresult cuMemFree_v2(CUdeviceptr p) {
     ENTER(USUAL | UNCAPTURED);
     if (!p) return leave(CUDA_SUCCESS);
     struct region *region = region_at(p);
-    if (!region || (region->kind != PLAIN && region->kind != POOLED) || region->freed) return leave(CUDA_ERROR_INVALID_VALUE);
+    if (!region || region->kind != PLAIN) return leave(CUDA_ERROR_INVALID_VALUE);
     struct context *context = region->context;
     if (context && context->sticky) return leave(context->sticky);
     drain_where(NULL, region->device);
     if (region_at(p) != region) return leave(CUDA_ERROR_INVALID_VALUE); // somebody else freed it meanwhile
-    if (region->kind == POOLED) {
-        pool_take_back(region, NULL);
-        pool_freed(region);
-        pool_synchronised();
-    } else {
-        region_free(region);
-    }
+    region_free(region);
     return leave(context ? context->sticky : CUDA_SUCCESS);
 }
 
@@ -107,12 +100,6 @@ CUresult cuMemHostAlloc(void **p, size_t bytes, unsigned int flags) {
     ENTER(USUAL | CURRENT | UNCAPTURED);
     if (!p || flags > 7) return leave(CUDA_ERROR_INVALID_VALUE);
     return leave(pin(p, bytes, flags));
-}
-
-CUresult cuMemAllocHost_v2(void **p, size_t bytes) {
-    ENTER(USUAL | CURRENT | UNCAPTURED);
-    if (!p) return leave(CUDA_ERROR_INVALID_VALUE);
-    return leave(pin(p, bytes, 0));
 }
 
 // Waits for all work of the device. Address 0 is nothing.
@@ -141,7 +128,6 @@ CUresult cuMemHostRegister_v2(void *p, size_t bytes, unsigned int flags) {
     region->device = current()->device;
     region->context = current();
     region->flags = flags;
-    region->number = ++world.numbers;
     range_put(&world.regions, &region->range);
     return leave(CUDA_SUCCESS);
 }

@@ -129,16 +129,9 @@ CUresult perform(struct stream *stream, struct operation *operation) {
         operation->marker->done = true;
         clock_gettime(CLOCK_MONOTONIC, &operation->marker->at);
         break;
-    case FREE: {
-        struct region *region = region_at(operation->dst);
-        if (region && region->kind == POOLED) pool_freed(region);
-        if (region && region->kind == PLAIN && region->freed) region_free(region);
-        break;
-    }
     case AWAIT_MARKER:
     case AWAIT_VALUE:
-    case CALL:
-    case CALL_STATUS: break;
+    case CALL: break;
     }
     return CUDA_SUCCESS;
 }
@@ -185,7 +178,7 @@ bool step(struct stream *stream) {
     if (!can_step(stream)) return false;
     struct operation *operation = stream->head;
     bool failed = stream->context->sticky != CUDA_SUCCESS;
-    if (operation->kind == CALL_STATUS || (operation->kind == CALL && !failed)) {
+    if (operation->kind == CALL && !failed) {
         stream->calling = true;
         worker_wanted();
         signal_world();

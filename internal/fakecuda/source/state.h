@@ -18,7 +18,7 @@
 enum {
     DEVICE_LIMIT = 8,     // enough for tests over several devices; a mapping keeps a byte of rights for each
     CONTEXT_DEPTH = 32,   // pushed contexts of a thread
-    RULE_LIMIT = 64,      // injected failures and hidden symbols, each
+    RULE_LIMIT = 64,      // injected failures
     NAME_ROOM = 64,       // the longest driver symbol has 55 characters
     ATTRIBUTE_LIMIT = 161 // device attributes, by number
 };
@@ -27,7 +27,7 @@ enum {
 #define PLAIN_STEP_BYTES ((size_t)512)
 
 // Objects that have handles: all in one table, by handle.
-enum kind { CONTEXT, STREAM, EVENT, HANDLE, POOL, GRAPH, EXEC, MODULE, FUNCTION, LINK, KINDS };
+enum kind { CONTEXT, STREAM, EVENT, HANDLE, GRAPH, EXEC, MODULE, FUNCTION, LINK, KINDS };
 
 struct object {
     uintptr_t id;
@@ -42,7 +42,6 @@ struct device {
     struct context *primary; // NULL while nobody retains it
     uintptr_t primary_id;    // the same for every life of the primary context
     unsigned primary_flags;
-    struct pool *default_pool, *pool;
 };
 
 struct context {
@@ -64,7 +63,7 @@ struct marker {
     struct stream *stream; // valid until done; NULL: of another process
 };
 
-enum operation_kind { SET, COPY, COPY_ROWS, RECORD, AWAIT_MARKER, AWAIT_VALUE, WRITE_VALUE, CALL, CALL_STATUS, FREE, LAUNCH };
+enum operation_kind { SET, COPY, COPY_ROWS, RECORD, AWAIT_MARKER, AWAIT_VALUE, WRITE_VALUE, CALL, LAUNCH };
 
 // Kernels that the fake performs, by their names. Others do nothing.
 enum built_in { NO_PROGRAM, FILL32, ADD32 };
@@ -88,7 +87,6 @@ struct operation {
     uintptr_t node;              // in a graph: its name, which an executable graph's copy keeps
     struct marker *marker;
     CUhostFn function;
-    CUstreamCallback callback;
     void *argument;
 };
 
@@ -103,7 +101,6 @@ struct stream {
     struct context *context;
     unsigned flags;
     int priority;
-    unsigned long long number;
     struct operation *head, *tail;
     long pending;
     uint64_t done_sequence; // of the last operation that was performed
@@ -136,7 +133,7 @@ struct ranges {
     size_t count, room;
 };
 
-enum region_kind { PLAIN, RESERVATION, PINNED, REGISTERED, POOLED, VARIABLE };
+enum region_kind { PLAIN, RESERVATION, PINNED, REGISTERED, VARIABLE };
 
 struct region {
     struct range range;
@@ -145,13 +142,8 @@ struct region {
     size_t charged_bytes; // of device memory
     int device;
     unsigned flags;
-    unsigned long long number;
-    struct context *context; // NULL for reservations and pool memory
+    struct context *context; // NULL for reservations
     long mappings;           // of a reservation
-    struct pool *pool;       // of pool memory
-    struct stream *freed_on; // pool memory that was freed: where, until the free is performed
-    bool freed;              // by the caller
-    long frees;              // that are queued
 };
 
 // Physical memory: a file in memory. Handles that were imported share it.
@@ -177,14 +169,6 @@ struct mapping {
     struct handle *handle;
     struct region *region;
     unsigned char access[DEVICE_LIMIT];
-};
-
-struct pool {
-    struct object object;
-    int device;
-    bool owned_by_device, destroyed;
-    uint64_t reuse[4]; // by attribute
-    uint64_t threshold_bytes, reserved_bytes, reserved_high_bytes, used_bytes, used_high_bytes, limit_bytes;
 };
 
 // A capture is a stream's graph in the making.
@@ -248,8 +232,8 @@ struct function {
 
 // A thread that has made calls.
 struct thread {
-    uintptr_t contexts[CONTEXT_DEPTH], pinned_contexts[CONTEXT_DEPTH];
-    int depth, pinned_depth; // pinned_depth is -1 while not pinned
+    uintptr_t contexts[CONTEXT_DEPTH];
+    int depth;
     CUstreamCaptureMode capture_mode;
     struct thread *next, **link;
 };
@@ -277,7 +261,7 @@ struct world {
     struct device devices[DEVICE_LIMIT];
     uint64_t sequence;
     long queued; // operations in all streams
-    unsigned long long numbers; // streams, contexts, buffers
+    unsigned long long numbers; // of captures
     uint64_t nodes;             // of graphs, so far
     struct ranges regions, mappings;
     struct physical *physicals;
@@ -287,8 +271,6 @@ struct world {
     struct context *retired_contexts;
     struct rule rules[RULE_LIMIT];
     int rule_count;
-    char hidden[RULE_LIMIT][NAME_ROOM];
-    int hidden_count;
     struct call *calls;
     long lost;
 };
@@ -302,7 +284,6 @@ enum need {
     CURRENT = 2,        // a context is current
     STICKY = 4,         // a failed context refuses the call
     VIRTUAL = 8,        // the device can do virtual memory
-    POOLS = 16,         // the device has memory pools
     UNCAPTURED = 32     // refused while a capture that forbids unsafe calls is under way
 };
 #define USUAL (STARTED | STICKY)
@@ -379,18 +360,13 @@ CUresult stream_at(CUstream handle, struct stream **stream);
 void stream_retire(struct stream *stream);
 void stream_collect(struct stream *stream);
 
-// memory.c, virtual.c, pool.c, event.c
+// memory.c, virtual.c, event.c
 void region_free(struct region *region);
 CUresult region_new(enum region_kind kind, int device, size_t bytes, struct region **region);
 void event_free(struct event *event);
 void physical_free(struct physical *physical);
 void handle_collect(struct handle *handle);
 void unmap(struct mapping *mapping);
-void pool_synchronised(void);
-void pool_take_back(struct region *region, struct stream *stream);
-void pool_freed(struct region *region);
-struct pool *pool_default(int device);
-bool pool_drop(struct region *region);
 
 // capture.c
 CUresult capture_operation(struct stream *stream, struct operation *operation);

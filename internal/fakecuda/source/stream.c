@@ -9,7 +9,6 @@ struct stream *stream_new(struct context *context, unsigned flags, int priority,
     stream->context = context;
     stream->flags = flags;
     stream->priority = priority;
-    stream->number = ++world.numbers;
     stream->link = &world.streams;
     stream->next = world.streams;
     if (stream->next) stream->next->link = &stream->next;
@@ -99,7 +98,6 @@ CUresult cuStreamSynchronize(CUstream handle) {
     if (result != CUDA_SUCCESS) return leave(result);
     struct context *context = stream->context;
     drain(stream);
-    pool_synchronised();
     return leave(context->sticky);
 }
 
@@ -123,31 +121,11 @@ CUresult cuStreamGetFlags(CUstream handle, unsigned int *flags) {
     return leave(CUDA_SUCCESS);
 }
 
-CUresult cuStreamGetId(CUstream handle, unsigned long long *id) {
-    ENTER(USUAL);
-    struct stream *stream;
-    CUresult result = stream_at(handle, &stream);
-    if (result != CUDA_SUCCESS) return leave(result);
-    if (!id) return leave(CUDA_ERROR_INVALID_VALUE);
-    *id = stream->number;
-    return leave(CUDA_SUCCESS);
-}
-
-CUresult cuStreamGetCtx(CUstream handle, CUcontext *context) {
-    ENTER(USUAL);
-    struct stream *stream;
-    CUresult result = stream_at(handle, &stream);
-    if (result != CUDA_SUCCESS) return leave(result);
-    if (!context) return leave(CUDA_ERROR_INVALID_VALUE);
-    *context = (CUcontext)stream->context->object.id;
-    return leave(CUDA_SUCCESS);
-}
-
 static CUresult call_on(CUstream handle, struct operation wanted) {
     struct stream *stream;
     CUresult result = stream_at(handle, &stream);
     if (result != CUDA_SUCCESS) return result;
-    if (!wanted.function && !wanted.callback) return CUDA_ERROR_INVALID_VALUE;
+    if (!wanted.function) return CUDA_ERROR_INVALID_VALUE;
     struct operation *operation = operation_new(wanted.kind);
     *operation = wanted;
     return submit(stream, operation);
@@ -156,13 +134,6 @@ static CUresult call_on(CUstream handle, struct operation wanted) {
 CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void *userData) {
     ENTER(USUAL);
     return leave(call_on(handle, (struct operation){.kind = CALL, .function = function, .argument = userData}));
-}
-
-CUresult cuStreamAddCallback(CUstream handle, CUstreamCallback callback, void *userData, unsigned int flags) {
-    ENTER(USUAL);
-    if (flags) return leave(CUDA_ERROR_INVALID_VALUE);
-    return leave(call_on(handle, (struct operation){.kind = CALL_STATUS, .callback = callback, .argument = userData,
-                                                    .dst = (uintptr_t)handle}));
 }
 
 // A word that work waits for or writes: in memory of the device or in pinned memory, aligned to its width.

@@ -9,7 +9,7 @@ static bool host_side(uintptr_t address) { return range_around(&world.regions, a
 // Whether a range may be named now, on any thread: the stream says which context is meant.
 static bool nameable(const struct stream *stream, uintptr_t address, size_t bytes, unsigned rights, bool any_device) {
     struct region *region = region_around(address, bytes);
-    if (!region || region->freed) return false;
+    if (!region) return false;
     return may_touch(address, bytes, stream->context->device, rights, any_device);
 }
 

@@ -10,7 +10,6 @@ _Static_assert(sizeof(CUmemAllocationProp) == 32 && offsetof(CUmemAllocationProp
                    offsetof(CUmemAllocationProp, allocFlags) == 24,
                "CUmemAllocationProp");
 _Static_assert(sizeof(CUmemAccessDesc) == 12 && sizeof(CUmemLocation) == 8, "CUmemAccessDesc");
-_Static_assert(sizeof(CUmemPoolProps) == 88, "CUmemPoolProps");
 
 static bool whole_granules(uint64_t bytes) { return bytes > 0 && bytes % GRANULE_BYTES == 0; }
 
@@ -43,7 +42,6 @@ CUresult cuMemAddressReserve(CUdeviceptr *p, size_t bytes, size_t alignment, CUd
     region->range = (struct range){(uintptr_t)aligned, bytes};
     region->kind = RESERVATION;
     region->span_bytes = bytes;
-    region->number = ++world.numbers;
     range_put(&world.regions, &region->range);
     *p = (uintptr_t)aligned;
     return leave(CUDA_SUCCESS);
@@ -117,15 +115,6 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle id) {
     if (!handle) return leave(CUDA_ERROR_INVALID_VALUE);
     handle->names--;
     handle_collect(handle);
-    return leave(CUDA_SUCCESS);
-}
-
-CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *prop, CUmemGenericAllocationHandle id) {
-    ENTER(USUAL | VIRTUAL);
-    struct handle *handle = named(id);
-    if (!prop || !handle) return leave(CUDA_ERROR_INVALID_VALUE);
-    *prop = handle->physical->prop;
-    if (handle->imported) prop->requestedHandleTypes = 0;
     return leave(CUDA_SUCCESS);
 }
 
@@ -203,24 +192,5 @@ CUresult cuMemSetAccess(CUdeviceptr p, size_t bytes, const CUmemAccessDesc *desc
         int rights = all == 0 ? PROT_NONE : all == 1 ? PROT_READ : PROT_READ | PROT_WRITE;
         mprotect((void *)mapping->range.start, mapping->range.bytes, rights);
     }
-    return leave(CUDA_SUCCESS);
-}
-
-CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr p) {
-    ENTER(USUAL | VIRTUAL);
-    struct mapping *mapping = (struct mapping *)range_around(&world.mappings, p);
-    if (!flags || !location || location->type != CU_MEM_LOCATION_TYPE_DEVICE || !mapping)
-        return leave(CUDA_ERROR_INVALID_VALUE);
-    if (!valid_device(location->id)) return leave(CUDA_ERROR_INVALID_DEVICE);
-    *flags = mapping->access[location->id];
-    return leave(CUDA_SUCCESS);
-}
-
-CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, void *p) {
-    ENTER(USUAL | VIRTUAL);
-    struct mapping *mapping = (struct mapping *)range_around(&world.mappings, (uintptr_t)p);
-    if (!out || !mapping) return leave(CUDA_ERROR_INVALID_VALUE);
-    mapping->handle->names++;
-    *out = mapping->handle->object.id;
     return leave(CUDA_SUCCESS);
 }

@@ -20,13 +20,9 @@ static struct stream *caller(void) {
 static void call(struct stream *stream) {
     stream->taken = true;
     struct operation *operation = stream->head;
-    CUresult status = stream->context->sticky;
     unlock_world();
     calling = true;
-    if (operation->kind == CALL)
-        operation->function(operation->argument);
-    else
-        operation->callback((CUstream)operation->dst, status, operation->argument);
+    operation->function(operation->argument);
     calling = false;
     lock_world();
     stream->calling = stream->taken = false;

@@ -132,7 +132,6 @@ static CUresult admitted(const char *name, unsigned needs) {
     const int *attributes = world.devices[context ? context->device : 0].attributes;
     if ((needs & VIRTUAL) && !attributes[CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED])
         return CUDA_ERROR_NOT_SUPPORTED;
-    if ((needs & POOLS) && !attributes[CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED]) return CUDA_ERROR_NOT_SUPPORTED;
     if (needs & UNCAPTURED) return capture_forbids();
     return CUDA_SUCCESS;
 }

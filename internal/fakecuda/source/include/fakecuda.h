@@ -18,13 +18,11 @@ enum fakecuda_kind {
     FAKECUDA_STREAMS,
     FAKECUDA_EVENTS,
     FAKECUDA_HANDLES, // physical allocations that are named or mapped
-    FAKECUDA_POOLS,   // made by cuMemPoolCreate
     FAKECUDA_GRAPHS,  // graphs and executable graphs
     FAKECUDA_ALLOCATIONS,
     FAKECUDA_RESERVATIONS,
     FAKECUDA_MAPPINGS,
     FAKECUDA_PINNED, // pinned and registered host memory
-    FAKECUDA_POOLED, // allocated from a pool and not freed
     FAKECUDA_MODULES, // modules and links
     FAKECUDA_KINDS
 };
@@ -35,7 +33,7 @@ long fakecuda_reset(void);
 
 // The machine: before cuInit or after it. Devices: 0 to 8, by default 1. Bytes: by default 16 GiB. Version: by default
 // 13000. An attribute keeps its value until fakecuda_reset; with CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED
-// or CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED at 0 the calls of that part answer CUDA_ERROR_NOT_SUPPORTED.
+// at 0 the calls of that part answer CUDA_ERROR_NOT_SUPPORTED.
 void fakecuda_set_devices(int count);
 void fakecuda_set_capacity(int device, size_t bytes);
 void fakecuda_set_version(int version);
@@ -62,9 +60,6 @@ void fakecuda_reuse_handles(int on);
 // 0. The name is the exported one or the plain one ("cuMemAlloc_v2", "cuMemAlloc"). The call does nothing else.
 // Returns 0 where there are too many rules (64).
 int fakecuda_fail(const char *name, unsigned occurrence, int result);
-// Takes a symbol away from cuGetProcAddress, by the exported or the plain name. (dlsym still finds it: build with
-// -Dname=other to take it from there.) Returns 0 where there are too many (64).
-int fakecuda_hide(const char *name);
 // Calls of that name so far (exported or plain), those that failed included; NULL is all calls.
 unsigned long fakecuda_calls(const char *name);
 
@@ -81,11 +76,5 @@ int fakecuda_report(char *text, size_t room);
 typedef int (*fakecuda_runner)(const char *name, const unsigned grid[3], const unsigned block[3], unsigned shared_bytes,
                                const void *params);
 void fakecuda_set_runner(fakecuda_runner runner); // NULL, the default: other kernels do nothing
-
-// Remembers the calling thread's stack of contexts as what foreign code expects to find there; fakecuda_displaced says
-// how many threads that were pinned have another stack now. fakecuda_unpin forgets the calling thread's.
-void fakecuda_pin(void);
-void fakecuda_unpin(void);
-int fakecuda_displaced(void);
 
 #endif

@@ -1,0 +1,259 @@
+package cuda
+
+import (
+	"errors"
+	"slices"
+	"sync"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/streams"
+)
+
+// Kernel is a launch in a graph.
+type Kernel struct {
+	Function *Function
+	Geometry Geometry
+}
+
+// node is a kernel of a graph.
+type node struct {
+	Kernel
+	name  cudadrv.GraphNode
+	homes []*Stream      // of buffers from outside that SetArgs gave it
+	lease *streams.Lease // keeps their memory; nil for no buffers
+}
+
+// capture is a capture in progress.
+type capture struct {
+	pool *Pool
+	mu   sync.Mutex // guards the fields below; launches in a capture are cold
+
+	streams []*submission // that are captured: the first began it. The index is the number in order
+	order   reuse
+	own     []captured // buffers of this capture that were live
+	homes   []*Stream  // of buffers from outside
+	kernels []*node    // each counts as a user of its module, until drop or Graph.Close
+	events  []cudadrv.Event
+	scratch []Buffer // the graph's, or drop's
+	ended   bool     // nothing more becomes part of it
+
+	replaceable bool           // these are arguments for SetArgs, not a capture
+	lease       *streams.Lease // keeps the memory of such arguments; nil: none is from outside
+}
+
+// captured is a buffer that was allocated in a capture.
+type captured struct {
+	buffer Buffer
+	by     int    // the stream
+	count  uint64 // of the allocation
+}
+
+func (c *submission) destroyGraph(g cudadrv.Graph) error {
+	return c.work.Guarded(func() error { return c.graphs.GraphDestroy(g) })
+}
+
+// drop releases the resources of a capture that does not become a graph.
+func (p *capture) drop() {
+	for _, b := range p.scratch {
+		_ = b.Free() // a caller of the capture may have done so
+	}
+	for _, k := range p.kernels {
+		k.Function.module.graphs.Add(-1)
+	}
+}
+
+// alloc allocates for a captured stream. Branches of a graph may run at the same time, so a stream may reuse memory that
+// another freed only after all its uses. alloc sets memory that the stream may not use aside until it has tried the rest.
+func (p *capture) alloc(c *submission, bytes int64) (b Buffer, err error) {
+	var aside []Buffer
+	for {
+		if b, err = p.pool.hold.Stream().Alloc(bytes); err != nil || p.take(c, b) {
+			break
+		}
+		aside = append(aside, b)
+	}
+	for _, one := range aside {
+		_ = one.Free() // no other user has it
+	}
+	return b, err
+}
+
+// take records a new buffer of a captured stream, and reports whether the stream may use its memory.
+func (p *capture) take(c *submission, b Buffer) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.settle()
+	stream, memory := slices.Index(p.streams, c), spanOf(b)
+	if stream < 0 || !p.order.free(stream, memory) {
+		return stream < 0 // the capture has ended
+	}
+	p.own = append(p.own, captured{b, stream, p.order.take(stream, memory)})
+	return true
+}
+
+// settle looks which buffers were freed. Work that was submitted past this package to the stream that allocated one was
+// submitted before: so the free counts as a use by that stream.
+func (p *capture) settle() {
+	p.own = slices.DeleteFunc(p.own, func(one captured) bool {
+		if one.buffer.Live() {
+			return false
+		}
+		p.order.use(one.by, spanOf(one.buffer))
+		return true
+	})
+}
+
+// touch notes that work of a captured stream has the address of a buffer. It records a use by the hold for a buffer from
+// outside. A buffer of the hold belongs to the stream until other streams wait for the work. Work on a buffer of another stream
+// waits for its allocation, since the memory may have been in use before.
+func (p *capture) touch(c *submission, b Buffer) error {
+	home, ok := streams.Home(b)
+	if !ok {
+		return ErrNotLive
+	}
+	if home != p.pool.hold.Stream() {
+		if streams.Asleep(home) {
+			return ErrAsleep
+		}
+		if err := p.keep(b); err != nil {
+			return err
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if !slices.Contains(p.homes, home) {
+			p.homes = append(p.homes, home)
+		}
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	stream := slices.Index(p.streams, c)
+	if stream < 0 { // other arguments for a graph, whose work has its order
+		return nil
+	}
+	memory := spanOf(b)
+	for _, one := range p.own {
+		if spanOf(one.buffer) == memory && one.buffer.Live() && !p.order.behind(stream, one.by, one.count) {
+			if err := p.wait(c, p.streams[one.by]); err != nil {
+				return err
+			}
+		}
+	}
+	p.order.use(stream, memory)
+	return nil
+}
+
+// launched notes a kernel.
+func (p *capture) launched(f *Function, g Geometry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return
+	}
+	f.module.graphs.Add(1)
+	p.kernels = append(p.kernels, &node{Kernel: Kernel{Function: f, Geometry: g}})
+}
+
+// workspace returns a buffer that the graph frees.
+func (p *capture) workspace(c *submission, bytes int64) (Buffer, error) {
+	b, err := p.alloc(c, bytes)
+	if err != nil {
+		return Buffer{}, err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return Buffer{}, errors.Join(ErrCapturing, b.Free())
+	}
+	p.scratch = append(p.scratch, b)
+	return b, nil
+}
+
+// settleStreams waits for submissions to the capture that have begun, and ends it for later ones.
+func (p *capture) settleStreams() {
+	p.mu.Lock()
+	p.ended = true
+	for _, one := range p.streams {
+		one.released()
+	}
+	p.mu.Unlock()
+	for _, one := range p.streams { // no further stream joins
+		one.work.SettleCapture()
+	}
+}
+
+// end ends the capture of its streams.
+func (p *capture) end() {
+	for _, one := range p.streams {
+		one.work.EndCapture()
+	}
+}
+
+// join makes a stream wait for one that is captured, inside the capture.
+func (p *capture) join(c, behind *submission) error {
+	if !c.work.SameDevice(behind.work) {
+		return ErrForeign
+	}
+	if c == behind {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended {
+		return behind.work.Forbidden("cuEventRecord")
+	}
+	if c.capture.Load() == p {
+		return p.wait(c, behind)
+	}
+	return c.work.BeginCapture(func() error { // from here on submissions of others may become part of the graph
+		p.streams = append(p.streams, c)
+		p.order.add()
+		joined := false
+		defer func() { // also after a panic of the driver
+			if !joined {
+				p.streams = p.streams[:len(p.streams)-1]
+				p.order.remove()
+			}
+		}()
+		if err := p.wait(c, behind); err != nil {
+			return err
+		}
+		c.captured(p)
+		joined = true
+		return nil
+	})
+}
+
+// wait makes a captured stream wait for another one.
+func (p *capture) wait(c, behind *submission) error {
+	stream, before := slices.Index(p.streams, c), slices.Index(p.streams, behind)
+	if stream < 0 || before < 0 {
+		return c.work.Forbidden("cuStreamWaitEvent") // one has left it
+	}
+	p.settle()
+	e, err := c.device.EventCreate()
+	if err != nil {
+		return err
+	}
+	p.events = append(p.events, e)
+	if err := behind.open(func() error { return c.device.EventRecord(e, behind.handle) }); err != nil {
+		return err
+	}
+	if err := c.open(func() error { return c.device.StreamWaitEvent(c.handle, e) }); err != nil {
+		return err
+	}
+	p.order.wait(stream, before)
+	return nil
+}
+
+// keep keeps the memory of a buffer from outside, freed or not: until the end of the hold, or for arguments of SetArgs until
+// the lease ends.
+func (p *capture) keep(b Buffer) error {
+	if !p.replaceable {
+		return b.RecordStream(p.pool.hold.Stream())
+	}
+	if p.lease == nil {
+		p.lease = p.pool.hold.NewLease()
+	}
+	return p.lease.Keep(b)
+}
