@@ -4,10 +4,11 @@
 // # Use
 //
 //	p := matmul.Problem{M: 512, N: 512, K: 1024, Precision: gemm.TF32}
-//	way, err := matmul.Multiply(c, p, matmul.Operands{A: cuda.Whole(a), B: cuda.Whole(b), C: cuda.Whole(d), Alpha: 1}, matmul.Any)
+//	products := matmul.New(c)
+//	way, err := products.Multiply(c, p, matmul.Operands{A: cuda.Whole(a), B: cuda.Whole(b), C: cuda.Whole(d), Alpha: 1}, matmul.Any)
 //
-// It does not wait for the device. way says how the product was computed. To multiply on several contexts of a device, make one
-// Multiplier with New, so that each kernel is compiled once.
+// It does not wait for the device. way says how the product was computed. One Multiplier serves all contexts of a device, so that
+// each kernel is compiled once.
 //
 // # Precision
 //
@@ -28,9 +29,8 @@
 // its GPU when a kernel is first used, some 10 to 60 ms, which that product waits for. Prepare does that ahead, and opens the
 // library, which takes up to a quarter of a second; without it the first product does. A multiplier that is made WithCompiler
 // takes kernels from a kernel.Compiler: its store keeps their code beyond the process, its WarmUp prepares what Needs lists,
-// and with kernel.Prepared nothing else is compiled. Package ops does so. The multiplier that a context has for itself has no
-// store. Products by matrix units (TF32, 3xTF32, 16 bits) need compute capability 8.0; for fp32 there are kernels with
-// asynchronous copies from 8.0 on, and others for older devices.
+// and with kernel.Prepared nothing else is compiled. Package ops does so. Products by matrix units (TF32, 3xTF32, 16 bits) need
+// compute capability 8.0; for fp32 there are kernels with asynchronous copies from 8.0 on, and others for older devices.
 //
 // # Concurrency properties
 //
