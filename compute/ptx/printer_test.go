@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// String returns the text of a module in one form, which Parse reads back into the same tree: a part that it lacks was not read.
+// String returns the text of a module in one form, which Parse reads back into the same tree: what it lacks was not read.
 func (m *Module) String() string {
 	if m == nil {
 		return ""

@@ -67,7 +67,7 @@ func isSampled(r row, i *Instruction) bool {
 	return r.op != OpCall && (!memory || i.Space() != Param) && (!isPack || i.Type(0) != B16)
 }
 
-// sampled is the text of kernels with one instruction each, and the declarations that these need.
+// sampled is the text of kernels with one instruction each, and what these need.
 type sampled struct {
 	text  strings.Builder
 	needs needs
