@@ -326,7 +326,7 @@ func TestFindingsNameTheirPlace(t *testing.T) {
 // A tree by hand with holes is reported and not a panic.
 func TestHolesInATree(t *testing.T) {
 	f := &ptx.Function{Entry: true, Name: "k", Body: &ptx.Block{Statements: []ptx.Statement{
-		&ptx.Instruction{Op: ptx.OpAdd, Types: []ptx.Type{ptx.U32}, Operands: []ptx.Operand{{Kind: ptx.OperandRegister}, {Kind: ptx.OperandInteger, Value: 1}, {Kind: ptx.OperandInteger, Value: 2}}},
+		&ptx.Instruction{Op: ptx.OpAdd, Types: []ptx.Type{ptx.U32}, Operands: []ptx.Operand{ptx.Reg(nil), ptx.Integer(1), ptx.Integer(2)}},
 		&ptx.Instruction{Op: ptx.OpBra, Operands: []ptx.Operand{{Kind: ptx.OperandLabel}}},
 		&ptx.Instruction{Op: ptx.OpRet},
 	}}}

@@ -1,7 +1,6 @@
 package ptx_test
 
 import (
-	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,21 +9,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
-
-var update = flag.Bool("update", false, "write the golden texts and docs/ptx.md again")
-
-// golden compares a text with a file of testdata, or writes the file.
-func golden(t *testing.T, name, text string) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
-		return
-	}
-	want, err := os.ReadFile(path)
-	require.NoError(t, err, "go test ./compute/ptx -update writes it")
-	assert.Equal(t, string(want), text)
-}
 
 // compiled are the CUDA C++ sources of testdata with the flags of clang.
 func compiled() map[string][]string {

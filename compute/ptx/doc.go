@@ -1,6 +1,6 @@
-// Package ptx is PTX as a tree: a parser and a checker.
+// Package ptx is PTX as a tree: a parser, a printer, a checker and a builder of kernels for the driver's compiler.
 //
-// It is pure: nothing here looks at a device, a file or a clock, and no other package of this module is imported.
+// It is text in, text out: nothing here looks at a device, a file or a clock, and no other package of this module is imported.
 // Package compute/ptx/interp executes the tree.
 //
 // # The tree
@@ -14,14 +14,22 @@
 // Pos is a place in the text of PTX. Instruction.Source is the .loc directive in force, and Module.File the name of its
 // number: with both an error names the line of the CUDA C++ source.
 //
-// # From a text to findings
+// # From text to text
 //
-//  1. Parse reads PTX of nvcc, of clang, and of package kernel. A text that is not PTX is a *SyntaxError. An instruction that is
-//     not known is kept by its name. Sections of debugging information, pragmas of a whole module and the
+//  1. Parse reads PTX of nvcc, of clang, and of this package. A text that is not PTX is a *SyntaxError. An instruction that is
+//     not known is kept by its name, so that it prints back. Sections of debugging information, pragmas of a whole module and the
 //     inlining part of .loc are dropped.
 //  2. Check reports everything in a module that the driver's compiler would refuse, as far as the table of instructions says it:
 //     each finding is a *CheckError. The page docs/ptx.md lists the table. CheckFunctions does so for some functions alone. A finding that
 //     is Lacking is about a thing that this package does not know and the driver may take.
+//  3. Module.String prints a tree in one form. Parse reads that back as the same tree.
+//
+// # Kernels by program
+//
+// A Kernel takes instructions by the names that PTX has for them: Let makes the registers of the result, Do has none or
+// takes them from the caller. If, For, Element and others stand for several instructions. Build checks the whole and
+// names the caller's line of each mistake; it chooses the oldest version and architecture that have the instructions,
+// from PTX 7.0 and sm_70 on.
 //
 // # Architectures
 //

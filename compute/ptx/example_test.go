@@ -7,6 +7,55 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
+// A kernel that doubles numbers: one element a thread, with a check of the bounds.
+func ExampleNewKernel() {
+	k := ptx.NewKernel("double")
+	data, count := k.Buffer("data"), k.Value("count", ptx.U32)
+	i := k.Thread()
+	k.If(k.Let("setp.lt.u32", i, count), func() {
+		at := k.Element(data, i, 4)
+		x := k.Let("ld.global.f32", at)
+		k.Do("st.global.f32", at, k.Let("add.f32", x, x))
+	})
+	m, err := k.Build()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Print(m)
+	// Output:
+	// .version 7.0
+	// .target sm_70
+	// .address_size 64
+	//
+	// .visible .entry double(
+	// 	.param .u64 data,
+	// 	.param .u32 count
+	// )
+	// {
+	// 	.reg .pred %p<1>;
+	// 	.reg .b32 %r<5>;
+	// 	.reg .b64 %rd<4>;
+	// 	.reg .f32 %f<2>;
+	// 	ld.param.u64 %rd0, [data];
+	// 	cvta.to.global.u64 %rd1, %rd0;
+	// 	ld.param.u32 %r0, [count];
+	// 	mov.u32 %r1, %ctaid.x;
+	// 	mov.u32 %r2, %ntid.x;
+	// 	mov.u32 %r3, %tid.x;
+	// 	mad.lo.u32 %r4, %r1, %r2, %r3;
+	// 	setp.lt.u32 %p0, %r4, %r0;
+	// 	@!%p0 bra $L1;
+	// 	mul.wide.u32 %rd2, %r4, 4;
+	// 	add.u64 %rd3, %rd1, %rd2;
+	// 	ld.global.f32 %f0, [%rd3];
+	// 	add.f32 %f1, %f0, %f0;
+	// 	st.global.f32 [%rd3], %f1;
+	// $L1:
+	// 	ret;
+	// }
+}
+
 // Check names the line, the kernel and the instruction of each mistake.
 func ExampleCheck() {
 	m, err := ptx.Parse(`.version 7.0

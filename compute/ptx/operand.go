@@ -39,6 +39,38 @@ type Operand struct {
 	Elements []Operand
 }
 
+// Reg returns an operand that names a register.
+func Reg(r *Register) Operand { return Operand{Kind: OperandRegister, Register: r} }
+
+// Integer returns an operand that is an integer.
+func Integer(value int64) Operand { return Operand{Kind: OperandInteger, Value: uint64(value)} }
+
+// Float32 returns an operand that is a number of single precision.
+func Float32(value float32) Operand {
+	return Operand{Kind: OperandFloat32, Value: uint64(math.Float32bits(value))}
+}
+
+// Float64 returns an operand that is a number of double precision.
+func Float64(value float64) Operand {
+	return Operand{Kind: OperandFloat64, Value: math.Float64bits(value)}
+}
+
+// Memory returns an operand that is the memory at a register's address and an offset in bytes.
+func Memory(base *Register, offset int64) Operand {
+	return Operand{Kind: OperandAddress, Register: base, Offset: offset}
+}
+
+// MemoryOf returns an operand that is the memory of a variable from an offset in bytes.
+func MemoryOf(v *Variable, offset int64) Operand {
+	return Operand{Kind: OperandAddress, Variable: v, Offset: offset}
+}
+
+// AddressOf returns an operand that is the address of a variable in its own state space.
+func AddressOf(v *Variable) Operand { return Operand{Kind: OperandVariable, Variable: v} }
+
+// Vector returns an operand of several elements.
+func Vector(elements ...Operand) Operand { return Operand{Kind: OperandVector, Elements: elements} }
+
 // Float returns the value of an operand that is a floating-point number, else 0.
 func (o *Operand) Float() float64 {
 	if o == nil {

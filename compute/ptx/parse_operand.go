@@ -164,7 +164,7 @@ func numberOperand(text string) (Operand, bool) {
 		return Operand{}, false
 	}
 	value, err := strconv.ParseFloat(text, 64)
-	return Operand{Kind: OperandFloat64, Value: math.Float64bits(value)}, err == nil
+	return Float64(value), err == nil
 }
 
 // parseInteger parses a decimal, hexadecimal, octal or binary integer with or without the suffix U.

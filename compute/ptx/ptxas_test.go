@@ -67,85 +67,50 @@ func isSampled(r row, i *Instruction) bool {
 	return r.op != OpCall && (!memory || i.Space() != Param) && (!isPack || i.Type(0) != B16)
 }
 
-// sampled is the text of kernels with one instruction each, and what these need.
-type sampled struct {
-	text  strings.Builder
-	needs needs
-}
-
-// add adds a kernel with one sample of a row in it, whose operands are new registers or constants.
-func (s *sampled) add(t *testing.T, r row, i *Instruction, name string) {
+// sampleKernel is a kernel with one sample of a row in it, whose operands are new registers or constants.
+func sampleKernel(t *testing.T, r row, i *Instruction, name string) *Kernel {
 	t.Helper()
 	f, err := r.compile()
 	require.NoError(t, err)
-	s.needs = s.needs.and(f.needsOf(i))
-	var declared, operands []string
-	register := func(typ Type) string {
-		name := fmt.Sprintf("%%x%d", len(declared))
-		declared = append(declared, fmt.Sprintf(".reg .%v %s;", typ, name))
-		return name
+	k := NewKernel(name)
+	address, shared := k.Reg(B64), k.Shared("array", B8, 64)
+	var operands []Operand
+	for _, s := range f.operands {
+		operands = append(operands, k.sampleOperand(i, s, address, shared))
 	}
-	for _, o := range f.operands {
-		operands = append(operands, sampleOperand(i, o, register))
-	}
-	text := i.name() + " " + strings.Join(operands, ", ") + ";"
+	k.Do(i.name(), operands...)
 	if r.op == OpBra {
-		text += "\nL:"
+		k.Place(operands[0])
 	}
-	fmt.Fprintf(&s.text, ".visible .entry %s()\n{\n.shared .align 16 .b8 array[64];\n.reg .b64 %%address;\n%s\n%s\nret;\n}\n", name, strings.Join(declared, "\n"), text)
+	return k
 }
 
-// module returns the text with the oldest version and architecture that have the instructions, from these on.
-func (s *sampled) module(least needs) (text string, m *Module, err error) {
-	n := s.needs.and(least)
-	n.version = n.and(needs{version: targetVersion(Target{SM: n.sm, Variant: n.variant})}).version
-	text = fmt.Sprintf(".version %v\n.target %v\n.address_size 64\n%s", n.version, n.target(), s.text.String())
-	if m, err = Parse(text); err == nil {
-		err = Check(m)
-	}
-	return text, m, err
-}
-
-// sampleOperand returns the text of an operand; register declares a register.
-func sampleOperand(i *Instruction, s operandSpec, register func(Type) string) string {
+func (k *Kernel) sampleOperand(i *Instruction, s operandSpec, address Operand, shared *Variable) Operand {
 	typ := s.typeIn(i)
 	count := s.elements(i)
 	switch {
 	case s.kind == specLabel:
-		return "L"
+		return k.NewLabel()
 	case s.kind == specInteger && s.members == nil:
-		return fmt.Sprint(s.low)
+		return Integer(s.low)
 	case s.kind == specInteger:
-		return fmt.Sprint(s.members[len(s.members)-1])
+		return Integer(s.members[len(s.members)-1])
 	case s.kind == specMemory:
 		if space := i.Space(); s.space == Shared || s.anySpace && space == Shared {
-			return "[array]"
+			return MemoryOf(shared, 0)
 		}
-		return "[%address]"
+		return Memory(address.Register, 0)
 	case s.kind == specPack:
 		half := map[int]Type{16: B8, 32: B16, 64: B32}[typ.Bits()]
-		return "{" + register(half) + ", " + register(half) + "}"
+		return Vector(k.Reg(half), k.Reg(half))
 	case count == 0:
-		return register(registerType(typ))
+		return k.Reg(typ)
 	}
-	var all []string
+	v := Operand{Kind: OperandVector}
 	for range count {
-		all = append(all, register(registerType(typ)))
+		v.Elements = append(v.Elements, k.Reg(typ))
 	}
-	return "{" + strings.Join(all, ", ") + "}"
-}
-
-// registerType returns the type of a register for values of a type.
-func registerType(t Type) Type {
-	switch {
-	case t == Pred || t == F32 || t == F64:
-		return t
-	case t.Bits() <= 16:
-		return B16
-	case t.Bits() <= 32:
-		return B32
-	}
-	return B64
+	return v
 }
 
 // Every row of the table is read, accepts its own samples, and no modifier or type is without a row.
@@ -164,9 +129,7 @@ func TestTheTableAcceptsItsSamples(t *testing.T) {
 			if !isSampled(r, i) {
 				continue
 			}
-			var s sampled
-			s.add(t, r, i, "sample")
-			_, _, err := s.module(oldest)
+			_, err := sampleKernel(t, r, i, "sample").Build()
 			assert.NoError(t, err, "%v%s", r.op, r.form)
 		}
 	}
@@ -232,28 +195,30 @@ func running(t *testing.T, known []int, oldest int) []int {
 	return all
 }
 
-// NVIDIA's assembler takes the texts of compilers as this package prints them.
+// NVIDIA's assembler takes the golden texts, and compilers' texts as this package prints them.
 func TestPtxasTakesTheTexts(t *testing.T) {
 	ptxas := assembler(t)
 	known := architectures(t, ptxas)
-	names, err := filepath.Glob("testdata/*.ptx")
-	require.NoError(t, err)
-	for _, name := range names {
-		text, err := os.ReadFile(name) // a test's own files
+	for _, pattern := range []string{"testdata/*.ptx", "testdata/built/*.ptx"} {
+		names, err := filepath.Glob(pattern)
 		require.NoError(t, err)
-		m, err := Parse(string(text))
-		require.NoError(t, err)
-		able := running(t, known, m.Target.SM)
-		if m.Target.Variant != "" {
-			able = able[:1] // no other architecture has its instructions
-		}
-		for _, sm := range able {
-			complaints := assemble(t, ptxas, m.String(), Target{SM: sm, Variant: m.Target.Variant}.String())
-			if strings.Contains(complaints, "Unsupported .version") {
-				t.Logf("%s sm_%d: %s", name, sm, complaints) // the assembler is older than the text
-				continue
+		for _, name := range names {
+			text, err := os.ReadFile(name) // a test's own files
+			require.NoError(t, err)
+			m, err := Parse(string(text))
+			require.NoError(t, err)
+			able := running(t, known, m.Target.SM)
+			if m.Target.Variant != "" {
+				able = able[:1] // no other architecture has its instructions
 			}
-			assert.Empty(t, complaints, "%s sm_%d", name, sm)
+			for _, sm := range able {
+				complaints := assemble(t, ptxas, m.String(), Target{SM: sm, Variant: m.Target.Variant}.String())
+				if strings.Contains(complaints, "Unsupported .version") {
+					t.Logf("%s sm_%d: %s", name, sm, complaints) // the assembler is older than the text
+					continue
+				}
+				assert.Empty(t, complaints, "%s sm_%d", name, sm)
+			}
 		}
 	}
 }
@@ -263,28 +228,30 @@ func TestPtxasTakesTheTable(t *testing.T) {
 	ptxas := assembler(t)
 	known := architectures(t, ptxas)
 	for _, r := range instructionRows() {
-		var all sampled
+		var kernels []*Kernel
 		for n, i := range r.samples(t) {
 			if isSampled(r, i) {
-				all.add(t, r, i, fmt.Sprintf("k%d", n))
+				kernels = append(kernels, sampleKernel(t, r, i, fmt.Sprintf("k%d", n)))
 			}
 		}
-		if all.text.Len() == 0 {
+		if len(kernels) == 0 {
 			continue
 		}
-		least := needs{version: Version{7, 8}, sm: running(t, known, max(all.needs.sm, 75))[0]}
-		text, m, err := all.module(least)
+		m, err := Build(kernels...)
 		if !assert.NoError(t, err) {
 			continue
 		}
-		complaints := assemble(t, ptxas, text, m.Target.String())
+		if m.Target.SM = running(t, known, max(m.Target.SM, 75))[0]; m.Version.Before(Version{7, 8}) {
+			m.Version = Version{7, 8}
+		}
+		complaints := assemble(t, ptxas, m.String(), m.Target.String())
 		lines := strings.Split(complaints, "\n")
-		source := strings.Split(text, "\n")
+		text := strings.Split(m.String(), "\n")
 		for n, line := range lines {
 			if at := regexp.MustCompile(`line (\d+);`).FindStringSubmatch(line); at != nil {
 				var number int
 				_, _ = fmt.Sscan(at[1], &number)
-				lines[n] += "  <- " + strings.TrimSpace(source[number-1])
+				lines[n] += "  <- " + strings.TrimSpace(text[number-1])
 			}
 		}
 		assert.Empty(t, complaints, "%v%s:\n%s", r.op, r.form, strings.Join(slices.Compact(lines), "\n"))

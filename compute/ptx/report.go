@@ -8,7 +8,7 @@ import (
 // CheckError is a finding of Check.
 type CheckError struct {
 	Pos         Pos    // in the text of PTX; zero of a tree that a program made
-	File        string // of the source, by .loc; "" where it does not name it
+	File        string // of the source: by .loc, or of the program that built the kernel; "" where neither names it
 	Line        int    // in that file
 	Function    string // "" outside of functions
 	Instruction string // as text; "" where the finding is not about one
@@ -44,6 +44,8 @@ type reporter struct {
 	findings    []error
 	function    *Function // the current one, or nil
 	instruction *Instruction
+	places      map[*Instruction]place // of instructions that a Kernel made
+	begun       map[*Function]place    // of those kernels
 }
 
 // report adds a finding at a place; the function and the instruction are the current ones.
@@ -59,11 +61,15 @@ func (c *reporter) reportLacking(pos Pos, format string, args ...any) {
 func (c *reporter) add(e *CheckError) {
 	if c.function != nil {
 		e.Function = c.function.Name
+		e.File, e.Line = c.begun[c.function].file, c.begun[c.function].line
 	}
 	if i := c.instruction; i != nil {
 		e.Instruction = i.String()
 		if i.Source != nil {
 			e.File, e.Line = c.module.File(i.Source.File), i.Source.Line
+		}
+		if at, ok := c.places[i]; ok {
+			e.File, e.Line = at.file, at.line
 		}
 	}
 	c.findings = append(c.findings, e)
@@ -73,4 +79,10 @@ func (c *reporter) add(e *CheckError) {
 func (c *reporter) has(n needs) bool {
 	t := c.module.Target
 	return !c.module.Version.Before(n.version) && (n.variant == "" && t.SM >= n.sm || t.SM == n.sm && t.Variant == n.variant)
+}
+
+// place is a line of the program that builds a kernel.
+type place struct {
+	file string
+	line int
 }

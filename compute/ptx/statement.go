@@ -118,23 +118,6 @@ func (i *Instruction) Vector() int {
 	return 1
 }
 
-// String returns the instruction as the text has it, with its guard and without the semicolon.
-func (i *Instruction) String() string {
-	if i == nil {
-		return ""
-	}
-	var b strings.Builder
-	if i.Guard.Kind != OperandNone {
-		b.WriteString("@" + i.Guard.String() + " ")
-	}
-	b.WriteString(i.name())
-	for n := range i.Operands {
-		b.WriteString([...]string{" ", ", "}[min(n, 1)])
-		b.WriteString(i.Operands[n].String())
-	}
-	return b.String()
-}
-
 // name returns the opcode with its modifiers and types, as the text has them.
 func (i *Instruction) name() string {
 	if i.Op == UnknownOp {

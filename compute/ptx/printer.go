@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// String returns the text of a module in one form, which Parse reads back into the same tree: what it lacks was not read.
+// String returns the text of the module in one canonical form, which Parse reads back into the same tree.
 func (m *Module) String() string {
 	if m == nil {
 		return ""
@@ -31,6 +31,23 @@ func (m *Module) String() string {
 		p.function(f)
 	}
 	return p.text.String()
+}
+
+// String returns the instruction as the text has it, with its guard and without the semicolon.
+func (i *Instruction) String() string {
+	if i == nil {
+		return ""
+	}
+	var b strings.Builder
+	if i.Guard.Kind != OperandNone {
+		b.WriteString("@" + i.Guard.String() + " ")
+	}
+	b.WriteString(i.name())
+	for n := range i.Operands {
+		b.WriteString([...]string{" ", ", "}[min(n, 1)])
+		b.WriteString(i.Operands[n].String())
+	}
+	return b.String()
 }
 
 type printer struct {
