@@ -2,12 +2,17 @@ package kernel
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-vram/vram/compute/kernel/plan"
 	"github.com/go-vram/vram/compute/kernel/tune"
+	"github.com/go-vram/vram/compute/tensor/layout"
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/futures"
 )
 
 // bench has several sets of the operands of a measurement.
@@ -28,8 +33,6 @@ const (
 	maxSets = 64
 	// guardBytes follow each operand and must not change.
 	guardBytes = 256
-	// untouched is the byte of outputs before a launch.
-	untouched = 0xa5
 
 	// maxRepeats launches for one time make the clock's resolution of half a microsecond small.
 	maxRepeats = 16
@@ -238,4 +241,32 @@ func (b *bench) until(ctx context.Context, start *cuda.Event, c *candidate) (too
 		return 0, err
 	}
 	return end.Since(start)
+}
+
+// work is a kind of work of a kernel, with the layouts of one Run. It holds no tensors.
+type work struct {
+	program  *plan.Program
+	name     fmt.Stringer
+	key      tune.Key
+	geometry plan.Geometry // with the schedule of the rule
+	count    int
+	layouts  [plan.MaxOperands]layout.Layout
+	lows     [plan.MaxOperands]uint64 // addresses modulo vectorBytes
+
+	compile func(plan.Variant) futures.Future[*variant]
+	won     func([]tune.Row) // makes Run take the winner
+	lost    func(retry bool) // ends a measurement without rows
+}
+
+// candidate is a variant in a trial.
+type candidate struct {
+	geometry plan.Geometry
+	schedule plan.Schedule
+	ready    ready // once it is compiled
+}
+
+// codeHash names the text of a variant in rows.
+func codeHash(p *plan.Program, v plan.Variant) string {
+	sum := sha256.Sum256([]byte(p.Code(v)))
+	return hex.EncodeToString(sum[:6])
 }

@@ -81,7 +81,7 @@ func (s *choices) look(at class, g *plan.Geometry) *choice {
 			c.state.Store(settled)
 			return c
 		}
-		if s.all.CompareAndSwap(old, with(old, at, c)) {
+		if s.all.CompareAndSwap(old, extended(old, at, c)) {
 			if len(c.schedules) > 0 {
 				s.tuner.counts.tabled.Add(1)
 			}
@@ -90,7 +90,7 @@ func (s *choices) look(at class, g *plan.Geometry) *choice {
 	}
 }
 
-func with(old *map[class]*choice, at class, c *choice) *map[class]*choice {
+func extended(old *map[class]*choice, at class, c *choice) *map[class]*choice {
 	next := maps.Clone(*old)
 	next[at] = c
 	return &next
@@ -102,7 +102,7 @@ func (s *choices) settle(at class, g *plan.Geometry, rows []tune.Row) {
 	c.schedules, _ = s.schedules(g, rows)
 	for {
 		old := s.all.Load()
-		if s.all.CompareAndSwap(old, with(old, at, c)) {
+		if s.all.CompareAndSwap(old, extended(old, at, c)) {
 			break
 		}
 	}

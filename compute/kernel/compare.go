@@ -14,6 +14,9 @@ import (
 // periodElements is a prime, so that a shift by a power of two changes the values.
 const periodElements = 1<<20 - 3
 
+// untouched is the byte of outputs before a launch.
+const untouched = 0xa5
+
 // sample returns the values of an input in a set, at most a period of them. The first set has small whole numbers of both
 // signs: their sums do not depend on the order, and a missing element shows. The second has numbers in (1/2, 2), for functions
 // of positive numbers.

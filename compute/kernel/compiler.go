@@ -106,7 +106,7 @@ func NewCompiler(on *cuda.Context, with ...Option) (*Compiler, error) {
 	for _, option := range with {
 		option(c)
 	}
-	if err := c.tuner.check(); err != nil {
+	if err := c.tuner.config.check(c.tuner.own); err != nil {
 		return nil, err
 	}
 	return c, nil
@@ -183,7 +183,7 @@ func (c *Compiler) once(key string, load func() (*code, error)) (loaded futures.
 			delete(c.modules, key)
 			p.Complete(nil, err)
 		}})
-		c.begin(1)
+		c.startWorkers(1)
 	}
 	return p.Future(), known
 }
@@ -221,8 +221,8 @@ func (c *Compiler) complete(key string, p *futures.Promise[*code], load func() (
 	p.Complete(m, err)
 }
 
-// begin starts workers for more jobs. c.mu must be held.
-func (c *Compiler) begin(jobs int) {
+// startWorkers starts them for more jobs, up to the number of threads. c.mu must be held.
+func (c *Compiler) startWorkers(jobs int) {
 	for range min(jobs, c.threads-c.working) {
 		c.working++
 		go c.work()

@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -105,4 +106,38 @@ func (k *Kernel) add(of plan.Variant, m *cuda.Module) (*variant, error) {
 			return v, nil
 		}
 	}
+}
+
+// OperandError refuses a tensor.
+type OperandError struct {
+	Kernel string // the expressions, or the kernel's name where they are long
+	Output bool
+	Index  int // of the inputs, or of the outputs
+	Err    error
+}
+
+// Error names the kernel and the operand.
+func (e *OperandError) Error() string {
+	side := "input"
+	if e.Output {
+		side = "output"
+	}
+	return fmt.Sprintf("kernel: %s: %s %d: %v", e.Kernel, side, e.Index, e.Err)
+}
+
+// Unwrap is the reason: ErrOverlap, ErrRepeats, a *tensor.TypeError, an error of the tensor.
+func (e *OperandError) Unwrap() error { return e.Err }
+
+// CountError refuses a number of tensors.
+type CountError struct {
+	Kernel      string // as in OperandError
+	Inputs      int    // that were given
+	Outputs     int
+	WantInputs  int
+	WantOutputs int
+}
+
+// Error names both numbers.
+func (e *CountError) Error() string {
+	return fmt.Sprintf("kernel: %s has %d inputs and %d outputs, not %d and %d", e.Kernel, e.WantInputs, e.WantOutputs, e.Inputs, e.Outputs)
 }

@@ -1,11 +1,14 @@
 package kernel
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/go-vram/vram/compute/kernel/plan"
+	"github.com/go-vram/vram/compute/kernel/tune"
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/compute/tensor/layout"
+	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/futures"
 )
 
@@ -80,4 +83,27 @@ func (f *frame) fitLayouts(k *Kernel, layouts []layout.Layout) error {
 	}
 	k.choices.choose(&f.own)
 	return nil
+}
+
+// Tune measures the variants for tensors with these types and layouts, in any mode and also where rows are known, and waits:
+// from then on Run takes the winner. It does not touch the memory of the tensors. It returns the measured rows. If ctx ends
+// first, nothing changes. Errors: *DisqualifiedError, with the rows, and the others were measured; errors of Run for tensors
+// that do not fit; cuda.ErrCapturing; ErrTuningMemory, ErrTuningTime, ErrClosed, cuda.ErrNilContext, ctx's,
+// vram.ErrOutOfMemory.
+func (k *Kernel) Tune(ctx context.Context, outputs []*tensor.Tensor, inputs ...*tensor.Tensor) ([]tune.Row, error) {
+	switch {
+	case k == nil || k.by == nil:
+		return nil, ErrNotOpen
+	case ctx == nil:
+		return nil, cuda.ErrNilContext
+	}
+	f := takeFrame()
+	defer f.release()
+	if err := f.bind(k, outputs, inputs); err != nil {
+		return nil, err
+	}
+	if f.geometry.Empty() {
+		return nil, nil
+	}
+	return k.by.tuner.enqueue(ctx, k.work(f)).await(ctx)
 }

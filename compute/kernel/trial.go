@@ -2,60 +2,35 @@ package kernel
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"time"
 
 	"github.com/go-vram/vram/compute/kernel/plan"
 	"github.com/go-vram/vram/compute/kernel/tune"
-	"github.com/go-vram/vram/compute/tensor/layout"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/futures"
 )
-
-// work is a kind of work of a kernel, with the layouts of one Run. It holds no tensors.
-type work struct {
-	program  *plan.Program
-	name     fmt.Stringer
-	key      tune.Key
-	geometry plan.Geometry // with the schedule of the rule
-	count    int
-	layouts  [plan.MaxOperands]layout.Layout
-	lows     [plan.MaxOperands]uint64 // addresses modulo vectorBytes
-
-	compile func(plan.Variant) futures.Future[*variant]
-	settle  func([]tune.Row) // makes Run take the winner
-	giveUp  func(retry bool) // ends a measurement without rows
-}
-
-// candidate is a variant in a trial.
-type candidate struct {
-	geometry plan.Geometry
-	schedule plan.Schedule
-	ready    ready // once it is compiled
-}
 
 // trial is one measurement.
 type trial struct {
 	*bench
 
 	limit   time.Duration
-	begin   time.Time
+	since   time.Time
 	stopped func() error // an error once the compiler is closed
 	all     []*candidate // the first one is the reference
 	rows    []tune.Row
 	clock   func(plan.Schedule) time.Duration
 }
 
-// trial compiles, verifies and times the variants.
-func (t *tuner) trial(ctx context.Context, stopped func() error, w *work) (rows []tune.Row, err error) {
-	if cuda.Capturing(t.on()) {
+// compete compiles, verifies and times the variants, on the stream of a context.
+func (m *trial) compete(ctx context.Context, on *cuda.Context, w *work, with Tuning) (rows []tune.Row, err error) {
+	if cuda.Capturing(on) {
 		return nil, cuda.ErrCapturing
 	}
-	m := &trial{limit: t.config.Limit, begin: time.Now(), clock: t.clock, stopped: stopped}
-	if m.bench, err = newBench(t.on(), w, t.config); err != nil { //nolint:contextcheck // memory is freed also when ctx has ended
+	m.limit, m.since = with.Limit, time.Now()
+	if m.bench, err = newBench(on, w, with); err != nil { //nolint:contextcheck // memory is freed also when ctx has ended
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, m.close()) }() //nolint:contextcheck // code may be unloaded after this, also when ctx has ended
@@ -70,7 +45,7 @@ func (t *tuner) trial(ctx context.Context, stopped func() error, w *work) (rows 
 	if err := m.verifyAll(ctx); err != nil {
 		return nil, err
 	}
-	return m.time(ctx, t.config.Rounds)
+	return m.timeAll(ctx, with.Rounds)
 }
 
 // compile loads the code of all variants, on all threads of the compiler.
@@ -141,15 +116,15 @@ func (m *trial) late(ctx context.Context) error {
 	if m.stopped() != nil {
 		return ErrClosed
 	}
-	if time.Since(m.begin) > m.limit {
+	if time.Since(m.since) > m.limit {
 		return ErrTuningTime
 	}
 	return nil
 }
 
-// time times the variants in turns, and verifies the winner once more: a variant that is wrong at times may have been right
+// timeAll times the variants in turns, and verifies the winner once more: a variant that is wrong at times may have been right
 // before.
-func (m *trial) time(ctx context.Context, rounds int) ([]tune.Row, error) {
+func (m *trial) timeAll(ctx context.Context, rounds int) ([]tune.Row, error) {
 	contest := tune.NewContest(m.rows, rounds)
 	for {
 		i, ok := contest.Next()
@@ -202,10 +177,4 @@ func (m *trial) one(ctx context.Context, c *candidate) (time.Duration, error) {
 		return m.clock(c.schedule), nil
 	}
 	return m.timed(ctx, c)
-}
-
-// codeHash names the text of a variant in rows.
-func codeHash(p *plan.Program, v plan.Variant) string {
-	sum := sha256.Sum256([]byte(p.Code(v)))
-	return hex.EncodeToString(sum[:6])
 }

@@ -16,58 +16,6 @@ import (
 	"github.com/go-vram/vram/futures"
 )
 
-// TuningMode says when Run measures the variants of a kind of work that no table has.
-type TuningMode uint8
-
-// The modes.
-const (
-	TuneNever TuningMode = iota // Run measures nothing
-	TuneNow                     // the first Run of a kind of work measures and waits
-	TuneAside                   // the first Run starts a measurement, and a later Run takes the winner
-)
-
-var tuningModeNames = [...]string{"never", "now", "aside"} //nolint:gochecknoglobals // constant table, by number
-
-// String is the name.
-func (m TuningMode) String() string {
-	if int(m) < len(tuningModeNames) {
-		return tuningModeNames[m]
-	}
-	return fmt.Sprintf("TuningMode(%d)", uint8(m))
-}
-
-// MarshalText implements encoding.TextMarshaler: the text of String.
-func (m TuningMode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
-
-// UnmarshalText implements encoding.TextUnmarshaler: it reads the text of String. With an error the value stays.
-func (m *TuningMode) UnmarshalText(text []byte) error {
-	for i, name := range tuningModeNames {
-		if string(text) == name {
-			*m = TuningMode(i)
-			return nil
-		}
-	}
-	return fmt.Errorf("kernel: invalid TuningMode %q: want %s", text, strings.Join(tuningModeNames[:], ", "))
-}
-
-// Tuning says when variants are measured, and bounds the memory and the time of a measurement. The zero value measures nothing
-// but in Tune.
-type Tuning struct {
-	Mode TuningMode
-	// On has the stream of the measurements, of the compiler's device; it stays open until Close. Nil: the compiler's own,
-	// which TuneAside refuses.
-	On *cuda.Context
-	// MemoryBytes bounds the memory of a measurement. 0: 1 GiB.
-	MemoryBytes int64
-	// RotateBytes is the size of all copies of the tensors together at least, up to 64 copies: more than the device's cache. 0:
-	// 128 MiB.
-	RotateBytes int64
-	// Limit bounds the time of a measurement, looked at between launches. 0: 5 s.
-	Limit time.Duration
-	// Rounds is how often each variant is timed. 0: 9.
-	Rounds int
-}
-
 // Logger gets the events that are no errors of a call: variants that compute something else, and measurements that failed.
 // *slog.Logger is a logger. Its method is called by Run, Tune, and on goroutines of the compiler.
 type Logger interface {
@@ -96,44 +44,6 @@ func newTuner(own *cuda.Context, n *counts, prepared *atomic.Bool) *tuner {
 	t := &tuner{own: own, counts: n, prepared: prepared, tables: tables.Rows}
 	t.idle = sync.NewCond(&t.mu)
 	return t
-}
-
-// The defaults of Tuning.
-const (
-	tuningMemoryBytes = 1 << 30
-	tuningRotateBytes = 128 << 20       // the cache of an H200 has 50 MB
-	tuningLimit       = 5 * time.Second // some tensors of 64 MiB are compared in three
-	tuningRounds      = 9
-)
-
-// check sets the defaults of the configuration. Errors: the errors of WithTuning.
-func (t *tuner) check() error {
-	c := &t.config
-	for _, field := range []struct {
-		of        *int64
-		otherwise int64
-	}{{&c.MemoryBytes, tuningMemoryBytes}, {&c.RotateBytes, tuningRotateBytes}, {(*int64)(&c.Limit), int64(tuningLimit)}} {
-		if *field.of <= 0 {
-			*field.of = field.otherwise
-		}
-	}
-	if c.Rounds <= 0 {
-		c.Rounds = tuningRounds
-	}
-	own := t.own
-	switch {
-	case c.On == nil && c.Mode == TuneAside:
-		return ErrTuningStream
-	case c.On == nil:
-		return nil
-	case c.On.Stream() == nil:
-		return ErrNotOpen
-	case c.On.Info().UUID != own.Info().UUID:
-		return ErrForeign
-	case c.Mode == TuneAside && c.On.Stream() == own.Stream():
-		return ErrTuningStream
-	}
-	return nil
 }
 
 // measures reports whether Run is to measure work that no table has.
@@ -179,8 +89,8 @@ func (m measurement) await(ctx context.Context) ([]tune.Row, error) {
 	return found.rows, errors.Join(err, found.wrong)
 }
 
-// begin queues a measurement. It ends early when with does.
-func (t *tuner) begin(with context.Context, w *work) measurement {
+// enqueue queues a measurement. It ends early when with does.
+func (t *tuner) enqueue(with context.Context, w *work) measurement {
 	p := futures.NewPromise[measured](nil)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -213,7 +123,7 @@ func (t *tuner) now(c *cuda.Context, w *work) error {
 	if err := c.Synchronize(context.Background()); err != nil {
 		return err
 	}
-	_, _ = t.begin(context.Background(), w).await(context.Background()) // counted and logged
+	_, _ = t.enqueue(context.Background(), w).await(context.Background()) // counted and logged
 	return nil
 }
 
@@ -253,12 +163,13 @@ func (t *tuner) close() {
 func (t *tuner) measure(ctx context.Context, stopped func() error, w *work) ([]tune.Row, error) {
 	n := t.counts
 	begin := time.Now()
-	rows, err := t.trial(ctx, stopped, w)
+	m := trial{clock: t.clock, stopped: stopped}
+	rows, err := m.compete(ctx, t.on(), w, t.config)
 	n.tuningNanos.Add(int64(time.Since(begin)))
 	if err != nil {
 		n.unfinished.Add(1)
 		t.warn("a measurement of variants was not completed", "kernel", w.name.String(), "reason", err)
-		w.giveUp(errors.Is(err, cuda.ErrCapturing))
+		w.lost(errors.Is(err, cuda.ErrCapturing))
 		return nil, err
 	}
 	n.tuned.Add(1)
@@ -273,7 +184,7 @@ func (t *tuner) measure(ctx context.Context, stopped func() error, w *work) ([]t
 	t.mu.Lock()
 	t.found.Set(t.device(), w.key, rows)
 	t.mu.Unlock()
-	w.settle(rows)
+	w.won(rows)
 	if wrong.Rows != nil {
 		return rows, wrong
 	}
@@ -284,4 +195,20 @@ func (t *tuner) warn(text string, about ...any) {
 	if t.log != nil {
 		t.log.Warn(text, about...)
 	}
+}
+
+// DisqualifiedError names variants that are never taken. The other variants were measured.
+type DisqualifiedError struct {
+	Kernel string
+	Rows   []tune.Row
+}
+
+// Error has each variant with the reason.
+func (e *DisqualifiedError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "kernel: %s: %d variants are disqualified", e.Kernel, len(e.Rows))
+	for _, r := range e.Rows {
+		fmt.Fprintf(&b, "; %s is %v: %s", r.Variant, r.State, r.Why)
+	}
+	return b.String()
 }

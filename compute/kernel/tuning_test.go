@@ -565,12 +565,10 @@ func TestManyLayoutsTakeTheWinner(t *testing.T) {
 
 // The table of a device has rows of the kernels as they are: their hashes leave out the names that profiles show.
 func TestTheTableHasTheCodeThatThereIs(t *testing.T) {
-	of, err := tables.Read("nvidia-h200.txt")
-	require.NoError(t, err)
 	r := newRigOn(t, launching(t))
 	info := r.c.Info()
 	device := regexp.MustCompile(`(?m)^device .*$`)
-	here, err := tune.Parse(device.ReplaceAllString(of.String(),
+	here, err := tune.Parse(device.ReplaceAllString(tables.Default().String(),
 		fmt.Sprintf("device compute=%d.%d name=%q", info.Compute.Major, info.Compute.Minor, info.Name)))
 	require.NoError(t, err)
 	kernels, err := kernel.NewCompiler(r.c, kernel.WithTables(here))

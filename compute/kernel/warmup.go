@@ -3,6 +3,7 @@ package kernel
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/go-vram/vram/compute/tensor/layout"
@@ -51,7 +52,7 @@ func (c *Compiler) WarmUp(ctx context.Context, needs []Need, progress func(Progr
 	c.mu.Lock()
 	if !c.closed {
 		c.later = append(c.later, jobs...)
-		c.begin(len(jobs))
+		c.startWorkers(len(jobs))
 		jobs = nil
 	}
 	c.mu.Unlock()
@@ -115,3 +116,17 @@ func originOf(loaded futures.Future[*code], known bool) futures.Future[Origin] {
 		return m.origin, nil
 	})
 }
+
+// NeedError is a Need of WarmUp that was not prepared.
+type NeedError struct {
+	Need int // its number in the list
+	Err  error
+}
+
+// Error has the number and the reason.
+func (e *NeedError) Error() string {
+	return fmt.Sprintf("kernel: number %d of the list: %v", e.Need, e.Err)
+}
+
+// Unwrap is the reason.
+func (e *NeedError) Unwrap() error { return e.Err }

@@ -121,9 +121,13 @@ func scalar(t *tensor.Tensor, f func(*tensor.Tensor) error) error {
 func (s *AdamWState) failed(err error, numbers ...*tensor.Tensor) error {
 	e := &Error{Op: opAdamW.String(), Err: err}
 	names := [...]string{"parameter", "gradient", "first moment", "second moment", "rate", "step"}
-	all := s.all()
+	all := s.tensors()
 	for i, t := range append(all[:], numbers...) {
 		e.Operands = append(e.Operands, names[i]+" "+t.String())
 	}
 	return e
+}
+
+func (s *AdamWState) tensors() [4]*tensor.Tensor {
+	return [...]*tensor.Tensor{s.Param, s.Grad, s.First, s.Second}
 }

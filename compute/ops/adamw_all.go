@@ -75,8 +75,8 @@ func (a AdamWStep) check() error {
 	return nil
 }
 
-// numbers of a step, as the kernel has them.
-func (a AdamWConfig) numbers(step AdamWStep) [11]float32 {
+// arguments are the numbers of a step, as the kernel has them.
+func (a AdamWConfig) arguments(step AdamWStep) [11]float32 {
 	n := routine.AdamWNumbers{
 		Beta1: float32(a.Beta1), Rest1: float32(1 - a.Beta1), Beta2: float32(a.Beta2), Rest2: float32(1 - a.Beta2),
 		Epsilon: float32(a.Epsilon), Decay: float32(a.Decay), Rate: float32(step.Rate),
@@ -86,10 +86,6 @@ func (a AdamWConfig) numbers(step AdamWStep) [11]float32 {
 	return [...]float32{
 		n.Beta1, n.Rest1, n.Beta2, n.Rest2, n.Epsilon, n.Decay, n.Rate, n.Correction1, n.Correction2, n.Log1, n.Log2,
 	}
-}
-
-func (s *AdamWState) all() [4]*tensor.Tensor {
-	return [...]*tensor.Tensor{s.Param, s.Grad, s.First, s.Second}
 }
 
 func (s *AdamWState) types() [4]tensor.Type {
@@ -109,7 +105,7 @@ func firstOf(states []AdamWState, types [4]tensor.Type) int {
 // bind takes the tensors of a state in.
 func (s *AdamWState) bind(f *routineFrame) error {
 	f.wide = f.always
-	for k, t := range s.all() {
+	for k, t := range s.tensors() {
 		var err error
 		if k == 1 {
 			err = f.bind(k, t, cuda.In)
@@ -125,7 +121,7 @@ func (s *AdamWState) bind(f *routineFrame) error {
 
 // check refuses a state.
 func (s *AdamWState) check(f *routineFrame) error {
-	for _, t := range s.all() {
+	for _, t := range s.tensors() {
 		if !t.Type().Valid() {
 			return tensor.ErrNoTensor
 		}
@@ -140,18 +136,11 @@ func (s *AdamWState) check(f *routineFrame) error {
 		return err
 	}
 	for _, k := range [...]int{0, 2, 3} {
-		if err := f.apart(k, len(s.all())); err != nil {
+		if err := f.apart(k, len(s.tensors())); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// span is the memory of a tensor.
-type span struct {
-	first, end uint64
-	state      int
-	written    bool
 }
 
 // separate returns an error where a tensor shares memory with one of another state that is written, and the number of one of
@@ -166,7 +155,7 @@ func (f *routineFrame) separate(states []AdamWState, step AdamWStep) (state int,
 		return err
 	}
 	for i := range states {
-		for k, t := range states[i].all() {
+		for k, t := range states[i].tensors() {
 			if err := add(t, i, k != 1); err != nil {
 				return i, err
 			}
@@ -196,7 +185,7 @@ func (f *routineFrame) separate(states []AdamWState, step AdamWStep) (state int,
 func (s *AdamWState) dense() bool {
 	one := s.Param.Layout()
 	same, contiguous := true, true
-	for _, t := range s.all() {
+	for _, t := range s.tensors() {
 		l := t.Layout()
 		contiguous = contiguous && l.Contiguous()
 		for d := range l.Rank() {
@@ -259,7 +248,7 @@ func (m *many) begin() error {
 		}
 		m.frame.value(arg)
 	}
-	for _, n := range m.config.numbers(m.step) {
+	for _, n := range m.config.arguments(m.step) {
 		m.frame.value(cuda.Value(n))
 	}
 	return nil
@@ -319,7 +308,7 @@ func (m *many) apart(s *AdamWState) error {
 	f, l := m.frame, s.Param.Layout()
 	f.items = dims{}
 	f.goes(l, func(d int) (strides [maxOperands]int) {
-		for k, t := range s.all() {
+		for k, t := range s.tensors() {
 			strides[k] = t.Layout().Stride(d)
 		}
 		return strides

@@ -4,7 +4,6 @@ import (
 	"math"
 
 	"github.com/go-vram/vram/compute/tensor"
-	"github.com/go-vram/vram/compute/tensor/layout"
 )
 
 // Arithmetic are operations on each element.
@@ -12,24 +11,6 @@ type Arithmetic struct{ set *set }
 
 // Comparisons are operations that make bool of each pair of elements, and the choice by one.
 type Comparisons struct{ set *set }
-
-// unary makes a tensor of the elements of another one.
-func (s *set) unary(at tensor.Context, op operation, x *tensor.Tensor) (*tensor.Tensor, error) {
-	return s.made(at, key{op: op}, x.Shape(), x)
-}
-
-// broadcast makes a tensor of the elements of others.
-func (s *set) broadcast(at tensor.Context, k key, inputs ...*tensor.Tensor) (*tensor.Tensor, error) {
-	shapes := make([][]int, len(inputs))
-	for i, t := range inputs {
-		shapes[i] = t.Shape()
-	}
-	shape, err := layout.BroadcastShape(shapes...)
-	if err != nil {
-		return nil, failed(k.op, err, nil, inputs...)
-	}
-	return s.made(at, k, shape, inputs...)
-}
 
 // Add is x+y; of bools their disjunction.
 func (o Arithmetic) Add(at tensor.Context, x, y *tensor.Tensor) (*tensor.Tensor, error) {
@@ -158,18 +139,6 @@ func clamp(op operation, x *tensor.Tensor, low, high float64) (key, error) {
 		}
 	}
 	return key{op: op, numbers: [4]uint64{math.Float64bits(low), math.Float64bits(high)}}, nil
-}
-
-// holds reports whether an integer type has a number. Other types have all.
-func holds(of tensor.Type, x float64) bool {
-	if of.Kind() == tensor.Floating || of == tensor.Bool || !of.Valid() {
-		return true
-	}
-	bits := 8 * of.Size()
-	if of.Kind() == tensor.Unsigned {
-		return x >= 0 && x < math.Ldexp(1, bits)
-	}
-	return x >= -math.Ldexp(1, bits-1) && x < math.Ldexp(1, bits-1)
 }
 
 // Eq is x == y.

@@ -93,3 +93,14 @@ func renamed(op operation, err error) error {
 	}
 	return err
 }
+
+// named is failed for an error that may be one of an operation already.
+func named(op operation, err error, outputs []*tensor.Tensor, inputs ...*tensor.Tensor) error {
+	if err == nil {
+		return nil
+	}
+	if _, known := errors.AsType[*Error](err); known {
+		return err
+	}
+	return failed(op, err, outputs, inputs...)
+}

@@ -7,151 +7,60 @@ import (
 	"github.com/go-vram/vram/compute/tensor"
 )
 
-// operation is which one it is.
-type operation uint8
-
-const (
-	opAdd operation = iota + 1
-	opSub
-	opMul
-	opDiv
-	opEq
-	opNe
-	opLt
-	opLe
-	opGt
-	opGe
-
-	opNeg
-	opAbs
-	opSqrt
-	opRsqrt
-	opExp
-	opLog
-	opTanh
-	opSigmoid
-	opRelu
-	opGelu
-	opGeluTanh
-	opSilu
-	opClamp
-	opWhere
-
-	opCopy
-	opFill
-	opArange
-
-	opSum
-	opMean
-	opMax
-	opMin
-	opArgMax
-	opSoftmax
-	opLogSoftmax
-	opLayerNorm
-	opRMSNorm
-	opCrossEntropy
-
-	opReluBackward
-	opGeluBackward
-	opGeluTanhBackward
-	opMulBackward
-	opSoftmaxBackward
-	opCrossEntropyBackward
-	opMoments
-	opLayerNormBackward
-	opWeightBackward
-	opNegatedBackward
-	opDivBackward
-	opDivisorBackward
-	opSiluBackward
-	opSigmoidBackward
-	opTanhBackward
-	opLogSoftmaxBackward
-	opRMSFactor
-	opRMSNormBackward
-	opRMSWeightBackward
-
-	opNegBackward
-	opAbsBackward
-	opSqrtBackward
-	opRsqrtBackward
-	opExpBackward
-	opLogBackward
-	opClampBackward
-	opWhereBackward
-	opElseBackward
-	opSumBackward
-	opMeanBackward
-	opMaxBackward
-	opMinBackward
-
-	opAdamW
-	opMatmul
-
-	// Names alone, of operations that are others.
-	opAddBackward
-	opMatmulBackward
-	opCast
-	opTransposeCopy
-	opSumTo
-
-	opConcat
-	opGather
-	opGatherBackward
-	opScatterAdd
-	opEmbedding
-	opEmbeddingBackward
-	opUniform
-	opNormal
-	operations
-)
-
-// String returns the name.
-func (op operation) String() string {
-	names := [operations]string{
-		opAdd: "add", opSub: "sub", opMul: "mul", opDiv: "div", opEq: "eq", opNe: "ne", opLt: "lt", opLe: "le", opGt: "gt", opGe: "ge",
-		opNeg: "neg", opAbs: "abs", opSqrt: "sqrt", opRsqrt: "rsqrt", opExp: "exp", opLog: "log", opTanh: "tanh", opSigmoid: "sigmoid",
-		opRelu: "relu", opGelu: "gelu", opGeluTanh: "gelu by tanh", opSilu: "silu", opClamp: "clamp", opWhere: "where",
-		opCopy: "copy", opFill: "fill", opArange: "arange",
-		opSum: "sum", opMean: "mean", opMax: "max", opMin: "min", opArgMax: "argmax", opSoftmax: "softmax", opLogSoftmax: "log softmax",
-		opLayerNorm: "layer norm", opRMSNorm: "RMS norm", opCrossEntropy: "cross entropy",
-		opReluBackward: "relu backward", opGeluBackward: "gelu backward", opGeluTanhBackward: "gelu by tanh backward",
-		opMulBackward: "mul backward", opSoftmaxBackward: "softmax backward", opCrossEntropyBackward: "cross entropy backward",
-		opMoments: "moments of layer norm", opLayerNormBackward: "layer norm backward", opWeightBackward: "layer norm's weight backward",
-		opNegatedBackward: "sub backward", opDivBackward: "div backward", opDivisorBackward: "div backward", opSiluBackward: "silu backward",
-		opSigmoidBackward: "sigmoid backward", opTanhBackward: "tanh backward", opLogSoftmaxBackward: "log softmax backward",
-		opRMSFactor: "factors of RMS norm", opRMSNormBackward: "RMS norm backward", opRMSWeightBackward: "RMS norm's weight backward",
-		opNegBackward: "neg backward", opAbsBackward: "abs backward", opSqrtBackward: "sqrt backward", opRsqrtBackward: "rsqrt backward",
-		opExpBackward: "exp backward", opLogBackward: "log backward", opClampBackward: "clamp backward", opWhereBackward: "where backward",
-		opElseBackward: "where backward", opSumBackward: "sum backward", opMeanBackward: "mean backward", opMaxBackward: "max backward",
-		opMinBackward: "min backward",
-		opAdamW:       "AdamW", opMatmul: "matmul", opAddBackward: "add backward", opMatmulBackward: "matmul backward",
-		opCast: "cast", opTransposeCopy: "transpose copy", opSumTo: "sum to",
-		opConcat: "concat", opGather: "gather", opGatherBackward: "gather backward", opScatterAdd: "scatter-add", opEmbedding: "embedding",
-		opEmbeddingBackward: "embedding backward", opUniform: "uniform", opNormal: "normal",
-	}
-	return names[op%operations]
+//nolint:gochecknoglobals // constant table of operations
+var ofOne = map[operation]func(x expr.Expr) expr.Expr{
+	opNeg: expr.Expr.Neg, opAbs: expr.Expr.Abs, opSqrt: expr.Expr.Sqrt, opRsqrt: expr.Expr.Rsqrt, opExp: expr.Expr.Exp, opLog: expr.Expr.Log,
+	opTanh: expr.Expr.Tanh, opSigmoid: expr.Expr.Sigmoid, opRelu: expr.Expr.Relu, opGelu: expr.Expr.Gelu, opGeluTanh: expr.Expr.GeluTanh,
+	opSilu: expr.Expr.Silu, opSum: expr.Expr.Sum, opMean: expr.Expr.Mean, opMax: chosen(expr.Expr.Max), opMin: chosen(expr.Expr.Min),
+	opArgMax:  func(x expr.Expr) expr.Expr { return asNumber(x).ArgMax() },
+	opSoftmax: expr.Expr.Softmax, opLogSoftmax: expr.Expr.LogSoftmax, opNegBackward: expr.Expr.Neg,
 }
 
-// converts reports whether the output may have any type.
-func (op operation) converts() bool { return op == opCopy || op == opArange }
+//nolint:gochecknoglobals // constant table of operations
+var ofTwo = map[operation]func(x, y expr.Expr) expr.Expr{
+	opAdd: unlessBools(expr.Expr.Add, expr.Expr.Or), opSub: expr.Expr.Sub, opMul: unlessBools(expr.Expr.Mul, expr.Expr.And), opDiv: expr.Expr.Div,
+	opEq: expr.Expr.Eq, opNe: expr.Expr.Ne, opLt: expr.Expr.Lt, opLe: expr.Expr.Le, opGt: expr.Expr.Gt, opGe: expr.Expr.Ge,
+	opMulBackward: expr.Expr.Mul, opDivBackward: expr.Expr.Div, opExpBackward: expr.Expr.Mul, opLogBackward: expr.Expr.Div, opMeanBackward: expr.Expr.Div,
+}
 
-func (k *key) input(i int) expr.Expr { return expr.Input(i, k.in[i]) }
+// chosen chooses an element; of bools as of the numbers 0 and 1.
+func chosen(choose func(expr.Expr) expr.Expr) func(expr.Expr) expr.Expr {
+	return func(x expr.Expr) expr.Expr {
+		if x.Type == tensor.Bool {
+			return choose(asNumber(x)).Cast(tensor.Bool)
+		}
+		return choose(x)
+	}
+}
 
-func (k *key) number(i int) float64 { return math.Float64frombits(k.numbers[i]) }
+// asNumber is 0 or 1 for a bool.
+func asNumber(x expr.Expr) expr.Expr {
+	if x.Type == tensor.Bool {
+		return x.Cast(tensor.Uint8)
+	}
+	return x
+}
+
+func unlessBools(do, ofBools func(x, y expr.Expr) expr.Expr) func(x, y expr.Expr) expr.Expr {
+	return func(x, y expr.Expr) expr.Expr {
+		if x.Type == tensor.Bool && y.Type == tensor.Bool {
+			return ofBools(x, y)
+		}
+		return do(x, y)
+	}
+}
 
 // expressions returns the outputs.
 func (k *key) expressions() []expr.Expr {
+	if do := ofOne[k.op]; do != nil {
+		return one(do(k.input(0)))
+	}
+	if do := ofTwo[k.op]; do != nil {
+		return one(k.summed(do(k.input(0), k.input(1))))
+	}
 	switch {
-	case k.op <= opGe:
-		return one(binary(k.op, k.input(0), k.input(1)))
-	case k.op <= opSilu:
-		return one(unary(k.op, k.input(0)))
 	case k.op <= opArange:
 		return one(k.other())
-	case k.op <= opArgMax:
-		return one(reduced(k.op, k.input(0)))
 	case k.op <= opCrossEntropy:
 		return one(k.row())
 	case k.op == opMoments:
@@ -173,73 +82,6 @@ func (k *key) expressions() []expr.Expr {
 }
 
 func one(e expr.Expr) []expr.Expr { return []expr.Expr{e} }
-
-// accumulator returns the type in which a type is summed.
-func accumulator(of tensor.Type) tensor.Type {
-	if of == tensor.Float64 {
-		return of
-	}
-	return tensor.Float32
-}
-
-func binary(op operation, x, y expr.Expr) expr.Expr {
-	bools := x.Err() == nil && y.Err() == nil && x.Type == tensor.Bool && y.Type == tensor.Bool
-	switch op { //nolint:exhaustive // of two operands
-	case opAdd:
-		if bools {
-			return x.Or(y)
-		}
-		return x.Add(y)
-	case opSub:
-		return x.Sub(y)
-	case opMul:
-		if bools {
-			return x.And(y)
-		}
-		return x.Mul(y)
-	case opDiv:
-		return x.Div(y)
-	case opEq:
-		return x.Eq(y)
-	case opNe:
-		return x.Ne(y)
-	case opLt:
-		return x.Lt(y)
-	case opLe:
-		return x.Le(y)
-	case opGt:
-		return x.Gt(y)
-	}
-	return x.Ge(y)
-}
-
-func unary(op operation, x expr.Expr) expr.Expr {
-	switch op { //nolint:exhaustive // of one operand
-	case opNeg:
-		return x.Neg()
-	case opAbs:
-		return x.Abs()
-	case opSqrt:
-		return x.Sqrt()
-	case opRsqrt:
-		return x.Rsqrt()
-	case opExp:
-		return x.Exp()
-	case opLog:
-		return x.Log()
-	case opTanh:
-		return x.Tanh()
-	case opSigmoid:
-		return x.Sigmoid()
-	case opRelu:
-		return x.Relu()
-	case opGelu:
-		return x.Gelu()
-	case opGeluTanh:
-		return x.GeluTanh()
-	}
-	return x.Silu()
-}
 
 // other are element-wise operations with constants, or of three operands.
 func (k *key) other() expr.Expr {
@@ -267,54 +109,14 @@ func (k *key) other() expr.Expr {
 	return k.input(0)
 }
 
-// reduced returns a value of a row.
-func reduced(op operation, x expr.Expr) expr.Expr {
-	bools := x.Err() == nil && x.Type == tensor.Bool
-	if bools && op != opSum && op != opMean {
-		x = x.Cast(tensor.Uint8)
-	}
-	switch op { //nolint:exhaustive // of reductions
-	case opSum:
-		return x.Sum()
-	case opMean:
-		return x.Mean()
-	case opMax:
-		x = x.Max()
-	case opMin:
-		x = x.Min()
-	default:
-		return x.ArgMax()
-	}
-	if bools {
-		return x.Cast(tensor.Bool)
-	}
-	return x
-}
-
 // row are operations of rows.
 func (k *key) row() expr.Expr {
 	x := k.input(0)
 	switch k.op { //nolint:exhaustive // of rows
-	case opSoftmax:
-		return x.Softmax()
-	case opLogSoftmax:
-		return x.LogSoftmax()
-	case opLayerNorm, opRMSNorm:
-		var y expr.Expr
-		if k.op == opLayerNorm {
-			y = x.LayerNorm(k.number(0))
-		} else {
-			y = x.RMSNorm(k.number(0))
-		}
-		next := 1
-		if k.with&withWeight != 0 {
-			y = y.Mul(k.input(next))
-			next++
-		}
-		if k.with&withBias != 0 {
-			y = y.Add(k.input(next))
-		}
-		return y
+	case opLayerNorm:
+		return k.weighted(x.LayerNorm(k.number(0)))
+	case opRMSNorm:
+		return k.weighted(x.RMSNorm(k.number(0)))
 	}
 	// The logit of the class, and whether there is such a class: no row has another element that is one.
 	x = x.Cast(accumulator(x.Type))
@@ -324,6 +126,19 @@ func (k *key) row() expr.Expr {
 	// Of large logits the distance is small: the logarithm of the sum of exponentials would have its error.
 	loss := expr.Select(is.Sum().Eq(expr.Number(0)), expr.Number(math.NaN()), total.Log().Sub(picked.Sub(greatest)))
 	return k.unlessIgnored(k.input(1).Max(), loss) // all elements of the row have its class
+}
+
+// weighted returns a norm times the weight, plus the bias.
+func (k *key) weighted(y expr.Expr) expr.Expr {
+	next := 1
+	if k.with&withWeight != 0 {
+		y = y.Mul(k.input(next))
+		next++
+	}
+	if k.with&withBias != 0 {
+		y = y.Add(k.input(next))
+	}
+	return y
 }
 
 // unlessIgnored returns 0 where the class of a row is the one that is ignored.
@@ -363,10 +178,6 @@ func (k *key) gradient() expr.Expr {
 		return g.Mul(x).Mul(one.Sub(x))
 	case opTanhBackward: // of the result
 		return g.Mul(one.Sub(x.Square()))
-	case opMulBackward:
-		return k.summed(g.Mul(x))
-	case opDivBackward:
-		return k.summed(g.Div(x))
 	case opDivisorBackward: // of dividend and divisor
 		y := k.input(2)
 		return k.summed(g.Neg().Mul(x.Div(y).Div(y)))
@@ -408,14 +219,6 @@ func (k *key) gradientOfRows(g, x expr.Expr) expr.Expr {
 // rmsFactor returns the factor of RMS norm for the elements of a row.
 func (k *key) rmsFactor(x expr.Expr) expr.Expr {
 	return x.Square().Mean().Add(expr.Number(k.number(0))).Rsqrt()
-}
-
-// summed returns the sum over the axes, if there are any.
-func (k *key) summed(e expr.Expr) expr.Expr {
-	if k.axes == 0 {
-		return e
-	}
-	return e.Sum()
 }
 
 // adamW returns the parameter and its two moments.

@@ -12,18 +12,12 @@ func (k *key) derivative() expr.Expr {
 	g, x := k.input(0), k.input(1)
 	y, none := x, expr.Number(0)
 	switch k.op { //nolint:exhaustive // the others are elsewhere
-	case opNegBackward:
-		return g.Neg()
 	case opAbsBackward: // the sign of 0 and of NaN is 0
 		return g.Mul(expr.Select(x.Gt(none), expr.Number(1), expr.Select(x.Lt(none), expr.Number(-1), none)))
 	case opSqrtBackward:
 		return g.Div(y.Mul(expr.Number(2)))
 	case opRsqrtBackward:
 		return g.Mul(expr.Number(-0.5)).Mul(y).Mul(y).Mul(y) // the power of y alone may be no number
-	case opExpBackward:
-		return g.Mul(y)
-	case opLogBackward:
-		return g.Div(x)
 	case opClampBackward:
 		if x.Type.Kind() != tensor.Floating {
 			x = x.Cast(tensor.Float64) // which has infinities
@@ -36,8 +30,6 @@ func (k *key) derivative() expr.Expr {
 		return k.summed(expr.Select(x, none, g))
 	case opSumBackward: // of one element for each row, as g of the others below
 		return g
-	case opMeanBackward: // and of the number of elements
-		return g.Div(x)
 	case opMaxBackward:
 		return shared(g, x.Eq(x.Max()))
 	}

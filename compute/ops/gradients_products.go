@@ -31,7 +31,7 @@ func (o productGradients) MatmulBackward(
 // and where an operand is broadcast along a part of the batch, temporary memory has a product for each matrix, and another
 // launch adds these: as float32 for types of 16 bits.
 func (o productGradients) MatmulBackwardInto(at tensor.Context, dx, dy, grad, x, y *tensor.Tensor, how Product) (paths [2]matmul.Path, err error) {
-	err = o.matmul(at, [2]*tensor.Tensor{dx, dy}, grad, x, y, how, &paths)
+	err = o.gradients(at, [2]*tensor.Tensor{dx, dy}, grad, x, y, how, &paths)
 	if err == nil {
 		return paths, nil
 	}
@@ -39,14 +39,14 @@ func (o productGradients) MatmulBackwardInto(at tensor.Context, dx, dy, grad, x,
 	return paths, renamed(opMatmulBackward, err)
 }
 
-func (o productGradients) matmul(at tensor.Context, out [2]*tensor.Tensor, grad, x, y *tensor.Tensor, how Product, paths *[2]matmul.Path) error {
+func (o productGradients) gradients(at tensor.Context, out [2]*tensor.Tensor, grad, x, y *tensor.Tensor, how Product, paths *[2]matmul.Path) error {
 	if o.set == nil {
 		return ErrNotOpen
 	}
 	if !grad.Type().Valid() || !x.Type().Valid() || !y.Type().Valid() {
 		return tensor.ErrNoTensor
 	}
-	if v := vectorsOf(x, y); v.any() {
+	if v := vectorsOf(x, y); v.present() {
 		defer v.release()
 		out[0], out[1] = v.row(out[0]), v.column(out[1])
 		if grad, x, y = v.product(grad), v.row(x), v.column(y); v.err != nil {
@@ -83,9 +83,9 @@ func (o productGradients) matmul(at tensor.Context, out [2]*tensor.Tensor, grad,
 		a, b := operands[i][0], operands[i][1]
 		p := batchedProduct{o.set, at, expr.Promote(a.Type(), b.Type()), grad.Layout(), how, matmul.Path{}}
 		if i == 0 {
-			err = transposed(b, func(b *tensor.Tensor) error { return p.summed(out[0], a, b) })
+			err = transposed(b, func(b *tensor.Tensor) error { return p.summedProduct(out[0], a, b) })
 		} else {
-			err = transposed(a, func(a *tensor.Tensor) error { return p.summed(out[1], a, b) })
+			err = transposed(a, func(a *tensor.Tensor) error { return p.summedProduct(out[1], a, b) })
 		}
 		paths[i] = p.path
 		if err != nil {
@@ -145,8 +145,8 @@ func (p *batchedProduct) multiply(out, a, b *tensor.Tensor) (err error) {
 	return err
 }
 
-// summed computes the output.
-func (p *batchedProduct) summed(out, a, b *tensor.Tensor) error {
+// summedProduct computes the output.
+func (p *batchedProduct) summedProduct(out, a, b *tensor.Tensor) error {
 	if out.Len() == 0 {
 		p.path.Parts = 1
 		return nil

@@ -106,7 +106,7 @@ func (o rowGradients) normInto(
 		case op == opRMSNormBackward:
 			err = named(opRMSWeightBackward, o.rmsWeight(at, k, dweight, grad, x), []*tensor.Tensor{dweight}, grad, x)
 		default:
-			err = named(opWeightBackward, o.weight(at, k, dweight, grad, x), []*tensor.Tensor{dweight}, grad, x)
+			err = named(opWeightBackward, o.weightInto(at, k, dweight, grad, x), []*tensor.Tensor{dweight}, grad, x)
 		}
 		if err != nil {
 			return err
@@ -125,8 +125,8 @@ func (o rowGradients) normBackward(at tensor.Context, op operation, k key, dx, g
 	return o.set.into(at, k, dx, grad, x, weight)
 }
 
-// weight is the gradient of a layer norm's weight: it needs mean and deviation of each row before it sums over the rows.
-func (o rowGradients) weight(at tensor.Context, k key, dweight, grad, x *tensor.Tensor) error {
+// weightInto is the gradient of a layer norm's weight: it needs mean and deviation of each row before it sums over the rows.
+func (o rowGradients) weightInto(at tensor.Context, k key, dweight, grad, x *tensor.Tensor) error {
 	k.op = opMoments
 	rows, err := rowsOf(x.Layout(), k.axes)
 	if err != nil {

@@ -26,18 +26,6 @@ func (op operation) indexing() string {
 	return op.String()
 }
 
-// axisOf returns the number of a dimension. Errors: ErrAxes.
-func axisOf(rank, axis int) (int, error) {
-	dim := axis
-	if dim < 0 {
-		dim += rank
-	}
-	if dim < 0 || dim >= rank {
-		return 0, badAxis(axis, rank)
-	}
-	return dim, nil
-}
-
 // indexed returns the error of tensors that cannot be operands of an indexing operation. Errors: tensor.ErrNoTensor,
 // *tensor.TypeError.
 func indexed(op operation, indices *tensor.Tensor, all ...*tensor.Tensor) error {
@@ -65,19 +53,6 @@ func fitsIn(indices, x *tensor.Tensor, axis int) bool {
 	}
 	for d := range x.Rank() {
 		if d != axis && indices.Dim(d) > x.Dim(d) {
-			return false
-		}
-	}
-	return true
-}
-
-// sameShape reports whether two tensors have the same lengths.
-func sameShape(a, b *tensor.Tensor) bool {
-	if a.Rank() != b.Rank() {
-		return false
-	}
-	for d := range a.Rank() {
-		if a.Dim(d) != b.Dim(d) {
 			return false
 		}
 	}
@@ -202,7 +177,7 @@ func (s *set) gather(
 	f.goes(out.Layout(), strides)
 	f.items.merge()
 	unit, step := f.widened(out.Type().Size(), step)
-	count := f.items.len()
+	count := f.items.elements()
 	f.size(count)
 	f.shape(&f.items)
 	for k := range 3 {

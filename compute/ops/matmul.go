@@ -46,7 +46,7 @@ func (o Products) MatmulInto(at tensor.Context, out, x, y *tensor.Tensor, how Pr
 // multiplied computes a product of matrices or vectors.
 func (o Products) multiplied(at tensor.Context, out, x, y *tensor.Tensor, how Product) (matmul.Path, error) {
 	v := vectorsOf(x, y)
-	if !v.any() {
+	if !v.present() {
 		return o.product(at, out, x, y, how)
 	}
 	defer v.release()
@@ -83,12 +83,12 @@ func (o Products) product(at tensor.Context, out, x, y *tensor.Tensor, how Produ
 		return matmul.Path{}, err
 	}
 	p := product{way: w, set: o.set, on: c, how: how, all: [3]*tensor.Tensor{out, x, y}}
-	err = p.with(1, func() error { return p.with(2, func() error { return p.with(0, p.multiply) }) })
+	err = p.copying(1, func() error { return p.copying(2, func() error { return p.copying(0, p.multiply) }) })
 	return p.path, err
 }
 
-// with runs f with a copy of an operand, or of the output, in its place, if it needs one.
-func (p *product) with(i int, f func() error) error {
+// copying runs f with a copy of an operand, or of the output, in its place, if it needs one.
+func (p *product) copying(i int, f func() error) error {
 	if !p.copied[i] {
 		return f()
 	}

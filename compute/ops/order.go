@@ -133,3 +133,16 @@ func oneStart(a, b *tensor.Tensor) bool {
 }
 
 func startOf(r cuda.Range) uint64 { return (&place{at: r}).address() }
+
+// sameShape reports whether two tensors have the same lengths.
+func sameShape(a, b *tensor.Tensor) bool {
+	if a.Rank() != b.Rank() {
+		return false
+	}
+	for d := range a.Rank() {
+		if a.Dim(d) != b.Dim(d) {
+			return false
+		}
+	}
+	return true
+}

@@ -2,8 +2,10 @@ package ops
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/compute/tensor/layout"
 )
 
 // output describes a tensor to allocate.
@@ -102,11 +104,6 @@ func (s *set) typed(k *key, inputs []*tensor.Tensor) (*entry, error) {
 	return s.entry(k)
 }
 
-// run launches the kernel.
-func (e *entry) run(at tensor.Context, op operation, outputs []*tensor.Tensor, inputs ...*tensor.Tensor) error {
-	return failed(op, e.kernel.Run(at, outputs, inputs...), outputs, inputs...)
-}
-
 // free frees the tensors that are not nil.
 func free(all ...*tensor.Tensor) error {
 	var failed error
@@ -116,4 +113,27 @@ func free(all ...*tensor.Tensor) error {
 		}
 	}
 	return failed
+}
+
+// unary makes a tensor of the elements of another one.
+func (s *set) unary(at tensor.Context, op operation, x *tensor.Tensor) (*tensor.Tensor, error) {
+	return s.made(at, key{op: op}, x.Shape(), x)
+}
+
+// broadcast makes a tensor of the elements of others.
+func (s *set) broadcast(at tensor.Context, k key, inputs ...*tensor.Tensor) (*tensor.Tensor, error) {
+	shapes := make([][]int, len(inputs))
+	for i, t := range inputs {
+		shapes[i] = t.Shape()
+	}
+	shape, err := layout.BroadcastShape(shapes...)
+	if err != nil {
+		return nil, failed(k.op, err, nil, inputs...)
+	}
+	return s.made(at, k, shape, inputs...)
+}
+
+// given returns the tensors that are not nil.
+func given(all ...*tensor.Tensor) []*tensor.Tensor {
+	return slices.DeleteFunc(slices.Clone(all), func(t *tensor.Tensor) bool { return t == nil })
 }

@@ -37,7 +37,7 @@ func (o Randoms) Uniform(at tensor.Context, of tensor.Type, r Random, low, high 
 
 // UniformInto writes Uniform to a tensor.
 func (o Randoms) UniformInto(at tensor.Context, out *tensor.Tensor, r Random, low, high float64) error {
-	return failed(opUniform, o.into(at, routine.Uniform, out, r, low, high-low), []*tensor.Tensor{out})
+	return failed(opUniform, o.launch(at, routine.Uniform, out, r, low, high-low), []*tensor.Tensor{out})
 }
 
 // Normal returns a new tensor of floating-point numbers with the normal distribution, by the method of Box and Muller. It
@@ -49,10 +49,10 @@ func (o Randoms) Normal(at tensor.Context, of tensor.Type, r Random, mean, devia
 
 // NormalInto writes Normal to a tensor.
 func (o Randoms) NormalInto(at tensor.Context, out *tensor.Tensor, r Random, mean, deviation float64) error {
-	return failed(opNormal, o.into(at, routine.Normal, out, r, mean, deviation), []*tensor.Tensor{out})
+	return failed(opNormal, o.launch(at, routine.Normal, out, r, mean, deviation), []*tensor.Tensor{out})
 }
 
-func (o Randoms) into(at tensor.Context, kind routine.Kind, out *tensor.Tensor, r Random, base, scale float64) error {
+func (o Randoms) launch(at tensor.Context, kind routine.Kind, out *tensor.Tensor, r Random, base, scale float64) error {
 	c, err := tensor.ContextOf(at)
 	if err != nil {
 		return err
@@ -113,9 +113,3 @@ func (o Randoms) into(at tensor.Context, kind routine.Kind, out *tensor.Tensor, 
 	k.Vector = l.Contiguous() && f.operands[0].address()%uint64(min(vectorBytes, routine.GroupLen*of.Size())) == 0 //nolint:gosec // small
 	return f.run(c, o.set, k, blocksOf((l.Len()+routine.GroupLen-1)/routine.GroupLen))
 }
-
-// vectorBytes is the largest alignment that a vector needs.
-const vectorBytes = 16
-
-// blocksOf returns the number of blocks for so many threads.
-func blocksOf(threads int) int { return (threads + routine.BlockThreads - 1) / routine.BlockThreads }

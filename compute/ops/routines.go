@@ -48,8 +48,8 @@ func (d *dims) add(length int, strides [maxOperands]int) {
 	d.rank++
 }
 
-// len returns the number of elements.
-func (d *dims) len() int {
+// elements returns the number of elements.
+func (d *dims) elements() int {
 	n := 1
 	for _, length := range d.shape[:d.rank] {
 		n *= length
@@ -107,11 +107,14 @@ type routineFrame struct {
 	spans          []span // of many tensors
 }
 
-var routineFrames = sync.Pool{New: func() any { return new(routineFrame) }} //nolint:gochecknoglobals // made on first use: memory that one call uses at a time
+var routineFrames sync.Pool //nolint:gochecknoglobals // of *routineFrame, made on first use: memory that one call uses at a time
 
 // frame returns a frame for one call.
 func (s *set) frame() *routineFrame {
-	f := routineFrames.Get().(*routineFrame) //nolint:forcetypeassert // of this pool
+	f, found := routineFrames.Get().(*routineFrame)
+	if !found {
+		f = new(routineFrame)
+	}
 	f.always = s != nil && s.wide
 	f.wide = f.always
 	return f
@@ -206,4 +209,20 @@ func (f *routineFrame) run(at *cuda.Context, s *set, k routine.Kernel, blocks in
 	clear(f.args)
 	f.args = f.args[:0]
 	return err
+}
+
+// vectorBytes is the largest alignment that a vector needs.
+const vectorBytes = 16
+
+// blocksOf returns the number of blocks for so many threads.
+func blocksOf(threads int) int { return (threads + routine.BlockThreads - 1) / routine.BlockThreads }
+
+// word returns an argument of 32 bits.
+func word(n int) cuda.Arg { return cuda.Value(uint32(n)) } //nolint:gosec // below 2^32
+
+// span is the memory of a tensor.
+type span struct {
+	first, end uint64
+	state      int
+	written    bool
 }

@@ -3,7 +3,6 @@ package ops
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/compute/tensor/layout"
@@ -11,12 +10,6 @@ import (
 
 // Rows are operations on rows of elements: softmax along an axis, and norms and losses along the last ones.
 type Rows struct{ set *set }
-
-const (
-	withWeight = 1 << iota
-	withBias
-	withIgnored
-)
 
 // Softmax is exp(x)/sum(exp(x)) along an axis, without overflow. Errors: ErrAxes.
 func (o Rows) Softmax(at tensor.Context, x *tensor.Tensor, axis int) (*tensor.Tensor, error) {
@@ -128,11 +121,6 @@ func fitsLast(x *tensor.Tensor, dims int, all ...*tensor.Tensor) error {
 		}
 	}
 	return nil
-}
-
-// given returns the tensors that are not nil.
-func given(all ...*tensor.Tensor) []*tensor.Tensor {
-	return slices.DeleteFunc(slices.Clone(all), func(t *tensor.Tensor) bool { return t == nil })
 }
 
 // lastAxes returns the last dims axes. Errors: ErrAxes.

@@ -162,7 +162,7 @@ func (s *set) scatter(
 		d.reverse()
 		d.merge()
 	}
-	return sum.run()
+	return sum.compute()
 }
 
 // reverse turns the order of the dimensions round.
@@ -217,10 +217,10 @@ func (s *sum) zero() error {
 	return s.set.into(s.at, key{op: opFill}, s.zeroed)
 }
 
-// run submits the launches.
-func (s *sum) run() (err error) {
+// compute submits the launches.
+func (s *sum) compute() (err error) {
 	f := s.frame
-	count, columns := f.items.len(), f.columns.len()
+	count, columns := f.items.elements(), f.columns.elements()
 	const maxItems, maxKeys = 1 << 31, 1 << 32
 	if count >= maxItems || s.factor >= maxKeys || s.length >= maxKeys || s.factor*s.length >= maxKeys {
 		return tensor.ErrTooLarge
@@ -269,9 +269,6 @@ func (s *sum) keys(count int) error {
 	k := routine.Kernel{Kind: routine.Keys, For: s.op.indexing(), Of: [4]tensor.Type{s.by}, Rank: uint8(f.items.rank)} //nolint:gosec // small
 	return f.run(s.at, s.set, k, blocksOf(count))
 }
-
-// word returns an argument of 32 bits.
-func word(n int) cuda.Arg { return cuda.Value(uint32(n)) } //nolint:gosec // below 2^32
 
 // sort sorts keys and numbers by one digit, to the other place.
 func (s *sum) sort(from int64, count, shift, tiles int) error {

@@ -8,9 +8,14 @@ import (
 	"github.com/go-vram/vram/compute/tensor/layout"
 )
 
-var slots = sync.Pool{New: func() any { return new(tensor.Slot) }} //nolint:gochecknoglobals // made on first use: memory that one call uses at a time
+var slots sync.Pool //nolint:gochecknoglobals // of *tensor.Slot, made on first use: memory that one call uses at a time
 
-func takeSlot() *tensor.Slot { return slots.Get().(*tensor.Slot) } //nolint:forcetypeassert // of this pool
+func takeSlot() *tensor.Slot {
+	if s, found := slots.Get().(*tensor.Slot); found {
+		return s
+	}
+	return new(tensor.Slot)
+}
 
 func releaseSlot(s *tensor.Slot) {
 	s.Clear()
@@ -37,15 +42,4 @@ func viewed(t *tensor.Tensor, l layout.Layout, f func(*tensor.Tensor) error) err
 		return err
 	}
 	return f(view)
-}
-
-// named is failed for an error that may be one of an operation already.
-func named(op operation, err error, outputs []*tensor.Tensor, inputs ...*tensor.Tensor) error {
-	if err == nil {
-		return nil
-	}
-	if _, known := errors.AsType[*Error](err); known {
-		return err
-	}
-	return failed(op, err, outputs, inputs...)
 }

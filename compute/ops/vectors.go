@@ -17,7 +17,7 @@ type vectors struct {
 
 func vectorsOf(x, y *tensor.Tensor) vectors { return vectors{x: x.Rank() == 1, y: y.Rank() == 1} }
 
-func (v *vectors) any() bool { return v.x || v.y }
+func (v *vectors) present() bool { return v.x || v.y }
 
 // row is x, or its gradient, as a matrix. It lives until release.
 func (v *vectors) row(t *tensor.Tensor) *tensor.Tensor { return v.matrix(t, v.x, 0) }

@@ -2,7 +2,6 @@ package ops
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/go-vram/vram/compute/kernel/expr"
@@ -24,30 +23,6 @@ type way struct {
 	of      tensor.Type      // of the operands, and of all copies
 	copied  [3]bool          // the output, and the operands, of which copies are multiplied
 	copies  [3]layout.Layout // of these
-}
-
-// maxMet bounds the known ways: one more starts with an empty map. Without the map a product takes some microseconds more and
-// allocates.
-const maxMet = 256
-
-// way finds how tensors are multiplied, or plans it. Errors: ErrShape, *tensor.TypeError.
-func (s *set) way(out, x, y *tensor.Tensor) (*way, error) {
-	k := met{[3]layout.Layout{out.Layout(), x.Layout(), y.Layout()}, [3]tensor.Type{out.Type(), x.Type(), y.Type()}}
-	if w := (*s.met.Load())[k]; w != nil {
-		return w, nil
-	}
-	w, err := planned(&k)
-	if err != nil {
-		return nil, err
-	}
-	old := s.met.Load()
-	next := map[met]*way{}
-	if len(*old) < maxMet {
-		next = maps.Clone(*old)
-	}
-	next[k] = w
-	s.met.CompareAndSwap(old, &next) // of two goroutines that plan at once one may be forgotten
-	return w, nil
 }
 
 func productShape(x, y []int) ([]int, error) {

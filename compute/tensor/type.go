@@ -53,30 +53,18 @@ type properties struct {
 	kind Kind
 }
 
+//nolint:gochecknoglobals // constant table, by number
+var typeProperties = [...]properties{
+	Bool: {"bool", 1, Boolean}, Uint8: {"uint8", 1, Unsigned}, Int8: {"int8", 1, Signed}, Int16: {"int16", 2, Signed},
+	Int32: {"int32", 4, Signed}, Int64: {"int64", 8, Signed}, Float16: {"float16", 2, Floating}, BFloat16: {"bfloat16", 2, Floating},
+	Float32: {"float32", 4, Floating}, Float64: {"float64", 8, Floating},
+}
+
 func (t Type) properties() properties {
-	switch t {
-	case Bool:
-		return properties{"bool", 1, Boolean}
-	case Uint8:
-		return properties{"uint8", 1, Unsigned}
-	case Int8:
-		return properties{"int8", 1, Signed}
-	case Int16:
-		return properties{"int16", 2, Signed}
-	case Int32:
-		return properties{"int32", 4, Signed}
-	case Int64:
-		return properties{"int64", 8, Signed}
-	case Float16:
-		return properties{"float16", 2, Floating}
-	case BFloat16:
-		return properties{"bfloat16", 2, Floating}
-	case Float32:
-		return properties{"float32", 4, Floating}
-	case Float64:
-		return properties{"float64", 8, Floating}
+	if !t.Valid() {
+		return properties{name: fmt.Sprintf("type %d", uint8(t))}
 	}
-	return properties{name: fmt.Sprintf("type %d", uint8(t))}
+	return typeProperties[t]
 }
 
 // Valid reports whether it is one of the types.

@@ -4,10 +4,11 @@
 // # Use
 //
 //	p := matmul.Problem{M: 512, N: 512, K: 1024, Precision: gemm.TF32}
-//	way, err := matmul.Multiply(c, p, matmul.Operands{A: cuda.Whole(a), B: cuda.Whole(b), C: cuda.Whole(d), Alpha: 1}, matmul.Any)
+//	products := matmul.New(c)
+//	way, err := products.Multiply(c, p, matmul.Operands{A: cuda.Whole(a), B: cuda.Whole(b), C: cuda.Whole(d), Alpha: 1}, matmul.Any)
 //
-// It does not wait for the device. way names the method of the product. To multiply on several contexts of a device, make one
-// Multiplier with New, so that each kernel is compiled once.
+// It does not wait for the device. way names the method of the product. One Multiplier serves all contexts of a device, so that
+// each kernel is compiled once.
 //
 // # Precision
 //
@@ -28,8 +29,9 @@
 // GPU at its first use, and that product waits for it, some 10 to 60 ms. The first product also opens the library, up to a
 // quarter of a second. Prepare does both ahead of need. A multiplier made WithCompiler, as in package ops, takes kernels from a
 // kernel.Compiler: its store keeps their code beyond the process, its WarmUp prepares the list of Needs, and with
-// kernel.Prepared nothing else is compiled. The default multiplier of a context has no store. Products by matrix units (TF32, 3xTF32, 16 bits) need compute capability 8.0; for fp32 there are kernels with
-// asynchronous copies from 8.0 on, and others for older devices.
+// kernel.Prepared nothing else is compiled. Without it a multiplier has no store. Products by matrix units (TF32,
+// 3xTF32, 16 bits) need compute capability 8.0; for fp32 there are kernels with asynchronous copies from 8.0 on, and others
+// for older devices.
 //
 // # Concurrency properties
 //

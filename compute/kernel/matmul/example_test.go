@@ -25,9 +25,10 @@ func TestTheProductOfThePage(t *testing.T) {
 		return b
 	}
 	a, b, d, bias := ones(m*k), ones(k*n), ones(m*n), ones(n)
-	require.NoError(t, matmul.Prepare(c, matmul.Problem{M: m, N: n, K: k}, matmul.Own))
+	products := matmul.New(c)
+	require.NoError(t, products.Prepare(matmul.Problem{M: m, N: n, K: k}, matmul.Own))
 	p := matmul.Problem{M: m, N: n, K: k, Precision: gemm.TF32, Bias: true, Epilogue: gemm.GELU}
-	way, err := matmul.Multiply(c, p, matmul.Operands{
+	way, err := products.Multiply(c, p, matmul.Operands{
 		A: cuda.Whole(a), B: cuda.Whole(b), C: cuda.Whole(d), Bias: cuda.Whole(bias), Alpha: 1,
 	}, matmul.Any)
 	require.NoError(t, err)
@@ -37,6 +38,7 @@ func TestTheProductOfThePage(t *testing.T) {
 	for _, x := range got {
 		assert.InDelta(t, 5, x, 1e-4, "gelu(4+1)")
 	}
+	require.NoError(t, products.Close())
 	for _, x := range buffers {
 		require.NoError(t, x.Free())
 	}

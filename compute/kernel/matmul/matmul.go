@@ -3,7 +3,6 @@ package matmul
 import (
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/go-vram/vram/compute/kernel"
@@ -120,38 +119,9 @@ func New(c *cuda.Context, with ...Option) *Multiplier {
 	return &Multiplier{kernels: newKernels(c, s.compiler), library: library{on: c}}
 }
 
-type key struct{}
-
-// of is the multiplier that a context has for itself.
-func of(c *cuda.Context) (*Multiplier, error) {
-	x, err := c.Lazily(key{}, func() (io.Closer, error) { return New(c), nil })
-	if err != nil {
-		return nil, err
-	}
-	return x.(*Multiplier), nil //nolint:forcetypeassert // its key
-}
-
-// Multiply is Multiplier.Multiply of a multiplier that the context has for itself, until it is closed.
-func Multiply(c *cuda.Context, p Problem, o Operands, choice Choice) (Path, error) {
-	m, err := of(c)
-	if err != nil {
-		return Path{}, err
-	}
-	return m.Multiply(c, p, o, choice)
-}
-
-// Prepare opens the library, if the choice allows it, and loads the kernels that the product takes without it, for a context's
-// own multiplier. Nothing is computed. It blocks: a program that does not want to wait calls it from a goroutine. Errors:
-// *gemm.ProblemError, ErrUnsupported, errors of loading modules, and of the library with the choice Library.
-func Prepare(c *cuda.Context, p Problem, choice Choice) error {
-	m, err := of(c)
-	if err != nil {
-		return err
-	}
-	return m.Prepare(p, choice)
-}
-
-// Prepare is the function Prepare for this multiplier.
+// Prepare opens the library, if the choice allows it, and loads the kernels that the product takes without it. Nothing is
+// computed. It blocks: a program that does not want to wait calls it from a goroutine. Errors: *gemm.ProblemError,
+// ErrUnsupported, errors of loading modules, and of the library with the choice Library.
 func (m *Multiplier) Prepare(p Problem, choice Choice) error {
 	if m == nil || m.kernels == nil {
 		return cuda.ErrNotOpen

@@ -177,42 +177,21 @@ func (e *element) operation(op expr.Op, of tensor.Type, args [3]code.Value) code
 		}
 		return e.Op2(code.DivF64, code.F64(1), e.Op1(code.SqrtF64, a)) // Rsqrt, which is all that expr lets through
 	}
-	return e.function(op, a, b)
-}
-
-// function computes a function of package elementary.
-func (e *element) function(op expr.Op, a, b code.Value) code.Value {
-	switch op { //nolint:exhaustive // functions
+	switch op { //nolint:exhaustive // those of two operands
 	case expr.OpIsNaN:
 		return e.Op2(code.NanF32, a, a)
-	case expr.OpRsqrt:
-		return elementary.BuildRsqrt(e, a)
-	case expr.OpExp:
-		return elementary.BuildExp(e, a)
-	case expr.OpExpBelow:
-		return elementary.BuildExpBelow(e, a)
-	case expr.OpExp2:
-		return elementary.BuildExp2(e, a)
-	case expr.OpExpm1:
-		return elementary.BuildExpm1(e, a)
-	case expr.OpLog:
-		return elementary.BuildLog(e, a)
-	case expr.OpLog2:
-		return elementary.BuildLog2(e, a)
-	case expr.OpLog1p:
-		return elementary.BuildLog1p(e, a)
-	case expr.OpSin:
-		return elementary.BuildSin(e, a)
-	case expr.OpCos:
-		return elementary.BuildCos(e, a)
-	case expr.OpTanh:
-		return elementary.BuildTanh(e, a)
-	case expr.OpErf:
-		return elementary.BuildErf(e, a)
 	case expr.OpPow:
 		return elementary.BuildPow(e, a, b)
 	}
-	panic("plan: no code for " + op.String())
+	return functions[op](e, a)
+}
+
+//nolint:gochecknoglobals // constant table of operations
+var functions = map[expr.Op]func(code.Machine, code.Value) code.Value{
+	expr.OpRsqrt: elementary.BuildRsqrt, expr.OpExp: elementary.BuildExp, expr.OpExpBelow: elementary.BuildExpBelow,
+	expr.OpExp2: elementary.BuildExp2, expr.OpExpm1: elementary.BuildExpm1, expr.OpLog: elementary.BuildLog, expr.OpLog2: elementary.BuildLog2,
+	expr.OpLog1p: elementary.BuildLog1p, expr.OpSin: elementary.BuildSin, expr.OpCos: elementary.BuildCos, expr.OpTanh: elementary.BuildTanh,
+	expr.OpErf: elementary.BuildErf,
 }
 
 // compareBools compares two bools: false is less than true.

@@ -14,22 +14,7 @@ func (l Layout) Coalesce() Layout {
 	return all[0]
 }
 
-// Coalesce merges dimensions of layouts of the same shape where the strides of all of them allow it, in
-// place: a kernel that goes over several tensors has the fewest indices to compute then. Errors: *ShapeError
-// where the shapes differ.
-func Coalesce(all ...Layout) ([]Layout, error) {
-	for i := range all {
-		if !SameShape(all[0], all[i]) {
-			return nil, shapeError("coalesce", "", all[0].shape[:all[0].rank], all[i].shape[:all[i].rank])
-		}
-	}
-	all = slices.Clone(all)
-	if len(all) > 0 {
-		coalesce(all)
-	}
-	return all, nil
-}
-
+// coalesce merges dimensions of layouts of the same shape where the strides of all of them allow it, in place.
 func coalesce(all []Layout) {
 	first := &all[0]
 	if first.Len() == 0 {

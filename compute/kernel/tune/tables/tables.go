@@ -6,7 +6,6 @@ package tables
 
 import (
 	_ "embed" // of the files
-	"io/fs"
 	"sync"
 
 	"github.com/go-vram/vram/compute/kernel/tune"
@@ -15,17 +14,15 @@ import (
 //go:embed nvidia-h200.txt
 var nvidiaH200 string
 
-// file is a text: embedded as a string it is not copied to be read.
-type file struct{ name, text string }
-
-func files() []file { return []file{{"nvidia-h200.txt", nvidiaH200}} }
+// files are the texts: embedded as strings they are not copied to be read.
+func files() []string { return []string{nvidiaH200} }
 
 // Default is the rows of all files, read on the first call. It does not change. A file that is damaged has no rows: a test
 // looks at each.
 var Default = sync.OnceValue(func() *tune.Table { //nolint:gochecknoglobals // made on first use: constant tables
 	all := &tune.Table{}
-	for _, f := range files() {
-		if t, err := tune.Parse(f.text); err == nil {
+	for _, text := range files() {
+		if t, err := tune.Parse(text); err == nil {
 			all.Merge(t)
 		}
 	}
@@ -33,8 +30,8 @@ var Default = sync.OnceValue(func() *tune.Table { //nolint:gochecknoglobals // m
 })
 
 var indices = sync.OnceValue(func() (all []*tune.Index) { //nolint:gochecknoglobals // made on first use: constant tables
-	for _, f := range files() {
-		if x, err := tune.NewIndex(f.text); err == nil {
+	for _, text := range files() {
+		if x, err := tune.NewIndex(text); err == nil {
 			all = append(all, x)
 		}
 	}
@@ -50,14 +47,4 @@ func Rows(on tune.Device, of tune.Key) []tune.Row {
 		}
 	}
 	return nil
-}
-
-// Read is the table of one file. Errors: fs.ErrNotExist, errors of tune.Parse.
-func Read(name string) (*tune.Table, error) {
-	for _, f := range files() {
-		if f.name == name {
-			return tune.Parse(f.text)
-		}
-	}
-	return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
 }

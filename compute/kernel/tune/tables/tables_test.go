@@ -17,15 +17,14 @@ func TestTheFilesAreTables(t *testing.T) {
 	require.NoError(t, err)
 	read := 0
 	for _, e := range entries {
-		table, err := tables.Read(e.Name())
 		if e.Name() == "tables.go" || e.Name() == "tables_test.go" {
-			require.Error(t, err, "it is not embedded")
 			continue
 		}
 		read++
-		require.NoError(t, err, e.Name())
 		text, err := os.ReadFile(e.Name())
 		require.NoError(t, err)
+		table, err := tune.Parse(string(text))
+		require.NoError(t, err, e.Name())
 		assert.Equal(t, string(text), table.String(), e.Name())
 		for _, on := range table.Devices() {
 			for _, of := range table.Keys(on) {
