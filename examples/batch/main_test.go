@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { recoveredtest.Main(m) }
 func TestProgram(t *testing.T) {
 	t.Setenv("VRAM_MEMORY_LIMIT", "")
 	t.Setenv("VRAM_DRIVER", "sim") // also where there is a GPU
-	small := []string{"-steps", "3", "-layers", "2", "-hidden", "256", "-vocabulary", "5000", "-tokens", "128"}
+	small := []string{"-steps", "3"}
 	for name, c := range map[string]struct {
 		args   []string
 		env    string // of VRAM_MEMORY_LIMIT
@@ -34,23 +34,22 @@ func TestProgram(t *testing.T) {
 		"a run": {
 			args: small, code: command.OK,
 			stdout: []string{
-				"simulated GPU, driver sim\n28 parameters of 11 MiB in all, 3 steps in each manner\n", "│ one by one │     1 │      28 │      28 │",
+				"simulated GPU, driver sim\n148 parameters of 475 MiB in all, 3 steps in each manner\n", "│ one by one │     1 │     148 │     148 │",
 				"│ in batches │     1 │", "\npeaks: ",
 			},
 		},
-		"little memory":             {args: append(small, "-limit", "48MiB"), code: command.OK, stdout: []string{"in batches"}},
-		"variables":                 {args: small, env: "1MB", code: command.Failed, stderr: "batch: vram: "},
-		"flag over env":             {args: append(small, "-limit", "1GB"), env: "1MB", code: command.OK},
-		"help":                      {args: []string{"-h"}, code: command.OK, stderr: "-limit"},
-		"unknown flag":              {args: []string{"-nothing"}, code: command.Misused, stderr: "batch: flag provided but not defined: -nothing\n"},
-		"argument":                  {args: []string{"gpt2"}, code: command.Misused, stderr: `batch: "gpt2": there are no arguments, only flags` + "\n"},
-		"no steps":                  {args: []string{"-steps", "0"}, code: command.Misused, stderr: "batch: -steps is 0, want 1 to 1048576\n"},
-		"too wide":                  {args: []string{"-hidden", "1048577"}, code: command.Misused, stderr: "batch: -hidden is 1048577, want 1 to 1048576\n"},
-		"variable":                  {env: "much", code: command.Misused, stderr: `VRAM_MEMORY_LIMIT is "much"`},
-		"driver":                    {args: []string{"-driver", "none"}, code: command.Misused, stderr: "-driver: "},
-		"limit":                     {args: []string{"-limit", "much"}, code: command.Misused, stderr: "-limit: "},
-		"no such device":            {args: []string{"-device", "7"}, code: command.Failed, stderr: "Ordinal is 7, the driver has 1"},
-		"too little for one tensor": {args: append(small, "-limit", "36MiB"), code: command.Failed, stderr: "step 1: "},
+		"little memory":         {args: append(small, "-limit", "2GB"), code: command.OK, stdout: []string{"in batches"}},
+		"variables":             {args: small, env: "1MB", code: command.Failed, stderr: "batch: vram: "},
+		"flag over env":         {args: append(small, "-limit", "3GB"), env: "1MB", code: command.OK},
+		"help":                  {args: []string{"-h"}, code: command.OK, stderr: "-limit"},
+		"unknown flag":          {args: []string{"-nothing"}, code: command.Misused, stderr: "batch: flag provided but not defined: -nothing\n"},
+		"argument":              {args: []string{"gpt2"}, code: command.Misused, stderr: `batch: "gpt2": there are no arguments, only flags` + "\n"},
+		"no steps":              {args: []string{"-steps", "0"}, code: command.Misused, stderr: "batch: -steps is 0, want 1 or more\n"},
+		"variable":              {env: "much", code: command.Misused, stderr: `VRAM_MEMORY_LIMIT is "much"`},
+		"driver":                {args: []string{"-driver", "none"}, code: command.Misused, stderr: "-driver: "},
+		"limit":                 {args: []string{"-limit", "much"}, code: command.Misused, stderr: "-limit: "},
+		"no such device":        {args: []string{"-device", "7"}, code: command.Failed, stderr: "Ordinal is 7, the driver has 1"},
+		"too little for a step": {args: append(small, "-limit", "1.8GB"), code: command.Failed, stderr: "step 1: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("VRAM_MEMORY_LIMIT", c.env)
@@ -93,7 +92,7 @@ func newRig(t *testing.T, together bool, limitBytes int64) *rig {
 	require.NoError(t, err)
 	s, err := device.NewStream()
 	require.NoError(t, err)
-	o, err := newOptimizer(&gpu{view}, s, together, model{layers: 4, hidden: 256, vocabulary: 5000, tokens: 128}.parameters())
+	o, err := newOptimizer(view, s, together, model{layers: 4, hidden: 256, vocabulary: 5000, tokens: 128}.parameters())
 	require.NoError(t, err)
 	t.Cleanup(func() {
 		require.NoError(t, o.close())

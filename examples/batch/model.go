@@ -8,6 +8,8 @@ import (
 // model is the shape of a GPT-2, and the tokens of a step.
 type model struct{ layers, hidden, vocabulary, tokens int }
 
+func gpt2() model { return model{layers: 12, hidden: 768, vocabulary: 50257, tokens: 1024} }
+
 // elementBytes is the size of an element of a parameter, a gradient, a moment or an activation.
 const elementBytes = 4
 

@@ -8,11 +8,12 @@ import (
 	"time"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/examples/internal/kernels"
 )
 
 // optimizer is Adam over the parameters of a model, on one stream. It belongs to one goroutine.
 type optimizer struct {
-	gpu      *gpu
+	gpu      *kernels.View // the program's own view of the device, for kernels and memsets
 	stream   *vram.Stream
 	together bool     // gradients are allocated in batches, before the backward pass
 	tensors  []tensor // longest first
@@ -42,7 +43,7 @@ type figures struct {
 }
 
 // newOptimizer allocates parameters and moments in batches, and sets them to zero. After an error nothing is live.
-func newOptimizer(g *gpu, s *vram.Stream, together bool, tensors []tensor) (*optimizer, error) {
+func newOptimizer(g *kernels.View, s *vram.Stream, together bool, tensors []tensor) (*optimizer, error) {
 	o := &optimizer{
 		gpu: g, stream: s, together: together, tensors: tensors, order: placed(tensors), figures: figures{together: together},
 		activations: make([]vram.Buffer, len(tensors)), gradients: make([]vram.Buffer, len(tensors)),
@@ -109,11 +110,20 @@ func (o *optimizer) forward(last int) (err error) {
 		if o.activations[i], err = o.stream.Alloc(bytes); err != nil {
 			return err
 		}
-		if err := o.gpu.touch(o.stream, o.bytes[i]+bytes, o.activations[i]); err != nil {
+		if err := o.touch(o.bytes[i]+bytes, o.activations[i]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// bytesPerSecond is the attainable bandwidth of an H200's memory, which bounds an optimizer.
+const bytesPerSecond = 3e12
+
+// touch queues a kernel that writes buffers and moves the given number of bytes.
+func (o *optimizer) touch(bytes int64, written ...vram.Buffer) error {
+	duration := time.Duration(float64(bytes) / bytesPerSecond * float64(time.Second))
+	return o.gpu.Write(o.stream.Handle(), duration, written...)
 }
 
 // part returns the first tensor of the part that ends at last.
@@ -155,7 +165,7 @@ func (o *optimizer) backward(first, last int) (err error) {
 				return err
 			}
 		}
-		if err := o.gpu.touch(o.stream, 2*o.bytes[i]+o.tensors[i].activationBytes, o.gradients[i]); err != nil {
+		if err := o.touch(2*o.bytes[i]+o.tensors[i].activationBytes, o.gradients[i]); err != nil {
 			return err
 		}
 		if err := o.release(o.activations[i : i+1]); err != nil {
@@ -181,7 +191,7 @@ func (o *optimizer) update(first, last int) error {
 		for _, n := range o.bytes[i:end] {
 			bytes += adamPasses * n
 		}
-		if err := o.gpu.touch(o.stream, bytes, written...); err != nil {
+		if err := o.touch(bytes, written...); err != nil {
 			return err
 		}
 		o.figures.kernelCount++
