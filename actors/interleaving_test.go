@@ -151,7 +151,7 @@ func (g *stage) end(task *stageTask) {
 // errDrawn is the value of drawn panics.
 var errDrawn = recovered.Planted("drawn")
 
-// play is an actor, its callers, and what they have seen.
+// play is an actor, its callers, and their observations.
 type play struct {
 	*stage
 	ref     *Ref
@@ -159,7 +159,7 @@ type play struct {
 	inside  int    // turns
 	over    bool   // quarantined or stopped: no code runs in a turn any more
 	stops   uint64 // calls of Stopped
-	stopped bool   // somebody has called Stop or StopNow, or a quarantine has
+	stopped bool   // a task called Stop or StopNow, or the actor is quarantined
 	crash   bool   // the next Detach panics
 	audit   bool   // the next audit finds something
 	broken  []string
@@ -318,7 +318,7 @@ func playOne(t *testing.T, seed uint64) *play {
 	var err error
 	p.ref, err = Spawn(p.stage, nil, fmt.Sprintf("played-%d", seed), p)
 	require.NoError(t, err)
-	callers, acts := 2+p.random.IntN(2), 1+p.random.IntN(3) // few: a later turn would make up for what is lost
+	callers, acts := 2+p.random.IntN(2), 1+p.random.IntN(3) // few: a later turn would repair a loss
 	for range callers {
 		p.Go("", func() {
 			for range acts {
@@ -340,7 +340,7 @@ func playOne(t *testing.T, seed uint64) *play {
 	return p
 }
 
-// In whatever order callers, the worker, panics and ends meet at the places of a turn: turns do not overlap, nobody runs in one
+// For any order of callers, the worker, panics and ends at the places of a turn: turns do not overlap, nobody runs in one
 // after a quarantine, each message has one answer, and none waits that could be received.
 func TestNothingIsLostInAnyOrder(t *testing.T) {
 	seeds := uint64(20_000)

@@ -108,7 +108,7 @@ func TestGrantedRunsCountOnceOnBothSides(t *testing.T) {
 				require.NoError(t, b.Free())
 			}
 			r.stats(s)
-			b, err := other.Alloc(50*mib + draw.Int64N(20*mib)) // the pool asks for what the stream keeps
+			b, err := other.Alloc(50*mib + draw.Int64N(20*mib)) // the pool asks for the memory that the stream keeps
 			r.faults.Clear()
 			if r.gpu.AdvanceTo(r.gpu.Drained()); err == nil {
 				require.NoError(t, b.Free())
