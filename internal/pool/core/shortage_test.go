@@ -83,7 +83,9 @@ func (w *world) checkShortage(d Denial, r Refill, fx *Effects) {
 			lent++
 		}
 	}
-	exact := len(fx.Grants.Left()) == 0 && len(fx.Denials.Left()) == 1 && fx.Job == nil && w.job == nil && len(w.mail) == 0
+	// The step continues with the next request, which takes runs without an effect until it has all of them.
+	exact := len(w.refills) == 0 && len(fx.Grants.Left()) == 0 && len(fx.Denials.Left()) == 1 && len(fx.Asks.Left()) == 0 && len(fx.Ends.Left()) == 0 &&
+		fx.Job == nil && w.job == nil && len(w.mail) == 0
 	for field, ok := range w.shortageChecks(d.Shortage, r, lent, exact) {
 		if !ok {
 			w.failf("%s of %+v for %+v, of which %d runs were found", field, d.Shortage, r, lent)
