@@ -16,6 +16,8 @@ MODULE := github.com/go-vram/vram
 # The modules that go.work names, and the packages of all of them: ./... alone leaves out the packages of the other modules.
 MODULES  := $(shell sed -n 's/^\t\(\..*\)$$/\1/p' go.work)
 PACKAGES := $(MODULES:%=%/...)
+# The product, the command and the examples, without the laboratory.
+PRODUCT  := $(filter-out ./$(LAB)/%,$(PACKAGES))
 # Packages that run actors: nightly tests them with the tag vram_builtin, which links our own framework instead of protoactor. Those with
 # concurrent tests of the framework are short, and part of every check.
 CONCURRENT_ACTORS := ./actors ./pool ./streams
@@ -31,7 +33,7 @@ TIMEOUT ?= 45m
 # Checks compile without DWARF, which nobody reads there: three quarters of the compiler's time. All go commands of a check have the same
 # flags, also those that tests run, and so share the build cache. A release is built with the flags of its caller.
 CALLERS_GOFLAGS := $(GOFLAGS)
-test test-builtin test-builtin-short race stress vet arch lint deadcode sim planted planted-changed programs exhaustive fuzz check nightly: \
+test test-lab test-builtin test-builtin-short race stress vet arch lint deadcode sim planted planted-changed programs exhaustive fuzz check nightly: \
 	export GOFLAGS := $(strip $(GOFLAGS) -gcflags=all=-dwarf=false)
 release release-check: export GOFLAGS := $(CALLERS_GOFLAGS)
 
@@ -87,7 +89,7 @@ DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 # The steps of `make check` share the build cache and the processors: one after the other, cheap ones first.
 .NOTPARALLEL:
 
-.PHONY: help demo page browser test test-builtin test-builtin-short race sim planted planted-changed programs stress bench frontier soak soak-service \
+.PHONY: help demo page browser test test-lab test-builtin test-builtin-short race sim planted planted-changed programs stress bench frontier soak soak-service \
 	bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry exhaustive fuzz fuzz-cores kernels lint check nightly \
 	build clean vet arch tidy deadcode deps vuln release release-check platforms
 
@@ -108,8 +110,11 @@ page: ## serve the live page over a demonstration, on a GPU or the simulated dev
 browser: ## test the live page in a Chromium, which is installed where it is missing; with pictures in the folder pictures of its package
 	@GO='$(GO)' $(LAB)/browser/run.sh
 
-test: ## run all tests in their short form, in about 4 minutes on two cores
-	$(GO) test $(TESTFLAGS) $(PACKAGES)
+test: ## run the tests of the product, the command and the examples in their short form, in about 3 minutes on two cores
+	$(GO) test $(TESTFLAGS) $(PRODUCT)
+
+test-lab: ## run the tests of the laboratory that make race leaves out
+	$(GO) test $(TESTFLAGS) $(filter $(MODULE)/$(LAB)/%,$(UNRACED))
 
 test-builtin-short:
 	CGO_ENABLED=1 $(GO) test -race -tags vram_builtin $(TESTFLAGS) $(CONCURRENT_ACTORS)
@@ -129,6 +134,7 @@ FOREIGN := api lab/peers internal/archtest $(LAB)/planted $(LAB)/supply
 SLOW_UNDER_RACE := examples/digits examples/kernels
 WITHOUT_RACE     = $(FOREIGN) $(SEQUENTIAL) $(if $(SHORT),$(SLOW_UNDER_RACE))
 RACED            = $(shell $(GO) list $(PACKAGES) | grep -vxF $(WITHOUT_RACE:%=-e $(MODULE)/%))
+UNRACED          = $(filter-out $(RACED),$(shell $(GO) list $(PACKAGES)))
 
 # Packages that only compute for one caller at a time, most of the work of the tests above them: check leaves them without the detector's code,
 # which makes them ten times slower. They have no atomic operation that would order what others do. Nightly compiles all with it.
@@ -248,7 +254,7 @@ lint: $(GOLANGCI) $(GOFUMPT) ## run golangci-lint and look for files that gofump
 # What a change must pass, besides `make test`, in about twelve minutes on two cores: nothing that `make test` has run.
 check: SEED = $(COMMIT_SEED)
 check: SEEDS := 100
-check: build vet arch tidy lint deadcode race browser test-builtin-short sim planted-changed fuzz-cores ## everything a change must pass besides make test: build, vet, layers, module files, lint, dead code, race, the page in a browser, the built-in framework, a short simulation and planted bugs by the commit, a short fuzz of the cores
+check: build vet arch tidy lint deadcode race test-lab browser test-builtin-short sim planted-changed fuzz-cores ## everything a change must pass besides make test: build, vet, layers, module files, lint, dead code, race, the laboratory, the page in a browser, the built-in framework, a short simulation and planted bugs by the commit, a short fuzz of the cores
 	@echo "check: passed"
 
 # The long forms, from seeds of the day. It takes hours, and finds what a search finds.
@@ -257,7 +263,7 @@ nightly: SEED = $(shell date +%Y%m%d)
 nightly: SEEDS := 1000
 nightly: STEPS := 10000
 nightly: FUZZTIME := 2m
-nightly: test race test-builtin test-gorgonia exhaustive sim programs planted fuzz stress soak soak-service deps vuln release-check platforms ## for each night, hours: all tests in their long form, also under race and with the built-in framework, gorgonia, every model state, 10^7 steps of simulation and random programs by the date, every planted bug, fuzz of 2 minutes a target, stress, both soaks, dependencies, vulnerabilities, a release built twice, all platforms
+nightly: test race test-lab test-builtin test-gorgonia exhaustive sim programs planted fuzz stress soak soak-service deps vuln release-check platforms ## for each night, hours: all tests in their long form, also under race and with the built-in framework, gorgonia, every model state, 10^7 steps of simulation and random programs by the date, every planted bug, fuzz of 2 minutes a target, stress, both soaks, dependencies, vulnerabilities, a release built twice, all platforms
 	@echo "nightly: passed"
 
 build: ## compile every package and put the command at bin/vram

@@ -25,9 +25,8 @@ func TestTheProductOfThePage(t *testing.T) {
 		return b
 	}
 	a, b, d, bias := ones(m*k), ones(k*n), ones(m*n), ones(n)
-	products := matmul.New(c)
-	require.NoError(t, products.Prepare(matmul.Problem{M: m, N: n, K: k}, matmul.Own))
 	p := matmul.Problem{M: m, N: n, K: k, Precision: gemm.TF32, Bias: true, Epilogue: gemm.GELU}
+	products := matmul.New(c)
 	way, err := products.Multiply(c, p, matmul.Operands{
 		A: cuda.Whole(a), B: cuda.Whole(b), C: cuda.Whole(d), Bias: cuda.Whole(bias), Alpha: 1,
 	}, matmul.Any)
