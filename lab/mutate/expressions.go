@@ -156,8 +156,8 @@ func (s *finder) table(x *ast.CompositeLit) {
 // call swaps neighbouring arguments of one type that have no effects.
 func (s *finder) call(call *ast.CallExpr) {
 	sig, ok := s.typeOf(call.Fun).(*types.Signature)
-	if !ok {
-		return
+	if !ok || s.pkg.info.Types[call.Fun].IsBuiltin() {
+		return // min and max commute
 	}
 	for i := range len(call.Args) - 1 {
 		a, b := call.Args[i], call.Args[i+1]

@@ -236,7 +236,6 @@ func plain(t types.Type) bool {
 // allZero reports whether a function consists of the return of constant zero values.
 func allZero(s *finder, r *ast.ReturnStmt) bool {
 	return !slices.ContainsFunc(r.Results, func(x ast.Expr) bool {
-		tv := s.pkg.info.Types[x]
-		return !tv.IsNil() && !s.zero(x) && (tv.Value == nil || tv.Value.ExactString() != "false")
+		return !s.pkg.info.Types[x].IsNil() && !s.zero(x)
 	})
 }

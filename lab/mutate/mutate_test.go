@@ -247,7 +247,7 @@ func TestUsersUseTheirPackages(t *testing.T) {
 			assert.True(t, uses, "%s does not use %s", user, dir)
 		}
 	}
-	assert.Equal(t, []string{"internal/stream/core", "streams", "lab/simulation"}, Users("internal/stream/claims"))
+	assert.Equal(t, []string{"internal/stream/core", "streams", "internal/acceptance", "lab/simulation"}, Users("internal/stream/claims"))
 	assert.Equal(t, []string{"compute/ops"}, Users("compute/kernel"))
 	assert.Empty(t, Users("monitor/history"))
 }

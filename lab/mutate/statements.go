@@ -140,8 +140,9 @@ func (s *finder) returned(n *ast.ReturnStmt) {
 	}
 	fails := slices.ContainsFunc(n.Results, s.fails)
 	for i, x := range n.Results {
-		if fails && s.zero(x) {
+		if fails && s.zero(x) && i < len(n.Results)-1 {
 			s.tabled[x] = true // callers do not look at it
+			continue
 		}
 		want := s.results.At(i).Type()
 		tv := s.pkg.info.Types[x]
@@ -167,5 +168,5 @@ func (s *finder) fails(x ast.Expr) bool {
 
 func (s *finder) zero(x ast.Expr) bool {
 	tv := s.pkg.info.Types[x]
-	return tv.Value != nil && slices.Contains([]string{"0", `""`}, tv.Value.ExactString())
+	return tv.Value != nil && slices.Contains([]string{"0", "false", `""`}, tv.Value.ExactString())
 }

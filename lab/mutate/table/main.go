@@ -112,7 +112,7 @@ func try(ctx context.Context, f flags, root string, p *mutate.Program, plan muta
 	r := mutate.Runner{Root: root, Workers: f.workers, Users: mutate.Users, Log: log, Done: func(r mutate.Result) {
 		done++
 		cache.Put(r)
-		log("%d of %d: %s %s, %s in %.1f s: %s", done, len(plan.Try), r.Mutant.Place(), r.Mutant.Operator, r.Verdict, r.Took.Seconds(), r.Mutant.After)
+		log("%d of %d: %s %s, %s in %.1f s: %s", done, len(plan.Try), r.Mutant.Place(), r.Mutant.Operator, r.Verdict, r.Took.Seconds(), r.Mutant.Text)
 	}}
 	if f.budget > 0 {
 		r.Until = begin.Add(f.budget)
