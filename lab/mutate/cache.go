@@ -18,6 +18,7 @@ type Cache struct {
 	root    string
 	path    string
 	users   func(dir string) []string
+	effort  time.Duration
 	entries map[string]entry
 	tests   map[string]testFiles // of a folder
 }
@@ -36,9 +37,10 @@ type testFiles struct {
 	names map[string]bool
 }
 
-// OpenCache reads a cache; a file that does not exist is empty.
-func OpenCache(root, path string, users func(dir string) []string) (*Cache, error) {
-	c := &Cache{root: root, path: path, users: users, entries: map[string]entry{}, tests: map[string]testFiles{}}
+// OpenCache reads a cache; a file that does not exist is empty. Users and effort are the Runner's: a survivor
+// is valid for the same ones only.
+func OpenCache(root, path string, users func(dir string) []string, effort time.Duration) (*Cache, error) {
+	c := &Cache{root: root, path: path, users: users, effort: effort, entries: map[string]entry{}, tests: map[string]testFiles{}}
 	text, err := os.ReadFile(path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -105,7 +107,7 @@ func (c *Cache) exist(tests string) bool {
 
 // testsOf returns the hash of all tests that run for a package.
 func (c *Cache) testsOf(dir string) string {
-	var hashes []string
+	hashes := []string{c.effort.String()}
 	for _, of := range append([]string{dir}, c.users(dir)...) {
 		hashes = append(hashes, c.read(of).hash)
 	}

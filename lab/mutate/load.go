@@ -60,8 +60,10 @@ func Load(ctx context.Context, root string, patterns ...string) (*Program, error
 	if err != nil {
 		return nil, err
 	}
-	args := append([]string{"list", "-export", "-deps", "-json=ImportPath,Name,Dir,Export,GoFiles,DepOnly,Standard", "--",
-		"cmp", "os", "strconv", "syscall"}, patterns...) // helpers imports these
+	args := append([]string{
+		"list", "-export", "-deps", "-json=ImportPath,Name,Dir,Export,GoFiles,DepOnly,Standard", "--",
+		"cmp", "os", "strconv", "syscall",
+	}, patterns...) // helpers imports these
 	said, err := goCommand(ctx, root, args...)
 	if err != nil {
 		return nil, err

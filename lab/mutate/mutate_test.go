@@ -121,7 +121,7 @@ func TestCacheIsValidWhileNothingChanged(t *testing.T) {
 	users := func(string) []string { return []string{"user"} }
 	_, mutants := loadHouse(t, "testdata/house")
 	path := filepath.Join(t.TempDir(), "cache", "results.json")
-	cache, err := OpenCache("testdata/house", path, users)
+	cache, err := OpenCache("testdata/house", path, users, 0)
 	require.NoError(t, err)
 	for i, m := range mutants {
 		_, ok := cache.Valid(m)
@@ -149,7 +149,7 @@ func TestCacheIsValidWhileNothingChanged(t *testing.T) {
 		}
 		dir := copyHouse(t, c.old, c.by)
 		_, mutants := loadHouse(t, dir)
-		cache, err := OpenCache(dir, path, users)
+		cache, err := OpenCache(dir, path, users, 0)
 		require.NoError(t, err)
 		killed, survivors := map[string]bool{}, map[string]bool{}
 		for _, m := range mutants {
@@ -200,7 +200,7 @@ func TestSampleIsOfTheSeed(t *testing.T) {
 
 // A plan does not try marked mutants, nor those that the cache knows.
 func TestPlanLeavesOutWhatIsKnown(t *testing.T) {
-	cache, err := OpenCache(t.TempDir(), "none", func(string) []string { return nil })
+	cache, err := OpenCache(t.TempDir(), "none", func(string) []string { return nil }, 0)
 	require.NoError(t, err)
 	a := &Mutant{Package: "a", Function: "F", Operator: Negate, Text: "if x {"}
 	b := &Mutant{Package: "a", Function: "F", Operator: Negate, Text: "if y {"}
@@ -267,4 +267,14 @@ func TestReport(t *testing.T) {
 	assert.Contains(t, out.String(), "| all     | 5       | 2      | 1             | 1        | 1         | 1          | 50        |\n")
 	assert.Contains(t, out.String(), "\na/x.go:7 G: drop call, unreached\n-\tf()\n+\t(dropped)\n")
 	assert.Contains(t, out.String(), "\nb/x.go:3 F: negate, survived\n-\tif !x {\n+\tif x {\n")
+}
+
+// An effort bounds the tests of a mutant, but the fastest one runs.
+func TestEffort(t *testing.T) {
+	tests := []*test{{took: 1}, {took: 2}, {took: 3}}
+	assert.Len(t, within(tests, 0), 3)
+	assert.Len(t, within(tests, 6), 3)
+	assert.Len(t, within(tests, 5), 2)
+	assert.Len(t, within(tests[2:], 1), 1)
+	assert.Empty(t, within(nil, 1))
 }

@@ -39,6 +39,7 @@ type Result struct {
 type Runner struct {
 	Root    string
 	Workers int
+	Effort  time.Duration                    // most seconds of tests that a mutant gets of each program, fast tests first; 0 for no bound
 	Until   time.Time                        // no mutant is begun later; zero for no end
 	Users   func(dir string) []string        // other packages whose tests run for a package
 	Done    func(Result)                     // called for each mutant, one call at a time
@@ -166,6 +167,7 @@ func (r Runner) try(ctx context.Context, m *Mutant, number int, programs map[str
 		if len(reach) > 0 {
 			result.Verdict = Survived
 		}
+		reach = within(reach, r.Effort)
 		for enough := 100 * time.Millisecond; len(reach) > 0; enough *= 2 {
 			batch, clean := 1, reach[0].took
 			for batch < len(reach) && clean+reach[batch].took <= enough {
@@ -183,6 +185,17 @@ func (r Runner) try(ctx context.Context, m *Mutant, number int, programs map[str
 	}
 	result.Took = time.Since(begin)
 	return result
+}
+
+// within returns the first tests that take no longer together, and one at least.
+func within(tests []*test, effort time.Duration) []*test {
+	var sum time.Duration
+	for i, t := range tests {
+		if sum += t.took; effort > 0 && sum > effort && i > 0 {
+			return tests[:i]
+		}
+	}
+	return tests
 }
 
 // testSeparator is between the folder of a test and its name; a folder may be ".".

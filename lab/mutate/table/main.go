@@ -25,6 +25,7 @@ type flags struct {
 	sample   mutate.Sample
 	workers  int
 	budget   time.Duration
+	effort   time.Duration
 	cache    string
 	list     bool
 	quiet    bool
@@ -39,6 +40,7 @@ func main() {
 	flag.Uint64Var(&f.sample.Seed, "seed", 0, "the seed of the sample")
 	flag.IntVar(&f.workers, "workers", max(1, runtime.NumCPU()/2), "how many mutants are tried at a time")
 	flag.DurationVar(&f.budget, "budget", 0, "begin no mutant after this time; 0 for no end")
+	flag.DurationVar(&f.effort, "effort", 0, "the time of tests that a mutant gets of each test program, fast tests first; 0 for all tests")
 	flag.StringVar(&f.cache, "cache", ".mutants/results.json", "the file of results; they are used as long as they are valid")
 	flag.BoolVar(&f.list, "list", false, "print the mutants, and try none")
 	flag.BoolVar(&f.quiet, "quiet", false, "print no progress")
@@ -75,7 +77,7 @@ func run(ctx context.Context, f flags) error {
 		}
 		return nil
 	}
-	cache, err := mutate.OpenCache(root, f.cache, mutate.Users)
+	cache, err := mutate.OpenCache(root, f.cache, mutate.Users, f.effort)
 	if err != nil {
 		return err
 	}
@@ -109,7 +111,7 @@ func try(ctx context.Context, f flags, root string, p *mutate.Program, plan muta
 		}
 	}
 	done := 0
-	r := mutate.Runner{Root: root, Workers: f.workers, Users: mutate.Users, Log: log, Done: func(r mutate.Result) {
+	r := mutate.Runner{Root: root, Workers: f.workers, Effort: f.effort, Users: mutate.Users, Log: log, Done: func(r mutate.Result) {
 		done++
 		cache.Put(r)
 		log("%d of %d: %s %s, %s in %.1f s: %s", done, len(plan.Try), r.Mutant.Place(), r.Mutant.Operator, r.Verdict, r.Took.Seconds(), r.Mutant.Text)
