@@ -66,8 +66,10 @@ func enter(list *[]Client, id Client, was, is bool) {
 // check holds the sums against the clients.
 func (cs *clients) check() error {
 	var all sums
+	var givenBytes int64
 	for _, id := range cs.ids {
 		cl := *cs.all[id]
+		givenBytes += cl.givenBytes
 		cl.share = share{}
 		all.count(&cl)
 	}
@@ -75,6 +77,9 @@ func (cs *clients) check() error {
 	if s.usedBytes != all.usedBytes || s.ownPeakBytes != all.ownPeakBytes || s.holding != all.holding ||
 		!slices.Equal(s.holders, all.holders) || !slices.Equal(s.free, all.free) || !slices.Equal(s.stale, all.stale) {
 		return fmt.Errorf("pool: the clients come to %+v, the books say %+v", all, *s)
+	}
+	if givenBytes != cs.givenBytes {
+		return fmt.Errorf("pool: the callers of all clients have %d bytes, the books say %d", givenBytes, cs.givenBytes)
 	}
 	return nil
 }
