@@ -40,6 +40,10 @@ func TestExactPeaks(t *testing.T) {
 				w.alloc(size.Draw(t, "bytes"), 0, source)
 				peak = max(peak, int64(w.liveUnits)<<sizeclass.UnitShift)
 			},
+			"aligned": func(t *rapid.T) {
+				w.aligned(size.Draw(t, "bytes"), int64(512)<<rapid.IntRange(0, 12).Draw(t, "align"), source)
+				peak = max(peak, int64(w.liveUnits)<<sizeclass.UnitShift)
+			},
 			"free": func(t *rapid.T) { w.freeSome(t, 1) },
 			"tick": func(*rapid.T) { w.core.Tick() },
 		})
