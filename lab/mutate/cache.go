@@ -114,7 +114,7 @@ func (c *Cache) testsOf(dir string) string {
 	return hashOf(hashes...)
 }
 
-var declaresTest = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`) //nolint:gochecknoglobals // constant
+var declaresTest = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
 
 // read reads the tests of a folder, and its testdata.
 func (c *Cache) read(dir string) testFiles {

@@ -23,7 +23,7 @@ import (
 type Program struct {
 	root     string // a folder of the go command's workspace
 	packages []*pkg
-	importer types.ImporterFrom
+	importer types.Importer
 	fset     *token.FileSet
 }
 
@@ -88,7 +88,7 @@ func Load(ctx context.Context, root string, patterns ...string) (*Program, error
 			return nil, fmt.Errorf("%s has no export data", path)
 		}
 		return os.Open(exports[path])
-	}).(types.ImporterFrom) //nolint:forcetypeassert // the documentation says so
+	})
 	slices.SortFunc(all, func(a, b listed) int { return strings.Compare(a.ImportPath, b.ImportPath) })
 	for _, l := range all {
 		of, err := p.read(l)

@@ -59,7 +59,7 @@ func build(ctx context.Context, root, dir, overlay, binary string) (*program, er
 	return p, nil
 }
 
-var testName = regexp.MustCompile(`^(Test|Fuzz|Example)\w*$`) //nolint:gochecknoglobals // constant
+var testName = regexp.MustCompile(`^(Test|Fuzz|Example)\w*$`)
 
 // searches reports whether the tests of a package use rapid, and so know its flags.
 func searches(folder string) bool {

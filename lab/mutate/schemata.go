@@ -62,9 +62,7 @@ func (s *Schemata) write(p *Program, of *pkg, byFile map[*source][]*Mutant, numb
 		texts[filepath.Join(folder, "mutants_overlay.go")] = helper
 		wrong := p.compile(of, texts)
 		if len(wrong) == 0 {
-			for path, text := range texts {
-				s.texts[path] = text
-			}
+			maps.Copy(s.texts, texts)
 			return nil
 		}
 		dropped := 0

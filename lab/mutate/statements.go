@@ -30,9 +30,9 @@ func (s *finder) statement(n ast.Stmt) {
 }
 
 func (s *finder) list(list []ast.Stmt) {
-	for i := 0; i < len(list); i++ {
-		if op := s.droppable(list[i]); op != "" {
-			s.add(op, list[i].Pos(), list[i].End(), "", s.around(list[i], "if !mutantOn("+number+") { ", " }"))
+	for _, n := range list {
+		if op := s.droppable(n); op != "" {
+			s.add(op, n.Pos(), n.End(), "", s.around(n, "if !mutantOn("+number+") { ", " }"))
 		}
 	}
 	for i := 0; i+1 < len(list); i++ {

@@ -137,7 +137,7 @@ func changed(ctx context.Context, commit string, patterns []string) ([]string, e
 		return nil, err
 	}
 	var dirs []string
-	for _, file := range strings.Fields(string(said)) {
+	for file := range strings.FieldsSeq(string(said)) {
 		dir := "./" + path.Dir(file)
 		if slices.Contains(strings.Fields(string(all)), filepath.Join(root, dir)) && !slices.Contains(dirs, dir) {
 			dirs = append(dirs, dir)
