@@ -107,7 +107,7 @@ func (c *Cache) exist(tests string) bool {
 
 // testsOf returns the hash of all tests that run for a package.
 func (c *Cache) testsOf(dir string) string {
-	hashes := []string{c.effort.String()}
+	hashes := []string{"of others " + c.effort.String()}
 	for _, of := range append([]string{dir}, c.users(dir)...) {
 		hashes = append(hashes, c.read(of).hash)
 	}

@@ -35,33 +35,37 @@ func (s *finder) binary(x *ast.BinaryExpr) {
 		}
 		return
 	}
-	op := s.offset(x.OpPos)
-	token2 := [2]int{op, op + len(x.Op.String())}
-	replaced := func(kind Operator, helper, by string) {
-		w := s.around(x, helper+"("+number+", ", ")")
-		w.token = token2
-		s.add(kind, x.OpPos, x.OpPos+token.Pos(len(x.Op.String())), by, w)
-	}
-	basic, _ := s.typeOf(x.X).Underlying().(*types.Basic)
-	switch x.Op {
-	case token.LAND, token.LOR:
+	if x.Op == token.LAND || x.Op == token.LOR {
 		s.condition(x.X)
 		s.condition(x.Y)
-	case token.LSS:
-		replaced(Boundary, "mutantLess", "<=")
-	case token.LEQ:
-		replaced(Boundary, "mutantLessEqual", "<")
-	case token.GTR:
-		replaced(Boundary, "mutantGreater", ">=")
-	case token.GEQ:
-		replaced(Boundary, "mutantGreaterEqual", ">")
-	case token.ADD:
-		if basic == nil || basic.Info()&types.IsString == 0 {
-			replaced(Arithmetic, "mutantAdd", "-")
-		}
-	case token.SUB:
-		replaced(Arithmetic, "mutantSub", "+")
-	default: // there is no operator for the others
+		return
+	}
+	basic, _ := s.typeOf(x.X).Underlying().(*types.Basic)
+	r, ok := replacements()[x.Op]
+	if !ok || r.kind == Arithmetic && basic != nil && basic.Info()&types.IsString != 0 {
+		return
+	}
+	w := s.around(x, r.helper+"("+number+", ", ")")
+	op, length := s.offset(x.OpPos), len(x.Op.String())
+	w.token = [2]int{op, op + length}
+	s.add(r.kind, x.OpPos, x.OpPos+token.Pos(length), r.by, w)
+}
+
+// replacement is the mistake that an operator of the language has, and the helper that makes it.
+type replacement struct {
+	kind   Operator
+	helper string
+	by     string
+}
+
+func replacements() map[token.Token]replacement {
+	return map[token.Token]replacement{
+		token.LSS: {Boundary, "mutantLess", "<="},
+		token.LEQ: {Boundary, "mutantLessEqual", "<"},
+		token.GTR: {Boundary, "mutantGreater", ">="},
+		token.GEQ: {Boundary, "mutantGreaterEqual", ">"},
+		token.ADD: {Arithmetic, "mutantAdd", "-"},
+		token.SUB: {Arithmetic, "mutantSub", "+"},
 	}
 }
 

@@ -39,7 +39,7 @@ type Result struct {
 type Runner struct {
 	Root    string
 	Workers int
-	Effort  time.Duration                    // most seconds of tests that a mutant gets of each program, fast tests first; 0 for no bound
+	Effort  time.Duration                    // time of tests that a mutant gets of each other package, fast tests first; 0 for no bound
 	Until   time.Time                        // no mutant is begun later; zero for no end
 	Users   func(dir string) []string        // other packages whose tests run for a package
 	Done    func(Result)                     // called for each mutant, one call at a time
@@ -167,7 +167,9 @@ func (r Runner) try(ctx context.Context, m *Mutant, number int, programs map[str
 		if len(reach) > 0 {
 			result.Verdict = Survived
 		}
-		reach = within(reach, r.Effort)
+		if of != m.Package { // its own tests all run: many slow ones fail fast
+			reach = within(reach, r.Effort)
+		}
 		for enough := 100 * time.Millisecond; len(reach) > 0; enough *= 2 {
 			batch, clean := 1, reach[0].took
 			for batch < len(reach) && clean+reach[batch].took <= enough {

@@ -40,7 +40,7 @@ func main() {
 	flag.Uint64Var(&f.sample.Seed, "seed", 0, "the seed of the sample")
 	flag.IntVar(&f.workers, "workers", max(1, runtime.NumCPU()/2), "how many mutants are tried at a time")
 	flag.DurationVar(&f.budget, "budget", 0, "begin no mutant after this time; 0 for no end")
-	flag.DurationVar(&f.effort, "effort", 0, "the time of tests that a mutant gets of each test program, fast tests first; 0 for all tests")
+	flag.DurationVar(&f.effort, "effort", 0, "the time of tests that a mutant gets of each package but its own, fast tests first; 0 for all tests")
 	flag.StringVar(&f.cache, "cache", ".mutants/results.json", "the file of results; they are used as long as they are valid")
 	flag.BoolVar(&f.list, "list", false, "print the mutants, and try none")
 	flag.BoolVar(&f.quiet, "quiet", false, "print no progress")
