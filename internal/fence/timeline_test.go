@@ -433,6 +433,9 @@ func TestALineIsBusyDuringEachCallOnItsStream(t *testing.T) {
 	require.ErrorIs(t, err, ErrShut)
 	assert.True(t, l.Idle(), "a refused order is over")
 	assert.Equal(t, map[string]int{"cuEventRecord": CellCount + 1, "cuStreamWaitEvent": 1}, during)
+	l.Finish()
+	require.NoError(t, b.Close())
+	assert.Equal(t, b.faults.Calls("cuEventCreate"), b.faults.Calls("cuEventDestroy"), "its marks were given up")
 }
 
 // A mark in a capture that ended before the check orders nothing, and is no fence.
