@@ -66,6 +66,7 @@ func (c *Cache) Valid(m *Mutant) (Result, bool) {
 	case Survived, Unreached:
 		ok = e.Tests == c.testsOf(m.Package)
 	case Invalid, Equivalent, Skipped:
+		ok = false
 	}
 	return Result{Mutant: m, Verdict: e.Verdict, Test: e.Test, Cached: true}, ok
 }
@@ -74,11 +75,11 @@ func (c *Cache) Valid(m *Mutant) (Result, bool) {
 func (c *Cache) Put(r Result) {
 	e := entry{Hash: r.Mutant.Hash, Verdict: r.Verdict, Test: r.Test}
 	switch r.Verdict {
-	case Skipped, Equivalent:
+	case Invalid, Equivalent, Skipped:
 		return
 	case Survived, Unreached:
 		e.Tests = c.testsOf(r.Mutant.Package)
-	case Killed, Hung, Invalid:
+	case Killed, Hung:
 	}
 	c.entries[r.Mutant.Key()] = e
 }

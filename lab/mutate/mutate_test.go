@@ -69,7 +69,7 @@ func TestSchemataCompile(t *testing.T) {
 	}
 	p, err := Load(t.Context(), root, patterns...)
 	require.NoError(t, err)
-	s, err := p.Schemata(p.Mutants())
+	s, err := p.Schemata(Sample{}.of(p.Mutants())) // in an order of its own
 	require.NoError(t, err)
 	for _, m := range s.Dropped {
 		assert.Fail(t, "it does not compile", "%s %s: %s", m.Place(), m.Operator, m.After)
@@ -205,12 +205,12 @@ func TestPlanLeavesOutWhatIsKnown(t *testing.T) {
 	a := &Mutant{Package: "a", Function: "F", Operator: Negate, Text: "if x {"}
 	b := &Mutant{Package: "a", Function: "F", Operator: Negate, Text: "if y {"}
 	c := &Mutant{Package: "a", Function: "F", Operator: Negate, Text: "if z {"}
-	cache.Put(Result{Mutant: c, Verdict: Invalid})
-	cache.Put(Result{Mutant: b, Verdict: Skipped})
+	cache.Put(Result{Mutant: c, Verdict: Unreached})
+	cache.Put(Result{Mutant: b, Verdict: Invalid})
 	marks := []Mark{{"a", "F", Negate, "if x {", "x is never read"}}
 	plan := NewPlan([]*Mutant{a, b, c}, marks, cache, Sample{})
 	assert.Equal(t, []*Mutant{b}, plan.Try)
-	assert.ElementsMatch(t, []Result{{Mutant: a, Verdict: Equivalent}, {Mutant: c, Verdict: Invalid, Cached: true}}, plan.Known)
+	assert.ElementsMatch(t, []Result{{Mutant: a, Verdict: Equivalent}, {Mutant: c, Verdict: Unreached, Cached: true}}, plan.Known)
 	assert.Empty(t, stale(marks, []*Mutant{a}))
 	assert.Equal(t, marks, stale(marks, []*Mutant{b, c}))
 }

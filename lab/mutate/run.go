@@ -49,7 +49,7 @@ type Runner struct {
 // slowest bounds the tests that are used: a slower one costs more than it finds. A test of a mutant that runs patience times as
 // long as without it, and floor longer, hangs.
 const (
-	slowest  = 20 * time.Second
+	slowest  = time.Minute
 	patience = 8
 	floor    = 3 * time.Second
 )

@@ -105,7 +105,7 @@ type edit struct {
 	at, remove int
 	text       string
 	m          *Mutant
-	order      [3]int // of edits at one place
+	order      [4]int // of edits at one place
 	opens      bool
 	wrap       int
 }
@@ -119,12 +119,14 @@ func (f *source) rewrite(mutants []*Mutant, numbers map[*Mutant]int) (string, []
 		for i, w := range m.wraps {
 			before, after := strings.ReplaceAll(w.before, number, name), strings.ReplaceAll(w.after, number, name)
 			length := w.end - w.begin
-			edits = append(edits, edit{w.begin, 0, before, m, [3]int{1, -length, numbers[m]}, true, i})
+			inner := 0
 			if w.token[1] > 0 {
-				edits = append(edits, edit{w.token[0], w.token[1] - w.token[0], ",", nil, [3]int{2}, false, i})
+				inner = 1 // nothing may come between the helper and the parts around its comma
+				edits = append(edits, edit{w.token[0], w.token[1] - w.token[0], ",", nil, [4]int{2}, false, i})
 			}
+			edits = append(edits, edit{w.begin, 0, before, m, [4]int{1, -length, inner, numbers[m]}, true, i})
 			if length > 0 {
-				edits = append(edits, edit{w.end, 0, after, m, [3]int{0, length, -numbers[m]}, false, i})
+				edits = append(edits, edit{w.end, 0, after, m, [4]int{0, length, -inner, -numbers[m]}, false, i})
 			}
 		}
 	}

@@ -6,9 +6,9 @@ import "strings"
 // have no line of their own.
 func users() map[string][]string {
 	return map[string][]string{
-		"actors":                  {"pool"},
+		"actors":                  {"pool", "lab/simulation"},
 		"batch":                   {"streams"},
-		"futures":                 {"streams"},
+		"futures":                 {"streams", "lab/simulation"},
 		"internal/fence":          {"pool", "streams"},
 		"internal/heap":           {"internal/pool/memory", "internal/pool/core", "internal/stream/core"},
 		"internal/pages":          {"internal/stream/core", "internal/pool/core"},
