@@ -138,9 +138,12 @@ func (s *finder) returned(n *ast.ReturnStmt) {
 	if s.results == nil || len(n.Results) != s.results.Len() {
 		return
 	}
-	fails := slices.ContainsFunc(n.Results, s.fails)
+	fails := false
 	for i, x := range n.Results {
-		if fails && s.zero(x) && i < len(n.Results)-1 {
+		fails = fails || s.fails(x, s.results.At(i).Type())
+	}
+	for i, x := range n.Results {
+		if fails && s.zero(x) && (i < len(n.Results)-1 || !isBool(s.typeOf(x))) {
 			s.tabled[x] = true // callers do not look at it
 			continue
 		}
@@ -157,13 +160,16 @@ func (s *finder) returned(n *ast.ReturnStmt) {
 	}
 }
 
-// fails reports whether a result says that the others have no meaning: an error that is not nil, or false.
-func (s *finder) fails(x ast.Expr) bool {
+// fails reports whether a result says that the others have no meaning: an error, false, or a nil that is no error.
+func (s *finder) fails(x ast.Expr, result types.Type) bool {
 	tv := s.pkg.info.Types[x]
-	if tv.Value != nil {
+	switch {
+	case tv.Value != nil:
 		return tv.Value.ExactString() == "false"
+	case tv.IsNil():
+		return !isError(result)
 	}
-	return !tv.IsNil() && types.Implements(tv.Type, types.Universe.Lookup("error").Type().Underlying().(*types.Interface)) //nolint:forcetypeassert // it is one
+	return types.AssignableTo(tv.Type, types.Universe.Lookup("error").Type())
 }
 
 func (s *finder) zero(x ast.Expr) bool {
