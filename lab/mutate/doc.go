@@ -26,10 +26,10 @@
 //
 // # One run
 //
-// Each test runs once by itself with no mutant on. The process shares an array with this one in which it notes the places that
-// it evaluates, so the run says which mutants the test reaches and how long it takes. A test that fails here is left out.
-// Then for each mutant the tests that reach it run, its own package first and fast ones before slow ones, until one
-// fails. users.go names the other packages whose tests run for a package.
+// A test program is built when the first mutant needs it. Each of its tests runs once by itself with no mutant on. The process
+// shares an array with this one in which it notes the places that it evaluates, so the run says which mutants the test reaches
+// and how long it takes. A test that fails here is left out. Then for each mutant the tests that reach it run, its own package
+// first and fast ones before slow ones, until one fails. users.go names the other packages whose tests run for a package.
 //
 // # Results
 //

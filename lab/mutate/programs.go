@@ -123,3 +123,26 @@ func failed(said string) string {
 	}
 	return ""
 }
+
+// slowest bounds the tests that are used: a slower one costs more than it finds.
+const slowest = time.Minute
+
+// record runs each test by itself, with no mutant on, and notes which mutants it reaches. It returns the tests that are not
+// used.
+func (p *program) record(ctx context.Context, mutants int) (left []string) {
+	path := p.binary + ".reached"
+	for _, t := range p.tests {
+		out := outcome{verdict: Killed}
+		err := os.WriteFile(path, make([]byte, mutants+1), 0o600)
+		if err == nil {
+			out = p.runTests(ctx, []*test{t}, 0, slowest, "MUTANTS_REACHED="+path)
+			t.took = out.took
+			t.reached, err = os.ReadFile(path)
+		}
+		if err != nil || out.verdict != Survived {
+			t.reached = nil
+			left = append(left, p.dir+testSeparator+t.name)
+		}
+	}
+	return left
+}

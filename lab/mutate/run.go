@@ -46,10 +46,8 @@ type Runner struct {
 	Log     func(format string, args ...any) // progress
 }
 
-// slowest bounds the tests that are used: a slower one costs more than it finds. A test of a mutant that runs patience times as
-// long as without it, and floor longer, hangs.
+// A test of a mutant that runs patience times as long as without it, and floor longer, hangs.
 const (
-	slowest  = time.Minute
 	patience = 8
 	floor    = 3 * time.Second
 )
@@ -65,35 +63,44 @@ func (r Runner) Run(ctx context.Context, s *Schemata) (results []Result, left []
 	if err != nil {
 		return nil, nil, err
 	}
-	programs := map[string]*program{}
+	programs := map[string]func() (*program, error){}
+	var lock sync.Mutex // of left, err, and calls of Done
 	for _, m := range s.Mutants {
 		for _, of := range r.programsOf(m.Package) {
 			if programs[of] != nil {
 				continue
 			}
-			r.Log("build the tests of %s", of)
 			binary := filepath.Join(dir, fmt.Sprintf("%d.test", len(programs)))
-			if programs[of], err = build(ctx, r.Root, of, overlay, binary); err != nil {
-				return nil, nil, err
-			}
+			programs[of] = sync.OnceValues(func() (*program, error) { // many mutants need no other than their own
+				r.Log("build and run the tests of %s with no mutant on", of)
+				p, err := build(ctx, r.Root, of, overlay, binary)
+				if err != nil {
+					return nil, err
+				}
+				unused := p.record(ctx, len(s.Mutants))
+				lock.Lock()
+				defer lock.Unlock()
+				left = append(left, unused...)
+				return p, nil
+			})
 		}
 	}
-	left = r.record(ctx, programs, len(s.Mutants), dir)
 	results = make([]Result, len(s.Mutants))
-	var lock sync.Mutex
 	r.each(len(s.Mutants), func(i int) {
 		m := s.Mutants[i]
-		results[i] = Result{Mutant: m, Verdict: Invalid}
+		result, failed := Result{Mutant: m, Verdict: Invalid}, error(nil)
 		if !slices.Contains(s.Dropped, m) {
-			results[i] = r.try(ctx, m, i+1, programs)
+			result, failed = r.try(ctx, m, i+1, programs)
 		}
-		if ctx.Err() == nil {
-			lock.Lock()
-			defer lock.Unlock()
-			r.Done(results[i])
+		results[i] = result
+		lock.Lock()
+		defer lock.Unlock()
+		if err = cmp.Or(err, failed); err == nil && ctx.Err() == nil {
+			r.Done(result)
 		}
 	})
-	return results, left, ctx.Err()
+	slices.Sort(left)
+	return results, left, cmp.Or(err, ctx.Err())
 }
 
 func (r Runner) programsOf(dir string) []string { return append([]string{dir}, r.Users(dir)...) }
@@ -116,47 +123,19 @@ func (r Runner) each(count int, do func(i int)) {
 	workers.Wait()
 }
 
-// record runs each test by itself, with no mutant on, and notes which mutants it reaches. It returns the names of tests that
-// are not used.
-func (r Runner) record(ctx context.Context, programs map[string]*program, mutants int, dir string) (left []string) {
-	var tests []*test
-	for _, p := range programs {
-		tests = append(tests, p.tests...)
-	}
-	r.Log("run %d tests with no mutant on", len(tests))
-	var lock sync.Mutex
-	r.each(len(tests), func(i int) {
-		t := tests[i]
-		path := filepath.Join(dir, fmt.Sprintf("reached%d", i))
-		out := outcome{verdict: Killed}
-		err := os.WriteFile(path, make([]byte, mutants+1), 0o600)
-		if err == nil {
-			out = t.program.runTests(ctx, []*test{t}, 0, slowest, "MUTANTS_REACHED="+path)
-			t.took = out.took
-			t.reached, err = os.ReadFile(path)
-			_ = os.Remove(path) // the folder is removed at the end
-		}
-		if err != nil || out.verdict != Survived {
-			t.reached = nil
-			lock.Lock()
-			defer lock.Unlock()
-			left = append(left, fmt.Sprintf("%s%s%s", t.program.dir, testSeparator, t.name))
-		}
-	})
-	slices.Sort(left)
-	return left
-}
-
 // try runs the tests that reach a mutant, in batches that take twice as long each.
-func (r Runner) try(ctx context.Context, m *Mutant, number int, programs map[string]*program) Result {
+func (r Runner) try(ctx context.Context, m *Mutant, number int, programs map[string]func() (*program, error)) (Result, error) {
 	begin := time.Now()
 	result := Result{Mutant: m, Verdict: Unreached}
 	if ctx.Err() != nil || !r.Until.IsZero() && begin.After(r.Until) {
 		result.Verdict = Skipped
-		return result
+		return result, nil
 	}
 	for _, of := range r.programsOf(m.Package) {
-		p := programs[of]
+		p, err := programs[of]()
+		if err != nil {
+			return Result{Mutant: m, Verdict: Skipped}, err
+		}
 		var reach []*test
 		for _, t := range p.tests {
 			if t.reached != nil && t.reached[number] != 0 {
@@ -180,13 +159,13 @@ func (r Runner) try(ctx context.Context, m *Mutant, number int, programs map[str
 			if out.verdict != Survived {
 				result.Verdict, result.Test = out.verdict, of+testSeparator+killer(out.said, reach[:batch])
 				result.Took = time.Since(begin)
-				return result
+				return result, nil
 			}
 			reach = reach[batch:]
 		}
 	}
 	result.Took = time.Since(begin)
-	return result
+	return result, nil
 }
 
 // within returns the first tests that take no longer together, and one at least.
