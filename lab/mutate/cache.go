@@ -115,8 +115,6 @@ func (c *Cache) testsOf(dir string) string {
 	return hashOf(hashes...)
 }
 
-var declaresTest = regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
-
 // read reads the tests of a folder, and its testdata.
 func (c *Cache) read(dir string) testFiles {
 	if of, ok := c.tests[dir]; ok {
@@ -124,6 +122,7 @@ func (c *Cache) read(dir string) testFiles {
 	}
 	of := testFiles{names: map[string]bool{}}
 	folder := filepath.Join(c.root, filepath.FromSlash(dir))
+	declaresTest := regexp.MustCompile(`(?m)^func ((?:Test|Fuzz|Example)\w*)\(`)
 	var texts []string
 	add := func(path string) {
 		text, err := os.ReadFile(path)

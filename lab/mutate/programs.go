@@ -51,6 +51,7 @@ func build(ctx context.Context, root, dir, overlay, binary string) (*program, er
 	if out.verdict != Survived {
 		return nil, fmt.Errorf("mutate: the tests of %s cannot be listed:\n%s", dir, out.said)
 	}
+	testName := regexp.MustCompile(`^(Test|Fuzz|Example)\w*$`) // no benchmark
 	for line := range strings.Lines(out.said) {
 		if name := strings.TrimSpace(line); testName.MatchString(name) {
 			p.tests = append(p.tests, &test{program: p, name: name})
@@ -58,8 +59,6 @@ func build(ctx context.Context, root, dir, overlay, binary string) (*program, er
 	}
 	return p, nil
 }
-
-var testName = regexp.MustCompile(`^(Test|Fuzz|Example)\w*$`)
 
 // searches reports whether the tests of a package use rapid, and so know its flags.
 func searches(folder string) bool {
