@@ -127,9 +127,9 @@ func (r Runner) each(count int, do func(i int)) {
 func (r Runner) try(ctx context.Context, m *Mutant, number int, programs map[string]func() (*program, error)) (Result, error) {
 	begin := time.Now()
 	result := Result{Mutant: m, Verdict: Unreached}
-	if ctx.Err() != nil || !r.Until.IsZero() && begin.After(r.Until) {
+	if !r.Until.IsZero() && begin.After(r.Until) {
 		result.Verdict = Skipped
-		return result, nil
+		return result, ctx.Err()
 	}
 	for _, of := range r.programsOf(m.Package) {
 		p, err := programs[of]()
