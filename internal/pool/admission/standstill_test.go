@@ -184,6 +184,26 @@ func TestQuotaAndServiceEndAStandstill(t *testing.T) {
 	assert.Equal(t, Wait, v, "the account that was served goes on")
 }
 
+// What the table knows already is no change: a deadlock is believed all the same.
+func TestNothingNewEndsNoStandstill(t *testing.T) {
+	t.Parallel()
+	holders := []Account{1, 2}
+	table := atAStandstill(t)
+	tell := func() {
+		table.FreedBy(1, []Account{2})
+		table.FreedBy(3, nil)
+		table.Suspend(2, [][]Account{{1}})
+		table.Suspend(3, nil)
+	}
+	tell()
+	exhaust(table)
+	require.Equal(t, Confirm, lifts(table, holders))
+	tell()
+	table.Confirmed()
+	v, _ := table.Stuck(holders)
+	assert.Equal(t, Deadlock, v)
+}
+
 // An account that is forgotten is in no list: neither with the accounts that free its memory, nor as one of those.
 func TestAForgottenAccountIsInNoList(t *testing.T) {
 	t.Parallel()
@@ -192,6 +212,8 @@ func TestAForgottenAccountIsInNoList(t *testing.T) {
 	table.FreedBy(1, []Account{2})
 	table.FreedBy(2, []Account{1})
 	table.FreedBy(3, []Account{1, 2})
+	assert.True(t, table.Suspended(1))
+	assert.False(t, table.Suspended(2))
 	table.Forget(1)
 	assert.False(t, table.Suspended(1))
 	assert.Equal(t, []freers{{3, []Account{2}}}, table.freers)
