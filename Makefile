@@ -33,7 +33,7 @@ TIMEOUT ?= 45m
 # Checks compile without DWARF, which nobody reads there: three quarters of the compiler's time. All go commands of a check have the same
 # flags, also those that tests run, and so share the build cache. A release is built with the flags of its caller.
 CALLERS_GOFLAGS := $(GOFLAGS)
-test test-lab test-builtin test-builtin-short race stress vet arch lint deadcode sim planted planted-changed programs exhaustive fuzz check nightly: \
+test test-lab test-builtin test-builtin-short race stress vet arch lint deadcode sim planted planted-changed mutate programs exhaustive fuzz check nightly: \
 	export GOFLAGS := $(strip $(GOFLAGS) -gcflags=all=-dwarf=false)
 release release-check: export GOFLAGS := $(CALLERS_GOFLAGS)
 
@@ -70,6 +70,10 @@ SCENARIO ?= all
 TRACES   ?= $(patsubst internal/trace/data/%.csv.gz,%,$(wildcard internal/trace/data/*.csv.gz))
 # Which bugs `make planted` plants: those whose names contain it; all without it.
 BUG      ?=
+# What `make mutate` changes: MUTANTS of these packages, a sample that SEED gives, until MUTATE_BUDGET is over; all mutants if MUTANTS is 0.
+PACKAGES_MUTATED ?= ./...
+MUTANTS          ?= 200
+MUTATE_BUDGET    ?= 1h
 # What `make sim` plays: a second or so.
 SEED  ?= 0
 # One seed where it, or the number of steps, is named; else many.
@@ -89,7 +93,7 @@ DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 # The steps of `make check` share the build cache and the processors: one after the other, cheap ones first.
 .NOTPARALLEL:
 
-.PHONY: help demo page browser test test-lab test-builtin test-builtin-short race sim planted planted-changed programs stress bench frontier soak soak-service \
+.PHONY: help demo page browser test test-lab test-builtin test-builtin-short race sim planted planted-changed mutate programs stress bench frontier soak soak-service \
 	bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry exhaustive fuzz fuzz-cores kernels lint check nightly \
 	build clean vet arch tidy deadcode deps vuln release release-check platforms
 
@@ -166,6 +170,9 @@ planted-changed: ## plant bugs of packages that changed since CHANGED_SINCE, of 
 	echo "planted-changed: packages that changed since $${since:-the beginning}"; \
 	if [ -n "$$since" ]; then $(GIT) diff --name-only "$$since" && $(GIT) ls-files --others --exclude-standard; else find . -name '*.go' | sed 's|^\./||'; fi | \
 	$(GO) run ./$(LAB)/planted/table -changed -budget $(PLANT_BUDGET) -seed $(COMMIT_SEED)
+
+mutate: ## change the source in small ways, and print the changes that no test notices (PACKAGES_MUTATED=packages MUTANTS=count SEED=sample ARGS=flags)
+	@nice $(GO) run ./$(LAB)/mutate/table -packages '$(PACKAGES_MUTATED)' -sample $(MUTANTS) -seed $(SEED) -budget $(MUTATE_BUDGET) $(ARGS)
 
 bench: ## run the Go benchmarks (BENCH=regexp) and vram bench (SCENARIO=name)
 	$(GO) test -run '^$$' -bench '$(BENCH)' -benchmem $(PACKAGES)
@@ -263,7 +270,7 @@ nightly: SEED = $(shell date +%Y%m%d)
 nightly: SEEDS := 1000
 nightly: STEPS := 10000
 nightly: FUZZTIME := 2m
-nightly: test race test-lab test-builtin test-gorgonia exhaustive sim programs planted fuzz stress soak soak-service deps vuln release-check platforms ## for each night, hours: all tests in their long form, also under race and with the built-in framework, gorgonia, every model state, 10^7 steps of simulation and random programs by the date, every planted bug, fuzz of 2 minutes a target, stress, both soaks, dependencies, vulnerabilities, a release built twice, all platforms
+nightly: test race test-lab test-builtin test-gorgonia exhaustive sim programs planted mutate fuzz stress soak soak-service deps vuln release-check platforms ## for each night, hours: all tests in their long form, also under race and with the built-in framework, gorgonia, every model state, 10^7 steps of simulation and random programs by the date, every planted bug, 200 mutants by the date, fuzz of 2 minutes a target, stress, both soaks, dependencies, vulnerabilities, a release built twice, all platforms
 	@echo "nightly: passed"
 
 build: ## compile every package and put the command at bin/vram

@@ -126,6 +126,22 @@ func TestARunIsFilled(t *testing.T) {
 	assert.Equal(t, []uint32{32, 32, 1, 50}, p.Runs())
 }
 
+// A block that is one unit longer than pages takes one page more.
+func TestAUnitMoreTakesAPageMore(t *testing.T) {
+	t.Parallel()
+	const pageUnits = 2 << 20 / sizeclass.UnitBytes
+	for pages := range uint32(4) {
+		for more := range uint32(2) {
+			if pages+more == 0 {
+				continue
+			}
+			p := NewPacking(2<<20, nil)
+			p.Add(pages*pageUnits+more, 1)
+			assert.Equal(t, []uint32{pages + more}, p.Runs(), "%d pages and %d units", pages, more)
+		}
+	}
+}
+
 // An empty request needs no run.
 func TestAnEmptyPackingHasNoRuns(t *testing.T) {
 	t.Parallel()

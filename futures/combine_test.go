@@ -27,6 +27,18 @@ func TestThenInlineWhenComplete(t *testing.T) {
 	require.ErrorIs(t, err, errTest)
 }
 
+// A value that the callback returns with an error is dropped, whether it runs at once or later.
+func TestAValueWithAnErrorIsDropped(t *testing.T) {
+	both := func(int) (int, error) { return 7, errTest }
+	var p Promise[int]
+	for name, f := range map[string]Future[int]{"at once": Then(Done(1), both), "later": Then(p.Future(), both)} {
+		p.Complete(1, nil)
+		v, err := f.Await(t.Context())
+		require.ErrorIs(t, err, errTest, name)
+		assert.Zero(t, v, name)
+	}
+}
+
 // Property 5: the callback may even wait for the goroutine that completes.
 func TestThenNeverRunsOnTheCompleter(t *testing.T) {
 	var p Promise[int]

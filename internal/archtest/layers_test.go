@@ -139,7 +139,7 @@ func houseLayers() []layer {
 			"the checker is a caller like any other, and no program",
 		},
 		{
-			[]string{"cmd", "examples", "internal/archtest", "lab/planted", "lab/soak", "lab/browser", "lab/supply"},
+			[]string{"cmd", "examples", "internal/archtest", "lab/planted", "lab/mutate", "lab/soak", "lab/browser", "lab/supply"},
 			"nothing imports a program",
 		},
 	}

@@ -406,6 +406,38 @@ func TestAnOrderWithoutRoomAsksBeforeItRecords(t *testing.T) {
 	require.NoError(t, err)
 }
 
+// Only a line without a call on its stream is idle: the stream is destroyed then.
+func TestALineIsBusyDuringEachCallOnItsStream(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	l := b.timeline()
+	other, err := b.sim.StreamCreate()
+	require.NoError(t, err)
+	require.NoError(t, b.sim.Launch(b.stream, time.Second)) // no fence passes
+	during := map[string]int{}
+	b.faults.SetBefore(func(called string) {
+		if called == "cuEventRecord" || called == "cuStreamWaitEvent" {
+			during[called]++
+			assert.False(t, l.Idle(), called)
+		}
+	})
+	for range CellCount {
+		b.take(l, l.Next())
+		assert.True(t, l.Idle())
+	}
+	_, err = l.Order(other) // without a free cell
+	require.NoError(t, err)
+	assert.True(t, l.Idle())
+	l.Shut()
+	_, err = l.Order(other)
+	require.ErrorIs(t, err, ErrShut)
+	assert.True(t, l.Idle(), "a refused order is over")
+	assert.Equal(t, map[string]int{"cuEventRecord": CellCount + 1, "cuStreamWaitEvent": 1}, during)
+	l.Finish()
+	require.NoError(t, b.Close())
+	assert.Equal(t, b.faults.Calls("cuEventCreate"), b.faults.Calls("cuEventDestroy"), "its marks were given up")
+}
+
 // A mark in a capture that ended before the check orders nothing, and is no fence.
 func TestAnOrderByACapturedMarkFails(t *testing.T) {
 	t.Parallel()

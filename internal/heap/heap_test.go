@@ -133,6 +133,28 @@ func TestTakePagesGrowsItsBooks(t *testing.T) {
 	assert.Zero(t, h.FreeUnits())
 }
 
+// TestTakeSomePagesTakesAPartOfEachBlock checks that one call takes a part of every block, up to the limit, and that the
+// visitor can end it.
+func TestTakeSomePagesTakesAPartOfEachBlock(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ limit, visits, want uint32 }{{100, 100, 6}, {6, 100, 6}, {5, 100, 5}, {100, 2, 4}, {0, 100, 0}} {
+		h := New(8)
+		for i := range uint32(3) {
+			h.Grant(5*i, 4) // not neighbours
+		}
+		var visits, pages uint32
+		taken := h.TakeSomePages(c.limit, func(first, end uint32) (from, to uint32) { return first + 1, end - 1 }, func(_, n uint32) bool {
+			visits++
+			pages += n
+			return visits < c.visits
+		})
+		assert.Equal(t, c.want, taken, c)
+		assert.Equal(t, taken, pages, c)
+		assert.EqualValues(t, 8*(12-taken), h.FreeUnits(), c)
+		require.NoError(t, h.Check())
+	}
+}
+
 // blockAt returns the used block that starts at a unit, or None.
 func blockAt(h *Heap, offset uint32) int32 {
 	for i, n := range h.nodes {

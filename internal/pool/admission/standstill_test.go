@@ -37,6 +37,10 @@ func changes() map[string]func(*Table) {
 			table.Suspend(1, [][]Account{nil})
 			table.Suspend(1, nil)
 		},
+		"others free an account's memory for a while": func(table *Table) {
+			table.FreedBy(1, []Account{2})
+			table.FreedBy(1, nil)
+		},
 		"memory changes": (*Table).Changed,
 	}
 }
@@ -178,4 +182,56 @@ func TestQuotaAndServiceEndAStandstill(t *testing.T) {
 	exhaust(table)
 	v, _ := table.Stuck(holders)
 	assert.Equal(t, Wait, v, "the account that was served goes on")
+}
+
+// What the table knows already is no change: a deadlock is believed all the same.
+func TestNothingNewEndsNoStandstill(t *testing.T) {
+	t.Parallel()
+	holders := []Account{1, 2}
+	table := atAStandstill(t)
+	tell := func() {
+		table.FreedBy(1, []Account{2})
+		table.FreedBy(3, nil)
+		table.Suspend(2, [][]Account{{1}})
+		table.Suspend(3, nil)
+	}
+	tell()
+	exhaust(table)
+	require.Equal(t, Confirm, lifts(table, holders))
+	tell()
+	table.Confirmed()
+	v, _ := table.Stuck(holders)
+	assert.Equal(t, Deadlock, v)
+}
+
+// An account that is forgotten is in no list: neither with the accounts that free its memory, nor as one of those.
+func TestAForgottenAccountIsInNoList(t *testing.T) {
+	t.Parallel()
+	var table Table
+	table.Suspend(1, [][]Account{{2}})
+	table.FreedBy(1, []Account{2})
+	table.FreedBy(2, []Account{1})
+	table.FreedBy(3, []Account{1, 2})
+	assert.True(t, table.Suspended(1))
+	assert.False(t, table.Suspended(2))
+	table.Forget(1)
+	assert.False(t, table.Suspended(1))
+	assert.Equal(t, []freers{{3, []Account{2}}}, table.freers)
+}
+
+// Bytes served before a waiter count until it is served: for the first waiter of each other account, and not if a later waiter of
+// its own account is served.
+func TestTheCountOfOutrankedBytesRestartsWithTheFirstWaiter(t *testing.T) {
+	t.Parallel()
+	var table Table
+	table.SetUsage([]Usage{{Account: 1, ShareBytes: 100}, {Account: 2, ShareBytes: 100}})
+	for id, account := range []Account{1, 2, 2, 2} {
+		table.Arrive(Waiter{ID: uint64(id + 1), Account: account, Bytes: 10})
+	}
+	counts := func() [2]int64 { return [2]int64{table.sharing(1).outrankedBytes, table.sharing(2).outrankedBytes} }
+	table.sharing(2).outrankedBytes = 7
+	table.Served(3)
+	assert.Equal(t, [2]int64{10, 7}, counts(), "not the first of its account")
+	table.Served(2)
+	assert.Equal(t, [2]int64{20, 0}, counts(), "the first, and another waits")
 }

@@ -237,13 +237,18 @@ func (c *contention) contend(id Client) {
 // check holds the sums against the clients.
 func (cs *clients) check() error {
 	var all sums
+	var givenBytes int64
 	for _, id := range cs.ids {
+		givenBytes += cs.all[id].givenBytes
 		all.replace(id, share{}, cs.all[id].sum())
 	}
 	s := &cs.sums
 	if s.usedBytes != all.usedBytes || s.ownPeakBytes != all.ownPeakBytes || s.holding != all.holding ||
 		!slices.Equal(s.holders, all.holders) || !slices.Equal(s.free, all.free) || !slices.Equal(s.stale, all.stale) {
 		return fmt.Errorf("pool: the clients come to %+v, the books say %+v", all, *s)
+	}
+	if givenBytes != cs.givenBytes {
+		return fmt.Errorf("pool: the callers of all clients have %d bytes, the books say %d", givenBytes, cs.givenBytes)
 	}
 	return nil
 }

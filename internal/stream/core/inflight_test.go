@@ -137,6 +137,34 @@ func TestPendingBlocksComeHomeWhenTheirUsesHavePassed(t *testing.T) {
 	})
 }
 
+// A stream that waits for several others has the memory of all of them, until it is told of a later wait for the same one.
+func TestAStreamJoinsSeveralLines(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	all, _ := newLines(t, w, 4)
+	for _, l := range all[:2] {
+		w.core.inFlight.Join(l, l.Next())
+	}
+	pending := func(line int) int64 {
+		b := w.alloc(300*kib, 0, w.always)
+		require.NoError(t, b.slot.Record(b.word, line))
+		w.free(b)
+		w.core.Drain()
+		return w.core.PendingBytes()
+	}
+	require.Zero(t, pending(0))
+	require.Zero(t, pending(1))
+	require.Positive(t, pending(2), "nobody waits for it")
+	w.core.inFlight.Join(all[2], all[2].Next())
+	require.Zero(t, w.core.PendingBytes())
+	all[0].Took(all[0].Begin())
+	all[0].Begin()
+	require.Positive(t, pending(0), "work after the wait")
+	w.core.inFlight.Join(all[0], all[0].Next())
+	require.Zero(t, w.core.PendingBytes())
+	require.Len(t, w.core.inFlight.joins, 3, "one of each line")
+}
+
 // any returns a live buffer.
 func (w *world) any(t *rapid.T) *buffer {
 	if len(w.live) == 0 {

@@ -40,6 +40,10 @@ func TestExactPeaks(t *testing.T) {
 				w.alloc(size.Draw(t, "bytes"), 0, source)
 				peak = max(peak, int64(w.liveUnits)<<sizeclass.UnitShift)
 			},
+			"aligned": func(t *rapid.T) {
+				w.aligned(size.Draw(t, "bytes"), int64(512)<<rapid.IntRange(0, 12).Draw(t, "align"), source)
+				peak = max(peak, int64(w.liveUnits)<<sizeclass.UnitShift)
+			},
 			"free": func(t *rapid.T) { w.freeSome(t, 1) },
 			"tick": func(*rapid.T) { w.core.Tick() },
 		})
@@ -47,6 +51,31 @@ func TestExactPeaks(t *testing.T) {
 		assert.Zero(t, gauge.live.Load(), "who does not count is no part of the sum")
 		w.finish(false)
 	})
+}
+
+// A scope has peaks of its own. Once it has ended the core keeps nothing of it: it says as much of it as of a scope that never
+// began.
+func TestAnEndedScopeIsForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	all, _ := newLines(t, w, 2)
+	w.core.BeginScope(7)
+	b := w.alloc(2*mib, 0, w.always)
+	require.NoError(t, b.slot.Record(b.word, 0))
+	w.free(b)
+	w.core.Drain()
+	inside := w.core.EndScope(7)
+	assert.GreaterOrEqual(t, inside.LiveBytes, int64(2*mib))
+	assert.GreaterOrEqual(t, inside.PendingBytes, int64(2*mib))
+	assert.GreaterOrEqual(t, inside.HeldBytes, int64(2*mib))
+	number := all[0].Begin()
+	all[0].Took(number)
+	all[0].Pass(number)
+	w.core.Drain()
+	w.back(w.core.Release(worldUnits, false))
+	w.core.ResetPeak()
+	assert.Zero(t, w.core.Inside(7))
+	assert.Equal(t, w.core.Inside(8), w.core.Inside(7))
 }
 
 // After exact counting ends, the earlier magazines serve again.

@@ -126,6 +126,25 @@ func TestSitesOfOnePlaceAreOneRecord(t *testing.T) {
 	assert.Contains(t, records[24].Stack.String(), "TestSitesOfOnePlaceAreOneRecord")
 }
 
+// Two lines of a function are two records.
+func TestLinesAreToldApart(t *testing.T) {
+	var r Register
+	here := site.Here(0)
+	below := site.Here(0)
+	r.Site(Labels{}, here).Allocated(0, 1, all, all)
+	r.Site(Labels{}, below).Allocated(0, 2, all, all)
+	require.Len(t, r.Read(), 2)
+}
+
+// The bytes that a sample stands for are rounded to the nearest number.
+func TestSampledBytesAreRounded(t *testing.T) {
+	for bytes, want := range []int64{0, 2, 3, 5, 6, 8, 9, 11} { // one and a half times each
+		var r Register
+		r.Site(Labels{}, site.Stack{1}).Allocated(0, int64(bytes), 4, 6)
+		assert.Equal(t, want, r.Read()[0].InUse.Bytes, bytes)
+	}
+}
+
 // Places whose samples were all freed make room for any number of others; their totals stay with their stack.
 func TestPlacesWithoutLiveSamplesMakeRoom(t *testing.T) {
 	var r Register

@@ -1,0 +1,27 @@
+package memory
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// A scope has the peaks since it began, whatever was before. Once it has ended the books keep nothing of it.
+func TestScopesHavePeaksOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	m := mapped(t, 2, 5)
+	m.NoteFree()
+	page := m.PageBytes()
+	m.Lend(0, Run{First: 0, Pages: 2}, 1)
+	m.BeginScope(7)
+	assert.Equal(t, Peaks{ReservedBytes: 7 * page, FreeBytes: 5 * page}, m.EndScope(7), "at its beginning")
+	m.BeginScope(8)
+	m.Free(Run{First: 0, Pages: 1}, Tag{})
+	m.NoteFree()
+	m.Lend(0, Run{First: 0, Pages: 1}, 1)
+	assert.Equal(t, Peaks{ReservedBytes: 7 * page, FreeBytes: 6 * page}, m.EndScope(8), "a step inside it")
+	m.ResetPeak()
+	want := Peaks{ReservedBytes: 7 * page, FreeBytes: 5 * page}
+	assert.Equal(t, want, m.Peaks())
+	assert.Equal(t, want, m.EndScope(8), "an unknown scope has the peaks since the reset")
+}

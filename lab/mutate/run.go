@@ -1,0 +1,195 @@
+package mutate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Verdict is the result of a mutant's tests.
+type Verdict string
+
+// The verdicts.
+const (
+	Killed     Verdict = "killed"
+	Hung       Verdict = "hung" // a kill, too
+	Survived   Verdict = "survived"
+	Unreached  Verdict = "unreached" // a survivor, too
+	Equivalent Verdict = "equivalent"
+	Invalid    Verdict = "invalid" // it does not compile
+	Skipped    Verdict = "skipped" // no time was left
+)
+
+// Result is a mutant with its verdict.
+type Result struct {
+	Mutant  *Mutant
+	Verdict Verdict
+	Test    string // that killed it: "internal/heap:TestBins"
+	Cached  bool
+	Took    time.Duration
+}
+
+// Runner tries mutants.
+type Runner struct {
+	Root    string
+	Workers int
+	Effort  time.Duration                    // time of tests that a mutant gets of each other package, fast tests first; 0 for no bound
+	Until   time.Time                        // no mutant is begun later; zero for no end
+	Users   func(dir string) []string        // other packages whose tests run for a package
+	Done    func(Result)                     // called for each mutant, one call at a time
+	Log     func(format string, args ...any) // progress
+}
+
+// A test of a mutant that runs patience times as long as without it, and floor longer, hangs.
+const (
+	patience = 8
+	floor    = 3 * time.Second
+)
+
+// Run tries the mutants of a schemata. Left are tests that fail, or take too long, with no mutant on.
+func (r Runner) Run(ctx context.Context, s *Schemata) (results []Result, left []string, err error) {
+	dir, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }() // the system clears its temporary files
+	overlay, err := s.WriteOverlay(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	programs := map[string]func() (*program, error){}
+	var lock sync.Mutex // of left, err, and calls of Done
+	for _, m := range s.Mutants {
+		for _, of := range r.programsOf(m.Package) {
+			if programs[of] != nil {
+				continue
+			}
+			binary := filepath.Join(dir, fmt.Sprintf("%d.test", len(programs)))
+			programs[of] = sync.OnceValues(func() (*program, error) { // many mutants need no other than their own
+				r.Log("build and run the tests of %s with no mutant on", of)
+				p, err := build(ctx, r.Root, of, overlay, binary)
+				if err != nil {
+					return nil, err
+				}
+				unused := p.record(ctx, len(s.Mutants))
+				lock.Lock()
+				defer lock.Unlock()
+				left = append(left, unused...)
+				return p, nil
+			})
+		}
+	}
+	results = make([]Result, len(s.Mutants))
+	r.each(len(s.Mutants), func(i int) {
+		m := s.Mutants[i]
+		result, failed := Result{Mutant: m, Verdict: Invalid}, error(nil)
+		if !slices.Contains(s.Dropped, m) {
+			result, failed = r.try(ctx, m, i+1, programs)
+		}
+		results[i] = result
+		lock.Lock()
+		defer lock.Unlock()
+		if err = cmp.Or(err, failed); err == nil && ctx.Err() == nil {
+			r.Done(result)
+		}
+	})
+	slices.Sort(left)
+	return results, left, cmp.Or(err, ctx.Err())
+}
+
+func (r Runner) programsOf(dir string) []string { return append([]string{dir}, r.Users(dir)...) }
+
+// each calls a function for 0 to count-1, several at a time.
+func (r Runner) each(count int, do func(i int)) {
+	next := make(chan int)
+	var workers sync.WaitGroup
+	for range max(1, r.Workers) {
+		workers.Go(func() {
+			for i := range next {
+				do(i)
+			}
+		})
+	}
+	for i := range count {
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+}
+
+// try runs the tests that reach a mutant, in batches that take twice as long each.
+func (r Runner) try(ctx context.Context, m *Mutant, number int, programs map[string]func() (*program, error)) (Result, error) {
+	begin := time.Now()
+	result := Result{Mutant: m, Verdict: Unreached}
+	if !r.Until.IsZero() && begin.After(r.Until) {
+		result.Verdict = Skipped
+		return result, ctx.Err()
+	}
+	for _, of := range r.programsOf(m.Package) {
+		p, err := programs[of]()
+		if err != nil {
+			return Result{Mutant: m, Verdict: Skipped}, err
+		}
+		var reach []*test
+		for _, t := range p.tests {
+			if t.reached != nil && t.reached[number] != 0 {
+				reach = append(reach, t)
+			}
+		}
+		slices.SortStableFunc(reach, func(a, b *test) int { return cmp.Compare(a.took, b.took) })
+		if len(reach) > 0 {
+			result.Verdict = Survived
+		}
+		if of != m.Package { // its own tests all run: many slow ones fail fast
+			reach = within(reach, r.Effort)
+		}
+		for enough := 100 * time.Millisecond; len(reach) > 0; enough *= 2 {
+			batch, clean := 1, reach[0].took
+			for batch < len(reach) && clean+reach[batch].took <= enough {
+				clean += reach[batch].took
+				batch++
+			}
+			out := p.runTests(ctx, reach[:batch], number, floor+patience*clean)
+			if out.verdict != Survived {
+				result.Verdict, result.Test = out.verdict, of+testSeparator+killer(out.said, reach[:batch])
+				result.Took = time.Since(begin)
+				return result, nil
+			}
+			reach = reach[batch:]
+		}
+	}
+	result.Took = time.Since(begin)
+	return result, nil
+}
+
+// within returns the first tests that take no longer together, and one at least.
+func within(tests []*test, effort time.Duration) []*test {
+	var sum time.Duration
+	for i, t := range tests {
+		if sum += t.took; effort > 0 && sum > effort && i > 0 {
+			return tests[:i]
+		}
+	}
+	return tests
+}
+
+// testSeparator is between the folder of a test and its name; a folder may be ".".
+const testSeparator = ":"
+
+// killer names the test that failed: the one that says so, or all that ran.
+func killer(said string, ran []*test) string {
+	if name := failed(said); name != "" {
+		return name
+	}
+	names := make([]string, len(ran))
+	for i, t := range ran {
+		names[i] = t.name
+	}
+	return strings.Join(names, ",")
+}

@@ -1,0 +1,3 @@
+module example.org/house
+
+go 1.26

@@ -1,0 +1,62 @@
+package store
+
+import (
+	"errors"
+	"testing"
+)
+
+func TestPut(t *testing.T) {
+	var s Store
+	for _, key := range []string{"a", "b"} {
+		if err := s.Put(key, 7); err != nil || s.items[key] != 7 {
+			t.Fatal(key, err, s.items)
+		}
+	}
+	if err := s.Put("c", 1); !errors.Is(err, errFull) || len(s.items) != 2 {
+		t.Fatal(err)
+	}
+}
+
+func TestMove(t *testing.T) {
+	var s Store
+	_ = s.Put("a", 7)
+	if err := s.Move("a", "b"); err != nil || len(s.items) != 1 || s.order[1] != "a>b" && s.order[2] != "a>b" {
+		t.Fatal(err, s.order)
+	}
+}
+
+func TestUse(t *testing.T) {
+	var s Store
+	used := false
+	s.Use(func() { used = s.opened == 1 })
+	if s.Twice(); s.opened != 0 || !used {
+		t.Fatal(s.opened)
+	}
+}
+
+func TestPublish(t *testing.T) {
+	var s Store
+	s.Publish(3, func() {
+		if !s.ready.Load() || s.state.Load() != 3 {
+			t.Fatal("not published")
+		}
+	})
+}
+
+func TestWait(t *testing.T) {
+	new(Store).Wait(3)
+}
+
+func TestRest(t *testing.T) {
+	s := Store{items: map[string]int{"a": 1}}
+	if s.Rest() != 1 || Sum(3, 0) != 3 {
+		t.Fatal(s.Rest())
+	}
+}
+
+// It fails with no mutant on.
+func TestSum(t *testing.T) {
+	if Sum(3, 1) != 5 {
+		t.Fatal("no")
+	}
+}
