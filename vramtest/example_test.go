@@ -48,12 +48,12 @@ func Example() {
 	for _, r := range dev.Hazards() {
 		fmt.Printf("%v: %s, %d bytes", r.Kind, r.Now.What, r.Bytes)
 		if r.Before.What != "" {
-			fmt.Printf(", not ordered behind: %s", r.Before.What)
+			fmt.Printf(", not ordered after: %s", r.Before.What)
 		}
 		fmt.Println()
 	}
 	t.end()
 	// Output:
-	// race: kernel reads, 1048576 bytes, not ordered behind: kernel writes
+	// race: kernel reads, 1048576 bytes, not ordered after: kernel writes
 	// use after free: kernel, 1048576 bytes
 }

@@ -24,7 +24,7 @@ func TestReportsNumberStreams(t *testing.T) {
 	assert.Equal(t, []uint32{two.ID(), one.ID(), one.ID()}, []uint32{report.Now.StreamID, report.Before.StreamID, report.Buffer.StreamID})
 	text := report.String()
 	assert.Contains(t, text, fmt.Sprintf("now: kernel writes, on stream %d, at", two.ID()))
-	assert.Contains(t, text, fmt.Sprintf("not ordered behind: kernel writes, on stream %d, at", one.ID()))
+	assert.Contains(t, text, fmt.Sprintf("not ordered after: kernel writes, on stream %d, at", one.ID()))
 	assert.Contains(t, text, fmt.Sprintf("of stream %d, allocated at", one.ID()))
 	assert.NotContains(t, text, "stream 0x")
 	assert.Contains(t, report.Now.String(), fmt.Sprintf("on stream %d at", two.ID()))

@@ -131,7 +131,7 @@ func printKernels(p *program, rows []kernelbench.Row) error {
 			above0(r.GBPerSecond, 0), above0(r.TFlops, 1), r.Clock, decimals(r.AllocsPerOp, 2), r.By,
 		})
 	}
-	text := "launched: one behind the other; graph: a node of a graph. wall: the host's clock, event: the device's.\n" +
+	text := "launched: one after the other; graph: a node of a graph. wall: the host's clock, event: the device's.\n" +
 		"rotated: operands are not in the device's cache. start: from the open device to the loaded kernels, without the driver's cache."
 	if len(rows) > 0 && rows[0].Simulated {
 		text = "Simulated device: small shapes, and results were compared. Times are of the interpreter, and no claim.\n" + text

@@ -24,7 +24,7 @@ var (
 	// ErrInput refuses a kernel whose inputs have no numbers from 0 on, or two types.
 	ErrInput = errors.New("plan: the inputs of a kernel are numbered from 0 on, each with one type")
 	// ErrReducedIndex refuses the index of an element in a kernel with reductions.
-	ErrReducedIndex = errors.New("plan: the index of an element is not supported beside reductions")
+	ErrReducedIndex = errors.New("plan: the index of an element is not supported with reductions")
 	// ErrAxes refuses the axes of a reduction.
 	ErrAxes = errors.New("plan: these axes cannot be reduced")
 )

@@ -136,7 +136,7 @@ func (p *parser) line(text string) (why string) {
 		return "it is neither a device nor a key nor a row"
 	}
 	if f.why == "" && f.rest != "" {
-		return "there is more behind it"
+		return "more text follows it"
 	}
 	return f.why
 }

@@ -106,7 +106,7 @@ func (r Report) String() string {
 	}
 	tell("now", r.Now)
 	if r.Before.What != "" {
-		tell("not ordered behind", r.Before)
+		tell("not ordered after", r.Before)
 	}
 	r.Buffer.tell(&b, "buffer")
 	r.Former.tell(&b, "former buffer")
