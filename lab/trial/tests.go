@@ -84,7 +84,8 @@ func (t *Tests) Run(ctx context.Context, pattern string, limit time.Duration, en
 	return t.process(ctx, env, limit, args...)
 }
 
-// memoryKiB bounds the address space of a test process: changed code may allocate without end.
+// memoryKiB bounds the memory that a test process may write to: changed code may allocate without end. Addresses that it only
+// reserves do not count: simulated devices reserve more.
 const memoryKiB = 16 << 20
 
 // process starts the program and waits for it.
@@ -92,7 +93,7 @@ func (t *Tests) process(ctx context.Context, env []string, limit time.Duration, 
 	begin := time.Now()
 	ctx, stop := context.WithTimeout(ctx, limit+2*time.Second) // the test's own time-out comes first: it prints less
 	defer stop()
-	script := fmt.Sprintf(`ulimit -v %d; exec "$0" "$@"`, memoryKiB)
+	script := fmt.Sprintf(`ulimit -d %d; exec "$0" "$@"`, memoryKiB)
 	args = append([]string{"-c", script, t.binary, "-test.timeout=" + limit.String(), "-test.paniconexit0"}, args...)
 	cmd := exec.CommandContext(ctx, "sh", args...)
 	cmd.Dir, cmd.Env = t.folder, append(os.Environ(), env...)

@@ -40,6 +40,12 @@ func TestEnv(t *testing.T) {
 	}
 }
 
+func TestReserve(t *testing.T) {
+	if _, err := syscall.Mmap(-1, 0, 64<<30, syscall.PROT_NONE, syscall.MAP_ANON|syscall.MAP_PRIVATE); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAllocate(t *testing.T) {
 	if _, err := syscall.Mmap(-1, 0, 64<<30, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_NORESERVE); err != nil {
 		t.Error(err)
@@ -82,7 +88,7 @@ func TestRun(t *testing.T) {
 	assert.False(t, p.Searches)
 	names, err := p.List(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, []string{"TestOne", "TestExit", "TestHang", "TestEnv", "TestAllocate", "FuzzOne", "Example"}, names)
+	assert.Equal(t, []string{"TestOne", "TestExit", "TestHang", "TestEnv", "TestReserve", "TestAllocate", "FuzzOne", "Example"}, names)
 	for _, want := range []struct {
 		pattern string
 		end     End
@@ -93,6 +99,7 @@ func TestRun(t *testing.T) {
 		{"^TestExit$", Failed, "", "exit status 3"},
 		{"^TestHang$", Expired, "", "timed out"},
 		{"^TestEnv$", Failed, "TestEnv", ""},
+		{"^TestReserve$", Passed, "", ""},
 		{"^TestAllocate$", Failed, "TestAllocate", "cannot allocate memory"},
 		{"^TestNothing$", Passed, "", "no tests to run"},
 	} {
