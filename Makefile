@@ -166,10 +166,8 @@ planted: ## plant every bug of the list, half an hour, and print which test foun
 	@$(GO) run ./$(LAB)/planted/table -bug '$(BUG)'
 
 planted-changed: ## plant bugs of packages that changed since CHANGED_SINCE, of all without one, for PLANT_BUDGET
-	@since='$(CHANGED_SINCE)'; \
-	echo "planted-changed: packages that changed since $${since:-the beginning}"; \
-	if [ -n "$$since" ]; then $(GIT) diff --name-only "$$since" && $(GIT) ls-files --others --exclude-standard; else find . -name '*.go' | sed 's|^\./||'; fi | \
-	$(GO) run ./$(LAB)/planted/table -changed -budget $(PLANT_BUDGET) -seed $(COMMIT_SEED)
+	@echo "planted-changed: packages that changed since $(or $(CHANGED_SINCE),the beginning)"
+	@$(GO) run ./$(LAB)/planted/table -since '$(CHANGED_SINCE)' -budget $(PLANT_BUDGET) -seed $(COMMIT_SEED)
 
 mutate: ## change the source in small ways, and print the changes that no test notices (PACKAGES_MUTATED=packages MUTANTS=count SEED=sample ARGS=flags)
 	@nice $(GO) run ./$(LAB)/mutate/table -packages '$(PACKAGES_MUTATED)' -sample $(MUTANTS) -seed $(SEED) -budget $(MUTATE_BUDGET) $(ARGS)

@@ -139,6 +139,10 @@ func houseLayers() []layer {
 			"the checker is a caller like any other, and no program",
 		},
 		{
+			[]string{"lab/trial"},
+			"tests of changed source are built and run for several programs",
+		},
+		{
 			[]string{"cmd", "examples", "internal/archtest", "lab/planted", "lab/mutate", "lab/soak", "lab/browser", "lab/supply"},
 			"nothing imports a program",
 		},

@@ -5,7 +5,7 @@
 //
 // A Mutant is one change of one function, or of a table outside functions: an Operator at a place. Operators imitate mistakes: a
 // condition is negated, a statement is forgotten, two arguments change places, a bound is off by one. A Test program is the
-// tests of one package, compiled. A test reaches a mutant if it evaluates the changed place.
+// tests of one package, compiled by package trial. A test reaches a mutant if it evaluates the changed place.
 //
 // A mutant is Killed if a test that reaches it fails, or takes many times as long as without it; the second is counted as Hung
 // too. It Survived if all tests that reach it pass, and is Unreached if none does: that is a survivor as well. A Mark is a

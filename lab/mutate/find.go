@@ -7,6 +7,8 @@ import (
 	"go/types"
 	"slices"
 	"strings"
+
+	"github.com/go-vram/vram/lab/trial"
 )
 
 // Mutants returns the mutants of all packages, in the order of the source.
@@ -62,7 +64,7 @@ func (s *finder) enter(d *ast.FuncDecl) {
 	if !ok {
 		return
 	}
-	s.function, s.hash = functionName(f), hashOf(s.of(d))
+	s.function, s.hash = trial.FunctionName(d), hashOf(s.of(d))
 	s.results = f.Signature().Results()
 	s.returnEarly(d)
 	s.walk(d.Body)
@@ -71,19 +73,6 @@ func (s *finder) enter(d *ast.FuncDecl) {
 // texts reports whether a function of that name only makes text for people.
 func texts(name string) bool {
 	return slices.Contains([]string{"String", "GoString", "Error", "LogValue", "Format", "Describe", "describe"}, name)
-}
-
-// functionName returns the name of a function as stack traces have it, without the package and type parameters.
-func functionName(f *types.Func) string {
-	receiver := f.Signature().Recv()
-	if receiver == nil {
-		return f.Name()
-	}
-	of, _, _ := strings.Cut(types.TypeString(receiver.Type(), func(*types.Package) string { return "" }), "[")
-	if strings.HasPrefix(of, "*") {
-		of = "(" + of + ")"
-	}
-	return of + "." + f.Name()
 }
 
 // walk visits a node and all nodes in it.

@@ -13,10 +13,11 @@ import (
 	"go/types"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/go-vram/vram/lab/trial"
 )
 
 // Program is packages with their types.
@@ -64,7 +65,7 @@ func Load(ctx context.Context, root string, patterns ...string) (*Program, error
 		"list", "-export", "-deps", "-json=ImportPath,Name,Dir,Export,GoFiles,DepOnly,Standard", "--",
 		"cmp", "os", "strconv", "syscall",
 	}, patterns...) // helpers imports these
-	said, err := goCommand(ctx, root, args...)
+	said, err := trial.Go(ctx, root, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -139,16 +140,3 @@ func (f *source) offset(at token.Pos) int { return f.file.Offset(at) }
 
 // of returns the text of a node.
 func (f *source) of(n ast.Node) string { return f.text[f.offset(n.Pos()):f.offset(n.End())] }
-
-// goCommand runs the go command and returns its output.
-func goCommand(ctx context.Context, dir string, args ...string) ([]byte, error) {
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = dir
-	var complained bytes.Buffer
-	cmd.Stderr = &complained
-	said, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("mutate: go %s: %w\n%s", args[0], err, complained.String())
-	}
-	return said, nil
-}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/lab/trial"
 )
 
 const root = "../.."
@@ -74,9 +76,9 @@ func TestSchemataCompile(t *testing.T) {
 	for _, m := range s.Dropped {
 		assert.Fail(t, "it does not compile", "%s %s: %s", m.Place(), m.Operator, m.After)
 	}
-	overlay, err := s.WriteOverlay(t.TempDir())
+	overlay, err := trial.Overlay(t.TempDir(), s.Texts)
 	require.NoError(t, err)
-	_, err = goCommand(t.Context(), root, append([]string{"build", "-overlay=" + overlay, "--"}, patterns...)...)
+	_, err = trial.Go(t.Context(), root, append([]string{"build", "-overlay=" + overlay, "--"}, patterns...)...)
 	require.NoError(t, err)
 }
 
@@ -239,7 +241,7 @@ func TestUsersUseTheirPackages(t *testing.T) {
 		assert.DirExists(t, filepath.Join(root, dir))
 		of := strings.TrimSuffix("github.com/go-vram/vram/"+dir, "/.")
 		for _, user := range users {
-			said, err := goCommand(t.Context(), root, "list", "-test", "-deps", "-f", "{{.ImportPath}}", "./"+user)
+			said, err := trial.Go(t.Context(), root, "list", "-test", "-deps", "-f", "{{.ImportPath}}", "./"+user)
 			require.NoError(t, err)
 			uses := slices.ContainsFunc(strings.Fields(string(said)), func(path string) bool {
 				return path == of || strings.HasPrefix(path, of+"/")

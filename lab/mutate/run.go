@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/go-vram/vram/lab/trial"
 )
 
 // Verdict is the result of a mutant's tests.
@@ -30,7 +32,7 @@ const (
 type Result struct {
 	Mutant  *Mutant
 	Verdict Verdict
-	Test    string // that killed it: "internal/heap:TestBins"
+	Test    string // that killed it, or all that ran if none says so: "internal/heap:TestBins"
 	Cached  bool
 	Took    time.Duration
 }
@@ -59,7 +61,7 @@ func (r Runner) Run(ctx context.Context, s *Schemata) (results []Result, left []
 		return nil, nil, err
 	}
 	defer func() { _ = os.RemoveAll(dir) }() // the system clears its temporary files
-	overlay, err := s.WriteOverlay(dir)
+	overlay, err := trial.Overlay(dir, s.Texts)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -86,7 +88,7 @@ func (r Runner) Run(ctx context.Context, s *Schemata) (results []Result, left []
 		}
 	}
 	results = make([]Result, len(s.Mutants))
-	r.each(len(s.Mutants), func(i int) {
+	trial.Each(r.Workers, len(s.Mutants), func(i int) {
 		m := s.Mutants[i]
 		result, failed := Result{Mutant: m, Verdict: Invalid}, error(nil)
 		if !slices.Contains(s.Dropped, m) {
@@ -104,24 +106,6 @@ func (r Runner) Run(ctx context.Context, s *Schemata) (results []Result, left []
 }
 
 func (r Runner) programsOf(dir string) []string { return append([]string{dir}, r.Users(dir)...) }
-
-// each calls a function for 0 to count-1, several at a time.
-func (r Runner) each(count int, do func(i int)) {
-	next := make(chan int)
-	var workers sync.WaitGroup
-	for range max(1, r.Workers) {
-		workers.Go(func() {
-			for i := range next {
-				do(i)
-			}
-		})
-	}
-	for i := range count {
-		next <- i
-	}
-	close(next)
-	workers.Wait()
-}
 
 // try runs the tests that reach a mutant, in batches that take twice as long each.
 func (r Runner) try(ctx context.Context, m *Mutant, number int, programs map[string]func() (*program, error)) (Result, error) {
@@ -156,9 +140,12 @@ func (r Runner) try(ctx context.Context, m *Mutant, number int, programs map[str
 				batch++
 			}
 			out := p.runTests(ctx, reach[:batch], number, floor+patience*clean)
-			if out.verdict != Survived {
-				result.Verdict, result.Test = out.verdict, of+testSeparator+killer(out.said, reach[:batch])
-				result.Took = time.Since(begin)
+			if out.End != trial.Passed {
+				result.Verdict, result.Took = Killed, time.Since(begin)
+				if out.End == trial.Expired {
+					result.Verdict = Hung
+				}
+				result.Test = of + testSeparator + cmp.Or(out.Test, strings.Join(names(reach[:batch]), ","))
 				return result, nil
 			}
 			reach = reach[batch:]
@@ -181,15 +168,3 @@ func within(tests []*test, effort time.Duration) []*test {
 
 // testSeparator is between the folder of a test and its name; a folder may be ".".
 const testSeparator = ":"
-
-// killer names the test that failed: the one that says so, or all that ran.
-func killer(said string, ran []*test) string {
-	if name := failed(said); name != "" {
-		return name
-	}
-	names := make([]string, len(ran))
-	for i, t := range ran {
-		names[i] = t.name
-	}
-	return strings.Join(names, ",")
-}

@@ -2,7 +2,6 @@ package mutate
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"go/ast"
@@ -11,7 +10,6 @@ import (
 	"go/token"
 	"go/types"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -24,13 +22,13 @@ const number = "\x01"
 // Schemata is the source of packages with mutants, each under a switch. The number of a mutant is its index, from 1.
 type Schemata struct {
 	Mutants []*Mutant
-	Dropped []*Mutant // their text does not compile
-	texts   map[string]string
+	Dropped []*Mutant         // their text does not compile
+	Texts   map[string]string // of the changed files, by their absolute paths
 }
 
 // Schemata writes all these mutants into their packages.
 func (p *Program) Schemata(mutants []*Mutant) (*Schemata, error) {
-	s := &Schemata{Mutants: mutants, texts: map[string]string{}}
+	s := &Schemata{Mutants: mutants, Texts: map[string]string{}}
 	numbers := map[*Mutant]int{}
 	byFile := map[*source][]*Mutant{}
 	for i, m := range mutants {
@@ -62,7 +60,7 @@ func (s *Schemata) write(p *Program, of *pkg, byFile map[*source][]*Mutant, numb
 		texts[filepath.Join(folder, "mutants_overlay.go")] = helper
 		wrong := p.compile(of, texts)
 		if len(wrong) == 0 {
-			maps.Copy(s.texts, texts)
+			maps.Copy(s.Texts, texts)
 			return nil
 		}
 		dropped := 0
@@ -178,22 +176,4 @@ func (p *Program) compile(of *pkg, texts map[string]string) (wrong []token.Posit
 	}}
 	_, _ = config.Check(of.path, fset, trees, nil) // Error has all of them
 	return wrong
-}
-
-// WriteOverlay writes the changed files into a folder, and returns the file that names them to the go command.
-func (s *Schemata) WriteOverlay(dir string) (string, error) {
-	replace := map[string]string{}
-	for path, text := range s.texts {
-		changed := filepath.Join(dir, strconv.Itoa(len(replace))+".go")
-		if err := os.WriteFile(changed, []byte(text), 0o600); err != nil {
-			return "", err
-		}
-		replace[path] = changed
-	}
-	list, err := json.Marshal(map[string]any{"Replace": replace})
-	if err != nil {
-		return "", err
-	}
-	overlay := filepath.Join(dir, "overlay.json")
-	return overlay, os.WriteFile(overlay, list, 0o600)
 }

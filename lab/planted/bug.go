@@ -1,7 +1,6 @@
 package planted
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -23,7 +22,6 @@ type Bug struct {
 	Name    string
 	Package string // whose tests find it, from the module's root
 	Run     string // which of them: the pattern of go test's -run
-	Tags    string // the build tags that they are built with; "" for none
 	Edits   []Edit
 }
 
@@ -33,44 +31,17 @@ type Promise struct {
 	Bugs []Bug
 }
 
-// Promises returns the list.
-func Promises() []Promise {
-	return []Promise{
-		exclusiveMemory(),
-		fencedMemory(),
-		oneAnswer(),
-		balancedBooks(),
-		oneOwner(),
-		warmPath(),
-		caughtMisuse(),
-		nothingSilent(),
-		undisturbedCaptures(),
-		boundedObjects(),
-		servedWaiters(),
-		heldLimits(),
-		pricedFootprint(),
-		orderedLaunches(),
-		graphMemory(),
-		foundHazards(),
-		foundFaults(),
-		checkedText(),
-		preparedKernels(),
-		namedPrecision(),
-		cleanDrivers(),
+// Named returns the bugs whose names contain the word; all for "". Errors: *SyntaxError.
+func Named(word string) (bugs []Bug, err error) {
+	promises, err := Promises()
+	for _, p := range promises {
+		for _, b := range p.Bugs {
+			if strings.Contains(b.Name, word) {
+				bugs = append(bugs, b)
+			}
+		}
 	}
-}
-
-// Bugs returns the bugs of all promises.
-func Bugs() (all []Bug) {
-	for _, p := range Promises() {
-		all = append(all, p.Bugs...)
-	}
-	return all
-}
-
-// Named returns the bugs whose names contain the word; all for "".
-func Named(word string) []Bug {
-	return slices.DeleteFunc(Bugs(), func(b Bug) bool { return !strings.Contains(b.Name, word) })
+	return bugs, err
 }
 
 // Touched returns the bugs that edit a package of the files, or whose tests are in one. Files are named from the module's root.
@@ -80,31 +51,13 @@ func Touched(bugs []Bug, files []string) (touched []Bug) {
 		changed[path.Dir(file)] = true
 	}
 	for _, b := range bugs {
-		edits := slices.ContainsFunc(b.Edits, func(e Edit) bool { return changed[e.dir()] })
+		edits := slices.ContainsFunc(b.Edits, func(e Edit) bool {
+			dir, _ := splitAnchor(e.At)
+			return changed[dir]
+		})
 		if edits || changed[b.Package] {
 			touched = append(touched, b)
 		}
 	}
 	return touched
-}
-
-// dir returns the folder of the edit.
-func (e Edit) dir() string {
-	if dir, _, ok := splitAnchor(e.At); ok {
-		return dir
-	}
-	return path.Dir(e.At)
-}
-
-// EditError says that an edit does not apply.
-type EditError struct {
-	Bug   string
-	At    string
-	Old   string
-	Count int // of its occurrences; it must be 1
-}
-
-// Error names the bug, the place and the text.
-func (e *EditError) Error() string {
-	return fmt.Sprintf("planted: %s: %q occurs %d times in %s, want once", e.Bug, e.Old, e.Count, e.At)
 }

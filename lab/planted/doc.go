@@ -1,5 +1,5 @@
 // Package planted is a list of bugs, and a way to see that tests find them. Each bug is a change of the source that the go
-// command learns of by an overlay: shipped code has none of them.
+// command learns of by an overlay: shipped code has none of them. Package trial builds and runs the tests.
 //
 // # Words
 //
@@ -22,16 +22,21 @@
 // # Adding one
 //
 // The list has at most 200 bugs, for it must stay affordable to plant all of them. A bug belongs in it when it breaks a promise
-// in a way that none of the others does; past the bound it replaces a weaker one. Five lines in the file of the promise:
+// in a way that none of the others does; past the bound it replaces a weaker one. Six lines in the file of the promise:
 //
-//	{
-//		Name: "generation not bumped", Package: "internal/stream/magazine", Run: "^TestDoubleFree",
-//		Edits: []Edit{{"internal/stream/magazine.freed", "return word + generationStep", "return word"}},
-//	},
+//	bug: generation not bumped
+//	package: internal/stream/magazine
+//	run: ^TestDoubleFree
+//	edit: internal/stream/magazine.freed
+//	-return word + generationStep
+//	+return word
 //
-// The name states the fault, as a sentence about the code would. The first text of an Edit is the function, as a stack trace
-// names it, so that the bug follows its function from file to file. Old is short, and long enough to occur once in it; Run is
-// anchored, and as narrow as finds the bug in a second or two. A bug that only a search by seeds finds belongs to
+// An empty line comes before each bug. A bug has one edit or more, and a text as many lines as it needs: newlines are between
+// them only, so that a last line with the sign alone ends the text with a newline. Without lines of + the old text is deleted.
+//
+// The name states the fault, as a sentence about the code would. An edit names the function as a stack
+// trace does, so that the bug follows its function from file to file. The old text is short, and long enough to occur once in
+// it; run is anchored, and as narrow as finds the bug in a second or two. A bug that only a search by seeds finds belongs to
 // TestPlantedDefectsAreFound of lab/simulation, a fault of the layers to the tests of internal/archtest.
 //
 // # Concurrency properties

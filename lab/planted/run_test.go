@@ -65,7 +65,7 @@ func TestAnEditFollowsItsFunction(t *testing.T) {
 	require.ErrorAs(t, err, &missing)
 	assert.Equal(t, AnchorError{"b", "x/a.two"}, *missing)
 	_, err = planted(nil, edit)
-	require.ErrorIs(t, err, os.ErrNotExist)
+	require.ErrorAs(t, err, &missing, "there is no such folder")
 }
 
 // Each verdict is reached in a small module.

@@ -7,7 +7,6 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
 	"os/signal"
 	"path"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"time"
 
 	"github.com/go-vram/vram/lab/mutate"
+	"github.com/go-vram/vram/lab/trial"
 )
 
 type flags struct {
@@ -55,22 +55,24 @@ func main() {
 
 func run(ctx context.Context, f flags) error {
 	begin := time.Now()
-	patterns := strings.Fields(f.packages)
-	if f.since != "" {
-		var err error
-		if patterns, err = changed(ctx, f.since, patterns); err != nil || len(patterns) == 0 {
-			return err
-		}
-	}
 	root, err := filepath.Abs(".")
 	if err != nil {
 		return err
 	}
-	program, err := mutate.Load(ctx, root, patterns...)
+	program, err := mutate.Load(ctx, root, strings.Fields(f.packages)...)
 	if err != nil {
 		return err
 	}
 	mutants := program.Mutants()
+	if f.since != "" {
+		files, err := trial.Changed(ctx, root, f.since)
+		if err != nil {
+			return err
+		}
+		mutants = slices.DeleteFunc(mutants, func(m *mutate.Mutant) bool {
+			return !slices.ContainsFunc(files, func(file string) bool { return path.Ext(file) == ".go" && path.Dir(file) == m.Package })
+		})
+	}
 	if f.list {
 		for _, m := range mutants {
 			fmt.Printf("%s %s: %s\n-\t%s\n+\t%s\n", m.Place(), m.Function, m.Operator, m.Before, m.After)
@@ -120,28 +122,4 @@ func try(ctx context.Context, f flags, root string, p *mutate.Program, plan muta
 		r.Until = begin.Add(f.budget)
 	}
 	return r.Run(ctx, schemata)
-}
-
-// changed returns those folders of the patterns that have Go files which changed since a commit.
-func changed(ctx context.Context, commit string, patterns []string) ([]string, error) {
-	said, err := exec.CommandContext(ctx, "git", "-c", "safe.directory=*", "diff", "--name-only", "--diff-filter=d", commit, "--", "*.go").Output()
-	if err != nil {
-		return nil, fmt.Errorf("git diff %s: %w", commit, err)
-	}
-	all, err := exec.CommandContext(ctx, "go", append([]string{"list", "-f", "{{.Dir}}", "--"}, patterns...)...).Output()
-	if err != nil {
-		return nil, fmt.Errorf("go list: %w", err)
-	}
-	root, err := filepath.Abs(".")
-	if err != nil {
-		return nil, err
-	}
-	var dirs []string
-	for file := range strings.FieldsSeq(string(said)) {
-		dir := "./" + path.Dir(file)
-		if slices.Contains(strings.Fields(string(all)), filepath.Join(root, dir)) && !slices.Contains(dirs, dir) {
-			dirs = append(dirs, dir)
-		}
-	}
-	return dirs, nil
 }

@@ -5,21 +5,20 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/go-vram/vram/lab/planted"
+	"github.com/go-vram/vram/lab/trial"
 )
 
 func main() {
 	bug := flag.String("bug", "", "plant only bugs whose names contain this")
-	changed := flag.Bool("changed", false, "plant only bugs of the packages of the files that standard input names, one on each line")
+	since := flag.String("since", "", "plant only bugs of packages that changed since this commit")
 	budget := flag.Duration("budget", 0, "start no bug after this time, and take them in a random order; 0 plants all")
 	seed := flag.Uint64("seed", 0, "the seed of the random order")
 	atATime := flag.Int("at-a-time", 2, "how many bugs are planted at a time")
@@ -28,7 +27,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	bugs, err := chosen(*bug, *changed)
+	bugs, err := chosen(ctx, *bug, *since)
 	if err == nil {
 		err = plant(ctx, bugs, *budget, *seed, max(1, *atATime), *limit)
 	}
@@ -39,19 +38,18 @@ func main() {
 }
 
 // chosen returns the bugs that are to be planted.
-func chosen(word string, changed bool) ([]planted.Bug, error) {
-	bugs := planted.Named(word)
-	if len(bugs) == 0 {
+func chosen(ctx context.Context, word, since string) ([]planted.Bug, error) {
+	bugs, err := planted.Named(word)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(bugs) == 0:
 		return nil, fmt.Errorf("no bug's name contains %q", word)
-	}
-	if !changed {
+	case since == "":
 		return bugs, nil
 	}
-	files, err := io.ReadAll(os.Stdin)
-	if err != nil {
-		return nil, fmt.Errorf("names of changed files: %w", err)
-	}
-	return planted.Touched(bugs, strings.Fields(string(files))), nil
+	files, err := trial.Changed(ctx, ".", since)
+	return planted.Touched(bugs, files), err
 }
 
 // plant plants the bugs and prints the table. Errors: a bug was not found.
@@ -89,7 +87,7 @@ func show(outcomes []planted.Outcome) (found, skipped int) {
 		case planted.Found:
 			found++
 		case planted.Broken, planted.Missed, planted.Expired:
-			by = "NOT FOUND: " + out.Verdict.String()
+			by = "NOT FOUND: " + string(out.Verdict)
 		}
 		_, _ = fmt.Fprintf(t, "%s\t%s\t%s\t%.1f\n", out.Bug.Name, out.Bug.Package, by, out.Took.Seconds())
 	}
