@@ -190,6 +190,7 @@ func TestEventsAreSamples(t *testing.T) {
 		answer, err := http.DefaultClient.Do(request)
 		require.NoError(t, err)
 		assert.Equal(t, "text/event-stream", answer.Header.Get("Content-Type"))
+		assert.Equal(t, "no", answer.Header.Get("X-Accel-Buffering"), "proxies pass each event at once")
 		lines := bufio.NewScanner(answer.Body)
 		lines.Buffer(nil, 1<<20)
 		return lines, func() { _ = answer.Body.Close() }
