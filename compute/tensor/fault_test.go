@@ -1,6 +1,7 @@
 package tensor_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -104,6 +105,52 @@ func TestDriverCallsThatFail(t *testing.T) {
 		require.NoError(t, work(c, source), "call %d", call)
 	}
 	assert.Greater(t, refused, 30)
+}
+
+// A copy or a fill that fails is an error of the work: none is passed over.
+func TestEachCopyThatFailsIsAnError(t *testing.T) {
+	var faults *fault.Driver
+	r, c := newRig(t, vramtest.Wrap(func(inner cudadrv.Driver) cudadrv.Driver {
+		faults = fault.Wrap(inner)
+		return faults
+	}))
+	source := count[float64](64 * 256)
+	functions := map[string]int{}
+	faults.SetBefore(func(function string) {
+		if strings.HasPrefix(function, "cuMemcpy") || strings.HasPrefix(function, "cuMemset") {
+			functions[function]++
+		}
+	})
+	require.NoError(t, work(c, source))
+	faults.SetBefore(nil)
+	assert.GreaterOrEqual(t, len(functions), 4, "%v", functions)
+	for function, calls := range functions {
+		for call := range calls {
+			require.NoError(t, faults.Add(fault.Rule{Func: function, First: uint64(call + 1), Result: cudadrv.Unknown})) //nolint:gosec // not negative
+			require.ErrorIs(t, work(c, source), cudadrv.Unknown, "%s, call %d", function, call+1)
+			faults.Clear()
+			assert.Zero(t, r.liveBytes(), "%s, call %d", function, call+1)
+		}
+	}
+}
+
+// After the end of its device a tensor cannot be freed, and its scope says so.
+func TestAFreeThatFails(t *testing.T) {
+	dev := vramtest.Open(t, vramtest.Machine(sim.Config{Bytes: true}))
+	c := must(cuda.NewContext(dev.Stream()))(t)
+	own := must(tensor.Zeros(c, tensor.Int8, 100))(t)
+	require.NoError(t, own.Allocate())
+	err := tensor.Scoped(c, func(s *tensor.Scope) error {
+		require.NoError(t, must(tensor.Zeros(s, tensor.Int8, 100))(t).Allocate())
+		require.Error(t, dev.Close(), "a buffer lives")
+		return nil
+	})
+	require.ErrorIs(t, err, vram.ErrClosed)
+	require.NotErrorIs(t, err, tensor.ErrFreed)
+	err = own.Free()
+	require.ErrorIs(t, err, vram.ErrClosed)
+	require.NotErrorIs(t, err, tensor.ErrFreed)
+	require.ErrorContains(t, err, "tensor: free int8[100]")
 }
 
 // While one first use fills its memory another one comes first, or the tensor is freed: memory that is not used goes back.

@@ -80,6 +80,20 @@ func TestShapesThatCannotBeAreRefused(t *testing.T) {
 		"tensor: narrow: 1 to 4 of dimension 1, which has length 3":                                        refused(l.Narrow(1, 1, 3)),
 		"tensor: slice: 2 to 0 by 2 of dimension 1, which has length 3":                                    refused(l.Slice(1, 2, 0, 2)),
 		"tensor: slice: 0 to 2 by 0 of dimension 0, which has length 2":                                    refused(l.Slice(0, 0, 2, 0)),
+		"tensor: squeeze [2 3]: dimension -3 of 2":                                                         refused(l.Squeeze(-3)),
+		"tensor: permute [2 3]: dimension 2 of 2":                                                          refused(l.Permute(0, 2)),
+		"tensor: transpose [2 3]: dimension -3 of 2":                                                       refused(l.Transpose(-3, 1)),
+		"tensor: unsqueeze [2 3]: dimension -4 of 2":                                                       refused(l.Unsqueeze(-4)),
+		"tensor: flatten [2 3]: dimension -3 of 2":                                                         refused(l.Flatten(-3, 1)),
+		"tensor: flatten [2 3]: dimension 2 of 2":                                                          refused(l.Flatten(0, 2)),
+		"tensor: index [2 3]: dimension 2 of 2":                                                            refused(l.Index(2, 0)),
+		"tensor: narrow [2 3]: dimension -3 of 2":                                                          refused(l.Narrow(-3, 0, 1)),
+		"tensor: slice [2 3]: dimension 2 of 2":                                                            refused(l.Slice(2, 0, 1, 1)),
+		"tensor: index -4 of dimension 1, which has length 3":                                              refused(l.Index(1, -4)),
+		"tensor: narrow: -1 to 1 of dimension 0, which has length 2":                                       refused(l.Narrow(0, -1, 2)),
+		"tensor: narrow: 1 to 0 of dimension 0, which has length 2":                                        refused(l.Narrow(0, 1, -1)),
+		"tensor: reshape [2 3] and [1 1 1 1 1 1 1 1 6]: layout: more than 8 dimensions":                    refused(l.Reshape(1, 1, 1, 1, 1, 1, 1, 1, 6)),
+		"tensor: unsqueeze [1 1 1 1 1 1 1 1]: layout: more than 8 dimensions":                              refused(of(t, 1, 1, 1, 1, 1, 1, 1, 1).Unsqueeze(0)),
 	} {
 		require.EqualError(t, err, text)
 		var shape *layout.ShapeError
