@@ -180,7 +180,7 @@ func (e Expr) extremum(op Op, y Expr) Expr { return e.within(y).arithmetic(op, y
 // within is a Number for extremum. Others stay as they are.
 func (e Expr) within(other Expr) Expr {
 	switch {
-	case !e.isNumber() || other.Type == 0: // also of a mistake
+	case !e.isNumber() || other.Err() != nil || other.Type == 0:
 	case other.Type.Kind() != tensor.Floating && numberType(other.Type, e.number) == other.Type:
 		return e.rounded(other.Type)
 	}
@@ -215,7 +215,7 @@ func (e Expr) comparison(op Op, y Expr) Expr {
 // beside converts a Number that is compared with another operand. Other expressions stay as they are.
 func (e Expr) beside(other Expr) Expr {
 	switch {
-	case !e.isNumber() || other.Type == 0: // also of a mistake
+	case !e.isNumber() || other.Err() != nil || other.Type == 0:
 	case other.Type.Kind() == tensor.Floating:
 		return e.rounded(other.Type)
 	case numberType(other.Type, e.number) != tensor.Float32 && nearest(other.Type, e.number) != e.number:
