@@ -134,6 +134,52 @@ func TestEachCopyThatFailsIsAnError(t *testing.T) {
 	}
 }
 
+// A copy between devices that fails is an error, and leaves nothing on either of them; names of operations are those that were called.
+func TestCopiesBetweenDevicesThatFail(t *testing.T) {
+	faults := fault.Wrap(sim.New(sim.Config{Bytes: true, Devices: 2}))
+	set, err := vram.OpenAll(vram.Config{Driver: faults})
+	require.NoError(t, err)
+	var all []*cuda.Context
+	for _, dev := range set.Devices() {
+		all = append(all, must(cuda.NewContext(must(dev.NewStream())(t)))(t))
+	}
+	x := must(tensor.From(all[0], count[float32](6), 2, 3))(t)
+	turned := must(x.Transpose(0, 1))(t)
+	live := func() (all []int64) {
+		for _, dev := range set.Devices() {
+			all = append(all, dev.Stats().LiveBytes)
+		}
+		return all
+	}
+	before := live()
+	for _, of := range []*tensor.Tensor{x, turned} {
+		require.NoError(t, faults.Add(fault.Rule{Func: "cuMemcpyPeerAsync", Result: cudadrv.Unknown}))
+		y, err := tensor.To(all[1], of)
+		require.ErrorIs(t, err, cudadrv.Unknown, of)
+		assert.Nil(t, y)
+		faults.Clear()
+		assert.Equal(t, before, live())
+		y, err = tensor.To(all[1], of)
+		require.NoError(t, err)
+		require.NoError(t, y.Free())
+	}
+	require.NoError(t, x.Free())
+	to := must(tensor.New(all[0], tensor.Float32, 2, 3))(t)
+	for name, call := range map[string]func(*tensor.Tensor) error{
+		"clone":      func(t *tensor.Tensor) error { _, err := tensor.Clone(all[0], t); return err },
+		"contiguous": func(t *tensor.Tensor) error { _, err := tensor.Contiguous(all[0], t); return err },
+		"copy of":    func(t *tensor.Tensor) error { return tensor.Copy(all[0], to, t) },
+	} {
+		require.ErrorIs(t, call(x), tensor.ErrFreed, name)
+		require.ErrorContains(t, call(x), "tensor: "+name+" ")
+		require.ErrorIs(t, call(nil), tensor.ErrNoTensor, name)
+	}
+	for _, c := range all {
+		require.NoError(t, c.Close())
+	}
+	require.NoError(t, set.Close())
+}
+
 // After the end of its device a tensor cannot be freed, and its scope says so.
 func TestAFreeThatFails(t *testing.T) {
 	dev := vramtest.Open(t, vramtest.Machine(sim.Config{Bytes: true}))

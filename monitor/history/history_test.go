@@ -251,6 +251,7 @@ func TestMemory(t *testing.T) {
 	var heldBytes int64
 	for _, segment := range m.Segments {
 		heldBytes += segment.Bytes
+		assert.True(t, segment.Expandable, "its memory is mapped and unmapped in parts")
 		for _, b := range segment.Blocks {
 			if b.State == snapshot.Live {
 				found[b.Address] = b

@@ -7,12 +7,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
 )
 
@@ -31,6 +33,9 @@ func sent(t *testing.T, send func(m emitter)) map[string]float64 {
 				name += " " + l.GetName() + "=" + l.GetValue()
 			}
 			all[name] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
+			if h := m.GetHistogram(); h != nil {
+				all[name], all[name+" sum"] = float64(h.GetSampleCount()), h.GetSampleSum()
+			}
 		}
 	}
 	return all
@@ -217,6 +222,7 @@ func TestEachFigureOfADeviceIsInItsSeries(t *testing.T) {
 		assert.Equal(t, map[string]float64{series: 1000}, changed(before, read(s), ""), series)
 	}
 	delete(before, "wait_seconds") // a histogram
+	delete(before, "wait_seconds sum")
 	assert.Len(t, before, len(deviceSeries())+4, "the table has all series, of one of the two sizes")
 }
 
@@ -239,4 +245,17 @@ func TestLabelsAndBounds(t *testing.T) {
 		assert.True(t, !found || value == 1, name)
 	}
 	assert.Equal(t, []int{32, 1, 7, 0}, []int{bound(0), bound(1), bound(7), bound(-1)})
+}
+
+// Waits of tenants without series of their own are added up.
+func TestWaitsOfOtherTenantsAreSummed(t *testing.T) {
+	c := &Collector{options: Options{MaxTenants: 1}, descs: newDescs(nil)}
+	waited := func(seconds time.Duration, counts ...uint64) vram.TenantStats {
+		return vram.TenantStats{Name: fmt.Sprint("guest", int(seconds)), Durations: pool.DurationHistogram{Sum: seconds * time.Second, Counts: counts}}
+	}
+	all := sent(t, func(m emitter) { c.collectTenants(m, []vram.TenantStats{waited(1, 1), waited(2, 0, 2), waited(4, 3)}) })
+	assert.InDelta(t, 1, all["tenant_wait_seconds tenant=guest1"], 0)
+	assert.InDelta(t, 1, all["tenant_wait_seconds tenant=guest1 sum"], 0)
+	assert.InDelta(t, 5, all["tenant_wait_seconds tenant=other"], 0)
+	assert.InDelta(t, 6, all["tenant_wait_seconds tenant=other sum"], 0)
 }
