@@ -141,6 +141,9 @@ func TestSharedMemoryOfOtherKernels(t *testing.T) {
 }`)
 	out := make([]byte, 4)
 	assert.Equal(t, 64, k.SharedBytes())
+	assert.NotEmpty(t, k.Name())
+	var none *interp.Kernel
+	assert.Equal(t, [...]any{"", 0, 0}, [...]any{none.Name(), none.ParamBytes(), none.SharedBytes()})
 	require.NoError(t, k.Run(launch(1, 1, interp.Bytes{0x10000: out}, uint64(0x10000))))
 	assert.Equal(t, []byte{7, 0, 0, 0}, out)
 }
