@@ -1,8 +1,10 @@
 package kernel_test
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"github.com/go-vram/vram/compute/kernel/expr"
 	"github.com/go-vram/vram/compute/kernel/plan"
 	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/compute/tensor/half"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
@@ -199,4 +202,61 @@ func TestASplitSumThatFailsLeavesNothing(t *testing.T) {
 	got, err := tensor.Item[float32](s.total)
 	require.NoError(t, err)
 	assert.Equal(t, want, got)
+}
+
+// encoded are the bytes of numbers of a type.
+func encoded(t *testing.T, of tensor.Type, all ...float64) []byte {
+	t.Helper()
+	var b []byte
+	for _, x := range all {
+		switch of { //nolint:exhaustive // the others are no numbers
+		case tensor.Uint8, tensor.Int8:
+			b = append(b, byte(int(x)))
+		case tensor.Int16:
+			b = binary.LittleEndian.AppendUint16(b, uint16(int(x))) //nolint:gosec // small
+		case tensor.Int32:
+			b = binary.LittleEndian.AppendUint32(b, uint32(int(x))) //nolint:gosec // small
+		case tensor.Int64:
+			b = binary.LittleEndian.AppendUint64(b, uint64(int(x))) //nolint:gosec // small
+		case tensor.Float16:
+			b = binary.LittleEndian.AppendUint16(b, uint16(half.NewFloat16(float32(x))))
+		case tensor.BFloat16:
+			b = binary.LittleEndian.AppendUint16(b, uint16(half.NewBFloat16(float32(x))))
+		case tensor.Float32:
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(float32(x)))
+		case tensor.Float64:
+			b = binary.LittleEndian.AppendUint64(b, math.Float64bits(x))
+		}
+	}
+	return b
+}
+
+// Results of each type may differ by its bound from the reference's, relative to the greatest, and by no more.
+func TestBoundsOfEachType(t *testing.T) {
+	for of, bound := range map[tensor.Type]float64{
+		tensor.Uint8: 1, tensor.Int8: 1, tensor.Int16: 1, tensor.Int32: 1, tensor.Int64: 1,
+		tensor.Float16: 0x1p-10, tensor.BFloat16: 0x1p-7, tensor.Float32: 0x1p-14, tensor.Float64: 0x1p-14,
+	} {
+		want := encoded(t, of, 1, 4, 3, 0)
+		size := of.Size()
+		same := func(exact bool, all ...float64) error {
+			return kernel.Same(of, want, encoded(t, of, all...), size, 3*size, exact)
+		}
+		if bound < 1 {
+			bound *= 4 // the greatest result
+		}
+		require.NoError(t, same(true, 1, 4, 3, 0), of)
+		require.NoError(t, same(false, 1, 4, 3+bound, 0), of)
+		require.NoError(t, same(false, 1, 4, 3-bound, 0), of)
+		require.ErrorContains(t, same(false, 1, 4, 3+2*bound, 0), "output 0 differs at element 1 of its memory: ", of)
+		require.ErrorContains(t, same(false, 1, 4-2*bound, 3, 0), "output 0 differs at element 0 of its memory: ", of)
+		require.ErrorContains(t, same(true, 1, 4, 3+bound, 0), fmt.Sprintf(" of 0 to %d: ", 2*size), of)
+		require.ErrorContains(t, same(false, 2, 4, 3, 0), "output 0 differs at byte -", of)
+		require.ErrorContains(t, same(false, 1, 4, 3, 1), "output 0 differs at byte ", of)
+	}
+	for _, large := range []float64{1 << 20, -1 << 20} { // of whole numbers, too, the bound is relative to the greatest
+		want := encoded(t, tensor.Int32, large)
+		require.NoError(t, kernel.Same(tensor.Int32, want, encoded(t, tensor.Int32, large+64), 0, 4, false))
+		require.Error(t, kernel.Same(tensor.Int32, want, encoded(t, tensor.Int32, large+65), 0, 4, false))
+	}
 }
