@@ -150,6 +150,11 @@ func TestMistakesInInstructions(t *testing.T) {
 		{"redux.sync.add.u32 %r1, %r2, -1;", "needs PTX 7.0 and sm_80, the module has 7.0 and sm_70"},
 		{"cp.async.ca.shared.global [%r1], [%rd1], 5;", "operand 3, 5, is none of [4 8 16]"},
 		{"cp.async.cg.shared.global [tile], [%rd1], 16;", "needs PTX 7.0 and sm_80, the module has 7.0 and sm_70"},
+		{"cvta.shared.u64 %rd1, tile;", ""},
+		{"cvta.global.u64 %rd1, table;", ""},
+		{"cvta.global.u64 %rd1, tile;", "operand 2, tile, is in the space .shared"},
+		{"cvta.shared.u64 %rd1, table;", "operand 2, table, is in the space .global"},
+		{"cvta.shared.u64 %rd1, %rd2;", ""},
 		{"call f;", "function f is not declared"},
 		{"call (%r1), %rd1, (%r2);", "calls through a register are not supported"},
 	} {

@@ -1,6 +1,7 @@
 package ptx_test
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -149,4 +150,27 @@ func FuzzParse(f *testing.F) {
 func TestPlacesBehindComments(t *testing.T) {
 	_, err := ptx.Parse(header + "/* one\ntwo\n*/ // three\n\n oops")
 	assert.EqualError(t, err, `ptx: 8:2: "oops" where a directive is expected`)
+}
+
+// A variable has the alignment that it declares, or that of an element or vector; a size counts all of its elements.
+func TestSizesOfVariables(t *testing.T) {
+	for _, c := range []struct {
+		v                *ptx.Variable
+		alignment, bytes int
+	}{
+		{nil, 1, 0},
+		{&ptx.Variable{}, 1, 0},
+		{&ptx.Variable{Type: ptx.B8}, 1, 1},
+		{&ptx.Variable{Type: ptx.F64}, 8, 8},
+		{&ptx.Variable{Type: ptx.F32, Vector: 4}, 16, 16},
+		{&ptx.Variable{Type: ptx.F32, Align: 1}, 1, 4},
+		{&ptx.Variable{Type: ptx.B8, Align: 16, Dims: []int{3, 5}}, 16, 15},
+		{&ptx.Variable{Type: ptx.U16, Vector: 2, Dims: []int{7}}, 4, 28},
+		{&ptx.Variable{Type: ptx.U16, Dims: []int{ptx.Unsized}}, 2, 0},
+		{&ptx.Variable{Type: ptx.U16, Dims: []int{math.MaxInt / 2, 2}}, 2, math.MaxInt},
+		{&ptx.Variable{Type: ptx.B8, Dims: []int{math.MaxInt}}, 1, math.MaxInt},
+	} {
+		assert.Equal(t, c.alignment, c.v.Alignment(), "%+v", c.v)
+		assert.Equal(t, c.bytes, c.v.Bytes(), "%+v", c.v)
+	}
 }

@@ -1,6 +1,7 @@
 package tensor_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -104,6 +105,98 @@ func TestDriverCallsThatFail(t *testing.T) {
 		require.NoError(t, work(c, source), "call %d", call)
 	}
 	assert.Greater(t, refused, 30)
+}
+
+// A copy or a fill that fails is an error of the work: none is passed over.
+func TestEachCopyThatFailsIsAnError(t *testing.T) {
+	var faults *fault.Driver
+	r, c := newRig(t, vramtest.Wrap(func(inner cudadrv.Driver) cudadrv.Driver {
+		faults = fault.Wrap(inner)
+		return faults
+	}))
+	source := count[float64](64 * 256)
+	functions := map[string]int{}
+	faults.SetBefore(func(function string) {
+		if strings.HasPrefix(function, "cuMemcpy") || strings.HasPrefix(function, "cuMemset") {
+			functions[function]++
+		}
+	})
+	require.NoError(t, work(c, source))
+	faults.SetBefore(nil)
+	assert.GreaterOrEqual(t, len(functions), 4, "%v", functions)
+	for function, calls := range functions {
+		for call := range calls {
+			require.NoError(t, faults.Add(fault.Rule{Func: function, First: uint64(call + 1), Result: cudadrv.Unknown})) //nolint:gosec // not negative
+			require.ErrorIs(t, work(c, source), cudadrv.Unknown, "%s, call %d", function, call+1)
+			faults.Clear()
+			assert.Zero(t, r.liveBytes(), "%s, call %d", function, call+1)
+		}
+	}
+}
+
+// A copy between devices that fails is an error, and leaves nothing on either of them; names of operations are those that were called.
+func TestCopiesBetweenDevicesThatFail(t *testing.T) {
+	faults := fault.Wrap(sim.New(sim.Config{Bytes: true, Devices: 2}))
+	set, err := vram.OpenAll(vram.Config{Driver: faults})
+	require.NoError(t, err)
+	var all []*cuda.Context
+	for _, dev := range set.Devices() {
+		all = append(all, must(cuda.NewContext(must(dev.NewStream())(t)))(t))
+	}
+	x := must(tensor.From(all[0], count[float32](6), 2, 3))(t)
+	turned := must(x.Transpose(0, 1))(t)
+	live := func() (all []int64) {
+		for _, dev := range set.Devices() {
+			all = append(all, dev.Stats().LiveBytes)
+		}
+		return all
+	}
+	before := live()
+	for _, of := range []*tensor.Tensor{x, turned} {
+		require.NoError(t, faults.Add(fault.Rule{Func: "cuMemcpyPeerAsync", Result: cudadrv.Unknown}))
+		y, err := tensor.To(all[1], of)
+		require.ErrorIs(t, err, cudadrv.Unknown, of)
+		assert.Nil(t, y)
+		faults.Clear()
+		assert.Equal(t, before, live())
+		y, err = tensor.To(all[1], of)
+		require.NoError(t, err)
+		require.NoError(t, y.Free())
+	}
+	require.NoError(t, x.Free())
+	to := must(tensor.New(all[0], tensor.Float32, 2, 3))(t)
+	for name, call := range map[string]func(*tensor.Tensor) error{
+		"clone":      func(t *tensor.Tensor) error { _, err := tensor.Clone(all[0], t); return err },
+		"contiguous": func(t *tensor.Tensor) error { _, err := tensor.Contiguous(all[0], t); return err },
+		"copy of":    func(t *tensor.Tensor) error { return tensor.Copy(all[0], to, t) },
+	} {
+		require.ErrorIs(t, call(x), tensor.ErrFreed, name)
+		require.ErrorContains(t, call(x), "tensor: "+name+" ")
+		require.ErrorIs(t, call(nil), tensor.ErrNoTensor, name)
+	}
+	for _, c := range all {
+		require.NoError(t, c.Close())
+	}
+	require.NoError(t, set.Close())
+}
+
+// After the end of its device a tensor cannot be freed, and its scope says so.
+func TestAFreeThatFails(t *testing.T) {
+	dev := vramtest.Open(t, vramtest.Machine(sim.Config{Bytes: true}))
+	c := must(cuda.NewContext(dev.Stream()))(t)
+	own := must(tensor.Zeros(c, tensor.Int8, 100))(t)
+	require.NoError(t, own.Allocate())
+	err := tensor.Scoped(c, func(s *tensor.Scope) error {
+		require.NoError(t, must(tensor.Zeros(s, tensor.Int8, 100))(t).Allocate())
+		require.Error(t, dev.Close(), "a buffer lives")
+		return nil
+	})
+	require.ErrorIs(t, err, vram.ErrClosed)
+	require.NotErrorIs(t, err, tensor.ErrFreed)
+	err = own.Free()
+	require.ErrorIs(t, err, vram.ErrClosed)
+	require.NotErrorIs(t, err, tensor.ErrFreed)
+	require.ErrorContains(t, err, "tensor: free int8[100]")
 }
 
 // While one first use fills its memory another one comes first, or the tensor is freed: memory that is not used goes back.

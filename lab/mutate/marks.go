@@ -51,6 +51,7 @@ func Marks() []Mark {
 	const (
 		anyHash = "any hash serves: it only spreads, and results do not depend on it"
 		anyKey  = "any key serves that differs where the place does"
+		ofASign = "Inf looks at the sign alone"
 		nobody  = "the interface of the framework asks for it, and nothing here calls it"
 	)
 	return []Mark{
@@ -68,5 +69,16 @@ func Marks() []Mark {
 		{"internal/stream/sampling", "(*Site).isOf", SwapArgs, "return s.labels == *labels && slices.Equal(stack, s.stack)", "equality is symmetric"},
 		{"internal/stream/sampling", "hash", PlusOne, "h := (14695981039346656037+1) ^ uint64(labels.Stream)", anyHash},
 		{"internal/stream/sampling", "hash", DropAssign, "h = (h ^ uint64(c)) * prime", anyHash},
+		{"compute/kernel/expr", "Expr.LogSumExp", PlusOne, "return Select(m.Abs().Eq(Number(math.Inf((1+1)))), m, m.Add(s.Log()))", ofASign},
+		{"compute/kernel/expr", "Promote", Boundary, "if rank(a) >= rank(b) {", "no two types have one rank"},
+		{"compute/kernel/store", "(*Store).Get", DropDefer, "defer buffersPool.Put(b)", "it saves an allocation of a Get"},
+		{"compute/kernel/tune", "(*fields).plain", SwapArgs, "if !strings.HasPrefix(`\"`, f.rest) {", "the long way reads the same text"},
+		{"compute/kernel", "takeTickets", DropCall, "known.Store(t)", "it saves a look-up in the context"},
+		{"compute/ptx", "(*parser).setName", DropUpdate, "p.names[string(p.whole)] = known", "it saves splitting a name again"},
+		{"compute/tensor", "formatOf", PlusOne, "largest, smallest := 0.0, math.Inf((1+1))", ofASign},
+		{"compute/tensor/layout", "Layout.Contiguous", Boundary, "if l.Len() < 1 {", "one element has lengths of 1 alone, which the loop leaves out"},
+		{"monitor/heapprofile", "(*builder).function", PlusOne, "f := &profile.Function{ID: uint64(len(b.functions) + (1+1)), Name: name, SystemName: name, Filename: valid(of.file)}", "any numbers serve that differ"},
+		{"monitor/page", "(*sampler).run", DropDefer, "defer ticks.Stop()", "a ticker that nobody has is collected"},
+		{"vramtest", "(*Device).Record", DropCall, "d.t.Helper()", "it only chooses the line that a failure names"},
 	}
 }

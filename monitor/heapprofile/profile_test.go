@@ -191,6 +191,43 @@ $`, text.String())
 	require.ErrorIs(t, heapprofile.Write(broken{}, d), errBroken)
 }
 
+// Places are in the order of the bytes in use, then of the bytes allocated, then of the streams.
+func TestTheOrderOfPlaces(t *testing.T) {
+	d, first := open(t, 1)
+	second, err := d.NewStream()
+	require.NoError(t, err)
+	for _, x := range []struct {
+		of    *vram.Stream
+		bytes int64
+		free  bool
+		make  func(t *testing.T, s *vram.Stream, bytes int64) vram.Buffer
+	}{
+		{second, 2048, true, activations},
+		{first, 2048, true, weights},
+		{second, 4096, true, weights},
+		{first, 1024, false, activations},
+	} {
+		if b := x.make(t, x.of, x.bytes); x.free {
+			require.NoError(t, b.Free())
+		}
+	}
+	var text bytes.Buffer
+	require.NoError(t, heapprofile.WriteText(&text, d))
+	var places []string
+	for line := range strings.Lines(text.String()) {
+		if allocated, found := strings.CutPrefix(line, "in use "); found {
+			_, allocated, _ = strings.Cut(allocated, "allocated ")
+			places = append(places, strings.TrimSpace(allocated))
+		}
+	}
+	assert.Equal(t, []string{
+		"1 KiB in 1 buffer (1 sampled), stream 1",
+		`4 KiB in 1 buffer (1 sampled), stream 2, tag "weights"`,
+		`2 KiB in 1 buffer (1 sampled), stream 1, tag "weights"`,
+		"2 KiB in 1 buffer (1 sampled), stream 2",
+	}, places)
+}
+
 var errBroken = errors.New("broken")
 
 type broken struct{}

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"io"
 	"math/rand/v2"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -220,6 +222,7 @@ func TestRefusals(t *testing.T) {
 	require.ErrorIs(t, err, vram.ErrNotOpen)
 	assert.Equal(t, "out of memory", history.OutOfMemory.String())
 	assert.Equal(t, "Kind(9)", history.Kind(9).String())
+	assert.Equal(t, "Kind(7)", (history.Unmapped + 1).String())
 }
 
 var errBroken = errors.New("broken")
@@ -248,6 +251,7 @@ func TestMemory(t *testing.T) {
 	var heldBytes int64
 	for _, segment := range m.Segments {
 		heldBytes += segment.Bytes
+		assert.True(t, segment.Expandable, "its memory is mapped and unmapped in parts")
 		for _, b := range segment.Blocks {
 			if b.State == snapshot.Live {
 				found[b.Address] = b
@@ -275,6 +279,7 @@ func TestMemory(t *testing.T) {
 	var text bytes.Buffer
 	require.NoError(t, r.WriteMemory(t.Context(), &text))
 	assert.Equal(t, byte(0x80), text.Bytes()[0], "a pickle")
+	require.ErrorIs(t, r.WriteMemory(t.Context(), broken{}), errBroken)
 	for _, b := range []vram.Buffer{before, small, large} {
 		require.NoError(t, b.Free())
 	}
@@ -282,6 +287,78 @@ func TestMemory(t *testing.T) {
 	require.NoError(t, d.Close())
 	_, _, err = r.Memory(t.Context())
 	require.ErrorIs(t, err, vram.ErrClosed)
+	require.ErrorIs(t, r.WriteMemory(t.Context(), io.Discard), vram.ErrClosed)
+}
+
+// Each live block has the stack of its own allocation, of many buffers of several streams.
+func TestMemoryHasTheStackOfEachBuffer(t *testing.T) {
+	d, first := open(t, vram.Config{LimitBytes: 256 << 20})
+	second, err := d.NewStream()
+	require.NoError(t, err)
+	r := start(t, d, history.Options{Stacks: true})
+	at := map[uint64]string{}
+	var gone []vram.Buffer
+	for i := range 40 {
+		s := []*vram.Stream{second, first}[i%2]
+		b := alloc(t, s, int64(1+i%7)<<16, "")
+		if i%3 == 0 {
+			gone = append(gone, b)
+			continue
+		}
+		at[uint64(b.Ptr())] = "alloc"
+	}
+	for _, b := range gone { // other buffers take their places, at addresses below the others'
+		require.NoError(t, b.Free())
+	}
+	for range 10 {
+		b, err := first.Alloc(1 << 16)
+		require.NoError(t, err)
+		at[uint64(b.Ptr())] = "TestMemoryHasTheStackOfEachBuffer"
+	}
+	m, _, err := r.Memory(t.Context())
+	require.NoError(t, err)
+	for _, segment := range m.Segments {
+		for _, b := range segment.Blocks {
+			if b.State == snapshot.Live {
+				require.NotEmpty(t, b.Stack, "%#x", b.Address)
+				assert.Contains(t, b.Stack[0].Function, "history_test."+at[b.Address])
+				delete(at, b.Address)
+			}
+		}
+	}
+	assert.Empty(t, at, "live buffers that the memory has not")
+	r.Stop()
+}
+
+// A trace of no snapshot, and of one without allocations, is refused. Times never fall, also where goroutines entered events out of
+// their order.
+func TestTracesOfSnapshots(t *testing.T) {
+	var none *history.Snapshot
+	require.ErrorIs(t, none.WriteTrace(io.Discard), history.ErrEmpty)
+	began := time.Unix(1000, 0)
+	s := history.Snapshot{Events: []history.Event{{Kind: history.Growth, Bytes: 1 << 21, Time: began}}}
+	require.ErrorIs(t, s.WriteTrace(io.Discard), history.ErrEmpty)
+	at := func(micros int) time.Time { return began.Add(time.Duration(micros) * time.Microsecond) }
+	s.Events = append(s.Events,
+		history.Event{Kind: history.Allocated, Stream: 7, Ptr: 512, Bytes: 100, Time: at(5)},
+		history.Event{Kind: history.Allocated, Stream: 3, Ptr: 1024, Bytes: 0, Time: at(3)}, // overtaken
+		history.Event{Kind: history.Freed, Stream: 7, Ptr: 512, Bytes: 100, Time: at(9)},
+		history.Event{Kind: history.Freed, Stream: 3, Ptr: 2048, Bytes: 60, Time: at(10)}, // allocated before
+		history.Event{Kind: history.Allocated, Stream: 7, Ptr: 1024, Bytes: 70, Time: at(11)},
+	)
+	s.Live = []history.Event{{Stream: 9, Ptr: 4096, Bytes: 80}, {Stream: 7, Ptr: 1024, Bytes: 70}}
+	var text strings.Builder
+	require.NoError(t, s.WriteTrace(&text))
+	assert.Equal(t, `t_us,op,id,size,stream
+0,a,0,60,0
+0,a,1,80,1
+5,a,2,100,2
+5,a,3,1,0
+9,f,2,100,2
+10,f,0,60,0
+11,f,3,1,0
+11,a,4,70,2
+`, text.String())
 }
 
 // A snapshot has the memory that was mapped and unmapped around its buffers: also memory that the device no longer holds, and
@@ -405,6 +482,8 @@ func TestNoRecorder(t *testing.T) {
 		assert.Empty(t, r.Events())
 		require.ErrorIs(t, r.WriteTrace(io.Discard), history.ErrEmpty)
 		require.ErrorIs(t, r.WriteMemory(t.Context(), io.Discard), vram.ErrNotOpen)
+		_, _, err := r.Memory(t.Context())
+		require.ErrorIs(t, err, vram.ErrNotOpen)
 		assert.Equal(t, "no recorder", r.String())
 	}
 }

@@ -119,6 +119,11 @@ func TestMetricsAreConventional(t *testing.T) {
 		for _, f := range families {
 			names[f.GetName()] = true
 			for _, m := range f.GetMetric() {
+				var labels []string
+				for _, l := range m.GetLabel() {
+					labels = append(labels, l.GetName()+"="+l.GetValue())
+				}
+				assert.Subset(t, labels, []string{"device=0", "host=here"}, f.GetName())
 				switch f.GetName() {
 				case "vram_memory_bytes":
 					statesBytes += m.GetGauge().GetValue()

@@ -134,6 +134,7 @@ func TestAnswersHaveTheFigures(t *testing.T) {
 
 	for name, want := range map[string]string{
 		"map.json?device=1": `{"error":"device is 1, and there are 1"}`, "map.json?device=x": `{"error":"device is \"x\", want a number"}`,
+		"calls.json?device=1": `{"error":"device is 1, and there are 1"}`, "calls.json?device=-1": `{"error":"device is -1`,
 		"map.json?resolution=-1": `resolutionBytes`, "map.json?resolution=y": `want a number`,
 	} {
 		answer, text := s.get(s.url + "/" + name)
@@ -190,6 +191,7 @@ func TestEventsAreSamples(t *testing.T) {
 		answer, err := http.DefaultClient.Do(request)
 		require.NoError(t, err)
 		assert.Equal(t, "text/event-stream", answer.Header.Get("Content-Type"))
+		assert.Equal(t, "no", answer.Header.Get("X-Accel-Buffering"), "proxies pass each event at once")
 		lines := bufio.NewScanner(answer.Body)
 		lines.Buffer(nil, 1<<20)
 		return lines, func() { _ = answer.Body.Close() }

@@ -113,39 +113,45 @@ func Read(dev *vram.Device, index int) Device {
 		out.Name, out.Driver, out.TotalBytes = info.Name, info.Driver, info.TotalBytes
 	}
 	s := dev.Stats()
-	out.Figures = Figures{
+	out.show(&s)
+	if requestsWait(&s) {
+		out.readWaiters(dev)
+	}
+	return out
+}
+
+// show takes the figures over.
+func (d *Device) show(s *vram.Stats) {
+	d.Figures = Figures{
 		LiveBytes: s.LiveBytes, PendingBytes: s.PendingBytes, CachedBytes: s.CachedBytes, FreeBytes: s.FreeBytes,
 		SetAsideBytes: s.SetAsideBytes, SleepingBytes: s.SleepingBytes, SharedBytes: s.SharedBytes, ReservedBytes: s.ReservedBytes, LimitBytes: s.LimitBytes,
 		Waiting: s.Waits.Waiting, WaitDemandBytes: s.Waits.DemandBytes, AllocCount: s.AllocCount, FreeCount: s.FreeCount,
 		MagazineHits: s.MagazineHits, StreamHits: s.StreamHits, PoolHits: s.PoolHits, DriverMisses: s.DriverMisses,
 		OutOfMemoryCount: s.OutOfMemoryCount, DeadlockCount: s.Waits.Deadlocks, EndedWaitCount: s.EndedWaitCount, RefusedCount: s.RefusedCount,
 	}
-	out.HitRate, out.Fragmentation, out.Efficiency = s.HitRate(), s.Fragmentation(), s.Efficiency()
-	out.PeakLiveBytes, out.PeakReservedBytes = s.PeakLiveBytes, s.PeakReservedBytes
-	out.LargestFreeBytes, out.UnpassedBytes = s.LargestFreeBytes, s.UnpassedBytes
-	out.Pressure, out.PressureRises, out.Panics = s.Pressure.String(), s.PressureRises, s.Panics
-	out.DriverCalls, out.DriverSeconds = s.DriverCalls, s.DriverTime.Seconds()
-	out.WaitCount, out.LongestWaitSeconds = s.Waits.Count, s.Waits.Longest.Seconds()
-	out.RetryCount, out.BadFreeCount = s.RetryCount, s.BadFreeCount
+	d.HitRate, d.Fragmentation, d.Efficiency = s.HitRate(), s.Fragmentation(), s.Efficiency()
+	d.PeakLiveBytes, d.PeakReservedBytes = s.PeakLiveBytes, s.PeakReservedBytes
+	d.LargestFreeBytes, d.UnpassedBytes = s.LargestFreeBytes, s.UnpassedBytes
+	d.Pressure, d.PressureRises, d.Panics = s.Pressure.String(), s.PressureRises, s.Panics
+	d.DriverCalls, d.DriverSeconds = s.DriverCalls, s.DriverTime.Seconds()
+	d.WaitCount, d.LongestWaitSeconds = s.Waits.Count, s.Waits.Longest.Seconds()
+	d.RetryCount, d.BadFreeCount = s.RetryCount, s.BadFreeCount
 	for i := range s.Streams {
-		out.Streams = append(out.Streams, streamOf(&s.Streams[i]))
+		d.Streams = append(d.Streams, streamOf(&s.Streams[i]))
 	}
-	slices.SortFunc(out.Streams, func(a, b Stream) int { return cmp.Compare(a.Stream, b.Stream) })
-	waiting := s.Waits.Waiting
+	slices.SortFunc(d.Streams, func(a, b Stream) int { return cmp.Compare(a.Stream, b.Stream) })
 	for _, t := range s.Tenants {
-		out.Tenants = append(out.Tenants, Tenant{
+		d.Tenants = append(d.Tenants, Tenant{
 			Name: t.Name, HeldBytes: t.HeldBytes, ChargedBytes: t.ChargedBytes, LimitBytes: t.Quota.LimitBytes, ShareBytes: t.Quota.ShareBytes,
 			WaitingForQuota: t.Queued,
 		})
-		waiting += t.Queued
 	}
-	for i := range s.Streams {
-		waiting += s.Streams[i].Waiting
-	}
-	if waiting > 0 {
-		out.readWaiters(dev)
-	}
-	return out
+}
+
+// requestsWait reports whether a request waits for memory, for its tenant's quota, or in its stream.
+func requestsWait(s *vram.Stats) bool {
+	return s.Waits.Waiting > 0 || slices.ContainsFunc(s.Tenants, func(t vram.TenantStats) bool { return t.Queued > 0 }) ||
+		slices.ContainsFunc(s.Streams, func(t vram.StreamStats) bool { return t.Waiting > 0 })
 }
 
 func streamOf(s *vram.StreamStats) Stream {

@@ -2,6 +2,7 @@ package snapshot_test
 
 import (
 	"bytes"
+	"encoding"
 	"errors"
 	"os"
 	"os/exec"
@@ -93,6 +94,40 @@ type full struct{}
 var errFull = errors.New("full")
 
 func (full) Write([]byte) (int, error) { return 0, errFull }
+
+// States and actions are written as the words of the format, and read again; a number without a word is written as it is.
+func TestWords(t *testing.T) {
+	t.Parallel()
+	for s := snapshot.Free; s <= snapshot.Pending; s++ {
+		var read snapshot.State
+		reads(t, s, &read, read.UnmarshalText)
+	}
+	for a := snapshot.Alloc; a <= snapshot.Mark; a++ {
+		var read snapshot.Action
+		reads(t, a, &read, read.UnmarshalText)
+	}
+	assert.Equal(t, "active_pending_free", snapshot.Pending.String())
+	assert.Equal(t, "segment_unmap", snapshot.Unmap.String())
+	assert.Equal(t, "State(3)", (snapshot.Pending + 1).String())
+	assert.Equal(t, "Action(9)", (snapshot.Mark + 1).String())
+	for _, to := range []encoding.TextUnmarshaler{new(snapshot.State), new(snapshot.Action)} {
+		require.ErrorContains(t, to.UnmarshalText([]byte("lost")), `"lost" is none of`)
+	}
+}
+
+// reads writes a word, and reads it again.
+func reads[T interface {
+	encoding.TextMarshaler
+	String() string
+}](t *testing.T, value T, to *T, read func([]byte) error,
+) {
+	t.Helper()
+	text, err := value.MarshalText()
+	require.NoError(t, err)
+	assert.Equal(t, value.String(), string(text))
+	require.NoError(t, read(text))
+	assert.Equal(t, value, *to)
+}
 
 // The empty snapshot is one.
 func TestNothingIsASnapshot(t *testing.T) {

@@ -1,6 +1,9 @@
 package expr_test
 
 import (
+	"fmt"
+	"math"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -65,6 +68,118 @@ func TestMistakesAreKept(t *testing.T) {
 	require.ErrorIs(t, expr.Expr{}.Add(f).Err(), expr.ErrNoExpr)
 	require.ErrorIs(t, expr.Input(99, tensor.Float32).Err(), expr.ErrInputs)
 	require.ErrorIs(t, expr.Index(0).Err(), expr.ErrIndex)
+}
+
+// A zero Expr among the operands of any method is the mistake of the result, and no panic; operands that are right make none.
+func TestZeroExpressionsAreMistakes(t *testing.T) {
+	f, i := expr.Input(0, tensor.Float32), expr.Input(1, tensor.Int32)
+	operands := []expr.Expr{{}, expr.Number(2), f, i, expr.Input(99, tensor.Float32), f.And(f)}
+	is := reflect.TypeFor[expr.Expr]()
+	tried := 0
+	var try func(m reflect.Method, args []reflect.Value)
+	try = func(m reflect.Method, args []reflect.Value) {
+		if len(args) < m.Type.NumIn() {
+			switch in := m.Type.In(len(args)); {
+			case in == is:
+				for _, e := range operands {
+					try(m, append(args[:len(args):len(args)], reflect.ValueOf(e)))
+				}
+			case in == reflect.TypeFor[tensor.Type]():
+				try(m, append(args[:len(args):len(args)], reflect.ValueOf(tensor.Float16)))
+			default:
+				try(m, append(args[:len(args):len(args)], reflect.Zero(in)))
+			}
+			return
+		}
+		tried++
+		result := m.Func.Call(args)[0].Interface().(expr.Expr) //nolint:forcetypeassert // of this type
+		var first error
+		for _, a := range args {
+			if e, ok := a.Interface().(expr.Expr); ok && first == nil {
+				first = e.Err()
+			}
+		}
+		if first != nil {
+			require.Error(t, result.Err(), "%s of %v", m.Name, args)
+			require.NotEmpty(t, result.String())
+		}
+	}
+	for m := range is.Methods() {
+		if m.Type.NumOut() == 1 && m.Type.Out(0) == is && !m.Type.IsVariadic() {
+			require.NotPanics(t, func() { try(m, nil) }, m.Name)
+		}
+	}
+	assert.Greater(t, tried, 500)
+	for _, e := range []expr.Expr{
+		expr.Select(expr.Expr{}, f, f), expr.Select(f, expr.Expr{}, f), expr.Select(f, f, expr.Expr{}),
+		expr.Number(1).Minimum(expr.Expr{}), expr.Expr{}.Maximum(expr.Number(1)),
+	} {
+		require.ErrorIs(t, e.Err(), expr.ErrNoExpr)
+	}
+}
+
+// Numbers beside integers: Maximum and Minimum take the nearest integer of the other operand's type.
+func TestNearestIntegers(t *testing.T) {
+	for _, c := range []struct {
+		of     tensor.Type
+		number float64
+		bits   uint64
+	}{
+		{tensor.Uint8, 300, 255},
+		{tensor.Uint8, 255, 255},
+		{tensor.Uint8, -1, 0},
+		{tensor.Int8, 128, 127},
+		{tensor.Int8, -129, math.MaxUint32 - 127},
+		{tensor.Int16, 1 << 15, 1<<15 - 1},
+		{tensor.Int16, -1 << 20, math.MaxUint32 - (1<<15 - 1)},
+		{tensor.Int32, 1 << 31, 1<<31 - 1},
+		{tensor.Int32, -1 << 40, 1 << 31},
+	} {
+		for _, e := range []expr.Expr{
+			expr.Input(0, c.of).Maximum(expr.Number(c.number)).Args[1], expr.Number(c.number).Minimum(expr.Input(0, c.of)).Args[0],
+		} {
+			assert.Equal(t, c.of, e.Type, "%v", c)
+			assert.Equal(t, c.bits, e.Bits, "%v", c)
+		}
+	}
+	for x, want := range map[float64]tensor.Type{
+		1.5: tensor.Float32, math.Inf(1): tensor.Float32, math.NaN(): tensor.Float32, 1 << 63: tensor.Float32, -1 << 63: tensor.Int64, 1 << 62: tensor.Int64,
+	} {
+		assert.Equal(t, want, expr.Input(0, tensor.Int64).Add(expr.Number(x)).Type, "%v", x)
+	}
+	assert.Equal(t, tensor.Int64, expr.Input(0, tensor.Bool).Add(expr.Number(1)).Type)
+}
+
+// Names, errors and inputs at their bounds.
+func TestBoundsOfExpressions(t *testing.T) {
+	require.NoError(t, expr.Input(expr.MaxInputs-1, tensor.Float32).Err())
+	require.ErrorIs(t, expr.Input(expr.MaxInputs, tensor.Float32).Err(), expr.ErrInputs)
+	require.ErrorIs(t, expr.Input(-1, tensor.Float32).Err(), expr.ErrInputs)
+	require.NoError(t, expr.Index(-1).Err())
+	require.EqualError(t, expr.Index(0).Err(), "expr: there is no such dimension: dimension 0: count from the end, -1 is the last one")
+	require.EqualError(t, expr.Input(0, tensor.Float32).And(expr.Input(1, tensor.Float64)).Err(),
+		"expr: and float64 and float64: not possible for these element types")
+	names := map[string]bool{}
+	for o := expr.OpInput; o <= expr.OpRunningSum; o++ {
+		text, err := o.MarshalText()
+		require.NoError(t, err)
+		require.NotEmpty(t, string(text))
+		assert.Equal(t, o.String(), string(text))
+		assert.Equal(t, o >= expr.OpSum, o.Reduces(), o)
+		names[o.String()] = true
+	}
+	assert.Len(t, names, int(expr.OpRunningSum), "each has a name of its own")
+	for _, o := range []expr.Op{0, expr.OpRunningSum + 1} {
+		assert.Equal(t, fmt.Sprint("operation ", uint8(o)), o.String())
+		assert.False(t, o.Reduces())
+	}
+	assert.Equal(t, "index(-12)", expr.Index(-12).String())
+	assert.Equal(t, "2.5", expr.Number(2.5).String())
+	assert.Equal(t, "select(bool:0x1, float32[0], float32[3])",
+		expr.Select(expr.Const(true), expr.Input(0, tensor.Float32), expr.Input(3, tensor.Float32)).String())
+	assert.Zero(t, expr.Expr{}.Depth())
+	assert.False(t, expr.Expr{}.Row())
+	assert.Equal(t, "(expr: no expression)", expr.Expr{}.String())
 }
 
 func TestDepthAndRows(t *testing.T) {

@@ -111,3 +111,23 @@ func TestTypesOfAdamW(t *testing.T) {
 		assert.Equal(t, of == tensor.Float16 || of == tensor.BFloat16 || of == tensor.Float32, routine.AdamWTypes([4]tensor.Type{of, of, of, of}))
 	}
 }
+
+// An entry has the name of the operation that takes the indices, and of its part of the work.
+func TestEntriesHaveTheNameOfTheOperation(t *testing.T) {
+	seen := map[string]bool{}
+	for kind := routine.Gather; kind <= routine.AdamWStrided; kind++ {
+		k := routine.Kernel{Kind: kind}
+		assert.Equal(t, kind.String(), k.Entry())
+		require.NotEmpty(t, k.Entry())
+		seen[k.Entry()] = true
+		k.For = "embedding"
+		want := "embedding_" + kind.String()
+		if kind == routine.Gather {
+			want = "embedding"
+		}
+		assert.Equal(t, want, k.Entry())
+	}
+	assert.Len(t, seen, int(routine.AdamWStrided), "each has a name of its own")
+	assert.Equal(t, "segments float16 int64", routine.Kernel{Kind: routine.Segments, Of: [4]tensor.Type{tensor.Float16, tensor.Int64}}.String())
+	assert.Equal(t, "scan", routine.Kernel{Kind: routine.Scan}.String())
+}

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -71,6 +72,48 @@ func TestTheLeastRecentlyUsedGoFirst(t *testing.T) {
 	}
 	_, ok = s.Get(keyOf("b"))
 	assert.False(t, ok)
+}
+
+// The folder is counted by the first Put, and again when more than a sixteenth of the bound was written since, or when the bound is
+// exceeded. A count that fails is made up for by the next Put.
+func TestWhenAFolderIsCounted(t *testing.T) {
+	t.Setenv(store.Variable, "")
+	const image = 500
+	entry := int64(len(store.Encode(keyOf("10"), make([]byte, image))))
+	counted, fails := 0, false
+	s := store.OpenOn(store.Config{Folder: t.TempDir(), LimitBytes: 2 * 16 * entry}, &store.Faulty{Fail: func(operation string) error {
+		if operation != "list" {
+			return nil
+		}
+		counted++
+		if fails {
+			return errors.ErrUnsupported
+		}
+		return nil
+	}})
+	put := func(n int) []int {
+		var after []int
+		for range n {
+			s.Put(keyOf(strconv.FormatInt(10+s.Stats().Written, 10)), make([]byte, image))
+			after = append(after, counted)
+		}
+		return after
+	}
+	assert.Equal(t, []int{1, 1, 1, 2, 2, 2, 3}, put(7), "two entries are a sixteenth of the bound")
+	fails = true
+	assert.Equal(t, []int{3, 3, 4, 5}, put(4))
+	assert.Equal(t, int64(2), s.Stats().Failed)
+	fails = false
+	assert.Equal(t, []int{6, 6}, put(2))
+	assert.Equal(t, 13*entry, s.Stats().HeldBytes)
+	assert.Zero(t, s.Stats().Evicted)
+	before := counted
+	put(19) // all 32 that there is room for
+	assert.Equal(t, [2]int64{32 * entry, 0}, [2]int64{s.Stats().HeldBytes, s.Stats().Evicted})
+	assert.Equal(t, before+6, counted)
+	put(1)
+	assert.Equal(t, before+7, counted)
+	assert.Equal(t, [2]int64{28 * entry, 5}, [2]int64{s.Stats().HeldBytes, s.Stats().Evicted}, "seven eighths of the bound are left")
 }
 
 // Entries of other processes count, files of others stay, and files that dead processes left go.

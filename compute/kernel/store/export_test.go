@@ -1,5 +1,7 @@
 package store
 
+import "io/fs"
+
 // Files are the operations on a folder, which tests replace.
 type Files = files
 
@@ -39,6 +41,13 @@ func (f *Faulty) remove(path string) error {
 		return err
 	}
 	return f.disk.remove(path)
+}
+
+func (f *Faulty) list(folder string) ([]fs.FileInfo, error) {
+	if err := f.fails("list"); err != nil {
+		return nil, err
+	}
+	return f.disk.list(folder)
 }
 
 func (f *Faulty) rename(from, to string) error {

@@ -38,6 +38,7 @@ func TestTheFolderOfTheUser(t *testing.T) {
 	t.Setenv("HOME", "")
 	var log logged
 	none := store.Open(store.Config{Log: &log})
+	assert.Contains(t, none.Stats().Disabled, "HOME", "before the first use")
 	none.Put(keyOf("a"), []byte("image"))
 	none.Put(keyOf("a"), []byte("image"))
 	_, ok := none.Get(keyOf("a"))

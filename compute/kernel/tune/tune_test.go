@@ -185,3 +185,122 @@ func FuzzParse(f *testing.F) {
 		require.Equal(t, table.String(), again.String())
 	})
 }
+
+// A mistake is named, with the line.
+func TestMistakesAreNamed(t *testing.T) {
+	device := "device compute=9.0 name=\"x\"\n"
+	key := device + "key rows=1 cols=2 layouts=\"l\" kernel=\"k\"\n"
+	row := func(rest string) string {
+		return key + "row ns=1 spread=0 rounds=1 code=a state=verified variant=" + rest
+	}
+	for text, why := range map[string]string{
+		"nonsense": "it is neither a device nor a key nor a row",
+		"key rows=1 cols=2 layouts=\"l\" kernel=\"k\"": "there is no device before it",
+		device + "row ns=1":                            "there is no key before it",
+		"device name=\"x\"":                            "compute is missing",
+		"device computer=9.0 name=\"x\"":               "compute is missing",
+		"device compute=9.0":                           "name is missing",
+		"device compute= name=\"x\"":                   "compute is empty",
+		"device compute=9.x name=\"x\"":                `"x" is no number`,
+		"device compute=9.2147483648 name=\"x\"":       `"2147483648" is no number`,
+		"device compute=00.1 name=\"x\"":               `"00" is no number`,
+		"device compute=9.0 name=x":                    "name is not quoted",
+		"device compute=9.0 name=\"\\x61\"":            "name is not quoted as Go does",
+		"device compute=9.0 name=`x`":                  "name is not quoted as Go does",
+		"device compute=9.0 name=\"x\" more":           "there is more behind it",
+		key + key[len(device):]:                        "the key is there twice",
+		row("\"v\" why=\"\""):                          "why is empty",
+		row("\"v\" why=\"w\" reference more"):          "there is more behind it",
+		row("\"v\"\n") + row("\"v\"")[len(key):]:       "the variant is there twice",
+		row("\"v\" reference\nrow ns=1 spread=0 rounds=1 code=a state=verified variant=\"w\" reference"): "there are two references",
+		key + "row ns=1 spread=0 rounds=1 code=a state=good variant=\"v\"":                               `there is no state "good"`,
+	} {
+		_, err := tune.Parse("vram tuning table 1\n" + text)
+		var wrong *tune.SyntaxError
+		require.ErrorAs(t, err, &wrong, text)
+		assert.Equal(t, why, wrong.Why, text)
+	}
+	_, err := tune.Parse("vram tuning table 1\n\nbad\r\n")
+	require.EqualError(t, err, `tune: line 3: it is neither a device nor a key nor a row: "bad"`)
+	table, err := tune.Parse("vram tuning table 1\ndevice compute=2147483647.0 name=\"x\"\n" + key[len(device):])
+	require.NoError(t, err)
+	assert.Equal(t, []tune.Device{{Name: "x", Major: 2147483647}}, table.Devices())
+}
+
+// Devices and keys are in order, field by field.
+func TestTablesAreInOrder(t *testing.T) {
+	table := &tune.Table{}
+	devices := []tune.Device{{"b", 8, 0}, {"a", 8, 6}, {"b", 8, 6}, {"a", 9, 0}}
+	keys := []tune.Key{{"a", "b", 2, 2}, {"b", "a", 2, 2}, {"b", "b", 1, 2}, {"b", "b", 2, 1}, {"b", "b", 2, 2}}
+	for i := range devices {
+		for k := range keys {
+			table.Set(devices[len(devices)-1-i], keys[len(keys)-1-k], nil)
+		}
+	}
+	assert.Equal(t, devices, table.Devices())
+	for _, on := range devices {
+		assert.Equal(t, keys, table.Keys(on))
+	}
+	rows := []tune.Row{row("b", 1, 0), row("a", 1, 0)}
+	table.Set(devices[0], keys[0], rows)
+	rows[0].Variant = "changed"
+	assert.Equal(t, []string{"a", "b"}, names(table.Rows(devices[0], keys[0])), "the rows are the table's own, in order")
+	(*tune.Table)(nil).Set(devices[0], keys[0], rows)
+	assert.Empty(t, (*tune.Table)(nil).Devices())
+	assert.Empty(t, (*tune.Table)(nil).Keys(devices[0]))
+}
+
+// A gain has to be more than the mean of both spreads, and more than the margin.
+func TestABoundaryOfNoise(t *testing.T) {
+	for median, want := range map[time.Duration][]string{850: nil, 849: {"a"}} {
+		assert.Equal(t, want, names(tune.Rank([]tune.Row{reference(1000, 100), row("a", median, 200)})), "%d", median)
+	}
+	never := reference(1000, 0)
+	never.Rounds = 0
+	assert.Empty(t, tune.Rank([]tune.Row{never, row("a", 1, 0)}), "a reference that was not timed")
+}
+
+// Times have a median, and a range of their middle half.
+func TestTimesOfAContest(t *testing.T) {
+	rows := []tune.Row{{Variant: "a"}}
+	c := tune.NewContest(rows, 9)
+	rows[0].State = tune.Failed // the caller's own
+	for _, took := range []time.Duration{90, 10, 80, 20, 70, 30, 60, 40, 50} {
+		v, ok := c.Next()
+		require.True(t, ok)
+		assert.Zero(t, v)
+		c.Add(took)
+	}
+	_, ok := c.Next()
+	assert.False(t, ok)
+	assert.Equal(t, tune.Row{Variant: "a", Median: 50, Spread: 40, Rounds: 9}, c.Rows()[0])
+	for _, variant := range []int{-1, 1} {
+		c.Disqualify(variant, tune.Wrong, "none")
+	}
+	assert.Equal(t, tune.Verified, c.Rows()[0].State)
+	c.Disqualify(0, tune.Failed, "late")
+	assert.Equal(t, tune.Row{Variant: "a", State: tune.Failed, Why: "late"}, c.Rows()[0], "its times are gone")
+
+	one := tune.NewContest([]tune.Row{{Variant: "a"}}, 0)
+	one.Add(5)
+	_, ok = one.Next()
+	assert.False(t, ok, "one round at least")
+	assert.Equal(t, 1, one.Rounds())
+
+	var none *tune.Contest
+	_, ok = none.Next()
+	assert.False(t, ok)
+	none.Add(1)
+	none.Disqualify(0, tune.Wrong, "")
+	assert.Nil(t, none.Rows())
+	assert.Zero(t, none.Rounds())
+}
+
+// States have words, also as text.
+func TestStatesHaveWords(t *testing.T) {
+	for s, want := range []string{"verified", "wrong", "failed", "State(3)"} {
+		text, err := tune.State(s).MarshalText() //nolint:gosec // few
+		require.NoError(t, err)
+		assert.Equal(t, want, string(text))
+	}
+}

@@ -141,6 +141,57 @@ func TestSharedMemoryOfOtherKernels(t *testing.T) {
 }`)
 	out := make([]byte, 4)
 	assert.Equal(t, 64, k.SharedBytes())
+	assert.NotEmpty(t, k.Name())
+	var none *interp.Kernel
+	assert.Equal(t, [...]any{"", 0, 0}, [...]any{none.Name(), none.ParamBytes(), none.SharedBytes()})
 	require.NoError(t, k.Run(launch(1, 1, interp.Bytes{0x10000: out}, uint64(0x10000))))
 	assert.Equal(t, []byte{7, 0, 0, 0}, out)
+}
+
+// Each block has its own place in the grid, in all three directions, and each thread its own in the block.
+func TestPlacesInTheGrid(t *testing.T) {
+	k := compile(t, `.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+	.reg .b32 %r<12>; .reg .b64 %rd<3>;
+	ld.param.u64 %rd1, [out];
+	mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ctaid.y; mov.u32 %r3, %ctaid.z;
+	mov.u32 %r4, %nctaid.x; mov.u32 %r5, %nctaid.y; mov.u32 %r6, %nctaid.z;
+	mov.u32 %r7, %tid.x; mov.u32 %r8, %tid.y; mov.u32 %r9, %tid.z;
+	mad.lo.u32 %r10, %r3, %r5, %r2;
+	mad.lo.u32 %r10, %r10, %r4, %r1;
+	mad.lo.u32 %r10, %r10, 2, %r9;
+	mad.lo.u32 %r10, %r10, 3, %r8;
+	mad.lo.u32 %r10, %r10, 2, %r7;
+	mul.wide.u32 %rd2, %r10, 4;
+	add.u64 %rd1, %rd1, %rd2;
+	mad.lo.u32 %r11, %r6, 10, %r3;
+	mad.lo.u32 %r11, %r11, 10, %r2;
+	mad.lo.u32 %r11, %r11, 10, %r1;
+	mad.lo.u32 %r11, %r11, 10, %r9;
+	mad.lo.u32 %r11, %r11, 10, %r8;
+	mad.lo.u32 %r11, %r11, 10, %r7;
+	st.global.u32 [%rd1], %r11;
+	ret;
+}`)
+	grid, block := interp.Dim3{X: 2, Y: 3, Z: 4}, interp.Dim3{X: 2, Y: 3, Z: 2}
+	var want []uint32
+	for z := range grid.Z {
+		for y := range grid.Y {
+			for x := range grid.X {
+				for c := range block.Z {
+					for b := range block.Y {
+						for a := range block.X {
+							want = append(want, grid.Z*1e6+z*1e5+y*1e4+x*1e3+c*100+b*10+a)
+						}
+					}
+				}
+			}
+		}
+	}
+	out := make([]byte, 4*len(want))
+	require.NoError(t, k.Run(interp.Launch{Grid: grid, Block: block, Params: params(uint64(0x10000)), Memory: interp.Bytes{0x10000: out}}))
+	assert.Equal(t, words(want...), out)
 }

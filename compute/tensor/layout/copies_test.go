@@ -120,3 +120,72 @@ func TestCopiesAreFew(t *testing.T) {
 		break // a caller may have enough
 	}
 }
+
+// permutations of the numbers below n.
+func permutations(n int) (all [][]int) {
+	if n == 0 {
+		return [][]int{nil}
+	}
+	for _, p := range permutations(n - 1) {
+		for at := range n {
+			all = append(all, slices.Insert(slices.Clone(p), at, n-1))
+		}
+	}
+	return all
+}
+
+// Copies of five dimensions in every order of the source move each element.
+func TestCopiesOfManyDimensions(t *testing.T) {
+	shape := []int{2, 3, 2, 3, 2}
+	for _, order := range permutations(len(shape)) {
+		inverse, lengths := make([]int, len(order)), make([]int, len(order))
+		for i, d := range order {
+			lengths[i], inverse[d] = shape[d], i
+		}
+		src, err := of(t, lengths...).Permute(inverse...)
+		require.NoError(t, err)
+		dst := of(t, shape...)
+		require.True(t, layout.SameShape(dst, src))
+		want := slices.Collect(src.Places()) // the destination is in row-major order
+		got := slices.Repeat([]int{-1}, len(want))
+		for r := range layout.Copies(dst, src, math.MaxInt) {
+			require.False(t, r.Again)
+			for row := range r.Count {
+				for k := range r.Width {
+					at := r.Dst + row*r.DstPitch + k
+					require.Equal(t, -1, got[at], "%v writes a place twice", order)
+					got[at] = r.Src + row*r.SrcPitch + k
+				}
+			}
+		}
+		require.Equal(t, want, got, "%v", order)
+	}
+	copied := 0
+	for range layout.Copies(of(t, 2, 2), must(of(t, 2, 2).Transpose(0, 1))(t), math.MaxInt) {
+		copied++
+		break // no more are made
+	}
+	assert.Equal(t, 1, copied)
+}
+
+func must(l layout.Layout, err error) func(t *testing.T) layout.Layout {
+	return func(t *testing.T) layout.Layout {
+		t.Helper()
+		require.NoError(t, err)
+		return l
+	}
+}
+
+// Ranks at their bound, and strides of lengths of 1 that a reshape puts in front.
+func TestBoundsOfShapes(t *testing.T) {
+	most := slices.Repeat([]int{1}, layout.MaxRank)
+	shape, err := layout.BroadcastShape(most, []int{3})
+	require.NoError(t, err)
+	assert.Equal(t, []int{1, 1, 1, 1, 1, 1, 1, 3}, shape)
+	_, err = layout.BroadcastShape([]int{3}, append(most, 1))
+	require.ErrorIs(t, err, layout.ErrRank)
+	part := must(of(t, 4, 6).Narrow(1, 2, 3))(t)
+	assert.Equal(t, []int{24, 24, 6, 1}, must(part.Reshape(1, 1, 4, 3))(t).Strides())
+	assert.Equal(t, []int{24, 6, 1, 1}, must(part.Reshape(1, 4, 3, 1))(t).Strides())
+	assert.Equal(t, []int{24, 12, 6, 1}, must(part.Reshape(1, 2, 2, 3))(t).Strides())
+}

@@ -80,6 +80,20 @@ func TestShapesThatCannotBeAreRefused(t *testing.T) {
 		"tensor: narrow: 1 to 4 of dimension 1, which has length 3":                                        refused(l.Narrow(1, 1, 3)),
 		"tensor: slice: 2 to 0 by 2 of dimension 1, which has length 3":                                    refused(l.Slice(1, 2, 0, 2)),
 		"tensor: slice: 0 to 2 by 0 of dimension 0, which has length 2":                                    refused(l.Slice(0, 0, 2, 0)),
+		"tensor: squeeze [2 3]: dimension -3 of 2":                                                         refused(l.Squeeze(-3)),
+		"tensor: permute [2 3]: dimension 2 of 2":                                                          refused(l.Permute(0, 2)),
+		"tensor: transpose [2 3]: dimension -3 of 2":                                                       refused(l.Transpose(-3, 1)),
+		"tensor: unsqueeze [2 3]: dimension -4 of 2":                                                       refused(l.Unsqueeze(-4)),
+		"tensor: flatten [2 3]: dimension -3 of 2":                                                         refused(l.Flatten(-3, 1)),
+		"tensor: flatten [2 3]: dimension 2 of 2":                                                          refused(l.Flatten(0, 2)),
+		"tensor: index [2 3]: dimension 2 of 2":                                                            refused(l.Index(2, 0)),
+		"tensor: narrow [2 3]: dimension -3 of 2":                                                          refused(l.Narrow(-3, 0, 1)),
+		"tensor: slice [2 3]: dimension 2 of 2":                                                            refused(l.Slice(2, 0, 1, 1)),
+		"tensor: index -4 of dimension 1, which has length 3":                                              refused(l.Index(1, -4)),
+		"tensor: narrow: -1 to 1 of dimension 0, which has length 2":                                       refused(l.Narrow(0, -1, 2)),
+		"tensor: narrow: 1 to 0 of dimension 0, which has length 2":                                        refused(l.Narrow(0, 1, -1)),
+		"tensor: reshape [2 3] and [1 1 1 1 1 1 1 1 6]: layout: more than 8 dimensions":                    refused(l.Reshape(1, 1, 1, 1, 1, 1, 1, 1, 6)),
+		"tensor: unsqueeze [1 1 1 1 1 1 1 1]: layout: more than 8 dimensions":                              refused(of(t, 1, 1, 1, 1, 1, 1, 1, 1).Unsqueeze(0)),
 	} {
 		require.EqualError(t, err, text)
 		var shape *layout.ShapeError
@@ -437,4 +451,61 @@ func TestViewsAllocateNothing(t *testing.T) {
 		sink += v.Len()
 	}))
 	assert.Positive(t, sink)
+}
+
+// A dimension of length 1 has the stride that row-major order gives it.
+func TestStridesOfUnsqueezedDimensions(t *testing.T) {
+	for _, c := range []struct{ shape, want []int }{
+		{[]int{2, 3}, []int{6, 3, 1}}, {[]int{0}, []int{1, 1}}, {[]int{4}, []int{4, 1}}, {[]int{2, 0}, []int{2, 1, 1}}, {nil, []int{1}},
+	} {
+		l, err := of(t, c.shape...).Unsqueeze(0)
+		require.NoError(t, err)
+		assert.Equal(t, c.want[0], l.Strides()[0], "%v", c.shape)
+		assert.True(t, l.Contiguous())
+	}
+	l, err := of(t, 2, 3).Unsqueeze(1)
+	require.NoError(t, err)
+	assert.Equal(t, []int{3, 3, 1}, l.Strides())
+	l, err = of(t, 2, 3).Unsqueeze(-1)
+	require.NoError(t, err)
+	assert.Equal(t, []int{3, 1, 1}, l.Strides())
+}
+
+// Places are those of all elements in row-major order, for each rank.
+func TestPlacesOfEachRank(t *testing.T) {
+	for rank := range layout.MaxRank + 1 {
+		l := of(t, slices.Repeat([]int{2}, rank)...)
+		var places []int
+		for place := range l.Places() {
+			places = append(places, place)
+		}
+		assert.Len(t, places, 1<<rank)
+		for i, place := range places {
+			require.Equal(t, i, place)
+		}
+	}
+	for range of(t, 2, 0).Places() {
+		assert.Fail(t, "there is no element")
+	}
+}
+
+// Single elements meet where they are one.
+func TestSingleElementsMeet(t *testing.T) {
+	at := func(place int) layout.Layout {
+		l, err := layout.New([]int{1}, []int{1}, place)
+		require.NoError(t, err)
+		return l
+	}
+	pair, err := layout.New([]int{2}, []int{1}, 4)
+	require.NoError(t, err)
+	none, err := layout.New([]int{0}, []int{1}, 4)
+	require.NoError(t, err)
+	for place, want := range map[int]bool{3: false, 4: true, 5: true, 6: false} {
+		assert.Equal(t, want, layout.Meet(at(place), pair), "%d", place)
+		assert.Equal(t, want, layout.Meet(pair, at(place)), "%d", place)
+		assert.False(t, layout.Meet(at(place), none))
+		assert.False(t, layout.Meet(none, at(place)))
+	}
+	assert.True(t, layout.Meet(at(4), at(4)))
+	assert.False(t, layout.Meet(at(4), at(5)))
 }

@@ -2,8 +2,20 @@ package store
 
 import (
 	"errors"
+	"syscall"
 	"testing"
 )
+
+// It reserves more addresses than a test process may have memory, and none of the memory: that is allowed.
+func TestReserved(t *testing.T) {
+	addresses, err := syscall.Mmap(-1, 0, 64<<30, syscall.PROT_NONE, syscall.MAP_ANON|syscall.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Munmap(addresses); err != nil {
+		t.Fatal(err)
+	}
+}
 
 func TestPut(t *testing.T) {
 	var s Store

@@ -1,0 +1,42 @@
+package vramtest
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// Freed buffers are remembered up to a bound, the youngest ones; a live one always is.
+func TestFreedBuffersAreForgotten(t *testing.T) {
+	t.Parallel()
+	o := &owners{}
+	at := func(n int) vram.BufferEvent { return vram.BufferEvent{Ptr: cudadrv.Ptr(512 * (n + 1)), Bytes: 512} } //nolint:gosec // not negative
+	o.begin(at(-1))                                                                                             // it lives
+	for n := range 2 * keptBuffers {
+		o.begin(at(n))
+		o.end(at(n))
+	}
+	assert.Len(t, o.all, 1+2*keptBuffers)
+	last := o.event
+	assert.NotNil(t, o.at(at(0).Ptr, 2), "it lived at the second event")
+	o.begin(at(0)) // the address of one that was freed
+	o.end(at(0))
+	assert.Len(t, o.all, 1+keptBuffers)
+	assert.Equal(t, keptBuffers, o.freed)
+	assert.NotNil(t, o.at(at(-1).Ptr, o.event), "the live one")
+	assert.Nil(t, o.at(at(0).Ptr, 2), "the oldest one is forgotten")
+	for n := keptBuffers + 1; n < 2*keptBuffers; n++ {
+		begin := uint64(2*n + 2) //nolint:gosec // not negative
+		assert.NotNil(t, o.at(at(n).Ptr, begin), "%d", n)
+		assert.Nil(t, o.at(at(n).Ptr, begin+1), "%d was freed by then", n)
+	}
+	assert.NotNil(t, o.at(at(0).Ptr, last+1), "the youngest one")
+	for n := range 2 * keptBuffers { // the bound holds for any number
+		o.begin(at(n))
+		o.end(at(n))
+		assert.LessOrEqual(t, len(o.all), 1+2*keptBuffers)
+	}
+}
