@@ -226,3 +226,39 @@ func TestAQueueBeginsAnew(t *testing.T) {
 	assert.Zero(t, q.wanted)
 	assert.Zero(t, q.rest)
 }
+
+// A request by turn collects the blocks that others have used if they are a pile, or if requests wait for memory: also if it
+// finds memory without them.
+func TestAPileIsCollectedByTheNextTurn(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name      string
+		bytes     int64
+		wanted    bool
+		collected bool
+	}{
+		{"a pile", 16 * mib, false, true},
+		{"less", 16*mib - 64*kib, false, false},
+		{"less, but wanted", 16*mib - 64*kib, true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 512, Budget{})
+			lines, _ := newLines(t, w, 2)
+			b := w.alloc(c.bytes, 0, w.always)
+			require.True(t, w.lend(0, 16))
+			use, err := b.slot.Begin(b.word, lines[0])
+			require.NoError(t, err)
+			number := lines[0].Begin()
+			require.NoError(t, use.End(number))
+			lines[0].Took(number)
+			lines[0].Pass(number)
+			w.core.SetWanted(c.wanted)
+			w.free(b)
+			require.NotNil(t, w.alloc(300*kib, 0, func(uint32) bool { return false }))
+			assert.Equal(t, c.collected, w.core.heap.LargestFits(uint32(c.bytes>>sizeclass.UnitShift)))
+			assert.Equal(t, c.collected, !w.core.owner.HasUsed())
+			w.check()
+		})
+	}
+}

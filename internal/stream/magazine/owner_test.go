@@ -65,8 +65,10 @@ func TestParkAndReady(t *testing.T) {
 	assert.Equal(t, parkedBit, m.mask.Load())
 	assert.Nil(t, o.Spans.At(last, 0))
 	assert.Nil(t, o.Spans.Ready(last), "nothing was freed")
+	assert.False(t, o.HasParked())
 
 	freeAll(t, held[2])
+	assert.True(t, o.HasParked())
 	assert.Same(t, m, c.parked.Load().Span())
 	freeAll(t, held[0])
 	assert.Nil(t, m.next, "handed over once")
@@ -76,6 +78,7 @@ func TestParkAndReady(t *testing.T) {
 	assert.Nil(t, m.Take(), "out of use")
 
 	require.Same(t, m, o.Spans.Ready(last))
+	assert.False(t, o.HasParked())
 	assert.EqualValues(t, 5, m.mask.Load())
 	assert.Nil(t, o.Spans.Ready(last))
 	assert.Nil(t, c.parked.Load())
