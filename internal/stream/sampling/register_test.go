@@ -219,3 +219,47 @@ func TestRetiringLosesNoSample(t *testing.T) {
 		live[g].End()
 	}
 }
+
+// The estimate of the count is rounded to the nearest number, so that errors do not add up.
+func TestSampledCountsAreRounded(t *testing.T) {
+	const samples = 30_000
+	for chance := uint32(1); chance <= 24; chance++ {
+		for part := range uint32(3) {
+			var r Register
+			whole := chance*(part+1) + 1
+			s := r.Site(Labels{}, site.Stack{1})
+			for range samples {
+				s.Allocated(0, 1, chance, whole)
+			}
+			exact := samples * float64(whole) / float64(chance)
+			assert.InDelta(t, exact, float64(r.Read()[0].Allocated.Count), 0.5+samples/2./weightOne, "%d of %d", chance, whole)
+		}
+	}
+}
+
+// A sample of a place that was retired since it was looked up is counted with those without room.
+func TestASampleOfARetiredPlaceIsCounted(t *testing.T) {
+	var r Register
+	early := r.Site(Labels{Stream: 1, Tag: "early"}, site.Stack{9})
+	var others int64
+	for i := uint32(0); early.live.Load() >= 0; i++ {
+		require.Less(t, i, uint32(4*SiteLimit), "it is retired once there is no room")
+		r.Site(Labels{Stream: i + 2}, site.Stack{3}).Allocated(0, 1, all, all)
+		others++
+	}
+	x := early.Allocated(0, 10, all, all)
+	total := func() (allocated, inUse int64) {
+		for _, x := range r.Read() {
+			assert.NotEqual(t, "early", x.Tag)
+			allocated, inUse = allocated+x.Allocated.Bytes, inUse+x.InUse.Bytes
+		}
+		return allocated, inUse
+	}
+	allocated, inUse := total()
+	assert.Equal(t, others+10, allocated)
+	assert.Equal(t, others+10, inUse)
+	x.End()
+	allocated, inUse = total()
+	assert.Equal(t, others+10, allocated)
+	assert.Equal(t, others, inUse)
+}
