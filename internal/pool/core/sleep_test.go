@@ -69,18 +69,21 @@ func TestAnApartClientGetsAllFreeHandlesInTheEnd(t *testing.T) {
 	s.do(Apart(4))
 	s.do(Return{Client: 1, Runs: []Run{{First: 0, Pages: 6}}, Final: true})
 	var moved []int
+	asked := map[Client]bool{}
 	fx := s.core.Step(Refill{Client: 4, Token: 5, Pages: 2, Bytes: 2 * pageBytes})
 	for len(fx.Denials.Left()) == 0 {
 		require.Less(t, len(moved), 2*maxRefusals)
 		switch {
 		case len(fx.Asks.Left()) > 0:
 			for _, a := range slices.Clone(fx.Asks.Left()) {
+				asked[a.Client] = true
 				fx = s.core.Step(Return{Client: a.Client, Answer: true})
 			}
 		case fx.Job == nil:
 			require.FailNow(t, "nothing follows")
 		case fx.Job.Purpose == memory.Fill:
 			moved = append(moved, fx.Job.Moved())
+			require.True(t, fx.Job.Moved() == 0 || asked[1], "first the others return what they do not use")
 			fx = s.core.Step(JobDone{Job: fx.Job, Err: cudadrv.OutOfMemory, FreeBytes: 32 * pageBytes})
 		default:
 			fx = s.core.Step(JobDone{Job: fx.Job, Done: len(fx.Job.Ops)})

@@ -151,3 +151,25 @@ func TestBlocksNeedAFenceOnceTheirSlackIsGone(t *testing.T) {
 		})
 	}
 }
+
+// A stream that closes returns its slack to the device, and so does one that ends without a close.
+func TestAStreamThatClosesReturnsItsSlack(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(w *world){"close": func(w *world) { w.close() }, "end": func(w *world) { w.core.End() }} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var device Allowance
+			var limit atomic.Int64
+			limit.Store(1 << 50)
+			w := newWorld(t, 512, Budget{})
+			s := &w.core.inFlight.slack
+			s.device, s.limit = &device, &limit
+			for range fencesPerTick {
+				s.follow(2 * minSlack)
+			}
+			require.Positive(t, device.units.Load())
+			end(w)
+			assert.Zero(t, device.units.Load())
+		})
+	}
+}
