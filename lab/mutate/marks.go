@@ -80,5 +80,10 @@ func Marks() []Mark {
 		{"internal/stream/sampling", "(*Record).appendKey", PlusOne, "key = append(append(append(append(key, (0+1)), f.Function...), 0), f.File...)", anyKey},
 		{"internal/stream/sampling", "(*Record).appendKey", PlusOne, "key = append(append(append(append(key, 0), f.Function...), (0+1)), f.File...)", anyKey},
 		{"internal/stream/sampling", "(*Record).appendKey", PlusOne, "key = strconv.AppendInt(append(key, ':'), int64(f.Line), (10+1))", anyKey},
+		{"internal/pool/memory", "(*Memory).freeWindow", PlusOne, "m.setState(r, Hole, (0+1))", "the client of a hole is not read"},
+		{"internal/stream/sampling", "(*Record).appendKey", PlusOne, "key = append(append(append(append(key, ' '), x.Tag...), (0+1)), x.Tenant...)", anyKey},
+		{"internal/stream/sampling", "(*Record).appendKey", PlusOne, "key = append(append(append(append(key, (' '+1)), x.Tag...), 0), x.Tenant...)", anyKey},
+		{"internal/stream/sampling", "(*Record).appendKey", PlusOne, "key = strconv.AppendUint(append(key, (0+1)), uint64(counter), 16)", anyKey},
+		{"internal/stream/sampling", "hash", PlusOne, "return h ^ h>>(32+1)", anyHash},
 	}
 }
