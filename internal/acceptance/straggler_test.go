@@ -14,6 +14,7 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/futures"
 )
 
 // While the device has memory nobody waits for a kernel of another stream, neither on the host nor
@@ -245,4 +246,32 @@ func TestNobodyWaitsForAnExcludedStream(t *testing.T) {
 			require.NoError(t, device.Close())
 		})
 	}
+}
+
+// A request that waits for a stream's work when that stream is excluded is refused, and so are later ones, though the pool still
+// watches that work.
+func TestARequestStopsWaitingForAStreamThatIsExcluded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		device, d := openStragglers(t, vram.Config{LimitBytes: 32 * mib})
+		b, slow := streamOf(t, device), streamOf(t, device)
+		endless := d.straggle(slow)
+		freeAll(t, must(t, slow, 32*mib))
+		refused := func(f futures.Future[vram.Buffer]) {
+			t.Helper()
+			synctest.Wait()
+			_, _, err := f.Poll()
+			require.ErrorIs(t, err, vram.ErrOutOfMemory)
+		}
+		waiting := b.AllocAsync(t.Context(), vram.Request{Bytes: 32 * mib})
+		synctest.Wait()
+		_, done, _ := waiting.Poll()
+		require.False(t, done)
+		slow.ExcludeFromWaits(true)
+		refused(waiting)
+		refused(b.AllocAsync(t.Context(), vram.Request{Bytes: 32 * mib}))
+		endless()
+		synctest.Wait()
+		freeAll(t, must(t, b, 32*mib))
+		require.NoError(t, device.Close())
+	})
 }

@@ -194,3 +194,29 @@ func TestEachLetsItsRangeGo(t *testing.T) {
 	assert.Equal(t, 100, b.Count())
 	assert.EqualValues(t, 63, b.Largest(links))
 }
+
+// A search that finds nothing does not hide the range that is a unit shorter, however many shorter ones are in its bin.
+func TestASearchInVainHidesNothing(t *testing.T) {
+	t.Parallel()
+	const least = 1 << 12 // of a bin with 256 lengths
+	for _, shorter := range []int{0, 1, scanLimit, 3 * scanLimit} {
+		for _, wanted := range []uint32{least + 1, least + 100, least + 255} {
+			var b Bins
+			b.Reset()
+			links := make([]Link, shorter+2)
+			b.Insert(links, 0, wanted-1)
+			for i := range shorter {
+				b.Insert(links, int32(1+i), least)
+			}
+			i, _ := b.Fit(links, wanted)
+			require.Equal(t, None, i)
+			i, _ = b.Fit(links, wanted-1)
+			require.NotEqual(t, None, i, "%d shorter than %d", shorter, wanted)
+			require.Equal(t, wanted-1, links[i].length)
+			longer := int32(shorter + 1)
+			b.Insert(links, longer, wanted)
+			i, _ = b.Fit(links, wanted)
+			require.Equal(t, longer, i)
+		}
+	}
+}

@@ -224,3 +224,32 @@ func TestTheLastPage(t *testing.T) {
 		require.NoError(t, h.Check())
 	}
 }
+
+// Blocks that come and go in any order cost no memory in the long run: each merge leaves a node for the next block.
+func TestMergesKeepNoNodes(t *testing.T) {
+	t.Parallel()
+	h := New(8)
+	h.Grant(0, 4)
+	round := func(order ...int) {
+		var blocks []int32
+		for range 4 {
+			block := h.Take(8)
+			require.NotEqual(t, None, block)
+			blocks = append(blocks, block)
+		}
+		for _, i := range order {
+			h.Give(blocks[i])
+		}
+		require.NoError(t, h.Check())
+		require.Equal(t, 1, h.FreeRanges())
+	}
+	round(0, 1, 2, 3)
+	nodes := len(h.nodes)
+	for range 4 {
+		round(0, 1, 2, 3) // with the left neighbour
+		round(3, 2, 1, 0) // with the right one
+		round(0, 2, 1, 3) // with both
+		round(1, 3, 0, 2)
+	}
+	require.Len(t, h.nodes, nodes)
+}

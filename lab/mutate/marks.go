@@ -80,5 +80,22 @@ func Marks() []Mark {
 		{"monitor/heapprofile", "(*builder).function", PlusOne, "f := &profile.Function{ID: uint64(len(b.functions) + (1+1)), Name: name, SystemName: name, Filename: valid(of.file)}", "any numbers serve that differ"},
 		{"monitor/page", "(*sampler).run", DropDefer, "defer ticks.Stop()", "a ticker that nobody has is collected"},
 		{"vramtest", "(*Device).Record", DropCall, "d.t.Helper()", "it only chooses the line that a failure names"},
+		// Of the pool's and the streams' cores, and of the heap.
+		{"internal/heap", "(*Heap).TakeLongest", Boundary, "if first <= end {", "a block without a whole page adds nothing, and is omitted later"},
+		{"internal/heap", "priority", PlusOne, "x = (x ^ x>>16) * (0x85ebca6b+1)", anyHash},
+		{"internal/pool/admission", "(*Table).Stuck", PlusOne, "return Confirm, (0+1)", "the number is read with Deadlock and Hopeless only"},
+		{"internal/pool/admission", "(*Table).youngest", Boundary, "if e.Blocked && (best == nil || holds(e) && !holds(best) || holds(e) == holds(best) && e.Age >= best.Age) {", "no two waiters have one age"},
+		{"internal/pool/admission", "truth", PlusOne, "return (1+1)", "only the sign of a difference is read"},
+		{"internal/pool/memory", "(*Memory).abandon", PlusOne, "m.setState(r, Hole, (0+1))", "the client of a hole is not read"},
+		{"internal/pool/memory", "(*table).setState", PlusOne, "p.state, p.client, p.fence, p.run, p.since = to, client, 0, (0+1), t.now", "a length is read at the ends of free runs and holes only, which have it set later"},
+		{"internal/stream/core", "(*limits).overRanges", Boundary, "if most <= 0 || free < most {", "of as many ranges as the budget none is beyond it"},
+		{"internal/stream/sampling", "(*Record).appendKey", PlusOne, "key = append(append(append(append(key, (0+1)), f.Function...), 0), f.File...)", anyKey},
+		{"internal/stream/sampling", "(*Record).appendKey", PlusOne, "key = append(append(append(append(key, 0), f.Function...), (0+1)), f.File...)", anyKey},
+		{"internal/stream/sampling", "(*Record).appendKey", PlusOne, "key = strconv.AppendInt(append(key, ':'), int64(f.Line), (10+1))", anyKey},
+		{"internal/pool/memory", "(*Memory).freeWindow", PlusOne, "m.setState(r, Hole, (0+1))", "the client of a hole is not read"},
+		{"internal/stream/sampling", "(*Record).appendKey", PlusOne, "key = append(append(append(append(key, ' '), x.Tag...), (0+1)), x.Tenant...)", anyKey},
+		{"internal/stream/sampling", "(*Record).appendKey", PlusOne, "key = append(append(append(append(key, (' '+1)), x.Tag...), 0), x.Tenant...)", anyKey},
+		{"internal/stream/sampling", "(*Record).appendKey", PlusOne, "key = strconv.AppendUint(append(key, (0+1)), uint64(counter), 16)", anyKey},
+		{"internal/stream/sampling", "hash", PlusOne, "return h ^ h>>(32+1)", anyHash},
 	}
 }

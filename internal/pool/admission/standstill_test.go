@@ -235,3 +235,27 @@ func TestTheCountOfOutrankedBytesRestartsWithTheFirstWaiter(t *testing.T) {
 	table.Served(2)
 	assert.Equal(t, [2]int64{20, 0}, counts(), "the first, and another waits")
 }
+
+// Where nobody holds memory the first ready waiter is refused, since the quota of another has nothing to do with memory, and the
+// first of all if none is ready.
+func TestTheFirstReadyWaiterIsHopeless(t *testing.T) {
+	t.Parallel()
+	for ready, hopeless := range map[uint64]uint64{0: 1, 1: 1, 2: 2, 3: 3} {
+		table := new(Table)
+		for id := uint64(1); id <= 3; id++ {
+			table.Arrive(Waiter{ID: id, Account: 1, Bytes: 4, Blocked: true, Unready: id != ready})
+		}
+		exhaust(table)
+		var v Verdict
+		var id uint64
+		for range 4 {
+			if v, id = table.Stuck(nil); v == Hopeless {
+				break
+			}
+			exhaust(table)
+			table.Confirmed()
+		}
+		require.Equal(t, Hopeless, v)
+		assert.Equal(t, hopeless, id, "%d is ready", ready)
+	}
+}

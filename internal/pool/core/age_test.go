@@ -202,3 +202,36 @@ func TestMemoryAgesInABusyPool(t *testing.T) {
 	m.perform(-1, nil)
 	assert.Equal(t, 4, m.tick())
 }
+
+// A client that has returned a surplus is lent no more than it asks for until twice the age has passed, and then as before.
+func TestAClientWithASurplusIsLentLittleForAWhile(t *testing.T) {
+	t.Parallel()
+	const age = 3
+	for ticks, lent := range map[int]uint32{0: 1, 1: 1, 2*age - 1: 1, 2 * age: 8, 2*age + 1: 8} {
+		c := New(pageBytes, 64, Settings{Policy: Policy{HandlePages: 1}, LimitBytes: 64 * pageBytes, AgeTicks: age})
+		ask := func(pages uint32) Run {
+			fx := c.Step(Refill{Client: 1, Token: 1, Pages: pages, Bytes: int64(pages) * pageBytes})
+			for range 4 {
+				if len(fx.Grants.Left()) > 0 {
+					break
+				}
+				if fx.Job != nil {
+					fx = c.Step(JobDone{Job: fx.Job, Done: len(fx.Job.Ops)})
+				} else {
+					fx = c.Step(Return{Client: 1, Answer: true})
+				}
+			}
+			require.Len(t, fx.Grants.Left(), 1)
+			return fx.Grants.Left()[0].Run
+		}
+		c.Step(Join{Client: 1})
+		all := ask(8)
+		c.Step(Return{Client: 1, Surplus: true})
+		for range ticks {
+			c.Step(Tick{})
+		}
+		c.Step(Return{Client: 1, Runs: []Run{all}})
+		assert.Equal(t, lent, ask(1).Pages, "after %d ticks", ticks)
+		require.NoError(t, c.Check())
+	}
+}

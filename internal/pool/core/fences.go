@@ -40,10 +40,11 @@ func (f *fences) watched(id Client) bool {
 	return w.begun > w.ended
 }
 
-// watching reports whether the end of any watch is still to be reported.
-func (f *fences) watching() bool {
-	for _, w := range f.watches {
-		if w.begun > w.ended {
+// watching reports whether the end of any watch over a client that may be awaited is still to be reported. A watch that began
+// before its client was excluded goes unheeded.
+func (f *fences) watching(mayBeAwaited func(Client) bool) bool {
+	for id, w := range f.watches {
+		if w.begun > w.ended && mayBeAwaited(id) {
 			return true
 		}
 	}

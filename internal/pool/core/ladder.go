@@ -120,7 +120,7 @@ func (l *ladder) hold(r *request) verdict {
 	case r.progress != l.fences.progress:
 		r.forgive()
 		return branch
-	case !l.fences.watching() || r.patience == Patient: // a patient one waits in the order of those that wait
+	case !l.fences.watching(l.clients.mayBeAwaited) || r.patience == Patient: // a patient one waits in the order of those that wait
 		return onward
 	case r.waits(): // it is tried again once a fence has passed
 		l.answers.waitOn(r)

@@ -22,7 +22,7 @@ type noProgress struct {
 // resolve takes the next step when no waiter can be served. It reports whether that may have changed anything.
 func (n *noProgress) resolve() bool {
 	w := n.waiters
-	if w.count() == 0 || w.unsettled || w.gathering != nil || n.fences.watching() {
+	if w.count() == 0 || w.unsettled || w.gathering != nil || n.fences.watching(n.clients.mayBeAwaited) {
 		return false
 	}
 	accounts := n.accounts()

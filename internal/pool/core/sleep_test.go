@@ -2,6 +2,7 @@ package core
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -54,4 +55,41 @@ func TestPagesAreReturnedWhileTheySleepOrWake(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A client that is apart gets all that the driver has: once the driver has refused its new handles a few times, though it says
+// that it has memory, all whole free handles are given back for the request or moved to it, before it is refused.
+func TestAnApartClientGetsAllFreeHandlesInTheEnd(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	settings := s.core.settings
+	settings.LimitBytes = 64 * pageBytes
+	s.core.SetSettings(settings)
+	s.do(Join{Client: 4})
+	s.do(Apart(4))
+	s.do(Return{Client: 1, Runs: []Run{{First: 0, Pages: 6}}, Final: true})
+	var moved []int
+	asked := map[Client]bool{}
+	fx := s.core.Step(Refill{Client: 4, Token: 5, Pages: 2, Bytes: 2 * pageBytes})
+	for len(fx.Denials.Left()) == 0 {
+		require.Less(t, len(moved), 2*maxRefusals)
+		switch {
+		case len(fx.Asks.Left()) > 0:
+			for _, a := range slices.Clone(fx.Asks.Left()) {
+				asked[a.Client] = true
+				fx = s.core.Step(Return{Client: a.Client, Answer: true})
+			}
+		case fx.Job == nil:
+			require.FailNow(t, "nothing follows")
+		case fx.Job.Purpose == memory.Fill:
+			moved = append(moved, fx.Job.Moved())
+			require.True(t, fx.Job.Moved() == 0 || asked[1], "first the others return what they do not use")
+			fx = s.core.Step(JobDone{Job: fx.Job, Err: cudadrv.OutOfMemory, FreeBytes: 32 * pageBytes})
+		default:
+			fx = s.core.Step(JobDone{Job: fx.Job, Done: len(fx.Job.Ops)})
+		}
+		require.NoError(t, s.core.Check())
+	}
+	require.Equal(t, 0, moved[0], "there is room beyond")
+	require.Equal(t, 6, moved[len(moved)-1])
 }

@@ -22,7 +22,7 @@ import (
 // [live=N], return C RUN... [fence=F] [live=N] [answer] [final], usage C free=N [longest=N]
 // [used=N] [stale=1] (published from then on; default: all held pages but the live ones), looked, warm
 // N..., trim keep=N, tick, limit N, close, abandon, job [fail=I err=oom|broken] [passed=C:F], over
-// C [broken] (a watch), exclude C, stuck C [no], map. A RUN is FIRST+PAGES. The map shows a page as
+// C [broken] (a watch), exclude C [no], stuck C [no], map. A RUN is FIRST+PAGES. The map shows a page as
 // . (hole), - (free), a letter (free, tagged by that client), a digit (lent), W (held by a
 // warm-up), # (busy), and below it | where a handle begins.
 func TestTranscripts(t *testing.T) {
@@ -102,8 +102,8 @@ func (s *script) obey(words []string) string {
 	case "stuck": // no fence of the client could be recorded
 		w.clients[s.client(words)].stuck = len(words) == 2
 	case "exclude":
-		w.clients[s.client(words)].excluded = true
-		w.send(Exclude{Client: s.client(words), Excluded: true})
+		w.clients[s.client(words)].excluded = len(words) == 2
+		w.send(Exclude{Client: s.client(words), Excluded: len(words) == 2})
 	case "close":
 		w.close()
 	case "abandon":

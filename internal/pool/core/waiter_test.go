@@ -3,7 +3,10 @@ package core
 import (
 	"testing"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/internal/pool/admission"
 )
 
 // A trial that memory overtook is no reason to leave out the next one.
@@ -42,7 +45,9 @@ func TestATrialThatWasOvertakenIsRepeated(t *testing.T) {
 type shop struct {
 	core   *Core
 	shelf  map[Client][]Run
-	served map[uint64]bool // by token
+	served map[uint64]bool  // by token
+	denied map[uint64]error // likewise
+	ends   []End
 }
 
 // openShop returns a world with three clients, of which the first holds all eight pages.
@@ -54,7 +59,7 @@ func openShop(t *testing.T) *shop {
 		w.send(Join{Client: id})
 	}
 	w.fill(1, 8)
-	return &shop{w.core, map[Client][]Run{}, map[uint64]bool{}}
+	return &shop{core: w.core, shelf: map[Client][]Run{}, served: map[uint64]bool{}, denied: map[uint64]error{}}
 }
 
 // do takes a message, and all that follows from it.
@@ -66,6 +71,10 @@ func (s *shop) do(m Message) {
 			s.shelf[g.Client] = append(s.shelf[g.Client], append(g.More, g.Run)...)
 			s.served[g.Token] = true
 		}
+		for _, d := range fx.Denials.Left() {
+			s.denied[d.Token] = d.Err
+		}
+		s.ends = append(s.ends, fx.Ends.Left()...)
 		for _, o := range fx.Offers.Left() {
 			next = append(next, Offered{Client: o.Client, Token: o.Token})
 		}
@@ -80,10 +89,12 @@ func (s *shop) do(m Message) {
 	}
 }
 
-func waitAs(token uint64, pages uint32) Refill {
+func waitAs(token uint64, pages uint32) Refill { return waitOf(2, token, pages) }
+
+func waitOf(id Client, token uint64, pages uint32) Refill {
 	return Refill{
-		Client: 2, Token: token, Pages: pages, Bytes: int64(pages) * pageBytes, Patience: Waiting,
-		Place: Place{Account: 2, Age: token, Align: 1},
+		Client: id, Token: token, Pages: pages, Bytes: int64(pages) * pageBytes, Patience: Waiting,
+		Place: Place{Account: admission.Account(id), Age: token, Align: 1},
 	}
 }
 
@@ -109,4 +120,22 @@ func TestAVainTrialIsForgottenWithTheLastThatWaits(t *testing.T) {
 	s.shelf[1] = []Run{{First: 0, Pages: 4}}
 	s.do(waitAs(99, 4))
 	require.True(t, s.served[99])
+}
+
+// The requests of a client that leaves are refused, those that wait too: nobody is there for their memory. Those of others wait
+// on, and get it.
+func TestAClientThatLeavesWaitsForNothing(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	for _, r := range []Refill{waitAs(96, 3), waitOf(3, 97, 4), waitAs(98, 2)} {
+		s.do(r)
+	}
+	require.Empty(t, s.denied)
+	s.do(Leave{Client: 2, Synced: true})
+	assert.Equal(t, map[uint64]error{96: ErrClosed, 98: ErrClosed}, s.denied)
+	assert.Equal(t, 1, s.core.waiters.count())
+	require.NoError(t, s.core.Check())
+	s.do(Return{Client: 1, Runs: []Run{{First: 0, Pages: 4}}, Sent: 1, Stirred: true})
+	assert.Equal(t, map[uint64]bool{97: true}, s.served)
+	require.NoError(t, s.core.Check())
 }

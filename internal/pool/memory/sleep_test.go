@@ -171,3 +171,37 @@ func TestPagesAreFreedWithinAJob(t *testing.T) {
 		}
 	}
 }
+
+// A wake gives access to all pages that it maps, after it has mapped them and by one call for neighbours, and to no others.
+func TestAWakeGivesAccessToWhatItMaps(t *testing.T) {
+	t.Parallel()
+	m := New(pageBytes, 64, false)
+	window := Run{First: 0, Pages: 16}
+	var fill, sleep, wake Job
+	m.PlanFill(&fill, Plan{Window: window, For: 1, MaxHandlePages: 4})
+	perform(m, &fill, len(fill.Ops))
+	m.Transfer(window, 1)
+	m.Transfer(Run{First: 8, Pages: 4}, 2)
+	m.PlanSleep(&sleep, 1)
+	play(t, m, &sleep, -1)
+	m.PlanWake(&wake, 1)
+	mapped := map[uint32]bool{}
+	var access []Run
+	for _, op := range wake.Ops {
+		for at := op.Run.First; at < op.Run.End(); at++ {
+			switch op.Verb { //nolint:exhaustive // no others map or give access
+			case Map:
+				mapped[at] = true
+			case Access:
+				require.True(t, mapped[at], "page %d", at)
+			}
+		}
+		if op.Verb == Access {
+			access = append(access, op.Run)
+		}
+	}
+	assert.Equal(t, []Run{{First: 0, Pages: 8}, {First: 12, Pages: 4}}, access)
+	assert.Len(t, mapped, 12)
+	play(t, m, &wake, -1)
+	assert.Equal(t, "reserved 16 asleep 0", figures(m))
+}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/fence/line"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/internal/stream/magazine"
@@ -225,4 +226,89 @@ func TestAQueueBeginsAnew(t *testing.T) {
 	assert.Empty(t, q.groups)
 	assert.Zero(t, q.wanted)
 	assert.Zero(t, q.rest)
+}
+
+// A request by turn collects the blocks that others have used if they are a pile, or if requests wait for memory: also if it
+// finds memory without them.
+func TestAPileIsCollectedByTheNextTurn(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name      string
+		bytes     int64
+		wanted    bool
+		collected bool
+	}{
+		{"a pile", 16 * mib, false, true},
+		{"less", 16*mib - 64*kib, false, false},
+		{"less, but wanted", 16*mib - 64*kib, true, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 512, Budget{})
+			lines, _ := newLines(t, w, 2)
+			b := w.alloc(c.bytes, 0, w.always)
+			require.True(t, w.lend(0, 16))
+			useUntilPassed(t, b, lines[0])
+			w.core.SetWanted(c.wanted)
+			w.free(b)
+			require.NotNil(t, w.alloc(300*kib, 0, func(uint32) bool { return false }))
+			assert.Equal(t, c.collected, w.core.heap.LargestFits(uint32(c.bytes>>sizeclass.UnitShift)))
+			assert.Equal(t, c.collected, !w.core.owner.HasUsed())
+			w.check()
+		})
+	}
+}
+
+// useUntilPassed has a line use a buffer until a number that has passed, so that the buffer is freed with a use that has ended.
+func useUntilPassed(t *testing.T, b *buffer, l *line.Line) {
+	t.Helper()
+	use, err := b.slot.Begin(b.word, l)
+	require.NoError(t, err)
+	number := l.Begin()
+	require.NoError(t, use.End(number))
+	l.Took(number)
+	l.Pass(number)
+}
+
+// A request that only ended uses can serve gets its own kind of block: of a class up to the longest class, else one of its length.
+func TestEndedUsesServeAnyRequest(t *testing.T) {
+	t.Parallel()
+	for bytes, small := range map[int64]bool{512: true, 64 * kib: true, 64*kib + 512: false} {
+		w := newWorld(t, 512, Budget{})
+		lines, _ := newLines(t, w, 2)
+		b := w.alloc(256*kib, 0, w.always)
+		useUntilPassed(t, b, lines[0])
+		w.free(b)
+		got := w.alloc(bytes, 0, func(uint32) bool { return false })
+		require.NotNil(t, got, "%d bytes", bytes)
+		assert.Equal(t, small, got.slot.Magazine().Span() != nil, "%d bytes", bytes)
+		w.check()
+	}
+}
+
+// Pending visits the blocks that are freed and in use by others, with their addresses and lengths, and no other.
+func TestPendingVisitsThePendingBlocks(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	lines, _ := newLines(t, w, 2)
+	pending := func() map[cudadrv.Ptr]int64 {
+		all := map[cudadrv.Ptr]int64{}
+		w.core.Pending(func(p cudadrv.Ptr, bytes int64) { all[p] = bytes })
+		return all
+	}
+	assert.Empty(t, pending())
+	want := map[cudadrv.Ptr]int64{}
+	for _, bytes := range []int64{512, 64 * kib, 300 * kib} {
+		b := w.alloc(bytes, 0, w.always)
+		w.free(w.alloc(bytes, 0, w.always)) // nobody else uses that
+		require.NoError(t, b.slot.Record(b.word, 0))
+		assert.Equal(t, want, pending(), "it lives")
+		w.free(b)
+		want[b.slot.Address()] = bytes
+		assert.Equal(t, want, pending())
+	}
+	number := lines[0].Begin()
+	lines[0].Took(number)
+	lines[0].Pass(number)
+	assert.Empty(t, pending())
 }

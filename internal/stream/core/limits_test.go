@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/go-vram/vram/internal/sizeclass"
 )
@@ -65,6 +66,33 @@ func (w *world) freePages() (pages uint32, ranges int) {
 		before = free
 	}
 	return pages, ranges
+}
+
+// MostPages allows a request all pages that fit its stream's budget even if it leaves the last of its own pages almost unused,
+// and not one more.
+func TestMostPagesUsesTheWholeBudget(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		w := newWorld(t, 512, Budget{})
+		pageBytes := w.core.ranges.pageBytes()
+		require.True(t, w.lend(0, rapid.Uint32Range(1, 5).Draw(t, "kept pages")))
+		kept := w.keptAndFree()
+		budget := rapid.OneOf(rapid.SampledFrom([]int64{1, kept, kept + 1, kept + pageBytes - 1, kept + pageBytes, kept + 2*pageBytes - 1, kept + 2*pageBytes}),
+			rapid.Int64Range(1, 20*pageBytes)).Draw(t, "budget")
+		w.core.SetBudget(Budget{CacheBytes: budget})
+		pages := rapid.Uint32Range(1, 1000).Draw(t, "pages")
+		spare := int64(w.core.MostPages(pages)) - int64(pages)
+		require.GreaterOrEqual(t, spare, int64(0), "the request itself is always served")
+		if spare > 0 {
+			require.LessOrEqual(t, kept+(spare+1)*pageBytes, budget, "within it, with the last page unused")
+		}
+		require.Greater(t, kept+(spare+2)*pageBytes, budget, "a page more is not")
+
+		w.core.SetBudget(Budget{CacheRanges: 1})
+		require.Zero(t, w.core.MostPages(pages), "no bound of bytes")
+		w.core.SetBudget(Budget{CacheBytes: 1 << 62})
+		require.EqualValues(t, 1<<32-1, w.core.MostPages(pages))
+	})
 }
 
 // An unused span pins its page. Free memory adjoining it counts against the budget, and the next tick

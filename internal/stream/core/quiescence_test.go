@@ -24,16 +24,18 @@ func TestIdleSpansGoBackBeforeThePoolIsAsked(t *testing.T) {
 }
 
 // Once almost all buffers are gone, free slots of spans and magazines in the middle of a range return to the
-// heap before the next buffer is placed.
+// heap before the next buffer is placed, also those that other streams have used.
 func TestAQuiescentStreamMakesLongRanges(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name  string
 		turns int
+		used  bool
 		fits  bool
 	}{
-		{"after many turns", quiescentTurns, true},
-		{"after few turns", quiescentTurns / 2, false}, // counts as just swept
+		{"after many turns", quiescentTurns, false, true},
+		{"after few turns", quiescentTurns / 2, false, false}, // counts as just swept
+		{"used by others", quiescentTurns, true, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -44,8 +46,19 @@ func TestAQuiescentStreamMakesLongRanges(t *testing.T) {
 			for i := range c.turns {
 				w.free(w.alloc(mib+int64(i)*512, 0, nothing))
 			}
+			lines, _ := newLines(t, w, 2)
+			if c.used { // the one in the middle, which alone is no pile
+				use, err := all[1].slot.Begin(all[1].word, lines[0])
+				require.NoError(t, err)
+				require.NoError(t, use.End(lines[0].Next()))
+			}
 			for _, b := range all {
 				w.free(b)
+			}
+			if c.used { // and its fence has passed
+				number := lines[0].Begin()
+				lines[0].Took(number)
+				lines[0].Pass(number)
 			}
 			require.NotNil(t, w.alloc(mib, 0, nothing))
 			assert.Equal(t, c.fits, w.core.heap.LargestFits(14*mib>>sizeclass.UnitShift), "the span is not in the way any more")

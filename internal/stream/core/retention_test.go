@@ -168,3 +168,27 @@ func TestWorthIsCountedSinceTheMagazineOpened(t *testing.T) {
 	assert.False(t, w.exact(bytes).Open)
 	w.finish(false)
 }
+
+// A batch takes the free blocks of the magazine of its length first, which stays, and none of another length in the same bucket.
+func TestABatchTakesFromTheMagazineOfItsLength(t *testing.T) {
+	t.Parallel()
+	const bytes = 2 * mib
+	units := blockUnits(bytes)
+	for _, other := range []bool{false, true} {
+		w := newWorld(t, 4096, Budget{})
+		w.repeat(heatKept+4, bytes, 0, w.always)
+		kept := w.exact(bytes)
+		require.True(t, kept.Open)
+		require.Equal(t, 1, kept.FreeSlots())
+		wanted := units
+		for other && (wanted == units || magazine.BucketOf(uint64(wanted)) != magazine.BucketOf(uint64(units))) {
+			wanted--
+		}
+		require.Greater(t, wanted, uint32(sizeclass.MaxUnits))
+		got := w.core.AllocMany(wanted, 1, 0, func(s *magazine.Slot) {
+			assert.Equal(t, wanted, s.Magazine().UnitsOf(s))
+			assert.Equal(t, !other, s.Magazine() == &kept.Magazine)
+		})
+		assert.Equal(t, 1, got)
+	}
+}

@@ -78,6 +78,38 @@ func TestAnEndedScopeIsForgotten(t *testing.T) {
 	assert.Equal(t, w.core.Inside(8), w.core.Inside(7))
 }
 
+// The peaks of a scope begin at what there is at its begin: earlier ones are no part of it, also while other scopes are open.
+func TestEarlierPeaksAreNoPartOfAScope(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	all, _ := newLines(t, w, 2)
+	w.core.BeginScope(1)
+	use := func(bytes int64) (passed func()) {
+		b := w.alloc(bytes, 0, w.always)
+		require.NoError(t, b.slot.Record(b.word, 0))
+		w.free(b)
+		w.core.Drain()
+		require.Equal(t, bytes, w.core.PendingBytes())
+		return func() {
+			number := all[0].Begin()
+			all[0].Took(number)
+			all[0].Pass(number)
+			w.core.Drain()
+			w.back(w.core.Release(worldUnits, false))
+		}
+	}
+	use(4 * mib)()
+	w.core.BeginScope(2)
+	assert.Zero(t, w.core.Inside(2))
+	use(2 * mib)()
+	passed := use(mib)
+	w.core.BeginScope(3)
+	assert.Equal(t, Peaks{PendingBytes: mib, HeldBytes: mib}, w.core.EndScope(3), "what is pending at the begin counts")
+	passed()
+	assert.Equal(t, Peaks{2 * mib, 2 * mib, 2 * mib}, w.core.EndScope(2))
+	assert.Equal(t, Peaks{4 * mib, 4 * mib, 4 * mib}, w.core.EndScope(1))
+}
+
 // After exact counting ends, the earlier magazines serve again.
 func TestMagazinesServeAgainAfterCountingExactly(t *testing.T) {
 	t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/go-vram/vram/internal/fence/line"
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
@@ -100,4 +101,75 @@ func TestSlackFollowsWhatIsFreed(t *testing.T) {
 	assert.Equal(t, had, s.units, "it was used")
 	c.inFlight.tick()
 	assert.Equal(t, had/2, s.units, "it was not")
+}
+
+// Blocks that the slack covered need a fence once a tick, pressure or the end of the stream has taken that slack: the next check
+// finds them. A tick that takes none makes no check.
+func TestBlocksNeedAFenceOnceTheirSlackIsGone(t *testing.T) {
+	t.Parallel()
+	for name, take := range map[string]func(c *Core){
+		"a tick": func(c *Core) { c.inFlight.tick() }, "pressure": func(c *Core) { c.Press() }, "the end": func(c *Core) { c.endSlack() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var device Allowance
+			var limit atomic.Int64
+			limit.Store(1 << 50)
+			w := newWorld(t, 512, Budget{})
+			newLines(t, w, 2)
+			c := w.core
+			s := &c.inFlight.slack
+			s.device, s.limit = &device, &limit
+			due := func() (visits int) {
+				c.Due(false, func(*line.Line, uint64) bool {
+					visits++
+					return false
+				})
+				return visits
+			}
+			for range fencesPerTick {
+				s.follow(magazine.PileUnits + 4*minSlack)
+			}
+			b := w.alloc(int64(magazine.PileUnits)<<sizeclass.UnitShift, 0, w.always)
+			require.NotNil(t, b)
+			require.NoError(t, b.slot.Record(b.word, 0))
+			w.free(b)
+			c.Drain()
+			require.Greater(t, s.pileUnits(), uint64(magazine.PileUnits))
+			require.Zero(t, due(), "it waits for a shared fence")
+			c.inFlight.tick() // all of the slack was used
+			require.Greater(t, s.pileUnits(), uint64(magazine.PileUnits))
+			assert.False(t, c.inFlight.fresh, "nothing has changed")
+			for range 64 {
+				if s.pileUnits() == magazine.PileUnits {
+					break
+				}
+				require.Zero(t, due())
+				take(c)
+			}
+			assert.Equal(t, 1, due())
+		})
+	}
+}
+
+// A stream that closes returns its slack to the device, and so does one that ends without a close.
+func TestAStreamThatClosesReturnsItsSlack(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(w *world){"close": func(w *world) { w.close() }, "end": func(w *world) { w.core.End() }} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var device Allowance
+			var limit atomic.Int64
+			limit.Store(1 << 50)
+			w := newWorld(t, 512, Budget{})
+			s := &w.core.inFlight.slack
+			s.device, s.limit = &device, &limit
+			for range fencesPerTick {
+				s.follow(2 * minSlack)
+			}
+			require.Positive(t, device.units.Load())
+			end(w)
+			assert.Zero(t, device.units.Load())
+		})
+	}
 }

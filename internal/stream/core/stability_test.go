@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/internal/sizeclass"
 )
@@ -78,4 +79,38 @@ func TestBlocksAreNotTakenBackWhereTheyMustBeSeen(t *testing.T) {
 	w.churn(w.core.misses.stability.at + 1)
 	assert.True(t, w.takesBack(330*kib))
 	w.finish(true)
+}
+
+// A freed block is reused directly from the request on that is stableTurns after the one that last needed the pool, not before,
+// once less than an eighth lives of the most that was ever in use, parts of batches included.
+func TestBlocksAreTakenBackFromStableTurnsOn(t *testing.T) {
+	t.Parallel()
+	big := func(w *world) { w.swell() }
+	for name, c := range map[string]struct{ swell, need, serve func(w *world) }{
+		"single":  {big, func(w *world) { w.core.Served(true) }, func(w *world) { w.core.Served(false) }},
+		"batches": {big, func(w *world) { w.core.ServedMany(0, 1) }, func(w *world) { w.core.ServedMany(1, 0) }},
+		"part": {func(w *world) {
+			require.True(w.t, w.lend(0, 48))
+			w.core.PutBack(w.core.AllocPart(12 << 20))
+		}, func(w *world) { w.core.Served(true) }, func(w *world) { w.core.Served(false) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 512, Budget{})
+			c.swell(w)
+			w.core.Drain()
+			slot, _ := w.core.Alloc(300*kib, 0)
+			require.NotNil(t, slot)
+			c.need(w)
+			require.NoError(t, slot.Free(slot.Word()))
+			for range stableTurns - 1 {
+				c.serve(w)
+			}
+			back, _ := w.cache.TakeBack(300 * kib)
+			require.Nil(t, back)
+			c.serve(w)
+			back, _ = w.cache.TakeBack(300 * kib)
+			require.Same(t, slot, back)
+		})
+	}
 }

@@ -102,7 +102,9 @@ func (w *world) serve(bytes int64, hint int, source func(need uint32) bool) *buf
 	var slot *magazine.Slot
 	waited := false
 	var need uint32
-	if slot, need = w.core.Alloc(max(bytes, 1), hint); slot == nil {
+	if slot, need = w.core.Alloc(max(bytes, 1), hint); slot != nil {
+		require.Zero(w.t, need, "a request that is served needs no pages")
+	} else {
 		waited = true
 		require.Positive(w.t, need)
 		require.GreaterOrEqual(w.t, uint64(need)*uint64(w.pageUnits), sizeclass.Units(bytes))

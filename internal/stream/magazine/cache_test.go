@@ -211,6 +211,36 @@ func TestDrainingCacheWakesItsOwner(t *testing.T) {
 	assert.Equal(t, 2, wakeCount, "through the list")
 }
 
+// A cache that drains or has ended stays so, whatever is wanted of it before or later: every free wakes its owner, or is refused.
+func TestADrainingCacheServesNoMore(t *testing.T) {
+	t.Parallel()
+	for _, before := range []func(o *Owner){
+		func(*Owner) {}, func(o *Owner) { o.Want(true) }, func(o *Owner) { o.Alert() },
+		func(o *Owner) { o.Want(true); o.Alert() },
+	} {
+		for _, later := range []func(o *Owner){func(*Owner) {}, func(o *Owner) { o.Want(true) }, func(o *Owner) { o.Want(false) }} {
+			c := new(Cache)
+			woken := 0
+			o := NewOwner(c, wakes(func() { woken++ }))
+			free := func() error {
+				s := o.Loose.Take()
+				s.Units = 300
+				return s.Free(s.Word())
+			}
+			before(o)
+			o.Drain()
+			later(o)
+			for n := range 3 {
+				require.NoError(t, free())
+				require.Equal(t, n+1, woken)
+			}
+			o.End()
+			later(o)
+			require.ErrorIs(t, free(), ErrClosed)
+		}
+	}
+}
+
 // Lost races end in the owner's hands: the bucket is sharded, and each hint has a place of its own.
 func TestContendedTakeAsksForShards(t *testing.T) {
 	c, o, m := cacheOf(0)

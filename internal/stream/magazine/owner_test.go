@@ -65,8 +65,10 @@ func TestParkAndReady(t *testing.T) {
 	assert.Equal(t, parkedBit, m.mask.Load())
 	assert.Nil(t, o.Spans.At(last, 0))
 	assert.Nil(t, o.Spans.Ready(last), "nothing was freed")
+	assert.False(t, o.HasParked())
 
 	freeAll(t, held[2])
+	assert.True(t, o.HasParked())
 	assert.Same(t, m, c.parked.Load().Span())
 	freeAll(t, held[0])
 	assert.Nil(t, m.next, "handed over once")
@@ -76,6 +78,7 @@ func TestParkAndReady(t *testing.T) {
 	assert.Nil(t, m.Take(), "out of use")
 
 	require.Same(t, m, o.Spans.Ready(last))
+	assert.False(t, o.HasParked())
 	assert.EqualValues(t, 5, m.mask.Load())
 	assert.Nil(t, o.Spans.Ready(last))
 	assert.Nil(t, c.parked.Load())
@@ -485,4 +488,58 @@ func TestEachAndEachLive(t *testing.T) {
 	m.Each(func(*Slot) { count++ })
 	assert.Equal(t, SlotCount, count)
 	assert.EqualValues(t, 2, m.Frees())
+}
+
+// Loose slots are used up before there are more of them, each once, and the table of magazines grows only by doubling.
+func TestLooseSlotsAreUsedUp(t *testing.T) {
+	t.Parallel()
+	c := new(Cache)
+	o := NewOwner(c, nil)
+	const magazines = 70
+	taken := map[*Slot]bool{}
+	tables := map[any]bool{}
+	for n := range magazines * SlotCount {
+		s := o.Loose.Take()
+		require.False(t, taken[s])
+		taken[s] = true
+		require.Len(t, o.all, n/SlotCount+1)
+		tables[c.magazines.Load()] = true
+	}
+	assert.LessOrEqual(t, len(tables), 4, "16, 32, 64 and 128 or fewer")
+}
+
+// Idle finds each open magazine of which no slot is in use, installed in a bucket of any kind or ready.
+func TestIdleFindsUnusedMagazines(t *testing.T) {
+	t.Parallel()
+	for name, sharded := range map[string]bool{"one place": false, "a place for each shard": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			_, o, m := cacheOf(last)
+			if sharded {
+				m.contended.Store(contendedLimit)
+				require.True(t, o.Spans.Shard(m, 3))
+			}
+			assert.Equal(t, []*Span{m}, o.Spans.Idle())
+			s := m.Take()
+			assert.Empty(t, o.Spans.Idle())
+			freeAll(t, s)
+			assert.Equal(t, []*Span{m}, o.Spans.Idle())
+			freeAll(t, takeAll(m)[:3]...)
+			assert.Empty(t, o.Spans.Idle())
+		})
+	}
+}
+
+// A slot that was collected has no flag, whichever flags its block was freed with: its next handle begins without.
+func TestACollectedSlotHasNoFlag(t *testing.T) {
+	t.Parallel()
+	for _, flags := range []Flag{Announced, Detached, Announced | Detached} {
+		c, o, _ := cacheOf(0)
+		s, word := c.Take(512)
+		require.NoError(t, s.Announce(word, flags))
+		require.NoError(t, s.Free(word))
+		eachFreed(o, func(s *Slot) { o.Collect(s) })
+		assert.Zero(t, s.Word()&flagMask)
+		assert.Zero(t, s.Flags())
+	}
 }

@@ -18,5 +18,14 @@ func TestSameSize(t *testing.T) {
 			t.Fatalf("%d and %d", a, b)
 		}
 	})
+	near := []uint32{1 << 31, 1<<31 + 1, 1<<32 - 1}
+	for u := range uint32(70) {
+		near = append(near, u+1)
+	}
+	for _, a := range near {
+		for _, b := range near {
+			assert.Equal(t, SizeOf(a) == SizeOf(b), SameSize(a, b), "%d and %d", a, b)
+		}
+	}
 	assert.Equal(t, []int{0, 1, 2, 2, 3, 3, 3, 3, 4}, []int{SizeOf(1), SizeOf(2), SizeOf(3), SizeOf(4), SizeOf(5), SizeOf(6), SizeOf(7), SizeOf(8), SizeOf(9)})
 }

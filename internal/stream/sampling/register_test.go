@@ -219,3 +219,43 @@ func TestRetiringLosesNoSample(t *testing.T) {
 		live[g].End()
 	}
 }
+
+// The weight of a sample is rounded to the nearest part, so that the errors of many do not add up.
+func TestWeightsAreRounded(t *testing.T) {
+	for chance := uint32(1); chance <= 24; chance++ {
+		for whole := chance + 1; whole < 4*chance; whole++ {
+			var r Register
+			s := r.Site(Labels{}, site.Stack{1})
+			s.Allocated(0, 1, chance, whole)
+			exact := weightOne * float64(whole) / float64(chance)
+			assert.InDelta(t, exact, s.totals[2].Load(), 0.5, "%d of %d", chance, whole)
+		}
+	}
+}
+
+// A sample of a place that was retired since it was looked up is counted with those without room.
+func TestASampleOfARetiredPlaceIsCounted(t *testing.T) {
+	var r Register
+	early := r.Site(Labels{Stream: 1, Tag: "early"}, site.Stack{9})
+	var others int64
+	for i := uint32(0); early.live.Load() >= 0; i++ {
+		require.Less(t, i, uint32(4*SiteLimit), "it is retired once there is no room")
+		r.Site(Labels{Stream: i + 2}, site.Stack{3}).Allocated(0, 1, all, all)
+		others++
+	}
+	x := early.Allocated(0, 10, all, all)
+	total := func() (allocated, inUse int64) {
+		for _, x := range r.Read() {
+			assert.NotEqual(t, "early", x.Tag)
+			allocated, inUse = allocated+x.Allocated.Bytes, inUse+x.InUse.Bytes
+		}
+		return allocated, inUse
+	}
+	allocated, inUse := total()
+	assert.Equal(t, others+10, allocated)
+	assert.Equal(t, others+10, inUse)
+	x.End()
+	allocated, inUse = total()
+	assert.Equal(t, others+10, allocated)
+	assert.Equal(t, others, inUse)
+}
