@@ -236,3 +236,82 @@ func TestGatesOfAWork(t *testing.T) {
 		all[shut].open()
 	}
 }
+
+// The users of a stream's memory are each in the list once, and closed ones leave it. The count of another stream stays.
+func TestUsersOfMemory(t *testing.T) {
+	t.Parallel()
+	r, home, a := pair(t, 64*mib)
+	b := r.stream(core.Budget{})
+	users := func() (all []uint32) {
+		for _, u := range *home.cuda.crossings.users.Load() {
+			all = append(all, u.id)
+		}
+		return all
+	}
+	for range 2 {
+		home.cuda.crossings.add(&a.cuda)
+		home.cuda.crossings.add(&b.cuda)
+	}
+	assert.Equal(t, []uint32{a.ID(), b.ID()}, users())
+	last := home.cuda.crossings.of(&a.cuda)
+	storeMax(&last.count, 5)
+	storeMax(&last.count, 3)
+	assert.EqualValues(t, 5, home.cuda.crossings.of(&a.cuda).count.Load())
+	assert.Zero(t, home.cuda.crossings.of(&b.cuda).count.Load())
+	assert.Same(t, last, home.cuda.crossings.of(&a.cuda))
+
+	require.NoError(t, a.Close())
+	control(a).End()
+	c := r.stream(core.Budget{})
+	home.cuda.crossings.add(&c.cuda)
+	assert.Equal(t, []uint32{b.ID(), c.ID()}, users())
+	assert.Zero(t, home.cuda.crossings.of(&c.cuda).count.Load())
+	for _, one := range *home.cuda.crossings.seen.Load() {
+		assert.NotSame(t, &a.cuda, one.of, "it has ended")
+	}
+}
+
+// Work on a buffer of another stream waits, on the device, for the work of its stream and of other users, and the buffer's
+// memory waits for that work.
+func TestACrossingOrdersWork(t *testing.T) {
+	t.Parallel()
+	r, home, user := pair(t, 64*mib)
+	later := r.stream(core.Budget{})
+	b := must(t, home, mib)
+	x, y, z := submitter(t, home), submitter(t, user), submitter(t, later)
+	end := func(x Submitter) time.Duration {
+		t.Helper()
+		require.NoError(t, r.gpu.StreamSynchronize(x.s.Handle()))
+		return r.gpu.Now()
+	}
+	plain, err := x.Check(b)
+	require.NoError(t, err)
+	assert.True(t, plain)
+	r.work(home, time.Second)
+	cross := y.Crossing()
+	require.NoError(t, cross.Before(b))
+	require.NoError(t, cross.Before(b), "once more")
+	r.work(user, time.Second)
+	cross.After()
+	cross.Leave()
+	plain, err = x.Check(b)
+	require.NoError(t, err)
+	assert.False(t, plain, "another stream uses it")
+
+	cross = z.Crossing()
+	require.NoError(t, cross.Before(b))
+	cross.After()
+	cross.Leave()
+	assert.GreaterOrEqual(t, end(z), 2*time.Second, "after the work of both")
+
+	r.work(user, time.Second)
+	require.NoError(t, b.Free())
+	assert.Positive(t, r.stats(home).PendingBytes)
+	cross = y.Crossing()
+	require.ErrorIs(t, cross.Before(b), ErrNotLive)
+	cross.Leave()
+	other := newRig(t, 16*mib).stream(core.Budget{})
+	cross = y.Crossing()
+	require.ErrorIs(t, cross.Before(must(t, other, mib)), ErrForeign)
+	cross.Leave()
+}
