@@ -52,6 +52,8 @@ func Marks() []Mark {
 		anyHash = "any hash serves: it only spreads, and results do not depend on it"
 		anyKey  = "any key serves that differs where the place does"
 		nobody  = "the interface of the framework asks for it, and nothing here calls it"
+
+		onlyChecked = "builds with -race or the tag invariants alone have the check; in others it does nothing"
 	)
 	return []Mark{
 		{"actors", "(*linkedFramework).UserMessageCount", ReturnEarly, "func (f *linkedFramework) UserMessageCount() int { return *new(int);", nobody},
@@ -68,5 +70,20 @@ func Marks() []Mark {
 		{"internal/stream/sampling", "(*Site).isOf", SwapArgs, "return s.labels == *labels && slices.Equal(stack, s.stack)", "equality is symmetric"},
 		{"internal/stream/sampling", "hash", PlusOne, "h := (14695981039346656037+1) ^ uint64(labels.Stream)", anyHash},
 		{"internal/stream/sampling", "hash", DropAssign, "h = (h ^ uint64(c)) * prime", anyHash},
+
+		{"actors", "(*Worker).Throughput", ReturnEarly, "func (w *Worker) Throughput() int { return *new(int); return maxWorkerMessages }", nobody},
+		{"actors", "(*mailbox).call", DropCall, "checkUnqueued(l)", onlyChecked},
+		{"actors", "(*mailbox).push", DropCall, "checkUnqueued(l)", onlyChecked},
+		{"actors", "checkUnqueued", ReturnEarly, "func checkUnqueued(l *Link) { return;", onlyChecked},
+		{"actors", "checkUnqueued", Negate, "if checked && l.message == nil {", onlyChecked},
+		{"actors", "(*Ref).Call", DropCall, "checkNesting(r.box.name)", onlyChecked},
+		{"actors", "(*Ref).tryEnterChecked", DropCall, "checkNesting(r.box.name)", onlyChecked},
+		{"actors", "(*Ref).tryEnterChecked", DropCall, "enterTurn(r.box.name)", onlyChecked},
+		{"actors", "(*mailbox).leaveEntered", DropCall, "leaveTurn()", onlyChecked},
+		{"actors", "(*mailbox).turn", DropCall, "enterTurn(b.name)", onlyChecked},
+		{"actors", "(*mailbox).abandon", DropCall, "leaveTurn()", onlyChecked},
+		{"actors", "(*mailbox).detach", DropCall, "leaveTurn()", onlyChecked},
+		{"actors", "(*mailbox).leave", DropCall, "leaveTurn()", onlyChecked},
+		{"cudadrv/fault", "(*live).hits", SwapArgs, "return number, r.Probability == 1 || chance(number, r.Seed) < r.Probability", anyHash},
 	}
 }
