@@ -22,7 +22,7 @@ func users() map[string][]string {
 		"internal/stream/core":    {"streams", "internal/acceptance", "lab/simulation"},
 		"internal/watermark":      {"internal/pool/memory"},
 		"pool":                    {"streams", "internal/acceptance", "lab/simulation"},
-		"streams":                 {"internal/acceptance", "lab/simulation", "cuda", "cuda/sleep", "cuda/share"},
+		"streams":                 {"internal/acceptance", "lab/simulation"},
 		".":                       {"internal/acceptance"},
 		"cuda/gemm":               {"cuda/cublaslt"},
 		"cudadrv":                 {"cudadrv/sim", "cudadrv/fault"},
