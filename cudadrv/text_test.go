@@ -56,4 +56,17 @@ func TestHandlesAsText(t *testing.T) {
 	var s cudadrv.Stream
 	require.NoError(t, s.UnmarshalText([]byte("18")))
 	assert.Equal(t, cudadrv.Stream(18), s)
+	for _, wrong := range []string{"", "x", "-1", "0x1ffffffffffffffff"} {
+		require.ErrorContains(t, s.UnmarshalText([]byte(wrong)), "is not a handle of a stream")
+		require.ErrorContains(t, p.UnmarshalText([]byte(wrong)), "is not an address")
+	}
+	assert.Equal(t, cudadrv.Stream(18), s)
+	assert.Equal(t, cudadrv.Ptr(0x7f00), p)
+	for want, handle := range map[string]interface{ MarshalText() ([]byte, error) }{
+		"0x1f": cudadrv.Event(31), "0x0": cudadrv.Handle(0), "0xffffffffffffffff": cudadrv.Context(1<<64 - 1), "0x7": cudadrv.Graph(7),
+	} {
+		text, err = handle.MarshalText()
+		require.NoError(t, err)
+		assert.Equal(t, want, string(text))
+	}
 }

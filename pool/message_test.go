@@ -3,7 +3,9 @@ package pool
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
+	"weak"
 
 	"github.com/stretchr/testify/assert"
 
@@ -70,5 +72,34 @@ func TestEveryEffectIsCarriedOutOnce(t *testing.T) {
 		assert.EqualValues(t, 10, bytes, panicAt)
 		assert.Same(t, e, p.spare.Load(), "the effects are for the next turn")
 		assert.False(t, e.deliver() || e.tell(), "nothing is left in them")
+	}
+}
+
+// Effects that wait for their reuse keep nothing alive: neither a client that has left, nor an answered request.
+func TestPerformedEffectsKeepNothing(t *testing.T) {
+	t.Parallel()
+	for name, push := range map[string]func(e *effects, l *listener){
+		"home":     func(e *effects, l *listener) { e.home.Push(grant{client: l}) },
+		"grants":   func(e *effects, l *listener) { e.grants.Push(grant{client: l, token: 1}) },
+		"denials":  func(e *effects, l *listener) { e.denials.Push(denial{client: l, token: 1, quiet: true}) },
+		"demands":  func(e *effects, l *listener) { e.demands.Push(l) },
+		"offers":   func(e *effects, l *listener) { e.offers.Push(offer{client: l}) },
+		"reclaims": func(e *effects, l *listener) { e.reclaims.Push(reclaimRequest{client: l}) },
+		"looks":    func(e *effects, l *listener) { e.looks.Push(l) },
+		"ends": func(e *effects, l *listener) {
+			e.ends.Push(completion{promise: futures.NewPromise[int64](func() { l.calls = nil })})
+		},
+	} {
+		p := new(Pool)
+		left := func() weak.Pointer[listener] {
+			l := new(listener)
+			e := &effects{pool: p}
+			push(e, l)
+			e.Perform()
+			return weak.Make(l)
+		}()
+		runtime.GC()
+		assert.Nil(t, left.Value(), name)
+		runtime.KeepAlive(p)
 	}
 }

@@ -30,6 +30,19 @@ func TestRemedies(t *testing.T) {
 		"others": {func(e *OutOfMemoryError) {
 			e.Waited, e.Streams = false, []Holding{{Stream: 1, HeldBytes: 30, LiveBytes: 20}, {Stream: 2, HeldBytes: 0, LiveBytes: 60}}
 		}, []Remedy{{WaitForFrees, 20, 0}, {RaiseLimit, 30, 0}}, "Request.Wait, for frees of the 20 B that are live"},
+		"streams that use pages in part": {func(e *OutOfMemoryError) {
+			e.Streams = []Holding{{Stream: 1, HeldBytes: 50, LiveBytes: 20}, {Stream: 2, HeldBytes: 40, LiveBytes: 5, UncoveredBytes: 5}}
+		}, []Remedy{{TrimStream, 5, 2}, {UseFewerStreams, 60, 0}, {RaiseLimit, 30, 0}}, "fewer streams: 60 B are free within pages"},
+		"too little in part": {func(e *OutOfMemoryError) {
+			e.Streams = []Holding{{Stream: 1, HeldBytes: 50, LiveBytes: 20}, {Stream: 2, HeldBytes: 29}}
+		}, []Remedy{{RaiseLimit, 30, 0}}, "a LimitBytes higher by at least 30 B"},
+		"one stream in part": {with(Holding{Stream: 1, HeldBytes: 90}), []Remedy{{RaiseLimit, 30, 0}}, "a LimitBytes higher by at least 30 B"},
+		"more than the limit": {func(e *OutOfMemoryError) {
+			e.Waited, e.MissingBytes, e.Streams = false, 101, []Holding{{Stream: 1, HeldBytes: 30, LiveBytes: 30}}
+		}, []Remedy{{RaiseLimit, 71, 0}}, "a LimitBytes higher by at least 71 B"},
+		"all of the limit": {func(e *OutOfMemoryError) {
+			e.Waited, e.MissingBytes, e.Streams = false, 100, []Holding{{Stream: 1, HeldBytes: 30, LiveBytes: 30}}
+		}, []Remedy{{WaitForFrees, 30, 0}, {RaiseLimit, 70, 0}}, "for frees of the 30 B"},
 		"others, of a Reserve": {func(e *OutOfMemoryError) {
 			e.Waited, e.reserves, e.Streams = false, true, []Holding{{Stream: 1, HeldBytes: 30, LiveBytes: 20}}
 		}, []Remedy{{RetryAfterFrees, 20, 0}, {RaiseLimit, 30, 0}}, "frees of the 20 B that are live, and another Reserve after them"},

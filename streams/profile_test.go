@@ -254,3 +254,50 @@ func TestSamplesBetweenTicksAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// Of all outcomes of a draw exactly as many sample an allocation as the chance that is returned says: its inverse is the weight
+// of the sample. Where everything is watched the profile counts that part.
+func TestAChanceIsTheShareOfDraws(t *testing.T) {
+	t.Parallel()
+	const share = magazine.Everything / 8
+	s, _ := newRig(t, 64*mib).profiled(share)
+	for units, want := range map[uint64]uint32{1: uint32(share), 3: 3 * uint32(share), 9: uint32(magazine.Everything)} {
+		for draw, is := range map[uint32]bool{0: true, want - 1: true, want: false} {
+			chance, sampled := s.sampler.decide(draw, units)
+			assert.Equal(t, want, chance)
+			assert.Equal(t, is, sampled, "draw %d of %d", draw, want)
+		}
+	}
+	all, p := newRig(t, 64*mib).profiled(magazine.Everything)
+	p.SetShare(share)
+	for draw, want := range map[uint32]uint32{0: uint32(share), uint32(share) - 1: uint32(share), uint32(share): 0} {
+		chance, sampled := all.sampler.decide(draw, 1)
+		assert.True(t, sampled, "everything is watched")
+		assert.Equal(t, want, chance, "draw %d", draw)
+	}
+}
+
+// A stream whose share is whole takes fewer samples from a number on within a tick, and the whole share again after it.
+func TestManySamplesLowerTheShare(t *testing.T) {
+	t.Parallel()
+	const share = magazine.Everything / 8
+	s, _ := newRig(t, 64*mib).profiled(share)
+	w := &s.sampler
+	for n := range uint32(wholeSamples) {
+		w.limit(n)
+		require.Equal(t, share, w.home.Share(), n)
+	}
+	for halved := range uint32(3) {
+		for n := range uint32(halfSamples) {
+			w.limit(wholeSamples + halved*halfSamples + n)
+			require.Equal(t, share>>(halved+1), w.home.Share(), n)
+		}
+	}
+	w.taken.Store(wholeSamples - 1)
+	w.tick()
+	assert.Equal(t, share>>3, w.home.Share(), "it was not lowered since the last tick")
+	w.taken.Store(wholeSamples)
+	w.tick()
+	assert.Equal(t, share, w.home.Share())
+	assert.Zero(t, w.taken.Load())
+}

@@ -170,6 +170,44 @@ func TestEachChoiceAddsItsTensors(t *testing.T) {
 	assert.Equal(t, total(parameters)+(1000+10)*128*4, must(t, untied.Parameters))
 }
 
+// A gated part keeps its gate and the gated product in addition, and norms without a mean; separate projections keep one tensor
+// for each.
+func TestAGatedLayerKeepsItsGate(t *testing.T) {
+	plain := warm.Transformer{Batch: 2, Sequence: 64, Hidden: 128, Heads: 4, Layers: 3, Vocabulary: 1000}
+	tokens, layers := int64(2*64), int64(3)
+	gated := plain
+	gated.Gated = true
+	gates := layers * 2 * tokens * 4 * 128 * 4
+	means := (2*layers + 1) * tokens * 4
+	projections := layers * tokens * (3*128 + 3*128 - 2*128 - 2*128) * 4
+	assert.Equal(t, gates-means-projections, must(t, gated.Activations)-must(t, plain.Activations))
+}
+
+// What a choice adds to inference is one layer's: its results are not kept for a backward pass. Keys that are shared are fewer in
+// each layer.
+func TestChoicesOfInference(t *testing.T) {
+	plain := warm.Transformer{Batch: 2, Sequence: 64, Hidden: 128, Heads: 4, Layers: 3, Vocabulary: 1000}
+	tokens := int64(2 * 64)
+	base := must(t, plain.Inference)
+	for name, c := range map[string]struct {
+		change func(*warm.Transformer)
+		more   int64
+	}{
+		"eager activation": {func(s *warm.Transformer) { s.EagerActivation = true }, 2 * tokens * 4 * 128 * 4},
+		"eager attention":  {func(s *warm.Transformer) { s.EagerAttention = true }, 2 * 2 * 4 * 64 * 64 * 4},
+		"dropout":          {func(s *warm.Transformer) { s.Dropout = true }, 0},
+		"mixed":            {func(s *warm.Transformer) { s.Mixed = true }, 0},
+	} {
+		shape := plain
+		c.change(&shape)
+		assert.Equal(t, c.more, must(t, shape.Inference)-base, name)
+	}
+	shared := plain
+	shared.KeyValueHeads = 1
+	lessParameters := must(t, plain.Parameters) - must(t, shared.Parameters)
+	assert.Equal(t, 3*2*tokens*96*4, base-must(t, shared.Inference)-lessParameters)
+}
+
 func must(t *testing.T, part func() ([]vram.Demand, error)) int64 {
 	t.Helper()
 	want, err := part()

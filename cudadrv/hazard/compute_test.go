@@ -132,6 +132,32 @@ func TestRowsWithoutAPitchAreAccesses(t *testing.T) {
 	}
 }
 
+// A copy of rows touches each of its bytes and no other, however close the rows are.
+func TestACopyOfRowsTouchesItsRows(t *testing.T) {
+	const at = 4096
+	for name, c := range map[string]struct {
+		rows  cudadrv.Copy2D // from 0 on to at
+		bytes map[cudadrv.Ptr]bool
+	}{
+		"without a gap": {cudadrv.Copy2D{DstPitch: 8, SrcPitch: 8, WidthBytes: 8, Rows: 4}, map[cudadrv.Ptr]bool{0: true, 8: true, 31: true, 32: false}},
+		"with one":      {cudadrv.Copy2D{DstPitch: 9, SrcPitch: 9, WidthBytes: 8, Rows: 2}, map[cudadrv.Ptr]bool{7: true, 8: false, 9: true, 16: true, 17: false}},
+		"one row":       {cudadrv.Copy2D{DstPitch: 64, SrcPitch: 64, WidthBytes: 8, Rows: 1}, map[cudadrv.Ptr]bool{0: true, 7: true, 8: false, 64: false}},
+		"one byte":      {cudadrv.Copy2D{DstPitch: 1, SrcPitch: 1, WidthBytes: 1, Rows: 1}, map[cudadrv.Ptr]bool{0: true, 1: false}},
+	} {
+		for offset, touched := range c.bytes {
+			for _, side := range []cudadrv.Ptr{0, at} {
+				y := newYard(t)
+				p, err := y.MemAlloc(2 * at)
+				require.NoError(t, err)
+				c.rows.Src, c.rows.Dst = p, p+at
+				require.NoError(t, y.Memcpy2DAsync(c.rows, y.one))
+				require.NoError(t, y.MemsetD8Async(p+side+offset, 1, 1, y.two))
+				assert.Equal(t, touched, len(y.kinds()) == 1, "%s: byte %d of side %d", name, offset, side)
+			}
+		}
+	}
+}
+
 func TestTheTimeBetweenEventsOrders(t *testing.T) {
 	y := newYard(t)
 	y.alloc(4096, y.one)

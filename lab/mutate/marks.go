@@ -53,6 +53,8 @@ func Marks() []Mark {
 		anyKey  = "any key serves that differs where the place does"
 		ofASign = "Inf looks at the sign alone"
 		nobody  = "the interface of the framework asks for it, and nothing here calls it"
+
+		onlyChecked = "builds with -race or the tag invariants alone have the check; in others it does nothing"
 	)
 	return []Mark{
 		{"actors", "(*linkedFramework).UserMessageCount", ReturnEarly, "func (f *linkedFramework) UserMessageCount() int { return *new(int);", nobody},
@@ -97,5 +99,20 @@ func Marks() []Mark {
 		{"internal/stream/sampling", "(*Record).appendKey", PlusOne, "key = append(append(append(append(key, (' '+1)), x.Tag...), 0), x.Tenant...)", anyKey},
 		{"internal/stream/sampling", "(*Record).appendKey", PlusOne, "key = strconv.AppendUint(append(key, (0+1)), uint64(counter), 16)", anyKey},
 		{"internal/stream/sampling", "hash", PlusOne, "return h ^ h>>(32+1)", anyHash},
+
+		{"actors", "(*Worker).Throughput", ReturnEarly, "func (w *Worker) Throughput() int { return *new(int); return maxWorkerMessages }", nobody},
+		{"actors", "(*mailbox).call", DropCall, "checkUnqueued(l)", onlyChecked},
+		{"actors", "(*mailbox).push", DropCall, "checkUnqueued(l)", onlyChecked},
+		{"actors", "checkUnqueued", ReturnEarly, "func checkUnqueued(l *Link) { return;", onlyChecked},
+		{"actors", "checkUnqueued", Negate, "if checked && l.message == nil {", onlyChecked},
+		{"actors", "(*Ref).Call", DropCall, "checkNesting(r.box.name)", onlyChecked},
+		{"actors", "(*Ref).tryEnterChecked", DropCall, "checkNesting(r.box.name)", onlyChecked},
+		{"actors", "(*Ref).tryEnterChecked", DropCall, "enterTurn(r.box.name)", onlyChecked},
+		{"actors", "(*mailbox).leaveEntered", DropCall, "leaveTurn()", onlyChecked},
+		{"actors", "(*mailbox).turn", DropCall, "enterTurn(b.name)", onlyChecked},
+		{"actors", "(*mailbox).abandon", DropCall, "leaveTurn()", onlyChecked},
+		{"actors", "(*mailbox).detach", DropCall, "leaveTurn()", onlyChecked},
+		{"actors", "(*mailbox).leave", DropCall, "leaveTurn()", onlyChecked},
+		{"cudadrv/fault", "(*live).hits", SwapArgs, "return number, r.Probability == 1 || chance(number, r.Seed) < r.Probability", anyHash},
 	}
 }
