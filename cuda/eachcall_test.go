@@ -38,15 +38,6 @@ func none(f func() error) eachcall.Operation {
 	return func() (func() error, error) { return nil, f() }
 }
 
-// again closes something, and once more where that failed: the driver refuses once.
-func again(closes func() error) error {
-	err := closes()
-	if err != nil {
-		err = errors.Join(err, closes())
-	}
-	return err
-}
-
 // Whichever driver call fails, or panics, an operation leaves no buffer, no driver object and no goroutine.
 func TestAFailedCallLeavesNothing(t *testing.T) {
 	r, c := newFailing(t, sim.Config{Bytes: true})
@@ -169,7 +160,7 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, again(b.Free)) }()
+			defer func() { err = errors.Join(err, eachcall.Closes(r.faults, b.Free)) }()
 			if err := errors.Join(b.RecordStream(d.Stream()), d.Stream().WaitStream(c.Stream())); err != nil {
 				return err
 			}
@@ -208,7 +199,7 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 		{"Function", none(func() error {
 			m, err := c.LoadModule([]byte(ptx))
 			if err == nil {
-				defer func() { _ = again(m.Unload) }()
+				defer func() { _ = eachcall.Closes(r.faults, m.Unload) }()
 				_, err = m.Function("add")
 			}
 			return err
@@ -226,7 +217,7 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 		{"NewPool", none(func() error {
 			p, err := c.NewPool()
 			if err == nil {
-				err = again(p.Close)
+				err = eachcall.Closes(r.faults, p.Close)
 			}
 			return err
 		})},
@@ -248,7 +239,7 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, again(g.Close)) }()
+			defer func() { err = errors.Join(err, eachcall.Closes(r.faults, g.Close)) }()
 			return errors.Join(g.SetArgs(0, one, cuda.InOut(x)), g.Launch(c), g.Launch(d))
 		})},
 	} {

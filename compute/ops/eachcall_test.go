@@ -43,13 +43,7 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			closes := func(closes func() error) {
-				failed := closes()
-				if failed != nil { // the driver refuses once
-					failed = errors.Join(failed, closes())
-				}
-				err = errors.Join(err, failed)
-			}
+			closes := func(closes func() error) { err = errors.Join(err, eachcall.Closes(faults, closes)) }
 			defer closes(stream.Close)
 			c, err := cuda.NewContext(stream)
 			if err != nil {

@@ -2,6 +2,7 @@
 package eachcall
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -41,48 +42,65 @@ const callLimit = 400
 // leakLimit bounds the calls with a leak that are tried. Not more: leaks add up, and each attempt takes longer than the one before.
 const leakLimit = 3
 
-// Run performs the operation with its first driver call failing, then with its second, until none is left, by an error and by a
-// panic of the driver; and asserts after each that nothing was left that was not there before. A call that ends an object and fails
-// may leave that one. In the short form of the tests each call fails in one of the ways only.
+// A failure is a way in which calls fail.
+type failure struct {
+	name    string
+	result  cudadrv.Result
+	panics  bool // the call does not return
+	forGood bool // all later calls of its function fail as well, until the operation has returned
+}
+
+// failures returns the ways of a bench.
+func (b *Bench) failures() []failure {
+	all := []failure{
+		{name: "error", result: cudadrv.Unknown},
+		{name: "error for good", result: cudadrv.Unknown, forGood: true},
+		{name: "out of memory", result: cudadrv.OutOfMemory},
+		{name: "panic", panics: true},
+	}
+	if b.NoPanics {
+		all = all[:len(all)-1]
+	}
+	return all
+}
+
+// Run performs the operation with its first driver call failing, then with its second, until none is left, by an error, by an
+// error of all later calls of that function too, and by a panic of the driver; and asserts after each that nothing was left that
+// was not there before. A call that ends an object and fails may leave that one, and does not fail for good: the object would
+// stay whatever the operation does. In the short form of the tests each call fails in one of the ways only.
 func (b *Bench) Run(t *testing.T, op Operation) {
 	t.Helper()
-	if err := b.attempt(op, func(uint64) error { return nil }, 1, &calls{}); err != nil {
+	if err := b.attempt(op, &calls{}); err != nil {
 		t.Fatalf("without a failure: %v", err)
 	}
-	kinds := map[string]func(n uint64) error{
-		"error":         func(n uint64) error { return b.Faults.Add(fault.Rule{First: n, Result: cudadrv.Unknown}) },
-		"out of memory": func(n uint64) error { return b.Faults.Add(fault.Rule{First: n, Result: cudadrv.OutOfMemory}) },
-	}
-	if !b.NoPanics {
-		kinds["panic"] = func(uint64) error { return nil }
-	}
+	failures := b.failures()
 	leaks := 0
 	first, step := uint64(1), uint64(1)
 	if testing.Short() {
-		step = uint64(len(kinds))
+		step = uint64(len(failures))
 	}
-	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+	for _, kind := range failures {
 		for n := first; ; n += step {
 			if n > callLimit {
 				t.Fatalf("more than %d calls", callLimit)
 			}
-			made := &calls{fails: n, prepare: b.Prepare, panics: kind == "panic"}
-			_ = b.attempt(op, kinds[kind], n, made) // fills the caches and the pool
+			made := &calls{fails: n, prepare: b.Prepare, faults: b.Faults, failure: kind}
+			_ = b.attempt(op, made) // fills the caches and the pool
 			if made.count() < n {
 				break
 			}
 			before := b.Left()
-			err := b.attempt(op, kinds[kind], n, made)
+			err := b.attempt(op, made)
 			failed := made.at(n)
 			if b.more(before, failed, 1) == "" {
 				continue
 			}
 			before = b.Left() // a cache may fill, a leak grows each time
 			for range cached {
-				_ = b.attempt(op, kinds[kind], n, made)
+				_ = b.attempt(op, made)
 			}
 			if more := b.more(before, failed, cached); more != "" {
-				t.Errorf("%s in call %d, %s, leaves in %d attempts %s: %v", kind, n, failed, cached, more, err)
+				t.Errorf("%s in call %d, %s, leaves in %d attempts %s: %v", kind.name, n, failed, cached, more, err)
 				if leaks++; leaks == leakLimit {
 					t.Fatalf("%d calls leave something: the rest was not tried", leaks)
 				}
@@ -99,8 +117,9 @@ type calls struct {
 	mu      sync.Mutex
 	all     []string
 	fails   uint64 // the call that fails; 0: none
-	panics  bool   // it does not return
 	prepare func(function string)
+	faults  *fault.Driver
+	failure failure
 }
 
 func (c *calls) count() uint64 {
@@ -130,20 +149,24 @@ func (c *calls) before(function string) {
 	if c.prepare != nil {
 		c.prepare(function)
 	}
-	if c.panics {
+	if c.failure.panics {
 		panic(recovered.Planted("in " + function))
+	}
+	rule := fault.Rule{Func: function, First: 1, Result: c.failure.result}
+	if _, ending := ends[function]; c.failure.forGood && !ending {
+		rule.Count = fault.Forever
+	}
+	if err := c.faults.Add(rule); err != nil { // from this call on, whose name is the driver's own
+		panic(err)
 	}
 }
 
 // attempt performs the operation with a failure, and undoes it without one.
-func (b *Bench) attempt(op Operation, fail func(n uint64) error, n uint64, made *calls) (err error) {
+func (b *Bench) attempt(op Operation, made *calls) (err error) {
 	made.mu.Lock()
 	made.all = nil
 	made.mu.Unlock()
 	b.Faults.SetBefore(made.before)
-	if err := fail(n); err != nil {
-		return err
-	}
 	undo, err := caught(op)
 	b.Faults.Clear()
 	b.Faults.SetBefore(nil)
@@ -167,6 +190,21 @@ func caught(op Operation) (undo func() error, err error) {
 		}
 	}()
 	return op()
+}
+
+// Closes ends an object of an operation. If that fails or panics, it does so again with a driver that serves: a call that ends an
+// object may be refused, and succeeds later.
+func Closes(faults *fault.Driver, closes func() error) (err error) {
+	again := true
+	defer func() { // also after a panic
+		if again {
+			faults.Clear()
+			err = errors.Join(err, closes())
+		}
+	}()
+	err = closes()
+	again = err != nil
+	return err
 }
 
 // ends are the functions that end an object, which may stay where they fail.
