@@ -117,3 +117,19 @@ func TestCloseThatCannotWait(t *testing.T) {
 	require.NoError(t, m.Close())
 	assert.Equal(t, unmaps+1, a.faults.Calls("cuMemUnmap"))
 }
+
+// A name of the peer's event that the driver keeps is counted, and destroyed by Close.
+func TestARefusedNameOfAnEventIsCounted(t *testing.T) {
+	fakes := [2]*fake{newFake(t), newFake(t)}
+	a, b := newSide(t, fakes[0].driver()), newSide(t, fakes[1].driver())
+	m, theirs := linkSides(t, a, b)
+	events := fakes[1].live(kindEvents)
+	require.NoError(t, b.faults.Add(ruleFor("cuEventDestroy", 1)))
+	require.NoError(t, m.Close())
+	b.faults.Clear()
+	assert.Equal(t, Stats{Retried: 1}, theirs.Stats())
+	assert.Zero(t, m.Stats())
+	assert.Equal(t, events, fakes[1].live(kindEvents))
+	require.NoError(t, theirs.Close())
+	assert.Equal(t, events-2, fakes[1].live(kindEvents), "of each side one")
+}
