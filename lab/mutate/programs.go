@@ -76,7 +76,8 @@ type outcome struct {
 	took    time.Duration
 }
 
-// memoryKiB bounds the address space of a test process: a mutant may allocate without end.
+// memoryKiB bounds the data of a test process: a mutant may allocate without end. It does not bound address space, of which the
+// simulated device reserves as much as a real one.
 const memoryKiB = 16 << 20
 
 // run starts the program and waits for it, for the limit and a little more at most.
@@ -84,7 +85,7 @@ func (p *program) run(ctx context.Context, env []string, limit time.Duration, ar
 	begin := time.Now()
 	ctx, stop := context.WithTimeout(ctx, limit+2*time.Second) // the test's own time-out comes first: it prints less
 	defer stop()
-	script := fmt.Sprintf(`ulimit -v %d; exec "$0" "$@"`, memoryKiB)
+	script := fmt.Sprintf(`ulimit -d %d; exec "$0" "$@"`, memoryKiB)
 	args = append([]string{"-c", script, p.binary, "-test.timeout=" + limit.String(), "-test.paniconexit0"}, args...)
 	cmd := exec.CommandContext(ctx, "sh", args...)
 	cmd.Dir, cmd.Env = p.folder, append(os.Environ(), env...)
