@@ -226,7 +226,7 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 		{"Capture that fails", none(func() error {
 			mine := errors.New("mine")
 			_, err := c.Capture(func() error { return errors.Join(work(), mine) })
-			if errors.Is(err, mine) {
+			if errors.Is(err, mine) && !errors.Is(err, cudadrv.Unknown) {
 				return nil
 			}
 			return err
@@ -243,10 +243,17 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 			return errors.Join(g.SetArgs(0, one, cuda.InOut(x)), g.Launch(c), g.Launch(d))
 		})},
 	} {
+		tolerated := []string{"cuStreamIsCapturing"} // a stream that cannot be asked
+		switch op.name {
+		case "RecordStream, Use and Transfer": // Free waits for the use otherwise
+			tolerated = append(tolerated, "cuEventRecord")
+		case "SetArgs": // what the graph does not need any more is released later
+			tolerated = append(tolerated, "cuEventRecord", "cuStreamWaitEvent", "cuEventQuery")
+		}
 		t.Run(op.name, func(t *testing.T) {
 			b := &eachcall.Bench{
-				Faults: r.faults,
-				Left:   func() map[string]int { return left(r.machine, r.dev) },
+				Faults: r.faults, Tolerated: tolerated,
+				Left: func() map[string]int { return left(r.machine, r.dev) },
 				Prepare: func(function string) { // after an error the capture has ended, too
 					if function == "cuStreamEndCapture" {
 						_, _ = r.machine.Device(0).EndCapture(c.Stream().Handle())
@@ -284,7 +291,7 @@ func TestAFailedCallBetweenDevicesLeavesNothing(t *testing.T) {
 		}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &eachcall.Bench{Faults: s.faults, Left: func() map[string]int { return left(s.machine, s.devices...) }}
+			b := &eachcall.Bench{Faults: s.faults, Tolerated: []string{"cuStreamIsCapturing"}, Left: func() map[string]int { return left(s.machine, s.devices...) }}
 			b.Run(t, op)
 		})
 	}
