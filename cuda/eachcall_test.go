@@ -38,15 +38,6 @@ func none(f func() error) eachcall.Operation {
 	return func() (func() error, error) { return nil, f() }
 }
 
-// again closes something, and once more where that failed: the driver refuses once.
-func again(closes func() error) error {
-	err := closes()
-	if err != nil {
-		err = errors.Join(err, closes())
-	}
-	return err
-}
-
 // Whichever driver call fails, or panics, an operation leaves no buffer, no driver object and no goroutine.
 func TestAFailedCallLeavesNothing(t *testing.T) {
 	r, c := newFailing(t, sim.Config{Bytes: true})
@@ -169,7 +160,7 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, again(b.Free)) }()
+			defer func() { err = errors.Join(err, eachcall.Closes(r.faults, b.Free)) }()
 			if err := errors.Join(b.RecordStream(d.Stream()), d.Stream().WaitStream(c.Stream())); err != nil {
 				return err
 			}
@@ -208,7 +199,7 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 		{"Function", none(func() error {
 			m, err := c.LoadModule([]byte(ptx))
 			if err == nil {
-				defer func() { _ = again(m.Unload) }()
+				defer func() { _ = eachcall.Closes(r.faults, m.Unload) }()
 				_, err = m.Function("add")
 			}
 			return err
@@ -226,7 +217,7 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 		{"NewPool", none(func() error {
 			p, err := c.NewPool()
 			if err == nil {
-				err = again(p.Close)
+				err = eachcall.Closes(r.faults, p.Close)
 			}
 			return err
 		})},
@@ -235,7 +226,7 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 		{"Capture that fails", none(func() error {
 			mine := errors.New("mine")
 			_, err := c.Capture(func() error { return errors.Join(work(), mine) })
-			if errors.Is(err, mine) {
+			if errors.Is(err, mine) && !errors.Is(err, cudadrv.Unknown) {
 				return nil
 			}
 			return err
@@ -248,14 +239,21 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 			if err != nil {
 				return err
 			}
-			defer func() { err = errors.Join(err, again(g.Close)) }()
+			defer func() { err = errors.Join(err, eachcall.Closes(r.faults, g.Close)) }()
 			return errors.Join(g.SetArgs(0, one, cuda.InOut(x)), g.Launch(c), g.Launch(d))
 		})},
 	} {
+		tolerated := []string{"cuStreamIsCapturing"} // a stream that cannot be asked
+		switch op.name {
+		case "RecordStream, Use and Transfer": // Free waits for the use otherwise
+			tolerated = append(tolerated, "cuEventRecord")
+		case "SetArgs": // what the graph does not need any more is released later
+			tolerated = append(tolerated, "cuEventRecord", "cuStreamWaitEvent", "cuEventQuery")
+		}
 		t.Run(op.name, func(t *testing.T) {
 			b := &eachcall.Bench{
-				Faults: r.faults,
-				Left:   func() map[string]int { return left(r.machine, r.dev) },
+				Faults: r.faults, Tolerated: tolerated,
+				Left: func() map[string]int { return left(r.machine, r.dev) },
 				Prepare: func(function string) { // after an error the capture has ended, too
 					if function == "cuStreamEndCapture" {
 						_, _ = r.machine.Device(0).EndCapture(c.Stream().Handle())
@@ -293,7 +291,7 @@ func TestAFailedCallBetweenDevicesLeavesNothing(t *testing.T) {
 		}),
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := &eachcall.Bench{Faults: s.faults, Left: func() map[string]int { return left(s.machine, s.devices...) }}
+			b := &eachcall.Bench{Faults: s.faults, Tolerated: []string{"cuStreamIsCapturing"}, Left: func() map[string]int { return left(s.machine, s.devices...) }}
 			b.Run(t, op)
 		})
 	}

@@ -226,7 +226,9 @@ func (p *Pool) await(ctx context.Context, one *stamp) error {
 			p.drop(one)
 			over <- err
 		}()
-		err = p.events.Wait(one.mark)
+		if err = p.events.Wait(one.mark); err == nil {
+			one.passed.Store(true) // no query is needed, which the driver may refuse
+		}
 	}()
 	select {
 	case err := <-over:

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
 )
 
 // A block that was freed while a copy from it is queued is not reused before the copy has passed,
@@ -234,6 +235,27 @@ func TestAFailedQueryIsAskedAgain(t *testing.T) {
 	assert.False(t, p.look())
 	assert.EqualValues(t, 1, p.Stats().LookFailures)
 	assert.True(t, p.look())
+	r.end(p)
+}
+
+// A driver that refuses every query, and waits for events, does not keep Trim from its end.
+func TestQueriesThatAlwaysFail(t *testing.T) {
+	r := newRig(t)
+	p := r.cache(0)
+	for range 3 {
+		s := r.stream()
+		r.busy(s, time.Second)
+		b := alloc(t, p, 4096, 0)
+		require.NoError(t, b.Use(s))
+		free(t, b)
+	}
+	r.fail("cuEventQuery", 1, fault.Forever, cudadrv.Unknown)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second) // it would look for ever
+	defer cancel()
+	released, err := p.Trim(ctx)
+	require.NoError(t, err)
+	assert.EqualValues(t, 3*4096, released)
+	assert.Zero(t, p.Stats().PendingBytes)
 	r.end(p)
 }
 

@@ -5,60 +5,65 @@ package share
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/internal/eachcall"
 )
 
 func ruleFor(function string, number uint64) fault.Rule {
 	return fault.Rule{Func: function, First: number, Result: cudadrv.Unknown}
 }
 
-// Each driver call of either side fails once, in turn: the caller is told, and after another Close nothing is left, of
-// addresses, handles, events and descriptors.
+// Each driver call of either side fails, once or for good: the caller is told, and after another Close nothing is left, of
+// addresses, handles, events, goroutines and descriptors.
 func TestNothingLeaksWhereACallFails(t *testing.T) {
 	for _, failing := range []int{0, 1} {
 		t.Run(fmt.Sprint("side ", failing), func(t *testing.T) {
 			fakes := [2]*fake{newFake(t), newFake(t)}
 			a, b := newSide(t, fakes[0].driver()), newSide(t, fakes[1].driver())
-			playAll(t, a, b) // one-time resources are allocated
-			for _, s := range []*side{a, b} {
-				require.NoError(t, s.c.Synchronize(t.Context()))
-			}
-			before := [2][3]int64{fakes[0].memory(), fakes[1].memory()}
-			open := descriptors(t)
 			faults := [2]*side{a, b}[failing].faults
-			failures := 0
-			for number := uint64(1); ; number++ {
-				injected := faults.Injected()
-				require.NoError(t, faults.Add(ruleFor("*", number)))
-				told := play(t, a, b, faults)
-				faults.Clear()
-				if faults.Injected() == injected {
-					break
-				}
-				require.Error(t, told, "call %d", number)
-				failures++
-				require.Equal(t, before, [2][3]int64{fakes[0].memory(), fakes[1].memory()}, "call %d: %v", number, told)
-				for kind, count := range descriptors(t) {
-					require.LessOrEqual(t, count, open[kind], "call %d: %v: %s", number, told, kind)
-				}
+			bench := &eachcall.Bench{
+				Faults: faults,
+				Left: func() map[string]int {
+					all := map[string]int{"goroutine": runtime.NumGoroutine()}
+					for kind, count := range descriptors(t) {
+						all["descriptor of "+kind] = count
+					}
+					for _, f := range fakes {
+						all["memory handle"] += int(f.live(kindHandles))
+						all["address range"] += int(f.live(kindReservations))
+						all["mapping"] += int(f.live(kindMappings))
+						all["event"] += int(f.live(kindEvents))
+					}
+					return all
+				},
+				NoPanics: true, // Export has a goroutine of the test's
 			}
-			assert.Greater(t, failures, 12)
+			bench.Run(t, func() (undo func() error, told error) {
+				injected := faults.Injected()
+				told = play(t, a, b, faults)
+				if faults.Injected() > injected {
+					require.Error(t, told)
+				}
+				return nil, told
+			})
+			assert.Greater(t, faults.Injected(), uint64(12))
 		})
 	}
 }
 
-func playAll(t *testing.T, a, b *side) {
-	t.Helper()
-	require.NoError(t, play(t, a, b, nil))
+func TestEachOperationIsTried(t *testing.T) {
+	eachcall.Operations(t, "../../api/vram.txt", "share", "failure_test.go", nil)
 }
 
-// play shares memory, publishes and awaits, and closes it: twice where that fails, the second time without faults. It returns
+// play shares memory, copies, publishes and awaits, and closes it: twice where that fails, the second time without faults. It returns
 // the error.
 func play(t *testing.T, a, b *side, faults *fault.Driver) (failed error) {
 	t.Helper()
@@ -70,6 +75,9 @@ func play(t *testing.T, a, b *side, faults *fault.Driver) (failed error) {
 	exported := inBackground(func() error { return m.Export(x) })
 	theirs, err := Import(b.c, y)
 	failed = errors.Join(err, <-exported)
+	if failed == nil {
+		failed = errors.Join(m.CopyFrom(a.c, 0, cuda.Whole(a.x)), theirs.CopyTo(b.c, 0, cuda.Whole(b.x)))
+	}
 	if failed == nil {
 		failed = errors.Join(m.Publish(a.c), theirs.Publish(b.c))
 	}
@@ -108,4 +116,20 @@ func TestCloseThatCannotWait(t *testing.T) {
 	require.ErrorIs(t, theirs.Await(t.Context(), b.c), ErrPeerDied)
 	require.NoError(t, m.Close())
 	assert.Equal(t, unmaps+1, a.faults.Calls("cuMemUnmap"))
+}
+
+// A name of the peer's event that the driver keeps is counted, and destroyed by Close.
+func TestARefusedNameOfAnEventIsCounted(t *testing.T) {
+	fakes := [2]*fake{newFake(t), newFake(t)}
+	a, b := newSide(t, fakes[0].driver()), newSide(t, fakes[1].driver())
+	m, theirs := linkSides(t, a, b)
+	events := fakes[1].live(kindEvents)
+	require.NoError(t, b.faults.Add(ruleFor("cuEventDestroy", 1)))
+	require.NoError(t, m.Close())
+	b.faults.Clear()
+	assert.Equal(t, Stats{Retried: 1}, theirs.Stats())
+	assert.Zero(t, m.Stats())
+	assert.Equal(t, events, fakes[1].live(kindEvents))
+	require.NoError(t, theirs.Close())
+	assert.Equal(t, events-2, fakes[1].live(kindEvents), "of each side one")
 }

@@ -2,6 +2,7 @@
 package eachcall
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"runtime"
@@ -28,6 +29,9 @@ type Bench struct {
 	Left   Left
 	// Prepare, if not nil, is called before a call fails. It makes the effects that the call has although it fails.
 	Prepare func(function string)
+	// Tolerated are functions whose errors need not be errors of the operation: it does something else then, or tries later. Memory
+	// that the driver does not have is no error where free memory can be returned first.
+	Tolerated []string
 	// NoPanics has no call panic: the operation runs on goroutines whose panics end the process.
 	NoPanics bool
 }
@@ -41,48 +45,68 @@ const callLimit = 400
 // leakLimit bounds the calls with a leak that are tried. Not more: leaks add up, and each attempt takes longer than the one before.
 const leakLimit = 3
 
-// Run performs the operation with its first driver call failing, then with its second, until none is left, by an error and by a
-// panic of the driver; and asserts after each that nothing was left that was not there before. A call that ends an object and fails
-// may leave that one. In the short form of the tests each call fails in one of the ways only.
+// A failure is a way in which calls fail.
+type failure struct {
+	name    string
+	result  cudadrv.Result
+	panics  bool // the call does not return
+	forGood bool // all later calls of its function fail as well, until the operation has returned
+}
+
+// failures returns the ways of a bench.
+func (b *Bench) failures() []failure {
+	all := []failure{
+		{name: "error", result: cudadrv.Unknown},
+		{name: "error for good", result: cudadrv.Unknown, forGood: true},
+		{name: "out of memory", result: cudadrv.OutOfMemory},
+		{name: "panic", panics: true},
+	}
+	if b.NoPanics {
+		all = all[:len(all)-1]
+	}
+	return all
+}
+
+// Run performs the operation with its first driver call failing, then with its second, until none is left, by an error, by an
+// error of all later calls of that function too, and by a panic of the driver; and asserts after each that nothing was left that
+// was not there before. The operation returns an error, unless it tolerates that. A call that ends an object and fails may leave that one, and does not fail for good: the object would
+// stay whatever the operation does. In the short form of the tests each call fails in one of the ways only.
 func (b *Bench) Run(t *testing.T, op Operation) {
 	t.Helper()
-	if err := b.attempt(op, func(uint64) error { return nil }, 1, &calls{}); err != nil {
+	if err := b.attempt(op, &calls{}); err != nil {
 		t.Fatalf("without a failure: %v", err)
 	}
-	kinds := map[string]func(n uint64) error{
-		"error":         func(n uint64) error { return b.Faults.Add(fault.Rule{First: n, Result: cudadrv.Unknown}) },
-		"out of memory": func(n uint64) error { return b.Faults.Add(fault.Rule{First: n, Result: cudadrv.OutOfMemory}) },
-	}
-	if !b.NoPanics {
-		kinds["panic"] = func(uint64) error { return nil }
-	}
+	failures := b.failures()
 	leaks := 0
 	first, step := uint64(1), uint64(1)
 	if testing.Short() {
-		step = uint64(len(kinds))
+		step = uint64(len(failures))
 	}
-	for _, kind := range slices.Sorted(maps.Keys(kinds)) {
+	for _, kind := range failures {
 		for n := first; ; n += step {
 			if n > callLimit {
 				t.Fatalf("more than %d calls", callLimit)
 			}
-			made := &calls{fails: n, prepare: b.Prepare, panics: kind == "panic"}
-			_ = b.attempt(op, kinds[kind], n, made) // fills the caches and the pool
+			made := &calls{fails: n, prepare: b.Prepare, faults: b.Faults, failure: kind}
+			_ = b.attempt(op, made) // fills the caches and the pool
 			if made.count() < n {
 				break
 			}
 			before := b.Left()
-			err := b.attempt(op, kinds[kind], n, made)
+			err := b.attempt(op, made)
 			failed := made.at(n)
+			if err == nil && kind.result == cudadrv.Unknown && !b.tolerates(failed) {
+				t.Errorf("%s in call %d, %s: the operation returns no error", kind.name, n, failed)
+			}
 			if b.more(before, failed, 1) == "" {
 				continue
 			}
 			before = b.Left() // a cache may fill, a leak grows each time
 			for range cached {
-				_ = b.attempt(op, kinds[kind], n, made)
+				_ = b.attempt(op, made)
 			}
 			if more := b.more(before, failed, cached); more != "" {
-				t.Errorf("%s in call %d, %s, leaves in %d attempts %s: %v", kind, n, failed, cached, more, err)
+				t.Errorf("%s in call %d, %s, leaves in %d attempts %s: %v", kind.name, n, failed, cached, more, err)
 				if leaks++; leaks == leakLimit {
 					t.Fatalf("%d calls leave something: the rest was not tried", leaks)
 				}
@@ -94,13 +118,20 @@ func (b *Bench) Run(t *testing.T, op Operation) {
 	}
 }
 
+// tolerates reports whether an operation may succeed although calls of a function fail. "" is no function: none has failed.
+func (b *Bench) tolerates(function string) bool {
+	_, ending := ends[function]
+	return ending || function == "" || slices.Contains(b.Tolerated, function)
+}
+
 // calls are the driver calls of an attempt.
 type calls struct {
 	mu      sync.Mutex
 	all     []string
 	fails   uint64 // the call that fails; 0: none
-	panics  bool   // it does not return
 	prepare func(function string)
+	faults  *fault.Driver
+	failure failure
 }
 
 func (c *calls) count() uint64 {
@@ -130,20 +161,24 @@ func (c *calls) before(function string) {
 	if c.prepare != nil {
 		c.prepare(function)
 	}
-	if c.panics {
+	if c.failure.panics {
 		panic(recovered.Planted("in " + function))
+	}
+	rule := fault.Rule{Func: function, First: 1, Result: c.failure.result}
+	if _, ending := ends[function]; c.failure.forGood && !ending {
+		rule.Count = fault.Forever
+	}
+	if err := c.faults.Add(rule); err != nil { // from this call on, whose name is the driver's own
+		panic(err)
 	}
 }
 
 // attempt performs the operation with a failure, and undoes it without one.
-func (b *Bench) attempt(op Operation, fail func(n uint64) error, n uint64, made *calls) (err error) {
+func (b *Bench) attempt(op Operation, made *calls) (err error) {
 	made.mu.Lock()
 	made.all = nil
 	made.mu.Unlock()
 	b.Faults.SetBefore(made.before)
-	if err := fail(n); err != nil {
-		return err
-	}
 	undo, err := caught(op)
 	b.Faults.Clear()
 	b.Faults.SetBefore(nil)
@@ -169,6 +204,21 @@ func caught(op Operation) (undo func() error, err error) {
 	return op()
 }
 
+// Closes ends an object of an operation. If that fails or panics, it does so again with a driver that serves: a call that ends an
+// object may be refused, and succeeds later.
+func Closes(faults *fault.Driver, closes func() error) (err error) {
+	again := true
+	defer func() { // also after a panic
+		if again {
+			faults.Clear()
+			err = errors.Join(err, closes())
+		}
+	}()
+	err = closes()
+	again = err != nil
+	return err
+}
+
 // ends are the functions that end an object, which may stay where they fail.
 var ends = map[string][]string{ //nolint:gochecknoglobals // a table of constants
 	"cuEventDestroy": {"event"}, "cuStreamDestroy": {"stream"}, "cuModuleUnload": {"module"}, "cuGraphDestroy": {"graph"},
@@ -177,7 +227,7 @@ var ends = map[string][]string{ //nolint:gochecknoglobals // a table of constant
 	"cuMemUnmap":                {"mapping", "memory handle", "address range"}, "cuMemRelease": {"memory handle", "mapping", "address range"},
 	"cuMemAddressFree": {"address range"}, "cuMemFree": {"address range"},
 	// A stream that cannot be waited for keeps its memory, and so its actor: the device may still use it.
-	"cuStreamSynchronize": {"goroutine", "mapping", "memory handle", "address range"},
+	"cuStreamSynchronize": {"goroutine", "mapping", "memory handle", "address range", "sleeping byte"},
 }
 
 // settleTime is how long goroutines may take to end.
