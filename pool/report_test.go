@@ -94,7 +94,7 @@ func TestWhyARefusalCame(t *testing.T) {
 	}
 }
 
-// A job that takes memory from the driver is traced as growth, whatever else it does.
+// A job that takes memory from the driver is traced as growth, also if it releases some before.
 func TestRegionsOfJobs(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {

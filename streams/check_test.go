@@ -9,7 +9,7 @@ import (
 	"github.com/go-vram/vram/internal/stream/core"
 )
 
-// Check returns what is wrong with the books, and not only whether they could be read.
+// Check returns the defect of the books, and not only whether they could be read.
 func TestCheckReturnsItsFinding(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 64*mib)
