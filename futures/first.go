@@ -35,7 +35,7 @@ type race[T any] struct {
 	parts   parts[T]
 }
 
-func (r *race[T]) settle(part *part[T], v T, err error, notified bool) {
+func (r *race[T]) settle(part *part[T], v T, err error, notified bool) { //nolint:unused // called as a combiner
 	switch {
 	case err != nil:
 		part.err = err
@@ -53,7 +53,7 @@ func (r *race[T]) settle(part *part[T], v T, err error, notified bool) {
 }
 
 // joined returns all errors, in the order of the parts.
-func (r *race[T]) joined() error {
+func (r *race[T]) joined() error { //nolint:unused // a combiner calls it
 	errs := make([]error, len(r.parts.all))
 	for i := range r.parts.all {
 		errs[i] = r.parts.all[i].err

@@ -2,6 +2,7 @@ package streams
 
 import (
 	"context"
+	"runtime"
 	"testing"
 	"time"
 
@@ -180,7 +181,7 @@ func TestGate(t *testing.T) {
 	shut := make(chan error)
 	go func() { shut <- g.shut(context.Background()) }()
 	for !g.isShut() {
-		time.Sleep(time.Microsecond)
+		runtime.Gosched()
 	}
 	require.ErrorIs(t, g.enter(), ErrAsleep)
 	for range 3 {

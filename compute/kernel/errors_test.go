@@ -209,7 +209,7 @@ func encoded(t *testing.T, of tensor.Type, all ...float64) []byte {
 	t.Helper()
 	var b []byte
 	for _, x := range all {
-		switch of { //nolint:exhaustive // the others are no numbers
+		switch of {
 		case tensor.Uint8, tensor.Int8:
 			b = append(b, byte(int(x)))
 		case tensor.Int16:

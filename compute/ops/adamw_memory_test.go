@@ -31,7 +31,7 @@ func (r *launchLog) Launch(k sim.KernelLaunch) (sim.Execution, error) {
 	return func(func(cudadrv.Ptr) (cudadrv.Ptr, []byte, bool)) error { return nil }, nil
 }
 
-var adamW = ops.AdamWConfig{Beta1: 0.9, Beta2: 0.999} //nolint:gochecknoglobals // a constant
+var adamW = ops.AdamWConfig{Beta1: 0.9, Beta2: 0.999}
 
 // A step is refused if and only if memory that a state writes is read or written by another operand, of the state or of another
 // one, wherever either begins.

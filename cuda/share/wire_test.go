@@ -63,10 +63,19 @@ func TestSizesAreRounded(t *testing.T) {
 		want         int64 // 0: refused
 		rounded      int64 // of the refusal
 	}{
-		{bytes: 1, total: 40, want: 10}, {bytes: 10, total: 40, want: 10}, {bytes: 11, total: 40, want: 20}, {bytes: 40, total: 40, want: 40},
-		{bytes: 31, total: 40, want: 40}, {bytes: 41, total: 40}, {bytes: 0, total: 40}, {bytes: -1, total: 40},
-		{bytes: 41, total: 45, rounded: 50}, {bytes: 45, total: 45, rounded: 50}, {bytes: 40, total: 45, want: 40},
-		{bytes: math.MaxInt64 - 9, total: math.MaxInt64}, {bytes: math.MaxInt64 - 10, total: math.MaxInt64, want: math.MaxInt64 - 7},
+		{bytes: 1, total: 40, want: 10},
+		{bytes: 10, total: 40, want: 10},
+		{bytes: 11, total: 40, want: 20},
+		{bytes: 40, total: 40, want: 40},
+		{bytes: 31, total: 40, want: 40},
+		{bytes: 41, total: 40},
+		{bytes: 0, total: 40},
+		{bytes: -1, total: 40},
+		{bytes: 41, total: 45, rounded: 50},
+		{bytes: 45, total: 45, rounded: 50},
+		{bytes: 40, total: 45, want: 40},
+		{bytes: math.MaxInt64 - 9, total: math.MaxInt64},
+		{bytes: math.MaxInt64 - 10, total: math.MaxInt64, want: math.MaxInt64 - 7},
 	} {
 		info := cudadrv.Info{GranularityBytes: 10, TotalBytes: one.total}
 		got, err := round(one.bytes, info)

@@ -16,7 +16,7 @@ import (
 )
 
 // operation is a function or method of the list of promised names whose last result is an error.
-var operation = regexp.MustCompile(`^pkg (\S+), (?:func (\w+)|method \(\*?(\w+)\) (\w+))(?:\[.*?\])?\(.*\berror\)?$`) //nolint:gochecknoglobals // a constant
+var operation = regexp.MustCompile(`^pkg (\S+), (?:func (\w+)|method \(\*?(\w+)\) (\w+))(?:\[.*?\])?\(.*\berror\)?$`)
 
 // isText reports whether methods of that name make texts and errors, and no driver calls.
 func isText(name string) bool {

@@ -28,10 +28,11 @@ func sent(t *testing.T, send func(m emitter)) map[string]float64 {
 	all := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			name := strings.TrimPrefix(f.GetName(), "vram_")
+			words := []string{strings.TrimPrefix(f.GetName(), "vram_")}
 			for _, l := range m.GetLabel() {
-				name += " " + l.GetName() + "=" + l.GetValue()
+				words = append(words, l.GetName()+"="+l.GetValue())
 			}
+			name := strings.Join(words, " ")
 			all[name] = m.GetGauge().GetValue() + m.GetCounter().GetValue()
 			if h := m.GetHistogram(); h != nil {
 				all[name], all[name+" sum"] = float64(h.GetSampleCount()), h.GetSampleSum()
@@ -82,7 +83,7 @@ func changed(before, after map[string]float64, label string) map[string]float64 
 	for _, name := range slices.Sorted(maps.Keys(after)) {
 		if d := after[name] - before[name]; d != 0 {
 			var rest []string
-			for _, part := range strings.Fields(name) {
+			for part := range strings.FieldsSeq(name) {
 				if !strings.HasPrefix(part, label+"=") {
 					rest = append(rest, part)
 				}

@@ -13,7 +13,7 @@ import (
 )
 
 // extremes are ints at which arithmetic goes wrong.
-var extremes = []int{ //nolint:gochecknoglobals // a table of constants
+var extremes = []int{
 	0, 1, 2, 3, 5, 1 << 31, 1<<32 + 1, math.MaxInt / 2, math.MaxInt/2 + 1, math.MaxInt - 1, math.MaxInt,
 	-1, -2, -1 << 31, math.MinInt / 2, math.MinInt + 1, math.MinInt,
 }
@@ -35,7 +35,7 @@ func integers(all []int) (to []*big.Int) {
 	return to
 }
 
-var one = integer(1) //nolint:gochecknoglobals // a constant
+var one = integer(1)
 
 // span is the distance of the last index of a dimension from the first.
 func (e exact) span(d int) *big.Int {

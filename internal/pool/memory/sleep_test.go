@@ -189,7 +189,7 @@ func TestAWakeGivesAccessToWhatItMaps(t *testing.T) {
 	var access []Run
 	for _, op := range wake.Ops {
 		for at := op.Run.First; at < op.Run.End(); at++ {
-			switch op.Verb { //nolint:exhaustive // no others map or give access
+			switch op.Verb {
 			case Map:
 				mapped[at] = true
 			case Access:
