@@ -15,9 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// operation is a function or method of the list of promised names whose last result is an error.
-var operation = regexp.MustCompile(`^pkg (\S+), (?:func (\w+)|method \(\*?(\w+)\) (\w+))(?:\[.*?\])?\(.*\berror\)?$`)
-
 // isText reports whether methods of that name make texts and errors, and no driver calls.
 func isText(name string) bool {
 	return strings.HasPrefix(name, "Marshal") || strings.HasPrefix(name, "Unmarshal") || name == "Unwrap"
@@ -42,6 +39,8 @@ func Operations(t *testing.T, names, pkg, tests string, reasons map[string]strin
 		}
 		return true
 	})
+	// A function or method whose last result is an error.
+	operation := regexp.MustCompile(`^pkg (\S+), (?:func (\w+)|method \(\*?(\w+)\) (\w+))(?:\[.*?\])?\(.*\berror\)?$`)
 	found := map[string]bool{}
 	for line := range strings.Lines(string(text)) {
 		m := operation.FindStringSubmatch(strings.TrimSpace(line))
