@@ -165,5 +165,5 @@ func (l *ladder) cap(r *request, startBytes, freeBytes int64) {
 	r.refusals++
 }
 
-// atOnce reports whether it does not.
+// atOnce reports whether the request does not wait for frees of others: the opposite of waits.
 func (r *request) atOnce() bool { return r.id == 0 }
