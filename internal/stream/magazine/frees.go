@@ -14,9 +14,11 @@ type Frees struct {
 	err       error
 }
 
-// Free ends a handle as Slot.Free does. It immediately returns a slot with flags.
+// Free ends a handle as Slot.Free does. It immediately returns a slot with flags, after all slots before it: the owner that
+// it wakes may have a turn here, and slots that are freed and not returned would count as live in it.
 func (f *Frees) Free(s *Slot, handle uint64) error {
 	if !s.word.CompareAndSwap(handle, freed(handle)) {
+		f.putAll()
 		return s.freeSlow(handle)
 	}
 	m := s.magazine
@@ -94,9 +96,14 @@ func (f *Frees) keep(err error) {
 
 // Flush makes all freed slots available again. It returns ErrClosed if their memory is gone.
 func (f *Frees) Flush() error {
+	f.putAll()
+	return f.err
+}
+
+// putAll returns the freed slots of all magazines, and those in the list.
+func (f *Frees) putAll() {
 	for used := f.used; used != 0; used &= used - 1 {
 		f.put(uint32(bits.TrailingZeros32(used)))
 	}
 	f.push()
-	return f.err
 }

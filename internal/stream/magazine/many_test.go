@@ -187,3 +187,31 @@ func TestManyAtOnce(t *testing.T) {
 	all.Wait()
 	assert.Equal(t, SpanSlots(class), m.mask.Load())
 }
+
+// A free that wakes the owner comes after the frees before it: a turn that the wake runs would count their slots as live.
+func TestAWakeSeesTheFreesBeforeIt(t *testing.T) {
+	t.Parallel()
+	c := &Cache{}
+	var o *Owner
+	var m *Span
+	var inList []*Slot
+	var inMask uint64
+	o = NewOwner(c, wakes(func() {
+		inMask = m.mask.Load() & slotBits
+		for s := o.Freed(); s != nil; s = o.Next(s) {
+			inList = append(inList, s)
+		}
+	}))
+	m = o.Spans.New(0, 1, 0)
+	plain, loose, used := m.Take(), o.Loose.Take(), o.Loose.Take()
+	before := m.mask.Load() & slotBits
+	require.NoError(t, used.Announce(used.Word(), Detached))
+	o.Want(true)
+	var frees Frees
+	require.NoError(t, frees.Free(plain, plain.Word()))
+	require.NoError(t, frees.Free(loose, loose.Word()))
+	require.NoError(t, frees.Free(used, used.Word()))
+	assert.Equal(t, before|1<<plain.index, inMask)
+	assert.Contains(t, inList, loose)
+	require.NoError(t, frees.Flush())
+}
