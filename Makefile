@@ -197,7 +197,8 @@ test-gpu: ## run the driver's tests on the GPU of this machine
 	CGO_ENABLED=0 $(GO) test -c -tags gpu -o bin/dynamic.test ./cudadrv/dynamic
 	bin/dynamic.test -test.v -test.run Hardware -test.bench Hardware
 
-# Each of these runs from any folder, with no file beside it: .dev/answers.test alone, the others with -test.run Hardware.
+# Each of these runs from any folder, with no file next to it: .dev/dynamic.test and .dev/bytecheck.test (three minutes) with -test.run
+# Hardware, the others whole.
 # Their symbols stay behind: that is a third of what is carried.
 CARRIED := dynamic:./cudadrv/dynamic answers:./internal/fakecuda bytecheck:./$(LAB)/bytecheck sleep:./cuda/sleep matmul:./compute/kernel/matmul kernel:./compute/kernel elementary:./compute/kernel/elementary
 
