@@ -1,0 +1,286 @@
+package ptx
+
+import (
+	"slices"
+	"strings"
+)
+
+// call passes arguments to a function and its results back.
+func (m *moment) call() {
+	target, arguments, results := m.i.call()
+	var f *Function
+	if target != nil && target.Kind == OperandFunction {
+		f = m.module.Function(target.Name)
+	}
+	if f == nil || f.Body == nil {
+		m.callOutside(target, arguments, results)
+		return
+	}
+	m.add(f)
+	elements := func(o *Operand) []Operand {
+		if o == nil {
+			return nil
+		}
+		return o.Elements
+	}
+	for n, passed := range elements(arguments) {
+		if n >= len(f.Params) {
+			break
+		}
+		to := m.cell(f.Params[n])
+		if passed.Kind == OperandVariable {
+			m.grown(to.copy(m.cell(passed.Variable)))
+			continue
+		}
+		m.ready = true
+		if v := m.value(&passed); m.ready {
+			m.grown(to.put(0, f.Params[n].Bytes(), v))
+		}
+	}
+	k := 0
+	for n, to := range elements(results) {
+		if n >= len(f.Results) {
+			break
+		}
+		from := m.cell(f.Results[n])
+		switch to.Kind { //nolint:exhaustive // a result is a variable, a register, or dropped
+		case OperandVariable:
+			m.grown(m.cell(to.Variable).copy(from))
+		case OperandRegister:
+			v := from.get(0, f.Results[n].Bytes())
+			if m.ready = v.set || m.unset; m.ready {
+				if !v.set {
+					v = number()
+				}
+				m.defineOne(k, v)
+			}
+			k++
+		}
+	}
+}
+
+func (m *moment) grown(g bool) { m.changed = m.changed || g }
+
+// callOutside is a call of a function that the module has no body of, or of one that a register names.
+func (m *moment) callOutside(target, arguments, results *Operand) {
+	name := ""
+	if target != nil && target.Kind == OperandFunction {
+		name = target.Name
+	}
+	var passed origin
+	if arguments != nil {
+		for n := range arguments.Elements {
+			switch o := &arguments.Elements[n]; o.Kind { //nolint:exhaustive // the others are numbers
+			case OperandVariable:
+				passed.join(m.cell(o.Variable).get(anywhere, 0))
+			case OperandRegister:
+				passed.join(m.value(o))
+			}
+		}
+	}
+	m.ready = true
+	result := number()
+	switch name {
+	case "__assertfail", "free":
+	case "malloc":
+		result = origin{set: true, fixed: true}
+	case "vprintf":
+		m.printed(passed)
+	default:
+		how := accessing{true, true}
+		m.touch(Global, passed, how)
+		m.foreign(how, "the called function is not in the text")
+		result = m.everything(passed)
+	}
+	if results == nil {
+		return
+	}
+	for n := range results.Elements {
+		if o := &results.Elements[n]; o.Kind == OperandVariable {
+			m.grown(m.cell(o.Variable).put(anywhere, 0, result))
+		}
+	}
+	m.define(result)
+}
+
+// printed is a call of printf, which reads text at the addresses among its arguments.
+func (m *moment) printed(passed origin) {
+	for p := range passed.places {
+		passed.join(m.cell(p).get(anywhere, 0))
+	}
+	how := accessing{reads: true}
+	for r, l := range passed.roots {
+		m.roots[r].reads = m.roots[r].reads || l == base
+	}
+	if passed.loaded == base {
+		m.foreign(how, "an argument may be a pointer from memory")
+	}
+}
+
+// everything is what unknown code may leave anywhere, and return: all that it was given, all that it can reach, and pointers from
+// memory.
+func (m *moment) everything(passed origin) origin {
+	v := union(passed, fromMemory(64), m.shared) //nolint:mnd // a pointer
+	for _, c := range m.cells {
+		v.join(c.get(anywhere, 0))
+	}
+	v = v.widened().moved()
+	m.escape(v)
+	for _, c := range m.cells {
+		m.grown(c.anywhere.join(v))
+	}
+	m.grown(m.shared.join(v))
+	return v
+}
+
+// effect is what an instruction does that the table of instructions does not have.
+type effect struct {
+	addresses   accessing // at each address between brackets
+	foreign     accessing // at memory that the instruction names in another way
+	anyResult   bool      // each register may be a result
+	secondReads bool      // the second address is the source of a copy
+	local       bool      // the result is an address of local memory
+}
+
+//nolint:gochecknoglobals // constant table of instructions
+var effects = []struct {
+	prefix string
+	effect
+}{
+	{"tex", effect{foreign: accessing{reads: true}}},
+	{"tld4", effect{foreign: accessing{reads: true}}},
+	{"suld", effect{foreign: accessing{reads: true}}},
+	{"sust", effect{foreign: accessing{writes: true}}},
+	{"sured", effect{foreign: accessing{true, true}}},
+	{"txq", effect{}},
+	{"suq", effect{}},
+	{"istypep", effect{}},
+	{"ld", effect{addresses: accessing{reads: true}}},
+	{"ldu", effect{addresses: accessing{reads: true}}},
+	{"ldmatrix", effect{addresses: accessing{reads: true}}},
+	{"wmma.load", effect{addresses: accessing{reads: true}}},
+	{"st", effect{addresses: accessing{writes: true}}},
+	{"stmatrix", effect{addresses: accessing{writes: true}}},
+	{"wmma.store", effect{addresses: accessing{writes: true}}},
+	{"discard", effect{addresses: accessing{writes: true}}},
+	{"atom", effect{addresses: accessing{true, true}}},
+	{"red", effect{addresses: accessing{true, true}}},
+	{"multimem", effect{addresses: accessing{true, true}}},
+	{"applypriority", effect{}},
+	{"prefetch", effect{}},
+	{"prefetchu", effect{}},
+	{"cp.async", effect{addresses: accessing{writes: true}, secondReads: true}},
+	{"cp.reduce.async", effect{addresses: accessing{true, true}, secondReads: true}},
+	{"cp.async.bulk.prefetch", effect{}},
+	{"cp.async.bulk.commit_group", effect{}},
+	{"cp.async.bulk.wait_group", effect{}},
+	{"alloca", effect{local: true}},
+	{"brx", effect{}},
+	{"cvt", effect{}}, {"mma", effect{}}, {"wmma.mma", effect{}}, {"wgmma", effect{}}, {"add", effect{}}, {"sub", effect{}}, {"mul", effect{}},
+	{"mul24", effect{}}, {"mad", effect{}}, {"mad24", effect{}}, {"fma", effect{}}, {"min", effect{}}, {"max", effect{}}, {"abs", effect{}},
+	{"neg", effect{}}, {"div", effect{}}, {"rem", effect{}}, {"dp2a", effect{}}, {"dp4a", effect{}}, {"bmsk", effect{}}, {"szext", effect{}},
+	{"fns", effect{}}, {"ex2", effect{}}, {"tanh", effect{}}, {"rcp", effect{}}, {"rsqrt", effect{}}, {"sqrt", effect{}}, {"set", effect{}},
+	{"setp", effect{}}, {"shfl", effect{}}, {"vote", effect{}}, {"match", effect{}}, {"redux", effect{}}, {"elect", effect{}}, {"mov", effect{}},
+	{"movmatrix", effect{}}, {"getctarank", effect{}}, {"mapa", effect{}}, {"isspacep", effect{}}, {"bar", effect{}}, {"barrier", effect{}},
+	{"fence", effect{}}, {"membar", effect{}}, {"mbarrier", effect{}}, {"griddepcontrol", effect{}}, {"pmevent", effect{}}, {"trap", effect{}},
+	{"nanosleep", effect{}}, {"stacksave", effect{}}, {"stackrestore", effect{}}, {"createpolicy", effect{}}, {"clusterlaunchcontrol", effect{}},
+}
+
+// effectOf returns the effect of an instruction by its name: of the longest prefix that ends at a dot. Others may do anything.
+func effectOf(name string) effect {
+	name, _, _ = strings.Cut(name, " ")
+	found, length := effect{addresses: accessing{true, true}, foreign: accessing{true, true}, anyResult: true}, 0
+	for _, e := range effects {
+		if len(e.prefix) > length && (name == e.prefix || strings.HasPrefix(name, e.prefix+".")) {
+			found, length = e.effect, len(e.prefix)
+		}
+	}
+	if strings.HasPrefix(name, "cp.") && strings.Contains(name, ".tensor") && found.addresses.writes {
+		writes := strings.Contains(name, ".global.shared") // from the block's memory to the tensor
+		reduces := strings.HasPrefix(name, "cp.reduce")
+		return effect{foreign: accessing{!writes || reduces, writes || reduces}, addresses: accessing{reads: true}}
+	}
+	return found
+}
+
+// spaceIn returns the first state space that a name has, or Generic.
+func spaceIn(name string) Space {
+	for part := range strings.SplitSeq(name, ".") {
+		if s := spaceOf(modifierByName[part]); s != Generic {
+			return s
+		}
+	}
+	return Generic
+}
+
+// unknown adds what an instruction does that the table does not have.
+func (m *moment) unknown() {
+	i := m.i
+	e := effectOf(i.Name)
+	space := spaceIn(i.Name)
+	how := e.addresses
+	addresses := 0
+	result := number()
+	var passed origin
+	for n := range i.Operands {
+		o := &i.Operands[n]
+		if o.Kind == OperandAddress {
+			for k := range o.Elements {
+				passed.join(m.value(&o.Elements[k]))
+			}
+			continue
+		}
+		if n > 0 || e.anyResult || slices.ContainsFunc(i.Operands, isAddress) {
+			passed.join(m.value(o))
+		}
+	}
+	m.ready = true
+	for n := range i.Operands {
+		o := &i.Operands[n]
+		if !isAddress(*o) || how == (accessing{}) {
+			continue
+		}
+		address, access := m.value(o), how
+		from := space
+		if addresses++; e.secondReads && addresses > 1 {
+			access, from = accessing{reads: true}, Generic
+			if addresses > 2 || strings.Contains(i.Name, ".global.shared") { //nolint:mnd // the barrier
+				continue
+			}
+		}
+		m.ready = true
+		m.touch(from, address, access)
+		if access.writes {
+			m.store(from, address, 64, passed.widened()) //nolint:mnd // a pointer
+		}
+		if access.reads {
+			result.join(m.load(from, address, 64)) //nolint:mnd // a pointer
+		}
+	}
+	if e.foreign != (accessing{}) {
+		m.foreign(e.foreign, "what memory it concerns is not known")
+		result.join(fromMemory(64)) //nolint:mnd // a pointer
+	}
+	result.join(passed)
+	switch {
+	case e.anyResult:
+		m.touch(Global, passed, how)
+		result = m.everything(result)
+	case e.local:
+		result = origin{set: true, places: map[*Variable]int64{m.stack(): anywhere}}
+	case e.secondReads:
+		m.grown(m.shared.join(result))
+	}
+	m.ready = true
+	m.define(result)
+}
+
+func isAddress(o Operand) bool { return o.Kind == OperandAddress }
+
+// stack is the variable that stands for memory of alloca.
+func (a *tracing) stack() *Variable {
+	if a.allocated == nil {
+		a.allocated = &Variable{Space: Local}
+	}
+	return a.allocated
+}
