@@ -100,19 +100,15 @@ func (m *moment) foreign(how accessing, why string) {
 	}
 }
 
-// evident marks a parameter as a pointer if nothing else can be the address.
+// evident marks parameters as pointers if nothing else can be the base of an address.
 func (m *moment) evident(v origin) {
-	if !m.last || !v.leads() || v.fixed || v.shared || len(v.places) > 0 {
+	if !m.last || !v.leads() || v.mixed {
 		return
 	}
-	only, count := 0, 0
 	for r, l := range v.roots {
 		if l == base {
-			only, count = r, count+1
+			m.roots[r].pointer = true
 		}
-	}
-	if count == 1 {
-		m.roots[only].pointer = true
 	}
 }
 

@@ -20,6 +20,7 @@ type origin struct {
 	loaded level               // from memory that is not followed
 	gap    bool                // it may be the difference of two pointers
 	bent   bool                // it may be a pointer whose bits were moved
+	mixed  bool                // two parts may be the pointer, and one of them is an index
 	fixed  bool                // it may be the address of a variable of the module, or of the heap
 	shared bool                // it may be an address in shared memory
 	roots  map[int]level       // pointers of the parameters
@@ -37,6 +38,7 @@ func (v *origin) join(o origin) (grown bool) {
 	flag(&v.number, o.number)
 	flag(&v.gap, o.gap)
 	flag(&v.bent, o.bent)
+	flag(&v.mixed, o.mixed)
 	flag(&v.fixed, o.fixed)
 	flag(&v.shared, o.shared)
 	if o.loaded > v.loaded {

@@ -212,6 +212,7 @@ func (m *moment) sum(x, y origin, first int) origin {
 	x, y = x.shifted(m.constant(first, first+1)), y.shifted(m.constant(first, first))
 	v := union(x, y)
 	v.number = x.number && y.number
+	v.mixed = v.mixed || x.highest() == base && y.highest() == base
 	if halves && m.i.Type(0).Bits() >= 64 { //nolint:mnd // a pointer
 		v = v.widened()
 	}
@@ -256,18 +257,21 @@ func (m *moment) difference(x, y origin) origin {
 
 // combined returns the origin of an operation on the bits of its operands.
 func (m *moment) combined() origin {
-	halves, numbers := 0, true
+	halves, bases, numbers := 0, 0, true
 	v := origin{}
 	for n := 1; n < len(m.i.Operands); n++ {
 		o := m.operand(n)
-		if o.highest() == half {
+		switch o.highest() { //nolint:exhaustive // an index is neither
+		case half:
 			halves++
+		case base:
+			bases++
 		}
 		numbers = numbers && o.number
 		v.join(o)
 	}
 	v = v.moved()
-	v.number = numbers
+	v.number, v.mixed = numbers, v.mixed || bases > 1
 	if m.i.Op == OpAnd {
 		for n := 1; n < len(m.i.Operands); n++ {
 			switch mask := m.constant(1, n); {
