@@ -60,7 +60,8 @@ type tracing struct {
 	cells     map[*Variable]*cell // local memory, and parameters of functions
 	allocated *Variable           // all that alloca makes
 	shared    origin
-	changed   bool // in this round
+	exposed   map[*Variable]bool // their addresses are where the analysis does not follow them
+	changed   bool               // in this round
 
 	last          bool   // nothing changes any more
 	unset         bool   // values that nothing has defined count as numbers
@@ -75,7 +76,7 @@ const wordBytes = 8
 const maxRoots = 4096
 
 func newTracing(m *Module, f *Function) *tracing {
-	a := &tracing{module: m, entry: f, byName: map[string]*traced{}, cells: map[*Variable]*cell{}}
+	a := &tracing{module: m, entry: f, byName: map[string]*traced{}, cells: map[*Variable]*cell{}, exposed: map[*Variable]bool{}}
 	for n, p := range f.Params {
 		if m.AddressSize == 32 || p.Bytes() < wordBytes || len(p.Dims) == 0 && p.Type.Class() == Float { //nolint:mnd // bits
 			continue
@@ -128,6 +129,7 @@ func (a *tracing) start() {
 	a.foreignReads, a.foreignWrites = "", ""
 	clear(a.byName)
 	clear(a.cells)
+	clear(a.exposed)
 	for i := range a.roots {
 		r := &a.roots[i]
 		*r = root{param: r.param, offset: r.offset, pointer: r.pointer}

@@ -120,14 +120,17 @@ func (m *moment) printed(passed origin) {
 // everything is what unknown code may leave anywhere, and return: all that it was given, all that it can reach, and pointers from
 // memory.
 func (m *moment) everything(passed origin) origin {
+	m.escape(passed)
 	v := union(passed, fromMemory(64), m.shared) //nolint:mnd // a pointer
-	for _, c := range m.cells {
-		v.join(c.get(anywhere, 0))
+	for p := range m.exposed {
+		v.join(m.cell(p).get(anywhere, 0))
 	}
 	v = v.widened().moved()
 	m.escape(v)
-	for _, c := range m.cells {
-		m.grown(c.anywhere.join(v))
+	for p := range m.exposed {
+		if !m.preset(p) {
+			m.grown(m.cell(p).anywhere.join(v))
+		}
 	}
 	m.grown(m.shared.join(v))
 	return v

@@ -80,7 +80,7 @@ func (m *moment) touch(space Space, v origin, how accessing) {
 	if m.last {
 		m.evident(v)
 		for r, l := range v.roots {
-			if l == base && !m.roots[r].pointer {
+			if (l == base || v.bent || !v.based()) && !m.roots[r].pointer {
 				m.roots[r].ambiguous = true
 			}
 		}
@@ -100,7 +100,7 @@ func (m *moment) foreign(how accessing, why string) {
 	}
 }
 
-// evident marks parameters as pointers if nothing else can be the base of an address.
+// evident marks the parameters as pointers that an address, or another value that is a pointer for certain, is one of.
 func (m *moment) evident(v origin) {
 	if !m.last || !v.leads() || v.mixed {
 		return
@@ -124,15 +124,17 @@ func (m *moment) load(space Space, v origin, bits int) (result origin) {
 			result.join(from)
 		}
 	}
-	everywhere := func() {
-		for _, c := range m.cells {
-			result.join(c.get(anywhere, bytes))
+	everywhere := func(which func(*Variable) bool) {
+		for p, c := range m.cells {
+			if which(p) {
+				result.join(c.get(anywhere, bytes))
+			}
 		}
 	}
 	switch space {
 	case Param, Local:
 		if places(); len(v.places) == 0 {
-			everywhere()
+			everywhere(func(p *Variable) bool { return p.Space == space })
 		}
 	case Shared:
 		result.join(m.shared)
@@ -147,7 +149,7 @@ func (m *moment) load(space Space, v origin, bits int) (result origin) {
 			result.join(fromMemory(bits))
 		}
 		if v.stray() {
-			everywhere()
+			everywhere(func(p *Variable) bool { return m.exposed[p] })
 			result.join(m.shared)
 		}
 	}
@@ -180,14 +182,17 @@ func (m *moment) store(space Space, address origin, bits int, v origin) {
 	if space == Local || space == Param || space == Generic {
 		for p, offset := range address.places {
 			grown(m.cell(p).put(offset, bits/8, v)) //nolint:mnd // bits of a byte
+			if m.exposed[p] {
+				m.escape(v)
+			}
 		}
 	}
 	stray := space == Generic && address.stray()
 	if space == Shared || space == Generic && address.shared || stray {
 		grown(m.shared.join(v))
 	}
-	if stray || (space == Local || space == Param) && len(address.places) == 0 {
-		for _, c := range m.cells {
+	for p, c := range m.cells {
+		if !m.preset(p) && (stray && m.exposed[p] || p.Space == space && len(address.places) == 0) {
 			grown(c.anywhere.join(v))
 		}
 	}
@@ -196,8 +201,14 @@ func (m *moment) store(space Space, address origin, bits int, v origin) {
 	}
 }
 
-// escape notes that pointers go where the analysis does not follow them.
+// escape notes that pointers go where the analysis does not follow them, with all that is at the addresses among them.
 func (m *moment) escape(v origin) {
+	for p := range v.places {
+		if !m.exposed[p] {
+			m.exposed[p], m.changed = true, true
+			m.escape(m.cell(p).get(anywhere, 0))
+		}
+	}
 	for r, l := range v.roots {
 		m.roots[r].escapes = m.roots[r].escapes || l == base
 	}

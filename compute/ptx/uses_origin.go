@@ -149,21 +149,24 @@ func (v origin) bend() origin {
 	return v.mapped(func(l level) level { return min(l, index) }).moved()
 }
 
-// scaled returns the origin of a product, a quotient or another number that is no pointer.
+// scaled returns the origin of a product, a quotient or another number that is no pointer. A quotient of a distance may be a
+// distance again.
 func (v origin) scaled() origin {
-	v = v.bend()
-	v.gap = false
+	loaded := v.loaded
+	v.number = true
+	v = v.mapped(func(l level) level { return min(l, index) }).moved()
+	if v.gap {
+		v.loaded = loaded
+	}
 	return v
 }
 
-// demoted returns the origin of a number that is added to a pointer.
+// demoted returns the origin of a number that is added to a pointer. The distance to another pointer stays what it is.
 func (v origin) demoted() origin {
-	loaded := v.loaded
-	gap := v.gap
-	v = v.mapped(func(l level) level { return min(l, index) })
-	if gap {
-		v.loaded = loaded
+	if v.gap {
+		return v
 	}
+	v = v.mapped(func(l level) level { return min(l, index) })
 	v.bent = false
 	return v
 }

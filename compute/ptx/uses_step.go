@@ -233,13 +233,14 @@ func (m *moment) difference(x, y origin) origin {
 	roots := map[int]level{}
 	for r, l := range y.roots {
 		gap = gap || l == base && m.roots[r].pointer
-		if roots[r] = l; l == base {
+		if roots[r] = l; l == base && !x.number { // else the sign may change again
 			roots[r] = index
 		}
 	}
 	y.roots = roots
 	switch {
 	case gap:
+		m.evident(x) // what has a distance from a pointer is one
 	case m.points(x):
 		y = y.demoted()
 	case x.leads():
@@ -289,6 +290,9 @@ func (m *moment) combined() origin {
 	return m.whole(v)
 }
 
+// maxScale is how far an index is shifted: to elements of 256 bytes.
+const maxScale = 8
+
 // shifted returns the origin of a shift, or of bits that are taken out: of half a pointer, or of an index.
 func (m *moment) shifted() origin {
 	v := union(m.operand(1), m.operand(2).scaled())
@@ -297,7 +301,10 @@ func (m *moment) shifted() origin {
 	if m.i.Type(0).Bits() == 64 && (m.i.Op != OpBfe && amount == 32 || m.i.Op == OpBfe && amount&31 == 0 && length == 32) { //nolint:mnd // halves
 		return v.narrowed(32) //nolint:mnd // a half
 	}
-	if amount == 0 && m.i.Op != OpBfe {
+	switch {
+	case m.i.Op == OpShl && amount > 0 && amount <= maxScale:
+		return v.scaled()
+	case m.i.Op != OpBfe && amount == 0:
 		return v
 	}
 	return v.bend()

@@ -1,0 +1,146 @@
+package ptx_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/compute/ptx"
+)
+
+// usesText returns the uses as lines: the parameter, the access, and whether it is unknown.
+func usesText(m *ptx.Module, f *ptx.Function) string {
+	var words []string
+	for _, u := range ptx.Uses(m, f) {
+		word := f.Params[u.Param].Name
+		if u.Offset > 0 {
+			word += fmt.Sprintf("+%d", u.Offset)
+		}
+		switch {
+		case u.Unknown != "":
+			word += ":?"
+		case u.Reads && u.Writes:
+			word += ":rw"
+		case u.Reads:
+			word += ":r"
+		case u.Writes:
+			word += ":w"
+		default:
+			word += ":-"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
+}
+
+// usesOf returns the uses of a kernel with the parameters a, b, c of 64 bits, n of 64 bits and s, an array of 32 bytes.
+func usesOf(t *testing.T, statements string) string {
+	t.Helper()
+	m, err := ptx.Parse(`.version 8.6
+.target sm_90a
+.address_size 64
+.global .align 8 .b8 table[64];
+.extern .func outside(.param .b64 x);
+.extern .func (.param .b64 r) malloc(.param .b64 x);
+.extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 v);
+.func (.param .b64 r) same(.param .b64 x) { .reg .b64 %x; ld.param.b64 %x, [x]; st.param.b64 [r], %x; ret; }
+.func put(.param .b64 x) { .reg .b64 %x; ld.param.b64 %x, [x]; st.u32 [%x], 1; ret; }
+.func again(.param .b64 x)
+{
+	.reg .b64 %x; .reg .b32 %y; .reg .pred %p;
+	ld.param.b64 %x, [x]; ld.u32 %y, [%x]; setp.eq.u32 %p, %y, 0; @%p ret;
+	{ .param .b64 z; st.param.b64 [z], %x; call again, (z); }
+	ret;
+}
+.visible .entry k(.param .u64 a, .param .u64 b, .param .u64 c, .param .u64 n, .param .align 8 .b8 s[32], .param .u32 i, .param .f64 f)
+{
+	.local .align 8 .b8 depot[32];
+	.shared .align 16 .b8 tile[64];
+	.reg .pred %p<4>; .reg .b16 %h<4>; .reg .b32 %r<9>; .reg .b64 %rd<9>, %a, %b, %c, %n; .reg .f64 %fd<3>; .reg .b128 %q<2>;
+	ld.param.u64 %a, [a]; ld.param.u64 %b, [b]; ld.param.u64 %c, [c]; ld.param.u64 %n, [n]; ld.param.u32 %r1, [i];
+` + statements + "\n\tret;\n}\n")
+	require.NoError(t, err)
+	return usesText(m, m.Function("k"))
+}
+
+// Each use is what the text does with the memory, and nothing less; a number is no pointer.
+func TestUses(t *testing.T) {
+	for statements, want := range map[string]string{
+		"": "",
+		"ld.global.u32 %r2, [%a]; st.global.u32 [%b], %r2;":                                                                                                   "a:r b:w",
+		"ld.global.nc.u32 %r2, [%a]; atom.global.add.u32 %r2, [%b], 1; red.global.add.u32 [%c], 1;":                                                           "a:r b:rw c:rw",
+		"ld.volatile.u32 %r2, [%a]; st.release.gpu.u32 [%a+4], %r2;":                                                                                          "a:rw",
+		"cvta.to.global.u64 %rd1, %a;":                                                                                                                        "a:-",
+		"prefetch.global.L2 [%a];":                                                                                                                            "",
+		"cp.async.cg.shared.global [tile], [%a], 16;":                                                                                                         "a:r",
+		"mul.wide.u32 %rd1, %r1, 4; add.s64 %rd2, %a, %rd1; st.global.u32 [%rd2], 1;":                                                                         "a:w",
+		"shl.b64 %rd1, %n, 2; add.s64 %rd2, %rd1, %a; st.global.u32 [%rd2], 1;":                                                                               "a:w",
+		"mad.lo.s64 %rd1, %n, 8, %a; ld.global.u64 %rd2, [%rd1];":                                                                                             "a:r",
+		"cvta.to.global.u64 %a, %a; add.s64 %rd1, %a, %n; ld.global.u8 %h1, [%rd1];":                                                                          "a:r",
+		"add.s64 %rd1, %a, %n; ld.global.u8 %h1, [%rd1];":                                                                                                     "a:? n:?",
+		"ld.global.u8 %h1, [%a]; add.s64 %rd1, %a, %n; st.global.u8 [%rd1], %h1;":                                                                             "a:rw",
+		"setp.eq.u32 %p1, %r1, 0; selp.b64 %rd1, %a, %b, %p1; st.global.u32 [%rd1], 1;":                                                                       "a:w b:w",
+		"setp.eq.u32 %p1, %r1, 0; mov.b64 %rd1, %a; @%p1 mov.b64 %rd1, %b; ld.global.u32 %r2, [%rd1];":                                                        "a:r b:r",
+		"mov.b64 %rd1, %a; st.global.u32 [%rd1], 1; mov.b64 %rd1, %b; ld.global.u32 %r2, [%rd1];":                                                             "a:w b:r",
+		"mov.b64 %rd1, 8; add.s64 %rd2, %b, %rd1; mov.b64 %rd1, %a; ld.u32 %r2, [%rd1]; ld.u32 %r2, [%rd2];":                                                  "a:r b:r",
+		"mov.b64 %rd1, %a; L: ld.u32 %r2, [%rd1]; add.s64 %rd1, %rd1, 4; setp.ne.u32 %p1, %r2, 0; @%p1 bra L;":                                                "a:r",
+		"mov.b64 %rd1, %a; L: ld.u32 %r2, [%rd1]; mov.b64 %rd1, %b; setp.ne.u32 %p1, %r2, 0; @%p1 bra L;":                                                     "a:r b:r",
+		"st.local.u64 [depot+8], %a; ld.local.u64 %rd1, [depot+8]; st.u32 [%rd1], 1; ld.local.u64 %rd2, [depot]; ":                                            "a:w",
+		"st.local.v2.u64 [depot], {%a, %b}; ld.local.u64 %rd1, [depot+8]; st.u32 [%rd1], 1;":                                                                  "b:w",
+		"mov.u64 %rd1, depot; cvta.local.u64 %rd1, %rd1; mad.wide.u32 %rd2, %r1, 8, %rd1; st.u64 [%rd2], %a; ld.local.u64 %rd3, [depot]; ld.u32 %r2, [%rd3];": "a:r",
+		"st.shared.u64 [tile], %a; ld.shared.u64 %rd1, [tile+8]; st.u32 [%rd1], 1;":                                                                           "a:w",
+		"mov.b64 {%r2, %r3}, %a; mov.b64 %rd1, {%r2, %r3}; st.u32 [%rd1], 1;":                                                                                 "a:w",
+		"mov.b64 {%r2, %r3}, %a; add.cc.u32 %r2, %r2, 4; addc.u32 %r3, %r3, 0; mov.b64 %rd1, {%r2, %r3}; st.u32 [%rd1], 1;":                                   "a:w",
+		"shr.u64 %rd1, %a, 32; cvt.u32.u64 %r2, %rd1; cvt.u32.u64 %r3, %a; mov.b64 %rd2, {%r3, %r2}; st.u32 [%rd2], 1;":                                       "a:w",
+		"mov.b128 %q1, {%a, %b}; mov.b128 {%rd1, %rd2}, %q1; st.u32 [%rd1], 1;":                                                                               "a:w b:w",
+		"and.b64 %rd1, %a, -16; ld.u32 %r2, [%rd1];":                                                                                                          "a:r",
+		"sub.s64 %rd1, %b, %a; add.s64 %rd2, %a, 4; add.s64 %rd3, %rd2, %rd1; st.global.u32 [%rd3], 1; ld.global.u32 %r2, [%rd2];":                            "a:rw b:w",
+		"ld.param.u64 %rd1, [s+8]; ld.param.v2.u64 {%rd2, %rd3}, [s+16]; ld.u32 %r2, [%rd1]; st.u32 [%rd3], %r2;":                                             "s+8:r s+24:w",
+		"mov.b64 %rd1, s; ld.param.u64 %rd2, [%rd1+24]; st.u32 [%rd2], 1;":                                                                                    "s+24:w",
+		"mov.b64 %rd1, s; mad.wide.u32 %rd1, %r1, 8, %rd1; ld.param.u64 %rd2, [%rd1]; st.u32 [%rd2], 1;":                                                      "s:w s+8:w s+16:w s+24:w",
+		"{ .param .b64 x; .param .b64 y; st.param.b64 [x], %a; call (y), same, (x); ld.param.b64 %rd1, [y]; } st.u32 [%rd1], 1; ld.u32 %r2, [%b];":            "a:w b:r",
+		"{ .param .b64 x; st.param.b64 [x], %a; call put, (x); } ld.u32 %r2, [%b];":                                                                           "a:w b:r",
+		"{ .param .b64 x; st.param.b64 [x], %a; call again, (x); }":                                                                                           "a:r",
+		"ld.global.f64 %fd1, [%a]; st.global.f64 [%b], %fd1;":                                                                                                 "a:r b:w",
+		"ld.global.u64 %rd1, [%a]; shl.b64 %rd1, %rd1, 2; add.s64 %rd2, %b, %rd1; st.global.u32 [%rd2], 1;":                                                   "a:r b:w",
+		"not.b64 %rd1, %a; neg.s64 %rd1, %rd1; st.u32 [%rd1+-1], 1; ld.u32 %r2, [%b];":                                                                        "a:w b:r",
+		"st.global.u64 [%a], %n;": "a:w",
+		"wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8}, [%a]; wmma.store.d.sync.aligned.row.m16n16k16.global.f16 [%b], {%r1,%r2,%r3,%r4};": "a:r b:w",
+		"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%a], 16, [%r3]; cp.async.bulk.global.shared::cta.bulk_group [%b], [%r2], 16;":                 "a:r b:w",
+		"cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%a], [%r2], 16;":                                                                                            "a:rw",
+		"ld.global.v8.b32 {%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8}, [%a]; discard.global.L2 [%b], 128;":                                                                                 "a:r b:w",
+		"mov.u64 %rd1, table; ld.u32 %r2, [%rd1]; st.u32 [%a], %r2;":                                                                                                             "a:w",
+		"{ .param .b64 x; .param .b64 y; st.param.b64 [x], 64; call (y), malloc, (x); ld.param.b64 %rd1, [y]; } st.u32 [%rd1], 1; ld.u32 %r2, [%a];":                             "a:r",
+	} {
+		assert.Equal(t, want, usesOf(t, statements), statements)
+	}
+}
+
+// A pointer that may be touched in a way that the text does not tell is unknown, and others keep what they have.
+func TestUnknownUses(t *testing.T) {
+	for statements, want := range map[string]string{
+		"ld.global.u64 %rd1, [%a]; ld.global.u32 %r2, [%rd1]; ld.u32 %r2, [%b]; st.u32 [%c], 1;":                                                                    "a:r b:r c:?",
+		"ld.global.u64 %rd1, [%a]; st.global.u32 [%rd1], 1; ld.u32 %r2, [%b]; st.u32 [%c], 1;":                                                                      "a:? b:? c:w",
+		"ld.global.u64 %rd1, [%a]; atom.global.add.u32 %r2, [%rd1], 1; atom.add.u32 %r2, [%b], 1;":                                                                  "a:? b:rw",
+		"ld.global.v2.u32 {%r2, %r3}, [%a]; mov.b64 %rd1, {%r2, %r3}; st.global.u32 [%rd1], 1;":                                                                     "a:?",
+		"ld.global.u64 %rd1, [%a]; setp.eq.u32 %p1, %r1, 0; selp.b64 %rd2, %b, %rd1, %p1; st.u32 [%rd2], 1; ld.u32 %r2, [%c];":                                      "a:? b:? c:?",
+		"st.global.u64 [%a], %b; ld.global.u64 %rd1, [%a]; st.global.u32 [%rd1], 1;":                                                                                "a:rw b:?",
+		"tex.1d.v4.f32.f32 {%r2, %r3, %r4, %r5}, [%n, {%r6}]; st.u32 [%a], %r2; ld.u32 %r2, [%b];":                                                                  "a:? b:r",
+		"sust.b.1d.b32.trap [%n, {%r6}], {%r2}; st.u32 [%a], %r2; ld.u32 %r2, [%b];":                                                                                "a:w b:?",
+		"strange.new.u32 %r2, [%b]; ld.u32 %r2, [%a];":                                                                                                              "a:? b:rw",
+		"cp.async.bulk.tensor.1d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r2], [%b, {%r3}], [%r4]; st.u32 [%a], 1; ld.u32 %r2, [%c];":             "a:? c:r",
+		"{ .param .b64 x; st.param.b64 [x], %a; call outside, (x); } ld.u32 %r2, [%b];":                                                                             "a:rw b:?",
+		"{ .param .b64 x; st.param.b64 [x], 5; call outside, (x); } ld.u32 %r2, [%b];":                                                                              "b:?",
+		"call %rd1, (%a); ld.u32 %r2, [%b];":                                                                                                                        "a:rw b:?",
+		"shr.u64 %rd1, %a, 4; shl.b64 %rd1, %rd1, 4; ld.u32 %r2, [%rd1]; st.u32 [%b], 1;":                                                                           "a:? b:?",
+		"st.u32 [4096], 1; ld.u32 %r2, [%b];":                                                                                                                       "b:?",
+		"mov.u64 %rd1, table; ld.u64 %rd2, [%rd1]; st.u32 [%rd2], 1; ld.u32 %r2, [%b];":                                                                             "b:?",
+		"ld.global.u64 %rd1, [%a]; sub.s64 %rd2, %rd1, %b; add.s64 %rd3, %b, %rd2; st.u32 [%rd3], 1; ld.u32 %r2, [%b]; ld.u32 %r2, [%c];":                           "a:? b:rw c:?",
+		"st.local.u64 [depot], %a; mov.u64 %rd1, depot; cvta.local.u64 %rd1, %rd1; { .param .b64 x; st.param.b64 [x], %rd1; call outside, (x); } ld.u32 %r2, [%b];": "a:? b:?",
+	} {
+		assert.Equal(t, want, usesOf(t, statements), statements)
+	}
+}
