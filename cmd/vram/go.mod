@@ -7,6 +7,7 @@ require (
 	github.com/dustin/go-humanize v1.1.0
 	github.com/go-vram/vram v0.0.0
 	github.com/go-vram/vram/lab v0.0.0-00010101000000-000000000000
+	github.com/ianlancetaylor/demangle v0.0.0-20260724033716-83e58baca724
 	github.com/jedib0t/go-pretty/v6 v6.8.3
 	github.com/stretchr/testify v1.12.1
 	golang.org/x/sys v0.50.0

@@ -1,4 +1,5 @@
-// Command vram replays recorded allocation traces, measures the allocator, shows its memory live, and describes its device.
+// Command vram replays recorded allocation traces, measures the allocator, shows its memory live, describes its device, and writes Go for
+// kernels.
 //
 //	vram replay [flags] TRACE...   play traces and print their costs
 //	vram analyze [flags] TRACE...  describe traces, and recommend a configuration
@@ -6,6 +7,7 @@
 //	vram bench [flags]             measure the scenarios
 //	vram serve [flags]             serve a live page of a device under load
 //	vram top [flags] [URL]         show the same figures in the terminal
+//	vram kernels [flags] FILE...   write Go functions for the kernels of PTX or CUDA C++ files
 //	vram sim [flags]               play the allocator from seeds and check its promises
 //	vram info                      print the device and the configuration
 //	vram version
@@ -13,7 +15,7 @@
 //
 // A TRACE is a file or the name of an embedded trace. Flags may have one dash or two. The variables VRAM_* (vram.ConfigFromEnv)
 // configure the device of info, replay, bench, serve and top; flags override them. Exit codes: 0; 1 if a run fails, also by an
-// allocation of a replay that finds no memory; 2 for invalid flags or variables and for traces that cannot be read.
+// allocation of a replay that finds no memory; 2 for invalid flags or variables and for traces and kernels that cannot be read.
 package main
 
 import (

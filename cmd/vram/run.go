@@ -33,6 +33,7 @@ type commandLine struct {
 	Bench   benchCmd    `cmd:"" help:"Measure allocation and free in scenarios, with a calibration and a mutex for comparison."`
 	Serve   serveCmd    `cmd:"" help:"Serve a live page of a device that plays a trace or a demonstration."`
 	Top     topCmd      `cmd:"" help:"Show the same figures in the terminal, of a device of this process or of a running page."`
+	Kernels kernelsCmd  `cmd:"" help:"Write a Go package with a typed method for each kernel of PTX or CUDA C++ files."`
 	Sim     simCmd      `cmd:"" help:"Play the allocator from seeds, with failures, panics and cancellations, and check its promises."`
 	Info    infoCmd     `cmd:"" help:"Show the device, the configuration and the embedded traces."`
 	Version versionCmd  `cmd:"" help:"Show the version."`

@@ -128,6 +128,19 @@ func (l *Library) Compile(name, source string, of cudadrv.ComputeCapability, opt
 	return image, err
 }
 
+// PTX compiles a source to PTX for a kind of device, which later ones take, too. The name is for messages. Names of kernels are
+// mangled as C++ has it unless they are declared extern "C". Errors: *CompileError, ErrLibrary.
+func (l *Library) PTX(name, source string, of cudadrv.ComputeCapability, options ...string) ([]byte, error) {
+	if l == nil || l.frame == nil {
+		return nil, fmt.Errorf("%w: it was not opened", ErrLibrary)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	runtime.LockOSThread() // as Compile
+	defer runtime.UnlockOSThread()
+	return l.compile(name, source, append([]string{fmt.Sprintf("--gpu-architecture=compute_%d%d", of.Major, of.Minor)}, options...), "PTX")
+}
+
 // invalidOption is the result for an architecture that the compiler does not know.
 const invalidOption = 5
 
