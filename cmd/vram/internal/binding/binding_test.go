@@ -1,0 +1,171 @@
+package binding_test
+
+import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cmd/vram/internal/binding"
+	"github.com/go-vram/vram/compute/ptx"
+)
+
+var update = flag.Bool("update", false, "write the golden file anew")
+
+// text reads a text of testdata or of another folder.
+func text(t *testing.T, path string) binding.Text {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return binding.Text{Name: filepath.Base(path), PTX: string(content)}
+}
+
+// The generated package is the one that package golden has, which is compiled and run by its test.
+func TestTheGoldenPackage(t *testing.T) {
+	const path = "golden/kernels.go"
+	texts := []binding.Text{text(t, "testdata/named.ptx"), text(t, "testdata/cpp.ptx")}
+	got, err := binding.Generate("golden", texts)
+	require.NoError(t, err)
+	if *update {
+		require.NoError(t, os.WriteFile(path, got, 0o600))
+	}
+	want, err := os.ReadFile(path)
+	require.NoError(t, err)
+	assert.Equal(t, string(want), string(got), "go test ./internal/binding -update writes it")
+	again, err := binding.Generate("golden", texts)
+	require.NoError(t, err)
+	assert.Equal(t, string(got), string(again))
+}
+
+// Packages for the texts of compilers compile.
+func TestPackagesForTextsOfCompilersCompile(t *testing.T) {
+	paths, err := filepath.Glob("../../../../compute/ptx/testdata/*.ptx")
+	require.NoError(t, err)
+	require.NotEmpty(t, paths)
+	files := token.NewFileSet()
+	config := types.Config{Importer: importer.ForCompiler(files, "gc", exports(t))}
+	check := func(name string, texts ...binding.Text) {
+		source, err := binding.Generate("kern", texts)
+		require.NoError(t, err, name)
+		file, err := parser.ParseFile(files, name+".go", source, parser.ParseComments)
+		require.NoError(t, err, name)
+		assert.True(t, ast.IsGenerated(file), name)
+		_, err = config.Check("kern", files, []*ast.File{file}, nil)
+		require.NoError(t, err, "%s\n%s", name, source)
+	}
+	for _, path := range paths {
+		check(filepath.Base(path), text(t, path))
+	}
+	for _, entry := range hostile {
+		check(entry, binding.Text{Name: "a\nfunc init() {}.ptx", PTX: module(entry)})
+	}
+}
+
+// exports finds the compiled packages that generated code imports.
+func exports(t *testing.T) func(path string) (io.ReadCloser, error) {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}}\t{{.Export}}", "errors", "github.com/go-vram/vram/cuda").Output()
+	require.NoError(t, err)
+	files := map[string]string{}
+	for line := range strings.Lines(string(out)) {
+		path, file, _ := strings.Cut(strings.TrimSpace(line), "\t")
+		files[path] = file
+	}
+	return func(path string) (io.ReadCloser, error) { return os.Open(files[path]) }
+}
+
+// hostile are names of kernels with parameters whose names and types want care.
+var hostile = []string{
+	"type(.param .u32 func, .param .u32 range, .param .u32 len, .param .u64 .ptr kernels, .param .u32 geometry, .param .u32 error)",
+	"Close(.param .u32 a, .param .u32 A, .param .u32 _a, .param .u32 $a, .param .u32 a2)",
+	"Function(.param .u32 Function, .param .u32 cuda, .param .u32 errors, .param .u32 on)",
+	"$(.param .u32 _x, .param .u32 %x, .param .u32 $$, .param .u32 __)",
+	"load(.param .b8 a[3], .param .align 16 .b8 b[32], .param .align 4 .b8 c[12], .param .align 16 .f32 d[4])",
+	"modules(.param .u8 a, .param .s8 b, .param .u16 c, .param .s16 d, .param .f16 e, .param .u32 f, .param .s32 g, .param .u64 h, .param .s64 i, .param .f64 j)",
+	"_Z1fIJfdEEvDpT_(.param .f32 x)",
+	"_Z3addILi4EEvPKfPfm(.param .u64 a, .param .u64 b, .param .u64 c)",
+	"Kernels", "Load",
+}
+
+func module(entries ...string) string {
+	head := ".version 8.0\n.target sm_80\n.address_size 64\n"
+	for _, e := range entries {
+		head += ".visible .entry " + e + "\n{\n\tret;\n}\n"
+	}
+	return head
+}
+
+// Types and modes follow the text and the C++ name.
+func TestSignatures(t *testing.T) {
+	for entry, want := range map[string]string{
+		"_Z3addILi4EEvPKfPfm(.param .u64 a, .param .u64 b, .param .u64 c)":                                    "Add4(on *cuda.Context, geometry cuda.Geometry, a, b cuda.Buffer, c uint64)",
+		"_Z1filjb(.param .u32 f_param_0, .param .u64 f_param_1, .param .u32 f_param_2, .param .u8 f_param_3)": "F(on *cuda.Context, geometry cuda.Geometry, p0 int32, p1 int64, p2 uint32, p3 bool)",
+		"_ZN1a1bE6__half(.param .align 2 .b8 x[2])":                                                           "AB(on *cuda.Context, geometry cuda.Geometry, x ABX)",
+		"plain(.param .u64 n, .param .u64 .ptr .global p)":                                                    "Plain(on *cuda.Context, geometry cuda.Geometry, n uint64, p cuda.Buffer)",
+		"_Zbroken(.param .u32 x)":                                                                             "Zbroken(on *cuda.Context, geometry cuda.Geometry, x uint32)",
+		"q(.param .u32 NCells, .param .u32 HTTPServer, .param .u32 ID)":                                       "Q(on *cuda.Context, geometry cuda.Geometry, nCells, httpServer, id uint32)",
+	} {
+		got, err := binding.Generate("kern", []binding.Text{{Name: "a.ptx", PTX: module(entry)}})
+		require.NoError(t, err, entry)
+		assert.Contains(t, string(got), "func (kernels *Kernels) "+want+" error {", entry)
+	}
+}
+
+// What cannot be a package is an error that names the file.
+func TestTextsThatAreRefused(t *testing.T) {
+	one := func(ptx string) []binding.Text { return []binding.Text{{Name: "a.ptx", PTX: ptx}} }
+	generate := func(texts []binding.Text) error {
+		got, err := binding.Generate("kern", texts)
+		assert.Empty(t, got)
+		return err
+	}
+	var syntax *ptx.SyntaxError
+	err := generate(one("no PTX"))
+	require.ErrorAs(t, err, &syntax)
+	require.ErrorContains(t, err, "a.ptx: ")
+	var finding *ptx.CheckError
+	err = generate(one(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() { add.u32 %r1, %r2, 1; ret; }"))
+	require.ErrorAs(t, err, &finding)
+	require.ErrorIs(t, generate(one(module())), binding.ErrNoKernel)
+	require.ErrorIs(t, generate(nil), binding.ErrNoKernel)
+	require.ErrorContains(t, generate(one(strings.Replace(module("k"), "64", "32", 1))), "32 bits")
+	var duplicate *binding.DuplicateError
+	require.ErrorAs(t, generate([]binding.Text{{"a.ptx", module("k")}, {"b.ptx", module("j", "k")}}), &duplicate)
+	assert.Equal(t, binding.DuplicateError{Kernel: "k", First: "a.ptx", Second: "b.ptx"}, *duplicate)
+	var parameter *binding.ParameterError
+	err = generate(one(module("k(.param .b8 big[4097])")))
+	require.ErrorAs(t, err, &parameter)
+	assert.Contains(t, fmt.Sprint(err), "4097 bytes")
+	for _, name := range []string{"", "func", "a-b", "A", "main", "a/b", "a\n"} {
+		_, err := binding.Generate(name, one(module("k")))
+		require.ErrorIs(t, err, binding.ErrPackage, name)
+	}
+}
+
+// An instruction that package ptx does not know is no reason to refuse a text.
+func TestUnknownInstructionsAreTaken(t *testing.T) {
+	got, err := binding.Generate("kern", []binding.Text{{Name: "a.ptx", PTX: `.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 a)
+{
+	.reg .b64 %d<2>;
+	ld.param.u64 %d1, [a];
+	strange.new [%d1];
+	ret;
+}`}})
+	require.NoError(t, err)
+	assert.Contains(t, string(got), "cuda.InOut(a)")
+}
