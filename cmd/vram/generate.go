@@ -74,19 +74,24 @@ func (c *kernelsCmd) read(ctx context.Context, path string) (string, error) {
 	if err != nil || filepath.Ext(path) == ".ptx" {
 		return string(text), err
 	}
+	return c.compile(ctx, path, string(text), nvrtc.Find)
+}
+
+// compile returns the PTX of CUDA C++. find looks for NVIDIA's compiler.
+func (c *kernelsCmd) compile(ctx context.Context, path, text string, find func(paths ...string) (*nvrtc.Library, error)) (string, error) {
 	var paths []string
 	if c.NVRTC != "" {
 		paths = append(paths, c.NVRTC)
 	}
-	compiler, err := nvrtc.Find(paths...)
-	if err == nil {
+	compiler, err := find(paths...)
+	switch {
+	case err == nil:
 		parts := architecture.FindStringSubmatch(c.Arch)
 		major, _ := strconv.Atoi(parts[1]) // digits
 		minor, _ := strconv.Atoi(parts[2])
-		compiled, err := compiler.PTX(path, string(text), cudadrv.ComputeCapability{Major: major, Minor: minor})
+		compiled, err := compiler.PTX(path, text, cudadrv.ComputeCapability{Major: major, Minor: minor})
 		return string(bytes.TrimRight(compiled, "\x00")), err
-	}
-	if c.NVRTC != "" {
+	case c.NVRTC != "":
 		return "", err
 	}
 	return clang(ctx, path, c.Arch)

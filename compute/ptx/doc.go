@@ -24,6 +24,11 @@
 //     is Lacking is about a thing that this package does not know and the driver may take.
 //  3. Module.String prints a tree in one form. Parse reads that back as the same tree.
 //
+// # Uses of memory
+//
+// Uses tells which parameters of a kernel are pointers, and whether the kernel reads or writes the memory at each. It follows values
+// from the parameters to addresses, and is never less than what the kernel does: a pointer that it cannot follow is Unknown.
+//
 // # Kernels by program
 //
 // A Kernel takes instructions by the names that PTX has for them: Let makes the registers of the result, Do has none or
