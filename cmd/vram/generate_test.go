@@ -78,7 +78,7 @@ func TestMistakesInKernels(t *testing.T) {
 // notFound is a search for NVIDIA's compiler on a machine without it.
 func notFound(...string) (*nvrtc.Library, error) { return nil, &nvrtc.NotFoundError{} }
 
-// CUDA C++ without a compiler is an error that says what to do.
+// CUDA C++ without a compiler is an error with a remedy.
 func TestCUDAWithoutACompiler(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	_, err := (&kernelsCmd{Arch: "sm_70"}).compile(t.Context(), "a.cu", "", notFound)

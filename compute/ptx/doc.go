@@ -27,7 +27,7 @@
 // # Uses of memory
 //
 // Uses tells which parameters of a kernel are pointers, and whether the kernel reads or writes the memory at each. It follows values
-// from the parameters to addresses, and is never less than what the kernel does: a pointer that it cannot follow is Unknown.
+// from the parameters to addresses, and leaves out no use: a pointer that it cannot follow is Unknown.
 //
 // # Kernels by program
 //

@@ -117,8 +117,8 @@ func (m *moment) printed(passed origin) {
 	}
 }
 
-// everything is what unknown code may leave anywhere, and return: all that it was given, all that it can reach, and pointers from
-// memory.
+// everything returns the origin of a result of unknown code, which may also leave it anywhere: all that the code was given and can
+// reach, and pointers from memory.
 func (m *moment) everything(passed origin) origin {
 	m.escape(passed)
 	v := union(passed, fromMemory(64), m.shared) //nolint:mnd // a pointer
@@ -136,7 +136,7 @@ func (m *moment) everything(passed origin) origin {
 	return v
 }
 
-// effect is what an instruction does that the table of instructions does not have.
+// effect is the work of an instruction that the table of instructions does not have.
 type effect struct {
 	addresses   accessing // at each address between brackets
 	foreign     accessing // at memory that the instruction names in another way
@@ -216,7 +216,7 @@ func spaceIn(name string) Space {
 	return Generic
 }
 
-// unknown adds what an instruction does that the table does not have.
+// unknown adds the effect of an instruction that the table does not have.
 func (m *moment) unknown() {
 	i := m.i
 	e := effectOf(i.Name)

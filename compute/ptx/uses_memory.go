@@ -1,6 +1,6 @@
 package ptx
 
-// cell is what memory of a variable may hold, by words, and at offsets that are not known.
+// cell has the values that memory of a variable may hold, by words, and at offsets that are not known.
 type cell struct {
 	words    map[int64]origin
 	anywhere origin
@@ -19,7 +19,7 @@ func (a *tracing) cell(v *Variable) *cell {
 // maxWords is how many words of one variable are told apart.
 const maxWords = 4096
 
-// put adds what bytes at an offset may hold, and reports whether it was new.
+// put adds a value that bytes at an offset may hold, and reports whether it was new.
 func (c *cell) put(offset int64, bytes int, v origin) (grown bool) {
 	if offset == anywhere || len(c.words) >= maxWords || bytes > wordBytes*maxWords {
 		return c.anywhere.join(v)
@@ -33,7 +33,7 @@ func (c *cell) put(offset int64, bytes int, v origin) (grown bool) {
 	return grown
 }
 
-// get returns what bytes at an offset may hold.
+// get returns all values that bytes at an offset may hold.
 func (c *cell) get(offset int64, bytes int) (v origin) {
 	v.join(c.anywhere)
 	if offset == anywhere || bytes > wordBytes*maxWords {
@@ -57,7 +57,7 @@ func (c *cell) copy(from *cell) (grown bool) {
 	return grown
 }
 
-// accessing is what an instruction does with the memory at an address.
+// accessing says how an instruction uses the memory at an address.
 type accessing struct{ reads, writes bool }
 
 // fromMemory is the origin of a value that memory has which is not followed.
@@ -214,7 +214,7 @@ func (m *moment) escape(v origin) {
 	}
 }
 
-// memory adds what an instruction with an address does.
+// memory adds the effect of an instruction with an address.
 func (m *moment) memory() {
 	i := m.i
 	space, t := i.Space(), i.Type(len(i.Types)-1)

@@ -161,7 +161,7 @@ func (v origin) scaled() origin {
 	return v
 }
 
-// demoted returns the origin of a number that is added to a pointer. The distance to another pointer stays what it is.
+// demoted returns the origin of a number that is added to a pointer. The distance to another pointer stays.
 func (v origin) demoted() origin {
 	if v.gap {
 		return v

@@ -116,7 +116,7 @@ func (m *moment) defineOne(k int, v origin) {
 	}
 }
 
-// evaluate adds what one instruction does.
+// evaluate adds the effect of one instruction.
 func (m *moment) evaluate() {
 	switch i := m.i; i.Op { //nolint:exhaustive // the others are arithmetic, or have no result but numbers
 	case OpMov:
@@ -240,7 +240,7 @@ func (m *moment) difference(x, y origin) origin {
 	y.roots = roots
 	switch {
 	case gap:
-		m.evident(x) // what has a distance from a pointer is one
+		m.evident(x) // a value at a distance from a pointer is one
 	case m.points(x):
 		y = y.demoted()
 	case x.leads():

@@ -66,7 +66,7 @@ func usesOf(t *testing.T, statements string) string {
 	return usesText(m, m.Function("k"))
 }
 
-// Each use is what the text does with the memory, and nothing less; a number is no pointer.
+// Each use has the reads and writes of the text, and no less; a number is no pointer.
 func TestUses(t *testing.T) {
 	for statements, want := range map[string]string{
 		"": "",
@@ -119,7 +119,7 @@ func TestUses(t *testing.T) {
 	}
 }
 
-// A pointer that may be touched in a way that the text does not tell is unknown, and others keep what they have.
+// A pointer that may be touched in a way that the text does not tell is unknown, and others keep their uses.
 func TestUnknownUses(t *testing.T) {
 	for statements, want := range map[string]string{
 		"ld.global.u64 %rd1, [%a]; ld.global.u32 %r2, [%rd1]; ld.u32 %r2, [%b]; st.u32 [%c], 1;":                                                                    "a:r b:r c:?",

@@ -13,7 +13,7 @@ import (
 )
 
 // The buffers of a random program: loads are from the lower half, stores to the upper one, so that the interpreter, which lets a
-// launch read what it has written, sees each use by itself.
+// launch read its own stores, sees each use by itself.
 const (
 	bufferBytes = 4096
 	bufferHalf  = bufferBytes / 2

@@ -50,7 +50,7 @@ type parameter struct {
 	unknown string   // why the mode is not known
 	bytes   int      // of a struct
 	words   bool     // the struct is aligned as a word
-	inside  []string // what is known about pointers in a struct
+	inside  []string // sentences about pointers in a struct
 	note    string   // about the type
 }
 

@@ -123,7 +123,7 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// What cannot be a package is an error that names the file.
+// A text that cannot be a package is an error that names the file.
 func TestTextsThatAreRefused(t *testing.T) {
 	one := func(ptx string) []binding.Text { return []binding.Text{{Name: "a.ptx", PTX: ptx}} }
 	generate := func(texts []binding.Text) error {

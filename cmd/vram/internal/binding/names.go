@@ -12,7 +12,7 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// signature is what the C++ name of a kernel tells.
+// signature is the part of a kernel's declaration that its C++ name has.
 type signature struct {
 	name       string
 	parameters []demangle.AST
@@ -67,6 +67,7 @@ var cppTypes = map[string]struct {
 	"__half": {"uint16", 2, "the bits of a __half"}, "__nv_bfloat16": {"uint16", 2, "the bits of a __nv_bfloat16"},
 }
 
+//nolint:gochecknoglobals // constant expressions
 var (
 	packageName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 	numbered    = regexp.MustCompile(`_param_(\d+)$`)

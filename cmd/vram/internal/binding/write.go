@@ -40,7 +40,7 @@ func write(packageName string, texts []Text, kernels []*kernel) ([]byte, error) 
 
 // writeLoad writes Load, Close and Function.
 func writeLoad(out func(string, ...any), texts []Text, kernels []*kernel) {
-	out("// Load loads the kernels on the device of a context. They run on every context of the device, until Close. Errors: those of\n" +
+	out("// Load loads the kernels on the device of a context. They run on every context of the device, until Close. Errors of\n" +
 		"// cuda.Context.LoadModule and cuda.Module.Function; nothing is loaded then.\n")
 	out("func Load(on *cuda.Context) (*Kernels, error) {\nkernels := &Kernels{}\nif err := kernels.load(on); err != nil {\nreturn nil, errors.Join(err, kernels.Close())\n}\nreturn kernels, nil\n}\n\n")
 	out("func (kernels *Kernels) load(on *cuda.Context) error {\n")
@@ -58,7 +58,7 @@ func writeLoad(out func(string, ...any), texts []Text, kernels []*kernel) {
 	out("} {\nmodule, err := on.LoadModule([]byte(image.text))\nif err != nil {\nreturn err\n}\nkernels.modules = append(kernels.modules, module)\n")
 	out("for _, f := range image.functions {\nif *f.to, err = module.Function(f.name); err != nil {\nreturn err\n}\n}\n}\nreturn nil\n}\n\n")
 
-	out("// Close unloads the kernels. Their launches must have finished. Idempotent. Errors: those of cuda.Module.Unload.\n")
+	out("// Close unloads the kernels. Their launches must have finished. Idempotent. Errors of cuda.Module.Unload.\n")
 	out("func (kernels *Kernels) Close() error {\nif kernels == nil {\nreturn nil\n}\nvar all []error\nfor _, module := range kernels.modules {\nall = append(all, module.Unload())\n}\nreturn errors.Join(all...)\n}\n\n")
 
 	out("// Function returns a kernel by its name in the text, for attributes and graphs, or nil.\n")
@@ -84,7 +84,7 @@ func writeKernel(out func(string, ...any), file string, k *kernel) {
 	for _, sentence := range k.sentences() {
 		out("\n// %s", sentence)
 	}
-	out("\n// Errors: those of cuda.Context.Launch.\nfunc (kernels *Kernels) %s(on *cuda.Context, geometry cuda.Geometry", k.method)
+	out("\n// Errors of cuda.Context.Launch.\nfunc (kernels *Kernels) %s(on *cuda.Context, geometry cuda.Geometry", k.method)
 	for n, p := range k.parameters {
 		out(", %s", p.name)
 		if n+1 == len(k.parameters) || k.parameters[n+1].goType != p.goType {

@@ -13,8 +13,8 @@ import (
 	"github.com/go-vram/vram/vramtest"
 )
 
-// The generated package loads, and its methods launch its kernels with their arguments. The device checks that the kernels keep to
-// what the methods declare.
+// The generated package loads, and its methods launch its kernels with their arguments. The device checks that the kernels
+// read and write only as the methods declare.
 func TestTheGeneratedPackageRuns(t *testing.T) {
 	c, err := cuda.NewContext(vramtest.Open(t, vramtest.Kernels(vramtest.KernelConfig{Pointers: true})).Stream())
 	require.NoError(t, err)

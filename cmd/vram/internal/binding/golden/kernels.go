@@ -23,7 +23,7 @@ type Kernels struct {
 	unused        *cuda.Function
 }
 
-// Load loads the kernels on the device of a context. They run on every context of the device, until Close. Errors: those of
+// Load loads the kernels on the device of a context. They run on every context of the device, until Close. Errors of
 // cuda.Context.LoadModule and cuda.Module.Function; nothing is loaded then.
 func Load(on *cuda.Context) (*Kernels, error) {
 	kernels := &Kernels{}
@@ -69,7 +69,7 @@ func (kernels *Kernels) load(on *cuda.Context) error {
 	return nil
 }
 
-// Close unloads the kernels. Their launches must have finished. Idempotent. Errors: those of cuda.Module.Unload.
+// Close unloads the kernels. Their launches must have finished. Idempotent. Errors of cuda.Module.Unload.
 func (kernels *Kernels) Close() error {
 	if kernels == nil {
 		return nil
@@ -110,7 +110,7 @@ func (kernels *Kernels) Function(name string) *cuda.Function {
 // Saxpy launches saxpy of named.ptx.
 // x is read.
 // y is read and written.
-// Errors: those of cuda.Context.Launch.
+// Errors of cuda.Context.Launch.
 func (kernels *Kernels) Saxpy(on *cuda.Context, geometry cuda.Geometry, n uint32, a float32, x, y cuda.Buffer) error {
 	if kernels == nil {
 		return cuda.ErrNotOpen
@@ -120,7 +120,7 @@ func (kernels *Kernels) Saxpy(on *cuda.Context, geometry cuda.Geometry, n uint32
 
 // Fill launches fill of named.ptx.
 // onValue is written.
-// Errors: those of cuda.Context.Launch.
+// Errors of cuda.Context.Launch.
 func (kernels *Kernels) Fill(on *cuda.Context, geometry cuda.Geometry, onValue cuda.Buffer, typeValue int32, n uint64, half uint16, lenValue float64) error {
 	if kernels == nil {
 		return cuda.ErrNotOpen
@@ -137,7 +137,7 @@ type LoadPair struct {
 
 // Load launches load of named.ptx.
 // to is written.
-// Errors: those of cuda.Context.Launch.
+// Errors of cuda.Context.Launch.
 func (kernels *Kernels) Load(on *cuda.Context, geometry cuda.Geometry, pair LoadPair, to cuda.Buffer) error {
 	if kernels == nil {
 		return cuda.ErrNotOpen
@@ -148,7 +148,7 @@ func (kernels *Kernels) Load(on *cuda.Context, geometry cuda.Geometry, pair Load
 // Chase launches chase of named.ptx.
 // rows is read.
 // to counts as read and written, since the text does not tell: line 48, ld.global.u32: the address may be a pointer from memory, or one that the text does not tell.
-// Errors: those of cuda.Context.Launch.
+// Errors of cuda.Context.Launch.
 func (kernels *Kernels) Chase(on *cuda.Context, geometry cuda.Geometry, rows, to cuda.Buffer) error {
 	if kernels == nil {
 		return cuda.ErrNotOpen
@@ -157,7 +157,7 @@ func (kernels *Kernels) Chase(on *cuda.Context, geometry cuda.Geometry, rows, to
 }
 
 // Nothing launches nothing of named.ptx.
-// Errors: those of cuda.Context.Launch.
+// Errors of cuda.Context.Launch.
 func (kernels *Kernels) Nothing(on *cuda.Context, geometry cuda.Geometry) error {
 	if kernels == nil {
 		return cuda.ErrNotOpen
@@ -168,7 +168,7 @@ func (kernels *Kernels) Nothing(on *cuda.Context, geometry cuda.Geometry) error 
 // NsScaleFloat launches ns::scale<float> of cpp.ptx, _ZN2ns5scaleIfEEvPT_PKS1_ib.
 // p1 is read.
 // p0 is written.
-// Errors: those of cuda.Context.Launch.
+// Errors of cuda.Context.Launch.
 func (kernels *Kernels) NsScaleFloat(on *cuda.Context, geometry cuda.Geometry, p0, p1 cuda.Buffer, p2 int32, p3 bool) error {
 	if kernels == nil {
 		return cuda.ErrNotOpen
@@ -178,7 +178,7 @@ func (kernels *Kernels) NsScaleFloat(on *cuda.Context, geometry cuda.Geometry, p
 
 // NsScaleFloat2 launches ns_scale_float of cpp.ptx.
 // p0 is read and written.
-// Errors: those of cuda.Context.Launch.
+// Errors of cuda.Context.Launch.
 func (kernels *Kernels) NsScaleFloat2(on *cuda.Context, geometry cuda.Geometry, p0 cuda.Buffer) error {
 	if kernels == nil {
 		return cuda.ErrNotOpen
@@ -188,7 +188,7 @@ func (kernels *Kernels) NsScaleFloat2(on *cuda.Context, geometry cuda.Geometry, 
 
 // Unused launches unused of cpp.ptx, _Z6unusedPf.
 // p0 is read.
-// Errors: those of cuda.Context.Launch.
+// Errors of cuda.Context.Launch.
 func (kernels *Kernels) Unused(on *cuda.Context, geometry cuda.Geometry, p0 cuda.Buffer) error {
 	if kernels == nil {
 		return cuda.ErrNotOpen
