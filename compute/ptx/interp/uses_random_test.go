@@ -182,22 +182,30 @@ func (p *program) text() string {
 // Of random programs that move pointers, Uses has all that the interpreter does.
 func TestUsesOfRandomPrograms(t *testing.T) {
 	t.Parallel()
-	known := 0
-	rapid.Check(t, func(t *rapid.T) {
-		p := &program{t: t, opaque: rapid.IntRange(0, 3).Draw(t, "opaque") == 0}
-		for n := range pointers {
-			p.fresh(n)
-		}
-		for range rapid.IntRange(3, 20).Draw(t, "steps") {
-			if rapid.Bool().Draw(t, "moves") {
-				p.step()
-			} else {
-				p.access()
-			}
-		}
-		known += requireWithin(t, p.text())
-	})
+	known, rounds := 0, 10
+	if testing.Short() {
+		rounds = 1
+	}
+	for range rounds {
+		rapid.Check(t, func(t *rapid.T) { known += randomUses(t) })
+	}
 	require.Positive(t, known, "every pointer was unknown")
+}
+
+// randomUses plays one program, and returns the number of pointers that are known.
+func randomUses(t *rapid.T) int {
+	p := &program{t: t, opaque: rapid.IntRange(0, 3).Draw(t, "opaque") == 0}
+	for n := range pointers {
+		p.fresh(n)
+	}
+	for range rapid.IntRange(3, 20).Draw(t, "steps") {
+		if rapid.Bool().Draw(t, "moves") {
+			p.step()
+		} else {
+			p.access()
+		}
+	}
+	return requireWithin(t, p.text())
 }
 
 // requireWithin runs a random program with the accesses that Uses declares, and returns the number of pointers that are known.
