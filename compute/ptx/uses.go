@@ -9,6 +9,7 @@ type Use struct {
 	Offset int  // of the pointer in the parameter, in bytes; 0 of a parameter that is no array
 	Reads  bool // the function may read the memory
 	Writes bool // the function may write the memory
+	Maybe  bool // the text does not tell whether it is a pointer or a number; then it is Unknown, too
 	// Unknown is empty where Reads and Writes are all that the text does. Else both are true, and Unknown says why the text does
 	// not tell.
 	Unknown string
@@ -162,7 +163,7 @@ func (a *tracing) uses() (uses []Use) {
 		u := Use{Param: r.param, Offset: r.offset, Reads: r.reads, Writes: r.writes}
 		switch {
 		case maybe:
-			u.Unknown = "it may be a pointer or a number"
+			u.Maybe, u.Unknown = true, "it may be a pointer or a number"
 		case u.Reads && u.Writes:
 		case a.foreignReads != "" && !u.Reads:
 			u.Unknown = a.foreignReads
@@ -185,7 +186,7 @@ func (a *tracing) unknowns() (uses []Use) {
 	}
 	for n, p := range a.entry.Params {
 		if p.Bytes() == bytes && p.Type.Class() != Float {
-			uses = append(uses, Use{Param: n, Reads: true, Writes: true, Unknown: why})
+			uses = append(uses, Use{Param: n, Reads: true, Writes: true, Maybe: p.Pointer == nil, Unknown: why})
 		}
 	}
 	return uses

@@ -2,24 +2,30 @@ package ptx
 
 import "strings"
 
-// traced is a function of a tracing, with its definitions: an instruction that writes a register.
+// traced is a function of a tracing, with its definitions: each is a register that an instruction writes.
 type traced struct {
 	function    *Function
 	code        *Code
 	defined     []origin              // by definition
 	definitions [][]int               // of each instruction, in the order of results
 	reaching    []map[*Register][]int // definitions that reach an instruction, of registers that have several
+	results     [][]*Register         // of each instruction
 	single      map[*Register][]int   // all definitions of a register
 }
 
-// The definitions are told apart up to this size; in larger texts all definitions of a register are one.
-const maxReachingBits = 1 << 28
+// The definitions of a register are told apart up to these sizes; else all of them reach each use.
+const (
+	maxDefinitions  = 256     // of a register
+	maxReachingBits = 1 << 28 // of all sets, 32 MiB
+)
 
 func newTraced(f *Function) *traced {
 	b := &traced{function: f, code: f.Code(), single: map[*Register][]int{}}
 	for _, i := range b.code.Instructions {
 		var definitions []int
-		for _, r := range i.results() {
+		results := i.results()
+		b.results = append(b.results, results)
+		for _, r := range results {
 			definitions = append(definitions, len(b.defined))
 			b.single[r] = append(b.single[r], len(b.defined))
 			b.defined = append(b.defined, origin{})
@@ -101,7 +107,7 @@ func (b *traced) reach() {
 	number := map[int]int{} // of such definitions
 	var registers []*Register
 	for _, r := range b.function.Registers {
-		if len(b.single[r]) > 1 {
+		if len(b.single[r]) > 1 && len(b.single[r]) <= maxDefinitions {
 			registers = append(registers, r)
 			for _, d := range b.single[r] {
 				number[d] = len(number)
@@ -130,13 +136,13 @@ func (b *traced) reach() {
 			}
 			i := b.code.Instructions[n]
 			visit(-n-1, now)
-			for _, d := range b.definitions[n] {
+			for which, d := range b.definitions[n] {
 				k, ok := number[d]
 				if !ok {
 					continue
 				}
 				if i.Guard.Kind == OperandNone && i.Op != UnknownOp {
-					for _, other := range b.single[b.register(n, d)] {
+					for _, other := range b.single[b.results[n][which]] {
 						now.drop(number[other])
 					}
 				}
@@ -185,12 +191,6 @@ func (b *traced) reach() {
 			})
 		})
 	}
-}
-
-// register returns the register that a definition of an instruction writes.
-func (b *traced) register(n, definition int) *Register {
-	results := b.code.Instructions[n].results()
-	return results[definition-b.definitions[n][0]]
 }
 
 // uses calls visit for each register that an instruction names.

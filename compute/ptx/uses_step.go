@@ -107,7 +107,7 @@ func (m *moment) defineOne(k int, v origin) {
 	if !m.ready {
 		return
 	}
-	r := m.i.results()[k]
+	r := m.body.results[m.place][k]
 	if v.set = true; r.Type == Pred {
 		v = number()
 	}

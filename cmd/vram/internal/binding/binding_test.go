@@ -169,3 +169,26 @@ func TestUnknownInstructionsAreTaken(t *testing.T) {
 	require.NoError(t, err)
 	assert.Contains(t, string(got), "cuda.InOut(a)")
 }
+
+// A parameter that may be a pointer or a number is a number if the C++ name says so, and else a buffer.
+func TestNumbersThatMayBePointers(t *testing.T) {
+	for entry, want := range map[string]string{
+		"_Z1fPfm": "cuda.InOut(p), cuda.Value(n)",
+		"f":       "cuda.InOut(p), cuda.InOut(n)",
+	} {
+		got, err := binding.Generate("kern", []binding.Text{{Name: "a.ptx", PTX: `.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry ` + entry + `(.param .u64 p, .param .u64 n)
+{
+	.reg .b64 %d<4>;
+	ld.param.u64 %d1, [p];
+	ld.param.u64 %d2, [n];
+	add.s64 %d3, %d1, %d2;
+	st.global.u64 [%d3], 1;
+	ret;
+}`}})
+		require.NoError(t, err)
+		assert.Contains(t, string(got), want)
+	}
+}
