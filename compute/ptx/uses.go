@@ -1,6 +1,9 @@
 package ptx
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Use says how a function uses the memory that one of its pointers points to. The pointer is a parameter of 64 bits, or a word
 // inside a parameter that is an array.
@@ -100,8 +103,8 @@ func (a *tracing) solve() {
 		for _, a.unset = range []bool{false, true} {
 			for a.changed = true; a.changed; {
 				a.changed = false
-				for n := 0; n < len(a.bodies); n++ { // a call adds one
-					a.step(a.bodies[n])
+				for _, b := range slices.Clone(a.bodies) { // a call adds one, for the next round
+					a.step(b)
 				}
 			}
 		}

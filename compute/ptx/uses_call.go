@@ -218,56 +218,17 @@ func spaceIn(name string) Space {
 
 // unknown adds the effect of an instruction that the table does not have.
 func (m *moment) unknown() {
-	i := m.i
-	e := effectOf(i.Name)
-	space := spaceIn(i.Name)
-	how := e.addresses
-	addresses := 0
-	result := number()
-	var passed origin
-	for n := range i.Operands {
-		o := &i.Operands[n]
-		if o.Kind == OperandAddress {
-			for k := range o.Elements {
-				passed.join(m.value(&o.Elements[k]))
-			}
-			continue
-		}
-		if n > 0 || e.anyResult || slices.ContainsFunc(i.Operands, isAddress) {
-			passed.join(m.value(o))
-		}
-	}
-	m.ready = true
-	for n := range i.Operands {
-		o := &i.Operands[n]
-		if !isAddress(*o) || how == (accessing{}) {
-			continue
-		}
-		address, access := m.value(o), how
-		from := space
-		if addresses++; e.secondReads && addresses > 1 {
-			access, from = accessing{reads: true}, Generic
-			if addresses > 2 || strings.Contains(i.Name, ".global.shared") { //nolint:mnd // the barrier
-				continue
-			}
-		}
-		m.ready = true
-		m.touch(from, address, access)
-		if access.writes {
-			m.store(from, address, 64, passed.widened()) //nolint:mnd // a pointer
-		}
-		if access.reads {
-			result.join(m.load(from, address, 64)) //nolint:mnd // a pointer
-		}
-	}
+	e := effectOf(m.i.Name)
+	passed := m.passed(e)
+	result := union(number(), passed, m.atAddresses(e, passed))
 	if e.foreign != (accessing{}) {
-		m.foreign(e.foreign, "what memory it concerns is not known")
+		m.foreign(e.foreign, "which memory it concerns is not known")
 		result.join(fromMemory(64)) //nolint:mnd // a pointer
 	}
-	result.join(passed)
+	m.ready = true
 	switch {
 	case e.anyResult:
-		m.touch(Global, passed, how)
+		m.touch(Global, passed, e.addresses)
 		result = m.everything(result)
 	case e.local:
 		result = origin{set: true, places: map[*Variable]int64{m.stack(): anywhere}}
@@ -276,6 +237,54 @@ func (m *moment) unknown() {
 	}
 	m.ready = true
 	m.define(result)
+}
+
+// passed returns the origins of the operands of an instruction that is not known, except addresses and a plain result.
+func (m *moment) passed(e effect) (passed origin) {
+	addresses := slices.ContainsFunc(m.i.Operands, isAddress)
+	for n := range m.i.Operands {
+		o := &m.i.Operands[n]
+		if isAddress(*o) {
+			for k := range o.Elements {
+				passed.join(m.value(&o.Elements[k]))
+			}
+		} else if n > 0 || e.anyResult || addresses {
+			passed.join(m.value(o))
+		}
+	}
+	return passed
+}
+
+// atAddresses adds the accesses of an instruction that is not known, and returns the origins of the memory that it reads.
+func (m *moment) atAddresses(e effect, passed origin) (result origin) {
+	if e.addresses == (accessing{}) {
+		return result
+	}
+	count := 0
+	for n := range m.i.Operands {
+		o := &m.i.Operands[n]
+		if !isAddress(*o) {
+			continue
+		}
+		how, space := e.addresses, spaceIn(m.i.Name)
+		if count++; e.secondReads && count > 1 {
+			how, space = accessing{reads: true}, Generic
+			if count > 2 || strings.Contains(m.i.Name, ".global.shared") { //nolint:mnd // the barrier
+				continue // in shared memory
+			}
+		}
+		m.ready = true
+		address := m.value(o)
+		m.ready = true
+		m.touch(space, address, how)
+		if how.writes {
+			m.store(space, address, 64, passed.widened()) //nolint:mnd // a pointer
+		}
+		if how.reads {
+			result.join(m.load(space, address, 64)) //nolint:mnd // a pointer
+		}
+	}
+	return result
 }
 
 func isAddress(o Operand) bool { return o.Kind == OperandAddress }
