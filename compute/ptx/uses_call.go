@@ -145,57 +145,37 @@ type effect struct {
 	local       bool      // the result is an address of local memory
 }
 
+// effects are the effects by the beginnings of names, up to a dot.
+//
 //nolint:gochecknoglobals // constant table of instructions
 var effects = []struct {
-	prefix string
+	names string
 	effect
 }{
-	{"tex", effect{foreign: accessing{reads: true}}},
-	{"tld4", effect{foreign: accessing{reads: true}}},
-	{"suld", effect{foreign: accessing{reads: true}}},
+	{"tex tld4 suld", effect{foreign: accessing{reads: true}}},
 	{"sust", effect{foreign: accessing{writes: true}}},
 	{"sured", effect{foreign: accessing{true, true}}},
-	{"txq", effect{}},
-	{"suq", effect{}},
-	{"istypep", effect{}},
-	{"ld", effect{addresses: accessing{reads: true}}},
-	{"ldu", effect{addresses: accessing{reads: true}}},
-	{"ldmatrix", effect{addresses: accessing{reads: true}}},
-	{"wmma.load", effect{addresses: accessing{reads: true}}},
-	{"st", effect{addresses: accessing{writes: true}}},
-	{"stmatrix", effect{addresses: accessing{writes: true}}},
-	{"wmma.store", effect{addresses: accessing{writes: true}}},
-	{"discard", effect{addresses: accessing{writes: true}}},
-	{"atom", effect{addresses: accessing{true, true}}},
-	{"red", effect{addresses: accessing{true, true}}},
-	{"multimem", effect{addresses: accessing{true, true}}},
-	{"applypriority", effect{}},
-	{"prefetch", effect{}},
-	{"prefetchu", effect{}},
+	{"ld ldu ldmatrix wmma.load", effect{addresses: accessing{reads: true}}},
+	{"st stmatrix wmma.store discard", effect{addresses: accessing{writes: true}}},
+	{"atom red multimem", effect{addresses: accessing{true, true}}},
 	{"cp.async", effect{addresses: accessing{writes: true}, secondReads: true}},
 	{"cp.reduce.async", effect{addresses: accessing{true, true}, secondReads: true}},
-	{"cp.async.bulk.prefetch", effect{}},
-	{"cp.async.bulk.commit_group", effect{}},
-	{"cp.async.bulk.wait_group", effect{}},
 	{"alloca", effect{local: true}},
-	{"brx", effect{}},
-	{"cvt", effect{}}, {"mma", effect{}}, {"wmma.mma", effect{}}, {"wgmma", effect{}}, {"add", effect{}}, {"sub", effect{}}, {"mul", effect{}},
-	{"mul24", effect{}}, {"mad", effect{}}, {"mad24", effect{}}, {"fma", effect{}}, {"min", effect{}}, {"max", effect{}}, {"abs", effect{}},
-	{"neg", effect{}}, {"div", effect{}}, {"rem", effect{}}, {"dp2a", effect{}}, {"dp4a", effect{}}, {"bmsk", effect{}}, {"szext", effect{}},
-	{"fns", effect{}}, {"ex2", effect{}}, {"tanh", effect{}}, {"rcp", effect{}}, {"rsqrt", effect{}}, {"sqrt", effect{}}, {"set", effect{}},
-	{"setp", effect{}}, {"shfl", effect{}}, {"vote", effect{}}, {"match", effect{}}, {"redux", effect{}}, {"elect", effect{}}, {"mov", effect{}},
-	{"movmatrix", effect{}}, {"getctarank", effect{}}, {"mapa", effect{}}, {"isspacep", effect{}}, {"bar", effect{}}, {"barrier", effect{}},
-	{"fence", effect{}}, {"membar", effect{}}, {"mbarrier", effect{}}, {"griddepcontrol", effect{}}, {"pmevent", effect{}}, {"trap", effect{}},
-	{"nanosleep", effect{}}, {"stacksave", effect{}}, {"stackrestore", effect{}}, {"createpolicy", effect{}}, {"clusterlaunchcontrol", effect{}},
+	{"txq suq istypep applypriority prefetch prefetchu cp.async.bulk.prefetch cp.async.bulk.commit_group cp.async.bulk.wait_group brx", effect{}},
+	{"cvt mma wmma.mma wgmma add sub mul mul24 mad mad24 fma min max abs neg div rem dp2a dp4a bmsk szext fns ex2 tanh rcp rsqrt sqrt", effect{}},
+	{"set setp shfl vote match redux elect mov movmatrix getctarank mapa isspacep bar barrier fence membar mbarrier griddepcontrol", effect{}},
+	{"pmevent trap nanosleep stacksave stackrestore createpolicy clusterlaunchcontrol", effect{}},
 }
 
-// effectOf returns the effect of an instruction by its name: of the longest prefix that ends at a dot. Others may do anything.
+// effectOf returns the effect of an instruction by the longest beginning of its name. Others may do anything.
 func effectOf(name string) effect {
 	name, _, _ = strings.Cut(name, " ")
 	found, length := effect{addresses: accessing{true, true}, foreign: accessing{true, true}, anyResult: true}, 0
 	for _, e := range effects {
-		if len(e.prefix) > length && (name == e.prefix || strings.HasPrefix(name, e.prefix+".")) {
-			found, length = e.effect, len(e.prefix)
+		for begin := range strings.FieldsSeq(e.names) {
+			if len(begin) > length && (name == begin || strings.HasPrefix(name, begin+".")) {
+				found, length = e.effect, len(begin)
+			}
 		}
 	}
 	if strings.HasPrefix(name, "cp.") && strings.Contains(name, ".tensor") && found.addresses.writes {

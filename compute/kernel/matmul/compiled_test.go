@@ -1,6 +1,7 @@
 package matmul
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/go-vram/vram/compute/kernel/matmul/internal/ptxtext"
 	"github.com/go-vram/vram/compute/kernel/matmul/internal/variant"
+	tree "github.com/go-vram/vram/compute/ptx"
 )
 
 // The compiled kernels are of the sources as they are: make kernels.
@@ -43,6 +45,31 @@ func TestCompiledKernelsAreOfTheirSources(t *testing.T) {
 		text, err := ptx(all[i].Name)
 		require.NoError(t, err)
 		assert.True(t, string(want) == text, "%s: make kernels", all[i].Name)
+	}
+}
+
+// A and B, the bias and the parts that are summed are read, C and aux are read and written, the parts of a product are written, and no pointer is unknown.
+func TestUsesOfCompiledKernels(t *testing.T) {
+	t.Parallel()
+	for _, v := range variant.All() {
+		text, err := ptx(v.Name)
+		require.NoError(t, err)
+		m, err := tree.Parse(text)
+		require.NoError(t, err)
+		for _, k := range v.Kernels {
+			uses := tree.Uses(m, m.Function(k))
+			var got []string
+			for _, u := range uses {
+				got = append(got, fmt.Sprintf("%v %v %s", u.Reads, u.Writes, u.Unknown))
+			}
+			const read, written, both = "true false ", "false true ", "true true "
+			want := map[int][]string{
+				6: {read, read, both, read, both, written},
+				4: {both, read, both, read}, // the sum of the parts
+				2: {read, written},          // a copy in another type
+			}
+			assert.Equal(t, want[len(got)], got, k)
+		}
 	}
 }
 
