@@ -134,6 +134,8 @@ func FuzzParse(f *testing.F) {
 	f.Add(header + ".global .texref t;\n.extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n.entry k() .maxntid 32 .reqnctapercluster 1 { .reg .b32 %r<9>; " +
 		"ts: .branchtargets a, /* ; */ b; p: .callprototype (.param .b32 _) _ (); brx.idx %r1, ts; tex.2d.v4.f32.f32 {%r1, _}, [t, s, {%r3}]; }")
 	f.Add(header + ".entry k() { .reg .b32 %r<9>; atom.b32.cas.sys.relaxed.global %r1, [%r2], %r3, WARP_SZ; shfl.b32.sync.idx {%r1}, %r2, 0x1f, 31, -1; set.f16.eq.f16 %r1, %r2, 1; }")
+	f.Add(header + ".func g(.param .b64 a) { .reg .b64 x; ld.param.b64 x, [a]; st.u32 [x], 1; ret; }\n.entry k(.param .u64 a, .param .b8 s[16]) { .reg .b64 %a<5>; " +
+		".local .b64 l; ld.param.v2.u64 {%a1, %a2}, [s]; L: mov.b64 %a3, l; st.u64 [%a3], %a1; sub.s64 %a4, %a1, %a2; @%p1 bra L; call g, (%a4); }")
 	f.Fuzz(func(t *testing.T, text string) {
 		m, err := ptx.Parse(text)
 		if err != nil {
@@ -142,6 +144,9 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		_ = ptx.Check(m) // any finding, and no panic
+		for _, f := range m.Functions {
+			_ = ptx.Uses(m, f) // likewise
+		}
 		requireRoundTrip(t, m)
 	})
 }
