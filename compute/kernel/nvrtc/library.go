@@ -129,7 +129,7 @@ func (l *Library) Compile(name, source string, of cudadrv.ComputeCapability, opt
 }
 
 // PTX compiles a source to PTX for a kind of device, which later ones take, too. The name is for messages. Names of kernels are
-// mangled as C++ has it unless they are declared extern "C". Errors: *CompileError, ErrLibrary.
+// mangled as C++ has it unless they are declared extern "C". The text ends with a zero byte, as drivers take it. Errors: *CompileError, ErrLibrary.
 func (l *Library) PTX(name, source string, of cudadrv.ComputeCapability, options ...string) ([]byte, error) {
 	if l == nil || l.frame == nil {
 		return nil, fmt.Errorf("%w: it was not opened", ErrLibrary)

@@ -42,6 +42,21 @@ func TestSourceIsCompiled(t *testing.T) {
 	}
 }
 
+// PTX is PTX for every kind of device that the compiler knows.
+func TestSourceIsCompiledToPTX(t *testing.T) {
+	l, err := nvrtc.Find(fake(t))
+	require.NoError(t, err)
+	text, err := l.PTX("ok.cu", "source", cudadrv.ComputeCapability{Major: 7})
+	require.NoError(t, err)
+	assert.Equal(t, "source\x00", string(text))
+	var refused *nvrtc.CompileError
+	_, err = l.PTX("broken.cu", "#error", cudadrv.ComputeCapability{Major: 7})
+	require.ErrorAs(t, err, &refused)
+	assert.Equal(t, "--gpu-architecture=compute_70", refused.Options[0])
+	_, err = (*nvrtc.Library)(nil).PTX("", "", cudadrv.ComputeCapability{})
+	require.ErrorIs(t, err, nvrtc.ErrLibrary)
+}
+
 func TestWrongSourceIsNumbered(t *testing.T) {
 	l, err := nvrtc.Find(fake(t))
 	require.NoError(t, err)
