@@ -85,3 +85,32 @@ func ExampleCheck() {
 	//   fma.rn.bf16 %f0, %f1, %f1, %f1:
 	//   operand 1, %f0, is a register of .f32, which is no .bf16
 }
+
+// Uses says which memory a kernel reads and writes.
+func ExampleUses() {
+	m, err := ptx.Parse(`.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry scale(.param .u64 from, .param .u64 to, .param .u32 n) {
+	.reg .b32 %r<2>; .reg .b64 %d<4>;
+	ld.param.u64 %d1, [from]; ld.param.u64 %d2, [to];
+	mov.u32 %r1, %tid.x;
+	mul.wide.u32 %d3, %r1, 4;
+	add.u64 %d1, %d1, %d3;
+	add.u64 %d2, %d2, %d3;
+	ld.global.u32 %r1, [%d1];
+	red.global.add.u32 [%d2], %r1;
+	ret;
+}`)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	f := m.Function("scale")
+	for _, u := range ptx.Uses(m, f) {
+		fmt.Println(f.Params[u.Param].Name, "reads", u.Reads, "writes", u.Writes)
+	}
+	// Output:
+	// from reads true writes false
+	// to reads true writes true
+}
