@@ -158,7 +158,7 @@ func newParameter(v *ptx.Variable, uses []ptx.Use, inCPP string) (p parameter, e
 	if p.goType == "" {
 		return p, fmt.Errorf("there is no Go type for .%v", v.Type)
 	}
-	if refined := cppTypes[inCPP]; refined.bytes == v.Bytes() && v.Type.Class() != ptx.Float {
+	if refined := cppTypes[inCPP]; refined.bytes == v.Bytes() && (v.Type.Class() == ptx.Unsigned || v.Type.Class() == ptx.Untyped) {
 		p.goType, p.note = refined.goType, refined.note
 	}
 	if v.Type == ptx.F16 || v.Type == ptx.BF16 {

@@ -114,8 +114,9 @@ func TestSignatures(t *testing.T) {
 		"_Z1filjb(.param .u32 f_param_0, .param .u64 f_param_1, .param .u32 f_param_2, .param .u8 f_param_3)": "F(on *cuda.Context, geometry cuda.Geometry, p0 int32, p1 int64, p2 uint32, p3 bool)",
 		"_ZN1a1bE6__half(.param .align 2 .b8 x[2])":                                                           "AB(on *cuda.Context, geometry cuda.Geometry, x ABX)",
 		"plain(.param .u64 n, .param .u64 .ptr .global p)":                                                    "Plain(on *cuda.Context, geometry cuda.Geometry, n uint64, p cuda.Buffer)",
-		"_Zbroken(.param .u32 x)":                                                                             "Zbroken(on *cuda.Context, geometry cuda.Geometry, x uint32)",
-		"q(.param .u32 NCells, .param .u32 HTTPServer, .param .u32 ID)":                                       "Q(on *cuda.Context, geometry cuda.Geometry, nCells, httpServer, id uint32)",
+		"_Z1gj(.param .s32 x)":    "G(on *cuda.Context, geometry cuda.Geometry, x int32)",
+		"_Zbroken(.param .u32 x)": "Zbroken(on *cuda.Context, geometry cuda.Geometry, x uint32)",
+		"q(.param .u32 NCells, .param .u32 HTTPServer, .param .u32 ID)": "Q(on *cuda.Context, geometry cuda.Geometry, nCells, httpServer, id uint32)",
 	} {
 		got, err := binding.Generate("kern", []binding.Text{{Name: "a.ptx", PTX: module(entry)}})
 		require.NoError(t, err, entry)
