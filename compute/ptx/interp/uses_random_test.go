@@ -57,9 +57,9 @@ func (p *program) fresh(to int) {
 // step adds one random move of a pointer, or an access.
 func (p *program) step() {
 	to, from, other := p.pick("to"), p.pick("from"), p.pick("other")
-	kinds := 18
+	kinds := 22
 	if p.opaque {
-		kinds = 20
+		kinds = 24
 	}
 	switch rapid.IntRange(0, kinds-1).Draw(p.t, "step") {
 	case 0:
@@ -118,9 +118,28 @@ func (p *program) step() {
 		p.line("and.b64 %%p%d, %%p%d, -8;", to, from)
 	case 17:
 		p.line("shr.u64 %%rd1, %%p%d, 3; mul.lo.s64 %%p%d, %%rd1, 8;", from, to)
-	case 18:
+	case 18: // three exchanges in a loop
+		p.label++
+		p.line("mov.u32 %%r4, 0;\nL%d:", p.label)
+		p.line("mov.b64 %%rd1, %%p%d; mov.b64 %%p%d, %%p%d; mov.b64 %%p%d, %%rd1; add.u32 %%r4, %%r4, 1; setp.lt.u32 %%q1, %%r4, 3; @%%q1 bra L%d;",
+			to, to, from, from, p.label)
+		p.offsets[to], p.offsets[from] = p.offsets[from], p.offsets[to]
+		return
+	case 19: // two ways
+		p.label++
+		p.line("setp.eq.u32 %%q0, %%r0, 2; add.s64 %%rd1, %%p%d, %d; @%%q0 bra L%d; mov.b64 %%rd1, %%p%d;\nL%d: mov.b64 %%p%d, %%rd1;",
+			other, p.offsets[from]-p.offsets[other], p.label, from, p.label, to)
+	case 20:
+		p.line("mov.b64 {%%r1, %%r2}, %%p%d; add.cc.u32 %%r1, %%r1, 16; addc.u32 %%r2, %%r2, 0; mov.b64 %%p%d, {%%r1, %%r2};", from, to)
+		p.offsets[to] = p.offsets[from] + 16
+		return
+	case 21: // the parameter's own memory, with an index
+		p.line("mov.b64 %%rd0, pair; ld.param.u64 %%rd1, [count]; mad.lo.s64 %%rd0, %%rd1, 8, %%rd0; ld.param.u64 %%p%d, [%%rd0+-40];", to)
+		p.offsets[to] = 0
+		return
+	case 22:
 		p.line("ld.param.u64 %%rd0, [scratch]; st.global.u64 [%%rd0+%d], %%p%d; ld.global.u64 %%p%d, [%%rd0+%d];", bufferHalf, from, to, bufferHalf)
-	case 19:
+	case 23:
 		p.line("ld.param.u64 %%rd0, [scratch]; xor.b64 %%rd1, %%rd0, %%p%d; xor.b64 %%p%d, %%rd1, %%rd0;", from, to)
 	}
 	p.offsets[to] = p.offsets[from]
