@@ -1,5 +1,7 @@
 package ptx
 
+import "slices"
+
 // definitionSet is a set of definitions.
 type definitionSet []uint64
 
@@ -74,7 +76,7 @@ func (r *reach) spread() {
 
 // walk follows the instructions from a start to the next one. It calls visit before each, and leave for each place that follows.
 func (r *reach) walk(start int, visit, leave func(n int, now definitionSet)) {
-	now := append(definitionSet(nil), r.in[start]...)
+	now := slices.Clone(r.in[start])
 	for n := start; n < len(r.code.Instructions); n++ {
 		if n > start && r.starts[n] {
 			leave(n, now)
