@@ -21,7 +21,7 @@ type origin struct {
 	gap    bool                // it may be the difference of two pointers
 	bent   bool                // it may be a pointer whose bits were moved
 	mixed  bool                // two parts may be the pointer, and one of them is an index
-	fixed  bool                // it may be the address of a variable of the module, or of the heap
+	fixed  bool                // it may be the address of a variable of the module, of the heap, or of the driver
 	shared bool                // it may be an address in shared memory
 	roots  map[int]level       // pointers of the parameters
 	places map[*Variable]int64 // addresses of variables in local memory and of parameters: the offset, or anywhere

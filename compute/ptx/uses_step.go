@@ -35,7 +35,11 @@ func (m *moment) value(o *Operand) (v origin) {
 		return v
 	case OperandAddress:
 		return m.address(o)
-	case OperandNone, OperandSink, OperandSpecial, OperandInteger, OperandFloat32, OperandFloat64, OperandLabel, OperandFunction, OperandName:
+	case OperandSpecial:
+		if o.Special >= Envreg0 && o.Special <= Envreg31 { // the halves of addresses of the driver, as of a grid's barrier
+			return origin{set: true, fixed: true}
+		}
+	case OperandNone, OperandSink, OperandInteger, OperandFloat32, OperandFloat64, OperandLabel, OperandFunction, OperandName:
 	}
 	return number()
 }

@@ -108,12 +108,13 @@ func TestUses(t *testing.T) {
 		"ld.global.u64 %rd1, [%a]; shl.b64 %rd1, %rd1, 2; add.s64 %rd2, %b, %rd1; st.global.u32 [%rd2], 1;":                                                   "a:r b:w",
 		"not.b64 %rd1, %a; neg.s64 %rd1, %rd1; st.u32 [%rd1+-1], 1; ld.u32 %r2, [%b];":                                                                        "a:w b:r",
 		"st.global.u64 [%a], %n;": "a:w",
-		"wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8}, [%a]; wmma.store.d.sync.aligned.row.m16n16k16.global.f16 [%b], {%r1,%r2,%r3,%r4};": "a:r b:w",
-		"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%a], 16, [%r3]; cp.async.bulk.global.shared::cta.bulk_group [%b], [%r2], 16;":                 "a:r b:w",
-		"cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%a], [%r2], 16;":                                                                                            "a:rw",
-		"ld.global.v8.b32 {%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8}, [%a]; discard.global.L2 [%b], 128;":                                                                                 "a:r b:w",
-		"mov.u64 %rd1, table; ld.u32 %r2, [%rd1]; st.u32 [%a], %r2;":                                                                                                             "a:w",
-		"{ .param .b64 x; .param .b64 y; st.param.b64 [x], 64; call (y), malloc, (x); ld.param.b64 %rd1, [y]; } st.u32 [%rd1], 1; ld.u32 %r2, [%a];":                             "a:r",
+		"wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8}, [%a]; wmma.store.d.sync.aligned.row.m16n16k16.global.f16 [%b], {%r1,%r2,%r3,%r4};":                              "a:r b:w",
+		"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r2], [%a], 16, [%r3]; cp.async.bulk.global.shared::cta.bulk_group [%b], [%r2], 16;":                                              "a:r b:w",
+		"cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%a], [%r2], 16;":                                                                                                                         "a:rw",
+		"ld.global.v8.b32 {%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8}, [%a]; discard.global.L2 [%b], 128;":                                                                                                              "a:r b:w",
+		"mov.u32 %r2, %envreg1; mov.u32 %r3, %envreg2; cvt.u64.u32 %rd1, %r2; cvt.u64.u32 %rd2, %r3; bfi.b64 %rd1, %rd1, %rd2, 32, 32; add.s64 %rd1, %rd1, 4; atom.add.u32 %r2, [%rd1], 1; ld.u32 %r2, [%a];": "a:r",
+		"mov.u64 %rd1, table; ld.u32 %r2, [%rd1]; st.u32 [%a], %r2;":                                                                                                                                          "a:w",
+		"{ .param .b64 x; .param .b64 y; st.param.b64 [x], 64; call (y), malloc, (x); ld.param.b64 %rd1, [y]; } st.u32 [%rd1], 1; ld.u32 %r2, [%a];":                                                          "a:r",
 	} {
 		assert.Equal(t, want, usesOf(t, statements), statements)
 	}
