@@ -24,8 +24,8 @@ func (c *Context) Submit(work func(device cudadrv.Device, on cudadrv.Stream) err
 // LaunchWith calls submit, which lets a library such as cuBLASLt submit kernels to the stream. buffers are the buffers that the
 // work touches, made with In, Out and InOut: they are checked, ordered and announced as the arguments of Launch, and in a
 // capture they and the work become part of the graph. The library's name is in errors, profiles and reports. submit must not
-// call this package. Call a library that needs a current context in cudadrv.ForeignCalls. Errors: *ArgumentError, with which
-// submit was not called; ErrNotOpen, vram.ErrClosed, *vram.CaptureError as Launch, and submit's.
+// call this package. Call a library that needs a current context in cudadrv.ForeignCalls. Arguments by value are for a function
+// that stands in for the library in a test: see vramtest.Library. Errors: *ArgumentError, with which submit was not called; ErrNotOpen, vram.ErrClosed, *vram.CaptureError as Launch, and submit's.
 func (c *Context) LaunchWith(library string, submit func(device cudadrv.Device, on cudadrv.Stream) error, buffers ...Arg) error {
 	if !c.opened() {
 		return ErrNotOpen
@@ -48,9 +48,29 @@ func (c *Context) LaunchWith(library string, submit func(device cudadrv.Device, 
 			if accesses == nil {
 				return submit(c.device, c.handle)
 			}
-			return c.checked.WorkTouching(library, c.handle, accesses, func() error { return submit(c.device, c.handle) })
+			work := cudadrv.LibraryWork{Library: library, Arguments: libraryArguments(buffers)}
+			return c.checked.WorkTouching(work, c.handle, func() error { return submit(c.device, c.handle) })
 		})
 	}, func(*capture) {})
+}
+
+// libraryArguments describes the arguments of a library's work.
+func libraryArguments(args []Arg) []cudadrv.LibraryArgument {
+	all := make([]cudadrv.LibraryArgument, len(args))
+	for i := range args {
+		a := &args[i]
+		if a.mode == byValue {
+			p := new(params)
+			p.put(0, a, a.bits)
+			all[i].Value = p.bytes[:min(a.size, maxParamBytes)]
+			continue
+		}
+		all[i] = cudadrv.LibraryArgument{
+			Ptr: a.buffer.Ptr() + cudadrv.Ptr(a.offset), Bytes: a.bytes, //nolint:gosec // within the buffer
+			Read: a.mode != writes, Write: a.mode != reads,
+		}
+	}
+	return all
 }
 
 // WithContext runs f on this thread with the device's context current, as libraries want it that are called outside of

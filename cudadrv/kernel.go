@@ -117,6 +117,35 @@ type CheckedKernels interface {
 	LaunchKernelTouching(f Function, g Geometry, params []byte, s Stream, accesses []Access) error
 	// KernelNodeSetParamsTouching is Graphs.GraphExecKernelNodeSetParams of a kernel that touches these ranges from now on.
 	KernelNodeSetParamsTouching(x GraphExec, n GraphNode, f Function, g Geometry, params []byte, accesses []Access) error
-	// WorkTouching runs submit, by which a library queues work on s that touches these ranges and nothing else.
-	WorkTouching(library string, s Stream, accesses []Access, submit func() error) error
+	// WorkTouching runs submit, by which a library queues work on s that touches the memory of its arguments and nothing else.
+	// A simulated device that has a stand-in for the library queues that, and does not run submit.
+	WorkTouching(w LibraryWork, s Stream, submit func() error) error
+}
+
+// LibraryWork is work that a library queues.
+type LibraryWork struct {
+	Library   string
+	Arguments []LibraryArgument
+}
+
+// LibraryArgument is a range of device memory that work of a library reads, writes, or both, or a value.
+type LibraryArgument struct {
+	Ptr         Ptr
+	Bytes       int64
+	Read, Write bool   // neither: a value
+	Value       []byte // as a kernel's parameter has it
+}
+
+// Accesses returns the accesses of the arguments, in their order: a range that is read and written has two.
+func (w LibraryWork) Accesses() []Access {
+	all := []Access{}
+	for _, a := range w.Arguments {
+		if a.Read {
+			all = append(all, Access{Ptr: a.Ptr, Bytes: a.Bytes})
+		}
+		if a.Write {
+			all = append(all, Access{Ptr: a.Ptr, Bytes: a.Bytes, Write: true})
+		}
+	}
+	return all
 }

@@ -56,10 +56,14 @@ func (s *settings) execute(d *Device) {
 	}
 	d.kernels = ptxrun.New(ptxrun.Config{Ignore: s.kernels.Ignore, MaxInstructions: s.kernels.MaxInstructions, Strict: s.kernels.Strict, Cooperative: s.kernels.Cooperative, Owners: owners, Output: output, Reported: !s.expected})
 	s.machine.Bytes, s.machine.Executor = true, d.kernels
+	if s.libraries != nil {
+		s.machine.Executor = &librarian{d.kernels, s.libraries}
+	}
 	s.config.Observer = owners.observer(s.config.Observer)
 }
 
-// Faults returns the mistakes of kernels so far. Each wraps an *interp.Fault. Without the option Kernels there are none.
+// Faults returns the mistakes of kernels so far. Each wraps an *interp.Fault, or is a *LibraryError. Without the options Kernels
+// and Library there are none.
 func (d *Device) Faults() []error {
 	if d == nil || d.kernels == nil {
 		return nil

@@ -26,6 +26,8 @@ type settings struct {
 	atOnce   bool
 	expected bool
 	kernels  *KernelConfig
+	// libraries are functions that stand in for libraries, by name
+	libraries map[string]func(*LibraryCall) error
 }
 
 // Option configures Open.

@@ -23,6 +23,7 @@ func (d *Device) LaunchKernelTouching(f cudadrv.Function, g cudadrv.Geometry, pa
 type executes interface {
 	LaunchKernelDeclared(f cudadrv.Function, g cudadrv.Geometry, params []byte, s cudadrv.Stream, accesses []cudadrv.Access) error
 	KernelNodeSetParamsDeclared(x cudadrv.GraphExec, n cudadrv.GraphNode, f cudadrv.Function, g cudadrv.Geometry, params []byte, accesses []cudadrv.Access) error
+	LaunchLibrary(w cudadrv.LibraryWork, s cudadrv.Stream) (stands bool, err error)
 	Claim(p cudadrv.Ptr, bytes int64)
 }
 
@@ -37,9 +38,15 @@ func (d *Device) claim(accesses []cudadrv.Access) {
 }
 
 // WorkTouching calls submit, which queues work of a library. submit may call the library, but not calls of this device that
-// queue work.
-func (d *Device) WorkTouching(library string, s cudadrv.Stream, accesses []cudadrv.Access, submit func() error) error {
-	return d.work(library, s, func() error {
+// queue work. A simulated device that has a stand-in for the library queues that instead.
+func (d *Device) WorkTouching(w cudadrv.LibraryWork, s cudadrv.Stream, submit func() error) error {
+	accesses := w.Accesses()
+	return d.work(w.Library, s, func() error {
+		if executes, ok := d.inner.(executes); ok {
+			if stands, err := executes.LaunchLibrary(w, s); stands {
+				return err
+			}
+		}
 		err := submit()
 		d.claim(accesses)
 		return err

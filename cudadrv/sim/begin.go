@@ -93,8 +93,8 @@ func (g *gpu) replay(st *stream, all []node) {
 		g.enqueue(st, n.duration)
 		if fn := n.kernel.function; fn != nil {
 			fn.module.drained = max(fn.module.drained, st.drained)
-			g.executeLater(st, &n.kernel)
 		}
+		g.executeLater(st, &n.kernel)
 		if g.backing != nil && n.work.bytes > 0 {
 			n.work.ends = st.drained
 			n.work.on = g

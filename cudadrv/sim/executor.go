@@ -121,7 +121,11 @@ func (g *gpu) executeLater(st *stream, k *kernel) {
 	if k.execution == nil || g.backing == nil {
 		return
 	}
-	g.driver.pending.add(work{call: call.LaunchKernel, execution: k.execution, name: k.function.name, ends: st.drained, on: g})
+	name := k.library
+	if k.function != nil {
+		name = k.function.name
+	}
+	g.driver.pending.add(work{call: call.LaunchKernel, execution: k.execution, name: name, ends: st.drained, on: g})
 }
 
 // run executes a kernel, and keeps its fault.

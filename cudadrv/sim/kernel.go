@@ -11,9 +11,10 @@ import (
 // DefaultKernelTime is how long a kernel takes where Config.KernelTime says nothing: a start and a little work.
 const DefaultKernelTime = 5 * time.Microsecond
 
-// kernel is a launch of a function, as a node of a graph keeps it.
+// kernel is a launch of a function, as a node of a graph keeps it, or work of a library, which has an execution alone.
 type kernel struct {
 	function *function
+	library  string // without a function
 	geometry cudadrv.Geometry
 	params   []byte
 	accesses []cudadrv.Access // that the program declares; nil: none
@@ -57,8 +58,7 @@ func (k kernel) check(c call.Call) error {
 
 // kernelTime asks how long a kernel takes. It runs under no lock, as Config.KernelTime is the program's.
 func (d *Device) kernelTime(f cudadrv.Function, geometry cudadrv.Geometry) time.Duration {
-	ask := d.gpu.driver.config.KernelTime
-	if ask == nil {
+	if d.gpu.driver.config.KernelTime == nil {
 		return DefaultKernelTime
 	}
 	d.gpu.mu.Lock()
@@ -67,7 +67,16 @@ func (d *Device) kernelTime(f cudadrv.Function, geometry cudadrv.Geometry) time.
 	if !ok {
 		return 0 // the launch is refused
 	}
-	return max(ask(fn.name, geometry), 0)
+	return d.timeOf(fn.name, geometry)
+}
+
+// timeOf is kernelTime of a name.
+func (d *Device) timeOf(name string, geometry cudadrv.Geometry) time.Duration {
+	ask := d.gpu.driver.config.KernelTime
+	if ask == nil {
+		return DefaultKernelTime
+	}
+	return max(ask(name, geometry), 0)
 }
 
 // LaunchKernel queues the time that the kernel takes. Config.Executor, if there is one, executes it at the end of that time.

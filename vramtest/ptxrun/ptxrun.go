@@ -164,12 +164,20 @@ func (p *program) Launch(l sim.KernelLaunch) (sim.Execution, error) {
 	}, nil
 }
 
-// keep remembers a fault.
+// keep remembers the fault of a kernel.
 func (e *Executor) keep(err error) error {
 	if err == nil {
 		return nil
 	}
-	err = &Error{err}
+	return e.Failed(&Error{err})
+}
+
+// Failed remembers a fault of other work that the simulated device executes, such as that of a library's stand-in, and returns
+// the error of its sim.Execution.
+func (e *Executor) Failed(err error) error {
+	if e == nil {
+		return err
+	}
 	e.mu.Lock()
 	e.faults = append(e.faults, err)
 	e.mu.Unlock()
