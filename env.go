@@ -130,8 +130,8 @@ func variables() []variable {
 // invalid. With an error the result is base.
 //
 // A name that is misspelled is an error, too: of a variable that begins with VRAM_ and resembles one
-// of this list, VRAM_KERNEL_STORE or VRAM_CUBLASLT the *EnvError has ErrUnknownVariable and the name
-// that is meant. Other names that begin so may be another program's: base.Logger is warned of each.
+// of this list, VRAM_KERNEL_STORE, VRAM_CUBLASLT or VRAM_NVRTC the *EnvError has ErrUnknownVariable and
+// the name that is meant. Other names that begin so may be another program's: base.Logger is warned of each.
 func ConfigFromEnv(base Config) (Config, error) {
 	if err := base.check(); err != nil {
 		return base, err
@@ -188,7 +188,7 @@ const (
 )
 
 // variablesElsewhere are the variables of other packages of this module: compute/kernel/store and cuda/cublaslt.
-func variablesElsewhere() []string { return []string{"VRAM_KERNEL_STORE", "VRAM_CUBLASLT"} }
+func variablesElsewhere() []string { return []string{"VRAM_KERNEL_STORE", "VRAM_CUBLASLT", "VRAM_NVRTC"} }
 
 // checkNames refuses a variable of the environment whose name resembles one that is read, and logs others that begin as those
 // do: they may be another program's.

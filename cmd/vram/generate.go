@@ -11,7 +11,7 @@ import (
 	"regexp"
 	"strconv"
 
-	"github.com/go-vram/vram/compute/kernel/nvrtc"
+	"github.com/go-vram/vram/cuda/nvrtc"
 	"github.com/go-vram/vram/cudadrv"
 
 	"github.com/go-vram/vram/cmd/vram/internal/binding"

@@ -47,7 +47,7 @@ func TestKernelsOfNVRTC(t *testing.T) {
 	if err != nil {
 		t.Skip(err) //nolint:forbidigo // the fake is C, and there is nothing to open without a compiler
 	}
-	out, err := exec.Command(compiler, "-shared", "-fPIC", "-o", path, "../../compute/kernel/nvrtc/testdata/fakenvrtc.c").CombinedOutput()
+	out, err := exec.Command(compiler, "-shared", "-fPIC", "-o", path, "../../cuda/nvrtc/testdata/fakenvrtc.c").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	code, stdout, stderr := vramCommand(t, "kernels", "-package", "kern", "-nvrtc", path, file(t, "copy.cu", ptxOfCopy))
 	require.Equal(t, exitOK, code, stderr)

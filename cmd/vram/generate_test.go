@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-vram/vram/compute/kernel/nvrtc"
+	"github.com/go-vram/vram/cuda/nvrtc"
 )
 
 const ptxOfCopy = `.version 7.0

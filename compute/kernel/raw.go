@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-vram/vram/compute/kernel/nvrtc"
+	"github.com/go-vram/vram/cuda/nvrtc"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/futures"
 )

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/compute/kernel"
-	"github.com/go-vram/vram/compute/kernel/nvrtc"
+	"github.com/go-vram/vram/cuda/nvrtc"
 )
 
 // fakeNVRTC is a compiler for CUDA C++ whose code is the source.
@@ -22,7 +22,7 @@ func fakeNVRTC(t *testing.T) *nvrtc.Library {
 		t.Skip(err) //nolint:forbidigo // the fake is C, and there is nothing to open without a compiler
 	}
 	path := filepath.Join(t.TempDir(), "libnvrtc.so.13")
-	out, err := exec.Command(compiler, "-shared", "-fPIC", "-o", path, "nvrtc/testdata/fakenvrtc.c").CombinedOutput()
+	out, err := exec.Command(compiler, "-shared", "-fPIC", "-o", path, "../../cuda/nvrtc/testdata/fakenvrtc.c").CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	lib, err := nvrtc.Find(path)
 	require.NoError(t, err)

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/go-vram/vram/compute/kernel/nvrtc"
+	"github.com/go-vram/vram/cuda/nvrtc"
 	"github.com/go-vram/vram/compute/ptx"
 	"github.com/go-vram/vram/cudadrv"
 )

@@ -3,7 +3,6 @@ package cublaslt
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 
 	"github.com/go-vram/vram/cudadrv/dynamic/library"
@@ -114,37 +113,5 @@ func candidates(driverVersion int, env func(string) string, glob func(string) ([
 	if driverVersion > 0 && driverVersion < 13000 {
 		files = files[1:]
 	}
-	var folders []string
-	for _, home := range []string{env("CUDA_HOME"), env("CUDA_PATH"), "/usr/local/cuda"} {
-		if home != "" {
-			folders = append(folders, filepath.Join(home, "lib64"), filepath.Join(home, "lib"))
-		}
-	}
-	if prefix := env("CONDA_PREFIX"); prefix != "" {
-		folders = append(folders, filepath.Join(prefix, "lib"))
-	}
-	all := slices.Clone(files)
-	for _, file := range files {
-		for _, folder := range folders {
-			all = append(all, existing(glob, filepath.Join(folder, file))...)
-		}
-		for _, root := range []string{env("VIRTUAL_ENV"), env("CONDA_PREFIX"), filepath.Join(env("HOME"), ".local"), "/usr/local", "/usr"} {
-			if root == "" {
-				continue
-			}
-			for _, packages := range []string{"lib/python3*/site-packages", "lib/python3*/dist-packages", "lib/python3/dist-packages"} {
-				all = append(all, existing(glob, filepath.Join(root, packages, "nvidia/c*/lib", file))...)
-			}
-		}
-	}
-	return all
-}
-
-// existing returns the files of a pattern.
-func existing(glob func(string) ([]string, error), pattern string) []string {
-	found, err := glob(pattern)
-	if err != nil {
-		return nil // the folder's name is not a pattern
-	}
-	return found
+	return library.Candidates(files, env, glob)
 }

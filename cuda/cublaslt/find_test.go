@@ -14,9 +14,6 @@ func TestCandidates(t *testing.T) {
 	every := func(pattern string) ([]string, error) { return []string{pattern}, nil }
 	all := candidates(13000, env, every)
 	assert.Equal(t, []string{"libcublasLt.so.13", "libcublasLt.so.12", "/opt/cuda/lib64/libcublasLt.so.13"}, all[:3])
-	assert.Contains(t, all, "/venv/lib/python3*/site-packages/nvidia/c*/lib/libcublasLt.so.13")
-	assert.Contains(t, all, "/usr/local/lib/python3*/dist-packages/nvidia/c*/lib/libcublasLt.so.12")
-	assert.Contains(t, all, "/usr/local/cuda/lib64/libcublasLt.so.12")
 	for _, path := range candidates(12080, env, every) {
 		assert.NotContains(t, path, ".13")
 	}

@@ -55,7 +55,7 @@ func plainPackages() []string {
 		"compute/kernel/elementary",
 		"compute/kernel/expr",
 		"compute/kernel/internal/code",
-		"compute/kernel/nvrtc",
+		"cuda/nvrtc",
 		"compute/kernel/plan",
 		"compute/kernel/routine",
 		"compute/kernel/store",

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/dynamic/library"
 )
@@ -28,24 +29,6 @@ type frame struct {
 	size         uintptr
 	major, minor int32
 	arguments    [6]uintptr
-}
-
-// Find opens the first library that there is: by a path of the caller, else where loaders, toolkits, wheels and conda have it.
-// It takes up to some hundred milliseconds. Errors: *NotFoundError.
-func Find(paths ...string) (*Library, error) {
-	tried := paths
-	if len(paths) == 0 {
-		tried = append(names(), candidates()...)
-	}
-	var failed []error
-	for _, path := range tried {
-		l, err := open(path)
-		if err == nil {
-			return l, nil
-		}
-		failed = append(failed, err)
-	}
-	return nil, &NotFoundError{tried, errors.Join(failed...)}
 }
 
 func open(path string) (*Library, error) {
@@ -129,7 +112,8 @@ func (l *Library) Compile(name, source string, of cudadrv.ComputeCapability, opt
 }
 
 // PTX compiles a source to PTX for a kind of device, which later ones take, too. The name is for messages. Names of kernels are
-// mangled as C++ has it unless they are declared extern "C". The text ends with a zero byte, as drivers take it. Errors: *CompileError, ErrLibrary.
+// mangled as C++ has it unless they are declared extern "C". The text ends with a zero byte, as drivers take it. Errors:
+// *CompileError, ErrLibrary.
 func (l *Library) PTX(name, source string, of cudadrv.ComputeCapability, options ...string) ([]byte, error) {
 	if l == nil || l.frame == nil {
 		return nil, fmt.Errorf("%w: it was not opened", ErrLibrary)
@@ -139,6 +123,28 @@ func (l *Library) PTX(name, source string, of cudadrv.ComputeCapability, options
 	runtime.LockOSThread() // as Compile
 	defer runtime.UnlockOSThread()
 	return l.compile(name, source, append([]string{fmt.Sprintf("--gpu-architecture=compute_%d%d", of.Major, of.Minor)}, options...), "PTX")
+}
+
+// Load compiles a source for the device of a context and loads the code: kernels are declared extern "C" to be found by their
+// names. A simulated device, which takes no other code, gets PTX. The name is for messages. It takes some ten milliseconds, at
+// each call: keep the module. Errors: *CompileError, ErrLibrary, errors of cuda.Context.LoadModule.
+func (l *Library) Load(c *cuda.Context, name, source string, options ...string) (*cuda.Module, error) {
+	if c == nil {
+		return nil, cuda.ErrNotOpen
+	}
+	compute := c.Info().Compute
+	image, err := l.Compile(name, source, compute, options...)
+	if err != nil {
+		return nil, err
+	}
+	m, err := c.LoadModule(image)
+	if !errors.Is(err, cudadrv.InvalidImage) {
+		return m, err
+	}
+	if image, err = l.PTX(name, source, compute, options...); err != nil {
+		return nil, err
+	}
+	return c.LoadModule(image)
 }
 
 // invalidOption is the result for an architecture that the compiler does not know.

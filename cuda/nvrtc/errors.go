@@ -16,6 +16,9 @@ type NotFoundError struct {
 
 // Error names the files that were tried, and why the first of them cannot be opened.
 func (e *NotFoundError) Error() string {
+	if len(e.Tried) == 0 {
+		return "nvrtc: not found: " + strings.TrimPrefix(fmt.Sprint(e.Err), "nvrtc: ")
+	}
 	reason, _, _ := strings.Cut(fmt.Sprint(e.Err), "\n")
 	return fmt.Sprintf("nvrtc: not found as %s: %s", strings.Join(e.Tried, ", "), reason)
 }

@@ -11,8 +11,12 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-vram/vram/compute/kernel/nvrtc"
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cuda/nvrtc"
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/drivertest"
+	"github.com/go-vram/vram/cudadrv/sim"
 )
 
 // fake builds the library of testdata.
@@ -87,4 +91,54 @@ func TestALongSourceIsShownWhereItIsWrong(t *testing.T) {
 	const want = " 1  int a;\n 2  int a;\n 3  int a;\n 4  int a;\n...\n19  int a;\n20  int a;\n21  wrong\n22  int b;\n23  int b;\n...\n"
 	assert.True(t, strings.HasSuffix(e.Error(), want), e.Error())
 	assert.Equal(t, nvrtc.Numbered(source), nvrtc.Excerpt(source, []int{0, 42}), "no line that there is")
+}
+
+// The variable names the library, or forbids it; paths of the caller come before it.
+func TestTheVariableNamesTheLibrary(t *testing.T) {
+	path := fake(t)
+	t.Setenv(nvrtc.Variable, path)
+	l, err := nvrtc.Find()
+	require.NoError(t, err)
+	assert.Equal(t, path, l.Path())
+	t.Setenv(nvrtc.Variable, "/nothing/libnvrtc.so")
+	var missing *nvrtc.NotFoundError
+	_, err = nvrtc.Find()
+	require.ErrorAs(t, err, &missing)
+	assert.Equal(t, []string{"/nothing/libnvrtc.so"}, missing.Tried)
+	t.Setenv(nvrtc.Variable, "off")
+	_, err = nvrtc.Find()
+	require.ErrorAs(t, err, &missing)
+	require.ErrorIs(t, err, nvrtc.ErrForbidden)
+	assert.Equal(t, "nvrtc: not found: VRAM_NVRTC is off", err.Error())
+	_, err = nvrtc.Find(path)
+	require.NoError(t, err)
+}
+
+// Code of a context's device is loaded; a simulated device, which does not take it, gets PTX.
+func TestCodeIsLoaded(t *testing.T) {
+	l, err := nvrtc.Find(fake(t))
+	require.NoError(t, err)
+	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{})})
+	require.NoError(t, err)
+	s, err := dev.NewStream()
+	require.NoError(t, err)
+	c, err := cuda.NewContext(s)
+	require.NoError(t, err)
+	for _, source := range []string{drivertest.PTX, drivertest.PTX + "// binary\n"} {
+		m, err := l.Load(c, "kernels.cu", source)
+		require.NoError(t, err)
+		_, err = m.Function("vram_fill32")
+		require.NoError(t, err)
+	}
+	_, err = l.Load(c, "broken.cu", "#error")
+	var refused *nvrtc.CompileError
+	require.ErrorAs(t, err, &refused)
+	_, err = l.Load(c, "nothing.cu", "no PTX")
+	require.ErrorIs(t, err, cudadrv.InvalidImage)
+	_, err = l.Load(nil, "kernels.cu", drivertest.PTX)
+	require.ErrorIs(t, err, cuda.ErrNotOpen)
+	_, err = (*nvrtc.Library)(nil).Load(c, "kernels.cu", drivertest.PTX)
+	require.ErrorIs(t, err, nvrtc.ErrLibrary)
+	require.NoError(t, c.Close())
+	require.NoError(t, dev.Close())
 }
