@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -77,6 +78,13 @@ type Config struct {
 	// times a second, and quarantines a part whose books do not balance. It logs every driver job at
 	// the level Debug. Off, none of this costs anything.
 	Debug bool
+	// Helpers are functions of the program that places leave out, as testing.T.Helper does: wrappers of
+	// Alloc and Launch, of which the place in their caller is wanted. An element is the import path of a
+	// package, or the name of a function or a method as in a stack trace: "example.com/app/mem",
+	// "example.com/app/mem.Get", "example.com/app/mem.(*Pool).Get". Generic functions are named without
+	// type arguments; closures belong to their function. All reports leave them out: leaks, live buffers,
+	// profiles, faults, events of an Observer. A place in helpers alone keeps them.
+	Helpers []string
 	// Observer has functions that are called for each allocated and each freed buffer. An Observer
 	// keeps the call stacks, as Debug does.
 	Observer Observer
@@ -208,6 +216,9 @@ func (c *Config) check() error {
 	}
 	if err := c.Tuning.check(); err != nil {
 		return err
+	}
+	if i := slices.IndexFunc(c.Helpers, func(name string) bool { return strings.TrimSpace(name) == "" }); i >= 0 {
+		return badField(fmt.Sprintf("Helpers[%d]", i), c.Helpers[i], "the path of a package, or the name of a function with it")
 	}
 	return checkDemands(c.Warm, func(i int, want string) error { return badField(fmt.Sprintf("Warm[%d]", i), c.Warm[i], want) })
 }

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/streams"
 )
 
@@ -175,6 +176,14 @@ func (c *Context) Wait(other *Context) error {
 		return c.work.Forbidden("a wait for work outside of it")
 	}
 	return c.Stream().WaitStream(other.Stream())
+}
+
+// Helpers returns the functions that places leave out, of vram.Config.Helpers; nil: none.
+func Helpers(c *Context) *site.Helpers {
+	if !c.made() {
+		return nil
+	}
+	return c.work.Helpers()
 }
 
 // Capturing reports whether a context's stream is being captured.

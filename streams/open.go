@@ -21,7 +21,7 @@ func Open(cfg Config) (*Stream, *Control, error) {
 	s.init(&cfg, (*poolClient)(t), (*peerClient)(t))
 	t.init(&s.wiring, &cfg)
 	s.cache.Extend((*beyondCache)(s))
-	s.sampler.init(&s.cache.Home, cfg.ID, cfg.Handle, cfg.Observers, cfg.Profile)
+	s.sampler.init(&s.cache.Home, cfg.ID, cfg.Handle, cfg.Observers, cfg.Profile, cfg.Helpers)
 	if cfg.Host != nil {
 		t.state.hook = func(p point) { cfg.Host.Reach(p.String()) }
 		s.cache.SetReach(cfg.Host.Reach)

@@ -114,7 +114,7 @@ func (s *Slot) tellWatcher(handle uint64) {
 	h := r.history
 	if s.keepsPlaces() {
 		ended := *h
-		ended.Freed = site.Here(2)
+		ended.Freed = s.magazine.home.helpers.Here(2)
 		h = &ended
 		s.noted().record.Store(&record{word: r.word, bytes: r.bytes, tag: r.tag, at: r.at, history: h})
 	}
