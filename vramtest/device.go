@@ -37,8 +37,8 @@ func Open(t T, options ...Option) *Device {
 		o(&s)
 	}
 	d := &Device{t: t, silent: s.expected || s.atOnce, checks: !s.expected}
-	s.execute(d)
 	d.helpers = site.NewHelpers(s.config.Helpers)
+	s.execute(d)
 	machine := sim.New(s.machine)
 	s.config.Driver = machine
 	config, checked := Watch(s.config)

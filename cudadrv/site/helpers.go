@@ -62,7 +62,8 @@ func (h *Helpers) Here(skip int) Stack {
 	}
 	var calls [depth + helperDepth]uintptr
 	n := runtime.Callers(skip+2, calls[:])
-	return h.without(calls[:n])
+	s := h.without(calls[:n])
+	return s[:min(len(s), depth)]
 }
 
 // Without returns a copy of a stack without helpers. A stack of helpers alone is returned whole.
@@ -74,16 +75,16 @@ func (h *Helpers) Without(s Stack) Stack {
 }
 
 func (h *Helpers) without(calls []uintptr) Stack {
-	kept, ofProgram := make(Stack, 0, min(len(calls), depth)), false
+	kept, ofProgram := make(Stack, 0, len(calls)), false
 	for _, call := range calls {
 		k := h.kindOf(call)
 		ofProgram = ofProgram || k == programKind
-		if k != helperKind && len(kept) < depth {
+		if k != helperKind {
 			kept = append(kept, call)
 		}
 	}
 	if !ofProgram {
-		kept = append(kept[:0], calls[:min(len(calls), depth)]...)
+		kept = append(kept[:0], calls...)
 	}
 	return kept
 }

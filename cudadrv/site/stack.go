@@ -26,6 +26,13 @@ func Here(skip int) Stack {
 	return append(Stack(nil), calls[:n]...)
 }
 
+// Deep is Here for code under many calls of the allocator's own, of up to 64 calls in all.
+func Deep(skip int) Stack {
+	var calls [2 * depth]uintptr
+	n := runtime.Callers(skip+2, calls[:])
+	return append(Stack(nil), calls[:n]...)
+}
+
 // Known reports whether the place was noted.
 func (s Stack) Known() bool { return len(s) > 0 }
 
