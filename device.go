@@ -413,7 +413,7 @@ func (d *Device) closeEngine(e *engine, open []*streams.Control) error {
 	if !stranded {
 		release, err := holdCaptures(others)
 		if stranded = err != nil; !stranded {
-			err = e.meter.CtxSynchronize()
+			err = e.peers.Tell(e.meter.CtxSynchronize())
 			release()
 		}
 		errs = append(errs, err)
@@ -527,8 +527,10 @@ func (d *Device) openDevice(c *Config) (e *engine, err error) {
 	if err := c.checkLimit(info); err != nil {
 		return nil, err
 	}
-	m := meter.New(dev)
-	e = &engine{driver: dev, meter: m, fences: fence.NewEvents(m)}
+	e = &engine{driver: dev}
+	e.peers.SetFaultPlaces(streams.FaultPlaces(c.FaultPlaces))
+	m := meter.NewTranslating(dev, func(err error) error { return e.peers.Failed(err, dev) })
+	e.meter, e.fences = m, fence.NewEvents(m)
 	settings := c.settings(info)
 	if c.LimitBytes > settings.LimitBytes && d.notices != nil {
 		d.notices.post(func() {

@@ -69,6 +69,7 @@ func (c *Context) String() string {
 }
 
 // Alloc allocates on the stream, and in a capture in the graph's hold. It returns the errors of vram.Stream.Alloc.
+// AllocFor names the buffer.
 func (c *Context) Alloc(bytes int64) (Buffer, error) {
 	if !c.opened() {
 		return Buffer{}, ErrNotOpen
@@ -76,7 +77,8 @@ func (c *Context) Alloc(bytes int64) (Buffer, error) {
 	if p := c.capture.Load(); p != nil {
 		return p.alloc(c.submission, bytes)
 	}
-	return c.Stream().Alloc(bytes)
+	b, err := c.Stream().Alloc(bytes)
+	return b, c.failure(err)
 }
 
 // Workspace returns a buffer of at least that size for one piece of work at a time, as libraries require. It belongs to the
