@@ -10,7 +10,6 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/internal/jsonform"
-	"github.com/go-vram/vram/internal/units"
 )
 
 // ErrDeviceFailed is the kind of every *FaultError and *DeviceFailedError.
@@ -62,7 +61,7 @@ func (e *FaultError) Error() string {
 	case len(e.Launches) == 0:
 		return text + "; no recorded launch was unfinished"
 	case len(e.Launches) > 1:
-		text += fmt.Sprintf("; one of %s that had not finished", units.Count(len(e.Launches), "launch"))
+		text += fmt.Sprintf("; one of %d launches that had not finished", len(e.Launches))
 	}
 	for _, l := range e.Launches[:min(len(e.Launches), mostListed)] {
 		text += "; " + l.String()
@@ -116,7 +115,7 @@ func (e *DeviceFailedError) Error() string {
 	case 1:
 		return text + " of " + e.First.Launches[0].String()
 	default:
-		return text + fmt.Sprintf(" of one of %s, the youngest of %v", units.Count(n, "launch"), e.First.Launches[0])
+		return text + fmt.Sprintf(" of one of %d launches; the youngest: %v", n, e.First.Launches[0])
 	}
 }
 
