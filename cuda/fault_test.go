@@ -16,6 +16,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/eachcall"
 )
 
 const ourTests = "github.com/go-vram/vram/cuda_test."
@@ -225,4 +226,54 @@ func TestAllocForNamesABuffer(t *testing.T) {
 	require.NoError(t, x.Free())
 	_, err = (&cuda.Context{}).AllocFor(t.Context(), vram.Request{Bytes: 1})
 	require.ErrorIs(t, err, cuda.ErrNotOpen)
+}
+
+// A graph is a launch of its own, and a kernel of a capture is none.
+func TestAFaultNamesTheLaunchOfAGraph(t *testing.T) {
+	for _, places := range []vram.FaultPlaces{vram.FaultPlacesOn, vram.FaultPlacesBlocking} {
+		g, all := newGPU(t, vram.Config{FaultPlaces: places})
+		c := all[0]
+		x, err := c.Alloc(64)
+		require.NoError(t, err)
+		graph, err := c.Capture(func() error { return (&launcher{c}).run(g.touch, x) })
+		require.NoError(t, err)
+		require.NoError(t, graph.Launch(c))
+		require.NoError(t, c.Synchronize(t.Context()))
+		require.NoError(t, c.LaunchWith("library", func(device cudadrv.Device, on cudadrv.Stream) error {
+			return device.MemsetD8Async(x.Ptr(), 1, 64, on)
+		}, cuda.Out(x)))
+		require.NoError(t, graph.Launch(all[1]))
+		g.breakDown(cudadrv.LaunchFailed)
+		err = c.Synchronize(t.Context())
+		first, ok := errors.AsType[*vram.FaultError](err)
+		require.True(t, ok, err)
+		var kernels []string
+		for _, l := range first.Launches {
+			kernels = append(kernels, l.String())
+		}
+		if places == vram.FaultPlacesBlocking {
+			assert.Empty(t, kernels)
+			assert.Contains(t, err.Error(), "no recorded launch was unfinished")
+		} else {
+			require.Len(t, kernels, 2)
+			assert.Contains(t, kernels[0], "library, launched at cuda_test.TestAFaultNamesTheLaunchOfAGraph")
+			assert.Contains(t, kernels[1], "graph of 1 kernel, launched at cuda_test.TestAFaultNamesTheLaunchOfAGraph")
+		}
+		g.faults.Clear()
+		require.NoError(t, errors.Join(graph.Close(), x.Free()))
+	}
+}
+
+// Recorded launches leave nothing, whichever of their calls fails.
+func TestAFailedCallOfARecordedLaunchLeavesNothing(t *testing.T) {
+	g, all := newGPU(t, vram.Config{FaultPlaces: vram.FaultPlacesBlocking})
+	x, err := all[0].Alloc(64)
+	require.NoError(t, err)
+	y, err := all[1].Alloc(64)
+	require.NoError(t, err)
+	b := &eachcall.Bench{Faults: g.faults, Tolerated: []string{"cuStreamIsCapturing"}, Left: func() map[string]int { return left(g.machine, g.dev) }}
+	b.Run(t, none(func() error {
+		return errors.Join((&launcher{all[0]}).run(g.touch, x), (&launcher{all[0]}).run(g.touch, y))
+	}))
+	require.NoError(t, errors.Join(x.Free(), y.Free()))
 }

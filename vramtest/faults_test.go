@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -215,4 +216,32 @@ func TestAFaultInAVariableConcernsNoArgument(t *testing.T) {
 	failed, ok := errors.AsType[*ptxrun.Error](dev.Faults()[0])
 	require.True(t, ok)
 	assert.Nil(t, failed.Argument)
+}
+
+// The places of a hazard are the program's, without its helpers.
+func TestAHazardNamesNoHelper(t *testing.T) {
+	log := &sheet{}
+	const pkg = "github.com/go-vram/vram/vramtest_test."
+	dev := vramtest.Open(log, vramtest.Expected(), vramtest.Config(vram.Config{Helpers: []string{pkg + "touched", pkg + "inlinedAlloc"}}))
+	s := dev.Stream()
+	c, err := cuda.NewContext(s)
+	require.NoError(t, err)
+	x, err := inlinedAlloc(c, 64, "x")
+	require.NoError(t, err)
+	touched(dev, s, x)
+	touched(dev, dev.Stream(), x)
+	require.NoError(t, x.Free())
+	touched(dev, s, x) // stale
+	log.end()
+	require.Len(t, dev.Hazards(), 2, "a race, and a use of a freed buffer")
+	for _, r := range dev.Hazards() {
+		assert.Contains(t, r.Now.Place.String(), "TestAHazardNamesNoHelper")
+		assert.NotContains(t, r.String(), "touched")
+		assert.NotContains(t, r.String(), "inlinedAlloc")
+	}
+}
+
+//go:noinline
+func touched[B any](dev *vramtest.Device, s *vram.Stream, b B) {
+	dev.Launch(s, time.Millisecond, vramtest.Writes(any(b).(vram.Buffer))) //nolint:forcetypeassert // a generic helper of a test
 }
