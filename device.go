@@ -528,7 +528,9 @@ func (d *Device) openDevice(c *Config) (e *engine, err error) {
 		return nil, err
 	}
 	e = &engine{driver: dev}
-	e.peers.SetFaultPlaces(streams.FaultPlaces(c.FaultPlaces))
+	if c.FaultPlaces != FaultPlacesOff {
+		e.peers.RecordLaunches(c.FaultPlaces == FaultPlacesBlocking)
+	}
 	m := meter.NewTranslating(dev, func(err error) error { return e.peers.Failed(err, dev) })
 	e.meter, e.fences = m, fence.NewEvents(m)
 	settings := c.settings(info)

@@ -14,7 +14,7 @@ func (c *submission) failure(err error) error {
 }
 
 // recording returns a reason for which launches take the slow way: they are recorded.
-func (c *submission) recording() bool { return c.work.FaultPlaces() != streams.FaultPlacesOff }
+func (c *submission) recording() bool { return c.work.RecordsLaunches() }
 
 // recorded makes a launch that is recorded with its place and buffers, and waits for it if the device is set so. Launches of a
 // capture, held, are not recorded: those of its graph are.
@@ -35,7 +35,7 @@ func (c *submission) recorded(kernel string, args []Arg, held *capture, launch f
 		}
 		return err
 	}
-	if c.work.FaultPlaces() != streams.FaultPlacesBlocking || c.capture.Load() != nil {
+	if !c.work.AwaitsLaunches() || c.capture.Load() != nil {
 		return nil
 	}
 	return c.synchronize()

@@ -10,16 +10,6 @@ import (
 	"github.com/go-vram/vram/internal/units"
 )
 
-// FaultPlaces sets whether package cuda records its launches, to name the launch of a fault on a GPU.
-type FaultPlaces uint8
-
-// The settings.
-const (
-	FaultPlacesOff      FaultPlaces = iota // launches cost nothing, and a fault names none
-	FaultPlacesOn                          // the last launches of each stream are recorded
-	FaultPlacesBlocking                    // and each launch waits until the device has finished it
-)
-
 // recordedLaunches is how many launches of a stream are recorded. Not fewer: a program launches dozens of kernels before it
 // waits. Not more: each keeps some 500 bytes, and nobody reads a longer list.
 const recordedLaunches = 32
@@ -45,7 +35,7 @@ type LaunchBuffer struct {
 	Buffer Buffer
 }
 
-// Launching records a launch before it is made; ended is called if it was not made. Precondition: FaultPlaces is not off.
+// Launching records a launch before it is made; ended is called if it was not made. Precondition: RecordsLaunches.
 func (x Submitter) Launching(kernel string, buffers []LaunchBuffer) (ended func()) {
 	all := x.s.peer.launches
 	l := &launch{number: all.count.Add(1), kernel: kernel, place: x.Helpers().Here(2), buffers: buffers}
@@ -54,8 +44,11 @@ func (x Submitter) Launching(kernel string, buffers []LaunchBuffer) (ended func(
 	return func() { slot.CompareAndSwap(l, nil) }
 }
 
-// FaultPlaces returns the device's setting.
-func (x Submitter) FaultPlaces() FaultPlaces { return x.s.peers.places }
+// RecordsLaunches reports whether package cuda records its launches, to name the launch of a fault on a GPU.
+func (x Submitter) RecordsLaunches() bool { return x.s.peers.recordsLaunches }
+
+// AwaitsLaunches reports whether each launch waits until the device has finished it.
+func (x Submitter) AwaitsLaunches() bool { return x.s.peers.awaitsLaunches }
 
 // LaunchCount returns the number of recorded launches, for Finished.
 func (x Submitter) LaunchCount() uint64 {
@@ -89,12 +82,12 @@ func (p *Peers) Failed(err error, device cudadrv.Device) error {
 // Tell is Faults.Tell, for a call of the program.
 func (p *Peers) Tell(err error) error { return p.faults.Tell(err) }
 
-// SetFaultPlaces sets which launches are recorded. Call it before the first stream is open.
-func (p *Peers) SetFaultPlaces(places FaultPlaces) { p.places = places }
+// RecordLaunches has launches recorded, and each wait with await. Call it before the first stream is open.
+func (p *Peers) RecordLaunches(await bool) { p.recordsLaunches, p.awaitsLaunches = true, await }
 
 // unfinished returns the recorded launches that are not known to have finished, and whether launches are recorded.
 func (p *Peers) unfinished() (all []FailedLaunch, recorded bool) {
-	if p.places == FaultPlacesOff {
+	if !p.recordsLaunches {
 		return nil, false
 	}
 	for _, s := range p.list() {

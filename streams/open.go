@@ -63,7 +63,7 @@ func (w *wiring) init(cfg *Config, client pool.Client, entry peerTurn) {
 	w.tally.Init(w.pool.Tally())
 	w.suspensions.id, w.suspensions.pool, w.suspensions.peers = w.id, w.pool, w.peers
 	w.peer.id, w.peer.line, w.peer.entry = cfg.ID, w.cuda.line, entry
-	if w.peers.places != FaultPlacesOff {
+	if w.peers.recordsLaunches {
 		w.peer.launches = new(launches)
 	}
 	w.client = client

@@ -21,7 +21,8 @@ type Peers struct {
 	all   atomic.Pointer[[]*peer] // replaced, never changed
 
 	faults Faults
-	places FaultPlaces // of launches; see SetFaultPlaces
+
+	recordsLaunches, awaitsLaunches bool // see RecordLaunches
 
 	ended    atomic.Bool  // the device is being closed
 	stranded atomic.Bool  // a stream was closed that has not finished and never will
@@ -73,7 +74,7 @@ type peer struct {
 	outdated  atomic.Bool    // there was another turn since
 	reporter  *pool.Reporter // of these
 
-	launches *launches // nil with FaultPlacesOff
+	launches *launches // nil unless they are recorded
 
 	watched atomic.Pointer[[]*fence.Timeline] // lines that a goroutine waits for; replaced, never changed
 }

@@ -116,3 +116,18 @@ func TestAHelperWithoutAName(t *testing.T) {
 	require.True(t, ok, err)
 	assert.Equal(t, "Helpers[1]", refused.Field)
 }
+
+// withHelpers leaves two helpers out of places, as docs/troubleshooting.md has it.
+func withHelpers() (cfg vram.Config) {
+	cfg.Helpers = []string{
+		"example.com/app/mem",             // a package
+		"example.com/app/run.(*Pool).Get", // a method, as in a stack trace
+	}
+	return cfg
+}
+
+func TestTheHelpersOfTheDocs(t *testing.T) {
+	assert.Len(t, withHelpers().Helpers, 2)
+	h := site.NewHelpers(withHelpers().Helpers)
+	assert.NotNil(t, h)
+}

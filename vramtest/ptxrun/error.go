@@ -30,7 +30,12 @@ type Argument struct {
 }
 
 // String names the parameter.
-func (a *Argument) String() string { return fmt.Sprintf("parameter %d, %s", a.Index, a.Name) }
+func (a *Argument) String() string {
+	if a == nil {
+		return "no parameter"
+	}
+	return fmt.Sprintf("parameter %d, %s", a.Index, a.Name)
+}
 
 // Buffer is memory that a program has allocated.
 type Buffer struct {
