@@ -9,7 +9,7 @@ import (
 
 // AllocFor is Alloc with the options of a request, such as its Tag, as vram.Stream.AllocFor. In a capture the memory is the
 // graph's hold's, and Request.Zero is a fill at each launch of the graph. It returns the errors of vram.Stream.AllocFor, and in
-// a capture with Request.Zero those of Fill8.
+// a capture with Request.Zero the errors of Fill8.
 func (c *Context) AllocFor(ctx context.Context, want vram.Request) (Buffer, error) {
 	if !c.opened() {
 		return Buffer{}, ErrNotOpen

@@ -17,7 +17,7 @@ func (c *submission) failure(err error) error {
 func (c *submission) recording() bool { return c.work.RecordsLaunches() }
 
 // recorded makes a launch that is recorded with its place and buffers, and waits for it if the device is set so. Launches of a
-// capture, held, are not recorded: those of its graph are.
+// capture, held, are not recorded, but the launches of its graph are.
 func (c *submission) recorded(kernel string, args []Arg, held *capture, launch func() error) error {
 	if held != nil || !c.recording() {
 		return launch()

@@ -24,7 +24,7 @@ type kind uint64
 
 const (
 	unknownKind kind = iota
-	programKind      // what a place names
+	programKind      // a place names it
 	helperKind
 	otherKind // the allocator's, or the runtime's
 
@@ -111,7 +111,7 @@ func (h *Helpers) look(f runtime.Frame) kind {
 }
 
 // has reports whether a call is a helper's. The compiler names a closure of a function that it has inlined after the function
-// that it was inlined to, and its package: "app.Step.With.func1" for a closure of mem.With. The file is still that of With.
+// that it was inlined to, and its package: "app.Step.With.func1" for a closure of mem.With. The file is still the one of With.
 func (h *Helpers) has(f runtime.Frame) bool {
 	pkg, function := split(f.Function)
 	function = plainName(function)

@@ -19,7 +19,7 @@ import (
 
 const rounds = 3
 
-// expected is what a way must have, by counting live buffers of each size alone: no list, no driver.
+// expected is the figures of a way, from counts of live buffers alone: no list, no driver.
 type expected struct {
 	peakBytes, driverCalls int64
 	hits, misses           []int64

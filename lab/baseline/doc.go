@@ -3,7 +3,7 @@
 //
 // Plain calls cuMemAlloc for each allocation and cuMemFree for each free, which waits for all work on the device. BySize keeps
 // freed memory in a list for each exact size, and takes an allocation from the list of its size or else from the driver. It
-// never returns memory before the end, so what it holds is, over all sizes, the most buffers of the size that were live at once.
+// never returns memory before the end, so it holds, of each size, the largest number of buffers that were live at once.
 //
 // Both play the events in program order, in one goroutine, and free the trace's leftovers at the end of each round. An
 // allocation that finds no memory counts as failed, and its free is left out. The figures are exact: only the time in driver
