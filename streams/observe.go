@@ -170,7 +170,7 @@ func (w *sampler) tick() {
 
 func (w *sampler) init(home *magazine.Home, stream uint32, handle cudadrv.Stream, observers *Observers, profile *Profile, helpers *site.Helpers) {
 	w.home, w.stream, w.handle, w.observers, w.profile, w.helpers = home, stream, handle, observers, profile, helpers
-	home.SetWatcher((*freedWatcher)(w), helpers)
+	home.SetWatcher((*freedWatcher)(w))
 }
 
 // here returns the call stack of the caller's caller, or nil if nothing is sampled.
@@ -248,6 +248,9 @@ func (w *sampler) allocated(b Buffer, tag string, t *pool.Tenant, chance uint32,
 
 // freedWatcher is the sampler as the magazines call it.
 type freedWatcher sampler
+
+// Helpers are left out of the places of frees.
+func (f *freedWatcher) Helpers() *site.Helpers { return f.helpers }
 
 // Freed reports the free of a sampled buffer.
 func (f *freedWatcher) Freed(h *magazine.History) {

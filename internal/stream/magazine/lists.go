@@ -3,8 +3,6 @@ package magazine
 import (
 	"slices"
 	"sync/atomic"
-
-	"github.com/go-vram/vram/cudadrv/site"
 )
 
 // life is how a cache treats freed blocks.
@@ -154,9 +152,8 @@ func (h *Home) Alert() bool {
 // HasFreed reports whether TakeBack might find a block.
 func (h *Home) HasFreed() bool { return uint32(h.freed.Load()) != noSlot }
 
-// SetWatcher sets the watcher of the frees of watched handles, and the functions that places of frees leave out. Call it before
-// the first allocation.
-func (h *Home) SetWatcher(w watcher, helpers *site.Helpers) { h.watcher, h.helpers = w, helpers }
+// SetWatcher sets the watcher of the frees of watched handles. Call it before the first allocation.
+func (h *Home) SetWatcher(w watcher) { h.watcher = w }
 
 // register has the numbers and the frees of an owner's magazines.
 type register struct {

@@ -6,7 +6,6 @@ import (
 	"unsafe"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/cudadrv/site"
 )
 
 // cacheLine is the unit of exchange between processors. Two slots in one line would make the frees of two
@@ -108,10 +107,9 @@ type Home struct {
 	used  atomic.Uint64 // likewise, of slots that other streams use: see nextUsed
 	_     [cacheLine - 2*8]byte
 
-	parked  atomic.Pointer[Magazine] // callers push, the owner takes all
-	reach   func(place string)       // nil but in a simulation: see SetReach
-	_       [cacheLine - 2*8]byte
-	helpers *site.Helpers // left out of the places of frees; set with watcher
+	parked atomic.Pointer[Magazine] // callers push, the owner takes all
+	reach  func(place string)       // nil but in a simulation: see SetReach
+	_      [cacheLine - 2*8]byte
 }
 
 // Places between the atomic operations that announce, move and collect uses.
