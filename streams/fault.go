@@ -47,6 +47,13 @@ func (l FailedLaunch) String() string {
 	return text
 }
 
+// MarshalJSON implements json.Marshaler: a list without arguments is [].
+func (l FailedLaunch) MarshalJSON() ([]byte, error) {
+	type plain FailedLaunch
+	l.Arguments = jsonform.List(l.Arguments)
+	return json.Marshal(plain(l))
+}
+
 // mostListed bounds the launches in the text of a FaultError.
 const mostListed = 4
 
@@ -81,13 +88,12 @@ func (e *FaultError) Unwrap() error { return e.Err }
 // Is makes errors.Is(err, ErrDeviceFailed) hold.
 func (e *FaultError) Is(target error) bool { return target == ErrDeviceFailed }
 
-// MarshalJSON implements json.Marshaler: the driver's error is its text.
+// MarshalJSON implements json.Marshaler: the driver's error is its text, and a list without launches is [].
 func (e *FaultError) MarshalJSON() ([]byte, error) {
-	type plain FaultError
 	return json.Marshal(struct {
-		*plain
-		Err any `json:"err"`
-	}{(*plain)(e), jsonform.Error(e.Err)})
+		Err      any            `json:"err"`
+		Launches []FailedLaunch `json:"launches"`
+	}{jsonform.Error(e.Err), jsonform.List(e.Launches)})
 }
 
 // DeviceFailedError is the error of a call on a device that failed before. It wraps the first error, whose text it does not
