@@ -103,7 +103,7 @@ func TestHelpersByFunction(t *testing.T) {
 func TestHelpersByPackage(t *testing.T) {
 	h := site.NewHelpers([]string{"slices", "sync"})
 	var s site.Stack
-	slices.IndexFunc([]int{1}, func(int) bool { s = h.Here(0); return true })
+	_ = slices.IndexFunc([]int{1}, func(int) bool { s = h.Here(0); return true })
 	var once sync.Once
 	var later site.Stack
 	once.Do(func() { later = h.Here(0) })
