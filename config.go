@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -77,6 +78,16 @@ type Config struct {
 	// times a second, and quarantines a part whose books do not balance. It logs every driver job at
 	// the level Debug. Off, none of this costs anything.
 	Debug bool
+	// Helpers are functions of the program that places leave out, as testing.T.Helper does: wrappers of
+	// Alloc and Launch, of which the place in their caller is wanted. An element is the import path of a
+	// package, or the name of a function or a method as in a stack trace: "example.com/app/mem",
+	// "example.com/app/mem.Get", "example.com/app/mem.(*Pool).Get". Generic functions are named without
+	// type arguments; closures belong to their function. All reports leave them out: leaks, live buffers,
+	// profiles, faults, events of an Observer. A place in helpers alone keeps them.
+	Helpers []string
+	// FaultPlaces sets whether package cuda records where kernels are launched, so that a fault of a GPU names
+	// its launch: see FaultPlaces. A simulated device that executes kernels names it in any case.
+	FaultPlaces FaultPlaces
 	// Observer has functions that are called for each allocated and each freed buffer. An Observer
 	// keeps the call stacks, as Debug does.
 	Observer Observer
@@ -203,11 +214,16 @@ func (c *Config) check() error {
 		return badField("Segments", c.Segments, "SegmentsAuto, SegmentsVMM or SegmentsPlain")
 	case int(c.Waits) >= len(waitsNames):
 		return badField("Waits", c.Waits, "WaitsNever, WaitsAvoidGrowth or WaitsAlways")
+	case int(c.FaultPlaces) >= len(faultPlacesNames):
+		return badField("FaultPlaces", c.FaultPlaces, "FaultPlacesOff, FaultPlacesOn or FaultPlacesBlocking")
 	case int(c.Stats) >= len(statsNames):
 		return badField("Stats", c.Stats, "StatsOn, StatsOff or StatsExact")
 	}
 	if err := c.Tuning.check(); err != nil {
 		return err
+	}
+	if i := slices.IndexFunc(c.Helpers, func(name string) bool { return strings.TrimSpace(name) == "" }); i >= 0 {
+		return badField(fmt.Sprintf("Helpers[%d]", i), c.Helpers[i], "the path of a package, or the name of a function with it")
 	}
 	return checkDemands(c.Warm, func(i int, want string) error { return badField(fmt.Sprintf("Warm[%d]", i), c.Warm[i], want) })
 }
@@ -528,6 +544,38 @@ func (w Waits) policy() poolcore.Waits {
 	case WaitsNever:
 	}
 	return poolcore.WaitsNever
+}
+
+// FaultPlaces sets whether launches of package cuda are recorded. A GPU reports the fault of a kernel at a later call,
+// without the kernel; the *FaultError then lists the recorded launches that had not finished.
+type FaultPlaces uint8
+
+// The settings of FaultPlaces.
+const (
+	// FaultPlacesOff records nothing: launches cost nothing more.
+	FaultPlacesOff FaultPlaces = iota
+	// FaultPlacesOn records the last 32 launches of each stream that are not known to have finished, with their
+	// buffers and places. A launch takes one to two microseconds more, and allocates.
+	FaultPlacesOn
+	// FaultPlacesBlocking also waits after each launch until the device has finished it, as the driver does with
+	// CUDA_LAUNCH_BLOCKING=1: the launch itself returns the fault. Launches in captures do not wait.
+	FaultPlacesBlocking
+)
+
+var faultPlacesNames = [...]string{FaultPlacesOff: "off", FaultPlacesOn: "on", FaultPlacesBlocking: "blocking"} //nolint:gochecknoglobals // constant table
+
+// String returns the setting's name.
+func (f FaultPlaces) String() string { return nameOf(faultPlacesNames[:], int(f), "FaultPlaces") }
+
+// MarshalText implements encoding.TextMarshaler: the name.
+func (f FaultPlaces) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler, as ParseFaultPlaces reads.
+func (f *FaultPlaces) UnmarshalText(text []byte) (err error) { return unmarshal(text, f, ParseFaultPlaces) }
+
+// ParseFaultPlaces reads "off", "on" or "blocking". The error is a *ConfigError.
+func ParseFaultPlaces(s string) (FaultPlaces, error) {
+	return parseName[FaultPlaces](faultPlacesNames[:], s, "ParseFaultPlaces", "off, on or blocking")
 }
 
 // StatsLevel is how closely a device counts. Counts of allocations and frees, and the peak of

@@ -14,6 +14,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/dynamic"
 	"github.com/go-vram/vram/cudadrv/meter"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/inventory"
 	"github.com/go-vram/vram/internal/recovered"
@@ -77,6 +78,7 @@ type Device struct {
 	gonePeak  shared.Mark      // live bytes of streams that have ended, each alone
 	scopes    atomic.Uint64    // numbers of Measure
 	profile   streams.Profile  // see Profile
+	helpers   *site.Helpers    // of Config.Helpers
 	observers streams.Observers
 	pressure  pressureState
 	tenants   tenants
@@ -121,6 +123,7 @@ func Open(cfg Config) (*Device, error) {
 		return nil, fmt.Errorf("vram: Ordinal is %d, the driver has %s: %w", cfg.Ordinal, units.Count(count, "device"), ErrNoDevice)
 	}
 	d := &Device{released: make(chan struct{}), closeDone: make(chan struct{}), failed: map[uint32]bool{}, creations: newCallGate()}
+	d.helpers = site.NewHelpers(cfg.Helpers)
 	cfg.Logger = loggerOf(cfg.Logger)
 	if cfg.watched() {
 		if log := cfg.Logger; log != nil {
@@ -211,7 +214,7 @@ func (d *Device) openBy(c *Config, e *engine, h StreamHandle, adopted bool) (*St
 	settings := d.ofStream(c)
 	s, control, err := streams.Open(streams.Config{
 		ID: d.lastID.Add(1), Pool: e.pool, Device: e.meter, Fences: e.fences, Handle: h, Adopted: adopted,
-		Limit: &d.limit, Budget: settings.Budget, Exact: settings.Exact, AgeTicks: settings.AgeTicks, Share: settings.Share, Profile: &d.profile, Live: &d.live, Panics: &d.panics, Debug: c.Debug, Peers: &e.peers,
+		Limit: &d.limit, Budget: settings.Budget, Exact: settings.Exact, AgeTicks: settings.AgeTicks, Share: settings.Share, Profile: &d.profile, Helpers: d.helpers, Live: &d.live, Panics: &d.panics, Debug: c.Debug, Peers: &e.peers,
 		Observers: &d.observers, Handler: d.handleShortage, Handles: d.handlesShortage,
 		LongWait: d.longWait(), Sibling: d.NewStream,
 	})
@@ -410,7 +413,7 @@ func (d *Device) closeEngine(e *engine, open []*streams.Control) error {
 	if !stranded {
 		release, err := holdCaptures(others)
 		if stranded = err != nil; !stranded {
-			err = e.meter.CtxSynchronize()
+			err = e.peers.Tell(e.meter.CtxSynchronize())
 			release()
 		}
 		errs = append(errs, err)
@@ -524,8 +527,12 @@ func (d *Device) openDevice(c *Config) (e *engine, err error) {
 	if err := c.checkLimit(info); err != nil {
 		return nil, err
 	}
-	m := meter.New(dev)
-	e = &engine{driver: dev, meter: m, fences: fence.NewEvents(m)}
+	e = &engine{driver: dev}
+	if c.FaultPlaces != FaultPlacesOff {
+		e.peers.RecordLaunches(c.FaultPlaces == FaultPlacesBlocking)
+	}
+	m := meter.NewTranslating(dev, func(err error) error { return e.peers.Failed(err, dev) })
+	e.meter, e.fences = m, fence.NewEvents(m)
 	settings := c.settings(info)
 	if c.LimitBytes > settings.LimitBytes && d.notices != nil {
 		d.notices.post(func() {

@@ -103,6 +103,7 @@ func variables() []variable {
 		{"VRAM_WAITS", "avoid-growth, never or always", field(func(c *Config) *Waits { return &c.Waits }, ParseWaits)},
 		{"VRAM_SAMPLE_SIZE", size, bytes(func(c *Config) *int64 { return &c.SampleBytes })},
 		{"VRAM_STATS", "on, off or exact", field(func(c *Config) *StatsLevel { return &c.Stats }, ParseStatsLevel)},
+		{"VRAM_FAULT_PLACES", "off, on or blocking", field(func(c *Config) *FaultPlaces { return &c.FaultPlaces }, ParseFaultPlaces)},
 		{"VRAM_DEBUG", "true or false, or 1 or 0", field(func(c *Config) *bool { return &c.Debug }, strconv.ParseBool)},
 	}
 }
@@ -122,6 +123,7 @@ func variables() []variable {
 //	VRAM_WAITS            Waits
 //	VRAM_SAMPLE_SIZE      SampleBytes
 //	VRAM_STATS            Stats
+//	VRAM_FAULT_PLACES     FaultPlaces
 //	VRAM_DEBUG            Debug
 //
 // Sizes are read by ParseBytes. A variable that is not set, or empty, changes nothing. A size or a

@@ -57,6 +57,8 @@ var (
 	// ErrQuarantined reports that the stream's books did not balance after a panic: it serves no
 	// more requests.
 	ErrQuarantined = streams.ErrQuarantined
+	// ErrDeviceFailed is the kind of every *FaultError and *DeviceFailedError.
+	ErrDeviceFailed = streams.ErrDeviceFailed
 	// ErrStranded is the kind of every *StrandedError: work waits for a process that died.
 	ErrStranded = streams.ErrStranded
 	// ErrCanceled is the answer of a request that was cancelled with Future.Cancel.
@@ -91,6 +93,12 @@ type ClosedError = streams.ClosedError
 // StrandedError reports a stream that never finishes, so that nobody waits for it: its work waits for an event of another
 // process (cuda/share) that died before it recorded the event.
 type StrandedError = streams.StrandedError
+
+// FaultError says that work failed on the device, with the launches that can have failed. Its context is lost.
+type FaultError = streams.FaultError
+
+// DeviceFailedError is the error of a call on a device that failed before. It wraps the *FaultError.
+type DeviceFailedError = streams.DeviceFailedError
 
 // NotOpenError is the ErrNotOpen of a call's argument, and names both.
 type NotOpenError = cudadrv.NotOpenError

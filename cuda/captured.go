@@ -64,10 +64,15 @@ func (p *capture) drop() {
 
 // alloc allocates for a captured stream. Branches of a graph may run at the same time, so a stream may reuse memory that
 // another freed only after all its uses. alloc sets memory that the stream may not use aside until it has tried the rest.
-func (p *capture) alloc(c *submission, bytes int64) (b Buffer, err error) {
+func (p *capture) alloc(c *submission, bytes int64) (Buffer, error) {
+	return p.allocBy(c, func(s *Stream) (Buffer, error) { return s.Alloc(bytes) })
+}
+
+// allocBy is alloc with a function that allocates on the hold's stream.
+func (p *capture) allocBy(c *submission, request func(*Stream) (Buffer, error)) (b Buffer, err error) {
 	var aside []Buffer
 	for {
-		if b, err = p.pool.hold.Stream().Alloc(bytes); err != nil || p.take(c, b) {
+		if b, err = request(p.pool.hold.Stream()); err != nil || p.take(c, b) {
 			break
 		}
 		aside = append(aside, b)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/streams"
 )
 
@@ -68,6 +69,7 @@ func (c *Context) String() string {
 }
 
 // Alloc allocates on the stream, and in a capture in the graph's hold. It returns the errors of vram.Stream.Alloc.
+// AllocFor names the buffer.
 func (c *Context) Alloc(bytes int64) (Buffer, error) {
 	if !c.opened() {
 		return Buffer{}, ErrNotOpen
@@ -75,7 +77,8 @@ func (c *Context) Alloc(bytes int64) (Buffer, error) {
 	if p := c.capture.Load(); p != nil {
 		return p.alloc(c.submission, bytes)
 	}
-	return c.Stream().Alloc(bytes)
+	b, err := c.Stream().Alloc(bytes)
+	return b, c.failure(err)
 }
 
 // Workspace returns a buffer of at least that size for one piece of work at a time, as libraries require. It belongs to the
@@ -175,6 +178,14 @@ func (c *Context) Wait(other *Context) error {
 		return c.work.Forbidden("a wait for work outside of it")
 	}
 	return c.Stream().WaitStream(other.Stream())
+}
+
+// Helpers returns the functions that places leave out, of vram.Config.Helpers; nil: none.
+func Helpers(c *Context) *site.Helpers {
+	if !c.made() {
+		return nil
+	}
+	return c.work.Helpers()
 }
 
 // Capturing reports whether a context's stream is being captured.

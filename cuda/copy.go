@@ -223,21 +223,27 @@ func (c *Context) fill(function string, r Range, size int64, submit func(count i
 }
 
 // AllocZeroed allocates a buffer and submits a fill that sets it to zero: in a capture, at each launch of the graph.
-func (c *Context) AllocZeroed(bytes int64) (b Buffer, err error) {
-	b, err = c.Alloc(bytes)
+func (c *Context) AllocZeroed(bytes int64) (Buffer, error) {
+	b, err := c.Alloc(bytes)
 	if err != nil {
 		return Buffer{}, err
 	}
+	return c.zeroed(b)
+}
+
+// zeroed submits a fill of a new buffer, and frees the buffer after an error.
+func (c *Context) zeroed(b Buffer) (_ Buffer, err error) {
 	filled := false
 	defer func() {
 		if !filled { // also after a panic of the driver
 			err = errors.Join(err, b.Free())
-			b = Buffer{}
 		}
 	}()
-	err = c.Fill8(Whole(b), 0)
-	filled = err == nil
-	return b, err
+	if err = c.Fill8(Whole(b), 0); err != nil {
+		return Buffer{}, err
+	}
+	filled = true
+	return b, nil
 }
 
 // check returns the error of work on a range of a buffer of the context's device. own reports that the work need not wait for

@@ -89,6 +89,23 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 			b, err := c.AllocZeroed(4 * mib)
 			return b.Free, err
 		}},
+		{"AllocFor", func() (func() error, error) {
+			b, err := c.AllocFor(context.Background(), vram.Request{Bytes: 4 * mib, Tag: "x", Zero: true})
+			return b.Free, err
+		}},
+		{"AllocFor in a capture", func() (func() error, error) {
+			g, err := c.Capture(func() error {
+				b, err := c.AllocFor(context.Background(), vram.Request{Bytes: mib, Tag: "x", Zero: true})
+				if err != nil {
+					return err
+				}
+				return b.Free()
+			})
+			if err != nil {
+				return nil, err
+			}
+			return g.Close, nil
+		}},
 		{"Workspace", func() (func() error, error) {
 			on, err := cuda.NewContext(c.Stream())
 			if err != nil {

@@ -87,7 +87,7 @@ func (e *Event) Done() (bool, error) {
 		return false, err
 	}
 	passed, err := e.on.device.EventQuery(e.handle)
-	return passed, e.uncaptured(err)
+	return passed, e.on.failure(e.uncaptured(err))
 }
 
 // Synchronize waits until the device has reached the event, or ctx ends: then a goroutine continues to wait, and closes the
@@ -100,7 +100,7 @@ func (e *Event) Synchronize(ctx context.Context) error {
 		return ErrNilContext
 	}
 	if ctx.Done() == nil {
-		return e.uncaptured(e.on.device.EventSynchronize(e.handle))
+		return e.on.failure(e.uncaptured(e.on.device.EventSynchronize(e.handle)))
 	}
 	done := make(chan error, 1)
 	go func() {
@@ -108,7 +108,7 @@ func (e *Event) Synchronize(ctx context.Context) error {
 	}()
 	select {
 	case err := <-done:
-		return err
+		return e.on.failure(err)
 	case <-ctx.Done():
 		if !e.closed.Swap(true) {
 			go func() {
@@ -132,7 +132,8 @@ func (e *Event) Since(start *Event) (time.Duration, error) {
 	if !e.timed || !start.timed {
 		return 0, unsupported("cuEventElapsedTime")
 	}
-	return e.on.timed.EventElapsedTime(start.handle, e.handle)
+	d, err := e.on.timed.EventElapsedTime(start.handle, e.handle)
+	return d, e.on.failure(err)
 }
 
 // WaitEvent makes later work of the context wait, on the device, for an event of any context of the device. Launches order
@@ -164,7 +165,7 @@ func (e *Event) Close() error {
 	if e.closed.Swap(true) {
 		return nil
 	}
-	return e.on.device.EventDestroy(e.handle)
+	return e.on.failure(e.on.device.EventDestroy(e.handle))
 }
 
 // Synchronize waits until the device has finished the work submitted so far, or ctx ends, which does not stop the work. Errors:
@@ -181,13 +182,16 @@ func (c *Context) Synchronize(ctx context.Context) error {
 		return c.work.Forbidden("cuStreamSynchronize")
 	}
 	if ctx.Done() == nil {
-		return c.work.Synchronize()
+		return c.synchronize()
 	}
+	count := c.work.LaunchCount()
 	e, err := c.Record()
 	if err != nil {
 		return err
 	}
-	err = e.Synchronize(ctx)
+	if err = e.Synchronize(ctx); err == nil {
+		c.work.Finished(count)
+	}
 	if closed := e.Close(); err == nil { // on a timeout the wait continues and destroys the event
 		err = closed
 	}

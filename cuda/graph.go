@@ -50,6 +50,13 @@ func (g *Graph) Launch(c *Context) error {
 	if err := g.launchable(c); err != nil {
 		return err
 	}
+	if c.recording() {
+		return c.failure(c.recorded(g.String(), nil, nil, func() error { return g.launchNow(c) }))
+	}
+	return c.failure(g.launchNow(c))
+}
+
+func (g *Graph) launchNow(c *Context) error {
 	if g.pool.shared {
 		return g.launchInTurn(c)
 	}

@@ -58,16 +58,18 @@ func (c *submission) launch(f *Function, g Geometry, p *params, held *capture, a
 		err = c.kernels.LaunchKernel(f.handle, g, p.bytes[:p.size], c.handle)
 	}
 	if err != nil {
-		return &LaunchError{f.name, g, err}
+		return &LaunchError{f.name, g, c.failure(err)}
 	}
 	return nil
 }
 
-// launchSlowly submits a launch that touches buffers of other streams, is part of a capture, or is profiled or checked.
+// launchSlowly submits a launch that touches buffers of other streams, is part of a capture, or is profiled, checked or recorded.
 func (c *submission) launchSlowly(f *Function, g Geometry, p *params, args []Arg) error {
-	return c.ordered(f.name, g, args,
-		func(held *capture, accesses []cudadrv.Access) error { return c.launch(f, g, p, held, accesses) },
-		func(held *capture) { held.launched(f, g) })
+	return c.recorded(f.name, args, c.capture.Load(), func() error {
+		return c.ordered(f.name, g, args,
+			func(held *capture, accesses []cudadrv.Access) error { return c.launch(f, g, p, held, accesses) },
+			func(held *capture) { held.launched(f, g) })
+	})
 }
 
 // ordered submits work that waits for other work on its buffers, and announces it. submit gets nil accesses if there is no

@@ -78,7 +78,7 @@ func (m *Module) Unload() error {
 	if m.unloaded.Swap(true) {
 		return nil
 	}
-	return m.on.kernels.ModuleUnload(m.handle)
+	return m.on.failure(m.on.kernels.ModuleUnload(m.handle))
 }
 
 // Global returns the address and the size of a variable of the module in device memory. Errors: ErrNotOpen, ErrUnloaded, and
@@ -125,11 +125,11 @@ func (m *Module) Function(name string) (*Function, error) {
 	k := m.on.kernels
 	h, err := k.ModuleGetFunction(m.handle, name)
 	if err != nil {
-		return nil, fmt.Errorf("cuda: kernel %q: %w", name, err)
+		return nil, fmt.Errorf("cuda: kernel %q: %w", name, m.on.failure(err))
 	}
 	f := &Function{module: m, name: name, handle: h}
 	if err := f.askParams(); err != nil {
-		return nil, fmt.Errorf("cuda: the parameters of kernel %q: %w", name, err)
+		return nil, fmt.Errorf("cuda: the parameters of kernel %q: %w", name, m.on.failure(err))
 	}
 	return f, nil
 }

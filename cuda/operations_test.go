@@ -14,7 +14,6 @@ func TestEachOperationIsTried(t *testing.T) {
 		"Module.Global":        "it asks for an address, and makes nothing",
 		"Stream.AllocBatch":    streams,
 		"Stream.AllocBatchFor": streams,
-		"Stream.AllocFor":      streams,
 		"Stream.FreeBatch":     "package streams has it: it makes the calls of Buffer.Free",
 	})
 }

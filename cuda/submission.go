@@ -21,7 +21,7 @@ type submission struct {
 	graphs  cudadrv.Graphs
 	peers   cudadrv.Peers
 
-	special atomic.Int32 // reasons for which launches take the slow way: capture, profile, checker
+	special atomic.Int32 // reasons for which launches take the slow way: capture, profile, checker, FaultPlaces
 	capture atomic.Pointer[capture]
 	profile atomic.Pointer[Profile]
 }
@@ -39,6 +39,9 @@ func submissionOf(work streams.Submitter) *submission {
 		if c.checked, _ = c.device.(cudadrv.CheckedKernels); c.checked != nil {
 			c.special.Add(1)
 		}
+		if c.recording() {
+			c.special.Add(1)
+		}
 		return c
 	}).(*submission)
 }
@@ -49,7 +52,7 @@ func (c *submission) open(call func() error) error {
 		return err
 	}
 	defer c.work.End()
-	return call()
+	return c.failure(call())
 }
 
 // submit makes driver calls that put work on the stream: for a capture, or for nil outside of any. If the stream has entered or
@@ -59,7 +62,7 @@ func (c *submission) submit(held *capture, call func() error) error {
 		return err
 	}
 	defer c.work.Leave()
-	return call()
+	return c.failure(call())
 }
 
 // enter begins work on the stream, which c.work.Leave ends: see submit.
@@ -80,7 +83,7 @@ func (c *submission) outside(function string, call func() error) error {
 		return err
 	}
 	defer c.work.Leave()
-	return call()
+	return c.failure(call())
 }
 
 // record records an event that is waited for or queried, which may be part of no capture.

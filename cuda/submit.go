@@ -44,6 +44,11 @@ func (c *Context) LaunchWith(library string, submit func(device cudadrv.Device, 
 			return &ArgumentError{Kernel: library, Index: i, Err: err}
 		}
 	}
+	return c.recorded(library, buffers, c.capture.Load(), func() error { return c.orderedWork(library, submit, buffers) })
+}
+
+// orderedWork is LaunchWith for buffers that were checked.
+func (c *submission) orderedWork(library string, submit func(device cudadrv.Device, on cudadrv.Stream) error, buffers []Arg) error {
 	return c.ordered(library, Geometry{}, buffers, func(held *capture, accesses []cudadrv.Access) error {
 		return c.submit(held, func() error {
 			if accesses == nil {

@@ -57,6 +57,14 @@ const (
 	HostMemoryAlreadyRegistered Result = 712
 	HostMemoryNotRegistered     Result = 713
 
+	StackError            Result = 714
+	InvalidAddressSpace   Result = 717
+	InvalidProgramCounter Result = 718
+	LaunchTimeout         Result = 702
+	ECCUncorrectable      Result = 214
+	NVLinkUncorrectable   Result = 220
+	HardwareContained     Result = 721
+
 	LaunchFailed     Result = 719
 	NotPermitted     Result = 800
 	NotSupported     Result = 801
@@ -114,6 +122,14 @@ var resultNames = map[Result]string{ //nolint:gochecknoglobals // a constant tab
 	HostMemoryAlreadyRegistered: "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED",
 	HostMemoryNotRegistered:     "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED",
 
+	StackError:            "CUDA_ERROR_HARDWARE_STACK_ERROR",
+	InvalidAddressSpace:   "CUDA_ERROR_INVALID_ADDRESS_SPACE",
+	InvalidProgramCounter: "CUDA_ERROR_INVALID_PC",
+	LaunchTimeout:         "CUDA_ERROR_LAUNCH_TIMEOUT",
+	ECCUncorrectable:      "CUDA_ERROR_ECC_UNCORRECTABLE",
+	NVLinkUncorrectable:   "CUDA_ERROR_NVLINK_UNCORRECTABLE",
+	HardwareContained:     "CUDA_ERROR_CONTAINED",
+
 	LaunchFailed:     "CUDA_ERROR_LAUNCH_FAILED",
 	NotPermitted:     "CUDA_ERROR_NOT_PERMITTED",
 	NotSupported:     "CUDA_ERROR_NOT_SUPPORTED",
@@ -143,6 +159,17 @@ var resultNames = map[Result]string{ //nolint:gochecknoglobals // a constant tab
 	MisalignedAddress:        "CUDA_ERROR_MISALIGNED_ADDRESS",
 	CaptureWrongThread:       "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD",
 	UpdateFailure:            "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE",
+}
+
+// Sticky reports whether a result can come from work that has failed on the device, such as an illegal address: then each later
+// call of the process on that device fails with the same result.
+func (r Result) Sticky() bool {
+	switch r { //nolint:exhaustive // the others are of a call alone
+	case IllegalAddress, LaunchTimeout, AssertionFailed, StackError, IllegalInstruction, MisalignedAddress, InvalidAddressSpace,
+		InvalidProgramCounter, LaunchFailed, ECCUncorrectable, NVLinkUncorrectable, HardwareContained:
+		return true
+	}
+	return false
 }
 
 // String returns CUDA's name of the result, or its number where the name is not known.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/recovered"
 	"github.com/go-vram/vram/internal/stream/core"
@@ -35,6 +36,8 @@ type Config struct {
 	Observers *Observers
 	// Profile counts its own share of the sampled buffers by place; nil: none.
 	Profile *Profile
+	// Helpers are left out of places; nil: none are.
+	Helpers *site.Helpers
 	// Handler is called with a request that the pool refuses for lack of memory; if it returns true
 	// the request is served again. It may be nil.
 	Handler func(*pool.OutOfMemoryError) (retry bool)

@@ -139,6 +139,7 @@ type sampler struct {
 	handle    cudadrv.Stream
 	observers *Observers // of the device; nil: none
 	profile   *Profile
+	helpers   *site.Helpers // left out of the call stacks; nil: none
 	claims    atomic.Uint64 // number of claims that were drawn for
 	taken     atomic.Uint32 // samples since the last tick
 }
@@ -167,8 +168,8 @@ func (w *sampler) tick() {
 	}
 }
 
-func (w *sampler) init(home *magazine.Home, stream uint32, handle cudadrv.Stream, observers *Observers, profile *Profile) {
-	w.home, w.stream, w.handle, w.observers, w.profile = home, stream, handle, observers, profile
+func (w *sampler) init(home *magazine.Home, stream uint32, handle cudadrv.Stream, observers *Observers, profile *Profile, helpers *site.Helpers) {
+	w.home, w.stream, w.handle, w.observers, w.profile, w.helpers = home, stream, handle, observers, profile, helpers
 	home.SetWatcher((*freedWatcher)(w))
 }
 
@@ -177,11 +178,11 @@ func (w *sampler) here() site.Stack {
 	if w.home.Share() == 0 {
 		return nil
 	}
-	return callStack()
+	return w.callStack()
 }
 
 // callStack returns the present call stack.
-func callStack() site.Stack { return site.Here(2) }
+func (w *sampler) callStack() site.Stack { return w.helpers.Here(2) }
 
 // drawn decides whether the buffer of a claim is sampled, before the claim has it, on its caller's goroutine:
 // from is nil if it is not.
@@ -192,7 +193,7 @@ func (w *sampler) drawn(bytes int64) (chance uint32, from site.Stack) {
 	draw := magazine.DrawClaim(w.stream, w.claims.Add(1))
 	chance, is := w.decide(draw, sizeclass.Units(max(bytes, 1)))
 	if is {
-		from = callStack()
+		from = w.callStack()
 	}
 	return chance, from
 }
@@ -216,7 +217,7 @@ func (w *sampler) decide(draw uint32, units uint64) (chance uint32, is bool) {
 // sampled reports a buffer that its caller is about to get, if it is sampled.
 func (w *sampler) sampled(b Buffer, tag string, t *pool.Tenant) {
 	if chance, is := w.decide(b.slot.Draw(b.word), uint64(b.slot.Magazine().UnitsOf(b.slot))); is {
-		w.allocated(b, tag, t, chance, callStack())
+		w.allocated(b, tag, t, chance, w.callStack())
 	}
 }
 
@@ -247,6 +248,9 @@ func (w *sampler) allocated(b Buffer, tag string, t *pool.Tenant, chance uint32,
 
 // freedWatcher is the sampler as the magazines call it.
 type freedWatcher sampler
+
+// Helpers are left out of the places of frees.
+func (f *freedWatcher) Helpers() *site.Helpers { return f.helpers }
 
 // Freed reports the free of a sampled buffer.
 func (f *freedWatcher) Freed(h *magazine.History) {

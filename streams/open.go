@@ -21,7 +21,7 @@ func Open(cfg Config) (*Stream, *Control, error) {
 	s.init(&cfg, (*poolClient)(t), (*peerClient)(t))
 	t.init(&s.wiring, &cfg)
 	s.cache.Extend((*beyondCache)(s))
-	s.sampler.init(&s.cache.Home, cfg.ID, cfg.Handle, cfg.Observers, cfg.Profile)
+	s.sampler.init(&s.cache.Home, cfg.ID, cfg.Handle, cfg.Observers, cfg.Profile, cfg.Helpers)
 	if cfg.Host != nil {
 		t.state.hook = func(p point) { cfg.Host.Reach(p.String()) }
 		s.cache.SetReach(cfg.Host.Reach)
@@ -63,6 +63,9 @@ func (w *wiring) init(cfg *Config, client pool.Client, entry peerTurn) {
 	w.tally.Init(w.pool.Tally())
 	w.suspensions.id, w.suspensions.pool, w.suspensions.peers = w.id, w.pool, w.peers
 	w.peer.id, w.peer.line, w.peer.entry = cfg.ID, w.cuda.line, entry
+	if w.peers.recordsLaunches {
+		w.peer.launches = new(launches)
+	}
 	w.client = client
 	w.peer.reporter = w.pool.NewReporter(w.id, client)
 }

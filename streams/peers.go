@@ -20,6 +20,10 @@ type Peers struct {
 	found atomic.Pointer[listing] // the last since the last tick
 	all   atomic.Pointer[[]*peer] // replaced, never changed
 
+	faults Faults
+
+	recordsLaunches, awaitsLaunches bool // see RecordLaunches
+
 	ended    atomic.Bool  // the device is being closed
 	stranded atomic.Bool  // a stream was closed that has not finished and never will
 	reached  atomic.Value // a *reach; nil: kernels of this device reach the memory of no other one
@@ -69,6 +73,8 @@ type peer struct {
 	freePages atomic.Uint64  // all, and in the lower half the pages of the longest range
 	outdated  atomic.Bool    // there was another turn since
 	reporter  *pool.Reporter // of these
+
+	launches *launches // nil unless they are recorded
 
 	watched atomic.Pointer[[]*fence.Timeline] // lines that a goroutine waits for; replaced, never changed
 }

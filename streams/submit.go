@@ -1,6 +1,9 @@
 package streams
 
-import "github.com/go-vram/vram/cudadrv"
+import (
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/site"
+)
 
 // Submitter is a stream for packages that submit work to its CUDA stream. The zero Submitter has no stream.
 // It is safe for concurrent use.
@@ -24,6 +27,9 @@ func (x Submitter) Stream() *Stream { return x.s }
 
 // Device returns the driver's device for calls of the program, which do not count as the allocator's.
 func (x Submitter) Device() cudadrv.Device { return cudadrv.ProgramView(x.s.cuda.device) }
+
+// Helpers returns the functions that places leave out; nil: none.
+func (x Submitter) Helpers() *site.Helpers { return x.s.sampler.helpers }
 
 // Attached returns a value that package cuda keeps with the stream: the first call creates it.
 func (x Submitter) Attached(first func() any) any {

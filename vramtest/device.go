@@ -8,6 +8,7 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/hazard"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/vramtest/ptxrun"
 )
 
@@ -18,7 +19,8 @@ type Device struct {
 	t       T
 	gpu     *hazard.Device
 	machine *sim.Device
-	silent  bool // hazards fail nothing at the end
+	helpers *site.Helpers // left out of places
+	silent  bool          // hazards fail nothing at the end
 	closed  atomic.Bool
 	ended   atomic.Bool      // the view is closed, too
 	kernels *ptxrun.Executor // nil where kernels are not executed
@@ -35,6 +37,7 @@ func Open(t T, options ...Option) *Device {
 		o(&s)
 	}
 	d := &Device{t: t, silent: s.expected || s.atOnce, checks: !s.expected}
+	d.helpers = site.NewHelpers(s.config.Helpers)
 	s.execute(d)
 	machine := sim.New(s.machine)
 	s.config.Driver = machine

@@ -54,10 +54,10 @@ func (s *settings) execute(d *Device) {
 		d.printed = &lines{t: d.t}
 		output = d.printed
 	}
-	d.kernels = ptxrun.New(ptxrun.Config{Ignore: s.kernels.Ignore, MaxInstructions: s.kernels.MaxInstructions, Strict: s.kernels.Strict, Cooperative: s.kernels.Cooperative, Owners: owners, Output: output, Reported: !s.expected})
+	d.kernels = ptxrun.New(ptxrun.Config{Ignore: s.kernels.Ignore, MaxInstructions: s.kernels.MaxInstructions, Strict: s.kernels.Strict, Cooperative: s.kernels.Cooperative, Owners: owners, Helpers: d.helpers, Output: output, Reported: !s.expected})
 	s.machine.Bytes, s.machine.Executor = true, d.kernels
 	if s.libraries != nil {
-		s.machine.Executor = &librarian{d.kernels, s.libraries}
+		s.machine.Executor = &librarian{d.kernels, s.libraries, d.helpers}
 	}
 	s.config.Observer = owners.observer(s.config.Observer)
 }
@@ -159,7 +159,7 @@ func (o *owners) forget() {
 }
 
 // Launched notes which buffers a launch may touch: those that live now, and whose addresses are parameters.
-func (o *owners) Launched(l sim.KernelLaunch) func(p, start cudadrv.Ptr, bytes int64) (ptxrun.Part, error) {
+func (o *owners) Launched(l sim.KernelLaunch) ptxrun.Reach {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	event := o.event
@@ -177,21 +177,58 @@ func (o *owners) Launched(l sim.KernelLaunch) func(p, start cudadrv.Ptr, bytes i
 			declared[b] = append(declared[b], interp.Declared{Start: uint64(a.Ptr), Bytes: uint64(a.Bytes), Write: a.Write}) //nolint:gosec // not negative
 		}
 	}
-	return func(p, start cudadrv.Ptr, bytes int64) (ptxrun.Part, error) {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		part, b, err := o.find(p, start, bytes, event, arguments)
-		if b != nil {
-			part.Written, part.Declared, part.Owner = b.contents.bits(b.event.Bytes), declared[b], b
-		}
-		return part, err
+	return &reach{o, event, arguments, declared}
+}
+
+// reach is the buffers of a launch.
+type reach struct {
+	owners    *owners
+	event     uint64 // the last before the launch
+	arguments map[*owned]bool
+	declared  map[*owned][]interp.Declared
+}
+
+// Part is ptxrun.Reach's.
+func (r *reach) Part(p, start cudadrv.Ptr, bytes int64) (ptxrun.Part, error) {
+	o := r.owners
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	part, b, err := o.find(p, start, bytes, r.event, r.arguments)
+	if b != nil {
+		part.Written, part.Declared, part.Owner = b.contents.bits(b.event.Bytes), r.declared[b], b
 	}
+	return part, err
+}
+
+// Buffer is ptxrun.Reach's.
+func (r *reach) Buffer(p cudadrv.Ptr) (ptxrun.Buffer, bool) {
+	o := r.owners
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	b := o.at(p, r.event)
+	if b == nil {
+		b = o.endedAt(p, r.event)
+	}
+	if b == nil {
+		return ptxrun.Buffer{}, false
+	}
+	return b.buffer(), true
 }
 
 // at returns the buffer that had an address at an event, or nil.
 func (o *owners) at(p cudadrv.Ptr, event uint64) *owned {
 	for _, b := range slices.Backward(o.all) {
 		if b.contains(p) && b.livedAt(event) {
+			return b
+		}
+	}
+	return nil
+}
+
+// endedAt returns the last buffer that had an address and was freed before an event, or nil.
+func (o *owners) endedAt(p cudadrv.Ptr, event uint64) *owned {
+	for _, b := range slices.Backward(o.all) {
+		if b.contains(p) && b.ended != 0 && b.ended <= event {
 			return b
 		}
 	}
@@ -207,11 +244,11 @@ func (o *owners) find(p, start cudadrv.Ptr, bytes int64, event uint64, arguments
 	case b != nil:
 		return ptxrun.Part{}, nil, fmt.Errorf("%s belongs to a buffer that is no argument of the launch: %v%s", byteOf(p, b), b, o.before(p, arguments))
 	}
+	if b := o.endedAt(p, event); b != nil {
+		return ptxrun.Part{}, nil, fmt.Errorf("%w: %v, freed at %v", interp.ErrNotLive, b, b.freed.Place)
+	}
 	managed := false
 	for _, b := range slices.Backward(o.all) {
-		if b.contains(p) && b.ended != 0 && b.ended <= event {
-			return ptxrun.Part{}, nil, fmt.Errorf("%w: %v, freed at %v", interp.ErrNotLive, b, b.freed.Place)
-		}
 		managed = managed || b.event.Ptr >= start && uint64(b.event.Ptr-start) < uint64(bytes) //nolint:gosec // not negative
 	}
 	if !managed { // memory past the allocator
@@ -237,14 +274,10 @@ func (o *owners) before(p cudadrv.Ptr, arguments map[*owned]bool) string {
 
 func byteOf(p cudadrv.Ptr, b *owned) string { return fmt.Sprintf("byte %d", p-b.event.Ptr) }
 
-// String names a buffer by its size, tag and place.
-func (o *owned) String() string {
-	text := fmt.Sprintf("the buffer of %d bytes", o.event.Bytes)
-	if o.event.Tag != "" {
-		text += fmt.Sprintf(" %q", o.event.Tag)
-	}
-	if place := o.event.Place.String(); place != "" {
-		text += " allocated at " + place
-	}
-	return text
+// buffer describes a buffer for a fault.
+func (o *owned) buffer() ptxrun.Buffer {
+	return ptxrun.Buffer{Ptr: o.event.Ptr, Bytes: o.event.Bytes, Tag: o.event.Tag, Allocated: o.event.Place, Freed: o.freed.Place}
 }
+
+// String names a buffer by its size, tag and place.
+func (o *owned) String() string { return o.buffer().String() }

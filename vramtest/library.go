@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/vramtest/ptxrun"
 )
 
@@ -117,12 +118,27 @@ func (c *LibraryCall) refuse(err error) {
 
 // LibraryError is work of a library that failed.
 type LibraryError struct {
-	Library string
-	Err     error
+	Library  string
+	Launched site.Stack // the place of LaunchWith; of work in a graph, of its capture
+	Err      error
 }
 
-// Error names the library.
-func (e *LibraryError) Error() string { return fmt.Sprintf("the stand-in for %s: %v", e.Library, e.Err) }
+// Error names the library, and the place of the launch.
+func (e *LibraryError) Error() string {
+	text := fmt.Sprintf("the stand-in for %s: %v", e.Library, e.Err)
+	if e.Launched.Known() {
+		text += fmt.Sprintf("; launched at %v", e.Launched)
+	}
+	return text
+}
+
+// FailedLaunch returns the library and the place of the launch.
+func (e *LibraryError) FailedLaunch() (library string, launched site.Stack, argument string) {
+	if e == nil {
+		return "", nil, ""
+	}
+	return e.Library, e.Launched, ""
+}
 
 // Unwrap returns the error of the function that stands in for the library, or the reason of a fault.
 func (e *LibraryError) Unwrap() error { return e.Err }
@@ -143,6 +159,7 @@ type librarian struct {
 	*ptxrun.Executor
 
 	libraries map[string]func(*LibraryCall) error
+	helpers   *site.Helpers // left out of places
 }
 
 var (
@@ -164,9 +181,10 @@ func (l *librarian) Library(w cudadrv.LibraryWork) sim.Execution {
 			l.Claimed(a.Ptr, a.Bytes)
 		}
 	}
+	place := l.helpers.Without(site.Deep(0))
 	return func(memory func(p cudadrv.Ptr) (start cudadrv.Ptr, b []byte, ok bool)) error {
 		if err := execute(compute, w.Arguments, memory); err != nil {
-			return l.Failed(&LibraryError{w.Library, err})
+			return l.Failed(&LibraryError{w.Library, place, err})
 		}
 		return nil
 	}

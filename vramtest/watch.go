@@ -13,6 +13,8 @@ import (
 func Watch(config vram.Config) (watched vram.Config, program *hazard.Driver) {
 	program = hazard.Wrap(config.Driver)
 	checker, also := program.Checker(config.Ordinal), config.Observer
+	helpers := site.NewHelpers(config.Helpers)
+	program.SetHelpers(helpers)
 	config.Driver = program.Allocator()
 	config.Observer = vram.Observer{
 		Allocated: func(e vram.BufferEvent) {
@@ -28,7 +30,7 @@ func Watch(config vram.Config) (watched vram.Config, program *hazard.Driver) {
 			}
 		},
 		Closed: func() {
-			checker.Closed(site.Here(0))
+			checker.Closed(helpers.Here(0))
 			if also.Closed != nil {
 				also.Closed()
 			}

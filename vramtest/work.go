@@ -7,7 +7,6 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/hazard"
-	"github.com/go-vram/vram/cudadrv/site"
 )
 
 // Touch is memory that a kernel touches.
@@ -68,7 +67,7 @@ func (d *Device) stale(s cudadrv.Stream, b vram.Buffer) {
 	if refused, ok := errors.AsType[*vram.FreeError](b.Free()); ok {
 		was.Allocated, was.Freed = refused.Allocated, refused.Freed
 	}
-	d.gpu.Checker().Stale(was, hazard.Use{What: "kernel", Stream: s, Place: site.Here(0)})
+	d.gpu.Checker().Stale(was, hazard.Use{What: "kernel", Stream: s, Place: d.helpers.Here(0)})
 }
 
 // Event is a point in the order of a stream.

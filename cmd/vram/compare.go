@@ -14,6 +14,7 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/internal/trace"
 	"github.com/go-vram/vram/internal/units"
+	"github.com/go-vram/vram/lab/baseline"
 	"github.com/go-vram/vram/lab/compare"
 )
 
@@ -175,6 +176,35 @@ func printComparison(p *program, r *compare.Result) error {
 	t.caption("a: %s; b: %s. Driver %s, %s, %s of %s each, in turns; peak live %s. A time is a median, with the least and the most.%s",
 		named(a.Setup), named(b.Setup), r.Driver, units.Count(r.EventCount, "event"), units.Count(r.Repetitions, "repetition"),
 		units.Count(r.Rounds, "round"), units.Bytes(r.PeakLiveBytes), timesNote(r.DriverModelled))
+	if err := t.print(p.stdout); err != nil {
+		return err
+	}
+	return printBaselines(p, r)
+}
+
+// printBaselines prints one row for each way to do without vram.
+func printBaselines(p *program, r *compare.Result) error {
+	t := newTable(1, "without vram", "peak reserved", "efficiency", "first calls", "last calls", "first ns", "last ns", "last hits", "sizes", "failed")
+	perEvent := func(round *baseline.Round) string {
+		return decimals(float64(round.Driver)/float64(r.EventCount), 1)
+	}
+	for i := range r.Baselines {
+		b := &r.Baselines[i]
+		first, last := &b.Rounds[0], &b.Rounds[len(b.Rounds)-1]
+		efficiency, failed := 1.0, 0
+		if b.PeakReservedBytes > 0 {
+			efficiency = min(1, float64(r.PeakLiveBytes)/float64(b.PeakReservedBytes))
+		}
+		for _, round := range b.Rounds {
+			failed += round.FailedCount
+		}
+		t.add(table.Row{
+			string(b.Way), units.Bytes(b.PeakReservedBytes), decimals(efficiency, 3), decimals(float64(first.DriverCalls), 0), decimals(float64(last.DriverCalls), 0),
+			perEvent(first), perEvent(last), decimals(float64(last.Hits), 0), decimals(float64(b.SizeCount), 0), decimals(float64(failed), 0),
+		})
+	}
+	t.caption("plain: cuMemAlloc and cuMemFree for each request; by size: a pool with a list for each exact size, which returns nothing. " +
+		"In program order and without a limit; first and last are rounds, ns the time in driver calls for each event.")
 	return t.print(p.stdout)
 }
 

@@ -229,7 +229,7 @@ func TestAnalyze(t *testing.T) {
 	svg := filepath.Join(t.TempDir(), "short.svg")
 	code, stdout, stderr := vramCommand(t, "analyze", "-svg", svg, short(t))
 	require.Equal(t, exitOK, code, stderr)
-	for _, want := range []string{"short: 240 events", "Sizes:", "Lifetimes:", "Steps: 11 of 10 allocations", "Streams:", "Peak:", "Allocator:", "Recommendations", "footprint: "} {
+	for _, want := range []string{"short: 240 events", "Sizes:", "Lifetimes:", "Steps: 11 of 10 allocations", "Streams:", "Peak:", "Allocator:", "  plain  ", "  by size  ", "Recommendations", "footprint: "} {
 		assert.Contains(t, stdout, want)
 	}
 	drawing, err := os.ReadFile(svg)
@@ -264,12 +264,16 @@ func TestAnalyze(t *testing.T) {
 func TestCompare(t *testing.T) {
 	code, stdout, stderr := vramCommand(t, "compare", "-driver", "sim", "-repetitions", "2", "-rounds", "2", "-a", "limit=32MiB", "-b", "footprint=fast", short(t))
 	require.Equal(t, exitOK, code, stderr)
-	for _, want := range []string{"b / a", "warm ns an event", "driver calls, first round", "peak reserved", "efficiency", "from magazines", "waits", "out of memory", "a: limit=32MiB; b: footprint=fast."} {
+	for _, want := range []string{"b / a", "warm ns an event", "driver calls, first round", "peak reserved", "efficiency", "from magazines", "waits", "out of memory", "a: limit=32MiB; b: footprint=fast.", "without vram", "│ plain ", "│ by size "} {
 		assert.Contains(t, stdout, want)
 	}
 	code, stdout, _ = vramCommand(t, "compare", "-driver", "sim", "-json", "-repetitions", "1", "-a", "limit=32MiB", short(t))
 	require.Equal(t, exitOK, code)
 	var results []struct {
+		Baselines []struct {
+			Way    string
+			Rounds []struct{ Hits, Misses int }
+		}
 		A, B struct {
 			Setup  string
 			Failed int
@@ -279,6 +283,9 @@ func TestCompare(t *testing.T) {
 	assert.Equal(t, "limit=32MiB", results[0].A.Setup)
 	assert.Positive(t, results[0].A.Failed)
 	assert.Zero(t, results[0].B.Failed)
+	require.Len(t, results[0].Baselines, 2)
+	assert.Equal(t, "by size", results[0].Baselines[1].Way)
+	assert.Zero(t, results[0].Baselines[1].Rounds[1].Misses)
 	code, _, stderr = vramCommand(t, "compare", "-driver", "sim", "-repetitions", "1", "-a", "waits=never", "-b", "waits=always", short(t))
 	require.Equal(t, exitOK, code)
 	assert.Contains(t, stderr, "have identical results")

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/go-vram/vram/cuda"
-	"github.com/go-vram/vram/cudadrv/site"
 )
 
 // Scope is a Context that frees the tensors which were made with it. Scoped, or NewScope and Close, begin and
@@ -98,7 +97,7 @@ func (s *Scope) add(t *Tensor) {
 	}
 	t.storage.scope, t.storage.index = s, len(s.made)
 	if s.sites && !t.storage.site.Known() {
-		t.storage.site = site.Here(1)
+		t.storage.site = cuda.Helpers(s.on).Here(1)
 	}
 	s.made = append(s.made, t)
 }

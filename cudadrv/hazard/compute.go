@@ -74,7 +74,7 @@ func (d *Device) ModuleGetGlobal(m cudadrv.Module, name string) (p cudadrv.Ptr, 
 // ModuleUnload takes the memory of the module's variables away.
 func (d *Device) ModuleUnload(m cudadrv.Module) error {
 	c := d.checker
-	from := site.Here(1)
+	from := d.driver.helpers.Load().Here(1)
 	return c.call(func() error { return d.Device.ModuleUnload(m) }, func() {
 		for p, bytes := range c.globals[m] {
 			c.core.Unmapped(p, bytes, Program, from)

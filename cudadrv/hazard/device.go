@@ -8,7 +8,6 @@ import (
 	"github.com/go-vram/vram/cudadrv/hazard/internal/core"
 	"github.com/go-vram/vram/cudadrv/internal/call"
 	"github.com/go-vram/vram/cudadrv/internal/intercept"
-	"github.com/go-vram/vram/cudadrv/site"
 )
 
 // Device is a view of a device whose calls are checked.
@@ -87,13 +86,13 @@ func (d *Device) Now() time.Duration {
 
 // work submits work and records its accesses.
 func (d *Device) work(what string, s cudadrv.Stream, submit func() error, accesses ...Access) error {
-	from := site.Here(2)
+	from := d.driver.helpers.Load().Here(2)
 	return d.checker.call(submit, func() { d.checker.core.Work(s, what, from, accesses) })
 }
 
 // transfer records a memset or copy, unless it has no bytes.
 func (d *Device) transfer(what string, s cudadrv.Stream, submit func() error, accesses ...Access) error {
-	from := site.Here(2)
+	from := d.driver.helpers.Load().Here(2)
 	return d.checker.call(submit, func() {
 		if slices.ContainsFunc(accesses, func(a Access) bool { return a.Bytes > 0 }) {
 			d.checker.core.Work(s, what, from, accesses)

@@ -2,8 +2,10 @@ package hazard
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/site"
 )
 
 var (
@@ -13,7 +15,9 @@ var (
 
 // Driver is a driver whose devices are checked. Make one with Wrap.
 type Driver struct {
-	inner    cudadrv.Driver
+	inner   cudadrv.Driver
+	helpers atomic.Pointer[site.Helpers] // left out of places; nil: none
+
 	mu       sync.Mutex // guards the fields below
 	checkers map[int]*Checker
 }
@@ -22,6 +26,9 @@ type Driver struct {
 func Wrap(inner cudadrv.Driver) *Driver {
 	return &Driver{inner: inner, checkers: map[int]*Checker{}}
 }
+
+// SetHelpers sets the functions that the places in reports leave out, from now on; nil: none.
+func (d *Driver) SetHelpers(h *site.Helpers) { d.helpers.Store(h) }
 
 // Name returns the wrapped driver's name.
 func (d *Driver) Name() string { return d.inner.Name() }

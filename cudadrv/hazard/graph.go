@@ -4,7 +4,6 @@ import (
 	"errors"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/cudadrv/site"
 )
 
 var _ cudadrv.Graphs = (*Device)(nil)
@@ -61,7 +60,7 @@ func (d *Device) GraphExecKernelNodeSetParams(x cudadrv.GraphExec, n cudadrv.Gra
 
 // KernelNodeSetParamsTouching sets the launch of a kernel that reads and writes only these ranges.
 func (d *Device) KernelNodeSetParamsTouching(x cudadrv.GraphExec, n cudadrv.GraphNode, f cudadrv.Function, g cudadrv.Geometry, params []byte, accesses []cudadrv.Access) error {
-	from := site.Here(1)
+	from := d.driver.helpers.Load().Here(1)
 	return d.checker.call(func() error {
 		if executes, ok := d.inner.(executes); ok {
 			return executes.KernelNodeSetParamsDeclared(x, n, f, g, params, accesses)
@@ -72,7 +71,7 @@ func (d *Device) KernelNodeSetParamsTouching(x cudadrv.GraphExec, n cudadrv.Grap
 
 // GraphLaunch makes the accesses of the graph's nodes.
 func (d *Device) GraphLaunch(x cudadrv.GraphExec, s cudadrv.Stream) error {
-	from := site.Here(1)
+	from := d.driver.helpers.Load().Here(1)
 	return d.checker.call(func() error { return d.Device.GraphLaunch(x, s) }, func() { d.checker.core.GraphLaunched(x, s, from) })
 }
 

@@ -2,7 +2,6 @@ package hazard
 
 import (
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/cudadrv/site"
 )
 
 // MemAlloc adds memory: the allocator's if this is its view, else the program's own.
@@ -20,7 +19,7 @@ func (d *Device) MemAlloc(bytes int64) (p cudadrv.Ptr, err error) {
 // MemFree waits for the device and takes memory away.
 func (d *Device) MemFree(p cudadrv.Ptr) error {
 	c := d.checker
-	from := site.Here(1)
+	from := d.driver.helpers.Load().Here(1)
 	c.plain.Lock()
 	defer c.plain.Unlock()
 	if err := d.wait(Program, d.all, func() error { return d.inner.MemFree(p) }); err != nil {
@@ -42,7 +41,7 @@ func (d *Device) MemSetAccess(p cudadrv.Ptr, bytes int64) error {
 // MemUnmap takes memory away. It does not wait, so all work on the memory must be known to be over.
 func (d *Device) MemUnmap(p cudadrv.Ptr, bytes int64) error {
 	c := d.checker
-	from := site.Here(1)
+	from := d.driver.helpers.Load().Here(1)
 	err := c.call(func() error { return d.inner.MemUnmap(p, bytes) }, func() { c.core.Unmapped(p, bytes, d.by, from) })
 	if err == nil {
 		d.unmappedForPeers(p, bytes, from)

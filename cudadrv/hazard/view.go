@@ -9,5 +9,5 @@ func (d *Device) ProgramView() cudadrv.Device {
 	if d.by == Program {
 		return d
 	}
-	return &Device{Device: d.Device, inner: d.inner, checker: d.checker, by: Program}
+	return &Device{Device: d.Device, inner: d.inner, driver: d.driver, checker: d.checker, by: Program}
 }

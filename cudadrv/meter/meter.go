@@ -19,11 +19,14 @@ type Device struct {
 var _ cudadrv.Device = (*Device)(nil)
 
 // New makes the meter of dev, at zero. It makes no call.
-func New(dev cudadrv.Device) *Device {
+func New(dev cudadrv.Device) *Device { return NewTranslating(dev, nil) }
+
+// NewTranslating is New with a function that replaces the errors of calls, nil for none. It may call dev.
+func NewTranslating(dev cudadrv.Device, translate func(error) error) *Device {
 	d := &Device{}
 	d.counter.modelled, _ = dev.(cudadrv.Modelled)
 	d.counter.epoch = time.Now()
-	d.Device = intercept.Wrap(dev, &d.counter)
+	d.Device = intercept.WithTranslation(dev, &d.counter, translate)
 	return d
 }
 

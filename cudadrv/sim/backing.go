@@ -132,6 +132,7 @@ func (g *gpu) loseBytes() error {
 	}
 	failed = append(failed, hostFailed(call.PrimaryCtxRelease, g.backing.close()))
 	g.backing, g.file, g.pinned, g.fault = nil, space{}, pinned{}, ""
+	g.faultCause = nil
 	g.driver.pending.drop(g)
 	return errors.Join(failed...)
 }

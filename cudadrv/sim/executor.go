@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/internal/call"
+	"github.com/go-vram/vram/cudadrv/site"
 )
 
 // Executor executes kernels on the bytes of simulated devices; package vramtest/ptxrun has one. Its methods run under the
@@ -55,6 +56,7 @@ type KernelLaunch struct {
 	Params   []byte
 	// Accesses are the accesses that the program declared in LaunchKernelTouching, else nil.
 	Accesses []cudadrv.Access
+	Place    site.Stack // of the launch, or of its capture
 }
 
 // Execution runs a kernel when it is its turn on the stream; a graph runs it at each launch. memory finds the accessible bytes
@@ -99,7 +101,7 @@ func (g *gpu) prepare(c call.Call, k *kernel) (err error) {
 		return nil
 	}
 	k.execution, err = program.Launch(KernelLaunch{
-		Ordinal: g.info.Ordinal, Kernel: k.function.name, Geometry: k.geometry, Params: append([]byte(nil), k.params...), Accesses: k.accesses,
+		Ordinal: g.info.Ordinal, Kernel: k.function.name, Geometry: k.geometry, Params: append([]byte(nil), k.params...), Accesses: k.accesses, Place: site.Deep(0),
 	})
 	if err != nil {
 		return &refusal{fail(c, cudadrv.NotSupported, "%v", err), err}
@@ -134,7 +136,7 @@ func (g *gpu) run(w work) {
 	if err == nil {
 		return
 	}
-	g.fault, g.faultResult = err.Error(), cudadrv.LaunchFailed
+	g.fault, g.faultCause, g.faultResult = err.Error(), err, cudadrv.LaunchFailed
 	if kernel := "kernel " + w.name; !strings.Contains(g.fault, kernel) {
 		g.fault = kernel + ": " + g.fault
 	}

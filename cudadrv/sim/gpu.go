@@ -37,6 +37,7 @@ type gpu struct {
 	fault   string // the failure of work; it fails every further call
 
 	faultResult cudadrv.Result // of the fault
+	faultCause  error          // the executor's, of a kernel; else nil
 
 	drained    time.Duration // when all work queued so far has finished
 	streams    map[cudadrv.Stream]*stream

@@ -95,12 +95,17 @@ func (d *Driver) perform(now time.Duration) {
 	}
 }
 
-// failed returns the error of every call after work that failed, as on hardware; nil where there was none.
+// failed returns the error of every call after work that failed, as on hardware; nil where there was none. It wraps the
+// executor's error.
 func (g *gpu) failed(c call.Call) error {
 	if g.fault == "" {
 		return nil
 	}
-	return fail(c, g.faultResult, "%s", g.fault)
+	err := fail(c, g.faultResult, "%s", g.fault)
+	if g.faultCause == nil {
+		return err
+	}
+	return &refusal{err, g.faultCause}
 }
 
 // do changes the bytes. It reports whether all of them were there.

@@ -1,7 +1,14 @@
 package site
 
+import "runtime"
+
 // Ours and Exported are for tests.
 var (
 	Ours     = ours
 	Exported = exported
 )
+
+// Has reports whether a function of a file is a helper.
+func Has(h *Helpers, function, file string) bool {
+	return h.has(runtime.Frame{Function: function, File: file})
+}

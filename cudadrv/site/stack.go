@@ -19,9 +19,16 @@ const (
 // Stack is the calls that led to a place, the innermost first. The zero Stack is an unknown place. A Stack does not change.
 type Stack []uintptr
 
-// Here returns the place of the caller, without the skip innermost calls.
+// Here returns the place of the caller, without the skip innermost calls. With the helpers of a program see Helpers.Here.
 func Here(skip int) Stack {
 	var calls [depth]uintptr
+	n := runtime.Callers(skip+2, calls[:])
+	return append(Stack(nil), calls[:n]...)
+}
+
+// Deep is Here for code under many calls of the allocator's own, of up to 64 calls in all.
+func Deep(skip int) Stack {
+	var calls [2 * depth]uintptr
 	n := runtime.Callers(skip+2, calls[:])
 	return append(Stack(nil), calls[:n]...)
 }
@@ -38,9 +45,8 @@ func (s Stack) Known() bool { return len(s) > 0 }
 func (s Stack) Frames() []runtime.Frame {
 	all := make([]runtime.Frame, 0, len(s))
 	first, entry := -1, 0
-	for frames, more := runtime.CallersFrames(s), len(s) > 0; more; {
-		var f runtime.Frame
-		f, more = frames.Next()
+	for _, call := range s {
+		f := frameOf(call)
 		if strings.HasPrefix(f.Function, "runtime.") {
 			continue
 		}
@@ -56,6 +62,13 @@ func (s Stack) Frames() []runtime.Frame {
 		first = entry
 	}
 	return all[first:min(len(all), first+programDepth)]
+}
+
+// frameOf returns the frame of one call. A whole stack would get the calls back that Helpers has left out: CallersFrames adds the
+// function that an inlined one was inlined to.
+func frameOf(call uintptr) runtime.Frame {
+	f, _ := runtime.CallersFrames([]uintptr{call}).Next()
+	return f
 }
 
 // String returns the program's innermost call: "main.train (train.go:41)", or "an unknown place".

@@ -41,6 +41,7 @@ func boundaries() map[string]boundary {
 		"Segments":                 names(3),
 		"Waits":                    names(3),
 		"Stats":                    names(3),
+		"FaultPlaces":              names(3),
 		"StreamCacheBytes":         atLeast0,
 		"PoolCacheBytes":           atLeast0,
 		"ReleaseAfter":             {least: -unbounded, most: unbounded},

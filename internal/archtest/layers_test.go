@@ -115,8 +115,8 @@ func houseLayers() []layer {
 			"the format of a trace does not depend on its users",
 		},
 		{
-			[]string{"lab/analysis"},
-			"the analysis of a trace does not depend on an allocator",
+			[]string{"lab/analysis", "lab/baseline"},
+			"the analysis of a trace, and its play without an allocator, do not depend on an allocator",
 		},
 		{
 			[]string{"warm"},

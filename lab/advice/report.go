@@ -14,7 +14,8 @@ import (
 // Report is a trace's pattern, the trials of each mode, the recommendations, and the trial of all of them together.
 type Report struct {
 	Pattern         *analysis.Pattern `json:"pattern"`
-	Modes           []Trial           `json:"modes"` // fast, balanced, lean
+	Modes           []Trial           `json:"modes"`     // fast, balanced, lean
+	Baselines       []Trial           `json:"baselines"` // without vram: see package baseline
 	Recommendations []Recommendation  `json:"recommendations"`
 	Settings        []string          `json:"settings,omitempty"` // recommended settings, by name
 	Together        *Trial            `json:"together,omitempty"` // nil where nothing is
@@ -34,8 +35,8 @@ const leastForLimit = 64 << 20
 func modes() []vram.Footprint { return []vram.Footprint{vram.Fast, vram.Balanced, vram.Lean} }
 
 // Of analyses a trace and plays its trials.
-func Of(ctx context.Context, tr *trace.Trace) (*Report, error) {
-	r := &Report{Pattern: analysis.Of(tr), Live: analysis.Live(tr)}
+func Of(ctx context.Context, tr *trace.Trace) (r *Report, err error) {
+	r = &Report{Pattern: analysis.Of(tr), Live: analysis.Live(tr)}
 	r.scale = scale{peakBytes: tr.Info.PeakLiveBytes, duration: time.Duration(r.Pattern.DurationMicros) * time.Microsecond}
 	b := &builder{lab: &lab{ctx, tr}, scale: r.scale}
 	b.parallel = b.inParallel
@@ -49,6 +50,9 @@ func Of(ctx context.Context, tr *trace.Trace) (*Report, error) {
 		if mode == vram.Balanced {
 			r.unchanged, b.trial = t, t
 		}
+	}
+	if r.Baselines, err = b.lab.baselines(); err != nil {
+		return nil, err
 	}
 	if err := r.decide(b); err != nil { //nolint:contextcheck // vram.Open takes no context
 		return nil, err

@@ -53,6 +53,14 @@ func checkClaims(t *testing.T, r *advice.Report) {
 		assert.Zero(t, m.FailedCount, m.Name)
 		assert.GreaterOrEqual(t, m.PeakReservedBytes, r.Pattern.PeakLiveBytes, m.Name)
 	}
+	require.Len(t, r.Baselines, 2)
+	plain, bySize := r.Baselines[0], r.Baselines[1]
+	assert.Equal(t, plain.FirstCalls, plain.LastCalls)
+	assert.Zero(t, plain.HitRate)
+	assert.GreaterOrEqual(t, plain.PeakReservedBytes, r.Pattern.PeakLiveBytes)
+	assert.GreaterOrEqual(t, bySize.PeakReservedBytes, plain.PeakReservedBytes)
+	assert.InDelta(t, 1, bySize.HitRate, 0)
+	assert.Zero(t, bySize.LastCalls)
 }
 
 // A recorded trace gets all its advice, and its drawing has the curve of reserved bytes, which is never below the live ones.
@@ -66,7 +74,7 @@ func TestARecordedTrace(t *testing.T) {
 	}
 	var text, svg bytes.Buffer
 	require.NoError(t, r.Write(&text))
-	for _, want := range []string{"resnet_train: " + strconv.Itoa(len(tr.Events)) + " events", "Allocator:", "balanced", "Recommendations", "warm-up: ", "since ", "Together: ", "1 % of the time counts as 10 % of the memory"} {
+	for _, want := range []string{"resnet_train: " + strconv.Itoa(len(tr.Events)) + " events", "Allocator:", "balanced", "  plain  ", "  by size  ", "Recommendations", "warm-up: ", "since ", "Together: ", "1 % of the time counts as 10 % of the memory"} {
 		assert.Contains(t, text.String(), want)
 	}
 	require.NoError(t, r.Chart().Write(&svg))

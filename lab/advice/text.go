@@ -21,6 +21,10 @@ func (r *Report) Write(w io.Writer) error {
 	for i := range r.Modes {
 		r.Modes[i].row(&b)
 	}
+	for i := range r.Baselines {
+		r.Baselines[i].row(&b)
+	}
+	b.WriteString("  plain: without vram, cuMemAlloc and cuMemFree for each request; by size: a pool with a list for each exact size, which returns nothing\n")
 	b.WriteString("\nRecommendations\n")
 	b.WriteString(r.scale.principle())
 	for i := range r.Recommendations {

@@ -9,6 +9,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/internal/trace"
+	"github.com/go-vram/vram/lab/baseline"
 	"github.com/go-vram/vram/lab/replay"
 )
 
@@ -50,6 +51,36 @@ func (l *lab) try(name string, o replay.Options) (Trial, error) {
 	return trial(name, &r), nil
 }
 
+// baselines plays the trace without vram, on the same device.
+func (l *lab) baselines() (all []Trial, err error) {
+	for _, way := range baseline.Ways() {
+		r, err := baseline.Run(l.ctx, l.trace, way, baseline.Options{Driver: simulated(), Rounds: roundCount})
+		if err != nil {
+			return nil, err
+		}
+		first, last := r.Rounds[0], r.Rounds[len(r.Rounds)-1]
+		t := Trial{
+			Name: string(way), PeakReservedBytes: r.PeakReservedBytes, ReservedOverLive: r.ReservedOverLive,
+			Fragmentation: last.Fragmentation, HitRate: last.HitRate(), FirstCalls: first.DriverCalls, FirstDriver: first.Driver,
+			LastCalls: last.DriverCalls, LastDriver: last.Driver,
+		}
+		for _, round := range r.Rounds {
+			t.FailedCount += round.FailedCount
+		}
+		t.UnusedShare = unusedShare(l.trace.Info.PeakLiveBytes, r.PeakReservedBytes)
+		all = append(all, t)
+	}
+	return all, nil
+}
+
+// unusedShare returns the part of the peak reserved bytes that the peak live bytes leave.
+func unusedShare(liveBytes, reservedBytes int64) float64 {
+	if reservedBytes <= 0 {
+		return 0
+	}
+	return max(0, 1-float64(liveBytes)/float64(reservedBytes))
+}
+
 func trial(name string, r *replay.Result) Trial {
 	first, last := r.Rounds[0], r.Rounds[len(r.Rounds)-1]
 	driver := func(round replay.Round) time.Duration {
@@ -60,8 +91,6 @@ func trial(name string, r *replay.Result) Trial {
 		Fragmentation: last.Fragmentation, HitRate: last.HitRate, FirstCalls: first.DriverCalls, FirstDriver: driver(first),
 		LastCalls: last.DriverCalls, LastDriver: driver(last), FailedCount: r.FailedCount(), LeastLimitBytes: r.MinCapacityBytes,
 	}
-	if r.PeakReservedBytes > 0 {
-		t.UnusedShare = max(0, 1-float64(r.PeakLiveBytes)/float64(r.PeakReservedBytes))
-	}
+	t.UnusedShare = unusedShare(r.PeakLiveBytes, r.PeakReservedBytes)
 	return t
 }

@@ -123,6 +123,15 @@ func TestTwoSides(t *testing.T) {
 		assert.LessOrEqual(t, s.WarmNs.Median, s.WarmNs.Most)
 		assert.Positive(t, s.ColdNs.Least)
 	}
+	require.Len(t, r.Baselines, 2)
+	plain, bySize := r.Baselines[0], r.Baselines[1]
+	assert.Equal(t, int64(120<<20), plain.PeakReservedBytes)
+	assert.Equal(t, int64(20*(1+2+4+4+6+6)<<20), bySize.PeakReservedBytes, "in whole pages")
+	assert.Equal(t, uint64(240), plain.Rounds[1].DriverCalls)
+	assert.Equal(t, uint64(120), bySize.Rounds[0].DriverCalls)
+	assert.Zero(t, bySize.Rounds[1].DriverCalls)
+	assert.Equal(t, uint64(120), bySize.Rounds[1].Hits)
+	assert.Equal(t, 6, bySize.SizeCount)
 }
 
 // Settings that need kernels before the frees or pauses between rounds have them, and show an effect.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/trace"
+	"github.com/go-vram/vram/lab/baseline"
 	"github.com/go-vram/vram/lab/replay"
 )
 
@@ -37,6 +38,8 @@ type Result struct {
 	B              Side   `json:"b"`
 	// Identical says that all figures but the real times are the same: no effect of the difference was seen.
 	Identical bool `json:"identical"`
+	// Baselines are the trace without vram on the same driver, each way once, in program order.
+	Baselines []baseline.Result `json:"baselines"`
 }
 
 // Spread is a figure over the repetitions.
@@ -93,6 +96,13 @@ func Run(ctx context.Context, tr *trace.Trace, a, b Setup, o Options) (Result, e
 			r.Driver, r.DriverModelled, r.PeakLiveBytes = result.Driver, result.DriverModelled, result.PeakLiveBytes
 			side.figure.add(&result)
 		}
+	}
+	for _, way := range baseline.Ways() {
+		b, err := baseline.Run(ctx, tr, way, baseline.Options{Driver: o.NewDriver(), Ordinal: a.Config.Ordinal, Rounds: o.Rounds})
+		if err != nil {
+			return Result{}, err
+		}
+		r.Baselines = append(r.Baselines, b)
 	}
 	r.A.sum()
 	r.B.sum()

@@ -3,7 +3,8 @@
 //
 // A kernel runs when it is its turn on the simulated stream, on the bytes of the device. A fault ends the work of the
 // device, as on hardware: the next calls fail with CUDA_ERROR_ILLEGAL_ADDRESS, CUDA_ERROR_MISALIGNED_ADDRESS or
-// CUDA_ERROR_LAUNCH_FAILED, and Executor.Faults has the *interp.Fault with the line, the thread and the address.
+// CUDA_ERROR_LAUNCH_FAILED, and Executor.Faults has an *Error with the place of the launch, the argument, and the
+// *interp.Fault with the line, the thread and the address.
 //
 // # Concurrency properties
 //
@@ -12,7 +13,6 @@
 package ptxrun
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"sync"
@@ -21,6 +21,7 @@ import (
 	"github.com/go-vram/vram/compute/ptx/interp"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/cudadrv/site"
 )
 
 // Config says how kernels are executed.
@@ -31,19 +32,28 @@ type Config struct {
 	Cooperative     bool          // the blocks of a launch may wait for each other; see interp.Launch
 	Owners          Owners        // nil: every address that is mapped may be touched
 	Reported        bool          // who made the executor reports Faults: errors of calls name the kernel alone, so that a fault is read once
+	Helpers         *site.Helpers // left out of the places of launches; nil: none
 	OnFault         func(error)   // told of each fault, under the lock of the simulated driver: it calls no device
 	Output          io.Writer     // of printf in kernels, likewise; nil: dropped
 }
 
 // Owners knows whose memory is whose.
 type Owners interface {
-	// Launched is called when a launch is queued. The function that it returns is called when the kernel runs, for an
-	// address in mapped memory of bytes from start on: it returns the part around the address that the launch may
-	// touch, or an error that wraps interp.ErrNotLive where the memory is nobody's.
-	Launched(l sim.KernelLaunch) func(p, start cudadrv.Ptr, bytes int64) (Part, error)
+	// Launched is called when a launch is queued.
+	Launched(l sim.KernelLaunch) Reach
 	// Queued and Claimed implement sim.Follower.
 	Queued(t sim.Transfer) (performed func())
 	Claimed(p cudadrv.Ptr, bytes int64)
+}
+
+// Reach is the memory of a launch. Its methods are called when the kernel runs.
+type Reach interface {
+	// Part returns the part around an address in mapped memory of bytes from start on that the launch may touch, or an
+	// error that wraps interp.ErrNotLive where the memory is nobody's.
+	Part(p, start cudadrv.Ptr, bytes int64) (Part, error)
+	// Buffer returns the buffer that had an address when the launch was queued, or else the last one before. False:
+	// there is none.
+	Buffer(p cudadrv.Ptr) (Buffer, bool)
 }
 
 // Part is memory of one owner. It may reach over both ends of a mapping.
@@ -150,8 +160,11 @@ func (p *program) Launch(l sim.KernelLaunch) (sim.Execution, error) {
 	}
 	config := &p.executor.config
 	m := &memory{}
+	at := &launched{KernelLaunch: l, entry: entryNamed(p.module, l.Kernel)}
+	at.Place = config.Helpers.Without(l.Place)
 	if config.Owners != nil {
-		m.owner = config.Owners.Launched(l)
+		m.reach = config.Owners.Launched(l)
+		at.buffer = m.reach.Buffer
 	}
 	launch := interp.Launch{
 		Grid: interp.Dim3(l.Geometry.Grid), Block: interp.Dim3(l.Geometry.Block), SharedBytes: int(l.Geometry.SharedBytes),
@@ -160,16 +173,16 @@ func (p *program) Launch(l sim.KernelLaunch) (sim.Execution, error) {
 	}
 	return func(extent func(cudadrv.Ptr) (cudadrv.Ptr, []byte, bool)) error {
 		m.extent = extent
-		return p.executor.keep(k.Run(launch))
+		return p.executor.keep(at, k.Run(launch))
 	}, nil
 }
 
-// keep remembers the fault of a kernel.
-func (e *Executor) keep(err error) error {
+// keep remembers the fault of a launch.
+func (e *Executor) keep(at *launched, err error) error {
 	if err == nil {
 		return nil
 	}
-	return e.Failed(&Error{err})
+	return e.Failed(at.failed(err))
 }
 
 // Failed remembers a fault of other work that the simulated device executes, such as that of a library's stand-in, and returns
@@ -199,40 +212,10 @@ func (*reported) Error() string { return "the test reports its fault" }
 // Unwrap returns the *Error.
 func (r *reported) Unwrap() error { return r.error }
 
-// Error is a kernel that failed.
-type Error struct{ Err error }
-
-// Error returns the interpreter's text.
-func (e *Error) Error() string { return fmt.Sprint(e.Err) }
-
-// Unwrap returns the *interp.Fault.
-func (e *Error) Unwrap() error { return e.Err }
-
-// Result is CUDA's code for such a mistake.
-func (e *Error) Result() cudadrv.Result {
-	if e == nil {
-		return cudadrv.LaunchFailed
-	}
-	var f *interp.Fault
-	if !errors.As(e.Err, &f) {
-		return cudadrv.LaunchFailed
-	}
-	switch f.Kind { //nolint:exhaustive // the others are failures of the kernel without an address
-	case interp.OutOfBounds, interp.NotLive:
-		return cudadrv.IllegalAddress
-	case interp.Misaligned:
-		return cudadrv.MisalignedAddress
-	case interp.Assertion:
-		return cudadrv.AssertionFailed
-	default:
-		return cudadrv.LaunchFailed
-	}
-}
-
 // memory is the memory of a device, for one launch.
 type memory struct {
 	extent func(cudadrv.Ptr) (cudadrv.Ptr, []byte, bool)
-	owner  func(p, start cudadrv.Ptr, bytes int64) (Part, error)
+	reach  Reach // nil: every mapped address may be touched
 }
 
 // Range finds mapped memory that the launch may touch.
@@ -242,10 +225,10 @@ func (m *memory) Range(address uint64, _ int, _ bool) (interp.Region, error) {
 	if !ok {
 		return interp.Region{}, fmt.Errorf("the address is not mapped: %w", interp.ErrNotLive)
 	}
-	if m.owner == nil {
+	if m.reach == nil {
 		return interp.Region{Start: uint64(start), Bytes: b}, nil
 	}
-	own, err := m.owner(p, start, int64(len(b)))
+	own, err := m.reach.Part(p, start, int64(len(b)))
 	if err != nil {
 		return interp.Region{}, err
 	}

@@ -20,10 +20,17 @@ type Hook interface {
 type Device struct {
 	inner cudadrv.Device
 	hook  Hook
+
+	translate func(error) error // of the errors of calls; nil: they stay
 }
 
 // Wrap makes the forwarder of inner. It is a value to embed and not to be changed afterwards.
 func Wrap(inner cudadrv.Device, hook Hook) Device { return Device{inner: inner, hook: hook} }
+
+// WithTranslation is Wrap with a function that replaces the errors of calls.
+func WithTranslation(inner cudadrv.Device, hook Hook, translate func(error) error) Device {
+	return Device{inner: inner, hook: hook, translate: translate}
+}
 
 // Inner returns the wrapped device.
 func (d *Device) Inner() cudadrv.Device { return d.inner }
@@ -38,7 +45,15 @@ func (d *Device) do(c call.Call, f func() error) error {
 	defer func() { d.hook.After(c, mark, failed) }()
 	err = f()
 	failed = err != nil
-	return err
+	return d.translated(err)
+}
+
+// translated returns the error that the caller gets.
+func (d *Device) translated(err error) error {
+	if err == nil || d.translate == nil {
+		return err
+	}
+	return d.translate(err)
 }
 
 // value makes one call with a result.
@@ -52,7 +67,7 @@ func value[T any](d *Device, c call.Call, f func() (T, error)) (T, error) {
 	defer func() { d.hook.After(c, mark, failed) }()
 	v, err := f()
 	failed = err != nil
-	return v, err
+	return v, d.translated(err)
 }
 
 // Info forwards to the device; it is no driver call and does not call the hook.

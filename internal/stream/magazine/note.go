@@ -119,7 +119,10 @@ const formerLimit = 4
 
 // watcher is notified of the frees of watched handles, on the goroutine that frees, before the block can be
 // reused. It must not block.
-type watcher interface{ Freed(h *History) }
+type watcher interface {
+	Freed(h *History)
+	Helpers() *site.Helpers // left out of the places of frees; nil: none
+}
 
 // cut returns the history with at most count entries in its chain.
 func (h *History) cut(count int) *History {

@@ -114,7 +114,11 @@ func (s *Slot) tellWatcher(handle uint64) {
 	h := r.history
 	if s.keepsPlaces() {
 		ended := *h
-		ended.Freed = site.Here(2)
+		var helpers *site.Helpers
+		if w := s.magazine.home.watcher; w != nil {
+			helpers = w.Helpers()
+		}
+		ended.Freed = helpers.Here(2)
 		h = &ended
 		s.noted().record.Store(&record{word: r.word, bytes: r.bytes, tag: r.tag, at: r.at, history: h})
 	}
