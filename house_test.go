@@ -94,7 +94,7 @@ func TestAutoSimulatesOnlyWithoutAGPU(t *testing.T) {
 		"a driver that fails": {counted{err: &dynamic.InitError{Call: call}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := automatic(c.counted)
+			d, err := automatic(c.counted, simulated())
 			if c.want == "" {
 				require.ErrorIs(t, err, ErrNoDriver)
 				assert.True(t, errors.Is(err, c.err))
@@ -104,6 +104,40 @@ func TestAutoSimulatesOnlyWithoutAGPU(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, c.want, d.Name())
 		})
+	}
+}
+
+// A name with gpu-or- takes the other driver on a machine without a GPU, and no name that is not registered.
+func TestTheOtherDriverIsTakenOnlyWithoutAGPU(t *testing.T) {
+	other := sim.New(sim.Config{Name: "other"})
+	for _, c := range []struct {
+		gpu  counted
+		want cudadrv.Driver
+	}{{counted{count: 1}, counted{count: 1}}, {counted{}, other}} {
+		d, err := automatic(c.gpu, other)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, d)
+	}
+	cudadrv.Register("other", func() cudadrv.Driver { return other })
+	d, err := DriverNamed("other")
+	require.NoError(t, err)
+	assert.Same(t, other, d)
+	d, err = DriverNamed("gpu-or-other")
+	if err == nil && d.Name() != "dynamic" { // no GPU here
+		assert.Same(t, other, d)
+	}
+	for _, name := range []string{"gpu-or-", "gpu-or-auto", "gpu-or-nothing", "nothing"} {
+		_, err := DriverNamed(name)
+		var bad *ConfigError
+		require.ErrorAs(t, err, &bad, name)
+		assert.Equal(t, name, bad.Value)
+		assert.Contains(t, bad.Error(), "auto, dynamic, other, gpu-or-other or sim; cpu and gpu-or-cpu need an import of")
+	}
+	cudadrv.Register("twofold", func() cudadrv.Driver { return other })
+	cudadrv.Register("twofold", func() cudadrv.Driver { return other })
+	for _, name := range []string{"twofold", "gpu-or-twofold"} {
+		_, err := DriverNamed(name)
+		require.ErrorIs(t, err, ErrNoDriver, name)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
-	"github.com/go-vram/vram/vramtest/ptxrun"
+	"github.com/go-vram/vram/cudadrv/sim/ptxrun"
 )
 
 // Library has compute stand in for a library, such as cuBLAS or cuFFT, of which a machine without a GPU has nothing: the device
@@ -122,7 +122,9 @@ type LibraryError struct {
 }
 
 // Error names the library.
-func (e *LibraryError) Error() string { return fmt.Sprintf("the stand-in for %s: %v", e.Library, e.Err) }
+func (e *LibraryError) Error() string {
+	return fmt.Sprintf("the stand-in for %s: %v", e.Library, e.Err)
+}
 
 // Unwrap returns the error of the function that stands in for the library, or the reason of a fault.
 func (e *LibraryError) Unwrap() error { return e.Err }

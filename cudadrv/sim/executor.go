@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// Executor executes kernels on the bytes of simulated devices; package vramtest/ptxrun has one. Its methods run under the
+// Executor executes kernels on the bytes of simulated devices; package cudadrv/sim/ptxrun has one. Its methods run under the
 // driver's lock, one at a time: they call no device.
 type Executor interface {
 	// Load reads the PTX text of a module. Load sets its variables, which are zeros, to the values in the text. An error fails

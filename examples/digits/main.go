@@ -20,7 +20,7 @@ import (
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/examples/internal/command"
-	"github.com/go-vram/vram/vramtest/ptxrun"
+	"github.com/go-vram/vram/cudadrv/sim/ptxrun"
 )
 
 func main() { os.Exit(command.Interruptible(run)) }
