@@ -195,12 +195,12 @@ func (f *Function) Attribute(a cudadrv.FunctionAttribute) (int, error) {
 	return f.module.on.kernels.FuncGetAttribute(f.handle, a)
 }
 
-// SetMaxSharedBytes allows launches with that much dynamic shared memory: without it 48 KiB.
-func (f *Function) SetMaxSharedBytes(bytes int) error {
+// SetMaxSharedBytes allows launches with that much dynamic shared memory (Geometry.SharedBytes): without it 48 KiB.
+func (f *Function) SetMaxSharedBytes(bytes int64) error {
 	if err := f.usable(); err != nil {
 		return err
 	}
-	return f.module.on.kernels.FuncSetAttribute(f.handle, cudadrv.MaxDynamicSharedBytes, bytes)
+	return f.module.on.kernels.FuncSetAttribute(f.handle, cudadrv.MaxDynamicSharedBytes, int(bytes))
 }
 
 // ActiveBlocks returns the number of blocks of blockThreads threads that a multiprocessor runs at once.

@@ -24,7 +24,7 @@ func (d Dim3) String() string {
 type Geometry struct {
 	Grid        Dim3   `json:"grid"`
 	Block       Dim3   `json:"block"`
-	SharedBytes uint32 `json:"shared_bytes"` // dynamic shared memory of a block
+	SharedBytes int64 `json:"shared_bytes"` // dynamic shared memory of a block
 }
 
 // FunctionAttribute is a property of a kernel; numbers are CUDA's (CUfunction_attribute).

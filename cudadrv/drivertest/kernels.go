@@ -129,6 +129,8 @@ func testFunctions(b *bench) {
 	b.ok(k.FuncSetAttribute(f, cudadrv.MaxDynamicSharedBytes, 4096))
 	assert.Equal(b, 4096, must(k.FuncGetAttribute(f, cudadrv.MaxDynamicSharedBytes))(b))
 	b.refused(k.FuncSetAttribute(f, cudadrv.MaxDynamicSharedBytes, 1<<30), "cuFuncSetAttribute", cudadrv.InvalidValue)
+	beyond := int64(1) << 32 // its low half is 0
+	b.refused(k.FuncSetAttribute(f, cudadrv.MaxDynamicSharedBytes, int(beyond)), "cuFuncSetAttribute", cudadrv.InvalidValue)
 	b.refused(k.FuncSetAttribute(f, cudadrv.Registers, 8), "cuFuncSetAttribute", cudadrv.InvalidValue)
 	assert.Zero(b, must(k.FuncGetAttribute(f, cudadrv.ClusterSizeMustBeSet))(b))
 	_, err := k.FuncGetAttribute(f, 10000)
@@ -259,6 +261,8 @@ func (b *bench) launchMistakes(k cudadrv.Kernels, f cudadrv.Function, params []b
 		{Block: cudadrv.Dim3{X: 1, Y: 1, Z: 1}},
 		{Grid: cudadrv.Dim3{X: 1, Y: 1, Z: 1}, Block: cudadrv.Dim3{X: 2048, Y: 1, Z: 1}},
 		{Grid: cudadrv.Dim3{X: 1, Y: 1, Z: 1}, Block: cudadrv.Dim3{X: 32, Y: 1, Z: 1}, SharedBytes: 1 << 30},
+		{Grid: cudadrv.Dim3{X: 1, Y: 1, Z: 1}, Block: cudadrv.Dim3{X: 32, Y: 1, Z: 1}, SharedBytes: 1 << 32}, // the low half is 0
+		{Grid: cudadrv.Dim3{X: 1, Y: 1, Z: 1}, Block: cudadrv.Dim3{X: 32, Y: 1, Z: 1}, SharedBytes: -1},
 	} {
 		b.refused(k.LaunchKernel(f, g, params, s), "cuLaunchKernel", cudadrv.InvalidValue)
 	}
