@@ -112,8 +112,8 @@ func Open(cfg Config) (*Device, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	if cfg.Driver == nil {
-		cfg.Driver = dynamic.New(dynamic.Config{})
+	if err := cfg.findDriver(); err != nil {
+		return nil, err
 	}
 	count, err := cfg.Driver.DeviceCount()
 	if err != nil {
@@ -593,6 +593,18 @@ func DriverNamed(name string) (cudadrv.Driver, error) {
 		err = unknownDriver(name)
 	}
 	return driver, err
+}
+
+// findDriver makes the driver of DriverName if there is none.
+func (c *Config) findDriver() (err error) {
+	switch {
+	case c.Driver != nil:
+	case c.DriverName == "":
+		c.Driver = dynamic.New(dynamic.Config{})
+	default:
+		c.Driver, err = DriverNamed(c.DriverName)
+	}
+	return err
 }
 
 // driverNamed makes the one driver that has a name, nil if there is none.

@@ -67,7 +67,7 @@ func (m *Module) String() string {
 }
 
 // Unload unloads the module. Its launches must have finished; later ones are refused with ErrUnloaded. Idempotent. Errors:
-// ErrModuleInUse while an open graph has a kernel of it, and the driver's.
+// ErrModuleInUse while an open graph has a kernel of it, and the driver's, after which the module is loaded still.
 func (m *Module) Unload() error {
 	if m == nil || m.on == nil {
 		return ErrNotOpen
@@ -78,16 +78,15 @@ func (m *Module) Unload() error {
 	if m.unloaded.Swap(true) {
 		return nil
 	}
-	return m.on.kernels.ModuleUnload(m.handle)
-}
-
-// Global returns the address and the size of a variable of the module in device memory. Errors: ErrNotOpen, ErrUnloaded, and
-// the driver's: cudadrv.NotFound, and cudadrv.InvalidValue for a kernel's name.
-func (m *Module) Global(name string) (cudadrv.Ptr, int64, error) {
-	if err := m.usable(); err != nil {
-		return 0, 0, err
-	}
-	return m.on.kernels.ModuleGetGlobal(m.handle, name)
+	done := false
+	defer func() {
+		if !done { // also after a panic of the driver
+			m.unloaded.Store(false)
+		}
+	}()
+	err := m.on.kernels.ModuleUnload(m.handle)
+	done = err == nil
+	return err
 }
 
 func (m *Module) usable() error {

@@ -36,7 +36,7 @@ type Config struct {
 
 // Driver is the driver. Make it with New. It is safe for concurrent use.
 type Driver struct {
-	*sim.Driver
+	machine  *sim.Driver
 	buffers  *ptxrun.Buffers
 	executor *ptxrun.Executor
 }
@@ -60,16 +60,55 @@ func New(config Config) *Driver {
 	return &Driver{machine, buffers, executor}
 }
 
+// made reports whether New made the driver.
+func (d *Driver) made() bool { return d != nil && d.machine != nil }
+
+// Name returns Name, "cpu".
+func (d *Driver) Name() string { return Name }
+
+// DeviceCount returns Config.Devices.
+func (d *Driver) DeviceCount() (int, error) {
+	if !d.made() {
+		return 0, cudadrv.ErrNotOpen
+	}
+	return d.machine.DeviceCount()
+}
+
+// Open returns a view of the device that counts as opened until its Close.
+func (d *Driver) Open(ordinal int) (cudadrv.Device, error) {
+	if !d.made() {
+		return nil, cudadrv.ErrNotOpen
+	}
+	return d.machine.Open(ordinal)
+}
+
+// Device returns the simulated device itself, to observe it: see sim.Driver.Device. It returns nil if there is none with that
+// ordinal.
+func (d *Driver) Device(ordinal int) *sim.Device {
+	if !d.made() {
+		return nil
+	}
+	return d.machine.Device(ordinal)
+}
+
 // Faults returns the mistakes of kernels so far, in their order. Each wraps an *interp.Fault.
 func (d *Driver) Faults() []error {
-	if d == nil {
+	if !d.made() {
 		return nil
 	}
 	return d.executor.Faults()
 }
 
 // BufferAllocated implements cudadrv.BufferObserver: faults name the buffer.
-func (d *Driver) BufferAllocated(e cudadrv.BufferEvent) { d.buffers.BufferAllocated(e) }
+func (d *Driver) BufferAllocated(e cudadrv.BufferEvent) {
+	if d.made() {
+		d.buffers.BufferAllocated(e)
+	}
+}
 
 // BufferFreed implements cudadrv.BufferObserver.
-func (d *Driver) BufferFreed(e cudadrv.BufferEvent) { d.buffers.BufferFreed(e) }
+func (d *Driver) BufferFreed(e cudadrv.BufferEvent) {
+	if d.made() {
+		d.buffers.BufferFreed(e)
+	}
+}

@@ -64,7 +64,7 @@ type Execution func(memory func(p cudadrv.Ptr) (start cudadrv.Ptr, b []byte, ok 
 
 // ErrNoExecutor refuses a launch of a kernel on a device whose bytes it would not change: it is within a *cudadrv.CallError's
 // chain, with CUDA_ERROR_NOT_SUPPORTED.
-var ErrNoExecutor = errors.New("sim: nothing executes kernels on these bytes: give Config an Executor (vramtest.Kernels, ptxrun.New), or TimedKernels for launches that only take time")
+var ErrNoExecutor = errors.New("sim: nothing executes kernels on these bytes: take package cudadrv/cpu, give Config an Executor (vramtest.Kernels, ptxrun.New), or TimedKernels for launches that only take time")
 
 // executes returns the error of a launch whose results would be missing.
 func (g *gpu) executes(c call.Call, f *function) error {

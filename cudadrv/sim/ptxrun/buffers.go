@@ -55,6 +55,9 @@ func NewBuffers(anyBuffer bool) *Buffers { return &Buffers{any: anyBuffer} }
 
 // BufferAllocated implements cudadrv.BufferObserver.
 func (o *Buffers) BufferAllocated(e cudadrv.BufferEvent) {
+	if o == nil {
+		return
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.event++
@@ -63,6 +66,9 @@ func (o *Buffers) BufferAllocated(e cudadrv.BufferEvent) {
 
 // BufferFreed implements cudadrv.BufferObserver. The last few thousand freed buffers are remembered.
 func (o *Buffers) BufferFreed(e cudadrv.BufferEvent) {
+	if o == nil {
+		return
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.event++
@@ -94,6 +100,9 @@ func (o *Buffers) forget() {
 
 // Launched implements Owners: it notes which buffers a launch may touch: those that live now, and whose addresses are parameters.
 func (o *Buffers) Launched(l sim.KernelLaunch) func(p, start cudadrv.Ptr, bytes int64) (Part, error) {
+	if o == nil {
+		return func(_, start cudadrv.Ptr, bytes int64) (Part, error) { return Part{Start: start, Bytes: bytes}, nil }
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	event := o.event

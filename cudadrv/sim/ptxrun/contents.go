@@ -90,6 +90,9 @@ func (c *contents) copyFrom(to, of int64, src *contents, from, srcOf, bytes int6
 
 // Queued implements Owners: it notes the buffers of a copy or memset, which live when it is queued.
 func (o *Buffers) Queued(t sim.Transfer) (performed func()) {
+	if o == nil {
+		return nil
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var dst, src *owned
@@ -128,6 +131,9 @@ func (o *owned) inside(p cudadrv.Ptr, bytes int64) (offset, within int64) {
 
 // Claimed implements Owners: it notes memory that work outside of the simulation writes.
 func (o *Buffers) Claimed(p cudadrv.Ptr, bytes int64) {
+	if o == nil {
+		return
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if b := o.at(p, o.event); b != nil {
