@@ -139,7 +139,7 @@ func (c *Context) Lazily(key any, open func() (io.Closer, error)) (io.Closer, er
 // Close waits for the context's work and unloads them. The context of Open also closes its device, and the stream with it. The
 // stream and the work of a context of NewContext, other modules, graphs, and other contexts of the stream are not affected.
 // Idempotent: a further call closes only resources that could not be closed before. Errors: of the resources, ErrModuleInUse
-// while a graph has a kernel of Kernel, and of a context of Open those of vram.Device.Close, as an *vram.InUseError that lists
+// while a graph has a kernel of Kernel, and of a context of Open the errors of vram.Device.Close, as an *vram.InUseError that lists
 // buffers which were not freed.
 func (c *Context) Close() (err error) {
 	if !c.made() {

@@ -15,10 +15,10 @@
 //
 // # Words
 //
-// A Context submits work to a stream. A Module is loaded code, a Function a kernel of it, a Launch one run of a kernel; its
-// Geometry is the grid, the block and the dynamic shared memory. A Variable is a variable of a module. An argument that is a buffer is In, Out or InOut, as the
-// kernel reads it, writes it, or both. A Graph is captured work that can be launched again; its hold is the memory that it
-// keeps.
+// A Context submits work to a stream. A Module is loaded code, a Function a kernel of it, a Variable one of its variables, a
+// Launch one run of a kernel; its Geometry is the grid, the block and the dynamic shared memory. An argument that is a buffer is
+// In, Out or InOut, as the kernel reads it, writes it, or both. A Graph is captured work that can be launched again; its hold is
+// the memory that it keeps.
 //
 // # Work and memory
 //

@@ -27,7 +27,7 @@ func bytesOfCount[T Element](count int) int64 {
 }
 
 // From allocates a buffer for values and copies them into it. The slice may be changed when it returns: the driver may wait for
-// that. The caller frees the buffer. Errors: those of Alloc and of CopyIn; then there is no buffer.
+// that. The caller frees the buffer. It returns the errors of Alloc and CopyIn; then there is no buffer.
 func From[T Element](c *Context, values []T) (b Buffer, err error) {
 	b, err = c.Alloc(int64(len(bytesOf(values))))
 	if err != nil {
@@ -46,7 +46,7 @@ func From[T Element](c *Context, values []T) (b Buffer, err error) {
 }
 
 // Load returns count elements from the begin of a range, and waits until they are there. Errors: a *LengthError if the range is
-// shorter, and those of CopyOut.
+// shorter, and the errors of CopyOut.
 func Load[T Element](c *Context, src Range, count int) ([]T, error) {
 	bytes := bytesOfCount[T](count)
 	if err := c.has(src, bytes, &LengthError{SrcBytes: src.Bytes, DstBytes: bytes}); err != nil {
@@ -60,7 +60,7 @@ func Load[T Element](c *Context, src Range, count int) ([]T, error) {
 }
 
 // Store copies values to the begin of a range. The slice may be changed when it returns: the driver may wait for that. Errors: a
-// *LengthError if the range is shorter, and those of CopyIn.
+// *LengthError if the range is shorter, and the errors of CopyIn.
 func Store[T Element](c *Context, dst Range, values []T) error {
 	bytes := bytesOf(values)
 	if err := c.has(dst, int64(len(bytes)), &LengthError{DstBytes: dst.Bytes, SrcBytes: int64(len(bytes))}); err != nil {

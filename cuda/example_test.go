@@ -62,7 +62,7 @@ func ExampleQueue() {
 	q.Launch(scale, cuda.Cover(3), cuda.InOut(x)) // arguments are missing
 	q.Fill8(cuda.Whole(x), 1)                     // not submitted
 	fmt.Println(values, errors.Is(q.Err(), cuda.ErrArgumentCount))
-	_ = q.Close() // frees x; its error is that of Err
+	_ = q.Close() // frees x; it returns the error of Err
 	check(c.Close())
 	// Output:
 	// [2 4 6] true

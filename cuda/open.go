@@ -17,7 +17,7 @@ import (
 //
 // Close gives all of it back. Further streams come from Device, and their contexts from NewContext; they end with the device.
 // vram.ConfigFromEnv reads the configuration from variables, such as VRAM_DRIVER. A Queue makes the same calls with one error.
-// Errors: those of vram.Open and vram.Device.NewStream; then nothing stays open.
+// It returns the errors of vram.Open and vram.Device.NewStream; then nothing stays open.
 func Open(config vram.Config) (c *Context, err error) {
 	dev, err := vram.Open(config)
 	if err != nil {
@@ -68,7 +68,7 @@ func (l loaded) Close() (err error) {
 
 // Kernel returns a kernel of PTX text, or of another image that LoadModule takes. The first call with a text loads it. The
 // module belongs to the context, whose Close unloads it: work of other contexts with the kernel must have finished by then. A
-// program that makes new texts all the time uses LoadModule. Errors: those of LoadModule and of Module.Function.
+// program that makes new texts all the time uses LoadModule. It returns the errors of LoadModule and Module.Function.
 func (c *Context) Kernel(image, name string) (*Function, error) {
 	m, err := c.Lazily(moduleText(image), func() (io.Closer, error) {
 		m, err := c.LoadModule([]byte(image))

@@ -82,7 +82,7 @@ func (q *Queue) Err() error {
 }
 
 // Close frees the live buffers of the queue, also after an error. It does not wait. Later calls fail with ErrNotOpen.
-// Idempotent. The error is that of Err, joined with errors of frees.
+// Idempotent. It returns the error of Err, joined with errors of frees.
 func (q *Queue) Close() error {
 	if q == nil {
 		return ErrNotOpen

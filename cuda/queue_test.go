@@ -13,7 +13,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// Calls of a queue do what those of the context do, and Close frees the buffers that are live.
+// Calls of a queue have the effects of the context's calls, and Close frees the buffers that are live.
 func TestQueue(t *testing.T) {
 	c := computing(t)
 	q := c.NewQueue()
