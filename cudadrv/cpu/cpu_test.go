@@ -120,7 +120,7 @@ func TestAFaultNamesTheBuffer(t *testing.T) {
 }
 
 // The names of buffers reach the driver also if the program observes them.
-func TestFaultsNameBuffersBesideAnObserver(t *testing.T) {
+func TestAnObserverDoesNotHideBuffers(t *testing.T) {
 	driver := cpu.New(cpu.Config{})
 	x := newCopier(t, driver)
 	stop, err := x.dev.Observe(vram.Observer{Allocated: func(vram.BufferEvent) {}})
