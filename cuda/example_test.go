@@ -29,14 +29,14 @@ const ptxOfScale = `.version 7.0
 	ret;
 }`
 
-// A kernel from PTX is launched on a buffer: on a GPU, or without one on the processor.
+// A kernel from PTX is launched on a buffer. This device computes without a GPU.
 func Example() {
 	values := []float32{1, 2, 3}
 	n := len(values)
 
-	c := must(cuda.Open(vram.Config{DriverName: "gpu-or-cpu"})) // a device, a stream and a context
-	scale := must(c.Kernel(ptxOfScale, "scale"))                // (float *x, float by, unsigned n); the driver compiles the text
-	x := must(cuda.From(c, values))                             // a vram.Buffer
+	c := must(cuda.Open(vram.Config{DriverName: "cpu"})) // a device, a stream and a context; vram.Config{} is the first GPU
+	scale := must(c.Kernel(ptxOfScale, "scale"))         // (float *x, float by, unsigned n); the driver compiles the text
+	x := must(cuda.From(c, values))                      // a vram.Buffer
 	check(c.Launch(scale, cuda.Cover(n), cuda.InOut(x), cuda.Value(float32(2)), cuda.Value(uint32(n))))
 	values = must(cuda.Load[float32](c, cuda.Whole(x), n)) // waits
 	check(x.Free())
