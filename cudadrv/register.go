@@ -13,10 +13,10 @@ var registered struct { //nolint:gochecknoglobals // made on first use: importin
 }
 
 // Register gives a driver a name for callers of Named, such as vram.DriverNamed. A driver's package calls it when it is
-// imported; make makes the driver and touches no GPU. It does not panic: Named refuses a name that was registered twice, and a
-// registration without a name or without make changes nothing.
-func Register(name string, make func() Driver) {
-	if name == "" || make == nil {
+// imported; newDriver makes the driver and touches no GPU. It does not panic: Named refuses a name that was registered twice, and
+// a registration without a name or without newDriver changes nothing.
+func Register(name string, newDriver func() Driver) {
+	if name == "" || newDriver == nil {
 		return
 	}
 	registered.Lock()
@@ -25,24 +25,24 @@ func Register(name string, make func() Driver) {
 		registered.drivers = map[string]func() Driver{}
 	}
 	if _, taken := registered.drivers[name]; taken {
-		make = nil
+		newDriver = nil
 	}
-	registered.drivers[name] = make
+	registered.drivers[name] = newDriver
 }
 
 // Named makes the driver that is registered by a name; nil if there is none. It fails with ErrNoDriver for a name that was
 // registered twice.
 func Named(name string) (Driver, error) {
 	registered.Lock()
-	make, known := registered.drivers[name]
+	newDriver, known := registered.drivers[name]
 	registered.Unlock()
 	switch {
 	case !known:
-		return nil, nil //nolint:nilnil // the caller has names of its own
-	case make == nil:
+		return nil, nil // the caller has names of its own
+	case newDriver == nil:
 		return nil, fmt.Errorf("%w: the name %q was registered twice", ErrNoDriver, name)
 	}
-	return make(), nil
+	return newDriver(), nil
 }
 
 // Names returns the registered names in alphabetical order.
