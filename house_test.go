@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"testing"
@@ -118,26 +119,27 @@ func TestTheOtherDriverIsTakenOnlyWithoutAGPU(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, c.want, d)
 	}
-	cudadrv.Register("other", func() cudadrv.Driver { return other })
-	d, err := DriverNamed("other")
+	name := fmt.Sprint("other ", time.Now().UnixNano()) // names last as long as the process
+	cudadrv.Register(name, func() cudadrv.Driver { return other })
+	d, err := DriverNamed(name)
 	require.NoError(t, err)
 	assert.Same(t, other, d)
-	d, err = DriverNamed("gpu-or-other")
+	d, err = DriverNamed("gpu-or-" + name)
 	if err == nil && d.Name() != "dynamic" { // no GPU here
 		assert.Same(t, other, d)
 	}
-	for _, name := range []string{"gpu-or-", "gpu-or-auto", "gpu-or-nothing", "nothing"} {
-		_, err := DriverNamed(name)
+	for _, wrong := range []string{"gpu-or-", "gpu-or-auto", "gpu-or-nothing", "nothing"} {
+		_, err := DriverNamed(wrong)
 		var bad *ConfigError
-		require.ErrorAs(t, err, &bad, name)
-		assert.Equal(t, name, bad.Value)
-		assert.Contains(t, bad.Error(), "auto, dynamic, other, gpu-or-other or sim; cpu and gpu-or-cpu need an import of")
+		require.ErrorAs(t, err, &bad, wrong)
+		assert.Equal(t, wrong, bad.Value)
+		assert.Contains(t, bad.Error(), name+", gpu-or-"+name)
+		assert.Contains(t, bad.Error(), " or sim; cpu and gpu-or-cpu need an import of")
 	}
-	cudadrv.Register("twofold", func() cudadrv.Driver { return other })
-	cudadrv.Register("twofold", func() cudadrv.Driver { return other })
-	for _, name := range []string{"twofold", "gpu-or-twofold"} {
-		_, err := DriverNamed(name)
-		require.ErrorIs(t, err, ErrNoDriver, name)
+	cudadrv.Register(name, func() cudadrv.Driver { return other })
+	for _, twice := range []string{name, "gpu-or-" + name} {
+		_, err := DriverNamed(twice)
+		require.ErrorIs(t, err, ErrNoDriver, twice)
 	}
 }
 
