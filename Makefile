@@ -128,7 +128,7 @@ test-builtin: test-builtin-short ## test the packages that run actors with the b
 
 # Packages that compute alone, without goroutines in them or in their tests: internal/archtest checks that. The race detector could find nothing
 # there, and takes ten times as long.
-SEQUENTIAL := batch cuda/gemm cudadrv cudadrv/hazard/internal/core cudadrv/internal/call cudadrv/internal/intercept \
+SEQUENTIAL := batch cuda/gemm cudadrv/hazard/internal/core cudadrv/internal/call cudadrv/internal/intercept \
 	internal/effect internal/inventory internal/memorymap internal/pages internal/pickle internal/pressure \
 	internal/sizeclass internal/trace internal/transcript internal/units internal/watermark compute/kernel/expr compute/kernel/plan compute/kernel/routine compute/kernel/tune \
 	monitor/snapshot internal/pool/core internal/pool/admission internal/pool/memory compute/ptx compute/ptx/interp compute/tensor/half compute/tensor/layout $(LAB)/analysis $(LAB)/plot

@@ -27,9 +27,11 @@ type StreamHandle = cudadrv.Stream
 // Config selects the device, and configures its allocator. The zero value is the first GPU, all of
 // its memory, in the mode Balanced.
 type Config struct {
-	// Driver is the GPU driver. Nil: NVIDIA's libcuda, as dynamic.New(dynamic.Config{}). DriverNamed
-	// makes one by name.
+	// Driver is the GPU driver. Nil: the one of DriverName.
 	Driver cudadrv.Driver
+	// DriverName is the name of the driver where Driver is nil: Open makes it as DriverNamed does.
+	// "": NVIDIA's libcuda, as dynamic.New(dynamic.Config{}).
+	DriverName string
 	// Ordinal is the device's number with the driver, from 0.
 	Ordinal int
 	// LimitBytes bounds the memory that is held from the driver. 0: MemoryFraction of the device.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -80,6 +81,7 @@ type Device struct {
 	profile   streams.Profile  // see Profile
 	helpers   *site.Helpers    // of Config.Helpers
 	observers streams.Observers
+	named     *Observer // the driver's, which names buffers in its errors; may be nil
 	pressure  pressureState
 	tenants   tenants
 	notices   *notices // nil without a Logger and Events
@@ -112,8 +114,8 @@ func Open(cfg Config) (*Device, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
-	if cfg.Driver == nil {
-		cfg.Driver = dynamic.New(dynamic.Config{})
+	if err := cfg.findDriver(); err != nil {
+		return nil, err
 	}
 	count, err := cfg.Driver.DeviceCount()
 	if err != nil {
@@ -134,8 +136,11 @@ func Open(cfg Config) (*Device, error) {
 		d.panics.Tell(func(p recovered.Panic) { d.notices.post(func() { d.tellPanic(p) }) })
 	}
 	d.config.Store(&cfg)
-	if cfg.Observer.Observes() {
-		d.observers.Store(&cfg.Observer)
+	if named, ok := cfg.Driver.(cudadrv.BufferObserver); ok {
+		d.named = observerOf(named)
+	}
+	if first := d.together(); first != nil {
+		d.observers.Store(first)
 	}
 	d.limit.Store(cfg.LimitBytes)
 	d.streams.Store(&registry{})
@@ -567,39 +572,97 @@ func (d *Device) endOpening() *engine {
 // DriverNamed makes a driver for Config.Driver by name:
 //
 //   - "dynamic": libcuda, loaded at run time.
-//   - "sim": the simulated device, its virtual time running with the clock.
+//   - "sim": the simulated device, its virtual time running with the clock. Kernels take time and compute nothing.
 //   - "auto": dynamic where this machine has a GPU, and sim where it has no driver or no device. A
 //     driver that is installed and does not work is an error, not a reason to simulate. The name is
 //     resolved by the call, which can take a second.
+//   - a name that an imported package has registered (cudadrv.Register): package cudadrv/cpu registers "cpu", a device that
+//     computes on this machine's processor.
+//   - "gpu-or-" and such a name, as "gpu-or-cpu": as auto, with the other driver where there is no GPU.
 //
-// The driver's Name, and Device.Info, tell the two apart. Errors: *ConfigError; with "auto" also
-// the driver's.
+// The driver's Name, and Device.Info, tell them apart. Errors: *ConfigError; with "auto" and "gpu-or-" also the driver's.
 func DriverNamed(name string) (cudadrv.Driver, error) {
+	if other, ok := strings.CutPrefix(name, gpuOr); ok && other != "" {
+		without, err := driverNamed(other)
+		switch {
+		case err != nil:
+			return nil, err
+		case without == nil:
+			return nil, unknownDriver(name)
+		}
+		return automatic(dynamic.New(dynamic.Config{}), without)
+	}
+	if name == "auto" {
+		return automatic(dynamic.New(dynamic.Config{}), simulated())
+	}
+	driver, err := driverNamed(name)
+	if err == nil && driver == nil {
+		err = unknownDriver(name)
+	}
+	return driver, err
+}
+
+// findDriver makes the driver of DriverName if there is none.
+func (c *Config) findDriver() (err error) {
+	switch {
+	case c.Driver != nil:
+	case c.DriverName == "":
+		c.Driver = dynamic.New(dynamic.Config{})
+	default:
+		c.Driver, err = DriverNamed(c.DriverName)
+	}
+	return err
+}
+
+// driverNamed makes the one driver that has a name, nil if there is none.
+func driverNamed(name string) (cudadrv.Driver, error) {
 	switch name {
-	case "auto":
-		return automatic(dynamic.New(dynamic.Config{}))
 	case "dynamic":
 		return dynamic.New(dynamic.Config{}), nil
 	case "sim":
 		return simulated(), nil
-	default:
-		return nil, badArgument("DriverNamed", "name", name, driverNames)
 	}
+	driver, err := cudadrv.Named(name)
+	if err != nil {
+		return nil, failed("", err)
+	}
+	return driver, nil
 }
 
-// driverNames are the valid names.
-const driverNames = "auto, dynamic or sim"
+const (
+	// gpuOr begins a name for a GPU, or for another driver if there is none.
+	gpuOr = "gpu-or-"
+	// computing is the package that registers the name computingName.
+	computing, computingName = "github.com/go-vram/vram/cudadrv/cpu", "cpu"
+)
+
+// unknownDriver returns the error of a name that no driver has.
+func unknownDriver(name string) error { return badArgument("DriverNamed", "name", name, driverNames()) }
+
+// driverNames lists the valid names.
+func driverNames() string {
+	names := []string{"auto", "dynamic"}
+	known := cudadrv.Names()
+	for _, name := range known {
+		names = append(names, name, gpuOr+name)
+	}
+	text := strings.Join(names, ", ") + " or sim"
+	if !slices.Contains(known, computingName) {
+		text += fmt.Sprintf("; %s and %s need an import of %s", computingName, gpuOr+computingName, computing)
+	}
+	return text
+}
 
 func simulated() cudadrv.Driver { return sim.New(sim.Config{Clock: sim.Running}) }
 
-// automatic returns the GPU's driver or, on a machine without a GPU, the simulator.
-func automatic(gpu cudadrv.Driver) (cudadrv.Driver, error) {
+// automatic returns the GPU's driver or, on a machine without a GPU, the other one.
+func automatic(gpu, without cudadrv.Driver) (cudadrv.Driver, error) {
 	count, err := gpu.DeviceCount()
 	switch {
 	case err == nil && count > 0:
 		return gpu, nil
 	case err == nil || dynamic.Missing(err):
-		return simulated(), nil
+		return without, nil
 	}
 	return nil, failed("the driver does not work (sim is the simulator)", err)
 }

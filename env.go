@@ -67,7 +67,7 @@ func variables() []variable {
 	}
 	const size = `a size over 0 as "2GB", "512MiB" or "4096"`
 	return []variable{
-		{"VRAM_DRIVER", driverNames, field(func(c *Config) *cudadrv.Driver { return &c.Driver }, DriverNamed)},
+		{"VRAM_DRIVER", driverNames(), field(func(c *Config) *cudadrv.Driver { return &c.Driver }, DriverNamed)},
 		{"VRAM_DEVICE", "the device's number, from 0", field(func(c *Config) *int { return &c.Ordinal }, strconv.Atoi)},
 		{"VRAM_SEGMENT_SIZE", size, bytes(func(c *Config) *int64 { return &c.Tuning.SegmentBytes })},
 		{"VRAM_CACHE_SIZE", size, bytes(func(c *Config) *int64 { return &c.StreamCacheBytes })},

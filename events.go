@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/pressure"
 	"github.com/go-vram/vram/internal/recovered"
 	"github.com/go-vram/vram/internal/units"
@@ -505,6 +506,9 @@ func (d *Device) observe(edit func([]*Observer) []*Observer) {
 // together returns one observer that calls all; nil if there is none.
 func (d *Device) together() *Observer {
 	var all []*Observer
+	if d.named != nil {
+		all = append(all, d.named)
+	}
 	if o := &d.config.Load().Observer; o.Observes() {
 		all = append(all, o)
 	}
@@ -540,6 +544,17 @@ func (d *Device) together() *Observer {
 				}
 			}
 		},
+	}
+}
+
+// observerOf returns the functions of a driver that names buffers in its errors.
+func observerOf(driver cudadrv.BufferObserver) *Observer {
+	event := func(e BufferEvent) cudadrv.BufferEvent {
+		return cudadrv.BufferEvent{Ptr: e.Ptr, Bytes: e.Bytes, Tag: e.Tag, Place: e.Place}
+	}
+	return &Observer{
+		Allocated: func(e BufferEvent) { driver.BufferAllocated(event(e)) },
+		Freed:     func(e BufferEvent) { driver.BufferFreed(event(e)) },
 	}
 }
 

@@ -227,7 +227,7 @@ func TestReadmeShowsTheExample(t *testing.T) {
 	require.True(t, found)
 	program, rest, found := strings.Cut(rest, "```")
 	require.True(t, found)
-	source, err := os.ReadFile("examples/hello/main.go")
+	source, err := os.ReadFile("examples/sine/main.go")
 	require.NoError(t, err)
 	_, source, _ = bytes.Cut(source, []byte("\n")) // without the package comment
 	assert.Equal(t, string(source), program)
@@ -236,12 +236,20 @@ func TestReadmeShowsTheExample(t *testing.T) {
 	require.True(t, found)
 	printed, _, found := strings.Cut(rest, "```")
 	require.True(t, found)
-	test, err := os.ReadFile("examples/hello/main_test.go")
+	test, err := os.ReadFile("examples/sine/main_test.go")
 	require.NoError(t, err)
 	_, output, found := strings.Cut(string(test), "\t// Output:\n")
 	require.True(t, found)
 	output, _, _ = strings.Cut(output, "}\n")
 	assert.Equal(t, strings.ReplaceAll(output, "\t// ", ""), printed)
+	page, err := os.ReadFile("docs/usage.md") // likewise
+	require.NoError(t, err)
+	test, err = os.ReadFile("examples/hello/main_test.go")
+	require.NoError(t, err)
+	_, output, found = strings.Cut(string(test), "\t// Output:\n")
+	require.True(t, found)
+	output, _, _ = strings.Cut(output, "}\n")
+	assert.Contains(t, string(page), "```text\n"+strings.ReplaceAll(output, "\t// ", "")+"```\n")
 	assert.Less(t, strings.Count(string(readme), "\n"), 200, "more belongs in docs")
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding"
 	"errors"
+	"fmt"
 	"log/slog"
 	"runtime"
 	"testing"
@@ -94,7 +95,7 @@ func TestAutoSimulatesOnlyWithoutAGPU(t *testing.T) {
 		"a driver that fails": {counted{err: &dynamic.InitError{Call: call}}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
-			d, err := automatic(c.counted)
+			d, err := automatic(c.counted, simulated())
 			if c.want == "" {
 				require.ErrorIs(t, err, ErrNoDriver)
 				assert.True(t, errors.Is(err, c.err))
@@ -104,6 +105,41 @@ func TestAutoSimulatesOnlyWithoutAGPU(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, c.want, d.Name())
 		})
+	}
+}
+
+// A name with gpu-or- takes the other driver on a machine without a GPU, and no name that is not registered.
+func TestTheOtherDriverIsTakenOnlyWithoutAGPU(t *testing.T) {
+	other := sim.New(sim.Config{Name: "other"})
+	for _, c := range []struct {
+		gpu  counted
+		want cudadrv.Driver
+	}{{counted{count: 1}, counted{count: 1}}, {counted{}, other}} {
+		d, err := automatic(c.gpu, other)
+		require.NoError(t, err)
+		assert.Equal(t, c.want, d)
+	}
+	name := fmt.Sprint("other ", time.Now().UnixNano()) // names last as long as the process
+	cudadrv.Register(name, func() cudadrv.Driver { return other })
+	d, err := DriverNamed(name)
+	require.NoError(t, err)
+	assert.Same(t, other, d)
+	d, err = DriverNamed("gpu-or-" + name)
+	if err == nil && d.Name() != "dynamic" { // no GPU here
+		assert.Same(t, other, d)
+	}
+	for _, wrong := range []string{"gpu-or-", "gpu-or-auto", "gpu-or-nothing", "nothing"} {
+		_, err := DriverNamed(wrong)
+		var bad *ConfigError
+		require.ErrorAs(t, err, &bad, wrong)
+		assert.Equal(t, wrong, bad.Value)
+		assert.Contains(t, bad.Error(), name+", gpu-or-"+name)
+		assert.Contains(t, bad.Error(), " or sim; cpu and gpu-or-cpu need an import of")
+	}
+	cudadrv.Register(name, func() cudadrv.Driver { return other })
+	for _, twice := range []string{name, "gpu-or-" + name} {
+		_, err := DriverNamed(twice)
+		require.ErrorIs(t, err, ErrNoDriver, twice)
 	}
 }
 

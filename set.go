@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/cudadrv/dynamic"
 	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/pool"
 )
@@ -40,8 +39,8 @@ func OpenAll(cfg Config, ordinals ...int) (*Set, error) {
 	if cfg.Ordinal != 0 {
 		return nil, badField("Ordinal", cfg.Ordinal, "0: the ordinals are arguments of OpenAll")
 	}
-	if cfg.Driver == nil {
-		cfg.Driver = dynamic.New(dynamic.Config{})
+	if err := cfg.findDriver(); err != nil {
+		return nil, err
 	}
 	if len(ordinals) == 0 {
 		count, err := cfg.Driver.DeviceCount()

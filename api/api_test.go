@@ -33,7 +33,7 @@ var forUsers = []string{
 	"compute/tensor", "compute/tensor/half", "compute/tensor/layout", "compute/kernel", "compute/kernel/expr", "compute/kernel/plan", "compute/kernel/elementary", "cuda/nvrtc", "compute/kernel/store",
 	"compute/kernel/tune", "compute/kernel/tune/tables", "compute/ops", "monitor/snapshot",
 	"cudadrv", "cudadrv/dynamic", "cudadrv/sim", "cudadrv/fault", "cudadrv/hazard", "cudadrv/drivertest", "cudadrv/site",
-	"vramtest/ptxrun", "compute/ptx", "compute/ptx/interp", "monitor/heapprofile", "monitor/heapprofile/handler", "monitor/history", "monitor/page",
+	"cudadrv/sim/ptxrun", "cudadrv/cpu", "compute/ptx", "compute/ptx/interp", "monitor/heapprofile", "monitor/heapprofile/handler", "monitor/history", "monitor/page",
 	"monitor/metrics", "monitor/expvars", "monitor/regions",
 }
 
@@ -44,9 +44,9 @@ var shared = []string{"pool", "streams", "cudadrv/meter"}
 const header = `# The exported names of the packages that programs import: functions, methods, fields, constants and variables.
 #
 # For users: the module's root, whose aliases are listed with the methods and fields of their types; futures, for its types; warm;
-# vramtest with vramtest/ptxrun; host; cuda with its subpackages; compute/tensor, compute/kernel, compute/ops and compute/ptx with their
+# vramtest; host; cuda with its subpackages; compute/tensor, compute/kernel, compute/ops and compute/ptx with their
 # subpackages except internal ones; monitor/snapshot, monitor/history, monitor/page, monitor/metrics, monitor/expvars, monitor/regions
-# and monitor/heapprofile with its handler; of the drivers cudadrv, cudadrv/dynamic, cudadrv/sim, cudadrv/fault, cudadrv/hazard (the
+# and monitor/heapprofile with its handler; of the drivers cudadrv, cudadrv/dynamic, cudadrv/sim with cudadrv/sim/ptxrun, cudadrv/cpu, cudadrv/fault, cudadrv/hazard (the
 # reports of vramtest), cudadrv/site (places in errors) and cudadrv/drivertest (tests for a driver of your own).
 #
 # Types of pool, streams and cudadrv/meter that the root's signatures and fields reach are public, too: they are listed under their

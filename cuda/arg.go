@@ -7,14 +7,6 @@ import (
 	"unsafe"
 )
 
-// Cover returns the geometry of a kernel with a thread for each of n elements, in blocks of blockThreads threads: at least one
-// block.
-func Cover(n, blockThreads int) Geometry {
-	blockThreads = max(blockThreads, 1)
-	blocks := max((n+blockThreads-1)/blockThreads, 1)
-	return Geometry{Grid: Dim3{X: uint32(blocks), Y: 1, Z: 1}, Block: Dim3{X: uint32(blockThreads), Y: 1, Z: 1}} //nolint:gosec // CUDA refuses larger values
-}
-
 // mode is how a kernel uses an argument.
 type mode uint8
 

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/streams"
@@ -15,7 +16,8 @@ import (
 // kind of work that a stream takes.
 type Context struct {
 	*submission
-	ended atomic.Bool // Close has released the context's resources
+	ended atomic.Bool  // Close has released the context's resources
+	owned *vram.Device // of Open, closed by Close; nil after NewContext
 
 	lazy struct {
 		sync.Mutex // of cold calls; a launch never takes it
@@ -136,26 +138,37 @@ func (c *Context) Lazily(key any, open func() (io.Closer, error)) (io.Closer, er
 	return x, nil
 }
 
-// Close closes the context and the resources that it has opened: later calls return ErrNotOpen. The stream and its work,
-// modules, graphs, and other contexts of the stream are not affected. Idempotent.
-func (c *Context) Close() error {
+// Close closes the context and the resources that it has opened: later calls return ErrNotOpen. If Kernel has loaded modules,
+// Close waits for the context's work and unloads them. The context of Open also closes its device, and the stream with it. The
+// stream and the work of a context of NewContext, other modules, graphs, and other contexts of the stream are not affected.
+// Idempotent: a further call closes only resources that could not be closed before. Errors: of the resources, ErrModuleInUse
+// while a graph has a kernel of Kernel, and of a context of Open the errors of vram.Device.Close, as an *vram.InUseError that lists
+// buffers which were not freed.
+func (c *Context) Close() (err error) {
 	if !c.made() {
 		return ErrNotOpen
 	}
 	c.lazy.Lock()
 	defer c.lazy.Unlock()
-	if c.lazy.closed {
-		return nil
-	}
+	first := !c.lazy.closed
 	c.lazy.closed = true
+	defer func() { // also after a panic of the driver
+		c.ended.Store(true) // last: the closers below use the context
+		if first && c.owned != nil {
+			err = errors.Join(err, c.owned.Close())
+		}
+	}()
 	var all []error
-	for _, x := range c.lazy.opened {
-		all = append(all, x.Close())
+	for key, x := range c.lazy.opened {
+		if err := x.Close(); err != nil {
+			all = append(all, err)
+			continue
+		}
+		delete(c.lazy.opened, key)
 	}
 	if c.lazy.workspace.Live() {
 		all = append(all, c.lazy.workspace.Free())
 	}
-	c.ended.Store(true) // last: the closers above use the context
 	return errors.Join(all...)
 }
 

@@ -3,20 +3,22 @@
 //
 // # Use
 //
-//	c := must(cuda.NewContext(stream)) // stream is a *vram.Stream
-//	m := must(c.LoadModule([]byte(ptx)))
-//	scale := must(m.Function("scale"))
-//	x := must(c.Alloc(4 * n))
-//	cuda.CopyIn(c, x, values)
-//	c.Launch(scale, cuda.Cover(n, 256), cuda.InOut(x), cuda.Value(float32(2)), cuda.Value(uint32(n)))
-//	cuda.CopyOut(c, values, x) // waits
+//	c := must(cuda.Open(vram.Config{})) // the first GPU, a stream, and this context; NewContext is for a stream that exists
+//	scale := must(c.Kernel(ptx, "scale"))
+//	x := must(cuda.From(c, values))
+//	check(c.Launch(scale, cuda.Cover(n), cuda.InOut(x), cuda.Value(float32(2)), cuda.Value(uint32(n))))
+//	values = must(cuda.Load[float32](c, cuda.Whole(x), n)) // waits
+//	check(x.Free())
+//	check(c.Close()) // gives back what Open has opened
+//
+// Context.NewQueue makes the same calls without an error each: the first one is kept.
 //
 // # Words
 //
-// A Context submits work to a stream. A Module is loaded code, a Function a kernel of it, a Launch one run of a kernel; its
-// Geometry is the grid, the block and the dynamic shared memory. An argument that is a buffer is In, Out or InOut, as the
-// kernel reads it, writes it, or both. A Graph is captured work that can be launched again; its hold is the memory that it
-// keeps.
+// A Context submits work to a stream. A Module is loaded code, a Function a kernel of it, a Variable one of its variables, a
+// Launch one run of a kernel; its Geometry is the grid, the block and the dynamic shared memory. An argument that is a buffer is
+// In, Out or InOut, as the kernel reads it, writes it, or both. A Graph is captured work that can be launched again; its hold is
+// the memory that it keeps.
 //
 // # Work and memory
 //

@@ -13,6 +13,7 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/internal/eachcall"
 )
@@ -313,4 +314,99 @@ func TestAFailedCallBetweenDevicesLeavesNothing(t *testing.T) {
 		})
 	}
 	s.free(x, y)
+}
+
+// Whichever driver call fails, or panics, the short forms leave no buffer, no driver object and no goroutine.
+func TestAFailedCallOfAShortFormLeavesNothing(t *testing.T) {
+	r, c := newFailing(t, sim.Config{Bytes: true})
+	x := r.alloc(c, mib)
+	values := make([]uint32, 1024)
+	const text = ptx + ".visible .global .align 4 .u32 variable[4];\n"
+	m, err := c.LoadModule([]byte(text))
+	require.NoError(t, err)
+	variable, err := m.Variable("variable")
+	require.NoError(t, err)
+	for _, op := range []struct {
+		name string
+		do   eachcall.Operation
+	}{
+		{"From", func() (func() error, error) {
+			b, err := cuda.From(c, values)
+			return b.Free, err
+		}},
+		{"Load", none(func() error {
+			_, err := cuda.Load[uint32](c, cuda.Whole(x), 1024)
+			return err
+		})},
+		{"Store", none(func() error { return cuda.Store(c, cuda.Whole(x), values) })},
+		{"Variable", none(func() error {
+			_, err := m.Variable("variable")
+			return err
+		})},
+		{"Set", none(func() error { return cuda.Set(c, variable, values[:4]) })},
+		{"Get", none(func() error {
+			_, err := cuda.Get[uint32](c, variable, 4)
+			return err
+		})},
+		{"Kernel", none(func() (err error) {
+			on, err := cuda.NewContext(c.Stream())
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, eachcall.Closes(r.faults, on.Close)) }()
+			_, err = on.Kernel(text, "touch")
+			return err
+		})},
+		{"Queue", none(func() (err error) {
+			q := c.NewQueue()
+			defer func() { err = errors.Join(err, eachcall.Closes(r.faults, q.Close)) }()
+			b := cuda.Push(q, values)
+			q.Launch(r.touch, cuda.Cover(1), cuda.InOut(b))
+			q.Fill8(cuda.Whole(q.Alloc(mib)), 1)
+			cuda.Write(q, cuda.Whole(q.AllocZeroed(8192)), values)
+			cuda.Read(q, values, cuda.Whole(b))
+			q.Free(b)
+			q.Synchronize(context.Background())
+			return nil
+		})},
+	} {
+		t.Run(op.name, func(t *testing.T) {
+			b := &eachcall.Bench{Faults: r.faults, Tolerated: []string{"cuStreamIsCapturing"}, Left: func() map[string]int { return left(r.machine, r.dev) }}
+			b.Run(t, op.do)
+		})
+	}
+	require.NoError(t, errors.Join(m.Unload(), x.Free()))
+}
+
+// Whichever driver call of Open and of work fails, or panics, Close gives the driver's objects back.
+func TestAFailedCallOfOpenLeavesNothing(t *testing.T) {
+	machine := sim.New(sim.Config{Bytes: true, TimedKernels: true})
+	faults := fault.Wrap(machine)
+	b := &eachcall.Bench{Faults: faults, Tolerated: []string{"cuStreamIsCapturing"}, Left: func() map[string]int {
+		return machine.Device(0).Objects()
+	}}
+	b.Run(t, func() (closes func() error, err error) {
+		c, err := cuda.Open(vram.Config{Driver: faults, ReleaseAfter: -1})
+		if err != nil {
+			return nil, err
+		}
+		defer func() {
+			if closes == nil { // also after a panic; the driver serves again
+				faults.Clear()
+				err = errors.Join(err, c.Close())
+			}
+		}()
+		f, err := c.Kernel(ptx, "touch")
+		if err != nil {
+			return nil, err
+		}
+		x, err := cuda.From(c, []uint32{1})
+		if err != nil {
+			return nil, err
+		}
+		if err := errors.Join(c.Launch(f, cuda.Cover(1), cuda.InOut(x)), x.Free()); err != nil {
+			return nil, err
+		}
+		return c.Close, nil
+	})
 }

@@ -1,13 +1,14 @@
 package cuda_test
 
 import (
+	"errors"
 	"fmt"
 	"log"
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cuda"
+	_ "github.com/go-vram/vram/cudadrv/cpu"
 	"github.com/go-vram/vram/cudadrv/sim"
-	"github.com/go-vram/vram/vramtest/ptxrun"
 )
 
 const ptxOfScale = `.version 7.0
@@ -28,30 +29,43 @@ const ptxOfScale = `.version 7.0
 	ret;
 }`
 
-// A kernel from PTX is launched on a buffer: vram.Config{} is the first GPU. Here a simulated device interprets it.
+// A kernel from PTX is launched on a buffer. This device computes without a GPU.
 func Example() {
-	dev := must(vram.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true, Executor: ptxrun.New(ptxrun.Config{})})}))
-	stream := must(dev.NewStream())
 	values := []float32{1, 2, 3}
 	n := len(values)
 
-	c := must(cuda.NewContext(stream))
-	m := must(c.LoadModule([]byte(ptxOfScale))) // the driver compiles it; the error has the compiler's log
-	scale := must(m.Function("scale"))          // (float *x, float by, unsigned n)
-	x := must(c.Alloc(int64(4 * n)))            // a vram.Buffer
-	check(cuda.CopyIn(c, x, values))
-	check(c.Launch(scale, cuda.Cover(n, 256), cuda.InOut(x), cuda.Value(float32(2)), cuda.Value(uint32(n))))
-	check(cuda.CopyOut(c, values, x)) // waits
+	c := must(cuda.Open(vram.Config{DriverName: "cpu"})) // a device, a stream and a context; vram.Config{} is the first GPU
+	scale := must(c.Kernel(ptxOfScale, "scale"))         // (float *x, float by, unsigned n); the driver compiles the text
+	x := must(cuda.From(c, values))                      // a vram.Buffer
+	check(c.Launch(scale, cuda.Cover(n), cuda.InOut(x), cuda.Value(float32(2)), cuda.Value(uint32(n))))
+	values = must(cuda.Load[float32](c, cuda.Whole(x), n)) // waits
 	check(x.Free())
 	fmt.Println(values)
 
-	err := c.Launch(scale, cuda.Cover(n, 256), cuda.InOut(x), cuda.Value(float32(2)), cuda.Value(uint32(n)))
+	err := c.Launch(scale, cuda.Cover(n), cuda.InOut(x), cuda.Value(float32(2)), cuda.Value(uint32(n)))
 	fmt.Println(err)
 	check(c.Close())
-	check(dev.Close())
 	// Output:
 	// [2 4 6]
 	// cuda: argument 0 of kernel scale: vram: the buffer is not live
+}
+
+// The calls of a queue return no error: the first one is kept, and nothing is submitted after it.
+func ExampleQueue() {
+	c := must(cuda.Open(vram.Config{DriverName: "cpu"}))
+	values := []float32{1, 2, 3}
+	q := c.NewQueue()
+	x := cuda.Push(q, values)
+	scale := q.Kernel(ptxOfScale, "scale")
+	q.Launch(scale, cuda.Cover(3), cuda.InOut(x), cuda.Value(float32(2)), cuda.Value(uint32(3)))
+	cuda.Read(q, values, cuda.Whole(x))
+	q.Launch(scale, cuda.Cover(3), cuda.InOut(x)) // arguments are missing
+	q.Fill8(cuda.Whole(x), 1)                     // not submitted
+	fmt.Println(values, errors.Is(q.Err(), cuda.ErrArgumentCount))
+	_ = q.Close() // frees x; it returns the error of Err
+	check(c.Close())
+	// Output:
+	// [2 4 6] true
 }
 
 // A graph is captured once and launched many times. It keeps the memory that it touches until it is closed.

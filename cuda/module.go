@@ -67,7 +67,7 @@ func (m *Module) String() string {
 }
 
 // Unload unloads the module. Its launches must have finished; later ones are refused with ErrUnloaded. Idempotent. Errors:
-// ErrModuleInUse while an open graph has a kernel of it, and the driver's.
+// ErrModuleInUse while an open graph has a kernel of it, and the driver's, after which the module is loaded still.
 func (m *Module) Unload() error {
 	if m == nil || m.on == nil {
 		return ErrNotOpen
@@ -78,16 +78,15 @@ func (m *Module) Unload() error {
 	if m.unloaded.Swap(true) {
 		return nil
 	}
-	return m.on.failure(m.on.kernels.ModuleUnload(m.handle))
-}
-
-// Global returns the address and the size of a variable of the module in device memory. Errors: ErrNotOpen, ErrUnloaded, and
-// the driver's: cudadrv.NotFound, and cudadrv.InvalidValue for a kernel's name.
-func (m *Module) Global(name string) (cudadrv.Ptr, int64, error) {
-	if err := m.usable(); err != nil {
-		return 0, 0, err
-	}
-	return m.on.kernels.ModuleGetGlobal(m.handle, name)
+	done := false
+	defer func() {
+		if !done { // also after a panic of the driver
+			m.unloaded.Store(false)
+		}
+	}()
+	err := m.on.failure(m.on.kernels.ModuleUnload(m.handle))
+	done = err == nil
+	return err
 }
 
 func (m *Module) usable() error {
@@ -195,12 +194,12 @@ func (f *Function) Attribute(a cudadrv.FunctionAttribute) (int, error) {
 	return f.module.on.kernels.FuncGetAttribute(f.handle, a)
 }
 
-// SetMaxSharedBytes allows launches with that much dynamic shared memory: without it 48 KiB.
-func (f *Function) SetMaxSharedBytes(bytes int) error {
+// SetMaxSharedBytes allows launches with that much dynamic shared memory (Geometry.SharedBytes): without it 48 KiB.
+func (f *Function) SetMaxSharedBytes(bytes int64) error {
 	if err := f.usable(); err != nil {
 		return err
 	}
-	return f.module.on.kernels.FuncSetAttribute(f.handle, cudadrv.MaxDynamicSharedBytes, bytes)
+	return f.module.on.kernels.FuncSetAttribute(f.handle, cudadrv.MaxDynamicSharedBytes, int(bytes))
 }
 
 // ActiveBlocks returns the number of blocks of blockThreads threads that a multiprocessor runs at once.

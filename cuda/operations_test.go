@@ -11,7 +11,8 @@ func TestEachOperationIsTried(t *testing.T) {
 	eachcall.Operations(t, "../api/vram.txt", "cuda", "eachcall_test.go", map[string]string{
 		"Context.Lazily":       "it makes the calls of its caller",
 		"Context.WithContext":  "the simulator has no contexts to make current",
-		"Module.Global":        "it asks for an address, and makes nothing",
+		"Queue.Do":             "it makes the calls of its caller",
+		"Queue.Err":            "it makes no calls",
 		"Stream.AllocBatch":    streams,
 		"Stream.AllocBatchFor": streams,
 		"Stream.FreeBatch":     "package streams has it: it makes the calls of Buffer.Free",

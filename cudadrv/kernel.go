@@ -22,9 +22,9 @@ func (d Dim3) String() string {
 
 // Geometry is the shape of a launch.
 type Geometry struct {
-	Grid        Dim3   `json:"grid"`
-	Block       Dim3   `json:"block"`
-	SharedBytes uint32 `json:"shared_bytes"` // dynamic shared memory of a block
+	Grid        Dim3  `json:"grid"`
+	Block       Dim3  `json:"block"`
+	SharedBytes int64 `json:"shared_bytes"` // dynamic shared memory of a block
 }
 
 // FunctionAttribute is a property of a kernel; numbers are CUDA's (CUfunction_attribute).

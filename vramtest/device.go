@@ -8,8 +8,8 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/hazard"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/cudadrv/sim/ptxrun"
 	"github.com/go-vram/vram/cudadrv/site"
-	"github.com/go-vram/vram/vramtest/ptxrun"
 )
 
 // Device is a *vram.Device on a simulated GPU that reports hazards, with methods for a test's own work on it.

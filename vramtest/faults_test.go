@@ -14,8 +14,8 @@ import (
 	"github.com/go-vram/vram/compute/ptx/interp"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/sim/ptxrun"
 	"github.com/go-vram/vram/vramtest"
-	"github.com/go-vram/vram/vramtest/ptxrun"
 )
 
 // A fault is read once: the test's failure has its text, the first call refers to it, and later calls name the launch.

@@ -8,8 +8,8 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/cudadrv/sim/ptxrun"
 	"github.com/go-vram/vram/cudadrv/site"
-	"github.com/go-vram/vram/vramtest/ptxrun"
 )
 
 // Library has compute stand in for a library, such as cuBLAS or cuFFT, of which a machine without a GPU has nothing: the device

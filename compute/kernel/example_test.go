@@ -12,7 +12,7 @@ import (
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv/sim"
-	"github.com/go-vram/vram/vramtest/ptxrun"
+	"github.com/go-vram/vram/cudadrv/sim/ptxrun"
 )
 
 // Expressions become one kernel each: an element-wise one, a softmax of rows, and a sum. vram.Config{} is the first GPU; here the

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/go-vram/vram/cuda/nvrtc"
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cuda/nvrtc"
 	"github.com/go-vram/vram/futures"
 )
 

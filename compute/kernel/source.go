@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/go-vram/vram/cuda/nvrtc"
 	"github.com/go-vram/vram/compute/ptx"
+	"github.com/go-vram/vram/cuda/nvrtc"
 	"github.com/go-vram/vram/cudadrv"
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv/sim"
-	"github.com/go-vram/vram/vramtest/ptxrun"
+	"github.com/go-vram/vram/cudadrv/sim/ptxrun"
 )
 
 // An index out of range ends the launch, and no memory is touched with it. The fault names the operation, the index and the

@@ -17,7 +17,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/vramtest"
-	"github.com/go-vram/vram/vramtest/ptxrun"
+	"github.com/go-vram/vram/cudadrv/sim/ptxrun"
 )
 
 // usesDeclared is an executor whose launches declare the accesses that ptx.Uses finds in the text, instead of those that the

@@ -11,7 +11,7 @@ import (
 )
 
 // simulated reports whether the device is the simulator's, also inside wrappers, which keep the name of the driver in Info: it
-// queues kernels without executing them, checks no instruction, and keeps no variables of modules.
+// queues kernels without executing them, and checks no instruction.
 func (b *bench) simulated() bool { return b.info.Driver == "sim" }
 
 // kernels returns the device's interface for kernels, if it has one.
@@ -58,12 +58,10 @@ func testModules(b *bench) {
 		}
 		_, err := k.ModuleGetFunction(m, "")
 		b.refused(err, "cuModuleGetFunction", cudadrv.InvalidValue)
-		if !b.simulated() {
-			p, bytes, err := k.ModuleGetGlobal(m, "vram_word")
-			b.ok(err)
-			assert.EqualValues(b, 4, bytes)
-			b.ok(b.dev.MemsetD8Async(p, 7, bytes, 0))
-		}
+		p, bytes, err := k.ModuleGetGlobal(m, "vram_word")
+		b.ok(err)
+		assert.EqualValues(b, 4, bytes)
+		b.ok(b.dev.MemsetD8Async(p, 7, bytes, 0))
 		_, _, err = k.ModuleGetGlobal(m, "vram_wor")
 		b.refused(err, "cuModuleGetGlobal", cudadrv.NotFound)
 		for _, name := range []string{"vram_nothing", ""} { // a kernel's name is another error than an unknown name
@@ -129,6 +127,8 @@ func testFunctions(b *bench) {
 	b.ok(k.FuncSetAttribute(f, cudadrv.MaxDynamicSharedBytes, 4096))
 	assert.Equal(b, 4096, must(k.FuncGetAttribute(f, cudadrv.MaxDynamicSharedBytes))(b))
 	b.refused(k.FuncSetAttribute(f, cudadrv.MaxDynamicSharedBytes, 1<<30), "cuFuncSetAttribute", cudadrv.InvalidValue)
+	beyond := int64(1) << 32 // its low half is 0
+	b.refused(k.FuncSetAttribute(f, cudadrv.MaxDynamicSharedBytes, int(beyond)), "cuFuncSetAttribute", cudadrv.InvalidValue)
 	b.refused(k.FuncSetAttribute(f, cudadrv.Registers, 8), "cuFuncSetAttribute", cudadrv.InvalidValue)
 	assert.Zero(b, must(k.FuncGetAttribute(f, cudadrv.ClusterSizeMustBeSet))(b))
 	_, err := k.FuncGetAttribute(f, 10000)
@@ -259,6 +259,8 @@ func (b *bench) launchMistakes(k cudadrv.Kernels, f cudadrv.Function, params []b
 		{Block: cudadrv.Dim3{X: 1, Y: 1, Z: 1}},
 		{Grid: cudadrv.Dim3{X: 1, Y: 1, Z: 1}, Block: cudadrv.Dim3{X: 2048, Y: 1, Z: 1}},
 		{Grid: cudadrv.Dim3{X: 1, Y: 1, Z: 1}, Block: cudadrv.Dim3{X: 32, Y: 1, Z: 1}, SharedBytes: 1 << 30},
+		{Grid: cudadrv.Dim3{X: 1, Y: 1, Z: 1}, Block: cudadrv.Dim3{X: 32, Y: 1, Z: 1}, SharedBytes: 1 << 32}, // the low half is 0
+		{Grid: cudadrv.Dim3{X: 1, Y: 1, Z: 1}, Block: cudadrv.Dim3{X: 32, Y: 1, Z: 1}, SharedBytes: -1},
 	} {
 		b.refused(k.LaunchKernel(f, g, params, s), "cuLaunchKernel", cudadrv.InvalidValue)
 	}

@@ -13,6 +13,14 @@ const PTX = head + `
 .visible .entry vram_nothing() { ret; }
 `
 
+// variables has variables with initial values, and an array of zeros.
+const variables = head + `
+.visible .const .align 4 .u32 vram_table[4] = {1, 0x20, 3};
+.visible .global .align 4 .f32 vram_scale = 0f3FC00000;
+.visible .global .align 2 .s16 vram_short[2] = {-2, 5};
+.visible .global .align 8 .b8 vram_room[20];
+`
+
 const head = `.version 7.0
 .target sm_70
 .address_size 64

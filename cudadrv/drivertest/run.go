@@ -54,6 +54,7 @@ func Run(t *testing.T, open func(t *testing.T) cudadrv.Driver) {
 		{"shareable handles", testShareable},
 		{"capture state", testCapture},
 		{"modules", testModules},
+		{"variables of modules", testVariables},
 		{"links", testLinks},
 		{"functions", testFunctions},
 		{"launches", testLaunches},

@@ -169,9 +169,12 @@ func (d *device) GraphExecKernelNodeSetParams(x cudadrv.GraphExec, n cudadrv.Gra
 		return err
 	}
 	defer d.gate.leave(f)
+	if !shareable(g) {
+		return d.launchFailed(f, c, cudadrv.InvalidValue, g, params)
+	}
 	node := (*kernelNode)(unsafe.Pointer(&f.block))
 	*node = kernelNode{
-		function: fn, grid: g.Grid, block: g.Block, sharedBytes: g.SharedBytes, extra: uint64(f.parameters(params)),
+		function: fn, grid: g.Grid, block: g.Block, sharedBytes: uint32(g.SharedBytes), extra: uint64(f.parameters(params)),
 	}
 	f.args[0], f.args[1], f.args[2] = uintptr(x), uintptr(n), uintptr(unsafe.Pointer(node))
 	if r := d.outside(inContext, call.GraphExecKernelNodeSetParams, f, 3); r != cudadrv.Success {

@@ -3,6 +3,7 @@
 package dynamic
 
 import (
+	"math"
 	"unsafe"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -74,6 +75,9 @@ func (d *device) FuncSetAttribute(fn cudadrv.Function, a cudadrv.FunctionAttribu
 		return err
 	}
 	defer d.gate.leave(f)
+	if int(int32(value)) != value {
+		return refuse(call.FuncSetAttribute, cudadrv.InvalidValue, "attribute %d to %d", a, value)
+	}
 	f.args[0], f.args[1], f.args[2] = uintptr(fn), uintptr(a), uintptr(value)
 	if r := d.outside(inContext, call.FuncSetAttribute, f, 3); r != cudadrv.Success {
 		return d.failed(f, call.FuncSetAttribute, r, "attribute %d to %d", a, value)
@@ -159,6 +163,9 @@ func (d *device) LaunchKernel(fn cudadrv.Function, g cudadrv.Geometry, params []
 		return err
 	}
 	defer d.gate.leave(f)
+	if !shareable(g) {
+		return d.launchFailed(f, call.LaunchKernel, cudadrv.InvalidValue, g, params)
+	}
 	f.args = [mostArgs]uintptr{
 		uintptr(fn), uintptr(g.Grid.X), uintptr(g.Grid.Y), uintptr(g.Grid.Z),
 		uintptr(g.Block.X), uintptr(g.Block.Y), uintptr(g.Block.Z), uintptr(g.SharedBytes), uintptr(s), 0, f.parameters(params),
@@ -168,6 +175,9 @@ func (d *device) LaunchKernel(fn cudadrv.Function, g cudadrv.Geometry, params []
 	}
 	return nil
 }
+
+// shareable reports whether the driver's type has the shared memory of a launch.
+func shareable(g cudadrv.Geometry) bool { return uint64(g.SharedBytes) <= math.MaxUint32 }
 
 // launchFailed is separate from LaunchKernel: its format arguments would be in the heap at every launch.
 func (d *device) launchFailed(f *frame, c call.Call, r cudadrv.Result, g cudadrv.Geometry, params []byte) error {

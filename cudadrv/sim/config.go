@@ -60,6 +60,8 @@ func (c *Clock) UnmarshalText(text []byte) error {
 
 // Config describes a simulated machine. The zero value is one idle H200 on a stepped clock.
 type Config struct {
+	// Name is the name of the driver. "": "sim".
+	Name string
 	// Devices is how many GPUs there are. 0: 1.
 	Devices int
 	// TotalBytes is the physical memory of each. 0: DefaultTotalBytes.

@@ -75,7 +75,7 @@
 //
 // # Where it is simpler than hardware
 //
-//   - Modules are PTX text only and take no memory. Linked images are text, too. Variables of modules are not found.
+//   - Modules are PTX text only, of which only variables take memory. Linked images are text, too.
 //   - Attributes of kernels are constants where the text and FuncSetAttribute say nothing; occupancy counts threads alone.
 //   - The nodes of a graph run one after the other, also where streams forked in the capture.
 //   - A capture forbids calls on its own GPU only.

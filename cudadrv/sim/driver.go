@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -35,6 +36,7 @@ var drivers atomic.Uint64 //nolint:gochecknoglobals // made on first use: a proc
 
 // Driver is a simulated driver and its devices. It is safe for concurrent use.
 type Driver struct {
+	name   string
 	config Config
 	err    error  // error of the Config
 	number uint64 // of the driver, times firstDriver: ids are from here on
@@ -63,7 +65,7 @@ type Driver struct {
 // New makes a simulated machine and touches nothing else. A Config that cannot be makes DeviceCount and
 // Open fail with an error that wraps cudadrv.ErrNoDriver and says why.
 func New(config Config) *Driver {
-	d := &Driver{epoch: time.Now()}
+	d := &Driver{name: cmp.Or(config.Name, "sim"), epoch: time.Now()}
 	d.config, d.err = config.complete()
 	if d.err != nil {
 		return d
@@ -81,8 +83,8 @@ func New(config Config) *Driver {
 // id returns a new id of a kind and counts it.
 func (d *Driver) id(kind uint64, count *atomic.Uint64) uint64 { return d.number + kind + count.Add(1) }
 
-// Name returns "sim".
-func (d *Driver) Name() string { return "sim" }
+// Name returns Config.Name.
+func (d *Driver) Name() string { return d.name }
 
 // DeviceCount returns Config.Devices.
 func (d *Driver) DeviceCount() (int, error) { return len(d.gpus), d.err }

@@ -11,7 +11,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/site"
 )
 
-// Executor executes kernels on the bytes of simulated devices; package vramtest/ptxrun has one. Its methods run under the
+// Executor executes kernels on the bytes of simulated devices; package cudadrv/sim/ptxrun has one. Its methods run under the
 // driver's lock, one at a time: they call no device.
 type Executor interface {
 	// Load reads the PTX text of a module. Load sets its variables, which are zeros, to the values in the text. An error fails
@@ -66,7 +66,7 @@ type Execution func(memory func(p cudadrv.Ptr) (start cudadrv.Ptr, b []byte, ok 
 
 // ErrNoExecutor refuses a launch of a kernel on a device whose bytes it would not change: it is within a *cudadrv.CallError's
 // chain, with CUDA_ERROR_NOT_SUPPORTED.
-var ErrNoExecutor = errors.New("sim: nothing executes kernels on these bytes: give Config an Executor (vramtest.Kernels, ptxrun.New), or TimedKernels for launches that only take time")
+var ErrNoExecutor = errors.New("sim: nothing executes kernels on these bytes: take package cudadrv/cpu, give Config an Executor (vramtest.Kernels, ptxrun.New), or TimedKernels for launches that only take time")
 
 // executes returns the error of a launch whose results would be missing.
 func (g *gpu) executes(c call.Call, f *function) error {

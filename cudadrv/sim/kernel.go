@@ -35,7 +35,7 @@ func (k kernel) refused() (r cudadrv.Result, why string) {
 		return cudadrv.InvalidValue, "more threads than a block can have"
 	case threads > uint64(k.function.maxThreads):
 		return cudadrv.LaunchOutOfResources, "more threads than the kernel was compiled for"
-	case int64(k.geometry.SharedBytes) > int64(k.function.dynamicSharedBytes):
+	case k.geometry.SharedBytes < 0 || k.geometry.SharedBytes > int64(k.function.dynamicSharedBytes):
 		return cudadrv.InvalidValue, "more shared memory than the kernel's attribute allows"
 	case int64(len(k.params)) > k.function.paramBytes:
 		return cudadrv.LaunchOutOfResources, "there are more parameters than the kernel has"

@@ -162,7 +162,7 @@ func (d *Device) ModuleGetGlobal(m cudadrv.Module, name string) (cudadrv.Ptr, in
 // linkedMark begins a linked text. The lines of the first text keep their numbers.
 const linkedMark = "/* linked */ "
 
-// LinkImages concatenates PTX texts. The result is text that ModuleLoadData takes and LinkImages does not: as on hardware,
+// LinkImages concatenates PTX texts under one header. The result is text that ModuleLoadData takes and LinkImages does not: as on hardware,
 // linked images are not relocatable.
 func (d *Device) LinkImages(images ...[]byte) ([]byte, error) {
 	const c = call.LinkComplete
@@ -170,7 +170,7 @@ func (d *Device) LinkImages(images ...[]byte) ([]byte, error) {
 		if len(images) == 0 {
 			return nil, fail(c, cudadrv.InvalidValue, "no images")
 		}
-		var texts [][]byte
+		var texts []string
 		for i, image := range images {
 			if bytes.HasPrefix(image, []byte(linkedMark)) {
 				return nil, &cudadrv.CallError{Func: "cuLinkAddData", Result: cudadrv.NoBinaryForGPU, Detail: "the image was linked"}
@@ -178,9 +178,9 @@ func (d *Device) LinkImages(images ...[]byte) ([]byte, error) {
 			if _, err := parse(image); err != nil {
 				return nil, fail(c, imageResult(err), "image %d: %v", i, err)
 			}
-			texts = append(texts, bytes.TrimRight(image, "\x00"))
+			texts = append(texts, string(bytes.TrimRight(image, "\x00")))
 		}
-		linked := append([]byte(linkedMark), bytes.Join(texts, []byte("\n"))...)
+		linked := []byte(linkedMark + joined(texts))
 		if _, err := parse(linked); err != nil {
 			return nil, fail(c, imageResult(err), "%v", err)
 		}

@@ -19,8 +19,8 @@ import (
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/cudadrv/sim/ptxrun"
 	"github.com/go-vram/vram/examples/internal/command"
-	"github.com/go-vram/vram/vramtest/ptxrun"
 )
 
 func main() { os.Exit(command.Interruptible(run)) }

@@ -1,4 +1,4 @@
-// Command hello is the README's program: it allocates on the simulated device, and makes two mistakes that are caught.
+// Command hello allocates on the simulated device, and makes two mistakes that are caught.
 package main
 
 import (

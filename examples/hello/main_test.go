@@ -8,7 +8,7 @@ import (
 
 func TestMain(m *testing.M) { recoveredtest.Main(m) }
 
-// The README prints these lines below the program.
+// The program and its output are in docs/usage.md.
 func Example() {
 	main()
 	// Output:

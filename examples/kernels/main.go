@@ -18,7 +18,7 @@ import (
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
-	"github.com/go-vram/vram/vramtest/ptxrun"
+	"github.com/go-vram/vram/cudadrv/sim/ptxrun"
 )
 
 func main() {

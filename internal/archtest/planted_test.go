@@ -127,6 +127,16 @@ func plantedFaults() []planted {
 			"no init and no globals", "actors/a.go", "package actors\n\nfunc init() {}\n",
 			finding{"actors/a.go:3", "an init function"},
 		},
+		{ // the import of a driver may give it a name, and do nothing else
+			"no init and no globals", "cudadrv/sim/a.go",
+			"package sim\n\nimport \"github.com/go-vram/vram/cudadrv\"\n\nfunc init() {\n\tcudadrv.Register(\"a\", nil)\n\tcudadrv.Names()\n}\n",
+			finding{"cudadrv/sim/a.go:5", "an init function"},
+		},
+		{ // and only a driver's
+			"no init and no globals", "pool/a.go",
+			"package pool\n\nimport \"github.com/go-vram/vram/cudadrv\"\n\nfunc init() { cudadrv.Register(\"a\", nil) }\n",
+			finding{"pool/a.go:5", "an init function"},
+		},
 		{
 			"no init and no globals", "pool/a.go", "package pool\n\nvar limitBytes = 1\n",
 			finding{"pool/a.go:3", "limitBytes is no sentinel"},

@@ -9,7 +9,7 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
-	"github.com/go-vram/vram/vramtest/ptxrun"
+	"github.com/go-vram/vram/cudadrv/sim/ptxrun"
 )
 
 // Options configures a run. NewDriver must be set.

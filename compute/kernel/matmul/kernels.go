@@ -152,7 +152,7 @@ func (k *kernels) functionOf(name, kernel string, ahead bool) (*cuda.Function, e
 	}
 	const usual = 48 << 10 // of shared memory; more must be requested
 	if shared := variants[name].SharedBytes; shared > usual {
-		if err := f.SetMaxSharedBytes(shared); err != nil {
+		if err := f.SetMaxSharedBytes(int64(shared)); err != nil {
 			return nil, fmt.Errorf("matmul: %s: %w", name, err)
 		}
 	}

@@ -17,7 +17,7 @@ func (k *kernels) launch(c *cuda.Context, p Problem, e gemm.Extent, o Operands, 
 	g := cuda.Geometry{
 		Grid:        cuda.Dim3{X: uint32(l.blocks), Y: uint32(l.parts), Z: uint32(p.Batch)}, //nolint:gosec // checked
 		Block:       cuda.Dim3{X: uint32(l.threads), Y: 1, Z: 1},                            //nolint:gosec // of a variant
-		SharedBytes: uint32(l.shared),                                                       //nolint:gosec // of a variant
+		SharedBytes: int64(l.shared),
 	}
 	args := make([]cuda.Arg, 0, 32)
 	if l.way == tiles {

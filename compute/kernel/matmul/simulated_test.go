@@ -13,7 +13,7 @@ import (
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cuda/gemm"
 	"github.com/go-vram/vram/cudadrv/sim"
-	"github.com/go-vram/vram/vramtest/ptxrun"
+	"github.com/go-vram/vram/cudadrv/sim/ptxrun"
 )
 
 // A product that was computed before allocates nothing on the heap, in one part or in several, rounded or not.

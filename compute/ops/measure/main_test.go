@@ -15,8 +15,8 @@ import (
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/cudadrv/sim/ptxrun"
 	"github.com/go-vram/vram/internal/recoveredtest"
-	"github.com/go-vram/vram/vramtest/ptxrun"
 )
 
 func TestMain(m *testing.M) { recoveredtest.Main(m) }

@@ -42,6 +42,7 @@ static CUresult give_memory(struct module *module) {
     for (struct variable *v = module->assembly.variables; v; v = v->next) {
         CUresult result = region_new(VARIABLE, module->context->device, v->bytes, &v->region);
         if (result != CUDA_SUCCESS) return result;
+        if (v->initial) memcpy((void *)v->region->range.start, v->initial, v->bytes);
     }
     return CUDA_SUCCESS;
 }

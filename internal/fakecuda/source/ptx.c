@@ -96,7 +96,7 @@ static size_t bytes_of(const char *type) {
 // A declaration: attributes, a name and the number of elements, up to the word behind it.
 struct declaration {
     char name[WORD_ROOM];
-    size_t bytes, align_bytes;
+    size_t bytes, align_bytes, element_bytes;
 };
 
 static struct declaration declared(struct reader *reader) {
@@ -116,7 +116,7 @@ static struct declaration declared(struct reader *reader) {
     if (element == 0) mistake(reader, CUDA_ERROR_INVALID_PTX, "Parsing error: type expected near", reader->word);
     if (d.align_bytes == 0) d.align_bytes = element;
     memcpy(d.name, reader->word, sizeof d.name);
-    d.bytes = element;
+    d.bytes = d.element_bytes = element;
     next(reader);
     if (is(reader, "[")) {
         next(reader);
@@ -197,14 +197,40 @@ static void kernel(struct reader *reader) {
     body(reader);
 }
 
+// The values of a variable up to the semicolon: whole numbers, and floating-point ones by their bits. Names count as 0.
+static unsigned char *initial(struct reader *reader, const struct declaration *d) {
+    unsigned char *values = make(d->bytes);
+    bool negative = false;
+    size_t at = 0;
+    while (next(reader) && !is(reader, ";")) {
+        const char *word = reader->word;
+        if (is(reader, "-")) negative = true;
+        if (!isalnum((unsigned char)word[0])) continue;
+        bool bits = word[0] == '0' && strchr("fFdD", word[1]) && word[1];
+        uint64_t value = strtoull(bits ? word + 2 : word, NULL, bits ? 16 : 0);
+        if (negative) value = -value;
+        negative = false;
+        if (at + d->element_bytes > d->bytes) {
+            mistake(reader, CUDA_ERROR_INVALID_PTX, "Too many values for variable", d->name);
+            break;
+        }
+        memcpy(values + at, &value, d->element_bytes);
+        at += d->element_bytes;
+    }
+    return values;
+}
+
 static void variable(struct reader *reader, bool global) {
     next(reader);
     struct declaration d = declared(reader);
+    unsigned char *values = NULL;
+    if (global && is(reader, "=")) values = initial(reader, &d);
     if (!is(reader, ";")) skip_to(reader, ";");
     if (!global) return;
     struct variable *made = make(sizeof *made);
     made->name = strdup(d.name);
     made->bytes = d.bytes;
+    made->initial = values;
     made->next = reader->assembly->variables;
     reader->assembly->variables = made;
 }
@@ -263,6 +289,7 @@ void assembly_clear(struct assembly *assembly) {
     for (struct variable *variable = assembly->variables, *next; variable; variable = next) {
         next = variable->next;
         free(variable->name);
+        free(variable->initial);
         free(variable);
     }
     assembly->entries = NULL;

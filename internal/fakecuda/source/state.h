@@ -205,6 +205,7 @@ struct entry {
 struct variable {
     char *name;
     size_t bytes;
+    unsigned char *initial; // NULL: zeros
     struct region *region; // NULL before the module is loaded
     struct variable *next;
 };

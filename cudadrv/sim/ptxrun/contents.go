@@ -1,4 +1,4 @@
-package vramtest
+package ptxrun
 
 import (
 	"slices"
@@ -88,8 +88,11 @@ func (c *contents) copyFrom(to, of int64, src *contents, from, srcOf, bytes int6
 	}
 }
 
-// Queued notes the buffers of a copy or memset, which live when it is queued.
-func (o *owners) Queued(t sim.Transfer) (performed func()) {
+// Queued implements Owners: it notes the buffers of a copy or memset, which live when it is queued.
+func (o *Buffers) Queued(t sim.Transfer) (performed func()) {
+	if o == nil {
+		return nil
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	var dst, src *owned
@@ -109,7 +112,7 @@ func (o *owners) Queued(t sim.Transfer) (performed func()) {
 	}
 }
 
-// receive notes that bytes were written, or copied from another buffer, which is nil where that is somebody else's memory.
+// receive notes that bytes were written, or copied from another buffer, nil for memory past the allocator.
 func (o *owned) receive(p cudadrv.Ptr, bytes int64, src *owned, from cudadrv.Ptr) {
 	to, bytes := o.inside(p, bytes)
 	if src == nil {
@@ -126,8 +129,11 @@ func (o *owned) inside(p cudadrv.Ptr, bytes int64) (offset, within int64) {
 	return offset, max(min(bytes, o.event.Bytes-offset), 0)
 }
 
-// Claimed notes memory that somebody says to write.
-func (o *owners) Claimed(p cudadrv.Ptr, bytes int64) {
+// Claimed implements Owners: it notes memory that work outside of the simulation writes.
+func (o *Buffers) Claimed(p cudadrv.Ptr, bytes int64) {
+	if o == nil {
+		return
+	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if b := o.at(p, o.event); b != nil {

@@ -1,29 +1,30 @@
-package vramtest
+package ptxrun
 
 import (
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 
-	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
 )
 
 // Freed buffers are remembered up to a bound, the youngest ones; a live one always is.
 func TestFreedBuffersAreForgotten(t *testing.T) {
 	t.Parallel()
-	o := &owners{}
-	at := func(n int) vram.BufferEvent { return vram.BufferEvent{Ptr: cudadrv.Ptr(512 * (n + 1)), Bytes: 512} } //nolint:gosec // not negative
-	o.begin(at(-1))                                                                                             // it lives
+	o := NewBuffers(false)
+	at := func(n int) cudadrv.BufferEvent {
+		return cudadrv.BufferEvent{Ptr: cudadrv.Ptr(512 * (n + 1)), Bytes: 512}
+	} //nolint:gosec // not negative
+	o.BufferAllocated(at(-1)) // it lives
 	for n := range 2 * keptBuffers {
-		o.begin(at(n))
-		o.end(at(n))
+		o.BufferAllocated(at(n))
+		o.BufferFreed(at(n))
 	}
 	assert.Len(t, o.all, 1+2*keptBuffers)
 	last := o.event
 	assert.NotNil(t, o.at(at(0).Ptr, 2), "it lived at the second event")
-	o.begin(at(0)) // the address of one that was freed
-	o.end(at(0))
+	o.BufferAllocated(at(0)) // the address of one that was freed
+	o.BufferFreed(at(0))
 	assert.Len(t, o.all, 1+keptBuffers)
 	assert.Equal(t, keptBuffers, o.freed)
 	assert.NotNil(t, o.at(at(-1).Ptr, o.event), "the live one")
@@ -35,8 +36,8 @@ func TestFreedBuffersAreForgotten(t *testing.T) {
 	}
 	assert.NotNil(t, o.at(at(0).Ptr, last+1), "the youngest one")
 	for n := range 2 * keptBuffers { // the bound holds for any number
-		o.begin(at(n))
-		o.end(at(n))
+		o.BufferAllocated(at(n))
+		o.BufferFreed(at(n))
 		assert.LessOrEqual(t, len(o.all), 1+2*keptBuffers)
 	}
 }

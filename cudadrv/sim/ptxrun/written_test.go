@@ -1,4 +1,4 @@
-package vramtest
+package ptxrun
 
 import (
 	"math/rand/v2"
@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
 )
@@ -18,13 +17,13 @@ func TestWrittenBytes(t *testing.T) {
 	start := func(buffer int) cudadrv.Ptr { return cudadrv.Ptr(1000 * (buffer + 1)) } //nolint:gosec // few
 	for seed := range uint64(500) {
 		rnd := rand.New(rand.NewPCG(seed, 4)) //nolint:gosec // a test
-		o := &owners{}
+		o := NewBuffers(false)
 		var want [buffers][bytes]bool // the last one is not the allocator's: all of it counts as written
 		for n := range bytes {
 			want[buffers-1][n] = true
 		}
 		for buffer := range buffers - 1 {
-			o.begin(vram.BufferEvent{Ptr: start(buffer), Bytes: bytes})
+			o.BufferAllocated(cudadrv.BufferEvent{Ptr: start(buffer), Bytes: bytes})
 		}
 		for range 30 {
 			to, from := rnd.IntN(buffers), rnd.IntN(buffers)

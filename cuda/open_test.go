@@ -1,0 +1,153 @@
+package cuda_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/cpu"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// computing opens a context on the device that computes without a GPU.
+func computing(t *testing.T) *cuda.Context {
+	t.Helper()
+	c, err := cuda.Open(vram.Config{DriverName: cpu.Name})
+	require.NoError(t, err)
+	return c
+}
+
+// Open gives all that a launch needs, and Close gives all of it back.
+func TestOpen(t *testing.T) {
+	machine := sim.New(sim.Config{Bytes: true, TimedKernels: true})
+	c, err := cuda.Open(vram.Config{Driver: machine, LimitBytes: 64 << 20})
+	require.NoError(t, err)
+	assert.EqualValues(t, 64<<20, c.Device().Stats().LimitBytes, "the configuration is the caller's")
+	assert.Same(t, c.Stream(), must(cuda.NewContext(c.Stream())).Stream())
+	x, err := cuda.From(c, []float32{1, 2, 3})
+	require.NoError(t, err)
+	touch, err := c.Kernel(ptx, "touch")
+	require.NoError(t, err)
+	require.NoError(t, c.Launch(touch, cuda.Cover(3), cuda.InOut(x)))
+	require.NoError(t, x.Free())
+	require.NoError(t, c.Close())
+	require.NoError(t, c.Close(), "idempotent")
+	_, err = c.Device().NewStream()
+	require.ErrorIs(t, err, vram.ErrClosed)
+	_, err = c.Kernel(ptx, "touch")
+	require.ErrorIs(t, err, cuda.ErrNotOpen)
+	assert.Empty(t, machine.Device(0).Objects())
+	require.NoError(t, machine.Device(0).Audit())
+}
+
+// Close of the context tells of buffers that were not freed, as the device's does.
+func TestCloseOfAnOpenedContextTellsOfBuffers(t *testing.T) {
+	c := computing(t)
+	_, err := c.Alloc(mib)
+	require.NoError(t, err)
+	var live *vram.InUseError
+	require.ErrorAs(t, c.Close(), &live)
+	require.NoError(t, c.Close())
+}
+
+// The device of a context of NewContext is its caller's: Close leaves it open.
+func TestCloseLeavesTheDeviceOfAnotherContext(t *testing.T) {
+	c := computing(t)
+	other, err := cuda.NewContext(c.Stream())
+	require.NoError(t, err)
+	assert.Nil(t, other.Device())
+	assert.Nil(t, (*cuda.Context)(nil).Device())
+	require.NoError(t, other.Close())
+	b, err := c.Alloc(mib)
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(b.Free(), c.Close()))
+}
+
+// The driver that a variable of the environment names is opened, and a configuration that cannot be is refused.
+func TestOpenRespectsTheConfiguration(t *testing.T) {
+	t.Setenv("VRAM_DRIVER", cpu.Name)
+	t.Setenv("VRAM_MEMORY_LIMIT", "32MiB")
+	config, err := vram.ConfigFromEnv(vram.Config{DriverName: "sim"})
+	require.NoError(t, err)
+	c, err := cuda.Open(config)
+	require.NoError(t, err)
+	assert.Equal(t, cpu.Name, c.Info().Driver)
+	assert.EqualValues(t, 32<<20, c.Device().Stats().LimitBytes)
+	require.NoError(t, c.Close())
+
+	var wrong *vram.ConfigError
+	_, err = cuda.Open(vram.Config{DriverName: "tpu"})
+	require.ErrorAs(t, err, &wrong)
+	_, err = vram.OpenAll(vram.Config{DriverName: "tpu"})
+	require.ErrorAs(t, err, &wrong)
+	_, err = cuda.Open(vram.Config{DriverName: cpu.Name, MemoryFraction: 2})
+	require.ErrorAs(t, err, &wrong)
+}
+
+// Whichever driver call of Open fails, or panics, nothing stays open.
+func TestOpenThatFailsLeavesNothing(t *testing.T) {
+	machine := sim.New(sim.Config{})
+	for _, function := range []string{"cuDeviceGetCount", "cuDevicePrimaryCtxRetain", "cuStreamCreate"} {
+		faults := fault.Wrap(machine)
+		require.NoError(t, faults.Add(fault.Rule{Func: function, Result: cudadrv.Unknown}))
+		c, err := cuda.Open(vram.Config{Driver: faults})
+		require.ErrorIs(t, err, cudadrv.Unknown, function)
+		assert.Nil(t, c)
+		assert.Empty(t, machine.Device(0).Objects(), function)
+
+		faults = fault.Wrap(machine)
+		faults.SetBefore(func(called string) {
+			if called == function {
+				panic("the driver panics")
+			}
+		})
+		assert.Panics(t, func() { _, _ = cuda.Open(vram.Config{Driver: faults}) }, function)
+		assert.Empty(t, machine.Device(0).Objects(), function)
+	}
+}
+
+// A text is loaded once for all of its kernels, and unloaded after the work of the context.
+func TestKernel(t *testing.T) {
+	machine := sim.New(sim.Config{TimedKernels: true, Bytes: true})
+	faults := fault.Wrap(machine)
+	c, err := cuda.Open(vram.Config{Driver: faults})
+	require.NoError(t, err)
+	for range 3 {
+		for _, name := range []string{"touch", "empty"} {
+			f, err := c.Kernel(ptx, name)
+			require.NoError(t, err)
+			assert.Equal(t, name, f.Name())
+		}
+	}
+	assert.EqualValues(t, 1, faults.Calls("cuModuleLoadData"))
+	_, err = c.Kernel(ptx, "nothing")
+	require.ErrorIs(t, err, cudadrv.NotFound)
+	_, err = c.Kernel("no PTX", "nothing")
+	require.ErrorIs(t, err, cudadrv.InvalidImage)
+	other, err := c.Kernel(ptx+"// another text\n", "empty")
+	require.NoError(t, err)
+	require.NoError(t, c.Launch(other, cuda.Cover(1))) // unfinished when Close begins
+	assert.EqualValues(t, 3, faults.Calls("cuModuleLoadData"))
+	require.NoError(t, c.Close())
+	assert.EqualValues(t, 2, faults.Calls("cuModuleUnload"))
+	require.ErrorIs(t, c.Launch(other, cuda.Cover(1)), cuda.ErrNotOpen)
+}
+
+// A graph that has a kernel of the context keeps its module.
+func TestKernelInAGraph(t *testing.T) {
+	r, c := newRig(t)
+	other := r.context()
+	f, err := other.Kernel(ptx+"// a text of its own\n", "empty")
+	require.NoError(t, err)
+	g, err := c.Capture(func() error { return c.Launch(f, cuda.Cover(1)) })
+	require.NoError(t, err)
+	require.ErrorIs(t, other.Close(), cuda.ErrModuleInUse)
+	require.NoError(t, g.Launch(c))
+	require.NoError(t, g.Close())
+}

@@ -1,0 +1,33 @@
+package sim
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+)
+
+// Joined texts have one header, with the highest version and target, and the first one's lines keep their numbers.
+func TestJoinedTexts(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ texts, want []string }{
+		"one text": {[]string{".version 7.0\n.target sm_70\n.address_size 64\nA"}, []string{".version 7.0\n.target sm_70\n.address_size 64\nA"}},
+		"the first is highest": {
+			[]string{"// a comment\n.version 8.1 .target sm_90a\n.address_size 64\nA", ".version 7.0\n.target sm_90\n.address_size 64\nB"},
+			[]string{"// a comment\n.version 8.1 .target sm_90a\n.address_size 64\nA", "\n\n\nB"},
+		},
+		"a later one is higher": {
+			[]string{".version 7.0\n.target sm_70\nA", ".version 8.1 .target sm_90, texmode_independent B", ".version 8.0\n.target sm_80\nC"},
+			[]string{".version 8.1\n.target sm_90\nA", "  B", "\n\nC"},
+		},
+		"comments stay": {
+			[]string{".version 7.0\n.target sm_70\nA", "/* .version 9.0 */ .version 7.1\n.target sm_70 // .target sm_90\nB"},
+			[]string{".version 7.1\n.target sm_70\nA", "/* .version 9.0 */ \n // .target sm_90\nB"},
+		},
+	} {
+		want := c.want[0]
+		for _, more := range c.want[1:] {
+			want += "\n" + more
+		}
+		assert.Equal(t, want, joined(c.texts), name)
+	}
+}
