@@ -140,13 +140,13 @@ func TestLaunchesAreRefused(t *testing.T) {
 		index int
 		text  string
 	}{
-		"freed":     {[]cuda.Arg{cuda.InOut(freed), cuda.Value(float32(2)), cuda.Value(uint32(1))}, cuda.ErrNotLive, 0, "cuda: argument 0 of kernel scale: vram: the buffer is not live"},
+		"freed":     {[]cuda.Arg{cuda.InOut(freed), cuda.Value(float32(2)), cuda.Value(uint32(1))}, cuda.ErrNotLive, 0, "cuda: argument 0 of kernel scale, parameter x: a buffer of 1 MiB, which was freed or handed over"},
 		"foreign":   {[]cuda.Arg{cuda.InOut(foreign), cuda.Value(float32(2)), cuda.Value(uint32(1))}, cuda.ErrForeign, 0, ""},
-		"zero":      {[]cuda.Arg{cuda.InOut(cuda.Buffer{}), cuda.Value(float32(2)), cuda.Value(uint32(1))}, cuda.ErrNotLive, 0, ""},
+		"zero":      {[]cuda.Arg{cuda.InOut(cuda.Buffer{}), cuda.Value(float32(2)), cuda.Value(uint32(1))}, cuda.ErrNotLive, 0, "cuda: argument 0 of kernel scale, parameter x: a buffer that nobody has allocated"},
 		"too few":   {[]cuda.Arg{cuda.InOut(x)}, cuda.ErrArgumentCount, 0, "cuda: kernel scale has 3 parameters, not 1"},
 		"too many":  {append(one, cuda.Value(uint32(1))), cuda.ErrArgumentCount, 0, "cuda: kernel scale has 3 parameters, not 4"},
-		"too large": {[]cuda.Arg{cuda.InOut(x), cuda.Value(float64(2)), cuda.Value(uint32(1))}, cuda.ErrArgumentSize, 1, "cuda: argument 1 of kernel scale has 8 bytes, its parameter 4"},
-		"no value":  {[]cuda.Arg{cuda.InOut(x), {}, cuda.Value(uint32(1))}, cuda.ErrArgumentSize, 1, ""},
+		"too large": {[]cuda.Arg{cuda.InOut(x), cuda.Value(float64(2)), cuda.Value(uint32(1))}, cuda.ErrArgumentSize, 1, "cuda: argument 1 of kernel scale, parameter by: float64 of 8 bytes for .f32 of 4"},
+		"no value":  {[]cuda.Arg{cuda.InOut(x), {}, cuda.Value(uint32(1))}, cuda.ErrArgumentSize, 1, "cuda: argument 1 of kernel scale, parameter by: no argument of 0 bytes for .f32 of 4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := c.Launch(r.scale, g, tt.args...)

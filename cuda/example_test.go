@@ -51,7 +51,7 @@ func Example() {
 	check(dev.Close())
 	// Output:
 	// [2 4 6]
-	// cuda: argument 0 of kernel scale: vram: the buffer is not live
+	// cuda: argument 0 of kernel scale, parameter x: a buffer of 12 B, which was freed or handed over
 }
 
 // A graph is captured once and launched many times. It keeps the memory that it touches until it is closed.
