@@ -57,7 +57,9 @@ func named(call string, err error) error {
 		return nil
 	}
 	if e, ok := errors.AsType[*streams.NotLiveError](err); ok && e.Call == "" {
-		return &streams.NotLiveError{Call: call, Bytes: e.Bytes, Zero: e.Zero}
+		with := *e
+		with.Call = call
+		return &with
 	}
 	return err
 }
