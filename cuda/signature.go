@@ -47,17 +47,17 @@ func (r *signatureReader) next() (kernel string, s signature, sure, found bool) 
 	if r.rest = skipBlank(r.rest); len(r.rest) == 0 || r.rest[0] != '(' {
 		return kernel, s, len(r.rest) > 0, true
 	}
-	r.rest = r.rest[1:]
+	if r.rest = skipBlank(r.rest[1:]); len(r.rest) > 0 && r.rest[0] == ')' {
+		return kernel, s, true, true
+	}
 	for {
 		p, end, ok := r.param()
-		switch {
-		case ok:
-			s.add(p)
-		case end != ')' || s.count > 0:
+		if !ok {
 			return kernel, s, false, true
 		}
+		s.add(p)
 		if end != ',' {
-			return kernel, s, end == ')', true
+			return kernel, s, true, true
 		}
 	}
 }
