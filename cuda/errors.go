@@ -51,6 +51,9 @@ var (
 	ErrNoParameter = errors.New("cuda: the kernel has no such parameter")
 )
 
+// errParameterSpace refuses an argument of the right size.
+var errParameterSpace = fmt.Errorf("%w: with the arguments before it, it takes more than %d bytes", ErrArgumentSize, maxParamBytes)
+
 // named adds the call to the error of a buffer that is not live.
 func named(call string, err error) error {
 	if err == nil {
@@ -98,7 +101,7 @@ func (e *ArgumentError) reason() string {
 	switch typ := e.Type; {
 	case errors.Is(e.Err, ErrArgumentType):
 		return fmt.Sprintf("%s for %s, which takes %s", e.Got, typ, takenBy(typ))
-	case errors.Is(e.Err, ErrArgumentSize):
+	case e.Err == ErrArgumentSize: //nolint:errorlint // not with errParameterSpace, which says more
 		if typ == "" {
 			typ = "a parameter"
 		}

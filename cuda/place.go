@@ -39,7 +39,7 @@ func (c *submission) placeOne(f *Function, p *params, i, end int, a *Arg) (at in
 		at = f.params[i].offset
 	}
 	if at+size > maxParamBytes {
-		return 0, false, f.refused(i, a, ErrArgumentSize, int64(at+size), maxParamBytes)
+		return 0, false, f.refused(i, a, errParameterSpace, int64(size), maxParamBytes)
 	}
 	value := a.bits
 	plain = true
