@@ -5,6 +5,8 @@ import (
 	"reflect"
 	"sync"
 	"unsafe"
+
+	"github.com/go-vram/vram/cudadrv"
 )
 
 // Cover returns the geometry of a kernel with a thread for each of n elements, in blocks of blockThreads threads: at least one
@@ -31,7 +33,6 @@ type Arg struct {
 	bits   uint64     // by value; a struct or an array of at most inlineBytes lies here, and in the two fields that follow
 	offset int64      // of the part; the kernel gets the address of its begin
 	bytes  int64      // of the part
-	long   *byte      // by value, a copy on the heap: more than inlineBytes
 	typ    *valueType // by value, no number; nil otherwise
 	size   int32      // of the parameter
 	align  uint8      // of the parameter, where the driver does not tell its offset
@@ -113,19 +114,17 @@ var freeParams = sync.Pool{New: func() any { return new(params) }} //nolint:goch
 
 // put writes an argument at an offset.
 func (p *params) put(at int, a *Arg, value uint64) {
-	switch to := p.bytes[at:]; {
-	case a.long != nil:
-		copy(to, unsafe.Slice(a.long, a.size))
-	case a.size == pointerBytes:
-		binary.LittleEndian.PutUint64(to, value)
-	case a.size == 4:
-		binary.LittleEndian.PutUint32(to, uint32(value)) //nolint:gosec // its low bits
-	case a.size == 2:
-		binary.LittleEndian.PutUint16(to, uint16(value)) //nolint:gosec // its low bits
-	case a.size == 1:
+	switch to := p.bytes[at:]; a.size {
+	case 1:
 		to[0] = byte(value)
+	case 2:
+		binary.LittleEndian.PutUint16(to, uint16(value)) //nolint:gosec // its low bits
+	case 4:
+		binary.LittleEndian.PutUint32(to, uint32(value)) //nolint:gosec // its low bits
+	case 8:
+		binary.LittleEndian.PutUint64(to, value)
 	default:
-		copy(to, a.inline()[:a.size])
+		copy(to, a.memory())
 	}
 }
 
@@ -135,8 +134,16 @@ const inlineBytes = 24
 // The fields of inline follow each other.
 var _ [unsafe.Offsetof(Arg{}.bits) + inlineBytes - unsafe.Sizeof(Arg{}.bytes)]byte = [unsafe.Offsetof(Arg{}.bytes)]byte{}
 
-// inline is the memory of a small struct or array.
+// inline is the memory of a small struct or array, or a complex128.
 func (a *Arg) inline() *[inlineBytes]byte { return (*[inlineBytes]byte)(unsafe.Pointer(&a.bits)) }
+
+// memory returns the bytes of a value that does not lie in bits alone.
+func (a *Arg) memory() []byte {
+	if a.typ != nil && a.typ.long != nil {
+		return unsafe.Slice(a.typ.long, a.size)
+	}
+	return a.inline()[:a.size]
+}
 
 // Value returns an argument by value: a bool, a number of a fixed size, or a struct or array of such, of up to 4 KiB. Its size
 // must be that of the kernel's parameter: Value(uint32(n)), not Value(n). Where the text of the kernel is known, so must its
@@ -147,31 +154,50 @@ func (a *Arg) inline() *[inlineBytes]byte { return (*[inlineBytes]byte)(unsafe.P
 // An address in device memory, as of Module.Global, is a cudadrv.Ptr. The launch does not know what memory it leads to: the
 // caller keeps and orders that.
 func Value[T any](v T) Arg {
-	t := reflect.TypeFor[T]()
-	a := Arg{size: int32(min(unsafe.Sizeof(v), maxValueBytes)), align: uint8(unsafe.Alignof(v)), kind: numberKind(t)} //nolint:gosec // both are small
-	if a.kind == noKind {
-		a.typ = typeOf(t)
-		if a.kind = a.typ.kind; a.kind == noKind { // refused
+	size := unsafe.Sizeof(v)
+	a := Arg{
+		size: int32(min(size, maxValueBytes)), align: uint8(unsafe.Alignof(v)), //nolint:gosec // both are small
+		kind: numberKinds[reflect.TypeFor[T]().Kind()],
+	}
+	if a.kind == noKind || a.kind == uint64Kind {
+		if a.describe(reflect.TypeFor[T]()); a.kind == noKind {
 			return a
 		}
 	}
-	switch at := unsafe.Pointer(&v); {
-	case a.size == 1:
+	switch at := unsafe.Pointer(&v); size {
+	case 1:
 		a.bits = uint64(*(*byte)(at))
-	case a.size == 2:
+	case 2:
 		a.bits = uint64(binary.LittleEndian.Uint16((*[2]byte)(at)[:]))
-	case a.size == 4:
+	case 4:
 		a.bits = uint64(binary.LittleEndian.Uint32((*[4]byte)(at)[:]))
-	case a.size == 8:
+	case 8:
 		a.bits = binary.LittleEndian.Uint64((*[8]byte)(at)[:])
-	case a.size <= inlineBytes:
-		copy(a.inline()[:], unsafe.Slice((*byte)(at), a.size))
 	default:
-		held := new(T)
-		*held = v
-		a.long = (*byte)(unsafe.Pointer(held))
+		if size <= inlineBytes {
+			copy(a.inline()[:], unsafe.Slice((*byte)(at), size))
+			break
+		}
+		held := &struct {
+			valueType
+			value T
+		}{*a.typ, v}
+		held.long = (*byte)(unsafe.Pointer(&held.value))
+		a.typ = &held.valueType
 	}
 	return a
+}
+
+// describe sets the kind of an argument that is no number, or an address.
+func (a *Arg) describe(t reflect.Type) {
+	if a.kind != noKind {
+		if t == reflect.TypeFor[cudadrv.Ptr]() {
+			a.kind = addressKind
+		}
+		return
+	}
+	a.typ = typeOf(t)
+	a.kind = a.typ.kind
 }
 
 // Struct is Value for a struct: as a kernel takes a struct by value. T has numbers of a fixed size, bools, and arrays and

@@ -86,7 +86,7 @@ func TestTypesOfParameters(t *testing.T) {
 			}
 		}
 	}
-	text := ".visible .entry pointer(.param .u64 .ptr .global .align 4 x) { ret; }\n"
+	text := ".visible .entry wide(.param .align 8 .b8 x[16]) { ret; }\n.visible .entry pointer(.param .u64 .ptr .global .align 4 x) { ret; }\n"
 	for _, typ := range types {
 		text += fmt.Sprintf(".visible .entry k%s(.param .%s x) { ret; }\n", typ, typ)
 	}
@@ -119,6 +119,7 @@ func TestTypesOfParameters(t *testing.T) {
 		assert.Equal(t, number != "address" && bits == 64, errors.Is(err, cuda.ErrArgumentType), name)
 	}
 	require.NoError(t, c.Launch(kernel("pointer"), cuda.Cover(1, 1), cuda.In(buffer)))
+	require.NoError(t, c.Launch(kernel("wide"), cuda.Cover(1, 1), cuda.Value(complex128(1))))
 	r.free(buffer)
 }
 
@@ -370,6 +371,6 @@ func TestArgumentsAllocateLittle(t *testing.T) {
 		assert.InDelta(t, tt.want, got-base, 0.5, "%s: of %v", name, got)
 		assert.Equal(t, uint64(101), r.faults.Calls("cuLaunchKernel")-before, "one call each")
 	}
-	assert.Equal(t, uintptr(72), reflect.TypeFor[cuda.Arg]().Size(), "each argument of a launch is copied")
+	assert.Equal(t, uintptr(64), reflect.TypeFor[cuda.Arg]().Size(), "each argument of a launch is copied")
 	require.NoError(t, x.Free())
 }

@@ -22,7 +22,7 @@ var ErrNodes = errors.New("cuda: the graph has kernels that this package did not
 // the graph keeps its arguments.
 func (g *Graph) SetArgs(kernel int, geometry Geometry, args ...Arg) error {
 	return g.change(kernel, func(k *node, p *params) error {
-		if _, err := g.on.place(k.Function, p, args); err != nil {
+		if _, err := g.on.placeAll(k.Function, p, args); err != nil {
 			return err
 		}
 		return g.set(k, newNode(k.Function, geometry, p, args, false), 0, args)
@@ -39,17 +39,18 @@ func (g *Graph) SetArg(kernel, parameter int, arg Arg) error {
 		if parameter < 0 || parameter >= len(k.args) {
 			return &ArgumentError{Kernel: f.name, Index: parameter, Got: arg.got(), Err: ErrNoParameter}
 		}
-		old := &k.args[parameter]
-		p.size = copy(p.bytes[:], k.packed)
-		if at, _, err := g.on.placeOne(f, p, parameter, old.at, &arg); err != nil {
-			return err
-		} else if at != old.at || arg.size != old.size { // the parameters are not known
+		old, args := &k.args[parameter], []Arg{arg}
+		if !f.known && (arg.size != old.size || alignUp(old.at, max(int(arg.align), 1)) != old.at) {
 			return f.refused(parameter, &arg, ErrArgumentSize, int64(arg.size), int64(old.size))
+		}
+		p.size = copy(p.bytes[:], k.packed)
+		if _, _, err := g.on.place(f, p, parameter, old.at, args); err != nil {
+			return err
 		}
 		to := *k
 		to.packed, to.args = slices.Clone(p.bytes[:p.size]), slices.Clone(k.args)
 		to.args[parameter] = nodeArg{at: old.at, size: old.size, accesses: arg.accesses()}
-		return g.set(k, &to, parameter, []Arg{arg})
+		return g.set(k, &to, parameter, args)
 	})
 }
 

@@ -5,8 +5,6 @@ import (
 	"math/bits"
 	"reflect"
 	"strings"
-
-	"github.com/go-vram/vram/cudadrv"
 )
 
 // kind is the kind of an argument, as far as PTX tells types of parameters apart.
@@ -50,42 +48,15 @@ func of(all ...kind) (set kinds) {
 }
 
 // has reports whether a kind is in the set.
-func (s kinds) has(k kind) bool { return s>>k&1 != 0 }
+func (s kinds) has(k kind) bool { return s>>(k&31)&1 != 0 }
 
-// numberKind returns the kind of a bool or a number, noKind for others.
-func numberKind(t reflect.Type) kind {
-	switch t.Kind() { //nolint:exhaustive // the others are no numbers of a fixed size
-	case reflect.Bool:
-		return boolKind
-	case reflect.Int8:
-		return int8Kind
-	case reflect.Int16:
-		return int16Kind
-	case reflect.Int32:
-		return int32Kind
-	case reflect.Int64:
-		return int64Kind
-	case reflect.Uint8:
-		return uint8Kind
-	case reflect.Uint16:
-		return uint16Kind
-	case reflect.Uint32:
-		return uint32Kind
-	case reflect.Uint64:
-		if t == reflect.TypeFor[cudadrv.Ptr]() {
-			return addressKind
-		}
-		return uint64Kind
-	case reflect.Float32:
-		return float32Kind
-	case reflect.Float64:
-		return float64Kind
-	case reflect.Complex64:
-		return complex64Kind
-	case reflect.Complex128:
-		return complex128Kind
-	}
-	return noKind
+// numberKinds are the kinds of bools and numbers of a fixed size, by reflect.Kind; noKind for other types.
+//
+//nolint:gochecknoglobals // a constant
+var numberKinds = [reflect.UnsafePointer + 1]kind{
+	reflect.Bool: boolKind, reflect.Int8: int8Kind, reflect.Int16: int16Kind, reflect.Int32: int32Kind, reflect.Int64: int64Kind,
+	reflect.Uint8: uint8Kind, reflect.Uint16: uint16Kind, reflect.Uint32: uint32Kind, reflect.Uint64: uint64Kind,
+	reflect.Float32: float32Kind, reflect.Float64: float64Kind, reflect.Complex64: complex64Kind, reflect.Complex128: complex128Kind,
 }
 
 // bytesKind returns the kind of a struct or an array with that alignment.

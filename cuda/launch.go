@@ -24,7 +24,7 @@ func (c *Context) Launch(f *Function, g Geometry, args ...Arg) error {
 		return err
 	}
 	p := freeParams.Get().(*params) //nolint:forcetypeassert // of this pool
-	plain, err := c.place(f, p, args)
+	plain, err := c.placeAll(f, p, args)
 	switch {
 	case err != nil:
 	case plain && c.special.Load() == 0:

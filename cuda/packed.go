@@ -74,8 +74,8 @@ func (c *submission) declared(kernel string, buffers []Arg) (plain bool, err err
 			}
 			return false, &ArgumentError{Kernel: kernel, Index: i, Got: a.got(), Err: ErrNotBuffer, Bytes: int64(a.size), Want: -1}
 		}
-		own, err := c.checkBuffer(a)
-		if err != nil {
+		own, err := c.work.Check(a.buffer)
+		if err = c.checkPart(a, err); err != nil {
 			return false, &ArgumentError{Kernel: kernel, Index: i, Got: a.got(), Err: err}
 		}
 		plain = plain && own

@@ -1,68 +1,65 @@
 package cuda
 
-// place writes the arguments where the kernel has its parameters. plain says that no buffer needs more than its name: see
-// streams.Submitter.Check.
-func (c *submission) place(f *Function, p *params, args []Arg) (plain bool, err error) {
+// placeAll writes the arguments of all parameters.
+func (c *submission) placeAll(f *Function, p *params, args []Arg) (plain bool, err error) {
 	if f.known && len(args) != len(f.params) {
 		return false, &ArgumentError{Kernel: f.name, Err: ErrArgumentCount, Bytes: int64(len(args)), Want: int64(len(f.params))}
 	}
-	end := 0
-	plain = true
-	for i := range args {
-		at, own, err := c.placeOne(f, p, i, end, &args[i])
-		if err != nil {
-			return false, err
-		}
-		plain = plain && own
-		end = at + int(args[i].size)
-	}
-	p.size = end
-	if f.known {
+	if plain, p.size, err = c.place(f, p, 0, 0, args); f.known {
 		p.size = f.paramBytes
 	}
-	return plain, nil
+	return plain, err
 }
 
-// placeOne writes an argument. end is the end of the one before, which counts where the parameters are not known. It returns
-// the offset.
-func (c *submission) placeOne(f *Function, p *params, i, end int, a *Arg) (at int, plain bool, err error) {
-	size := int(a.size)
-	switch {
-	case !f.known:
-		if at = end; !anyKind.has(a.kind) {
-			return 0, false, f.refuse(i, a)
-		}
-		at = alignUp(end, int(a.align))
-	case f.params[i].bytes != size || !f.params[i].takes.has(a.kind):
-		return 0, false, f.refuse(i, a)
-	default:
-		at = f.params[i].offset
-	}
-	if at+size > maxParamBytes {
-		return 0, false, f.refused(i, a, errParameterSpace, int64(size), maxParamBytes)
-	}
-	value := a.bits
+// place writes the arguments of parameters from the first one on, where the kernel has them, or after end where they are not
+// known. plain says that no buffer needs more than its name: see streams.Submitter.Check. It returns the end of the last one.
+func (c *submission) place(f *Function, p *params, first, end int, args []Arg) (plain bool, _ int, err error) {
 	plain = true
-	if a.mode != byValue {
-		if plain, err = c.checkBuffer(a); err != nil {
-			return 0, false, f.refused(i, a, err, 0, 0)
+	for i := range args {
+		a := &args[i]
+		size, at := int(a.size), 0
+		if f.known {
+			to := &f.params[first+i]
+			if to.bytes != size || !to.takes.has(a.kind) {
+				return false, 0, f.refuse(first+i, a)
+			}
+			at = to.offset
+		} else {
+			if !anyKind.has(a.kind) {
+				return false, 0, f.refuse(first+i, a)
+			}
+			at = alignUp(end, int(a.align))
 		}
-		value = uint64(a.buffer.Ptr()) + uint64(a.offset) //nolint:gosec // within the buffer
+		if at+size > maxParamBytes {
+			return false, 0, f.refused(first+i, a, errParameterSpace, int64(size), maxParamBytes)
+		}
+		value := a.bits
+		if a.mode != byValue {
+			own, err := c.work.Check(a.buffer)
+			if err != nil || a.offset != 0 || a.bytes != a.buffer.Bytes() {
+				err = c.checkPart(a, err)
+			}
+			if err != nil {
+				return false, 0, f.refused(first+i, a, err, 0, 0)
+			}
+			plain = plain && own
+			value = uint64(a.buffer.Ptr()) + uint64(a.offset) //nolint:gosec // within the buffer
+		}
+		p.put(at, a, value)
+		end = at + size
 	}
-	p.put(at, a, value)
-	return at, plain, nil
+	return plain, end, nil
 }
 
-// checkBuffer checks the buffer of an argument, and its part.
-func (c *submission) checkBuffer(a *Arg) (plain bool, err error) {
-	plain, err = c.work.Check(a.buffer)
-	if err == nil && (a.offset != 0 || a.bytes != a.buffer.Bytes()) {
+// checkPart checks the part of an argument's buffer. err is the error of the buffer.
+func (c *submission) checkPart(a *Arg, err error) error {
+	if err == nil {
 		err = within(a.buffer, a.offset, a.bytes)
 	}
 	if err != nil {
 		err = c.reachable(a, err)
 	}
-	return plain, err
+	return err
 }
 
 // refuse returns the error of an argument that has not the size or the type of its parameter.

@@ -11,6 +11,7 @@ type valueType struct {
 	name    string
 	kind    kind        // noKind: a launch refuses the type
 	refused *ValueError // nil where the size is the reason
+	long    *byte       // of an argument of more than inlineBytes, which has its own copy of the type: its memory
 }
 
 // ValueError refuses an argument by value of a type that means nothing to a kernel: it has a pointer inside, as a slice has, or
