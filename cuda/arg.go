@@ -145,13 +145,13 @@ func (a *Arg) memory() []byte {
 	return a.inline()[:a.size]
 }
 
-// Value returns an argument by value: a bool, a number of a fixed size, or a struct or array of such, of up to 4 KiB. Its size
-// must be that of the kernel's parameter: Value(uint32(n)), not Value(n). Where the text of the kernel is known, so must its
-// type: see ErrArgumentType. A struct has the layout of a C struct with the same fields. Values of up to 24 bytes are not
+// Value returns an argument by value: a bool, a number of a fixed size, or a struct or array of such, of up to 4 KiB. It
+// must have the size of the kernel's parameter: Value(uint32(n)), not Value(n). If the kernel's PTX is known, it must also have
+// the parameter's type: see ErrArgumentType. A struct has the layout of a C struct with the same fields. Values of up to 24 bytes are not
 // allocated; larger ones are copied to the heap. A launch refuses values of other types, such as types with pointers, with a
 // *ValueError, and values of another size than the parameter with ErrArgumentSize.
 //
-// An address in device memory, as of Module.Global, is a cudadrv.Ptr. The launch does not know what memory it leads to: the
+// An address in device memory, as of Module.Global, is a cudadrv.Ptr. The launch does not know the memory at that address: the
 // caller keeps and orders that.
 func Value[T any](v T) Arg {
 	size := unsafe.Sizeof(v)
@@ -202,8 +202,8 @@ func (a *Arg) describe(t reflect.Type) {
 
 // Struct is Value for a struct: as a kernel takes a struct by value. T has numbers of a fixed size, bools, and arrays and
 // structs of them; a launch refuses others, and types that are no struct, with a *ValueError. Go aligns complex64 to 4 bytes and
-// CUDA's float2 to 8, and CUDA's types of 16 bytes, as float4, are aligned to 16: put a blank field where C has padding. Where
-// the text of the kernel is known, the launch refuses a struct that is aligned to more bytes than the parameter.
+// CUDA's float2 to 8, and CUDA's types of 16 bytes, as float4, are aligned to 16: put a blank field where C has padding. If the
+// kernel's PTX is known, the launch refuses a struct that is aligned to more bytes than the parameter.
 //
 // Up to 24 bytes are not allocated; larger structs are copied to the heap, once. A launch does not see addresses in a struct:
 // submit a kernel that follows them with LaunchPacked, which takes a list of buffers.

@@ -41,7 +41,7 @@ var (
 	ErrArgumentCount = errors.New("cuda: wrong number of arguments")
 	// ErrArgumentSize refuses an argument that has not the size of its parameter.
 	ErrArgumentSize = errors.New("cuda: wrong size of an argument")
-	// ErrArgumentType refuses an argument that has the size of its parameter but not its type, where the text of the kernel is
+	// ErrArgumentType refuses an argument that has the size of its parameter but not its type, if the kernel's PTX is
 	// known (Function.Parameters). Integers of both signs fit .u8 to .u64, which compilers write for both; .s8 to .s64 and .f32
 	// and .f64 take the Go type of that name, .f16 a uint16, and .b8 to .b64 all of their size. A pointer, which PTX marks
 	// .ptr, takes a buffer, Null and a cudadrv.Ptr, but no uint64; a .u64 without the mark takes all four. An array, as .b8[24],
@@ -73,7 +73,7 @@ type ArgumentError struct {
 	Index     int    // from 0; -1 with ErrPackedBytes
 	Parameter string // the parameter's name; "" where the kernel's text is not known
 	Type      string // the parameter's, as in Parameter
-	Got       string // what the argument is: "int32", "a buffer", the type of a struct
+	Got       string // the argument: "int32", "a buffer", the type of a struct
 	// Err is ErrNotLive, ErrForeign, ErrAsleep, ErrArgumentSize, ErrArgumentType, ErrArgumentCount, ErrPackedBytes, ErrNotBuffer,
 	// ErrNoParameter, a *ValueError or a *RangeError.
 	Err   error

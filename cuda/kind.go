@@ -73,7 +73,7 @@ func alignedTo(align int) kinds {
 	return set
 }
 
-// String returns what an argument of the kind is in Go.
+// String names the arguments of the kind.
 func (k kind) String() string {
 	switch k {
 	case addressKind:

@@ -21,9 +21,9 @@ type param struct {
 	takes         kinds
 }
 
-// Parameters returns the kernel's parameters. Offsets and sizes are the driver's (CUDA 12.4 and later), names and types the ones
-// of PTX that the module was loaded from, alone or in a fat binary, if they agree with the driver's sizes. Of an older driver
-// all is of the text. known is false where neither is known. It makes no driver call.
+// Parameters returns the kernel's parameters. Offsets and sizes are the driver's (CUDA 12.4 and later). Names and types are read
+// from the PTX that the module was loaded from, alone or in a fat binary, unless its sizes disagree with the driver's. With an
+// older driver all of it is read from PTX. known is false without either. It makes no driver call.
 func (f *Function) Parameters() (all []Parameter, known bool) {
 	if f == nil || !f.known {
 		return nil, false

@@ -62,7 +62,7 @@ func (c *submission) checkPart(a *Arg, err error) error {
 	return err
 }
 
-// refuse returns the error of an argument that has not the size or the type of its parameter.
+// refuse returns the error of an argument whose size or type is not its parameter's.
 func (f *Function) refuse(i int, a *Arg) error {
 	bytes, want := int64(a.size), int64(-1)
 	if f.known {
@@ -86,7 +86,7 @@ func (f *Function) refused(i int, a *Arg, err error, bytes, want int64) error {
 	return e
 }
 
-// got returns what an argument is, for errors.
+// got names an argument for errors.
 func (a *Arg) got() string {
 	switch {
 	case a.typ != nil:

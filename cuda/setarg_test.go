@@ -76,7 +76,7 @@ func TestOneArgumentIsRefused(t *testing.T) {
 		"a size":  {2, cuda.Value(uint64(1)), cuda.ErrArgumentSize},
 		"freed":   {0, cuda.In(freed), cuda.ErrNotLive},
 		"none":    {0, cuda.Arg{}, cuda.ErrArgumentSize},
-		"behind":  {3, cuda.Value(uint32(1)), cuda.ErrNoParameter},
+		"past":    {3, cuda.Value(uint32(1)), cuda.ErrNoParameter},
 		"before":  {-1, cuda.Value(uint32(1)), cuda.ErrNoParameter},
 		"a range": {0, cuda.In(x).Of(1, mib), nil},
 	} {

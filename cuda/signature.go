@@ -241,7 +241,7 @@ func (p *textParam) text() string {
 	return p.typ.name
 }
 
-// takenBy says what a parameter of a type takes, which textParam.text wrote.
+// takenBy lists the arguments that a parameter takes. typ is from textParam.text.
 func takenBy(typ string) string {
 	declared := typ + " name"
 	if at := strings.IndexByte(typ, '['); at >= 0 {

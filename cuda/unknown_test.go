@@ -88,7 +88,7 @@ func TestTextThatDisagreesWithTheDriver(t *testing.T) {
 	assert.False(t, signature{count: 4}.agrees(real))
 }
 
-// BenchmarkPlace measures what a launch does on the host before the driver's call.
+// BenchmarkPlace measures the host's work for a launch before the driver's call.
 func BenchmarkPlace(b *testing.B) {
 	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{TimedKernels: true})})
 	require.NoError(b, err)
