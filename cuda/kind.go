@@ -75,16 +75,15 @@ func alignedTo(align int) kinds {
 
 // String names the arguments of the kind.
 func (k kind) String() string {
-	switch k {
-	case addressKind:
+	switch {
+	case k == addressKind:
 		return "a buffer, a nil pointer or a cudadrv.Ptr"
-	case bytes1Kind, bytes2Kind, bytes4Kind, bytes8Kind:
-		return "a struct or an array"
-	case noKind, kindCount:
-		return "no argument"
-	default:
+	case k >= boolKind && k < bytes1Kind:
 		return goNames[k-boolKind]
+	case k >= bytes1Kind && k <= bytes8Kind:
+		return "a struct or an array"
 	}
+	return "no argument"
 }
 
 // goNames are the names of the numbers, from boolKind on.
@@ -96,7 +95,7 @@ var goNames = [...]string{"bool", "int8", "int16", "int32", "int64", "uint8", "u
 func (s kinds) String() string {
 	var all []string
 	for k := noKind + 1; k < kindCount; k++ {
-		if s.has(k) && (k <= bytes1Kind) {
+		if s.has(k) && k <= bytes1Kind { // bytes2Kind and so on have its name
 			all = append(all, k.String())
 		}
 	}

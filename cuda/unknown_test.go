@@ -73,19 +73,19 @@ func TestParametersThatAreNotKnown(t *testing.T) {
 // A text that disagrees with the driver tells nothing.
 func TestTextThatDisagreesWithTheDriver(t *testing.T) {
 	s := signatures([]byte(".entry k(.param .u32 a, .param .u64 b, .param .texref c, .param .f32 d) { ret; }"))["k"]
-	real := []param{{0, 4, anyKind}, {8, 8, anyKind}, {16, 8, anyKind}, {24, 4, anyKind}}
-	assert.True(t, s.agrees(real))
+	driver := []param{{0, 4, anyKind}, {8, 8, anyKind}, {16, 8, anyKind}, {24, 4, anyKind}}
+	assert.True(t, s.agrees(driver))
 	assert.Nil(t, s.places(), "the size of c is not known")
 	for i, change := range []func(p *param){func(p *param) { p.bytes++ }, func(p *param) { p.offset += 4 }} {
-		for at := range real {
-			other := append([]param{}, real...)
+		for at := range driver {
+			other := append([]param{}, driver...)
 			change(&other[at])
 			free := at == 2 || i == 1 && at > 2 // the text does not tell
 			assert.Equal(t, free, s.agrees(other), "%v", other)
 		}
 	}
-	assert.False(t, s.agrees(real[:3]))
-	assert.False(t, signature{count: 4}.agrees(real))
+	assert.False(t, s.agrees(driver[:3]))
+	assert.False(t, signature{count: 4}.agrees(driver))
 }
 
 // BenchmarkPlace measures the host's work for a launch before the driver's call.
