@@ -151,6 +151,17 @@ func BenchmarkLaunch(b *testing.B) {
 		launches(b, c, func() { _ = cuda.RecordAndWait(d, c, e) })
 		require.NoError(b, e.Close())
 	})
+	b.Run("argument of another type", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			if c.Launch(g.fill, shape, cuda.Out(x), cuda.Value(float32(1)), cuda.Value(uint32(1024))) == nil {
+				b.Fatal("launched")
+			}
+		}
+	})
+	b.Run("packed", func(b *testing.B) {
+		launches(b, c, func() { _ = c.LaunchPacked(g.fill, shape, params, cuda.Out(x)) })
+	})
 	b.Run("stale buffer", func(b *testing.B) {
 		for b.Loop() {
 			if c.Launch(g.fill, shape, cuda.Out(stale), cuda.Value(uint32(1)), cuda.Value(uint32(1024))) == nil {

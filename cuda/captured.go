@@ -9,20 +9,6 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// Kernel is a launch in a graph.
-type Kernel struct {
-	Function *Function
-	Geometry Geometry
-}
-
-// node is a kernel of a graph.
-type node struct {
-	Kernel
-	name  cudadrv.GraphNode
-	homes []*Stream      // of buffers from outside that SetArgs gave it
-	lease *streams.Lease // keeps their memory; nil for no buffers
-}
-
 // capture is a capture in progress.
 type capture struct {
 	pool *Pool
@@ -149,14 +135,14 @@ func (p *capture) touch(c *submission, b Buffer) error {
 }
 
 // launched notes a kernel.
-func (p *capture) launched(f *Function, g Geometry) {
+func (p *capture) launched(k *node) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.ended {
 		return
 	}
-	f.module.graphs.Add(1)
-	p.kernels = append(p.kernels, &node{Kernel: Kernel{Function: f, Geometry: g}})
+	k.Function.module.graphs.Add(1)
+	p.kernels = append(p.kernels, k)
 }
 
 // workspace returns a buffer that the graph frees.

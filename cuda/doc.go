@@ -17,8 +17,9 @@
 //
 // A Context submits work to a stream. A Module is loaded code, a Function a kernel of it, a Variable one of its variables, a
 // Launch one run of a kernel; its Geometry is the grid, the block and the dynamic shared memory. An argument that is a buffer is
-// In, Out or InOut, as the kernel reads it, writes it, or both. A Graph is captured work that can be launched again; its hold is
-// the memory that it keeps.
+// In, Out or InOut, as the kernel reads it, writes it, or both; Null is a nil pointer, and Value and Struct are numbers and
+// structs by value. A Parameter is an argument's place in the kernel. A Graph is captured work that can be launched again; its
+// hold is the memory that it keeps.
 //
 // # Work and memory
 //
@@ -28,6 +29,13 @@
 // recorded (Buffer.RecordStream), so that a free waits for it, and later launches, copies and fills of this package on the
 // other stream wait for it. That costs one event for each pair of streams and work. Callers that submit work past this package,
 // with the handle of a stream, must order it themselves.
+//
+// # Types of arguments
+//
+// A launch holds each argument against the kernel's parameter: its size, which the driver tells (CUDA 12.4 and later), and its
+// type, which PTX tells. So an int32 for a .f32 is refused (ErrArgumentType). Of a cubin no types are known. A raw address
+// (cudadrv.Ptr), and an address in a struct, are passed unchecked: the caller keeps and orders their memory, or launches with
+// LaunchPacked, which takes a list of buffers.
 //
 // # Memory that sleeps
 //

@@ -120,6 +120,9 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 		}},
 		{"Launch", none(func() error { return c.Launch(r.touch, one, cuda.InOut(x)) })},
 		{"Launch on another stream's buffer", none(func() error { return c.Launch(r.touch, one, cuda.InOut(y)) })},
+		{"LaunchPacked", none(func() error {
+			return c.LaunchPacked(r.touch, one, make([]byte, 8), cuda.InOut(y), cuda.In(x))
+		})},
 		{"LaunchWith", none(func() error {
 			return c.LaunchWith("library", func(device cudadrv.Device, on cudadrv.Stream) error {
 				return device.MemsetD8Async(y.Ptr(), 1, mib, on)
@@ -252,20 +255,21 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 		{"Launch of a graph", none(func() error { return errors.Join(graph.Launch(c), graph.Launch(d)) })},
 		{"Upload", none(func() error { return graph.Upload(c) })},
 		{"SetArgs", none(func() error { return graph.SetArgs(0, one, cuda.InOut(x)) })},
+		{"SetArg", none(func() error { return graph.SetArg(0, 0, cuda.InOut(y)) })},
 		{"life of a graph", none(func() (err error) {
 			g, err := c.Capture(work)
 			if err != nil {
 				return err
 			}
 			defer func() { err = errors.Join(err, eachcall.Closes(r.faults, g.Close)) }()
-			return errors.Join(g.SetArgs(0, one, cuda.InOut(x)), g.Launch(c), g.Launch(d))
+			return errors.Join(g.SetArgs(0, one, cuda.InOut(x)), g.SetArg(1, 0, cuda.InOut(x)), g.Launch(c), g.Launch(d))
 		})},
 	} {
 		tolerated := []string{"cuStreamIsCapturing"} // a stream that cannot be asked
 		switch op.name {
 		case "RecordStream, Use and Transfer": // Free waits for the use otherwise
 			tolerated = append(tolerated, "cuEventRecord")
-		case "SetArgs": // what the graph does not need any more is released later
+		case "SetArgs", "SetArg": // what the graph does not need any more is released later
 			tolerated = append(tolerated, "cuEventRecord", "cuStreamWaitEvent", "cuEventQuery")
 		}
 		t.Run(op.name, func(t *testing.T) {

@@ -41,7 +41,18 @@ var (
 	ErrArgumentCount = errors.New("cuda: wrong number of arguments")
 	// ErrArgumentSize refuses an argument that has not the size of its parameter.
 	ErrArgumentSize = errors.New("cuda: wrong size of an argument")
+	// ErrArgumentType refuses an argument that has the size of its parameter but not its type, if the kernel's PTX is
+	// known (Function.Parameters). Integers of both signs fit .u8 to .u64, which compilers write for both; .s8 to .s64 and .f32
+	// and .f64 take the Go type of that name, .f16 a uint16, and .b8 to .b64 all of their size. A pointer, which PTX marks
+	// .ptr, takes a buffer, Null and a cudadrv.Ptr, but no uint64; a .u64 without the mark takes all four. An array, as .b8[24],
+	// takes all of its size, but a struct or an array only if it is not aligned to more bytes than the parameter.
+	ErrArgumentType = errors.New("cuda: wrong type of an argument")
+	// ErrNoParameter says that a kernel has no parameter of that index.
+	ErrNoParameter = errors.New("cuda: the kernel has no such parameter")
 )
+
+// errParameterSpace refuses an argument of the right size.
+var errParameterSpace = fmt.Errorf("%w: with the arguments before it, it takes more than %d bytes", ErrArgumentSize, maxParamBytes)
 
 // named adds the call to the error of a buffer that is not live.
 func named(call string, err error) error {
@@ -49,33 +60,61 @@ func named(call string, err error) error {
 		return nil
 	}
 	if e, ok := errors.AsType[*streams.NotLiveError](err); ok && e.Call == "" {
-		return &streams.NotLiveError{Call: call, Bytes: e.Bytes, Zero: e.Zero}
+		with := *e
+		with.Call = call
+		return &with
 	}
 	return err
 }
 
 // ArgumentError refuses a launch, before anything was submitted, for one of its arguments.
 type ArgumentError struct {
-	Kernel string
-	Index  int   // from 0
-	Err    error // ErrNotLive, ErrForeign, ErrAsleep, ErrArgumentSize, ErrArgumentCount or a *RangeError
-	Bytes  int64 // of the argument; with ErrArgumentCount the number of arguments
-	Want   int64 // of the kernel's parameter; with ErrArgumentCount the number of parameters, -1: not known
+	Kernel    string
+	Index     int    // from 0; -1 with ErrPackedBytes
+	Parameter string // the parameter's name; "" where the kernel's text is not known
+	Type      string // the parameter's, as in Parameter
+	Got       string // the argument: "int32", "a buffer", the type of a struct
+	// Err is ErrNotLive, ErrForeign, ErrAsleep, ErrArgumentSize, ErrArgumentType, ErrArgumentCount, ErrPackedBytes, ErrNotBuffer,
+	// ErrNoParameter, a *ValueError or a *RangeError.
+	Err   error
+	Bytes int64 // of the argument, or of packed parameters; with ErrArgumentCount the number of arguments
+	Want  int64 // of the kernel's parameter, or of all; with ErrArgumentCount the number of parameters, -1: not known
 }
 
-// Error names the kernel and the argument.
+// Error names the kernel, the argument and its parameter.
 func (e *ArgumentError) Error() string {
-	switch {
-	case errors.Is(e.Err, ErrArgumentCount):
+	if errors.Is(e.Err, ErrArgumentCount) {
 		return fmt.Sprintf("cuda: kernel %s has %s, not %d", e.Kernel, units.Count(int(e.Want), "parameter"), e.Bytes)
-	case errors.Is(e.Err, ErrArgumentSize):
-		return fmt.Sprintf("cuda: argument %d of kernel %s has %s, its parameter %d", e.Index, e.Kernel, units.Count(int(e.Bytes), "byte"), e.Want)
 	}
-	err := e.Err
-	if errors.Is(err, ErrNotLive) {
-		err = ErrNotLive // the argument is the buffer
+	if errors.Is(e.Err, ErrPackedBytes) {
+		return fmt.Sprintf("cuda: kernel %s has %s of parameters, not %d", e.Kernel, units.Count(int(e.Want), "byte"), e.Bytes)
 	}
-	return fmt.Sprintf("cuda: argument %d of kernel %s: %s", e.Index, e.Kernel, strings.TrimPrefix(fmt.Sprint(err), "cuda: "))
+	text := fmt.Sprintf("cuda: argument %d of kernel %s", e.Index, e.Kernel)
+	if e.Parameter != "" {
+		text += ", parameter " + e.Parameter
+	}
+	return text + ": " + e.reason()
+}
+
+// reason returns the text of the error without the argument.
+func (e *ArgumentError) reason() string {
+	switch typ := e.Type; {
+	case errors.Is(e.Err, ErrArgumentType):
+		return fmt.Sprintf("%s for %s, which takes %s", e.Got, typ, takenBy(typ))
+	case e.Err == ErrArgumentSize: //nolint:errorlint // not with errParameterSpace, which says more
+		if typ == "" {
+			typ = "a parameter"
+		}
+		text := fmt.Sprintf("%s of %s for %s", e.Got, units.Count(int(e.Bytes), "byte"), typ)
+		if e.Want >= 0 {
+			text += fmt.Sprintf(" of %d", e.Want)
+		}
+		return text
+	}
+	if e, ok := errors.AsType[*streams.NotLiveError](e.Err); ok && e.Call == "" {
+		return strings.TrimPrefix(e.Error(), ErrNotLive.Error()+": ") // the argument is the buffer
+	}
+	return strings.TrimPrefix(fmt.Sprint(e.Err), "cuda: ")
 }
 
 // Unwrap returns the reason.
@@ -84,12 +123,15 @@ func (e *ArgumentError) Unwrap() error { return e.Err }
 // MarshalJSON implements json.Marshaler: the reason is its text.
 func (e *ArgumentError) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
-		Kernel string `json:"kernel"`
-		Index  int    `json:"index"`
-		Err    any    `json:"err"`
-		Bytes  int64  `json:"bytes"`
-		Want   int64  `json:"want"`
-	}{e.Kernel, e.Index, jsonform.Error(e.Err), e.Bytes, e.Want})
+		Kernel    string `json:"kernel"`
+		Index     int    `json:"index"`
+		Parameter string `json:"parameter"`
+		Type      string `json:"type"`
+		Got       string `json:"got"`
+		Err       any    `json:"err"`
+		Bytes     int64  `json:"bytes"`
+		Want      int64  `json:"want"`
+	}{e.Kernel, e.Index, e.Parameter, e.Type, e.Got, jsonform.Error(e.Err), e.Bytes, e.Want})
 }
 
 // RangeError refuses a part of a buffer that is not within it, or ranges of a copy that differ in length.

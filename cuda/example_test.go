@@ -47,7 +47,7 @@ func Example() {
 	check(c.Close())
 	// Output:
 	// [2 4 6]
-	// cuda: argument 0 of kernel scale: vram: the buffer is not live
+	// cuda: argument 0 of kernel scale, parameter x: a buffer of 12 B, which was freed or handed over
 }
 
 // The calls of a queue return no error: the first one is kept, and nothing is submitted after it.

@@ -205,24 +205,20 @@ func (g *Graph) Close() error {
 	}
 	for _, k := range g.kernels {
 		k.Function.module.graphs.Add(-1)
-		if k.lease != nil {
-			g.unused = append(g.unused, k.lease)
-		}
+		g.unused = append(g.unused, k.leases()...)
 	}
 	if g.pool.shared {
-		g.giveUp(nil)
+		g.giveUp()
 	}
 	g.pool.take(g.unused) // they end with the hold
 	destroyed := g.on.work.Guarded(func() error { return g.on.graphs.GraphExecDestroy(g.exec) })
 	return errors.Join(destroyed, g.on.destroyGraph(g.captured), g.pool.leave(g.launches()))
 }
 
-// giveUp ends the lease of arguments that no kernel has, if there is one, after the launches so far, and those that could not
-// be ended before: the driver may refuse that, and a launch's stream may be captured.
-func (g *Graph) giveUp(l *streams.Lease) {
-	if l != nil {
-		g.unused = append(g.unused, l)
-	}
+// giveUp ends leases of arguments that no kernel has, after the launches so far, and others that could not be ended before: the
+// driver may refuse that, and a launch's stream may be captured.
+func (g *Graph) giveUp(all ...*streams.Lease) {
+	g.unused = append(g.unused, all...)
 	if len(g.unused) == 0 {
 		return
 	}
@@ -255,8 +251,8 @@ func (g *Graph) Kernels() []Kernel {
 func (g *Graph) orderBehind() {
 	all := slices.Clone(g.outside)
 	for _, k := range g.kernels {
-		for _, home := range k.homes {
-			if !slices.Contains(all, home) {
+		for i := range k.args {
+			if home := k.args[i].home; home != nil && !slices.Contains(all, home) {
 				all = append(all, home)
 			}
 		}

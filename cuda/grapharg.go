@@ -2,8 +2,10 @@ package cuda
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/streams"
 )
 
 // ErrNoKernel says that a graph has no kernel of that index.
@@ -19,6 +21,41 @@ var ErrNodes = errors.New("cuda: the graph has kernels that this package did not
 // other work of it may have them. Errors: *ArgumentError, ErrNoKernel, ErrNodes, ErrGraphClosed, and the driver's: with each
 // the graph keeps its arguments.
 func (g *Graph) SetArgs(kernel int, geometry Geometry, args ...Arg) error {
+	return g.change(kernel, func(k *node, p *params) error {
+		if _, err := g.on.placeAll(k.Function, p, args); err != nil {
+			return err
+		}
+		return g.set(k, newNode(k.Function, geometry, p, args, false), 0, args)
+	})
+}
+
+// SetArg replaces one argument of a kernel, by the indices in Kernels and in Function.Parameters, as SetArgs replaces all. The
+// geometry and the other arguments stay, also buffers that the caller has freed: the graph keeps their memory. Memory of the
+// replaced argument that SetArgs had set stays with the graph as long as another argument of that call. Buffers that LaunchPacked
+// declared stay until SetArgs. Errors: as SetArgs, and an *ArgumentError with ErrNoParameter.
+func (g *Graph) SetArg(kernel, parameter int, arg Arg) error {
+	return g.change(kernel, func(k *node, p *params) error {
+		f := k.Function
+		if parameter < 0 || parameter >= len(k.args) {
+			return &ArgumentError{Kernel: f.name, Index: parameter, Got: arg.got(), Err: ErrNoParameter}
+		}
+		old, args := &k.args[parameter], []Arg{arg}
+		if !f.known && (arg.size != old.size || alignUp(old.at, max(int(arg.align), 1)) != old.at) {
+			return f.refused(parameter, &arg, ErrArgumentSize, int64(arg.size), int64(old.size))
+		}
+		p.size = copy(p.bytes[:], k.packed)
+		if _, _, err := g.on.place(f, p, parameter, old.at, args); err != nil {
+			return err
+		}
+		to := *k
+		to.packed, to.args = slices.Clone(p.bytes[:p.size]), slices.Clone(k.args)
+		to.args[parameter] = nodeArg{at: old.at, size: old.size, accesses: arg.accesses()}
+		return g.set(k, &to, parameter, args)
+	})
+}
+
+// change calls f, which changes a kernel, with memory for its parameters.
+func (g *Graph) change(kernel int, f func(k *node, p *params) error) error {
 	if g == nil || g.on == nil {
 		return ErrNotOpen
 	}
@@ -39,44 +76,65 @@ func (g *Graph) SetArgs(kernel int, geometry Geometry, args ...Arg) error {
 	}
 	p := freeParams.Get().(*params) //nolint:forcetypeassert // of this pool
 	defer freeParams.Put(p)
-	if _, err := g.on.place(k.Function, p, args); err != nil {
-		return err
-	}
+	return f(k, p)
+}
+
+// set changes a node to another one of the same kernel, which has new arguments from the first on. It checks their buffers, and
+// keeps them by a lease. The graph gives up the leases that the node has no more, or after an error the new one.
+func (g *Graph) set(k, to *node, first int, args []Arg) error {
 	held := &capture{pool: g.pool, replaceable: true}
-	err := g.replace(k, geometry, p, args, held)
+	leases := k.leases()
+	err := g.keep(held, to, first, args)
 	if err == nil {
-		k.lease, held.lease = held.lease, k.lease
+		err = g.replace(k, to)
 	}
-	g.giveUp(held.lease)
+	if held.lease != nil {
+		leases = append(leases, held.lease)
+	}
+	has := k.leases()
+	g.giveUp(slices.DeleteFunc(leases, func(l *streams.Lease) bool { return slices.Contains(has, l) })...)
 	return err
 }
 
-// replace sets the launch of a node. It checks the buffers, and keeps them by the lease of held.
-func (g *Graph) replace(k *node, geometry Geometry, p *params, args []Arg, held *capture) error {
+// keep checks the buffers of new arguments of a node, and keeps their memory by the lease of held.
+func (g *Graph) keep(held *capture, k *node, first int, args []Arg) error {
 	for i := range args {
-		if args[i].mode == byValue {
+		a := &args[i]
+		if a.mode == byValue {
 			continue
 		}
-		if err := held.touch(g.on, args[i].buffer); err != nil {
-			return &ArgumentError{Kernel: k.Function.name, Index: i, Err: err}
+		if err := held.touch(g.on, a.buffer); err != nil {
+			return k.Function.refused(first+i, a, err, 0, 0)
+		}
+		if home, ok := streams.Home(a.buffer); ok && home != g.pool.hold.Stream() {
+			k.args[first+i].home = home
 		}
 	}
-	g.gate.change()
-	defer g.gate.changed()
-	if err := g.setParams(k, geometry, p, args); err != nil {
-		return &LaunchError{k.Function.name, geometry, err}
+	for i := range args {
+		if args[i].mode != byValue {
+			k.args[first+i].lease = held.lease
+		}
 	}
-	k.Geometry, k.homes = geometry, held.homes
-	g.orderBehind()
 	return nil
 }
 
-// setParams sets the launch of a node.
-func (g *Graph) setParams(k *node, geometry Geometry, p *params, args []Arg) error {
-	if g.on.checked != nil {
-		return g.on.checked.KernelNodeSetParamsTouching(g.exec, k.name, k.Function.handle, geometry, p.bytes[:p.size], accessesOf(args))
+// replace sets the launch of a node.
+func (g *Graph) replace(k, to *node) error {
+	g.gate.change()
+	defer g.gate.changed()
+	var err error
+	if f := to.Function.handle; g.on.checked != nil {
+		err = g.on.checked.KernelNodeSetParamsTouching(g.exec, k.name, f, to.Geometry, to.packed, to.accesses())
+	} else {
+		err = g.on.graphs.GraphExecKernelNodeSetParams(g.exec, k.name, f, to.Geometry, to.packed)
 	}
-	return g.on.graphs.GraphExecKernelNodeSetParams(g.exec, k.name, k.Function.handle, geometry, p.bytes[:p.size])
+	if err != nil {
+		return &LaunchError{k.Function.name, to.Geometry, err}
+	}
+	to.name = k.name
+	*k = *to
+	g.orderBehind()
+	return nil
 }
 
 // findNodes finds the nodes of the kernels.

@@ -146,6 +146,9 @@ func TestArgumentsOfManyGoroutines(t *testing.T) {
 				if err := g.SetArgs(0, cuda.Cover(i+1, 1), cuda.InOut(y)); err != nil {
 					assert.ErrorIs(t, err, cuda.ErrGraphClosed)
 				}
+				if err := g.SetArg(0, 0, cuda.InOut(y)); err != nil {
+					assert.ErrorIs(t, err, cuda.ErrGraphClosed)
+				}
 				assert.Len(t, g.Kernels(), 1)
 			}
 			assert.NoError(t, y.Free())

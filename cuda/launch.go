@@ -20,6 +20,24 @@ import (
 // The error is, or wraps, a *vram.CaptureError, with which nothing was submitted, while a stream is being captured whose
 // buffers or work the launch has to wait for, and as a capture of the context's own stream begins or ends.
 func (c *Context) Launch(f *Function, g Geometry, args ...Arg) error {
+	if err := c.runs(f); err != nil {
+		return err
+	}
+	p := freeParams.Get().(*params) //nolint:forcetypeassert // of this pool
+	plain, err := c.placeAll(f, p, args)
+	switch {
+	case err != nil:
+	case plain && c.special.Load() == 0:
+		err = c.launch(f, g, p, nil, nil)
+	default:
+		err = c.launchSlowly(f, g, p, args, false)
+	}
+	freeParams.Put(p)
+	return err
+}
+
+// runs returns the error of a function that the context cannot launch.
+func (c *Context) runs(f *Function) error {
 	if !c.opened() {
 		return ErrNotOpen
 	}
@@ -32,17 +50,7 @@ func (c *Context) Launch(f *Function, g Geometry, args ...Arg) error {
 	if f.module.on != c.submission && !c.work.SameDevice(f.module.on.work) {
 		return ErrForeign
 	}
-	p := freeParams.Get().(*params) //nolint:forcetypeassert // of this pool
-	plain, err := c.place(f, p, args)
-	switch {
-	case err != nil:
-	case plain && c.special.Load() == 0:
-		err = c.launch(f, g, p, nil, nil)
-	default:
-		err = c.launchSlowly(f, g, p, args)
-	}
-	freeParams.Put(p)
-	return err
+	return nil
 }
 
 // launch submits a kernel whose arguments are in place: for a capture, or for nil outside of any.
@@ -64,11 +72,12 @@ func (c *submission) launch(f *Function, g Geometry, p *params, held *capture, a
 }
 
 // launchSlowly submits a launch that touches buffers of other streams, is part of a capture, or is profiled, checked or recorded.
-func (c *submission) launchSlowly(f *Function, g Geometry, p *params, args []Arg) error {
+// The arguments of packed parameters are the buffers that the caller declares.
+func (c *submission) launchSlowly(f *Function, g Geometry, p *params, args []Arg, packed bool) error {
 	return c.recorded(f.name, args, c.capture.Load(), func() error {
 		return c.ordered(f.name, g, args,
 			func(held *capture, accesses []cudadrv.Access) error { return c.launch(f, g, p, held, accesses) },
-			func(held *capture) { held.launched(f, g) })
+			func(held *capture) { held.launched(newNode(f, g, p, args, packed)) })
 	})
 }
 
@@ -175,65 +184,24 @@ func submitted(err error) bool {
 func accessesOf(args []Arg) []cudadrv.Access {
 	all := []cudadrv.Access{}
 	for i := range args {
-		a := &args[i]
-		at := cudadrv.Access{Ptr: a.buffer.Ptr() + cudadrv.Ptr(a.offset), Bytes: a.bytes} //nolint:gosec // within the buffer
-		if a.mode == reads || a.mode == readsAndWrites {
-			all = append(all, at)
-		}
-		if a.mode == writes || a.mode == readsAndWrites {
-			at.Write = true
-			all = append(all, at)
-		}
+		all = append(all, args[i].accesses()...)
 	}
 	return all
 }
 
-// place writes the arguments where the kernel has its parameters. plain says that no buffer needs more than its name: see
-// streams.Submitter.Check.
-func (c *submission) place(f *Function, p *params, args []Arg) (plain bool, err error) {
-	if f.known && len(args) != len(f.params) {
-		return false, &ArgumentError{Kernel: f.name, Err: ErrArgumentCount, Bytes: int64(len(args)), Want: int64(len(f.params))}
+// accesses returns the memory that a kernel may access through the argument.
+func (a *Arg) accesses() []cudadrv.Access {
+	at := cudadrv.Access{Ptr: a.buffer.Ptr() + cudadrv.Ptr(a.offset), Bytes: a.bytes} //nolint:gosec // within the buffer
+	written := at
+	written.Write = true
+	switch a.mode {
+	case reads:
+		return []cudadrv.Access{at}
+	case writes:
+		return []cudadrv.Access{written}
+	case readsAndWrites:
+		return []cudadrv.Access{at, written}
+	case byValue:
 	}
-	at := 0
-	plain = true
-	for i := range args {
-		a := &args[i]
-		size := int(a.size)
-		switch {
-		case a.long != nil && a.long.refused != nil:
-			return false, &ArgumentError{Kernel: f.name, Index: i, Err: a.long.refused, Bytes: int64(size), Want: f.sizeOf(i)}
-		case size == 0:
-			return false, &ArgumentError{Kernel: f.name, Index: i, Err: ErrArgumentSize, Want: f.sizeOf(i)}
-		case !f.known:
-			at = (at + int(a.align) - 1) &^ (int(a.align) - 1)
-		case f.params[i].bytes != size:
-			return false, &ArgumentError{Kernel: f.name, Index: i, Err: ErrArgumentSize, Bytes: int64(size), Want: int64(f.params[i].bytes)}
-		default:
-			at = f.params[i].offset
-		}
-		if at+size > maxParamBytes {
-			return false, &ArgumentError{Kernel: f.name, Index: i, Err: ErrArgumentSize, Bytes: int64(at + size), Want: maxParamBytes}
-		}
-		value := a.bits
-		if a.mode != byValue {
-			own, err := c.work.Check(a.buffer)
-			if err == nil && (a.offset != 0 || a.bytes != a.buffer.Bytes()) {
-				err = within(a.buffer, a.offset, a.bytes)
-			}
-			if err != nil {
-				if err = c.reachable(a, err); err != nil {
-					return false, &ArgumentError{Kernel: f.name, Index: i, Err: err}
-				}
-			}
-			plain = plain && own
-			value = uint64(a.buffer.Ptr()) + uint64(a.offset) //nolint:gosec // within the buffer
-		}
-		p.put(at, a, value)
-		at += size
-	}
-	p.size = at
-	if f.known {
-		p.size = f.paramBytes
-	}
-	return plain, nil
+	return nil
 }

@@ -1,7 +1,6 @@
 package cuda
 
 import (
-	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -15,7 +14,7 @@ type Module struct {
 	unloaded atomic.Bool
 	graphs   atomic.Int64 // kernels of it in open graphs
 
-	paramCounts map[string]int // by kernel, as far as the image is readable
+	signatures map[string]signature // by kernel, as far as the image is readable
 }
 
 // LoadModule loads PTX text, a cubin or a fat binary. The driver compiles PTX, some milliseconds for a small kernel, unless its
@@ -28,7 +27,7 @@ func (c *Context) LoadModule(image []byte) (*Module, error) {
 	if c.kernels == nil {
 		return nil, unsupported("cuModuleLoadData")
 	}
-	m := &Module{on: c.submission, paramCounts: paramCounts(image)}
+	m := &Module{on: c.submission, signatures: signatures(image)}
 	err := c.open(func() (err error) {
 		m.handle, err = c.kernels.ModuleLoadData(image)
 		return err
@@ -99,15 +98,13 @@ func (m *Module) usable() error {
 	return nil
 }
 
-// param is a parameter of a kernel.
-type param struct{ offset, bytes int }
-
 // Function is a kernel of a module.
 type Function struct {
 	module     *Module
 	name       string
 	handle     cudadrv.Function
 	params     []param
+	described  []Parameter // as params; nil where params is not complete
 	paramBytes int
 	known      bool // params is complete
 }
@@ -133,28 +130,6 @@ func (m *Module) Function(name string) (*Function, error) {
 	return f, nil
 }
 
-// askParams asks the driver for each parameter of the kernel: as many as the image has, or until there is no further one. Where
-// the driver does not support the call, launches lay the arguments out as C does.
-func (f *Function) askParams() error {
-	count, counted := f.module.paramCounts[f.name]
-	for !counted || len(f.params) < count {
-		offset, bytes, err := f.module.on.kernels.FuncGetParamInfo(f.handle, len(f.params))
-		switch {
-		case errors.Is(err, cudadrv.InvalidValue): // it has no more
-			count, counted = len(f.params), true
-			continue
-		case errors.Is(err, cudadrv.NotSupported):
-			return nil
-		case err != nil:
-			return err
-		}
-		f.params = append(f.params, param{int(offset), int(bytes)})
-		f.paramBytes = max(f.paramBytes, int(offset+bytes))
-	}
-	f.known = true
-	return nil
-}
-
 // String includes the kernel's name.
 func (f *Function) String() string {
 	if f == nil || f.module == nil {
@@ -169,14 +144,6 @@ func (f *Function) Name() string {
 		return ""
 	}
 	return f.name
-}
-
-// sizeOf returns the size of a parameter, -1 where it is not known.
-func (f *Function) sizeOf(i int) int64 {
-	if f.known && i < len(f.params) {
-		return int64(f.params[i].bytes)
-	}
-	return -1
 }
 
 func (f *Function) usable() error {

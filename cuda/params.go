@@ -6,18 +6,19 @@ import (
 )
 
 // The driver returns the offset and size of each parameter of a kernel, but not their number. Asking for one too many fails,
-// and tools that check its calls, as NVIDIA's compute-sanitizer, report that as an error. So the number is read from the image.
+// and tools that check its calls, as NVIDIA's compute-sanitizer, report that as an error. So the number is read from the image,
+// and the types, which the driver does not tell, from text in it.
 
-// A paramCounter collects the number of parameters of each kernel of an image. A kernel whose parts disagree, or cannot be
-// read, has none.
-type paramCounter struct {
-	counts map[string]int
-	unsure []string
+// An imageReader collects the signatures of each kernel of an image. A kernel whose parts disagree about the number of
+// parameters, or cannot be read, has none.
+type imageReader struct {
+	kernels map[string]signature
+	unsure  []string
 }
 
-// paramCounts returns the numbers of parameters of an image's kernels by name, as far as they are certain.
-func paramCounts(image []byte) map[string]int {
-	c := paramCounter{counts: map[string]int{}}
+// signatures returns the signatures of an image's kernels by name, as far as they are certain.
+func signatures(image []byte) map[string]signature {
+	c := imageReader{kernels: map[string]signature{}}
 	switch {
 	case bytes.HasPrefix(image, []byte(elfMagic)):
 		c.readCubin(image)
@@ -29,84 +30,35 @@ func paramCounts(image []byte) map[string]int {
 		c.readText(image)
 	}
 	for _, kernel := range c.unsure {
-		delete(c.counts, kernel)
+		delete(c.kernels, kernel)
 	}
-	return c.counts
+	return c.kernels
 }
 
-// add records the count of one part of the image.
-func (c *paramCounter) add(kernel string, count int, sure bool) {
-	if before, again := c.counts[kernel]; !sure || again && before != count {
+// add records the signature in one part of the image.
+func (c *imageReader) add(kernel string, s signature, sure bool) {
+	if before, again := c.kernels[kernel]; again {
+		var ok bool
+		s, ok = before.merge(s)
+		sure = sure && ok
+	}
+	if !sure {
 		c.unsure = append(c.unsure, kernel)
 		return
 	}
-	c.counts[kernel] = count
+	c.kernels[kernel] = s
 }
 
-// readText finds ".entry name ( .param ..., .param ... )" in PTX. It also finds entries in comments; add drops them where they
-// disagree.
-func (c *paramCounter) readText(text []byte) {
+// readText finds ".entry name ( .param ..., .param ... )" in PTX.
+func (c *imageReader) readText(text []byte) {
+	r := signatureReader{text}
 	for {
-		_, rest, found := bytes.Cut(text, []byte(".entry"))
+		kernel, s, sure, found := r.next()
 		if !found {
 			return
 		}
-		rest = skipBlank(rest)
-		n := 0
-		for n < len(rest) && isNameByte(rest[n]) {
-			n++
-		}
-		count, after, ok := countParams(skipBlank(rest[n:]))
-		c.add(string(rest[:n]), count, ok)
-		text = after
+		c.add(kernel, s, sure)
 	}
-}
-
-// countParams counts the parameters of the list at the begin of text, and returns the text after it. A kernel without a list
-// has no parameters.
-func countParams(text []byte) (count int, after []byte, ok bool) {
-	if len(text) == 0 {
-		return 0, nil, false
-	}
-	if text[0] != '(' {
-		return 0, text, true
-	}
-	for text = text[1:]; len(text) > 0; {
-		rest := skipBlank(text)
-		switch {
-		case len(rest) < len(text):
-			text = rest
-		case text[0] == ')':
-			return count, text, true
-		case bytes.HasPrefix(text, []byte(".param")) && len(text) > len(".param") && !isNameByte(text[len(".param")]):
-			count++
-			text = text[len(".param"):]
-		default:
-			text = text[1:]
-		}
-	}
-	return 0, nil, false
-}
-
-// skipBlank returns text without the blanks and comments that it begins with.
-func skipBlank(text []byte) []byte {
-	for {
-		text = bytes.TrimLeft(text, " \t\r\n\v\f")
-		var end []byte
-		switch {
-		case bytes.HasPrefix(text, []byte("//")):
-			end = []byte("\n")
-		case bytes.HasPrefix(text, []byte("/*")):
-			end = []byte("*/")
-		default:
-			return text
-		}
-		_, text, _ = bytes.Cut(text[2:], end)
-	}
-}
-
-func isNameByte(b byte) bool {
-	return b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || b == '_' || b == '$' || b == '%'
 }
 
 // A cubin is a 64-bit ELF file with a section of attributes for each kernel. An attribute has a header of 4 bytes: its form,
@@ -141,7 +93,7 @@ const (
 
 // readFatBinary reads the parts of a fat binary that are not compressed. One readable part with a kernel is enough: CUDA
 // requires the same parameters of a kernel for all architectures. It reports false for a malformed binary.
-func (c *paramCounter) readFatBinary(image []byte) bool {
+func (c *imageReader) readFatBinary(image []byte) bool {
 	little := binary.LittleEndian
 	if len(image) < fatHeaderBytes {
 		return false
@@ -173,7 +125,7 @@ func (c *paramCounter) readFatBinary(image []byte) bool {
 }
 
 // readCubin reads the attributes of each kernel of a cubin. It skips sections outside the image.
-func (c *paramCounter) readCubin(image []byte) {
+func (c *imageReader) readCubin(image []byte) {
 	if len(image) < elfHeaderBytes {
 		return
 	}
@@ -203,7 +155,7 @@ func (c *paramCounter) readCubin(image []byte) {
 		}
 		if kernel, _, ends := bytes.Cut(name, []byte{0}); ends {
 			count, sure := countAttributes(data)
-			c.add(string(kernel), count, sure)
+			c.add(string(kernel), signature{count: count}, sure)
 		}
 	}
 }

@@ -6,41 +6,54 @@ import (
 	"sync"
 )
 
-// longValue is an argument by value of another size than a scalar's, or a refused one.
-type longValue struct {
-	bytes   []byte
-	refused *ValueError
+// valueType is a type of arguments by value that is no number.
+type valueType struct {
+	name    string
+	kind    kind        // noKind: a launch refuses the type
+	refused *ValueError // nil where the size is the reason
+	long    *byte       // of an argument of more than inlineBytes, which has its own copy of the type: its memory
 }
 
 // ValueError refuses an argument by value of a type that means nothing to a kernel: it has a pointer inside, as a slice has, or
-// a number whose size depends on the machine.
+// a number whose size depends on the machine; or an argument of Struct that is no struct.
 type ValueError struct {
 	Type   string `json:"type"`   // of the argument
-	Inside string `json:"inside"` // the type in it that is refused
+	Inside string `json:"inside"` // the type in it that is refused; "": Type is no struct
 }
 
 // Error names both types.
 func (e *ValueError) Error() string {
-	if e.Type == e.Inside {
+	switch e.Inside {
+	case "":
+		return fmt.Sprintf("cuda: Struct takes no %s, which is no struct: Value takes numbers and arrays", e.Type)
+	case e.Type:
 		return fmt.Sprintf("cuda: a kernel takes no %s by value: it takes numbers of a fixed size, and structs and arrays of them", e.Type)
 	}
 	return fmt.Sprintf("cuda: a kernel takes no %s by value: it has a %s inside", e.Type, e.Inside)
 }
 
-// valueTypes caches the results of refusedValue: *ValueError by reflect.Type, nil for valid types.
+// valueTypes caches the results of typeOf: *valueType by reflect.Type.
 var valueTypes sync.Map //nolint:gochecknoglobals // made on first use: facts about types, which do not change; read without a lock
 
-// refusedValue returns the error of a type that a kernel does not take by value, nil if it does.
-func refusedValue(t reflect.Type) *ValueError {
+// typeOf describes a type that is no number.
+func typeOf(t reflect.Type) *valueType {
 	if known, ok := valueTypes.Load(t); ok {
-		return known.(*ValueError) //nolint:forcetypeassert // nothing else is in the map
+		return known.(*valueType) //nolint:forcetypeassert // nothing else is in the map
 	}
-	var refused *ValueError
-	if inside := refusedInside(t); inside != nil {
-		refused = &ValueError{t.String(), inside.String()}
+	v := &valueType{name: t.String()}
+	switch inside := refusedInside(t); {
+	case inside != nil:
+		v.refused = &ValueError{v.name, inside.String()}
+	case t.Size() > 0 && t.Size() <= maxParamBytes:
+		v.kind = bytesKind(t.Align())
 	}
-	valueTypes.Store(t, refused)
-	return refused
+	valueTypes.Store(t, v)
+	return v
+}
+
+// notStruct describes a type that Struct refuses.
+func notStruct(t reflect.Type) *valueType {
+	return &valueType{name: t.String(), refused: &ValueError{Type: t.String()}}
 }
 
 // refusedInside returns the first type within t that a kernel does not take, nil if there is none.

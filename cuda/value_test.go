@@ -74,7 +74,7 @@ func TestStructsByValue(t *testing.T) {
 	for name, args := range map[string]cuda.Arg{
 		"two":  cuda.Value([2]float32{1, 2}),
 		"most": cuda.Value(struct{ All [1024]int32 }{}),
-		"one":  cuda.Value(struct{ N uint32 }{3}),
+		"one":  cuda.Value(int32(3)),
 	} {
 		f, err := m.Function(name)
 		require.NoError(t, err)
@@ -99,16 +99,16 @@ func TestValuesAreRefused(t *testing.T) {
 		inside string // of a *ValueError; "": the size is wrong
 		text   string
 	}{
-		"a pointer":             {cuda.Value(&n), "*int", "cuda: argument 0 of kernel two: a kernel takes no *int by value: it takes numbers of a fixed size, and structs and arrays of them"},
+		"a pointer":             {cuda.Value(&n), "*int", "cuda: argument 0 of kernel two, parameter s: a kernel takes no *int by value: it takes numbers of a fixed size, and structs and arrays of them"},
 		"a number of any size":  {cuda.Value(5), "int", ""},
-		"a slice in a struct":   {cuda.Value(struct{ A []int32 }{}), "[]int32", "cuda: argument 0 of kernel two: a kernel takes no struct { A []int32 } by value: it has a []int32 inside"},
+		"a slice in a struct":   {cuda.Value(struct{ A []int32 }{}), "[]int32", "cuda: argument 0 of kernel two, parameter s: a kernel takes no struct { A []int32 } by value: it has a []int32 inside"},
 		"a pointer, far inside": {cuda.Value([2]struct{ P struct{ Q *float32 } }{}), "*float32", ""},
 		"a buffer":              {cuda.Value(cuda.Buffer{}), "", ""},
 		"a string":              {cuda.Value("x"), "string", ""},
 		"a function":            {cuda.Value(func() {}), "func()", ""},
 		"a size":                {cuda.Value(uintptr(1)), "uintptr", ""},
-		"too small":             {cuda.Value(float32(1)), "", "cuda: argument 0 of kernel two has 4 bytes, its parameter 8"},
-		"too large":             {cuda.Value(shape{}), "", "cuda: argument 0 of kernel two has 24 bytes, its parameter 8"},
+		"too small":             {cuda.Value(float32(1)), "", "cuda: argument 0 of kernel two, parameter s: float32 of 4 bytes for .align 4 .b8[8] of 8"},
+		"too large":             {cuda.Value(shape{}), "", "cuda: argument 0 of kernel two, parameter s: cuda_test.shape of 24 bytes for .align 4 .b8[8] of 8"},
 		"nothing":               {cuda.Value(struct{}{}), "", ""},
 		"more than any has":     {cuda.Value([5000]byte{}), "", ""},
 	} {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/internal/stream/magazine"
 	"github.com/go-vram/vram/internal/units"
 )
@@ -13,6 +14,9 @@ type NotLiveError struct {
 	Call  string `json:"call"`  // as "Buffer.Use"; "" in an error that names it
 	Bytes int64  `json:"bytes"` // the requested size of the buffer; 0 of the zero Buffer, and of a Use
 	Zero  bool   `json:"zero"`  // it is the zero Buffer, which nobody has allocated
+
+	Allocated site.Stack `json:"allocated"` // where the buffer was allocated, as in FreeError
+	Freed     site.Stack `json:"freed"`     // where it was freed
 }
 
 // Error names the call and the buffer.
@@ -21,13 +25,18 @@ func (e *NotLiveError) Error() string {
 	if e.Call != "" {
 		text += e.Call + " of "
 	}
-	switch {
-	case e.Zero:
+	if e.Zero {
 		return text + "a buffer that nobody has allocated"
-	case e.Bytes > 0:
-		return fmt.Sprintf("%sa buffer of %s, which was freed or handed over", text, units.Bytes(e.Bytes))
 	}
-	return text + "a buffer that was freed or handed over"
+	if e.Bytes > 0 {
+		text += fmt.Sprintf("a buffer of %s, which was freed", units.Bytes(e.Bytes))
+	} else {
+		text += "a buffer that was freed"
+	}
+	if e.Freed.Known() {
+		return text + fmt.Sprintf(" at %v; allocated at %v", e.Freed, e.Allocated)
+	}
+	return text + " or handed over"
 }
 
 // Is reports whether the target is ErrNotLive.
@@ -35,7 +44,11 @@ func (e *NotLiveError) Is(target error) bool { return target == ErrNotLive }
 
 // notLive returns the refusal of a call on the buffer.
 func (b Buffer) notLive(call string) error {
-	return &NotLiveError{Call: call, Bytes: b.bytes, Zero: b.slot == nil}
+	e := &NotLiveError{Call: call, Bytes: b.bytes, Zero: b.slot == nil}
+	if b.slot != nil {
+		e.Allocated, e.Freed = b.slot.Places(b.word)
+	}
+	return e
 }
 
 // useError turns a magazine's error about a buffer into this package's.

@@ -36,10 +36,10 @@ type adamWStep struct {
 // adamWStep loads the numbers: rate and step from memory where their addresses are not 0.
 func (w *writer) adamWStep() adamWStep {
 	rateAt, stepAt := w.address(), w.address()
-	s := adamWStep{beta1: w.word(), rest1: w.word(), beta2: w.word(), rest2: w.word(), epsilon: w.word()}
-	decay, rateGiven := w.word(), w.word()
-	given := [2]value{w.word(), w.word()}
-	logs := [2]value{w.word(), w.word()}
+	s := adamWStep{beta1: w.Float(4), rest1: w.Float(4), beta2: w.Float(4), rest2: w.Float(4), epsilon: w.Float(4)}
+	decay, rateGiven := w.Float(4), w.Float(4)
+	given := [2]value{w.Float(4), w.Float(4)}
+	logs := [2]value{w.Float(4), w.Float(4)}
 	rate := w.Variable(rateGiven)
 	w.If(w.Op2(code.NeS64, rateAt, code.U64(0)), func() { w.Set(rate, w.loadWord(rateAt)) })
 	corrections := [2]value{w.Variable(given[0]), w.Variable(given[1])}

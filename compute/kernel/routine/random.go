@@ -143,7 +143,7 @@ func (w *writer) random() {
 	if of == tensor.Float64 {
 		bytes, fma = 8, code.FmaF64
 	}
-	base, scale := w.Param(bytes), w.Param(bytes)
+	base, scale := w.Float(bytes), w.Float(bytes)
 	group := w.thread()
 	first := w.Mul(group, w.Constant(GroupLen))
 	w.If(w.Less(first, count), func() {

@@ -133,16 +133,32 @@ func (s *Slot) refused(word, handle uint64) error {
 		k.Refused()
 	}
 	err := refusal(word, handle)
+	if h := s.former(handle); h != nil {
+		return &FreeError{Err: err, Allocated: h.Allocated, Freed: h.Freed}
+	}
+	return err
+}
+
+// former returns the history of a handle that is not live; nil if it is not kept.
+func (s *Slot) former(handle uint64) *History {
 	r := s.recorded()
 	if r == nil {
-		return err
+		return nil
 	}
 	for h := r.history; h != nil; h = h.former {
 		if h.word>>generationShift == handle>>generationShift {
-			return &FreeError{Err: err, Allocated: h.Allocated, Freed: h.Freed}
+			return h
 		}
 	}
-	return err
+	return nil
+}
+
+// Places returns where a handle that is not live was allocated and freed, as far as that is known.
+func (s *Slot) Places(handle uint64) (allocated, freed site.Stack) {
+	if h := s.former(handle); h != nil {
+		return h.Allocated, h.Freed
+	}
+	return nil, nil
 }
 
 // SetCharge sets the payer of a live handle until it is freed, for a block of that many bytes. Only the

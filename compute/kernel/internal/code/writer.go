@@ -36,19 +36,24 @@ func Module(names []string, blockThreads int, wide bool, write func(w *Writer, n
 	return string(text)
 }
 
-// Declare adds a parameter of 4 or 8 bytes and returns its name.
-func (w *Writer) Declare(bytes int) string {
+// Declare adds a parameter of 4 or 8 bytes, an integer or an address, and returns its name.
+func (w *Writer) Declare(bytes int) string { return w.declare('u', bytes) }
+
+func (w *Writer) declare(class byte, bytes int) string {
 	name := "p" + strconv.Itoa(w.paramCount)
 	if w.paramCount > 0 {
 		w.params = append(w.params, ",\n"...)
 	}
-	w.params = fmt.Appendf(w.params, "\t.param .u%d %s", 8*bytes, name)
+	w.params = fmt.Appendf(w.params, "\t.param .%c%d %s", class, 8*bytes, name)
 	w.paramCount++
 	return name
 }
 
 // Param adds a parameter and loads it.
 func (w *Writer) Param(bytes int) Value { return w.LoadParam(w.Declare(bytes), bytes) }
+
+// Float adds a parameter that is a floating-point number, and loads its bits.
+func (w *Writer) Float(bytes int) Value { return w.LoadParam(w.declare('b', bytes), bytes) }
 
 // LoadParam loads a parameter.
 func (w *Writer) LoadParam(name string, bytes int) Value {
