@@ -19,8 +19,26 @@ type Kernel struct {
 type node struct {
 	Kernel
 	name  cudadrv.GraphNode
-	homes []*Stream      // of buffers from outside that SetArgs gave it
+	uses  uses           // of buffers from outside that SetArgs gave it
 	lease *streams.Lease // keeps their memory; nil for no buffers
+}
+
+// uses are those that a graph's works make of buffers from outside.
+type uses struct {
+	touched []streams.Touched
+	homes   []*Stream // of the memory
+}
+
+// add adds the uses of others.
+func (u *uses) add(others uses) {
+	for _, one := range others.touched {
+		u.touched = streams.Joined(u.touched, one)
+	}
+	for _, home := range others.homes {
+		if !slices.Contains(u.homes, home) {
+			u.homes = append(u.homes, home)
+		}
+	}
 }
 
 // capture is a capture in progress.
@@ -31,7 +49,7 @@ type capture struct {
 	streams []*submission // that are captured: the first began it. The index is the number in order
 	order   reuse
 	own     []captured // buffers of this capture that were live
-	homes   []*Stream  // of buffers from outside
+	outside uses       // of buffers from outside
 	kernels []*node    // each counts as a user of its module, until drop or Graph.Close
 	events  []cudadrv.Event
 	scratch []Buffer // the graph's, or drop's
@@ -67,7 +85,7 @@ func (p *capture) drop() {
 func (p *capture) alloc(c *submission, bytes int64) (b Buffer, err error) {
 	var aside []Buffer
 	for {
-		if b, err = p.pool.hold.Stream().Alloc(bytes); err != nil || p.take(c, b) {
+		if b, err = p.pool.hold.Alloc(bytes); err != nil || p.take(c, b) {
 			break
 		}
 		aside = append(aside, b)
@@ -106,7 +124,7 @@ func (p *capture) settle() {
 // touch notes that work of a captured stream has the address of a buffer. It records a use by the hold for a buffer from
 // outside. A buffer of the hold belongs to the stream until other streams wait for the work. Work on a buffer of another stream
 // waits for its allocation, since the memory may have been in use before.
-func (p *capture) touch(c *submission, b Buffer) error {
+func (p *capture) touch(c *submission, b Buffer, writes bool) error {
 	home, ok := streams.Home(b)
 	if !ok {
 		return ErrNotLive
@@ -118,11 +136,13 @@ func (p *capture) touch(c *submission, b Buffer) error {
 		if err := p.keep(b); err != nil {
 			return err
 		}
+		one, err := c.work.NewTouched(b, writes)
+		if err != nil {
+			return ofBytes(err, b)
+		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if !slices.Contains(p.homes, home) {
-			p.homes = append(p.homes, home)
-		}
+		p.outside.add(uses{[]streams.Touched{one}, []*Stream{home}})
 		return nil
 	}
 	p.mu.Lock()

@@ -21,6 +21,10 @@ var (
 	ErrForeign = streams.ErrForeign
 	// ErrAsleep refuses work on a buffer of an arena that sleeps: see package cuda/sleep.
 	ErrAsleep = streams.ErrAsleep
+	// ErrFrozen refuses a write to a buffer that is frozen: see Context.Freeze. It is the kind of *FrozenError.
+	ErrFrozen = streams.ErrFrozen
+	// ErrGraphMemory refuses to freeze a buffer of a graph, whose launches write it.
+	ErrGraphMemory = streams.ErrGraphMemory
 	// ErrNotOpen refuses a call of a nil, zero or closed Context, and of a nil or zero Module, Function or Graph.
 	ErrNotOpen = streams.ErrNotOpen
 	// ErrNilContext refuses a nil context.Context.
@@ -43,13 +47,24 @@ var (
 	ErrArgumentSize = errors.New("cuda: wrong size of an argument")
 )
 
-// named adds the call to the error of a buffer that is not live.
+// named adds the call to the error of a buffer that is not live, or frozen.
 func named(call string, err error) error {
 	if err == nil {
 		return nil
 	}
 	if e, ok := errors.AsType[*streams.NotLiveError](err); ok && e.Call == "" {
 		return &streams.NotLiveError{Call: call, Bytes: e.Bytes, Zero: e.Zero}
+	}
+	if e, ok := errors.AsType[*FrozenError](err); ok && e.Call == "" {
+		return &FrozenError{Call: call, Frozen: e.Frozen, Bytes: e.Bytes}
+	}
+	return err
+}
+
+// ofBytes adds the buffer to the error of one that is frozen.
+func ofBytes(err error, b Buffer) error {
+	if e, ok := errors.AsType[*FrozenError](err); ok {
+		return &FrozenError{Call: e.Call, Frozen: e.Frozen, Bytes: b.Bytes()}
 	}
 	return err
 }
@@ -58,7 +73,7 @@ func named(call string, err error) error {
 type ArgumentError struct {
 	Kernel string
 	Index  int   // from 0
-	Err    error // ErrNotLive, ErrForeign, ErrAsleep, ErrArgumentSize, ErrArgumentCount or a *RangeError
+	Err    error // ErrNotLive, ErrForeign, ErrAsleep, ErrArgumentSize, ErrArgumentCount, a *FrozenError or a *RangeError
 	Bytes  int64 // of the argument; with ErrArgumentCount the number of arguments
 	Want   int64 // of the kernel's parameter; with ErrArgumentCount the number of parameters, -1: not known
 }

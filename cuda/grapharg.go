@@ -57,7 +57,7 @@ func (g *Graph) replace(k *node, geometry Geometry, p *params, args []Arg, held 
 		if args[i].mode == byValue {
 			continue
 		}
-		if err := held.touch(g.on, args[i].buffer); err != nil {
+		if err := held.touch(g.on, args[i].buffer, args[i].writes()); err != nil {
 			return &ArgumentError{Kernel: k.Function.name, Index: i, Err: err}
 		}
 	}
@@ -66,7 +66,7 @@ func (g *Graph) replace(k *node, geometry Geometry, p *params, args []Arg, held 
 	if err := g.setParams(k, geometry, p, args); err != nil {
 		return &LaunchError{k.Function.name, geometry, err}
 	}
-	k.Geometry, k.homes = geometry, held.homes
+	k.Geometry, k.uses = geometry, held.outside
 	g.orderBehind()
 	return nil
 }

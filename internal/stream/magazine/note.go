@@ -18,6 +18,13 @@ type note struct {
 	moved  atomic.Uint64          // the handle to which holder belongs
 	record atomic.Pointer[record] // of tags and places
 	charge atomic.Pointer[charge] // of a charged handle
+	attached atomic.Pointer[attachment]
+}
+
+// attachment is a value that the package above keeps with an allocation. It is immutable.
+type attachment struct {
+	generation uint64 // of the handle
+	value      any
 }
 
 // moreUses says that the slot's note lists uses. The bits below represent the streams of those numbers.

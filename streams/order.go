@@ -1,0 +1,177 @@
+package streams
+
+import (
+	"slices"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/actors"
+)
+
+// order is the order of works of several streams on one buffer, or on all memory of a hold: the last work that wrote, and the
+// streams that have read since. A work locks it before it looks whom to wait for, and unlocks it once it has been submitted
+// and is noted: works that read at the same time, one that writes alone. A work locks its orders by rising numbers.
+//
+//	open --Freeze--> frozen --Thaw--> thawing --no quick launch that saw it frozen is being submitted--> open
+//
+// While it is not open, works that write are refused. While it is frozen, streams that have read once read without the lock.
+type order struct {
+	_ [0]func() // is not compared
+
+	number  uint64       // in the sequence of locks
+	home    *cudaStream  // of the memory
+	settled atomic.Bool  // no launch of home is being submitted that did not see that the buffer is shared
+	works   atomic.Int64 // that hold the lock to read, or try to; and writingBit
+	frozen  atomic.Pointer[freeze]
+	last    pastWork                  // that wrote; written under the lock of a work that writes, read under either
+	readers atomic.Pointer[[]*reader] // since then; replaced, never changed
+}
+
+// freeze is a Freeze that has not ended. It is immutable.
+type freeze struct {
+	at      string // its place
+	thawing bool
+}
+
+const writingBit = int64(1) << 62
+
+// pastWork is a work by its stream and the count of that stream's works then. The zero value is none.
+type pastWork struct {
+	of    *cudaStream
+	count uint64
+}
+
+// reader is the last read of a stream. It has waited for the last work that wrote.
+type reader struct {
+	of        *cudaStream
+	count     atomic.Uint64 // 0: none was submitted
+	announced atomic.Bool   // a free waits for the stream's work
+}
+
+// lastOrder is the number of the latest order of any device: one work may have buffers of several.
+var lastOrder atomic.Uint64 //nolint:gochecknoglobals // a counter: numbers differ over all devices
+
+// newOrder returns the order of memory that works of its own stream may have used until now, unnoticed.
+func newOrder(home *cudaStream) *order {
+	o := &order{number: lastOrder.Add(1), home: home}
+	if home.gate == nil { // else it has only copies, for which works wait until they are known to have ended
+		o.last = pastWork{home, home.crossings.count.Add(1)}
+	}
+	return o
+}
+
+// lock locks the order for a work that reads, or for one that writes.
+func (o *order) lock(write bool, host actors.Host) {
+	for !o.tryLock(write) {
+		actors.Yield(host)
+	}
+	for write && o.works.Load() != writingBit {
+		actors.Yield(host)
+	}
+}
+
+// tryLock begins a lock: a writer still has to wait for the readers that have it.
+func (o *order) tryLock(write bool) bool {
+	if write {
+		return o.works.Or(writingBit)&writingBit == 0
+	}
+	if o.works.Add(1) < writingBit {
+		return true
+	}
+	o.works.Add(-1)
+	return false
+}
+
+func (o *order) unlock(write bool) {
+	if write {
+		o.works.And(^writingBit)
+	} else {
+		o.works.Add(-1)
+	}
+}
+
+// since returns the readers since the last work that wrote.
+func (o *order) since() []*reader {
+	if all := o.readers.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// reader returns the entry of a stream that reads.
+func (o *order) reader(s *cudaStream) *reader {
+	for {
+		old := o.readers.Load()
+		var all []*reader
+		if old != nil {
+			for _, r := range *old {
+				if r.of == s {
+					return r
+				}
+			}
+			all = slices.DeleteFunc(slices.Clone(*old), func(r *reader) bool { return r.of.line.Finished() })
+		}
+		all = append(all, &reader{of: s})
+		if o.readers.CompareAndSwap(old, &all) {
+			return all[len(all)-1]
+		}
+	}
+}
+
+// quiet reports whether a stream may read without a lock, a wait or a note: the memory is frozen, and the stream has read it,
+// and has announced that unless a graph keeps the memory. The work must be submitted before Submitter.LeaveQuick.
+func (o *order) quiet(s *cudaStream, kept bool) bool {
+	if f := o.frozen.Load(); f == nil || f.thawing {
+		return false
+	}
+	for _, r := range o.since() {
+		if r.of == s {
+			return kept || r.announced.Load()
+		}
+	}
+	return false
+}
+
+// refused returns the error of a work that writes; nil: it may.
+func (o *order) refused() error {
+	if f := o.frozen.Load(); f != nil {
+		return &FrozenError{Frozen: f.at}
+	}
+	return nil
+}
+
+// wrote notes the last work that wrote.
+func (o *order) wrote(w pastWork) {
+	o.last = w
+	o.readers.Store(nil)
+}
+
+// settle waits, once, until the launches of the memory's own stream have returned that did not see that others use it.
+func (o *order) settle(host actors.Host) {
+	if !o.settled.Load() {
+		o.home.announcement.awaitQuick(host)
+		o.settled.Store(true)
+	}
+}
+
+// order returns the order of works on a live buffer, which streams of others, or its own by Freeze, use from now on.
+func (b Buffer) order(home *Stream, host actors.Host) (*order, error) {
+	if o := home.cuda.whole; o != nil {
+		return o, nil
+	}
+	value := b.slot.Attached(b.word)
+	if value == nil {
+		var err error
+		if value, err = b.slot.Attach(b.word, func() any { return newOrder(&home.cuda) }); err != nil {
+			return nil, b.useError("", err)
+		}
+	}
+	o := value.(*order) //nolint:forcetypeassert // nothing else is attached
+	o.settle(host)
+	return o, nil
+}
+
+// frozenFor reports whether work of a stream that reads the buffer needs neither a wait nor a note.
+func (b Buffer) frozenFor(s *cudaStream) bool {
+	o, ok := b.slot.Attached(b.word).(*order)
+	return ok && o.quiet(s, false) && o.home.gate == nil
+}
