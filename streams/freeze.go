@@ -104,7 +104,7 @@ func (x Submitter) freezable(call string, b Buffer) (*order, error) {
 
 // Frozen reports whether writes to a live buffer are refused.
 func Frozen(b Buffer) bool {
-	if b.slot == nil {
+	if !b.Live() {
 		return false
 	}
 	o, ok := b.slot.Attached(b.word).(*order)

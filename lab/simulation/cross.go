@@ -31,7 +31,9 @@ func (w *world) cross(b *buffer, s *stream, kernel uint32) {
 	defer crossing.Leave()
 	t := w.current
 	t.transfers = true
-	err = crossing.Before(b.Buffer)
+	if err = crossing.Touch(b.Buffer, true, 0); err == nil {
+		_, err = crossing.Begin()
+	}
 	t.transfers = false
 	if err != nil {
 		w.uncrossed(owner, s, since, err)
