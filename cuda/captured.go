@@ -96,6 +96,35 @@ func (p *capture) alloc(c *submission, bytes int64) (b Buffer, err error) {
 	return b, err
 }
 
+// allocBatch allocates a batch for a captured stream, or nothing: also after a panic of the driver.
+func (p *capture) allocBatch(c *submission, dst []Buffer, bytes []int64) (err error) {
+	clear(dst)
+	if len(dst) != len(bytes) {
+		return &streams.LengthError{Buffers: len(dst), Sizes: len(bytes)}
+	}
+	whole := false
+	defer func() {
+		if !whole {
+			for i := range dst {
+				if dst[i].Live() {
+					_ = dst[i].Free() // no work has it
+				}
+			}
+			clear(dst)
+		}
+	}()
+	for i, n := range bytes {
+		if dst[i], err = p.alloc(c, n); err != nil {
+			if errors.Is(err, streams.ErrNegative) || errors.Is(err, streams.ErrTooLarge) {
+				err = &streams.BatchError{Index: i, Count: 1, Err: err}
+			}
+			return err
+		}
+	}
+	whole = true
+	return nil
+}
+
 // take records a new buffer of a captured stream, and reports whether the stream may use its memory.
 func (p *capture) take(c *submission, b Buffer) bool {
 	p.mu.Lock()

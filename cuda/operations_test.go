@@ -12,9 +12,7 @@ func TestEachOperationIsTried(t *testing.T) {
 		"Context.Lazily":       "it makes the calls of its caller",
 		"Context.WithContext":  "the simulator has no contexts to make current",
 		"Module.Global":        "it asks for an address, and makes nothing",
-		"Stream.AllocBatch":    streams,
 		"Stream.AllocBatchFor": streams,
 		"Stream.AllocFor":      streams,
-		"Stream.FreeBatch":     "package streams has it: it makes the calls of Buffer.Free",
 	})
 }

@@ -91,6 +91,9 @@ func (a *announcement) release(late bool) {
 // busy reports whether calls have entered.
 func (a *announcement) busy() bool { return a.word.Load()&^announcedBit != 0 }
 
+// announced reports whether a capture is announced.
+func (a *announcement) announced() bool { return a.word.Load() >= announcedBit }
+
 // announce refuses calls from now on. It returns false if a capture is announced already.
 func (a *announcement) announce() bool { return a.word.Or(announcedBit)&announcedBit == 0 }
 
