@@ -24,8 +24,8 @@ func (x Submitter) Enter(captured bool) error {
 	return nil
 }
 
-// EnterQuick is Enter(false) for a launch that makes one driver call and calls nothing else; LeaveQuick ends it. What Check
-// reported as plain in between stays so until LeaveQuick.
+// EnterQuick is Enter(false) for a launch that makes one driver call and calls nothing else; LeaveQuick ends it. Work
+// that Check has reported as plain in between stays so until LeaveQuick.
 func (x Submitter) EnterQuick() error {
 	h := &x.s.cuda
 	switch {

@@ -1,9 +1,6 @@
 package streams
 
-import (
-	"cmp"
-	"slices"
-)
+import "slices"
 
 // Crossing orders one work of a stream on buffers that several streams use: call Touch for each buffer, then Begin, submit the
 // work, call After, and finally Leave, also after an error. It is for one goroutine.
@@ -29,7 +26,7 @@ type touch struct {
 	index int  // of the argument
 }
 
-// Touched is the use of a buffer by the works of a graph, which goes on after the buffer was freed.
+// Touched is the use of a buffer by the works of a graph, also after the buffer was freed.
 type Touched struct {
 	order *order
 	write bool
@@ -132,7 +129,7 @@ func (c *Crossing) Begin() (index int, err error) {
 
 // sort puts the touches into the sequence of locks, and joins those of one order.
 func (w *touches) sort() {
-	slices.SortStableFunc(w.all, func(a, b touch) int { return cmp.Compare(a.number, b.number) })
+	slices.SortStableFunc(w.all, func(a, b touch) int { return a.sequence(b.order) })
 	last := 0
 	for i := range w.all {
 		switch {

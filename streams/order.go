@@ -1,15 +1,17 @@
 package streams
 
 import (
+	"cmp"
 	"slices"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/go-vram/vram/actors"
 )
 
 // order is the order of works of several streams on one buffer, or on all memory of a hold: the last work that wrote, and the
-// streams that have read since. A work locks it before it looks whom to wait for, and unlocks it once it has been submitted
-// and is noted: works that read at the same time, one that writes alone. A work locks its orders by rising numbers.
+// streams that have read since. A work locks it before it looks for which streams it waits, and unlocks it once it has been
+// submitted and is noted: works that read at the same time, one that writes alone. A work locks its orders in one sequence.
 //
 //	open --Freeze--> frozen --Thaw--> thawing --no quick launch that saw it frozen is being submitted--> open
 //
@@ -17,7 +19,7 @@ import (
 type order struct {
 	_ [0]func() // is not compared
 
-	number  uint64       // in the sequence of locks
+	number  uint64       // of the device's orders
 	home    *cudaStream  // of the memory
 	settled atomic.Bool  // no launch of home is being submitted that did not see that the buffer is shared
 	works   atomic.Int64 // that hold the lock to read, or try to; and writingBit
@@ -47,16 +49,20 @@ type reader struct {
 	announced atomic.Bool   // a free waits for the stream's work
 }
 
-// lastOrder is the number of the latest order of any device: one work may have buffers of several.
-var lastOrder atomic.Uint64 //nolint:gochecknoglobals // a counter: numbers differ over all devices
-
 // newOrder returns the order of memory that works of its own stream may have used until now, unnoticed.
-func newOrder(home *cudaStream) *order {
-	o := &order{number: lastOrder.Add(1), home: home}
-	if home.gate == nil { // else it has only copies, for which works wait until they are known to have ended
-		o.last = pastWork{home, home.crossings.count.Add(1)}
+func newOrder(home *Stream) *order {
+	h := &home.cuda
+	o := &order{number: home.peers.orders.Add(1), home: h}
+	if h.gate == nil { // else it has only copies, for which works wait until they are known to have ended
+		o.last = pastWork{h, h.crossings.count.Add(1)}
 	}
 	return o
+}
+
+// sequence compares two orders in the sequence of locks. Orders of two devices may have one number: objects do not move, so
+// that their addresses decide.
+func (o *order) sequence(other *order) int {
+	return cmp.Or(cmp.Compare(o.number, other.number), cmp.Compare(uintptr(unsafe.Pointer(o)), uintptr(unsafe.Pointer(other))))
 }
 
 // lock locks the order for a work that reads, or for one that writes.
@@ -161,7 +167,7 @@ func (b Buffer) order(home *Stream, host actors.Host) (*order, error) {
 	value := b.slot.Attached(b.word)
 	if value == nil {
 		var err error
-		if value, err = b.slot.Attach(b.word, func() any { return newOrder(&home.cuda) }); err != nil {
+		if value, err = b.slot.Attach(b.word, func() any { return newOrder(home) }); err != nil {
 			return nil, b.useError("", err)
 		}
 	}
