@@ -146,7 +146,9 @@ func (c *Context) copyOut(dst []byte, src Range, waits bool) error {
 }
 
 // hostWork submits a copy to or from host memory, in which the driver may wait.
-func (c *Context) hostWork(submit func() error, all ...access) error { return c.onFor(c.capture.Load(), submit, all) }
+func (c *Context) hostWork(submit func() error, all ...access) error {
+	return c.onFor(c.capture.Load(), submit, all)
+}
 
 // hostCopy returns the error of a copy that cannot be made.
 func (c *Context) hostCopy(function string, r Range, hostBytes int, waits bool) error {

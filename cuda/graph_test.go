@@ -587,7 +587,10 @@ func TestABatchInACaptureComesFromTheHold(t *testing.T) {
 	g, err := c.Capture(func() error {
 		for _, err := range []error{
 			c.Stream().AllocBatch(all, sizes),
-			func() error { _, err := c.Stream().AllocBatchFor(r.Context(), vram.BatchRequest{Bytes: sizes}); return err }(),
+			func() error {
+				_, err := c.Stream().AllocBatchFor(r.Context(), vram.BatchRequest{Bytes: sizes})
+				return err
+			}(),
 		} {
 			var captured *vram.CaptureError
 			require.ErrorAs(t, err, &captured)

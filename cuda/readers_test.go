@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -312,6 +313,118 @@ func TestAFreeWaitsForReaders(t *testing.T) {
 	}
 }
 
+// A work that meets another one between the looks at its buffers and its submission is before it or after it on the device,
+// where one of the two writes.
+func TestAWorkMeetsAnotherAtItsLaunch(t *testing.T) {
+	for name, test := range map[string]struct {
+		shared, frozen bool
+		first, second  func(r *reading)
+	}{
+		"the owner's write, and the first read of another stream": {
+			first:  func(r *reading) { r.touch(r.owner, cuda.InOut(r.table)) },
+			second: func(r *reading) { r.touch(r.readers[0], cuda.In(r.table)) },
+		},
+		"the owner's write, and Freeze": {
+			first: func(r *reading) { r.touch(r.owner, cuda.InOut(r.table)) },
+			second: func(r *reading) {
+				assert.NoError(r, r.owner.Freeze(r.table))
+				r.touch(r.readers[0], cuda.In(r.table))
+			},
+		},
+		"a write, and a read": {
+			shared: true,
+			first:  func(r *reading) { r.touch(r.readers[1], cuda.InOut(r.table)) },
+			second: func(r *reading) { r.touch(r.readers[0], cuda.In(r.table)) },
+		},
+		"a read, and a write": {
+			shared: true,
+			first:  func(r *reading) { r.touch(r.readers[0], cuda.In(r.table)) },
+			second: func(r *reading) { r.touch(r.owner, cuda.InOut(r.table)) },
+		},
+		"a write, and Freeze": {
+			shared: true,
+			first:  func(r *reading) { r.touch(r.readers[1], cuda.InOut(r.table)) },
+			second: func(r *reading) {
+				assert.NoError(r, r.owner.Freeze(r.table))
+				r.touch(r.readers[0], cuda.In(r.table))
+			},
+		},
+		"a read of a frozen buffer, and Thaw": {
+			shared: true, frozen: true,
+			first: func(r *reading) { r.touch(r.readers[0], cuda.In(r.table)) },
+			second: func(r *reading) {
+				assert.NoError(r, r.owner.Thaw(r.table))
+				r.touch(r.owner, cuda.InOut(r.table))
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newReading(t, 2)
+			if test.shared {
+				r.readAll()
+			}
+			if test.frozen {
+				require.NoError(t, r.owner.Freeze(r.table))
+				r.readAll()
+			}
+			over := make(chan struct{})
+			var met atomic.Bool
+			assert.Equal(t, 2*kernelTime, r.span(func() {
+				r.faults.SetBefore(func(function string) {
+					if function != "cuLaunchKernel" || met.Swap(true) {
+						return
+					}
+					go func() {
+						defer close(over)
+						test.second(r)
+					}()
+					for range 2000 { // it is held up until this launch has returned
+						runtime.Gosched()
+					}
+				})
+				test.first(r)
+				<-over
+			}))
+			require.NoError(t, r.table.Free())
+		})
+	}
+}
+
+// Reads of a frozen buffer are not counted, but a write after Thaw waits for them, also where its stream waits for an earlier
+// read already.
+func TestAWriteAfterThawWaitsForReads(t *testing.T) {
+	r := newReading(t, 2)
+	other := r.alloc(r.owner, mib)
+	require.NoError(t, r.owner.Freeze(r.table))
+	r.readAll()
+	r.touch(r.readers[0], cuda.In(other))
+	r.touch(r.owner, cuda.InOut(other)) // waits for the reader
+	assert.Equal(t, 2*kernelTime, r.span(func() {
+		r.touch(r.readers[0], cuda.In(r.table))
+		require.NoError(t, r.owner.Thaw(r.table))
+		r.touch(r.owner, cuda.InOut(r.table))
+	}))
+	require.NoError(t, other.Free())
+	require.NoError(t, r.table.Free())
+}
+
+// A stream that has read a frozen buffer by a graph, which kept the memory, announces its own reads.
+func TestAReadAfterAGraphsIsAnnounced(t *testing.T) {
+	r, owner := newRig(t)
+	c := r.context()
+	table, own := r.alloc(owner, 8*mib), r.alloc(c, 8*mib)
+	require.NoError(t, owner.Fill8(cuda.Whole(table), 1))
+	require.NoError(t, owner.Freeze(table))
+	g := r.graph(c, func() { require.NoError(t, c.Launch(r.touch, oneThread, cuda.In(table))) })
+	require.NoError(t, g.Launch(c))
+	require.NoError(t, g.Close())
+	require.NoError(t, c.Copy(cuda.Whole(own), cuda.Whole(table)))
+	r.free(table)
+	next := r.alloc(owner, 8*mib)
+	require.NoError(t, owner.Fill8(cuda.Whole(next), 2)) // the checker reports an early reuse
+	r.free(next, own)
+}
+
 // Goroutines that read, write, freeze and thaw the same buffers, each on its own stream, are in an order on the device: a
 // checker sees no two accesses without one.
 func TestAStormOfReadersAndWriters(t *testing.T) {
@@ -379,4 +492,3 @@ func TestAStormOfReadersAndWriters(t *testing.T) {
 	assert.Positive(t, refused.Load())
 	r.free(tables...)
 }
-
