@@ -106,21 +106,38 @@ func (o *order) since() []*reader {
 // reader returns the entry of a stream that reads.
 func (o *order) reader(s *cudaStream) *reader {
 	for {
-		old := o.readers.Load()
-		var all []*reader
-		if old != nil {
-			for _, r := range *old {
-				if r.of == s {
-					return r
-				}
-			}
-			all = slices.DeleteFunc(slices.Clone(*old), func(r *reader) bool { return r.of.line.Finished() })
+		if r := o.find(s); r != nil {
+			return r
 		}
-		all = append(all, &reader{of: s})
-		if o.readers.CompareAndSwap(old, &all) {
-			return all[len(all)-1]
+		if r := o.join(s); r != nil {
+			return r
 		}
 	}
+}
+
+// find returns the entry of a stream, nil if it has not read.
+func (o *order) find(s *cudaStream) *reader {
+	for _, r := range o.since() {
+		if r.of == s {
+			return r
+		}
+	}
+	return nil
+}
+
+// join adds an entry, and removes those of streams that have finished; nil: the list has changed.
+func (o *order) join(s *cudaStream) *reader {
+	old := o.readers.Load()
+	var all []*reader
+	if old != nil {
+		all = slices.DeleteFunc(slices.Clone(*old), func(r *reader) bool { return r.of.line.Finished() })
+	}
+	r := &reader{of: s}
+	all = append(all, r)
+	if slices.ContainsFunc(all[:len(all)-1], func(r *reader) bool { return r.of == s }) || !o.readers.CompareAndSwap(old, &all) {
+		return nil
+	}
+	return r
 }
 
 // quiet reports whether a stream may read without a lock, a wait or a note: the memory is frozen, and the stream has read it,
@@ -129,12 +146,8 @@ func (o *order) quiet(s *cudaStream, kept bool) bool {
 	if f := o.frozen.Load(); f == nil || f.thawing {
 		return false
 	}
-	for _, r := range o.since() {
-		if r.of == s {
-			return kept || r.announced.Load()
-		}
-	}
-	return false
+	r := o.find(s)
+	return r != nil && (kept || r.announced.Load())
 }
 
 // refused returns the error of a work that writes; nil: it may.
