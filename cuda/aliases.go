@@ -37,3 +37,6 @@ const (
 // OrderError reports that a copy between two devices was submitted, but that the source's stream could not be made to wait for
 // it.
 type OrderError = streams.OrderError
+
+// FrozenError refuses a write to a buffer that is frozen: see Context.Freeze.
+type FrozenError = streams.FrozenError

@@ -5,6 +5,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/futures"
+	"github.com/go-vram/vram/streams"
 )
 
 // AllocFor is Alloc with the options of a request, such as its Tag, as vram.Stream.AllocFor. In a capture the memory is the
@@ -24,7 +25,7 @@ func (c *Context) AllocFor(ctx context.Context, want vram.Request) (Buffer, erro
 	}
 	zero := want.Zero
 	want.Zero = false // the hold's stream is not captured
-	b, err := p.allocBy(c.submission, func(s *Stream) (Buffer, error) { return s.AllocFor(ctx, want) })
+	b, err := p.allocBy(c.submission, func(h streams.Hold) (Buffer, error) { return h.AllocFor(ctx, want) })
 	if err != nil || !zero {
 		return b, c.failure(err)
 	}

@@ -19,6 +19,9 @@ const (
 	readsAndWrites
 )
 
+// writes reports whether the kernel may write the buffer.
+func (a *Arg) writes() bool { return a.mode == writes || a.mode == readsAndWrites }
+
 // Arg is an argument of a launch: make it with In, Out, InOut, OrNull, Null, Value or Struct.
 type Arg struct {
 	buffer Buffer

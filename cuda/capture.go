@@ -76,7 +76,7 @@ func (c *Context) instantiate(p *capture, captured cudadrv.Graph) (g *Graph, err
 	if err != nil {
 		return nil, err
 	}
-	g = &Graph{on: c.submission, pool: p.pool, captured: captured, exec: exec, scratch: p.scratch, outside: p.homes, kernels: p.kernels}
+	g = &Graph{on: c.submission, pool: p.pool, captured: captured, exec: exec, scratch: p.scratch, outside: p.outside, kernels: p.kernels}
 	g.gate.init()
 	g.orderBehind()
 	if checked, ok := c.device.(cudadrv.CheckedHolds); ok {

@@ -9,6 +9,24 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
+// uses are those that a graph's works make of buffers from outside.
+type uses struct {
+	touched []streams.Touched
+	homes   []*Stream // of the memory
+}
+
+// add adds the uses of others.
+func (u *uses) add(others uses) {
+	for _, one := range others.touched {
+		u.touched = streams.Joined(u.touched, one)
+	}
+	for _, home := range others.homes {
+		if !slices.Contains(u.homes, home) {
+			u.homes = append(u.homes, home)
+		}
+	}
+}
+
 // capture is a capture in progress.
 type capture struct {
 	pool *Pool
@@ -17,7 +35,7 @@ type capture struct {
 	streams []*submission // that are captured: the first began it. The index is the number in order
 	order   reuse
 	own     []captured // buffers of this capture that were live
-	homes   []*Stream  // of buffers from outside
+	outside uses       // of buffers from outside
 	kernels []*node    // each counts as a user of its module, until drop or Graph.Close
 	events  []cudadrv.Event
 	scratch []Buffer // the graph's, or drop's
@@ -51,14 +69,14 @@ func (p *capture) drop() {
 // alloc allocates for a captured stream. Branches of a graph may run at the same time, so a stream may reuse memory that
 // another freed only after all its uses. alloc sets memory that the stream may not use aside until it has tried the rest.
 func (p *capture) alloc(c *submission, bytes int64) (Buffer, error) {
-	return p.allocBy(c, func(s *Stream) (Buffer, error) { return s.Alloc(bytes) })
+	return p.allocBy(c, func(h streams.Hold) (Buffer, error) { return h.Alloc(bytes) })
 }
 
 // allocBy is alloc with a function that allocates on the hold's stream.
-func (p *capture) allocBy(c *submission, request func(*Stream) (Buffer, error)) (b Buffer, err error) {
+func (p *capture) allocBy(c *submission, request func(streams.Hold) (Buffer, error)) (b Buffer, err error) {
 	var aside []Buffer
 	for {
-		if b, err = request(p.pool.hold.Stream()); err != nil || p.take(c, b) {
+		if b, err = request(p.pool.hold); err != nil || p.take(c, b) {
 			break
 		}
 		aside = append(aside, b)
@@ -67,6 +85,35 @@ func (p *capture) allocBy(c *submission, request func(*Stream) (Buffer, error)) 
 		_ = one.Free() // no other user has it
 	}
 	return b, err
+}
+
+// allocBatch allocates a batch for a captured stream, or nothing: also after a panic of the driver.
+func (p *capture) allocBatch(c *submission, dst []Buffer, bytes []int64) (err error) {
+	clear(dst)
+	if len(dst) != len(bytes) {
+		return &streams.LengthError{Buffers: len(dst), Sizes: len(bytes)}
+	}
+	whole := false
+	defer func() {
+		if !whole {
+			for i := range dst {
+				if dst[i].Live() {
+					_ = dst[i].Free() // no work has it
+				}
+			}
+			clear(dst)
+		}
+	}()
+	for i, n := range bytes {
+		if dst[i], err = p.alloc(c, n); err != nil {
+			if errors.Is(err, streams.ErrNegative) || errors.Is(err, streams.ErrTooLarge) {
+				err = &streams.BatchError{Index: i, Count: 1, Err: err}
+			}
+			return err
+		}
+	}
+	whole = true
+	return nil
 }
 
 // take records a new buffer of a captured stream, and reports whether the stream may use its memory.
@@ -97,7 +144,7 @@ func (p *capture) settle() {
 // touch notes that work of a captured stream has the address of a buffer. It records a use by the hold for a buffer from
 // outside. A buffer of the hold belongs to the stream until other streams wait for the work. Work on a buffer of another stream
 // waits for its allocation, since the memory may have been in use before.
-func (p *capture) touch(c *submission, b Buffer) error {
+func (p *capture) touch(c *submission, b Buffer, writes bool) error {
 	home, ok := streams.Home(b)
 	if !ok {
 		return ErrNotLive
@@ -109,11 +156,13 @@ func (p *capture) touch(c *submission, b Buffer) error {
 		if err := p.keep(b); err != nil {
 			return err
 		}
+		one, err := c.work.NewTouched(b, writes)
+		if err != nil {
+			return ofBytes(err, b)
+		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if !slices.Contains(p.homes, home) {
-			p.homes = append(p.homes, home)
-		}
+		p.outside.add(uses{[]streams.Touched{one}, []*Stream{home}})
 		return nil
 	}
 	p.mu.Lock()

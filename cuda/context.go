@@ -83,6 +83,27 @@ func (c *Context) Alloc(bytes int64) (Buffer, error) {
 	return b, c.failure(err)
 }
 
+// AllocBatch fills dst with buffers of the sizes, all or none: on the stream as vram.Stream.AllocBatch does, and in a capture
+// one after the other in the graph's hold. With an error dst holds zero Buffers. It returns the errors of Stream.AllocBatch.
+func (c *Context) AllocBatch(dst []Buffer, bytes []int64) error {
+	if !c.opened() {
+		clear(dst)
+		return ErrNotOpen
+	}
+	if p := c.capture.Load(); p != nil {
+		return p.allocBatch(c.submission, dst, bytes)
+	}
+	return c.Stream().AllocBatch(dst, bytes)
+}
+
+// FreeBatch frees buffers of any streams, and of graphs, as vram.Stream.FreeBatch does.
+func (c *Context) FreeBatch(b []Buffer) error {
+	if !c.opened() {
+		return ErrNotOpen
+	}
+	return c.Stream().FreeBatch(b)
+}
+
 // Workspace returns a buffer of at least that size for one piece of work at a time, as libraries require. It belongs to the
 // context: the next call may return the same buffer, or a longer one. In a capture it belongs to the graph, and each call
 // allocates.

@@ -36,30 +36,63 @@ func bytesOf[T Element](s []T) []byte {
 	return unsafe.Slice((*byte)(unsafe.Pointer(&s[0])), len(s)*int(unsafe.Sizeof(s[0])))
 }
 
-// on submits work on ranges of buffers. Like Launch, it checks, orders and announces them.
-func (c *Context) on(submit func() error, ranges ...Range) error {
+// access is the use of a range by a piece of work.
+type access struct {
+	Range
+
+	writes bool
+}
+
+func reading(r Range) access { return access{r, false} }
+func writing(r Range) access { return access{r, true} }
+
+// on submits one driver call with work on ranges of buffers. Like Launch, it checks, orders and announces them.
+func (c *Context) on(submit func() error, all ...access) error {
 	if !c.opened() {
 		return ErrNotOpen
 	}
-	return c.onFor(c.capture.Load(), submit, ranges)
+	held := c.capture.Load()
+	if held == nil {
+		if done, err := c.quicklyOn(submit, all); done {
+			return err
+		}
+	}
+	return c.onFor(held, submit, all)
+}
+
+// quicklyOn submits work on ranges that need no order. done is false if they do.
+func (c *Context) quicklyOn(submit func() error, all []access) (done bool, err error) {
+	if c.work.EnterQuick() != nil { // onFor says why
+		return false, nil
+	}
+	defer c.work.LeaveQuick()
+	for _, a := range all {
+		if plain, err := c.check(a.Range, a.writes); !plain {
+			return err != nil, err
+		}
+	}
+	return true, submit()
 }
 
 // onFor submits as on does, for a capture, or for nil outside of any.
-func (c *Context) onFor(held *capture, submit func() error, ranges []Range) error {
+func (c *Context) onFor(held *capture, submit func() error, all []access) error {
 	crossing := c.work.Crossing()
 	defer crossing.Leave()
-	for _, r := range ranges {
-		plain, err := c.check(r)
+	for i, a := range all {
+		_, err := c.check(a.Range, a.writes)
 		switch {
 		case err != nil:
 		case held != nil:
-			err = held.touch(c.submission, r.Buffer)
-		case !plain:
-			err = crossing.Before(r.Buffer)
+			err = held.touch(c.submission, a.Buffer, a.writes)
+		default:
+			err = crossing.Touch(a.Buffer, a.writes, i)
 		}
 		if err != nil {
 			return err
 		}
+	}
+	if i, err := crossing.Begin(); err != nil {
+		return ofBytes(err, all[i].Buffer)
 	}
 	if err := c.submit(held, submit); err != nil {
 		return err
@@ -102,14 +135,19 @@ func (c *Context) copyIn(dst Range, src []byte, waits bool) error {
 	if err := c.hostCopy("cuMemcpyHtoDAsync", dst, len(src), waits); err != nil {
 		return err
 	}
-	return named("Context.CopyIn", c.on(func() error { return c.host.MemcpyHtoDAsync(dst.ptr(), src, c.handle) }, dst))
+	return named("Context.CopyIn", c.hostWork(func() error { return c.host.MemcpyHtoDAsync(dst.ptr(), src, c.handle) }, writing(dst)))
 }
 
 func (c *Context) copyOut(dst []byte, src Range, waits bool) error {
 	if err := c.hostCopy("cuMemcpyDtoHAsync", src, len(dst), waits); err != nil {
 		return err
 	}
-	return named("Context.CopyOut", c.on(func() error { return c.host.MemcpyDtoHAsync(dst, src.ptr(), c.handle) }, src))
+	return named("Context.CopyOut", c.hostWork(func() error { return c.host.MemcpyDtoHAsync(dst, src.ptr(), c.handle) }, reading(src)))
+}
+
+// hostWork submits a copy to or from host memory, in which the driver may wait.
+func (c *Context) hostWork(submit func() error, all ...access) error {
+	return c.onFor(c.capture.Load(), submit, all)
 }
 
 // hostCopy returns the error of a copy that cannot be made.
@@ -148,7 +186,7 @@ func (c *Context) Copy(dst, src Range) error {
 	if dst.Bytes != src.Bytes {
 		return &LengthError{dst.Bytes, src.Bytes}
 	}
-	return named("Context.Copy", c.on(func() error { return c.device.MemcpyDtoDAsync(dst.ptr(), src.ptr(), dst.Bytes, c.handle) }, dst, src))
+	return named("Context.Copy", c.on(func() error { return c.device.MemcpyDtoDAsync(dst.ptr(), src.ptr(), dst.Bytes, c.handle) }, writing(dst), reading(src)))
 }
 
 // Rows is a number of rows of bytes in a buffer: Pitch is the distance between the begins of two rows.
@@ -183,7 +221,7 @@ func (c *Context) Copy2D(dst, src Rows, widthBytes, rows int64) error {
 		return c.wide.Memcpy2DAsync(cudadrv.Copy2D{
 			Dst: to.ptr(), Src: from.ptr(), DstPitch: dst.Pitch, SrcPitch: src.Pitch, WidthBytes: widthBytes, Rows: rows,
 		}, c.handle)
-	}, to, from))
+	}, writing(to), reading(from)))
 }
 
 // covered returns the range from the first byte of rows to the last.
@@ -196,7 +234,7 @@ func (r Rows) covered(widthBytes, rows int64) (Range, error) {
 
 // Fill8 submits a fill with a byte. It returns the errors of Copy.
 func (c *Context) Fill8(r Range, value uint8) error {
-	return named("Context.Fill8", c.on(func() error { return c.device.MemsetD8Async(r.ptr(), value, r.Bytes, c.handle) }, r))
+	return named("Context.Fill8", c.on(func() error { return c.device.MemsetD8Async(r.ptr(), value, r.Bytes, c.handle) }, writing(r)))
 }
 
 // Fill16 submits a fill with a 2-byte value: the range begins and ends at multiples of 2. It returns the errors of Copy.
@@ -219,7 +257,7 @@ func (c *Context) fill(function string, r Range, size int64, submit func(count i
 	case r.Offset%size != 0 || r.Bytes%size != 0:
 		return &RangeError{r.Offset, r.Bytes, r.Buffer.Bytes()}
 	}
-	return named([...]string{2: "Context.Fill16", 4: "Context.Fill32"}[size], c.on(func() error { return submit(r.Bytes / size) }, r))
+	return named([...]string{2: "Context.Fill16", 4: "Context.Fill32"}[size], c.on(func() error { return submit(r.Bytes / size) }, writing(r)))
 }
 
 // AllocZeroed allocates a buffer and submits a fill that sets it to zero: in a capture, at each launch of the graph.
@@ -246,11 +284,14 @@ func (c *Context) zeroed(b Buffer) (_ Buffer, err error) {
 	return b, nil
 }
 
-// check returns the error of work on a range of a buffer of the context's device. own reports that the work need not wait for
-// other streams: see streams.Submitter.Check.
-func (c *Context) check(r Range) (own bool, err error) {
-	if own, err = c.work.Check(r.Buffer); err != nil {
+// check returns the error of work on a range of a buffer of the context's device. plain says that the work needs no order: see
+// streams.Submitter.Check.
+func (c *Context) check(r Range, writes bool) (plain bool, err error) {
+	if plain, err = c.work.Check(r.Buffer, writes); err != nil {
 		return false, err
 	}
-	return own, within(r.Buffer, r.Offset, r.Bytes)
+	if err = within(r.Buffer, r.Offset, r.Bytes); err != nil {
+		return false, err
+	}
+	return plain, nil
 }

@@ -24,11 +24,16 @@
 // # Work and memory
 //
 // A launch or a copy checks each of its buffers, in constant time. It refuses freed buffers, stale copies, and buffers of
-// another device with a typed error, and submits nothing. A buffer of another stream needs no wait by the caller. On the device
-// the work waits for the work submitted to that stream so far, and for work of others on that stream's buffers. The use is
-// recorded (Buffer.RecordStream), so that a free waits for it, and later launches, copies and fills of this package on the
-// other stream wait for it. That costs one event for each pair of streams and work. Callers that submit work past this package,
-// with the handle of a stream, must order it themselves.
+// another device with a typed error, and submits nothing. A buffer of another stream needs no wait by the caller. Reads of a
+// buffer run side by side. On the device, a read waits for the last write to the buffer, by any stream, and a write for the
+// reads since, too; what the buffer's own stream did before the first use by another one counts as a write. The use is recorded
+// (Buffer.RecordStream), so that a free waits for it. An order costs one event for each pair of streams, when it is needed: none
+// if a wait of the stream covers the other work already, so that the second read after a write makes no further driver call.
+// What a kernel does with a buffer follows from In, Out and InOut; Submit counts as a write. Callers that submit work past this
+// package, with the handle of a stream, must order it themselves.
+//
+// Context.Freeze is for what is never written again, as weights and tables: after a stream's first read its launches take the
+// way of launches on its own buffers.
 //
 // # Types of arguments
 //
@@ -65,8 +70,12 @@
 //
 // # Concurrency properties
 //
-// All functions are safe for concurrent use. A launch on buffers of the context's own stream takes no lock and no actor's
-// turn, makes one driver call, and allocates nothing. Callers that submit to one stream from several goroutines must order
+// All functions are safe for concurrent use. A launch on buffers of the context's own stream, and on frozen ones that the stream
+// has read, takes no lock and no actor's turn, makes one driver call, and allocates nothing. A call that submits work on a
+// buffer of several streams waits on the host for calls that submit other work on it, if one of the two writes; the first such
+// call also waits for launches that the buffer's own stream is submitting. So of a read and a write at the same time, from two
+// goroutines, one is first on the device. A copy to or from host memory, and Submit, on a buffer that no other stream has used
+// yet, are ordered with that first use by the caller. Callers that submit to one stream from several goroutines must order
 // them. A capture belongs to one goroutine, but work that others submit to the captured contexts becomes part of the graph.
 // Calls wait for the device only where their documentation says so.
 //

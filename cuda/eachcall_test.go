@@ -86,6 +86,27 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 			b, err := c.Alloc(4 * mib)
 			return b.Free, err
 		}},
+		{"AllocBatch, FreeBatch, Freeze and Thaw", func() (func() error, error) {
+			all := make([]cuda.Buffer, 3)
+			if err := c.AllocBatch(all, []int64{4 * mib, mib, 8 * mib}); err != nil {
+				return nil, err
+			}
+			err := errors.Join(c.Freeze(all[0]), d.Launch(r.touch, one, cuda.In(all[0])), c.Thaw(all[0]), c.Fill8(cuda.Whole(all[0]), 1))
+			return nil, errors.Join(err, c.FreeBatch(all))
+		}},
+		{"AllocBatch in a capture", func() (func() error, error) {
+			g, err := c.Capture(func() error {
+				all := make([]cuda.Buffer, 2)
+				if err := c.AllocBatch(all, []int64{4 * mib, mib}); err != nil {
+					return err
+				}
+				return errors.Join(c.Fill8(cuda.Whole(all[0]), 1), c.FreeBatch(all))
+			})
+			if err != nil {
+				return nil, err
+			}
+			return g.Close, nil
+		}},
 		{"AllocZeroed", func() (func() error, error) {
 			b, err := c.AllocZeroed(4 * mib)
 			return b.Free, err

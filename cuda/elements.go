@@ -49,7 +49,7 @@ func From[T Element](c *Context, values []T) (b Buffer, err error) {
 // shorter, and the errors of CopyOut.
 func Load[T Element](c *Context, src Range, count int) ([]T, error) {
 	bytes := bytesOfCount[T](count)
-	if err := c.has(src, bytes, &LengthError{SrcBytes: src.Bytes, DstBytes: bytes}); err != nil {
+	if err := c.has(src, false, bytes, &LengthError{SrcBytes: src.Bytes, DstBytes: bytes}); err != nil {
 		return nil, named("Load", err)
 	}
 	values := make([]T, count)
@@ -63,18 +63,18 @@ func Load[T Element](c *Context, src Range, count int) ([]T, error) {
 // *LengthError if the range is shorter, and the errors of CopyIn.
 func Store[T Element](c *Context, dst Range, values []T) error {
 	bytes := bytesOf(values)
-	if err := c.has(dst, int64(len(bytes)), &LengthError{DstBytes: dst.Bytes, SrcBytes: int64(len(bytes))}); err != nil {
+	if err := c.has(dst, true, int64(len(bytes)), &LengthError{DstBytes: dst.Bytes, SrcBytes: int64(len(bytes))}); err != nil {
 		return named("Store", err)
 	}
 	return named("Store", c.CopyInAt(dst.Buffer, dst.Offset, bytes))
 }
 
 // has returns the error of a range that cannot be used, or has fewer bytes than are wanted.
-func (c *Context) has(r Range, bytes int64, short error) error {
+func (c *Context) has(r Range, writes bool, bytes int64, short error) error {
 	if !c.opened() {
 		return ErrNotOpen
 	}
-	if _, err := c.check(r); err != nil {
+	if _, err := c.check(r, writes); err != nil {
 		return err
 	}
 	if bytes < 0 || bytes > r.Bytes {

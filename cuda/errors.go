@@ -21,6 +21,10 @@ var (
 	ErrForeign = streams.ErrForeign
 	// ErrAsleep refuses work on a buffer of an arena that sleeps: see package cuda/sleep.
 	ErrAsleep = streams.ErrAsleep
+	// ErrFrozen refuses a write to a buffer that is frozen: see Context.Freeze. It is the kind of *FrozenError.
+	ErrFrozen = streams.ErrFrozen
+	// ErrGraphMemory refuses to freeze a buffer of a graph, whose launches write it.
+	ErrGraphMemory = streams.ErrGraphMemory
 	// ErrNotOpen refuses a call of a nil, zero or closed Context, and of a nil or zero Module, Function or Graph.
 	ErrNotOpen = streams.ErrNotOpen
 	// ErrNilContext refuses a nil context.Context.
@@ -54,7 +58,7 @@ var (
 // errParameterSpace refuses an argument of the right size.
 var errParameterSpace = fmt.Errorf("%w: with the arguments before it, it takes more than %d bytes", ErrArgumentSize, maxParamBytes)
 
-// named adds the call to the error of a buffer that is not live.
+// named adds the call to the error of a buffer that is not live, or frozen.
 func named(call string, err error) error {
 	if err == nil {
 		return nil
@@ -63,6 +67,17 @@ func named(call string, err error) error {
 		with := *e
 		with.Call = call
 		return &with
+	}
+	if e, ok := errors.AsType[*FrozenError](err); ok && e.Call == "" {
+		return &FrozenError{Call: call, Frozen: e.Frozen, Bytes: e.Bytes}
+	}
+	return err
+}
+
+// ofBytes adds the buffer to the error of one that is frozen.
+func ofBytes(err error, b Buffer) error {
+	if e, ok := errors.AsType[*FrozenError](err); ok {
+		return &FrozenError{Call: e.Call, Frozen: e.Frozen, Bytes: b.Bytes()}
 	}
 	return err
 }
@@ -75,7 +90,7 @@ type ArgumentError struct {
 	Type      string // the parameter's, as in Parameter
 	Got       string // the argument: "int32", "a buffer", the type of a struct
 	// Err is ErrNotLive, ErrForeign, ErrAsleep, ErrArgumentSize, ErrArgumentType, ErrArgumentCount, ErrPackedBytes, ErrNotBuffer,
-	// ErrNoParameter, a *ValueError or a *RangeError.
+	// ErrNoParameter, a *FrozenError, a *ValueError or a *RangeError.
 	Err   error
 	Bytes int64 // of the argument, or of packed parameters; with ErrArgumentCount the number of arguments
 	Want  int64 // of the kernel's parameter, or of all; with ErrArgumentCount the number of parameters, -1: not known

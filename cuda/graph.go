@@ -21,11 +21,11 @@ type Graph struct {
 	scratch  []Buffer
 
 	gate     gate
-	homes    atomic.Pointer[[]*Stream] // of buffers from outside; replaced, never changed
+	uses     atomic.Pointer[uses]      // of buffers from outside, and of the hold; replaced, never changed
 	launched atomic.Pointer[[]*Stream] // of its launches, except streams that have finished; likewise
 
 	// Under gate.mu:
-	outside []*Stream // of buffers from outside that were captured
+	outside uses // of buffers from outside that were captured
 	kernels []*node
 	named   bool             // the kernels' nodes are known
 	unused  []*streams.Lease // of replaced arguments, whose memory launches may still use
@@ -87,15 +87,16 @@ func (g *Graph) launchInTurn(c *Context) error {
 // launch launches the graph without Launch's checks. It, and each function above, has so few returns that the compiler puts its
 // deferred call in line.
 func (g *Graph) launch(c *Context) error {
+	if err := c.work.EnterQuick(); err != nil {
+		return err
+	}
+	defer c.work.LeaveQuick()
 	crossing := c.work.Crossing()
 	defer crossing.Leave()
-	if err := g.before(c, &crossing); err != nil {
-		return err
+	if err := g.before(&crossing); err != nil {
+		return named("Graph.Launch", err)
 	}
-	if err := c.enter(nil); err != nil {
-		return err
-	}
-	defer c.work.Leave()
+	g.note(c.Stream())
 	if err := c.graphs.GraphLaunch(g.exec, c.handle); err != nil {
 		return err
 	}
@@ -104,29 +105,16 @@ func (g *Graph) launch(c *Context) error {
 }
 
 // before makes a launch wait for other work on the graph's buffers.
-func (g *Graph) before(c *Context, crossing *streams.Crossing) error {
-	for _, home := range *g.homes.Load() {
-		if err := crossing.BeforeStream(home); err != nil {
+func (g *Graph) before(crossing *streams.Crossing) error {
+	all := g.uses.Load()
+	for _, home := range all.homes {
+		if err := crossing.TouchStream(home); err != nil {
 			return err
 		}
 	}
-	if err := crossing.BeforeHold(g.pool.hold.Stream()); err != nil { // other graphs of the pool, and works of others, have its memory
-		return err
-	}
-	return g.first(c)
-}
-
-// first makes the first launch on a stream wait for earlier uses of the hold's memory, and notes the stream.
-func (g *Graph) first(c *Context) error {
-	s := c.Stream()
-	if old := g.launched.Load(); old != nil && slices.Contains(*old, s) {
-		return nil
-	}
-	if err := g.pool.hold.Precede(s); err != nil {
-		return err
-	}
-	g.note(s)
-	return nil
+	crossing.TouchAll(all.touched, true)
+	_, err := crossing.Begin()
+	return err
 }
 
 // note notes a stream on which the graph is launched.
@@ -247,15 +235,15 @@ func (g *Graph) Kernels() []Kernel {
 	return all
 }
 
-// orderBehind notes the streams whose buffers the graph touches, for launches to come.
+// orderBehind notes the buffers that the graph touches, for launches to come. Other graphs of the pool, and works of others,
+// have the hold's memory.
 func (g *Graph) orderBehind() {
-	all := slices.Clone(g.outside)
+	all := uses{touched: []streams.Touched{g.pool.hold.Touched()}}
+	all.add(g.outside)
 	for _, k := range g.kernels {
 		for i := range k.args {
-			if home := k.args[i].home; home != nil && !slices.Contains(all, home) {
-				all = append(all, home)
-			}
+			all.add(k.args[i].uses)
 		}
 	}
-	g.homes.Store(&all)
+	g.uses.Store(&all)
 }

@@ -573,3 +573,57 @@ func TestHandlesAsText(t *testing.T) {
 		assert.Contains(t, none.String(), "no ")
 	}
 }
+
+// A batch inside a capture comes from the hold, whole or not at all; the stream itself refuses one.
+func TestABatchInACaptureComesFromTheHold(t *testing.T) {
+	r, c := newRig(t)
+	const count = 64
+	sizes := make([]int64, count)
+	for i := range sizes {
+		sizes[i] = mib
+	}
+	all := make([]cuda.Buffer, count)
+	before := r.dev.Stats().LiveBytes
+	g, err := c.Capture(func() error {
+		for _, err := range []error{
+			c.Stream().AllocBatch(all, sizes),
+			func() error {
+				_, err := c.Stream().AllocBatchFor(r.Context(), vram.BatchRequest{Bytes: sizes})
+				return err
+			}(),
+		} {
+			var captured *vram.CaptureError
+			require.ErrorAs(t, err, &captured)
+			require.ErrorContains(t, err, "Stream.AllocBatch may not be part of it")
+		}
+		assert.Zero(t, all[0])
+		require.ErrorIs(t, c.AllocBatch(all[:3], []int64{1, -1, 1}), vram.ErrNegative)
+		var size *vram.BatchError
+		require.ErrorAs(t, c.AllocBatch(all[:2], []int64{1, 1 << 60}), &size)
+		assert.Equal(t, 1, size.Index)
+		assert.Zero(t, all[0])
+		var length *vram.LengthError
+		require.ErrorAs(t, c.AllocBatch(all[:2], sizes), &length)
+		for range 3 { // the memory is reused
+			require.NoError(t, c.AllocBatch(all, sizes))
+			for _, b := range all {
+				require.NoError(t, c.Launch(r.touch, oneThread, cuda.Out(b)))
+			}
+			require.NoError(t, c.FreeBatch(all))
+		}
+		return nil
+	})
+	require.NoError(t, err)
+	held, err := g.HeldBytes(r.Context())
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, held, count*mib)
+	assert.Less(t, held, 2*count*mib)
+	require.NoError(t, g.Launch(c))
+	require.NoError(t, g.Close())
+	assert.Equal(t, before, r.dev.Stats().LiveBytes)
+	require.NoError(t, c.AllocBatch(all, sizes))
+	require.NoError(t, c.FreeBatch(all))
+	require.NoError(t, c.Close())
+	require.ErrorIs(t, c.AllocBatch(all, sizes), cuda.ErrNotOpen)
+	require.ErrorIs(t, c.FreeBatch(all), cuda.ErrNotOpen)
+}

@@ -103,12 +103,11 @@ func (g *Graph) keep(held *capture, k *node, first int, args []Arg) error {
 		if a.mode == byValue {
 			continue
 		}
-		if err := held.touch(g.on, a.buffer); err != nil {
+		held.outside = uses{}
+		if err := held.touch(g.on, a.buffer, a.writes()); err != nil {
 			return k.Function.refused(first+i, a, err, 0, 0)
 		}
-		if home, ok := streams.Home(a.buffer); ok && home != g.pool.hold.Stream() {
-			k.args[first+i].home = home
-		}
+		k.args[first+i].uses = held.outside
 	}
 	for i := range args {
 		if args[i].mode != byValue {

@@ -11,7 +11,7 @@ import (
 
 // Every error of the package has the JSON conventions of the statistics.
 func TestJSON(t *testing.T) {
-	all := []any{&cuda.ArgumentError{}, &cuda.ValueError{}, &cuda.LaunchError{}, &cuda.LengthError{}, &cuda.OrderError{}, &cuda.RangeError{}, &cuda.QueueError{}}
+	all := []any{&cuda.ArgumentError{}, &cuda.ValueError{}, &cuda.LaunchError{}, &cuda.LengthError{}, &cuda.OrderError{}, &cuda.RangeError{}, &cuda.QueueError{}, &cuda.FrozenError{}}
 	jsonformtest.Check(t, all...)
 	jsonformtest.All(t, []string{"."}, []string{"Error"}, all)
 }

@@ -24,12 +24,8 @@ func (c *Context) Launch(f *Function, g Geometry, args ...Arg) error {
 		return err
 	}
 	p := freeParams.Get().(*params) //nolint:forcetypeassert // of this pool
-	plain, err := c.placeAll(f, p, args)
-	switch {
-	case err != nil:
-	case plain && c.special.Load() == 0:
-		err = c.launch(f, g, p, nil, nil)
-	default:
+	done, err := c.launchQuickly(f, g, p, args, false)
+	if !done && err == nil {
 		err = c.launchSlowly(f, g, p, args, false)
 	}
 	freeParams.Put(p)
@@ -51,6 +47,33 @@ func (c *Context) runs(f *Function) error {
 		return ErrForeign
 	}
 	return nil
+}
+
+// launchQuickly places the arguments, and submits the kernel if no argument needs an order and nothing else is to be done. done
+// is false if the launch takes the slow way. Packed parameters are in place, and their arguments are the buffers that the caller
+// declares.
+func (c *submission) launchQuickly(f *Function, g Geometry, p *params, args []Arg, packed bool) (done bool, err error) {
+	if c.special.Load() != 0 || c.work.EnterQuick() != nil { // the slow way says why
+		_, err := c.arguments(f, p, args, packed)
+		return false, err
+	}
+	defer c.work.LeaveQuick()
+	plain, err := c.arguments(f, p, args, packed)
+	if err != nil || !plain {
+		return false, err
+	}
+	if err := c.kernels.LaunchKernel(f.handle, g, p.bytes[:p.size], c.handle); err != nil {
+		return true, &LaunchError{f.name, g, c.failure(err)}
+	}
+	return true, nil
+}
+
+// arguments places and checks the arguments of a launch.
+func (c *submission) arguments(f *Function, p *params, args []Arg, packed bool) (plain bool, err error) {
+	if packed {
+		return c.declared(f.name, args)
+	}
+	return c.placeAll(f, p, args)
 }
 
 // launch submits a kernel whose arguments are in place: for a capture, or for nil outside of any.
@@ -98,13 +121,16 @@ func (c *submission) ordered(name string, g Geometry, args []Arg, submit func(*c
 		}
 		var err error
 		if held != nil {
-			err = held.touch(c, args[i].buffer)
-		} else if err = crossing.Before(args[i].buffer); errors.Is(err, ErrForeign) {
-			owners, err = c.behindForeign(&crossing, owners, args[i].buffer)
+			err = held.touch(c, args[i].buffer, args[i].writes())
+		} else if err = crossing.Touch(args[i].buffer, args[i].writes(), i); errors.Is(err, ErrForeign) {
+			owners, err = c.touchForeign(&crossing, owners, &args[i], i)
 		}
 		if err != nil {
-			return &ArgumentError{Kernel: name, Index: i, Err: err}
+			return &ArgumentError{Kernel: name, Index: i, Err: ofBytes(err, args[i].buffer)}
 		}
+	}
+	if i, err := crossing.Begin(); err != nil {
+		return &ArgumentError{Kernel: name, Index: i, Err: ofBytes(err, args[i].buffer)}
 	}
 	if held != nil {
 		err := submit(held, accesses)
@@ -136,17 +162,13 @@ func (c *submission) reachable(a *Arg, err error) error {
 	return within(a.buffer, a.offset, a.bytes)
 }
 
-// behindForeign adds the stream of a buffer of another device, and lets that wait for the work of other streams on the buffer.
-func (c *submission) behindForeign(crossing *streams.Crossing, owners []streams.Submitter, b Buffer) ([]streams.Submitter, error) {
-	owner, err := c.work.Reach(b)
+// touchForeign touches a buffer of another device by its stream, and adds that.
+func (c *submission) touchForeign(crossing *streams.Crossing, owners []streams.Submitter, a *Arg, index int) ([]streams.Submitter, error) {
+	owner, err := c.work.Reach(a.buffer)
 	if err != nil {
 		return nil, err
 	}
-	if err := crossing.Enter(owner); err != nil {
-		return nil, err
-	}
-	there := owner.Crossing()
-	if err := there.Before(b); err != nil {
+	if err := crossing.TouchFor(owner, a.buffer, a.writes(), index); err != nil {
 		return nil, err
 	}
 	if slices.Contains(owners, owner) {

@@ -27,7 +27,7 @@ type nodeArg struct {
 	at       int // its offset in packed
 	size     int32
 	accesses []cudadrv.Access
-	home     *Stream        // of a buffer from outside that SetArg or SetArgs gave it
+	uses     uses           // of a buffer from outside that SetArg or SetArgs gave it
 	lease    *streams.Lease // keeps that buffer's memory, or arguments of the same call; nil for none
 }
 

@@ -13,8 +13,6 @@ func TestEachOperationIsTried(t *testing.T) {
 		"Context.WithContext":  "the simulator has no contexts to make current",
 		"Queue.Do":             "it makes the calls of its caller",
 		"Queue.Err":            "it makes no calls",
-		"Stream.AllocBatch":    streams,
 		"Stream.AllocBatchFor": streams,
-		"Stream.FreeBatch":     "package streams has it: it makes the calls of Buffer.Free",
 	})
 }

@@ -27,17 +27,12 @@ func (c *Context) LaunchPacked(f *Function, g Geometry, packed []byte, buffers .
 	if err := f.fits(len(packed)); err != nil {
 		return err
 	}
-	plain, err := c.declared(f.name, buffers)
-	if err != nil {
-		return err
-	}
 	p := freeParams.Get().(*params) //nolint:forcetypeassert // of this pool
 	if p.size = copy(p.bytes[:], packed); f.known {
 		p.size = f.paramBytes
 	}
-	if plain && c.special.Load() == 0 {
-		err = c.launch(f, g, p, nil, nil)
-	} else {
+	done, err := c.launchQuickly(f, g, p, buffers, true)
+	if !done && err == nil {
 		err = c.launchSlowly(f, g, p, buffers, true)
 	}
 	freeParams.Put(p)
@@ -74,7 +69,7 @@ func (c *submission) declared(kernel string, buffers []Arg) (plain bool, err err
 			}
 			return false, &ArgumentError{Kernel: kernel, Index: i, Got: a.got(), Err: ErrNotBuffer, Bytes: int64(a.size), Want: -1}
 		}
-		own, err := c.work.Check(a.buffer)
+		own, err := c.work.Check(a.buffer, a.writes())
 		if err = c.checkPart(a, err); err != nil {
 			return false, &ArgumentError{Kernel: kernel, Index: i, Got: a.got(), Err: err}
 		}

@@ -28,34 +28,28 @@ func (c *Context) CopyPeer(dst Range, from *Context, src Range) error {
 		return &LengthError{dst.Bytes, src.Bytes}
 	}
 	// Both are checked before anything is submitted.
-	ownTo, err := c.check(dst)
-	if err != nil {
+	if _, err := c.check(dst, true); err != nil {
 		return named("Context.CopyPeer", err)
 	}
-	ownFrom, err := from.check(src)
-	if err != nil || src.Bytes == 0 {
+	if _, err := from.check(src, false); err != nil || src.Bytes == 0 {
 		return named("Context.CopyPeer", err)
 	}
-	here, there := c.work.Crossing(), from.work.Crossing()
-	defer here.Leave()
-	defer there.Leave()
-	if !ownTo {
-		if err := here.Before(dst.Buffer); err != nil {
-			return err
-		}
+	crossing := c.work.Crossing()
+	defer crossing.Leave()
+	if err := crossing.Touch(dst.Buffer, true, 0); err != nil {
+		return named("Context.CopyPeer", err)
 	}
-	if !ownFrom {
-		if err := there.Before(src.Buffer); err != nil {
-			return err
-		}
+	if err := crossing.TouchFor(from.work, src.Buffer, false, 1); err != nil {
+		return named("Context.CopyPeer", err)
 	}
-	err = c.work.Between(from.work, func() error {
+	if _, err := crossing.Begin(); err != nil {
+		return named("Context.CopyPeer", ofBytes(err, dst.Buffer))
+	}
+	err := c.work.Between(from.work, func() error {
 		return c.peers.MemcpyPeerAsync(dst.ptr(), c.peers.Context(), src.ptr(), from.peers.Context(), src.Bytes, c.handle)
 	})
-	var late *OrderError
-	if err == nil || errors.As(err, &late) { // it was submitted
-		here.After()
-		there.After()
+	if err == nil || submitted(err) {
+		crossing.After()
 	}
 	return err
 }
@@ -67,7 +61,7 @@ func (c *Context) TransferPeer(from *Context, b Buffer) (to Buffer, err error) {
 	if err := c.copyable(from); err != nil {
 		return Buffer{}, err
 	}
-	if _, err := from.check(Whole(b)); err != nil {
+	if _, err := from.check(Whole(b), false); err != nil {
 		return Buffer{}, err
 	}
 	to, err = c.Stream().Alloc(b.Bytes())

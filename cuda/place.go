@@ -35,7 +35,7 @@ func (c *submission) place(f *Function, p *params, first, end int, args []Arg) (
 		}
 		value := a.bits
 		if a.mode != byValue {
-			own, err := c.work.Check(a.buffer)
+			own, err := c.work.Check(a.buffer, a.writes())
 			if err != nil || a.offset != 0 || a.bytes != a.buffer.Bytes() {
 				err = c.checkPart(a, err)
 			}

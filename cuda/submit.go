@@ -4,8 +4,9 @@ import "github.com/go-vram/vram/cudadrv"
 
 // Submit calls work, which makes driver calls that submit the caller's own work to the stream: copies to and from foreign
 // memory, or waits for events of other processes. The stream stays open during the call. The ranges are the buffers that the
-// work touches: they are checked, ordered and announced as in Copy. In a capture Submit returns a *vram.CaptureError and does
-// not call work. Captures of the stream wait for work, which must not begin one. It returns the errors of Copy and of work.
+// work may write: they are checked, ordered and announced as in Copy. In a capture Submit returns a *vram.CaptureError and does
+// not call work. Captures of the stream wait for work, which must not begin one, nor submit work on these buffers by this
+// package. It returns the errors of Copy and of work.
 func (c *Context) Submit(work func(device cudadrv.Device, on cudadrv.Stream) error, ranges ...Range) error {
 	if !c.opened() {
 		return ErrNotOpen
@@ -13,12 +14,16 @@ func (c *Context) Submit(work func(device cudadrv.Device, on cudadrv.Stream) err
 	if c.capture.Load() != nil {
 		return c.work.Forbidden("work of the caller's own")
 	}
+	all := make([]access, len(ranges))
+	for i, r := range ranges {
+		all[i] = writing(r) // nobody knows
+	}
 	return named("Context.Submit", c.onFor(nil, func() error {
 		if err := c.work.Uncaptured("work of the caller's own"); err != nil {
 			return err
 		}
 		return work(c.device, c.handle)
-	}, ranges))
+	}, all))
 }
 
 // LaunchWith calls submit, which lets a library such as cuBLASLt submit kernels to the stream. buffers are the buffers that the
@@ -36,7 +41,7 @@ func (c *Context) LaunchWith(library string, submit func(device cudadrv.Device, 
 		if a.mode == byValue {
 			continue
 		}
-		_, err := c.work.Check(a.buffer)
+		_, err := c.work.Check(a.buffer, a.writes())
 		if err == nil {
 			err = within(a.buffer, a.offset, a.bytes)
 		}

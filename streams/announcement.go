@@ -12,7 +12,7 @@ import (
 // refuses calls from then on, and begins once the calls that have entered have left. So no capture begins
 // between a query and the call.
 type announcement struct {
-	word    atomic.Int64               // calls that have entered; and announcedBit
+	word    atomic.Int64               // calls that have entered; those that have entered as quick, from quickShift on; and announcedBit
 	waiting atomic.Pointer[quietening] // a capture that waits for them; nil: none does
 }
 
@@ -22,7 +22,11 @@ type quietening struct {
 	late bool // read once over is closed
 }
 
-const announcedBit = int64(1) << 62
+const (
+	announcedBit = int64(1) << 62
+	quickShift   = 32
+	quickCall    = int64(1)<<quickShift + 1
+)
 
 // captureTimeout bounds how long a capture waits for driver calls in progress on its stream. Not shorter: one
 // of them may wait for the stream's work. Not longer: a goroutine that begins a capture inside such a call
@@ -36,6 +40,29 @@ func (a *announcement) enter() bool {
 	}
 	a.leave()
 	return false
+}
+
+// enterQuick is enter for a launch that calls nothing but the driver, for which awaitQuick waits; leaveQuick ends it.
+func (a *announcement) enterQuick() bool {
+	if a.word.Add(quickCall) < announcedBit {
+		return true
+	}
+	a.leaveQuick()
+	return false
+}
+
+func (a *announcement) leaveQuick() {
+	if a.word.Add(-quickCall) == announcedBit {
+		a.release(false)
+	}
+}
+
+// awaitQuick waits until a moment at which no quick launch is being submitted: those that had begun have ended. It must not be
+// called within one.
+func (a *announcement) awaitQuick(host actors.Host) {
+	for a.word.Load()&^announcedBit>>quickShift != 0 {
+		actors.Yield(host)
+	}
 }
 
 // join begins a call that is to be part of an announced capture. It returns false if none is announced.
@@ -63,6 +90,9 @@ func (a *announcement) release(late bool) {
 
 // busy reports whether calls have entered.
 func (a *announcement) busy() bool { return a.word.Load()&^announcedBit != 0 }
+
+// announced reports whether a capture is announced.
+func (a *announcement) announced() bool { return a.word.Load() >= announcedBit }
 
 // announce refuses calls from now on. It returns false if a capture is announced already.
 func (a *announcement) announce() bool { return a.word.Or(announcedBit)&announcedBit == 0 }

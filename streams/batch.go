@@ -16,7 +16,9 @@ import (
 // zero Buffers. It costs less than as many calls of Alloc, and buffers of one batch lie side by
 // side where possible. It waits as Alloc does and makes no heap allocation when the stream's own
 // memory serves it; where memory is missing, one message asks the pool for all of it. Errors: those
-// of Alloc, for the batch as a whole; *BatchError, which names the invalid size; *LengthError.
+// of Alloc, for the batch as a whole; *BatchError, which names the invalid size; *LengthError;
+// *CaptureError while the stream is being captured, since the graph would not keep the memory: call
+// cuda.Context.AllocBatch there.
 func (s *Stream) AllocBatch(dst []Buffer, bytes []int64) error {
 	if len(dst) != len(bytes) {
 		clear(dst)
@@ -30,7 +32,7 @@ func (s *Stream) AllocBatch(dst []Buffer, bytes []int64) error {
 		clear(dst)
 		return ErrNotOpen
 	}
-	if err := s.checkBatch(bytes); err != nil {
+	if err := s.batchable(bytes); err != nil {
 		clear(dst)
 		return err
 	}
@@ -93,7 +95,7 @@ func (s *Stream) AllocBatchForAsync(ctx context.Context, want BatchRequest) futu
 	if err := s.callable(ctx); err != nil {
 		return futures.Failed[Batch](err)
 	}
-	if err := s.checkBatch(bytes); err != nil {
+	if err := s.batchable(bytes); err != nil {
 		return futures.Failed[Batch](err)
 	}
 	if err := ctx.Err(); err != nil {
@@ -148,6 +150,14 @@ func (s *Stream) askBatch(ctx context.Context, want BatchRequest, r *several) fu
 	r.unwatch = watch(ctx, &r.claim, &r.promise)
 	s.ref.Call(&r.claim)
 	return f
+}
+
+// batchable returns the error of sizes, or of a batch in a capture.
+func (s *Stream) batchable(bytes []int64) error {
+	if s.cuda.announcement.announced() {
+		return s.tally.Refuse(&CaptureError{Stream: s.ID(), Call: "Stream.AllocBatch"})
+	}
+	return s.checkBatch(bytes)
 }
 
 // FreeBatch frees buffers of any streams of the device, from any goroutine. Buffers that are not

@@ -24,6 +24,23 @@ func (x Submitter) Enter(captured bool) error {
 	return nil
 }
 
+// EnterQuick is Enter(false) for a launch that makes one driver call and calls nothing else; LeaveQuick ends it. Work
+// that Check has reported as plain in between stays so until LeaveQuick.
+func (x Submitter) EnterQuick() error {
+	h := &x.s.cuda
+	switch {
+	case !h.announcement.enterQuick():
+		return x.Forbidden("work that is submitted as the capture begins or ends")
+	case h.closing.Load():
+		h.announcement.leaveQuick()
+		return h.closed()
+	}
+	return nil
+}
+
+// LeaveQuick ends the launch that EnterQuick began.
+func (x Submitter) LeaveQuick() { x.s.cuda.announcement.leaveQuick() }
+
 // Leave ends the work that Enter or Outside began.
 func (x Submitter) Leave() { x.s.cuda.announcement.leave() }
 

@@ -5,6 +5,20 @@ import (
 	"sync/atomic"
 )
 
+// crossings is the part of a stream that other streams read about its works on memory that several use.
+type crossings struct {
+	count atomic.Uint64                 // of these works so far
+	seen  atomic.Pointer[[]*seen]       // the counts of others for which this stream waits; replaced, never changed
+	users atomic.Pointer[[]*cudaStream] // streams whose works touched this one's memory, if that can sleep; replaced, never changed
+	spare atomic.Pointer[touches]       // for the next Crossing
+}
+
+// seen is the count of another stream when this one last waited for it.
+type seen struct {
+	of    *cudaStream
+	count atomic.Uint64
+}
+
 // add adds a user of the stream's memory, and removes closed ones.
 func (c *crossings) add(s *cudaStream) {
 	for {

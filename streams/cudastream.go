@@ -29,6 +29,7 @@ type cudaStream struct {
 	closing        atomic.Bool  // Close has begun
 	held           atomic.Bool  // a graph has its memory: no fence of it passes
 	crossings      crossings
+	whole          *order        // of a hold's memory; else nil
 	gate           *gate         // of a Sleeper's stream; else nil
 	strand         atomic.Value  // a stranding; nil: no work waits for another process
 	synced         atomic.Bool   // closed, and the device has finished its work; set in the turn
@@ -340,16 +341,3 @@ func (h *cudaStream) idle() (idle bool) {
 
 // guard turns a panic of the driver into an error, and reports it.
 func (h *cudaStream) guard(call func() error) error { return guard(h.panics, call) }
-
-// crossings is the part of a stream that other streams read about its work on their memory.
-type crossings struct {
-	count atomic.Uint64                 // works of this stream so far that touched memory of others
-	users atomic.Pointer[[]*cudaStream] // streams whose works touched this one's memory; replaced, never changed
-	seen  atomic.Pointer[[]*seen]       // the counts of others for which this stream waits; replaced, never changed
-}
-
-// seen is the count of another stream when this one last waited for it.
-type seen struct {
-	of    *cudaStream
-	count atomic.Uint64
-}

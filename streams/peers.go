@@ -15,10 +15,11 @@ import (
 // Peers are the streams of one device, which may use each other's buffers. The zero value is ready.
 // Any number of goroutines may use it.
 type Peers struct {
-	lines line.Lines
-	slack core.Allowance
-	found atomic.Pointer[listing] // the last since the last tick
-	all   atomic.Pointer[[]*peer] // replaced, never changed
+	lines  line.Lines
+	slack  core.Allowance
+	orders atomic.Uint64           // that were made
+	found  atomic.Pointer[listing] // the last since the last tick
+	all    atomic.Pointer[[]*peer] // replaced, never changed
 
 	faults Faults
 

@@ -112,6 +112,7 @@ func (s *Stream) close() error {
 	var trimErr error
 	if syncErr == nil { // else the device may still use the memory: it stays
 		h.line.Finish()
+		h.crossings.seen.Store(nil) // else a stream would keep the one before it, and so on
 		s.peers.lines.Remove(&h.line.Line)
 		trimErr = s.inTurnReturning(context.Background(), s.turn.finished)
 	}

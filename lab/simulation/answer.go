@@ -187,6 +187,7 @@ type buffer struct {
 	holder *stream // to which it was handed over; nil: its own
 	shares []share
 	tenant *pool.Tenant // that it is charged to; nil: none
+	crossed
 }
 
 // enter is a buffer in a caller's hands.

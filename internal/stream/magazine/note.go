@@ -12,12 +12,19 @@ import (
 
 // note extends the word of few slots. A slot keeps its note once it has one.
 type note struct {
-	bits   atomic.Uint64          // by the numbers of other streams, while Announced is set; see Record
-	uses   atomic.Pointer[use]    // of the live handle, latest first; the owner takes all when the slot is free
-	holder atomic.Pointer[use]    // of the stream to which a moved block belongs
-	moved  atomic.Uint64          // the handle to which holder belongs
-	record atomic.Pointer[record] // of tags and places
-	charge atomic.Pointer[charge] // of a charged handle
+	bits     atomic.Uint64          // by the numbers of other streams, while Announced is set; see Record
+	uses     atomic.Pointer[use]    // of the live handle, latest first; the owner takes all when the slot is free
+	holder   atomic.Pointer[use]    // of the stream to which a moved block belongs
+	moved    atomic.Uint64          // the handle to which holder belongs
+	record   atomic.Pointer[record] // of tags and places
+	charge   atomic.Pointer[charge] // of a charged handle
+	attached atomic.Pointer[attachment]
+}
+
+// attachment is a value that the package above keeps with an allocation. It is immutable.
+type attachment struct {
+	generation uint64 // of the handle
+	value      any
 }
 
 // moreUses says that the slot's note lists uses. The bits below represent the streams of those numbers.

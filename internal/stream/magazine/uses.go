@@ -241,3 +241,37 @@ func (s *Slot) HandedTo() uint32 {
 	}
 	return 0
 }
+
+// Attached returns the value that Attach has put to the allocation of a handle, which a move does not change; nil: none.
+func (s *Slot) Attached(handle uint64) any {
+	n := s.note.Load()
+	if n == nil {
+		return nil
+	}
+	if a := n.attached.Load(); a != nil && a.generation == handle>>generationShift {
+		return a.value
+	}
+	return nil
+}
+
+// Attach announces a live handle (Announced), and returns the value of its allocation: the first call makes it. Errors:
+// ErrStale.
+func (s *Slot) Attach(handle uint64, first func() any) (any, error) {
+	if err := s.Announce(handle, Announced); err != nil {
+		return nil, err
+	}
+	n, generation := s.noted(), handle>>generationShift
+	for {
+		old := n.attached.Load()
+		switch {
+		case old == nil || old.generation < generation:
+		case old.generation == generation:
+			return old.value, nil
+		default:
+			return nil, ErrStale
+		}
+		if n.attached.CompareAndSwap(old, &attachment{generation, first()}) {
+			return s.Attached(handle), nil
+		}
+	}
+}

@@ -1,0 +1,275 @@
+package streams
+
+import (
+	"context"
+	"slices"
+)
+
+// Crossing orders one work of a stream on buffers that several streams use: call Touch for each buffer, then Begin, submit the
+// work, call After, and finally Leave, also after an error. It is for one goroutine.
+type Crossing struct {
+	x     Submitter
+	gates gates
+	works *touches // nil: none yet
+}
+
+// touches are the orders that a work touches. A stream keeps the list for its next work.
+type touches struct {
+	all    []touch
+	locked int // of the first ones
+}
+
+// touch is the use of an order by a work, or by a stream of another device that represents it there.
+type touch struct {
+	*order
+
+	by    *cudaStream
+	write bool
+	kept  bool // a graph keeps the memory; else the use was announced
+	index int  // of the argument
+}
+
+// Touched is the use of a buffer by the works of a graph, also after the buffer was freed.
+type Touched struct {
+	order *order
+	write bool
+}
+
+// Crossing begins a work.
+func (x Submitter) Crossing() Crossing { return Crossing{x: x} }
+
+// Touch adds a buffer, and announces the stream's use until the buffer's free. index is for the error of Begin. Memory that can
+// sleep stays mapped until Leave, and until the work has finished. Touch makes no driver call, except for memory that has just
+// been woken. It must not be called between EnterQuick and LeaveQuick. Errors: as for Check, ErrAsleep, *CaptureError,
+// ErrClosed, and the driver's.
+func (c *Crossing) Touch(b Buffer, write bool, index int) error {
+	return c.TouchFor(c.x, b, write, index)
+}
+
+// TouchFor is Touch for a buffer of another device, on which a stream represents the work: see Submitter.Between.
+func (c *Crossing) TouchFor(by Submitter, b Buffer, write bool, index int) error {
+	home, err := b.usable("", by.s)
+	if err != nil {
+		return err
+	}
+	if home == by.s && !b.slot.Shared() && home.cuda.gate == nil {
+		return nil
+	}
+	if err := c.enterHome(home, &by.s.cuda); err != nil {
+		return err
+	}
+	if err := b.RecordStream(by.s); err != nil {
+		return err
+	}
+	if home == by.s && !b.slot.Shared() {
+		return nil
+	}
+	o, err := b.order(home, c.x.s.host)
+	if err == nil {
+		c.add(touch{order: o, by: &by.s.cuda, write: write, index: index})
+	}
+	return err
+}
+
+func (c *Crossing) add(t touch) {
+	if c.works == nil {
+		if c.works = c.x.s.cuda.crossings.spare.Swap(nil); c.works == nil {
+			c.works = new(touches)
+		}
+	}
+	c.works.all = append(c.works.all, t)
+}
+
+// TouchStream keeps memory of a stream mapped that a graph touches: see Touch.
+func (c *Crossing) TouchStream(home *Stream) error { return c.enterHome(home, &c.x.s.cuda) }
+
+// TouchAll adds the buffers of a graph. With quick the work is submitted between EnterQuick, which was called before, and
+// LeaveQuick: then frozen buffers that the stream has read cost no lock.
+func (c *Crossing) TouchAll(all []Touched, quick bool) {
+	for i, t := range all {
+		if !quick || t.write || !t.order.quiet(&c.x.s.cuda, true) {
+			c.add(touch{t.order, &c.x.s.cuda, t.write, true, i})
+		}
+	}
+}
+
+// enterHome enters the gate of memory that can sleep.
+func (c *Crossing) enterHome(home *Stream, by *cudaStream) error {
+	g := home.cuda.gate
+	if g == nil {
+		return nil
+	}
+	if err := c.gates.enter(g); err != nil || by == &home.cuda {
+		return err
+	}
+	home.cuda.crossings.add(by)
+	if !g.copies.Load() {
+		return nil
+	}
+	return by.waitCounted(&home.cuda)
+}
+
+// Begin makes the work wait, on the device, for all work that must precede it: for the last work that wrote to each of its
+// buffers, and if it writes itself, for those that have read since. It waits for a stream only if no earlier wait covers that
+// work, by an event on that stream. From Begin to Leave works of others that must not be concurrent wait on the host. index is
+// that of the buffer with the error. Errors: *FrozenError, *CaptureError, ErrClosed, and the driver's.
+func (c *Crossing) Begin() (index int, err error) {
+	if c.works == nil {
+		return 0, nil
+	}
+	w := c.works
+	w.sort()
+	for i := range w.all {
+		t := &w.all[i]
+		t.lock(t.write, c.x.s.host)
+		w.locked++
+		if err := t.wait(); err != nil {
+			return t.index, err
+		}
+	}
+	return 0, nil
+}
+
+// sort puts the touches into the sequence of locks, and joins those of one order.
+func (w *touches) sort() {
+	slices.SortStableFunc(w.all, func(a, b touch) int { return a.sequence(b.order) })
+	last := 0
+	for i := range w.all {
+		switch {
+		case i == 0:
+		case w.all[last].order == w.all[i].order:
+			if w.all[i].write && !w.all[last].write {
+				w.all[last].write, w.all[last].index = true, w.all[i].index
+			}
+		default:
+			last++
+			w.all[last] = w.all[i]
+		}
+	}
+	clear(w.all[min(last+1, len(w.all)):])
+	w.all = w.all[:min(last+1, len(w.all))]
+}
+
+// wait makes the stream of a touch wait for the works before it.
+func (t *touch) wait() error {
+	if t.write {
+		if err := t.refused(); err != nil {
+			return err
+		}
+		for _, r := range t.since() {
+			if err := t.by.waitPast(pastWork{r.of, r.count.Load()}); err != nil {
+				return err
+			}
+		}
+	}
+	if own := t.home; own.whole != nil { // memory that the hold has taken since may have had works of others, for which its stream waits
+		if err := t.by.waitPast(pastWork{own, own.crossings.count.Load()}); err != nil {
+			return err
+		}
+	}
+	if err := t.by.waitPast(t.last); err != nil || t.write {
+		return err
+	}
+	if r := t.reader(t.by); !t.kept {
+		r.announced.Store(true)
+	}
+	return nil
+}
+
+// After notes that the work was submitted.
+func (c *Crossing) After() {
+	if c.works == nil {
+		return
+	}
+	now := pastWork{}
+	for i := range c.works.all {
+		t := &c.works.all[i]
+		if now.of != t.by {
+			now = pastWork{t.by, t.by.crossings.count.Add(1)}
+		}
+		if t.write {
+			t.wrote(now)
+		} else {
+			storeMax(&t.reader(t.by).count, now.count)
+		}
+	}
+}
+
+// Leave ends the work, submitted or not.
+func (c *Crossing) Leave() {
+	if w := c.works; w != nil {
+		for i := range w.all[:w.locked] {
+			w.all[i].unlock(w.all[i].write)
+		}
+		clear(w.all)
+		w.all, w.locked = w.all[:0], 0
+		c.works = nil
+		c.x.s.cuda.crossings.spare.Store(w)
+	}
+	c.gates.leave()
+}
+
+// waitPast makes later work of the stream wait for a work, unless it waits for it already.
+func (h *cudaStream) waitPast(w pastWork) error {
+	if w.of == nil || w.of == h || w.count == 0 || w.of.line.Finished() {
+		return nil
+	}
+	last := h.crossings.of(w.of)
+	if w.count <= last.count.Load() {
+		return nil
+	}
+	return h.waitCounted(w.of)
+}
+
+// waitCounted makes later work of the stream wait for another stream, and notes which works of that the wait covers. Later
+// ones, which others may submit at the same time, are not among them.
+func (h *cudaStream) waitCounted(other *cudaStream) error {
+	covered := other.crossings.count.Load()
+	if err := h.waitFor(other); err != nil {
+		return err
+	}
+	storeMax(&h.crossings.of(other).count, covered)
+	return nil
+}
+
+// NewTouched returns the use of a live buffer by the works of a graph, to be passed to TouchAll. The buffer's owner, and others,
+// are ordered with it from then on. Errors: ErrNotLive; *FrozenError for works that write.
+func (x Submitter) NewTouched(b Buffer, write bool) (Touched, error) {
+	home, ok := b.home()
+	if !ok {
+		return Touched{}, b.notLive("")
+	}
+	o, err := b.order(home, x.s.host)
+	if err == nil && write {
+		err = o.refused()
+	}
+	return Touched{o, write}, err
+}
+
+// Touched returns the use of all memory of the hold by launches of a graph.
+func (h Hold) Touched() Touched { return Touched{h.s.cuda.whole, true} }
+
+// Alloc allocates memory of the hold.
+func (h Hold) Alloc(bytes int64) (Buffer, error) {
+	b, err := h.s.Alloc(bytes)
+	h.s.cuda.crossings.count.Add(1) // its stream may wait for earlier works on the memory: see touch.wait
+	return b, err
+}
+
+// AllocFor is Alloc with the options of a request.
+func (h Hold) AllocFor(ctx context.Context, want Request) (Buffer, error) {
+	b, err := h.s.AllocFor(ctx, want)
+	h.s.cuda.crossings.count.Add(1)
+	return b, err
+}
+
+// Joined adds the use of a buffer to those of a graph's works.
+func Joined(all []Touched, one Touched) []Touched {
+	for i := range all {
+		if all[i].order == one.order {
+			all[i].write = all[i].write || one.write
+			return all
+		}
+	}
+	return append(all, one)
+}

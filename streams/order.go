@@ -1,0 +1,196 @@
+package streams
+
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/go-vram/vram/actors"
+)
+
+// order is the order of works of several streams on one buffer, or on all memory of a hold: the last work that wrote, and the
+// streams that have read since. A work locks it before it looks for which streams it waits, and unlocks it once it has been
+// submitted and is noted: works that read at the same time, one that writes alone. A work locks its orders in one sequence.
+//
+//	open --Freeze--> frozen --Thaw--> thawing --no quick launch that saw it frozen is being submitted--> open
+//
+// While it is not open, works that write are refused. While it is frozen, streams that have read once read without the lock.
+type order struct {
+	_ [0]func() // is not compared
+
+	number  uint64       // of the device's orders
+	home    *cudaStream  // of the memory
+	settled atomic.Bool  // no launch of home is being submitted that did not see that the buffer is shared
+	works   atomic.Int64 // that hold the lock to read, or try to; and writingBit
+	frozen  atomic.Pointer[freeze]
+	last    pastWork                  // that wrote; written under the lock of a work that writes, read under either
+	readers atomic.Pointer[[]*reader] // since then; replaced, never changed
+}
+
+// freeze is a Freeze that has not ended. It is immutable.
+type freeze struct {
+	at      string // its place
+	thawing bool
+}
+
+const writingBit = int64(1) << 62
+
+// pastWork is a work by its stream and the count of that stream's works then. The zero value is none.
+type pastWork struct {
+	of    *cudaStream
+	count uint64
+}
+
+// reader is the last read of a stream. It has waited for the last work that wrote.
+type reader struct {
+	of        *cudaStream
+	count     atomic.Uint64 // 0: none was submitted
+	announced atomic.Bool   // a free waits for the stream's work
+}
+
+// newOrder returns the order of memory that works of its own stream may have used until now, unnoticed.
+func newOrder(home *Stream) *order {
+	h := &home.cuda
+	o := &order{number: home.peers.orders.Add(1), home: h}
+	if h.gate == nil { // else it has only copies, for which works wait until they are known to have ended
+		o.last = pastWork{h, h.crossings.count.Add(1)}
+	}
+	return o
+}
+
+// sequence compares two orders in the sequence of locks. Orders of two devices may have one number: objects do not move, so
+// that their addresses decide.
+func (o *order) sequence(other *order) int {
+	return cmp.Or(cmp.Compare(o.number, other.number), cmp.Compare(uintptr(unsafe.Pointer(o)), uintptr(unsafe.Pointer(other))))
+}
+
+// lock locks the order for a work that reads, or for one that writes.
+func (o *order) lock(write bool, host actors.Host) {
+	for !o.tryLock(write) {
+		actors.Yield(host)
+	}
+	for write && o.works.Load() != writingBit {
+		actors.Yield(host)
+	}
+}
+
+// tryLock begins a lock: a writer still has to wait for the readers that have it.
+func (o *order) tryLock(write bool) bool {
+	if write {
+		return o.works.Or(writingBit)&writingBit == 0
+	}
+	if o.works.Add(1) < writingBit {
+		return true
+	}
+	o.works.Add(-1)
+	return false
+}
+
+func (o *order) unlock(write bool) {
+	if write {
+		o.works.And(^writingBit)
+	} else {
+		o.works.Add(-1)
+	}
+}
+
+// since returns the readers since the last work that wrote.
+func (o *order) since() []*reader {
+	if all := o.readers.Load(); all != nil {
+		return *all
+	}
+	return nil
+}
+
+// reader returns the entry of a stream that reads.
+func (o *order) reader(s *cudaStream) *reader {
+	for {
+		if r := o.find(s); r != nil {
+			return r
+		}
+		if r := o.join(s); r != nil {
+			return r
+		}
+	}
+}
+
+// find returns the entry of a stream, nil if it has not read.
+func (o *order) find(s *cudaStream) *reader {
+	for _, r := range o.since() {
+		if r.of == s {
+			return r
+		}
+	}
+	return nil
+}
+
+// join adds an entry, and removes those of streams that have finished; nil: the list has changed.
+func (o *order) join(s *cudaStream) *reader {
+	old := o.readers.Load()
+	var all []*reader
+	if old != nil {
+		all = slices.DeleteFunc(slices.Clone(*old), func(r *reader) bool { return r.of.line.Finished() })
+	}
+	r := &reader{of: s}
+	all = append(all, r)
+	if slices.ContainsFunc(all[:len(all)-1], func(r *reader) bool { return r.of == s }) || !o.readers.CompareAndSwap(old, &all) {
+		return nil
+	}
+	return r
+}
+
+// quiet reports whether a stream may read without a lock, a wait or a note: the memory is frozen, and the stream has read it,
+// and has announced that unless a graph keeps the memory. The work must be submitted before Submitter.LeaveQuick.
+func (o *order) quiet(s *cudaStream, kept bool) bool {
+	if f := o.frozen.Load(); f == nil || f.thawing {
+		return false
+	}
+	r := o.find(s)
+	return r != nil && (kept || r.announced.Load())
+}
+
+// refused returns the error of a work that writes; nil: it may.
+func (o *order) refused() error {
+	if f := o.frozen.Load(); f != nil {
+		return &FrozenError{Frozen: f.at}
+	}
+	return nil
+}
+
+// wrote notes the last work that wrote.
+func (o *order) wrote(w pastWork) {
+	o.last = w
+	o.readers.Store(nil)
+}
+
+// settle waits, once, until the launches of the memory's own stream have returned that did not see that others use it.
+func (o *order) settle(host actors.Host) {
+	if !o.settled.Load() {
+		o.home.announcement.awaitQuick(host)
+		o.settled.Store(true)
+	}
+}
+
+// order returns the order of works on a live buffer, which streams of others, or its own by Freeze, use from now on.
+func (b Buffer) order(home *Stream, host actors.Host) (*order, error) {
+	if o := home.cuda.whole; o != nil {
+		return o, nil
+	}
+	value := b.slot.Attached(b.word)
+	if value == nil {
+		var err error
+		if value, err = b.slot.Attach(b.word, func() any { return newOrder(home) }); err != nil {
+			return nil, b.useError("", err)
+		}
+	}
+	o := value.(*order) //nolint:forcetypeassert // nothing else is attached
+	o.settle(host)
+	return o, nil
+}
+
+// frozenFor reports whether work of a stream that reads the buffer needs neither a wait nor a note.
+func (b Buffer) frozenFor(s *cudaStream) bool {
+	o, ok := b.slot.Attached(b.word).(*order)
+	return ok && o.quiet(s, false) && o.home.gate == nil
+}
