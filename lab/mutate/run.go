@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,6 +66,9 @@ func (r Runner) Run(ctx context.Context, s *Schemata) (results []Result, left []
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := compile(ctx, r.Root, overlay, s.Mutants); err != nil {
+		return nil, nil, err
+	}
 	programs := map[string]func() (*program, error){}
 	var lock sync.Mutex // of left, err, and calls of Done
 	for _, m := range s.Mutants {
@@ -79,7 +83,7 @@ func (r Runner) Run(ctx context.Context, s *Schemata) (results []Result, left []
 				if err != nil {
 					return nil, err
 				}
-				unused := p.record(ctx, len(s.Mutants))
+				unused := p.record(ctx, len(s.Mutants), max(1, r.Workers/atATime))
 				lock.Lock()
 				defer lock.Unlock()
 				left = append(left, unused...)
@@ -103,6 +107,20 @@ func (r Runner) Run(ctx context.Context, s *Schemata) (results []Result, left []
 	})
 	slices.Sort(left)
 	return results, left, cmp.Or(err, ctx.Err())
+}
+
+// atATime of the workers' programs are built at a time, in most runs: the others' tests share the cores.
+const atATime = 4
+
+// compile compiles the tests of all changed packages by one go command: programs that were built at the same time would each compile the
+// packages that they share.
+func compile(ctx context.Context, root, overlay string, mutants []*Mutant) error {
+	dirs := map[string]bool{}
+	for _, m := range mutants {
+		dirs["./"+m.Package] = true
+	}
+	_, err := trial.Go(ctx, root, append([]string{"list", "-test", "-export", "-deps", "-overlay=" + overlay, "--"}, slices.Sorted(maps.Keys(dirs))...)...)
+	return err
 }
 
 func (r Runner) programsOf(dir string) []string { return append([]string{dir}, r.Users(dir)...) }
