@@ -45,6 +45,7 @@ type Runner struct {
 	Effort  time.Duration                    // time of tests that a mutant gets of each other package, fast tests first; 0 for no bound
 	Until   time.Time                        // no mutant is begun later; zero for no end
 	Users   func(dir string) []string        // other packages whose tests run for a package
+	Known   *Cache                           // a mutant runs no program that it is known to survive; nil: nothing is known
 	Done    func(Result)                     // called for each mutant, one call at a time
 	Log     func(format string, args ...any) // progress
 }
@@ -91,12 +92,18 @@ func (r Runner) Run(ctx context.Context, s *Schemata) (results []Result, left []
 			})
 		}
 	}
+	known := make([]earlier, len(s.Mutants))
+	for i, m := range s.Mutants {
+		if r.Known != nil {
+			known[i].reached, known[i].passed = r.Known.survived(m)
+		}
+	}
 	results = make([]Result, len(s.Mutants))
 	trial.Each(r.Workers, len(s.Mutants), func(i int) {
 		m := s.Mutants[i]
 		result, failed := Result{Mutant: m, Verdict: Invalid}, error(nil)
 		if !slices.Contains(s.Dropped, m) {
-			result, failed = r.try(ctx, m, i+1, programs)
+			result, failed = r.try(ctx, m, i+1, programs, known[i])
 		}
 		results[i] = result
 		lock.Lock()
@@ -125,15 +132,27 @@ func compile(ctx context.Context, root, overlay string, mutants []*Mutant) error
 
 func (r Runner) programsOf(dir string) []string { return append([]string{dir}, r.Users(dir)...) }
 
+// earlier is what is known of a mutant that survived.
+type earlier struct {
+	reached bool
+	passed  map[string]bool // by the folders of programs
+}
+
 // try runs the tests that reach a mutant, in batches that take twice as long each.
-func (r Runner) try(ctx context.Context, m *Mutant, number int, programs map[string]func() (*program, error)) (Result, error) {
+func (r Runner) try(ctx context.Context, m *Mutant, number int, programs map[string]func() (*program, error), known earlier) (Result, error) {
 	begin := time.Now()
 	result := Result{Mutant: m, Verdict: Unreached}
+	if known.reached {
+		result.Verdict = Survived
+	}
 	if !r.Until.IsZero() && begin.After(r.Until) {
 		result.Verdict = Skipped
 		return result, ctx.Err()
 	}
 	for _, of := range r.programsOf(m.Package) {
+		if known.passed[of] {
+			continue
+		}
 		p, err := programs[of]()
 		if err != nil {
 			return Result{Mutant: m, Verdict: Skipped}, err

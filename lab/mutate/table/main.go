@@ -117,7 +117,7 @@ func try(ctx context.Context, f flags, root string, p *mutate.Program, plan muta
 		}
 	}
 	done, saved := 0, begin
-	r := mutate.Runner{Root: root, Workers: f.workers, Effort: f.effort, Users: mutate.Users, Log: log, Done: func(r mutate.Result) {
+	r := mutate.Runner{Root: root, Workers: f.workers, Effort: f.effort, Users: mutate.Users, Known: cache, Log: log, Done: func(r mutate.Result) {
 		done++
 		cache.Put(r)
 		if time.Since(saved) > savedEvery { // a run that is stopped keeps most results
