@@ -175,29 +175,93 @@ func TestBoundsOfFields(t *testing.T) {
 		refused []change
 		allowed []change
 	}{
-		{"M", []change{func(p *gemm.Problem) { p.M = -1 }, func(p *gemm.Problem) { p.M = gemm.MaxSize + 1 }}, []change{func(p *gemm.Problem) { p.M = 0 }, func(p *gemm.Problem) { p.M = gemm.MaxSize }}},
-		{"N", []change{func(p *gemm.Problem) { p.N = -1 }, func(p *gemm.Problem) { p.N = gemm.MaxSize + 1 }}, []change{func(p *gemm.Problem) { p.N = 0 }, func(p *gemm.Problem) { p.N = gemm.MaxSize }}},
-		{"K", []change{func(p *gemm.Problem) { p.K = -1 }, func(p *gemm.Problem) { p.K = gemm.MaxSize + 1 }}, []change{func(p *gemm.Problem) { p.K = 0 }, func(p *gemm.Problem) { p.K = gemm.MaxSize }}},
-		{"Batch", []change{func(p *gemm.Problem) { p.Batch = -1 }, func(p *gemm.Problem) { p.Batch = gemm.MaxSize + 1 }}, []change{func(p *gemm.Problem) { p.Batch = 0 }, func(p *gemm.Problem) { p.Batch = gemm.MaxSize }}},
-		{"In", []change{func(p *gemm.Problem) { p.In = gemm.Float64 + 1 }}, []change{func(p *gemm.Problem) { p.In, p.Out = gemm.Float64, gemm.Float64 }}},
+		{"M", []change{
+			func(p *gemm.Problem) { p.M = -1 },
+			func(p *gemm.Problem) { p.M = gemm.MaxSize + 1 },
+		}, []change{
+			func(p *gemm.Problem) { p.M = 0 },
+			func(p *gemm.Problem) { p.M = gemm.MaxSize },
+		}},
+		{"N", []change{
+			func(p *gemm.Problem) { p.N = -1 },
+			func(p *gemm.Problem) { p.N = gemm.MaxSize + 1 },
+		}, []change{
+			func(p *gemm.Problem) { p.N = 0 },
+			func(p *gemm.Problem) { p.N = gemm.MaxSize },
+		}},
+		{"K", []change{
+			func(p *gemm.Problem) { p.K = -1 },
+			func(p *gemm.Problem) { p.K = gemm.MaxSize + 1 },
+		}, []change{
+			func(p *gemm.Problem) { p.K = 0 },
+			func(p *gemm.Problem) { p.K = gemm.MaxSize },
+		}},
+		{"Batch", []change{
+			func(p *gemm.Problem) { p.Batch = -1 },
+			func(p *gemm.Problem) { p.Batch = gemm.MaxSize + 1 },
+		}, []change{
+			func(p *gemm.Problem) { p.Batch = 0 },
+			func(p *gemm.Problem) { p.Batch = gemm.MaxSize },
+		}},
+		{"In", []change{
+			func(p *gemm.Problem) { p.In = gemm.Float64 + 1 },
+		}, []change{
+			func(p *gemm.Problem) { p.In, p.Out = gemm.Float64, gemm.Float64 },
+		}},
 		{"Out", []change{
 			func(p *gemm.Problem) { p.Out = gemm.Float64 + 1 }, func(p *gemm.Problem) { p.Out = gemm.Float16 },
 			func(p *gemm.Problem) { p.Out = gemm.Float64 }, func(p *gemm.Problem) { p.In = gemm.Float64 },
 		}, []change{func(p *gemm.Problem) { p.In = gemm.Float16 }, func(p *gemm.Problem) { p.In, p.Out = gemm.BFloat16, gemm.BFloat16 }}},
-		{"Precision", []change{func(p *gemm.Problem) { p.Precision = gemm.RoundedF16 + 1 }, func(p *gemm.Problem) { p.In, p.Precision = gemm.Float16, gemm.TF32 }},
-			[]change{func(p *gemm.Problem) { p.Precision = gemm.RoundedF16 }}},
-		{"Epilogue", []change{func(p *gemm.Problem) { p.Epilogue = gemm.GELUGradient + 1 }, func(p *gemm.Problem) { p.In, p.Out, p.Epilogue = gemm.Float64, gemm.Float64, gemm.GELU }},
-			[]change{func(p *gemm.Problem) { p.Epilogue = gemm.GELUGradient }}},
-		{"LDA", []change{func(p *gemm.Problem) { p.LDA = 4 }, func(p *gemm.Problem) { p.LDA, p.TransposeA = 2, true }}, []change{func(p *gemm.Problem) { p.LDA = 5 }, func(p *gemm.Problem) { p.LDA, p.TransposeA = 3, true }}},
-		{"LDB", []change{func(p *gemm.Problem) { p.LDB = 3 }, func(p *gemm.Problem) { p.LDB, p.TransposeB = 4, true }}, []change{func(p *gemm.Problem) { p.LDB = 4 }, func(p *gemm.Problem) { p.LDB, p.TransposeB = 5, true }}},
+		{
+			"Precision",
+			[]change{
+				func(p *gemm.Problem) { p.Precision = gemm.RoundedF16 + 1 },
+				func(p *gemm.Problem) { p.In, p.Precision = gemm.Float16, gemm.TF32 },
+			},
+			[]change{func(p *gemm.Problem) { p.Precision = gemm.RoundedF16 }},
+		},
+		{
+			"Epilogue",
+			[]change{
+				func(p *gemm.Problem) { p.Epilogue = gemm.GELUGradient + 1 },
+				func(p *gemm.Problem) { p.In, p.Out, p.Epilogue = gemm.Float64, gemm.Float64, gemm.GELU },
+			},
+			[]change{func(p *gemm.Problem) { p.Epilogue = gemm.GELUGradient }},
+		},
+		{"LDA", []change{
+			func(p *gemm.Problem) { p.LDA = 4 },
+			func(p *gemm.Problem) { p.LDA, p.TransposeA = 2, true },
+		}, []change{
+			func(p *gemm.Problem) { p.LDA = 5 },
+			func(p *gemm.Problem) { p.LDA, p.TransposeA = 3, true },
+		}},
+		{"LDB", []change{
+			func(p *gemm.Problem) { p.LDB = 3 },
+			func(p *gemm.Problem) { p.LDB, p.TransposeB = 4, true },
+		}, []change{
+			func(p *gemm.Problem) { p.LDB = 4 },
+			func(p *gemm.Problem) { p.LDB, p.TransposeB = 5, true },
+		}},
 		{"LDC", []change{func(p *gemm.Problem) { p.LDC = 3 }}, []change{func(p *gemm.Problem) { p.LDC = 4 }}},
 		{"LDAux", []change{func(p *gemm.Problem) { p.LDAux = 3 }}, []change{func(p *gemm.Problem) { p.LDAux = 4 }}},
 		{"StrideA", []change{func(p *gemm.Problem) { p.StrideA = -1 }}, nil},
 		{"StrideB", []change{func(p *gemm.Problem) { p.StrideB = -1 }}, nil},
-		{"StrideC", []change{func(p *gemm.Problem) { p.StrideC = -1 }, func(p *gemm.Problem) { p.Batch, p.StrideC = 2, 11 }},
-			[]change{func(p *gemm.Problem) { p.Batch, p.StrideC = 2, 12 }, func(p *gemm.Problem) { p.StrideC = 1 }}},
-		{"StrideAux", []change{func(p *gemm.Problem) { p.StrideAux = -1 }, func(p *gemm.Problem) { p.Batch, p.StrideAux, p.Epilogue = 2, 11, gemm.GELUAux }},
-			[]change{func(p *gemm.Problem) { p.Batch, p.StrideAux, p.Epilogue = 2, 12, gemm.GELUAux }, func(p *gemm.Problem) { p.Batch, p.StrideAux, p.Epilogue = 2, 1, gemm.GELUGradient }}},
+		{
+			"StrideC",
+			[]change{func(p *gemm.Problem) { p.StrideC = -1 }, func(p *gemm.Problem) { p.Batch, p.StrideC = 2, 11 }},
+			[]change{func(p *gemm.Problem) { p.Batch, p.StrideC = 2, 12 }, func(p *gemm.Problem) { p.StrideC = 1 }},
+		},
+		{
+			"StrideAux",
+			[]change{
+				func(p *gemm.Problem) { p.StrideAux = -1 },
+				func(p *gemm.Problem) { p.Batch, p.StrideAux, p.Epilogue = 2, 11, gemm.GELUAux },
+			},
+			[]change{
+				func(p *gemm.Problem) { p.Batch, p.StrideAux, p.Epilogue = 2, 12, gemm.GELUAux },
+				func(p *gemm.Problem) { p.Batch, p.StrideAux, p.Epilogue = 2, 1, gemm.GELUGradient },
+			},
+		},
 	} {
 		for i, do := range c.refused {
 			p := gemm.Problem{M: 3, N: 4, K: 5}

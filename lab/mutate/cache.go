@@ -71,7 +71,7 @@ func (c *Cache) Valid(m *Mutant) (Result, bool) {
 	return Result{Mutant: m, Verdict: e.Verdict, Test: e.Test, Cached: true}, ok
 }
 
-// survived returns what is known of a mutant whose function is the same: whether a test reaches it, and which of the programs that
+// survived returns the earlier result of a mutant whose function is the same: whether a test reaches it, and which of the programs that
 // run for it, by their folders, it has passed.
 func (c *Cache) survived(m *Mutant) (reached bool, passed map[string]bool) {
 	e, ok := c.entries[m.Key()]

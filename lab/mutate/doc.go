@@ -40,7 +40,7 @@
 //
 // # On another machine
 //
-// carry.sh packs what a run needs, carried.sh runs it on a machine without Go and network. The results come back as a file of the
+// carry.sh packs all that a run needs, carried.sh runs it on a machine without Go and network. The results come back as a file of the
 // cache.
 //
 // # Concurrency properties

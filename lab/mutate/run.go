@@ -132,7 +132,7 @@ func compile(ctx context.Context, root, overlay string, mutants []*Mutant) error
 
 func (r Runner) programsOf(dir string) []string { return append([]string{dir}, r.Users(dir)...) }
 
-// earlier is what is known of a mutant that survived.
+// earlier is the earlier result of a mutant that survived.
 type earlier struct {
 	reached bool
 	passed  map[string]bool // by the folders of programs
