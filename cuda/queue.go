@@ -282,7 +282,7 @@ func Read[T Element](q *Queue, dst []T, src Range) {
 	q.do("Read", func(c *Context) error {
 		bytes := bytesOf(dst)
 		short := &LengthError{DstBytes: int64(len(bytes)), SrcBytes: src.Bytes}
-		if err := c.has(src, short.DstBytes, short); err != nil {
+		if err := c.has(src, false, short.DstBytes, short); err != nil {
 			return named("Read", err)
 		}
 		return named("Read", c.CopyOutAt(bytes, src.Buffer, src.Offset))

@@ -52,6 +52,7 @@ type Pool struct {
 	releasingBytes  atomic.Int64
 	releasedBytes   atomic.Int64 // in all
 	panics          recovered.Log
+	roundEnds       func() // tests only: called when the goroutine has found the queue empty, before it ends
 
 	misses, refusals, releases, releaseFailures, lookFailures atomic.Uint64
 }

@@ -44,6 +44,9 @@ func (p *Pool) releaseQueue(r *round) {
 		}
 		p.giveBackHere(s)
 	}
+	if p.roundEnds != nil {
+		p.roundEnds()
+	}
 	p.round.Store(nil)
 	close(r.over)
 	if !p.queue.empty() {

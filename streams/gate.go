@@ -18,6 +18,8 @@ type gate struct {
 	empty chan struct{} // of one place: a shut gate may have become empty
 	// copies: the device may not have done all copies of the owner's. Written while the gate is shut.
 	copies atomic.Bool
+	// idle: the device has finished all work on the memory, and the shut gate lets no other begin. Written while the gate is shut.
+	idle atomic.Bool
 }
 
 const shutBit = int64(1) << 62
@@ -58,6 +60,9 @@ func (g *gate) open() { g.word.And(^shutBit) }
 
 // isShut reports whether works are refused.
 func (g *gate) isShut() bool { return g.word.Load() >= shutBit }
+
+// finished reports whether no work on the memory of a stream can be unfinished. A nil gate does not know.
+func (g *gate) finished() bool { return g != nil && g.idle.Load() && g.isShut() && !g.copies.Load() }
 
 // gates has the gates that a work has entered. It is for one goroutine.
 type gates struct {

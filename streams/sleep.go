@@ -171,6 +171,7 @@ func (x Sleeper) Contents(ctx context.Context) ([]Memory, error) {
 // Release returns the physical memory to the driver: see pool.Sleep. Call Shut, Settle and AwaitCopies first.
 // It returns the number of bytes.
 func (x Sleeper) Release(ctx context.Context) (sleepingBytes int64, err error) {
+	x.s.cuda.gate.idle.Store(true)
 	sleepingBytes, err = x.s.pool.Sleep(ctx, x.s.id)
 	return sleepingBytes, x.s.asClosed(err)
 }
@@ -189,6 +190,7 @@ func (x Sleeper) Ended() bool { return x.s.cuda.closing.Load() }
 // Restore maps new memory for all buffers, at the same addresses: see pool.Wake. Its contents are undefined.
 // If the driver refuses and the device frees memory elsewhere, it tries again, as for an allocation.
 func (x Sleeper) Restore(ctx context.Context) error {
+	x.s.cuda.gate.idle.Store(false)
 	err := x.s.pool.Wake(ctx, x.s.id)
 	short := (*pool.OutOfMemoryError)(nil)
 	if !errors.As(err, &short) || !x.s.handled() {
@@ -204,5 +206,6 @@ func (x Sleeper) Restore(ctx context.Context) error {
 // View returns the device as programs see it.
 func (x Sleeper) View() cudadrv.Device { return cudadrv.ProgramView(x.s.cuda.device) }
 
-// Close closes the stream. Live buffers stay valid until they are freed, and stay asleep if they are. Idempotent.
+// Close closes the stream. Live buffers stay valid until they are freed, and stay asleep if they are. Idempotent. Memory that is
+// asleep returns to the device also if the driver fails to wait for the stream: no work uses it.
 func (x Sleeper) Close() error { return x.s.Close() }

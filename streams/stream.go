@@ -106,17 +106,18 @@ func (s *Stream) close() error {
 	h.line.Shut()
 	h.awaitCalls(s.host) // the synchronisation below does not wait for calls that come later
 	syncErr := h.await()
-	if syncErr != nil {
+	finished := syncErr == nil || h.gate.finished()
+	if !finished {
 		s.tail.kept.Store(s)
 	}
 	var trimErr error
-	if syncErr == nil { // else the device may still use the memory: it stays
+	if finished { // else the device may still use the memory: it stays
 		h.line.Finish()
 		h.crossings.seen.Store(nil) // else a stream would keep the one before it, and so on
 		s.peers.lines.Remove(&h.line.Line)
 		trimErr = s.inTurnReturning(context.Background(), s.turn.finished)
 	}
-	s.pool.Leave(s.id, syncErr == nil)
+	s.pool.Leave(s.id, finished)
 	h.awaitCalls(s.host) // a call on a destroyed stream is undefined
 	stranded := errors.Is(syncErr, ErrStranded)
 	if stranded {

@@ -208,3 +208,36 @@ func TestStreamsThatWereClosedAreForgotten(t *testing.T) {
 	assert.Less(t, len(theirs.marked), 20)
 	assert.Less(t, fakes[1].live(kindEvents)-before, int64(100))
 }
+
+// A wait that is made of the events of an earlier one was not seen at its begin yet: the stream has a while to come past it.
+func TestAWaitOfUsedEventsIsNew(t *testing.T) {
+	a, b, mine, theirs, reach := strandedPair(t)
+	theirs.link.Load().patience.Store(int64(time.Hour))
+	for seen := false; !seen; {
+		require.True(t, theirs.strand())
+		theirs.marking.Lock()
+		for _, q := range theirs.marked {
+			seen = q.all[0].came
+		}
+		theirs.marking.Unlock()
+	}
+	reach()
+	require.NoError(t, b.c.Synchronize(background()))
+	require.False(t, theirs.strand())
+	require.NotEmpty(t, theirs.spare)
+
+	there, letGo := b.holdUp()
+	<-there
+	require.NoError(t, mine.Publish(a.c))
+	require.NoError(t, theirs.Await(t.Context(), b.c))
+	for range 2 {
+		require.True(t, theirs.strand())
+		for _, q := range theirs.marked {
+			assert.False(t, q.stuck, "the stream has not come to the wait")
+		}
+	}
+	letGo()
+	require.NoError(t, b.c.Synchronize(background()))
+	require.False(t, theirs.strand())
+	mine.dies(t)
+}

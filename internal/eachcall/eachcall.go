@@ -227,7 +227,7 @@ var ends = map[string][]string{ //nolint:gochecknoglobals // a table of constant
 	"cuMemUnmap":                {"mapping", "memory handle", "address range"}, "cuMemRelease": {"memory handle", "mapping", "address range"},
 	"cuMemAddressFree": {"address range"}, "cuMemFree": {"address range"},
 	// A stream that cannot be waited for keeps its memory, and so its actor: the device may still use it.
-	"cuStreamSynchronize": {"goroutine", "mapping", "memory handle", "address range", "sleeping byte"},
+	"cuStreamSynchronize": {"goroutine", "mapping", "memory handle", "address range"},
 }
 
 // settleTime is how long goroutines may take to end.

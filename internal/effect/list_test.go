@@ -31,3 +31,33 @@ func TestAListKeepsNothing(t *testing.T) {
 		}
 	}
 }
+
+// Popped takes each effect before it is carried out: one that panics, or the last before a break, does not come again.
+func TestPoppedTakesEachOnce(t *testing.T) {
+	t.Parallel()
+	var l List[int]
+	for i := range 5 {
+		l.Push(i)
+	}
+	for v := range l.Popped() {
+		assert.Equal(t, []int{1, 2, 3, 4}, l.Left(), "it is taken already")
+		assert.Zero(t, v)
+		break
+	}
+	assert.Panics(t, func() {
+		for range l.Popped() {
+			panic("an effect")
+		}
+	})
+	var rest []int
+	for v := range l.Popped() {
+		if rest = append(rest, v); v == 2 {
+			l.Push(5) // effects of effects come in the same pass
+		}
+	}
+	assert.Equal(t, []int{2, 3, 4, 5}, rest)
+	for range l.Popped() {
+		assert.Fail(t, "nothing is left")
+	}
+	assert.Empty(t, l.Left())
+}

@@ -25,10 +25,10 @@ type Cache struct {
 
 // entry is a result.
 type entry struct {
-	Hash    string // of the function
-	Verdict Verdict
-	Test    string `json:",omitempty"` // that killed
-	Tests   string `json:",omitempty"` // the hash of all test files, for a survivor
+	Hash     string // of the function
+	Verdict  Verdict
+	Test     string   `json:",omitempty"` // that killed
+	Programs []string `json:",omitempty"` // whose tests a survivor passed: see programsOf
 }
 
 // testFiles is the tests of a package.
@@ -64,11 +64,26 @@ func (c *Cache) Valid(m *Mutant) (Result, bool) {
 	case Killed, Hung:
 		ok = c.exist(e.Test)
 	case Survived, Unreached:
-		ok = e.Tests == c.testsOf(m.Package)
+		ok = !slices.ContainsFunc(c.programsOf(m.Package), func(p string) bool { return !slices.Contains(e.Programs, p) })
 	case Invalid, Equivalent, Skipped:
 		ok = false
 	}
 	return Result{Mutant: m, Verdict: e.Verdict, Test: e.Test, Cached: true}, ok
+}
+
+// survived returns the earlier result of a mutant whose function is the same: whether a test reaches it, and which of the programs that
+// run for it, by their folders, it has passed.
+func (c *Cache) survived(m *Mutant) (reached bool, passed map[string]bool) {
+	e, ok := c.entries[m.Key()]
+	if !ok || e.Hash != m.Hash || e.Verdict != Survived && e.Verdict != Unreached {
+		return false, nil
+	}
+	passed = map[string]bool{}
+	for _, p := range c.programsOf(m.Package) {
+		dir, _, _ := strings.Cut(p, " ")
+		passed[dir] = slices.Contains(e.Programs, p)
+	}
+	return e.Verdict == Survived, passed
 }
 
 // Put keeps a result.
@@ -78,7 +93,7 @@ func (c *Cache) Put(r Result) {
 	case Invalid, Equivalent, Skipped:
 		return
 	case Survived, Unreached:
-		e.Tests = c.testsOf(r.Mutant.Package)
+		e.Programs = c.programsOf(r.Mutant.Package)
 	case Killed, Hung:
 	}
 	c.entries[r.Mutant.Key()] = e
@@ -106,13 +121,13 @@ func (c *Cache) exist(tests string) bool {
 	})
 }
 
-// testsOf returns the hash of all tests that run for a package.
-func (c *Cache) testsOf(dir string) string {
-	hashes := []string{"of others " + c.effort.String()}
-	for _, of := range append([]string{dir}, c.users(dir)...) {
-		hashes = append(hashes, c.read(of).hash)
+// programsOf names the programs that run for a package: the folder, the hash of its tests, and the effort if it is another's.
+func (c *Cache) programsOf(dir string) []string {
+	all := []string{dir + " " + c.read(dir).hash}
+	for _, of := range c.users(dir) {
+		all = append(all, fmt.Sprintf("%s %s %v", of, c.read(of).hash, c.effort))
 	}
-	return hashOf(hashes...)
+	return all
 }
 
 // read reads the tests of a folder, and its testdata.

@@ -34,8 +34,14 @@
 // # Results
 //
 // A Cache keeps results by the function's source. A kill stays valid as long as the function is the same and the test that
-// killed exists. A survivor stays valid as long as the function and the test programs are the same. So a second run of the
-// same mutants takes seconds, and a run after a change tries only the mutants that the change concerns.
+// killed exists. A survivor stays valid as long as the function and the test programs are the same; if some programs changed, it
+// runs those alone. So a second run of the same mutants takes seconds, and a run after a change tries only the mutants that the
+// change concerns.
+//
+// # On another machine
+//
+// carry.sh packs all that a run needs, carried.sh runs it on a machine without Go and network. The results come back as a file of the
+// cache.
 //
 // # Concurrency properties
 //

@@ -54,6 +54,9 @@ func Marks() []Mark {
 		ofASign = "Inf looks at the sign alone"
 		nobody  = "the interface of the framework asks for it, and nothing here calls it"
 
+		noRows      = "a matrix without rows has the stride 0 either way"
+		commutes    = "the product commutes"
+		unshared    = "no other goroutine has the value yet"
 		onlyChecked = "builds with -race or the tag invariants alone have the check; in others it does nothing"
 	)
 	return []Mark{
@@ -113,6 +116,18 @@ func Marks() []Mark {
 		{"actors", "(*mailbox).abandon", DropCall, "leaveTurn()", onlyChecked},
 		{"actors", "(*mailbox).detach", DropCall, "leaveTurn()", onlyChecked},
 		{"actors", "(*mailbox).leave", DropCall, "leaveTurn()", onlyChecked},
+		{"cuda/gemm", "Problem.Filled", Boundary, "if p.M > 0 && p.M <= MaxSize && p.LDC <= math.MaxInt64>>32 && p.StrideC == 0 {", noRows},
+		{"cuda/gemm", "Problem.Filled", PlusOne, "if p.M >= (0+1) && p.M <= MaxSize && p.LDC <= math.MaxInt64>>32 && p.StrideC == 0 {", noRows},
+		{"cuda/gemm", "Problem.Filled", Boundary, "if p.M > 0 && p.M <= MaxSize && p.LDAux <= math.MaxInt64>>32 && p.StrideAux == 0 {", noRows},
+		{"cuda/gemm", "Problem.Filled", PlusOne, "if p.M >= (0+1) && p.M <= MaxSize && p.LDAux <= math.MaxInt64>>32 && p.StrideAux == 0 {", noRows},
+		{"compute/kernel/elementary", "m.mul", SwapArgs, "func (m m) mul(a, b value) value { return m.Op2(code.MulF32, b, a) }", commutes},
+		{"compute/kernel/elementary", "m.and", SwapArgs, "func (m m) and(a, b value) value { return m.Op2(code.AndPred, b, a) }", commutes},
+		{"compute/kernel/elementary", "m.logPair", SwapArgs, "q := m.mul(a, r)", commutes},
+		{"compute/kernel/elementary", "m.logPair", SwapArgs, "s = m.fma(r, p, m.fma(t, r, qLow))", commutes},
+		{"compute/kernel/elementary", "BuildLog", SwapArgs, "r = m.fma(s, r, a)", commutes},
+		{"compute/kernel/elementary", "BuildLog1p", SwapArgs, "r = m.poly(m.fma(a, t, r), a, 3.33335280e-1, -0.5)", commutes},
+		{"compute/kernel/elementary", "BuildPow", SwapArgs, "t := m.mul(y, high)", commutes},
+		{"cudadrv/fault", "Wrap", SwapAtomics, "d.capacity.Store(Unlimited); d.rules.Store(&[]*live{})", unshared},
 		{"cudadrv/fault", "(*live).hits", SwapArgs, "return number, r.Probability == 1 || chance(number, r.Seed) < r.Probability", anyHash},
 	}
 }

@@ -16,13 +16,14 @@ type Plan struct {
 	Try   []*Mutant // the rest
 }
 
-// Sample says how many mutants of each package are taken, and of all; 0 for no bound.
+// Sample says how many mutants of each package are taken, and of all; 0 for no bound. Least of each package come before all others.
 type Sample struct {
-	Each, All int
-	Seed      uint64
+	Least, Each, All int
+	Seed             uint64
 }
 
-// of takes a sample. The seed and a mutant's name decide when it is taken, so that a change elsewhere leaves a sample as it is.
+// of takes a sample. The seed and a mutant's name decide when it is taken, so that a change elsewhere leaves a sample as it is. The part
+// of a sample that fits the time is a sample too.
 func (s Sample) of(mutants []*Mutant) (taken []*Mutant) {
 	order := map[*Mutant]string{}
 	for _, m := range mutants {
@@ -31,11 +32,16 @@ func (s Sample) of(mutants []*Mutant) (taken []*Mutant) {
 	mutants = slices.Clone(mutants)
 	slices.SortFunc(mutants, func(a, b *Mutant) int { return cmp.Compare(order[a], order[b]) })
 	count := map[string]int{}
+	var rest []*Mutant
 	for _, m := range mutants {
-		if count[m.Package]++; s.Each == 0 || count[m.Package] <= s.Each {
+		switch count[m.Package]++; {
+		case count[m.Package] <= s.Least:
 			taken = append(taken, m)
+		case s.Each == 0 || count[m.Package] <= s.Each:
+			rest = append(rest, m)
 		}
 	}
+	taken = append(taken, rest...)
 	if s.All > 0 && s.All < len(taken) {
 		taken = taken[:s.All]
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -44,6 +45,7 @@ type Runner struct {
 	Effort  time.Duration                    // time of tests that a mutant gets of each other package, fast tests first; 0 for no bound
 	Until   time.Time                        // no mutant is begun later; zero for no end
 	Users   func(dir string) []string        // other packages whose tests run for a package
+	Known   *Cache                           // a mutant runs no program that it is known to survive; nil: nothing is known
 	Done    func(Result)                     // called for each mutant, one call at a time
 	Log     func(format string, args ...any) // progress
 }
@@ -65,6 +67,9 @@ func (r Runner) Run(ctx context.Context, s *Schemata) (results []Result, left []
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := compile(ctx, r.Root, overlay, s.Mutants); err != nil {
+		return nil, nil, err
+	}
 	programs := map[string]func() (*program, error){}
 	var lock sync.Mutex // of left, err, and calls of Done
 	for _, m := range s.Mutants {
@@ -79,7 +84,7 @@ func (r Runner) Run(ctx context.Context, s *Schemata) (results []Result, left []
 				if err != nil {
 					return nil, err
 				}
-				unused := p.record(ctx, len(s.Mutants))
+				unused := p.record(ctx, len(s.Mutants), max(1, r.Workers/atATime))
 				lock.Lock()
 				defer lock.Unlock()
 				left = append(left, unused...)
@@ -87,12 +92,18 @@ func (r Runner) Run(ctx context.Context, s *Schemata) (results []Result, left []
 			})
 		}
 	}
+	known := make([]earlier, len(s.Mutants))
+	for i, m := range s.Mutants {
+		if r.Known != nil {
+			known[i].reached, known[i].passed = r.Known.survived(m)
+		}
+	}
 	results = make([]Result, len(s.Mutants))
 	trial.Each(r.Workers, len(s.Mutants), func(i int) {
 		m := s.Mutants[i]
 		result, failed := Result{Mutant: m, Verdict: Invalid}, error(nil)
 		if !slices.Contains(s.Dropped, m) {
-			result, failed = r.try(ctx, m, i+1, programs)
+			result, failed = r.try(ctx, m, i+1, programs, known[i])
 		}
 		results[i] = result
 		lock.Lock()
@@ -105,17 +116,43 @@ func (r Runner) Run(ctx context.Context, s *Schemata) (results []Result, left []
 	return results, left, cmp.Or(err, ctx.Err())
 }
 
+// atATime of the workers' programs are built at a time, in most runs: the others' tests share the cores.
+const atATime = 4
+
+// compile compiles the tests of all changed packages by one go command: programs that were built at the same time would each compile the
+// packages that they share.
+func compile(ctx context.Context, root, overlay string, mutants []*Mutant) error {
+	dirs := map[string]bool{}
+	for _, m := range mutants {
+		dirs["./"+m.Package] = true
+	}
+	_, err := trial.Go(ctx, root, append([]string{"list", "-test", "-export", "-deps", "-overlay=" + overlay, "--"}, slices.Sorted(maps.Keys(dirs))...)...)
+	return err
+}
+
 func (r Runner) programsOf(dir string) []string { return append([]string{dir}, r.Users(dir)...) }
 
+// earlier is the earlier result of a mutant that survived.
+type earlier struct {
+	reached bool
+	passed  map[string]bool // by the folders of programs
+}
+
 // try runs the tests that reach a mutant, in batches that take twice as long each.
-func (r Runner) try(ctx context.Context, m *Mutant, number int, programs map[string]func() (*program, error)) (Result, error) {
+func (r Runner) try(ctx context.Context, m *Mutant, number int, programs map[string]func() (*program, error), known earlier) (Result, error) {
 	begin := time.Now()
 	result := Result{Mutant: m, Verdict: Unreached}
+	if known.reached {
+		result.Verdict = Survived
+	}
 	if !r.Until.IsZero() && begin.After(r.Until) {
 		result.Verdict = Skipped
 		return result, ctx.Err()
 	}
 	for _, of := range r.programsOf(m.Package) {
+		if known.passed[of] {
+			continue
+		}
 		p, err := programs[of]()
 		if err != nil {
 			return Result{Mutant: m, Verdict: Skipped}, err

@@ -36,6 +36,7 @@ func main() {
 	flag.StringVar(&f.packages, "packages", "./...", "packages whose source is changed, as the go command names them")
 	flag.StringVar(&f.since, "since", "", "only packages that changed since this commit")
 	flag.IntVar(&f.sample.All, "sample", 0, "how many mutants, taken at random; 0 for all")
+	flag.IntVar(&f.sample.Least, "least", 0, "how many mutants of each package come first in the sample")
 	flag.IntVar(&f.sample.Each, "each", 0, "how many mutants of a package at most; 0 for all")
 	flag.Uint64Var(&f.sample.Seed, "seed", 0, "the seed of the sample")
 	flag.IntVar(&f.workers, "workers", max(1, runtime.NumCPU()/2), "how many mutants are tried at a time")
@@ -98,6 +99,9 @@ func run(ctx context.Context, f flags) error {
 	return nil
 }
 
+// savedEvery is how much of a run is lost if it is stopped.
+const savedEvery = 30 * time.Second
+
 // try runs the mutants that the cache does not know.
 func try(ctx context.Context, f flags, root string, p *mutate.Program, plan mutate.Plan, cache *mutate.Cache, begin time.Time) ([]mutate.Result, []string, error) {
 	if len(plan.Try) == 0 {
@@ -112,10 +116,16 @@ func try(ctx context.Context, f flags, root string, p *mutate.Program, plan muta
 			fmt.Fprintf(os.Stderr, "%5.0f s "+format+"\n", append([]any{time.Since(begin).Seconds()}, args...)...)
 		}
 	}
-	done := 0
-	r := mutate.Runner{Root: root, Workers: f.workers, Effort: f.effort, Users: mutate.Users, Log: log, Done: func(r mutate.Result) {
+	done, saved := 0, begin
+	r := mutate.Runner{Root: root, Workers: f.workers, Effort: f.effort, Users: mutate.Users, Known: cache, Log: log, Done: func(r mutate.Result) {
 		done++
 		cache.Put(r)
+		if time.Since(saved) > savedEvery { // a run that is stopped keeps most results
+			saved = time.Now()
+			if err := cache.Save(); err != nil {
+				log("%v", err)
+			}
+		}
 		log("%d of %d: %s %s, %s in %.1f s: %s", done, len(plan.Try), r.Mutant.Place(), r.Mutant.Operator, r.Verdict, r.Took.Seconds(), r.Mutant.Text)
 	}}
 	if f.budget > 0 {

@@ -1,0 +1,295 @@
+package gemm_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cuda/gemm"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// matrices is where an operand has its elements.
+type matrices struct {
+	name                      string
+	at                        *cuda.Range
+	bytes                     int64 // of the extent
+	rows, columns, ld, stride int64
+	size                      int64
+	written                   bool
+}
+
+// operandsOf returns the operands of a problem as its documentation defines them: first the ones that are written.
+func operandsOf(p gemm.Problem, e gemm.Extent, o *gemm.Operands) []matrices {
+	turned := func(t bool, rows, columns int64) (int64, int64) {
+		if t {
+			return columns, rows
+		}
+		return rows, columns
+	}
+	rowsA, columnsA := turned(p.TransposeA, p.M, p.K)
+	rowsB, columnsB := turned(p.TransposeB, p.K, p.N)
+	return []matrices{
+		{"C", &o.C, e.C, p.M, p.N, p.LDC, p.StrideC, p.Out.Bytes(), true},
+		{"Aux", &o.Aux, e.Aux, p.M, p.N, p.LDAux, p.StrideAux, p.Out.Bytes(), p.Epilogue == gemm.GELUAux},
+		{"A", &o.A, e.A, rowsA, columnsA, p.LDA, p.StrideA, p.In.Bytes(), false},
+		{"B", &o.B, e.B, rowsB, columnsB, p.LDB, p.StrideB, p.In.Bytes(), false},
+		{"Bias", &o.Bias, e.Bias, 1, p.N, p.N, 0, p.Out.Bytes(), false},
+	}
+}
+
+// touched returns the bytes of the elements, from the begin of the buffer; none of an operand that the problem does not have.
+func (m *matrices) touched(batch int64) map[int64]bool {
+	all := map[int64]bool{}
+	for b := int64(0); b < batch && m.bytes > 0; b++ {
+		for r := range m.rows {
+			for c := range m.columns {
+				for i := range m.size {
+					all[m.at.Offset+(b*m.stride+r*m.ld+c)*m.size+i] = true
+				}
+			}
+		}
+	}
+	return all
+}
+
+func problems(t *rapid.T) gemm.Problem {
+	small := func(name string, least int) int64 { return int64(rapid.IntRange(least, 4).Draw(t, name)) }
+	p := gemm.Problem{
+		M: small("m", 1), N: small("n", 1), K: small("k", 0), Batch: small("batch", 1), TransposeA: rapid.Bool().Draw(t, "ta"),
+		TransposeB: rapid.Bool().Draw(t, "tb"), In: rapid.SampledFrom([]gemm.Type{gemm.Float32, gemm.BFloat16}).Draw(t, "in"),
+		Epilogue: rapid.SampledFrom([]gemm.Epilogue{gemm.None, gemm.GELU, gemm.GELUAux, gemm.GELUGradient}).Draw(t, "epilogue"),
+		Bias:     rapid.Bool().Draw(t, "bias"),
+	}
+	if rapid.Bool().Draw(t, "wide") { // rows of one length: operands can lie side by side
+		p.LDA, p.LDB, p.LDC, p.LDAux = 12, 12, 12, 12
+	}
+	if p.Batch > 1 {
+		p.StrideA, p.StrideB = int64(rapid.IntRange(0, 24).Draw(t, "stride a")), int64(rapid.IntRange(0, 24).Draw(t, "stride b"))
+	}
+	return p
+}
+
+// The extent of each operand ends with its last element. Operands that share an element with one that is written are refused, and
+// ones in other parts of the memory, or side by side, are not.
+func TestOperandsThatShareMemory(t *testing.T) {
+	dev, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{})})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, dev.Close()) })
+	s, err := dev.NewStream()
+	require.NoError(t, err)
+	var buffers [2]cuda.Buffer
+	for i := range buffers {
+		buffers[i], err = s.Alloc(1 << 20)
+		require.NoError(t, err)
+		defer func() { assert.NoError(t, buffers[i].Free()) }()
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		p, e, err := problems(t).Check()
+		require.NoError(t, err)
+		var o gemm.Operands
+		all := operandsOf(p, e, &o)
+		for i := range all {
+			m := &all[i]
+			at := int64(rapid.IntRange(0, 60).Draw(t, m.name)) * m.size
+			buffer := buffers[rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "buffer")]
+			*m.at = cuda.Part(buffer, at, m.bytes)
+			end := int64(-1)
+			for b := range m.touched(p.Batch) {
+				end = max(end, b)
+			}
+			require.True(t, m.bytes == 0 && end == -1 || end+1 == at+m.bytes, "%s ends at %d, not at %d", m.name, end+1, at+m.bytes)
+		}
+		err = p.CheckOperands(e, o)
+		var refused *gemm.OverlapError
+		require.True(t, err == nil || errors.As(err, &refused) && errors.Is(err, cuda.ErrOverlap), "%v", err)
+		for i := range all {
+			for j := range all {
+				a, b := &all[i], &all[j]
+				if i == j || !a.written {
+					continue
+				}
+				named := refused != nil && refused.Written == a.name && refused.Other == b.name
+				near := a.at.Buffer == b.at.Buffer && a.bytes > 0 && b.bytes > 0 && a.at.Offset < b.at.Offset+b.bytes && b.at.Offset < a.at.Offset+a.bytes
+				if !near {
+					require.False(t, named, "%s and %s are apart", a.name, b.name)
+					continue
+				}
+				shares := false
+				of := b.touched(p.Batch)
+				for at := range a.touched(p.Batch) {
+					shares = shares || of[at]
+				}
+				require.True(t, !shares || err != nil, "%s and %s share an element", a.name, b.name)
+				pitch := a.ld * a.size
+				if p.Batch > 1 || b.ld*b.size != pitch || a.at.Offset%pitch+a.columns*a.size > pitch || b.at.Offset%pitch+b.columns*b.size > pitch {
+					continue // it may be refused as well
+				}
+				require.True(t, shares || !named, "%s and %s are side by side", a.name, b.name)
+			}
+		}
+	})
+}
+
+// A range that is one byte too short is refused, and one between two elements.
+func TestRangesOfOperands(t *testing.T) {
+	p, e, err := gemm.Problem{M: 3, N: 4, K: 5, In: gemm.Float16, Out: gemm.Float32, Epilogue: gemm.GELUAux, Bias: true}.Check()
+	require.NoError(t, err)
+	fresh := func() (o gemm.Operands) {
+		for i, m := range operandsOf(p, e, &o) {
+			*m.at = cuda.Range{Offset: int64(i) << 10, Bytes: m.bytes}
+		}
+		return o
+	}
+	require.NoError(t, p.CheckOperands(e, fresh()))
+	for i := range 5 {
+		o := fresh()
+		short := operandsOf(p, e, &o)[i]
+		short.at.Bytes--
+		want := &gemm.ProblemError{}
+		require.ErrorAs(t, p.CheckOperands(e, o), &want)
+		assert.Equal(t, []any{short.name, short.bytes - 1}, []any{want.Field, want.Value})
+
+		o = fresh()
+		odd := operandsOf(p, e, &o)[i]
+		odd.at.Offset += odd.size / 2
+		require.ErrorAs(t, p.CheckOperands(e, o), &want)
+		assert.Equal(t, []any{odd.name, odd.at.Offset}, []any{want.Field, want.Value})
+	}
+	_, none, err := gemm.Problem{N: 4, K: 5}.Check()
+	require.NoError(t, err)
+	require.NoError(t, gemm.Problem{N: 4, K: 5}.CheckOperands(none, gemm.Operands{}), "nothing is touched")
+}
+
+// Each field has bounds, which are allowed themselves.
+func TestBoundsOfFields(t *testing.T) {
+	type change = func(p *gemm.Problem)
+	for _, c := range []struct {
+		field   string
+		refused []change
+		allowed []change
+	}{
+		{"M", []change{
+			func(p *gemm.Problem) { p.M = -1 },
+			func(p *gemm.Problem) { p.M = gemm.MaxSize + 1 },
+		}, []change{
+			func(p *gemm.Problem) { p.M = 0 },
+			func(p *gemm.Problem) { p.M = gemm.MaxSize },
+		}},
+		{"N", []change{
+			func(p *gemm.Problem) { p.N = -1 },
+			func(p *gemm.Problem) { p.N = gemm.MaxSize + 1 },
+		}, []change{
+			func(p *gemm.Problem) { p.N = 0 },
+			func(p *gemm.Problem) { p.N = gemm.MaxSize },
+		}},
+		{"K", []change{
+			func(p *gemm.Problem) { p.K = -1 },
+			func(p *gemm.Problem) { p.K = gemm.MaxSize + 1 },
+		}, []change{
+			func(p *gemm.Problem) { p.K = 0 },
+			func(p *gemm.Problem) { p.K = gemm.MaxSize },
+		}},
+		{"Batch", []change{
+			func(p *gemm.Problem) { p.Batch = -1 },
+			func(p *gemm.Problem) { p.Batch = gemm.MaxSize + 1 },
+		}, []change{
+			func(p *gemm.Problem) { p.Batch = 0 },
+			func(p *gemm.Problem) { p.Batch = gemm.MaxSize },
+		}},
+		{"In", []change{
+			func(p *gemm.Problem) { p.In = gemm.Float64 + 1 },
+		}, []change{
+			func(p *gemm.Problem) { p.In, p.Out = gemm.Float64, gemm.Float64 },
+		}},
+		{"Out", []change{
+			func(p *gemm.Problem) { p.Out = gemm.Float64 + 1 }, func(p *gemm.Problem) { p.Out = gemm.Float16 },
+			func(p *gemm.Problem) { p.Out = gemm.Float64 }, func(p *gemm.Problem) { p.In = gemm.Float64 },
+		}, []change{func(p *gemm.Problem) { p.In = gemm.Float16 }, func(p *gemm.Problem) { p.In, p.Out = gemm.BFloat16, gemm.BFloat16 }}},
+		{
+			"Precision",
+			[]change{
+				func(p *gemm.Problem) { p.Precision = gemm.RoundedF16 + 1 },
+				func(p *gemm.Problem) { p.In, p.Precision = gemm.Float16, gemm.TF32 },
+			},
+			[]change{func(p *gemm.Problem) { p.Precision = gemm.RoundedF16 }},
+		},
+		{
+			"Epilogue",
+			[]change{
+				func(p *gemm.Problem) { p.Epilogue = gemm.GELUGradient + 1 },
+				func(p *gemm.Problem) { p.In, p.Out, p.Epilogue = gemm.Float64, gemm.Float64, gemm.GELU },
+			},
+			[]change{func(p *gemm.Problem) { p.Epilogue = gemm.GELUGradient }},
+		},
+		{"LDA", []change{
+			func(p *gemm.Problem) { p.LDA = 4 },
+			func(p *gemm.Problem) { p.LDA, p.TransposeA = 2, true },
+		}, []change{
+			func(p *gemm.Problem) { p.LDA = 5 },
+			func(p *gemm.Problem) { p.LDA, p.TransposeA = 3, true },
+		}},
+		{"LDB", []change{
+			func(p *gemm.Problem) { p.LDB = 3 },
+			func(p *gemm.Problem) { p.LDB, p.TransposeB = 4, true },
+		}, []change{
+			func(p *gemm.Problem) { p.LDB = 4 },
+			func(p *gemm.Problem) { p.LDB, p.TransposeB = 5, true },
+		}},
+		{"LDC", []change{func(p *gemm.Problem) { p.LDC = 3 }}, []change{func(p *gemm.Problem) { p.LDC = 4 }}},
+		{"LDAux", []change{func(p *gemm.Problem) { p.LDAux = 3 }}, []change{func(p *gemm.Problem) { p.LDAux = 4 }}},
+		{"StrideA", []change{func(p *gemm.Problem) { p.StrideA = -1 }}, nil},
+		{"StrideB", []change{func(p *gemm.Problem) { p.StrideB = -1 }}, nil},
+		{
+			"StrideC",
+			[]change{func(p *gemm.Problem) { p.StrideC = -1 }, func(p *gemm.Problem) { p.Batch, p.StrideC = 2, 11 }},
+			[]change{func(p *gemm.Problem) { p.Batch, p.StrideC = 2, 12 }, func(p *gemm.Problem) { p.StrideC = 1 }},
+		},
+		{
+			"StrideAux",
+			[]change{
+				func(p *gemm.Problem) { p.StrideAux = -1 },
+				func(p *gemm.Problem) { p.Batch, p.StrideAux, p.Epilogue = 2, 11, gemm.GELUAux },
+			},
+			[]change{
+				func(p *gemm.Problem) { p.Batch, p.StrideAux, p.Epilogue = 2, 12, gemm.GELUAux },
+				func(p *gemm.Problem) { p.Batch, p.StrideAux, p.Epilogue = 2, 1, gemm.GELUGradient },
+			},
+		},
+	} {
+		for i, do := range c.refused {
+			p := gemm.Problem{M: 3, N: 4, K: 5}
+			do(&p)
+			var refused *gemm.ProblemError
+			_, e, err := p.Check()
+			if assert.ErrorAs(t, err, &refused, "%s, %d", c.field, i) {
+				assert.Equal(t, c.field, refused.Field, fmt.Sprint(i))
+				assert.Zero(t, e)
+			}
+		}
+		for i, do := range c.allowed {
+			p := gemm.Problem{M: 3, N: 4, K: 5}
+			do(&p)
+			_, _, err := p.Check()
+			assert.NoError(t, err, "%s, %d", c.field, i)
+		}
+	}
+}
+
+// A 0 stands for rows, and matrices, without a gap.
+func TestFilled(t *testing.T) {
+	p := gemm.Problem{M: 3, N: 4, K: 5}.Filled()
+	assert.Equal(t, []int64{5, 4, 4, 4, 1, 12, 12, 0, 0}, []int64{p.LDA, p.LDB, p.LDC, p.LDAux, p.Batch, p.StrideC, p.StrideAux, p.StrideA, p.StrideB})
+	p = gemm.Problem{M: 3, N: 4, LDC: 6, LDAux: 7, StrideC: 40, StrideAux: 50, Batch: 2, TransposeA: true, TransposeB: true}.Filled()
+	assert.Equal(t, []int64{3, 1, 6, 7, 2, 40, 50}, []int64{p.LDA, p.LDB, p.LDC, p.LDAux, p.Batch, p.StrideC, p.StrideAux})
+	p = gemm.Problem{M: 3, LDC: 6, LDAux: 7}.Filled()
+	assert.Equal(t, []int64{18, 21}, []int64{p.StrideC, p.StrideAux})
+	p = gemm.Problem{M: 0, N: 4}.Filled()
+	assert.Equal(t, []int64{0, 0}, []int64{p.StrideC, p.StrideAux})
+}
