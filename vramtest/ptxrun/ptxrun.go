@@ -100,8 +100,8 @@ func (e *Executor) Claimed(p cudadrv.Ptr, bytes int64) {
 }
 
 // Load parses and checks a module, and gives its variables the values of their initialisers. The error joins a
-// *ptx.CheckError for each mistake, with its line: texts that a driver's compiler refuses. A kernel with an instruction
-// that package ptx does not know is refused when it is launched.
+// *ptx.CheckError for each mistake, with its line: texts that a driver's compiler refuses. An instruction that
+// package ptx does not know is a fault of the kernel that executes it.
 func (e *Executor) Load(image []byte, variables map[string]sim.Variable) (sim.Program, error) {
 	m, err := ptx.Parse(text(image))
 	if err != nil {
@@ -224,6 +224,8 @@ func (e *Error) Result() cudadrv.Result {
 		return cudadrv.MisalignedAddress
 	case interp.Assertion:
 		return cudadrv.AssertionFailed
+	case interp.Unsupported:
+		return cudadrv.NotSupported
 	default:
 		return cudadrv.LaunchFailed
 	}

@@ -3,13 +3,15 @@ package interp
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-vram/vram/compute/ptx"
 )
 
 // Compile prepares an entry of a module. The error joins a *ptx.CheckError for each mistake in the entry, in the
 // functions that it calls and in the module's variables, also for an instruction that Check accepts and that cannot be
-// executed. Mistakes in other functions do not count.
+// executed. Mistakes in other functions do not count. An instruction that package ptx does not know is no error here: it is
+// a fault of the kind Unsupported of the first thread that executes it.
 func Compile(m *ptx.Module, entry string) (*Kernel, error) {
 	f := m.Function(entry)
 	if f == nil || !f.Entry || f.Body == nil {
@@ -17,7 +19,7 @@ func Compile(m *ptx.Module, entry string) (*Kernel, error) {
 	}
 	c := &compiler{module: m, kernel: &Kernel{
 		module: m, name: entry, params: map[*ptx.Variable]int{}, shared: map[*ptx.Variable]int{},
-	}, functions: map[string]*function{}}
+	}, functions: map[string]*function{}, unknown: map[ptx.Pos]string{}}
 	c.reach(f)
 	if err := c.checked(); err != nil {
 		return nil, err
@@ -64,6 +66,10 @@ func (c *compiler) compileFunction(fn *function) {
 		if i.Guard.Kind == ptx.OperandRegister {
 			l.to.guard, l.to.negate = l.slots[i.Guard.Register], i.Guard.Negated
 		}
+		if message := c.unknown[i.Pos]; message != "" {
+			l.refuse(message)
+			continue
+		}
 		l.lower(i)
 		if l.to.compute == nil && l.to.run == nil && l.to.flow != branch && c.err == nil {
 			l.fail("the interpreter does not know this instruction")
@@ -74,13 +80,39 @@ func (c *compiler) compileFunction(fn *function) {
 	*end = instruction{flow: leave, run: returnFrom, guard: none, fn: fn, source: &ptx.Instruction{Op: ptx.OpRet}}
 }
 
-// checked returns the findings of ptx.Check that concern the kernel.
+// checked returns the findings of ptx.Check that concern the kernel. Those on instructions that package ptx does not
+// know are faults of the threads that execute them.
 func (c *compiler) checked() error {
 	var reached []*ptx.Function
 	for _, fn := range c.order {
 		reached = append(reached, fn.source)
 	}
-	return ptx.CheckFunctions(c.module, reached...)
+	found, ok := ptx.CheckFunctions(c.module, reached...).(interface{ Unwrap() []error }) //nolint:errorlint // as Check joins them
+	if !ok {
+		return nil
+	}
+	var mistakes, remarks []error
+	for _, err := range found.Unwrap() {
+		finding, ok := errors.AsType[*ptx.CheckError](err)
+		switch {
+		case ok && finding.Lacking && finding.Instruction != "" && finding.Pos != (ptx.Pos{}):
+			c.unknown[finding.Pos] = finding.Message
+		case ok && finding.Lacking && finding.Function == "" && slices.Contains(c.module.Remarks(), finding.Message):
+			remarks = append(remarks, err)
+		default:
+			mistakes = append(mistakes, err)
+		}
+	}
+	if len(mistakes) == 0 {
+		return nil
+	}
+	return errors.Join(append(mistakes, remarks...)...)
+}
+
+// refuse makes the current instruction a fault of the threads that execute it.
+func (c *lowering) refuse(message string) {
+	c.to.flow = leave
+	c.to.run = func(w *warp, _ *frame, m uint32) { w.fail(&Fault{Kind: Unsupported, Detail: message}, next(m)) }
 }
 
 // reach lists the functions that a kernel calls, the kernel itself first.
