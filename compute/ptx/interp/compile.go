@@ -18,7 +18,7 @@ func Compile(m *ptx.Module, entry string) (*Kernel, error) {
 		return nil, fmt.Errorf("%w: %s", ErrNoKernel, entry)
 	}
 	c := &compiler{module: m, kernel: &Kernel{
-		module: m, name: entry, params: map[*ptx.Variable]int{}, shared: map[*ptx.Variable]int{},
+		module: m, name: entry, lockstep: m.Lockstep(), params: map[*ptx.Variable]int{}, shared: map[*ptx.Variable]int{},
 	}, functions: map[string]*function{}, unknown: map[ptx.Pos]string{}}
 	c.reach(f)
 	if err := c.checked(); err != nil {

@@ -29,6 +29,7 @@ type run struct {
 	clock   uint32 // of events that order memory; never 0
 	orders  map[uint64]*order
 	crowds  crowds
+	worker  *worker // nil of a run that executes the blocks one after the other
 }
 
 // tick returns the next time of events that order memory.
@@ -57,8 +58,9 @@ func (r *run) find(a *access) (*region, error) {
 		return nil, fmt.Errorf("the access is not inside the %d bytes at %#x", len(found.Bytes), found.Start)
 	}
 	known := &region{Region: found}
-	if len(found.Declared) > 0 {
-		known.stored = make([]uint64, (len(found.Bytes)+63)/64) //nolint:mnd // bits of a word
+	if found.Declared == nil || r.ignored[Undeclared] {
+		all := way{found.Start, uint64(len(found.Bytes))}
+		known.ways = [2]way{all, all}
 	}
 	r.regions = append(r.regions, known)
 	return known, nil

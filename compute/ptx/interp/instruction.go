@@ -31,6 +31,7 @@ type instruction struct {
 	flow    flow
 	strong  bool // of an access: atomic, volatile or ordered
 	swaps   bool // atom.cas
+	shaky   bool // .volatile
 	negate  bool // the guard
 	guard   int  // slot of a predicate, or none
 

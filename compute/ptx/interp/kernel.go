@@ -21,6 +21,8 @@ type Kernel struct {
 	globals           []*ptx.Variable       // of the module: .global and .const
 	granuleBytes      [2]int                // the smallest access to shared and to global memory
 	fences            bool                  // some instruction orders memory between threads without a barrier
+	constants         bool                  // some instruction is ld.global.nc
+	lockstep          bool                  // the threads of a warp run in lockstep
 	swaps             bool                  // some instruction is atom.cas
 	wgmma             bool                  // some instruction is one of a warpgroup
 }

@@ -47,6 +47,7 @@ type access struct {
 	thread      int // of the warp
 	read, write bool
 	strong      bool
+	constant    bool   // non-coherent
 	value       []byte // that is stored, where it is known
 }
 
