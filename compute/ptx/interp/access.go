@@ -44,6 +44,9 @@ func strengthOf(c *lowering, i *ptx.Instruction) strength {
 		s.strong = true
 	}
 	c.kernel.fences = c.kernel.fences || s.acquires || s.releases
+	if space := i.Space(); s.strong && i.Op != ptx.OpAtom && i.Op != ptx.OpRed && (space == ptx.Global || space == ptx.Generic) {
+		c.kernel.alone = true
+	}
 	return s
 }
 

@@ -62,7 +62,7 @@ func (c *compiler) compileFunction(fn *function) {
 	}
 	for n, i := range code.Instructions {
 		l.source, l.to, l.inputs = i, &c.kernel.code[fn.start+n], nil
-		*l.to = instruction{source: i, fn: fn, guard: none}
+		*l.to = instruction{source: i, fn: fn, guard: none, result: none}
 		if i.Guard.Kind == ptx.OperandRegister {
 			l.to.guard, l.to.negate = l.slots[i.Guard.Register], i.Guard.Negated
 		}
@@ -76,8 +76,25 @@ func (c *compiler) compileFunction(fn *function) {
 		}
 	}
 	watchProducts(l)
+	l.watchResults(code.Instructions)
 	end := &c.kernel.code[fn.start+len(code.Instructions)] // for threads that run past the last instruction
 	*end = instruction{flow: leave, run: returnFrom, guard: none, fn: fn, source: &ptx.Instruction{Op: ptx.OpRet}}
+}
+
+// watchResults notes whether a result of an atomic operation on global memory is read.
+func (c *lowering) watchResults(code []*ptx.Instruction) {
+	results := map[int]bool{}
+	all := c.kernel.code[c.fn.start:][:len(code)]
+	for n := range all {
+		if all[n].result != none {
+			results[all[n].result] = true
+		}
+	}
+	for n := range all {
+		for _, slot := range all[n].reads {
+			c.kernel.alone = c.kernel.alone || results[slot]
+		}
+	}
 }
 
 // checked returns the findings of ptx.Check that concern the kernel. Those on instructions that package ptx does not

@@ -74,10 +74,22 @@ func (b *block) round(instructions int64) error {
 	if !progress {
 		return b.verdict(b.deadlock())
 	}
-	if stop := b.run.launch.Stop; stop != nil && stop() {
+	if b.run.stopped() {
 		return ErrStopped
 	}
 	return nil
+}
+
+// stopped asks the launch whether the run is to end.
+func (r *run) stopped() bool {
+	if r.launch.Stop == nil {
+		return false
+	}
+	if r.worker != nil {
+		r.worker.crew.mu.Lock()
+		defer r.worker.crew.mu.Unlock()
+	}
+	return r.launch.Stop()
 }
 
 // end returns the verdict on a block whose threads have all ended.

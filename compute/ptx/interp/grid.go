@@ -57,6 +57,9 @@ func (r *run) find(a *access) (*region, error) {
 	if a.address < found.Start || a.address-found.Start+uint64(a.bytes) > uint64(len(found.Bytes)) { //nolint:gosec // few bytes
 		return nil, fmt.Errorf("the access is not inside the %d bytes at %#x", len(found.Bytes), found.Start)
 	}
+	if r.worker != nil && found.Start%overreach != 0 {
+		return nil, errCrew // an access may reach over the end of a page
+	}
 	known := &region{Region: found}
 	if found.Declared == nil || r.ignored[Undeclared] {
 		all := way{found.Start, uint64(len(found.Bytes))}
@@ -74,6 +77,10 @@ func (r *run) ask(a *access) (Region, error) {
 	}
 	if r.launch.Memory == nil {
 		return Region{}, errNoMemory
+	}
+	if r.worker != nil {
+		r.worker.crew.mu.Lock()
+		defer r.worker.crew.mu.Unlock()
 	}
 	found, err := r.launch.Memory.Range(a.address, a.bytes, a.write)
 	if err == nil && found.Owner == nil {

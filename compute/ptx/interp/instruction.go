@@ -39,6 +39,7 @@ type instruction struct {
 	readPreds, writePreds []int
 	carries               carrying // where operands are undefined; nil: that is a fault
 
+	result int // slot that an atomic operation on global memory writes, or none
 	target int // of a branch
 	callee *callee
 	meet   *meeting

@@ -66,7 +66,7 @@ func (mem *memory) reachGlobal(a *access) []byte {
 		return nil
 	}
 	if p.apart != nil {
-		p.note(a, at, mem.block.run)
+		p.note(a, at, mem.block.run.shift[1])
 	}
 	if g.Initialised != nil && !mem.contents(a, g, p, at) {
 		return nil
@@ -152,7 +152,7 @@ func (mem *memory) contents(a *access, g *region, p *page, in uint64) bool {
 		at := (a.address-g.Start)&^63 + uint64(bits.TrailingZeros64(missing)) //nolint:gosec,mnd // not negative
 		mem.refuse(a, Uninitialised, fmt.Sprintf("nothing has written byte %d%s", at, g.owner()))
 		return false
-	case a.write:
+	case a.write && !a.deferred:
 		*word |= field
 	}
 	return true

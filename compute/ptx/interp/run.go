@@ -52,14 +52,26 @@ func (l *Launch) check(k *Kernel) error {
 	return l.cooperates(k)
 }
 
-// blocks executes one block after the other.
+// blocks executes the blocks, on several goroutines where that gives the same result.
 func (r *run) blocks() error {
-	last := r.grid
-	if r.launch.Blocks > 0 && r.launch.First+r.launch.Blocks < last {
-		last = r.launch.First + r.launch.Blocks
+	first, last := r.launch.First, r.grid
+	if r.launch.Blocks > 0 && first+r.launch.Blocks < last {
+		last = first + r.launch.Blocks
 	}
-	b := r.newBlock()
-	for n := r.launch.First; n < last; n++ {
+	if first >= last {
+		return nil
+	}
+	if n := r.goroutines(last - first); n > 1 {
+		if done, err := r.apart(n, first, last); done {
+			return err
+		}
+	}
+	return r.execute(r.newBlock(), first, last)
+}
+
+// execute executes one block after the other.
+func (r *run) execute(b *block, first, last uint64) error {
+	for n := first; n < last; n++ {
 		r.turns.begin(r.clock, n)
 		b.begin(n)
 		if err := b.execute(); err != nil {

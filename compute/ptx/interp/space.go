@@ -48,6 +48,7 @@ type access struct {
 	read, write bool
 	strong      bool
 	constant    bool   // non-coherent
+	deferred    bool   // an atomic operation that follows later
 	value       []byte // that is stored, where it is known
 }
 
