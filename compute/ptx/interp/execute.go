@@ -37,7 +37,9 @@ func (b *block) begin(number uint64) {
 	}
 	b.seenTurns, b.began = b.seenTurns[:0], b.run.clock
 	for n := range b.barriers {
-		b.barriers[n] = barrierState{}
+		if b.barriers[n].open { // some threads have arrived, and no more have come
+			b.barriers[n] = barrierState{}
+		}
 	}
 	clear(b.mbarriers)
 	for _, w := range b.warps {

@@ -71,7 +71,7 @@ func (mem *memory) reachGlobal(a *access) []byte {
 	if g.Initialised != nil && !mem.contents(a, g, p, at) {
 		return nil
 	}
-	now := p.bytes[at : at+uint64(a.bytes)]                           //nolint:gosec // few bytes
+	now := p.bytes[at : at+uint64(a.bytes)]                         //nolint:gosec // few bytes
 	cells := p.cellsOf(at, uint64(a.bytes), mem.block.run.shift[1]) //nolint:gosec // few bytes
 	if mem.block.kernel.constants && !mem.coherent(a, p, at, cells) || !mem.check(a, cells, GlobalRace, now) {
 		return nil

@@ -27,7 +27,14 @@ func lowerMov(c *lowering, i *ptx.Instruction) {
 				f.regs[d] = f.regs[a]
 				return
 			}
-			for rd, ra := &f.regs[d], &f.regs[a]; m != 0; m &= m - 1 {
+			rd, ra := &f.regs[d], &f.regs[a]
+			if m == full {
+				for n := range rd {
+					rd[n] = ra[n] & ones
+				}
+				return
+			}
+			for ; m != 0; m &= m - 1 {
 				n := next(m)
 				rd[n] = ra[n] & ones
 			}

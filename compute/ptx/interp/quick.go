@@ -39,13 +39,16 @@ func (t *transfer) quickShared(mem *memory, f *frame, m uint32) uint32 {
 	q := queue{
 		mine: newTouch(mem.order.clock, mem.at, false, mem.index*warpThreads), seen: &mem.order.settled, forgotten: b.began, write: t.write,
 	}
+	if t.isWord(shift) {
+		return t.quickWords(b, f, m, &q)
+	}
 	for base, r := &f.regs[t.p.base], &f.regs[t.slots[0]]; m != 0; m &= m - 1 {
 		n := next(m)
 		at := (base[n] + t.p.offset) & t.p.ones
 		if at > last || at&(bytes-1) != 0 {
 			return m
 		}
-		word, field := &b.initialised[at>>6], ones<<(at&63) //nolint:mnd // bits of a word
+		word, field := &b.initialised[at>>6], ones<<(at&63)                                                  //nolint:mnd // bits of a word
 		if !t.write && *word&field != field || !q.pass(b.cells[at>>shift:(at+bytes-1)>>shift+1], touch(n)) { //nolint:gosec // not negative
 			return m
 		}
@@ -62,6 +65,114 @@ func (t *transfer) quickShared(mem *memory, f *frame, m uint32) uint32 {
 	return 0
 }
 
+// isWord reports whether each access is one register and one cell of 32 bits.
+func (t *transfer) isWord(shift uint) bool {
+	return t.bytes == 4 && shift == 2 && t.each == 4 && !t.extend
+}
+
+// quickWords is quickShared for cells of 32 bits.
+func (t *transfer) quickWords(b *block, f *frame, m uint32, q *queue) uint32 {
+	last, cells, written, shared := uint64(len(b.shared))-4, b.cells, b.initialised, b.shared //nolint:mnd // bytes
+	base, r := &f.regs[t.p.base], &f.regs[t.slots[0]]
+	for ; m != 0; m &= m - 1 {
+		n := next(m)
+		at := (base[n] + t.p.offset) & t.p.ones
+		if at > last || at&3 != 0 {
+			return m
+		}
+		if t.write {
+			if !q.store(&cells[at>>2], touch(n)) { //nolint:gosec // not negative
+				return m
+			}
+			written[at>>6] |= 15 << (at & 63)                        //nolint:mnd // bits of a word
+			binary.LittleEndian.PutUint32(shared[at:], uint32(r[n])) //nolint:gosec // cut to the width
+			continue
+		}
+		if written[at>>6]>>(at&63)&15 != 15 || !q.load(&cells[at>>2], touch(n)) { //nolint:gosec,mnd // not negative; bits of a word
+			return m
+		}
+		r[n] = uint64(binary.LittleEndian.Uint32(shared[at:]))
+	}
+	return 0
+}
+
+// quickRow is quickGlobal for all threads of a warp and words one after the other, as far as it can be. It reports whether
+// it has executed the transfer.
+func (t *transfer) quickRow(g *region, f *frame, q *queue) bool {
+	base, r := &f.regs[t.p.base], &f.regs[t.slots[0]]
+	const inside, rowBytes = pageCells*4 - 1, 4 * warpThreads
+	way, first := g.ways[index(t.write)], (base[0]+t.p.offset)&t.p.ones
+	at := first - g.Start
+	if first-way.start > way.bytes-rowBytes || way.bytes < rowBytes || first&3 != 0 || at&inside > inside+1-rowBytes || first > t.p.ones-rowBytes {
+		return false
+	}
+	for n := range base {
+		if base[n] != base[0]+4*uint64(n) { //nolint:gosec // few
+			return false
+		}
+	}
+	p := g.pages[at/(inside+1)]
+	at &= inside
+	if p == nil || t.constant && p.constant == nil || t.write && p.apart != nil && !p.apart.copied || !t.write && p.written != nil && !isFull(p.written, at) {
+		return false
+	}
+	cells := p.cells[at>>2:][:warpThreads]
+	bytes := p.bytes[at:][:rowBytes]
+	if p.constant != nil && !t.quickConstant(p, cells, at>>2, q.mine) {
+		return false
+	}
+	if !t.write {
+		for n := range cells {
+			if !t.constant && !q.load(&cells[n], touch(n)) { //nolint:gosec // not negative
+				return false
+			}
+			r[n] = uint64(binary.LittleEndian.Uint32(bytes[4*n:]))
+		}
+		if p.apart != nil {
+			p.apart.loaded.set(at>>2, warpThreads)
+		}
+		return true
+	}
+	for n := range cells {
+		if !q.store(&cells[n], touch(n)) { //nolint:gosec // not negative
+			return false
+		}
+	}
+	for n := range r {
+		binary.LittleEndian.PutUint32(bytes[4*n:], uint32(r[n])) //nolint:gosec // cut to the width
+	}
+	if p.apart != nil {
+		p.apart.stored.set(at>>2, warpThreads)
+	}
+	if p.written != nil {
+		fill(p.written, at)
+	}
+	if p.stored != nil {
+		fill(p.stored, at)
+	}
+	return true
+}
+
+// isFull reports whether the bits of a row of words are set.
+func isFull(bits []uint64, at uint64) bool {
+	word, shift := at>>6, at&63 //nolint:mnd // bits of a word
+	if shift == 0 {
+		return bits[word]&bits[word+1] == ^uint64(0)
+	}
+	ones := ^uint64(0)
+	return bits[word]>>shift == ones>>shift && bits[word+1] == ones && bits[word+2]&(1<<shift-1) == 1<<shift-1
+}
+
+// fill sets the bits of a row of words.
+func fill(bits []uint64, at uint64) {
+	word, shift := at>>6, at&63 //nolint:mnd // bits of a word
+	bits[word] |= ^uint64(0) << shift
+	bits[word+1] = ^uint64(0)
+	if shift != 0 {
+		bits[word+2] |= 1<<shift - 1
+	}
+}
+
 // quickGlobal is quick for global memory.
 func (t *transfer) quickGlobal(mem *memory, f *frame, m uint32) uint32 {
 	g, r, bytes := mem.block.memo[mem.at].region, mem.block.run, uint64(t.bytes) //nolint:gosec // few
@@ -72,6 +183,9 @@ func (t *transfer) quickGlobal(mem *memory, f *frame, m uint32) uint32 {
 	q := queue{
 		mine: newTouch(mem.order.clock, mem.at, false, mem.index*warpThreads), seen: &mem.order.settled,
 		since: r.turns.starts[len(r.turns.starts)-1], write: t.write,
+	}
+	if m == full && t.isWord(shift) && t.quickRow(g, f, &q) {
+		return 0
 	}
 	var p *page
 	have, inside := ^uint64(0), uint64(1)<<(shift+pageBits)-1
@@ -113,7 +227,7 @@ func (t *transfer) quickPage(p *page, at uint64, shift uint, q *queue, n touch) 
 	if p.constant != nil && !t.quickConstant(p, cells, first, q.mine+n) {
 		return false
 	}
-	if !q.pass(cells, n) {
+	if !t.constant && !q.pass(cells, n) { // a store to what a non-coherent load has read is a fault in any order
 		return false
 	}
 	if p.apart != nil {
@@ -130,13 +244,13 @@ func (t *transfer) quickPage(p *page, at uint64, shift uint, q *queue, n touch) 
 
 // quickConstant notes a non-coherent load. It reports false where the launch stores, too.
 func (t *transfer) quickConstant(p *page, cells []cell, first uint64, mine touch) bool {
+	constant := p.constant[first:][:len(cells)]
 	for n := range cells {
-		c := &p.constant[first+uint64(n)] //nolint:gosec // few
-		if t.write && *c != 0 || t.constant && cells[n].store != 0 {
+		if t.write && constant[n] != 0 || t.constant && cells[n].store != 0 {
 			return false
 		}
-		if t.constant && *c == 0 {
-			*c = mine
+		if t.constant && constant[n] == 0 {
+			constant[n] = mine
 		}
 	}
 	return true
@@ -158,27 +272,36 @@ const laneBits = 5
 // pass notes an access of a thread in cells whose earlier accesses are ordered before it. It reports false where another
 // one is there, or a crowd.
 func (q *queue) pass(cells []cell, n touch) bool {
-	mine := q.mine + n
 	for k := range cells {
-		c := &cells[k]
-		if s := c.store; s != 0 && s>>laneBits != q.known && !q.follows(s, mine) {
+		if q.write && !q.store(&cells[k], n) || !q.write && !q.load(&cells[k], n) {
 			return false
 		}
-		if !q.write {
-			if l := c.load; l != 0 && (l^mine)&(1<<threadBits-1) != 0 {
-				c.other = l
-			}
-			c.load = mine
-			continue
-		}
-		if l := c.load; l != 0 && l>>laneBits != q.known && !q.follows(l, mine) {
-			return false
-		}
-		if o := c.other; o != 0 && o>>laneBits != q.known && !q.follows(o, mine) {
-			return false
-		}
-		*c = cell{store: mine}
 	}
+	return true
+}
+
+// load is pass for a load and a cell.
+func (q *queue) load(c *cell, n touch) bool {
+	mine := q.mine + n
+	if s := c.store; s != 0 && s>>laneBits != q.known && !q.follows(s, mine) {
+		return false
+	}
+	if l := c.load; l != 0 && (l^mine)&(1<<threadBits-1) != 0 {
+		c.other = l
+	}
+	c.load = mine
+	return true
+}
+
+// store is pass for a store and a cell.
+func (q *queue) store(c *cell, n touch) bool {
+	mine := q.mine + n
+	for _, t := range [...]touch{c.store, c.load, c.other} {
+		if t != 0 && t>>laneBits != q.known && !q.follows(t, mine) {
+			return false
+		}
+	}
+	*c = cell{store: mine}
 	return true
 }
 
