@@ -8,7 +8,8 @@
 // # Concurrency properties
 //
 // The methods of an Executor and of its programs run under the lock of the simulated driver, as package sim has it;
-// Faults may be called from any goroutine.
+// Faults may be called from any goroutine. The function of Owners.Launched runs under that lock, too, one call at a time, on
+// any goroutine.
 package ptxrun
 
 import (

@@ -63,7 +63,7 @@ type later struct {
 
 // crew is the workers of a launch.
 type crew struct {
-	mu      sync.Mutex // of calls of the launch's functions
+	calls   chan struct{} // of the launch's functions: it has room for one
 	next    atomic.Uint64
 	failed  atomic.Bool
 	stopped atomic.Bool
@@ -76,6 +76,13 @@ type worker struct {
 	run   *run
 	later []later
 	ended bool // it has executed all its blocks
+}
+
+// call makes a call of a function of the launch, while no other worker makes one.
+func (c *crew) call(fn func()) {
+	c.calls <- struct{}{}
+	defer func() { <-c.calls }()
+	fn()
 }
 
 var errCrew = errors.New("interp: the launch runs one block after the other")
@@ -101,18 +108,18 @@ func (r *run) goroutines(blocks uint64) int {
 // apart executes blocks on several goroutines. It reports false, and has changed nothing, where the blocks must run one
 // after the other.
 func (r *run) apart(goroutines int, first, last uint64) (done bool, err error) {
-	c := &crew{}
-	c.next.Store(first)
+	c := &crew{calls: make(chan struct{}, 1)}
 	part := max((last-first)/uint64(goroutines*crewParts), 1) //nolint:gosec // positive
+	c.next.Store(first + uint64(goroutines)*part)             //nolint:gosec // positive
 	var all sync.WaitGroup
-	for range goroutines {
+	for n := range uint64(goroutines) { //nolint:gosec // positive
 		w := &worker{crew: c}
 		w.run = &run{
 			kernel: r.kernel, launch: r.launch, globals: r.globals, own: r.own, shift: r.shift, limit: r.limit, grid: r.grid, ignored: r.ignored,
 			clock: 1, orders: map[uint64]*order{}, crowds: crowds{of: map[*cell]*crowd{}}, worker: w,
 		}
 		c.workers = append(c.workers, w)
-		all.Go(func() { w.execute(last, part) })
+		all.Go(func() { w.execute(first+n*part, last, part) })
 	}
 	all.Wait()
 	switch {
@@ -130,8 +137,9 @@ func (r *run) apart(goroutines int, first, last uint64) (done bool, err error) {
 	return true, nil
 }
 
-// execute takes blocks until there are none. A panic of the launch's functions ends it: they are called again.
-func (w *worker) execute(last, part uint64) {
+// execute executes a part of the blocks from start on, and takes further parts until there are none. A panic of the
+// launch's functions ends it: they are called again.
+func (w *worker) execute(start, last, part uint64) {
 	defer func() {
 		if !w.ended {
 			_ = recover()
@@ -139,12 +147,8 @@ func (w *worker) execute(last, part uint64) {
 		}
 	}()
 	b := w.run.newBlock()
-	for !w.crew.failed.Load() && !w.crew.stopped.Load() {
-		end := w.crew.next.Add(part)
-		if end-part >= last {
-			break
-		}
-		err := w.run.execute(b, end-part, min(end, last))
+	for ; start < last && !w.crew.failed.Load() && !w.crew.stopped.Load(); start = w.crew.next.Add(part) - part {
+		err := w.run.execute(b, start, min(start+part, last))
 		if errors.Is(err, ErrStopped) {
 			w.crew.stopped.Store(true)
 		}

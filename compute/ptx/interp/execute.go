@@ -84,14 +84,12 @@ func (b *block) round(instructions int64) error {
 
 // stopped asks the launch whether the run is to end.
 func (r *run) stopped() bool {
-	if r.launch.Stop == nil {
-		return false
+	if r.launch.Stop == nil || r.worker == nil {
+		return r.launch.Stop != nil && r.launch.Stop()
 	}
-	if r.worker != nil {
-		r.worker.crew.mu.Lock()
-		defer r.worker.crew.mu.Unlock()
-	}
-	return r.launch.Stop()
+	var stop bool
+	r.worker.crew.call(func() { stop = r.launch.Stop() })
+	return stop
 }
 
 // end returns the verdict on a block whose threads have all ended.

@@ -78,11 +78,14 @@ func (r *run) ask(a *access) (Region, error) {
 	if r.launch.Memory == nil {
 		return Region{}, errNoMemory
 	}
-	if r.worker != nil {
-		r.worker.crew.mu.Lock()
-		defer r.worker.crew.mu.Unlock()
+	var found Region
+	var err error
+	search := func() { found, err = r.launch.Memory.Range(a.address, a.bytes, a.write) }
+	if r.worker == nil {
+		search()
+	} else {
+		r.worker.crew.call(search)
 	}
-	found, err := r.launch.Memory.Range(a.address, a.bytes, a.write)
 	if err == nil && found.Owner == nil {
 		if v := r.variableAt(found.Start); v != nil {
 			found.Owner = variableOwner{v}

@@ -34,8 +34,7 @@ type Launch struct {
 	// launches that are worth it, and 1 the caller's alone. The functions of the launch are called by one of them at a time.
 	Goroutines int
 	// First and Blocks choose blocks of the grid, by number: X varies fastest. Blocks 0 means all from First on. A
-	// caller that runs parts of one grid at once, on goroutines of its own, does not see races between the parts, and
-	// its atomics must not meet.
+	// caller that runs parts of one grid at once does not see races between the parts, and its atomics must not meet.
 	First, Blocks uint64
 }
 

@@ -56,7 +56,7 @@ func (t *transfer) quickShared(mem *memory, f *frame, m uint32) uint32 {
 		case t.write:
 			*word |= field
 			t.store(b.shared[at:at+bytes], f, n)
-		case bytes == 4 && !t.extend: //nolint:mnd // the usual width
+		case t.each == 4 && bytes == 4 && !t.extend: //nolint:mnd // the usual width
 			r[n] = uint64(binary.LittleEndian.Uint32(b.shared[at:]))
 		default:
 			t.load(b.shared[at:at+bytes], f, n)
@@ -103,7 +103,7 @@ func (t *transfer) quickRow(g *region, f *frame, q *queue) bool {
 	const inside, rowBytes = pageCells*4 - 1, 4 * warpThreads
 	way, first := g.ways[index(t.write)], (base[0]+t.p.offset)&t.p.ones
 	at := first - g.Start
-	if first-way.start > way.bytes-rowBytes || way.bytes < rowBytes || first&3 != 0 || at&inside > inside+1-rowBytes || first > t.p.ones-rowBytes {
+	if first-way.start > way.bytes-rowBytes || way.bytes < rowBytes || (first|at)&3 != 0 || at&inside > inside+1-rowBytes || first > t.p.ones-rowBytes {
 		return false
 	}
 	for n := range base {
@@ -208,7 +208,7 @@ func (t *transfer) quickGlobal(mem *memory, f *frame, m uint32) uint32 {
 		switch {
 		case t.write:
 			t.store(p.bytes[at:at+bytes], f, n)
-		case bytes == 4 && !t.extend: //nolint:mnd // the usual width
+		case t.each == 4 && bytes == 4 && !t.extend: //nolint:mnd // the usual width
 			r[n] = uint64(binary.LittleEndian.Uint32(p.bytes[at:]))
 		default:
 			t.load(p.bytes[at:at+bytes], f, n)
@@ -223,11 +223,11 @@ func (t *transfer) quickPage(p *page, at uint64, shift uint, q *queue, n touch) 
 	if p.written != nil && !t.write && p.written[at>>6]&field != field {
 		return false
 	}
-	cells := p.cells[first:min((at+uint64(t.bytes)-1)>>shift+1, pageCells)] //nolint:gosec // few bytes
+	cells := p.cells[first:min((at+uint64(t.bytes)-1)>>shift+1, uint64(len(p.cells)))] //nolint:gosec // few bytes
 	if p.constant != nil && !t.quickConstant(p, cells, first, q.mine+n) {
 		return false
 	}
-	if !t.constant && !q.pass(cells, n) { // a store to what a non-coherent load has read is a fault in any order
+	if !t.constant && !q.pass(cells, n) { // a store after a non-coherent load is a fault in any order
 		return false
 	}
 	if p.apart != nil {
@@ -263,7 +263,7 @@ type queue struct {
 	since     uint32  // accesses up to here are of other blocks
 	forgotten uint32  // accesses up to here do not count
 	write     bool
-	known     touch // what orders a touch, of one that was found ordered: all but the lane
+	known     touch // a touch that is ordered, without its lane
 }
 
 // laneBits are the bits of a touch that tell the threads of a warp apart.

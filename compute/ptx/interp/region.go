@@ -19,7 +19,7 @@ type way struct{ start, bytes uint64 }
 
 // page is the accesses to pageCells cells of a region, and their bytes.
 type page struct {
-	cells    *[pageCells]cell
+	cells    []cell
 	constant *[pageCells]touch // the first non-coherent load of each cell; nil without one
 	bytes    []byte            // up to the end of the page, and of an access that begins there
 	written  []uint64          // a bit for each byte that was written; nil: all were
@@ -54,7 +54,9 @@ func (g *region) page(offset uint64, r *run) (p *page, at uint64) {
 
 // newPage makes the page from an offset on.
 func (g *region) newPage(start, bytes uint64, r *run) *page {
-	p := &page{cells: new([pageCells]cell), bytes: g.Bytes[start:min(start+bytes+overreach, uint64(len(g.Bytes)))]}
+	end := uint64(len(g.Bytes))
+	p := &page{bytes: g.Bytes[start:min(start+bytes+overreach, end)]}
+	p.cells = make([]cell, (min(bytes, end-start)-1)>>r.shift[1]+1)
 	if g.Initialised != nil {
 		p.written = g.Initialised[start/wordBits : min((start+bytes)/wordBits, uint64(len(g.Initialised)))]
 	}
@@ -70,7 +72,7 @@ func (g *region) newPage(start, bytes uint64, r *run) *page {
 // cellsOf returns the cells of an access.
 func (p *page) cellsOf(at, bytes uint64, shift uint) []cell {
 	first, last := at>>shift, (at+bytes-1)>>shift
-	return p.cells[first:min(last+1, pageCells)] // an aligned access is in one page
+	return p.cells[first:min(last+1, uint64(len(p.cells)))] // an aligned access is in one page
 }
 
 // owner names the owner of the region, to follow the number of a byte.

@@ -8,9 +8,9 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// Run executes the kernel, block by block in the order of their numbers; the same launch on the same memory does the
+// Run executes the kernel as if block by block in the order of their numbers; the same launch on the same memory does the
 // same. The error is a *Fault for a mistake of the kernel, wraps ErrLaunch for a launch that cannot be, and is
-// ErrStopped where Stop ended it. After an error memory is as the kernel left it.
+// ErrStopped where Stop ended it. After a fault memory is as the kernel left it.
 func (k *Kernel) Run(l Launch) error {
 	if err := l.check(k); err != nil {
 		return err
