@@ -9,10 +9,10 @@ import (
 )
 
 // The blocks of a launch run on several goroutines as if they ran one after the other. Each worker executes some blocks
-// on memory as it was before the launch, and keeps its stores in pages of its own. When all blocks have ended, a cell
-// that one worker has stored and another one has touched, and a fault, drop everything: the launch runs again, one block
-// after the other, so that its results and its faults do not depend on a schedule. Else the stores become those of the
-// launch, and atomic operations whose results nobody reads follow in the order of their blocks. Kernels that may pass a
+// on memory as it was before the launch, and keeps its stores in pages of its own. Where one worker has stored to a cell that
+// another one has touched, or a block has a fault, all that is dropped, and the launch runs again, one block after the
+// other, so that its results and its faults do not depend on a schedule. Else the launch writes the stores to its memory,
+// and atomic operations whose results nobody reads follow in the order of their blocks. Kernels that may pass a
 // value from block to block in another way do not run so: see Kernel.alone.
 
 // apart is a page of a worker: until all end, other workers see none of its stores.
@@ -217,7 +217,7 @@ func met(pages map[pageKey]*pagesOf) bool {
 	return false
 }
 
-// commit makes the stores of the workers those of the launch.
+// commit writes the stores of the workers to the memory of the launch, and executes the operations that follow.
 func (c *crew) commit(r *run, pages map[pageKey]*pagesOf) {
 	shift := r.shift[1]
 	for key, of := range pages {
