@@ -218,10 +218,10 @@ func TestModulesThatAreRefused(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
-// A kernel with an instruction that is not known is refused at its launch, with the finding, and others of its module run.
+// A kernel that executes an instruction that is not known fails there, with the finding; one that does not, and others of
+// the module, run.
 func TestAKernelThatIsNotKnown(t *testing.T) {
-	_, c, _ := kernels(t, vramtest.Kernels())
-	m, err := c.LoadModule([]byte(`.version 7.8
+	const text = `.version 7.8
 .target sm_80
 .address_size 64
 .global .texref picture;
@@ -235,28 +235,41 @@ func TestAKernelThatIsNotKnown(t *testing.T) {
 	tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [picture, {%f5, %f6}];
 	ret;
 }
+.visible .entry passing(.param .u64 to) {
+	.reg .b32 %r<3>; .reg .pred %p; .reg .b64 %d<2>;
+	setp.eq.u32 %p, 0, 1;
+	@%p tex.1d.v4.f32.s32 {_, _, _, _}, [picture, {%r1}];
+	ld.param.u64 %d1, [to];
+	st.global.u32 [%d1], 7;
+	ret;
+}
 .visible .entry known(.param .u64 to) {
 	.reg .b64 %d<2>;
 	ld.param.u64 %d1, [to];
 	st.global.u32 [%d1], 7;
 	ret;
-}`))
-	require.NoError(t, err)
-	to := buffer(t, c, 512)
+}`
 	for name, want := range map[string]string{
-		"unknown": "ptx: 7:2: unknown: mul24.lo.u32 %r1, %r1, %r1: the instruction is not known", "textured": "textures are not supported", "known": "",
+		"unknown": "line 7, block (0,0,0), thread (0,0,0): mul24.lo.u32 %r1, %r1, %r1: the instruction is not known", "textured": "textures are not supported",
+		"known": "", "passing": "",
 	} {
+		dev, c, _ := kernels(t, vramtest.Kernels())
+		m, err := c.LoadModule([]byte(text))
+		require.NoError(t, err)
 		f, err := m.Function(name)
 		require.NoError(t, err)
-		err = c.Launch(f, cuda.Cover(1, 1), cuda.Out(to))
+		to := buffer(t, c, 512)
+		require.NoError(t, c.Launch(f, cuda.Cover(1, 1), cuda.Out(to)))
+		err = c.Synchronize(t.Context())
 		if want == "" {
 			require.NoError(t, err)
+			require.NoError(t, to.Free())
+			require.NoError(t, c.Close())
 			continue
 		}
 		require.ErrorIs(t, err, cudadrv.NotSupported)
-		assert.ErrorContains(t, err, want)
+		require.Len(t, dev.Faults(), 1)
+		require.ErrorIs(t, dev.Faults()[0], interp.Unsupported)
+		assert.ErrorContains(t, dev.Faults()[0], want)
 	}
-	require.NoError(t, c.Synchronize(t.Context()))
-	require.NoError(t, to.Free())
-	require.NoError(t, c.Close())
 }

@@ -78,7 +78,7 @@ func (i *Instruction) isComplete() bool {
 		return i.Type(0).IsInteger()
 	case OpAddc, OpSubc, OpMadc, OpDiv, OpRem, OpSad, OpCopysign, OpTestp, OpAnd, OpOr, OpXor, OpNot, OpCnot, OpShl, OpShr, OpShf, OpBfe, OpBfi,
 		OpBfind, OpBrev, OpClz, OpPopc, OpPrmt, OpSelp, OpSlct, OpSetp, OpBra, OpRet, OpExit, OpTrap, OpBrkpt, OpNanosleep,
-		OpBarSync, OpBarArrive, OpBarRed, OpBarWarpSync, OpShflSync, OpVoteSync, OpActivemask, OpMatch:
+		OpBarSync, OpBarArrive, OpBarRed, OpBarWarpSync, OpShfl, OpShflSync, OpVote, OpVoteSync, OpActivemask, OpMatch:
 		return true
 	}
 	return false
@@ -151,6 +151,10 @@ func (c *body) checkNeeds(i *Instruction, forms []*form) {
 		}
 	}
 	first := forms[0].needsOf(i)
+	if first.gone && c.module.Target.SM >= volta.sm {
+		c.report(i.Pos, "PTX %v and later has it only for architectures before sm_%d: use %v.sync", volta.version, volta.sm, i.Op)
+		return
+	}
 	c.report(i.Pos, "needs PTX %v and %v, the module has %v and %v",
 		first.version, first.target(), c.module.Version, c.module.Target.architecture())
 }
@@ -174,6 +178,7 @@ func (n needs) and(other needs) needs {
 	}
 	n.sm = max(n.sm, other.sm)
 	n.variant = max(n.variant, other.variant)
+	n.gone = n.gone || other.gone
 	return n
 }
 
@@ -182,7 +187,7 @@ func (n needs) target() string { return Target{SM: n.sm, Variant: n.variant}.arc
 
 // accessBytes returns the number of bytes that a load, a store or an atomic operation touches, else 0.
 func (i *Instruction) accessBytes() int {
-	if i.Op != OpLd && i.Op != OpSt && i.Op != OpAtom && i.Op != OpRed {
+	if i.Op != OpLd && i.Op != OpLdu && i.Op != OpSt && i.Op != OpAtom && i.Op != OpRed {
 		return 0
 	}
 	return i.Type(0).Bytes() * i.Vector()

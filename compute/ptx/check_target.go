@@ -21,13 +21,17 @@ func (c *declarations) checkTarget() {
 
 // Remarks are texts about a module that are no findings of Check: it is for an architecture older than sm_70, with
 // which the table of instructions begins. Its instructions are read as instructions of sm_70; one that needs more than
-// the module's own architecture is a finding.
+// the module's own architecture is a finding. See Lockstep.
 func (m *Module) Remarks() []string {
-	if m == nil || m.Target.SM >= oldest.sm {
+	if !m.Lockstep() {
 		return nil
 	}
 	return []string{remarkOld(m.Target)}
 }
+
+// Lockstep reports whether the module is for an architecture before sm_70: the threads of a warp that execute an
+// instruction execute it together.
+func (m *Module) Lockstep() bool { return m != nil && m.Target.SM < volta.sm }
 
 func remarkOld(t Target) string {
 	return "architecture " + t.architecture() + " is older than sm_70, with which the table of instructions begins: compile with -arch=sm_70 or later"
@@ -35,7 +39,7 @@ func remarkOld(t Target) string {
 
 // remark adds the remark on an old architecture to other findings.
 func (c *reporter) remark() {
-	if m := c.module; len(c.findings) > 0 && m.Target.SM < oldest.sm && targetVersion(m.Target) != (Version{}) {
+	if m := c.module; len(c.findings) > 0 && m.Lockstep() && targetVersion(m.Target) != (Version{}) {
 		c.reportLacking(m.TargetPos, "%s", remarkOld(m.Target))
 	}
 }

@@ -145,7 +145,7 @@ func TestMistakesInInstructions(t *testing.T) {
 		{"lop3.b32 %r1, %r2, %r3, 7, %r1;", "operand 5, %r1, is no constant"},
 		{"prmt.b32.f4e %r1, %r2, %r3, %r1;", ""},
 		{"shfl.sync.bfly.b32 %f1|%p1, %f2, 16, 31, -1;", ""},
-		{"shfl.bfly.b32 %f1, %f2, 16, 31;", "the instruction is not known"},
+		{"shfl.bfly.b32 %f1, %f2, 16, 31;", "PTX 6.4 and later has it only for architectures before sm_70: use shfl.sync"},
 		{"vote.sync.ballot.b32 %r1, !%p1, -1;", ""},
 		{"redux.sync.add.u32 %r1, %r2, -1;", "needs PTX 7.0 and sm_80, the module has 7.0 and sm_70"},
 		{"cp.async.ca.shared.global [%r1], [%rd1], 5;", "operand 3, 5, is none of [4 8 16]"},
@@ -169,11 +169,17 @@ func TestMistakesInInstructions(t *testing.T) {
 	}
 }
 
-// The instructions of a warpgroup and their mistakes, in text for their architecture and for others.
-func TestMistakesInInstructionsOfWarpgroups(t *testing.T) {
+// The instructions of a warpgroup, and those that later architectures lack, and their mistakes, in text for their
+// architecture and for others.
+func TestMistakesInInstructionsOfArchitectures(t *testing.T) {
 	const d4, a4 = "{%f0, %f1, %f2, %f3}", "{%r0, %r1, %r2, %r3}"
 	const tf32, bf16 = "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 ", "wgmma.mma_async.sync.aligned.m64n8k16.f32.bf16.bf16 "
 	for _, c := range []struct{ version, target, instruction, want string }{
+		{"6.0", "sm_60", "shfl.bfly.b32 %f1|%p1, %f2, 16, 31;", ""},
+		{"6.3", "sm_70", "vote.ballot.b32 %r1, %p1;", ""},
+		{"8.0", "sm_62", "vote.all.pred %p1, !%p2;", ""},
+		{"6.4", "sm_70", "vote.ballot.b32 %r1, %p1;", "PTX 6.4 and later has it only for architectures before sm_70: use vote.sync"},
+		{"8.0", "sm_80", "foo.bar %r1 - %r2, {x y};", "the instruction is not known"},
 		{"8.0", "sm_90a", "wgmma.fence.sync.aligned;", ""},
 		{"8.0", "sm_90", "wgmma.fence.sync.aligned;", "needs PTX 8.0 and sm_90a, the module has 8.0 and sm_90"},
 		{"8.6", "sm_100a", "wgmma.fence.sync.aligned;", "needs PTX 8.0 and sm_90a, the module has 8.6 and sm_100a"},
@@ -275,8 +281,10 @@ func TestMistakesInDeclarations(t *testing.T) {
 		{".version 9.9\n.target sm_90\n", []string{"PTX 9.9 is not known"}},
 		{".version 6.9\n.target sm_70\n", []string{"PTX 6.9 is not known"}},
 		{".version 7.0\n.target sm_60\n", nil},
-		{".version 5.0\n.target sm_60\n", []string{
-			"PTX 5.0 is older than 6.0, with which the table of instructions begins",
+		{".version 2.0\n.target sm_20\n", nil},
+		{".version 1.4\n.target sm_60\n", []string{
+			"PTX 1.4 is older than 2.0, with which the table of instructions begins",
+			"architecture sm_60 needs PTX 5.0, the module has 1.4",
 			"architecture sm_60 is older than sm_70, with which the table of instructions begins: compile with -arch=sm_70 or later",
 		}},
 		{".version 7.0\n.target sm_70\n.address_size 32\n", []string{"addresses of 32 bits are not supported"}},

@@ -17,7 +17,7 @@
 // # From text to text
 //
 //  1. Parse reads PTX of nvcc, of clang, and of this package. A text that is not PTX is a *SyntaxError. An instruction that is
-//     not known is kept by its name, so that it prints back. Sections of debugging information, pragmas of a whole module and the
+//     not known is kept by its name, with its operands, so that it prints back. Sections of debugging information, pragmas of a whole module and the
 //     inlining part of .loc are dropped.
 //  2. Check reports everything in a module that the driver's compiler would refuse, as far as the table of instructions says it:
 //     each finding is a *CheckError. The page docs/ptx.md lists the table. CheckFunctions does so for some functions alone. A finding that
@@ -41,7 +41,7 @@
 // Text for an architecture, sm_80, also runs on later ones. Text for a variant, sm_90a, runs on that architecture alone
 // and has instructions of its own: wgmma, the products of matrices of a warpgroup. Check refuses those for any other
 // target, later ones included. Of wgmma the table has the products with results of f32 of tf32, f16 and bf16. Text for
-// an architecture before sm_70 is read as one for sm_70; Module.Remarks says so.
+// an architecture from sm_20 on and before sm_70 is read as one for sm_70; Module.Remarks says so, and Module.Lockstep.
 //
 // # Not supported
 //

@@ -33,8 +33,10 @@ func (r row) compile() (f form, err error) {
 		f.operands, err = compileOperands(r.operands)
 	}
 	if err == nil && r.needs != "" {
-		needs := strings.TrimRight(r.needs, "a")
-		f.needs.variant = r.needs[len(needs):]
+		var all string
+		all, f.needs.gone = strings.CutSuffix(r.needs, " gone")
+		needs := strings.TrimRight(all, "a")
+		f.needs.variant = all[len(needs):]
 		_, err = fmt.Sscanf(needs, "%d.%d sm_%d", &f.needs.version.Major, &f.needs.version.Minor, &f.needs.sm)
 	}
 	if err != nil {

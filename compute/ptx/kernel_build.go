@@ -100,7 +100,7 @@ func replaceVariables(operands []Operand, others map[*Variable]*Variable) []Oper
 func (c *checker) raise(f *Function) {
 	b := c.enter(f)
 	defer c.leave()
-	least := needs{c.module.Version, c.module.Target.SM, c.module.Target.Variant}
+	least := needs{version: c.module.Version, sm: c.module.Target.SM, variant: c.module.Target.Variant}
 	for _, i := range b.code.Instructions {
 		if forms := b.fitting(i, nil); len(forms) > 0 {
 			least = least.and(forms[0].needsOf(i))

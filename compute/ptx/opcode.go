@@ -54,6 +54,7 @@ const (
 	OpIsspacep
 	OpLd
 	OpLdmatrix
+	OpLdu
 	OpLg2
 	OpLop3
 	OpMad
@@ -94,6 +95,7 @@ const (
 	OpSetmaxnreg
 	OpSetp
 	OpShf
+	OpShfl
 	OpShflSync
 	OpShl
 	OpShr
@@ -106,6 +108,7 @@ const (
 	OpTanh
 	OpTestp
 	OpTrap
+	OpVote
 	OpVoteSync
 	OpWgmmaCommitGroup
 	OpWgmmaFence
@@ -129,16 +132,16 @@ var opcodeNames = [opcodeCount]string{
 	OpCpAsync: "cp.async", OpCpAsyncCommitGroup: "cp.async.commit_group", OpCpAsyncMbarrierArrive: "cp.async.mbarrier.arrive", OpCpAsyncWaitAll: "cp.async.wait_all",
 	OpCpAsyncWaitGroup: "cp.async.wait_group", OpCreatepolicy: "createpolicy", OpCvt: "cvt", OpCvta: "cvta",
 	OpDiv: "div", OpDp4a: "dp4a", OpEx2: "ex2", OpExit: "exit", OpFence: "fence", OpFenceProxy: "fence.proxy", OpFma: "fma", OpIsspacep: "isspacep",
-	OpLd: "ld", OpLdmatrix: "ldmatrix", OpLg2: "lg2", OpLop3: "lop3", OpMad: "mad", OpMadc: "madc", OpMatch: "match", OpMax: "max",
+	OpLd: "ld", OpLdmatrix: "ldmatrix", OpLdu: "ldu", OpLg2: "lg2", OpLop3: "lop3", OpMad: "mad", OpMadc: "madc", OpMatch: "match", OpMax: "max",
 	OpMbarrierArrive: "mbarrier.arrive", OpMbarrierArriveDrop: "mbarrier.arrive_drop", OpMbarrierCompleteTx: "mbarrier.complete_tx",
 	OpMbarrierExpectTx: "mbarrier.expect_tx", OpMbarrierInit: "mbarrier.init", OpMbarrierInval: "mbarrier.inval",
 	OpMbarrierPendingCount: "mbarrier.pending_count", OpMbarrierTestWait: "mbarrier.test_wait", OpMbarrierTryWait: "mbarrier.try_wait",
 	OpMembar: "membar", OpMin: "min", OpMma: "mma", OpMov: "mov", OpMul: "mul", OpNanosleep: "nanosleep", OpNeg: "neg",
 	OpNot: "not", OpOr: "or", OpPopc: "popc", OpPrefetch: "prefetch", OpPrefetchu: "prefetchu", OpPrmt: "prmt",
 	OpRcp: "rcp", OpRed: "red", OpReduxSync: "redux.sync", OpRem: "rem", OpRet: "ret", OpRsqrt: "rsqrt",
-	OpSad: "sad", OpSelp: "selp", OpSet: "set", OpSetmaxnreg: "setmaxnreg", OpSetp: "setp", OpShf: "shf", OpShflSync: "shfl.sync", OpShl: "shl",
+	OpSad: "sad", OpSelp: "selp", OpSet: "set", OpSetmaxnreg: "setmaxnreg", OpSetp: "setp", OpShf: "shf", OpShfl: "shfl", OpShflSync: "shfl.sync", OpShl: "shl",
 	OpShr: "shr", OpSin: "sin", OpSlct: "slct", OpSqrt: "sqrt", OpSt: "st", OpSub: "sub", OpSubc: "subc", OpTanh: "tanh",
-	OpTestp: "testp", OpTrap: "trap", OpVoteSync: "vote.sync",
+	OpTestp: "testp", OpTrap: "trap", OpVote: "vote", OpVoteSync: "vote.sync",
 	OpWgmmaCommitGroup: "wgmma.commit_group", OpWgmmaFence: "wgmma.fence", OpWgmmaMmaAsync: "wgmma.mma_async",
 	OpWgmmaWaitGroup: "wgmma.wait_group", OpWmmaLoadA: "wmma.load.a", OpWmmaLoadB: "wmma.load.b", OpWmmaLoadC: "wmma.load.c",
 	OpWmmaMma: "wmma.mma", OpWmmaStoreD: "wmma.store.d", OpXor: "xor",

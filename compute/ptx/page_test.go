@@ -20,14 +20,16 @@ const pageHead = `# PTX: the supported instructions
 ` + "`go test ./compute/ptx -update`" + ` writes this page from the table that ` + "`ptx.Check`" + ` uses. The package comment describes text, tree and table.
 
 A row has the name of an instruction, its operands, and the oldest version of PTX and architecture that have it. A row without these is as old as
-PTX 6.0 and sm_70, or older. A row with sm_90a is only for that architecture, not for later ones. ` + "`.x`" + ` is required, ` + "`[.x]`" + ` is optional, ` + "`<x|y>`" + ` is
+PTX 6.0 and sm_70, or older. A row with sm_90a is only for that architecture, not for later ones; one with gone is not
+in PTX 6.4 and later for sm_70 and later. ` + "`.x`" + ` is required, ` + "`[.x]`" + ` is optional, ` + "`<x|y>`" + ` is
 one of several, and a name of the first table stands for its members.
 
 Modifiers and types may have any order, as in the driver, except those right after the opcode: ` + "`.lo .hi .wide`" + ` of products, ` + "`.l .r`" + ` of shf, ` + "`.to`" + ` of
 cvta. Types keep their own order, and so do state spaces and layouts.
 
-A module for a version older than 6.0 or later than 9.0 (CUDA 13.0) is refused. A module for an architecture older than sm_70 is read as one for
-sm_70, with a remark: the table has the needs of its instructions, and sm_52 lacks instructions that need sm_53.
+A module for a version older than 2.0 or later than 9.0 (CUDA 13.0), or for an architecture older than sm_20, is refused. A module for an
+architecture older than sm_70 is read as one for sm_70, with a remark: the table has the needs of its instructions, and sm_52 lacks instructions
+that need sm_53. The threads of a warp run in lockstep there.
 ` + "`compute/ptx/testdata/neighbours.txt`" + ` has texts on both sides of limits, with the answers of NVIDIA's assembler.
 
 | operand | meaning |

@@ -143,7 +143,9 @@ func (p *parser) parseInstructionNamed(name token, guard Operand) *Instruction {
 		p.parts = append(p.parts, p.advance().text)
 	}
 	p.setName(i)
-	if !p.isMark(";") {
+	if i.Op == UnknownOp {
+		p.parseUnknownOperands(i)
+	} else if !p.isMark(";") {
 		i.Operands = p.parseOperands()
 	}
 	p.expect(";")
@@ -152,6 +154,30 @@ func (p *parser) parseInstructionNamed(name token, guard Operand) *Instruction {
 		i.Operands[n].each(p.resolver)
 	}
 	return i
+}
+
+// parseUnknownOperands reads the operands of an instruction that is not known. Where they are of no known form its name
+// keeps their words, up to the semicolon.
+func (p *parser) parseUnknownOperands(i *Instruction) {
+	if p.isMark(";") || p.failure != nil {
+		return
+	}
+	lexer, tok, first := *p.lexer, p.tok, len(p.operands)
+	if i.Operands = p.parseOperands(); p.isMark(";") {
+		return
+	}
+	*p.lexer, p.tok, p.failure, p.operands, i.Operands = lexer, tok, nil, p.operands[:first], nil
+	words := []string{i.Name}
+	for open := 0; !p.isMark(";") && !p.isEnd() && (open > 0 || !p.isMark("}")); {
+		switch {
+		case p.isMark("{"):
+			open++
+		case p.isMark("}"):
+			open--
+		}
+		words = append(words, p.advance().source())
+	}
+	i.Name = strings.Join(words, " ")
 }
 
 // parseOperands reads operands between commas: the slice has no room for more.

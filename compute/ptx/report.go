@@ -78,6 +78,9 @@ func (c *reporter) add(e *CheckError) {
 // has reports whether the module's version and architecture have a feature. A feature of a variant is in no other architecture.
 func (c *reporter) has(n needs) bool {
 	t := c.module.Target
+	if n.gone && t.SM >= volta.sm && !c.module.Version.Before(volta.version) {
+		return false
+	}
 	return !c.module.Version.Before(n.version) && (n.variant == "" && t.SM >= n.sm || t.SM == n.sm && t.Variant == n.variant)
 }
 

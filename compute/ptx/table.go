@@ -18,7 +18,9 @@ type row struct {
 	op       Opcode
 	form     string
 	operands string
-	needs    string // "7.0 sm_80", "8.0 sm_90a", or nothing where any version and target do
+	// needs is "7.0 sm_80", "8.0 sm_90a", or nothing where any version and target do. "gone" after it: PTX 6.4 and later
+	// does not have the form for sm_70 and later.
+	needs string
 }
 
 // namedSets are the sets of modifiers and types that several rows name.
@@ -54,6 +56,7 @@ type needs struct {
 	version Version
 	sm      int
 	variant string // "a": that architecture alone
+	gone    bool   // from PTX 6.4 and sm_70 on: an instruction of a warp without .sync
 }
 
 // modifierNeeds are the needs of modifiers in any instruction.
@@ -67,21 +70,27 @@ var modifierNeeds = map[Modifier]needs{
 	ModL2Bytes128: {version: Version{7, 4}, sm: 75}, ModL2Bytes256: {version: Version{7, 4}, sm: 80}, ModL2CacheHint: {version: Version{7, 4}, sm: 80},
 }
 
-// oldest are the needs of a row that names none: the table does not know the lacks of older versions and architectures.
+// oldest are the version and the architecture with which the table begins.
 //
 //nolint:gochecknoglobals // constant
-var oldest = needs{version: Version{6, 0}, sm: 70}
+var oldest = needs{version: Version{2, 0}, sm: 20}
+
+// volta is the first architecture whose warps do not run in lockstep, and the version that dropped instructions of a warp
+// without .sync for it.
+//
+//nolint:gochecknoglobals // constant
+var volta = needs{version: Version{6, 4}, sm: 70}
 
 // lastMinors are the last versions of PTX with a major number, up to CUDA 13.0.
 //
 //nolint:gochecknoglobals // constant table of versions
-var lastMinors = map[int]int{6: 5, 7: 8, 8: 8, 9: 0}
+var lastMinors = map[int]int{2: 3, 3: 2, 4: 3, 5: 0, 6: 5, 7: 8, 8: 8, 9: 0}
 
 // targetVersions are the versions that know an architecture first.
 //
 //nolint:gochecknoglobals // constant table of architectures
 var targetVersions = map[int]Version{
-	20: {2, 0}, 30: {3, 0}, 32: {4, 0}, 35: {3, 1}, 37: {4, 1}, 50: {4, 0}, 52: {4, 1}, 53: {4, 2}, 60: {5, 0}, 61: {5, 0}, 62: {5, 0},
+	20: {2, 0}, 21: {2, 0}, 30: {3, 0}, 32: {4, 0}, 35: {3, 1}, 37: {4, 1}, 50: {4, 0}, 52: {4, 1}, 53: {4, 2}, 60: {5, 0}, 61: {5, 0}, 62: {5, 0},
 	70: {6, 0}, 72: {6, 1}, 75: {6, 3}, 80: {7, 0}, 86: {7, 1}, 87: {7, 4}, 88: {9, 0}, 89: {7, 8}, 90: {7, 8}, 100: {8, 6}, 101: {8, 6},
 	103: {8, 8}, 110: {9, 0}, 120: {8, 7}, 121: {8, 8},
 }

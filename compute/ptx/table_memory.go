@@ -13,6 +13,7 @@ var memoryRows = []row{
 	{OpLd, ".global[.<ca|cg|cs>].nc[.<v2|v4>].<memory>", "=T~*, []", "3.1 sm_32"},
 	{OpLd, ".global.nc[.<evict>][.<fetch>][.<v2|v4>].<memory>", "=T~*, []", "7.4 sm_70"},
 	{OpLd, ".global.nc[.<evict>].L2::cache_hint[.<fetch>][.<v2|v4>].<memory>", "=T~*, [], u64", "7.4 sm_80"},
+	{OpLdu, "[.global][.<v2|v4>].<memory>", "=T~*, []", ""},
 	{OpSt, "[.weak][.<stored>][.<wb|cg|cs|wt>][.<v2|v4>].<memory>", "[], T~*", ""},
 	{OpSt, "[.weak][.global][.<evict>][.<v2|v4>].<memory>", "[], T~*", "7.4 sm_70"},
 	{OpSt, "[.weak][.global][.<evict>].L2::cache_hint[.<v2|v4>].<memory>", "[], T~*, u64", "7.4 sm_80"},

@@ -44,6 +44,9 @@ func strengthOf(c *lowering, i *ptx.Instruction) strength {
 		s.strong = true
 	}
 	c.kernel.fences = c.kernel.fences || s.acquires || s.releases
+	if space := i.Space(); s.strong && i.Op != ptx.OpAtom && i.Op != ptx.OpRed && (space == ptx.Global || space == ptx.Generic) {
+		c.kernel.alone = true
+	}
 	return s
 }
 
@@ -58,42 +61,41 @@ func registerWidth(o *ptx.Operand, least int) int {
 	return least
 }
 
-// lowerLoad translates ld.
+// lowerLoad translates ld and ldu.
 func lowerLoad(c *lowering, i *ptx.Instruction) {
-	t := i.Type(0)
+	typ := i.Type(0)
 	slots := c.vector(&i.Operands[0], c.out)
-	p := c.pointer(&i.Operands[1], i.Space())
-	each, s := t.Bytes(), strengthOf(c, i)
-	c.narrow(p.space, each)
-	bytes := each * len(slots)
-	extend := t.Class() == ptx.Signed
-	wide := integer{width: registerWidth(&i.Operands[0], t.Bits())}
-	c.to.strong = s.strong
-	own := p.space == ptx.Local || p.space == ptx.Generic // the memory may be the thread's own
-	if p.space == ptx.Param && i.Operands[1].Variable != nil && len(slots) == 1 && !extend {
-		c.to.run = loadParam(p, slots[0], each)
+	t := &transfer{
+		p: c.pointer(&i.Operands[1], i.Space()), slots: slots, each: typ.Bytes(), bytes: typ.Bytes() * len(slots),
+		extend: typ.Class() == ptx.Signed, wide: integer{width: registerWidth(&i.Operands[0], typ.Bits())}, constant: i.Has(ptx.ModNc),
+	}
+	s := strengthOf(c, i)
+	c.narrow(t.p.space, t.each)
+	c.to.strong, c.to.shaky, c.kernel.constants = s.strong, s.volatile, c.kernel.constants || t.constant
+	if t.p.space == ptx.Param && i.Operands[1].Variable != nil && len(slots) == 1 && !t.extend {
+		c.to.run = loadParam(t.p, slots[0], t.each)
 		return
 	}
+	own := t.p.space == ptx.Local || t.p.space == ptx.Generic // the memory may be the thread's own
+	quick := !s.strong && t.p.space != ptx.Local && t.p.space != ptx.Param
 	c.to.run = func(w *warp, f *frame, m uint32) {
-		a := access{bytes: bytes, read: true, strong: s.in(w.block.run)}
+		a := access{bytes: t.bytes, read: true, strong: s.in(w.block.run), constant: t.constant}
 		for ; m != 0; m &= m - 1 {
+			if quick {
+				if m = t.quick(&w.memory, f, m); m == 0 {
+					return
+				}
+			}
 			n := next(m)
-			a.space, a.address, a.thread = p.space, p.of(f, n), n
+			a.space, a.address, a.thread = t.p.space, t.p.of(f, n), n
 			from := w.memory.reach(&a)
 			if from == nil {
 				return
 			}
-			if own && a.space == ptx.Local && w.memory.local[n].holes(int(a.address), bytes) { //nolint:gosec // below the end
-				w.memory.loadHoles(f, &a, slots, extend, wide)
+			if own && a.space == ptx.Local && w.memory.local[n].holes(int(a.address), a.bytes) { //nolint:gosec // below the end
+				w.memory.loadHoles(f, &a, slots, t.extend, t.wide)
 			}
-			for _, d := range slots {
-				v := load(from, each)
-				if extend {
-					v = wide.pack(signExtend(v, 8*each, true)) //nolint:mnd // bits
-				}
-				f.regs[d][n] = v
-				from = from[each:]
-			}
+			t.load(from, f, n)
 			if a.strong {
 				w.order.synchronise(keyOf(&a), true, false, s.acquires, false)
 			}
@@ -109,8 +111,14 @@ func loadParam(p pointer, d, bytes int) action {
 		if from == nil {
 			return
 		}
-		v := load(from, bytes)
-		for rd := &f.regs[d]; m != 0; m &= m - 1 {
+		v, rd := load(from, bytes), &f.regs[d]
+		if m == full {
+			for n := range rd {
+				rd[n] = v
+			}
+			return
+		}
+		for ; m != 0; m &= m - 1 {
 			rd[next(m)] = v
 		}
 	}
@@ -118,24 +126,27 @@ func loadParam(p pointer, d, bytes int) action {
 
 // lowerStore translates st.
 func lowerStore(c *lowering, i *ptx.Instruction) {
-	t := i.Type(0)
-	p := c.pointer(&i.Operands[0], i.Space())
-	slots := c.vectorIn(&i.Operands[1], t)
-	each, s := t.Bytes(), strengthOf(c, i)
-	c.narrow(p.space, each)
-	bytes := each * len(slots)
-	c.to.strong = s.strong
-	own := p.space == ptx.Local || p.space == ptx.Generic // the memory may be the thread's own
-	c.to.carries = carriesStore(p, slots, each)
+	typ := i.Type(0)
+	t := &transfer{p: c.pointer(&i.Operands[0], i.Space()), each: typ.Bytes(), write: true}
+	t.slots = c.vectorIn(&i.Operands[1], typ)
+	t.bytes = t.each * len(t.slots)
+	s := strengthOf(c, i)
+	c.narrow(t.p.space, t.each)
+	c.to.strong, c.to.shaky = s.strong, s.volatile
+	own := t.p.space == ptx.Local || t.p.space == ptx.Generic // the memory may be the thread's own
+	quick := !s.strong && (t.p.space == ptx.Global || t.p.space == ptx.Generic || t.p.space == ptx.Shared)
+	c.to.carries = carriesStore(t.p, t.slots, t.each)
 	c.to.run = func(w *warp, f *frame, m uint32) {
-		var value [32]byte
-		a := access{bytes: bytes, write: true, strong: s.in(w.block.run), value: value[:bytes]}
 		for ; m != 0; m &= m - 1 {
-			n := next(m)
-			for k, d := range slots {
-				store(value[k*each:], each, f.regs[d][n])
+			if quick {
+				if m = t.quick(&w.memory, f, m); m == 0 {
+					return
+				}
 			}
-			a.space, a.address, a.thread = p.space, p.of(f, n), n
+			n := next(m)
+			a := access{space: t.p.space, address: t.p.of(f, n), thread: n, bytes: t.bytes, write: true, strong: s.in(w.block.run)}
+			a.value = w.memory.value[:t.bytes]
+			t.store(a.value, f, n)
 			to := w.memory.reach(&a)
 			if to == nil {
 				return
@@ -145,7 +156,7 @@ func lowerStore(c *lowering, i *ptx.Instruction) {
 			}
 			copy(to, a.value)
 			if own && a.space == ptx.Local {
-				w.memory.storeHoles(f, &a, slots)
+				w.memory.storeHoles(f, &a, t.slots)
 			}
 		}
 	}

@@ -60,17 +60,21 @@ func apply3(d, a, b, c int, fn func3) computation {
 	}
 }
 
-// compared sets two predicates, the second to the opposite of the first, each combined with a third.
-func compared(p, q, a, b int, fn func(a, b uint64) bool, combine func(result, other uint32) uint32, other int, negated bool) computation {
-	return func(f *frame, m uint32) {
-		ra, rb := &f.regs[a], &f.regs[b]
-		var result uint32
-		for rest := m; rest != 0; rest &= rest - 1 {
-			i := next(rest)
-			if fn(ra[i], rb[i]) {
-				result |= 1 << i
-			}
+// comparing returns the loop of a comparison, or of any function of two values.
+func comparing(fn func(a, b uint64) bool) func(ra, rb *lanes, m uint32) uint32 {
+	return func(ra, rb *lanes, m uint32) (result uint32) {
+		for ; m != 0; m &= m - 1 {
+			i := next(m)
+			result |= bit(fn(ra[i], rb[i])) << i
 		}
+		return result
+	}
+}
+
+// compared sets two predicates, the second to the opposite of the first, each combined with a third.
+func compared(p, q, a, b int, fn func(ra, rb *lanes, m uint32) uint32, combine func(result, other uint32) uint32, other int, negated bool) computation {
+	return func(f *frame, m uint32) {
+		result := fn(&f.regs[a], &f.regs[b], m)
 		opposite := ^result
 		if combine != nil {
 			third := f.predMask(other, negated)
@@ -81,6 +85,72 @@ func compared(p, q, a, b int, fn func(a, b uint64) bool, combine func(result, ot
 			f.setPred(q, opposite, m)
 		}
 	}
+}
+
+// hotCompare returns the loop of a comparison of integers of 32 or 64 bits, which gives a predicate for all threads, or
+// nil.
+func hotCompare(op ptx.Modifier, t integer) func(ra, rb *lanes, _ uint32) uint32 {
+	if t.width < 32 { //nolint:mnd // a width
+		return nil
+	}
+	less := lessUnsigned
+	switch {
+	case t.signed && t.width == 32: //nolint:mnd // a width
+		less = lessSigned32
+	case t.signed:
+		less = lessSigned64
+	}
+	switch op {
+	case ptx.ModEq:
+		return equal
+	case ptx.ModNe:
+		return func(ra, rb *lanes, m uint32) uint32 { return ^equal(ra, rb, m) }
+	case ptx.ModLt, ptx.ModLo:
+		return less
+	case ptx.ModGe, ptx.ModHs:
+		return func(ra, rb *lanes, m uint32) uint32 { return ^less(ra, rb, m) }
+	case ptx.ModGt, ptx.ModHi:
+		return func(ra, rb *lanes, m uint32) uint32 { return less(rb, ra, m) }
+	case ptx.ModLe, ptx.ModLs:
+		return func(ra, rb *lanes, m uint32) uint32 { return ^less(rb, ra, m) }
+	default:
+		return nil
+	}
+}
+
+func equal(ra, rb *lanes, _ uint32) (result uint32) {
+	for n := range ra {
+		result |= bit(ra[n] == rb[n]) << n
+	}
+	return result
+}
+
+func lessUnsigned(ra, rb *lanes, _ uint32) (result uint32) {
+	for n := range ra {
+		result |= bit(ra[n] < rb[n]) << n
+	}
+	return result
+}
+
+func lessSigned32(ra, rb *lanes, _ uint32) (result uint32) {
+	for n := range ra {
+		result |= bit(int32(ra[n]) < int32(rb[n])) << n //nolint:gosec // in two's complement
+	}
+	return result
+}
+
+func lessSigned64(ra, rb *lanes, _ uint32) (result uint32) {
+	for n := range ra {
+		result |= bit(int64(ra[n]) < int64(rb[n])) << n //nolint:gosec // in two's complement
+	}
+	return result
+}
+
+func bit(yes bool) uint32 {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // The loops of frequent instructions: a call of a function in each thread would cost more than
@@ -99,6 +169,24 @@ func hot2(i *ptx.Instruction, d, a, b int) computation {
 		return hotLoop2(d, a, b, func(rd, ra, rb *lanes) {
 			for i := range rd {
 				rd[i] = ra[i] + rb[i]
+			}
+		})
+	case i.Op == ptx.OpSub && len(i.Mods) == 0 && i.Type(0).IsInteger() && i.Type(0).Bits() == 32:
+		return hotLoop2(d, a, b, func(rd, ra, rb *lanes) {
+			for i := range rd {
+				rd[i] = uint64(uint32(ra[i] - rb[i])) //nolint:gosec // wraps
+			}
+		})
+	case i.Op == ptx.OpMul && len(i.Mods) == 1 && i.Has(ptx.ModLo) && i.Type(0).Bits() == 32:
+		return hotLoop2(d, a, b, func(rd, ra, rb *lanes) {
+			for i := range rd {
+				rd[i] = uint64(uint32(ra[i] * rb[i])) //nolint:gosec // wraps
+			}
+		})
+	case i.Op == ptx.OpSub && isPlainF32(i):
+		return hotLoop2(d, a, b, func(rd, ra, rb *lanes) {
+			for i := range rd {
+				rd[i] = bits32(f32(ra[i]) - f32(rb[i]))
 			}
 		})
 	case i.Op == ptx.OpMul && len(i.Mods) == 1 && i.Has(ptx.ModWide) && i.Type(0) == ptx.U32:

@@ -30,14 +30,22 @@ func lowerAtomic(c *lowering, i *ptx.Instruction) {
 	bytes, s := t.Bytes(), strengthOf(c, i)
 	c.narrow(p.space, bytes)
 	c.to.strong = true
+	if p.space == ptx.Global || p.space == ptx.Generic {
+		c.to.result, c.kernel.alone = d, c.kernel.alone || swaps || s.acquires
+	}
 	c.to.run = func(w *warp, f *frame, m uint32) {
 		a := access{bytes: bytes, read: true, write: true, strong: true}
 		for ; m != 0; m &= m - 1 {
 			n := next(m)
 			a.space, a.address, a.thread = p.space, p.of(f, n), n
+			a.deferred = w.block.run.worker != nil && (p.space == ptx.Global || p.space == ptx.Generic && spaceAt(a.address) == ptx.Global)
 			at := w.memory.reach(&a)
 			if at == nil {
 				return
+			}
+			if a.deferred {
+				w.block.run.worker.later = append(w.block.run.worker.later, later{w.block.number, a.address, bytes, fn, f.regs[b][n], f.regs[third][n]})
+				continue
 			}
 			if swaps && len(w.block.guesses.open) > 0 {
 				w.block.guesses.confirm(guessKey{w.index*warpThreads + n, keyOf(&a)}, f.regs[b][n]&mask(8*bytes)) //nolint:mnd // bits

@@ -22,9 +22,9 @@ func lowerActivemask(c *lowering, i *ptx.Instruction) {
 func lowerCollective(c *lowering, i *ptx.Instruction) {
 	t := c.meets(&meeting{key: fmt.Sprintf("%v%v%v", i.Op, i.Mods, i.Types)})
 	switch i.Op {
-	case ptx.OpShflSync:
+	case ptx.OpShfl, ptx.OpShflSync:
 		lowerShuffle(c, i, t)
-	case ptx.OpVoteSync:
+	case ptx.OpVote, ptx.OpVoteSync:
 		lowerVote(c, i, t)
 	case ptx.OpMatch:
 		lowerMatch(c, i, t)
@@ -47,15 +47,18 @@ func lowerResults(c *lowering, o *ptx.Operand, t *meeting) {
 	t.out = c.out(o)
 }
 
-// lowerShuffle translates shfl.sync: the value of another thread, or the own one where that is out of range.
+// lowerShuffle translates shfl and shfl.sync: the value of another thread, or the own one where that is out of range.
 func lowerShuffle(c *lowering, i *ptx.Instruction, t *meeting) {
 	lowerResults(c, &i.Operands[0], t)
 	for n := 1; n < 4; n++ {
 		t.inputs = append(t.inputs, c.in(&i.Operands[n], ptx.B32))
 	}
-	t.mask = c.in(&i.Operands[4], ptx.B32)
 	t.moves = true
-	c.to.carries = carriesShuffle(slices.Concat(t.inputs[1:], []int{t.mask}))
+	others := slices.Clone(t.inputs[1:])
+	if lowerMask(c, i, t, 4); t.mask != none { //nolint:mnd // the last operand
+		others = append(others, t.mask)
+	}
+	c.to.carries = carriesShuffle(others)
 	mode := i.Mod(ptx.KindShuffle)
 	t.meet = func(w *warp, members uint32) {
 		for rest := members; rest != 0; rest &= rest - 1 {
@@ -99,9 +102,21 @@ func shuffled(mode ptx.Modifier, lane, b, c int) (from int, inRange bool) {
 	return from, inRange
 }
 
-// lowerVote translates vote.sync.
+// lowerMask translates the mask of members. Without .sync there is none: those that execute the instruction at once are
+// the members, as warps before sm_70 have it.
+func lowerMask(c *lowering, i *ptx.Instruction, t *meeting, operand int) {
+	if len(i.Operands) > operand {
+		t.mask = c.in(&i.Operands[operand], ptx.B32)
+		return
+	}
+	t.mask, c.to.flow = none, plain
+	in := c.to
+	c.to.run = func(w *warp, f *frame, m uint32) { meetAtOnce(w, in, f, m) }
+}
+
+// lowerVote translates vote and vote.sync.
 func lowerVote(c *lowering, i *ptx.Instruction, t *meeting) {
-	t.mask = c.in(&i.Operands[2], ptx.B32)
+	lowerMask(c, i, t, 2) //nolint:mnd // the last operand
 	t.pred, t.negated = c.predIn(&i.Operands[1])
 	mode := i.Mod(ptx.KindVote)
 	if mode == ptx.ModBallot {

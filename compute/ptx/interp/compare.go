@@ -10,7 +10,7 @@ import (
 func lowerTestp(c *lowering, i *ptx.Instruction) {
 	p, a := c.predOut(&i.Operands[0]), c.in(&i.Operands[1], i.Type(0))
 	test := tester(i.Mod(ptx.KindTest), i.Type(0) == ptx.F64)
-	c.to.compute = compared(p, none, a, a, func(a, _ uint64) bool { return test(a) }, nil, none, false)
+	c.to.compute = compared(p, none, a, a, comparing(func(a, _ uint64) bool { return test(a) }), nil, none, false)
 }
 
 // lowerSetp translates setp. It has one or two results; a pair of halves has a result for each.
@@ -30,11 +30,17 @@ func lowerSetp(c *lowering, i *ptx.Instruction) {
 	if fn == nil {
 		return
 	}
-	c.to.compute = compared(p, q, a, b, fn, combine, other, negated)
+	loop := comparing(fn)
+	if t.Class() != ptx.Float {
+		if hot := hotCompare(i.Mod(ptx.KindCompare), integerOf(t)); hot != nil {
+			loop = hot
+		}
+	}
+	c.to.compute = compared(p, q, a, b, loop, combine, other, negated)
 	if t.Lanes() == 2 && q != none { //nolint:mnd // a pair: one predicate for each
 		upper := func(a, b uint64) bool { return fn(a>>16, b>>16) } //nolint:mnd // the upper one
-		first := compared(p, none, a, b, fn, combine, other, negated)
-		second := compared(q, none, a, b, upper, combine, other, negated)
+		first := compared(p, none, a, b, comparing(fn), combine, other, negated)
+		second := compared(q, none, a, b, comparing(upper), combine, other, negated)
 		c.to.compute = func(f *frame, m uint32) {
 			first(f, m)
 			second(f, m)

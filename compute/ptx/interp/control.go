@@ -75,6 +75,7 @@ func lowerCall(c *lowering, i *ptx.Instruction) {
 	}
 	in := c.to
 	if c.to.run = func(w *warp, f *frame, m uint32) { callFunction(w, in, f, m) }; driver != nil {
+		c.kernel.alone = c.kernel.alone || target.Name == "vprintf"
 		c.to.run = func(w *warp, f *frame, m uint32) { callSystem(w, in, f, m) }
 	}
 }

@@ -1,11 +1,13 @@
-// Package interp executes kernels from PTX on bytes of the host, so that tests need no GPU. It imports only package ptx,
-// starts no goroutine and reads no clock: the same launch on the same memory has the same result.
+// Package interp executes kernels from PTX on bytes of the host, so that tests need no GPU. It imports only package ptx
+// and reads no clock: the same launch on the same memory has the same result, on any number of goroutines.
 //
 // # From a text to a result
 //
 //  1. ptx.Parse reads the text. Compile prepares one entry: registers become slots, labels become indices, and each instruction a
-//     function over the 32 threads of a warp. An instruction that cannot be executed is an error here, with its line.
-//  2. Kernel.Run executes the blocks of a grid one after the other; Launch.Memory finds the bytes at an address.
+//     function over the 32 threads of a warp. A mistake is an error here, with its line; an instruction that package ptx does
+//     not know is a fault of the thread that executes it.
+//  2. Kernel.Run executes the blocks of a grid, with the result of blocks that run one after the other; Launch.Memory finds
+//     the bytes at an address.
 //  3. The error of Run is a *Fault where the kernel has a mistake: its kind, the line of PTX and of the source, the thread, the
 //     address, and the other access of a race.
 //
@@ -16,10 +18,20 @@
 // other, as from Volta on. An instruction with .sync waits for the threads of its mask, a barrier for the threads of
 // the block; neither waits for exited threads. A barrier that cannot complete is a fault, not a hang.
 //
+// In text for an architecture before sm_70 warps run in lockstep: shfl and vote without .sync are for the threads that
+// execute them together.
+//
 // A warpgroup is four warps, from a multiple of four on. Each of them executes its part of a wgmma.mma_async, 16 rows,
 // when it gets there; a warp that executes another product than the others, or none, is a fault. Matrices in shared
 // memory are K-major or, of 16-bit elements, also MN-major, without a swizzle or with one of 32, 64 or 128 bytes, which
 // exchanges bits of the address itself. A descriptor with a base offset is a fault of the kind Unsupported.
+//
+// # How blocks run
+//
+// Blocks run on several goroutines, each on memory as it was before the launch; their stores become the launch's when all
+// have ended, and atomic operations whose results are not read follow in the order of the blocks. Where one block touches
+// memory that another one stores, or there is a fault, the launch runs again on one goroutine, block after block. Kernels in which blocks may pass values to each other run so from the start: those that read the result of
+// an atomic operation on global memory, or have ordered or .volatile accesses to it, atom.cas, clocks or printf.
 //
 // # Faults
 //
@@ -52,7 +64,10 @@
 // Launch.Strict it does not, and the fault says that a fence is missing.
 //
 // Two .volatile accesses are no race: in PTX they are relaxed. Only Launch.Strict, which treats them as plain, finds a
-// missing barrier between them.
+// missing barrier between them. Of shared memory and threads of one warp they are a WarpRace, as in a reduction whose last
+// steps have no bar.warp.sync: from sm_70 on nothing keeps these threads together.
+//
+// A load by ld.global.nc of memory that the same launch stores is a fault, whichever comes first.
 //
 // # How it is built
 //
@@ -60,7 +75,8 @@
 // and the rule for undefined operands. Instructions on registers alone become a computation on a frame, the others an
 // action of a warp. A warp is a schedule of its threads with parts that share its site: warpOrder (order of accesses),
 // detector (races), memory, copier (cp.async) and products (wgmma). Families use the parts; the schedule calls actions
-// and knows no family.
+// and knows no family. A transfer is a plain load or store of all threads in one loop, where each access is of the usual
+// kind; memory.reach looks at any other one.
 //
 // # Fragments and mbarriers
 //
@@ -78,7 +94,7 @@
 //
 // # Not simulated
 //
-// Caches, and time: special registers that are clocks count instructions. Blocks run one after the other, so that a
-// grid whose blocks wait for each other does not end before Launch.MaxInstructions; with Launch.Cooperative they take
+// Caches, textures and surfaces, and time: special registers that are clocks count instructions. Blocks run as if one after
+// the other, so that a grid whose blocks wait for each other does not end before Launch.MaxInstructions; with Launch.Cooperative they take
 // turns. fence and membar order without regard to their scope.
 package interp

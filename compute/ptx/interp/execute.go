@@ -37,7 +37,9 @@ func (b *block) begin(number uint64) {
 	}
 	b.seenTurns, b.began = b.seenTurns[:0], b.run.clock
 	for n := range b.barriers {
-		b.barriers[n] = barrierState{}
+		if b.barriers[n].open { // some threads have arrived, and no more have come
+			b.barriers[n] = barrierState{}
+		}
 	}
 	clear(b.mbarriers)
 	for _, w := range b.warps {
@@ -74,10 +76,20 @@ func (b *block) round(instructions int64) error {
 	if !progress {
 		return b.verdict(b.deadlock())
 	}
-	if stop := b.run.launch.Stop; stop != nil && stop() {
+	if b.run.stopped() {
 		return ErrStopped
 	}
 	return nil
+}
+
+// stopped asks the launch whether the run is to end.
+func (r *run) stopped() bool {
+	if r.launch.Stop == nil || r.worker == nil {
+		return r.launch.Stop != nil && r.launch.Stop()
+	}
+	var stop bool
+	r.worker.crew.call(func() { stop = r.launch.Stop() })
+	return stop
 }
 
 // end returns the verdict on a block whose threads have all ended.

@@ -27,6 +27,8 @@ const (
 	ProxyFence            // a wgmma.mma_async on shared memory that was written without a later fence.proxy.async
 	SharedRace            // two threads of a block touch shared memory without an order, and one writes
 	GlobalRace            // two threads touch global memory without an order, and one writes
+	NonCoherent           // a load by ld.global.nc of memory that the launch stores
+	WarpRace              // two threads of a warp touch shared memory by .volatile accesses without an order, and one writes; before sm_70 they are ordered
 	Undeclared            // an access that the launch does not declare: see Region.Declared
 	DivergentWarp         // threads of a warp do not meet in an instruction of the whole warp
 	DivergentBarrier      // threads of a warp wait at two barriers that are for the whole warp
@@ -44,6 +46,7 @@ var kindNames = [kindCount]string{
 	NoFault: "no fault", OutOfBounds: "out of bounds", NotLive: "memory is not live", Misaligned: "misaligned address", ReadOnly: "store to read-only memory",
 	Uninitialised: "uninitialised read", AsyncInFlight: "missing wait for cp.async", WgmmaInFlight: "missing wait for wgmma",
 	WgmmaFence: "missing wgmma.fence", ProxyFence: "shared memory written without a proxy fence", Unsupported: "not supported", SharedRace: "race in shared memory", GlobalRace: "race in global memory",
+	NonCoherent: "non-coherent load of memory that changes", WarpRace: "race in a warp",
 	Undeclared: "undeclared access", DivergentWarp: "divergent warp", DivergentBarrier: "divergent barrier", BarrierDeadlock: "barrier that never completes", Trap: "trap",
 	CallDepth: "calls nested too deep", InstructionLimit: "too many instructions", Assertion: "assertion failed",
 }

@@ -285,13 +285,13 @@ func TestRefusals(t *testing.T) {
 	err := k.Run(interp.Launch{Grid: interp.Dim3{X: 100, Y: 1, Z: 1}, Block: one, Params: make([]byte, 28), Stop: func() bool { asked++; return asked > 3 }})
 	require.ErrorIs(t, err, interp.ErrStopped)
 
-	m, err := ptx.Parse(header + ".visible .entry k() {\n .reg .b32 %r<2>;\n wmma.load %r1;\n ret; }\n.visible .entry other() { ret; }")
+	m, err := ptx.Parse(header + ".visible .entry k() {\n .reg .b32 %r<2>;\n add.u32 %r1, %r1;\n ret; }\n.visible .entry other() { ret; }")
 	require.NoError(t, err)
 	_, err = interp.Compile(m, "k")
 	var found *ptx.CheckError
 	require.ErrorAs(t, err, &found)
 	assert.Equal(t, 6, found.Pos.Line)
-	assert.Contains(t, found.Error(), "wmma.load")
+	assert.Contains(t, found.Error(), "add.u32")
 	_, err = interp.Compile(m, "other")
 	require.NoError(t, err, "mistakes of another kernel do not count")
 	_, err = interp.Compile(m, "nothing")

@@ -29,6 +29,7 @@ type run struct {
 	clock   uint32 // of events that order memory; never 0
 	orders  map[uint64]*order
 	crowds  crowds
+	worker  *worker // nil of a run that executes the blocks one after the other
 }
 
 // tick returns the next time of events that order memory.
@@ -56,9 +57,13 @@ func (r *run) find(a *access) (*region, error) {
 	if a.address < found.Start || a.address-found.Start+uint64(a.bytes) > uint64(len(found.Bytes)) { //nolint:gosec // few bytes
 		return nil, fmt.Errorf("the access is not inside the %d bytes at %#x", len(found.Bytes), found.Start)
 	}
+	if r.worker != nil && found.Start%overreach != 0 {
+		return nil, errCrew // an access may reach over the end of a page
+	}
 	known := &region{Region: found}
-	if len(found.Declared) > 0 {
-		known.stored = make([]uint64, (len(found.Bytes)+63)/64) //nolint:mnd // bits of a word
+	if found.Declared == nil || r.ignored[Undeclared] {
+		all := way{found.Start, uint64(len(found.Bytes))}
+		known.ways = [2]way{all, all}
 	}
 	r.regions = append(r.regions, known)
 	return known, nil
@@ -73,7 +78,14 @@ func (r *run) ask(a *access) (Region, error) {
 	if r.launch.Memory == nil {
 		return Region{}, errNoMemory
 	}
-	found, err := r.launch.Memory.Range(a.address, a.bytes, a.write)
+	var found Region
+	var err error
+	search := func() { found, err = r.launch.Memory.Range(a.address, a.bytes, a.write) }
+	if r.worker == nil {
+		search()
+	} else {
+		r.worker.crew.call(search)
+	}
 	if err == nil && found.Owner == nil {
 		if v := r.variableAt(found.Start); v != nil {
 			found.Owner = variableOwner{v}

@@ -31,6 +31,7 @@ type instruction struct {
 	flow    flow
 	strong  bool // of an access: atomic, volatile or ordered
 	swaps   bool // atom.cas
+	shaky   bool // .volatile
 	negate  bool // the guard
 	guard   int  // slot of a predicate, or none
 
@@ -38,6 +39,7 @@ type instruction struct {
 	readPreds, writePreds []int
 	carries               carrying // where operands are undefined; nil: that is a fault
 
+	result int // slot that an atomic operation on global memory writes, or none
 	target int // of a branch
 	callee *callee
 	meet   *meeting

@@ -2,6 +2,7 @@ package interp
 
 import (
 	"errors"
+	"sync/atomic"
 
 	"github.com/go-vram/vram/compute/ptx"
 )
@@ -21,6 +22,10 @@ type Kernel struct {
 	globals           []*ptx.Variable       // of the module: .global and .const
 	granuleBytes      [2]int                // the smallest access to shared and to global memory
 	fences            bool                  // some instruction orders memory between threads without a barrier
+	constants         bool                  // some instruction is ld.global.nc
+	lockstep          bool                  // the threads of a warp run in lockstep
+	alone             bool                  // blocks may pass values to each other: they run one after the other
+	met               atomic.Bool           // blocks of an earlier launch met in memory
 	swaps             bool                  // some instruction is atom.cas
 	wgmma             bool                  // some instruction is one of a warpgroup
 }

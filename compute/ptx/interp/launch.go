@@ -30,9 +30,11 @@ type Launch struct {
 	Strict bool
 	// Output is given the text of each printf of the kernel, up to 1 MiB in all; nil: the text is dropped. Its error ends the run.
 	Output io.Writer
+	// Goroutines execute the blocks at once, on which neither the results nor the fault depend: 0 means GOMAXPROCS for
+	// launches that are worth it, and 1 the caller's alone. The functions of the launch are called by one of them at a time.
+	Goroutines int
 	// First and Blocks choose blocks of the grid, by number: X varies fastest. Blocks 0 means all from First on. A
-	// caller that runs parts of one grid at once, on goroutines of its own, does not see races between the parts, and
-	// its atomics must not meet.
+	// caller that runs parts of one grid at once does not see races between the parts, and its atomics must not meet.
 	First, Blocks uint64
 }
 

@@ -13,6 +13,7 @@ type compiler struct {
 	kernel    *Kernel
 	functions map[string]*function
 	order     []*function
+	unknown   map[ptx.Pos]string // why the interpreter does not execute the instruction at a place
 	err       error
 	narrowest [2]int // bytes of accesses to shared and to global memory
 }

@@ -28,6 +28,22 @@ func arriveAtMeeting(w *warp, t *meeting, f *frame, m uint32) {
 	meetAll(w, m)
 }
 
+// meetAtOnce executes an instruction of a warp for the threads that are there.
+func meetAtOnce(w *warp, in *instruction, f *frame, m uint32) {
+	t := in.meet
+	for k, slot := range t.inputs {
+		w.meet.in[k] = f.regs[slot]
+	}
+	if w.meet.undefined &^= m; t.moves {
+		bring(w, f, t.inputs[0], m)
+	}
+	w.meet.pred, w.meet.missing = f.predMask(t.pred, t.negated), 0
+	t.meet(w, m)
+	for ; m != 0; m &= m - 1 {
+		take(w, in, next(m), w.at)
+	}
+}
+
 // bring notes threads whose value for a shuffle is undefined.
 func bring(w *warp, f *frame, slot int, m uint32) {
 	missing := m &^ f.defined[slot]
@@ -97,19 +113,19 @@ func conclude(w *warp, t *meeting, members uint32, one int) {
 	w.at = at
 	for ; members != 0; members &= members - 1 {
 		n := next(members)
-		take(w, &w.block.kernel.code[w.pc[n]], n)
+		take(w, &w.block.kernel.code[w.pc[n]], n, w.pc[n])
 		w.pc[n]++
 	}
 }
 
 // take writes the result in a thread.
-func take(w *warp, in *instruction, n int) {
+func take(w *warp, in *instruction, n, at int) {
 	f, bit := w.frames[n], uint32(1)<<n
 	f.written(in, bit)
 	if in.meet.out != none {
 		f.regs[in.meet.out][n] = w.meet.out[n]
 		if w.meet.missing&bit != 0 && !w.ignores(Uninitialised) {
-			loseShuffled(w, in, f, n)
+			loseShuffled(w, in, f, n, at)
 		}
 	}
 	if in.meet.outPred != none {
@@ -118,12 +134,12 @@ func take(w *warp, in *instruction, n int) {
 }
 
 // loseShuffled makes the result of a shuffle undefined as the value that was read is. A thread that takes no part has none.
-func loseShuffled(w *warp, in *instruction, f *frame, n int) {
+func loseShuffled(w *warp, in *instruction, f *frame, n, at int) {
 	if from := w.meet.from[n]; from != none {
 		f.lose(in.meet.out, n, w.meet.holes[from], w.meet.causes[from])
 		return
 	}
-	f.lose(in.meet.out, n, ^uint64(0), causeInstruction|cause(w.pc[n])) //nolint:gosec // not negative
+	f.lose(in.meet.out, n, ^uint64(0), causeInstruction|cause(at)) //nolint:gosec // not negative
 }
 
 // together reports whether all threads are in one call.

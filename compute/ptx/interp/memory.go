@@ -61,15 +61,19 @@ func (mem *memory) reachGlobal(a *access) []byte {
 		return mem.refuse(a, ReadOnly, "")
 	}
 	offset := a.address - g.Start
-	now := g.Bytes[offset : offset+uint64(a.bytes)] //nolint:gosec // few bytes
-	if g.Declared != nil && !mem.declared(a, g, offset) {
+	p, at := g.page(offset, mem.block.run)
+	if g.Declared != nil && !mem.declared(a, g, p, at) {
 		return nil
 	}
-	if g.Initialised != nil && !mem.contents(a, g, offset) {
+	if p.apart != nil {
+		p.note(a, at, mem.block.run.shift[1])
+	}
+	if g.Initialised != nil && !mem.contents(a, g, p, at) {
 		return nil
 	}
-	cells := g.cells(offset, uint64(a.bytes), mem.block.run.shift[1]) //nolint:gosec // few bytes
-	if !mem.check(a, cells, GlobalRace, now) {
+	now := p.bytes[at : at+uint64(a.bytes)]                         //nolint:gosec // few bytes
+	cells := p.cellsOf(at, uint64(a.bytes), mem.block.run.shift[1]) //nolint:gosec // few bytes
+	if mem.block.kernel.constants && !mem.coherent(a, p, at, cells) || !mem.check(a, cells, GlobalRace, now) {
 		return nil
 	}
 	return now
@@ -141,22 +145,23 @@ func (mem *memory) reachParam(a *access) []byte {
 }
 
 // contents reports whether all bytes of a load from global memory were written; a store writes them.
-func (mem *memory) contents(a *access, g *region, offset uint64) bool {
-	word, field := a.field(g.Initialised, offset)
+func (mem *memory) contents(a *access, g *region, p *page, in uint64) bool {
+	word, field := a.field(p.written, in)
 	switch missing := field &^ *word; {
 	case a.read && missing != 0 && !mem.ignores(Uninitialised):
-		at := offset&^63 + uint64(bits.TrailingZeros64(missing)) //nolint:gosec,mnd // not negative
+		at := (a.address-g.Start)&^63 + uint64(bits.TrailingZeros64(missing)) //nolint:gosec,mnd // not negative
 		mem.refuse(a, Uninitialised, fmt.Sprintf("nothing has written byte %d%s", at, g.owner()))
 		return false
-	case a.write:
+	case a.write && !a.deferred:
 		*word |= field
 	}
 	return true
 }
 
 // declared reports whether the launch declares such an access. Bytes that the launch has written may also be read.
-func (mem *memory) declared(a *access, g *region, offset uint64) bool {
-	word, field := a.field(g.stored, offset)
+func (mem *memory) declared(a *access, g *region, p *page, at uint64) bool {
+	offset := a.address - g.Start
+	word, field := a.field(p.stored, at)
 	switch {
 	case mem.ignores(Undeclared):
 	case a.read && field&^*word != 0 && !g.declares(a, false):

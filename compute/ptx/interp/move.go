@@ -17,6 +17,7 @@ func lowerMov(c *lowering, i *ptx.Instruction) {
 		lowerPack(c, c.out(to), from, t.Bits()/len(from.Elements))
 	case from.Kind == ptx.OperandSpecial && isClock(from.Special):
 		d, special := c.out(to), from.Special
+		c.kernel.alone = true
 		c.to.run = func(w *warp, f *frame, m uint32) { readClock(w, &f.regs[d], special, m) }
 	default:
 		d, a := c.out(to), c.in(from, t)
@@ -26,7 +27,14 @@ func lowerMov(c *lowering, i *ptx.Instruction) {
 				f.regs[d] = f.regs[a]
 				return
 			}
-			for rd, ra := &f.regs[d], &f.regs[a]; m != 0; m &= m - 1 {
+			rd, ra := &f.regs[d], &f.regs[a]
+			if m == full {
+				for n := range rd {
+					rd[n] = ra[n] & ones
+				}
+				return
+			}
+			for ; m != 0; m &= m - 1 {
 				n := next(m)
 				rd[n] = ra[n] & ones
 			}

@@ -41,6 +41,7 @@ func (o *warpOrder) joinThreads(m uint32) {
 	o.clock = o.block.run.tick()
 	if m == o.live {
 		o.together = now
+		o.settle()
 		return
 	}
 	if o.pairs == nil {
@@ -59,6 +60,12 @@ func (o *warpOrder) joinThreads(m uint32) {
 	for rest := m; rest != 0; rest &= rest - 1 {
 		o.pairs[next(rest)] = all
 	}
+}
+
+// settle notes up to where every thread of the warp sees the warps of the block.
+func (o *warpOrder) settle() {
+	o.settled = o.seen
+	o.settled[o.index] = o.together
 }
 
 // fence orders the warp's earlier accesses before its later ones, for other threads that see an atomic variable.

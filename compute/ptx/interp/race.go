@@ -30,6 +30,7 @@ func (d *detector) check(a *access, cells []cell, kind Kind, now []byte) bool {
 	if d.ignores(kind) {
 		return true
 	}
+	shaky := kind == SharedRace && d.block.kernel.code[d.at].shaky && !d.block.kernel.lockstep && !d.ignores(WarpRace)
 	thread := d.index*warpThreads + a.thread
 	since := uint32(0) // accesses at this time and before are forgotten: each block starts with new shared memory
 	if kind == SharedRace {
@@ -42,11 +43,64 @@ func (d *detector) check(a *access, cells []cell, kind Kind, now []byte) bool {
 			!d.guessed(a, found, kind, now) && d.raced(c, found, a, thread, since, kind) {
 			return false
 		}
+		if shaky && !d.meets(c, a, thread, since, now) {
+			return false
+		}
 		if a.write && a.strong && *c != (cell{}) {
 			c.note(d.crowded(c, t, a, thread, since), true)
 			continue
 		}
 		c.note(t, a.write)
+	}
+	return true
+}
+
+// meets reports whether no other thread of the warp has touched a cell by a .volatile access, too, without a barrier since
+// then. In lockstep each access of a warp would be ordered before its next one.
+func (d *detector) meets(c *cell, a *access, thread int, since uint32, now []byte) bool {
+	earlier := [...]touch{c.store, c.load, c.other}
+	for n, t := range earlier {
+		if n > 0 && !a.write || t.clock() <= since || t.thread() == thread || t.thread()/warpThreads != d.index ||
+			!d.block.kernel.code[t.pc()].shaky || d.order.sees(t, thread) || n == 0 && a.write && same(a.value, now) {
+			continue
+		}
+		f := d.race(a, t, WarpRace)
+		f.Detail = "nothing orders the two accesses of one warp, whose threads do not run in lockstep: a bar.warp.sync is missing"
+		d.fail(f, a.thread)
+		return false
+	}
+	return true
+}
+
+// coherent reports whether no non-coherent load is of a cell that the launch stores, earlier or later.
+func (mem *memory) coherent(a *access, p *page, at uint64, cells []cell) bool {
+	if mem.ignores(NonCoherent) {
+		return true
+	}
+	mine := newTouch(mem.order.clock, mem.at, a.strong, mem.index*warpThreads+a.thread)
+	first := at >> mem.block.run.shift[1]
+	if a.constant && p.constant == nil {
+		p.constant = &[pageCells]touch{}
+	}
+	for n := range cells {
+		var other touch
+		switch {
+		case a.constant:
+			if other = cells[n].store; p.constant[first+uint64(n)] == 0 { //nolint:gosec // few
+				p.constant[first+uint64(n)] = mine //nolint:gosec // few
+			}
+		case a.write && p.constant != nil:
+			other = p.constant[first+uint64(n)] //nolint:gosec // few
+		}
+		if other != 0 {
+			f := mem.race(a, other, NonCoherent)
+			f.Detail = "memory that is loaded by ld.global.nc does not change while a kernel runs" + mem.whose(a)
+			mem.fail(f, a.thread)
+			return false
+		}
+		if a.write && mem.ignores(GlobalRace) {
+			cells[n].store = mine
+		}
 	}
 	return true
 }

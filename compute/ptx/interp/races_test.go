@@ -2,7 +2,11 @@ package interp_test
 
 import (
 	"encoding/binary"
+	"errors"
+	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -155,20 +159,80 @@ func TestLastBlockReads(t *testing.T) {
 	}
 }
 
-// A missing barrier between volatile accesses is found where the launch is strict, and only there.
+// A missing barrier between volatile accesses of two warps is found where the launch is strict, and only there. One between
+// threads of a warp is a kind of its own, where warps do not run in lockstep.
 func TestVolatileAccesses(t *testing.T) {
 	t.Parallel()
-	k := compile(t, prelude+`st.volatile.shared.u32 [%r3], %r1;
-		xor.b32 %r4, %r2, 4; mov.u32 %r5, tile; add.u32 %r5, %r5, %r4;
-		ld.volatile.shared.u32 %r6, [%r5];
-		st.global.u32 [%d2], %r6;
-		ret;
-	}`)
-	launch := interp.Launch{
-		Grid: interp.Dim3{X: 1, Y: 1, Z: 1}, Block: interp.Dim3{X: 32, Y: 1, Z: 1}, Params: params(uint64(0x10000)),
-		Memory: interp.Bytes{0x10000: make([]byte, 128)},
+	run := func(target string, distance int, barrier string, change func(*interp.Launch)) error {
+		text := prelude + fmt.Sprintf(`st.shared.u32 [%%r3], 99; bar.sync 0; st.volatile.shared.u32 [%%r3], %%r1;
+			%s xor.b32 %%r4, %%r2, %d; mov.u32 %%r5, tile; add.u32 %%r5, %%r5, %%r4;
+			ld.volatile.shared.u32 %%r6, [%%r5];
+			st.global.u32 [%%d2], %%r6;
+			ret;
+		}`, barrier, distance)
+		l := launch(1, 64, interp.Bytes{0x10000: make([]byte, 256)}, uint64(0x10000))
+		if change != nil {
+			change(&l)
+		}
+		return compile(t, strings.Replace(text, ".target sm_90", ".target "+target, 1)).Run(l)
 	}
-	require.NoError(t, k.Run(launch))
-	launch.Strict = true
-	require.ErrorIs(t, k.Run(launch), interp.SharedRace)
+	strict := func(l *interp.Launch) { l.Strict = true }
+	for _, target := range []string{"sm_60", "sm_70", "sm_90"} {
+		require.NoError(t, run(target, 128, "", nil), "other warps")
+		require.ErrorIs(t, run(target, 128, "", strict), interp.SharedRace)
+		require.ErrorIs(t, run(target, 4, "", strict), interp.SharedRace)
+		require.NoError(t, run(target, 4, "", func(l *interp.Launch) { l.Ignore = []interp.Kind{interp.WarpRace} }))
+		require.NoError(t, run(target, 4, "bar.warp.sync -1;", nil))
+		require.NoError(t, run(target, 4, "bar.sync 0;", nil))
+	}
+	require.NoError(t, run("sm_60", 4, "", nil), "in lockstep")
+	err := run("sm_70", 4, "", nil)
+	require.ErrorIs(t, err, interp.WarpRace)
+	require.ErrorContains(t, err, "a bar.warp.sync is missing")
+	f, ok := errors.AsType[*interp.Fault](err)
+	require.True(t, ok)
+	assert.Equal(t, f.Thread.X^1, f.Other.Thread.X)
+}
+
+// A non-coherent load of memory that the launch stores is found, whichever comes first and whichever block stores.
+func TestNonCoherentLoads(t *testing.T) {
+	t.Parallel()
+	const (
+		load  = "ld.global.nc.u32 %r4, [%d2];"
+		store = "st.global.u32 [%d2], %r1;"
+	)
+	for name, c := range map[string]struct {
+		blocks uint32
+		text   string
+		want   error
+	}{
+		"before":        {1, load + "\n" + store + "ret;", interp.NonCoherent},
+		"after":         {1, store + "\n" + load + "ret;", interp.NonCoherent},
+		"atomic":        {1, load + "\nred.global.add.u32 [%d2], 1; ret;", interp.NonCoherent},
+		"another block": {2, "mov.u32 %r5, %ctaid.x; setp.eq.u32 %p1, %r5, 0; @%p1 " + load + "\n@!%p1 " + store + "ret;", interp.NonCoherent},
+		"later block":   {2, "mov.u32 %r5, %ctaid.x; setp.ne.u32 %p1, %r5, 0; @%p1 " + load + "\n@!%p1 " + store + "ret;", interp.NonCoherent},
+		"elsewhere":     {2, "ld.global.nc.u32 %r4, [%d1+1024];\nadd.u64 %d2, %d2, 128;mov.u32 %r5, %ctaid.x; setp.eq.u32 %p1, %r5, 0; @%p1 " + store + "ret;", nil},
+		"coherent":      {1, "ld.global.u32 %r4, [%d2];\n" + store + "ret;", nil},
+	} {
+		k := compile(t, prelude+c.text+"}")
+		for _, ignore := range [][]interp.Kind{nil, {interp.GlobalRace}, {interp.NonCoherent}, {interp.GlobalRace, interp.NonCoherent}} {
+			l := launch(c.blocks, 32, interp.Bytes{0x10000: make([]byte, 2048)}, uint64(0x10000))
+			l.Ignore = ignore
+			err := k.Run(l)
+			if c.want == nil || slices.Contains(ignore, interp.NonCoherent) && (c.blocks == 1 || len(ignore) == 2) {
+				require.NoError(t, err, "%s %v", name, ignore)
+				continue
+			}
+			if slices.Contains(ignore, interp.NonCoherent) {
+				require.ErrorIs(t, err, interp.GlobalRace, "%s %v", name, ignore)
+				continue
+			}
+			f, ok := errors.AsType[*interp.Fault](err)
+			require.True(t, ok, "%s %v: %v", name, ignore, err)
+			require.Equal(t, interp.NonCoherent, f.Kind, "%s %v: %v", name, ignore, err)
+			require.NotNil(t, f.Other)
+			assert.NotEqual(t, f.Write, f.Other.Write, "%s: %v", name, f)
+			assert.Equal(t, c.blocks > 1, f.Block != f.Other.Block, "%s: %v", name, f)
+		}
+	}
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// Run executes the kernel, block by block in the order of their numbers; the same launch on the same memory does the
+// Run executes the kernel as if block by block in the order of their numbers; the same launch on the same memory does the
 // same. The error is a *Fault for a mistake of the kernel, wraps ErrLaunch for a launch that cannot be, and is
-// ErrStopped where Stop ended it. After an error memory is as the kernel left it.
+// ErrStopped where Stop ended it. After a fault memory is as the kernel left it.
 func (k *Kernel) Run(l Launch) error {
 	if err := l.check(k); err != nil {
 		return err
@@ -52,14 +52,26 @@ func (l *Launch) check(k *Kernel) error {
 	return l.cooperates(k)
 }
 
-// blocks executes one block after the other.
+// blocks executes the blocks, on several goroutines where that gives the same result.
 func (r *run) blocks() error {
-	last := r.grid
-	if r.launch.Blocks > 0 && r.launch.First+r.launch.Blocks < last {
-		last = r.launch.First + r.launch.Blocks
+	first, last := r.launch.First, r.grid
+	if r.launch.Blocks > 0 && first+r.launch.Blocks < last {
+		last = first + r.launch.Blocks
 	}
-	b := r.newBlock()
-	for n := r.launch.First; n < last; n++ {
+	if first >= last {
+		return nil
+	}
+	if n := r.goroutines(last - first); n > 1 {
+		if done, err := r.apart(n, first, last); done {
+			return err
+		}
+	}
+	return r.execute(r.newBlock(), first, last)
+}
+
+// execute executes one block after the other.
+func (r *run) execute(b *block, first, last uint64) error {
+	for n := first; n < last; n++ {
 		r.turns.begin(r.clock, n)
 		b.begin(n)
 		if err := b.execute(); err != nil {

@@ -11,9 +11,16 @@ func (w *warp) begin() {
 		w.entry.renew(&w.site)
 	}
 	for n := range w.pc {
-		w.pc[n], w.frames[n], w.ran[n] = k.entry.start, w.entry, 0
-		w.memory.local[n].clear()
-		w.copies.of[n] = asyncs{}
+		w.pc[n], w.ran[n] = k.entry.start, 0
+		if w.frames[n] != w.entry {
+			w.frames[n] = w.entry
+		}
+		if len(w.memory.local[n].bytes) > 0 {
+			w.memory.local[n].clear()
+		}
+		if a := &w.copies.of[n]; a.open != nil || a.groups != nil {
+			*a = asyncs{}
+		}
 	}
 	w.meet.waiting = 0
 	if w.products != nil {

@@ -16,8 +16,8 @@ func lowerSet(c *lowering, i *ptx.Instruction) {
 	yes := holds(to, pair)
 	p, q := c.fn.predicates, c.fn.predicates+1 // two that nothing else has
 	c.fn.predicates += 2
-	lower := compared(p, none, a, b, fn, combine, other, negated)
-	upper := compared(q, none, a, b, func(a, b uint64) bool { return fn(a>>16, b>>16) }, combine, other, negated) //nolint:mnd // the upper one
+	lower := compared(p, none, a, b, comparing(fn), combine, other, negated)
+	upper := compared(q, none, a, b, comparing(func(a, b uint64) bool { return fn(a>>16, b>>16) }), combine, other, negated) //nolint:mnd // the upper one
 	c.to.compute = func(f *frame, m uint32) {
 		lower(f, m)
 		if pair {

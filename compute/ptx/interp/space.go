@@ -47,6 +47,8 @@ type access struct {
 	thread      int // of the warp
 	read, write bool
 	strong      bool
+	constant    bool   // non-coherent
+	deferred    bool   // an atomic operation that follows later
 	value       []byte // that is stored, where it is known
 }
 

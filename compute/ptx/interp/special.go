@@ -67,6 +67,13 @@ const (
 // fillSpecial writes a special register that does not change in a block.
 func fillSpecial(s *site, to *lanes, register ptx.Special) {
 	l := s.block.run.launch
+	if register < ptx.TidX || register > ptx.TidZ && (register < ptx.LanemaskEq || register > ptx.LanemaskGt) && register != ptx.Laneid {
+		value := specialOf(s, register, l, 0) // the same in all threads
+		for n := range to {
+			to[n] = value
+		}
+		return
+	}
 	for n := range to {
 		thread := uint64(s.index*warpThreads + n) //nolint:gosec // not negative
 		to[n] = specialOf(s, register, l, thread)

@@ -36,7 +36,7 @@ var families = byOpcode([]family{
 	{[]ptx.Opcode{ptx.OpCvta}, lowerCvta, spreads},
 	{[]ptx.Opcode{ptx.OpIsspacep}, lowerIsspacep, spreads},
 
-	{[]ptx.Opcode{ptx.OpLd}, lowerLoad, nil},
+	{[]ptx.Opcode{ptx.OpLd, ptx.OpLdu}, lowerLoad, nil},
 	{[]ptx.Opcode{ptx.OpSt}, lowerStore, nil},
 	{[]ptx.Opcode{ptx.OpAtom, ptx.OpRed}, lowerAtomic, nil},
 	{[]ptx.Opcode{ptx.OpPrefetch, ptx.OpPrefetchu}, lowerPrefetch, nil},
@@ -46,7 +46,7 @@ var families = byOpcode([]family{
 	{[]ptx.Opcode{ptx.OpCpAsyncCommitGroup}, lowerCopyCommit, nil},
 	{[]ptx.Opcode{ptx.OpCpAsyncWaitGroup, ptx.OpCpAsyncWaitAll}, lowerCopyWait, nil},
 
-	{[]ptx.Opcode{ptx.OpShflSync, ptx.OpVoteSync, ptx.OpMatch, ptx.OpReduxSync, ptx.OpBarWarpSync}, lowerCollective, nil},
+	{[]ptx.Opcode{ptx.OpShfl, ptx.OpVote, ptx.OpShflSync, ptx.OpVoteSync, ptx.OpMatch, ptx.OpReduxSync, ptx.OpBarWarpSync}, lowerCollective, nil},
 	{[]ptx.Opcode{ptx.OpActivemask}, lowerActivemask, nil},
 	{[]ptx.Opcode{ptx.OpMma}, lowerMma, nil},
 	{[]ptx.Opcode{ptx.OpLdmatrix}, lowerLdmatrix, nil},

@@ -47,6 +47,7 @@ type warpOrder struct {
 
 	clock    uint32
 	seen     clocks
+	settled  clocks                            // every thread sees the accesses of each warp of the block up to here, at least
 	together uint32                            // the threads of the warp see each other up to here
 	alone    [warpThreads]uint32               // one thread sees all of the warp up to here
 	pairs    *[warpThreads][warpThreads]uint32 // one thread sees another one up to here; nil without a sync of some threads
@@ -68,6 +69,7 @@ type memory struct {
 	detector
 
 	local [warpThreads]localMemory
+	value [32]byte // that the current thread stores
 }
 
 // copier executes the asynchronous copies of a warp, by thread.

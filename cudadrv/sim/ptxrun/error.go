@@ -104,6 +104,8 @@ func (e *Error) Result() cudadrv.Result {
 		return cudadrv.MisalignedAddress
 	case interp.Assertion:
 		return cudadrv.AssertionFailed
+	case interp.Unsupported:
+		return cudadrv.NotSupported
 	default:
 		return cudadrv.LaunchFailed
 	}

@@ -9,7 +9,8 @@
 // # Concurrency properties
 //
 // The methods of an Executor and of its programs run under the lock of the simulated driver, as package sim has it;
-// Faults may be called from any goroutine.
+// Faults may be called from any goroutine. The function of Owners.Launched runs under that lock, too, one call at a time, on
+// any goroutine.
 package ptxrun
 
 import (
@@ -110,8 +111,8 @@ func (e *Executor) Claimed(p cudadrv.Ptr, bytes int64) {
 }
 
 // Load parses and checks a module, and gives its variables the values of their initialisers. The error joins a
-// *ptx.CheckError for each mistake, with its line: texts that a driver's compiler refuses. A kernel with an instruction
-// that package ptx does not know is refused when it is launched.
+// *ptx.CheckError for each mistake, with its line: texts that a driver's compiler refuses. An instruction that
+// package ptx does not know is a fault of the kernel that executes it.
 func (e *Executor) Load(image []byte, variables map[string]sim.Variable) (sim.Program, error) {
 	m, err := ptx.Parse(text(image))
 	if err != nil {
