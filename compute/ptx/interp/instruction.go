@@ -31,6 +31,7 @@ type instruction struct {
 	flow    flow
 	strong  bool // of an access: atomic, volatile or ordered
 	swaps   bool // atom.cas
+	bulk    bool // its bytes come by the proxy of products
 	negate  bool // the guard
 	guard   int  // slot of a predicate, or none
 

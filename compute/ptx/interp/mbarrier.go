@@ -141,9 +141,7 @@ func lowerMbarrierArrive(c *lowering, i *ptx.Instruction) {
 				misuse(w, n, "an arrival that is .noComplete ends the phase")
 				return
 			case s.pending == 0 && s.tx == 0:
-				s.phase, s.pending = (s.phase+1)&mask(64-mbarrierPhase), s.expected //nolint:mnd // the bits that are left
-				order.done.join(&order.arriving)
-				order.arriving = clocks{}
+				s.end(order)
 			}
 			store(at, mbarrierBytes, s.bits())
 			if d != none {
@@ -200,6 +198,7 @@ func lowerMbarrierWait(c *lowering, i *ptx.Instruction) {
 			if at == nil {
 				return
 			}
+			w.block.deliverBulk(a.address)
 			phase, asked := mbarrierOf(load(at, mbarrierBytes)).phase, f.regs[which][n]
 			if parity && phase&1 == asked&1 || !parity && phase == mbarrierOf(asked).phase {
 				continue
