@@ -157,7 +157,7 @@ var names = [Count]string{ //nolint:gochecknoglobals // a constant table
 	MemcpyPeerAsync:                           "cuMemcpyPeerAsync",
 	IpcGetEventHandle:                         "cuIpcGetEventHandle",
 	IpcOpenEventHandle:                        "cuIpcOpenEventHandle",
-	TensorMapEncodeTiled:         "cuTensorMapEncodeTiled",
+	TensorMapEncodeTiled:                      "cuTensorMapEncodeTiled",
 }
 
 // String returns CUDA's name of the function.
