@@ -198,10 +198,14 @@ func lowerMbarrierWait(c *lowering, i *ptx.Instruction) {
 			if at == nil {
 				return
 			}
-			w.block.deliverBulk(a.address)
-			phase, asked := mbarrierOf(load(at, mbarrierBytes)).phase, f.regs[which][n]
-			if parity && phase&1 == asked&1 || !parity && phase == mbarrierOf(asked).phase {
-				continue
+			asked := f.regs[which][n]
+			if !parity {
+				asked = mbarrierOf(asked).phase
+			}
+			if !hasEnded(at, asked, parity) {
+				if w.block.deliverBulk(a.address); !hasEnded(at, asked, parity) {
+					continue
+				}
 			}
 			ended |= 1 << n
 			done := &w.block.orderOf(a.address).done
@@ -210,4 +214,13 @@ func lowerMbarrierWait(c *lowering, i *ptx.Instruction) {
 		}
 		f.setPred(d, ended, m)
 	}
+}
+
+// hasEnded reports whether a phase of an mbarrier has ended: that with a number, or the last one of a parity.
+func hasEnded(mbarrier []byte, asked uint64, parity bool) bool {
+	phase := mbarrierOf(load(mbarrier, mbarrierBytes)).phase
+	if parity {
+		return phase&1 != asked&1
+	}
+	return phase != asked
 }
