@@ -10,7 +10,7 @@ import (
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
-	"github.com/go-vram/vram/vramtest/ptxrun"
+	"github.com/go-vram/vram/cudadrv/sim/ptxrun"
 )
 
 // copiesBox copies a box of a tensor of 16 columns to shared memory, and from there to its result.
