@@ -76,6 +76,9 @@ type TensorMaps interface {
 
 // Valid reports whether a description keeps the limits.
 func (t *TensorMap) Valid() bool {
+	if t == nil {
+		return false
+	}
 	each := t.Type.Bytes()
 	if each == 0 || t.Swizzle < SwizzleNone || t.Swizzle > Swizzle128 || t.Rank < 1 || t.Rank > MaxTensorRank || t.Ptr == 0 || t.Ptr%TensorAlignment != 0 {
 		return false
