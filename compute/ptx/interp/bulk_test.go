@@ -79,7 +79,7 @@ func boxes() map[string]interp.Tensor {
 		"128 bytes":          {ElementBytes: 2, Rank: 2, Dims: [5]int64{99, 11}, Strides: [4]int64{208}, Box: [5]int64{64, 8}, Swizzle: 8},
 		"a batch":            {ElementBytes: 2, Rank: 3, Dims: [5]int64{70, 5, 3}, Strides: [4]int64{144, 720}, Box: [5]int64{64, 4, 2}, Swizzle: 8},
 		"a batch that stays": {ElementBytes: 2, Rank: 3, Dims: [5]int64{70, 5, 3}, Strides: [4]int64{144, 0}, Box: [5]int64{64, 8, 1}, Swizzle: 8},
-		"four dimensions": {ElementBytes: 4, Rank: 4, Dims: [5]int64{40, 3, 2, 2}, Strides: [4]int64{160, 480, 960}, Box: [5]int64{32, 2, 2, 2}, Swizzle: 8},
+		"four dimensions":    {ElementBytes: 4, Rank: 4, Dims: [5]int64{40, 3, 2, 2}, Strides: [4]int64{160, 480, 960}, Box: [5]int64{32, 2, 2, 2}, Swizzle: 8},
 		"five dimensions": {
 			ElementBytes: 4, Rank: 5, Dims: [5]int64{33, 3, 2, 2, 2}, Strides: [4]int64{144, 432, 864, 1728}, Box: [5]int64{32, 2, 2, 1, 2}, Swizzle: 8,
 		},
