@@ -9,7 +9,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/internal/call"
 )
 
-// tensorArguments are what cuTensorMapEncodeTiled reads and writes. The result is at a multiple of 64 bytes, as the driver
+// tensorArguments are the memory that cuTensorMapEncodeTiled reads and writes. The result is at a multiple of 64 bytes, as the driver
 // demands, wherever Go puts the structure.
 type tensorArguments struct {
 	dims    [cudadrv.MaxTensorRank]uint64
@@ -37,7 +37,7 @@ func (d *device) TensorMapEncodeTiled(t cudadrv.TensorMap) (cudadrv.EncodedTenso
 	if !t.Valid() {
 		return cudadrv.EncodedTensorMap{}, refuse(c, cudadrv.InvalidValue, "%+v", t)
 	}
-	x := &tensorArguments{strides: [cudadrv.MaxTensorRank - 1]uint64{}}
+	x := &tensorArguments{}
 	for n := range t.Rank {
 		x.dims[n], x.box[n], x.steps[n] = uint64(t.Dims[n]), uint32(t.Box[n]), 1 //nolint:gosec // valid
 		if n > 0 {

@@ -16,7 +16,7 @@ const (
 	tensorMapAlignment = 64
 )
 
-// Tensor is what a tensor map says: where the elements lie in global memory, and which box of them a bulk copy moves.
+// Tensor has the contents of a tensor map: where the elements lie in global memory, and which box of them a bulk copy moves.
 // Dimension 0 is contiguous.
 type Tensor struct {
 	Start        uint64
@@ -127,7 +127,7 @@ func (w *warp) beginBulk(t *Tensor, at [maxTensorRank]int64, to, mbarrier uint64
 	b.setInFlight(c, true)
 	b.asyncs++
 	b.bulk = append(b.bulk, c)
-	released := w.order.release() // those who see the bytes see what came before the copy, too
+	released := w.order.release() // the accesses before the copy are seen with its bytes
 	b.orderOf(mbarrier).arriving.join(&released)
 	return true
 }

@@ -86,7 +86,7 @@ func boxes() map[string]interp.Tensor {
 	}
 }
 
-// A bulk copy brings a box in the order of its swizzle, and zeros for what is outside of the tensor.
+// A bulk copy brings a box in the order of its swizzle, and zeros for elements outside of the tensor.
 func TestBulkCopiesOfTensors(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6)) //nolint:gosec // a test
 	for name, tensor := range boxes() {
