@@ -34,11 +34,11 @@ func enums(packages map[string]*types.Package) map[string]*types.Named {
 	return found
 }
 
-// withoutText are the enums of the insides: attributes of the driver, and the steps and operands that generated kernels are
+// withoutText are the enums of the insides: attributes and types of the driver, and the steps and operands that generated kernels are
 // made of.
 var withoutText = []string{
-	"cudadrv.FunctionAttribute", "cudadrv/hazard/internal/core.Host", "compute/kernel/plan.ParamKind", "compute/kernel/plan.Step", "compute/ptx.Class",
-	"compute/ptx.ModifierKind", "compute/ptx.OperandKind",
+	"cudadrv.FunctionAttribute", "cudadrv.TensorSwizzle", "cudadrv.TensorType", "cudadrv/hazard/internal/core.Host", "compute/kernel/plan.ParamKind",
+	"compute/kernel/plan.Step", "compute/ptx.Class", "compute/ptx.ModifierKind", "compute/ptx.OperandKind",
 }
 
 // writtenOnly are the enums that are written as text and that nobody reads back: results, states and reports, and the words of

@@ -238,6 +238,12 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 			m, err := c.LoadModule([]byte(ptx))
 			return m.Unload, err
 		}},
+		{"EncodeTensorMap", none(func() error {
+			_, err := c.EncodeTensorMap(cudadrv.TensorMap{
+				Ptr: x.Ptr(), Type: cudadrv.TensorFloat32, Rank: 1, Dims: [cudadrv.MaxTensorRank]int64{64}, Box: [cudadrv.MaxTensorRank]int32{64},
+			})
+			return err
+		})},
 		{"Function", none(func() error {
 			m, err := c.LoadModule([]byte(ptx))
 			if err == nil {

@@ -47,6 +47,8 @@ const (
 	PeerAccess
 	// EventSharing says that the calls of SharedEvents work.
 	EventSharing
+	// BulkTensors says that the call of TensorMaps works, and kernels may copy tensors in bulk (attribute 127).
+	BulkTensors
 )
 
 // Has reports whether all of want are in c.
@@ -93,7 +95,7 @@ type Driver interface {
 // memory calls are multiples of Info.GranularityBytes.
 //
 // Optional features have interfaces of their own: HostMemory, HostFunctions, ShareableMemory, CaptureQueries, BlockingStreams,
-// Kernels, Graphs, TimedEvents, WideWork, Peers, SharedEvents, ForeignCalls. Wrappers have all of them, so a caller asserts the
+// Kernels, Graphs, TimedEvents, WideWork, Peers, SharedEvents, TensorMaps, ForeignCalls. Wrappers have all of them, so a caller asserts the
 // type and then looks at Info.Capabilities.
 type Device interface {
 	// Info returns the properties read when the device was opened. It makes no call.

@@ -61,7 +61,7 @@ func (p Ptr) Format(to fmt.State, verb rune) {
 
 var capabilityNames = [...]string{ //nolint:gochecknoglobals // constant table, in the order of the bits
 	"virtual memory", "pinned host memory", "host functions", "shareable handles", "capture state", "blocking streams",
-	"kernels", "graphs", "event timing", "wide fills", "peer access", "event sharing",
+	"kernels", "graphs", "event timing", "wide fills", "peer access", "event sharing", "bulk tensors",
 }
 
 // String lists the capabilities in the set, with commas.

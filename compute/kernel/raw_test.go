@@ -110,3 +110,17 @@ func TestFunctionsOfPreparedTexts(t *testing.T) {
 	_, err = other.kernels.Function(double, "twice")
 	require.ErrorIs(t, err, kernel.ErrClosed)
 }
+
+// Text whose registers move between warps is compiled by loading it, and the store gets nothing: an assembler that links ignores
+// the instruction.
+func TestTextThatMovesRegistersIsNotLinked(t *testing.T) {
+	store := &counting{}
+	r := newRig(t, kernel.WithStore(store))
+	for range 2 {
+		f, err := r.kernels.RawPTX(double+"// setmaxnreg", "twice").Await(t.Context())
+		require.NoError(t, err)
+		r.twice(f)
+	}
+	assert.Zero(t, store.gets.Load()+store.puts.Load())
+	assert.Equal(t, int64(1), r.kernels.Stats().Compiled)
+}

@@ -14,8 +14,14 @@ func (c *visible) addressMisfit(i *Instruction, s *operandSpec, o *Operand) stri
 	switch {
 	case o.Kind != OperandAddress:
 		return "is no address: brackets are missing"
+	case s.tensor:
+		if wrong := c.coordinatesMisfit(i, o); wrong != "" {
+			return wrong
+		}
 	case len(o.Elements) > 0:
 		return "has coordinates"
+	}
+	switch {
 	case o.Register != nil:
 		return c.baseMisfit(space, o.Register)
 	case o.Variable != nil:
@@ -24,6 +30,21 @@ func (c *visible) addressMisfit(i *Instruction, s *operandSpec, o *Operand) stri
 		return "is not declared"
 	}
 	return "has no base"
+}
+
+// coordinatesMisfit is about the place in a tensor: a vector of as many numbers as the name says.
+func (c *visible) coordinatesMisfit(i *Instruction, o *Operand) string {
+	count := i.Rank()
+	if len(o.Elements) != 1 || o.Elements[0].Kind != OperandVector || len(o.Elements[0].Elements) != count {
+		return fmt.Sprintf("has no vector of %d coordinates", count)
+	}
+	for n := range o.Elements[0].Elements {
+		e := &o.Elements[0].Elements[n]
+		if wrong := c.valueMisfit(i, &operandSpec{typ: S32}, e); wrong != "" {
+			return fmt.Sprintf("coordinate %d, %v, %s", n+1, e, wrong)
+		}
+	}
+	return ""
 }
 
 // baseMisfit is about the register of an address.

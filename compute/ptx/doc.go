@@ -46,6 +46,6 @@
 // # Not supported
 //
 // Parameters in registers and vectors of registers are errors of Parse that name the directive. Tables of branch
-// targets, prototypes of indirect calls, textures, surfaces, video instructions, bulk copies, and instructions on
-// clusters of blocks are unknown instructions, which Check reports.
+// targets, prototypes of indirect calls, textures, surfaces, video instructions, bulk copies other than
+// those of tensors to shared memory, and instructions on clusters of blocks are unknown instructions, which Check reports.
 package ptx

@@ -140,7 +140,7 @@ func (f *form) matches(i *Instruction) bool {
 
 // take finds the first unused modifier that the slot has, marks it as used, and reports whether there was one.
 func (s *slot) take(mods []Modifier, used *uint64) bool {
-	var passed [KindPermute + 1]bool
+	var passed [KindRank + 1]bool
 	for n, m := range mods {
 		if *used>>n&1 != 0 {
 			continue

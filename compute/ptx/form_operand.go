@@ -26,6 +26,7 @@ type operandSpec struct {
 	twice     bool // as wide again
 	space     Space
 	anySpace  bool // of the name
+	tensor    bool // coordinates follow the address
 	low, high int64
 	members   []int64
 	limits    limits // of a constant of specValue
@@ -112,6 +113,10 @@ func (s *operandSpec) elements(i *Instruction) int {
 func (s *operandSpec) compileSpace(name string) error {
 	s.anySpace = name == ""
 	if s.anySpace {
+		return nil
+	}
+	if s.tensor = name == "tensor"; s.tensor {
+		s.space = Generic
 		return nil
 	}
 	i := slices.Index(spaceNames[:], name)

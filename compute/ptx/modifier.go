@@ -27,6 +27,7 @@ const (
 	KindLayout                        // .row
 	KindTest                          // .finite
 	KindPermute                       // .f4e, after the type
+	KindRank                          // .3d
 )
 
 // The modifiers.
@@ -173,6 +174,12 @@ const (
 	ModExpectTx
 	ModParity
 	ModNoinc
+	Mod1D // the dimensions of a tensor
+	Mod2D
+	Mod3D
+	Mod4D
+	Mod5D
+	ModMbarrierBytes
 	ModM64n8k8    // .m64n16k8 is ModM64n8k8+1, and so on up to .m64n256k8
 	ModM64n256k8  = ModM64n8k8 + warpgroupShapes - 1
 	ModM64n8k16   = ModM64n256k8 + 1 // likewise
@@ -243,6 +250,8 @@ var modifierTable = withWarpgroupShapes([modifierCount]modifierEntry{
 	ModWrap: {name: "wrap"}, ModClamp: {name: "clamp"}, ModShiftamt: {name: "shiftamt"}, ModFractional: {name: "fractional"},
 	ModAsync: {name: "async"}, ModSharedCluster: {"shared::cluster", KindSpace}, ModCC: {name: "cc"}, ModSatfinite: {name: "satfinite"},
 	ModNoComplete: {name: "noComplete"}, ModExpectTx: {name: "expect_tx"}, ModParity: {name: "parity"}, ModNoinc: {name: "noinc"},
+	Mod1D: {"1d", KindRank}, Mod2D: {"2d", KindRank}, Mod3D: {"3d", KindRank}, Mod4D: {"4d", KindRank}, Mod5D: {"5d", KindRank},
+	ModMbarrierBytes: {name: "mbarrier::complete_tx::bytes"},
 })
 
 // withWarpgroupShapes adds the shapes of wgmma.
@@ -290,4 +299,12 @@ func (m Modifier) Shape() (rows, columns, depth int) {
 		_, _ = fmt.Sscanf(m.String(), "m%dn%dk%d", &rows, &columns, &depth) // m8n8 ends early
 	}
 	return rows, columns, depth
+}
+
+// Rank returns the number of dimensions that an instruction names: 3 of .3d, 0 where it names none.
+func (i *Instruction) Rank() int {
+	if m := i.Mod(KindRank); m != NoModifier {
+		return int(m-Mod1D) + 1
+	}
+	return 0
 }

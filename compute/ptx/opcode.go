@@ -37,6 +37,7 @@ const (
 	OpCopysign
 	OpCos
 	OpCpAsync
+	OpCpAsyncBulkTensor
 	OpCpAsyncCommitGroup
 	OpCpAsyncMbarrierArrive
 	OpCpAsyncWaitAll
@@ -129,7 +130,7 @@ var opcodeNames = [opcodeCount]string{
 	OpBarArrive: "bar.arrive", OpBarRed: "bar.red", OpBarSync: "bar.sync", OpBarWarpSync: "bar.warp.sync",
 	OpBarrierArrive: "barrier.arrive", OpBarrierRed: "barrier.red", OpBarrierSync: "barrier.sync", OpBfe: "bfe", OpBfi: "bfi", OpBfind: "bfind", OpBra: "bra", OpBrev: "brev", OpBrkpt: "brkpt",
 	OpCall: "call", OpClz: "clz", OpCnot: "cnot", OpCopysign: "copysign", OpCos: "cos",
-	OpCpAsync: "cp.async", OpCpAsyncCommitGroup: "cp.async.commit_group", OpCpAsyncMbarrierArrive: "cp.async.mbarrier.arrive", OpCpAsyncWaitAll: "cp.async.wait_all",
+	OpCpAsync: "cp.async", OpCpAsyncBulkTensor: "cp.async.bulk.tensor", OpCpAsyncCommitGroup: "cp.async.commit_group", OpCpAsyncMbarrierArrive: "cp.async.mbarrier.arrive", OpCpAsyncWaitAll: "cp.async.wait_all",
 	OpCpAsyncWaitGroup: "cp.async.wait_group", OpCreatepolicy: "createpolicy", OpCvt: "cvt", OpCvta: "cvta",
 	OpDiv: "div", OpDp4a: "dp4a", OpEx2: "ex2", OpExit: "exit", OpFence: "fence", OpFenceProxy: "fence.proxy", OpFma: "fma", OpIsspacep: "isspacep",
 	OpLd: "ld", OpLdmatrix: "ldmatrix", OpLdu: "ldu", OpLg2: "lg2", OpLop3: "lop3", OpMad: "mad", OpMadc: "madc", OpMatch: "match", OpMax: "max",

@@ -49,6 +49,7 @@ that need sm_53. The threads of a warp run in lockstep there.
 | {}T | a vector of registers that are as wide as T together |
 | [] | memory in the space that the name has |
 | [shared] | memory in that space |
+| [tensor] | a tensor map at a generic address, and as many coordinates as the name says: ` + "`[%rd1, {%r1, %r2}]`" + ` |
 | int(0..255), int(4\|8\|16) | a constant |
 | b32(0..15), b32(0..96/32), b32(0..@3), f32(fraction) | a register, or a constant within limits; a multiple of 32; at most operand 3; above 0 to 1 |
 | label, call | a label; a function with results in front and arguments after |

@@ -96,6 +96,14 @@ func (k *Kernel) sampleOperand(i *Instruction, s operandSpec, address Operand, s
 	case s.kind == specInteger:
 		return Integer(s.members[len(s.members)-1])
 	case s.kind == specMemory:
+		if s.tensor {
+			o, place := Memory(address.Register, 0), Vector()
+			for range i.Rank() {
+				place.Elements = append(place.Elements, k.Reg(S32))
+			}
+			o.Elements = []Operand{place}
+			return o
+		}
 		if space := i.Space(); s.space == Shared || s.anySpace && space == Shared {
 			return MemoryOf(shared, 0)
 		}

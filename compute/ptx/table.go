@@ -13,7 +13,7 @@ import "strings"
 // and written; T~ is also a wider register; T* is a vector where the name has .v2 or .v4; T& is also a special register
 // or the address of a variable; {4:b32} is a vector of four, {n/2:f32} one of half as many as the shape has columns;
 // {}T a vector whose elements are as wide as T together; [] is memory in the space of the name, [shared] memory in that
-// space; int(0..255) and int(4|8|16) are constants.
+// space, [tensor] a tensor map at a generic address with as many coordinates as the name says; int(0..255) and int(4|8|16) are constants.
 type row struct {
 	op       Opcode
 	form     string

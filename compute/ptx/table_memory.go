@@ -30,6 +30,10 @@ var memoryRows = []row{
 	},
 	{OpCpAsync, ".ca.<shared|shared::cta>.global[.<fetch>]", "[shared], [global], int(4|8|16), u32(0..@3)?", "7.0 sm_80"},
 	{OpCpAsync, ".cg.<shared|shared::cta>.global[.<fetch>]", "[shared], [global], int(16), u32(0..@3)?", "7.0 sm_80"},
+	{
+		OpCpAsyncBulkTensor, ".<1d|2d|3d|4d|5d>.shared::cluster.global.mbarrier::complete_tx::bytes", "[shared], [tensor], [shared]",
+		"8.0 sm_90",
+	},
 	{OpCpAsyncCommitGroup, "", "", "7.0 sm_80"},
 	{OpCpAsyncWaitGroup, "", "int(0..2147483647)", "7.0 sm_80"},
 	{OpCpAsyncWaitAll, "", "", "7.0 sm_80"},

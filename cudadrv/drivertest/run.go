@@ -70,6 +70,7 @@ func Run(t *testing.T, open func(t *testing.T) cudadrv.Driver) {
 		{"copies of rows", testRows},
 		{"peers", testPeers},
 		{"shared events", testSharedEvents},
+		{"tensor maps", testTensorMaps},
 	}
 	for _, sub := range subtests {
 		t.Run(sub.name, func(t *testing.T) {

@@ -70,7 +70,7 @@ func TestConformanceOfLesserDevices(t *testing.T) {
 func TestConformanceOfALesserLibrary(t *testing.T) {
 	_ = fakeLibrary(t) // where there is a compiler
 	path, err := fakecuda.Build(t.TempDir(), "cuGraphUpload", "cuEventElapsedTime", "cuMemcpy2DAsync_v2", "cuMemcpyPeerAsync",
-		"cuIpcOpenEventHandle", "cuFuncGetParamInfo")
+		"cuIpcOpenEventHandle", "cuFuncGetParamInfo", "cuTensorMapEncodeTiled")
 	require.NoError(t, err)
 	lesser, err := os.ReadFile(path)
 	require.NoError(t, err)
@@ -82,7 +82,8 @@ func TestConformanceOfALesserLibrary(t *testing.T) {
 	})
 	dev, err := newFakeOf(t, lesser).driver().Open(0)
 	require.NoError(t, err)
-	const lacking = cudadrv.GraphLaunches | cudadrv.EventTiming | cudadrv.WideFills | cudadrv.PeerAccess | cudadrv.EventSharing
+	const lacking = cudadrv.GraphLaunches | cudadrv.EventTiming | cudadrv.WideFills | cudadrv.PeerAccess | cudadrv.EventSharing |
+		cudadrv.BulkTensors
 	assert.Zero(t, dev.Info().Capabilities&lacking, "%v", dev.Info().Capabilities)
 	assert.True(t, dev.Info().Capabilities.Has(cudadrv.KernelLaunches))
 	w := dev.(everything)
@@ -108,7 +109,7 @@ func TestInfoOnTheFake(t *testing.T) {
 	require.True(t, info.Capabilities.Has(cudadrv.VirtualMemory|cudadrv.PinnedHost|cudadrv.HostCalls|
 		cudadrv.ShareableHandles|cudadrv.CaptureInformation|cudadrv.BlockingCreation))
 	require.True(t, info.Capabilities.Has(cudadrv.KernelLaunches|cudadrv.GraphLaunches|cudadrv.EventTiming|cudadrv.WideFills|
-		cudadrv.PeerAccess|cudadrv.EventSharing))
+		cudadrv.PeerAccess|cudadrv.EventSharing|cudadrv.BulkTensors))
 	require.Equal(t, cudadrv.ComputeCapability{Major: 9}, info.Compute)
 	require.Equal(t, 132, info.Multiprocessors)
 	require.NoError(t, dev.Close())

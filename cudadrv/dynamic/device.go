@@ -22,6 +22,7 @@ var (
 	_ cudadrv.Graphs          = (*device)(nil)
 	_ cudadrv.TimedEvents     = (*device)(nil)
 	_ cudadrv.WideWork        = (*device)(nil)
+	_ cudadrv.TensorMaps      = (*device)(nil)
 	_ cudadrv.Peers           = (*device)(nil)
 	_ cudadrv.SharedEvents    = (*device)(nil)
 )

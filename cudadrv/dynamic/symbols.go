@@ -140,6 +140,9 @@ var features = [...]feature{ //nolint:gochecknoglobals // a constant table
 	{cudadrv.EventSharing, "shared events", 0, []symbol{
 		call.IpcGetEventHandle, call.IpcOpenEventHandle,
 	}},
+	{cudadrv.BulkTensors, "bulk copies of tensors", 127, []symbol{
+		call.TensorMapEncodeTiled,
+	}},
 	{alone, "every device", 0, []symbol{
 		call.FuncGetParamInfo,
 	}},

@@ -68,6 +68,7 @@ type everything interface {
 	cudadrv.WideWork
 	cudadrv.Peers
 	cudadrv.SharedEvents
+	cudadrv.TensorMaps
 	cudadrv.ForeignCalls
 }
 

@@ -22,7 +22,8 @@ func TestZeroConfigIsAnH200(t *testing.T) {
 		UUID: dev.Info().UUID, Driver: "sim", Name: "simulated GPU", DriverVersion: 13000, TotalBytes: 150_109_880_320,
 		GranularityBytes: 2 << 20,
 		Capabilities: cudadrv.VirtualMemory | cudadrv.CaptureInformation | cudadrv.BlockingCreation | cudadrv.KernelLaunches |
-			cudadrv.GraphLaunches | cudadrv.EventTiming | cudadrv.WideFills | cudadrv.PeerAccess | cudadrv.EventSharing,
+			cudadrv.GraphLaunches | cudadrv.EventTiming | cudadrv.WideFills | cudadrv.PeerAccess | cudadrv.EventSharing |
+			cudadrv.BulkTensors,
 		Compute: cudadrv.ComputeCapability{Major: 9}, Multiprocessors: 132,
 	}, dev.Info())
 }

@@ -74,7 +74,8 @@ func newGPU(d *Driver, ordinal int, mu *sync.Mutex) *gpu {
 			Compute:          cudadrv.ComputeCapability{Major: architecture / 10, Minor: architecture % 10},
 			Multiprocessors:  multiprocessors,
 			Capabilities: cudadrv.VirtualMemory | cudadrv.CaptureInformation | cudadrv.BlockingCreation | cudadrv.KernelLaunches |
-				cudadrv.GraphLaunches | cudadrv.EventTiming | cudadrv.WideFills | cudadrv.PeerAccess | cudadrv.EventSharing,
+				cudadrv.GraphLaunches | cudadrv.EventTiming | cudadrv.WideFills | cudadrv.PeerAccess | cudadrv.EventSharing |
+				cudadrv.BulkTensors,
 		},
 		capacityBytes: d.config.TotalBytes,
 	}

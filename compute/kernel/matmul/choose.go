@@ -6,6 +6,7 @@ import (
 
 	"github.com/go-vram/vram/compute/kernel/matmul/internal/variant"
 	"github.com/go-vram/vram/cuda/gemm"
+	"github.com/go-vram/vram/cudadrv"
 )
 
 // alignment says which operands begin, with each of their rows and matrices, at multiples of 16 bytes, and C at multiples of
@@ -58,7 +59,8 @@ const (
 // processor has the properties of a device that choose uses.
 type processor struct {
 	multiprocessors int64
-	capability      int // 80 is 8.0
+	capability      int  // 80 is 8.0
+	bulk            bool // kernels may copy tensors in bulk
 }
 
 // sharedBytes is how much shared memory a block may have: of the table of compute capabilities in NVIDIA's programming guide.
@@ -83,6 +85,9 @@ var microseconds = map[int][]float64{ //nolint:gochecknoglobals // a constant ta
 // groupMicroseconds is the same for 3xTF32 by warpgroups.
 const groupMicroseconds = 1750
 
+// bulkMicroseconds are the same for products of 16 bits by warpgroups, by tile as in variant.BulkTiles: measured on an H100.
+var bulkMicroseconds = []float64{188, 206, 354} //nolint:gochecknoglobals // a constant table
+
 // tileOf chooses the tile of a product by the matrix units with the least estimated time: the time of a tile times the rounds
 // in which the multiprocessors compute all tiles.
 func (d processor) tileOf(kind int, p Problem, a alignment) (name string, blocks int64) {
@@ -100,6 +105,11 @@ func (d processor) tileOf(kind int, p Problem, a alignment) (name string, blocks
 	for i, t := range variant.Tiles(kind) {
 		consider(variant.TensorName(kind, t.M, t.N, p.TransposeA, p.TransposeB), t, microseconds[kind][i])
 	}
+	if kind >= variant.BF16 && d.bulks(p, a) {
+		for i, t := range variant.BulkTiles() {
+			consider(variant.BulkName(kind, t.Tile, p.TransposeA, p.TransposeB), t.Tile, bulkMicroseconds[i])
+		}
+	}
 	if kind == variant.Three && d.groups(p, a) {
 		consider(variant.GroupName(p.TransposeA, p.TransposeB), variant.GroupTile, groupMicroseconds)
 	}
@@ -111,6 +121,17 @@ func (d processor) tileOf(kind int, p Problem, a alignment) (name string, blocks
 func (d processor) groups(p Problem, a alignment) bool {
 	const side = 4 // adjacent elements are read four at a time
 	return d.capability == 90 && a.a && a.b && p.K%variant.GroupStep == 0 && (!p.TransposeA || p.M%side == 0) && (p.TransposeB || p.N%side == 0)
+}
+
+// bulks reports whether warpgroups can compute the product of 16 bits: tensor maps describe the operands, and the tiles, with
+// their parts, have 32-bit numbers.
+func (d processor) bulks(p Problem, a alignment) bool {
+	const far = cudadrv.MaxTensorStrideBytes / 2 // elements
+	rowsA, _ := shapeA(p)
+	rowsB, _ := shapeB(p)
+	smallest := variant.BulkTiles()[len(variant.BulkTiles())-1]
+	return d.capability == 90 && d.bulk && a.a && a.b && max(rowsA*p.LDA, rowsB*p.LDB, p.StrideA, p.StrideB) < far &&
+		tiled(p, smallest.Tile) <= math.MaxInt32/(p.Batch*maxParts)
 }
 
 // tiled returns how many tiles C has.

@@ -19,7 +19,9 @@ var ofKinds = map[int]gemm.Problem{
 // Each embedded variant is the choice for some product on some device: one that another has superseded is to be deleted.
 func TestEachVariantIsChosen(t *testing.T) {
 	chosen := map[string]bool{}
-	for _, d := range []processor{{40, 75}, {80, 70}, {72, 86}, {128, 89}, {132, 90}, {148, 100}, {170, 120}} {
+	for _, d := range []processor{
+		{40, 75, false}, {80, 70, false}, {72, 86, false}, {128, 89, false}, {132, 90, false}, {132, 90, true}, {148, 100, true}, {170, 120, true},
+	} {
 		for _, p := range []gemm.Problem{
 			{}, {Precision: gemm.TF32}, {Precision: gemm.TF32x3}, {In: gemm.BFloat16}, {In: gemm.Float16}, {In: gemm.Float64, Out: gemm.Float64},
 		} {

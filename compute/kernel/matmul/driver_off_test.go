@@ -61,6 +61,8 @@ func driverOf(tb testing.TB, multiprocessors int, attributes ...uintptr) cudadrv
 	require.NoError(tb, err)
 	const multiprocessorCount = 16 // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
 	set.Call([]uintptr{0, multiprocessorCount, uintptr(multiprocessors)})
+	const tensorMaps = 127 // CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED: the sources that need them are not compiled for the host
+	set.Call([]uintptr{0, tensorMaps, 0})
 	for i := 0; i+1 < len(attributes); i += 2 {
 		set.Call([]uintptr{0, attributes[i], attributes[i+1]})
 	}
@@ -105,6 +107,9 @@ func emulate() (uintptr, error) {
 func variantsHeader() string {
 	var text, list strings.Builder
 	for _, v := range variant.All() {
+		if v.Bulk { // only on the interpreter
+			continue
+		}
 		for _, d := range v.Defines {
 			fmt.Fprintf(&text, "#define %s\n", strings.Replace(d, "=", " ", 1))
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/go-vram/vram/compute/kernel/matmul/internal/variant"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cuda/gemm"
+	"github.com/go-vram/vram/cudadrv"
 )
 
 //go:embed ptx
@@ -39,6 +40,8 @@ type kernels struct {
 	loaded atomic.Pointer[map[string]*cuda.Function] // by kernel; replaced, never changed
 	plans  atomic.Pointer[map[planned]launch]        // of known problems; replaced, never changed
 
+	maps tensorMaps
+
 	mu       sync.Mutex       // of loading
 	compiler *kernel.Compiler // nil until an own one is needed
 	owned    bool             // it is closed with the kernels
@@ -47,7 +50,9 @@ type kernels struct {
 
 func newKernels(c *cuda.Context, compiler *kernel.Compiler) *kernels {
 	info := c.Info()
-	k := &kernels{on: c, compiler: compiler, device: processor{int64(info.Multiprocessors), 10*info.Compute.Major + info.Compute.Minor}}
+	k := &kernels{on: c, compiler: compiler, device: processor{
+		int64(info.Multiprocessors), 10*info.Compute.Major + info.Compute.Minor, info.Capabilities.Has(cudadrv.BulkTensors),
+	}}
 	k.loaded.Store(&map[string]*cuda.Function{})
 	k.plans.Store(&map[planned]launch{})
 	return k

@@ -20,10 +20,16 @@ func (k *kernels) launch(c *cuda.Context, p Problem, e gemm.Extent, o Operands, 
 		SharedBytes: int64(l.shared),
 	}
 	args := make([]cuda.Arg, 0, 32)
-	if l.way == tiles {
+	switch {
+	case variants[l.variant].Bulk:
+		g.Grid = cuda.Dim3{X: uint32(min(l.blocks*int64(l.parts)*p.Batch, k.device.multiprocessors)), Y: 1, Z: 1} //nolint:gosec // checked
+		if args, err = k.bulkArguments(args, p, e, o, l); err != nil {
+			return err
+		}
+	case l.way == tiles:
 		args = append(args, in(o.A, e.A), in(o.B, e.B), size(p.M), size(p.N), size(p.K), size(l.partK), cuda.Value(p.LDA),
 			cuda.Value(p.LDB), cuda.Value(p.StrideA), cuda.Value(p.StrideB), size(p.Batch))
-	} else {
+	default:
 		args = rowArguments(args, p, e, o, l)
 	}
 	if l.parts == 1 {

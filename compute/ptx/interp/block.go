@@ -16,6 +16,7 @@ type block struct {
 	reading     []uint16 // products on their way that read each 16 bytes of shared memory; nil in a kernel without products
 	cells       []cell   // of shared memory
 	warpgroups  [][]issue
+	bulk        []*bulkCopy // that have not arrived
 
 	barriers     [16]barrierState
 	mbarriers    map[uint64]*mbarrierOrder // by address in shared memory

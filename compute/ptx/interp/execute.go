@@ -28,6 +28,7 @@ func (b *block) begin(number uint64) {
 	clear(b.inFlight)
 	b.asyncs, b.suspect, b.settled = 0, nil, false
 	clear(b.guesses.open)
+	b.bulk = b.bulk[:0]
 	if b.reading != nil {
 		clear(b.reading)
 		for n := range b.warpgroups {
@@ -96,6 +97,9 @@ func (r *run) stopped() bool {
 func (b *block) end() error {
 	b.settled = true
 	if err := b.verdict(b.lonely()); err != nil {
+		return err
+	}
+	if err := b.verdict(b.unfinished()); err != nil {
 		return err
 	}
 	return b.guesses.wrong()

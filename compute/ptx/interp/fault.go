@@ -21,7 +21,7 @@ const (
 	Misaligned            // an address that is no multiple of the size of the access
 	ReadOnly              // a store to constants or to parameters
 	Uninitialised         // a read of a register or of memory that was never written
-	AsyncInFlight         // an access to the destination of a cp.async that nobody waited for
+	AsyncInFlight         // an access to the destination of a cp.async, or of a bulk copy, that nobody waited for
 	WgmmaInFlight         // an access to a register of a wgmma.mma_async that nobody waited for
 	WgmmaFence            // a wgmma.mma_async on registers that were accessed after the last wgmma.fence
 	ProxyFence            // a wgmma.mma_async on shared memory that was written without a later fence.proxy.async

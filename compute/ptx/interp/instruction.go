@@ -32,6 +32,7 @@ type instruction struct {
 	strong  bool // of an access: atomic, volatile or ordered
 	swaps   bool // atom.cas
 	shaky   bool // .volatile
+	bulk    bool // its bytes come by the proxy of products
 	negate  bool // the guard
 	guard   int  // slot of a predicate, or none
 

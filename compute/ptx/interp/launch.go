@@ -16,6 +16,10 @@ type Launch struct {
 	// has memory of this launch's own, with the value of its initialiser.
 	Globals map[string]uint64
 
+	// Tensors reads an encoded tensor map, of which bulk copies are given the address; it reports whether the bytes are one. nil:
+	// a bulk copy of a tensor is a fault.
+	Tensors func(encoded []byte) (Tensor, bool)
+
 	Ignore          []Kind      // mistakes that are not looked for, of the kinds from Uninitialised to Undeclared
 	MaxInstructions int64       // that one warp executes; 0: DefaultMaxInstructions
 	Stop            func() bool // asked now and then; true ends the run with ErrStopped

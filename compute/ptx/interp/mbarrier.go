@@ -141,9 +141,7 @@ func lowerMbarrierArrive(c *lowering, i *ptx.Instruction) {
 				misuse(w, n, "an arrival that is .noComplete ends the phase")
 				return
 			case s.pending == 0 && s.tx == 0:
-				s.phase, s.pending = (s.phase+1)&mask(64-mbarrierPhase), s.expected //nolint:mnd // the bits that are left
-				order.done.join(&order.arriving)
-				order.arriving = clocks{}
+				s.end(order)
 			}
 			store(at, mbarrierBytes, s.bits())
 			if d != none {
@@ -200,9 +198,14 @@ func lowerMbarrierWait(c *lowering, i *ptx.Instruction) {
 			if at == nil {
 				return
 			}
-			phase, asked := mbarrierOf(load(at, mbarrierBytes)).phase, f.regs[which][n]
-			if parity && phase&1 == asked&1 || !parity && phase == mbarrierOf(asked).phase {
-				continue
+			asked := f.regs[which][n]
+			if !parity {
+				asked = mbarrierOf(asked).phase
+			}
+			if !hasEnded(at, asked, parity) {
+				if w.block.deliverBulk(a.address); !hasEnded(at, asked, parity) {
+					continue
+				}
 			}
 			ended |= 1 << n
 			done := &w.block.orderOf(a.address).done
@@ -211,4 +214,13 @@ func lowerMbarrierWait(c *lowering, i *ptx.Instruction) {
 		}
 		f.setPred(d, ended, m)
 	}
+}
+
+// hasEnded reports whether a phase of an mbarrier has ended: that with a number, or the last one of a parity.
+func hasEnded(mbarrier []byte, asked uint64, parity bool) bool {
+	phase := mbarrierOf(load(mbarrier, mbarrierBytes)).phase
+	if parity {
+		return phase&1 != asked&1
+	}
+	return phase != asked
 }

@@ -227,6 +227,14 @@ func (mem *memory) arrived(a *access) bool {
 	if b.inFlight[a.address>>6]&field == 0 || mem.ignores(AsyncInFlight) {
 		return true
 	}
+	if c := b.bulkOver(a); c != nil {
+		other := b.place(c.pc, c.thread)
+		mem.fail(&Fault{
+			Kind: AsyncInFlight, Space: a.space, Address: a.address, Bytes: a.bytes, Other: &other,
+			Detail: "the bytes of the bulk copy have not arrived: no thread has waited at their mbarrier",
+		}, a.thread)
+		return false
+	}
 	for _, v := range b.warps {
 		for thread := range v.copies.of {
 			for _, c := range v.copies.of[thread].all() {

@@ -210,6 +210,9 @@ func (s *products) proxied(a *access) bool {
 			continue
 		}
 		last = stored
+		if b.kernel.code[stored.pc()].bulk {
+			continue
+		}
 		at := b.warps[stored.thread()/warpThreads].products.fencedAt(stored.clock(), stored.thread()%warpThreads)
 		if at != 0 && s.order.sees(newTouch(at, 0, false, stored.thread()), s.index*warpThreads) {
 			continue

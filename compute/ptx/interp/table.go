@@ -43,6 +43,7 @@ var families = byOpcode([]family{
 	{[]ptx.Opcode{ptx.OpCreatepolicy}, lowerPolicy, nil},
 	{[]ptx.Opcode{ptx.OpMembar, ptx.OpFence, ptx.OpFenceProxy}, lowerFence, nil},
 	{[]ptx.Opcode{ptx.OpCpAsync}, lowerCopy, nil},
+	{[]ptx.Opcode{ptx.OpCpAsyncBulkTensor}, lowerBulkTensor, nil},
 	{[]ptx.Opcode{ptx.OpCpAsyncCommitGroup}, lowerCopyCommit, nil},
 	{[]ptx.Opcode{ptx.OpCpAsyncWaitGroup, ptx.OpCpAsyncWaitAll}, lowerCopyWait, nil},
 

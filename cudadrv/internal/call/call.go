@@ -77,6 +77,7 @@ const (
 	MemcpyPeerAsync
 	IpcGetEventHandle
 	IpcOpenEventHandle
+	TensorMapEncodeTiled
 
 	// Count is how many calls there are: the length of an array with one entry for each.
 	Count
@@ -156,6 +157,7 @@ var names = [Count]string{ //nolint:gochecknoglobals // a constant table
 	MemcpyPeerAsync:                           "cuMemcpyPeerAsync",
 	IpcGetEventHandle:                         "cuIpcGetEventHandle",
 	IpcOpenEventHandle:                        "cuIpcOpenEventHandle",
+	TensorMapEncodeTiled:                      "cuTensorMapEncodeTiled",
 }
 
 // String returns CUDA's name of the function.

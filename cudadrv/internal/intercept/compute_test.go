@@ -121,6 +121,10 @@ func (f full) IpcGetEventHandle(cudadrv.Event) (cudadrv.EventDescriptor, error) 
 	return cudadrv.EventDescriptor{}, f.note("cuIpcGetEventHandle")
 }
 
+func (f full) TensorMapEncodeTiled(cudadrv.TensorMap) (cudadrv.EncodedTensorMap, error) {
+	return cudadrv.EncodedTensorMap{}, f.note("cuTensorMapEncodeTiled")
+}
+
 func (f full) IpcOpenEventHandle(cudadrv.EventDescriptor) (cudadrv.Event, error) {
 	return 0, f.note("cuIpcOpenEventHandle")
 }
@@ -169,6 +173,7 @@ func computeCalls(dev *intercept.Device) []optionalCall {
 		{call.MemcpyPeerAsync, func() error { return dev.MemcpyPeerAsync(1, 1, 1, 1, 1, 1) }},
 		{call.EventCreate, func() error { return second(dev.EventCreateShared()) }},
 		{call.IpcGetEventHandle, func() error { return second(dev.IpcGetEventHandle(1)) }},
+		{call.TensorMapEncodeTiled, func() error { return second(dev.TensorMapEncodeTiled(cudadrv.TensorMap{})) }},
 		{call.IpcOpenEventHandle, func() error { return second(dev.IpcOpenEventHandle(cudadrv.EventDescriptor{})) }},
 	}
 }

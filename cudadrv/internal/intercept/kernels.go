@@ -14,6 +14,7 @@ var (
 	_ cudadrv.Peers        = (*Device)(nil)
 	_ cudadrv.ForeignCalls = (*Device)(nil)
 	_ cudadrv.SharedEvents = (*Device)(nil)
+	_ cudadrv.TensorMaps   = (*Device)(nil)
 )
 
 // two are the results of a call with two.
@@ -161,4 +162,9 @@ func (d *Device) IpcGetEventHandle(e cudadrv.Event) (cudadrv.EventDescriptor, er
 // IpcOpenEventHandle forwards cuIpcOpenEventHandle.
 func (d *Device) IpcOpenEventHandle(from cudadrv.EventDescriptor) (cudadrv.Event, error) {
 	return obtain(d, call.IpcOpenEventHandle, func(t cudadrv.SharedEvents) (cudadrv.Event, error) { return t.IpcOpenEventHandle(from) })
+}
+
+// TensorMapEncodeTiled forwards cuTensorMapEncodeTiled.
+func (d *Device) TensorMapEncodeTiled(t cudadrv.TensorMap) (cudadrv.EncodedTensorMap, error) {
+	return obtain(d, call.TensorMapEncodeTiled, func(m cudadrv.TensorMaps) (cudadrv.EncodedTensorMap, error) { return m.TensorMapEncodeTiled(t) })
 }

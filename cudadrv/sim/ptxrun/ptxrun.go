@@ -170,12 +170,25 @@ func (p *program) Launch(l sim.KernelLaunch) (sim.Execution, error) {
 	launch := interp.Launch{
 		Grid: interp.Dim3(l.Geometry.Grid), Block: interp.Dim3(l.Geometry.Block), SharedBytes: int(l.Geometry.SharedBytes),
 		Params: l.Params, Memory: m, Globals: p.globals, Ignore: config.Ignore, MaxInstructions: config.MaxInstructions,
-		Output: config.Output, Strict: config.Strict, Cooperative: config.Cooperative,
+		Tensors: tensor, Output: config.Output, Strict: config.Strict, Cooperative: config.Cooperative,
 	}
 	return func(extent func(cudadrv.Ptr) (cudadrv.Ptr, []byte, bool)) error {
 		m.extent = extent
 		return p.executor.keep(at, k.Run(launch))
 	}, nil
+}
+
+// tensor reads a tensor map of a simulated device.
+func tensor(encoded []byte) (interp.Tensor, bool) {
+	m, ok := sim.DecodeTensorMap(encoded)
+	t := interp.Tensor{
+		Start: uint64(m.Ptr), ElementBytes: int(m.Type.Bytes()), Rank: int(m.Rank), Dims: m.Dims, Strides: m.Strides,
+		Swizzle: int(m.Swizzle.Bytes() / 16), //nolint:mnd // pieces of a line
+	}
+	for n, size := range m.Box {
+		t.Box[n] = int64(size)
+	}
+	return t, ok
 }
 
 // keep remembers the fault of a launch.

@@ -48,6 +48,7 @@ static void usual_attributes(struct device *device) {
         {CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, 1},
         {CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, 1},
         {CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR, 1},
+        {CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED, 1},
     };
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) device->attributes[values[i][0]] = values[i][1];
 }

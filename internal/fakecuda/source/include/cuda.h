@@ -147,6 +147,10 @@ CUresult cuEventElapsedTime(float *milliseconds, CUevent start, CUevent end);
 CUresult cuIpcGetEventHandle(CUipcEventHandle *handle, CUevent event);
 CUresult cuIpcOpenEventHandle(CUevent *event, CUipcEventHandle handle);
 
+// Tensor maps.
+CUresult cuTensorMapEncodeTiled(CUtensorMap *map, int type, cuuint32_t rank, void *address, const cuuint64_t *dims, const cuuint64_t *strides,
+                                const cuuint32_t *box, const cuuint32_t *steps, int interleave, int swizzle, int promotion, int fill);
+
 // Stream-ordered memory.
 
 // Capture and graphs.

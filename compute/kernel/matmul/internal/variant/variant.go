@@ -23,6 +23,7 @@ type Variant struct {
 	SharedBytes         int  // dynamic
 	Capability          int  // 80 is 8.0
 	Only                bool // not for later ones
+	Bulk                bool // its operands are described by tensor maps, and its blocks compute one tile after the other
 }
 
 // The kinds of products by the matrix units, as the sources number them.
@@ -34,7 +35,9 @@ const (
 )
 
 // MatrixUnits reports whether the variant multiplies by them.
-func (v Variant) MatrixUnits() bool { return v.Source == "tensor.cu" || v.Source == "group.cu" }
+func (v Variant) MatrixUnits() bool {
+	return v.Source == "tensor.cu" || v.Source == "group.cu" || v.Bulk
+}
 
 // Compiler is the command that compiles the source to PTX for every GPU of the variant's compute capability and later, or for
 // that one alone.
@@ -51,7 +54,7 @@ func (v Variant) Compiler() []string {
 
 // Sources returns the files that variants are compiled from, with headers.
 func Sources() []string {
-	return []string{"device.h", "finish.h", "group.cu", "plain.cu", "staged.cu", "tensor.cu", "vector.cu"}
+	return []string{"bulk.cu", "bulk.h", "device.h", "finish.h", "group.cu", "plain.cu", "staged.cu", "tensor.cu", "vector.cu"}
 }
 
 // All returns the variants.
@@ -72,6 +75,13 @@ func All() []Variant {
 		for kind := TF32; kind <= F16; kind++ {
 			for _, t := range Tiles(kind) {
 				all = append(all, tensor(kind, t, a, b))
+			}
+		}
+	}
+	for kind := BF16; kind <= F16; kind++ {
+		for transposed := range 4 {
+			for _, t := range BulkTiles() {
+				all = append(all, bulk(kind, t, transposed&1 != 0, transposed&2 != 0))
 			}
 		}
 	}
@@ -113,6 +123,38 @@ func Tiles(kind int) []Tile {
 		{64, 64, 64, 32, 32, 4, 2, 2, 1},
 		{64, 32, 64, 32, 16, 4, 2, 2, 1},
 	}
+}
+
+// BulkTile is a size of tiles of products of 16 bits by warpgroups.
+type BulkTile struct {
+	Tile
+
+	turns bool // each of two warpgroups has tiles of its own, and one multiplies while the other stores
+	moves bool // producers give registers to consumers
+	ahead bool // products of two steps are on their way
+}
+
+// BulkTiles are the tiles of products of 16 bits by warpgroups, the largest first: the fastest of some twenty, for squares of
+// 1024 to 8192 and the products of a transformer's layers on an H100.
+func BulkTiles() []BulkTile {
+	return []BulkTile{
+		{Tile: Tile{M: 128, N: 256, k: 64, stages: 4}, moves: true},
+		{Tile: Tile{M: 128, N: 128, k: 64, stages: 6}, turns: true, moves: true, ahead: true},
+		{Tile: Tile{M: 128, N: 64, k: 64, stages: 8}, ahead: true},
+	}
+}
+
+// The rows and columns of the boxes that bulk copies bring, of an operand whose rows, or columns, are contiguous in the summed
+// direction, and of others.
+const (
+	BulkStep   = 64 // of the summed direction
+	BulkAcross = 64
+)
+
+// BulkName is the name of the variant of products of 16 bits by warpgroups, for compute capability 9.0 alone.
+func BulkName(kind int, t Tile, transposeA, transposeB bool) string {
+	name := []string{BF16: "bf16", F16: "f16"}[kind]
+	return fmt.Sprintf("bulk_%s_%dx%d_%s%s", name, t.M, t.N, letter(transposeA), letter(transposeB))
 }
 
 // GroupStep divides the summed dimension of a product by warpgroups.
@@ -205,6 +247,26 @@ func group(transposeA, transposeB bool) Variant {
 		Name: GroupName(transposeA, transposeB), Source: "group.cu", Capability: 90, Only: true, TileM: t.M, TileN: t.N, TileK: t.k,
 		Threads: threads, SharedBytes: wordBytes * t.k * (t.stages*2*t.N + slots*t.M),
 		Defines: []string{define("TA", number(transposeA)), define("TB", number(transposeB))},
+	}
+	v.Defines = append(v.Defines, "NAME="+v.Name)
+	v.Kernels = []string{v.Name}
+	return v
+}
+
+func bulk(kind int, t BulkTile, transposeA, transposeB bool) Variant {
+	const consumers, chunk, barrierBytes = 256, 64, 256 // as bulk.cu has them
+	v := Variant{
+		Name: BulkName(kind, t.Tile, transposeA, transposeB), Source: "bulk.cu", Capability: 90, Only: true, Bulk: true,
+		TileM: t.M, TileN: t.N, TileK: t.k, Threads: consumers + 32, //nolint:mnd // a warp
+		SharedBytes: t.stages*(t.M+t.N)*t.k*2 + barrierBytes + consumers/2*chunk*4, //nolint:mnd // bytes of elements, rows of a thread, bytes of sums
+		Defines: []string{
+			"KIND=" + []string{BF16: "BFLOAT16", F16: "FLOAT16"}[kind], define("TILE_M", t.M), define("TILE_N", t.N), define("STAGES", t.stages),
+			define("TURNS", number(t.turns)), define("MOVES", number(t.moves)), define("AHEAD", number(t.ahead)), define("CHUNK", chunk),
+			define("TA", number(transposeA)), define("TB", number(transposeB)),
+		},
+	}
+	if t.moves {
+		v.Threads = consumers + 128 //nolint:mnd // a warpgroup
 	}
 	v.Defines = append(v.Defines, "NAME="+v.Name)
 	v.Kernels = []string{v.Name}

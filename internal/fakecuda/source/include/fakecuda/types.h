@@ -33,6 +33,10 @@ typedef void (*CUhostFn)(void *userData);
 #define CU_STREAM_LEGACY ((CUstream)0x1)
 #define CU_STREAM_PER_THREAD ((CUstream)0x2)
 
+typedef struct CUtensorMap_st {
+    _Alignas(64) cuuint64_t opaque[16];
+} CUtensorMap;
+
 typedef enum CUctx_flags_enum {
     CU_CTX_SCHED_AUTO = 0,
     CU_CTX_SCHED_SPIN = 1,

@@ -1,0 +1,80 @@
+package matmul
+
+import (
+	"hash/maphash"
+	"sync/atomic"
+
+	"github.com/go-vram/vram/compute/kernel/matmul/internal/variant"
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cuda/gemm"
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// tensorMaps keeps encoded tensor maps, which the driver makes in some hundred nanoseconds: each has one place, and replaces the
+// one before it there.
+type tensorMaps [512]atomic.Pointer[tensorMap]
+
+// tensorMap is a description with its argument for kernels.
+type tensorMap struct {
+	of  cudadrv.TensorMap
+	arg cuda.Arg
+}
+
+var tensorMapSeed = maphash.MakeSeed() //nolint:gochecknoglobals // a constant of the process
+
+// tensorMap returns the argument for a description. It allocates nothing for one that was used last in its place.
+func (k *kernels) tensorMap(of *cudadrv.TensorMap) (cuda.Arg, error) {
+	place := &k.maps[maphash.Comparable(tensorMapSeed, *of)%uint64(len(k.maps))]
+	if m := place.Load(); m != nil && m.of == *of {
+		return m.arg, nil
+	}
+	encoded, err := k.on.EncodeTensorMap(*of)
+	if err != nil {
+		return cuda.Arg{}, err
+	}
+	m := &tensorMap{*of, cuda.Value(encoded)}
+	place.Store(m)
+	return m.arg, nil
+}
+
+// bulkArguments are the first of a kernel that copies in bulk.
+func (k *kernels) bulkArguments(args []cuda.Arg, p Problem, e gemm.Extent, o Operands, l launch) ([]cuda.Arg, error) {
+	t := variants[l.variant]
+	rowsA, columnsA := shapeA(p)
+	rowsB, columnsB := shapeB(p)
+	a := operandMap(p.In, o.A, rowsA, columnsA, p.LDA, p.StrideA, p.Batch, !p.TransposeA, t.TileM)
+	b := operandMap(p.In, o.B, rowsB, columnsB, p.LDB, p.StrideB, p.Batch, p.TransposeB, t.TileN)
+	mapA, err := k.tensorMap(&a)
+	if err != nil {
+		return nil, err
+	}
+	mapB, err := k.tensorMap(&b)
+	if err != nil {
+		return nil, err
+	}
+	return append(args, mapA, mapB, in(o.A, e.A), in(o.B, e.B), size(p.M), size(p.N), size(p.K), size(l.partK), size(int64(l.parts)), size(p.Batch),
+		size(min(a.Dims[2]-1, 1)), size(min(b.Dims[2]-1, 1))), nil
+}
+
+// operandMap describes an operand with its rows as they lie in memory. along: they lie along the summed direction, so that a
+// box has all of a tile's.
+func operandMap(t gemm.Type, r cuda.Range, rows, columns, ld, stride, batch int64, along bool, tile int) cudadrv.TensorMap {
+	m := cudadrv.TensorMap{
+		Ptr: r.Buffer.Ptr() + cudadrv.Ptr(r.Offset), Type: cudadrv.TensorBFloat16, Swizzle: cudadrv.Swizzle128, Rank: 3, //nolint:gosec // not negative
+		Dims:    [cudadrv.MaxTensorRank]int64{columns, rows, 1},
+		Strides: [cudadrv.MaxTensorRank - 1]int64{ld * t.Bytes(), stride * t.Bytes()},
+		Box:     [cudadrv.MaxTensorRank]int32{variant.BulkAcross, variant.BulkStep, 1},
+	}
+	if t == gemm.Float16 {
+		m.Type = cudadrv.TensorFloat16
+	}
+	if stride == 0 {
+		m.Strides[1] = rows * ld * t.Bytes()
+	} else {
+		m.Dims[2] = batch
+	}
+	if along {
+		m.Box[1] = int32(tile) //nolint:gosec // 256 at most
+	}
+	return m
+}

@@ -1,0 +1,291 @@
+// Products of 16-bit numbers by warpgroups, for compute capability 9.0 alone: the copy engine brings tiles of both operands to a ring of stages in shared
+// memory, where warpgroups multiply them.
+//
+// One thread of the last warps, the producer, waits until a stage is empty and begins its copies, whose bytes a barrier of the stage counts. Consumers,
+// warpgroups, wait for the bytes, multiply, and arrive at the other barrier of the stage. A block computes one tile after the other; the copies of a tile
+// begin while the sums of the last one are stored. Numbers beyond an operand's edge arrive as 0.
+//
+// With TURNS each consumer has tiles of its own, and one multiplies while the other stores. Without, both share a tile.
+//
+// Macros: NAME; TILE_M, TILE_N; STAGES; CHUNK: columns of sums that go through shared memory at once; AHEAD: 1 where products of two steps are on their
+// way; MOVES: 1 where the producers give registers to the consumers; KIND: BFLOAT16 or FLOAT16; TA and TB: 1 where A and B are stored transposed.
+#include "bulk.h"
+
+namespace {
+
+enum {
+    TILE_K = 64, CONSUMERS = 2, THREADS = CONSUMERS * 128 + (MOVES ? 128 : 32), STRIP = 8,
+    ROWS = TURNS ? TILE_M : TILE_M / CONSUMERS,  // of a consumer
+    PRODUCTS = ROWS / 64,
+    ROW_BYTES = 2 * TILE_K,
+    A_BYTES = TILE_M * ROW_BYTES, STAGE_BYTES = (TILE_M + TILE_N) * ROW_BYTES,
+    BOX_BYTES = 64 * ROW_BYTES,  // of 64 rows, or of 64 of the summed direction
+    WARP_WORDS = 16 * CHUNK,  // of sums, which go through shared memory
+    BARRIER_BYTES = 256,
+};
+
+// The barriers of the stages: first those of bytes, then those of consumers.
+DEVICE u32 filled(u32 barriers, int stage) { return barriers + stage * 8; }
+DEVICE u32 emptied(u32 barriers, int stage) { return barriers + (STAGES + stage) * 8; }
+
+// The barrier at which a consumer waits for its turn.
+DEVICE u32 turn_of(u32 barriers, int group) { return barriers + (2 * STAGES + group) * 8; }
+
+struct tiles {
+    u32 m, n, k, part_k, parts, batches;
+    u32 down, across;
+
+    MEMBER tiles(u32 m, u32 n, u32 k, u32 part_k, u32 parts, u32 batches) : m(m), n(n), k(k), part_k(part_k), parts(parts), batches(batches) {
+        down = (m + TILE_M - 1) / TILE_M;
+        across = (n + TILE_N - 1) / TILE_N;
+    }
+    MEMBER u32 count() const { return down * across * parts * batches; }
+};
+
+struct tile {
+    u32 row, column, batch, part, first_k;
+    int steps;
+
+    MEMBER tile(const tiles &all, u32 number) {
+        const u32 each = all.down * all.across, other = number / each;
+        u32 in = number % each;
+        part = other % all.parts;
+        batch = other / all.parts;
+        const u32 strip = STRIP * all.across, first = in / strip * STRIP;
+        in %= strip;
+        const u32 rows = all.down - first < STRIP ? all.down - first : STRIP;
+        row = (first + in % rows) * TILE_M;
+        column = in / rows * TILE_N;
+        first_k = part * all.part_k;
+        const u32 left = all.k - first_k;
+        steps = ((left < all.part_k ? left : all.part_k) + TILE_K - 1) / TILE_K;
+    }
+};
+
+// Steps are counted from the block's first one on: each stage has its turn, and a phase of its barriers ends each time.
+DEVICE int stage_of(u32 step) { return step % STAGES; }
+DEVICE u32 parity_of(u32 step) { return step / STAGES & 1; }
+
+DEVICE void produce(const tiles &all, u64 map_a, u64 map_b, u32 batch_a, u32 batch_b, u32 stages, u32 barriers) {
+    u32 total = 0;
+    for (u32 number = block_x(); number < all.count(); number += grid_x()) {
+        const tile t(all, number);
+        const u32 za = batch_a * t.batch, zb = batch_b * t.batch;
+        u32 k = t.first_k;
+        NO_UNROLL for (int step = 0; step < t.steps; step++, k += TILE_K, total++) {
+            const int stage = stage_of(total);
+            const u32 full = filled(barriers, stage), a = stages + stage * STAGE_BYTES, b = a + A_BYTES;
+            barrier_wait(emptied(barriers, stage), parity_of(total) ^ 1);
+            barrier_expect(full, STAGE_BYTES);
+            if (TA) {
+                UNROLL for (int i = 0; i < TILE_M / 64; i++) bulk_copy(a + i * BOX_BYTES, map_a, t.row + 64 * i, k, za, full);
+            } else {
+                bulk_copy(a, map_a, k, t.row, za, full);
+            }
+            if (TB) {
+                bulk_copy(b, map_b, k, t.column, zb, full);
+            } else {
+                UNROLL for (int i = 0; i < TILE_N / 64; i++) bulk_copy(b + i * BOX_BYTES, map_b, t.column + 64 * i, k, zb, full);
+            }
+        }
+    }
+}
+
+typedef float sums[PRODUCTS][TILE_N / 2];
+
+// leave gives back the stage of a step: each warp that has read it arrives.
+DEVICE void leave(u32 barriers, u32 step) {
+    if (thread_again() % 32 == 0) barrier_arrive(emptied(barriers, stage_of(step)));
+}
+
+// consume adds up the products of steps, of which the first one is number total of the block.
+DEVICE void consume(sums &sum, u32 total, int steps, int first_row, u32 stages, u32 barriers) {
+    NO_UNROLL for (int step = 0; step < steps; step++, total++) {
+        const int stage = stage_of(total);
+        const u32 a = stages + stage * STAGE_BYTES + first_row * ROW_BYTES, b = stages + stage * STAGE_BYTES + A_BYTES;
+        barrier_wait(filled(barriers, stage), parity_of(total));
+        group_fence();
+        UNROLL for (int j = 0; j < TILE_K / 16; j++) {
+            const u64 right = TB ? group_matrix_at(b + j * 32, 16) : group_matrix_at(b + j * 16 * ROW_BYTES, BOX_BYTES);
+            UNROLL for (int i = 0; i < PRODUCTS; i++) {
+                const u64 left = TA ? group_matrix_at(a + i * BOX_BYTES + j * 16 * ROW_BYTES, BOX_BYTES) : group_matrix_at(a + i * BOX_BYTES + j * 32, 16);
+                group_multiply_16<KIND, TA, !TB>(sum[i], left, right, step > 0 || j > 0);
+            }
+        }
+        group_commit();
+        if (AHEAD) {
+            group_wait<1>();
+            if (step > 0) leave(barriers, total - 1);
+        } else {
+            group_wait<0>();
+            leave(barriers, total);
+        }
+    }
+    if (AHEAD) {
+        group_wait<0>();
+        if (steps > 0) leave(barriers, total - 1);
+    }
+}
+
+// Four neighbours of a row, at once.
+DEVICE void load_four(float (&v)[4], const void *p, i64 at, u32 type) {
+    if (type == FLOAT32) {
+        const quad q = *(const quad *)((const float *)p + at);
+        UNROLL for (int e = 0; e < 4; e++) v[e] = float_of(q.x[e]);
+        return;
+    }
+    const u64 all = *(const u64 *)((const u16 *)p + at);
+    UNROLL for (int e = 0; e < 4; e++) v[e] = type == FLOAT16 ? from_f16((u16)(all >> 16 * e)) : from_bf16((u16)(all >> 16 * e));
+}
+DEVICE void put_four(void *p, i64 at, u32 type, const float (&v)[4]) {
+    if (type == FLOAT32) *(quad *)((float *)p + at) = quad{{bits_of(v[0]), bits_of(v[1]), bits_of(v[2]), bits_of(v[3])}};
+    else *(pair *)((u16 *)p + at) = pair{{narrow_pair(type, v[0], v[1]), narrow_pair(type, v[2], v[3])}};
+}
+
+// wide says that four neighbours of a row lie at a multiple of their size in all matrices that a result is made of.
+DEVICE bool wide(const result &r) {
+    const i64 bytes = r.type == FLOAT32 ? 4 : 2;
+    u64 at = 0;
+    if (r.flags & ADD_BIAS) at |= (u64)r.bias;
+    if (r.flags & (KEEP | GELU_GRADIENT)) at |= (u64)r.aux | r.ldaux * bytes | r.stride_aux * bytes;
+    return r.flags & WIDE_C && at % (4 * bytes) == 0;
+}
+
+// finish_four is finish_at for four neighbours, and stores them.
+DEVICE void finish_four(const result &r, const quad &sums, i64 at, i64 aux, i64 bias) {
+    float v[4], x[4];
+    UNROLL for (int e = 0; e < 4; e++) v[e] = (float)r.alpha * float_of(sums.x[e]);
+    if (r.beta != 0) {
+        load_four(x, r.c, at, r.type);
+        UNROLL for (int e = 0; e < 4; e++) v[e] = fused((float)r.beta, x[e], v[e]);
+    }
+    if (r.flags & ADD_BIAS) {
+        load_four(x, r.bias, bias, r.type);
+        UNROLL for (int e = 0; e < 4; e++) v[e] += x[e];
+    }
+    if (r.flags & KEEP) put_four(r.aux, aux, r.type, v);
+    if (r.flags & GELU) {
+        UNROLL for (int e = 0; e < 4; e++) v[e] = gelu(v[e]);
+    }
+    if (r.flags & GELU_GRADIENT) {
+        load_four(x, r.aux, aux, r.type);
+        UNROLL for (int e = 0; e < 4; e++) v[e] *= gelu_gradient(x[e]);
+    }
+    put_four(r.c, at, r.type, v);
+}
+
+// Where a sum of a warp's 16 rows is in its shared memory: parts of eight are in another order in each row, so that no two lanes meet in a bank.
+DEVICE int word_of(int row, int column) { return row * CHUNK + (column / 8 ^ row % (CHUNK / 8)) * 8 + column % 8; }
+
+// store_sums finishes and stores 16 rows of a warp, by way of shared memory of its own, so that neighbours store neighbours.
+DEVICE void store_sums(const result &r, const float (&sum)[TILE_N / 2], u32 *own, u32 row, u32 column, const tiles &all, u32 batch, u32 part, int lane) {
+    enum { ACROSS = CHUNK / 4, AT_ONCE = 32 / ACROSS };  // lanes of a row, rows
+    const bool partial = r.flags & PARTIAL, simple = partial ? all.n % 4 == 0 : scaled(r), quads = simple || (!partial && wide(r));
+    const int line = lane / ACROSS, across = lane % ACROSS * 4;
+    NO_UNROLL for (int chunk = 0; chunk < TILE_N / CHUNK; chunk++) {
+        UNROLL for (int c = 0; c < TILE_N / CHUNK; c++) {
+            if (c != chunk) continue;
+            UNROLL for (int j = 0; j < CHUNK / 8; j++) {
+                UNROLL for (int high = 0; high < 2; high++) {
+                    const int at = c * CHUNK / 2 + 4 * j + 2 * high;
+                    store_pair(own + word_of(lane / 4 + 8 * high, 8 * j + lane % 4 * 2), sum[at], sum[at + 1]);
+                }
+            }
+        }
+        warp_barrier();
+        const u32 j = column + chunk * CHUNK + across;
+        const u32 rows = all.m > row + line ? all.m - row - line : 0;
+        if (simple && j + 3 < all.n) {
+            const i64 ld = partial ? all.n : r.ldc;
+            const float factor = partial ? 1.0f : (float)r.alpha;
+            void *to = partial ? r.work : r.c;
+            const i64 at = (partial ? ((i64)part * all.batches + batch) * all.m * all.n : batch * r.stride_c) + (row + line) * ld + j;
+            if (partial || r.type == FLOAT32) {
+                float *place = (float *)to + at;
+                UNROLL for (int i = 0; i < 16; i += AT_ONCE, place += AT_ONCE * ld) {
+                    const quad q = *(const quad *)(own + word_of(line + i, across));
+                    float v[4];
+                    UNROLL for (int e = 0; e < 4; e++) v[e] = float_of(q.x[e]) * factor;
+                    if (i < rows) put_four(place, 0, FLOAT32, v);
+                }
+            } else {
+                u16 *place = (u16 *)to + at;
+                UNROLL for (int i = 0; i < 16; i += AT_ONCE, place += AT_ONCE * ld) {
+                    const quad q = *(const quad *)(own + word_of(line + i, across));
+                    float v[4];
+                    UNROLL for (int e = 0; e < 4; e++) v[e] = float_of(q.x[e]) * factor;
+                    if (i < rows) put_four(place, 0, KIND, v);
+                }
+            }
+        } else if (quads && j + 3 < all.n) {
+            i64 at = batch * r.stride_c + (row + line) * r.ldc + j, aux = batch * r.stride_aux + (row + line) * r.ldaux + j;
+            UNROLL_2 for (int i = 0; i < 16; i += AT_ONCE, at += AT_ONCE * r.ldc, aux += AT_ONCE * r.ldaux) {
+                if (i < rows) finish_four(r, *(const quad *)(own + word_of(line + i, across)), at, aux, j);
+            }
+        } else {
+            NO_UNROLL for (int i = 0; i < 16; i += AT_ONCE) {
+                if (i < rows) store_four(r, (const float *)(own + word_of(line + i, across)), row + line + i, j, all.m, all.n, batch, all.batches, part);
+            }
+        }
+        warp_barrier();
+    }
+}
+
+}  // namespace
+
+// a and b are the operands' memory, which the maps describe.
+KERNEL BOUNDS2(THREADS, 1) void NAME(tensor_map map_a, tensor_map map_b, const void *a, const void *b, u32 m, u32 n, u32 k, u32 part_k, u32 parts, u32 batches,
+                                     u32 batch_a, u32 batch_b, RESULT_PARAMETERS) {
+    const u32 memory = shared_address(group_memory()), stages = memory, barriers = memory + STAGES * STAGE_BYTES;
+    if (thread_x() == 0) {
+        UNROLL for (int i = 0; i < STAGES; i++) {
+            barrier_init(filled(barriers, i), 1);
+            barrier_init(emptied(barriers, i), (TURNS ? 1 : CONSUMERS) * 4);
+        }
+        if (TURNS) {
+            UNROLL for (int i = 0; i < CONSUMERS; i++) barrier_init(turn_of(barriers, i), 1);
+        }
+        shared_fence();
+    }
+    warp_barrier();
+    barrier();
+    if (thread_x() >= CONSUMERS * 128) {
+        if (MOVES) registers_down<40>();
+        if (thread_x() == CONSUMERS * 128) {
+            const tiles all(m, n, k, part_k, parts, batches);
+            produce(all, PARAMETER_ADDRESS(NAME, 0), PARAMETER_ADDRESS(NAME, 1), batch_a, batch_b, stages, barriers);
+        }
+    } else {
+        if (MOVES) registers_up<232>();
+        u32 turn = 0, total = 0;
+        // The sums leave few registers: what is only needed between two tiles is computed again.
+        NO_UNROLL for (u32 number = block_x();; number += grid_x(), turn++) {
+            const int group = thread_again() / 128, first_row = TURNS ? 0 : group * ROWS;
+            int steps;
+            {
+                const tiles all(again(m), again(n), k, part_k, parts, batches);
+                if (number >= all.count()) break;
+                steps = tile(all, number).steps;
+            }
+            if (TURNS && turn % CONSUMERS != group) {
+                total += steps;
+                continue;
+            }
+            const u32 own_turn = turn / CONSUMERS;
+            if (TURNS && (group > 0 || own_turn > 0)) barrier_wait(turn_of(barriers, group), (own_turn + (group > 0 ? 0 : 1)) & 1);
+            sums sum;
+            UNROLL for (int i = 0; i < PRODUCTS; i++)
+                UNROLL for (int j = 0; j < TILE_N / 2; j++) sum[i][j] = 0;
+            consume(sum, total, steps, first_row, stages, barriers);
+            total += steps;
+            const u32 thread = thread_again(), warp = thread / 32;
+            if (TURNS && thread % 128 == 0) barrier_arrive(turn_of(barriers, warp / 4 == CONSUMERS - 1 ? 0 : warp / 4 + 1));
+            const tiles all(again(m), again(n), k, part_k, parts, batches);
+            const tile t(all, again(number));
+            const result r = RESULT;
+            u32 *own = (u32 *)(group_memory() + STAGES * STAGE_BYTES + BARRIER_BYTES) + warp * WARP_WORDS;
+            UNROLL for (int i = 0; i < PRODUCTS; i++)
+                store_sums(r, sum[i], own, t.row + (TURNS ? 0 : warp / 4 * ROWS) + i * 64 + warp % 4 * 16, t.column, all, t.batch, t.part, thread % 32);
+        }
+    }
+}
