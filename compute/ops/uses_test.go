@@ -16,8 +16,8 @@ import (
 	"github.com/go-vram/vram/compute/ptx/interp"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/sim"
-	"github.com/go-vram/vram/vramtest"
 	"github.com/go-vram/vram/cudadrv/sim/ptxrun"
+	"github.com/go-vram/vram/vramtest"
 )
 
 // usesDeclared is an executor whose launches declare the accesses that ptx.Uses finds in the text, instead of those that the
@@ -111,15 +111,24 @@ func (p *usesProgram) Launch(l sim.KernelLaunch) (sim.Execution, error) {
 type declaredOnly struct{}
 
 // Launched returns the declared accesses for all memory.
-func (declaredOnly) Launched(l sim.KernelLaunch) func(p, start cudadrv.Ptr, bytes int64) (ptxrun.Part, error) {
-	var declared []interp.Declared
+func (declaredOnly) Launched(l sim.KernelLaunch) ptxrun.Reach {
+	var declared declaredReach
 	for _, a := range l.Accesses {
 		declared = append(declared, interp.Declared{Start: uint64(a.Ptr), Bytes: uint64(a.Bytes), Write: a.Write}) //nolint:gosec // not negative
 	}
-	return func(_, start cudadrv.Ptr, bytes int64) (ptxrun.Part, error) {
-		return ptxrun.Part{Start: start, Bytes: bytes, Declared: declared}, nil
-	}
+	return declared
 }
+
+// declaredReach is the declared accesses of a launch.
+type declaredReach []interp.Declared
+
+// Part is ptxrun.Reach's.
+func (r declaredReach) Part(_, start cudadrv.Ptr, bytes int64) (ptxrun.Part, error) {
+	return ptxrun.Part{Start: start, Bytes: bytes, Declared: r}, nil
+}
+
+// Buffer is ptxrun.Reach's.
+func (declaredReach) Buffer(cudadrv.Ptr) (ptxrun.Buffer, bool) { return ptxrun.Buffer{}, false }
 
 // Queued is ptxrun.Owners'.
 func (declaredOnly) Queued(sim.Transfer) (performed func()) { return nil }

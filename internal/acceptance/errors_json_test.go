@@ -22,7 +22,7 @@ var errorsAndEvents = []any{
 	&vram.AlignError{}, &vram.BatchError{}, &vram.CaptureError{}, &vram.ClosedError{}, &vram.ConfigError{}, &vram.DeadlockError{},
 	&vram.EnvError{}, &vram.FreeError{}, &vram.HandleError{}, &vram.InUseError{}, &vram.LengthError{}, &vram.LimitError{}, &vram.NotLiveError{}, &vram.NotOpenError{}, &streams.OrderError{},
 	&vram.OutOfMemoryError{}, &vram.PlaceError{}, &vram.QuotaBoundsError{}, &vram.QuotaError{}, &vram.SizeError{}, &vram.StrandedError{}, &vram.WaitError{},
-	&vram.FaultError{}, &vram.DeviceFailedError{},
+	&vram.FaultError{}, &vram.DeviceFailedError{}, &streams.FrozenError{},
 	&vram.BufferEvent{}, &vram.GrowthEvent{}, &vram.LongWaitEvent{}, &vram.PanicEvent{}, &vram.PressureEvent{}, &vram.QuarantineEvent{}, &vram.TrimEvent{}, &vram.WarmEvent{},
 }
 
