@@ -573,7 +573,9 @@ func (f FaultPlaces) String() string { return nameOf(faultPlacesNames[:], int(f)
 func (f FaultPlaces) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
 // UnmarshalText implements encoding.TextUnmarshaler, as ParseFaultPlaces reads.
-func (f *FaultPlaces) UnmarshalText(text []byte) (err error) { return unmarshal(text, f, ParseFaultPlaces) }
+func (f *FaultPlaces) UnmarshalText(text []byte) (err error) {
+	return unmarshal(text, f, ParseFaultPlaces)
+}
 
 // ParseFaultPlaces reads "off", "on" or "blocking". The error is a *ConfigError.
 func ParseFaultPlaces(s string) (FaultPlaces, error) {

@@ -190,7 +190,9 @@ const (
 )
 
 // variablesElsewhere are the variables of other packages of this module: compute/kernel/store and cuda/cublaslt.
-func variablesElsewhere() []string { return []string{"VRAM_KERNEL_STORE", "VRAM_CUBLASLT", "VRAM_NVRTC"} }
+func variablesElsewhere() []string {
+	return []string{"VRAM_KERNEL_STORE", "VRAM_CUBLASLT", "VRAM_NVRTC"}
+}
 
 // checkNames refuses a variable of the environment whose name resembles one that is read, and logs others that begin as those
 // do: they may be another program's.

@@ -139,11 +139,13 @@ func TestARefusalNamesTypes(t *testing.T) {
 		{cuda.Value(int32(1)), cuda.ArgumentError{Index: 0, Parameter: "by", Type: ".f32", Got: "int32", Bytes: 4, Want: 4}, "int32 for .f32, which takes float32"},
 		{cuda.Value(uint32(1)), cuda.ArgumentError{Index: 1, Parameter: "n", Type: ".s32", Got: "uint32", Bytes: 4, Want: 4}, "uint32 for .s32, which takes int32"},
 		{
-			cuda.Value(uint64(1)), cuda.ArgumentError{Index: 2, Parameter: "to", Type: ".u64 .ptr", Got: "uint64", Bytes: 8, Want: 8},
+			cuda.Value(uint64(1)),
+			cuda.ArgumentError{Index: 2, Parameter: "to", Type: ".u64 .ptr", Got: "uint64", Bytes: 8, Want: 8},
 			"uint64 for .u64 .ptr, which takes a buffer, a nil pointer or a cudadrv.Ptr",
 		},
 		{
-			cuda.Struct(wide{}), cuda.ArgumentError{Index: 3, Parameter: "s", Type: ".align 4 .b8[16]", Got: "cuda_test.wide", Bytes: 16, Want: 16},
+			cuda.Struct(wide{}),
+			cuda.ArgumentError{Index: 3, Parameter: "s", Type: ".align 4 .b8[16]", Got: "cuda_test.wide", Bytes: 16, Want: 16},
 			"cuda_test.wide for .align 4 .b8[16], which takes values that are aligned to at most 4 bytes",
 		},
 		{cuda.Value(float32(1)), cuda.ArgumentError{Index: 4, Parameter: "m", Type: ".u32", Got: "float32", Bytes: 4, Want: 4}, "float32 for .u32, which takes int32 or uint32"},
@@ -304,8 +306,10 @@ func TestParametersOfKernels(t *testing.T) {
 .visible .entry none() { ret; }
 `
 	want := []cuda.Parameter{
-		{Name: "a", Type: ".u8", Offset: 0, Bytes: 1}, {Name: "b", Type: ".u64 .ptr", Offset: 8, Bytes: 8},
-		{Name: "s", Type: ".align 16 .b8[20]", Offset: 16, Bytes: 20}, {Name: "c", Type: ".f32", Offset: 36, Bytes: 4},
+		{Name: "a", Type: ".u8", Offset: 0, Bytes: 1},
+		{Name: "b", Type: ".u64 .ptr", Offset: 8, Bytes: 8},
+		{Name: "s", Type: ".align 16 .b8[20]", Offset: 16, Bytes: 20},
+		{Name: "c", Type: ".f32", Offset: 36, Bytes: 4},
 	}
 	r, c := newFailing(t, sim.Config{})
 	for _, cannotTell := range []bool{false, true} {
