@@ -2,6 +2,7 @@
 package eachcall
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -34,10 +35,16 @@ type Bench struct {
 	Tolerated []string
 	// NoPanics has no call panic: the operation runs on goroutines whose panics end the process.
 	NoPanics bool
+
+	settles time.Duration // how long goroutines may take to end; 0: settleTime
 }
 
-// cached exceeds the objects of one operation that any cache keeps: fence.CellCount events of a stream.
-const cached = 20
+// burst is how often an operation is tried again that has left something: a leak leaves something each time.
+const burst = 20
+
+// cached exceeds the objects of any kind that all caches of a bench keep: fence.CellCount events of each of two streams and of a
+// hold, and those that their device has spare.
+const cached = 120
 
 // callLimit bounds the calls of an operation: more is an operation that never ends.
 const callLimit = 400
@@ -101,12 +108,8 @@ func (b *Bench) Run(t *testing.T, op Operation) {
 			if b.more(before, failed, 1) == "" {
 				continue
 			}
-			before = b.Left() // a cache may fill, a leak grows each time
-			for range cached {
-				_ = b.attempt(op, made)
-			}
-			if more := b.more(before, failed, cached); more != "" {
-				t.Errorf("%s in call %d, %s, leaves in %d attempts %s: %v", kind.name, n, failed, cached, more, err)
+			if more := b.leak(op, made, failed); more != "" {
+				t.Errorf("%s in call %d, %s, leaves in each %d attempts %s: %v", kind.name, n, failed, burst, more, err)
 				if leaks++; leaks == leakLimit {
 					t.Fatalf("%d calls leave something: the rest was not tried", leaks)
 				}
@@ -116,6 +119,21 @@ func (b *Bench) Run(t *testing.T, op Operation) {
 			first++
 		}
 	}
+}
+
+// leak tries an operation until a burst leaves less than one object for each attempt: then the objects before are in caches. It
+// describes the objects of the last burst; "": there is no leak.
+func (b *Bench) leak(op Operation, made *calls, failed string) (more string) {
+	for range cached / burst {
+		before := b.Left()
+		for range burst {
+			_ = b.attempt(op, made)
+		}
+		if more = b.more(before, failed, burst); more == "" {
+			break
+		}
+	}
+	return more
 }
 
 // tolerates reports whether an operation may succeed although calls of a function fail. "" is no function: none has failed.
@@ -230,14 +248,13 @@ var ends = map[string][]string{ //nolint:gochecknoglobals // a table of constant
 	"cuStreamSynchronize": {"goroutine", "mapping", "memory handle", "address range"},
 }
 
-// settleTime is how long goroutines may take to end.
 const settleTime = time.Second
 
 // more describes the kinds of which at least so many objects are left that were not there before, except objects that the failed
 // function had to end. It waits for objects that are still being ended.
 func (b *Bench) more(before map[string]int, failed string, least int) string {
 	var text []string
-	for until := time.Now().Add(settleTime); ; runtime.Gosched() {
+	for until := time.Now().Add(cmp.Or(b.settles, settleTime)); ; runtime.Gosched() {
 		text = nil
 		now := b.Left()
 		for _, kind := range slices.Sorted(maps.Keys(now)) {
