@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/streams"
 )
 
 // Range is a part of a buffer.
@@ -57,7 +58,7 @@ func (c *Context) on(submit func() error, all ...access) error {
 			return err
 		}
 	}
-	return c.onFor(held, submit, all)
+	return c.onFor(held, c.work.Crossing(), submit, all)
 }
 
 // quicklyOn submits work on ranges that need no order. done is false if they do.
@@ -75,8 +76,7 @@ func (c *Context) quicklyOn(submit func() error, all []access) (done bool, err e
 }
 
 // onFor submits as on does, for a capture, or for nil outside of any.
-func (c *Context) onFor(held *capture, submit func() error, all []access) error {
-	crossing := c.work.Crossing()
+func (c *Context) onFor(held *capture, crossing streams.Crossing, submit func() error, all []access) error {
 	defer crossing.Leave()
 	for i, a := range all {
 		_, err := c.check(a.Range, a.writes)
@@ -147,7 +147,7 @@ func (c *Context) copyOut(dst []byte, src Range, waits bool) error {
 
 // hostWork submits a copy to or from host memory, in which the driver may wait.
 func (c *Context) hostWork(submit func() error, all ...access) error {
-	return c.onFor(c.capture.Load(), submit, all)
+	return c.onFor(c.capture.Load(), c.work.CrossingOfWaits(), submit, all)
 }
 
 // hostCopy returns the error of a copy that cannot be made.

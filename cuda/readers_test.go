@@ -73,6 +73,14 @@ func (r *reading) touch(c *cuda.Context, a cuda.Arg) {
 	require.NoError(r, c.Launch(r.failing.touch, oneThread, a))
 }
 
+// foreign is work of the caller's own that takes as long as a kernel.
+func (r *reading) foreign(device cudadrv.Device, on cudadrv.Stream) error {
+	if err := device.MemsetD8Async(r.table.Ptr(), 1, mib, on); err != nil {
+		return err
+	}
+	return r.machine.Device(0).Launch(on, kernelTime)
+}
+
 func (r *reading) readAll() {
 	r.Helper()
 	for _, c := range r.readers {
@@ -331,6 +339,24 @@ func TestAWorkMeetsAnotherAtItsLaunch(t *testing.T) {
 				r.touch(r.readers[0], cuda.In(r.table))
 			},
 		},
+		"the owner's write in a profile, and the first read of another stream": {
+			first: func(r *reading) {
+				p, err := r.owner.StartProfile()
+				require.NoError(r, err)
+				r.touch(r.owner, cuda.InOut(r.table))
+				_, err = p.Stop()
+				require.NoError(r, err)
+			},
+			second: func(r *reading) { r.touch(r.readers[0], cuda.In(r.table)) },
+		},
+		"the owner's write by a library, and the first read of another stream": {
+			first:  func(r *reading) { require.NoError(r, r.owner.LaunchWith("library", r.foreign, cuda.InOut(r.table))) },
+			second: func(r *reading) { r.touch(r.readers[0], cuda.In(r.table)) },
+		},
+		"the owner's write by Submit, and the first read of another stream": {
+			first:  func(r *reading) { require.NoError(r, r.owner.Submit(r.foreign, cuda.Whole(r.table))) },
+			second: func(r *reading) { r.touch(r.readers[0], cuda.In(r.table)) },
+		},
 		"a write, and a read": {
 			shared: true,
 			first:  func(r *reading) { r.touch(r.readers[1], cuda.InOut(r.table)) },
@@ -371,7 +397,7 @@ func TestAWorkMeetsAnotherAtItsLaunch(t *testing.T) {
 			var met atomic.Bool
 			assert.Equal(t, 2*kernelTime, r.span(func() {
 				r.faults.SetBefore(func(function string) {
-					if function != "cuLaunchKernel" || met.Swap(true) {
+					if function != "cuLaunchKernel" && function != "cuMemsetD8Async" || met.Swap(true) {
 						return
 					}
 					go func() {

@@ -18,7 +18,7 @@ func (c *Context) Submit(work func(device cudadrv.Device, on cudadrv.Stream) err
 	for i, r := range ranges {
 		all[i] = writing(r) // nobody knows
 	}
-	return named("Context.Submit", c.onFor(nil, func() error {
+	return named("Context.Submit", c.onFor(nil, c.work.CrossingOfCalls(), func() error {
 		if err := c.work.Uncaptured("work of the caller's own"); err != nil {
 			return err
 		}

@@ -11,12 +11,31 @@ type Crossing struct {
 	x     Submitter
 	gates gates
 	works *touches // nil: none yet
+	mode  crossingMode
+	quick bool // from Begin to Leave: streams that use one of works.unshared wait until the work has been submitted
 }
+
+// crossingMode is a kind of works, by the calls in their submission.
+type crossingMode uint8
+
+const (
+	plainWork crossingMode = iota
+	workThatCalls
+	workThatWaits
+)
 
 // touches are the orders that a work touches. A stream keeps the list for its next work.
 type touches struct {
-	all    []touch
-	locked int // of the first ones
+	all      []touch
+	locked   int       // of the first ones
+	unshared []ownWork // on buffers of the stream that no other used when Touch looked
+}
+
+// ownWork is the use of a buffer by a work of its own stream.
+type ownWork struct {
+	buffer Buffer
+	write  bool
+	index  int // of the argument
 }
 
 // touch is the use of an order by a work, or by a stream of another device that represents it there.
@@ -35,8 +54,16 @@ type Touched struct {
 	write bool
 }
 
-// Crossing begins a work.
+// Crossing begins a work whose submission neither waits for the device nor calls this package for another work.
 func (x Submitter) Crossing() Crossing { return Crossing{x: x} }
+
+// CrossingOfCalls begins a work whose submission may call this package for other works. Buffers of its own stream count as shared
+// from then on.
+func (x Submitter) CrossingOfCalls() Crossing { return Crossing{x: x, mode: workThatCalls} }
+
+// CrossingOfWaits begins a work whose submission may wait for the device. First uses by other streams of buffers of its own stream
+// do not wait for the submission: the caller orders the two calls.
+func (x Submitter) CrossingOfWaits() Crossing { return Crossing{x: x, mode: workThatWaits} }
 
 // Touch adds a buffer, and announces the stream's use until the buffer's free. index is for the error of Begin. Memory that can
 // sleep stays mapped until Leave, and until the work has finished. Touch makes no driver call, except for memory that has just
@@ -52,7 +79,11 @@ func (c *Crossing) TouchFor(by Submitter, b Buffer, write bool, index int) error
 	if err != nil {
 		return err
 	}
-	if home == by.s && !b.slot.Shared() && home.cuda.gate == nil {
+	if home == by.s && home.cuda.gate == nil && !b.slot.Shared() && (c.mode != workThatCalls || by != c.x) {
+		if c.mode == plainWork && by == c.x {
+			w := c.list()
+			w.unshared = append(w.unshared, ownWork{b, write, index})
+		}
 		return nil
 	}
 	if err := c.enterHome(home, &by.s.cuda); err != nil {
@@ -61,7 +92,7 @@ func (c *Crossing) TouchFor(by Submitter, b Buffer, write bool, index int) error
 	if err := b.RecordStream(by.s); err != nil {
 		return err
 	}
-	if home == by.s && !b.slot.Shared() {
+	if home == by.s && home.cuda.gate != nil && !b.slot.Shared() {
 		return nil
 	}
 	o, err := b.order(home, c.x.s.host)
@@ -72,12 +103,18 @@ func (c *Crossing) TouchFor(by Submitter, b Buffer, write bool, index int) error
 }
 
 func (c *Crossing) add(t touch) {
+	w := c.list()
+	w.all = append(w.all, t)
+}
+
+// list returns the list of the work.
+func (c *Crossing) list() *touches {
 	if c.works == nil {
 		if c.works = c.x.s.cuda.crossings.spare.Swap(nil); c.works == nil {
 			c.works = new(touches)
 		}
 	}
-	c.works.all = append(c.works.all, t)
+	return c.works
 }
 
 // TouchStream keeps memory of a stream mapped that a graph touches: see Touch.
@@ -118,16 +155,56 @@ func (c *Crossing) Begin() (index int, err error) {
 		return 0, nil
 	}
 	w := c.works
-	w.sort()
-	for i := range w.all {
-		t := &w.all[i]
-		t.lock(t.write, c.x.s.host)
-		w.locked++
-		if err := t.wait(); err != nil {
-			return t.index, err
+	for {
+		w.sort()
+		for i := range w.all {
+			t := &w.all[i]
+			t.lock(t.write, c.x.s.host)
+			w.locked++
+			if err := t.wait(); err != nil {
+				return t.index, err
+			}
+		}
+		if len(w.unshared) == 0 {
+			return 0, nil
+		}
+		if err := c.x.EnterQuick(); err != nil {
+			return w.unshared[0].index, err
+		}
+		if !slices.ContainsFunc(w.unshared, ownWork.shared) {
+			c.quick = true
+			return 0, nil
+		}
+		c.x.LeaveQuick() // before a wait for works of this stream
+		w.unlock()
+		if index, err := c.share(); err != nil {
+			return index, err
 		}
 	}
-	return 0, nil
+}
+
+// shared reports whether another stream has used the buffer since.
+func (o ownWork) shared() bool { return o.buffer.slot.Shared() }
+
+// share adds the buffers that others have used since Touch.
+func (c *Crossing) share() (index int, err error) {
+	w := c.works
+	w.unshared = slices.DeleteFunc(w.unshared, func(o ownWork) bool {
+		if err != nil || !o.shared() {
+			return false
+		}
+		index, err = o.index, c.Touch(o.buffer, o.write, o.index)
+		return true
+	})
+	return index, err
+}
+
+// unlock unlocks the orders that are locked.
+func (w *touches) unlock() {
+	for i := range w.all[:w.locked] {
+		w.all[i].unlock(w.all[i].write)
+	}
+	w.locked = 0
 }
 
 // sort puts the touches into the sequence of locks, and joins those of one order.
@@ -167,7 +244,7 @@ func (t *touch) wait() error {
 			return err
 		}
 	}
-	if err := t.by.waitPast(t.last); err != nil || t.write {
+	if err := t.by.waitPast(t.lastWork()); err != nil || t.write {
 		return err
 	}
 	if r := t.reader(t.by); !t.kept {
@@ -198,11 +275,14 @@ func (c *Crossing) After() {
 // Leave ends the work, submitted or not.
 func (c *Crossing) Leave() {
 	if w := c.works; w != nil {
-		for i := range w.all[:w.locked] {
-			w.all[i].unlock(w.all[i].write)
+		if c.quick {
+			c.x.LeaveQuick()
+			c.quick = false
 		}
+		w.unlock()
 		clear(w.all)
-		w.all, w.locked = w.all[:0], 0
+		clear(w.unshared)
+		w.all, w.unshared = w.all[:0], w.unshared[:0]
 		c.works = nil
 		c.x.s.cuda.crossings.spare.Store(w)
 	}

@@ -19,8 +19,8 @@ func (x Submitter) NewHold() (Hold, error) {
 		return Hold{}, err
 	}
 	s.cuda.held.Store(true)
-	s.cuda.whole = newOrder(s)       // no buffer of the stream exists yet
-	s.cuda.whole.settled.Store(true) // nothing is launched on it
+	s.cuda.whole = newOrder(s)    // no buffer of the stream exists yet
+	s.cuda.whole.settle(x.s.host) // nothing is launched on it
 	if err := s.inTurn(context.Background(), func() { s.turn.state.core.Keep(true) }); err != nil {
 		return Hold{}, errors.Join(err, s.Close())
 	}

@@ -19,10 +19,10 @@ import (
 type order struct {
 	_ [0]func() // is not compared
 
-	number  uint64       // of the device's orders
-	home    *cudaStream  // of the memory
-	settled atomic.Bool  // no launch of home is being submitted that did not see that the buffer is shared
-	works   atomic.Int64 // that hold the lock to read, or try to; and writingBit
+	number  uint64        // of the device's orders
+	home    *cudaStream   // of the memory
+	settled atomic.Uint64 // count of home's works once no work of home was being submitted that did not see that the buffer is shared; 0: not yet
+	works   atomic.Int64  // that hold the lock to read, or try to; and writingBit
 	frozen  atomic.Pointer[freeze]
 	last    pastWork                  // that wrote; written under the lock of a work that writes, read under either
 	readers atomic.Pointer[[]*reader] // since then; replaced, never changed
@@ -51,12 +51,7 @@ type reader struct {
 
 // newOrder returns the order of memory that works of its own stream may have used until now, unnoticed.
 func newOrder(home *Stream) *order {
-	h := &home.cuda
-	o := &order{number: home.peers.orders.Add(1), home: h}
-	if h.gate == nil { // else it has only copies, for which works wait until they are known to have ended
-		o.last = pastWork{h, h.crossings.count.Add(1)}
-	}
-	return o
+	return &order{number: home.peers.orders.Add(1), home: &home.cuda}
 }
 
 // sequence compares two orders in the sequence of locks. Orders of two devices may have one number: objects do not move, so
@@ -164,12 +159,21 @@ func (o *order) wrote(w pastWork) {
 	o.readers.Store(nil)
 }
 
-// settle waits, once, until the launches of the memory's own stream have returned that did not see that others use it.
+// settle waits, once, until the works of the memory's own stream have been submitted that did not see that others use it, and
+// counts them: a wait for that stream that began before need not cover them.
 func (o *order) settle(host actors.Host) {
-	if !o.settled.Load() {
+	if o.settled.Load() == 0 {
 		o.home.announcement.awaitQuick(host)
-		o.settled.Store(true)
+		o.settled.CompareAndSwap(0, o.home.crossings.count.Add(1))
 	}
+}
+
+// lastWork returns the last work that wrote, or that was not noted.
+func (o *order) lastWork() pastWork {
+	if o.last.of == nil && o.home.gate == nil { // else it has only copies, for which works wait until they are known to have ended
+		return pastWork{o.home, o.settled.Load()}
+	}
+	return o.last
 }
 
 // order returns the order of works on a live buffer, which streams of others, or its own by Freeze, use from now on.
