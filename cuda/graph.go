@@ -121,14 +121,13 @@ func (g *Graph) before(crossing *streams.Crossing) error {
 func (g *Graph) note(s *Stream) {
 	for {
 		old := g.launched.Load()
-		var all []*Stream
-		if old != nil {
-			if slices.Contains(*old, s) {
-				return
-			}
-			all = unfinished(*old)
+		if old != nil && slices.Contains(*old, s) {
+			return
 		}
-		all = append(all, s)
+		all := []*Stream{s} // on the heap, and so not above
+		if old != nil {
+			all = append(unfinished(*old), s)
+		}
 		if g.launched.CompareAndSwap(old, &all) {
 			return
 		}

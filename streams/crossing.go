@@ -233,7 +233,10 @@ func (t *touch) wait() error {
 		if err := t.refused(); err != nil {
 			return err
 		}
-		for _, r := range t.since() {
+		for _, r := range t.entries() {
+			if !t.current(r) {
+				continue
+			}
 			if err := t.by.waitPast(pastWork{r.of, r.count.Load()}); err != nil {
 				return err
 			}

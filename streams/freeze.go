@@ -74,12 +74,14 @@ func (x Submitter) Thaw(b Buffer) error {
 	if f == nil || !o.frozen.CompareAndSwap(f, thawing) {
 		return nil
 	}
-	for _, r := range o.since() {
+	for _, r := range o.entries() {
 		r.of.announcement.awaitQuick(x.s.host)
 	}
 	o.lock(true, x.s.host)
-	for _, r := range o.since() {
-		r.count.Store(r.of.crossings.count.Add(1))
+	for _, r := range o.entries() {
+		if o.current(r) {
+			r.count.Store(r.of.crossings.count.Add(1))
+		}
 	}
 	o.frozen.CompareAndSwap(thawing, nil) // unless it was frozen again
 	o.unlock(true)

@@ -25,7 +25,8 @@ type order struct {
 	works   atomic.Int64  // that hold the lock to read, or try to; and writingBit
 	frozen  atomic.Pointer[freeze]
 	last    pastWork                  // that wrote; written under the lock of a work that writes, read under either
-	readers atomic.Pointer[[]*reader] // since then; replaced, never changed
+	writes  atomic.Uint64             // so far; changed with last
+	readers atomic.Pointer[[]*reader] // some of before the last write, which keep their place: see current; replaced, never changed
 }
 
 // freeze is a Freeze that has not ended. It is immutable.
@@ -42,9 +43,10 @@ type pastWork struct {
 	count uint64
 }
 
-// reader is the last read of a stream. It has waited for the last work that wrote.
+// reader is the last read of a stream. It has waited for the last work that wrote if it is current.
 type reader struct {
 	of        *cudaStream
+	writes    atomic.Uint64 // before the read
 	count     atomic.Uint64 // 0: none was submitted
 	announced atomic.Bool   // a free waits for the stream's work
 }
@@ -90,29 +92,39 @@ func (o *order) unlock(write bool) {
 	}
 }
 
-// since returns the readers since the last work that wrote.
-func (o *order) since() []*reader {
+// entries returns the readers, current or not.
+func (o *order) entries() []*reader {
 	if all := o.readers.Load(); all != nil {
 		return *all
 	}
 	return nil
 }
 
-// reader returns the entry of a stream that reads.
+// current reports whether a reader has read since the last work that wrote.
+func (o *order) current(r *reader) bool { return r.writes.Load() == o.writes.Load() }
+
+// reader returns the entry of a stream that reads, which becomes current.
 func (o *order) reader(s *cudaStream) *reader {
 	for {
-		if r := o.find(s); r != nil {
-			return r
+		r := o.find(s)
+		if r == nil {
+			r = o.join(s)
 		}
-		if r := o.join(s); r != nil {
+		switch {
+		case r == nil:
+		case o.current(r):
+			return r
+		default:
+			r.announced.Store(false)
+			r.writes.Store(o.writes.Load())
 			return r
 		}
 	}
 }
 
-// find returns the entry of a stream, nil if it has not read.
+// find returns the entry of a stream, nil if it has none.
 func (o *order) find(s *cudaStream) *reader {
-	for _, r := range o.since() {
+	for _, r := range o.entries() {
 		if r.of == s {
 			return r
 		}
@@ -142,7 +154,7 @@ func (o *order) quiet(s *cudaStream, kept bool) bool {
 		return false
 	}
 	r := o.find(s)
-	return r != nil && (kept || r.announced.Load())
+	return r != nil && o.current(r) && (kept || r.announced.Load())
 }
 
 // refused returns the error of a work that writes; nil: it may.
@@ -156,7 +168,7 @@ func (o *order) refused() error {
 // wrote notes the last work that wrote.
 func (o *order) wrote(w pastWork) {
 	o.last = w
-	o.readers.Store(nil)
+	o.writes.Add(1)
 }
 
 // settle waits, once, until the works of the memory's own stream have been submitted that did not see that others use it, and

@@ -243,5 +243,5 @@ func TestAHazardNamesNoHelper(t *testing.T) {
 
 //go:noinline
 func touched[B any](dev *vramtest.Device, s *vram.Stream, b B) {
-	dev.Launch(s, time.Millisecond, vramtest.Writes(any(b).(vram.Buffer))) //nolint:forcetypeassert // a generic helper of a test
+	dev.Launch(s, time.Millisecond, vramtest.Writes(any(b).(vram.Buffer)))
 }

@@ -29,7 +29,7 @@ type kernelsCmd struct {
 // errNoCompiler refuses CUDA C++ on a machine without a compiler.
 var errNoCompiler = errors.New("CUDA C++ needs NVIDIA's run-time compiler (libnvrtc) or clang, and there is neither: compile the file to .ptx elsewhere")
 
-var architecture = regexp.MustCompile(`^sm_([1-9][0-9]?)([0-9])$`) //nolint:gochecknoglobals // constant expression
+var architecture = regexp.MustCompile(`^sm_([1-9][0-9]?)([0-9])$`)
 
 // Validate reports invalid flags.
 func (c *kernelsCmd) Validate() error {

@@ -25,7 +25,7 @@ func (m *memory) get(t *testing.T, tag string) (vram.Buffer, error) {
 	return m.s.AllocFor(t.Context(), vram.Request{Bytes: 1 << 20, Tag: tag})
 }
 
-func getInlined[T any](m *memory, t *testing.T, _ T) (vram.Buffer, error) { //nolint:revive,thelper // a program's own function
+func getInlined[T any](m *memory, t *testing.T, _ T) (vram.Buffer, error) { //nolint:thelper // a program's own function
 	return m.get(t, "inlined")
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // bulkProducts are products of 16 bits with the tile that computes them on a device of one multiprocessor.
-var bulkProducts = []struct { //nolint:gochecknoglobals // a constant table
+var bulkProducts = []struct {
 	tile    string
 	m, n, k int64
 	change  func(p *gemm.Problem)

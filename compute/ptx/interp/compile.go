@@ -104,7 +104,7 @@ func (c *compiler) checked() error {
 	for _, fn := range c.order {
 		reached = append(reached, fn.source)
 	}
-	found, ok := ptx.CheckFunctions(c.module, reached...).(interface{ Unwrap() []error }) //nolint:errorlint // as Check joins them
+	found, ok := ptx.CheckFunctions(c.module, reached...).(interface{ Unwrap() []error })
 	if !ok {
 		return nil
 	}

@@ -111,7 +111,7 @@ func parse(t Text) (*ptx.Module, error) {
 
 // refused returns the findings that a driver would have, too.
 func refused(err error) error {
-	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // as errors.Join makes it
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []error
 		for _, e := range joined.Unwrap() {
 			all = append(all, refused(e))
