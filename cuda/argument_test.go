@@ -86,11 +86,12 @@ func TestTypesOfParameters(t *testing.T) {
 			}
 		}
 	}
-	text := ".visible .entry wide(.param .align 8 .b8 x[16]) { ret; }\n.visible .entry pointer(.param .u64 .ptr .global .align 4 x) { ret; }\n"
+	var text strings.Builder
+	text.WriteString(".visible .entry wide(.param .align 8 .b8 x[16]) { ret; }\n.visible .entry pointer(.param .u64 .ptr .global .align 4 x) { ret; }\n")
 	for _, typ := range types {
-		text += fmt.Sprintf(".visible .entry k%s(.param .%s x) { ret; }\n", typ, typ)
+		text.WriteString(fmt.Sprintf(".visible .entry k%s(.param .%s x) { ret; }\n", typ, typ))
 	}
-	kernel := kernelsOf(t, c, text)
+	kernel := kernelsOf(t, c, text.String())
 	launched, refused := 0, 0
 	for _, typ := range types {
 		class, bits := bitsOf(typ)
@@ -164,14 +165,14 @@ func TestARefusalNamesTypes(t *testing.T) {
 // Structs of all sizes up to 4 KiB are launched, and none of a larger size; the alignment is at most the parameter's.
 func TestSizesAndAlignmentsOfStructs(t *testing.T) {
 	_, c := newRig(t)
-	text := ""
+	var text strings.Builder
 	for _, size := range []int{1, 8, 24, 25, 4096, 4097} {
 		for align := 1; align <= 16; align *= 2 {
-			text += fmt.Sprintf(".visible .entry k%d_%d(.param .align %d .b8 s[%d]) { ret; }\n", size, align, align, size)
+			text.WriteString(fmt.Sprintf(".visible .entry k%d_%d(.param .align %d .b8 s[%d]) { ret; }\n", size, align, align, size))
 		}
 	}
-	text += ".visible .entry far(.param .u64 p, .param .b8 s[4096]) { ret; }\n"
-	kernel := kernelsOf(t, c, text+".visible .entry two(.param .align 4 .b8 s[4092], .param .u32 n) { ret; }\n")
+	text.WriteString(".visible .entry far(.param .u64 p, .param .b8 s[4096]) { ret; }\n")
+	kernel := kernelsOf(t, c, text.String()+".visible .entry two(.param .align 4 .b8 s[4092], .param .u32 n) { ret; }\n")
 	for name, tt := range map[string]struct {
 		arg         cuda.Arg
 		size, align int

@@ -1,5 +1,7 @@
 package ptx
 
+import "slices"
+
 // cell has the values that memory of a variable may hold, by words, and at offsets that are not known.
 type cell struct {
 	words    map[int64]origin
@@ -138,7 +140,7 @@ func (m *moment) load(space Space, v origin, bits int) (result origin) {
 		}
 	case Shared:
 		result.join(m.shared)
-	case Global, Const:
+	case Global, Const, spaceCount:
 		return fromMemory(bits)
 	case Generic:
 		places()
@@ -164,12 +166,7 @@ func (m *moment) load(space Space, v origin, bits int) (result origin) {
 
 // preset reports whether a variable is a parameter of the kernel, which the launch has set.
 func (a *tracing) preset(v *Variable) bool {
-	for _, p := range a.entry.Params {
-		if p == v {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(a.entry.Params, v)
 }
 
 // store adds a value to the memory at an address.

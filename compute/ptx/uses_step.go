@@ -77,7 +77,7 @@ func addressOf(v *Variable, offset int64) origin {
 		o.places = map[*Variable]int64{v: offset}
 	case Shared:
 		o.shared = true
-	case Generic, Global, Const:
+	case Generic, Global, Const, spaceCount:
 		o.fixed = true
 	}
 	return o

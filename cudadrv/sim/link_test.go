@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -24,10 +25,11 @@ func TestJoinedTexts(t *testing.T) {
 			[]string{".version 7.1\n.target sm_70\nA", "/* .version 9.0 */ \n // .target sm_90\nB"},
 		},
 	} {
-		want := c.want[0]
+		var want strings.Builder
+		want.WriteString(c.want[0])
 		for _, more := range c.want[1:] {
-			want += "\n" + more
+			want.WriteString("\n" + more)
 		}
-		assert.Equal(t, want, joined(c.texts), name)
+		assert.Equal(t, want.String(), joined(c.texts), name)
 	}
 }

@@ -148,19 +148,20 @@ func TestRandomTraces(t *testing.T) {
 		sizes := []int64{1, 512, 513, 4096, 2 << 20, 2<<20 + 1, 5 << 20}
 		var live []int
 		var size []int64
-		text := "t_us,op,id,size,stream\n"
+		var text strings.Builder
+		text.WriteString("t_us,op,id,size,stream\n")
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			if len(live) > 0 && rapid.Bool().Draw(t, "free") {
 				i := rapid.IntRange(0, len(live)-1).Draw(t, "which")
-				text += fmt.Sprintf("0,f,%d,%d,0\n", live[i], size[live[i]])
+				text.WriteString(fmt.Sprintf("0,f,%d,%d,0\n", live[i], size[live[i]]))
 				live = append(live[:i], live[i+1:]...)
 				continue
 			}
 			size = append(size, rapid.SampledFrom(sizes).Draw(t, "size"))
 			live = append(live, len(size)-1)
-			text += fmt.Sprintf("0,a,%d,%d,0\n", len(size)-1, size[len(size)-1])
+			text.WriteString(fmt.Sprintf("0,a,%d,%d,0\n", len(size)-1, size[len(size)-1]))
 		}
-		tr, err := trace.Read("random", strings.NewReader(text))
+		tr, err := trace.Read("random", strings.NewReader(text.String()))
 		require.NoError(t, err)
 		for _, way := range baseline.Ways() {
 			check(t, tr, way)

@@ -92,7 +92,7 @@ func StartHere(ctx context.Context, config vram.Config, driver cudadrv.Driver, o
 	if err != nil {
 		return took, err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
+	defer func() { err = errors.Join(err, c.Close()) }() //nolint:contextcheck // as the device
 	took.OpenMicros = micros(time.Since(from))
 
 	from = time.Now()

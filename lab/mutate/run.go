@@ -157,13 +157,7 @@ func (r Runner) try(ctx context.Context, m *Mutant, number int, programs map[str
 		if err != nil {
 			return Result{Mutant: m, Verdict: Skipped}, err
 		}
-		var reach []*test
-		for _, t := range p.tests {
-			if t.reached != nil && t.reached[number] != 0 {
-				reach = append(reach, t)
-			}
-		}
-		slices.SortStableFunc(reach, func(a, b *test) int { return cmp.Compare(a.took, b.took) })
+		reach := p.reaching(number)
 		if len(reach) > 0 {
 			result.Verdict = Survived
 		}
@@ -190,6 +184,17 @@ func (r Runner) try(ctx context.Context, m *Mutant, number int, programs map[str
 	}
 	result.Took = time.Since(begin)
 	return result, nil
+}
+
+// reaching returns the tests that reach a mutant, fast ones first.
+func (p *program) reaching(number int) (all []*test) {
+	for _, t := range p.tests {
+		if t.reached != nil && t.reached[number] != 0 {
+			all = append(all, t)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b *test) int { return cmp.Compare(a.took, b.took) })
+	return all
 }
 
 // within returns the first tests that take no longer together, and one at least.

@@ -157,7 +157,7 @@ func bit(yes bool) uint32 {
 // the operation. Each computes the function of its instruction, as a test holds.
 
 // hot2 returns the loop of a binary instruction, or nil.
-func hot2(i *ptx.Instruction, d, a, b int) computation {
+func hot2(i *ptx.Instruction, d, a, b int) computation { //nolint:gocognit // a table of loops
 	switch {
 	case i.Op == ptx.OpAdd && len(i.Mods) == 0 && i.Type(0).IsInteger() && i.Type(0).Bits() == 32:
 		return hotLoop2(d, a, b, func(rd, ra, rb *lanes) {

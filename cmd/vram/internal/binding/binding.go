@@ -151,7 +151,7 @@ func newParameter(v *ptx.Variable, uses []ptx.Use, inCPP string) (p parameter, e
 		return p, fmt.Errorf("a .%v has no value: use a texture object", v.Type)
 	case len(v.Dims) > 0 || v.Vector > 1 || v.Type == ptx.B128:
 		return newStruct(v, uses)
-	case len(uses) > 0 && !(uses[0].Maybe && cppTypes[inCPP].bytes == wordBytes) || v.Pointer != nil || v.Bytes() == wordBytes && isPointer(inCPP):
+	case len(uses) > 0 && (!uses[0].Maybe || cppTypes[inCPP].bytes != wordBytes) || v.Pointer != nil || v.Bytes() == wordBytes && isPointer(inCPP):
 		return newBuffer(uses), nil
 	}
 	p.goType = goTypes[v.Type]

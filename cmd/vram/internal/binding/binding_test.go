@@ -100,11 +100,12 @@ var hostile = []string{
 }
 
 func module(entries ...string) string {
-	head := ".version 8.0\n.target sm_80\n.address_size 64\n"
+	var head strings.Builder
+	head.WriteString(".version 8.0\n.target sm_80\n.address_size 64\n")
 	for _, e := range entries {
-		head += ".visible .entry " + e + "\n{\n\tret;\n}\n"
+		head.WriteString(".visible .entry " + e + "\n{\n\tret;\n}\n")
 	}
-	return head
+	return head.String()
 }
 
 // Types and modes follow the text and the C++ name.

@@ -67,7 +67,6 @@ var cppTypes = map[string]struct {
 	"__half": {"uint16", 2, "the bits of a __half"}, "__nv_bfloat16": {"uint16", 2, "the bits of a __nv_bfloat16"},
 }
 
-//nolint:gochecknoglobals // constant expressions
 var (
 	packageName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 	numbered    = regexp.MustCompile(`_param_(\d+)$`)
