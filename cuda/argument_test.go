@@ -89,7 +89,7 @@ func TestTypesOfParameters(t *testing.T) {
 	var text strings.Builder
 	text.WriteString(".visible .entry wide(.param .align 8 .b8 x[16]) { ret; }\n.visible .entry pointer(.param .u64 .ptr .global .align 4 x) { ret; }\n")
 	for _, typ := range types {
-		text.WriteString(fmt.Sprintf(".visible .entry k%s(.param .%s x) { ret; }\n", typ, typ))
+		fmt.Fprintf(&text, ".visible .entry k%s(.param .%s x) { ret; }\n", typ, typ)
 	}
 	kernel := kernelsOf(t, c, text.String())
 	launched, refused := 0, 0
@@ -168,7 +168,7 @@ func TestSizesAndAlignmentsOfStructs(t *testing.T) {
 	var text strings.Builder
 	for _, size := range []int{1, 8, 24, 25, 4096, 4097} {
 		for align := 1; align <= 16; align *= 2 {
-			text.WriteString(fmt.Sprintf(".visible .entry k%d_%d(.param .align %d .b8 s[%d]) { ret; }\n", size, align, align, size))
+			fmt.Fprintf(&text, ".visible .entry k%d_%d(.param .align %d .b8 s[%d]) { ret; }\n", size, align, align, size)
 		}
 	}
 	text.WriteString(".visible .entry far(.param .u64 p, .param .b8 s[4096]) { ret; }\n")

@@ -153,13 +153,13 @@ func TestRandomTraces(t *testing.T) {
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			if len(live) > 0 && rapid.Bool().Draw(t, "free") {
 				i := rapid.IntRange(0, len(live)-1).Draw(t, "which")
-				text.WriteString(fmt.Sprintf("0,f,%d,%d,0\n", live[i], size[live[i]]))
+				fmt.Fprintf(&text, "0,f,%d,%d,0\n", live[i], size[live[i]])
 				live = append(live[:i], live[i+1:]...)
 				continue
 			}
 			size = append(size, rapid.SampledFrom(sizes).Draw(t, "size"))
 			live = append(live, len(size)-1)
-			text.WriteString(fmt.Sprintf("0,a,%d,%d,0\n", len(size)-1, size[len(size)-1]))
+			fmt.Fprintf(&text, "0,a,%d,%d,0\n", len(size)-1, size[len(size)-1])
 		}
 		tr, err := trace.Read("random", strings.NewReader(text.String()))
 		require.NoError(t, err)
