@@ -56,3 +56,24 @@ func TestAnEarlierWaitDoesNotCoverAWorkInSubmission(t *testing.T) {
 	require.NoError(t, shared.Free())
 	require.NoError(t, own.Free())
 }
+
+// A work is in order with another stream's first use of its buffer that comes between the two looks at it.
+func TestAFirstUseBetweenTouchAndBegin(t *testing.T) {
+	t.Parallel()
+	r, home, other := pair(t, 64*mib)
+	own := must(t, home, mib)
+	const takes = time.Second
+	before := r.gpu.Now()
+	c := Submitter{home}.Crossing()
+	require.NoError(t, c.Touch(own, true, 0))
+	r.crosses(other, own, false, takes)
+	_, err := c.Begin()
+	require.NoError(t, err)
+	require.NoError(t, r.gpu.Launch(home.Handle(), 0))
+	c.After()
+	c.Leave()
+	require.NoError(t, home.cuda.synchronize())
+	assert.GreaterOrEqual(t, r.gpu.Now()-before, takes)
+	assert.False(t, home.cuda.announcement.busy())
+	require.NoError(t, own.Free())
+}
