@@ -209,6 +209,9 @@ func (w *touches) unlock() {
 
 // sort puts the touches into the sequence of locks, and joins those of one order.
 func (w *touches) sort() {
+	if len(w.all) < 2 { //nolint:mnd // nothing to sort
+		return
+	}
 	slices.SortStableFunc(w.all, func(a, b touch) int { return a.sequence(b.order) })
 	last := 0
 	for i := range w.all {
