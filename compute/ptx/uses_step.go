@@ -157,7 +157,10 @@ func (m *moment) evaluate() {
 		m.define(m.shifted())
 	case OpCvt:
 		m.define(m.converted())
-	case OpSetp, OpSet, OpIsspacep, OpTestp, OpMatch, OpVoteSync, OpActivemask, OpBarRed, OpBarrierRed, OpCreatepolicy,
+	case OpSetp, OpSet:
+		m.compared()
+		m.define(number())
+	case OpIsspacep, OpTestp, OpMatch, OpVoteSync, OpActivemask, OpBarRed, OpBarrierRed, OpCreatepolicy,
 		OpMbarrierArrive, OpMbarrierArriveDrop, OpMbarrierTestWait, OpMbarrierTryWait, OpMbarrierPendingCount:
 		m.define(number())
 	case OpLd, OpSt, OpAtom, OpRed, OpCpAsync, OpLdmatrix, OpWmmaLoadA, OpWmmaLoadB, OpWmmaLoadC, OpWmmaStoreD:
@@ -168,6 +171,25 @@ func (m *moment) evaluate() {
 		m.unknown()
 	default:
 		m.define(m.inputs().scaled())
+	}
+}
+
+// compared notes the pointers that the instruction compares with 0.
+func (m *moment) compared() {
+	if !m.last || !m.i.Has(ModEq) && !m.i.Has(ModNe) || len(m.i.Operands) < 3 { //nolint:mnd // a result and two values
+		return
+	}
+	x, y := &m.i.Operands[1], &m.i.Operands[2]
+	if x.Kind == OperandInteger {
+		x, y = y, x
+	}
+	if y.Kind != OperandInteger || y.Value != 0 {
+		return
+	}
+	for r, l := range m.value(x).roots {
+		if l == base {
+			m.roots[r].tested = true
+		}
 	}
 }
 
