@@ -180,10 +180,11 @@ func (m *moment) compared() {
 		return
 	}
 	x, y := &m.i.Operands[1], &m.i.Operands[2]
-	if x.Kind == OperandInteger {
-		x, y = y, x
-	}
-	if y.Kind != OperandInteger || y.Value != 0 {
+	switch {
+	case m.zero(y):
+	case m.zero(x):
+		x = y
+	default:
 		return
 	}
 	for r, l := range m.value(x).roots {
@@ -191,6 +192,25 @@ func (m *moment) compared() {
 			m.roots[r].tested = true
 		}
 	}
+}
+
+// zero reports whether an operand is the constant 0, or a register with it: clang converts NULL as it converts pointers.
+func (m *moment) zero(o *Operand) bool {
+	for range len(m.body.places) + 1 { // a chain is no longer
+		if o.Kind != OperandRegister {
+			return o.Kind == OperandInteger && o.Value == 0
+		}
+		definitions := m.body.single[o.Register]
+		if len(definitions) != 1 {
+			return false
+		}
+		i := m.body.code.Instructions[m.body.places[definitions[0]]]
+		if i.Op != OpMov && i.Op != OpCvta || len(i.Operands) != 2 { //nolint:mnd // a result and a value
+			return false
+		}
+		o = &i.Operands[1]
+	}
+	return false
 }
 
 // whole returns the origin of arithmetic of integers, as it is, and of floating-point numbers, which are no pointers.
