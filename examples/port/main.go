@@ -60,16 +60,13 @@ func run(ctx context.Context, config vram.Config, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, steps.Close()) }()
-	s, err := c.Device().NewStream()
-	if err != nil {
-		return err
-	}
-	second, err := cuda.NewContext(s)
-	if err != nil {
+	s, noStream := c.Device().NewStream()
+	second, noContext := cuda.NewContext(s)
+	if err := errors.Join(noStream, noContext); err != nil {
 		return err
 	}
 	watch := second.NewQueue()
-	defer func() { err = errors.Join(err, watch.Close()) }()
+	defer func() { err = errors.Join(err, watch.Close(), second.Synchronize(ctx)) }()
 	results, err := p.compute(ctx, q, watch, steps)
 	if err == nil {
 		results.Print(out)

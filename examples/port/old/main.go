@@ -1,7 +1,7 @@
 //go:build gorgonia && cgo && linux && (amd64 || arm64)
 
-// Command old computes heat in a plate through a cgo wrapper of the usual kind: one context for the program, raw addresses,
-// arguments by unsafe.Pointer, a wait after each launch, free lists by size, and panics. The program port is its last form.
+// Command old computes heat in a plate through a cgo wrapper of the usual kind: global state, raw addresses, arguments by
+// unsafe.Pointer, a wait after each launch, free lists by size, and panics. The program port is its last form.
 package main
 
 import (

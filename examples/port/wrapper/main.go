@@ -96,9 +96,8 @@ func run(config vram.Config, out io.Writer) (err error) {
 		cuda.Read(q, results[round][:1], cuda.Whole(most)) // the only wait
 		cuda.Read(q, results[round][1:], cuda.Whole(total))
 	}
-	if err := q.Err(); err != nil {
-		return err
+	if err = q.Err(); err == nil {
+		results.Print(out)
 	}
-	results.Print(out)
-	return nil
+	return err
 }
