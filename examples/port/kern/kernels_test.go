@@ -16,7 +16,7 @@ const nx, ny, n = 37, 11, 37 * 11
 
 // open loads the kernels on a device that checks their accesses.
 func open(t *testing.T) (*kern.Kernels, *cuda.Queue) {
-	c, err := cuda.NewContext(vramtest.Open(t, vramtest.Kernels(vramtest.KernelConfig{Pointers: true})).Stream())
+	c, err := cuda.NewContext(vramtest.Open(t, vramtest.Kernels()).Stream())
 	require.NoError(t, err)
 	kernels, err := kern.Load(c)
 	require.NoError(t, err)
