@@ -34,9 +34,8 @@ func run(ctx context.Context, config vram.Config, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.Synchronize(ctx), kernels.Close()) }()
 	q := c.NewQueue()
-	defer func() { err = errors.Join(err, q.Close()) }()
+	defer func() { err = errors.Join(err, q.Close(), c.Synchronize(ctx), kernels.Close()) }()
 	p := &plate{
 		kernels:      kernels,
 		u:            table(ctx, q, "temperature", make([]float32, heat.Cells)),
@@ -69,7 +68,7 @@ func run(ctx context.Context, config vram.Config, out io.Writer) (err error) {
 	defer func() { err = errors.Join(err, watch.Close(), second.Synchronize(ctx)) }()
 	results, err := p.compute(ctx, q, watch, steps)
 	if err == nil {
-		results.Print(out)
+		err = results.Print(out)
 	}
 	return err
 }
@@ -93,11 +92,10 @@ func (p *plate) step(c *cuda.Context) error {
 	if err != nil {
 		return err
 	}
-	cells := cuda.Cover(heat.Cells)
 	return errors.Join(
 		p.kernels.Rate(c, cuda.Cover2D(heat.NX, heat.NY), rate, p.u, p.conductivity, p.material, p.source, heat.Heat, heat.NX, heat.NY),
-		p.kernels.Madd2(c, cells, p.u, p.u, 1, rate, heat.Step, heat.Cells),
-		p.kernels.Hold(c, cells, p.u, p.material, heat.Held, heat.Temperature, heat.Cells),
+		p.kernels.Madd2(c, cuda.Cover(heat.Cells), p.u, p.u, 1, rate, heat.Step, heat.Cells),
+		p.kernels.Hold(c, cuda.Cover(heat.Cells), p.u, p.material, heat.Held, heat.Temperature, heat.Cells),
 		rate.Free(), // after the kernels, in the stream's order
 	)
 }

@@ -16,6 +16,7 @@ const nx, ny, n = 37, 11, 37 * 11
 
 // open loads the kernels on a device that checks their accesses.
 func open(t *testing.T) (*kern.Kernels, *cuda.Queue) {
+	t.Helper()
 	c, err := cuda.NewContext(vramtest.Open(t, vramtest.Kernels()).Stream())
 	require.NoError(t, err)
 	kernels, err := kern.Load(c)

@@ -29,9 +29,8 @@ func check(err error) {
 	}
 }
 
-// arg returns the address of a copy: gorgonia.org/cu reads 8 bytes of each argument.
 func arg[T any](v T) unsafe.Pointer {
-	word := new(uint64)
+	word := new(uint64) // gorgonia.org/cu reads 8 bytes of each argument
 	*(*T)(unsafe.Pointer(word)) = v
 	return unsafe.Pointer(word)
 }
@@ -112,7 +111,7 @@ func run(out io.Writer) {
 		sum(both+4, u, heat.Cells)
 		check(cu.MemcpyDtoH(unsafe.Pointer(&results[round]), both, 8))
 	}
-	results.Print(out)
+	check(results.Print(out))
 	for _, p := range []cu.DevicePtr{u, last, both, conductivity, material, source, get(bytes)} {
 		check(cu.MemFree(p))
 	}

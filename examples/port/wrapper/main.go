@@ -69,9 +69,8 @@ func run(config vram.Config, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
 	q := c.NewQueue()
-	defer func() { err = errors.Join(err, q.Close()) }()
+	defer func() { err = errors.Join(err, q.Close(), c.Close()) }()
 	g := gpu{c}
 	u, last := cuda.Push(q, make([]float32, heat.Cells)), q.Alloc(4*heat.Cells)
 	conductivity, material, source := cuda.Push(q, heat.Conductivity()), cuda.Push(q, heat.Material()), cuda.Push(q, heat.Source())
@@ -97,7 +96,7 @@ func run(config vram.Config, out io.Writer) (err error) {
 		cuda.Read(q, results[round][1:], cuda.Whole(total))
 	}
 	if err = q.Err(); err == nil {
-		results.Print(out)
+		err = results.Print(out)
 	}
 	return err
 }

@@ -14,7 +14,6 @@ type declared struct{ name, inCPP string }
 // declarations are kernels by name, without namespaces and template arguments. Overloads have one name.
 type declarations map[string][]declaration
 
-//nolint:gochecknoglobals // constant expressions
 var (
 	comment    = regexp.MustCompile(`(?s)//[^\n]*|/\*.*?\*/`)
 	identifier = regexp.MustCompile(`[A-Za-z_]\w*`)
@@ -124,7 +123,7 @@ func newDeclared(text string) declared {
 // withoutQualifiers returns a type with one space between its words.
 func withoutQualifiers(inCPP string) string {
 	var words []string
-	for _, w := range strings.Fields(strings.NewReplacer("*", " * ", "&", " & ", "::", " ").Replace(inCPP)) {
+	for w := range strings.FieldsSeq(strings.NewReplacer("*", " * ", "&", " & ", "::", " ").Replace(inCPP)) {
 		if !qualifiers[w] {
 			words = append(words, w)
 		}
