@@ -18,7 +18,7 @@ import (
 func main() { run(os.Stdout) }
 
 // gpu is the global state of the wrapper.
-var gpu struct { //nolint:gochecknoglobals // as such wrappers have it
+var gpu struct { //nolint:gochecknoglobals // made on first use, as such wrappers do
 	module cu.Module
 	free   map[int64][]cu.DevicePtr // by size
 }

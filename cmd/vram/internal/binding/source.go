@@ -14,6 +14,7 @@ type declared struct{ name, inCPP string }
 // declarations are kernels by name, without namespaces and template arguments. Overloads have one name.
 type declarations map[string][]declaration
 
+//nolint:gochecknoglobals // constant expressions
 var (
 	comment    = regexp.MustCompile(`(?s)//[^\n]*|/\*.*?\*/`)
 	identifier = regexp.MustCompile(`[A-Za-z_]\w*`)
