@@ -152,6 +152,25 @@ func TestSignaturesOfSources(t *testing.T) {
 	assert.Contains(t, string(got), "sum cuda.Buffer, count int32) error {", "the C++ name has the types")
 }
 
+// Any source gives a package, in time that its length bounds.
+func FuzzSources(f *testing.F) {
+	ptx := module("k(.param .u64 k_param_0, .param .u32 k_param_1)")
+	want := token.NewFileSet()
+	for _, source := range []string{
+		"", "__global__ void k(float *x, int n) {}", "__global__ k(,)", "__global__ void __launch_bounds__(1) k(T<int, 2> &x = f(1, 2), int n[3])",
+		strings.Repeat("__global__ k(", 1<<12), "/* __global__ void k(", "__global__ void k(int type, int type)", "__global__ void k(int \xff, int é)",
+	} {
+		f.Add(source)
+	}
+	f.Fuzz(func(t *testing.T, source string) {
+		got, err := binding.Generate("kern", []binding.Text{{Name: "a.ptx", PTX: ptx, Source: source}})
+		require.NoError(t, err)
+		_, err = parser.ParseFile(want, "a.go", got, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		assert.Contains(t, string(got), "func (kernels *Kernels) K(")
+	})
+}
+
 // A text that cannot be a package is an error that names the file.
 func TestTextsThatAreRefused(t *testing.T) {
 	one := func(ptx string) []binding.Text { return []binding.Text{{Name: "a.ptx", PTX: ptx}} }

@@ -32,20 +32,18 @@ var qualifiers = map[string]bool{
 // has types that Generate does not know.
 func declarationsIn(source string) declarations {
 	all := declarations{}
-	source = comment.ReplaceAllString(source, " ")
-	for {
-		_, rest, found := strings.Cut(source, "__global__")
-		if !found {
-			return all
+	for n, text := range strings.Split(comment.ReplaceAllString(source, " "), "__global__") {
+		if n == 0 {
+			continue // what precedes the first kernel
 		}
-		source = rest
-		if name, parameters, ok := declarationAt(rest); ok {
+		if name, parameters, ok := declarationAt(text); ok {
 			all[name] = append(all[name], declaration{parameters})
 		}
 	}
+	return all
 }
 
-// declarationAt reads the declaration after __global__. Attributes, as __launch_bounds__(256), come before the name.
+// declarationAt reads the declaration that follows __global__, up to the next kernel. Attributes, as __launch_bounds__(256), come before the name.
 func declarationAt(text string) (name string, parameters []declared, ok bool) {
 	for {
 		head, rest, found := strings.Cut(text, "(")
