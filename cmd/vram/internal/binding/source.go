@@ -14,7 +14,6 @@ type declared struct{ name, inCPP string }
 // declarations are kernels by name, without namespaces and template arguments. Overloads have one name.
 type declarations map[string][]declaration
 
-//nolint:gochecknoglobals // constant expressions
 var (
 	comment    = regexp.MustCompile(`(?s)//[^\n]*|/\*.*?\*/`)
 	identifier = regexp.MustCompile(`[A-Za-z_]\w*`)
@@ -34,7 +33,7 @@ func declarationsIn(source string) declarations {
 	all := declarations{}
 	for n, text := range strings.Split(comment.ReplaceAllString(source, " "), "__global__") {
 		if n == 0 {
-			continue // what precedes the first kernel
+			continue // text before the first kernel
 		}
 		if name, parameters, ok := declarationAt(text); ok {
 			all[name] = append(all[name], declaration{parameters})
