@@ -77,7 +77,7 @@ func TestRate(t *testing.T) {
 	}
 }
 
-// The sum may be in the place of a summand.
+// The sum may replace a summand.
 func TestMadd2(t *testing.T) {
 	kernels, q := open(t)
 	a, b := field(1), field(2)

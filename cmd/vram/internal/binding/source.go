@@ -82,7 +82,7 @@ func balanced(text string) (inside, after string, closed bool) {
 	return text, "", false
 }
 
-// split cuts a list at its commas, not those of template arguments or calls.
+// split cuts a list at its commas, outside template arguments and calls.
 func split(list string) (all []string) {
 	depth, begin := 0, 0
 	for i, r := range list {
