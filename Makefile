@@ -209,7 +209,7 @@ test-gpu-carry: ## put the tests for a machine with a GPU and without Go into .d
 	done
 
 # What is built with the tag gorgonia, and what it is tested on without a GPU.
-GORGONIA := ./cudadrv/gorgonia ./examples/gorgonia ./cmd/vram
+GORGONIA := ./cudadrv/gorgonia ./examples/gorgonia ./examples/port/old ./cmd/vram
 TOOLKIT  := cudadrv/gorgonia/toolkit.sh
 FAKE     := $(CURDIR)/bin/fakecuda
 
@@ -220,7 +220,7 @@ test-gorgonia: ## test the driver through gorgonia.org/cu on the fake library
 	@$(GO) run ./internal/fakecuda/make $(FAKE)
 	@if [ ! -e $(FAKE)/libcuda.so.1 ]; then echo "test-gorgonia: skipped"; exit 0; fi; \
 	$(TOOLKIT) -fake $(FAKE) $(GO) vet -tags gorgonia $(GORGONIA); \
-	$(TOOLKIT) -fake $(FAKE) $(GO) test -count=1 -race -tags gorgonia ./cudadrv/gorgonia ./examples/gorgonia; \
+	$(TOOLKIT) -fake $(FAKE) $(GO) test -count=1 -race -tags gorgonia ./cudadrv/gorgonia ./examples/gorgonia ./examples/port/old; \
 	$(TOOLKIT) -fake $(FAKE) $(GO) build -tags gorgonia -o bin/gorgonia/ ./cmd/vram; \
 	$(TOOLKIT) -fake $(FAKE) bin/gorgonia/vram info --driver gorgonia
 

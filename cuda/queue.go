@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/internal/jsonform"
 )
@@ -174,6 +175,11 @@ func (q *Queue) allocate(call string, f func(c *Context) (Buffer, error)) (b Buf
 // Alloc allocates as Context.Alloc does. After an error it returns the zero Buffer.
 func (q *Queue) Alloc(bytes int64) Buffer {
 	return q.allocate("Alloc", func(c *Context) (Buffer, error) { return c.Alloc(bytes) })
+}
+
+// AllocFor allocates as Context.AllocFor does. After an error it returns the zero Buffer.
+func (q *Queue) AllocFor(ctx context.Context, want vram.Request) Buffer {
+	return q.allocate("AllocFor", func(c *Context) (Buffer, error) { return c.AllocFor(ctx, want) })
 }
 
 // AllocZeroed allocates as Context.AllocZeroed does. After an error it returns the zero Buffer.

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/fault"
@@ -39,8 +40,12 @@ func TestQueue(t *testing.T) {
 	q.Do("nothing", func(*cuda.Context) error { return nil })
 	require.NoError(t, q.Err())
 	assert.Equal(t, []byte{1, 0, 3, 2, 9, 0, 0, 0}, bytes)
+	tagged := q.AllocFor(t.Context(), vram.Request{Bytes: 8, Tag: "a tag"})
+	require.NoError(t, q.Err())
+	assert.Equal(t, int64(8), tagged.Bytes())
 	kept := q.Keep(y)
 	require.NoError(t, q.Close())
+	assert.False(t, tagged.Live())
 	require.NoError(t, q.Close(), "idempotent")
 	assert.True(t, kept.Live())
 	assert.False(t, zeros.Live())

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 
 	"github.com/go-vram/vram/cuda/nvrtc"
 	"github.com/go-vram/vram/cudadrv"
@@ -23,6 +24,7 @@ type kernelsCmd struct {
 	Out     string   `name:"out" short:"o" placeholder:"FILE" help:"Write the Go file there. Default: standard output."`
 	Arch    string   `default:"sm_70" help:"Architecture that CUDA C++ is compiled for; PTX also runs on later ones."`
 	NVRTC   string   `name:"nvrtc" placeholder:"PATH" help:"Library of NVIDIA's run-time compiler. Default: where loaders, toolkits, wheels and conda have it; else clang."`
+	Source  []string `short:"s" placeholder:"FILE" help:"CUDA C++ that declares kernels of .ptx files: their parameters get its names and types. Repeatable."`
 	Files   []string `arg:"" name:"file" help:"PTX (.ptx) or CUDA C++ (.cu)."`
 }
 
@@ -41,13 +43,22 @@ func (c *kernelsCmd) Validate() error {
 
 // Run reads the files, compiles CUDA C++, and writes the package. It writes nothing if a file is wrong.
 func (c *kernelsCmd) Run(p *program) error {
-	var texts []binding.Text
-	for _, path := range c.Files {
-		text, err := c.read(p.ctx, path)
+	var sources strings.Builder
+	for _, path := range c.Source {
+		source, err := os.ReadFile(path)
 		if err != nil {
 			return &usageError{err}
 		}
-		texts = append(texts, binding.Text{Name: filepath.Base(path), PTX: text})
+		sources.Write(source)
+		sources.WriteByte('\n')
+	}
+	var texts []binding.Text
+	for _, path := range c.Files {
+		text, err := c.read(p.ctx, path, sources.String())
+		if err != nil {
+			return &usageError{err}
+		}
+		texts = append(texts, text)
 	}
 	source, err := binding.Generate(c.Package, texts)
 	if err != nil {
@@ -63,18 +74,24 @@ func (c *kernelsCmd) Run(p *program) error {
 	return nil
 }
 
-// read returns the PTX of a file.
-func (c *kernelsCmd) read(ctx context.Context, path string) (string, error) {
+// read returns the text of a file, with the sources of its kernels: the file itself if it is CUDA C++.
+func (c *kernelsCmd) read(ctx context.Context, path, sources string) (t binding.Text, err error) {
+	t = binding.Text{Name: filepath.Base(path), Source: sources}
 	switch filepath.Ext(path) {
 	case ".ptx", ".cu":
 	default:
-		return "", fmt.Errorf("%s: want a file .ptx or .cu", path)
+		return t, fmt.Errorf("%s: want a file .ptx or .cu", path)
 	}
 	text, err := os.ReadFile(path)
-	if err != nil || filepath.Ext(path) == ".ptx" {
-		return string(text), err
+	if err != nil {
+		return t, err
 	}
-	return c.compile(ctx, path, string(text), nvrtc.Find)
+	if t.PTX = string(text); filepath.Ext(path) == ".ptx" {
+		return t, nil
+	}
+	t.Source = t.PTX + "\n" + sources
+	t.PTX, err = c.compile(ctx, path, t.PTX, nvrtc.Find)
+	return t, err
 }
 
 // compile returns the PTX of CUDA C++. find looks for NVIDIA's compiler.

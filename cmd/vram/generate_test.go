@@ -33,6 +33,11 @@ func TestKernelsAreWritten(t *testing.T) {
 	assert.Contains(t, stdout, "\npackage kern\n")
 	assert.Contains(t, stdout, "CopyWord(on *cuda.Context, geometry cuda.Geometry, from, to cuda.Buffer) error")
 	assert.Contains(t, stdout, "cuda.In(from), cuda.Out(to)")
+	numbered := file(t, "numbered.ptx", strings.NewReplacer("from", "copy_word_param_0", "to", "copy_word_param_1").Replace(ptxOfCopy))
+	declared := file(t, "copy.cuh", "__global__ void copy_word(const int *source, int *copy);")
+	code, named, stderr := vramCommand(t, "kernels", "-package", "kern", "-source", declared, numbered)
+	require.Equal(t, exitOK, code, stderr)
+	assert.Contains(t, named, "source, copyValue cuda.Buffer) error")
 	to := filepath.Join(t.TempDir(), "kernels.go")
 	code, printed, stderr := vramCommand(t, "kernels", "-package", "kern", "-o", to, source)
 	require.Equal(t, exitOK, code, stderr)
@@ -56,6 +61,7 @@ func TestMistakesInKernels(t *testing.T) {
 		"malformed": {"bad.ptx: ptx: 1:1", []string{"-package", "kern", source, file(t, "bad.ptx", "no PTX")}},
 		"no file":   {"no such file", []string{"-package", "kern", filepath.Join(t.TempDir(), "a.ptx")}},
 		"kind":      {"want a file .ptx or .cu", []string{"-package", "kern", file(t, "a.txt", ptxOfCopy)}},
+		"source":    {"no such file", []string{"-package", "kern", "-source", filepath.Join(t.TempDir(), "a.cu"), source}},
 		"folder":    {"no such file", []string{"-package", "kern", "-o", filepath.Join(t.TempDir(), "a", "b.go"), source}},
 		"arch":      {"--arch sm_90a: want sm_70", []string{"-package", "kern", "-arch", "sm_90a", source}},
 		"library":   {"/nothing/libnvrtc.so", []string{"-package", "kern", "-nvrtc", "/nothing/libnvrtc.so", cu}},

@@ -12,6 +12,7 @@ type Use struct {
 	Offset int  // of the pointer in the parameter, in bytes; 0 of a parameter that is no array
 	Reads  bool // the function may read the memory
 	Writes bool // the function may write the memory
+	Tested bool // the function compares the pointer with 0, as C does with NULL
 	Maybe  bool // the text does not tell whether it is a pointer or a number; then it is Unknown, too
 	// Unknown is empty where Reads and Writes are all that the text does. Else both are true, and Unknown says why the text does
 	// not tell.
@@ -48,6 +49,7 @@ type root struct {
 	pointer   bool // something shows that it is one
 	reads     bool
 	writes    bool
+	tested    bool // it is compared with 0
 	ambiguous bool // it is in an address, perhaps as the index
 	escapes   bool // it is stored where the analysis does not follow
 }
@@ -163,7 +165,7 @@ func (a *tracing) uses() (uses []Use) {
 		if !r.pointer && !maybe {
 			continue
 		}
-		u := Use{Param: r.param, Offset: r.offset, Reads: r.reads, Writes: r.writes}
+		u := Use{Param: r.param, Offset: r.offset, Reads: r.reads, Writes: r.writes, Tested: r.tested}
 		switch {
 		case maybe:
 			u.Maybe, u.Unknown = true, "it may be a pointer or a number"

@@ -8,6 +8,7 @@ type traced struct {
 	code        *Code
 	defined     []origin              // by definition
 	definitions [][]int               // of each instruction, in the order of results
+	places      []int                 // of the instruction, by definition
 	reaching    []map[*Register][]int // definitions that reach an instruction, of registers that have several
 	results     [][]*Register         // of each instruction
 	single      map[*Register][]int   // all definitions of a register
@@ -16,7 +17,7 @@ type traced struct {
 // newTraced prepares a function.
 func newTraced(f *Function) *traced {
 	b := &traced{function: f, code: f.Code(), single: map[*Register][]int{}}
-	for _, i := range b.code.Instructions {
+	for n, i := range b.code.Instructions {
 		var definitions []int
 		results := i.results()
 		b.results = append(b.results, results)
@@ -24,6 +25,7 @@ func newTraced(f *Function) *traced {
 			definitions = append(definitions, len(b.defined))
 			b.single[r] = append(b.single[r], len(b.defined))
 			b.defined = append(b.defined, origin{})
+			b.places = append(b.places, n)
 		}
 		b.definitions = append(b.definitions, definitions)
 	}

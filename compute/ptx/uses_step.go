@@ -157,7 +157,10 @@ func (m *moment) evaluate() {
 		m.define(m.shifted())
 	case OpCvt:
 		m.define(m.converted())
-	case OpSetp, OpSet, OpIsspacep, OpTestp, OpMatch, OpVoteSync, OpActivemask, OpBarRed, OpBarrierRed, OpCreatepolicy,
+	case OpSetp, OpSet:
+		m.compared()
+		m.define(number())
+	case OpIsspacep, OpTestp, OpMatch, OpVoteSync, OpActivemask, OpBarRed, OpBarrierRed, OpCreatepolicy,
 		OpMbarrierArrive, OpMbarrierArriveDrop, OpMbarrierTestWait, OpMbarrierTryWait, OpMbarrierPendingCount:
 		m.define(number())
 	case OpLd, OpSt, OpAtom, OpRed, OpCpAsync, OpLdmatrix, OpWmmaLoadA, OpWmmaLoadB, OpWmmaLoadC, OpWmmaStoreD:
@@ -169,6 +172,45 @@ func (m *moment) evaluate() {
 	default:
 		m.define(m.inputs().scaled())
 	}
+}
+
+// compared notes the pointers that the instruction compares with 0.
+func (m *moment) compared() {
+	if !m.last || !m.i.Has(ModEq) && !m.i.Has(ModNe) || len(m.i.Operands) < 3 { //nolint:mnd // a result and two values
+		return
+	}
+	x, y := &m.i.Operands[1], &m.i.Operands[2]
+	switch {
+	case m.zero(y):
+	case m.zero(x):
+		x = y
+	default:
+		return
+	}
+	for r, l := range m.value(x).roots {
+		if l == base {
+			m.roots[r].tested = true
+		}
+	}
+}
+
+// zero reports whether an operand is the constant 0, or a register with it: clang converts NULL as it converts pointers.
+func (m *moment) zero(o *Operand) bool {
+	for range len(m.body.places) + 1 { // a chain is no longer
+		if o.Kind != OperandRegister {
+			return o.Kind == OperandInteger && o.Value == 0
+		}
+		definitions := m.body.single[o.Register]
+		if len(definitions) != 1 {
+			return false
+		}
+		i := m.body.code.Instructions[m.body.places[definitions[0]]]
+		if i.Op != OpMov && i.Op != OpCvta || len(i.Operands) != 2 { //nolint:mnd // a result and a value
+			return false
+		}
+		o = &i.Operands[1]
+	}
+	return false
 }
 
 // whole returns the origin of arithmetic of integers, as it is, and of floating-point numbers, which are no pointers.

@@ -31,6 +31,9 @@ func usesText(m *ptx.Module, f *ptx.Function) string {
 		default:
 			word += ":-"
 		}
+		if u.Tested {
+			word += "0"
+		}
 		words = append(words, word)
 	}
 	return strings.Join(words, " ")
@@ -70,10 +73,20 @@ func usesOf(t *testing.T, statements string) string {
 func TestUses(t *testing.T) {
 	for statements, want := range map[string]string{
 		"": "",
-		"ld.global.u32 %r2, [%a]; st.global.u32 [%b], %r2;":                                                                                                   "a:r b:w",
-		"ld.global.nc.u32 %r2, [%a]; atom.global.add.u32 %r2, [%b], 1; red.global.add.u32 [%c], 1;":                                                           "a:r b:rw c:rw",
-		"ld.volatile.u32 %r2, [%a]; st.release.gpu.u32 [%a+4], %r2;":                                                                                          "a:rw",
-		"cvta.to.global.u64 %rd1, %a;":                                                                                                                        "a:-",
+		"ld.global.u32 %r2, [%a]; st.global.u32 [%b], %r2;":                                                                                               "a:r b:w",
+		"ld.global.nc.u32 %r2, [%a]; atom.global.add.u32 %r2, [%b], 1; red.global.add.u32 [%c], 1;":                                                       "a:r b:rw c:rw",
+		"ld.volatile.u32 %r2, [%a]; st.release.gpu.u32 [%a+4], %r2;":                                                                                      "a:rw",
+		"cvta.to.global.u64 %rd1, %a;":                                                                                                                    "a:-",
+		"setp.eq.s64 %p1, %a, 0; @%p1 ret; ld.u32 %r2, [%a]; setp.ne.s64 %p1, %b, %c; @%p1 st.u32 [%b], %r2;":                                             "a:r0 b:w",
+		"cvta.to.global.u64 %rd1, %a; setp.ne.and.u64 %p1, 0, %rd1, %p2; @%p1 st.global.u32 [%rd1], 1;":                                                   "a:w0",
+		"mov.u64 %rd1, 0; cvta.to.global.u64 %rd2, %rd1; cvta.to.global.u64 %rd3, %a; setp.eq.s64 %p1, %rd2, %rd3; @!%p1 st.u32 [%a], 1;":                 "a:w0",
+		"mov.u64 %rd1, 0; @%p2 mov.u64 %rd1, 8; setp.eq.s64 %p1, %a, %rd1; @!%p1 st.u32 [%a], 1;":                                                         "a:w",
+		"mov.u64 %rd1, %rd1; setp.eq.s64 %p1, %a, %rd1; @!%p1 st.u32 [%a], 1;":                                                                            "a:w",
+		"setp.ne.s64 %p1, %n, 0; @!%p1 bra L; shl.b64 %rd1, %n, 2; add.s64 %rd2, %rd1, %a; st.u32 [%rd2], 1; L:":                                          "a:w",
+		"setp.gt.u64 %p1, %a, 0; setp.eq.u64 %p2, %a, 16; @%p1 st.u32 [%a], 1;":                                                                           "a:w",
+		"cvt.u32.u64 %r2, %a; setp.eq.u32 %p1, %r2, 0; @%p1 st.u32 [%a], 1;":                                                                              "a:w",
+		"set.eq.u32.u64 %r2, %a, 0; st.u32 [%a], %r2;":                                                                                                    "a:w0",
+		"{ .param .b64 z; .param .b64 r; st.param.b64 [z], %a; call (r), same, (z); ld.param.b64 %rd1, [r]; }\nsetp.eq.s64 %p1, %rd1, 0; st.u32 [%a], 1;": "a:w0",
 		"prefetch.global.L2 [%a];":                                                                                                                            "",
 		"cp.async.cg.shared.global [tile], [%a], 16;":                                                                                                         "a:r",
 		"mul.wide.u32 %rd1, %r1, 4; add.s64 %rd2, %a, %rd1; st.global.u32 [%rd2], 1;":                                                                         "a:w",

@@ -231,16 +231,16 @@ type confined struct {
 	importPath string // with all subpackages
 	owner      string // "" for nobody
 	why        string
-	example    string // a program that shows both; may be ""
+	examples   []string // programs that show both
 }
 
 func confinements() []confined {
 	return []confined{
-		{"github.com/asynkron/protoactor-go", "actors", "actors wraps the framework, so that its traps are met once", ""},
-		{"gorgonia.org/cu", "cudadrv/gorgonia", "cgo bindings are one driver among several", "examples/gorgonia"},
-		{"github.com/ebitengine/purego", "cudadrv/dynamic", "loading libcuda is one driver among several", ""},
-		{"github.com/x448/float16", "compute/tensor/half", "numbers of 16 bits are converted in one place", ""},
-		{"golang.org/x/sync", "", "its packages lock a shared mutex", ""},
+		{"github.com/asynkron/protoactor-go", "actors", "actors wraps the framework, so that its traps are met once", nil},
+		{"gorgonia.org/cu", "cudadrv/gorgonia", "cgo bindings are one driver among several", []string{"examples/gorgonia", "examples/port/old"}},
+		{"github.com/ebitengine/purego", "cudadrv/dynamic", "loading libcuda is one driver among several", nil},
+		{"github.com/x448/float16", "compute/tensor/half", "numbers of 16 bits are converted in one place", nil},
+		{"golang.org/x/sync", "", "its packages lock a shared mutex", nil},
 	}
 }
 
@@ -260,7 +260,7 @@ func checkForeign(t *tree) []finding {
 
 // allows reports whether a folder may import it.
 func (c confined) allows(dir string) bool {
-	return c.owner != "" && within(dir, c.owner) || c.example != "" && within(dir, c.example)
+	return c.owner != "" && within(dir, c.owner) || slices.ContainsFunc(c.examples, func(program string) bool { return within(dir, program) })
 }
 
 func (c confined) describe(dir string) string {

@@ -158,6 +158,10 @@ func plantedFaults() []planted {
 			finding{"pool/a.go:3", "table is no sentinel"},
 		},
 		{
+			"no init and no globals", "pool/a.go", "package pool\n\nimport \"regexp\"\n\nvar a, b = regexp.MustCompile(`a`), regexp.MustCompile(text)\n",
+			finding{"pool/a.go:5", "b is no sentinel"},
+		},
+		{
 			"pure cores", "internal/pool/core/a.go", "package core\n\nimport _ \"context\"\n",
 			finding{"internal/pool/core/a.go:3", "the core internal/pool/core uses context"},
 		},

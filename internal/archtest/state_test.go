@@ -89,13 +89,28 @@ func (t *tree) checkVariables(s source, spec ast.Spec) []finding {
 	}
 	var found []finding
 	for i, name := range vars.Names {
-		if name.Name == "_" || i < len(vars.Values) && isSentinel(name.Name, vars.Values[i]) {
+		if name.Name == "_" || i < len(vars.Values) && (isSentinel(name.Name, vars.Values[i]) || isExpression(vars.Values[i])) {
 			continue
 		}
 		found = append(found, finding{t.place(name), fmt.Sprintf(
 			"the package variable %s is no sentinel error, no embedded file and not marked %s", name.Name, constantMark())})
 	}
 	return found
+}
+
+// isExpression reports whether a value is a regular expression of a literal, which is a constant to the linter, too.
+func isExpression(value ast.Expr) bool {
+	call, ok := value.(*ast.CallExpr)
+	if !ok || len(call.Args) != 1 {
+		return false
+	}
+	function, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok || function.Sel.Name != "MustCompile" {
+		return false
+	}
+	from, ok := function.X.(*ast.Ident)
+	_, literal := call.Args[0].(*ast.BasicLit)
+	return ok && literal && from.Name == "regexp"
 }
 
 // embeds reports whether a go:embed directive fills the variable.

@@ -7,8 +7,9 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-// Text is a text of PTX with the name of its file, for comments and errors.
-type Text struct{ Name, PTX string }
+// Text is a text of PTX with the name of its file, for comments and errors. Source may have CUDA C++ that declares kernels of the
+// text: then their parameters have the names of the source, and the types that PTX does not tell.
+type Text struct{ Name, PTX, Source string }
 
 // Errors of Generate.
 var (
@@ -48,6 +49,7 @@ type parameter struct {
 	goType  string
 	mode    string   // In, Out or InOut of a buffer, else ""
 	unknown string   // why the mode is not known
+	null    bool     // a buffer that the kernel compares with a nil pointer
 	bytes   int      // of a struct
 	words   bool     // the struct is aligned as a word
 	inside  []string // sentences about pointers in a struct
@@ -67,7 +69,7 @@ func Generate(packageName string, texts []Text) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		found := false
+		found, sources := false, declarationsIn(t.Source)
 		for _, f := range m.Functions {
 			if !f.Entry || f.Body == nil {
 				continue
@@ -76,7 +78,7 @@ func Generate(packageName string, texts []Text) ([]byte, error) {
 				return nil, &DuplicateError{f.Name, other, t.Name}
 			}
 			first[f.Name], found = t.Name, true
-			k, err := newKernel(n, t.Name, m, f)
+			k, err := newKernel(n, t.Name, m, f, sources)
 			if err != nil {
 				return nil, err
 			}
@@ -125,26 +127,31 @@ func refused(err error) error {
 }
 
 // newKernel describes an entry.
-func newKernel(text int, file string, m *ptx.Module, f *ptx.Function) (*kernel, error) {
+func newKernel(text int, file string, m *ptx.Module, f *ptx.Function, sources declarations) (*kernel, error) {
 	k := &kernel{text: text, entry: f.Name}
 	signature := demangled(f.Name)
 	k.cpp = signature.name
+	source := sources.of(k.cpp, len(f.Params))
 	uses := map[int][]ptx.Use{}
 	for _, u := range ptx.Uses(m, f) {
 		uses[u.Param] = append(uses[u.Param], u)
 	}
 	for n, v := range f.Params {
-		p, err := newParameter(v, uses[n], signature.at(n))
+		inCPP := signature.at(n)
+		if inCPP == "" {
+			inCPP = source.parameters[n].inCPP
+		}
+		p, err := newParameter(v, uses[n], inCPP)
 		if err != nil {
 			return nil, &ParameterError{file, f.Name, v.Name, err.Error()}
 		}
 		k.parameters = append(k.parameters, p)
 	}
-	nameParameters(f, k.parameters)
+	nameParameters(f, source, k.parameters)
 	return k, nil
 }
 
-// newParameter chooses the Go type of a parameter. inCPP is its type in the C++ name of the kernel, or "".
+// newParameter chooses the Go type of a parameter. inCPP is its type in the C++ name of the kernel, or in the source, or "".
 func newParameter(v *ptx.Variable, uses []ptx.Use, inCPP string) (p parameter, err error) {
 	switch {
 	case v.Type.Class() == ptx.Opaque:
@@ -176,6 +183,7 @@ func newBuffer(uses []ptx.Use) parameter {
 		p.mode = "In"
 		return p
 	}
+	p.null = uses[0].Tested
 	switch u := uses[0]; {
 	case u.Unknown != "":
 		p.unknown = u.Unknown

@@ -36,6 +36,7 @@ func text(t *testing.T, path string) binding.Text {
 func TestTheGoldenPackage(t *testing.T) {
 	const path = "golden/kernels.go"
 	texts := []binding.Text{text(t, "testdata/named.ptx"), text(t, "testdata/cpp.ptx")}
+	texts[0].Source = "extern \"C\" __global__ void scaled(float *to, const float *by, float times, int n);"
 	got, err := binding.Generate("golden", texts)
 	require.NoError(t, err)
 	if *update {
@@ -117,12 +118,57 @@ func TestSignatures(t *testing.T) {
 		"plain(.param .u64 n, .param .u64 .ptr .global p)":                                                    "Plain(on *cuda.Context, geometry cuda.Geometry, n uint64, p cuda.Buffer)",
 		"_Z1gj(.param .s32 x)":    "G(on *cuda.Context, geometry cuda.Geometry, x int32)",
 		"_Zbroken(.param .u32 x)": "Zbroken(on *cuda.Context, geometry cuda.Geometry, x uint32)",
-		"q(.param .u32 NCells, .param .u32 HTTPServer, .param .u32 ID)": "Q(on *cuda.Context, geometry cuda.Geometry, nCells, httpServer, id uint32)",
+		"q(.param .u32 NCells, .param .u32 HTTPServer, .param .u32 ID, .param .u32 aLUT)": "Q(on *cuda.Context, geometry cuda.Geometry, nCells, httpServer, id, aLUT uint32)",
 	} {
 		got, err := binding.Generate("kern", []binding.Text{{Name: "a.ptx", PTX: module(entry)}})
 		require.NoError(t, err, entry)
 		assert.Contains(t, string(got), "func (kernels *Kernels) "+want+" error {", entry)
 	}
+}
+
+// Parameters have the names and types of the source where the text has numbers.
+func TestSignaturesOfSources(t *testing.T) {
+	const numbers = "(.param .u64 k_param_0, .param .u32 k_param_1, .param .u8 k_param_2)"
+	for source, want := range map[string]string{
+		"": "p0 uint64, p1 uint32, p2 uint8",
+		`extern "C" __global__ void __launch_bounds__(64 * (2)) k(const float* __restrict__ x, int n, bool y)`:                   "x cuda.Buffer, n int32, y bool",
+		"// __global__ void k(int a, int b, int c);\n/* __global__ */ __global__ void\nk(size_t a, unsigned int b, uint8_t)\n{}": "a uint64, b uint32, p2 uint8",
+		"__global__ void k(float x[], signed char type, std::int8_t func = f(1, 2));":                                            "x cuda.Buffer, typeValue uint32, funcValue int8",
+		"__global__ void k(int n); __global__ void k(long n, float f, MACRO c); __global__ void k(int, int, int)":                "n int64, f uint32, c uint8",
+		"__global__ void other(int a, int b, int c); __device__ void k(int a, int b, int c);":                                    "p0 uint64, p1 uint32, p2 uint8",
+		"__global__ void k(pair<int, int> *p, int *_, int ___":                                                                   "p0 uint64, p1 uint32, p2 uint8",
+		"__global__ void k(pair<int, int> *p, int _, int ___);":                                                                  "p cuda.Buffer, p1 int32, p2 uint8",
+		"__global__; __global__ void k(": "p0 uint64, p1 uint32, p2 uint8",
+	} {
+		got, err := binding.Generate("kern", []binding.Text{{Name: "a.ptx", PTX: module("k" + numbers), Source: source}})
+		require.NoError(t, err, source)
+		assert.Contains(t, string(got), "K(on *cuda.Context, geometry cuda.Geometry, "+want+") error {", source)
+	}
+	got, err := binding.Generate("kern", []binding.Text{{
+		Name: "a.ptx", PTX: module("_ZN2ns3addIfEEvPT_i(.param .u64 f_param_0, .param .u32 f_param_1)"),
+		Source: "namespace ns { template <class T> __global__ void add(T *sum, unsigned count) {} }",
+	}})
+	require.NoError(t, err)
+	assert.Contains(t, string(got), "sum cuda.Buffer, count int32) error {", "the C++ name has the types")
+}
+
+// Any source gives a package, in time that its length bounds.
+func FuzzSources(f *testing.F) {
+	ptx := module("k(.param .u64 k_param_0, .param .u32 k_param_1)")
+	want := token.NewFileSet()
+	for _, source := range []string{
+		"", "__global__ void k(float *x, int n) {}", "__global__ k(,)", "__global__ void __launch_bounds__(1) k(T<int, 2> &x = f(1, 2), int n[3])",
+		strings.Repeat("__global__ k(", 1<<12), "/* __global__ void k(", "__global__ void k(int type, int type)", "__global__ void k(int \xff, int é)",
+	} {
+		f.Add(source)
+	}
+	f.Fuzz(func(t *testing.T, source string) {
+		got, err := binding.Generate("kern", []binding.Text{{Name: "a.ptx", PTX: ptx, Source: source}})
+		require.NoError(t, err)
+		_, err = parser.ParseFile(want, "a.go", got, parser.SkipObjectResolution)
+		require.NoError(t, err)
+		assert.Contains(t, string(got), "func (kernels *Kernels) K(")
+	})
 }
 
 // A text that cannot be a package is an error that names the file.
@@ -144,7 +190,7 @@ func TestTextsThatAreRefused(t *testing.T) {
 	require.ErrorIs(t, generate(nil), binding.ErrNoKernel)
 	require.ErrorContains(t, generate(one(strings.Replace(module("k"), "64", "32", 1))), "32 bits")
 	var duplicate *binding.DuplicateError
-	require.ErrorAs(t, generate([]binding.Text{{"a.ptx", module("k")}, {"b.ptx", module("j", "k")}}), &duplicate)
+	require.ErrorAs(t, generate([]binding.Text{{Name: "a.ptx", PTX: module("k")}, {Name: "b.ptx", PTX: module("j", "k")}}), &duplicate)
 	assert.Equal(t, binding.DuplicateError{Kernel: "k", First: "a.ptx", Second: "b.ptx"}, *duplicate)
 	var parameter *binding.ParameterError
 	err = generate(one(module("k(.param .b8 big[4097])")))

@@ -3,5 +3,6 @@
 //	texts -- ptx.Parse, ptx.Uses --> kernels with typed parameters -- names --> Go identifiers -- write --> a Go file
 //
 // A parameter that is a pointer becomes a cuda.Buffer that is In, Out or InOut, as ptx.Uses has it; a number becomes the Go type of
-// its size, and of its sign where the C++ name of the kernel tells it; an array becomes a struct of bytes.
+// its size, and of its sign where the C++ name of the kernel or its source tells it; an array becomes a struct of bytes. A pointer
+// that the kernel compares with 0 may be nil: the zero Buffer.
 package binding

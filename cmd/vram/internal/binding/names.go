@@ -63,6 +63,9 @@ var cppTypes = map[string]struct {
 }{
 	"bool": {"bool", 1, ""}, "char": {"int8", 1, ""}, "signed char": {"int8", 1, ""}, "unsigned char": {"uint8", 1, ""},
 	"short": {"int16", 2, ""}, "unsigned short": {"uint16", 2, ""}, "int": {"int32", 4, ""}, "unsigned int": {"uint32", 4, ""},
+	"int8_t": {"int8", 1, ""}, "int16_t": {"int16", 2, ""}, "int32_t": {"int32", 4, ""}, "int64_t": {"int64", 8, ""},
+	"uint8_t": {"uint8", 1, ""}, "uint16_t": {"uint16", 2, ""}, "uint32_t": {"uint32", 4, ""}, "uint64_t": {"uint64", 8, ""},
+	"unsigned": {"uint32", 4, ""}, "size_t": {"uint64", 8, ""}, "ptrdiff_t": {"int64", 8, ""},
 	"long": {"int64", 8, ""}, "unsigned long": {"uint64", 8, ""}, "long long": {"int64", 8, ""}, "unsigned long long": {"uint64", 8, ""},
 	"__half": {"uint16", 2, "the bits of a __half"}, "__nv_bfloat16": {"uint16", 2, "the bits of a __nv_bfloat16"},
 }
@@ -111,7 +114,8 @@ func exported(text string) string {
 func unexported(text string) string {
 	name := exported(text)
 	head := 1
-	for head < len(name) && unicode.IsUpper(rune(name[head])) && (head+1 == len(name) || !unicode.IsLower(rune(name[head+1]))) {
+	lower := strings.IndexFunc(text, unicode.IsLetter) == strings.IndexFunc(text, unicode.IsLower) // as written
+	for !lower && head < len(name) && unicode.IsUpper(rune(name[head])) && (head+1 == len(name) || !unicode.IsLower(rune(name[head+1]))) {
 		head++
 	}
 	name = strings.ToLower(name[:head]) + name[head:]
@@ -161,13 +165,15 @@ func nameKernels(kernels []*kernel) {
 	}
 }
 
-// nameParameters names parameters as the text does, or by their numbers where the compiler did.
-func nameParameters(f *ptx.Function, parameters []parameter) {
+// nameParameters names parameters as the text does; where the compiler did, as the source does, or by their numbers.
+func nameParameters(f *ptx.Function, source declaration, parameters []parameter) {
 	taken := names{}
 	for n := range parameters {
 		name := f.Params[n].Name
 		if found := numbered.FindStringSubmatch(name); found != nil {
-			name = "p" + found[1]
+			if name = source.parameters[n].name; camel(name) == "" {
+				name = "p" + found[1]
+			}
 		}
 		parameters[n].name = taken.take(unexported(name))
 	}

@@ -93,11 +93,16 @@ func writeKernel(out func(string, ...any), file string, k *kernel) {
 	}
 	out(") error {\nif kernels == nil {\nreturn cuda.ErrNotOpen\n}\nreturn on.Launch(kernels.%s, geometry", k.field)
 	for _, p := range k.parameters {
-		mode := p.mode
-		if mode == "" {
-			mode = "Value"
+		switch {
+		case p.null:
+			out(", cuda.OrNull(%s, cuda.%s)", p.name, p.mode)
+		case p.mode != "":
+			out(", cuda.%s(%s)", p.mode, p.name)
+		case p.bytes > 0:
+			out(", cuda.Struct(%s)", p.name)
+		default:
+			out(", cuda.Value(%s)", p.name)
 		}
-		out(", cuda.%s(%s)", mode, p.name)
 	}
 	out(")\n}\n\n")
 }
@@ -133,6 +138,15 @@ func (k *kernel) sentences() (all []string) {
 		case len(of) > 1:
 			all = append(all, list(of)+" "+mode.many+".")
 		}
+	}
+	var optional []string
+	for _, p := range k.parameters {
+		if p.null {
+			optional = append(optional, p.name)
+		}
+	}
+	if len(optional) > 0 {
+		all = append(all, "The zero Buffer is a nil pointer for "+list(optional)+".")
 	}
 	for _, p := range k.parameters {
 		if p.unknown != "" {

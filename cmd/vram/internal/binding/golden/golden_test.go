@@ -52,6 +52,12 @@ func TestTheGeneratedPackageRuns(t *testing.T) {
 	require.NoError(t, kernels.Nothing(c, cuda.Cover(1, 1)))
 	require.NoError(t, kernels.Unused(c, cuda.Cover(1, 1), small))
 
+	require.NoError(t, kernels.Scaled(c, cuda.Cover(n, n), fresh, x, 2, n))
+	assert.Equal(t, []float32{2, 4, 6, 8, 10}, content(fresh))
+	require.NoError(t, kernels.Scaled(c, cuda.Cover(n, n), fresh, cuda.Buffer{}, 2, n))
+	assert.Equal(t, []float32{2, 2, 2, 2, 2}, content(fresh))
+	require.ErrorIs(t, kernels.Scaled(c, cuda.Cover(n, n), cuda.Buffer{}, x, 2, n), cuda.ErrNotLive, "the kernel does not test this one")
+
 	var pair golden.LoadPair
 	binary.LittleEndian.PutUint64(pair.Bytes[:], uint64(small.Ptr()))
 	binary.LittleEndian.PutUint32(pair.Bytes[16:], 44)

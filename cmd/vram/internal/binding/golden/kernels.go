@@ -18,6 +18,7 @@ type Kernels struct {
 	load2         *cuda.Function
 	chase         *cuda.Function
 	nothing       *cuda.Function
+	scaled        *cuda.Function
 	nsScaleFloat  *cuda.Function
 	nsScaleFloat2 *cuda.Function
 	unused        *cuda.Function
@@ -48,6 +49,7 @@ func (kernels *Kernels) load(on *cuda.Context) error {
 			{"load", &kernels.load2},
 			{"chase", &kernels.chase},
 			{"nothing", &kernels.nothing},
+			{"scaled", &kernels.scaled},
 		}},
 		{text2, []function{
 			{"_ZN2ns5scaleIfEEvPT_PKS1_ib", &kernels.nsScaleFloat},
@@ -97,6 +99,8 @@ func (kernels *Kernels) Function(name string) *cuda.Function {
 		return kernels.chase
 	case "nothing":
 		return kernels.nothing
+	case "scaled":
+		return kernels.scaled
 	case "_ZN2ns5scaleIfEEvPT_PKS1_ib":
 		return kernels.nsScaleFloat
 	case "ns_scale_float":
@@ -142,7 +146,7 @@ func (kernels *Kernels) Load(on *cuda.Context, geometry cuda.Geometry, pair Load
 	if kernels == nil {
 		return cuda.ErrNotOpen
 	}
-	return on.Launch(kernels.load2, geometry, cuda.Value(pair), cuda.Out(to))
+	return on.Launch(kernels.load2, geometry, cuda.Struct(pair), cuda.Out(to))
 }
 
 // Chase launches chase of named.ptx.
@@ -163,6 +167,18 @@ func (kernels *Kernels) Nothing(on *cuda.Context, geometry cuda.Geometry) error 
 		return cuda.ErrNotOpen
 	}
 	return on.Launch(kernels.nothing, geometry)
+}
+
+// Scaled launches scaled of named.ptx.
+// by is read.
+// to is written.
+// The zero Buffer is a nil pointer for by.
+// Errors of cuda.Context.Launch.
+func (kernels *Kernels) Scaled(on *cuda.Context, geometry cuda.Geometry, to, by cuda.Buffer, times float32, n int32) error {
+	if kernels == nil {
+		return cuda.ErrNotOpen
+	}
+	return on.Launch(kernels.scaled, geometry, cuda.Out(to), cuda.OrNull(by, cuda.In), cuda.Value(times), cuda.Value(n))
 }
 
 // NsScaleFloat launches ns::scale<float> of cpp.ptx, _ZN2ns5scaleIfEEvPT_PKS1_ib.
@@ -251,6 +267,25 @@ const text1 = `// Kernels with names of their own, written by hand.
 
 .visible .entry nothing()
 {
+	ret;
+}
+
+.visible .entry scaled(.param .u64 scaled_param_0, .param .u64 scaled_param_1, .param .f32 scaled_param_2, .param .u32 scaled_param_3)
+{
+	.reg .pred %p; .reg .f32 %f<3>; .reg .b32 %r<4>; .reg .b64 %d<4>;
+	ld.param.u64 %d1, [scaled_param_0]; ld.param.u64 %d2, [scaled_param_1]; ld.param.f32 %f1, [scaled_param_2]; ld.param.u32 %r1, [scaled_param_3];
+	mov.u32 %r2, %tid.x;
+	setp.ge.s32 %p, %r2, %r1;
+	@%p ret;
+	mul.wide.u32 %d3, %r2, 4;
+	setp.eq.s64 %p, %d2, 0;
+	@%p bra CONSTANT;
+	add.u64 %d2, %d2, %d3;
+	ld.global.f32 %f2, [%d2];
+	mul.f32 %f1, %f1, %f2;
+CONSTANT:
+	add.u64 %d1, %d1, %d3;
+	st.global.f32 [%d1], %f1;
 	ret;
 }
 `
