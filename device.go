@@ -145,8 +145,8 @@ func Open(cfg Config) (*Device, error) {
 	d.limit.Store(cfg.LimitBytes)
 	d.streams.Store(&registry{})
 	d.background, d.stop = context.WithCancel(context.Background())
-	if len(cfg.Warm) > 0 {
-		go func() { _ = d.Warm(d.background, cfg.Warm...) }() // after an error memory is mapped when needed
+	if warm := slices.Clone(cfg.Warm); len(warm) > 0 { // the caller may change its own when Open has returned
+		go func() { _ = d.Warm(d.background, warm...) }() // after an error memory is mapped when needed
 	}
 	return d, nil
 }
