@@ -89,7 +89,7 @@ func (r *reading) readAll() {
 }
 
 // Kernels of sixteen streams that read one buffer run at the same time, wait for its last writer once, and cost one driver call
-// each from then on. Whoever writes waits for all of them.
+// each from then on. A work that writes waits for all of them.
 func TestReadersOfABufferRunSideBySide(t *testing.T) {
 	for _, count := range []int{1, 2, 4, 8, 16} {
 		t.Run(fmt.Sprint(count), func(t *testing.T) {

@@ -45,7 +45,7 @@ func (b Buffer) usable(call string, on *Stream) (home *Stream, err error) {
 // free, the memory waits for all work that s had by then, or a little later (see the package
 // comment). Any number of streams may be named, each any number of times, from any goroutine, all
 // before the free. It makes no driver call and takes no turn, and is one atomic operation. It
-// allocates nothing for the first 31 streams of a device, and 40 bytes once for a buffer's slot
+// allocates nothing for the first 31 streams of a device, and 48 bytes once for a buffer's slot
 // where several use it. For the buffer's own stream it does nothing. A use ends with the Close of
 // its stream.
 //

@@ -199,7 +199,7 @@ func (e *Executor) keep(at *launched, err error) error {
 	return e.Failed(at.failed(err))
 }
 
-// Failed remembers a fault of other work that the simulated device executes, such as that of a library's stand-in, and returns
+// Failed remembers a fault of other work that the simulated device executes, such as a stand-in for a library, and returns
 // the error of its sim.Execution.
 func (e *Executor) Failed(err error) error {
 	if e == nil {

@@ -22,7 +22,7 @@ func (s *Slot) Announce(handle uint64, f Flag) error {
 
 // Record records that the stream of that number uses the block of a live handle until its free. It is one
 // atomic operation, which writes the number into the word. It is two if the word has another stream's number
-// or the number is too high for it; the first of these for a slot allocates 40 bytes. It is none if the word
+// or the number is too high for it; the first of these for a slot allocates 48 bytes. It is none if the word
 // has that number. Errors: ErrStale.
 //
 // In the note the bit is set before the flag: a free that finds the flag finds the bit. A bit without a flag,

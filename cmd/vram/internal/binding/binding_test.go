@@ -22,7 +22,7 @@ import (
 	"github.com/go-vram/vram/compute/ptx"
 )
 
-var update = flag.Bool("update", false, "write the golden file anew")
+var update = flag.Bool("update", false, "write the golden file again")
 
 // text reads a text of testdata or of another folder.
 func text(t *testing.T, path string) binding.Text {
