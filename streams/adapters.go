@@ -2,6 +2,7 @@ package streams
 
 import (
 	"context"
+	"runtime"
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/internal/fence"
@@ -97,10 +98,21 @@ func (c *peerClient) fencePassed() {
 
 func (c *peerClient) retryDelayed(passed bool) { c.wiring.ref.Call(&fenceWaited{passed: passed}) }
 
+// maxLooks is how often a look that must not wait tries to enter a stream's turn. The end of a context wakes the goroutine
+// that waits, too, and the turn in which the stream hears of that takes microseconds.
+const maxLooks = 64
+
 func (c *peerClient) largestBlocks(l *core.Largest, wait bool) {
 	look := func() { c.state.core.Largest(l, c.wiring.cuda.id) }
-	if entered, _ := c.wiring.tryTurn(look); !entered && wait {
-		_ = c.wiring.inTurn(context.Background(), look) // a stream that has failed has no list
+	for range maxLooks {
+		if entered, _ := c.wiring.tryTurn(look); entered {
+			return
+		}
+		if wait {
+			_ = c.wiring.inTurn(context.Background(), look) // a stream that has failed has no list
+			return
+		}
+		runtime.Gosched()
 	}
 }
 
