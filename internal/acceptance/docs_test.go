@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
@@ -226,6 +227,17 @@ func wideLines(page string) (numbers []int) {
 		}
 	}
 	return numbers
+}
+
+// The README is a landing page: 900 words are what a reader takes in before the first try. A word has a letter or a digit;
+// code counts.
+func TestTheReadmeIsShort(t *testing.T) {
+	words := strings.FieldsFunc(pages(t)["README.md"], unicode.IsSpace)
+	words = slices.DeleteFunc(words, func(w string) bool {
+		return !strings.ContainsFunc(w, func(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) })
+	})
+	assert.LessOrEqual(t, len(words), 900)
+	assert.Greater(t, len(words), 400, "it is not cut off")
 }
 
 // No line of the pages for users and contributors is wider than a review shows it: tables hold facts, and paragraphs are text.
