@@ -1,0 +1,230 @@
+// Command gpt trains GPT-2's decoder on bytes of text, in pure Go, on a GPU, or on the processor where there is none, and
+// prints a text that it continues. Package model has the network; its gradient is written out next to each part.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/compute/ops"
+	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/compute/tensor/safetensors"
+	"github.com/go-vram/vram/cuda"
+	_ "github.com/go-vram/vram/cudadrv/cpu" // the device without a GPU
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/examples/gpt/model"
+	"github.com/go-vram/vram/examples/internal/command"
+)
+
+func main() { os.Exit(command.Interruptible(run)) }
+
+// run executes the program and returns its exit code.
+func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
+	o, err := parse(args, stderr)
+	if err == nil {
+		err = open(ctx, o, stdout)
+	}
+	return command.Exit(ctx, "gpt", err, stderr)
+}
+
+// options are the settings of the command line and the environment.
+type options struct {
+	config     vram.Config
+	sizes      model.Config
+	training   model.Training
+	steps      int
+	every      int // steps between two lines
+	seed       uint64
+	data       []string
+	mostBytes  int64
+	checkpoint string
+	prompt     string
+	sample     int
+}
+
+// parse reads defaults, environment and flags, in this order. Its error is flag.ErrHelp or a *command.UsageError; help goes
+// to stderr.
+func parse(args []string, stderr io.Writer) (o options, err error) {
+	flags := command.NewFlags("gpt", `"8GB"`)
+	sizes := flags.String("model", "tiny", "tiny, char or gpt2: the model's sizes")
+	of := flags.String("type", "float32", "float32 or bfloat16: the type that the network computes with")
+	data := flags.String("data", "", "files to learn from, separated by commas (default Go's source tree)")
+	flags.Int64Var(&o.mostBytes, "bytes", 8<<20, "most bytes to learn from")
+	flags.IntVar(&o.steps, "steps", 100, "training steps in all, with those of the checkpoint")
+	flags.IntVar(&o.every, "every", 10, "steps between two lines of progress")
+	flags.IntVar(&o.training.Batch, "batch", 4, "sequences in a step")
+	flags.IntVar(&o.training.Length, "length", 0, "positions in a sequence (default all that the model has)")
+	flags.Float64Var(&o.training.Schedule.Rate, "rate", 3e-3, "highest learning rate")
+	flags.Uint64Var(&o.seed, "seed", 1, "of weights, batches and the sample: one seed has one result, bit for bit")
+	flags.BoolVar(&o.training.Graph, "graph", true, "launch a step as a CUDA graph")
+	flags.StringVar(&o.checkpoint, "checkpoint", "", "file to continue from, if it is there, and to save to at the end")
+	flags.StringVar(&o.prompt, "prompt", "func ", "beginning of the text at the end")
+	flags.IntVar(&o.sample, "sample", 200, "bytes to add to the prompt")
+	if err := flags.Parse(args, stderr); err != nil {
+		return o, err
+	}
+	known := map[string]model.Config{"tiny": model.Tiny, "char": model.Char, "gpt2": model.GPT2}
+	var ok bool
+	if o.sizes, ok = known[*sizes]; !ok {
+		return o, command.Misuse("-model is %q: want tiny, char or gpt2", *sizes)
+	}
+	switch *of {
+	case "float32":
+	case "bfloat16":
+		o.sizes.Type = tensor.BFloat16
+	default:
+		return o, command.Misuse("-type is %q: want float32 or bfloat16", *of)
+	}
+	if o.training.Length == 0 {
+		o.training.Length = o.sizes.Context
+	}
+	if *data != "" {
+		o.data = strings.Split(*data, ",")
+	}
+	if o.steps < 0 || o.every < 1 || o.sample < 0 || o.prompt == "" || o.mostBytes < 1 {
+		return o, command.Misuse("want -steps and -sample from 0, -every and -bytes from 1, and a -prompt")
+	}
+	o.training.Clip, o.training.Decay = 1, 0.1
+	o.training.Schedule.Steps, o.training.Schedule.Warmup = o.steps, max(1, o.steps/20)
+	if o.config, err = flags.Config(); err != nil {
+		return o, err
+	}
+	if _, simulated := o.config.Driver.(*sim.Driver); simulated { // one that executes kernels
+		o.config.Driver, err = vram.DriverNamed("cpu")
+	}
+	return o, err
+}
+
+// open opens the device, and trains on it.
+func open(ctx context.Context, o options, out io.Writer) (err error) {
+	t, err := load(o.mostBytes, o.data)
+	if err != nil {
+		return err
+	}
+	if shorter := min(len(t.lessons), len(t.tests)); shorter <= o.training.Length {
+		return command.Misuse("the text's parts have %d bytes: too few for sequences of %d", shorter, o.training.Length)
+	}
+	c, err := cuda.Open(o.config)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Close()) }() // closes the device: an *InUseError lists buffers that nobody freed
+	operations, err := ops.New(c)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, c.Synchronize(context.WithoutCancel(ctx)), operations.Close()) }()
+	m, err := model.New(c, operations, o.sizes, o.seed)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, m.Close()) }()
+	x, err := model.NewTrainer(m, o.training)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, x.Close()) }()
+	p := program{options: o, text: t, device: c.Device(), Trainer: x, out: out}
+	return p.run(ctx)
+}
+
+// program trains a model with a text.
+type program struct {
+	*model.Trainer
+	options
+
+	text   text
+	device *vram.Device
+	out    io.Writer
+}
+
+func (p *program) printf(format string, args ...any) { _, _ = fmt.Fprintf(p.out, format, args...) }
+
+// run trains, saves and samples.
+func (p *program) run(ctx context.Context) error {
+	info := p.device.Info()
+	p.printf("%s, driver %s\n%d parameters of %v; %s of text\n", info.Name, info.Driver, p.Size(), p.sizes.Type,
+		humanize.IBytes(uint64(len(p.text.lessons)+len(p.text.tests))))
+	if err := p.resume(); err != nil {
+		return err
+	}
+	trained := p.train(ctx)
+	if p.checkpoint != "" && (trained == nil || ctx.Err() != nil) { // an interrupt loses nothing
+		if err := p.Save(p.checkpoint); err != nil {
+			return errors.Join(trained, err)
+		}
+		p.printf("saved step %d to %s\n", p.Steps(), p.checkpoint)
+	}
+	if trained != nil || p.sample == 0 {
+		return trained
+	}
+	tokens := make([]int64, len(p.prompt))
+	for i := range tokens {
+		tokens[i] = int64(p.prompt[i])
+	}
+	drawn, err := p.Sample(tokens, p.sample, model.Sampling{Temperature: 0.8, Top: 50, Random: rand.New(rand.NewPCG(p.seed, 1))}) //nolint:gosec // no secret
+	if err != nil {
+		return err
+	}
+	said := make([]byte, len(drawn))
+	for i, token := range drawn {
+		said[i] = byte(token)
+	}
+	p.printf("---\n%s\n", strings.ToValidUTF8(string(said), "?"))
+	return nil
+}
+
+// resume continues from the checkpoint, if it is there.
+func (p *program) resume() error {
+	if p.checkpoint == "" {
+		return nil
+	}
+	f, err := safetensors.OpenFile(p.checkpoint)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	if err := p.Resume(f); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	p.printf("continues after step %d of %s\n", p.Steps(), p.checkpoint)
+	return f.Close()
+}
+
+// train makes the steps that are left, and prints the progress.
+func (p *program) train(ctx context.Context) error {
+	start, made := time.Now(), 0
+	for p.Steps() < p.steps {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		tokens, targets := batch(p.text.lessons, p.seed, p.Steps(), p.training.Batch, p.training.Length)
+		if err := p.Step(tokens, targets); err != nil {
+			return err
+		}
+		if made++; p.Steps()%p.every != 0 && p.Steps() != p.steps {
+			continue
+		}
+		loss, err := p.Loss() // waits
+		if err != nil {
+			return err
+		}
+		stats := p.device.Stats()
+		p.printf("step %4d: loss %.6f, %s tokens/s, %s reserved, %s live\n", p.Steps(), loss,
+			humanize.SIWithDigits(float64(made*len(tokens))/time.Since(start).Seconds(), 1, ""),
+			humanize.IBytes(uint64(stats.ReservedBytes)), humanize.IBytes(uint64(stats.LiveBytes))) //nolint:gosec // not negative
+		start, made = time.Now(), 0
+	}
+	return nil
+}

@@ -1,0 +1,24 @@
+// Package model is GPT-2's decoder on the tensors and operations of vram: its forward and backward computation, one
+// training step, checkpoints and samples, in plain Go.
+//
+// # Reading order
+//
+// config.go has the sizes. parts.go has each part of the network with its gradient next to it: a function that computes
+// forward, and the one that takes the gradient of the result back to the gradients of the operands. model.go composes
+// the parts to blocks and the blocks to the model. trainer.go makes a training step of it.
+//
+// # Words
+//
+// A position is one token in a sequence of a batch. Rows are the positions of a batch, one below the other: a tensor of
+// activations has the shape (rows, width). A Parameter has a float32 master, its gradient and AdamW's two moments, and
+// its value, which the network computes with: the master itself, or a copy of 16 bits.
+//
+// Names and layouts of parameters are those of the published GPT-2 checkpoints: "h.0.attn.c_attn.weight" has the shape
+// (inputs, outputs). The head multiplies by the transposed token table, wte.weight.
+//
+// # Memory
+//
+// A forward computation keeps the activations that its gradient needs, and backward frees each after its last use. All
+// else lives in the scope of the step. Captured as a graph, a step has its memory from the graph's hold, and allocates
+// nothing.
+package model

@@ -1,0 +1,221 @@
+package model_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/compute/ops"
+	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/compute/tensor/safetensors"
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/examples/gpt/model"
+	"github.com/go-vram/vram/internal/recoveredtest"
+	"github.com/go-vram/vram/vramtest"
+)
+
+func TestMain(m *testing.M) { recoveredtest.Main(m) }
+
+// small is the least model that has all parts twice.
+var small = model.Config{Layers: 2, Width: 8, Heads: 2, Context: 5, Vocabulary: 11, Type: tensor.Float32} //nolint:gochecknoglobals // constant
+
+// opened returns a model on a device that computes, checks every access and finds leaks.
+func opened(t *testing.T, config model.Config, seed uint64) *model.Model {
+	t.Helper()
+	dev := vramtest.Open(t, vramtest.Kernels())
+	c, err := cuda.NewContext(dev.Stream())
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, c.Close()) })
+	o, err := ops.New(c)
+	require.NoError(t, err)
+	t.Cleanup(func() {
+		assert.NoError(t, c.Synchronize(context.WithoutCancel(t.Context())))
+		assert.NoError(t, o.Close())
+	})
+	m, err := model.New(c, o, config, seed)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, m.Close()) })
+	return m
+}
+
+func trainer(t *testing.T, m *model.Model, training model.Training) *model.Trainer {
+	t.Helper()
+	x, err := model.NewTrainer(m, training)
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, x.Close()) })
+	return x
+}
+
+// batch returns random tokens and targets.
+func batch(random *rand.Rand, n, vocabulary int) (tokens, targets []int64) {
+	for range n {
+		tokens, targets = append(tokens, random.Int64N(int64(vocabulary))), append(targets, random.Int64N(int64(vocabulary)))
+	}
+	return tokens, targets
+}
+
+func read(t *testing.T, x *tensor.Tensor) (values []float64) {
+	t.Helper()
+	singles, err := tensor.Read[float32](x)
+	require.NoError(t, err)
+	for _, v := range singles {
+		values = append(values, float64(v))
+	}
+	return values
+}
+
+// The gradient of each parameter is the slope of the loss, which the reference computes in float64.
+func TestGradients(t *testing.T) {
+	m := opened(t, small, 1)
+	random := rand.New(rand.NewPCG(2, 0))
+	r := reference{config: small, of: map[string][]float64{}}
+	for _, p := range m.Parameters() { // numbers at which no gradient is small
+		values := make([]float32, p.Param.Len())
+		for i := range values {
+			values[i] = float32(random.NormFloat64() / 2)
+		}
+		require.NoError(t, tensor.Write(p.Param, values))
+		r.of[p.Name] = read(t, p.Param)
+	}
+	tokens, targets := batch(random, 2*4, small.Vocabulary)
+	x := trainer(t, m, model.Training{Batch: 2, Length: 4}) // fewer positions than the context has
+	require.NoError(t, x.Step(tokens, targets))             // at a rate of 0
+	loss, err := x.Loss()
+	require.NoError(t, err)
+	assert.InDelta(t, r.loss(tokens, targets, 2), loss, 1e-5)
+
+	const d = 1e-5
+	for _, p := range m.Parameters() {
+		gradients, values := read(t, p.Grad), r.of[p.Name]
+		for i := range values {
+			if i%3 != 0 && len(values) > 40 { // a third of the large ones
+				continue
+			}
+			value := values[i]
+			values[i] = value + d
+			above := r.loss(tokens, targets, 2)
+			values[i] = value - d
+			below := r.loss(tokens, targets, 2)
+			values[i] = value
+			require.InDelta(t, (above-below)/(2*d), gradients[i], 2e-5, "%s, element %d", p.Name, i)
+		}
+	}
+}
+
+// losses trains for some steps, and returns the losses.
+func losses(t *testing.T, x *model.Trainer, random *rand.Rand, steps int) (all []float32) {
+	t.Helper()
+	for range steps {
+		tokens, targets := batch(random, 2*3, small.Vocabulary)
+		require.NoError(t, x.Step(tokens, targets))
+		loss, err := x.Loss()
+		require.NoError(t, err)
+		all = append(all, loss)
+	}
+	return all
+}
+
+var training = model.Training{ //nolint:gochecknoglobals // constant
+	Batch: 2, Length: 3, Clip: 0.5, Decay: 0.1, Schedule: model.Schedule{Rate: 1e-2, Warmup: 2, Steps: 6},
+}
+
+// A step is the same, bit for bit, where it is a launch of a graph, and where the training was interrupted, saved and
+// resumed by another process.
+func TestRepeats(t *testing.T) {
+	whole := opened(t, small, 1)
+	want := losses(t, trainer(t, whole, training), rand.New(rand.NewPCG(3, 0)), 5)
+
+	graphs := training
+	graphs.Graph = true
+	first := opened(t, small, 1)
+	x := trainer(t, first, graphs)
+	random := rand.New(rand.NewPCG(3, 0))
+	got := losses(t, x, random, 3)
+	path := filepath.Join(t.TempDir(), "checkpoint")
+	require.NoError(t, x.Save(path))
+
+	f, err := safetensors.OpenFile(path)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	config, err := model.ConfigOf(f)
+	require.NoError(t, err)
+	assert.Equal(t, small, config)
+	second := opened(t, config, 99)
+	x = trainer(t, second, graphs)
+	require.NoError(t, x.Resume(f))
+	assert.Equal(t, 3, x.Steps())
+	got = append(got, losses(t, x, random, 2)...)
+	assert.Equal(t, want, got)
+	for i, p := range whole.Parameters() {
+		assert.Equal(t, read(t, p.Param), read(t, second.Parameters()[i].Param), p.Name)
+	}
+
+	// Another model does not take it, and keeps what it has.
+	wide := small
+	wide.Width = 16
+	other := opened(t, wide, 1)
+	before := read(t, other.Parameters()[0].Param)
+	var refused *model.CheckpointError
+	require.ErrorAs(t, other.Load(f), &refused)
+	assert.Equal(t, before, read(t, other.Parameters()[0].Param))
+}
+
+// The model learns to continue a text, also with values of 16 bits, and no step leaves memory or the bound of the norm.
+func TestTraining(t *testing.T) {
+	for _, of := range []tensor.Type{tensor.Float32, tensor.BFloat16} {
+		config := small
+		config.Type = of
+		m := opened(t, config, 1)
+		x := trainer(t, m, model.Training{Batch: 2, Length: 5, Clip: 1, Schedule: model.Schedule{Rate: 8e-2, Warmup: 1, Steps: 16}, Graph: true})
+		tokens, targets := []int64{1, 2, 3, 4, 5, 2, 3, 4, 5, 1}, []int64{2, 3, 4, 5, 1, 3, 4, 5, 1, 2}
+		var first, last float32
+		for i := range 16 {
+			require.NoError(t, x.Step(tokens, targets))
+			loss, err := x.Loss()
+			require.NoError(t, err)
+			if last = loss; i == 0 {
+				first = loss
+			}
+		}
+		assert.InDelta(t, 2.4, first, 0.1, "ln 11: it knows nothing")
+		assert.Less(t, last, first/3, "%v", of)
+		text, err := m.Sample([]int64{1}, 6, model.Sampling{})
+		require.NoError(t, err)
+		assert.Equal(t, []int64{1, 2, 3, 4, 5, 1, 2}, text, "%v, past the end of the context", of)
+	}
+}
+
+func TestMistakes(t *testing.T) {
+	m := opened(t, small, 1)
+	var config *model.ConfigError
+	for _, c := range []model.Config{
+		{}, {Layers: 1, Width: 8, Heads: 3, Context: 4, Vocabulary: 4, Type: tensor.Float32},
+		{Layers: 1, Width: 8, Heads: 2, Context: 4, Vocabulary: 4, Type: tensor.Int32},
+		{Layers: 1, Width: 8, Heads: 2, Context: 4, Vocabulary: 1 << 21, Type: tensor.Float32},
+		{Layers: -1, Width: 8, Heads: 2, Context: 4, Vocabulary: 4, Type: tensor.Float32},
+	} {
+		_, err := model.New(m.Context(), m.Ops(), c, 1)
+		require.ErrorAs(t, err, &config, "%v", c)
+	}
+	for _, x := range []model.Training{{}, {Batch: 1, Length: 6}, {Batch: 1}, {Batch: 1 << 40, Length: 1}} {
+		_, err := model.NewTrainer(m, x)
+		require.ErrorAs(t, err, &config, "%v", x)
+	}
+	x := trainer(t, m, training)
+	require.ErrorAs(t, x.Step(make([]int64, 5), make([]int64, 6)), &config)
+	require.ErrorAs(t, x.Step(make([]int64, 6), make([]int64, 7)), &config)
+	_, err := m.Sample(nil, 1, model.Sampling{})
+	require.ErrorAs(t, err, &config)
+	assert.Zero(t, x.Steps())
+}
+
+func TestSchedule(t *testing.T) {
+	s := model.Schedule{Rate: 2, Warmup: 4, Steps: 12}
+	for step, want := range map[int]float64{1: 0.5, 2: 1, 4: 2, 8: 1.1, 12: 0.2, 100: 0.2} {
+		assert.InDelta(t, want, s.At(step), 1e-9, step)
+	}
+}

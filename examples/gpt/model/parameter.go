@@ -1,0 +1,96 @@
+package model
+
+import (
+	"math"
+	"math/rand/v2"
+	"strconv"
+
+	"github.com/go-vram/vram/compute/ops"
+	"github.com/go-vram/vram/compute/tensor"
+)
+
+// deviation is that of GPT-2's initial weights.
+const deviation = 0.02
+
+// Parameter is a parameter of the model with what training keeps of it.
+type Parameter struct {
+	ops.AdamWState // float32: master, gradient and moments
+
+	Name  string
+	Value *tensor.Tensor // what the network computes with: the master, or a copy of it with 16 bits
+}
+
+// norm has the parameters of a layer norm.
+type norm struct{ weight, bias *Parameter }
+
+// linear has the parameters of a product with a bias.
+type linear struct{ weight, bias *Parameter }
+
+// block has the parameters of a layer.
+type block struct {
+	norm1, norm2     norm
+	attend, project  linear // to queries, keys and values; from the heads' values
+	expand, contract linear // to four times the width; back
+}
+
+// maker makes parameters in a scope, and keeps the first error.
+type maker struct {
+	s      *tensor.Scope
+	config Config
+	random *rand.Rand
+	all    []*Parameter
+	err    error
+}
+
+func (m *maker) got(t *tensor.Tensor, err error) *tensor.Tensor {
+	if m.err == nil {
+		m.err = err
+	}
+	return t
+}
+
+// parameter makes a parameter with normally distributed elements, or of ones or zeros if deviation is 0.
+func (m *maker) parameter(name string, deviation float64, mean float32, shape ...int) *Parameter {
+	size := 1
+	for _, n := range shape {
+		size *= n
+	}
+	values := make([]float32, size)
+	for i := range values {
+		values[i] = mean
+		if deviation > 0 {
+			values[i] += float32(deviation * m.random.NormFloat64())
+		}
+	}
+	zeros := func() *tensor.Tensor { return m.got(tensor.Zeros(m.s, tensor.Float32, shape...)) }
+	p := &Parameter{Name: name}
+	p.Param = m.got(tensor.From(m.s, values, shape...))
+	p.Grad, p.First, p.Second, p.Value = zeros(), zeros(), zeros(), p.Param
+	if m.config.Type != tensor.Float32 {
+		p.Value = m.got(tensor.New(m.s, m.config.Type, shape...))
+	}
+	m.all = append(m.all, p)
+	return p
+}
+
+func (m *maker) norm(name string) norm {
+	return norm{m.parameter(name+".weight", 0, 1, m.config.Width), m.parameter(name+".bias", 0, 0, m.config.Width)}
+}
+
+func (m *maker) linear(name string, deviation float64, in, out int) linear {
+	return linear{m.parameter(name+".weight", deviation, 0, in, out), m.parameter(name+".bias", 0, 0, out)}
+}
+
+func (m *maker) block(i int) block {
+	name, width := "h."+strconv.Itoa(i), m.config.Width
+	// The sum of all blocks' results keeps its size, as in the GPT-2 paper (Radford et al. 2019, section 2.3).
+	last := deviation / math.Sqrt(2*float64(m.config.Layers))
+	return block{
+		norm1:    m.norm(name + ".ln_1"),
+		attend:   m.linear(name+".attn.c_attn", deviation, width, 3*width),
+		project:  m.linear(name+".attn.c_proj", last, width, width),
+		norm2:    m.norm(name + ".ln_2"),
+		expand:   m.linear(name+".mlp.c_fc", deviation, width, 4*width),
+		contract: m.linear(name+".mlp.c_proj", last, 4*width, width),
+	}
+}
