@@ -222,7 +222,7 @@ func (p *program) train(ctx context.Context) error {
 		}
 		stats := p.device.Stats()
 		p.printf("step %4d: loss %.6f, %s tokens/s, %s reserved, %s live\n", p.Steps(), loss,
-			humanize.SIWithDigits(float64(made*len(tokens))/time.Since(start).Seconds(), 1, ""),
+			humanize.CommafWithDigits(float64(made*len(tokens))/time.Since(start).Seconds(), 1),
 			humanize.IBytes(uint64(stats.ReservedBytes)), humanize.IBytes(uint64(stats.LiveBytes))) //nolint:gosec // not negative
 		start, made = time.Now(), 0
 	}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/examples/internal/command"
+	"github.com/go-vram/vram/internal/recoveredtest"
+)
+
+func TestMain(m *testing.M) { recoveredtest.Main(m) }
+
+func output(t *testing.T, args ...string) string {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	args = append([]string{"-driver", "sim", "-batch", "1", "-length", "3", "-bytes", "10000", "-every", "1"}, args...)
+	require.Equal(t, command.OK, run(t.Context(), args, &stdout, &stderr), "%s%s", &stdout, &stderr)
+	return stdout.String()
+}
+
+// The program trains, saves, and continues with the losses that it would have had.
+func TestProgram(t *testing.T) {
+	t.Setenv("VRAM_MEMORY_LIMIT", "")
+	step := regexp.MustCompile(`(?m)^step +(\d+: loss \d\.\d+), \S+ tokens/s, \S+ MiB reserved, \S+ [KM]iB live$`)
+	whole := output(t, "-steps", "3", "-sample", "4")
+	want := step.FindAllStringSubmatch(whole, -1)
+	require.Len(t, want, 3)
+	assert.Contains(t, whole, "34176 parameters of float32; 9.8 KiB of text\n")
+	assert.Regexp(t, `(?s)\n---\nfunc .{1,4}\n$`, whole) // bytes that are no UTF-8 are one "?"
+
+	path := filepath.Join(t.TempDir(), "checkpoint")
+	// The rate depends on -steps: the first process is interrupted.
+	ctx, interrupt := context.WithCancel(t.Context())
+	var stdout, stderr bytes.Buffer
+	args := []string{"-driver", "sim", "-batch", "1", "-length", "3", "-bytes", "10000", "-every", "1", "-steps", "3", "-checkpoint", path}
+	code := run(ctx, args, writer(func(b []byte) {
+		stdout.Write(b)
+		if step.Match(b) {
+			interrupt()
+		}
+	}), &stderr)
+	require.Equal(t, command.Interrupted, code, "%s%s", &stdout, &stderr)
+	assert.Contains(t, stdout.String(), "saved step 1 to ")
+	rest := output(t, "-steps", "3", "-sample", "0", "-checkpoint", path)
+	assert.Contains(t, rest, "continues after step 1 of ")
+	got := step.FindAllStringSubmatch(stdout.String()+rest, -1)
+	require.Len(t, got, 3)
+	for i := range want {
+		assert.Equal(t, want[i][1], got[i][1])
+	}
+}
+
+// writer calls a function with what is written.
+type writer func(b []byte)
+
+func (w writer) Write(b []byte) (int, error) {
+	w(b)
+	return len(b), nil
+}
+
+func TestMistakes(t *testing.T) {
+	t.Setenv("VRAM_MEMORY_LIMIT", "")
+	short := filepath.Join(t.TempDir(), "short")
+	require.NoError(t, os.WriteFile(short, []byte("too short a text"), 0o600))
+	for name, c := range map[string]struct {
+		args []string
+		code int
+		text string
+	}{
+		"help":              {[]string{"-h"}, command.OK, "-checkpoint"},
+		"no such model":     {[]string{"-model", "huge"}, command.Misused, "tiny, char or gpt2"},
+		"no such type":      {[]string{"-type", "int8"}, command.Misused, "float32 or bfloat16"},
+		"no prompt":         {[]string{"-prompt", ""}, command.Misused, "-prompt"},
+		"no step":           {[]string{"-steps", "-1"}, command.Misused, "-steps"},
+		"no batch":          {[]string{"-driver", "sim", "-bytes", "1000", "-batch", "0"}, command.Failed, "batch"},
+		"a long sequence":   {[]string{"-driver", "sim", "-bytes", "1000", "-length", "17"}, command.Failed, "positions"},
+		"a short text":      {[]string{"-data", short}, command.Misused, "too few"},
+		"no file":           {[]string{"-data", short + ".missing"}, command.Failed, "-data"},
+		"another file":      {[]string{"-driver", "sim", "-bytes", "1000", "-checkpoint", short}, command.Failed, "safetensors"},
+		"too little memory": {[]string{"-driver", "sim", "-bytes", "10000", "-limit", "16MB", "-model", "char"}, command.Failed, "memory"},
+	} {
+		var stdout, stderr bytes.Buffer
+		assert.Equal(t, c.code, run(t.Context(), c.args, &stdout, &stderr), name)
+		assert.Contains(t, stderr.String(), c.text, name)
+	}
+}
+
+// A batch depends on seed and step alone, and a target is the token after its position.
+func TestBatches(t *testing.T) {
+	from := []byte("the quick brown fox jumps over the lazy dog")
+	tokens, targets := batch(from, 1, 7, 3, 5)
+	require.Len(t, tokens, 15)
+	again, _ := batch(from, 1, 7, 3, 5)
+	assert.Equal(t, tokens, again)
+	other, _ := batch(from, 1, 8, 3, 5)
+	assert.NotEqual(t, tokens, other)
+	for i := range tokens {
+		if i%5 < 4 {
+			assert.Equal(t, tokens[i+1], targets[i])
+		}
+		text := string([]byte{byte(tokens[i]), byte(targets[i])})
+		assert.Contains(t, string(from), text)
+	}
+}
