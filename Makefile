@@ -135,7 +135,7 @@ SEQUENTIAL := batch cuda/gemm cudadrv/hazard/internal/core cudadrv/internal/call
 # Tests that read sources, or build and run other programs: the race detector does not see those, and would only slow them.
 FOREIGN := api lab/peers internal/archtest $(LAB)/planted $(LAB)/supply
 # Tests whose goroutines other packages test as well, and which take minutes under the race detector: `make nightly` runs them.
-SLOW_UNDER_RACE := examples/digits examples/kernels
+SLOW_UNDER_RACE := examples/digits examples/gpt examples/gpt/model examples/kernels
 WITHOUT_RACE     = $(FOREIGN) $(SEQUENTIAL) $(if $(SHORT),$(SLOW_UNDER_RACE))
 RACED            = $(shell $(GO) list $(PACKAGES) | grep -vxF $(WITHOUT_RACE:%=-e $(MODULE)/%))
 UNRACED          = $(filter-out $(RACED),$(shell $(GO) list $(PACKAGES)))
