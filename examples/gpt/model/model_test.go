@@ -2,6 +2,7 @@ package model_test
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"testing"
@@ -164,29 +165,79 @@ func TestRepeats(t *testing.T) {
 	assert.Equal(t, before, read(t, other.Parameters()[0].Param))
 }
 
-// The model learns to continue a text, also with values of 16 bits, and no step leaves memory or the bound of the norm.
+// The model learns to continue a text, with values of 16 bits; the gradients of float32 have a test of their own.
 func TestTraining(t *testing.T) {
-	for _, of := range []tensor.Type{tensor.Float32, tensor.BFloat16} {
-		config := small
-		config.Type = of
-		m := opened(t, config, 1)
-		x := trainer(t, m, model.Training{Batch: 2, Length: 5, Clip: 1, Schedule: model.Schedule{Rate: 8e-2, Warmup: 1, Steps: 16}, Graph: true})
-		tokens, targets := []int64{1, 2, 3, 4, 5, 2, 3, 4, 5, 1}, []int64{2, 3, 4, 5, 1, 3, 4, 5, 1, 2}
-		var first, last float32
-		for i := range 16 {
-			require.NoError(t, x.Step(tokens, targets))
-			loss, err := x.Loss()
-			require.NoError(t, err)
-			if last = loss; i == 0 {
-				first = loss
-			}
-		}
-		assert.InDelta(t, 2.4, first, 0.1, "ln 11: it knows nothing")
-		assert.Less(t, last, first/3, "%v", of)
-		text, err := m.Sample([]int64{1}, 6, model.Sampling{})
+	config := small
+	config.Type = tensor.BFloat16
+	m := opened(t, config, 1)
+	x := trainer(t, m, model.Training{Batch: 2, Length: 5, Clip: 1, Schedule: model.Schedule{Rate: 8e-2, Warmup: 1, Steps: 16}, Graph: true})
+	tokens, targets := []int64{1, 2, 3, 4, 5, 2, 3, 4, 5, 1}, []int64{2, 3, 4, 5, 1, 3, 4, 5, 1, 2}
+	var first, last float32
+	for i := range 16 {
+		require.NoError(t, x.Step(tokens, targets))
+		loss, err := x.Loss()
 		require.NoError(t, err)
-		assert.Equal(t, []int64{1, 2, 3, 4, 5, 1, 2}, text, "%v, past the end of the context", of)
+		if last = loss; i == 0 {
+			first = loss
+		}
 	}
+	assert.InDelta(t, 2.4, first, 0.1, "ln 11: it knows nothing")
+	assert.Less(t, last, first/3)
+	norm, err := x.Norm()
+	require.NoError(t, err)
+	assert.Positive(t, norm)
+	text, err := m.Sample([]int64{1}, 6, model.Sampling{})
+	require.NoError(t, err)
+	assert.Equal(t, []int64{1, 2, 3, 4, 5, 1, 2}, text, "past the end of the context")
+}
+
+// The norm of all gradients is at most the bound.
+func TestClipping(t *testing.T) {
+	m := opened(t, small, 1)
+	const bound = 0.125
+	x := trainer(t, m, model.Training{Batch: 2, Length: 3, Clip: bound})
+	tokens, targets := batch(rand.New(rand.NewPCG(4, 0)), 6, small.Vocabulary)
+	require.NoError(t, x.Step(tokens, targets))
+	norm, err := x.Norm()
+	require.NoError(t, err)
+	assert.Greater(t, norm, float32(bound))
+	var squares float64
+	for _, p := range m.Parameters() {
+		for _, v := range read(t, p.Grad) {
+			squares += v * v
+		}
+	}
+	assert.InDelta(t, bound, math.Sqrt(squares), 1e-5)
+}
+
+// A draw takes the tokens of the greatest logits, by their probabilities.
+func TestDraws(t *testing.T) {
+	m := opened(t, model.Config{Layers: 1, Width: 2, Heads: 1, Context: 1, Vocabulary: 4, Type: tensor.Float32}, 1)
+	for _, p := range m.Parameters() { // the last norm gives (1, -1) or (-1, 1) whatever came before: here its bias alone counts
+		if p.Name == "ln_f.weight" {
+			require.NoError(t, tensor.Write(p.Param, []float32{0, 0}))
+		}
+		if p.Name == "ln_f.bias" {
+			require.NoError(t, tensor.Write(p.Param, []float32{1, 0}))
+		}
+		if p.Name == "wte.weight" { // the logits are 0, 2, 3, 2
+			require.NoError(t, tensor.Write(p.Param, []float32{0, 0, 2, 0, 3, 0, 2, 0}))
+		}
+	}
+	counts := [4]float64{}
+	s := model.Sampling{Temperature: 0.5, Top: 2, Random: rand.New(rand.NewPCG(5, 0))}
+	text, err := m.Sample([]int64{0}, 60, s)
+	require.NoError(t, err)
+	for _, token := range text[1:] {
+		counts[token]++
+	}
+	assert.Zero(t, counts[0])
+	assert.Zero(t, counts[3], "of two equal ones the first")
+	assert.InDelta(t, 60/(1+math.Exp(-2)), counts[2], 8, "e^(3/0.5) to e^(2/0.5)")
+	s.Temperature = 0
+	text, err = m.Sample([]int64{0, 1}, 2, s)
+	require.NoError(t, err)
+	assert.Equal(t, []int64{0, 1, 2, 2}, text)
 }
 
 func TestMistakes(t *testing.T) {
