@@ -172,13 +172,13 @@ func read(f *safetensors.File, name string) ([]float32, error) {
 	}
 	values := make([]float32, e.Elements())
 	for i := range values {
-		switch e.Type {
-		case safetensors.Float16:
-			values[i] = half.Float16(binary.LittleEndian.Uint16(b[2*i:])).Float32()
-		case safetensors.BFloat16:
-			values[i] = half.BFloat16(binary.LittleEndian.Uint16(b[2*i:])).Float32()
-		default:
+		if e.Type == safetensors.Float32 {
 			values[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+			continue
+		}
+		bits := binary.LittleEndian.Uint16(b[2*i:])
+		if values[i] = half.BFloat16(bits).Float32(); e.Type == safetensors.Float16 {
+			values[i] = half.Float16(bits).Float32()
 		}
 	}
 	return values, nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/go-vram/vram/compute/ops"
 	"github.com/go-vram/vram/compute/tensor"
@@ -176,8 +177,8 @@ func (m *Model) backward(p *pass, dlogits *tensor.Tensor, r run) {
 	p.free(dlogits)
 	dx := p.normalizeBackward(dnormed, r.in, m.last)
 	p.free(dnormed, r.normed)
-	for i := len(m.blocks) - 1; i >= 0; i-- {
-		dx = m.blocks[i].backward(p, dx, r.blocks[i])
+	for i, b := range slices.Backward(m.blocks) {
+		dx = b.backward(p, dx, r.blocks[i])
 	}
 	p.embedBackward(dx, r.tokens, m.table, m.positions)
 }

@@ -22,7 +22,7 @@ import (
 func TestMain(m *testing.M) { recoveredtest.Main(m) }
 
 // small is the least model that has all parts twice.
-var small = model.Config{Layers: 2, Width: 8, Heads: 2, Context: 5, Vocabulary: 11, Type: tensor.Float32} //nolint:gochecknoglobals // constant
+var small = model.Config{Layers: 2, Width: 8, Heads: 2, Context: 5, Vocabulary: 11, Type: tensor.Float32}
 
 // opened returns a model on a device that computes, checks every access and finds leaks.
 func opened(t *testing.T, config model.Config, seed uint64) *model.Model {
@@ -120,7 +120,7 @@ func losses(t *testing.T, x *model.Trainer, random *rand.Rand, steps int) (all [
 	return all
 }
 
-var training = model.Training{ //nolint:gochecknoglobals // constant
+var training = model.Training{
 	Batch: 2, Length: 3, Clip: 0.5, Decay: 0.1, Schedule: model.Schedule{Rate: 1e-2, Warmup: 2, Steps: 6},
 }
 
