@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 )
 
-// text is what the model learns to continue: each byte is a token. The last tenth is for the test.
+// text is for the model to learn: each byte is a token. The last tenth is for the test.
 type text struct{ lessons, tests []byte }
 
 // load reads files, or Go's own source tree if none is named, up to a number of bytes.

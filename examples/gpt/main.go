@@ -59,7 +59,7 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	of := flags.String("type", "float32", "float32 or bfloat16: the type that the network computes with")
 	data := flags.String("data", "", "files to learn from, separated by commas (default Go's source tree)")
 	flags.Int64Var(&o.mostBytes, "bytes", 8<<20, "most bytes to learn from")
-	flags.IntVar(&o.steps, "steps", 100, "training steps in all, with those of the checkpoint")
+	flags.IntVar(&o.steps, "steps", 100, "training steps in all, with the steps of the checkpoint")
 	flags.IntVar(&o.every, "every", 10, "steps between two lines of progress")
 	flags.IntVar(&o.training.Batch, "batch", 4, "sequences in a step")
 	flags.IntVar(&o.training.Length, "length", 0, "positions in a sequence (default all that the model has)")

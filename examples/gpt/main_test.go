@@ -57,7 +57,7 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// writer calls a function with what is written.
+// writer calls a function with the bytes of each Write.
 type writer func(b []byte)
 
 func (w writer) Write(b []byte) (int, error) {

@@ -13,13 +13,13 @@
 // An Entry describes a tensor of a file. A Source is a tensor to be written. The header of a File is read and checked
 // once, by Open; the bytes of a tensor are read when they are asked for.
 //
-// # What is checked
+// # Checks
 //
 // A file is not trusted. Open refuses, with a *FormatError that names the tensor and the reason, a header that is longer
 // than the file or than MaxHeaderBytes, is not one JSON object with the keys of the format, or has a name twice; a type
 // that the format does not have; a shape whose size overflows or differs from the length of the tensor's range; ranges
 // that overlap, leave a gap, or end anywhere but at the end of the file. So each byte of the data belongs to one tensor.
-// Open allocates for the header alone, whatever sizes the header claims.
+// Open allocates for the header alone, and for none of the sizes that it claims.
 //
 // # Concurrency
 //

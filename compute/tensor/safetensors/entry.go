@@ -16,7 +16,7 @@ type Entry struct {
 }
 
 // Elements returns the number of elements.
-func (e Entry) Elements() int64 { return (e.end - e.begin) / e.Type.Size() }
+func (e Entry) Elements() int64 { return e.Bytes() / max(1, e.Type.Size()) }
 
 // Bytes returns the number of bytes.
 func (e Entry) Bytes() int64 { return e.end - e.begin }

@@ -49,6 +49,9 @@ func OpenFile(path string) (*File, error) {
 // be closed before the last use of the File. Errors: *FormatError, and errors of the reader.
 func Open(r io.ReaderAt, size int64) (*File, error) {
 	var length [lengthBytes]byte
+	if r == nil {
+		return nil, refuse("there is no reader")
+	}
 	if size < lengthBytes {
 		return nil, refuse("%d bytes are too short for a file", size)
 	}
@@ -108,7 +111,7 @@ func readAt(r io.ReaderAt, p []byte, at int64) error {
 
 // Close closes a file that OpenFile opened. For other files it does nothing.
 func (f *File) Close() error {
-	if f.closer == nil {
+	if f == nil || f.closer == nil {
 		return nil
 	}
 	return f.closer.Close()
@@ -116,7 +119,7 @@ func (f *File) Close() error {
 
 // Metadata returns a copy of the texts of the header, never nil.
 func (f *File) Metadata() map[string]string {
-	if f.metadata == nil {
+	if f == nil || f.metadata == nil {
 		return map[string]string{}
 	}
 	return maps.Clone(f.metadata)
@@ -124,6 +127,9 @@ func (f *File) Metadata() map[string]string {
 
 // Entries returns the tensors, in the order of their bytes.
 func (f *File) Entries() []Entry {
+	if f == nil {
+		return nil
+	}
 	all := slices.Clone(f.entries)
 	for i := range all {
 		all[i].Shape = slices.Clone(all[i].Shape)
@@ -131,39 +137,42 @@ func (f *File) Entries() []Entry {
 	return all
 }
 
+// find returns the tensor of a name, or a *NotFoundError.
+func (f *File) find(name string) (Entry, error) {
+	if f != nil {
+		if i, ok := f.byName[name]; ok {
+			return f.entries[i], nil
+		}
+	}
+	return Entry{}, &NotFoundError{Tensor: name}
+}
+
 // Entry returns the tensor of a name, or a *NotFoundError.
 func (f *File) Entry(name string) (Entry, error) {
-	i, ok := f.byName[name]
-	if !ok {
-		return Entry{}, &NotFoundError{Tensor: name}
-	}
-	e := f.entries[i]
+	e, err := f.find(name)
 	e.Shape = slices.Clone(e.Shape)
-	return e, nil
+	return e, err
 }
 
 // Reader returns a reader of the bytes of a tensor, or a *NotFoundError.
 func (f *File) Reader(name string) (*io.SectionReader, error) {
-	i, ok := f.byName[name]
-	if !ok {
-		return nil, &NotFoundError{Tensor: name}
+	e, err := f.find(name)
+	if err != nil {
+		return nil, err
 	}
-	e := f.entries[i]
 	return io.NewSectionReader(f.reader, f.data+e.begin, e.Bytes()), nil
 }
 
 // ReadInto reads the bytes of a tensor into p, which must have its length. Errors: *NotFoundError, *LengthError, and
 // errors of the reader.
 func (f *File) ReadInto(p []byte, name string) error {
-	i, ok := f.byName[name]
-	if !ok {
-		return &NotFoundError{Tensor: name}
-	}
-	e := f.entries[i]
-	if int64(len(p)) != e.Bytes() {
+	e, err := f.find(name)
+	switch {
+	case err != nil:
+		return err
+	case int64(len(p)) != e.Bytes():
 		return &LengthError{Tensor: name, Bytes: e.Bytes(), Given: int64(len(p))}
-	}
-	if len(p) == 0 {
+	case len(p) == 0:
 		return nil
 	}
 	return readAt(f.reader, p, f.data+e.begin)

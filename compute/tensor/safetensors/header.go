@@ -134,8 +134,8 @@ func parseEntry(name string, value json.RawMessage) (Entry, error) {
 	if d.Type == nil || d.Shape == nil || d.Ranges == nil || len(*d.Ranges) != 2 {
 		return wrong("dtype, shape or two data_offsets are missing", nil)
 	}
-	t, ok := typeNamed(*d.Type)
-	if !ok {
+	var t Type
+	if t.UnmarshalText([]byte(*d.Type)) != nil {
 		return wrong(fmt.Sprintf("%q is not a type of the format", *d.Type), nil)
 	}
 	size, reason := sizeOf(t, *d.Shape)

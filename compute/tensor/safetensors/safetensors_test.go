@@ -43,7 +43,7 @@ func source(r *rand.Rand, name string, t safetensors.Type, shape ...int64) (safe
 	return safetensors.Source{Name: name, Type: t, Shape: shape, Data: bytes.NewReader(data)}, data
 }
 
-// What Write has written, Open reads: all types, scalars, tensors without elements, names that JSON escapes.
+// Open reads the files of Write: all types, scalars, tensors without elements, names that JSON escapes.
 func TestFilesAreReadAsWritten(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 100 {
@@ -103,7 +103,7 @@ func TestAFileOfTheFormatsLibrary(t *testing.T) {
 	require.NoError(t, f.ReadInto(values, "weight"))
 	assert.Equal(t, []byte{0, 0, 0x80, 0x3f, 0, 0, 0, 0x40}, values)
 
-	// The caller may change what it was given.
+	// The caller may change the results.
 	entries[1].Shape[0] = 99
 	metadata := f.Metadata()
 	metadata["framework"] = "x"
@@ -190,7 +190,7 @@ func TestHeadersThatLieAreRefused(t *testing.T) {
 	}
 }
 
-// A file that claims tensors of 2^62 bytes costs what its header costs.
+// A file that claims tensors of 2^62 bytes costs no more than its header.
 func TestSizesThatAreClaimedAreNotAllocated(t *testing.T) {
 	header := `{"a":{"dtype":"U8","shape":[4611686018427387904],"data_offsets":[0,4611686018427387904]}}`
 	b := fileOf(header, 0)
@@ -223,7 +223,11 @@ func TestTensorsThatAFileCannotHave(t *testing.T) {
 	var format *safetensors.FormatError
 	require.ErrorAs(t, safetensors.Write(io.Discard, map[string]string{"a": "\xff"}, nil), &format)
 
-	err := safetensors.Write(io.Discard, nil, []safetensors.Source{{Name: "a", Type: safetensors.Int8, Shape: []int64{5}, Data: data}})
+	require.ErrorAs(t, safetensors.Write(nil, nil, nil), &format)
+	_, err := safetensors.Open(nil, 100)
+	require.ErrorAs(t, err, &format)
+
+	err = safetensors.Write(io.Discard, nil, []safetensors.Source{{Name: "a", Type: safetensors.Int8, Shape: []int64{5}, Data: data}})
 	var length *safetensors.LengthError
 	require.ErrorAs(t, err, &length)
 	assert.Equal(t, &safetensors.LengthError{Tensor: "a", Bytes: 5, Given: 4}, length)
@@ -306,7 +310,7 @@ func TestFilesAreReplacedAsAWhole(t *testing.T) {
 	require.ErrorAs(t, safetensors.WriteFile(filepath.Join(path, "x"), nil, nil), &place, "a file is no folder")
 }
 
-// Whatever Open accepts can be written again, and is the same then.
+// A file that Open accepts can be written again, and is the same then.
 func FuzzOpen(f *testing.F) {
 	f.Add(fileOf(`{"a":{"dtype":"U8","shape":[4],"data_offsets":[0,4]}}`, 4))
 	f.Add(fileOf(`{"__metadata__":{"a":"b"},"a":{"dtype":"F64","shape":[],"data_offsets":[0,8]},"b":{"dtype":"F64","shape":[3,0],"data_offsets":[8,8]}}`, 8))

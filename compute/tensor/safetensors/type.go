@@ -45,6 +45,9 @@ func (t Type) String() string {
 	return types[t].name
 }
 
+// MarshalText implements encoding.TextMarshaler: the text of String.
+func (t Type) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
 // Size returns the number of bytes of an element, and 0 for no type.
 func (t Type) Size() int64 {
 	if !t.Valid() {
@@ -53,12 +56,13 @@ func (t Type) Size() int64 {
 	return types[t].bytes
 }
 
-// typeNamed returns the type with a name of the format, and false if there is none.
-func typeNamed(name string) (Type, bool) {
-	for t := Bool; t.Valid(); t++ {
-		if types[t].name == name {
-			return t, true
+// UnmarshalText implements encoding.TextUnmarshaler: it reads the format's name of a type. Errors: *FormatError.
+func (t *Type) UnmarshalText(name []byte) error {
+	for x := Bool; x.Valid(); x++ {
+		if types[x].name == string(name) {
+			*t = x
+			return nil
 		}
 	}
-	return 0, false
+	return refuse("%q is not a type of the format", name)
 }

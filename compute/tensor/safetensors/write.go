@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 )
 
-// alignment is that of the data in the file: the format's own library pads the header with spaces for it, so that a
-// mapped file can be read in place.
+// alignment is the least alignment of the data in the file: the header ends with spaces for it, as the format's own
+// library writes it, so that a mapped file can be read in place.
 const alignment = 8
 
 // Source is a tensor to be written.
@@ -27,6 +27,9 @@ type Source struct {
 // Write writes a file of tensors, in their order. The same input gives the same bytes. Errors: *FormatError for names
 // and shapes that a file cannot have, before the first byte is written, *LengthError, and errors of writer and readers.
 func Write(w io.Writer, metadata map[string]string, tensors []Source) error {
+	if w == nil {
+		return refuse("there is no writer")
+	}
 	text, sizes, err := formatHeader(metadata, tensors)
 	if err != nil {
 		return err

@@ -95,7 +95,7 @@ func ConfigOf(f *safetensors.File) (c Config, err error) {
 	return c, c.check()
 }
 
-// Load replaces the parameters by those of a file, of float32, float16 or bfloat16: a checkpoint, or weights that others
+// Load replaces the parameters by the tensors of a file, of float32, float16 or bfloat16: a checkpoint, or weights that others
 // have published, whose names may begin with "transformer.". A tensor that is missing or has another shape is a
 // *CheckpointError, and changes nothing; others are left alone.
 func (m *Model) Load(f *safetensors.File) error {

@@ -13,7 +13,7 @@ type Config struct {
 	Heads      int         `json:"heads"`
 	Context    int         `json:"context"`    // most positions in a sequence
 	Vocabulary int         `json:"vocabulary"` // number of tokens
-	Type       tensor.Type `json:"-"`          // of activations and of what they are multiplied with: Float32 or BFloat16
+	Type       tensor.Type `json:"-"`          // of activations and of parameters in products: Float32 or BFloat16
 }
 
 // The sizes that programs name.

@@ -13,7 +13,7 @@
 // activations has the shape (rows, width). A Parameter has a float32 master, its gradient and AdamW's two moments, and
 // its value, which the network computes with: the master itself, or a copy of 16 bits.
 //
-// Names and layouts of parameters are those of the published GPT-2 checkpoints: "h.0.attn.c_attn.weight" has the shape
+// Parameters have the names and layouts of the published GPT-2 checkpoints: "h.0.attn.c_attn.weight" has the shape
 // (inputs, outputs). The head multiplies by the transposed token table, wte.weight.
 //
 // # Memory

@@ -26,7 +26,7 @@ type Model struct {
 }
 
 // New makes a model with random parameters: one seed has one model, bit for bit. Close frees it. Errors: *ConfigError, and
-// those of operations and memory.
+// errors of operations and memory.
 func New(c *cuda.Context, o ops.Ops, config Config, seed uint64) (_ *Model, err error) {
 	if err := config.check(); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (m *Model) refresh() error {
 	return p.err
 }
 
-// activations is what the gradient of a block needs.
+// activations are the operands of a block's gradient.
 type activations struct {
 	in, normed1       *tensor.Tensor
 	attention         attention
@@ -125,7 +125,7 @@ func (b block) forward(p *pass, x, mask *tensor.Tensor, batch, heads int) (*tens
 	return out, a
 }
 
-// backward returns the gradient of the block's operand, adds those of its parameters, and frees the activations and dy.
+// backward returns the gradient of the block's operand, adds the gradients of its parameters, and frees the activations and dy.
 func (b block) backward(p *pass, dy *tensor.Tensor, a activations) *tensor.Tensor {
 	dactive := p.multiplyBackward(dy, a.active, b.contract)
 	p.did(p.GeluTanhBackwardInto(p.scope, dactive, dactive, a.expanded))
@@ -142,7 +142,7 @@ func (b block) backward(p *pass, dy *tensor.Tensor, a activations) *tensor.Tenso
 	return dx
 }
 
-// run is a forward computation: what its gradient needs.
+// run keeps the operands of a model's gradient.
 type run struct {
 	tokens, in, normed, logits *tensor.Tensor // in: of the last norm
 	blocks                     []activations

@@ -155,7 +155,7 @@ func TestRepeats(t *testing.T) {
 		assert.Equal(t, read(t, p.Param), read(t, second.Parameters()[i].Param), p.Name)
 	}
 
-	// Another model does not take it, and keeps what it has.
+	// Another model does not take it, and keeps its parameters.
 	wide := small
 	wide.Width = 16
 	other := opened(t, wide, 1)
@@ -213,7 +213,7 @@ func TestClipping(t *testing.T) {
 // A draw takes the tokens of the greatest logits, by their probabilities.
 func TestDraws(t *testing.T) {
 	m := opened(t, model.Config{Layers: 1, Width: 2, Heads: 1, Context: 1, Vocabulary: 4, Type: tensor.Float32}, 1)
-	for _, p := range m.Parameters() { // the last norm gives (1, -1) or (-1, 1) whatever came before: here its bias alone counts
+	for _, p := range m.Parameters() { // the last norm is its bias
 		if p.Name == "ln_f.weight" {
 			require.NoError(t, tensor.Write(p.Param, []float32{0, 0}))
 		}

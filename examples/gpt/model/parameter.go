@@ -9,15 +9,15 @@ import (
 	"github.com/go-vram/vram/compute/tensor"
 )
 
-// deviation is that of GPT-2's initial weights.
+// deviation is the standard deviation of GPT-2's initial weights.
 const deviation = 0.02
 
-// Parameter is a parameter of the model with what training keeps of it.
+// Parameter is a parameter of the model with its state of training.
 type Parameter struct {
 	ops.AdamWState // float32: master, gradient and moments
 
 	Name  string
-	Value *tensor.Tensor // what the network computes with: the master, or a copy of it with 16 bits
+	Value *tensor.Tensor // the network computes with it: the master, or a copy of it with 16 bits
 }
 
 // norm has the parameters of a layer norm.

@@ -6,7 +6,7 @@ import (
 	"github.com/go-vram/vram/compute/tensor"
 )
 
-// epsilon is that of GPT-2's layer norms.
+// epsilon is added to variances in GPT-2's layer norms.
 const epsilon = 1e-5
 
 // embed returns the sum of the rows of the token table and of the position table for each token of a batch.
@@ -37,7 +37,7 @@ func (p *pass) normalize(x *tensor.Tensor, n norm) *tensor.Tensor {
 	return p.got(p.LayerNorm(p.scope, x, n.weight.Value, n.bias.Value, 1, epsilon))
 }
 
-// normalizeBackward returns the gradient of x, and adds those of weight and bias.
+// normalizeBackward returns the gradient of x, and adds the gradients of weight and bias.
 func (p *pass) normalizeBackward(dy, x *tensor.Tensor, n norm) *tensor.Tensor {
 	dx, dweight, dbias, err := p.LayerNormBackward(p.scope, dy, x, n.weight.Value, 1, epsilon)
 	p.did(err)
@@ -53,14 +53,14 @@ func (p *pass) multiply(x *tensor.Tensor, l linear) *tensor.Tensor {
 	return y
 }
 
-// multiplyBackward returns the gradient of x, and adds those of weight and bias.
+// multiplyBackward returns the gradient of x, and adds the gradients of weight and bias.
 func (p *pass) multiplyBackward(dy, x *tensor.Tensor, l linear) *tensor.Tensor {
 	p.addTo(l.weight, p.product(p.turned(x), dy))
 	p.addTo(l.bias, p.got(p.Sum(p.scope, dy, false, 0)))
 	return p.product(dy, p.turned(l.weight.Value))
 }
 
-// attention is what the gradient of attend needs.
+// attention keeps the operands of attendBackward.
 type attention struct {
 	qkv     *tensor.Tensor // queries, keys and values of each row
 	weights *tensor.Tensor // of each query for each key: softmax of their scaled products

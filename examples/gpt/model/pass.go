@@ -63,7 +63,7 @@ func (p *pass) shaped(x *tensor.Tensor, shape ...int) *tensor.Tensor {
 // sum returns x + y.
 func (p *pass) sum(x, y *tensor.Tensor) *tensor.Tensor { return p.got(p.Add(p.scope, x, y)) }
 
-// addTo adds a gradient to that of a parameter, and frees it.
+// addTo adds a gradient to a parameter's, and frees it.
 func (p *pass) addTo(to *Parameter, gradient *tensor.Tensor) {
 	if p.err == nil {
 		p.did(p.AddInto(p.scope, to.Grad, to.Grad, gradient))

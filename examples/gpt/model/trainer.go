@@ -54,7 +54,7 @@ type Trainer struct {
 	graph *cuda.Graph
 }
 
-// NewTrainer makes a trainer. Close frees it, before the model. Errors: *ConfigError, and those of memory.
+// NewTrainer makes a trainer. Close frees it, before the model. Errors: *ConfigError, and errors of memory.
 func NewTrainer(m *Model, t Training) (*Trainer, error) {
 	if t.Batch < 1 || t.Batch > mostOf || t.Length < 1 || t.Length > m.config.Context {
 		return nil, &ConfigError{fmt.Sprintf("want a batch of 1 to %d sequences of 1 to %d positions", mostOf, m.config.Context)}
@@ -102,7 +102,7 @@ func (t *Trainer) Close() (err error) {
 func (t *Trainer) Steps() int { return t.step }
 
 // Step trains with a batch: sequences of Length tokens, one after the other, and for each token the next one. It submits
-// the work and does not wait for it. Errors: *ConfigError for a batch of another size, and those of the device.
+// the work and does not wait for it. Errors: *ConfigError for a batch of another size, and errors of the device.
 func (t *Trainer) Step(tokens, targets []int64) error {
 	if len(tokens) != t.tokens.Len() || len(targets) != t.targets.Len() {
 		return &ConfigError{fmt.Sprintf("want %d tokens and targets, not %d and %d", t.tokens.Len(), len(tokens), len(targets))}
