@@ -244,7 +244,8 @@ func TestMistakes(t *testing.T) {
 	m := opened(t, small, 1)
 	var config *model.ConfigError
 	for _, c := range []model.Config{
-		{}, {Layers: 1, Width: 8, Heads: 3, Context: 4, Vocabulary: 4, Type: tensor.Float32},
+		{},
+		{Layers: 1, Width: 8, Heads: 3, Context: 4, Vocabulary: 4, Type: tensor.Float32},
 		{Layers: 1, Width: 8, Heads: 2, Context: 4, Vocabulary: 4, Type: tensor.Int32},
 		{Layers: 1, Width: 8, Heads: 2, Context: 4, Vocabulary: 1 << 21, Type: tensor.Float32},
 		{Layers: -1, Width: 8, Heads: 2, Context: 4, Vocabulary: 4, Type: tensor.Float32},
