@@ -150,8 +150,9 @@
 // pages at each further tick, then all, with the blocks of magazines and unused spans.
 //
 // A stream at work returns its surplus: at the end of each window of ticks as many free pages as were
-// free at the end of every turn in it. A loop that is shorter than the window returns nothing that it
-// uses.
+// free at the end of every turn in it. Magazines that were not used in the window are closed then, so that
+// their memory may be surplus in the next one. A loop that is shorter than the window returns nothing that
+// it uses.
 //
 // # How a fence is recorded
 //

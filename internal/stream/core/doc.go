@@ -91,6 +91,7 @@
 //	shelve       hide a magazine of a class from callers
 //	release      return pages to the pool
 //	surplus      the least that was free at the end of a turn, over a window of ticks: it returns to the pool
+//	unused       of a magazine: in it no slot was freed for a window of ticks: its free blocks return to the heap
 //	stable       no pool memory was needed for a whole step: callers may pop the freed list directly
 //	quiescent    less is in use than an eighth of the peak
 //	covered      a fence was recorded after the last block on the page was freed

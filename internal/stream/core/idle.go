@@ -19,9 +19,11 @@ func (i *idle) note() {
 	mix := func(n uint64) { digest = (digest ^ n) * 0x9E3779B97F4A7C15 }
 	mix(i.ranges.heap.HeldUnits())
 	mix(i.ranges.heap.FreeUnits())
-	i.owner.EachInstalled(func(m *magazine.Magazine) {
-		mix(m.Frees())
+	i.owner.EachOpen(func(m *magazine.Magazine, installed bool) {
 		mix(uint64(m.FreeSlots())) //nolint:gosec // a count
+		if installed {             // else only requests by turn take slots: each free changes the count
+			mix(m.Frees())
+		}
 	})
 	if digest == i.digest {
 		i.ticks++

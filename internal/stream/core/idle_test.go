@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/internal/sizeclass"
 )
 
 // idleAfter ticks until a core counts as idle, and returns the number of ticks.
@@ -45,7 +47,7 @@ func TestAnIdleCoreDecays(t *testing.T) {
 	}
 	assert.Positive(t, held[0], "half of it stays")
 	assert.Zero(t, held[len(held)-1])
-	assert.Nil(t, w.core.Decay(false), "nothing is left")
+	assert.Empty(t, w.core.Decay(false), "nothing is left")
 	w.finish(true)
 }
 
@@ -81,4 +83,88 @@ func TestSignsOfLife(t *testing.T) {
 			w.finish(true)
 		})
 	}
+}
+
+// untilSpent ticks until an idle core has released all that it can.
+func (w *world) untilSpent() {
+	for ticks := 0; !w.core.idle.spent; ticks++ {
+		require.Less(w.t, ticks, 100)
+		w.core.Tick()
+		w.back(w.core.Decay(false))
+	}
+}
+
+// An idle core that has released all that it could also releases what callers free later, whichever magazine it is
+// in, and with a pause of any length between the frees.
+func TestAnIdleCoreReleasesWhatIsFreedLater(t *testing.T) {
+	t.Parallel()
+	const bytes = 512
+	slots := int(sizeclass.SpanBlocks(0))
+	for name, c := range map[string]struct {
+		live   int          // buffers of the span
+		before func(*world) // before the core is idle
+		open   func(*world) // its magazine is in this state
+	}{
+		"a magazine that serves": {1, func(*world) {}, func(w *world) {
+			assert.NotNil(w.t, w.core.owner.Spans.At(0, 0))
+		}},
+		"a magazine that waits until it serves": {2, func(w *world) {
+			w.core.SetWanted(true)
+			w.core.SetWanted(false)
+		}, func(w *world) {
+			assert.Nil(w.t, w.core.owner.Spans.At(0, 0))
+		}},
+		"a full magazine": {slots, func(w *world) {
+			w.free(w.alloc(bytes, 0, w.always)) // in another one
+		}, func(w *world) {
+			assert.Zero(w.t, w.live[0].slot.Magazine().FreeSlots())
+		}},
+		"a block of its own": {0, func(w *world) { w.alloc(mib+bytes, 0, w.always) }, func(*world) {}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, 512, Budget{})
+			for range c.live {
+				w.alloc(bytes, 0, w.always)
+			}
+			c.before(w)
+			c.open(w)
+			for len(w.live) > 0 {
+				w.untilSpent()
+				assert.Positive(t, w.core.HeldBytes())
+				w.free(w.live[0])
+				w.core.Tick()
+				assert.False(t, w.core.Idle(), "a free is an event")
+			}
+			w.untilSpent()
+			assert.Zero(t, w.core.HeldBytes())
+			w.finish(true)
+		})
+	}
+}
+
+// What callers free while an idle core releases the rest leaves, too.
+func TestAnIdleCoreReleasesWhatIsFreedMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, 512, Budget{})
+	last := w.alloc(512, 0, w.always)
+	w.free(w.alloc(mib, 0, w.always))
+	for !w.core.Idle() {
+		w.core.Tick()
+	}
+	for range decayTicks {
+		w.core.Tick()
+	}
+	w.core.onReturn = append(w.core.onReturn, func(Run) {
+		if last != nil {
+			w.free(last)
+			last = nil
+		}
+	})
+	assert.NotEmpty(t, w.back(w.core.Decay(false)))
+	assert.Nil(t, last)
+	assert.Positive(t, w.core.HeldBytes(), "the span was in use when the core looked")
+	w.untilSpent()
+	assert.Zero(t, w.core.HeldBytes())
+	w.finish(true)
 }

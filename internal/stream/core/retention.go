@@ -150,6 +150,17 @@ func (r *retention) evictOldest() bool {
 	return false
 }
 
+// evictUnused closes the magazines of large blocks in which no slot was freed since the last call.
+func (r *retention) evictUnused() {
+	for m := r.recent.oldest; m != nil; {
+		next, before := m.Newer, m.SeenFrees
+		if m.SeenFrees = m.Frees(); m.SeenFrees == before && m.FreeSlots() > 0 {
+			r.evict(m)
+		}
+		m = next
+	}
+}
+
 // evict closes a magazine of large blocks and returns its free blocks to the heap.
 func (r *retention) evict(m *magazine.Exact) {
 	t := r.of(m.Bucket())

@@ -44,6 +44,12 @@ func (r *room) make(units uint32) bool {
 	return r.ranges.heap.LargestFits(units)
 }
 
+// closeUnused closes magazines of large blocks and retires spans that were not used since the last call.
+func (r *room) closeUnused() {
+	r.retention.evictUnused()
+	r.spans.retireUnused()
+}
+
 // closeIdle closes magazines of large blocks with a free slot, and retires idle spans.
 func (r *room) closeIdle() {
 	for r.retention.evictOldest() {

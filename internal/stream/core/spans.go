@@ -1,6 +1,8 @@
 package core
 
 import (
+	"slices"
+
 	"github.com/go-vram/vram/internal/sizeclass"
 	"github.com/go-vram/vram/internal/stream/magazine"
 )
@@ -33,18 +35,28 @@ func (s *spans) retire(m *magazine.Span) {
 
 // retireIdle retires the spans that no buffer uses.
 func (s *spans) retireIdle() {
-	before := s.units
 	s.retireOf(s.magazines.Idle())
 	s.retireOf(s.shelved)
-	s.wanted.retired = s.wanted.retired || s.wanted.on && s.units < before
 }
 
+// retireUnused retires the spans that no buffer has used since the last call.
+func (s *spans) retireUnused() {
+	s.retireOf(slices.DeleteFunc(s.magazines.Idle(), func(m *magazine.Span) bool {
+		before := m.SeenFrees
+		m.SeenFrees = m.Frees()
+		return m.SeenFrees != before
+	}))
+}
+
+// retireOf retires those of the spans that no buffer uses.
 func (s *spans) retireOf(all []*magazine.Span) {
+	before := s.units
 	for _, m := range all {
 		if m.Open && s.magazines.CloseIdle(m) {
 			s.retire(m)
 		}
 	}
+	s.wanted.retired = s.wanted.retired || s.wanted.on && s.units < before
 }
 
 // close closes a magazine. Its span is retired once all of its slots are collected.

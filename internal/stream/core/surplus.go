@@ -28,19 +28,19 @@ func (s *surplus) setWindow(ticks int) {
 // note records how much is free.
 func (s *surplus) note(freeUnits uint64) { s.minFreeUnits = min(s.minFreeUnits, freeUnits) }
 
-// tick returns how much is surplus: 0 except at the end of a window.
-func (s *surplus) tick() (units uint64) {
+// tick reports whether a window ends, and then returns how much was surplus in it.
+func (s *surplus) tick() (units uint64, ends bool) {
 	if s.windowTicks == 0 {
-		return 0
+		return 0, false
 	}
 	if s.ticks++; s.ticks < s.windowTicks {
-		return 0
+		return 0, false
 	}
 	if units = s.minFreeUnits; units == everything {
 		units = 0
 	}
 	*s = newSurplus(s.windowTicks)
-	return units
+	return units, true
 }
 
 // NoteMinFree records at the end of a turn how much is free.
@@ -53,12 +53,18 @@ func (c *Core) NoteFree() (all, longest uint32) {
 }
 
 // Surplus releases the longest of the free pages that the stream has not needed for a window of ticks, or
-// nothing. Call it once a tick. If covered is set, only pages that a fence covers leave. The result is valid
-// until the next call of the core.
+// nothing. Memory that lay unused in magazines for a window becomes free: it may be surplus in the next. Call
+// Surplus once a tick. If covered is set, only pages that a fence covers leave. The result is valid until the
+// next call of the core.
 func (c *Core) Surplus(covered bool) []Run {
-	pages := uint32(c.surplus.tick() / uint64(c.ranges.pageUnits)) //nolint:gosec // of one arena
-	if pages == 0 {
+	units, ends := c.surplus.tick()
+	if !ends {
 		return nil
 	}
-	return c.ranges.takeLongest(pages, false, c.coverage.within(covered))
+	var runs []Run
+	if pages := uint32(units / uint64(c.ranges.pageUnits)); pages > 0 { //nolint:gosec // of one arena
+		runs = c.ranges.takeLongest(pages, false, c.coverage.within(covered))
+	}
+	c.room.closeUnused()
+	return runs
 }

@@ -6,6 +6,9 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
+
+	"github.com/go-vram/vram/internal/sizeclass"
+	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
 // Surplus is the least that was free over a window, at its end; then another window begins.
@@ -15,7 +18,8 @@ func TestSurplusIsTheLeastThatWasFree(t *testing.T) {
 	ticks := func(notes ...uint64) (all []uint64) {
 		for _, free := range notes {
 			s.note(free)
-			all = append(all, s.tick())
+			units, _ := s.tick()
+			all = append(all, units)
 		}
 		return all
 	}
@@ -27,7 +31,8 @@ func TestSurplusIsTheLeastThatWasFree(t *testing.T) {
 	s.note(6)
 	assert.Equal(t, []uint64{0, 0, 2}, ticks(9, 9, 9), "every turn counts")
 	for range 3 {
-		assert.Zero(t, s.tick(), "nothing is known without a turn")
+		units, _ := s.tick()
+		assert.Zero(t, units, "nothing is known without a turn")
 	}
 	s = newSurplus(0)
 	assert.Equal(t, []uint64{0, 0, 0, 0}, ticks(9, 9, 9, 9), "there is no window")
@@ -128,4 +133,59 @@ func TestSurplusFollowsTheReference(t *testing.T) {
 		})
 		w.finish(true)
 	})
+}
+
+// A core at work returns memory that magazines kept for a window of ticks and nobody used: spans of several
+// classes, and blocks of lengths that recurred.
+func TestAnActiveCoreReturnsUnusedMagazines(t *testing.T) {
+	t.Parallel()
+	w := aging(t, 40)
+	w.hoard(4, 512*kib, 0, w.always)
+	for range 4 * magazine.SlotCount { // some of the spans are full
+		w.alloc(512, 0, w.always)
+	}
+	w.alloc(64*kib, 0, w.always)
+	for len(w.live) > 0 {
+		w.free(w.live[0])
+	}
+	require.Positive(t, w.exact(512*kib).FreeSlots())
+	require.GreaterOrEqual(t, w.core.spans.units, 4*uint64(sizeclass.SpanUnits(0)))
+	for range 20 { // five windows
+		b := w.alloc(256*kib, 0, w.always)
+		w.core.NoteMinFree()
+		w.free(b)
+		w.ages()
+	}
+	assert.Zero(t, w.core.spans.units)
+	assert.Zero(t, w.exact(512*kib).FreeSlots())
+	assert.LessOrEqual(t, w.heldPages, uint32(2), "the working set")
+	w.finish(true)
+}
+
+// A loop shorter than the window keeps its magazines: later rounds need no turn and no page.
+func TestALoopKeepsItsMagazines(t *testing.T) {
+	t.Parallel()
+	w := aging(t, 40)
+	w.repeat(heatKept+worthHits+4, 512*kib, 0, w.always)
+	round := func() {
+		var all []*buffer
+		for range 2 * magazine.SlotCount {
+			all = append(all, w.alloc(512, 0, w.always))
+		}
+		for _, b := range all {
+			w.free(b)
+		}
+		w.free(w.alloc(512*kib, 0, w.always))
+	}
+	round()
+	spanUnits, large := w.core.spans.units, w.exact(512*kib)
+	for tick := range 40 {
+		w.ages()
+		if tick%3 == 0 {
+			round()
+		}
+		assert.Equal(t, spanUnits, w.core.spans.units)
+		assert.True(t, large.Open)
+	}
+	w.finish(true)
 }

@@ -33,13 +33,18 @@ func (c *Core) Decay(covered bool) []Run {
 		return nil
 	}
 	var runs []Run
-	if s := c.limits.squeezed; c.idle.ticks >= s.idleTicks+s.decayTicks {
+	held, free := c.ranges.heap.HeldUnits(), c.ranges.heap.FreeUnits()
+	s := c.limits.squeezed
+	all := c.idle.ticks >= s.idleTicks+s.decayTicks
+	if all {
 		runs = c.Release(^uint32(0), covered)
-		c.idle.spent = true
 	} else {
-		pages := c.ranges.heap.FreeUnits() / uint64(c.ranges.pageUnits)
-		runs = c.takeOut(uint32(pages+1)/2, covered) //nolint:gosec // pages of one arena
+		runs = c.takeOut(uint32(free/uint64(c.ranges.pageUnits)+1)/2, covered) //nolint:gosec // pages of one arena
 	}
-	c.idle.skip()
+	if c.ranges.heap.HeldUnits() != held || c.ranges.heap.FreeUnits() != free {
+		c.idle.skip() // the next tick releases what callers have freed since the release
+	} else {
+		c.idle.spent = all // each later free is an event
+	}
 	return runs
 }

@@ -20,7 +20,9 @@ type exactBooks struct {
 	Older, Newer *Exact // in the order of their last new slot; the list is the caller's
 	installation
 	Open bool
-	_    [booksBytes - 4*8 - 16]byte
+
+	SeenFrees uint64 // Frees when the caller last looked; the caller's
+	_         [booksBytes - 5*8 - 16]byte
 }
 
 // Exact returns the magazine as one of a length; nil if it is of another kind.

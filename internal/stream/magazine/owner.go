@@ -115,16 +115,16 @@ func (o *Owner) All(visit func(*Magazine)) {
 	}
 }
 
-// EachInstalled visits the magazines from which callers take.
-func (o *Owner) EachInstalled(visit func(*Magazine)) {
+// EachOpen visits the open magazines. Callers free slots into all of them, and take from the installed ones.
+func (o *Owner) EachOpen(visit func(m *Magazine, installed bool)) {
 	o.Spans.Each(func(m *Span) {
-		if m.Open && m.IsInstalled() {
-			visit(&m.Magazine)
+		if m.Open {
+			visit(&m.Magazine, m.IsInstalled())
 		}
 	})
 	o.Exacts.Each(func(m *Exact) {
-		if m.Open && m.IsInstalled() {
-			visit(&m.Magazine)
+		if m.Open {
+			visit(&m.Magazine, m.IsInstalled())
 		}
 	})
 }

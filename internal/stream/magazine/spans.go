@@ -28,7 +28,9 @@ type spanBooks struct {
 	installation
 	Open  bool
 	ready bool // was parked, has free slots, waits to be installed
-	_     [booksBytes - 48]byte
+
+	SeenFrees uint64 // Frees when the owner's user last looked; the user's
+	_         [booksBytes - 56]byte
 }
 
 // Span returns the magazine as one of a class; nil if it is of another kind.
