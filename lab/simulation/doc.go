@@ -56,6 +56,9 @@
 //     wants less than the unowned memory, no stream keeps a page without live buffers, and each is served once all memory is
 //     freed. No deadlock is declared while a stream that several callers use holds memory, unless one of them has begun to
 //     suspend it.
+//   - When all that can run has ended, and the work of the device, nobody waits for memory who could be served, and nobody waits once
+//     all memory is freed, both without a tick: a wait that only a tick ends is a lost wake-up. Callers of streams with all
+//     memory free it, one buffer after the other, while others wait for buffers and batches.
 //   - Two streams' only callers, one feeding the other through a Handover, get all values, in order. If one of them can always
 //     run, neither is refused memory as a deadlock; otherwise they do not wait for each other forever.
 //   - When all has settled: the books of streams, pool and device balance and agree, counts equal the callers', closed streams

@@ -16,6 +16,7 @@ const (
 	mutateWake             // a turn that is handed to a worker is lost
 	mutateGrant            // after a cancellation the pool's next grant is lost
 	mutateDenial           // a refusal is lost
+	mutateFree             // a free that others wait for is reported by the next tick only
 	mutateAudit            // nobody returns the memory that a turn held when it panicked
 	mutateWait             // the device does not wait though it was told to
 	mutateCapture          // nobody is told that a stream is captured
@@ -45,6 +46,8 @@ func (w *world) dropped(m actors.Message) bool {
 			w.mutated++
 			return w.mutated%3 == 0
 		}
+	case mutateFree:
+		return fmt.Sprintf("%T", m) == "*streams.woken"
 	case mutateNothing, mutateFences, mutateWake, mutateAudit, mutateWait, mutateCapture, mutateExclude, mutatePanic:
 	}
 	return false

@@ -30,6 +30,7 @@ func TestPlantedDefectsAreFound(t *testing.T) {
 		{"a wake-up is lost", mutateWake, []string{"hang", "wait", "kept"}},
 		{"a grant is lost after a cancellation", mutateGrant, []string{"hang", "books", "wait"}},
 		{"a refusal is lost", mutateDenial, []string{"hang", "wait", "kept", "books"}},
+		{"a free is reported by the next tick only", mutateFree, []string{"progress"}},
 		{"a stream is not made to wait on the device", mutateWait, []string{"reuse"}},
 		{"a capture is not seen", mutateCapture, []string{"capture"}},
 		{"an exclusion from waits is not heard", mutateExclude, []string{"excluded"}},

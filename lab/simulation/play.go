@@ -205,12 +205,18 @@ func (w *world) replay(history []action) {
 	w.finish()
 }
 
+// mostProgress is how often callers wait for memory at the end of a run. More take as long as the run itself.
+const mostProgress = 3
+
 // finish closes the device, busy or idle, with a driver that works or fails.
 func (w *world) finish() {
 	defer w.abandon()
 	if w.fault == nil && !w.era.closed {
 		if w.step%2 == 0 {
 			w.settle(uint64(w.step))
+		}
+		for n := range uint64(mostProgress) {
+			w.progress(mixed(w.seed, n))
 		}
 		if w.step%3 != 0 {
 			w.heal()

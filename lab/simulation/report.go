@@ -39,6 +39,7 @@ type Report struct {
 	Occupied                          uint64 // times that another process had a part of the device then
 	Pipelines, Handovers              uint64 // pairs of callers; values that they passed
 	Standstills                       uint64 // times that everybody had to be refused or to stand still
+	Progressed                        uint64 // requests that waited while others freed, without a tick
 	Rests                             uint64 // times that all free memory had to be released for its age
 }
 
@@ -87,6 +88,7 @@ func (r *Report) counts() []count {
 		{"asked for all", &r.Whole},
 		{"requested all available memory", &r.Fitted},
 		{"while others have a part", &r.Occupied},
+		{"waits without a tick", &r.Progressed},
 		{"rests", &r.Rests},
 	}
 }
