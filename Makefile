@@ -200,7 +200,7 @@ test-gpu: ## run the driver's tests on the GPU of this machine
 # Each of these runs from any folder, with no file next to it: .dev/dynamic.test and .dev/bytecheck.test (three minutes) with -test.run
 # Hardware, the others whole.
 # Their symbols stay behind: that is a third of what is carried.
-CARRIED := dynamic:./cudadrv/dynamic answers:./internal/fakecuda bytecheck:./$(LAB)/bytecheck sleep:./cuda/sleep matmul:./compute/kernel/matmul kernel:./compute/kernel elementary:./compute/kernel/elementary
+CARRIED := dynamic:./cudadrv/dynamic answers:./internal/fakecuda bytecheck:./$(LAB)/bytecheck sleep:./cuda/sleep matmul:./compute/kernel/matmul attention:./compute/kernel/attention kernel:./compute/kernel elementary:./compute/kernel/elementary
 
 test-gpu-carry: ## put the tests for a machine with a GPU and without Go into .dev
 	@for item in $(CARRIED); do \
@@ -248,8 +248,9 @@ fuzz-cores: FUZZED := $(CORES)
 fuzz-cores: FUZZTIME := $(CHECK_FUZZTIME)
 fuzz-cores: fuzz
 
-kernels: ## compile the CUDA C++ of compute/kernel/matmul to PTX again: clang-19
+kernels: ## compile the CUDA C++ of compute/kernel/matmul and attention to PTX again: clang-19
 	$(GO) run ./compute/kernel/matmul/compile
+	$(GO) run ./compute/kernel/attention/compile
 
 lint: $(GOLANGCI) $(GOFUMPT) ## run golangci-lint and look for files that gofumpt would change
 	@files=$$($(GOFUMPT) -l .); \

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/go-vram/vram/compute/kernel/matmul/internal/ptxtext"
+	"github.com/go-vram/vram/compute/kernel/internal/ptxtext"
 	"github.com/go-vram/vram/compute/kernel/matmul/internal/variant"
 	tree "github.com/go-vram/vram/compute/ptx"
 )
@@ -21,7 +21,7 @@ func TestCompiledKernelsAreOfTheirSources(t *testing.T) {
 	require.NoError(t, err)
 	stamp, version, _ := strings.Cut(strings.TrimSpace(string(made)), "\n")
 	if _, err := os.Stat("source"); err == nil { // a test that was carried elsewhere has none
-		want, err := ptxtext.Stamp(os.DirFS("source"))
+		want, err := ptxtext.Stamp(os.DirFS("source"), variant.Files(), variant.Sources())
 		require.NoError(t, err)
 		assert.Equal(t, want, stamp, "make kernels")
 	}
@@ -40,7 +40,7 @@ func TestCompiledKernelsAreOfTheirSources(t *testing.T) {
 	}
 	all := variant.All()
 	for _, i := range []int{0, 4, 8, 9, len(all) - 1} { // a quarter of a second each
-		want, err := ptxtext.Compile("source", all[i])
+		want, err := ptxtext.Compile("source", variant.Sources()[i])
 		require.NoError(t, err)
 		text, err := ptx(all[i].Name)
 		require.NoError(t, err)

@@ -1,18 +1,16 @@
 package matmul
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"embed"
 	"fmt"
-	"io"
 	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/go-vram/vram/compute/kernel"
+	"github.com/go-vram/vram/compute/kernel/internal/packed"
 	"github.com/go-vram/vram/compute/kernel/matmul/internal/variant"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cuda/gemm"
@@ -195,19 +193,11 @@ func (k *kernels) compiled(name, entry string, ahead bool) (f *cuda.Function, er
 
 // ptx returns the text of a variant.
 func ptx(name string) (string, error) {
-	packed, err := compiled.ReadFile("ptx/" + name + ".ptx.gz")
+	text, err := packed.Text(compiled, name)
 	if err != nil {
 		return "", fmt.Errorf("matmul: %w", err)
 	}
-	r, err := gzip.NewReader(bytes.NewReader(packed))
-	if err != nil {
-		return "", fmt.Errorf("matmul: %s: %w", name, err)
-	}
-	text, err := io.ReadAll(r)
-	if err != nil {
-		return "", fmt.Errorf("matmul: %s: %w", name, err)
-	}
-	return string(text), nil
+	return text, nil
 }
 
 func (k *kernels) close() error {

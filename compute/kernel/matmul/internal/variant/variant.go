@@ -9,6 +9,8 @@ package variant
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/go-vram/vram/compute/kernel/internal/packed"
 )
 
 // Variant is one compiled source.
@@ -39,22 +41,18 @@ func (v Variant) MatrixUnits() bool {
 	return v.Source == "tensor.cu" || v.Source == "group.cu" || v.Bulk
 }
 
-// Compiler is the command that compiles the source to PTX for every GPU of the variant's compute capability and later, or for
-// that one alone.
-func (v Variant) Compiler() []string {
-	architecture, version := "sm_"+strconv.Itoa(v.Capability), "+ptx70"
-	if v.Only {
-		architecture, version = architecture+"a", "+ptx80"
-	}
-	return []string{
-		"clang-19", "-x", "cuda", "--cuda-device-only", "--cuda-gpu-arch=" + architecture, "-nocudainc", "-nocudalib", "-O3", "-S", "-std=c++17",
-		"-Xclang", "-target-feature", "-Xclang", version, "-Wall", "-Wno-unused-function",
-	}
+// Files returns the files that variants are compiled from, with headers.
+func Files() []string {
+	return []string{"bulk.cu", "bulk.h", "device.h", "finish.h", "group.cu", "plain.cu", "staged.cu", "tensor.cu", "vector.cu"}
 }
 
-// Sources returns the files that variants are compiled from, with headers.
-func Sources() []string {
-	return []string{"bulk.cu", "bulk.h", "device.h", "finish.h", "group.cu", "plain.cu", "staged.cu", "tensor.cu", "vector.cu"}
+// Sources returns the sources of all variants.
+func Sources() []packed.Source {
+	var all []packed.Source
+	for _, v := range All() {
+		all = append(all, packed.Source{Name: v.Name, File: v.Source, Defines: v.Defines, Command: packed.Compiler(v.Capability, v.Only)})
+	}
+	return all
 }
 
 // All returns the variants.

@@ -1,0 +1,78 @@
+package attention
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/compute/kernel/attention/internal/variant"
+	"github.com/go-vram/vram/compute/kernel/internal/packed"
+	"github.com/go-vram/vram/compute/kernel/internal/ptxtext"
+	"github.com/go-vram/vram/compute/ptx"
+)
+
+// The compiled kernels match the sources: make kernels.
+func TestCompiledKernelsMatchTheirSources(t *testing.T) {
+	t.Parallel()
+	made, err := compiled.ReadFile("ptx/made")
+	require.NoError(t, err)
+	stamp, version, _ := strings.Cut(strings.TrimSpace(string(made)), "\n")
+	if _, err := os.Stat("source"); err == nil { // a test that was carried elsewhere has none
+		want, err := ptxtext.Stamp(os.DirFS(".."), variant.Files(), variant.Sources())
+		require.NoError(t, err)
+		assert.Equal(t, want, stamp, "make kernels")
+	}
+	for _, v := range variant.All() {
+		text, err := packed.Text(compiled, v.Name())
+		require.NoError(t, err)
+		for _, k := range v.Kernels() {
+			assert.Contains(t, text, ".entry "+k+"(")
+		}
+		assert.NotContains(t, text, ".local", "%s keeps registers in memory", v.Name())
+	}
+	have, err := ptxtext.CompilerVersion()
+	if err != nil || have != version {
+		t.Logf("not compiled again: compiled by %s, here is %q", version, have)
+		return
+	}
+	for _, s := range variant.Sources()[:4] { // one of each pass: a second each
+		want, err := ptxtext.Compile("source", s)
+		require.NoError(t, err)
+		text, err := packed.Text(compiled, s.Name)
+		require.NoError(t, err)
+		assert.True(t, string(want) == text, "%s: make kernels", s.Name)
+	}
+}
+
+// No kernel has a pointer of unknown origin, and each reads and writes the operands that Go declares.
+func TestUsesOfCompiledKernels(t *testing.T) {
+	t.Parallel()
+	const read, written = "r", "w"
+	want := map[string]string{
+		"forward": "rrrwwrrrr", "decoding": "rrrwwrrrrww", "combine": "wwrrr",
+		"queries": "rrrrrrwrr", "keys": "rrrrrrwwrr", "delta": "rrwr",
+	}
+	for _, v := range variant.All() {
+		text, err := packed.Text(compiled, v.Name())
+		require.NoError(t, err)
+		m, err := ptx.Parse(text)
+		require.NoError(t, err)
+		for _, k := range v.Kernels() {
+			got := ""
+			for _, u := range ptx.Uses(m, m.Function(k)) {
+				assert.Empty(t, u.Unknown, k)
+				if u.Reads {
+					got += read
+				}
+				if u.Writes {
+					got += written
+				}
+			}
+			name, _, _ := strings.Cut(k, "_")
+			assert.Equal(t, want[name], got, k)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+// Package variant lists the compiled kernels of package attention: the source and the options of each, and the numbers that a
+// launch needs.
+//
+// # Concurrency properties
+//
+// The package has no state.
+package variant
+
+import (
+	"fmt"
+
+	"github.com/go-vram/vram/compute/kernel/internal/packed"
+)
+
+// Pass is what a kernel computes.
+type Pass string
+
+// The passes.
+const (
+	Forward  Pass = "forward"
+	Decoding Pass = "decoding" // of few queries: the warps of a block divide the keys, and blocks do
+	Queries  Pass = "queries"  // the gradient of queries
+	Keys     Pass = "keys"     // the gradients of keys and values
+)
+
+// Variant is one compiled source.
+type Variant struct {
+	Pass Pass
+	Type string // bf16 or f16
+	Dim  int
+
+	Rows        int // of a block
+	Threads     int
+	SharedBytes int // dynamic
+	source      packed.Source
+}
+
+// Capability is the least compute capability: 80 is 8.0.
+const Capability = 80
+
+// Name returns the name of a text and of its kernel.
+func Name(p Pass, of string, dim int) string { return fmt.Sprintf("%s_%s_%d", p, of, dim) }
+
+// Name returns the name of the text and of its kernel.
+func (v Variant) Name() string { return Name(v.Pass, v.Type, v.Dim) }
+
+// Combine returns the name of the kernel that adds up parts, in the texts of Decoding.
+func (v Variant) Combine() string { return fmt.Sprintf("combine_%s_%d", v.Type, v.Dim) }
+
+// Delta returns the name of the kernel of row sums, in the texts of Queries.
+func (v Variant) Delta() string { return fmt.Sprintf("delta_%s_%d", v.Type, v.Dim) }
+
+// Kernels returns the names of all kernels of the text.
+func (v Variant) Kernels() []string {
+	switch v.Pass {
+	case Decoding:
+		return []string{v.Name(), v.Combine()}
+	case Queries:
+		return []string{v.Name(), v.Delta()}
+	case Forward, Keys:
+	}
+	return []string{v.Name()}
+}
+
+// All returns the variants.
+func All() []Variant {
+	var all []Variant
+	for _, of := range []string{"bf16", "f16"} {
+		for _, dim := range []int{64, 128} {
+			all = append(all, forward(of, dim), decoding(of, dim), backward(Queries, of, dim), backward(Keys, of, dim))
+		}
+	}
+	return all
+}
+
+// Files returns the files that variants are compiled from, with headers: of compute/kernel.
+func Files() []string {
+	return []string{"attention/source/attend.h", "attention/source/backward.cu", "attention/source/forward.cu", "matmul/source/device.h"}
+}
+
+// Sources returns the sources of all variants.
+func Sources() []packed.Source {
+	var all []packed.Source
+	for _, v := range All() {
+		all = append(all, v.source)
+	}
+	return all
+}
+
+// tileRows is the number of rows in a tile of keys and values, or of queries and output gradients, that a block reads at once.
+// The gradients of keys and values take so many registers that larger tiles would spill.
+func tileRows(p Pass) int {
+	if p == Keys {
+		return 32
+	}
+	return 64
+}
+
+// bytes returns the size of so many rows of 16-bit elements.
+func bytes(rows, dim int) int { return 2 * rows * dim }
+
+// forward has 32 rows for each of four warps where registers suffice, else 16 for each of eight: with 128 elements a row the
+// sums of 32 rows would spill.
+func forward(of string, dim int) Variant {
+	warps, down, blocks := 4, 2, 2
+	if dim == 128 {
+		warps, down, blocks = 8, 1, 1
+	}
+	v := Variant{Pass: Forward, Type: of, Dim: dim, Rows: 16 * warps * down}
+	v.SharedBytes = bytes(v.Rows, dim) + 2*2*bytes(tileRows(Forward), dim)
+	return v.with("forward.cu", warps, define("DOWN", down), define("KEYS", tileRows(Forward)), define("BLOCKS", blocks), define("SPLIT", 0))
+}
+
+// decoding has 16 rows, and as many blocks on a multiprocessor as its shared memory has room for.
+func decoding(of string, dim int) Variant {
+	const warps = 4
+	blocks := 256 / dim
+	v := Variant{Pass: Decoding, Type: of, Dim: dim, Rows: 16}
+	v.SharedBytes = bytes(v.Rows, dim) + 2*2*bytes(tileRows(Decoding), dim)
+	return v.with("forward.cu", warps, define("DOWN", 1), define("KEYS", tileRows(Decoding)), define("BLOCKS", blocks), define("SPLIT", 1), "COMBINE="+v.Combine())
+}
+
+func backward(p Pass, of string, dim int) Variant {
+	const warps, blocks = 4, 2
+	v := Variant{Pass: p, Type: of, Dim: dim, Rows: 16 * warps}
+	stage := 2 * bytes(tileRows(p), dim)
+	byKeys := 0
+	if p == Keys {
+		byKeys = 1
+		stage += 2 * 4 * tileRows(p) // a logarithm and a delta for each row
+	}
+	v.SharedBytes = 2*bytes(v.Rows, dim) + 2*stage
+	return v.with("backward.cu", warps, define("BY_KEYS", byKeys), define("TILE_ROWS", tileRows(p)), define("BLOCKS", blocks), "DELTA="+v.Delta())
+}
+
+// with returns the variant with its source and threads.
+func (v Variant) with(file string, warps int, defines ...string) Variant {
+	kind := map[string]string{"bf16": "BF16", "f16": "F16"}[v.Type]
+	v.Threads = 32 * warps
+	v.source = packed.Source{
+		Name: v.Name(), File: file, Command: packed.Compiler(Capability, false),
+		Defines: append([]string{"NAME=" + v.Name(), "KIND=" + kind, define("DIM", v.Dim), define("WARPS", warps)}, defines...),
+	}
+	return v
+}
+
+func define(name string, value int) string { return fmt.Sprintf("%s=%d", name, value) }
