@@ -45,3 +45,21 @@ func dot(x, y []float64) (sum float64) {
 	}
 	return sum
 }
+
+// gradients adds the gradients of a row to dk and dv, and returns the gradient of the query.
+func (x result) gradients(q, grad []float64, keys, values, dk, dv [][]float64, scale float64) []float64 {
+	dq := make([]float64, len(q))
+	delta := dot(x.o, grad)
+	for j, p := range x.probabilities {
+		if p == 0 {
+			continue
+		}
+		ds := p * (dot(grad, values[j]) - delta) * scale
+		for i := range q {
+			dq[i] += ds * keys[j][i]
+			dk[j][i] += ds * q[i]
+			dv[j][i] += p * grad[i]
+		}
+	}
+	return dq
+}
