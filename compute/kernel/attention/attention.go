@@ -27,6 +27,7 @@ type Attention struct {
 	capability      int // 80 is 8.0
 	multiprocessors int64
 	variants        map[string]variant.Variant
+	text            func(name string) (string, error) // of a variant
 
 	loaded atomic.Pointer[map[string]*cuda.Function] // by kernel; replaced, never changed
 	mu     sync.Mutex                                // of loading
@@ -38,7 +39,7 @@ func New(c *cuda.Context, k *kernel.Compiler) *Attention {
 	info := c.Info()
 	a := &Attention{
 		compiler: k, capability: 10*info.Compute.Major + info.Compute.Minor, multiprocessors: max(int64(info.Multiprocessors), 1),
-		variants: map[string]variant.Variant{},
+		variants: map[string]variant.Variant{}, text: ptx,
 	}
 	for _, v := range variant.All() {
 		a.variants[v.Name()] = v
@@ -77,9 +78,9 @@ func (a *Attention) Needs(backward bool, problems ...Problem) ([]kernel.Need, er
 			if listed[n[0]] {
 				continue
 			}
-			text, err := packed.Text(compiled, n[0])
+			text, err := a.text(n[0])
 			if err != nil {
-				return nil, fmt.Errorf("attention: %w", err)
+				return nil, err
 			}
 			listed[n[0]] = true
 			all = append(all, kernel.Need{Text: text})
@@ -131,9 +132,9 @@ func (a *Attention) function(name, entry string, ahead bool) (*cuda.Function, er
 	if f := (*a.loaded.Load())[entry]; f != nil {
 		return f, nil
 	}
-	text, err := packed.Text(compiled, name)
+	text, err := a.text(name)
 	if err != nil {
-		return nil, fmt.Errorf("attention: %w", err)
+		return nil, err
 	}
 	f, err := a.load(text, entry, ahead)
 	if err != nil {
@@ -157,4 +158,13 @@ func (a *Attention) load(text, entry string, ahead bool) (*cuda.Function, error)
 		return a.compiler.RawPTX(text, entry).Await(context.Background())
 	}
 	return a.compiler.Function(text, entry)
+}
+
+// ptx returns the text of a variant.
+func ptx(name string) (string, error) {
+	text, err := packed.Text(compiled, name)
+	if err != nil {
+		return "", fmt.Errorf("attention: %w", err)
+	}
+	return text, nil
 }

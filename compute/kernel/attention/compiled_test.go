@@ -9,9 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/compute/kernel/attention/internal/variant"
-	"github.com/go-vram/vram/compute/kernel/internal/packed"
 	"github.com/go-vram/vram/compute/kernel/internal/ptxtext"
-	"github.com/go-vram/vram/compute/ptx"
+	tree "github.com/go-vram/vram/compute/ptx"
 )
 
 // The compiled kernels match the sources: make kernels.
@@ -26,7 +25,7 @@ func TestCompiledKernelsMatchTheirSources(t *testing.T) {
 		assert.Equal(t, want, stamp, "make kernels")
 	}
 	for _, v := range variant.All() {
-		text, err := packed.Text(compiled, v.Name())
+		text, err := ptx(v.Name())
 		require.NoError(t, err)
 		for _, k := range v.Kernels() {
 			assert.Contains(t, text, ".entry "+k+"(")
@@ -41,7 +40,7 @@ func TestCompiledKernelsMatchTheirSources(t *testing.T) {
 	for _, s := range variant.Sources()[:4] { // one of each pass: a second each
 		want, err := ptxtext.Compile("source", s)
 		require.NoError(t, err)
-		text, err := packed.Text(compiled, s.Name)
+		text, err := ptx(s.Name)
 		require.NoError(t, err)
 		assert.True(t, string(want) == text, "%s: make kernels", s.Name)
 	}
@@ -56,13 +55,13 @@ func TestUsesOfCompiledKernels(t *testing.T) {
 		"queries": "rrrrrrwrr", "keys": "rrrrrrwwrr", "delta": "rrwr",
 	}
 	for _, v := range variant.All() {
-		text, err := packed.Text(compiled, v.Name())
+		text, err := ptx(v.Name())
 		require.NoError(t, err)
-		m, err := ptx.Parse(text)
+		m, err := tree.Parse(text)
 		require.NoError(t, err)
 		for _, k := range v.Kernels() {
 			got := ""
-			for _, u := range ptx.Uses(m, m.Function(k)) {
+			for _, u := range tree.Uses(m, m.Function(k)) {
 				assert.Empty(t, u.Unknown, k)
 				if u.Reads {
 					got += read

@@ -211,10 +211,9 @@ KERNEL BOUNDS2(THREADS, BLOCKS) void NAME(PARAMETERS, float *parts_o, float *par
         }
     }
 #if SPLIT
-    // Warps have different keys: their results are merged in shared memory, which no copy writes any more.
+    // Warps have different keys: their results are merged in shared memory, once all have read the last tile.
     enum { PITCH = DIM + 8 };
     float *all = (float *)(group_memory() + ROWS * DIM * 2), *logs = all + WARPS * ROWS * PITCH;
-    copies_wait<0>();
     barrier();
     UNROLL for (int half = 0; half < 2; half++) {
         const int r = warp * ROWS + 8 * half + lane / 4;
@@ -245,7 +244,7 @@ KERNEL BOUNDS2(THREADS, BLOCKS) void NAME(PARAMETERS, float *parts_o, float *par
     // A warp stores its rows where it read its queries from.
     const i64 to_row = of_queries.first + first_row;
     element *to = o + batch * of_o.batch + head * of_o.head + to_row * of_o.row;
-    warp_barrier();  // all lanes have read them
+    warp_barrier();  // all lanes have read the queries: without keys no other barrier says so
     UNROLL for (int i = 0; i < DOWN; i++) put(tile_q, row + 16 * i, x.out[i], factor[i][0], factor[i][1]);
     warp_barrier();
     UNROLL for (int i = 0; i < DOWN; i++) {

@@ -1,0 +1,119 @@
+package attention_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/compute/kernel"
+	"github.com/go-vram/vram/compute/kernel/attention"
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cuda/gemm"
+)
+
+// A problem that cannot be is refused with its field.
+func TestProblems(t *testing.T) {
+	good := attention.Problem{Batch: 2, Heads: 4, KeyHeads: 2, Queries: 5, Keys: 6, Dim: 64, Type: gemm.Float16}
+	filled, err := good.Check()
+	require.NoError(t, err)
+	assert.InDelta(t, 0.125, filled.Scale, 0)
+	for field, change := range map[string]func(p *attention.Problem){
+		"Batch":            func(p *attention.Problem) { p.Batch = -1 },
+		"Heads":            func(p *attention.Problem) { p.Heads = 0 },
+		"KeyHeads":         func(p *attention.Problem) { p.KeyHeads = 3 },
+		"Queries":          func(p *attention.Problem) { p.Queries = attention.MaxRows + 1 },
+		"Keys":             func(p *attention.Problem) { p.Keys = -1 },
+		"Dim":              func(p *attention.Problem) { p.Dim = 32 },
+		"Type":             func(p *attention.Problem) { p.Type = gemm.Float32 },
+		"Scale":            func(p *attention.Problem) { p.Scale = -1 },
+		"PageRows":         func(p *attention.Problem) { p.PageRows = 24 },
+		"PagesPerSequence": func(p *attention.Problem) { p.PageRows, p.PagesPerSequence = 2, 2 },
+	} {
+		p := good
+		change(&p)
+		_, err := p.Check()
+		var wrong *attention.ProblemError
+		require.ErrorAs(t, err, &wrong, field)
+		assert.Equal(t, field, wrong.Field)
+		assert.Contains(t, err.Error(), "attention: "+field+" is ")
+	}
+	for _, scale := range []float64{math.NaN(), math.Inf(1), 1e-300} {
+		p := good
+		p.Scale = scale
+		_, err := p.Check()
+		require.Error(t, err)
+	}
+	p := good
+	p.Batch, p.Queries = 1<<20, attention.MaxRows
+	_, err = p.Check()
+	require.ErrorContains(t, err, "less work than a grid has blocks")
+}
+
+// Operands that cannot be are refused with their name, and nothing is submitted.
+func TestOperands(t *testing.T) {
+	r := newRig(t)
+	p := attention.Problem{Batch: 2, Heads: 2, Queries: 5, Keys: 6, Dim: 64, Type: gemm.Float16}
+	for field, change := range map[string]func(b *backward){
+		"Q":                func(b *backward) { b.Operands.Q.At.Bytes -= 2 },
+		"K.Row":            func(b *backward) { b.Operands.K.Row = 68 },
+		"V.Head":           func(b *backward) { b.Operands.V.Head = -64 },
+		"O":                func(b *backward) { b.Operands.O.At.Offset += 8 },
+		"O.Batch":          func(b *backward) { b.Operands.O.Batch = 1 << 62 },
+		"LSE":              func(b *backward) { b.LSE.At.Bytes = 4 },
+		"QueryOffsets":     func(b *backward) { b.QueryOffsets = r.numbers(0, 1) },
+		"KeyOffsets":       func(b *backward) { b.KeyOffsets, b.KeyLengths = r.numbers(0, 1, 2), r.numbers(1, 2) },
+		"KeyLengths":       func(b *backward) { b.KeyLengths = cuda.Part(r.numbers(1, 2, 3).Buffer, 2, 8) },
+		"PageRows":         func(b *backward) { b.Table = r.numbers(1, 2) },
+		"gradient of K":    func(b *backward) { b.Gradients.K.At.Bytes-- },
+		"gradient of O":    func(b *backward) { b.Gradients.O.At = cuda.Range{} },
+		"PagesPerSequence": func(b *backward) { b.PageRows = 16 },
+	} {
+		b := r.backward(r.forward(p, false), false)
+		change(b)
+		err := r.a.Forward(r.c, b.Problem, b.Operands)
+		if err == nil {
+			err = r.a.Backward(r.c, b.Problem, b.Operands, b.Gradients)
+		}
+		var wrong *attention.ProblemError
+		require.ErrorAs(t, err, &wrong, field)
+		assert.Equal(t, field, wrong.Field)
+	}
+	b := r.backward(r.forward(p, false), false)
+	b.Operands.O = b.Operands.Q
+	require.ErrorIs(t, r.a.Forward(r.c, b.Problem, b.Operands), cuda.ErrOverlap)
+	b.Gradients.V = b.Operands.V
+	require.ErrorIs(t, r.a.Backward(r.c, b.Problem, b.Operands, b.Gradients), cuda.ErrOverlap)
+	b.KeyLengths = r.numbers(1, 1)
+	require.ErrorContains(t, r.a.Backward(r.c, b.Problem, b.Operands, b.Gradients), "no lengths in a backward pass")
+	var none *attention.Attention
+	require.ErrorIs(t, none.Forward(r.c, p, b.Operands), cuda.ErrNotOpen)
+	require.ErrorIs(t, none.Backward(r.c, p, b.Operands, b.Gradients), cuda.ErrNotOpen)
+	require.ErrorIs(t, none.Prepare(p, true), cuda.ErrNotOpen)
+	freed := r.forward(p, false)
+	buffer, err := r.c.Alloc(freed.Q.At.Bytes)
+	require.NoError(t, err)
+	require.NoError(t, buffer.Free())
+	freed.Q.At = cuda.Whole(buffer)
+	require.Error(t, r.a.Forward(r.c, freed.Problem, freed.Operands), "a freed buffer")
+	assert.NoError(t, r.c.Synchronize(t.Context()))
+}
+
+// With kernel.Prepared only prepared problems are computed: Prepare and the list of Needs have all kernels of both passes.
+func TestPrepare(t *testing.T) {
+	r := newRigOn(t, open(t), kernel.Prepared())
+	split := attention.Problem{Batch: 1, Heads: 1, Queries: 1, Keys: 600, Dim: 64, Type: gemm.Float16}
+	b := r.backward(r.forward(split, false), false)
+	require.ErrorIs(t, r.a.Forward(r.c, b.Problem, b.Operands), kernel.ErrNotPrepared)
+	require.ErrorIs(t, r.a.Backward(r.c, b.Problem, b.Operands, b.Gradients), kernel.ErrNotPrepared)
+	needs, err := r.a.Needs(true, split, split)
+	require.NoError(t, err)
+	assert.Len(t, needs, 3)
+	require.NoError(t, r.a.Prepare(split, true))
+	b.run(r)
+	b.check(r)
+	_, err = r.a.Needs(false, attention.Problem{})
+	require.Error(t, err)
+	assert.NoError(t, r.c.Synchronize(t.Context()))
+}

@@ -1,0 +1,85 @@
+//go:build !gpu
+
+package attention_test
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/compute/kernel/attention"
+	"github.com/go-vram/vram/compute/ptx/interp"
+	"github.com/go-vram/vram/cuda/gemm"
+	"github.com/go-vram/vram/vramtest"
+)
+
+// order matches the instructions that order copies and accesses to shared memory.
+var order = regexp.MustCompile(`(?m)^(cp\.async\.wait_group \d+|bar\.sync 0|bar\.warp\.sync -1);$`)
+
+// Each wait for copies and each barrier of the kernels is needed: without it the interpreter reports a fault.
+func TestEveryWaitAndBarrierIsNeeded(t *testing.T) {
+	problem := func(queries, keys int64) attention.Problem {
+		return attention.Problem{Batch: 1, Heads: 1, Queries: queries, Keys: keys, Dim: 64, Type: gemm.BFloat16}
+	}
+	long := problem(65, 130)
+	long.Dim = 128
+	for name, problems := range map[string][]attention.Problem{
+		"forward_bf16_64": {problem(65, 130), problem(65, 0)}, "forward_bf16_128": {long}, "decoding_bf16_64": {problem(1, 130)},
+		"queries_bf16_64": {problem(65, 130), problem(65, 0)}, "keys_bf16_64": {problem(65, 65), problem(0, 65)},
+	} {
+		found := 0
+		for without := 0; ; without++ {
+			removed := ""
+			edit := func(of, text string) string {
+				places := order.FindAllStringIndex(text, -1)
+				if of != name || without >= len(places) {
+					return text
+				}
+				at := places[without]
+				removed = text[at[0]:at[1]]
+				return text[:at[0]] + text[at[1]:]
+			}
+			fault := firstFault(t, edit, problems)
+			if removed == "" {
+				require.NoError(t, fault, "%s as it is", name)
+				break
+			}
+			found++
+			f, ok := errors.AsType[*interp.Fault](fault)
+			if assert.True(t, ok, "%s without number %d, %s: %v", name, without, removed, fault) {
+				assert.Contains(t, []interp.Kind{interp.AsyncInFlight, interp.SharedRace}, f.Kind, fmt.Sprint(f))
+			}
+		}
+		assert.GreaterOrEqual(t, found, 3, name)
+	}
+}
+
+// firstFault runs problems with edited texts.
+func firstFault(t *testing.T, edit func(name, text string) string, problems []attention.Problem) error {
+	t.Helper()
+	for _, p := range problems {
+		dev := vramtest.Open(t, vramtest.Kernels(), vramtest.Expected())
+		r := newRigOn(quiet{t}, dev.Device)
+		attention.EditTexts(r.a, edit)
+		b := r.backward(r.forward(p, false), false)
+		err := r.a.Forward(r.c, b.Problem, b.Operands)
+		if err == nil {
+			err = r.a.Backward(r.c, b.Problem, b.Operands, b.Gradients)
+		}
+		_ = r.c.Synchronize(t.Context()) // the fault is asked for below
+		if faults := dev.Faults(); len(faults) > 0 {
+			return faults[0]
+		}
+		require.NoError(t, err)
+	}
+	return nil
+}
+
+// quiet is a test that reports nothing: after a fault the device's context is lost, and so are its buffers.
+type quiet struct{ testing.TB }
+
+func (quiet) Errorf(string, ...any) {}
