@@ -170,7 +170,7 @@ func (r operands) calls() calls {
 	for _, part := range []calls{
 		r.elements(), r.makers(), r.reductions(), r.rows(), r.products(), r.gradients(), r.gradientsOfRows(), r.gradientsOfFunctions(),
 		r.gradientsOfReductions(), r.gradientsOfProducts(),
-		r.indexing(), r.training(),
+		r.indexing(), r.training(), r.attention(),
 	} {
 		maps.Copy(all, part)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/compute/ops"
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv/fault"
@@ -34,6 +35,12 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 	wide, err := tensor.Zeros(r.s, tensor.Int32, 96, 40)
 	require.NoError(t, err)
 	turned, err := flat.Transpose(0, 1)
+	require.NoError(t, err)
+	both, err := tensor.Zeros(r.s, tensor.Float16, 1, 1, 3, 128)
+	require.NoError(t, err)
+	rows, err := both.Narrow(-1, 0, 64)
+	require.NoError(t, err)
+	apart, err := both.Slice(-1, 0, 128, 2)
 	require.NoError(t, err)
 	for name, do := range map[string]func(s *tensor.Scope) error{
 		"exp": func(s *tensor.Scope) error { _, err := r.o.Exp(s, square); return err },
@@ -60,6 +67,15 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 				return err
 			}
 			_, err = r.o.Sum(s, x, false)
+			return err
+		},
+		"attention": func(s *tensor.Scope) error {
+			config := ops.AttentionConfig{Causal: true}
+			out, lse, err := r.o.Attention(s, rows, rows, rows, config)
+			if err != nil {
+				return err
+			}
+			_, _, _, err = r.o.AttentionBackward(s, out, out, lse, apart, rows, rows, config)
 			return err
 		},
 		"softmax":   func(s *tensor.Scope) error { _, err := r.o.Softmax(s, flat, 1); return err },

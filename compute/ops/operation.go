@@ -97,6 +97,8 @@ const (
 	opEmbeddingBackward
 	opUniform
 	opNormal
+	opAttention
+	opAttentionBackward
 	operations
 )
 
@@ -123,6 +125,7 @@ func (op operation) String() string {
 		opCast: "cast", opTransposeCopy: "transpose copy", opSumTo: "sum to",
 		opConcat: "concat", opGather: "gather", opGatherBackward: "gather backward", opScatterAdd: "scatter-add", opEmbedding: "embedding",
 		opEmbeddingBackward: "embedding backward", opUniform: "uniform", opNormal: "normal",
+		opAttention: "attention", opAttentionBackward: "attention backward",
 	}
 	return names[op%operations]
 }

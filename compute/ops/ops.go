@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"github.com/go-vram/vram/compute/kernel"
+	"github.com/go-vram/vram/compute/kernel/attention"
 	"github.com/go-vram/vram/compute/kernel/matmul"
 	"github.com/go-vram/vram/compute/kernel/routine"
 	"github.com/go-vram/vram/cuda"
@@ -23,6 +24,7 @@ type Ops struct {
 	Optimizers
 	Indexing
 	Randoms
+	Attentions
 }
 
 // New creates the operations for the device of a context, and for all contexts on it. The context must stay open until Close.
@@ -33,7 +35,7 @@ func New(c *cuda.Context, with ...kernel.Option) (Ops, error) {
 	if err != nil {
 		return Ops{}, err
 	}
-	s := &set{compiler: compiler, products: matmul.New(c, matmul.WithCompiler(compiler))}
+	s := &set{compiler: compiler, products: matmul.New(c, matmul.WithCompiler(compiler)), attention: attention.New(c, compiler)}
 	s.entries.Store(&map[key]*entry{})
 	s.met.Store(&map[met]*way{})
 	s.functions.Store(&map[routine.Kernel]*cuda.Function{})
@@ -49,6 +51,7 @@ func New(c *cuda.Context, with ...kernel.Option) (Ops, error) {
 		Optimizers{s},
 		Indexing{s},
 		Randoms{s},
+		Attentions{s},
 	}, nil
 }
 

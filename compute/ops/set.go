@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-vram/vram/compute/kernel"
+	"github.com/go-vram/vram/compute/kernel/attention"
 	"github.com/go-vram/vram/compute/kernel/expr"
 	"github.com/go-vram/vram/compute/kernel/matmul"
 	"github.com/go-vram/vram/compute/kernel/routine"
@@ -17,6 +18,7 @@ import (
 type set struct {
 	compiler  *kernel.Compiler
 	products  *matmul.Multiplier
+	attention *attention.Attention
 	met       atomic.Pointer[map[met]*way]                      // replaced by a copy with one more
 	entries   atomic.Pointer[map[key]*entry]                    // likewise
 	first     [operations]atomic.Pointer[[]keyed]               // the entries of each operation that were met first; likewise

@@ -22,15 +22,16 @@ func releaseSlot(s *tensor.Slot) {
 	slots.Put(s)
 }
 
-// temporary passes a tensor to f and frees it after the work that f submits.
-func temporary(at tensor.Context, of tensor.Type, l layout.Layout, f func(*tensor.Tensor) error) error {
+// temporary passes a tensor to f and frees it after the work that f submits, also where a driver call panics.
+func temporary(at tensor.Context, of tensor.Type, l layout.Layout, f func(*tensor.Tensor) error) (err error) {
 	slot := takeSlot()
 	defer releaseSlot(slot)
 	t, err := slot.New(at, of, l)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f(t), t.Free())
+	defer func() { err = errors.Join(err, t.Free()) }()
+	return f(t)
 }
 
 // viewed gives f a view of a tensor with another layout.

@@ -26,7 +26,7 @@ type Attention struct {
 	compiler        *kernel.Compiler
 	capability      int // 80 is 8.0
 	multiprocessors int64
-	variants        map[string]variant.Variant
+	variants        map[variant.Key]variant.Variant
 	text            func(name string) (string, error) // of a variant
 
 	loaded atomic.Pointer[map[string]*cuda.Function] // by kernel; replaced, never changed
@@ -39,10 +39,10 @@ func New(c *cuda.Context, k *kernel.Compiler) *Attention {
 	info := c.Info()
 	a := &Attention{
 		compiler: k, capability: 10*info.Compute.Major + info.Compute.Minor, multiprocessors: max(int64(info.Multiprocessors), 1),
-		variants: map[string]variant.Variant{}, text: ptx,
+		variants: map[variant.Key]variant.Variant{}, text: ptx,
 	}
 	for _, v := range variant.All() {
-		a.variants[v.Name()] = v
+		a.variants[v.Key] = v
 	}
 	a.loaded.Store(&map[string]*cuda.Function{})
 	return a
@@ -52,13 +52,15 @@ func New(c *cuda.Context, k *kernel.Compiler) *Attention {
 // blocks: a program that does not want to wait calls it from a goroutine. Errors: *ProblemError, ErrUnsupported, errors of
 // kernel.Compiler.RawPTX.
 func (a *Attention) Prepare(p Problem, backward bool) error {
-	names, err := a.needs(p, backward)
+	all, err := a.needs(p, backward)
 	if err != nil {
 		return err
 	}
-	for _, n := range names {
-		if _, err := a.function(n[0], n[1], true); err != nil {
-			return err
+	for _, v := range all {
+		for _, k := range v.Kernels() {
+			if _, err := a.function(v, k, true); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -70,35 +72,34 @@ func (a *Attention) Needs(backward bool, problems ...Problem) ([]kernel.Need, er
 	var all []kernel.Need
 	listed := map[string]bool{}
 	for _, p := range problems {
-		names, err := a.needs(p, backward)
+		variants, err := a.needs(p, backward)
 		if err != nil {
 			return nil, err
 		}
-		for _, n := range names {
-			if listed[n[0]] {
+		for _, v := range variants {
+			if listed[v.Name] {
 				continue
 			}
-			text, err := a.text(n[0])
+			text, err := a.text(v.Name)
 			if err != nil {
 				return nil, err
 			}
-			listed[n[0]] = true
+			listed[v.Name] = true
 			all = append(all, kernel.Need{Text: text})
 		}
 	}
 	return all, nil
 }
 
-// needs returns the kernels of a problem, each with its text.
-func (a *Attention) needs(p Problem, backward bool) (names [][2]string, err error) {
+// needs returns the variants for a problem.
+func (a *Attention) needs(p Problem, backward bool) (all []variant.Variant, err error) {
 	if a == nil {
 		return nil, cuda.ErrNotOpen
 	}
 	if p, err = p.Check(); err != nil {
 		return nil, err
 	}
-	s := a.plan(p)
-	passes := []variant.Pass{s.pass}
+	passes := []variant.Pass{a.plan(p).pass}
 	if backward {
 		passes = append(passes, variant.Queries, variant.Keys)
 	}
@@ -107,11 +108,9 @@ func (a *Attention) needs(p Problem, backward bool) (names [][2]string, err erro
 		if err != nil {
 			return nil, err
 		}
-		for _, k := range v.Kernels() {
-			names = append(names, [2]string{v.Name(), k})
-		}
+		all = append(all, v)
 	}
-	return names, nil
+	return all, nil
 }
 
 // variant returns the variant of a pass. Errors: ErrUnsupported.
@@ -119,11 +118,11 @@ func (a *Attention) variant(pass variant.Pass, p Problem) (variant.Variant, erro
 	if a.capability < variant.Capability {
 		return variant.Variant{}, fmt.Errorf("%w: it needs compute capability 8.0, and the device has %d.%d", ErrUnsupported, a.capability/10, a.capability%10)
 	}
-	return a.variants[variant.Name(pass, p.Type.String(), int(p.Dim))], nil
+	return a.variants[variant.Key{Pass: pass, Type: p.Type.String(), Dim: int(p.Dim)}], nil
 }
 
-// function returns a kernel of a text. ahead: also where the compiler was made with kernel.Prepared.
-func (a *Attention) function(name, entry string, ahead bool) (*cuda.Function, error) {
+// function returns a kernel of a variant. ahead: also where the compiler was made with kernel.Prepared.
+func (a *Attention) function(v variant.Variant, entry string, ahead bool) (*cuda.Function, error) {
 	if f := (*a.loaded.Load())[entry]; f != nil {
 		return f, nil
 	}
@@ -132,7 +131,7 @@ func (a *Attention) function(name, entry string, ahead bool) (*cuda.Function, er
 	if f := (*a.loaded.Load())[entry]; f != nil {
 		return f, nil
 	}
-	text, err := a.text(name)
+	text, err := a.text(v.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -141,8 +140,8 @@ func (a *Attention) function(name, entry string, ahead bool) (*cuda.Function, er
 		return nil, fmt.Errorf("attention: %s: %w", entry, err)
 	}
 	const usual = 48 << 10 // of shared memory; more must be requested
-	if shared := a.variants[entry].SharedBytes; shared > usual {
-		if err := f.SetMaxSharedBytes(int64(shared)); err != nil {
+	if v.SharedBytes > usual && entry == v.Name {
+		if err := f.SetMaxSharedBytes(int64(v.SharedBytes)); err != nil {
 			return nil, fmt.Errorf("attention: %s: %w", entry, err)
 		}
 	}

@@ -23,11 +23,10 @@ func (a *Attention) Backward(c *cuda.Context, p Problem, o Operands, g Gradients
 	if p.PageRows > 0 || o.KeyLengths != (cuda.Range{}) {
 		return &ProblemError{"PageRows", p.PageRows, "no table and no lengths in a backward pass"}
 	}
-	x, err := p.check(&o, &g)
-	if err != nil || p.Batch == 0 {
+	b := backward{c: c, p: p, delta: cuda.Null()}
+	if err := b.x.fill(p, &o, &g); err != nil || p.Batch == 0 {
 		return err
 	}
-	b := backward{c: c, p: p, x: x, delta: cuda.Null()}
 	if err := b.load(a); err != nil {
 		return err
 	}
@@ -35,21 +34,21 @@ func (a *Attention) Backward(c *cuda.Context, p Problem, o Operands, g Gradients
 		if err := b.sums(); err != nil {
 			return err
 		}
-		if err := b.pass(b.byQueries, b.queries, p.Queries, p.Heads, &x.dq, &x.dq); err != nil {
+		if err := b.pass(b.byQueries, b.queries, p.Queries, p.Heads, &b.x.dq, &b.x.dq); err != nil {
 			return err
 		}
 	}
 	if p.Keys == 0 {
 		return nil
 	}
-	return b.pass(b.byKeys, b.keys, p.Keys, p.KeyHeads, &x.dk, &x.dv)
+	return b.pass(b.byKeys, b.keys, p.Keys, p.KeyHeads, &b.x.dk, &b.x.dv)
 }
 
 // backward is one backward pass.
 type backward struct {
 	c                   *cuda.Context
 	p                   Problem
-	x                   *all
+	x                   all
 	byQueries, byKeys   variant.Variant
 	queries, keys, rows *cuda.Function
 
@@ -65,19 +64,19 @@ func (b *backward) load(a *Attention) (err error) {
 	if b.byKeys, err = a.variant(variant.Keys, b.p); err != nil {
 		return err
 	}
-	if b.rows, err = a.function(b.byQueries.Name(), b.byQueries.Delta(), false); err != nil {
+	if b.rows, err = a.function(b.byQueries, b.byQueries.Other, false); err != nil {
 		return err
 	}
-	if b.queries, err = a.function(b.byQueries.Name(), b.byQueries.Name(), false); err != nil {
+	if b.queries, err = a.function(b.byQueries, b.byQueries.Name, false); err != nil {
 		return err
 	}
-	b.keys, err = a.function(b.byKeys.Name(), b.byKeys.Name(), false)
+	b.keys, err = a.function(b.byKeys, b.byKeys.Name, false)
 	return err
 }
 
 // sums submits the row sums of the output times its gradient.
 func (b *backward) sums() error {
-	p, x := b.p, b.x
+	p, x := &b.p, &b.x
 	rows := p.Batch * p.Heads * p.Queries
 	b.deltaStrides = strides{p.Heads * p.Queries, p.Queries, 1}
 	bytes := rows * numberBytes
@@ -99,7 +98,7 @@ func (b *backward) sums() error {
 
 // pass submits the gradients of so many rows for each of the heads.
 func (b *backward) pass(v variant.Variant, f *cuda.Function, rows, heads int64, first, second *operand) error {
-	p, x := b.p, b.x
+	p, x := &b.p, &b.x
 	blocks := (rows + int64(v.Rows) - 1) / int64(v.Rows)
 	other := cuda.Null()
 	if second != first {

@@ -25,12 +25,12 @@ func TestCompiledKernelsMatchTheirSources(t *testing.T) {
 		assert.Equal(t, want, stamp, "make kernels")
 	}
 	for _, v := range variant.All() {
-		text, err := ptx(v.Name())
+		text, err := ptx(v.Name)
 		require.NoError(t, err)
 		for _, k := range v.Kernels() {
 			assert.Contains(t, text, ".entry "+k+"(")
 		}
-		assert.NotContains(t, text, ".local", "%s keeps registers in memory", v.Name())
+		assert.NotContains(t, text, ".local", "%s keeps registers in memory", v.Name)
 	}
 	have, err := ptxtext.CompilerVersion()
 	if err != nil || have != version {
@@ -55,7 +55,7 @@ func TestUsesOfCompiledKernels(t *testing.T) {
 		"queries": "rrrrrrwrr", "keys": "rrrrrrwwrr", "delta": "rrwr",
 	}
 	for _, v := range variant.All() {
-		text, err := ptx(v.Name())
+		text, err := ptx(v.Name)
 		require.NoError(t, err)
 		m, err := tree.Parse(text)
 		require.NoError(t, err)

@@ -46,8 +46,8 @@ func (a *Attention) Forward(c *cuda.Context, p Problem, o Operands) error {
 	if err != nil {
 		return err
 	}
-	x, err := p.check(&o, nil)
-	if err != nil || p.Empty() {
+	var x all
+	if err := x.fill(p, &o, nil); err != nil || p.Empty() {
 		return err
 	}
 	l := a.plan(p)
@@ -55,7 +55,7 @@ func (a *Attention) Forward(c *cuda.Context, p Problem, o Operands) error {
 	if err != nil {
 		return err
 	}
-	f, err := a.function(v.Name(), v.Name(), false)
+	f, err := a.function(v, v.Name, false)
 	if err != nil {
 		return err
 	}
@@ -66,7 +66,7 @@ func (a *Attention) Forward(c *cuda.Context, p Problem, o Operands) error {
 	work := partial{o: cuda.Null(), logs: cuda.Null()}
 	var combine *cuda.Function
 	if l.parts > 1 {
-		if combine, err = a.function(v.Name(), v.Combine(), false); err != nil {
+		if combine, err = a.function(v, v.Other, false); err != nil {
 			return err
 		}
 		if work, err = p.partial(c, l.parts); err != nil {
@@ -87,7 +87,7 @@ func (a *Attention) Forward(c *cuda.Context, p Problem, o Operands) error {
 	if err := c.Launch(f, geometry(blocks*l.parts*heads*p.Batch, v), args...); err != nil || l.parts == 1 {
 		return err
 	}
-	return work.combine(c, combine, p, v, x, l.parts)
+	return work.combine(c, combine, p, v, &x, l.parts)
 }
 
 // log2E is the logarithm of e of base 2: exponentials are powers of 2.

@@ -13,39 +13,43 @@ type all struct {
 	queryOffsets, keyOffsets, keyLengths, table cuda.Arg
 }
 
-// check returns the operands. Errors: *ProblemError, cuda.ErrOverlap.
-func (p Problem) check(o *Operands, g *Gradients) (*all, error) {
+// fill sets the operands, of a backward pass where there are gradients. Errors: *ProblemError, cuda.ErrOverlap.
+func (x *all) fill(p Problem, o *Operands, g *Gradients) error {
 	if err := p.checkSequences(o); err != nil {
-		return nil, err
+		return err
 	}
-	x := &all{
-		q: p.queries("Q", o.Q, o), k: p.keys("K", o.K, o), v: p.keys("V", o.V, o), o: p.queries("O", o.O, o),
-		queryOffsets: numbers(o.QueryOffsets, p.Batch+1), keyOffsets: numbers(o.KeyOffsets, p.Batch+1),
-		keyLengths: numbers(o.KeyLengths, p.Batch), table: numbers(o.Table, p.Batch*p.PagesPerSequence),
-	}
+	x.q, x.o = p.queries("Q", o.Q, o), p.queries("O", o.O, o)
+	x.k, x.v = p.keys("K", o.K, o), p.keys("V", o.V, o)
+	x.queryOffsets, x.keyOffsets = numbers(o.QueryOffsets, p.Batch+1), numbers(o.KeyOffsets, p.Batch+1)
+	x.keyLengths, x.table = numbers(o.KeyLengths, p.Batch), numbers(o.Table, p.Batch*p.PagesPerSequence)
 	if o.LSE != (Matrix{}) || g != nil {
 		x.lse = p.statistics("LSE", o.LSE, o)
 	}
-	read, written := []*operand{&x.q, &x.k, &x.v}, []*operand{&x.o, &x.lse}
-	if g != nil {
-		x.grad, x.dq, x.dk, x.dv = p.queries("gradient of O", g.O, o), p.queries("gradient of Q", g.Q, o), p.keys("gradient of K", g.K, o), p.keys("gradient of V", g.V, o)
-		read, written = append(read, &x.o, &x.lse, &x.grad), []*operand{&x.dq, &x.dk, &x.dv}
+	if g == nil {
+		return checkAll([]*operand{&x.q, &x.k, &x.v}, []*operand{&x.o, &x.lse})
 	}
+	x.grad, x.dq = p.queries("gradient of O", g.O, o), p.queries("gradient of Q", g.Q, o)
+	x.dk, x.dv = p.keys("gradient of K", g.K, o), p.keys("gradient of V", g.V, o)
+	return checkAll([]*operand{&x.q, &x.k, &x.v, &x.o, &x.lse, &x.grad}, []*operand{&x.dq, &x.dk, &x.dv})
+}
+
+// checkAll returns an error of operands that are read or written. Errors: *ProblemError, cuda.ErrOverlap.
+func checkAll(read, written []*operand) error {
 	for _, list := range [...][]*operand{read, written} {
-		for _, y := range list {
-			if err := y.check(); err != nil {
-				return nil, err
+		for _, x := range list {
+			if err := x.check(); err != nil {
+				return err
 			}
 		}
 	}
 	for _, w := range written {
 		for _, r := range read {
 			if w.first < r.end && r.first < w.end {
-				return nil, fmt.Errorf("attention: %s is written and shares memory with %s: %w", w.name, r.name, cuda.ErrOverlap)
+				return fmt.Errorf("attention: %s is written and shares memory with %s: %w", w.name, r.name, cuda.ErrOverlap)
 			}
 		}
 	}
-	return x, nil
+	return nil
 }
 
 // checkSequences looks at offsets, lengths and the table. Errors: *ProblemError.

@@ -23,11 +23,19 @@ const (
 	Keys     Pass = "keys"     // the gradients of keys and values
 )
 
-// Variant is one compiled source.
-type Variant struct {
+// Key says which variant it is.
+type Key struct {
 	Pass Pass
 	Type string // bf16 or f16
 	Dim  int
+}
+
+// Variant is one compiled source.
+type Variant struct {
+	Key
+
+	Name  string // of the text and of its kernel
+	Other string // its second kernel: adds up parts, in the texts of Decoding, or row sums, in the texts of Queries
 
 	Rows        int // of a block
 	Threads     int
@@ -38,28 +46,12 @@ type Variant struct {
 // Capability is the least compute capability: 80 is 8.0.
 const Capability = 80
 
-// Name returns the name of a text and of its kernel.
-func Name(p Pass, of string, dim int) string { return fmt.Sprintf("%s_%s_%d", p, of, dim) }
-
-// Name returns the name of the text and of its kernel.
-func (v Variant) Name() string { return Name(v.Pass, v.Type, v.Dim) }
-
-// Combine returns the name of the kernel that adds up parts, in the texts of Decoding.
-func (v Variant) Combine() string { return fmt.Sprintf("combine_%s_%d", v.Type, v.Dim) }
-
-// Delta returns the name of the kernel of row sums, in the texts of Queries.
-func (v Variant) Delta() string { return fmt.Sprintf("delta_%s_%d", v.Type, v.Dim) }
-
 // Kernels returns the names of all kernels of the text.
 func (v Variant) Kernels() []string {
-	switch v.Pass {
-	case Decoding:
-		return []string{v.Name(), v.Combine()}
-	case Queries:
-		return []string{v.Name(), v.Delta()}
-	case Forward, Keys:
+	if v.Other == "" {
+		return []string{v.Name}
 	}
-	return []string{v.Name()}
+	return []string{v.Name, v.Other}
 }
 
 // All returns the variants.
@@ -106,7 +98,7 @@ func forward(of string, dim int) Variant {
 	if dim == 128 {
 		warps, down, blocks = 8, 1, 1
 	}
-	v := Variant{Pass: Forward, Type: of, Dim: dim, Rows: 16 * warps * down}
+	v := Variant{Key: Key{Forward, of, dim}, Rows: 16 * warps * down}
 	v.SharedBytes = bytes(v.Rows, dim) + 2*2*bytes(tileRows(Forward), dim)
 	return v.with("forward.cu", warps, define("DOWN", down), define("KEYS", tileRows(Forward)), define("BLOCKS", blocks), define("SPLIT", 0))
 }
@@ -115,31 +107,33 @@ func forward(of string, dim int) Variant {
 func decoding(of string, dim int) Variant {
 	const warps = 4
 	blocks := 256 / dim
-	v := Variant{Pass: Decoding, Type: of, Dim: dim, Rows: 16}
+	v := Variant{Key: Key{Decoding, of, dim}, Rows: 16, Other: fmt.Sprintf("combine_%s_%d", of, dim)}
 	v.SharedBytes = bytes(v.Rows, dim) + 2*2*bytes(tileRows(Decoding), dim)
-	return v.with("forward.cu", warps, define("DOWN", 1), define("KEYS", tileRows(Decoding)), define("BLOCKS", blocks), define("SPLIT", 1), "COMBINE="+v.Combine())
+	return v.with("forward.cu", warps, define("DOWN", 1), define("KEYS", tileRows(Decoding)), define("BLOCKS", blocks), define("SPLIT", 1), "COMBINE="+v.Other)
 }
 
 func backward(p Pass, of string, dim int) Variant {
 	const warps, blocks = 4, 2
-	v := Variant{Pass: p, Type: of, Dim: dim, Rows: 16 * warps}
+	v := Variant{Key: Key{p, of, dim}, Rows: 16 * warps}
 	stage := 2 * bytes(tileRows(p), dim)
 	byKeys := 0
 	if p == Keys {
 		byKeys = 1
 		stage += 2 * 4 * tileRows(p) // a logarithm and a delta for each row
+	} else {
+		v.Other = fmt.Sprintf("delta_%s_%d", of, dim)
 	}
 	v.SharedBytes = 2*bytes(v.Rows, dim) + 2*stage
-	return v.with("backward.cu", warps, define("BY_KEYS", byKeys), define("TILE_ROWS", tileRows(p)), define("BLOCKS", blocks), "DELTA="+v.Delta())
+	return v.with("backward.cu", warps, define("BY_KEYS", byKeys), define("TILE_ROWS", tileRows(p)), define("BLOCKS", blocks), "DELTA="+v.Other)
 }
 
 // with returns the variant with its source and threads.
 func (v Variant) with(file string, warps int, defines ...string) Variant {
 	kind := map[string]string{"bf16": "BF16", "f16": "F16"}[v.Type]
-	v.Threads = 32 * warps
+	v.Name, v.Threads = fmt.Sprintf("%s_%s_%d", v.Pass, v.Type, v.Dim), 32*warps
 	v.source = packed.Source{
-		Name: v.Name(), File: file, Command: packed.Compiler(Capability, false),
-		Defines: append([]string{"NAME=" + v.Name(), "KIND=" + kind, define("DIM", v.Dim), define("WARPS", warps)}, defines...),
+		Name: v.Name, File: file, Command: packed.Compiler(Capability, false),
+		Defines: append([]string{"NAME=" + v.Name, "KIND=" + kind, define("DIM", v.Dim), define("WARPS", warps)}, defines...),
 	}
 	return v
 }
