@@ -29,7 +29,7 @@ const (
 
 // forUsers are the packages whose exported names are for programs that use this module; the header of vram.txt describes them.
 var forUsers = []string{
-	"", "futures", "warm", "vramtest", "host", "cuda", "cuda/share", "cuda/sleep", "cuda/gemm", "cuda/cublaslt", "compute/kernel/matmul",
+	"", "futures", "warm", "vramtest", "host", "cuda", "cuda/share", "cuda/sleep", "cuda/gemm", "cuda/cublaslt", "compute/kernel/attention", "compute/kernel/matmul",
 	"compute/tensor", "compute/tensor/half", "compute/tensor/layout", "compute/tensor/safetensors", "compute/kernel", "compute/kernel/expr", "compute/kernel/plan", "compute/kernel/elementary", "cuda/nvrtc", "compute/kernel/store",
 	"compute/kernel/tune", "compute/kernel/tune/tables", "compute/ops", "monitor/snapshot",
 	"cudadrv", "cudadrv/dynamic", "cudadrv/sim", "cudadrv/fault", "cudadrv/hazard", "cudadrv/drivertest", "cudadrv/site",

@@ -1,6 +1,6 @@
 // Package ops computes on tensors: arithmetic, comparisons, activations, reductions, softmax, norms, losses, products of
-// matrices, reads and sums at indices, random numbers, steps of AdamW, and the gradients that training needs. It needs only
-// the driver's library.
+// matrices, attention, reads and sums at indices, random numbers, steps of AdamW, and the gradients that training needs. It
+// needs only the driver's library.
 //
 // # Use
 //
@@ -41,14 +41,15 @@
 // An Ops compiles one kernel for each operation, types and axes, on the first call, in some milliseconds. Numbers such as
 // epsilons and bounds are constants of the kernel, and each new one compiles: use numbers that belong to a model, not to a
 // step. The numbers of AdamWAll and of random generators are arguments of the launch. Compile an operation before capturing
-// it, by a call outside the capture. Products of matrices use package compute/kernel/matmul.
+// it, by a call outside the capture. Products of matrices use package compute/kernel/matmul,
+// attention package compute/kernel/attention.
 //
 // # Prepare
 //
 // A run prepares an operation: call it with the types, kinds of layouts and numbers that will be used. After
 // o.Kernels().Freeze(), an operation that would compile returns kernel.ErrNotPrepared. With kernel.WithStore the next process
 // needs no such runs: with kernel.Prepared it loads the kernels that an earlier process has stored, and refuses others. That
-// includes this module's kernels of products, not the library's.
+// includes this module's kernels of products and attention, not the library's.
 //
 // # Types
 //
@@ -72,8 +73,8 @@
 // # Errors
 //
 // *Error names the operation with the types and shapes of its outputs and operands, and wraps the reason: errors of packages
-// kernel, compute/kernel/expr, compute/kernel/plan, compute/kernel/matmul, tensor and cuda, ErrEmpty, ErrAxes, ErrNumber,
-// ErrShape. Nothing was submitted then, unless the operation has several launches.
+// kernel, compute/kernel/expr, compute/kernel/plan, compute/kernel/matmul, compute/kernel/attention, tensor and cuda, ErrEmpty,
+// ErrAxes, ErrNumber, ErrShape. Nothing was submitted then, unless the operation has several launches.
 //
 // # Concurrency properties
 //

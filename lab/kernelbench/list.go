@@ -32,6 +32,9 @@ const (
 	opArgMax     = "argmax"
 	opTranspose  = "transpose"
 	opMatmul     = "matmul"
+
+	opAttention        = "attention"
+	opTrainedAttention = "attention+gradients"
 )
 
 //go:embed rows.json
@@ -41,7 +44,7 @@ var rowsJSON []byte
 type workload struct {
 	Row       string             `json:"row"`
 	Op        string             `json:"op"`
-	Shape     []int              `json:"shape"` // of the elements; rows, columns and the length of the sums of a product; kernels and threads of a start
+	Shape     []int              `json:"shape"` // of the elements; rows, columns and the length of the sums of a product; sequences, heads, queries, keys and elements of a head; kernels and threads of a start
 	Small     []int              `json:"small"` // on the simulated device
 	Clock     string             `json:"clock"`
 	Precision string             `json:"precision"`    // of a product
@@ -123,14 +126,29 @@ func (w workload) bytesMoved(shape []int) (moved int64) {
 		return 4*n + 4*n/rows
 	case opArgMax:
 		return 4*n + 8*rows
+	case opAttention:
+		if shape[2] == 1 { // keys and values
+			return 4 * n
+		}
 	}
 	return 0
 }
 
-// flops returns the additions and multiplications of a product.
+// flops returns the additions and multiplications of products.
 func (w workload) flops(shape []int) int64 {
-	if w.Op != opMatmul {
-		return 0
+	all := int64(elements(shape))
+	switch w.Op {
+	case opMatmul:
+		return 2 * all
+	case opAttention, opTrainedAttention:
+		n := 4 * all
+		if shape[2] == shape[3] {
+			n /= 2 // half of the keys of a query, on average
+		}
+		if w.Op == opTrainedAttention {
+			n = n * 7 / 2 // five products more than two
+		}
+		return n
 	}
-	return 2 * int64(elements(shape))
+	return 0
 }

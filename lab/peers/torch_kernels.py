@@ -51,6 +51,22 @@ def layer_norm(x, weight, bias):
     return torch.nn.functional.layer_norm(x, (x.shape[-1],), weight, bias, EPSILON)
 
 
+def heads(shape):
+    """Queries, keys, values and the gradient of the output."""
+    batch, count, queries, keys, dim = shape
+    return tuple(normal(batch, count, rows, dim).bfloat16() for rows in (queries, keys, keys, queries))
+
+
+def attention(q, k, v, _):
+    """Causal. PyTorch's mask begins at the first key: one query, which sees all keys, has none."""
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=q.shape[2] == k.shape[2])
+
+
+def attention_gradients(q, k, v, grad):
+    operands = [x.detach().requires_grad_() for x in (q, k, v)]
+    return torch.autograd.grad(attention(*operands, None), operands, grad)
+
+
 OPERATIONS = {
     "add": Operation(lambda s: (normal(*s), normal(*s)), lambda a, b: a + b, lambda o, a, b: torch.add(a, b, out=o)),
     "fused": Operation(lambda s: (normal(*s), normal(*s)), fused),
@@ -66,6 +82,8 @@ OPERATIONS = {
     "transpose": Operation(lambda s: (normal(*s),), lambda a: a.t().contiguous(), lambda o, a: o.copy_(a.t()), lambda s: normal(s[1], s[0])),
     "matmul": Operation(lambda s: (normal(s[0], s[2]), normal(s[2], s[1])), lambda a, b: a @ b, lambda o, a, b: torch.matmul(a, b, out=o),
                         lambda s: normal(s[0], s[1])),
+    "attention": Operation(heads, attention),
+    "attention+gradients": Operation(heads, attention_gradients),
 }
 
 
