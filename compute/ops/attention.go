@@ -252,8 +252,10 @@ func (a *attending) sequences(p *attention.Problem) error {
 		count int
 		to    *cuda.Range
 	}{
-		{how.QueryOffsets, batch + 1, &a.numbers.QueryOffsets}, {how.KeyOffsets, batch + 1, &a.numbers.KeyOffsets},
-		{how.KeyLengths, batch, &a.numbers.KeyLengths}, {how.Table, batch * int(p.PagesPerSequence), &a.numbers.Table},
+		{how.QueryOffsets, batch + 1, &a.numbers.QueryOffsets},
+		{how.KeyOffsets, batch + 1, &a.numbers.KeyOffsets},
+		{how.KeyLengths, batch, &a.numbers.KeyLengths},
+		{how.Table, batch * int(p.PagesPerSequence), &a.numbers.Table},
 	} {
 		if x.t == nil {
 			continue
@@ -290,7 +292,7 @@ func isRows(t, of *tensor.Tensor) bool {
 	return true
 }
 
-// apart checks that what is written shares no memory with what is read, or written. Errors: kernel.ErrOverlap,
+// apart checks that outputs share no memory with operands, nor with each other. Errors: kernel.ErrOverlap,
 // kernel.ErrRepeats.
 func (a *attending) apart() error {
 	for i, out := range a.all {

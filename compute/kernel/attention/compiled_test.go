@@ -60,18 +60,18 @@ func TestUsesOfCompiledKernels(t *testing.T) {
 		m, err := tree.Parse(text)
 		require.NoError(t, err)
 		for _, k := range v.Kernels() {
-			got := ""
+			var got strings.Builder
 			for _, u := range tree.Uses(m, m.Function(k)) {
 				assert.Empty(t, u.Unknown, k)
 				if u.Reads {
-					got += read
+					got.WriteString(read)
 				}
 				if u.Writes {
-					got += written
+					got.WriteString(written)
 				}
 			}
 			name, _, _ := strings.Cut(k, "_")
-			assert.Equal(t, want[name], got, k)
+			assert.Equal(t, want[name], got.String(), k)
 		}
 	}
 }

@@ -83,3 +83,29 @@ func firstFault(t *testing.T, edit func(name, text string) string, problems []at
 type quiet struct{ testing.TB }
 
 func (quiet) Errorf(string, ...any) {}
+
+// Offsets, lengths and pages that are out of range end the launch by a trap, before any access with them.
+func TestNumbersOutOfRange(t *testing.T) {
+	for name, change := range map[string]func(r *rig, b *backward){
+		"an offset that is less than the one before": func(r *rig, b *backward) { b.QueryOffsets = r.numbers(0, 5, 4) },
+		"an offset above all rows":                   func(r *rig, b *backward) { b.QueryOffsets = r.numbers(0, 2, 11) },
+		"a sequence longer than the bound":           func(r *rig, b *backward) { b.QueryOffsets = r.numbers(0, 6, 10) },
+		"a negative offset":                          func(r *rig, b *backward) { b.QueryOffsets = r.numbers(-1, 2, 3) },
+		"a length above the keys":                    func(r *rig, b *backward) { b.KeyLengths = r.numbers(1, 5) },
+		"a page out of range": func(r *rig, b *backward) {
+			b.PageRows, b.Pages, b.PagesPerSequence = 4, 2, 1
+			b.KeyLengths, b.Table = r.numbers(4, 4), r.numbers(1, 2)
+		},
+	} {
+		dev := vramtest.Open(t, vramtest.Kernels(), vramtest.Expected())
+		r := newRigOn(quiet{t}, dev.Device)
+		p := attention.Problem{Batch: 2, Heads: 1, Queries: 5, Keys: 4, Dim: 64, Type: gemm.BFloat16, AllQueries: 10}
+		b := r.backward(r.forward(p, false), false)
+		change(r, b)
+		require.NoError(t, r.a.Forward(r.c, b.Problem, b.Operands), name)
+		_ = r.c.Synchronize(t.Context()) // the fault is asked for below
+		if assert.NotEmpty(t, dev.Faults(), name) {
+			assert.ErrorIs(t, dev.Faults()[0], interp.Trap, name)
+		}
+	}
+}

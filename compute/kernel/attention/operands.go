@@ -59,8 +59,10 @@ func (p Problem) checkSequences(o *Operands) error {
 		at    cuda.Range
 		count int64
 	}{
-		{"QueryOffsets", o.QueryOffsets, p.Batch + 1}, {"KeyOffsets", o.KeyOffsets, p.Batch + 1},
-		{"KeyLengths", o.KeyLengths, p.Batch}, {"Table", o.Table, p.Batch * p.PagesPerSequence},
+		{"QueryOffsets", o.QueryOffsets, p.Batch + 1},
+		{"KeyOffsets", o.KeyOffsets, p.Batch + 1},
+		{"KeyLengths", o.KeyLengths, p.Batch},
+		{"Table", o.Table, p.Batch * p.PagesPerSequence},
 	} {
 		switch {
 		case r.at == cuda.Range{}:

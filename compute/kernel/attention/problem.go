@@ -107,7 +107,7 @@ func (p Problem) Check() (Problem, error) {
 		p.Scale = 1 / math.Sqrt(float64(p.Dim))
 	}
 	const smallest = 0x1p-126                                 // of normal numbers of float32
-	if !(p.Scale >= smallest && p.Scale <= math.MaxFloat32) { //nolint:staticcheck // NaN is neither
+	if !(p.Scale >= smallest && p.Scale <= math.MaxFloat32) { // NaN is neither
 		return p, &ProblemError{"Scale", int64(max(min(p.Scale, math.MaxInt32), math.MinInt32)), "a positive number of float32"}
 	}
 	return p, nil

@@ -6,6 +6,7 @@
 package packed
 
 import (
+	"bytes"
 	"compress/gzip"
 	"fmt"
 	"io"
@@ -35,12 +36,11 @@ func Compiler(capability int, only bool) []string {
 
 // Text returns the contents of ptx/NAME.ptx.gz.
 func Text(files fs.FS, name string) (string, error) {
-	file, err := files.Open("ptx/" + name + ".ptx.gz")
+	compressed, err := fs.ReadFile(files, "ptx/"+name+".ptx.gz")
 	if err != nil {
 		return "", err
 	}
-	defer file.Close()
-	r, err := gzip.NewReader(file)
+	r, err := gzip.NewReader(bytes.NewReader(compressed))
 	if err != nil {
 		return "", fmt.Errorf("%s: %w", name, err)
 	}
