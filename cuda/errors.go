@@ -82,7 +82,8 @@ func ofBytes(err error, b Buffer) error {
 	return err
 }
 
-// ArgumentError refuses a launch, before anything was submitted, for one of its arguments.
+// ArgumentError refuses a launch, before anything was submitted, for one of its arguments. Launches with the same mistake may
+// return the same value, also at the same time: do not change it.
 type ArgumentError struct {
 	Kernel    string
 	Index     int    // from 0; -1 with ErrPackedBytes

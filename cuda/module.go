@@ -106,7 +106,8 @@ type Function struct {
 	params     []param
 	described  []Parameter // as params; nil where params is not complete
 	paramBytes int
-	known      bool // params is complete
+	known      bool                            // params is complete
+	refusals   []atomic.Pointer[ArgumentError] // the last one of each parameter, and of a number of arguments: see again
 }
 
 // Function finds a kernel by name and asks the driver for its parameters, so that launches can check their arguments (CUDA 12.4

@@ -3,6 +3,7 @@ package cuda
 import (
 	"errors"
 	"slices"
+	"sync/atomic"
 
 	"github.com/go-vram/vram/cudadrv"
 )
@@ -63,6 +64,7 @@ func (f *Function) askParams() error {
 func (f *Function) describe(all []param, text []textParam) {
 	f.params, f.known = all, true
 	f.described = make([]Parameter, len(all))
+	f.refusals = make([]atomic.Pointer[ArgumentError], len(all)+1)
 	for i := range all {
 		p := &all[i]
 		f.described[i] = Parameter{Offset: int64(p.offset), Bytes: int64(p.bytes)}

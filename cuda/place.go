@@ -3,7 +3,7 @@ package cuda
 // placeAll writes the arguments of all parameters.
 func (c *submission) placeAll(f *Function, p *params, args []Arg) (plain bool, err error) {
 	if f.known && len(args) != len(f.params) {
-		return false, &ArgumentError{Kernel: f.name, Err: ErrArgumentCount, Bytes: int64(len(args)), Want: int64(len(f.params))}
+		return false, f.again(len(f.params), "", ErrArgumentCount, int64(len(args)))
 	}
 	if plain, p.size, err = c.place(f, p, 0, 0, args); f.known {
 		p.size = f.paramBytes
@@ -64,17 +64,33 @@ func (c *submission) checkPart(a *Arg, err error) error {
 
 // refuse returns the error of an argument whose size or type is not its parameter's.
 func (f *Function) refuse(i int, a *Arg) error {
-	bytes, want := int64(a.size), int64(-1)
-	if f.known {
-		want = int64(f.params[i].bytes)
-	}
+	bytes, err := int64(a.size), ErrArgumentType
 	switch {
 	case a.typ != nil && a.typ.refused != nil:
-		return f.refused(i, a, a.typ.refused, bytes, want)
-	case bytes != want || a.kind == noKind:
-		return f.refused(i, a, ErrArgumentSize, bytes, want)
+		err = a.typ.refused
+	case !f.known || bytes != int64(f.params[i].bytes) || a.kind == noKind:
+		err = ErrArgumentSize
 	}
-	return f.refused(i, a, ErrArgumentType, bytes, want)
+	if !f.known {
+		return f.refused(i, a, err, bytes, -1)
+	}
+	return f.again(i, a.got(), err, bytes)
+}
+
+// again returns the error of a mistake with a parameter, or, with the index after the last one, with their number. A program that
+// makes the same mistake again gets the same error: nothing is allocated. Precondition: f.known.
+func (f *Function) again(i int, got string, err error, bytes int64) error {
+	last := &f.refusals[i]
+	if e := last.Load(); e != nil && e.Bytes == bytes && e.Err == err && e.Got == got { //nolint:errorlint // the same error, not its kind
+		return e
+	}
+	e := &ArgumentError{Kernel: f.name, Got: got, Err: err, Bytes: bytes, Want: int64(len(f.params))}
+	if i < len(f.params) {
+		e.Index, e.Want = i, int64(f.params[i].bytes)
+		e.Parameter, e.Type = f.described[i].Name, f.described[i].Type
+	}
+	last.Store(e)
+	return e
 }
 
 // refused returns an error of an argument.

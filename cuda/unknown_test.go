@@ -141,12 +141,17 @@ func benchmarkMore(b *testing.B, c *Context, m *Module, p *params, x Buffer) {
 			}
 		}
 	})
-	b.Run("refusal", func(b *testing.B) {
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := placeAll(c, k, p, In(x), Out(x), Value(int32(1)), Value(uint32(4096))); err == nil {
-				b.Fatal("placed")
+	for name, wrong := range map[string][2]Arg{ // by turns
+		"refusal":            {Value(int32(1)), Value(int32(2))},
+		"refusal=other kind": {Value(int32(1)), Value(uint32(1))},
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if _, err := placeAll(c, k, p, In(x), Out(x), wrong[i%2], Value(uint32(4096))); err == nil {
+					b.Fatal("placed")
+				}
 			}
-		}
-	})
+		})
+	}
 }
