@@ -17,7 +17,9 @@ import (
 type Context struct {
 	*submission
 	ended atomic.Bool  // Close has released the context's resources
-	owned *vram.Device // of Open, closed by Close; nil after NewContext
+	owned *vram.Device // of Open, closed by Close; nil otherwise
+	of    *vram.Device // of Open, also in a context of NewStream; nil otherwise
+	alone bool         // of NewStream: Close closes the stream
 
 	lazy struct {
 		sync.Mutex // of cold calls; a launch never takes it
@@ -159,12 +161,34 @@ func (c *Context) Lazily(key any, open func() (io.Closer, error)) (io.Closer, er
 	return x, nil
 }
 
+// NewStream returns the context of a new stream of the same device. Its Close closes the stream, too, and waits for its work. The
+// context must be open only during the call. Errors: ErrNotOpen, and those of vram.Device.NewStream; then no stream stays open.
+func (c *Context) NewStream() (made *Context, err error) {
+	if !c.opened() {
+		return nil, ErrNotOpen
+	}
+	s, err := c.work.NewStream()
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if made == nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	if made, err = NewContext(s); err == nil {
+		made.of, made.alone = c.of, true
+	}
+	return made, err
+}
+
 // Close closes the context and the resources that it has opened: later calls return ErrNotOpen. If Kernel has loaded modules,
-// Close waits for the context's work and unloads them. The context of Open also closes its device, and the stream with it. The
-// stream and the work of a context of NewContext, other modules, graphs, and other contexts of the stream are not affected.
-// Idempotent: a further call closes only resources that could not be closed before. Errors: of the resources, ErrModuleInUse
-// while a graph has a kernel of Kernel, and of a context of Open the errors of vram.Device.Close, as an *vram.InUseError that lists
-// buffers which were not freed.
+// Close waits for the context's work and unloads them. The context of Open also closes its device, and the stream with it; that of
+// NewStream closes its stream, and waits for its work. The stream and the work of a context of NewContext, other modules, graphs,
+// and other contexts of the stream are not affected. Idempotent: a further call closes only resources that could not be closed
+// before. Errors: of the resources, ErrModuleInUse while a graph has a kernel of Kernel, of a context of Open the errors of
+// vram.Device.Close, as an *vram.InUseError that lists buffers which were not freed, and of a context of NewStream those of
+// vram.Stream.Close.
 func (c *Context) Close() (err error) {
 	if !c.made() {
 		return ErrNotOpen
@@ -177,6 +201,9 @@ func (c *Context) Close() (err error) {
 		c.ended.Store(true) // last: the closers below use the context
 		if first && c.owned != nil {
 			err = errors.Join(err, c.owned.Close())
+		}
+		if c.alone { // again, if it could not be closed before
+			err = errors.Join(err, c.Stream().Close())
 		}
 	}()
 	var all []error
@@ -221,6 +248,10 @@ func Helpers(c *Context) *site.Helpers {
 	}
 	return c.work.Helpers()
 }
+
+// Generated leaves the functions in the file of its caller out of places, which name their callers: in errors of queues, faults and
+// reports. Load of a package that the command vram kernels has written calls it; hand-written code has vram.Config.Helpers.
+func Generated() { site.Generated(1) }
 
 // Capturing reports whether a context's stream is being captured.
 func Capturing(c *Context) bool { return c.made() && c.capture.Load() != nil }

@@ -20,10 +20,6 @@ func Whole(b Buffer) Range { return Range{Buffer: b, Bytes: b.Bytes()} }
 // Part returns some bytes of a buffer.
 func Part(b Buffer, offset, bytes int64) Range { return Range{b, offset, bytes} }
 
-func (r Range) ptr() cudadrv.Ptr {
-	return r.Buffer.Ptr() + cudadrv.Ptr(r.Offset) //nolint:gosec // within the buffer
-}
-
 // Element is the type set of elements of host slices.
 type Element interface {
 	~int8 | ~uint8 | ~int16 | ~uint16 | ~int32 | ~uint32 | ~int64 | ~uint64 | ~float32 | ~float64
@@ -135,14 +131,14 @@ func (c *Context) copyIn(dst Range, src []byte, waits bool) error {
 	if err := c.hostCopy("cuMemcpyHtoDAsync", dst, len(src), waits); err != nil {
 		return err
 	}
-	return named("Context.CopyIn", c.hostWork(func() error { return c.host.MemcpyHtoDAsync(dst.ptr(), src, c.handle) }, writing(dst)))
+	return named("Context.CopyIn", c.hostWork(func() error { return c.host.MemcpyHtoDAsync(dst.Ptr(), src, c.handle) }, writing(dst)))
 }
 
 func (c *Context) copyOut(dst []byte, src Range, waits bool) error {
 	if err := c.hostCopy("cuMemcpyDtoHAsync", src, len(dst), waits); err != nil {
 		return err
 	}
-	return named("Context.CopyOut", c.hostWork(func() error { return c.host.MemcpyDtoHAsync(dst, src.ptr(), c.handle) }, reading(src)))
+	return named("Context.CopyOut", c.hostWork(func() error { return c.host.MemcpyDtoHAsync(dst, src.Ptr(), c.handle) }, reading(src)))
 }
 
 // hostWork submits a copy to or from host memory, in which the driver may wait.
@@ -186,7 +182,7 @@ func (c *Context) Copy(dst, src Range) error {
 	if dst.Bytes != src.Bytes {
 		return &LengthError{dst.Bytes, src.Bytes}
 	}
-	return named("Context.Copy", c.on(func() error { return c.device.MemcpyDtoDAsync(dst.ptr(), src.ptr(), dst.Bytes, c.handle) }, writing(dst), reading(src)))
+	return named("Context.Copy", c.on(func() error { return c.device.MemcpyDtoDAsync(dst.Ptr(), src.Ptr(), dst.Bytes, c.handle) }, writing(dst), reading(src)))
 }
 
 // Rows is a number of rows of bytes in a buffer: Pitch is the distance between the begins of two rows.
@@ -219,7 +215,7 @@ func (c *Context) Copy2D(dst, src Rows, widthBytes, rows int64) error {
 	}
 	return named("Context.Copy2D", c.on(func() error {
 		return c.wide.Memcpy2DAsync(cudadrv.Copy2D{
-			Dst: to.ptr(), Src: from.ptr(), DstPitch: dst.Pitch, SrcPitch: src.Pitch, WidthBytes: widthBytes, Rows: rows,
+			Dst: to.Ptr(), Src: from.Ptr(), DstPitch: dst.Pitch, SrcPitch: src.Pitch, WidthBytes: widthBytes, Rows: rows,
 		}, c.handle)
 	}, writing(to), reading(from)))
 }
@@ -234,18 +230,18 @@ func (r Rows) covered(widthBytes, rows int64) (Range, error) {
 
 // Fill8 submits a fill with a byte. It returns the errors of Copy.
 func (c *Context) Fill8(r Range, value uint8) error {
-	return named("Context.Fill8", c.on(func() error { return c.device.MemsetD8Async(r.ptr(), value, r.Bytes, c.handle) }, writing(r)))
+	return named("Context.Fill8", c.on(func() error { return c.device.MemsetD8Async(r.Ptr(), value, r.Bytes, c.handle) }, writing(r)))
 }
 
 // Fill16 submits a fill with a 2-byte value: the range begins and ends at multiples of 2. It returns the errors of Copy.
 func (c *Context) Fill16(r Range, value uint16) error {
-	return c.fill("cuMemsetD16Async", r, 2, func(count int64) error { return c.wide.MemsetD16Async(r.ptr(), value, count, c.handle) })
+	return c.fill("cuMemsetD16Async", r, 2, func(count int64) error { return c.wide.MemsetD16Async(r.Ptr(), value, count, c.handle) })
 }
 
 // Fill32 submits a fill with a 4-byte value, such as a float32: the range begins and ends at multiples of 4. It returns the
 // errors of Copy.
 func (c *Context) Fill32(r Range, value uint32) error {
-	return c.fill("cuMemsetD32Async", r, 4, func(count int64) error { return c.wide.MemsetD32Async(r.ptr(), value, count, c.handle) })
+	return c.fill("cuMemsetD32Async", r, 4, func(count int64) error { return c.wide.MemsetD32Async(r.Ptr(), value, count, c.handle) })
 }
 
 func (c *Context) fill(function string, r Range, size int64, submit func(count int64) error) error {

@@ -128,6 +128,13 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 			}
 			return g.Close, nil
 		}},
+		{"NewStream", func() (func() error, error) {
+			other, err := c.NewStream()
+			if err != nil {
+				return nil, err
+			}
+			return other.Close, nil
+		}},
 		{"Workspace", func() (func() error, error) {
 			on, err := cuda.NewContext(c.Stream())
 			if err != nil {

@@ -15,7 +15,7 @@ import (
 //	err = c.Launch(f, cuda.Cover(len(values)), cuda.InOut(x), cuda.Value(float32(2)))
 //	values, err = cuda.Load[float32](c, cuda.Whole(x), len(values))
 //
-// Close gives all of it back. Further streams come from Device, and their contexts from NewContext; they end with the device.
+// Close gives all of it back. Further streams, with their contexts, come from Context.NewStream; they end with the device.
 // vram.ConfigFromEnv reads the configuration from variables, such as VRAM_DRIVER. A Queue makes the same calls with one error.
 // It returns the errors of vram.Open and vram.Device.NewStream; then nothing stays open.
 func Open(config vram.Config) (c *Context, err error) {
@@ -36,16 +36,16 @@ func Open(config vram.Config) (c *Context, err error) {
 	if err != nil {
 		return nil, err
 	}
-	made.owned = dev
+	made.owned, made.of = dev, dev
 	return made, nil
 }
 
-// Device returns the device of a context that Open made, also after Close; nil for other contexts.
+// Device returns the device of a context that Open made, or NewStream of such a one, also after Close; nil for other contexts.
 func (c *Context) Device() *vram.Device {
 	if !c.made() {
 		return nil
 	}
-	return c.owned
+	return c.of
 }
 
 // moduleText is the key of a module of Kernel, for Lazily.

@@ -46,7 +46,7 @@ func (c *Context) CopyPeer(dst Range, from *Context, src Range) error {
 		return named("Context.CopyPeer", ofBytes(err, dst.Buffer))
 	}
 	err := c.work.Between(from.work, func() error {
-		return c.peers.MemcpyPeerAsync(dst.ptr(), c.peers.Context(), src.ptr(), from.peers.Context(), src.Bytes, c.handle)
+		return c.peers.MemcpyPeerAsync(dst.Ptr(), c.peers.Context(), src.Ptr(), from.peers.Context(), src.Bytes, c.handle)
 	})
 	if err == nil || submitted(err) {
 		crossing.After()

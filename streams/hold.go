@@ -11,10 +11,7 @@ type Hold struct{ s *Stream }
 
 // NewHold makes a hold on its own stream, which End closes. Errors: as for opening a stream, ErrNotOpen.
 func (x Submitter) NewHold() (Hold, error) {
-	if x.s.sibling == nil {
-		return Hold{}, ErrNotOpen
-	}
-	s, err := x.s.sibling()
+	s, err := x.NewStream()
 	if err != nil {
 		return Hold{}, err
 	}

@@ -25,6 +25,14 @@ func NewSubmitter(s *Stream) (Submitter, error) {
 // Stream returns the stream.
 func (x Submitter) Stream() *Stream { return x.s }
 
+// NewStream opens another stream of the device. Errors: as for opening a stream, ErrNotOpen.
+func (x Submitter) NewStream() (*Stream, error) {
+	if x.s.sibling == nil {
+		return nil, ErrNotOpen
+	}
+	return x.s.sibling()
+}
+
 // Device returns the driver's device for calls of the program, which do not count as the allocator's.
 func (x Submitter) Device() cudadrv.Device { return cudadrv.ProgramView(x.s.cuda.device) }
 

@@ -108,8 +108,11 @@ func line(f runtime.Frame) string {
 // module is the path under which the allocator's own packages lie.
 const module = "github.com/go-vram/vram"
 
-// ours reports whether a call is inside the allocator. Its tests and programs are callers like any other.
+// ours reports whether a call is inside the allocator, or in a file of Generated. Its tests and programs are callers like any other.
 func ours(f runtime.Frame) bool {
+	if generated(f.File) {
+		return true
+	}
 	rest, found := strings.CutPrefix(packageOf(f.Function), module)
 	if !found || strings.HasSuffix(f.File, "_test.go") {
 		return false

@@ -59,13 +59,12 @@ func run(ctx context.Context, config vram.Config, out io.Writer) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, steps.Close()) }()
-	s, noStream := c.Device().NewStream()
-	second, noContext := cuda.NewContext(s)
-	if err := errors.Join(noStream, noContext); err != nil {
+	second, err := c.NewStream()
+	if err != nil {
 		return err
 	}
 	watch := second.NewQueue()
-	defer func() { err = errors.Join(err, watch.Close(), second.Synchronize(ctx)) }()
+	defer func() { err = errors.Join(err, watch.Close(), second.Close()) }()
 	results, err := p.compute(ctx, q, watch, steps)
 	if err == nil {
 		err = results.Print(out)
@@ -102,7 +101,7 @@ func (p *plate) step(c *cuda.Context) error {
 
 // compute submits all rounds, and then waits for their results. A second stream reduces a round during the next one.
 func (p *plate) compute(ctx context.Context, q, watch *cuda.Queue, steps *cuda.Graph) (results heat.Results, err error) {
-	cells := cuda.Cover(heat.Cells)
+	cells, reduce := cuda.Cover(heat.Cells), p.kernels.On(watch)
 	var most, sum [heat.Rounds]cuda.Buffer
 	last := table(ctx, q, "shot", make([]float32, heat.Cells))
 	for round := range heat.Rounds {
@@ -110,8 +109,8 @@ func (p *plate) compute(ctx context.Context, q, watch *cuda.Queue, steps *cuda.G
 		now := q.AllocFor(ctx, vram.Request{Bytes: p.u.Bytes(), Tag: "shot"})
 		q.Copy(cuda.Whole(now), cuda.Whole(p.u))
 		most[round], sum[round] = watch.AllocZeroed(4), watch.AllocZeroed(4)
-		watch.Do("Maxdiff", func(c *cuda.Context) error { return p.kernels.Maxdiff(c, cells, most[round], last, now, heat.Cells) })
-		watch.Do("Sum", func(c *cuda.Context) error { return p.kernels.Sum(c, cells, sum[round], now, heat.Cells) })
+		reduce.Maxdiff(cells, most[round], last, now, heat.Cells)
+		reduce.Sum(cells, sum[round], now, heat.Cells)
 		q.Free(last) // its memory is reused after Maxdiff
 		last = now
 	}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"io"
 	"os"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -40,9 +42,18 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// The generated package has the kernels of the text.
+// The generated package has the kernels of the text, with the names of parameters that the source has.
 func TestTheGeneratedPackageIsThatOfTheText(t *testing.T) {
 	source, err := os.ReadFile("kern/kernels.go")
 	require.NoError(t, err)
-	assert.True(t, bytes.Contains(source, []byte("`"+heat.PTX+"`")), "go generate ./examples/port")
+	declared := regexp.MustCompile(`\.param \.\w+ (\w+)`)
+	numbered, named := declared.FindAllStringSubmatch(heat.PTX, -1), declared.FindAllSubmatch(source, -1)
+	require.Len(t, named, len(numbered))
+	var names []string
+	for i := range named {
+		names = append(names, numbered[i][1], string(named[i][1]))
+	}
+	assert.Equal(t, []string{"rate_param_0", "dst", "rate_param_1", "u"}, names[:4])
+	text := "`" + strings.NewReplacer(names...).Replace(heat.PTX) + "`"
+	assert.True(t, bytes.Contains(source, []byte(text)), "go generate ./examples/port")
 }

@@ -20,9 +20,17 @@ type Kernels struct {
 	sum     *cuda.Function
 }
 
+// Queued are the kernels on a queue: make it with Kernels.On. Its methods return no error, which is the queue's. Like the queue, it
+// belongs to one goroutine at a time.
+type Queued struct {
+	kernels *Kernels
+	queue   *cuda.Queue
+}
+
 // Load loads the kernels on the device of a context. They run on every context of the device, until Close. Errors of
 // cuda.Context.LoadModule and cuda.Module.Function; nothing is loaded then.
 func Load(on *cuda.Context) (*Kernels, error) {
+	cuda.Generated()
 	kernels := &Kernels{}
 	if err := kernels.load(on); err != nil {
 		return nil, errors.Join(err, kernels.Close())
@@ -73,6 +81,14 @@ func (kernels *Kernels) Close() error {
 	return errors.Join(all...)
 }
 
+// On returns the kernels on a queue.
+func (kernels *Kernels) On(queue *cuda.Queue) Queued {
+	if kernels == nil {
+		kernels = &Kernels{}
+	}
+	return Queued{kernels, queue}
+}
+
 // Function returns a kernel by its name in the text, for attributes and graphs, or nil.
 func (kernels *Kernels) Function(name string) *cuda.Function {
 	if kernels == nil {
@@ -96,74 +112,109 @@ func (kernels *Kernels) Function(name string) *cuda.Function {
 // Rate launches rate of heat.ptx.
 // u, conductivity, material and source are read.
 // dst is written.
-// The zero Buffer is a nil pointer for source.
+// nil and the zero Buffer are a nil pointer for source.
 // Errors of cuda.Context.Launch.
-func (kernels *Kernels) Rate(on *cuda.Context, geometry cuda.Geometry, dst, u, conductivity, material, source cuda.Buffer, scale float32, nx, ny int32) error {
+func (kernels *Kernels) Rate(on *cuda.Context, geometry cuda.Geometry, dst, u, conductivity, material, source cuda.Memory, scale float32, nx, ny int32) error {
 	if kernels == nil {
 		return cuda.ErrNotOpen
 	}
-	return on.Launch(kernels.rate, geometry, cuda.Out(dst), cuda.In(u), cuda.In(conductivity), cuda.In(material), cuda.OrNull(source, cuda.In), cuda.Value(scale), cuda.Value(nx), cuda.Value(ny))
+	return on.Launch(kernels.rate, geometry, cuda.Mark(dst, cuda.Out), cuda.Mark(u, cuda.In), cuda.Mark(conductivity, cuda.In), cuda.Mark(material, cuda.In), cuda.MarkOrNull(source, cuda.In), cuda.Value(scale), cuda.Value(nx), cuda.Value(ny))
+}
+
+// Rate is Kernels.Rate on the queue.
+func (queued Queued) Rate(geometry cuda.Geometry, dst, u, conductivity, material, source cuda.Memory, scale float32, nx, ny int32) {
+	if queued.kernels != nil {
+		queued.queue.Launch(queued.kernels.rate, geometry, cuda.Mark(dst, cuda.Out), cuda.Mark(u, cuda.In), cuda.Mark(conductivity, cuda.In), cuda.Mark(material, cuda.In), cuda.MarkOrNull(source, cuda.In), cuda.Value(scale), cuda.Value(nx), cuda.Value(ny))
+	}
 }
 
 // Madd2 launches madd2 of heat.ptx.
 // a and b are read.
 // dst is written.
 // Errors of cuda.Context.Launch.
-func (kernels *Kernels) Madd2(on *cuda.Context, geometry cuda.Geometry, dst, a cuda.Buffer, fa float32, b cuda.Buffer, fb float32, n int32) error {
+func (kernels *Kernels) Madd2(on *cuda.Context, geometry cuda.Geometry, dst, a cuda.Memory, fa float32, b cuda.Memory, fb float32, n int32) error {
 	if kernels == nil {
 		return cuda.ErrNotOpen
 	}
-	return on.Launch(kernels.madd2, geometry, cuda.Out(dst), cuda.In(a), cuda.Value(fa), cuda.In(b), cuda.Value(fb), cuda.Value(n))
+	return on.Launch(kernels.madd2, geometry, cuda.Mark(dst, cuda.Out), cuda.Mark(a, cuda.In), cuda.Value(fa), cuda.Mark(b, cuda.In), cuda.Value(fb), cuda.Value(n))
+}
+
+// Madd2 is Kernels.Madd2 on the queue.
+func (queued Queued) Madd2(geometry cuda.Geometry, dst, a cuda.Memory, fa float32, b cuda.Memory, fb float32, n int32) {
+	if queued.kernels != nil {
+		queued.queue.Launch(queued.kernels.madd2, geometry, cuda.Mark(dst, cuda.Out), cuda.Mark(a, cuda.In), cuda.Value(fa), cuda.Mark(b, cuda.In), cuda.Value(fb), cuda.Value(n))
+	}
 }
 
 // Hold launches hold of heat.ptx.
 // material is read.
 // u is written.
 // Errors of cuda.Context.Launch.
-func (kernels *Kernels) Hold(on *cuda.Context, geometry cuda.Geometry, u, material cuda.Buffer, held uint8, temperature float32, n int32) error {
+func (kernels *Kernels) Hold(on *cuda.Context, geometry cuda.Geometry, u, material cuda.Memory, held uint8, temperature float32, n int32) error {
 	if kernels == nil {
 		return cuda.ErrNotOpen
 	}
-	return on.Launch(kernels.hold, geometry, cuda.Out(u), cuda.In(material), cuda.Value(held), cuda.Value(temperature), cuda.Value(n))
+	return on.Launch(kernels.hold, geometry, cuda.Mark(u, cuda.Out), cuda.Mark(material, cuda.In), cuda.Value(held), cuda.Value(temperature), cuda.Value(n))
+}
+
+// Hold is Kernels.Hold on the queue.
+func (queued Queued) Hold(geometry cuda.Geometry, u, material cuda.Memory, held uint8, temperature float32, n int32) {
+	if queued.kernels != nil {
+		queued.queue.Launch(queued.kernels.hold, geometry, cuda.Mark(u, cuda.Out), cuda.Mark(material, cuda.In), cuda.Value(held), cuda.Value(temperature), cuda.Value(n))
+	}
 }
 
 // Maxdiff launches maxdiff of heat.ptx.
 // a and b are read.
 // most is read and written.
 // Errors of cuda.Context.Launch.
-func (kernels *Kernels) Maxdiff(on *cuda.Context, geometry cuda.Geometry, most, a, b cuda.Buffer, n int32) error {
+func (kernels *Kernels) Maxdiff(on *cuda.Context, geometry cuda.Geometry, most, a, b cuda.Memory, n int32) error {
 	if kernels == nil {
 		return cuda.ErrNotOpen
 	}
-	return on.Launch(kernels.maxdiff, geometry, cuda.InOut(most), cuda.In(a), cuda.In(b), cuda.Value(n))
+	return on.Launch(kernels.maxdiff, geometry, cuda.Mark(most, cuda.InOut), cuda.Mark(a, cuda.In), cuda.Mark(b, cuda.In), cuda.Value(n))
+}
+
+// Maxdiff is Kernels.Maxdiff on the queue.
+func (queued Queued) Maxdiff(geometry cuda.Geometry, most, a, b cuda.Memory, n int32) {
+	if queued.kernels != nil {
+		queued.queue.Launch(queued.kernels.maxdiff, geometry, cuda.Mark(most, cuda.InOut), cuda.Mark(a, cuda.In), cuda.Mark(b, cuda.In), cuda.Value(n))
+	}
 }
 
 // Sum launches sum of heat.ptx.
 // a is read.
 // total is read and written.
 // Errors of cuda.Context.Launch.
-func (kernels *Kernels) Sum(on *cuda.Context, geometry cuda.Geometry, total, a cuda.Buffer, n int32) error {
+func (kernels *Kernels) Sum(on *cuda.Context, geometry cuda.Geometry, total, a cuda.Memory, n int32) error {
 	if kernels == nil {
 		return cuda.ErrNotOpen
 	}
-	return on.Launch(kernels.sum, geometry, cuda.InOut(total), cuda.In(a), cuda.Value(n))
+	return on.Launch(kernels.sum, geometry, cuda.Mark(total, cuda.InOut), cuda.Mark(a, cuda.In), cuda.Value(n))
 }
 
-// text1 is heat.ptx.
+// Sum is Kernels.Sum on the queue.
+func (queued Queued) Sum(geometry cuda.Geometry, total, a cuda.Memory, n int32) {
+	if queued.kernels != nil {
+		queued.queue.Launch(queued.kernels.sum, geometry, cuda.Mark(total, cuda.InOut), cuda.Mark(a, cuda.In), cuda.Value(n))
+	}
+}
+
+// text1 is heat.ptx, with the names of parameters that the source has.
 const text1 = `
 .version 6.0
 .target sm_70
 .address_size 64
 
 .visible .entry rate(
-	.param .u64 rate_param_0,
-	.param .u64 rate_param_1,
-	.param .u64 rate_param_2,
-	.param .u64 rate_param_3,
-	.param .u64 rate_param_4,
-	.param .f32 rate_param_5,
-	.param .u32 rate_param_6,
-	.param .u32 rate_param_7
+	.param .u64 dst,
+	.param .u64 u,
+	.param .u64 conductivity,
+	.param .u64 material,
+	.param .u64 source,
+	.param .f32 scale,
+	.param .u32 nx,
+	.param .u32 ny
 )
 {
 	.reg .pred 	%p<9>;
@@ -172,8 +223,8 @@ const text1 = `
 	.reg .f32 	%f<25>;
 	.reg .b64 	%rd<27>;
 
-	ld.param.u32 	%r4, [rate_param_7];
-	ld.param.u32 	%r3, [rate_param_6];
+	ld.param.u32 	%r4, [ny];
+	ld.param.u32 	%r3, [nx];
 	mov.u32 	%r5, %ctaid.x;
 	mov.u32 	%r6, %ntid.x;
 	mov.u32 	%r7, %tid.x;
@@ -186,7 +237,7 @@ const text1 = `
 	setp.ge.s32 	%p2, %r2, %r4;
 	or.pred  	%p3, %p1, %p2;
 	@%p3 bra 	$L__BB0_12;
-	ld.param.u64 	%rd13, [rate_param_1];
+	ld.param.u64 	%rd13, [u];
 	cvta.to.global.u64 	%rd4, %rd13;
 	mad.lo.s32 	%r11, %r2, %r3, %r1;
 	mul.wide.s32 	%rd16, %r11, 4;
@@ -203,7 +254,7 @@ $L__BB0_3:
 	@%p5 bra 	$L__BB0_5;
 	ld.global.nc.f32 	%f21, [%rd7+4];
 $L__BB0_5:
-	ld.param.u64 	%rd12, [rate_param_4];
+	ld.param.u64 	%rd12, [source];
 	cvt.s64.s32 	%rd6, %r11;
 	setp.eq.s32 	%p6, %r2, 0;
 	mov.f32 	%f22, %f1;
@@ -214,9 +265,9 @@ $L__BB0_5:
 	add.s64 	%rd8, %rd4, %rd17;
 	ld.global.nc.f32 	%f22, [%rd8];
 $L__BB0_7:
-	ld.param.u64 	%rd11, [rate_param_0];
-	ld.param.u64 	%rd14, [rate_param_3];
-	ld.param.u64 	%rd15, [rate_param_2];
+	ld.param.u64 	%rd11, [dst];
+	ld.param.u64 	%rd14, [material];
+	ld.param.u64 	%rd15, [conductivity];
 	cvta.to.global.u64 	%rd1, %rd12;
 	add.s32 	%r15, %r4, -1;
 	setp.ge.u32 	%p7, %r2, %r15;
@@ -226,7 +277,7 @@ $L__BB0_7:
 	add.s64 	%rd9, %rd7, %rd18;
 	ld.global.nc.f32 	%f23, [%rd9];
 $L__BB0_9:
-	ld.param.f32 	%f24, [rate_param_5];
+	ld.param.f32 	%f24, [scale];
 	cvta.to.global.u64 	%rd2, %rd14;
 	cvta.to.global.u64 	%rd3, %rd15;
 	cvta.to.global.u64 	%rd5, %rd11;
@@ -256,12 +307,12 @@ $L__BB0_12:
 	ret;
 }
 .visible .entry madd2(
-	.param .u64 madd2_param_0,
-	.param .u64 madd2_param_1,
-	.param .f32 madd2_param_2,
-	.param .u64 madd2_param_3,
-	.param .f32 madd2_param_4,
-	.param .u32 madd2_param_5
+	.param .u64 dst,
+	.param .u64 a,
+	.param .f32 fa,
+	.param .u64 b,
+	.param .f32 fb,
+	.param .u32 n
 )
 {
 	.reg .pred 	%p<2>;
@@ -270,18 +321,18 @@ $L__BB0_12:
 	.reg .b64 	%rd<11>;
 
 	mov.u32 	%r2, %ctaid.x;
-	ld.param.u32 	%r3, [madd2_param_5];
+	ld.param.u32 	%r3, [n];
 	mov.u32 	%r4, %ntid.x;
 	mov.u32 	%r5, %tid.x;
 	mad.lo.s32 	%r1, %r2, %r4, %r5;
 	setp.ge.s32 	%p1, %r1, %r3;
 	@%p1 bra 	$L__BB1_2;
-	ld.param.f32 	%f2, [madd2_param_4];
-	ld.param.f32 	%f1, [madd2_param_2];
-	ld.param.u64 	%rd4, [madd2_param_0];
-	ld.param.u64 	%rd5, [madd2_param_3];
+	ld.param.f32 	%f2, [fb];
+	ld.param.f32 	%f1, [fa];
+	ld.param.u64 	%rd4, [dst];
+	ld.param.u64 	%rd5, [b];
 	cvta.to.global.u64 	%rd1, %rd5;
-	ld.param.u64 	%rd6, [madd2_param_1];
+	ld.param.u64 	%rd6, [a];
 	cvta.to.global.u64 	%rd2, %rd6;
 	cvta.to.global.u64 	%rd3, %rd4;
 	mul.wide.s32 	%rd7, %r1, 4;
@@ -297,11 +348,11 @@ $L__BB1_2:
 	ret;
 }
 .visible .entry hold(
-	.param .u64 hold_param_0,
-	.param .u64 hold_param_1,
-	.param .u8 hold_param_2,
-	.param .f32 hold_param_3,
-	.param .u32 hold_param_4
+	.param .u64 u,
+	.param .u64 material,
+	.param .u8 held,
+	.param .f32 temperature,
+	.param .u32 n
 )
 {
 	.reg .pred 	%p<3>;
@@ -311,22 +362,22 @@ $L__BB1_2:
 	.reg .b64 	%rd<9>;
 
 	mov.u32 	%r2, %ctaid.x;
-	ld.param.u32 	%r3, [hold_param_4];
+	ld.param.u32 	%r3, [n];
 	mov.u32 	%r4, %ntid.x;
 	mov.u32 	%r5, %tid.x;
 	mad.lo.s32 	%r1, %r2, %r4, %r5;
 	setp.ge.s32 	%p1, %r1, %r3;
 	@%p1 bra 	$L__BB2_3;
-	ld.param.u8 	%rs1, [hold_param_2];
-	ld.param.u64 	%rd5, [hold_param_1];
+	ld.param.u8 	%rs1, [held];
+	ld.param.u64 	%rd5, [material];
 	cvta.to.global.u64 	%rd1, %rd5;
 	cvt.s64.s32 	%rd6, %r1;
 	add.s64 	%rd7, %rd1, %rd6;
 	ld.global.u8 	%rs2, [%rd7];
 	setp.ne.s16 	%p2, %rs2, %rs1;
 	@%p2 bra 	$L__BB2_3;
-	ld.param.f32 	%f1, [hold_param_3];
-	ld.param.u64 	%rd4, [hold_param_0];
+	ld.param.f32 	%f1, [temperature];
+	ld.param.u64 	%rd4, [u];
 	cvta.to.global.u64 	%rd2, %rd4;
 	mul.wide.s32 	%rd8, %r1, 4;
 	add.s64 	%rd3, %rd2, %rd8;
@@ -335,10 +386,10 @@ $L__BB2_3:
 	ret;
 }
 .visible .entry maxdiff(
-	.param .u64 maxdiff_param_0,
-	.param .u64 maxdiff_param_1,
-	.param .u64 maxdiff_param_2,
-	.param .u32 maxdiff_param_3
+	.param .u64 most,
+	.param .u64 a,
+	.param .u64 b,
+	.param .u32 n
 )
 {
 	.reg .pred 	%p<2>;
@@ -346,17 +397,17 @@ $L__BB2_3:
 	.reg .f32 	%f<4>;
 	.reg .b64 	%rd<10>;
 
-	ld.param.u32 	%r2, [maxdiff_param_3];
+	ld.param.u32 	%r2, [n];
 	mov.u32 	%r3, %ctaid.x;
 	mov.u32 	%r4, %ntid.x;
 	mov.u32 	%r5, %tid.x;
 	mad.lo.s32 	%r1, %r3, %r4, %r5;
 	setp.ge.s32 	%p1, %r1, %r2;
 	@%p1 bra 	$L__BB3_2;
-	ld.param.u64 	%rd4, [maxdiff_param_0];
-	ld.param.u64 	%rd5, [maxdiff_param_2];
+	ld.param.u64 	%rd4, [most];
+	ld.param.u64 	%rd5, [b];
 	cvta.to.global.u64 	%rd1, %rd5;
-	ld.param.u64 	%rd6, [maxdiff_param_1];
+	ld.param.u64 	%rd6, [a];
 	cvta.to.global.u64 	%rd2, %rd6;
 	cvta.to.global.u64 	%rd3, %rd4;
 	mul.wide.s32 	%rd7, %r1, 4;
@@ -372,9 +423,9 @@ $L__BB3_2:
 	ret;
 }
 .visible .entry sum(
-	.param .u64 sum_param_0,
-	.param .u64 sum_param_1,
-	.param .u32 sum_param_2
+	.param .u64 total,
+	.param .u64 a,
+	.param .u32 n
 )
 {
 	.reg .pred 	%p<2>;
@@ -382,15 +433,15 @@ $L__BB3_2:
 	.reg .f32 	%f<3>;
 	.reg .b64 	%rd<7>;
 
-	ld.param.u32 	%r1, [sum_param_2];
+	ld.param.u32 	%r1, [n];
 	mov.u32 	%r2, %ctaid.x;
 	mov.u32 	%r3, %ntid.x;
 	mov.u32 	%r4, %tid.x;
 	mad.lo.s32 	%r5, %r2, %r3, %r4;
 	setp.ge.s32 	%p1, %r5, %r1;
 	@%p1 bra 	$L__BB4_2;
-	ld.param.u64 	%rd3, [sum_param_0];
-	ld.param.u64 	%rd4, [sum_param_1];
+	ld.param.u64 	%rd3, [total];
+	ld.param.u64 	%rd4, [a];
 	cvta.to.global.u64 	%rd5, %rd4;
 	cvta.to.global.u64 	%rd1, %rd3;
 	mul.wide.s32 	%rd6, %r5, 4;

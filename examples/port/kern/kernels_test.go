@@ -1,13 +1,17 @@
 package kern_test
 
 import (
+	"errors"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/examples/port/kern"
 	"github.com/go-vram/vram/vramtest"
 )
@@ -119,4 +123,74 @@ func TestReductions(t *testing.T) {
 	assert.Equal(t, []float32{wantMost}, read(q, most, 1))
 	assert.InDelta(t, wantSum, read(q, sum, 1)[0], 1e-4)
 	require.NoError(t, q.Err())
+}
+
+// Parts of buffers are arguments, too, a queue launches without Do, and an error names the parameter as the source does, and the
+// caller of the generated method.
+func TestPartsAndQueues(t *testing.T) {
+	kernels, q := open(t)
+	a, b := field(1), field(2)
+	both := cuda.Push(q, append(slices.Clone(a), b...))
+	second := cuda.Elements[float32](both, n, n)
+	kernels.On(q).Madd2(cuda.Cover(n), second, cuda.Elements[float32](both, 0, n), 2, second, -0.5, n)
+	got := read(q, both, 2*n)
+	require.NoError(t, q.Err())
+	assert.Equal(t, a, got[:n])
+	for i := range n {
+		require.InDelta(t, 2*float64(a[i])-0.5*float64(b[i]), got[n+i], 1e-5)
+	}
+	var failing *cuda.Queue
+	q.Do("a queue", func(c *cuda.Context) error {
+		failing = c.NewQueue()
+		return nil
+	})
+	kernels.On(failing).Madd2(cuda.Cover(n), cuda.Elements[float32](both, n, n+1), both, 2, both, -0.5, n)
+	var refused *cuda.ArgumentError
+	require.ErrorAs(t, failing.Close(), &refused)
+	assert.Equal(t, "dst", refused.Parameter)
+	var outside *cuda.RangeError
+	require.ErrorAs(t, failing.Err(), &outside)
+	var failed *cuda.QueueError
+	require.ErrorAs(t, failing.Err(), &failed)
+	assert.Contains(t, failed.Place.String(), "kern_test.TestPartsAndQueues (kernels_test.go:")
+	assert.Equal(t, "Launch of kernel madd2", failed.Call)
+}
+
+// A fault of a kernel names the parameter as the source does, and the caller of the generated method.
+func TestAFaultNamesTheParameterOfTheSource(t *testing.T) {
+	dev := vramtest.Open(t, vramtest.Kernels(), vramtest.Expected())
+	c, err := cuda.NewContext(dev.Stream())
+	require.NoError(t, err)
+	kernels, err := kern.Load(c)
+	require.NoError(t, err)
+	total, short := alloc(t, c, 4), alloc(t, c, 4*(n-1))
+	require.NoError(t, kernels.Sum(c, cuda.Cover(n), total, short, n))
+	require.Error(t, c.Synchronize(t.Context()))
+	require.Len(t, dev.Faults(), 1)
+	require.ErrorContains(t, dev.Faults()[0], "the buffer is parameter 1, a; launched at kern_test.TestAFaultNamesTheParameterOfTheSource (kernels_test.go:")
+}
+
+func alloc(t *testing.T, c *cuda.Context, bytes int64) cuda.Buffer {
+	t.Helper()
+	b, err := c.AllocZeroed(bytes)
+	require.NoError(t, err)
+	return b
+}
+
+// A launch of a generated method allocates nothing, with buffers and with parts.
+func TestLaunchesAllocateNothing(t *testing.T) {
+	c, err := cuda.Open(vram.Config{Driver: sim.New(sim.Config{TimedKernels: true})})
+	require.NoError(t, err)
+	kernels, err := kern.Load(c)
+	require.NoError(t, err)
+	q := c.NewQueue()
+	x := q.Alloc(4 * 2 * n)
+	part, on := cuda.Elements[float32](x, n, n), kernels.On(q)
+	bare := testing.AllocsPerRun(100, func() {
+		q.Launch(kernels.Function("sum"), cuda.Cover(n), cuda.InOut(x), cuda.In(x), cuda.Value(int32(n)))
+	}) // the simulated device's
+	assert.InDelta(t, bare, testing.AllocsPerRun(100, func() { on.Sum(cuda.Cover(n), x, part, n) }), 0.5)
+	assert.InDelta(t, bare, testing.AllocsPerRun(100, func() { err = kernels.Sum(c, cuda.Cover(n), part, x, n) }), 0.5)
+	require.NoError(t, err)
+	require.NoError(t, errors.Join(q.Close(), c.Synchronize(t.Context()), kernels.Close(), c.Close()))
 }

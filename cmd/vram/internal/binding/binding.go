@@ -3,6 +3,7 @@ package binding
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/go-vram/vram/compute/ptx"
 )
@@ -45,15 +46,16 @@ type kernel struct {
 
 // parameter is a parameter of a kernel.
 type parameter struct {
-	name    string
-	goType  string
-	mode    string   // In, Out or InOut of a buffer, else ""
-	unknown string   // why the mode is not known
-	null    bool     // a buffer that the kernel compares with a nil pointer
-	bytes   int      // of a struct
-	words   bool     // the struct is aligned as a word
-	inside  []string // sentences about pointers in a struct
-	note    string   // about the type
+	name     string
+	numbered string // the compiler's name in the text, where the source gives the name
+	goType   string
+	mode     string   // In, Out or InOut of a buffer, else ""
+	unknown  string   // why the mode is not known
+	null     bool     // a buffer that the kernel compares with a nil pointer
+	bytes    int      // of a struct
+	words    bool     // the struct is aligned as a word
+	inside   []string // sentences about pointers in a struct
+	note     string   // about the type
 }
 
 // Generate returns a Go file of a package with a method for each kernel of the texts, formatted, and the same for the same texts.
@@ -63,13 +65,14 @@ func Generate(packageName string, texts []Text) ([]byte, error) {
 		return nil, fmt.Errorf("%w: %q", ErrPackage, packageName)
 	}
 	var kernels []*kernel
+	texts = slices.Clone(texts)
 	first := map[string]string{}
 	for n, t := range texts {
 		m, err := parse(t)
 		if err != nil {
 			return nil, err
 		}
-		found, sources := false, declarationsIn(t.Source)
+		before, sources := len(kernels), declarationsIn(t.Source)
 		for _, f := range m.Functions {
 			if !f.Entry || f.Body == nil {
 				continue
@@ -77,16 +80,17 @@ func Generate(packageName string, texts []Text) ([]byte, error) {
 			if other, again := first[f.Name]; again {
 				return nil, &DuplicateError{f.Name, other, t.Name}
 			}
-			first[f.Name], found = t.Name, true
+			first[f.Name] = t.Name
 			k, err := newKernel(n, t.Name, m, f, sources)
 			if err != nil {
 				return nil, err
 			}
 			kernels = append(kernels, k)
 		}
-		if !found {
+		if len(kernels) == before {
 			return nil, fmt.Errorf("%s: %w", t.Name, ErrNoKernel)
 		}
+		texts[n].PTX = renamed(t.PTX, m, kernels[before:])
 	}
 	if len(kernels) == 0 {
 		return nil, ErrNoKernel
@@ -178,7 +182,7 @@ const wordBytes = 8
 
 // newBuffer is a parameter that is a pointer.
 func newBuffer(uses []ptx.Use) parameter {
-	p := parameter{goType: "cuda.Buffer", mode: "InOut"}
+	p := parameter{goType: "cuda.Memory", mode: "InOut"}
 	if len(uses) == 0 {
 		p.mode = "In"
 		return p

@@ -91,6 +91,7 @@ func exports(t *testing.T) func(path string) (io.ReadCloser, error) {
 var hostile = []string{
 	"type(.param .u32 func, .param .u32 range, .param .u32 len, .param .u64 .ptr kernels, .param .u32 geometry, .param .u32 error)",
 	"Close(.param .u32 a, .param .u32 A, .param .u32 _a, .param .u32 $a, .param .u32 a2)",
+	"On(.param .u32 queued, .param .u64 .ptr queue, .param .u64 .ptr Memory)", "Queued(.param .align 8 .b8 a[16])",
 	"Function(.param .u32 Function, .param .u32 cuda, .param .u32 errors, .param .u32 on)",
 	"$(.param .u32 _x, .param .u32 %x, .param .u32 $$, .param .u32 __)",
 	"load(.param .b8 a[3], .param .align 16 .b8 b[32], .param .align 4 .b8 c[12], .param .align 16 .f32 d[4])",
@@ -112,13 +113,14 @@ func module(entries ...string) string {
 // Types and modes follow the text and the C++ name.
 func TestSignatures(t *testing.T) {
 	for entry, want := range map[string]string{
-		"_Z3addILi4EEvPKfPfm(.param .u64 a, .param .u64 b, .param .u64 c)":                                    "Add4(on *cuda.Context, geometry cuda.Geometry, a, b cuda.Buffer, c uint64)",
+		"_Z3addILi4EEvPKfPfm(.param .u64 a, .param .u64 b, .param .u64 c)":                                    "Add4(on *cuda.Context, geometry cuda.Geometry, a, b cuda.Memory, c uint64)",
 		"_Z1filjb(.param .u32 f_param_0, .param .u64 f_param_1, .param .u32 f_param_2, .param .u8 f_param_3)": "F(on *cuda.Context, geometry cuda.Geometry, p0 int32, p1 int64, p2 uint32, p3 bool)",
 		"_ZN1a1bE6__half(.param .align 2 .b8 x[2])":                                                           "AB(on *cuda.Context, geometry cuda.Geometry, x ABX)",
-		"plain(.param .u64 n, .param .u64 .ptr .global p)":                                                    "Plain(on *cuda.Context, geometry cuda.Geometry, n uint64, p cuda.Buffer)",
+		"plain(.param .u64 n, .param .u64 .ptr .global p)":                                                    "Plain(on *cuda.Context, geometry cuda.Geometry, n uint64, p cuda.Memory)",
 		"_Z1gj(.param .s32 x)":    "G(on *cuda.Context, geometry cuda.Geometry, x int32)",
 		"_Zbroken(.param .u32 x)": "Zbroken(on *cuda.Context, geometry cuda.Geometry, x uint32)",
-		"q(.param .u32 NCells, .param .u32 HTTPServer, .param .u32 ID, .param .u32 aLUT)": "Q(on *cuda.Context, geometry cuda.Geometry, nCells, httpServer, id, aLUT uint32)",
+		"q(.param .u32 NCells, .param .u32 HTTPServer, .param .u32 ID, .param .u32 aLUT)":                                                                   "Q(on *cuda.Context, geometry cuda.Geometry, nCells, httpServer, id, aLUT uint32)",
+		"r(.param .u32 LUTx, .param .u32 LUTs, .param .u32 LUT_x, .param .u32 LUT2x, .param .u32 Mx, .param .u32 M, .param .u32 _HTx, .param .u32 LUTxLen)": "R(on *cuda.Context, geometry cuda.Geometry, lutX, luts, lutX2, lut2x, mx, m, htX, lutXLen uint32)",
 	} {
 		got, err := binding.Generate("kern", []binding.Text{{Name: "a.ptx", PTX: module(entry)}})
 		require.NoError(t, err, entry)
@@ -131,13 +133,13 @@ func TestSignaturesOfSources(t *testing.T) {
 	const numbers = "(.param .u64 k_param_0, .param .u32 k_param_1, .param .u8 k_param_2)"
 	for source, want := range map[string]string{
 		"": "p0 uint64, p1 uint32, p2 uint8",
-		`extern "C" __global__ void __launch_bounds__(64 * (2)) k(const float* __restrict__ x, int n, bool y)`:                   "x cuda.Buffer, n int32, y bool",
+		`extern "C" __global__ void __launch_bounds__(64 * (2)) k(const float* __restrict__ x, int n, bool y)`:                   "x cuda.Memory, n int32, y bool",
 		"// __global__ void k(int a, int b, int c);\n/* __global__ */ __global__ void\nk(size_t a, unsigned int b, uint8_t)\n{}": "a uint64, b uint32, p2 uint8",
-		"__global__ void k(float x[], signed char type, std::int8_t func = f(1, 2));":                                            "x cuda.Buffer, typeValue uint32, funcValue int8",
+		"__global__ void k(float x[], signed char type, std::int8_t func = f(1, 2));":                                            "x cuda.Memory, typeValue uint32, funcValue int8",
 		"__global__ void k(int n); __global__ void k(long n, float f, MACRO c); __global__ void k(int, int, int)":                "n int64, f uint32, c uint8",
 		"__global__ void other(int a, int b, int c); __device__ void k(int a, int b, int c);":                                    "p0 uint64, p1 uint32, p2 uint8",
 		"__global__ void k(pair<int, int> *p, int *_, int ___":                                                                   "p0 uint64, p1 uint32, p2 uint8",
-		"__global__ void k(pair<int, int> *p, int _, int ___);":                                                                  "p cuda.Buffer, p1 int32, p2 uint8",
+		"__global__ void k(pair<int, int> *p, int _, int ___);":                                                                  "p cuda.Memory, p1 int32, p2 uint8",
 		"__global__; __global__ void k(": "p0 uint64, p1 uint32, p2 uint8",
 	} {
 		got, err := binding.Generate("kern", []binding.Text{{Name: "a.ptx", PTX: module("k" + numbers), Source: source}})
@@ -149,7 +151,46 @@ func TestSignaturesOfSources(t *testing.T) {
 		Source: "namespace ns { template <class T> __global__ void add(T *sum, unsigned count) {} }",
 	}})
 	require.NoError(t, err)
-	assert.Contains(t, string(got), "sum cuda.Buffer, count int32) error {", "the C++ name has the types")
+	assert.Contains(t, string(got), "sum cuda.Memory, count int32) error {", "the C++ name has the types")
+}
+
+// The text has the names of parameters that the source gives, in their kernel alone, and nothing else of it changes: names that the
+// kernel has for another thing get an underscore.
+func TestTheTextHasTheNamesOfTheSource(t *testing.T) {
+	const text = `.version 8.0
+.target sm_80
+.address_size 64
+.global .u32 table[4];
+.visible .entry k(.param .u64 k_param_0, .param .u64 k_param_1, .param .u32 k_param_10, .param .u32 own, .param .u32 k_param_4)
+{
+	.reg .b64 %d<3>; .reg .b32 %r<3>;
+	ld.param.u64 %d1, [k_param_0]; ld.param.u64 %d2, [k_param_1]; ld.param.u32 %r1, [k_param_10+0]; // k_param_1
+	mov.u64 %d2, table;
+sum:
+	st.global.u32 [%d1], %r1;
+	ret;
+}
+.func k_param_1() { ret; }
+.visible .entry j(.param .u64 k_param_0)
+{
+	.reg .b64 %d<3>;
+	ld.param.u64 %d1, [k_param_0];
+	ret;
+}
+`
+	source := "__global__ void k(float *table, int *sum, int n, int other, int); __global__ void j(float *only);"
+	want := strings.NewReplacer( // the first that fits
+		"j(.param .u64 k_param_0", "j(.param .u64 only", ";\n\tld.param.u64 %d1, [k_param_0];\n\tret", ";\n\tld.param.u64 %d1, [only];\n\tret",
+		"k_param_10", "n", "k_param_0", "table_", "func k_param_1", "func k_param_1", "k_param_1", "sum_",
+	).Replace(text)
+	got, err := binding.Generate("kern", []binding.Text{{Name: "a.ptx", PTX: text, Source: source}})
+	require.NoError(t, err)
+	_, after, _ := strings.Cut(string(got), "// text1 is ")
+	assert.Equal(t, "a.ptx, with the names of parameters that the source has.\nconst text1 = `"+want+"`\n", after)
+	assert.Contains(t, string(got), "table, sum cuda.Memory, n, own, p4 int32")
+	m, err := ptx.Parse(want)
+	require.NoError(t, err)
+	require.NoError(t, ptx.Check(m))
 }
 
 // Any source gives a package, in time that its length bounds.
@@ -215,14 +256,14 @@ func TestUnknownInstructionsAreTaken(t *testing.T) {
 	ret;
 }`}})
 	require.NoError(t, err)
-	assert.Contains(t, string(got), "cuda.InOut(a)")
+	assert.Contains(t, string(got), "cuda.Mark(a, cuda.InOut)")
 }
 
 // A parameter that may be a pointer or a number is a number if the C++ name says so, and else a buffer.
 func TestNumbersThatMayBePointers(t *testing.T) {
 	for entry, want := range map[string]string{
-		"_Z1fPfm": "cuda.InOut(p), cuda.Value(n)",
-		"f":       "cuda.InOut(p), cuda.InOut(n)",
+		"_Z1fPfm": "cuda.Mark(p, cuda.InOut), cuda.Value(n)",
+		"f":       "cuda.Mark(p, cuda.InOut), cuda.Mark(n, cuda.InOut)",
 	} {
 		got, err := binding.Generate("kern", []binding.Text{{Name: "a.ptx", PTX: `.version 8.0
 .target sm_80

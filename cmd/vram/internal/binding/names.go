@@ -73,6 +73,7 @@ var cppTypes = map[string]struct {
 var (
 	packageName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
 	numbered    = regexp.MustCompile(`_param_(\d+)$`)
+	firstWord   = regexp.MustCompile(`[A-Za-z0-9]+`)
 )
 
 func isPackageName(name string) bool {
@@ -110,26 +111,52 @@ func exported(text string) string {
 	return name
 }
 
-// unexported returns a Go name for a text that is no word of the language, nor one that Go declares or the generated code uses.
+// unexported returns a Go name for a text that is no word of the language, nor one that Go declares or the generated code uses. A
+// text that begins with a small letter stays as it is written. Else the capitals at the begin of its first word become small: all of
+// an initialism, as of ID, HTTPServer and LUTx, which are id, httpServer and lutX. The last capital before two small letters or more
+// begins a word of its own, as in NCells, and one small letter is such a word, but for the s of IDs, which is ids.
 func unexported(text string) string {
-	name := exported(text)
-	head := 1
-	lower := strings.IndexFunc(text, unicode.IsLetter) == strings.IndexFunc(text, unicode.IsLower) // as written
-	for !lower && head < len(name) && unicode.IsUpper(rune(name[head])) && (head+1 == len(name) || !unicode.IsLower(rune(name[head+1]))) {
-		head++
+	name := ""
+	if first := firstWord.FindStringIndex(text); first == nil || text[first[0]] >= 'a' {
+		name = exported(text)
+		name = strings.ToLower(name[:1]) + name[1:]
+	} else {
+		name = lowered(exported(text[first[0]:first[1]])) + camel(text[first[1]:])
 	}
-	name = strings.ToLower(name[:head]) + name[head:]
 	if token.IsKeyword(name) || reserved[name] {
 		name += "Value"
 	}
 	return name
 }
 
+// lowered returns a word with a small initialism at its begin.
+func lowered(word string) string {
+	capitals := lettersAt(word, 0, unicode.IsUpper)
+	small := lettersAt(word, capitals, unicode.IsLower)
+	head, tail := word[:capitals], word[capitals:]
+	switch {
+	case capitals == 1 || small == 0 || small == 1 && tail[0] == 's':
+	case small == 1:
+		tail = strings.ToUpper(tail[:1]) + tail[1:]
+	default:
+		head, tail = word[:capitals-1], word[capitals-1:]
+	}
+	return strings.ToLower(head) + tail
+}
+
+// lettersAt counts the letters of a kind from a place on.
+func lettersAt(name string, at int, is func(rune) bool) (n int) {
+	for at+n < len(name) && is(rune(name[at+n])) {
+		n++
+	}
+	return n
+}
+
 // reserved are the names that a parameter may not hide.
 //
 //nolint:gochecknoglobals // constant table of names
 var reserved = map[string]bool{
-	"cuda": true, "errors": true, "kernels": true, "on": true, "geometry": true, "nil": true, "error": true, "string": true, "bool": true,
+	"cuda": true, "errors": true, "kernels": true, "on": true, "geometry": true, "queued": true, "nil": true, "error": true, "string": true, "bool": true,
 	"int8": true, "int16": true, "int32": true, "int64": true, "uint8": true, "uint16": true, "uint32": true, "uint64": true,
 	"float32": true, "float64": true, "byte": true, "len": true, "cap": true, "new": true, "make": true, "copy": true, "min": true, "max": true,
 	"true": true, "false": true, "any": true, "append": true, "clear": true, "close": true, "complex": true, "delete": true, "imag": true,
@@ -152,7 +179,7 @@ func (n names) take(name string) string {
 
 // nameKernels names the methods, in the order of the texts.
 func nameKernels(kernels []*kernel) {
-	methods, types := names{"Close": true, "Function": true}, names{"Kernels": true, "Load": true}
+	methods, types := names{"Close": true, "Function": true, "On": true}, names{"Kernels": true, "Load": true, "Queued": true}
 	fields := names{"modules": true, "load": true} // and the method of that name
 	for _, k := range kernels {
 		k.method = methods.take(exported(k.cpp))
@@ -173,6 +200,8 @@ func nameParameters(f *ptx.Function, source declaration, parameters []parameter)
 		if found := numbered.FindStringSubmatch(name); found != nil {
 			if name = source.parameters[n].name; camel(name) == "" {
 				name = "p" + found[1]
+			} else {
+				parameters[n].numbered = f.Params[n].Name
 			}
 		}
 		parameters[n].name = taken.take(unexported(name))

@@ -24,12 +24,15 @@ func write(packageName string, texts []Text, kernels []*kernel) ([]byte, error) 
 		out("%s *cuda.Function\n", k.field)
 	}
 	out("}\n\n")
+	out("// Queued are the kernels on a queue: make it with Kernels.On. Its methods return no error, which is the queue's. Like the queue, it\n" +
+		"// belongs to one goroutine at a time.\n")
+	out("type Queued struct {\nkernels *Kernels\nqueue *cuda.Queue\n}\n\n")
 	writeLoad(out, texts, kernels)
 	for _, k := range kernels {
 		writeKernel(out, texts[k.text].Name, k)
 	}
 	for n, t := range texts {
-		out("// text%d is %s.\nconst text%d = %s\n\n", n+1, oneLine(t.Name), n+1, quoted(t.PTX))
+		out("// text%d is %s%s.\nconst text%d = %s\n\n", n+1, oneLine(t.Name), withNames(kernels, n), n+1, quoted(t.PTX))
 	}
 	source, err := format.Source(b.Bytes())
 	if err != nil {
@@ -42,7 +45,7 @@ func write(packageName string, texts []Text, kernels []*kernel) ([]byte, error) 
 func writeLoad(out func(string, ...any), texts []Text, kernels []*kernel) {
 	out("// Load loads the kernels on the device of a context. They run on every context of the device, until Close. Errors of\n" +
 		"// cuda.Context.LoadModule and cuda.Module.Function; nothing is loaded then.\n")
-	out("func Load(on *cuda.Context) (*Kernels, error) {\nkernels := &Kernels{}\nif err := kernels.load(on); err != nil {\nreturn nil, errors.Join(err, kernels.Close())\n}\nreturn kernels, nil\n}\n\n")
+	out("func Load(on *cuda.Context) (*Kernels, error) {\ncuda.Generated()\nkernels := &Kernels{}\nif err := kernels.load(on); err != nil {\nreturn nil, errors.Join(err, kernels.Close())\n}\nreturn kernels, nil\n}\n\n")
 	out("func (kernels *Kernels) load(on *cuda.Context) error {\n")
 	out("type function struct {\nname string\nto **cuda.Function\n}\n")
 	out("for _, image := range []struct {\ntext string\nfunctions []function\n}{\n")
@@ -60,6 +63,9 @@ func writeLoad(out func(string, ...any), texts []Text, kernels []*kernel) {
 
 	out("// Close unloads the kernels. Their launches must have finished. Idempotent. Errors of cuda.Module.Unload.\n")
 	out("func (kernels *Kernels) Close() error {\nif kernels == nil {\nreturn nil\n}\nvar all []error\nfor _, module := range kernels.modules {\nall = append(all, module.Unload())\n}\nreturn errors.Join(all...)\n}\n\n")
+
+	out("// On returns the kernels on a queue.\n")
+	out("func (kernels *Kernels) On(queue *cuda.Queue) Queued {\nif kernels == nil {\nkernels = &Kernels{}\n}\nreturn Queued{kernels, queue}\n}\n\n")
 
 	out("// Function returns a kernel by its name in the text, for attributes and graphs, or nil.\n")
 	out("func (kernels *Kernels) Function(name string) *cuda.Function {\nif kernels == nil {\nreturn nil\n}\nswitch name {\n")
@@ -84,27 +90,34 @@ func writeKernel(out func(string, ...any), file string, k *kernel) {
 	for _, sentence := range k.sentences() {
 		out("\n// %s", sentence)
 	}
-	out("\n// Errors of cuda.Context.Launch.\nfunc (kernels *Kernels) %s(on *cuda.Context, geometry cuda.Geometry", k.method)
+	parameters, arguments := k.lists()
+	out("\n// Errors of cuda.Context.Launch.\nfunc (kernels *Kernels) %s(on *cuda.Context, geometry cuda.Geometry%s) error {\n", k.method, parameters)
+	out("if kernels == nil {\nreturn cuda.ErrNotOpen\n}\nreturn on.Launch(kernels.%s, geometry%s)\n}\n\n", k.field, arguments)
+	out("// %s is Kernels.%s on the queue.\n", k.method, k.method)
+	out("func (queued Queued) %s(geometry cuda.Geometry%s) {\n", k.method, parameters)
+	out("if queued.kernels != nil {\nqueued.queue.Launch(queued.kernels.%s, geometry%s)\n}\n}\n\n", k.field, arguments)
+}
+
+// lists returns the parameters of the method, and the arguments of the launch.
+func (k *kernel) lists() (parameters, arguments string) {
+	var declared, passed strings.Builder
 	for n, p := range k.parameters {
-		out(", %s", p.name)
+		declared.WriteString(", " + p.name)
 		if n+1 == len(k.parameters) || k.parameters[n+1].goType != p.goType {
-			out(" %s", p.goType)
+			declared.WriteString(" " + p.goType)
 		}
-	}
-	out(") error {\nif kernels == nil {\nreturn cuda.ErrNotOpen\n}\nreturn on.Launch(kernels.%s, geometry", k.field)
-	for _, p := range k.parameters {
+		form := ", cuda.Value(%s)"
 		switch {
 		case p.null:
-			out(", cuda.OrNull(%s, cuda.%s)", p.name, p.mode)
+			form = ", cuda.MarkOrNull(%s, cuda." + p.mode + ")"
 		case p.mode != "":
-			out(", cuda.%s(%s)", p.mode, p.name)
+			form = ", cuda.Mark(%s, cuda." + p.mode + ")"
 		case p.bytes > 0:
-			out(", cuda.Struct(%s)", p.name)
-		default:
-			out(", cuda.Value(%s)", p.name)
+			form = ", cuda.Struct(%s)"
 		}
+		fmt.Fprintf(&passed, form, p.name)
 	}
-	out(")\n}\n\n")
+	return declared.String(), passed.String()
 }
 
 // writeStruct writes the type of a parameter that is an array of bytes.
@@ -146,7 +159,7 @@ func (k *kernel) sentences() (all []string) {
 		}
 	}
 	if len(optional) > 0 {
-		all = append(all, "The zero Buffer is a nil pointer for "+list(optional)+".")
+		all = append(all, "nil and the zero Buffer are a nil pointer for "+list(optional)+".")
 	}
 	for _, p := range k.parameters {
 		if p.unknown != "" {
@@ -157,6 +170,16 @@ func (k *kernel) sentences() (all []string) {
 		}
 	}
 	return all
+}
+
+// withNames tells whether parameters of a text have other names than in its file.
+func withNames(kernels []*kernel, text int) string {
+	for _, k := range kernels {
+		if k.text == text && slices.ContainsFunc(k.parameters, func(p parameter) bool { return p.numbered != "" }) {
+			return ", with the names of parameters that the source has"
+		}
+	}
+	return ""
 }
 
 func fileNames(texts []Text) (all []string) {

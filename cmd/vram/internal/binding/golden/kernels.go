@@ -24,9 +24,17 @@ type Kernels struct {
 	unused        *cuda.Function
 }
 
+// Queued are the kernels on a queue: make it with Kernels.On. Its methods return no error, which is the queue's. Like the queue, it
+// belongs to one goroutine at a time.
+type Queued struct {
+	kernels *Kernels
+	queue   *cuda.Queue
+}
+
 // Load loads the kernels on the device of a context. They run on every context of the device, until Close. Errors of
 // cuda.Context.LoadModule and cuda.Module.Function; nothing is loaded then.
 func Load(on *cuda.Context) (*Kernels, error) {
+	cuda.Generated()
 	kernels := &Kernels{}
 	if err := kernels.load(on); err != nil {
 		return nil, errors.Join(err, kernels.Close())
@@ -83,6 +91,14 @@ func (kernels *Kernels) Close() error {
 	return errors.Join(all...)
 }
 
+// On returns the kernels on a queue.
+func (kernels *Kernels) On(queue *cuda.Queue) Queued {
+	if kernels == nil {
+		kernels = &Kernels{}
+	}
+	return Queued{kernels, queue}
+}
+
 // Function returns a kernel by its name in the text, for attributes and graphs, or nil.
 func (kernels *Kernels) Function(name string) *cuda.Function {
 	if kernels == nil {
@@ -115,21 +131,35 @@ func (kernels *Kernels) Function(name string) *cuda.Function {
 // x is read.
 // y is read and written.
 // Errors of cuda.Context.Launch.
-func (kernels *Kernels) Saxpy(on *cuda.Context, geometry cuda.Geometry, n uint32, a float32, x, y cuda.Buffer) error {
+func (kernels *Kernels) Saxpy(on *cuda.Context, geometry cuda.Geometry, n uint32, a float32, x, y cuda.Memory) error {
 	if kernels == nil {
 		return cuda.ErrNotOpen
 	}
-	return on.Launch(kernels.saxpy, geometry, cuda.Value(n), cuda.Value(a), cuda.In(x), cuda.InOut(y))
+	return on.Launch(kernels.saxpy, geometry, cuda.Value(n), cuda.Value(a), cuda.Mark(x, cuda.In), cuda.Mark(y, cuda.InOut))
+}
+
+// Saxpy is Kernels.Saxpy on the queue.
+func (queued Queued) Saxpy(geometry cuda.Geometry, n uint32, a float32, x, y cuda.Memory) {
+	if queued.kernels != nil {
+		queued.queue.Launch(queued.kernels.saxpy, geometry, cuda.Value(n), cuda.Value(a), cuda.Mark(x, cuda.In), cuda.Mark(y, cuda.InOut))
+	}
 }
 
 // Fill launches fill of named.ptx.
 // onValue is written.
 // Errors of cuda.Context.Launch.
-func (kernels *Kernels) Fill(on *cuda.Context, geometry cuda.Geometry, onValue cuda.Buffer, typeValue int32, n uint64, half uint16, lenValue float64) error {
+func (kernels *Kernels) Fill(on *cuda.Context, geometry cuda.Geometry, onValue cuda.Memory, typeValue int32, n uint64, half uint16, lenValue float64) error {
 	if kernels == nil {
 		return cuda.ErrNotOpen
 	}
-	return on.Launch(kernels.fill, geometry, cuda.Out(onValue), cuda.Value(typeValue), cuda.Value(n), cuda.Value(half), cuda.Value(lenValue))
+	return on.Launch(kernels.fill, geometry, cuda.Mark(onValue, cuda.Out), cuda.Value(typeValue), cuda.Value(n), cuda.Value(half), cuda.Value(lenValue))
+}
+
+// Fill is Kernels.Fill on the queue.
+func (queued Queued) Fill(geometry cuda.Geometry, onValue cuda.Memory, typeValue int32, n uint64, half uint16, lenValue float64) {
+	if queued.kernels != nil {
+		queued.queue.Launch(queued.kernels.fill, geometry, cuda.Mark(onValue, cuda.Out), cuda.Value(typeValue), cuda.Value(n), cuda.Value(half), cuda.Value(lenValue))
+	}
 }
 
 // LoadPair is the parameter pair of Load, as a struct of C lies in memory. Launches do not order memory that it
@@ -142,22 +172,36 @@ type LoadPair struct {
 // Load launches load of named.ptx.
 // to is written.
 // Errors of cuda.Context.Launch.
-func (kernels *Kernels) Load(on *cuda.Context, geometry cuda.Geometry, pair LoadPair, to cuda.Buffer) error {
+func (kernels *Kernels) Load(on *cuda.Context, geometry cuda.Geometry, pair LoadPair, to cuda.Memory) error {
 	if kernels == nil {
 		return cuda.ErrNotOpen
 	}
-	return on.Launch(kernels.load2, geometry, cuda.Struct(pair), cuda.Out(to))
+	return on.Launch(kernels.load2, geometry, cuda.Struct(pair), cuda.Mark(to, cuda.Out))
+}
+
+// Load is Kernels.Load on the queue.
+func (queued Queued) Load(geometry cuda.Geometry, pair LoadPair, to cuda.Memory) {
+	if queued.kernels != nil {
+		queued.queue.Launch(queued.kernels.load2, geometry, cuda.Struct(pair), cuda.Mark(to, cuda.Out))
+	}
 }
 
 // Chase launches chase of named.ptx.
 // rows is read.
 // to counts as read and written, since the text does not tell: line 48, ld.global.u32: the address may be a pointer from memory, or one that the text does not tell.
 // Errors of cuda.Context.Launch.
-func (kernels *Kernels) Chase(on *cuda.Context, geometry cuda.Geometry, rows, to cuda.Buffer) error {
+func (kernels *Kernels) Chase(on *cuda.Context, geometry cuda.Geometry, rows, to cuda.Memory) error {
 	if kernels == nil {
 		return cuda.ErrNotOpen
 	}
-	return on.Launch(kernels.chase, geometry, cuda.In(rows), cuda.InOut(to))
+	return on.Launch(kernels.chase, geometry, cuda.Mark(rows, cuda.In), cuda.Mark(to, cuda.InOut))
+}
+
+// Chase is Kernels.Chase on the queue.
+func (queued Queued) Chase(geometry cuda.Geometry, rows, to cuda.Memory) {
+	if queued.kernels != nil {
+		queued.queue.Launch(queued.kernels.chase, geometry, cuda.Mark(rows, cuda.In), cuda.Mark(to, cuda.InOut))
+	}
 }
 
 // Nothing launches nothing of named.ptx.
@@ -169,50 +213,85 @@ func (kernels *Kernels) Nothing(on *cuda.Context, geometry cuda.Geometry) error 
 	return on.Launch(kernels.nothing, geometry)
 }
 
+// Nothing is Kernels.Nothing on the queue.
+func (queued Queued) Nothing(geometry cuda.Geometry) {
+	if queued.kernels != nil {
+		queued.queue.Launch(queued.kernels.nothing, geometry)
+	}
+}
+
 // Scaled launches scaled of named.ptx.
 // by is read.
 // to is written.
-// The zero Buffer is a nil pointer for by.
+// nil and the zero Buffer are a nil pointer for by.
 // Errors of cuda.Context.Launch.
-func (kernels *Kernels) Scaled(on *cuda.Context, geometry cuda.Geometry, to, by cuda.Buffer, times float32, n int32) error {
+func (kernels *Kernels) Scaled(on *cuda.Context, geometry cuda.Geometry, to, by cuda.Memory, times float32, n int32) error {
 	if kernels == nil {
 		return cuda.ErrNotOpen
 	}
-	return on.Launch(kernels.scaled, geometry, cuda.Out(to), cuda.OrNull(by, cuda.In), cuda.Value(times), cuda.Value(n))
+	return on.Launch(kernels.scaled, geometry, cuda.Mark(to, cuda.Out), cuda.MarkOrNull(by, cuda.In), cuda.Value(times), cuda.Value(n))
+}
+
+// Scaled is Kernels.Scaled on the queue.
+func (queued Queued) Scaled(geometry cuda.Geometry, to, by cuda.Memory, times float32, n int32) {
+	if queued.kernels != nil {
+		queued.queue.Launch(queued.kernels.scaled, geometry, cuda.Mark(to, cuda.Out), cuda.MarkOrNull(by, cuda.In), cuda.Value(times), cuda.Value(n))
+	}
 }
 
 // NsScaleFloat launches ns::scale<float> of cpp.ptx, _ZN2ns5scaleIfEEvPT_PKS1_ib.
 // p1 is read.
 // p0 is written.
 // Errors of cuda.Context.Launch.
-func (kernels *Kernels) NsScaleFloat(on *cuda.Context, geometry cuda.Geometry, p0, p1 cuda.Buffer, p2 int32, p3 bool) error {
+func (kernels *Kernels) NsScaleFloat(on *cuda.Context, geometry cuda.Geometry, p0, p1 cuda.Memory, p2 int32, p3 bool) error {
 	if kernels == nil {
 		return cuda.ErrNotOpen
 	}
-	return on.Launch(kernels.nsScaleFloat, geometry, cuda.Out(p0), cuda.In(p1), cuda.Value(p2), cuda.Value(p3))
+	return on.Launch(kernels.nsScaleFloat, geometry, cuda.Mark(p0, cuda.Out), cuda.Mark(p1, cuda.In), cuda.Value(p2), cuda.Value(p3))
+}
+
+// NsScaleFloat is Kernels.NsScaleFloat on the queue.
+func (queued Queued) NsScaleFloat(geometry cuda.Geometry, p0, p1 cuda.Memory, p2 int32, p3 bool) {
+	if queued.kernels != nil {
+		queued.queue.Launch(queued.kernels.nsScaleFloat, geometry, cuda.Mark(p0, cuda.Out), cuda.Mark(p1, cuda.In), cuda.Value(p2), cuda.Value(p3))
+	}
 }
 
 // NsScaleFloat2 launches ns_scale_float of cpp.ptx.
 // p0 is read and written.
 // Errors of cuda.Context.Launch.
-func (kernels *Kernels) NsScaleFloat2(on *cuda.Context, geometry cuda.Geometry, p0 cuda.Buffer) error {
+func (kernels *Kernels) NsScaleFloat2(on *cuda.Context, geometry cuda.Geometry, p0 cuda.Memory) error {
 	if kernels == nil {
 		return cuda.ErrNotOpen
 	}
-	return on.Launch(kernels.nsScaleFloat2, geometry, cuda.InOut(p0))
+	return on.Launch(kernels.nsScaleFloat2, geometry, cuda.Mark(p0, cuda.InOut))
+}
+
+// NsScaleFloat2 is Kernels.NsScaleFloat2 on the queue.
+func (queued Queued) NsScaleFloat2(geometry cuda.Geometry, p0 cuda.Memory) {
+	if queued.kernels != nil {
+		queued.queue.Launch(queued.kernels.nsScaleFloat2, geometry, cuda.Mark(p0, cuda.InOut))
+	}
 }
 
 // Unused launches unused of cpp.ptx, _Z6unusedPf.
 // p0 is read.
 // Errors of cuda.Context.Launch.
-func (kernels *Kernels) Unused(on *cuda.Context, geometry cuda.Geometry, p0 cuda.Buffer) error {
+func (kernels *Kernels) Unused(on *cuda.Context, geometry cuda.Geometry, p0 cuda.Memory) error {
 	if kernels == nil {
 		return cuda.ErrNotOpen
 	}
-	return on.Launch(kernels.unused, geometry, cuda.In(p0))
+	return on.Launch(kernels.unused, geometry, cuda.Mark(p0, cuda.In))
 }
 
-// text1 is named.ptx.
+// Unused is Kernels.Unused on the queue.
+func (queued Queued) Unused(geometry cuda.Geometry, p0 cuda.Memory) {
+	if queued.kernels != nil {
+		queued.queue.Launch(queued.kernels.unused, geometry, cuda.Mark(p0, cuda.In))
+	}
+}
+
+// text1 is named.ptx, with the names of parameters that the source has.
 const text1 = `// Kernels with names of their own, written by hand.
 .version 7.0
 .target sm_70
@@ -270,10 +349,10 @@ const text1 = `// Kernels with names of their own, written by hand.
 	ret;
 }
 
-.visible .entry scaled(.param .u64 scaled_param_0, .param .u64 scaled_param_1, .param .f32 scaled_param_2, .param .u32 scaled_param_3)
+.visible .entry scaled(.param .u64 to, .param .u64 by, .param .f32 times, .param .u32 n)
 {
 	.reg .pred %p; .reg .f32 %f<3>; .reg .b32 %r<4>; .reg .b64 %d<4>;
-	ld.param.u64 %d1, [scaled_param_0]; ld.param.u64 %d2, [scaled_param_1]; ld.param.f32 %f1, [scaled_param_2]; ld.param.u32 %r1, [scaled_param_3];
+	ld.param.u64 %d1, [to]; ld.param.u64 %d2, [by]; ld.param.f32 %f1, [times]; ld.param.u32 %r1, [n];
 	mov.u32 %r2, %tid.x;
 	setp.ge.s32 %p, %r2, %r1;
 	@%p ret;

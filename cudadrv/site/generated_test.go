@@ -1,0 +1,27 @@
+package site_test
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+
+	"github.com/go-vram/vram/cudadrv/site"
+)
+
+// Functions of a file that has called Generated are left out where they are the innermost, inlined or not, with helpers and without.
+// Other files of the package stay.
+func TestGeneratedFilesAreLeftOut(t *testing.T) {
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(load)
+	}
+	all.Wait()
+	const test = here1 + "TestGeneratedFilesAreLeftOut"
+	for _, h := range []*site.Helpers{nil, site.NewHelpers([]string{"example.com/other"})} {
+		assert.Equal(t, test, functions(inlinedMethod(h))[0])
+		assert.Equal(t, test+".func1", functions(method(func() site.Stack { return h.Here(0) }))[0], "the method is the caller")
+		s := with(func() site.Stack { return method(func() site.Stack { return inlinedMethod(h) }) })
+		assert.Equal(t, []string{test + ".func2.1", here1 + "method", test + ".func2", here1 + "with", test}, functions(s)[:5])
+	}
+}
