@@ -136,7 +136,7 @@ func Open(cfg Config) (*Device, error) {
 		d.panics.Tell(func(p recovered.Panic) { d.notices.post(func() { d.tellPanic(p) }) })
 	}
 	d.config.Store(&cfg)
-	if named, ok := cfg.Driver.(cudadrv.BufferObserver); ok {
+	if named := cudadrv.BufferObserverOf(cfg.Driver); named != nil {
 		d.named = observerOf(named)
 	}
 	if first := d.together(); first != nil {

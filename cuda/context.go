@@ -162,7 +162,7 @@ func (c *Context) Lazily(key any, open func() (io.Closer, error)) (io.Closer, er
 }
 
 // NewStream returns the context of a new stream of the same device. Its Close closes the stream, too, and waits for its work. The
-// context must be open only during the call. Errors: ErrNotOpen, and those of vram.Device.NewStream; then no stream stays open.
+// context must be open only during the call. Errors: ErrNotOpen, and the errors of vram.Device.NewStream; then no stream stays open.
 func (c *Context) NewStream() (made *Context, err error) {
 	if !c.opened() {
 		return nil, ErrNotOpen
@@ -183,11 +183,11 @@ func (c *Context) NewStream() (made *Context, err error) {
 }
 
 // Close closes the context and the resources that it has opened: later calls return ErrNotOpen. If Kernel has loaded modules,
-// Close waits for the context's work and unloads them. The context of Open also closes its device, and the stream with it; that of
+// Close waits for the context's work and unloads them. The context of Open also closes its device, and the stream with it; one of
 // NewStream closes its stream, and waits for its work. The stream and the work of a context of NewContext, other modules, graphs,
 // and other contexts of the stream are not affected. Idempotent: a further call closes only resources that could not be closed
 // before. Errors: of the resources, ErrModuleInUse while a graph has a kernel of Kernel, of a context of Open the errors of
-// vram.Device.Close, as an *vram.InUseError that lists buffers which were not freed, and of a context of NewStream those of
+// vram.Device.Close, as an *vram.InUseError that lists buffers which were not freed, and of a context of NewStream the errors of
 // vram.Stream.Close.
 func (c *Context) Close() (err error) {
 	if !c.made() {

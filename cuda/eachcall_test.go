@@ -86,21 +86,22 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 			b, err := c.Alloc(4 * mib)
 			return b.Free, err
 		}},
-		{"AllocBatch, FreeBatch, Freeze and Thaw", func() (func() error, error) {
+		{"AllocBatch, FreeBatch, Freeze and Thaw", func() (_ func() error, err error) {
 			all := make([]cuda.Buffer, 3)
 			if err := c.AllocBatch(all, []int64{4 * mib, mib, 8 * mib}); err != nil {
 				return nil, err
 			}
-			err := errors.Join(c.Freeze(all[0]), d.Launch(r.touch, one, cuda.In(all[0])), c.Thaw(all[0]), c.Fill8(cuda.Whole(all[0]), 1))
-			return nil, errors.Join(err, c.FreeBatch(all))
+			defer func() { err = errors.Join(err, c.FreeBatch(all)) }()
+			return nil, errors.Join(c.Freeze(all[0]), d.Launch(r.touch, one, cuda.In(all[0])), c.Thaw(all[0]), c.Fill8(cuda.Whole(all[0]), 1))
 		}},
 		{"AllocBatch in a capture", func() (func() error, error) {
-			g, err := c.Capture(func() error {
+			g, err := c.Capture(func() (err error) {
 				all := make([]cuda.Buffer, 2)
 				if err := c.AllocBatch(all, []int64{4 * mib, mib}); err != nil {
 					return err
 				}
-				return errors.Join(c.Fill8(cuda.Whole(all[0]), 1), c.FreeBatch(all))
+				defer func() { err = errors.Join(err, c.FreeBatch(all)) }()
+				return c.Fill8(cuda.Whole(all[0]), 1)
 			})
 			if err != nil {
 				return nil, err

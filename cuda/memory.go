@@ -5,7 +5,9 @@ import "github.com/go-vram/vram/cudadrv"
 // Memory is a Buffer, or a Range of one, as the methods that the command vram kernels generates take it. A launch refuses other
 // types.
 type Memory interface {
+	// Ptr returns the address at which the memory begins.
 	Ptr() cudadrv.Ptr
+	// Live reports whether the buffer may be used.
 	Live() bool
 }
 

@@ -16,7 +16,7 @@ type otherMemory struct{ all []int }
 func (otherMemory) Ptr() cudadrv.Ptr { return 4096 }
 func (otherMemory) Live() bool       { return true }
 
-// Mark is the argument that its mark makes of a buffer, or of a part of one; what is neither is refused.
+// Mark is the argument that its mark makes of a buffer, or of a part of one; other memory is refused.
 func TestMark(t *testing.T) {
 	r, c := newRig(t)
 	kernel := kernelsOf(t, c, `.visible .entry k(.param .u64 .ptr to) { ret; }`)("k")

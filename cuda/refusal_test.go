@@ -13,7 +13,7 @@ import (
 
 const refusingPTX = `.visible .entry k(.param .u64 .ptr to, .param .f32 by, .param .align 4 .b8 s[16]) { ret; }`
 
-// mistakes are arguments that a kernel of refusingPTX refuses, by what is wrong, with the text of the error.
+// mistakes are arguments that a kernel of refusingPTX refuses, by the text of the error.
 func mistakes(x cuda.Buffer) map[string][]cuda.Arg {
 	type wide struct{ A, B float64 }
 	type short struct{ A uint32 }
@@ -45,7 +45,7 @@ func TestTheSameRefusalAllocatesNothing(t *testing.T) {
 	require.NoError(t, x.Free())
 }
 
-// Each refusal is complete, whatever was refused before it, and stays as it is after later ones: also where goroutines make
+// Each refusal is complete, also after others, and stays as it is after later ones: also where goroutines make
 // different mistakes with one kernel.
 func TestRefusalsOfOneKernelDoNotMix(t *testing.T) {
 	r, c := newRig(t)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -8,12 +9,13 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/cpu"
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
 // deviceFlags choose the device.
 type deviceFlags struct {
-	Driver driverFlag `placeholder:"NAME" help:"auto, dynamic (a GPU), gorgonia (a GPU through gorgonia.org/cu, where the command was built with it) or sim. auto takes a GPU where there is one, else the simulated device (default $$VRAM_DRIVER, or auto)."`
+	Driver driverFlag `placeholder:"NAME" help:"auto, dynamic (a GPU), gorgonia (a GPU through gorgonia.org/cu, where the command was built with it), sim, cpu (computes on the processor) or gpu-or-cpu. auto takes a GPU where there is one, else the simulated device (default $$VRAM_DRIVER, or auto)."`
 }
 
 // driverFlag is the name of a driver; empty without the flag.
@@ -22,11 +24,11 @@ type driverFlag string
 // UnmarshalText reads the name of a known driver.
 func (f *driverFlag) UnmarshalText(text []byte) error {
 	switch name := string(text); name {
-	case "auto", "dynamic", "gorgonia", "sim":
+	case "auto", "dynamic", "gorgonia", "sim", cpu.Name, "gpu-or-" + cpu.Name:
 		*f = driverFlag(name)
 		return nil
 	default:
-		return fmt.Errorf("%q: want auto, dynamic, gorgonia or sim", name)
+		return fmt.Errorf("%q: want auto, dynamic, gorgonia, sim, cpu or gpu-or-cpu", name)
 	}
 }
 
@@ -39,7 +41,7 @@ func (f deviceFlags) device(p *program) (cfg vram.Config, newDriver func() cudad
 		}
 		return cfg, nil, err
 	}
-	automatic := f.Driver == "auto" || f.Driver == "" && cfg.Driver == nil || f.Driver == "" && variable("VRAM_DRIVER") == "auto"
+	automatic := f.Driver == "auto" || strings.HasPrefix(string(f.Driver), "gpu-or-") || f.Driver == "" && cfg.Driver == nil || f.Driver == "" && variable("VRAM_DRIVER") == "auto"
 	if f.Driver != "" || cfg.Driver == nil {
 		if cfg.Driver, err = f.named(); err != nil {
 			return cfg, nil, err
@@ -47,10 +49,13 @@ func (f deviceFlags) device(p *program) (cfg vram.Config, newDriver func() cudad
 	}
 	driver := cfg.Driver
 	if automatic {
-		_, _ = fmt.Fprintf(p.stderr, "driver: %s (auto)\n", driver.Name())
+		_, _ = fmt.Fprintf(p.stderr, "driver: %s (%s)\n", driver.Name(), cmp.Or(string(f.Driver), "auto"))
 	}
-	if _, simulated := driver.(*sim.Driver); simulated {
+	switch driver.(type) {
+	case *sim.Driver:
 		return cfg, func() cudadrv.Driver { return sim.New(sim.Config{}) }, nil
+	case *cpu.Driver:
+		return cfg, func() cudadrv.Driver { return cpu.New(cpu.Config{}) }, nil
 	}
 	return cfg, func() cudadrv.Driver { return driver }, nil
 }

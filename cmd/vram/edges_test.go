@@ -82,6 +82,21 @@ func TestInfoShowsTheEnvironment(t *testing.T) {
 	assert.Contains(t, stderr, "(auto)")
 }
 
+// The device that computes without a GPU is one of the drivers, by the flag and by the environment.
+func TestTheProcessorIsADriver(t *testing.T) {
+	var got report
+	code, stdout, stderr := vramCommand(t, "info", "-driver", "cpu", "-json")
+	require.Equal(t, exitOK, code, stderr)
+	require.NoError(t, json.Unmarshal([]byte(stdout), &got))
+	assert.Equal(t, "cpu", got.Driver)
+	_, _, stderr = vramCommand(t, "info", "-driver", "gpu-or-cpu")
+	assert.Contains(t, stderr, "(gpu-or-cpu)", "the choice is told")
+	t.Setenv("VRAM_DRIVER", "cpu")
+	code, stdout, stderr = vramCommand(t, "replay", "-rounds", "1", "resnet_train")
+	require.Equal(t, exitOK, code, stderr)
+	assert.Contains(t, stdout, "1 round.")
+}
+
 // A trace that is larger than the device cannot be analyzed with replays: the error says how large it is.
 func TestATraceThatTheDeviceCannotHold(t *testing.T) {
 	large := file(t, "large.csv", "t_us,op,id,size,stream\n0,a,0,200000000000,0\n")

@@ -15,6 +15,7 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/cpu"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/lab/kernelbench"
 )
@@ -60,11 +61,12 @@ func (c *benchCmd) runKernels(p *program) error {
 	return printKernels(p, rows)
 }
 
-// executing returns a driver that executes kernels: a simulated one needs bytes for that.
+// executing returns a driver that executes kernels: a simulated one needs bytes for that, and package cpu's is such a one.
 func executing(newDriver func() cudadrv.Driver) func() cudadrv.Driver {
 	return func() cudadrv.Driver {
 		driver := newDriver()
-		if _, simulated := driver.(*sim.Driver); simulated {
+		switch driver.(type) {
+		case *sim.Driver, *cpu.Driver: // small shapes, and results are compared
 			return kernelbench.SimulatedDriver()
 		}
 		return driver

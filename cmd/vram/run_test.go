@@ -69,7 +69,7 @@ func TestMistakesAreOneLineAndExitTwo(t *testing.T) {
 		"rounds without any":  {"replay resnet_train -rounds", "--rounds: a value is missing"},
 		"rounds not a number": {"replay -rounds many resnet_train", "--rounds"},
 		"footprint":           {"replay -footprint fat resnet_train", `--footprint: "fat": want balanced, lean or fast`},
-		"driver":              {"replay -driver cuda resnet_train", "--driver"},
+		"driver":              {"replay -driver cuda resnet_train", `--driver: "cuda": want auto, dynamic, gorgonia, sim, cpu or gpu-or-cpu`},
 		"limit":               {"replay -limit 1.02y resnet_train", `limit "1.02y"`},
 		"limit unit":          {"replay -limit 5q resnet_train", `--limit: limit "5q": want a number with an optional unit, as "2GB", "512MiB" or "4096", or a multiple of the peak, as 1.02x`},
 		"limit below a page":  {"replay -driver sim -limit 1MB resnet_train", "LimitBytes is 1000000, want at least 2097152"},

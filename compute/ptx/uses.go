@@ -26,6 +26,9 @@ type Use struct {
 // address. A number that is scaled, or added to a pointer, is an index. A parameter that the body does not use in any such way is
 // not listed.
 //
+// A parameter that is a tensor map, as of cp.async.bulk.tensor, is listed with the offset 0 and is Unknown, as are all pointers that
+// its memory might concern.
+//
 // Uses follows values through registers, vectors, local and shared memory, parameters of calls and their results. A use is never
 // less than the text does: where a part of an address has an unknown origin, as a pointer that is loaded from the memory of another
 // pointer, or where an instruction or a called function is not known, all pointers that it might concern are Unknown. Values that
@@ -69,6 +72,8 @@ type tracing struct {
 	exposed   map[*Variable]bool // their addresses are where the analysis does not follow them
 	changed   bool               // in this round
 
+	tensors map[int]string // parameters that are tensor maps: why
+
 	last          bool   // nothing changes any more
 	unset         bool   // values that nothing has defined count as numbers
 	foreignReads  string // why other memory may be read: "" if it is not
@@ -82,7 +87,7 @@ const wordBytes = 8
 const maxRoots = 4096
 
 func newTracing(m *Module, f *Function) *tracing {
-	a := &tracing{module: m, entry: f, byName: map[string]*traced{}, cells: map[*Variable]*cell{}, exposed: map[*Variable]bool{}}
+	a := &tracing{module: m, entry: f, byName: map[string]*traced{}, cells: map[*Variable]*cell{}, exposed: map[*Variable]bool{}, tensors: map[int]string{}}
 	for n, p := range f.Params {
 		if m.AddressSize == 32 || p.Bytes() < wordBytes || len(p.Dims) == 0 && p.Type.Class() == Float { //nolint:mnd // bits
 			continue
@@ -136,6 +141,7 @@ func (a *tracing) start() {
 	clear(a.byName)
 	clear(a.cells)
 	clear(a.exposed)
+	clear(a.tensors)
 	for i := range a.roots {
 		r := &a.roots[i]
 		*r = root{param: r.param, offset: r.offset, pointer: r.pointer}
@@ -161,6 +167,12 @@ func (a *tracing) uses() (uses []Use) {
 	}
 	for i := range a.roots {
 		r := &a.roots[i]
+		if why := a.tensors[r.param]; why != "" {
+			if r.offset == 0 {
+				uses = append(uses, Use{Param: r.param, Reads: true, Writes: true, Unknown: why})
+			}
+			continue
+		}
 		maybe := !r.pointer && (r.ambiguous || r.escapes && a.foreignReads+a.foreignWrites != "")
 		if !r.pointer && !maybe {
 			continue

@@ -140,6 +140,7 @@ func (m *moment) everything(passed origin) origin {
 type effect struct {
 	addresses   accessing // at each address between brackets
 	foreign     accessing // at memory that the instruction names in another way
+	tensor      accessing // at the memory of a tensor, whose map is at one of the addresses
 	anyResult   bool      // each register may be a result
 	secondReads bool      // the second address is the source of a copy
 	local       bool      // the result is an address of local memory
@@ -181,7 +182,7 @@ func effectOf(name string) effect {
 	if strings.HasPrefix(name, "cp.") && strings.Contains(name, ".tensor") && found.addresses.writes {
 		writes := strings.Contains(name, ".global.shared") // from the block's memory to the tensor
 		reduces := strings.HasPrefix(name, "cp.reduce")
-		return effect{foreign: accessing{!writes || reduces, writes || reduces}, addresses: accessing{reads: true}}
+		return effect{tensor: accessing{!writes || reduces, writes || reduces}}
 	}
 	return found
 }
@@ -204,6 +205,14 @@ func (m *moment) unknown() {
 	if e.foreign != (accessing{}) {
 		m.foreign(e.foreign, "which memory it concerns is not known")
 		result.join(fromMemory(64)) //nolint:mnd // a pointer
+	}
+	if e.tensor != (accessing{}) {
+		for n := range m.i.Operands {
+			if o := &m.i.Operands[n]; isAddress(*o) && len(o.Elements) > 0 { // with coordinates
+				m.ofTensor(o, e.tensor)
+			}
+		}
+		m.grown(m.shared.join(fromMemory(64))) //nolint:mnd // a pointer
 	}
 	m.ready = true
 	switch {

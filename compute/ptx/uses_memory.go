@@ -256,6 +256,24 @@ func (m *moment) memory() {
 	}
 }
 
+// ofTensor adds an access by a tensor map: to the memory that the map describes, which the text does not tell. map is the address of
+// the map, which is a parameter or lies in memory.
+func (m *moment) ofTensor(o *Operand, how accessing) {
+	address := m.value(o)
+	m.touch(Generic, address, accessing{reads: true})
+	m.foreign(how, "the memory of a tensor is not known")
+	if !m.last {
+		return
+	}
+	for v := range address.places {
+		for n, p := range m.entry.Params {
+			if p == v {
+				m.tensors[n] = at(m.i, "it is a tensor map")
+			}
+		}
+	}
+}
+
 // loads defines the elements of a load, each from its own place.
 func (m *moment) loads(space Space, from, to *Operand, bits int) {
 	address := m.value(from)

@@ -165,6 +165,9 @@ func (m *moment) evaluate() {
 		m.define(number())
 	case OpLd, OpSt, OpAtom, OpRed, OpCpAsync, OpLdmatrix, OpWmmaLoadA, OpWmmaLoadB, OpWmmaLoadC, OpWmmaStoreD:
 		m.memory()
+	case OpCpAsyncBulkTensor:
+		m.ofTensor(&i.Operands[1], accessing{reads: true})
+		m.store(Shared, origin{}, 64, fromMemory(64)) //nolint:mnd // it may be a pointer
 	case OpCall:
 		m.call()
 	case UnknownOp:

@@ -15,6 +15,9 @@ import (
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/cpu"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/cudadrv/hazard"
+	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/cudadrv/drivertest"
 )
 
@@ -131,6 +134,26 @@ func TestAnObserverDoesNotHideBuffers(t *testing.T) {
 	require.NoError(t, x.launch(t, to, again, 8))
 	require.ErrorContains(t, x.launch(t, to, from, 16), `the buffer of 48 bytes "observed"`)
 	require.Error(t, x.dev.Close())
+}
+
+// The names of buffers reach the driver also through drivers that wrap it.
+func TestWrappersDoNotHideBuffers(t *testing.T) {
+	for name, wrap := range map[string]func(cudadrv.Driver) cudadrv.Driver{
+		"fault":  func(d cudadrv.Driver) cudadrv.Driver { return fault.Wrap(d) },
+		"hazard": func(d cudadrv.Driver) cudadrv.Driver { return hazard.Wrap(d) },
+		"both":   func(d cudadrv.Driver) cudadrv.Driver { return hazard.Wrap(fault.Wrap(d)).Allocator() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			x := newCopier(t, wrap(cpu.New(cpu.Config{})))
+			to, from := x.alloc(t, 16, ""), x.alloc(t, 12, "wrapped")
+			require.ErrorContains(t, x.launch(t, to, from, 16), `the buffer of 48 bytes "wrapped"`)
+			require.Error(t, x.dev.Close())
+		})
+	}
+	assert.Nil(t, cudadrv.BufferObserverOf(nil))
+	assert.Nil(t, cudadrv.BufferObserverOf(fault.Wrap(sim.New(sim.Config{}))))
+	driver := cpu.New(cpu.Config{})
+	assert.Same(t, driver, cudadrv.BufferObserverOf(hazard.Wrap(driver)))
 }
 
 // ArgumentsOnly finds a step over the end of a buffer into the next one.

@@ -93,6 +93,9 @@ func (d *Driver) Calls(function string) uint64 {
 	return d.calls[c].Load()
 }
 
+// Unwrap returns the wrapped driver.
+func (d *Driver) Unwrap() cudadrv.Driver { return d.inner }
+
 // Name returns the wrapped driver's name.
 func (d *Driver) Name() string { return d.inner.Name() }
 

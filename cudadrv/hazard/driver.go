@@ -30,6 +30,9 @@ func Wrap(inner cudadrv.Driver) *Driver {
 // SetHelpers sets the functions that the places in reports leave out, from now on; nil: none.
 func (d *Driver) SetHelpers(h *site.Helpers) { d.helpers.Store(h) }
 
+// Unwrap returns the wrapped driver.
+func (d *Driver) Unwrap() cudadrv.Driver { return d.inner }
+
 // Name returns the wrapped driver's name.
 func (d *Driver) Name() string { return d.inner.Name() }
 
@@ -84,6 +87,7 @@ type modelledDevice struct {
 // door is the allocator's way to the devices.
 type door struct{ driver *Driver }
 
+func (d *door) Unwrap() cudadrv.Driver    { return d.driver.inner }
 func (d *door) Name() string              { return d.driver.Name() }
 func (d *door) DeviceCount() (int, error) { return d.driver.DeviceCount() }
 func (d *door) Open(ordinal int) (cudadrv.Device, error) {

@@ -7,7 +7,7 @@ import (
 )
 
 // generatedFiles are the files that have called Generated; replaced, never changed. A program has a few.
-var generatedFiles atomic.Pointer[[]string] //nolint:gochecknoglobals // facts about the program's text, which do not change
+var generatedFiles atomic.Pointer[[]string] //nolint:gochecknoglobals // made on first use: facts about the program's text, which do not change
 
 // Generated marks the file of the caller, without the skip innermost calls, as one that a program of this module has written:
 // places leave its functions out and name their callers. Other functions of its package stay. Idempotent.
