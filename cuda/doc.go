@@ -73,9 +73,10 @@
 // All functions are safe for concurrent use. A launch on buffers of the context's own stream, and on frozen ones that the stream
 // has read, takes no lock and no actor's turn, makes one driver call, and allocates nothing. A call that submits work on a
 // buffer of several streams waits on the host for calls that submit other work on it, if one of the two writes; the first such
-// call also waits for launches that the buffer's own stream is submitting. So of a read and a write at the same time, from two
-// goroutines, one is first on the device. A copy to or from host memory, and Submit, on a buffer that no other stream has used
-// yet, are ordered with that first use by the caller. Callers that submit to one stream from several goroutines must order
+// call also waits for launches that the buffer's own stream is submitting, and for its copies of the buffer to or from host memory,
+// in which the driver may wait for the device. So of a read and a write at the same time, from two goroutines, one is first on the
+// device. Only a CopyPeer, or a launch of another device, is not in order with a call at the same time by the buffer's own stream,
+// while no other stream of its device has used the buffer: the caller orders the two. Callers that submit to one stream from several goroutines must order
 // them. A capture belongs to one goroutine, but work that others submit to the captured contexts becomes part of the graph.
 // Calls wait for the device only where their documentation says so.
 //

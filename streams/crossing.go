@@ -27,8 +27,9 @@ const (
 // touches are the orders that a work touches. A stream keeps the list for its next work.
 type touches struct {
 	all      []touch
-	locked   int       // of the first ones
-	unshared []ownWork // on buffers of the stream that no other used when Touch looked
+	locked   int         // of the first ones
+	unshared []ownWork   // on buffers of the stream that no other used when Touch looked
+	copying  []*hostCopy // from Begin to Leave: of unshared, if the submission may wait for the device
 }
 
 // ownWork is the use of a buffer by a work of its own stream.
@@ -61,8 +62,8 @@ func (x Submitter) Crossing() Crossing { return Crossing{x: x} }
 // from then on.
 func (x Submitter) CrossingOfCalls() Crossing { return Crossing{x: x, mode: workThatCalls} }
 
-// CrossingOfWaits begins a work whose submission may wait for the device. First uses by other streams of buffers of its own stream
-// do not wait for the submission: the caller orders the two calls.
+// CrossingOfWaits begins a work whose submission may wait for the device. A first use by another stream of a buffer of its own stream
+// waits for the submission, and first uses of other buffers do not.
 func (x Submitter) CrossingOfWaits() Crossing { return Crossing{x: x, mode: workThatWaits} }
 
 // Touch adds a buffer, and announces the stream's use until the buffer's free. index is for the error of Begin. Memory that can
@@ -73,14 +74,16 @@ func (c *Crossing) Touch(b Buffer, write bool, index int) error {
 	return c.TouchFor(c.x, b, write, index)
 }
 
-// TouchFor is Touch for a buffer of another device, on which a stream represents the work: see Submitter.Between.
+// TouchFor is Touch for a buffer of another device, on which a stream represents the work: see Submitter.Between. If that is
+// the buffer's own stream, and no other has used the buffer, works of the stream that others submit at the same time are not held up:
+// an order would keep the memory from its reuse until a fence after the free, which most programs want at once.
 func (c *Crossing) TouchFor(by Submitter, b Buffer, write bool, index int) error {
 	home, err := b.usable("", by.s)
 	if err != nil {
 		return err
 	}
 	if home == by.s && home.cuda.gate == nil && !b.slot.Shared() && (c.mode != workThatCalls || by != c.x) {
-		if c.mode == plainWork && by == c.x {
+		if by == c.x {
 			w := c.list()
 			w.unshared = append(w.unshared, ownWork{b, write, index})
 		}
@@ -168,19 +171,43 @@ func (c *Crossing) Begin() (index int, err error) {
 		if len(w.unshared) == 0 {
 			return 0, nil
 		}
-		if err := c.x.EnterQuick(); err != nil {
+		if err := c.announce(); err != nil {
 			return w.unshared[0].index, err
 		}
 		if !slices.ContainsFunc(w.unshared, ownWork.shared) {
-			c.quick = true
 			return 0, nil
 		}
-		c.x.LeaveQuick() // before a wait for works of this stream
+		c.withdraw() // before a wait for works of this stream
 		w.unlock()
 		if index, err := c.share(); err != nil {
 			return index, err
 		}
 	}
+}
+
+// announce has first uses by other streams of the unshared buffers wait until withdraw.
+func (c *Crossing) announce() error {
+	if c.mode == workThatWaits {
+		for _, o := range c.works.unshared {
+			c.works.copying = append(c.works.copying, c.x.s.cuda.copies.begin(o.buffer))
+		}
+		return nil
+	}
+	err := c.x.EnterQuick()
+	c.quick = err == nil
+	return err
+}
+
+func (c *Crossing) withdraw() {
+	if c.quick {
+		c.x.LeaveQuick()
+		c.quick = false
+	}
+	for _, one := range c.works.copying {
+		c.x.s.cuda.copies.end(one)
+	}
+	clear(c.works.copying)
+	c.works.copying = c.works.copying[:0]
 }
 
 // shared reports whether another stream has used the buffer since.
@@ -281,10 +308,7 @@ func (c *Crossing) After() {
 // Leave ends the work, submitted or not.
 func (c *Crossing) Leave() {
 	if w := c.works; w != nil {
-		if c.quick {
-			c.x.LeaveQuick()
-			c.quick = false
-		}
+		c.withdraw()
 		w.unlock()
 		clear(w.all)
 		clear(w.unshared)

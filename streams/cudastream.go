@@ -29,6 +29,7 @@ type cudaStream struct {
 	closing        atomic.Bool  // Close has begun
 	held           atomic.Bool  // a graph has its memory: no fence of it passes
 	crossings      crossings
+	copies         hostCopies
 	whole          *order        // of a hold's memory; else nil
 	gate           *gate         // of a Sleeper's stream; else nil
 	strand         atomic.Value  // a stranding; nil: no work waits for another process

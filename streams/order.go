@@ -201,6 +201,9 @@ func (b Buffer) order(home *Stream, host actors.Host) (*order, error) {
 		}
 	}
 	o := value.(*order) //nolint:forcetypeassert // nothing else is attached
+	if o.settled.Load() == 0 {
+		home.cuda.copies.await(b, host)
+	}
 	o.settle(host)
 	return o, nil
 }
