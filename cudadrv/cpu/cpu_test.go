@@ -15,10 +15,10 @@ import (
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/cpu"
+	"github.com/go-vram/vram/cudadrv/drivertest"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/hazard"
 	"github.com/go-vram/vram/cudadrv/sim"
-	"github.com/go-vram/vram/cudadrv/drivertest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -57,6 +57,9 @@ type KernelLaunch struct {
 	// Accesses are the accesses that the program declared in LaunchKernelTouching, else nil.
 	Accesses []cudadrv.Access
 	Place    site.Stack // of the launch, or of its capture
+	// Replaces says that these are new arguments for a kernel of a graph. Buffers of arguments that stay may have been freed since the
+	// capture: the graph keeps their memory.
+	Replaces bool
 }
 
 // Execution runs a kernel when it is its turn on the stream; a graph runs it at each launch. memory finds the accessible bytes
@@ -101,7 +104,7 @@ func (g *gpu) prepare(c call.Call, k *kernel) (err error) {
 		return nil
 	}
 	k.execution, err = program.Launch(KernelLaunch{
-		Ordinal: g.info.Ordinal, Kernel: k.function.name, Geometry: k.geometry, Params: append([]byte(nil), k.params...), Accesses: k.accesses, Place: site.Deep(0),
+		Ordinal: g.info.Ordinal, Kernel: k.function.name, Geometry: k.geometry, Params: append([]byte(nil), k.params...), Accesses: k.accesses, Place: site.Deep(0), Replaces: k.replaces,
 	})
 	if err != nil {
 		return &refusal{fail(c, cudadrv.NotSupported, "%v", err), err}

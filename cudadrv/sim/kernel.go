@@ -18,6 +18,7 @@ type kernel struct {
 	geometry cudadrv.Geometry
 	params   []byte
 	accesses []cudadrv.Access // that the program declares; nil: none
+	replaces bool             // another launch of a node
 
 	execution Execution // nil without an executor
 }

@@ -98,7 +98,8 @@ func (o *Buffers) forget() {
 	o.all = kept
 }
 
-// Launched implements Owners: it notes which buffers a launch may touch: those that live now, and whose addresses are parameters.
+// Launched implements Owners: it notes which buffers a launch may touch: those that live now, and whose addresses are parameters; and
+// of new arguments for a kernel of a graph, buffers that were freed, whose memory the graph keeps.
 func (o *Buffers) Launched(l sim.KernelLaunch) Reach {
 	if o == nil {
 		return everything{}
@@ -106,21 +107,34 @@ func (o *Buffers) Launched(l sim.KernelLaunch) Reach {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	event := o.event
-	arguments := map[*owned]bool{}
+	arguments, kept := map[*owned]bool{}, map[*owned]bool{}
+	keep := func(p cudadrv.Ptr) *owned {
+		b := o.endedAt(p, event)
+		if b != nil {
+			arguments[b], kept[b] = true, true
+		}
+		return b
+	}
 	const pointerBytes = 8
 	for n := 0; n+pointerBytes <= len(l.Params); n += pointerBytes {
 		p := cudadrv.Ptr(binary.LittleEndian.Uint64(l.Params[n:]))
 		if b := o.at(p, event); b != nil {
 			arguments[b] = true
+		} else if l.Replaces && l.Accesses == nil {
+			keep(p)
 		}
 	}
 	declared := map[*owned][]interp.Declared{}
 	for _, a := range l.Accesses {
-		if b := o.at(a.Ptr, event); b != nil {
+		b := o.at(a.Ptr, event)
+		if b == nil && l.Replaces {
+			b = keep(a.Ptr)
+		}
+		if b != nil {
 			declared[b] = append(declared[b], interp.Declared{Start: uint64(a.Ptr), Bytes: uint64(a.Bytes), Write: a.Write}) //nolint:gosec // not negative
 		}
 	}
-	return &reach{o, event, arguments, declared}
+	return &reach{o, event, arguments, kept, declared}
 }
 
 // everything is the reach of a launch in a program without a list of buffers.
@@ -139,6 +153,7 @@ type reach struct {
 	buffers   *Buffers
 	event     uint64 // the last before the launch
 	arguments map[*owned]bool
+	kept      map[*owned]bool // by a graph, after their frees
 	declared  map[*owned][]interp.Declared
 }
 
@@ -147,11 +162,28 @@ func (r *reach) Part(p, start cudadrv.Ptr, bytes int64) (Part, error) {
 	o := r.buffers
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	part, b, err := o.find(p, start, bytes, r.event, r.arguments)
+	b := r.argumentAt(p)
+	part, err := Part{}, error(nil)
+	if b != nil {
+		part = Part{Start: b.event.Ptr, Bytes: b.event.Bytes}
+	} else {
+		part, b, err = o.find(p, start, bytes, r.event, r.arguments)
+	}
 	if b != nil {
 		part.Written, part.Declared, part.Owner = b.contents.bits(b.event.Bytes), r.declared[b], b
 	}
 	return part, err
+}
+
+// argumentAt returns the argument with an address whose memory the launch has: also of a graph that runs thousands of frees after the
+// buffer's own, which the list has forgotten.
+func (r *reach) argumentAt(p cudadrv.Ptr) *owned {
+	for b := range r.arguments {
+		if b.contains(p) && (r.kept[b] || b.livedAt(r.event)) {
+			return b
+		}
+	}
+	return nil
 }
 
 // Buffer implements Reach.
@@ -159,7 +191,10 @@ func (r *reach) Buffer(p cudadrv.Ptr) (Buffer, bool) {
 	o := r.buffers
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	b := o.at(p, r.event)
+	b := r.argumentAt(p)
+	if b == nil {
+		b = o.at(p, r.event)
+	}
 	if b == nil {
 		b = o.endedAt(p, r.event)
 	}
