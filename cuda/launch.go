@@ -97,11 +97,44 @@ func (c *submission) launch(f *Function, g Geometry, p *params, held *capture, a
 // launchSlowly submits a launch that touches buffers of other streams, is part of a capture, or is profiled, checked or recorded.
 // The arguments of packed parameters are the buffers that the caller declares.
 func (c *submission) launchSlowly(f *Function, g Geometry, p *params, args []Arg, packed bool) error {
+	if c.special.Load() == 0 {
+		if done, err := c.launchInOrder(f, g, p, args); done {
+			return err
+		}
+	}
 	return c.recorded(f.name, args, c.capture.Load(), func() error {
 		return c.ordered(f.name, g, args,
 			func(held *capture, accesses []cudadrv.Access) error { return c.launch(f, g, p, held, accesses) },
 			func(held *capture) { held.launched(newNode(f, g, p, args, packed)) })
 	})
+}
+
+// launchInOrder is ordered for a launch that is neither captured, profiled, checked nor recorded, as most on buffers of several
+// streams are: it calls no function values. done is false if a buffer is another device's; then nothing was submitted.
+func (c *submission) launchInOrder(f *Function, g Geometry, p *params, args []Arg) (done bool, err error) {
+	crossing := c.work.Crossing()
+	defer crossing.Leave()
+	for i := range args {
+		a := &args[i]
+		if a.mode == byValue {
+			continue
+		}
+		err := crossing.Touch(a.buffer, a.writes(), i)
+		if errors.Is(err, ErrForeign) {
+			return false, nil
+		}
+		if err != nil {
+			return true, &ArgumentError{Kernel: f.name, Index: i, Err: ofBytes(err, a.buffer)}
+		}
+	}
+	if i, err := crossing.Begin(); err != nil {
+		return true, &ArgumentError{Kernel: f.name, Index: i, Err: ofBytes(err, args[i].buffer)}
+	}
+	if err := c.launch(f, g, p, nil, nil); err != nil {
+		return true, err
+	}
+	crossing.After()
+	return true, nil
 }
 
 // ordered submits work that waits for other work on its buffers, and announces it. submit gets nil accesses if there is no
