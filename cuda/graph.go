@@ -57,6 +57,14 @@ func (g *Graph) Launch(c *Context) error {
 }
 
 func (g *Graph) launchNow(c *Context) error {
+	err := g.launchOnce(c)
+	if err != nil && errors.Is(err, ErrFrozen) && c.work.ThawFreed(g.uses.Load().touched) { // a free ends the freeze
+		return g.launchOnce(c)
+	}
+	return err
+}
+
+func (g *Graph) launchOnce(c *Context) error {
 	if g.pool.shared {
 		return g.launchInTurn(c)
 	}

@@ -3,6 +3,7 @@ package cuda_test
 import (
 	"bytes"
 	"fmt"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"runtime"
@@ -275,11 +276,8 @@ func play(t *testing.T, dev *vram.Device, seed uint64, steps int) {
 // A random program on three streams, with graphs, leaves the bytes that the same work leaves which is done at once, in the
 // order of the calls. VRAM_PROGRAMS is for how long, such as 10m, from the seed VRAM_SEED on.
 func TestProgramsDoWhatTheirWorkDoes(t *testing.T) {
-	span, _ := time.ParseDuration(os.Getenv("VRAM_PROGRAMS"))
-	first, _ := strconv.ParseUint(os.Getenv("VRAM_SEED"), 10, 64)
 	for name, driver := range players(t) {
-		begun, seed := time.Now(), first
-		for ; seed < first+programs() || time.Since(begun) < span; seed++ {
+		for seed := range seeds(t, name, programs()) {
 			watched, checker := vramtest.Watch(vram.Config{Driver: driver})
 			dev, err := vram.Open(watched)
 			require.NoError(t, err)
@@ -287,6 +285,21 @@ func TestProgramsDoWhatTheirWorkDoes(t *testing.T) {
 			require.NoError(t, dev.Close())
 			require.NoError(t, checker.Checker(0).Err())
 			if t.Failed() {
+				return
+			}
+		}
+	}
+}
+
+// seeds returns the seeds of random programs: as many as least, and more until the time of VRAM_PROGRAMS is over.
+func seeds(t *testing.T, name string, least uint64) iter.Seq[uint64] {
+	t.Helper()
+	span, _ := time.ParseDuration(os.Getenv("VRAM_PROGRAMS"))
+	first, _ := strconv.ParseUint(os.Getenv("VRAM_SEED"), 10, 64)
+	return func(yield func(uint64) bool) {
+		begun, seed := time.Now(), first
+		for ; seed < first+least || time.Since(begun) < span; seed++ {
+			if !yield(seed) {
 				return
 			}
 		}

@@ -518,3 +518,43 @@ func TestAStormOfReadersAndWriters(t *testing.T) {
 	assert.Positive(t, refused.Load())
 	r.free(tables...)
 }
+
+// A free ends a freeze: a graph that keeps the memory writes it again, after the graphs that have read it for nothing.
+func TestAFreeEndsAFreeze(t *testing.T) {
+	for _, shared := range []bool{false, true} {
+		r := newReading(t, 2)
+		var with []cuda.Option
+		if shared {
+			pool, err := r.owner.NewPool()
+			require.NoError(t, err)
+			defer func() { require.NoError(t, pool.Close()) }()
+			with = append(with, cuda.Shared(pool))
+		}
+		capture := func(c *cuda.Context, a cuda.Arg, with ...cuda.Option) *cuda.Graph {
+			g, err := c.Capture(func() error { return c.Launch(r.failing.touch, oneThread, a) }, with...)
+			require.NoError(t, err)
+			return g
+		}
+		writes := capture(r.owner, cuda.InOut(r.table), with...)
+		reads := []*cuda.Graph{capture(r.readers[0], cuda.In(r.table)), capture(r.readers[1], cuda.In(r.table))}
+		require.NoError(t, r.owner.Freeze(r.table))
+		launch := func() {
+			for i, g := range reads {
+				require.NoError(t, g.Launch(r.readers[i]))
+			}
+		}
+		launch()
+		moved, err := r.table.Transfer(r.readers[0].Stream())
+		require.NoError(t, err)
+		r.refused(writes.Launch(r.owner), "Graph.Launch") // a transfer does not
+		require.NoError(t, moved.Free())
+		assert.Equal(t, 3*kernelTime, r.span(func() {
+			launch()
+			require.NoError(t, writes.Launch(r.owner))
+			launch()
+		}))
+		for _, g := range append(reads, writes) {
+			require.NoError(t, g.Close())
+		}
+	}
+}

@@ -62,9 +62,27 @@ func (x Submitter) Thaw(b Buffer) error {
 	if err != nil {
 		return err
 	}
+	o.thaw(x.s.host)
+	return nil
+}
+
+// ThawFreed thaws the buffers of a graph that were freed, which no caller can thaw any more, and reports whether there was one.
+// It waits as Thaw does, and must not be called between EnterQuick and LeaveQuick.
+func (x Submitter) ThawFreed(all []Touched) (thawed bool) {
+	for _, t := range all {
+		if t.order.freed() && t.order.frozen.Load() != nil {
+			t.order.thaw(x.s.host)
+			thawed = true
+		}
+	}
+	return thawed
+}
+
+// thaw allows writes again: see Submitter.Thaw.
+func (o *order) thaw(host actors.Host) {
 	f := o.frozen.Load()
 	for f != nil && f.thawing { // another goroutine thaws it
-		actors.Yield(x.s.host)
+		actors.Yield(host)
 		f = o.frozen.Load()
 	}
 	thawing := &freeze{thawing: true}
@@ -72,12 +90,12 @@ func (x Submitter) Thaw(b Buffer) error {
 		thawing.at = f.at
 	}
 	if f == nil || !o.frozen.CompareAndSwap(f, thawing) {
-		return nil
+		return
 	}
 	for _, r := range o.entries() {
-		r.of.announcement.awaitQuick(x.s.host)
+		r.of.announcement.awaitQuick(host)
 	}
-	o.lock(true, x.s.host)
+	o.lock(true, host)
 	for _, r := range o.entries() {
 		if o.current(r) {
 			r.count.Store(r.of.crossings.count.Add(1))
@@ -85,7 +103,6 @@ func (x Submitter) Thaw(b Buffer) error {
 	}
 	o.frozen.CompareAndSwap(thawing, nil) // unless it was frozen again
 	o.unlock(true)
-	return nil
 }
 
 // freezable returns the order of a buffer that may be frozen.

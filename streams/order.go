@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/internal/stream/magazine"
 )
 
 // order is the order of works of several streams on one buffer, or on all memory of a hold: the last work that wrote, and the
@@ -19,10 +20,12 @@ import (
 type order struct {
 	_ [0]func() // is not compared
 
-	number  uint64        // of the device's orders
-	home    *cudaStream   // of the memory
-	settled atomic.Uint64 // count of home's works once no work of home was being submitted that did not see that the buffer is shared; 0: not yet
-	works   atomic.Int64  // that hold the lock to read, or try to; and writingBit
+	number  uint64         // of the device's orders
+	home    *cudaStream    // of the memory
+	slot    *magazine.Slot // of the buffer; nil: of a hold
+	word    uint64         // of the slot when the order was made
+	settled atomic.Uint64  // count of home's works once no work of home was being submitted that did not see that the buffer is shared; 0: not yet
+	works   atomic.Int64   // that hold the lock to read, or try to; and writingBit
 	frozen  atomic.Pointer[freeze]
 	last    pastWork                  // that wrote; written under the lock of a work that writes, read under either
 	writes  atomic.Uint64             // so far; changed with last
@@ -55,6 +58,9 @@ type reader struct {
 func newOrder(home *Stream) *order {
 	return &order{number: home.peers.orders.Add(1), home: &home.cuda}
 }
+
+// freed reports whether the buffer was freed. Graphs keep its memory.
+func (o *order) freed() bool { return o.slot != nil && o.slot.FreedSince(o.word) }
 
 // sequence compares two orders in the sequence of locks. Orders of two devices may have one number: objects do not move, so
 // that their addresses decide.
@@ -196,7 +202,11 @@ func (b Buffer) order(home *Stream, host actors.Host) (*order, error) {
 	value := b.slot.Attached(b.word)
 	if value == nil {
 		var err error
-		if value, err = b.slot.Attach(b.word, func() any { return newOrder(home) }); err != nil {
+		if value, err = b.slot.Attach(b.word, func() any {
+			o := newOrder(home)
+			o.slot, o.word = b.slot, b.word
+			return o
+		}); err != nil {
 			return nil, b.useError("", err)
 		}
 	}
