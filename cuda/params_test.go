@@ -98,6 +98,28 @@ func TestCountsOfParametersInCubins(t *testing.T) {
 	}
 }
 
+// A section that ends after its image is not read, and the others are.
+func TestSectionsOfCubinsEndInThem(t *testing.T) {
+	little := binary.LittleEndian
+	image := testCubin()
+	first, number := int(little.Uint64(image[40:])), int(little.Uint16(image[60:]))
+	require.Greater(t, number, 4)
+	for i := range number {
+		header := first + 64*i
+		for _, size := range []uint64{uint64(len(image)), 1 << 32, 1 << 63, ^uint64(0)} { // from an offset above 0 on
+			changed := slices.Clone(image)
+			if little.Uint64(changed[header+24:]) == 0 {
+				continue
+			}
+			little.PutUint64(changed[header+32:], size)
+			assert.LessOrEqual(t, len(paramCounts(changed)), 2, "section %d of %d bytes", i, size)
+		}
+		changed := slices.Clone(image)
+		little.PutUint64(changed[header+24:], uint64(len(image))-little.Uint64(changed[header+32:])+1)
+		assert.LessOrEqual(t, len(paramCounts(changed)), 2, "section %d ends a byte too late", i)
+	}
+}
+
 // A fatPart is an image in a fat binary.
 type fatPart struct {
 	kind  uint16

@@ -31,11 +31,21 @@ func (p *plainReuse) use(stream int, m memorySpan) {
 
 func (p *plainReuse) free(stream int, m memorySpan) bool {
 	for i, e := range p.events {
-		if e.overlaps(m) && !p.known[stream][i] {
+		if shareByte(e, m) && !p.known[stream][i] {
 			return false
 		}
 	}
 	return true
+}
+
+// shareByte looks at each byte.
+func shareByte(a, b memorySpan) bool {
+	for p := a.first; p < a.end; p++ {
+		if b.first <= p && p < b.end {
+			return true
+		}
+	}
+	return false
 }
 
 // A stream may reuse memory exactly after every use of it. Taking memory that is not free may not occur: takes happen where

@@ -87,6 +87,15 @@ func TestSignaturesInText(t *testing.T) {
 	}
 }
 
+// A kernel whose list is not understood does not hide the kernels after it.
+func TestKernelsAfterOneThatIsNotUnderstood(t *testing.T) {
+	for _, bad := range []string{"bad", "bad(.reg .u32 y)", "bad(.param .u64 x, .reg .u32 y)", "bad(.param .u64 x,)", "bad(,)", ""} {
+		all := signatures([]byte(".entry " + bad + " { ret; }\n.entry good(.param .u64 x) { ret; }\n"))
+		require.Contains(t, all, "good", bad)
+		assert.Equal(t, 1, all["good"].count, bad)
+	}
+}
+
 // Comments and strings have no kernels, and a directive is a whole word.
 func TestKernelsAreNotFoundInComments(t *testing.T) {
 	const k = ".entry k(.param .u64 x) { ret; }\n"

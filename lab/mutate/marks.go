@@ -56,6 +56,7 @@ func Marks() []Mark {
 
 		noRows      = "a matrix without rows has the stride 0 either way"
 		commutes    = "the product commutes"
+		sameBytes   = "the general way copies the same bytes"
 		unshared    = "no other goroutine has the value yet"
 		onlyChecked = "builds with -race or the tag invariants alone have the check; in others it does nothing"
 	)
@@ -116,6 +117,13 @@ func Marks() []Mark {
 		{"actors", "(*mailbox).abandon", DropCall, "leaveTurn()", onlyChecked},
 		{"actors", "(*mailbox).detach", DropCall, "leaveTurn()", onlyChecked},
 		{"actors", "(*mailbox).leave", DropCall, "leaveTurn()", onlyChecked},
+		{"cuda", "(*params).put", PlusOne, "case (1+1):", sameBytes},
+		{"cuda", "Value", PlusOne, "case (2+1):", sameBytes},
+		{"cuda", "(*submission).place", DropAssign, "plain = true", "the slow way makes the same driver calls"},
+		{"cuda", "(*submission).reachable", SwapArgs, "if !errors.Is(ErrForeign, err) {", "the error is ErrForeign itself, or wraps another one"},
+		{"cuda", "(*Context).capturing", DropDefer, "defer runtime.UnlockOSThread()", "a goroutine that stays on its thread is only slower"},
+		{"cuda", "(*signatureReader).skipTo", DropAssign, "r.rest = nil", "the text is not read any more"},
+		{"cuda", "", PlusOne, `{".b64", 8, of(addressKind, int64Kind, uint64Kind, float64Kind, complex64Kind) | alignedTo((8+1))},`, "no Go type is aligned to more bytes"},
 		{"cuda/gemm", "Problem.Filled", Boundary, "if p.M > 0 && p.M <= MaxSize && p.LDC <= math.MaxInt64>>32 && p.StrideC == 0 {", noRows},
 		{"cuda/gemm", "Problem.Filled", PlusOne, "if p.M >= (0+1) && p.M <= MaxSize && p.LDC <= math.MaxInt64>>32 && p.StrideC == 0 {", noRows},
 		{"cuda/gemm", "Problem.Filled", Boundary, "if p.M > 0 && p.M <= MaxSize && p.LDAux <= math.MaxInt64>>32 && p.StrideAux == 0 {", noRows},
