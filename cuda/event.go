@@ -15,8 +15,11 @@ type Event struct {
 	on     *submission
 	handle cudadrv.Event
 	timed  bool
-	closed atomic.Bool
+	state  atomic.Int64 // calls that use the handle, and closedEvent
 }
+
+// closedEvent is in the state of an event that was closed. The last call that leaves destroys the handle.
+const closedEvent = int64(1) << 62
 
 // Record makes an event that is reached when the work submitted so far has finished. The caller closes it. Errors: ErrNotOpen,
 // vram.ErrClosed, and the driver's; in a capture, also one that was begun past this package, a *vram.CaptureError: use
@@ -53,19 +56,50 @@ func (e *Event) record(c *Context) (err error) {
 	return err
 }
 
-func (e *Event) usable() error {
-	if e == nil || e.on == nil || e.closed.Load() {
+// enter begins a call that uses the handle, which leave ends. Its error is ErrNotOpen.
+func (e *Event) enter() error {
+	if e == nil || e.on == nil {
 		return ErrNotOpen
 	}
-	return nil
+	for {
+		calls := e.state.Load()
+		if calls >= closedEvent {
+			return ErrNotOpen
+		}
+		if e.state.CompareAndSwap(calls, calls+1) {
+			return nil
+		}
+	}
 }
+
+// leave ends a call.
+func (e *Event) leave() {
+	if e.state.Add(-1) == closedEvent {
+		_ = e.on.work.Guarded(e.destroy) // Close has returned: no caller is left for the error
+	}
+}
+
+// end closes the event, once. last reports whether no call uses the handle: then the caller destroys it.
+func (e *Event) end() (last bool) {
+	for {
+		calls := e.state.Load()
+		if calls >= closedEvent {
+			return false
+		}
+		if e.state.CompareAndSwap(calls, calls+closedEvent) {
+			return calls == 0
+		}
+	}
+}
+
+func (e *Event) destroy() error { return e.on.device.EventDestroy(e.handle) }
 
 // String includes the driver's handle.
 func (e *Event) String() string {
 	switch {
 	case e == nil || e.on == nil:
 		return "no event"
-	case e.closed.Load():
+	case e.state.Load() >= closedEvent:
 		return fmt.Sprintf("event %#x, closed", e.handle)
 	}
 	return fmt.Sprintf("event %#x", e.handle)
@@ -83,9 +117,10 @@ func (e *Event) uncaptured(err error) error {
 // Done reports whether the device has reached the event. It does not wait. Errors: ErrNotOpen, the driver's, and a
 // *vram.CaptureError if a capture that was begun past this package has the event.
 func (e *Event) Done() (bool, error) {
-	if err := e.usable(); err != nil {
+	if err := e.enter(); err != nil {
 		return false, err
 	}
+	defer e.leave()
 	passed, err := e.on.device.EventQuery(e.handle)
 	return passed, e.on.failure(e.uncaptured(err))
 }
@@ -93,28 +128,29 @@ func (e *Event) Done() (bool, error) {
 // Synchronize waits until the device has reached the event, or ctx ends: then a goroutine continues to wait, and closes the
 // event. It returns ctx's error and the errors of Done.
 func (e *Event) Synchronize(ctx context.Context) error {
-	if err := e.usable(); err != nil {
+	if err := e.enter(); err != nil {
 		return err
 	}
 	if ctx == nil {
+		e.leave()
 		return ErrNilContext
 	}
 	if ctx.Done() == nil {
+		defer e.leave()
 		return e.on.failure(e.uncaptured(e.on.device.EventSynchronize(e.handle)))
 	}
 	done := make(chan error, 1)
 	go func() {
-		done <- e.uncaptured(e.on.work.Guarded(func() error { return e.on.device.EventSynchronize(e.handle) }))
+		err := e.uncaptured(e.on.work.Guarded(func() error { return e.on.device.EventSynchronize(e.handle) }))
+		e.leave()
+		done <- err
 	}()
 	select {
 	case err := <-done:
 		return e.on.failure(err)
 	case <-ctx.Done():
-		if !e.closed.Swap(true) {
-			go func() {
-				<-done
-				_ = e.on.work.Guarded(func() error { return e.on.device.EventDestroy(e.handle) }) // no caller is left for the error
-			}()
+		if e.end() { // the wait has ended, too
+			_ = e.on.work.Guarded(e.destroy)
 		}
 		return ctx.Err()
 	}
@@ -123,12 +159,14 @@ func (e *Event) Synchronize(ctx context.Context) error {
 // Since returns the device's time from another event to this one, to half a microsecond. Errors: cudadrv.NotReady if the device
 // has not reached both, cudadrv.NotSupported, ErrNotOpen.
 func (e *Event) Since(start *Event) (time.Duration, error) {
-	if err := e.usable(); err != nil {
+	if err := e.enter(); err != nil {
 		return 0, err
 	}
-	if err := start.usable(); err != nil {
+	defer e.leave()
+	if err := start.enter(); err != nil {
 		return 0, err
 	}
+	defer start.leave()
 	if !e.timed || !start.timed {
 		return 0, unsupported("cuEventElapsedTime")
 	}
@@ -146,9 +184,10 @@ func (c *Context) WaitEvent(e *Event) error {
 	if e == nil || e.on == nil {
 		return notOpen("event")
 	}
-	if err := e.usable(); err != nil {
+	if err := e.enter(); err != nil {
 		return err
 	}
+	defer e.leave()
 	if !c.work.SameDevice(e.on.work) {
 		return ErrForeign
 	}
@@ -157,15 +196,15 @@ func (c *Context) WaitEvent(e *Event) error {
 	})
 }
 
-// Close destroys the event. Idempotent.
+// Close destroys the event, once the calls of other goroutines on it have ended: it does not wait for them. Idempotent.
 func (e *Event) Close() error {
 	if e == nil || e.on == nil {
 		return ErrNotOpen
 	}
-	if e.closed.Swap(true) {
+	if !e.end() {
 		return nil
 	}
-	return e.on.failure(e.on.device.EventDestroy(e.handle))
+	return e.on.failure(e.destroy())
 }
 
 // Synchronize waits until the device has finished the work submitted so far, or ctx ends, which does not stop the work. Errors:

@@ -46,9 +46,7 @@ func TestAnEventIsDestroyedOnce(t *testing.T) {
 			if closes.after {
 				require.NoError(t, e.Close())
 			}
-			if !closes.before {
-				assert.Equal(t, destroys, p.faults.Calls("cuEventDestroy"), "the driver still waits for it")
-			}
+			assert.Equal(t, destroys, p.faults.Calls("cuEventDestroy"), "the driver still waits for it")
 			_, err = e.Done()
 			require.ErrorIs(t, err, cuda.ErrNotOpen)
 			resume()
@@ -57,6 +55,42 @@ func TestAnEventIsDestroyedOnce(t *testing.T) {
 			require.NoError(t, p.on[0].Synchronize(t.Context())) // after all goroutines of the wait
 			assert.LessOrEqual(t, p.faults.Calls("cuEventDestroy"), destroys+2, "the event, and the one of Synchronize")
 		})
+	}
+}
+
+// Close and a call of another goroutine may meet: the driver has the event until the call has ended.
+func TestAnEventIsNotDestroyedUnderACall(t *testing.T) {
+	p := newPair(t)
+	defer p.close()
+	c := p.on[0]
+	for function, call := range map[string]func(e, other *cuda.Event) error{
+		"cuEventQuery":       func(e, _ *cuda.Event) error { _, err := e.Done(); return err },
+		"cuEventSynchronize": func(e, _ *cuda.Event) error { return e.Synchronize(context.Background()) },
+		"cuStreamWaitEvent":  func(e, _ *cuda.Event) error { return p.on[1].WaitEvent(e) },
+		"cuEventElapsedTime": func(e, other *cuda.Event) error { _, err := e.Since(other); return err },
+		"elapsed, the other": func(e, other *cuda.Event) error { _, err := other.Since(e); return err },
+	} {
+		e, err := c.Record()
+		require.NoError(t, err)
+		other, err := c.Record()
+		require.NoError(t, err)
+		require.NoError(t, c.Synchronize(context.Background()))
+		events, closed := p.gpu.Objects()["event"], false
+		p.faults.SetBefore(func(called string) {
+			if (called == function || called == "cuEventElapsedTime") && !closed {
+				closed = true
+				assert.NoError(t, e.Close(), function)
+				_, err := e.Done()
+				require.ErrorIs(t, err, cuda.ErrNotOpen, function)
+				assert.Equal(t, events, p.gpu.Objects()["event"], function)
+			}
+		})
+		require.NoError(t, call(e, other), function)
+		p.faults.SetBefore(nil)
+		require.True(t, closed, function)
+		assert.Equal(t, events-1, p.gpu.Objects()["event"], function)
+		require.NoError(t, e.Close())
+		require.NoError(t, other.Close())
 	}
 }
 

@@ -126,6 +126,29 @@ func TestStaleOperands(t *testing.T) {
 	require.NoError(t, h.Close())
 }
 
+// A workspace that is shorter than the plan's is refused, also where its buffer is long enough.
+func TestShortWorkspaces(t *testing.T) {
+	r := newRig(t)
+	h, err := cublaslt.Open(r.c)
+	require.NoError(t, err)
+	p, e, o := r.ones(gemm.Problem{M: 4, N: 4, K: 4})
+	plan, err := h.Plan(p, cublaslt.AlignmentOf(p, o), false)
+	require.NoError(t, err)
+	require.Positive(t, plan.WorkspaceBytes)
+	w, err := r.c.Workspace(plan.WorkspaceBytes)
+	require.NoError(t, err)
+	for _, work := range []cuda.Range{{}, cuda.Part(w, 0, plan.WorkspaceBytes-1), cuda.Part(w, 0, -1)} {
+		var short *cuda.RangeError
+		require.ErrorAs(t, plan.Launch(r.c, o, e, work), &short)
+		assert.Equal(t, cuda.RangeError{Bytes: plan.WorkspaceBytes, BufferBytes: work.Bytes}, *short)
+	}
+	assert.Zero(t, r.calls("cublasLtMatmul"))
+	require.NoError(t, plan.Launch(r.c, o, e, cuda.Whole(w)))
+	assert.Equal(t, 1, r.calls("cublasLtMatmul"))
+	require.NoError(t, r.c.Synchronize(context.Background()))
+	require.NoError(t, h.Close())
+}
+
 // Sums of 16-bit products are fp32, also where the library splits a long K: the sum of the first half is no number of the
 // output's type.
 func TestLongSumsOf16BitsAreFloat32(t *testing.T) {

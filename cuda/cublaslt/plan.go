@@ -268,11 +268,15 @@ func (h *Handle) ask(plan *Plan) (err error) {
 	return nil
 }
 
-// Launch submits the product, on operands of the plan's alignment. work has WorkspaceBytes. Errors: *cuda.ArgumentError,
-// *StatusError, *UnsupportedError where the plan has left the cache and cannot be made again.
+// Launch submits the product, on operands of the plan's alignment. work has WorkspaceBytes or more: a shorter range is refused with
+// a *cuda.RangeError, although its buffer may be long enough. Other errors: *cuda.ArgumentError, *StatusError, *UnsupportedError
+// where the plan has left the cache and cannot be made again.
 func (plan *Plan) Launch(c *cuda.Context, o gemm.Operands, e gemm.Extent, work cuda.Range) error {
 	if plan == nil || plan.of == nil {
 		return cuda.ErrNotOpen
+	}
+	if work.Bytes < plan.WorkspaceBytes {
+		return &cuda.RangeError{Offset: work.Offset, Bytes: plan.WorkspaceBytes, BufferBytes: work.Bytes}
 	}
 	p := plan.key.problem
 	// As the problem names them: in errors, A is argument 0.

@@ -134,11 +134,14 @@ func uncaptured(c *cuda.Context) error {
 
 // Await takes the peer's next fence: it waits on the host until the peer has published it, or ctx ends, and makes later
 // work of the context wait for it on the device. With an error no fence was taken. Errors: ErrNotLinked, ErrClosed,
-// *PeerError, ctx's, cuda.ErrNotOpen, cuda.ErrForeign, cuda.ErrCapturing, vram.ErrClosed, and the driver's.
+// *PeerError, ctx's, cuda.ErrNilContext, cuda.ErrNotOpen, cuda.ErrForeign, cuda.ErrCapturing, vram.ErrClosed, and the driver's.
 func (m *Memory) Await(ctx context.Context, c *cuda.Context) error {
 	l, err := m.linkTo()
 	if err != nil {
 		return err
+	}
+	if ctx == nil {
+		return cuda.ErrNilContext
 	}
 	select {
 	case l.turn <- struct{}{}:

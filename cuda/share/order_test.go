@@ -189,3 +189,13 @@ func TestCloseWaitsForWork(t *testing.T) {
 	b.holds(theirs, 'c')
 	require.ErrorIs(t, theirs.Await(t.Context(), b.c), ErrPeerClosed)
 }
+
+// A nil context is refused, and no fence is taken.
+func TestAwaitWithoutAContext(t *testing.T) {
+	a, b := newPair(t)
+	m, theirs := linkSides(t, a, b)
+	require.NoError(t, m.Publish(a.c))
+	require.ErrorIs(t, theirs.Await(nil, b.c), cuda.ErrNilContext) //nolint:staticcheck // the mistake
+	require.NoError(t, theirs.Await(t.Context(), b.c))
+	require.NoError(t, m.Close())
+}
