@@ -12,6 +12,7 @@ import (
 	"github.com/go-vram/vram/compute/kernel/plan"
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/cudadrv/sim/ptxrun"
 )
@@ -20,6 +21,7 @@ import (
 type split struct {
 	*rig
 	driver    *sim.Driver
+	faults    *fault.Driver
 	sum       *kernel.Kernel
 	in, total *tensor.Tensor
 }
@@ -27,7 +29,8 @@ type split struct {
 func newSplit(t *testing.T) *split {
 	t.Helper()
 	driver := sim.New(sim.Config{Bytes: true, Executor: ptxrun.New(ptxrun.Config{})})
-	s := &split{rig: newRigOn(t, driver), driver: driver}
+	faults := fault.Wrap(driver)
+	s := &split{rig: newRigOn(t, faults), driver: driver, faults: faults}
 	var err error
 	s.sum, err = s.kernels.Reduction(plan.All, expr.Input(0, tensor.Float32).Sum())
 	require.NoError(t, err)
@@ -118,4 +121,41 @@ func TestAStockOfTicketsIsRenewed(t *testing.T) {
 	second := s.capture(1)
 	s.same(first, want)
 	s.same(second, want)
+}
+
+// A context that is closed while a launch of a capture has tickets of its stock leaves the stock to that launch, which frees it;
+// graphs keep the memory.
+func TestTicketsOfACaptureOutliveTheirContext(t *testing.T) {
+	for _, users := range []int{1, 2} { // launches in the capture at that time, one in the other
+		s := newSplit(t)
+		require.NoError(t, s.run())
+		want, err := tensor.Item[float32](s.total)
+		require.NoError(t, err)
+		live := func() int64 { return s.dev.Stats().LiveBytes }
+		s2, err := cuda.NewContext(s.c.Stream()) // the same stream
+		require.NoError(t, err)
+		require.NoError(t, s.sum.Run(s2, outs(s.total), s.in))
+		before, depth := live(), 0
+		g, err := s2.Capture(func() error {
+			s.faults.SetBefore(func(function string) {
+				if function != "cuLaunchKernel" {
+					return
+				}
+				if depth++; depth < users {
+					assert.NoError(t, s.sum.Run(s2, outs(s.total), s.in)) // within the launch of the first
+					return
+				}
+				s.faults.SetBefore(nil)
+				assert.NoError(t, s2.Close())
+			})
+			return s.sum.Run(s2, outs(s.total), s.in)
+		})
+		s.faults.SetBefore(nil)
+		require.NoError(t, err)
+		assert.Less(t, live(), before, "the context's tickets are freed, with the stock")
+		s.same(g, want)
+		after := live()
+		require.NoError(t, s.run(), "another context has tickets of its own")
+		assert.Equal(t, after, live())
+	}
 }
