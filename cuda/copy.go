@@ -128,14 +128,14 @@ func (c *Context) CopyInAsync(dst Range, src []byte) error { return c.copyIn(dst
 func (c *Context) CopyOutAsync(dst []byte, src Range) error { return c.copyOut(dst, src, false) }
 
 func (c *Context) copyIn(dst Range, src []byte, waits bool) error {
-	if err := c.hostCopy("cuMemcpyHtoDAsync", dst, len(src), waits); err != nil {
+	if err := c.hostCopy("cuMemcpyHtoDAsync", dst.Bytes, int64(len(src)), waits); err != nil {
 		return err
 	}
 	return named("Context.CopyIn", c.hostWork(func() error { return c.host.MemcpyHtoDAsync(dst.Ptr(), src, c.handle) }, writing(dst)))
 }
 
 func (c *Context) copyOut(dst []byte, src Range, waits bool) error {
-	if err := c.hostCopy("cuMemcpyDtoHAsync", src, len(dst), waits); err != nil {
+	if err := c.hostCopy("cuMemcpyDtoHAsync", int64(len(dst)), src.Bytes, waits); err != nil {
 		return err
 	}
 	return named("Context.CopyOut", c.hostWork(func() error { return c.host.MemcpyDtoHAsync(dst, src.Ptr(), c.handle) }, reading(src)))
@@ -147,14 +147,14 @@ func (c *Context) hostWork(submit func() error, all ...access) error {
 }
 
 // hostCopy returns the error of a copy that cannot be made.
-func (c *Context) hostCopy(function string, r Range, hostBytes int, waits bool) error {
+func (c *Context) hostCopy(function string, dstBytes, srcBytes int64, waits bool) error {
 	switch {
 	case !c.opened():
 		return ErrNotOpen
 	case c.host == nil:
 		return unsupported(function)
-	case r.Bytes != int64(hostBytes):
-		return &LengthError{r.Bytes, int64(hostBytes)}
+	case dstBytes != srcBytes:
+		return &LengthError{dstBytes, srcBytes}
 	case waits:
 		return c.work.AwaitOthers() // the driver itself may wait in the copy
 	}

@@ -206,8 +206,11 @@ func TestAccessesOfLaunchesOnOwnBuffersAreDeclared(t *testing.T) {
 	require.NoError(t, err)
 	x, err := c.Alloc(mib)
 	require.NoError(t, err)
-	g, err := c.Capture(func() error { return c.Launch(f, oneThread, cuda.InOut(x)) })
+	captured, err := c.Alloc(mib)
 	require.NoError(t, err)
+	g, err := c.Capture(func() error { return c.Launch(f, oneThread, cuda.InOut(captured)) })
+	require.NoError(t, err)
+	require.NoError(t, captured.Free())
 	require.NoError(t, g.Close())
 	require.NoError(t, c.Launch(f, oneThread, cuda.InOut(x)))
 	gpu, err := checker.View(0)
@@ -259,14 +262,29 @@ func TestErrorsOfCallsAreReturned(t *testing.T) {
 		require.NoError(t, g.Close())
 	}
 	all := make([]cuda.Buffer, 2)
+	all[0], all[1] = x, x
+	require.ErrorIs(t, new(cuda.Context).AllocBatch(all, []int64{1, 1}), cuda.ErrNotOpen)
+	assert.Equal(t, make([]cuda.Buffer, 2), all)
 	var batch *vram.BatchError
 	require.ErrorAs(t, c.AllocBatch(all, []int64{1, -1}), &batch)
 	assert.Equal(t, make([]cuda.Buffer, 2), all)
 
+	var length *cuda.LengthError
+	for _, host := range [][]byte{nil, make([]byte, 7), make([]byte, 9)} {
+		require.ErrorAs(t, c.CopyInAsync(cuda.Part(x, 0, 8), host), &length)
+		assert.Equal(t, cuda.LengthError{DstBytes: 8, SrcBytes: int64(len(host))}, *length)
+		require.ErrorAs(t, c.CopyOutAsync(host, cuda.Part(x, 0, 8)), &length)
+		assert.Equal(t, cuda.LengthError{DstBytes: int64(len(host)), SrcBytes: 8}, *length)
+	}
+	e, err := c.Record()
+	require.NoError(t, err)
+	require.NoError(t, e.Close())
+	require.ErrorIs(t, c.WaitEvent(e), cuda.ErrNotOpen)
+
 	// A capture that this package does not know of.
 	require.NoError(t, r.machine.Device(0).BeginCapture(c.Stream().Handle()))
 	called := false
-	err := c.Submit(func(cudadrv.Device, cudadrv.Stream) error { called = true; return nil }, cuda.Whole(x))
+	err = c.Submit(func(cudadrv.Device, cudadrv.Stream) error { called = true; return nil }, cuda.Whole(x))
 	require.ErrorIs(t, err, cuda.ErrCapturing)
 	assert.False(t, called)
 	_, err = r.machine.Device(0).EndCapture(c.Stream().Handle())
