@@ -57,9 +57,8 @@ func (l *Limit) request(bytes, align int64, zero bool) (Block, error) {
 		return Block{}, l.refusal(bytes)
 	}
 	if !charge(&l.bytes, bytes, l.bounds.Bytes) {
-		err := l.refusal(bytes)
-		l.blocks.Add(-1)
-		return Block{}, err
+		l.blocks.Add(-1) // before the error counts the live ones
+		return Block{}, l.refusal(bytes)
 	}
 	served := false
 	defer func() { // also after a panic inside

@@ -21,7 +21,14 @@ func TestALimitIsExact(t *testing.T) {
 	_, err = l.Alloc(1, 0)
 	var refused *LimitError
 	require.ErrorAs(t, err, &refused)
-	assert.Equal(t, LimitError{RequestedBytes: 1, LiveBytes: 100, LiveBlocks: 2, Bounds: Bounds{100, 3}}, *refused)
+	assert.Equal(t, LimitError{RequestedBytes: 1, LiveBytes: 100, LiveBlocks: 1, Bounds: Bounds{100, 3}}, *refused)
+	for _, request := range []func(bytes, align int64) (Block, error){l.Alloc, l.AllocZeroed} {
+		for _, wrong := range [][2]int64{{-1, 0}, {1, -1}, {1, 3}} {
+			_, err := request(wrong[0], wrong[1])
+			require.Error(t, err, wrong)
+			require.NotErrorIs(t, err, ErrLimit, wrong)
+		}
+	}
 	alloc(t, l, 0, 0)
 	free(t, whole)
 	one, two, three := alloc(t, l, 1, 0), alloc(t, l, 1, 0), alloc(t, l, 1, 0)
