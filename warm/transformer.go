@@ -81,8 +81,8 @@ type Transformer struct {
 	Untied bool `json:"untied"`
 	// Type is the type of activations, and of parameters unless Mixed.
 	Type Type `json:"type"`
-	// Mixed keeps parameters and residuals as floats, and a copy of each matrix in Type during a step, as PyTorch's autocast
-	// does. For training.
+	// Mixed keeps parameters and residuals as floats, and during a step a copy in Type of each matrix that it multiplies by, as
+	// PyTorch's autocast does. For training.
 	Mixed bool `json:"mixed"`
 	// Dropout saves a mask of one byte per element where GPT-2 has dropout. For training.
 	Dropout bool `json:"dropout"`

@@ -228,6 +228,36 @@ func TestTheFullestMomentOfAStep(t *testing.T) {
 	assert.Equal(t, 4*must(t, small.Parameters), must(t, small.Training))
 }
 
+// In mixed precision a step has a copy of each matrix that it multiplies by, and of no other tensor: neither of an embedding that
+// has a matrix of its own for the logits, nor of positions and norms. Where activations are floats there are none.
+func TestTheCopiesOfMixedPrecision(t *testing.T) {
+	const hidden, logits, layers = 128, 1000 * 128, 3
+	const attention, feedForward = 4 * hidden * hidden, 2 * hidden * 4 * hidden
+	for name, c := range map[string]struct {
+		change   func(*warm.Transformer)
+		elements int64
+	}{
+		"plain":           {func(*warm.Transformer) {}, logits + layers*(attention+feedForward)},
+		"untied":          {func(s *warm.Transformer) { s.Untied = true }, logits + layers*(attention+feedForward)},
+		"positions":       {func(s *warm.Transformer) { s.Positions = 64 }, logits + layers*(attention+feedForward)},
+		"half as wide":    {func(s *warm.Transformer) { s.FeedForwardFactor = 2 }, logits + layers*(attention+feedForward/2)},
+		"shared keys":     {func(s *warm.Transformer) { s.KeyValueHeads = 1 }, logits + layers*(attention-2*96*hidden+feedForward)},
+		"gated":           {func(s *warm.Transformer) { s.Gated = true }, logits + layers*(attention+feedForward*3/2)},
+		"gated, untied":   {func(s *warm.Transformer) { s.Gated, s.Untied = true, true }, logits + layers*(attention+feedForward*3/2)},
+		"floats":          {func(s *warm.Transformer) { s.Type = warm.Float32 }, 0},
+		"floats, untied":  {func(s *warm.Transformer) { s.Type, s.Untied = warm.Float32, true }, 0},
+		"not mixed":       {func(s *warm.Transformer) { s.Mixed = false }, 0},
+		"dropout, untied": {func(s *warm.Transformer) { s.Dropout, s.Untied = true, true }, logits + layers*(attention+feedForward)},
+	} {
+		shape := warm.Transformer{
+			Batch: 2, Sequence: 64, Hidden: hidden, Heads: 4, Layers: layers, Vocabulary: 1000, Type: warm.BFloat16, Mixed: true, Accumulate: true,
+		}
+		c.change(&shape)
+		others := must(t, shape.Parameters) + must(t, shape.Optimizer) + must(t, shape.Activations) + must(t, shape.Gradients)
+		assert.Equal(t, 2*c.elements, must(t, shape.Training)-others, name)
+	}
+}
+
 // copied returns the bytes of the matrices' copies in half precision.
 func copied(shape warm.Transformer) int64 {
 	matrices := int64(shape.Vocabulary)*768 + 12*(768*768*4+2*768*3072)

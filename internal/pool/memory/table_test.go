@@ -107,6 +107,49 @@ func checkTags(t *rapid.T, p *table, model []told, latest Fence) {
 	}
 }
 
+// Pages that a job took are free again, each under the tag that it had, less the fences that have passed since: whatever parts
+// the pages had, in whichever order these were noted, and wherever the free pages begin and end.
+func TestPartsKeepTheirTags(t *testing.T) {
+	t.Parallel()
+	const pageCount = 16
+	rapid.Check(t, func(t *rapid.T) {
+		p := newTable()
+		p.extend(pageCount)
+		p.setState(Run{First: 0, Pages: pageCount}, Busy, 0)
+		var model [pageCount]told
+		var all []Part
+		for at := uint32(0); at < pageCount; {
+			part := Part{Run: Run{First: at, Pages: min(uint32(rapid.IntRange(1, 5).Draw(t, "pages")), pageCount-at)}}
+			if part.Tag.Client = Client(rapid.IntRange(0, 2).Draw(t, "client")); part.Tag.Client != 0 {
+				part.Tag.Fence = Fence(rapid.IntRange(1, 4).Draw(t, "fence"))
+			}
+			all = append(all, part)
+			at = part.Run.End()
+		}
+		passed := Tag{Client(rapid.IntRange(1, 2).Draw(t, "passed client")), Fence(rapid.IntRange(0, 4).Draw(t, "passed fence"))}
+		for _, part := range all {
+			if part.Tag.Client == passed.Client && part.Tag.Fence <= passed.Fence {
+				part.Tag = Tag{}
+			}
+			for at := part.Run.First; at < part.Run.End(); at++ {
+				model[at] = told{client: part.Tag.Client, fence: part.Tag.Fence}
+			}
+		}
+		var parts Parts
+		for _, part := range rapid.Permutation(all).Draw(t, "parts") {
+			parts.Add(part)
+		}
+		parts.Pass(passed.Client, passed.Fence)
+		first := uint32(rapid.IntRange(0, pageCount-1).Draw(t, "first"))
+		freed := Run{First: first, Pages: uint32(rapid.IntRange(1, int(pageCount-first)).Draw(t, "freed"))}
+		p.FreeParts(parts, freed)
+		for at := freed.First; at < freed.End(); at++ {
+			model[at].free = true
+		}
+		checkTags(t, p, model[:], 4)
+	})
+}
+
 // The pages of an arena of any length end where a client can still count their units in 32 bits: the last one that does not is
 // never mapped, for whomever.
 func TestTheEndOfTheLongestArena(t *testing.T) {
