@@ -12,6 +12,14 @@ import (
 type bound struct {
 	keep    atomic.Int64 // 0 once the pool is closed
 	granted atomic.Int64
+	reach   func() // tests only: called between two steps, where others may run
+}
+
+// between lets a test run others between two steps.
+func (b *bound) between() {
+	if b.reach != nil {
+		b.reach()
+	}
 }
 
 // grant raises the allowance of a shelf by one slot, with the unused allowance of other
@@ -19,11 +27,13 @@ type bound struct {
 func (b *bound) grant(sh *shelf, all func(func(*shelf) bool)) bool {
 	for {
 		granted, keep := b.granted.Load(), b.keep.Load()
+		b.between()
 		switch {
 		case sh.bytes > keep:
 			return false
 		case granted+sh.bytes <= keep:
 			if b.granted.CompareAndSwap(granted, granted+sh.bytes) {
+				b.between()
 				sh.allowance.Add(1)
 				return true
 			}
@@ -51,13 +61,16 @@ func (b *bound) reclaim(wantBytes int64, all func(func(*shelf) bool)) (found boo
 func (sh *shelf) lower() (slots int64) {
 	allowance := sh.allowance.Load()
 	used := int64(bits.OnesCount64(sh.free.Load()))
+	sh.pool.bound.between()
 	if used >= allowance || !sh.allowance.CompareAndSwap(allowance, used) {
 		return 0
 	}
+	sh.pool.bound.between()
 	back := min(int64(bits.OnesCount64(sh.free.Load())), allowance) - used
 	if back <= 0 {
 		return allowance - used
 	}
+	sh.pool.bound.between()
 	sh.allowance.Add(back)
 	return allowance - used - back
 }

@@ -284,14 +284,15 @@ func (p *Pool) makeFree(s *pooled) {
 // settle raises the allowance of a shelf, or takes a slot out of it that was just put there.
 func (p *Pool) settle(s *pooled, sh *shelf, bit uint64) {
 	for !sh.within() {
-		if !p.bound.grant(sh, p.shelves) {
+		granted := p.bound.grant(sh, p.shelves)
+		if p.closed.Load() { // Close may have taken all allowances before this one, or before grant gave one back to another shelf
+			p.empty()
+			return
+		}
+		if !granted {
 			if sh.takeBit(bit) {
 				p.release(s)
 			}
-			return
-		}
-		if p.closed.Load() { // Close may have taken all allowances before this one
-			p.sweep()
 			return
 		}
 	}

@@ -1,14 +1,17 @@
 package host
 
 import (
+	"context"
 	"math"
 	"math/bits"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/go-vram/vram/cudadrv"
 )
@@ -194,10 +197,73 @@ func TestCloseUnderStress(t *testing.T) {
 		}
 		group.Go(func() { _ = p.Close(t.Context()) }) // blocks may be live
 		group.Wait()
+		assert.Zero(t, source.Stats().LiveBlocks, "the last frees have returned what the Close has left")
 		require.NoError(t, p.Close(t.Context()))
-		assert.Zero(t, source.Stats().LiveBlocks)
 		require.NoError(t, checkBound(p))
 	}
+}
+
+// Requests, frees, trims and a Close that run between any two steps of a change of the bound leave the books in order. Once no
+// call runs, free memory is within the bound, and a closed pool keeps none: its last blocks return with their frees.
+func TestTheBoundBetweenItsSteps(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		for range 100 { // few of these interleavings are a danger
+			boundBetweenSteps(t)
+		}
+	})
+}
+
+func boundBetweenSteps(t *rapid.T) {
+	source := NewAligned()
+	p, err := Pooled(source, PoolConfig{KeepBytes: 256})
+	require.NoError(t, err)
+	var live []Block
+	closed, depth := false, 0
+	step := func() {
+		switch call := rapid.IntRange(0, 9).Draw(t, "call"); {
+		case call < 4:
+			b, err := p.Alloc(64<<rapid.IntRange(0, 1).Draw(t, "class"), 0)
+			if err == nil {
+				live = append(live, b)
+			} else {
+				require.True(t, closed, err)
+			}
+		case call < 8:
+			if len(live) > 0 {
+				i := rapid.IntRange(0, len(live)-1).Draw(t, "block")
+				b := live[i]
+				live = slices.Delete(live, i, i+1)
+				require.NoError(t, b.Free())
+			}
+		case call < 9 || closed:
+			_, err := p.Trim(context.Background())
+			require.NoError(t, err)
+		default:
+			closed = true
+			_ = p.Close(context.Background()) // blocks may be live
+		}
+	}
+	p.bound.reach = func() {
+		if depth < 2 && rapid.Bool().Draw(t, "another runs") {
+			depth++
+			step()
+			depth--
+		}
+	}
+	for range 20 {
+		step()
+		require.NoError(t, checkBound(p))
+		if closed {
+			require.EqualValues(t, len(live), source.Stats().LiveBlocks, "a closed pool keeps no memory")
+		}
+	}
+	p.bound.reach = nil
+	for _, b := range live {
+		require.NoError(t, b.Free())
+	}
+	require.NoError(t, p.Close(context.Background()))
+	require.Zero(t, source.Stats().LiveBlocks)
 }
 
 // Trim releases free memory at once, pending memory after its uses, and no live block.

@@ -97,6 +97,11 @@ func (p *Pool) sweep() {
 		p.release(s)
 		s = next
 	}
+	p.empty()
+}
+
+// empty takes all allowances, and releases all free slots.
+func (p *Pool) empty() {
 	for sh := range p.shelves {
 		p.bound.clear(sh)
 		for s := sh.take(&sh.free); s != nil; s = sh.take(&sh.free) {
