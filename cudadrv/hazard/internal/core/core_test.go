@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/hazard/internal/core"
@@ -374,6 +375,45 @@ func TestPlacesOfStreamsThatAreNoMore(t *testing.T) {
 	b.StreamCreated(7, false) // the name again; the work of before may still run
 	b.writes(7, 0x90000, 1)
 	b.found(core.Race)
+}
+
+// A stream is ordered after work of a destroyed one if the program knows that work to be over, and by nothing else: neither by
+// what the allocator knows, nor by a place in the clocks that it takes over.
+func TestAPlaceCarriesNoOrder(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		for range 20 {
+			b := bench{Core: core.New()}
+			b.Mapped(0x90000, 0x1000, core.Program)
+			var known []bool // by the program, for each byte that was written
+			for s := range cudadrv.Stream(rapid.IntRange(1, 4).Draw(t, "streams")) {
+				b.StreamCreated(s+1, rapid.Bool().Draw(t, "blocking"))
+				first := len(known)
+				for range rapid.IntRange(1, 3).Draw(t, "works") {
+					b.writes(s+1, 0x90000+cudadrv.Ptr(len(known)), 1)
+					known = append(known, false)
+					if rapid.Bool().Draw(t, "is asked") {
+						by := rapid.SampledFrom([]core.Host{core.Program, core.Allocator}).Draw(t, "by")
+						b.Over(by, b.StreamPoint(s+1))
+						for i := first; i < len(known); i++ {
+							known[i] = known[i] || by == core.Program
+						}
+					}
+				}
+				b.StreamDestroyed(s + 1)
+			}
+			b.StreamCreated(9, false)
+			at := rapid.IntRange(0, len(known)-1).Draw(t, "at")
+			b.writes(9, 0x90000+cudadrv.Ptr(at), 1)
+			kept, _ := b.Reports()
+			if known[at] {
+				require.Empty(t, kept)
+			} else {
+				require.Len(t, kept, 1)
+				require.Equal(t, core.Race, kept[0].Kind)
+			}
+		}
+	})
 }
 
 func TestCellsMerge(t *testing.T) {
