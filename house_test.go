@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,6 +19,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/dynamic"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/streams"
 )
 
 // A stream that opens while the configuration changes ends up with the new one.
@@ -41,6 +43,56 @@ func TestAStreamThatOpensDuringAChange(t *testing.T) {
 	assert.EqualValues(t, 3, n.AllocCount)
 	assert.Zero(t, n.MagazineHits, "a stream that counts exactly has no magazines")
 	assert.EqualValues(t, 1024, n.PeakLiveBytes)
+	require.NoError(t, d.Close())
+}
+
+// A registry that a reader has found stays as it was, whatever is opened, closed and counted since: readers take no turn.
+func TestAFormerRegistryStaysAsItWas(t *testing.T) {
+	d, err := Open(Config{Driver: sim.New(sim.Config{})})
+	require.NoError(t, err)
+	type former struct {
+		of   *registry
+		open []*streams.Control
+		gone string
+	}
+	var all []former
+	note := func() {
+		r := d.streams.Load()
+		all = append(all, former{r, slices.Clone(r.open), fmt.Sprintf("%+v", r.gone)})
+	}
+	var open []*Stream
+	for i := range 12 {
+		s, err := d.NewStream()
+		require.NoError(t, err)
+		for _, bytes := range []int64{512 << (i % 3), 1 << (12 + i)} {
+			b, err := s.Alloc(bytes)
+			require.NoError(t, err)
+			require.NoError(t, b.Free())
+		}
+		note()
+		if open = append(open, s); len(open) == 3 {
+			x := open[i%3]
+			require.NoError(t, x.Close())
+			for _, c := range d.streams.Load().open {
+				if c.Stream == x {
+					d.forget(c) // as the next tick does
+				}
+			}
+			open = slices.Delete(open, i%3, i%3+1)
+			note()
+		}
+		d.Stats()
+	}
+	for _, x := range all {
+		assert.Equal(t, x.open, x.of.open)
+		assert.Equal(t, x.gone, fmt.Sprintf("%+v", x.of.gone))
+	}
+	n, counted := d.Stats(), uint64(0)
+	for _, z := range n.Sizes {
+		counted += z.AllocCount
+	}
+	assert.EqualValues(t, 24, n.AllocCount)
+	assert.EqualValues(t, 24, counted)
 	require.NoError(t, d.Close())
 }
 
