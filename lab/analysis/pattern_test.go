@@ -100,6 +100,33 @@ func TestALeak(t *testing.T) {
 	assert.GreaterOrEqual(t, p.Growth.Sizes[0].Count, 27)
 }
 
+// Where buffers of one size alone stay, those that were gained are the difference of the two floors, whichever event a floor is at.
+func TestGainsAreTheDifferenceOfTheFloors(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var m made
+		m.alloc(rapid.Int64Range(1, 9).Draw(t, "at first"), 0)
+		for range rapid.IntRange(20, 60).Draw(t, "rounds") {
+			ids := []int{m.alloc(kib, 0)}
+			for range rapid.IntRange(0, 3).Draw(t, "more") {
+				ids = append(ids, m.alloc(kib, 0))
+			}
+			for range rapid.IntRange(0, 2).Draw(t, "others") {
+				m.free(m.alloc(mib, 0), 0)
+			}
+			for _, id := range ids[1:] {
+				m.free(id, 0)
+			}
+		}
+		g := analysis.Of(m.trace(t, "leak")).Growth
+		if g == nil {
+			return
+		}
+		require.Len(t, g.Sizes, 1)
+		require.EqualValues(t, kib, g.Sizes[0].EachBytes)
+		require.Equal(t, g.LastBytes-g.FirstBytes, int64(g.Sizes[0].Count)*kib)
+	})
+}
+
 // Neither a program's loading before its loop nor a loop that returns to its floor is growth.
 func TestLoadingIsNoLeak(t *testing.T) {
 	var m made
