@@ -5,8 +5,10 @@ package dynamic_test
 import (
 	"errors"
 	"maps"
+	"runtime"
 	"sync"
 	"testing"
+	"weak"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -159,6 +161,43 @@ func TestEveryFailureNamesItsCall(t *testing.T) {
 
 	f.failCall("cuLaunchHostFunc", 1, int32(cudadrv.LaunchFailed))
 	require.ErrorIs(t, w.LaunchHostFunc(w.stream, func() { assert.Fail(t, "it was refused") }), cudadrv.LaunchFailed)
+	w.close(t)
+	require.NoError(t, dev.Close())
+}
+
+// A function for the host is kept until it has run, and no longer; one that the driver refuses is not kept at all.
+func TestAHostFunctionIsNotKept(t *testing.T) {
+	f := newFake(t)
+	dev, err := f.driver().Open(0)
+	require.NoError(t, err)
+	w := newWork(t, dev)
+	for name, submit := range map[string]func(function func()){
+		"it has run": func(function func()) {
+			require.NoError(t, w.LaunchHostFunc(w.stream, function))
+			require.NoError(t, w.StreamSynchronize(w.stream))
+		},
+		"it was refused": func(function func()) {
+			f.failCall("cuLaunchHostFunc", 1, int32(cudadrv.LaunchFailed))
+			require.ErrorIs(t, w.LaunchHostFunc(w.stream, function), cudadrv.LaunchFailed)
+		},
+		"the device has no such stream": func(function func()) {
+			f.failCall("cuLaunchHostFunc", 1, int32(cudadrv.InvalidHandle))
+			require.ErrorIs(t, w.LaunchHostFunc(1<<40, function), cudadrv.InvalidHandle)
+		},
+	} {
+		var kept weak.Pointer[[1 << 16]byte]
+		func() {
+			memory := new([1 << 16]byte)
+			kept = weak.Make(memory)
+			submit(func() { memory[0]++ })
+		}()
+		for range 10 {
+			if kept.Value() != nil {
+				runtime.GC()
+			}
+		}
+		assert.Nil(t, kept.Value(), name)
+	}
 	w.close(t)
 	require.NoError(t, dev.Close())
 }

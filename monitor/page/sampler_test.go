@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -98,6 +99,41 @@ func TestRequestsShareASample(t *testing.T) {
 		_, err := s.newest(ended)
 		require.ErrorIs(t, err, context.Canceled)
 		<-s.reading
+	})
+}
+
+// Requests that come while the device is read get the sample of that read, and cause none of their own.
+func TestRequestsDuringAReadShareIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, reads := counted(3)
+		read, begin := s.read, make(chan struct{})
+		s.read = func() Sample {
+			<-begin
+			return read()
+		}
+		for round := range uint64(3) {
+			var all sync.WaitGroup
+			for range 4 {
+				all.Go(func() {
+					n, err := s.newest(t.Context())
+					if assert.NoError(t, err) {
+						assert.Equal(t, round+1, n.Number)
+					}
+				})
+			}
+			synctest.Wait() // one reads, and three wait for it
+			begin <- struct{}{}
+			synctest.Wait()
+			select {
+			case begin <- struct{}{}:
+				assert.Fail(t, "another one reads")
+				close(begin)
+			default:
+			}
+			all.Wait()
+			assert.EqualValues(t, round+1, reads.Load())
+			time.Sleep(time.Second) //nolint:forbidigo // virtual time
+		}
 	})
 }
 
