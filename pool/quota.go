@@ -147,4 +147,5 @@ func (q *quotas) unqueue(id core.Client, token uint64, ready func(queued)) {
 	q.queued = slices.Delete(q.queued, at, at+1)
 	t.queued.Add(-1)
 	q.charge(t, ready)
+	q.drop(t)
 }

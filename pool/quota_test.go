@@ -63,3 +63,39 @@ func TestAClosedTenantLeavesWithItsLastRefund(t *testing.T) {
 		assert.Equal(t, []string{"other"}, names())
 	})
 }
+
+// largeCharger is a request that its tenant's quota does not allow.
+type largeCharger struct{ tenant *Tenant }
+
+func (c largeCharger) Tenant() *Tenant { return c.tenant }
+
+func (c largeCharger) Take(take func(int64) bool) (taken, gone bool) { return take(8), false }
+
+// A closed tenant without charges stays while a request waits for its quota, which may have been lowered since, and leaves the
+// pool with the last of these, however that ends.
+func TestAClosedTenantStaysForItsQueue(t *testing.T) {
+	t.Parallel()
+	eachKind(t, func(k kind) {
+		t := k.T
+		h := k.build(t, roomy(32))
+		owner := NewTenant("owner", 1, Quota{LimitBytes: 4})
+		h.pool.AddTenants(owner)
+		inTurn := func(run func(q *quotas)) {
+			require.NoError(t, h.pool.question(t.Context(), &question{run: func() { run(&h.pool.quotas) }}))
+		}
+		stays := func() bool {
+			h.settle()
+			return len(h.pool.quotas.tenants()) == 1
+		}
+		none := func(queued) { assert.Fail(t, "the quota does not allow it") }
+		for token := range uint64(2) {
+			inTurn(func(q *quotas) { q.enqueue(queued{charger: largeCharger{owner}, client: 1, token: token}, none) })
+		}
+		require.NoError(t, owner.Close())
+		assert.True(t, stays(), "two requests wait")
+		inTurn(func(q *quotas) { q.unqueue(1, 0, none) })
+		assert.True(t, stays(), "one waits")
+		inTurn(func(q *quotas) { q.unqueue(1, 1, none) })
+		assert.False(t, stays())
+	})
+}

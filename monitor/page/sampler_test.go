@@ -126,8 +126,9 @@ func TestRequestsDuringAReadShareIt(t *testing.T) {
 			synctest.Wait()
 			select {
 			case begin <- struct{}{}:
-				assert.Fail(t, "another one reads")
 				close(begin)
+				all.Wait()
+				require.Fail(t, "another one reads")
 			default:
 			}
 			all.Wait()
