@@ -77,6 +77,7 @@ func TestCloseEndsEverything(t *testing.T) {
 		_, err := a.get(1)
 		require.ErrorIs(t, err, ErrClosed)
 		a.free(held)
+		h.ownEvents = 1 // of a mark that a closed pool does not take
 		h.pool.Tick()
 		h.pool.Leave(1, true)
 		_, err = h.pool.Warm(t.Context(), []uint32{1})

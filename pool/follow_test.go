@@ -43,6 +43,7 @@ func TestAClientFollowsAnothersFence(t *testing.T) {
 		until, _ := h.sim.Passes(e)
 		assert.GreaterOrEqual(t, until, time.Second)
 		assert.Less(t, until, time.Hour, "not for what came after")
+		require.NoError(t, h.device.EventDestroy(e))
 	})
 }
 

@@ -31,7 +31,9 @@ type house struct {
 	sim    *sim.Device
 	device cudadrv.Device
 	fences *fence.Events
-	pool   *Pool
+
+	ownEvents int // that the test keeps
+	pool      *Pool
 
 	observer Observer // set before open
 }
@@ -128,13 +130,15 @@ func (k kind) prepare(t *testing.T) *house {
 	return h
 }
 
-// assertEmpty: the device has all its memory, and its books add up.
+// assertEmpty: the device has all its memory, its books add up, and each mark was released.
 func (h *house) assertEmpty() {
 	h.t.Helper()
 	free, total, err := h.sim.MemGetInfo()
 	assert.NoError(h.t, err)
 	assert.Equal(h.t, total, free, "bytes free of all")
 	assert.NoError(h.t, h.sim.Audit())
+	assert.NoError(h.t, h.fences.Close())
+	assert.Equal(h.t, h.ownEvents, h.sim.Objects()["event"], "events of marks that the pool has not released, and of the test")
 }
 
 // snapshot reads the pool's books, which must balance.

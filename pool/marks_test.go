@@ -29,6 +29,7 @@ func TestAMarkIsKeptUntilItHasPassed(t *testing.T) {
 		for range 4 { // the event of the early one is among these
 			_, err := h.fences.Record(b.stream)
 			require.NoError(t, err)
+			h.ownEvents++
 		}
 		for range 2 { // the first begins a query, the second follows its answer
 			h.pool.Tick()
