@@ -44,6 +44,38 @@ func TestASendEndsTheWaitThatItServes(t *testing.T) {
 	assert.False(t, suspended())
 }
 
+// When a value was received, in either way, the sender that waits for room counts as making progress, whether its goroutine has run
+// or not.
+func TestAReceiptEndsTheWaitForRoom(t *testing.T) {
+	for name, receive := range map[string]func(h *Handover[int]) int{
+		"Receive": func(h *Handover[int]) int {
+			v, err := h.Receive(t.Context())
+			require.NoError(t, err)
+			return v
+		},
+		"TryReceive": func(h *Handover[int]) int {
+			v, ok := h.TryReceive()
+			require.True(t, ok)
+			return v
+		},
+	} {
+		r := newRig(t, 64*mib)
+		from, to := r.stream(core.Budget{}), r.stream(core.Budget{})
+		from.Exclusive()
+		suspended := func() bool { return len(from.suspensions.message(from.suspensions.progress.Load()).Waits) > 0 }
+		h := NewHandover[int](from, to, 2)
+		require.NoError(t, h.Send(t.Context(), 1))
+		require.NoError(t, h.Send(t.Context(), 2))
+		for i := range 2 {
+			over := waitFor(h.from, h.to, &h.sender, &h.received, uint64(i)+1) // for room, and does not come to run
+			require.True(t, suspended(), name)
+			assert.Equal(t, i+1, receive(h), name)
+			assert.False(t, suspended(), name)
+			over()
+		}
+	}
+}
+
 // Of the streams that were handed memory a stream names those that have not ended, and not many more.
 func TestEndedStreamsAreNoFreers(t *testing.T) {
 	r := newRig(t, 64*mib)
