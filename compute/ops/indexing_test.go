@@ -364,3 +364,34 @@ func TestMistakesOfIndexing(t *testing.T) {
 	require.ErrorIs(t, err, ops.ErrNotOpen)
 	assert.ErrorIs(t, closed.ScatterAddInto(r.s, x, indices, r.view(tensor.Float32, []int{2, 3}), 0), ops.ErrNotOpen)
 }
+
+// A sum at indices whose keys do not fit in 32 bits is refused; one whose last key just fits is right.
+func TestKeysOfSumsThatDoNotFit(t *testing.T) {
+	r := newRig(t)
+	const columns, most = 16, 1 << 28
+	source, err := tensor.Full(r.s, int8(1), 1, columns)
+	require.NoError(t, err)
+	for _, c := range []struct {
+		rows, at int32
+		want     error
+	}{{most, 0, tensor.ErrTooLarge}, {most + 5, 5, tensor.ErrTooLarge}, {most - 1, most - 2, nil}} {
+		out, err := tensor.New(r.s, tensor.Int8, int(c.rows), columns)
+		require.NoError(t, err)
+		row, err := out.Narrow(0, int(c.at), 1)
+		require.NoError(t, err)
+		require.NoError(t, tensor.Fill(r.s, row, int8(3)))
+		indices, err := tensor.Full(r.s, c.at, 1, columns)
+		require.NoError(t, err)
+		want := int8(4)
+		if err := r.o.ScatterAddInto(r.s, out, indices, source, 0); c.want != nil {
+			require.ErrorIs(t, err, c.want, "%d rows", c.rows)
+			want = 3
+		} else {
+			require.NoError(t, err)
+		}
+		values, err := tensor.Read[int8](row)
+		require.NoError(t, err)
+		require.Equal(t, slices.Repeat([]int8{want}, columns), values)
+		require.NoError(t, out.Free())
+	}
+}
