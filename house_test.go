@@ -46,7 +46,7 @@ func TestAStreamThatOpensDuringAChange(t *testing.T) {
 	require.NoError(t, d.Close())
 }
 
-// A registry that a reader has found stays as it was, whatever is opened, closed and counted since: readers take no turn.
+// A registry that a reader has found stays as it was while others open, close and count: readers take no turn.
 func TestAFormerRegistryStaysAsItWas(t *testing.T) {
 	d, err := Open(Config{Driver: sim.New(sim.Config{})})
 	require.NoError(t, err)

@@ -255,6 +255,6 @@ func TestMarksAreGivenBackOnce(t *testing.T) {
 			require.False(t, seen[m], "an event is in use twice")
 			seen[m] = true
 		}
-		h.ownEvents = 80 // those, and what the driver did not take back
+		h.ownEvents = 80 // those, and events that the driver did not take back
 	})
 }

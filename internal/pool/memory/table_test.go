@@ -107,7 +107,7 @@ func checkTags(t *rapid.T, p *table, model []told, latest Fence) {
 	}
 }
 
-// Pages that a job took are free again, each under the tag that it had, less the fences that have passed since: whatever parts
+// Pages that a job took are free again, each under the tag that it had, less the fences that have passed since: for any parts
 // the pages had, in whichever order these were noted, and wherever the free pages begin and end.
 func TestPartsKeepTheirTags(t *testing.T) {
 	t.Parallel()
