@@ -261,7 +261,7 @@ func (m *many) add(count int) error {
 			return err
 		}
 	}
-	for k := range m.frame.operands {
+	for k := range m.kernel.Of {
 		m.frame.value(m.frame.operands[k].arg)
 	}
 	m.frame.value(cuda.Value(int64(count)))
@@ -281,7 +281,7 @@ func (m *many) flush() error {
 	}
 	const never = math.MaxUint32
 	for ; m.slots < routine.AdamWSlots; m.slots++ {
-		for range maxOperands {
+		for range len(m.kernel.Of) {
 			m.frame.value(cuda.Value(uint64(0)))
 		}
 		m.frame.value(cuda.Value(int64(0)))
@@ -316,7 +316,7 @@ func (m *many) apart(s *AdamWState) error {
 	f.items.merge()
 	f.size(l.Len())
 	f.shape(&f.items)
-	for k := range maxOperands {
+	for k := range m.kernel.Of {
 		f.operand(k, &f.items)
 	}
 	return f.run(m.at, m.set, routine.Kernel{Kind: routine.AdamWStrided, Of: m.kernel.Of, Rank: uint8(f.items.rank)}, blocksOf(l.Len())) //nolint:gosec // small

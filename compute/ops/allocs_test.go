@@ -372,6 +372,17 @@ func (r operands) gradientsOfRows() calls {
 			"ignored": func() error { return r.o.CrossEntropyBackwardInto(r.c, dx, losses, r.x, r.classes, ops.Ignored(3)) },
 			"half":    func() error { return r.o.CrossEntropyBackwardInto(r.c, dx, r.row, r.half, r.classes) },
 		},
+		"CrossEntropyGradientInto": {
+			"mean": func() error {
+				return r.o.CrossEntropyGradientInto(r.c, r.one, losses, r.half, r.classes, ops.LossGradient{Mean: true}, ops.Ignored(3))
+			},
+			"sum": func() error {
+				return r.o.CrossEntropyGradientInto(r.c, r.one, nil, r.strided, r.classes, ops.LossGradient{})
+			},
+			"scaled": func() error {
+				return r.o.CrossEntropyGradientInto(r.c, nil, nil, dx, r.classes, ops.LossGradient{ScaleAt: r.one})
+			},
+		},
 		"LayerNormBackwardInto": {
 			"all": func() error { return r.o.LayerNormBackwardInto(r.c, dx, dweight, dbias, grad, r.x, r.bias, 1, epsilon) },
 			"dx":  func() error { return r.o.LayerNormBackwardInto(r.c, dx, nil, nil, grad, r.x, nil, 1, epsilon) },

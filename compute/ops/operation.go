@@ -51,6 +51,7 @@ const (
 	opMulBackward
 	opSoftmaxBackward
 	opCrossEntropyBackward
+	opCrossEntropyGradient
 	opMoments
 	opLayerNormBackward
 	opWeightBackward
@@ -113,7 +114,8 @@ func (op operation) String() string {
 		opLayerNorm: "layer norm", opRMSNorm: "RMS norm", opCrossEntropy: "cross entropy",
 		opReluBackward: "relu backward", opGeluBackward: "gelu backward", opGeluTanhBackward: "gelu by tanh backward",
 		opMulBackward: "mul backward", opSoftmaxBackward: "softmax backward", opCrossEntropyBackward: "cross entropy backward",
-		opMoments: "moments of layer norm", opLayerNormBackward: "layer norm backward", opWeightBackward: "layer norm's weight backward",
+		opCrossEntropyGradient: "cross entropy gradient",
+		opMoments:              "moments of layer norm", opLayerNormBackward: "layer norm backward", opWeightBackward: "layer norm's weight backward",
 		opNegatedBackward: "sub backward", opDivBackward: "div backward", opDivisorBackward: "div backward", opSiluBackward: "silu backward",
 		opSigmoidBackward: "sigmoid backward", opTanhBackward: "tanh backward", opLogSoftmaxBackward: "log softmax backward",
 		opRMSFactor: "factors of RMS norm", opRMSNormBackward: "RMS norm backward", opRMSWeightBackward: "RMS norm's weight backward",

@@ -122,7 +122,7 @@ func (d *drawn) plain(of reflect.Type) reflect.Value {
 	}
 	all := reflect.New(of).Elem() // a struct
 	for i := range all.NumField() {
-		if name := of.Field(i).Name; name != "RateAt" && name != "StepAt" && name != "Ahead" { // of one element
+		if name := of.Field(i).Name; !strings.HasSuffix(name, "At") && name != "Ahead" { // of one element
 			all.Field(i).Set(d.value(all.Field(i).Type()))
 		}
 	}

@@ -23,6 +23,11 @@ func (s *set) function(k routine.Kernel) (*cuda.Function, error) {
 	if err != nil {
 		return nil, err
 	}
+	if bytes := k.SharedBytes(); bytes > routine.UsualSharedBytes {
+		if err := f.SetMaxSharedBytes(bytes); err != nil {
+			return nil, err
+		}
+	}
 	for {
 		old := s.functions.Load()
 		next := maps.Clone(*old)
@@ -34,7 +39,7 @@ func (s *set) function(k routine.Kernel) (*cuda.Function, error) {
 }
 
 // maxOperands is the number of tensors of the routine with the most of them.
-const maxOperands = 4
+const maxOperands = 5
 
 // dims are the dimensions over which a routine goes, with the strides that each operand has along them.
 type dims struct {
@@ -93,8 +98,11 @@ func (p *place) address() uint64 { return uint64(p.at.Buffer.Ptr()) + uint64(p.a
 
 // overlaps reports whether two ranges share memory.
 func (p *place) overlaps(other *place) bool {
+	if p.at.Bytes == 0 || other.at.Bytes == 0 {
+		return false
+	}
 	a, b := p.address(), other.address()
-	return p.at.Bytes > 0 && other.at.Bytes > 0 && a < b+uint64(other.at.Bytes) && b < a+uint64(p.at.Bytes) //nolint:gosec // not negative
+	return a < b+uint64(other.at.Bytes) && b < a+uint64(p.at.Bytes) //nolint:gosec // not negative
 }
 
 // routineFrame is the memory of a call of a routine, which allocates nothing so.
@@ -199,12 +207,15 @@ func (f *routineFrame) operand(k int, all ...*dims) {
 	}
 }
 
-// run launches a kernel with the arguments so far, and clears them. blocks: of routine.BlockThreads.
+// run launches a kernel with the arguments so far, and clears them.
 func (f *routineFrame) run(at *cuda.Context, s *set, k routine.Kernel, blocks int) error {
 	k.Wide = f.wide
 	function, err := s.function(k)
 	if err == nil {
-		err = at.Launch(function, cuda.Cover(blocks*routine.BlockThreads, routine.BlockThreads), f.args...)
+		threads := k.BlockThreads()
+		geometry := cuda.Cover(blocks*threads, threads)
+		geometry.SharedBytes = k.SharedBytes()
+		err = at.Launch(function, geometry, f.args...)
 	}
 	clear(f.args)
 	f.args = f.args[:0]

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/go-vram/vram/compute/kernel/matmul/internal/variant"
+	"github.com/go-vram/vram/compute/kernel/routine"
 	"github.com/go-vram/vram/cuda/gemm"
 	"github.com/go-vram/vram/cudadrv"
 )
@@ -63,17 +64,6 @@ type processor struct {
 	bulk            bool // kernels may copy tensors in bulk
 }
 
-// sharedBytes is how much shared memory a block may have: of the table of compute capabilities in NVIDIA's programming guide.
-func (d processor) sharedBytes() int {
-	switch {
-	case d.capability == 80 || d.capability == 87:
-		return 163 << 10
-	case d.capability >= 90 && d.capability < 120:
-		return 227 << 10
-	}
-	return 99 << 10 // the least, also for unknown devices
-}
-
 // microseconds of a product of two squares of 4096, by kind and tile as in variant.Tiles: measured on an H200, in a graph.
 var microseconds = map[int][]float64{ //nolint:gochecknoglobals // a constant table
 	variant.Three: {1950, 2150, 2210, 2270},
@@ -93,7 +83,7 @@ var bulkMicroseconds = []float64{188, 206, 354} //nolint:gochecknoglobals // a c
 func (d processor) tileOf(kind int, p Problem, a alignment) (name string, blocks int64) {
 	var least float64
 	consider := func(of string, t variant.Tile, microseconds float64) {
-		if variants[of].SharedBytes > d.sharedBytes() {
+		if variants[of].SharedBytes > routine.MaxSharedBytes(d.capability) {
 			return
 		}
 		count := tiled(p, t)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/compute/kernel/matmul/internal/variant"
+	"github.com/go-vram/vram/compute/kernel/routine"
 	"github.com/go-vram/vram/cuda/gemm"
 )
 
@@ -58,7 +59,7 @@ func TestTilesFitTheDevice(t *testing.T) {
 					l, err := choose(p, aligned, d)
 					require.NoError(t, err)
 					assert.Contains(t, variants, l.variant, "capability %d: %v", capability, p)
-					assert.LessOrEqual(t, l.shared, d.sharedBytes(), "capability %d: %s", capability, l.variant)
+					assert.LessOrEqual(t, l.shared, routine.MaxSharedBytes(capability), "capability %d: %s", capability, l.variant)
 				}
 			}
 		}

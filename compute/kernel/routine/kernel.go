@@ -37,6 +37,18 @@ const (
 	// strides of items and of columns, and indices, with the strides of items alone; the output's stride along the dimension.
 	Segments
 
+	// CrossEntropy writes the gradient of rows of logits over them, and their losses, a block for each row. Of are the types of
+	// logits and targets. Parameters: the shape; the operands logits and targets, and losses or an address of 0; the number of
+	// columns, of 32 bits, and the stride of a column, of 64; the addresses of two factors of the gradient, or 0, and a third one,
+	// float32; 1 if a target is ignored, of 32 bits, and that target, of 64. A row has SharedKiB, or is read twice.
+	CrossEntropy
+	// Counted writes 1 divided by the number of targets that differ from one. Of[1] is the type of targets. Parameters: count,
+	// the shape; the operand targets; the ignored target, of 64 bits; the address of the result. One block.
+	Counted
+	// Total writes the sum of losses times a factor. Parameters: count, the shape; the operand losses; the address of the factor,
+	// or 0, and the factor then, float32; the address of the result. One block.
+	Total
+
 	// Uniform writes random numbers that are evenly distributed. Of is the type. Parameters: count, the shape; the operand out;
 	// seed, stream and offset, of 64 bits; the address of a number that is added to the offset, or 0; the least number, and the
 	// distance to the greatest: float32, or float64 for that type. A thread for GroupLen elements.
@@ -58,13 +70,14 @@ const (
 func (k Kind) String() string {
 	names := [kinds]string{
 		Gather: "gather", Keys: "keys", Histogram: "histogram", Scan: "scan", Reorder: "reorder", Segments: "segments",
+		CrossEntropy: "cross_entropy", Counted: "counted", Total: "total",
 		Uniform: "uniform", Normal: "normal", AdamW: "adamw", AdamWStrided: "adamw_strided",
 	}
 	return names[k%kinds]
 }
 
 const (
-	// BlockThreads is the number of threads of a block.
+	// BlockThreads is the number of threads of a block, unless a Kernel has Threads.
 	BlockThreads = 256
 	// TileLen is the number of keys that a block sorts.
 	TileLen = 512
@@ -76,14 +89,16 @@ const (
 
 // Kernel is a kernel. Equal ones have the same text.
 type Kernel struct {
-	Kind    Kind
-	Of      [4]tensor.Type
-	Rank    uint8 // dimensions
-	Columns uint8 // dimensions of columns, of Segments
-	Unit    uint8 // bytes of an element, of Gather: a power of two up to 16
-	Wide    bool  // sizes and places have 64 bits
-	Single  bool  // there is one tile, of Reorder
-	Vector  bool  // of random numbers: the output is contiguous, and aligned for vectors
+	Kind      Kind
+	Of        [4]tensor.Type
+	Rank      uint8  // dimensions
+	Columns   uint8  // dimensions of columns, of Segments
+	Unit      uint8  // bytes of an element, of Gather: a power of two up to 16
+	Wide      bool   // sizes and places have 64 bits
+	Single    bool   // there is one tile, of Reorder
+	Threads   uint16 // of a block: a power of two from 32 on; 0 for BlockThreads
+	SharedKiB uint16 // dynamic shared memory of a block
+	Vector    bool   // of random numbers: the output is contiguous, and aligned for vectors
 
 	// For is the operation that takes the indices, of Gather and Keys: a fault of a wrong one has the name. "" is the kind's
 	// own.
@@ -101,9 +116,37 @@ func (k Kernel) Entry() string {
 	return k.For + "_" + k.Kind.String()
 }
 
+// BlockThreads returns the number of threads of a block.
+func (k Kernel) BlockThreads() int {
+	if k.Threads > 0 {
+		return int(k.Threads)
+	}
+	return BlockThreads
+}
+
+// SharedBytes returns the dynamic shared memory of a block.
+func (k Kernel) SharedBytes() int64 { return int64(k.SharedKiB) << 10 }
+
+// MaxSharedBytes returns how much shared memory a block may have, of a compute capability such as 80: of the table in NVIDIA's
+// programming guide.
+func MaxSharedBytes(capability int) int {
+	switch {
+	case capability < 80:
+		return UsualSharedBytes
+	case capability == 80 || capability == 87:
+		return 163 << 10
+	case capability >= 90 && capability < 120:
+		return 227 << 10
+	}
+	return 99 << 10 // the least, also for unknown devices
+}
+
+// UsualSharedBytes is the shared memory that a block may have without cuda.Function.SetMaxSharedBytes.
+const UsualSharedBytes = 48 << 10
+
 // Text returns the PTX.
 func (k Kernel) Text() string {
-	return code.Module([]string{k.Entry()}, BlockThreads, k.Wide, func(to *code.Writer, _ int) { (&writer{to, k}).kernel() })
+	return code.Module([]string{k.Entry()}, k.BlockThreads(), k.Wide, func(to *code.Writer, _ int) { (&writer{to, k}).kernel() })
 }
 
 // kernel writes the body.
@@ -121,6 +164,12 @@ func (w *writer) kernel() {
 		w.reorder()
 	case Segments:
 		w.segments()
+	case CrossEntropy:
+		w.crossEntropy()
+	case Counted:
+		w.counted()
+	case Total:
+		w.total()
 	case Uniform, Normal:
 		w.random()
 	case AdamW:

@@ -79,6 +79,20 @@ func kernels() (all []routine.Kernel) {
 				routine.Kernel{Kind: routine.AdamWStrided, Of: [4]tensor.Type{half, tensor.Float16, single, single}, Rank: rank, Wide: wide})
 		}
 	}
+	for _, of := range []tensor.Type{tensor.Float16, tensor.BFloat16, tensor.Float32} {
+		for _, threads := range []uint16{32, 128, 512} {
+			for _, shared := range []uint16{0, 4} {
+				all = append(all, routine.Kernel{
+					Kind: routine.CrossEntropy, Of: [4]tensor.Type{of, tensor.Int32}, Rank: 1, Threads: threads, SharedKiB: shared, Wide: shared > 0,
+				})
+			}
+		}
+	}
+	for _, wide := range []bool{false, true} {
+		all = append(all,
+			routine.Kernel{Kind: routine.Counted, Of: [4]tensor.Type{0, tensor.Int64}, Rank: 2, Threads: 1024, Wide: wide},
+			routine.Kernel{Kind: routine.Total, Rank: 1, Threads: 1024, Wide: wide})
+	}
 	for _, kind := range []routine.Kind{routine.Histogram, routine.Scan, routine.Reorder} {
 		all = append(all, routine.Kernel{Kind: kind})
 	}
@@ -130,4 +144,17 @@ func TestEntriesHaveTheNameOfTheOperation(t *testing.T) {
 	assert.Len(t, seen, int(routine.AdamWStrided), "each has a name of its own")
 	assert.Equal(t, "segments float16 int64", routine.Kernel{Kind: routine.Segments, Of: [4]tensor.Type{tensor.Float16, tensor.Int64}}.String())
 	assert.Equal(t, "scan", routine.Kernel{Kind: routine.Scan}.String())
+}
+
+// A block has the most shared memory that its processor gives, and the usual amount of processors that are not known to have
+// more.
+func TestSharedMemoryOfBlocks(t *testing.T) {
+	for capability, kib := range map[int]int{70: 48, 75: 48, 80: 163, 86: 99, 87: 163, 89: 99, 90: 227, 100: 227, 120: 99, 999: 99} {
+		assert.Equal(t, kib<<10, routine.MaxSharedBytes(capability), capability)
+	}
+	assert.EqualValues(t, 100<<10, routine.Kernel{SharedKiB: 100}.SharedBytes())
+	assert.Equal(t, []int{256, 32}, []int{routine.Kernel{}.BlockThreads(), routine.Kernel{Threads: 32}.BlockThreads()})
+	assert.Equal(t, []uint16{32, 32, 128, 512}, []uint16{
+		routine.CrossEntropyThreads(0), routine.CrossEntropyThreads(2 << 10), routine.CrossEntropyThreads(8 << 10), routine.CrossEntropyThreads(100_608),
+	})
 }

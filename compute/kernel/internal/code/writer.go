@@ -13,6 +13,7 @@ type Writer struct {
 	params      []byte
 	paramCount  int
 	sharedBytes int
+	dynamic     bool // the block has dynamic shared memory
 }
 
 // Module returns the PTX of a module with a kernel of each name, in blocks of so many threads. write writes the body of a
@@ -26,6 +27,9 @@ func Module(names []string, blockThreads int, wide bool, write func(w *Writer, n
 		w := &Writer{Emitter: e, wide: wide}
 		write(w, number)
 		w.Line("ret")
+		if w.dynamic {
+			text = append(text, "\n.extern .shared .align 16 .b8 dynamic[];\n"...)
+		}
 		text = fmt.Appendf(text, "\n.visible .entry %s(\n%s\n)\n.maxntid %d, 1, 1\n{\n", name, w.params, blockThreads)
 		if w.sharedBytes > 0 {
 			text = fmt.Appendf(text, "\t.shared .align 8 .b8 shared[%d];\n", w.sharedBytes)
@@ -174,6 +178,15 @@ func (w *Writer) Barrier() { w.Line("bar.sync 0") }
 func (w *Writer) SharedBase() Value {
 	base := w.New(B32)
 	w.Line("mov.u32 %v, shared", base)
+	return base
+}
+
+// DynamicBase returns the address of the block's dynamic shared memory, whose size the launch has. One kernel of a module may
+// have such.
+func (w *Writer) DynamicBase() Value {
+	w.dynamic = true
+	base := w.New(B32)
+	w.Line("mov.u32 %v, dynamic", base)
 	return base
 }
 
