@@ -264,7 +264,7 @@ func (r operands) reductions() calls {
 }
 
 func (r operands) rows() calls {
-	cube, weight := r.zeros(4, 8, 16), r.zeros(8, 16)
+	cube, other, weight := r.zeros(4, 8, 16), r.zeros(4, 8, 16), r.zeros(8, 16)
 	return calls{
 		"SoftmaxInto": {
 			"last axis":  func() error { return r.o.SoftmaxInto(r.c, r.out, r.x, -1) },
@@ -276,6 +276,10 @@ func (r operands) rows() calls {
 			"weight and bias": func() error { return r.o.LayerNormInto(r.c, r.out, r.x, r.bias, r.bias, 1, epsilon) },
 			"alone":           func() error { return r.o.LayerNormInto(r.c, r.out, r.x, nil, nil, 1, epsilon) },
 			"several axes":    func() error { return r.o.LayerNormInto(r.c, cube, cube, weight, nil, 2, epsilon) },
+		},
+		"LayerNormResidualInto": {
+			"weight and bias": func() error { return r.o.LayerNormResidualInto(r.c, r.out, r.x, r.x, r.y, r.bias, r.bias, 1, epsilon) },
+			"alone":           func() error { return r.o.LayerNormResidualInto(r.c, cube, other, cube, other, nil, nil, 2, epsilon) },
 		},
 		"RMSNormInto": {
 			"weight": func() error { return r.o.RMSNormInto(r.c, r.out, r.x, r.bias, 1, epsilon) },
@@ -388,6 +392,14 @@ func (r operands) gradientsOfRows() calls {
 			"dx":  func() error { return r.o.LayerNormBackwardInto(r.c, dx, nil, nil, grad, r.x, nil, 1, epsilon) },
 			"2 axes": func() error {
 				return r.o.LayerNormBackwardInto(r.c, dcube, weight, nil, cube, cube, weight, 2, epsilon)
+			},
+		},
+		"LayerNormResidualBackwardInto": {
+			"all": func() error {
+				return r.o.LayerNormResidualBackwardInto(r.c, dx, dweight, dbias, grad, dx, r.x, r.bias, 1, epsilon)
+			},
+			"in separate launches": func() error {
+				return r.o.LayerNormResidualBackwardInto(r.c, r.strided, dweight, nil, grad, r.y, r.x, nil, 1, epsilon)
 			},
 		},
 		"RMSNormBackwardInto": {

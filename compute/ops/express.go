@@ -63,6 +63,8 @@ func (k *key) expressions() []expr.Expr {
 		return one(k.other())
 	case k.op <= opCrossEntropy:
 		return one(k.row())
+	case k.op == opLayerNormResidual:
+		return k.residual()
 	case k.op == opMoments:
 		x := k.input(0)
 		x = x.Cast(accumulator(x.Type))
@@ -114,9 +116,9 @@ func (k *key) row() expr.Expr {
 	x := k.input(0)
 	switch k.op { //nolint:exhaustive // of rows
 	case opLayerNorm:
-		return k.weighted(x.LayerNorm(k.number(0)))
+		return k.weighted(x.LayerNorm(k.number(0)), 1)
 	case opRMSNorm:
-		return k.weighted(x.RMSNorm(k.number(0)))
+		return k.weighted(x.RMSNorm(k.number(0)), 1)
 	}
 	// The logit of the class, and whether there is such a class: no row has another element that is one.
 	x = x.Cast(accumulator(x.Type))
@@ -128,9 +130,8 @@ func (k *key) row() expr.Expr {
 	return k.unlessIgnored(k.input(1).Max(), loss) // all elements of the row have its class
 }
 
-// weighted returns a norm times the weight, plus the bias.
-func (k *key) weighted(y expr.Expr) expr.Expr {
-	next := 1
+// weighted returns a norm times the weight, plus the bias, which are the operands from a number on.
+func (k *key) weighted(y expr.Expr, next int) expr.Expr {
 	if k.with&withWeight != 0 {
 		y = y.Mul(k.input(next))
 		next++
@@ -201,10 +202,14 @@ func (k *key) gradientOfRows(g, x expr.Expr) expr.Expr {
 		one := expr.Select(is, expr.Number(1), expr.Number(0))
 		none := is.Sum().Eq(expr.Number(0))
 		return k.unlessIgnored(k.input(2), expr.Select(none, expr.Number(math.NaN()), g.Mul(x.Softmax().Sub(one))))
-	case opLayerNormBackward:
+	case opLayerNormBackward, opLayerNormResidualBackward:
 		hat := x.LayerNorm(k.number(0))
 		rest := weighted.Sub(weighted.Mean()).Sub(hat.Mul(weighted.Mul(hat).Mean()))
-		return rest.Mul(x.Var(0).Add(expr.Number(k.number(0))).Rsqrt())
+		rest = rest.Mul(x.Var(0).Add(expr.Number(k.number(0))).Rsqrt())
+		if k.op == opLayerNormBackward {
+			return rest
+		}
+		return rest.Add(k.input(2 + int(k.with&withWeight)))
 	case opWeightBackward: // of mean and factor
 		return k.summed(g.Mul(x.Sub(k.input(2)).Mul(k.input(3))))
 	case opRMSNormBackward:

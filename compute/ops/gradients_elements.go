@@ -12,8 +12,8 @@ func (o elementGradients) AddBackward(at tensor.Context, grad, x, y *tensor.Tens
 // AddBackwardInto writes AddBackward to tensors.
 func (o elementGradients) AddBackwardInto(at tensor.Context, dx, dy, grad *tensor.Tensor) error {
 	return o.set.sumPair(at, opAddBackward, [2]term{
-		{opSum, 1, step{dx, [3]*tensor.Tensor{grad}}},
-		{opSum, 1, step{dy, [3]*tensor.Tensor{grad}}},
+		{opSum, 1, step{dx, [4]*tensor.Tensor{grad}}},
+		{opSum, 1, step{dy, [4]*tensor.Tensor{grad}}},
 	}, grad)
 }
 
@@ -25,8 +25,8 @@ func (o elementGradients) MulBackward(at tensor.Context, grad, x, y *tensor.Tens
 // MulBackwardInto writes MulBackward to tensors.
 func (o elementGradients) MulBackwardInto(at tensor.Context, dx, dy, grad, x, y *tensor.Tensor) error {
 	return o.set.sumPair(at, opMulBackward, [2]term{
-		{opMulBackward, 2, step{dx, [3]*tensor.Tensor{grad, y}}},
-		{opMulBackward, 2, step{dy, [3]*tensor.Tensor{grad, x}}},
+		{opMulBackward, 2, step{dx, [4]*tensor.Tensor{grad, y}}},
+		{opMulBackward, 2, step{dy, [4]*tensor.Tensor{grad, x}}},
 	}, grad, x, y)
 }
 
@@ -38,8 +38,8 @@ func (o elementGradients) SubBackward(at tensor.Context, grad, x, y *tensor.Tens
 // SubBackwardInto writes SubBackward to tensors.
 func (o elementGradients) SubBackwardInto(at tensor.Context, dx, dy, grad *tensor.Tensor) error {
 	return o.set.sumPair(at, opNegatedBackward, [2]term{
-		{opSum, 1, step{dx, [3]*tensor.Tensor{grad}}},
-		{opNegatedBackward, 1, step{dy, [3]*tensor.Tensor{grad}}},
+		{opSum, 1, step{dx, [4]*tensor.Tensor{grad}}},
+		{opNegatedBackward, 1, step{dy, [4]*tensor.Tensor{grad}}},
 	}, grad)
 }
 
@@ -51,8 +51,8 @@ func (o elementGradients) DivBackward(at tensor.Context, grad, x, y *tensor.Tens
 // DivBackwardInto writes DivBackward to tensors.
 func (o elementGradients) DivBackwardInto(at tensor.Context, dx, dy, grad, x, y *tensor.Tensor) error {
 	return o.set.sumPair(at, opDivBackward, [2]term{
-		{opDivBackward, 2, step{dx, [3]*tensor.Tensor{grad, y}}},
-		{opDivisorBackward, 3, step{dy, [3]*tensor.Tensor{grad, x, y}}},
+		{opDivBackward, 2, step{dx, [4]*tensor.Tensor{grad, y}}},
+		{opDivisorBackward, 3, step{dy, [4]*tensor.Tensor{grad, x, y}}},
 	}, grad, x, y)
 }
 
@@ -140,8 +140,8 @@ func (o elementGradients) WhereBackward(at tensor.Context, grad, condition, x, y
 // WhereBackwardInto writes WhereBackward to tensors.
 func (o elementGradients) WhereBackwardInto(at tensor.Context, dx, dy, grad, condition *tensor.Tensor) error {
 	return o.set.sumPair(at, opWhereBackward, [2]term{
-		{opWhereBackward, 2, step{dx, [3]*tensor.Tensor{grad, condition}}},
-		{opElseBackward, 2, step{dy, [3]*tensor.Tensor{grad, condition}}},
+		{opWhereBackward, 2, step{dx, [4]*tensor.Tensor{grad, condition}}},
+		{opElseBackward, 2, step{dy, [4]*tensor.Tensor{grad, condition}}},
 	}, grad, condition)
 }
 

@@ -73,7 +73,7 @@ func (o productGradients) gradients(at tensor.Context, out [2]*tensor.Tensor, gr
 				return err
 			}
 		}
-		steps[i] = step{out[i], [3]*tensor.Tensor{operands[i][0], operands[i][1]}}
+		steps[i] = step{out[i], [4]*tensor.Tensor{operands[i][0], operands[i][1]}}
 	}
 	all, err := ordered(steps[:]...)
 	if err != nil {

@@ -90,7 +90,7 @@ func (s *set) spread(at tensor.Context, op operation, dx, rows, x *tensor.Tensor
 	if err != nil {
 		return err
 	}
-	if err := (&step{dx, [3]*tensor.Tensor{rows}}).check(nil); err != nil {
+	if err := (&step{dx, [4]*tensor.Tensor{rows}}).check(nil); err != nil {
 		return err // before the fill
 	}
 	return temporary(at, accumulator(rows.Type()), one, func(number *tensor.Tensor) error {

@@ -67,46 +67,54 @@ func normOutputs(op operation, count int, grad, x, weight *tensor.Tensor, dims i
 	return []output{like(op, x), last, last}[:count]
 }
 
-// LayerNormBackwardInto writes LayerNormBackward to tensors. It makes a launch for each output, and one more for dweight, which
-// takes temporary memory.
+// LayerNormBackwardInto writes LayerNormBackward to tensors. For dx with any other gradient it makes two launches, of which the
+// first one reads each row once, if the rows are contiguous, aligned to 16 bytes, of one type of at most 32 bits, and a multiple
+// of 16 bytes up to 8,192 elements; the sums of weights and biases then are of 256 blocks at most, in their order, in temporary
+// memory. Else it makes a launch for each output, and one more for dweight, which takes temporary memory too.
 func (o rowGradients) LayerNormBackwardInto(
 	at tensor.Context, dx, dweight, dbias, grad, x, weight *tensor.Tensor, dims int, epsilon float64,
 ) error {
-	return o.normInto(at, opLayerNormBackward, dx, dweight, dbias, grad, x, weight, dims, epsilon)
+	return o.normInto(at, opLayerNormBackward, [3]*tensor.Tensor{dx, dweight, dbias}, normOperands{grad: grad, x: x, weight: weight}, dims, epsilon)
 }
 
-// normInto computes the gradients of a norm's operands. dbias is nil for an RMS norm.
-func (o rowGradients) normInto(
-	at tensor.Context, op operation, dx, dweight, dbias, grad, x, weight *tensor.Tensor, dims int, epsilon float64,
-) error {
-	along, err := lastAxes(x.Rank(), dims)
+// normInto computes the gradients of a norm's operands: dx, dweight and dbias, of which an RMS norm has none.
+func (o rowGradients) normInto(at tensor.Context, op operation, outs [3]*tensor.Tensor, n normOperands, dims int, epsilon float64) error {
+	dx, dweight, dbias := outs[0], outs[1], outs[2]
+	along, err := lastAxes(n.x.Rank(), dims)
 	const weightStep, biasStep = 0, 1
 	steps := [...]step{
-		weightStep: {dweight, [3]*tensor.Tensor{grad, x}},
-		biasStep:   {dbias, [3]*tensor.Tensor{grad}},
-		2:          {dx, [3]*tensor.Tensor{grad, x, weight}},
+		weightStep: {dweight, [4]*tensor.Tensor{n.grad, n.x}},
+		biasStep:   {dbias, [4]*tensor.Tensor{n.grad}},
+		2:          {dx, [4]*tensor.Tensor{n.grad, n.x, n.weight, n.added}},
 	}
 	var all order
 	if err == nil {
-		err = fitsLast(x, dims, weight, dweight, dbias)
+		err = fitsLast(n.x, dims, n.weight, dweight, dbias)
 	}
 	if err == nil {
 		all, err = ordered(steps[:]...)
 	}
+	done := false
+	if err == nil && op != opRMSNormBackward {
+		done, err = o.fused(at, outs, &n, dims, epsilon)
+	}
 	if err != nil {
-		return failed(op, err, given(dx, dweight, dbias), given(grad, x, weight)...)
+		return failed(op, err, given(outs[:]...), n.all()...)
+	}
+	if done {
+		return nil
 	}
 	k := key{axes: along, numbers: [4]uint64{math.Float64bits(epsilon)}}
 	for _, i := range all.steps[:all.count] {
 		switch {
 		case i == biasStep:
-			err = renamed(op, o.set.summedInto(at, key{op: opSum}, dbias, grad))
+			err = renamed(op, o.set.summedInto(at, key{op: opSum}, dbias, n.grad))
 		case i != weightStep:
-			err = o.normBackward(at, op, k, dx, grad, x, weight)
+			err = o.normBackward(at, op, k, dx, &n)
 		case op == opRMSNormBackward:
-			err = named(opRMSWeightBackward, o.rmsWeight(at, k, dweight, grad, x), []*tensor.Tensor{dweight}, grad, x)
+			err = named(opRMSWeightBackward, o.rmsWeight(at, k, dweight, n.grad, n.x), []*tensor.Tensor{dweight}, n.grad, n.x)
 		default:
-			err = named(opWeightBackward, o.weightInto(at, k, dweight, grad, x), []*tensor.Tensor{dweight}, grad, x)
+			err = named(opWeightBackward, o.weightInto(at, k, dweight, n.grad, n.x), []*tensor.Tensor{dweight}, n.grad, n.x)
 		}
 		if err != nil {
 			return err
@@ -116,13 +124,20 @@ func (o rowGradients) normInto(
 }
 
 // normBackward is the gradient of the operand of a norm.
-func (o rowGradients) normBackward(at tensor.Context, op operation, k key, dx, grad, x, weight *tensor.Tensor) error {
+func (o rowGradients) normBackward(at tensor.Context, op operation, k key, dx *tensor.Tensor, n *normOperands) error {
 	k.op = op
-	if weight == nil {
-		return o.set.into(at, k, dx, grad, x)
+	all := [maxInputs]*tensor.Tensor{n.grad, n.x}
+	count := 2
+	if n.weight != nil {
+		k.with |= withWeight
+		all[count] = n.weight
+		count++
 	}
-	k.with = withWeight
-	return o.set.into(at, k, dx, grad, x, weight)
+	if n.added != nil {
+		all[count] = n.added
+		count++
+	}
+	return o.set.into(at, k, dx, all[:count]...)
 }
 
 // weightInto is the gradient of a layer norm's weight: it needs mean and deviation of each row before it sums over the rows.
@@ -164,7 +179,7 @@ func (o rowGradients) RMSNormBackward(at tensor.Context, grad, x, weight *tensor
 // RMSNormBackwardInto writes RMSNormBackward to tensors. It makes a launch for dx, and two for dweight, which take temporary
 // memory.
 func (o rowGradients) RMSNormBackwardInto(at tensor.Context, dx, dweight, grad, x, weight *tensor.Tensor, dims int, epsilon float64) error {
-	return o.normInto(at, opRMSNormBackward, dx, dweight, nil, grad, x, weight, dims, epsilon)
+	return o.normInto(at, opRMSNormBackward, [3]*tensor.Tensor{dx, dweight}, normOperands{grad: grad, x: x, weight: weight}, dims, epsilon)
 }
 
 // rmsWeight is the gradient of an RMS norm's weight: it needs the factor of each row before it sums over the rows.

@@ -52,6 +52,8 @@ const (
 	opSoftmaxBackward
 	opCrossEntropyBackward
 	opCrossEntropyGradient
+	opLayerNormResidual
+	opLayerNormResidualBackward
 	opMoments
 	opLayerNormBackward
 	opWeightBackward
@@ -115,7 +117,8 @@ func (op operation) String() string {
 		opReluBackward: "relu backward", opGeluBackward: "gelu backward", opGeluTanhBackward: "gelu by tanh backward",
 		opMulBackward: "mul backward", opSoftmaxBackward: "softmax backward", opCrossEntropyBackward: "cross entropy backward",
 		opCrossEntropyGradient: "cross entropy gradient",
-		opMoments:              "moments of layer norm", opLayerNormBackward: "layer norm backward", opWeightBackward: "layer norm's weight backward",
+		opLayerNormResidual:    "layer norm residual", opLayerNormResidualBackward: "layer norm residual backward",
+		opMoments: "moments of layer norm", opLayerNormBackward: "layer norm backward", opWeightBackward: "layer norm's weight backward",
 		opNegatedBackward: "sub backward", opDivBackward: "div backward", opDivisorBackward: "div backward", opSiluBackward: "silu backward",
 		opSigmoidBackward: "sigmoid backward", opTanhBackward: "tanh backward", opLogSoftmaxBackward: "log softmax backward",
 		opRMSFactor: "factors of RMS norm", opRMSNormBackward: "RMS norm backward", opRMSWeightBackward: "RMS norm's weight backward",

@@ -10,7 +10,7 @@ import (
 // operands that these launches read.
 type step struct {
 	out   *tensor.Tensor
-	reads [3]*tensor.Tensor
+	reads [4]*tensor.Tensor
 }
 
 // maxSteps is the number of outputs of the operation with the most launches of their own.

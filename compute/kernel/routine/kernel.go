@@ -49,6 +49,15 @@ const (
 	// or 0, and the factor then, float32; the address of the result. One block.
 	Total
 
+	// NormBackward writes the gradient of the operand of a layer norm, and for each block the sums of the gradients of weights
+	// and biases. Of are the type of the elements, and of the weights or 0. Parameters: the numbers of rows and columns, of 32
+	// bits; the addresses of gradient, operand, weights, a gradient that is added, output, and PartialLen float32 for each block;
+	// epsilon, float32. Rows are contiguous and aligned for vectors. Each row has Lanes threads, and each thread Repeat vectors.
+	NormBackward
+	// NormSums adds these sums, in the order of the blocks. Of are the type of the elements, and of the output. Parameters: the
+	// address of the sums, the numbers of blocks and of columns, of 32 bits; the addresses of both outputs, or 0.
+	NormSums
+
 	// Uniform writes random numbers that are evenly distributed. Of is the type. Parameters: count, the shape; the operand out;
 	// seed, stream and offset, of 64 bits; the address of a number that is added to the offset, or 0; the least number, and the
 	// distance to the greatest: float32, or float64 for that type. A thread for GroupLen elements.
@@ -71,6 +80,7 @@ func (k Kind) String() string {
 	names := [kinds]string{
 		Gather: "gather", Keys: "keys", Histogram: "histogram", Scan: "scan", Reorder: "reorder", Segments: "segments",
 		CrossEntropy: "cross_entropy", Counted: "counted", Total: "total",
+		NormBackward: "norm_backward", NormSums: "norm_sums",
 		Uniform: "uniform", Normal: "normal", AdamW: "adamw", AdamWStrided: "adamw_strided",
 	}
 	return names[k%kinds]
@@ -98,7 +108,14 @@ type Kernel struct {
 	Single    bool   // there is one tile, of Reorder
 	Threads   uint16 // of a block: a power of two from 32 on; 0 for BlockThreads
 	SharedKiB uint16 // dynamic shared memory of a block
-	Vector    bool   // of random numbers: the output is contiguous, and aligned for vectors
+
+	// Of norms: the threads of a row, the vectors of a thread, whether the last vector of all of them is in the row, and whether a
+	// gradient is added.
+	Lanes           uint16
+	Repeat          uint8
+	Whole, Residual bool
+
+	Vector bool // of random numbers: the output is contiguous, and aligned for vectors
 
 	// For is the operation that takes the indices, of Gather and Keys: a fault of a wrong one has the name. "" is the kind's
 	// own.
@@ -170,6 +187,10 @@ func (w *writer) kernel() {
 		w.counted()
 	case Total:
 		w.total()
+	case NormBackward:
+		w.normBackward()
+	case NormSums:
+		w.normSums()
 	case Uniform, Normal:
 		w.random()
 	case AdamW:

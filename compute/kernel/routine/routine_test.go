@@ -88,6 +88,14 @@ func kernels() (all []routine.Kernel) {
 			}
 		}
 	}
+	for _, of := range []tensor.Type{tensor.Float16, tensor.BFloat16, tensor.Float32} {
+		for i, columns := range []int{8, 768, 1000, 1024, 1600, 8192} {
+			k, found := routine.NormKernel(of, []tensor.Type{0, of}[i%2], columns, i%3 > 0)
+			if found {
+				all = append(all, k, k.NormSumsOf(of))
+			}
+		}
+	}
 	for _, wide := range []bool{false, true} {
 		all = append(all,
 			routine.Kernel{Kind: routine.Counted, Of: [4]tensor.Type{0, tensor.Int64}, Rank: 2, Threads: 1024, Wide: wide},
