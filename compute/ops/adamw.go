@@ -15,6 +15,10 @@ type Optimizers struct{ set *set }
 type AdamWState struct {
 	Param, Grad   *tensor.Tensor
 	First, Second *tensor.Tensor // moments: means of gradients and of their squares
+
+	// Copy gets the new parameter, rounded to its type: the bfloat16 or float16 weights of a model whose parameters are float32.
+	// nil for none. AdamWAll alone has it.
+	Copy *tensor.Tensor
 }
 
 // AdamWConfig has the hyperparameters. Each set of them compiles one kernel. The zero value has PyTorch's defaults: 0.9,
@@ -52,8 +56,8 @@ func (a AdamWConfig) filled() (AdamWConfig, error) {
 
 // AdamW makes one step, in one kernel: it writes the parameter and both moments. rate is the learning rate and step the number
 // of the step, from 1 on: tensors of one element, so that graphs can be launched again for the next step. It computes in
-// float32; a parameter of float64 is an *expr.TypeError. It allocates nothing on the heap. Errors: ErrNumber; ErrShape;
-// kernel.ErrOverlap where a tensor shares memory with the parameter or a moment.
+// float32; a parameter of float64 is an *expr.TypeError. It allocates nothing on the heap. Errors: ErrNumber; ErrShape, also
+// for a state with a Copy; kernel.ErrOverlap where a tensor shares memory with the parameter or a moment.
 func (o Optimizers) AdamW(at tensor.Context, s AdamWState, rate, step *tensor.Tensor, config AdamWConfig) error {
 	config, err := config.filled()
 	if err != nil {
@@ -89,6 +93,9 @@ func (o Optimizers) AdamW(at tensor.Context, s AdamWState, rate, step *tensor.Te
 // fits refuses tensors that differ from the parameter in shape, and a rate or step that is not a scalar. Errors: ErrShape,
 // tensor.ErrNoTensor.
 func (s *AdamWState) fits(rate, step *tensor.Tensor) error {
+	if s.Copy != nil {
+		return fmt.Errorf("a copy of the parameter needs AdamWAll: %w", ErrShape)
+	}
 	for _, t := range [...]*tensor.Tensor{s.Param, s.Grad, s.First, s.Second, rate, step} {
 		if !t.Type().Valid() {
 			return tensor.ErrNoTensor
@@ -120,14 +127,22 @@ func scalar(t *tensor.Tensor, f func(*tensor.Tensor) error) error {
 // failed is the failure of a step: of a state, and of the tensors of rate and step if there are any.
 func (s *AdamWState) failed(err error, numbers ...*tensor.Tensor) error {
 	e := &Error{Op: opAdamW.String(), Err: err}
-	names := [...]string{"parameter", "gradient", "first moment", "second moment", "rate", "step"}
+	names := [...]string{"parameter", "gradient", "first moment", "second moment", "copy", "rate", "step"}
 	all := s.tensors()
 	for i, t := range append(all[:], numbers...) {
-		e.Operands = append(e.Operands, names[i]+" "+t.String())
+		if t != nil || i < stateCopy {
+			e.Operands = append(e.Operands, names[i]+" "+t.String())
+		}
 	}
 	return e
 }
 
-func (s *AdamWState) tensors() [4]*tensor.Tensor {
-	return [...]*tensor.Tensor{s.Param, s.Grad, s.First, s.Second}
+// The tensors of a state.
+const (
+	stateGrad = 1
+	stateCopy = 4
+)
+
+func (s *AdamWState) tensors() [5]*tensor.Tensor {
+	return [...]*tensor.Tensor{s.Param, s.Grad, s.First, s.Second, stateCopy: s.Copy}
 }

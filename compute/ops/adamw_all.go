@@ -20,12 +20,27 @@ type AdamWStep struct {
 	// RateAt and StepAt hold the numbers in memory, each as a tensor of one float32, for a graph that is launched for several
 	// steps. If not nil they replace Rate and Step.
 	RateAt, StepAt *tensor.Tensor
+
+	// ScaleAt is a factor of all gradients, a tensor of one float32, as GradNorm writes it to clip them. nil for 1.
+	ScaleAt *tensor.Tensor
+	// SkipAt is a tensor of one bool, as GradNorm writes it for gradients with Inf or NaN: where it is true the step changes
+	// nothing. The number at StepAt is the caller's to leave. nil for false.
+	SkipAt *tensor.Tensor
+}
+
+// numbers returns the tensors of a step, which may be nil.
+func (a AdamWStep) numbers() [4]*tensor.Tensor {
+	return [...]*tensor.Tensor{a.RateAt, a.StepAt, a.ScaleAt, a.SkipAt}
 }
 
 // AdamWAll makes one step of many parameters: one launch for each 64 of the same types, and one for each whose tensors lie
 // apart from each other: with gaps, or in other orders. No launch depends on the numbers in config and step. The types are
-// float32, float16 and bfloat16, and it computes in float32. Tensors without elements are left out. No tensor may share memory
-// with a parameter or a moment, of its state or of another one. It allocates nothing on the heap.
+// float32, float16 and bfloat16, and it computes in float32. Tensors without elements are left out, and so are states whose Grad
+// is nil, as PyTorch skips parameters without a gradient. No tensor may share memory with a parameter, a moment or a copy, of its
+// state or of another one. It allocates nothing on the heap.
+//
+// It reads parameter, gradient and moments once and writes the others once: 28 bytes for each element of float32, also with
+// float32 parameters, bfloat16 gradients and a bfloat16 copy; 14 where all are bfloat16.
 //
 // Errors, with which nothing was submitted: ErrNumber, ErrShape, *tensor.TypeError, kernel.ErrOverlap, kernel.ErrRepeats.
 func (o Optimizers) AdamWAll(at tensor.Context, states []AdamWState, step AdamWStep, config AdamWConfig) error {
@@ -40,6 +55,9 @@ func (o Optimizers) AdamWAll(at tensor.Context, states []AdamWState, step AdamWS
 	f := o.set.frame()
 	defer f.release()
 	for i := range states {
+		if states[i].Grad == nil {
+			continue
+		}
 		if err := states[i].check(f); err != nil {
 			return states[i].failed(err)
 		}
@@ -48,6 +66,9 @@ func (o Optimizers) AdamWAll(at tensor.Context, states []AdamWState, step AdamWS
 		return states[state].failed(err)
 	}
 	for i := range states {
+		if states[i].Grad == nil {
+			continue
+		}
 		if first := firstOf(states, states[i].types()); first < i {
 			continue
 		}
@@ -63,11 +84,15 @@ func (a AdamWStep) check() error {
 	if a.StepAt == nil && a.Step < 1 {
 		return fmt.Errorf("the step is %d, want 1 or more: %w", a.Step, ErrNumber)
 	}
-	for _, t := range [...]*tensor.Tensor{a.RateAt, a.StepAt} {
+	for _, t := range a.numbers() {
+		of := tensor.Float32
+		if t == a.SkipAt {
+			of = tensor.Bool
+		}
 		switch {
 		case t == nil:
-		case t.Type() != tensor.Float32:
-			return &tensor.TypeError{Op: "rate or step of " + opAdamW.String(), Types: []tensor.Type{t.Type()}}
+		case t.Type() != of:
+			return &tensor.TypeError{Op: "a number of the step of " + opAdamW.String(), Types: []tensor.Type{t.Type()}}
 		case t.Len() != 1:
 			return ErrShape
 		}
@@ -88,14 +113,18 @@ func (a AdamWConfig) arguments(step AdamWStep) [11]float32 {
 	}
 }
 
-func (s *AdamWState) types() [4]tensor.Type {
-	return [...]tensor.Type{s.Param.Type(), s.Grad.Type(), s.First.Type(), s.Second.Type()}
+// types returns the types of the tensors: 0 for a copy that there is not.
+func (s *AdamWState) types() (all [5]tensor.Type) {
+	for k, t := range s.tensors() {
+		all[k] = t.Type()
+	}
+	return all
 }
 
 // firstOf returns the number of the first state with these types.
-func firstOf(states []AdamWState, types [4]tensor.Type) int {
+func firstOf(states []AdamWState, types [5]tensor.Type) int {
 	for i := range states {
-		if states[i].types() == types {
+		if states[i].Grad != nil && states[i].types() == types {
 			return i
 		}
 	}
@@ -107,9 +136,14 @@ func (s *AdamWState) bind(f *routineFrame) error {
 	f.wide = f.always
 	for k, t := range s.tensors() {
 		var err error
-		if k == 1 {
+		switch {
+		case t == nil:
+			f.operands[k] = place{}
+		case k == stateGrad:
 			err = f.bind(k, t, cuda.In)
-		} else {
+		case k == stateCopy:
+			err = f.bindOut(k, t, cuda.Out)
+		default:
 			err = f.bindOut(k, t, cuda.InOut)
 		}
 		if err != nil {
@@ -121,7 +155,10 @@ func (s *AdamWState) bind(f *routineFrame) error {
 
 // check refuses a state.
 func (s *AdamWState) check(f *routineFrame) error {
-	for _, t := range s.tensors() {
+	for k, t := range s.tensors() {
+		if k == stateCopy && t == nil {
+			continue
+		}
 		if !t.Type().Valid() {
 			return tensor.ErrNoTensor
 		}
@@ -129,14 +166,18 @@ func (s *AdamWState) check(f *routineFrame) error {
 			return ErrShape
 		}
 	}
-	if types := s.types(); !routine.AdamWTypes(types) {
-		return &tensor.TypeError{Op: opAdamW.String(), Types: slices.Clone(types[:])}
+	types := s.types()
+	if !routine.AdamWTypes([4]tensor.Type(types[:])) || s.Copy != nil && !floats(s.Copy) {
+		return &tensor.TypeError{Op: opAdamW.String(), Types: slices.DeleteFunc(slices.Clone(types[:]), func(of tensor.Type) bool { return of == 0 })}
 	}
 	if err := s.bind(f); err != nil {
 		return err
 	}
-	for _, k := range [...]int{0, 2, 3} {
-		if err := f.apart(k, len(s.tensors())); err != nil {
+	for k := range maxOperands {
+		if k == stateGrad {
+			continue
+		}
+		if err := f.apart(k, maxOperands); err != nil {
 			return err
 		}
 	}
@@ -155,13 +196,19 @@ func (f *routineFrame) separate(states []AdamWState, step AdamWStep) (state int,
 		return err
 	}
 	for i := range states {
+		if states[i].Grad == nil {
+			continue
+		}
 		for k, t := range states[i].tensors() {
-			if err := add(t, i, k != 1); err != nil {
+			if t == nil {
+				continue
+			}
+			if err := add(t, i, k != stateGrad); err != nil {
 				return i, err
 			}
 		}
 	}
-	for _, t := range [...]*tensor.Tensor{step.RateAt, step.StepAt} {
+	for _, t := range step.numbers() {
 		if t != nil && len(states) > 0 {
 			if err := add(t, 0, false); err != nil {
 				return 0, err
@@ -181,11 +228,14 @@ func (f *routineFrame) separate(states []AdamWState, step AdamWStep) (state int,
 	return 0, nil
 }
 
-// dense reports whether the elements of all four lie without gaps, and in the same order.
+// dense reports whether the elements of all tensors lie without gaps, and in the same order.
 func (s *AdamWState) dense() bool {
 	one := s.Param.Layout()
 	same, contiguous := true, true
 	for _, t := range s.tensors() {
+		if t == nil {
+			continue
+		}
 		l := t.Layout()
 		contiguous = contiguous && l.Contiguous()
 		for d := range l.Rank() {
@@ -199,10 +249,11 @@ func (s *AdamWState) dense() bool {
 // manyOf makes a step of all states that have the types of the first one.
 func (o Optimizers) manyOf(c *cuda.Context, f *routineFrame, states []AdamWState, step AdamWStep, config AdamWConfig) error {
 	types := states[0].types()
-	m := many{at: c, set: o.set, frame: f, kernel: routine.Kernel{Kind: routine.AdamW, Of: types}, step: step, config: config}
+	k := routine.Kernel{Kind: routine.AdamW, Of: [4]tensor.Type(types[:]), Copy: types[stateCopy]}
+	m := many{at: c, set: o.set, frame: f, kernel: k, step: step, config: config}
 	for i := range states {
 		s := &states[i]
-		if s.types() != types || s.Param.Len() == 0 {
+		if s.Grad == nil || s.types() != types || s.Param.Len() == 0 {
 			continue
 		}
 		if err := s.bind(f); err != nil {
@@ -236,9 +287,17 @@ type many struct {
 	blocks int
 }
 
+// tensors returns the number of tensors of a state in the launch.
+func (m *many) tensors() int {
+	if m.kernel.Copy.Valid() {
+		return stateCopy + 1
+	}
+	return stateCopy
+}
+
 // begin appends the arguments that each launch has.
 func (m *many) begin() error {
-	for _, t := range [...]*tensor.Tensor{m.step.RateAt, m.step.StepAt} {
+	for _, t := range m.step.numbers() {
 		arg := cuda.Value(uint64(0))
 		if t != nil {
 			var err error
@@ -261,7 +320,7 @@ func (m *many) add(count int) error {
 			return err
 		}
 	}
-	for k := range m.kernel.Of {
+	for k := range m.tensors() {
 		m.frame.value(m.frame.operands[k].arg)
 	}
 	m.frame.value(cuda.Value(int64(count)))
@@ -281,7 +340,7 @@ func (m *many) flush() error {
 	}
 	const never = math.MaxUint32
 	for ; m.slots < routine.AdamWSlots; m.slots++ {
-		for range len(m.kernel.Of) {
+		for range m.tensors() {
 			m.frame.value(cuda.Value(uint64(0)))
 		}
 		m.frame.value(cuda.Value(int64(0)))
@@ -309,15 +368,19 @@ func (m *many) apart(s *AdamWState) error {
 	f.items = dims{}
 	f.goes(l, func(d int) (strides [maxOperands]int) {
 		for k, t := range s.tensors() {
-			strides[k] = t.Layout().Stride(d)
+			if t != nil {
+				strides[k] = t.Layout().Stride(d)
+			}
 		}
 		return strides
 	})
 	f.items.merge()
 	f.size(l.Len())
 	f.shape(&f.items)
-	for k := range m.kernel.Of {
+	for k := range m.tensors() {
 		f.operand(k, &f.items)
 	}
-	return f.run(m.at, m.set, routine.Kernel{Kind: routine.AdamWStrided, Of: m.kernel.Of, Rank: uint8(f.items.rank)}, blocksOf(l.Len())) //nolint:gosec // small
+	k := m.kernel
+	k.Kind, k.Rank = routine.AdamWStrided, uint8(f.items.rank) //nolint:gosec // small
+	return f.run(m.at, m.set, k, blocksOf(l.Len()))
 }

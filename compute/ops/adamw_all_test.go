@@ -149,6 +149,60 @@ func TestAdamWAllInAGraph(t *testing.T) {
 	require.NoError(t, g.Close())
 }
 
+// The copy of a parameter is the new one rounded, in each layout, gradients have the factor in memory, a state without a gradient
+// stays as it is, and so do all where the step is skipped.
+func TestAdamWAllCopiesScalesAndSkips(t *testing.T) {
+	r := newRig(t)
+	var all []*trained
+	var states []ops.AdamWState
+	for i, shape := range [][]int{{}, {3}, {routine.AdamWBlockLen + 5}, {7, 5}, {4, 9}, {6, 2}, {40}} {
+		x := r.trained(tensor.Float32, shape, []int{contiguous, contiguous, contiguous, different, turned, gapped, contiguous}[i])
+		if i != 1 { // which has none, among others that do
+			x.state.Copy = r.laid([]tensor.Type{tensor.BFloat16, tensor.Float16}[i%2], shape, []int{contiguous, gapped, turned}[i%3])
+		}
+		all, states = append(all, x), append(states, x.state)
+	}
+	last := len(states) - 1
+	states[last].Grad = nil
+	scale, err := r.o.Fill(r.s, tensor.Float32, 0.25)
+	require.NoError(t, err)
+	skip := r.made(tensor.Bool)
+	c := ops.AdamWConfig{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, Decay: 0.01}
+	require.NoError(t, r.o.FillInto(r.s, states[last].Copy, 7))
+	require.NoError(t, r.o.AdamWAll(r.s, states, ops.AdamWStep{Rate: 0.1, Step: 1, ScaleAt: scale, SkipAt: skip}, c))
+	for i, x := range all {
+		if i == last {
+			r.near([]float64{7, 7}, r.narrowed(x.state.Copy, 2), 0, 0, "no gradient")
+			continue
+		}
+		for j := range x.g.values {
+			x.g.values[j] *= 0.25
+		}
+		x.step(1, 0.1, c)
+		r.near(x.p.values, x.state.Param, 1e-5, 1e-2, i)
+		r.near(x.v.values, x.state.Second, 1e-5, 1e-9, i)
+		if x.state.Copy != nil {
+			want, err := r.o.Cast(r.s, x.state.Param, x.state.Copy.Type())
+			require.NoError(t, err)
+			require.Equal(t, r.read(want).values, r.read(x.state.Copy).values, i)
+		}
+	}
+	r.near(all[last].p.values, all[last].state.Param, 0, 0, "no gradient")
+	before := r.read(all[2].state.Param).values
+	require.NoError(t, r.o.FillInto(r.s, skip, 1))
+	require.NoError(t, r.o.AdamWAll(r.s, states, ops.AdamWStep{Rate: 0.1, Step: 2, SkipAt: skip}, c))
+	require.Equal(t, before, r.read(all[2].state.Param).values)
+	r.near(all[3].p.values, all[3].state.Param, 1e-5, 1e-2, "skipped where tensors lie apart")
+}
+
+// narrowed is the first elements of a tensor of one dimension.
+func (r *rig) narrowed(t *tensor.Tensor, n int) *tensor.Tensor {
+	r.Helper()
+	part, err := t.Narrow(0, 0, n)
+	require.NoError(r, err)
+	return part
+}
+
 func TestMistakesOfAdamWAll(t *testing.T) {
 	r := newRig(t)
 	x, y := r.trained(tensor.Float32, []int{3, 2}, contiguous), r.trained(tensor.Float32, []int{2, 3}, contiguous)
@@ -172,6 +226,10 @@ func TestMistakesOfAdamWAll(t *testing.T) {
 	require.ErrorIs(t, run(first, c, func(s *ops.AdamWState) { s.First = nil }), tensor.ErrNoTensor)
 	require.ErrorIs(t, run(first, c, func(s *ops.AdamWState) { s.First = s.Second }), kernel.ErrOverlap)
 	require.ErrorIs(t, run(first, c, func(s *ops.AdamWState) { s.Grad = s.Param }), kernel.ErrOverlap)
+	require.ErrorIs(t, run(first, c, func(s *ops.AdamWState) { s.Copy = s.Param }), kernel.ErrOverlap)
+	require.ErrorIs(t, run(first, c, func(s *ops.AdamWState) { s.Copy = x.state.Grad }), ops.ErrShape)
+	require.ErrorIs(t, r.o.AdamW(r.s, ops.AdamWState{Param: x.state.Param, Grad: x.state.Grad, First: x.state.First, Second: x.state.Second, Copy: r.zeros(3, 2)},
+		r.zeros(), r.zeros(), c), ops.ErrShape, "AdamW has no copies")
 	require.ErrorIs(t, run(first, c, func(s *ops.AdamWState) { *s = x.state }), kernel.ErrOverlap, "one parameter in two states")
 	turned := func(t *tensor.Tensor) *tensor.Tensor {
 		flat, err := t.Reshape(2, 3)
@@ -196,6 +254,9 @@ func TestMistakesOfAdamWAll(t *testing.T) {
 	counter, err := tensor.Zeros(r.s, tensor.Int64)
 	require.NoError(t, err)
 	require.ErrorAs(t, run(ops.AdamWStep{StepAt: counter}, c, none), &types)
+	require.ErrorAs(t, run(ops.AdamWStep{Step: 1, SkipAt: r.zeros()}, c, none), &types)
+	require.ErrorAs(t, run(ops.AdamWStep{Step: 1, ScaleAt: r.made(tensor.Bool)}, c, none), &types)
+	require.ErrorAs(t, run(first, c, func(s *ops.AdamWState) { s.Copy = r.made(tensor.Float64, 2, 3) }), &types)
 	r.near(before, x.state.Param, 0, 0)
 	require.NoError(t, r.o.AdamWAll(r.s, nil, first, c))
 	require.NoError(t, run(first, c, none))

@@ -432,7 +432,10 @@ func (r operands) training() calls {
 	state := ops.AdamWState{Param: r.zeros(16, 32), Grad: r.x, First: r.zeros(16, 32), Second: r.zeros(16, 32)}
 	apart := ops.AdamWState{Param: r.strided, Grad: r.x, First: r.zeros(16, 32), Second: r.zeros(16, 32)}
 	half := ops.AdamWState{Param: r.half, Grad: r.made(tensor.Float16, 16, 32), First: r.zeros(16, 32), Second: r.zeros(16, 32)}
-	states := []ops.AdamWState{state, apart, half}
+	copied := ops.AdamWState{Param: r.zeros(16, 32), Grad: r.x, First: r.zeros(16, 32), Second: r.zeros(16, 32), Copy: r.made(tensor.BFloat16, 16, 32)}
+	states := []ops.AdamWState{state, apart, half, copied}
+	grads := []*tensor.Tensor{r.x, r.half, r.strided, r.bias}
+	norm, scale, nonFinite := r.zeros(), r.zeros(), r.made(tensor.Bool)
 	config := ops.AdamWConfig{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
 	rate, step, ahead := r.zeros(1), r.zeros(1), r.made(tensor.Int64, 1)
 	return calls{
@@ -442,7 +445,13 @@ func (r operands) training() calls {
 				*r.step++
 				return r.o.AdamWAll(r.c, states, ops.AdamWStep{Rate: 1 / float64(*r.step), Step: *r.step}, config)
 			},
-			"tensors": func() error { return r.o.AdamWAll(r.c, states, ops.AdamWStep{RateAt: rate, StepAt: step}, config) },
+			"tensors": func() error {
+				return r.o.AdamWAll(r.c, states, ops.AdamWStep{RateAt: rate, StepAt: step, ScaleAt: scale, SkipAt: nonFinite}, config)
+			},
+		},
+		"GradNormInto": {
+			"all":  func() error { return r.o.GradNormInto(r.c, norm, scale, nonFinite, grads, 1) },
+			"some": func() error { return r.o.GradNormInto(r.c, nil, scale, nil, grads, float64(*r.step)) },
 		},
 		"UniformInto": {
 			"new bounds": func() error { return r.o.UniformInto(r.c, r.out, ops.Random{Seed: 1}, 0, float64(*r.step)) },

@@ -83,6 +83,7 @@ const (
 	opMinBackward
 
 	opAdamW
+	opGradNorm
 	opMatmul
 
 	// Names alone, of operations that are others.
@@ -126,7 +127,7 @@ func (op operation) String() string {
 		opExpBackward: "exp backward", opLogBackward: "log backward", opClampBackward: "clamp backward", opWhereBackward: "where backward",
 		opElseBackward: "where backward", opSumBackward: "sum backward", opMeanBackward: "mean backward", opMaxBackward: "max backward",
 		opMinBackward: "min backward",
-		opAdamW:       "AdamW", opMatmul: "matmul", opAddBackward: "add backward", opMatmulBackward: "matmul backward",
+		opAdamW:       "AdamW", opGradNorm: "gradient norm", opMatmul: "matmul", opAddBackward: "add backward", opMatmulBackward: "matmul backward",
 		opCast: "cast", opTransposeCopy: "transpose copy", opSumTo: "sum to",
 		opConcat: "concat", opGather: "gather", opGatherBackward: "gather backward", opScatterAdd: "scatter-add", opEmbedding: "embedding",
 		opEmbeddingBackward: "embedding backward", opUniform: "uniform", opNormal: "normal",

@@ -7,7 +7,7 @@ import (
 )
 
 const (
-	// AdamWSlots is the number of tensors of a launch. Their parameters are 3 KiB of the 4 KiB that a launch may have.
+	// AdamWSlots is the number of states of a launch. Their parameters are 3.5 KiB of the 4 KiB that a launch may have.
 	AdamWSlots = 64
 	// AdamWBlockLen is the number of elements of a tensor that a block takes: four vectors for each thread.
 	AdamWBlockLen = 4 * adamWVector * BlockThreads
@@ -28,20 +28,29 @@ type AdamWNumbers struct {
 // adamWStep is the numbers of a step in registers.
 type adamWStep struct {
 	beta1, rest1, beta2, rest2, epsilon value
+	scale                               value // the factor of a gradient
 	keep                                value // the factor of a parameter
 	rate                                value // divided by the first correction
 	factor                              value // of the root of the second moment
 }
 
-// adamWStep loads the numbers: rate and step from memory where their addresses are not 0.
+// adamWStep loads the numbers: rate, step and scale from memory where their addresses are not 0. It ends threads that are to
+// skip the step.
 func (w *writer) adamWStep() adamWStep {
-	rateAt, stepAt := w.address(), w.address()
+	rateAt, stepAt, scaleAt, skipAt := w.address(), w.address(), w.address(), w.address()
+	w.If(w.Op2(code.NeS64, skipAt, code.U64(0)), func() {
+		skip := w.Load("global", tensor.Bool, skipAt, 1)[0]
+		w.Line("@%v exit", w.Op2(code.NeS32, skip, code.U32(0)))
+	})
 	s := adamWStep{beta1: w.Float(4), rest1: w.Float(4), beta2: w.Float(4), rest2: w.Float(4), epsilon: w.Float(4)}
 	decay, rateGiven := w.Float(4), w.Float(4)
 	given := [2]value{w.Float(4), w.Float(4)}
 	logs := [2]value{w.Float(4), w.Float(4)}
 	rate := w.Variable(rateGiven)
 	w.If(w.Op2(code.NeS64, rateAt, code.U64(0)), func() { w.Set(rate, w.loadWord(rateAt)) })
+	scale := w.Variable(code.F32(1))
+	w.If(w.Op2(code.NeS64, scaleAt, code.U64(0)), func() { w.Set(scale, w.loadWord(scaleAt)) })
+	s.scale = w.Get(scale)
 	corrections := [2]value{w.Variable(given[0]), w.Variable(given[1])}
 	w.If(w.Op2(code.NeS64, stepAt, code.U64(0)), func() {
 		step := w.loadWord(stepAt)
@@ -59,7 +68,7 @@ func (w *writer) adamWStep() adamWStep {
 // update changes a parameter and its moments by the gradient.
 func (s *adamWStep) update(m code.Machine, all [4]value) (parameter, first, second value) {
 	mul := func(a, b value) value { return m.Op2(code.MulF32, a, b) }
-	parameter, gradient, first, second := all[0], all[1], all[2], all[3]
+	parameter, gradient, first, second := all[0], mul(all[1], s.scale), all[2], all[3]
 	first = m.Op3(code.FmaF32, gradient, s.rest1, mul(first, s.beta1))
 	second = m.Op3(code.FmaF32, mul(gradient, gradient), s.rest2, mul(second, s.beta2))
 	root := m.Op3(code.FmaF32, m.Op1(code.SqrtF32, second), s.factor, s.epsilon)
@@ -67,8 +76,25 @@ func (s *adamWStep) update(m code.Machine, all [4]value) (parameter, first, seco
 	return m.Op2(code.SubF32, mul(parameter, s.keep), change), first, second
 }
 
-// change updates neighbours, of which the addresses of the four are given.
-func (w *writer) change(s *adamWStep, at [4]value, count int) {
+// states returns the number of tensors of a state.
+func (w *writer) states() int {
+	if w.Copy.Valid() {
+		return len(w.Of) + 1
+	}
+	return len(w.Of)
+}
+
+// stateType returns the type of a tensor of a state.
+func (w *writer) stateType(k int) tensor.Type {
+	if k == len(w.Of) {
+		return w.Copy
+	}
+	return w.Of[k]
+}
+
+// change updates neighbours, of which the addresses of all tensors are given, and writes the copy of the parameter if there is
+// one.
+func (w *writer) change(s *adamWStep, at []value, count int) {
 	var all [4][]value
 	for k := range all {
 		all[k] = w.Load("global", w.Of[k], at[k], count)
@@ -79,61 +105,34 @@ func (w *writer) change(s *adamWStep, at [4]value, count int) {
 	for _, k := range []int{0, 2, 3} {
 		w.Store(w.Of[k], at[k], all[k]...)
 	}
-}
-
-// slot is the names of the parameters of a tensor.
-type slot struct {
-	at           [4]string
-	count, begin string
-}
-
-// found are the variables that a block has of its tensor.
-type found struct {
-	at           [4]value
-	count, begin value
+	if w.Copy.Valid() {
+		w.Store(w.Copy, at[len(w.Of)], all[0]...)
+	}
 }
 
 // adamW writes AdamW.
 func (w *writer) adamW() {
 	s := w.adamWStep()
-	var slots [AdamWSlots]slot
-	for i := range slots {
-		for k := range slots[i].at {
-			slots[i].at[k] = w.Declare(8)
-		}
-		slots[i].count, slots[i].begin = w.Declare(8), w.Declare(4)
-	}
-	block := w.Special("ctaid.x")
-	f := found{count: w.Variable(code.U64(0)), begin: w.Variable(code.U32(0))}
-	for k := range f.at {
-		f.at[k] = w.Variable(code.U64(0))
-	}
-	end := w.Label()
-	w.search(slots[:], block, f, end)
-	w.Place(end)
-	begin := w.Op2(code.MulWideU32, w.Op2(code.SubS32, block, w.Get(f.begin)), code.U32(AdamWBlockLen))
-	left := w.Op2(code.SubS64, w.Get(f.count), begin)
-	left = w.Op2(code.MinS64, left, code.U64(AdamWBlockLen))
-	count := w.Op1(code.U32FromU64, left)
-	var at [4]value
+	t := w.tensorOfBlock(AdamWSlots, w.states(), AdamWBlockLen)
+	at := make([]value, w.states())
 	aligned := code.U64(0)
 	for k := range at {
-		size := uint64(w.Of[k].Size()) //nolint:gosec // small
-		at[k] = w.Op2(code.AddS64, w.Get(f.at[k]), w.Op2(code.MulS64, begin, code.U64(size)))
+		size := uint64(w.stateType(k).Size()) //nolint:gosec // small
+		at[k] = w.Op2(code.AddS64, t.at[k], w.Op2(code.MulS64, t.begin, code.U64(size)))
 		aligned = w.Op2(code.Or64, aligned, at[k])
 	}
 	thread := w.Special("tid.x")
 	vectors := w.Variable(code.U32(0)) // elements that are taken as vectors
 	w.If(w.Op2(code.EqS64, w.Op2(code.And64, aligned, code.U64(vectorBytes-1)), code.U64(0)), func() {
-		w.Set(vectors, w.Op2(code.And32, count, code.U32(^uint32(adamWVector-1))))
+		w.Set(vectors, w.Op2(code.And32, t.count, code.U32(^uint32(adamWVector-1))))
 	})
 	pass := func(from, to value, width uint32) {
 		w.loop(w.Op2(code.SubS32, to, from), BlockThreads*width, func(i value) {
 			i = w.Op2(code.AddS32, w.Op2(code.AddS32, i, from), w.Op2(code.MulS32, thread, code.U32(width)))
 			w.If(w.Op2(code.LtU32, i, to), func() {
-				var here [4]value
+				here := make([]value, len(at))
 				for k := range here {
-					here[k] = w.Op2(code.AddS64, at[k], w.Op2(code.MulWideU32, i, code.U32(uint32(w.Of[k].Size())))) //nolint:gosec // small
+					here[k] = w.Op2(code.AddS64, at[k], w.Op2(code.MulWideU32, i, code.U32(uint32(w.stateType(k).Size())))) //nolint:gosec // small
 				}
 				w.change(&s, here, int(width))
 			})
@@ -141,44 +140,23 @@ func (w *writer) adamW() {
 	}
 	taken := w.Get(vectors)
 	pass(code.U32(0), taken, adamWVector)
-	pass(taken, count, 1)
-}
-
-// search finds the tensor of a block, by halves: the last one that begins with the block, or before.
-func (w *writer) search(slots []slot, block value, f found, end string) {
-	if len(slots) == 1 {
-		for k, name := range slots[0].at {
-			w.Line("ld.param.u64 %v, [%s]", f.at[k], name)
-		}
-		w.Line("ld.param.u64 %v, [%s]", f.count, slots[0].count)
-		w.Line("ld.param.u32 %v, [%s]", f.begin, slots[0].begin)
-		w.Line("bra %s", end)
-		return
-	}
-	half := len(slots) / 2
-	below := w.Label()
-	w.Scope(func() {
-		w.Line("@%v bra %s", w.Op2(code.LtU32, block, w.LoadParam(slots[half].begin, 4)), below)
-	})
-	w.search(slots[half:], block, f, end)
-	w.Place(below)
-	w.search(slots[:half], block, f, end)
+	pass(taken, t.count, 1)
 }
 
 // adamWStrided writes AdamWStrided.
 func (w *writer) adamWStrided() {
 	s := w.adamWStep()
 	count, shape := w.size(), w.sizes(w.Rank)
-	var operands [4]operand
+	operands := make([]operand, w.states())
 	for k := range operands {
 		operands[k] = w.operand()
 	}
 	at := w.thread()
 	w.If(w.Less(at, count), func() {
 		index := w.Split(at, shape)
-		var here [4]value
+		here := make([]value, len(operands))
 		for k, o := range operands {
-			here[k] = w.Address(o.at, w.place(o, index), w.Of[k].Size())
+			here[k] = w.Address(o.at, w.place(o, index), w.stateType(k).Size())
 		}
 		w.change(&s, here, 1)
 	})

@@ -65,12 +65,22 @@ const (
 	// Normal writes random numbers of the normal distribution: Parameters as of Uniform, with mean and standard deviation.
 	Normal
 
-	// AdamW makes a step over many tensors. Of are the types of parameter, gradient and both moments. Parameters: the addresses
-	// of rate and step, or 0; the numbers of AdamWNumbers, float32; AdamWSlots times the addresses of the four, count of 64
-	// bits, and the first block of the tensor, of 32 bits. A block for AdamWBlockLen elements of a tensor.
+	// SquareSums adds the squares of the elements of many tensors, for each block. Of is the type. Parameters: the address of
+	// the sums, float32; SquareSlots times an address, count of 64 bits, and the first block of the tensor, of 32 bits. A block
+	// for SquareBlockLen elements of a tensor.
+	SquareSums
+	// ClipScale adds such sums, in their order, to a norm. Parameters: the address of the sums, their number, of 32 bits; the
+	// greatest norm that is wanted, float32; the addresses of the norm, of the factor that makes it so, both float32, and of
+	// whether it is infinite or NaN, a bool, each or 0. One block.
+	ClipScale
+
+	// AdamW makes a step over many tensors. Of are the types of parameter, gradient and both moments, Copy that of a copy of the
+	// parameter. Parameters: the addresses of rate, step, the factor of gradients, and of a bool that skips the step, each or 0;
+	// the numbers of AdamWNumbers, float32; AdamWSlots times the addresses of the tensors, count of 64 bits, and the first block
+	// of the tensor, of 32 bits. A block for AdamWBlockLen elements of a tensor.
 	AdamW
 	// AdamWStrided is AdamW of one tensor of any layout. Parameters: the addresses and numbers of AdamW; count, the shape, and
-	// four operands.
+	// an operand for each tensor.
 	AdamWStrided
 	kinds
 )
@@ -81,6 +91,7 @@ func (k Kind) String() string {
 		Gather: "gather", Keys: "keys", Histogram: "histogram", Scan: "scan", Reorder: "reorder", Segments: "segments",
 		CrossEntropy: "cross_entropy", Counted: "counted", Total: "total",
 		NormBackward: "norm_backward", NormSums: "norm_sums",
+		SquareSums: "square_sums", ClipScale: "clip_scale",
 		Uniform: "uniform", Normal: "normal", AdamW: "adamw", AdamWStrided: "adamw_strided",
 	}
 	return names[k%kinds]
@@ -101,13 +112,14 @@ const (
 type Kernel struct {
 	Kind      Kind
 	Of        [4]tensor.Type
-	Rank      uint8  // dimensions
-	Columns   uint8  // dimensions of columns, of Segments
-	Unit      uint8  // bytes of an element, of Gather: a power of two up to 16
-	Wide      bool   // sizes and places have 64 bits
-	Single    bool   // there is one tile, of Reorder
-	Threads   uint16 // of a block: a power of two from 32 on; 0 for BlockThreads
-	SharedKiB uint16 // dynamic shared memory of a block
+	Rank      uint8       // dimensions
+	Columns   uint8       // dimensions of columns, of Segments
+	Copy      tensor.Type // of a copy of the parameter, of AdamW; 0 for none
+	Unit      uint8       // bytes of an element, of Gather: a power of two up to 16
+	Wide      bool        // sizes and places have 64 bits
+	Single    bool        // there is one tile, of Reorder
+	Threads   uint16      // of a block: a power of two from 32 on; 0 for BlockThreads
+	SharedKiB uint16      // dynamic shared memory of a block
 
 	// Of norms: the threads of a row, the vectors of a thread, whether the last vector of all of them is in the row, and whether a
 	// gradient is added.
@@ -193,6 +205,10 @@ func (w *writer) kernel() {
 		w.normSums()
 	case Uniform, Normal:
 		w.random()
+	case SquareSums:
+		w.squareSums()
+	case ClipScale:
+		w.clipScale()
 	case AdamW:
 		w.adamW()
 	case AdamWStrided:

@@ -104,9 +104,13 @@ func kernels() (all []routine.Kernel) {
 	for _, kind := range []routine.Kind{routine.Histogram, routine.Scan, routine.Reorder} {
 		all = append(all, routine.Kernel{Kind: kind})
 	}
-	all = append(all, routine.Kernel{Kind: routine.Reorder, Single: true})
+	all = append(all, routine.Kernel{Kind: routine.Reorder, Single: true}, routine.Kernel{Kind: routine.ClipScale, Threads: 1024})
 	for _, of := range []tensor.Type{tensor.Float16, tensor.BFloat16, tensor.Float32} {
-		all = append(all, routine.Kernel{Kind: routine.AdamW, Of: [4]tensor.Type{of, of, tensor.Float32, tensor.Float32}})
+		for _, copied := range []tensor.Type{0, tensor.BFloat16} {
+			types := [4]tensor.Type{of, of, tensor.Float32, tensor.Float32}
+			all = append(all, routine.Kernel{Kind: routine.AdamW, Of: types, Copy: copied}, routine.Kernel{Kind: routine.AdamWStrided, Of: types, Copy: copied, Rank: 1})
+		}
+		all = append(all, routine.Kernel{Kind: routine.SquareSums, Of: [4]tensor.Type{of}})
 	}
 	return all
 }
