@@ -421,10 +421,13 @@ func (r operands) indexing() calls {
 			"last axis":  func() error { return r.o.ScatterAddInto(r.c, r.out, r.indices, r.x, 1) },
 			"first axis": func() error { return r.o.ScatterAddInto(r.c, r.out, r.indices, r.strided, 0) },
 		},
-		"GatherBackwardInto":    {"last axis": func() error { return r.o.GatherBackwardInto(r.c, r.out, r.x, r.indices, 1) }},
-		"EmbeddingInto":         {"matrix": func() error { return r.o.EmbeddingInto(r.c, rows, once, r.indices) }},
-		"EmbeddingBackwardInto": {"matrix": func() error { return r.o.EmbeddingBackwardInto(r.c, once, rows, r.indices) }},
-		"EmbeddingBackwardAdd":  {"matrix": func() error { return r.o.EmbeddingBackwardAdd(r.c, once, rows, r.indices) }},
+		"GatherBackwardInto": {"last axis": func() error { return r.o.GatherBackwardInto(r.c, r.out, r.x, r.indices, 1) }},
+		"EmbeddingInto":      {"matrix": func() error { return r.o.EmbeddingInto(r.c, rows, once, r.indices) }},
+		"EmbeddingBackwardInto": {
+			"matrix":  func() error { return r.o.EmbeddingBackwardInto(r.c, once, rows, r.indices) },
+			"padding": func() error { return r.o.EmbeddingBackwardInto(r.c, once, rows, r.indices, ops.Padding(3)) },
+		},
+		"EmbeddingBackwardAdd": {"matrix": func() error { return r.o.EmbeddingBackwardAdd(r.c, once, rows, r.indices) }},
 	}
 }
 

@@ -395,3 +395,49 @@ func TestKeysOfSumsThatDoNotFit(t *testing.T) {
 		require.NoError(t, out.Free())
 	}
 }
+
+// The row of the padding has no gradient, in the sum with what is there, too, and the other rows have theirs, repeated once to
+// many times; the sums have the same bits each time.
+func TestEmbeddingBackwardLeavesPaddingOut(t *testing.T) {
+	r := newRig(t)
+	for _, of := range []tensor.Type{tensor.BFloat16, tensor.Float32} {
+		const rows, width = 19, 5
+		var all []int64
+		for row := range rows {
+			for range row { // 0 to 18 times: around those that a thread loads at once
+				all = append(all, int64(row))
+			}
+		}
+		r.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		grad := newArray([]int{len(all), width}, r.random.NormFloat64)
+		start := newArray([]int{rows, width}, r.random.NormFloat64)
+		g, table, indices := r.of(of, grad), r.of(of, start), r.indicesOf(tensor.Int64, all, len(all))
+		for _, padding := range []int64{-1, 0, 9, rows - 1} {
+			var options []ops.EmbeddingOption
+			if padding >= 0 {
+				options = append(options, ops.Padding(padding))
+			}
+			want, added := make([]float64, rows*width), slices.Clone(start.values)
+			for i, row := range all {
+				for j := range width {
+					if row != padding {
+						want[int(row)*width+j] += grad.values[i*width+j]
+						added[int(row)*width+j] += grad.values[i*width+j]
+					}
+				}
+			}
+			back, err := r.o.EmbeddingBackward(r.s, g, table, indices, options...)
+			require.NoError(t, err)
+			r.near(want, back, tolerance(of), 1, padding)
+			again, err := r.o.EmbeddingBackward(r.s, g, table, indices, options...)
+			require.NoError(t, err)
+			require.Equal(t, r.read(back).values, r.read(again).values)
+			sum := r.of(of, array{start.shape, slices.Clone(start.values)})
+			require.NoError(t, r.o.EmbeddingBackwardAdd(r.s, sum, g, indices, options...))
+			r.near(added, sum, tolerance(of), 1, padding)
+		}
+		for _, none := range []int64{-1, rows} {
+			require.ErrorIs(t, r.o.EmbeddingBackwardInto(r.s, table, g, indices, ops.Padding(none)), ops.ErrNumber)
+		}
+	}
+}

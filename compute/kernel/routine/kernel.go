@@ -34,7 +34,8 @@ const (
 	// Segments add the rows of each key to the row of the output, in the order of the numbers. Of is the type of the elements,
 	// and the type of the indices. Parameters: the number of threads, which is keys times columns; the numbers of keys and
 	// columns; the addresses of keys and numbers; the shapes of items and of columns; the operands out, source, each with the
-	// strides of items and of columns, and indices, with the strides of items alone; the output's stride along the dimension.
+	// strides of items and of columns, and indices, with the strides of items alone; the output's stride along the dimension;
+	// a key that is left out, of 32 bits.
 	Segments
 
 	// CrossEntropy writes the gradient of rows of logits over them, and their losses, a block for each row. Of are the types of
