@@ -308,10 +308,13 @@ func (r operands) products() calls {
 		}
 	}
 	kernels := ops.Product{Choice: matmul.Own}
+	fused := kernels
+	fused.Add, fused.Bias, fused.Epilogue, fused.Aux = true, r.row, gemm.GELUAux, r.zeros(16, 16)
 	return calls{"MatmulInto": {
 		"contiguous":            multiply(out, left, right, kernels),
 		"any way":               multiply(out, left, right, ops.Product{}),
 		"transposed":            multiply(out, left, turned, kernels),
+		"epilogue":              multiply(out, left, right, fused),
 		"batch":                 multiply(batches, batch, right, kernels),
 		"batch in parts":        multiply(batches, batch, parts, kernels),
 		"strided operands":      multiply(out, r.strided, right, kernels),

@@ -1,6 +1,8 @@
 package ops
 
 import (
+	"fmt"
+
 	"github.com/go-vram/vram/compute/kernel/expr"
 	"github.com/go-vram/vram/compute/kernel/matmul"
 	"github.com/go-vram/vram/compute/tensor"
@@ -45,6 +47,9 @@ func (o productGradients) gradients(at tensor.Context, out [2]*tensor.Tensor, gr
 	}
 	if !grad.Type().Valid() || !x.Type().Valid() || !y.Type().Valid() {
 		return tensor.ErrNoTensor
+	}
+	if !how.plain() || how.Aux != nil {
+		return fmt.Errorf("gradients of products have no epilogue: %w", ErrShape)
 	}
 	if v := vectorsOf(x, y); v.present() {
 		defer v.release()

@@ -1,6 +1,8 @@
 package ops
 
 import (
+	"fmt"
+
 	"github.com/go-vram/vram/compute/kernel/expr"
 	"github.com/go-vram/vram/compute/kernel/matmul"
 	"github.com/go-vram/vram/compute/tensor"
@@ -15,7 +17,17 @@ type Products struct{ set *set }
 type Product struct {
 	Precision gemm.Precision // of float32: other types have gemm.IEEE alone
 	Choice    matmul.Choice  // which way it may take
+
+	// What the product's kernel does before it stores an element, which saves a launch that reads and writes all of them:
+	// out + x·y + Bias, if Add, and then the Epilogue. Matrices alone have that. Bias and Aux have the type of the output.
+	Add      bool           // the output is added to, as a residual; MatmulInto alone
+	Bias     *tensor.Tensor // of one dimension: a number for each column; nil for none
+	Epilogue gemm.Epilogue
+	Aux      *tensor.Tensor // contiguous, of the output's shape: the operand of GELU, which GELUAux writes and GELUGradient reads
 }
+
+// plain reports whether the product is stored as it is.
+func (p *Product) plain() bool { return !p.Add && p.Bias == nil && p.Epilogue == gemm.None }
 
 // Matmul returns the product of the matrices in the last two dimensions of x and y, whose other dimensions are broadcast. An x
 // of one dimension is a matrix of one row, a y of one dimension a matrix of one column, and the product lacks that dimension:
@@ -24,7 +36,9 @@ type Product struct {
 func (o Products) Matmul(at tensor.Context, x, y *tensor.Tensor, how Product) (_ *tensor.Tensor, path matmul.Path, _ error) {
 	shape, err := matmulShape(x.Shape(), y.Shape())
 	out := sized(opMatmul, expr.Promote(x.Type(), y.Type()), shape, x, y)
-	out.err = err
+	if out.err = err; err == nil && how.Add {
+		out.err = fmt.Errorf("a new tensor has nothing to add to: %w", ErrShape)
+	}
 	made, err := create(at, out, func(out *tensor.Tensor) (err error) {
 		path, err = o.MatmulInto(at, out, x, y, how)
 		return err
@@ -36,11 +50,52 @@ func (o Products) Matmul(at tensor.Context, x, y *tensor.Tensor, how Product) (_
 // multiplied as they are; operands whose elements lie apart, or that are of another type than the output, are copied to
 // temporary memory first, and so is an output of such a layout.
 func (o Products) MatmulInto(at tensor.Context, out, x, y *tensor.Tensor, how Product) (matmul.Path, error) {
-	path, err := o.multiplied(at, out, x, y, how)
+	err := how.fits(out, x, y)
+	var path matmul.Path
+	if err == nil {
+		path, err = o.multiplied(at, out, x, y, how)
+	}
 	if err != nil {
 		err = failed(opMatmul, err, []*tensor.Tensor{out}, x, y)
 	}
 	return path, err
+}
+
+// fits refuses what is added to a product, or done with it. Errors: ErrShape, *tensor.TypeError, tensor.ErrNoTensor,
+// kernel.ErrOverlap.
+func (p *Product) fits(out, x, y *tensor.Tensor) error {
+	if p.plain() && p.Aux == nil {
+		return nil
+	}
+	if x.Rank() < 2 || y.Rank() < 2 {
+		return fmt.Errorf("vectors have no epilogue: %w", ErrShape)
+	}
+	if (p.Aux != nil) != (p.Epilogue.ReadsAux() || p.Epilogue.WritesAux()) {
+		return fmt.Errorf("an epilogue %v and the other operand: %w", p.Epilogue, ErrShape)
+	}
+	for _, t := range [...]*tensor.Tensor{p.Bias, p.Aux} {
+		switch {
+		case t == nil:
+			continue
+		case !t.Type().Valid():
+			return tensor.ErrNoTensor
+		case t.Type() != out.Type():
+			return &tensor.TypeError{Op: "epilogue of " + opMatmul.String(), Types: []tensor.Type{t.Type(), out.Type()}}
+		case !t.Layout().Contiguous(), t == p.Bias && (t.Rank() != 1 || t.Len() != out.Dim(-1)), t == p.Aux && !sameShape(t, out):
+			return ErrShape
+		}
+		if err := apart(out, t); err != nil {
+			return err
+		}
+	}
+	if p.Epilogue.WritesAux() {
+		for _, t := range [...]*tensor.Tensor{x, y, p.Bias} {
+			if err := apart(p.Aux, t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // multiplied computes a product of matrices or vectors.
@@ -96,6 +151,11 @@ func (p *product) copying(i int, f func() error) error {
 		given := p.all[i]
 		p.all[i] = packed
 		if i == 0 {
+			if p.how.Add {
+				if err := (Makers{p.set}).CopyInto(p.on, packed, given); err != nil {
+					return err
+				}
+			}
 			if err := f(); err != nil {
 				return err
 			}
@@ -122,8 +182,29 @@ func (p *product) multiply() error {
 		}
 	}
 	problem := p.problem
-	problem.Precision = p.how.Precision
+	problem.Precision, problem.Bias, problem.Epilogue = p.how.Precision, p.how.Bias != nil, p.how.Epilogue
+	operands := matmul.Operands{A: at[1], B: at[2], C: at[0], Alpha: 1}
+	if p.how.Add {
+		operands.Beta = 1
+	}
 	var err error
-	p.path, err = p.set.products.Multiply(p.on, problem, matmul.Operands{A: at[1], B: at[2], C: at[0], Alpha: 1}, p.how.Choice)
+	if operands.Bias, err = p.more(p.how.Bias); err != nil {
+		return err
+	}
+	if operands.Aux, err = p.more(p.how.Aux); err != nil {
+		return err
+	}
+	p.path, err = p.set.products.Multiply(p.on, problem, operands, p.how.Choice)
 	return err
+}
+
+// more returns the memory of a bias, or of the other operand of an epilogue: none for one that is nil.
+func (p *product) more(t *tensor.Tensor) (at cuda.Range, err error) {
+	if t == nil {
+		return at, nil
+	}
+	if of, known := gemmType(t.Type()); !known || of != p.problem.Out {
+		return at, &tensor.TypeError{Op: "epilogue of " + opMatmul.String(), Types: []tensor.Type{t.Type(), p.of}}
+	}
+	return t.Range()
 }

@@ -210,3 +210,76 @@ func TestMatmulIntoAnOperand(t *testing.T) {
 		}
 	}
 }
+
+// What a product's kernel does before it stores an element has the result of operations after it: of matrices and batches, of
+// outputs that are copied, and of sums without elements.
+func TestEpiloguesOfProducts(t *testing.T) {
+	r := newRig(t)
+	number := r.random.NormFloat64
+	for i, c := range []struct{ batch, sizes []int }{
+		{nil, []int{1, 1, 1}}, {nil, []int{7, 33, 5}}, {nil, []int{64, 31, 17}}, {[]int{3}, []int{5, 9, 8}}, {nil, []int{4, 6, 0}}, {[]int{2, 2}, []int{3, 4, 2}}, {nil, []int{0, 3, 2}},
+	} {
+		m, n, k := c.sizes[0], c.sizes[1], c.sizes[2]
+		a, b := newArray(append(slices.Clone(c.batch), m, k), number), newArray([]int{k, n}, number)
+		shape := append(slices.Clone(c.batch), m, n)
+		start, bias, before := newArray(shape, number), newArray([]int{n}, number), newArray(shape, number)
+		of := []tensor.Type{tensor.Float32, tensor.BFloat16}[i%2]
+		x, y := r.of(of, a), r.of(of, b)
+		sums := product(a, b, shape)
+		full := r.contiguousOf(of, bias)
+		for j := range sums {
+			sums[j] += bias.values[j%max(n, 1)]
+		}
+		how := own
+		how.Bias, how.Epilogue, how.Aux = full, gemm.GELUAux, r.made(of, shape...)
+		got, _, err := r.o.Matmul(r.s, x, y, how)
+		require.NoError(t, err)
+		bound := max(tolerance(of), 1e-5)
+		r.near(mapped(sums, geluTanh), got, bound, 1, "GELU", shape)
+		r.near(sums, how.Aux, bound, 1, "its operand", shape)
+
+		into := own
+		into.Add, into.Bias, into.Epilogue, into.Aux = true, full, gemm.GELUGradient, r.contiguousOf(of, before)
+		out := r.of(of, start)
+		_, err = r.o.MatmulInto(r.s, out, x, y, into)
+		require.NoError(t, err)
+		var want []float64
+		for j, v := range sums {
+			const h = 1e-5
+			at := before.values[j]
+			want = append(want, (start.values[j]+v)*(geluTanh(at+h)-geluTanh(at-h))/(2*h))
+		}
+		r.near(want, out, bound, 1, "the gradient of GELU", of, shape)
+	}
+}
+
+func TestMistakesOfEpilogues(t *testing.T) {
+	r := newRig(t)
+	x, y, out := r.zeros(4, 3), r.zeros(3, 5), r.zeros(4, 5)
+	run := func(change func(*ops.Product)) error {
+		how := own
+		change(&how)
+		_, err := r.o.MatmulInto(r.s, out, x, y, how)
+		return err
+	}
+	var types *tensor.TypeError
+	row, err := out.Narrow(0, 0, 1)
+	require.NoError(t, err)
+	row, err = row.Reshape(5)
+	require.NoError(t, err)
+	require.ErrorIs(t, run(func(p *ops.Product) { p.Bias = r.zeros(4) }), ops.ErrShape)
+	require.ErrorAs(t, run(func(p *ops.Product) { p.Bias = r.made(tensor.Float16, 5) }), &types)
+	require.ErrorIs(t, run(func(p *ops.Product) { p.Bias = row }), kernel.ErrOverlap)
+	require.ErrorIs(t, run(func(p *ops.Product) { p.Epilogue = gemm.GELUAux }), ops.ErrShape, "no operand to write")
+	require.ErrorIs(t, run(func(p *ops.Product) { p.Aux = r.zeros(4, 5) }), ops.ErrShape, "an operand without a use")
+	require.ErrorIs(t, run(func(p *ops.Product) { p.Epilogue, p.Aux = gemm.GELUGradient, r.zeros(5, 4) }), ops.ErrShape)
+	require.ErrorIs(t, run(func(p *ops.Product) { p.Epilogue, p.Aux = gemm.GELUGradient, out }), kernel.ErrOverlap)
+	how := own
+	how.Add = true
+	_, _, err = r.o.Matmul(r.s, x, y, how)
+	require.ErrorIs(t, err, ops.ErrShape, "nothing to add to")
+	_, err = r.o.MatmulInto(r.s, r.zeros(4), x, r.zeros(3), how)
+	require.ErrorIs(t, err, ops.ErrShape, "vectors")
+	_, _, _, err = r.o.MatmulBackward(r.s, out, x, y, how)
+	require.ErrorIs(t, err, ops.ErrShape, "the gradients of a product have none")
+}
