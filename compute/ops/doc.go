@@ -61,7 +61,7 @@
 //
 // Gather, Embedding and ScatterAdd take indices of int32 or int64. An index out of range ends the launch with a trap, before any
 // access with it: the device's context is then lost, as with PyTorch. A fault of the simulated device names the operation, the
-// index and the length. A class of CrossEntropy out of range gives NaN.
+// index and the length. A class of CrossEntropy or CrossEntropyGradient out of range gives NaN.
 //
 // Sums at indices have the same bits in each run: they add in the order of the indices, without atomic operations, at the cost
 // of a sort of the indices. Random numbers are the same on all devices.

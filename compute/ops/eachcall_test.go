@@ -42,6 +42,13 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 	require.NoError(t, err)
 	apart, err := both.Slice(-1, 0, 128, 2)
 	require.NoError(t, err)
+	gapped, err := flat.Slice(1, 0, 40, 2)
+	require.NoError(t, err)
+	classes, err := tensor.Zeros(r.s, tensor.Int64, 64)
+	require.NoError(t, err)
+	places, err := tensor.Zeros(r.s, tensor.Int32, 96)
+	require.NoError(t, err)
+	table40 := float(7, 40)
 	for name, do := range map[string]func(s *tensor.Scope) error{
 		"exp": func(s *tensor.Scope) error { _, err := r.o.Exp(s, square); return err },
 		"sum": func(s *tensor.Scope) error { _, err := r.o.Sum(s, long, false); return err },
@@ -81,10 +88,26 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 		"softmax":   func(s *tensor.Scope) error { _, err := r.o.Softmax(s, flat, 1); return err },
 		"embedding": func(s *tensor.Scope) error { _, err := r.o.Embedding(s, table, indices); return err },
 		"scatter":   func(s *tensor.Scope) error { _, err := r.o.ScatterAdd(s, flat, wide, flat, 0); return err },
-		"concat":    func(s *tensor.Scope) error { _, err := r.o.Concat(s, 0, flat, flat); return err },
-		"clone":     func(s *tensor.Scope) error { _, err := tensor.Clone(s, turned); return err },
-		"read":      func(*tensor.Scope) error { _, err := tensor.Read[float32](turned); return err },
-		"zeros":     func(s *tensor.Scope) error { _, err := tensor.Zeros(s, tensor.Float32, 1000); return err },
+		"cross entropy gradient": func(s *tensor.Scope) error {
+			_, _, err := r.o.CrossEntropyGradient(s, square, classes, ops.LossGradient{Mean: true}, ops.Ignored(1))
+			return err
+		},
+		"layer norm residual backward": func(s *tensor.Scope) error {
+			_, _, _, err := r.o.LayerNormResidualBackward(s, square, square, square, nil, 1, epsilon)
+			return err
+		},
+		"gradient norm": func(s *tensor.Scope) error {
+			_, _, _, err := r.o.GradNorm(s, []*tensor.Tensor{long, turned, gapped}, 1)
+			return err
+		},
+		"embedding backward": func(s *tensor.Scope) error {
+			_, err := r.o.EmbeddingBackward(s, flat, table40, places, ops.Padding(1))
+			return err
+		},
+		"concat": func(s *tensor.Scope) error { _, err := r.o.Concat(s, 0, flat, flat); return err },
+		"clone":  func(s *tensor.Scope) error { _, err := tensor.Clone(s, turned); return err },
+		"read":   func(*tensor.Scope) error { _, err := tensor.Read[float32](turned); return err },
+		"zeros":  func(s *tensor.Scope) error { _, err := tensor.Zeros(s, tensor.Float32, 1000); return err },
 		"copy over itself": func(s *tensor.Scope) error {
 			back, err := square.Transpose(0, 1)
 			if err != nil {

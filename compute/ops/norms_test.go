@@ -63,7 +63,8 @@ func TestLayerNormResidual(t *testing.T) {
 	r := newRig(t)
 	types := []tensor.Type{tensor.BFloat16, tensor.Float16, tensor.Float32}
 	for i, shape := range [][]int{
-		{0, 8}, {1, 1}, {3, 7}, {1, 8}, {2, 16}, {9, 24}, {5, 248}, {4, 256}, {3, 264}, {2, 768}, {3, 1024}, {2, 1032}, {2, 2056}, {1, 4096}, {2200, 8}, {600, 16}, {1, 8200},
+		{0, 8}, {1, 1}, {3, 7}, {1, 8}, {2, 16}, {9, 24}, {5, 248}, {4, 256}, {3, 264}, {2, 768}, {3, 1024}, {2, 1032}, {2, 2056}, {1, 4096},
+		{2200, 8}, {600, 16}, {1, 8200},
 	} {
 		of := types[i%len(types)]
 		by := []tensor.Type{tensor.Float32, of}[i%2]
@@ -153,7 +154,8 @@ func TestLayerNormResidualRepeats(t *testing.T) {
 	r := newRig(t)
 	shape := []int{301, 40}
 	normal := r.random.NormFloat64
-	x, residual, grad := r.contiguousOf(tensor.BFloat16, newArray(shape, normal)), r.contiguousOf(tensor.BFloat16, newArray(shape, normal)), r.contiguousOf(tensor.BFloat16, newArray(shape, normal))
+	drawn := func() *tensor.Tensor { return r.contiguousOf(tensor.BFloat16, newArray(shape, normal)) }
+	x, residual, grad := drawn(), drawn(), drawn()
 	weight := r.contiguousOf(tensor.Float32, newArray(shape[1:], normal))
 	y, total, dx := r.made(tensor.BFloat16, shape...), r.made(tensor.BFloat16, shape...), r.made(tensor.BFloat16, shape...)
 	dweight, dbias := r.zeros(40), r.zeros(40)

@@ -33,18 +33,25 @@ const (
 	opTranspose  = "transpose"
 	opMatmul     = "matmul"
 
-	opAttention        = "attention"
-	opTrainedAttention = "attention+gradients"
+	opAttention            = "attention"
+	opTrainedAttention     = "attention+gradients"
+	opCrossEntropy         = "crossentropy"
+	opResidualNorm         = "residualnorm"
+	opResidualNormBackward = "residualnormbackward"
+	opEmbeddingBackward    = "embeddingbackward"
+	opGradNorm             = "gradnorm"
+	opAdamW                = "adamw"
 )
 
 //go:embed rows.json
 var rowsJSON []byte
 
-// workload is a row of the list.
+// workload is a row of the list. The shape of a product is rows, columns and the length of the sums; of attention
+// sequences, heads, queries, keys and elements of a head; of a start kernels and threads; of an embedding tokens, rows of the table and their length; of an optimizer tensors and elements of each.
 type workload struct {
 	Row       string             `json:"row"`
 	Op        string             `json:"op"`
-	Shape     []int              `json:"shape"` // of the elements; rows, columns and the length of the sums of a product; sequences, heads, queries, keys and elements of a head; kernels and threads of a start
+	Shape     []int              `json:"shape"` // of the elements, or as above
 	Small     []int              `json:"small"` // on the simulated device
 	Clock     string             `json:"clock"`
 	Precision string             `json:"precision"`    // of a product
@@ -130,6 +137,8 @@ func (w workload) bytesMoved(shape []int) (moved int64) {
 		if shape[2] == 1 { // keys and values
 			return 4 * n
 		}
+	case opCrossEntropy, opResidualNorm, opResidualNormBackward, opEmbeddingBackward, opGradNorm, opAdamW:
+		return w.trainingBytes(shape)
 	}
 	return 0
 }

@@ -67,7 +67,44 @@ def attention_gradients(q, k, v, grad):
     return torch.autograd.grad(attention(*operands, None), operands, grad)
 
 
+def half(*shape):
+    return normal(*shape).bfloat16()
+
+
+def targets(rows, below):
+    return torch.randint(0, below, (rows,), device="cuda")
+
+
+def cross_entropy(logits, wanted):
+    """Forward and backward, as under autocast: the loss is of float32 logits."""
+    return torch.autograd.grad(torch.nn.functional.cross_entropy(logits.float(), wanted), logits)[0]
+
+
+def residual_norm(x, residual, weight, bias):
+    return layer_norm(x + residual, weight, bias)
+
+
+def residual_norm_backward(grad, dsum, x, mean, factor, weight, bias):
+    return torch.ops.aten.native_layer_norm_backward(grad, x, [x.shape[-1]], mean, factor, weight, bias, [True, True, True])[0] + dsum
+
+
+def optimizer(shape):
+    """PyTorch's own fused optimizer: it has no 16-bit copies, and its gradients are float32 as its parameters."""
+    parameters = [normal(shape[1]) for _ in range(shape[0])]
+    for p in parameters:
+        p.grad = normal(shape[1])
+    return (torch.optim.AdamW(parameters, lr=1e-3, fused=True, capturable=True),)
+
+
 OPERATIONS = {
+    "crossentropy": Operation(lambda s: (half(*s).requires_grad_(), targets(*s)), cross_entropy),
+    "residualnorm": Operation(lambda s: (half(*s), half(*s), half(s[1]), half(s[1])), residual_norm),
+    "residualnormbackward": Operation(
+        lambda s: (half(*s), half(*s), half(*s), normal(s[0], 1), normal(s[0], 1), half(s[1]), half(s[1])), residual_norm_backward),
+    "embeddingbackward": Operation(
+        lambda s: (half(s[0], s[2]), targets(s[0], s[1]), s[1]), lambda g, i, rows: torch.ops.aten.embedding_dense_backward(g, i, rows, -1, False)),
+    "gradnorm": Operation(lambda s: tuple(half(s[1]) for _ in range(s[0])), lambda *all: torch.nn.utils.get_total_norm(all)),
+    "adamw": Operation(optimizer, lambda o: o.step()),
     "add": Operation(lambda s: (normal(*s), normal(*s)), lambda a, b: a + b, lambda o, a, b: torch.add(a, b, out=o)),
     "fused": Operation(lambda s: (normal(*s), normal(*s)), fused),
     "gelu": Operation(lambda s: (normal(*s),), lambda a: torch.nn.functional.gelu(a)),
