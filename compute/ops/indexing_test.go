@@ -396,7 +396,7 @@ func TestKeysOfSumsThatDoNotFit(t *testing.T) {
 	}
 }
 
-// The row of the padding has no gradient, in the sum with what is there, too, and the other rows have theirs, repeated once to
+// The row of the padding has no gradient, also where it is added to another one, and the other rows have theirs, repeated once to
 // many times; the sums have the same bits each time.
 func TestEmbeddingBackwardLeavesPaddingOut(t *testing.T) {
 	r := newRig(t)

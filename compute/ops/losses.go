@@ -45,7 +45,7 @@ func (o rowGradients) CrossEntropyGradient(
 // block has not enough, 227 KiB on compute capability 9.0, is read twice. One more launch adds the losses, and one counts the
 // targets if there is a mean and an ignored class.
 //
-// Special numbers are those of CrossEntropy: a row with NaN or +Inf, or of -Inf alone, or with a class that there is not, has NaN
+// Special numbers are as for CrossEntropy: a row with NaN or +Inf, or of -Inf alone, or with a class that there is not, has NaN
 // as its loss and gradient. The mean of no targets is NaN. Errors: ErrShape, ErrEmpty for rows of no elements, ErrNumber for a
 // scale that float32 does not have, *tensor.TypeError, tensor.ErrTooLarge, kernel.ErrRepeats, kernel.ErrOverlap.
 func (o rowGradients) CrossEntropyGradientInto(

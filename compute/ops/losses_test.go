@@ -134,7 +134,7 @@ func TestCrossEntropyGradient(t *testing.T) {
 	}
 }
 
-// Special numbers are those of PyTorch.
+// Special numbers are the same as PyTorch's.
 func TestCrossEntropyGradientOfSpecialNumbers(t *testing.T) {
 	r := newRig(t)
 	inf, nan := math.Inf(1), math.NaN()

@@ -18,7 +18,7 @@ type Product struct {
 	Precision gemm.Precision // of float32: other types have gemm.IEEE alone
 	Choice    matmul.Choice  // which way it may take
 
-	// What the product's kernel does before it stores an element, which saves a launch that reads and writes all of them:
+	// The product's kernel does this before it stores an element, which saves a launch that reads and writes all of them:
 	// out + x·y + Bias, if Add, and then the Epilogue. Matrices alone have that. Bias and Aux have the type of the output.
 	Add      bool           // the output is added to, as a residual; MatmulInto alone
 	Bias     *tensor.Tensor // of one dimension: a number for each column; nil for none
@@ -61,7 +61,7 @@ func (o Products) MatmulInto(at tensor.Context, out, x, y *tensor.Tensor, how Pr
 	return path, err
 }
 
-// fits refuses what is added to a product, or done with it. Errors: ErrShape, *tensor.TypeError, tensor.ErrNoTensor,
+// fits refuses operands of an epilogue. Errors: ErrShape, *tensor.TypeError, tensor.ErrNoTensor,
 // kernel.ErrOverlap.
 func (p *Product) fits(out, x, y *tensor.Tensor) error {
 	if p.plain() && p.Aux == nil {

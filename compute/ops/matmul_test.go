@@ -211,7 +211,7 @@ func TestMatmulIntoAnOperand(t *testing.T) {
 	}
 }
 
-// What a product's kernel does before it stores an element has the result of operations after it: of matrices and batches, of
+// An epilogue in a product's kernel has the result of operations after the product: of matrices and batches, of
 // outputs that are copied, and of sums without elements.
 func TestEpiloguesOfProducts(t *testing.T) {
 	r := newRig(t)

@@ -12,7 +12,7 @@ import (
 )
 
 // LayerNormResidual returns LayerNorm of the sum of x and a residual of the same shape, and that sum, which later layers and
-// LayerNormResidualBackward take. The norm is that of the sum as it is stored: rounded to its type.
+// LayerNormResidualBackward take. The norm reads the sum as it is stored: rounded to its type.
 func (o Rows) LayerNormResidual(at tensor.Context, x, residual, weight, bias *tensor.Tensor, dims int, epsilon float64) (y, sum *tensor.Tensor, err error) {
 	of := expr.Promote(x.Type(), residual.Type())
 	norm := sized(opLayerNormResidual, of, x.Shape(), x, residual)
@@ -67,8 +67,8 @@ func (k *key) residual() []expr.Expr {
 	return []expr.Expr{k.weighted(sum.LayerNorm(k.number(0)), 2), sum}
 }
 
-// LayerNormResidualBackward returns the gradients of the operands of LayerNormResidual: dx is that of x and of the residual
-// alike. grad is the gradient of the norm, dsum that of the sum by the layers that take it, and sum the sum itself.
+// LayerNormResidualBackward returns the gradients of the operands of LayerNormResidual: dx belongs to x and to the
+// residual alike. grad is the gradient of the norm, dsum the gradient of the sum by the layers that take it, and sum the sum itself.
 func (o rowGradients) LayerNormResidualBackward(
 	at tensor.Context, grad, dsum, sum, weight *tensor.Tensor, dims int, epsilon float64,
 ) (dx, dweight, dbias *tensor.Tensor, err error) {

@@ -129,7 +129,7 @@ func TestLayerNormResidualByDifferences(t *testing.T) {
 	r.near(wantWeight, dweight, 1e-4, 1)
 }
 
-// The gradients of special rows are those of the launches for each output: of equal elements, NaN, infinities, and of large numbers.
+// The gradients of special rows equal those by a launch for each output: equal elements, NaN, infinities, and large numbers.
 func TestSpecialRowsOfLayerNormBackward(t *testing.T) {
 	r := newRig(t)
 	inf, nan := math.Inf(1), math.NaN()

@@ -65,7 +65,7 @@ func (s *set) scatterAdd(at tensor.Context, op operation, zeroed bool, out, indi
 // EmbeddingOption changes the gradient of a table.
 type EmbeddingOption struct{ padding int64 }
 
-// Padding leaves out the rows of grad whose index is that of the padding, as PyTorch's padding_idx does: the row of the table has
+// Padding leaves out the rows of grad whose index is the padding's, as PyTorch's padding_idx does: the row of the table has
 // no gradient. It is an argument of the launch.
 func Padding(index int64) EmbeddingOption { return EmbeddingOption{index} }
 

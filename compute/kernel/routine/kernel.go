@@ -75,7 +75,7 @@ const (
 	// whether it is infinite or NaN, a bool, each or 0. One block.
 	ClipScale
 
-	// AdamW makes a step over many tensors. Of are the types of parameter, gradient and both moments, Copy that of a copy of the
+	// AdamW makes a step over many tensors. Of are the types of parameter, gradient and both moments; Copy is the type of a copy of the
 	// parameter. Parameters: the addresses of rate, step, the factor of gradients, and of a bool that skips the step, each or 0;
 	// the numbers of AdamWNumbers, float32; AdamWSlots times the addresses of the tensors, count of 64 bits, and the first block
 	// of the tensor, of 32 bits. A block for AdamWBlockLen elements of a tensor.

@@ -14,7 +14,7 @@ type found struct {
 	count, begin value
 }
 
-// blockPart is what a block has of the tensors of a launch.
+// blockPart is the block's part of the tensors of a launch.
 type blockPart struct {
 	at    []value // the addresses of the tensors
 	begin value   // the first element of the block, of 64 bits

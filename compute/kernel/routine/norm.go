@@ -49,7 +49,7 @@ func (k Kernel) NormSumsOf(out tensor.Type) Kernel {
 // NormSumsBlocks returns the number of blocks of NormSums.
 func (k Kernel) NormSumsBlocks() int { return k.PartialLen() / warpThreads }
 
-// normRow is what a thread has of a row.
+// normRow is the thread's part of a row.
 type normRow struct {
 	at       []value // offsets of vectors in bytes, from the start of a row
 	valid    []value // the vector is in the row
