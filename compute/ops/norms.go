@@ -34,7 +34,7 @@ func (o Rows) LayerNormResidualInto(at tensor.Context, y, sum, x, residual, weig
 	if err == nil {
 		err = fitsLast(x, dims, weight, bias)
 	}
-	if err == nil && !(sameShape(y, x) && sameShape(sum, x) && sameShape(residual, x)) {
+	if err == nil && (!sameShape(y, x) || !sameShape(sum, x) || !sameShape(residual, x)) {
 		err = ErrShape
 	}
 	k := key{op: opLayerNormResidual, axes: along, numbers: [4]uint64{math.Float64bits(epsilon)}}
@@ -83,11 +83,13 @@ func (o rowGradients) LayerNormResidualBackward(
 func (o rowGradients) LayerNormResidualBackwardInto(
 	at tensor.Context, dx, dweight, dbias, grad, dsum, sum, weight *tensor.Tensor, dims int, epsilon float64,
 ) error {
-	if !dsum.Type().Valid() || !sameShape(dsum, sum) {
-		err := error(ErrShape)
-		if !dsum.Type().Valid() {
-			err = tensor.ErrNoTensor
-		}
+	var err error
+	if !dsum.Type().Valid() {
+		err = tensor.ErrNoTensor
+	} else if !sameShape(dsum, sum) {
+		err = ErrShape
+	}
+	if err != nil {
 		return failed(opLayerNormResidualBackward, err, given(dx, dweight, dbias), given(grad, dsum, sum, weight)...)
 	}
 	return o.normInto(at, opLayerNormResidualBackward, [3]*tensor.Tensor{dx, dweight, dbias}, normOperands{grad, sum, weight, dsum}, dims, epsilon)
@@ -124,16 +126,8 @@ func (o rowGradients) fused(at tensor.Context, outs [3]*tensor.Tensor, n *normOp
 		return false, nil
 	}
 	for _, out := range [...]*tensor.Tensor{dweight, dbias} {
-		if out == nil {
-			continue
-		}
-		if out.Type() != sum.Type() || !floats(out) || !out.Layout().Contiguous() {
-			return false, nil
-		}
-		for _, t := range [...]*tensor.Tensor{n.grad, n.x, n.weight, n.added, dx} {
-			if shared, err := shareMemory(out, t); shared || err != nil {
-				return false, err
-			}
+		if apart, err := n.sums(out, dx, sum.Type()); !apart || err != nil {
+			return false, err
 		}
 	}
 	c, err := tensor.ContextOf(at)
@@ -169,6 +163,23 @@ func (o rowGradients) fused(at tensor.Context, outs [3]*tensor.Tensor, n *normOp
 		k = k.NormSumsOf(sum.Type())
 		return f.run(c, o.set, k, k.NormSumsBlocks())
 	})
+}
+
+// sums reports whether a gradient of weights or biases is contiguous, of a type, and shares no memory with the rows. One that is
+// nil is.
+func (n *normOperands) sums(out, dx *tensor.Tensor, of tensor.Type) (bool, error) {
+	if out == nil {
+		return true, nil
+	}
+	if out.Type() != of || !floats(out) || !out.Layout().Contiguous() {
+		return false, nil
+	}
+	for _, t := range [...]*tensor.Tensor{n.grad, n.x, n.weight, n.added, dx} {
+		if shared, err := shareMemory(out, t); shared || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // dense reports whether the tensors of rows have one type and are contiguous, and all are aligned for vectors.
