@@ -217,8 +217,13 @@ func TestEpiloguesOfProducts(t *testing.T) {
 	r := newRig(t)
 	number := r.random.NormFloat64
 	for i, c := range []struct{ batch, sizes []int }{
-		{nil, []int{1, 1, 1}}, {nil, []int{7, 33, 5}}, {nil, []int{64, 31, 17}}, {[]int{3}, []int{5, 9, 8}}, {nil, []int{4, 6, 0}},
-		{[]int{2, 2}, []int{3, 4, 2}}, {nil, []int{0, 3, 2}},
+		{nil, []int{1, 1, 1}},
+		{nil, []int{7, 33, 5}},
+		{nil, []int{64, 31, 17}},
+		{[]int{3}, []int{5, 9, 8}},
+		{nil, []int{4, 6, 0}},
+		{[]int{2, 2}, []int{3, 4, 2}},
+		{nil, []int{0, 3, 2}},
 	} {
 		m, n, k := c.sizes[0], c.sizes[1], c.sizes[2]
 		a, b := newArray(append(slices.Clone(c.batch), m, k), number), newArray([]int{k, n}, number)
