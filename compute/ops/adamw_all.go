@@ -55,7 +55,7 @@ func (o Optimizers) AdamWAll(at tensor.Context, states []AdamWState, step AdamWS
 	f := o.set.frame()
 	defer f.release()
 	for i := range states {
-		if states[i].Grad == nil {
+		if states[i].skipped() {
 			continue
 		}
 		if err := states[i].check(f); err != nil {
@@ -66,7 +66,7 @@ func (o Optimizers) AdamWAll(at tensor.Context, states []AdamWState, step AdamWS
 		return states[state].failed(err)
 	}
 	for i := range states {
-		if states[i].Grad == nil {
+		if states[i].skipped() {
 			continue
 		}
 		if first := firstOf(states, states[i].types()); first < i {
@@ -113,6 +113,9 @@ func (a AdamWConfig) arguments(step AdamWStep) [11]float32 {
 	}
 }
 
+// skipped reports whether the parameter has no gradient, and is left as it is.
+func (s *AdamWState) skipped() bool { return s.Grad == nil && s.Param.Type().Valid() }
+
 // types returns the types of the tensors: 0 for a copy that there is not.
 func (s *AdamWState) types() (all [5]tensor.Type) {
 	for k, t := range s.tensors() {
@@ -124,7 +127,7 @@ func (s *AdamWState) types() (all [5]tensor.Type) {
 // firstOf returns the number of the first state with these types.
 func firstOf(states []AdamWState, types [5]tensor.Type) int {
 	for i := range states {
-		if states[i].Grad != nil && states[i].types() == types {
+		if !states[i].skipped() && states[i].types() == types {
 			return i
 		}
 	}
@@ -196,7 +199,7 @@ func (f *routineFrame) separate(states []AdamWState, step AdamWStep) (state int,
 		return err
 	}
 	for i := range states {
-		if states[i].Grad == nil {
+		if states[i].skipped() {
 			continue
 		}
 		for k, t := range states[i].tensors() {
@@ -253,7 +256,7 @@ func (o Optimizers) manyOf(c *cuda.Context, f *routineFrame, states []AdamWState
 	m := many{at: c, set: o.set, frame: f, kernel: k, step: step, config: config}
 	for i := range states {
 		s := &states[i]
-		if s.Grad == nil || s.types() != types || s.Param.Len() == 0 {
+		if s.skipped() || s.types() != types || s.Param.Len() == 0 {
 			continue
 		}
 		if err := s.bind(f); err != nil {
