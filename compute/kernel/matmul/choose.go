@@ -64,6 +64,13 @@ type processor struct {
 	bulk            bool // kernels may copy tensors in bulk
 }
 
+// sharedBytes is how much shared memory a block may have. Kernels with more than the usual amount are for compute capability 8.0
+// and later, which Variant.Capability says.
+func (d processor) sharedBytes() int {
+	const least = 99 << 10
+	return max(routine.MaxSharedBytes(d.capability), least)
+}
+
 // microseconds of a product of two squares of 4096, by kind and tile as in variant.Tiles: measured on an H200, in a graph.
 var microseconds = map[int][]float64{ //nolint:gochecknoglobals // a constant table
 	variant.Three: {1950, 2150, 2210, 2270},
@@ -83,7 +90,7 @@ var bulkMicroseconds = []float64{188, 206, 354} //nolint:gochecknoglobals // a c
 func (d processor) tileOf(kind int, p Problem, a alignment) (name string, blocks int64) {
 	var least float64
 	consider := func(of string, t variant.Tile, microseconds float64) {
-		if variants[of].SharedBytes > routine.MaxSharedBytes(d.capability) {
+		if variants[of].SharedBytes > d.sharedBytes() {
 			return
 		}
 		count := tiled(p, t)
