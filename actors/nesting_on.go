@@ -3,9 +3,7 @@
 package actors
 
 import (
-	"bytes"
 	"fmt"
-	"runtime"
 	"sync"
 )
 
@@ -24,11 +22,3 @@ func checkNesting(name string) {
 
 func enterTurn(name string) { turns.Store(goroutine(), name) }
 func leaveTurn()            { turns.Delete(goroutine()) }
-
-// goroutine returns the number at the beginning of a stack trace: "goroutine 7 [running]".
-func goroutine() string {
-	var stack [64]byte
-	text := bytes.TrimPrefix(stack[:runtime.Stack(stack[:], false)], []byte("goroutine "))
-	number, _, _ := bytes.Cut(text, []byte(" "))
-	return string(number)
-}
