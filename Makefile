@@ -117,8 +117,9 @@ browser: ## test the live page in a Chromium, which is installed where it is mis
 test: ## run the tests of the product, the command and the examples in their short form, in about 3 minutes on two cores
 	$(GO) test $(TESTFLAGS) $(PRODUCT)
 
+# With the checks of turns that builds for the race detector have.
 test-lab: ## run the tests of the laboratory that make race leaves out
-	$(GO) test $(TESTFLAGS) $(filter $(MODULE)/$(LAB)/%,$(UNRACED))
+	$(GO) test -tags invariants $(TESTFLAGS) $(filter $(MODULE)/$(LAB)/%,$(UNRACED))
 
 test-builtin-short:
 	CGO_ENABLED=1 $(GO) test -race -tags vram_builtin $(TESTFLAGS) $(CONCURRENT_ACTORS)
@@ -134,8 +135,9 @@ SEQUENTIAL := batch cuda/gemm cudadrv/hazard/internal/core cudadrv/internal/call
 	monitor/snapshot internal/pool/core internal/pool/admission internal/pool/memory compute/ptx compute/tensor/half compute/tensor/layout $(LAB)/analysis $(LAB)/plot
 # Tests that read sources, or build and run other programs: the race detector does not see those, and would only slow them.
 FOREIGN := api lab/peers internal/archtest $(LAB)/planted $(LAB)/supply
-# Tests whose goroutines other packages test as well, and which take minutes under the race detector: `make nightly` runs them.
-SLOW_UNDER_RACE := examples/digits examples/gpt examples/gpt/model examples/kernels
+# Tests whose goroutines other packages test as well, or run one at a time, and which take long under the race detector: `make nightly` runs them
+# there too.
+SLOW_UNDER_RACE := examples/digits examples/gpt examples/gpt/model examples/kernels $(LAB)/mutate $(LAB)/replay/modes $(LAB)/simulation
 WITHOUT_RACE     = $(FOREIGN) $(SEQUENTIAL) $(if $(SHORT),$(SLOW_UNDER_RACE))
 RACED            = $(shell $(GO) list $(PACKAGES) | grep -vxF $(WITHOUT_RACE:%=-e $(MODULE)/%))
 UNRACED          = $(filter-out $(RACED),$(shell $(GO) list $(PACKAGES)))

@@ -7,5 +7,4 @@ const (
 	checkedRounds = 3
 	foreignFrees  = 5000
 	pipelineSeeds = 20
-	madeSeeds     = uint64(8)
 )

@@ -1,4 +1,4 @@
-package replay_test
+package modes_test
 
 import (
 	"fmt"

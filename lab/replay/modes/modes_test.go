@@ -1,4 +1,4 @@
-package replay_test
+package modes_test
 
 import (
 	"testing"
@@ -34,7 +34,7 @@ type cost struct {
 func costOf(t *testing.T, tr *trace.Trace, mode vram.Footprint) (c cost) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		got, err := replay.Run(t.Context(), tr, replay.Options{NewDriver: simulator, Rounds: checkedRounds, Config: vram.Config{Footprint: mode}})
+		got, err := replay.Run(t.Context(), tr, replay.Options{NewDriver: simulator, Rounds: rounds, Config: vram.Config{Footprint: mode}})
 		require.NoError(t, err)
 		require.Zero(t, got.FailedCount())
 		c.reservedBytes = got.PeakReservedBytes

@@ -1,4 +1,4 @@
-package replay_test
+package modes_test
 
 import (
 	"testing"
@@ -38,7 +38,7 @@ func holdsLittle(t *testing.T, name string, most float64, observe func(replay.Ob
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
-		got, err := replay.Run(t.Context(), open(t, name), replay.Options{NewDriver: simulator, Rounds: 3, Observe: observe})
+		got, err := replay.Run(t.Context(), open(t, name), replay.Options{NewDriver: simulator, Rounds: rounds, Observe: observe})
 		require.NoError(t, err)
 		assert.LessOrEqual(t, got.ReservedOverLive, most)
 		for _, r := range got.Rounds {
