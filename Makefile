@@ -137,7 +137,7 @@ SEQUENTIAL := batch cuda/gemm cudadrv/hazard/internal/core cudadrv/internal/call
 FOREIGN := api lab/peers internal/archtest $(LAB)/planted $(LAB)/supply
 # Tests whose goroutines other packages test as well, or run one at a time, and which take long under the race detector: `make nightly` runs them
 # there too.
-SLOW_UNDER_RACE := examples/digits examples/gpt examples/gpt/model examples/kernels $(LAB)/mutate $(LAB)/replay/modes $(LAB)/simulation
+SLOW_UNDER_RACE := compute/kernel/matmul examples/digits examples/gpt examples/gpt/model examples/kernels $(LAB)/mutate $(LAB)/replay/modes $(LAB)/simulation
 WITHOUT_RACE     = $(FOREIGN) $(SEQUENTIAL) $(if $(SHORT),$(SLOW_UNDER_RACE))
 RACED            = $(shell $(GO) list $(PACKAGES) | grep -vxF $(WITHOUT_RACE:%=-e $(MODULE)/%))
 UNRACED          = $(filter-out $(RACED),$(shell $(GO) list $(PACKAGES)))

@@ -12,8 +12,13 @@ import (
 	"github.com/go-vram/vram/lab/replay"
 )
 
+// The short form plays the trace with the fewest events.
 func TestGapBetweenEvents(t *testing.T) {
-	for _, name := range trace.Embedded() {
+	names := trace.Embedded()
+	if testing.Short() {
+		names = []string{"resnet_train"}
+	}
+	for _, name := range names {
 		tr := open(t, name)
 		const gap = time.Microsecond
 		start := time.Now()
