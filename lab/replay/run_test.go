@@ -60,7 +60,8 @@ func read(t *testing.T, rows ...string) *trace.Trace {
 // alignBytes is the alignment of an address that a Buffer promises.
 const alignBytes = 512
 
-// The short form plays each trace in one footprint.
+// The short form plays each trace in one footprint, and the one of several streams with a goroutine for each alone: with a lag it is also played by
+// one.
 func TestEveryTraceUnderTheChecker(t *testing.T) {
 	all := []vram.Footprint{vram.Balanced, vram.Lean, vram.Fast}
 	for i, name := range trace.Embedded() {
@@ -71,6 +72,9 @@ func TestEveryTraceUnderTheChecker(t *testing.T) {
 		}
 		for _, footprint := range footprints {
 			for _, parallel := range []bool{false, true} {
+				if testing.Short() && !parallel && tr.Info.StreamCount > 1 {
+					continue
+				}
 				t.Run(name+"/footprint="+footprint.String()+"/parallel="+map[bool]string{true: "yes", false: "no"}[parallel], func(t *testing.T) {
 					defer goleak.VerifyNone(t, goleak.IgnoreCurrent())
 					var steps atomic.Int64
@@ -93,8 +97,12 @@ func TestEveryTraceUnderTheChecker(t *testing.T) {
 	}
 }
 
+// The short form leaves out the long trace of one stream.
 func TestEveryTraceUnderTheCheckerWithALag(t *testing.T) {
 	for i, name := range trace.Embedded() {
+		if testing.Short() && name == "gpt2_train" {
+			continue
+		}
 		tr := open(t, name)
 		lags := []time.Duration{20 * time.Microsecond, 5 * time.Millisecond}
 		if testing.Short() {
