@@ -16,6 +16,9 @@ MODULE := github.com/go-vram/vram
 # The modules that go.work names, and the packages of all of them: ./... alone leaves out the packages of the other modules.
 MODULES  := $(shell sed -n 's/^\t\(\..*\)$$/\1/p' go.work)
 PACKAGES := $(MODULES:%=%/...)
+# Packages with long tests. The go command begins with those that are named first, so that no processor waits for one at the end.
+LONGEST  := ./internal/acceptance ./compute/ops ./compute/kernel/matmul ./cudadrv/dynamic ./cuda/sleep ./compute/ptx/interp ./internal/stream/magazine \
+	./internal/pool/admission ./cuda ./compute/kernel/plan ./examples/digits
 # The product, the command and the examples, without the laboratory.
 PRODUCT  := $(filter-out ./$(LAB)/%,$(PACKAGES))
 # Packages that run actors: nightly tests them with the tag vram_builtin, which links our own framework instead of protoactor. Those with
@@ -27,6 +30,8 @@ ACTORS            := . $(CONCURRENT_ACTORS) ./$(LAB)/simulation
 SHORT ?= -short
 # Flags of all test runs. `make vet` vets, so tests do not; nobody debugs their programs, so they are linked without symbols.
 TESTFLAGS = $(SHORT) -vet=off -ldflags='-s -w' -timeout $(TIMEOUT)
+# Short tests have small heaps, which the collector would go through every few milliseconds: a fifth of their processor time.
+test test-lab test-builtin-short race: export GOGC := $(if $(SHORT),400,100)
 # How long the tests of one package may take. Only a hang takes all of it.
 TIMEOUT ?= 45m
 
@@ -115,7 +120,7 @@ browser: ## test the live page in a Chromium, which is installed where it is mis
 	@GO='$(GO)' $(LAB)/browser/run.sh
 
 test: ## run the tests of the product, the command and the examples in their short form, in about 3 minutes on two cores
-	$(GO) test $(TESTFLAGS) $(PRODUCT)
+	$(GO) test $(TESTFLAGS) $(LONGEST) $(PRODUCT)
 
 # With the checks of turns that builds for the race detector have.
 test-lab: ## run the tests of the laboratory that make race leaves out
@@ -136,10 +141,10 @@ SEQUENTIAL := batch cuda/gemm cudadrv/hazard/internal/core cudadrv/internal/call
 # Tests that read sources, or build and run other programs: the race detector does not see those, and would only slow them.
 FOREIGN := api lab/peers internal/archtest $(LAB)/planted $(LAB)/supply
 # Tests whose goroutines other packages test as well, or run one at a time, and which take long under the race detector: `make nightly` runs them
-# there too.
-SLOW_UNDER_RACE := compute/kernel/matmul examples/digits examples/gpt examples/gpt/model examples/kernels $(LAB)/mutate $(LAB)/replay/modes $(LAB)/simulation
+# there too. The short form has their tests of goroutines.
+SLOW_UNDER_RACE := compute/kernel/matmul compute/ops examples/digits examples/gpt examples/gpt/model examples/kernels $(LAB)/mutate $(LAB)/replay/modes $(LAB)/simulation
 WITHOUT_RACE     = $(FOREIGN) $(SEQUENTIAL) $(if $(SHORT),$(SLOW_UNDER_RACE))
-RACED            = $(shell $(GO) list $(PACKAGES) | grep -vxF $(WITHOUT_RACE:%=-e $(MODULE)/%))
+RACED            = $(shell $(GO) list ./$(LAB)/replay $(LONGEST) ./$(LAB)/bytecheck ./$(LAB)/bench $(PACKAGES) | grep -vxF $(WITHOUT_RACE:%=-e $(MODULE)/%))
 UNRACED          = $(filter-out $(RACED),$(shell $(GO) list $(PACKAGES)))
 
 # Packages that only compute for one caller at a time, most of the work of the tests above them: check leaves them without the detector's code,
@@ -149,6 +154,7 @@ RACEFLAGS = -race $(if $(SHORT),$(COMPUTING:%=-gcflags='$(MODULE)/%=-race=false 
 
 race: ## run the tests of all packages that have goroutines under the race detector, in their short form
 	CGO_ENABLED=1 $(GO) test $(RACEFLAGS) $(TESTFLAGS) $(RACED)
+	$(if $(SHORT),CGO_ENABLED=1 $(GO) test $(RACEFLAGS) $(TESTFLAGS) -run Goroutines $(filter-out ./examples/% ./$(LAB)/%,$(SLOW_UNDER_RACE:%=./%)))
 
 # Twice as many packages at a time as there are processors, so that goroutines stop in unusual places.
 stress: ## repeat the tests with goroutines STRESS_COUNT times with one, two and four threads, under load (STRESS=packages)
@@ -283,9 +289,10 @@ clean: ## remove what the targets built; tools in .bin stay
 	rm -rf bin
 	find . -name '*.test' -type f -delete
 
+# With the tag, the packages that have files for it: the others are the same.
 vet:
 	$(GO) vet $(PACKAGES)
-	$(GO) vet -tags vram_builtin $(PACKAGES)
+	$(GO) vet -tags vram_builtin $(shell grep -rl --include='*.go' 'go:build.*vram_builtin' . | xargs -n 1 dirname | sort -u)
 
 # With the flags of `make test`, whose answer it finds in the cache.
 arch:
