@@ -1,3 +1,7 @@
+//go:build !race
+
+// The test runs another program: the race detector would only build it again.
+
 package acceptance_test
 
 import (
