@@ -213,6 +213,7 @@ func (d *Device) read(peaks *readings) Stats {
 	s.readStreams(ctx, r.open, peaks)
 	s.chargeHanded(e.peers.Handed())
 	d.pending.Raise(s.PendingBytes)
+	d.sampled.Raise(s.LiveBytes) // no later reading has a lower peak
 	s.PeakPendingBytes = max(s.PeakPendingBytes, either(peaks.pendingBytes, &d.pending))
 	s.PeakLiveBytes = either(peaks.sampled, &d.sampled)
 	if p, ok := e.books(ctx); ok {

@@ -63,9 +63,11 @@ func (r *single) missingRuns(*searches) []uint32 {
 
 func (r *single) parkedRuns(s *searches) []uint32 {
 	r.wide = true
-	if r.search(s) { // no memory was freed since the last search, but a block outside of spans may fit
-		s.state.core.PutBack(r.slot)
-		s.state.core.Note()
+	find := func() *magazine.Slot {
+		r.search(s)
+		return r.slot
+	}
+	if s.state.core.Probe(find) { // no memory was freed since the last search, but a block outside of spans may fit
 		r.pages[0] = 1
 	}
 	return r.pages[:]

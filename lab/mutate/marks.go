@@ -68,7 +68,7 @@ func Marks() []Mark {
 		{"batch", "(*Plan).Order", Boundary, "for k := i; k > 0 && groups[k].Units >= groups[k-1].Units; k-- {", "no two groups have blocks of one length"},
 		{"internal/heap", "priority", DropAssign, "x = (x ^ x>>13) * 0xc2b2ae35", anyHash},
 		{"internal/heap", "priority", PlusOne, "x = (x ^ x>>13) * (0xc2b2ae35+1)", anyHash},
-		{"internal/stream/core", "(*arrivals).Drain", PlusOne, "a.takeHome(a.owner.Freed(), (0+1))", "it asks about blocks of a length, and nobody reads the answer"},
+		{"internal/stream/core", "(*arrivals).drain", PlusOne, "a.takeHome(a.owner.Freed(), (0+1))", "it asks about blocks of a length, and nobody reads the answer"},
 		{"internal/stream/core", "(*directory).leave", DropUpdate, "d.occupants[block] = occupant{}", "an entry is read only for a block that the tree finds"},
 		{"internal/stream/sampling", "(*Record).appendKey", PlusOne, "key = strconv.AppendUint(key, uint64(x.Stream), (10+1))", anyKey},
 		{"internal/stream/sampling", "(*Record).appendKey", PlusOne, "key = strconv.AppendUint(append(key, 0), uint64(counter), (16+1))", anyKey},

@@ -16,8 +16,15 @@ type arrivals struct {
 	wanted    *wanted
 }
 
-// Drain collects all that callers freed since the last turn.
-func (a *arrivals) Drain() {
+// Drain collects all that callers freed since the last turn. An exact sum of live bytes no longer has it then.
+func (c *Core) Drain() {
+	c.arrivals.drain()
+	if c.usage.exact {
+		c.usage.publish()
+	}
+}
+
+func (a *arrivals) drain() {
 	a.takeHome(a.owner.Freed(), 0)
 	a.sortUsed(false)
 }

@@ -73,7 +73,7 @@ func New(cfg Config, cache *magazine.Cache, waker magazine.Waker) *Core {
 		ranges: ranges{heap: heap.New(pageUnits), base: cfg.Base, places: cfg.Places, pageUnits: pageUnits},
 	}
 	r := &c.ranges
-	c.usage = usage{ranges: r, gauge: cfg.Live, parts: new(Parts)}
+	c.usage = usage{ranges: r, gauge: cfg.Live, parts: new(Parts), inFlight: &c.inFlight}
 	c.retention.exacts, c.retention.ranges, c.retention.usage = &owner.Exacts, r, &c.usage // in place: its tracks are long
 	c.spans = spans{magazines: &owner.Spans, ranges: r, wanted: &c.wanted}
 	c.room = room{ranges: r, retention: &c.retention, spans: &c.spans}
@@ -196,6 +196,19 @@ func (c *Core) AllocMany(units uint32, most, hint int, take func(*magazine.Slot)
 	}
 	c.usage.noteUse() // ServedMany reports whether the batch was granted
 	return got
+}
+
+// Probe runs a search, puts the slot back that it finds, and reports whether it found one. No peak has the block.
+func (c *Core) Probe(search func() *magazine.Slot) (found bool) {
+	c.usage.probing = true
+	defer func() { c.usage.probing = false }()
+	s := search()
+	if s == nil {
+		return false
+	}
+	c.PutBack(s)
+	c.Note()
+	return true
 }
 
 // Undo takes back the block of the Alloc that Served counted last, and its count. No caller has seen the

@@ -16,7 +16,7 @@ type Snapshot struct {
 	MagazineBytes    int64 // free slots of large blocks, and parts of batches
 	RangeBytes       int64 // free ranges
 	PageBytes        int64 // whole pages in them, which can be released
-	PeakLiveBytes    int64 // maximum of all but free ranges and parts of batches, at the turns that allocated: an upper bound
+	PeakLiveBytes    int64 // maximum of all but free ranges, pending memory and parts of batches, at the turns that allocated: an upper bound
 	LargestFreeBytes int64
 	FreeRanges       int
 	NodeVisits       uint64

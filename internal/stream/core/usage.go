@@ -5,18 +5,20 @@ import (
 	"github.com/go-vram/vram/internal/watermark"
 )
 
-// usage counts the memory in use: blocks that callers were given, and parts of batches (see Parts). The
+// usage counts the memory in use: blocks that callers were given, pending ones, and parts of batches (see Parts). The
 // statistics count only given blocks; decisions about magazines and sweeps count everything in use.
 type usage struct {
 	ranges       *ranges
 	waitingUnits uint64 // of requests that wait for the pool
 	parts        *Parts
+	inFlight     *inFlight
 	peakUnits    uint64 // most in use, ever
 	quiescence   quiescence
 
 	exact          bool   // count exactly, and publish
 	gauge          *Gauge // nil: no sum is kept
 	publishedBytes int64
+	probing        bool // what is found goes back: see Probe
 
 	// After the fields that each miss uses.
 	givenPeak watermark.Mark // most units given
@@ -24,9 +26,8 @@ type usage struct {
 
 // notePeak records an allocation that a caller was given.
 func (u *usage) notePeak() {
-	used := u.ranges.usedUnits()
-	u.raise(used)
-	u.raiseGiven(used - u.parts.Units())
+	u.noteUse()
+	u.noteGiven()
 }
 
 // noteUse records the memory in use, for the decisions.
@@ -41,6 +42,9 @@ func (u *usage) raise(usedUnits uint64) {
 }
 
 func (u *usage) raiseGiven(givenUnits uint64) {
+	if u.probing {
+		return
+	}
 	u.givenPeak.Raise(int64(givenUnits)) //nolint:gosec // units of one arena
 	if u.exact {
 		u.publish()
@@ -107,4 +111,4 @@ func (u *usage) OpenBytes() int64 {
 // GivenBytes returns the part of UsedBytes that callers have or magazines cache.
 func (u *usage) GivenBytes() int64 { return int64(u.givenUnits()) << sizeclass.UnitShift }
 
-func (u *usage) givenUnits() uint64 { return u.ranges.usedUnits() - u.parts.Units() }
+func (u *usage) givenUnits() uint64 { return u.ranges.usedUnits() - u.parts.Units() - u.inFlight.units }
