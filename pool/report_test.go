@@ -50,6 +50,18 @@ func TestTextsNameFiguresFromTheFirstByteOn(t *testing.T) {
 			out(func(e *OutOfMemoryError) { e.Streams = []Holding{{HeldBytes: 1, Reservation: true}} }),
 			out(func(e *OutOfMemoryError) { e.Streams = []Holding{{Reservation: true}} }), "a reservation",
 		},
+		"kept": {
+			[]string{(&OutOfMemoryError{Streams: []Holding{{Stream: 3, HeldBytes: 9, UncoveredBytes: 1}}}).Report()},
+			[]string{(&OutOfMemoryError{Streams: []Holding{{Stream: 3, HeldBytes: 9}}}).Report()}, "; 1 B kept until",
+		},
+		"returned": {
+			[]string{(&OutOfMemoryError{Streams: []Holding{{Stream: 3, HeldBytes: 9, UnpassedBytes: 1}}}).Report()},
+			[]string{(&OutOfMemoryError{Streams: []Holding{{Stream: 3, HeldBytes: 9}}}).Report()}, "; 1 B returned",
+		},
+		"others in the queue": {
+			[]string{(&QuotaError{Queued: 2}).figures()}, []string{(&QuotaError{Queued: 1}).figures()}, "and 2 requests waited for it",
+		},
+		"a queue":         {[]string{(&QuotaError{Queued: 1}).Report()}, []string{(&QuotaError{}).Report()}, "in the queue for the quota: 1 request"},
 		"a holder's wait": {deadlock(Holder{Stream: 1, WaitingBytes: 1}), deadlock(Holder{Stream: 1}), "and waits for 1 B"},
 		"a suspension":    {deadlock(Holder{Stream: 1, Suspended: true}), deadlock(Holder{Stream: 1}), "is suspended"},
 		"a priority":      {wait(Waiter{Priority: 1}), wait(Waiter{}), "priority 1"},

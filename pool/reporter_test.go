@@ -59,4 +59,7 @@ func TestOnlyChangedUsageIsRead(t *testing.T) {
 	assert.EqualValues(t, 1, clients[7].reads.Load())
 	h.pool.Tick()
 	assert.EqualValues(t, 1, reads())
+	for _, r := range reporters {
+		assert.Nil(t, r.next, "a reporter that was read keeps no other")
+	}
 }
