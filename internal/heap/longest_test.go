@@ -181,3 +181,21 @@ func TestLongestBoundIsNeverTooShort(t *testing.T) {
 		}
 	})
 }
+
+// Each visit of whole pages has some, also where a free block is shorter than a page, or ends where its first whole page begins.
+func TestEachPagesVisitsNoEmptyRange(t *testing.T) {
+	t.Parallel()
+	const pageUnits = 8
+	for units := uint32(1); units < 3*pageUnits; units++ {
+		h := New(pageUnits)
+		h.Grant(0, 3)
+		kept := h.Take(units)
+		require.NotEqual(t, None, kept)
+		var pages uint32
+		h.EachPages(func(first, end uint32) {
+			assert.Less(t, first, end, "%d units are used", units)
+			pages += end - first
+		})
+		assert.Equal(t, (3*pageUnits-units)/pageUnits, pages)
+	}
+}

@@ -88,6 +88,10 @@ func Marks() []Mark {
 		{"vramtest", "(*Device).Record", DropCall, "d.t.Helper()", "it only chooses the line that a failure names"},
 		// Of the pool's and the streams' cores, and of the heap.
 		{"internal/heap", "(*Heap).TakeLongest", Boundary, "if first <= end {", "a block without a whole page adds nothing, and is omitted later"},
+		{"internal/heap", "(*Heap).TakeLongest", DropCount, "sum += end - first", "it only ends the search early: the cuts end at the same block"},
+		{"internal/heap", "(*Heap).Grant", Table, "h.nodes[i] = node{offset: firstPage * h.pageUnits, units: pages * h.pageUnits, prev: None, next: None, state: (Used+1)}", "Give sets it"},
+		{"internal/heap", "(*Heap).Grant", Table, "h.nodes[i] = node{offset: firstPage * h.pageUnits, units: pages * h.pageUnits, prev: None, next: (None+1), state: Used}", "join sets it"},
+		{"internal/heap", "(*Heap).Grant", Table, "h.nodes[i] = node{offset: firstPage * h.pageUnits, units: pages * h.pageUnits, prev: (None+1), next: None, state: Used}", "join sets it"},
 		{"internal/heap", "priority", PlusOne, "x = (x ^ x>>16) * (0x85ebca6b+1)", anyHash},
 		{"internal/pool/admission", "(*Table).Stuck", PlusOne, "return Confirm, (0+1)", "the number is read with Deadlock and Hopeless only"},
 		{"internal/pool/admission", "(*Table).Stuck", PlusOne, "return Lift, (0+1)", "the number is read with Deadlock and Hopeless only"},
