@@ -52,11 +52,13 @@ func TestTextsNameFiguresFromTheFirstByteOn(t *testing.T) {
 		},
 		"kept": {
 			[]string{(&OutOfMemoryError{Streams: []Holding{{Stream: 3, HeldBytes: 9, UncoveredBytes: 1}}}).Report()},
-			[]string{(&OutOfMemoryError{Streams: []Holding{{Stream: 3, HeldBytes: 9}}}).Report()}, "; 1 B kept until",
+			[]string{(&OutOfMemoryError{Streams: []Holding{{Stream: 3, HeldBytes: 9}}}).Report()},
+			"; 1 B kept until",
 		},
 		"returned": {
 			[]string{(&OutOfMemoryError{Streams: []Holding{{Stream: 3, HeldBytes: 9, UnpassedBytes: 1}}}).Report()},
-			[]string{(&OutOfMemoryError{Streams: []Holding{{Stream: 3, HeldBytes: 9}}}).Report()}, "; 1 B returned",
+			[]string{(&OutOfMemoryError{Streams: []Holding{{Stream: 3, HeldBytes: 9}}}).Report()},
+			"; 1 B returned",
 		},
 		"others in the queue": {
 			[]string{(&QuotaError{Queued: 2}).figures()}, []string{(&QuotaError{Queued: 1}).figures()}, "and 2 requests waited for it",

@@ -94,9 +94,18 @@ type heldBuffer struct {
 }
 
 // lengths are requests and their blocks: a class, another one, whole units of 512 bytes.
-var lengths = [...][2]int64{ //nolint:gochecknoglobals // constant table
-	{0, 512}, {1, 512}, {700, 1024}, {4 * kib, 4 * kib}, {36 * kib, 36 * kib}, {64 * kib, 64 * kib}, {65*kib + 1, 65*kib + 512},
-	{mib + 513, mib + 1024}, {2 * mib, 2 * mib}, {3 * mib, 3 * mib}, {9 * mib, 9 * mib},
+var lengths = [...][2]int64{
+	{0, 512},
+	{1, 512},
+	{700, 1024},
+	{4 * kib, 4 * kib},
+	{36 * kib, 36 * kib},
+	{64 * kib, 64 * kib},
+	{65*kib + 1, 65*kib + 512},
+	{mib + 513, mib + 1024},
+	{2 * mib, 2 * mib},
+	{3 * mib, 3 * mib},
+	{9 * mib, 9 * mib},
 }
 
 const (
@@ -107,7 +116,8 @@ const (
 func newAccount(t *testing.T, seed uint64, level vram.StatsLevel) *account {
 	t.Helper()
 	a := &account{
-		level: level, seen: map[string]bool{}, rng: rand.New(rand.NewPCG(seed, 0)), limit: accountLimit, injected: map[string]uint64{}, quota: vram.Quota{LimitBytes: quotaBytes, ShareBytes: mib}}
+		level: level, seen: map[string]bool{}, rng: rand.New(rand.NewPCG(seed, 0)), limit: accountLimit, injected: map[string]uint64{}, quota: vram.Quota{LimitBytes: quotaBytes, ShareBytes: mib},
+	}
 	a.h = openHouse(t, vram.Config{LimitBytes: accountLimit, Stats: level, OnOutOfMemory: func(*vram.OutOfMemoryError) bool {
 		b := a.rescue
 		if b == nil {
