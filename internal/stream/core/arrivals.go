@@ -20,7 +20,7 @@ type arrivals struct {
 func (c *Core) Drain() {
 	c.arrivals.drain()
 	if c.usage.exact {
-		c.usage.publish()
+		c.usage.lower()
 	}
 }
 

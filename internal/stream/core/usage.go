@@ -83,6 +83,14 @@ func (u *usage) publish() {
 	u.publishedBytes = used
 }
 
+// lower takes freed blocks out of the gauge. It raises nothing: what a batch found, and has not booked as parts yet, is not given.
+func (u *usage) lower() {
+	if used := u.GivenBytes(); u.gauge != nil && used < u.publishedBytes {
+		u.gauge.live.Add(used - u.publishedBytes)
+		u.publishedBytes = used
+	}
+}
+
 // Wait adds the units of a request to those that requests wait for, or subtracts them if bytes is negative. A
 // request of no bytes does not count: it has no sign.
 func (u *usage) Wait(bytes int64) {
