@@ -60,18 +60,20 @@ func TestEveryWayOfARequestNamesItsBuffers(t *testing.T) {
 	}
 }
 
-// A context that has ended refuses each way of a request, and a stream without one serves it.
-func TestEveryWayOfARequestLooksAtItsContext(t *testing.T) {
+// A context that has ended refuses a request for a future, also where the stream has memory for it.
+func TestRequestsForFuturesLookAtTheirContexts(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, 64*mib).stream(core.Budget{})
+	require.NoError(t, must(t, s, 9*mib).Free()) // the stream has memory that serves the requests at once
 	ended, end := context.WithCancel(context.Background())
 	end()
 	for name, request := range map[string]func() error{
-		"AllocFor":      func() error { _, err := s.AllocFor(ended, Request{Bytes: 1}); return err },
-		"AllocAsync":    func() error { _, err := s.AllocAsync(ended, Request{Bytes: 1}).Await(context.Background()); return err },
-		"AllocBatchFor": func() error { _, err := s.AllocBatchFor(ended, BatchRequest{Bytes: []int64{1}}); return err },
+		"AllocAsync": func() error {
+			_, err := s.AllocAsync(ended, Request{Bytes: 3 * mib}).Await(context.Background())
+			return err
+		},
 		"AllocBatchForAsync": func() error {
-			_, err := s.AllocBatchForAsync(ended, BatchRequest{Bytes: []int64{1}}).Await(context.Background())
+			_, err := s.AllocBatchForAsync(ended, BatchRequest{Bytes: []int64{3 * mib}}).Await(context.Background())
 			return err
 		},
 	} {

@@ -1,0 +1,58 @@
+package pool
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/internal/pool/core"
+)
+
+// A reservation that is refused counts as a request without memory, once, and one that is granted does not.
+func TestRefusedReservationsAreCounted(t *testing.T) {
+	t.Parallel()
+	h := build(t, core.Settings{LimitBytes: 8 * page})
+	r, err := h.pool.Reserve(t.Context(), 101, 6*page)
+	require.NoError(t, err)
+	assert.Zero(t, h.pool.Tally().Counts())
+	_, err = h.pool.Reserve(t.Context(), 102, 3*page)
+	require.ErrorIs(t, err, ErrOutOfMemory)
+	assert.Equal(t, RequestCounts{OutOfMemoryCount: 1}, h.pool.Tally().Counts())
+	r.Release()
+}
+
+// Each figure of a tenant counts its own events.
+func TestEachFigureOfATenant(t *testing.T) {
+	t.Parallel()
+	quota := Quota{LimitBytes: 10 * page}
+	tenant := NewTenant("guest", 1, quota)
+	c := (*TenantControl)(tenant)
+	want := TenantStats{Name: "guest", Quota: quota}
+	check := func() {
+		t.Helper()
+		assert.Equal(t, want, tenant.Stats())
+	}
+	check()
+	require.True(t, c.Charge(5*page))
+	want.ChargedBytes = 5 * page
+	check()
+	c.OutOfMemory()
+	want.OutOfMemoryCount = 1
+	check()
+	c.NoteWait(3 * time.Second)
+	c.NoteWait(time.Second)
+	want.Longest = 3 * time.Second
+	want.Durations = DurationHistogram{Counts: make([]uint64, DurationBuckets), Sum: 4 * time.Second}
+	want.Durations.Counts[20], want.Durations.Counts[22] = 1, 1
+	check()
+	require.False(t, c.Charge(6*page), "beyond the limit")
+	check()
+	c.Refund(2 * page)
+	want.ChargedBytes = 3 * page
+	check()
+	c.ResetPeak()
+	want.Longest = 0
+	check()
+}
