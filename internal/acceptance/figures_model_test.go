@@ -17,7 +17,7 @@ import (
 	"github.com/go-vram/vram/streams"
 )
 
-// account is a dumb record of a program on one device, by what its calls returned, by the GPU and by the map of the memory. The
+// account is a dumb record of a program on one device, by the results of its calls, by the GPU and by the map of the memory. The
 // statistics are compared with it. The program is one goroutine, so each figure has one right value.
 type account struct {
 	h   *house
@@ -34,7 +34,7 @@ type account struct {
 	tries  pool.RequestCounts // of requests without a stream
 	set    int64              // bytes in reservations
 	waits  waitAccount
-	rescue *heldBuffer // what OnOutOfMemory frees
+	rescue *heldBuffer // OnOutOfMemory frees it
 	limit  int64
 
 	peakLive, peakPending int64

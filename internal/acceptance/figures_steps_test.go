@@ -469,7 +469,7 @@ func (a *account) step(t *testing.T, check func()) {
 		a.finish(t)
 		require.NoError(t, a.h.Warm(t.Context(), vram.Demand{Bytes: 8 * mib, Count: 1}))
 	default:
-		<-time.After(10 * time.Second) // virtual: what is old goes to the driver
+		<-time.After(10 * time.Second) // virtual: old free memory goes to the driver
 	}
 	synctest.Wait()
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/assert"
 )
 
-// The accounts with a share are those of the last call, also if there are none, as many others, or the same in another order.
+// The last call alone says which accounts have a share: none, others, or the same in another order.
 func TestSharesAreThoseOfTheLastCall(t *testing.T) {
 	t.Parallel()
 	usage := func(accounts ...Account) (all []Usage) {

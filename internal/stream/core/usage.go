@@ -18,7 +18,7 @@ type usage struct {
 	exact          bool   // count exactly, and publish
 	gauge          *Gauge // nil: no sum is kept
 	publishedBytes int64
-	probing        bool // what is found goes back: see Probe
+	probing        bool // the search puts its block back: see Probe
 
 	// After the fields that each miss uses.
 	givenPeak watermark.Mark // most units given
@@ -83,7 +83,7 @@ func (u *usage) publish() {
 	u.publishedBytes = used
 }
 
-// lower takes freed blocks out of the gauge. It raises nothing: what a batch found, and has not booked as parts yet, is not given.
+// lower takes freed blocks out of the gauge. It raises nothing: blocks of a batch that are not booked as parts yet are not given.
 func (u *usage) lower() {
 	if used := u.GivenBytes(); u.gauge != nil && used < u.publishedBytes {
 		u.gauge.live.Add(used - u.publishedBytes)
