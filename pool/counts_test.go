@@ -56,3 +56,15 @@ func TestEachFigureOfATenant(t *testing.T) {
 	want.Longest = 0
 	check()
 }
+
+// A pool that was closed has no peaks to begin, to end or to reset.
+func TestPeaksOfAClosedPool(t *testing.T) {
+	t.Parallel()
+	h := build(t, core.Settings{LimitBytes: 8 * page})
+	require.NoError(t, h.pool.BeginScope(t.Context(), 1, nil))
+	require.NoError(t, h.pool.Close())
+	require.ErrorIs(t, h.pool.BeginScope(t.Context(), 2, nil), ErrClosed)
+	_, err := h.pool.EndScope(t.Context(), 1)
+	require.ErrorIs(t, err, ErrClosed)
+	require.ErrorIs(t, h.pool.ResetPeaks(t.Context(), nil), ErrClosed)
+}
