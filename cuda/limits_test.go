@@ -164,12 +164,11 @@ func TestOneSharedBufferOfManyIsEnough(t *testing.T) {
 	for shared := range count {
 		var args []cuda.Arg
 		for i := range count {
-			switch {
-			case i == shared:
+			if i == shared {
 				args = append(args, cuda.In(r.table))
-			default:
-				args = append(args, cuda.InOut(own[len(args)%len(own)]))
+				continue
 			}
+			args = append(args, cuda.InOut(own[len(args)%len(own)]))
 		}
 		for name, launch := range map[string]func() error{
 			"Launch":       func() error { return c.Launch(k, oneThread, args...) },

@@ -11,7 +11,7 @@ import (
 )
 
 // otherMemory has the methods of cuda.Memory.
-type otherMemory struct{ all []int }
+type otherMemory struct{}
 
 func (otherMemory) Ptr() cudadrv.Ptr { return 4096 }
 func (otherMemory) Live() bool       { return true }

@@ -95,6 +95,7 @@ type foldingGraph struct {
 const foldedNumber = 5
 
 func newFolding(t *testing.T, seed uint64) *folding {
+	t.Helper()
 	p := &folding{T: t, random: rand.New(rand.NewPCG(seed, 3)), reach: seed%2 == 1} //nolint:gosec // a test
 	executor := &folds{map[int]func(cudadrv.Ptr) (cudadrv.Ptr, []byte, bool){}}
 	p.machine = sim.New(sim.Config{Devices: 2, Bytes: true, Executor: executor, KernelTime: func(_ string, g cudadrv.Geometry) time.Duration {
@@ -268,13 +269,13 @@ func (p *folding) replace(g *foldingGraph) {
 func (p *folding) free(how int) {
 	i := p.random.IntN(len(p.live))
 	w := p.live[i]
-	switch {
-	case how == 0:
+	switch how {
+	case 0:
 		require.NoError(p, w.buffer.Free())
 		p.live = slices.Delete(p.live, i, i+1)
 		w.frozen = false
 		p.alloc(w.home, w.buffer.Bytes()) // of the same memory, if that was free
-	case how == 1:
+	case 1:
 		b, err := w.buffer.Transfer(p.on(w.device).Stream())
 		require.NoError(p, err)
 		w.buffer = b

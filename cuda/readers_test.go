@@ -527,7 +527,7 @@ func TestAFreeEndsAFreeze(t *testing.T) {
 		if shared {
 			pool, err := r.owner.NewPool()
 			require.NoError(t, err)
-			defer func() { require.NoError(t, pool.Close()) }()
+			t.Cleanup(func() { assert.NoError(t, pool.Close()) })
 			with = append(with, cuda.Shared(pool))
 		}
 		capture := func(c *cuda.Context, a cuda.Arg, with ...cuda.Option) *cuda.Graph {

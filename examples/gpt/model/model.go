@@ -68,9 +68,6 @@ func causal(n int) []float32 {
 // Close frees the parameters.
 func (m *Model) Close() error { return m.scope.Close() }
 
-// Config returns the sizes.
-func (m *Model) Config() Config { return m.config }
-
 // Context returns the context on whose stream the model computes.
 func (m *Model) Context() *cuda.Context { return m.scope.Context() }
 
@@ -181,21 +178,4 @@ func (m *Model) backward(p *pass, dlogits *tensor.Tensor, r run) {
 		dx = b.backward(p, dx, r.blocks[i])
 	}
 	p.embedBackward(dx, r.tokens, m.table, m.positions)
-}
-
-// Logits returns the logits of each position of tokens, a tensor of int64 of the shape (batch, positions), as (batch *
-// positions, vocabulary), in the caller's scope.
-func (m *Model) Logits(at *tensor.Scope, tokens *tensor.Tensor) (logits *tensor.Tensor, err error) {
-	if tokens.Rank() != 2 || tokens.Dim(1) > m.config.Context {
-		return nil, &ConfigError{"tokens are of the shape (batch, positions), of at most Context positions"}
-	}
-	err = tensor.Scoped(at, func(s *tensor.Scope) error {
-		p := &pass{Ops: m.ops, scope: s}
-		logits = m.forward(p, tokens).logits
-		if p.err != nil {
-			return p.err
-		}
-		return s.Keep(logits)
-	})
-	return logits, err
 }

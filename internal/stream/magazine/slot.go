@@ -161,7 +161,9 @@ func (s *Slot) Word() uint64 { return s.word.Load() &^ flagMask }
 func (s *Slot) Live(handle uint64) bool { return matches(s.word.Load(), handle) }
 
 // FreedSince reports whether the allocation of a handle was freed; a move does not count.
-func (s *Slot) FreedSince(handle uint64) bool { return s.word.Load()>>generationShift != handle>>generationShift }
+func (s *Slot) FreedSince(handle uint64) bool {
+	return s.word.Load()>>generationShift != handle>>generationShift
+}
 
 // Frees returns how often the slot was freed.
 func (s *Slot) Frees() uint64 { return s.word.Load() >> generationShift }
