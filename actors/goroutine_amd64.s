@@ -4,6 +4,7 @@
 
 // func goroutine() uintptr
 TEXT ·goroutine(SB), NOSPLIT, $0-8
-	MOVQ (TLS), AX
+	MOVQ TLS, CX
+	MOVQ 0(CX)(TLS*1), AX
 	MOVQ AX, ret+0(FP)
 	RET
