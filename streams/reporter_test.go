@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -32,10 +33,17 @@ func TestAStreamTellsOfEachChangeOfItsUsage(t *testing.T) {
 	s.peer.reporter = r.pool.NewReporter(99, c)
 	reads := func() (n int) {
 		r.pool.Tick()
+		_, err := r.pool.Queue(t.Context()) // the tick has ended, also where another goroutine had the pool's turn
+		require.NoError(t, err)
 		n, c.reads = c.reads, 0
 		return n
 	}
-	look := func() { s.client.Look() }
+	look := func() {
+		for entered := false; !entered; entered, _ = s.wiring.tryTurn(func() {}) { // Look does not wait for another goroutine's turn
+			runtime.Gosched()
+		}
+		s.client.Look()
+	}
 	look()
 	reads()
 	require.Zero(t, reads())
