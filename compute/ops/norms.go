@@ -44,16 +44,7 @@ func (o Rows) LayerNormResidualInto(at tensor.Context, y, sum, x, residual, weig
 	if err != nil {
 		return failed(k.op, err, given(y, sum), given(x, residual, weight, bias)...)
 	}
-	if weight != nil {
-		k.with |= withWeight
-		all[n] = weight
-		n++
-	}
-	if bias != nil {
-		k.with |= withBias
-		all[n] = bias
-		n++
-	}
+	n += k.affine(all[n:], weight, bias)
 	return o.set.several(at, k, []*tensor.Tensor{y, sum}, all[:n]...)
 }
 

@@ -48,7 +48,7 @@ func (c *normCase) backward() (dx, dweight, dbias []float64) {
 	return dx, dweight, dbias
 }
 
-// contiguousOf is a contiguous tensor of a type, with the values of an array, which become those of the type.
+// contiguousOf is a contiguous tensor of a type, with the values of an array, converted to the type.
 func (r *rig) contiguousOf(of tensor.Type, a array) *tensor.Tensor {
 	r.Helper()
 	t := r.viewAs(viewContiguous, of, a.shape)

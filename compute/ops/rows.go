@@ -91,17 +91,23 @@ func (o Rows) normInto(at tensor.Context, op operation, out, x, weight, bias *te
 	k := key{op: op, axes: along, numbers: [4]uint64{math.Float64bits(epsilon)}}
 	all := [3]*tensor.Tensor{x}
 	n := 1
+	n += k.affine(all[n:], weight, bias)
+	return o.set.into(at, k, out, all[:n]...)
+}
+
+// affine notes which of weight and bias a norm has, writes them after the operands, and returns how many it wrote.
+func (k *key) affine(to []*tensor.Tensor, weight, bias *tensor.Tensor) (n int) {
 	if weight != nil {
 		k.with |= withWeight
-		all[n] = weight
+		to[n] = weight
 		n++
 	}
 	if bias != nil {
 		k.with |= withBias
-		all[n] = bias
+		to[n] = bias
 		n++
 	}
-	return o.set.into(at, k, out, all[:n]...)
+	return n
 }
 
 // fitsLast returns ErrShape where a weight, a bias or the gradient of one has not the last dims dimensions of x. Those that are

@@ -11,7 +11,7 @@ import (
 	"github.com/go-vram/vram/cuda/gemm"
 )
 
-// The numbers are those of cublasLt.h and library_types.h.
+// The numbers stand in cublasLt.h and library_types.h.
 func TestNumbersOfTheLibrary(t *testing.T) {
 	for of, want := range map[gemm.Type]uint64{gemm.Float32: 0, gemm.Float64: 1, gemm.Float16: 2, gemm.BFloat16: 14} {
 		assert.Equal(t, want, dataType(of), "%v", of)

@@ -82,7 +82,7 @@ func TestSharedRanges(t *testing.T) {
 	b := r.backward(r.forward(p, false), false)
 	b.run(r)
 	want := [3][]byte{r.read(b.dq), r.read(b.dk), r.read(b.dv)}
-	all := r.matrix(p.Type, p.Batch, p.Heads, p.Queries, 3*p.Dim, true, math.NaN) // a row has those of queries, keys and values
+	all := r.matrix(p.Type, p.Batch, p.Heads, p.Queries, 3*p.Dim, true, math.NaN) // a row has queries, keys and values
 	for i, m := range []*attention.Matrix{&b.Gradients.Q, &b.Gradients.K, &b.Gradients.V} {
 		*m = all.Matrix
 		m.At = cuda.Part(all.At.Buffer, all.At.Offset+int64(i)*2*p.Dim, all.At.Bytes-int64(i)*2*p.Dim)

@@ -21,7 +21,7 @@ type blockPart struct {
 	count value   // the elements of the block, of 32 bits
 }
 
-// tensorOfBlock finds the tensors of a block among those of a launch, and the block's part of so many elements. Parameters, for
+// tensorOfBlock finds the tensors of a block in a launch, and the block's part of so many elements. Parameters, for
 // each slot: the addresses, count of 64 bits, and the first block, of 32 bits.
 func (w *writer) tensorOfBlock(slotCount, tensors, blockLen int) blockPart {
 	slots := make([]slot, slotCount)

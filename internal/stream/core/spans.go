@@ -48,7 +48,7 @@ func (s *spans) retireUnused() {
 	}))
 }
 
-// retireOf retires those of the spans that no buffer uses.
+// retireOf retires the spans that no buffer uses.
 func (s *spans) retireOf(all []*magazine.Span) {
 	before := s.units
 	for _, m := range all {
