@@ -95,10 +95,10 @@ func (g *Graph) launchInTurn(c *Context) error {
 // launch launches the graph without Launch's checks. It, and each function above, has so few returns that the compiler puts its
 // deferred call in line.
 func (g *Graph) launch(c *Context) error {
-	if err := c.work.EnterQuick(); err != nil {
+	if err := c.work.Enter(false); err != nil {
 		return err
 	}
-	defer c.work.LeaveQuick()
+	defer c.work.Leave()
 	crossing := c.work.Crossing()
 	defer crossing.Leave()
 	if err := g.before(&crossing); err != nil {
@@ -120,7 +120,7 @@ func (g *Graph) before(crossing *streams.Crossing) error {
 			return err
 		}
 	}
-	crossing.TouchAll(all.touched, true)
+	crossing.TouchAll(all.touched)
 	_, err := crossing.Begin()
 	return err
 }

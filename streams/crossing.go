@@ -12,7 +12,7 @@ type Crossing struct {
 	gates gates
 	works *touches // nil: none yet
 	mode  crossingMode
-	quick bool // from Begin to Leave: streams that use one of works.unshared wait until the work has been submitted
+	quick bool // from Begin to Leave: streams that use one of works.unshared or write to one of works.quiet wait until the work has been submitted
 }
 
 // crossingMode is a kind of works, by the calls in their submission.
@@ -29,6 +29,7 @@ type touches struct {
 	all      []touch
 	locked   int         // of the first ones
 	unshared []ownWork   // on buffers of the stream that no other used when Touch looked
+	quiet    []touch     // reads that needed no lock when TouchAll looked
 	copying  []*hostCopy // from Begin to Leave: of unshared, if the submission may wait for the device
 }
 
@@ -123,13 +124,16 @@ func (c *Crossing) list() *touches {
 // TouchStream keeps memory of a stream mapped that a graph touches: see Touch.
 func (c *Crossing) TouchStream(home *Stream) error { return c.enterHome(home, &c.x.s.cuda) }
 
-// TouchAll adds the buffers of a graph. With quick the work is submitted between EnterQuick, which was called before, and
-// LeaveQuick: then frozen buffers that the stream has read cost no lock.
-func (c *Crossing) TouchAll(all []Touched, quick bool) {
+// TouchAll adds the buffers of a graph. Buffers that the stream reads again cost no lock: see Submitter.Check.
+func (c *Crossing) TouchAll(all []Touched) {
 	for i, t := range all {
-		if !quick || t.write || !t.order.quiet(&c.x.s.cuda, true) {
-			c.add(touch{t.order, &c.x.s.cuda, t.write, true, i})
+		one := touch{t.order, &c.x.s.cuda, t.write, true, i}
+		if t.write || !t.order.quiet(one.by, true) {
+			c.add(one)
+			continue
 		}
+		w := c.list()
+		w.quiet = append(w.quiet, one)
 	}
 }
 
@@ -164,38 +168,48 @@ func (c *Crossing) Begin() (index int, err error) {
 			t := &w.all[i]
 			t.lock(t.write, c.x.s.host)
 			w.locked++
+			if t.write && t.calm.Load() {
+				t.rouse(c.x.s.host)
+			}
 			if err := t.wait(); err != nil {
 				return t.index, err
 			}
 		}
-		if len(w.unshared) == 0 {
+		if len(w.unshared) == 0 && len(w.quiet) == 0 {
 			return 0, nil
 		}
-		if err := c.announce(); err != nil {
-			return w.unshared[0].index, err
+		if index, err := c.announce(); err != nil {
+			return index, err
 		}
-		if !slices.ContainsFunc(w.unshared, ownWork.shared) {
+		if !slices.ContainsFunc(w.unshared, ownWork.shared) && !slices.ContainsFunc(w.quiet, touch.loud) {
 			return 0, nil
 		}
 		c.withdraw() // before a wait for works of this stream
 		w.unlock()
+		w.hear()
 		if index, err := c.share(); err != nil {
 			return index, err
 		}
 	}
 }
 
-// announce has first uses by other streams of the unshared buffers wait until withdraw.
-func (c *Crossing) announce() error {
+// announce has first uses by other streams of the unshared buffers, and writes to the quiet ones, wait until withdraw. index is that
+// of a buffer.
+func (c *Crossing) announce() (index int, err error) {
+	if len(c.works.quiet) > 0 {
+		index = c.works.quiet[0].index
+	} else {
+		index = c.works.unshared[0].index
+	}
 	if c.mode == workThatWaits {
 		for _, o := range c.works.unshared {
 			c.works.copying = append(c.works.copying, c.x.s.cuda.copies.begin(o.buffer))
 		}
-		return nil
+		return 0, nil
 	}
-	err := c.x.EnterQuick()
+	err = c.x.EnterQuick()
 	c.quick = err == nil
-	return err
+	return index, err
 }
 
 func (c *Crossing) withdraw() {
@@ -212,6 +226,20 @@ func (c *Crossing) withdraw() {
 
 // shared reports whether another stream has used the buffer since.
 func (o ownWork) shared() bool { return o.buffer.slot.Shared() }
+
+// loud reports whether a read needs the lock since a write.
+func (t touch) loud() bool { return !t.quiet(t.by, t.kept) }
+
+// hear adds the quiet reads that need the lock.
+func (w *touches) hear() {
+	w.quiet = slices.DeleteFunc(w.quiet, func(t touch) bool {
+		if !t.loud() {
+			return false
+		}
+		w.all = append(w.all, t)
+		return true
+	})
+}
 
 // share adds the buffers that others have used since Touch.
 func (c *Crossing) share() (index int, err error) {
@@ -300,7 +328,7 @@ func (c *Crossing) After() {
 		if t.write {
 			t.wrote(now)
 		} else {
-			storeMax(&t.reader(t.by).count, now.count)
+			t.read(t.by, now.count)
 		}
 	}
 }
@@ -312,7 +340,8 @@ func (c *Crossing) Leave() {
 		w.unlock()
 		clear(w.all)
 		clear(w.unshared)
-		w.all, w.unshared = w.all[:0], w.unshared[:0]
+		clear(w.quiet)
+		w.all, w.unshared, w.quiet = w.all[:0], w.unshared[:0], w.quiet[:0]
 		c.works = nil
 		c.x.s.cuda.crossings.spare.Store(w)
 	}

@@ -77,3 +77,156 @@ func TestAFirstUseBetweenTouchAndBegin(t *testing.T) {
 	assert.False(t, home.cuda.announcement.busy())
 	require.NoError(t, own.Free())
 }
+
+// readsOften has a stream read a buffer so often that it is calm.
+func (r *rig) readsOften(s *Stream, b Buffer) {
+	for range calmReads {
+		r.crosses(s, b, false, 0)
+	}
+}
+
+// quietly reports whether a work of a stream that reads a buffer needs no lock.
+func (r *rig) quietly(s *Stream, b Buffer) bool {
+	plain, err := Submitter{s}.Check(b, false)
+	require.NoError(r.t, err)
+	return plain
+}
+
+// A stream that has read a buffer several times reads on without a lock until someone writes to it.
+func TestReadsBecomeQuiet(t *testing.T) {
+	t.Parallel()
+	r, home, other := pair(t, 64*mib)
+	third := r.stream(core.Budget{})
+	b := must(t, home, mib)
+	r.crosses(other, b, false, 0)
+	assert.False(t, r.quietly(other, b), "one read")
+	r.readsOften(other, b)
+	assert.True(t, r.quietly(other, b))
+	assert.False(t, r.quietly(third, b), "it has not read")
+	assert.False(t, r.quietly(home, b), "it has not read")
+	r.crosses(third, b, false, 0)
+	assert.True(t, r.quietly(third, b), "the buffer is calm")
+	plain, err := Submitter{other}.Check(b, true)
+	require.NoError(t, err)
+	assert.False(t, plain, "a write")
+	r.crosses(home, b, true, 0)
+	for _, s := range []*Stream{home, other, third} {
+		assert.False(t, r.quietly(s, b), "after a write")
+	}
+	r.crosses(other, b, false, 0)
+	assert.False(t, r.quietly(other, b), "one read since the write")
+	require.NoError(t, b.Free())
+}
+
+// A write waits, on the device, for quiet reads, also of streams for whose noted reads it has waited.
+func TestAWriteWaitsForQuietReads(t *testing.T) {
+	t.Parallel()
+	const takes = time.Second
+	for _, writer := range []string{"home", "a reader", "another"} {
+		r, home, other := pair(t, 64*mib)
+		third := r.stream(core.Budget{})
+		b, mark := must(t, home, mib), must(t, home, mib)
+		by := map[string]*Stream{"home": home, "a reader": other, "another": r.stream(core.Budget{})}[writer]
+		r.readsOften(other, b)
+		r.readsOften(third, b)
+		r.crosses(third, mark, true, 0)
+		r.crosses(by, mark, true, 0) // waits for all of third that was noted
+		require.True(t, r.quietly(third, b))
+		before := r.gpu.Now()
+		require.NoError(t, r.gpu.Launch(third.Handle(), takes))
+		r.crosses(by, b, true, 0)
+		require.NoError(t, by.cuda.synchronize())
+		assert.GreaterOrEqual(t, r.gpu.Now()-before, takes, writer)
+		require.NoError(t, b.Free())
+		require.NoError(t, mark.Free())
+	}
+}
+
+// A work that writes does not begin, and Thaw does not return, while a quiet read is being submitted.
+func TestAWriteWaitsForTheSubmissionOfQuietReads(t *testing.T) {
+	t.Parallel()
+	const takes = time.Second
+	for _, thaws := range []bool{false, true} {
+		r, home, other := pair(t, 64*mib)
+		b := must(t, home, mib)
+		if thaws {
+			require.NoError(t, Submitter{home}.Freeze(b, "here"))
+			r.crosses(other, b, false, 0)
+		} else {
+			r.readsOften(other, b)
+		}
+		reading := Submitter{other}
+		require.NoError(t, reading.EnterQuick())
+		require.True(t, r.quietly(other, b))
+		over := make(chan time.Duration)
+		go func() {
+			if thaws {
+				assert.NoError(t, Submitter{home}.Thaw(b))
+			}
+			r.crosses(home, b, true, 0)
+			assert.NoError(t, home.cuda.synchronize())
+			over <- r.gpu.Now()
+		}()
+		for r.quietly(other, b) {
+			runtime.Gosched()
+		}
+		select {
+		case <-over:
+			assert.Fail(t, "the write did not wait")
+		default:
+		}
+		before := r.gpu.Now()
+		require.NoError(t, r.gpu.Launch(other.Handle(), takes)) // the read
+		reading.LeaveQuick()
+		assert.GreaterOrEqual(t, <-over-before, takes)
+		require.NoError(t, b.Free())
+	}
+}
+
+// A work of a graph that reads quietly is in order with a write that comes between the two looks at its buffer.
+func TestAWriteBetweenTwoLooksAtAQuietRead(t *testing.T) {
+	t.Parallel()
+	r, home, other := pair(t, 64*mib)
+	b := must(t, home, mib)
+	r.readsOften(other, b)
+	reading := Submitter{other}
+	touched, err := reading.NewTouched(b, false)
+	require.NoError(t, err)
+	const takes = time.Second
+	before := r.gpu.Now()
+	c := reading.Crossing()
+	c.TouchAll([]Touched{touched})
+	require.Len(t, c.works.quiet, 1)
+	r.crosses(home, b, true, takes)
+	_, err = c.Begin()
+	require.NoError(t, err)
+	assert.Empty(t, c.works.quiet)
+	require.NoError(t, r.gpu.Launch(other.Handle(), 0))
+	c.After()
+	c.Leave()
+	require.NoError(t, other.cuda.synchronize())
+	assert.GreaterOrEqual(t, r.gpu.Now()-before, takes)
+	assert.False(t, other.cuda.announcement.busy())
+	require.NoError(t, b.Free())
+}
+
+// A quiet read of a graph is being submitted from Begin to Leave.
+func TestAQuietReadOfAGraphIsAnnounced(t *testing.T) {
+	t.Parallel()
+	r, home, other := pair(t, 64*mib)
+	b := must(t, home, mib)
+	r.readsOften(other, b)
+	reading := Submitter{other}
+	touched, err := reading.NewTouched(b, false)
+	require.NoError(t, err)
+	c := reading.Crossing()
+	c.TouchAll([]Touched{touched})
+	_, err = c.Begin()
+	require.NoError(t, err)
+	require.Len(t, c.works.quiet, 1)
+	assert.True(t, other.cuda.announcement.busy())
+	c.After()
+	c.Leave()
+	assert.False(t, other.cuda.announcement.busy())
+	require.NoError(t, b.Free())
+}

@@ -48,9 +48,7 @@ func (x Submitter) Freeze(b Buffer, at string) error {
 		return err
 	}
 	o.lock(true, x.s.host)
-	if f := o.frozen.Load(); f == nil || f.thawing {
-		o.frozen.Store(&freeze{at: at})
-	}
+	o.frozen.CompareAndSwap(nil, &freeze{at})
 	o.unlock(true)
 	return nil
 }
@@ -80,28 +78,10 @@ func (x Submitter) ThawFreed(all []Touched) (thawed bool) {
 
 // thaw allows writes again: see Submitter.Thaw.
 func (o *order) thaw(host actors.Host) {
-	f := o.frozen.Load()
-	for f != nil && f.thawing { // another goroutine thaws it
-		actors.Yield(host)
-		f = o.frozen.Load()
-	}
-	thawing := &freeze{thawing: true}
-	if f != nil {
-		thawing.at = f.at
-	}
-	if f == nil || !o.frozen.CompareAndSwap(f, thawing) {
-		return
-	}
-	for _, r := range o.entries() {
-		r.of.announcement.awaitQuick(host)
-	}
 	o.lock(true, host)
-	for _, r := range o.entries() {
-		if o.current(r) {
-			r.count.Store(r.of.crossings.count.Add(1))
-		}
+	if o.frozen.Swap(nil) != nil {
+		o.rouse(host)
 	}
-	o.frozen.CompareAndSwap(thawing, nil) // unless it was frozen again
 	o.unlock(true)
 }
 

@@ -65,8 +65,8 @@ func (x Submitter) Guarded(call func() error) error { return x.s.cuda.guard(call
 
 // Check returns the error of work on a buffer: ErrNotLive, ErrForeign. plain says that the work need neither wait for work of
 // other streams nor be noted, if it is submitted before LeaveQuick: the buffer is the stream's own, and no other was announced
-// to use it; or the work reads, the buffer is frozen, and the stream has read it before. It takes constant time, and for frozen
-// buffers grows with the streams that read them.
+// to use it; or the work reads, the stream has read the buffer since the last write, and the buffer is frozen or has been read several
+// times since. It takes constant time, and for buffers of other streams grows with the streams that read them.
 func (x Submitter) Check(b Buffer, writes bool) (plain bool, err error) {
 	home, ok := b.home()
 	switch {
@@ -77,7 +77,7 @@ func (x Submitter) Check(b Buffer, writes bool) (plain bool, err error) {
 	case home.peers != x.s.peers:
 		return false, ErrForeign
 	}
-	return !writes && b.frozenFor(&x.s.cuda), nil
+	return !writes && b.quietFor(&x.s.cuda), nil
 }
 
 // SameDevice reports whether two streams belong to one device.
