@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"encoding/binary"
+	"math"
 	"reflect"
 	"sync"
 	"unsafe"
@@ -149,6 +150,14 @@ func (a *Arg) memory() []byte {
 // An address in device memory, as of Module.Global, is a cudadrv.Ptr. The launch does not know the memory at that address: the
 // caller keeps and orders that.
 func Value[T any](v T) Arg {
+	switch v := any(&v).(type) { // most values, without reflection
+	case *int32:
+		return Arg{bits: uint64(uint32(*v)), size: 4, align: 4, kind: int32Kind} //nolint:gosec // its bits
+	case *uint32:
+		return Arg{bits: uint64(*v), size: 4, align: 4, kind: uint32Kind}
+	case *float32:
+		return Arg{bits: uint64(math.Float32bits(*v)), size: 4, align: 4, kind: float32Kind}
+	}
 	size := unsafe.Sizeof(v)
 	a := Arg{
 		size: int32(min(size, maxValueBytes)), align: uint8(unsafe.Alignof(v)), //nolint:gosec // both are small
