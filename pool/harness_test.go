@@ -230,7 +230,7 @@ func (h *house) testClient(id core.Client) *testClient {
 	require.NoError(h.t, err)
 	c := &testClient{house: h, id: id, stream: s, waits: map[uint64]waiter{}}
 	c.reporter = h.pool.NewReporter(id, c)
-	h.pool.Join(c.reporter)
+	h.pool.Join(c.reporter, false)
 	return c
 }
 

@@ -123,9 +123,10 @@ func (p *Pool) Failure() error {
 // Tally counts the device's requests.
 func (p *Pool) Tally() *Tally { return &p.tally }
 
-// Join makes the client of a reporter known under its id. Ids are not used twice.
-func (p *Pool) Join(r *Reporter) {
-	p.ref.Call(&step{pool: p, message: core.Join{Client: r.id}, client: r.client, reporter: r})
+// Join makes the client of a reporter known under its id. Ids are not used twice. adopted: the client may be able to return
+// memory only when its callers use it.
+func (p *Pool) Join(r *Reporter, adopted bool) {
+	p.ref.Call(&step{pool: p, message: core.Join{Client: r.id, Adopted: adopted}, client: r.client, reporter: r})
 }
 
 // Leave removes a client, which sends no further request. It may still return its pages. synced:

@@ -32,7 +32,7 @@ func TestOnlyChangedUsageIsRead(t *testing.T) {
 	for i := range clients {
 		clients[i] = &counted{testClient: h.testClient(core.Client(1000 + i))}
 		reporters[i] = h.pool.NewReporter(core.Client(i+1), clients[i])
-		h.pool.Join(reporters[i])
+		h.pool.Join(reporters[i], false)
 	}
 	reads := func() (all int64) {
 		for _, c := range clients {

@@ -87,6 +87,19 @@ func TestCallersLeaveFencesForTheBackground(t *testing.T) {
 	r.balanced(s)
 }
 
+// Pages that an adopted stream has returned do not go back to it before its callers ask: it could not return them once more.
+func TestWhatAnAdoptedStreamReturnedStaysInThePool(t *testing.T) {
+	r := newRig(t, 32*mib)
+	s, other := r.adopt(), r.stream(core.Budget{})
+	require.NoError(t, must(t, s, 24*mib).Free())
+	r.tick(s)                                    // wants a fence
+	require.NoError(t, must(t, s, 3*mib).Free()) // the callers' turn records it
+	_, err := r.pool.Trim(context.Background(), r.books().ReservedBytes-2*mib)
+	require.NoError(t, err)
+	assert.Less(t, r.stats(s).HeldBytes, 8*mib)
+	require.NoError(t, must(t, other, 20*mib).Free())
+}
+
 // A fence that cannot be recorded covers nothing, and another is left later. One that nothing was
 // returned with is given up by the next, or with the stream.
 func TestAFenceThatIsNotLeft(t *testing.T) {

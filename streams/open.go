@@ -37,7 +37,7 @@ func Open(cfg Config) (*Stream, *Control, error) {
 	}
 	s.ref = ref
 	s.peers.join(&s.peer)
-	s.pool.Join(s.peer.reporter)
+	s.pool.Join(s.peer.reporter, cfg.Adopted)
 	return s, &Control{Stream: s}, nil
 }
 

@@ -162,15 +162,15 @@ func (a *answers) draw(r *request, from *client) bool {
 	return false
 }
 
-// lendHome lends pages that clients returned on request, and that no other client took, to the client that returned them: to
-// all clients, or, with a client, to only that one. The search of a stream finds the best fit only among the memory that it
-// holds; memory that stays in the pool would be found by a second search, later and worse fitting.
-func (a *answers) lendHome(only Client) {
-	takes := func(id Client) bool {
+// lendHome lends pages that clients returned on request, and that no other client took, to the client that returned them, if
+// takes reports true for that one. The search of a stream finds the best fit only among the memory that it holds; memory that
+// stays in the pool would be found by a second search, later and worse fitting.
+func (a *answers) lendHome(takes func(*client) bool) {
+	takesPages := func(id Client) bool {
 		cl := a.clients.all[id]
-		return cl != nil && !cl.gone && (only == 0 || id == only)
+		return cl != nil && !cl.gone && takes(cl)
 	}
-	a.memory.LendHome(takes, func(id Client, run Run) {
+	a.memory.LendHome(takesPages, func(id Client, run Run) {
 		cl := a.clients.all[id]
 		cl.dirty = true
 		a.clients.hold(cl, uint64(run.Pages))
@@ -180,7 +180,7 @@ func (a *answers) lendHome(only Client) {
 
 // offer asks the client of a waiting request to serve it from the memory that it keeps and the pages that it gets back.
 func (a *answers) offer(r *request) verdict {
-	a.lendHome(r.client)
+	a.lendHome(r.isOf)
 	r.offering = true
 	a.fx.Offers.Push(Offer{r.client, r.token})
 	return onward

@@ -23,6 +23,7 @@ type client struct {
 	excluded   bool // see Exclude
 	gone       bool
 	synced     bool // gone, and its returns are clean
+	adopted    bool // see Join
 	reserves   bool
 	reserved   []Run // that others may draw from
 	// thriftTicks is the number of ticks for which it is lent no more than it asks for, since it has returned a surplus.
@@ -150,7 +151,7 @@ type clients struct {
 
 func (cs *clients) join(m Join) {
 	id := m.Client
-	cs.all[id] = &client{id: id, dirty: !m.Reserves, reserves: m.Reserves}
+	cs.all[id] = &client{id: id, dirty: !m.Reserves, reserves: m.Reserves, adopted: m.Adopted}
 	at, _ := slices.BinarySearch(cs.ids, id)
 	cs.ids = slices.Insert(cs.ids, at, id)
 }

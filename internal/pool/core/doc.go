@@ -44,7 +44,8 @@
 // While clients miss in turns, a run that a client returned is lent to the next as a whole: the rest of it would be asked for
 // again. Pages that a client returned for its own request, and that served no other, are lent to it again at once. The pool
 // keeps the pages of other clients, and lends them again once eight further requests that needed memory of others were the same
-// client's (contention).
+// client's (contention). An adopted client gets only those again that it returned for its own request: it may be unable to return
+// them once more before its callers use it.
 //
 // # The soft budget
 //

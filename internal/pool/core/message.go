@@ -3,10 +3,11 @@ package core
 // Message is an input of the core. The set is closed.
 type Message interface{ isMessage() }
 
-// Join adds a client. One that reserves asks once for pages that others draw from; it is never asked for any.
+// Join adds a client. One that reserves asks once for pages that others draw from; it is never asked for any. An adopted one
+// may be able to return memory only when its callers use it.
 type Join struct {
-	Client   Client
-	Reserves bool
+	Client            Client
+	Reserves, Adopted bool
 }
 
 // Unreserve ends a reservation: its Refill is denied if it waits, and the rest of it is free.

@@ -149,6 +149,9 @@ const (
 // awaiting reports whether the request waits for the answer of a client.
 func (r *request) awaiting() bool { return len(r.awaits) > 0 || r.looking || r.offering }
 
+// isOf reports whether it is a request of that client.
+func (r *request) isOf(cl *client) bool { return cl.id == r.client }
+
 // waits reports whether it is a Refill that waits for frees of others.
 func (r *request) waits() bool { return r.id != 0 }
 

@@ -66,16 +66,16 @@ func (s *scheduler) advance() {
 }
 
 // lendHome lends collected memory back: to the client that was asked for its own sake, and to the others once clients do not
-// miss in turns.
+// miss in turns, but to no adopted one. That may be unable to return the memory again before its callers' next request, and
+// requests of others might wait for it until then.
 func (s *scheduler) lendHome() {
-	asker := s.clients.asker
+	asker, inTurns := s.clients.asker, s.clients.climbs > 0
 	s.clients.asker = 0
-	if s.clients.climbs == 0 {
-		s.clients.unclaimed = false
-		s.answers.lendHome(0)
-	} else if asker != 0 {
-		s.answers.lendHome(asker)
+	s.clients.unclaimed = inTurns // it was true
+	if inTurns && asker == 0 {
+		return
 	}
+	s.answers.lendHome(func(cl *client) bool { return cl.id == asker || !inTurns && !cl.adopted })
 }
 
 // rests reports whether a job may be started.

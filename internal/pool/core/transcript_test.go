@@ -18,7 +18,7 @@ import (
 // test.
 //
 // Commands: new [plain=1] [idle=0: streams have work] [looks=1: looked is a command] [waits=0|1|2:
-// never (default), avoid growth, always], join C, leave C, refill C pages=N[,N...]
+// never (default), avoid growth, always], join C [adopted], leave C, refill C pages=N[,N...]
 // [live=N], return C RUN... [fence=F] [live=N] [answer] [final], usage C free=N [longest=N]
 // [used=N] [stale=1] (published from then on; default: all held pages but the live ones), looked, warm
 // N..., trim keep=N, tick, limit N, close, abandon, job [fail=I err=oom|broken] [passed=C:F], over
@@ -71,7 +71,7 @@ func (s *script) obey(words []string) string {
 		return w.drawing()
 	case "join":
 		w.clients[s.client(words)] = &holder{}
-		w.send(Join{Client: s.client(words)})
+		w.send(Join{Client: s.client(words), Adopted: slices.Contains(words, "adopted")})
 	case "leave":
 		w.clients[s.client(words)].left = true
 		w.send(Leave{Client: s.client(words)})
