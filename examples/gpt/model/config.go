@@ -20,7 +20,7 @@ type Config struct {
 var (
 	Tiny = Config{Layers: 2, Width: 32, Heads: 2, Context: 16, Vocabulary: 256, Type: tensor.Float32}        //nolint:gochecknoglobals // constants
 	Char = Config{Layers: 6, Width: 384, Heads: 6, Context: 256, Vocabulary: 256, Type: tensor.Float32}      //nolint:gochecknoglobals // constants
-	GPT2 = Config{Layers: 12, Width: 768, Heads: 12, Context: 1024, Vocabulary: 50304, Type: tensor.Float32} //nolint:gochecknoglobals // constants
+	GPT2 = Config{Layers: 12, Width: 768, Heads: 12, Context: 1024, Vocabulary: 50257, Type: tensor.Float32} //nolint:gochecknoglobals // constants
 )
 
 // ConfigError refuses sizes that a model cannot have.
@@ -31,6 +31,15 @@ func (e *ConfigError) Error() string { return "model: " + e.Reason }
 
 // mostOf bounds each size: no product of two overflows, and a checkpoint that lies is refused before memory is asked for.
 const mostOf = 1 << 20
+
+// vocabularyStep divides the number of rows of the token table in memory: products of whole tiles are the fastest. The rows
+// past the vocabulary are 0, and no file has them.
+const vocabularyStep = 64
+
+// padded returns the number of rows of the token table in memory.
+func (c Config) padded() int {
+	return (c.Vocabulary + vocabularyStep - 1) / vocabularyStep * vocabularyStep
+}
 
 // check returns a *ConfigError for sizes that a model cannot have.
 func (c Config) check() error {

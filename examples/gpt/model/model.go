@@ -2,7 +2,6 @@ package model
 
 import (
 	"errors"
-	"math"
 	"math/rand/v2"
 	"slices"
 
@@ -22,7 +21,7 @@ type Model struct {
 	blocks           []block
 	last             norm
 	all              []*Parameter
-	mask             *tensor.Tensor // (positions, positions): 0 for a key at or before the query, else -Inf
+	mask             *tensor.Tensor // (positions, positions): 0 for a key at or before the query, else -Inf; nil where attention is a kernel
 }
 
 // New makes a model with random parameters: one seed has one model, bit for bit. Close frees it. Errors: *ConfigError, and
@@ -37,13 +36,15 @@ func New(c *cuda.Context, o ops.Ops, config Config, seed uint64) (_ *Model, err 
 	}
 	m := &maker{s: scope, config: config, random: rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // no secret
 	x := &Model{ops: o, scope: scope, config: config}
-	x.table = m.parameter("wte.weight", deviation, 0, config.Vocabulary, config.Width)
+	x.table = m.padded("wte.weight", deviation, 0, config.padded(), config.Vocabulary, config.Width)
 	x.positions = m.parameter("wpe.weight", deviation, 0, config.Context, config.Width)
 	for i := range config.Layers {
 		x.blocks = append(x.blocks, m.block(i))
 	}
 	x.last = m.norm("ln_f")
-	x.mask = m.got(tensor.From(scope, causal(config.Context), config.Context, config.Context))
+	if !hasKernel(c, config) {
+		x.mask = m.got(tensor.From(scope, causal(config.Context), config.Context, config.Context))
+	}
 	x.all = m.all
 	if m.err == nil {
 		m.err = x.refresh()
@@ -52,17 +53,6 @@ func New(c *cuda.Context, o ops.Ops, config Config, seed uint64) (_ *Model, err 
 		return nil, errors.Join(m.err, scope.Close())
 	}
 	return x, nil
-}
-
-// causal returns the mask of a context.
-func causal(n int) []float32 {
-	mask := make([]float32, n*n)
-	for query := range n {
-		for key := query + 1; key < n; key++ {
-			mask[query*n+key] = float32(math.Inf(-1))
-		}
-	}
-	return mask
 }
 
 // Close frees the parameters.
@@ -92,90 +82,120 @@ func (m *Model) refresh() error {
 	}
 	p := pass{Ops: m.ops, scope: m.scope}
 	for _, x := range m.all {
-		p.did(p.CopyInto(p.scope, x.Value, x.Param))
+		p.did(p.CopyInto(p.scope, x.Copy, x.Param))
 	}
 	return p.err
 }
+
+// stream is the residual stream between layers: a sum, and the last layer's part, which the next norm adds to it. part is nil
+// where it was added.
+type stream struct{ sum, part *tensor.Tensor }
 
 // activations are the operands of a block's gradient.
 type activations struct {
 	in, normed1       *tensor.Tensor
 	attention         attention
 	attended, middle  *tensor.Tensor
-	normed2, expanded *tensor.Tensor
+	normed2, expanded *tensor.Tensor // expanded: the operand of GELU
 	active            *tensor.Tensor
 }
 
 // forward computes a block.
-func (b block) forward(p *pass, x, mask *tensor.Tensor, batch, heads int) (*tensor.Tensor, activations) {
-	a := activations{in: x}
-	a.normed1 = p.normalize(x, b.norm1)
+func (b block) forward(p *pass, x stream, mask *tensor.Tensor, batch, heads int) (stream, activations) {
+	var a activations
+	a.in, a.normed1 = p.settle(x, b.norm1)
 	a.attended, a.attention = p.attend(p.multiply(a.normed1, b.attend), mask, batch, heads)
-	projected := p.multiply(a.attended, b.project)
-	a.middle = p.sum(x, projected)
-	a.normed2 = p.normalize(a.middle, b.norm2)
-	a.expanded = p.multiply(a.normed2, b.expand)
-	a.active = p.got(p.GeluTanh(p.scope, a.expanded))
-	contracted := p.multiply(a.active, b.contract)
-	out := p.sum(a.middle, contracted)
-	p.free(projected, contracted)
-	return out, a
+	a.middle, a.normed2 = p.settle(stream{a.in, p.multiply(a.attended, b.project)}, b.norm2)
+	if p.err != nil {
+		return stream{}, a
+	}
+	a.active, a.expanded = p.activate(a.normed2, b.expand)
+	return stream{a.middle, p.multiply(a.active, b.contract)}, a
 }
 
-// backward returns the gradient of the block's operand, adds the gradients of its parameters, and frees the activations and dy.
+// backward returns the gradient of the block's operand, computes the gradients of its parameters, and frees the activations. It
+// writes over dy.
 func (b block) backward(p *pass, dy *tensor.Tensor, a activations) *tensor.Tensor {
-	dactive := p.multiplyBackward(dy, a.active, b.contract)
-	p.did(p.GeluTanhBackwardInto(p.scope, dactive, dactive, a.expanded))
-	dnormed2 := p.multiplyBackward(dactive, a.normed2, b.expand)
-	dmiddle := p.normalizeBackward(dnormed2, a.middle, b.norm2)
-	p.did(p.AddInto(p.scope, dmiddle, dmiddle, dy)) // the residual
-	p.free(dy, dactive, dnormed2, a.active, a.expanded, a.normed2, a.middle)
-	dattended := p.multiplyBackward(dmiddle, a.attended, b.project)
+	dexpanded := p.activateBackward(dy, a.active, a.expanded, b.contract)
+	p.free(a.active, a.expanded)
+	dnormed2 := p.multiplyBackward(dexpanded, a.normed2, b.expand)
+	p.free(dexpanded, a.normed2)
+	dx := p.normalizeBackward(dnormed2, dy, a.middle, b.norm2)
+	p.free(dnormed2, a.middle)
+	dattended := p.multiplyBackward(dx, a.attended, b.project)
 	dqkv := p.attendBackward(dattended, a.attention)
+	p.free(dattended, a.attended)
+	p.release(a.attention)
 	dnormed1 := p.multiplyBackward(dqkv, a.normed1, b.attend)
-	dx := p.normalizeBackward(dnormed1, a.in, b.norm1)
-	p.did(p.AddInto(p.scope, dx, dx, dmiddle)) // the residual
-	p.free(dmiddle, dattended, dqkv, dnormed1, a.normed1, a.attended, a.attention.qkv, a.attention.weights, a.in)
+	p.free(dqkv, a.normed1)
+	dx = p.normalizeBackward(dnormed1, dx, a.in, b.norm1)
+	p.free(dnormed1, a.in)
 	return dx
 }
 
 // run keeps the operands of a model's gradient.
 type run struct {
-	tokens, in, normed, logits *tensor.Tensor // in: of the last norm
-	blocks                     []activations
+	tokens, in, normed *tensor.Tensor // in: of the last norm
+	blocks             []activations
 }
 
-// forward computes the logits of each position of tokens, (batch, positions).
+// forward computes the normed activations of each position of tokens, (batch, positions): the head's operand.
 func (m *Model) forward(p *pass, tokens *tensor.Tensor) run {
 	batch, length := tokens.Dim(0), tokens.Dim(1)
 	mask := m.mask
 	for dim := range 2 {
-		if p.err == nil {
+		if p.err == nil && mask != nil {
 			mask = p.got(mask.Narrow(dim, 0, length))
 		}
 	}
 	r := run{tokens: tokens}
-	x := p.embed(tokens, m.table, m.positions)
+	x := stream{sum: p.embed(tokens, m.table, m.positions)}
 	for _, b := range m.blocks {
+		if p.err != nil {
+			return r
+		}
 		var a activations
 		x, a = b.forward(p, x, mask, batch, m.config.Heads)
 		r.blocks = append(r.blocks, a)
 	}
-	r.in = x
-	r.normed = p.normalize(x, m.last)
-	r.logits = p.product(r.normed, p.turned(m.table.Value))
+	r.in, r.normed = p.settle(x, m.last)
 	return r
 }
 
-// backward adds the gradients of all parameters, from the gradient of the logits.
-func (m *Model) backward(p *pass, dlogits *tensor.Tensor, r run) {
-	p.addTo(m.table, p.product(p.turned(dlogits), r.normed))
+// head returns the logits of normed rows. Those past the vocabulary are 0: see vocabulary.
+func (m *Model) head(p *pass, normed *tensor.Tensor) *tensor.Tensor {
+	return p.product(normed, p.turned(m.table.Value))
+}
+
+// vocabulary returns the view of logits without padding.
+func (m *Model) vocabulary(p *pass, logits *tensor.Tensor) *tensor.Tensor {
+	if p.err != nil {
+		return nil
+	}
+	return p.got(logits.Narrow(-1, 0, m.config.Vocabulary))
+}
+
+// headBackward returns the gradient of the normed rows, and computes the token table's gradient. It frees the gradient of the
+// logits and the rows.
+func (m *Model) headBackward(p *pass, dlogits, normed *tensor.Tensor) *tensor.Tensor {
+	p.gradient(m.table, p.turned(dlogits), normed)
+	p.free(normed)
 	dnormed := p.product(dlogits, m.table.Value)
 	p.free(dlogits)
-	dx := p.normalizeBackward(dnormed, r.in, m.last)
-	p.free(dnormed, r.normed)
+	return dnormed
+}
+
+// backward computes the gradients of all parameters, from the gradient of the logits.
+func (m *Model) backward(p *pass, dlogits *tensor.Tensor, r run) {
+	dnormed := m.headBackward(p, dlogits, r.normed)
+	dx := p.normalizeBackward(dnormed, nil, r.in, m.last)
+	p.free(dnormed, r.in)
 	for i, b := range slices.Backward(m.blocks) {
+		if p.err != nil {
+			return
+		}
 		dx = b.backward(p, dx, r.blocks[i])
 	}
 	p.embedBackward(dx, r.tokens, m.table, m.positions)
+	p.free(dx)
 }

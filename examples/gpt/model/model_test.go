@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-vram/vram/compute/ops"
 	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/compute/tensor/half"
 	"github.com/go-vram/vram/compute/tensor/safetensors"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/examples/gpt/model"
@@ -191,7 +192,7 @@ func TestTraining(t *testing.T) {
 	assert.Equal(t, []int64{1, 2, 3, 4, 5, 1, 2}, text, "past the end of the context")
 }
 
-// The norm of all gradients is at most the bound.
+// The step has gradients whose norm is at most the bound: the first moments are a tenth of them.
 func TestClipping(t *testing.T) {
 	m := opened(t, small, 1)
 	const bound = 0.125
@@ -200,14 +201,79 @@ func TestClipping(t *testing.T) {
 	require.NoError(t, x.Step(tokens, targets))
 	norm, err := x.Norm()
 	require.NoError(t, err)
-	assert.Greater(t, norm, float32(bound))
-	var squares float64
+	var gradients, moments float64
 	for _, p := range m.Parameters() {
-		for _, v := range read(t, p.Grad) {
-			squares += v * v
+		for i, v := range read(t, p.First) {
+			moments += v * v
+			g := read(t, p.Grad)[i]
+			gradients += g * g
 		}
 	}
-	assert.InDelta(t, bound, math.Sqrt(squares), 1e-5)
+	assert.Greater(t, norm, float32(bound))
+	assert.InDelta(t, math.Sqrt(gradients), norm, 1e-5)
+	assert.InDelta(t, bound/10, math.Sqrt(moments), 1e-5)
+}
+
+// The gradients of the parts of a batch add up to the gradients of the whole.
+func TestParts(t *testing.T) {
+	tokens, targets := batch(rand.New(rand.NewPCG(6, 0)), 3*2*3, small.Vocabulary)
+	gradients := func(training model.Training) (all [][]float64, loss float32) {
+		m := opened(t, small, 1)
+		x := trainer(t, m, training)
+		require.NoError(t, x.Step(tokens, targets))
+		loss, err := x.Loss()
+		require.NoError(t, err)
+		for _, p := range m.Parameters() {
+			all = append(all, read(t, p.Grad))
+		}
+		return all, loss
+	}
+	want, loss := gradients(model.Training{Batch: 6, Length: 3})
+	got, inParts := gradients(model.Training{Batch: 2, Parts: 3, Length: 3})
+	assert.InDelta(t, loss, inParts, 1e-6)
+	for i := range want {
+		assert.InDeltaSlice(t, want[i], got[i], 1e-7, "parameter %d", i)
+	}
+}
+
+// With values of 16 bits, and attention by its kernel, losses and gradients are near the ones of the same weights in float32.
+func TestHalves(t *testing.T) {
+	config := model.Config{Layers: 1, Width: 64, Heads: 1, Context: 7, Vocabulary: 65, Type: tensor.BFloat16}
+	tokens, targets := batch(rand.New(rand.NewPCG(7, 0)), 2*5, config.Vocabulary)
+	var losses []float32
+	var gradients [2][][]float64
+	for i, of := range []tensor.Type{tensor.BFloat16, tensor.Float32} {
+		config.Type = of
+		m := opened(t, config, 1)
+		random := rand.New(rand.NewPCG(8, 0))
+		for _, p := range m.Parameters() {
+			values := make([]float32, p.Param.Len())
+			for i := range values {
+				values[i] = half.NewBFloat16(float32(random.NormFloat64() / 4)).Float32()
+			}
+			require.NoError(t, tensor.Write(p.Param, values))
+			if p.Copy != nil {
+				require.NoError(t, m.Ops().CopyInto(m.Context(), p.Copy, p.Param))
+			}
+		}
+		x := trainer(t, m, model.Training{Batch: 2, Length: 5})
+		require.NoError(t, x.Step(tokens, targets))
+		loss, err := x.Loss()
+		require.NoError(t, err)
+		losses = append(losses, loss)
+		for _, p := range m.Parameters() {
+			gradients[i] = append(gradients[i], read(t, p.Grad))
+		}
+	}
+	assert.InDelta(t, losses[1], losses[0], 0.03*float64(losses[1]))
+	for i, want := range gradients[1] {
+		var far, all float64
+		for j, v := range want {
+			far += (gradients[0][i][j] - v) * (gradients[0][i][j] - v)
+			all += v * v
+		}
+		assert.Less(t, math.Sqrt(far/all), 0.05, "parameter %d", i)
+	}
 }
 
 // A draw takes the tokens of the greatest logits, by their probabilities.

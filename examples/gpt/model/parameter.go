@@ -14,10 +14,12 @@ const deviation = 0.02
 
 // Parameter is a parameter of the model with its state of training.
 type Parameter struct {
-	ops.AdamWState // float32: master, gradient and moments
+	ops.AdamWState // float32 master, gradient and moments, and the copy of 16 bits if there is one: without padding
 
 	Name  string
-	Value *tensor.Tensor // the network computes with it: the master, or a copy of it with 16 bits
+	Value *tensor.Tensor // the network computes with it: the master, or the copy. With padding
+
+	gradient *tensor.Tensor // Grad with padding
 }
 
 // norm has the parameters of a layer norm.
@@ -51,6 +53,11 @@ func (m *maker) got(t *tensor.Tensor, err error) *tensor.Tensor {
 
 // parameter makes a parameter with normally distributed elements, or of ones or zeros if deviation is 0.
 func (m *maker) parameter(name string, deviation float64, mean float32, shape ...int) *Parameter {
+	return m.padded(name, deviation, mean, shape[0], shape...)
+}
+
+// padded makes a parameter with more rows in memory than the shape has. They are 0.
+func (m *maker) padded(name string, deviation float64, mean float32, rows int, shape ...int) *Parameter {
 	size := 1
 	for _, n := range shape {
 		size *= n
@@ -62,12 +69,23 @@ func (m *maker) parameter(name string, deviation float64, mean float32, shape ..
 			values[i] += float32(deviation * m.random.NormFloat64())
 		}
 	}
-	zeros := func() *tensor.Tensor { return m.got(tensor.Zeros(m.s, tensor.Float32, shape...)) }
-	p := &Parameter{Name: name}
-	p.Param = m.got(tensor.From(m.s, values, shape...))
-	p.Grad, p.First, p.Second, p.Value = zeros(), zeros(), zeros(), p.Param
+	whole := append([]int{rows}, shape[1:]...)
+	zeros := func(of tensor.Type) *tensor.Tensor { return m.got(tensor.Zeros(m.s, of, whole...)) }
+	view := func(t *tensor.Tensor) *tensor.Tensor {
+		if m.err != nil || rows == shape[0] {
+			return t
+		}
+		return m.got(t.Narrow(0, 0, shape[0]))
+	}
+	p := &Parameter{Name: name, Value: zeros(tensor.Float32), gradient: zeros(tensor.Float32)}
+	p.Param, p.Grad = view(p.Value), view(p.gradient)
+	p.First, p.Second = view(zeros(tensor.Float32)), view(zeros(tensor.Float32))
 	if m.config.Type != tensor.Float32 {
-		p.Value = m.got(tensor.New(m.s, m.config.Type, shape...))
+		p.Value = zeros(m.config.Type)
+		p.Copy = view(p.Value)
+	}
+	if m.err == nil {
+		m.err = tensor.Write(p.Param, values)
 	}
 	m.all = append(m.all, p)
 	return p

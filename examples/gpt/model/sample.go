@@ -48,15 +48,15 @@ func (m *Model) Sample(text []int64, n int, s Sampling) ([]int64, error) {
 
 // forward returns the logits of the last position, as float32.
 func (p *pass) forward(m *Model, tokens *tensor.Tensor) *tensor.Tensor {
-	logits := m.forward(p, tokens).logits
+	normed := m.forward(p, tokens).normed
 	if p.err != nil {
 		return nil
 	}
-	last := p.got(logits.Index(0, logits.Dim(0)-1))
-	if p.err != nil || last.Type() == tensor.Float32 {
-		return last
+	logits := m.vocabulary(p, m.head(p, p.got(normed.Narrow(0, normed.Dim(0)-1, 1))))
+	if p.err != nil {
+		return nil
 	}
-	return p.got(p.Cast(p.scope, last, tensor.Float32))
+	return p.got(p.Cast(p.scope, logits, tensor.Float32))
 }
 
 // draw draws a token by its logits.

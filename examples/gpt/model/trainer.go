@@ -28,10 +28,11 @@ func (s Schedule) At(step int) float64 {
 
 // Training says how a Trainer trains.
 type Training struct {
-	Batch    int // sequences in a step
+	Batch    int // sequences that are computed at once
+	Parts    int // batches in a step, whose gradients are added; 0 for 1
 	Length   int // positions in a sequence
 	Schedule Schedule
-	Clip     float64 // greatest norm of all gradients together; 0: no bound
+	Clip     float64 // greatest norm of all gradients together, with which a step with Inf or NaN changes nothing; 0: no bound
 	Decay    float64 // of weights that are multiplied with; the other parameters do not decay
 	Graph    bool    // capture a step as a graph after the first one
 }
@@ -43,11 +44,13 @@ type Trainer struct {
 	training Training
 	scope    *tensor.Scope
 
-	tokens, targets *tensor.Tensor // of a batch
+	tokens, targets *tensor.Tensor // of a step: (parts, batch, positions), (parts, rows)
 	rate, count     *tensor.Tensor // of the step
-	each            *tensor.Tensor // gradient of the loss for the loss of each position: 1/rows
-	loss, norm      *tensor.Tensor // of the last step
-	limit           *tensor.Tensor // greatest norm
+	losses          *tensor.Tensor // of the step's rows: (parts, rows)
+	loss            *tensor.Tensor // mean of the last step
+	norm, scale     *tensor.Tensor // of the last step: of all gradients, and their factor
+	endless         *tensor.Tensor // whether the norm is infinite or NaN: the step changes nothing
+	gradients       []*tensor.Tensor
 	decayed, others []ops.AdamWState
 
 	step  int
@@ -56,7 +59,8 @@ type Trainer struct {
 
 // NewTrainer makes a trainer. Close frees it, before the model. Errors: *ConfigError, and errors of memory.
 func NewTrainer(m *Model, t Training) (*Trainer, error) {
-	if t.Batch < 1 || t.Batch > mostOf || t.Length < 1 || t.Length > m.config.Context {
+	t.Parts = max(t.Parts, 1)
+	if t.Batch < 1 || t.Length < 1 || t.Length > m.config.Context || t.Batch > mostOf || t.Parts > mostOf || t.Batch*t.Parts > mostOf {
 		return nil, &ConfigError{fmt.Sprintf("want a batch of 1 to %d sequences of 1 to %d positions", mostOf, m.config.Context)}
 	}
 	scope, err := tensor.NewScope(m.scope.Context())
@@ -65,24 +69,28 @@ func NewTrainer(m *Model, t Training) (*Trainer, error) {
 	}
 	x := &Trainer{Model: m, training: t, scope: scope}
 	p := pass{scope: scope}
-	zeros := func(of tensor.Type, shape ...int) *tensor.Tensor { return p.got(tensor.Zeros(scope, of, shape...)) }
-	rows := t.Batch * t.Length
-	x.tokens, x.targets = zeros(tensor.Int64, t.Batch, t.Length), zeros(tensor.Int64, rows)
+	var all []*tensor.Tensor // a graph's memory ends with it: these outlive it
+	zeros := func(of tensor.Type, shape ...int) *tensor.Tensor {
+		all = append(all, p.got(tensor.Zeros(scope, of, shape...)))
+		return all[len(all)-1]
+	}
+	x.tokens, x.targets = zeros(tensor.Int64, t.Parts, t.Batch, t.Length), zeros(tensor.Int64, t.Parts, t.Batch*t.Length)
+	x.losses = zeros(tensor.Float32, t.Parts, t.Batch*t.Length)
 	x.rate, x.count, x.loss, x.norm = zeros(tensor.Float32), zeros(tensor.Float32), zeros(tensor.Float32), zeros(tensor.Float32)
-	x.each = p.got(tensor.Full(scope, float32(1/float64(rows)), rows))
-	x.limit = p.got(tensor.Full(scope, float32(t.Clip)))
+	x.scale, x.endless = zeros(tensor.Float32), zeros(tensor.Bool)
 	for _, a := range m.all {
 		if a.Param.Rank() > 1 {
 			x.decayed = append(x.decayed, a.AdamWState)
 		} else {
 			x.others = append(x.others, a.AdamWState)
 		}
-		for _, t := range []*tensor.Tensor{a.Grad, a.First, a.Second} { // a graph's memory ends with it: these outlive it
+		x.gradients = append(x.gradients, a.Grad)
+		all = append(all, a.Param, a.Value, a.Grad, a.First, a.Second)
+	}
+	for _, t := range all {
+		if p.err == nil {
 			p.did(t.Allocate())
 		}
-	}
-	for _, t := range []*tensor.Tensor{x.tokens, x.targets, x.rate, x.count, x.loss, x.norm} {
-		p.did(t.Allocate())
 	}
 	if p.err != nil {
 		return nil, errors.Join(p.err, scope.Close())
@@ -101,8 +109,9 @@ func (t *Trainer) Close() (err error) {
 // Steps returns the number of steps that were made.
 func (t *Trainer) Steps() int { return t.step }
 
-// Step trains with a batch: sequences of Length tokens, one after the other, and for each token the next one. It submits
-// the work and does not wait for it. Errors: *ConfigError for a batch of another size, and errors of the device.
+// Step trains with a batch: sequences of Length tokens, one after the other, and for each token the next one. There are as many
+// as all parts have. It submits the work and does not wait for it. Errors: *ConfigError for a batch of another size, and errors of
+// the device.
 func (t *Trainer) Step(tokens, targets []int64) error {
 	if len(tokens) != t.tokens.Len() || len(targets) != t.targets.Len() {
 		return &ConfigError{fmt.Sprintf("want %d tokens and targets, not %d and %d", t.tokens.Len(), len(tokens), len(targets))}
@@ -138,47 +147,59 @@ func (t *Trainer) launch() (err error) {
 func (t *Trainer) submit() error {
 	return tensor.Scoped(t.scope, func(s *tensor.Scope) error {
 		p := &pass{Ops: t.ops, scope: s}
-		for _, x := range t.all {
-			p.did(p.FillInto(s, x.Grad, 0))
+		for part := range t.training.Parts {
+			p.adds = part > 0
+			t.differentiate(p, part)
 		}
-		r := t.forward(p, t.tokens)
-		losses := p.got(p.CrossEntropy(s, r.logits, t.targets))
-		p.did(p.MeanInto(s, t.loss, losses))
-		dlogits := p.got(p.CrossEntropyBackward(s, t.each, r.logits, t.targets))
-		p.free(r.logits, losses)
-		t.backward(p, dlogits, r)
-		t.clip(p)
-		step, config := ops.AdamWStep{RateAt: t.rate, StepAt: t.count}, ops.AdamWConfig{Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8}
-		p.did(p.AdamWAll(s, t.others, step, config))
-		config.Decay = t.training.Decay
-		p.did(p.AdamWAll(s, t.decayed, step, config))
-		p.did(t.refresh())
+		if p.err != nil {
+			return p.err
+		}
+		p.did(p.MeanInto(s, t.loss, t.losses))
+		t.change(p)
 		return p.err
 	})
 }
 
-// clip divides all gradients so that their norm is at most the limit.
-func (t *Trainer) clip(p *pass) {
-	if t.training.Clip == 0 {
+// differentiate computes losses and gradients of a part of the batch.
+func (t *Trainer) differentiate(p *pass, part int) {
+	of := func(x *tensor.Tensor) *tensor.Tensor {
+		if p.err != nil {
+			return nil
+		}
+		return p.got(x.Index(0, part))
+	}
+	tokens, targets, losses := of(t.tokens), of(t.targets), of(t.losses)
+	if p.err != nil {
 		return
 	}
-	squares := p.got(tensor.Zeros(p.scope, tensor.Float32))
-	for _, x := range t.all {
-		square := p.got(p.Mul(p.scope, x.Grad, x.Grad))
-		of := p.got(p.Sum(p.scope, square, false))
-		p.did(p.AddInto(p.scope, squares, squares, of))
-		p.free(square, of)
+	r := t.forward(p, tokens)
+	logits := t.head(p, r.normed)
+	view := t.vocabulary(p, logits)
+	if p.err != nil {
+		return
 	}
-	p.did(p.SqrtInto(p.scope, t.norm, squares))
-	scale := p.got(p.Div(p.scope, t.limit, t.norm))
-	p.did(p.ClampInto(p.scope, scale, scale, math.Inf(-1), 1))
-	for _, x := range t.all {
-		p.did(p.MulInto(p.scope, x.Grad, x.Grad, scale))
+	p.did(p.CrossEntropyGradientInto(p.scope, nil, losses, view, targets, ops.LossGradient{Scale: 1 / float64(t.losses.Len())}))
+	t.backward(p, logits, r)
+}
+
+// change makes a step of AdamW with the gradients, which it clips.
+func (t *Trainer) change(p *pass) {
+	step, config := ops.AdamWStep{RateAt: t.rate, StepAt: t.count}, ops.AdamWConfig{Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8}
+	if t.training.Clip > 0 {
+		p.did(p.GradNormInto(p.scope, t.norm, t.scale, t.endless, t.gradients, t.training.Clip))
+		step.ScaleAt, step.SkipAt = t.scale, t.endless
+	}
+	if p.err == nil {
+		p.did(p.AdamWAll(p.scope, t.others, step, config))
+	}
+	config.Decay = t.training.Decay
+	if p.err == nil {
+		p.did(p.AdamWAll(p.scope, t.decayed, step, config))
 	}
 }
 
 // Loss waits for the last step, and returns the mean of the losses of its positions.
 func (t *Trainer) Loss() (float32, error) { return tensor.Item[float32](t.loss) }
 
-// Norm waits for the last step, and returns the norm of its gradients before they were divided; 0 without Training.Clip.
+// Norm waits for the last step, and returns the norm of its gradients before they were clipped; 0 without Training.Clip.
 func (t *Trainer) Norm() (float32, error) { return tensor.Item[float32](t.norm) }
