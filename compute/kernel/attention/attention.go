@@ -11,8 +11,10 @@ import (
 
 	"github.com/go-vram/vram/compute/kernel"
 	"github.com/go-vram/vram/compute/kernel/attention/internal/variant"
+	"github.com/go-vram/vram/compute/kernel/internal/boxes"
 	"github.com/go-vram/vram/compute/kernel/internal/packed"
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv"
 )
 
 //go:embed ptx
@@ -24,11 +26,13 @@ var ErrUnsupported = errors.New("attention: the device cannot compute this")
 // Attention has the loaded kernels of a device. Make one with New.
 type Attention struct {
 	compiler        *kernel.Compiler
-	capability      int // 80 is 8.0
+	capability      int  // 80 is 8.0
+	groups          bool // warpgroups, and bulk copies of tensors
 	multiprocessors int64
 	variants        map[variant.Key]variant.Variant
 	text            func(name string) (string, error) // of a variant
 
+	maps   boxes.Cache
 	loaded atomic.Pointer[map[string]*cuda.Function] // by kernel; replaced, never changed
 	mu     sync.Mutex                                // of loading
 }
@@ -39,8 +43,9 @@ func New(c *cuda.Context, k *kernel.Compiler) *Attention {
 	info := c.Info()
 	a := &Attention{
 		compiler: k, capability: 10*info.Compute.Major + info.Compute.Minor, multiprocessors: max(int64(info.Multiprocessors), 1),
-		variants: map[variant.Key]variant.Variant{}, text: ptx,
+		variants: map[variant.Key]variant.Variant{}, text: ptx, groups: info.Capabilities.Has(cudadrv.BulkTensors),
 	}
+	a.groups = a.groups && a.capability == variant.GroupCapability
 	for _, v := range variant.All() {
 		a.variants[v.Key] = v
 	}
@@ -91,7 +96,7 @@ func (a *Attention) Needs(backward bool, problems ...Problem) ([]kernel.Need, er
 	return all, nil
 }
 
-// needs returns the variants for a problem.
+// needs returns the variants for a problem, whatever its operands are.
 func (a *Attention) needs(p Problem, backward bool) (all []variant.Variant, err error) {
 	if a == nil {
 		return nil, cuda.ErrNotOpen
@@ -100,6 +105,9 @@ func (a *Attention) needs(p Problem, backward bool) (all []variant.Variant, err 
 		return nil, err
 	}
 	passes := []variant.Pass{a.plan(p).pass}
+	if a.groups && passes[0] == variant.Forward && p.PageRows == 0 {
+		passes = append(passes, variant.GroupForward)
+	}
 	if backward {
 		passes = append(passes, variant.Queries, variant.Keys)
 	}

@@ -37,7 +37,7 @@ func TestCompiledKernelsMatchTheirSources(t *testing.T) {
 		t.Logf("not compiled again: compiled by %s, here is %q", version, have)
 		return
 	}
-	for _, s := range variant.Sources()[:4] { // one of each pass: a second each
+	for _, s := range variant.Sources()[:5] { // one of each pass: a second each
 		want, err := ptxtext.Compile("source", s)
 		require.NoError(t, err)
 		text, err := ptx(s.Name)
@@ -46,13 +46,15 @@ func TestCompiledKernelsMatchTheirSources(t *testing.T) {
 	}
 }
 
-// No kernel has a pointer of unknown origin, and each reads and writes the operands that Go declares.
+// No kernel has a pointer of unknown origin but for tensor maps, and each reads and writes the operands that Go declares.
 func TestUsesOfCompiledKernels(t *testing.T) {
 	t.Parallel()
 	const read, written = "r", "w"
 	want := map[string]string{
 		"forward": "rrrwwrrrr", "decoding": "rrrwwrrrrww", "combine": "wwrrr",
 		"queries": "rrrrrrwrr", "keys": "rrrrrrwwrr", "delta": "rrwr",
+		// Maps, and memory of which the text does not say whether a map describes it.
+		"group_forward": "mmm??",
 	}
 	for _, v := range variant.All() {
 		text, err := ptx(v.Name)
@@ -61,7 +63,16 @@ func TestUsesOfCompiledKernels(t *testing.T) {
 		require.NoError(t, err)
 		for _, k := range v.Kernels() {
 			var got strings.Builder
+			group := v.Streamed > 0
 			for _, u := range tree.Uses(m, m.Function(k)) {
+				switch {
+				case group && strings.HasSuffix(u.Unknown, "it is a tensor map"):
+					got.WriteString("m")
+					continue
+				case group && strings.HasSuffix(u.Unknown, "the memory of a tensor is not known"):
+					got.WriteString("?")
+					continue
+				}
 				assert.Empty(t, u.Unknown, k)
 				if u.Reads {
 					got.WriteString(read)
@@ -70,7 +81,7 @@ func TestUsesOfCompiledKernels(t *testing.T) {
 					got.WriteString(written)
 				}
 			}
-			name, _, _ := strings.Cut(k, "_")
+			name, _, _ := strings.Cut(k, "_"+v.Type)
 			assert.Equal(t, want[name], got.String(), k)
 		}
 	}

@@ -28,6 +28,12 @@
 // offset i to offset i+1. With lengths (Operands.KeyLengths) sequence i has only so many of its keys. With a table
 // (Operands.Table) key j of sequence i is row j % PageRows of page Table[i, j / PageRows].
 //
+// # Kernels
+//
+// On compute capability 9.0 warpgroups compute the forward pass: the copy engine brings tiles, and the sums of a tile are multiplied
+// while the next scores are computed. They take operands without offsets, lengths and tables, of strides above 0, and more than 64
+// rows of heads that share keys. Everything else, and every other device, has kernels for compute capability 8.0 and later.
+//
 // # Precision
 //
 // Products are exact and summed in float32 by the matrix units; softmax is float32. Probabilities, and in the backward pass
@@ -46,8 +52,9 @@
 // # Sources
 //
 // T. Dao and others, FlashAttention: Fast and Memory-Efficient Exact Attention with IO-Awareness (2022), arXiv:2205.14135; T.
-// Dao, FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning (2023), arXiv:2307.08691. The kernels in
-// source/ were written from these papers: CUDA C++ for compute capability 8.0 and later, compiled by make kernels.
+// Dao, FlashAttention-2: Faster Attention with Better Parallelism and Work Partitioning (2023), arXiv:2307.08691; J. Shah and
+// others, FlashAttention-3: Fast and Accurate Attention with Asynchrony and Low-precision (2024), arXiv:2407.08608. The kernels in
+// source/ were written from these papers: CUDA C++, compiled by make kernels.
 //
 // # States
 //

@@ -7,3 +7,9 @@ func EditTexts(a *Attention, edit func(name, text string) string) {
 		return edit(name, text), err
 	}
 }
+
+// UseGroups says whether kernels by warpgroups are taken, where the device has them.
+func UseGroups(a *Attention, use bool) { a.groups = a.groups && use }
+
+// SetMultiprocessors has blocks take more work one after the other than on the device.
+func SetMultiprocessors(a *Attention, count int64) { a.multiprocessors = count }

@@ -51,6 +51,9 @@ func (a *Attention) Forward(c *cuda.Context, p Problem, o Operands) error {
 		return err
 	}
 	l := a.plan(p)
+	if l.pass == variant.Forward && a.bulk(&o, &x.q, &x.k, &x.v) {
+		return a.groupForward(c, p, &x)
+	}
 	v, err := a.variant(l.pass, p)
 	if err != nil {
 		return err

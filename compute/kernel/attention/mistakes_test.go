@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -31,43 +32,72 @@ func TestEveryWaitAndBarrierIsNeeded(t *testing.T) {
 		"forward_bf16_64": {problem(65, 130), problem(65, 0)}, "forward_bf16_128": {long}, "decoding_bf16_64": {problem(1, 130)},
 		"queries_bf16_64": {problem(65, 130), problem(65, 0)}, "keys_bf16_64": {problem(65, 65), problem(0, 65)},
 	} {
-		found := 0
-		for without := 0; ; without++ {
-			removed := ""
-			edit := func(of, text string) string {
-				places := order.FindAllStringIndex(text, -1)
-				if of != name || without >= len(places) {
-					return text
-				}
-				at := places[without]
-				removed = text[at[0]:at[1]]
-				return text[:at[0]] + text[at[1]:]
-			}
-			fault := firstFault(t, edit, problems)
-			if removed == "" {
-				require.NoError(t, fault, "%s as it is", name)
-				break
-			}
-			found++
-			f, ok := errors.AsType[*interp.Fault](fault)
-			if assert.True(t, ok, "%s without number %d, %s: %v", name, without, removed, fault) {
-				assert.Contains(t, []interp.Kind{interp.AsyncInFlight, interp.SharedRace}, f.Kind, fmt.Sprint(f))
-			}
-		}
-		assert.GreaterOrEqual(t, found, 3, name)
+		everyOneIsNeeded(t, name, order, func(string) string { return "" }, func(edit func(of, text string) string) error {
+			return firstFault(t, false, edit, problems)
+		})
 	}
 }
 
-// firstFault runs problems with edited texts.
-func firstFault(t *testing.T, edit func(name, text string) string, problems []attention.Problem) error {
+// groupOrder matches the instructions that order copies, products and accesses of warpgroups. Waits for turns are not needed for results.
+var groupOrder = regexp.MustCompile(`(?m)^(mbarrier\.try_wait\S+ p,.*|wgmma\.wait_group\S+ \d+|wgmma\.fence\S+|bar\.sync 0);$`)
+
+// So are those of warpgroups: a missing wait for bytes or products, a slot or queries that are filled again while somebody reads them.
+func TestEveryWaitOfWarpgroupsIsNeeded(t *testing.T) {
+	always := func(removed string) string {
+		if strings.HasPrefix(removed, "mbarrier") {
+			return "setp.eq.u32 p, 0, 0;" // the phase has ended
+		}
+		return ""
+	}
+	problem := func(queries, keys int64) attention.Problem {
+		return attention.Problem{Batch: 1, Heads: 1, Queries: queries, Keys: keys, Dim: 64, Type: gemm.BFloat16}
+	}
+	everyOneIsNeeded(t, "group_forward_bf16_64", groupOrder, always, func(edit func(of, text string) string) error {
+		return firstFault(t, true, edit, []attention.Problem{problem(300, 70), problem(65, 900)})
+	})
+}
+
+// everyOneIsNeeded requires a fault of a run without each of the instructions of a text that match, and none with all.
+func everyOneIsNeeded(t *testing.T, name string, order *regexp.Regexp, instead func(string) string, run func(edit func(of, text string) string) error) {
+	t.Helper()
+	found := 0
+	for without := 0; ; without++ {
+		removed := ""
+		edit := func(of, text string) string {
+			places := order.FindAllStringIndex(text, -1)
+			if of != name || without >= len(places) {
+				return text
+			}
+			at := places[without]
+			removed = text[at[0]:at[1]]
+			return text[:at[0]] + instead(removed) + text[at[1]:]
+		}
+		fault := run(edit)
+		if removed == "" {
+			require.NoError(t, fault, "%s as it is", name)
+			break
+		}
+		found++
+		f, ok := errors.AsType[*interp.Fault](fault)
+		if assert.True(t, ok, "%s without number %d, %s: %v", name, without, removed, fault) {
+			assert.Contains(t, []interp.Kind{interp.AsyncInFlight, interp.SharedRace, interp.WgmmaInFlight, interp.WgmmaFence, interp.DivergentBarrier}, f.Kind, fmt.Sprint(f))
+		}
+	}
+	assert.GreaterOrEqual(t, found, 3, name)
+}
+
+// firstFault runs problems with edited texts, by warpgroups alone or by other kernels alone.
+func firstFault(t *testing.T, groups bool, edit func(name, text string) string, problems []attention.Problem) error {
 	t.Helper()
 	for _, p := range problems {
 		dev := vramtest.Open(t, vramtest.Kernels(), vramtest.Expected())
 		r := newRigOn(quiet{t}, dev.Device)
 		attention.EditTexts(r.a, edit)
+		attention.UseGroups(r.a, groups)
+		attention.SetMultiprocessors(r.a, 1)
 		b := r.backward(r.forward(p, false), false)
 		err := r.a.Forward(r.c, b.Problem, b.Operands)
-		if err == nil {
+		if err == nil && !groups {
 			err = r.a.Backward(r.c, b.Problem, b.Operands, b.Gradients)
 		}
 		_ = r.c.Synchronize(t.Context()) // the fault is asked for below

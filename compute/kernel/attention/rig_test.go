@@ -48,6 +48,18 @@ func newRigOn(tb testing.TB, dev *vram.Device, with ...kernel.Option) *rig {
 	return r
 }
 
+// withoutGroups returns the rig with kernels of its own, of which none is by warpgroups.
+func (r *rig) withoutGroups() *rig {
+	r.Helper()
+	other := *r
+	k, err := kernel.NewCompiler(r.c)
+	require.NoError(r, err)
+	r.Cleanup(func() { assert.NoError(r, k.Close()) })
+	other.a = attention.New(r.c, k)
+	attention.UseGroups(other.a, false)
+	return &other
+}
+
 // guardBytes lie before and after the elements of a matrix, and must stay as they are.
 const guardBytes = 64
 

@@ -1,41 +1,11 @@
 package matmul
 
 import (
-	"hash/maphash"
-	"sync/atomic"
-
 	"github.com/go-vram/vram/compute/kernel/matmul/internal/variant"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cuda/gemm"
 	"github.com/go-vram/vram/cudadrv"
 )
-
-// tensorMaps keeps encoded tensor maps, which the driver makes in some hundred nanoseconds: each has one place, and replaces the
-// one before it there.
-type tensorMaps [512]atomic.Pointer[tensorMap]
-
-// tensorMap is a description with its argument for kernels.
-type tensorMap struct {
-	of  cudadrv.TensorMap
-	arg cuda.Arg
-}
-
-var tensorMapSeed = maphash.MakeSeed() //nolint:gochecknoglobals // a constant of the process
-
-// tensorMap returns the argument for a description. It allocates nothing for one that was used last in its place.
-func (k *kernels) tensorMap(of *cudadrv.TensorMap) (cuda.Arg, error) {
-	place := &k.maps[maphash.Comparable(tensorMapSeed, *of)%uint64(len(k.maps))]
-	if m := place.Load(); m != nil && m.of == *of {
-		return m.arg, nil
-	}
-	encoded, err := k.on.EncodeTensorMap(*of)
-	if err != nil {
-		return cuda.Arg{}, err
-	}
-	m := &tensorMap{*of, cuda.Value(encoded)}
-	place.Store(m)
-	return m.arg, nil
-}
 
 // bulkArguments are the first of a kernel that copies in bulk.
 func (k *kernels) bulkArguments(args []cuda.Arg, p Problem, e gemm.Extent, o Operands, l launch) ([]cuda.Arg, error) {
@@ -44,11 +14,11 @@ func (k *kernels) bulkArguments(args []cuda.Arg, p Problem, e gemm.Extent, o Ope
 	rowsB, columnsB := shapeB(p)
 	a := operandMap(p.In, o.A, rowsA, columnsA, p.LDA, p.StrideA, p.Batch, !p.TransposeA, t.TileM)
 	b := operandMap(p.In, o.B, rowsB, columnsB, p.LDB, p.StrideB, p.Batch, p.TransposeB, t.TileN)
-	mapA, err := k.tensorMap(&a)
+	mapA, err := k.maps.Arg(k.on, &a)
 	if err != nil {
 		return nil, err
 	}
-	mapB, err := k.tensorMap(&b)
+	mapB, err := k.maps.Arg(k.on, &b)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-vram/vram/compute/kernel"
+	"github.com/go-vram/vram/compute/kernel/internal/boxes"
 	"github.com/go-vram/vram/compute/kernel/internal/packed"
 	"github.com/go-vram/vram/compute/kernel/matmul/internal/variant"
 	"github.com/go-vram/vram/cuda"
@@ -38,7 +39,7 @@ type kernels struct {
 	loaded atomic.Pointer[map[string]*cuda.Function] // by kernel; replaced, never changed
 	plans  atomic.Pointer[map[planned]launch]        // of known problems; replaced, never changed
 
-	maps tensorMaps
+	maps boxes.Cache
 
 	mu       sync.Mutex       // of loading
 	compiler *kernel.Compiler // nil until an own one is needed

@@ -21,6 +21,8 @@ const (
 	Decoding Pass = "decoding" // of few queries: the warps of a block divide the keys, and blocks do
 	Queries  Pass = "queries"  // the gradient of queries
 	Keys     Pass = "keys"     // the gradients of keys and values
+
+	GroupForward Pass = "group_forward" // by warpgroups, as the next
 )
 
 // Key says which variant it is.
@@ -38,13 +40,17 @@ type Variant struct {
 	Other string // its second kernel: adds up parts, in the texts of Decoding, or row sums, in the texts of Queries
 
 	Rows        int // of a block
+	Streamed    int // rows of a tile that a block goes over, where the copy engine brings them
 	Threads     int
 	SharedBytes int // dynamic
 	source      packed.Source
 }
 
-// Capability is the least compute capability: 80 is 8.0.
-const Capability = 80
+// Capability is the least compute capability: 80 is 8.0. GroupCapability is the one with warpgroups: no other has them.
+const (
+	Capability      = 80
+	GroupCapability = 90
+)
 
 // Kernels returns the names of all kernels of the text.
 func (v Variant) Kernels() []string {
@@ -59,7 +65,9 @@ func All() []Variant {
 	var all []Variant
 	for _, of := range []string{"bf16", "f16"} {
 		for _, dim := range []int{64, 128} {
-			all = append(all, forward(of, dim), decoding(of, dim), backward(Queries, of, dim), backward(Keys, of, dim))
+			all = append(all,
+				forward(of, dim), decoding(of, dim), backward(Queries, of, dim), backward(Keys, of, dim),
+				groupForward(of, dim))
 		}
 	}
 	return all
@@ -67,7 +75,10 @@ func All() []Variant {
 
 // Files returns the files that variants are compiled from, with headers: of compute/kernel.
 func Files() []string {
-	return []string{"attention/source/attend.h", "attention/source/backward.cu", "attention/source/forward.cu", "matmul/source/device.h"}
+	return []string{
+		"attention/source/attend.h", "attention/source/backward.cu", "attention/source/forward.cu", "attention/source/group.h",
+		"attention/source/group_forward.cu", "matmul/source/bulk.h", "matmul/source/device.h", "matmul/source/finish.h",
+	}
 }
 
 // Sources returns the sources of all variants.
@@ -125,6 +136,28 @@ func backward(p Pass, of string, dim int) Variant {
 	}
 	v.SharedBytes = 2*bytes(v.Rows, dim) + 2*stage
 	return v.with("backward.cu", warps, define("BY_KEYS", byKeys), define("TILE_ROWS", tileRows(p)), define("BLOCKS", blocks), "DELTA="+v.Other)
+}
+
+// GroupRows is the number of rows of a warpgroup, and of a box of rows that a block owns.
+const GroupRows = 64
+
+// groupForward has two warpgroups that compute, and one that copies.
+func groupForward(of string, dim int) Variant {
+	const consumers = 2
+	keys, slots := 128, 640/dim
+	v := Variant{Key: Key{GroupForward, of, dim}, Rows: GroupRows * consumers, Streamed: keys}
+	v.SharedBytes = 2*bytes(v.Rows, dim) + slots*bytes(keys, dim) + barrierBytes
+	return v.group("group_forward.cu", consumers, define("KEYS", keys), define("SLOTS", slots), define("TURNS", 1))
+}
+
+// barrierBytes is room for the barriers of a block.
+const barrierBytes = 256
+
+// group returns the variant with its source, consumers, and the warpgroup that copies.
+func (v Variant) group(file string, consumers int, defines ...string) Variant {
+	v = v.with(file, 4*(consumers+1), append(defines, define("CONSUMERS", consumers))...)
+	v.source.Command = packed.Compiler(GroupCapability, true)
+	return v
 }
 
 // with returns the variant with its source and threads.
