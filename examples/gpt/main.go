@@ -55,7 +55,7 @@ type options struct {
 // to stderr.
 func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags := command.NewFlags("gpt", `"8GB"`)
-	sizes := flags.String("model", "tiny", "tiny, char or gpt2: the model's sizes")
+	sizes := flags.String("model", "tiny", model.Names()+": the model's sizes")
 	of := flags.String("type", "float32", "float32 or bfloat16: the type that the network computes with")
 	data := flags.String("data", "", "files to learn from, separated by commas (default Go's source tree)")
 	flags.Int64Var(&o.mostBytes, "bytes", 8<<20, "most bytes to learn from")
@@ -72,10 +72,9 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	if err := flags.Parse(args, stderr); err != nil {
 		return o, err
 	}
-	known := map[string]model.Config{"tiny": model.Tiny, "char": model.Char, "gpt2": model.GPT2}
-	var ok bool
-	if o.sizes, ok = known[*sizes]; !ok {
-		return o, command.Misuse("-model is %q: want tiny, char or gpt2", *sizes)
+	var known bool
+	if o.sizes, known = model.Named(*sizes); !known {
+		return o, command.Misuse("-model is %q: want %s", *sizes, model.Names())
 	}
 	switch *of {
 	case "float32":

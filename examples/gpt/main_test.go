@@ -75,7 +75,7 @@ func TestMistakes(t *testing.T) {
 		text string
 	}{
 		"help":              {[]string{"-h"}, command.OK, "-checkpoint"},
-		"no such model":     {[]string{"-model", "huge"}, command.Misused, "tiny, char or gpt2"},
+		"no such model":     {[]string{"-model", "huge"}, command.Misused, "tiny, char or 124m"},
 		"no such type":      {[]string{"-type", "int8"}, command.Misused, "float32 or bfloat16"},
 		"no prompt":         {[]string{"-prompt", ""}, command.Misused, "-prompt"},
 		"no step":           {[]string{"-steps", "-1"}, command.Misused, "-steps"},

@@ -23,6 +23,18 @@ var (
 	GPT2 = Config{Layers: 12, Width: 768, Heads: 12, Context: 1024, Vocabulary: 50257, Type: tensor.Float32} //nolint:gochecknoglobals // constants
 )
 
+// sizes are the named models.
+func sizes() map[string]Config { return map[string]Config{"tiny": Tiny, "char": Char, "124m": GPT2} }
+
+// Named returns the sizes with a name: tiny, char, or 124m, the smallest of the published GPT-2.
+func Named(name string) (c Config, known bool) {
+	c, known = sizes()[name]
+	return c, known
+}
+
+// Names returns the names of Named in a sentence.
+func Names() string { return "tiny, char or 124m" }
+
 // ConfigError refuses sizes that a model cannot have.
 type ConfigError struct{ Reason string }
 

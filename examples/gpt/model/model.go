@@ -2,9 +2,11 @@ package model
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 
+	"github.com/go-vram/vram/compute/kernel/matmul"
 	"github.com/go-vram/vram/compute/ops"
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
@@ -19,8 +21,9 @@ type Model struct {
 
 	table, positions *Parameter // of tokens and positions; the head shares the first
 	blocks           []block
-	last             norm
+	final            norm
 	all              []*Parameter
+	headPath         matmul.Path
 	mask             *tensor.Tensor // (positions, positions): 0 for a key at or before the query, else -Inf; nil where attention is a kernel
 }
 
@@ -41,7 +44,7 @@ func New(c *cuda.Context, o ops.Ops, config Config, seed uint64) (_ *Model, err 
 	for i := range config.Layers {
 		x.blocks = append(x.blocks, m.block(i))
 	}
-	x.last = m.norm("ln_f")
+	x.final = m.norm("ln_f")
 	if !hasKernel(c, config) {
 		x.mask = m.got(tensor.From(scope, causal(config.Context), config.Context, config.Context))
 	}
@@ -158,13 +161,19 @@ func (m *Model) forward(p *pass, tokens *tensor.Tensor) run {
 		x, a = b.forward(p, x, mask, batch, m.config.Heads)
 		r.blocks = append(r.blocks, a)
 	}
-	r.in, r.normed = p.settle(x, m.last)
+	r.in, r.normed = p.settle(x, m.final)
 	return r
 }
 
 // head returns the logits of normed rows. Those past the vocabulary are 0: see vocabulary.
 func (m *Model) head(p *pass, normed *tensor.Tensor) *tensor.Tensor {
-	return p.product(normed, p.turned(m.table.Value))
+	table := p.turned(m.table.Value)
+	if p.err != nil {
+		return nil
+	}
+	logits, path, err := p.Matmul(p.scope, normed, table, ops.Product{})
+	m.headPath = path
+	return p.got(logits, err)
 }
 
 // vocabulary returns the view of logits without padding.
@@ -174,6 +183,26 @@ func (m *Model) vocabulary(p *pass, logits *tensor.Tensor) *tensor.Tensor {
 	}
 	return p.got(logits.Narrow(-1, 0, m.config.Vocabulary))
 }
+
+// Logits returns the logits of each position of sequences of one length, one after the other. It waits for the device.
+func (m *Model) Logits(tokens []int64, batch int) (logits []float32, err error) {
+	if batch < 1 || len(tokens) == 0 || len(tokens)%batch != 0 || len(tokens)/batch > m.config.Context {
+		return nil, &ConfigError{fmt.Sprintf("%d tokens are no batch of %d sequences of 1 to %d positions", len(tokens), batch, m.config.Context)}
+	}
+	err = tensor.Scoped(m.scope, func(scope *tensor.Scope) error {
+		p := &pass{Ops: m.ops, scope: scope}
+		x, err := tensor.From(scope, tokens, batch, len(tokens)/batch)
+		if err != nil {
+			return err
+		}
+		logits, err = p.read(m.vocabulary(p, m.head(p, m.forward(p, x).normed)))
+		return err
+	})
+	return logits, err
+}
+
+// HeadPath says how the last product of the head was computed: by the library, or by which own kernel.
+func (m *Model) HeadPath() matmul.Path { return m.headPath }
 
 // headBackward returns the gradient of the normed rows, and computes the token table's gradient. It frees the gradient of the
 // logits and the rows.
@@ -188,7 +217,7 @@ func (m *Model) headBackward(p *pass, dlogits, normed *tensor.Tensor) *tensor.Te
 // backward computes the gradients of all parameters, from the gradient of the logits.
 func (m *Model) backward(p *pass, dlogits *tensor.Tensor, r run) {
 	dnormed := m.headBackward(p, dlogits, r.normed)
-	dx := p.normalizeBackward(dnormed, nil, r.in, m.last)
+	dx := p.normalizeBackward(dnormed, nil, r.in, m.final)
 	p.free(dnormed, r.in)
 	for i, b := range slices.Backward(m.blocks) {
 		if p.err != nil {

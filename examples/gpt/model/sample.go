@@ -31,11 +31,7 @@ func (m *Model) Sample(text []int64, n int, s Sampling) ([]int64, error) {
 				return err
 			}
 			p := &pass{Ops: m.ops, scope: scope}
-			last := p.forward(m, tokens)
-			if p.err != nil {
-				return p.err
-			}
-			logits, err = tensor.Read[float32](last)
+			logits, err = m.last(p, tokens)
 			return err
 		})
 		if err != nil {
@@ -46,17 +42,24 @@ func (m *Model) Sample(text []int64, n int, s Sampling) ([]int64, error) {
 	return text, nil
 }
 
-// forward returns the logits of the last position, as float32.
-func (p *pass) forward(m *Model, tokens *tensor.Tensor) *tensor.Tensor {
+// last returns the logits of the last position.
+func (m *Model) last(p *pass, tokens *tensor.Tensor) ([]float32, error) {
 	normed := m.forward(p, tokens).normed
 	if p.err != nil {
-		return nil
+		return nil, p.err
 	}
-	logits := m.vocabulary(p, m.head(p, p.got(normed.Narrow(0, normed.Dim(0)-1, 1))))
+	return p.read(m.vocabulary(p, m.head(p, p.got(normed.Narrow(0, normed.Dim(0)-1, 1)))))
+}
+
+// read waits for the device, and returns the elements of a tensor of any type as float32.
+func (p *pass) read(x *tensor.Tensor) ([]float32, error) {
+	if p.err == nil && x.Type() != tensor.Float32 {
+		x = p.got(p.Cast(p.scope, x, tensor.Float32))
+	}
 	if p.err != nil {
-		return nil
+		return nil, p.err
 	}
-	return p.got(p.Cast(p.scope, logits, tensor.Float32))
+	return tensor.Read[float32](x)
 }
 
 // draw draws a token by its logits.

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -8,6 +9,13 @@ import (
 	"github.com/go-vram/vram/compute/ops"
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
+)
+
+// The settings of AdamW.
+const (
+	Beta1   = 0.9
+	Beta2   = 0.95
+	Epsilon = 1e-8
 )
 
 // Schedule is the learning rate by step: it rises to Rate in Warmup steps, and falls on half a cosine to a tenth of it at
@@ -133,6 +141,10 @@ func (t *Trainer) Step(tokens, targets []int64) error {
 func (t *Trainer) launch() (err error) {
 	c := t.scope.Context()
 	if t.graph == nil && t.training.Graph && t.step > 0 {
+		// The memory of the first step serves the graph.
+		if err := errors.Join(c.Synchronize(context.Background()), c.Stream().Trim(context.Background())); err != nil {
+			return err
+		}
 		if t.graph, err = c.Capture(t.submit); err != nil {
 			return err
 		}
@@ -184,7 +196,7 @@ func (t *Trainer) differentiate(p *pass, part int) {
 
 // change makes a step of AdamW with the gradients, which it clips.
 func (t *Trainer) change(p *pass) {
-	step, config := ops.AdamWStep{RateAt: t.rate, StepAt: t.count}, ops.AdamWConfig{Beta1: 0.9, Beta2: 0.95, Epsilon: 1e-8}
+	step, config := ops.AdamWStep{RateAt: t.rate, StepAt: t.count}, ops.AdamWConfig{Beta1: Beta1, Beta2: Beta2, Epsilon: Epsilon}
 	if t.training.Clip > 0 {
 		p.did(p.GradNormInto(p.scope, t.norm, t.scale, t.endless, t.gradients, t.training.Clip))
 		step.ScaleAt, step.SkipAt = t.scale, t.endless
