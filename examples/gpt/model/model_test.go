@@ -16,6 +16,7 @@ import (
 	"github.com/go-vram/vram/compute/tensor/safetensors"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/examples/gpt/model"
+	"github.com/go-vram/vram/host"
 	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/vramtest"
 )
@@ -28,7 +29,17 @@ var small = model.Config{Layers: 2, Width: 8, Heads: 2, Context: 5, Vocabulary: 
 // opened returns a model on a device that computes, checks every access and finds leaks.
 func opened(t *testing.T, config model.Config, seed uint64) *model.Model {
 	t.Helper()
+	m, _ := openedWithMemory(t, config, seed)
+	return m
+}
+
+// openedWithMemory also returns page-locked memory of the device.
+func openedWithMemory(t *testing.T, config model.Config, seed uint64) (*model.Model, host.Allocator) {
+	t.Helper()
 	dev := vramtest.Open(t, vramtest.Kernels())
+	memory, err := host.NewPageLocked(dev.GPU(), host.PoolConfig{})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, memory.Close(context.WithoutCancel(t.Context()))) })
 	c, err := cuda.NewContext(dev.Stream())
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, c.Close()) })
@@ -41,7 +52,7 @@ func opened(t *testing.T, config model.Config, seed uint64) *model.Model {
 	m, err := model.New(c, o, config, seed)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, m.Close()) })
-	return m
+	return m, memory
 }
 
 func trainer(t *testing.T, m *model.Model, training model.Training) *model.Trainer {
@@ -125,15 +136,15 @@ var training = model.Training{
 	Batch: 2, Length: 3, Clip: 0.5, Decay: 0.1, Schedule: model.Schedule{Rate: 1e-2, Warmup: 2, Steps: 6},
 }
 
-// A step is the same, bit for bit, where it is a launch of a graph, and where the training was interrupted, saved and
-// resumed by another process.
+// A step is the same, bit for bit, where it is a launch of a graph, where batches come from page-locked memory, and where the
+// training was interrupted, saved and resumed by another process.
 func TestRepeats(t *testing.T) {
 	whole := opened(t, small, 1)
 	want := losses(t, trainer(t, whole, training), rand.New(rand.NewPCG(3, 0)), 5)
 
+	first, memory := openedWithMemory(t, small, 1)
 	graphs := training
-	graphs.Graph = true
-	first := opened(t, small, 1)
+	graphs.Graph, graphs.Memory = true, memory
 	x := trainer(t, first, graphs)
 	random := rand.New(rand.NewPCG(3, 0))
 	got := losses(t, x, random, 3)
@@ -147,6 +158,7 @@ func TestRepeats(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, small, config)
 	second := opened(t, config, 99)
+	graphs.Memory = nil
 	x = trainer(t, second, graphs)
 	require.NoError(t, x.Resume(f))
 	assert.Equal(t, 3, x.Steps())

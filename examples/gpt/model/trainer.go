@@ -9,6 +9,7 @@ import (
 	"github.com/go-vram/vram/compute/ops"
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/host"
 )
 
 // The settings of AdamW.
@@ -43,6 +44,10 @@ type Training struct {
 	Clip     float64 // greatest norm of all gradients together, with which a step with Inf or NaN changes nothing; 0: no bound
 	Decay    float64 // of weights that are multiplied with; the other parameters do not decay
 	Graph    bool    // capture a step as a graph after the first one
+
+	// Memory is page-locked memory from which batches are copied while the step before computes, as host.ByName("cuda:0/pinned")
+	// has it. It outlives the trainer. nil: batches are copied from Go's heap, in the order of steps.
+	Memory host.Allocator
 }
 
 // Trainer trains a model. It is for one goroutine at a time.
@@ -51,6 +56,7 @@ type Trainer struct {
 
 	training Training
 	scope    *tensor.Scope
+	feed     *feed
 
 	tokens, targets *tensor.Tensor // of a step: (parts, batch, positions), (parts, rows)
 	rate, count     *tensor.Tensor // of the step
@@ -75,17 +81,21 @@ func NewTrainer(m *Model, t Training) (*Trainer, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &Trainer{Model: m, training: t, scope: scope}
+	rows := t.Batch * t.Length
+	feed, err := newFeed(m.scope.Context(), t.Parts*rows, t.Memory)
+	if err != nil {
+		return nil, errors.Join(err, scope.Close())
+	}
+	x := &Trainer{Model: m, training: t, scope: scope, feed: feed}
 	p := pass{scope: scope}
 	var all []*tensor.Tensor // a graph's memory ends with it: these outlive it
 	zeros := func(of tensor.Type, shape ...int) *tensor.Tensor {
 		all = append(all, p.got(tensor.Zeros(scope, of, shape...)))
 		return all[len(all)-1]
 	}
-	x.tokens, x.targets = zeros(tensor.Int64, t.Parts, t.Batch, t.Length), zeros(tensor.Int64, t.Parts, t.Batch*t.Length)
-	x.losses = zeros(tensor.Float32, t.Parts, t.Batch*t.Length)
-	x.rate, x.count, x.loss, x.norm = zeros(tensor.Float32), zeros(tensor.Float32), zeros(tensor.Float32), zeros(tensor.Float32)
-	x.scale, x.endless = zeros(tensor.Float32), zeros(tensor.Bool)
+	x.tokens, x.targets, x.rate, x.count = feed.views(&p, []int{t.Parts, t.Batch, t.Length}, []int{t.Parts, rows})
+	x.losses = zeros(tensor.Float32, t.Parts, rows)
+	x.loss, x.norm, x.scale, x.endless = zeros(tensor.Float32), zeros(tensor.Float32), zeros(tensor.Float32), zeros(tensor.Bool)
 	for _, a := range m.all {
 		if a.Param.Rank() > 1 {
 			x.decayed = append(x.decayed, a.AdamWState)
@@ -101,7 +111,7 @@ func NewTrainer(m *Model, t Training) (*Trainer, error) {
 		}
 	}
 	if p.err != nil {
-		return nil, errors.Join(p.err, scope.Close())
+		return nil, errors.Join(p.err, x.Close())
 	}
 	return x, nil
 }
@@ -111,7 +121,7 @@ func (t *Trainer) Close() (err error) {
 	if t.graph != nil {
 		err = t.graph.Close()
 	}
-	return errors.Join(err, t.scope.Close())
+	return errors.Join(err, t.scope.Close(), t.feed.close())
 }
 
 // Steps returns the number of steps that were made.
@@ -125,9 +135,7 @@ func (t *Trainer) Step(tokens, targets []int64) error {
 		return &ConfigError{fmt.Sprintf("want %d tokens and targets, not %d and %d", t.tokens.Len(), len(tokens), len(targets))}
 	}
 	next := t.step + 1
-	err := errors.Join(
-		tensor.Write(t.tokens, tokens), tensor.Write(t.targets, targets),
-		tensor.Fill(t.scope, t.rate, float32(t.training.Schedule.At(next))), tensor.Fill(t.scope, t.count, float32(next)))
+	err := t.feed.put(tokens, targets, float32(t.training.Schedule.At(next)), float32(next))
 	if err == nil {
 		err = t.launch()
 	}
