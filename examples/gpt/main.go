@@ -1,5 +1,6 @@
-// Command gpt trains GPT-2's decoder on bytes of text, in pure Go, on a GPU, or on the processor where there is none, and
-// prints a text that it continues. Package model has the network; its gradient is written out next to each part.
+// Command gpt trains GPT-2's decoder on text, in pure Go, on a GPU, or on the processor where there is none, and prints a text
+// that it continues. It begins with random weights or with published ones. Package model has the network; its gradient is written
+// out next to each part.
 package main
 
 import (
@@ -15,12 +16,10 @@ import (
 	"github.com/dustin/go-humanize"
 
 	"github.com/go-vram/vram"
-	"github.com/go-vram/vram/compute/ops"
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/compute/tensor/safetensors"
-	"github.com/go-vram/vram/cuda"
-	_ "github.com/go-vram/vram/cudadrv/cpu" // the device without a GPU
-	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/examples/gpt/bpe"
+	"github.com/go-vram/vram/examples/gpt/internal/device"
 	"github.com/go-vram/vram/examples/gpt/model"
 	"github.com/go-vram/vram/examples/internal/command"
 )
@@ -47,8 +46,11 @@ type options struct {
 	data       []string
 	mostBytes  int64
 	checkpoint string
+	weights    string
+	tokenizer  string
 	prompt     string
 	sample     int
+	sampling   model.Sampling
 }
 
 // parse reads defaults, environment and flags, in this order. Its error is flag.ErrHelp or a *command.UsageError; help goes
@@ -61,14 +63,19 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.Int64Var(&o.mostBytes, "bytes", 8<<20, "most bytes to learn from")
 	flags.IntVar(&o.steps, "steps", 100, "training steps in all, with the steps of the checkpoint")
 	flags.IntVar(&o.every, "every", 10, "steps between two lines of progress")
-	flags.IntVar(&o.training.Batch, "batch", 4, "sequences in a step")
+	flags.IntVar(&o.training.Batch, "batch", 4, "sequences that are computed at once")
+	flags.IntVar(&o.training.Parts, "parts", 1, "batches in a step, whose gradients are added")
 	flags.IntVar(&o.training.Length, "length", 0, "positions in a sequence (default all that the model has)")
 	flags.Float64Var(&o.training.Schedule.Rate, "rate", 3e-3, "highest learning rate")
 	flags.Uint64Var(&o.seed, "seed", 1, "of weights, batches and the sample: one seed has one result, bit for bit")
 	flags.BoolVar(&o.training.Graph, "graph", true, "launch a step as a CUDA graph")
 	flags.StringVar(&o.checkpoint, "checkpoint", "", "file to continue from, if it is there, and to save to at the end")
+	flags.StringVar(&o.weights, "weights", "", "file of a published GPT-2 to begin with, in the format of safetensors")
+	flags.StringVar(&o.tokenizer, "tokenizer", "", "folder with the model's vocab.json and merges.txt (default each byte is a token)")
 	flags.StringVar(&o.prompt, "prompt", "func ", "beginning of the text at the end")
-	flags.IntVar(&o.sample, "sample", 200, "bytes to add to the prompt")
+	flags.IntVar(&o.sample, "sample", 200, "tokens to add to the prompt")
+	flags.Float64Var(&o.sampling.Temperature, "temperature", 0.8, "of the sample: less is more certain, and 0 takes the most probable token")
+	flags.IntVar(&o.sampling.Top, "top", 50, "draw only so many of the most probable tokens; 0 for all")
 	if err := flags.Parse(args, stderr); err != nil {
 		return o, err
 	}
@@ -89,50 +96,55 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	if *data != "" {
 		o.data = strings.Split(*data, ",")
 	}
-	if o.steps < 0 || o.every < 1 || o.sample < 0 || o.prompt == "" || o.mostBytes < 1 {
-		return o, command.Misuse("want -steps and -sample from 0, -every and -bytes from 1, and a -prompt")
+	if o.steps < 0 || o.every < 1 || o.sample < 0 || o.prompt == "" || o.mostBytes < 1 || o.training.Parts < 1 {
+		return o, command.Misuse("want -steps and -sample from 0, -every, -bytes and -parts from 1, and a -prompt")
+	}
+	if !(o.sampling.Temperature >= 0) || o.sampling.Top < 0 {
+		return o, command.Misuse("want -temperature and -top from 0")
 	}
 	o.training.Clip, o.training.Decay = 1, 0.1
 	o.training.Schedule.Steps, o.training.Schedule.Warmup = o.steps, max(1, o.steps/20)
-	if o.config, err = flags.Config(); err != nil {
-		return o, err
-	}
-	if _, simulated := o.config.Driver.(*sim.Driver); simulated { // one that executes kernels
-		o.config.Driver, err = vram.DriverNamed("cpu")
-	}
+	o.config, err = device.Config(flags)
 	return o, err
 }
 
 // open opens the device, and trains on it.
 func open(ctx context.Context, o options, out io.Writer) (err error) {
-	t, err := load(o.mostBytes, o.data)
+	var code coder
+	if o.tokenizer != "" {
+		if code.Tokenizer, err = bpe.Open(o.tokenizer); err != nil {
+			return err
+		}
+	}
+	if code.size() > o.sizes.Vocabulary {
+		return command.Misuse("the tokenizer has %d tokens, and the model %d", code.size(), o.sizes.Vocabulary)
+	}
+	var t text
+	if o.steps > 0 {
+		if t, err = load(o.mostBytes, o.data, code); err != nil {
+			return err
+		}
+		if shorter := min(len(t.lessons), len(t.tests)); shorter <= o.training.Length {
+			return command.Misuse("the text's parts have %d tokens: too few for sequences of %d", shorter, o.training.Length)
+		}
+	}
+	d, err := device.Open(o.config)
 	if err != nil {
 		return err
 	}
-	if shorter := min(len(t.lessons), len(t.tests)); shorter <= o.training.Length {
-		return command.Misuse("the text's parts have %d bytes: too few for sequences of %d", shorter, o.training.Length)
-	}
-	c, err := cuda.Open(o.config)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Close()) }() // closes the device: an *InUseError lists buffers that nobody freed
-	operations, err := ops.New(c)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Synchronize(context.WithoutCancel(ctx)), operations.Close()) }()
-	m, err := model.New(c, operations, o.sizes, o.seed)
+	defer func() { err = errors.Join(err, d.Close(ctx)) }()
+	m, err := model.New(d.Context, d.Ops, o.sizes, o.seed)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
+	o.training.Memory = d.Memory
 	x, err := model.NewTrainer(m, o.training)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, x.Close()) }()
-	p := program{options: o, text: t, device: c.Device(), Trainer: x, out: out}
+	p := program{options: o, coder: code, text: t, device: d.Device(), Trainer: x, out: out}
 	return p.run(ctx)
 }
 
@@ -141,7 +153,9 @@ type program struct {
 	*model.Trainer
 	options
 
+	coder  coder
 	text   text
+	batch  drawn
 	device *vram.Device
 	out    io.Writer
 }
@@ -152,8 +166,8 @@ func (p *program) printf(format string, args ...any) { _, _ = fmt.Fprintf(p.out,
 func (p *program) run(ctx context.Context) error {
 	info := p.device.Info()
 	p.printf("%s, driver %s\n%d parameters of %v; %s of text\n", info.Name, info.Driver, p.Size(), p.sizes.Type,
-		humanize.IBytes(uint64(len(p.text.lessons)+len(p.text.tests))))
-	if err := p.resume(); err != nil {
+		humanize.IBytes(uint64(p.text.bytes))) //nolint:gosec // not negative
+	if err := p.begin(); err != nil {
 		return err
 	}
 	trained := p.train(ctx)
@@ -166,20 +180,28 @@ func (p *program) run(ctx context.Context) error {
 	if trained != nil || p.sample == 0 {
 		return trained
 	}
-	tokens := make([]int64, len(p.prompt))
-	for i := range tokens {
-		tokens[i] = int64(p.prompt[i])
-	}
-	drawn, err := p.Sample(tokens, p.sample, model.Sampling{Temperature: 0.8, Top: 50, Random: rand.New(rand.NewPCG(p.seed, 1))}) //nolint:gosec // no secret
+	p.sampling.Random = rand.New(rand.NewPCG(p.seed, 1)) //nolint:gosec // no secret
+	tokens, err := p.Sample(p.coder.encode([]byte(p.prompt)), p.sample, p.sampling)
 	if err != nil {
 		return err
 	}
-	said := make([]byte, len(drawn))
-	for i, token := range drawn {
-		said[i] = byte(token)
-	}
-	p.printf("---\n%s\n", strings.ToValidUTF8(string(said), "?"))
+	p.printf("---\n%s\n", strings.ToValidUTF8(string(p.coder.decode(tokens)), "?"))
 	return nil
+}
+
+// begin reads the weights, if they are named, and continues from the checkpoint, if it is there.
+func (p *program) begin() error {
+	if p.weights != "" {
+		f, err := safetensors.OpenFile(p.weights)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(p.Load(f), f.Close()); err != nil {
+			return err
+		}
+		p.printf("weights of %s\n", p.weights)
+	}
+	return p.resume()
 }
 
 // resume continues from the checkpoint, if it is there.
@@ -208,8 +230,8 @@ func (p *program) train(ctx context.Context) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		tokens, targets := batch(p.text.lessons, p.seed, p.Steps(), p.training.Batch, p.training.Length)
-		if err := p.Step(tokens, targets); err != nil {
+		p.batch.draw(p.text.lessons, p.seed, p.Steps(), p.training.Batch*p.training.Parts, p.training.Length)
+		if err := p.Step(p.batch.tokens, p.batch.targets); err != nil {
 			return err
 		}
 		if made++; p.Steps()%p.every != 0 && p.Steps() != p.steps {
@@ -221,7 +243,7 @@ func (p *program) train(ctx context.Context) error {
 		}
 		stats := p.device.Stats()
 		p.printf("step %4d: loss %.6f, %s tokens/s, %s reserved, %s live\n", p.Steps(), loss,
-			humanize.CommafWithDigits(float64(made*len(tokens))/time.Since(start).Seconds(), 1),
+			humanize.CommafWithDigits(float64(made*len(p.batch.tokens))/time.Since(start).Seconds(), 1),
 			humanize.IBytes(uint64(stats.ReservedBytes)), humanize.IBytes(uint64(stats.LiveBytes))) //nolint:gosec // not negative
 		start, made = time.Now(), 0
 	}

@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -78,6 +80,10 @@ func TestMistakes(t *testing.T) {
 		"no such model":     {[]string{"-model", "huge"}, command.Misused, "tiny, char or 124m"},
 		"no such type":      {[]string{"-type", "int8"}, command.Misused, "float32 or bfloat16"},
 		"no prompt":         {[]string{"-prompt", ""}, command.Misused, "-prompt"},
+		"a temperature":     {[]string{"-temperature", "-1"}, command.Misused, "-temperature"},
+		"no part":           {[]string{"-parts", "0"}, command.Misused, "-parts"},
+		"no tokenizer":      {[]string{"-tokenizer", short}, command.Failed, "vocab.json"},
+		"no weights":        {[]string{"-driver", "sim", "-bytes", "1000", "-weights", short}, command.Failed, "safetensors"},
 		"no step":           {[]string{"-steps", "-1"}, command.Misused, "-steps"},
 		"no batch":          {[]string{"-driver", "sim", "-bytes", "1000", "-batch", "0"}, command.Failed, "batch"},
 		"a long sequence":   {[]string{"-driver", "sim", "-bytes", "1000", "-length", "17"}, command.Failed, "positions"},
@@ -94,18 +100,64 @@ func TestMistakes(t *testing.T) {
 
 // A batch depends on seed and step alone, and a target is the token after its position.
 func TestBatches(t *testing.T) {
-	from := []byte("the quick brown fox jumps over the lazy dog")
-	tokens, targets := batch(from, 1, 7, 3, 5)
-	require.Len(t, tokens, 15)
-	again, _ := batch(from, 1, 7, 3, 5)
-	assert.Equal(t, tokens, again)
-	other, _ := batch(from, 1, 8, 3, 5)
-	assert.NotEqual(t, tokens, other)
-	for i := range tokens {
+	const sentence = "the quick brown fox jumps over the lazy dog"
+	from := coder{}.encode([]byte(sentence))
+	var first, again, other drawn
+	first.draw(from, 1, 7, 3, 5)
+	require.Len(t, first.tokens, 15)
+	again.draw(from, 1, 8, 3, 5)
+	again.draw(from, 1, 7, 3, 5)
+	assert.Equal(t, first, again)
+	other.draw(from, 1, 8, 3, 5)
+	assert.NotEqual(t, first, other)
+	for i := range first.tokens {
 		if i%5 < 4 {
-			assert.Equal(t, tokens[i+1], targets[i])
+			assert.Equal(t, first.tokens[i+1], first.targets[i])
 		}
-		text := string([]byte{byte(tokens[i]), byte(targets[i])})
-		assert.Contains(t, string(from), text)
+		assert.Contains(t, sentence, string(coder{}.decode([]int64{first.tokens[i], first.targets[i]})))
 	}
+	assert.Equal(t, "a\uFFFD\uFFFD", string(coder{}.decode([]int64{'a', 256, -1})))
+}
+
+// A program that begins with the weights of another one's checkpoint, and with a tokenizer, continues the text as that one.
+func TestWeights(t *testing.T) {
+	t.Setenv("VRAM_MEMORY_LIMIT", "")
+	folder := t.TempDir()
+	path := filepath.Join(folder, "weights")
+	certain := []string{"-sample", "2", "-temperature", "0", "-prompt", "fu"}
+	trained := output(t, append(certain, "-steps", "1", "-parts", "2", "-checkpoint", path)...)
+	loaded := output(t, append(certain, "-steps", "0", "-weights", path)...)
+	_, want, found := strings.Cut(trained, "---\n")
+	require.True(t, found)
+	_, got, _ := strings.Cut(loaded, "---\n")
+	assert.Equal(t, want, got)
+	assert.Contains(t, loaded, "weights of "+path)
+
+	entries := map[string]int{} // the tokens 0 to 255 are the bytes in another order, and "fu" is one token
+	for b := range 256 {
+		character := rune(b)
+		switch {
+		case b < 33:
+			character = rune(256 + b)
+		case b > 126 && b < 161:
+			character = rune(256 + b - 94)
+		case b == 173:
+			character = 323
+		}
+		entries[string(character)] = 255 - b
+	}
+	vocabulary, err := json.Marshal(entries)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "vocab.json"), vocabulary, 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "merges.txt"), nil, 0o600))
+	coded := output(t, append(certain, "-steps", "1", "-parts", "2", "-tokenizer", folder)...)
+	assert.Regexp(t, `(?s)---\nfu`, coded)
+
+	entries["fu"] = 256
+	vocabulary, err = json.Marshal(entries)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "vocab.json"), vocabulary, 0o600))
+	var stdout, stderr bytes.Buffer
+	assert.Equal(t, command.Misused, run(t.Context(), []string{"-driver", "sim", "-tokenizer", folder}, &stdout, &stderr))
+	assert.Contains(t, stderr.String(), "the tokenizer has 257 tokens, and the model 256")
 }

@@ -11,11 +11,8 @@ import (
 	"os"
 
 	"github.com/go-vram/vram"
-	"github.com/go-vram/vram/compute/ops"
 	"github.com/go-vram/vram/compute/tensor"
-	"github.com/go-vram/vram/cuda"
-	_ "github.com/go-vram/vram/cudadrv/cpu" // the device without a GPU
-	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/examples/gpt/internal/device"
 	"github.com/go-vram/vram/examples/gpt/model"
 	"github.com/go-vram/vram/examples/internal/command"
 )
@@ -87,32 +84,23 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	o.training.Graph = o.training.Graph && o.what != "parts"
 	o.training.Clip, o.training.Decay = 1, 0.1
 	o.training.Schedule = model.Schedule{Rate: 6e-4, Warmup: 2, Steps: 10}
-	if o.config, err = flags.Config(); err != nil {
-		return o, err
-	}
-	if _, simulated := o.config.Driver.(*sim.Driver); simulated { // one that executes kernels
-		o.config.Driver, err = vram.DriverNamed("cpu")
-	}
+	o.config, err = device.Config(flags)
 	return o, err
 }
 
 // open opens the device, and measures.
 func open(ctx context.Context, o options, out io.Writer) (err error) {
-	c, err := cuda.Open(o.config)
+	d, err := device.Open(o.config)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, c.Close()) }()
-	operations, err := ops.New(c)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, c.Synchronize(context.WithoutCancel(ctx)), operations.Close()) }()
-	m, err := model.New(c, operations, o.sizes, o.seed)
+	defer func() { err = errors.Join(err, d.Close(ctx)) }()
+	m, err := model.New(d.Context, d.Ops, o.sizes, o.seed)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, m.Close()) }()
+	o.training.Memory = d.Memory
 	t, err := model.NewTrainer(m, o.training)
 	if err != nil {
 		return err

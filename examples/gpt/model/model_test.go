@@ -1,7 +1,9 @@
 package model_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/binary"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -176,6 +178,57 @@ func TestRepeats(t *testing.T) {
 	var refused *model.CheckpointError
 	require.ErrorAs(t, other.Load(f), &refused)
 	assert.Equal(t, before, read(t, other.Parameters()[0].Param))
+}
+
+// A published file has names with a prefix, numbers of 16 bits, and tensors that are no parameters.
+func TestPublished(t *testing.T) {
+	m := opened(t, small, 1)
+	random := rand.New(rand.NewPCG(9, 0))
+	want := map[string][]float64{}
+	var all []safetensors.Source
+	for i, p := range m.Parameters() {
+		var b []byte
+		of := []safetensors.Type{safetensors.Float32, safetensors.Float16, safetensors.BFloat16}[i%3]
+		for range p.Param.Len() {
+			v := half.NewBFloat16(float32(random.IntN(200)-100) / 64).Float32() // exact in all types
+			want[p.Name] = append(want[p.Name], float64(v))
+			switch of { //nolint:exhaustive // as above
+			case safetensors.Float32:
+				b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+			case safetensors.Float16:
+				b = binary.LittleEndian.AppendUint16(b, uint16(half.NewFloat16(v)))
+			default:
+				b = binary.LittleEndian.AppendUint16(b, uint16(half.NewBFloat16(v)))
+			}
+		}
+		var shape []int64
+		for _, n := range p.Param.Shape() {
+			shape = append(shape, int64(n))
+		}
+		all = append(all, safetensors.Source{Name: "transformer." + p.Name, Type: of, Shape: shape, Data: bytes.NewReader(b)})
+	}
+	for _, name := range []string{"transformer.h.0.attn.bias", "transformer.h.0.attn.masked_bias", "lm_head.weight"} {
+		all = append(all, safetensors.Source{Name: name, Type: safetensors.Bool, Shape: []int64{1}, Data: bytes.NewReader([]byte{1})})
+	}
+	path := filepath.Join(t.TempDir(), "published")
+	require.NoError(t, safetensors.WriteFile(path, nil, all))
+	f, err := safetensors.OpenFile(path)
+	require.NoError(t, err)
+	defer func() { require.NoError(t, f.Close()) }()
+	require.NoError(t, m.Load(f))
+	for _, p := range m.Parameters() {
+		assert.Equal(t, want[p.Name], read(t, p.Param), p.Name)
+	}
+	tokens, _ := batch(random, 2*3, small.Vocabulary)
+	logits, err := m.Logits(tokens, 2)
+	require.NoError(t, err)
+	r := reference{config: small, of: want}
+	for i := range 2 {
+		assert.InDeltaSlice(t, r.logits(tokens[3*i:3*i+3]), logits[3*i*small.Vocabulary:][:3*small.Vocabulary], 1e-3)
+	}
+	// A checkpoint of a training has more than a published file.
+	var refused *model.CheckpointError
+	require.ErrorAs(t, trainer(t, m, training).Resume(f), &refused)
 }
 
 // The model learns to continue a text, with values of 16 bits; the gradients of float32 have a test of their own.

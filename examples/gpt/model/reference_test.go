@@ -17,23 +17,30 @@ type reference struct {
 func (r reference) loss(tokens, targets []int64, batch int) (loss float64) {
 	length := len(tokens) / batch
 	for b := range batch {
-		x := make([][]float64, length)
-		for i := range x {
-			x[i] = add(r.row("wte.weight", int(tokens[b*length+i])), r.row("wpe.weight", i))
-		}
-		for l := range r.config.Layers {
-			x = r.block(x, "h."+strconv.Itoa(l)+".")
-		}
-		for i := range x {
-			normed := r.norm(x[i], "ln_f")
-			logits := make([]float64, r.config.Vocabulary)
-			for t := range logits {
-				logits[t] = dot(normed, r.row("wte.weight", t))
-			}
-			loss -= math.Log(softmax(logits)[targets[b*length+i]])
+		logits := r.logits(tokens[b*length:][:length])
+		for i := range length {
+			loss -= math.Log(softmax(logits[i*r.config.Vocabulary:][:r.config.Vocabulary])[targets[b*length+i]])
 		}
 	}
 	return loss / float64(len(tokens))
+}
+
+// logits returns the logits of each position of a sequence.
+func (r reference) logits(tokens []int64) (logits []float64) {
+	x := make([][]float64, len(tokens))
+	for i := range x {
+		x[i] = add(r.row("wte.weight", int(tokens[i])), r.row("wpe.weight", i))
+	}
+	for l := range r.config.Layers {
+		x = r.block(x, "h."+strconv.Itoa(l)+".")
+	}
+	for i := range x {
+		normed := r.norm(x[i], "ln_f")
+		for t := range r.config.Vocabulary {
+			logits = append(logits, dot(normed, r.row("wte.weight", t)))
+		}
+	}
+	return logits
 }
 
 func (r reference) block(x [][]float64, name string) [][]float64 {
