@@ -13,7 +13,7 @@ import (
 	"github.com/go-vram/vram/examples/gpt/bpe"
 )
 
-// coder makes tokens of texts, and texts of tokens: each byte is a token, or those of a tokenizer.
+// coder makes tokens of texts, and texts of tokens: each byte is a token, or a tokenizer divides the text.
 type coder struct{ *bpe.Tokenizer }
 
 // encode returns the tokens of a text.

@@ -33,7 +33,7 @@ type TokenError struct{ Token int64 }
 // Error returns the token.
 func (e *TokenError) Error() string { return fmt.Sprintf("bpe: there is no token %d", e.Token) }
 
-// The names of the files, and bounds of what they may have.
+// The names of the files, and bounds of their contents.
 const (
 	vocabularyFile = "vocab.json"
 	mergesFile     = "merges.txt"

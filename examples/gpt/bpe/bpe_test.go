@@ -151,7 +151,7 @@ func naive(word string) []string {
 	}
 }
 
-// Merges by a heap are those of the plain way, for all words of few letters.
+// A heap finds the same merges as the plain way, for all words of few letters.
 func TestMerges(t *testing.T) {
 	x := tokenizer(t)
 	letters := "aelnotwrh"

@@ -13,7 +13,7 @@
 //
 // Files are not trusted. New refuses, with a *FileError, vocabularies without one of the 256 bytes, with numbers that are
 // negative, too large or used twice, and merges of symbols or to symbols that are no tokens. So Encode has a token for each text,
-// and Decode returns it: any bytes, also what is no UTF-8.
+// and Decode returns it: any bytes, valid UTF-8 or not.
 //
 // # Cost
 //

@@ -1,4 +1,4 @@
-// Command measure measures the model of package model, and writes what another implementation needs to compare itself with it. The
+// Command measure measures the model of package model, and writes a file with which another implementation compares itself. The
 // programs lab/peers/gpt_parity.py and gpt_speed.py read its output.
 package main
 

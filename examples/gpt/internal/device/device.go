@@ -1,4 +1,4 @@
-// Package device opens what the programs of examples/gpt compute with.
+// Package device opens a device for the programs of examples/gpt: a stream, the operations, and page-locked memory.
 package device
 
 import (
