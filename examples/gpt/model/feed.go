@@ -1,6 +1,7 @@
 package model
 
 import (
+	"context"
 	"encoding/binary"
 	"errors"
 	"math"
@@ -15,18 +16,17 @@ import (
 // float32, one after the other.
 //
 // With page-locked memory a batch is copied on a stream of its own while the step before it computes: to one of two stages, from
-// which a copy on the device brings it to the input that steps read. The block of page-locked memory is freed at once: its pool
-// keeps it until the copy has finished.
+// which a copy on the device brings it to the input that steps read. The host waits until the copy of the batch before has
+// finished, and that one until its stage was read: so the host is at most three steps ahead of the device.
 type feed struct {
 	on      *cuda.Context // of the trainer
 	input   cuda.Buffer
 	bytes   int64
-	heap    []byte         // without page-locked memory
-	memory  host.Allocator // page-locked, or nil
-	copying *cuda.Context  // the stream of copies from it
+	heap    []byte        // without page-locked memory
+	locked  host.Block    // page-locked
+	copying *cuda.Context // the stream of copies from it, or nil
 	stages  [2]cuda.Buffer
 	next    int
-	kept    host.Block // of the last batch; live where its free failed
 }
 
 const (
@@ -36,9 +36,10 @@ const (
 
 // newFeed makes a feed for a number of tokens. close frees it.
 func newFeed(c *cuda.Context, tokens int, memory host.Allocator) (f *feed, err error) {
-	f = &feed{on: c, bytes: 2*idBytes*int64(tokens) + 2*numberBytes, memory: memory}
+	f = &feed{on: c, bytes: 2*idBytes*int64(tokens) + 2*numberBytes}
+	complete := false
 	defer func() {
-		if err != nil {
+		if !complete { // also after a panic of the driver
 			err = errors.Join(err, f.close())
 		}
 	}()
@@ -47,7 +48,11 @@ func newFeed(c *cuda.Context, tokens int, memory host.Allocator) (f *feed, err e
 	}
 	if memory == nil {
 		f.heap = make([]byte, f.bytes)
+		complete = true
 		return f, nil
+	}
+	if f.locked, err = memory.Alloc(f.bytes, 0); err != nil {
+		return f, err
 	}
 	if f.copying, err = c.NewStream(); err != nil {
 		return f, err
@@ -57,6 +62,7 @@ func newFeed(c *cuda.Context, tokens int, memory host.Allocator) (f *feed, err e
 			return f, err
 		}
 	}
+	complete = true
 	return f, nil
 }
 
@@ -71,11 +77,10 @@ func (f *feed) close() (err error) {
 	for _, stage := range f.stages {
 		free(stage)
 	}
-	err = errors.Join(err, f.release())
 	if f.copying != nil {
 		err = errors.Join(err, f.copying.Close())
 	}
-	return err
+	return errors.Join(err, f.locked.Free())
 }
 
 // views returns the parts of the input: tokens and targets of a shape, the rate, and the number of the step.
@@ -98,37 +103,20 @@ func (f *feed) views(p *pass, tokens, targets []int) (x, y, rate, count *tensor.
 
 // put submits the copies of a step's numbers. It allocates nothing on Go's heap.
 func (f *feed) put(tokens, targets []int64, rate, count float32) error {
-	if f.memory == nil {
+	if f.copying == nil {
 		pack(f.heap, tokens, targets, rate, count)
 		return f.on.CopyInAt(f.input, 0, f.heap)
 	}
-	if err := f.release(); err != nil {
+	if err := f.copying.Synchronize(context.Background()); err != nil {
 		return err
 	}
-	b, err := f.memory.Alloc(f.bytes, 0)
-	if err != nil {
-		return err
-	}
-	f.kept = b
-	pack(b.Bytes(), tokens, targets, rate, count)
+	pack(f.locked.Bytes(), tokens, targets, rate, count)
 	stage := f.stages[f.next]
-	f.next = (f.next + 1) % len(f.stages)
-	if err = b.Use(f.copying.Stream().Handle()); err == nil {
-		err = f.copying.CopyInAsync(cuda.Whole(stage), b.Bytes())
-	}
-	if err = errors.Join(err, f.release()); err != nil {
+	if err := f.copying.CopyInAsync(cuda.Whole(stage), f.locked.Bytes()); err != nil {
 		return err
 	}
+	f.next = (f.next + 1) % len(f.stages)
 	return f.on.Copy(cuda.Whole(f.input), cuda.Whole(stage))
-}
-
-// release frees the block of page-locked memory.
-func (f *feed) release() error {
-	err := f.kept.Free()
-	if err == nil {
-		f.kept = host.Block{}
-	}
-	return err
 }
 
 // pack writes the numbers of a step.

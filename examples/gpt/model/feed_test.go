@@ -1,0 +1,112 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/host"
+	"github.com/go-vram/vram/internal/eachcall"
+)
+
+// device returns a context, and page-locked memory, of a machine.
+func device(t *testing.T, d cudadrv.Driver) (*cuda.Context, host.Allocator) {
+	t.Helper()
+	c, err := cuda.Open(vram.Config{Driver: d})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, c.Close()) })
+	memory, err := host.ByName("cuda:0/pinned", host.Options{Driver: d})
+	require.NoError(t, err)
+	t.Cleanup(func() { assert.NoError(t, memory.Close(context.WithoutCancel(t.Context()))) })
+	return c, memory
+}
+
+// The input has the numbers of the last batch, however many are on their way.
+func TestFeed(t *testing.T) {
+	c, memory := device(t, sim.New(sim.Config{Bytes: true}))
+	for _, memory := range []host.Allocator{nil, memory} {
+		f, err := newFeed(c, 4, memory)
+		require.NoError(t, err)
+		p := &pass{}
+		tokens, targets, rate, count := f.views(p, []int{2, 2}, []int{4})
+		require.NoError(t, p.err)
+		for step := range int64(5) {
+			x, y := []int64{step, 1, -2, 3}, []int64{4, 5, 1 << 40, step}
+			require.NoError(t, f.put(x, y, 0.5, float32(step)))
+			x[0], y[0] = 99, 99
+			if step%2 == 1 {
+				continue
+			}
+			got, err := tensor.Read[int64](tokens)
+			require.NoError(t, err)
+			assert.Equal(t, []int64{step, 1, -2, 3}, got)
+			got, err = tensor.Read[int64](targets)
+			require.NoError(t, err)
+			assert.Equal(t, []int64{4, 5, 1 << 40, step}, got)
+			for want, x := range map[float32]*tensor.Tensor{0.5: rate, float32(step): count} {
+				number, err := tensor.Item[float32](x)
+				require.NoError(t, err)
+				assert.InDelta(t, want, number, 0)
+			}
+		}
+		require.NoError(t, f.close())
+	}
+}
+
+// A batch allocates nothing on Go's heap: the simulated device alone does, for its record of the two copies.
+func TestFeedAllocatesNothing(t *testing.T) {
+	c, memory := device(t, sim.New(sim.Config{Bytes: true, Clock: sim.Running}))
+	f, err := newFeed(c, 1000, memory)
+	require.NoError(t, err)
+	ids := make([]int64, 1000)
+	each := testing.AllocsPerRun(100, func() { err = errors.Join(err, f.put(ids, ids, 1, 2)) })
+	step := 0
+	copies := testing.AllocsPerRun(100, func() {
+		stage := cuda.Whole(f.stages[step%2])
+		step++
+		err = errors.Join(err, f.copying.Synchronize(context.Background()), f.copying.CopyInAsync(stage, f.locked.Bytes()), f.on.Copy(cuda.Whole(f.input), stage))
+	})
+	require.NoError(t, err)
+	assert.LessOrEqual(t, each, copies)
+	require.NoError(t, f.close())
+}
+
+// Whichever driver call fails, a feed leaves nothing.
+func TestFeedFails(t *testing.T) {
+	machine := sim.New(sim.Config{Bytes: true})
+	faults := fault.Wrap(machine)
+	c, memory := device(t, faults)
+	b := &eachcall.Bench{Faults: faults, Tolerated: []string{"cuStreamIsCapturing", "cuEventRecord"}, Left: func() map[string]int {
+		machine.Device(0).Advance(time.Hour) // the work ends
+		_, _ = c.Device().Trim(t.Context(), 0)
+		_, _ = host.Trim(t.Context(), memory)
+		all := machine.Device(0).Objects()
+		all["goroutine"], all["live byte"] = runtime.NumGoroutine(), int(c.Device().Stats().LiveBytes)
+		return all
+	}}
+	ids := []int64{1, 2, 3}
+	b.Run(t, func() (undo func() error, err error) {
+		f, err := newFeed(c, len(ids), memory)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, eachcall.Closes(faults, f.close)) }()
+		for range 3 {
+			if err := f.put(ids, ids, 1, 2); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	})
+}
