@@ -52,11 +52,11 @@ func files(merges []string, more ...string) (vocabulary, list string) {
 
 var merges = []string{"l o", "lo w", "e r", "Ġ t", "Ġt h", "Ġth e", "t h", "n e", "ne w", "new er", "Ġ low", "Ċ Ċ", "a a", "aa aa", "Ã ¤"}
 
-func tokenizer(t testing.TB) *bpe.Tokenizer {
-	t.Helper()
+func tokenizer(tb testing.TB) *bpe.Tokenizer {
+	tb.Helper()
 	vocabulary, list := files(merges, "<|endoftext|>")
 	x, err := bpe.New(strings.NewReader(vocabulary), strings.NewReader(list))
-	require.NoError(t, err)
+	require.NoError(tb, err)
 	return x
 }
 

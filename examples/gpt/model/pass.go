@@ -108,14 +108,6 @@ func (p *pass) narrowed(x *tensor.Tensor, rows int) *tensor.Tensor {
 	return p.got(x.Narrow(0, 0, rows))
 }
 
-// sum returns x + y.
-func (p *pass) sum(x, y *tensor.Tensor) *tensor.Tensor {
-	if p.err != nil {
-		return nil
-	}
-	return p.got(p.Add(p.scope, x, y))
-}
-
 // addTo adds a gradient to a parameter's, and frees it.
 func (p *pass) addTo(to *Parameter, gradient *tensor.Tensor) {
 	if p.err == nil {
