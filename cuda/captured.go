@@ -62,7 +62,7 @@ func (p *capture) drop() {
 		_ = b.Free() // a caller of the capture may have done so
 	}
 	for _, k := range p.kernels {
-		k.Function.module.graphs.Add(-1)
+		k.Function.module.release()
 	}
 }
 
@@ -183,15 +183,26 @@ func (p *capture) touch(c *submission, b Buffer, writes bool) error {
 	return nil
 }
 
-// launched notes a kernel.
-func (p *capture) launched(k *node) {
+// launch submits a kernel to the capture, and notes it. The notes are in the order of the graph's nodes: one launch at a time. The
+// module stays loaded from before the submission on.
+func (p *capture) launch(k *node, submit func() error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.ended {
-		return
+	if err := k.Function.module.hold(); err != nil {
+		return err
 	}
-	k.Function.module.graphs.Add(1)
+	noted := false
+	defer func() { // also after a panic of the driver
+		if !noted {
+			k.Function.module.release()
+		}
+	}()
+	if err := submit(); err != nil {
+		return err
+	}
 	p.kernels = append(p.kernels, k)
+	noted = true
+	return nil
 }
 
 // workspace returns a buffer that the graph frees.

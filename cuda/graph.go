@@ -199,7 +199,7 @@ func (g *Graph) Close() error {
 		_ = b.Free() // the graph's own
 	}
 	for _, k := range g.kernels {
-		k.Function.module.graphs.Add(-1)
+		k.Function.module.release()
 		g.unused = append(g.unused, k.leases()...)
 	}
 	if g.pool.shared {

@@ -103,9 +103,12 @@ func (c *submission) launchSlowly(f *Function, g Geometry, p *params, args []Arg
 		}
 	}
 	return c.recorded(f.name, args, c.capture.Load(), func() error {
-		return c.ordered(f.name, g, args,
-			func(held *capture, accesses []cudadrv.Access) error { return c.launch(f, g, p, held, accesses) },
-			func(held *capture) { held.launched(newNode(f, g, p, args, packed)) })
+		return c.ordered(f.name, g, args, func(held *capture, accesses []cudadrv.Access) error {
+			if held == nil {
+				return c.launch(f, g, p, nil, accesses)
+			}
+			return held.launch(newNode(f, g, p, args, packed), func() error { return c.launch(f, g, p, held, accesses) })
+		})
 	})
 }
 
@@ -138,8 +141,8 @@ func (c *submission) launchInOrder(f *Function, g Geometry, p *params, args []Ar
 }
 
 // ordered submits work that waits for other work on its buffers, and announces it. submit gets nil accesses if there is no
-// checker. In a capture the graph gets the buffers, and captured is called.
-func (c *submission) ordered(name string, g Geometry, args []Arg, submit func(*capture, []cudadrv.Access) error, captured func(*capture)) error {
+// checker. In a capture the graph gets the buffers.
+func (c *submission) ordered(name string, g Geometry, args []Arg, submit func(*capture, []cudadrv.Access) error) error {
 	var accesses []cudadrv.Access
 	if c.checked != nil {
 		accesses = accessesOf(args)
@@ -166,11 +169,7 @@ func (c *submission) ordered(name string, g Geometry, args []Arg, submit func(*c
 		return &ArgumentError{Kernel: name, Index: i, Err: ofBytes(err, args[i].buffer)}
 	}
 	if held != nil {
-		err := submit(held, accesses)
-		if err == nil {
-			captured(held)
-		}
-		return err
+		return submit(held, accesses)
 	}
 	work := func() error { return submit(nil, accesses) }
 	if profile := c.profile.Load(); profile != nil {

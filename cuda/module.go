@@ -9,13 +9,15 @@ import (
 
 // Module is code that is loaded on a device. Functions of it run on every context of the device.
 type Module struct {
-	on       *submission
-	handle   cudadrv.Module
-	unloaded atomic.Bool
-	graphs   atomic.Int64 // kernels of it in open graphs
+	on     *submission
+	handle cudadrv.Module
+	graphs atomic.Int64 // kernels of it in captures and open graphs, or unloadedModule
 
 	signatures map[string]signature // by kernel, as far as the image is readable
 }
+
+// unloadedModule is the graphs of a module that is unloaded, or is being unloaded: one word, so that no graph gets a kernel of it.
+const unloadedModule = int64(-1)
 
 // LoadModule loads PTX text, a cubin or a fat binary. The driver compiles PTX, some milliseconds for a small kernel, unless its
 // own cache has it. Errors: ErrNotOpen, vram.ErrClosed, and the driver's: a *cudadrv.CallError whose Detail has the compiler's
@@ -59,7 +61,7 @@ func (m *Module) String() string {
 	switch {
 	case m == nil || m.on == nil:
 		return "no module"
-	case m.unloaded.Load():
+	case m.graphs.Load() == unloadedModule:
 		return fmt.Sprintf("module %#x, unloaded", m.handle)
 	}
 	return fmt.Sprintf("module %#x", m.handle)
@@ -71,16 +73,16 @@ func (m *Module) Unload() error {
 	if m == nil || m.on == nil {
 		return ErrNotOpen
 	}
-	if m.graphs.Load() > 0 {
+	if !m.graphs.CompareAndSwap(0, unloadedModule) {
+		if m.graphs.Load() == unloadedModule {
+			return nil
+		}
 		return ErrModuleInUse
-	}
-	if m.unloaded.Swap(true) {
-		return nil
 	}
 	done := false
 	defer func() {
 		if !done { // also after a panic of the driver
-			m.unloaded.Store(false)
+			m.graphs.Store(0)
 		}
 	}()
 	err := m.on.failure(m.on.kernels.ModuleUnload(m.handle))
@@ -92,11 +94,26 @@ func (m *Module) usable() error {
 	switch {
 	case m == nil || m.on == nil:
 		return ErrNotOpen
-	case m.unloaded.Load():
+	case m.graphs.Load() == unloadedModule:
 		return ErrUnloaded
 	}
 	return nil
 }
+
+// hold keeps the module loaded for a kernel of a graph, which release ends. Its error is ErrUnloaded.
+func (m *Module) hold() error {
+	for {
+		count := m.graphs.Load()
+		if count == unloadedModule {
+			return ErrUnloaded
+		}
+		if m.graphs.CompareAndSwap(count, count+1) {
+			return nil
+		}
+	}
+}
+
+func (m *Module) release() { m.graphs.Add(-1) }
 
 // Function is a kernel of a module.
 type Function struct {

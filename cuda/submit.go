@@ -62,7 +62,7 @@ func (c *submission) orderedWork(library string, submit func(device cudadrv.Devi
 			work := cudadrv.LibraryWork{Library: library, Arguments: libraryArguments(buffers)}
 			return c.checked.WorkTouching(work, c.handle, func() error { return submit(c.device, c.handle) })
 		})
-	}, func(*capture) {})
+	})
 }
 
 // libraryArguments describes the arguments of a library's work.
