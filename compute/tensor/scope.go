@@ -173,8 +173,8 @@ func (s *Scope) Check() error {
 	return nil
 }
 
-// Close ends the scope: it frees its remaining tensors, in reverse order of creation. Idempotent; after an error another call
-// frees the rest. It joins the errors of the frees. Errors: ErrNotOpen.
+// Close ends the scope: it frees its remaining tensors, in reverse order of creation. Idempotent. It joins the errors of the frees,
+// none of which leaves a tensor live. Errors: ErrNotOpen, vram.ErrClosed if the device was closed before.
 func (s *Scope) Close() error {
 	if s == nil {
 		return ErrNotOpen
@@ -186,11 +186,7 @@ func (s *Scope) Close() error {
 	for _, t := range slices.Backward(all) {
 		if err := t.Free(); err != nil && !errors.Is(err, ErrFreed) { // another goroutine may have freed it
 			failed = errors.Join(failed, err)
-			s.made = append(s.made, t)
 		}
-	}
-	for i, t := range s.made {
-		t.storage.index = i
 	}
 	return failed
 }

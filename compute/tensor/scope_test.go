@@ -3,13 +3,16 @@ package tensor_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv/sim"
 )
 
 // allocated makes a tensor with memory.
@@ -271,4 +274,28 @@ func TestScopesInCaptures(t *testing.T) {
 	for _, x := range []*tensor.Tensor{in, out, sum} {
 		require.NoError(t, x.Free())
 	}
+}
+
+// Close of a scope whose device was closed before returns one error for each tensor that was live, once.
+func TestAScopeOfAClosedDevice(t *testing.T) {
+	dev := must(vram.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true})}))(t)
+	c := must(cuda.NewContext(must(dev.NewStream())(t)))(t)
+	s := must(tensor.NewScope(c))(t)
+	var all []*tensor.Tensor
+	for range 4 {
+		all = append(all, allocated(t, s, tensor.Int8, 100))
+	}
+	require.NoError(t, all[1].Free())
+	assert.Len(t, s.Live(), 3)
+	var leaked *vram.InUseError
+	require.ErrorAs(t, dev.Close(), &leaked)
+	err := s.Close()
+	require.ErrorIs(t, err, vram.ErrClosed)
+	assert.Equal(t, 3, strings.Count(err.Error(), "\n")+1, "an error of each tensor: %v", err)
+	for _, x := range all {
+		assert.False(t, x.Live())
+	}
+	assert.Empty(t, s.Live())
+	require.NoError(t, s.Close())
+	require.NoError(t, c.Close())
 }
