@@ -76,8 +76,9 @@ func (b *Bench) failures() []failure {
 
 // Run performs the operation with its first driver call failing, then with its second, until none is left, by an error, by an
 // error of all later calls of that function too, and by a panic of the driver; and asserts after each that nothing was left that
-// was not there before. The operation returns an error, unless it tolerates that. A call that ends an object and fails may leave that one, and does not fail for good: the object would
-// stay whatever the operation does. In the short form of the tests each call fails in one of the ways only.
+// was not there before. The operation returns the driver's error, unless it tolerates that, and succeeds later. A call that ends
+// an object and fails may leave that one, and does not fail for good: the object would stay whatever the operation does. In the
+// short form of the tests each call fails by an error once, and in one of the other ways.
 func (b *Bench) Run(t *testing.T, op Operation) {
 	t.Helper()
 	if err := b.attempt(op, &calls{}); err != nil {
@@ -85,11 +86,11 @@ func (b *Bench) Run(t *testing.T, op Operation) {
 	}
 	failures := b.failures()
 	leaks := 0
-	first, step := uint64(1), uint64(1)
-	if testing.Short() {
-		step = uint64(len(failures))
-	}
-	for _, kind := range failures {
+	for i, kind := range failures {
+		first, step := uint64(1), uint64(1)
+		if testing.Short() && i > 0 {
+			first, step = uint64(i), uint64(len(failures)-1)
+		}
 		for n := first; ; n += step {
 			if n > callLimit {
 				t.Fatalf("more than %d calls", callLimit)
@@ -102,8 +103,15 @@ func (b *Bench) Run(t *testing.T, op Operation) {
 			before := b.Left()
 			err := b.attempt(op, made)
 			failed := made.at(n)
-			if err == nil && kind.result == cudadrv.Unknown && !b.tolerates(failed) {
+			switch {
+			case kind.result != cudadrv.Unknown || b.tolerates(failed):
+			case err == nil:
 				t.Errorf("%s in call %d, %s: the operation returns no error", kind.name, n, failed)
+			case !errors.Is(err, kind.result):
+				t.Errorf("%s in call %d, %s: the operation's error is not the driver's: %v", kind.name, n, failed, err)
+			}
+			if err := b.attempt(op, &calls{}); err != nil {
+				t.Errorf("%s in call %d, %s: later, without a failure: %v", kind.name, n, failed, err)
 			}
 			if b.more(before, failed, 1) == "" {
 				continue
@@ -114,9 +122,6 @@ func (b *Bench) Run(t *testing.T, op Operation) {
 					t.Fatalf("%d calls leave something: the rest was not tried", leaks)
 				}
 			}
-		}
-		if testing.Short() {
-			first++
 		}
 	}
 }
