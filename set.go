@@ -196,7 +196,7 @@ func (s *Set) room(number int) (int64, error) {
 	if seen == nil || time.Since(seen.at) >= roomInterval {
 		freeBytes, _, err := e.driver.MemGetInfo()
 		if err != nil {
-			return 0, failed("", err)
+			return 0, failed("", e.peers.Failed(err, e.driver))
 		}
 		seen = &driverMemory{freeBytes, books.ReservedBytes, time.Now()}
 		s.rooms[number].last.Store(seen)
@@ -457,7 +457,7 @@ func (e *engine) reaches(other *engine) (bool, error) {
 	}
 	can, err := peers.DeviceCanAccessPeer(other.driver.Info().Ordinal)
 	if err != nil {
-		return false, failed("", err)
+		return false, failed("", e.peers.Failed(err, e.driver))
 	}
 	return can, nil
 }

@@ -74,7 +74,7 @@ func (c *Context) instantiate(p *capture, captured cudadrv.Graph) (g *Graph, err
 	}()
 	exec, err := c.graphs.GraphInstantiate(captured)
 	if err != nil {
-		return nil, err
+		return nil, c.failure(err)
 	}
 	g = &Graph{on: c.submission, pool: p.pool, captured: captured, exec: exec, scratch: p.scratch, outside: p.outside, kernels: p.kernels}
 	g.gate.init()
@@ -97,7 +97,7 @@ func (c *Context) capturing(pool *Pool, mode CaptureMode, f func() error) (_ *ca
 	defer c.work.End()
 	if err := c.work.BeginCapture(func() error {
 		if err := c.graphs.StreamBeginCapture(c.handle, mode); err != nil {
-			return err
+			return c.failure(err)
 		}
 		c.captured(p)
 		return nil
@@ -117,7 +117,7 @@ func (c *Context) capturing(pool *Pool, mode CaptureMode, f func() error) (_ *ca
 		var g cudadrv.Graph
 		err = errors.Join(err, c.work.Guarded(func() (err error) {
 			g, err = c.graphs.StreamEndCapture(c.handle)
-			return err
+			return c.failure(err)
 		}))
 		for _, e := range p.events {
 			err = errors.Join(err, c.work.Guarded(func() error { return c.device.EventDestroy(e) }))

@@ -68,7 +68,7 @@ func (c *Context) quicklyOn(submit func() error, all []access) (done bool, err e
 			return err != nil, err
 		}
 	}
-	return true, submit()
+	return true, c.failure(submit())
 }
 
 // onFor submits as on does, for a capture, or for nil outside of any.

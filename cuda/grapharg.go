@@ -65,7 +65,7 @@ func (g *Graph) change(kernel int, f func(k *node, p *params) error) error {
 		return ErrGraphClosed
 	}
 	if err := g.findNodes(); err != nil {
-		return err
+		return g.on.failure(err)
 	}
 	if kernel < 0 || kernel >= len(g.kernels) {
 		return ErrNoKernel
@@ -76,7 +76,7 @@ func (g *Graph) change(kernel int, f func(k *node, p *params) error) error {
 	}
 	p := freeParams.Get().(*params) //nolint:forcetypeassert // of this pool
 	defer freeParams.Put(p)
-	return f(k, p)
+	return g.on.failure(f(k, p))
 }
 
 // set changes a node to another one of the same kernel, which has new arguments from the first on. It checks their buffers, and

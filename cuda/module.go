@@ -51,7 +51,7 @@ func (c *Context) Link(images ...[]byte) ([]byte, error) {
 	}
 	cubin, err := c.kernels.LinkImages(images...)
 	if err != nil {
-		return nil, fmt.Errorf("cuda: linking: %w", err)
+		return nil, fmt.Errorf("cuda: linking: %w", c.failure(err))
 	}
 	return cubin, nil
 }
@@ -176,7 +176,8 @@ func (f *Function) Attribute(a cudadrv.FunctionAttribute) (int, error) {
 	if err := f.usable(); err != nil {
 		return 0, err
 	}
-	return f.module.on.kernels.FuncGetAttribute(f.handle, a)
+	value, err := f.module.on.kernels.FuncGetAttribute(f.handle, a)
+	return value, f.module.on.failure(err)
 }
 
 // SetMaxSharedBytes allows launches with that much dynamic shared memory (Geometry.SharedBytes): without it 48 KiB.
@@ -184,7 +185,7 @@ func (f *Function) SetMaxSharedBytes(bytes int64) error {
 	if err := f.usable(); err != nil {
 		return err
 	}
-	return f.module.on.kernels.FuncSetAttribute(f.handle, cudadrv.MaxDynamicSharedBytes, int(bytes))
+	return f.module.on.failure(f.module.on.kernels.FuncSetAttribute(f.handle, cudadrv.MaxDynamicSharedBytes, int(bytes)))
 }
 
 // ActiveBlocks returns the number of blocks of blockThreads threads that a multiprocessor runs at once.
@@ -192,7 +193,8 @@ func (f *Function) ActiveBlocks(blockThreads int, sharedBytes int64) (int, error
 	if err := f.usable(); err != nil {
 		return 0, err
 	}
-	return f.module.on.kernels.OccupancyMaxActiveBlocksPerMultiprocessor(f.handle, blockThreads, sharedBytes)
+	blocks, err := f.module.on.kernels.OccupancyMaxActiveBlocksPerMultiprocessor(f.handle, blockThreads, sharedBytes)
+	return blocks, f.module.on.failure(err)
 }
 
 // BestBlock returns the number of threads of a block with which most warps run at once, and how many blocks then fill the
@@ -201,5 +203,6 @@ func (f *Function) BestBlock(sharedBytes int64) (gridBlocks, blockThreads int, e
 	if err := f.usable(); err != nil {
 		return 0, 0, err
 	}
-	return f.module.on.kernels.OccupancyMaxPotentialBlockSize(f.handle, sharedBytes, 0)
+	gridBlocks, blockThreads, err = f.module.on.kernels.OccupancyMaxPotentialBlockSize(f.handle, sharedBytes, 0)
+	return gridBlocks, blockThreads, f.module.on.failure(err)
 }

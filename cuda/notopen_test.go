@@ -11,5 +11,6 @@ import (
 func TestValuesThatAreNotOpenRefuse(t *testing.T) {
 	eachcall.NotOpen(t, cuda.ErrNotOpen, nil,
 		(*cuda.Context)(nil), new(cuda.Context), (*cuda.Event)(nil), new(cuda.Event), (*cuda.Function)(nil), new(cuda.Function),
-		(*cuda.Module)(nil), new(cuda.Module), (*cuda.Graph)(nil), new(cuda.Graph), (*cuda.Pool)(nil), new(cuda.Pool))
+		(*cuda.Module)(nil), new(cuda.Module), (*cuda.Graph)(nil), new(cuda.Graph), (*cuda.Pool)(nil), new(cuda.Pool),
+		(*cuda.Profile)(nil), new(cuda.Profile), (*cuda.Queue)(nil), new(cuda.Queue))
 }

@@ -44,6 +44,17 @@ func TestParametersThatAreNotKnown(t *testing.T) {
 	require.EqualError(t, c.Launch(f, one, Arg{}), "cuda: argument 0 of kernel k: no argument of 0 bytes for a parameter")
 	require.ErrorIs(t, c.LaunchPacked(f, one, make([]byte, 4097)), ErrPackedBytes)
 	require.NoError(t, c.LaunchPacked(f, one, make([]byte, 20)))
+	for _, bytes := range []int{0, 19, 4096} { // the driver alone knows
+		var launch *LaunchError
+		require.ErrorAs(t, c.LaunchPacked(f, one, make([]byte, bytes)), &launch, "%d bytes", bytes)
+	}
+	var refused *ArgumentError
+	require.ErrorAs(t, c.LaunchPacked(f, one, make([]byte, 4097)), &refused)
+	assert.Equal(t, ArgumentError{Kernel: "k", Index: -1, Err: ErrPackedBytes, Bytes: 4097, Want: 4096}, *refused)
+	whole := Struct(struct{ A [4096]byte }{})
+	require.NotErrorIs(t, c.Launch(f, one, whole), ErrArgumentSize)
+	require.ErrorAs(t, c.Launch(f, one, whole, Value(true)), &refused)
+	assert.Equal(t, ArgumentError{Kernel: "k", Index: 1, Got: "bool", Err: errParameterSpace, Bytes: 1, Want: maxParamBytes}, *refused)
 
 	g, err := c.Capture(func() error { return c.Launch(f, one, Value(true), Null(), Value(float32(1))) })
 	require.NoError(t, err)

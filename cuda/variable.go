@@ -24,7 +24,7 @@ func (m *Module) Variable(name string) (Variable, error) {
 	}
 	p, bytes, err := m.on.kernels.ModuleGetGlobal(m.handle, name)
 	if err != nil {
-		return Variable{}, fmt.Errorf("cuda: variable %q: %w", name, err)
+		return Variable{}, fmt.Errorf("cuda: variable %q: %w", name, m.on.failure(err))
 	}
 	return Variable{module: m, name: name, begin: p, whole: bytes, bytes: bytes}, nil
 }
