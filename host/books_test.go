@@ -1,0 +1,160 @@
+package host
+
+import (
+	"errors"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/sim"
+)
+
+// named are the allocators by name, with what was opened for them.
+func named() []composition {
+	byName := func(name string) func(t *testing.T) Allocator {
+		return func(t *testing.T) Allocator {
+			t.Helper()
+			return must[Allocator](t)(ByName(name, Options{Driver: sim.New(sim.Config{Bytes: true, TotalBytes: 1 << 30}), KeepBytes: 1 << 20}))
+		}
+	}
+	return []composition{
+		{name: "cpu", kind: Pageable, make: byName("cpu")},
+		{name: "cuda:0", kind: Device, make: byName("cuda:0")},
+		{name: "pooled cuda:0/pinned", kind: PageLocked, make: byName("cuda:0/pinned")},
+	}
+}
+
+// books are the figures that an allocator should have.
+type books struct {
+	Stats
+
+	live []Block
+}
+
+func (b *books) allocated(block Block) {
+	b.live = append(b.live, block)
+	b.Allocs++
+	b.LiveBlocks++
+	b.LiveBytes += block.Len()
+	b.PeakBlocks = max(b.PeakBlocks, b.LiveBlocks)
+	b.PeakBytes = max(b.PeakBytes, b.LiveBytes)
+}
+
+func (b *books) free(i int) Block {
+	block := b.live[i]
+	b.live[i] = b.live[len(b.live)-1]
+	b.live = b.live[:len(b.live)-1]
+	b.Frees++
+	b.LiveBlocks--
+	b.LiveBytes -= block.Len()
+	return block
+}
+
+// Random calls, some of them refused, leave the figures of each allocator as they should be. Live bytes of a pool are those of whole
+// blocks, and it has no peaks.
+func TestTheBooksOfEachAllocator(t *testing.T) {
+	t.Parallel()
+	for seed, c := range append(compositions(), named()...) {
+		t.Run(c.name, func(t *testing.T) {
+			a := c.make(t)
+			random := rand.New(rand.NewPCG(uint64(seed), 1))
+			want := &books{}
+			counts := !strings.Contains(c.name, "limited") || strings.HasPrefix(c.name, "tracked") // a Limit does not ask inside
+			for range 150 {
+				request := a.Alloc
+				if random.IntN(2) == 0 {
+					request = a.AllocZeroed
+				}
+				switch n := len(want.live); {
+				case random.IntN(8) == 0:
+					bytes, align := int64(-1), int64(0)
+					switch random.IntN(3) {
+					case 0:
+						bytes, align = 8, 3
+					case 1:
+						if c.kind == Device { // its device has less
+							bytes = 2 << 30
+						}
+					}
+					_, err := request(bytes, align)
+					require.Error(t, err)
+					want.Refusals++
+				case n > 0 && random.IntN(9) == 0:
+					block := want.free(random.IntN(n))
+					require.NoError(t, FreeAll(block, Block{}))
+					require.ErrorIs(t, block.Free(), ErrBadFree)
+				case n > 0 && random.IntN(2) == 0:
+					require.NoError(t, a.Free(want.free(random.IntN(n))))
+				default:
+					block, err := request(1+random.Int64N(5000), int64(1)<<random.IntN(13))
+					require.NoError(t, err)
+					want.allocated(block)
+				}
+				got := a.Stats()
+				require.Equal(t, []any{want.LiveBlocks, want.Allocs, want.Frees}, []any{got.LiveBlocks, got.Allocs, got.Frees})
+				if counts {
+					require.Equal(t, want.Refusals, got.Refusals)
+				}
+				if !strings.Contains(c.name, "pooled") {
+					figures := []any{got.LiveBytes, got.PeakBlocks, got.PeakBytes}
+					require.Equal(t, []any{want.LiveBytes, want.PeakBlocks, want.PeakBytes}, figures)
+				}
+			}
+			for len(want.live) > 0 {
+				require.NoError(t, want.free(0).Free())
+			}
+			require.NoError(t, a.Close(t.Context()))
+		})
+	}
+}
+
+// The errors of requests that no allocator serves have all numbers, and the largest request is not one of them.
+func TestErrorsOfBadRequests(t *testing.T) {
+	t.Parallel()
+	a := must[*Limit](t)(Limited(NewAligned(), Bounds{Bytes: 1 << 20}))
+	for _, bytes := range []int64{-1, maxBytes + 1} {
+		_, err := a.Alloc(bytes, 0)
+		var size *SizeError
+		require.ErrorAs(t, err, &size)
+		assert.Equal(t, SizeError{RequestedBytes: bytes, LimitBytes: 1 << 40}, *size)
+	}
+	_, err := a.Alloc(maxBytes, 0)
+	require.ErrorIs(t, err, ErrLimit)
+	for _, align := range []int64{-1, 3, 2*MaxAlign + 1, 2 * MaxAlign} {
+		_, err := a.Alloc(1, align)
+		var refused *AlignError
+		require.ErrorAs(t, err, &refused)
+		assert.Equal(t, AlignError{Align: align, Limit: 2 << 20}, *refused)
+	}
+	b := alloc(t, a, 1, MaxAlign)
+	assert.Zero(t, lead(address(b), 2<<20))
+	free(t, b)
+}
+
+// A free that cannot tell whether a stream is captured has the driver's error, and the block lives.
+func TestAStreamThatCannotBeAsked(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.cache(1 << 20)
+	s := r.stream()
+	b := alloc(t, p, 100, 0)
+	require.NoError(t, b.Use(s))
+	for result, isCaptured := range map[cudadrv.Result]bool{cudadrv.Unknown: false, cudadrv.CaptureImplicit: true} {
+		r.fail("cuStreamIsCapturing", 1, 1, result)
+		err := b.Free()
+		require.ErrorIs(t, err, result)
+		var captured *CaptureError
+		require.Equal(t, isCaptured, errors.As(err, &captured))
+		if isCaptured {
+			assert.Equal(t, s, captured.Stream)
+		}
+		assert.True(t, b.Live())
+		r.faults.Clear()
+	}
+	free(t, b)
+	r.end(p)
+}
