@@ -170,7 +170,7 @@ func TestMemoryFreedRightBeforeAWaitIsUsedAgain(t *testing.T) {
 	}
 }
 
-// A call of another goroutine that was in the capture when it ended hangs not: a buffer is the graph's, and a workspace, which the
+// A call of another goroutine that was in the capture when it ended returns: a buffer is the graph's, and a workspace, which the
 // graph could not free, is refused.
 func TestACaptureEndsDuringAnAllocation(t *testing.T) {
 	for name, allocate := range map[string]func(s *state) (cuda.Buffer, error){

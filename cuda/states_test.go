@@ -37,7 +37,7 @@ type state struct {
 	longer   cuda.Buffer // of c; nil in most tests
 }
 
-// newState opens a device with what has makes of the driver's, or all of it for nil.
+// newState opens a device that has converts from the driver's, or the driver's for nil.
 func newState(t *testing.T, has func(cudadrv.Device) cudadrv.Device) *state {
 	t.Helper()
 	f := &failing{T: t, machine: sim.New(sim.Config{Bytes: true, TimedKernels: true})}

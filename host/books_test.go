@@ -13,7 +13,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
-// named are the allocators by name, with what was opened for them.
+// named are the allocators by name, each with its device.
 func named() []composition {
 	byName := func(name string) func(t *testing.T) Allocator {
 		return func(t *testing.T) Allocator {

@@ -216,3 +216,32 @@ func TestConformance(t *testing.T) {
 		return driver
 	})
 }
+
+// An address of a freed buffer is a mistake, and a driver that New has not made refuses all and learns nothing.
+func TestAFreedBufferIsNotTouched(t *testing.T) {
+	d := cpu.New(cpu.Config{})
+	x := newCopier(t, d)
+	from, to, other := x.alloc(t, 64, "from"), x.alloc(t, 64, "to"), x.alloc(t, 64, "other")
+	address := to.Ptr()
+	require.NoError(t, x.launch(t, other, from, 64))
+	require.NoError(t, to.Free())
+	require.NoError(t, x.c.Launch(x.copy, cuda.Cover(64, 64), cuda.Value(address), cuda.In(from), cuda.Value(uint32(64))))
+	err := x.c.Synchronize(context.Background())
+	require.Error(t, err)
+	require.Len(t, d.Faults(), 1)
+	require.ErrorContains(t, d.Faults()[0], "freed")
+	require.Error(t, x.dev.Close()) // the device has failed
+
+	for _, none := range []*cpu.Driver{nil, new(cpu.Driver)} {
+		count, err := none.DeviceCount()
+		require.ErrorIs(t, err, cudadrv.ErrNotOpen)
+		assert.Zero(t, count)
+		_, err = none.Open(0)
+		require.ErrorIs(t, err, cudadrv.ErrNotOpen)
+		assert.Nil(t, none.Device(0))
+		assert.Empty(t, none.Faults())
+		none.BufferAllocated(cudadrv.BufferEvent{})
+		none.BufferFreed(cudadrv.BufferEvent{})
+		assert.Equal(t, cpu.Name, none.Name())
+	}
+}

@@ -1,9 +1,12 @@
 package handler_test
 
 import (
+	"bytes"
 	"context"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +17,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/monitor/heapprofile"
 	"github.com/go-vram/vram/monitor/heapprofile/handler"
 )
 
@@ -99,6 +103,63 @@ func TestDifference(t *testing.T) {
 		assert.Equal(t, http.StatusInternalServerError, get(ctx, d, "?seconds=30").Code)
 		require.NoError(t, stays.Free())
 		require.NoError(t, meanwhile.Free())
+		require.NoError(t, d.Close())
+	})
+}
+
+// plainWriter notes what a handler sets itself: a recorder guesses a type.
+type plainWriter struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+func (w *plainWriter) Header() http.Header         { return w.header }
+func (w *plainWriter) WriteHeader(code int)        { w.code = code }
+func (w *plainWriter) Write(p []byte) (int, error) { return w.body.Write(p) }
+
+// Each answer names its type, and the bounds of a parameter belong to it.
+func TestTypesAndBoundsOfAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, s := open(t)
+		b, err := s.Alloc(5000)
+		require.NoError(t, err)
+		const binary, text = "application/octet-stream", "text/plain; charset=utf-8"
+		for query, want := range map[string]struct {
+			kind    string
+			code    int
+			lasting time.Duration
+		}{
+			"": {kind: binary}, "?seconds=0": {kind: binary}, "?debug=0": {kind: binary},
+			"?debug=1": {kind: text}, "?debug=3600": {kind: text},
+			"?seconds=1": {kind: binary, lasting: time.Second}, "?seconds=3600": {kind: binary, lasting: time.Hour},
+			"?seconds=3601": {kind: text, code: http.StatusBadRequest}, "?debug=-1": {kind: text, code: http.StatusBadRequest},
+		} {
+			w, began := &plainWriter{header: http.Header{}}, time.Now()
+			handler.New(d).ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/"+query, http.NoBody))
+			assert.Equal(t, want.code, w.code, query)
+			assert.Equal(t, want.lasting, time.Since(began), query)
+			wanted := http.Header{"Content-Type": {want.kind}, "X-Content-Type-Options": {"nosniff"}}
+			if want.kind == binary {
+				wanted.Set("Content-Disposition", `attachment; filename="vram-heap"`)
+				p, err := profile.Parse(&w.body)
+				require.NoError(t, err, query)
+				assert.Equal(t, heapprofile.Of(d).Comments, p.Comments, query)
+				assert.NotZero(t, p.TimeNanos, query)
+				require.NotEmpty(t, p.Mapping, query)
+				m := p.Mapping[0]
+				assert.True(t, m.ID == 1 && m.HasFunctions && m.HasFilenames && m.HasLineNumbers && m.HasInlineFrames, "%+v", m)
+				assert.Equal(t, filepath.Base(os.Args[0]), m.File)
+			}
+			assert.Equal(t, wanted, w.header, query)
+		}
+		limit := func(d time.Duration) context.Context {
+			return context.WithValue(t.Context(), http.ServerContextKey, &http.Server{WriteTimeout: d}) //nolint:gosec // it serves nothing
+		}
+		assert.Equal(t, http.StatusOK, get(limit(0), d, "?seconds=5").Code, "no limit")
+		assert.Equal(t, http.StatusOK, get(limit(6*time.Second), d, "?seconds=5").Code)
+		assert.Equal(t, http.StatusBadRequest, get(limit(5*time.Second), d, "?seconds=5").Code)
+		require.NoError(t, b.Free())
 		require.NoError(t, d.Close())
 	})
 }
