@@ -168,7 +168,7 @@ func (c *Crossing) Begin() (index int, err error) {
 			t := &w.all[i]
 			t.lock(t.write, c.x.s.host)
 			w.locked++
-			if t.write && t.calm.Load() {
+			if t.write && t.steady.Load() {
 				t.rouse(c.x.s.host)
 			}
 			if err := t.wait(); err != nil {

@@ -78,9 +78,9 @@ func TestAFirstUseBetweenTouchAndBegin(t *testing.T) {
 	require.NoError(t, own.Free())
 }
 
-// readsOften has a stream read a buffer so often that it is calm.
+// readsOften has a stream read a buffer so often that it is steady.
 func (r *rig) readsOften(s *Stream, b Buffer) {
-	for range calmReads {
+	for range steadyReads {
 		r.crosses(s, b, false, 0)
 	}
 }
@@ -105,7 +105,7 @@ func TestReadsBecomeQuiet(t *testing.T) {
 	assert.False(t, r.quietly(third, b), "it has not read")
 	assert.False(t, r.quietly(home, b), "it has not read")
 	r.crosses(third, b, false, 0)
-	assert.True(t, r.quietly(third, b), "the buffer is calm")
+	assert.True(t, r.quietly(third, b), "the buffer is steady")
 	plain, err := Submitter{other}.Check(b, true)
 	require.NoError(t, err)
 	assert.False(t, plain, "a write")

@@ -14,11 +14,11 @@ import (
 // streams that have read since. A work locks it before it looks for which streams it waits, and unlocks it once it has been
 // submitted and is noted: works that read at the same time, one that writes alone. A work locks its orders in one sequence.
 //
-// A stream that has read once since the last write reads on without the lock, and unnoted, while the order is frozen or calm: see
-// quiet. Freeze makes it frozen, and works that write are refused until Thaw. Reads make it calm: calmReads by one stream with no write
+// A stream that has read once since the last write reads on without the lock, and unnoted, while the order is frozen or steady: see
+// quiet. Freeze makes it frozen, and works that write are refused until Thaw. Reads make it steady: steadyReads by one stream with no write
 // in between. The next work that writes rouses it, under the lock.
 //
-//	busy --calmReads--> calm --a work that writes, and the quiet reads that are being submitted have been--> busy
+//	busy --steadyReads--> steady --a work that writes, and the quiet reads that are being submitted have been--> busy
 type order struct {
 	_ [0]func() // is not compared
 
@@ -29,7 +29,7 @@ type order struct {
 	settled atomic.Uint64  // count of home's works once no work of home was being submitted that did not see that the buffer is shared; 0: not yet
 	works   atomic.Int64   // that hold the lock to read, or try to; and writingBit
 	frozen  atomic.Pointer[freeze]
-	calm    atomic.Bool               // changed under the lock
+	steady  atomic.Bool               // changed under the lock
 	last    pastWork                  // that wrote; written under the lock of a work that writes, read under either
 	writes  atomic.Uint64             // so far; changed with last
 	readers atomic.Pointer[[]*reader] // some of before the last write, which keep their place: see current; replaced, never changed
@@ -40,9 +40,9 @@ type freeze struct{ at string } // its place
 
 const (
 	writingBit = int64(1) << 62
-	// calmReads is how many reads of a stream, with no write in between, make an order calm. Not fewer: a write to a calm order costs
+	// steadyReads is how many reads of a stream, with no write in between, make an order steady. Not fewer: a write to a steady order costs
 	// an event for each reader, also where an earlier wait covers its reads. Not more: until then each read takes the lock.
-	calmReads = 4
+	steadyReads = 4
 )
 
 // pastWork is a work by its stream and the count of that stream's works then. The zero value is none.
@@ -56,7 +56,7 @@ type reader struct {
 	of        *cudaStream
 	writes    atomic.Uint64 // before the read
 	count     atomic.Uint64 // 0: none was submitted
-	reads     atomic.Uint32 // since, up to calmReads
+	reads     atomic.Uint32 // since, up to steadyReads
 	announced atomic.Bool   // a free waits for the stream's work
 }
 
@@ -160,11 +160,11 @@ func (o *order) join(s *cudaStream) *reader {
 	return r
 }
 
-// quiet reports whether a stream may read without a lock, a wait or a note: the memory is frozen or calm, and the stream has read it
+// quiet reports whether a stream may read without a lock, a wait or a note: the memory is frozen or steady, and the stream has read it
 // since the last write, and has announced that unless a graph keeps the memory. The work must be submitted before
 // Submitter.LeaveQuick.
 func (o *order) quiet(s *cudaStream, kept bool) bool {
-	if !o.calm.Load() && o.frozen.Load() == nil {
+	if !o.steady.Load() && o.frozen.Load() == nil {
 		return false
 	}
 	r := o.find(s)
@@ -174,7 +174,7 @@ func (o *order) quiet(s *cudaStream, kept bool) bool {
 // rouse makes all streams read with the lock again, and counts their reads as of now. Precondition: the lock of a work that
 // writes, outside of quick launches, which take no lock themselves.
 func (o *order) rouse(host actors.Host) {
-	o.calm.Store(false)
+	o.steady.Store(false)
 	for _, r := range o.entries() {
 		if o.current(r) {
 			r.of.announcement.awaitQuick(host)
@@ -188,8 +188,8 @@ func (o *order) rouse(host actors.Host) {
 func (o *order) read(by *cudaStream, count uint64) {
 	r := o.reader(by)
 	storeMax(&r.count, count)
-	if r.reads.Load() < calmReads && r.reads.Add(1) == calmReads {
-		o.calm.Store(true)
+	if r.reads.Load() < steadyReads && r.reads.Add(1) == steadyReads {
+		o.steady.Store(true)
 	}
 }
 
