@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/limits"
 	poolcore "github.com/go-vram/vram/internal/pool/core"
 	"github.com/go-vram/vram/pool"
 	"github.com/go-vram/vram/streams"
@@ -34,7 +35,10 @@ type Config struct {
 	DriverName string
 	// Ordinal is the device's number with the driver, from 0.
 	Ordinal int
-	// LimitBytes bounds the memory that is held from the driver. 0: MemoryFraction of the device.
+	// LimitBytes bounds the memory that is held from the driver. 0: MemoryFraction of the device. If both are 0, the
+	// least limit of the process's surroundings holds: CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, HAMi's CUDA_DEVICE_MEMORY_LIMIT
+	// and CUDA_DEVICE_MEMORY_LIMIT_<n>, dmem.max of its control groups, and memory.max on a GPU that uses the host's memory.
+	// Files are read once a second, so that a limit that changes holds from then on. Stats.LimitSource names the source.
 	// A limit above the device's memory means all of it; Stats.LimitBytes is the effective limit. The
 	// first use of the device refuses a limit below one page (Info().GranularityBytes) with a
 	// *ConfigError.
@@ -107,6 +111,8 @@ type Config struct {
 	Events Events
 	// Tuning is for experiments: leave it zero.
 	Tuning Tuning
+
+	outer limits.Limit // of the surroundings, from the first use on
 }
 
 // Demand is a number of buffers of one size.
@@ -254,18 +260,26 @@ func (c *Config) checkLimit(info cudadrv.Info) error {
 	if c.LimitBytes > 0 {
 		return badField("LimitBytes", c.LimitBytes, fmt.Sprintf("at least %d, one page of %s, or 0 for all of it", pageBytes, info.Name))
 	}
+	if c.MemoryFraction == 0 && c.outer.Source != "" {
+		return badField("LimitBytes", c.LimitBytes, fmt.Sprintf(
+			"a limit by the program, or at least %d in %s, one page of %s: it has %d", pageBytes, c.outer.Source, info.Name, c.outer.Bytes))
+	}
 	return badField("MemoryFraction", c.MemoryFraction, fmt.Sprintf(
 		"a part of the %d bytes of %s that holds one page of %d, or 0 for all of it", info.TotalBytes, info.Name, pageBytes))
 }
 
 // settings of the pool for a device.
 func (c *Config) settings(info cudadrv.Info) poolcore.Settings {
-	limit, limited := c.LimitBytes, c.LimitBytes > 0 && c.LimitBytes < info.TotalBytes
+	limit, limited, source := c.LimitBytes, c.LimitBytes > 0 && c.LimitBytes < info.TotalBytes, ""
 	if c.LimitBytes == 0 {
 		limit = info.TotalBytes
-		if c.MemoryFraction > 0 {
+		switch {
+		case c.MemoryFraction > 0:
 			limit = int64(c.MemoryFraction * float64(info.TotalBytes))
 			limited = c.MemoryFraction < 1
+		case c.outer.Source != "":
+			limit, source = c.outer.Bytes, c.outer.Source
+			limited = limit < info.TotalBytes
 		}
 	}
 	plain := c.plain(info)
@@ -276,12 +290,13 @@ func (c *Config) settings(info cudadrv.Info) poolcore.Settings {
 		policy.MergePages = min(policy.MergePages, policy.HandlePages/2)
 	}
 	return poolcore.Settings{
-		Policy:     policy,
-		LimitBytes: min(limit, info.TotalBytes, pool.MostBytes),
-		CacheBytes: c.PoolCacheBytes,
-		CacheRuns:  c.Tuning.PoolCacheBlocks,
-		AgeTicks:   c.ageTicks(),
-		Waits:      c.Waits.policy(),
+		Policy:      policy,
+		LimitBytes:  min(limit, info.TotalBytes, pool.MostBytes),
+		LimitSource: source,
+		CacheBytes:  c.PoolCacheBytes,
+		CacheRuns:   c.Tuning.PoolCacheBlocks,
+		AgeTicks:    c.ageTicks(),
+		Waits:       c.Waits.policy(),
 	}
 }
 
@@ -428,6 +443,65 @@ func (d *Device) applyTo(s *streams.Control, from *Config) {
 		from = c
 		_ = s.Reconfigure(context.Background(), d.ofStream(c)) // a stream that has ended needs none
 	}
+}
+
+// followTicks is after how many ticks the surroundings are read again. Not fewer: that opens files. Not more: a limit that an
+// administrator lowers is to hold within a second.
+const followTicks = 10
+
+// limitSource names the variable or the file that sets the limit; "": the program, or the device.
+func (c *Config) limitSource() string {
+	if c.LimitBytes != 0 || c.MemoryFraction != 0 {
+		return ""
+	}
+	return c.outer.Source
+}
+
+// surround reads the limit of the surroundings, and returns the configuration that has it.
+func (d *Device) surround(c *Config, info cudadrv.Info) *Config {
+	least, problems := d.surroundings.Least(limits.Device{Ordinal: info.Ordinal, PCI: info.PCI, HostMemory: info.HostMemory})
+	if least.Bytes >= info.TotalBytes { // it bounds nothing
+		least = limits.Limit{}
+	}
+	d.tellProblems(problems)
+	for c.outer != least {
+		next := *c
+		next.outer = least
+		if d.config.CompareAndSwap(c, &next) {
+			return &next
+		}
+		c = d.config.Load()
+	}
+	return c
+}
+
+// tellProblems logs the sources of limits that cannot be read, each text once.
+func (d *Device) tellProblems(problems []*limits.Problem) {
+	var texts []string
+	for _, p := range problems {
+		texts = append(texts, p.Error())
+	}
+	told := d.unread.Swap(&texts)
+	for _, text := range texts {
+		if (told == nil || !slices.Contains(*told, text)) && d.notices != nil {
+			d.notices.post(func() { d.notices.log.Warn("vram: a limit of the memory is not readable, and ignored", "source", text) })
+		}
+	}
+}
+
+// follow applies a limit of the surroundings that has changed.
+func (d *Device) follow(e *engine) {
+	before := d.config.Load()
+	after := d.surround(before, e.driver.Info())
+	if after.outer == before.outer || after.limitSource() == "" && before.limitSource() == "" {
+		return
+	}
+	if d.notices != nil {
+		d.notices.post(func() {
+			d.notices.log.Info("vram: the limit of the memory changed", "limitBytes", after.outer.Bytes, "source", after.outer.Source)
+		})
+	}
+	_ = d.apply(e, nil) // memory that is not free stays; a failure to release is the next Trim's
 }
 
 // Tuning is for experiments: constants that the allocator chooses well by itself, and that no

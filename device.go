@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -18,6 +19,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/inventory"
+	"github.com/go-vram/vram/internal/limits"
 	"github.com/go-vram/vram/internal/recovered"
 	streamcore "github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/internal/units"
@@ -66,27 +68,30 @@ const tickInterval = 100 * time.Millisecond
 //   - Settings: [Device.Reconfigure], [Device.Info], [Device.Ordinal], [Device.State].
 //   - Several GPUs: [Device.CanAccessPeer], [Device.EnablePeerAccess], and [Set].
 type Device struct {
-	config    atomic.Pointer[Config]
-	started   atomic.Pointer[opening] // nil before the first use
-	engine    atomic.Pointer[engine]  // nil before the first use has succeeded
-	limit     atomic.Int64
-	lastID    atomic.Uint32
-	streams   atomic.Pointer[registry]
-	creations *callGate
-	live      streamcore.Gauge // with StatsExact
-	sampled   shared.Mark      // live bytes at ticks, with StatsOn
-	pending   shared.Mark      // pending bytes of all streams, as statistics were read
-	gonePeak  shared.Mark      // live bytes of streams that have ended, each alone
-	scopes    atomic.Uint64    // numbers of Measure
-	profile   streams.Profile  // see Profile
-	helpers   *site.Helpers    // of Config.Helpers
-	observers streams.Observers
-	named     *Observer // the driver's, which names buffers in its errors; may be nil
-	pressure  pressureState
-	tenants   tenants
-	notices   *notices // nil without a Logger and Events
-	panics    recovered.Log
-	failed    map[uint32]bool // open streams whose failure was reported, 0 the pool; owned by the ticker, then by Close
+	config  atomic.Pointer[Config]
+	started atomic.Pointer[opening] // nil before the first use
+	engine  atomic.Pointer[engine]  // nil before the first use has succeeded
+	limit   atomic.Int64
+
+	surroundings limits.Surroundings
+	unread       atomic.Pointer[[]string] // sources of limits that could not be read, for the log
+	lastID       atomic.Uint32
+	streams      atomic.Pointer[registry]
+	creations    *callGate
+	live         streamcore.Gauge // with StatsExact
+	sampled      shared.Mark      // live bytes at ticks, with StatsOn
+	pending      shared.Mark      // pending bytes of all streams, as statistics were read
+	gonePeak     shared.Mark      // live bytes of streams that have ended, each alone
+	scopes       atomic.Uint64    // numbers of Measure
+	profile      streams.Profile  // see Profile
+	helpers      *site.Helpers    // of Config.Helpers
+	observers    streams.Observers
+	named        *Observer // the driver's, which names buffers in its errors; may be nil
+	pressure     pressureState
+	tenants      tenants
+	notices      *notices // nil without a Logger and Events
+	panics       recovered.Log
+	failed       map[uint32]bool // open streams whose failure was reported, 0 the pool; owned by the ticker, then by Close
 
 	background     context.Context //nolint:containedctx // its end is Close's: the warm-up stops
 	stop           context.CancelFunc
@@ -111,6 +116,12 @@ type registry struct {
 // ErrNoDriver, ErrNoDevice, and the driver's. Failures of the GPU itself are errors of the first
 // use.
 func Open(cfg Config) (*Device, error) {
+	return openIn(cfg, limits.Surroundings{Variable: os.LookupEnv, Files: os.DirFS("/")})
+}
+
+// openIn opens a device whose default limit is that of the surroundings.
+func openIn(cfg Config, in limits.Surroundings) (*Device, error) {
+	cfg.outer = limits.Limit{}
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}
@@ -124,7 +135,7 @@ func Open(cfg Config) (*Device, error) {
 	if cfg.Ordinal >= count {
 		return nil, fmt.Errorf("vram: Ordinal is %d, the driver has %s: %w", cfg.Ordinal, units.Count(count, "device"), ErrNoDevice)
 	}
-	d := &Device{released: make(chan struct{}), closeDone: make(chan struct{}), failed: map[uint32]bool{}, creations: newCallGate()}
+	d := &Device{surroundings: in, released: make(chan struct{}), closeDone: make(chan struct{}), failed: map[uint32]bool{}, creations: newCallGate()}
 	d.helpers = site.NewHelpers(cfg.Helpers)
 	cfg.Logger = loggerOf(cfg.Logger)
 	if cfg.watched() {
@@ -281,6 +292,9 @@ func (d *Device) tick(e *engine) {
 		d.sampled.Raise(usedBytes)
 	}
 	d.updatePressure(open)
+	if e.count++; e.count%followTicks == 0 {
+		d.follow(e)
+	}
 	e.pool.Tick()
 	d.tellFailures(e)
 }
@@ -457,6 +471,7 @@ type engine struct {
 	pool   *pool.Pool
 	peers  streams.Peers
 	ticks  *ticker
+	count  uint64 // of ticks, which alone read it
 }
 
 // opening is a first use in progress, or its outcome.
@@ -529,6 +544,7 @@ func (d *Device) openDevice(c *Config) (e *engine, err error) {
 	if c.Segments == SegmentsVMM && !info.Capabilities.Has(cudadrv.VirtualMemory) {
 		return nil, badField("Segments", c.Segments, "auto or plain: "+info.Name+" has no virtual memory management")
 	}
+	c = d.surround(c, info)
 	if err := c.checkLimit(info); err != nil {
 		return nil, err
 	}

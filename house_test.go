@@ -6,9 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
+	"testing/fstest"
 	"testing/synctest"
 	"time"
 
@@ -19,6 +23,7 @@ import (
 	"github.com/go-vram/vram/cudadrv/dynamic"
 	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/limits"
 	"github.com/go-vram/vram/streams"
 )
 
@@ -349,4 +354,126 @@ func TestTrimWhoseDriverFails(t *testing.T) {
 	_, err = d.Trim(t.Context(), 0)
 	require.ErrorIs(t, err, ErrClosed)
 	assert.False(t, errors.Is(err, cudadrv.LaunchFailed))
+}
+
+// surroundedBy has variables.
+func surroundedBy(variables map[string]string) limits.Surroundings {
+	return limits.Surroundings{
+		Variable: func(name string) (string, bool) { v, ok := variables[name]; return v, ok },
+		Files:    fstest.MapFS{},
+	}
+}
+
+// The least limit of the surroundings is the default, and the program's own comes first.
+func TestLimitOfTheSurroundings(t *testing.T) {
+	t.Parallel()
+	const total = 64 << 20
+	const mps, hami = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "CUDA_DEVICE_MEMORY_LIMIT"
+	for name, c := range map[string]struct {
+		config    Config
+		variables map[string]string
+		want      int64
+		source    string
+	}{
+		"none":                        {want: total},
+		"a variable":                  {variables: map[string]string{hami: "32m"}, want: 32 << 20, source: hami},
+		"the least of two":            {variables: map[string]string{hami: "32m", mps: "0=16M"}, want: 16 << 20, source: mps},
+		"another device's":            {variables: map[string]string{mps: "1=16M"}, want: total},
+		"more than the device has":    {variables: map[string]string{hami: "1g"}, want: total},
+		"a limit of the program":      {config: Config{LimitBytes: 48 << 20}, variables: map[string]string{hami: "32m"}, want: 48 << 20},
+		"a share that the program is": {config: Config{MemoryFraction: 0.5}, variables: map[string]string{hami: "8m"}, want: 32 << 20},
+		"one that cannot be read":     {variables: map[string]string{hami: "much"}, want: total},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c.config.Driver = sim.New(sim.Config{TotalBytes: total})
+			d, err := openIn(c.config, surroundedBy(c.variables))
+			require.NoError(t, err)
+			_, err = d.NewStream()
+			require.NoError(t, err)
+			s := d.Stats()
+			assert.Equal(t, c.want, s.LimitBytes)
+			assert.Equal(t, c.source, s.LimitSource)
+			require.NoError(t, d.Close())
+		})
+	}
+}
+
+// A request that a limit of the surroundings refuses names its source.
+func TestOutOfMemoryNamesTheSourceOfTheLimit(t *testing.T) {
+	t.Parallel()
+	d, err := openIn(Config{Driver: sim.New(sim.Config{TotalBytes: 64 << 20})}, surroundedBy(map[string]string{"CUDA_DEVICE_MEMORY_LIMIT_0": "32m"}))
+	require.NoError(t, err)
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	b, err := s.Alloc(24 << 20)
+	require.NoError(t, err)
+	_, err = s.Alloc(24 << 20)
+	var full *OutOfMemoryError
+	require.ErrorAs(t, err, &full)
+	assert.Equal(t, "CUDA_DEVICE_MEMORY_LIMIT_0", full.LimitSource)
+	assert.Contains(t, err.Error(), "of a limit of 32 MiB (CUDA_DEVICE_MEMORY_LIMIT_0)")
+	assert.Contains(t, full.Report(), "of a limit of 32 MiB (CUDA_DEVICE_MEMORY_LIMIT_0)")
+	require.NoError(t, b.Free())
+	require.NoError(t, d.Close())
+}
+
+// A limit below one page is the error of the first use, which names its source.
+func TestALimitOfTheSurroundingsBelowAPage(t *testing.T) {
+	t.Parallel()
+	d, err := openIn(Config{Driver: sim.New(sim.Config{})}, surroundedBy(map[string]string{"CUDA_DEVICE_MEMORY_LIMIT": "1m"}))
+	require.NoError(t, err)
+	_, err = d.NewStream()
+	var bad *ConfigError
+	require.ErrorAs(t, err, &bad)
+	assert.ErrorContains(t, err, "CUDA_DEVICE_MEMORY_LIMIT")
+	require.NoError(t, d.Reconfigure(Settings{LimitBytes: new(int64(32 << 20))}))
+	_, err = d.NewStream()
+	require.NoError(t, err, "the program's limit comes first")
+	require.NoError(t, d.Close())
+}
+
+// A file that changes is followed; memory above a lower limit that is free goes back to the driver.
+func TestALimitThatChangesIsFollowed(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	group := filepath.Join(root, "sys/fs/cgroup")
+	require.NoError(t, os.MkdirAll(group, 0o755))
+	file := filepath.Join(group, "memory.max")
+	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
+	write("max\n")
+	log := &strings.Builder{}
+	const total = 64 << 20
+	d, err := openIn(Config{Driver: sim.New(sim.Config{TotalBytes: total, HostMemory: true}), Logger: slog.New(slog.NewTextHandler(log, nil))},
+		limits.Surroundings{Variable: surroundedBy(nil).Variable, Files: os.DirFS(root)})
+	require.NoError(t, err)
+	s, err := d.NewStream()
+	require.NoError(t, err)
+	b, err := s.Alloc(48 << 20)
+	require.NoError(t, err)
+	require.NoError(t, b.Free())
+	assert.Equal(t, int64(total), d.Stats().LimitBytes)
+	const source = "/sys/fs/cgroup/memory.max"
+	write("16777216\n")
+	require.Eventually(t, func() bool { return d.Stats().LimitBytes == 16<<20 }, time.Minute, time.Millisecond, "the ticker follows")
+	for _, step := range []struct {
+		text   string
+		want   int64
+		source string
+	}{{"16777216\n", 16 << 20, source}, {"33554432\n", 32 << 20, source}, {"much\n", total, ""}, {"33554432\n", 32 << 20, source}, {"max\n", total, ""}} {
+		write(step.text)
+		d.follow(d.engine.Load())
+		require.Eventually(t, func() bool { // the ticker may be the one that applies it
+			s := d.Stats()
+			return s.LimitBytes == step.want && s.ReservedBytes <= step.want
+		}, time.Minute, time.Millisecond, step.text)
+		assert.Equal(t, step.source, d.Stats().LimitSource)
+	}
+	write("16777216\n")
+	require.NoError(t, d.Reconfigure(Settings{LimitBytes: new(int64(8 << 20))}))
+	d.follow(d.engine.Load())
+	assert.Equal(t, int64(8<<20), d.Stats().LimitBytes, "the program's limit comes first")
+	require.NoError(t, d.Close())
+	assert.Equal(t, 1, strings.Count(log.String(), "not readable"), log.String())
+	assert.Contains(t, log.String(), "the limit of the memory changed")
 }

@@ -42,6 +42,8 @@ type Stats struct {
 	// held from the driver: all of the above but SleepingBytes, and memory in the middle of a driver job
 	ReservedBytes int64 `json:"reserved_bytes"`
 	LimitBytes    int64 `json:"limit_bytes"` // of ReservedBytes
+	// the variable or the file that sets the limit: see Config.LimitBytes; "": the device's memory, or the program
+	LimitSource string `json:"limit_source"`
 
 	// PeakLiveBytes is the maximum of LiveBytes since Open or ResetPeaks. With StatsOn it is
 	// sampled, and includes the magazines' cached blocks, so that it is rather too high, but never
@@ -189,7 +191,7 @@ func (d *Device) read(peaks *readings) Stats {
 	s := r.gone
 	s.Level = level
 	s.Sizes = addSizes(nil, r.gone.Sizes)
-	s.LimitBytes, s.Panics = d.limit.Load(), d.panics.Count()
+	s.LimitBytes, s.LimitSource, s.Panics = d.limit.Load(), d.config.Load().limitSource(), d.panics.Count()
 	s.Pressure, s.PressureRises = d.pressure.level(), d.pressure.rises.Load()
 	for _, t := range d.tenants.list() {
 		n := t.Stats()

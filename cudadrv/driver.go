@@ -60,6 +60,8 @@ type Info struct {
 	Name          string `json:"name"`   // the device's product name
 	Ordinal       int    `json:"ordinal"`
 	UUID          UUID   `json:"uuid"`           // the same for every Device of one GPU, and for no other GPU's
+	PCI           string `json:"pci"`            // the GPU's address, as "0000:3b:00.0"; "": not known
+	HostMemory    bool   `json:"host_memory"`    // the GPU is integrated: its memory is the host's
 	DriverVersion int    `json:"driver_version"` // CUDA's notation: 13000 is 13.0
 	TotalBytes    int64  `json:"total_bytes"`    // physical memory of the device
 	// least handle and mapping step; a power of two; 0 without VirtualMemory

@@ -45,8 +45,10 @@ type OutOfMemoryError struct {
 	PendingBytes     int64  `json:"pending_bytes"`      // of FreeBytes: under a fence that has not passed
 	ReservedBytes    int64  `json:"reserved_bytes"`     // held from the driver
 	LimitBytes       int64  `json:"limit_bytes"`
-	SharedBytes      int64  `json:"shared_bytes"` // of ReservedBytes: shared with other processes, by package cuda/share
-	DriverBytes      int64  `json:"driver_bytes"` // if the driver refused: all that it could give, reserved bytes included; else 0
+	// the variable or the file that sets the limit; "": the device's memory, or the program
+	LimitSource string `json:"limit_source"`
+	SharedBytes int64  `json:"shared_bytes"` // of ReservedBytes: shared with other processes, by package cuda/share
+	DriverBytes int64  `json:"driver_bytes"` // if the driver refused: all that it could give, reserved bytes included; else 0
 	// whole pages that were not found, without the stream's own and the found part of a batch
 	MissingBytes int64     `json:"missing_bytes"`
 	Waited       bool      `json:"waited"` // refused after a wait, since no holder is left whose frees could serve it
@@ -113,7 +115,7 @@ func (e *OutOfMemoryError) Error() string {
 	case e.PendingBytes > 0:
 		fmt.Fprintf(&b, " (%s pending)", pending)
 	}
-	fmt.Fprintf(&b, ", reserved %s%s of a limit of %s", units.Bytes(e.ReservedBytes), e.shared(), units.Bytes(e.LimitBytes))
+	fmt.Fprintf(&b, ", reserved %s%s of a limit of %s%s", units.Bytes(e.ReservedBytes), e.shared(), units.Bytes(e.LimitBytes), e.limitedBy())
 	if e.DriverBytes > 0 {
 		fmt.Fprintf(&b, ", of which the driver has %s", units.Bytes(e.DriverBytes))
 	}
@@ -212,7 +214,7 @@ func (q *quotas) denialError(d core.Denial, to Client) error {
 	s := d.Shortage
 	e := &OutOfMemoryError{
 		RequestedBytes: s.RequestedBytes, FreeBytes: s.FreeBytes, LargestFreeBytes: s.LargestFreeBytes,
-		PendingBytes: s.PendingBytes, ReservedBytes: s.ReservedBytes, LimitBytes: s.LimitBytes, SharedBytes: s.SharedBytes, Cause: d.Err,
+		PendingBytes: s.PendingBytes, ReservedBytes: s.ReservedBytes, LimitBytes: s.LimitBytes, LimitSource: s.LimitSource, SharedBytes: s.SharedBytes, Cause: d.Err,
 		DriverBytes:  s.DriverBytes,
 		MissingBytes: s.MissingBytes, Waited: s.Waited,
 	}

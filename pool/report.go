@@ -16,6 +16,14 @@ func (e *OutOfMemoryError) shared() string {
 	return " (" + units.Bytes(e.SharedBytes) + " of it shared)"
 }
 
+// limitedBy names the source of the limit.
+func (e *OutOfMemoryError) limitedBy() string {
+	if e.LimitSource == "" {
+		return ""
+	}
+	return " (" + e.LimitSource + ")"
+}
+
 // Report formats, in several lines, the request, the reason for its refusal, the memory of each stream and tenant, the largest
 // live buffers, and all remedies.
 func (e *OutOfMemoryError) Report() string {
@@ -25,7 +33,7 @@ func (e *OutOfMemoryError) Report() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "out of memory: requested %s%s, of which %s were not found\n", units.Bytes(e.RequestedBytes), requester(e.Stream, e.Tag, e.Tenant), units.Bytes(e.MissingBytes))
 	b.WriteString("why: " + e.why() + "\n")
-	fmt.Fprintf(&b, "reserved from the driver: %s%s of a limit of %s", units.Bytes(e.ReservedBytes), e.shared(), units.Bytes(e.LimitBytes))
+	fmt.Fprintf(&b, "reserved from the driver: %s%s of a limit of %s%s", units.Bytes(e.ReservedBytes), e.shared(), units.Bytes(e.LimitBytes), e.limitedBy())
 	if e.DriverBytes > 0 {
 		fmt.Fprintf(&b, "; the driver has %s in all", units.Bytes(e.DriverBytes))
 	}

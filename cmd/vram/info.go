@@ -34,6 +34,7 @@ type report struct {
 	// The configuration of a device that is opened by the environment. 0: no bound; of SegmentBytes: the footprint's choice.
 	Footprint         string `json:"footprint"`
 	LimitBytes        int64  `json:"limit_bytes"`
+	LimitSource       string `json:"limit_source"`
 	SegmentBytes      int64  `json:"segment_bytes"`
 	StreamCacheBytes  int64  `json:"stream_cache_bytes"`
 	StreamCacheBlocks int    `json:"stream_cache_blocks"`
@@ -71,7 +72,7 @@ func (c *infoCmd) Run(p *program) error {
 		{"granularity", bytesText(r.GranularityBytes)},
 		{"capabilities", strings.Join(r.Capabilities, "\n")},
 		{"footprint", r.Footprint},
-		{"limit", bytesText(r.LimitBytes)},
+		{"limit", limitText(r.LimitBytes, r.LimitSource)},
 		{"longest segment", segmentText(r.SegmentBytes)},
 		{"stream cache", bound(r.StreamCacheBytes, r.StreamCacheBlocks)},
 		{"pool cache", bound(r.PoolCacheBytes, r.PoolCacheBlocks)},
@@ -111,12 +112,20 @@ func readReport(cfg vram.Config) (r report, err error) {
 		DriverVersion: fmt.Sprintf("%d.%d", info.DriverVersion/1000, info.DriverVersion%1000/10),
 		TotalBytes:    totalBytes, FreeBytes: freeBytes, GranularityBytes: info.GranularityBytes,
 		Capabilities: capabilityNames(info.Capabilities),
-		Footprint:    cfg.Footprint.String(), LimitBytes: device.Stats().LimitBytes,
+		Footprint:    cfg.Footprint.String(), LimitBytes: device.Stats().LimitBytes, LimitSource: device.Stats().LimitSource,
 		StreamCacheBytes: cfg.StreamCacheBytes, StreamCacheBlocks: cfg.Tuning.StreamCacheBlocks,
 		PoolCacheBytes: cfg.PoolCacheBytes, PoolCacheBlocks: cfg.Tuning.PoolCacheBlocks, SegmentBytes: cfg.Tuning.SegmentBytes,
 		ReleaseAfter: releaseText(cfg.ReleaseAfter), Waits: cfg.Waits.String(), Stats: cfg.Stats.String(), Debug: cfg.Debug,
 		EmbeddedTraces: trace.Embedded(),
 	}, nil
+}
+
+// limitText names what sets a limit, unless the program or the device does.
+func limitText(bytes int64, source string) string {
+	if source == "" {
+		return bytesText(bytes)
+	}
+	return bytesText(bytes) + ", by " + source
 }
 
 func segmentText(segmentBytes int64) string {

@@ -16,6 +16,10 @@ const longestName = 256
 // Numbers of attributes (CUdevice_attribute).
 const (
 	multiprocessors = 16
+	integrated      = 18
+	pciBus          = 33
+	pciDevice       = 34
+	pciDomain       = 50
 	computeMajor    = 75
 	computeMinor    = 76
 )
@@ -104,6 +108,10 @@ func (d *device) describe(f *frame) error {
 	d.access = accessDesc{location: d.plain.location, flags: readWriteAccess}
 	d.info.Compute = cudadrv.ComputeCapability{Major: d.attribute(f, computeMajor), Minor: d.attribute(f, computeMinor)}
 	d.info.Multiprocessors = d.attribute(f, multiprocessors)
+	d.info.HostMemory = d.has(f, integrated)
+	if domain, bus, slot := d.attribute(f, pciDomain), d.attribute(f, pciBus), d.attribute(f, pciDevice); domain|bus|slot != 0 {
+		d.info.PCI = fmt.Sprintf("%04x:%02x:%02x.0", domain, bus, slot)
+	}
 	d.info.Capabilities = cudadrv.BlockingCreation // every driver's
 	for _, ability := range features {
 		if (d.lib.lacking|alone)&ability.capability == 0 && d.has(f, ability.attribute) {

@@ -69,6 +69,8 @@ type Config struct {
 	// GranularityBytes is the least handle and mapping step, a power of two from 512 bytes to 1 TiB.
 	// 0: DefaultGranularityBytes.
 	GranularityBytes int64
+	// HostMemory says that the devices use the host's memory, as integrated ones do: cudadrv.Info.HostMemory.
+	HostMemory bool
 	// Clock moves the virtual time.
 	Clock Clock
 	// NoVirtualMemory takes the capability away: address space and handle calls are not supported.

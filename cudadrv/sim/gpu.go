@@ -73,6 +73,7 @@ func newGPU(d *Driver, ordinal int, mu *sync.Mutex) *gpu {
 			GranularityBytes: d.config.GranularityBytes,
 			Compute:          cudadrv.ComputeCapability{Major: architecture / 10, Minor: architecture % 10},
 			Multiprocessors:  multiprocessors,
+			HostMemory:       d.config.HostMemory,
 			Capabilities: cudadrv.VirtualMemory | cudadrv.CaptureInformation | cudadrv.BlockingCreation | cudadrv.KernelLaunches |
 				cudadrv.GraphLaunches | cudadrv.EventTiming | cudadrv.WideFills | cudadrv.PeerAccess | cudadrv.EventSharing |
 				cudadrv.BulkTensors,

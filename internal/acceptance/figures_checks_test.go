@@ -34,6 +34,7 @@ func checkSettings(a *account, s *vram.Stats, c *comparison) {
 	c.same("Level", a.level, s.Level)
 	c.same("Delta", false, s.Delta)
 	c.same("LimitBytes", a.limit, s.LimitBytes)
+	c.same("LimitSource", "", s.LimitSource)
 	c.same("tenants", 1, len(s.Tenants))
 	c.same("name", "guest", s.Tenants[0].Name)
 	c.same("quota", a.quota, s.Tenants[0].Quota)

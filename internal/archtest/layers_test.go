@@ -35,7 +35,7 @@ func houseLayers() []layer {
 			"a file format does not depend on the allocator",
 		},
 		{
-			[]string{"internal/jsonform", "internal/watermark", "internal/region"},
+			[]string{"internal/jsonform", "internal/watermark", "internal/region", "internal/limits"},
 			"writing a value, keeping its maximum and marking a slow path do not depend on the owner",
 		},
 		{

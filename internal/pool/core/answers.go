@@ -265,6 +265,7 @@ func (a *answers) shortage(r *request) Shortage {
 		RequestedBytes: r.requestedBytes,
 		ReservedBytes:  m.ReservedBytes() + m.OutsideBytes(),
 		LimitBytes:     a.settings.LimitBytes + m.OutsideBytes(),
+		LimitSource:    a.settings.LimitSource,
 		SharedBytes:    m.OutsideBytes(),
 		MissingBytes:   int64(r.wanted()) * m.PageBytes(), //nolint:gosec // pages of one request
 		Waited:         r.waits(),

@@ -116,9 +116,10 @@ type Shortage struct {
 	PendingBytes     int64 // free, but with a fence that has not passed
 	ReservedBytes    int64 // with SharedBytes
 	LimitBytes       int64
-	SharedBytes      int64 // memory outside: see Charge
-	DriverBytes      int64 // that the driver could give in all when it refused; 0 if it did not
-	MissingBytes     int64 // pages that were looked for in vain
+	LimitSource      string // see Settings
+	SharedBytes      int64  // memory outside: see Charge
+	DriverBytes      int64  // that the driver could give in all when it refused; 0 if it did not
+	MissingBytes     int64  // pages that were looked for in vain
 	Waited           bool
 	Holdings         []Holding
 }

@@ -45,6 +45,7 @@ func (w *world) shortageChecks(s Shortage, r Refill, lent int, exact bool) map[s
 		"PendingBytes":     s.PendingBytes <= s.FreeBytes && (!exact || s.PendingBytes == pending),
 		"ReservedBytes":    s.ReservedBytes == w.reservedBytes(),
 		"LimitBytes":       s.LimitBytes == w.settings.LimitBytes,
+		"LimitSource":      s.LimitSource == w.settings.LimitSource,
 		"SharedBytes":      s.SharedBytes == 0,
 		"DriverBytes":      s.DriverBytes >= 0 && s.DriverBytes <= int64(len(w.pages)+int(w.driver.capacity))*pageBytes,
 		"MissingBytes":     missing(r, lent, s.MissingBytes),

@@ -1,0 +1,23 @@
+// Package limits finds the bounds that a process's surroundings set on its memory of a GPU: variables of MPS and HAMi, and control
+// groups of Linux.
+//
+// # Words
+//
+// A Limit is a number of bytes and its source: the name of a variable, or the path of a file. The least of several counts.
+//
+// # Sources
+//
+//   - CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, "0=8G,1=10GB": bytes by device. The MPS server enforces them.
+//   - CUDA_DEVICE_MEMORY_LIMIT, and CUDA_DEVICE_MEMORY_LIMIT_<n> for one device, which takes precedence: HAMi enforces them.
+//   - dmem.max of the process's control group (version 2) and of those above it: "nvidia/0000:3b:00.0/vidmem 8589934592", or "max". The
+//     root's dmem.capacity has the regions that exist.
+//   - memory.max of the same groups, for a GPU that uses the host's memory.
+//
+// A device has the number that the process sees, which CUDA_VISIBLE_DEVICES changes. Units are powers of 1024, as MPS and HAMi have them.
+//
+// # Trust
+//
+// Nothing from outside is believed: a text that cannot be read, a negative number, one above 2^62, or a file above 64 KiB is a
+// problem, which the caller logs, and sets no limit. The package is pure: it reads through the functions and the fs.FS that it is
+// given. It is safe for concurrent use.
+package limits
