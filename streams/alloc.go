@@ -37,7 +37,7 @@ func (s *Stream) AllocFor(ctx context.Context, want Request) (Buffer, error) {
 // request; memory that arrives too late stays in the cache. It does not wait. With Request.Wait the
 // end of the context of an Await, which leaves the request as it is, has a *pool.WaitError, too.
 func (s *Stream) AllocAsync(ctx context.Context, want Request) futures.Future[Buffer] {
-	if s != nil && ctx != nil && want.plain() {
+	if s != nil && ctx != nil && want.plain() && ctx.Err() == nil {
 		if slot, word := s.cache.Take(want.Bytes); slot != nil {
 			b := Buffer{slot, word, want.Bytes}
 			if s.cache.Share() != 0 { // the call is spared

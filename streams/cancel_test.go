@@ -174,7 +174,7 @@ func TestCancelWhenTheBlockIsTaken(t *testing.T) {
 	}
 }
 
-// A request whose context has ended already is refused, unless a magazine serves it on the way.
+// A request whose context has ended already is refused, and counts as no allocation.
 func TestAnEndedContextIsRefused(t *testing.T) {
 	r := newRig(t, 64*mib)
 	s := r.stream(core.Budget{})

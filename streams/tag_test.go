@@ -60,24 +60,35 @@ func TestEveryWayOfARequestNamesItsBuffers(t *testing.T) {
 	}
 }
 
-// A context that has ended refuses a request for a future, also where the stream has memory for it.
-func TestRequestsForFuturesLookAtTheirContexts(t *testing.T) {
+// A context that has ended refuses a request in each way that has one, also where a magazine or the stream has memory for it.
+func TestEveryWayOfARequestLooksAtItsContext(t *testing.T) {
 	t.Parallel()
 	s := newRig(t, 64*mib).stream(core.Budget{})
 	require.NoError(t, must(t, s, 9*mib).Free()) // the stream has memory that serves the requests at once
+	require.NoError(t, must(t, s, kib).Free())   // and a magazine that does
 	ended, end := context.WithCancel(context.Background())
 	end()
-	for name, request := range map[string]func() error{
-		"AllocAsync": func() error {
-			_, err := s.AllocAsync(ended, Request{Bytes: 3 * mib}).Await(context.Background())
-			return err
-		},
-		"AllocBatchForAsync": func() error {
-			_, err := s.AllocBatchForAsync(ended, BatchRequest{Bytes: []int64{3 * mib}}).Await(context.Background())
-			return err
-		},
-	} {
-		require.ErrorIs(t, request(), context.Canceled, name)
-		assert.Empty(t, control(s).LiveBuffers(), name)
+	for _, bytes := range []int64{kib, 3 * mib} {
+		for name, request := range map[string]func() error{
+			"AllocFor": func() error {
+				_, err := s.AllocFor(ended, Request{Bytes: bytes})
+				return err
+			},
+			"AllocAsync": func() error {
+				_, err := s.AllocAsync(ended, Request{Bytes: bytes}).Await(context.Background())
+				return err
+			},
+			"AllocBatchFor": func() error {
+				_, err := s.AllocBatchFor(ended, BatchRequest{Bytes: []int64{bytes}})
+				return err
+			},
+			"AllocBatchForAsync": func() error {
+				_, err := s.AllocBatchForAsync(ended, BatchRequest{Bytes: []int64{bytes}}).Await(context.Background())
+				return err
+			},
+		} {
+			require.ErrorIs(t, request(), context.Canceled, "%s of %d bytes", name, bytes)
+			assert.Empty(t, control(s).LiveBuffers(), name)
+		}
 	}
 }
