@@ -100,6 +100,9 @@ func (s *step) Fail(err error) {
 	if s.promise != nil {
 		s.promise.Complete(0, err)
 	}
+	if p, mark := s.pool, s.mark; !mark.Zero() {
+		actors.Go(p.host, "", func() { _ = p.fences.Release(mark) }) // an event that the driver keeps does no harm
+	}
 }
 
 // Fail answers in the pool's place.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/go-vram/vram/actors"
+	"github.com/go-vram/vram/internal/fence"
 	"github.com/go-vram/vram/internal/pool/core"
 )
 
@@ -60,6 +61,7 @@ func (p *Pool) step(s *step) {
 		}
 		if !s.mark.Zero() {
 			p.marks = append(p.marks, markedFence{m.Client, m.Fence, s.mark})
+			s.mark = fence.Mark{} // Fail releases none of the pool's
 		}
 	case core.Refill:
 		if p.clients[m.Client] == nil { // after Leave: its client must get the denial
