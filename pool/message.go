@@ -89,7 +89,7 @@ type question struct {
 	visit func() // leads to the answer; nil: the answer follows run
 	run   func() // if visit is nil
 	peer  int    // the ordinal, for EnablePeer
-	reply futures.Promise[int64]
+	reply futures.Promise[struct{}]
 }
 
 // Fail answers in the pool's place.
@@ -106,7 +106,7 @@ func (s *step) Fail(err error) {
 }
 
 // Fail answers in the pool's place.
-func (q *question) Fail(err error) { q.reply.Complete(0, err) }
+func (q *question) Fail(err error) { q.reply.Complete(struct{}{}, err) }
 
 // effects are the actions of a turn of the pool that are performed after it, in field order.
 type effects struct {

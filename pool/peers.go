@@ -90,7 +90,7 @@ func (x *peers) turnEnds() {
 			if err := x.enable(q.peer, mapped); err != nil {
 				q.Fail(err)
 			} else {
-				q.reply.Complete(0, nil)
+				q.reply.Complete(struct{}{}, nil)
 			}
 		}
 	}

@@ -46,7 +46,7 @@ func (p *Pool) answer(q *question) {
 		return
 	}
 	q.run()
-	q.reply.Complete(0, nil)
+	q.reply.Complete(struct{}{}, nil)
 }
 
 func (p *Pool) step(s *step) {

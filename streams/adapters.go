@@ -71,7 +71,7 @@ func (c *poolClient) Demanded() { c.wiring.post(c.dispatch.updateDemand) }
 
 // Look implements pool.Client: a turn drains freed blocks, and publishes. While another goroutine is in the
 // turn Look does nothing, and the figures may stay stale.
-func (c *poolClient) Look() { _, _ = c.wiring.tryTurn(c.state.core.Drain) } // the actor reports a panic
+func (c *poolClient) Look() { c.wiring.tryTurn(c.state.core.Drain) }
 
 // Usage implements pool.Client.
 func (c *poolClient) Usage() poolcore.Usage { return c.wiring.peer.usage(c.state.core.Alert()) }
@@ -91,7 +91,7 @@ func (c *peerClient) pendingFences() (all []fencing, err error) {
 }
 
 func (c *peerClient) fencePassed() {
-	if entered, _ := c.wiring.tryTurn(c.lent.takePassed); !entered {
+	if !c.wiring.tryTurn(c.lent.takePassed) {
 		c.wiring.post(c.lent.takePassed)
 	}
 }
@@ -105,7 +105,7 @@ const maxLooks = 64
 func (c *peerClient) largestBlocks(l *core.Largest, wait bool) {
 	look := func() { c.state.core.Largest(l, c.wiring.cuda.id) }
 	for range maxLooks {
-		if entered, _ := c.wiring.tryTurn(look); entered {
+		if c.wiring.tryTurn(look) {
 			return
 		}
 		if wait {
@@ -121,7 +121,7 @@ func (k *waker) Wake() { k.turn.state.wake() }
 
 // Piled implements magazine.Waker: the goroutine of a free sorts the blocks that other streams
 // used, if no goroutine is in the turn.
-func (k *waker) Piled() { _, _ = k.tryTurn(k.turn.sort) }
+func (k *waker) Piled() { k.tryTurn(k.turn.sort) }
 
 // Freed implements magazine.Waker: the pool did not know of a freed block.
 func (k *waker) Freed() { k.peer.reporter.Changed() }

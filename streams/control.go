@@ -26,7 +26,7 @@ func (c *Control) Tick() {
 	var waits []LongWait
 	c.peers.expire()
 	c.sampler.tick()
-	_, _ = c.tryTurn(func() { waits = c.tick() }) // the actor reports a panic
+	c.tryTurn(func() { waits = c.tick() })
 	for _, w := range waits {
 		c.turn.dispatch.longWait(w)
 	}
@@ -50,7 +50,7 @@ func (c *Control) Reconfigure(ctx context.Context, settings core.Settings) error
 // UsedBytes returns the bytes in buffers and in magazines; ok is false if a goroutine is in the turn.
 // It does not wait.
 func (c *Control) UsedBytes() (usedBytes int64, ok bool) {
-	ok, _ = c.tryTurn(func() { usedBytes = c.turn.state.usedBytes() })
+	ok = c.tryTurn(func() { usedBytes = c.turn.state.usedBytes() })
 	return usedBytes, ok
 }
 

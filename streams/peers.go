@@ -25,37 +25,32 @@ type Peers struct {
 
 	recordsLaunches, awaitsLaunches bool // see RecordLaunches
 
-	ended    atomic.Bool  // the device is being closed
-	stranded atomic.Bool  // a stream was closed that has not finished and never will
-	reached  atomic.Value // a *reach; nil: kernels of this device reach the memory of no other one
+	ended    atomic.Bool // the device is being closed
+	stranded atomic.Bool // a stream was closed that has not finished and never will
+	// reached are the devices whose memory kernels of this one reach; replaced, never changed.
+	reached atomic.Pointer[[]*Peers]
 }
 
 // End records that the device is being closed: refusals of its streams name it, and not the stream. Call it
 // before the streams are closed.
 func (p *Peers) End() { p.ended.Store(true) }
 
-// reach is the devices whose memory kernels of one reach. It is immutable.
-type reach struct{ all []*Peers }
-
 // Reach notes that kernels of the device reach the memory of another one.
 func (p *Peers) Reach(other *Peers) {
 	for !p.reaches(other) {
-		old, _ := p.reached.Load().(*reach)
-		now := &reach{[]*Peers{other}}
-		if old == nil && p.reached.CompareAndSwap(nil, now) {
-			return
-		}
+		old := p.reached.Load()
+		now := []*Peers{other}
 		if old != nil {
-			now.all = append(now.all, old.all...)
-			p.reached.CompareAndSwap(old, now)
+			now = append(now, *old...)
 		}
+		p.reached.CompareAndSwap(old, &now)
 	}
 }
 
 // reaches reports whether kernels of the device reach another's memory. Its time grows only with the number of such devices.
 func (p *Peers) reaches(other *Peers) bool {
-	r, ok := p.reached.Load().(*reach)
-	return ok && slices.Contains(r.all, other)
+	all := p.reached.Load()
+	return all != nil && slices.Contains(*all, other)
 }
 
 // peer is the part of a stream that other streams of its device read.

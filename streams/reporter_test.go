@@ -39,7 +39,7 @@ func TestAStreamTellsOfEachChangeOfItsUsage(t *testing.T) {
 		return n
 	}
 	look := func() {
-		for entered := false; !entered; entered, _ = s.wiring.tryTurn(func() {}) { // Look does not wait for another goroutine's turn
+		for entered := false; !entered; entered = s.wiring.tryTurn(func() {}) { // Look does not wait for another goroutine's turn
 			runtime.Gosched()
 		}
 		s.client.Look()

@@ -156,7 +156,7 @@ func control(s *Stream) *Control { return &Control{Stream: s} }
 // tick is Tick, if need be after others' turns.
 func (r *rig) tick(s *Stream) {
 	for entered := false; !entered; runtime.Gosched() {
-		entered, _ = s.tryTurn(func() { control(s).tick() })
+		entered = s.tryTurn(func() { control(s).tick() })
 	}
 }
 

@@ -168,7 +168,7 @@ func (s *Stream) Lookup(p cudadrv.Ptr) (Buffer, bool) {
 		return Buffer{}, false
 	}
 	var b Buffer
-	if entered, _ := s.tryTurn(func() { b = s.turn.state.find(p) }); entered {
+	if s.tryTurn(func() { b = s.turn.state.find(p) }) {
 		return b, b.slot != nil
 	}
 	return s.lookupByMessage(p)

@@ -63,20 +63,19 @@ func (w *wiring) await(ctx context.Context, c *callback) error {
 }
 
 // tryTurn runs f in the stream's turn on this goroutine, if no other is in it, and performs the
-// effects. failed is the *PanicError of f.
-func (w *wiring) tryTurn(f func()) (entered bool, failed error) {
+// effects. The actor reports a panic of f.
+func (w *wiring) tryTurn(f func()) (entered bool) {
 	if !w.ref.TryEnter() {
-		return false, nil
+		return false
 	}
-	left, failed := w.runEntered(f)
-	w.ref.Perform(left)
-	return true, failed
+	w.ref.Perform(w.runEntered(f))
+	return true
 }
 
-func (w *wiring) runEntered(f func()) (left actors.Effects, failed error) {
-	defer w.ref.Exit(&left, &failed)
+func (w *wiring) runEntered(f func()) (left actors.Effects) {
+	defer w.ref.Exit(&left, nil)
 	f()
-	return left, failed
+	return left
 }
 
 // post has f run in the stream's turn, without waiting for it: here, if no goroutine is in the

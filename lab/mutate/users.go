@@ -29,7 +29,7 @@ func users() map[string][]string {
 		"internal/units":           {"monitor/history", "monitor/heapprofile", "host", "pool", "streams", "internal/acceptance"},
 		"internal/watermark":       {"internal/pool/memory"},
 		"pool":                     {"streams", "internal/acceptance", "lab/simulation"},
-		"streams":                  {"internal/acceptance", "cuda", "lab/simulation"},
+		"streams":                  {"cuda/sleep", "internal/acceptance", "cuda", "cuda/share", "lab/simulation"},
 		".":                        {"internal/acceptance"},
 		"warm":                     {"internal/acceptance"},
 		"host":                     {"cuda/sleep"},

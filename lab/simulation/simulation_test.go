@@ -32,6 +32,14 @@ func TestNoPromiseIsBrokenWhateverHappensNext(t *testing.T) {
 	t.Log(met, "\nseeds with deadlocks, tenants' buffers, reservations:", deadlocked, charged, reserved)
 }
 
+// TestAFewSeedsBreakNoPromise plays other seeds than the test before it, and ends within a fraction of a second.
+func TestAFewSeedsBreakNoPromise(t *testing.T) {
+	for seed := range uint64(4) {
+		_, err := Run(Options{Seed: 1_000_000 + seed, Steps: 1500})
+		require.NoError(t, err)
+	}
+}
+
 // TestTheSameSeedPlaysTheSameRun shows that a printed seed is worth something.
 func TestTheSameSeedPlaysTheSameRun(t *testing.T) {
 	digests := map[uint64]bool{}

@@ -226,6 +226,9 @@ func TestOnlySeveralClientsWidenTheSlack(t *testing.T) {
 		b.force(pageBytes)
 		assert.Zero(t, b.extraSlack, name)
 	}
+	alone.core.settings.Policy.SharedSlack = 512
+	b := &alone.core.budget
+	assert.Equal(t, b.livePeak.bytes()+b.part(b.settings.Policy.Slack), b.baseBytes(), "nobody shares its slack")
 }
 
 // Extra slack is forgotten by half in each window of time, and at once where the settings allow less.

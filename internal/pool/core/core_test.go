@@ -155,6 +155,17 @@ func TestPeaksAreReset(t *testing.T) {
 	assert.Equal(t, w.settings, c.Settings())
 }
 
+// The peak of live memory restarts at the bytes of callers as they are given, and no higher than what is lent.
+func TestThePeakOfLiveMemoryRestartsAtWhatIsLive(t *testing.T) {
+	t.Parallel()
+	w := settled(t, 1)
+	w.fill(1, 4)
+	for _, test := range []struct{ givenBytes, peakBytes int64 }{{3 * pageBytes, 3 * pageBytes}, {5 * pageBytes, 4 * pageBytes}, {1, 1}} {
+		w.core.ResetPeaks(map[Client]int64{1: test.givenBytes})
+		assert.Equal(t, test.peakBytes, w.core.clients.givenPeak.Peak())
+	}
+}
+
 // Pools in use for long forget who was there: no table grows with the number of streams that ever were.
 func TestNothingIsKeptOfClientsThatAreGone(t *testing.T) {
 	t.Parallel()

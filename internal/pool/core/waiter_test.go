@@ -1,6 +1,7 @@
 package core
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -48,6 +49,7 @@ type shop struct {
 	served map[uint64]bool  // by token
 	denied map[uint64]error // likewise
 	ends   []End
+	asked  []Client
 }
 
 // openShop returns a world with three clients, of which the first holds all eight pages.
@@ -79,6 +81,7 @@ func (s *shop) do(m Message) {
 			next = append(next, Offered{Client: o.Client, Token: o.Token})
 		}
 		for _, a := range fx.Asks.Left() {
+			s.asked = append(s.asked, a.Client)
 			runs := s.shelf[a.Client]
 			next = append(next, Return{Client: a.Client, Runs: runs, Sent: uint64(len(runs)), Answer: true})
 			s.shelf[a.Client] = nil
@@ -138,4 +141,42 @@ func TestAClientThatLeavesWaitsForNothing(t *testing.T) {
 	s.do(Return{Client: 1, Runs: []Run{{First: 0, Pages: 4}}, Sent: 1, Stirred: true})
 	assert.Equal(t, map[uint64]bool{97: true}, s.served)
 	require.NoError(t, s.core.Check())
+}
+
+// A client gets back what it returned before it is offered its own request: it serves the request from all that it may use.
+func TestAnOfferComesWithWhatTheClientReturned(t *testing.T) {
+	t.Parallel()
+	tr := openTrial(t, 4)
+	fx := tr.core.Step(tr.back(2, false, []Run{{First: 6, Pages: 2}}))
+	assert.Equal(t, []Grant{{Client: 2, Run: Run{First: 6, Pages: 2}}}, fx.Grants.Left())
+	assert.Equal(t, []Offer{{Client: 2, Token: 99}}, fx.Offers.Left())
+	fx = tr.core.Step(Offered{Client: 2, Token: 99, Taken: true})
+	assert.Empty(t, fx.Asks.Left())
+	assert.Zero(t, tr.core.waiters.count())
+	require.NoError(t, tr.core.Check())
+}
+
+// A client that has returned all that it can is asked for nothing more on behalf of those that wait before it reports freed memory.
+func TestNobodyIsAskedTwiceForThoseThatWait(t *testing.T) {
+	t.Parallel()
+	s := openShop(t)
+	s.do(waitAs(99, 4))
+	for token := range uint64(4) {
+		s.asked = nil
+		s.do(waitOf(3, token+1, uint32(4-token))) //nolint:gosec // small
+		assert.Empty(t, s.asked, "nothing has changed")
+	}
+	s.do(Return{Client: 1, Stirred: true, Sent: 1})
+	assert.Equal(t, []Client{1}, slices.Compact(slices.Sorted(slices.Values(s.asked))), "it has freed something")
+}
+
+// A trim asks for memory if more is reserved than it keeps, and else nobody.
+func TestATrimAsksForWhatItIsToRelease(t *testing.T) {
+	t.Parallel()
+	for keepPages, asks := range map[int64]bool{7: true, 8: false, 9: false} {
+		s := openShop(t)
+		s.do(Trim{Token: 50, KeepBytes: keepPages * pageBytes})
+		assert.Equal(t, asks, len(s.asked) > 0, "keeps %d of 8 pages", keepPages)
+		assert.Len(t, s.ends, 1)
+	}
 }

@@ -1,0 +1,90 @@
+package streams
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+)
+
+// callKinds are the ways to enter, with the way to leave. A call of the last kind belongs to an announced capture.
+func callKinds(a *announcement) []struct{ enter, leave func() bool } {
+	left := func(leave func()) func() bool { return func() bool { leave(); return true } }
+	return []struct{ enter, leave func() bool }{
+		{a.enter, left(a.leave)},
+		{a.enterQuick, left(a.leaveQuick)},
+		{a.join, left(a.leave)},
+	}
+}
+
+// Calls enter while no capture is announced, and calls of the capture while one is. One that was refused leaves nothing.
+func TestCallsEnterBetweenCaptures(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		var a announcement
+		announced, inside := false, make([]int, 3)
+		kinds := callKinds(&a)
+		for range rapid.IntRange(1, 40).Draw(t, "steps") {
+			switch k := rapid.IntRange(0, 4).Draw(t, "what"); {
+			case k == 3:
+				require.Equal(t, !announced, a.announce(), "one at a time")
+				announced = true
+			case k == 4:
+				a.withdraw()
+				announced = false
+			case rapid.Bool().Draw(t, "enters"):
+				entered := kinds[k].enter()
+				require.Equal(t, announced == (k == 2), entered, "kind %d", k)
+				if entered {
+					inside[k]++
+				}
+			case inside[k] > 0:
+				kinds[k].leave()
+				inside[k]--
+			}
+			require.Equal(t, announced, a.announced())
+			require.Equal(t, inside[0]+inside[1]+inside[2] > 0, a.busy())
+			if inside[1] == 0 {
+				a.awaitQuick(nil) // returns
+			}
+		}
+	})
+}
+
+// A capture begins once the last call has left, of whatever kind that is, and gives up on one that does not leave in time.
+func TestACaptureBeginsOnceTheLastCallHasLeft(t *testing.T) {
+	t.Parallel()
+	for kind := range 2 {
+		for _, leaves := range []bool{true, false} {
+			synctest.Test(t, func(t *testing.T) {
+				var a announcement
+				calls := callKinds(&a)
+				require.True(t, calls[kind].enter())
+				require.True(t, calls[kind].enter())
+				require.True(t, a.announce())
+				begins := make(chan bool, 1)
+				start := time.Now()
+				go func() { begins <- a.await(nil) }()
+				synctest.Wait()
+				calls[kind].leave()
+				require.False(t, calls[kind].enter(), "it is announced")
+				synctest.Wait()
+				assert.Empty(t, begins, "one call is left")
+				if leaves {
+					calls[kind].leave()
+				}
+				assert.Equal(t, leaves, <-begins)
+				if leaves {
+					assert.Zero(t, time.Since(start))
+				} else {
+					assert.Equal(t, captureTimeout, time.Since(start))
+					calls[kind].leave()
+				}
+				assert.True(t, a.await(nil), "none is left")
+			})
+		}
+	}
+}
