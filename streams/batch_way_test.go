@@ -254,3 +254,23 @@ func TestAFreeOfABatchAfterTheEnd(t *testing.T) {
 	require.ErrorIs(t, s.FreeBatch(small), ErrClosed)
 	require.ErrorIs(t, s.FreeBatch(large), ErrClosed)
 }
+
+// A batch lacks the bytes of the buffers that it has not got yet, however often it searches.
+func TestABatchLacksWhatItHasNotGot(t *testing.T) {
+	t.Parallel()
+	s := newRig(t, 64*mib).stream(core.Budget{})
+	b := s.batching(make([]Buffer, 3), []int64{kib, 2 * kib, 4 * kib})
+	for _, want := range []int64{7 * kib, 6 * kib, 4 * kib, 0} {
+		for range 2 {
+			b.sum()
+			assert.Equal(t, want, b.missingBytes())
+		}
+		for i := range b.dst {
+			if b.dst[i].slot == nil {
+				b.dst[i] = must(t, s, b.bytes[i])
+				break
+			}
+		}
+	}
+	require.NoError(t, s.FreeBatch(b.dst))
+}
