@@ -16,7 +16,7 @@ func testLegacyStream(b *bench) {
 	if !ok {
 		return
 	}
-	const bytes = 16 << 20
+	bytes := longFill()
 	p := must(b.dev.MemAlloc(bytes))(b)
 	own, other := must(l.StreamCreateBlocking())(b), must(l.StreamCreateBlocking())(b)
 	first, second := b.event(), b.event()
