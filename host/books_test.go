@@ -3,6 +3,7 @@ package host
 import (
 	"errors"
 	"math/rand/v2"
+	"reflect"
 	"strings"
 	"testing"
 
@@ -157,4 +158,58 @@ func TestAStreamThatCannotBeAsked(t *testing.T) {
 	}
 	free(t, b)
 	r.end(p)
+}
+
+// figured is an allocator with figures of its own.
+type figured struct {
+	Allocator
+	owner *Owner
+	stats Stats
+}
+
+func (f *figured) Owner() *Owner { return f.owner }
+func (f *figured) Stats() Stats  { return f.stats }
+
+// A wrapper has all figures of the allocator inside; a Track those that it does not count.
+func TestWrappersPassFiguresOn(t *testing.T) {
+	t.Parallel()
+	f := &figured{Allocator: NewAligned()}
+	f.owner = NewOwner(f)
+	figures := reflect.ValueOf(&f.stats).Elem()
+	for i := range figures.NumField() {
+		if field := figures.Field(i); field.CanInt() {
+			field.SetInt(int64(i) + 1)
+		} else {
+			field.SetUint(uint64(i) + 1) //nolint:gosec // an index
+		}
+	}
+	for name, wrap := range wrappers() {
+		want := f.stats
+		switch name {
+		case "pooled": // has its own
+			continue
+		case "tracked":
+			want.LiveBlocks, want.LiveBytes, want.PeakBlocks, want.PeakBytes, want.Allocs, want.Frees, want.Refusals = 0, 0, 0, 0, 0, 0, 0
+		}
+		assert.Equal(t, want, wrap(t, f).Stats(), name)
+	}
+}
+
+// FreeAll frees the other blocks also where one is refused, and returns the first error with that block's number.
+func TestFreeAllOfSomeThatAreRefused(t *testing.T) {
+	t.Parallel()
+	forAll(t, func(t *testing.T, _ composition, a Allocator) {
+		t.Helper()
+		all := []Block{alloc(t, a, 10, 0), alloc(t, a, 20, 0), {}, alloc(t, a, 30, 0), alloc(t, a, 40, 0)}
+		free(t, all[1])
+		free(t, all[3])
+		err := FreeAll(all...)
+		require.ErrorIs(t, err, ErrDoubleFree)
+		require.ErrorContains(t, err, "block 1 of 5: ")
+		for _, b := range all {
+			assert.False(t, b.Live())
+		}
+		assert.Zero(t, a.Stats().LiveBlocks)
+		require.NoError(t, a.Close(t.Context()))
+	})
 }

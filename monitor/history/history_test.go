@@ -487,3 +487,20 @@ func TestNoRecorder(t *testing.T) {
 		assert.Equal(t, "no recorder", r.String())
 	}
 }
+
+// Stop keeps the buffers that live at that time, whatever becomes of them; a further Stop changes nothing.
+func TestStopKeepsTheLiveBuffers(t *testing.T) {
+	d, s := open(t, vram.Config{})
+	r := start(t, d, history.Options{})
+	b, err := s.AllocFor(t.Context(), vram.Request{Bytes: 5000, Tag: "kept"})
+	require.NoError(t, err)
+	r.Stop()
+	want := r.Snapshot()
+	require.Len(t, want.Live, 1)
+	require.NoError(t, b.Free())
+	other, err := s.Alloc(100)
+	require.NoError(t, err)
+	r.Stop()
+	require.Equal(t, want, r.Snapshot())
+	require.NoError(t, other.Free())
+}
