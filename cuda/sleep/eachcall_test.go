@@ -31,12 +31,12 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 	// with performs something with an arena that has a buffer.
 	with := func(do func(a *sleep.Arena, b cuda.Buffer) error) eachcall.Operation {
 		return func() (_ func() error, err error) {
-			a, err := sleep.New(c, sleep.Options{BlockBytes: 3 * mib})
+			a, err := sleep.New(c, sleep.Options{BlockBytes: 96 << 10})
 			if err != nil {
 				return nil, err
 			}
 			defer func() { err = errors.Join(err, eachcall.Closes(faults, a.Close)) }()
-			b, err := a.Alloc(5 * mib)
+			b, err := a.Alloc(160 << 10)
 			if err != nil {
 				return nil, err
 			}
