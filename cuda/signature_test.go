@@ -107,6 +107,18 @@ func TestKernelsAreNotFoundInComments(t *testing.T) {
 	}
 }
 
+// A name has all bytes that PTX allows, at both ends of their ranges.
+func TestNamesHaveAllBytes(t *testing.T) {
+	const name = "azAZ09_$%mM5"
+	for _, first := range []string{"a", "z", "A", "Z", "_", "$", "%"} {
+		kernel := first + name
+		all := signatures([]byte(".entry " + kernel + "(.param .u32 " + kernel + ") { ret; }\n"))
+		require.Len(t, all, 1, kernel)
+		assert.Equal(t, ".u32 "+kernel+":4/4", shown(all[kernel]))
+	}
+	assert.Empty(t, signatures([]byte(".entry a-b(.param .u32 c) { ret; }\n"))["a-b"].params)
+}
+
 // Texts that differ leave the count, and parts without text leave the types of others.
 func TestSignaturesOfSeveralParts(t *testing.T) {
 	text := func(params string) fatPart {
