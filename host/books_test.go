@@ -6,11 +6,13 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
@@ -212,4 +214,124 @@ func TestFreeAllOfSomeThatAreRefused(t *testing.T) {
 		assert.Zero(t, a.Stats().LiveBlocks)
 		require.NoError(t, a.Close(t.Context()))
 	})
+}
+
+// The bytes of a pool by state add up to those of its source, and live bytes are whole blocks, whatever is called.
+func TestTheBytesOfAPoolAddUp(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(20) {
+		r := newRig(t)
+		source := must[*Track](t)(Tracked(must[*PageLockedMemory](t)(PageLockedSource(r.device))))
+		p := must[*Pool](t)(Pooled(source, PoolConfig{KeepBytes: 200_000, Device: r.device}))
+		random, streams := rand.New(rand.NewPCG(seed, 2)), []cudadrv.Stream{r.stream(), r.stream()}
+		var live []Block
+		var requested int64
+		for range 100 {
+			switch n := len(live); {
+			case n > 0 && random.IntN(2) == 0:
+				i := random.IntN(n)
+				b := live[i]
+				if random.IntN(2) == 0 {
+					s := streams[random.IntN(2)]
+					r.busy(s, time.Millisecond)
+					require.NoError(t, b.Use(s))
+				}
+				free(t, b)
+				requested -= b.Len()
+				live[i] = live[n-1]
+				live = live[:n-1]
+			case random.IntN(10) == 0:
+				r.sim.Advance(time.Millisecond)
+			case random.IntN(20) == 0:
+				_, err := p.Trim(t.Context())
+				require.NoError(t, err)
+			default:
+				b := alloc(t, p, 1+random.Int64N(20_000), 0)
+				requested += b.Len()
+				live = append(live, b)
+			}
+			require.NoError(t, p.awaitReleases(t.Context()))
+			s := p.Stats()
+			require.Equal(t, source.Stats().LiveBytes, s.LiveBytes+s.KeptBytes+s.PendingBytes+s.ReleasingBytes)
+			require.GreaterOrEqual(t, s.LiveBytes, requested)
+			require.Equal(t, len(live) == 0, s.LiveBytes == 0)
+			require.LessOrEqual(t, s.KeptBytes, int64(200_000))
+		}
+		for _, b := range live {
+			free(t, b)
+		}
+		r.end(p)
+	}
+}
+
+// A source counts a request that its driver refuses.
+func TestASourceCountsRefusals(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	source := must[*PageLockedMemory](t)(PageLockedSource(r.device))
+	for i, function := range []string{"cuMemHostAlloc", "cuMemHostGetDevicePointer"} {
+		r.fail(function, 1, 1, cudadrv.Unknown)
+		_, err := source.Alloc(100, 0)
+		require.ErrorIs(t, err, cudadrv.Unknown)
+		s := source.Stats()
+		assert.EqualValues(t, []uint64{uint64(i) + 1, 0}, []uint64{s.Refusals, s.Allocs}) //nolint:gosec // an index
+		r.faults.Clear()
+	}
+	r.end(source)
+}
+
+// A free records one event for each stream that was announced, however often and in whatever order, and none for those of the
+// memory's earlier holders.
+func TestAFreeRecordsOneEventForEachStream(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	p := r.cache(1 << 20)
+	streams := []cudadrv.Stream{r.stream(), r.stream(), r.stream()}
+	for _, uses := range [][]int{{0}, {0, 0}, {0, 1}, {0, 1, 1, 1}, {0, 1, 0, 2, 1, 2}, {2, 1}, {}, {1}} {
+		b := alloc(t, p, 100, 0)
+		distinct := map[int]bool{}
+		for _, i := range uses {
+			require.NoError(t, b.Use(streams[i]))
+			distinct[i] = true
+		}
+		before := r.faults.Calls("cuEventRecord")
+		free(t, b)
+		assert.EqualValues(t, len(distinct), r.faults.Calls("cuEventRecord")-before, "%v", uses)
+		r.sim.Advance(time.Second)
+		require.Equal(t, address(b), address(func() Block { c := alloc(t, p, 100, 0); free(t, c); return c }()), "it is the same memory")
+	}
+	r.end(p)
+}
+
+// An allocator by name closes its device once.
+func TestAnAllocatorByNameClosesItsDeviceOnce(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"cuda:0", "cuda:0/pinned"} {
+		faults := fault.Wrap(sim.New(sim.Config{Bytes: true}))
+		a := must[Allocator](t)(ByName(name, Options{Driver: faults}))
+		free(t, alloc(t, a, 100, 0))
+		require.NoError(t, a.Close(t.Context()))
+		calls := 0
+		faults.SetBefore(func(string) { calls++ })
+		require.NoError(t, a.Close(t.Context()))
+		assert.Zero(t, calls, name)
+	}
+}
+
+// Trim of a pool trims a pool inside, too, and counts both.
+func TestTrimOfAPoolInAPool(t *testing.T) {
+	t.Parallel()
+	source := must[*Track](t)(Tracked(NewAligned()))
+	inner := must[*Pool](t)(Pooled(source, PoolConfig{KeepBytes: 1 << 20}))
+	outer := must[*Pool](t)(Pooled(inner, PoolConfig{KeepBytes: 1 << 20}))
+	kept := alloc(t, inner, 5000, 0)
+	free(t, alloc(t, outer, 9000, 0))
+	free(t, kept)
+	want := source.Stats().LiveBytes
+	require.Positive(t, want)
+	released, err := outer.Trim(t.Context())
+	require.NoError(t, err)
+	assert.GreaterOrEqual(t, released, want)
+	assert.Zero(t, source.Stats().LiveBytes)
+	require.NoError(t, outer.Close(t.Context()))
 }
