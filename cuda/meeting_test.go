@@ -1,6 +1,7 @@
 package cuda_test
 
 import (
+	"io"
 	"runtime"
 	"testing"
 
@@ -102,3 +103,29 @@ func TestARefusedBatchClearsTheSlice(t *testing.T) {
 	require.NoError(t, g.Close())
 	assert.True(t, s.own.Live() && s.shared.Live())
 }
+
+// A call that waits while the context closes finds it closed, and leaves no buffer.
+func TestAWorkspaceDuringClose(t *testing.T) {
+	s := newState(t, nil)
+	live := s.dev.Stats().LiveBytes
+	refused := make(chan error, 1)
+	_, err := s.c.Lazily("key", func() (io.Closer, error) {
+		return closer(func() error {
+			go func() { refused <- second(s.c.Workspace(mib)) }()
+			for range 100 { // the goroutine waits for Close
+				runtime.Gosched()
+			}
+			return nil
+		}), nil
+	})
+	require.NoError(t, err)
+	require.NoError(t, s.c.Close())
+	require.ErrorIs(t, <-refused, cuda.ErrNotOpen)
+	assert.Equal(t, live, s.dev.Stats().LiveBytes)
+	_, err = s.c.Lazily("key", func() (io.Closer, error) { return nil, nil })
+	require.ErrorIs(t, err, cuda.ErrNotOpen)
+}
+
+type closer func() error
+
+func (c closer) Close() error { return c() }
