@@ -105,11 +105,15 @@ func (a *Attention) needs(p Problem, backward bool) (all []variant.Variant, err 
 		return nil, err
 	}
 	passes := []variant.Pass{a.plan(p).pass}
-	if a.groups && passes[0] == variant.Forward && p.PageRows == 0 {
+	groups := a.groups && passes[0] == variant.Forward && p.PageRows == 0
+	if groups {
 		passes = append(passes, variant.GroupForward)
 	}
 	if backward {
 		passes = append(passes, variant.Queries, variant.Keys)
+	}
+	if backward && groups {
+		passes = append(passes, variant.GroupQueries, variant.GroupKeys)
 	}
 	for _, pass := range passes {
 		v, err := a.variant(pass, p)

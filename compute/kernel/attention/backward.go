@@ -27,7 +27,10 @@ func (a *Attention) Backward(c *cuda.Context, p Problem, o Operands, g Gradients
 	if err := b.x.fill(p, &o, &g); err != nil || p.Batch == 0 {
 		return err
 	}
-	if err := b.load(a); err != nil {
+	if a.plan(p).pass == variant.Forward && groupRows(p) < maxGroupRows && a.bulk(&o, &b.x.q, &b.x.k, &b.x.v, &b.x.grad) {
+		return b.groups(a)
+	}
+	if err := b.load(a, variant.Queries, variant.Keys); err != nil {
 		return err
 	}
 	if p.Queries > 0 {
@@ -57,11 +60,11 @@ type backward struct {
 }
 
 // load finds the kernels.
-func (b *backward) load(a *Attention) (err error) {
-	if b.byQueries, err = a.variant(variant.Queries, b.p); err != nil {
+func (b *backward) load(a *Attention, byQueries, byKeys variant.Pass) (err error) {
+	if b.byQueries, err = a.variant(byQueries, b.p); err != nil {
 		return err
 	}
-	if b.byKeys, err = a.variant(variant.Keys, b.p); err != nil {
+	if b.byKeys, err = a.variant(byKeys, b.p); err != nil {
 		return err
 	}
 	if b.rows, err = a.function(b.byQueries, b.byQueries.Other, false); err != nil {

@@ -37,7 +37,7 @@ func TestCompiledKernelsMatchTheirSources(t *testing.T) {
 		t.Logf("not compiled again: compiled by %s, here is %q", version, have)
 		return
 	}
-	for _, s := range variant.Sources()[:5] { // one of each pass: a second each
+	for _, s := range variant.Sources()[:7] { // one of each pass: a second each
 		want, err := ptxtext.Compile("source", s)
 		require.NoError(t, err)
 		text, err := ptx(s.Name)
@@ -54,7 +54,7 @@ func TestUsesOfCompiledKernels(t *testing.T) {
 		"forward": "rrrwwrrrr", "decoding": "rrrwwrrrrww", "combine": "wwrrr",
 		"queries": "rrrrrrwrr", "keys": "rrrrrrwwrr", "delta": "rrwr",
 		// Maps, and memory of which the text does not say whether a map describes it.
-		"group_forward": "mmm??",
+		"group_forward": "mmm??", "group_queries": "mmmmr?", "group_keys": "mmmmm??", "group_numbers": "rrrw",
 	}
 	for _, v := range variant.All() {
 		text, err := ptx(v.Name)

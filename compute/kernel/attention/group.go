@@ -48,22 +48,6 @@ func (a *Attention) box(c *cuda.Context, t gemm.Type, x *operand, rows int) (cud
 	return a.maps.Arg(c, &m)
 }
 
-// boxes appends the arguments of tensor maps, and those of the operands' memory, which the launch must know. rows: of a box, by
-// operand.
-func (a *Attention) boxes(args []cuda.Arg, c *cuda.Context, p Problem, operands []*operand, rows ...int) ([]cuda.Arg, error) {
-	for n, x := range operands {
-		box, err := a.box(c, p.Type, x, rows[n])
-		if err != nil {
-			return nil, err
-		}
-		args = append(args, box)
-	}
-	for _, x := range operands {
-		args = append(args, x.arg(cuda.In))
-	}
-	return args, nil
-}
-
 // groupForward submits the forward pass by warpgroups: each multiprocessor has one block, which takes one tile of rows after the
 // other, and with the causal mask two that have about as many keys together as any other two.
 func (a *Attention) groupForward(c *cuda.Context, p Problem, x *all) error {
@@ -75,13 +59,17 @@ func (a *Attention) groupForward(c *cuda.Context, p Problem, x *all) error {
 	if err != nil {
 		return err
 	}
-	args, err := a.boxes(make([]cuda.Arg, 0, 32), c, p, []*operand{&x.q, &x.k, &x.v}, variant.GroupRows, v.Streamed, v.Streamed)
-	if err != nil {
-		return err
+	args := make([]cuda.Arg, 0, 32)
+	for n, x := range [...]*operand{&x.q, &x.k, &x.v} {
+		box, err := a.box(c, p.Type, x, [...]int{variant.GroupRows, v.Streamed, v.Streamed}[n])
+		if err != nil {
+			return err
+		}
+		args = append(args, box)
 	}
 	blocks, items := tasks(p, p.Queries, v)
 	items *= p.Heads * p.Batch
-	args = append(args, x.o.arg(cuda.Out), x.lse.arg(cuda.Out), x.o.strides(), x.lse.strides(), word(p.Heads), word(p.group()), word(p.Queries), word(p.Keys),
+	args = append(args, x.q.arg(cuda.In), x.k.arg(cuda.In), x.v.arg(cuda.In), x.o.arg(cuda.Out), x.lse.arg(cuda.Out), x.o.strides(), x.lse.strides(), word(p.Heads), word(p.group()), word(p.Queries), word(p.Keys),
 		flag(p.Causal), cuda.Value(float32(p.Scale*log2E)), word(blocks), word(items))
 	return c.Launch(f, geometry(min(items, a.multiprocessors), v), args...)
 }

@@ -52,9 +52,13 @@ func TestEveryWaitOfWarpgroupsIsNeeded(t *testing.T) {
 	problem := func(queries, keys int64) attention.Problem {
 		return attention.Problem{Batch: 1, Heads: 1, Queries: queries, Keys: keys, Dim: 64, Type: gemm.BFloat16}
 	}
-	everyOneIsNeeded(t, "group_forward_bf16_64", groupOrder, always, func(edit func(of, text string) string) error {
-		return firstFault(t, true, edit, []attention.Problem{problem(300, 70), problem(65, 900)})
-	})
+	for name, problems := range map[string][]attention.Problem{
+		"group_forward_bf16_64": {problem(300, 70), problem(65, 900)},
+		"group_queries_bf16_64": {problem(300, 70), problem(65, 600)},
+		"group_keys_bf16_64":    {problem(70, 300), problem(400, 65)},
+	} {
+		everyOneIsNeeded(t, name, groupOrder, always, func(edit func(of, text string) string) error { return firstFault(t, true, edit, problems) })
+	}
 }
 
 // everyOneIsNeeded requires a fault of a run without each of the instructions of a text that match, and none with all.
@@ -97,7 +101,7 @@ func firstFault(t *testing.T, groups bool, edit func(name, text string) string, 
 		attention.SetMultiprocessors(r.a, 1)
 		b := r.backward(r.forward(p, false), false)
 		err := r.a.Forward(r.c, b.Problem, b.Operands)
-		if err == nil && !groups {
+		if err == nil {
 			err = r.a.Backward(r.c, b.Problem, b.Operands, b.Gradients)
 		}
 		_ = r.c.Synchronize(t.Context()) // the fault is asked for below

@@ -22,6 +22,11 @@ DEVICE void bulk_copy_4(u32 to, u64 map, u32 x, u32 row, u32 head, u32 batch, u3
     asm volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3, %4, %5}], [%6];"
                  ::"r"(to), "l"(map), "r"(x), "r"(row), "r"(head), "r"(batch), "r"(barrier) : "memory");
 }
+// The same for numbers in a line.
+DEVICE void bulk_copy_1(u32 to, u64 map, u32 x, u32 barrier) {
+    asm volatile("cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2}], [%3];"
+                 ::"r"(to), "l"(map), "r"(x), "r"(barrier) : "memory");
+}
 // copy_rows begins the copy of COUNT rows to a tile.
 template <int COUNT> DEVICE void copy_rows(u32 to, u64 map, u32 row, u32 head, u32 batch, u32 barrier) {
     UNROLL for (int i = 0; i < PARTS; i++) bulk_copy_4(to + i * COUNT * ROW_BYTES, map, 64 * i, row, head, batch, barrier);
@@ -85,13 +90,25 @@ template <int COUNT> struct ring {
     }
 };
 
-// put_group stores a warp's 16 rows of sums, each half of the rows times a factor, in rows of a tile without parts.
-DEVICE void put_group(tile to, int row, const float (&x)[DIM / 2], float top, float bottom) {
-    const u32 lane = thread_x() % 32;
-    to += row * (2 * DIM) + lane % 4 * 4;
+// write_group writes a warp's 16 rows of sums to global memory, each half of the rows times a factor, except for rows that do not exist. They go through
+// the warp's own rows of a tile without parts. Addresses are computed again each time: the registers are for sums.
+DEVICE void write_group(element *to, i64 step, tile out, const float (&x)[DIM / 2], float top, float bottom, int count) {
+    const u32 lane = thread_again() % 32, vector = lane % VECTORS, row = thread_again() % GROUP / 32 * 16;
+    out += row * (2 * DIM);
+    warp_barrier();  // all lanes have stored the rows before
     UNROLL for (int j = 0; j < COLUMNS_DIM; j++) {
-        *shared_at<u32>(to + place(lane / 4, j)) = packed(x[4 * j] * top, x[4 * j + 1] * top);
-        *shared_at<u32>(to + place(lane / 4 + 8, j)) = packed(x[4 * j + 2] * bottom, x[4 * j + 3] * bottom);
+        const u32 at = out + lane % 4 * 4;
+        *shared_at<u32>(at + place(lane / 4, j)) = packed(x[4 * j] * top, x[4 * j + 1] * top);
+        *shared_at<u32>(at + place(lane / 4 + 8, j)) = packed(x[4 * j + 2] * bottom, x[4 * j + 3] * bottom);
+    }
+    warp_barrier();
+    UNROLL for (int i = 0; i < 16; i += 32 / VECTORS) {
+        const int at = i + lane / VECTORS;
+        if ((int)row + at < count) {
+            quad q;
+            UNROLL for (int e = 0; e < 4; e++) q.x[e] = shared_at<u32>(out + place(at, vector))[e];
+            *(quad *)(to + (row + at) * step + vector * VECTOR) = q;
+        }
     }
 }
 

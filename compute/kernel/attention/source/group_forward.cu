@@ -222,11 +222,8 @@ KERNEL BOUNDS2(THREADS, 1) void NAME(tensor_map map_q, tensor_map map_k, tensor_
                 by[half] = sum == 0 ? 0 : 1 / sum;
                 logarithm[half] = x.base(half, scale) + logarithm_of_two(sum);
             }
-            warp_barrier();  // all lanes have stored the rows before
-            put_group(own_out, row_in, x.out, by[0], by[1]);
-            warp_barrier();
             const int first_row = t.row + number * GROUP_ROWS;
-            store(o + t.batch * of_o.batch + t.head * of_o.head + first_row * of_o.row, of_o.row, own_out, row_in, (int)queries - first_row);
+            write_group(o + t.batch * of_o.batch + t.head * of_o.head + first_row * of_o.row, of_o.row, own_out, x.out, by[0], by[1], (int)queries - first_row);
             UNROLL for (int half = 0; half < 2; half++) {
                 if (lse && lane % 4 == 0 && row + 8 * half < (int)queries)
                     lse[t.batch * of_lse.batch + t.head * of_lse.head + (row + 8 * half) * of_lse.row] = logarithm[half] * LN_2;

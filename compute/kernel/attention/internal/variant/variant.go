@@ -22,7 +22,9 @@ const (
 	Queries  Pass = "queries"  // the gradient of queries
 	Keys     Pass = "keys"     // the gradients of keys and values
 
-	GroupForward Pass = "group_forward" // by warpgroups, as the next
+	GroupForward Pass = "group_forward" // by warpgroups, as the next two
+	GroupQueries Pass = "group_queries"
+	GroupKeys    Pass = "group_keys"
 )
 
 // Key says which variant it is.
@@ -37,7 +39,7 @@ type Variant struct {
 	Key
 
 	Name  string // of the text and of its kernel
-	Other string // its second kernel: adds up parts, in the texts of Decoding, or row sums, in the texts of Queries
+	Other string // its second kernel: adds up parts, in the texts of Decoding, or row sums, in the texts of Queries and GroupQueries
 
 	Rows        int // of a block
 	Streamed    int // rows of a tile that a block goes over, where the copy engine brings them
@@ -67,7 +69,7 @@ func All() []Variant {
 		for _, dim := range []int{64, 128} {
 			all = append(all,
 				forward(of, dim), decoding(of, dim), backward(Queries, of, dim), backward(Keys, of, dim),
-				groupForward(of, dim))
+				groupForward(of, dim), groupBackward(GroupQueries, of, dim), groupBackward(GroupKeys, of, dim))
 		}
 	}
 	return all
@@ -77,7 +79,7 @@ func All() []Variant {
 func Files() []string {
 	return []string{
 		"attention/source/attend.h", "attention/source/backward.cu", "attention/source/forward.cu", "attention/source/group.h",
-		"attention/source/group_forward.cu", "matmul/source/bulk.h", "matmul/source/device.h", "matmul/source/finish.h",
+		"attention/source/group_backward.cu", "attention/source/group_forward.cu", "matmul/source/bulk.h", "matmul/source/device.h", "matmul/source/finish.h",
 	}
 }
 
@@ -149,6 +151,28 @@ func groupForward(of string, dim int) Variant {
 	v.SharedBytes = 2*bytes(v.Rows, dim) + slots*bytes(keys, dim) + barrierBytes
 	return v.group("group_forward.cu", consumers, define("KEYS", keys), define("SLOTS", slots), define("TURNS", 1))
 }
+
+// groupBackward has small tiles where sums take most of the registers: of keys and values, or of 128 elements. Consumers take
+// turns where that was faster on an H100.
+func groupBackward(p Pass, of string, dim int) Variant {
+	const consumers, stages = 2, 4
+	v := Variant{Key: Key{p, of, dim}, Rows: GroupRows * consumers, Streamed: 64}
+	byKeys := 0
+	if p == GroupKeys {
+		byKeys = 1
+	} else {
+		v.Other = fmt.Sprintf("group_numbers_%s_%d", of, dim)
+		if dim == 64 {
+			v.Streamed = 128
+		}
+	}
+	v.SharedBytes = 3*bytes(v.Rows, dim) + stages*(2*bytes(v.Streamed, dim)+byKeys*NumberBytes*v.Streamed) + barrierBytes
+	return v.group("group_backward.cu", consumers,
+		define("BY_KEYS", byKeys), define("TILE_ROWS", v.Streamed), define("STAGES", stages), define("TURNS", byKeys), "DELTA="+v.Other)
+}
+
+// NumberBytes is the size of the numbers of a query in a backward pass by warpgroups.
+const NumberBytes = 8
 
 // barrierBytes is room for the barriers of a block.
 const barrierBytes = 256
