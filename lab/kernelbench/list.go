@@ -35,6 +35,7 @@ const (
 
 	opAttention            = "attention"
 	opTrainedAttention     = "attention+gradients"
+	opPagedAttention       = "attention+pages"
 	opCrossEntropy         = "crossentropy"
 	opResidualNorm         = "residualnorm"
 	opResidualNormBackward = "residualnormbackward"
@@ -133,7 +134,7 @@ func (w workload) bytesMoved(shape []int) (moved int64) {
 		return 4*n + 4*n/rows
 	case opArgMax:
 		return 4*n + 8*rows
-	case opAttention:
+	case opAttention, opPagedAttention:
 		if shape[2] == 1 { // keys and values
 			return 4 * n
 		}
@@ -149,7 +150,7 @@ func (w workload) flops(shape []int) int64 {
 	switch w.Op {
 	case opMatmul:
 		return 2 * all
-	case opAttention, opTrainedAttention:
+	case opAttention, opTrainedAttention, opPagedAttention:
 		n := 4 * all
 		if shape[2] == shape[3] {
 			n /= 2 // half of the keys of a query, on average

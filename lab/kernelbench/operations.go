@@ -46,7 +46,7 @@ func (b *rig) job(s *tensor.Scope, w workload, shape []int, choice matmul.Choice
 		return b.binary(s, w, shape)
 	case opGelu, opSoftmax, opLayerNorm, opTranspose:
 		return b.unary(s, w, shape)
-	case opAttention, opTrainedAttention:
+	case opAttention, opTrainedAttention, opPagedAttention:
 		return b.attention(s, w, shape)
 	case opSum, opRowSums, opColumnSums, opVariance, opArgMax:
 		return b.reduction(s, w, shape)

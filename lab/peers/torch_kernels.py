@@ -62,6 +62,24 @@ def attention(q, k, v, _):
     return torch.nn.functional.scaled_dot_product_attention(q, k, v, is_causal=q.shape[2] == k.shape[2])
 
 
+PAGE_ROWS = 16  # as lab/kernelbench has them
+
+
+def pages(shape):
+    """Queries, the pages of keys and of values, and the pages of each sequence."""
+    batch, count, queries, keys, dim = shape
+    each = keys // PAGE_ROWS
+    table = torch.arange(batch * each - 1, -1, -1, device="cuda").reshape(batch, each)
+    cache = (normal(batch * each, count, PAGE_ROWS, dim).bfloat16() for _ in range(2))
+    return (normal(batch, count, queries, dim).bfloat16(), *cache, table)
+
+
+def paged_attention(q, k, v, table):
+    """PyTorch reads no pages: they are gathered first."""
+    k, v = (x[table].transpose(1, 2).flatten(2, 3) for x in (k, v))
+    return attention(q, k, v, None)
+
+
 def attention_gradients(q, k, v, grad):
     operands = [x.detach().requires_grad_() for x in (q, k, v)]
     return torch.autograd.grad(attention(*operands, None), operands, grad)
@@ -120,6 +138,7 @@ OPERATIONS = {
     "matmul": Operation(lambda s: (normal(s[0], s[2]), normal(s[2], s[1])), lambda a, b: a @ b, lambda o, a, b: torch.matmul(a, b, out=o),
                         lambda s: normal(s[0], s[1])),
     "attention": Operation(heads, attention),
+    "attention+pages": Operation(pages, paged_attention),
     "attention+gradients": Operation(heads, attention_gradients),
 }
 

@@ -5,7 +5,7 @@ import (
 	"github.com/go-vram/vram/cuda"
 )
 
-// Backward submits the gradients of queries, keys and values for the gradient of the output, by three launches: row sums, then
+// Backward submits the gradients of queries, keys and values for the gradient of the output, by three launches: numbers of each row, then
 // the gradient of queries, then the others. It reads the output and the log-sum-exps of the forward pass. It does not wait.
 //
 // Gradients must not share memory with operands that are read, nor elements with each other: their rows may alternate in one

@@ -30,9 +30,10 @@
 //
 // # Kernels
 //
-// On compute capability 9.0 warpgroups compute the forward pass: the copy engine brings tiles, and the sums of a tile are multiplied
-// while the next scores are computed. They take operands without offsets, lengths and tables, of strides above 0, and more than 64
-// rows of heads that share keys. Everything else, and every other device, has kernels for compute capability 8.0 and later.
+// On compute capability 9.0 warpgroups compute both passes: the copy engine brings tiles, and the matrix units work on one tile while
+// softmax is computed of another. They take operands without offsets, lengths and tables, of strides above 0, and more than 64
+// rows of heads that share keys. Everything else, and every other device, has kernels for compute capability 8.0 and later. The
+// results of the two kinds have the same bounds of errors, and different bits.
 //
 // # Precision
 //

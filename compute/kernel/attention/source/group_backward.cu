@@ -22,11 +22,11 @@ enum {
     AT_BARRIERS = AT_NUMBERS + STAGES * NUMBER_BYTES,
 };
 
-// The barriers: of owned rows, and of the two tiles of a stage.
+// The barriers: of owned rows, of the two tiles of a stage, and of a stage that has been read.
 DEVICE u32 owned_there(u32 memory) { return memory + AT_BARRIERS; }
 DEVICE u32 owned_read(u32 memory) { return memory + AT_BARRIERS + 8; }
-DEVICE u32 filled(u32 memory, u32 stage, int which) { return memory + AT_BARRIERS + 16 + (4 * stage + which) * 8; }
-DEVICE u32 emptied(u32 memory, u32 stage, int which) { return filled(memory, stage, which + 2); }
+DEVICE u32 filled(u32 memory, u32 stage, int which) { return memory + AT_BARRIERS + 16 + (2 * stage + which) * 8; }
+DEVICE u32 emptied(u32 memory, u32 stage) { return memory + AT_BARRIERS + 16 + (2 * STAGES + stage) * 8; }
 DEVICE u32 tile_at(u32 memory, u32 stage, int which) { return memory + AT_STAGES + (2 * stage + which) * TILE_BYTES; }
 DEVICE u32 numbers_at(u32 memory, u32 stage) { return memory + AT_NUMBERS + stage * NUMBER_BYTES; }
 
@@ -76,11 +76,10 @@ DEVICE void produce(const shape &s, u64 own, u64 own_2, u64 streamed, u64 stream
             const u32 head = BY_KEYS ? t.head * s.group + of_head : t.head / s.group;
             NO_UNROLL for (int i = 0; i < t.tiles; i++) {
                 const int row = (t.first + i) * TILE_ROWS;
-                barrier_wait(emptied(memory, at.slot, 0), at.parity ^ 1);
+                barrier_wait(emptied(memory, at.slot), at.parity ^ 1);
                 barrier_expect(filled(memory, at.slot, 0), TILE_BYTES + NUMBER_BYTES);
                 copy_rows<TILE_ROWS>(tile_at(memory, at.slot, 0), streamed, row, head, t.batch, filled(memory, at.slot, 0));
                 if (BY_KEYS) bulk_copy_1(numbers_at(memory, at.slot), numbers, ((t.batch * s.heads + head) * s.padded + row) * 2, filled(memory, at.slot, 0));
-                barrier_wait(emptied(memory, at.slot, 1), at.parity ^ 1);
                 barrier_expect(filled(memory, at.slot, 1), TILE_BYTES);
                 copy_rows<TILE_ROWS>(tile_at(memory, at.slot, 1), streamed_2, row, head, t.batch, filled(memory, at.slot, 1));
                 at.next();
@@ -98,8 +97,8 @@ struct consumer {
     int number;
     ring<STAGES> at;
 
-    MEMBER void leave(u32 stage, int which) const {
-        if (thread_x() % 32 == 0) barrier_arrive(emptied(memory, stage, which));
+    MEMBER void leave(u32 stage) const {
+        if (thread_x() % 32 == 0) barrier_arrive(emptied(memory, stage));
     }
     // scores and gradients begin the products of owned rows and the two tiles of a stage.
     MEMBER void scores(products &s) const {
@@ -138,10 +137,8 @@ KERNEL BOUNDS2(THREADS, 1) void NAME(tensor_map map_own, tensor_map map_own_2, t
         barrier_init(owned_there(memory), 1);
         barrier_init(owned_read(memory), CONSUMERS * 4);
         UNROLL for (int i = 0; i < STAGES; i++) {
-            UNROLL for (int which = 0; which < 2; which++) {
-                barrier_init(filled(memory, i, which), 1);
-                barrier_init(emptied(memory, i, which), CONSUMERS * 4);
-            }
+            UNROLL for (int which = 0; which < 2; which++) barrier_init(filled(memory, i, which), 1);
+            barrier_init(emptied(memory, i), CONSUMERS * 4);
         }
         shared_fence();
     }
@@ -186,7 +183,7 @@ KERNEL BOUNDS2(THREADS, 1) void NAME(tensor_map map_own, tensor_map map_own_2, t
                 c.give_turn();
                 group_wait<1>();  // and of all products before
                 settle(p), settle(dk);
-                if (i < t.all(s)) c.leave(before, 0);
+                if (i < t.all(s)) c.leave(before);
                 before = c.at.slot;
                 const u32 numbers_of = numbers_at(memory, c.at.slot) + lane % 4 * 16;
                 UNROLL for (int j = 0; j < TILE_ROWS / 8; j++) {
@@ -224,9 +221,8 @@ KERNEL BOUNDS2(THREADS, 1) void NAME(tensor_map map_own, tensor_map map_own_2, t
                         if (tile_row + j / 4 * 8 + lane % 4 * 2 + j % 2 < limit[j / 2 % 2]) d[j] = 0;
                     }
                 }
-                group_wait<0>();
+                group_wait<0>();  // else ptxas has each product wait for the one before: registers for one are written while others are on their way
                 settle(dv), settle(d);
-                c.leave(c.at.slot, 1);
                 round(a, d);
                 settle(a);
                 group_fence();
@@ -238,7 +234,7 @@ KERNEL BOUNDS2(THREADS, 1) void NAME(tensor_map map_own, tensor_map map_own_2, t
             }
             group_wait<0>();
             settle(dk);
-            c.leave(before, 0);
+            c.leave(before);
             if (lane == 0) barrier_arrive(owned_read(memory));
         }
         write(c, dk, scale, d_first, of_first, t.batch, t.head, first_row, (int)keys);
@@ -278,7 +274,6 @@ KERNEL BOUNDS2(THREADS, 1) void NAME(tensor_map map_own, tensor_map map_own_2, t
             settle(p), settle(d);
             PROBABILITIES
             DIFFERENCES
-            c.leave(c.at.slot, 1);
             before = c.at.slot;
             c.at.next();
             round(a, d);
@@ -297,11 +292,10 @@ KERNEL BOUNDS2(THREADS, 1) void NAME(tensor_map map_own, tensor_map map_own_2, t
                 PROBABILITIES
                 group_wait<1>();
                 settle(p), settle(d);
-                c.leave(c.at.slot, 1);
                 DIFFERENCES
                 group_wait<0>();
                 settle(dq), settle(d);
-                c.leave(before, 0);
+                c.leave(before);
                 before = c.at.slot;
                 c.at.next();
                 round(a, d);
@@ -313,7 +307,7 @@ KERNEL BOUNDS2(THREADS, 1) void NAME(tensor_map map_own, tensor_map map_own_2, t
             group_commit();
             group_wait<0>();
             settle(dq);
-            c.leave(before, 0);
+            c.leave(before);
         }
         write(c, dq, scale, d_first, of_first, t.batch, t.head, first_row, (int)queries);
 #endif

@@ -1,6 +1,7 @@
 """A stand-in for PyTorch with just what torch_kernels.py calls. It computes shapes, and refuses those that do not fit."""
 
 import contextlib
+import math
 import time
 import types
 
@@ -36,6 +37,22 @@ class Tensor:
     def t(self):
         return Tensor(*reversed(self.shape), kind=self.kind)
 
+    def reshape(self, *shape):
+        assert math.prod(shape) == math.prod(self.shape)
+        return Tensor(*shape, kind=self.kind)
+
+    def __getitem__(self, indices):
+        assert indices.kind == "int64"
+        return Tensor(*indices.shape, *self.shape[1:], kind=self.kind)
+
+    def transpose(self, a, b):
+        shape = list(self.shape)
+        shape[a], shape[b] = shape[b], shape[a]
+        return Tensor(*shape, kind=self.kind)
+
+    def flatten(self, first, last):
+        return Tensor(*self.shape[:first], math.prod(self.shape[first:last + 1]), *self.shape[last + 1:], kind=self.kind)
+
     def contiguous(self):
         return self
 
@@ -69,6 +86,11 @@ def _into(out, result):
 def randn(shape, device):
     assert device == "cuda" and isinstance(shape, tuple)
     return Tensor(*shape)
+
+
+def arange(first, end, step, device):
+    assert device == "cuda"
+    return Tensor(len(range(first, end, step)), kind="int64")
 
 
 def add(a, b, out=None):
