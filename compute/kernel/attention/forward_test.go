@@ -155,3 +155,13 @@ func TestForwardOfManyTiles(t *testing.T) {
 	}
 	assert.NoError(t, r.c.Synchronize(t.Context()))
 }
+
+// Sequences that share their keys and values, whose stride is 0, have results, too: the copy engine does not bring them.
+func TestForwardOfSharedKeys(t *testing.T) {
+	r := newRig(t)
+	x := r.forward(attention.Problem{Batch: 2, Heads: 1, Queries: 66, Keys: 70, Dim: 64, Type: gemm.BFloat16}, false)
+	x.k.Batch, x.v.Batch = 0, 0
+	x.K, x.V = x.k.Matrix, x.v.Matrix
+	require.NoError(t, r.a.Forward(r.c, x.Problem, x.Operands))
+	x.check(r)
+}

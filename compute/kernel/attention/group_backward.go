@@ -30,6 +30,15 @@ func (b *backward) groups(a *Attention) error {
 	if err != nil {
 		return err
 	}
+	queries, keys := []*operand{&x.q, &x.grad}, []*operand{&x.k, &x.v}
+	byQueries, err := b.group(a, b.byQueries, queries, keys, work, p.Heads, p.Queries, &x.dq, nil)
+	if err != nil {
+		return err
+	}
+	byKeys, err := b.group(a, b.byKeys, keys, queries, work, p.KeyHeads, p.Keys, &x.dk, &x.dv)
+	if err != nil {
+		return err
+	}
 	v := b.byQueries
 	v.SharedBytes = 0
 	perBlock := int64(v.Threads) * 8 / p.Dim // a thread has 8 elements
@@ -38,17 +47,23 @@ func (b *backward) groups(a *Attention) error {
 	if err != nil {
 		return err
 	}
-	queries, keys := []*operand{&x.q, &x.grad}, []*operand{&x.k, &x.v}
-	if err := b.group(a, b.byQueries, b.queries, queries, keys, work, p.Heads, p.Queries, &x.dq, nil); err != nil {
+	if err := b.c.Launch(b.queries, byQueries.geometry, byQueries.args...); err != nil {
 		return err
 	}
-	return b.group(a, b.byKeys, b.keys, keys, queries, work, p.KeyHeads, p.Keys, &x.dk, &x.dv)
+	return b.c.Launch(b.keys, byKeys.geometry, byKeys.args...)
 }
 
-// group submits the gradients of so many rows for each of the heads, from operands that blocks own and others that stream past.
-func (b *backward) group(a *Attention, v variant.Variant, f *cuda.Function, own, streamed []*operand, work cuda.Buffer, heads, rows int64,
+// prepared is a launch whose tensor maps are encoded.
+type prepared struct {
+	geometry cuda.Geometry
+	args     []cuda.Arg
+}
+
+// group prepares the launch for gradients of so many rows for each of the heads, from operands that blocks own and others that
+// stream past.
+func (b *backward) group(a *Attention, v variant.Variant, own, streamed []*operand, work cuda.Buffer, heads, rows int64,
 	first, second *operand,
-) error {
+) (prepared, error) {
 	p := &b.p
 	args := make([]cuda.Arg, 0, 32)
 	for n, x := range [...]*operand{own[0], own[1], streamed[0], streamed[1]} {
@@ -58,7 +73,7 @@ func (b *backward) group(a *Attention, v variant.Variant, f *cuda.Function, own,
 		}
 		box, err := a.box(b.c, p.Type, x, boxRows)
 		if err != nil {
-			return err
+			return prepared{}, err
 		}
 		args = append(args, box)
 	}
@@ -67,7 +82,7 @@ func (b *backward) group(a *Attention, v variant.Variant, f *cuda.Function, own,
 		Dims: [cudadrv.MaxTensorRank]int64{2 * groupRows(*p)}, Box: [cudadrv.MaxTensorRank]int32{int32(2 * v.Streamed)}, //nolint:gosec // of a variant
 	})
 	if err != nil {
-		return err
+		return prepared{}, err
 	}
 	args = append(args, numbers, own[0].arg(cuda.In), own[1].arg(cuda.In), streamed[0].arg(cuda.In), streamed[1].arg(cuda.In),
 		cuda.In(work).Of(0, groupRows(*p)*variant.NumberBytes), first.arg(cuda.Out))
@@ -80,5 +95,5 @@ func (b *backward) group(a *Attention, v variant.Variant, f *cuda.Function, own,
 	items *= heads * p.Batch
 	args = append(args, first.strides(), second.strides(), word(p.Heads), word(p.group()), word(p.Queries), word(p.Keys), flag(p.Causal),
 		cuda.Value(float32(p.Scale)), word(padded(*p)), word(blocks), word(items))
-	return b.c.Launch(f, geometry(min(items, a.multiprocessors), v), args...)
+	return prepared{geometry(min(items, a.multiprocessors), v), args}, nil
 }
