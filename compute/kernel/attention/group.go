@@ -69,8 +69,8 @@ func (a *Attention) groupForward(c *cuda.Context, p Problem, x *all) error {
 	}
 	blocks, items := tasks(p, p.Queries, v)
 	items *= p.Heads * p.Batch
-	args = append(args, x.q.arg(cuda.In), x.k.arg(cuda.In), x.v.arg(cuda.In), x.o.arg(cuda.Out), x.lse.arg(cuda.Out), x.o.strides(), x.lse.strides(), word(p.Heads), word(p.group()), word(p.Queries), word(p.Keys),
-		flag(p.Causal), cuda.Value(float32(p.Scale*log2E)), word(blocks), word(items))
+	args = append(args, x.q.arg(cuda.In), x.k.arg(cuda.In), x.v.arg(cuda.In), x.o.arg(cuda.Out), x.lse.arg(cuda.Out), x.o.strides(), x.lse.strides(),
+		word(p.Heads), word(p.group()), word(p.Queries), word(p.Keys), flag(p.Causal), cuda.Value(float32(p.Scale*log2E)), word(blocks), word(items))
 	return c.Launch(f, geometry(min(items, a.multiprocessors), v), args...)
 }
 

@@ -99,7 +99,8 @@ func everyOneIsNeeded(t *testing.T, name string, order *regexp.Regexp, spared []
 		found++
 		f, ok := errors.AsType[*interp.Fault](fault)
 		if assert.True(t, ok, "%s without number %d, %s: %v", name, without, removed, fault) {
-			assert.Contains(t, []interp.Kind{interp.AsyncInFlight, interp.SharedRace, interp.WgmmaInFlight, interp.WgmmaFence, interp.DivergentBarrier}, f.Kind, fmt.Sprint(f))
+			kinds := []interp.Kind{interp.AsyncInFlight, interp.SharedRace, interp.WgmmaInFlight, interp.WgmmaFence, interp.DivergentBarrier}
+			assert.Contains(t, kinds, f.Kind, fmt.Sprint(f))
 		}
 	}
 	assert.GreaterOrEqual(t, found, 3, name)

@@ -1,6 +1,6 @@
-// The forward pass by warpgroups (FlashAttention-3, Shah and others 2024, algorithm 2), for compute capability 9.0 alone: each consumer has 64 rows of queries. All go over
-// the same tiles of keys and values, from the last to the first, which a producer brings to a ring of slots. While the matrix units compute the scores of a
-// tile and add the values of the one before, a consumer waits, and its softmax runs while they work for others.
+// The forward pass by warpgroups (FlashAttention-3, Shah and others 2024, algorithm 2), for compute capability 9.0 alone: each consumer has 64 rows of
+// queries. All go over the same tiles of keys and values, from the last to the first, which a producer brings to a ring of slots. The matrix units compute the
+// scores of a tile and add the values of the one before; a consumer's softmax runs while they work.
 //
 // A block computes one tile of rows after the other. Under the causal mask it has the tile with the fewest keys after the one with the most, so that all
 // blocks have the same work. Rows beyond the edges arrive as 0.
