@@ -42,6 +42,8 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 	require.NoError(t, err)
 	apart, err := both.Slice(-1, 0, 128, 2)
 	require.NoError(t, err)
+	many, err := tensor.Zeros(r.s, tensor.Float16, 1, 1, 70, 64)
+	require.NoError(t, err)
 	gapped, err := flat.Slice(1, 0, 40, 2)
 	require.NoError(t, err)
 	classes, err := tensor.Zeros(r.s, tensor.Int64, 64)
@@ -83,6 +85,15 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 				return err
 			}
 			_, _, _, err = r.o.AttentionBackward(s, out, out, lse, apart, rows, rows, config)
+			return err
+		},
+		"attention by warpgroups": func(s *tensor.Scope) error {
+			config := ops.AttentionConfig{Causal: true}
+			out, lse, err := r.o.Attention(s, many, many, many, config)
+			if err != nil {
+				return err
+			}
+			_, _, _, err = r.o.AttentionBackward(s, out, out, lse, many, many, many, config)
 			return err
 		},
 		"softmax":   func(s *tensor.Scope) error { _, err := r.o.Softmax(s, flat, 1); return err },
