@@ -34,6 +34,7 @@ func TestEveryWaitAndBarrierIsNeeded(t *testing.T) {
 		"queries_bf16_64": {problem(65, 130), problem(65, 0)}, "keys_bf16_64": {problem(65, 65), problem(0, 65)},
 	} {
 		everyOneIsNeeded(t, name, order, nil, func(string) string { return "" }, func(t *testing.T, edit func(of, text string) string) error {
+			t.Helper()
 			return firstFault(t, false, true, true, edit, problems)
 		})
 	}
@@ -63,6 +64,7 @@ func TestEveryWaitOfWarpgroupsIsNeeded(t *testing.T) {
 		"group_keys_bf16_64":    {[]attention.Problem{problem(70, 130), problem(270, 65)}, []int{4}}, // for the sake of ptxas
 	} {
 		everyOneIsNeeded(t, name, groupOrder, x.spared, always, func(t *testing.T, edit func(of, text string) string) error {
+			t.Helper()
 			forward := name == "group_forward_bf16_64"
 			return firstFault(t, true, forward, !forward, edit, x.problems)
 		})
