@@ -42,13 +42,30 @@ const (
 	opEmbeddingBackward    = "embeddingbackward"
 	opGradNorm             = "gradnorm"
 	opAdamW                = "adamw"
+	opPlainNorm            = "norm"
+	opPlainNormBackward    = "normbackward"
+
+	opLinear        = "linear"
+	opLinearGelu    = "lineargelu"
+	opLinearInputs  = "linearinputs"
+	opLinearWeights = "linearweights"
+	opLinearBlock   = "linearblock"
 )
+
+// multiplies reports whether the operation is a product, or several, which the library has.
+func (w workload) multiplies() bool {
+	switch w.Op {
+	case opMatmul, opLinear, opLinearGelu, opLinearInputs, opLinearWeights, opLinearBlock:
+		return true
+	}
+	return false
+}
 
 //go:embed rows.json
 var rowsJSON []byte
 
 // workload is a row of the list. The shape of a product is rows, columns and the length of the sums; of attention
-// sequences, heads, queries, keys and elements of a head; of a start kernels and threads; of an embedding tokens, rows of the table and their length; of an optimizer tensors and elements of each.
+// sequences, heads, queries, keys and elements of a head; of a linear layer rows, outputs and inputs, and of those of a block rows and width; of a start kernels and threads; of an embedding tokens, rows of the table and their length; of an optimizer tensors and elements of each.
 type workload struct {
 	Row       string             `json:"row"`
 	Op        string             `json:"op"`
@@ -138,7 +155,7 @@ func (w workload) bytesMoved(shape []int) (moved int64) {
 		if shape[2] == 1 { // keys and values
 			return 4 * n
 		}
-	case opCrossEntropy, opResidualNorm, opResidualNormBackward, opEmbeddingBackward, opGradNorm, opAdamW:
+	case opCrossEntropy, opPlainNorm, opPlainNormBackward, opResidualNorm, opResidualNormBackward, opEmbeddingBackward, opGradNorm, opAdamW:
 		return w.trainingBytes(shape)
 	}
 	return 0
@@ -148,8 +165,14 @@ func (w workload) bytesMoved(shape []int) (moved int64) {
 func (w workload) flops(shape []int) int64 {
 	all := int64(elements(shape))
 	switch w.Op {
-	case opMatmul:
+	case opMatmul, opLinear, opLinearGelu, opLinearInputs, opLinearWeights:
 		return 2 * all
+	case opLinearBlock:
+		n := int64(0)
+		for _, layer := range linearLayers {
+			n += 3 * 2 * all * int64(shape[1]*layer[0]*layer[1]) // three products, each an addition and a multiplication
+		}
+		return n
 	case opAttention, opTrainedAttention, opPagedAttention:
 		n := 4 * all
 		if shape[2] == shape[3] {

@@ -35,7 +35,7 @@ type way struct {
 // operation measures an operation, launched and in a graph, by each way that there is.
 func (b *rig) operation(w workload) (rows []Row, err error) {
 	ways := []way{{}}
-	if w.Op == opMatmul {
+	if w.multiplies() {
 		ways = []way{{"library ", matmul.Library}, {"own ", matmul.Own}}
 	}
 	for _, by := range ways {

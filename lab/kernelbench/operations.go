@@ -19,7 +19,8 @@ type job struct {
 	by  string       // the way of a product; set by run
 
 	out       *tensor.Tensor
-	once      bool // each run changes the result: the first one is compared
+	parts     []*job // it runs these, and has no result of its own
+	once      bool   // each run changes the result: the first one is compared
 	checked   bool
 	tolerance float64
 	want      func(i int) (want, scale float64) // of compare
@@ -29,6 +30,9 @@ type job struct {
 func (j *job) check() error {
 	if j.once && j.checked {
 		return nil
+	}
+	if len(j.parts) > 0 {
+		return j.checkParts()
 	}
 	j.checked = true
 	return compare(j.out, j.tolerance, j.want)
@@ -42,6 +46,10 @@ func (b *rig) job(s *tensor.Scope, w workload, shape []int, choice matmul.Choice
 	switch w.Op {
 	case opMatmul:
 		return b.product(s, w, shape, choice)
+	case opLinear, opLinearGelu, opLinearInputs, opLinearWeights:
+		return b.linear(s, w, shape, choice)
+	case opLinearBlock:
+		return b.linearBlock(s, shape, choice)
 	case opAdd, opFused, opBias:
 		return b.binary(s, w, shape)
 	case opGelu, opSoftmax, opLayerNorm, opTranspose:

@@ -47,7 +47,7 @@ func TestEveryRow(t *testing.T) {
 			want = []string{PathRaw, PathLaunched}
 		case opStart:
 			want = []string{PathLaunched}
-		case opMatmul:
+		case opMatmul, opLinear, opLinearGelu, opLinearInputs, opLinearWeights, opLinearBlock:
 			want = []string{"library " + PathLaunched, "own " + PathLaunched, "own " + PathGraph}
 		}
 		assert.Equal(t, want, paths[w.Row], w.Row)

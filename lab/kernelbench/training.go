@@ -14,6 +14,10 @@ func (b *rig) training(s *tensor.Scope, w workload, shape []int) (*job, error) {
 	switch w.Op {
 	case opCrossEntropy:
 		return b.crossEntropy(s, shape)
+	case opPlainNorm:
+		return b.plainNorm(s, shape)
+	case opPlainNormBackward:
+		return b.plainNormBackward(s, shape)
 	case opResidualNorm:
 		return b.residualNorm(s, shape)
 	case opResidualNormBackward:
@@ -136,9 +140,7 @@ func (b *rig) residualNorm(s *tensor.Scope, shape []int) (*job, error) {
 		return nil, err
 	}
 	_, hats := normalized(added(n[0], n[1]))
-	return first(y, run, func(i int) (want, scale float64) {
-		return hats[i]*n[2][i] + n[3][i], 1 + math.Abs(hats[i]*n[2][i]) + math.Abs(n[3][i])
-	})
+	return first(y, run, normOf(hats, n[2], n[3]))
 }
 
 func (b *rig) residualNormBackward(s *tensor.Scope, shape []int) (*job, error) {
@@ -154,17 +156,7 @@ func (b *rig) residualNormBackward(s *tensor.Scope, shape []int) (*job, error) {
 	if err != nil {
 		return nil, err
 	}
-	factor, hats := normalized(n[2])
-	plain, along, count := 0.0, 0.0, float64(len(hats))
-	for i, hat := range hats {
-		g := n[0][i] * n[3][i]
-		plain += g / count
-		along += g * hat / count
-	}
-	return first(dx, run, func(i int) (want, scale float64) {
-		g := n[0][i] * n[3][i]
-		return (g-plain-hats[i]*along)*factor + n[1][i], 1 + math.Abs(g*factor) + math.Abs(n[1][i])
-	})
+	return first(dx, run, normGradient(n[0], n[2], n[3], n[1]))
 }
 
 // embeddingBackward has the shape of tokens, rows of the table, and elements of a row.
@@ -277,6 +269,10 @@ func (w workload) trainingBytes(shape []int) int64 {
 	switch w.Op {
 	case opCrossEntropy:
 		return 2*half*n + (8+4)*int64(shape[0])
+	case opPlainNorm:
+		return 2 * half * n
+	case opPlainNormBackward:
+		return 3 * half * n
 	case opResidualNorm, opResidualNormBackward:
 		return 4 * half * n
 	case opEmbeddingBackward: // gradient, table and indices

@@ -106,6 +106,45 @@ def residual_norm_backward(grad, dsum, x, mean, factor, weight, bias):
     return torch.ops.aten.native_layer_norm_backward(grad, x, [x.shape[-1]], mean, factor, weight, bias, [True, True, True])[0] + dsum
 
 
+def norm_backward(grad, x, mean, factor, weight, bias):
+    return torch.ops.aten.native_layer_norm_backward(grad, x, [x.shape[-1]], mean, factor, weight, bias, [True, True, True])[0]
+
+
+# Of a linear layer: rows, outputs, inputs. Gradients of weights are new, of bfloat16.
+LINEAR = {
+    "linear": (lambda r, o, i: (half(r, i), half(o, i)), lambda x, w, out=None: torch.matmul(x, w.t(), out=out), lambda r, o, i: half(r, o)),
+    "linearinputs": (lambda r, o, i: (half(r, o), half(o, i)), lambda g, w, out=None: torch.matmul(g, w, out=out), lambda r, o, i: half(r, i)),
+    "linearweights": (lambda r, o, i: (half(r, o), half(r, i)), lambda g, x, out=None: torch.matmul(g.t(), x, out=out), lambda r, o, i: half(o, i)),
+}
+LAYERS = ((3, 1), (1, 1), (4, 1), (1, 4))  # outputs and inputs of a block, as multiples of its width
+
+
+def linear(name):
+    operands, product, result = LINEAR[name]
+    return Operation(lambda s: operands(*s), product, lambda o, a, b: product(a, b, out=o), lambda s: result(*s))
+
+
+def linear_block(shape):
+    """The operands of all products of a block, one after the other, and their results."""
+    rows, width = shape
+    all = []
+    for operands, product, result in LINEAR.values():
+        for o, i in LAYERS:
+            each = (rows, o * width, i * width)
+            all.append((product, operands(*each), result(*each)))
+    return all
+
+
+def linear_block_products(*all):
+    for product, operands, result in all:
+        product(*operands, out=result)
+    return result
+
+
+def linear_gelu(x, weight, bias):
+    return torch.nn.functional.gelu(torch.nn.functional.linear(x, weight, bias), approximate="tanh")
+
+
 def optimizer(shape):
     """PyTorch's own fused optimizer: it has no 16-bit copies, and its gradients are float32 as its parameters."""
     parameters = [normal(shape[1]) for _ in range(shape[0])]
@@ -119,6 +158,13 @@ OPERATIONS = {
     "residualnorm": Operation(lambda s: (half(*s), half(*s), half(s[1]), half(s[1])), residual_norm),
     "residualnormbackward": Operation(
         lambda s: (half(*s), half(*s), half(*s), normal(s[0], 1), normal(s[0], 1), half(s[1]), half(s[1])), residual_norm_backward),
+    "norm": Operation(lambda s: (half(*s), half(s[1]), half(s[1])), layer_norm),
+    "normbackward": Operation(lambda s: (half(*s), half(*s), normal(s[0], 1), normal(s[0], 1), half(s[1]), half(s[1])), norm_backward),
+    "linear": linear("linear"),
+    "linearinputs": linear("linearinputs"),
+    "linearweights": linear("linearweights"),
+    "linearblock": Operation(linear_block, linear_block_products),
+    "lineargelu": Operation(lambda s: (half(s[0], s[2]), half(s[1], s[2]), half(s[1])), linear_gelu),
     "embeddingbackward": Operation(
         lambda s: (half(s[0], s[2]), targets(s[0], s[1]), s[1]), lambda g, i, rows: torch.ops.aten.embedding_dense_backward(g, i, rows, -1, False)),
     "gradnorm": Operation(lambda s: tuple(half(s[1]) for _ in range(s[0])), lambda *all: torch.nn.utils.get_total_norm(all)),

@@ -82,33 +82,63 @@ var microseconds = map[int][]float64{ //nolint:gochecknoglobals // a constant ta
 // groupMicroseconds is the same for 3xTF32 by warpgroups.
 const groupMicroseconds = 1750
 
-// bulkMicroseconds are the same for products of 16 bits by warpgroups, by tile as in variant.BulkTiles: measured on an H100.
-var bulkMicroseconds = []float64{188, 206, 354} //nolint:gochecknoglobals // a constant table
+const (
+	// tabledSize is the size of the squares of the table above, and tabledProcessors the number of multiprocessors there.
+	tabledSize, tabledProcessors = 4096, 132
+	// tileMicroseconds is what a tile takes besides its sums.
+	tileMicroseconds = 0.6
+)
 
-// tileOf chooses the tile of a product by the matrix units with the least estimated time: the time of a tile times the rounds
-// in which the multiprocessors compute all tiles.
+// bulkMicroseconds are for products of 16 bits by warpgroups, by tile as in variant.BulkTiles: of a step of variant.BulkStep,
+// and of a tile besides its steps. Measured on an H100, for squares and the products of a transformer's layers.
+var bulkMicroseconds = []struct{ step, tile float64 }{{0.6, 2.6}, {0.5, 1.4}, {0.37, 1.1}, {0.33, 0.6}} //nolint:gochecknoglobals // a constant table
+
+const (
+	// sumMicroseconds is the time of the launch that adds up parts, besides their bytes, and sumBytes are the bytes of parts that
+	// are stored and added up in a microsecond.
+	sumMicroseconds = 2
+	sumBytes        = 1 << 20
+)
+
+// tileOf chooses the tile of a product by the matrix units with the least estimated time: the time of a tile, or of a part of
+// its sums, times the rounds in which the multiprocessors compute all of them.
 func (d processor) tileOf(kind int, p Problem, a alignment) (name string, blocks int64) {
 	var least float64
-	consider := func(of string, t variant.Tile, microseconds float64) {
+	bulks := kind >= variant.BF16 && d.bulks(p, a)
+	// A step is of so much of the summed direction.
+	consider := func(of string, t variant.Tile, step, stepMicroseconds, moreMicroseconds float64) {
 		if variants[of].SharedBytes > d.sharedBytes() {
 			return
 		}
 		count := tiled(p, t)
 		rounds := (count*p.Batch + d.multiprocessors - 1) / d.multiprocessors
-		if cost := float64(rounds) * float64(t.M*t.N) * microseconds; name == "" || cost < least {
+		parts, partK := int64(1), p.K
+		if bulks {
+			parts, partK = divided(p, count, d.multiprocessors, minPartK)
+		}
+		cost := float64(rounds) * (float64(partK)/step*stepMicroseconds + moreMicroseconds)
+		if parts > 1 {
+			cost += sumMicroseconds + float64(parts*p.M*p.N*p.Batch*gemm.Float32.Bytes())/sumBytes
+		}
+		if name == "" || cost < least {
 			name, blocks, least = of, count, cost
 		}
 	}
-	for i, t := range variant.Tiles(kind) {
-		consider(variant.TensorName(kind, t.M, t.N, p.TransposeA, p.TransposeB), t, microseconds[kind][i])
+	tabled := func(of string, t variant.Tile, microseconds float64) {
+		const tiles = tabledSize * tabledSize / tabledProcessors // so many elements of each multiprocessor
+		consider(of, t, tabledSize, microseconds*float64(t.M*t.N)/tiles, tileMicroseconds)
 	}
-	if kind >= variant.BF16 && d.bulks(p, a) {
+	for i, t := range variant.Tiles(kind) {
+		tabled(variant.TensorName(kind, t.M, t.N, p.TransposeA, p.TransposeB), t, microseconds[kind][i])
+	}
+	if bulks {
 		for i, t := range variant.BulkTiles() {
-			consider(variant.BulkName(kind, t.Tile, p.TransposeA, p.TransposeB), t.Tile, bulkMicroseconds[i])
+			of := bulkMicroseconds[i]
+			consider(variant.BulkName(kind, t.Tile, p.TransposeA, p.TransposeB), t.Tile, variant.BulkStep, of.step, of.tile)
 		}
 	}
 	if kind == variant.Three && d.groups(p, a) {
-		consider(variant.GroupName(p.TransposeA, p.TransposeB), variant.GroupTile, groupMicroseconds)
+		tabled(variant.GroupName(p.TransposeA, p.TransposeB), variant.GroupTile, groupMicroseconds)
 	}
 	return name, blocks
 }
@@ -260,18 +290,23 @@ func (l *launch) split(p Problem, processors int64) {
 	case !variants[l.variant].MatrixUnits():
 		wanted, least = 2*processors, 128
 	}
-	parts := min(wanted/max(l.blocks*p.Batch, 1), p.K/least, maxParts)
-	sum := sumType(p.In).Bytes()
-	one := p.M * p.N * p.Batch // fits: C has as many elements
-	if parts = min(parts, maxPartBytes/max(one*sum, 1)); parts <= 1 {
-		return
-	}
-	partK := ((p.K+parts-1)/parts + partStep - 1) / partStep * partStep // a multiple of each load
-	parts = (p.K + partK - 1) / partK
+	parts, partK := divided(p, l.blocks, wanted, least)
 	if parts <= 1 {
 		return
 	}
-	l.parts, l.partK, l.workBytes = int(parts), partK, parts*one*sum
+	l.parts, l.partK, l.workBytes = int(parts), partK, parts*p.M*p.N*p.Batch*sumType(p.In).Bytes()
+}
+
+// divided returns how many parts the sums of so many blocks have where so many are wanted, and how long a part is: of at least
+// so much of the summed direction. 1 is not split.
+func divided(p Problem, blocks, wanted, least int64) (parts, partK int64) {
+	one := p.M * p.N * p.Batch * sumType(p.In).Bytes() // fits: C has as many elements
+	parts = min(wanted/max(blocks*p.Batch, 1), p.K/least, maxParts, maxPartBytes/max(one, 1))
+	if parts <= 1 {
+		return 1, p.K
+	}
+	partK = ((p.K+parts-1)/parts + partStep - 1) / partStep * partStep // a multiple of each load
+	return (p.K + partK - 1) / partK, partK
 }
 
 // sumType returns the type of sums.

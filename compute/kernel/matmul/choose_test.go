@@ -27,7 +27,7 @@ func TestEachVariantIsChosen(t *testing.T) {
 			{}, {Precision: gemm.TF32}, {Precision: gemm.TF32x3}, {In: gemm.BFloat16}, {In: gemm.Float16}, {In: gemm.Float64, Out: gemm.Float64},
 		} {
 			for _, m := range []int64{1, 64, 500, 1024, 4096} {
-				for _, n := range []int64{64, 1000, 4096} {
+				for _, n := range []int64{64, 700, 1000, 4096} {
 					for transposed := range 4 {
 						p.M, p.N, p.K, p.Batch = m, n, 1024, 1
 						p.TransposeA, p.TransposeB = transposed&1 != 0, transposed&2 != 0

@@ -5,8 +5,6 @@
 // warpgroups, wait for the bytes, multiply, and arrive at the other barrier of the stage. A block computes one tile after the other; the copies of a tile
 // begin while the sums of the last one are stored. Numbers beyond an operand's edge arrive as 0.
 //
-// With TURNS each consumer has tiles of its own, and one multiplies while the other stores. Without, both share a tile.
-//
 // Macros: NAME; TILE_M, TILE_N; STAGES; CHUNK: columns of sums that go through shared memory at once; AHEAD: 1 where products of two steps are on their
 // way; MOVES: 1 where the producers give registers to the consumers; KIND: BFLOAT16 or FLOAT16; TA and TB: 1 where A and B are stored transposed.
 #include "bulk.h"
@@ -15,21 +13,19 @@ namespace {
 
 enum {
     TILE_K = 64, CONSUMERS = 2, THREADS = CONSUMERS * 128 + (MOVES ? 128 : 32), STRIP = 8,
-    ROWS = TURNS ? TILE_M : TILE_M / CONSUMERS,  // of a consumer
+    ROWS = TILE_M / CONSUMERS,  // of a consumer
     PRODUCTS = ROWS / 64,
     ROW_BYTES = 2 * TILE_K,
     A_BYTES = TILE_M * ROW_BYTES, STAGE_BYTES = (TILE_M + TILE_N) * ROW_BYTES,
     BOX_BYTES = 64 * ROW_BYTES,  // of 64 rows, or of 64 of the summed direction
     WARP_WORDS = 16 * CHUNK,  // of sums, which go through shared memory
+    EARLY = TILE_N <= 192,    // sums leave registers for what is computed before them: else it is computed again
     BARRIER_BYTES = 256,
 };
 
 // The barriers of the stages: first those of bytes, then those of consumers.
 DEVICE u32 filled(u32 barriers, int stage) { return barriers + stage * 8; }
 DEVICE u32 emptied(u32 barriers, int stage) { return barriers + (STAGES + stage) * 8; }
-
-// The barrier at which a consumer waits for its turn.
-DEVICE u32 turn_of(u32 barriers, int group) { return barriers + (2 * STAGES + group) * 8; }
 
 struct tiles {
     u32 m, n, k, part_k, parts, batches;
@@ -44,8 +40,9 @@ struct tiles {
 
 struct tile {
     u32 row, column, batch, part, first_k;
-    int steps;
+    u32 steps;
 
+    MEMBER tile() {}
     MEMBER tile(const tiles &all, u32 number) {
         const u32 each = all.down * all.across, other = number / each;
         u32 in = number % each;
@@ -72,7 +69,7 @@ DEVICE void produce(const tiles &all, u64 map_a, u64 map_b, u32 batch_a, u32 bat
         const tile t(all, number);
         const u32 za = batch_a * t.batch, zb = batch_b * t.batch;
         u32 k = t.first_k;
-        NO_UNROLL for (int step = 0; step < t.steps; step++, k += TILE_K, total++) {
+        NO_UNROLL for (u32 step = 0; step < t.steps; step++, k += TILE_K, total++) {
             const int stage = stage_of(total);
             const u32 full = filled(barriers, stage), a = stages + stage * STAGE_BYTES, b = a + A_BYTES;
             barrier_wait(emptied(barriers, stage), parity_of(total) ^ 1);
@@ -177,10 +174,159 @@ DEVICE void finish_four(const result &r, const quad &sums, i64 at, i64 aux, i64 
 // Where a sum of a warp's 16 rows is in its shared memory: parts of eight are in another order in each row, so that no two lanes meet in a bank.
 DEVICE int word_of(int row, int column) { return row * CHUNK + (column / 8 ^ row % (CHUNK / 8)) * 8 + column % 8; }
 
-// store_sums finishes and stores 16 rows of a warp, by way of shared memory of its own, so that neighbours store neighbours.
+// Two neighbours of 16 bits.
+DEVICE void load_pair(float (&v)[2], const u16 *from) {
+    const u32 both = *(const u32 *)from;
+    v[0] = KIND == FLOAT16 ? from_f16((u16)both) : float_of(both << 16);
+    v[1] = KIND == FLOAT16 ? from_f16((u16)(both >> 16)) : float_of(both & 0xffff0000);
+}
+
+// store_narrow stores 16 rows of some of a warp's columns, times a factor, as numbers of 16 bits of which eight are stored at once, by way of half of its shared
+// memory. Halves take turns, so nobody still reads what is overwritten: there was a barrier since.
+template <int COLUMNS> DEVICE void store_narrow(u16 *to, i64 ld, float factor, const float *v, u32 *half, u32 rows, int lane) {
+    enum { PARTS = COLUMNS / 8, AT_ONCE = 32 / PARTS, PITCH = COLUMNS / 2, TURN = 8 / PARTS };  // parts of 16 bytes, in another order in each TURN rows
+    const int line = lane / PARTS, across = lane % PARTS;
+    to += line * ld + across * 8;
+    UNROLL for (int j = 0; j < PARTS; j++) {
+        UNROLL for (int high = 0; high < 2; high++) {
+            const int row = lane / 4 + 8 * high, at = 4 * j + 2 * high;
+            half[row * PITCH + (j ^ row / TURN % PARTS) * 4 + lane % 4] = narrow_pair(KIND, v[at] * factor, v[at + 1] * factor);
+        }
+    }
+    warp_barrier();
+    UNROLL for (int i = 0; i < 16; i += AT_ONCE) {
+        const int row = i + line;
+        const quad q = *(const quad *)(half + row * PITCH + (across ^ row / TURN % PARTS) * 4);
+        if (row < rows) *(quad *)(to + i * ld) = q;
+    }
+}
+
+// load_narrow loads the numbers of 16 bits that are where a lane's sums of some columns belong: zeros past the last row.
+template <int COLUMNS> DEVICE void load_narrow(float (&x)[COLUMNS / 2], const u16 *from, i64 ld, u32 rows, int lane) {
+    from += lane / 4 * ld + lane % 4 * 2;
+    UNROLL for (int j = 0; j < COLUMNS / 8; j++) {
+        UNROLL for (int high = 0; high < 2; high++) {
+            float two[2] = {0, 0};
+            if (lane / 4 + 8 * high < rows) load_pair(two, from + 8 * high * ld + 8 * j);
+            UNROLL for (int e = 0; e < 2; e++) x[4 * j + 2 * high + e] = two[e];
+        }
+    }
+}
+
+// finish_narrow finishes 16 rows of a warp in registers, and stores them as numbers of 16 bits.
+DEVICE void finish_narrow(const result &r, const float (&sum)[TILE_N / 2], u32 *own, i64 at, i64 aux, u32 column, u32 rows, int lane) {
+    enum { HALF = 512, COLUMNS = 32, COUNT = COLUMNS / 2 };  // words; columns at once, and a lane's sums of them
+    const float alpha = (float)r.alpha, beta = (float)r.beta;
+    if (factors(r) && beta == 0) {
+        UNROLL for (int chunk = 0; chunk < TILE_N / 64; chunk++)
+            store_narrow<64>((u16 *)r.c + at + 64 * chunk, r.ldc, alpha, sum + 32 * chunk, own + chunk % 2 * HALF, rows, lane);
+        warp_barrier();
+        return;
+    }
+    NO_UNROLL for (int chunk = 0; chunk < TILE_N / COLUMNS; chunk++, at += COLUMNS, aux += COLUMNS) {
+        float v[COUNT], x[COUNT];
+        UNROLL for (int c = 0; c < TILE_N / COLUMNS; c++) {
+            if (c != chunk) continue;
+            UNROLL for (int i = 0; i < COUNT; i++) v[i] = sum[c * COUNT + i] * alpha;
+        }
+        if (beta != 0) {
+            load_narrow<COLUMNS>(x, (const u16 *)r.c + at, r.ldc, rows, lane);
+            UNROLL for (int i = 0; i < COUNT; i++) v[i] = fused(beta, x[i], v[i]);
+        }
+        if (r.flags & ADD_BIAS) {
+            UNROLL for (int j = 0; j < COLUMNS / 8; j++) {
+                float two[2];
+                load_pair(two, (const u16 *)r.bias + column + chunk * COLUMNS + 8 * j + lane % 4 * 2);
+                UNROLL for (int e = 0; e < 4; e++) v[4 * j + e] += two[e % 2];
+            }
+        }
+        u32 *half = own + chunk % 2 * HALF;
+        if (r.flags & KEEP) {
+            store_narrow<COLUMNS>((u16 *)r.aux + aux, r.ldaux, 1, v, own, rows, lane);
+            half = own + HALF;
+        }
+        if (r.flags & GELU) {
+            UNROLL for (int i = 0; i < COUNT; i++) v[i] = gelu(v[i]);
+        }
+        if (r.flags & GELU_GRADIENT) {
+            load_narrow<COLUMNS>(x, (const u16 *)r.aux + aux, r.ldaux, rows, lane);
+            UNROLL for (int i = 0; i < COUNT; i++) v[i] *= gelu_gradient(x[i]);
+        }
+        store_narrow<COLUMNS>((u16 *)r.c + at, r.ldc, 1, v, half, rows, lane);
+    }
+    warp_barrier();
+}
+
+// narrows says that finish_narrow does it: eight neighbours of a row lie at a multiple of their size in all matrices that a result is made of, and two of the
+// bias.
+DEVICE bool narrows(const result &r) {
+    u64 at = (u64)r.c | (r.ldc | r.stride_c) * 2;
+    if (r.flags & (KEEP | GELU_GRADIENT)) at |= (u64)r.aux | (r.ldaux | r.stride_aux) * 2;
+    if (r.flags & ADD_BIAS) at |= (u64)r.bias << 2;
+    return r.type == KIND && at % 16 == 0;
+}
+
+// fetch_old asks for old numbers of fp32 of 16 rows of a warp, which are added in the end, or for operands of the gradient of GELU.
+DEVICE void fetch_old(const result &r, const tile &t, u32 row, const tiles &all, int lane) {
+    enum { LINE = 128 };
+    const bool gradient = r.flags & GELU_GRADIENT;
+    if (r.flags & PARTIAL || !(gradient || r.beta != 0) || t.column + TILE_N > all.n) return;
+    const int bytes = r.type == FLOAT32 ? 4 : 2, across = TILE_N * bytes / LINE;
+    const char *from = gradient ? (const char *)r.aux + (t.batch * r.stride_aux + row * r.ldaux + t.column) * bytes
+                                : (const char *)r.c + (t.batch * r.stride_c + row * r.ldc + t.column) * bytes;
+    const i64 ld = (gradient ? r.ldaux : r.ldc) * bytes;
+    NO_UNROLL for (int line = lane; line < 16 * across; line += 32) {
+        if (row + line / across < all.m) prefetch(from + line / across * ld + line % across * LINE);
+    }
+}
+
+// store_plain stores 16 rows of a warp, times a factor and with old numbers times another one, as fp32: four lanes have the 32 bytes that the memory takes at
+// once. Old numbers are loaded before the first is used.
+DEVICE void store_plain(float *to, i64 ld, float factor, float beta, const float (&sum)[TILE_N / 2], u32 rows, int lane) {
+    to += lane / 4 * ld + lane % 4 * 2;
+    UNROLL for (int high = 0; high < 2; high++, to += 8 * ld) {
+        if (lane / 4 + 8 * high >= rows) return;
+        if (beta == 0) {
+            UNROLL for (int j = 0; j < TILE_N / 8; j++) {
+                const int at = 4 * j + 2 * high;
+                store_pair((u32 *)(to + 8 * j), sum[at] * factor, sum[at + 1] * factor);
+            }
+            continue;
+        }
+        enum { AT_ONCE = 24 < TILE_N / 8 ? TILE_N / 16 : TILE_N / 8 };
+        UNROLL for (int first = 0; first < TILE_N / 8; first += AT_ONCE) {
+            pair old[AT_ONCE];
+            UNROLL for (int j = 0; j < AT_ONCE; j++) old[j] = *(const pair *)(to + 8 * (first + j));
+            UNROLL for (int j = 0; j < AT_ONCE; j++) {
+                const int at = 4 * (first + j) + 2 * high;
+                store_pair((u32 *)(to + 8 * (first + j)), fused(beta, float_of(old[j].x[0]), sum[at] * factor),
+                           fused(beta, float_of(old[j].x[1]), sum[at + 1] * factor));
+            }
+        }
+    }
+}
+
+// store_sums finishes and stores 16 rows of a warp. Tiles within the result have short ways; all else goes through shared memory of the warp's own, so that
+// neighbours store neighbours.
 DEVICE void store_sums(const result &r, const float (&sum)[TILE_N / 2], u32 *own, u32 row, u32 column, const tiles &all, u32 batch, u32 part, int lane) {
     enum { ACROSS = CHUNK / 4, AT_ONCE = 32 / ACROSS };  // lanes of a row, rows
-    const bool partial = r.flags & PARTIAL, simple = partial ? all.n % 4 == 0 : scaled(r), quads = simple || (!partial && wide(r));
+    if (row >= all.m) return;
+    const bool partial = r.flags & PARTIAL, within = column + TILE_N <= all.n;
+    const i64 at = batch * r.stride_c + (i64)row * r.ldc + column;
+    if (within && partial && all.n % 2 == 0) {
+        const i64 place = (((i64)part * all.batches + batch) * all.m + row) * all.n + column;
+        store_plain((float *)r.work + place, all.n, 1, 0, sum, all.m - row, lane);
+        return;
+    }
+    if (within && !partial && factors(r) && r.type == FLOAT32) {
+        store_plain((float *)r.c + at, r.ldc, (float)r.alpha, (float)r.beta, sum, all.m - row, lane);
+        return;
+    }
+    if (within && !partial && narrows(r)) {
+        finish_narrow(r, sum, own, at, batch * r.stride_aux + (i64)row * r.ldaux + column, column, all.m - row, lane);
+        return;
+    }
+    const bool quads = !partial && wide(r);
     const int line = lane / ACROSS, across = lane % ACROSS * 4;
     NO_UNROLL for (int chunk = 0; chunk < TILE_N / CHUNK; chunk++) {
         UNROLL for (int c = 0; c < TILE_N / CHUNK; c++) {
@@ -195,29 +341,7 @@ DEVICE void store_sums(const result &r, const float (&sum)[TILE_N / 2], u32 *own
         warp_barrier();
         const u32 j = column + chunk * CHUNK + across;
         const u32 rows = all.m > row + line ? all.m - row - line : 0;
-        if (simple && j + 3 < all.n) {
-            const i64 ld = partial ? all.n : r.ldc;
-            const float factor = partial ? 1.0f : (float)r.alpha;
-            void *to = partial ? r.work : r.c;
-            const i64 at = (partial ? ((i64)part * all.batches + batch) * all.m * all.n : batch * r.stride_c) + (row + line) * ld + j;
-            if (partial || r.type == FLOAT32) {
-                float *place = (float *)to + at;
-                UNROLL for (int i = 0; i < 16; i += AT_ONCE, place += AT_ONCE * ld) {
-                    const quad q = *(const quad *)(own + word_of(line + i, across));
-                    float v[4];
-                    UNROLL for (int e = 0; e < 4; e++) v[e] = float_of(q.x[e]) * factor;
-                    if (i < rows) put_four(place, 0, FLOAT32, v);
-                }
-            } else {
-                u16 *place = (u16 *)to + at;
-                UNROLL for (int i = 0; i < 16; i += AT_ONCE, place += AT_ONCE * ld) {
-                    const quad q = *(const quad *)(own + word_of(line + i, across));
-                    float v[4];
-                    UNROLL for (int e = 0; e < 4; e++) v[e] = float_of(q.x[e]) * factor;
-                    if (i < rows) put_four(place, 0, KIND, v);
-                }
-            }
-        } else if (quads && j + 3 < all.n) {
+        if (quads && j + 3 < all.n) {
             i64 at = batch * r.stride_c + (row + line) * r.ldc + j, aux = batch * r.stride_aux + (row + line) * r.ldaux + j;
             UNROLL_2 for (int i = 0; i < 16; i += AT_ONCE, at += AT_ONCE * r.ldc, aux += AT_ONCE * r.ldaux) {
                 if (i < rows) finish_four(r, *(const quad *)(own + word_of(line + i, across)), at, aux, j);
@@ -240,10 +364,7 @@ KERNEL BOUNDS2(THREADS, 1) void NAME(tensor_map map_a, tensor_map map_b, const v
     if (thread_x() == 0) {
         UNROLL for (int i = 0; i < STAGES; i++) {
             barrier_init(filled(barriers, i), 1);
-            barrier_init(emptied(barriers, i), (TURNS ? 1 : CONSUMERS) * 4);
-        }
-        if (TURNS) {
-            UNROLL for (int i = 0; i < CONSUMERS; i++) barrier_init(turn_of(barriers, i), 1);
+            barrier_init(emptied(barriers, i), CONSUMERS * 4);
         }
         shared_fence();
     }
@@ -257,35 +378,28 @@ KERNEL BOUNDS2(THREADS, 1) void NAME(tensor_map map_a, tensor_map map_b, const v
         }
     } else {
         if (MOVES) registers_up<232>();
-        u32 turn = 0, total = 0;
-        // The sums leave few registers: what is only needed between two tiles is computed again.
-        NO_UNROLL for (u32 number = block_x();; number += grid_x(), turn++) {
-            const int group = thread_again() / 128, first_row = TURNS ? 0 : group * ROWS;
-            int steps;
+        u32 total = 0;
+        NO_UNROLL for (u32 number = block_x();; number += grid_x()) {
+            tile t;
             {
                 const tiles all(again(m), again(n), k, part_k, parts, batches);
                 if (number >= all.count()) break;
-                steps = tile(all, number).steps;
+                t = tile(all, number);
+                const u32 thread = thread_again(), warp = thread / 32;
+                fetch_old(RESULT, t, t.row + warp / 4 * ROWS + warp % 4 * 16, all, thread % 32);
             }
-            if (TURNS && turn % CONSUMERS != group) {
-                total += steps;
-                continue;
-            }
-            const u32 own_turn = turn / CONSUMERS;
-            if (TURNS && (group > 0 || own_turn > 0)) barrier_wait(turn_of(barriers, group), (own_turn + (group > 0 ? 0 : 1)) & 1);
             sums sum;
             UNROLL for (int i = 0; i < PRODUCTS; i++)
                 UNROLL for (int j = 0; j < TILE_N / 2; j++) sum[i][j] = 0;
-            consume(sum, total, steps, first_row, stages, barriers);
-            total += steps;
-            const u32 thread = thread_again(), warp = thread / 32;
-            if (TURNS && thread % 128 == 0) barrier_arrive(turn_of(barriers, warp / 4 == CONSUMERS - 1 ? 0 : warp / 4 + 1));
+            consume(sum, total, t.steps, thread_again() / 128 * ROWS, stages, barriers);
+            total += t.steps;
             const tiles all(again(m), again(n), k, part_k, parts, batches);
-            const tile t(all, again(number));
+            if (!EARLY) t = tile(all, again(number));
+            const u32 thread = thread_again(), warp = thread / 32;
             const result r = RESULT;
             u32 *own = (u32 *)(group_memory() + STAGES * STAGE_BYTES + BARRIER_BYTES) + warp * WARP_WORDS;
             UNROLL for (int i = 0; i < PRODUCTS; i++)
-                store_sums(r, sum[i], own, t.row + (TURNS ? 0 : warp / 4 * ROWS) + i * 64 + warp % 4 * 16, t.column, all, t.batch, t.part, thread % 32);
+                store_sums(r, sum[i], own, t.row + warp / 4 * ROWS + i * 64 + warp % 4 * 16, t.column, all, t.batch, t.part, thread % 32);
         }
     }
 }

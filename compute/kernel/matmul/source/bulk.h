@@ -41,6 +41,8 @@ DEVICE u32 thread_again() {
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x));
     return x;
 }
+// Asks for the line of memory of an address, for a later load.
+DEVICE void prefetch(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 // A warpgroup gives away registers, or takes them: how many each thread has.
 template <int COUNT> DEVICE void registers_down() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT)); }
 template <int COUNT> DEVICE void registers_up() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT)); }
@@ -71,6 +73,13 @@ DEVICE u64 group_matrix_at(u32 at, u32 leading) { return (u64)(64u | 1u << 30) <
     "%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95," \
     "%96,%97,%98,%99,%100,%101,%102,%103,%104,%105,%106,%107,%108,%109,%110,%111," \
     "%112,%113,%114,%115,%116,%117,%118,%119,%120,%121,%122,%123,%124,%125,%126,%127"
+#define PLACES_96 \
+    "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15," \
+    "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31," \
+    "%32,%33,%34,%35,%36,%37,%38,%39,%40,%41,%42,%43,%44,%45,%46,%47," \
+    "%48,%49,%50,%51,%52,%53,%54,%55,%56,%57,%58,%59,%60,%61,%62,%63," \
+    "%64,%65,%66,%67,%68,%69,%70,%71,%72,%73,%74,%75,%76,%77,%78,%79," \
+    "%80,%81,%82,%83,%84,%85,%86,%87,%88,%89,%90,%91,%92,%93,%94,%95"
 #define PLACES_64 \
     "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15," \
     "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31," \
@@ -80,11 +89,16 @@ DEVICE u64 group_matrix_at(u32 at, u32 leading) { return (u64)(64u | 1u << 30) <
     "%0,%1,%2,%3,%4,%5,%6,%7,%8,%9,%10,%11,%12,%13,%14,%15," \
     "%16,%17,%18,%19,%20,%21,%22,%23,%24,%25,%26,%27,%28,%29,%30,%31"
 #define S128() SUMS_64(d, 0), SUMS_64(d, 64)
+#define S96() SUMS_64(d, 0), SUMS_32(d, 64)
 #define S64() SUMS_64(d, 0)
 #define S32() SUMS_32(d, 0)
 template <int KIND_OF, int ACROSS_A, int ACROSS_B> DEVICE void group_multiply_16(float (&d)[128], u64 left, u64 right, bool adds) {
     if (KIND_OF == 1) GROUP_MULTIPLY_16("f16", "256", 128, S128, PLACES_128, "128", "129", "130", "131", "132");
     else GROUP_MULTIPLY_16("bf16", "256", 128, S128, PLACES_128, "128", "129", "130", "131", "132");
+}
+template <int KIND_OF, int ACROSS_A, int ACROSS_B> DEVICE void group_multiply_16(float (&d)[96], u64 left, u64 right, bool adds) {
+    if (KIND_OF == 1) GROUP_MULTIPLY_16("f16", "192", 96, S96, PLACES_96, "96", "97", "98", "99", "100");
+    else GROUP_MULTIPLY_16("bf16", "192", 96, S96, PLACES_96, "96", "97", "98", "99", "100");
 }
 template <int KIND_OF, int ACROSS_A, int ACROSS_B> DEVICE void group_multiply_16(float (&d)[64], u64 left, u64 right, bool adds) {
     if (KIND_OF == 1) GROUP_MULTIPLY_16("f16", "128", 64, S64, PLACES_64, "64", "65", "66", "67", "68");
@@ -95,6 +109,7 @@ template <int KIND_OF, int ACROSS_A, int ACROSS_B> DEVICE void group_multiply_16
     else GROUP_MULTIPLY_16("bf16", "64", 32, S32, PLACES_32, "32", "33", "34", "35", "36");
 }
 #undef S128
+#undef S96
 #undef S64
 #undef S32
 #undef SUMS_64

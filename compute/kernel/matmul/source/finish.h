@@ -90,10 +90,10 @@ template <class T> DEVICE void store_four(const result &r, const T *sum, i64 i, 
     *(u64 *)((u16 *)r.c + at) = all;
 }
 
+// factors says that results are sums times alpha, and old numbers times beta, of which four lie at a multiple of their size.
+DEVICE bool factors(const result &r) { return (r.flags & (WIDE_C | ADD_BIAS | GELU | KEEP | GELU_GRADIENT)) == WIDE_C; }
 // scaled says that results are sums times alpha, of which four are stored at once.
-DEVICE bool scaled(const result &r) {
-    return (r.flags & (WIDE_C | ADD_BIAS | GELU | KEEP | GELU_GRADIENT)) == WIDE_C && r.beta == 0;
-}
+DEVICE bool scaled(const result &r) { return factors(r) && r.beta == 0; }
 // store_scaled stores four of them, from a place in elements on.
 DEVICE void store_scaled(void *c, u32 type, i64 at, const quad &q, float factor) {
     float v[4];

@@ -83,12 +83,12 @@ KERNEL BOUNDS(256) void JOIN(columns_, SUFFIX)(ROW_PARAMETERS, RESULT_PARAMETERS
 
 #if TYPE == 0 || TYPE == 3
 // The parts of sums, which lie one behind the other, in their order: the result does not depend on which block was first. A thread adds up four
-// neighbours at once where these are stored at once.
+// neighbours at once where rows have whole fours of them.
 KERNEL BOUNDS(256) void JOIN(sum_, SUFFIX)(u32 m, u32 n, u32 parts, u32 batches, RESULT_PARAMETERS) {
     result r = RESULT;
     r.flags &= ~(u32)PARTIAL;
     const i64 batch = block_z(), size = (i64)m * n, step = size * batches;
-    const int width = TYPE == 0 && n % 4 == 0 && scaled(r) ? 4 : 1;
+    const int width = TYPE == 0 && n % 4 == 0 ? 4 : 1;
     for (i64 at = width * ((i64)block_x() * THREADS + thread_x()); at < size; at += width * (i64)grid_x() * THREADS) {
         const i64 row = size >> 32 ? at / n : (u32)at / n, column = at - row * n;
         const SUM *from = (const SUM *)work + batch * size + at;
@@ -99,12 +99,20 @@ KERNEL BOUNDS(256) void JOIN(sum_, SUFFIX)(u32 m, u32 n, u32 parts, u32 batches,
             continue;
         }
         float sum[4] = {0, 0, 0, 0};
-        for (u32 part = 0; part < parts; part++) {
+        UNROLL_4 for (u32 part = 0; part < parts; part++) {
             const quad q = *(const quad *)(from + part * step);
             UNROLL for (int e = 0; e < 4; e++) sum[e] += float_of(q.x[e]);
         }
-        const quad q = {{bits_of(sum[0]), bits_of(sum[1]), bits_of(sum[2]), bits_of(sum[3])}};
-        store_scaled(r.c, r.type, batch * r.stride_c + row * r.ldc + column, q, (float)r.alpha);
+        const i64 place = batch * r.stride_c + row * r.ldc + column;
+        if (scaled(r)) {
+            store_scaled(r.c, r.type, place, quad{{bits_of(sum[0]), bits_of(sum[1]), bits_of(sum[2]), bits_of(sum[3])}}, (float)r.alpha);
+        } else if (factors(r) && r.type == FLOAT32) {
+            quad q = *(const quad *)((const float *)r.c + place);
+            UNROLL for (int e = 0; e < 4; e++) q.x[e] = bits_of(fused((float)r.beta, float_of(q.x[e]), (float)r.alpha * sum[e]));
+            *(quad *)((float *)r.c + place) = q;
+        } else {
+            store_four(r, sum, row, column, m, n, batch, batches, 0);
+        }
     }
 }
 #endif

@@ -127,17 +127,17 @@ func Tiles(kind int) []Tile {
 type BulkTile struct {
 	Tile
 
-	turns bool // each of two warpgroups has tiles of its own, and one multiplies while the other stores
 	moves bool // producers give registers to consumers
 	ahead bool // products of two steps are on their way
 }
 
-// BulkTiles are the tiles of products of 16 bits by warpgroups, the largest first: the fastest of some twenty, for squares of
+// BulkTiles are the tiles of products of 16 bits by warpgroups, the largest first: the fastest of some thirty, for squares of
 // 1024 to 8192 and the products of a transformer's layers on an H100.
 func BulkTiles() []BulkTile {
 	return []BulkTile{
 		{Tile: Tile{M: 128, N: 256, k: 64, stages: 4}, moves: true},
-		{Tile: Tile{M: 128, N: 128, k: 64, stages: 6}, turns: true, moves: true, ahead: true},
+		{Tile: Tile{M: 128, N: 192, k: 64, stages: 4}, moves: true},
+		{Tile: Tile{M: 128, N: 128, k: 64, stages: 6}, moves: true},
 		{Tile: Tile{M: 128, N: 64, k: 64, stages: 8}, ahead: true},
 	}
 }
@@ -259,7 +259,7 @@ func bulk(kind int, t BulkTile, transposeA, transposeB bool) Variant {
 		SharedBytes: t.stages*(t.M+t.N)*t.k*2 + barrierBytes + consumers/2*chunk*4, //nolint:mnd // bytes of elements, rows of a thread, bytes of sums
 		Defines: []string{
 			"KIND=" + []string{BF16: "BFLOAT16", F16: "FLOAT16"}[kind], define("TILE_M", t.M), define("TILE_N", t.N), define("STAGES", t.stages),
-			define("TURNS", number(t.turns)), define("MOVES", number(t.moves)), define("AHEAD", number(t.ahead)), define("CHUNK", chunk),
+			define("MOVES", number(t.moves)), define("AHEAD", number(t.ahead)), define("CHUNK", chunk),
 			define("TA", number(transposeA)), define("TB", number(transposeB)),
 		},
 	}

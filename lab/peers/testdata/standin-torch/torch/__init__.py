@@ -129,8 +129,14 @@ def compile(function, dynamic):
 
 class _Functional:
     @staticmethod
-    def gelu(a):
+    def gelu(a, approximate="none"):
+        assert approximate in ("none", "tanh")
         return a
+
+    @staticmethod
+    def linear(x, weight, bias):
+        assert bias.shape == weight.shape[:1]
+        return x @ weight.t()
 
     @staticmethod
     def layer_norm(x, shape, weight, bias, epsilon):
