@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// NormBlocks is the greatest number of blocks of NormBackward: two for each multiprocessor of an H100, and one number for all
-	// devices, so that sums have the same bits on them.
-	NormBlocks = 256
+	// NormBlocks is the greatest number of blocks of NormBackward: about one for each multiprocessor of an H100, whose registers
+	// hold no more, and one number for all devices, so that sums have the same bits on them.
+	NormBlocks = 128
 
 	normElements = 32 // of a row, that a thread has at most: more would not stay in registers
 )
@@ -62,29 +62,67 @@ func (w *writer) plus(a, b value) value  { return w.Op2(code.AddF32, a, b) }
 func (w *writer) minus(a, b value) value { return w.Op2(code.SubF32, a, b) }
 func (w *writer) times(a, b value) value { return w.Op2(code.MulF32, a, b) }
 
-// vectorsOf loads the vectors of a row, zeros where it has none.
-func (w *writer) vectorsOf(r *normRow, base value) (words [][4]value) {
-	for i, at := range r.at {
-		address := w.Op2(code.AddS64, base, at)
-		if r.valid[i].Const {
-			words = append(words, w.words("global", address))
-			continue
-		}
-		var kept [4]value
-		for j := range kept {
-			kept[j] = w.Variable(code.U32(0))
-		}
-		w.If(r.valid[i], func() {
-			for j, word := range w.words("global", address) {
-				w.Set(kept[j], word)
+// normOperands are variables with the vectors of a row, zeros past its end, which are loaded while the row before is computed: a
+// block has too few warps to wait for its loads. sample is an element.
+type normOperands struct {
+	x, grad, added [][4]value
+	sample         value
+}
+
+// normOperands makes the variables.
+func (w *writer) normOperands(r *normRow) (o normOperands) {
+	vectors := func() (all [][4]value) {
+		for range r.at {
+			var words [4]value
+			for j := range words {
+				words[j] = w.Variable(code.U32(0))
 			}
-		})
-		for j := range kept {
-			kept[j] = w.Get(kept[j])
+			all = append(all, words)
 		}
-		words = append(words, kept)
+		return all
 	}
-	return words
+	o.x, o.grad, o.sample = vectors(), vectors(), w.Variable(code.F32(0))
+	if w.Residual {
+		o.added = vectors()
+	}
+	return o
+}
+
+// fetch loads the operands of a row, which begin there.
+func (w *writer) fetch(o *normOperands, r *normRow, x, grad, added value) {
+	for _, operand := range []struct {
+		base value
+		to   [][4]value
+	}{{x, o.x}, {grad, o.grad}, {added, o.added}} {
+		for i, to := range operand.to {
+			load := func() {
+				for j, word := range w.words("global", w.Op2(code.AddS64, operand.base, r.at[i])) {
+					w.Set(to[j], word)
+				}
+			}
+			if r.valid[i].Const {
+				load()
+			} else {
+				w.If(r.valid[i], load)
+			}
+		}
+	}
+	w.Set(o.sample, w.Load("global", w.Of[0], x, 1)[0])
+}
+
+// fetched returns the operands that were loaded.
+func (w *writer) fetched(o *normOperands) normOperands {
+	vectors := func(of [][4]value) (all [][4]value) {
+		for _, v := range of {
+			var words [4]value
+			for j := range words {
+				words[j] = w.Get(v[j])
+			}
+			all = append(all, words)
+		}
+		return all
+	}
+	return normOperands{vectors(o.x), vectors(o.grad), vectors(o.added), w.Get(o.sample)}
 }
 
 // floats returns the elements of vectors.
@@ -199,34 +237,37 @@ func (w *writer) normBackward() {
 	perBlock := uint32(w.NormRows())                                     //nolint:gosec // small
 	step := w.Op2(code.MulS32, w.Special("nctaid.x"), code.U32(perBlock))
 	row := w.Variable(w.Op2(code.AddS32, w.Op2(code.MulS32, block, code.U32(perBlock)), warp))
+	operands := w.normOperands(&r)
+	fetch := func(row value) {
+		w.If(w.Op2(code.LtU32, row, rows), func() {
+			begin := w.Op2(code.MulWideU32, row, rowBytes)
+			w.fetch(&operands, &r, w.Op2(code.AddS64, xs, begin), w.Op2(code.AddS64, grads, begin), w.Op2(code.AddS64, residuals, begin))
+		})
+	}
+	fetch(w.Get(row))
 	w.Loop(func(end string) {
 		now := w.Get(row)
 		w.Line("@%v bra %s", w.Op2(code.GeU32, now, rows), end)
-		begin := w.Op2(code.MulWideU32, now, rowBytes)
-		w.normRow(&r, &s, [4]value{w.Op2(code.AddS64, grads, begin), w.Op2(code.AddS64, xs, begin), weights, w.Op2(code.AddS64, residuals, begin)},
-			w.Op2(code.AddS64, out, begin), thread, each, epsilon)
-		w.Set(row, w.Op2(code.AddS32, now, step))
+		this, next := w.fetched(&operands), w.Op2(code.AddS32, now, step)
+		fetch(next)
+		w.normRow(&r, &s, &this, weights, w.Op2(code.AddS64, out, w.Op2(code.MulWideU32, now, rowBytes)), thread, each, epsilon)
+		w.Set(row, next)
 	})
 	w.leave(&s, thread, lane, warp, w.Op2(code.AddS64, partial, w.Op2(code.MulWideU32, block, code.U32(uint32(4*w.PartialLen()))))) //nolint:gosec // small
 }
 
-// normRow computes the gradient of a row, of the addresses of the gradient, the operand, the weights and the other gradient.
-func (w *writer) normRow(r *normRow, s *normSums, from [4]value, out, thread, each, epsilon value) {
+// normRow computes the gradient of a row, of its operands and the address of the weights.
+func (w *writer) normRow(r *normRow, s *normSums, o *normOperands, weight, out, thread, each, epsilon value) {
 	of := w.Of[0]
-	x, grad := w.vectorsOf(r, from[1]), w.vectorsOf(r, from[0])
-	var others [][4]value
-	if w.Residual {
-		others = w.vectorsOf(r, from[3]) // now: with so few warps loads must not wait for each other
-	}
-	r.distance, r.grad = w.floats(x), w.floats(grad)
-	weights := w.weights(r, from[2])
+	r.distance, r.grad = w.floats(o.x), w.floats(o.grad)
+	weights := w.weights(r, weight)
 	total := code.F32(0)
 	for _, vector := range r.distance {
 		for _, x := range vector {
 			total = w.plus(total, x)
 		}
 	}
-	w.centered(r, w.center(w.times(w.lanesReduced(thread, total)[0], each), w.Load("global", of, from[1], 1)[0]))
+	w.centered(r, w.center(w.times(w.lanesReduced(thread, total)[0], each), o.sample))
 	distances := code.F32(0)
 	squares, plain, products := code.F32(0), code.F32(0), code.F32(0)
 	r.weighted = nil
@@ -258,7 +299,7 @@ func (w *writer) normRow(r *normRow, s *normSums, from [4]value, out, thread, ea
 			w.Set(s.biases[i][j], w.plus(w.Get(s.biases[i][j]), g))
 			change := w.Op3(code.FmaF32, hat, w.Op1(code.NegF32, along), w.minus(r.weighted[i][j], mean))
 			if change = w.times(change, factor); w.Residual {
-				change = w.plus(change, w.unpacked(of, others[i])[j])
+				change = w.plus(change, w.unpacked(of, o.added[i])[j])
 			}
 			results = append(results, change)
 		}

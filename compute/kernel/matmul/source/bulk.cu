@@ -214,10 +214,19 @@ template <int COLUMNS> DEVICE void load_narrow(float (&x)[COLUMNS / 2], const u1
 }
 
 // finish_narrow finishes 16 rows of a warp in registers, and stores them as numbers of 16 bits.
-DEVICE void finish_narrow(const result &r, const float (&sum)[TILE_N / 2], u32 *own, i64 at, i64 aux, u32 column, u32 rows, int lane) {
+DEVICE void finish_narrow(const result &r, float (&sum)[TILE_N / 2], u32 *own, i64 at, i64 aux, u32 column, u32 rows, int lane) {
     enum { HALF = 512, COLUMNS = 32, COUNT = COLUMNS / 2 };  // words; columns at once, and a lane's sums of them
-    const float alpha = (float)r.alpha, beta = (float)r.beta;
-    if (factors(r) && beta == 0) {
+    const float beta = (float)r.beta;
+    float alpha = (float)r.alpha;
+    bool bias = r.flags & ADD_BIAS;
+    if (bias && beta == 0) {  // all of it is loaded before the first is used
+        float two[TILE_N / 8][2];
+        UNROLL for (int j = 0; j < TILE_N / 8; j++) load_pair(two[j], (const u16 *)r.bias + column + 8 * j + lane % 4 * 2);
+        UNROLL for (int i = 0; i < TILE_N / 2; i++) sum[i] = sum[i] * alpha + two[i / 4][i % 2];
+        alpha = 1;
+        bias = false;
+    }
+    if (!bias && !(r.flags & (GELU | KEEP | GELU_GRADIENT)) && beta == 0) {
         UNROLL for (int chunk = 0; chunk < TILE_N / 64; chunk++)
             store_narrow<64>((u16 *)r.c + at + 64 * chunk, r.ldc, alpha, sum + 32 * chunk, own + chunk % 2 * HALF, rows, lane);
         warp_barrier();
@@ -233,7 +242,7 @@ DEVICE void finish_narrow(const result &r, const float (&sum)[TILE_N / 2], u32 *
             load_narrow<COLUMNS>(x, (const u16 *)r.c + at, r.ldc, rows, lane);
             UNROLL for (int i = 0; i < COUNT; i++) v[i] = fused(beta, x[i], v[i]);
         }
-        if (r.flags & ADD_BIAS) {
+        if (bias) {
             UNROLL for (int j = 0; j < COLUMNS / 8; j++) {
                 float two[2];
                 load_pair(two, (const u16 *)r.bias + column + chunk * COLUMNS + 8 * j + lane % 4 * 2);
@@ -266,20 +275,6 @@ DEVICE bool narrows(const result &r) {
     return r.type == KIND && at % 16 == 0;
 }
 
-// fetch_old asks for old numbers of fp32 of 16 rows of a warp, which are added in the end, or for operands of the gradient of GELU.
-DEVICE void fetch_old(const result &r, const tile &t, u32 row, const tiles &all, int lane) {
-    enum { LINE = 128 };
-    const bool gradient = r.flags & GELU_GRADIENT;
-    if (r.flags & PARTIAL || !(gradient || r.beta != 0) || t.column + TILE_N > all.n) return;
-    const int bytes = r.type == FLOAT32 ? 4 : 2, across = TILE_N * bytes / LINE;
-    const char *from = gradient ? (const char *)r.aux + (t.batch * r.stride_aux + row * r.ldaux + t.column) * bytes
-                                : (const char *)r.c + (t.batch * r.stride_c + row * r.ldc + t.column) * bytes;
-    const i64 ld = (gradient ? r.ldaux : r.ldc) * bytes;
-    NO_UNROLL for (int line = lane; line < 16 * across; line += 32) {
-        if (row + line / across < all.m) prefetch(from + line / across * ld + line % across * LINE);
-    }
-}
-
 // store_plain stores 16 rows of a warp, times a factor and with old numbers times another one, as fp32: four lanes have the 32 bytes that the memory takes at
 // once. Old numbers are loaded before the first is used.
 DEVICE void store_plain(float *to, i64 ld, float factor, float beta, const float (&sum)[TILE_N / 2], u32 rows, int lane) {
@@ -308,7 +303,7 @@ DEVICE void store_plain(float *to, i64 ld, float factor, float beta, const float
 
 // store_sums finishes and stores 16 rows of a warp. Tiles within the result have short ways; all else goes through shared memory of the warp's own, so that
 // neighbours store neighbours.
-DEVICE void store_sums(const result &r, const float (&sum)[TILE_N / 2], u32 *own, u32 row, u32 column, const tiles &all, u32 batch, u32 part, int lane) {
+DEVICE void store_sums(const result &r, float (&sum)[TILE_N / 2], u32 *own, u32 row, u32 column, const tiles &all, u32 batch, u32 part, int lane) {
     enum { ACROSS = CHUNK / 4, AT_ONCE = 32 / ACROSS };  // lanes of a row, rows
     if (row >= all.m) return;
     const bool partial = r.flags & PARTIAL, within = column + TILE_N <= all.n;
@@ -385,8 +380,6 @@ KERNEL BOUNDS2(THREADS, 1) void NAME(tensor_map map_a, tensor_map map_b, const v
                 const tiles all(again(m), again(n), k, part_k, parts, batches);
                 if (number >= all.count()) break;
                 t = tile(all, number);
-                const u32 thread = thread_again(), warp = thread / 32;
-                fetch_old(RESULT, t, t.row + warp / 4 * ROWS + warp % 4 * 16, all, thread % 32);
             }
             sums sum;
             UNROLL for (int i = 0; i < PRODUCTS; i++)

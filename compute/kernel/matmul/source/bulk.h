@@ -41,8 +41,6 @@ DEVICE u32 thread_again() {
     asm volatile("mov.u32 %0, %%tid.x;" : "=r"(x));
     return x;
 }
-// Asks for the line of memory of an address, for a later load.
-DEVICE void prefetch(const void *p) { asm volatile("prefetch.global.L2 [%0];" ::"l"(p)); }
 // A warpgroup gives away registers, or takes them: how many each thread has.
 template <int COUNT> DEVICE void registers_down() { asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(COUNT)); }
 template <int COUNT> DEVICE void registers_up() { asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(COUNT)); }

@@ -111,7 +111,7 @@ KERNEL BOUNDS(256) void JOIN(sum_, SUFFIX)(u32 m, u32 n, u32 parts, u32 batches,
             UNROLL for (int e = 0; e < 4; e++) q.x[e] = bits_of(fused((float)r.beta, float_of(q.x[e]), (float)r.alpha * sum[e]));
             *(quad *)((float *)r.c + place) = q;
         } else {
-            store_four(r, sum, row, column, m, n, batch, batches, 0);
+            UNROLL for (int e = 0; e < 4; e++) store_one(r, sum[e], row, column + e, m, n, batch, batches, 0);
         }
     }
 }
