@@ -64,8 +64,10 @@ func (w workload) multiplies() bool {
 //go:embed rows.json
 var rowsJSON []byte
 
-// workload is a row of the list. The shape of a product is rows, columns and the length of the sums; of attention
-// sequences, heads, queries, keys and elements of a head; of a linear layer rows, outputs and inputs, and of those of a block rows and width; of a start kernels and threads; of an embedding tokens, rows of the table and their length; of an optimizer tensors and elements of each.
+// workload is a row of the list. The shape of a product is rows, columns and the length of the sums; of attention sequences,
+// heads, queries, keys and elements of a head; of a linear layer rows, outputs and inputs, and of all linear layers of a block
+// rows and width; of a start kernels and threads; of an embedding tokens, rows of the table and their length; of an optimizer
+// tensors and elements of each.
 type workload struct {
 	Row       string             `json:"row"`
 	Op        string             `json:"op"`

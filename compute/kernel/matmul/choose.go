@@ -85,16 +85,16 @@ const groupMicroseconds = 1750
 const (
 	// tabledSize is the size of the squares of the table above, and tabledProcessors the number of multiprocessors there.
 	tabledSize, tabledProcessors = 4096, 132
-	// tileMicroseconds is what a tile takes besides its sums.
+	// tileMicroseconds is the time of a tile without its sums.
 	tileMicroseconds = 0.6
 )
 
 // bulkMicroseconds are for products of 16 bits by warpgroups, by tile as in variant.BulkTiles: of a step of variant.BulkStep,
-// and of a tile besides its steps. Measured on an H100, for squares and the products of a transformer's layers.
+// and of a tile without its steps. Measured on an H100, for squares and the products of a transformer's layers.
 var bulkMicroseconds = []struct{ step, tile float64 }{{0.6, 3.2}, {0.5, 1.4}, {0.37, 1.1}, {0.33, 0.6}} //nolint:gochecknoglobals // a constant table
 
 const (
-	// sumMicroseconds is the time of the launch that adds up parts, besides their bytes, and sumBytes are the bytes of parts that
+	// sumMicroseconds is the time of the launch that adds up parts of no bytes, and sumBytes are the bytes of parts that
 	// are stored and added up in a microsecond.
 	sumMicroseconds = 2
 	sumBytes        = 1 << 20
