@@ -22,7 +22,7 @@ var bulkProducts = []struct {
 	{"128x64", 88, 64, 40, func(p *gemm.Problem) { p.Batch, p.StrideA, p.StrideB, p.StrideC = 2, 0, 64*64, 88*64 }}, // one A for all
 	{"128x128", 128, 128, 64, func(p *gemm.Problem) { p.Out = gemm.Float32 }},
 	{"128x128", 392, 120, 456, func(p *gemm.Problem) { p.Epilogue = gemm.GELUAux }}, // several tiles
-	{"128x192", 136, 192, 200, func(p *gemm.Problem) { p.Out = gemm.Float32 }}, // stored and added without shared memory
+	{"128x192", 136, 192, 200, func(p *gemm.Problem) { p.Out = gemm.Float32 }},      // stored and added without shared memory
 	{"128x192", 136, 192, 136, func(*gemm.Problem) {}},
 	{"128x192", 88, 184, 264, func(p *gemm.Problem) { p.Epilogue = gemm.GELUAux }},
 	{"128x256", 136, 248, 728, func(p *gemm.Problem) { p.Out, p.Bias = gemm.Float32, true }},

@@ -84,3 +84,32 @@ func TestTilesOfSquares(t *testing.T) {
 		}
 	}
 }
+
+// On an H100 the products of a transformer's layer, and squares, have the tiles and parts that were the fastest there: fewest
+// rounds of tiles, and sums in parts where most multiprocessors would have none.
+func TestTilesOfALayer(t *testing.T) {
+	h100 := processor{multiprocessors: 132, capability: 90, bulk: true}
+	for _, x := range []struct {
+		m, n, k int64
+		tile    string
+		parts   int
+	}{
+		{1024, 1024, 1024, "128x64", 1},
+		{2048, 2048, 2048, "128x256", 1},
+		{8192, 8192, 8192, "128x256", 1},
+		{8192, 2304, 768, "128x192", 1},
+		{8192, 768, 768, "128x192", 1},
+		{8192, 768, 3072, "128x192", 1},
+		{2304, 768, 8192, "128x128", 1},
+		{3072, 768, 8192, "128x192", 1},
+		{768, 768, 8192, "128x128", 3},
+		{8, 768, 768, "64x32", 3},
+	} {
+		p, _, err := gemm.Problem{In: gemm.BFloat16, Out: gemm.BFloat16, M: x.m, N: x.n, K: x.k}.Check()
+		require.NoError(t, err)
+		l, err := choose(p, aligned, h100)
+		require.NoError(t, err)
+		assert.Contains(t, l.variant, x.tile, "%v", p)
+		assert.Equal(t, x.parts, l.parts, "%v", p)
+	}
+}

@@ -181,7 +181,7 @@ DEVICE void load_pair(float (&v)[2], const u16 *from) {
     v[1] = KIND == FLOAT16 ? from_f16((u16)(both >> 16)) : float_of(both & 0xffff0000);
 }
 
-// store_narrow stores 16 rows of some of a warp's columns, times a factor, as numbers of 16 bits of which eight are stored at once, by way of half of its shared
+// store_narrow stores 16 rows of some of a warp's columns, times a factor, as numbers of 16 bits: eight at once, by way of half of its shared
 // memory. Halves take turns, so nobody still reads what is overwritten: there was a barrier since.
 template <int COLUMNS> DEVICE void store_narrow(u16 *to, i64 ld, float factor, const float *v, u32 *half, u32 rows, int lane) {
     enum { PARTS = COLUMNS / 8, AT_ONCE = 32 / PARTS, PITCH = COLUMNS / 2, TURN = 8 / PARTS };  // parts of 16 bytes, in another order in each TURN rows
