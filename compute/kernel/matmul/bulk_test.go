@@ -24,9 +24,11 @@ var bulkProducts = []struct {
 	{"128x128", 392, 120, 456, func(p *gemm.Problem) { p.Epilogue = gemm.GELUAux }}, // several tiles
 	{"128x192", 136, 192, 200, func(p *gemm.Problem) { p.Out = gemm.Float32 }},      // stored and added without shared memory
 	{"128x192", 136, 192, 136, func(*gemm.Problem) {}},
-	{"128x192", 88, 184, 264, func(p *gemm.Problem) { p.Epilogue = gemm.GELUAux }},
+	{"128x192", 88, 192, 264, func(p *gemm.Problem) { p.Epilogue, p.Bias = gemm.GELUAux, true }}, // finished in registers
 	{"128x256", 136, 248, 728, func(p *gemm.Problem) { p.Out, p.Bias = gemm.Float32, true }},
 	{"128x256", 264, 256, 712, func(p *gemm.Problem) { p.Epilogue = gemm.GELUGradient }},
+	{"128x128", 120, 128, 64, func(p *gemm.Problem) { p.Bias = true }}, // and old results
+	{"128x128", 120, 128, 64, func(p *gemm.Problem) { p.Bias = true }},
 }
 
 // testBulk computes products whose operands' rows are multiples of eight elements.
