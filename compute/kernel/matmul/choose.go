@@ -173,8 +173,18 @@ var older = []struct { //nolint:gochecknoglobals // a constant table
 	busy float64
 }{{variant.Tile{M: 128, N: 128}, 0.9}, {variant.Tile{M: 128, N: 64}, 0.75}, {variant.Tile{M: 64, N: 64}, 0}}
 
+// A product of fp32 is small if it has so few tiles of 64x64, and so short sums: one multiprocessor in many computes it then, and
+// waits. Smaller tiles are on several. The interpreter of PTX computes the elements of a tile past the edges, too.
+const (
+	mostSmallTiles = 4
+	mostSmallK     = 128
+)
+
 // plain chooses the tile of a product by the arithmetic of its type.
 func (d processor) plain(p Problem) (name string, blocks int64) {
+	if p.In == gemm.Float32 && tiled(p, variant.StagedTile) <= mostSmallTiles && p.K <= mostSmallK {
+		return variant.PlainName(p.In.String(), variant.SmallTile.M, variant.SmallTile.N), tiled(p, variant.SmallTile)
+	}
 	if p.In == gemm.Float32 && d.capability >= 80 {
 		return variant.StagedName(p.TransposeA, p.TransposeB), tiled(p, variant.StagedTile)
 	}

@@ -28,8 +28,11 @@ func TestEachVariantIsChosen(t *testing.T) {
 		} {
 			for _, m := range []int64{1, 64, 500, 1024, 4096} {
 				for _, n := range []int64{64, 700, 1000, 4096} {
-					for transposed := range 4 {
+					for transposed := range 8 {
 						p.M, p.N, p.K, p.Batch = m, n, 1024, 1
+						if transposed&4 != 0 {
+							p.K = 100
+						}
 						p.TransposeA, p.TransposeB = transposed&1 != 0, transposed&2 != 0
 						l, err := choose(p, aligned, d)
 						require.NoError(t, err)
@@ -63,6 +66,24 @@ func TestTilesFitTheDevice(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Small products of fp32 have small tiles: neither many of the usual ones nor long sums.
+func TestSmallProducts(t *testing.T) {
+	for _, c := range []struct {
+		m, n, k int64
+		want    string
+	}{
+		{12, 32, 32, "plain_f32_16x16"},
+		{128, 128, 128, "plain_f32_16x16"},
+		{256, 64, 1, "plain_f32_16x16"},
+		{129, 128, 128, "staged_f32_64x64_nn"},
+		{64, 64, 129, "staged_f32_64x64_nn"},
+	} {
+		l, err := choose(gemm.Problem{M: c.m, N: c.n, K: c.k, Batch: 1}, aligned, processor{132, 90, true})
+		require.NoError(t, err)
+		assert.Equal(t, c.want, l.variant, "%v", c)
 	}
 }
 

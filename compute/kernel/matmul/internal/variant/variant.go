@@ -61,6 +61,7 @@ func All() []Variant {
 		plain("f32", "float", 128, 128, 8, 8, 2),
 		plain("f32", "float", 128, 64, 8, 8, 3),
 		plain("f32", "float", 64, 64, 8, 4, 4),
+		plain("f32", "float", SmallTile.M, SmallTile.N, 4, 4, 8),
 		plain("f64", "double", 64, 64, 4, 4, 2),
 		vector("f32", "float", "float", 0, "sum_f32", "narrow"),
 		vector("f16", "u16", "float", 1),
@@ -168,6 +169,9 @@ func GroupName(transposeA, transposeB bool) string {
 
 // StagedTile is the tile of products of fp32 where asynchronous copies are.
 var StagedTile = Tile{M: 64, N: 64, k: 32, stages: 3, blocks: 4} //nolint:gochecknoglobals // a constant
+
+// SmallTile is the tile of small products of fp32: more blocks compute at once, and fewer elements past the edges.
+var SmallTile = Tile{M: 16, N: 16} //nolint:gochecknoglobals // a constant
 
 // StagedName is the name of the variant of fp32 with those transpositions, for compute capability 8.0 and later.
 func StagedName(transposeA, transposeB bool) string {
