@@ -114,6 +114,7 @@ def main():
     for model in a.models.split(",") if a.models else []:
         for path in a.paths.split(","):
             result = one(a, model, path)
+            print(model, path, result, file=sys.stderr)
             if "missing" in result:
                 rows.append([model, "PyTorch " + path, result["missing"], "", ""])
             else:

@@ -149,8 +149,7 @@ func (t *Trainer) Step(tokens, targets []int64) error {
 func (t *Trainer) launch() (err error) {
 	c := t.scope.Context()
 	if t.graph == nil && t.training.Graph && t.step > 0 {
-		// The memory of the first step serves the graph.
-		if err := errors.Join(c.Synchronize(context.Background()), c.Stream().Trim(context.Background())); err != nil {
+		if err := t.compact(); err != nil {
 			return err
 		}
 		if t.graph, err = c.Capture(t.submit); err != nil {
@@ -161,6 +160,16 @@ func (t *Trainer) launch() (err error) {
 		return t.graph.Launch(c)
 	}
 	return t.submit()
+}
+
+// compact returns the free memory of the first step to the driver: in other pieces it serves the graph.
+func (t *Trainer) compact() error {
+	c, ctx := t.scope.Context(), context.Background()
+	if err := c.Synchronize(ctx); err != nil {
+		return err
+	}
+	_, err := c.Device().Trim(ctx, 0)
+	return err
 }
 
 // submit submits a step, operation by operation.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/compute/ops"
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
@@ -109,4 +111,40 @@ func TestFeedFails(t *testing.T) {
 		}
 		return nil, nil
 	})
+}
+
+// A training holds little more than its buffers, and after the second step asks the driver for no memory.
+func TestMemory(t *testing.T) {
+	c, err := cuda.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true, TimedKernels: true, Clock: sim.Running}), Stats: vram.StatsExact})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, c.Close()) }()
+	o, err := ops.New(c)
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, errors.Join(c.Synchronize(context.WithoutCancel(t.Context())), o.Close())) }()
+	m, err := New(c, o, Config{Layers: 6, Width: 256, Heads: 4, Context: 256, Vocabulary: 5000, Type: tensor.BFloat16}, 1)
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, m.Close()) }()
+	x, err := NewTrainer(m, Training{Batch: 64, Length: 256, Clip: 1, Graph: true})
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, x.Close()) }()
+	ids := make([]int64, 64*256)
+	step := func() (memory uint64) {
+		before := c.Device().Stats()
+		require.NoError(t, x.Step(ids, ids))
+		require.NoError(t, c.Synchronize(t.Context()))
+		for _, call := range c.Device().Stats().Sub(before).Driver {
+			if strings.HasPrefix(call.Func, "cuMem") {
+				memory += call.Calls
+			}
+		}
+		return memory
+	}
+	assert.NotZero(t, step())
+	assert.NotZero(t, step())
+	for range 3 {
+		assert.Zero(t, step())
+	}
+	s := c.Device().Stats()
+	assert.Greater(t, s.PeakLiveBytes, int64(500<<20))
+	assert.Less(t, float64(s.PeakReservedBytes), 1.06*float64(s.PeakLiveBytes))
 }
