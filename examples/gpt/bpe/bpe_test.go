@@ -50,7 +50,7 @@ func files(merges []string, more ...string) (vocabulary, list string) {
 	return "{" + strings.Join(entries, ", ") + "}", "#version: 0.2\n" + strings.Join(merges, "\n") + "\n"
 }
 
-var merges = []string{"l o", "lo w", "e r", "Ġ t", "Ġt h", "Ġth e", "t h", "n e", "ne w", "new er", "Ġ low", "Ċ Ċ", "a a", "aa aa", "Ã ¤"}
+var merges = []string{"l o", "lo w", "e r", "Ġ t", "Ġt h", "Ġth e", "t h", "n e", "ne w", "new er", "Ġ low", "Ċ Ċ", "a a", "aa aa", "Ã ¤", "Ġ 3", "Ġ ,", "1 2"}
 
 func tokenizer(tb testing.TB) *bpe.Tokenizer {
 	tb.Helper()
@@ -100,6 +100,7 @@ func TestSymbols(t *testing.T) {
 		" \tlow":     " |\t|low",
 		"lo\x00w":    "lo|\x00|w",
 		" \x1c low":  " |\x1c| low",
+		"x 3 , 12":   "x| 3| ,| |12",
 		"low...low,": "low|.|.|.|low|,",
 	} {
 		assert.Equal(t, want, symbols(t, x, text), "%q", text)
@@ -189,7 +190,7 @@ func TestMistakes(t *testing.T) {
 		"no byte":          {strings.Replace(whole, `"low"`, `"lo w"`, 1), list, "stands for no byte"},
 		"an empty token":   {strings.Replace(whole, `"low"`, `""`, 1), list, "none at all"},
 		"one symbol":       {whole, "low\n", "line 1: \"low\" are not two"},
-		"three symbols":    {whole, list + "l o w\n", "line 17"},
+		"three symbols":    {whole, list + "l o w\n", "line 20"},
 		"no token":         {whole, "#version: 0.2\nl x\n", "line 2"},
 		"twice":            {whole, list + "l o\n", "before"},
 		"a long line":      {whole, strings.Repeat("a", 1<<17), "line 1"},

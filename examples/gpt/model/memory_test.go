@@ -34,7 +34,7 @@ func device(t *testing.T, d cudadrv.Driver) (*cuda.Context, host.Allocator) {
 	return c, memory
 }
 
-// The input has the numbers of the last batch, however many are on their way.
+// Each step reads the numbers of its own batch, although those of later ones are on their way.
 func TestFeed(t *testing.T) {
 	c, memory := device(t, sim.New(sim.Config{Bytes: true}))
 	for _, memory := range []host.Allocator{nil, memory} {
@@ -43,26 +43,33 @@ func TestFeed(t *testing.T) {
 		p := &pass{}
 		tokens, targets, rate, count := f.views(p, []int{2, 2}, []int{4})
 		require.NoError(t, p.err)
-		for step := range int64(5) {
-			x, y := []int64{step, 1, -2, 3}, []int64{4, 5, 1 << 40, step}
+		const steps = 7
+		var read [steps][4]*tensor.Tensor
+		scope, err := tensor.NewScope(c)
+		require.NoError(t, err)
+		for step := range read {
+			x, y := []int64{int64(step), 1, -2, 3}, []int64{4, 5, 1 << 40, int64(step)}
 			require.NoError(t, f.put(x, y, 0.5, float32(step)))
 			x[0], y[0] = 99, 99
-			if step%2 == 1 {
-				continue
-			}
-			got, err := tensor.Read[int64](tokens)
-			require.NoError(t, err)
-			assert.Equal(t, []int64{step, 1, -2, 3}, got)
-			got, err = tensor.Read[int64](targets)
-			require.NoError(t, err)
-			assert.Equal(t, []int64{4, 5, 1 << 40, step}, got)
-			for want, x := range map[float32]*tensor.Tensor{0.5: rate, float32(step): count} {
-				number, err := tensor.Item[float32](x)
-				require.NoError(t, err)
-				assert.InDelta(t, want, number, 0)
+			for i, t := range []*tensor.Tensor{tokens, targets, rate, count} {
+				read[step][i], err = tensor.Clone(scope, t)
+				p.did(err)
 			}
 		}
-		require.NoError(t, f.close())
+		require.NoError(t, p.err)
+		for step, all := range read {
+			for i, want := range [][]int64{{int64(step), 1, -2, 3}, {4, 5, 1 << 40, int64(step)}} {
+				got, err := tensor.Read[int64](all[i])
+				require.NoError(t, err)
+				assert.Equal(t, want, got)
+			}
+			for i, want := range []float32{0.5, float32(step)} {
+				got, err := tensor.Item[float32](all[2+i])
+				require.NoError(t, err)
+				assert.InDelta(t, want, got, 0)
+			}
+		}
+		require.NoError(t, errors.Join(scope.Close(), f.close()))
 	}
 }
 
@@ -146,5 +153,5 @@ func TestMemory(t *testing.T) {
 	}
 	s := c.Device().Stats()
 	assert.Greater(t, s.PeakLiveBytes, int64(500<<20))
-	assert.Less(t, float64(s.PeakReservedBytes), 1.06*float64(s.PeakLiveBytes))
+	assert.Less(t, float64(s.PeakReservedBytes), 1.12*float64(s.PeakLiveBytes))
 }

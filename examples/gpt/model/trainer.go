@@ -162,13 +162,18 @@ func (t *Trainer) launch() (err error) {
 	return t.submit()
 }
 
-// compact returns the free memory of the first step to the driver: in other pieces it serves the graph.
+// compact returns the free memory of the first step to the driver: in other pieces it serves the graph. A context that cuda.Open
+// has not made knows no device: its memory returns to the pool.
 func (t *Trainer) compact() error {
 	c, ctx := t.scope.Context(), context.Background()
 	if err := c.Synchronize(ctx); err != nil {
 		return err
 	}
-	_, err := c.Device().Trim(ctx, 0)
+	d := c.Device()
+	if d == nil {
+		return c.Stream().Trim(ctx)
+	}
+	_, err := d.Trim(ctx, 0)
 	return err
 }
 
