@@ -3,6 +3,7 @@ package sleep_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -216,6 +217,50 @@ func TestACaptureThatComesAndGoes(t *testing.T) {
 	require.NotErrorIs(t, err, cudadrv.CapturedEvent)
 	assert.Equal(t, sleep.Awake, r.arena.State())
 	require.NoError(t, r.arena.Sleep(t.Context(), sleep.Save))
+	require.NoError(t, r.arena.Wake(t.Context()))
+	r.holds(b, want)
+}
+
+// Sleep gives up with its context while a call is being submitted: the arena stays awake, and serves.
+func TestSleepThatIsCancelledStaysAwake(t *testing.T) {
+	synctest.Test(t, sleepCancelled)
+}
+
+func sleepCancelled(t *testing.T) {
+	t.Helper()
+	r := newFaultyRig(t, sleep.Options{})
+	b, want := r.filled(4*kib, 1)
+	entered, resume := make(chan struct{}), make(chan struct{})
+	r.faults.SetBefore(func(function string) {
+		if function == "cuMemsetD8Async" {
+			r.faults.SetBefore(nil)
+			close(entered)
+			<-resume
+		}
+	})
+	filled := make(chan error, 1)
+	other := r.context()
+	go func() { filled <- other.Fill8(cuda.Part(b, 0, 0), 1) }()
+	<-entered
+	ctx, cancel := context.WithCancel(t.Context())
+	slept := make(chan error, 1)
+	go func() { slept <- r.arena.Sleep(ctx, sleep.Save) }()
+	synctest.Wait() // it waits for the call
+	cancel()
+	err := <-slept
+	require.ErrorIs(t, err, context.Canceled)
+	require.ErrorContains(t, err, "waiting for calls")
+	assert.Equal(t, sleep.Awake, r.arena.State())
+	close(resume)
+	require.NoError(t, <-filled)
+	r.holds(b, want)
+	stats, err := r.arena.Stats(t.Context())
+	require.NoError(t, err)
+	assert.Zero(t, stats.Sleeps)
+	require.NoError(t, r.arena.Sleep(t.Context(), sleep.Save))
+	require.ErrorIs(t, r.arena.Sleep(ctx, sleep.Drop), context.Canceled, "before it begins")
+	require.ErrorIs(t, r.arena.Wake(ctx), context.Canceled)
+	assert.Equal(t, sleep.Asleep, r.arena.State())
 	require.NoError(t, r.arena.Wake(t.Context()))
 	r.holds(b, want)
 }
