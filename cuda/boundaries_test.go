@@ -130,8 +130,14 @@ func TestClosingAgainDoesNothing(t *testing.T) {
 		close func() error
 	}{
 		{"Profile", func() error { return second(profile.Stop()) }},
-		{"Graph", s.graph.Close}, {"Pool", s.pool.Close}, {"Event", s.event.Close}, {"Module", s.module.Unload}, {"Queue", queue.Close},
-		{"Context of NewStream", opened.Close}, {"Context", s.d.Close}, {"Stream", s.c.Stream().Close},
+		{"Graph", s.graph.Close},
+		{"Pool", s.pool.Close},
+		{"Event", s.event.Close},
+		{"Module", s.module.Unload},
+		{"Queue", queue.Close},
+		{"Context of NewStream", opened.Close},
+		{"Context", s.d.Close},
+		{"Stream", s.c.Stream().Close},
 	} {
 		require.NoError(t, one.close(), one.name)
 		calls := []string{}

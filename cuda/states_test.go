@@ -318,7 +318,7 @@ func TestCallsOfADeviceThatLacksAnInterface(t *testing.T) {
 		works func(name string) bool
 	}{
 		"all": {
-			func(d cudadrv.Device) cudadrv.Device { return bare{d, d.(cudadrv.CaptureQueries)} }, //nolint:forcetypeassert // the simulator's
+			func(d cudadrv.Device) cudadrv.Device { return bare{d, d.(cudadrv.CaptureQueries)} },
 			regexp.MustCompile("^(Context.(Alloc|AllocZeroed|AllocFor|AllocBatch|Workspace|Freeze|Thaw|FreeBatch|NewPool|NewStream|Record|Synchronize|Wait|WaitEvent)($|,)" +
 				"|Context.(Fill8|Copy|Submit|LaunchWith), |Event.(Done|Synchronize)|Queue)").MatchString,
 		},
@@ -327,7 +327,7 @@ func TestCallsOfADeviceThatLacksAnInterface(t *testing.T) {
 				return struct {
 					bare
 					cudadrv.WideWork
-				}{bare{d, d.(cudadrv.CaptureQueries)}, d.(cudadrv.WideWork)} //nolint:forcetypeassert // the simulator's
+				}{bare{d, d.(cudadrv.CaptureQueries)}, d.(cudadrv.WideWork)}
 			},
 			regexp.MustCompile("^Context.(Fill16|Fill32|Copy2D), ").MatchString,
 		},
@@ -336,7 +336,7 @@ func TestCallsOfADeviceThatLacksAnInterface(t *testing.T) {
 				return struct {
 					bare
 					cudadrv.HostMemory
-				}{bare{d, d.(cudadrv.CaptureQueries)}, d.(cudadrv.HostMemory)} //nolint:forcetypeassert // likewise
+				}{bare{d, d.(cudadrv.CaptureQueries)}, d.(cudadrv.HostMemory)}
 			},
 			regexp.MustCompile("^((Context.)?Copy(In|Out)(At|Async)?, |Load, |Store, |From$)").MatchString,
 		},
