@@ -146,7 +146,7 @@ func TestCallsInEachState(t *testing.T) {
 		name   string
 		used   bool
 		begin  func(x *state)
-		ctx    context.Context //nolint:containedctx // of a row
+		ctx    context.Context
 		want   error
 		others map[string]error // of calls with another error
 		either []string         // calls that succeed if there is nothing to wait for

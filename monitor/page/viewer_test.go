@@ -30,11 +30,11 @@ func (g *goneViewer) did(call string) error {
 	return nil
 }
 
-func (g *goneViewer) Header() http.Header                       { return g.header }
-func (g *goneViewer) WriteHeader(int)                           {}
-func (g *goneViewer) Write(p []byte) (int, error)               { return len(p), g.did("write") }
-func (g *goneViewer) FlushError() error                         { return g.did("flush") }
-func (g *goneViewer) SetWriteDeadline(deadline time.Time) error { return g.did("deadline") }
+func (g *goneViewer) Header() http.Header              { return g.header }
+func (g *goneViewer) WriteHeader(int)                  {}
+func (g *goneViewer) Write(p []byte) (int, error)      { return len(p), g.did("write") }
+func (g *goneViewer) FlushError() error                { return g.did("flush") }
+func (g *goneViewer) SetWriteDeadline(time.Time) error { return g.did("deadline") }
 
 // A viewer whose connection fails, at whichever call, is left: the answer ends. Each event has a deadline, is written and flushed.
 func TestAViewerThatIsGoneIsLeft(t *testing.T) {
