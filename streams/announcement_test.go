@@ -54,7 +54,7 @@ func TestCallsEnterBetweenCaptures(t *testing.T) {
 	})
 }
 
-// A capture begins once the last call has left, of whatever kind that is, and gives up on one that does not leave in time.
+// A capture begins once the last call of any kind has left, and gives up on one that does not leave in time.
 func TestACaptureBeginsOnceTheLastCallHasLeft(t *testing.T) {
 	t.Parallel()
 	for kind := range 2 {

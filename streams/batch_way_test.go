@@ -264,6 +264,8 @@ func TestABatchLacksWhatItHasNotGot(t *testing.T) {
 		for range 2 {
 			b.sum()
 			assert.Equal(t, want, b.missingBytes())
+			assert.Equal(t, 7*kib, b.requestedBytes())
+			assert.Equal(t, 7*kib, b.blockBytes())
 		}
 		for i := range b.dst {
 			if b.dst[i].slot == nil {
