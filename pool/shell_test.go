@@ -112,7 +112,7 @@ func TestAnAnswerHasItsTime(t *testing.T) {
 		for answer, took := range map[bool]int64{true: 7, false: 0} {
 			s := &step{pool: p, message: core.Return{Client: 1, Answer: answer}}
 			p.step(s)
-			assert.Equal(t, took, s.message.(core.Return).TookNs, answer) //nolint:forcetypeassert // as above
+			assert.Equal(t, took, s.message.(core.Return).TookNs, answer)
 		}
 	})
 }

@@ -46,7 +46,7 @@ func TestEveryCallInATurnSaysWhyItHadNone(t *testing.T) {
 	end()
 	for name, call := range inspections(control(busy)) {
 		require.NoError(t, call(t.Context()), name)
-		require.ErrorIs(t, call(nil), futures.ErrNilContext, name) //nolint:staticcheck // it is refused
+		require.ErrorIs(t, call(nil), futures.ErrNilContext, name)
 	}
 	leave := r.occupy(busy)
 	for name, call := range inspections(control(busy)) {
