@@ -21,8 +21,10 @@ func TestReportsInFull(t *testing.T) {
 		RequestedBytes: 8 << 20, MissingBytes: 8 << 20, ReservedBytes: 14 << 20, LimitBytes: 16 << 20, SharedBytes: 1 << 20, DriverBytes: 15 << 20,
 		FreeBytes: 2 << 20, LargestFreeBytes: 1 << 20, PendingBytes: 1 << 20, Stream: 1, Tenants: tenants, Cause: errors.New("no more"),
 		Streams: []Holding{
-			{Stream: 1, HeldBytes: 4 << 20, LiveBytes: 3 << 20, UncoveredBytes: 1 << 20}, {Stream: 2},
-			{Stream: 3, UnpassedBytes: 1 << 20}, {HeldBytes: 6 << 20, Reservation: true},
+			{Stream: 1, HeldBytes: 4 << 20, LiveBytes: 3 << 20, UncoveredBytes: 1 << 20},
+			{Stream: 2},
+			{Stream: 3, UnpassedBytes: 1 << 20},
+			{HeldBytes: 6 << 20, Reservation: true},
 		},
 	}
 	assert.Equal(t, `out of memory: requested 8 MiB on stream 1, of which 8 MiB were not found
