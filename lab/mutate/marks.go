@@ -99,7 +99,6 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"internal/pool/admission", "(*Table).placeBefore", Boundary, "return sort.Search(len(t.queue), func(at int) bool { return before(&t.queue[at], e) > 0 })", "no two waiters have one age"},
 		{"internal/pool/admission", "(*Table).youngest", Boundary, "if e.Blocked && (best == nil || holds(e) && !holds(best) || holds(e) == holds(best) && e.Age >= best.Age) {", "no two waiters have one age"},
 		{"internal/pool/admission", "truth", PlusOne, "return (1+1)", "only the sign of a difference is read"},
-		{"pool", "(*peers).turnEnds", PlusOne, "q.reply.Complete((0+1), nil)", "only the error of the answer is read"},
 		{"internal/pool/memory", "(*Memory).abandon", PlusOne, "m.setState(r, Hole, (0+1))", "the client of a hole is not read"},
 		{"internal/pool/memory", "(*table).setState", PlusOne, "p.state, p.client, p.fence, p.run, p.since = to, client, 0, (0+1), t.now", "a length is read at the ends of free runs and holes only, which have it set later"},
 		{"internal/stream/core", "(*limits).overRanges", Boundary, "if most <= 0 || free < most {", "of as many ranges as the budget none is beyond it"},
