@@ -55,14 +55,14 @@ type demanded struct {
 func (c *demanded) Demanded() { c.told = append(c.told, c.house.pool.Demand() > 0) }
 
 // Each client learns that requests wait when the first does, and that none does when the last has ended, and of no change between.
-// The demand is what they want, and not 0 while one waits that wants nothing.
+// The demand is their bytes, and not 0 while one waits that wants nothing.
 func TestClientsLearnWhetherRequestsWait(t *testing.T) {
 	t.Parallel()
 	h := build(t, roomy(4))
 	holder := h.testClient(1)
 	run := holder.must(4)
 	clients := []*demanded{{testClient: h.testClient(2)}, {testClient: h.testClient(3)}}
-	for i, c := range clients { // join again, as what they are
+	for i, c := range clients { // join again, as clients that count
 		c.reporter = h.pool.NewReporter(core.Client(10+i), c)
 		c.id = core.Client(10 + i)
 		h.pool.Join(c.reporter, false)
