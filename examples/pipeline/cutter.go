@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/go-vram/vram/examples/internal/schedule"
 	"github.com/go-vram/vram/internal/trace"
 )
 
@@ -152,11 +153,11 @@ func (c *cutter) step(k int, inputBytes []int64) (program, error) {
 	n := numbering{cutter: c, buffers: map[uint32]int{}}
 	p := program{operations: map[turn]operation{}}
 	end := c.forwards[k].begin
-	for _, t := range order1F1B(stage, stageCount, microBatchCount, fullAhead) {
-		f := c.forwards[k+t.microBatch]
+	for _, t := range schedule.OneF1B(stage, stageCount, microBatchCount, fullAhead) {
+		f := c.forwards[k+t.MicroBatch]
 		var s stretch
 		var out uint32
-		switch t.kind {
+		switch t.Kind {
 		case forward:
 			s, out = f, c.longest(f, 0)
 		case backward:
@@ -164,7 +165,7 @@ func (c *cutter) step(k int, inputBytes []int64) (program, error) {
 			if first < end || first > last {
 				return p, fmt.Errorf("%v does not free what its forward has saved", t)
 			}
-			out = c.longest(stretch{end, last + 1}, inputBytes[t.microBatch])
+			out = c.longest(stretch{end, last + 1}, inputBytes[t.MicroBatch])
 			c.outputs[out] = true
 			s = c.backward(end, last)
 		case optimizer:
@@ -176,7 +177,7 @@ func (c *cutter) step(k int, inputBytes []int64) (program, error) {
 		}
 		end = s.end
 		o := operation{chunks: n.chunks(s), out: none}
-		if c.outputs[out] && (stage > 0 || t.kind == forward) { // the first stage has no neighbour before it
+		if c.outputs[out] && (stage > 0 || t.Kind == forward) { // the first stage has no neighbour before it
 			o.out = n.buffers[out]
 		}
 		p.operations[t] = o

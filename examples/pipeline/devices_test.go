@@ -77,9 +77,9 @@ func TestBytesArriveOnAnotherDevice(t *testing.T) {
 	require.NoError(t, sender.gpu.Launch(sender.stream.Handle(), time.Second))
 	require.NoError(t, sender.gpu.MemsetD8Async(b.Ptr(), 7, bytes, sender.stream.Handle()))
 	sender.held = []vram.Buffer{b}
-	require.NoError(t, sender.handOver(turn{forward, 0}, &operation{out: 0}))
+	require.NoError(t, sender.handOver(turn{Kind: forward, MicroBatch: 0}, &operation{out: 0}))
 	receiver.activations.order(t.Context(), bytes)
-	p, err := receiver.activations.receive(t.Context(), turn{forward, 0})
+	p, err := receiver.activations.receive(t.Context(), turn{Kind: forward, MicroBatch: 0})
 	require.NoError(t, err)
 	got := make([]byte, bytes)
 	host, ok := receiver.gpu.Device.(cudadrv.HostMemory)

@@ -56,7 +56,7 @@ func (in *inlet) receive(ctx context.Context, t turn) (p parcel, err error) {
 		return p, err // release handles a buffer that still comes
 	}
 	in.ordered = false
-	in.arrived[t.microBatch] = b
+	in.arrived[t.MicroBatch] = b
 	if in.road == nil {
 		return p, st.gpu.MemsetD8Async(b.Ptr(), 1, b.Bytes(), st.stream.Handle())
 	}

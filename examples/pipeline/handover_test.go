@@ -22,18 +22,18 @@ func TestHandedOverBufferLivesUntilItsCopyIsOver(t *testing.T) {
 	require.NoError(t, gpu.Launch(sender.stream.Handle(), work))
 	sender.held = append(sender.held, from)
 	began := gpu.Now()
-	require.NoError(t, sender.handOver(turn{forward, 0}, &operation{out: len(sender.held) - 1}))
+	require.NoError(t, sender.handOver(turn{Kind: forward, MicroBatch: 0}, &operation{out: len(sender.held) - 1}))
 	assert.Zero(t, sender.held[0], "it is the receiver's now")
 
-	p, err := receiver.activations.receive(t.Context(), turn{forward, 0})
+	p, err := receiver.activations.receive(t.Context(), turn{Kind: forward, MicroBatch: 0})
 	require.NoError(t, err)
 	assert.Equal(t, from, p.buffer)
 	require.NoError(t, receiver.queue.room())
-	require.NoError(t, receiver.queue.add(turn{forward, 0}, p))
+	require.NoError(t, receiver.queue.add(turn{Kind: forward, MicroBatch: 0}, p))
 	for range queueDepth - 1 {
 		require.NoError(t, receiver.queue.room())
 		assert.True(t, from.Live(), "its copy has not run")
-		require.NoError(t, receiver.queue.add(turn{forward, 1}, parcel{}))
+		require.NoError(t, receiver.queue.add(turn{Kind: forward, MicroBatch: 1}, parcel{}))
 	}
 	assert.Equal(t, began, gpu.Now(), "nobody has waited so far")
 	require.NoError(t, receiver.queue.room())
@@ -53,12 +53,12 @@ func TestReleaseFindsEverything(t *testing.T) {
 		b, err := sender.stream.Alloc(bytes)
 		require.NoError(t, err)
 		sender.held = []vram.Buffer{b}
-		require.NoError(t, sender.handOver(turn{forward, m}, &operation{out: 0}))
+		require.NoError(t, sender.handOver(turn{Kind: forward, MicroBatch: m}, &operation{out: 0}))
 	}
-	p, err := receiver.activations.receive(t.Context(), turn{forward, 0})
+	p, err := receiver.activations.receive(t.Context(), turn{Kind: forward, MicroBatch: 0})
 	require.NoError(t, err)
 	receiver.activations.order(t.Context(), 1<<20)
-	require.NoError(t, receiver.queue.add(turn{forward, 0}, p))
+	require.NoError(t, receiver.queue.add(turn{Kind: forward, MicroBatch: 0}, p))
 	receiver.batch, receiver.batchOrdered = receiver.stream.AllocBatchAsync(t.Context(), []int64{1, 2 << 20}), true
 	require.NoError(t, tr.close(), "no buffer is left")
 }

@@ -256,7 +256,7 @@ func TestOneFailureStopsAll(t *testing.T) {
 	t.Parallel()
 	tr, _ := steppedTraining(t, 50)
 	broken := &tr.stages[2].recording.steps[1][2]
-	at := turn{forward, 5}
+	at := turn{Kind: forward, MicroBatch: 5}
 	o := broken.operations[at]
 	o.chunks = append([]chunk{{allocs: []request{{buffer: 0, bytes: -1}}}}, o.chunks...)
 	broken.operations[at] = o

@@ -11,7 +11,7 @@ import (
 // urgency returns the priority of an operation's requests: later stages precede earlier ones, since their backwards come first
 // and free the saved buffers, and backwards precede forwards.
 func (st *stage) urgency(t turn) int {
-	if t.kind == forward {
+	if t.Kind == forward {
 		return st.number
 	}
 	return stageCount + st.number

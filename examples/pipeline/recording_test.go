@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/examples/internal/schedule"
 	"github.com/go-vram/vram/internal/trace"
 )
 
@@ -21,7 +22,7 @@ func TestRecordingIsWhole(t *testing.T) {
 		for s, p := range steps {
 			held := make([]int64, p.bufferCount)
 			var outputs int
-			for _, at := range order1F1B(s, stageCount, microBatchCount, fullAhead) {
+			for _, at := range schedule.OneF1B(s, stageCount, microBatchCount, fullAhead) {
 				o, ok := p.operations[at]
 				require.True(t, ok, "step %d stage %d has no %v", n, s, at)
 				for _, c := range o.chunks {
@@ -36,11 +37,11 @@ func TestRecordingIsWhole(t *testing.T) {
 					}
 				}
 				if o.out != none {
-					require.Equal(t, r.inputBytes[at.microBatch], held[o.out], "step %d stage %d %v hands over a micro-batch", n, s, at)
+					require.Equal(t, r.inputBytes[at.MicroBatch], held[o.out], "step %d stage %d %v hands over a micro-batch", n, s, at)
 					held[o.out] = 0
 					outputs++
 				}
-				assert.Equal(t, at.kind == forward && s < stageCount-1 || at.kind == backward && s > 0, o.out != none)
+				assert.Equal(t, at.Kind == forward && s < stageCount-1 || at.Kind == backward && s > 0, o.out != none)
 				assert.Greater(t, o.compute(), 100*time.Microsecond, "step %d stage %d %v", n, s, at)
 				assert.Less(t, o.compute(), 10*time.Millisecond, "step %d stage %d %v", n, s, at)
 			}
@@ -55,7 +56,7 @@ func TestRecordingIsWhole(t *testing.T) {
 				want = append(want, r.inputBytes[:]...)
 			}
 			assert.ElementsMatch(t, want, left, "step %d stage %d: what is left is gradients", n, s)
-			assert.ElementsMatch(t, r.paramBytes[s], p.operations[turn{kind: optimizer}].batchBytes)
+			assert.ElementsMatch(t, r.paramBytes[s], p.operations[turn{Kind: optimizer}].batchBytes)
 		}
 	}
 	for s := range stageCount {
@@ -85,22 +86,6 @@ func TestRecordingKeepsAllAllocations(t *testing.T) {
 	perStep[0] = perStep[1] + 4*48 // the optimizer's state
 	extra := 4 * 3                 // workspaces of the libraries: three for each stage, kept for ever
 	assert.Equal(t, tr.Info.AllocCount, perStep[0]+perStep[1]+perStep[2]+perStep[3]+96+extra)
-}
-
-func TestOrder1F1B(t *testing.T) {
-	t.Parallel()
-	text := func(stage, stages, microBatches, mostAhead int) (s string) {
-		for _, at := range order1F1B(stage, stages, microBatches, mostAhead) {
-			s += at.String() + " "
-		}
-		return s
-	}
-	assert.Equal(t, "F0 F1 F2 F3 B0 F4 B1 F5 B2 B3 B4 B5 opt ", text(0, 4, 6, 3))
-	assert.Equal(t, "F0 F1 B0 F2 B1 F3 B2 B3 opt ", text(2, 4, 4, 3))
-	assert.Equal(t, "F0 B0 F1 B1 opt ", text(3, 4, 2, 3))
-	assert.Equal(t, "F0 F1 B0 B1 opt ", text(0, 4, 2, 3))
-	assert.Equal(t, "F0 F1 B0 F2 B1 F3 B2 B3 opt ", text(0, 4, 4, 1))
-	assert.Equal(t, "F0 B0 F1 B1 opt ", text(0, 4, 2, 0))
 }
 
 // Other recordings are refused.

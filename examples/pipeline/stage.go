@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/examples/internal/schedule"
 	"github.com/go-vram/vram/futures"
 )
 
@@ -48,7 +49,7 @@ type stage struct {
 // showTurn returns the turn that began last.
 func (st *stage) showTurn() turn {
 	v := st.now.Load()
-	return turn{kind(v >> 16), int(v & 0xffff)}
+	return turn{Kind: schedule.Kind(v >> 16), MicroBatch: int(v & 0xffff)}
 }
 
 // load allocates the parameters and orders the first receive buffers, and opens the queue.
@@ -66,7 +67,7 @@ func (st *stage) load(ctx context.Context) (err error) {
 	}
 	st.queue, err = newQueue(st.gpu, st.stream.Handle(), func(t turn) {
 		st.begunCount.Add(1)
-		st.now.Store(uint32(t.kind)<<16 | uint32(t.microBatch))
+		st.now.Store(uint32(t.Kind)<<16 | uint32(t.MicroBatch))
 	})
 	if err != nil {
 		return err
@@ -85,7 +86,7 @@ func (st *stage) run(ctx context.Context, stepCount int) error {
 		if len(st.held) < program.bufferCount {
 			st.held = append(st.held, make([]vram.Buffer, program.bufferCount-len(st.held))...)
 		}
-		st.batchBytes = program.operations[turn{kind: optimizer}].batchBytes
+		st.batchBytes = program.operations[turn{Kind: optimizer}].batchBytes
 		for _, t := range st.turns {
 			if ctx.Err() != nil {
 				return context.Cause(ctx)
@@ -116,20 +117,20 @@ func (st *stage) operate(ctx context.Context, t turn, o *operation, lastStep boo
 	var err error
 	if in := st.inlet(t); in != nil {
 		p, err = in.receive(ctx, t)
-		if next := t.microBatch + 1; err == nil && (next < microBatchCount || !lastStep) {
+		if next := t.MicroBatch + 1; err == nil && (next < microBatchCount || !lastStep) {
 			in.order(ctx, st.recording.inputBytes[next%microBatchCount])
 		}
 	}
 	if err = errors.Join(st.queue.add(t, p), err); err != nil {
 		return err
 	}
-	if t.kind == optimizer {
+	if t.Kind == optimizer {
 		return st.optimize(ctx, t, o)
 	}
-	if t.kind == backward && t.microBatch == microBatchCount-1 {
+	if t.Kind == backward && t.MicroBatch == microBatchCount-1 {
 		st.batch, st.batchOrdered = st.stream.AllocBatchAsync(ctx, st.batchBytes), true
 	}
-	if st.patient && t.kind == forward {
+	if st.patient && t.Kind == forward {
 		if err := st.provide(ctx, t, o); err != nil {
 			return err
 		}
@@ -140,12 +141,12 @@ func (st *stage) operate(ctx context.Context, t turn, o *operation, lastStep boo
 	if err := st.handOver(t, o); err != nil {
 		return err
 	}
-	if t.kind == forward {
+	if t.Kind == forward {
 		return nil
 	}
-	err = st.activations.free(t.microBatch)
+	err = st.activations.free(t.MicroBatch)
 	if st.toNext != nil {
-		err = errors.Join(err, st.gradients.free(t.microBatch))
+		err = errors.Join(err, st.gradients.free(t.MicroBatch))
 	}
 	return err
 }
@@ -153,9 +154,9 @@ func (st *stage) operate(ctx context.Context, t turn, o *operation, lastStep boo
 // inlet returns the inlet of an operation's input; nil if it has none.
 func (st *stage) inlet(t turn) *inlet {
 	switch {
-	case t.kind == forward:
+	case t.Kind == forward:
 		return &st.activations
-	case t.kind == backward && st.toNext != nil:
+	case t.Kind == backward && st.toNext != nil:
 		return &st.gradients
 	}
 	return nil
@@ -211,7 +212,7 @@ func (st *stage) handOver(t turn, o *operation) error {
 		return err
 	}
 	to := st.toNext
-	if t.kind == backward {
+	if t.Kind == backward {
 		to = st.toPrevious
 	}
 	if err := st.gpu.EventRecord(filled, st.stream.Handle()); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/examples/internal/kernels"
+	"github.com/go-vram/vram/examples/internal/schedule"
 )
 
 // training has the devices and the stages that train on them.
@@ -55,7 +56,7 @@ func open(ctx context.Context, o options) (*training, error) {
 		}
 		stream.Exclusive() // the stage's goroutine alone uses it
 		st := &stage{
-			number: n, recording: r, turns: order1F1B(n, stageCount, microBatchCount, o.mostAhead),
+			number: n, recording: r, turns: schedule.OneF1B(n, stageCount, microBatchCount, o.mostAhead),
 			stream: stream, gpu: t.gpus[on], patient: o.patient, waits: waits{clockCost: clockCost}, stepEnd: t.stepEnd,
 		}
 		st.activations, st.gradients = inlet{stage: st}, inlet{stage: st}
