@@ -35,16 +35,19 @@ func (e *CheckpointError) Error() string { return "model: checkpoint: " + e.Reas
 
 // Save writes parameters, moments and the number of steps to a file, as package safetensors has it. It waits for the
 // device. The file has the old checkpoint until the new one is whole.
-func (t *Trainer) Save(path string) error {
-	config, err := json.Marshal(t.config)
+func (t *Trainer) Save(path string) error { return save(path, t.config, t.step, t.all) }
+
+// save writes a checkpoint.
+func save(path string, c Config, step int, parameters []*Parameter) error {
+	config, err := json.Marshal(c)
 	if err != nil {
 		return err
 	}
 	var all []safetensors.Source
-	for _, p := range t.all {
+	for _, p := range parameters {
 		all = append(all, source(p.Name, p.Param), source(firstPrefix+p.Name, p.First), source(secondPrefix+p.Name, p.Second))
 	}
-	return safetensors.WriteFile(path, map[string]string{"format": "pt", configKey: string(config), stepKey: strconv.Itoa(t.step)}, all)
+	return safetensors.WriteFile(path, map[string]string{"format": "pt", configKey: string(config), stepKey: strconv.Itoa(step)}, all)
 }
 
 // source is a tensor of float32 that is read when its turn comes: the host has one at a time.
@@ -99,35 +102,46 @@ func ConfigOf(f *safetensors.File) (c Config, err error) {
 // have published, whose names may begin with "transformer.". A tensor that is missing or has another shape is a
 // *CheckpointError, and changes nothing; others are left alone.
 func (m *Model) Load(f *safetensors.File) error {
-	prefix := ""
-	if _, err := f.Entry("transformer.wte.weight"); err == nil {
-		prefix = "transformer."
-	}
-	into := map[string]*tensor.Tensor{}
-	for _, p := range m.all {
-		into[prefix+p.Name] = p.Param
-	}
-	if err := loadAll(f, into); err != nil {
+	if err := load(f, m.all); err != nil {
 		return err
 	}
 	return m.refresh()
 }
 
-// Resume continues the training of a checkpoint: it replaces parameters, moments and the number of steps.
-func (t *Trainer) Resume(f *safetensors.File) error {
-	step, err := strconv.Atoi(f.Metadata()[stepKey])
-	if err != nil || step < 0 {
-		return &CheckpointError{fmt.Sprintf("%q is not a number of steps", f.Metadata()[stepKey])}
+// load reads parameters.
+func load(f *safetensors.File, parameters []*Parameter) error {
+	prefix := ""
+	if _, err := f.Entry("transformer.wte.weight"); err == nil {
+		prefix = "transformer."
 	}
 	into := map[string]*tensor.Tensor{}
-	for _, p := range t.all {
-		into[p.Name], into[firstPrefix+p.Name], into[secondPrefix+p.Name] = p.Param, p.First, p.Second
+	for _, p := range parameters {
+		into[prefix+p.Name] = p.Param
 	}
-	if err := loadAll(f, into); err != nil {
+	return loadAll(f, into)
+}
+
+// Resume continues the training of a checkpoint: it replaces parameters, moments and the number of steps.
+func (t *Trainer) Resume(f *safetensors.File) error {
+	step, err := restore(f, t.all)
+	if err != nil {
 		return err
 	}
 	t.step = step
 	return t.refresh()
+}
+
+// restore reads the parameters and moments of a checkpoint, and returns its number of steps.
+func restore(f *safetensors.File, parameters []*Parameter) (step int, err error) {
+	step, err = strconv.Atoi(f.Metadata()[stepKey])
+	if err != nil || step < 0 {
+		return 0, &CheckpointError{fmt.Sprintf("%q is not a number of steps", f.Metadata()[stepKey])}
+	}
+	into := map[string]*tensor.Tensor{}
+	for _, p := range parameters {
+		into[p.Name], into[firstPrefix+p.Name], into[secondPrefix+p.Name] = p.Param, p.First, p.Second
+	}
+	return step, loadAll(f, into)
 }
 
 // loadAll reads tensors of a file, after it has looked that all are there.

@@ -7,6 +7,9 @@
 // forward, and the one that takes the gradient of the result back to the gradients of the operands. model.go composes
 // the parts to blocks and the blocks to the model. trainer.go makes a training step of it.
 //
+// pipeline.go trains in stages: stage.go has one, slot.go the forward and the backward of a micro-batch, turn.go the turns of a step,
+// and link.go the parcels that stages hand over to each other.
+//
 // # Words
 //
 // A position is one token in a sequence of a batch. Rows are the positions of a batch, one below the other: a tensor of
@@ -20,5 +23,5 @@
 //
 // A forward computation keeps the activations that its gradient needs, and backward frees each after its last use. All
 // else lives in the scope of the step. Captured as a graph, a step has its memory from the graph's hold, and allocates
-// nothing.
+// nothing. A stage of a pipeline has a graph for each forward and backward; both share a hold, which keeps the activations.
 package model

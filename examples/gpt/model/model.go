@@ -29,21 +29,32 @@ type Model struct {
 
 // New makes a model with random parameters: one seed has one model, bit for bit. Close frees it. Errors: *ConfigError, and
 // errors of operations and memory.
-func New(c *cuda.Context, o ops.Ops, config Config, seed uint64) (_ *Model, err error) {
+func New(c *cuda.Context, o ops.Ops, config Config, seed uint64) (*Model, error) {
 	if err := config.check(); err != nil {
 		return nil, err
 	}
+	return newPart(c, o, config, seed, 0, config.Layers)
+}
+
+// newPart makes a part of a model: the blocks from first up to end, before them the tables with the first one, and the last norm
+// with the last one. It has the parameters that the whole model has.
+func newPart(c *cuda.Context, o ops.Ops, config Config, seed uint64, first, end int) (_ *Model, err error) {
 	scope, err := tensor.NewScope(c)
 	if err != nil {
 		return nil, err
 	}
 	m := &maker{s: scope, config: config, random: rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // no secret
 	x := &Model{ops: o, scope: scope, config: config}
+	m.skips = first > 0
 	x.table = m.padded("wte.weight", deviation, 0, config.padded(), config.Vocabulary, config.Width)
 	x.positions = m.parameter("wpe.weight", deviation, 0, config.Context, config.Width)
 	for i := range config.Layers {
-		x.blocks = append(x.blocks, m.block(i))
+		m.skips = i < first || i >= end
+		if b := m.block(i); !m.skips {
+			x.blocks = append(x.blocks, b)
+		}
 	}
+	m.skips = end < config.Layers
 	x.final = m.norm("ln_f")
 	if !hasKernel(c, config) {
 		x.mask = m.got(tensor.From(scope, causal(config.Context), config.Context, config.Context))
@@ -92,7 +103,10 @@ func (m *Model) refresh() error {
 
 // stream is the residual stream between layers: a sum, and the last layer's part, which the next norm adds to it. part is nil
 // where it was added.
-type stream struct{ sum, part *tensor.Tensor }
+type stream struct {
+	sum, part *tensor.Tensor
+	lent      bool // the norm does not free part
+}
 
 // activations are the operands of a block's gradient.
 type activations struct {
@@ -108,12 +122,12 @@ func (b block) forward(p *pass, x stream, mask *tensor.Tensor, batch, heads int)
 	var a activations
 	a.in, a.normed1 = p.settle(x, b.norm1)
 	a.attended, a.attention = p.attend(p.multiply(a.normed1, b.attend), mask, batch, heads)
-	a.middle, a.normed2 = p.settle(stream{a.in, p.multiply(a.attended, b.project)}, b.norm2)
+	a.middle, a.normed2 = p.settle(stream{sum: a.in, part: p.multiply(a.attended, b.project)}, b.norm2)
 	if p.err != nil {
 		return stream{}, a
 	}
 	a.active, a.expanded = p.activate(a.normed2, b.expand)
-	return stream{a.middle, p.multiply(a.active, b.contract)}, a
+	return stream{sum: a.middle, part: p.multiply(a.active, b.contract)}, a
 }
 
 // backward returns the gradient of the block's operand, computes the gradients of its parameters, and frees the activations. It
@@ -142,15 +156,21 @@ type run struct {
 	blocks             []activations
 }
 
-// forward computes the normed activations of each position of tokens, (batch, positions): the head's operand.
-func (m *Model) forward(p *pass, tokens *tensor.Tensor) run {
-	batch, length := tokens.Dim(0), tokens.Dim(1)
+// maskOf returns the mask of sequences of a length; nil where attention is a kernel.
+func (m *Model) maskOf(p *pass, length int) *tensor.Tensor {
 	mask := m.mask
 	for dim := range 2 {
 		if p.err == nil && mask != nil {
 			mask = p.got(mask.Narrow(dim, 0, length))
 		}
 	}
+	return mask
+}
+
+// forward computes the normed activations of each position of tokens, (batch, positions): the head's operand.
+func (m *Model) forward(p *pass, tokens *tensor.Tensor) run {
+	batch, length := tokens.Dim(0), tokens.Dim(1)
+	mask := m.maskOf(p, length)
 	r := run{tokens: tokens}
 	x := stream{sum: p.embed(tokens, m.table, m.positions)}
 	for _, b := range m.blocks {

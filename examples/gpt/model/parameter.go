@@ -40,6 +40,7 @@ type maker struct {
 	s      *tensor.Scope
 	config Config
 	random *rand.Rand
+	skips  bool // parameters are drawn and not made: they are of another part of the model
 	all    []*Parameter
 	err    error
 }
@@ -68,6 +69,9 @@ func (m *maker) padded(name string, deviation float64, mean float32, rows int, s
 		if deviation > 0 {
 			values[i] += float32(deviation * m.random.NormFloat64())
 		}
+	}
+	if m.skips {
+		return nil
 	}
 	whole := append([]int{rows}, shape[1:]...)
 	zeros := func(of tensor.Type) *tensor.Tensor { return m.got(tensor.Zeros(m.s, of, whole...)) }

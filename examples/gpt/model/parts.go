@@ -59,7 +59,9 @@ func (p *pass) settle(s stream, n norm) (sum, normed *tensor.Tensor) {
 	}
 	normed, sum, err := p.LayerNormResidual(p.scope, s.part, s.sum, n.weight.Value, n.bias.Value, 1, epsilon)
 	p.did(err)
-	p.free(s.part)
+	if !s.lent {
+		p.free(s.part)
+	}
 	return sum, normed
 }
 

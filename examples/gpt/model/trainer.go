@@ -50,6 +50,14 @@ type Training struct {
 	Memory host.Allocator
 }
 
+// check returns a *ConfigError for batches that a model cannot have.
+func (t Training) check(c Config) error {
+	if t.Batch < 1 || t.Length < 1 || t.Length > c.Context || t.Batch > mostOf || t.Parts > mostOf || t.Batch*t.Parts > mostOf {
+		return &ConfigError{fmt.Sprintf("want a batch of 1 to %d sequences of 1 to %d positions", mostOf, c.Context)}
+	}
+	return nil
+}
+
 // Trainer trains a model. It is for one goroutine at a time.
 type Trainer struct {
 	*Model
@@ -74,8 +82,8 @@ type Trainer struct {
 // NewTrainer makes a trainer. Close frees it, before the model. Errors: *ConfigError, and errors of memory.
 func NewTrainer(m *Model, t Training) (*Trainer, error) {
 	t.Parts = max(t.Parts, 1)
-	if t.Batch < 1 || t.Length < 1 || t.Length > m.config.Context || t.Batch > mostOf || t.Parts > mostOf || t.Batch*t.Parts > mostOf {
-		return nil, &ConfigError{fmt.Sprintf("want a batch of 1 to %d sequences of 1 to %d positions", mostOf, m.config.Context)}
+	if err := t.check(m.config); err != nil {
+		return nil, err
 	}
 	scope, err := tensor.NewScope(m.scope.Context())
 	if err != nil {
