@@ -105,11 +105,13 @@ DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
 
-# ARGS are flags of the demo: make demo ARGS='-steps 1000 -speed 4 -footprint lean -limit 12GB'. It is built and then
-# run by itself, so that an interrupt reaches it alone and its exit code is seen.
-demo: ## train with four pipeline stages, on a GPU or the simulated device, some ten seconds (ARGS=flags)
+# ARGS are flags of the recorded pipeline: make demo ARGS='-steps 1000 -speed 4 -footprint lean -limit 12GB'. The programs are built and then
+# run by themselves, so that an interrupt reaches them alone and their exit codes are seen.
+demo: ## train with pipeline stages, on a GPU or without one: a recorded loop, some ten seconds, and a small GPT (ARGS=flags of the first)
 	@$(GO) build -o bin/pipeline ./examples/pipeline
+	@$(GO) build -o bin/gpt ./examples/gpt
 	@bin/pipeline $(ARGS)
+	@bin/gpt -demo
 
 # ARGS are flags: make page ARGS='-trace gpt2_train -addr 127.0.0.1:8080'.
 page: ## serve the live page over a demonstration, on a GPU or the simulated device (ARGS=flags)

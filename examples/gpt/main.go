@@ -1,6 +1,6 @@
 // Command gpt trains GPT-2's decoder on text, in pure Go, on a GPU, or on the processor where there is none, and prints a text
 // that it continues. It begins with random weights or with published ones. Package model has the network; its gradient is written
-// out next to each part.
+// out next to each part. With -stages or -devices it trains in the stages of a pipeline, on one GPU or on several.
 package main
 
 import (
@@ -10,6 +10,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -46,6 +47,11 @@ type options struct {
 	data       []string
 	mostBytes  int64
 	checkpoint string
+	save       int           // steps between two checkpoints; 0: one at the end
+	most       time.Duration // of training; 0: no bound
+	stages     int           // of a pipeline; 0: one for each of several devices, or none
+	devices    []int         // of the stages
+	pipelined  bool
 	weights    string
 	tokenizer  string
 	prompt     string
@@ -70,6 +76,11 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.Uint64Var(&o.seed, "seed", 1, "of weights, batches and the sample: one seed has one result, bit for bit")
 	flags.BoolVar(&o.training.Graph, "graph", true, "launch a step as a CUDA graph")
 	flags.StringVar(&o.checkpoint, "checkpoint", "", "file to continue from, if it is there, and to save to at the end")
+	flags.IntVar(&o.save, "save", 0, "steps between two checkpoints (default one at the end)")
+	flags.DurationVar(&o.most, "for", 0, "end after this time, as 30s (default after -steps)")
+	flags.IntVar(&o.stages, "stages", 0, "train in so many stages of a pipeline, with -parts as micro-batches (default one stream)")
+	devices := flags.String("devices", "", "devices of the stages, separated by commas, as 0,1 (default -device)")
+	demo := flags.Bool("demo", false, "train for half a minute, in two stages, with settings for the device: others of the model are ignored")
 	flags.StringVar(&o.weights, "weights", "", "file of a published GPT-2 to begin with, in the format of safetensors")
 	flags.StringVar(&o.tokenizer, "tokenizer", "", "folder with the model's vocab.json and merges.txt (default each byte is a token)")
 	flags.StringVar(&o.prompt, "prompt", "func ", "beginning of the text at the end")
@@ -99,13 +110,21 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	if o.steps < 0 || o.every < 1 || o.sample < 0 || o.prompt == "" || o.mostBytes < 1 || o.training.Parts < 1 {
 		return o, command.Misuse("want -steps and -sample from 0, -every, -bytes and -parts from 1, and a -prompt")
 	}
+	if o.save < 0 || o.save > 0 && o.checkpoint == "" || o.most < 0 || o.stages < 0 {
+		return o, command.Misuse("want -save with a -checkpoint, and -save, -for and -stages from 0")
+	}
 	if !(o.sampling.Temperature >= 0) || o.sampling.Top < 0 {
 		return o, command.Misuse("want -temperature and -top from 0")
 	}
+	if o.config, err = device.Config(flags); err != nil {
+		return o, err
+	}
+	if *demo {
+		o.demonstrate()
+	}
 	o.training.Clip, o.training.Decay = 1, 0.1
 	o.training.Schedule.Steps, o.training.Schedule.Warmup = o.steps, max(1, o.steps/20)
-	o.config, err = device.Config(flags)
-	return o, err
+	return o, o.stage(*devices)
 }
 
 // open opens the device, and trains on it.
@@ -128,43 +147,46 @@ func open(ctx context.Context, o options, out io.Writer) (err error) {
 			return command.Misuse("the text's parts have %d tokens: too few for sequences of %d", shorter, o.training.Length)
 		}
 	}
-	d, err := device.Open(o.config)
+	all, err := openDevices(o)
+	defer func() {
+		for _, d := range slices.Backward(all) {
+			err = errors.Join(err, d.Close(ctx))
+		}
+	}()
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.Close(ctx)) }()
-	m, err := model.New(d.Context, d.Ops, o.sizes, o.seed)
-	if err != nil {
-		return err
+	var x learner
+	if o.pipelined {
+		x, err = newStaged(ctx, all, o)
+	} else {
+		x, err = newAlone(all[0], o)
 	}
-	defer func() { err = errors.Join(err, m.Close()) }()
-	o.training.Memory = d.Memory
-	x, err := model.NewTrainer(m, o.training)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, x.Close()) }()
-	p := program{options: o, coder: code, text: t, device: d.Device(), Trainer: x, out: out}
+	p := program{options: o, coder: code, text: t, devices: all, learner: x, out: out}
 	return p.run(ctx)
 }
 
 // program trains a model with a text.
 type program struct {
-	*model.Trainer
+	learner
 	options
 
-	coder  coder
-	text   text
-	batch  drawn
-	device *vram.Device
-	out    io.Writer
+	coder   coder
+	text    text
+	batch   drawn
+	devices []*device.Device
+	out     io.Writer
 }
 
 func (p *program) printf(format string, args ...any) { _, _ = fmt.Fprintf(p.out, format, args...) }
 
 // run trains, saves and samples.
 func (p *program) run(ctx context.Context) error {
-	info := p.device.Info()
+	info := p.devices[0].Info()
 	p.printf("%s, driver %s\n%d parameters of %v; %s of text\n", info.Name, info.Driver, p.Size(), p.sizes.Type,
 		humanize.IBytes(uint64(p.text.bytes))) //nolint:gosec // not negative
 	if err := p.begin(); err != nil {
@@ -225,26 +247,41 @@ func (p *program) resume() error {
 
 // train makes the steps that are left, and prints the progress.
 func (p *program) train(ctx context.Context) error {
-	start, made := time.Now(), 0
-	for p.Steps() < p.steps {
+	began := time.Now()
+	start, made, saved := began, 0, p.Steps()
+	for over := false; p.Steps() < p.steps && !over; {
 		if err := ctx.Err(); err != nil {
 			return err
+		}
+		if p.save > 0 && p.Steps() >= saved+p.save {
+			if err := p.Save(p.checkpoint); err != nil {
+				return err
+			}
+			saved = p.Steps()
 		}
 		p.batch.draw(p.text.lessons, p.seed, p.Steps(), p.training.Batch*p.training.Parts, p.training.Length)
 		if err := p.Step(p.batch.tokens, p.batch.targets); err != nil {
 			return err
 		}
-		if made++; p.Steps()%p.every != 0 && p.Steps() != p.steps {
+		over = p.most > 0 && time.Since(began) >= p.most
+		if made++; p.Steps()%p.every != 0 && p.Steps() != p.steps && !over {
 			continue
 		}
 		loss, err := p.Loss() // waits
 		if err != nil {
 			return err
 		}
-		stats := p.device.Stats()
+		var reserved, live int64
+		for _, d := range p.devices {
+			stats := d.Device().Stats()
+			reserved, live = reserved+stats.ReservedBytes, live+stats.LiveBytes
+		}
 		p.printf("step %4d: loss %.6f, %s tokens/s, %s reserved, %s live\n", p.Steps(), loss,
 			humanize.CommafWithDigits(float64(made*len(p.batch.tokens))/time.Since(start).Seconds(), 1),
-			humanize.IBytes(uint64(stats.ReservedBytes)), humanize.IBytes(uint64(stats.LiveBytes))) //nolint:gosec // not negative
+			humanize.IBytes(uint64(reserved)), humanize.IBytes(uint64(live))) //nolint:gosec // not negative
+		if err := p.showStages(ctx); err != nil {
+			return err
+		}
 		start, made = time.Now(), 0
 	}
 	return nil

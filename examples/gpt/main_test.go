@@ -59,6 +59,24 @@ func TestProgram(t *testing.T) {
 	}
 }
 
+// Stages have the losses of one stage, also where the program was interrupted and the training continues in another number of
+// stages; the program shows each stage.
+func TestStages(t *testing.T) {
+	t.Setenv("VRAM_MEMORY_LIMIT", "")
+	step := regexp.MustCompile(`(?m)^step +(\d+: loss \d\.\d+), `)
+	stage := regexp.MustCompile(`(?m)^  stage ([01]) on device 0: 1 blocks, [12] micro-batches at a time, \S+ [KM]iB, waits +\d+ %$`)
+	want := step.FindAllStringSubmatch(output(t, "-steps", "2", "-sample", "0", "-stages", "1", "-parts", "2"), -1)
+	require.Len(t, want, 2)
+
+	path := filepath.Join(t.TempDir(), "checkpoint")
+	first := output(t, "-steps", "2", "-sample", "1", "-stages", "2", "-parts", "2", "-for", "1ns", "-checkpoint", path)
+	assert.Contains(t, first, "saved step 1 to ", "its time was over")
+	rest := output(t, "-steps", "2", "-sample", "0", "-devices", "0", "-stages", "2", "-parts", "2", "-save", "1", "-checkpoint", path)
+	assert.Contains(t, rest, "continues after step 1 of ")
+	assert.Equal(t, want, step.FindAllStringSubmatch(first+rest, -1))
+	assert.Len(t, stage.FindAllString(first+rest, -1), 4)
+}
+
 // writer calls a function with the bytes of each Write.
 type writer func(b []byte)
 
@@ -84,6 +102,11 @@ func TestMistakes(t *testing.T) {
 		"no part":           {[]string{"-parts", "0"}, command.Misused, "-parts"},
 		"no tokenizer":      {[]string{"-tokenizer", short}, command.Failed, "vocab.json"},
 		"no weights":        {[]string{"-driver", "sim", "-bytes", "1000", "-weights", short}, command.Failed, "safetensors"},
+		"too many stages":   {[]string{"-stages", "3"}, command.Misused, "1 to 2 -stages"},
+		"too many devices":  {[]string{"-devices", "0,1,2"}, command.Misused, "1 to 2 -stages"},
+		"no device":         {[]string{"-devices", "0,x"}, command.Misused, "-devices"},
+		"stages, no graph":  {[]string{"-stages", "2", "-graph=false"}, command.Misused, "-graph"},
+		"no checkpoint":     {[]string{"-save", "2"}, command.Misused, "-checkpoint"},
 		"no step":           {[]string{"-steps", "-1"}, command.Misused, "-steps"},
 		"no batch":          {[]string{"-driver", "sim", "-bytes", "1000", "-batch", "0"}, command.Failed, "batch"},
 		"a long sequence":   {[]string{"-driver", "sim", "-bytes", "1000", "-length", "17"}, command.Failed, "positions"},

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/dustin/go-humanize"
+
+	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/compute/tensor/safetensors"
+	"github.com/go-vram/vram/cudadrv/cpu"
+	"github.com/go-vram/vram/examples/gpt/internal/device"
+	"github.com/go-vram/vram/examples/gpt/model"
+	"github.com/go-vram/vram/examples/internal/command"
+)
+
+// learner is a model that is trained: on one stream, or in the stages of a pipeline.
+type learner interface {
+	Size() int
+	Steps() int
+	Step(tokens, targets []int64) error
+	Loss() (float32, error)
+	Save(path string) error
+	Load(f *safetensors.File) error
+	Resume(f *safetensors.File) error
+	Sample(text []int64, n int, s model.Sampling) ([]int64, error)
+	Close() error
+}
+
+// alone is a model on one stream.
+type alone struct{ *model.Trainer }
+
+// newAlone makes the model and its trainer.
+func newAlone(d *device.Device, o options) (learner, error) {
+	m, err := model.New(d.Context, d.Ops, o.sizes, o.seed)
+	if err != nil {
+		return nil, err
+	}
+	o.training.Memory = d.Memory
+	x, err := model.NewTrainer(m, o.training)
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return alone{x}, nil
+}
+
+// Close frees trainer and model.
+func (a alone) Close() error { return errors.Join(a.Trainer.Close(), a.Model.Close()) }
+
+// staged is a model in stages. A step is always made as a whole: interrupts are looked for between two steps.
+type staged struct {
+	*model.Pipeline
+
+	place model.Place // of samples
+}
+
+// newStaged makes a pipeline on devices.
+func newStaged(ctx context.Context, all []*device.Device, o options) (learner, error) {
+	var places []model.Place
+	for _, d := range all {
+		places = append(places, model.Place{Context: d.Context, Ops: d.Ops})
+	}
+	p, err := model.NewPipeline(ctx, places, o.sizes, o.training, o.seed, o.stages)
+	if err != nil {
+		return nil, err
+	}
+	return staged{p, places[0]}, nil
+}
+
+// Size returns the number of the parameters' elements.
+func (s staged) Size() (n int) {
+	for _, p := range s.Parameters() {
+		n += p.Param.Len()
+	}
+	return n
+}
+
+// Step makes a step.
+func (s staged) Step(tokens, targets []int64) error {
+	return s.Pipeline.Step(context.Background(), tokens, targets)
+}
+
+// Load replaces the parameters.
+func (s staged) Load(f *safetensors.File) error { return s.Pipeline.Load(context.Background(), f) }
+
+// Resume continues a checkpoint.
+func (s staged) Resume(f *safetensors.File) error { return s.Pipeline.Resume(context.Background(), f) }
+
+// Sample continues a text by a model in one part.
+func (s staged) Sample(text []int64, n int, how model.Sampling) ([]int64, error) {
+	m, err := s.Whole(s.place)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := m.Sample(text, n, how)
+	return tokens, errors.Join(err, m.Close())
+}
+
+// openDevices opens the devices of the stages. The caller closes them, also after an error.
+func openDevices(o options) (all []*device.Device, err error) {
+	for _, ordinal := range o.devices {
+		o.config.Ordinal = ordinal
+		d, err := device.Open(o.config)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}
+
+// showStages prints the memory of each stage, and its share of waits.
+func (p *program) showStages(ctx context.Context) error {
+	s, ok := p.learner.(staged)
+	if !ok {
+		return nil
+	}
+	all, err := s.Usage(ctx)
+	for i, u := range all {
+		p.printf("  stage %d on device %d: %d blocks, %d micro-batches at a time, %s, waits %2.0f %%\n", i, p.devices[u.Device].Info().Ordinal, u.Blocks,
+			u.Slots, humanize.IBytes(uint64(u.LiveBytes)), 100*u.Idle) //nolint:gosec // not negative
+	}
+	return err
+}
+
+// stage fills in the options of a pipeline: devices is the flag -devices.
+func (o *options) stage(devices string) error {
+	o.pipelined = o.stages > 0 || devices != ""
+	o.devices = []int{o.config.Ordinal}
+	if devices != "" {
+		o.devices = nil
+		for _, text := range strings.Split(devices, ",") {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 0 {
+				return command.Misuse("-devices is %q: want numbers of devices, separated by commas", devices)
+			}
+			o.devices = append(o.devices, n)
+		}
+		o.stages = max(o.stages, len(o.devices))
+	}
+	switch {
+	case !o.pipelined:
+		return nil
+	case !o.training.Graph:
+		return command.Misuse("-graph=false is for one stream: stages are always graphs")
+	case o.stages > o.sizes.Layers || o.stages < len(o.devices):
+		return command.Misuse("want 1 to %d -stages, at most one for each layer and at least one for each device", o.sizes.Layers)
+	}
+	return nil
+}
+
+// demonstrate sets the settings of a demonstration of half a minute: on a GPU a model that learns to write, elsewhere
+// a few steps of the least one. Both have two stages.
+func (o *options) demonstrate() {
+	o.stages, o.every = 2, 2
+	if _, none := o.config.Driver.(*cpu.Driver); none {
+		o.sizes, o.steps, o.most = model.Tiny, 20, 20*time.Second
+		o.training.Batch, o.training.Parts, o.training.Length, o.sample = 1, 2, 8, 12
+		return
+	}
+	o.sizes, o.steps, o.every, o.most = model.Char, 2000, 200, 30*time.Second
+	o.sizes.Type = tensor.BFloat16
+	o.training.Batch, o.training.Parts, o.training.Length, o.sample = 32, 4, o.sizes.Context, 400
+	o.training.Schedule.Rate = 1e-3
+}
