@@ -152,6 +152,33 @@ func TestPointersInMemory(t *testing.T) {
 	require.NoError(t, c.Close())
 }
 
+// A graph's kernel may follow an address to a buffer that was allocated after the capture, and not to one that was freed before
+// the graph's launch.
+func TestPointersInGraphs(t *testing.T) {
+	dev, c, f := kernels(t, vramtest.Kernels(vramtest.KernelConfig{Pointers: true}))
+	from, before := buffer(t, c, 512), buffer(t, c, 1024)
+	require.NoError(t, c.Fill32(cuda.Whole(from), 1))
+	address := before.Ptr()
+	require.NoError(t, before.Free())
+	g, err := c.Capture(func() error {
+		return c.Launch(f, cuda.Cover(64, 64), cuda.Value(uint64(address)), cuda.In(from), cuda.Value(uint32(64)))
+	})
+	require.NoError(t, err)
+	to := buffer(t, c, 1024)
+	require.Equal(t, address, to.Ptr())
+	require.NoError(t, g.Launch(c))
+	require.NoError(t, to.Free(), "after its last use in the stream's order")
+	require.NoError(t, c.Synchronize(t.Context()))
+	require.Empty(t, dev.Faults())
+	require.NoError(t, g.Launch(c))
+	require.Error(t, c.Synchronize(t.Context()))
+	require.Len(t, dev.Faults(), 1)
+	require.ErrorContains(t, dev.Faults()[0], "freed at")
+	_ = g.Close()
+	_ = from.Free()
+	_ = c.Close() // the device has failed
+}
+
 // A buffer that is freed after a launch is the kernel's until that has run, also if its memory is allocated again.
 func TestABufferFreedBehindItsLaunch(t *testing.T) {
 	dev, c, f := kernels(t, vramtest.Kernels())

@@ -48,6 +48,14 @@ type Program interface {
 	Launch(k KernelLaunch) (Execution, error)
 }
 
+// Capturer is a Program that prepares launches of graphs, too.
+type Capturer interface {
+	Program
+	// Capture prepares a launch, when it is captured. again is called each time that the graph is launched, and returns the
+	// execution of that time. Errors are as Launch's.
+	Capture(k KernelLaunch) (again func() Execution, err error)
+}
+
 // KernelLaunch is a launch of a kernel. The parameters are the executor's to keep.
 type KernelLaunch struct {
 	Ordinal  int
@@ -103,9 +111,14 @@ func (g *gpu) prepare(c call.Call, k *kernel) (err error) {
 	if program == nil {
 		return nil
 	}
-	k.execution, err = program.Launch(KernelLaunch{
+	l := KernelLaunch{
 		Ordinal: g.info.Ordinal, Kernel: k.function.name, Geometry: k.geometry, Params: append([]byte(nil), k.params...), Accesses: k.accesses, Place: site.Deep(0), Replaces: k.replaces,
-	})
+	}
+	if capturer, ok := program.(Capturer); ok && k.captured {
+		k.again, err = capturer.Capture(l)
+	} else {
+		k.execution, err = program.Launch(l)
+	}
 	if err != nil {
 		return &refusal{fail(c, cudadrv.NotSupported, "%v", err), err}
 	}
@@ -123,14 +136,18 @@ func (r *refusal) Unwrap() []error { return []error{r.error, r.cause} }
 
 // executeLater schedules the execution of a kernel at the end of its time on a stream.
 func (g *gpu) executeLater(st *stream, k *kernel) {
-	if k.execution == nil || g.backing == nil {
+	execution := k.execution
+	if k.again != nil {
+		execution = k.again()
+	}
+	if execution == nil || g.backing == nil {
 		return
 	}
 	name := k.library
 	if k.function != nil {
 		name = k.function.name
 	}
-	g.driver.pending.add(work{call: call.LaunchKernel, execution: k.execution, name: name, ends: st.drained, on: g})
+	g.driver.pending.add(work{call: call.LaunchKernel, execution: execution, name: name, ends: st.drained, on: g})
 }
 
 // run executes a kernel, and keeps its fault.

@@ -220,7 +220,7 @@ func (d *Device) KernelNodeSetParamsDeclared(x cudadrv.GraphExec, n cudadrv.Grap
 	if err != nil {
 		return err
 	}
-	k := kernel{function: fn, geometry: geometry, params: slices.Clone(params), accesses: accesses, replaces: true}
+	k := kernel{function: fn, geometry: geometry, params: slices.Clone(params), accesses: accesses, replaces: true, captured: true}
 	if err := k.check(c); err != nil {
 		return err
 	}

@@ -19,8 +19,10 @@ type kernel struct {
 	params   []byte
 	accesses []cudadrv.Access // that the program declares; nil: none
 	replaces bool             // another launch of a node
+	captured bool             // it is for a graph
 
-	execution Execution // nil without an executor
+	execution Execution        // nil without an executor
+	again     func() Execution // of a launch that a Capturer has prepared: instead of execution
 }
 
 // refused returns the reason why a kernel cannot be launched so; an empty text if it can.
@@ -103,11 +105,12 @@ func (d *Device) LaunchKernelDeclared(f cudadrv.Function, geometry cudadrv.Geome
 		if err := g.executes(c, fn); err != nil {
 			return err
 		}
-		if err := g.prepare(c, &k); err != nil {
-			return err
-		}
 		st, err := g.streamNamed(c, s)
 		if err != nil {
+			return err
+		}
+		k.captured = st.capture != nil
+		if err := g.prepare(c, &k); err != nil {
 			return err
 		}
 		if st.capture != nil {

@@ -134,7 +134,16 @@ func (o *Buffers) Launched(l sim.KernelLaunch) Reach {
 			declared[b] = append(declared[b], interp.Declared{Start: uint64(a.Ptr), Bytes: uint64(a.Bytes), Write: a.Write}) //nolint:gosec // not negative
 		}
 	}
-	return &reach{o, event, arguments, kept, declared}
+	return &reach{o, event, event, arguments, kept, declared}
+}
+
+// again returns the reach of a further launch: it has the arguments of the first one, and buffers that live now.
+func (r *reach) again() Reach {
+	r.buffers.mu.Lock()
+	defer r.buffers.mu.Unlock()
+	now := *r
+	now.now = r.buffers.event
+	return &now
 }
 
 // everything is the reach of a launch in a program without a list of buffers.
@@ -151,7 +160,8 @@ func (everything) Buffer(cudadrv.Ptr) (Buffer, bool) { return Buffer{}, false }
 // reach is the buffers of a launch.
 type reach struct {
 	buffers   *Buffers
-	event     uint64 // the last before the launch
+	event     uint64 // the last before the launch, or before its capture
+	now       uint64 // the last before this launch of the graph
 	arguments map[*owned]bool
 	kept      map[*owned]bool // by a graph, after their frees
 	declared  map[*owned][]interp.Declared
@@ -167,7 +177,7 @@ func (r *reach) Part(p, start cudadrv.Ptr, bytes int64) (Part, error) {
 	if b != nil {
 		part = Part{Start: b.event.Ptr, Bytes: b.event.Bytes}
 	} else {
-		part, b, err = o.find(p, start, bytes, r.event, r.arguments)
+		part, b, err = o.find(p, start, bytes, r.now, r.arguments)
 	}
 	if b != nil {
 		part.Written, part.Declared, part.Owner = b.contents.bits(b.event.Bytes), r.declared[b], b
@@ -193,10 +203,10 @@ func (r *reach) Buffer(p cudadrv.Ptr) (Buffer, bool) {
 	defer o.mu.Unlock()
 	b := r.argumentAt(p)
 	if b == nil {
-		b = o.at(p, r.event)
+		b = o.at(p, r.now)
 	}
 	if b == nil {
-		b = o.endedAt(p, r.event)
+		b = o.endedAt(p, r.now)
 	}
 	if b == nil {
 		return Buffer{}, false

@@ -151,6 +151,15 @@ type program struct {
 
 // Launch prepares a launch. The error comes from interp.Compile.
 func (p *program) Launch(l sim.KernelLaunch) (sim.Execution, error) {
+	again, err := p.Capture(l)
+	if err != nil {
+		return nil, err
+	}
+	return again(), nil
+}
+
+// Capture prepares a launch of a graph. Memory that it finds by addresses in memory is judged by the time of each launch.
+func (p *program) Capture(l sim.KernelLaunch) (again func() sim.Execution, err error) {
 	k := p.kernels[l.Kernel]
 	if k == nil {
 		var err error
@@ -160,23 +169,34 @@ func (p *program) Launch(l sim.KernelLaunch) (sim.Execution, error) {
 		p.kernels[l.Kernel] = k
 	}
 	config := &p.executor.config
-	m := &memory{}
-	at := &launched{KernelLaunch: l, entry: entryNamed(p.module, l.Kernel)}
+	at := launched{KernelLaunch: l, entry: entryNamed(p.module, l.Kernel)}
 	at.Place = config.Helpers.Without(l.Place)
+	var reach Reach
 	if config.Owners != nil {
-		m.reach = config.Owners.Launched(l)
-		at.buffer = m.reach.Buffer
+		reach = config.Owners.Launched(l)
 	}
-	launch := interp.Launch{
-		Grid: interp.Dim3(l.Geometry.Grid), Block: interp.Dim3(l.Geometry.Block), SharedBytes: int(l.Geometry.SharedBytes),
-		Params: l.Params, Memory: m, Globals: p.globals, Ignore: config.Ignore, MaxInstructions: config.MaxInstructions,
-		Tensors: tensor, Output: config.Output, Strict: config.Strict, Cooperative: config.Cooperative,
-	}
-	return func(extent func(cudadrv.Ptr) (cudadrv.Ptr, []byte, bool)) error {
-		m.extent = extent
-		return p.executor.keep(at, k.Run(launch))
+	return func() sim.Execution {
+		m, at := &memory{reach: reach}, at
+		if r, ok := reach.(relaunched); ok {
+			m.reach = r.again()
+		}
+		if m.reach != nil {
+			at.buffer = m.reach.Buffer
+		}
+		launch := interp.Launch{
+			Grid: interp.Dim3(l.Geometry.Grid), Block: interp.Dim3(l.Geometry.Block), SharedBytes: int(l.Geometry.SharedBytes),
+			Params: l.Params, Memory: m, Globals: p.globals, Ignore: config.Ignore, MaxInstructions: config.MaxInstructions,
+			Tensors: tensor, Output: config.Output, Strict: config.Strict, Cooperative: config.Cooperative,
+		}
+		return func(extent func(cudadrv.Ptr) (cudadrv.Ptr, []byte, bool)) error {
+			m.extent = extent
+			return p.executor.keep(&at, k.Run(launch))
+		}
 	}, nil
 }
+
+// relaunched is a Reach of a graph's launch, which it makes for each time that the graph is launched.
+type relaunched interface{ again() Reach }
 
 // tensor reads a tensor map of a simulated device.
 func tensor(encoded []byte) (interp.Tensor, bool) {
