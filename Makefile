@@ -258,9 +258,19 @@ fuzz-cores: FUZZED := $(CORES)
 fuzz-cores: FUZZTIME := $(CHECK_FUZZTIME)
 fuzz-cores: fuzz
 
-kernels: ## compile the CUDA C++ of compute/kernel/matmul and attention to PTX again: clang-19
+# The sum of the source is the first line of each text: a test compares it.
+DECODING := examples/gpt/model/kernels
+define decoding
+	@{ echo "// decode.cu $$(sha256sum < $(DECODING)/decode.cu | cut -c1-64)"; \
+	clang-19 -x cuda --cuda-device-only --cuda-gpu-arch=sm_70 -nocudainc -nocudalib -O3 -S -std=c++17 -Xclang -target-feature -Xclang +ptx70 -Wall \
+		-Wno-unused-function -DBITS=$(2) $(DECODING)/decode.cu -o - | sed -e 's,//.*,,' -e 's/[[:space:]]*$$//' -e '/^$$/d'; } > $(DECODING)/decode_$(1).ptx
+
+endef
+
+kernels: ## compile the CUDA C++ of compute/kernel/matmul, attention and examples/gpt/model to PTX again: clang-19
 	$(GO) run ./compute/kernel/matmul/compile
 	$(GO) run ./compute/kernel/attention/compile
+	$(foreach type,bfloat16=16 float32=32,$(call decoding,$(word 1,$(subst =, ,$(type))),$(word 2,$(subst =, ,$(type)))))
 
 lint: $(GOLANGCI) $(GOFUMPT) ## run golangci-lint and look for files that gofumpt would change
 	@files=$$($(GOFUMPT) -l .); \
