@@ -31,23 +31,28 @@ type report struct {
 	Device   deviceReport   `json:"device"`
 	Requests requestReport  `json:"requests"`
 	Memory   memoryReport   `json:"memory"`
-	Streams  []streamReport `json:"streams"`
+	Tenants  []tenantReport `json:"tenants"`
 }
 
 type deviceReport struct {
 	Driver string `json:"driver"`
 	Name   string `json:"name"`
+	Asleep bool   `json:"asleep"` // the weights
 }
 
 type requestReport struct {
-	Running  int64  `json:"running"`
-	Waiting  int64  `json:"waiting"`
+	Running  int64  `json:"running"` // that have memory
+	Waiting  int64  `json:"waiting"` // for memory
+	Queued   int64  `json:"queued"`  // prefilled, for a place in a step
+	Active   int64  `json:"active"`  // in the last step
 	Answered uint64 `json:"answered"`
 	Refused  uint64 `json:"refused"`
 }
 
 type memoryReport struct {
+	CacheBytes        int64   `json:"cache_bytes"` // that all requests together may have
 	LiveBytes         int64   `json:"live_bytes"`
+	SleepingBytes     int64   `json:"sleeping_bytes"`
 	CachedBytes       int64   `json:"cached_bytes"`
 	FreeBytes         int64   `json:"free_bytes"`
 	ReservedBytes     int64   `json:"reserved_bytes"`
@@ -59,12 +64,11 @@ type memoryReport struct {
 	DriverSeconds     float64 `json:"driver_time_seconds"`
 }
 
-type streamReport struct {
-	Stream      uint32 `json:"stream"`
-	LiveBytes   int64  `json:"live_bytes"`
-	CachedBytes int64  `json:"cached_bytes"`
-	AllocCount  uint64 `json:"alloc_count"`
-	FreeCount   uint64 `json:"free_count"`
+type tenantReport struct {
+	Tenant     string `json:"tenant"`
+	HeldBytes  int64  `json:"held_bytes"`
+	ShareBytes int64  `json:"share_bytes"`
+	Tokens     uint64 `json:"tokens"`
 }
 
 // stats is the handler of GET /stats. Reading the books stops no request.
@@ -75,19 +79,21 @@ func (sv *Service) stats(w http.ResponseWriter, _ *http.Request) {
 func (sv *Service) report() report {
 	s, info := sv.device.Stats(), sv.device.Info()
 	r := report{
-		Device: deviceReport{info.Driver, info.Name},
+		Device: deviceReport{info.Driver, info.Name, sv.sleeper.asleep.Load()},
 		Requests: requestReport{
-			Running: sv.running.Load(), Waiting: sv.waiting.Load(),
+			Running: sv.running.Load(), Waiting: sv.waiting.Load(), Queued: sv.engine.queued.Load(), Active: sv.engine.active.Load(),
 			Answered: sv.answered.Load(), Refused: sv.refused.Load(),
 		},
 		Memory: memoryReport{
-			LiveBytes: s.LiveBytes, CachedBytes: s.CachedBytes, FreeBytes: s.FreeBytes,
+			CacheBytes: sv.cacheBytes, LiveBytes: s.LiveBytes, SleepingBytes: s.SleepingBytes, CachedBytes: s.CachedBytes, FreeBytes: s.FreeBytes,
 			ReservedBytes: s.ReservedBytes, LimitBytes: s.LimitBytes, PeakReservedBytes: s.PeakReservedBytes,
 			HitRate: s.HitRate(), Fragmentation: s.Fragmentation(), DriverCalls: s.DriverCalls, DriverSeconds: s.DriverTime.Seconds(),
 		},
 	}
-	for _, n := range s.Streams {
-		r.Streams = append(r.Streams, streamReport{n.Stream, n.LiveBytes, n.CachedBytes, n.AllocCount, n.FreeCount})
+	for _, n := range s.Tenants {
+		if t := sv.tenants[n.Name]; t != nil {
+			r.Tenants = append(r.Tenants, tenantReport{n.Name, n.HeldBytes, n.Quota.ShareBytes, t.tokens.Load()})
+		}
 	}
 	return r
 }

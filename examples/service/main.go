@@ -46,7 +46,8 @@ func serve(stop, force context.Context, o options, stdout io.Writer) error {
 		return errors.Join(err, sv.Close())
 	}
 	info := sv.device.Info()
-	_, _ = fmt.Fprintf(stdout, "service: %s, driver %s, %d workers, on http://%s\n", info.Name, info.Driver, o.settings.WorkerCount, listener.Addr())
+	_, _ = fmt.Fprintf(stdout, "service: %s, driver %s, %d layers of %d in %v, steps of up to %d sequences, on http://%s\n",
+		info.Name, info.Driver, sv.model.Layers, sv.model.Width, sv.model.Type, sv.decoder.Batch(), listener.Addr())
 	if !o.loaded {
 		err = errors.Join(sv.Serve(stop, force, listener, o.shutdown), sv.Close())
 	} else {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 
@@ -12,12 +13,20 @@ import (
 // statusClientGone is the status in logs for a client that left; no client sees it.
 const statusClientGone = 499
 
-// The seconds until a refused client should retry. The next request that ends returns memory and a worker; a
+// The seconds until a refused client should retry. The next request that ends returns memory; a
 // service that is being stopped has a successor that must start first.
 const (
 	retrySoon  = 1
 	retryLater = 5
 )
+
+// neverError refuses a request that needs more memory than all requests together can have.
+type neverError struct{ requestedBytes, cacheBytes int64 }
+
+// Error names both sizes.
+func (e *neverError) Error() string {
+	return fmt.Sprintf("the request needs %d bytes of memory, and there are %d for all requests", e.requestedBytes, e.cacheBytes)
+}
 
 // problem is the body of every answer that is not a success.
 type problem struct {
@@ -39,17 +48,20 @@ func problemOf(err error) problem {
 	var body *bodyError
 	var tooLong *http.MaxBytesError
 	var over *vram.QuotaError
+	var never *neverError
+	var wait *vram.WaitError
 	switch {
 	case errors.As(err, &tooLong):
 		p.Code, p.status = "body_too_large", http.StatusRequestEntityTooLarge
 	case errors.As(err, &body):
 		p.Code, p.status = "bad_body", http.StatusBadRequest
 	case errors.As(err, &field):
-		p.Code, p.status = "bad_size", http.StatusBadRequest
+		p.Code, p.status = "bad_request", http.StatusBadRequest
 	case errors.Is(err, errTenant):
 		p.Code, p.status = "unknown_tenant", http.StatusForbidden
-	case errors.Is(err, errBusy):
-		p.Code, p.status, p.retryAfter = "busy", http.StatusTooManyRequests, retrySoon
+	case errors.As(err, &never): // no waiting would help
+		p.Code, p.status = "larger_than_device", http.StatusInsufficientStorage
+		p.RequestedBytes, p.LimitBytes = never.requestedBytes, never.cacheBytes
 	case errors.Is(err, vram.ErrTooLarge): // before out of memory: no waiting would help
 		p.Code, p.status = "larger_than_device", http.StatusInsufficientStorage
 		if size, ok := errors.AsType[*vram.SizeError](err); ok {
@@ -57,7 +69,7 @@ func problemOf(err error) problem {
 		}
 	case errors.Is(err, vram.ErrQuota) && errors.Is(err, context.DeadlineExceeded): // the tenant's own requests had it all the time
 		p.Code, p.status, p.retryAfter = "over_quota", http.StatusTooManyRequests, retrySoon
-		if wait, ok := errors.AsType[*vram.WaitError](err); ok && wait.Quota != nil {
+		if errors.As(err, &wait) && wait.Quota != nil {
 			p.RequestedBytes, p.LimitBytes = wait.Quota.RequestedBytes, wait.Quota.Quota.LimitBytes
 		}
 	case errors.As(err, &over): // waiting would not help: a tenant waits for memory that it may have at some time
@@ -70,6 +82,8 @@ func problemOf(err error) problem {
 		}
 	case errors.Is(err, errStopping), errors.Is(err, vram.ErrClosed):
 		p.Code, p.status, p.retryAfter = "stopping", http.StatusServiceUnavailable, retryLater
+	case errors.As(err, &wait) && errors.Is(err, context.DeadlineExceeded): // others had the memory all the time
+		p.Code, p.status, p.retryAfter = "no_memory_in_time", http.StatusServiceUnavailable, retrySoon
 	case errors.Is(err, context.DeadlineExceeded):
 		p.Code, p.status, p.retryAfter = "timeout", http.StatusGatewayTimeout, retrySoon
 	case errors.Is(err, context.Canceled):

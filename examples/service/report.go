@@ -4,7 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/dustin/go-humanize"
@@ -16,67 +18,67 @@ var errLoad = errors.New("the load was not served")
 
 // standing is a tenant's result of a load.
 type standing struct {
-	name                            string
-	clientCount, answered, failures int
-	quota                           float64 // shares of all, as the next two
-	served                          float64 // in bytes times seconds
-	requests                        float64 // answered
-	median, high, longest, oldest   time.Duration
-	firstFailure                    error
+	name                  string
+	clientCount, answered int
+	quota, share          float64 // of the weights; of the tokens
+	tokens                uint64
+	first, gaps           []time.Duration // sorted
+	failures              map[string]int  // by kind
+	firstFailure          error
 }
 
-// deviations returns the relative differences of a tenant's shares of memory and answers from its quota.
-func (s *standing) deviations() (ofMemory, ofRequests float64) {
-	return s.served/s.quota - 1, s.requests/s.quota - 1
+// failed returns the number of failures.
+func (s *standing) failed() (n int) {
+	for _, count := range s.failures {
+		n += count
+	}
+	return n
 }
 
 // standings returns the tenants' results in the order of the command line, and their total.
 func (o *outcome) standings() (each []standing, all standing) {
-	parts, bytes, requests := 0, 0.0, 0.0
+	parts, tokens := 0, uint64(0)
 	for _, w := range o.tenants {
 		parts += w.parts
-		bytes += o.byteSeconds[w.name]
-		requests += o.requests[w.name]
+		tokens += o.tokens[w.name]
 	}
 	for _, w := range o.tenants {
 		s := o.standing(w.name, func(c *client) bool { return c.tenant == w.name })
-		s.quota = float64(w.parts) / float64(parts)
-		if bytes > 0 {
-			s.served = o.byteSeconds[w.name] / bytes
-		}
-		if requests > 0 {
-			s.requests = o.requests[w.name] / requests
+		s.quota, s.tokens = float64(w.parts)/float64(parts), o.tokens[w.name]
+		if tokens > 0 {
+			s.share = float64(s.tokens) / float64(tokens)
 		}
 		each = append(each, s)
 	}
 	all = o.standing("all", func(*client) bool { return true })
-	all.quota, all.served, all.requests = 1, 1, 1
+	all.quota, all.share, all.tokens = 1, 1, tokens
 	return each, all
 }
 
 func (o *outcome) standing(name string, of func(*client) bool) standing {
-	s := standing{name: name}
-	var latencies []time.Duration
+	s := standing{name: name, failures: map[string]int{}}
 	for _, c := range o.clients {
 		if !of(c) {
 			continue
 		}
 		s.clientCount++
 		for _, x := range c.samples {
-			if x.err != nil {
-				s.failures++
-				if s.firstFailure == nil {
-					s.firstFailure = x.err
-				}
+			if x.tokens > 0 {
+				s.first = append(s.first, x.first)
+				s.gaps = append(s.gaps, x.gaps...)
+			}
+			if x.err == nil {
+				s.answered++
 				continue
 			}
-			latencies = append(latencies, x.latency)
-			s.oldest = max(s.oldest, x.waited)
+			s.failures[x.err.kind]++
+			if s.firstFailure == nil {
+				s.firstFailure = x.err
+			}
 		}
 	}
-	slices.Sort(latencies)
-	s.answered = len(latencies)
-	s.median, s.high, s.longest = quantile(latencies, 0.5), quantile(latencies, 0.99), quantile(latencies, 1)
+	slices.Sort(s.first)
+	slices.Sort(s.gaps)
 	return s
 }
 
@@ -92,8 +94,8 @@ func quantile(sorted []time.Duration, part float64) time.Duration {
 func (o *outcome) err() error {
 	_, all := o.standings()
 	switch {
-	case all.failures > 0:
-		return fmt.Errorf("%w: %d requests failed, the first: %w", errLoad, all.failures, all.firstFailure)
+	case all.failed() > 0:
+		return fmt.Errorf("%w: %d requests failed, the first: %w", errLoad, all.failed(), all.firstFailure)
 	case o.stats.PeakReservedBytes > o.stats.LimitBytes:
 		return fmt.Errorf("%w: %d bytes were held, over the limit of %d", errLoad, o.stats.PeakReservedBytes, o.stats.LimitBytes)
 	}
@@ -105,16 +107,18 @@ func (o *outcome) print(to io.Writer) {
 	each, all := o.standings()
 	t := table.NewWriter()
 	t.SetStyle(table.StyleLight)
-	t.AppendHeader(table.Row{"tenant", "clients", "quota", "memory", "off", "requests", "off", "answered", "failed", "p50 ms", "p99 ms", "max ms", "oldest wait ms"})
+	t.AppendHeader(table.Row{"tenant", "clients", "quota", "tokens", "off", "tokens/s", "answered", "first p50 ms", "p99", "next p50 ms", "p99", "failed"})
+	ms := func(of []time.Duration, part float64) string {
+		return fmt.Sprintf("%.2f", float64(quantile(of, part))/float64(time.Millisecond))
+	}
 	row := func(s standing) table.Row {
-		ofMemory, ofRequests := "", ""
+		off := ""
 		if s.name != all.name {
-			m, r := s.deviations()
-			ofMemory, ofRequests = fmt.Sprintf("%+.1f %%", 100*m), fmt.Sprintf("%+.1f %%", 100*r)
+			off = fmt.Sprintf("%+.1f %%", 100*(s.share/s.quota-1))
 		}
 		return table.Row{
-			s.name, s.clientCount, percent(s.quota), percent(s.served), ofMemory, percent(s.requests), ofRequests, s.answered, s.failures,
-			s.median.Milliseconds(), s.high.Milliseconds(), s.longest.Milliseconds(), s.oldest.Milliseconds(),
+			s.name, s.clientCount, percent(s.quota), percent(s.share), off, fmt.Sprintf("%.0f", float64(s.tokens)/o.duration.Seconds()), s.answered,
+			ms(s.first, 0.5), ms(s.first, 0.99), ms(s.gaps, 0.5), ms(s.gaps, 0.99), s.failed(),
 		}
 	}
 	for _, s := range each {
@@ -128,13 +132,25 @@ func (o *outcome) print(to io.Writer) {
 		kept = "EXCEEDED"
 	}
 	_, _ = fmt.Fprintf(to, "%s\n"+
-		"Memory is of the bytes times seconds that requests had in %.1f s, requests of those answered then; the rest is of all that were answered.\n"+
-		"memory: peak %s held of a limit of %s, %s; all clients at once need %s\n"+
-		"waits: %d, the longest %v; %.0f requests/s; %d driver calls\n"+
+		"Tokens are of %.1f s. First: from a request to its first token, waits for memory included; next: from a token to the next one, at the client.\n"+
+		"memory: peak %s held of a limit of %s, %s\n"+
+		"waits for memory: %d, the longest %v\n"+
+		"failures by kind: %s\n"+
 		"shutdown: %d requests in flight when stopped; %d answered after that\n",
 		t.Render(), o.duration.Seconds(), bytesOf(s.PeakReservedBytes), bytesOf(s.LimitBytes), kept,
-		bytesOf(int64(len(o.clients))*meanBytes()), s.Waits.Count, s.Waits.Longest.Round(time.Millisecond),
-		float64(o.answered)/o.duration.Seconds(), s.DriverCalls, o.inFlight, o.drained)
+		s.Waits.Count, s.Waits.Longest.Round(time.Millisecond), kinds(all.failures), o.inFlight, o.drained)
+}
+
+// kinds lists failures: "none", or "over_quota 3, transport 1".
+func kinds(of map[string]int) string {
+	var all []string
+	for _, kind := range slices.Sorted(maps.Keys(of)) {
+		all = append(all, fmt.Sprintf("%s %d", kind, of[kind]))
+	}
+	if all == nil {
+		return "none"
+	}
+	return strings.Join(all, ", ")
 }
 
 func percent(part float64) string { return fmt.Sprintf("%.1f %%", 100*part) }

@@ -17,40 +17,43 @@ type shutdown struct {
 	Parting  time.Duration // for cancelled requests to tell their clients; 0 is partingTime
 }
 
-// Bounds of a connection: the time for a client to send its few bytes, to read its answer, and to keep an idle connection.
+// Bounds of a connection: the time for a client to send its request, to read what it was sent, and to keep an idle connection.
 const (
 	readTimeout  = 10 * time.Second
 	writeTimeout = 10 * time.Second
 	idleTimeout  = 2 * time.Minute
 )
 
-// timely bounds the time of a client to read its answer, from the answer's first byte.
+// timely bounds the time of a client to read, from each write on: an answer may come in events for long.
 type timely struct {
 	http.ResponseWriter
-	begun bool
+	bounded time.Time // when the bound was set last
 }
 
 // WriteHeader implements http.ResponseWriter.
 func (w *timely) WriteHeader(status int) {
-	w.begin()
+	w.bound()
 	w.ResponseWriter.WriteHeader(status)
 }
 
 // Write implements http.ResponseWriter.
 func (w *timely) Write(p []byte) (int, error) {
-	w.begin()
+	w.bound()
 	return w.ResponseWriter.Write(p)
 }
 
 // Unwrap is for http.ResponseController.
 func (w *timely) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-func (w *timely) begin() {
-	if !w.begun {
-		w.begun = true
-		// If it cannot be set, the server's own WriteTimeout ends a client that does not read.
-		_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(time.Now().Add(writeTimeout))
+// bound sets the bound, once a second at most.
+func (w *timely) bound() {
+	now := time.Now()
+	if now.Sub(w.bounded) < time.Second {
+		return
 	}
+	w.bounded = now
+	// If it cannot be set, the server's own WriteTimeout ends a client that does not read.
+	_ = http.NewResponseController(w.ResponseWriter).SetWriteDeadline(now.Add(writeTimeout))
 }
 
 // errForced reports that requests were cut off.
@@ -107,8 +110,8 @@ func (sv *Service) Serve(stop, force context.Context, listener net.Listener, s s
 	return err
 }
 
-// partingTime bounds the last answers of cancelled handlers. Not shorter: they poll their context once a
-// millisecond, on a busy machine later. Not longer: somebody wants the process to end.
+// partingTime bounds the last answers of cancelled handlers. Not shorter: they wait for the end of a step. Not longer: the process
+// is to end.
 const partingTime = 250 * time.Millisecond
 
 // cutOff gives handlers whose requests were cancelled a moment to answer, closes the connections, and

@@ -1,13 +1,19 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
 	"runtime"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,37 +21,93 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram"
-	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/cudadrv/cpu"
+	"github.com/go-vram/vram/examples/gpt/model"
 	"github.com/go-vram/vram/internal/recoveredtest"
-	"github.com/go-vram/vram/vramtest"
+	"github.com/go-vram/vram/monitor/heapprofile"
 )
 
 func TestMain(m *testing.M) { recoveredtest.Main(m) }
 
-// rig is a service under the hazard checker, on a device whose kernels end when the test advances time.
-type rig struct {
-	*Service
-	t   *testing.T
-	gpu *sim.Device
+// small is the model of most tests: one layer of 32, with a context that has room for long answers.
+func small() model.Config {
+	c := model.Tiny
+	c.Context, c.Layers = 64, 1
+	return c
 }
 
-// newRig opens a service that is closed at the end of the test, when no buffer may be live.
+// rig is a service on the device that computes without a GPU, whose steps a test may hold.
+type rig struct {
+	*Service
+	t      *testing.T
+	server *httptest.Server
+	held   *heldDecoder
+}
+
+// heldDecoder lets a step begin when the test allows it.
+type heldDecoder struct {
+	decoder
+	mu   sync.Mutex
+	gate chan struct{} // a step begins when it can receive; nil: at once
+	err  error         // of every step
+}
+
+func (h *heldDecoder) Step(all []*model.Sequence) ([]int64, error) {
+	h.mu.Lock()
+	gate, err := h.gate, h.err
+	h.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if gate != nil {
+		<-gate
+	}
+	return h.decoder.Step(all)
+}
+
+// hold has steps wait until the result is called.
+func (h *heldDecoder) hold() (release func()) {
+	gate := make(chan struct{})
+	h.mu.Lock()
+	h.gate = gate
+	h.mu.Unlock()
+	return sync.OnceFunc(func() { close(gate) })
+}
+
+// newRig opens a service that is closed at the end of the test, when nothing may be left.
 func newRig(t *testing.T, s settings) *rig {
 	t.Helper()
-	driver := sim.New(sim.Config{})
-	s.Config.Driver = driver
-	config, checked := vramtest.Watch(s.Config)
-	s.Config = config
-	s.Config.Driver = checked // the service opens one driver for all
-	t.Cleanup(func() { assert.NoError(t, checked.Checker(0).Err()) })
-	s.WorkerCount, s.BacklogCount = max(1, s.WorkerCount), max(1, s.BacklogCount)
+	r := openRig(t, s)
+	r.server = httptest.NewServer(r.Handler())
+	t.Cleanup(r.server.Close)
+	return r
+}
+
+func openRig(t *testing.T, s settings) *rig {
+	t.Helper()
+	s.Config.Driver = cpu.New(cpu.Config{})
+	if s.Model == (model.Config{}) {
+		s.Model = small()
+	}
+	s.Seed = 1
+	if s.Decoding == (model.Decoding{}) {
+		s.Decoding = model.Decoding{Batch: 2, Chunk: 4, PageRows: 4}
+	}
 	if s.Timeout == 0 {
 		s.Timeout = time.Hour
 	}
 	sv, err := Open(s)
 	require.NoError(t, err)
-	t.Cleanup(func() { assert.NoError(t, sv.Close()) })
-	return &rig{sv, t, driver.Device(0)}
+	t.Cleanup(func() {
+		for _, n := range sv.device.Stats().Tenants {
+			assert.Zero(t, n.ChargedBytes, n.Name)
+		}
+		assert.NoError(t, sv.Close(), "nothing lives")
+	})
+	r := &rig{Service: sv, t: t, held: &heldDecoder{decoder: sv.decoder}}
+	sv.engine.close()
+	sv.engine = newEngine(r.held, sv.engine.broken)
+	return r
 }
 
 // until waits for a condition that another goroutine establishes.
@@ -58,28 +120,33 @@ func (r *rig) until(what string, done func() bool) {
 	}
 }
 
-// kernels lets time pass until no kernel runs.
-func (r *rig) kernels() { r.gpu.Advance(time.Hour) }
-
-// request is a client's answer.
+// answer is what a client gets.
 type answer struct {
 	status     int
 	retryAfter string
 	body       string
 	problem    problem
-	infer      inferAnswer
+	completionAnswer
 }
 
-func send(ctx context.Context, t *testing.T, client *http.Client, method, url, body string) (answer, error) {
-	t.Helper()
-	return sendAs(ctx, t, client, "", method, url, body)
+// ask sends a request of a tenant and reads the answer, streamed or not.
+func (r *rig) ask(ctx context.Context, tenant string, request completionRequest) (answer, error) {
+	return r.askAt(ctx, r.server.Client(), r.server.URL, tenant, request)
 }
 
-// sendAs is send for a tenant.
-func sendAs(ctx context.Context, t *testing.T, client *http.Client, tenant, method, url, body string) (answer, error) {
-	t.Helper()
+func (r *rig) askAt(ctx context.Context, client *http.Client, url, tenant string, request completionRequest) (answer, error) {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return answer{}, err
+	}
+	return r.send(ctx, client, "POST", url+"/v1/completions", tenant, string(body))
+}
+
+func (r *rig) send(ctx context.Context, client *http.Client, method, url, tenant, body string) (answer, error) {
 	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
-	require.NoError(t, err)
+	if err != nil {
+		return answer{}, err
+	}
 	if tenant != "" {
 		request.Header.Set(tenantHeader, tenant)
 	}
@@ -87,270 +154,477 @@ func sendAs(ctx context.Context, t *testing.T, client *http.Client, tenant, meth
 	if err != nil {
 		return answer{}, err
 	}
-	defer func() { assert.NoError(t, response.Body.Close()) }()
+	defer func() { assert.NoError(r.t, response.Body.Close()) }()
 	text, err := io.ReadAll(response.Body)
 	a := answer{status: response.StatusCode, retryAfter: response.Header.Get("Retry-After"), body: string(text)}
-	if err == nil && strings.HasPrefix(response.Header.Get("Content-Type"), "application/json") {
-		if a.status == http.StatusOK {
-			err = json.Unmarshal(text, &a.infer)
-		} else {
-			err = json.Unmarshal(text, &a.problem)
-		}
+	switch {
+	case err != nil:
+		return a, err
+	case response.Header.Get("Content-Type") == "text/event-stream":
+		return a, a.events()
+	case a.status != http.StatusOK && response.Header.Get("Content-Type") == "application/json":
+		return a, json.Unmarshal(text, &a.problem)
+	case method == "POST":
+		return a, json.Unmarshal(text, &a.completionAnswer)
 	}
-	return a, err
+	return a, nil
 }
 
-const (
-	small = `{"prompt_tokens": 512, "new_tokens": 64}`
-	// Keys and values of 18432 tokens, activations of 16384, 16 lines of logits.
-	large      = `{"prompt_tokens": 1024, "new_tokens": 128, "batch": 16}`
-	largeBytes = 16 * ((1024+128)*131072 + 1024*32768 + 128000)
-)
+// events reads the events of a streamed answer.
+func (a *answer) events() error {
+	var tokens []int64
+	done := false
+	for lines := bufio.NewScanner(strings.NewReader(a.body)); lines.Scan(); {
+		data, found := strings.CutPrefix(lines.Text(), "data: ")
+		if !found {
+			continue
+		}
+		if data == "[DONE]" {
+			done = true
+			continue
+		}
+		var event struct {
+			Token *int64 `json:"token"`
+		}
+		if err := json.Unmarshal([]byte(data), &event); err != nil {
+			return err
+		}
+		if event.Token != nil {
+			tokens = append(tokens, *event.Token)
+		} else if err := json.Unmarshal([]byte(data), &a.completionAnswer); err != nil {
+			return err
+		}
+	}
+	if a.Tokens = tokens; !done {
+		return io.ErrUnexpectedEOF
+	}
+	return nil
+}
 
-// Requests that are answered without waiting for a kernel.
+// heldBytes returns a tenant's memory.
+func (r *rig) heldBytes(tenant string) int64 {
+	for _, n := range r.device.Stats().Tenants {
+		if n.Name == tenant {
+			return n.HeldBytes
+		}
+	}
+	return -1
+}
+
+// text is a request of a text.
+func text(prompt string, tokens int) completionRequest {
+	return completionRequest{Prompt: promptOf(prompt), MaxTokens: tokens}
+}
+
+func promptOf(text string) prompt { return prompt{text: text} }
+
+// plain returns what the plain model makes of a prompt.
+func (r *rig) plain() *model.Model {
+	r.t.Helper()
+	m, err := model.New(r.context, r.ops, r.model, r.settings.Seed)
+	require.NoError(r.t, err)
+	r.t.Cleanup(func() { assert.NoError(r.t, m.Close()) })
+	return m
+}
+
+// Eight clients of three tenants at once, who come between each other's steps, get the tokens of the plain model, streamed and at
+// once, before the weights have slept and after it.
+func TestTokensAreThePlainModels(t *testing.T) {
+	tenants, err := parseTenants("gold=2,silver=1,bronze=1")
+	require.NoError(t, err)
+	two := small()
+	two.Layers = 2
+	r := newRig(t, settings{Tenants: tenants, Model: two, Decoding: model.Decoding{Batch: 4, Chunk: 8, PageRows: 4}})
+	m := r.plain()
+	type client struct {
+		completionRequest
+		tenant string
+		want   []int64
+	}
+	var clients []client
+	for n := range 8 {
+		c := client{text("the quick brown fox"[n:n+1+2*n%9], 2+n%3), tenants[n%3].name, nil}
+		c.Stream = n%2 == 0
+		tokens, err := encode(r.model, c.Prompt.text)
+		require.NoError(t, err)
+		all, err := m.Sample(tokens, c.MaxTokens, model.Sampling{})
+		require.NoError(t, err)
+		c.want = all[len(tokens):]
+		clients = append(clients, c)
+	}
+	for range 2 {
+		var all sync.WaitGroup
+		for _, c := range clients {
+			all.Go(func() {
+				a, err := r.ask(t.Context(), c.tenant, c.completionRequest)
+				assert.NoError(t, err)
+				assert.Equal(t, c.want, a.Tokens, "%+v", a)
+				assert.Equal(t, endedLength, a.Reason)
+				assert.Equal(t, c.MaxTokens, a.Usage.CompletionTokens)
+			})
+		}
+		all.Wait()
+		for _, w := range tenants {
+			assert.Zero(t, r.heldBytes(w.name), w.name)
+		}
+		r.sleeper.sleep(r.sleeper.began)
+		require.True(t, r.sleeper.asleep.Load())
+		assert.GreaterOrEqual(t, r.report().Memory.SleepingBytes, r.model.WeightBytes())
+	}
+	a, err := r.ask(t.Context(), "gold", clients[0].completionRequest)
+	require.NoError(t, err)
+	assert.Equal(t, clients[0].want, a.Tokens)
+	assert.False(t, r.sleeper.asleep.Load())
+	assert.Equal(t, uint64(2), r.sleeper.sleeps.Load())
+}
+
+// settle waits until a tenant's memory is free.
+func (r *rig) settle(tenant string) {
+	r.t.Helper()
+	r.until("the tenant's memory to be free", func() bool { return r.heldBytes(tenant) == 0 && r.running.Load() == 0 })
+}
+
+// A client that leaves in the middle ends its answer: its pages are free at once, and others' answers continue.
+func TestClientLeaves(t *testing.T) {
+	t.Parallel()
+	tenants, err := parseTenants("leaving=1,staying=1")
+	require.NoError(t, err)
+	r := newRig(t, settings{Tenants: tenants})
+	release := r.held.hold()
+	defer release()
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	body, err := json.Marshal(completionRequest{Prompt: promptOf("ab"), MaxTokens: 50, Stream: true})
+	require.NoError(t, err)
+	request, err := http.NewRequestWithContext(ctx, "POST", r.server.URL+"/v1/completions", bytes.NewReader(body))
+	require.NoError(t, err)
+	request.Header.Set(tenantHeader, "leaving")
+	response, err := r.server.Client().Do(request)
+	require.NoError(t, err)
+	defer func() { _ = response.Body.Close() }()
+	line, err := bufio.NewReader(response.Body).ReadString('\n') // the first token comes without a step
+	require.NoError(t, err)
+	assert.Contains(t, line, `data: {"token":`)
+	assert.Equal(t, r.decoder.SequenceBytes(52), r.heldBytes("leaving"))
+	others := make(chan answer, 1)
+	go func() {
+		a, err := r.ask(t.Context(), "staying", text("xyz", 9))
+		assert.NoError(t, err)
+		others <- a
+	}()
+	r.until("the other request", func() bool { return r.running.Load() == 2 })
+	leave()
+	release()
+	r.settle("leaving")
+	a := <-others
+	assert.Equal(t, endedLength, a.Reason)
+	assert.Len(t, a.Tokens, 9)
+	assert.Equal(t, uint64(1), r.tenants["staying"].answered.Load())
+	r.settle("staying")
+}
+
+// A client that leaves while its request waits for memory ends the wait.
+func TestClientLeavesBeforeItHasMemory(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, settings{})
+	free := r.fill()
+	ctx, leave := context.WithCancel(t.Context())
+	gone := make(chan error, 1)
+	go func() {
+		_, err := r.ask(ctx, "", text("a", 2))
+		gone <- err
+	}()
+	r.until("the wait", func() bool { return r.device.Stats().Waits.Waiting == 1 })
+	leave()
+	require.ErrorIs(t, <-gone, context.Canceled)
+	r.until("the end of the wait", func() bool { return r.waiting.Load() == 0 && r.refused.Load() == 1 })
+	free()
+	a, err := r.ask(t.Context(), "", text("a", 2))
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusOK, a.status)
+}
+
+// fill allocates all memory that the device's limit leaves. The result frees it.
+func (r *rig) fill() (free func()) {
+	r.t.Helper()
+	require.NoError(r.t, r.device.Reconfigure(vram.Settings{LimitBytes: new(int64(16 << 20))}))
+	s := r.context.Stream() // the pages' one, with what it has in its cache
+	var all []vram.Buffer
+	for bytes := int64(8 << 20); bytes >= 512; {
+		b, err := s.Alloc(bytes)
+		if err != nil {
+			require.ErrorIs(r.t, err, vram.ErrOutOfMemory)
+			bytes /= 2
+			continue
+		}
+		all = append(all, b)
+	}
+	return func() { require.NoError(r.t, s.FreeBatch(all)) }
+}
+
+// A request that does not fit waits until another one has ended: here within its tenant's quota. Other tenants do not wait.
+func TestWaitsForMemory(t *testing.T) {
+	t.Parallel()
+	tenants, err := parseTenants("greedy=1,modest=1")
+	require.NoError(t, err)
+	r := newRig(t, settings{Tenants: tenants})
+	_, err = r.device.Tenant("greedy", vram.Quota{LimitBytes: r.decoder.SequenceBytes(12)})
+	require.NoError(t, err)
+	release := r.held.hold()
+	defer release()
+	answers := make(chan answer, 3)
+	ask := func(tenant string) {
+		a, err := r.ask(t.Context(), tenant, text("ab", 10))
+		assert.NoError(t, err)
+		answers <- a
+	}
+	go ask("greedy")
+	r.until("the first request's memory", func() bool { return r.running.Load() == 1 })
+	go ask("greedy")
+	r.until("the second request to wait", func() bool { return r.waiting.Load() == 1 })
+	go ask("modest")
+	r.until("the third request's memory", func() bool { return r.running.Load() == 2 })
+	assert.Equal(t, int64(1), r.waiting.Load())
+	assert.Equal(t, r.decoder.SequenceBytes(12), r.heldBytes("greedy"))
+	release()
+	for range 3 {
+		a := <-answers
+		assert.Equal(t, endedLength, a.Reason, "%+v", a)
+		assert.Len(t, a.Tokens, 10)
+	}
+	var stats vram.TenantStats
+	for _, n := range r.device.Stats().Tenants {
+		if n.Name == "greedy" {
+			stats = n
+		}
+	}
+	assert.Positive(t, stats.Longest)
+	assert.Equal(t, r.decoder.SequenceBytes(12), stats.PeakHeldBytes)
+}
+
+// A deadline ends a wait: with 429 where the tenant's own requests had the memory, and with 503 where others had it.
+func TestDeadlinesOfWaits(t *testing.T) {
+	t.Parallel()
+	tenants, err := parseTenants("greedy=1,modest=1")
+	require.NoError(t, err)
+	r := newRig(t, settings{Tenants: tenants})
+	_, err = r.device.Tenant("greedy", vram.Quota{LimitBytes: r.decoder.SequenceBytes(12)})
+	require.NoError(t, err)
+	release := r.held.hold()
+	defer release()
+	first := make(chan answer, 1)
+	go func() {
+		a, err := r.ask(t.Context(), "greedy", text("ab", 10))
+		assert.NoError(t, err)
+		first <- a
+	}()
+	r.until("the first request's memory", func() bool { return r.running.Load() == 1 })
+	soon := text("ab", 10)
+	soon.TimeoutSeconds = 0.02
+	a, err := r.ask(t.Context(), "greedy", soon)
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusTooManyRequests, a.status, a.body)
+	assert.Equal(t, "over_quota", a.problem.Code)
+	assert.Equal(t, "1", a.retryAfter)
+	free := r.fill()
+	a, err = r.ask(t.Context(), "modest", soon)
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusServiceUnavailable, a.status, a.body)
+	assert.Equal(t, "no_memory_in_time", a.problem.Code)
+	assert.Equal(t, "1", a.retryAfter)
+	free()
+	release()
+	assert.Equal(t, endedLength, (<-first).Reason)
+	assert.Zero(t, r.waiting.Load())
+}
+
+// A deadline in the middle of an answer ends it with the tokens so far, and one before its first token is 504.
+func TestDeadlineOfAnAnswer(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, settings{})
+	timeout, late := time.Microsecond, 0
+	r.until("an answer that its deadline ends", func() bool {
+		request := text("ab", 60)
+		request.TimeoutSeconds, request.Stream = timeout.Seconds(), true
+		a, err := r.ask(t.Context(), "", request)
+		require.NoError(t, err)
+		switch {
+		case a.Reason == endedDeadline:
+			assert.NotEmpty(t, a.Tokens)
+			assert.Less(t, len(a.Tokens), 60)
+			assert.Equal(t, len(a.Tokens), a.Usage.CompletionTokens)
+			return true
+		case a.Reason == endedLength: // the machine is fast now
+			timeout /= 8
+		default:
+			assert.Equal(t, http.StatusGatewayTimeout, a.status, a.body)
+			assert.Equal(t, "timeout", a.problem.Code)
+			late++
+		}
+		timeout *= 2
+		return false
+	})
+	assert.Positive(t, late)
+	assert.Zero(t, r.running.Load())
+}
+
+// Requests that no waiting would help are refused.
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	r := newRig(t, settings{Config: vram.Config{LimitBytes: 3 << 30}})
-	server := httptest.NewServer(r.Handler())
-	defer server.Close()
+	tenants, err := parseTenants("gold=1,tight=1")
+	require.NoError(t, err)
+	r := newRig(t, settings{Tenants: tenants})
+	_, err = r.device.Tenant("tight", vram.Quota{LimitBytes: r.decoder.SequenceBytes(8)})
+	require.NoError(t, err)
+	url := r.server.URL + "/v1/completions"
 	for name, c := range map[string]struct {
-		method, path, body string
-		status             int
-		code               string
+		tenant, body string
+		status       int
+		code         string
 	}{
-		"no body":          {"POST", "/v1/infer", "", 400, "bad_body"},
-		"no JSON":          {"POST", "/v1/infer", "hello", 400, "bad_body"},
-		"unknown field":    {"POST", "/v1/infer", `{"prompt_tokens": 1, "new_tokens": 1, "color": 3}`, 400, "bad_body"},
-		"text for number":  {"POST", "/v1/infer", `{"prompt_tokens": "1"}`, 400, "bad_body"},
-		"two objects":      {"POST", "/v1/infer", small + small, 400, "bad_body"},
-		"garbage behind":   {"POST", "/v1/infer", small + "}", 400, "bad_body"},
-		"too long a body":  {"POST", "/v1/infer", strings.Repeat(" ", mostBodyBytes) + small, 413, "body_too_large"},
-		"no tokens":        {"POST", "/v1/infer", `{"prompt_tokens": 512}`, 400, "bad_size"},
-		"negative":         {"POST", "/v1/infer", `{"prompt_tokens": -1, "new_tokens": 1}`, 400, "bad_size"},
-		"too many tokens":  {"POST", "/v1/infer", `{"prompt_tokens": 32769, "new_tokens": 1}`, 400, "bad_size"},
-		"too many in all":  {"POST", "/v1/infer", `{"prompt_tokens": 32768, "new_tokens": 1, "batch": 64}`, 400, "bad_size"},
-		"more than memory": {"POST", "/v1/infer", `{"prompt_tokens": 32768, "new_tokens": 4096}`, 507, "larger_than_device"},
-		"wrong method":     {"GET", "/v1/infer", "", 405, ""},
-		"unknown path":     {"GET", "/v2", "", 404, ""},
+		"no object":            {"gold", `[1]`, http.StatusBadRequest, "bad_body"},
+		"two objects":          {"gold", `{"prompt":"a"} {}`, http.StatusBadRequest, "bad_body"},
+		"an unknown field":     {"gold", `{"prompt":"a","n":2}`, http.StatusBadRequest, "bad_body"},
+		"a prompt of numbers":  {"gold", `{"prompt":7}`, http.StatusBadRequest, "bad_body"},
+		"no prompt":            {"gold", `{}`, http.StatusBadRequest, "bad_request"},
+		"a token out of range": {"gold", `{"prompt":[256]}`, http.StatusBadRequest, "bad_request"},
+		"a negative token":     {"gold", `{"prompt":[-1]}`, http.StatusBadRequest, "bad_request"},
+		"too long a prompt":    {"gold", `{"prompt":"` + strings.Repeat("a", 65) + `"}`, http.StatusBadRequest, "bad_request"},
+		"too many tokens":      {"gold", `{"prompt":"a","max_tokens":65}`, http.StatusBadRequest, "bad_request"},
+		"a negative number":    {"gold", `{"prompt":"a","max_tokens":-1}`, http.StatusBadRequest, "bad_request"},
+		"a cold temperature":   {"gold", `{"prompt":"a","temperature":-1}`, http.StatusBadRequest, "bad_request"},
+		"a negative top":       {"gold", `{"prompt":"a","top_k":-1}`, http.StatusBadRequest, "bad_request"},
+		"a long timeout":       {"gold", `{"prompt":"a","timeout_seconds":3601}`, http.StatusBadRequest, "bad_request"},
+		"a large body":         {"gold", `{"prompt":"` + strings.Repeat("a", mostBodyBytes) + `"}`, http.StatusRequestEntityTooLarge, "body_too_large"},
+		"no tenant":            {"", `{"prompt":"a"}`, http.StatusForbidden, "unknown_tenant"},
+		"a foreign tenant":     {"lead", `{"prompt":"a"}`, http.StatusForbidden, "unknown_tenant"},
+		"over its quota":       {"tight", `{"prompt":"abcdefghi"}`, http.StatusInsufficientStorage, "larger_than_quota"},
 	} {
-		a, err := send(t.Context(), t, server.Client(), c.method, server.URL+c.path, c.body)
+		a, err := r.send(t.Context(), r.server.Client(), "POST", url, c.tenant, c.body)
 		require.NoError(t, err, name)
 		assert.Equal(t, c.status, a.status, "%s: %s", name, a.body)
 		assert.Equal(t, c.code, a.problem.Code, name)
-		assert.Empty(t, a.retryAfter, "%s: trying again does not help", name)
+		assert.Empty(t, a.retryAfter, name)
 	}
-	a, err := send(t.Context(), t, server.Client(), "POST", server.URL+"/v1/infer", `{"prompt_tokens": 32768, "new_tokens": 4096}`)
+	r.cacheBytes = r.decoder.SequenceBytes(8)
+	a, err := r.ask(t.Context(), "gold", text("abcdefghi", 16))
 	require.NoError(t, err)
-	assert.Equal(t, int64(3<<30), a.problem.LimitBytes)
-	assert.Greater(t, a.problem.RequestedBytes, a.problem.LimitBytes)
-	assert.Zero(t, r.device.Stats().LiveBytes)
+	assert.Equal(t, http.StatusInsufficientStorage, a.status)
+	assert.Equal(t, "larger_than_device", a.problem.Code)
+	assert.Equal(t, r.decoder.SequenceBytes(25), a.problem.RequestedBytes)
+	a, err = r.send(t.Context(), r.server.Client(), "GET", url, "", "")
+	require.NoError(t, err)
+	assert.Equal(t, http.StatusMethodNotAllowed, a.status)
+	assert.Zero(t, r.running.Load()+r.waiting.Load())
 }
 
-// A request holds its memory while its kernel runs and not longer.
-func TestInfer(t *testing.T) {
+// A token ends an answer before its length; a seed draws the same tokens again.
+func TestStopAndSeed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, settings{})
-	server := httptest.NewServer(r.Handler())
-	defer server.Close()
-	done := make(chan answer, 1)
-	go func() {
-		a, err := send(t.Context(), t, server.Client(), "POST", server.URL+"/v1/infer", large)
-		assert.NoError(t, err)
-		done <- a
-	}()
-	r.until("the buffers", func() bool {
-		now := r.report()
-		return now.Memory.LiveBytes >= largeBytes && now.Requests.Running == 1
-	})
-	stats, err := send(t.Context(), t, server.Client(), "GET", server.URL+"/stats", "")
+	request := text("ab", 12)
+	request.Temperature, request.TopK, request.Seed = 1, 20, 7
+	first, err := r.ask(t.Context(), "", request)
 	require.NoError(t, err)
-	var seen report
-	require.NoError(t, json.Unmarshal([]byte(stats.body), &seen))
-	assert.Equal(t, int64(1), seen.Requests.Running)
-	assert.Equal(t, "sim", seen.Device.Driver)
-	assert.GreaterOrEqual(t, seen.Memory.ReservedBytes, int64(largeBytes))
-	require.Len(t, seen.Streams, 1)
-	assert.Equal(t, uint64(3), seen.Streams[0].AllocCount)
-	select {
-	case <-done:
-		assert.Fail(t, "the request ended before its kernel")
-	default:
-	}
-	r.until("the kernel", func() bool { r.kernels(); return len(done) > 0 })
-	a := <-done
-	assert.Equal(t, http.StatusOK, a.status, a.body)
-	assert.Equal(t, int64(largeBytes), a.infer.Bytes)
-	assert.Equal(t, 16*128, a.infer.Tokens)
-	assert.Zero(t, r.report().Memory.LiveBytes)
-	assert.Equal(t, requestReport{Answered: 1}, r.report().Requests)
+	again, err := r.ask(t.Context(), "", request)
+	require.NoError(t, err)
+	assert.Equal(t, first.Tokens, again.Tokens)
+	request.Seed = 8
+	other, err := r.ask(t.Context(), "", request)
+	require.NoError(t, err)
+	assert.NotEqual(t, first.Tokens, other.Tokens)
+	request.Seed, request.Stop = 7, &first.Tokens[5]
+	end := slices.Index(first.Tokens, *request.Stop) + 1
+	stopped, err := r.ask(t.Context(), "", request)
+	require.NoError(t, err)
+	assert.Equal(t, first.Tokens[:end], stopped.Tokens)
+	assert.Equal(t, endedStop, stopped.Reason)
+	assert.Equal(t, decode(r.model, stopped.Tokens...), decode(r.model, first.Tokens[:end]...))
 }
 
-// hold starts requests whose kernels do not end, and returns their answers to come.
-func (r *rig) hold(server *httptest.Server, body string, count int) <-chan answer {
-	r.t.Helper()
-	return r.holdAs(server, "", body, count)
-}
-
-// holdAs is hold for a tenant.
-func (r *rig) holdAs(server *httptest.Server, tenant, body string, count int) <-chan answer {
-	r.t.Helper()
-	answers := make(chan answer, count)
-	for range count {
+// Metrics and the heap profile name the caches by tenant.
+func TestCachesAreNamed(t *testing.T) {
+	t.Parallel()
+	tenants, err := parseTenants("gold=1,silver=1")
+	require.NoError(t, err)
+	r := newRig(t, settings{Tenants: tenants, Config: vram.Config{SampleBytes: 1}})
+	release := r.held.hold()
+	defer release()
+	answers := make(chan answer, 2)
+	for n, tenant := range []string{"gold", "silver"} {
 		go func() {
-			a, err := sendAs(r.t.Context(), r.t, server.Client(), tenant, "POST", server.URL+"/v1/infer", body)
-			assert.NoError(r.t, err)
+			a, err := r.ask(t.Context(), tenant, text("abc", 10+20*n))
+			assert.NoError(t, err)
 			answers <- a
 		}()
 	}
-	return answers
-}
-
-// A request that does not fit waits without holding memory, and is served when running ones end.
-func TestWaitsForMemory(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, settings{Config: vram.Config{LimitBytes: 4 << 30}, WorkerCount: 2, BacklogCount: 1})
-	server := httptest.NewServer(r.Handler())
-	defer server.Close()
-	first := r.hold(server, large, 1)
-	r.until("the first request's memory", func() bool { return r.running.Load() == 1 })
-	second := r.hold(server, large, 1)
-	r.until("the second request to wait", func() bool { return r.waiting.Load() == 1 })
-	assert.Equal(t, int64(1), r.running.Load())
-	assert.Less(t, r.report().Memory.LiveBytes, 2*int64(largeBytes))
-	r.until("the first request's end", func() bool { r.kernels(); return len(first) > 0 })
-	assert.Equal(t, http.StatusOK, (<-first).status)
-	r.until("the second request's end", func() bool { r.kernels(); return len(second) > 0 })
-	a := <-second
-	assert.Equal(t, http.StatusOK, a.status, a.body)
-	assert.Positive(t, a.infer.WaitedMicros)
-	assert.LessOrEqual(t, r.report().Memory.PeakReservedBytes, int64(4<<30))
-}
-
-// A request that waits for memory beyond the timeout gets an error, and leaks nothing.
-func TestTimeoutForMemory(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, settings{Config: vram.Config{LimitBytes: 4 << 30}, BacklogCount: 1, Timeout: 20 * time.Millisecond})
-	server := httptest.NewServer(r.Handler())
-	defer server.Close()
-	other, err := r.device.NewStream()
+	r.until("both to have memory", func() bool { return r.running.Load() == 2 })
+	metrics, err := r.send(t.Context(), r.server.Client(), "GET", r.server.URL+"/metrics", "", "")
 	require.NoError(t, err)
-	held, err := other.Alloc(3 << 30)
-	require.NoError(t, err)
-	a, err := send(t.Context(), t, server.Client(), "POST", server.URL+"/v1/infer", large)
-	require.NoError(t, err)
-	assert.Equal(t, http.StatusGatewayTimeout, a.status, a.body)
-	assert.Zero(t, r.waiting.Load())
-	require.NoError(t, held.Free())
-	assert.Zero(t, r.report().Memory.LiveBytes)
-}
-
-// A tenant at its hard limit waits for its own requests; others do not wait for it.
-func TestTenantsDoNotWaitForEachOther(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, settings{Config: vram.Config{LimitBytes: 512 << 20}, BacklogCount: 10, Tenants: []weight{{"greedy", 1}, {"modest", 1}}, Hard: true})
-	server := httptest.NewServer(r.Handler())
-	defer server.Close()
-	greedy := r.holdAs(server, "greedy", small, 5)
-	r.until("two running and three waiting", func() bool { return r.running.Load() == 2 && r.waiting.Load() == 3 })
-	modest := r.holdAs(server, "modest", small, 2)
-	r.until("four running", func() bool { return r.running.Load() == 4 })
-	assert.Equal(t, int64(3), r.waiting.Load())
-	r.until("all to end", func() bool { r.kernels(); return len(greedy) == 5 && len(modest) == 2 })
-	for range 5 {
-		assert.Equal(t, http.StatusOK, (<-greedy).status)
+	held := map[string]int64{}
+	for _, s := range heapprofile.Of(r.device).Sample {
+		if len(s.Label["tag"]) > 0 && s.Label["tag"][0] == "keys and values" {
+			held[s.Label["tenant"][0]] += s.Value[3]
+		}
 	}
-	a, b := <-r.holdAs(server, "nobody", small, 1), <-r.hold(server, small, 1)
-	assert.Equal(t, http.StatusForbidden, a.status)
-	assert.Equal(t, "unknown_tenant", a.problem.Code)
-	assert.Equal(t, http.StatusForbidden, b.status, "it names none")
-	c := <-r.holdAs(server, "greedy", `{"prompt_tokens": 2048, "new_tokens": 64}`, 1)
-	assert.Equal(t, http.StatusInsufficientStorage, c.status)
-	assert.Equal(t, "larger_than_quota", c.problem.Code)
-	assert.Equal(t, int64(256<<20), c.problem.LimitBytes)
-
-	metrics, err := send(t.Context(), t, server.Client(), "GET", server.URL+"/metrics", "")
+	for tenant, tokens := range map[string]int{"gold": 13, "silver": 33} {
+		assert.Equal(t, r.decoder.SequenceBytes(tokens), held[tenant])
+		assert.Contains(t, metrics.body, fmt.Sprintf("vram_tenant_memory_bytes{device=\"0\",tenant=%q} %d\n", tenant, r.decoder.SequenceBytes(tokens)))
+	}
+	profile, err := r.send(t.Context(), r.server.Client(), "GET", r.server.URL+"/debug/vram/heap?debug=1", "", "")
+	require.NoError(t, err)
+	assert.Contains(t, profile.body, "model.(*Decoder).NewSequence")
+	release()
+	for range 2 {
+		assert.Equal(t, endedLength, (<-answers).Reason)
+	}
+	metrics, err = r.send(t.Context(), r.server.Client(), "GET", r.server.URL+"/metrics", "", "")
 	require.NoError(t, err)
 	for _, line := range []string{
-		`service_answers_total{tenant="greedy"} 5`, `service_answers_total{tenant="modest"} 2`,
-		`service_request_seconds_count{tenant="greedy"} 5`, `service_memory_wait_seconds_count{tenant="modest"} 2`,
-		`service_refusals_total{code="unknown_tenant"} 2`, `service_refusals_total{code="larger_than_quota"} 1`,
-		`service_running_requests 0`, `vram_memory_bytes{device="0",state="live"} 0`, `vram_limit_bytes{device="0"} 5.36870912e+08`,
+		`service_tokens_total{tenant="gold"} 10`, `service_tokens_total{tenant="silver"} 30`, `service_answers_total{tenant="gold"} 1`,
+		`service_ends_total{reason="length"} 2`, `service_first_token_seconds_count{tenant="gold"} 1`, `service_token_seconds_count{tenant="silver"} 29`,
 	} {
 		assert.Contains(t, metrics.body, line+"\n")
 	}
 }
 
-// A process whose allocator is broken reports it, to be replaced.
+// The weights sleep once no request was there for the given time, and wake for the next one.
+func TestIdleWeightsSleep(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, settings{Idle: time.Millisecond})
+	before, err := r.ask(t.Context(), "", text("ab", 3))
+	require.NoError(t, err)
+	r.until("sleep", func() bool { return r.sleeper.asleep.Load() })
+	after, err := r.ask(t.Context(), "", text("ab", 3))
+	require.NoError(t, err)
+	assert.Equal(t, before.Tokens, after.Tokens)
+	assert.Positive(t, r.sleeper.sleeps.Load())
+}
+
+// A process whose device has failed reports it, to be replaced, and the request has an answer.
 func TestUnhealthy(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, settings{})
-	server := httptest.NewServer(r.Handler())
-	defer server.Close()
-	a, err := send(t.Context(), t, server.Client(), "GET", server.URL+"/healthz", "")
-	require.NoError(t, err)
-	assert.Equal(t, http.StatusOK, a.status)
-	r.quarantined(vram.QuarantineEvent{Err: vram.ErrQuarantined})
-	a, err = send(t.Context(), t, server.Client(), "GET", server.URL+"/healthz", "")
-	require.NoError(t, err)
-	assert.Equal(t, http.StatusInternalServerError, a.status)
-}
-
-// Requests wait for memory up to the backlog; further ones are refused at once.
-func TestBacklog(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, settings{Config: vram.Config{LimitBytes: 128 << 20}, BacklogCount: 2})
-	server := httptest.NewServer(r.Handler())
-	defer server.Close()
-	held := r.hold(server, small, 1)
-	r.until("one running", func() bool { return r.running.Load() == 1 })
-	queued := r.hold(server, small, 2)
-	r.until("two waiting", func() bool { return r.waiting.Load() == 2 })
-	a, err := send(t.Context(), t, server.Client(), "POST", server.URL+"/v1/infer", small)
-	require.NoError(t, err)
-	assert.Equal(t, http.StatusTooManyRequests, a.status, a.body)
-	assert.Equal(t, "1", a.retryAfter)
-	r.until("all to end", func() bool { r.kernels(); return len(held) == 1 && len(queued) == 2 })
-	assert.Equal(t, http.StatusOK, (<-held).status)
-	for range 2 {
-		assert.Equal(t, http.StatusOK, (<-queued).status)
+	health := func() int {
+		a, err := r.send(t.Context(), r.server.Client(), "GET", r.server.URL+"/healthz", "", "")
+		require.NoError(t, err)
+		return a.status
 	}
-	assert.Equal(t, requestReport{Answered: 3, Refused: 1}, r.report().Requests)
-}
-
-// A client that leaves ends its request, waiting or running: its memory becomes free.
-func TestClientLeaves(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, settings{Config: vram.Config{LimitBytes: 4 << 30}, BacklogCount: 2})
-	server := httptest.NewServer(r.Handler())
-	defer server.Close()
-	ctx, leave := context.WithCancel(t.Context())
-	gone := make(chan error, 2)
-	for range 2 {
-		go func() {
-			_, err := send(ctx, t, server.Client(), "POST", server.URL+"/v1/infer", large)
-			gone <- err
-		}()
-	}
-	r.until("one running and one waiting", func() bool { return r.running.Load() == 1 && r.waiting.Load() == 1 })
-	leave()
-	require.ErrorIs(t, <-gone, context.Canceled)
-	require.ErrorIs(t, <-gone, context.Canceled)
-	r.until("both to leave", func() bool { return r.running.Load() == 0 && r.waiting.Load() == 0 && r.refused.Load() == 2 })
-	assert.Zero(t, r.report().Memory.LiveBytes)
-	next := r.hold(server, small, 1)
-	r.until("the next request's end", func() bool { r.kernels(); return len(next) > 0 })
-	assert.Equal(t, http.StatusOK, (<-next).status)
-}
-
-// The service ends a request that takes too long.
-func TestTimeout(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, settings{Timeout: 20 * time.Millisecond})
-	server := httptest.NewServer(r.Handler())
-	defer server.Close()
-	a, err := send(t.Context(), t, server.Client(), "POST", server.URL+"/v1/infer", small)
+	assert.Equal(t, http.StatusOK, health())
+	r.held.mu.Lock()
+	r.held.err = errors.New("the device is gone")
+	r.held.mu.Unlock()
+	a, err := r.ask(t.Context(), "", text("ab", 3))
 	require.NoError(t, err)
-	assert.Equal(t, http.StatusGatewayTimeout, a.status, a.body)
-	assert.Equal(t, "1", a.retryAfter)
-	assert.Zero(t, r.report().Memory.LiveBytes)
+	assert.Equal(t, http.StatusInternalServerError, a.status, a.body)
+	assert.Equal(t, "internal", a.problem.Code)
+	request := text("ab", 3)
+	request.Stream = true
+	a, err = r.ask(t.Context(), "", request)
+	require.NoError(t, err)
+	assert.Equal(t, endedError, a.Reason, a.body)
+	assert.Len(t, a.Tokens, 1)
+	assert.Equal(t, "internal", a.Error.Code)
+	assert.Equal(t, http.StatusInternalServerError, health())
+	assert.Zero(t, r.running.Load())
 }

@@ -48,12 +48,14 @@ func parseTenants(text string) ([]weight, error) {
 type tenant struct {
 	name    string
 	account *vram.Tenant // nil: no tenant
-	share   float64      // of the device's memory
+	share   float64      // of the memory for caches
 	waited  prometheus.Observer
-	seconds prometheus.Observer
+	first   prometheus.Observer
+	between prometheus.Observer
 
 	answered   atomic.Uint64
-	heldKiBMil atomic.Int64 // KiB times milliseconds: enough for centuries
+	tokens     atomic.Uint64 // of answers, also of those in progress
+	heldKiBMil atomic.Int64  // KiB times milliseconds: enough for centuries
 }
 
 // served adds the memory of a finished request.
@@ -67,7 +69,7 @@ func (t *tenant) byteSeconds() float64 { return float64(t.heldKiBMil.Load()) * (
 // errTenant reports an unknown tenant.
 var errTenant = errors.New(tenantHeader + " names no tenant of this service")
 
-// openTenants opens the tenants' accounts: each has a share of the limit, and may borrow unused memory. With Hard the share is
+// openTenants opens the tenants' accounts: each has a share of the memory for caches, and may borrow unused memory. With Hard the share is
 // a limit, so that a tenant that wants more waits for its own requests only.
 func (sv *Service) openTenants(weights []weight) (map[string]*tenant, error) {
 	if len(weights) == 0 {
@@ -77,11 +79,10 @@ func (sv *Service) openTenants(weights []weight) (map[string]*tenant, error) {
 	for _, w := range weights {
 		parts += w.parts
 	}
-	limitBytes := sv.device.Stats().LimitBytes
 	all := map[string]*tenant{}
 	for _, w := range weights {
 		share := float64(w.parts) / float64(parts)
-		quota := vram.Quota{ShareBytes: int64(share * float64(limitBytes))}
+		quota := vram.Quota{ShareBytes: int64(share * float64(sv.cacheBytes))}
 		if sv.settings.Hard {
 			quota.LimitBytes = quota.ShareBytes
 		}
@@ -97,7 +98,7 @@ func (sv *Service) openTenants(weights []weight) (map[string]*tenant, error) {
 func (sv *Service) newTenant(name string, account *vram.Tenant, share float64) *tenant {
 	return &tenant{
 		name: name, account: account, share: share,
-		waited: sv.meters.waited.WithLabelValues(name), seconds: sv.meters.seconds.WithLabelValues(name),
+		waited: sv.meters.waited.WithLabelValues(name), first: sv.meters.first.WithLabelValues(name), between: sv.meters.between.WithLabelValues(name),
 	}
 }
 
