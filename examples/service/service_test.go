@@ -1,16 +1,10 @@
 package main
 
 import (
-	"bufio"
-	"bytes"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
-	"net/http/httptest"
-	"runtime"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -21,211 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram"
-	"github.com/go-vram/vram/cudadrv/cpu"
 	"github.com/go-vram/vram/examples/gpt/model"
-	"github.com/go-vram/vram/internal/recoveredtest"
 	"github.com/go-vram/vram/monitor/heapprofile"
 )
-
-func TestMain(m *testing.M) { recoveredtest.Main(m) }
-
-// small is the model of most tests: one layer of 32, with a context that has room for long answers.
-func small() model.Config {
-	c := model.Tiny
-	c.Context, c.Layers = 64, 1
-	return c
-}
-
-// rig is a service on the device that computes without a GPU, whose steps a test may hold.
-type rig struct {
-	*Service
-	t      *testing.T
-	server *httptest.Server
-	held   *heldDecoder
-}
-
-// heldDecoder lets a step begin when the test allows it.
-type heldDecoder struct {
-	decoder
-	mu   sync.Mutex
-	gate chan struct{} // a step begins when it can receive; nil: at once
-	err  error         // of every step
-}
-
-func (h *heldDecoder) Step(all []*model.Sequence) ([]int64, error) {
-	h.mu.Lock()
-	gate, err := h.gate, h.err
-	h.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	if gate != nil {
-		<-gate
-	}
-	return h.decoder.Step(all)
-}
-
-// hold has steps wait until the result is called.
-func (h *heldDecoder) hold() (release func()) {
-	gate := make(chan struct{})
-	h.mu.Lock()
-	h.gate = gate
-	h.mu.Unlock()
-	return sync.OnceFunc(func() { close(gate) })
-}
-
-// newRig opens a service that is closed at the end of the test, when nothing may be left.
-func newRig(t *testing.T, s settings) *rig {
-	t.Helper()
-	r := openRig(t, s)
-	r.server = httptest.NewServer(r.Handler())
-	t.Cleanup(r.server.Close)
-	return r
-}
-
-func openRig(t *testing.T, s settings) *rig {
-	t.Helper()
-	s.Config.Driver = cpu.New(cpu.Config{})
-	if s.Model == (model.Config{}) {
-		s.Model = small()
-	}
-	s.Seed = 1
-	if s.Decoding == (model.Decoding{}) {
-		s.Decoding = model.Decoding{Batch: 2, Chunk: 4, PageRows: 4}
-	}
-	if s.Timeout == 0 {
-		s.Timeout = time.Hour
-	}
-	sv, err := Open(s)
-	require.NoError(t, err)
-	t.Cleanup(func() {
-		for _, n := range sv.device.Stats().Tenants {
-			assert.Zero(t, n.ChargedBytes, n.Name)
-		}
-		assert.NoError(t, sv.Close(), "nothing lives")
-	})
-	r := &rig{Service: sv, t: t, held: &heldDecoder{decoder: sv.decoder}}
-	sv.engine.close()
-	sv.engine = newEngine(r.held, sv.engine.broken)
-	return r
-}
-
-// until waits for a condition that another goroutine establishes.
-func (r *rig) until(what string, done func() bool) {
-	r.t.Helper()
-	for end := time.Now().Add(time.Minute); !done(); runtime.Gosched() {
-		if time.Now().After(end) {
-			require.Fail(r.t, "it never came: "+what)
-		}
-	}
-}
-
-// answer is what a client gets.
-type answer struct {
-	status     int
-	retryAfter string
-	body       string
-	problem    problem
-	completionAnswer
-}
-
-// ask sends a request of a tenant and reads the answer, streamed or not.
-func (r *rig) ask(ctx context.Context, tenant string, request completionRequest) (answer, error) {
-	return r.askAt(ctx, r.server.Client(), r.server.URL, tenant, request)
-}
-
-func (r *rig) askAt(ctx context.Context, client *http.Client, url, tenant string, request completionRequest) (answer, error) {
-	body, err := json.Marshal(request)
-	if err != nil {
-		return answer{}, err
-	}
-	return r.send(ctx, client, "POST", url+"/v1/completions", tenant, string(body))
-}
-
-func (r *rig) send(ctx context.Context, client *http.Client, method, url, tenant, body string) (answer, error) {
-	request, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
-	if err != nil {
-		return answer{}, err
-	}
-	if tenant != "" {
-		request.Header.Set(tenantHeader, tenant)
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return answer{}, err
-	}
-	defer func() { assert.NoError(r.t, response.Body.Close()) }()
-	text, err := io.ReadAll(response.Body)
-	a := answer{status: response.StatusCode, retryAfter: response.Header.Get("Retry-After"), body: string(text)}
-	switch {
-	case err != nil:
-		return a, err
-	case response.Header.Get("Content-Type") == "text/event-stream":
-		return a, a.events()
-	case a.status != http.StatusOK && response.Header.Get("Content-Type") == "application/json":
-		return a, json.Unmarshal(text, &a.problem)
-	case method == "POST":
-		return a, json.Unmarshal(text, &a.completionAnswer)
-	}
-	return a, nil
-}
-
-// events reads the events of a streamed answer.
-func (a *answer) events() error {
-	var tokens []int64
-	done := false
-	for lines := bufio.NewScanner(strings.NewReader(a.body)); lines.Scan(); {
-		data, found := strings.CutPrefix(lines.Text(), "data: ")
-		if !found {
-			continue
-		}
-		if data == "[DONE]" {
-			done = true
-			continue
-		}
-		var event struct {
-			Token *int64 `json:"token"`
-		}
-		if err := json.Unmarshal([]byte(data), &event); err != nil {
-			return err
-		}
-		if event.Token != nil {
-			tokens = append(tokens, *event.Token)
-		} else if err := json.Unmarshal([]byte(data), &a.completionAnswer); err != nil {
-			return err
-		}
-	}
-	if a.Tokens = tokens; !done {
-		return io.ErrUnexpectedEOF
-	}
-	return nil
-}
-
-// heldBytes returns a tenant's memory.
-func (r *rig) heldBytes(tenant string) int64 {
-	for _, n := range r.device.Stats().Tenants {
-		if n.Name == tenant {
-			return n.HeldBytes
-		}
-	}
-	return -1
-}
-
-// text is a request of a text.
-func text(prompt string, tokens int) completionRequest {
-	return completionRequest{Prompt: promptOf(prompt), MaxTokens: tokens}
-}
-
-func promptOf(text string) prompt { return prompt{text: text} }
-
-// plain returns what the plain model makes of a prompt.
-func (r *rig) plain() *model.Model {
-	r.t.Helper()
-	m, err := model.New(r.context, r.ops, r.model, r.settings.Seed)
-	require.NoError(r.t, err)
-	r.t.Cleanup(func() { assert.NoError(r.t, m.Close()) })
-	return m
-}
 
 // Eight clients of three tenants at once, who come between each other's steps, get the tokens of the plain model, streamed and at
 // once, before the weights have slept and after it.
@@ -276,196 +68,6 @@ func TestTokensAreThePlainModels(t *testing.T) {
 	assert.Equal(t, clients[0].want, a.Tokens)
 	assert.False(t, r.sleeper.asleep.Load())
 	assert.Equal(t, uint64(2), r.sleeper.sleeps.Load())
-}
-
-// settle waits until a tenant's memory is free.
-func (r *rig) settle(tenant string) {
-	r.t.Helper()
-	r.until("the tenant's memory to be free", func() bool { return r.heldBytes(tenant) == 0 && r.running.Load() == 0 })
-}
-
-// A client that leaves in the middle ends its answer: its pages are free at once, and others' answers continue.
-func TestClientLeaves(t *testing.T) {
-	t.Parallel()
-	tenants, err := parseTenants("leaving=1,staying=1")
-	require.NoError(t, err)
-	r := newRig(t, settings{Tenants: tenants})
-	release := r.held.hold()
-	defer release()
-	ctx, leave := context.WithCancel(t.Context())
-	defer leave()
-	body, err := json.Marshal(completionRequest{Prompt: promptOf("ab"), MaxTokens: 50, Stream: true})
-	require.NoError(t, err)
-	request, err := http.NewRequestWithContext(ctx, "POST", r.server.URL+"/v1/completions", bytes.NewReader(body))
-	require.NoError(t, err)
-	request.Header.Set(tenantHeader, "leaving")
-	response, err := r.server.Client().Do(request)
-	require.NoError(t, err)
-	defer func() { _ = response.Body.Close() }()
-	line, err := bufio.NewReader(response.Body).ReadString('\n') // the first token comes without a step
-	require.NoError(t, err)
-	assert.Contains(t, line, `data: {"token":`)
-	assert.Equal(t, r.decoder.SequenceBytes(52), r.heldBytes("leaving"))
-	others := make(chan answer, 1)
-	go func() {
-		a, err := r.ask(t.Context(), "staying", text("xyz", 9))
-		assert.NoError(t, err)
-		others <- a
-	}()
-	r.until("the other request", func() bool { return r.running.Load() == 2 })
-	leave()
-	release()
-	r.settle("leaving")
-	a := <-others
-	assert.Equal(t, endedLength, a.Reason)
-	assert.Len(t, a.Tokens, 9)
-	assert.Equal(t, uint64(1), r.tenants["staying"].answered.Load())
-	r.settle("staying")
-}
-
-// A client that leaves while its request waits for memory ends the wait.
-func TestClientLeavesBeforeItHasMemory(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, settings{})
-	free := r.fill()
-	ctx, leave := context.WithCancel(t.Context())
-	gone := make(chan error, 1)
-	go func() {
-		_, err := r.ask(ctx, "", text("a", 2))
-		gone <- err
-	}()
-	r.until("the wait", func() bool { return r.device.Stats().Waits.Waiting == 1 })
-	leave()
-	require.ErrorIs(t, <-gone, context.Canceled)
-	r.until("the end of the wait", func() bool { return r.waiting.Load() == 0 && r.refused.Load() == 1 })
-	free()
-	a, err := r.ask(t.Context(), "", text("a", 2))
-	require.NoError(t, err)
-	assert.Equal(t, http.StatusOK, a.status)
-}
-
-// fill allocates all memory that the device's limit leaves. The result frees it.
-func (r *rig) fill() (free func()) {
-	r.t.Helper()
-	require.NoError(r.t, r.device.Reconfigure(vram.Settings{LimitBytes: new(int64(16 << 20))}))
-	s := r.context.Stream() // the pages' one, with what it has in its cache
-	var all []vram.Buffer
-	for bytes := int64(8 << 20); bytes >= 512; {
-		b, err := s.Alloc(bytes)
-		if err != nil {
-			require.ErrorIs(r.t, err, vram.ErrOutOfMemory)
-			bytes /= 2
-			continue
-		}
-		all = append(all, b)
-	}
-	return func() { require.NoError(r.t, s.FreeBatch(all)) }
-}
-
-// A request that does not fit waits until another one has ended: here within its tenant's quota. Other tenants do not wait.
-func TestWaitsForMemory(t *testing.T) {
-	t.Parallel()
-	tenants, err := parseTenants("greedy=1,modest=1")
-	require.NoError(t, err)
-	r := newRig(t, settings{Tenants: tenants})
-	_, err = r.device.Tenant("greedy", vram.Quota{LimitBytes: r.decoder.SequenceBytes(12)})
-	require.NoError(t, err)
-	release := r.held.hold()
-	defer release()
-	answers := make(chan answer, 3)
-	ask := func(tenant string) {
-		a, err := r.ask(t.Context(), tenant, text("ab", 10))
-		assert.NoError(t, err)
-		answers <- a
-	}
-	go ask("greedy")
-	r.until("the first request's memory", func() bool { return r.running.Load() == 1 })
-	go ask("greedy")
-	r.until("the second request to wait", func() bool { return r.waiting.Load() == 1 })
-	go ask("modest")
-	r.until("the third request's memory", func() bool { return r.running.Load() == 2 })
-	assert.Equal(t, int64(1), r.waiting.Load())
-	assert.Equal(t, r.decoder.SequenceBytes(12), r.heldBytes("greedy"))
-	release()
-	for range 3 {
-		a := <-answers
-		assert.Equal(t, endedLength, a.Reason, "%+v", a)
-		assert.Len(t, a.Tokens, 10)
-	}
-	var stats vram.TenantStats
-	for _, n := range r.device.Stats().Tenants {
-		if n.Name == "greedy" {
-			stats = n
-		}
-	}
-	assert.Positive(t, stats.Longest)
-	assert.Equal(t, r.decoder.SequenceBytes(12), stats.PeakHeldBytes)
-}
-
-// A deadline ends a wait: with 429 where the tenant's own requests had the memory, and with 503 where others had it.
-func TestDeadlinesOfWaits(t *testing.T) {
-	t.Parallel()
-	tenants, err := parseTenants("greedy=1,modest=1")
-	require.NoError(t, err)
-	r := newRig(t, settings{Tenants: tenants})
-	_, err = r.device.Tenant("greedy", vram.Quota{LimitBytes: r.decoder.SequenceBytes(12)})
-	require.NoError(t, err)
-	release := r.held.hold()
-	defer release()
-	first := make(chan answer, 1)
-	go func() {
-		a, err := r.ask(t.Context(), "greedy", text("ab", 10))
-		assert.NoError(t, err)
-		first <- a
-	}()
-	r.until("the first request's memory", func() bool { return r.running.Load() == 1 })
-	soon := text("ab", 10)
-	soon.TimeoutSeconds = 0.02
-	a, err := r.ask(t.Context(), "greedy", soon)
-	require.NoError(t, err)
-	assert.Equal(t, http.StatusTooManyRequests, a.status, a.body)
-	assert.Equal(t, "over_quota", a.problem.Code)
-	assert.Equal(t, "1", a.retryAfter)
-	free := r.fill()
-	a, err = r.ask(t.Context(), "modest", soon)
-	require.NoError(t, err)
-	assert.Equal(t, http.StatusServiceUnavailable, a.status, a.body)
-	assert.Equal(t, "no_memory_in_time", a.problem.Code)
-	assert.Equal(t, "1", a.retryAfter)
-	free()
-	release()
-	assert.Equal(t, endedLength, (<-first).Reason)
-	assert.Zero(t, r.waiting.Load())
-}
-
-// A deadline in the middle of an answer ends it with the tokens so far, and one before its first token is 504.
-func TestDeadlineOfAnAnswer(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, settings{})
-	timeout, late := time.Microsecond, 0
-	r.until("an answer that its deadline ends", func() bool {
-		request := text("ab", 60)
-		request.TimeoutSeconds, request.Stream = timeout.Seconds(), true
-		a, err := r.ask(t.Context(), "", request)
-		require.NoError(t, err)
-		switch {
-		case a.Reason == endedDeadline:
-			assert.NotEmpty(t, a.Tokens)
-			assert.Less(t, len(a.Tokens), 60)
-			assert.Equal(t, len(a.Tokens), a.Usage.CompletionTokens)
-			return true
-		case a.Reason == endedLength: // the machine is fast now
-			timeout /= 8
-		default:
-			assert.Equal(t, http.StatusGatewayTimeout, a.status, a.body)
-			assert.Equal(t, "timeout", a.problem.Code)
-			late++
-		}
-		timeout *= 2
-		return false
-	})
-	assert.Positive(t, late)
-	assert.Zero(t, r.running.Load())
 }
 
 // Requests that no waiting would help are refused.
@@ -522,7 +124,7 @@ func TestRefusals(t *testing.T) {
 func TestStopAndSeed(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, settings{})
-	request := text("ab", 12)
+	request := text("ab", 7)
 	request.Temperature, request.TopK, request.Seed = 1, 20, 7
 	first, err := r.ask(t.Context(), "", request)
 	require.NoError(t, err)
@@ -533,13 +135,35 @@ func TestStopAndSeed(t *testing.T) {
 	other, err := r.ask(t.Context(), "", request)
 	require.NoError(t, err)
 	assert.NotEqual(t, first.Tokens, other.Tokens)
-	request.Seed, request.Stop = 7, &first.Tokens[5]
+	request.Seed, request.Stop = 7, &first.Tokens[4]
 	end := slices.Index(first.Tokens, *request.Stop) + 1
 	stopped, err := r.ask(t.Context(), "", request)
 	require.NoError(t, err)
 	assert.Equal(t, first.Tokens[:end], stopped.Tokens)
 	assert.Equal(t, endedStop, stopped.Reason)
 	assert.Equal(t, decode(r.model, stopped.Tokens...), decode(r.model, first.Tokens[:end]...))
+}
+
+// The weights of a checkpoint are served, of the sizes that it has.
+func TestCheckpoint(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, settings{})
+	other := small()
+	other.Width = 16
+	m, err := model.New(r.context, r.ops, other, 3)
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, m.Close()) }()
+	trainer, err := model.NewTrainer(m, model.Training{Batch: 1, Length: 1})
+	require.NoError(t, err)
+	path := filepath.Join(t.TempDir(), "checkpoint.safetensors")
+	require.NoError(t, errors.Join(trainer.Save(path), trainer.Close()))
+	want, err := m.Sample([]int64{97, 98}, 4, model.Sampling{})
+	require.NoError(t, err)
+	stored := newRig(t, settings{Checkpoint: path})
+	assert.Equal(t, 16, stored.model.Width)
+	a, err := stored.ask(t.Context(), "", text("ab", 4))
+	require.NoError(t, err)
+	assert.Equal(t, want[2:], a.Tokens)
 }
 
 // Metrics and the heap profile name the caches by tenant.
@@ -553,7 +177,7 @@ func TestCachesAreNamed(t *testing.T) {
 	answers := make(chan answer, 2)
 	for n, tenant := range []string{"gold", "silver"} {
 		go func() {
-			a, err := r.ask(t.Context(), tenant, text("abc", 10+20*n))
+			a, err := r.ask(t.Context(), tenant, text("abc", 4+10*n))
 			assert.NoError(t, err)
 			answers <- a
 		}()
@@ -567,7 +191,7 @@ func TestCachesAreNamed(t *testing.T) {
 			held[s.Label["tenant"][0]] += s.Value[3]
 		}
 	}
-	for tenant, tokens := range map[string]int{"gold": 13, "silver": 33} {
+	for tenant, tokens := range map[string]int{"gold": 7, "silver": 17} {
 		assert.Equal(t, r.decoder.SequenceBytes(tokens), held[tenant])
 		assert.Contains(t, metrics.body, fmt.Sprintf("vram_tenant_memory_bytes{device=\"0\",tenant=%q} %d\n", tenant, r.decoder.SequenceBytes(tokens)))
 	}
@@ -581,8 +205,8 @@ func TestCachesAreNamed(t *testing.T) {
 	metrics, err = r.send(t.Context(), r.server.Client(), "GET", r.server.URL+"/metrics", "", "")
 	require.NoError(t, err)
 	for _, line := range []string{
-		`service_tokens_total{tenant="gold"} 10`, `service_tokens_total{tenant="silver"} 30`, `service_answers_total{tenant="gold"} 1`,
-		`service_ends_total{reason="length"} 2`, `service_first_token_seconds_count{tenant="gold"} 1`, `service_token_seconds_count{tenant="silver"} 29`,
+		`service_tokens_total{tenant="gold"} 4`, `service_tokens_total{tenant="silver"} 14`, `service_answers_total{tenant="gold"} 1`,
+		`service_ends_total{reason="length"} 2`, `service_first_token_seconds_count{tenant="gold"} 1`, `service_token_seconds_count{tenant="silver"} 13`,
 	} {
 		assert.Contains(t, metrics.body, line+"\n")
 	}
