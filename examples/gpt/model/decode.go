@@ -16,14 +16,14 @@ import (
 // Decoding has the sizes of a Decoder.
 type Decoding struct {
 	Batch    int // most sequences in a step; 0: 64
-	Chunk    int // most tokens of a prompt that are computed at once; 0: 256
+	Chunk    int // most tokens of a prompt that are computed at once; 0: 512
 	PageRows int // positions of a page, a power of 2; 0: 16
 }
 
 // The defaults of Decoding. Pages of 16 positions leave 8 unused on average, and each head's keys in them are 2 KiB of bfloat16.
 const (
 	defaultBatch    = 64
-	defaultChunk    = 256
+	defaultChunk    = 512
 	defaultPageRows = 16
 )
 
@@ -70,6 +70,9 @@ func NewDecoder(c *cuda.Context, o ops.Ops, config Config, from Source, d Decodi
 	return x, nil
 }
 
+// vectorBytes is what a lane of a kernel loads at once.
+const vectorBytes = 16
+
 // check returns the sizes with their defaults.
 func (d Decoding) check(c Config) (Decoding, error) {
 	if err := c.check(); err != nil {
@@ -84,7 +87,7 @@ func (d Decoding) check(c Config) (Decoding, error) {
 		}
 	}
 	const mostBatch, mostRows = 1 << 10, 1 << 15
-	vector := 16 / c.Type.Size() // elements that a lane of a kernel has
+	vector := vectorBytes / c.Type.Size() // elements that a lane of a kernel has
 	lanes := c.Width / c.Heads / vector
 	switch {
 	case d.Batch < 1 || d.Batch > mostBatch || d.Chunk < 1 || d.Chunk > mostRows:
@@ -217,8 +220,13 @@ func (d *Decoder) capture() (err error) {
 	return nil
 }
 
+// leastRows is the least number of rows of a step's products: libraries have no fast ones of one row. The second row of a step of one
+// sequence is not used.
+const leastRows = 2
+
 // step submits a step of n rows of the state.
 func (d *Decoder) step(n int) error {
+	n = max(n, min(leastRows, d.decoding.Batch))
 	if err := d.forward(&d.steps, n, batch); err != nil {
 		return err
 	}

@@ -187,8 +187,20 @@ func (d *Decoder) attend(l *lane, out, qkv *tensor.Tensor, rows, layer int, at w
 	for _, b := range at.pages {
 		k.also(cuda.In(b))
 	}
-	const threads = 128
-	return k.launch(l.c, d.kernels.attend, d.config.Heads, rows, threads)
+	return k.launch(l.c, d.kernels.attend, d.config.Heads, rows, d.attendThreads(d.config.Heads*rows, l.c.Info().Multiprocessors))
+}
+
+// attendThreads returns the threads of a block of attention. A block waits for the memory of its keys: where there are few blocks,
+// more threads read more keys at once. Not more than half of what the multiprocessors run together, so that all blocks do, and not
+// more than read the keys of the context at once.
+func (d *Decoder) attendThreads(blocks, multiprocessors int) int {
+	const warp, usual, most, half, keysAtOnce = 32, 128, 512, 1024, 4
+	lanes := d.config.Width / d.config.Heads * d.config.Type.Size() / vectorBytes
+	threads := warp
+	for threads < most && threads < lanes*d.config.Context/keysAtOnce && (threads < usual || 2*threads*blocks <= half*multiprocessors) {
+		threads *= 2
+	}
+	return threads
 }
 
 // draw draws tokens by the logits of the last rows, one for each of the first sequences of the state.

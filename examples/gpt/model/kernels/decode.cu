@@ -25,7 +25,7 @@ typedef float element;
 
 namespace {
 
-enum { VECTOR = 16 / (int)sizeof(element), ATTEND = 128, MOST_SIZE = 256, SAMPLE = 1024 };
+enum { VECTOR = 16 / (int)sizeof(element), ATTEND = 512, MOST_SIZE = 256, SAMPLE = 1024 };
 const float LOG2_E = 1.44269504f, LN_2 = 0.693147182f, INFINITE = __builtin_inff();
 const float LOWEST = -1e30f;  // below all scores, and finite: a difference of two is a number
 
@@ -105,17 +105,17 @@ KERNEL BOUNDS(128) void store(const element *qkv, const u64 *table, u64 layer, i
 
 // out = attention of a row to the keys of its sequence up to its own. A block has one head of one row. Rows have tables stride entries apart. With
 // stores the row's own key and value are in qkv alone, and the block writes them to the page: one row of a sequence in a launch.
-// A group of size / VECTOR lanes has one key at a time, and each lane of it VECTOR elements.
-KERNEL BOUNDS(128) void attend(const element *qkv, element *out, const u64 *table, const int *positions, u64 layer, int first, u32 heads, u32 size,
+// A group of size / VECTOR lanes has one key at a time, and each lane of it VECTOR elements. A block has 32 to ATTEND threads: a power of 2.
+KERNEL BOUNDS(512) void attend(const element *qkv, element *out, const u64 *table, const int *positions, u64 layer, int first, u32 heads, u32 size,
                                u32 shift, u32 pages, u32 stride, u32 stores, float scale) {
     SHARED float sums[ATTEND / 32][2];
     SHARED float values[ATTEND / 32][MOST_SIZE];
     const u32 head = block_x(), row = block_y(), width = heads * size;
-    const u32 lanes = size / VECTOR, lane = thread() % lanes, group = thread() / lanes, groups = ATTEND / lanes;
+    const u32 lanes = size / VECTOR, lane = thread() % lanes, group = thread() / lanes, groups = threads() / lanes, warps = threads() / 32;
     const int at = positions ? positions[row] : first + (int)row;
     element *to = out + (u64)row * width + head * size;
     if (at < 0) {
-        for (u32 i = thread(); i < size; i += ATTEND) to[i] = narrow(0);
+        for (u32 i = thread(); i < size; i += threads()) to[i] = narrow(0);
         return;
     }
     if ((u32)at >> shift >= pages) __builtin_trap();
@@ -202,15 +202,12 @@ KERNEL BOUNDS(128) void attend(const element *qkv, element *out, const u64 *tabl
         UNROLL for (int i = 0; i < VECTOR; i++) values[warp][lane * VECTOR + i] = value[i];
     }
     __syncthreads();
-    float all = LOWEST, total = 0, part[ATTEND / 32];
-    UNROLL for (int w = 0; w < ATTEND / 32; w++) all = greater(all, sums[w][0]);
-    UNROLL for (int w = 0; w < ATTEND / 32; w++) {
-        part[w] = power_of_two(sums[w][0] - all);
-        total += sums[w][1] * part[w];
-    }
-    for (u32 i = thread(); i < size; i += ATTEND) {
+    float all = LOWEST, total = 0;
+    for (u32 w = 0; w < warps; w++) all = greater(all, sums[w][0]);
+    for (u32 w = 0; w < warps; w++) total += sums[w][1] * power_of_two(sums[w][0] - all);
+    for (u32 i = thread(); i < size; i += threads()) {
         float r = 0;
-        UNROLL for (int w = 0; w < ATTEND / 32; w++) r += values[w][i] * part[w];
+        for (u32 w = 0; w < warps; w++) r += values[w][i] * power_of_two(sums[w][0] - all);
         to[i] = narrow(r / total);
     }
 }
