@@ -2,14 +2,21 @@ package model_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"math"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/compute/ops"
+	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/examples/gpt/model"
 	"github.com/go-vram/vram/vramtest"
@@ -17,6 +24,12 @@ import (
 
 // decoding returns a decoder, and the plain model, of one seed on a device that computes, checks every access and finds leaks.
 func decoding(t *testing.T, config model.Config, sizes model.Decoding) (*model.Decoder, *model.Model) {
+	t.Helper()
+	return decodingFrom(t, config, sizes, model.Random(config, 1))
+}
+
+// decodingFrom is decoding with a decoder of other parameters.
+func decodingFrom(t *testing.T, config model.Config, sizes model.Decoding, from model.Source) (*model.Decoder, *model.Model) {
 	t.Helper()
 	dev := vramtest.Open(t, vramtest.Kernels(vramtest.KernelConfig{Pointers: true}))
 	c, err := cuda.NewContext(dev.Stream())
@@ -31,7 +44,7 @@ func decoding(t *testing.T, config model.Config, sizes model.Decoding) (*model.D
 	m, err := model.New(c, o, config, 1)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, m.Close()) })
-	d, err := model.NewDecoder(c, o, config, model.Random(config, 1), sizes)
+	d, err := model.NewDecoder(c, o, config, from, sizes)
 	require.NoError(t, err)
 	t.Cleanup(func() { assert.NoError(t, d.Close()) })
 	return d, m
@@ -98,4 +111,186 @@ func step(t *testing.T, d *model.Decoder, all, ended []*text) (left, done []*tex
 		ended = append(ended, x)
 	}
 	return left, ended
+}
+
+// The random parameters of a decoder are those of New.
+func TestRandomParameters(t *testing.T) {
+	_, m := decoding(t, small, model.Decoding{Batch: 1, Chunk: 1, PageRows: 1})
+	from := model.Random(small, 1)
+	for _, p := range m.Parameters() {
+		values, err := from(p.Name, p.Param.Shape())
+		require.NoError(t, err)
+		var want []float32
+		for _, v := range read(t, p.Param) {
+			want = append(want, float32(v))
+		}
+		assert.Equal(t, want, values, p.Name)
+	}
+	_, err := from("h.0.ln_1.weight", []int{8})
+	var config *model.ConfigError
+	require.ErrorAs(t, err, &config, "there is no other one")
+}
+
+// Values of 16 bits have the tokens of float32 where no two logits are close: with parameters that make attention count.
+func TestDecoderOfHalves(t *testing.T) {
+	config := model.Config{Layers: 1, Width: 16, Heads: 2, Context: 20, Vocabulary: 32, Type: tensor.Float32}
+	tokens := func(of tensor.Type) (all [][]int64) {
+		config.Type = of
+		random := model.Random(config, 4)
+		d, _ := decodingFrom(t, config, model.Decoding{Batch: 2, Chunk: 3, PageRows: 2}, func(name string, shape []int) ([]float32, error) {
+			values, err := random(name, shape)
+			scale := float32(1)
+			if strings.Contains(name, "attn") {
+				scale = 25
+			}
+			for i := range values {
+				values[i] *= scale
+			}
+			return values, err
+		})
+		a, first := prefilled(t, d, []int64{3, 1, 4, 1, 5}, 10, model.Draw{})
+		b, second := prefilled(t, d, []int64{9, 2, 6}, 10, model.Draw{})
+		for range 9 {
+			next, err := d.Step([]*model.Sequence{a, b})
+			require.NoError(t, err)
+			first, second = append(first, next[0]), append(second, next[1])
+		}
+		return [][]int64{first, second}
+	}
+	want := tokens(tensor.Float32)
+	assert.Equal(t, want, tokens(tensor.BFloat16))
+	slices.Sort(want[0])
+	assert.Greater(t, len(slices.Compact(want[0])), 5, "they differ")
+}
+
+func product(shape []int) int {
+	n := 1
+	for _, d := range shape {
+		n *= d
+	}
+	return n
+}
+
+// A draw takes each token as often as softmax says, of the most probable ones alone, and by its seed.
+func TestDrawsOnTheDevice(t *testing.T) {
+	logits := []float32{0, 2, 3, 2, -1, 1, 0, 0, 0, 0, 1}
+	config := model.Config{Layers: 1, Width: 8, Heads: 2, Context: 64, Vocabulary: len(logits), Type: tensor.Float32}
+	d, _ := decodingFrom(t, config, model.Decoding{Batch: 4, Chunk: 1, PageRows: 8}, func(name string, shape []int) ([]float32, error) {
+		values := make([]float32, product(shape))
+		switch name { // the last norm is its bias
+		case "wte.weight":
+			for i, v := range logits {
+				values[i*shape[1]] = v
+			}
+		case "ln_f.bias":
+			values[0] = 1
+		}
+		return values, nil
+	})
+	const steps = 60
+	draw := func(how ...model.Draw) (counts [][]float64) {
+		var all []*model.Sequence
+		for _, one := range how {
+			s, err := d.NewSequence(t.Context(), steps+2, one, nil)
+			require.NoError(t, err)
+			_, err = d.Prefill(s, []int64{0})
+			require.NoError(t, err)
+			all, counts = append(all, s), append(counts, make([]float64, len(logits)))
+		}
+		for range steps {
+			tokens, err := d.Step(all)
+			require.NoError(t, err)
+			for i, token := range tokens {
+				counts[i][token]++
+			}
+		}
+		for _, s := range all {
+			require.Zero(t, s.Left())
+			require.NoError(t, s.Free())
+			require.NoError(t, s.Free())
+		}
+		return counts
+	}
+	got := draw(model.Draw{Temperature: 0.5, Top: 3, Seed: 1}, model.Draw{}, model.Draw{Temperature: 0.5, Top: 3, Seed: 1}, model.Draw{Temperature: 2, Seed: 9})
+	assert.Equal(t, got[0], got[2], "one seed")
+	sum := 1 + 2*math.Exp(-2)
+	for token, want := range map[int]float64{2: steps / sum, 1: steps * math.Exp(-2) / sum, 3: steps * math.Exp(-2) / sum, 0: 0, 4: 0, 5: 0} {
+		assert.InDelta(t, want, got[0][token], 10, token)
+	}
+	assert.Zero(t, got[0][0]+got[0][4]+got[0][5]+got[0][10], "the three most probable ones")
+	assert.InDelta(t, steps, got[1][2], 0, "the most probable one")
+	tail := got[3][0] + got[3][4] + got[3][5] + got[3][6] + got[3][7] + got[3][8] + got[3][9] + got[3][10]
+	assert.InDelta(t, 0.51*steps, tail, 14, "of all tokens")
+	assert.NotEqual(t, got[0], got[3])
+}
+
+// Sequences and sizes that cannot be are refused, and nothing is lost.
+func TestDecoderMistakes(t *testing.T) {
+	config := model.Config{Layers: 1, Width: 8, Heads: 2, Context: 6, Vocabulary: 11, Type: tensor.Float32}
+	d, m := decoding(t, config, model.Decoding{Batch: 2, Chunk: 2, PageRows: 2})
+	var wrong *model.ConfigError
+	for _, x := range []model.Decoding{{Batch: -1}, {Batch: 1 << 20}, {Chunk: -1}, {PageRows: 3}, {PageRows: -2}} {
+		_, err := model.NewDecoder(m.Context(), m.Ops(), config, model.Random(config, 1), x)
+		require.ErrorAs(t, err, &wrong, "%v", x)
+	}
+	heads := config
+	heads.Width, heads.Heads = 12, 2 // of 6 elements
+	_, err := model.NewDecoder(m.Context(), m.Ops(), heads, model.Random(heads, 1), model.Decoding{})
+	require.ErrorAs(t, err, &wrong)
+	gone := errors.New("gone")
+	_, err = model.NewDecoder(m.Context(), m.Ops(), config, func(string, []int) ([]float32, error) { return nil, gone }, model.Decoding{})
+	require.ErrorIs(t, err, gone)
+	_, err = model.NewDecoder(m.Context(), m.Ops(), config, func(string, []int) ([]float32, error) { return nil, nil }, model.Decoding{})
+	require.ErrorAs(t, err, &wrong)
+	for _, tokens := range []int{0, 1, 8} {
+		_, err := d.NewSequence(t.Context(), tokens, model.Draw{}, nil)
+		require.ErrorAs(t, err, &wrong, tokens)
+	}
+	for _, draw := range []model.Draw{{Temperature: -1}, {Temperature: math.NaN()}, {Top: -1}} {
+		_, err := d.NewSequence(t.Context(), 3, draw, nil)
+		require.ErrorAs(t, err, &wrong, "%v", draw)
+	}
+	s, err := d.NewSequence(t.Context(), 3, model.Draw{}, nil)
+	require.NoError(t, err)
+	for _, prompt := range [][]int64{nil, {1, 2, 3}, {11}, {-1}} {
+		_, err := d.Prefill(s, prompt)
+		require.ErrorAs(t, err, &wrong, "%v", prompt)
+	}
+	for _, all := range [][]*model.Sequence{nil, {s}, {s, s, s}} {
+		_, err := d.Step(all)
+		require.ErrorAs(t, err, &wrong)
+	}
+	require.NoError(t, d.Sleep(t.Context()))
+	_, err = d.Prefill(s, []int64{1})
+	require.ErrorIs(t, err, cuda.ErrAsleep)
+	require.NoError(t, d.Wake(t.Context()))
+	_, err = d.Prefill(s, []int64{1})
+	require.NoError(t, err)
+	require.NoError(t, d.Sleep(t.Context()))
+	_, err = d.Step([]*model.Sequence{s})
+	require.ErrorIs(t, err, cuda.ErrAsleep)
+	require.NoError(t, d.Wake(t.Context()))
+	_, err = d.Prefill(s, []int64{1})
+	require.ErrorAs(t, err, &wrong, "a second time")
+	_, err = d.Step([]*model.Sequence{s})
+	require.NoError(t, err)
+	_, err = d.Step([]*model.Sequence{s})
+	require.ErrorAs(t, err, &wrong, "it is complete")
+	require.NoError(t, s.Free())
+	_, err = d.Step([]*model.Sequence{s})
+	require.ErrorAs(t, err, &wrong)
+}
+
+// The compiled kernels match their source: make kernels.
+func TestCompiledKernelsMatchTheirSource(t *testing.T) {
+	source, err := os.ReadFile("kernels/decode.cu")
+	require.NoError(t, err)
+	sum := sha256.Sum256(source)
+	for _, of := range []tensor.Type{tensor.Float32, tensor.BFloat16} {
+		text, err := os.ReadFile("kernels/decode_" + of.String() + ".ptx")
+		require.NoError(t, err)
+		first, _, _ := strings.Cut(string(text), "\n")
+		assert.Equal(t, "// decode.cu "+hex.EncodeToString(sum[:]), first, "make kernels")
+		assert.NotContains(t, string(text), ".local", "registers in memory")
+	}
 }
