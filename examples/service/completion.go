@@ -27,7 +27,7 @@ type completionAnswer struct {
 	Error  *problem `json:"error,omitempty"`
 }
 
-// usage is what a request took.
+// usage has the figures of a request.
 type usage struct {
 	PromptTokens     int   `json:"prompt_tokens"`
 	CompletionTokens int   `json:"completion_tokens"`
@@ -52,7 +52,7 @@ func (sv *Service) complete(w http.ResponseWriter, r *http.Request) {
 	c := completion{sv: sv, started: time.Now()}
 	var err error
 	if c.completionRequest, err = readRequest(w, r); err == nil {
-		err = c.check(sv.model, sv.settings.Timeout)
+		err = c.check(sv.model, sv.texts, sv.settings.Timeout)
 	}
 	if err == nil {
 		c.tenant, err = sv.tenantOf(r.Header.Get(tenantHeader))
@@ -137,7 +137,7 @@ func (c *completion) answer(ctx context.Context, w http.ResponseWriter, j *job) 
 		c.tokens = append(c.tokens, token)
 		c.tenant.tokens.Add(1)
 		if c.Stream {
-			to.token(token, decode(sv.model, token), len(j.tokens) == 0)
+			to.token(token, sv.texts.decode(token), len(j.tokens) == 0)
 		}
 	}
 	c.usage.CompletionTokens = len(c.tokens)
@@ -158,7 +158,7 @@ func (c *completion) answer(ctx context.Context, w http.ResponseWriter, j *job) 
 		to.end(last)
 		return
 	}
-	last.Tokens, last.Text = c.tokens, decode(sv.model, c.tokens...)
+	last.Tokens, last.Text = c.tokens, sv.texts.decode(c.tokens...)
 	writeJSON(w, http.StatusOK, last)
 }
 
@@ -185,7 +185,7 @@ type stream struct {
 	line  []byte
 }
 
-// event writes what line has, and flushes if nothing else is there to be written. Errors are ignored: the client has left,
+// event writes the line, and flushes unless more is there to be written. Errors are ignored: the client has left,
 // which ends the request's context.
 func (s *stream) event(flush bool) {
 	if !s.begun {

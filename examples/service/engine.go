@@ -11,7 +11,7 @@ import (
 	"github.com/go-vram/vram/examples/gpt/model"
 )
 
-// decoder is what the engine needs of a model.Decoder.
+// decoder has the methods of a model.Decoder that the engine calls.
 type decoder interface {
 	NewSequence(ctx context.Context, tokens int, draw model.Draw, tenant *vram.Tenant) (*model.Sequence, error)
 	Prefill(s *model.Sequence, prompt []int64) (int64, error)
@@ -195,7 +195,7 @@ func dropped(j *job) bool {
 	return gone
 }
 
-// got passes a token to the handler, and reports whether the job goes on. Else it has ended.
+// got passes a token to the handler, and reports whether the job has more to come. Else it has ended.
 func (j *job) got(token int64) bool {
 	j.tokens <- token
 	j.made++

@@ -29,9 +29,10 @@ const mostClients = 4096
 func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags := command.NewFlags("service", `"12GB"`)
 	flags.StringVar(&o.address, "addr", "127.0.0.1:8080", "address to listen on")
-	sizes := flags.String("model", "tiny", "tiny, char or 124m: the model's sizes")
+	sizes := flags.String("model", "tiny", model.Names()+": the model's sizes")
 	of := flags.String("type", "", "float32 or bfloat16: the type that the network computes with (default float32 for tiny, else bfloat16)")
-	flags.StringVar(&o.settings.Checkpoint, "checkpoint", "", "file of weights, as examples/gpt writes it (default random weights)")
+	flags.StringVar(&o.settings.Checkpoint, "checkpoint", "", "file of weights, as examples/gpt writes it, or of a published GPT-2 (default random weights)")
+	flags.StringVar(&o.settings.Tokenizer, "tokenizer", "", "folder with the model's vocab.json and merges.txt (default each byte is a token)")
 	flags.Uint64Var(&o.settings.Seed, "seed", 1, "seed of random weights, and of the requests of -load")
 	flags.IntVar(&o.settings.Decoding.Batch, "batch", 64, "most sequences in a step")
 	flags.IntVar(&o.settings.Decoding.PageRows, "page", 16, "positions of a page of keys and values, a power of 2")
@@ -74,10 +75,9 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 
 // sized returns the sizes of a model by name, and the type by name.
 func sized(name, of string) (model.Config, error) {
-	known := map[string]model.Config{"tiny": model.Tiny, "char": model.Char, "124m": model.GPT2}
-	c, ok := known[name]
-	if !ok {
-		return c, command.Misuse("-model is %q: want tiny, char or 124m", name)
+	c, known := model.Named(name)
+	if !known {
+		return c, command.Misuse("-model is %q: want %s", name, model.Names())
 	}
 	switch {
 	case of == "float32", of == "" && name == "tiny":

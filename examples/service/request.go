@@ -41,7 +41,7 @@ func (p *prompt) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &p.tokens)
 }
 
-// MarshalJSON writes what UnmarshalJSON reads.
+// MarshalJSON writes the form that UnmarshalJSON reads.
 func (p prompt) MarshalJSON() ([]byte, error) {
 	if p.tokens != nil {
 		return json.Marshal(p.tokens)
@@ -88,7 +88,7 @@ func readRequest(w http.ResponseWriter, r *http.Request) (*completionRequest, er
 const defaultTokens = 16
 
 // check sets the defaults, makes tokens of the prompt, and reports an invalid field.
-func (r *completionRequest) check(c model.Config, timeout time.Duration) error {
+func (r *completionRequest) check(c model.Config, texts tokenizer, timeout time.Duration) error {
 	if r.MaxTokens == 0 {
 		r.MaxTokens = defaultTokens
 	}
@@ -97,7 +97,7 @@ func (r *completionRequest) check(c model.Config, timeout time.Duration) error {
 	}
 	if r.Prompt.tokens == nil {
 		var err error
-		if r.Prompt.tokens, err = encode(c, r.Prompt.text); err != nil {
+		if r.Prompt.tokens, err = texts.encode(r.Prompt.text); err != nil {
 			return err
 		}
 	}
@@ -125,32 +125,4 @@ func (r *completionRequest) check(c model.Config, timeout time.Duration) error {
 // draw returns how the tokens are drawn.
 func (r *completionRequest) draw() model.Draw {
 	return model.Draw{Temperature: r.Temperature, Top: r.TopK, Seed: r.Seed}
-}
-
-// bytes is the vocabulary of models whose tokens are bytes.
-const byteTokens = 256
-
-// encode returns the tokens of a text: its bytes, for models whose tokens are bytes.
-func encode(c model.Config, text string) ([]int64, error) {
-	if c.Vocabulary != byteTokens {
-		return nil, &fieldError{"prompt", "a text", "a list of tokens: this model's tokens are no bytes"}
-	}
-	tokens := make([]int64, len(text))
-	for i := range tokens {
-		tokens[i] = int64(text[i])
-	}
-	return tokens, nil
-}
-
-// decode returns the text of tokens, and an empty one for models whose tokens are no bytes. Bytes that are no UTF-8 become
-// U+FFFD in JSON.
-func decode(c model.Config, tokens ...int64) string {
-	if c.Vocabulary != byteTokens {
-		return ""
-	}
-	text := make([]byte, len(tokens))
-	for i, token := range tokens {
-		text[i] = byte(token)
-	}
-	return string(text)
 }

@@ -114,7 +114,7 @@ func (r *rig) until(what string, done func() bool) {
 	}
 }
 
-// answer is what a client gets.
+// answer is the answer to a client.
 type answer struct {
 	status     int
 	retryAfter string
@@ -212,7 +212,7 @@ func text(prompt string, tokens int) completionRequest {
 
 func promptOf(text string) prompt { return prompt{text: text} }
 
-// plain returns what the plain model makes of a prompt.
+// plain returns the plain model with the same parameters.
 func (r *rig) plain() *model.Model {
 	r.t.Helper()
 	m, err := model.New(r.context, r.ops, r.model, r.settings.Seed)

@@ -17,7 +17,7 @@ type shutdown struct {
 	Parting  time.Duration // for cancelled requests to tell their clients; 0 is partingTime
 }
 
-// Bounds of a connection: the time for a client to send its request, to read what it was sent, and to keep an idle connection.
+// Bounds of a connection: the time for a client to send its request, to read its answer, and to keep an idle connection.
 const (
 	readTimeout  = 10 * time.Second
 	writeTimeout = 10 * time.Second

@@ -240,7 +240,7 @@ func clearVariables(t *testing.T) {
 	}
 }
 
-// The program refuses what cannot be, from its command line to its exit code.
+// The program refuses wrong flags and settings, from its command line to its exit code.
 func TestProgramRefuses(t *testing.T) {
 	clearVariables(t)
 	for want, args := range map[string][]string{

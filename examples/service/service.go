@@ -21,6 +21,7 @@ type settings struct {
 	Model      model.Config
 	Decoding   model.Decoding
 	Checkpoint string        // a file of weights; "": random ones
+	Tokenizer  string        // a folder; "": each byte is a token
 	Seed       uint64        // of random weights
 	Timeout    time.Duration // most time of a request
 	Idle       time.Duration // without a request until the weights sleep; 0: they never do
@@ -32,6 +33,7 @@ type settings struct {
 type Service struct {
 	settings   settings
 	model      model.Config
+	texts      tokenizer
 	device     *vram.Device
 	context    *cuda.Context // of the steps
 	ops        ops.Ops
@@ -78,6 +80,9 @@ func (sv *Service) open(s settings) (err error) {
 		return err
 	}
 	if sv.decoder, err = sv.newDecoder(s); err != nil {
+		return err
+	}
+	if sv.texts, err = openTokenizer(sv.model, s.Tokenizer); err != nil {
 		return err
 	}
 	failed := func(error) { sv.broken.Store(true) }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -37,7 +38,7 @@ func TestTokensAreThePlainModels(t *testing.T) {
 	for n := range 8 {
 		c := client{text("the quick brown fox"[n:n+1+2*n%9], 2+n%3), tenants[n%3].name, nil}
 		c.Stream = n%2 == 0
-		tokens, err := encode(r.model, c.Prompt.text)
+		tokens, err := r.texts.encode(c.Prompt.text)
 		require.NoError(t, err)
 		all, err := m.Sample(tokens, c.MaxTokens, model.Sampling{})
 		require.NoError(t, err)
@@ -141,7 +142,9 @@ func TestStopAndSeed(t *testing.T) {
 	require.NoError(t, err)
 	assert.Equal(t, first.Tokens[:end], stopped.Tokens)
 	assert.Equal(t, endedStop, stopped.Reason)
-	assert.Equal(t, decode(r.model, stopped.Tokens...), decode(r.model, first.Tokens[:end]...))
+	quoted, err := json.Marshal(r.texts.decode(stopped.Tokens...))
+	require.NoError(t, err)
+	assert.Contains(t, stopped.body, `"text":`+string(quoted))
 }
 
 // The weights of a checkpoint are served, of the sizes that it has.

@@ -12,7 +12,7 @@ type sleeper struct {
 	idle    time.Duration // without a request until the weights sleep; 0: they never do
 	failed  func(error)   // told where they could not be put to sleep
 
-	turn    chan struct{} // of one place: whoever has its token may use the fields below
+	turn    chan struct{} // of one place: a call that has its token may use the fields below
 	present int           // requests
 	began   uint64        // of present: changes with each request that comes
 	asleep  atomic.Bool

@@ -85,7 +85,7 @@ func TestClientLeavesBeforeItHasMemory(t *testing.T) {
 func (r *rig) fill() (free func()) {
 	r.t.Helper()
 	require.NoError(r.t, r.device.Reconfigure(vram.Settings{LimitBytes: new(int64(16 << 20))}))
-	s := r.context.Stream() // the pages' one, with what it has in its cache
+	s := r.context.Stream() // the pages' one, whose cache must be empty, too
 	var all []vram.Buffer
 	for bytes := int64(8 << 20); bytes >= 512; {
 		b, err := s.Alloc(bytes)

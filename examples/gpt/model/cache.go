@@ -17,7 +17,7 @@ type Draw struct {
 	Seed        uint64  // the same seed, prompt and model draw the same tokens
 }
 
-// check returns a *ConfigError for what no kernel can draw by.
+// check returns a *ConfigError for numbers by which no kernel can draw.
 func (d Draw) check() error {
 	if !(d.Temperature >= 0 && d.Temperature <= math.MaxFloat32) || d.Top < 0 || d.Top > mostOf { // NaN is neither
 		return &ConfigError{fmt.Sprintf("Temperature %v and Top %d: want 0 or more", d.Temperature, d.Top)}

@@ -27,8 +27,8 @@ const (
 	defaultPageRows = 16
 )
 
-// Decoder continues texts with a model's parameters alone. Steps and prefills run on streams of their own, so that both go on
-// side by side. A step is a captured graph for each of some numbers of sequences; what changes from step to step lies in device
+// Decoder continues texts with a model's parameters alone. Steps and prefills run on streams of their own, so that both run
+// side by side. A step is a captured graph for each of some numbers of sequences; the numbers that change from step to step lie in device
 // memory.
 //
 // NewSequence may be called by any number of goroutines, Prefill by one at a time, Step by one at a time, and Sleep and Wake while
@@ -70,7 +70,7 @@ func NewDecoder(c *cuda.Context, o ops.Ops, config Config, from Source, d Decodi
 	return x, nil
 }
 
-// vectorBytes is what a lane of a kernel loads at once.
+// vectorBytes is the number of bytes that a lane of a kernel loads at once.
 const vectorBytes = 16
 
 // check returns the sizes with their defaults.
@@ -142,7 +142,7 @@ func (l *lane) open(config Config) (err error) {
 		{&l.qkv, l.state.rows, 3 * config.Width},
 		{&l.attended, l.state.rows, config.Width},
 		{&l.expanded, l.state.rows, 4 * config.Width},
-		{&l.logits, l.state.sequences, config.head()},
+		{&l.logits, l.state.sequences, config.padded()},
 	} {
 		if *x.to, err = tensor.New(l.scope, config.Type, x.rows, x.columns); err != nil {
 			return err
@@ -285,7 +285,7 @@ func (d *Decoder) Config() Config { return d.config }
 // Batch returns the most sequences of a step.
 func (d *Decoder) Batch() int { return d.decoding.Batch }
 
-// Close waits for the work, and frees all memory but that of sequences, which the caller frees before.
+// Close waits for the work, and frees all memory except the sequences, which the caller frees before.
 func (d *Decoder) Close() error {
 	var all []error
 	for _, g := range d.graphs {

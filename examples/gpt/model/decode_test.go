@@ -113,7 +113,7 @@ func step(t *testing.T, d *model.Decoder, all, ended []*text) (left, done []*tex
 	return left, ended
 }
 
-// The random parameters of a decoder are those of New.
+// New makes the same random parameters as Random.
 func TestRandomParameters(t *testing.T) {
 	_, m := decoding(t, small, model.Decoding{Batch: 1, Chunk: 1, PageRows: 1})
 	from := model.Random(small, 1)

@@ -191,7 +191,7 @@ func (d *Decoder) attend(l *lane, out, qkv *tensor.Tensor, rows, layer int, at w
 }
 
 // attendThreads returns the threads of a block of attention. A block waits for the memory of its keys: where there are few blocks,
-// more threads read more keys at once. Not more than half of what the multiprocessors run together, so that all blocks do, and not
+// more threads read more keys at once. Not more than half of the threads that the multiprocessors run together, so that all blocks run, and not
 // more than read the keys of the context at once.
 func (d *Decoder) attendThreads(blocks, multiprocessors int) int {
 	const warp, usual, most, half, keysAtOnce = 32, 128, 512, 1024, 4
@@ -224,7 +224,7 @@ func (d *Decoder) draw(l *lane, rows, sequences int) error {
 	k.at(l.state.heats(), cuda.In)
 	k.at(l.state.tops(), cuda.In)
 	k.word(d.config.Vocabulary)
-	k.word(d.config.head())
+	k.word(d.config.padded())
 	const few, threads, most = 4096, 256, 1024
 	if d.config.Vocabulary <= few {
 		return k.launch(l.c, d.kernels.sample, sequences, 1, threads)

@@ -98,13 +98,6 @@ func count(shape []int) int {
 	return n
 }
 
-// headRows divides the rows of the token table in memory: products of whole tiles are the fastest. The rows past the vocabulary
-// are 0.
-const headRows = 64
-
-// head returns the number of rows of the token table in memory.
-func (c Config) head() int { return (c.Vocabulary + headRows - 1) / headRows * headRows }
-
 // WeightBytes returns the size of a Decoder's parameters in device memory.
 func (c Config) WeightBytes() int64 {
 	var bytes int64
@@ -114,14 +107,14 @@ func (c Config) WeightBytes() int64 {
 	return bytes
 }
 
-// weightAlignment is the alignment of each parameter in bytes: that of an allocation.
+// weightAlignment is the alignment of each parameter in bytes: as of an allocation.
 const weightAlignment = 512
 
 // bytesOf returns the bytes of a parameter, with its padding.
 func (c Config) bytesOf(p shaped) int64 {
 	rows := p.shape[0]
 	if p.name == "wte.weight" {
-		rows = c.head()
+		rows = c.padded()
 	}
 	bytes := int64(rows) * int64(count(p.shape[1:])) * int64(c.Type.Size())
 	return (bytes + weightAlignment - 1) / weightAlignment * weightAlignment
@@ -144,7 +137,7 @@ type weights struct {
 	last             affine
 }
 
-// load fills the weights from a source. After an error close frees what is there.
+// load fills the weights from a source. After an error close frees the part that is there.
 func (w *weights) load(c *cuda.Context, config Config, from Source) (err error) {
 	if w.arena, err = sleep.New(c, sleep.Options{}); err != nil {
 		return err
@@ -192,7 +185,7 @@ func (w *weights) name(c *cuda.Context, config Config, of map[string]*tensor.Ten
 			norm2: pair(name + ".ln_2"), expand: pair(name + ".mlp.c_fc"), contract: pair(name + ".mlp.c_proj"),
 		})
 	}
-	table, err := over(c, w.buffer, config.Type, 0, []int{config.head(), config.Width})
+	table, err := over(c, w.buffer, config.Type, 0, []int{config.padded(), config.Width})
 	if err != nil {
 		return err
 	}
