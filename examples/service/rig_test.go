@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -36,6 +37,7 @@ type rig struct {
 	t      *testing.T
 	server *httptest.Server
 	held   *heldDecoder
+	gone   atomic.Int64 // clients that have left, or have their answer
 }
 
 // heldDecoder lets a step begin when the test allows it.
@@ -72,7 +74,11 @@ func (h *heldDecoder) hold() (release func()) {
 func newRig(t *testing.T, s settings) *rig {
 	t.Helper()
 	r := openRig(t, s)
-	r.server = httptest.NewServer(r.Handler())
+	routes := r.Handler()
+	r.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, request *http.Request) {
+		context.AfterFunc(request.Context(), func() { r.gone.Add(1) })
+		routes.ServeHTTP(w, request)
+	}))
 	t.Cleanup(r.server.Close)
 	return r
 }
