@@ -29,8 +29,9 @@ func (u *uses) add(others uses) {
 
 // capture is a capture in progress.
 type capture struct {
-	pool *Pool
-	mu   sync.Mutex // guards the fields below; launches in a capture are cold
+	pool      *Pool
+	launching sync.Mutex // one launch at a time, also in the driver
+	mu        sync.Mutex // guards the fields below; launches in a capture are cold
 
 	streams []*submission // that are captured: the first began it. The index is the number in order
 	order   reuse
@@ -186,8 +187,8 @@ func (p *capture) touch(c *submission, b Buffer, writes bool) error {
 // launch submits a kernel to the capture, and notes it. The notes are in the order of the graph's nodes: one launch at a time. The
 // module stays loaded from before the submission on.
 func (p *capture) launch(k *node, submit func() error) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+	p.launching.Lock()
+	defer p.launching.Unlock()
 	if err := k.Function.module.hold(); err != nil {
 		return err
 	}
@@ -200,7 +201,9 @@ func (p *capture) launch(k *node, submit func() error) error {
 	if err := submit(); err != nil {
 		return err
 	}
+	p.mu.Lock()
 	p.kernels = append(p.kernels, k)
+	p.mu.Unlock()
 	noted = true
 	return nil
 }

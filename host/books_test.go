@@ -216,7 +216,7 @@ func TestFreeAllOfSomeThatAreRefused(t *testing.T) {
 	})
 }
 
-// The bytes of a pool by state add up to those of its source, and live bytes are whole blocks, whatever is called.
+// The bytes of a pool by state add up to those of its source, and live bytes are whole blocks, after each call.
 func TestTheBytesOfAPoolAddUp(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
@@ -280,8 +280,8 @@ func TestASourceCountsRefusals(t *testing.T) {
 	r.end(source)
 }
 
-// A free records one event for each stream that was announced, however often and in whatever order, and none for those of the
-// memory's earlier holders.
+// A free records one event for each stream that was announced, in each number and order, and none for streams of the memory's earlier
+// holders.
 func TestAFreeRecordsOneEventForEachStream(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)

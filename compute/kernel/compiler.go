@@ -251,13 +251,13 @@ func (c *Compiler) work() {
 	}
 }
 
-// load compiles a text, or takes it from the store. Text with setmaxnreg is loaded by itself, without the store: the assembler
-// ignores that instruction in texts that it links.
+// load compiles a text, or takes it from the store. Text with setmaxnreg is loaded by itself, and the store has the text as its
+// image: the assembler ignores that instruction in texts that it links.
 func (c *Compiler) load(text string) (*code, error) {
-	if strings.Contains(text, "setmaxnreg") {
-		return c.loadOr("", func() ([]byte, error) { return []byte(text), nil })
-	}
 	return c.loadOr(text, func() ([]byte, error) {
+		if strings.Contains(text, "setmaxnreg") {
+			return []byte(text), nil
+		}
 		return c.on.Link([]byte(text)) // LoadModule would compile it, too, but one text after the other
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -65,10 +66,10 @@ type usedPointer struct {
 	at int
 }
 
-// pointers returns the pointers of a kernel.
-func (p *usesProgram) pointers(kernel string) (all []usedPointer) {
+// pointers returns the pointers of a kernel, unless it has a tensor map.
+func (p *usesProgram) pointers(kernel string) (all []usedPointer, mapped bool) {
 	if known, ok := p.kernels[kernel]; ok {
-		return known
+		return known, known == nil
 	}
 	f := p.module.Function(kernel)
 	var offsets []int
@@ -78,14 +79,19 @@ func (p *usesProgram) pointers(kernel string) (all []usedPointer) {
 		offsets = append(offsets, end)
 		end += v.Bytes()
 	}
+	all = []usedPointer{}
 	for _, u := range ptx.Uses(p.module, f) {
+		if strings.Contains(u.Unknown, "it is a tensor map") {
+			p.kernels[kernel] = nil
+			return nil, true
+		}
 		all = append(all, usedPointer{u, offsets[u.Param] + u.Offset})
 		if p.executor.pointers++; u.Unknown != "" {
 			p.executor.unknown++
 		}
 	}
 	p.kernels[kernel] = all
-	return all
+	return all, false
 }
 
 // Launch declares the uses.
@@ -94,8 +100,12 @@ func (p *usesProgram) Launch(l sim.KernelLaunch) (sim.Execution, error) {
 	for _, a := range l.Accesses {
 		bytes[a.Ptr] = max(bytes[a.Ptr], a.Bytes)
 	}
+	uses, mapped := p.pointers(l.Kernel)
+	if mapped { // the text does not tell the memory of a tensor map
+		return p.Program.Launch(l)
+	}
 	l.Accesses = []cudadrv.Access{{Ptr: 1}} // nothing
-	for _, u := range p.pointers(l.Kernel) {
+	for _, u := range uses {
 		at := cudadrv.Ptr(binary.LittleEndian.Uint64(l.Params[u.at:]))
 		if u.Reads {
 			l.Accesses = append(l.Accesses, cudadrv.Access{Ptr: at, Bytes: bytes[at]})

@@ -123,7 +123,7 @@ func (st *stage) takeBackward(ctx context.Context, s *slot, microBatch int) erro
 }
 
 // optimize makes the step of AdamW with the gradients of all micro-batches, which all stages clip together: the norms of units go
-// from the last stage to the first one, and all of them back. No goroutine waits for the device.
+// from the last stage to the first one, and all of them back.
 func (st *stage) optimize(ctx context.Context) error {
 	if st.tied != nil {
 		if err := st.tie(ctx); err != nil {
