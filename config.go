@@ -476,7 +476,7 @@ func (d *Device) surround(c *Config, info cudadrv.Info) *Config {
 }
 
 // tellProblems logs the sources of limits that cannot be read, each text once.
-func (d *Device) tellProblems(problems []*limits.Problem) {
+func (d *Device) tellProblems(problems []*limits.SourceError) {
 	var texts []string
 	for _, p := range problems {
 		texts = append(texts, p.Error())

@@ -132,7 +132,7 @@ func (o *options) stage(devices string) error {
 	o.devices = []int{o.config.Ordinal}
 	if devices != "" {
 		o.devices = nil
-		for _, text := range strings.Split(devices, ",") {
+		for text := range strings.SplitSeq(devices, ",") {
 			n, err := strconv.Atoi(text)
 			if err != nil || n < 0 {
 				return command.Misuse("-devices is %q: want numbers of devices, separated by commas", devices)

@@ -37,17 +37,17 @@ type Surroundings struct {
 	Files    fs.FS                                     // of the root directory; nil: none
 }
 
-// Problem is a source that cannot be read. It sets no limit.
-type Problem struct {
+// SourceError is a source that cannot be read. It sets no limit.
+type SourceError struct {
 	Source string
 	Err    error
 }
 
 // Error names the source.
-func (p *Problem) Error() string { return p.Source + ": " + p.Err.Error() }
+func (p *SourceError) Error() string { return p.Source + ": " + p.Err.Error() }
 
 // Unwrap returns Err.
-func (p *Problem) Unwrap() error { return p.Err }
+func (p *SourceError) Unwrap() error { return p.Err }
 
 var (
 	errSize  = errors.New(`want a size as "8G", "512MB" or "4096"`)
@@ -56,10 +56,10 @@ var (
 )
 
 // Least returns the least limit on the memory of a device, and the sources that cannot be read. A limit of 0 bytes is one.
-func (s Surroundings) Least(d Device) (least Limit, problems []*Problem) {
+func (s Surroundings) Least(d Device) (least Limit, problems []*SourceError) {
 	add := func(source string, bytes int64, ok bool, err error) {
 		if err != nil {
-			problems = append(problems, &Problem{source, err})
+			problems = append(problems, &SourceError{source, err})
 		} else if ok {
 			least = least.least(Limit{bytes, source})
 		}
