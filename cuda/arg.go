@@ -147,7 +147,7 @@ func (a *Arg) memory() []byte {
 // allocated; larger ones are copied to the heap. A launch refuses values of other types, such as types with pointers, with a
 // *ValueError, and values of another size than the parameter with ErrArgumentSize.
 //
-// An address in device memory, as of Module.Global, is a cudadrv.Ptr. The launch does not know the memory at that address: the
+// An address in device memory, as of Variable.Ptr, is a cudadrv.Ptr. The launch does not know the memory at that address: the
 // caller keeps and orders that.
 func Value[T any](v T) Arg {
 	switch v := any(&v).(type) { // most values, without reflection
