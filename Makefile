@@ -17,7 +17,7 @@ MODULE := github.com/go-vram/vram
 MODULES  := $(shell sed -n 's/^\t\(\..*\)$$/\1/p' go.work)
 PACKAGES := $(MODULES:%=%/...)
 # Packages with long tests. The go command begins with those that are named first, so that no processor waits for one at the end.
-LONGEST  := ./internal/acceptance ./compute/ops ./compute/kernel/matmul ./cudadrv/dynamic ./cuda/sleep ./compute/ptx/interp ./internal/stream/magazine \
+LONGEST  := ./compute/kernel/attention ./internal/acceptance ./compute/ops ./compute/kernel/matmul ./examples/gpt/model ./cudadrv/dynamic ./cuda/sleep ./compute/ptx/interp ./internal/stream/magazine \
 	./internal/pool/admission ./cuda ./compute/kernel/plan ./examples/digits
 # The product, the command and the examples, without the laboratory.
 PRODUCT  := $(filter-out ./$(LAB)/%,$(PACKAGES))
