@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/dustin/go-humanize"
+	"github.com/dustin/go-humanize/english"
 
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/compute/tensor/safetensors"
@@ -120,8 +121,8 @@ func (p *program) showStages(ctx context.Context) error {
 	}
 	all, err := s.Usage(ctx)
 	for i, u := range all {
-		p.printf("  stage %d on device %d: %d blocks, %d micro-batches at a time, %s, waits %2.0f %%\n", i, p.devices[u.Device].Info().Ordinal, u.Blocks,
-			u.Slots, humanize.IBytes(uint64(u.LiveBytes)), 100*u.Idle) //nolint:gosec // not negative
+		p.printf("  stage %d on device %d: %s, %s at a time, %s, waits %2.0f %%\n", i, p.devices[u.Device].Info().Ordinal,
+			english.Plural(u.Blocks, "block", ""), english.Plural(u.Slots, "micro-batch", "micro-batches"), humanize.IBytes(uint64(u.LiveBytes)), 100*u.Idle) //nolint:gosec // not negative
 	}
 	return err
 }
