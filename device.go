@@ -119,7 +119,7 @@ func Open(cfg Config) (*Device, error) {
 	return openIn(cfg, limits.Surroundings{Variable: os.LookupEnv, Files: os.DirFS("/")})
 }
 
-// openIn opens a device whose default limit is that of the surroundings.
+// openIn opens a device that has the limit of the surroundings as its default.
 func openIn(cfg Config, in limits.Surroundings) (*Device, error) {
 	cfg.outer = limits.Limit{}
 	if err := cfg.check(); err != nil {

@@ -183,22 +183,28 @@ func TestAWriteWaitsForTheSubmissionOfQuietReads(t *testing.T) {
 	}
 }
 
+// quietWork begins a work of a graph that reads a buffer quietly.
+func (r *rig) quietWork(s *Stream, b Buffer) Crossing {
+	r.readsOften(s, b)
+	reading := Submitter{s}
+	touched, err := reading.NewTouched(b, false)
+	require.NoError(r.t, err)
+	c := reading.Crossing()
+	c.TouchAll([]Touched{touched})
+	require.Len(r.t, c.works.quiet, 1)
+	return c
+}
+
 // A work of a graph that reads quietly is in order with a write that comes between the two looks at its buffer.
 func TestAWriteBetweenTwoLooksAtAQuietRead(t *testing.T) {
 	t.Parallel()
 	r, home, other := pair(t, 64*mib)
 	b := must(t, home, mib)
-	r.readsOften(other, b)
-	reading := Submitter{other}
-	touched, err := reading.NewTouched(b, false)
-	require.NoError(t, err)
+	c := r.quietWork(other, b)
 	const takes = time.Second
 	before := r.gpu.Now()
-	c := reading.Crossing()
-	c.TouchAll([]Touched{touched})
-	require.Len(t, c.works.quiet, 1)
 	r.crosses(home, b, true, takes)
-	_, err = c.Begin()
+	_, err := c.Begin()
 	require.NoError(t, err)
 	assert.Empty(t, c.works.quiet)
 	require.NoError(t, r.gpu.Launch(other.Handle(), 0))
@@ -215,13 +221,8 @@ func TestAQuietReadOfAGraphIsAnnounced(t *testing.T) {
 	t.Parallel()
 	r, home, other := pair(t, 64*mib)
 	b := must(t, home, mib)
-	r.readsOften(other, b)
-	reading := Submitter{other}
-	touched, err := reading.NewTouched(b, false)
-	require.NoError(t, err)
-	c := reading.Crossing()
-	c.TouchAll([]Touched{touched})
-	_, err = c.Begin()
+	c := r.quietWork(other, b)
+	_, err := c.Begin()
 	require.NoError(t, err)
 	require.Len(t, c.works.quiet, 1)
 	assert.True(t, other.cuda.announcement.busy())

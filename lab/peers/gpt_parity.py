@@ -4,7 +4,7 @@
   measure -what parity -model 124m -batch 4 -length 128 -steps 10 -type bfloat16 -file bf16.safetensors
   gpt_parity.py f32.safetensors bf16.safetensors
 
-It prints tables: the errors of logits and gradients, and the losses of all steps. Errors of logits are absolute; those of gradients are the
+It prints tables: the errors of logits and gradients, and the losses of all steps. Errors of logits are absolute; errors of gradients are the
 norm of the difference over the norm of PyTorch's. A file of bfloat16 is compared with autocast, and both with float32: PyTorch's own
 error is next to ours. The exit code is 1 where a bound does not hold.
 """

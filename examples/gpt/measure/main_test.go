@@ -27,7 +27,7 @@ func output(t *testing.T, args ...string) []byte {
 	return stdout.Bytes()
 }
 
-// After the third step no memory is allocated, and the step's memory is that of the graph.
+// After the third step no memory is allocated, and the step's memory is the graph's.
 func TestSpeed(t *testing.T) {
 	var s speed
 	require.NoError(t, json.Unmarshal(output(t, "-warm", "2", "-steps", "1"), &s))

@@ -34,7 +34,7 @@ func device(t *testing.T, d cudadrv.Driver) (*cuda.Context, host.Allocator) {
 	return c, memory
 }
 
-// Each step reads the numbers of its own batch, although those of later ones are on their way.
+// Each step reads the numbers of its own batch, although later batches are on their way.
 func TestFeed(t *testing.T) {
 	c, memory := device(t, sim.New(sim.Config{Bytes: true}))
 	for _, memory := range []host.Allocator{nil, memory} {
