@@ -7,11 +7,15 @@ import (
 )
 
 // Lookup finds the live buffer whose block contains an address. It returns the slot, its word and the length
-// of the block. The first call visits every block; later ones are logarithmic. A buffer that is being freed
-// concurrently may still be found.
+// of the block. The first call visits every block; later ones are logarithmic.
+//
+// It reads the word before it takes the lists, and compares it afterwards. A slot that was freed before is then
+// collected, and one that is freed later has another word. The word of a free slot must not be returned: it is
+// that of the slot's next handle. What remains is a caller who has changed the word in a free and has not
+// returned the slot yet.
 func (c *Core) Lookup(p cudadrv.Ptr) (s *magazine.Slot, word uint64, bytes int64, found bool) {
-	c.Drain()
 	if c.directory == nil {
+		c.Drain()
 		c.directory = newDirectory(&c.ranges, func(visit func(block int32, o occupant)) {
 			eachBlock(c.owner, visit)
 		})
@@ -20,7 +24,8 @@ func (c *Core) Lookup(p cudadrv.Ptr) (s *magazine.Slot, word uint64, bytes int64
 		return nil, 0, 0, false
 	}
 	word = s.Word()
-	if c.inFlight.has(s) || !s.Magazine().IsLive(s) || !s.Live(word) || !s.Settled(word) {
+	c.Drain()
+	if c.directory.find(p) != s || c.inFlight.has(s) || !s.Magazine().IsLive(s) || !s.Live(word) || !s.Settled(word) {
 		return nil, 0, 0, false
 	}
 	return s, word, int64(s.Magazine().UnitsOf(s)) << sizeclass.UnitShift, true

@@ -51,3 +51,36 @@ func TestLookupForgetsPagesThatAreReturned(t *testing.T) {
 		require.NoError(t, c.Check())
 	}
 }
+
+// A free during a Lookup leads to no handle of the slot's next buffer, which may lie elsewhere.
+func TestLookupDuringAFree(t *testing.T) {
+	t.Parallel()
+	const pageBytes = int64(64 * kib)
+	for _, bytes := range []int64{4 * pageBytes, kib} { // a block of its own, and a slot of a span
+		var cache magazine.Cache
+		during := func() {}
+		cache.SetReach(func(string) { during() })
+		c := New(Config{Base: worldBase, PageBytes: pageBytes}, &cache, &world{})
+		c.Grant(Run{First: 0, Pages: 16})
+		sought, _ := c.Alloc(bytes, 0)
+		other, _ := c.Alloc(pageBytes+1, 0)
+		at, old := sought.Address(), sought.Word()
+		require.NoError(t, other.Record(other.Word(), 1))
+		require.NoError(t, other.Record(other.Word(), 2))
+		require.NoError(t, other.Free(other.Word())) // the next turn takes its uses
+
+		freed := false
+		during = func() {
+			if !freed {
+				freed = true
+				require.NoError(t, sought.Free(old))
+			}
+		}
+		s, word, _, found := c.Lookup(at)
+		require.True(t, freed)
+		assert.False(t, found && s.FreedSince(old) && s.Live(word), "%d bytes: the handle of no buffer is found", bytes)
+		_, _, _, found = c.Lookup(at)
+		assert.False(t, found)
+		require.NoError(t, c.Check())
+	}
+}
