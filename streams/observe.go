@@ -282,8 +282,8 @@ func (w *sampler) event(h *magazine.History, from site.Stack) BufferEvent {
 
 // found watches a live buffer that was allocated before everything was sampled. The owner of the slot
 // calls it. False: the buffer was freed before.
-func (w *sampler) found(slot *magazine.Slot, bytes int64) (e BufferEvent, live bool) {
-	h := slot.Adopt(bytes)
+func (w *sampler) found(slot *magazine.Slot, word uint64, bytes int64) (e BufferEvent, live bool) {
+	h := slot.Adopt(word, bytes)
 	if h == nil {
 		return e, false
 	}

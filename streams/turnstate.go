@@ -129,8 +129,8 @@ func (b *turnState) sampled() (all []SampledBuffer) {
 
 // watchLive visits the live buffers and marks them, so that the observer sees their frees.
 func (b *turnState) watchLive(found func(BufferEvent)) {
-	b.core.Live(func(_ cudadrv.Ptr, bytes int64, slot *magazine.Slot) {
-		if e, live := b.wiring.sampler.found(slot, bytes); live && found != nil {
+	b.core.LiveHandles(func(bytes int64, slot *magazine.Slot, word uint64) {
+		if e, live := b.wiring.sampler.found(slot, word, bytes); live && found != nil {
 			found(e)
 		}
 	})

@@ -52,35 +52,50 @@ func TestLookupForgetsPagesThatAreReturned(t *testing.T) {
 	}
 }
 
-// A free during a Lookup leads to no handle of the slot's next buffer, which may lie elsewhere.
-func TestLookupDuringAFree(t *testing.T) {
-	t.Parallel()
+// interrupted is a core with a live buffer that is freed when a turn collects the frees before it.
+func interrupted(t *testing.T, bytes int64) (c *Core, sought *magazine.Slot) {
+	t.Helper()
 	const pageBytes = int64(64 * kib)
-	for _, bytes := range []int64{4 * pageBytes, kib} { // a block of its own, and a slot of a span
-		var cache magazine.Cache
-		during := func() {}
-		cache.SetReach(func(string) { during() })
-		c := New(Config{Base: worldBase, PageBytes: pageBytes}, &cache, &world{})
-		c.Grant(Run{First: 0, Pages: 16})
-		sought, _ := c.Alloc(bytes, 0)
-		other, _ := c.Alloc(pageBytes+1, 0)
-		at, old := sought.Address(), sought.Word()
-		require.NoError(t, other.Record(other.Word(), 1))
-		require.NoError(t, other.Record(other.Word(), 2))
-		require.NoError(t, other.Free(other.Word())) // the next turn takes its uses
+	var cache magazine.Cache
+	during := func() {}
+	cache.SetReach(func(string) { during() })
+	c = New(Config{Base: worldBase, PageBytes: pageBytes}, &cache, &world{})
+	c.Grant(Run{First: 0, Pages: 16})
+	sought, _ = c.Alloc(bytes, 0)
+	other, _ := c.Alloc(pageBytes+1, 0)
+	word := other.Word()
+	require.NoError(t, other.Record(word, 1))
+	require.NoError(t, other.Record(word, 2))
+	require.NoError(t, other.Free(word)) // the turn that takes its uses meets the place
+	old := sought.Word()
+	during = func() {
+		during = func() {}
+		require.NoError(t, sought.Free(old))
+	}
+	return c, sought
+}
 
-		freed := false
-		during = func() {
-			if !freed {
-				freed = true
-				require.NoError(t, sought.Free(old))
-			}
-		}
+// A free during a Lookup, or during a list of handles, leads to no handle of the slot's next buffer, which may lie elsewhere.
+func TestNoHandleOfALaterBufferIsFound(t *testing.T) {
+	t.Parallel()
+	for _, bytes := range []int64{256 * kib, kib} { // a block of its own, and a slot of a span
+		c, sought := interrupted(t, bytes)
+		at, old := sought.Address(), sought.Word()
 		s, word, _, found := c.Lookup(at)
-		require.True(t, freed)
-		assert.False(t, found && s.FreedSince(old) && s.Live(word), "%d bytes: the handle of no buffer is found", bytes)
+		require.True(t, sought.FreedSince(old))
+		assert.False(t, found && s.Live(word), "%d bytes", bytes)
 		_, _, _, found = c.Lookup(at)
 		assert.False(t, found)
+		require.NoError(t, c.Check())
+
+		c, sought = interrupted(t, bytes)
+		old = sought.Word()
+		c.LiveHandles(func(_ int64, s *magazine.Slot, word uint64) {
+			assert.False(t, s == sought && s.Live(word), "%d bytes", bytes)
+			assert.Nil(t, s.Adopt(word, bytes))
+		})
+		require.True(t, sought.FreedSince(old))
+		c.LiveHandles(func(int64, *magazine.Slot, uint64) { assert.Fail(t, "nothing is live") })
 		require.NoError(t, c.Check())
 	}
 }

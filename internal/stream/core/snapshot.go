@@ -181,3 +181,23 @@ func (c *Core) Live(visit func(p cudadrv.Ptr, bytes int64, s *magazine.Slot)) {
 		})
 	})
 }
+
+// LiveHandles visits the blocks that callers have had since it was called, with words of their handles. It reads
+// the words before it takes the lists, as Lookup does, so no word is that of a slot's next handle.
+func (c *Core) LiveHandles(visit func(bytes int64, s *magazine.Slot, word uint64)) {
+	type handle struct {
+		slot *magazine.Slot
+		word uint64
+	}
+	var all []handle
+	c.owner.All(func(m *magazine.Magazine) {
+		m.EachLive(func(s *magazine.Slot) { all = append(all, handle{s, s.Word()}) })
+	})
+	c.Drain()
+	freed := c.inFlight.all()
+	for _, h := range all {
+		if m := h.slot.Magazine(); !freed[h.slot] && m.IsLive(h.slot) && !h.slot.FreedSince(h.word) {
+			visit(int64(m.UnitsOf(h.slot))<<sizeclass.UnitShift, h.slot, h.word)
+		}
+	}
+}

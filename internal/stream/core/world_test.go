@@ -316,6 +316,12 @@ func (w *world) checkLive() {
 	slices.Sort(got)
 	slices.Sort(want)
 	require.Equal(w.t, want, got)
+	words := map[*magazine.Slot]uint64{}
+	w.core.LiveHandles(func(_ int64, s *magazine.Slot, word uint64) { words[s] = word })
+	require.Len(w.t, words, len(w.live))
+	for _, b := range w.live {
+		require.Equal(w.t, b.word, words[b.slot])
+	}
 }
 
 // checkKept checks the books of the magazines of large blocks: with all buffers freed, the open ones hold the

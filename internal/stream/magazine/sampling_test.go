@@ -3,6 +3,7 @@ package magazine
 import (
 	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -160,4 +161,29 @@ func TestAllocTellsWhatIsSampled(t *testing.T) {
 	assert.Zero(t, d.cache.Share(), "no samples come back")
 	assert.Zero(t, run())
 	assert.Zero(t, count.sampled)
+}
+
+// A handle that was found is watched, also if its block was moved since. One that was freed changes nothing: the slot, and its
+// next handle, have what they have.
+func TestAdoptWatchesAHandleThatLives(t *testing.T) {
+	t.Parallel()
+	c, _, _ := cacheOf(0)
+	s, handle := c.Take(512)
+	moved, err := s.Move(handle, nil, 0, nil)
+	require.NoError(t, err)
+	h := s.Adopt(handle, 512)
+	require.NotNil(t, h)
+	assert.Same(t, h, s.Adopt(moved, 512))
+	assert.Same(t, h, s.History())
+
+	require.NoError(t, s.Free(moved))
+	word := s.word.Load()
+	assert.Nil(t, s.Adopt(handle, 512))
+	assert.Nil(t, s.Adopt(moved, 512))
+	assert.Equal(t, word, s.word.Load())
+
+	next := s.Word()
+	s.SetTag(next, 512, "weights", time.Now())
+	assert.Nil(t, s.Adopt(handle, 512))
+	assert.Equal(t, "weights", s.Facts().Tag)
 }

@@ -23,11 +23,14 @@ func (s *Slot) Watch(handle uint64, h *History) {
 func (s *Slot) keepsPlaces() bool { return s.magazine.home.Share() == Everything }
 
 // Adopt is Watch for a handle that the owner handed out before. It returns the existing history of a watched
-// handle; a new one has the bytes of the block. It returns nil if the slot was freed concurrently.
-func (s *Slot) Adopt(bytes int64) *History {
-	n, handle := s.noted(), s.Word()
+// handle; a new one has the bytes of the block. It returns nil if the handle was freed.
+func (s *Slot) Adopt(handle uint64, bytes int64) *History {
+	n := s.noted()
 	for {
 		r := n.record.Load()
+		if s.FreedSince(handle) { // after the load: a record of a later handle stays
+			return nil
+		}
 		h := &History{Address: s.address, Bytes: bytes, word: handle}
 		if r != nil && r.isOf(handle) {
 			if r.history != nil {
@@ -38,8 +41,10 @@ func (s *Slot) Adopt(bytes int64) *History {
 		if !n.record.CompareAndSwap(r, &record{word: handle, bytes: h.Bytes, tag: h.Tag, at: h.At, history: h}) {
 			continue
 		}
-		if s.Announce(handle, Watched) != nil {
-			return nil
+		for w := handle; s.Announce(w, Watched) != nil; { // freed or moved
+			if w = s.Word(); w>>generationShift != handle>>generationShift {
+				return nil
+			}
 		}
 		return h
 	}
