@@ -199,11 +199,6 @@ func (d *driver) look(id core.Client, marked []markedFence) (err error) {
 	for n < len(marked) {
 		var ok bool
 		ok, err = d.pool.fences.Passed(marked[n].mark)
-		if isCaptured(err) { // it never passes: the client's next fence covers its pages
-			err = nil
-			n++
-			continue
-		}
 		if !ok || err != nil {
 			break
 		}
@@ -213,9 +208,7 @@ func (d *driver) look(id core.Client, marked []markedFence) (err error) {
 	if n == 0 {
 		return err
 	}
-	if newest > 0 {
-		d.passed = append(d.passed, core.Passed{Client: id, Fence: newest})
-	}
+	d.passed = append(d.passed, core.Passed{Client: id, Fence: newest})
 	if d.marks[id] = marked[n:]; n == len(marked) {
 		delete(d.marks, id)
 	}

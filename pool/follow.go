@@ -3,7 +3,6 @@ package pool
 import (
 	"errors"
 
-	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/pool/core"
 )
 
@@ -13,10 +12,6 @@ var (
 	// errNoWaiter reports that the client that should wait has left.
 	errNoWaiter = errors.New("pool: no waiter is left")
 )
-
-// isCaptured reports whether a mark became part of a graph: its stream's capture began between the
-// check and the record.
-func isCaptured(err error) bool { return errors.Is(err, cudadrv.CapturedEvent) }
 
 // follow makes the waiter of the current job wait for a client's fence, by the earliest mark that
 // covers it. A mark is recorded before it gets here, so that a stream waits only for work submitted

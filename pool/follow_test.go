@@ -77,40 +77,6 @@ func TestAWaitThatFails(t *testing.T) {
 	}
 }
 
-// A mark that became part of a graph never passes, and holds up nothing: the next one of its client
-// covers its pages.
-func TestAMarkThatWentIntoAGraph(t *testing.T) {
-	t.Parallel()
-	h := build(t, waiting(roomy(8), core.WaitsNever))
-	a, b := h.testClient(1), h.testClient(2)
-	run := a.must(6)
-	a.use(-6)
-	require.NoError(t, h.sim.BeginCapture(a.stream))
-	mark, err := h.fences.Record(a.stream)
-	require.NoError(t, err)
-	_, err = h.sim.EndCapture(a.stream)
-	require.NoError(t, err)
-	h.pool.Return(core.Return{Client: 1, Runs: []core.Run{run}, Fence: 50}, mark)
-	a.mu.Lock()
-	a.mute = true
-	a.mu.Unlock()
-	h.pool.Tick()
-	assert.EqualValues(t, 6*page, h.settle().PendingBytes)
-	small := b.must(2)
-	b.free(small)
-
-	next, err := h.fences.Record(a.stream)
-	require.NoError(t, err)
-	h.pool.Return(core.Return{Client: 1, Fence: 51}, next)
-	for h.snapshot().PendingBytes > 0 {
-		h.pool.Tick()
-	}
-	a.mu.Lock()
-	a.mute = false
-	a.mu.Unlock()
-	assert.Equal(t, 6, int(b.must(6).Pages))
-}
-
 // A Return whose fence has passed already, with an earlier Return of the same fence, is clean.
 func TestAFenceOfSeveralReturns(t *testing.T) {
 	t.Parallel()

@@ -145,8 +145,8 @@ func (p *Pool) RefillLater(c Client, r core.Refill, waits charger) {
 	p.ref.Call(&step{pool: p, message: r, client: c, charger: waits})
 }
 
-// Return returns pages. mark covers their uses; the zero mark: all uses have finished. It does not
-// wait.
+// Return returns pages. mark covers their uses, and is part of no graph; the zero mark: all uses have
+// finished. It does not wait.
 func (p *Pool) Return(r core.Return, mark fence.Mark) { p.tell(r, mark) }
 
 func (p *Pool) tell(m core.Message, mark fence.Mark) {

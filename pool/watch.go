@@ -61,9 +61,6 @@ func (d *driver) awaitMark(w *watch) {
 	defer close(w.ended)
 	p := d.pool
 	err := d.guard(func() error { return p.fences.Wait(w.mark) })
-	if isCaptured(err) { // it never passes, and the next poll releases it
-		err = nil
-	}
 	if !w.state.CompareAndSwap(watching, finished) {
 		_ = p.fences.Release(w.mark) // an event that the driver keeps does no harm
 	}

@@ -160,16 +160,29 @@ func (h *cudaStream) shortage(forbiddenCalls uint64, err error) error {
 	return err
 }
 
-// mark records the present end of the stream.
+// mark records the present end of the stream. It queries the mark once, since a capture may have begun and
+// ended during the record, unseen by the queries for captures: the mark would never pass. A mark whose query
+// fails is lost.
 func (h *cudaStream) mark() (mark fence.Mark, err error) {
 	if err = h.enter("cuEventRecord"); err != nil {
 		return mark, err
 	}
 	defer h.announcement.leave()
-	return h.record()
+	if mark, err = h.record(); err != nil {
+		return mark, err
+	}
+	err = h.uncapturedMark(h.guard(func() error {
+		_, err := h.fences.Passed(mark)
+		return err
+	}))
+	if err != nil {
+		h.discard(mark)
+		return fence.Mark{}, err
+	}
+	return mark, nil
 }
 
-// record is mark for a call that has entered.
+// record is mark for a call that has entered, without the query of the mark.
 func (h *cudaStream) record() (mark fence.Mark, err error) {
 	err = h.guard(func() (err error) {
 		mark, err = h.fences.Record(h.stream)

@@ -95,7 +95,7 @@ func (h *cudaStream) settle(ctx context.Context, later *cudaStream) error {
 		h.done()
 		return err
 	}
-	if err := h.uncapturedMark(later.precede(m)); err != nil {
+	if err := later.precede(m); err != nil {
 		h.discard(m)
 		h.done()
 		return err
@@ -116,7 +116,7 @@ func (h *cudaStream) settle(ctx context.Context, later *cudaStream) error {
 // outlast waits for a mark and releases it.
 func (h *cudaStream) outlast(m fence.Mark) error {
 	defer h.discard(m)
-	return h.uncapturedMark(h.guard(func() error { return h.fences.Wait(m) }))
+	return h.guard(func() error { return h.fences.Wait(m) })
 }
 
 // Copy makes the owner's driver calls on the sleeper's stream.

@@ -1,0 +1,82 @@
+package streams
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/internal/stream/core"
+)
+
+// briefCapture answers queries for a stream, and ends its capture before each answer.
+type briefCapture struct{ *sim.Device }
+
+var _ cudadrv.CaptureQueries = briefCapture{}
+
+func (c briefCapture) StreamIsCapturing(s cudadrv.Stream) (cudadrv.CaptureStatus, error) {
+	if status, err := c.Device.StreamIsCapturing(s); err != nil || status == cudadrv.CaptureNone {
+		return status, err
+	}
+	_, err := c.EndCapture(s)
+	return cudadrv.CaptureNone, err
+}
+
+// captureAtRecord captures a stream from right before the next record of a fence until the query after it.
+func (r *rig) captureAtRecord(s *Stream) {
+	s.cuda.captures = briefCapture{r.gpu}
+	r.faults.SetBefore(func(function string) {
+		if function == "cuEventRecord" {
+			r.faults.SetBefore(nil)
+			assert.NoError(r.t, r.gpu.BeginCapture(s.Handle()))
+		}
+	})
+}
+
+// A capture that is not announced may begin and end while a fence is recorded, between two queries that know nothing of it. The
+// fence would never pass, and the memory of its Return would serve no other stream before the next fence of a stream that may
+// have nothing left to return.
+func TestAFenceInACaptureThatHasEnded(t *testing.T) {
+	t.Parallel()
+	for name, back := range map[string]func(t *testing.T, r *rig, s *Stream){
+		"of a Trim": func(t *testing.T, r *rig, s *Stream) {
+			t.Helper()
+			r.captureAtRecord(s)
+			require.NoError(t, s.Trim(t.Context()))
+		},
+		"recorded before its Return": func(t *testing.T, r *rig, s *Stream) {
+			t.Helper()
+			r.tick(s) // wants a fence
+			r.captureAtRecord(s)
+			require.NoError(t, must(t, s, 3*mib).Free()) // the callers' turn records it
+			_, err := r.pool.Trim(t.Context(), 0)
+			require.NoError(t, err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t, 32*mib)
+			s, other := r.adopt(), r.stream(core.Budget{})
+			b := must(t, s, 24*mib)
+			require.NoError(t, r.gpu.Launch(s.Handle(), time.Second))
+			require.NoError(t, b.Free())
+			back(t, r, s)
+			assert.EqualValues(t, 1, r.stats(s).LostFences)
+			assert.Zero(t, r.books().PendingBytes, "the stream keeps the pages")
+			_, err := other.Alloc(24 * mib)
+			require.Error(t, err, "the work on them has not finished")
+
+			require.NoError(t, s.Trim(t.Context()))
+			require.NoError(t, must(t, other, 32*mib).Free())
+			assert.GreaterOrEqual(t, r.gpu.Now(), time.Second)
+			assert.EqualValues(t, 1, r.stats(s).LostFences)
+			assert.Zero(t, s.cuda.calls.Load())
+			r.balanced(s, other)
+			require.NoError(t, r.fences.Close())
+			assert.Equal(t, r.faults.Calls("cuEventCreate"), r.faults.Calls("cuEventDestroy"), "no event is kept")
+		})
+	}
+}
