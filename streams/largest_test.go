@@ -30,7 +30,7 @@ func TestARefusalWaitsOffItsStream(t *testing.T) {
 	select {
 	case more := <-performed:
 		assert.True(t, more)
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		assert.Fail(t, "the effect waits for the turn of another stream")
 	}
 	assert.True(t, refused.promise.Pending())

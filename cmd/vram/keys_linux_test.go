@@ -65,7 +65,7 @@ func (p *pseudoTerminal) mode() unix.Termios {
 }
 
 // screenLimit bounds the wait for a text on the screen: seconds on a busy machine.
-const screenLimit = 10 * time.Second
+const screenLimit = time.Minute
 
 // until reads the screen up to a text.
 func (p *pseudoTerminal) until(text string) {

@@ -160,7 +160,7 @@ func soon[T any](t *testing.T, from <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-from:
-	case <-time.After(30 * time.Second):
+	case <-time.After(time.Minute):
 		require.FailNow(t, "nothing came")
 	}
 	return v
