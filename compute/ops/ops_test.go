@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/compute/kernel"
+	"github.com/go-vram/vram/compute/kernel/matmul"
 	"github.com/go-vram/vram/compute/ops"
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
@@ -139,10 +140,14 @@ func TestTwoContexts(t *testing.T) {
 	require.NoError(t, other.Close())
 }
 
-// Goroutines that call an operation first at the same time all have its result.
+// Goroutines that call an operation first at the same time all have its result, also one of the kernels of products and of
+// attention.
 func TestManyGoroutines(t *testing.T) {
 	r := newRig(t)
 	x := r.tensor(newArray([]int{33}, r.random.NormFloat64))
+	m, _ := r.halves(viewContiguous, tensor.BFloat16, 8, 8)
+	q, _ := r.halves(viewContiguous, tensor.BFloat16, 1, 1, 9, 64)
+	own := ops.Product{Choice: matmul.Own}
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
@@ -153,7 +158,9 @@ func TestManyGoroutines(t *testing.T) {
 					}
 				}
 				_, err := r.o.Sum(s, x, false)
-				return err
+				_, _, failed := r.o.Matmul(s, m, m, own)
+				_, _, refused := r.o.Attention(s, q, q, q, ops.AttentionConfig{})
+				return errors.Join(err, failed, refused)
 			}))
 		})
 	}
