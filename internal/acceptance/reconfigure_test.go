@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -125,7 +124,7 @@ func TestReconfigureUnderLoad(t *testing.T) {
 		h.unsettled = 4 * 4
 		var o overlaps
 		var work, change sync.WaitGroup
-		var done atomic.Bool
+		steps := make(chan struct{}, 3) // at most as many changes as steps of the work, which would starve else
 		for g := range uint64(4) {
 			work.Go(func() {
 				random := rand.New(rand.NewPCG(g, 9))
@@ -134,7 +133,7 @@ func TestReconfigureUnderLoad(t *testing.T) {
 					if !assert.NoError(t, err) {
 						return
 					}
-					load(t, s, &o, random)
+					load(t, s, &o, random, steps)
 					if round%2 == 0 {
 						assert.NoError(t, s.Close())
 					}
@@ -144,13 +143,13 @@ func TestReconfigureUnderLoad(t *testing.T) {
 		for g := range uint64(3) {
 			change.Go(func() {
 				random := rand.New(rand.NewPCG(g, 10))
-				for !done.Load() {
+				for range steps {
 					assert.NoError(t, h.Reconfigure(anyChange(random)))
 				}
 			})
 		}
 		work.Wait()
-		done.Store(true)
+		close(steps)
 		change.Wait()
 		require.NoError(t, h.Reconfigure(vram.Settings{
 			LimitBytes: new(512 * mib), StreamCacheBytes: new(4 * mib), PoolCacheBytes: new(int64(0)),
@@ -167,12 +166,16 @@ func TestReconfigureUnderLoad(t *testing.T) {
 	}
 }
 
-// load allocates and frees on a stream. It lives on 64 MiB, which every limit leaves.
-func load(t *testing.T, s *vram.Stream, o *overlaps, random *rand.Rand) {
+// load allocates and frees on a stream, and sends its steps to a channel that has room. It lives on 64 MiB, which every limit leaves.
+func load(t *testing.T, s *vram.Stream, o *overlaps, random *rand.Rand, steps chan<- struct{}) {
 	t.Helper()
 	var live []vram.Buffer
 	var bytes int64
 	for range 300 {
+		select {
+		case steps <- struct{}{}:
+		default:
+		}
 		size := []int64{600, 5 * kib, 60 * kib, 200 * kib, mib + 1, 3 * mib}[random.IntN(6)]
 		for bytes+size > 16*mib || len(live) > 0 && random.IntN(3) == 0 {
 			i := random.IntN(len(live))
