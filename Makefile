@@ -31,7 +31,11 @@ SHORT ?= -short
 # Flags of all test runs. `make vet` vets, so tests do not; nobody debugs their programs, so they are linked without symbols.
 TESTFLAGS = $(SHORT) -vet=off -ldflags='-s -w' -timeout $(TIMEOUT)
 # Short tests have small heaps, which the collector would go through every few milliseconds: a fifth of their processor time.
-test test-lab test-builtin-short race: export GOGC := $(if $(SHORT),400,100)
+test test-lab test-builtin-short race: export GOGC = $(if $(SHORT),400,100)
+# The race detector holds up the end of each process for a second, so that goroutines which still run may race. Tests wait for theirs, and some
+# run many processes: the short form holds them up for a moment.
+CALLERS_GORACE := $(GORACE)
+test-builtin-short race: export GORACE = $(strip $(if $(SHORT),atexit_sleep_ms=20) $(CALLERS_GORACE))
 # How long the tests of one package may take. Only a hang takes all of it.
 TIMEOUT ?= 45m
 
@@ -49,6 +53,8 @@ FUZZTIME ?= 10s
 # with "context deadline exceeded": go.dev/issue/75804.
 CORES          := internal/pool/core internal/stream/core internal/heap
 CHECK_FUZZTIME ?= 2000x
+# How often Go tries to shorten one input, which a new path in the code and a failure both cause: up to a minute without a bound.
+MINIMIZETIME   ?= 60s
 
 # git refuses to read a checkout of another user, such as a container's, unless the command says that it may.
 GIT := git -c safe.directory='*'
@@ -98,7 +104,7 @@ DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 # The steps of `make check` share the build cache and the processors: one after the other, cheap ones first.
 .NOTPARALLEL:
 
-.PHONY: help demo page browser test test-lab test-builtin test-builtin-short race sim planted planted-changed mutate programs stress bench frontier soak soak-service \
+.PHONY: help demo page chromium browser test test-lab test-builtin test-builtin-short race sim planted planted-changed mutate programs stress bench frontier soak soak-service \
 	bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry exhaustive fuzz fuzz-cores kernels lint check nightly \
 	build clean vet arch tidy deadcode deps vuln release release-check platforms
 
@@ -117,6 +123,9 @@ demo: ## train with pipeline stages, on a GPU or without one: a recorded loop, s
 page: ## serve the live page over a demonstration, on a GPU or the simulated device (ARGS=flags)
 	@$(GO) build -o bin/vram ./cmd/vram
 	@bin/vram serve $(ARGS)
+
+chromium: ## install the browser that the tests of the live page need, where there is none
+	@$(LAB)/browser/install.sh
 
 browser: ## test the live page in a Chromium, which is installed where it is missing; with pictures in the folder pictures of its package
 	@GO='$(GO)' $(LAB)/browser/run.sh
@@ -139,14 +148,20 @@ test-builtin: test-builtin-short ## test the packages that run actors with the b
 SEQUENTIAL := batch cuda/gemm cudadrv/hazard/internal/core cudadrv/internal/call cudadrv/internal/intercept \
 	internal/effect internal/inventory internal/memorymap internal/pages internal/pickle internal/pressure \
 	internal/sizeclass internal/trace internal/transcript internal/units internal/watermark compute/kernel/expr compute/kernel/plan compute/kernel/routine compute/kernel/tune \
-	monitor/snapshot internal/pool/core internal/pool/admission internal/pool/memory compute/ptx compute/tensor/half compute/tensor/layout $(LAB)/analysis $(LAB)/plot
+	monitor/snapshot internal/limits internal/pool/core internal/pool/admission internal/pool/memory cmd/vram/internal/binding cmd/vram/internal/binding/golden \
+	examples/gpt/bpe examples/internal/schedule compute/ptx compute/tensor/half compute/tensor/layout $(LAB)/analysis $(LAB)/plot
 # Tests that read sources, or build and run other programs: the race detector does not see those, and would only slow them.
 FOREIGN := api lab/peers internal/archtest $(LAB)/planted $(LAB)/supply
 # Tests whose goroutines other packages test as well, or run one at a time, and which take long under the race detector: `make nightly` runs them
 # there too. The short form has their tests of goroutines.
-SLOW_UNDER_RACE := compute/kernel/matmul compute/ops examples/digits examples/gpt examples/gpt/model examples/kernels $(LAB)/mutate $(LAB)/replay/modes $(LAB)/simulation
+SLOW_UNDER_RACE := compute/kernel/attention compute/kernel/matmul compute/ops examples/digits examples/gpt examples/gpt/model examples/kernels $(LAB)/kernelbench $(LAB)/mutate $(LAB)/replay/modes $(LAB)/simulation
+# Those of them that have such tests.
+WITH_GOROUTINES  = $(sort $(dir $(shell grep -l '^func Test.*Goroutines' $(SLOW_UNDER_RACE:%=./%/*_test.go))))
 WITHOUT_RACE     = $(FOREIGN) $(SEQUENTIAL) $(if $(SHORT),$(SLOW_UNDER_RACE))
-RACED            = $(shell $(GO) list ./$(LAB)/replay $(LONGEST) ./$(LAB)/bytecheck ./$(LAB)/bench $(PACKAGES) | grep -vxF $(WITHOUT_RACE:%=-e $(MODULE)/%))
+# Packages with long tests under the race detector, besides LONGEST.
+LONGEST_RACED   := ./$(LAB)/replay ./cmd/vram ./internal/fakecuda ./$(LAB)/bytecheck ./$(LAB)/browser ./$(LAB)/bench ./streams ./examples/service \
+	./examples/pipeline
+RACED            = $(shell $(GO) list $(LONGEST) $(LONGEST_RACED) $(PACKAGES) | grep -vxF $(WITHOUT_RACE:%=-e $(MODULE)/%))
 UNRACED          = $(filter-out $(RACED),$(shell $(GO) list $(PACKAGES)))
 
 # Packages that only compute for one caller at a time, most of the work of the tests above them: check leaves them without the detector's code,
@@ -156,7 +171,7 @@ RACEFLAGS = -race $(if $(SHORT),$(COMPUTING:%=-gcflags='$(MODULE)/%=-race=false 
 
 race: ## run the tests of all packages that have goroutines under the race detector, in their short form
 	CGO_ENABLED=1 $(GO) test $(RACEFLAGS) $(TESTFLAGS) $(RACED)
-	$(if $(SHORT),CGO_ENABLED=1 $(GO) test $(RACEFLAGS) $(TESTFLAGS) -run Goroutines $(filter-out ./examples/% ./$(LAB)/%,$(SLOW_UNDER_RACE:%=./%)))
+	$(if $(SHORT),CGO_ENABLED=1 $(GO) test $(RACEFLAGS) $(TESTFLAGS) -run Goroutines $(WITH_GOROUTINES))
 
 # Twice as many packages at a time as there are processors, so that goroutines stop in unusual places.
 stress: ## repeat the tests with goroutines STRESS_COUNT times with one, two and four threads, under load (STRESS=packages)
@@ -251,11 +266,12 @@ fuzz: ## run each fuzz target of FUZZED for FUZZTIME
 	while IFS=: read -r file name; do \
 		name=$${name#func }; \
 		echo "fuzz: $$(dirname "$$file") $$name for $(FUZZTIME)"; \
-		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime '$(FUZZTIME)' "./$$(dirname "$$file")" </dev/null; \
+		$(GO) test -run '^$$' -fuzz "^$$name\$$" -fuzztime '$(FUZZTIME)' -fuzzminimizetime '$(MINIMIZETIME)' "./$$(dirname "$$file")" </dev/null; \
 	done <<<"$$targets"
 
 fuzz-cores: FUZZED := $(CORES)
 fuzz-cores: FUZZTIME := $(CHECK_FUZZTIME)
+fuzz-cores: MINIMIZETIME := 100x
 fuzz-cores: fuzz
 
 # The sum of the source is the first line of each text: a test compares it.
@@ -281,7 +297,9 @@ lint: $(GOLANGCI) $(GOFUMPT) ## run golangci-lint and look for files that gofump
 # What a change must pass, besides `make test`, in about twelve minutes on two cores: nothing that `make test` has run.
 check: SEED = $(COMMIT_SEED)
 check: SEEDS := 100
-check: build vet arch tidy lint deadcode race test-lab browser test-builtin-short sim planted-changed fuzz-cores ## everything a change must pass besides make test: build, vet, layers, module files, lint, dead code, race, the laboratory, the page in a browser, the built-in framework, a short simulation and planted bugs by the commit, a short fuzz of the cores
+# The tests of the page in a browser are a part of race: a missing browser is a failure there.
+check: export VRAM_BROWSER := required
+check: build vet arch tidy lint deadcode chromium race test-lab test-builtin-short sim planted-changed fuzz-cores ## everything a change must pass besides make test: build, vet, layers, module files, lint, dead code, race with the page in a browser, the laboratory, the built-in framework, a short simulation and planted bugs by the commit, a short fuzz of the cores
 	@echo "check: passed"
 
 # The long forms, from seeds of the day. It takes hours, and finds what a search finds.

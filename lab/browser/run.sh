@@ -1,24 +1,7 @@
 #!/usr/bin/env bash
-# Tests the live page in a Chromium, and installs that where there is none: from the packages of Debian or Ubuntu, as root or by sudo
-# without a password. A machine on which that does not work fails here. CHROMIUM names a browser to take.
+# Tests the live page in a Chromium, which install.sh installs where there is none.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")"
 
-found() {
-	local name
-	for name in ${CHROMIUM:-chromium chromium-browser google-chrome google-chrome-stable chrome}; do
-		command -v "$name" >/dev/null && return 0
-	done
-	return 1
-}
-
-if ! found; then
-	as_root=()
-	[ "$(id -u)" -eq 0 ] || as_root=(sudo -n)
-	if command -v apt-get >/dev/null; then
-		echo "browser: installing Chromium"
-		{ "${as_root[@]}" apt-get update && "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium; } >&2 || true
-	fi
-fi
-found || { echo "browser: there is no Chromium, and none could be installed: apt-get install chromium, or set CHROMIUM" >&2; exit 1; }
+./install.sh
 VRAM_BROWSER=required exec "${GO:-go}" test -count=1 "$@" .
