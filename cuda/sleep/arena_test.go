@@ -19,7 +19,7 @@ import (
 
 // weights returns the sizes of a model's buffers, in small.
 func weights() (sizes []int64) {
-	for range 60 {
+	for range 20 {
 		sizes = append(sizes, 4*kib, 16*kib, 300*kib, 2*mib)
 	}
 	return append(sizes, 32*mib, 24*mib, 7*mib+512)

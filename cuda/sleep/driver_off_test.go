@@ -14,7 +14,7 @@ import (
 )
 
 // modelBytes is how long the longest buffers of the model are together; with a GPU more.
-const modelBytes = 48 * mib
+const modelBytes = 24 * mib
 
 // library returns the driver of a fake of libcuda.
 func library(tb testing.TB) cudadrv.Driver {

@@ -33,10 +33,11 @@ func TestEveryCallFails(t *testing.T) {
 				continue
 			}
 			t.Run(name+"/"+result.String(), func(t *testing.T) {
-				r := newFaultyRig(t, sleep.Options{BlockBytes: 3 * mib})
+				const page = 64 * kib // few bytes, in as many pages as of a GPU
+				r := newFaultyRig(t, sleep.Options{BlockBytes: 3 * page / 2}, vramtest.Machine(sim.Config{Bytes: true, TimedKernels: true, GranularityBytes: page}))
 				var buffers []cuda.Buffer
 				var want [][]byte
-				for i, n := range []int64{4 * kib, 5 * mib, 100 * kib, 2 * mib} {
+				for i, n := range []int64{kib, 5 * page / 2, 3 * kib, page} {
 					b, bytes := r.filled(n, uint64(i)) //nolint:gosec // a small number
 					buffers, want = append(buffers, b), append(want, bytes)
 				}
