@@ -103,6 +103,7 @@ func TestCountsOfWhatCameToNothing(t *testing.T) {
 		end()
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		freeAll(t, held)
+		synctest.Wait() // the stream counts the end of a wait in a later turn
 
 		n := h.addsUp()
 		own := pool.RequestCounts{RefusedCount: 7, RetryCount: 1, BadFreeCount: 2}

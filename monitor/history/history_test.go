@@ -408,7 +408,7 @@ func TestMemoryHasTheSegmentsThatCameAndWent(t *testing.T) {
 // A snapshot of a busy device can be shown, too: inconsistent events are left out.
 func TestMemoryOfADeviceAtWork(t *testing.T) {
 	d, _ := open(t, vram.Config{LimitBytes: 256 << 20})
-	r := start(t, d, history.Options{Stacks: true})
+	r := start(t, d, history.Options{Events: 4096, Stacks: true})
 	var work sync.WaitGroup
 	var ended atomic.Bool
 	for range 3 {
