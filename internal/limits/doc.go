@@ -9,8 +9,9 @@
 //
 //   - CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, "0=8G,1=10GB": bytes by device. The MPS server enforces them.
 //   - CUDA_DEVICE_MEMORY_LIMIT, and CUDA_DEVICE_MEMORY_LIMIT_<n> for one device, which takes precedence: HAMi enforces them.
-//   - dmem.max of the process's control group (version 2) and of those above it: "nvidia/0000:3b:00.0/vidmem 8589934592", or "max". The
-//     root's dmem.capacity has the regions that exist.
+//   - dmem.max of the process's control group (version 2) and of those above it: "nvidia/0000:3b:00.0/vidmem 8589934592", or
+//     "drm/0000:3b:00.0/vram0 max". The least of a device's regions counts.
+//   - dmem.capacity of the root alone: the bytes of a region that control groups may give out, without those that the kernel reserves.
 //   - memory.max of the same groups, for a GPU that uses the host's memory.
 //
 // A device has the number that the process sees, which CUDA_VISIBLE_DEVICES changes. Units are powers of 1024, as MPS and HAMi have them.

@@ -140,9 +140,9 @@ func parseBytes(text string) (int64, error) {
 
 // groupFile is a file of a control group that bounds memory.
 type groupFile struct {
-	files  fs.FS
-	path   string
-	region string // of the line; "": the file is one number
+	files fs.FS
+	path  string
+	pci   string // the lines of the device's regions count; "": the file is one number
 }
 
 // groupFiles returns the files that may bound the memory of a device, from the process's own group up.
@@ -154,12 +154,15 @@ func (s Surroundings) groupFiles(d Device) []groupFile {
 	for at := s.group(); ; at = path.Dir(at) {
 		folder := path.Join(mount, at)
 		if d.PCI != "" {
-			all = append(all, groupFile{s.Files, path.Join(folder, "dmem.max"), "nvidia/" + strings.ToLower(d.PCI) + "/vidmem"})
+			all = append(all, groupFile{s.Files, path.Join(folder, "dmem.max"), strings.ToLower(d.PCI)})
 		}
 		if d.HostMemory {
 			all = append(all, groupFile{s.Files, path.Join(folder, "memory.max"), ""})
 		}
 		if at == "/" {
+			if d.PCI != "" {
+				all = append(all, groupFile{s.Files, path.Join(folder, "dmem.capacity"), strings.ToLower(d.PCI)})
+			}
 			return all
 		}
 	}
@@ -183,7 +186,8 @@ func (s Surroundings) group() string {
 	return "/"
 }
 
-// limit reads the file. A file that is not there, a region that has no line, and "max" are no limit.
+// limit reads the file: the least of its numbers that count. A file that is not there, regions that have no line, and "max" are no
+// limit.
 func (f groupFile) limit() (bytes int64, ok bool, err error) {
 	text, err := readFile(f.files, f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -194,8 +198,8 @@ func (f groupFile) limit() (bytes int64, ok bool, err error) {
 	}
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
-		if f.region != "" {
-			if len(fields) == 0 || strings.ToLower(fields[0]) != f.region {
+		if f.pci != "" {
+			if len(fields) == 0 || !isRegion(strings.ToLower(fields[0]), f.pci) {
 				continue
 			}
 			fields = fields[1:]
@@ -204,15 +208,27 @@ func (f groupFile) limit() (bytes int64, ok bool, err error) {
 			return 0, false, fmt.Errorf("want a number or max: %q", clip(line))
 		}
 		if fields[0] == "max" {
-			return 0, false, nil
+			continue
 		}
 		n, err := strconv.ParseUint(fields[0], 10, 63)
 		if err != nil {
 			return 0, false, fmt.Errorf("want a number or max: %q", clip(line))
 		}
-		return int64(min(n, mostBytes)), true, nil //nolint:gosec // at most mostBytes
+		if n = min(n, mostBytes); !ok || int64(n) < bytes { //nolint:gosec // at most mostBytes
+			bytes, ok = int64(n), true //nolint:gosec // likewise
+		}
 	}
-	return 0, false, nil
+	return bytes, ok, nil
+}
+
+// isRegion reports whether a region of dmem is the memory of the device: "nvidia/0000:3b:00.0/vidmem" of NVIDIA's driver, or
+// "drm/0000:3b:00.0/vram0" of others.
+func isRegion(name, pci string) bool {
+	if name == "nvidia/"+pci+"/vidmem" {
+		return true
+	}
+	number, ok := strings.CutPrefix(name, "drm/"+pci+"/vram")
+	return ok && strings.Trim(number, "0123456789") == ""
 }
 
 // clip shortens a text for an error.

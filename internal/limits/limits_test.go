@@ -65,6 +65,12 @@ func TestLeast(t *testing.T) {
 		"dmem, an address that is not known": {files: in(texts{own + "dmem.max": line("77")})},
 		"dmem, a group above is lower":       {files: in(texts{own + "dmem.max": line("77"), up + "dmem.max": line("7")}), device: Device{PCI: gpu}, want: Limit{7, "/" + up + "dmem.max"}},
 		"dmem, of the root":                  {files: in(texts{root + "dmem.max": line("5")}), device: Device{PCI: gpu}, want: Limit{5, "/" + root + "dmem.max"}},
+		"dmem, a region of drm":              {files: in(texts{own + "dmem.max": "drm/" + gpu + "/stolen 1\ndrm/" + gpu + "/vram0 77\n"}), device: Device{PCI: gpu}, want: Limit{77, "/" + own + "dmem.max"}},
+		"dmem, two regions":                  {files: in(texts{own + "dmem.max": "drm/" + gpu + "/vram0 77\ndrm/" + gpu + "/vram1 max\ndrm/" + gpu + "/vram2 76\n"}), device: Device{PCI: gpu}, want: Limit{76, "/" + own + "dmem.max"}},
+		"dmem, the capacity":                 {files: in(texts{own + "dmem.max": line("max"), root + "dmem.capacity": line("66")}), device: Device{PCI: gpu}, want: Limit{66, "/" + root + "dmem.capacity"}},
+		"dmem, a limit below the capacity":   {files: in(texts{own + "dmem.max": line("77"), root + "dmem.capacity": line("88")}), device: Device{PCI: gpu}, want: Limit{77, "/" + own + "dmem.max"}},
+		"dmem, a capacity of a group":        {files: in(texts{own + "dmem.capacity": line("66")}), device: Device{PCI: gpu}},
+		"dmem, a capacity of another device": {files: in(texts{root + "dmem.capacity": line("66")}), device: Device{PCI: "0000:3c:00.0"}},
 		"no group is known":                  {files: texts{root + "dmem.max": line("5")}, device: Device{PCI: gpu}, want: Limit{5, "/" + root + "dmem.max"}},
 		"groups of version 1 alone":          {files: texts{"proc/self/cgroup": "4:memory:/x\n", root + "dmem.max": line("5")}, device: Device{PCI: gpu}, want: Limit{5, "/" + root + "dmem.max"}},
 		"a group that climbs":                {files: texts{"proc/self/cgroup": "0::/../../etc\n", "sys/fs/cgroup/etc/dmem.max": line("5")}, device: Device{PCI: gpu}, want: Limit{5, "/sys/fs/cgroup/etc/dmem.max"}},
@@ -117,7 +123,7 @@ func TestProblems(t *testing.T) {
 	broken := of(nil, nil)
 	broken.Files = denied{}
 	_, problems = broken.Least(Device{PCI: gpu, HostMemory: true})
-	require.Len(t, problems, 2)
+	require.Len(t, problems, 3)
 	assert.ErrorIs(t, problems[1], fs.ErrPermission)
 }
 
