@@ -37,7 +37,8 @@ type Config struct {
 	Ordinal int
 	// LimitBytes bounds the memory that is held from the driver. 0: MemoryFraction of the device. If both are 0, the
 	// least limit of the process's surroundings holds: CUDA_MPS_PINNED_DEVICE_MEM_LIMIT, HAMi's CUDA_DEVICE_MEMORY_LIMIT
-	// and CUDA_DEVICE_MEMORY_LIMIT_<n>, dmem.max of its control groups, and memory.max on a GPU that uses the host's memory.
+	// and CUDA_DEVICE_MEMORY_LIMIT_<n>, dmem.max of its control groups, dmem.capacity, and memory.max on a GPU that uses the host's
+	// memory.
 	// Files are read once a second, so that a limit that changes holds from then on. Stats.LimitSource names the source.
 	// A limit above the device's memory means all of it; Stats.LimitBytes is the effective limit. The
 	// first use of the device refuses a limit below one page (Info().GranularityBytes) with a
@@ -104,6 +105,12 @@ type Config struct {
 	// other requests continue. A panic in it counts as false, and is part of the
 	// error. It must not wait for a request that would call it again.
 	OnOutOfMemory func(*OutOfMemoryError) (retry bool)
+	// Processes lists the processes with memory on the GPU: gpus.OnDemand(gpus.Config{}).Processes of package monitor/gpus, which
+	// reads NVIDIA's NVML. It is called for Device.GPUProcesses, and where the driver refuses memory: the
+	// *OutOfMemoryError names the largest other processes. It is called outside the allocator's turns, by several goroutines at once,
+	// and must return when its context ends: the refused request waits for it, a quarter of a second at most. A panic in it is its
+	// error. Nil: other processes are not known.
+	Processes func(context.Context, cudadrv.Info) ([]GPUProcess, error)
 	// Logger gets the same events as Events, failed driver jobs, and changed settings. It is called
 	// like the functions of Events. A *slog.Logger is one. Nil, or a nil pointer: no logger.
 	Logger Logger
@@ -456,6 +463,9 @@ func (c *Config) limitSource() string {
 	}
 	return c.outer.Source
 }
+
+// limitSource returns the source in the present configuration.
+func (d *Device) limitSource() string { return d.config.Load().limitSource() }
 
 // surround reads the limit of the surroundings, and returns the configuration that has it.
 func (d *Device) surround(c *Config, info cudadrv.Info) *Config {

@@ -46,6 +46,9 @@ type Quota = pool.Quota
 // TenantStats is one tenant's part of Stats.
 type TenantStats = pool.TenantStats
 
+// GPUProcess is a process with memory on a GPU: see Config.Processes.
+type GPUProcess = pool.GPUProcess
+
 // Observer has functions that are called for every buffer: see Config.Observer.
 type Observer = streams.Observer
 
@@ -232,7 +235,7 @@ func (d *Device) openBy(c *Config, e *engine, h StreamHandle, adopted bool) (*St
 		ID: d.lastID.Add(1), Pool: e.pool, Device: e.meter, Fences: e.fences, Handle: h, Adopted: adopted,
 		Limit: &d.limit, Budget: settings.Budget, Exact: settings.Exact, AgeTicks: settings.AgeTicks, Share: settings.Share, Profile: &d.profile, Helpers: d.helpers, Live: &d.live, Panics: &d.panics, Debug: c.Debug, Peers: &e.peers,
 		Observers: &d.observers, Handler: d.handleShortage, Handles: d.handlesShortage,
-		LongWait: d.longWait(), Sibling: d.NewStream,
+		LongWait: d.longWait(), Sibling: d.NewStream, LimitSource: d.limitSource, Complete: d.completer(c),
 	})
 	if err != nil {
 		return nil, failed("", err)

@@ -204,6 +204,7 @@ func (d *Device) tellJob(r pool.JobReport) {
 
 func (d *Device) tellDenial(e *OutOfMemoryError) {
 	e.Largest = d.engine.Load().peers.Largest()
+	d.nameProcesses(e)
 	d.notices.log.Warn("vram: out of memory", "stream", e.Stream, "bytes", e.RequestedBytes, "missingBytes", e.MissingBytes,
 		"freeBytes", e.FreeBytes, "reservedBytes", e.ReservedBytes, "limitBytes", e.LimitBytes, "error", e)
 	if f := d.config.Load().Events.OutOfMemory; f != nil {

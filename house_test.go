@@ -415,6 +415,18 @@ func TestOutOfMemoryNamesTheSourceOfTheLimit(t *testing.T) {
 	assert.Contains(t, err.Error(), "of a limit of 32 MiB (CUDA_DEVICE_MEMORY_LIMIT_0)")
 	assert.Contains(t, full.Report(), "of a limit of 32 MiB (CUDA_DEVICE_MEMORY_LIMIT_0)")
 	require.NoError(t, b.Free())
+	for name, request := range map[string]func() error{
+		"a buffer":      func() error { _, err := s.Alloc(33 << 20); return err },
+		"a batch":       func() error { return s.AllocBatch(make([]Buffer, 2), []int64{17 << 20, 17 << 20}) },
+		"its buffer":    func() error { return s.AllocBatch(make([]Buffer, 1), []int64{33 << 20}) },
+		"a reservation": func() error { _, err := d.Reserve(t.Context(), 33<<20); return err },
+	} {
+		var large *SizeError
+		err := request()
+		require.ErrorAs(t, err, &large, name)
+		assert.Equal(t, "CUDA_DEVICE_MEMORY_LIMIT_0", large.LimitSource, name)
+		assert.ErrorContains(t, err, "more than the whole limit of 32 MiB (CUDA_DEVICE_MEMORY_LIMIT_0)", name)
+	}
 	require.NoError(t, d.Close())
 }
 

@@ -893,3 +893,67 @@ func (e PanicEvent) MarshalJSON() ([]byte, error) {
 		Stack string `json:"stack"`
 	}{e.Place, fmt.Sprint(e.Value), string(e.Stack)})
 }
+
+// ErrNoProcesses reports that Config.Processes is nil.
+var ErrNoProcesses = errors.New("vram: Config.Processes is not set")
+
+// GPUProcesses lists the processes with memory on the GPU, this one included, by Config.Processes. It counts as a use of the device,
+// makes no driver call, and waits for no turn. Errors: ErrNoProcesses, ErrClosed, ErrNotOpen, ErrNilContext, the
+// errors of Config.Processes, and of the device's first use.
+func (d *Device) GPUProcesses(ctx context.Context) ([]GPUProcess, error) {
+	if err := d.callable(ctx); err != nil {
+		return nil, err
+	}
+	if d.config.Load().Processes == nil {
+		return nil, ErrNoProcesses
+	}
+	e, err := d.use() //nolint:contextcheck // the first use is not this caller's alone
+	if err != nil {
+		return nil, err
+	}
+	if d.closed.Load() {
+		return nil, deviceClosed()
+	}
+	return d.askProcesses(ctx, e)
+}
+
+// askProcesses calls Config.Processes. Its panic is its error.
+func (d *Device) askProcesses(ctx context.Context, e *engine) (all []GPUProcess, err error) {
+	defer func() {
+		if value := recover(); value != nil {
+			d.panics.Here("Processes", value)
+			all, err = nil, fmt.Errorf("vram: Processes panicked: %v", value)
+		}
+	}()
+	return d.config.Load().Processes(ctx, e.driver.Info())
+}
+
+// processesTimeout bounds the wait of a refused request for the list of processes. Not shorter: NVML takes tens of milliseconds for
+// many processes. Not longer: the caller waits for its error.
+const processesTimeout = 250 * time.Millisecond
+
+// mostProcesses is the number of other processes in an error.
+const mostProcesses = 10
+
+// completer returns the function that names other processes in refusals; nil without Config.Processes.
+func (d *Device) completer(c *Config) func(*OutOfMemoryError) {
+	if c.Processes == nil {
+		return nil
+	}
+	return d.nameProcesses
+}
+
+// nameProcesses enters the largest other processes on the GPU into a refusal of the driver, or why they are not known.
+func (d *Device) nameProcesses(short *OutOfMemoryError) {
+	e := d.engine.Load()
+	if short.Cause == nil || e == nil || d.config.Load().Processes == nil { // the limit has refused
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	defer time.AfterFunc(processesTimeout, cancel).Stop() // as in askNeighbours
+	all, err := d.askProcesses(ctx, e)
+	all = slices.DeleteFunc(slices.Clone(all), func(p GPUProcess) bool { return p.Own })
+	slices.SortStableFunc(all, func(a, b GPUProcess) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	short.Processes, short.ProcessesErr = all[:min(len(all), mostProcesses)], err
+}

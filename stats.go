@@ -191,7 +191,7 @@ func (d *Device) read(peaks *readings) Stats {
 	s := r.gone
 	s.Level = level
 	s.Sizes = addSizes(nil, r.gone.Sizes)
-	s.LimitBytes, s.LimitSource, s.Panics = d.limit.Load(), d.config.Load().limitSource(), d.panics.Count()
+	s.LimitBytes, s.LimitSource, s.Panics = d.limit.Load(), d.limitSource(), d.panics.Count()
 	s.Pressure, s.PressureRises = d.pressure.level(), d.pressure.rises.Load()
 	for _, t := range d.tenants.list() {
 		n := t.Stats()

@@ -261,7 +261,7 @@ func (d *Device) Reserve(ctx context.Context, bytes int64) (*Reservation, error)
 		return nil, err
 	}
 	if limit := d.limit.Load(); bytes > limit {
-		return nil, &SizeError{RequestedBytes: bytes, LimitBytes: limit}
+		return nil, &SizeError{RequestedBytes: bytes, LimitBytes: limit, LimitSource: d.limitSource()}
 	}
 	for {
 		r, err := e.pool.Reserve(ctx, poolcore.Client(d.lastID.Add(1)), bytes)
@@ -274,6 +274,7 @@ func (d *Device) Reserve(ctx context.Context, bytes int64) (*Reservation, error)
 		}
 		if !d.askNeighbours(ctx, short) {
 			short.Largest = e.peers.Largest()
+			d.nameProcesses(short) //nolint:contextcheck // it has a time of its own
 			return nil, err
 		}
 	}

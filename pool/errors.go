@@ -58,7 +58,11 @@ type OutOfMemoryError struct {
 	// of a second before: in a storm of refusals the streams are looked through that often, and no more
 	// than 65,536 buffers of each.
 	Largest []inventory.Buffer `json:"largest"`
-	Cause   error              `json:"cause"` // the driver's error, if it refused; else nil
+	// Processes are at most ten other processes on the GPU, the largest first, if the driver refused and
+	// vram.Config.Processes lists them; ProcessesErr is why it could not.
+	Processes    []GPUProcess `json:"processes"`
+	ProcessesErr error        `json:"processes_err"`
+	Cause        error        `json:"cause"` // the driver's error, if it refused; else nil
 
 	reserves bool // refused by Reserve, which cannot wait for frees
 }
@@ -121,6 +125,7 @@ func (e *OutOfMemoryError) Error() string {
 	}
 	e.describeHolders(&b)
 	inventory.Describe(&b, e.Largest)
+	e.describeProcesses(&b)
 	e.describeRemedies(&b)
 	if e.Cause != nil {
 		fmt.Fprintf(&b, ": %v", e.Cause)

@@ -46,15 +46,17 @@ func (h DurationHistogram) MarshalJSON() ([]byte, error) {
 	}{h.Count(), h.Sum.Seconds(), buckets})
 }
 
-// MarshalJSON implements json.Marshaler: an empty list is [], and the driver's error is its text.
+// MarshalJSON implements json.Marshaler: an empty list is [], and errors are their texts.
 func (e *OutOfMemoryError) MarshalJSON() ([]byte, error) {
 	type plain OutOfMemoryError
 	p := plain(*e)
 	p.Streams, p.Tenants, p.Largest = jsonform.List(e.Streams), jsonform.List(e.Tenants), jsonform.List(e.Largest)
+	p.Processes = jsonform.List(e.Processes)
 	return json.Marshal(struct {
 		plain
-		Cause any `json:"cause"`
-	}{p, jsonform.Error(e.Cause)})
+		ProcessesErr any `json:"processes_err"`
+		Cause        any `json:"cause"`
+	}{p, jsonform.Error(e.ProcessesErr), jsonform.Error(e.Cause)})
 }
 
 // MarshalJSON implements json.Marshaler: the duration is in seconds, an empty list is [], and the context's error is its text.

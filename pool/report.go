@@ -43,6 +43,7 @@ func (e *OutOfMemoryError) Report() string {
 	e.reportHolders(&b)
 	reportTenants(&b, e.Tenants)
 	inventory.WriteLargest(&b, e.Largest)
+	e.reportProcesses(&b)
 	if all := e.Remedies(); len(all) > 0 {
 		b.WriteString("what would help, the cheapest first:\n")
 		for _, r := range all {

@@ -14,12 +14,21 @@ func (w *wiring) check(bytes int64) error {
 		return w.tally.Refuse(fmt.Errorf("%w: %d bytes", ErrNegative, bytes))
 	}
 	if limit := w.limit.Load(); bytes > limit {
-		return w.tally.Refuse(&SizeError{bytes, limit})
+		return w.tally.Refuse(w.tooLarge(bytes, limit))
 	}
 	if w.cuda.closing.Load() {
 		return w.tally.Refuse(w.cuda.closed())
 	}
 	return nil
+}
+
+// tooLarge returns the error of a request above the limit.
+func (w *wiring) tooLarge(bytes, limit int64) error {
+	e := &SizeError{RequestedBytes: bytes, LimitBytes: limit}
+	if w.limitSource != nil {
+		e.LimitSource = w.limitSource()
+	}
+	return e
 }
 
 // checkRequest is check with options.
@@ -50,24 +59,24 @@ func (w *wiring) names(t *pool.Tenant, r *pool.Reservation) error {
 
 // checkBatch is check of all sizes of a batch.
 func (w *wiring) checkBatch(bytes []int64) error {
-	if err := sumError(bytes, w.limit.Load()); err != nil {
+	if err := sumError(bytes, w.limit.Load(), w.tooLarge); err != nil {
 		return w.tally.Refuse(err)
 	}
 	return nil
 }
 
 // sumError returns the error of sizes of which one, or the sum, can never be served.
-func sumError(bytes []int64, limit int64) error {
+func sumError(bytes []int64, limit int64, tooLarge func(bytes, limit int64) error) error {
 	var sum int64
 	for i, n := range bytes {
 		if n < 0 {
 			return &BatchError{i, 1, fmt.Errorf("%w: %d bytes", ErrNegative, n)}
 		}
 		if n > limit {
-			return &BatchError{i, 1, &SizeError{n, limit}}
+			return &BatchError{i, 1, tooLarge(n, limit)}
 		}
 		if sum += n; sum > limit {
-			return &SizeError{sum, limit}
+			return tooLarge(sum, limit)
 		}
 	}
 	return nil

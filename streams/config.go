@@ -22,10 +22,12 @@ type Config struct {
 	Handle  cudadrv.Stream
 	Adopted bool // the CUDA stream is the caller's: Close does not destroy it
 	Limit   *atomic.Int64
-	Budget  core.Budget
-	Host    actors.Host // nil: the Go scheduler
-	Exact   bool        // as in core.Config
-	Live    *core.Gauge // likewise
+	// LimitSource says where the limit is written; nil: nowhere. It must return immediately.
+	LimitSource func() string
+	Budget      core.Budget
+	Host        actors.Host // nil: the Go scheduler
+	Exact       bool        // as in core.Config
+	Live        *core.Gauge // likewise
 	// AgeTicks is as in core.Settings.
 	AgeTicks int
 	// Debug checks the books at every tick. Books that do not balance quarantine the stream.
@@ -41,6 +43,9 @@ type Config struct {
 	// Handler is called with a request that the pool refuses for lack of memory; if it returns true
 	// the request is served again. It may be nil.
 	Handler func(*pool.OutOfMemoryError) (retry bool)
+	// Complete adds facts to a request that the driver refuses, before Handler or the caller gets it. It is called outside every
+	// turn. Nil: there are none.
+	Complete func(*pool.OutOfMemoryError)
 	// Handles reports whether Handler has anything to do at present; nil: always.
 	Handles func() bool
 	Peers   *Peers // of the device; nil: the stream has none

@@ -204,12 +204,13 @@ func (d *dispatcher) fail(c *claim, err error) {
 			(*pool.TenantControl)(c.tenant).OutOfMemory()
 		}
 	}
-	if short := asOutOfMemory(err); short != nil {
+	short := asOutOfMemory(err)
+	if short != nil {
 		c.sign(short)
 	}
 	failed := d.wiring.cuda.shortage(c.forbiddenCalls, err)
 	if largest := pool.LargestOf(err); largest != nil && *largest == nil && !d.state.draining {
-		d.state.effects().consults.Push(consulting{largest: largest, refused: c, failed: failed})
+		d.state.effects().consults.Push(consulting{short: short, largest: largest, refused: c, failed: failed})
 		return
 	}
 	c.Fail(failed)

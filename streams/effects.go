@@ -69,10 +69,10 @@ type filler interface{ fill(h *cudaStream) }
 // consulting is a refusal that goes to the caller's handler, or, if it has a claim, to the caller.
 type consulting struct {
 	token   uint64
-	short   *pool.OutOfMemoryError
-	largest *[]LiveBuffer // of the refusal, to be filled in first
-	refused failingClaim  // nil: the refusal goes to the handler
-	failed  error         // answer to the claim
+	short   *pool.OutOfMemoryError // nil: the refusal is another error
+	largest *[]LiveBuffer          // of the refusal, to be filled in first
+	refused failingClaim           // nil: the refusal goes to the handler
+	failed  error                  // answer to the claim
 }
 
 // failingClaim is a claim that fails.
@@ -207,7 +207,7 @@ func (e *effects) finish() bool {
 		return true
 	}
 	if c, ok := e.consults.Pop(); ok {
-		if l := w.peers.listed(); c.refused != nil && l != nil {
+		if l := w.peers.listed(); c.refused != nil && l != nil && !w.completes(c.short) {
 			w.refuse(c, l.buffers())
 		} else { // not here: goroutines of other streams may wait for this stream's turns
 			w.spawn(func() { w.consult(c) })
@@ -302,6 +302,9 @@ func (w *wiring) refuse(c consulting, largest []LiveBuffer) {
 // stream its answer. A panic of the handler counts as false.
 func (w *wiring) consult(c consulting) {
 	w.peers.fill(c.largest, w.host, true)
+	if w.completes(c.short) {
+		w.complete(c.short)
+	}
 	if c.refused != nil {
 		w.refuse(c, *c.largest)
 		return
@@ -324,4 +327,17 @@ func (w *wiring) guardHandler(call func()) (err error) {
 	}()
 	call()
 	return nil
+}
+
+// completes reports whether a refusal has facts to come.
+func (w *wiring) completes(short *pool.OutOfMemoryError) bool {
+	return w.complete != nil && short != nil && short.Cause != nil
+}
+
+// completed completes an error outside every turn, if it is a refusal.
+func (w *wiring) completed(err error) error {
+	if short := asOutOfMemory(err); w.completes(short) {
+		w.complete(short)
+	}
+	return err
 }

@@ -99,11 +99,17 @@ func (e *LengthError) Error() string {
 type SizeError struct {
 	RequestedBytes int64 `json:"requested_bytes"`
 	LimitBytes     int64 `json:"limit_bytes"`
+	// the variable or the file that sets the limit; "": the device's memory, or the program
+	LimitSource string `json:"limit_source"`
 }
 
-// Error names both sizes.
+// Error names both sizes, and the source of the limit.
 func (e *SizeError) Error() string {
-	return fmt.Sprintf("vram: requested %s, more than the whole limit of %s", units.AtLeast(e.RequestedBytes), units.Bytes(e.LimitBytes))
+	text := fmt.Sprintf("vram: requested %s, more than the whole limit of %s", units.AtLeast(e.RequestedBytes), units.Bytes(e.LimitBytes))
+	if e.LimitSource != "" {
+		text += " (" + e.LimitSource + ")"
+	}
+	return text
 }
 
 // Is makes errors.Is(err, ErrTooLarge) hold.

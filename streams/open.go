@@ -55,6 +55,7 @@ func (h *cudaStream) init(cfg *Config) {
 func (w *wiring) init(cfg *Config, client pool.Client, entry peerTurn) {
 	w.id, w.pool, w.limit, w.host = poolcore.Client(cfg.ID), cfg.Pool, cfg.Limit, cfg.Host
 	w.panics, w.handler, w.handles, w.peers = cfg.Panics, cfg.Handler, cfg.Handles, cfg.Peers
+	w.complete, w.limitSource = cfg.Complete, cfg.LimitSource
 	if w.peers == nil {
 		w.peers = new(Peers)
 	}

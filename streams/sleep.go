@@ -191,7 +191,7 @@ func (x Sleeper) Ended() bool { return x.s.cuda.closing.Load() }
 // If the driver refuses and the device frees memory elsewhere, it tries again, as for an allocation.
 func (x Sleeper) Restore(ctx context.Context) error {
 	x.s.cuda.gate.idle.Store(false)
-	err := x.s.pool.Wake(ctx, x.s.id)
+	err := x.s.completed(x.s.pool.Wake(ctx, x.s.id))
 	short := (*pool.OutOfMemoryError)(nil)
 	if !errors.As(err, &short) || !x.s.handled() {
 		return x.s.asClosed(err)
@@ -200,7 +200,7 @@ func (x Sleeper) Restore(ctx context.Context) error {
 	if refused := x.s.guardHandler(func() { retry = x.s.handler(short) }); refused != nil || !retry {
 		return errors.Join(err, refused)
 	}
-	return x.s.asClosed(x.s.pool.Wake(ctx, x.s.id))
+	return x.s.asClosed(x.s.completed(x.s.pool.Wake(ctx, x.s.id)))
 }
 
 // View returns the device as programs see it.

@@ -40,6 +40,8 @@ type wiring struct {
 	sampler     sampler
 	handler     func(*pool.OutOfMemoryError) bool // may be nil
 	handles     func() bool                       // whether it has anything to do; nil: always
+	complete    func(*pool.OutOfMemoryError)      // may be nil
+	limitSource func() string                     // likewise
 	charged     atomic.Bool                       // some buffer was charged to a tenant
 	tally       pool.Tally
 	parts       *core.Parts // of batches that the stream's callers ask for
