@@ -34,7 +34,7 @@ var forUsers = []string{
 	"compute/kernel/tune", "compute/kernel/tune/tables", "compute/ops", "monitor/snapshot",
 	"cudadrv", "cudadrv/dynamic", "cudadrv/sim", "cudadrv/fault", "cudadrv/hazard", "cudadrv/drivertest", "cudadrv/site",
 	"cudadrv/sim/ptxrun", "cudadrv/cpu", "compute/ptx", "compute/ptx/interp", "monitor/heapprofile", "monitor/heapprofile/handler", "monitor/history", "monitor/page",
-	"monitor/metrics", "monitor/expvars", "monitor/regions",
+	"monitor/metrics", "monitor/expvars", "monitor/regions", "monitor/gpus",
 }
 
 // shared are the packages below the root whose types appear in the root's signatures and fields. Their other names are not for
@@ -45,7 +45,7 @@ const header = `# The exported names of the packages that programs import: funct
 #
 # For users: the module's root, whose aliases are listed with the methods and fields of their types; futures, for its types; warm;
 # vramtest; host; cuda with its subpackages; compute/tensor, compute/kernel, compute/ops and compute/ptx with their
-# subpackages except internal ones; monitor/snapshot, monitor/history, monitor/page, monitor/metrics, monitor/expvars, monitor/regions
+# subpackages except internal ones; monitor/snapshot, monitor/history, monitor/page, monitor/metrics, monitor/expvars, monitor/regions, monitor/gpus
 # and monitor/heapprofile with its handler; of the drivers cudadrv, cudadrv/dynamic, cudadrv/sim with cudadrv/sim/ptxrun, cudadrv/cpu, cudadrv/fault, cudadrv/hazard (the
 # reports of vramtest), cudadrv/site (places in errors) and cudadrv/drivertest (tests for a driver of your own).
 #

@@ -47,8 +47,8 @@ func houseLayers() []layer {
 			"a foundation does not depend on the allocator, nor on another foundation",
 		},
 		{
-			[]string{"internal/fakecublaslt"},
-			"a fake of a library uses the fake of the driver, and does not depend on its callers",
+			[]string{"internal/fakecublaslt", "internal/fakenvml"},
+			"a fake of a library uses the compiler as the fake of the driver does, and does not depend on its callers",
 		},
 		{
 			[]string{"internal/sizeclass", "internal/heap", "internal/pressure", "internal/pages", "internal/effect", "internal/memorymap", "internal/inventory"},
