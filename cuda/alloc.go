@@ -29,5 +29,5 @@ func (c *Context) AllocFor(ctx context.Context, want vram.Request) (Buffer, erro
 	if err != nil || !zero {
 		return b, c.failure(err)
 	}
-	return c.zeroed(b)
+	return c.zeroed(p, b)
 }

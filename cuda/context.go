@@ -78,8 +78,13 @@ func (c *Context) Alloc(bytes int64) (Buffer, error) {
 	if !c.opened() {
 		return Buffer{}, ErrNotOpen
 	}
-	if p := c.capture.Load(); p != nil {
-		return p.alloc(c.submission, bytes)
+	return c.allocFor(c.capture.Load(), bytes)
+}
+
+// allocFor is Alloc for a capture, or for nil outside of any.
+func (c *Context) allocFor(held *capture, bytes int64) (Buffer, error) {
+	if held != nil {
+		return held.alloc(c.submission, bytes)
 	}
 	b, err := c.Stream().Alloc(bytes)
 	return b, c.failure(err)
@@ -255,3 +260,19 @@ func Generated() { site.Generated(1) }
 
 // Capturing reports whether a context's stream is being captured.
 func Capturing(c *Context) bool { return c.made() && c.capture.Load() != nil }
+
+// Together calls submit, whose work on the context becomes part of one capture, or of none: captured says which. A capture of the
+// stream begins or ends after submit, at the latest ten seconds after it has announced that; from then on further work is refused
+// with a *vram.CaptureError. It is for packages whose calls submit several pieces of work. submit must neither begin a capture nor
+// close the context. Errors: ErrNotOpen, vram.ErrClosed, *vram.CaptureError as Launch, and submit's.
+func Together(c *Context, submit func(captured bool) error) error {
+	if !c.opened() {
+		return ErrNotOpen
+	}
+	held := c.capture.Load()
+	if err := c.enter(held); err != nil {
+		return err
+	}
+	defer c.work.Leave()
+	return submit(held != nil)
+}

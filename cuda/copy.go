@@ -48,7 +48,11 @@ func (c *Context) on(submit func() error, all ...access) error {
 	if !c.opened() {
 		return ErrNotOpen
 	}
-	held := c.capture.Load()
+	return c.onIn(c.capture.Load(), submit, all)
+}
+
+// onIn is on for a capture, or for nil outside of any: see submission.submit.
+func (c *Context) onIn(held *capture, submit func() error, all []access) error {
 	if held == nil {
 		if done, err := c.quicklyOn(submit, all); done {
 			return err
@@ -230,7 +234,16 @@ func (r Rows) covered(widthBytes, rows int64) (Range, error) {
 
 // Fill8 submits a fill with a byte. It returns the errors of Copy.
 func (c *Context) Fill8(r Range, value uint8) error {
-	return named("Context.Fill8", c.on(func() error { return c.device.MemsetD8Async(r.Ptr(), value, r.Bytes, c.handle) }, writing(r)))
+	if !c.opened() {
+		return ErrNotOpen
+	}
+	return c.fill8(c.capture.Load(), r, value)
+}
+
+// fill8 is Fill8 for a capture, or for nil outside of any.
+func (c *Context) fill8(held *capture, r Range, value uint8) error {
+	submit := func() error { return c.device.MemsetD8Async(r.Ptr(), value, r.Bytes, c.handle) }
+	return named("Context.Fill8", c.onIn(held, submit, []access{writing(r)}))
 }
 
 // Fill16 submits a fill with a 2-byte value: the range begins and ends at multiples of 2. It returns the errors of Copy.
@@ -256,24 +269,29 @@ func (c *Context) fill(function string, r Range, size int64, submit func(count i
 	return named([...]string{2: "Context.Fill16", 4: "Context.Fill32"}[size], c.on(func() error { return submit(r.Bytes / size) }, writing(r)))
 }
 
-// AllocZeroed allocates a buffer and submits a fill that sets it to zero: in a capture, at each launch of the graph.
+// AllocZeroed allocates a buffer and submits a fill that sets it to zero: in a capture, at each launch of the graph. It returns
+// the errors of Alloc and Fill8, and a *vram.CaptureError if a capture of the stream begins or ends meanwhile.
 func (c *Context) AllocZeroed(bytes int64) (Buffer, error) {
-	b, err := c.Alloc(bytes)
+	if !c.opened() {
+		return Buffer{}, ErrNotOpen
+	}
+	held := c.capture.Load()
+	b, err := c.allocFor(held, bytes)
 	if err != nil {
 		return Buffer{}, err
 	}
-	return c.zeroed(b)
+	return c.zeroed(held, b)
 }
 
-// zeroed submits a fill of a new buffer, and frees the buffer after an error.
-func (c *Context) zeroed(b Buffer) (_ Buffer, err error) {
+// zeroed submits a fill of a new buffer for the capture that has its memory, or for nil, and frees the buffer after an error.
+func (c *Context) zeroed(held *capture, b Buffer) (_ Buffer, err error) {
 	filled := false
 	defer func() {
 		if !filled { // also after a panic of the driver
 			err = errors.Join(err, b.Free())
 		}
 	}()
-	if err = c.Fill8(Whole(b), 0); err != nil {
+	if err = c.fill8(held, Whole(b), 0); err != nil {
 		return Buffer{}, err
 	}
 	filled = true

@@ -384,7 +384,7 @@ func TestEachOperationMeetsEachState(t *testing.T) {
 		none    = "it makes no calls that others do not make"
 	)
 	eachcall.Operations(t, "../api/vram.txt", "cuda", "states_test.go", map[string]string{
-		"Context.CopyPeer": peers, "Context.TransferPeer": peers, "Context.Lazily": calls, "Queue.Do": calls,
+		"Context.CopyPeer": peers, "Context.TransferPeer": peers, "Context.Lazily": calls, "Together": calls, "Queue.Do": calls,
 		"Graph.HeldBytes": none, "Pool.HeldBytes": none, "Module.Unload": none, "Profile.Stop": none,
 		"Stream.AllocBatchFor": streams, "Stream.Stats": streams, "Stream.Trim": streams, "Stream.WaitStream": streams,
 		"Buffer.RecordStream": streams, "Buffer.Transfer": streams, "Buffer.Use": streams,

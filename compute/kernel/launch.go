@@ -180,11 +180,18 @@ func (r *ready) launchSplit(c *cuda.Context, args []cuda.Arg) (err error) {
 		}
 	}()
 	args[r.scratch].SetBuffer(scratch)
-	if r.ticketBytes > 0 {
-		if tickets, err = takeTickets(c, r.ticketBytes, &r.known); err != nil {
+	if r.ticketBytes == 0 {
+		return cuda.Together(c, func(bool) error { return r.submit(c, args) })
+	}
+	of, err := ticketsOf(c, &r.known)
+	if err != nil {
+		return err
+	}
+	return cuda.Together(c, func(captured bool) (err error) { // else a graph might have the fill of the tickets and not the launch
+		if tickets, err = of.of(c, captured, r.ticketBytes); err != nil {
 			return err
 		}
 		args[r.tickets] = cuda.InOut(tickets.at.Buffer).Of(tickets.at.Offset, tickets.at.Bytes)
-	}
-	return r.submit(c, args)
+		return r.submit(c, args)
+	})
 }

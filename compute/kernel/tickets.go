@@ -96,12 +96,15 @@ func (t *contextTickets) take(bytes int64) (taken tickets, ok bool) {
 
 // renew replaces a stock that is low, for later captures.
 func (t *contextTickets) renew(c *cuda.Context) error {
-	b, err := c.AllocZeroed(graphTickets)
+	b, err := zeroed(c, graphTickets)
 	if err != nil {
 		return err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if !t.launches.Live() { // closed in between
+		return errors.Join(cuda.ErrNotOpen, b.Free())
+	}
 	err = t.retire()
 	t.stock = &ticketStock{of: t, buffer: b}
 	t.low.Store(false)
@@ -120,18 +123,19 @@ func (s *ticketStock) leave() error {
 
 type ticketsKey struct{}
 
-// errNoTickets says that a context has no tickets yet, which it cannot get in a capture.
-var errNoTickets = errors.New("kernel: the context has no tickets")
+// zeroed returns memory that is zeroed once, now. In a capture its error is a *vram.CaptureError, or cuda.ErrCapturing.
+func zeroed(c *cuda.Context, bytes int64) (b cuda.Buffer, err error) {
+	err = uncaptured(c, func() (err error) { b, err = c.AllocZeroed(bytes); return err }) // else the fill would be the graph's
+	return b, err
+}
 
-// takeTickets returns the tickets of a launch, which the caller releases after it. known caches the last context's.
-func takeTickets(c *cuda.Context, bytes int64, known *atomic.Pointer[contextTickets]) (tickets, error) {
-	if cuda.Capturing(c) {
-		return capturedTickets(c, bytes)
-	}
+// ticketsOf returns the tickets of a context, and renews their stock. known caches the last context's. In a capture it makes
+// neither: it returns what there is, or nil.
+func ticketsOf(c *cuda.Context, known *atomic.Pointer[contextTickets]) (*contextTickets, error) {
 	t := known.Load()
 	if t == nil || t.on != c || !t.launches.Live() {
 		opened, err := c.Lazily(ticketsKey{}, func() (io.Closer, error) {
-			b, err := c.AllocZeroed(streamTickets)
+			b, err := zeroed(c, streamTickets)
 			if err != nil {
 				return nil, err
 			}
@@ -139,28 +143,36 @@ func takeTickets(c *cuda.Context, bytes int64, known *atomic.Pointer[contextTick
 			t.low.Store(true)
 			return t, nil
 		})
+		if errors.Is(err, cuda.ErrCapturing) {
+			return nil, nil //nolint:nilnil // there are none
+		}
 		if err != nil {
-			return tickets{}, err
+			return nil, err
 		}
 		t = opened.(*contextTickets) //nolint:forcetypeassert // of this key
 		known.Store(t)
 	}
 	if t.low.Load() {
-		if err := t.renew(c); err != nil {
-			return tickets{}, err
+		if err := t.renew(c); err != nil && !errors.Is(err, cuda.ErrCapturing) {
+			return nil, err
 		}
 	}
-	return tickets{at: cuda.Range{Buffer: t.launches, Bytes: bytes}}, nil
+	return t, nil
 }
 
-// capturedTickets returns the tickets of a launch in a capture.
-func capturedTickets(c *cuda.Context, bytes int64) (tickets, error) {
-	opened, err := c.Lazily(ticketsKey{}, func() (io.Closer, error) { return nil, errNoTickets })
-	if err == nil {
-		if taken, ok := opened.(*contextTickets).take(bytes); ok { //nolint:forcetypeassert // of this key
+// of returns the tickets of a launch, which the caller releases after it. t is nil where the context had none as a capture began.
+// The caller launches in the same call of cuda.Together.
+func (t *contextTickets) of(c *cuda.Context, captured bool, bytes int64) (tickets, error) {
+	switch {
+	case !captured && t == nil: // that capture has ended
+		return tickets{}, cuda.ErrCapturing
+	case !captured:
+		return tickets{at: cuda.Range{Buffer: t.launches, Bytes: bytes}}, nil
+	case t != nil:
+		if taken, ok := t.take(bytes); ok {
 			return taken, nil
 		}
 	}
-	b, err := c.AllocZeroed(bytes) // fails if the context is closed
+	b, err := c.AllocZeroed(bytes)
 	return tickets{at: cuda.Range{Buffer: b, Bytes: bytes}, own: true}, err
 }

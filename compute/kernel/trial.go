@@ -26,11 +26,9 @@ type trial struct {
 
 // compete compiles, verifies and times the variants, on the stream of a context.
 func (m *trial) compete(ctx context.Context, on *cuda.Context, w *work, with Tuning) (rows []tune.Row, err error) {
-	if cuda.Capturing(on) {
-		return nil, cuda.ErrCapturing
-	}
 	m.limit, m.since = with.Limit, time.Now()
-	if m.bench, err = newBench(on, w, with); err != nil { //nolint:contextcheck // memory is freed also when ctx has ended
+	//nolint:contextcheck // memory is freed also when ctx has ended
+	if err = uncaptured(on, func() (err error) { m.bench, err = newBench(on, w, with); return err }); err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, m.close()) }() //nolint:contextcheck // code may be unloaded after this, also when ctx has ended
@@ -42,10 +40,24 @@ func (m *trial) compete(ctx context.Context, on *cuda.Context, w *work, with Tun
 	if err := m.compile(ctx); err != nil {
 		return nil, err
 	}
-	if err := m.verifyAll(ctx); err != nil {
-		return nil, err
-	}
-	return m.timeAll(ctx, with.Rounds)
+	err = uncaptured(on, func() (err error) {
+		if err = m.verifyAll(ctx); err == nil {
+			rows, err = m.timeAll(ctx, with.Rounds)
+		}
+		return err
+	})
+	return rows, err
+}
+
+// uncaptured submits work that no graph is to have: with a *vram.CaptureError, or cuda.ErrCapturing, a capture is in progress, or
+// has announced itself meanwhile.
+func uncaptured(c *cuda.Context, submit func() error) error {
+	return cuda.Together(c, func(captured bool) error {
+		if captured {
+			return cuda.ErrCapturing
+		}
+		return submit()
+	})
 }
 
 // compile loads the code of all variants, on all threads of the compiler.
@@ -99,7 +111,7 @@ func (m *trial) verifyAll(ctx context.Context) error {
 		switch {
 		case ended(ctx) != nil:
 			return ended(ctx)
-		case err != nil && (i == 0 || state == tune.Verified):
+		case err != nil && (i == 0 || state == tune.Verified), errors.Is(err, cuda.ErrCapturing):
 			return err
 		case err != nil:
 			m.disqualify(i, state, err)
@@ -155,7 +167,7 @@ func (m *trial) timeAll(ctx context.Context, rounds int) ([]tune.Row, error) {
 			return contest.Rows(), nil
 		case ended(ctx) != nil:
 			return nil, ended(ctx)
-		case state == tune.Verified:
+		case state == tune.Verified, errors.Is(err, cuda.ErrCapturing):
 			return nil, err
 		}
 		contest.Disqualify(i, state, fmt.Sprintf("after it was timed: %v", err))

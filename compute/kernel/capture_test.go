@@ -1,0 +1,128 @@
+package kernel_test
+
+import (
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/compute/kernel"
+	"github.com/go-vram/vram/compute/kernel/plan"
+	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cudadrv"
+)
+
+// within reports whether a goroutine is in a function.
+func within(function string) bool {
+	stacks := make([]byte, 1<<20)
+	return strings.Contains(string(stacks[:runtime.Stack(stacks, true)]), function+"(")
+}
+
+// fillsInCaptures counts the fills of a stream that become part of a graph.
+func (s *split) fillsInCaptures(also func(function string)) *atomic.Int64 {
+	n := new(atomic.Int64)
+	gpu := s.driver.Device(0)
+	s.faults.SetBefore(func(function string) {
+		if status, err := gpu.StreamIsCapturing(s.c.Stream().Handle()); function == "cuMemsetD8Async" && err == nil && status != cudadrv.CaptureNone {
+			n.Add(1)
+		}
+		also(function)
+	})
+	return n
+}
+
+// full takes the memory that the stream holds, so that the next allocation of its size asks the driver.
+func (s *split) full() {
+	s.Helper()
+	for {
+		b, err := s.c.Alloc(256 << 10)
+		require.NoError(s, err)
+		s.Cleanup(func() { assert.NoError(s, b.Free()) })
+		n, err := s.c.Stream().Stats(s.Context())
+		require.NoError(s, err)
+		if n.LargestFreeBytes < 256<<10 && n.MagazineBytes == 0 {
+			_, err := s.dev.Trim(s.Context(), 0) // memory that is no stream's
+			require.NoError(s, err)
+			return
+		}
+	}
+}
+
+// A capture that another goroutine begins while a launch makes the tickets of the context leaves them to the context: their fill
+// is of no graph, and the launch is of no graph, or refused.
+func TestACaptureBeginsAsTicketsAreMade(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSplit(t)
+		require.NoError(t, s.run())
+		want, err := tensor.Item[float32](s.total)
+		require.NoError(t, err)
+		require.NoError(t, s.capture(kernel.TicketSlots).Close()) // the stock is used up
+		s.full()
+
+		var g *cuda.Graph
+		met, captured, finish := false, make(chan error, 1), make(chan struct{})
+		fills := s.fillsInCaptures(func(string) {
+			if met || !within("kernel.(*contextTickets).renew") {
+				return
+			}
+			met = true
+			go func() {
+				var err error
+				g, err = s.c.Capture(func() error { <-finish; return nil })
+				captured <- err
+			}()
+			synctest.Wait() // it has begun, or waits for the launch
+		})
+		if err := s.run(); err != nil {
+			require.ErrorIs(t, err, cuda.ErrCapturing)
+		}
+		close(finish)
+		require.NoError(t, <-captured)
+		s.faults.SetBefore(nil)
+		require.True(t, met)
+		assert.Zero(t, fills.Load(), "the stock has the fill of a graph")
+		require.NoError(t, g.Close())
+		require.NoError(t, s.run())
+		s.same(s.capture(2), want)
+	})
+}
+
+// A capture that begins during a measurement has none of its launches. No variant is disqualified for that, and the next Run
+// measures.
+func TestACaptureBeginsDuringAMeasurement(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var n *negation
+		var g *cuda.Graph
+		met, captured, finish := false, make(chan error, 1), make(chan struct{})
+		clock := func(s plan.Schedule) time.Duration {
+			if !met {
+				met = true
+				go func() {
+					var err error
+					g, err = n.c.Capture(func() error { <-finish; return nil })
+					captured <- err
+				}()
+				synctest.Wait()
+			}
+			return times{faster: 100}.of(s)
+		}
+		n = newNegation(t, kernel.WithTuning(small(kernel.Tuning{Mode: kernel.TuneNever})), kernel.WithClock(clock))
+		_, err := n.k.Tune(t.Context(), outs(n.y), n.x)
+		require.ErrorIs(t, err, cuda.ErrCapturing)
+		require.True(t, met)
+		close(finish)
+		require.NoError(t, <-captured)
+		assert.Empty(t, g.Kernels())
+		require.NoError(t, g.Close())
+		assert.Zero(t, n.kernels.Stats().Disqualified)
+		rows, err := n.k.Tune(t.Context(), outs(n.y), n.x)
+		require.NoError(t, err)
+		assert.NotEmpty(t, rows)
+	})
+}
