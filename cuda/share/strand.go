@@ -82,21 +82,23 @@ func (m *Memory) wait(c *cuda.Context, l *link) error {
 
 // newWait returns a wait with its events.
 func (m *Memory) newWait() (*wait, error) {
+	w := &wait{}
 	if n := len(m.spare); n > 0 {
-		w := m.spare[n-1]
+		w = m.spare[n-1]
 		m.spare = m.spare[:n-1]
 		w.open, w.came = false, false
-		return w, nil
 	}
-	before, err := m.device.EventCreate()
-	if err != nil {
-		return nil, err
+	for _, e := range []*cudadrv.Event{&w.before, &w.after} {
+		if *e != 0 { // else one that drop has destroyed, and not the other
+			continue
+		}
+		made, err := m.device.EventCreate()
+		if err != nil {
+			return nil, errors.Join(err, m.drop(w))
+		}
+		*e = made
 	}
-	after, err := m.device.EventCreate()
-	if err != nil {
-		return nil, errors.Join(err, m.drop(&wait{before: before}))
-	}
-	return &wait{before: before, after: after}, nil
+	return w, nil
 }
 
 // drop keeps the events of a passed wait for reuse, or destroys them. Close retries those that the driver did not destroy.

@@ -13,6 +13,8 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
+	"github.com/go-vram/vram/cudadrv/sim"
 )
 
 // strandedPair returns two sides with memory in common, of which the second waits for an event of the first that does not come
@@ -240,4 +242,32 @@ func TestAWaitOfUsedEventsIsNew(t *testing.T) {
 	require.NoError(t, b.c.Synchronize(background()))
 	require.False(t, theirs.strand())
 	mine.dies(t)
+}
+
+// A wait of which the driver made one event, and did not destroy it, is made whole when it is used again.
+func TestAWaitWithOneEventIsMadeWhole(t *testing.T) {
+	machine := sim.New(sim.Config{})
+	faults := fault.Wrap(machine)
+	device, err := faults.Open(0)
+	require.NoError(t, err)
+	m := &Memory{device: device}
+	for range 1000 {
+		require.NoError(t, faults.Add(
+			fault.Rule{Func: "cuEventCreate", First: 2, Count: 1, Result: cudadrv.Unknown},
+			fault.Rule{Func: "cuEventDestroy", First: 1, Count: 1, Result: cudadrv.Unknown},
+		))
+		_, err := m.newWait()
+		require.ErrorIs(t, err, cudadrv.Unknown)
+		require.Len(t, m.spare, 1)
+		faults.Clear()
+		w, err := m.newWait()
+		require.NoError(t, err)
+		assert.NotZero(t, w.before)
+		assert.NotZero(t, w.after)
+		require.NoError(t, device.EventRecord(w.before, 0))
+		require.NoError(t, device.EventRecord(w.after, 0))
+		require.NoError(t, m.destroy(w))
+		require.Empty(t, m.spare)
+	}
+	require.NoError(t, device.Close())
 }

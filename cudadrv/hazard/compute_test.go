@@ -285,3 +285,17 @@ func TestPlacesOfLaunches(t *testing.T) {
 	assert.Contains(t, reports[0].Now.Place.String(), "TestPlacesOfLaunches")
 	assert.Regexp(t, `^memset, captured at .*TestPlacesOfLaunches.*\(compute_test.go:\d+\), writes$`, reports[0].Now.What)
 }
+
+// The name of a shared event is forgotten with the event.
+func TestNamesOfDestroyedEventsAreForgotten(t *testing.T) {
+	y := newYard(t)
+	for range 1000 {
+		e, err := y.EventCreateShared()
+		require.NoError(t, err)
+		_, err = y.IpcGetEventHandle(e)
+		require.NoError(t, err)
+		assert.Equal(t, 1, y.checker.SharedCount())
+		require.NoError(t, y.EventDestroy(e))
+	}
+	assert.Zero(t, y.checker.SharedCount())
+}

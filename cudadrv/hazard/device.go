@@ -1,6 +1,7 @@
 package hazard
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -181,7 +182,11 @@ func (d *Device) StreamWaitEvent(s cudadrv.Stream, e cudadrv.Event) error {
 
 // EventDestroy forgets an event.
 func (d *Device) EventDestroy(e cudadrv.Event) error {
-	return d.checker.call(func() error { return d.inner.EventDestroy(e) }, func() { d.checker.core.EventDestroyed(e) })
+	c := d.checker
+	return c.call(func() error { return d.inner.EventDestroy(e) }, func() {
+		c.core.EventDestroyed(e)
+		maps.DeleteFunc(c.shared, func(_ cudadrv.EventDescriptor, of cudadrv.Event) bool { return of == e }) // few are shared
+	})
 }
 
 // EventRecord makes the event stand for the stream's present end.

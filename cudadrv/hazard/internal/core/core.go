@@ -39,10 +39,12 @@ func (c *Core) StreamKnown(s cudadrv.Stream) bool {
 	return ok
 }
 
-// StreamDestroyed ends the name of a stream.
+// StreamDestroyed ends the name of a stream, and its sleep: its memory is mapped for it no more.
 func (c *Core) StreamDestroyed(s cudadrv.Stream) {
 	c.graphs.leave(s)
 	c.order.end(s)
+	delete(c.reports.numbers, s)
+	delete(c.asleep, s)
 }
 
 // EventRecorded makes the event stand for the stream's present point.

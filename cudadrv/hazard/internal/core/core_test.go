@@ -463,3 +463,33 @@ func TestPastIsBounded(t *testing.T) {
 	require.Len(t, kept, 2)
 	assert.Empty(t, kept[1].Before.What, "too long ago")
 }
+
+// Of streams and events that were destroyed nothing is kept, also if they were numbered, or slept: a later stream of that name
+// does not sleep.
+func TestDestroyedStreamsAreForgotten(t *testing.T) {
+	b := newBench(t)
+	life := func(s cudadrv.Stream, e cudadrv.Event) {
+		b.StreamCreated(s, false)
+		b.NumberStream(s, 7)
+		b.alloc(arena, 4096, s)
+		b.writes(s, arena, 4096)
+		b.EventRecorded(e, s)
+		b.Over(core.Program, b.EventPoint(e))
+		b.EventDestroyed(e)
+		b.SleepBegan(s)
+		b.free(arena)
+		b.StreamDestroyed(s)
+	}
+	life(3, event)
+	before := b.Entries()
+	for i := range 1000 {
+		life(cudadrv.Stream(4+i), event+1+cudadrv.Event(i))
+	}
+	assert.Equal(t, before, b.Entries())
+	b.fine()
+
+	b.StreamCreated(3, false)
+	b.alloc(arena, 4096, 3)
+	b.Unmapped(arena, 0x10000, core.Allocator, site.Here(0))
+	b.found(core.EarlyUnmap)
+}

@@ -9,6 +9,12 @@ import (
 // CellCount is for tests.
 func (c *Core) CellCount() int { return c.memory.cells.Len() }
 
+// Entries counts what is kept of streams and events.
+func (c *Core) Entries() int {
+	return len(c.order.streams) + len(c.order.events) + len(c.order.places) + len(c.order.gone) + len(c.order.idle) +
+		len(c.reports.numbers) + len(c.asleep) + len(c.holds) + len(c.live) + len(c.graphs.captured) + len(c.graphs.made) + len(c.graphs.execs)
+}
+
 // Check holds the cells against their invariant.
 func (c *Core) Check() error {
 	var reached cudadrv.Ptr
