@@ -112,6 +112,11 @@ func TestAFailedCallLeavesNothing(t *testing.T) {
 			b, err := c.AllocZeroed(4 * mib)
 			return b.Free, err
 		}},
+		{"Together", func() (func() error, error) {
+			var b cuda.Buffer
+			err := cuda.Together(c, func(bool) (err error) { b, err = c.AllocZeroed(4 * mib); return err })
+			return b.Free, err
+		}},
 		{"AllocFor", func() (func() error, error) {
 			b, err := c.AllocFor(context.Background(), vram.Request{Bytes: 4 * mib, Tag: "x", Zero: true})
 			return b.Free, err

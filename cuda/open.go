@@ -57,12 +57,13 @@ type loaded struct {
 	c *Context
 }
 
-// Close waits for the context's work, and unloads the module.
+// Close waits for the context's work, and unloads the module. While a capture forbids to wait, the module stays.
 func (l loaded) Close() (err error) {
-	defer func() { err = errors.Join(err, l.Unload()) }() // also after a panic of the driver
-	if l.c.capture.Load() != nil {
-		return l.c.work.Forbidden("cuStreamSynchronize")
-	}
+	defer func() {
+		if !errors.Is(err, ErrCapturing) {
+			err = errors.Join(err, l.Unload()) // also after a panic of the driver
+		}
+	}()
 	return l.c.work.Synchronize()
 }
 

@@ -151,3 +151,23 @@ func TestKernelInAGraph(t *testing.T) {
 	require.NoError(t, g.Launch(c))
 	require.NoError(t, g.Close())
 }
+
+// Close in a capture leaves kernels loaded whose launches may not have finished: the next one waits for them, and unloads them.
+func TestCloseInACaptureKeepsKernels(t *testing.T) {
+	r, c := newFailing(t, sim.Config{})
+	one, err := cuda.NewContext(c.Stream())
+	require.NoError(t, err)
+	f, err := one.Kernel(ptx, "empty")
+	require.NoError(t, err)
+	require.NoError(t, one.Launch(f, cuda.Cover(1, 1)))
+	unloads := func() uint64 { return r.faults.Calls("cuModuleUnload") }
+	_, err = c.Capture(func() error {
+		require.ErrorIs(t, one.Close(), cuda.ErrCapturing)
+		assert.Zero(t, unloads())
+		return errPlanned
+	})
+	require.ErrorIs(t, err, errPlanned)
+	require.NoError(t, one.Close())
+	assert.EqualValues(t, 1, unloads())
+	require.NoError(t, one.Close())
+}
