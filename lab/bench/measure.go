@@ -114,10 +114,11 @@ const settleRuns = 4
 // a repetition. The fastest of several runs counts: the first may include deferred work, such as the frees of a million holes,
 // and the machine may have been busy in any.
 func (m *meter) settle(e *entrant) error {
-	// Not fewer: a run that a busy machine interrupts would pass for slow pairs. Not more: pairs of ten
+	// Not fewer in the usual time: a run that a busy machine interrupts would pass for slow pairs. Not more: pairs of ten
 	// microseconds should settle in a second.
-	const firstPairs = 4096
-	for count := firstPairs; ; count *= 4 {
+	const usualPairs = 4096
+	first := max(1, int(usualPairs*m.options.RepetitionTime/DefaultRepetitionTime))
+	for count := min(usualPairs, first); ; count *= 4 {
 		fastest, err := fastestRun(e.load, count, m.options.RepetitionTime/8)
 		if err != nil {
 			return err
