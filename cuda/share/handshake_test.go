@@ -45,7 +45,7 @@ func TestExportsDoNotWaitForEachOther(t *testing.T) {
 func TestDescriptorsInManyMessages(t *testing.T) {
 	s := newSide(t, newFake(t).driver())
 	a, b := connection(t)
-	require.NoError(t, b.SetDeadline(time.Now().Add(10*time.Second)))
+	require.NoError(t, b.SetDeadline(time.Now().Add(time.Minute)))
 	offer := offerOf(s)
 	message := offer.encode()
 	for i := range 3 { // the rest does not come

@@ -99,7 +99,7 @@ func TestAnswersHaveTheFigures(t *testing.T) {
 	defer func() { _ = tenant }()
 
 	var d page.Device
-	require.Eventually(t, func() bool { d = read[page.Sample](s, "stats.json").Devices[0]; return d.State == "in use" }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { d = read[page.Sample](s, "stats.json").Devices[0]; return d.State == "in use" }, time.Minute, time.Millisecond)
 	n := s.dev.Stats()
 	assert.Equal(t, [...]int64{n.LiveBytes, n.ReservedBytes, n.LimitBytes}, [...]int64{d.Figures.LiveBytes, d.Figures.ReservedBytes, d.Figures.LimitBytes})
 	assert.Equal(t, "simulated GPU", d.Name)
@@ -243,13 +243,13 @@ func TestAClosedDeviceIsShown(t *testing.T) {
 	require.NoError(t, b.Free())
 	assert.Equal(t, "simulated GPU", read[page.Sample](s, "stats.json").Devices[0].Name)
 	require.NoError(t, s.dev.Close())
-	require.Eventually(t, func() bool { return read[page.Sample](s, "stats.json").Devices[0].State == "closed" }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return read[page.Sample](s, "stats.json").Devices[0].State == "closed" }, time.Minute, time.Millisecond)
 	d := read[page.Sample](s, "stats.json").Devices[0]
 	assert.Equal(t, [...]any{"simulated GPU", uint64(1)}, [...]any{d.Name, d.Figures.AllocCount})
 	require.Eventually(t, func() bool {
 		answer, text := s.get(s.url + "/map.json")
 		return answer.StatusCode == http.StatusGone && strings.Contains(text, `"error"`)
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 }
 
 // The call stacks of a device that samples are its profile's, added up and the largest first; they are read once in an
@@ -304,7 +304,7 @@ func TestWaitingAndRefusedRequests(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
 	defer end()
 	abandoned := waits.AllocAsync(ended, vram.Request{Bytes: 64 * mib, Wait: true})
-	require.Eventually(t, func() bool { return read[page.Sample](s, "stats.json").Devices[0].Waiters.RequestCount == 1 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return read[page.Sample](s, "stats.json").Devices[0].Waiters.RequestCount == 1 }, time.Minute, time.Millisecond)
 	end()
 	_, err = abandoned.Await(t.Context())
 	require.ErrorIs(t, err, context.Canceled)
@@ -313,13 +313,13 @@ func TestWaitingAndRefusedRequests(t *testing.T) {
 	require.Eventually(t, func() bool {
 		waiting := read[page.Sample](s, "stats.json").Devices[0].Waiters.Requests
 		return len(waiting) == 1 && waiting[0].Position == 1 && waiting[0].Tag == "kv"
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	second := waits.AllocAsync(t.Context(), vram.Request{Bytes: 32 * mib, Wait: true, Tenant: tenant})
 	var d page.Device
 	require.Eventually(t, func() bool {
 		d = read[page.Sample](s, "stats.json").Devices[0]
 		return d.Waiters.RequestCount == 2 && d.Tenants[0].WaitingForQuota == 1
-	}, 10*time.Second, time.Millisecond)
+	}, time.Minute, time.Millisecond)
 	require.Len(t, d.Waiters.Requests, 2)
 	r := d.Waiters.Requests[0]
 	assert.Equal(t, [...]any{1, 64 * mib, 1, uint32(2), "kv", "model", "memory"}, [...]any{r.Position, r.Bytes, r.BufferCount, r.Stream, r.Tag, r.Tenant, r.For})
@@ -336,7 +336,7 @@ func TestWaitingAndRefusedRequests(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, b.Free())
 	}
-	require.Eventually(t, func() bool { return read[page.Sample](s, "stats.json").Devices[0].Waiters.RequestCount == 0 }, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool { return read[page.Sample](s, "stats.json").Devices[0].Waiters.RequestCount == 0 }, time.Minute, time.Millisecond)
 }
 
 // A page of a nil device says so.
