@@ -154,7 +154,7 @@ SEQUENTIAL := batch cuda/gemm cudadrv/hazard/internal/core cudadrv/internal/call
 FOREIGN := api lab/peers internal/archtest $(LAB)/planted $(LAB)/supply
 # Tests whose goroutines other packages test as well, or run one at a time, and which take long under the race detector: `make nightly` runs them
 # there too. The short form has their tests of goroutines.
-SLOW_UNDER_RACE := compute/kernel/attention compute/kernel/matmul compute/ops examples/digits examples/gpt examples/gpt/model examples/kernels $(LAB)/kernelbench $(LAB)/mutate $(LAB)/replay/modes $(LAB)/simulation
+SLOW_UNDER_RACE := compute/kernel/attention compute/kernel/elementary compute/kernel/matmul compute/ops compute/ptx/interp examples/digits examples/gpt examples/gpt/model examples/kernels $(LAB)/kernelbench $(LAB)/mutate $(LAB)/replay/modes $(LAB)/simulation
 # Those of them that have such tests.
 WITH_GOROUTINES  = $(sort $(dir $(shell grep -l '^func Test.*Goroutines' $(SLOW_UNDER_RACE:%=./%/*_test.go))))
 WITHOUT_RACE     = $(FOREIGN) $(SEQUENTIAL) $(if $(SHORT),$(SLOW_UNDER_RACE))
