@@ -60,8 +60,8 @@ func read(t *testing.T, rows ...string) *trace.Trace {
 // alignBytes is the alignment of an address that a Buffer promises.
 const alignBytes = 512
 
-// The short form plays each trace in one footprint, and the one of several streams with a goroutine for each alone: with a lag it is also played by
-// one.
+// The short form plays each trace in one footprint, with a goroutine for each stream. With a lag, the trace of several streams is
+// also played by one goroutine.
 func TestEveryTraceUnderTheChecker(t *testing.T) {
 	all := []vram.Footprint{vram.Balanced, vram.Lean, vram.Fast}
 	for i, name := range trace.Embedded() {
@@ -72,7 +72,7 @@ func TestEveryTraceUnderTheChecker(t *testing.T) {
 		}
 		for _, footprint := range footprints {
 			for _, parallel := range []bool{false, true} {
-				if testing.Short() && !parallel && tr.Info.StreamCount > 1 {
+				if testing.Short() && parallel != (tr.Info.StreamCount > 1) {
 					continue
 				}
 				t.Run(name+"/footprint="+footprint.String()+"/parallel="+map[bool]string{true: "yes", false: "no"}[parallel], func(t *testing.T) {
