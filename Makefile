@@ -148,7 +148,7 @@ test-builtin: test-builtin-short ## test the packages that run actors with the b
 SEQUENTIAL := batch cuda/gemm cudadrv/hazard/internal/core cudadrv/internal/call cudadrv/internal/intercept \
 	internal/effect internal/inventory internal/memorymap internal/pages internal/pickle internal/pressure \
 	internal/sizeclass internal/trace internal/transcript internal/units internal/watermark compute/kernel/expr compute/kernel/plan compute/kernel/routine compute/kernel/tune \
-	monitor/snapshot internal/limits internal/pool/core internal/pool/admission internal/pool/memory cmd/vram/internal/binding cmd/vram/internal/binding/golden \
+	monitor/snapshot fleet/core internal/limits internal/pool/core internal/pool/admission internal/pool/memory cmd/vram/internal/binding cmd/vram/internal/binding/golden \
 	examples/gpt/bpe examples/internal/schedule compute/ptx compute/tensor/half compute/tensor/layout $(LAB)/analysis $(LAB)/plot
 # Tests that read sources, or build and run other programs: the race detector does not see those, and would only slow them.
 FOREIGN := api lab/peers internal/archtest $(LAB)/planted $(LAB)/supply

@@ -111,6 +111,22 @@ func houseLayers() []layer {
 			"operations compute on tensors by kernels; models that are made of them stand above",
 		},
 		{
+			[]string{"fleet/ledger"},
+			"a ledger keeps pairs, and does not depend on their meaning",
+		},
+		{
+			[]string{"fleet/core"},
+			"the core of a fleet decides; the fleet performs",
+		},
+		{
+			[]string{"fleet"},
+			"a fleet reserves through the interface for callers; only programs need it",
+		},
+		{
+			[]string{"fleet/directory"},
+			"a ledger implements the fleet's interface",
+		},
+		{
 			[]string{"internal/trace"},
 			"the format of a trace does not depend on its users",
 		},

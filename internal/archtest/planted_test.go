@@ -33,6 +33,7 @@ func model() fstest.MapFS {
 		"internal/stream/claims/doc.go":       "// Package claims is pure.\npackage claims\n",
 		"compute/tensor/layout/doc.go":        "// Package layout is pure.\npackage layout\n",
 		"compute/kernel/tune/doc.go":          "// Package tune is pure.\npackage tune\n",
+		"fleet/core/doc.go":                   "// Package core is pure.\npackage core\n",
 		"internal/stream/core/doc.go":         "// Package core is pure.\npackage core\n\nimport _ \"sync/atomic\"\n",
 		"go.work":                             "go 1.26\n\nuse (\n\t.\n\t./cmd/vram\n)\n",
 		"cmd/vram/go.mod":                     "module example.org/house/cmd/vram\n",

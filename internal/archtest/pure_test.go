@@ -26,6 +26,7 @@ func houseCores() []core {
 		{dir: "cudadrv/hazard/internal/core"},
 		{dir: "compute/tensor/layout"},
 		{dir: "compute/kernel/tune"},
+		{dir: "fleet/core"},
 	}
 }
 

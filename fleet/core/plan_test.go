@@ -1,0 +1,243 @@
+package core
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/fleet/ledger"
+)
+
+// store is a ledger of one test: every lease lives.
+type store struct {
+	t      *testing.T
+	s      ledger.Snapshot
+	reader Reader
+}
+
+func newStore(t *testing.T) *store { return &store{t: t, s: ledger.Snapshot{Revision: 1}} }
+
+func (s *store) books() *Books { return s.reader.Read(s.s) }
+
+func (s *store) apply(t *ledger.Transaction) error {
+	require.NotNil(s.t, t)
+	next, err := s.s.Apply(*t, func(int64) bool { return true })
+	s.s = next
+	return err
+}
+
+func (s *store) put(key string, record any) {
+	require.NoError(s.t, s.apply(&ledger.Transaction{Put: []ledger.Put{{Key: key, Value: value(record), Lease: 1}}}))
+}
+
+// devices makes devices as "name=bytes@host,label".
+func (s *store) devices(all ...string) {
+	for _, text := range all {
+		name, rest, _ := strings.Cut(text, "=")
+		d := &Device{Name: name}
+		rest, label, labeled := strings.Cut(rest, ",")
+		_, err := fmt.Sscanf(strings.ReplaceAll(rest, "@", " "), "%d %s", &d.OfferBytes, &d.Host)
+		require.NoError(s.t, err)
+		if labeled {
+			d.Labels = map[string]string{"kind": label}
+		}
+		s.put(devicePrefix+name, d)
+	}
+}
+
+func (s *store) gang(ticket string, priority int, policy Policy, wants ...Want) {
+	r := Request{Wants: wants, Priority: priority, Policy: policy}
+	require.NoError(s.t, r.Check())
+	s.put(gangPrefix+ticket, &Gang{Request: r})
+}
+
+func (s *store) plan(ticket string) Verdict { return s.books().Plan(s.books().Gang(ticket)) }
+
+// grant carries a plan out.
+func (s *store) grant(ticket string) {
+	v := s.plan(ticket)
+	require.NotNil(s.t, v.Devices, ticket)
+	require.NoError(s.t, s.apply(s.books().grant(s.books().Gang(ticket), v)))
+}
+
+func (s *store) end(ticket string) {
+	t := &ledger.Transaction{Delete: []string{gangPrefix + ticket}}
+	for _, h := range s.books().Holds {
+		if h.Ticket == ticket {
+			t.Delete = append(t.Delete, holdKey(h.Device, h.Ticket))
+		}
+	}
+	require.NoError(s.t, s.apply(t))
+}
+
+func bytesEach(all ...int64) (wants []Want) {
+	for _, n := range all {
+		wants = append(wants, Want{Bytes: n})
+	}
+	return wants
+}
+
+// Pack takes few hosts and the tightest devices, spread many hosts and the emptiest.
+func TestPackAndSpread(t *testing.T) {
+	s := newStore(t)
+	s.devices("a=8@x", "b=4@x", "c=9@y", "d=5@y")
+	s.gang("pack", 0, Pack, bytesEach(3, 4)...)
+	assert.Equal(t, []string{"a", "b"}, s.plan("pack").Devices, "the larger want takes the tightest device, the other stays on its host")
+	s.end("pack")
+	s.gang("spread", 0, Spread, bytesEach(3, 4)...)
+	assert.Equal(t, []string{"a", "c"}, s.plan("spread").Devices)
+}
+
+// A want gets the device that it names, or one with all its labels.
+func TestNamesAndLabels(t *testing.T) {
+	s := newStore(t)
+	s.devices("a=8@x,h100", "b=8@x,h200", "c=8@x")
+	s.gang("g", 0, Pack, Want{Bytes: 1, Labels: map[string]string{"kind": "h200"}}, Want{Bytes: 1, Device: "c"}, Want{Bytes: 1})
+	assert.Equal(t, []string{"b", "c", "a"}, s.plan("g").Devices)
+	s.gang("h", 0, Pack, Want{Bytes: 1, Labels: map[string]string{"kind": "h200", "zone": "1"}})
+	assert.Equal(t, NoDevices, s.plan("h").Reason)
+}
+
+// Wants change places where that alone serves all of them, each on a device of its own.
+func TestAMatchingIsFoundWhereThereIsOne(t *testing.T) {
+	s := newStore(t)
+	s.devices("a=5@x,k", "b=5@x")
+	s.gang("g", 0, Pack, bytesEach(5)[0], Want{Bytes: 4, Labels: map[string]string{"kind": "k"}})
+	assert.Equal(t, []string{"b", "a"}, s.plan("g").Devices)
+	s.gang("two", 0, Pack, bytesEach(1, 1, 1)...)
+	assert.Equal(t, NoDevices, s.plan("two").Reason, "each want has a device of its own")
+}
+
+// A gang gets all of its devices or none, and waits for those that hold them.
+func TestAllOrNothing(t *testing.T) {
+	s := newStore(t)
+	s.devices("a=8@x", "b=8@x")
+	s.gang("one", 0, Pack, Want{Bytes: 5, Device: "a"})
+	s.grant("one")
+	s.gang("both", 0, Pack, bytesEach(4, 4)...)
+	assert.Equal(t, Verdict{Reason: Memory, Holders: []string{"one"}}, s.plan("both"))
+	s.end("one")
+	s.grant("both")
+	assert.Equal(t, int64(4), s.books().FreeBytes(s.books().Device("b")))
+}
+
+// Priority decides before age. A gang that fits has its memory set aside while others plan.
+func TestOrder(t *testing.T) {
+	s := newStore(t)
+	s.devices("a=8@x")
+	s.gang("first", 0, Pack, bytesEach(5)...)
+	s.gang("second", 0, Pack, bytesEach(5)...)
+	s.gang("small", 0, Pack, bytesEach(3)...)
+	s.gang("urgent", 1, Pack, bytesEach(6)...)
+	assert.Equal(t, Verdict{Reason: Turn, Before: []string{"urgent"}}, s.plan("first"))
+	v := s.plan("urgent")
+	assert.Equal(t, []string{"a"}, v.Devices)
+	assert.Equal(t, []string{"first", "second", "small"}, v.Passed, "older ones have no place any more")
+	s.end("urgent")
+	assert.Nil(t, s.plan("second").Devices)
+	assert.Equal(t, []string{"first"}, s.plan("second").Before)
+	v = s.plan("small")
+	assert.Equal(t, []string{"a"}, v.Devices, "it fits next to the memory set aside for the first")
+	assert.Equal(t, []string{"second"}, v.Passed, "the first is not passed: it still fits")
+}
+
+// A large gang is passed at most MostBypasses times; then its devices are closed to others, also to urgent ones, and no other device.
+func TestBypassesAreBounded(t *testing.T) {
+	s := newStore(t)
+	s.devices("a=8@x,k", "b=8@y")
+	s.gang("holder", 0, Pack, Want{Bytes: 2, Device: "a"})
+	s.grant("holder")
+	s.gang("large", 0, Pack, Want{Bytes: 8, Device: "a"})
+	for i := range MostBypasses {
+		small := fmt.Sprintf("small%d", i)
+		s.gang(small, i%2, Pack, Want{Bytes: 1, Device: "a"})
+		assert.Equal(t, []string{"large"}, s.plan(small).Passed)
+		s.grant(small)
+		s.end(small)
+		s.gang("other"+small, 1, Pack, Want{Bytes: 1, Device: "b"})
+		assert.Empty(t, s.plan("other"+small).Passed, "it takes nothing that the large one could use")
+		s.grant("other" + small)
+		s.end("other" + small)
+	}
+	assert.Equal(t, MostBypasses, s.books().Gang("large").Bypassed)
+	s.gang("urgent", 9, Pack, Want{Bytes: 1, Device: "a"})
+	assert.Equal(t, Verdict{Reason: Turn, Before: []string{"large"}, Holders: []string{"holder"}}, s.plan("urgent"))
+	s.gang("elsewhere", 0, Pack, Want{Bytes: 1, Device: "b"})
+	assert.NotNil(t, s.plan("elsewhere").Devices)
+	s.end("holder")
+	s.grant("large")
+}
+
+// A gang that waits for devices that are not there keeps memory from nobody, however often it was passed.
+func TestAGangWithoutDevicesBlocksNobody(t *testing.T) {
+	s := newStore(t)
+	s.devices("a=8@x")
+	s.put(gangPrefix+"far", &Gang{Request: Request{Wants: []Want{{Bytes: 1, Device: "a"}, {Bytes: 1, Device: "gone"}}, Policy: Pack}, Bypassed: MostBypasses})
+	s.gang("near", 0, Pack, bytesEach(8)...)
+	v := s.plan("near")
+	assert.Equal(t, []string{"a"}, v.Devices)
+	assert.Empty(t, v.Passed)
+	assert.Equal(t, NoDevices, s.plan("far").Reason)
+}
+
+// A grant on books that have changed fails: another gang, or another offer.
+func TestAGrantComparesItsBooks(t *testing.T) {
+	for name, change := range map[string]func(*store){
+		"gang":  func(s *store) { s.gang("new", 1, Pack, bytesEach(8)...) },
+		"offer": func(s *store) { s.devices("a=7@x") },
+		"twice": func(s *store) { s.grant("g") },
+	} {
+		s := newStore(t)
+		s.devices("a=8@x")
+		s.gang("g", 0, Pack, bytesEach(8)...)
+		b := s.books()
+		grant := b.grant(b.Gang("g"), b.Plan(b.Gang("g")))
+		change(s)
+		assert.ErrorIs(t, s.apply(grant), ledger.ErrConflict, name)
+	}
+}
+
+// Records from outside are not believed: one that breaks a bound is none, and a device with an unreadable hold is granted to no gang.
+func TestUnreadableRecords(t *testing.T) {
+	s := newStore(t)
+	s.devices("a=8@x", "b=8@x")
+	for key, text := range map[string]string{
+		"device/c":  `{"offer_bytes":-1}`,
+		"device/d":  `{"offer_bytes":9e18}`,
+		"device/€":  `{"offer_bytes":1}`,
+		"gang/none": `{"wants":[]}`,
+		"gang/less": `{"wants":[{"bytes":1},{"bytes":1}],"policy":"pack","granted":["a"]}`,
+		"gang/same": `{"wants":[{"bytes":1,"device":"a"},{"bytes":1,"device":"a"}],"policy":"pack"}`,
+		"hold/a/t":  `{"bytes":-4}`,
+		"load/a":    `[`,
+		"other":     `{}`,
+	} {
+		require.NoError(t, s.apply(&ledger.Transaction{Put: []ledger.Put{{Key: key, Value: []byte(text)}}}))
+	}
+	s.gang("g", 0, Spread, bytesEach(8)...)
+	assert.Equal(t, []string{"b"}, s.plan("g").Devices)
+	assert.Len(t, s.books().Unreadable, 9)
+	assert.Nil(t, s.books().Device("c"))
+	s.gang("h", 0, Spread, bytesEach(8, 8)...)
+	assert.Equal(t, NoDevices, s.plan("h").Reason)
+}
+
+// Requests that the books cannot have are refused.
+func TestRequestsAreChecked(t *testing.T) {
+	for _, r := range []Request{
+		{Policy: Pack},
+		{Policy: Pack, Wants: make([]Want, MostWants+1)},
+		{Policy: "near", Wants: bytesEach(1)},
+		{Policy: Pack, Wants: bytesEach(0)},
+		{Policy: Pack, Wants: bytesEach(MostBytes + 1)},
+		{Policy: Pack, Wants: []Want{{Bytes: 1, Device: "a/b"}}},
+		{Policy: Pack, Wants: bytesEach(1), Priority: MostPriority + 1},
+		{Policy: Pack, Wants: bytesEach(1), Holder: strings.Repeat("x", MostName+1)},
+		{Policy: Pack, Wants: []Want{{Bytes: 1, Labels: map[string]string{"": "x"}}}},
+	} {
+		assert.Error(t, r.Check(), "%+v", r)
+	}
+}

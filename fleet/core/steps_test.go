@@ -1,0 +1,100 @@
+package core
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/fleet/ledger"
+)
+
+// pair runs an owner of device a and a requester against one store.
+func pair(t *testing.T) (*store, *Owner, *Requester) {
+	s := newStore(t)
+	o := NewOwner(Device{Name: "a", OfferBytes: 8}, 1)
+	require.NoError(t, s.apply(o.Step(s.books()).Commit))
+	r := NewRequester("t", 2, Request{Policy: Pack, Wants: bytesEach(5)}, Settings{ReadyAfter: time.Second, AvoidFor: time.Minute})
+	require.NoError(t, s.apply(r.Step(1, s.books()).Commit))
+	require.NoError(t, s.apply(r.Step(1, s.books()).Commit))
+	return s, o, r
+}
+
+// A grant is complete when the owner is ready, is answered once, and ends with the device.
+func TestAGrantFromRequestToEnd(t *testing.T) {
+	s, o, r := pair(t)
+	step := r.Step(2, s.books())
+	assert.Equal(t, None, step.Event, "the owner has not answered")
+	assert.Equal(t, time.Second+2, step.Wake)
+	owned := o.Step(s.books())
+	require.Len(t, owned.Reserve, 1)
+	assert.Nil(t, owned.Commit, "the reservation is not made yet")
+	old := s.books()
+	require.NoError(t, s.apply(o.Step(s.books()).Commit))
+	step = r.Step(3, s.books())
+	assert.Equal(t, Granted, step.Event)
+	assert.Equal(t, int64(5), step.Holds[0].Bytes)
+	assert.Equal(t, None, r.Step(4, s.books()).Event)
+	assert.Equal(t, RequesterStep{}, r.Step(5, old), "an old snapshot")
+	assert.Equal(t, o.Fence("t"), step.Holds[0].Fence)
+
+	require.NoError(t, s.apply(&ledger.Transaction{Delete: []string{"device/a", "ready/a/t", "load/a"}})) // its owner died
+	assert.Equal(t, Lost, r.Step(6, s.books()).Event)
+	assert.Equal(t, None, r.Step(7, s.books()).Event)
+	ended := o.Step(s.books())
+	assert.True(t, ended.Ended)
+	assert.Len(t, ended.Release, 1)
+}
+
+// A device that cannot reserve deletes the hold and lowers its offer; the gang waits again at its age.
+func TestARefusedHoldIsWithdrawn(t *testing.T) {
+	s, o, r := pair(t)
+	age := s.books().Gang("t").Age
+	require.Len(t, o.Step(s.books()).Reserve, 1)
+	o.Refused("t")
+	require.NoError(t, s.apply(o.Step(s.books()).Commit))
+	assert.Zero(t, s.books().Device("a").OfferBytes)
+	require.NoError(t, s.apply(r.Step(2, s.books()).Commit))
+	step := r.Step(3, s.books())
+	assert.Nil(t, step.Commit)
+	assert.Equal(t, NoDevices, step.Verdict.Reason)
+	assert.Equal(t, age, s.books().Gang("t").Age)
+	o.Offer(8, Load{})
+	require.NoError(t, s.apply(o.Step(s.books()).Commit))
+	require.NoError(t, s.apply(r.Step(4, s.books()).Commit))
+	require.Len(t, o.Step(s.books()).Reserve, 1)
+	require.NoError(t, s.apply(o.Step(s.books()).Commit))
+	assert.Equal(t, Granted, r.Step(5, s.books()).Event)
+}
+
+// A gang withdraws from an owner that does not answer, avoids it for a time, and then asks it again.
+func TestASilentOwnerIsAvoided(t *testing.T) {
+	s, o, r := pair(t)
+	assert.Nil(t, r.Step(2, s.books()).Commit)
+	require.NoError(t, s.apply(r.Step(2+time.Second, s.books()).Commit))
+	assert.Empty(t, s.books().Holds)
+	step := r.Step(3*time.Second, s.books())
+	assert.Equal(t, NoDevices, step.Verdict.Reason)
+	assert.Equal(t, 2+time.Second+time.Minute, step.Wake)
+	require.NoError(t, s.apply(r.Step(step.Wake, s.books()).Commit))
+	require.NoError(t, s.apply(r.Step(step.Wake, s.books()).Commit))
+	require.Len(t, o.Step(s.books()).Reserve, 1)
+}
+
+// A device refuses holds beyond its offer, and holds of an earlier life.
+func TestTheDeviceDecides(t *testing.T) {
+	s, o, _ := pair(t)
+	require.Len(t, o.Step(s.books()).Reserve, 1)
+	d := s.books().Device("a")
+	s.put(holdKey("a", "more"), &Hold{Bytes: 4, Incarnation: d.Incarnation})
+	s.put(holdKey("a", "early"), &Hold{Bytes: 1, Incarnation: d.Incarnation - 1})
+	step := o.Step(s.books())
+	assert.Empty(t, step.Reserve)
+	assert.Contains(t, step.Commit.Delete, holdKey("a", "more"))
+	assert.Equal(t, int64(5), o.HeldBytes())
+	assert.Zero(t, o.Fence("early"))
+	assert.Zero(t, o.Fence("more"))
+	other := NewOwner(Device{Name: "a", OfferBytes: 8}, 9)
+	assert.True(t, other.Step(s.books()).Taken)
+}
