@@ -39,7 +39,7 @@ func (b *Books) Plan(g *Gang) Verdict {
 		before = append(before, other)
 		if on := b.assign(other, free); on != nil {
 			for want, i := range on {
-				free[i] -= other.Wants[want].Bytes
+				free[i] -= b.Devices[i].pages(other.Wants[want].Bytes)
 			}
 			continue
 		}
@@ -62,7 +62,7 @@ func (b *Books) Plan(g *Gang) Verdict {
 	v := Verdict{}
 	for want, i := range on {
 		v.Devices = append(v.Devices, b.Devices[i].Name)
-		free[i] -= g.Wants[want].Bytes
+		free[i] -= b.Devices[i].pages(g.Wants[want].Bytes)
 	}
 	passes := func(other *Gang) bool {
 		return slices.ContainsFunc(on, func(i int) bool { return other.couldUse(b.Devices[i]) })
@@ -123,7 +123,7 @@ func (g *Gang) couldUse(d *Device) bool {
 
 // fits reports whether a want fits a device that has so many bytes.
 func (g *Gang) fits(w Want, d *Device, bytes int64) bool {
-	if w.Bytes > bytes || w.Device != "" && w.Device != d.Name || slices.Contains(g.Avoid, d.Name) {
+	if d.pages(w.Bytes) > bytes || w.Device != "" && w.Device != d.Name || slices.Contains(g.Avoid, d.Name) {
 		return false
 	}
 	for name, text := range w.Labels {
@@ -224,7 +224,7 @@ func (b *Books) grant(g *Gang, v Verdict) *ledger.Transaction {
 	for want, name := range v.Devices {
 		d := b.Device(name)
 		t.If = append(t.If, ledger.Compare{Key: devicePrefix + name, Mod: d.mod})
-		hold := &Hold{Bytes: g.Wants[want].Bytes, Incarnation: d.Incarnation}
+		hold := &Hold{Bytes: d.pages(g.Wants[want].Bytes), Incarnation: d.Incarnation}
 		t.Put = append(t.Put, ledger.Put{Key: holdKey(name, g.Ticket), Value: value(hold), Lease: g.lease})
 	}
 	for _, ticket := range v.Passed {

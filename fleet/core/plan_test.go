@@ -241,3 +241,53 @@ func TestRequestsAreChecked(t *testing.T) {
 		assert.Error(t, r.Check(), "%+v", r)
 	}
 }
+
+// A device gives whole pages, so that it can serve all holds that fit its offer.
+func TestHoldsAreWholePages(t *testing.T) {
+	s := newStore(t)
+	s.put(devicePrefix+"a", &Device{OfferBytes: 8, PageBytes: 4})
+	s.gang("one", 0, Pack, bytesEach(1)...)
+	s.grant("one")
+	s.gang("two", 0, Pack, bytesEach(5)...)
+	assert.Equal(t, Memory, s.plan("two").Reason)
+	s.gang("three", 0, Pack, bytesEach(4)...)
+	s.grant("three")
+	assert.Zero(t, s.books().FreeBytes(s.books().Device("a")))
+	assert.Equal(t, int64(4), s.books().Hold("a", "one").Bytes)
+}
+
+// A placement takes the device with room, without a queue and at low pressure, and keeps tenants on their devices among equals.
+func TestPlace(t *testing.T) {
+	s := newStore(t)
+	s.devices("a=8@x", "b=8@x", "c=4@x")
+	place := func(bytes int64, tenant string) string {
+		d, _ := s.books().Place(bytes, tenant)
+		if d == nil {
+			return ""
+		}
+		return d.Name
+	}
+	all := map[string]int{}
+	for i := range 100 {
+		tenant := fmt.Sprint(i)
+		all[place(5, tenant)]++
+		assert.Equal(t, place(5, tenant), place(5, tenant))
+	}
+	assert.Len(t, all, 2)
+	assert.Greater(t, min(all["a"], all["b"]), 25, "tenants are spread")
+	assert.Empty(t, place(9, "t"))
+	s.put(loadPrefix+"a", &Load{FreeBytes: 8, Pressure: 1})
+	s.put(loadPrefix+"b", &Load{FreeBytes: 8})
+	assert.Equal(t, "b", place(5, "t"))
+	s.put(loadPrefix+"b", &Load{FreeBytes: 8, Waiting: 3})
+	assert.Equal(t, "a", place(5, "t"))
+	s.put(loadPrefix+"a", &Load{FreeBytes: 2})
+	d, now := s.books().Place(5, "t")
+	assert.Equal(t, "b", d.Name, "it waits for less")
+	assert.True(t, now)
+	s.gang("g", 0, Spread, Want{Bytes: 8, Device: "b"})
+	s.grant("g")
+	d, now = s.books().Place(5, "t")
+	assert.Equal(t, "a", d.Name)
+	assert.False(t, now, "no device has room")
+}

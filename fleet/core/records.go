@@ -21,6 +21,8 @@ const (
 	MostLabels = 64
 	// MostBytes bounds sizes, so that sums of them fit an int64.
 	MostBytes = 1 << 50
+	// MostPageBytes bounds the pages of a device.
+	MostPageBytes = 1 << 30
 	// MostPriority bounds priorities in both directions.
 	MostPriority = 1 << 20
 )
@@ -40,11 +42,18 @@ type Device struct {
 	Host       string            `json:"host"`
 	Ordinal    int               `json:"ordinal"` // with its driver, on its host
 	OfferBytes int64             `json:"offer_bytes"`
-	Owned      bool              `json:"owned"` // a process makes a reservation of each hold
+	PageBytes  int64             `json:"page_bytes,omitempty"` // holds are whole pages; 0: single bytes
+	Owned      bool              `json:"owned"`                // a process makes a reservation of each hold
 	Labels     map[string]string `json:"labels,omitempty"`
 
 	Incarnation int64 `json:"-"` // the revision that made the key: the owner's present life
 	mod, lease  int64
+}
+
+// pages returns the bytes that a want of so many bytes takes of the device: whole pages.
+func (d *Device) pages(bytes int64) int64 {
+	page := max(d.PageBytes, 1)
+	return (bytes + page - 1) / page * page
 }
 
 // Load is a device's figures, for placement.
@@ -150,6 +159,9 @@ func checkLabels(labels map[string]string) error {
 func (d *Device) Check() error {
 	if d.OfferBytes < 0 || d.OfferBytes > MostBytes {
 		return fmt.Errorf("device %s offers %d bytes: want 0 to 2^50", d.Name, d.OfferBytes)
+	}
+	if d.PageBytes < 0 || d.PageBytes > MostPageBytes {
+		return fmt.Errorf("device %s has pages of %d bytes: want 0 to 2^30", d.Name, d.PageBytes)
 	}
 	if len(d.Host) > MostName {
 		return fmt.Errorf("device %s has a host of %d bytes: want at most %d", d.Name, len(d.Host), MostName)

@@ -1,0 +1,213 @@
+package directory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-vram/vram/fleet"
+	"github.com/go-vram/vram/fleet/ledger"
+)
+
+// errOutcome reports that the process was stopped while it committed, for so long that the files around are gone.
+var errOutcome = errors.New("directory: the transaction may have been carried out: the process was stopped in it")
+
+// ErrFileSystem reports a folder on a file system whose locks do not end with their holder, and only then.
+var ErrFileSystem = errors.New("directory: want a local file system")
+
+// ErrUnsupported reports a platform without this ledger.
+var ErrUnsupported = errors.New("directory: the ledger of one host needs Linux")
+
+const (
+	// lookInterval is how often a wait looks for the next revision: one system call.
+	lookInterval = 10 * time.Millisecond
+	// probeInterval is how often a wait looks for leases that have ended: a few system calls for each lease.
+	probeInterval = 150 * time.Millisecond
+	// waitAtMost is when a wait returns at the latest.
+	waitAtMost = time.Second
+	// oldAfter is the age of a temporary file whose writer has died. A writer that still lives tries again.
+	oldAfter        = time.Hour
+	temporaryPrefix = "tmp-"
+)
+
+// Ledger is a folder of one host. Open makes one.
+type Ledger struct {
+	path  string
+	write func(f *os.File, file []byte) (int, error)
+	at    func(place string) // tests stop here
+
+	lock   sync.Mutex // of the fields below
+	closed chan struct{}
+	over   bool
+	leases map[*lease]bool
+}
+
+var _ fleet.Ledger = (*Ledger)(nil)
+
+// Open opens the ledger in a folder, which is made where it is missing, for this user alone. Processes of several users share one that
+// was made for them. Errors: ErrUnsupported, ErrFileSystem, and those of the file system.
+func Open(path string) (*Ledger, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, folder := range []string{"", booksFolder, copiesFolder, leasesFolder} {
+		if err := os.MkdirAll(filepath.Join(path, folder), folderMode(path)); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkFileSystem(path); err != nil {
+		return nil, err
+	}
+	l := &Ledger{
+		path: path, write: (*os.File).Write, at: func(string) {},
+		closed: make(chan struct{}), leases: map[*lease]bool{},
+	}
+	return l, l.clean()
+}
+
+// folderMode returns the mode of the folder where there is one, so that those inside have it, too.
+func folderMode(path string) os.FileMode {
+	if info, err := os.Stat(path); err == nil {
+		return info.Mode().Perm()
+	}
+	return 0o700
+}
+
+// clean removes files of dead processes.
+func (l *Ledger) clean() error {
+	entries, err := os.ReadDir(l.path)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err == nil && strings.HasPrefix(e.Name(), temporaryPrefix) && time.Since(info.ModTime()) > oldAfter {
+			_ = os.Remove(filepath.Join(l.path, e.Name())) // the next Open tries again
+		}
+	}
+	_, err = l.anyLease()
+	return err
+}
+
+// ended returns ErrClosed after Close, or the context's error.
+func (l *Ledger) ended(ctx context.Context) error {
+	select {
+	case <-l.closed:
+		return ledger.ErrClosed
+	default:
+		return ctx.Err()
+	}
+}
+
+// Read implements fleet.Ledger. It commits the end of leases; where the disk is full it only leaves their pairs out.
+func (l *Ledger) Read(ctx context.Context) (ledger.Snapshot, error) {
+	for {
+		if err := l.ended(ctx); err != nil {
+			return ledger.Snapshot{}, err
+		}
+		now, err := l.newest()
+		if err != nil {
+			return ledger.Snapshot{}, failed(err)
+		}
+		left := now.Expire(l.lives)
+		if left.Revision == now.Revision {
+			return left, nil
+		}
+		switch err := l.advance(now, left); {
+		case err == nil:
+			return left, nil
+		case errors.Is(err, ledger.ErrConflict), errors.Is(err, errOutcome):
+		default:
+			left.Revision = now.Revision
+			return left, nil //nolint:nilerr // the pairs are gone for this caller, and the next one commits that
+		}
+	}
+}
+
+// Commit implements fleet.Ledger.
+func (l *Ledger) Commit(ctx context.Context, t ledger.Transaction) (revision int64, err error) {
+	for {
+		if err := l.ended(ctx); err != nil {
+			return 0, err
+		}
+		now, err := l.newest()
+		if err != nil {
+			return 0, failed(err)
+		}
+		left := now.Expire(l.lives)
+		left.Revision = now.Revision // one revision for both
+		next, err := left.Apply(t, l.lives)
+		if err != nil {
+			return 0, err
+		}
+		if next.Revision == now.Revision {
+			return now.Revision, nil
+		}
+		switch err := l.advance(now, next); {
+		case err == nil:
+			return next.Revision, nil
+		case !errors.Is(err, ledger.ErrConflict): // another transaction came first, and the compares are looked at again
+			return 0, failed(err)
+		}
+	}
+}
+
+// failed names the package in an error of the file system.
+func failed(err error) error {
+	if err == nil || strings.HasPrefix(err.Error(), "directory: ") {
+		return err
+	}
+	return fmt.Errorf("directory: %w", err)
+}
+
+// Wait implements fleet.Ledger.
+func (l *Ledger) Wait(ctx context.Context, after int64) error {
+	looks := time.NewTimer(0)
+	defer looks.Stop()
+	begin := time.Now()
+	for probed := begin; ; {
+		if err := l.ended(ctx); err != nil {
+			return err
+		}
+		now := time.Now()
+		if l.exists(after+1) || now.Sub(begin) >= waitAtMost {
+			return nil
+		}
+		if now.Sub(probed) >= probeInterval {
+			probed = now
+			if s, err := l.Read(ctx); err != nil || s.Revision > after {
+				return err
+			}
+		}
+		looks.Reset(lookInterval/2 + rand.N(lookInterval)) //nolint:gosec // so that processes do not look at the same time
+		select {
+		case <-looks.C:
+		case <-ctx.Done():
+		case <-l.closed:
+		}
+	}
+}
+
+// Close implements fleet.Ledger.
+func (l *Ledger) Close() error {
+	l.lock.Lock()
+	if !l.over {
+		l.over = true
+		close(l.closed)
+	}
+	all := l.leases
+	l.leases = map[*lease]bool{}
+	l.lock.Unlock()
+	var errs []error
+	for lease := range all {
+		errs = append(errs, lease.Close())
+	}
+	return errors.Join(errs...)
+}
