@@ -36,9 +36,10 @@ const (
 type RequesterStep struct {
 	Commit  *ledger.Transaction // nil: none
 	Event   Event
-	Gang    *Gang   // as the books have it; nil: not yet
-	Holds   []*Hold // after Granted, of each want
-	Verdict Verdict // why it waits, where it does
+	Gang    *Gang     // as the books have it; nil: not yet
+	Holds   []*Hold   // with Granted, of each want
+	Devices []*Device // likewise
+	Verdict Verdict   // why it waits, where it does
 	// Wake is when the next step is due though nothing changes, on the requester's clock; 0: none.
 	Wake time.Duration
 }
@@ -119,6 +120,7 @@ func (r *Requester) hold(now time.Duration, b *Books, g *Gang) RequesterStep {
 		r.granted = now
 	}
 	var holds []*Hold
+	var devices []*Device
 	var late []string
 	gone := false
 	for _, name := range g.Granted {
@@ -127,7 +129,7 @@ func (r *Requester) hold(now time.Duration, b *Books, g *Gang) RequesterStep {
 			gone = true
 			continue
 		}
-		holds = append(holds, h)
+		holds, devices = append(holds, h), append(devices, d)
 		if d.Owned && !h.Ready {
 			late = append(late, name)
 		}
@@ -136,10 +138,10 @@ func (r *Requester) hold(now time.Duration, b *Books, g *Gang) RequesterStep {
 	case r.complete && gone:
 		return r.end(Lost)
 	case r.complete:
-		return RequesterStep{Gang: g, Holds: holds}
+		return RequesterStep{Gang: g}
 	case !gone && len(late) == 0:
 		r.complete = true
-		return RequesterStep{Event: Granted, Gang: g, Holds: holds}
+		return RequesterStep{Event: Granted, Gang: g, Holds: holds, Devices: devices}
 	case gone:
 		return RequesterStep{Gang: g, Commit: r.withdraw(g, nil)}
 	case now-r.granted >= r.settings.ReadyAfter:

@@ -1,0 +1,60 @@
+package fleet
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/go-vram/vram/fleet/core"
+	"github.com/go-vram/vram/fleet/ledger"
+)
+
+// The errors of this package, to be tested with errors.Is.
+var (
+	// ErrClosed reports a call after Member.Close or the ledger's Close.
+	ErrClosed = ledger.ErrClosed
+	// ErrLost reports that a grant has ended without Release: a device or its owner is gone, or the lease has ended.
+	ErrLost = errors.New("fleet: the grant is lost")
+	// ErrFenced refuses a ticket that is not that of a living grant on the device, or is older than the device's grant for it.
+	ErrFenced = errors.New("fleet: the ticket has no living grant here")
+	// ErrNoDevice reports that no device of the fleet could ever serve the bytes.
+	ErrNoDevice = errors.New("fleet: no device is large enough")
+)
+
+// ArgumentError refuses an argument.
+type ArgumentError struct {
+	Call string
+	Err  error
+}
+
+// Error names the call and the argument.
+func (e *ArgumentError) Error() string { return "fleet: " + e.Call + ": " + e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *ArgumentError) Unwrap() error { return e.Err }
+
+// WaitError reports that a context ended while a gang waited, and for whom it waited. Nothing is held.
+type WaitError struct {
+	Verdict core.Verdict // the last one
+	Ledger  error        // the last failure of the ledger; nil: it could be reached
+	Err     error        // the context's
+}
+
+// Error says why the gang waited.
+func (e *WaitError) Error() string {
+	text := "fleet: " + e.Err.Error()
+	switch v := e.Verdict; {
+	case e.Ledger != nil:
+		text += fmt.Sprintf(": the ledger: %v", e.Ledger)
+	case v.Reason == core.NoDevices:
+		text += ": no devices of the fleet could serve it, even if all their memory were free"
+	case v.Reason == core.Turn:
+		text += ": it waited for " + strings.Join(v.Before, ", ") + ", which are served first"
+	case v.Reason == core.Memory:
+		text += ": it waited for the memory of " + strings.Join(v.Holders, ", ")
+	}
+	return text
+}
+
+// Unwrap returns the context's error.
+func (e *WaitError) Unwrap() error { return e.Err }

@@ -1,0 +1,5 @@
+//go:build !linux
+
+package fleet_test
+
+func child(string, string) {}

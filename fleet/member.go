@@ -1,0 +1,177 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/fleet/core"
+	"github.com/go-vram/vram/fleet/ledger"
+)
+
+// LeaseTime is how long a lease lasts after its holder's last sign of life, where the ledger does not see the holder's end. Not shorter: a
+// process may be slow for seconds. Not longer: the memory of a dead one comes back no earlier.
+const LeaseTime = 10 * time.Second
+
+// Device is a device that Join makes known.
+type Device struct {
+	Device *vram.Device // which the caller keeps open until Member.Close has returned
+	Name   string       // in the fleet; "": the host's name and the ordinal, as "node1-0"
+	Labels map[string]string
+	// LimitBytes bounds the memory that gangs may hold, besides the device's own limit; 0: only that.
+	LimitBytes int64
+}
+
+// Member is a process of a fleet. Join makes one. It is safe for concurrent use.
+type Member struct {
+	ledger Ledger
+	host   string
+	owned  []*owned // never changed
+
+	running context.Context //nolint:containedctx // its end is Close's
+	stop    context.CancelFunc
+	tasks   sync.WaitGroup
+}
+
+// Join makes devices known to the fleet of a ledger, and returns when the ledger has them. Without devices the process can only request. It
+// blocks while another living process has a device of the same name, until the context ends. The member keeps goroutines until Close.
+// Should its lease end, as after a long pause, it gives back what gangs hold and joins again by itself. The caller keeps the ledger open
+// until Close has returned. Errors: *ArgumentError, the context's, those of the devices' first use, and ErrClosed.
+func Join(ctx context.Context, l Ledger, devices ...Device) (*Member, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("fleet: %w", err)
+	}
+	m := &Member{ledger: l, host: host[:min(len(host), core.MostName)]}
+	for _, d := range devices {
+		o, err := m.own(d)
+		if err == nil && slices.ContainsFunc(m.owned, func(other *owned) bool { return other.record.Name == o.record.Name }) {
+			err = &ArgumentError{"Join", fmt.Errorf("device %s is named twice", o.record.Name)}
+		}
+		if err != nil {
+			return nil, err
+		}
+		m.owned = append(m.owned, o)
+	}
+	m.running, m.stop = context.WithCancel(context.WithoutCancel(ctx))
+	for _, o := range m.owned {
+		m.tasks.Go(o.run)
+	}
+	for _, o := range m.owned {
+		select {
+		case <-o.joined:
+		case <-ctx.Done():
+			return nil, errors.Join(fmt.Errorf("fleet: device %s: %w", o.record.Name, cmp.Or(o.failure(), ctx.Err())), ctx.Err(), m.Close())
+		}
+	}
+	return m, nil
+}
+
+// own checks a device and makes its owner.
+func (m *Member) own(d Device) (*owned, error) {
+	info := d.Device.Info() // the first use
+	record := core.Device{Name: d.Name, Host: m.host, Ordinal: info.Ordinal, Labels: d.Labels, PageBytes: info.GranularityBytes}
+	if record.Name == "" {
+		record.Name = fmt.Sprintf("%s-%d", m.host, info.Ordinal)
+	}
+	if d.LimitBytes < 0 {
+		return nil, &ArgumentError{"Join", fmt.Errorf("a limit of %d bytes: want 0 or more", d.LimitBytes)}
+	}
+	if err := record.Check(); err != nil {
+		return nil, &ArgumentError{"Join", err}
+	}
+	if _, err := d.Device.GPUMemory(); err != nil {
+		return nil, err
+	}
+	return &owned{member: m, device: d.Device, limit: d.LimitBytes, record: record, joined: make(chan struct{}), grants: map[string]reservation{}}, nil
+}
+
+// Close leaves the fleet: the devices' gangs lose their grants, and waiting calls fail with ErrClosed. It waits until all reservations are
+// released. Idempotent.
+func (m *Member) Close() error {
+	m.stop()
+	m.tasks.Wait()
+	return nil
+}
+
+// Claim returns the reservation that a gang has on a device of this process, for a part of the gang that runs here and was given the
+// ticket. It asks the ledger whether the grant lives. The reservation is the grant's: the caller does not release it. Errors: ErrFenced,
+// *ArgumentError for a device that is not of this process, the context's, ErrClosed and the ledger's.
+func (m *Member) Claim(ctx context.Context, device string, t Ticket) (*vram.Reservation, error) {
+	o := m.find(device)
+	if o == nil {
+		return nil, &ArgumentError{"Claim", fmt.Errorf("device %.40q is not of this process", device)}
+	}
+	if m.running.Err() != nil {
+		return nil, ErrClosed
+	}
+	s, err := m.ledger.Read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var reader core.Reader
+	if h := reader.Read(s).Hold(device, t.Name); h == nil || h.Fence != t.Fence {
+		return nil, ErrFenced
+	}
+	r := o.reservation(t.Name, t.Fence)
+	if r == nil {
+		return nil, ErrFenced
+	}
+	return r, nil
+}
+
+func (m *Member) find(device string) *owned {
+	i := slices.IndexFunc(m.owned, func(o *owned) bool { return o.record.Name == device })
+	if i < 0 {
+		return nil
+	}
+	return m.owned[i]
+}
+
+// Placement is a device that Place chose.
+type Placement struct {
+	Device  string
+	Host    string
+	Ordinal int
+	HasRoom bool // for the bytes, at that moment; else a request there waits
+}
+
+// Place names the device that will serve a request of so many bytes soonest: one with room, without a queue and under low pressure. Among
+// equals each tenant has an order of its own, so that tenants spread and each finds its caches. It reserves nothing, and reads the ledger
+// once. Errors: ErrNoDevice, *ArgumentError, the context's, ErrClosed and the ledger's.
+func (m *Member) Place(ctx context.Context, bytes int64, tenant string) (Placement, error) {
+	if bytes < 1 {
+		return Placement{}, &ArgumentError{"Place", fmt.Errorf("%d bytes: want 1 or more", bytes)}
+	}
+	s, err := m.ledger.Read(ctx)
+	if err != nil {
+		return Placement{}, err
+	}
+	var reader core.Reader
+	d, now := reader.Read(s).Place(bytes, tenant)
+	if d == nil {
+		return Placement{}, ErrNoDevice
+	}
+	return Placement{d.Name, d.Host, d.Ordinal, now}, nil
+}
+
+// pause waits for a short random time: after a conflict for others to finish, after a failure of the ledger longer.
+func pause(ctx context.Context, err error) {
+	most := 20 * time.Millisecond
+	if err != nil && !errors.Is(err, ledger.ErrConflict) {
+		most = time.Second
+	}
+	timer := time.NewTimer(rand.N(most)) //nolint:gosec // so that processes do not meet again
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
