@@ -6,6 +6,7 @@ require (
 	github.com/alecthomas/kong v1.17.0
 	github.com/dustin/go-humanize v1.1.0
 	github.com/go-vram/vram v0.0.0
+	github.com/go-vram/vram/fleet v0.0.0-00010101000000-000000000000
 	github.com/go-vram/vram/lab v0.0.0-00010101000000-000000000000
 	github.com/ianlancetaylor/demangle v0.0.0-20260724033716-83e58baca724
 	github.com/jedib0t/go-pretty/v6 v6.8.3
@@ -58,3 +59,5 @@ require (
 replace github.com/go-vram/vram => ../..
 
 replace github.com/go-vram/vram/lab => ../../lab
+
+replace github.com/go-vram/vram/fleet => ../../fleet

@@ -35,6 +35,8 @@ type commandLine struct {
 	Top     topCmd      `cmd:"" help:"Show the same figures in the terminal, of a device of this process or of a running page."`
 	Kernels kernelsCmd  `cmd:"" help:"Write a Go package with a typed method for each kernel of PTX or CUDA C++ files."`
 	Sim     simCmd      `cmd:"" help:"Play the allocator from seeds, with failures, panics and cancellations, and check its promises."`
+	Lease   leaseCmd    `cmd:"" help:"Wait for memory of a GPU in the host's queue, and run a command while the lease holds."`
+	Fleet   fleetCmd    `cmd:"" help:"Show the devices of the host's ledger, and the gangs that hold memory or wait."`
 	Info    infoCmd     `cmd:"" help:"Show the device, the configuration and the embedded traces."`
 	Version versionCmd  `cmd:"" help:"Show the version."`
 	Start   startCmd    `cmd:"" hidden:"" help:"Compile kernels, and print the time."`
@@ -103,11 +105,17 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if err == nil {
 		return exitOK
 	}
+	if exit, ok := errors.AsType[*exitError](err); ok { // of the leased command
+		return exit.code
+	}
 	_, _ = fmt.Fprintf(stderr, "vram: %s\n", oneLine(err))
 	_, usage := errors.AsType[*usageError](err)
 	_, config := errors.AsType[*vram.ConfigError](err) // a flag or a variable set the field
 	if usage || config {
 		return exitUsage
+	}
+	if lease, ok := errors.AsType[*leaseError](err); ok {
+		return lease.code
 	}
 	return exitFailed
 }

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/fleet"
+	"github.com/go-vram/vram/fleet/core"
+)
+
+// leasing starts the program with a lease on the simulated device, and returns its output and the writer of its input.
+func leasing(t *testing.T, folder string, args ...string) (cmd *exec.Cmd, out *bufio.Scanner, in io.Closer) {
+	t.Helper()
+	cmd = exec.CommandContext(t.Context(), os.Args[0], append([]string{"lease", "-driver", "sim", "-ledger", folder}, args...)...)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	require.NoError(t, err)
+	pipe, err := cmd.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd, bufio.NewScanner(pipe), in
+}
+
+// The command sees its GPU and its limit, and its exit code is the program's.
+func TestLeaseRunsTheCommand(t *testing.T) {
+	t.Setenv("CUDA_VISIBLE_DEVICES", "")
+	require.NoError(t, os.Unsetenv("CUDA_VISIBLE_DEVICES"))
+	folder := t.TempDir()
+	code, stdout, stderr := vramCommand(t, "lease", "-driver", "sim", "-ledger", folder, "-bytes", "20GiB", "--",
+		"sh", "-c", "echo $CUDA_VISIBLE_DEVICES $CUDA_MPS_PINNED_DEVICE_MEM_LIMIT; exit 7")
+	assert.Equal(t, 7, code, stderr)
+	assert.Equal(t, "0 0=20480M\n", stdout)
+	code, _, _ = vramCommand(t, "lease", "-driver", "sim", "-ledger", folder, "-bytes", "1", "-device", "0", "--", "sh", "-c", "kill -9 $$")
+	assert.Equal(t, 128+9, code)
+	code, _, stderr = vramCommand(t, "lease", "-driver", "sim", "-ledger", folder, "-bytes", "1GB", "--", "/no/such/program")
+	assert.Equal(t, exitNotFound, code)
+	assert.Contains(t, stderr, "/no/such/program")
+	code, _, stderr = vramCommand(t, "lease", "-driver", "sim", "-ledger", folder, "-bytes", "1GB", "-device", "9", "--", "true")
+	assert.Equal(t, exitNoLease, code)
+	assert.Contains(t, stderr, "device 9: the driver has 1")
+	for _, args := range [][]string{{"-bytes", "0", "--", "true"}, {"-bytes", "1GB"}, {"-bytes", "1GB", "-device", "-2", "--", "true"}, {"-bytes", "1GB", "-timeout", "-1s", "--", "true"}} {
+		code, _, _ = vramCommand(t, append([]string{"lease", "-ledger", folder}, args...)...)
+		assert.Equal(t, exitUsage, code, "%v", args)
+	}
+	code, stdout, stderr = vramCommand(t, "fleet", "-ledger", folder)
+	assert.Equal(t, exitOK, code, stderr)
+	assert.Contains(t, stdout, "none")
+	assert.NotContains(t, stdout, "gang", "all leases have ended")
+}
+
+// A lease that does not fit waits for the memory of the first; when that is killed its command is killed, too, and the next one runs.
+func TestLeaseEndsWithItsProcess(t *testing.T) {
+	folder := t.TempDir()
+	first, out, _ := leasing(t, folder, "-bytes", "60GiB", "--", "sh", "-c", "echo $$; cat")
+	require.True(t, out.Scan())
+	pid := out.Text()
+	code, stdout, stderr := vramCommand(t, "fleet", "-json", "-ledger", folder)
+	require.Equal(t, exitOK, code, stderr)
+	var s fleet.Status
+	require.NoError(t, json.Unmarshal([]byte(stdout), &s))
+	require.Len(t, s.Holding, 1)
+	assert.Contains(t, s.Holding[0].Holder, "sh -c")
+	code, _, stderr = vramCommand(t, "lease", "-driver", "sim", "-ledger", folder, "-bytes", "120GiB", "-timeout", "300ms", "--", "true")
+	assert.Equal(t, exitNoLease, code)
+	assert.Contains(t, stderr, s.Holding[0].Ticket, "it says for whom it waited")
+
+	require.NoError(t, first.Process.Kill())
+	for out.Scan() { // until the command has closed its output, too
+	}
+	assert.NoFileExists(t, "/proc/"+pid+"/exe")
+	code, _, stderr = vramCommand(t, "lease", "-driver", "sim", "-ledger", folder, "-bytes", "120GiB", "-timeout", "1m", "--", "true")
+	assert.Equal(t, exitOK, code, stderr)
+}
+
+// Signals reach the command, and while a lease waits they end it.
+func TestLeasePassesSignalsOn(t *testing.T) {
+	folder := t.TempDir()
+	cmd, out, in := leasing(t, folder, "-bytes", "120GiB", "--", "sh", "-c", `trap 'echo got; exit 9' TERM; echo ready; while read x; do :; done; exit 1`)
+	require.True(t, out.Scan())
+	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
+	require.True(t, out.Scan())
+	assert.Equal(t, "got", out.Text())
+	_ = cmd.Wait()
+	assert.Equal(t, 9, cmd.ProcessState.ExitCode())
+	_ = in.Close()
+}
+
+// The GPU of a lease is named as the caller's list has it.
+func TestLeaseVariables(t *testing.T) {
+	part := fleet.Part{Ordinal: 1, Bytes: 3 << 20}
+	for list, want := range map[string]string{"": "1", "4, 6": "6", "GPU-a,GPU-b,GPU-c": "GPU-b", "7": "1"} {
+		assert.Equal(t, []string{"CUDA_VISIBLE_DEVICES=" + want, "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT=0=3M"},
+			leaseVariables(part, func(string) (string, bool) { return list, list != "" }), list)
+	}
+}
+
+// The tables of the fleet say what each gang waits for.
+func TestFleetIsPrinted(t *testing.T) {
+	now := time.Unix(1000, 0)
+	s := fleet.Status{
+		Devices: []fleet.DeviceStatus{{Name: "a-0", Host: "a", OfferBytes: 80 << 30, HeldBytes: 20 << 30}, {Name: "b", Owned: true, Load: core.Load{Waiting: 3}}},
+		Holding: []fleet.GangStatus{{Ticket: "one", Holder: "12: train", Since: now.Add(-time.Minute), Devices: []string{"a-0", "b"}}},
+		Waiting: []fleet.GangStatus{
+			{Ticket: "two", Reason: core.Memory, Holders: []string{"one"}}, {Ticket: "three", Reason: core.Turn, Before: []string{"two"}},
+			{Ticket: "four", Reason: core.NoDevices}, {Ticket: "five"},
+		},
+	}
+	var out strings.Builder
+	require.NoError(t, printFleet(&out, s, now))
+	text := strings.Join(strings.Fields(out.String()), " ")
+	for _, want := range []string{"1m0s", "a-0, b", "memory of one", "its turn after two", "devices that are large enough", "its process", "4 gangs that wait"} {
+		assert.Contains(t, text, want)
+	}
+}
+
+// Without the flag and the variable the ledger is a folder of the user.
+func TestLedgerFolder(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	l, err := ledgerFlags{}.open()
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+	t.Setenv("VRAM_FLEET", t.TempDir())
+	l, err = ledgerFlags{}.open()
+	require.NoError(t, err)
+	require.NoError(t, l.Close())
+}
