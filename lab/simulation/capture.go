@@ -19,7 +19,8 @@ type capture struct {
 	active       bool // it has begun and not ended
 	announced    bool // by the caller who began it; else it was begun past the allocator
 	begun, ended uint64
-	kernels      int // that callers put into the graph
+	kernels      int  // that callers put into the graph
+	brief        bool // it ends before the allocator asks whether there is one
 }
 
 // during reports whether the stream was captured at some moment since that one.
@@ -30,9 +31,13 @@ func (c *capture) throughout(since uint64) bool { return c.active && c.begun <= 
 
 // capturing is a caller who begins a capture. Most announce it, while others may be in any driver call. A caller that begins
 // one without the allocator waits while a call on the handle is in progress that the allocator found to be outside a capture,
-// unless that call is about to record: then the allocator asks again.
+// unless that call is about to record: then the allocator asks again. Some captures have ended by then.
 func (w *world) capturing(s *stream, act action) func() {
 	return func() {
+		if act.b%8 == 0 {
+			w.brief = true
+			return
+		}
 		for n := 0; act.b%4 == 0 && n < 12; n++ {
 			if at := w.recording(); at != nil {
 				s = at
@@ -60,6 +65,17 @@ func (w *world) recording() *stream {
 		}
 	}
 	return nil
+}
+
+// captureBriefly begins a capture right before a record, if a caller wants one and nobody else is about to make a call on the
+// stream.
+func (w *world) captureBriefly(s *stream) {
+	if !w.brief || s == nil || w.current == nil || s.closing || s.era.closing || s.capture.active || s.capture.announcing > 0 || w.asked(s.Handle()) {
+		return
+	}
+	w.brief = false
+	w.captureBegun(s, false)
+	s.capture.brief = true
 }
 
 // announce is a caller who begins a capture as package cuda does.
@@ -100,7 +116,7 @@ func (w *world) captureBegun(s *stream, announced bool) {
 // captureNoted notes a capture that has begun.
 func (w *world) captureNoted(s *stream, announced bool) {
 	w.moment++
-	s.capture.active, s.capture.announced, s.capture.begun, s.capture.kernels = true, announced, w.moment, 0
+	s.capture.active, s.capture.announced, s.capture.begun, s.capture.kernels, s.capture.brief = true, announced, w.moment, 0, false
 	w.report.Captures++
 	if announced {
 		w.report.AnnouncedCaptures++
@@ -218,6 +234,9 @@ func (f *front) StreamIsCapturing(s cudadrv.Stream) (cudadrv.CaptureStatus, erro
 
 // isCapturing notes who was told that a stream is not captured, and is about to make a call on it.
 func (d *watched) isCapturing(s cudadrv.Stream) (cudadrv.CaptureStatus, error) {
+	if of := d.owner[s]; of != nil && of.capture.brief {
+		d.w.endCapture(of)
+	}
 	status, err := d.w.watch.StreamIsCapturing(s)
 	if d.w.mutation == mutateCapture {
 		status = cudadrv.CaptureNone

@@ -30,9 +30,9 @@
 // requests; the device closed at any moment and opened again. Values handed over from one stream's caller to another's;
 // streams excluded from waits and taken back; work on buffers of other streams. Captures of streams into graphs, which callers
 // put kernels into and launch when the capture ends: most are announced, and begin while others are in any driver call, and
-// some begin without the allocator between a query and a record. Ticks, trims, warm-ups, levels of pressure, other budgets,
-// limits, ages and prices; pauses after large frees. Driver calls that fail once, now and then or forever, missing capacity,
-// panics in turns and driver calls, virtual time.
+// some begin without the allocator between a query and a record, a few of which end before the query after it. Ticks, trims,
+// warm-ups, levels of pressure, other budgets, limits, ages and prices; pauses after large frees. Driver calls that fail once,
+// now and then or forever, missing capacity, panics in turns and driver calls, virtual time.
 //
 // # Checks
 //

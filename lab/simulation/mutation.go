@@ -20,6 +20,7 @@ const (
 	mutateAudit            // nobody returns the memory that a turn held when it panicked
 	mutateWait             // the device does not wait though it was told to
 	mutateCapture          // nobody is told that a stream is captured
+	mutateGraph            // nobody is told that a fence is in a graph
 	mutateExclude          // nobody is told that a stream is excluded from waits
 	mutatePanic            // the pool panics after every eleventh message, and continues
 )
@@ -48,7 +49,7 @@ func (w *world) dropped(m actors.Message) bool {
 		}
 	case mutateFree:
 		return fmt.Sprintf("%T", m) == "*streams.woken"
-	case mutateNothing, mutateFences, mutateWake, mutateAudit, mutateWait, mutateCapture, mutateExclude, mutatePanic:
+	case mutateNothing, mutateFences, mutateWake, mutateAudit, mutateWait, mutateCapture, mutateGraph, mutateExclude, mutatePanic:
 	}
 	return false
 }

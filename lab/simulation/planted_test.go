@@ -33,6 +33,7 @@ func TestPlantedDefectsAreFound(t *testing.T) {
 		{"a free is reported by the next tick only", mutateFree, []string{"progress"}},
 		{"a stream is not made to wait on the device", mutateWait, []string{"reuse"}},
 		{"a capture is not seen", mutateCapture, []string{"capture"}},
+		{"a fence in a graph is waited for", mutateGraph, []string{"answer", "memory", "pending", "wait", "kept", "gone"}},
 		{"an exclusion from waits is not heard", mutateExclude, []string{"excluded"}},
 		{"a panic is recovered in silence", mutatePanic, []string{"panic"}},
 		{"books are off after a panic", mutateAudit, []string{"books", "hang", "gone", "answer"}},

@@ -107,6 +107,7 @@ const settleLimit = 50_000
 // settle heals the driver, runs all tasks to their end, and checks all books.
 func (w *world) settle(draw uint64) {
 	w.heal()
+	w.brief = false
 	if draw%4 != 1 { // captures may stay open
 		w.endCaptures()
 	}

@@ -25,6 +25,7 @@ type Report struct {
 	Found                             uint64 // buffers that an address led to
 	Captures, AdoptedCaptures         uint64 // begun, and the part on adopted streams
 	AnnouncedCaptures, LostRecords    uint64 // of captures; fences that were recorded as one began that was not announced
+	FoundInGraph                      uint64 // queries of a fence in a graph: that capture had ended when the allocator asked for one
 	Crossings                         uint64 // works on buffers of other streams, ordered after their streams
 	Uncapturable                      uint64 // refused for a capture
 	Exclusions                        uint64 // of streams from waits, and ends of them
@@ -75,6 +76,7 @@ func (r *Report) counts() []count {
 		{"of adopted streams", &r.AdoptedCaptures},
 		{"announced", &r.AnnouncedCaptures},
 		{"fences lost as one began", &r.LostRecords},
+		{"fences found in a graph", &r.FoundInGraph},
 		{"works on other streams' buffers", &r.Crossings},
 		{"refused for a capture", &r.Uncapturable},
 		{"exclusions", &r.Exclusions},

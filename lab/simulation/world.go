@@ -41,6 +41,7 @@ type world struct {
 	sleepers []*wait          // of callers that wait for memory, or may
 	ticked   bool             // since a standstill
 	waiters  int              // sleepers by then
+	brief    bool             // a caller wants a capture right before the next record, until right after it
 	barren   int              // how often since anything lived
 
 	// Results of the last look, and its time in resumes.
