@@ -276,7 +276,7 @@ func (p *program) train(ctx context.Context) error {
 			stats := d.Device().Stats()
 			reserved, live = reserved+stats.ReservedBytes, live+stats.LiveBytes
 		}
-		p.printf("step %4d: loss %.6f, %s tokens/s, %s reserved, %s live\n", p.Steps(), loss,
+		p.printf("step %4d: loss %.9g, %s tokens/s, %s reserved, %s live\n", p.Steps(), loss,
 			humanize.CommafWithDigits(float64(made*len(p.batch.tokens))/time.Since(start).Seconds(), 1),
 			humanize.IBytes(uint64(reserved)), humanize.IBytes(uint64(live))) //nolint:gosec // not negative
 		if err := p.showStages(ctx); err != nil {

@@ -14,10 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/examples/internal/command"
-	"github.com/go-vram/vram/internal/recoveredtest"
 )
-
-func TestMain(m *testing.M) { recoveredtest.Main(m) }
 
 func output(t *testing.T, args ...string) string {
 	t.Helper()
