@@ -1,6 +1,7 @@
 // Command gpt trains GPT-2's decoder on text, in pure Go, on a GPU, or on the processor where there is none, and prints a text
 // that it continues. It begins with random weights or with published ones. Package model has the network; its gradient is written
-// out next to each part. With -stages or -devices it trains in the stages of a pipeline, on one GPU or on several.
+// out next to each part. With -stages or -devices it trains in the stages of a pipeline, on one GPU or on several, and
+// with -copies in several copies of it.
 package main
 
 import (
@@ -50,7 +51,8 @@ type options struct {
 	save       int           // steps between two checkpoints; 0: one at the end
 	most       time.Duration // of training; 0: no bound
 	stages     int           // of a pipeline; 0: one for each of several devices, or none
-	devices    []int         // of the stages
+	copies     int           // of the pipeline
+	devices    []int         // of the stages of all copies
 	pipelined  bool
 	weights    string
 	tokenizer  string
@@ -79,7 +81,8 @@ func parse(args []string, stderr io.Writer) (o options, err error) {
 	flags.IntVar(&o.save, "save", 0, "steps between two checkpoints (default one at the end)")
 	flags.DurationVar(&o.most, "for", 0, "end after this time, as 30s (default after -steps)")
 	flags.IntVar(&o.stages, "stages", 0, "train in so many stages of a pipeline, with -parts as micro-batches (default one stream)")
-	devices := flags.String("devices", "", "devices of the stages, separated by commas, as 0,1 (default -device)")
+	flags.IntVar(&o.copies, "copies", 1, "train with so many copies of the pipeline, which divide -parts and -devices")
+	devices := flags.String("devices", "", "devices of the stages, separated by commas, as 0,1 (default -device); of several copies, the devices of each after each other")
 	demo := flags.Bool("demo", false, "train for half a minute, in two stages, with settings for the device: others of the model are ignored")
 	flags.StringVar(&o.weights, "weights", "", "file of a published GPT-2 to begin with, in the format of safetensors")
 	flags.StringVar(&o.tokenizer, "tokenizer", "", "folder with the model's vocab.json and merges.txt (default each byte is a token)")

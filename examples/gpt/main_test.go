@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/cudadrv/cpu"
 	"github.com/go-vram/vram/examples/internal/command"
 )
 
@@ -74,6 +75,28 @@ func TestStages(t *testing.T) {
 	assert.Len(t, stage.FindAllString(first+rest, -1), 4)
 }
 
+// Copies on devices of their own train, show each stage, and leave a checkpoint that one copy continues.
+func TestCopies(t *testing.T) {
+	if testing.Short() {
+		return
+	}
+	t.Setenv("VRAM_MEMORY_LIMIT", "")
+	path := filepath.Join(t.TempDir(), "checkpoint")
+	two := func(o *options) { o.config.Driver = cpu.New(cpu.Config{Devices: 2}) }
+	args := []string{"-driver", "sim", "-batch", "1", "-parts", "2", "-length", "3", "-bytes", "10000", "-every", "1", "-steps", "3", "-save", "1", "-checkpoint", path}
+	train := func(args ...string) string {
+		var stdout, stderr bytes.Buffer
+		require.Equal(t, command.OK, changed(t.Context(), args, &stdout, &stderr, two), "%s%s", &stdout, &stderr)
+		return stdout.String()
+	}
+	first := train(append(args, "-for", "1ns", "-copies", "2", "-devices", "0,1", "-stages", "2")...)
+	assert.Regexp(t, `(?m)^  copy 1, stage 0 on device 1: 1 block, 1 micro-batch at a time, \S+ [KM]iB, waits +\d+ %$`, first)
+	assert.Equal(t, 4, strings.Count(first, "  copy "))
+	rest := train(append(args, "-stages", "1")...)
+	assert.Contains(t, rest, "continues after step 1 of ")
+	assert.NotContains(t, rest, "  copy ")
+}
+
 // writer calls a function with the bytes of each Write.
 type writer func(b []byte)
 
@@ -103,6 +126,10 @@ func TestMistakes(t *testing.T) {
 		"too many devices":  {[]string{"-devices", "0,1,2"}, command.Misused, "1 to 2 -stages"},
 		"no device":         {[]string{"-devices", "0,x"}, command.Misused, "-devices"},
 		"stages, no graph":  {[]string{"-stages", "2", "-graph=false"}, command.Misused, "-graph"},
+		"copies, a device":  {[]string{"-copies", "2"}, command.Misused, "-devices"},
+		"three devices":     {[]string{"-copies", "2", "-devices", "0,1,2"}, command.Misused, "-devices"},
+		"copies, parts":     {[]string{"-copies", "2", "-devices", "0,1", "-parts", "3"}, command.Misused, "-parts"},
+		"no copy":           {[]string{"-copies", "0"}, command.Misused, "-copies"},
 		"no checkpoint":     {[]string{"-save", "2"}, command.Misused, "-checkpoint"},
 		"no step":           {[]string{"-steps", "-1"}, command.Misused, "-steps"},
 		"no batch":          {[]string{"-driver", "sim", "-bytes", "1000", "-batch", "0"}, command.Failed, "batch"},

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -64,7 +65,7 @@ func newStaged(ctx context.Context, all []*device.Device, o options) (learner, e
 	for _, d := range all {
 		places = append(places, model.Place{Context: d.Context, Ops: d.Ops})
 	}
-	p, err := model.NewPipeline(ctx, places, o.sizes, o.training, o.seed, o.stages)
+	p, err := model.NewPipeline(ctx, places, o.sizes, o.training, o.seed, o.copies, o.stages)
 	if err != nil {
 		return nil, err
 	}
@@ -120,8 +121,12 @@ func (p *program) showStages(ctx context.Context) error {
 		return nil
 	}
 	all, err := s.Usage(ctx)
-	for i, u := range all {
-		p.printf("  stage %d on device %d: %s, %s at a time, %s, waits %2.0f %%\n", i, p.devices[u.Device].Info().Ordinal,
+	for _, u := range all {
+		name := fmt.Sprintf("stage %d", u.Stage)
+		if p.copies > 1 {
+			name = fmt.Sprintf("copy %d, stage %d", u.Copy, u.Stage)
+		}
+		p.printf("  %s on device %d: %s, %s at a time, %s, waits %2.0f %%\n", name, p.devices[u.Device].Info().Ordinal,
 			english.Plural(u.Blocks, "block", ""), english.Plural(u.Slots, "micro-batch", "micro-batches"), humanize.IBytes(uint64(u.LiveBytes)), 100*u.Idle) //nolint:gosec // not negative
 	}
 	return err
@@ -129,7 +134,7 @@ func (p *program) showStages(ctx context.Context) error {
 
 // stage fills in the options of a pipeline: devices is the flag -devices.
 func (o *options) stage(devices string) error {
-	o.pipelined = o.stages > 0 || devices != ""
+	o.pipelined = o.stages > 0 || o.copies > 1 || devices != ""
 	o.devices = []int{o.config.Ordinal}
 	if devices != "" {
 		o.devices = nil
@@ -140,14 +145,21 @@ func (o *options) stage(devices string) error {
 			}
 			o.devices = append(o.devices, n)
 		}
-		o.stages = max(o.stages, len(o.devices))
 	}
 	switch {
+	case o.copies < 1 || len(o.devices)%o.copies != 0:
+		return command.Misuse("-copies is %d: want at least 1, and as many -devices for each, not %d in all", o.copies, len(o.devices))
+	case o.training.Parts%o.copies != 0:
+		return command.Misuse("want -parts that %d -copies can divide, not %d", o.copies, o.training.Parts)
 	case !o.pipelined:
 		return nil
+	}
+	each := len(o.devices) / o.copies
+	o.stages = max(o.stages, each)
+	switch {
 	case !o.training.Graph:
 		return command.Misuse("-graph=false is for one stream: stages are always graphs")
-	case o.stages > o.sizes.Layers || o.stages < len(o.devices):
+	case o.stages > o.sizes.Layers:
 		return command.Misuse("want 1 to %d -stages, at most one for each layer and at least one for each device", o.sizes.Layers)
 	}
 	return nil

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Trains GPT-2 in 1, 2 and 4 stages on one GPU, and in 2 and 4 stages on as many GPUs as there are, and prints a table. The losses
-# must be equal.
+# Trains GPT-2 in 1, 2 and 4 stages on one GPU, and in 2 and 4 stages and copies on as many GPUs as there are, and prints a table. The
+# losses of one copy must be equal.
 #
 #   GPT    the program [bin/gpt, which go builds where it is missing]
 #   STEPS  steps of each run [20]; the rate counts those after the first half
@@ -37,3 +37,6 @@ done
 [ "$devices" -lt 2 ] || try '2 stages, 2 GPUs' -devices 0,1
 [ "$devices" -lt 2 ] || try '4 stages, 2 GPUs' -devices 0,1 -stages 4
 [ "$devices" -lt 4 ] || try '4 stages, 4 GPUs' -devices 0,1,2,3
+[ "$devices" -lt 2 ] || try '2 copies, 2 GPUs' -devices 0,1 -copies 2
+[ "$devices" -lt 4 ] || try '2 copies of 2, 4 GPUs' -devices 0,1,2,3 -copies 2
+[ "$devices" -lt 4 ] || try '4 copies, 4 GPUs' -devices 0,1,2,3 -copies 4

@@ -10,7 +10,7 @@
 // the steps.
 //
 // pipeline.go trains in stages: stage.go has one, slot.go the forward and the backward of a micro-batch, turn.go the turns of a step,
-// and link.go the parcels that stages hand over to each other.
+// and link.go the parcels that stages hand over to each other. copies.go has what copies of a pipeline do together.
 //
 // # Words
 //

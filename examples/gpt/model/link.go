@@ -10,7 +10,6 @@ import (
 	"github.com/go-vram/vram/compute/tensor"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
-	"github.com/go-vram/vram/futures"
 )
 
 // roadCapacity is the number of parcels on a road that were not received yet. Not fewer: a sender would wait for the receiver's
@@ -37,10 +36,8 @@ func (p parcel) drop() error {
 type link struct {
 	from, to *stage
 	road     *vram.Handover[parcel]
-	priority int // of its memory
-
-	next    futures.Future[vram.Batch] // of the sender
-	ordered bool
+	priority int   // of its memory
+	next     ahead // of the sender
 }
 
 // newLink makes a link. Gradients have priority over activations, as backwards free the most memory, and so have later stages.
@@ -61,11 +58,9 @@ func bytesOf(all []cuda.Range) []int64 {
 	return sizes
 }
 
-// order requests the memory of the next parcel, a copy of ranges. It does not wait; the end of ctx ends the request.
+// order requests the memory of the next parcel, a copy of ranges.
 func (l *link) order(ctx context.Context, like []cuda.Range) {
-	l.next, l.ordered = l.from.stream().AllocBatchForAsync(ctx, vram.BatchRequest{
-		Bytes: bytesOf(like), Wait: true, Priority: l.priority, Tag: fmt.Sprintf("stage %d to %d", l.from.number, l.to.number),
-	}), true
+	l.next.order(ctx, l.from.stream(), vram.BatchRequest{Bytes: bytesOf(like), Priority: l.priority, Tag: fmt.Sprintf("stage %d to %d", l.from.number, l.to.number)})
 }
 
 // expect orders the memory of the first parcel of a step; a nil link needs none.
@@ -87,19 +82,13 @@ func (l *link) send(ctx context.Context, again bool, of ...*tensor.Tensor) error
 	if err != nil {
 		return err
 	}
-	if !l.ordered {
+	if !l.next.ordered {
 		l.order(ctx, all)
 	}
-	if !l.next.Completed() { // the neighbors may wait for memory of parcels that this stage has received
-		if err := l.from.work.drain(); err != nil {
-			return err
-		}
-	}
-	memory, err := l.next.Await(ctx)
+	memory, err := l.next.take(ctx, &l.from.work)
 	if err != nil {
-		return err // release finds memory that still comes
+		return err
 	}
-	l.ordered = false
 	p := parcel{memory: memory, from: l.from}
 	for i, r := range all {
 		if err == nil {
@@ -151,7 +140,7 @@ func (l *link) receive(ctx context.Context, into ...*tensor.Tensor) error {
 			return err
 		}
 		for i, r := range to {
-			if err := l.copy(d, on, r, p.memory.Buffers()[i]); err != nil {
+			if err := l.to.copyFrom(l.from, d, on, r, p.memory.Buffers()[i].Ptr()); err != nil {
 				return err
 			}
 		}
@@ -159,17 +148,17 @@ func (l *link) receive(ctx context.Context, into ...*tensor.Tensor) error {
 	})
 }
 
-// copy queues a copy of a part of a parcel on the receiver's stream.
-func (l *link) copy(d cudadrv.Device, on cudadrv.Stream, to cuda.Range, from vram.Buffer) error {
-	if l.from.place == l.to.place {
-		return d.MemcpyDtoDAsync(to.Ptr(), from.Ptr(), to.Bytes, on)
+// copyFrom queues a copy from the memory of another stage on the stage's stream.
+func (st *stage) copyFrom(other *stage, d cudadrv.Device, on cudadrv.Stream, to cuda.Range, from cudadrv.Ptr) error {
+	if st.place == other.place {
+		return d.MemcpyDtoDAsync(to.Ptr(), from, to.Bytes, on)
 	}
 	here, ok := d.(cudadrv.Peers)
-	there, also := l.from.driver.(cudadrv.Peers)
+	there, also := other.driver.(cudadrv.Peers)
 	if !ok || !also {
 		return errNoPeers
 	}
-	return here.MemcpyPeerAsync(to.Ptr(), here.Context(), from.Ptr(), there.Context(), to.Bytes, on)
+	return here.MemcpyPeerAsync(to.Ptr(), here.Context(), from, there.Context(), to.Bytes, on)
 }
 
 // errNoPeers reports a driver that copies on one device only.
@@ -180,14 +169,7 @@ func (l *link) release() (err error) {
 	if l == nil {
 		return nil
 	}
-	if l.ordered {
-		l.ordered = false
-		if !l.next.Cancel() {
-			if b, failed := l.next.Await(context.Background()); failed == nil { // it is there, or has failed
-				err = b.Free()
-			}
-		}
-	}
+	err = l.next.release()
 	for {
 		p, ok := l.road.TryReceive()
 		if !ok {

@@ -33,28 +33,29 @@ func New(c *cuda.Context, o ops.Ops, config Config, seed uint64) (*Model, error)
 	if err := config.check(); err != nil {
 		return nil, err
 	}
-	return newPart(c, o, config, seed, 0, config.Layers)
+	return newPart(c, o, config, seed, 0, config.Layers, func(int) bool { return true })
 }
 
 // newPart makes a part of a model: the blocks from first up to end, before them the tables with the first one, and the last norm
-// with the last one. It has the parameters that the whole model has.
-func newPart(c *cuda.Context, o ops.Ops, config Config, seed uint64, first, end int) (_ *Model, err error) {
+// with the last one. It has the parameters that the whole model has, with their state of training for the units that the part owns.
+// Units are the tables, each block, and the last norm.
+func newPart(c *cuda.Context, o ops.Ops, config Config, seed uint64, first, end int, owns func(unit int) bool) (_ *Model, err error) {
 	scope, err := tensor.NewScope(c)
 	if err != nil {
 		return nil, err
 	}
 	m := &maker{s: scope, config: config, random: rand.New(rand.NewPCG(seed, 0))} //nolint:gosec // no secret
 	x := &Model{ops: o, scope: scope, config: config}
-	m.skips = first > 0
+	m.skips, m.lent = first > 0, !owns(0)
 	x.table = m.padded("wte.weight", deviation, 0, config.padded(), config.Vocabulary, config.Width)
 	x.positions = m.parameter("wpe.weight", deviation, 0, config.Context, config.Width)
 	for i := range config.Layers {
-		m.skips = i < first || i >= end
+		m.skips, m.lent = i < first || i >= end, !owns(i+1)
 		if b := m.block(i); !m.skips {
 			x.blocks = append(x.blocks, b)
 		}
 	}
-	m.skips = end < config.Layers
+	m.skips, m.lent = end < config.Layers, !owns(config.Layers+1)
 	x.final = m.norm("ln_f")
 	if !hasKernel(c, config) {
 		x.mask = m.got(tensor.From(scope, causal(config.Context), config.Context, config.Context))
@@ -96,7 +97,9 @@ func (m *Model) refresh() error {
 	}
 	p := pass{Ops: m.ops, scope: m.scope}
 	for _, x := range m.all {
-		p.did(p.CopyInto(p.scope, x.Copy, x.Param))
+		if x.Param != nil {
+			p.did(p.CopyInto(p.scope, x.Copy, x.Param))
+		}
 	}
 	return p.err
 }

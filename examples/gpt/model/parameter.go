@@ -12,7 +12,8 @@ import (
 // deviation is the standard deviation of GPT-2's initial weights.
 const deviation = 0.02
 
-// Parameter is a parameter of the model with its state of training.
+// Parameter is a parameter of the model with its state of training. In a pipeline with copies one of them has the state: the others
+// have the gradient and the value alone.
 type Parameter struct {
 	ops.AdamWState // float32 master, gradient and moments, and the copy of 16 bits if there is one: without padding
 
@@ -41,6 +42,7 @@ type maker struct {
 	config Config
 	random *rand.Rand
 	skips  bool // parameters are drawn and not made: they are of another part of the model
+	lent   bool // they are made without a state of training, which another copy of the part has
 	all    []*Parameter
 	err    error
 }
@@ -81,8 +83,14 @@ func (m *maker) padded(name string, deviation float64, mean float32, rows int, s
 		}
 		return m.got(t.Narrow(0, 0, shape[0]))
 	}
-	p := &Parameter{Name: name, Value: zeros(tensor.Float32), gradient: zeros(tensor.Float32)}
-	p.Param, p.Grad = view(p.Value), view(p.gradient)
+	p := &Parameter{Name: name, gradient: zeros(tensor.Float32)}
+	p.Grad = view(p.gradient)
+	if m.all = append(m.all, p); m.lent {
+		p.Value = zeros(m.config.Type)
+		return p
+	}
+	p.Value = zeros(tensor.Float32)
+	p.Param = view(p.Value)
 	p.First, p.Second = view(zeros(tensor.Float32)), view(zeros(tensor.Float32))
 	if m.config.Type != tensor.Float32 {
 		p.Value = zeros(m.config.Type)
@@ -91,7 +99,6 @@ func (m *maker) padded(name string, deviation float64, mean float32, rows int, s
 	if m.err == nil {
 		m.err = tensor.Write(p.Param, values)
 	}
-	m.all = append(m.all, p)
 	return p
 }
 

@@ -23,26 +23,35 @@ type Place struct {
 // Pipeline trains a model in stages: each has a part of the blocks, the first one the tables and the last one the head and the
 // loss. The batches of a step are micro-batches, which the stages compute in the order 1F1B. Losses and parameters are the same,
 // bit for bit, for any number of stages. It is for one goroutine at a time.
+//
+// A pipeline may have several copies, each on devices of its own, which divide the micro-batches of a step in order. The gradients of the
+// copies are added up in the order of their numbers, and the state of training of each block is with one copy: it computes the new
+// values, and the others get them. So one number of copies has one result, bit for bit. Another number has another order of additions:
+// a copy adds up the gradients of its own micro-batches first. The losses of the first step are the same for any number.
 type Pipeline struct {
 	config   Config
 	training Training
-	stages   []*stage
+	stages   []*stage // of the first copy, and of each other one
 	links    []*link
 	step     int
 	failed   error
 }
 
-// NewPipeline makes a model with random parameters, as New does, in a number of stages that are spread over places in order, and
-// captures their work as graphs. Where memory is short a stage keeps the activations of fewer micro-batches, at least one, and
-// waits for others more often. It waits for the device. Training.Graph has no meaning here. Close frees the pipeline, before the
-// places. Errors: *ConfigError, and errors of operations and memory.
-func NewPipeline(ctx context.Context, places []Place, config Config, t Training, seed uint64, stages int) (p *Pipeline, err error) {
+// NewPipeline makes a model with random parameters, as New does, in a number of copies, of a number of stages each. The places are
+// divided over the copies in order, and the places of a copy over its stages. Their work is captured as graphs. Where memory is short a
+// stage keeps the activations of fewer micro-batches, at least one, and waits for others more often. It waits for the device.
+// Training.Graph has no meaning here. Close frees the pipeline, before the places. Errors: *ConfigError, as for places or micro-batches
+// that the copies cannot divide, and errors of operations and memory.
+func NewPipeline(ctx context.Context, places []Place, config Config, t Training, seed uint64, copies, stages int) (p *Pipeline, err error) {
 	t.Parts = max(t.Parts, 1)
 	if err := errors.Join(config.check(), t.check(config)); err != nil {
 		return nil, err
 	}
-	if stages < 1 || stages > config.Layers || len(places) < 1 || len(places) > stages {
+	if stages < 1 || stages > config.Layers || len(places) < 1 || len(places) > max(copies, 1)*stages {
 		return nil, &ConfigError{fmt.Sprintf("want 1 to %d stages, one for each layer at most, and for each device at least", config.Layers)}
+	}
+	if err := divide(places, t, copies); err != nil {
+		return nil, err
 	}
 	made := &Pipeline{config: config, training: t}
 	defer func() {
@@ -50,11 +59,13 @@ func NewPipeline(ctx context.Context, places []Place, config Config, t Training,
 			err = errors.Join(err, made.Close())
 		}
 	}()
-	for i := range stages {
-		place := i * len(places) / stages
-		st, err := newStage(places[place], place, config, t, seed, i, stages)
+	each := len(places) / copies
+	for i := range copies * stages {
+		where := position{number: i % stages, of: stages, copy: i / stages, copies: copies}
+		place := where.copy*each + where.number*each/stages
+		st, err := newStage(places[place], place, config, t, seed, where)
 		if err != nil {
-			return nil, fmt.Errorf("stage %d: %w", i, err)
+			return nil, where.failed(err)
 		}
 		made.stages = append(made.stages, st)
 	}
@@ -64,7 +75,7 @@ func NewPipeline(ctx context.Context, places []Place, config Config, t Training,
 	}
 	for _, st := range made.stages {
 		if err := errors.Join(st.prepare(), st.context().Synchronize(ctx), st.stream().Trim(ctx)); err != nil {
-			return nil, fmt.Errorf("stage %d: %w", st.number, err)
+			return nil, st.failed(err)
 		}
 	}
 	if err := made.capture(ctx); err != nil {
@@ -72,27 +83,6 @@ func NewPipeline(ctx context.Context, places []Place, config Config, t Training,
 	}
 	return made, nil
 }
-
-// connect makes the links.
-func (p *Pipeline) connect() {
-	link := func(from, to *stage) *link {
-		l := newLink(from, to)
-		p.links = append(p.links, l)
-		return l
-	}
-	for i, to := range p.stages[1:] {
-		from := p.stages[i]
-		to.activations, from.gradients = link(from, to), link(to, from)
-		from.onward, to.back = to.activations, from.gradients
-	}
-	if first, last := p.stages[0], p.stages[len(p.stages)-1]; first != last {
-		first.tied, first.table = link(last, first), link(first, last)
-		last.tied, last.table = first.tied, first.table
-	}
-}
-
-// parcelsAhead is the number of parcels of a link for which memory is left: one on its way, and the next one.
-const parcelsAhead = 2
 
 // capture captures the slots of all stages. First each stage has one, then the first stages more, as long as there is memory: no
 // stage has fewer than a later one, which would wait for it for ever. Memory for parcels is left.
@@ -103,9 +93,9 @@ func (p *Pipeline) capture(ctx context.Context) (err error) {
 			err = errors.Join(err, b.Free())
 		}
 	}()
-	for depth := range p.stages {
+	for depth := range p.stages[0].of {
 		for _, st := range p.stages {
-			if depth >= min(st.of-st.number, p.training.Parts) {
+			if depth >= min(st.of-st.number, st.share()) {
 				continue
 			}
 			failed := st.capture()
@@ -113,7 +103,7 @@ func (p *Pipeline) capture(ctx context.Context) (err error) {
 				return nil
 			}
 			if failed != nil {
-				return fmt.Errorf("stage %d: %w", st.number, failed)
+				return st.failed(failed)
 			}
 		}
 		if depth == 0 {
@@ -125,45 +115,38 @@ func (p *Pipeline) capture(ctx context.Context) (err error) {
 	return nil
 }
 
-// leave allocates the memory of parcels.
-func (p *Pipeline) leave(ctx context.Context) (all []vram.Batch, err error) {
-	for _, l := range p.links {
-		var like []*tensor.Tensor
-		switch l {
-		case l.from.onward:
-			like = l.from.slots[0].out[:]
-		case l.from.back:
-			like = []*tensor.Tensor{l.from.slots[0].dx}
-		case l.from.table:
-			like = []*tensor.Tensor{l.from.Model.table.Value}
-		case l.from.tied:
-			like = []*tensor.Tensor{l.from.head.table.gradient, l.from.head.table.gradient} // and where it arrives
-		}
-		r, err := ranges(like...)
-		if err != nil {
-			return all, err
-		}
-		bytes := bytesOf(r)
-		if l != l.from.tied && l != l.from.table {
-			bytes = slices.Repeat(bytes, parcelsAhead)
-		}
-		b, err := l.from.stream().AllocBatchFor(ctx, vram.BatchRequest{Bytes: bytes})
-		if err != nil {
-			return all, err
-		}
-		all = append(all, b)
-	}
-	return all, nil
-}
-
-// share brings the values of the token table to the head.
+// share brings the values of parameters to the other copies, and the values of the token table to the head.
 func (p *Pipeline) share(ctx context.Context) error {
-	first, last := p.stages[0], p.stages[len(p.stages)-1]
-	if first == last {
-		return nil
+	for _, st := range p.stages {
+		if err := st.announce(ctx); err != nil {
+			return st.failed(err)
+		}
 	}
-	return errors.Join(first.table.send(ctx, false, first.Model.table.Value), last.table.receive(ctx, last.head.table.Value),
-		last.work.drain(), first.work.drain())
+	for _, st := range p.stages {
+		err := st.await(ctx)
+		if err == nil {
+			err = st.pullValues()
+		}
+		if err != nil {
+			return st.failed(err)
+		}
+	}
+	for _, st := range p.stages {
+		if err := st.context().Synchronize(ctx); err != nil {
+			return st.failed(err)
+		}
+	}
+	for _, stages := range p.copies() {
+		first, last := stages[0], stages[len(stages)-1]
+		if first == last {
+			continue
+		}
+		if err := errors.Join(first.table.send(ctx, false, first.Model.table.Value), last.table.receive(ctx, last.head.table.Value),
+			last.work.drain(), first.work.drain()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Close frees the pipeline. It waits for the device.
@@ -173,6 +156,9 @@ func (p *Pipeline) Close() (err error) {
 	}
 	for _, l := range p.links {
 		err = errors.Join(err, l.release())
+	}
+	for _, st := range p.stages {
+		err = errors.Join(err, st.releaseMarks())
 	}
 	for _, st := range slices.Backward(p.stages) {
 		err = errors.Join(err, st.close())
@@ -198,7 +184,7 @@ func (p *Pipeline) Step(ctx context.Context, tokens, targets []int64) error {
 	for _, st := range p.stages {
 		running.Go(func() {
 			if err := st.step(ctx, in); err != nil {
-				cancel(fmt.Errorf("stage %d: %w", st.number, err)) // the others stop; the first cause stays
+				cancel(st.failed(err)) // the others stop; the first cause stays
 			}
 		})
 	}
@@ -214,7 +200,7 @@ func (p *Pipeline) Steps() int { return p.step }
 
 // Loss returns the mean of the losses of the last step's positions.
 func (p *Pipeline) Loss() (float32, error) {
-	return tensor.Item[float32](p.stages[len(p.stages)-1].loss)
+	return tensor.Item[float32](p.stages[p.stages[0].of-1].loss)
 }
 
 // Norm returns the norm of all gradients of the last step before they were clipped; 0 without Training.Clip.
@@ -222,16 +208,22 @@ func (p *Pipeline) Norm() (float32, error) { return tensor.Item[float32](p.stage
 
 // Parameters returns the parameters of all stages, in the order of the checkpoint.
 func (p *Pipeline) Parameters() (all []*Parameter) {
-	for _, st := range p.stages {
-		all = append(all, st.all...)
+	for _, st := range p.stages[:p.stages[0].of] {
+		for i := range st.all {
+			for _, peer := range st.peers {
+				if x := peer.all[i]; x.Param != nil {
+					all = append(all, x)
+				}
+			}
+		}
 	}
 	return all
 }
 
-// Save writes a checkpoint: the same file as a Trainer's, for any number of stages.
+// Save writes a checkpoint: the same file as a Trainer's, for any number of stages and copies.
 func (p *Pipeline) Save(path string) error { return save(path, p.config, p.step, p.Parameters()) }
 
-// Resume continues the training of a checkpoint of a Trainer, or of a pipeline with any number of stages. Errors: as Trainer.Resume.
+// Resume continues the training of a checkpoint of a Trainer, or of a pipeline with any number of stages and copies. Errors: as Trainer.Resume.
 func (p *Pipeline) Resume(ctx context.Context, f *safetensors.File) error {
 	step, err := restore(f, p.Parameters())
 	if err != nil {
@@ -282,6 +274,8 @@ func (p *Pipeline) Whole(at Place) (_ *Model, err error) {
 
 // Usage has the memory and the waits of a stage.
 type Usage struct {
+	Copy      int     // of the pipeline
+	Stage     int     // of the copy
 	Device    int     // its place
 	Blocks    int     // of the model
 	Slots     int     // micro-batches whose activations it can keep
@@ -298,7 +292,7 @@ func (p *Pipeline) Usage(ctx context.Context) ([]Usage, error) {
 		if err != nil {
 			return nil, err
 		}
-		all[i] = Usage{Device: st.place, Blocks: len(st.blocks), Slots: len(st.slots), LiveBytes: stats.LiveBytes}
+		all[i] = Usage{Copy: st.copy, Stage: st.number, Device: st.place, Blocks: len(st.blocks), Slots: len(st.slots), LiveBytes: stats.LiveBytes}
 		for _, s := range st.slots {
 			held, err := s.pool.HeldBytes(ctx)
 			if err != nil {

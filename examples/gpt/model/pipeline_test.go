@@ -65,7 +65,7 @@ func several(t *testing.T, devices int) (all []model.Place) {
 
 func pipeline(t *testing.T, places []model.Place, config model.Config, training model.Training, stages int) *model.Pipeline {
 	t.Helper()
-	p, err := model.NewPipeline(t.Context(), places, config, training, 1, stages)
+	p, err := model.NewPipeline(t.Context(), places, config, training, 1, 1, stages)
 	require.NoError(t, err)
 	return p
 }
@@ -192,7 +192,7 @@ func TestStagesResume(t *testing.T) {
 	f, err := safetensors.OpenFile(path)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, f.Close()) }()
-	after, err := model.NewPipeline(t.Context(), places, deep, staged, 99, 2)
+	after, err := model.NewPipeline(t.Context(), places, deep, staged, 99, 1, 2)
 	require.NoError(t, err)
 	require.NoError(t, after.Resume(t.Context(), f))
 	assert.Equal(t, 1, after.Steps())
@@ -211,12 +211,12 @@ func TestPipelineMistakes(t *testing.T) {
 	places := several(t, 1)
 	var config *model.ConfigError
 	for _, stages := range []int{0, 5} {
-		_, err := model.NewPipeline(t.Context(), places, deep, staged, 1, stages)
+		_, err := model.NewPipeline(t.Context(), places, deep, staged, 1, 1, stages)
 		require.ErrorAs(t, err, &config)
 	}
-	_, err := model.NewPipeline(t.Context(), nil, deep, staged, 1, 1)
+	_, err := model.NewPipeline(t.Context(), nil, deep, staged, 1, 1, 1)
 	require.ErrorAs(t, err, &config)
-	_, err = model.NewPipeline(t.Context(), places, deep, model.Training{}, 1, 1)
+	_, err = model.NewPipeline(t.Context(), places, deep, model.Training{}, 1, 1, 1)
 	require.ErrorAs(t, err, &config)
 	p := pipeline(t, places, deep, staged, 2)
 	require.ErrorAs(t, p.Step(t.Context(), make([]int64, 1), make([]int64, 6)), &config)

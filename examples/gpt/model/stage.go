@@ -12,21 +12,27 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 )
 
+// position is the place of a stage in a pipeline.
+type position struct {
+	number, of   int // of this stage, of the stages of a copy
+	copy, copies int // of this copy, of copies
+}
+
 // stage is a part of the model with a stream of its own. One goroutine at a time uses it.
 type stage struct {
 	*Model // the blocks of the stage; the tables are with the first one
+	position
 
-	number, of int // of this stage, of stages
-	place      int // of the device
-	driver     cudadrv.Device
-	training   Training
-	head       *Model // of the last stage: its table is the head's, with a gradient of its own
-	scope      *tensor.Scope
-	slots      []*slot
-	work       work
+	place    int // of the device
+	driver   cudadrv.Device
+	training Training
+	head     *Model // of the last stage: its table is the head's, with a gradient of its own
+	scope    *tensor.Scope
+	slots    []*slot
+	work     work
 
-	tokens          *tensor.Tensor // of the first stage: of the micro-batches of a step
-	targets, losses *tensor.Tensor // of the last stage
+	tokens          *tensor.Tensor // of the first stage: of the copy's micro-batches of a step
+	targets, losses *tensor.Tensor // of the last stage; losses of the first copy: of all micro-batches
 	loss            *tensor.Tensor
 	rate, count     *tensor.Tensor // of the step
 	units           *tensor.Tensor // norms of the gradients of the embedding, of each block, and of the last norm
@@ -40,6 +46,10 @@ type stage struct {
 	onward, back           *link // from this stage
 	tied                   *link // the head's gradient, from the last stage to the first
 	table                  *link // the token table, from the first stage to the last
+
+	peers []*stage               // the stages of this number in all copies
+	marks []*vram.Handover[mark] // to each peer
+	sums  ahead                  // memory for the gradients of other copies
 }
 
 func (st *stage) context() *cuda.Context { return st.scope.Context() }
@@ -50,27 +60,37 @@ func (st *stage) isFirst() bool { return st.number == 0 }
 
 func (st *stage) isLast() bool { return st.number == st.of-1 }
 
+// share returns the number of micro-batches of a step that the copy computes.
+func (st *stage) share() int { return st.training.Parts / st.copies }
+
+// owned returns the units of the stage whose state of training a copy has.
+func (st *stage) owned(copyNumber int) (first, end int) {
+	count := st.end - st.first
+	return st.first + count*copyNumber/st.copies, st.first + count*(copyNumber+1)/st.copies
+}
+
 // newStage makes a stage on a stream of its own. close frees it, and the stream.
-func newStage(at Place, place int, config Config, t Training, seed uint64, number, of int) (_ *stage, err error) {
+func newStage(at Place, place int, config Config, t Training, seed uint64, where position) (_ *stage, err error) {
 	c, err := at.Context.NewStream()
 	if err != nil {
 		return nil, err
 	}
 	c.Stream().Exclusive() // the stage's goroutine alone uses it
-	first, end := config.Layers*number/of, config.Layers*(number+1)/of
-	m, err := newPart(c, at.Ops, config, seed, first, end)
-	if err != nil {
-		return nil, errors.Join(err, c.Close())
-	}
-	st := &stage{Model: m, number: number, of: of, place: place, training: t, first: first + 1, end: end + 1, work: work{on: c}}
+	first, end := config.Layers*where.number/where.of, config.Layers*(where.number+1)/where.of
+	st := &stage{position: where, place: place, training: t, first: first + 1, end: end + 1, work: work{on: c}}
 	if st.isFirst() {
 		st.first = 0
 	}
 	if st.isLast() {
 		st.end++
 	}
+	ownFirst, ownEnd := st.owned(st.copy)
+	st.Model, err = newPart(c, at.Ops, config, seed, first, end, func(unit int) bool { return unit >= ownFirst && unit < ownEnd })
+	if err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
 	if st.scope, err = tensor.NewScope(c); err != nil {
-		return nil, errors.Join(err, m.Close(), c.Close())
+		return nil, errors.Join(err, st.Model.Close(), c.Close())
 	}
 	if err = st.allocate(); err == nil {
 		err = c.Submit(func(d cudadrv.Device, _ cudadrv.Stream) error { st.driver = d; return nil })
@@ -93,10 +113,14 @@ func (st *stage) allocate() error {
 	st.units = zeros(tensor.Float32, st.config.Layers+2)
 	st.norm, st.scale, st.endless = zeros(tensor.Float32), zeros(tensor.Float32), zeros(tensor.Bool)
 	if st.isFirst() {
-		st.tokens = zeros(tensor.Int64, t.Parts, t.Batch, t.Length)
+		st.tokens = zeros(tensor.Int64, st.share(), t.Batch, t.Length)
 	}
 	if st.isLast() {
-		st.targets, st.losses = zeros(tensor.Int64, t.Parts, t.Batch*t.Length), zeros(tensor.Float32, t.Parts, t.Batch*t.Length)
+		losses := st.share()
+		if st.copy == 0 {
+			losses = t.Parts
+		}
+		st.targets, st.losses = zeros(tensor.Int64, st.share(), t.Batch*t.Length), zeros(tensor.Float32, losses, t.Batch*t.Length)
 		st.loss = zeros(tensor.Float32)
 		table := &Parameter{gradient: zeros(tensor.Float32, st.config.padded(), st.config.Width)}
 		if st.isFirst() {
@@ -110,7 +134,7 @@ func (st *stage) allocate() error {
 		all = append(all, a.Param, a.Value, a.Grad, a.First, a.Second)
 	}
 	for _, x := range all {
-		if p.err == nil {
+		if p.err == nil && x != nil {
 			p.did(x.Allocate())
 		}
 	}
@@ -176,43 +200,43 @@ func (st *stage) prepare() error {
 	return err
 }
 
-// unit returns the gradients of a unit.
-func (st *stage) unit(i int) (all []*tensor.Tensor) {
-	add := func(parameters ...*Parameter) {
-		for _, p := range parameters {
-			all = append(all, p.Grad)
-		}
-	}
+// unit returns the parameters of a unit.
+func (st *stage) unit(i int) []*Parameter {
 	switch i {
 	case 0:
-		add(st.Model.table, st.positions)
+		return []*Parameter{st.Model.table, st.positions}
 	case st.config.Layers + 1:
-		add(st.final.weight, st.final.bias)
-	default:
-		b := st.blocks[i-max(st.first, 1)]
-		for _, l := range []linear{b.attend, b.project, b.expand, b.contract} {
-			add(l.weight, l.bias)
-		}
-		for _, n := range []norm{b.norm1, b.norm2} {
-			add(n.weight, n.bias)
-		}
+		return []*Parameter{st.final.weight, st.final.bias}
+	}
+	var all []*Parameter
+	b := st.blocks[i-max(st.first, 1)]
+	for _, l := range []linear{b.attend, b.project, b.expand, b.contract} {
+		all = append(all, l.weight, l.bias)
+	}
+	for _, n := range []norm{b.norm1, b.norm2} {
+		all = append(all, n.weight, n.bias)
 	}
 	return all
 }
 
-// measure computes the norms of the stage's units. A stage alone adds the head's gradient before: several do when it has arrived.
-// The norm of all gradients is the norm of the units' norms, so that the order of additions does not depend on the number of stages.
-func (st *stage) measure(p *pass) {
-	if st.isFirst() && st.isLast() && p.err == nil {
-		table := st.Model.table.gradient
-		p.did(p.AddInto(p.scope, table, table, st.head.table.gradient))
+// gradients returns the gradients of a unit.
+func (st *stage) gradientsOf(unit int) (all []*tensor.Tensor) {
+	for _, p := range st.unit(unit) {
+		all = append(all, p.Grad)
 	}
-	for i := st.first; i < st.end && st.training.Clip > 0 && p.err == nil; i++ {
+	return all
+}
+
+// measure computes the norms of the units whose state the copy has, and the first copy the loss. The norm of all gradients is the norm
+// of the units' norms, so that the order of additions does not depend on the number of stages.
+func (st *stage) measure(p *pass) {
+	first, end := st.owned(st.copy)
+	for i := first; i < end && st.training.Clip > 0 && p.err == nil; i++ {
 		if norm := p.got(st.units.Index(0, i)); p.err == nil {
-			p.did(p.GradNormInto(p.scope, norm, nil, nil, st.unit(i), math.Inf(1)))
+			p.did(p.GradNormInto(p.scope, norm, nil, nil, st.gradientsOf(i), math.Inf(1)))
 		}
 	}
-	if st.isLast() && p.err == nil {
+	if st.isLast() && st.copy == 0 && p.err == nil {
 		p.did(p.MeanInto(p.scope, st.loss, st.losses))
 	}
 }
@@ -226,9 +250,11 @@ func (st *stage) update(p *pass) {
 	}
 	var decayed, others []ops.AdamWState
 	for _, a := range st.all {
-		if a.Param.Rank() > 1 {
+		switch {
+		case a.Param == nil: // another copy has the state
+		case a.Param.Rank() > 1:
 			decayed = append(decayed, a.AdamWState)
-		} else {
+		default:
 			others = append(others, a.AdamWState)
 		}
 	}

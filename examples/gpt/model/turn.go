@@ -33,7 +33,7 @@ func (st *stage) step(ctx context.Context, in input) error {
 	if err := errors.Join(st.begin(in), st.onward.expect(ctx, st.slots[0].out[:]...), st.back.expect(ctx, st.slots[0].dx)); err != nil {
 		return err
 	}
-	for _, t := range schedule.OneF1B(st.number, st.of, st.training.Parts, len(st.slots)-1) {
+	for _, t := range schedule.OneF1B(st.number, st.of, st.share(), len(st.slots)-1) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -56,13 +56,15 @@ func (st *stage) step(ctx context.Context, in input) error {
 
 // begin writes the numbers of a step.
 func (st *stage) begin(in input) error {
+	count := len(in.tokens) / st.copies
+	first, end := st.copy*count, (st.copy+1)*count
 	if st.isFirst() {
-		if err := tensor.Write(st.tokens, in.tokens); err != nil {
+		if err := tensor.Write(st.tokens, in.tokens[first:end]); err != nil {
 			return err
 		}
 	}
 	if st.isLast() {
-		if err := tensor.Write(st.targets, in.targets); err != nil {
+		if err := tensor.Write(st.targets, in.targets[first:end]); err != nil {
 			return err
 		}
 	}
@@ -96,7 +98,7 @@ func (st *stage) takeForward(ctx context.Context, s *slot, microBatch int) error
 	if err := st.work.run(func() error { return s.forward.Launch(st.context()) }); err != nil || st.isLast() {
 		return err
 	}
-	return st.onward.send(ctx, microBatch+1 < st.training.Parts, s.out[:]...)
+	return st.onward.send(ctx, microBatch+1 < st.share(), s.out[:]...)
 }
 
 // takeBackward makes a backward, and sends its result to the stage before.
@@ -119,29 +121,31 @@ func (st *stage) takeBackward(ctx context.Context, s *slot, microBatch int) erro
 	if st.isFirst() {
 		return nil
 	}
-	return st.back.send(ctx, microBatch+1 < st.training.Parts, s.dx)
+	return st.back.send(ctx, microBatch+1 < st.share(), s.dx)
 }
 
-// optimize makes the step of AdamW with the gradients of all micro-batches, which all stages clip together: the norms of units go
-// from the last stage to the first one, and all of them back.
+// optimize makes the step of AdamW with the gradients of all micro-batches of all copies, which all stages clip together: the norms of
+// units go from the last stage to the first one, and all of them back.
 func (st *stage) optimize(ctx context.Context) error {
-	if st.tied != nil {
-		if err := st.tie(ctx); err != nil {
+	launch := func(g *cuda.Graph) func(context.Context) error {
+		return func(context.Context) error { return st.work.run(func() error { return g.Launch(st.context()) }) }
+	}
+	for _, do := range []func(context.Context) error{
+		st.tie, st.reduce, launch(st.squares), st.gatherNorms, st.exchange, launch(st.change), st.gatherValues, st.shareTable,
+	} {
+		if err := do(ctx); err != nil {
 			return err
 		}
 	}
-	if err := st.work.run(func() error { return st.squares.Launch(st.context()) }); err != nil {
-		return err
-	}
-	if st.training.Clip > 0 {
-		if err := st.exchange(ctx); err != nil {
-			return err
-		}
-	}
-	if err := st.work.run(func() error { return st.change.Launch(st.context()) }); err != nil || st.table == nil {
-		return err
-	}
-	if st.isFirst() {
+	return nil
+}
+
+// shareTable sends the new token table from the first stage to the last.
+func (st *stage) shareTable(ctx context.Context) error {
+	switch {
+	case st.table == nil:
+		return nil
+	case st.isFirst():
 		return st.table.send(ctx, false, st.Model.table.Value)
 	}
 	return st.table.receive(ctx, st.head.table.Value)
@@ -149,6 +153,9 @@ func (st *stage) optimize(ctx context.Context) error {
 
 // exchange sends and receives the norms of units.
 func (st *stage) exchange(ctx context.Context) error {
+	if st.training.Clip <= 0 {
+		return nil
+	}
 	own, err := st.units.Narrow(0, st.first, st.units.Len()-st.first)
 	if err != nil {
 		return err
@@ -178,8 +185,14 @@ func (st *stage) exchange(ctx context.Context) error {
 
 // tie adds the head's gradient, of the last stage, to the token table's, of the first one.
 func (st *stage) tie(ctx context.Context) (err error) {
-	if st.isLast() {
+	switch {
+	case st.isFirst() && st.isLast():
+		table := st.Model.table.gradient
+		return st.ops.AddInto(st.scope, table, table, st.head.table.gradient)
+	case st.isLast():
 		return st.tied.send(ctx, false, st.head.table.gradient)
+	case !st.isFirst():
+		return nil
 	}
 	table := st.Model.table.gradient
 	b, err := st.stream().AllocFor(ctx, vram.Request{Bytes: table.Bytes(), Wait: true, Priority: 2 * st.of, Tag: "gradient of the head"})
