@@ -115,31 +115,42 @@ func formatHeader(metadata map[string]string, tensors []Source) (text []byte, si
 }
 
 // WriteFile writes a file of tensors at a path. The path has the old file, or none, until the new one is on the disk as
-// a whole: a process that is killed in between loses nothing, and leaves path+".tmp", which the next WriteFile replaces.
-// Two may not write one path at a time.
+// a whole: a process that is killed in between, or a machine that stops, loses nothing, and leaves path+".tmp", which the next
+// WriteFile replaces. Two may not write one path at a time.
 func WriteFile(path string, metadata map[string]string, tensors []Source) error {
+	return disk{(*os.File).Sync, os.Rename}.write(path, metadata, tensors)
+}
+
+// disk has the calls that bring a file, or the new name in a folder, to the disk, and that replace a file.
+type disk struct {
+	sync   func(f *os.File) error
+	rename func(from, to string) error
+}
+
+// write is WriteFile.
+func (d disk) write(path string, metadata map[string]string, tensors []Source) error {
 	f, err := os.OpenFile(path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o666) //nolint:gosec // as os.Create has it
 	if err != nil {
 		return err
 	}
-	err = errors.Join(Write(f, metadata, tensors), f.Sync(), f.Close())
+	err = errors.Join(Write(f, metadata, tensors), d.sync(f), f.Close())
 	if err == nil {
-		err = os.Rename(f.Name(), path)
+		err = d.rename(f.Name(), path)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return syncFolder(filepath.Dir(path))
+	return d.syncFolder(filepath.Dir(path))
 }
 
 // syncFolder makes a new name in a folder durable. Windows cannot, and needs it not.
-func syncFolder(path string) error {
+func (d disk) syncFolder(path string) error {
 	if runtime.GOOS == "windows" {
 		return nil
 	}
-	d, err := os.Open(path) //nolint:gosec // the folder of the caller's path
+	folder, err := os.Open(path) //nolint:gosec // the folder of the caller's path
 	if err != nil {
 		return err
 	}
-	return errors.Join(d.Sync(), d.Close())
+	return errors.Join(d.sync(folder), folder.Close())
 }
