@@ -71,12 +71,12 @@ func printFleet(out io.Writer, s fleet.Status, now time.Time) error {
 	for _, g := range s.Holding {
 		holding.add(table.Row{g.Ticket, g.Holder, bytesText(g.Bytes), since(g, now), strings.Join(g.Devices, ", ")})
 	}
-	holding.caption("%s that hold memory", units.Count(len(s.Holding), "gang"))
+	holding.caption("holding memory: %s", units.Count(len(s.Holding), "gang"))
 	waiting := newTable(2, "ticket", "holder", "bytes", "since", "priority", "passed", "waits for")
 	for _, g := range s.Waiting {
 		waiting.add(table.Row{g.Ticket, g.Holder, bytesText(g.Bytes), since(g, now), g.Priority, g.Bypassed, waitsFor(g)})
 	}
-	waiting.caption("%s that wait, in the order of service", units.Count(len(s.Waiting), "gang"))
+	waiting.caption("waiting, in the order of service: %s", units.Count(len(s.Waiting), "gang"))
 	if err := devices.print(out); err != nil || len(s.Holding)+len(s.Waiting) == 0 {
 		return err
 	}
@@ -130,7 +130,7 @@ func (c *leaseCmd) Validate() error {
 		return fmt.Errorf("--priority %d: want -2^20 to 2^20", c.Priority)
 	case c.Timeout < 0:
 		return fmt.Errorf("--timeout %v: want 0 or more", c.Timeout)
-	case len(c.Command) == 0 || c.Command[0] == "--" && len(c.Command) == 1:
+	case len(c.words()) == 0:
 		return errors.New("a command is missing, after --")
 	}
 	return nil

@@ -40,10 +40,7 @@ func (c *leaseCmd) Run(p *program) (err error) {
 	}
 	defer func() { err = errors.Join(err, end()) }()
 	part := grant.Parts()[0]
-	args := c.Command
-	if args[0] == "--" {
-		args = args[1:]
-	}
+	args := c.words()
 	cmd := exec.Command(args[0], args[1:]...) //nolint:gosec,noctx // the caller's command, which signals end
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = p.stdin, p.stdout, p.stderr
 	cmd.Env = append(os.Environ(), leaseVariables(part, os.LookupEnv)...)
@@ -59,6 +56,14 @@ func (c *leaseCmd) Run(p *program) (err error) {
 	default:
 		return &leaseError{exitNotRunning, err}
 	}
+}
+
+// words returns the command without the dashes before it.
+func (c *leaseCmd) words() []string {
+	if len(c.Command) > 0 && c.Command[0] == "--" {
+		return c.Command[1:]
+	}
+	return c.Command
 }
 
 // reserve waits for the memory. The function ends the lease.
@@ -85,7 +90,7 @@ func (c *leaseCmd) reserve(p *program) (grant *fleet.Grant, end func() error, er
 	if err != nil {
 		return nil, nil, err
 	}
-	holder := fmt.Sprintf("%d: %s", os.Getpid(), strings.Join(c.Command, " "))
+	holder := fmt.Sprintf("%d: %s", os.Getpid(), strings.Join(c.words(), " "))
 	grant, err = m.Reserve(ctx, fleet.Request{
 		Wants: []fleet.Want{{Bytes: int64(c.Bytes), Device: name}}, Priority: c.Priority, Holder: clip(holder, core.MostName/4),
 	})

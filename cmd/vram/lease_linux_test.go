@@ -60,7 +60,7 @@ func TestLeaseRunsTheCommand(t *testing.T) {
 	code, stdout, stderr = vramCommand(t, "fleet", "-ledger", folder)
 	assert.Equal(t, exitOK, code, stderr)
 	assert.Contains(t, stdout, "none")
-	assert.NotContains(t, stdout, "gang", "all leases have ended")
+	assert.NotContains(t, stdout, "holding", "all leases have ended")
 }
 
 // A lease that does not fit waits for the memory of the first; when that is killed its command is killed, too, and the next one runs.
@@ -74,7 +74,7 @@ func TestLeaseEndsWithItsProcess(t *testing.T) {
 	var s fleet.Status
 	require.NoError(t, json.Unmarshal([]byte(stdout), &s))
 	require.Len(t, s.Holding, 1)
-	assert.Contains(t, s.Holding[0].Holder, "sh -c")
+	assert.Contains(t, s.Holding[0].Holder, ": sh -c")
 	code, _, stderr = vramCommand(t, "lease", "-driver", "sim", "-ledger", folder, "-bytes", "120GiB", "-timeout", "300ms", "--", "true")
 	assert.Equal(t, exitNoLease, code)
 	assert.Contains(t, stderr, s.Holding[0].Ticket, "it says for whom it waited")
@@ -123,7 +123,7 @@ func TestFleetIsPrinted(t *testing.T) {
 	var out strings.Builder
 	require.NoError(t, printFleet(&out, s, now))
 	text := strings.Join(strings.Fields(out.String()), " ")
-	for _, want := range []string{"1m0s", "a-0, b", "memory of one", "its turn after two", "devices that are large enough", "its process", "4 gangs that wait"} {
+	for _, want := range []string{"1m0s", "a-0, b", "memory of one", "its turn after two", "devices that are large enough", "its process", "waiting, in the order of service: 4 gangs"} {
 		assert.Contains(t, text, want)
 	}
 }
