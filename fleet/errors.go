@@ -15,7 +15,7 @@ var (
 	ErrClosed = ledger.ErrClosed
 	// ErrLost reports that a grant has ended without Release: a device or its owner is gone, or the lease has ended.
 	ErrLost = errors.New("fleet: the grant is lost")
-	// ErrFenced refuses a ticket that is not that of a living grant on the device, or is older than the device's grant for it.
+	// ErrFenced refuses a ticket that has no living grant on the device, or is older than the device's grant for it.
 	ErrFenced = errors.New("fleet: the ticket has no living grant here")
 	// ErrNoDevice reports that no device of the fleet could ever serve the bytes.
 	ErrNoDevice = errors.New("fleet: no device is large enough")

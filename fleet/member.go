@@ -25,7 +25,7 @@ type Device struct {
 	Device *vram.Device // which the caller keeps open until Member.Close has returned
 	Name   string       // in the fleet; "": the host's name and the ordinal, as "node1-0"
 	Labels map[string]string
-	// LimitBytes bounds the memory that gangs may hold, besides the device's own limit; 0: only that.
+	// LimitBytes bounds the memory that gangs may hold, as does the device's own limit; 0: only the latter.
 	LimitBytes int64
 }
 
@@ -42,8 +42,8 @@ type Member struct {
 
 // Join makes devices known to the fleet of a ledger, and returns when the ledger has them. Without devices the process can only request. It
 // blocks while another living process has a device of the same name, until the context ends. The member keeps goroutines until Close.
-// Should its lease end, as after a long pause, it gives back what gangs hold and joins again by itself. The caller keeps the ledger open
-// until Close has returned. Errors: *ArgumentError, the context's, those of the devices' first use, and ErrClosed.
+// Should its lease end, as after a long pause, it gives back the gangs' memory and joins again by itself. The caller keeps the ledger open
+// until Close has returned. Errors: *ArgumentError, the context's, the errors of the devices' first use, and ErrClosed.
 func Join(ctx context.Context, l Ledger, devices ...Device) (*Member, error) {
 	host, err := os.Hostname()
 	if err != nil {

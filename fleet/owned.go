@@ -155,7 +155,7 @@ func (o *owned) reservation(ticket string, fence int64) *vram.Reservation {
 // offerSteps is how many different offers a device has. More would be more transactions.
 const offerSteps = 256
 
-// figures returns what the device can promise to gangs, which hold so many bytes of it, and its load. Memory in use that is not theirs is
+// figures returns the bytes that the device can promise to gangs, which hold so many bytes of it, and its load. Memory in use that is not theirs is
 // not promised: live and set aside bytes beyond the bytes held.
 func (o *owned) figures(heldBytes int64) (offerBytes int64, load core.Load) {
 	s := o.device.Stats()

@@ -85,8 +85,8 @@ func (g *Grant) Err() error {
 	}
 }
 
-// Release gives the memory back: the owners release what was not drawn. It returns when the lease has ended; the owners need some
-// milliseconds more. Idempotent. Errors: those of the ledger, whose leases end nevertheless, at the latest when their time is over.
+// Release gives the memory back: the owners release memory that was not drawn. It returns when the lease has ended; the owners need some
+// milliseconds more. Idempotent. Errors: the ledger's, whose leases end nevertheless, at the latest when their time is over.
 func (g *Grant) Release() error {
 	g.stop()
 	<-g.done

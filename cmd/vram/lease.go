@@ -15,7 +15,7 @@ import (
 	"github.com/go-vram/vram/fleet/core"
 )
 
-// Exit codes of lease when the command has none, as those of env and timeout.
+// Exit codes of lease when the command has none: env and timeout have the same.
 const (
 	exitNoLease    = 125
 	exitNotRunning = 126

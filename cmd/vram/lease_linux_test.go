@@ -109,7 +109,7 @@ func TestLeaseVariables(t *testing.T) {
 	}
 }
 
-// The tables of the fleet say what each gang waits for.
+// The tables of the fleet say why each gang waits.
 func TestFleetIsPrinted(t *testing.T) {
 	now := time.Unix(1000, 0)
 	s := fleet.Status{

@@ -177,8 +177,8 @@ func (l *Ledger) exists(revision int64) bool {
 	return err == nil
 }
 
-// advance makes the next revision of a state. Errors: ledger.ErrConflict where another process made it first, errOutcome, and those of
-// the file system, after which nothing has changed.
+// advance makes the next revision of a state. Errors: ledger.ErrConflict where another process made it first, errOutcome, and errors
+// of the file system, after which nothing has changed.
 func (l *Ledger) advance(from state, next ledger.Snapshot) error {
 	file, err := encode(next)
 	if err != nil {

@@ -91,7 +91,7 @@ func lockFile(f *os.File, how int) error {
 	}
 }
 
-// lives reports whether a lease's holder lives. What cannot be read counts as living: its memory is not granted twice.
+// lives reports whether a lease's holder lives. One that cannot be read counts as living: its memory is not granted twice.
 func (l *Ledger) lives(id int64) bool {
 	f, err := os.Open(l.leaseFile(id))
 	if err != nil {
@@ -130,7 +130,7 @@ func checkFileSystem(path string) error {
 	return nil
 }
 
-// isNetwork reports whether the kernel's number of a file system is that of one on a network.
+// isNetwork reports whether the kernel's number of a file system names one on a network.
 func isNetwork(kind int64) bool {
 	switch kind {
 	case unix.NFS_SUPER_MAGIC, unix.SMB_SUPER_MAGIC, unix.CIFS_SUPER_MAGIC, unix.SMB2_SUPER_MAGIC, unix.AFS_SUPER_MAGIC, unix.AFS_FS_MAGIC,

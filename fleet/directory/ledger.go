@@ -51,7 +51,7 @@ type Ledger struct {
 var _ fleet.Ledger = (*Ledger)(nil)
 
 // Open opens the ledger in a folder, which is made where it is missing, for this user alone. Processes of several users share one that
-// was made for them. Errors: ErrUnsupported, ErrFileSystem, and those of the file system.
+// was made for them. Errors: ErrUnsupported, ErrFileSystem, and errors of the file system.
 func Open(path string) (*Ledger, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
