@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// runLeased runs a command to its end, and passes signals on. The kernel kills the command if this process is killed: nobody counts its
-// memory then.
+// runLeased runs a command to its end, and passes signals on. The kernel kills the command, though not its children, if this process is
+// killed: nobody counts its memory then.
 func runLeased(cmd *exec.Cmd, lost <-chan struct{}, warn io.Writer) error {
 	runtime.LockOSThread() // the signal comes at the end of the thread that has started the command
 	defer runtime.UnlockOSThread()
