@@ -318,5 +318,14 @@ func TestAProfileHasEachKernel(t *testing.T) {
 	all, err = p.Stop()
 	require.NoError(t, err)
 	assert.Empty(t, all)
+
+	submitted := 0
+	for range 1000 {
+		require.NoError(t, cuda.LaunchLate(p, func() error { submitted++; return nil }))
+	}
+	assert.Equal(t, 1000, submitted)
+	all, err = p.Stop()
+	require.NoError(t, err)
+	assert.Empty(t, all, "nobody would destroy their events")
 	r.free(x)
 }

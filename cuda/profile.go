@@ -24,6 +24,7 @@ type Profile struct {
 	// The launches, in order.
 	launches []profiled
 	failed   error
+	stopped  bool // a launch that has found the profile before is not profiled any more
 }
 
 type profiled struct {
@@ -57,6 +58,9 @@ var ErrProfiling = errors.New("cuda: a profile of the stream is on")
 func (p *Profile) launch(name string, g Geometry, submit func() error) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.stopped {
+		return submit()
+	}
 	one := &profiled{kernel: name, geometry: g}
 	launched := false
 	defer func() { // also after a panic of the driver
@@ -107,6 +111,7 @@ func (p *Profile) Stop() ([]KernelTime, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.stopped = true
 	var all []KernelTime
 	for _, one := range p.launches {
 		k := KernelTime{one.kernel, one.geometry, -1}
