@@ -270,7 +270,7 @@ func (c *Context) fill(function string, r Range, size int64, submit func(count i
 }
 
 // AllocZeroed allocates a buffer and submits a fill that sets it to zero: in a capture, at each launch of the graph. It returns
-// the errors of Alloc and Fill8, and a *vram.CaptureError if a capture of the stream begins or ends meanwhile.
+// the errors of Alloc and Fill8, and a *vram.CaptureError if a capture of the stream begins or ends between the two.
 func (c *Context) AllocZeroed(bytes int64) (Buffer, error) {
 	if !c.opened() {
 		return Buffer{}, ErrNotOpen

@@ -50,7 +50,7 @@ func (m *trial) compete(ctx context.Context, on *cuda.Context, w *work, with Tun
 }
 
 // uncaptured submits work that no graph is to have: with a *vram.CaptureError, or cuda.ErrCapturing, a capture is in progress, or
-// has announced itself meanwhile.
+// has announced itself during submit.
 func uncaptured(c *cuda.Context, submit func() error) error {
 	return cuda.Together(c, func(captured bool) error {
 		if captured {
