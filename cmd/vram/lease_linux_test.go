@@ -115,8 +115,10 @@ func TestFleetIsPrinted(t *testing.T) {
 		Devices: []fleet.DeviceStatus{{Name: "a-0", Host: "a", OfferBytes: 80 << 30, HeldBytes: 20 << 30}, {Name: "b", Owned: true, Load: core.Load{Waiting: 3}}},
 		Holding: []fleet.GangStatus{{Ticket: "one", Holder: "12: train", Since: now.Add(-time.Minute), Devices: []string{"a-0", "b"}}},
 		Waiting: []fleet.GangStatus{
-			{Ticket: "two", Reason: core.Memory, Holders: []string{"one"}}, {Ticket: "three", Reason: core.Turn, Before: []string{"two"}},
-			{Ticket: "four", Reason: core.NoDevices}, {Ticket: "five"},
+			{Ticket: "two", Reason: core.Memory, Holders: []string{"one"}},
+			{Ticket: "three", Reason: core.Turn, Before: []string{"two"}},
+			{Ticket: "four", Reason: core.NoDevices},
+			{Ticket: "five"},
 		},
 	}
 	var out strings.Builder
