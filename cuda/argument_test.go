@@ -124,7 +124,7 @@ func TestTypesOfParameters(t *testing.T) {
 	r.free(buffer)
 }
 
-// A refusal names kernel, index and parameter, the types on both sides, and what the parameter takes.
+// A refusal names kernel, index and parameter, the types on both sides, and the arguments that the parameter takes.
 func TestARefusalNamesTypes(t *testing.T) {
 	r, c := newRig(t)
 	kernel := kernelsOf(t, c, `.visible .entry k(.param .f32 by, .param .s32 n, .param .u64 .ptr to, .param .align 4 .b8 s[16], .param .u32 m) { ret; }`)

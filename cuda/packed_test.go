@@ -23,7 +23,7 @@ func pack(to, bias cuda.Buffer, index uint32, x, y float32) []byte {
 	return binary.LittleEndian.AppendUint32(all, math.Float32bits(y))
 }
 
-// A packed launch does what a launch with arguments does, also in a graph.
+// A packed launch has the effect of a launch with arguments, also in a graph.
 func TestPackedLaunchesRun(t *testing.T) {
 	dev := vramtest.Open(t, vramtest.Kernels())
 	c, err := cuda.NewContext(dev.Stream())

@@ -51,7 +51,7 @@ func (r *reading) counted(f func()) int64 {
 	return r.calls.Load() - before
 }
 
-// span returns how long the device works on what f submits.
+// span returns the device's time for the work that f submits.
 func (r *reading) span(f func()) time.Duration {
 	r.Helper()
 	r.sync()

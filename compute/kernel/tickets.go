@@ -130,7 +130,7 @@ func zeroed(c *cuda.Context, bytes int64) (b cuda.Buffer, err error) {
 }
 
 // ticketsOf returns the tickets of a context, and renews their stock. known caches the last context's. In a capture it makes
-// neither, and returns nil where the context has none.
+// neither: it returns the known tickets, or nil.
 func ticketsOf(c *cuda.Context, known *atomic.Pointer[contextTickets]) (*contextTickets, error) {
 	t := known.Load()
 	if t == nil || t.on != c || !t.launches.Live() {
