@@ -14,6 +14,7 @@ type Scope struct {
 	on     *cuda.Context
 	around *Scope // nil in the outermost one
 	sites  bool
+	tag    string // of the memory of tensors that are made from now on
 	ended  bool
 
 	made      []*Tensor // owners, in the order in which they were made; nil where one was kept
@@ -38,7 +39,10 @@ func NewScope(at Context, with ...Option) (*Scope, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Scope{on: c, around: around, compactAt: minCompact, sites: around != nil && around.sites}
+	s := &Scope{on: c, around: around, compactAt: minCompact}
+	if around != nil {
+		s.sites, s.tag = around.sites, around.tag
+	}
 	for _, option := range with {
 		option(s)
 	}
@@ -59,6 +63,11 @@ func Scoped(at Context, f func(s *Scope) error, with ...Option) (err error) {
 	}()
 	return f(s)
 }
+
+// SetTag names the memory of tensors that are made in the scope from now on, also the temporary ones of operations, in reports of live
+// buffers, in profiles and in memory maps: see vram.Request.Tag, which has the cost of an allocation with a tag. "": no name, as at the
+// beginning. A scope that begins inside of it has its tag.
+func (s *Scope) SetTag(tag string) { s.tag = tag }
 
 // itself returns the scope, also of a struct that embeds it.
 func (s *Scope) itself() *Scope { return s }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/compute/tensor"
+	"github.com/go-vram/vram/compute/tensor/layout"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv/sim"
 )
@@ -298,4 +299,30 @@ func TestAScopeOfAClosedDevice(t *testing.T) {
 	assert.Empty(t, s.Live())
 	require.NoError(t, s.Close())
 	require.NoError(t, c.Close())
+}
+
+// Memory has the tag that the scope had when the tensor was made: also of tensors that are allocated later, of operations' temporary ones,
+// and in a scope inside.
+func TestTagsOfAScope(t *testing.T) {
+	c := must(cuda.Open(vram.Config{Driver: sim.New(sim.Config{Bytes: true}), SampleBytes: 1}))(t)
+	defer func() { require.NoError(t, c.Close()) }()
+	s := must(tensor.NewScope(c))(t)
+	plain := allocated(t, s, tensor.Int8, 100)
+	s.SetTag("a")
+	late := must(tensor.Zeros(s, tensor.Int8, 200))(t)
+	inner := must(tensor.NewScope(s))(t)
+	allocated(t, inner, tensor.Int8, 300)
+	s.SetTag("b")
+	require.NoError(t, late.Allocate())
+	assert.Equal(t, make([]int8, 200), must(tensor.Read[int8](late))(t))
+	var slot tensor.Slot
+	temporary := must(slot.New(s, tensor.Int8, must(layout.Of(400))(t)))(t)
+	s.SetTag("")
+	allocated(t, s, tensor.Int8, 500)
+	bytes := map[string]int64{}
+	for _, r := range c.Device().Profile().Records {
+		bytes[r.Tag] += r.InUse.Bytes
+	}
+	assert.Equal(t, map[string]int64{"": 600, "a": 500, "b": 400}, bytes)
+	require.NoError(t, errors.Join(temporary.Free(), plain.Free(), inner.Close(), s.Close()))
 }

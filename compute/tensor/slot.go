@@ -18,12 +18,16 @@ type Slot struct {
 // New makes a tensor with a layout, and allocates its memory, unless it has no element. No scope owns it: the caller frees it
 // before the slot's next use. Errors: as the function New and Tensor.Allocate.
 func (s *Slot) New(at Context, of Type, l layout.Layout) (*Tensor, error) {
-	c, _, err := contextOf(at)
+	c, scope, err := contextOf(at)
 	if err != nil {
 		return nil, err
 	}
 	if !of.Valid() {
 		return nil, &TypeError{"new", []Type{of}}
+	}
+	tag := ""
+	if scope != nil {
+		tag = scope.tag
 	}
 	_, places := l.Bounds()
 	var shape [layout.MaxRank]int
@@ -33,7 +37,7 @@ func (s *Slot) New(at Context, of Type, l layout.Layout) (*Tensor, error) {
 	}
 	s.Clear()
 	if l.Len() > 0 {
-		if s.memory.buffer, err = c.Alloc(bytes); err != nil {
+		if s.memory.buffer, err = allocate(c, bytes, false, tag); err != nil {
 			return nil, err
 		}
 		s.storage.memory.Store(&s.memory)

@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
@@ -16,7 +17,8 @@ import (
 type storage struct {
 	on     *cuda.Context // on whose stream the memory is allocated
 	bytes  int64
-	zeroed bool // at the first use
+	zeroed bool   // at the first use
+	tag    string // of the memory
 
 	memory atomic.Pointer[memory] // nil before the first use
 
@@ -56,17 +58,22 @@ func (s *storage) buffer() (cuda.Buffer, error) {
 }
 
 func (s *storage) allocate() (*memory, error) {
-	var b cuda.Buffer
-	var err error
-	if s.zeroed {
-		b, err = s.on.AllocZeroed(s.bytes)
-	} else {
-		b, err = s.on.Alloc(s.bytes)
-	}
+	b, err := allocate(s.on, s.bytes, s.zeroed, s.tag)
 	if err != nil {
 		return nil, err
 	}
 	return &memory{b}, nil
+}
+
+// allocate allocates memory on a context's stream.
+func allocate(on *cuda.Context, bytes int64, zeroed bool, tag string) (cuda.Buffer, error) {
+	switch {
+	case tag != "":
+		return on.AllocFor(context.Background(), streams.Request{Bytes: bytes, Zero: zeroed, Tag: tag})
+	case zeroed:
+		return on.AllocZeroed(bytes)
+	}
+	return on.Alloc(bytes)
 }
 
 // freed reports whether a use would be refused.

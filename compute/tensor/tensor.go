@@ -90,6 +90,7 @@ func made(at Context, op string, of Type, zeroed bool, shape []int) (*Tensor, er
 	o.storage.on, o.storage.bytes, o.storage.zeroed = c, bytes, zeroed
 	o.tensor = Tensor{storage: &o.storage, owner: &o.tensor, layout: l, of: of}
 	if s != nil {
+		o.storage.tag = s.tag
 		s.add(&o.tensor)
 	}
 	return &o.tensor, nil

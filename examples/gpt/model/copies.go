@@ -3,7 +3,6 @@ package model
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -188,7 +187,7 @@ func bytesIn(all []int64) (sum int64) {
 func (st *stage) orderSum(ctx context.Context, unit int) error {
 	bytes, err := st.sumBytes(unit)
 	if err == nil {
-		st.sums.order(ctx, st.stream(), vram.BatchRequest{Bytes: bytes, Priority: 2 * st.of, Tag: fmt.Sprintf("sum of copies, stage %d", st.number)})
+		st.sums.order(ctx, st.stream(), vram.BatchRequest{Bytes: bytes, Priority: 2 * st.of, Tag: "copies" + ofGradients})
 	}
 	return err
 }

@@ -36,13 +36,17 @@ func (p parcel) drop() error {
 type link struct {
 	from, to *stage
 	road     *vram.Handover[parcel]
-	priority int   // of its memory
-	next     ahead // of the sender
+	priority int    // of its memory
+	tag      string // of its memory
+	next     ahead  // of the sender
 }
 
 // newLink makes a link. Gradients have priority over activations, as backwards free the most memory, and so have later stages.
 func newLink(from, to *stage) *link {
-	l := &link{from: from, to: to, priority: from.number, road: vram.NewHandover[parcel](from.stream(), to.stream(), roadCapacity)}
+	l := &link{
+		from: from, to: to, priority: from.number, road: vram.NewHandover[parcel](from.stream(), to.stream(), roadCapacity),
+		tag: fmt.Sprintf("stage %d to %d", from.number, to.number),
+	}
 	if to.number < from.number {
 		l.priority += from.of
 	}
@@ -60,7 +64,7 @@ func bytesOf(all []cuda.Range) []int64 {
 
 // order requests the memory of the next parcel, a copy of ranges.
 func (l *link) order(ctx context.Context, like []cuda.Range) {
-	l.next.order(ctx, l.from.stream(), vram.BatchRequest{Bytes: bytesOf(like), Priority: l.priority, Tag: fmt.Sprintf("stage %d to %d", l.from.number, l.to.number)})
+	l.next.order(ctx, l.from.stream(), vram.BatchRequest{Bytes: bytesOf(like), Priority: l.priority, Tag: l.tag})
 }
 
 // expect orders the memory of the first parcel of a step; a nil link needs none.

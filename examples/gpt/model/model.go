@@ -123,8 +123,10 @@ type activations struct {
 // forward computes a block.
 func (b block) forward(p *pass, x stream, mask *tensor.Tensor, batch, heads int) (stream, activations) {
 	var a activations
+	p.in(b.attention)
 	a.in, a.normed1 = p.settle(x, b.norm1)
 	a.attended, a.attention = p.attend(p.multiply(a.normed1, b.attend), mask, batch, heads)
+	p.in(b.feedForward)
 	a.middle, a.normed2 = p.settle(stream{sum: a.in, part: p.multiply(a.attended, b.project)}, b.norm2)
 	if p.err != nil {
 		return stream{}, a
@@ -136,12 +138,14 @@ func (b block) forward(p *pass, x stream, mask *tensor.Tensor, batch, heads int)
 // backward returns the gradient of the block's operand, computes the gradients of its parameters, and frees the activations. It
 // writes over dy.
 func (b block) backward(p *pass, dy *tensor.Tensor, a activations) *tensor.Tensor {
+	p.in(b.feedForward)
 	dexpanded := p.activateBackward(dy, a.active, a.expanded, b.contract)
 	p.free(a.active, a.expanded)
 	dnormed2 := p.multiplyBackward(dexpanded, a.normed2, b.expand)
 	p.free(dexpanded, a.normed2)
 	dx := p.normalizeBackward(dnormed2, dy, a.middle, b.norm2)
 	p.free(dnormed2, a.middle)
+	p.in(b.attention)
 	dattended := p.multiplyBackward(dx, a.attended, b.project)
 	dqkv := p.attendBackward(dattended, a.attention)
 	p.free(dattended, a.attended)
@@ -184,12 +188,14 @@ func (m *Model) forward(p *pass, tokens *tensor.Tensor) run {
 		x, a = b.forward(p, x, mask, batch, m.config.Heads)
 		r.blocks = append(r.blocks, a)
 	}
+	p.in("ln_f" + ofActivations)
 	r.in, r.normed = p.settle(x, m.final)
 	return r
 }
 
 // head returns the logits of normed rows. Those past the vocabulary are 0: see vocabulary.
 func (m *Model) head(p *pass, normed *tensor.Tensor) *tensor.Tensor {
+	p.in("head" + ofActivations)
 	table := p.turned(m.table.Value)
 	if p.err != nil {
 		return nil

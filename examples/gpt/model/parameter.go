@@ -4,6 +4,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"strconv"
+	"strings"
 
 	"github.com/go-vram/vram/compute/ops"
 	"github.com/go-vram/vram/compute/tensor"
@@ -23,6 +24,23 @@ type Parameter struct {
 	gradient *tensor.Tensor // Grad with padding
 }
 
+// The ends of a tag: after a layer and its part, as h.3/attn/weights.
+const (
+	ofWeights     = "/weights"
+	ofGradients   = "/gradients"
+	ofMoments     = "/moments"
+	ofActivations = "/activations"
+)
+
+// partOf returns the layer and the part of a parameter: h.3/attn of h.3.attn.c_attn.weight, and wte of wte.weight.
+func partOf(name string) string {
+	all := strings.Split(name, ".")
+	if len(all) > 2 {
+		return strings.Join(all[:2], ".") + "/" + all[2]
+	}
+	return all[0]
+}
+
 // norm has the parameters of a layer norm.
 type norm struct{ weight, bias *Parameter }
 
@@ -31,6 +49,8 @@ type linear struct{ weight, bias *Parameter }
 
 // block has the parameters of a layer.
 type block struct {
+	attention, feedForward string // tags of activations
+
 	norm1, norm2     norm
 	attend, project  linear // to queries, keys and values; from the heads' values
 	expand, contract linear // to four times the width; back
@@ -76,24 +96,29 @@ func (m *maker) padded(name string, deviation float64, mean float32, rows int, s
 		return nil
 	}
 	whole := append([]int{rows}, shape[1:]...)
-	zeros := func(of tensor.Type) *tensor.Tensor { return m.got(tensor.Zeros(m.s, of, whole...)) }
+	defer m.s.SetTag("")
+	part := partOf(name)
+	zeros := func(of tensor.Type, use string) *tensor.Tensor {
+		m.s.SetTag(part + use)
+		return m.got(tensor.Zeros(m.s, of, whole...))
+	}
 	view := func(t *tensor.Tensor) *tensor.Tensor {
 		if m.err != nil || rows == shape[0] {
 			return t
 		}
 		return m.got(t.Narrow(0, 0, shape[0]))
 	}
-	p := &Parameter{Name: name, gradient: zeros(tensor.Float32)}
+	p := &Parameter{Name: name, gradient: zeros(tensor.Float32, ofGradients)}
 	p.Grad = view(p.gradient)
 	if m.all = append(m.all, p); m.lent {
-		p.Value = zeros(m.config.Type)
+		p.Value = zeros(m.config.Type, ofWeights)
 		return p
 	}
-	p.Value = zeros(tensor.Float32)
+	p.Value = zeros(tensor.Float32, ofWeights)
 	p.Param = view(p.Value)
-	p.First, p.Second = view(zeros(tensor.Float32)), view(zeros(tensor.Float32))
+	p.First, p.Second = view(zeros(tensor.Float32, ofMoments)), view(zeros(tensor.Float32, ofMoments))
 	if m.config.Type != tensor.Float32 {
-		p.Value = zeros(m.config.Type)
+		p.Value = zeros(m.config.Type, ofWeights)
 		p.Copy = view(p.Value)
 	}
 	if m.err == nil {
@@ -115,6 +140,8 @@ func (m *maker) block(i int) block {
 	// The sum of all blocks' results keeps its size, as in the GPT-2 paper (Radford et al. 2019, section 2.3).
 	last := deviation / math.Sqrt(2*float64(m.config.Layers))
 	return block{
+		attention: name + "/attn" + ofActivations, feedForward: name + "/mlp" + ofActivations,
+
 		norm1:    m.norm(name + ".ln_1"),
 		attend:   m.linear(name+".attn.c_attn", deviation, width, 3*width),
 		project:  m.linear(name+".attn.c_proj", last, width, width),

@@ -11,6 +11,7 @@ const epsilon = 1e-5
 
 // embed returns the sum of the rows of the token table and of the position table for each token of a batch.
 func (p *pass) embed(tokens *tensor.Tensor, table, positions *Parameter) *tensor.Tensor {
+	p.in("wte" + ofActivations)
 	batch, length := tokens.Dim(0), tokens.Dim(1)
 	x := p.got(p.Embedding(p.scope, table.Value, tokens))
 	first := p.narrowed(positions.Value, length)
@@ -23,6 +24,7 @@ func (p *pass) embed(tokens *tensor.Tensor, table, positions *Parameter) *tensor
 // embedBackward computes the gradient of the position table, and adds to the gradient of the token table, which the head has
 // computed before.
 func (p *pass) embedBackward(dx, tokens *tensor.Tensor, table, positions *Parameter) {
+	p.in("wte" + ofActivations)
 	batch, length := tokens.Dim(0), tokens.Dim(1)
 	d := p.shaped(dx, batch, length, table.Value.Dim(1))
 	if length < positions.Grad.Dim(0) && !p.adds && p.err == nil {

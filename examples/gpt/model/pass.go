@@ -15,6 +15,13 @@ type pass struct {
 	err   error
 }
 
+// in names the memory of later tensors.
+func (p *pass) in(tag string) {
+	if p.scope != nil {
+		p.scope.SetTag(tag)
+	}
+}
+
 func (p *pass) got(t *tensor.Tensor, err error) *tensor.Tensor {
 	p.did(err)
 	return t

@@ -30,6 +30,8 @@ type slot struct {
 func newSlot(st *stage, at *tensor.Scope) (*slot, error) {
 	t, p := st.training, &pass{scope: at}
 	s := &slot{}
+	at.SetTag("boundary" + ofActivations)
+	defer at.SetTag("")
 	rows := t.Batch * t.Length
 	zeros := func(of tensor.Type, shape ...int) *tensor.Tensor {
 		x := p.got(tensor.Zeros(at, of, shape...))
@@ -136,6 +138,7 @@ func (st *stage) forward(p *pass, s *slot) {
 		s.blocks = append(s.blocks, a)
 	}
 	if st.isLast() {
+		p.in("ln_f" + ofActivations)
 		s.end, s.normed = p.settle(x, st.final)
 		return
 	}

@@ -104,6 +104,8 @@ func newStage(at Place, place int, config Config, t Training, seed uint64, where
 // allocate makes the tensors that outlive a step.
 func (st *stage) allocate() error {
 	t, p := st.training, &pass{scope: st.scope}
+	p.in("step")
+	defer p.in("")
 	var all []*tensor.Tensor // graphs have their addresses
 	zeros := func(of tensor.Type, shape ...int) *tensor.Tensor {
 		all = append(all, p.got(tensor.Zeros(st.scope, of, shape...)))
@@ -122,10 +124,12 @@ func (st *stage) allocate() error {
 		}
 		st.targets, st.losses = zeros(tensor.Int64, st.share(), t.Batch*t.Length), zeros(tensor.Float32, losses, t.Batch*t.Length)
 		st.loss = zeros(tensor.Float32)
+		p.in("head" + ofGradients)
 		table := &Parameter{gradient: zeros(tensor.Float32, st.config.padded(), st.config.Width)}
 		if st.isFirst() {
 			table.Value = st.Model.table.Value
 		} else {
+			p.in("head" + ofWeights)
 			table.Value = zeros(st.config.Type, st.config.padded(), st.config.Width)
 		}
 		st.head = &Model{ops: st.ops, scope: st.Model.scope, config: st.config, table: table}
@@ -230,6 +234,7 @@ func (st *stage) gradientsOf(unit int) (all []*tensor.Tensor) {
 // measure computes the norms of the units whose state the copy has, and the first copy the loss. The norm of all gradients is the norm
 // of the units' norms, so that the order of additions does not depend on the number of stages.
 func (st *stage) measure(p *pass) {
+	p.in("optimizer")
 	first, end := st.owned(st.copy)
 	for i := first; i < end && st.training.Clip > 0 && p.err == nil; i++ {
 		if norm := p.got(st.units.Index(0, i)); p.err == nil {

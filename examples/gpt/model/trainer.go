@@ -96,6 +96,7 @@ func NewTrainer(m *Model, t Training) (*Trainer, error) {
 	}
 	x := &Trainer{Model: m, training: t, scope: scope, feed: feed}
 	p := pass{scope: scope}
+	p.in("step")
 	var all []*tensor.Tensor // a graph's memory ends with it: these outlive it
 	zeros := func(of tensor.Type, shape ...int) *tensor.Tensor {
 		all = append(all, p.got(tensor.Zeros(scope, of, shape...)))
@@ -118,6 +119,7 @@ func NewTrainer(m *Model, t Training) (*Trainer, error) {
 			p.did(t.Allocate())
 		}
 	}
+	p.in("")
 	if p.err != nil {
 		return nil, errors.Join(p.err, x.Close())
 	}
@@ -226,6 +228,7 @@ func (t *Trainer) differentiate(p *pass, part int) {
 
 // change makes a step of AdamW with the gradients, which it clips.
 func (t *Trainer) change(p *pass) {
+	p.in("optimizer")
 	step, config := ops.AdamWStep{RateAt: t.rate, StepAt: t.count}, ops.AdamWConfig{Beta1: Beta1, Beta2: Beta2, Epsilon: Epsilon}
 	if t.training.Clip > 0 {
 		p.did(p.GradNormInto(p.scope, t.norm, t.scale, t.endless, t.gradients, t.training.Clip))
