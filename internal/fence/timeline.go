@@ -168,7 +168,6 @@ func (t *Timeline) take(use func(Mark) error) (number uint64, taken bool, err er
 	defer func() {
 		if state == 0 {
 			_ = t.source.Release(c.mark) // the zero Mark if there is none
-			c.mark = Mark{}
 		}
 		t.put(c, state)
 	}()
