@@ -212,3 +212,17 @@ func (h *house) awaitPeer(count int) {
 		h.inTurn(func() { x, ok := h.pool.sharing.(*peers); found = ok && len(x.wanted) == count })
 	}
 }
+
+// A pool keeps the calls for peers of one job alone, however many there were.
+func TestAPoolKeepsNoCallsForPeers(t *testing.T) {
+	t.Parallel()
+	h := build(t, roomy(64))
+	for range 10 {
+		require.NoError(t, h.pool.EnablePeer(1))
+	}
+	h.inTurn(func() {
+		x := h.pool.sharing.(*peers)
+		assert.LessOrEqual(t, len(x.begun), 1)
+		assert.Empty(t, x.wanted)
+	})
+}

@@ -105,12 +105,11 @@ func (q *quotas) accounts(none bool) ([]admission.Account, []admission.Usage) {
 	return q.holding, q.usage
 }
 
-// enqueue makes a Refill wait for its tenant's quota.
-func (q *quotas) enqueue(x queued, ready func(queued)) {
+// enqueue makes a Refill wait for its tenant's quota. Call charge after it: a free from here on recharges, one before did not.
+func (q *quotas) enqueue(x queued) {
 	q.enlist(x.charger.Tenant())
 	q.queued = append(q.queued, x)
-	x.charger.Tenant().queued.Add(1) // first: a free from here on recharges
-	q.charge(x.charger.Tenant(), ready)
+	x.charger.Tenant().queued.Add(1)
 }
 
 // charge admits waiting Refills of a tenant, in order, as far as its quota allows. Each leaves the queue first, so that it is

@@ -5,6 +5,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/internal/pool/core"
 )
 
 // countingCharger is a request that can always be charged, and counts how often it was.
@@ -89,7 +91,10 @@ func TestAClosedTenantStaysForItsQueue(t *testing.T) {
 		}
 		none := func(queued) { assert.Fail(t, "the quota does not allow it") }
 		for token := range uint64(2) {
-			inTurn(func(q *quotas) { q.enqueue(queued{charger: largeCharger{owner}, client: 1, token: token}, none) })
+			inTurn(func(q *quotas) {
+				q.enqueue(queued{charger: largeCharger{owner}, client: 1, token: token})
+				q.charge(owner, none)
+			})
 		}
 		require.NoError(t, owner.Close())
 		assert.True(t, stays(), "two requests wait")
@@ -98,4 +103,39 @@ func TestAClosedTenantStaysForItsQueue(t *testing.T) {
 		inTurn(func(q *quotas) { q.unqueue(1, 1, none) })
 		assert.False(t, stays())
 	})
+}
+
+// A request that is denied while it waits for its quota leaves the queue, also if it is denied at once or is the only one: the tenant
+// is charged again.
+func TestADeniedRequestLeavesTheQueueForItsQuota(t *testing.T) {
+	t.Parallel()
+	for _, atOnce := range []bool{false, true} {
+		for count := 1; count <= 2; count++ {
+			h := build(t, roomy(8))
+			owner := NewTenant("owner", 1, Quota{LimitBytes: 4})
+			h.pool.AddTenants(owner)
+			c := h.testClient(1)
+			if !atOnce { // frees of another client could serve it: it waits
+				h.testClient(2).must(1)
+			}
+			var answers []<-chan answer
+			for range count {
+				r, answer := c.expect(1)
+				r.Patience, r.Place = core.Waiting, core.Place{Unready: true, Account: owner.account(), Age: h.pool.NextAge(), Align: 1}
+				h.pool.RefillLater(c, r, largeCharger{owner})
+				answers = append(answers, answer)
+			}
+			if !atOnce {
+				require.Equal(t, count, owner.Stats().Queued)
+				assert.False(t, (*TenantControl)(owner).Charge(1), "others wait")
+				h.pool.Leave(c.id, true)
+			}
+			for _, answer := range answers {
+				require.Error(t, (<-answer).err)
+			}
+			h.settle()
+			assert.Zero(t, owner.Stats().Queued)
+			assert.True(t, (*TenantControl)(owner).Charge(1))
+		}
+	}
 }

@@ -81,11 +81,16 @@ func (p *Pool) step(s *step) {
 	if done, ok := s.message.(core.JobDone); ok {
 		p.report(done)
 	}
+	m, refill := s.message.(core.Refill)
+	owes := refill && s.charger != nil
+	if owes {
+		p.quotas.enqueue(queued{charger: s.charger, client: m.Client, token: m.Token}) // before a denial of this step takes it from the queue
+	}
 	if !fx.Empty() {
 		p.collect(fx)
 	}
-	if m, ok := s.message.(core.Refill); ok && s.charger != nil {
-		p.quotas.enqueue(queued{charger: s.charger, client: m.Client, token: m.Token}, p.ready)
+	if owes {
+		p.quotas.charge(s.charger.Tenant(), p.ready) // after this step's effects: a step changes them
 	}
 	if m, ok := s.message.(core.Withdraw); ok {
 		p.quotas.unqueue(m.Client, m.Token, p.ready)
