@@ -1,0 +1,121 @@
+package streams
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/pool"
+)
+
+// What others tell a stream while a goroutine is in its turn is done after that turn, and by no other call.
+func TestNewsDuringATurnIsSeenToAfterIt(t *testing.T) {
+	t.Parallel()
+	for name, news := range map[string]struct {
+		before, tell func(r *rig, home, other *Stream)
+		seen         func(r *rig, home *Stream) bool
+	}{
+		"a fence has passed": {
+			before: func(r *rig, home, other *Stream) {
+				b, err := home.Alloc(20 * mib)
+				require.NoError(r.t, err)
+				require.NoError(r.t, b.RecordStream(other))
+				r.work(other, time.Second)
+				require.NoError(r.t, b.Free())
+				r.tick(home)
+				r.gpu.Advance(time.Second)
+				_, err = other.cuda.line.Look()
+				require.NoError(r.t, err)
+			},
+			tell: func(_ *rig, home, _ *Stream) { (*peerClient)(&home.turn).fencePassed() },
+			seen: func(_ *rig, home *Stream) bool { return home.turn.state.core.PendingBytes() == 0 },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, home, other := pair(t, 64*mib)
+			must(t, home, 8*mib)
+			news.before(r, home, other)
+			seen := func() (seen bool) {
+				require.NoError(t, home.inTurn(t.Context(), func() { seen = news.seen(r, home) }))
+				return seen
+			}
+			require.False(t, seen())
+			leave := r.occupy(home)
+			news.tell(r, home, other)
+			leave()
+			assert.True(t, seen())
+		})
+	}
+}
+
+// A refusal names a capture that forbade a call since the request began, since that may be the reason; no other refusal names one.
+func TestARefusalNamesTheCaptureThatMayBeTheReason(t *testing.T) {
+	t.Parallel()
+	r, home, other := pair(t, 16*mib)
+	must(t, home, 12*mib)
+	_, err := other.Alloc(8 * mib)
+	require.ErrorIs(t, err, pool.ErrOutOfMemory)
+	require.NotErrorIs(t, err, ErrCapturing)
+	leave := r.occupy(other)
+	f := other.AllocAsync(t.Context(), Request{Bytes: 8 * mib})
+	require.NoError(t, r.gpu.BeginCapture(other.Handle()))
+	forbidden(t, other.cuda.precede(fence.Mark{}), other, "cuStreamWaitEvent")
+	_, err = r.gpu.EndCapture(other.Handle())
+	require.NoError(t, err)
+	leave()
+	_, err = f.Await(t.Context())
+	require.ErrorIs(t, err, pool.ErrOutOfMemory)
+	forbidden(t, err, other, "cuEventRecord")
+}
+
+// A wait for fences ends with the first call that fails: it is not made again and again.
+func TestAWaitForAFenceIsNotRepeatedWhenItFails(t *testing.T) {
+	t.Parallel()
+	for _, function := range []string{"cuEventSynchronize", "cuEventRecord"} {
+		r, home, other := pair(t, 16*mib)
+		b := must(t, home, 12*mib)
+		require.NoError(t, b.RecordStream(other))
+		r.work(other, time.Second)
+		number := other.cuda.line.Next()
+		if function == "cuEventSynchronize" {
+			_, err := other.cuda.line.Take(number)
+			require.NoError(t, err)
+		}
+		before := r.faults.Calls(function)
+		r.fail(function)
+		assert.False(t, fencing{line: other.cuda.line, number: number}.wait(nil))
+		assert.EqualValues(t, 1, r.faults.Calls(function)-before, function)
+		r.faults.Clear()
+		assert.True(t, fencing{line: other.cuda.line, number: number}.wait(nil))
+	}
+}
+
+// A stream that only lives learns that requests wait, and each free of its callers is reported from then on: in each size of block, and
+// without a tick. It learns that none waits any more, too.
+func TestFreesServeARequestThatWaits(t *testing.T) {
+	t.Parallel()
+	for _, bytes := range []int64{4 * kib, 64 * kib, 2 * mib} {
+		r, home, other := pair(t, 16*mib)
+		var all []Buffer
+		for b, err := home.Alloc(bytes); err == nil; b, err = home.Alloc(bytes) {
+			all = append(all, b)
+		}
+		f := other.AllocAsync(t.Context(), Request{Bytes: 4 * mib, Wait: true})
+		r.until(func() bool { return r.books().Waiting == 1 })
+		for _, b := range all {
+			require.NoError(t, b.Free())
+		}
+		b, err := f.Await(t.Context())
+		require.NoError(t, err)
+		wanted := true
+		r.until(func() bool {
+			require.NoError(t, home.inTurn(t.Context(), func() { wanted = home.turn.state.wanted }))
+			return !wanted
+		})
+		require.NoError(t, b.Free())
+	}
+}
