@@ -1,6 +1,9 @@
 package streams
 
 import (
+	"context"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 
@@ -8,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/go-vram/vram/internal/fence"
+	"github.com/go-vram/vram/internal/stream/core"
 	"github.com/go-vram/vram/pool"
 )
 
@@ -94,14 +98,14 @@ func TestAWaitForAFenceIsNotRepeatedWhenItFails(t *testing.T) {
 	}
 }
 
-// A stream that only lives learns that requests wait, and each free of its callers is reported from then on: in each size of block, and
-// without a tick. It learns that none waits any more, too.
+// A stream whose memory lives learns that requests wait, and each free of its callers is reported from then on, without a tick: in each
+// size of block, also of buffers with a tag. It learns that none waits any more, too.
 func TestFreesServeARequestThatWaits(t *testing.T) {
 	t.Parallel()
-	for _, bytes := range []int64{4 * kib, 64 * kib, 2 * mib} {
+	for _, want := range []Request{{Bytes: 4 * kib}, {Bytes: 64 * kib}, {Bytes: 2 * mib}, {Bytes: 4 * kib, Tag: "a"}, {Bytes: 2 * mib, Tag: "a"}} {
 		r, home, other := pair(t, 16*mib)
 		var all []Buffer
-		for b, err := home.Alloc(bytes); err == nil; b, err = home.Alloc(bytes) {
+		for b, err := home.AllocFor(t.Context(), want); err == nil; b, err = home.AllocFor(t.Context(), want) {
 			all = append(all, b)
 		}
 		f := other.AllocAsync(t.Context(), Request{Bytes: 4 * mib, Wait: true})
@@ -118,4 +122,85 @@ func TestFreesServeARequestThatWaits(t *testing.T) {
 		})
 		require.NoError(t, b.Free())
 	}
+}
+
+// Calls that return memory return once the pool has it: also while another goroutine performs their turn's effects.
+func TestACallThatReturnsMemoryWaitsForThePool(t *testing.T) {
+	t.Parallel()
+	for name, call := range map[string]func(s *Stream) error{
+		"Trim": func(s *Stream) error { return s.Trim(context.Background()) },
+		"Reconfigure": func(s *Stream) error {
+			return control(s).Reconfigure(context.Background(), core.Settings{Budget: core.Budget{CacheBytes: 2 * mib}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, s, _ := pair(t, 64*mib)
+			b := must(t, s, 20*mib)
+			r.work(s, time.Second)
+			require.NoError(t, b.Free())
+			held := r.stats(s).HeldBytes
+			leave := r.occupy(s)
+			entered, release := r.holdUp("cuEventRecord")
+			release = sync.OnceFunc(release)
+			t.Cleanup(release)
+			done := make(chan error, 1)
+			go func() { done <- call(s) }()
+			yield(1000) // it is queued
+			go leave()  // with the effects of its turn
+			<-entered
+			yield(1000)
+			select {
+			case err := <-done:
+				require.Fail(t, "the pool has nothing yet", "%v", err)
+			default:
+			}
+			release()
+			require.NoError(t, <-done)
+			assert.Less(t, r.books().LentBytes, held)
+		})
+	}
+}
+
+// yield lets other goroutines run so many times.
+func yield(times int) {
+	for range times {
+		runtime.Gosched()
+	}
+}
+
+// The pages of a hold stay with it until its end: neither a trim nor a reclaim takes them.
+func TestAHoldKeepsItsPages(t *testing.T) {
+	t.Parallel()
+	r, home, other := pair(t, 16*mib)
+	home.sibling = func() (*Stream, error) { return r.stream(core.Budget{}), nil }
+	h, err := submitter(t, home).NewHold()
+	require.NoError(t, err)
+	b := must(t, h.Stream(), 10*mib)
+	require.NoError(t, b.Free())
+	require.NoError(t, h.Stream().Trim(t.Context()))
+	_, err = other.Alloc(10 * mib)
+	require.ErrorIs(t, err, pool.ErrOutOfMemory)
+	assert.GreaterOrEqual(t, r.stats(h.Stream()).HeldBytes, 10*mib)
+	require.NoError(t, h.End())
+	require.NoError(t, must(t, other, 10*mib).Free())
+}
+
+// The list of observers has what all editors have put in it.
+func TestObserversAreListed(t *testing.T) {
+	t.Parallel()
+	var list Observers
+	assert.Empty(t, list.All())
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 10 {
+				list.EditAll(func(all []*Observer) []*Observer { return append(all, new(Observer)) })
+			}
+		})
+	}
+	all.Wait()
+	assert.Len(t, list.All(), 80)
+	list.EditAll(func(all []*Observer) []*Observer { return all[:1] })
+	assert.Len(t, list.All(), 1)
 }

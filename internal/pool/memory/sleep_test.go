@@ -109,8 +109,14 @@ func TestSleepingPagesAreFreed(t *testing.T) {
 					half := freed.Pages / 2
 					m.Free(Run{First: freed.First, Pages: half}, Tag{})
 					check(t, m)
+					if sleepFails < 0 {
+						assert.Equal(t, "reserved 8 asleep 8", figures(m), "a handle sleeps as long as a page names it")
+					}
 					m.Free(Run{First: freed.First + half, Pages: freed.Pages - half}, Tag{})
 					check(t, m)
+					if sleepFails < 0 && freed.Pages >= 4 {
+						assert.Equal(t, "reserved 8 asleep 4", figures(m), "no page names it")
+					}
 				}
 				m.PlanClose(&end)
 				play(t, m, &end, -1)

@@ -312,3 +312,39 @@ func TestPendingVisitsThePendingBlocks(t *testing.T) {
 	lines[0].Pass(number)
 	assert.Empty(t, pending())
 }
+
+// The check of pending blocks finds each figure that is off by one, in each place.
+func TestTheCheckOfPendingBlocksFindsEachFigure(t *testing.T) {
+	t.Parallel()
+	damages := map[string]func(f *inFlight){
+		"the count":              func(f *inFlight) { f.count++ },
+		"the units":              func(f *inFlight) { f.units-- },
+		"the count of a group":   func(f *inFlight) { f.queues[0].groups[0].count++ },
+		"the units of a group":   func(f *inFlight) { f.queues[0].groups[1].units++ },
+		"two groups of a number": func(f *inFlight) { f.queues[0].groups[1].number = f.queues[0].groups[0].number },
+		"the order of groups":    func(f *inFlight) { f.queues[0].groups[1].number = 0 },
+		"an empty queue":         func(f *inFlight) { f.queues[1].groups = nil },
+		"the uses of a block":    func(f *inFlight) { f.blocks[0].left++ },
+		"a block without a slot": func(f *inFlight) { f.blocks[0].slot = nil },
+	}
+	damages["none"] = func(*inFlight) {}
+	for name, damage := range damages {
+		w := newWorld(t, 512, Budget{})
+		all, _ := newLines(t, w, 3)
+		for i, bytes := range []int64{300 * kib, 4000, 100} {
+			b := w.alloc(bytes, 0, w.always)
+			require.NoError(t, b.slot.Record(b.word, 0))
+			if i == 0 {
+				require.NoError(t, b.slot.Record(b.word, 1))
+			}
+			w.free(b)
+			w.core.Drain()
+			all[0].Took(all[0].Begin())
+		}
+		f := &w.core.inFlight
+		require.Len(t, f.queues, 2)
+		require.NoError(t, f.check())
+		damage(f)
+		assert.Equal(t, name != "none", f.check() != nil, name)
+	}
+}
