@@ -1,6 +1,9 @@
 package core
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // fences are the watches over fences of memory that clients have returned, and the requests that only such a fence can serve. A
 // watch waits outside the turn and the driver goroutine, one for each client with such memory, so that a kernel that never ends
@@ -51,8 +54,11 @@ func (f *fences) watching(mayBeAwaited func(Client) bool) bool {
 	return false
 }
 
-// forget drops the watches over a client that is no more.
-func (f *fences) forget(id Client) { delete(f.watches, id) }
+// forget drops the watches that have ended over clients that are gone. Call it while no job is in flight that begins watches: the end
+// of a watch may come before the report of its begin.
+func (f *fences) forget(gone func(Client) bool) {
+	maps.DeleteFunc(f.watches, func(id Client, w watch) bool { return w.begun <= w.ended && gone(id) })
+}
 
 // take takes out the requests that are held, of one client or, with 0, of all.
 func (f *fences) take(id Client) (all []*request) {

@@ -1,6 +1,7 @@
 package core
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -65,6 +66,8 @@ func heldBatch(t *testing.T, alone bool) {
 func TestEndsOfWatchesOvertakeEachOther(t *testing.T) {
 	t.Parallel()
 	c := New(pageBytes, 8, Settings{LimitBytes: 8 * pageBytes})
+	c.Step(Join{Client: 1})
+	c.Step(Join{Client: 2})
 	c.fences.begun([]Watch{{1, 2}})
 	assert.True(t, c.fences.watching(c.clients.mayBeAwaited))
 	c.Step(WatchOver{Watch: Watch{1, 2}})
@@ -73,4 +76,49 @@ func TestEndsOfWatchesOvertakeEachOther(t *testing.T) {
 	c.Step(WatchOver{Watch: Watch{2, 3}})
 	c.fences.begun([]Watch{{2, 3}})
 	assert.False(t, c.fences.watching(c.clients.mayBeAwaited), "an end may come before it is told of the beginning")
+}
+
+// Whenever the client of a watch leaves, and whichever report of the watch comes first: afterwards nothing waits for that watch, and
+// nothing is kept of it.
+func TestAWatchOverAClientThatLeaves(t *testing.T) {
+	t.Parallel()
+	for _, order := range []string{"done over leave", "done leave over", "over done leave", "over leave done", "leave over done", "leave done over"} {
+		t.Run(order, func(t *testing.T) {
+			t.Parallel()
+			w := settled(t, 2)
+			w.fill(1, 64)
+			w.clients[1].live = 0
+			w.give(1, 1, Run{First: 0, Pages: 64})
+			w.want(2, 64)
+			for w.job == nil || len(w.job.Watch) == 0 {
+				if waiting := w.unanswered(); len(waiting) > 0 {
+					w.give(waiting[0], 1)
+				} else {
+					require.NotNil(t, w.job)
+					w.perform(-1, nil)
+				}
+			}
+			require.Equal(t, []Client{1}, w.job.Watch)
+			begun := Watch{Client: 1, Number: 1}
+			granted := 0
+			for event := range strings.FieldsSeq(order) {
+				var fx *Effects
+				switch event {
+				case "done":
+					fx = w.core.Step(JobDone{Job: w.job, Watched: []Watch{begun}})
+				case "over":
+					fx = w.core.Step(WatchOver{Watch: begun})
+				case "leave":
+					fx = w.core.Step(Leave{Client: 1, Synced: true})
+				}
+				granted += len(fx.Grants.Left())
+			}
+			if j := w.core.jobs.inFlight; j != nil { // another watch, that is not needed any more
+				w.core.Step(JobDone{Job: j})
+			}
+			assert.Equal(t, 1, granted, "the request has the memory of the client that left")
+			assert.False(t, w.core.fences.watching(w.core.clients.mayBeAwaited))
+			assert.Empty(t, w.core.fences.watches)
+		})
+	}
 }

@@ -273,7 +273,7 @@ func (c *Core) forget(cl *client) {
 		return
 	}
 	c.clients.remove(cl.id)
-	c.fences.forget(cl.id)
+	c.forgetWatches()
 	c.waiters.table.Forget(admission.Account(cl.id))
 	c.queue.answered(cl.id)
 	c.memory.Forget(cl.id)
@@ -291,9 +291,17 @@ func (c *Core) exclude(m Exclude) bool {
 	return true
 }
 
+// forgetWatches drops what is known of watches over clients that are gone, as soon as no report of them is to come.
+func (c *Core) forgetWatches() {
+	if j := c.jobs.inFlight; j == nil || len(j.Watch) == 0 {
+		c.fences.forget(func(id Client) bool { return c.clients.all[id] == nil })
+	}
+}
+
 // watchOver notes the end of a watch.
 func (c *Core) watchOver(m WatchOver) {
 	c.fences.ended(m.Watch)
+	c.forgetWatches()
 	if m.Err != nil {
 		c.answers.denyAll(c.fences.take(0), m.Err) // as if a query had failed
 		return
@@ -330,6 +338,10 @@ func (c *Core) jobDone(m JobDone) bool {
 		c.passed(p)
 		j.Parts.Pass(p.Client, p.Fence)
 	}
+	if len(j.Watch) > 0 {
+		c.fences.begun(m.Watched)
+		c.forgetWatches()
+	}
 	out := c.memory.Finish(&j.Job, m.Done, m.Err != nil)
 	r := j.request
 	switch { // the report of a Warm or Trim
@@ -346,7 +358,6 @@ func (c *Core) jobDone(m JobDone) bool {
 	if j.Purpose == memory.Fill {
 		c.budget.learn(j.Created(), j.Moved(), m.TookNs)
 	}
-	c.fences.begun(m.Watched)
 	if j.Idle {
 		r.idle = m.Idle
 	}
