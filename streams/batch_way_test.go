@@ -121,6 +121,15 @@ func TestTheSliceIsWrittenAnew(t *testing.T) {
 		require.Error(t, s.AllocBatch(buffers, wrong))
 		assert.Equal(t, make([]Buffer, 3), buffers, "%v", wrong)
 	}
+	closed := r.stream(core.Budget{})
+	require.NoError(t, closed.Close())
+	for _, none := range []*Stream{nil, new(Stream), closed} {
+		for _, some := range [][]int64{sizes, sizes[1:]} {
+			buffers = used()
+			require.Error(t, none.AllocBatch(buffers, some))
+			assert.Equal(t, make([]Buffer, 3), buffers)
+		}
+	}
 }
 
 // The sizes of a future are read before AllocBatchAsync returns.

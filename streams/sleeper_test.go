@@ -1,0 +1,150 @@
+package streams
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/recoveredtest"
+	"github.com/go-vram/vram/internal/stream/core"
+	"github.com/go-vram/vram/pool"
+)
+
+// sleeper makes a sleeper, as the submitter of a stream of the device does.
+func (r *rig) sleeper(t *testing.T, of *Stream) Sleeper {
+	t.Helper()
+	of.sibling = func() (*Stream, error) { return r.stream(core.Budget{}), nil }
+	x, err := submitter(t, of).NewSleeper()
+	require.NoError(t, err)
+	return x
+}
+
+// A sleeper that cannot be made is none, and says why: where its stream cannot be opened, and where it fails at once.
+func TestASleeperThatCannotBe(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	home, failed := r.stream(core.Budget{}), r.stream(core.Budget{})
+	_, err := submitter(t, home).NewSleeper()
+	require.ErrorIs(t, err, ErrNotOpen)
+	_, err = submitter(t, home).NewHold()
+	require.ErrorIs(t, err, ErrNotOpen)
+	cause := errors.New("planted")
+	failed.ref.Stop(cause)
+	<-failed.ref.Done()
+	for want, open := range map[error]func() (*Stream, error){
+		cudadrv.Unknown: func() (*Stream, error) { return nil, cudadrv.Unknown },
+		cause:           func() (*Stream, error) { return failed, nil },
+	} {
+		home.sibling = open
+		x, err := submitter(t, home).NewSleeper()
+		require.ErrorIs(t, err, want)
+		assert.Zero(t, x)
+		h, err := submitter(t, home).NewHold()
+		require.ErrorIs(t, err, want)
+		assert.Zero(t, h)
+	}
+}
+
+// The work on the memory of a sleeper has finished once it is shut, its copies were waited for, and its release has begun; and may be
+// unfinished again from the next copy, restore or opening on.
+func TestWhenTheWorkOfASleeperHasFinished(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 64*mib)
+	x := r.sleeper(t, r.stream(core.Budget{}))
+	b, err := x.Alloc(4 * mib)
+	require.NoError(t, err)
+	finished := x.s.cuda.gate.finished
+	copies := func() {
+		require.NoError(t, x.Copy(func(on cudadrv.Stream) error { return r.gpu.Launch(on, time.Second) }))
+	}
+	assert.False(t, finished())
+	require.NoError(t, x.Shut(t.Context()))
+	require.NoError(t, x.Settle(t.Context()))
+	assert.True(t, Asleep(x.s))
+	_, err = x.Alloc(mib)
+	require.ErrorIs(t, err, ErrAsleep)
+	copies()
+	r.fail("cuStreamSynchronize")
+	require.ErrorIs(t, x.AwaitCopies(), cudadrv.Unknown)
+	r.faults.Clear()
+	now := r.gpu.Now()
+	require.NoError(t, x.AwaitCopies())
+	assert.Equal(t, time.Second, r.gpu.Now()-now, "it waits for them")
+	assert.False(t, finished(), "there may be other work")
+	bytes, err := x.Release(t.Context())
+	require.NoError(t, err)
+	assert.Equal(t, 4*mib, bytes)
+	assert.True(t, finished())
+	copies()
+	assert.False(t, finished(), "a copy")
+	require.NoError(t, x.AwaitCopies())
+	assert.True(t, finished())
+	require.NoError(t, x.Restore(t.Context()))
+	assert.False(t, finished(), "its memory is back")
+	x.Open()
+	assert.False(t, Asleep(x.s))
+	require.NoError(t, b.Free())
+	assert.False(t, x.Ended())
+	require.NoError(t, x.Close())
+	assert.True(t, x.Ended())
+	require.ErrorIs(t, x.Copy(nil), ErrClosed)
+	require.ErrorIs(t, x.AwaitCopies(), ErrClosed)
+	_, err = x.Release(t.Context())
+	require.ErrorIs(t, err, ErrClosed)
+	require.ErrorIs(t, x.Restore(t.Context()), ErrClosed)
+}
+
+// A restore that the pool refuses asks the device's handler once: it is repeated if that frees memory, and its error is the refusal
+// otherwise, also where the handler panics.
+func TestARestoreAsksTheHandler(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		frees, panics, none bool
+	}{
+		"it frees memory": {frees: true}, "it does not": {}, "it panics": {panics: true}, "there is none": {none: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r, home, other := pair(t, 16*mib)
+			x := r.sleeper(t, home)
+			b, err := x.Alloc(8 * mib)
+			require.NoError(t, err)
+			require.NoError(t, x.Shut(t.Context()))
+			_, err = x.Release(t.Context())
+			require.NoError(t, err)
+			taken := must(t, other, 10*mib)
+			asked := 0
+			if !c.none {
+				x.s.handler = func(short *pool.OutOfMemoryError) bool {
+					asked++
+					assert.Equal(t, 8*mib, short.RequestedBytes)
+					if c.panics {
+						panic(recoveredtest.Planted("a handler's mistake"))
+					}
+					if c.frees {
+						assert.NoError(t, taken.Free())
+					}
+					return c.frees
+				}
+			}
+			err = x.Restore(t.Context())
+			if c.frees {
+				require.NoError(t, err)
+			} else {
+				require.ErrorIs(t, err, pool.ErrOutOfMemory)
+			}
+			assert.Equal(t, !c.none, asked == 1)
+			assert.Equal(t, c.panics, err != nil && strings.Contains(err.Error(), "a handler's mistake"))
+			if !c.frees {
+				require.NoError(t, taken.Free())
+				require.NoError(t, x.Restore(t.Context()))
+			}
+			require.NoError(t, b.Free())
+		})
+	}
+}
