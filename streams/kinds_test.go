@@ -3,6 +3,7 @@ package streams
 import (
 	"context"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -203,4 +204,25 @@ func TestObserversAreListed(t *testing.T) {
 	assert.Len(t, list.All(), 80)
 	list.EditAll(func(all []*Observer) []*Observer { return all[:1] })
 	assert.Len(t, list.All(), 1)
+}
+
+// The runs for a whole batch are those of all its sizes, in chunks of any number, whatever was searched before.
+func TestRunsOfAWholeBatch(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 1024*mib)
+	s := r.stream(core.Budget{})
+	of := func(x *searches, count int, bytes int64) []uint32 {
+		return x.allRuns(slices.Repeat([]int64{bytes}, count))
+	}
+	for _, count := range []int{1, 63, 64, 65, 130} {
+		x := &searches{wiring: &s.wiring, state: &s.turn.state}
+		runs := of(x, count, 2*mib)
+		sum := uint32(0)
+		for _, n := range runs {
+			sum += n
+		}
+		assert.EqualValues(t, count, sum, "of pages of 2 MiB")
+		of(x, 3, 5*mib)
+		assert.Equal(t, runs, of(x, count, 2*mib))
+	}
 }
