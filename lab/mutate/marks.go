@@ -114,6 +114,8 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"actors", "(*mailbox).call", SwapArgs, "if b.state.Load() != idle || !b.state.CompareAndSwap(running, idle) {", "the message goes by way of the stack, which the same goroutine takes"},
 		{"internal/pool/admission", "(*Table).order", DropAssign, "t.sharers = sharers", "it saves an allocation of the next ranking"},
 		{"internal/pool/core", "(*clients).check", SwapArgs, "!slices.Equal(s.holders, all.holders) || !slices.Equal(all.free, s.free) || !slices.Equal(s.stale, all.stale) {", "equality is symmetric"},
+		{"internal/pool/memory", "holeKey.less", Boundary, "return k.after <= o.after", "the two differ here"},
+		{"internal/pool/memory", "holeKey.less", Boundary, "return k.pages <= o.pages", "the two differ here"},
 		{"internal/pool/memory", "(*Window).better", Boundary, "return w.Run.First <= best.Run.First", "no two regions begin at one page"},
 		{"internal/stream/magazine", "(*Cache).Take", Boundary, "if bytes < 0 {", "no magazine has the length that 0 bytes come to without the check"},
 		{"internal/stream/magazine", "(*Cache).Take", Negate, "if m.contended.Add(1) < contendedLimit {", "it chooses when a request goes the slower way, which serves it from the same memory"},

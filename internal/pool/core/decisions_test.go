@@ -149,3 +149,37 @@ func TestNothingOfAClientThatIsGoneSleepsOrWakes(t *testing.T) {
 		require.ErrorIs(t, fx.Ends.Left()[0].Err, ErrClosed)
 	}
 }
+
+// A client is asked once at a time. It may keep pages that an ask for some did not name, and is asked again where a request wants all
+// meanwhile.
+func TestAnAskAndTheNext(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		first, second uint32
+		again         bool
+	}{
+		"one page, then all":      {1, 0, true},
+		"some, then all":          {5, 0, true},
+		"one page, then another":  {1, 1, false},
+		"all, and all once more":  {0, 0, false},
+		"all, and then one page":  {0, 1, false},
+		"some, and then one page": {5, 1, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := settled(t, 1)
+			a, cl := &w.core.asks, w.core.clients.all[1]
+			a.ask(&request{}, cl, c.first)
+			assert.Equal(t, c.first > 0, cl.dirty)
+			assert.Equal(t, c.first == 0, w.core.clients.unclaimed)
+			a.ask(&request{}, cl, c.second)
+			assert.Equal(t, []Ask{{1, c.first}}, w.core.fx.Asks.Left(), "once at a time")
+			assert.Equal(t, c.again, cl.askedAgain)
+			w.core.fx.Asks.Reset()
+			assert.Equal(t, c.again, a.again(cl))
+			assert.Equal(t, c.again, len(w.core.fx.Asks.Left()) == 1)
+			assert.False(t, cl.askedAgain)
+			w.core.fx.Asks.Reset()
+		})
+	}
+}
