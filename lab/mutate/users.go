@@ -37,6 +37,7 @@ func users() map[string][]string {
 		"cuda":                     {"cuda/share", "cuda/sleep", "compute/kernel", "compute/tensor", "compute/ops"},
 		"cuda/gemm":                {"cuda/cublaslt", "compute/kernel/matmul", "compute/ops"},
 		"cuda/cublaslt":            {"compute/ops"},
+		"cuda/nvrtc":               {"compute/kernel"},
 		"cuda/share":               {},
 		"cuda/sleep":               {},
 		"cudadrv":                  {"cudadrv/sim", "cudadrv/fault", "cudadrv/hazard", "cudadrv/dynamic"},

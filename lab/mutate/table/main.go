@@ -27,8 +27,17 @@ type flags struct {
 	budget   time.Duration
 	effort   time.Duration
 	cache    string
+	own      bool
 	list     bool
 	quiet    bool
+}
+
+// users returns the other packages whose tests run for a package.
+func (f flags) users() func(dir string) []string {
+	if f.own {
+		return func(string) []string { return nil }
+	}
+	return mutate.Users
 }
 
 func main() {
@@ -42,6 +51,7 @@ func main() {
 	flag.IntVar(&f.workers, "workers", max(1, runtime.NumCPU()/2), "how many mutants are tried at a time")
 	flag.DurationVar(&f.budget, "budget", 0, "begin no mutant after this time; 0 for no end")
 	flag.DurationVar(&f.effort, "effort", 0, "the time of tests that a mutant gets of each package but its own, fast tests first; 0 for all tests")
+	flag.BoolVar(&f.own, "own", false, "run only the tests of a mutant's own package: the rate is a lower bound")
 	flag.StringVar(&f.cache, "cache", ".mutants/results.json", "the file of results; they are used as long as they are valid")
 	flag.BoolVar(&f.list, "list", false, "print the mutants, and try none")
 	flag.BoolVar(&f.quiet, "quiet", false, "print no progress")
@@ -80,7 +90,7 @@ func run(ctx context.Context, f flags) error {
 		}
 		return nil
 	}
-	cache, err := mutate.OpenCache(root, f.cache, mutate.Users, f.effort)
+	cache, err := mutate.OpenCache(root, f.cache, f.users(), f.effort)
 	if err != nil {
 		return err
 	}
@@ -117,7 +127,7 @@ func try(ctx context.Context, f flags, root string, p *mutate.Program, plan muta
 		}
 	}
 	done, saved := 0, begin
-	r := mutate.Runner{Root: root, Workers: f.workers, Effort: f.effort, Users: mutate.Users, Known: cache, Log: log, Done: func(r mutate.Result) {
+	r := mutate.Runner{Root: root, Workers: f.workers, Effort: f.effort, Users: f.users(), Known: cache, Log: log, Done: func(r mutate.Result) {
 		done++
 		cache.Put(r)
 		if time.Since(saved) > savedEvery { // a run that is stopped keeps most results
