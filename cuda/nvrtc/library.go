@@ -3,6 +3,7 @@ package nvrtc
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
@@ -34,12 +35,14 @@ type frame struct {
 func open(path string) (*Library, error) {
 	if filepath.IsAbs(path) {
 		// The library looks for this one by its name alone.
-		builtins, err := filepath.Glob(filepath.Join(filepath.Dir(path), "libnvrtc-builtins.so.*"))
-		if err == nil {
-			for _, b := range builtins {
-				if _, err := library.Open(b); err != nil {
-					return nil, err
-				}
+		dir := filepath.Dir(path)
+		files, _ := os.ReadDir(dir) // where that fails, the library cannot be opened either
+		for _, f := range files {
+			if !strings.HasPrefix(f.Name(), "libnvrtc-builtins.so.") {
+				continue
+			}
+			if _, err := library.Open(filepath.Join(dir, f.Name())); err != nil {
+				return nil, err
 			}
 		}
 	}
@@ -53,7 +56,7 @@ func open(path string) (*Library, error) {
 		"nvrtcGetProgramLog", "nvrtcGetPTXSize", "nvrtcGetPTX", "nvrtcGetCUBINSize", "nvrtcGetCUBIN",
 	} {
 		if l.functions[name], err = lib.Function(name); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("%w: %w", ErrLibrary, err)
 		}
 	}
 	return l, nil
@@ -101,8 +104,6 @@ func (l *Library) Compile(name, source string, of cudadrv.ComputeCapability, opt
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	runtime.LockOSThread() // nothing says that a program may change threads, and the driver's links may not
-	defer runtime.UnlockOSThread()
 	image, err := l.compile(name, source, append([]string{fmt.Sprintf("--gpu-architecture=sm_%d%d", of.Major, of.Minor)}, options...), "CUBIN")
 	var refused *CompileError
 	if errors.As(err, &refused) && refused.Result == invalidOption {
@@ -120,8 +121,6 @@ func (l *Library) PTX(name, source string, of cudadrv.ComputeCapability, options
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	runtime.LockOSThread() // as Compile
-	defer runtime.UnlockOSThread()
 	return l.compile(name, source, append([]string{fmt.Sprintf("--gpu-architecture=compute_%d%d", of.Major, of.Minor)}, options...), "PTX")
 }
 

@@ -140,5 +140,7 @@ func TestCodeIsLoaded(t *testing.T) {
 	_, err = (*nvrtc.Library)(nil).Load(c, "kernels.cu", drivertest.PTX)
 	require.ErrorIs(t, err, nvrtc.ErrLibrary)
 	require.NoError(t, c.Close())
+	_, err = l.Load(c, "kernels.cu", drivertest.PTX)
+	require.ErrorIs(t, err, cuda.ErrNotOpen)
 	require.NoError(t, dev.Close())
 }

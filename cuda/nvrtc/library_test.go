@@ -1,0 +1,189 @@
+//go:build linux && (amd64 || arm64)
+
+package nvrtc_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cuda/nvrtc"
+	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/dynamic/library"
+)
+
+// control calls a function of the fake that the tests have.
+func control(t *testing.T, path string) func(name string, arguments ...uintptr) int {
+	t.Helper()
+	lib, err := library.Open(path)
+	require.NoError(t, err)
+	return func(name string, arguments ...uintptr) int {
+		f, err := lib.Function(name)
+		require.NoError(t, err)
+		return int(f.Call(arguments))
+	}
+}
+
+// Each call of the library that fails once is the error of the operation, which names it, leaves no program, and does not affect the
+// next compilation.
+func TestEachCallOfTheLibraryFails(t *testing.T) {
+	path, hopper := fake(t), cudadrv.ComputeCapability{Major: 9}
+	l, err := nvrtc.Find(path)
+	require.NoError(t, err)
+	call := control(t, path)
+	compile := func(source string) error {
+		_, err := l.Compile("x.cu", source, hopper)
+		return err
+	}
+	ptx := func(source string) error {
+		_, err := l.PTX("x.cu", source, hopper)
+		return err
+	}
+	for _, c := range []struct {
+		function string
+		of       func(source string) error
+		source   string
+		refused  bool // the source, too
+	}{
+		{"nvrtcCreateProgram", compile, "source", false},
+		{"nvrtcGetCUBINSize", compile, "source", false},
+		{"nvrtcGetCUBIN", compile, "source", false},
+		{"nvrtcGetProgramLogSize", compile, "#error", true},
+		{"nvrtcGetProgramLog", compile, "#error", true},
+		{"nvrtcCreateProgram", ptx, "source", false},
+		{"nvrtcGetPTXSize", ptx, "source", false},
+		{"nvrtcGetPTX", ptx, "source", false},
+	} {
+		name := append([]byte(c.function), 0)
+		call("fakenvrtc_fail", uintptr(unsafe.Pointer(&name[0])), 11)
+		err := c.of(c.source)
+		require.ErrorIs(t, err, nvrtc.ErrLibrary, c.function)
+		require.ErrorContains(t, err, c.function+": error 11")
+		assert.Equal(t, c.refused, errors.As(err, new(*nvrtc.CompileError)), c.function)
+		assert.Zero(t, call("fakenvrtc_live"), c.function)
+		require.NoError(t, c.of("source"), c.function)
+	}
+	name := []byte("nvrtcVersion\x00")
+	call("fakenvrtc_fail", uintptr(unsafe.Pointer(&name[0])), 11)
+	major, minor := l.Version()
+	assert.Equal(t, [2]int{}, [2]int{major, minor})
+	assert.Zero(t, call("fakenvrtc_live"))
+}
+
+// The library looks for its builtins by their name alone: those of its folder are open before it is. Any path serves.
+func TestTheBuiltinsOfAFolder(t *testing.T) {
+	path, hopper := fake(t), cudadrv.ComputeCapability{Major: 9}
+	l, err := nvrtc.Find(path)
+	require.NoError(t, err)
+	_, err = l.Compile("x.cu", "source", hopper, "--builtins")
+	var refused *nvrtc.CompileError
+	require.ErrorAs(t, err, &refused, "there are none")
+	assert.Equal(t, 7, refused.Result)
+
+	dir := filepath.Join(t.TempDir(), "[a") // no pattern has this
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	path = filepath.Join(dir, "libnvrtc.so.13")
+	require.NoError(t, os.WriteFile(path, content, 0o700))
+	const builtins = "libnvrtc-builtins.so.13.7"
+	require.NoError(t, os.WriteFile(filepath.Join(dir, builtins), []byte("no library"), 0o600))
+	var missing *nvrtc.NotFoundError
+	_, err = nvrtc.Find(path)
+	require.ErrorAs(t, err, &missing)
+	require.ErrorContains(t, err, builtins)
+
+	require.NoError(t, os.Remove(filepath.Join(dir, builtins)))
+	out, err := exec.Command("cc", "-shared", "-Wl,-soname,"+builtins, "-x", "c", "-o", filepath.Join(dir, builtins), os.DevNull).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	l, err = nvrtc.Find(path)
+	require.NoError(t, err)
+	_, err = l.Compile("x.cu", "source", hopper, "--builtins")
+	require.NoError(t, err)
+}
+
+// A library that lacks a function is none that can be used.
+func TestALibraryThatLacksAFunction(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "libnvrtc.so.13")
+	out, err := exec.Command("cc", "-shared", "-x", "c", "-o", path, os.DevNull).CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	_, err = nvrtc.Find(path)
+	var missing *nvrtc.NotFoundError
+	require.ErrorAs(t, err, &missing)
+	require.ErrorIs(t, err, nvrtc.ErrLibrary)
+	require.ErrorContains(t, err, "undefined symbol: nvrtcVersion")
+}
+
+// Without a path and the variable, the library is looked for in the folders of toolkits.
+func TestALibraryOfAToolkit(t *testing.T) {
+	home := t.TempDir()
+	require.NoError(t, os.Mkdir(filepath.Join(home, "lib64"), 0o700))
+	path := filepath.Join(home, "lib64", "libnvrtc.so.13")
+	require.NoError(t, os.Symlink(fake(t), path))
+	t.Setenv(nvrtc.Variable, "")
+	t.Setenv("CUDA_HOME", home)
+	l, err := nvrtc.Find()
+	require.NoError(t, err)
+	assert.True(t, l.Path() == path || filepath.Base(l.Path()) == l.Path(), "%s: where the loader finds one, that is taken", l.Path())
+}
+
+// The collector does not take the texts of a compilation while the library reads them, and nothing of it is pinned later.
+func TestTextsOutliveACollection(t *testing.T) {
+	path, hopper := fake(t), cudadrv.ComputeCapability{Major: 9}
+	l, err := nvrtc.Find(path)
+	require.NoError(t, err)
+	began, says, err := os.Pipe()
+	require.NoError(t, err)
+	waits, goes, err := os.Pipe()
+	require.NoError(t, err)
+	call := control(t, path)
+	call("fakenvrtc_wait", says.Fd(), waits.Fd())
+	long := func(letter string) string { return strings.Repeat(letter, 100) } // not on a stack
+	name, source, options := long("n"), "#echo"+long("s"), []string{long("o"), long("p")}
+	failed := make(chan error)
+	go func() {
+		_, err := l.PTX(name, source, hopper, options...)
+		failed <- err
+	}()
+	for range 2 { // the program is created, and compiled
+		_, err := began.Read(make([]byte, 1))
+		require.NoError(t, err)
+		overwriteFreed()
+		_, err = goes.Write([]byte{0})
+		require.NoError(t, err)
+	}
+	var refused *nvrtc.CompileError
+	require.ErrorAs(t, <-failed, &refused)
+	assert.Equal(t, strings.Join(slices.Concat([]string{name, "--gpu-architecture=compute_90"}, options), " "), refused.Log)
+	call("fakenvrtc_wait", ^uintptr(0), 0)
+	finalized := make(chan struct{})
+	runtime.SetFinalizer(new([16]*int), func(*[16]*int) { close(finalized) })
+	runtime.GC() // what is pinned for ever ends the process here
+	<-finalized
+	for _, f := range []*os.File{began, says, waits, goes} {
+		require.NoError(t, f.Close())
+	}
+}
+
+// overwriteFreed collects garbage and writes to its memory.
+func overwriteFreed() {
+	runtime.GC()
+	runtime.GC()
+	var kept [][]byte
+	for size := 8; size <= 256; size += 8 {
+		for range 1000 {
+			kept = append(kept, bytes.Repeat([]byte("x"), size))
+		}
+	}
+	runtime.KeepAlive(kept)
+}
