@@ -260,7 +260,10 @@ func (h *Handle) ask(plan *Plan) (err error) {
 		return nil
 	case err != nil:
 		return err
-	case f.count < 1 || Status(f.result.status) != Success:
+	case f.count < 1:
+		plan.refused = &UnsupportedError{plan.key.problem, NotSupported}
+		return nil
+	case Status(f.result.status) != Success:
 		plan.refused = &UnsupportedError{plan.key.problem, Status(f.result.status)}
 		return nil
 	}

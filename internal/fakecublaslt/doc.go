@@ -10,6 +10,8 @@
 // For tests it exports:
 //
 //	int  fakecublaslt_fail(const char *name, int occurrence, int status)   // call number occurrence of that name from now on fails
+//	                                                                       // cublasLtMatmulAlgoGetHeuristic: -1 succeeds and finds none, -2 an
+//	                                                                       // algorithm that is not for the device
 //	long fakecublaslt_live(void)                                           // handles, descriptors, layouts and preferences
 //	long fakecublaslt_calls(const char *name)
 //	void fakecublaslt_reset(void)

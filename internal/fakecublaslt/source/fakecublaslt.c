@@ -9,7 +9,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-enum { SUCCESS = 0, NOT_INITIALIZED = 1, ALLOC_FAILED = 3, INVALID_VALUE = 7, EXECUTION_FAILED = 13, NOT_SUPPORTED = 15 };
+enum { SUCCESS = 0, NOT_INITIALIZED = 1, ALLOC_FAILED = 3, INVALID_VALUE = 7, ARCH_MISMATCH = 8, EXECUTION_FAILED = 13, NOT_SUPPORTED = 15 };
+enum { FINDS_NONE = -1, FINDS_UNUSABLE = -2 };
 enum { R32 = 0, R64 = 1, R16 = 2, RB16 = 14 };
 enum { HANDLE = 0x48414e44, DESC = 0x44455343, LAYOUT = 0x4c41594f, PREFERENCE = 0x50524546 };
 enum { WORKSPACE_BYTES = 4096, BIAS = 4, GELU = 32, AUX = 128, DGELU = 192 };
@@ -61,7 +62,7 @@ static void *driver(const char *name) {
     return library ? dlsym(library, name) : NULL;
 }
 
-// Counts a call. What is not 0 is its result.
+// Counts a call. A result that is not 0 is the call's, or below 0 says how it succeeds.
 static int enter(const char *name) {
     pthread_mutex_lock(&mutex);
     struct counter *c = counter_of(name);
@@ -237,7 +238,8 @@ static int fits(const struct object *d, const struct object *a, const struct obj
 
 EXPORT int cublasLtMatmulAlgoGetHeuristic(struct object *handle, struct object *d, struct object *a, struct object *b, struct object *c, struct object *e,
                                           struct object *p, int wanted, struct heuristic *out, int *count) {
-    ENTER();
+    int answer = enter(__func__);
+    if (answer > 0) return answer;
     if (!handle || handle->kind != HANDLE || c != e || !p || p->kind != PREFERENCE || wanted < 1 || !out || !count) return INVALID_VALUE;
     int status = fits(d, a, b, c);
     if (status) return status;
@@ -247,7 +249,8 @@ EXPORT int cublasLtMatmulAlgoGetHeuristic(struct object *handle, struct object *
     out->algorithm.alignment_b = p->alignment[1];
     out->algorithm.reduction = reduction_of(p, d->trans_a ? a->rows : a->columns);
     out->workspace_bytes = p->workspace_bytes < WORKSPACE_BYTES ? 0 : WORKSPACE_BYTES;
-    *count = 1;
+    *count = answer != FINDS_NONE;
+    if (answer == FINDS_UNUSABLE) out->state = ARCH_MISMATCH;
     return SUCCESS;
 }
 

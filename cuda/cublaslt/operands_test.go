@@ -1,0 +1,158 @@
+//go:build !gpu
+
+package cublaslt_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/cuda"
+	"github.com/go-vram/vram/cuda/cublaslt"
+	"github.com/go-vram/vram/cuda/gemm"
+)
+
+// Operands lie anywhere in their buffers, up to the last byte. Each of them, and the workspace, is an argument of the launch: one that
+// is not live is refused by its number, and the library is not called.
+func TestOperandsAreArguments(t *testing.T) {
+	r := newRig(t)
+	h, err := cublaslt.Open(r.c)
+	require.NoError(t, err)
+	const before = 512 // bytes of each buffer
+	for name, c := range map[string]struct {
+		problem gemm.Problem
+		beta    float64
+		want    float32
+		used    func(o *gemm.Operands) []*cuda.Range
+	}{
+		"plain": {
+			gemm.Problem{M: 4, N: 8, K: 16}, 0, 16,
+			func(o *gemm.Operands) []*cuda.Range { return []*cuda.Range{&o.A, &o.B, &o.C} },
+		},
+		"accumulates": {
+			gemm.Problem{M: 4, N: 8, K: 16}, 2, 18,
+			func(o *gemm.Operands) []*cuda.Range { return []*cuda.Range{&o.A, &o.B, &o.C} },
+		},
+		"bias, Aux is written": {
+			gemm.Problem{M: 4, N: 8, K: 16, Bias: true, Epilogue: gemm.GELUAux}, 0, 17,
+			func(o *gemm.Operands) []*cuda.Range { return []*cuda.Range{&o.A, &o.B, &o.C, &o.Bias, &o.Aux} },
+		},
+		"Aux is read": {
+			gemm.Problem{M: 4, N: 8, K: 16, Epilogue: gemm.GELUGradient, Batch: 2}, 0, 16 * 1.0829641,
+			func(o *gemm.Operands) []*cuda.Range { return []*cuda.Range{&o.A, &o.B, &o.C, &o.Aux} },
+		},
+	} {
+		p, e, err := c.problem.Check()
+		require.NoError(t, err)
+		plan, err := h.Plan(p, cublaslt.Alignment{A: 16, B: 16, C: 16, Bias: 16, Aux: 16}, c.beta != 0)
+		require.NoError(t, err)
+		fresh := func() (all []*cuda.Range, o *gemm.Operands, work cuda.Range) {
+			o = &gemm.Operands{Alpha: 1, Beta: c.beta}
+			for i, at := range c.used(o) {
+				bytes := map[*cuda.Range]int64{&o.A: e.A, &o.B: e.B, &o.C: e.C, &o.Bias: e.Bias, &o.Aux: e.Aux}[at]
+				b, err := r.c.Alloc(before + bytes)
+				require.NoError(t, err, i)
+				require.NoError(t, r.c.Fill32(cuda.Whole(b), 0x3f800000))
+				*at = cuda.Part(b, before, bytes)
+				all = append(all, at)
+			}
+			b, err := r.c.Alloc(before + plan.WorkspaceBytes)
+			require.NoError(t, err)
+			work = cuda.Part(b, before, plan.WorkspaceBytes)
+			return append(all, &work), o, work
+		}
+		free := func(all []*cuda.Range) {
+			for _, at := range all {
+				if at.Buffer.Live() {
+					require.NoError(t, at.Buffer.Free())
+				}
+			}
+		}
+		all, o, work := fresh()
+		require.NoError(t, plan.Launch(r.c, *o, e, work), name)
+		got := make([]float32, 1+before/4)
+		require.NoError(t, cuda.CopyOut(r.c, got, o.C.Buffer))
+		assert.InDelta(t, c.want, got[before/4], 1e-3, name)
+		assert.InDelta(t, 1, got[before/4-1], 0, name)
+		free(all)
+		launches := r.calls("cublasLtMatmul")
+		for i := range all {
+			all, o, work := fresh()
+			require.NoError(t, all[i].Buffer.Free())
+			var refused *cuda.ArgumentError
+			require.ErrorAs(t, plan.Launch(r.c, *o, e, work), &refused, "%s, operand %d", name, i)
+			assert.Equal(t, i, refused.Index, name)
+			require.ErrorIs(t, refused, cuda.ErrNotLive, name)
+			free(all)
+		}
+		assert.Equal(t, launches, r.calls("cublasLtMatmul"))
+	}
+	require.NoError(t, r.c.Synchronize(context.Background()))
+	require.NoError(t, h.Close())
+}
+
+// The library may find no algorithm in three ways, and each is remembered. Another failure of the question is not.
+func TestNoAlgorithm(t *testing.T) {
+	r := newRig(t)
+	h, err := cublaslt.Open(r.c)
+	require.NoError(t, err)
+	const (
+		findsNone     = -1 // the fake succeeds, with a count of 0
+		findsUnusable = -2 // the fake succeeds, with an algorithm whose status is CUBLAS_STATUS_ARCH_MISMATCH
+	)
+	for i, c := range []struct{ answer, want cublaslt.Status }{
+		{cublaslt.NotSupported, cublaslt.NotSupported},
+		{cublaslt.InvalidValue, cublaslt.InvalidValue},
+		{findsNone, cublaslt.NotSupported},
+		{findsUnusable, 8},
+	} {
+		p := gemm.Problem{M: 4, N: 8, K: 16 + int64(i)}.Filled()
+		r.fail("cublasLtMatmulAlgoGetHeuristic", 1, c.answer)
+		for range 2 {
+			_, err := h.Plan(p, cublaslt.Alignment{A: 16, B: 16, C: 16}, false)
+			var refused *cublaslt.UnsupportedError
+			require.ErrorAs(t, err, &refused)
+			assert.Equal(t, cublaslt.UnsupportedError{Problem: p, Status: c.want}, *refused)
+		}
+		assert.Equal(t, i+1, h.Plans())
+		assert.Equal(t, 1, r.live(), "the handle alone")
+	}
+	require.NoError(t, h.Close())
+}
+
+// A plan that has left the cache is made again at its launch. If that fails, the launch does.
+func TestAPlanThatHasLeftTheCache(t *testing.T) {
+	r := newRig(t)
+	h, err := cublaslt.Open(r.c)
+	require.NoError(t, err)
+	p, e, o := r.ones(gemm.Problem{M: 4, N: 4, K: 4})
+	plan, err := h.Plan(p, cublaslt.AlignmentOf(p, o), false)
+	require.NoError(t, err)
+	w, err := r.c.Workspace(plan.WorkspaceBytes)
+	require.NoError(t, err)
+	more := func(n int64) error {
+		_, err := h.Plan(gemm.Problem{M: 1, N: 5 + n, K: 1}.Filled(), cublaslt.Alignment{A: 16, B: 16, C: 16}, false)
+		return err
+	}
+	for n := range int64(cublaslt.MaxPlans - 1) {
+		require.NoError(t, more(n))
+	}
+	r.fail("cublasLtMatmulDescDestroy", 1, 14)
+	var failed *cublaslt.StatusError
+	require.ErrorAs(t, more(cublaslt.MaxPlans), &failed, "the library keeps a descriptor")
+	assert.Equal(t, "cublasLtMatmulDescDestroy", failed.Func)
+	require.NoError(t, more(cublaslt.MaxPlans), "the new plan is there")
+	live := r.live()
+	for name, status := range map[string]cublaslt.Status{"cublasLtMatmulDescCreate": 14, "cublasLtMatmulAlgoGetHeuristic": cublaslt.NotSupported} {
+		r.fail(name, 1, status)
+		require.Error(t, plan.Launch(r.c, o, e, cuda.Whole(w)), name)
+		assert.Zero(t, r.calls("cublasLtMatmul"), name)
+		assert.Equal(t, live, r.live(), name)
+	}
+	require.NoError(t, plan.Launch(r.c, o, e, cuda.Whole(w)))
+	assert.InDelta(t, 4, r.first(o), 1e-6)
+	require.NoError(t, h.Close())
+	r.kept = 1
+}
