@@ -190,7 +190,6 @@ func (h *Handle) layout(t gemm.Type, columns, rows, ld, batch, stride int64) (ui
 // object makes an object of the library's.
 func (h *Handle) object(f function, args ...uint64) (uintptr, error) {
 	fr := h.frame
-	fr.out = 0
 	fr.args[0] = uintptr(unsafe.Pointer(&fr.out))
 	for i, a := range args {
 		fr.args[i+1] = uintptr(a)

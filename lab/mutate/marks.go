@@ -162,6 +162,13 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"compute/kernel/elementary", "BuildLog1p", SwapArgs, "r = m.poly(m.fma(a, t, r), a, 3.33335280e-1, -0.5)", commutes},
 		{"compute/kernel/elementary", "BuildPow", SwapArgs, "t := m.mul(y, high)", commutes},
 		{"cudadrv/fault", "Wrap", SwapAtomics, "d.capacity.Store(Unlimited); d.rules.Store(&[]*live{})", unshared},
+		// Of cuda's libraries, the drivers and monitor.
+		{"cuda/nvrtc", "Excerpt", PlusOne, "case i > (0+1) && wanted[i-1]:", "the first line's neighbors are wanted where it is"},
+		{"cuda/cublaslt", "(*Plan).Launch", PlusOne, "if plan.WorkspaceBytes > (0+1) {", "no workspace has one byte"},
+		{"cuda/cublaslt", "(*Handle).multiply", PlusOne, "if wanted > (0+1) {", "no workspace has one byte"},
+		{"cuda/cublaslt", "Open", PlusOne, "return h.call(create, (1+1))", "a C function does not see an argument too many"},
+		{"cuda/cublaslt", "(*Handle).set", PlusOne, "return h.call(f, (4+1))", "a C function does not see an argument too many"},
+
 		{"cudadrv/fault", "(*live).hits", SwapArgs, "return number, r.Probability == 1 || chance(number, r.Seed) < r.Probability", anyHash},
 	}
 }
