@@ -129,7 +129,7 @@ func (g *gpu) captureOf(c call.Call, s cudadrv.Stream) (cudadrv.CaptureStatus, u
 	if len(g.tied(st)) > 0 {
 		return 0, 0, fail(c, cudadrv.CaptureImplicit, "a blocking stream is captured")
 	}
-	g.charge(c, 0)
+	g.charge(c)
 	switch {
 	case st.capture == nil:
 		return cudadrv.CaptureNone, 0, nil

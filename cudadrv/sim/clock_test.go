@@ -101,6 +101,21 @@ func TestOccupyDoesNotAddUp(t *testing.T) {
 	assert.True(t, idle(t, dev, s))
 }
 
+// Occupied time of the legacy default stream begins after the work of blocking streams, and of these after its.
+func TestOccupyIsInTheOrderOfTheLegacyStream(t *testing.T) {
+	_, dev := start(t, sim.Config{})
+	blocking, err := dev.StreamCreateBlocking()
+	require.NoError(t, err)
+	for _, order := range [][2]cudadrv.Stream{{blocking, 0}, {0, blocking}} {
+		require.NoError(t, dev.Launch(order[0], 5*ms))
+		require.NoError(t, dev.Occupy(order[1], ms))
+		dev.Advance(2 * ms)
+		assert.False(t, idle(t, dev, order[1]))
+		dev.Advance(3 * ms)
+		assert.True(t, idle(t, dev, order[1]))
+	}
+}
+
 func TestLaunchMistakes(t *testing.T) {
 	drv, dev := start(t, sim.Config{})
 	for _, queue := range []func(cudadrv.Stream, time.Duration) error{dev.Launch, dev.Occupy} {
@@ -249,28 +264,49 @@ func TestRunningClockFollowsTheWall(t *testing.T) {
 	})
 }
 
-// A waiting call holds nobody up, and of two frees of one allocation one wins.
+// A waiting call holds nobody up, and of two calls that give the same memory back one wins.
 func TestRunningClockWaitsWithoutTheLock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		_, dev := start(t, sim.Config{Clock: sim.Running})
-		p, err := dev.MemAlloc(1)
-		require.NoError(t, err)
-		require.NoError(t, dev.Launch(0, 5*ms))
-		freed := make(chan error, 2)
-		for range 2 {
-			go func() { freed <- dev.MemFree(p) }()
-		}
-		synctest.Wait()
-		began := time.Now()
-		_, err = dev.MemCreate(granule)
-		require.NoError(t, err)
-		assert.Zero(t, time.Since(began))
-		first, second := <-freed, <-freed
-		if first != nil {
-			first, second = second, first
-		}
-		require.NoError(t, first)
-		require.ErrorIs(t, second, cudadrv.InvalidValue)
-		require.NoError(t, dev.Audit())
-	})
+	for name, begin := range map[string]func(t *testing.T, dev *sim.Device) (end func() error){
+		"cuMemFree": func(t *testing.T, dev *sim.Device) func() error {
+			t.Helper()
+			p, err := dev.MemAlloc(1)
+			require.NoError(t, err)
+			return func() error { return dev.MemFree(p) }
+		},
+		"cuMemFreeHost": func(t *testing.T, dev *sim.Device) func() error {
+			t.Helper()
+			b, err := dev.MemHostAlloc(1)
+			require.NoError(t, err)
+			return func() error { return dev.MemFreeHost(b) }
+		},
+		"cuMemHostUnregister": func(t *testing.T, dev *sim.Device) func() error {
+			t.Helper()
+			b := make([]byte, 1)
+			require.NoError(t, dev.MemHostRegister(b))
+			return func() error { return dev.MemHostUnregister(b) }
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			_, dev := start(t, sim.Config{Clock: sim.Running, Bytes: name != "cuMemFree"})
+			end := begin(t, dev)
+			require.NoError(t, dev.Launch(0, 5*ms))
+			freed := make(chan error, 2)
+			for range 2 {
+				go func() { freed <- end() }()
+			}
+			synctest.Wait()
+			began := time.Now()
+			_, err := dev.MemCreate(granule)
+			require.NoError(t, err)
+			assert.Zero(t, time.Since(began))
+			first, second := <-freed, <-freed
+			if first != nil {
+				first, second = second, first
+			}
+			require.NoError(t, first, name)
+			require.ErrorIs(t, second, cudadrv.InvalidValue, name)
+			require.NoError(t, dev.Audit(), name)
+			require.NoError(t, dev.Close())
+		})
+	}
 }

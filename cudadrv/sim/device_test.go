@@ -300,3 +300,32 @@ func BenchmarkCalls(b *testing.B) {
 		}
 	})
 }
+
+// Each clock has a text that is read again, and other texts are refused without a change.
+func TestTextsOfClocks(t *testing.T) {
+	for c := sim.Stepped; c <= sim.Running; c++ {
+		text, err := c.MarshalText()
+		require.NoError(t, err)
+		again := sim.Clock(9)
+		require.NoError(t, again.UnmarshalText(text))
+		assert.Equal(t, c, again)
+		assert.Equal(t, c.String(), string(text))
+	}
+	for _, text := range []string{"", "running ", "Clock(0)"} {
+		c := sim.Running
+		require.ErrorContains(t, c.UnmarshalText([]byte(text)), "want stepped, running")
+		assert.Equal(t, sim.Running, c)
+	}
+	assert.Equal(t, "Clock(2)", sim.Clock(2).String())
+}
+
+// Objects has the kinds of which there are some.
+func TestObjectsThatAreNotThere(t *testing.T) {
+	_, dev := start(t, sim.Config{})
+	assert.Equal(t, map[string]int{"context": 1}, dev.Objects())
+	s := newStream(t, dev)
+	require.NoError(t, dev.StreamBeginCapture(s, cudadrv.CaptureRelaxed))
+	assert.Equal(t, map[string]int{"context": 1, "stream": 1, "captured stream": 1}, dev.Objects())
+	require.NoError(t, dev.Close())
+	assert.Empty(t, dev.Objects())
+}

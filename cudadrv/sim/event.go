@@ -42,7 +42,7 @@ func (d *Device) EventCreate() (cudadrv.Event, error) { return d.newEvent(event{
 func (d *Device) newEvent(e event, needed cudadrv.Capability) (cudadrv.Event, error) {
 	const c = call.EventCreate
 	return value(d, c, needed, func(g *gpu) (cudadrv.Event, error) {
-		g.charge(c, 0)
+		g.charge(c)
 		return g.keep(&e), nil
 	})
 }
@@ -62,7 +62,7 @@ func (d *Device) EventDestroy(e cudadrv.Event) error {
 			return err
 		}
 		delete(g.events, e)
-		g.charge(c, 0)
+		g.charge(c)
 		return nil
 	})
 }
@@ -91,7 +91,7 @@ func (d *Device) EventRecord(e cudadrv.Event, s cudadrv.Stream) error {
 		if ev.timed {
 			ev.stamp = max(st.drained, g.time())
 		}
-		g.charge(c, 0)
+		g.charge(c)
 		return nil
 	})
 }
@@ -118,7 +118,7 @@ func (d *Device) EventQuery(e cudadrv.Event) (bool, error) {
 		if err := ev.unasked(c); err != nil {
 			return false, err
 		}
-		g.charge(c, 0)
+		g.charge(c)
 		return ev.passes <= g.time(), g.failed(c)
 	})
 }
@@ -134,7 +134,7 @@ func (d *Device) EventSynchronize(e cudadrv.Event) error {
 		if err := ev.unasked(c); err != nil {
 			return err
 		}
-		g.charge(c, 0)
+		g.charge(c)
 		return g.wait(c, ev.passes)
 	})
 }

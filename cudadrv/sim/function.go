@@ -34,7 +34,6 @@ func (d *Device) FuncGetAttribute(f cudadrv.Function, a cudadrv.FunctionAttribut
 		if err != nil {
 			return 0, err
 		}
-		g.charge(c, 0)
 		switch a {
 		case cudadrv.MaxThreadsPerBlock:
 			return fn.maxThreads, nil
@@ -71,7 +70,6 @@ func (d *Device) FuncSetAttribute(f cudadrv.Function, a cudadrv.FunctionAttribut
 		default:
 			return fail(c, cudadrv.InvalidValue, "attribute %d, value %d", a, value)
 		}
-		g.charge(c, 0)
 		return nil
 	})
 }
@@ -92,7 +90,6 @@ func (d *Device) FuncGetParamInfo(f cudadrv.Function, index int) (offsetBytes, b
 	if index < 0 || index >= len(fn.params) {
 		return 0, 0, fail(c, cudadrv.InvalidValue, "parameter %d of %d", index, len(fn.params))
 	}
-	g.charge(c, 0)
 	return fn.params[index].offsetBytes, fn.params[index].bytes, nil
 }
 
@@ -113,7 +110,6 @@ func (d *Device) OccupancyMaxActiveBlocksPerMultiprocessor(f cudadrv.Function, b
 		if blockThreads < 1 || sharedBytes < 0 {
 			return 0, fail(c, cudadrv.InvalidValue, "blocks of %d threads, %d bytes of shared memory", blockThreads, sharedBytes)
 		}
-		g.charge(c, 0)
 		if blockThreads > fn.maxThreads {
 			return 0, nil
 		}
@@ -147,6 +143,5 @@ func (d *Device) OccupancyMaxPotentialBlockSize(f cudadrv.Function, sharedBytes 
 			most, blockThreads = active, threads
 		}
 	}
-	g.charge(c, 0)
 	return activeBlocks(blockThreads) * multiprocessors, blockThreads, nil
 }

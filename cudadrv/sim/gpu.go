@@ -105,7 +105,7 @@ func (g *gpu) open() (*Device, error) {
 	}
 	g.counts[call.PrimaryCtxRetain].Add(1)
 	if g.opens == 0 { // later ones only count references
-		g.charge(call.PrimaryCtxRetain, 0)
+		g.charge(call.PrimaryCtxRetain)
 	}
 	g.opens++
 	return &Device{gpu: g, opened: true}, nil
@@ -131,10 +131,11 @@ func (g *gpu) forget() {
 	g.drained = 0
 }
 
-// charge adds the modelled cost of a call that succeeded. Failed calls cost nothing: they were not measured.
-func (g *gpu) charge(c call.Call, bytes int64) {
-	g.chargeTime(callCosts[c].at(bytes))
-}
+// charge adds the modelled cost of a call that succeeded, which callCosts has. Failed calls cost nothing: they were not measured.
+func (g *gpu) charge(c call.Call) { g.chargeBytes(c, 0) }
+
+// chargeBytes is charge of a call whose cost depends on a size.
+func (g *gpu) chargeBytes(c call.Call, bytes int64) { g.chargeTime(callCosts[c].at(bytes)) }
 
 func (g *gpu) chargeTime(cost time.Duration) {
 	if !g.driver.config.NoCosts {

@@ -17,11 +17,7 @@ func (d *Device) StreamBeginCapture(s cudadrv.Stream, mode cudadrv.CaptureMode) 
 		if mode > cudadrv.CaptureRelaxed {
 			return fail(c, cudadrv.InvalidValue, "mode %d", mode)
 		}
-		if err := g.beginCapture(s, mode); err != nil {
-			return err
-		}
-		g.charge(c, 0)
-		return nil
+		return g.beginCapture(s, mode)
 	})
 }
 
@@ -41,7 +37,6 @@ func (d *Device) StreamEndCapture(s cudadrv.Stream) (cudadrv.Graph, error) {
 		}
 		id := cudadrv.Graph(g.driver.id(firstGraph, &g.driver.graphs))
 		g.graphs[id] = graph
-		g.charge(c, 0)
 		return id, nil
 	})
 }
@@ -80,7 +75,6 @@ func (d *Device) GraphGetNodes(graph cudadrv.Graph) ([]cudadrv.GraphNode, error)
 	if err != nil {
 		return nil, err
 	}
-	g.charge(c, 0)
 	return slices.Clone(found.names), nil
 }
 
@@ -92,7 +86,6 @@ func (d *Device) GraphNodeGetType(n cudadrv.GraphNode) (cudadrv.NodeKind, error)
 		if !ok {
 			return 0, fail(c, cudadrv.InvalidHandle, "no node %#x", uint64(n))
 		}
-		g.charge(c, 0)
 		return kind, nil
 	})
 }
@@ -111,7 +104,6 @@ func (d *Device) GraphDestroy(graph cudadrv.Graph) error {
 		delete(g.nodes, name)
 	}
 	delete(g.graphs, graph)
-	g.charge(c, 0)
 	return nil
 }
 
@@ -137,7 +129,7 @@ func (d *Device) GraphInstantiate(graph cudadrv.Graph) (cudadrv.GraphExec, error
 	}
 	id := cudadrv.GraphExec(g.driver.id(firstExec, &g.driver.execs))
 	g.execs[id] = &graphExec{nodes: slices.Clone(found.nodes), names: found.names}
-	g.charge(c, int64(len(found.nodes)))
+	g.chargeBytes(c, int64(len(found.nodes)))
 	return id, nil
 }
 
@@ -192,7 +184,7 @@ func (d *Device) GraphExecUpdate(x cudadrv.GraphExec, graph cudadrv.Graph) error
 		return fail(c, cudadrv.UpdateFailure, "the topology of %d nodes differs from %d nodes", len(found.nodes), len(exec.nodes))
 	}
 	exec.nodes = slices.Clone(found.nodes)
-	g.charge(c, int64(len(found.nodes)))
+	g.chargeBytes(c, int64(len(found.nodes)))
 	return nil
 }
 
@@ -228,7 +220,6 @@ func (d *Device) KernelNodeSetParamsDeclared(x cudadrv.GraphExec, n cudadrv.Grap
 		return err
 	}
 	exec.nodes[i].kernel, exec.nodes[i].duration = k, duration
-	g.charge(c, 0)
 	return nil
 }
 
@@ -248,7 +239,6 @@ func (d *Device) GraphUpload(x cudadrv.GraphExec, s cudadrv.Stream) error {
 	if err := g.unwaitable(c, st); err != nil {
 		return err
 	}
-	g.charge(c, 0)
 	return nil
 }
 
@@ -276,7 +266,7 @@ func (d *Device) GraphLaunch(x cudadrv.GraphExec, s cudadrv.Stream) error {
 	st.drained = max(st.drained, exec.drained)
 	g.replay(st, exec.nodes)
 	exec.drained = st.drained
-	g.charge(c, 0)
+	g.charge(c)
 	return nil
 }
 
@@ -290,6 +280,5 @@ func (d *Device) GraphExecDestroy(x cudadrv.GraphExec) error {
 		return err
 	}
 	delete(g.execs, x)
-	g.charge(c, 0)
 	return nil
 }

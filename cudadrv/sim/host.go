@@ -44,7 +44,7 @@ func (d *Device) MemHostAlloc(bytes int64) ([]byte, error) {
 		_ = g.backing.release(base, bytes) // the other error is the cause
 		return nil, err
 	}
-	g.charge(c, bytes)
+	g.chargeBytes(c, bytes)
 	return host, nil
 }
 
@@ -70,11 +70,7 @@ func (d *Device) MemHostRegister(b []byte) error {
 		}
 		return fail(c, r, "a part is page-locked already")
 	}
-	if err := g.pin(c, b, false); err != nil {
-		return err
-	}
-	g.charge(c, int64(len(b)))
-	return nil
+	return g.pin(c, b, false)
 }
 
 // MemHostUnregister waits for all work queued on the device and undoes MemHostRegister.
@@ -114,7 +110,7 @@ func (d *Device) endPin(c call.Call, b []byte, owned bool) error {
 	if begins() != m { // another caller ended it while the running clock ran
 		return fail(c, cudadrv.InvalidValue, "the memory at %#x was freed during the wait", hostPtr(b))
 	}
-	g.charge(c, int64(len(m.host)))
+	g.chargeBytes(c, int64(len(m.host)))
 	return g.unpin(c, m)
 }
 
@@ -129,7 +125,6 @@ func (d *Device) MemHostGetDevicePointer(b []byte) (cudadrv.Ptr, error) {
 	}
 	if len(b) > 0 {
 		if m := g.pinned.aroundHost(b[:1]); m != nil {
-			g.charge(c, 0)
 			return m.start + (hostPtr(b) - hostPtr(m.host)), nil
 		}
 	}

@@ -1,7 +1,6 @@
 package sim
 
 import (
-	"slices"
 	"time"
 
 	"github.com/go-vram/vram/cudadrv"
@@ -16,7 +15,7 @@ type kernel struct {
 	function *function
 	library  string // without a function
 	geometry cudadrv.Geometry
-	params   []byte
+	params   []byte           // the caller's: nothing reads them after the call
 	accesses []cudadrv.Access // that the program declares; nil: none
 	replaces bool             // another launch of a node
 	captured bool             // it is for a graph
@@ -114,7 +113,6 @@ func (d *Device) LaunchKernelDeclared(f cudadrv.Function, geometry cudadrv.Geome
 			return err
 		}
 		if st.capture != nil {
-			k.params = slices.Clone(params)
 			return st.add(c.String(), node{kind: cudadrv.KernelNode, kernel: k, duration: duration})
 		}
 		if err := g.implicit(c.String(), st); err != nil {
@@ -123,7 +121,7 @@ func (d *Device) LaunchKernelDeclared(f cudadrv.Function, geometry cudadrv.Geome
 		g.enqueue(st, duration)
 		g.executeLater(st, &k)
 		fn.module.drained = max(fn.module.drained, st.drained)
-		g.charge(c, 0)
+		g.charge(c)
 		return nil
 	})
 }

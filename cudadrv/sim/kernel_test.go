@@ -342,6 +342,27 @@ func TestAttributesAndOccupancy(t *testing.T) {
 	require.ErrorIs(t, err, cudadrv.InvalidValue)
 }
 
+// Of all sizes up to a limit, whole warps and the limit itself, the one with the most threads at once is proposed, the largest first.
+func TestTheBestBlockSize(t *testing.T) {
+	l := load(t, sim.Config{})
+	for limit := 1; limit <= 1024; limit++ {
+		want, most := 0, 0
+		for threads := limit; threads > 0; threads-- {
+			if threads != limit && threads%32 != 0 {
+				continue
+			}
+			blocks, err := l.OccupancyMaxActiveBlocksPerMultiprocessor(l.empty, threads, 0)
+			require.NoError(t, err)
+			if blocks*threads > most {
+				want, most = threads, blocks*threads
+			}
+		}
+		grid, block, err := l.OccupancyMaxPotentialBlockSize(l.empty, 0, limit)
+		require.NoError(t, err)
+		require.Equal(t, [2]int{want, most / want * 132}, [2]int{block, grid}, "at most %d threads", limit)
+	}
+}
+
 func TestAModuleEnds(t *testing.T) {
 	l := load(t, sim.Config{})
 	require.NoError(t, l.LaunchKernel(l.empty, shape(1), nil, l.stream))

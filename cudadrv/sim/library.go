@@ -40,7 +40,7 @@ func (d *Device) LaunchLibrary(w cudadrv.LibraryWork, s cudadrv.Stream) (stands 
 		}
 		g.enqueue(st, duration)
 		g.executeLater(st, &k)
-		g.charge(c, 0)
+		g.charge(c)
 		return nil
 	})
 	return stands || err != nil, err

@@ -77,7 +77,7 @@ func (d *Device) ModuleLoadData(image []byte) (cudadrv.Module, error) {
 	}
 	id := cudadrv.Module(g.driver.id(firstModule, &g.driver.modules))
 	g.modules[id] = mod
-	g.charge(c, 0)
+	g.charge(c)
 	return id, nil
 }
 
@@ -98,7 +98,6 @@ func (d *Device) ModuleUnload(m cudadrv.Module) error {
 		}
 		mod.unloaded = true
 		delete(g.modules, m)
-		g.charge(c, 0)
 		return g.forgetVariables(c, mod)
 	})
 }
@@ -130,7 +129,6 @@ func (d *Device) ModuleGetFunction(m cudadrv.Module, name string) (cudadrv.Funct
 			fn.id = cudadrv.Function(g.driver.id(firstFunction, &g.driver.functions))
 			g.functions[fn.id] = fn
 		}
-		g.charge(c, 0)
 		return fn.id, nil
 	})
 }
@@ -155,7 +153,6 @@ func (d *Device) ModuleGetGlobal(m cudadrv.Module, name string) (cudadrv.Ptr, in
 	if !ok {
 		return 0, 0, fail(c, cudadrv.NotFound, "no variable %q", name)
 	}
-	g.charge(c, 0)
 	return r.start, r.bytes, nil
 }
 
@@ -184,7 +181,7 @@ func (d *Device) LinkImages(images ...[]byte) ([]byte, error) {
 		if _, err := parse(linked); err != nil {
 			return nil, fail(c, imageResult(err), "%v", err)
 		}
-		g.charge(c, 0)
+		g.charge(c)
 		return linked, nil
 	})
 }

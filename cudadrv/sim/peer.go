@@ -30,7 +30,6 @@ func (d *Device) DeviceCanAccessPeer(ordinal int) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		g.charge(c, 0)
 		return other != g, nil
 	})
 }

@@ -21,7 +21,7 @@ func (d *Device) MemGetInfo() (freeBytes, totalBytes int64, err error) {
 	if err := d.enter(c); err != nil {
 		return 0, 0, err
 	}
-	g.charge(c, 0)
+	g.charge(c)
 	return max(g.capacityBytes-g.usedBytes, 0), max(g.info.TotalBytes, g.capacityBytes), nil
 }
 
@@ -34,7 +34,7 @@ func (d *Device) MemAlloc(bytes int64) (cudadrv.Ptr, error) {
 		if err != nil {
 			return 0, err
 		}
-		g.charge(c, bytes)
+		g.chargeBytes(c, bytes)
 		return r.start, nil
 	})
 }
@@ -95,7 +95,7 @@ func (d *Device) MemFree(p cudadrv.Ptr) error {
 		if now, ok := g.regions.at(p); !ok || now != r { // another caller freed it while the running clock ran
 			return fail(c, cudadrv.InvalidValue, "the allocation at %#x was freed during the wait", p)
 		}
-		g.charge(c, r.bytes)
+		g.chargeBytes(c, r.bytes)
 		return g.release(c, r)
 	})
 }

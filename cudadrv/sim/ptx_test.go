@@ -21,6 +21,7 @@ func TestNoTextBreaksTheReader(t *testing.T) {
 		if err != nil {
 			return
 		}
+		joined([]string{text, text}) // as a linker does
 		for name, k := range p.kernels {
 			assert.Equal(t, name, k.name)
 			end := int64(0)
@@ -43,4 +44,25 @@ func TestAQuotationWithoutAnEnd(t *testing.T) {
 func TestWordsOfPTX(t *testing.T) {
 	require.Equal(t, []string{"ld", ".param", ".u64", "%rd1", ",", "[", "a_b$", "+", "4", "]", ";", `"`, ".x"},
 		newReader("ld.param.u64 %rd1,[a_b$+4];/**/\"quoted .entry\" // .entry\n.x/*/ */").words)
+}
+
+// Numbers of a parameter have bounds, which are allowed themselves.
+func TestBoundsOfParameters(t *testing.T) {
+	for param, offset := range map[string]int64{ // after one byte; -1: it is refused
+		".param .align 0 .u8 a": -1, ".param .align 1 .u8 a": 1, ".param .align 2 .u8 a": 2, ".param .align 3 .u8 a": -1,
+		".param .align 128 .u8 a": 128, ".param .align 256 .u8 a": -1, ".param .align x .u8 a": -1, ".param .align 2 .u64 a": 8,
+		".param .u64 .ptr .align 128 a": 8, ".param .u64 .ptr .global .align 16 a": 8, ".param .u64 .global a": -1,
+		".param .u8 a[0]": -1, ".param .u8 a[1]": 1, ".param .u8 a[0x10]": 1, ".param .u8 a[32763]": 1, ".param .u8 a[32764]": -1,
+		".param .u8 a[-1]": -1, ".param .u8 a[2": -1, ".param .u16 a[16381]": 2, ".param .u16 a[16382]": -1,
+		".param .b128 a": 16, ".param a": -1, ".param .u8": -1, ".u8 a": -1, ".param .u8 [2]": -1,
+	} {
+		p, err := parse([]byte(".version 7.0 .entry f(.param .u8 first, " + param + ") {}"))
+		if offset < 0 {
+			require.ErrorIs(t, err, errSyntax, param)
+			continue
+		}
+		require.NoError(t, err, param)
+		require.Len(t, p.kernels["f"].params, 2)
+		assert.Equal(t, offset, p.kernels["f"].params[1].offsetBytes, param)
+	}
 }

@@ -33,7 +33,6 @@ func (d *Device) IpcGetEventHandle(e cudadrv.Event) (cudadrv.EventDescriptor, er
 	}
 	copy(name[:], g.info.UUID[:])
 	binary.LittleEndian.PutUint64(name[len(g.info.UUID):], uint64(e))
-	g.charge(c, 0)
 	return name, nil
 }
 
@@ -46,7 +45,6 @@ func (d *Device) IpcOpenEventHandle(name cudadrv.EventDescriptor) (cudadrv.Event
 		copy(of[:], name[:])
 		for _, other := range g.driver.gpus {
 			if ev, ok := other.events[cudadrv.Event(binary.LittleEndian.Uint64(name[len(of):]))]; ok && of == other.info.UUID {
-				g.charge(c, 0)
 				return g.keep(ev), nil
 			}
 		}

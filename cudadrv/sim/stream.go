@@ -41,7 +41,7 @@ func (d *Device) StreamCreate() (cudadrv.Stream, error) {
 			id = cudadrv.Stream(g.driver.id(firstStream, &g.driver.streams))
 		}
 		g.streams[id] = &stream{}
-		g.charge(c, 0)
+		g.charge(c)
 		return id, nil
 	})
 }
@@ -63,7 +63,7 @@ func (d *Device) StreamDestroy(s cudadrv.Stream) error {
 		if g.driver.config.ReuseStreamIDs {
 			g.freeStream = append(g.freeStream, s)
 		}
-		g.charge(c, 0)
+		g.charge(c)
 		return nil
 	})
 }
@@ -79,7 +79,7 @@ func (d *Device) StreamQuery(s cudadrv.Stream) (bool, error) {
 		if err := g.unwaitable(c, st); err != nil {
 			return false, err
 		}
-		g.charge(c, 0)
+		g.charge(c)
 		return st.drained <= g.time(), g.failed(c)
 	})
 }
@@ -95,7 +95,7 @@ func (d *Device) StreamSynchronize(s cudadrv.Stream) error {
 		if err := g.unwaitable(c, st); err != nil {
 			return err
 		}
-		g.charge(c, 0)
+		g.charge(c)
 		return g.wait(c, st.drained)
 	})
 }
@@ -125,7 +125,7 @@ func (d *Device) StreamWaitEvent(s cudadrv.Stream, e cudadrv.Event) error {
 		g.synchronise(st)
 		st.drained = max(st.drained, ev.passes)
 		g.drained = max(g.drained, st.drained)
-		g.charge(c, 0)
+		g.charge(c)
 		return nil
 	})
 }
@@ -137,7 +137,7 @@ func (d *Device) CtxSynchronize() error {
 		if err := g.unsynchronised(c); err != nil {
 			return err
 		}
-		g.charge(c, 0)
+		g.charge(c)
 		return g.wait(c, g.drained)
 	})
 }

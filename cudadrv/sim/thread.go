@@ -36,7 +36,6 @@ func (d *Device) ThreadExchangeStreamCaptureMode(mode cudadrv.CaptureMode) (cuda
 		if mode > cudadrv.CaptureRelaxed {
 			return 0, fail(c, cudadrv.InvalidValue, "mode %d", mode)
 		}
-		g.charge(c, 0)
 		return g.driver.threads.exchange(currentThread(), mode), nil
 	})
 }

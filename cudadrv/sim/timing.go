@@ -40,7 +40,7 @@ func (d *Device) EventElapsedTime(start, end cudadrv.Event) (time.Duration, erro
 			}
 			stamps[i] = ev.stamp
 		}
-		g.charge(c, 0)
+		g.charge(c)
 		return (stamps[1] - stamps[0]).Round(eventResolution), g.failed(c)
 	})
 }

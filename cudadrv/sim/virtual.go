@@ -44,7 +44,7 @@ func (d *Device) MemAddressReserve(bytes int64) (cudadrv.Ptr, error) {
 			return 0, err
 		}
 		g.regions.put(p, r)
-		g.charge(c, bytes)
+		g.chargeBytes(c, bytes)
 		return p, nil
 	})
 }
@@ -64,7 +64,7 @@ func (d *Device) MemAddressFree(p cudadrv.Ptr, bytes int64) error {
 		}
 		g.regions.drop(p)
 		g.driver.space.give(p, r.spanBytes)
-		g.charge(c, bytes)
+		g.chargeBytes(c, bytes)
 		return g.unback(c, r)
 	})
 }
@@ -86,7 +86,7 @@ func (d *Device) MemCreate(bytes int64) (cudadrv.Handle, error) {
 		}
 		h.id = cudadrv.Handle(g.driver.id(firstHandle, &g.driver.handles))
 		g.handles[h.id] = g.handleSlab.place(h)
-		g.charge(c, bytes)
+		g.chargeBytes(c, bytes)
 		return h.id, nil
 	})
 }
@@ -101,7 +101,7 @@ func (d *Device) MemRelease(h cudadrv.Handle) error {
 		}
 		delete(g.handles, h)
 		hd.released = true
-		g.charge(c, hd.bytes)
+		g.chargeBytes(c, hd.bytes)
 		return g.unref(c, hd)
 	})
 }
@@ -133,7 +133,7 @@ func (d *Device) MemMap(p cudadrv.Ptr, bytes int64, h cudadrv.Handle) error {
 		g.mappings.put(p, g.mappingSlab.place(mapping{start: p, handle: hd, region: r}))
 		hd.mapped++
 		r.mapped++
-		g.charge(c, bytes)
+		g.chargeBytes(c, bytes)
 		return nil
 	})
 }

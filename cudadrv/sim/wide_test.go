@@ -40,11 +40,13 @@ func TestWideWorkThatCannotBe(t *testing.T) {
 			func(c *cudadrv.Copy2D) { c.WidthBytes = -1 },
 			func(c *cudadrv.Copy2D) { c.Rows = -1 },
 			func(c *cudadrv.Copy2D) { c.DstPitch = 1 << 31 },
-			func(c *cudadrv.Copy2D) { c.Rows = math.MaxInt64 / 256 },
+			func(c *cudadrv.Copy2D) { c.Rows = math.MaxInt64/512 + 1 },
 		},
 		cudadrv.IllegalAddress: {
 			func(c *cudadrv.Copy2D) { c.Dst = p + cudadrv.Ptr(granule) },
 			func(c *cudadrv.Copy2D) { c.Rows = 1 << 13 },
+			func(c *cudadrv.Copy2D) { c.Rows = math.MaxInt64 / 512 },
+			func(c *cudadrv.Copy2D) { c.DstPitch = 1<<31 - 1 },
 			func(c *cudadrv.Copy2D) { c.Src = 16 },
 		},
 	} {
@@ -82,6 +84,30 @@ func TestRowsWithHolesBetweenThem(t *testing.T) {
 	assert.EqualValues(t, 7, r.read(p+cudadrv.Ptr(2*granule)+1023))
 	c.DstPitch = granule
 	require.ErrorIs(t, r.dev.Memcpy2DAsync(c, 0), cudadrv.IllegalAddress)
+}
+
+// A copy of rows fails if the memory of any of them is gone when it runs.
+func TestRowsWhoseMemoryIsGone(t *testing.T) {
+	const rows = 3
+	for gone := range 2 * rows {
+		_, dev := start(t, sim.Config{Bytes: true})
+		p, err := dev.MemAddressReserve(2 * rows * granule)
+		require.NoError(t, err)
+		at := func(i int) cudadrv.Ptr { return p + cudadrv.Ptr(int64(i)*granule) }
+		for i := range 2 * rows { // a row is at the begin of each
+			h, err := dev.MemCreate(granule)
+			require.NoError(t, err)
+			require.NoError(t, dev.MemMap(at(i), granule, h))
+			require.NoError(t, dev.MemSetAccess(at(i), granule))
+		}
+		c := cudadrv.Copy2D{Dst: p, Src: at(rows), DstPitch: granule, SrcPitch: granule, WidthBytes: 64, Rows: rows}
+		require.NoError(t, dev.Memcpy2DAsync(c, 0))
+		require.NoError(t, dev.MemUnmap(at(gone), granule))
+		err = dev.CtxSynchronize()
+		require.ErrorIs(t, err, cudadrv.IllegalAddress, "%d", gone)
+		require.ErrorContains(t, err, "cuMemcpy2DAsync")
+		require.NoError(t, dev.Close())
+	}
 }
 
 // Fills of all widths and copies of rows leave the bytes that a slice has after the same.

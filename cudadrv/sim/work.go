@@ -129,7 +129,7 @@ func (g *gpu) submit(st *stream, duration time.Duration, w work) error {
 		return err
 	}
 	g.enqueue(st, duration)
-	g.charge(c, w.bytes)
+	g.chargeBytes(c, w.bytes)
 	if g.backing == nil {
 		return nil
 	}
