@@ -404,7 +404,6 @@ func (a *Arena) Close() error {
 	defer a.end()
 	if a.own && a.State() != Closed && a.memory.Ended() {
 		a.saved, a.spent = nil, nil
-		a.savedBytes.Store(0)
 	}
 	a.dropSaved()
 	a.state.Store(int32(Closed))

@@ -94,6 +94,47 @@ func (r *rig) agrees(err error) {
 	assert.Contains(r, err.Error(), failed.State.String())
 }
 
+// While it is not known that copies have ended, neither their memory of the device is returned nor that of the host. Both are as soon
+// as the driver says so.
+func TestCopiesWhoseEndIsNotKnown(t *testing.T) {
+	r := newFaultyRig(t, sleep.Options{})
+	b, want := r.filled(5*mib, 1)
+	unknownFrom := func(copies string) { // once a copy has begun
+		r.faults.SetBefore(func(function string) {
+			if function == copies {
+				r.faults.SetBefore(nil)
+				r.fails(fault.Rule{Func: "cuStreamSynchronize", First: 1, Count: fault.Forever, Result: cudadrv.Unknown})
+			}
+		})
+	}
+	returned := func() [2]uint64 { return [2]uint64{r.faults.Calls("cuMemUnmap"), r.faults.Calls("cuMemFreeHost")} }
+	none := returned()
+
+	unknownFrom("cuMemcpyDtoHAsync")
+	err := r.arena.Sleep(t.Context(), sleep.Save)
+	require.ErrorContains(t, err, "saving contents")
+	require.ErrorIs(t, err, cudadrv.Unknown)
+	assert.Equal(t, sleep.Awake, r.arena.State())
+	assert.Equal(t, none, returned())
+	r.faults.Clear()
+	require.NoError(t, r.arena.Sleep(t.Context(), sleep.Save))
+
+	asleep := returned()
+	assert.Greater(t, asleep[0], none[0])
+	unknownFrom("cuMemcpyHtoDAsync")
+	err = r.arena.Wake(t.Context())
+	require.ErrorContains(t, err, "copying contents back")
+	require.ErrorContains(t, err, "waiting for copies")
+	assert.Equal(t, sleep.Asleep, r.arena.State())
+	assert.Equal(t, asleep, returned())
+	r.faults.Clear()
+	require.NoError(t, r.arena.Sleep(t.Context(), sleep.Save))
+	assert.Greater(t, returned()[0], asleep[0])
+	require.NoError(t, r.arena.Wake(t.Context()))
+	assert.Equal(t, none[1]+2, returned()[1], "of both sleeps")
+	r.holds(b, want)
+}
+
 func TestSleepGoesOnWithTheRest(t *testing.T) {
 	r := newFaultyRig(t, sleep.Options{})
 	b, want := r.filled(9*mib, 1)

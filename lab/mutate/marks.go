@@ -163,6 +163,9 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"compute/kernel/elementary", "BuildPow", SwapArgs, "t := m.mul(y, high)", commutes},
 		{"cudadrv/fault", "Wrap", SwapAtomics, "d.capacity.Store(Unlimited); d.rules.Store(&[]*live{})", unshared},
 		// Of cuda's libraries, the drivers and monitor.
+		{"cuda/sleep", "(*Arena).Sleep", SwapAtomics, "a.sleeps.Add(1); a.state.Store(int32(Asleep))", "Stats reads the two at different times"},
+		{"cuda/sleep", "(*Arena).Wake", SwapAtomics, "a.wakes.Add(1); a.state.Store(int32(Awake))", "Stats reads the two at different times"},
+		{"cudadrv/sim", "newBacking", PlusOne, "fd, _, errno := syscall.Syscall(memfdCreate(), uintptr(unsafe.Pointer(name)), closeOnExec, (0+1))", "the system call has two arguments"},
 		{"cuda/nvrtc", "Excerpt", PlusOne, "case i > (0+1) && wanted[i-1]:", "the first line's neighbors are wanted where it is"},
 		{"cuda/cublaslt", "(*Plan).Launch", PlusOne, "if plan.WorkspaceBytes > (0+1) {", "no workspace has one byte"},
 		{"cuda/cublaslt", "(*Handle).multiply", PlusOne, "if wanted > (0+1) {", "no workspace has one byte"},

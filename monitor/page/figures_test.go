@@ -75,6 +75,7 @@ func TestFiguresAreOfTheStatistics(t *testing.T) {
 		assert.InDelta(t, from.Fragmentation(), x.Fragmentation, 0)
 	}
 	assert.InDelta(t, 1, streamOf(&vram.StreamStats{}).HitRate, 0, "of no allocation")
+	assert.Zero(t, streamOf(&vram.StreamStats{AllocCount: 1}).HitRate)
 	require.Len(t, d.Tenants, 2)
 	for i, x := range d.Tenants {
 		from := s.Tenants[i]

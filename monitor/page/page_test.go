@@ -179,6 +179,49 @@ func TestThePageIsSafe(t *testing.T) {
 	assert.Equal(t, http.StatusMethodNotAllowed, posted.StatusCode)
 }
 
+// Each answer, of whatever kind, forbids to be kept, to be guessed at and to be used by other origins. The stream of events says what
+// it is without being watched, and a page that was not made by New refuses.
+func TestHeadersOfEachAnswer(t *testing.T) {
+	s := open(t, page.Options{})
+	serve := func(p http.Handler, method, target string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		p.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), method, target, nil))
+		return w
+	}
+	for _, c := range []struct {
+		page         http.Handler
+		method, path string
+		status       int
+		contentType  string
+	}{
+		{s.page, http.MethodGet, "/", http.StatusOK, "text/html; charset=utf-8"},
+		{s.page, http.MethodHead, "/page.css", http.StatusOK, "text/css; charset=utf-8"},
+		{s.page, http.MethodGet, "/stats.json", http.StatusOK, "application/json"},
+		{s.page, http.MethodGet, "/nothing", http.StatusNotFound, "application/json"},
+		{s.page, http.MethodPost, "/", http.StatusMethodNotAllowed, "application/json"},
+		{s.page, http.MethodHead, "/events", http.StatusOK, "text/event-stream"},
+		{&page.Page{}, http.MethodGet, "/", http.StatusServiceUnavailable, "application/json"},
+		{(*page.Page)(nil), http.MethodGet, "/", http.StatusServiceUnavailable, "application/json"},
+	} {
+		w := serve(c.page, c.method, c.path)
+		assert.Equal(t, c.status, w.Code, c.path)
+		for name, want := range map[string]string{
+			"Content-Type": c.contentType, "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store",
+			"Cross-Origin-Resource-Policy": "same-origin", "Cross-Origin-Opener-Policy": "same-origin",
+		} {
+			assert.Equal(t, want, w.Header().Get(name), "%s of %s %s", name, c.method, c.path)
+		}
+		assert.Contains(t, w.Header().Get("Content-Security-Policy"), "default-src 'none'")
+	}
+	assert.Equal(t, "GET, HEAD", serve(s.page, http.MethodPost, "/").Header().Get("Allow"))
+	assert.Contains(t, serve(&page.Page{}, http.MethodGet, "/").Body.String(), "not made by New")
+
+	// Mounted without its slash, it leads to the address with one.
+	w := serve(http.StripPrefix("/debug/vram", s.page), http.MethodGet, "/debug/vram")
+	assert.Equal(t, http.StatusMovedPermanently, w.Code)
+	assert.Equal(t, "vram/", w.Header().Get("Location"))
+}
+
 // A viewer gets the history, then samples, and the stream ends with the page.
 func TestEventsAreSamples(t *testing.T) {
 	s := open(t, page.Options{Interval: page.MinInterval})

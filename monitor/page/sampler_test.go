@@ -2,6 +2,9 @@ package page
 
 import (
 	"context"
+	"math"
+	"net/http"
+	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -146,6 +149,7 @@ func TestCloseEndsViewers(t *testing.T) {
 		require.NoError(t, err)
 		synctest.Wait()
 		s.close()
+		s.close() // before the viewer leaves
 		_, more := <-v.samples
 		assert.False(t, more)
 		s.leave(v)
@@ -159,6 +163,28 @@ func TestCloseEndsViewers(t *testing.T) {
 	})
 }
 
+// A request whose sample is being read when the page is closed gets the error of a closed page.
+func TestCloseDuringARead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, _ := counted(3)
+		read, resume := s.read, make(chan struct{})
+		s.read = func() Sample {
+			<-resume
+			return read()
+		}
+		failed := make(chan error)
+		go func() {
+			n, err := s.newest(t.Context())
+			assert.Nil(t, n)
+			failed <- err
+		}()
+		synctest.Wait()
+		s.close()
+		close(resume)
+		require.ErrorIs(t, <-failed, errClosed)
+	})
+}
+
 // A name that a device had before its Close stays.
 func TestClosedDevicesKeepTheirNames(t *testing.T) {
 	t.Parallel()
@@ -166,4 +192,13 @@ func TestClosedDevicesKeepTheirNames(t *testing.T) {
 	st.add(Sample{Devices: []Device{{Name: "GPU", Driver: "sim", TotalBytes: 7}}})
 	st.add(Sample{Devices: []Device{{}}})
 	assert.Equal(t, Device{Name: "GPU", Driver: "sim", TotalBytes: 7}, st.last.Devices[0])
+}
+
+// A figure that JSON does not have is an error of the answer.
+func TestAFigureThatIsNoNumber(t *testing.T) {
+	t.Parallel()
+	w := httptest.NewRecorder()
+	answer(w)(Device{HitRate: math.NaN()}, nil)
+	assert.Equal(t, http.StatusServiceUnavailable, w.Code)
+	assert.Contains(t, w.Body.String(), "NaN")
 }
