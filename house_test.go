@@ -317,7 +317,8 @@ func TestNamesAreRead(t *testing.T) {
 			for _, wrong := range []string{"", "none of them", string(want) + "x"} {
 				var bad *ConfigError
 				require.ErrorAs(t, test.read.UnmarshalText([]byte(wrong)), &bad, name)
-				assert.NotEmpty(t, bad.Want)
+				assert.Contains(t, bad.Error(), name)
+				assert.Contains(t, bad.Want, string(want))
 			}
 			got, err := test.read.MarshalText()
 			require.NoError(t, err)

@@ -142,9 +142,7 @@ func (d *Device) Waiters(ctx context.Context) (Waiters, error) {
 	failed, err := d.eachStream(ctx, func(s *streams.Control) error {
 		all, err := s.Waiting(ctx)
 		w.Requests = append(w.Requests, all...)
-		if waits := s.Suspensions(); len(waits) > 0 {
-			told[s.ID()] = waits
-		}
+		told[s.ID()] = s.Suspensions()
 		return err
 	})
 	if err != nil {

@@ -154,3 +154,16 @@ func TestReleaseAfterOfTheEnvironment(t *testing.T) {
 		require.EqualError(t, err, `vram: VRAM_RELEASE_AFTER is "`+value+`", want a time as "30s", or "never"`)
 	}
 }
+
+// A demand is a size of a byte or more and a count of 0 or more. One that is wrong leaves none.
+func TestDemandsThatAreRead(t *testing.T) {
+	all, err := vram.ParseDemands(" 1:0, 64KiB : 20 ,2MiB:1")
+	require.NoError(t, err)
+	assert.Equal(t, []vram.Demand{{Bytes: 1}, {Bytes: 64 << 10, Count: 20}, {Bytes: 2 << 20, Count: 1}}, all)
+	for _, text := range []string{"", "4", ":", "4:", ":4", "0:1", "-1:1", "4:-1", "x:1", "4:x", "4:1.5", "4:99999999999999999999", "4:1,", "4:1:1", "1:1,x:1"} {
+		all, err := vram.ParseDemands(text)
+		var refused *vram.ConfigError
+		require.ErrorAs(t, err, &refused, text)
+		assert.Empty(t, all, text)
+	}
+}

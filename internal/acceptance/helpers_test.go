@@ -111,7 +111,9 @@ func TestNoReportNamesAHelper(t *testing.T) {
 
 // A helper without a name is refused, with its number.
 func TestAHelperWithoutAName(t *testing.T) {
-	_, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{}), Helpers: []string{"a", " "}})
+	_, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{}), Helpers: []string{""}})
+	require.ErrorContains(t, err, "Helpers[0]")
+	_, err = vram.Open(vram.Config{Driver: sim.New(sim.Config{}), Helpers: []string{"a", " "}})
 	refused, ok := errors.AsType[*vram.ConfigError](err)
 	require.True(t, ok, err)
 	assert.Equal(t, "Helpers[1]", refused.Field)

@@ -144,6 +144,11 @@ func TestPlacementsSeeTheWholeGPU(t *testing.T) {
 	})
 }
 
+// withoutDevices is a driver of a machine without a GPU.
+type withoutDevices struct{ cudadrv.Driver }
+
+func (withoutDevices) DeviceCount() (int, error) { return 0, nil }
+
 func TestSetsAreRefused(t *testing.T) {
 	driver := sim.New(sim.Config{Devices: 3})
 	var config *vram.ConfigError
@@ -158,6 +163,8 @@ func TestSetsAreRefused(t *testing.T) {
 	require.ErrorAs(t, err, &config)
 	_, err = vram.OpenAll(vram.Config{Driver: sim.New(sim.Config{Devices: -1})})
 	require.ErrorIs(t, err, vram.ErrNoDriver)
+	_, err = vram.OpenAll(vram.Config{Driver: withoutDevices{driver}})
+	require.ErrorIs(t, err, vram.ErrNoDevice)
 	var none *vram.Set
 	_, err = none.Place(1)
 	require.ErrorIs(t, err, vram.ErrNotOpen)
