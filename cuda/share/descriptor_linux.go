@@ -30,15 +30,9 @@ func importHandle(d cudadrv.ShareableMemory, f *os.File) (cudadrv.Handle, error)
 	return d.MemImportFromShareableHandle(int(f.Fd())) //nolint:gosec // a descriptor fits
 }
 
-// sendDescriptor writes a message with a descriptor.
+// sendDescriptor writes a message with a descriptor. Linux takes a message of a greeting's length whole.
 func sendDescriptor(conn *net.UnixConn, message []byte, f *os.File) error {
-	n, _, err := conn.WriteMsgUnix(message, syscall.UnixRights(int(f.Fd())), nil) //nolint:gosec // a descriptor fits
-	if err != nil {
-		return err
-	}
-	if n < len(message) {
-		_, err = conn.Write(message[n:])
-	}
+	_, _, err := conn.WriteMsgUnix(message, syscall.UnixRights(int(f.Fd())), nil) //nolint:gosec // a descriptor fits
 	return err
 }
 

@@ -133,3 +133,45 @@ func TestARefusedNameOfAnEventIsCounted(t *testing.T) {
 	require.NoError(t, theirs.Close())
 	assert.Equal(t, events-2, fakes[1].live(kindEvents), "of each side one")
 }
+
+// A fence that cannot be ordered after the last one, of another context, is not made.
+func TestAFenceThatCannotFollowTheLast(t *testing.T) {
+	a, b := newPair(t)
+	m, theirs := linkSides(t, a, b)
+	other := a.context()
+	require.NoError(t, m.Publish(a.c))
+	require.NoError(t, a.faults.Add(ruleFor("cuStreamWaitEvent", 1)))
+	require.ErrorIs(t, m.Publish(other), cudadrv.Unknown)
+	a.faults.Clear()
+	assert.Equal(t, Stats{Published: 1}, m.Stats())
+	require.NoError(t, m.Publish(other))
+	for range 2 {
+		require.NoError(t, theirs.Await(t.Context(), b.c))
+	}
+	require.NoError(t, other.Close())
+	require.NoError(t, m.Close())
+}
+
+// Events of waits that the memory keeps no longer are destroyed. Where the driver refuses, the call says so, and a later one does it.
+func TestManyWaitsAtATime(t *testing.T) {
+	fakes := [2]*fake{newFake(t), newFake(t)}
+	fakes[1].hold(1)
+	a, b := newSide(t, fakes[0].driver()), newSide(t, fakes[1].driver())
+	t.Cleanup(func() { fakes[1].hold(0) })
+	mine, theirs := linkSides(t, a, b)
+	before := fakes[1].live(kindEvents)
+	for range spareWaits + 3 {
+		require.NoError(t, mine.Publish(a.c))
+		require.NoError(t, theirs.Await(t.Context(), b.c))
+	}
+	fakes[1].hold(0)
+	require.NoError(t, b.c.Synchronize(t.Context()))
+	require.NoError(t, mine.Publish(a.c))
+	require.NoError(t, b.faults.Add(ruleFor("cuEventDestroy", 1)))
+	require.ErrorIs(t, theirs.Await(t.Context(), b.c), cudadrv.Unknown)
+	b.faults.Clear()
+	require.NoError(t, theirs.Await(t.Context(), b.c), "no fence was taken")
+	assert.LessOrEqual(t, fakes[1].live(kindEvents)-before, int64(2*(spareWaits+2)))
+	require.NoError(t, theirs.Close())
+	require.NoError(t, mine.Close())
+}

@@ -3,9 +3,13 @@
 package share
 
 import (
+	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"os"
+	"slices"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -71,4 +75,38 @@ func manyDescriptors(t *testing.T) *net.UnixConn {
 	_, _, err := a.WriteMsgUnix([]byte(magic), syscall.UnixRights(files(t, 10)...), nil)
 	require.NoError(t, err)
 	return b
+}
+
+// Control messages that are none, and of which a descriptor is cut, are refused; those of other kinds count for nothing.
+func TestControlMessagesAreChecked(t *testing.T) {
+	whole := syscall.UnixRights(1)
+	other := slices.Clone(whole)
+	binary.NativeEndian.PutUint32(other[len(other)-syscall.CmsgSpace(4)+12:], 99) // its type
+	for name, c := range map[string]struct {
+		message []byte
+		refused bool
+	}{
+		"none": {nil, false}, "another kind": {other, false}, "too short for one": {whole[:8], false}, "a length beyond the end": {whole[:17], true},
+	} {
+		files, err := parseRights(c.message)
+		assert.Empty(t, files, name)
+		var refused *ProtocolError
+		assert.Equal(t, c.refused, errors.As(err, &refused), "%s: %v", name, err)
+	}
+}
+
+// A connection that was closed is closed once: its error has no other one of the end.
+func TestAConnectionThatWasClosed(t *testing.T) {
+	a, _ := newPair(t)
+	mine, theirs := connection(t)
+	require.NoError(t, mine.Close())
+	require.NoError(t, theirs.Close())
+	m := a.make()
+	err := m.Export(mine)
+	require.ErrorIs(t, err, net.ErrClosed)
+	assert.Equal(t, 1, strings.Count(err.Error(), net.ErrClosed.Error()), "%v", err)
+	_, err = Import(a.c, theirs)
+	require.ErrorIs(t, err, net.ErrClosed)
+	assert.Equal(t, 1, strings.Count(err.Error(), net.ErrClosed.Error()), "%v", err)
+	assert.Equal(t, peerTimeout, time.Duration(newLink(m.device, mine).patience.Load()), "streams have as long as the peer had")
 }

@@ -243,9 +243,6 @@ func (m *Memory) Close() error {
 	if l != nil {
 		failed = errors.Join(failed, l.close(&m.use))
 	}
-	if m.pages.gone() {
-		return failed
-	}
 	return errors.Join(failed, m.pages.release())
 }
 

@@ -3,6 +3,7 @@
 package share
 
 import (
+	"context"
 	"errors"
 	"os"
 	"sync"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/fault"
 	"github.com/go-vram/vram/cudadrv/sim"
 )
 
@@ -28,9 +30,9 @@ type sharing struct {
 	count map[cudadrv.Handle]int    // of the names of a handle
 }
 
-func newSharing() sharing {
+func newSharing(machine sim.Config) sharing {
 	return sharing{
-		sim.New(sim.Config{Bytes: true}), &sync.Mutex{}, map[uint64]cudadrv.Handle{}, map[cudadrv.Handle]int{},
+		sim.New(machine), &sync.Mutex{}, map[uint64]cudadrv.Handle{}, map[cudadrv.Handle]int{},
 	}
 }
 
@@ -104,7 +106,7 @@ func (d *sharingDevice) MemRelease(h cudadrv.Handle) error {
 // newSlowPair returns two sides on one simulated device.
 func newSlowPair(t *testing.T) (a, b *side) {
 	t.Helper()
-	driver := newSharing()
+	driver := newSharing(sim.Config{Bytes: true})
 	return newSide(t, driver), newSide(t, driver)
 }
 
@@ -159,15 +161,28 @@ func TestAFenceCoversEarlierOnes(t *testing.T) {
 	assert.Equal(t, Stats{Published: 2}, m.Stats())
 }
 
-// By the host's way, the work has finished when Publish returns.
+// Without events of other processes, the work has finished when Publish returns. If the wait fails, no fence was made.
 func TestPublishByHostWaits(t *testing.T) {
-	a, b := newSlowPair(t)
+	driver := newSharing(sim.Config{Bytes: true, Without: cudadrv.EventSharing})
+	a, b := newSide(t, driver), newSide(t, driver)
 	m, theirs := linkSides(t, a, b)
-	m.link.Load().publishesEvents, theirs.link.Load().awaitsEvents = false, false // as without events
+	for _, side := range []*Memory{m, theirs} {
+		publish, await := side.Ways()
+		assert.Equal(t, [2]Way{ByHost, ByHost}, [2]Way{publish, await})
+	}
 	a.fillSlowly(m, 'h')
+	require.NoError(t, a.faults.Add(fault.Rule{Func: "cuStreamSynchronize", First: 1, Result: cudadrv.Unknown}))
+	require.ErrorIs(t, m.Publish(a.c), cudadrv.Unknown)
+	a.faults.Clear()
+	ended, end := context.WithCancel(t.Context())
+	end()
+	require.ErrorIs(t, theirs.Await(ended, b.c), context.Canceled)
+	assert.Zero(t, m.Stats())
 	require.NoError(t, m.Publish(a.c))
 	require.NoError(t, theirs.Await(t.Context(), b.c))
 	b.holds(theirs, 'h')
+	assert.Equal(t, Stats{Published: 1, Synchronized: 1}, m.Stats())
+	assert.Equal(t, Stats{Awaited: 1}, theirs.Stats())
 }
 
 // Close waits for the work of each context that the memory was used with, before it unmaps.

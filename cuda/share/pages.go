@@ -83,6 +83,3 @@ func (p *pages) releaseHandle() error {
 	}
 	return err
 }
-
-// gone reports whether nothing is left.
-func (p *pages) gone() bool { return p.handle == 0 && p.at == 0 && !p.mapped }

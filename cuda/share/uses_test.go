@@ -12,6 +12,7 @@ import (
 
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/sim"
 )
 
 // Close waits for each context that the memory was used with, whatever the call was: work that was submitted after the call may
@@ -110,7 +111,7 @@ func TestFencesBeforeTheEndCount(t *testing.T) {
 
 // GPUs are the same if they have the same UUID: two that have none may be two.
 func TestGPUsAreTheSameByTheirUUID(t *testing.T) {
-	f := newSharing()
+	f := newSharing(sim.Config{Bytes: true})
 	s := newSide(t, f)
 	info := s.dev.Info()
 	none, one, other := cudadrv.UUID{}, cudadrv.UUID{1}, cudadrv.UUID{15: 1}
