@@ -1,8 +1,10 @@
 package gemm_test
 
 import (
+	"encoding"
 	"errors"
 	"fmt"
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -292,4 +294,98 @@ func TestFilled(t *testing.T) {
 	assert.Equal(t, []int64{18, 21}, []int64{p.StrideC, p.StrideAux})
 	p = gemm.Problem{M: 0, N: 4}.Filled()
 	assert.Equal(t, []int64{0, 0}, []int64{p.StrideC, p.StrideAux})
+}
+
+// A written Aux must not share memory with an operand that is read; operands that are only read may share all of it. Columns side by
+// side in rows of one length share none.
+func TestEachPairOfOperands(t *testing.T) {
+	p, e, err := gemm.Problem{M: 4, N: 4, K: 4, LDA: 12, LDB: 12, LDC: 12, LDAux: 12, Epilogue: gemm.GELUAux, Bias: true}.Check()
+	require.NoError(t, err)
+	place := func(at [5]int64) (o gemm.Operands) { // of A, B, C, Bias and Aux, in elements
+		for i, to := range []struct {
+			r     *cuda.Range
+			bytes int64
+		}{{&o.A, e.A}, {&o.B, e.B}, {&o.C, e.C}, {&o.Bias, e.Bias}, {&o.Aux, e.Aux}} {
+			*to.r = cuda.Range{Offset: 4 * at[i], Bytes: to.bytes}
+		}
+		return o
+	}
+	for _, c := range []struct {
+		at             [5]int64
+		written, other string
+	}{
+		{[5]int64{0, 100, 200, 300, 400}, "", ""},
+		{[5]int64{0, 0, 200, 300, 400}, "", ""},
+		{[5]int64{0, 0, 200, 0, 400}, "", ""},
+		{[5]int64{0, 4, 8, 300, 400}, "", ""},
+		{[5]int64{8, 4, 0, 300, 400}, "", ""},
+		{[5]int64{0, 100, 4, 300, 8}, "", ""},
+		{[5]int64{0, 100, 3, 300, 400}, "C", "A"},
+		{[5]int64{0, 100, 103, 300, 400}, "C", "B"},
+		{[5]int64{0, 100, 200, 203, 400}, "C", "Bias"},
+		{[5]int64{0, 100, 200, 300, 203}, "C", "Aux"},
+		{[5]int64{3, 100, 200, 300, 0}, "Aux", "A"},
+		{[5]int64{0, 100, 200, 300, 103}, "Aux", "B"},
+		{[5]int64{0, 100, 200, 300, 300}, "Aux", "Bias"},
+	} {
+		err := p.CheckOperands(e, place(c.at))
+		if c.written == "" {
+			assert.NoError(t, err, "%v", c.at)
+			continue
+		}
+		var refused *gemm.OverlapError
+		if assert.ErrorAs(t, err, &refused, "%v", c.at) {
+			assert.Equal(t, gemm.OverlapError{Written: c.written, Other: c.other}, *refused, "%v", c.at)
+		}
+	}
+	read := p
+	read.Epilogue = gemm.GELUGradient
+	require.NoError(t, read.CheckOperands(e, place([5]int64{3, 100, 200, 300, 0})), "Aux is read")
+}
+
+// Extents that an int64 does not count are refused, and the longest that it does is taken.
+func TestTheLongestExtents(t *testing.T) {
+	const most = math.MaxInt64 / 4
+	for i, c := range []struct {
+		p       gemm.Problem
+		refused string
+	}{
+		{gemm.Problem{M: 1, N: 1, K: 1}, ""},
+		{gemm.Problem{M: 2, N: 1, K: 1, LDA: most - 1}, ""},
+		{gemm.Problem{M: 2, N: 1, K: 1, LDA: most}, "A"},
+		{gemm.Problem{M: 3, N: 1, K: 1, LDA: math.MaxInt64/2 + 1}, "A"},
+		{gemm.Problem{M: 1, N: 1, K: 1, Batch: 2, StrideB: most - 1}, ""},
+		{gemm.Problem{M: 1, N: 1, K: 1, Batch: 2, StrideB: most}, "B"},
+		{gemm.Problem{M: 1, N: 1, K: 2, LDB: most / 2, Batch: 2, StrideB: most/2 + 1}, "B"},
+		{gemm.Problem{M: 1, N: 1, K: 1, Batch: 3, StrideB: math.MaxInt64/2 + 1}, "B"},
+	} {
+		_, e, err := c.p.Check()
+		if c.refused == "" {
+			require.NoError(t, err, i)
+			assert.Positive(t, e.B, i)
+			continue
+		}
+		var refused *gemm.ProblemError
+		require.ErrorAs(t, err, &refused, i)
+		assert.Equal(t, c.refused, refused.Field, i)
+	}
+	const limit = math.MaxInt64 >> 32
+	for ld, strides := range map[int64]int64{limit: 3 * limit, limit + 1: 0} {
+		p := gemm.Problem{M: 3, N: 1, LDC: ld, LDAux: ld}.Filled()
+		assert.Equal(t, [2]int64{strides, strides}, [2]int64{p.StrideC, p.StrideAux})
+	}
+}
+
+// Sizes and texts of the types and precisions.
+func TestSizesAndTexts(t *testing.T) {
+	for of, want := range map[gemm.Type]int64{gemm.Float32: 4, gemm.Float16: 2, gemm.BFloat16: 2, gemm.Float64: 8} {
+		assert.Equal(t, want, of.Bytes(), "%v", of)
+	}
+	for want, value := range map[string]encoding.TextMarshaler{
+		"f64": gemm.Float64, "type 9": gemm.Type(9), "3xTF32": gemm.TF32x3, "precision 9": gemm.Precision(9), "GELU aux": gemm.GELUAux, "epilogue 9": gemm.Epilogue(9),
+	} {
+		text, err := value.MarshalText()
+		require.NoError(t, err)
+		assert.Equal(t, want, string(text))
+	}
 }

@@ -312,3 +312,76 @@ func (u unmodelled) Open(ordinal int) (cudadrv.Device, error) {
 	dev, err := u.Driver.Open(ordinal)
 	return struct{ cudadrv.Device }{dev}, err
 }
+
+// A capacity of 0 is one: no memory is free, and each refusal counts as injected.
+func TestNoCapacity(t *testing.T) {
+	drv, dev := open(t)
+	drv.SetCapacity(0)
+	free, total, err := dev.MemGetInfo()
+	require.NoError(t, err)
+	assert.Equal(t, [2]int64{0, sim.DefaultTotalBytes}, [2]int64{free, total})
+	_, err = dev.MemAlloc(1)
+	require.ErrorIs(t, err, cudadrv.OutOfMemory)
+	_, err = dev.MemCreate(granule)
+	require.ErrorIs(t, err, cudadrv.OutOfMemory)
+	assert.EqualValues(t, 2, drv.Injected())
+	drv.SetCapacity(fault.Unlimited)
+	p, err := dev.MemAlloc(1)
+	require.NoError(t, err)
+	require.NoError(t, dev.MemFree(p))
+	require.NoError(t, dev.Close())
+}
+
+// Shareable memory counts in the capacity; a device that has none refuses each call by its name, and nothing is counted.
+func TestShareableMemory(t *testing.T) {
+	_, dev := open(t)
+	without := dev.(cudadrv.ShareableMemory) //nolint:forcetypeassert // the wrapper's
+	h, err := without.MemCreateShareable(granule)
+	assert.Zero(t, h)
+	require.ErrorIs(t, err, cudadrv.NotSupported)
+	require.ErrorContains(t, err, "cuMemCreate:")
+	_, err = without.MemExportToShareableHandle(1)
+	require.ErrorIs(t, err, cudadrv.NotSupported)
+	require.ErrorContains(t, err, "cuMemExportToShareableHandle:")
+	_, err = without.MemImportFromShareableHandle(1)
+	require.ErrorIs(t, err, cudadrv.NotSupported)
+	require.ErrorContains(t, err, "cuMemImportFromShareableHandle:")
+	require.NoError(t, dev.Close())
+
+	drv := fault.Wrap(shareable{sim.New(sim.Config{})})
+	drv.SetCapacity(granule)
+	dev, err = drv.Open(0)
+	require.NoError(t, err)
+	with := dev.(cudadrv.ShareableMemory) //nolint:forcetypeassert // the wrapper's
+	h, err = with.MemCreateShareable(granule)
+	require.NoError(t, err)
+	_, err = with.MemCreateShareable(granule)
+	require.ErrorIs(t, err, cudadrv.OutOfMemory)
+	fd, err := with.MemExportToShareableHandle(h)
+	require.NoError(t, err)
+	assert.Equal(t, 7, fd)
+	again, err := with.MemImportFromShareableHandle(7)
+	require.NoError(t, err)
+	assert.EqualValues(t, 9, again)
+	require.NoError(t, dev.MemRelease(h))
+	h, err = with.MemCreateShareable(granule)
+	require.NoError(t, err)
+	require.NoError(t, dev.MemRelease(h))
+	require.NoError(t, dev.Close())
+}
+
+// shareable is a driver whose devices have handles for other processes.
+type shareable struct{ cudadrv.Driver }
+
+func (s shareable) Open(ordinal int) (cudadrv.Device, error) {
+	dev, err := s.Driver.Open(ordinal)
+	return shareableDevice{dev}, err
+}
+
+type shareableDevice struct{ cudadrv.Device }
+
+func (d shareableDevice) MemCreateShareable(bytes int64) (cudadrv.Handle, error) {
+	return d.MemCreate(bytes)
+}
+func (shareableDevice) MemExportToShareableHandle(cudadrv.Handle) (int, error)   { return 7, nil }
+func (shareableDevice) MemImportFromShareableHandle(int) (cudadrv.Handle, error) { return 9, nil }

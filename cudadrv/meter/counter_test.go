@@ -1,6 +1,7 @@
 package meter
 
 import (
+	"encoding/json"
 	"testing"
 	"time"
 
@@ -46,4 +47,28 @@ func TestTimeOfOverlappingCallsIsSomebodys(t *testing.T) {
 	c.After(call.MemAlloc, one, false)
 	assert.EqualValues(t, 20, sum())
 	assert.Zero(t, c.underWay.Load())
+}
+
+// A call that takes no time counts, and none is attributed to it.
+func TestCallsThatTakeNoTime(t *testing.T) {
+	now := &clock{now: 100}
+	c := &counter{modelled: now}
+	assert.EqualValues(t, 100, c.attribute(100))
+	assert.Zero(t, c.attribute(100))
+	assert.Zero(t, c.attribute(99))
+	assert.EqualValues(t, 1, c.attribute(101))
+	for range 2 {
+		began, err := c.Before(call.MemAlloc)
+		require.NoError(t, err)
+		c.After(call.MemAlloc, began, true)
+	}
+	f := &c.figures[call.MemAlloc]
+	assert.Equal(t, [3]int64{2, 2, 0}, [3]int64{int64(f.calls.Load()), int64(f.failures.Load()), f.nanos.Load()})
+}
+
+// The JSON of a function's figures has its time in seconds.
+func TestFiguresAsJSON(t *testing.T) {
+	text, err := json.Marshal(CallStats{Func: "cuMemAlloc", Calls: 3, Failures: 1, Time: 1500 * time.Millisecond})
+	require.NoError(t, err)
+	assert.JSONEq(t, `{"func": "cuMemAlloc", "calls": 3, "failures": 1, "time_seconds": 1.5}`, string(text))
 }

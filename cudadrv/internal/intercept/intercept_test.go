@@ -2,6 +2,7 @@ package intercept_test
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -100,6 +101,38 @@ func TestEveryCallTellsItsName(t *testing.T) {
 		assert.Equal(t, []int64{1}, r.marks, "the mark of Before reaches After")
 		assert.Equal(t, before+1, drv.Device(0).Counts()[c.String()], "%v reaches the device as itself", c)
 	}
+}
+
+// Each call returns the device's error: a closed device has one for every call.
+func TestEveryCallReturnsTheDevicesError(t *testing.T) {
+	inner, err := sim.New(sim.Config{}).Open(0)
+	require.NoError(t, err)
+	require.NoError(t, inner.Close())
+	dev := intercept.Wrap(inner, quiet{})
+	calls := 0
+	for _, of := range []reflect.Type{
+		reflect.TypeFor[cudadrv.Device](), reflect.TypeFor[cudadrv.WideWork](), reflect.TypeFor[cudadrv.Kernels](), reflect.TypeFor[cudadrv.Graphs](),
+		reflect.TypeFor[cudadrv.TimedEvents](), reflect.TypeFor[cudadrv.Peers](),
+	} {
+		for i := range of.NumMethod() {
+			method := reflect.ValueOf(&dev).MethodByName(of.Method(i).Name)
+			kind := method.Type()
+			if kind.NumOut() == 0 || !kind.Out(kind.NumOut()-1).Implements(reflect.TypeFor[error]()) {
+				continue
+			}
+			var arguments []reflect.Value
+			for j := range kind.NumIn() {
+				if !kind.IsVariadic() || j < kind.NumIn()-1 {
+					arguments = append(arguments, reflect.Zero(kind.In(j)))
+				}
+			}
+			results := method.Call(arguments)
+			err, _ := results[len(results)-1].Interface().(error)
+			assert.ErrorIs(t, err, cudadrv.InvalidContext, of.Method(i).Name)
+			calls++
+		}
+	}
+	assert.Greater(t, calls, 50)
 }
 
 func TestARefusedCallIsNotMade(t *testing.T) {

@@ -132,3 +132,42 @@ func TestOptionalCallsThatTheDeviceLacks(t *testing.T) {
 	}
 	assert.Zero(t, dev.Context())
 }
+
+// checked is a device whose owner declares sleep.
+type checked struct {
+	cudadrv.Device
+	declared *[]cudadrv.Stream
+}
+
+func (c checked) SleepBegins(s cudadrv.Stream) { *c.declared = append(*c.declared, s) }
+func (c checked) SleepEnds(s cudadrv.Stream)   { *c.declared = append(*c.declared, -s) }
+
+// A declaration of sleep reaches a device that checks it, and no other, without the hook: it is no call.
+func TestDeclarationsOfSleep(t *testing.T) {
+	inner, err := sim.New(sim.Config{}).Open(0)
+	require.NoError(t, err)
+	var declared []cudadrv.Stream
+	for _, device := range []cudadrv.Device{only{inner}, bare{checked{inner, &declared}}} {
+		r := &recorder{refuse: call.Count}
+		dev := intercept.Wrap(device, r)
+		dev.SleepBegins(7)
+		dev.SleepEnds(9)
+		assert.Empty(t, r.before)
+	}
+	minus9 := cudadrv.Stream(9)
+	assert.Equal(t, []cudadrv.Stream{7, -minus9}, declared)
+}
+
+// Where the device has no context, nothing runs in it.
+func TestNoContextToRunIn(t *testing.T) {
+	inner, err := sim.New(sim.Config{}).Open(0)
+	require.NoError(t, err)
+	dev := intercept.Wrap(only{inner}, quiet{})
+	ran := false
+	err = dev.WithContext(func() error {
+		ran = true
+		return nil
+	})
+	require.ErrorIs(t, err, cudadrv.NotSupported)
+	assert.False(t, ran)
+}
