@@ -138,6 +138,20 @@ func TestProfileHasLabels(t *testing.T) {
 	assert.Equal(t, x.Value, read.Sample[0].Value)
 }
 
+// A profile says which program it is of, and that its places are complete: pprof looks for no binary.
+func TestTheMappingOfAProfile(t *testing.T) {
+	d, s := open(t, 1)
+	_ = weights(t, s, 5000)
+	p := heapprofile.Of(d)
+	require.NoError(t, p.CheckValid())
+	assert.Equal(t, []*profile.Mapping{{
+		ID: 1, File: filepath.Base(os.Args[0]), HasFunctions: true, HasFilenames: true, HasLineNumbers: true, HasInlineFrames: true,
+	}}, p.Mapping)
+	for _, l := range p.Location {
+		assert.Same(t, p.Mapping[0], l.Mapping)
+	}
+}
+
 // Collectors refuse a profile with a text that is no UTF-8.
 func TestTextsOfAProfileAreUTF8(t *testing.T) {
 	d, s := open(t, 1)

@@ -31,6 +31,12 @@ func TestCheckFinds(t *testing.T) {
 		"an unmap that is not": {func(s *snapshot.Snapshot) {
 			s.Traces[0] = append(s.Traces[0], snapshot.Event{Action: snapshot.Unmap, Address: 0x7f00_0000_0000, Bytes: mib})
 		}, "is a segment after it"},
+		"an unmap of no bytes": {func(s *snapshot.Snapshot) {
+			s.Traces[0] = append(s.Traces[0], snapshot.Event{Action: snapshot.Unmap, Address: 0x7f00_0000_0000 + 64*mib})
+		}, "is a segment after it"},
+		"a block of no bytes": {func(s *snapshot.Snapshot) {
+			s.Segments[1].Blocks = append(s.Segments[1].Blocks, snapshot.Block{Address: 0x7f00_0000_0000 + 2*mib})
+		}, "has 0 bytes"},
 		"no such action": {func(s *snapshot.Snapshot) { s.Traces[0][8].Action = 77 }, "there is no action 77"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -41,6 +47,14 @@ func TestCheckFinds(t *testing.T) {
 			assert.ErrorContains(t, err, c.want)
 		})
 	}
+}
+
+// The smallest block and unmapped segment have one byte.
+func TestOneByteFits(t *testing.T) {
+	s := small()
+	s.Segments[1].Blocks = []snapshot.Block{{Address: 0x7f00_0000_0000, Bytes: 1}, {Address: 0x7f00_0000_0001, Bytes: 2*mib - 1}}
+	s.Traces[0] = append(s.Traces[0], snapshot.Event{Action: snapshot.Unmap, Address: 0x7f00_0000_0000 + 64*mib, Bytes: 1})
+	require.NoError(t, snapshot.Check(s))
 }
 
 // A history whose segments were read some events later keeps the events that fit.

@@ -79,6 +79,7 @@ func TestWriteRefuses(t *testing.T) {
 		"an action": func(s *snapshot.Snapshot) { s.Traces[0][0].Action = 99 },
 		"a setting": func(s *snapshot.Snapshot) { s.Settings[0].Value = []int{1} },
 		"a device":  func(s *snapshot.Snapshot) { s.Segments[0].Device = 1 << 60 },
+		"the next":  func(s *snapshot.Snapshot) { s.Segments[0].Device = 1 << 10 },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := small()

@@ -21,7 +21,7 @@ func (f Float16) Float32() float32 { return float16.Float16(f).Float32() }
 
 // String returns the shortest decimal number that is rounded to this one.
 func (f Float16) String() string {
-	return shortest(f.Float32(), func(x float32) bool { return NewFloat16(x) == f })
+	return shortest(f.Float32(), func(x float32) bool { return x != x || NewFloat16(x) == f })
 }
 
 // BFloat16 is a number of 1 bit of sign, 8 of exponent and 7 of fraction: the range of float32, and eight
@@ -42,16 +42,15 @@ func (f BFloat16) Float32() float32 { return math.Float32frombits(uint32(f) << 1
 
 // String returns the shortest decimal number that is rounded to this one.
 func (f BFloat16) String() string {
-	return shortest(f.Float32(), func(x float32) bool { return NewBFloat16(x) == f })
+	return shortest(f.Float32(), func(x float32) bool { return x != x || NewBFloat16(x) == f })
 }
 
-// shortest returns a number with as few digits as mean the same.
+// shortest returns a number with as few digits as mean the same: 5 at most.
 func shortest(x float32, same func(float32) bool) string {
-	for digits := range 5 {
-		s := strconv.FormatFloat(float64(x), 'g', digits+1, 32)
+	for digits := 1; ; digits++ {
+		s := strconv.FormatFloat(float64(x), 'g', digits, 32)
 		if y, err := strconv.ParseFloat(s, 32); err == nil && same(float32(y)) {
 			return s
 		}
 	}
-	return strconv.FormatFloat(float64(x), 'g', -1, 32)
 }

@@ -97,6 +97,10 @@ func TestDifference(t *testing.T) {
 		}
 		assert.Equal(t, map[string][]int64{"before": {0, 0, -1, -100}, "meanwhile": {1, 5000, 1, 5000}}, values)
 		assert.Equal(t, int64(30*time.Second), p.DurationNanos)
+		whole, err := profile.Parse(get(t.Context(), d, "").Body)
+		require.NoError(t, err)
+		assert.Equal(t, whole.TimeNanos, p.TimeNanos, "of its end")
+		assert.Equal(t, whole.Comments, p.Comments, "once")
 
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
