@@ -101,6 +101,9 @@ func (t *Tests) process(ctx context.Context, env []string, limit time.Duration, 
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
 	said, err := cmd.CombinedOutput()
+	if cmd.Process != nil {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // processes that a test has started and left; mostly there are none
+	}
 	out := Outcome{Said: string(said), Took: time.Since(begin)}
 	switch {
 	case ctx.Err() != nil || strings.Contains(out.Said, "panic: test timed out after"):

@@ -3,6 +3,7 @@ package trial
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ const (
 import (
 	"fmt"
 	"os"
+	"os/exec"
 	"syscall"
 	"testing"
 )
@@ -50,6 +52,15 @@ func TestAllocate(t *testing.T) {
 	if _, err := syscall.Mmap(-1, 0, 64<<30, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_ANON|syscall.MAP_PRIVATE|syscall.MAP_NORESERVE); err != nil {
 		t.Error(err)
 	}
+}
+
+func TestLeave(t *testing.T) {
+	left := exec.Command("sleep", "1000")
+	if err := left.Start(); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println("left", left.Process.Pid)
+	os.Exit(3)
 }
 
 func Example() {
@@ -88,7 +99,7 @@ func TestRun(t *testing.T) {
 	assert.False(t, p.Searches)
 	names, err := p.List(t.Context())
 	require.NoError(t, err)
-	assert.Equal(t, []string{"TestOne", "TestExit", "TestHang", "TestEnv", "TestReserve", "TestAllocate", "FuzzOne", "Example"}, names)
+	assert.Equal(t, []string{"TestOne", "TestExit", "TestHang", "TestEnv", "TestReserve", "TestAllocate", "TestLeave", "FuzzOne", "Example"}, names)
 	for _, want := range []struct {
 		pattern string
 		end     End
@@ -113,6 +124,15 @@ func TestRun(t *testing.T) {
 		assert.Contains(t, out.Said, want.said)
 	}
 	assert.Equal(t, Passed, p.Run(t.Context(), "^TestEnv$", time.Minute, []string{"TRIAL=1"}).End)
+
+	// Processes that a test has started end with it.
+	_, said, _ := strings.Cut(p.Run(t.Context(), "^TestLeave$", time.Minute, nil).Said, "left ")
+	pid, _, _ := strings.Cut(said, "\n")
+	require.NotEmpty(t, pid)
+	require.Eventually(t, func() bool {
+		command, err := os.ReadFile("/proc/" + pid + "/cmdline")
+		return err != nil || len(command) == 0 // gone, or not waited for yet
+	}, time.Minute, time.Millisecond)
 }
 
 // Files of an overlay are built instead of those in the tree.
