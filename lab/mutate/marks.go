@@ -58,6 +58,7 @@ func Marks() []Mark { //nolint:funlen // a table
 		commutes    = "the product commutes"
 		sameBytes   = "the general way copies the same bytes"
 		unshared    = "no other goroutine has the value yet"
+		tooMany     = "a C function does not see an argument too many"
 		onlyChecked = "builds with -race or the tag invariants alone have the check; in others it does nothing"
 	)
 	return []Mark{
@@ -169,6 +170,10 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"cuda/share", "(*link).take", DropError, "return nil", "the end was noted before, with its reason"},
 		{"cuda/share", "(*Memory).Export", SwapArgs, "if why := m.refusal(); why != nil && !errors.Is(why, err) { // it has ended this call, maybe", "the error is the reason itself, or wraps another one"},
 		{"cuda/share", "(*Memory).follow", SwapArgs, "case errors.Is(ErrPeerClosed, why), !l.awaitsEvents:", "the reason is ErrPeerClosed itself"},
+		{"cudadrv/dynamic", "(*device).link", PlusOne, "if r := d.outside(inContext, call.LinkComplete, f, (3+1)); r != cudadrv.Success {", tooMany},
+		{"cudadrv/dynamic", "(*device).MemRelease", PlusOne, "if r := d.outside(anywhere, call.MemRelease, f, (1+1)); r != cudadrv.Success {", tooMany},
+		{"cudadrv/dynamic", "(*device).onGraph", PlusOne, "return d.done(f, c, d.outside(inContext, c, f, (1+1)))", tooMany},
+		{"cudadrv/meter", "(*counter).attribute", Boundary, "if t < attributed {", "the difference of the same times is 0 either way"},
 		{"cudadrv/fault", "chance", PlusOne, "z = (z ^ z>>(30+1)) * 0xbf58476d1ce4e5b9", anyHash},
 		{"cudadrv/fault", "chance", PlusOne, "z = (z ^ z>>(27+1)) * 0x94d049bb133111eb", anyHash},
 		{"cudadrv/fault", "chance", DropCount, "z ^= z >> 31", anyHash},
@@ -186,8 +191,10 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"cuda/nvrtc", "Excerpt", PlusOne, "case i > (0+1) && wanted[i-1]:", "the first line's neighbors are wanted where it is"},
 		{"cuda/cublaslt", "(*Plan).Launch", PlusOne, "if plan.WorkspaceBytes > (0+1) {", "no workspace has one byte"},
 		{"cuda/cublaslt", "(*Handle).multiply", PlusOne, "if wanted > (0+1) {", "no workspace has one byte"},
-		{"cuda/cublaslt", "Open", PlusOne, "return h.call(create, (1+1))", "a C function does not see an argument too many"},
-		{"cuda/cublaslt", "(*Handle).set", PlusOne, "return h.call(f, (4+1))", "a C function does not see an argument too many"},
+		{"cuda/cublaslt", "Open", PlusOne, "return h.call(create, (1+1))", tooMany},
+		{"cuda/cublaslt", "(*Handle).end", PlusOne, "return h.call(f, (1+1))", tooMany},
+		{"cuda/cublaslt", "(*Handle).ask", PlusOne, "err = h.call(heuristic, (10+1))", tooMany},
+		{"cuda/cublaslt", "(*Handle).set", PlusOne, "return h.call(f, (4+1))", tooMany},
 
 		{"cudadrv/fault", "(*live).hits", SwapArgs, "return number, r.Probability == 1 || chance(number, r.Seed) < r.Probability", anyHash},
 	}
