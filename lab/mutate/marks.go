@@ -80,7 +80,7 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"compute/kernel/expr", "Promote", Boundary, "if rank(a) >= rank(b) {", "no two types have one rank"},
 		{"compute/kernel/store", "(*Store).Get", DropDefer, "defer buffersPool.Put(b)", "it saves an allocation of a Get"},
 		{"compute/kernel/tune", "(*fields).plain", SwapArgs, "if !strings.HasPrefix(`\"`, f.rest) {", "the long way reads the same text"},
-		{"compute/kernel", "takeTickets", DropCall, "known.Store(t)", "it saves a look-up in the context"},
+		{"compute/kernel", "ticketsOf", DropCall, "known.Store(t)", "it saves a look-up in the context"},
 		{"compute/ptx", "(*parser).setName", DropUpdate, "p.names[string(p.whole)] = known", "it saves splitting a name again"},
 		{"compute/tensor", "formatOf", PlusOne, "largest, smallest := 0.0, math.Inf((1+1))", ofASign},
 		{"compute/tensor/layout", "Layout.Contiguous", Boundary, "if l.Len() < 1 {", "one element has lengths of 1 alone, which the loop leaves out"},
