@@ -80,7 +80,7 @@ func TestEachCallOfTheLibraryFails(t *testing.T) {
 	assert.Zero(t, call("fakenvrtc_live"))
 }
 
-// The library looks for its builtins by their name alone: those of its folder are open before it is. Any path serves.
+// The library looks for its builtins by their name alone: Find opens the ones in its folder first, in a folder of any name.
 func TestTheBuiltinsOfAFolder(t *testing.T) {
 	path, hopper := fake(t), cudadrv.ComputeCapability{Major: 9}
 	l, err := nvrtc.Find(path)
@@ -168,7 +168,7 @@ func TestTextsOutliveACollection(t *testing.T) {
 	call("fakenvrtc_wait", ^uintptr(0), 0)
 	finalized := make(chan struct{})
 	runtime.SetFinalizer(new([16]*int), func(*[16]*int) { close(finalized) })
-	runtime.GC() // what is pinned for ever ends the process here
+	runtime.GC() // ends the process if something stays pinned
 	<-finalized
 	for _, f := range []*os.File{began, says, waits, goes} {
 		require.NoError(t, f.Close())

@@ -77,7 +77,7 @@ func manyDescriptors(t *testing.T) *net.UnixConn {
 	return b
 }
 
-// Control messages that are none, and of which a descriptor is cut, are refused; those of other kinds count for nothing.
+// A control message whose length is wrong is refused, and messages of other kinds count for nothing.
 func TestControlMessagesAreChecked(t *testing.T) {
 	whole := syscall.UnixRights(1)
 	other := slices.Clone(whole)

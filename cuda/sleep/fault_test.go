@@ -94,8 +94,8 @@ func (r *rig) agrees(err error) {
 	assert.Contains(r, err.Error(), failed.State.String())
 }
 
-// While it is not known that copies have ended, neither their memory of the device is returned nor that of the host. Both are as soon
-// as the driver says so.
+// While it is not known that copies have ended, no memory is returned, of the device or of the host. Both kinds are as soon as the
+// driver reports the end.
 func TestCopiesWhoseEndIsNotKnown(t *testing.T) {
 	r := newFaultyRig(t, sleep.Options{})
 	b, want := r.filled(5*mib, 1)

@@ -161,7 +161,7 @@ func TestEachCallTakesItsCost(t *testing.T) {
 	}
 }
 
-// step is a call with the size by which it costs, and what its handles cost.
+// step is a call with the size that its cost depends on, and the cost of its handles.
 type step struct {
 	call call.Call
 	size int64

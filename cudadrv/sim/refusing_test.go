@@ -64,8 +64,8 @@ func (r *refusing) empty(bytes, offsetBytes int64) error {
 
 func (r *refusing) close() error { return errors.Join(r.refuses("close"), r.backing.close()) }
 
-// A call that the host's operating system refuses says so, and the books are right: what was to be made is not there, and what was
-// to be given back is gone, or stays as a whole.
+// A call that the host's operating system refuses says so, and the books are right: a new object is not there, and an object that was
+// released is gone, or stays as a whole.
 func TestAHostThatRefuses(t *testing.T) {
 	const bytes = 2 << 20
 	for _, c := range []struct {

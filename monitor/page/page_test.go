@@ -179,8 +179,8 @@ func TestThePageIsSafe(t *testing.T) {
 	assert.Equal(t, http.StatusMethodNotAllowed, posted.StatusCode)
 }
 
-// Each answer, of whatever kind, forbids to be kept, to be guessed at and to be used by other origins. The stream of events says what
-// it is without being watched, and a page that was not made by New refuses.
+// Each kind of answer forbids caches, guesses of its type and use by other origins. HEAD of the stream of events names its type, and a
+// page that was not made by New refuses.
 func TestHeadersOfEachAnswer(t *testing.T) {
 	s := open(t, page.Options{})
 	serve := func(p http.Handler, method, target string) *httptest.ResponseRecorder {
