@@ -56,7 +56,8 @@ type viewer struct {
 func newViewer(t *testing.T) *viewer {
 	t.Helper()
 	options := append([]chromedp.ExecAllocatorOption{}, chromedp.DefaultExecAllocatorOptions[:]...)
-	options = append(options, chromedp.ExecPath(chromium(t)), chromedp.NoSandbox) // containers and root have no sandbox; the page is our own
+	options = append(options, chromedp.ExecPath(chromium(t)), chromedp.NoSandbox, // containers and root have no sandbox; the page is our own
+		chromedp.WSURLReadTimeout(waitLimit))
 	allocator, end := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(end)
 	ctx, end := chromedp.NewContext(allocator)
