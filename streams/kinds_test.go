@@ -16,7 +16,7 @@ import (
 	"github.com/go-vram/vram/pool"
 )
 
-// What others tell a stream while a goroutine is in its turn is done after that turn, and by no other call.
+// A message to a stream that comes while a goroutine is in its turn is handled after that turn, without another call.
 func TestNewsDuringATurnIsSeenToAfterIt(t *testing.T) {
 	t.Parallel()
 	for name, news := range map[string]struct {
@@ -187,7 +187,7 @@ func TestAHoldKeepsItsPages(t *testing.T) {
 	require.NoError(t, must(t, other, 10*mib).Free())
 }
 
-// The list of observers has what all editors have put in it.
+// The list of observers contains the entries of all editors.
 func TestObserversAreListed(t *testing.T) {
 	t.Parallel()
 	var list Observers
@@ -206,7 +206,7 @@ func TestObserversAreListed(t *testing.T) {
 	assert.Len(t, list.All(), 1)
 }
 
-// The runs for a whole batch are those of all its sizes, in chunks of any number, whatever was searched before.
+// The runs for a whole batch are the runs of all its sizes, in chunks of any number, also after other searches.
 func TestRunsOfAWholeBatch(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, 1024*mib)
