@@ -88,6 +88,23 @@ func TestWaitersAreInTheOrderOfTheQueue(t *testing.T) {
 	})
 }
 
+// A request that waits for its tenant's quota waits for the tenant, and for no holder of memory.
+func TestAWaitForAQuotaIsForTheTenant(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := openHouse(t, vram.Config{LimitBytes: 64 * mib}, sim.Config{})
+		a, b := h.stream(), h.stream()
+		gold := h.tenant("gold", vram.Quota{LimitBytes: 8 * mib})
+		other := must(t, a, 4*mib)
+		charged, err := a.AllocFor(t.Context(), vram.Request{Bytes: 8 * mib, Tenant: gold})
+		require.NoError(t, err)
+		quota := waitFor(b, vram.Request{Bytes: 4 * mib, Tenant: gold})
+		waits(t, quota)
+		assert.Equal(t, []vram.WaitEdge{{From: vram.Party{Stream: b.ID()}, To: vram.Party{Tenant: "gold"}}}, h.waiters().Edges)
+		freeAll(t, other, charged)
+		freeAll(t, got(t, quota))
+	})
+}
+
 // streamsOf are the holders that are streams.
 func streamsOf(all []pool.Holder) []pool.Holder {
 	return slices.DeleteFunc(slices.Clone(all), func(h pool.Holder) bool { return h.Stream == 0 })

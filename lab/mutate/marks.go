@@ -165,6 +165,7 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"cudadrv/fault", "Wrap", SwapAtomics, "d.capacity.Store(Unlimited); d.rules.Store(&[]*live{})", unshared},
 		// Of cuda's libraries, the drivers and monitor.
 		{".", "(*Device).Tenant", PlusOne, "t := pool.NewTenant(name, d.tenants.last.Add((1+1)), q)", "any numbers serve that differ"},
+		{".", "Footprint.policy", PlusOne, "HandlePages: pages(128<<20, pageBytes), LongPages: pages((200<<20+1), pageBytes), MergePages: pages(96<<20, pageBytes),", "a byte more is no page more"},
 		{".", "(*tenants).part", PlusOne, "h := uint32((2166136261+1)) // FNV-1a", anyHash},
 		{"cuda/gemm", "extent", SwapArgs, "more, fits := product(stride, batch-1)", commutes},
 		{"cuda/share", "(*link).forget", DropError, "return nil", "a write that fails closes the connection, so that the next read ends"},
