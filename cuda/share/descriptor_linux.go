@@ -2,6 +2,7 @@ package share
 
 import (
 	"errors"
+	"io"
 	"net"
 	"os"
 	"syscall"
@@ -30,9 +31,12 @@ func importHandle(d cudadrv.ShareableMemory, f *os.File) (cudadrv.Handle, error)
 	return d.MemImportFromShareableHandle(int(f.Fd())) //nolint:gosec // a descriptor fits
 }
 
-// sendDescriptor writes a message with a descriptor. Linux takes a message of a greeting's length whole.
+// sendDescriptor writes a message with a descriptor. Linux takes a message of a greeting's length whole; a part of one is an error.
 func sendDescriptor(conn *net.UnixConn, message []byte, f *os.File) error {
-	_, _, err := conn.WriteMsgUnix(message, syscall.UnixRights(int(f.Fd())), nil) //nolint:gosec // a descriptor fits
+	n, _, err := conn.WriteMsgUnix(message, syscall.UnixRights(int(f.Fd())), nil) //nolint:gosec // a descriptor fits
+	if err == nil && n < len(message) {
+		return io.ErrShortWrite
+	}
 	return err
 }
 
