@@ -161,9 +161,24 @@ func (h *cudaStream) shortage(forbiddenCalls uint64, err error) error {
 }
 
 // mark records the present end of the stream. It queries the mark once, since a capture may have begun and
-// ended during the record, unseen by the queries for captures: the mark would never pass. A mark whose query
-// fails is lost.
+// ended during the record, unseen by the queries for captures: such a mark would never pass, and is recorded
+// again. A mark whose query fails is lost.
 func (h *cudaStream) mark() (mark fence.Mark, err error) {
+	for range maxRecords {
+		if mark, err = h.markOnce(); !errors.Is(err, fence.ErrCaptured) {
+			return mark, err
+		}
+		h.lost.Add(1)
+	}
+	return mark, err
+}
+
+// maxRecords bounds the records of a mark. Not fewer: one capture takes one. Not more: a driver that fails
+// each query would keep the caller.
+const maxRecords = 3
+
+// markOnce is mark, and fails with fence.ErrCaptured if a capture that has ended has the mark.
+func (h *cudaStream) markOnce() (mark fence.Mark, err error) {
 	if err = h.enter("cuEventRecord"); err != nil {
 		return mark, err
 	}
@@ -171,10 +186,10 @@ func (h *cudaStream) mark() (mark fence.Mark, err error) {
 	if mark, err = h.record(); err != nil {
 		return mark, err
 	}
-	err = h.uncapturedMark(h.guard(func() error {
+	err = h.guard(func() error {
 		_, err := h.fences.Passed(mark)
 		return err
-	}))
+	})
 	if err != nil {
 		h.discard(mark)
 		return fence.Mark{}, err
@@ -182,7 +197,7 @@ func (h *cudaStream) mark() (mark fence.Mark, err error) {
 	return mark, nil
 }
 
-// record is mark for a call that has entered, without the query of the mark.
+// record is markOnce for a call that has entered, without the query of the mark.
 func (h *cudaStream) record() (mark fence.Mark, err error) {
 	err = h.guard(func() (err error) {
 		mark, err = h.fences.Record(h.stream)

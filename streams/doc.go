@@ -186,7 +186,8 @@
 // begins a capture past this module announces nothing: a record queries again, so that no call
 // on its event ends the capture or makes another stream part of it. If that capture has ended by
 // then, the first query of the event, or wait for it, finds the event in the graph; for the fence of
-// a Return the record makes that query, since the pool could not have another fence recorded.
+// a Return the record makes that query, since the pool could not have another fence recorded, and
+// repeats itself.
 //
 //	open --announce--> announced --all calls have left--> capturing --EndCapture--> open
 //

@@ -251,8 +251,8 @@ func (e *effects) recycle() {
 // record records the fence of a Return. An answer to a reclaim request needs none if the CUDA stream
 // is idle: the pages were free before the query, so that their work has finished, and the request
 // that needs them waits for no poll. If the driver refuses the record, it waits for the stream's
-// work instead. If that fails too, or the stream is being captured, or was during the record, no other
-// stream may have the pages: the stream keeps them, without a fence, until the next reclaim request.
+// work instead. If that fails too, or the stream is being captured, no other stream may have the
+// pages: the stream keeps them, without a fence, until the next reclaim request.
 func (e *effects) record(r *outgoingReturn) (mark fence.Mark) {
 	if r.Fence == 0 || r.recorded {
 		return r.mark

@@ -19,6 +19,7 @@ func TestSeedsThatBrokeAPromise(t *testing.T) {
 		{51130223, 5000, "an idle stream did not notice a free into a magazine that served nobody"},
 		{90005247, 5000, "the pool lent pages to an idle adopted stream, which could not return them to a request that waited"},
 		{821005937, 5000, "a lookup during a free returned the handle that the slot's next buffer would have"},
+		{840010686, 5000, "a request was refused for a capture that had ended before it, since a fence was found in the graph later"},
 		{1103, 3000, "the pool got the fence of a Return in a capture that had begun and ended during the record"},
 	} {
 		t.Run(strconv.FormatUint(found.seed, 10), func(t *testing.T) {
