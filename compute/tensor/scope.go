@@ -67,7 +67,11 @@ func Scoped(at Context, f func(s *Scope) error, with ...Option) (err error) {
 // SetTag names the memory of tensors that are made in the scope from now on, also the temporary ones of operations, in reports of live
 // buffers, in profiles and in memory maps: see vram.Request.Tag, which has the cost of an allocation with a tag. "": no name, as at the
 // beginning. A scope that begins inside of it has its tag.
-func (s *Scope) SetTag(tag string) { s.tag = tag }
+func (s *Scope) SetTag(tag string) {
+	if s != nil {
+		s.tag = tag
+	}
+}
 
 // itself returns the scope, also of a struct that embeds it.
 func (s *Scope) itself() *Scope { return s }
