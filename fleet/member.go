@@ -51,7 +51,7 @@ func Join(ctx context.Context, l Ledger, devices ...Device) (*Member, error) {
 	}
 	m := &Member{ledger: l, host: host[:min(len(host), core.MostName)]}
 	for _, d := range devices {
-		o, err := m.own(d)
+		o, err := m.own(d) //nolint:contextcheck // the first use is not this caller's alone
 		if err == nil && slices.ContainsFunc(m.owned, func(other *owned) bool { return other.record.Name == o.record.Name }) {
 			err = &ArgumentError{"Join", fmt.Errorf("device %s is named twice", o.record.Name)}
 		}

@@ -56,7 +56,7 @@ func (o *owned) run() {
 func (o *owned) live(ctx context.Context, lease Lease) {
 	defer o.releaseAll()
 	record := o.record
-	usable, load := o.figures(0)
+	usable, load := o.figures(0) //nolint:contextcheck // statistics take no context
 	record.OfferBytes = usable
 	owner := core.NewOwner(record, lease.ID())
 	owner.Offer(usable, load)
@@ -70,7 +70,7 @@ func (o *owned) live(ctx context.Context, lease Lease) {
 		}
 		if time.Since(reported) >= reportInterval {
 			reported = time.Now()
-			owner.Offer(o.figures(owner.HeldBytes()))
+			owner.Offer(o.figures(owner.HeldBytes())) //nolint:contextcheck // likewise
 		}
 		books := reader.Read(s)
 		step := owner.Step(books)

@@ -118,6 +118,12 @@ func (b bytesOf) Read([]byte) (int, error) {
 func (p *process) signal(s syscall.Signal) {
 	p.t.Helper()
 	require.NoError(p.t, p.cmd.Process.Signal(s))
+	var status syscall.WaitStatus
+	for s == syscall.SIGSTOP && !status.Stopped() { // the signal is sent; each thread stops when it is next interrupted
+		_, err := syscall.Wait4(p.cmd.Process.Pid, &status, syscall.WUNTRACED, nil)
+		require.NoError(p.t, err)
+		require.False(p.t, status.Exited() || status.Signaled())
+	}
 }
 
 // A holder that is killed gives all back: the next gang gets the memory. So does an owner, whose device is free when it joins again.

@@ -123,7 +123,7 @@ func (m *Member) Reserve(ctx context.Context, r Request) (*Grant, error) {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer context.AfterFunc(m.running, cancel)()
+	defer context.AfterFunc(m.running, cancel)() //nolint:contextcheck // the member's end ends the call, too
 	lease, err := m.ledger.Lease(ctx, LeaseTime)
 	if err != nil {
 		return nil, m.closedOr(err)
@@ -135,7 +135,7 @@ func (m *Member) Reserve(ctx context.Context, r Request) (*Grant, error) {
 		err = ErrLost
 	}
 	if err == nil && m.running.Err() == nil {
-		return m.granted(g, step), nil
+		return m.granted(g, step), nil //nolint:contextcheck // a grant outlives the call
 	}
 	return nil, errors.Join(m.closedOr(err), lease.Close())
 }

@@ -18,7 +18,10 @@ type store struct {
 	reader Reader
 }
 
-func newStore(t *testing.T) *store { return &store{t: t, s: ledger.Snapshot{Revision: 1}} }
+func newStore(t *testing.T) *store {
+	t.Helper()
+	return &store{t: t, s: ledger.Snapshot{Revision: 1}}
+}
 
 func (s *store) books() *Books { return s.reader.Read(s.s) }
 

@@ -138,7 +138,7 @@ func CheckName(name string) error {
 		return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.ContainsRune("._-:", c)
 	}
 	if name == "" || len(name) > MostName || strings.ContainsFunc(name, func(c rune) bool { return !valid(c) }) {
-		return fmt.Errorf("name %.40q: want 1 to %d letters, digits and . _ - :", name, MostName)
+		return fmt.Errorf("name %.40q: want 1 to %d of . _ - : letters and digits", name, MostName)
 	}
 	return nil
 }

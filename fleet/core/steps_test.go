@@ -12,6 +12,7 @@ import (
 
 // pair runs an owner of device a and a requester against one store.
 func pair(t *testing.T) (*store, *Owner, *Requester) {
+	t.Helper()
 	s := newStore(t)
 	o := NewOwner(Device{Name: "a", OfferBytes: 8}, 1)
 	require.NoError(t, s.apply(o.Step(s.books()).Commit))

@@ -126,7 +126,7 @@ func (l *Ledger) Read(ctx context.Context) (ledger.Snapshot, error) {
 		case errors.Is(err, ledger.ErrConflict), errors.Is(err, errOutcome):
 		default:
 			left.Revision = now.Revision
-			return left, nil //nolint:nilerr // the pairs are gone for this caller, and the next one commits that
+			return left, nil // the pairs are gone for this caller; the next one commits that
 		}
 	}
 }
