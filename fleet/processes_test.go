@@ -32,6 +32,10 @@ func child(part, folder string) {
 			os.Exit(1)
 		}
 	}
+	go func() { // until the tests end, in every case
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
 	l, err := directory.Open(folder)
 	must(err)
 	var devices []fleet.Device
@@ -76,6 +80,8 @@ func start(t *testing.T, folder, part string) *process {
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), "VRAM_FLEET_PART="+part, "VRAM_FLEET_FOLDER="+folder)
 	cmd.Stderr = os.Stderr
+	_, err := cmd.StdinPipe() // it is open as long as the tests run
+	require.NoError(t, err)
 	out, err := cmd.StdoutPipe()
 	require.NoError(t, err)
 	require.NoError(t, cmd.Start())
