@@ -99,3 +99,25 @@ func TestTheDeviceDecides(t *testing.T) {
 	other := NewOwner(Device{Name: "a", OfferBytes: 8}, 9)
 	assert.True(t, other.Step(s.books()).Taken)
 }
+
+// A device reserves nothing for a hold of an old snapshot, nor for one with a fence below the last, as a ledger that went back would have.
+func TestOldHoldsAreRefused(t *testing.T) {
+	s, o, r := pair(t)
+	require.Len(t, o.Step(s.books()).Reserve, 1)
+	old := s.books()
+	require.NoError(t, s.apply(o.Step(s.books()).Commit))
+	require.Equal(t, Granted, r.Step(2, s.books()).Event)
+	early := *old
+	early.Revision, early.Holds = old.Revision-1, nil
+	assert.Empty(t, o.Step(&early).Release, "the grant is newer")
+	s.end("t")
+	require.Len(t, o.Step(s.books()).Release, 1)
+	assert.Empty(t, o.Step(old).Reserve, "the grant has ended")
+	assert.Zero(t, o.HeldBytes())
+	again := s.books()
+	again.Revision++
+	again.Holds = old.Holds
+	step := o.Step(again)
+	assert.Empty(t, step.Reserve, "the fence is not above the last")
+	assert.Contains(t, step.Commit.Delete, holdKey("a", "t"))
+}
