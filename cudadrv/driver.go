@@ -54,6 +54,12 @@ const (
 // Has reports whether all of want are in c.
 func (c Capability) Has(want Capability) bool { return c&want == want }
 
+// Describer is an optional interface of a Driver that describes devices which are not open.
+type Describer interface {
+	// Describe returns the Info that a Device of that number has. It makes no context, and takes no memory of the device.
+	Describe(ordinal int) (Info, error)
+}
+
 // Info describes an opened device. It does not change while the device is open.
 type Info struct {
 	Driver        string `json:"driver"` // the Driver's Name

@@ -29,7 +29,10 @@ type Driver struct {
 	lib *library
 }
 
-var _ cudadrv.Driver = (*Driver)(nil)
+var (
+	_ cudadrv.Driver    = (*Driver)(nil)
+	_ cudadrv.Describer = (*Driver)(nil)
+)
 
 // New makes a driver that opens nothing yet.
 func New(config Config) *Driver { return &Driver{config: config} }
@@ -52,6 +55,25 @@ func (d *Driver) DeviceCount() (int, error) {
 // cudadrv.ErrNoDevice for a number without a device, and *ContextError. The Device has all optional interfaces of cudadrv;
 // Info.Capabilities says which of them work.
 func (d *Driver) Open(ordinal int) (cudadrv.Device, error) {
+	lib, err := d.find(ordinal)
+	if err != nil {
+		return nil, err
+	}
+	return lib.open(ordinal, d.config.Context)
+}
+
+// Describe returns the Info that a Device of this ordinal has. It makes no context, so it takes no memory of the GPU, and also works on
+// a GPU that is full. Errors: of DeviceCount, and cudadrv.ErrNoDevice for a number without a device.
+func (d *Driver) Describe(ordinal int) (cudadrv.Info, error) {
+	lib, err := d.find(ordinal)
+	if err != nil {
+		return cudadrv.Info{}, err
+	}
+	return lib.info(ordinal)
+}
+
+// find loads the library and checks that it has a device of that number.
+func (d *Driver) find(ordinal int) (*library, error) {
 	lib, err := d.load()
 	if err != nil {
 		return nil, err
@@ -63,7 +85,7 @@ func (d *Driver) Open(ordinal int) (cudadrv.Device, error) {
 	if ordinal < 0 || ordinal >= count {
 		return nil, noOrdinal(ordinal, count)
 	}
-	return lib.open(ordinal, d.config.Context)
+	return lib, nil
 }
 
 // load opens and starts the library, once.

@@ -26,18 +26,9 @@ const (
 
 // open makes a device with a context, which is retained unless the caller gives one.
 func (l *library) open(ordinal int, adopted uintptr) (cudadrv.Device, error) {
-	d := &device{
-		lib: l, context: adopted, adopted: adopted != 0, closed: make(chan struct{}),
-		info: cudadrv.Info{Driver: "dynamic", Ordinal: ordinal, DriverVersion: l.version},
-	}
-	d.gate.init()
 	f := &frame{}
-	f.args[0], f.args[1] = f.pointer(0), uintptr(ordinal)
-	if r := l.call(cuDeviceGet, f, 2); r != cudadrv.Success {
-		return nil, fmt.Errorf("%w: %w", cudadrv.ErrNoDevice, l.describe(f, "cuDeviceGet", r, fmt.Sprintf("ordinal %d", ordinal)))
-	}
-	d.number = f.int32()
-	if err := d.describe(f); err != nil {
+	d, err := l.device(ordinal, adopted, f)
+	if err != nil {
 		return nil, err
 	}
 	if d.adopted {
@@ -47,6 +38,30 @@ func (l *library) open(ordinal int, adopted uintptr) (cudadrv.Device, error) {
 		return nil, err
 	}
 	return d, nil
+}
+
+// device finds and describes a device, which has no context yet.
+func (l *library) device(ordinal int, adopted uintptr, f *frame) (*device, error) {
+	d := &device{
+		lib: l, context: adopted, adopted: adopted != 0, closed: make(chan struct{}),
+		info: cudadrv.Info{Driver: "dynamic", Ordinal: ordinal, DriverVersion: l.version},
+	}
+	d.gate.init()
+	f.args[0], f.args[1] = f.pointer(0), uintptr(ordinal)
+	if r := l.call(cuDeviceGet, f, 2); r != cudadrv.Success {
+		return nil, fmt.Errorf("%w: %w", cudadrv.ErrNoDevice, l.describe(f, "cuDeviceGet", r, fmt.Sprintf("ordinal %d", ordinal)))
+	}
+	d.number = f.int32()
+	return d, d.describe(f)
+}
+
+// info describes a device without a context.
+func (l *library) info(ordinal int) (cudadrv.Info, error) {
+	d, err := l.device(ordinal, 0, &frame{})
+	if err != nil {
+		return cudadrv.Info{}, err
+	}
+	return d.info, nil
 }
 
 // retain takes the primary context. The first one of a process takes a while.

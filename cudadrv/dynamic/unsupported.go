@@ -20,3 +20,5 @@ func loadLibrary(string) (*library, error) {
 func (*library) deviceCount() (int, error) { return 0, errUnsupported }
 
 func (*library) open(int, uintptr) (cudadrv.Device, error) { return nil, errUnsupported }
+
+func (*library) info(int) (cudadrv.Info, error) { return cudadrv.Info{}, errUnsupported }
