@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/hex"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -57,36 +58,54 @@ const (
 	MPS                       // a client of the Multi-Process Service
 )
 
+// kinds are the letters that nvidia-smi has for kinds, in its order.
+var kinds = [...]struct { //nolint:gochecknoglobals // constant table
+	kind   Kind
+	letter string
+}{{MPS, "M"}, {Compute, "C"}, {Graphics, "G"}}
+
 // String returns the letters of nvidia-smi: "C", "G", "M", and "C+G" for a set.
 func (k Kind) String() string {
-	var names []string
-	for _, one := range []struct {
-		kind Kind
-		name string
-	}{{MPS, "M"}, {Compute, "C"}, {Graphics, "G"}} {
+	var letters []string
+	for _, one := range kinds {
 		if k&one.kind != 0 {
-			names = append(names, one.name)
+			letters = append(letters, one.letter)
 		}
 	}
-	return strings.Join(names, "+")
+	return strings.Join(letters, "+")
 }
 
 // MarshalText implements encoding.TextMarshaler, as String writes.
 func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler: it reads the texts that MarshalText writes.
+func (k *Kind) UnmarshalText(text []byte) error {
+	var set Kind
+	for _, one := range kinds {
+		set |= one.kind
+	}
+	for known := range set + 1 {
+		if known.String() == string(text) {
+			*k = known
+			return nil
+		}
+	}
+	return fmt.Errorf("gpus: %q is no kind of process", text)
+}
 
 // NoInstance is the Instance of a process on a GPU without MIG.
 const NoInstance = -1
 
 // Process is a process with a context on a device.
 type Process struct {
-	PID     int    `json:"pid"`
-	Command string `json:"command"` // the name of its program, without arguments; "": not known
-	Place
-	Bytes      int64 `json:"bytes"`
-	BytesKnown bool  `json:"bytes_known"` // false: Bytes is 0
-	Kinds      Kind  `json:"kinds"`
-	Instance   int   `json:"instance"` // of MIG, or NoInstance
-	Own        bool  `json:"own"`      // this process
+	PID        int    `json:"pid"`
+	Command    string `json:"command"` // the name of its program, without arguments; "": not known
+	Place      Place  `json:"place"`
+	Bytes      int64  `json:"bytes"`
+	BytesKnown bool   `json:"bytes_known"` // false: Bytes is 0
+	Kinds      Kind   `json:"kinds"`
+	Instance   int    `json:"instance"` // of MIG, or NoInstance
+	Own        bool   `json:"own"`      // this process
 }
 
 // sortProcesses sorts by bytes, the most first, and then by PID.

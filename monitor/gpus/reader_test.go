@@ -52,6 +52,12 @@ func TestDevices(t *testing.T) {
 	assert.Equal(t, "0001:5e:02.0", all[1].PCI)
 	assert.Empty(t, all[1].Processes)
 	assert.Equal(t, "M+C+G", (gpus.Compute | gpus.Graphics | gpus.MPS).String())
+	for k := range gpus.MPS << 1 {
+		var read gpus.Kind
+		require.NoError(t, read.UnmarshalText([]byte(k.String())))
+		assert.Equal(t, k, read)
+	}
+	require.EqualError(t, new(gpus.Kind).UnmarshalText([]byte("G+C")), `gpus: "G+C" is no kind of process`)
 	assert.Equal(t, "pod "+podUID+", containerd 0123456789ab", pod.String())
 
 	text, err := json.Marshal(all[1])

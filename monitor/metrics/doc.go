@@ -19,6 +19,13 @@
 // So the number of series is bounded for any program. The series of the summed streams and tenants have no peaks and bounds.
 // vram_wait_seconds is a histogram whose bounds are powers of two of a microsecond; all of them exist from the beginning.
 //
+// # Processes of all GPUs
+//
+// NewProcesses is a Collector of another kind: of all GPUs of the machine and of all processes there, as package gpus reads them by
+// NVML. Its metrics begin with vram_gpu_. Labels are gpu (NVML's number), uuid and, of processes, pid, instance (of MIG), command,
+// container, pod and unit. ProcessOptions.MaxProcesses bounds the processes of each GPU; the others are summed up as pid "other". A process
+// whose bytes the driver does not know has no series.
+//
 // # Statistics that are off
 //
 // With Config.Stats at vram.StatsOff, or switched to it by Reconfigure, bytes by state, peaks, shares and the streams' series

@@ -28,7 +28,8 @@
 // Without a viewer and without requests, the page reads nothing and runs no goroutine. All viewers share one sampler, and one memory
 // map for each interval. A sample takes the same turns as vram.Device.Stats; a map the same as vram.Device.MemoryMap, which
 // visits every block. While requests wait, a sample takes the turns of vram.Device.Waiters, too. Call stacks take none: they
-// come from the device's own samples, with vram.Config.SampleBytes set.
+// come from the device's own samples, with vram.Config.SampleBytes set. With vram.Config.Processes, a sample calls that, and waits a
+// quarter of a second at most.
 //
 // # Safety
 //

@@ -63,7 +63,7 @@ func TestFiguresAreOfTheStatistics(t *testing.T) {
 	assert.Equal(t, [...]any{s.Waits.Waiting, s.Waits.DemandBytes, s.Waits.Deadlocks},
 		[...]any{d.Figures.Waiting, d.Figures.WaitDemandBytes, d.Figures.DeadlockCount})
 	same(t, d, s, "Index", "State", "Name", "TotalBytes", "Figures", "HitRate", "Fragmentation", "Efficiency", "Pressure", "Driver", "DriverSeconds",
-		"WaitCount", "LongestWaitSeconds", "Waiters", "Streams", "Tenants")
+		"WaitCount", "LongestWaitSeconds", "Waiters", "Streams", "Tenants", "ProcessesKnown", "ProcessCount", "Processes")
 	assert.Equal(t, [...]any{s.HitRate(), s.Fragmentation(), s.Efficiency(), "high", s.DriverTime.Seconds(), s.Waits.Count, s.Waits.Longest.Seconds()},
 		[...]any{d.HitRate, d.Fragmentation, d.Efficiency, d.Pressure, d.DriverSeconds, d.WaitCount, d.LongestWaitSeconds})
 

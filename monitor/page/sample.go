@@ -48,6 +48,10 @@ type Device struct {
 
 	Streams []Stream `json:"streams"`
 	Tenants []Tenant `json:"tenants"`
+
+	ProcessesKnown bool      `json:"processesKnown"` // false: the device lists none
+	ProcessCount   int       `json:"processCount"`   // of all: Processes has the first of them
+	Processes      []Process `json:"processes"`      // on the GPU, the most bytes first
 }
 
 // Figures has the part of each sample that the history keeps. The bytes by state are as in vram.Stats.
@@ -105,12 +109,14 @@ type Tenant struct {
 	WaitingForMemory int `json:"waitingForMemory"`
 }
 
-// Read reads the figures of a device. It waits as vram.Device.Stats does, and is no use of the device.
+// Read reads the figures of a device. It waits as vram.Device.Stats does, and a quarter of a second at most for the list of processes. It
+// is no use of the device.
 func Read(dev *vram.Device, index int) Device {
-	out := Device{Index: index, State: dev.State().String(), Streams: []Stream{}, Tenants: []Tenant{}, Waiters: waitersOf(&vram.Waiters{})}
+	out := Device{Index: index, State: dev.State().String(), Streams: []Stream{}, Tenants: []Tenant{}, Waiters: waitersOf(&vram.Waiters{}), Processes: []Process{}}
 	if dev.State() == vram.DeviceInUse { // else Info would be a use, or an error
 		info := dev.Info()
 		out.Name, out.Driver, out.TotalBytes = info.Name, info.Driver, info.TotalBytes
+		out.readProcesses(dev)
 	}
 	s := dev.Stats()
 	out.show(&s)

@@ -220,6 +220,15 @@ function showTenants(d) {
   ]));
 }
 
+function showProcesses(d) {
+  const { processes, processCount } = d;
+  byId("processes").hidden = !d.processesKnown;
+  text(byId("processes-facts"), processCount > processes.length ? `the first ${processes.length} of ${count(processCount)}` : (processCount === 1 ? "1 process" : `${count(processCount)} processes`));
+  rows(byId("process-rows"), processes.map((p) => [
+    String(p.pid), p.bytesKnown ? bytes(p.bytes) : "–", (p.command || "–") + (p.own ? " (this process)" : ""), p.place || "–",
+  ]), ["", "", "name", "name"]);
+}
+
 function showCalls({ sampleBytes, calls, stackCount, liveBytes }) {
   byId("calls-empty").hidden = calls.length > 0;
   text(byId("calls-empty"), sampleBytes > 0 ? "No live buffer has been sampled yet." : "The device does not sample its allocations. Config.SampleBytes, Settings.SampleBytes while it runs, or the variable VRAM_SAMPLE_SIZE switches that on; vram.DefaultSampleBytes suits most programs.");
@@ -281,6 +290,7 @@ function show() {
   showWaiters(d);
   showStreams(d);
   showTenants(d);
+  showProcesses(d);
   if (d.state === "closed") map.show(null);
   ask();
 }
