@@ -7,6 +7,7 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/internal/units"
 	"github.com/go-vram/vram/monitor/page"
 )
@@ -104,6 +105,7 @@ func (f *frame) render(width int, colours bool) []string {
 		lines = append(lines, line)
 	}
 	lines = append(lines, f.waiters(width)...)
+	lines = append(lines, f.processes(width)...)
 	if m := f.memoryMap; m != nil && len(m.Segments) > 0 {
 		lines = append(lines, "", cut(fmt.Sprintf("memory map: %s", units.Count(len(m.Segments), "segment")), width))
 		lines = append(lines, mapLines(m, width, p)...)
@@ -222,6 +224,29 @@ func (f *frame) facts() []fact {
 		facts = append(facts, fact{"panics", fmt.Sprintf("%d recovered: each is a defect", d.Panics), true})
 	}
 	return facts
+}
+
+// mostProcesses bounds the listed processes on the GPU, as mostWaiters does requests.
+const mostProcesses = 5
+
+// processes lists the processes on the GPU.
+func (f *frame) processes(width int) (lines []string) {
+	d := f.device
+	if len(d.Processes) == 0 {
+		return nil
+	}
+	lines = append(lines, "", "processes on the GPU:")
+	for _, p := range d.Processes[:min(len(d.Processes), mostProcesses)] {
+		line := "    " + vram.GPUProcess(p).String()
+		if p.Own {
+			line += ", this process"
+		}
+		lines = append(lines, cut(line, width))
+	}
+	if more := d.ProcessCount - mostProcesses; more > 0 {
+		lines = append(lines, cut(fmt.Sprintf("    and %d more", more), width))
+	}
+	return lines
 }
 
 // mostWaiters bounds the listed waiting requests. Not more: the map and the streams should fit below them.

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -10,8 +12,10 @@ import (
 
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/jsonform"
 	"github.com/go-vram/vram/internal/trace"
 	"github.com/go-vram/vram/internal/units"
+	"github.com/go-vram/vram/monitor/gpus"
 )
 
 // infoCmd implements the command info.
@@ -46,6 +50,9 @@ type report struct {
 	Debug             bool   `json:"debug"`
 
 	EmbeddedTraces []string `json:"embedded_traces"`
+
+	GPUs      []gpus.Device `json:"gpus"`       // of the machine, in the order of nvidia-smi
+	GPUsError string        `json:"gpus_error"` // why they are not known; "": they are
 }
 
 // Run opens the device, prints the report and closes the device.
@@ -58,6 +65,10 @@ func (c *infoCmd) Run(p *program) error {
 	r, err := readReport(cfg)
 	if err != nil {
 		return err
+	}
+	var notKnown error
+	if r.GPUs, notKnown = readGPUs(p); notKnown != nil {
+		r.GPUsError = notKnown.Error()
 	}
 	if c.JSON {
 		return printJSON(p.stdout, r)
@@ -84,7 +95,39 @@ func (c *infoCmd) Run(p *program) error {
 	} {
 		t.add(row)
 	}
+	for i := range r.GPUs {
+		t.add(table.Row{fmt.Sprintf("GPU %d", r.GPUs[i].Index), gpuText(&r.GPUs[i])})
+	}
+	if r.GPUsError != "" {
+		t.add(table.Row{"GPUs", r.GPUsError})
+	}
 	return t.print(p.stdout)
+}
+
+// gpusLimit bounds the wait for NVML. Not shorter: it takes a second to start on machines with many GPUs.
+const gpusLimit = 10 * time.Second
+
+// readGPUs lists the GPUs of the machine.
+func readGPUs(p *program) ([]gpus.Device, error) {
+	ctx, cancel := context.WithTimeout(p.ctx, gpusLimit)
+	defer cancel()
+	all, err := p.reader.Devices(ctx)
+	return jsonform.List(all), err
+}
+
+// gpuText has a line for the GPU, and one for each process there.
+func gpuText(d *gpus.Device) string {
+	lines := []string{strings.Join(slices.DeleteFunc([]string{d.Name, d.UUID, d.PCI}, func(s string) bool { return s == "" }), ", ")}
+	if d.MemoryKnown {
+		lines = append(lines, fmt.Sprintf("%s of %s free", bytesText(d.FreeBytes), bytesText(d.TotalBytes)))
+	}
+	for _, q := range d.Processes {
+		lines = append(lines, vram.GPUProcess{PID: q.PID, Command: q.Command, Place: q.Place.String(), Bytes: q.Bytes, BytesKnown: q.BytesKnown}.String())
+	}
+	for _, err := range d.Problems {
+		lines = append(lines, err.Error())
+	}
+	return strings.Join(lines, "\n")
 }
 
 // readReport opens the device twice, the second time without vram.

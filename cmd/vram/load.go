@@ -64,7 +64,7 @@ func (f *loadFlags) open(p *program, sampleBytes int64) (*workload, error) {
 	if config.Stats == vram.StatsOff {
 		return nil, &usageError{errors.New("VRAM_STATS is off: this command shows the statistics")}
 	}
-	config.Driver = running(newDriver())
+	config.Driver, config.Processes = running(newDriver()), p.reader.Processes
 	config.LimitBytes = f.limitBytes(config.LimitBytes, recorded)
 	if variable("VRAM_SAMPLE_SIZE") == "" {
 		config.SampleBytes = sampleBytes

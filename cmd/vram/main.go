@@ -11,15 +11,16 @@
 //	vram sim [flags]               play the allocator from seeds and check its promises
 //	vram lease [flags] -- COMMAND  run a command with memory of a GPU from the host's queue
 //	vram fleet [flags]             show the devices, and the gangs that hold memory or wait
-//	vram info                      print the device and the configuration
+//	vram info                      print the device, the processes on all GPUs, and the configuration
+//	vram wait -free SIZE           wait until a device has so much free memory
 //	vram version
 //	vram help [COMMAND]
 //
 // A TRACE is a file or the name of an embedded trace. Flags may have one dash or two. The variables VRAM_* (vram.ConfigFromEnv)
-// configure the device of info, replay, bench, serve and top; flags override them. Exit codes: 0; 1 if a run fails, also by an
-// allocation of a replay that finds no memory; 2 for invalid flags or variables and for traces and kernels that cannot be read. lease
-// has the exit code of its command, 128 and the number of the signal that ended it, or 125 without a lease, 126 for a command that cannot be
-// run and 127 for one that is not found.
+// configure the device of info, wait, replay, bench, serve and top; flags override them. Exit codes: 0; 1 if a run fails, also by an
+// allocation of a replay that finds no memory; 2 for invalid flags or variables and for traces and kernels that cannot be read; 3 if
+// wait's time is over. lease has the exit code of its command, 128 and the number of the signal that ended it, or 125 without a lease, 126
+// for a command that cannot be run and 127 for one that is not found.
 package main
 
 import (

@@ -14,6 +14,7 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/lab/bench"
 	"github.com/go-vram/vram/lab/compare"
+	"github.com/go-vram/vram/monitor/gpus"
 )
 
 // The exit codes.
@@ -21,6 +22,7 @@ const (
 	exitOK     = 0
 	exitFailed = 1 // while running
 	exitUsage  = 2 // invalid flags or traces
+	exitLate   = 3 // of wait: the time is over
 )
 
 // commandLine declares the commands and flags for kong.
@@ -37,7 +39,8 @@ type commandLine struct {
 	Sim     simCmd      `cmd:"" help:"Play the allocator from seeds, with failures, panics and cancellations, and check its promises."`
 	Lease   leaseCmd    `cmd:"" help:"Wait for memory of a GPU in the host's queue, and run a command while the lease holds."`
 	Fleet   fleetCmd    `cmd:"" help:"Show the devices of the host's ledger, and the gangs that hold memory or wait."`
-	Info    infoCmd     `cmd:"" help:"Show the device, the configuration and the embedded traces."`
+	Info    infoCmd     `cmd:"" help:"Show the device, the processes on all GPUs, the configuration and the embedded traces."`
+	Wait    waitCmd     `cmd:"" help:"Wait until a device has so much free memory."`
 	Version versionCmd  `cmd:"" help:"Show the version."`
 	Start   startCmd    `cmd:"" hidden:"" help:"Compile kernels, and print the time."`
 	ForHelp helpCmd     `cmd:"" name:"help" help:"Show help for a command."`
@@ -49,6 +52,7 @@ type program struct {
 	stdin  io.Reader       // nil: none
 	stdout io.Writer
 	stderr io.Writer
+	reader *gpus.Reader // opens NVML when a command asks
 }
 
 // usageError reports a mistake on the command line, or in a file that it names.
@@ -100,15 +104,28 @@ func (c *helpCmd) Run(p *program) error {
 
 // run executes the command line and returns the exit code.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	p := &program{ctx: ctx, stdin: os.Stdin, stdout: stdout, stderr: stderr}
+	return runWith(ctx, args, stdout, stderr, gpus.OnDemand(gpus.Config{}))
+}
+
+// runWith is run with a reader of the machine's GPUs, which it closes.
+func runWith(ctx context.Context, args []string, stdout, stderr io.Writer, reader *gpus.Reader) int {
+	p := &program{ctx: ctx, stdin: os.Stdin, stdout: stdout, stderr: stderr, reader: reader}
 	err := p.parseAndRun(args)
+	err = errors.Join(err, reader.Close())
+	if _, exit := errors.AsType[*exitError](err); err != nil && !exit {
+		_, _ = fmt.Fprintf(stderr, "vram: %s\n", oneLine(err))
+	}
+	return codeOf(err)
+}
+
+// codeOf returns the exit code of a command's error.
+func codeOf(err error) int {
 	if err == nil {
 		return exitOK
 	}
 	if exit, ok := errors.AsType[*exitError](err); ok { // of the leased command
 		return exit.code
 	}
-	_, _ = fmt.Fprintf(stderr, "vram: %s\n", oneLine(err))
 	_, usage := errors.AsType[*usageError](err)
 	_, config := errors.AsType[*vram.ConfigError](err) // a flag or a variable set the field
 	if usage || config {
@@ -116,6 +133,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	}
 	if lease, ok := errors.AsType[*leaseError](err); ok {
 		return lease.code
+	}
+	if _, late := errors.AsType[*lateError](err); late {
+		return exitLate
 	}
 	return exitFailed
 }

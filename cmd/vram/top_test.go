@@ -170,3 +170,15 @@ func TestTheScreenIsPaintedOver(t *testing.T) {
 	s.end()
 	assert.True(t, strings.HasSuffix(out.String(), showCursor))
 }
+
+// The first processes on the GPU are listed, with a count of the others.
+func TestTopShowsProcesses(t *testing.T) {
+	d := page.Device{ProcessesKnown: true, ProcessCount: 9, Processes: []page.Process{
+		{PID: 7, Command: "python3\x1b[31m", Place: "pod 6f1c", Bytes: 3 << 30, BytesKnown: true}, {PID: 8, Own: true}, {PID: 9}, {PID: 10}, {PID: 11}, {PID: 12},
+	}}
+	assert.Equal(t, []string{
+		"", "processes on the GPU:", "    3 GiB by python3[31m (PID 7, pod 6f1c)", "    unknown bytes (PID 8), this process", "    unknown bytes (PID 9)",
+		"    unknown bytes (PID 10)", "    unknown bytes (PID 11)", "    and 4 more",
+	}, (&frame{device: &d}).processes(80))
+	assert.Empty(t, (&frame{device: &page.Device{}}).processes(80))
+}

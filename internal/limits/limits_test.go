@@ -66,7 +66,7 @@ func TestLeast(t *testing.T) {
 		"dmem, a group above is lower":       {files: in(texts{own + "dmem.max": line("77"), up + "dmem.max": line("7")}), device: Device{PCI: gpu}, want: Limit{7, "/" + up + "dmem.max"}},
 		"dmem, of the root":                  {files: in(texts{root + "dmem.max": line("5")}), device: Device{PCI: gpu}, want: Limit{5, "/" + root + "dmem.max"}},
 		"dmem, a region of drm":              {files: in(texts{own + "dmem.max": "drm/" + gpu + "/stolen 1\ndrm/" + gpu + "/vram0 77\n"}), device: Device{PCI: gpu}, want: Limit{77, "/" + own + "dmem.max"}},
-		"dmem, two regions":                  {files: in(texts{own + "dmem.max": "drm/" + gpu + "/vram0 77\ndrm/" + gpu + "/vram1 max\ndrm/" + gpu + "/vram2 76\n"}), device: Device{PCI: gpu}, want: Limit{76, "/" + own + "dmem.max"}},
+		"dmem, two regions":                  {files: in(texts{own + "dmem.max": "drm/" + gpu + "/vram0 76\ndrm/" + gpu + "/vram1 max\ndrm/" + gpu + "/vram2 77\n"}), device: Device{PCI: gpu}, want: Limit{76, "/" + own + "dmem.max"}},
 		"dmem, the capacity":                 {files: in(texts{own + "dmem.max": line("max"), root + "dmem.capacity": line("66")}), device: Device{PCI: gpu}, want: Limit{66, "/" + root + "dmem.capacity"}},
 		"dmem, a limit below the capacity":   {files: in(texts{own + "dmem.max": line("77"), root + "dmem.capacity": line("88")}), device: Device{PCI: gpu}, want: Limit{77, "/" + own + "dmem.max"}},
 		"dmem, a capacity of a group":        {files: in(texts{own + "dmem.capacity": line("66")}), device: Device{PCI: gpu}},
