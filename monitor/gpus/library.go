@@ -70,10 +70,10 @@ const (
 
 // pci is nvmlPciInfo_t.
 type pci struct {
-	legacy                [16]byte
-	domain, bus, device   uint32
-	deviceID, subsystemID uint32
-	busID                 [32]byte
+	_                   [16]byte // the address as a text
+	domain, bus, device uint32
+	_                   [2]uint32 // IDs of the product
+	_                   [32]byte  // the address as a text, with a longer domain
 }
 
 // memory2 is nvmlMemory_v2_t.
