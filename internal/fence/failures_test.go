@@ -35,7 +35,7 @@ func (g *guard) call() error {
 	return nil
 }
 
-// Whatever call fails: each record that began has ended, no event belongs to two fences, the error is returned, a later fence covers
+// After a failure of any call, each record that began has ended, no event belongs to two fences, the error is returned, a later fence covers
 // the blocks, and all events go back to the driver.
 func TestATimelineLosesNothingByAFailure(t *testing.T) {
 	t.Parallel()

@@ -150,8 +150,8 @@ func TestNothingOfAClientThatIsGoneSleepsOrWakes(t *testing.T) {
 	}
 }
 
-// A client is asked once at a time. It may keep pages that an ask for some did not name, and is asked again where a request wants all
-// meanwhile.
+// A client is asked once at a time. It may keep pages that an ask for some did not name, and is asked again if a request wants all
+// before it has answered.
 func TestAnAskAndTheNext(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

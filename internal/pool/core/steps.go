@@ -291,7 +291,7 @@ func (c *Core) exclude(m Exclude) bool {
 	return true
 }
 
-// forgetWatches drops what is known of watches over clients that are gone, as soon as no report of them is to come.
+// forgetWatches drops the watches over clients that are gone, once no report of them is to come.
 func (c *Core) forgetWatches() {
 	if j := c.jobs.inFlight; j == nil || len(j.Watch) == 0 {
 		c.fences.forget(func(id Client) bool { return c.clients.all[id] == nil })
