@@ -896,7 +896,7 @@ func (e PanicEvent) MarshalJSON() ([]byte, error) {
 var ErrNoProcesses = errors.New("vram: Config.Processes is not set")
 
 // GPUProcesses lists the processes with memory on the GPU, this one included, by Config.Processes. It counts as a use of the device,
-// makes no driver call, and waits for no turn. Errors: ErrNoProcesses, ErrClosed, ErrNotOpen, ErrNilContext, the
+// makes no driver call, and waits for no turn. Errors: ErrNoProcesses, ErrClosed, ErrNotOpen, ErrNilContext, ctx's, the
 // errors of Config.Processes, and of the device's first use.
 func (d *Device) GPUProcesses(ctx context.Context) ([]GPUProcess, error) {
 	if err := d.callable(ctx); err != nil {
@@ -904,6 +904,9 @@ func (d *Device) GPUProcesses(ctx context.Context) ([]GPUProcess, error) {
 	}
 	if d.config.Load().Processes == nil {
 		return nil, ErrNoProcesses
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
 	}
 	e, err := d.use() //nolint:contextcheck // the first use is not this caller's alone
 	if err != nil {

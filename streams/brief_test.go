@@ -68,7 +68,7 @@ func TestAFenceInACaptureThatHasEnded(t *testing.T) {
 			assert.EqualValues(t, 1, r.stats(s).LostFences)
 			assert.Positive(t, r.books().PendingBytes)
 			assert.Less(t, r.gpu.Now(), time.Second)
-			require.NoError(t, s.Trim(t.Context())) // what the fence does not cover
+			require.NoError(t, s.Trim(t.Context())) // pages that the fence does not cover
 			require.NoError(t, must(t, other, 32*mib).Free())
 			assert.GreaterOrEqual(t, r.gpu.Now(), time.Second)
 			assert.EqualValues(t, 1, r.stats(s).LostFences)

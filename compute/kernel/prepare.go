@@ -99,7 +99,7 @@ func (k *Kernel) Tune(ctx context.Context, outputs []*tensor.Tensor, inputs ...*
 	}
 	f := takeFrame()
 	defer f.release()
-	if err := f.bind(k, outputs, inputs); err != nil {
+	if err := f.bind(k, outputs, inputs); err != nil { //nolint:contextcheck // memory of tensors is not this caller's alone
 		return nil, err
 	}
 	if f.geometry.Empty() {

@@ -28,19 +28,23 @@ func TestOperandsAreArguments(t *testing.T) {
 		used    func(o *gemm.Operands) []*cuda.Range
 	}{
 		"plain": {
-			gemm.Problem{M: 4, N: 8, K: 16}, 0, 16,
+			gemm.Problem{M: 4, N: 8, K: 16},
+			0, 16,
 			func(o *gemm.Operands) []*cuda.Range { return []*cuda.Range{&o.A, &o.B, &o.C} },
 		},
 		"accumulates": {
-			gemm.Problem{M: 4, N: 8, K: 16}, 2, 18,
+			gemm.Problem{M: 4, N: 8, K: 16},
+			2, 18,
 			func(o *gemm.Operands) []*cuda.Range { return []*cuda.Range{&o.A, &o.B, &o.C} },
 		},
 		"bias, Aux is written": {
-			gemm.Problem{M: 4, N: 8, K: 16, Bias: true, Epilogue: gemm.GELUAux}, 0, 17,
+			gemm.Problem{M: 4, N: 8, K: 16, Bias: true, Epilogue: gemm.GELUAux},
+			0, 17,
 			func(o *gemm.Operands) []*cuda.Range { return []*cuda.Range{&o.A, &o.B, &o.C, &o.Bias, &o.Aux} },
 		},
 		"Aux is read": {
-			gemm.Problem{M: 4, N: 8, K: 16, Epilogue: gemm.GELUGradient, Batch: 2}, 0, 16 * 1.0829641,
+			gemm.Problem{M: 4, N: 8, K: 16, Epilogue: gemm.GELUGradient, Batch: 2},
+			0, 16 * 1.0829641,
 			func(o *gemm.Operands) []*cuda.Range { return []*cuda.Range{&o.A, &o.B, &o.C, &o.Aux} },
 		},
 	} {

@@ -335,7 +335,7 @@ func TestNoCapacity(t *testing.T) {
 // Shareable memory counts in the capacity; a device that has none refuses each call by its name, and nothing is counted.
 func TestShareableMemory(t *testing.T) {
 	_, dev := open(t)
-	without := dev.(cudadrv.ShareableMemory) //nolint:forcetypeassert // the wrapper's
+	without := dev.(cudadrv.ShareableMemory)
 	h, err := without.MemCreateShareable(granule)
 	assert.Zero(t, h)
 	require.ErrorIs(t, err, cudadrv.NotSupported)
@@ -352,7 +352,7 @@ func TestShareableMemory(t *testing.T) {
 	drv.SetCapacity(granule)
 	dev, err = drv.Open(0)
 	require.NoError(t, err)
-	with := dev.(cudadrv.ShareableMemory) //nolint:forcetypeassert // the wrapper's
+	with := dev.(cudadrv.ShareableMemory)
 	h, err = with.MemCreateShareable(granule)
 	require.NoError(t, err)
 	_, err = with.MemCreateShareable(granule)

@@ -54,6 +54,7 @@ func TestCostsBetweenPoints(t *testing.T) {
 
 // must returns a value that a call made.
 func must[T any](t *testing.T) func(made T, err error) T {
+	t.Helper()
 	return func(made T, err error) T {
 		t.Helper()
 		require.NoError(t, err)

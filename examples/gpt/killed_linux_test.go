@@ -36,6 +36,7 @@ type rehearsal struct {
 
 // rehearse trains without an interruption.
 func rehearse(t *testing.T, stages, steps int) *rehearsal {
+	t.Helper()
 	t.Setenv("VRAM_MEMORY_LIMIT", "")
 	r := &rehearsal{T: t, steps: steps, path: filepath.Join(t.TempDir(), "checkpoint"), losses: make([]string, 1), states: make([][]byte, 1)}
 	r.args = []string{

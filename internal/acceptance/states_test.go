@@ -38,7 +38,10 @@ func newState(t *testing.T, used bool) *state {
 	x := &state{T: t, machine: sim.New(sim.Config{Devices: 2, Bytes: true})}
 	x.faults = fault.Wrap(x.machine)
 	var err error
-	x.set, err = vram.OpenAll(vram.Config{Driver: x.faults})
+	x.set, err = vram.OpenAll(vram.Config{
+		Driver:    x.faults,
+		Processes: func(ctx context.Context, _ cudadrv.Info) ([]vram.GPUProcess, error) { return nil, ctx.Err() },
+	})
 	require.NoError(t, err)
 	x.dev, x.peer = x.set.Devices()[0], x.set.Devices()[1]
 	t.Cleanup(func() {
@@ -80,6 +83,7 @@ func deviceCalls() []stateCall {
 		{"Device.EnablePeerAccess", false, func(x *state, _ context.Context) error { return x.dev.EnablePeerAccess(x.peer) }},
 		{"Device.Coalesce", true, func(x *state, ctx context.Context) error { return x.dev.Coalesce(ctx) }},
 		{"Device.GPUMemory", false, func(x *state, _ context.Context) error { return second(x.dev.GPUMemory()) }},
+		{"Device.GPUProcesses", true, func(x *state, ctx context.Context) error { return second(x.dev.GPUProcesses(ctx)) }},
 		{"Device.LiveBuffers", true, func(x *state, ctx context.Context) error { return second(x.dev.LiveBuffers(ctx)) }},
 		{"Device.MemoryMap", true, func(x *state, ctx context.Context) error { return second(x.dev.MemoryMap(ctx, 0)) }},
 		{"Device.SampledBuffers", true, func(x *state, ctx context.Context) error { return second(x.dev.SampledBuffers(ctx)) }},
@@ -173,7 +177,8 @@ func TestCallsInEachState(t *testing.T) {
 				require.NoError(x, second(x.peer.NewStream()))
 				require.NoError(x, x.faults.Add(fault.Rule{Func: "*", Result: cudadrv.LaunchFailed}))
 			}, want: vram.ErrDeviceFailed,
-			others: errorOf(nil, append(ledgers, "Stream.Stats", "Stream.Trim", "Buffer.RecordStream", "Buffer.Use", "Use.Done", "Stream.FreeBatch", "Batch.Free")...),
+			others: errorOf(nil, append(ledgers, "Device.GPUProcesses", "Stream.Stats", "Stream.Trim", "Buffer.RecordStream", "Buffer.Use", "Use.Done",
+				"Stream.FreeBatch", "Batch.Free")...),
 		},
 	} {
 		calls := deviceCalls()

@@ -122,7 +122,7 @@ func TestCopiesMistakes(t *testing.T) {
 	for i := range 2 {
 		c, err := cuda.Open(vram.Config{Driver: sim.New(sim.Config{Devices: 2, Without: cudadrv.PeerAccess}), Ordinal: i})
 		require.NoError(t, err)
-		defer func() { require.NoError(t, c.Close()) }()
+		t.Cleanup(func() { require.NoError(t, c.Close()) })
 		alone = append(alone, model.Place{Context: c})
 	}
 	four := staged

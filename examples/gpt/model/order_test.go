@@ -31,7 +31,7 @@ func TestCopiesAddInOrder(t *testing.T) {
 		require.NoError(t, err)
 		o, err := ops.New(c)
 		require.NoError(t, err)
-		defer func() { require.NoError(t, errors.Join(o.Close(), c.Close())) }()
+		t.Cleanup(func() { require.NoError(t, errors.Join(o.Close(), c.Close())) })
 		places = append(places, Place{c, o})
 	}
 	config := Config{Layers: 1, Width: 4, Heads: 1, Context: 4, Vocabulary: 11, Type: tensor.Float32}
