@@ -30,7 +30,8 @@
 // # NaN
 //
 // If an operand is NaN, Minimum, Maximum, Max and Min are NaN, and ArgMax and ArgMin are the index of the first NaN. Comparisons
-// with NaN are false, except Ne. Relu of NaN is NaN.
+// with NaN are false, except Ne. Relu of NaN is NaN. The sign and the payload of a NaN that an operation returns are not specified,
+// so Bitcast may return the bits of any NaN.
 //
 // # Reductions
 //
