@@ -104,7 +104,7 @@ DEADCODE := $(TOOLS)/deadcode-$(DEADCODE_VERSION)
 # The steps of `make check` share the build cache and the processors: one after the other, cheap ones first.
 .NOTPARALLEL:
 
-.PHONY: help demo page chromium browser test test-lab test-builtin test-builtin-short race sim planted planted-changed mutate programs stress bench frontier soak soak-service \
+.PHONY: help demo fleet page chromium browser test test-lab test-builtin test-builtin-short race sim planted planted-changed mutate programs stress bench frontier soak soak-service \
 	bench-gpu bench-gpu-carry test-gpu test-gpu-carry build-gorgonia test-gorgonia gorgonia-carry exhaustive fuzz fuzz-cores kernels lint check nightly \
 	build clean vet arch tidy deadcode deps vuln release release-check platforms
 
@@ -118,6 +118,10 @@ demo: ## train with pipeline stages, on a GPU or without one: a recorded loop, s
 	@$(GO) build -o bin/gpt ./examples/gpt
 	@bin/pipeline $(ARGS)
 	@bin/gpt -demo
+
+fleet: ## reserve memory for gangs across four processes, one of which is killed, on GPUs or without one (ARGS=flags)
+	@$(GO) build -o bin/fleet ./examples/fleet
+	@bin/fleet $(ARGS)
 
 # ARGS are flags: make page ARGS='-trace gpt2_train -addr 127.0.0.1:8080'.
 page: ## serve the live page over a demonstration, on a GPU or the simulated device (ARGS=flags)

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/dustin/go-humanize v1.1.0
 	github.com/go-vram/vram v0.0.0
+	github.com/go-vram/vram/fleet v0.0.0-00010101000000-000000000000
 	github.com/go-vram/vram/lab v0.0.0-00010101000000-000000000000
 	github.com/jedib0t/go-pretty/v6 v6.8.3
 	github.com/prometheus/client_golang v1.25.0
@@ -61,3 +62,5 @@ require (
 replace github.com/go-vram/vram => ..
 
 replace github.com/go-vram/vram/lab => ../lab
+
+replace github.com/go-vram/vram/fleet => ../fleet
