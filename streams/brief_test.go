@@ -94,3 +94,20 @@ func TestNoFenceIsRecordedForever(t *testing.T) {
 	assert.Equal(t, time.Second, r.gpu.Now())
 	require.NoError(t, must(t, other, 32*mib).Free())
 }
+
+// A work of another stream finds an event in the graph of a capture that has ended. The work fails, but no request does for that
+// capture, since it may have begun after it: see cudaStream.shortage.
+func TestACaptureThatHasEndedRefusesNoRequest(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, 32*mib)
+	s, other := r.stream(core.Budget{}), r.stream(core.Budget{})
+	b := must(t, s, 24*mib)
+	forbidden := s.cuda.forbiddenCalls.Load() // as a request that begins now reads it
+	r.captureAtRecord(s)
+	var captured *CaptureError
+	require.ErrorAs(t, other.cuda.waitFor(&s.cuda), &captured)
+	assert.Equal(t, CaptureError{Stream: s.ID(), Call: "cuEventRecord"}, *captured)
+	assert.EqualValues(t, 1, r.stats(s).LostFences)
+	require.NoError(t, s.cuda.shortage(forbidden, nil))
+	require.NoError(t, b.Free())
+}

@@ -142,11 +142,12 @@ func (h *cudaStream) captured() (captured bool, err error) {
 }
 
 // uncapturedMark returns the error of a call on a mark: a *CaptureError if a capture has the mark that
-// began and ended since the query before the record.
+// began and ended since the query before the record. It is no forbidden call: a request that is refused
+// now may have begun after the capture.
 func (h *cudaStream) uncapturedMark(err error) error {
 	if errors.Is(err, fence.ErrCaptured) {
 		h.lost.Add(1)
-		return h.forbidden("cuEventRecord")
+		return &CaptureError{Stream: h.id, Call: "cuEventRecord"}
 	}
 	return err
 }
