@@ -66,12 +66,12 @@ func TestACaptureBeginsAsTicketsAreMade(t *testing.T) {
 		s.full()
 
 		var g *cuda.Graph
-		met, captured, finish := false, make(chan error, 1), make(chan struct{})
+		var met atomic.Bool // the pool's goroutine makes calls at the same time
+		captured, finish := make(chan error, 1), make(chan struct{})
 		fills := s.fillsInCaptures(func(string) {
-			if met || !within("kernel.(*contextTickets).renew") {
+			if met.Load() || !within("kernel.(*contextTickets).renew") || !met.CompareAndSwap(false, true) {
 				return
 			}
-			met = true
 			go func() {
 				var err error
 				g, err = s.c.Capture(func() error { <-finish; return nil })
@@ -85,7 +85,7 @@ func TestACaptureBeginsAsTicketsAreMade(t *testing.T) {
 		close(finish)
 		require.NoError(t, <-captured)
 		s.faults.SetBefore(nil)
-		require.True(t, met)
+		require.True(t, met.Load())
 		assert.Zero(t, fills.Load(), "the stock has the fill of a graph")
 		require.NoError(t, g.Close())
 		require.NoError(t, s.run())
