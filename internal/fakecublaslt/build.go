@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -24,17 +23,9 @@ const mostPathBytes = 4096
 // compiles unless the call before had the same compiler: then it puts another path into the same bytes. Errors:
 // fakecuda.ErrNoCompiler, a *fakecuda.BuildError, or errors of writing files.
 func Build(dir, libcuda string) (string, error) {
-	compiler := strings.Fields(os.Getenv("CC"))
-	for _, name := range []string{"cc", "gcc", "clang"} {
-		if len(compiler) > 0 {
-			break
-		}
-		if path, err := exec.LookPath(name); err == nil {
-			compiler = []string{path}
-		}
-	}
-	if len(compiler) == 0 {
-		return "", fakecuda.ErrNoCompiler
+	compiler, err := fakecuda.FindCompiler()
+	if err != nil {
+		return "", err
 	}
 	if len(libcuda) >= mostPathBytes {
 		return "", errors.New("fakecublaslt: the path of the driver is too long")
@@ -74,14 +65,6 @@ func compile(compiler []string, dir, library, place string) ([]byte, error) {
 	if err := os.WriteFile(file, source, 0o600); err != nil {
 		return nil, fmt.Errorf("fakecublaslt: %w", err)
 	}
-	command := exec.Command(compiler[0], append(compiler[1:], "-std=gnu11", "-O1", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", "-Wall", "-Wextra",
-		fmt.Sprintf("-DLIBCUDA=%q", place), "-Wl,-Bsymbolic", "-Wl,-z,nodelete", "-o", library, file, "-ldl", "-lm")...)
-	if output, err := command.CombinedOutput(); err != nil {
-		return nil, &fakecuda.BuildError{Command: command.String(), Output: string(output), Err: err}
-	}
-	content, err := os.ReadFile(library)
-	if err != nil {
-		return nil, fmt.Errorf("fakecublaslt: %w", err)
-	}
-	return content, nil
+	return fakecuda.Compile(compiler, library, "-std=gnu11", "-O1", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", "-Wall", "-Wextra",
+		fmt.Sprintf("-DLIBCUDA=%q", place), "-Wl,-Bsymbolic", "-Wl,-z,nodelete", file, "-ldl", "-lm")
 }

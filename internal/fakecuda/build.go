@@ -44,7 +44,7 @@ func (e *BuildError) Unwrap() error { return e.Err }
 // compiler and hidden symbols: then it writes the same bytes again. Each file that is loaded has state of its own.
 // Errors: ErrNoCompiler, a *BuildError, or errors of writing files.
 func Build(dir string, hidden ...string) (string, error) {
-	compiler, err := findCompiler()
+	compiler, err := FindCompiler()
 	if err != nil {
 		return "", err
 	}
@@ -58,12 +58,9 @@ func Build(dir string, hidden ...string) (string, error) {
 			return "", fmt.Errorf("fakecuda: %w", err)
 		}
 	} else {
-		if err := compile(compiler, dir, library, hidden); err != nil {
-			return "", err
-		}
-		content, err := os.ReadFile(library)
+		content, err := compile(compiler, dir, library, hidden)
 		if err != nil {
-			return "", fmt.Errorf("fakecuda: %w", err)
+			return "", err
 		}
 		latest.Store(&build{key, content})
 	}
@@ -86,26 +83,38 @@ type build struct {
 // latest is the build that the process made last.
 var latest atomic.Pointer[build] //nolint:gochecknoglobals // The compiler would write it again: made on first use.
 
-// compile compiles the source in dir.
-func compile(compiler []string, dir, library string, hidden []string) error {
+// compile compiles the source in dir and returns the library.
+func compile(compiler []string, dir, library string, hidden []string) ([]byte, error) {
 	files, err := fs.Glob(source, "source/*.c") // the folder may have files of an earlier version
 	if err != nil {
-		return fmt.Errorf("fakecuda: finding the source: %w", err)
+		return nil, fmt.Errorf("fakecuda: finding the source: %w", err)
 	}
 	for i, file := range files {
 		files[i] = filepath.Join(dir, filepath.FromSlash(file))
 	}
-	arguments := slices.Concat(compiler[1:], flags(dir))
-	for _, symbol := range hidden {
+	return Compile(compiler, library, slices.Concat(flags(dir), Hide(hidden), files, []string{"-ldl"})...)
+}
+
+// Compile makes a library by a compiler's command with more arguments, and returns its content. Errors: a *BuildError, or an error of
+// reading the library.
+func Compile(compiler []string, library string, arguments ...string) ([]byte, error) {
+	command := exec.Command(compiler[0], slices.Concat(compiler[1:], arguments, []string{"-o", library})...)
+	if output, err := command.CombinedOutput(); err != nil {
+		return nil, &BuildError{Command: command.String(), Output: string(output), Err: err}
+	}
+	content, err := os.ReadFile(library)
+	if err != nil {
+		return nil, fmt.Errorf("fakecuda: %w", err)
+	}
+	return content, nil
+}
+
+// Hide returns the compiler's arguments that leave out symbols.
+func Hide(symbols []string) (arguments []string) {
+	for _, symbol := range symbols {
 		arguments = append(arguments, "-D"+symbol+"=hidden_"+symbol)
 	}
-	arguments = append(arguments, "-o", library)
-	arguments = append(arguments, files...)
-	command := exec.Command(compiler[0], append(arguments, "-ldl")...)
-	if output, err := command.CombinedOutput(); err != nil {
-		return &BuildError{Command: command.String(), Output: string(output), Err: err}
-	}
-	return nil
+	return arguments
 }
 
 // flags returns the compiler's flags. Nothing is optimised: the work is memset and memcpy, and compiling takes half the time.
@@ -119,8 +128,8 @@ func flags(dir string) []string {
 	}
 }
 
-// findCompiler returns the command that CC names, with its flags, or the first compiler that is there.
-func findCompiler() ([]string, error) {
+// FindCompiler returns the command that CC names, with its flags, or the first compiler that is there. Error: ErrNoCompiler.
+func FindCompiler() ([]string, error) {
 	if words := strings.Fields(os.Getenv("CC")); len(words) > 0 {
 		path, err := exec.LookPath(words[0])
 		if err != nil {

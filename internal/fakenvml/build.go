@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,17 +19,9 @@ var source []byte
 // before had the same compiler and hidden symbols: then it writes the same bytes again. Each file that is loaded has state of its
 // own. Errors: fakecuda.ErrNoCompiler, a *fakecuda.BuildError, or errors of writing files.
 func Build(dir string, hidden ...string) (string, error) {
-	compiler := strings.Fields(os.Getenv("CC"))
-	for _, name := range []string{"cc", "gcc", "clang"} {
-		if len(compiler) > 0 {
-			break
-		}
-		if path, err := exec.LookPath(name); err == nil {
-			compiler = []string{path}
-		}
-	}
-	if len(compiler) == 0 {
-		return "", fakecuda.ErrNoCompiler
+	compiler, err := fakecuda.FindCompiler()
+	if err != nil {
+		return "", err
 	}
 	library := filepath.Join(dir, "libnvidia-ml.so.1")
 	key := strings.Join(compiler, " ") + "\n" + strings.Join(hidden, " ")
@@ -63,19 +54,8 @@ func compile(compiler []string, dir, library string, hidden []string) ([]byte, e
 	if err := os.WriteFile(file, source, 0o600); err != nil {
 		return nil, fmt.Errorf("fakenvml: %w", err)
 	}
-	arguments := slices.Concat(compiler[1:], []string{
+	flags := []string{
 		"-std=gnu11", "-O0", "-fPIC", "-shared", "-pthread", "-fvisibility=hidden", "-Wall", "-Wextra", "-Wl,-Bsymbolic", "-Wl,-z,nodelete",
-	})
-	for _, symbol := range hidden {
-		arguments = append(arguments, "-D"+symbol+"=hidden_"+symbol)
 	}
-	command := exec.Command(compiler[0], append(arguments, "-o", library, file)...)
-	if output, err := command.CombinedOutput(); err != nil {
-		return nil, &fakecuda.BuildError{Command: command.String(), Output: string(output), Err: err}
-	}
-	content, err := os.ReadFile(library)
-	if err != nil {
-		return nil, fmt.Errorf("fakenvml: %w", err)
-	}
-	return content, nil
+	return fakecuda.Compile(compiler, library, slices.Concat(flags, fakecuda.Hide(hidden), []string{file})...)
 }
