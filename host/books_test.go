@@ -216,7 +216,7 @@ func TestFreeAllOfSomeThatAreRefused(t *testing.T) {
 	})
 }
 
-// The bytes of a pool by state add up to those of its source, and live bytes are whole blocks, after each call.
+// The bytes of a pool by state add up to its source's, and live bytes are whole blocks, after each call.
 func TestTheBytesOfAPoolAddUp(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {

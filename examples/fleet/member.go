@@ -47,7 +47,7 @@ func (c connection) Close() error { return c.end() }
 
 // server is a member of the fleet in its own process. The program calls its exported methods.
 type server struct {
-	ctx     context.Context //nolint:containedctx // the program's end is that of all calls
+	ctx     context.Context //nolint:containedctx // the program's end ends all calls
 	member  *fleet.Member
 	devices map[string]*vram.Device
 	views   map[string]*kernels.View

@@ -36,7 +36,7 @@ func trained(t *testing.T, places []model.Place, config model.Config, training m
 	return r
 }
 
-// A number of copies has one result, bit for bit, for any number of stages. The first loss is that of one copy, bit for bit, and the rest
+// A number of copies has one result, bit for bit, for any number of stages. The first loss equals one copy's, bit for bit, and the rest
 // differs by the order of additions.
 func TestCopiesAgree(t *testing.T) {
 	type shape struct{ copies, stages int }

@@ -11,7 +11,7 @@ import (
 //
 // It reads the word before it takes the lists, and compares it afterwards. A slot that was freed before is then
 // collected, and one that is freed later has another word. The word of a free slot must not be returned: it is
-// that of the slot's next handle. What remains is a caller who has changed the word in a free and has not
+// the word of the slot's next handle. What remains is a caller who has changed the word in a free and has not
 // returned the slot yet.
 func (c *Core) Lookup(p cudadrv.Ptr) (s *magazine.Slot, word uint64, bytes int64, found bool) {
 	if c.directory == nil {

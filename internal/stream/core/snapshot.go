@@ -183,7 +183,7 @@ func (c *Core) Live(visit func(p cudadrv.Ptr, bytes int64, s *magazine.Slot)) {
 }
 
 // LiveHandles visits the blocks that callers have had since it was called, with words of their handles. It reads
-// the words before it takes the lists, as Lookup does, so no word is that of a slot's next handle.
+// the words before it takes the lists, as Lookup does, so no word belongs to a slot's next handle.
 func (c *Core) LiveHandles(visit func(bytes int64, s *magazine.Slot, word uint64)) {
 	type handle struct {
 		slot *magazine.Slot
