@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/internal/watermark/shared"
 )
 
 // Aligned is a source of pageable memory: the Go heap, which does not move and needs no Close. A
@@ -120,8 +121,8 @@ func (c *counters) admit(bytes, align int64, k Kind, isClosed *atomic.Bool) erro
 }
 
 func (c *counters) alloc(bytes int64) {
-	raise(&c.peakBlocks, c.liveBlocks.Add(1))
-	raise(&c.peakBytes, c.liveBytes.Add(bytes))
+	shared.Raise(&c.peakBlocks, c.liveBlocks.Add(1))
+	shared.Raise(&c.peakBytes, c.liveBytes.Add(bytes))
 	c.allocs.Add(1)
 }
 
@@ -136,11 +137,5 @@ func (c *counters) stats() Stats {
 		LiveBlocks: c.liveBlocks.Load(), LiveBytes: c.liveBytes.Load(),
 		PeakBlocks: c.peakBlocks.Load(), PeakBytes: c.peakBytes.Load(),
 		Allocs: c.allocs.Load(), Frees: c.frees.Load(), Refusals: c.refusals.Load(),
-	}
-}
-
-// raise lets a peak rise to a value.
-func raise(peak *atomic.Int64, value int64) {
-	for old := peak.Load(); old < value && !peak.CompareAndSwap(old, value); old = peak.Load() {
 	}
 }

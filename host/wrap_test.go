@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/go-vram/vram/internal/watermark/shared"
 )
 
 // A limit refuses the first byte and the first block too many, and nothing before.
@@ -74,7 +76,7 @@ func TestALimitUnderStress(t *testing.T) {
 					assert.ErrorIs(t, err, ErrLimit)
 					continue
 				}
-				raise(&peak, live.Add(300))
+				shared.Raise(&peak, live.Add(300))
 				live.Add(-300)
 				assert.NoError(t, b.Free())
 			}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/go-vram/vram/internal/units"
+	"github.com/go-vram/vram/internal/watermark/shared"
 )
 
 // DurationBuckets is the number of buckets of a DurationHistogram.
@@ -93,9 +94,7 @@ type durations struct {
 func (h *durations) NoteWait(d time.Duration) {
 	h.counts[min(bits.Len64(uint64(max(d, 0)/time.Microsecond)), DurationBuckets-1)].Add(1) //nolint:gosec // not negative
 	h.sumNanos.Add(int64(d))
-	for old := h.longestNanos.Load(); int64(d) > old && !h.longestNanos.CompareAndSwap(old, int64(d)); {
-		old = h.longestNanos.Load()
-	}
+	shared.Raise(&h.longestNanos, int64(d))
 }
 
 // longest returns the longest duration.

@@ -3,6 +3,8 @@ package streams
 import (
 	"context"
 	"slices"
+
+	"github.com/go-vram/vram/internal/watermark/shared"
 )
 
 // Crossing orders one work of a stream on buffers that several streams use: call Touch for each buffer, then Begin, submit the
@@ -367,7 +369,7 @@ func (h *cudaStream) waitCounted(other *cudaStream) error {
 	if err := h.waitFor(other); err != nil {
 		return err
 	}
-	storeMax(&h.crossings.of(other).count, covered)
+	shared.RaiseUint64(&h.crossings.of(other).count, covered)
 	return nil
 }
 

@@ -59,8 +59,3 @@ func (c *crossings) of(s *cudaStream) *seen {
 		}
 	}
 }
-
-func storeMax(peak *atomic.Uint64, value uint64) {
-	for old := peak.Load(); value > old && !peak.CompareAndSwap(old, value); old = peak.Load() {
-	}
-}

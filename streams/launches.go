@@ -8,6 +8,7 @@ import (
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/cudadrv/site"
 	"github.com/go-vram/vram/internal/units"
+	"github.com/go-vram/vram/internal/watermark/shared"
 )
 
 // recordedLaunches is how many launches of a stream are recorded. Not fewer: a program launches dozens of kernels before it
@@ -61,7 +62,7 @@ func (x Submitter) LaunchCount() uint64 {
 // Finished records that the device has finished so many launches.
 func (x Submitter) Finished(count uint64) {
 	if all := x.s.peer.launches; all != nil {
-		storeMax(&all.finished, count)
+		shared.RaiseUint64(&all.finished, count)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/go-vram/vram/actors"
 	"github.com/go-vram/vram/internal/stream/magazine"
+	"github.com/go-vram/vram/internal/watermark/shared"
 )
 
 // order is the order of works of several streams on one buffer, or on all memory of a hold: the last work that wrote, and the
@@ -187,7 +188,7 @@ func (o *order) rouse(host actors.Host) {
 // read notes a read. Precondition: its lock.
 func (o *order) read(by *cudaStream, count uint64) {
 	r := o.reader(by)
-	storeMax(&r.count, count)
+	shared.RaiseUint64(&r.count, count)
 	if r.reads.Load() < steadyReads && r.reads.Add(1) == steadyReads {
 		o.steady.Store(true)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-vram/vram/cudadrv"
 	"github.com/go-vram/vram/internal/stream/core"
+	"github.com/go-vram/vram/internal/watermark/shared"
 	"github.com/go-vram/vram/pool"
 )
 
@@ -255,8 +256,8 @@ func TestUsersOfMemory(t *testing.T) {
 	}
 	assert.Equal(t, []uint32{a.ID(), b.ID()}, users())
 	last := home.cuda.crossings.of(&a.cuda)
-	storeMax(&last.count, 5)
-	storeMax(&last.count, 3)
+	shared.RaiseUint64(&last.count, 5)
+	shared.RaiseUint64(&last.count, 3)
 	assert.EqualValues(t, 5, home.cuda.crossings.of(&a.cuda).count.Load())
 	assert.Zero(t, home.cuda.crossings.of(&b.cuda).count.Load())
 	assert.Same(t, last, home.cuda.crossings.of(&a.cuda))

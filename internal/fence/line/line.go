@@ -3,6 +3,8 @@ package line
 import (
 	"math"
 	"sync/atomic"
+
+	"github.com/go-vram/vram/internal/watermark/shared"
 )
 
 // Line is the progress of a stream, in numbers of its fences.
@@ -33,7 +35,7 @@ func (l *Line) Next() uint64 { return l.next.Load() }
 func (l *Line) Begin() uint64 { return l.next.Add(1) - 1 }
 
 // Took records that the fence of a number was recorded.
-func (l *Line) Took(number uint64) { raise(&l.taken, number) }
+func (l *Line) Took(number uint64) { shared.RaiseUint64(&l.taken, number) }
 
 // Lose reverts Took for a fence that will never pass. The number is owed again, with those since the last
 // that was seen to have passed, unless a fence of a higher number was recorded.
@@ -43,7 +45,7 @@ func (l *Line) Lose(number uint64) { l.taken.CompareAndSwap(number, l.passed.Loa
 func (l *Line) Owed(number uint64) bool { return number > l.taken.Load() }
 
 // Pass records that the fence of a number has passed.
-func (l *Line) Pass(number uint64) { raise(&l.passed, number) }
+func (l *Line) Pass(number uint64) { shared.RaiseUint64(&l.passed, number) }
 
 // Passed reports whether the uses that a number covers are known to have finished. 0 has passed.
 func (l *Line) Passed(number uint64) bool { return number <= l.passed.Load() }
@@ -56,8 +58,3 @@ func (l *Line) Finish() {
 
 // Finished reports whether all has passed, and no more will come.
 func (l *Line) Finished() bool { return l.Passed(all) }
-
-func raise(word *atomic.Uint64, number uint64) {
-	for old := word.Load(); old < number && !word.CompareAndSwap(old, number); old = word.Load() {
-	}
-}

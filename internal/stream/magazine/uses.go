@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/go-vram/vram/internal/fence/line"
+	"github.com/go-vram/vram/internal/watermark/shared"
 )
 
 // Announce sets a flag on a live handle, so that its free takes the slow path.
@@ -109,8 +110,7 @@ func (u Use) End(number uint64) error {
 	if u.use == nil {
 		return ErrUseOver
 	}
-	for old := u.use.number.Load(); old < number && !u.use.number.CompareAndSwap(old, number); old = u.use.number.Load() {
-	}
+	shared.RaiseUint64(&u.use.number, number)
 	if !u.use.state.CompareAndSwap(u.state, u.state|endedBit) {
 		return ErrUseOver
 	}

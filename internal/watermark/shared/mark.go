@@ -23,7 +23,7 @@ type Scope struct {
 
 // Raise records a value.
 func (m *Mark) Raise(value int64) {
-	storeMax(&m.peak, value)
+	Raise(&m.peak, value)
 	if m.scopes.Load() != nil {
 		m.raiseScopes(value)
 	}
@@ -32,7 +32,7 @@ func (m *Mark) Raise(value int64) {
 func (m *Mark) raiseScopes(value int64) {
 	if all := m.scopes.Load(); all != nil {
 		for _, s := range *all {
-			storeMax(&s.peak, value)
+			Raise(&s.peak, value)
 		}
 	}
 }
@@ -83,7 +83,20 @@ func (m *Mark) change(edit func([]*Scope) []*Scope) {
 	}
 }
 
-func storeMax(peak *atomic.Int64, value int64) {
-	for old := peak.Load(); value > old && !peak.CompareAndSwap(old, value); old = peak.Load() {
+// Raise stores a value if it is larger than the present one.
+func Raise(word *atomic.Int64, value int64) {
+	for old := word.Load(); value > old; old = word.Load() {
+		if word.CompareAndSwap(old, value) {
+			return
+		}
+	}
+}
+
+// RaiseUint64 stores a number if it is larger than the present one.
+func RaiseUint64(word *atomic.Uint64, number uint64) {
+	for old := word.Load(); number > old; old = word.Load() {
+		if word.CompareAndSwap(old, number) {
+			return
+		}
 	}
 }

@@ -2,6 +2,7 @@ package shared
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -21,6 +22,33 @@ func TestScopesAndResetsAreApart(t *testing.T) {
 	assert.EqualValues(t, 5, b.End())
 	assert.EqualValues(t, 5, m.Peak())
 	assert.Nil(t, m.scopes.Load())
+}
+
+// A raise that returns has taken effect, also if others raise at the same time.
+func TestRaisesOfManyGoroutines(t *testing.T) {
+	var signed atomic.Int64
+	var unsigned atomic.Uint64
+	var all sync.WaitGroup
+	for n := range int64(4) {
+		all.Go(func() {
+			for round := range int64(100_000) {
+				value := 4*round + n
+				Raise(&signed, value)
+				RaiseUint64(&unsigned, uint64(value)) //nolint:gosec // not negative
+				if a, b := signed.Load(), unsigned.Load(); a < value || b < uint64(value) {
+					assert.Fail(t, "a raise was lost", "%d: %d and %d", value, a, b)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	assert.EqualValues(t, 399_999, signed.Load())
+	assert.EqualValues(t, 399_999, unsigned.Load())
+	Raise(&signed, 5)
+	RaiseUint64(&unsigned, 5)
+	assert.EqualValues(t, 399_999, signed.Load())
+	assert.EqualValues(t, 399_999, unsigned.Load())
 }
 
 // Concurrent scopes each have at least the values of their own goroutine.
