@@ -195,6 +195,24 @@ func TestEachLetsItsRangeGo(t *testing.T) {
 	assert.EqualValues(t, 63, b.Largest(links))
 }
 
+// Bins that were emptied are like new ones.
+func TestResetForgetsAll(t *testing.T) {
+	t.Parallel()
+	var b Bins
+	b.Reset()
+	links := make([]Link, 3)
+	for i, length := range []uint32{1, 500, 1 << 20} {
+		b.Insert(links, int32(i), length)
+	}
+	b.Reset()
+	assert.Zero(t, b.Count())
+	assert.Zero(t, b.Largest(links))
+	i, visits := b.Fit(links, 1)
+	assert.Equal(t, None, i)
+	assert.Zero(t, visits)
+	b.Each(links, 1, func(int32) bool { t.Error("a range of the past"); return true })
+}
+
 // A search that finds nothing does not hide the range that is a unit shorter, however many shorter ones are in its bin.
 func TestASearchInVainHidesNothing(t *testing.T) {
 	t.Parallel()

@@ -309,7 +309,7 @@ func (h *Heap) drop(i int32) {
 // Check compares the heap with its invariants. It visits every node.
 func (h *Heap) Check() error {
 	var free, held uint64
-	ranges := 0
+	ranges, edges, blocks := 0, 0, 0
 	for page, start := range h.starts {
 		if h.nodes[start].offset != page*h.pageUnits || h.nodes[start].state != Edge {
 			return fmt.Errorf("heap: start edge of page %d is node %d at unit %d", page, start, h.nodes[start].offset)
@@ -337,7 +337,9 @@ func (h *Heap) Check() error {
 			}
 			at += n.units
 			before = i
+			blocks++
 		}
+		edges += 2
 		held += uint64(at - page*h.pageUnits)
 		if at%h.pageUnits != 0 || h.ends[at/h.pageUnits] != i {
 			return fmt.Errorf("heap: the run at page %d ends at unit %d, at no edge", page, at)
@@ -348,6 +350,13 @@ func (h *Heap) Check() error {
 	}
 	if len(h.starts) != len(h.ends) {
 		return fmt.Errorf("heap: %d starts and %d ends of runs", len(h.starts), len(h.ends))
+	}
+	unused := 0
+	for i := h.unused; i != None && unused < len(h.nodes); i = h.nodes[i].next {
+		unused++
+	}
+	if edges+blocks+unused != len(h.nodes) {
+		return fmt.Errorf("heap: %d edges, %d blocks and %d unused of %d nodes", edges, blocks, unused, len(h.nodes))
 	}
 	if free != h.freeUnits || held != h.heldUnits || ranges != h.bins.Count() {
 		return fmt.Errorf("heap: counted %d free of %d units in %d ranges, the books say %d of %d in %d",

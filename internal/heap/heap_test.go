@@ -133,6 +133,40 @@ func TestTakePagesGrowsItsBooks(t *testing.T) {
 	assert.Zero(t, h.FreeUnits())
 }
 
+// A block as long as a page that lies across two has no whole page: no part of it is taken or visited.
+func TestABlockAcrossTwoPages(t *testing.T) {
+	t.Parallel()
+	const pageUnits = 8
+	all := func(first, end uint32) (uint32, uint32) { return first, end }
+	for name, take := range map[string]func(h *Heap, visit func(first, n uint32) bool){
+		"some": func(h *Heap, visit func(first, n uint32) bool) { h.TakeSomePages(4, all, visit) },
+		"longest": func(h *Heap, visit func(first, n uint32) bool) {
+			h.TakeLongest(4, true, all, func(first, n uint32) { visit(first, n) })
+		},
+		"any": func(h *Heap, visit func(first, n uint32) bool) { h.TakePages(4, visit) },
+		"fitting": func(h *Heap, visit func(first, n uint32) bool) {
+			if first, n, ok := h.TakeFitting(1); ok {
+				visit(first, n)
+			}
+		},
+		"each": func(h *Heap, visit func(first, n uint32) bool) {
+			h.EachPages(func(first, end uint32) { visit(first, end-first) })
+		},
+	} {
+		h := New(pageUnits)
+		h.Grant(0, 2)
+		h.Take(4)
+		hole := h.Take(pageUnits)
+		h.Take(4)
+		h.Give(hole)
+		take(h, func(first, n uint32) bool {
+			t.Errorf("%s: %d pages from page %d", name, n, first)
+			return true
+		})
+		require.NoError(t, h.Check(), name)
+	}
+}
+
 // TestTakeSomePagesTakesAPartOfEachBlock checks that one call takes a part of every block, up to the limit, and that the
 // visitor can end it.
 func TestTakeSomePagesTakesAPartOfEachBlock(t *testing.T) {
@@ -184,6 +218,8 @@ func TestCheckSeesWhatIsWrong(t *testing.T) {
 		"free though used": func(h *Heap, used, _ int32) { h.nodes[used].state = Free },
 		"binned length":    func(h *Heap, _, hole int32) { h.links[hole].length++ },
 		"lost range":       func(h *Heap, _, hole int32) { h.bins.Remove(h.links, hole); h.bins.count++ },
+		"range twice":      func(h *Heap, _, hole int32) { h.links[hole].next = hole },
+		"lost node":        func(h *Heap, _, _ int32) { h.newNode() },
 		"bound":            func(h *Heap, _, _ int32) { h.bins.bins[17].bound = 16 },
 		"bitmap":           func(h *Heap, _, _ int32) { h.bins.words[0] |= 2 },
 		"summary":          func(h *Heap, _, _ int32) { h.bins.summary |= 4 },

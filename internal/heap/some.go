@@ -91,7 +91,7 @@ func (h *Heap) TakeFitting(pages uint32) (firstPage, count uint32, ok bool) {
 		return 0, 0, false
 	}
 	first, end := h.wholePages(i)
-	if first >= end || end-first < pages {
+	if end < first+pages {
 		return 0, 0, false
 	}
 	h.cut(i, first, end)

@@ -76,6 +76,30 @@ func TestVainSearchIsLongOnce(t *testing.T) {
 	require.NoError(t, h.Check())
 }
 
+// TestVainSearchOfFewIsLongOnce has a bin of a few ranges that are too short, so that one look visits all of them, and none above.
+func TestVainSearchOfFewIsLongOnce(t *testing.T) {
+	t.Parallel()
+	const short, want, few = 1024, 1040, scanLimit - 1
+	require.Equal(t, binOf(short), binOf(want))
+	h := perforated(few, short, short+1)
+	inVain := func(units uint32, want int) {
+		t.Helper()
+		before := h.Visits()
+		assert.Equal(t, None, h.Take(units))
+		assert.EqualValues(t, want, h.Visits()-before, "for %d units", units)
+	}
+	const page = 1 << 19 // far from the others
+	h.Grant(page, 1)
+	long := h.Take(want)
+	h.Take(h.LargestFree())
+	h.Give(long)
+	h.Take(want)
+	inVain(want, few)
+	inVain(want, 0)
+	inVain(want+5, 0)
+	require.NoError(t, h.Check())
+}
+
 // TestLastFitIsFoundBehindManyThatAreShort has the only range that is long enough at the end of its bin and
 // none above: it is found, if late.
 func TestLastFitIsFoundBehindManyThatAreShort(t *testing.T) {

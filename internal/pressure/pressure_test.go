@@ -27,6 +27,26 @@ func TestTheTable(t *testing.T) {
 	}
 }
 
+// Each column of the table begins with its bound: this mark and its gap of a quarter are exact numbers.
+func TestTheBoundsOfTheTable(t *testing.T) {
+	const mark, limit = pressure.Mark(0.625), 800
+	for _, bound := range []struct {
+		usedBytes int64
+		before    pressure.Level
+		below, at pressure.Level
+	}{
+		{700, pressure.Normal, pressure.High, pressure.Critical},
+		{700, pressure.High, pressure.High, pressure.Critical},
+		{600, pressure.Critical, pressure.High, pressure.Critical},
+		{500, pressure.Normal, pressure.Normal, pressure.High},
+		{300, pressure.High, pressure.Normal, pressure.High},
+		{300, pressure.Critical, pressure.Normal, pressure.High},
+	} {
+		assert.Equal(t, bound.below, mark.Next(bound.before, bound.usedBytes-1, limit), bound)
+		assert.Equal(t, bound.at, mark.Next(bound.before, bound.usedBytes, limit), bound)
+	}
+}
+
 // Higher usage never lowers the level, equal usage keeps it, and a level that has just been reached is left
 // only when usage falls by half a gap or more.
 func TestLevelsFollowTheUse(t *testing.T) {
@@ -57,6 +77,7 @@ func TestNothingPresses(t *testing.T) {
 	assert.Equal(t, pressure.Normal, pressure.Mark(1).Next(pressure.Critical, 100, 100))
 	assert.Equal(t, pressure.Normal, pressure.Mark(0.5).Next(pressure.Critical, 100, 0))
 	assert.Equal(t, pressure.Critical, pressure.Mark(pressure.DefaultMark).Next(pressure.Normal, 100, 100))
+	assert.Equal(t, pressure.Critical, pressure.Mark(0.5).Next(pressure.Normal, 1, 1))
 	assert.Equal(t, "normal high critical PressureLevel(3)", pressure.Normal.String()+" "+pressure.High.String()+" "+pressure.Critical.String()+" "+pressure.Level(3).String())
 }
 

@@ -34,5 +34,8 @@ func TestSpansHoldWholeBlocks(t *testing.T) {
 		assert.GreaterOrEqual(t, n, uint32(4), "class %d", c)
 		assert.LessOrEqual(t, n, uint32(62), "class %d", c)
 		assert.LessOrEqual(t, n*BlockUnits(c), SpanUnits(c), "class %d", c)
+		if n > 4 {
+			assert.LessOrEqual(t, SpanUnits(c), uint32(64<<10>>UnitShift), "class %d: more than four blocks fit 64 KiB", c)
+		}
 	}
 }

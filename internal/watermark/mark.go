@@ -17,9 +17,7 @@ type scope struct {
 
 // Raise records a value.
 func (m *Mark) Raise(value int64) {
-	if value > m.epoch {
-		m.epoch = value
-	}
+	m.epoch = max(m.epoch, value)
 }
 
 // Peak returns the maximum since the last reset.

@@ -20,6 +20,7 @@ func TestScopesAndResetsAreApart(t *testing.T) {
 	assert.EqualValues(t, 6, m.End(1), "the reset is no part of the scope")
 	assert.EqualValues(t, 3, m.End(2))
 	assert.EqualValues(t, 3, m.Peak())
+	assert.Empty(t, m.scopes, "a scope that has ended")
 	m.Raise(1)
 	assert.EqualValues(t, 3, m.End(7), "a scope that began before the mark")
 }

@@ -57,6 +57,9 @@ func Marks() []Mark { //nolint:funlen // a table
 		noRows      = "a matrix without rows has the stride 0 either way"
 		commutes    = "the product commutes"
 		sameBytes   = "the general way copies the same bytes"
+		noRange     = "no range of a heap is so long"
+		stored      = "it stores the value that is there"
+		noBin       = "no range has the length 0, so the first bin is empty"
 		unshared    = "no other goroutine has the value yet"
 		tooMany     = "a C function does not see an argument too many"
 		onlyChecked = "builds with -race or the tag invariants alone have the check; in others it does nothing"
@@ -67,8 +70,24 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"batch", "(*Packing).Runs", PlusOne, "if p.open > (0+1) {", "no span and no block outside the classes has one unit"},
 		{"batch", "(*Plan).Make", DropAssign, "bytes = bytes[:min(len(bytes), Width)]", "it saves checks of bounds: a size past the last bit is not wanted"},
 		{"batch", "(*Plan).Order", Boundary, "for k := i; k > 0 && groups[k].Units >= groups[k-1].Units; k-- {", "no two groups have blocks of one length"},
+		{"internal/effect", "(*List).Reset", Boundary, "if len(l.all) >= 0 {", "an empty list is emptied"},
+		{"internal/heap", "binOf", Boundary, "if length <= subCount {", "the first bin of the general formula is the one of this length"},
+		{"internal/heap", "(*Bins).Fit", PlusOne, "if at = b.nextBin(at + 1); at >= (0+1) {", noBin},
+		{"internal/heap", "(*Bins).Each", Boundary, "for bin := b.nextBin(binOf(length)); bin > 0; bin = b.nextBin(bin + 1) {", noBin},
+		{"internal/heap", "(*Bins).Each", PlusOne, "for bin := b.nextBin(binOf(length)); bin >= (0+1); bin = b.nextBin(bin + 1) {", noBin},
+		{"internal/heap", "(*Heap).alignedFit", Boundary, "if block != None || uint64(units)+uint64(align) >= 1<<32 {", noRange},
+		{"internal/heap", "(*Heap).alignedFit", PlusOne, "if block != None || uint64(units)+uint64(align) > (1<<32+1) {", noRange},
+		{"internal/heap", "(*Heap).TakeFitting", Boundary, "if pages == 0 || units >= math.MaxUint32 {", noRange},
+		{"internal/heap", "priority", DropAssign, "x = (x ^ x>>16) * 0x85ebca6b", anyHash},
+		{"internal/heap", "priority", PlusOne, "x = (x ^ x>>(13+1)) * 0xc2b2ae35", anyHash},
+		{"internal/heap", "priority", PlusOne, "return x ^ x>>(16+1)", anyHash},
 		{"internal/heap", "priority", DropAssign, "x = (x ^ x>>13) * 0xc2b2ae35", anyHash},
 		{"internal/heap", "priority", PlusOne, "x = (x ^ x>>13) * (0xc2b2ae35+1)", anyHash},
+		{"internal/sizeclass", "tables", Boundary, "if u >= 16 {", "the step of 16 units is the same"},
+		{"internal/watermark/shared", "Raise", Boundary, "for old := word.Load(); value >= old; old = word.Load() {", stored},
+		{"internal/watermark/shared", "RaiseUint64", Boundary, "for old := word.Load(); number >= old; old = word.Load() {", stored},
+		{"internal/sizeclass", "tables", Arithmetic, "step = u + 1", "the next length is rounded up to the next step"},
+		{"internal/sizeclass", "tables", PlusOne, "for class, from := 0, uint32((1+1)); class < Count; class++ {", "the entry of 1 is the class 0 from the start"},
 		{"internal/stream/core", "(*arrivals).drain", PlusOne, "a.takeHome(a.owner.Freed(), (0+1))", "it asks about blocks of a length, and nobody reads the answer"},
 		{"internal/stream/core", "(*directory).leave", DropUpdate, "d.occupants[block] = occupant{}", "an entry is read only for a block that the tree finds"},
 		{"internal/stream/sampling", "(*Record).appendKey", PlusOne, "key = strconv.AppendUint(key, uint64(x.Stream), (10+1))", anyKey},
@@ -120,7 +139,6 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"internal/pool/memory", "(*Window).better", Boundary, "return w.Run.First <= best.Run.First", "no two regions begin at one page"},
 		{"internal/stream/magazine", "(*Cache).Take", Boundary, "if bytes < 0 {", "no magazine has the length that 0 bytes come to without the check"},
 		{"internal/stream/magazine", "(*Cache).Take", Negate, "if m.contended.Add(1) < contendedLimit {", "it chooses when a request goes the slower way, which serves it from the same memory"},
-		{"pool", "(*durations).NoteWait", Boundary, "for old := h.longestNanos.Load(); int64(d) >= old && !h.longestNanos.CompareAndSwap(old, int64(d)); {", "it stores the value that is there"},
 		{"streams", "(*order).sequence", SwapArgs, "return cmp.Or(cmp.Compare(o.number, other.number), cmp.Compare(uintptr(unsafe.Pointer(other)), uintptr(unsafe.Pointer(o))))", "any sequence serves in which all works lock"},
 		{"actors", "(*Worker).Throughput", ReturnEarly, "func (w *Worker) Throughput() int { return *new(int); return maxWorkerMessages }", nobody},
 		{"actors", "(*mailbox).call", DropCall, "checkUnqueued(l)", onlyChecked},
