@@ -12,8 +12,8 @@ import (
 )
 
 // memory is the interface Memory of gorgonia.org/tensor, by which its tensors and engines take device memory: a
-// vram.Buffer and a cu.DevicePtr can be passed there. It is written down here because tensor v0.9.24 is not imported:
-// its dependency go4.org/unsafe/assume-no-moving-gc ends programs that are built with Go 1.26 when they start.
+// vram.Buffer and a cu.DevicePtr can be passed there. It is written here so that this module does not require that one:
+// github.com/go-vram/vram/bridge/gorgonia does.
 type memory interface {
 	Uintptr() uintptr
 	MemSize() uintptr

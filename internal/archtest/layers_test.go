@@ -111,6 +111,10 @@ func houseLayers() []layer {
 			"operations compute on tensors by kernels; models that are made of them stand above",
 		},
 		{
+			[]string{"bridge/gorgonia"},
+			"a bridge to another module computes by operations; only programs need it",
+		},
+		{
 			[]string{"fleet/ledger"},
 			"a ledger keeps pairs, and does not depend on their meaning",
 		},

@@ -23,6 +23,7 @@ var reasons = map[string]string{ //nolint:gochecknoglobals // never written
 	"github.com/x448/float16":           "no later version; it converts between two number formats, and has no more to do",
 	"go.uber.org/goleak":                "no later version; tests alone import it",
 	"gorgonia.org/cu":                   "no later version; only builds with the tag gorgonia link it",
+	"gorgonia.org/tensor":               "no later version; bridge/gorgonia implements its interfaces",
 }
 
 // dependency is a module as `go list -m -json` prints it.
