@@ -314,6 +314,24 @@ func TestZeros(t *testing.T) {
 	})
 }
 
+// A cache on a cache asks it for zeros: the inner one may have memory that was used.
+func TestZerosOfACacheOnACache(t *testing.T) {
+	t.Parallel()
+	inner := must[*Pool](t)(Pooled(NewAligned(), PoolConfig{KeepBytes: 1 << 20}))
+	outer := must[*Pool](t)(Pooled(inner, PoolConfig{}))
+	used := alloc(t, inner, 4096, 0)
+	copy(used.Bytes(), bytes.Repeat([]byte{0xff}, 4096))
+	free(t, used)
+	b, err := outer.AllocZeroed(4096, 0)
+	require.NoError(t, err)
+	assert.Equal(t, uint64(2), inner.Stats().Allocs)
+	assert.Equal(t, uint64(1), inner.Stats().Misses, "memory that was used")
+	assert.Equal(t, 4096, bytes.Count(b.Bytes(), []byte{0}))
+	free(t, b)
+	require.NoError(t, outer.Close(t.Context()))
+	require.NoError(t, inner.Close(t.Context()))
+}
+
 // The live blocks are counted, by each wrapper, and refused calls count nowhere.
 func TestLiveBlocksAreCounted(t *testing.T) {
 	t.Parallel()

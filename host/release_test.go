@@ -43,6 +43,7 @@ func TestAReleaseHoldsUpNoOther(t *testing.T) {
 	assert.EqualValues(t, 4096, s.KeptBytes)
 	assert.EqualValues(t, 8192, s.ReleasingBytes)
 	assert.Zero(t, s.LiveBlocks)
+	assert.Zero(t, s.LiveBytes)
 	misses := s.Misses
 	b, queued := alloc(t, p, 4096, 0), alloc(t, p, 4096, 0)
 	assert.Equal(t, misses, p.Stats().Misses, "one was kept, one not begun with")

@@ -100,6 +100,13 @@ func TestOperandsThatShareMemory(t *testing.T) {
 		for i := range all {
 			m := &all[i]
 			at := int64(rapid.IntRange(0, 60).Draw(t, m.name)) * m.size
+			if i > 0 && rapid.Bool().Draw(t, "next to the last one") {
+				last := &all[i-1]
+				if at = last.at.Offset + last.bytes; rapid.Bool().Draw(t, "before it") && last.at.Offset >= m.bytes {
+					at = last.at.Offset - m.bytes
+				}
+				at -= at % m.size
+			}
 			buffer := buffers[rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "buffer")]
 			*m.at = cuda.Part(buffer, at, m.bytes)
 			end := int64(-1)

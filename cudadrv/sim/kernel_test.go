@@ -72,6 +72,32 @@ func shape(threads uint32) cudadrv.Geometry {
 	return cudadrv.Geometry{Grid: cudadrv.Dim3{X: 1, Y: 1, Z: 1}, Block: cudadrv.Dim3{X: threads, Y: 1, Z: 1}}
 }
 
+// The largest grid and block of each direction can be launched, and one more cannot.
+func TestTheLargestGeometry(t *testing.T) {
+	l := load(t, sim.Config{})
+	for name, most := range map[string]cudadrv.Geometry{
+		"grid, x":  {Grid: cudadrv.Dim3{X: 1<<31 - 1, Y: 1, Z: 1}, Block: cudadrv.Dim3{X: 1, Y: 1, Z: 1}},
+		"grid, y":  {Grid: cudadrv.Dim3{X: 1, Y: 1<<16 - 1, Z: 1}, Block: cudadrv.Dim3{X: 1, Y: 1, Z: 1}},
+		"grid, z":  {Grid: cudadrv.Dim3{X: 1, Y: 1, Z: 1<<16 - 1}, Block: cudadrv.Dim3{X: 1, Y: 1, Z: 1}},
+		"block, x": {Grid: cudadrv.Dim3{X: 1, Y: 1, Z: 1}, Block: cudadrv.Dim3{X: 1024, Y: 1, Z: 1}},
+		"block, y": {Grid: cudadrv.Dim3{X: 1, Y: 1, Z: 1}, Block: cudadrv.Dim3{X: 1, Y: 1024, Z: 1}},
+		"block, z": {Grid: cudadrv.Dim3{X: 1, Y: 1, Z: 1}, Block: cudadrv.Dim3{X: 1, Y: 1, Z: 64}},
+		"threads":  {Grid: cudadrv.Dim3{X: 1, Y: 1, Z: 1}, Block: cudadrv.Dim3{X: 8, Y: 32, Z: 4}},
+	} {
+		require.NoError(t, l.LaunchKernel(l.empty, most, nil, l.stream), name)
+		for _, d := range []*uint32{&most.Grid.X, &most.Grid.Y, &most.Grid.Z, &most.Block.X, &most.Block.Y, &most.Block.Z} {
+			if *d == 1 {
+				continue
+			}
+			*d++
+			var refused *cudadrv.CallError
+			require.ErrorAs(t, l.LaunchKernel(l.empty, most, nil, l.stream), &refused, "%s: %v", name, most)
+			assert.Equal(t, cudadrv.InvalidValue, refused.Result, name)
+			*d--
+		}
+	}
+}
+
 func TestDeclarationsOfKernels(t *testing.T) {
 	l := load(t, sim.Config{})
 	for i, want := range [][2]int64{{0, 8}, {8, 1}, {16, 12}, {28, 4}, {32, 6}} {

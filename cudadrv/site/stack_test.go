@@ -26,6 +26,35 @@ func TestAStackNamesItsPlace(t *testing.T) {
 	assert.True(t, strings.HasPrefix(above().String(), "site_test.TestAStackNamesItsPlace ("), above().String())
 }
 
+//go:noinline
+func deep(skip int) site.Stack { return site.Deep(skip) }
+
+// Deep skips as many calls as Here, and has more of the rest.
+func TestDeepNamesItsPlace(t *testing.T) {
+	assert.True(t, strings.HasPrefix(deep(0).String(), "site_test.deep (stack_test.go:"), deep(0).String())
+	assert.True(t, strings.HasPrefix(deep(1).String(), "site_test.TestDeepNamesItsPlace (stack_test.go:"), deep(1).String())
+	var nested func(calls int) (here, deep site.Stack)
+	nested = func(calls int) (site.Stack, site.Stack) {
+		if calls == 0 {
+			return site.Here(0), site.Deep(0)
+		}
+		return nested(calls - 1)
+	}
+	some, all := nested(100)
+	assert.Len(t, all, 2*len(some))
+	assert.Equal(t, some[1:], all[1:len(some)], "the same calls but for the line")
+}
+
+// One call is enough to know a place.
+func TestAPlaceOfOneCall(t *testing.T) {
+	s := here()[:1]
+	assert.True(t, s.Known())
+	text, err := s.MarshalText()
+	require.NoError(t, err)
+	assert.Equal(t, s.String(), string(text))
+	assert.True(t, strings.HasPrefix(s.String(), "site_test.here (stack_test.go:"), s.String())
+}
+
 func TestAnUnknownPlace(t *testing.T) {
 	var s site.Stack
 	assert.False(t, s.Known())

@@ -58,6 +58,7 @@ func Marks() []Mark { //nolint:funlen // a table
 		commutes    = "the product commutes"
 		sameBytes   = "the general way copies the same bytes"
 		noRange     = "no range of a heap is so long"
+		twoCounts   = "readers read the two counts one by one"
 		stored      = "it stores the value that is there"
 		noBin       = "no range has the length 0, so the first bin is empty"
 		unshared    = "no other goroutine has the value yet"
@@ -74,6 +75,13 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"internal/heap", "binOf", Boundary, "if length <= subCount {", "the first bin of the general formula is the one of this length"},
 		{"internal/heap", "(*Bins).Fit", PlusOne, "if at = b.nextBin(at + 1); at >= (0+1) {", noBin},
 		{"internal/heap", "(*Bins).Each", Boundary, "for bin := b.nextBin(binOf(length)); bin > 0; bin = b.nextBin(bin + 1) {", noBin},
+		{"cuda/gemm", "extent", SwapArgs, "elements, ok := product(ld, rows-1)", commutes},
+		{"cudadrv/fault", "chance", PlusOne, "z := seed + number*(0x9e3779b97f4a7c15+1)", anyHash},
+		{"cudadrv/fault", "chance", PlusOne, "z ^= z >> (31+1)", anyHash},
+		{"cudadrv/site", "withoutClosures", Boundary, "if at <= 0 || !closureName(name[at+1:]) {", "no name of a function begins with a dot"},
+		{"cudadrv/site", "withoutClosures", PlusOne, "if at < (0+1) || !closureName(name[at+1:]) {", "no name of a function begins with a dot"},
+		{"host", "(*Limit).freeIn", SwapAtomics, "l.blocks.Add(-1); l.bytes.Add(-b.bytes)", twoCounts},
+		{"host", "(*Pool).release", SwapAtomics, "p.releasingBytes.Add(s.shelf.bytes); p.releasingBlocks.Add(1)", twoCounts},
 		{"internal/heap", "(*Bins).Each", PlusOne, "for bin := b.nextBin(binOf(length)); bin >= (0+1); bin = b.nextBin(bin + 1) {", noBin},
 		{"internal/heap", "(*Heap).alignedFit", Boundary, "if block != None || uint64(units)+uint64(align) >= 1<<32 {", noRange},
 		{"internal/heap", "(*Heap).alignedFit", PlusOne, "if block != None || uint64(units)+uint64(align) > (1<<32+1) {", noRange},

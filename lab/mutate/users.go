@@ -43,7 +43,7 @@ func users() map[string][]string {
 		"cudadrv":                  {"cudadrv/sim", "cudadrv/fault", "cudadrv/hazard", "cudadrv/dynamic"},
 		"cudadrv/dynamic":          {"cuda/share", "cuda"},
 		"cudadrv/fault":            {"cuda", "streams"},
-		"cudadrv/hazard":           {"cudadrv/hazard", "internal/acceptance"},
+		"cudadrv/hazard":           {"cudadrv/hazard", "cuda/sleep", "cuda", "internal/acceptance"},
 		"cudadrv/internal":         {"cudadrv/fault", "cudadrv/meter", "cudadrv/hazard"},
 		"cudadrv/sim":              {"streams", "cuda", "compute/ops"},
 		"cudadrv/site":             {"internal/acceptance"},
