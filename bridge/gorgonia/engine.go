@@ -47,7 +47,7 @@ func (e *Engine) Close() error {
 	return failed("Close", errors.Join(err, e.cleared()))
 }
 
-// Scoped runs f, and frees the memory that was allocated meantime when f returns or panics, unless Keep was called for it. It
+// Scoped runs f, and frees the memory that was allocated in it when f returns or panics, unless Keep was called for it. It
 // joins the errors of f, of the frees, and of Memclr. Errors: tensor.ErrScopeEnded after Close.
 func (e *Engine) Scoped(f func() error) (err error) {
 	around, err := e.scope()

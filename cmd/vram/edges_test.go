@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -80,6 +82,18 @@ func TestInfoShowsTheEnvironment(t *testing.T) {
 	t.Setenv("VRAM_DRIVER", "auto")
 	_, _, stderr = vramCommand(t, "info")
 	assert.Contains(t, stderr, "(auto)")
+}
+
+// docs/kubernetes.md has the limit as info prints it.
+func TestInfoNamesTheSourceOfALimit(t *testing.T) {
+	page, err := os.ReadFile("../../docs/kubernetes.md")
+	require.NoError(t, err)
+	block := regexp.MustCompile("(?s)```\n([A-Z_]+)=([^ ]*) vram (info --driver sim)\n```\n\n```text\n(.*?)\n```").FindStringSubmatch(string(page))
+	require.NotNil(t, block)
+	t.Setenv(block[1], block[2])
+	code, stdout, stderr := vramCommand(t, strings.Fields(block[3])...)
+	require.Equal(t, exitOK, code, stderr)
+	assert.Contains(t, stdout, block[4])
 }
 
 // The device that computes without a GPU is one of the drivers, by the flag and by the environment.
