@@ -14,6 +14,7 @@ import (
 	"github.com/go-vram/vram"
 	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cudadrv"
+	"github.com/go-vram/vram/cudadrv/sim"
 	"github.com/go-vram/vram/vramtest"
 )
 
@@ -464,6 +465,30 @@ func TestAGraphZeroesItsMemoryAtEachLaunch(t *testing.T) {
 	}
 	require.NoError(t, g.Close())
 	r.free(y)
+}
+
+// Memory of a graph is filled with zeros by its node, and once: a second fill would be another node.
+func TestMemoryOfAGraphIsFilledOnce(t *testing.T) {
+	machine := sim.New(sim.Config{Bytes: true, TotalBytes: 1 << 30})
+	dev, err := vram.Open(vram.Config{Driver: machine})
+	require.NoError(t, err)
+	s, err := dev.NewStream()
+	require.NoError(t, err)
+	c, err := cuda.NewContext(s)
+	require.NoError(t, err)
+	fills := func() uint64 {
+		return machine.Device(0).Counts()["cuMemsetD8Async"] + machine.Device(0).Counts()["cuMemsetD32Async"]
+	}
+	before := fills()
+	g, err := c.Capture(func() error {
+		b, err := c.AllocFor(t.Context(), vram.Request{Bytes: mib, Zero: true})
+		return errors.Join(err, b.Free())
+	})
+	require.NoError(t, err)
+	assert.Equal(t, before+1, fills())
+	require.NoError(t, g.Close())
+	require.NoError(t, c.Close())
+	require.NoError(t, dev.Close())
 }
 
 // They do so where nothing but the pool's memory is common to them.

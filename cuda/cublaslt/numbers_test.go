@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/go-vram/vram/cuda"
 	"github.com/go-vram/vram/cuda/gemm"
 )
 
@@ -41,6 +42,20 @@ func TestNumbersOfTheLibrary(t *testing.T) {
 	}
 	assert.Equal(t, [2]int64{3, 5}, [2]int64{rowsOf(false, 3, 5), columnsOf(false, 3, 5)})
 	assert.Equal(t, [2]int64{5, 3}, [2]int64{rowsOf(true, 3, 5), columnsOf(true, 3, 5)})
+}
+
+// An address is aligned to its lowest bit, up to 256; an operand that a problem does not have asks for nothing.
+func TestAlignments(t *testing.T) {
+	at := func(offset int64) cuda.Range { return cuda.Range{Offset: offset} }
+	o := gemm.Operands{A: at(6), B: at(768), C: at(0), Bias: at(4), Aux: at(1)}
+	for want, p := range map[Alignment]gemm.Problem{
+		{2, 256, 256, 256, 256}: {},
+		{2, 256, 256, 4, 256}:   {Bias: true},
+		{2, 256, 256, 256, 1}:   {Epilogue: gemm.GELUAux},
+		{2, 256, 256, 4, 1}:     {Bias: true, Epilogue: gemm.GELUGradient},
+	} {
+		assert.Equal(t, want, AlignmentOf(p, o))
+	}
 }
 
 // A driver of CUDA 12 has no library of 13; a driver that says nothing may have either.
