@@ -58,6 +58,7 @@ func Marks() []Mark { //nolint:funlen // a table
 		commutes    = "the product commutes"
 		sameBytes   = "the general way copies the same bytes"
 		noRange     = "no range of a heap is so long"
+		sameRounded = "a duration of exactly so long is the same in both precisions"
 		twoCounts   = "readers read the two counts one by one"
 		stored      = "it stores the value that is there"
 		noBin       = "no range has the length 0, so the first bin is empty"
@@ -96,6 +97,15 @@ func Marks() []Mark { //nolint:funlen // a table
 		{"internal/watermark/shared", "RaiseUint64", Boundary, "for old := word.Load(); number >= old; old = word.Load() {", stored},
 		{"internal/sizeclass", "tables", Arithmetic, "step = u + 1", "the next length is rounded up to the next step"},
 		{"internal/sizeclass", "tables", PlusOne, "for class, from := 0, uint32((1+1)); class < Count; class++ {", "the entry of 1 is the class 0 from the start"},
+		{"internal/pickle", "(*encoder).integer", Boundary, "case v >= 0 && v < math.MaxUint16:", "readers take the longer form of a number, too"},
+		{"internal/pickle", "(*encoder).integer", Boundary, "e.long(binary.LittleEndian.AppendUint64(nil, uint64(v)), v <= 0) //nolint:gosec // two's complement", "zero has a shorter form"},
+		{"internal/pickle", "(*encoder).integer", PlusOne, "e.long(binary.LittleEndian.AppendUint64(nil, uint64(v)), v < (0+1)) //nolint:gosec // two's complement", "zero has a shorter form"},
+		{"internal/units", "in", PlusOne, "for round(tenths) >= 10240 && unit < (len(binary)-1+1) {", "an int64 counts eight of the largest unit at most"},
+		{"internal/units", "in", Boundary, "for round(tenths) >= 10240 && unit <= len(binary)-1 {", "an int64 counts eight of the largest unit at most"},
+		{"internal/units", "in", PlusOne, "return strconv.FormatFloat(round(tenths)/10, ('f'+1), -1, 64) + \" \" + binary[unit]", "both formats write numbers below 1024 alike"},
+		{"internal/units", "Duration", Boundary, "case d > time.Minute:", sameRounded},
+		{"internal/units", "Duration", Boundary, "case d > time.Second:", sameRounded},
+		{"internal/units", "Duration", Boundary, "case d > time.Millisecond:", sameRounded},
 		{"internal/stream/core", "(*arrivals).drain", PlusOne, "a.takeHome(a.owner.Freed(), (0+1))", "it asks about blocks of a length, and nobody reads the answer"},
 		{"internal/stream/core", "(*directory).leave", DropUpdate, "d.occupants[block] = occupant{}", "an entry is read only for a block that the tree finds"},
 		{"internal/stream/sampling", "(*Record).appendKey", PlusOne, "key = strconv.AppendUint(key, uint64(x.Stream), (10+1))", anyKey},
