@@ -31,8 +31,9 @@
 //
 // # Stated times
 //
-// With the ledger of one host: a lease ends with its process, others notice within 0.2 seconds, and the memory is granted again within
-// one second where an owner has to release it. With a ledger whose leases have a time to live: that time more.
+// With the ledger of one host (package directory): a lease ends with its process, others notice within 0.2 seconds, and the memory is
+// granted again within one second where an owner has to release it. With the ledger of many machines (package etcd): within LeaseTime and
+// two seconds, and twice as much where the cluster elects a leader in that time.
 //
 // # Not promised
 //

@@ -181,6 +181,35 @@ func TestMemoryInUseIsNotOffered(t *testing.T) {
 	require.NoError(t, stream.Close())
 }
 
+// patient is a ledger whose waits never return early.
+type patient struct{ fleet.Ledger }
+
+func (p patient) Wait(ctx context.Context, after int64) error {
+	for {
+		if err := p.Ledger.Wait(ctx, after); err != nil {
+			return err
+		}
+		if s, err := p.Ledger.Read(ctx); err != nil || s.Revision > after {
+			return err
+		}
+	}
+}
+
+// An owner reports its device's figures while nothing changes in the ledger.
+func TestFiguresAreReportedInAQuietFleet(t *testing.T) {
+	l := opened(t, t.TempDir())
+	d := device(t, 64)
+	joined(t, patient{l}, fleet.Device{Device: d, Name: "a"})
+	stream, err := d.NewStream()
+	require.NoError(t, err)
+	buffer, err := stream.Alloc(32 * mib)
+	require.NoError(t, err)
+	until(t, l, "the memory is in use", func(s fleet.Status) bool { return s.Devices[0].OfferBytes == 32*mib })
+	require.NoError(t, buffer.Free())
+	until(t, l, "the memory is free", func(s fleet.Status) bool { return s.Devices[0].OfferBytes == 64*mib })
+	require.NoError(t, stream.Close())
+}
+
 // Two members cannot have a device of one name: the second waits until the first has left.
 func TestANameIsTaken(t *testing.T) {
 	path := t.TempDir()

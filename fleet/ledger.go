@@ -7,8 +7,8 @@ import (
 	"github.com/go-vram/vram/fleet/ledger"
 )
 
-// Ledger keeps the books of a fleet, as package ledger describes. Package directory has the ledger of one host. Any number of
-// goroutines may use it.
+// Ledger keeps the books of a fleet, as package ledger describes. Package directory has the ledger of one host, and package etcd, a module
+// of its own, the ledger of many machines. Any number of goroutines may use it.
 type Ledger interface {
 	// Lease makes a lease that ends with its holder: at once where the ledger sees the holder's end, else ttl after its last sign
 	// of life. A ledger may round ttl up to whole seconds. It blocks until the lease is made.

@@ -84,7 +84,7 @@ func (o *owned) live(ctx context.Context, lease Lease) {
 		switch {
 		case step.Taken:
 			o.note(errTaken)
-			err = o.member.ledger.Wait(ctx, s.Revision)
+			err = waitFor(ctx, o.member.ledger, s.Revision, reportInterval)
 		case step.Commit != nil:
 			_, err = o.member.ledger.Commit(ctx, *step.Commit)
 			if errors.Is(err, ledger.ErrLeaseEnded) {
@@ -92,7 +92,7 @@ func (o *owned) live(ctx context.Context, lease Lease) {
 			}
 		default:
 			o.join()
-			err = o.member.ledger.Wait(ctx, s.Revision)
+			err = waitFor(ctx, o.member.ledger, s.Revision, reportInterval)
 		}
 		if err != nil {
 			pause(ctx, err)

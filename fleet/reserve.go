@@ -213,9 +213,14 @@ func (g *gang) perform(ctx context.Context, step core.RequesterStep, revision in
 	if step.Wake == 0 {
 		return g.ledger.Wait(ctx, revision)
 	}
-	timed, cancel := context.WithDeadline(ctx, g.begin.Add(step.Wake))
+	return waitFor(ctx, g.ledger, revision, time.Until(g.begin.Add(step.Wake)))
+}
+
+// waitFor waits for a revision after the given one, at most for a time.
+func waitFor(ctx context.Context, l Ledger, after int64, most time.Duration) error {
+	timed, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
-	if err := g.ledger.Wait(timed, revision); ctx.Err() != nil || timed.Err() == nil {
+	if err := l.Wait(timed, after); ctx.Err() != nil || timed.Err() == nil {
 		return err
 	}
 	return nil

@@ -203,6 +203,59 @@ func TestAGrantComparesItsBooks(t *testing.T) {
 	}
 }
 
+// The largest grant fits a transaction of etcd, with its defaults: 128 compares, 128 changes, 1.5 MiB.
+func TestTheLargestGrantIsATransactionOfEtcd(t *testing.T) {
+	long := func(prefix string, i int) string {
+		return prefix + strings.Repeat("x", MostName-8) + fmt.Sprintf("%04d", i)
+	}
+	s := newStore(t)
+	labels := map[string]string{}
+	for len(labels) < 2 {
+		labels[long("name", len(labels))] = long("text", len(labels))
+	}
+	large := func(bytes int64) (r Request) {
+		r.Policy, r.Holder = Spread, long("h", 0)
+		for i := range MostWants {
+			r.Wants = append(r.Wants, Want{Bytes: bytes, Device: long("d", i)})
+		}
+		for i := range r.Wants { // as many labels as the bound allows
+			r.Wants[i].Labels = labels
+			if r.Check() != nil {
+				r.Wants[i].Labels = nil
+				break
+			}
+		}
+		require.NoError(t, r.Check())
+		return r
+	}
+	for i := range MostWants {
+		d := &Device{OfferBytes: MostBytes, Labels: labels, Host: long("h", i)}
+		s.put(devicePrefix+long("d", i), d)
+		s.put(holdKey(long("d", i), "holder"), &Hold{Bytes: 1, Incarnation: s.s.Revision})
+	}
+	for i := range mostPassed + 2 {
+		s.put(gangPrefix+long("g", i), &Gang{Request: large(MostBytes)})
+	}
+	s.put(gangPrefix+"small", &Gang{Request: large(MostBytes / 2)})
+	v := s.plan("small")
+	require.Len(t, v.Devices, MostWants)
+	require.Len(t, v.Passed, mostPassed)
+	grant := s.books().grant(s.books().Gang("small"), v)
+	assert.LessOrEqual(t, len(grant.If), 128)
+	assert.LessOrEqual(t, len(grant.Put)+len(grant.Delete), 128)
+	const each = 64 // bytes of an operation without its key and value
+	bytes := 0
+	for _, c := range grant.If {
+		bytes += each + len(c.Key)
+	}
+	for _, p := range grant.Put {
+		bytes += each + len(p.Key) + len(p.Value)
+	}
+	assert.Less(t, bytes, 3<<19)
+	assert.Greater(t, bytes, 3<<19/2, "the gangs are small")
+	require.NoError(t, s.apply(grant))
+}
+
 // Records from outside are not believed: one that breaks a bound is none, and a device with an unreadable hold is granted to no gang.
 func TestUnreadableRecords(t *testing.T) {
 	s := newStore(t)

@@ -17,6 +17,9 @@ const (
 	MostName = 128
 	// MostWants bounds the wants of a gang: a transaction of etcd has at most 128 operations.
 	MostWants = 32
+	// MostRequestBytes bounds the record of a request, most of which is labels: a transaction of etcd has at most 1.5 MiB, and writes up
+	// to mostPassed+1 of them.
+	MostRequestBytes = 16 << 10
 	// MostLabels bounds the labels of a device or a want.
 	MostLabels = 64
 	// MostBytes bounds sizes, so that sums of them fit an int64.
@@ -197,6 +200,9 @@ func (r *Request) Check() error {
 		if slices.ContainsFunc(r.Wants[:i], func(other Want) bool { return other.Device == w.Device }) {
 			return fmt.Errorf("device %s is wanted twice: want each device once", w.Device)
 		}
+	}
+	if record := len(value(r)); record > MostRequestBytes {
+		return fmt.Errorf("a request with a record of %d bytes: want at most %d: fewer labels", record, MostRequestBytes)
 	}
 	return nil
 }

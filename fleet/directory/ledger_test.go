@@ -3,12 +3,10 @@
 package directory
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/go-vram/vram/fleet"
+	"github.com/go-vram/vram/fleet/internal/ledgertest"
 	"github.com/go-vram/vram/fleet/ledger"
 )
 
@@ -39,113 +38,39 @@ func put(key, text string, lease int64, compares ...ledger.Compare) ledger.Trans
 	return ledger.Transaction{If: compares, Put: []ledger.Put{{Key: key, Value: []byte(text), Lease: lease}}}
 }
 
-// Transactions compare and change keys, whole or not at all, and two opened ledgers of a folder see the same.
-func TestTransactions(t *testing.T) {
-	a, b := open(t, t.TempDir()), (*Ledger)(nil)
-	b = open(t, a.path)
-	ctx := t.Context()
-	first, err := a.Commit(ctx, put("k/a", "1", 0, ledger.Compare{Key: "k/a"}))
-	require.NoError(t, err)
-	_, err = b.Commit(ctx, put("k/a", "2", 0, ledger.Compare{Key: "k/a"}))
-	assert.ErrorIs(t, err, ledger.ErrConflict)
-	second, err := b.Commit(ctx, put("k/b", "2", 0, ledger.Compare{Key: "k/", Prefix: true, Mod: first}))
-	require.NoError(t, err)
-	assert.Greater(t, second, first)
-	_, err = a.Commit(ctx, put("k/a", "3", 0, ledger.Compare{Key: "k/", Prefix: true, Mod: first}))
-	assert.ErrorIs(t, err, ledger.ErrConflict)
-	third, err := a.Commit(ctx, ledger.Transaction{If: []ledger.Compare{{Key: "k/a", Mod: first}}, Delete: []string{"k/b", "none"}, Put: []ledger.Put{{Key: "k/a", Value: []byte("3")}}})
-	require.NoError(t, err)
-	s, err := b.Read(ctx)
-	require.NoError(t, err)
-	assert.Equal(t, ledger.Snapshot{Revision: third, Pairs: []ledger.Pair{{Key: "k/a", Value: []byte("3"), Create: first, Mod: third}}}, s)
-	same, err := b.Commit(ctx, ledger.Transaction{Delete: []string{"none"}})
-	require.NoError(t, err)
-	assert.Equal(t, third, same, "nothing changed")
+// The ledger keeps the promises of every ledger.
+func TestPromises(t *testing.T) {
+	ledgertest.Run(t, func(t *testing.T) ledgertest.Books {
+		path := t.TempDir()
+		return func() fleet.Ledger {
+			l, err := Open(path)
+			require.NoError(t, err)
+			return l
+		}
+	})
 }
 
-// The pairs of a lease end with it, and none is put under it later.
-func TestLeases(t *testing.T) {
-	a := open(t, t.TempDir())
-	b := open(t, a.path)
-	ctx := t.Context()
-	e := newLease(t, a)
-	at, err := a.Commit(ctx, put("k", "1", e.ID()))
-	require.NoError(t, err)
-	s, err := b.Read(ctx)
-	require.NoError(t, err)
-	assert.Len(t, s.Pairs, 1)
-	require.NoError(t, e.Close())
-	<-e.Done()
-	require.NoError(t, b.Wait(ctx, at))
-	s, err = b.Read(ctx)
-	require.NoError(t, err)
-	assert.Empty(t, s.Pairs)
-	assert.Greater(t, s.Revision, at)
-	_, err = a.Commit(ctx, put("k", "1", e.ID()))
-	assert.ErrorIs(t, err, ledger.ErrLeaseEnded)
-	assert.Empty(t, a.leases)
-	files, err := os.ReadDir(filepath.Join(a.path, leasesFolder))
+// A closed lease leaves no file, and is not kept.
+func TestAClosedLeaseLeavesNothing(t *testing.T) {
+	l := open(t, t.TempDir())
+	require.NoError(t, newLease(t, l).Close())
+	assert.Empty(t, l.leases)
+	files, err := os.ReadDir(filepath.Join(l.path, leasesFolder))
 	require.NoError(t, err)
 	assert.Empty(t, files)
 }
 
-// Close ends the leases and every call.
-func TestClose(t *testing.T) {
-	a := open(t, t.TempDir())
-	b := open(t, a.path)
-	ctx := t.Context()
-	e := newLease(t, a)
-	_, err := a.Commit(ctx, put("k", "1", e.ID()))
-	require.NoError(t, err)
-	require.NoError(t, a.Close())
-	<-e.Done()
-	_, err = a.Read(ctx)
-	assert.ErrorIs(t, err, ledger.ErrClosed)
-	_, err = a.Lease(ctx, 0)
-	assert.ErrorIs(t, err, ledger.ErrClosed)
-	assert.ErrorIs(t, a.Wait(ctx, 0), ledger.ErrClosed)
-	s, err := b.Read(ctx)
-	require.NoError(t, err)
-	assert.Empty(t, s.Pairs)
-	ended, cancel := context.WithCancel(ctx)
-	cancel()
-	assert.ErrorIs(t, b.Wait(ended, s.Revision), context.Canceled)
-}
-
-// Goroutines of several ledgers count one number up: no transaction is lost, and none happens twice. Old files are deleted.
-func TestGoroutinesCount(t *testing.T) {
-	const each = 100
-	path := t.TempDir()
-	var group sync.WaitGroup
-	for range 4 {
-		l := open(t, path)
-		group.Go(func() {
-			for done := 0; done < each; {
-				s, err := l.Read(t.Context())
-				if !assert.NoError(t, err) {
-					return
-				}
-				n := 0
-				p, _ := s.Find("n")
-				_, _ = fmt.Sscan(string(p.Value), &n)
-				_, err = l.Commit(t.Context(), put("n", fmt.Sprint(n+1), 0, ledger.Compare{Key: "n", Mod: p.Mod}))
-				if err == nil {
-					done++
-				} else if !assert.ErrorIs(t, err, ledger.ErrConflict) {
-					return
-				}
-			}
-		})
+// Old files are deleted, and no temporary file stays.
+func TestOldFilesAreDeleted(t *testing.T) {
+	l := open(t, t.TempDir())
+	for i := range 2 * keptRevisions {
+		_, err := l.Commit(t.Context(), put("n", fmt.Sprint(i), 0))
+		require.NoError(t, err)
 	}
-	group.Wait()
-	l := open(t, path)
-	s, err := l.Read(t.Context())
-	require.NoError(t, err)
-	assert.Equal(t, fmt.Sprint(4*each), string(s.Pairs[0].Value))
 	all, err := l.revisions()
 	require.NoError(t, err)
-	assert.LessOrEqual(t, len(all), keptRevisions+4)
-	temporary, err := filepath.Glob(filepath.Join(path, temporaryPrefix+"*"))
+	assert.LessOrEqual(t, len(all), keptRevisions)
+	temporary, err := filepath.Glob(filepath.Join(l.path, temporaryPrefix+"*"))
 	require.NoError(t, err)
 	assert.Empty(t, temporary)
 }

@@ -1,5 +1,5 @@
 // Package ledger defines the books that the processes of a fleet share: a small store of keys with transactions, leases and
-// revisions. A directory of one host (package directory) and etcd's interface fit it.
+// revisions. Package directory keeps them on one host, package etcd in a cluster of etcd.
 //
 // # Words
 //

@@ -127,7 +127,7 @@ func houseLayers() []layer {
 			"a fleet reserves through the interface for callers; only programs need it",
 		},
 		{
-			[]string{"fleet/directory"},
+			[]string{"fleet/directory", "fleet/etcd", "fleet/internal/ledgertest"},
 			"a ledger implements the fleet's interface",
 		},
 		{

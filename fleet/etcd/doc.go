@@ -1,0 +1,55 @@
+// Package etcd is the ledger of many machines: keys of an etcd cluster, version 3.5 or newer. It is a module of its own, since etcd's
+// client needs gRPC and protobuf.
+//
+//	books, err := etcd.Open(ctx, etcd.Config{
+//		Endpoints: []string{"https://a:2379", "https://b:2379", "https://c:2379"},
+//		TLS:       &tls.Config{RootCAs: authority, Certificates: []tls.Certificate{own}},
+//	})
+//	member, err := fleet.Join(ctx, books, fleet.Device{Device: dev})
+//
+// # Words
+//
+// A cluster is an odd number of etcd servers, which this package calls servers: a member is a process of a fleet. It has a quorum while
+// more than half of its servers answer each other. The prefix is the beginning of all keys of a fleet: fleets of one cluster have
+// different ones, of which none begins with another. A revision is one of the cluster, so other keys raise it, too.
+//
+// # How it keeps the promises of a ledger
+//
+// A transaction is one of etcd: it compares the revisions that last wrote its keys; for a prefix, of all keys in its range. A read is
+// linearizable, by one request, and so of one revision. A lease is one of etcd in whole seconds, which is renewed four times in its life;
+// each renewal may reach another server. The holder takes its lease for ended when its time is over since it sent the last renewal that
+// was answered: that is before the cluster ends it. No lock of etcd is used, and no decision depends on a clock: compares in the
+// ledger and fences at the device refuse a holder whose lease has ended.
+//
+// A watch follows the revisions. Where it has lost its place, because the history was compacted or its server is gone, the ledger asks
+// for the revision again: waiting callers read all pairs, not the history. Each wait ends after five seconds at the latest.
+//
+// # Stated times
+//
+// While the cluster has a quorum, all that a dead holder had is granted again within the time of its lease and two seconds: twelve, with
+// fleet.LeaseTime. A new leader begins the time of all leases again: where one is elected in that time, within twice as much. Where one
+// server stops without a word, calls that wait for it fail after four seconds and then go to others; leases of ten seconds live on.
+//
+// # When servers are lost
+//
+//   - One of three is killed, stops, or is cut off: the others serve again after an election, of one or two seconds with etcd's defaults. Until
+//     then calls fail or take longer. Nothing is lost that was committed.
+//   - Without a quorum nothing is granted. Reads and transactions fail with an *UnreachableError, and holders end when their leases'
+//     time is over, since nobody can renew them. After that all begins again by itself.
+//   - A member that is cut off from all servers loses its leases like a dead one, and gives back its memory.
+//   - The cluster lost its disks: a new, empty one with smaller revisions is another ledger. End the processes of the fleet first. A
+//     backup is restored with etcdutl's flag --bump-revision, so that no fence comes back.
+//
+// # Security
+//
+// Who can write the keys can take any memory of the fleet. So Open wants mutual TLS: https endpoints, and a certificate of this process,
+// which the servers ask for with --client-cert-auth. Config.Insecure turns that off, for a cluster that only this host can reach. With
+// etcd's authentication the user of the certificate needs the role to read and write the range of the prefix.
+//
+// # Limits
+//
+// A transaction of more compares or more changes than the cluster's --max-txn-ops (128) or of more bytes than its --max-request-bytes
+// (1.5 MiB) is refused with a *TooLargeError, and changes nothing: it is not split, since its parts would not be all or nothing. The
+// transactions of a fleet are below both. Each transaction adds a revision: let the cluster compact its history, by
+// --auto-compaction-retention.
+package etcd

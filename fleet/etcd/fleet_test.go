@@ -1,0 +1,272 @@
+//go:build linux
+
+package etcd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/go-vram/vram"
+	"github.com/go-vram/vram/cudadrv/sim"
+	"github.com/go-vram/vram/fleet"
+	"github.com/go-vram/vram/fleet/core"
+	"github.com/go-vram/vram/fleet/ledger"
+)
+
+const (
+	mib = 1 << 20
+	// leaseTime is the least of the cluster, so that tests do not wait for long.
+	leaseTime = electionTime * 3 / 2
+	prefix    = "test/"
+)
+
+// short is a ledger with short leases.
+type short struct{ fleet.Ledger }
+
+func (s short) Lease(ctx context.Context, _ time.Duration) (fleet.Lease, error) {
+	return s.Ledger.Lease(ctx, leaseTime)
+}
+
+// member is a member of a fleet, which the network knows by its name.
+type member struct {
+	*fleet.Member
+	name   string
+	ledger *Ledger
+	device *vram.Device
+	grants atomic.Int64 // that it got
+}
+
+// join joins the fleet with a device of 64 MiB, which has the member's name.
+func (c *cluster) join(name string) *member {
+	c.t.Helper()
+	d, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{TotalBytes: 128 * mib}), LimitBytes: 64 * mib})
+	require.NoError(c.t, err)
+	c.t.Cleanup(func() { assert.NoError(c.t, d.Close()) })
+	m := &member{name: name, ledger: c.ledger(name, prefix), device: d}
+	m.Member, err = fleet.Join(timed(c.t), short{m.ledger}, fleet.Device{Device: d, Name: name})
+	require.NoError(c.t, err)
+	c.t.Cleanup(func() { assert.NoError(c.t, m.Close()) })
+	return m
+}
+
+// work reserves on two devices and releases, until the context ends. While the cluster does not answer it tries again.
+func (m *member) work(ctx context.Context) error {
+	for n := int64(0); ctx.Err() == nil; n++ {
+		grant, err := m.Reserve(ctx, fleet.Request{Policy: fleet.Spread, Wants: []fleet.Want{{Bytes: 40 * mib}, {Bytes: (n%3 + 1) * 10 * mib}}})
+		var unreachable *UnreachableError
+		switch {
+		case err == nil:
+			m.grants.Add(1)
+			err = grant.Release()
+			if errors.As(err, &unreachable) {
+				err = nil // it ends with its lease
+			}
+		case ctx.Err() != nil, errors.Is(err, fleet.ErrLost), errors.As(err, &unreachable):
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+	}
+	return nil
+}
+
+// until waits until a condition of the ledger holds. Failures of the ledger are not counted.
+func until(t *testing.T, l fleet.Ledger, what string, holds func(fleet.Status) bool) {
+	t.Helper()
+	ctx := timed(t)
+	for {
+		s, err := fleet.Look(ctx, l)
+		if err == nil && holds(s) {
+			return
+		}
+		require.NoError(t, ctx.Err(), "%s: %+v %v", what, s, err)
+		if err == nil {
+			_ = l.Wait(ctx, s.Revision)
+		}
+	}
+}
+
+// progress waits until a member has got more grants.
+func progress(t *testing.T, l fleet.Ledger, m *member, grants int64, what string) {
+	t.Helper()
+	before := m.grants.Load()
+	until(t, l, what, func(fleet.Status) bool { return m.grants.Load() >= before+grants })
+}
+
+// leaseLong waits until the cluster has ended a lease that began now and nobody renews.
+func leaseLong(t *testing.T, l *Ledger) {
+	t.Helper()
+	ctx := timed(t)
+	granted, err := l.client.Grant(ctx, int64(leaseTime/time.Second))
+	require.NoError(t, err)
+	_, err = l.client.Put(ctx, "clock", "", clientv3.WithLease(granted.ID))
+	require.NoError(t, err)
+	for change := range l.client.Watch(ctx, "clock") {
+		if len(change.Events) > 0 && change.Events[0].Type == clientv3.EventTypeDelete {
+			return
+		}
+	}
+	require.Fail(t, "the lease does not end")
+}
+
+// Members reserve while servers are killed and cut off, and while a member is cut off with its device and its grants. Nothing is granted
+// twice, no request is stuck, and everything comes back.
+func TestServersAndMembersAreLost(t *testing.T) {
+	c := start(t, 3)
+	var members []*member
+	for i := range 4 {
+		members = append(members, c.join(fmt.Sprint("m", i)))
+	}
+	outside := c.ledger("m4", prefix)
+	working, stop := context.WithCancel(t.Context())
+	defer stop()
+	var workers sync.WaitGroup
+	for _, m := range members[:3] {
+		workers.Go(func() { assert.NoError(t, m.work(working)) })
+	}
+	rounds := 1
+	if !testing.Short() {
+		rounds = 10
+	}
+	for range rounds {
+		for _, m := range members[:3] {
+			progress(t, outside, m, 2, "all servers")
+		}
+
+		killed := c.leader(outside.client)
+		killed.kill()
+		for _, m := range members[:3] {
+			progress(t, outside, m, 2, "a server is killed")
+		}
+		c.run(killed)()
+
+		cut := c.leader(outside.client)
+		c.set(cut.config.Name, true)
+		progress(t, outside, members[0], 1, "a server is cut off") // another leads
+		leaseLong(t, outside)
+		for _, m := range members[:3] {
+			progress(t, outside, m, 2, "a server is cut off for longer than a lease")
+		}
+		c.set(cut.config.Name, false)
+
+		c.cutMember(t, outside, members[3], members[0])
+	}
+	stop()
+	workers.Wait()
+	until(t, outside, "everything comes back", func(s fleet.Status) bool { return len(s.Holding)+len(s.Waiting) == 0 })
+	for _, m := range members {
+		for m.device.Stats().SetAsideBytes > 0 { // within milliseconds
+			require.NoError(t, outside.Wait(timed(t), 1<<62))
+		}
+	}
+	audit(t, outside)
+}
+
+// cutMember cuts a member off that holds memory of its own device and of another one, until the other one is granted again.
+func (c *cluster) cutMember(t *testing.T, outside *Ledger, m, other *member) {
+	t.Helper()
+	ctx := timed(t)
+	var grant *fleet.Grant
+	for grant == nil {
+		made, err := m.Reserve(ctx, fleet.Request{Priority: 1, Wants: []fleet.Want{{Bytes: 64 * mib, Device: m.name}, {Bytes: 60 * mib, Device: other.name}}})
+		if !errors.Is(err, fleet.ErrLost) {
+			require.NoError(t, err)
+			grant = made
+		}
+	}
+	c.set(m.name, true)
+	for { // the memory of a dead member
+		next, err := other.Reserve(ctx, fleet.Request{Priority: 2, Wants: []fleet.Want{{Bytes: 64 * mib, Device: other.name}}})
+		if err == nil {
+			require.NoError(t, next.Release())
+			break
+		}
+		require.ErrorIs(t, err, fleet.ErrLost)
+	}
+	_, err := other.Claim(ctx, other.name, grant.Ticket())
+	require.ErrorIs(t, err, fleet.ErrFenced)
+	<-grant.Done() // though nobody could tell it
+	require.ErrorIs(t, grant.Err(), fleet.ErrLost)
+	until(t, outside, "the device is gone", func(s fleet.Status) bool { return len(s.Devices) == 3 })
+	c.set(m.name, false)
+	until(t, outside, "the device is back", func(s fleet.Status) bool { return len(s.Devices) == 4 })
+	_, err = m.Claim(ctx, m.name, grant.Ticket())
+	require.ErrorIs(t, err, fleet.ErrFenced)
+}
+
+// audit plays the whole history of the keys again, and checks each grant: no device promises more than it offers, and a gang gets all of
+// its wants at one revision.
+func audit(t *testing.T, l *Ledger) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(timed(t))
+	defer cancel()
+	last, err := l.Commit(ctx, ledger.Transaction{Put: []ledger.Put{{Key: "end"}}})
+	require.NoError(t, err)
+	state := ledger.Snapshot{}
+	var reader core.Reader
+	grants := 0
+	check := func() {
+		books := reader.Read(state)
+		for _, g := range books.Gangs {
+			for i, name := range g.Granted {
+				h := books.Hold(name, g.Ticket)
+				if h == nil || h.Fence != state.Revision {
+					continue // not of this revision
+				}
+				grants++
+				d := books.Device(name)
+				require.NotNil(t, d, "a hold of no device at %d", state.Revision)
+				require.Equal(t, d.Incarnation, h.Incarnation)
+				require.GreaterOrEqual(t, books.FreeBytes(d), int64(0), "%s is granted twice at %d", name, state.Revision)
+				require.GreaterOrEqual(t, h.Bytes, g.Wants[i].Bytes)
+				for _, other := range g.Granted {
+					require.NotNil(t, books.Hold(other, g.Ticket))
+					require.Equal(t, h.Fence, books.Hold(other, g.Ticket).Fence, "not all at once")
+				}
+			}
+		}
+	}
+	// The end of a lease and a transaction are one revision each, which a watch does not divide.
+	for changes := range l.client.Watch(ctx, l.prefix, clientv3.WithPrefix(), clientv3.WithRev(1)) {
+		require.NoError(t, changes.Err())
+		for i, e := range changes.Events {
+			state.Revision = e.Kv.ModRevision
+			key := string(e.Kv.Key[len(l.prefix):])
+			state = replaced(state, ledger.Pair{Key: key, Value: e.Kv.Value, Create: e.Kv.CreateRevision, Mod: e.Kv.ModRevision, Lease: e.Kv.Lease}, e.Type == clientv3.EventTypeDelete)
+			if i+1 == len(changes.Events) || changes.Events[i+1].Kv.ModRevision != state.Revision {
+				check()
+			}
+		}
+		if state.Revision >= last {
+			break
+		}
+	}
+	t.Logf("%d grants, %d revisions", grants, state.Revision)
+	assert.Positive(t, grants)
+}
+
+// replaced returns a state with one pair put or deleted.
+func replaced(s ledger.Snapshot, p ledger.Pair, gone bool) ledger.Snapshot {
+	t := ledger.Transaction{Put: []ledger.Put{{Key: p.Key}}}
+	if gone {
+		t = ledger.Transaction{Delete: []string{p.Key}}
+	}
+	next, _ := s.Apply(t, nil)
+	for i := range next.Pairs {
+		if next.Pairs[i].Key == p.Key {
+			next.Pairs[i] = p
+		}
+	}
+	next.Revision = s.Revision
+	return next
+}

@@ -1,0 +1,160 @@
+package etcd
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+
+	"github.com/go-vram/vram/fleet"
+	"github.com/go-vram/vram/fleet/ledger"
+)
+
+const (
+	// renewals is how often a lease is renewed in its life. Not fewer: one server that does not answer must not end it. Not more: each is a
+	// request to the leader.
+	renewals = 4
+	// retries is how many attempts there are in the life of a lease where each fails at once.
+	retries = 40
+)
+
+// lease is one of the cluster, which a goroutine renews.
+type lease struct {
+	ledger *Ledger
+	id     clientv3.LeaseID
+	stop   context.CancelFunc
+	done   chan struct{}
+	end    sync.Once
+	err    error
+}
+
+// Lease implements fleet.Ledger. The time to live is rounded up to whole seconds, and to the cluster's least: its election timeout and a
+// half. Errors: the context's, ledger.ErrClosed, *UnreachableError, and refused permissions.
+func (l *Ledger) Lease(ctx context.Context, ttl time.Duration) (fleet.Lease, error) {
+	seconds := int64(ttl / time.Second)
+	if ttl%time.Second > 0 {
+		seconds++
+	}
+	sent := time.Now()
+	granted, err := call(ctx, l, func(ctx context.Context) (*clientv3.LeaseGrantResponse, error) {
+		return l.client.Grant(ctx, max(seconds, 1))
+	})
+	if err != nil {
+		return nil, err // one that was granted nevertheless has no keys, and ends by itself
+	}
+	renewing, stop := context.WithCancel(context.WithoutCancel(ctx))
+	e := &lease{ledger: l, id: granted.ID, stop: stop, done: make(chan struct{})}
+	l.lock.Lock()
+	over := l.running.Err() != nil
+	if !over {
+		l.leases[e] = true
+		l.tasks.Go(func() { //nolint:contextcheck // a lease outlives the call
+			defer close(e.done)
+			keep(renewing, sent, time.Duration(granted.TTL)*time.Second, e.renew)
+			l.forget(e)
+		})
+	}
+	l.lock.Unlock()
+	if over {
+		close(e.done)
+		return nil, errors.Join(ledger.ErrClosed, e.Close()) //nolint:contextcheck // it has no context
+	}
+	return e, nil
+}
+
+// keep renews a lease until its end is known or the context ends. Sent is when its last renewal was sent, and life its time since then.
+func keep(ctx context.Context, sent time.Time, life time.Duration, renew func(context.Context) (time.Duration, error)) {
+	for next := life / renewals; ; {
+		timer := time.NewTimer(min(next, time.Until(sent.Add(life))))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		begin := time.Now()
+		left := life - begin.Sub(sent)
+		if left <= 0 {
+			return
+		}
+		attempt, cancel := context.WithTimeout(ctx, min(life/renewals, left))
+		granted, err := renew(attempt)
+		cancel()
+		switch {
+		case errors.Is(err, ledger.ErrLeaseEnded):
+			return
+		case err != nil:
+			next = life / retries
+		default:
+			sent, life = begin, granted
+			next = life / renewals
+		}
+	}
+}
+
+// renew asks one server to begin the time of the lease again, once, and returns that time. The client's own renewals stay with one server,
+// also where that does not answer.
+func (e *lease) renew(ctx context.Context) (time.Duration, error) {
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(ctx))
+	defer cancel() // ends the stream
+	stream, err := etcdserverpb.NewLeaseClient(e.ledger.client.ActiveConnection()).LeaseKeepAlive(ctx)
+	if err == nil {
+		err = stream.Send(&etcdserverpb.LeaseKeepAliveRequest{ID: int64(e.id)})
+	}
+	if err != nil {
+		return 0, failed(err)
+	}
+	answer, err := stream.Recv()
+	switch {
+	case err != nil:
+		return 0, failed(err)
+	case answer.TTL <= 0:
+		return 0, ledger.ErrLeaseEnded
+	}
+	return time.Duration(answer.TTL) * time.Second, nil
+}
+
+// ID implements fleet.Lease.
+func (e *lease) ID() int64 { return int64(e.id) }
+
+// Done implements fleet.Lease. It is closed at the latest when the lease's time is over since the last renewal that was answered was sent.
+func (e *lease) Done() <-chan struct{} { return e.done }
+
+// Close implements fleet.Lease. It waits at most four seconds for the cluster, also after Done. Errors: *UnreachableError and refused
+// permissions, after which the lease ends when its time is over.
+func (e *lease) Close() error {
+	e.end.Do(func() {
+		e.stop()
+		<-e.done
+		ctx, cancel := context.WithTimeout(context.Background(), e.ledger.callTime)
+		defer cancel()
+		for e.err = e.revoke(ctx); e.err != nil && ctx.Err() == nil; e.err = e.revoke(ctx) {
+			var unreachable *UnreachableError
+			if !errors.As(e.err, &unreachable) {
+				return
+			}
+		}
+	})
+	return e.err
+}
+
+// revoke asks one server to end the lease, which waits no longer than others could answer.
+func (e *lease) revoke(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, e.ledger.callTime/2)
+	defer cancel()
+	_, err := e.ledger.client.Revoke(ctx, e.id)
+	if err = failed(err); errors.Is(err, ledger.ErrLeaseEnded) {
+		return nil
+	}
+	return err
+}
+
+// forget takes a lease from the list that Close ends.
+func (l *Ledger) forget(e *lease) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	delete(l.leases, e)
+}

@@ -1,0 +1,296 @@
+package etcd
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	"go.etcd.io/etcd/api/v3/etcdserverpb"
+	clientv3 "go.etcd.io/etcd/client/v3"
+	"go.uber.org/zap"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+
+	"github.com/go-vram/vram/fleet"
+	"github.com/go-vram/vram/fleet/ledger"
+)
+
+const (
+	// callTime bounds a call. Not shorter: an election takes seconds. Not longer: a server that does not answer keeps the caller from others,
+	// and no lease is renewed by a call.
+	callTime = 4 * time.Second
+	// waitAtMost is when a wait returns at the latest: a server that stops without a word sends no event.
+	waitAtMost = 5 * time.Second
+	// retryInterval is the time between two attempts to watch.
+	retryInterval = 250 * time.Millisecond
+	// pingInterval and pingTime find connections that are gone. Not shorter: gRPC sends no more, and servers refuse them below 5 seconds.
+	pingInterval = 10 * time.Second
+	pingTime     = 3 * time.Second
+	// reconnectAfter and reconnectAtMost are the times between attempts to reach a server. gRPC's own rise to two minutes.
+	reconnectAfter  = 100 * time.Millisecond
+	reconnectAtMost = 2 * time.Second
+	// mostBytes bounds a snapshot.
+	mostBytes = 64 << 20
+	// defaultPrefix begins the keys of a fleet.
+	defaultPrefix = "vram/fleet/"
+)
+
+// Config names a cluster and a fleet there.
+type Config struct {
+	// Endpoints are the URLs of the cluster's servers for clients, as "https://host:2379".
+	Endpoints []string
+	// Prefix begins all keys; "": "vram/fleet/". A slash is added where it ends without one.
+	Prefix string
+	// TLS has the authority of the servers' certificates and the certificate of this process. It is not changed.
+	TLS *tls.Config
+	// Insecure allows endpoints without TLS, and TLS without a certificate of this process or without verification.
+	Insecure bool
+	// Logger gets the messages of etcd's client; nil: they are dropped.
+	Logger *zap.Logger
+}
+
+// check refuses a configuration.
+func (c Config) check() error {
+	if len(c.Endpoints) == 0 {
+		return &ConfigError{errors.New("no endpoints: want 1 or more")}
+	}
+	if c.Insecure {
+		return nil
+	}
+	for _, e := range c.Endpoints { // the client drops TLS where one has another scheme
+		if !strings.HasPrefix(e, "https://") {
+			return &ConfigError{fmt.Errorf("%w: endpoint %.80q: want https", ErrInsecure, e)}
+		}
+	}
+	switch t := c.TLS; {
+	case t == nil:
+		return &ConfigError{fmt.Errorf("%w: no TLS", ErrInsecure)}
+	case t.InsecureSkipVerify:
+		return &ConfigError{fmt.Errorf("%w: certificates of servers are not verified", ErrInsecure)}
+	case len(t.Certificates) == 0 && t.GetClientCertificate == nil:
+		return &ConfigError{fmt.Errorf("%w: no certificate of this process", ErrInsecure)}
+	}
+	return nil
+}
+
+// Ledger is a fleet's keys in a cluster. Open makes one. Any number of goroutines may use it.
+type Ledger struct {
+	client   *clientv3.Client
+	prefix   string
+	callTime time.Duration // tests shorten it
+
+	running context.Context //nolint:containedctx // its end is Close's
+	stop    context.CancelFunc
+	tasks   sync.WaitGroup
+	closing sync.Once
+	failure error // of Close
+
+	lock    sync.Mutex // of the fields below
+	leases  map[*lease]bool
+	newest  int64         // revision that is known
+	changed chan struct{} // closed when newest changes
+}
+
+var _ fleet.Ledger = (*Ledger)(nil)
+
+// Open opens the ledger of a fleet, and returns when a server has answered. The ledger keeps connections and goroutines until Close. Errors:
+// *ConfigError, the context's, *UnreachableError with the reason, and refused permissions.
+func Open(ctx context.Context, c Config) (*Ledger, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	prefix := strings.TrimSuffix(cmp.Or(c.Prefix, defaultPrefix), "/") + "/"
+	client, err := clientv3.New(clientv3.Config{
+		Endpoints: c.Endpoints, TLS: c.TLS.Clone(), Logger: cmp.Or(c.Logger, zap.NewNop()),
+		DialKeepAliveTime: pingInterval, DialKeepAliveTimeout: pingTime, MaxCallRecvMsgSize: mostBytes,
+		DialOptions: []grpc.DialOption{grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: reconnectAfter, Multiplier: 1.6, Jitter: 0.2, MaxDelay: reconnectAtMost},
+			MinConnectTimeout: callTime,
+		})},
+	})
+	if err != nil {
+		return nil, &ConfigError{err}
+	}
+	l := &Ledger{client: client, prefix: prefix, callTime: callTime, leases: map[*lease]bool{}, changed: make(chan struct{})}
+	l.running, l.stop = context.WithCancel(context.WithoutCancel(ctx))
+	first, err := call(ctx, l, l.probe)
+	if err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	l.newest = first.Header.Revision
+	l.tasks.Go(l.watch) //nolint:contextcheck // it runs until Close
+	return l, nil
+}
+
+// probe asks for the present revision. Unlike the client's own calls it does not wait until a server can be reached, and so its error
+// has the reason.
+func (l *Ledger) probe(ctx context.Context) (*etcdserverpb.RangeResponse, error) {
+	return etcdserverpb.NewKVClient(l.client.ActiveConnection()).Range(ctx, &etcdserverpb.RangeRequest{Key: []byte(l.prefix), CountOnly: true})
+}
+
+// call runs a call of the client. It ends with the caller's context, with the ledger, and after callTime.
+func call[T any](ctx context.Context, l *Ledger, do func(context.Context) (T, error)) (answer T, err error) {
+	if l.running.Err() != nil {
+		return answer, ledger.ErrClosed
+	}
+	timed, cancel := context.WithTimeout(ctx, l.callTime)
+	defer cancel()
+	defer context.AfterFunc(l.running, cancel)()
+	answer, err = do(timed)
+	switch {
+	case err == nil:
+		return answer, nil
+	case l.running.Err() != nil:
+		return answer, ledger.ErrClosed
+	case ctx.Err() != nil:
+		return answer, ctx.Err()
+	}
+	return answer, failed(err)
+}
+
+// Read implements fleet.Ledger. It is linearizable. Errors: the context's, ledger.ErrClosed, *UnreachableError, and refused permissions.
+func (l *Ledger) Read(ctx context.Context) (ledger.Snapshot, error) {
+	answer, err := call(ctx, l, func(ctx context.Context) (*clientv3.GetResponse, error) {
+		return l.client.Get(ctx, l.prefix, clientv3.WithPrefix())
+	})
+	if err != nil {
+		return ledger.Snapshot{}, err
+	}
+	s := ledger.Snapshot{Revision: answer.Header.Revision}
+	for _, kv := range answer.Kvs { // in the order of their keys
+		s.Pairs = append(s.Pairs, ledger.Pair{
+			Key: strings.TrimPrefix(string(kv.Key), l.prefix), Value: kv.Value, Create: kv.CreateRevision, Mod: kv.ModRevision, Lease: kv.Lease,
+		})
+	}
+	return s, nil
+}
+
+// Commit implements fleet.Ledger. Its errors are also *TooLargeError, after which nothing has changed, and *UnreachableError.
+func (l *Ledger) Commit(ctx context.Context, t ledger.Transaction) (revision int64, err error) {
+	answer, err := call(ctx, l, func(ctx context.Context) (*clientv3.TxnResponse, error) {
+		return l.client.Txn(ctx).If(l.compares(t.If)...).Then(l.operations(t)...).Commit()
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case !answer.Succeeded:
+		return 0, ledger.ErrConflict
+	}
+	return answer.Header.Revision, nil
+}
+
+func (l *Ledger) compares(all []ledger.Compare) (compares []clientv3.Cmp) {
+	for _, c := range all {
+		written := clientv3.ModRevision(l.prefix + c.Key) // 0: there is none
+		if !c.Prefix {
+			compares = append(compares, clientv3.Compare(written, "=", c.Mod))
+			continue
+		}
+		after := min(max(c.Mod, 0), math.MaxInt64-1) + 1 // revisions are above 0
+		compares = append(compares, clientv3.Compare(written.WithPrefix(), "<", after))
+	}
+	return compares
+}
+
+func (l *Ledger) operations(t ledger.Transaction) (operations []clientv3.Op) {
+	for _, p := range t.Put {
+		operations = append(operations, clientv3.OpPut(l.prefix+p.Key, string(p.Value), clientv3.WithLease(clientv3.LeaseID(p.Lease))))
+	}
+	for _, key := range t.Delete {
+		operations = append(operations, clientv3.OpDelete(l.prefix+key))
+	}
+	return operations
+}
+
+// Wait implements fleet.Ledger.
+func (l *Ledger) Wait(ctx context.Context, after int64) error {
+	timer := time.NewTimer(waitAtMost)
+	defer timer.Stop()
+	for {
+		l.lock.Lock()
+		newest, changed := l.newest, l.changed
+		l.lock.Unlock()
+		switch {
+		case l.running.Err() != nil:
+			return ledger.ErrClosed
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case newest > after:
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+		case <-l.running.Done():
+		}
+	}
+}
+
+// watch keeps newest until the ledger ends.
+func (l *Ledger) watch() {
+	for after := l.newest; l.running.Err() == nil; {
+		l.follow(after)
+		if now, err := call(l.running, l, l.probe); err == nil {
+			after = now.Header.Revision
+			l.know(after)
+			continue
+		}
+		timer := time.NewTimer(retryInterval)
+		select {
+		case <-timer.C:
+		case <-l.running.Done():
+		}
+	}
+}
+
+// follow watches the keys from a revision on, until the watch has lost its place.
+func (l *Ledger) follow(after int64) {
+	ctx, cancel := context.WithCancel(clientv3.WithRequireLeader(l.running)) // ends at a server that is cut off from the others
+	defer cancel()
+	for r := range l.client.Watch(ctx, l.prefix, clientv3.WithPrefix(), clientv3.WithRev(after+1)) {
+		if last := len(r.Events) - 1; last >= 0 {
+			l.know(r.Events[last].Kv.ModRevision)
+		}
+	}
+}
+
+// know wakes the waiting calls where a revision is not the one that was known.
+func (l *Ledger) know(revision int64) {
+	l.lock.Lock()
+	defer l.lock.Unlock()
+	if l.newest != revision {
+		l.newest = revision
+		close(l.changed)
+		l.changed = make(chan struct{})
+	}
+}
+
+// Close implements fleet.Ledger. It waits at most four seconds for the cluster to end the leases; the others end when their time is over.
+// Its error joins the errors of the leases' ends.
+func (l *Ledger) Close() error {
+	l.closing.Do(func() {
+		l.lock.Lock()
+		l.stop()
+		all := l.leases
+		l.leases = map[*lease]bool{}
+		l.lock.Unlock()
+		errs := make(chan error, len(all))
+		for e := range all {
+			go func() { errs <- e.Close() }()
+		}
+		for range all {
+			l.failure = errors.Join(l.failure, <-errs)
+		}
+		l.tasks.Wait()
+		_ = l.client.Close() // it returns the end of its own context
+	})
+	return l.failure
+}
