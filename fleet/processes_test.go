@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -39,7 +40,11 @@ func child(part, folder string) {
 	l, err := directory.Open(folder)
 	must(err)
 	var devices []fleet.Device
-	if name, is := strings.CutPrefix(part, "owner "); is {
+	name, owns := strings.CutPrefix(part, "owner ")
+	if other, is := strings.CutPrefix(part, "measured="); is {
+		name, owns = other, true
+	}
+	if owns {
 		d, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{TotalBytes: 128 * mib}), LimitBytes: 64 * mib})
 		must(err)
 		devices = append(devices, fleet.Device{Device: d, Name: name})
@@ -56,6 +61,14 @@ func child(part, folder string) {
 			_, err = m.Reserve(context.Background(), fleet.Request{Wants: []fleet.Want{{Bytes: wanted * mib, Device: "a"}}})
 			must(err)
 			fmt.Println("granted")
+		case "measured": // reserves on four devices, and prints how long that takes
+			for {
+				begin := time.Now()
+				g, err := m.Reserve(context.Background(), fleet.Request{Wants: slices.Repeat([]fleet.Want{{Bytes: 2 * mib}}, 4)})
+				must(err)
+				fmt.Println("took", time.Since(begin).Nanoseconds())
+				must(g.Release())
+			}
 		case "user": // reserves and releases as fast as it can
 			for {
 				g, err := m.Reserve(context.Background(), fleet.Request{Wants: []fleet.Want{{Bytes: rand.Int64N(32*mib) + 1}, {Bytes: rand.Int64N(32*mib) + 1}}})
@@ -70,12 +83,12 @@ func child(part, folder string) {
 
 // process is a child process.
 type process struct {
-	t     *testing.T
+	t     testing.TB
 	cmd   *exec.Cmd
 	lines *bufio.Scanner
 }
 
-func start(t *testing.T, folder, part string) *process {
+func start(t testing.TB, folder, part string) *process {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
 	cmd.Env = append(os.Environ(), "VRAM_FLEET_PART="+part, "VRAM_FLEET_FOLDER="+folder)
@@ -130,6 +143,42 @@ func (p *process) signal(s syscall.Signal) {
 		require.NoError(p.t, err)
 		require.False(p.t, status.Exited() || status.Signaled())
 	}
+}
+
+// BenchmarkReserve measures reservations of four devices by eight processes, each with a device of its own, through the ledger of one host:
+// from the call to the grant, and the next after its release. Each device has memory for all.
+func BenchmarkReserve(b *testing.B) {
+	b.Run("ledger=directory/processes=8/devices=4", func(b *testing.B) {
+		folder := b.TempDir()
+		took := make(chan time.Duration)
+		for i := range 8 {
+			p := start(b, folder, fmt.Sprint("measured=d", i))
+			go func() {
+				for p.lines.Scan() {
+					var one time.Duration
+					if _, err := fmt.Sscanf(p.lines.Text(), "took %d", &one); err == nil {
+						select {
+						case took <- one:
+						case <-b.Context().Done():
+						}
+					}
+				}
+			}()
+		}
+		for range 80 { // all have joined
+			<-took
+		}
+		all := make([]time.Duration, 0, b.N)
+		b.ResetTimer()
+		for range b.N {
+			all = append(all, <-took)
+		}
+		b.StopTimer()
+		slices.Sort(all)
+		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "reservations/s")
+		b.ReportMetric(all[b.N/2].Seconds()*1e3, "p50-ms")
+		b.ReportMetric(all[b.N*99/100].Seconds()*1e3, "p99-ms")
+	})
 }
 
 // A holder that is killed gives all back: the next gang gets the memory. So does an owner, whose device is free when it joins again.

@@ -210,7 +210,7 @@ func TestTheLargestGrantIsATransactionOfEtcd(t *testing.T) {
 	}
 	s := newStore(t)
 	labels := map[string]string{}
-	for len(labels) < 2 {
+	for len(labels) < 8 {
 		labels[long("name", len(labels))] = long("text", len(labels))
 	}
 	large := func(bytes int64) (r Request) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -29,11 +30,14 @@ const (
 	prefix    = "test/"
 )
 
-// short is a ledger with short leases.
-type short struct{ fleet.Ledger }
+// limited is a ledger whose leases have a time of the test.
+type limited struct {
+	fleet.Ledger
+	ttl time.Duration
+}
 
-func (s short) Lease(ctx context.Context, _ time.Duration) (fleet.Lease, error) {
-	return s.Ledger.Lease(ctx, leaseTime)
+func (l limited) Lease(ctx context.Context, _ time.Duration) (fleet.Lease, error) {
+	return l.Ledger.Lease(ctx, l.ttl)
 }
 
 // member is a member of a fleet, which the network knows by its name.
@@ -46,13 +50,13 @@ type member struct {
 }
 
 // join joins the fleet with a device of 64 MiB, which has the member's name.
-func (c *cluster) join(name string) *member {
+func (c *cluster) join(name string, ttl time.Duration) *member {
 	c.t.Helper()
 	d, err := vram.Open(vram.Config{Driver: sim.New(sim.Config{TotalBytes: 128 * mib}), LimitBytes: 64 * mib})
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() { assert.NoError(c.t, d.Close()) })
 	m := &member{name: name, ledger: c.ledger(name, prefix), device: d}
-	m.Member, err = fleet.Join(timed(c.t), short{m.ledger}, fleet.Device{Device: d, Name: name})
+	m.Member, err = fleet.Join(timed(c.t), limited{m.ledger, ttl}, fleet.Device{Device: d, Name: name})
 	require.NoError(c.t, err)
 	c.t.Cleanup(func() { assert.NoError(c.t, m.Close()) })
 	return m
@@ -78,6 +82,51 @@ func (m *member) work(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// BenchmarkReserve measures reservations of four devices by eight members, each with a device and connections of its own, on a cluster of
+// three servers: from the call to the grant, and the next after its release. Each device has memory for all.
+func BenchmarkReserve(b *testing.B) {
+	b.Run("ledger=etcd/servers=3/members=8/devices=4", func(b *testing.B) {
+		c := start(b, 3)
+		var members []*member
+		for i := range 8 {
+			members = append(members, c.join(fmt.Sprint("m", i), fleet.LeaseTime))
+		}
+		took := make(chan time.Duration)
+		working, stop := context.WithCancel(b.Context())
+		var workers sync.WaitGroup
+		for _, m := range members {
+			workers.Go(func() {
+				for working.Err() == nil {
+					begin := time.Now()
+					grant, err := m.Reserve(working, fleet.Request{Wants: slices.Repeat([]fleet.Want{{Bytes: 2 * mib}}, 4)})
+					if working.Err() == nil && assert.NoError(b, err) {
+						select {
+						case took <- time.Since(begin):
+						case <-working.Done():
+						}
+						assert.NoError(b, grant.Release())
+					}
+				}
+			})
+		}
+		for range 80 {
+			<-took
+		}
+		all := make([]time.Duration, 0, b.N)
+		b.ResetTimer()
+		for range b.N {
+			all = append(all, <-took)
+		}
+		b.StopTimer()
+		stop()
+		workers.Wait()
+		slices.Sort(all)
+		b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "reservations/s")
+		b.ReportMetric(all[b.N/2].Seconds()*1e3, "p50-ms")
+		b.ReportMetric(all[b.N*99/100].Seconds()*1e3, "p99-ms")
+	})
 }
 
 // until waits until a condition of the ledger holds. Failures of the ledger are not counted.
@@ -122,10 +171,11 @@ func leaseLong(t *testing.T, l *Ledger) {
 // Members reserve while servers are killed and cut off, and while a member is cut off with its device and its grants. Nothing is granted
 // twice, no request is stuck, and everything comes back.
 func TestServersAndMembersAreLost(t *testing.T) {
+	t.Parallel()
 	c := start(t, 3)
 	var members []*member
 	for i := range 4 {
-		members = append(members, c.join(fmt.Sprint("m", i)))
+		members = append(members, c.join(fmt.Sprint("m", i), leaseTime))
 	}
 	outside := c.ledger("m4", prefix)
 	working, stop := context.WithCancel(t.Context())

@@ -22,6 +22,7 @@ import (
 
 // One server is enough for the promises of a ledger, for refused calls, and for a history that is compacted.
 func TestOneServer(t *testing.T) {
+	t.Parallel()
 	c := start(t, 1)
 	t.Run("promises", func(t *testing.T) {
 		ledgertest.Run(t, func(t *testing.T) ledgertest.Books {

@@ -24,7 +24,7 @@ type network struct {
 	open    map[net.Conn]string // the origin of each
 }
 
-func newNetwork(t *testing.T) *network {
+func newNetwork(t testing.TB) *network {
 	t.Helper()
 	n := &network{cut: map[string]bool{}, changed: make(chan struct{}), open: map[net.Conn]string{}}
 	t.Cleanup(func() {
@@ -74,7 +74,7 @@ func (n *network) passes(from, to string) bool {
 
 // relay serves connections to an address of a server, and returns the address that reaches it through the network. They come from one
 // origin; "": each names its own, as the server's name that its TLS asks for.
-func (n *network) relay(t *testing.T, from, to, address string) string {
+func (n *network) relay(t testing.TB, from, to, address string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)

@@ -92,7 +92,7 @@ func serve(config string) {
 // cluster is some servers, each a process, which are reached through a network.
 type cluster struct {
 	*network
-	t            *testing.T
+	t            testing.TB
 	certificates certificates
 	servers      []*server
 	endpoints    map[string][]string // of each client
@@ -104,7 +104,7 @@ type server struct {
 }
 
 // start starts the servers s0, s1 and so on.
-func start(t *testing.T, servers int) *cluster {
+func start(t testing.TB, servers int) *cluster {
 	t.Helper()
 	c := &cluster{network: newNetwork(t), t: t, certificates: newCertificates(t), endpoints: map[string][]string{}}
 	var urls []string
@@ -126,7 +126,7 @@ func start(t *testing.T, servers int) *cluster {
 }
 
 // address keeps an address of this host free for a server.
-func address(t *testing.T) string {
+func address(t testing.TB) string {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	require.NoError(t, err)
@@ -204,7 +204,7 @@ func (c *cluster) leader(client *clientv3.Client) *server {
 }
 
 // timed returns a context for something that must not take long: a minute is a failure.
-func timed(t *testing.T) context.Context {
+func timed(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
@@ -218,7 +218,7 @@ type certificates struct {
 	key    *ecdsa.PrivateKey
 }
 
-func newCertificates(t *testing.T) certificates {
+func newCertificates(t testing.TB) certificates {
 	t.Helper()
 	c := certificates{folder: t.TempDir()}
 	c.root, c.key, _ = issue(t, &x509.Certificate{IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign}, nil, nil)
@@ -235,7 +235,7 @@ func newCertificates(t *testing.T) certificates {
 }
 
 // issue makes a certificate; without a parent it signs itself.
-func issue(t *testing.T, c, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey, tls.Certificate) {
+func issue(t testing.TB, c, parent *x509.Certificate, signer *ecdsa.PrivateKey) (*x509.Certificate, *ecdsa.PrivateKey, tls.Certificate) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	require.NoError(t, err)
@@ -254,7 +254,7 @@ func issue(t *testing.T, c, parent *x509.Certificate, signer *ecdsa.PrivateKey) 
 }
 
 // of returns the TLS of a client.
-func (c certificates) of(t *testing.T) *tls.Config {
+func (c certificates) of(t testing.TB) *tls.Config {
 	t.Helper()
 	_, _, own := issue(t, &x509.Certificate{}, c.root, c.key)
 	roots := x509.NewCertPool()
