@@ -1,5 +1,5 @@
-// Package etcd is the ledger of many machines: keys of an etcd cluster, version 3.5 or newer. It is a module of its own, since etcd's
-// client needs gRPC and protobuf.
+// Package etcd is the ledger of many machines: keys of an etcd cluster. Its tests run servers of etcd 3.7. It is a module of its own, since
+// etcd's client needs gRPC and protobuf.
 //
 //	books, err := etcd.Open(ctx, etcd.Config{
 //		Endpoints: []string{"https://a:2379", "https://b:2379", "https://c:2379"},

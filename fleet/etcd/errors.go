@@ -46,6 +46,7 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // failed returns the error of this package for one of the client. Others, as refused permissions, keep their types of package rpctypes.
 func failed(err error) error {
+	err = rpctypes.Error(err) // as the client's own calls have it
 	var known rpctypes.EtcdError
 	ofCluster := errors.As(err, &known)
 	code := status.Code(err)
@@ -59,7 +60,7 @@ func failed(err error) error {
 		return ledger.ErrLeaseEnded
 	case errors.Is(err, rpctypes.ErrTooManyOps), errors.Is(err, rpctypes.ErrRequestTooLarge), !ofCluster && code == codes.ResourceExhausted:
 		return &TooLargeError{err}
-	case code == codes.Unavailable, code == codes.DeadlineExceeded, code == codes.Canceled,
+	case code == codes.Unavailable, code == codes.Internal, code == codes.DeadlineExceeded, code == codes.Canceled,
 		errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		return &UnreachableError{err}
 	}

@@ -65,23 +65,55 @@ func (c *cluster) join(name string, ttl time.Duration) *member {
 // work reserves on two devices and releases, until the context ends. While the cluster does not answer it tries again.
 func (m *member) work(ctx context.Context) error {
 	for n := int64(0); ctx.Err() == nil; n++ {
-		grant, err := m.Reserve(ctx, fleet.Request{Policy: fleet.Spread, Wants: []fleet.Want{{Bytes: 40 * mib}, {Bytes: (n%3 + 1) * 10 * mib}}})
-		var unreachable *UnreachableError
-		switch {
-		case err == nil:
+		grant, err := m.reserve(ctx, fleet.Request{Policy: fleet.Spread, Wants: []fleet.Want{{Bytes: 40 * mib}, {Bytes: (n%3 + 1) * 10 * mib}}})
+		if err == nil {
 			m.grants.Add(1)
-			err = grant.Release()
-			if errors.As(err, &unreachable) {
-				err = nil // it ends with its lease
-			}
-		case ctx.Err() != nil, errors.Is(err, fleet.ErrLost), errors.As(err, &unreachable):
-			continue
+			err = released(grant)
 		}
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
 	}
 	return nil
+}
+
+// reserve requests again where the cluster did not answer, and where the lease ended because it was not renewed.
+func (m *member) reserve(ctx context.Context, r fleet.Request) (*fleet.Grant, error) {
+	for {
+		grant, err := m.Reserve(ctx, r)
+		var unreachable *UnreachableError
+		if !errors.Is(err, fleet.ErrLost) && !errors.As(err, &unreachable) {
+			return grant, err
+		}
+	}
+}
+
+// released releases a grant, whose lease ends by itself where the cluster does not answer.
+func released(g *fleet.Grant) error {
+	err := g.Release()
+	var unreachable *UnreachableError
+	if errors.As(err, &unreachable) {
+		return nil
+	}
+	return err
+}
+
+// requireFenced requires that a ticket has no grant on a device of a member.
+func (m *member) requireFenced(t *testing.T, ticket fleet.Ticket) {
+	t.Helper()
+	for ctx := timed(t); ; {
+		_, err := m.Claim(ctx, m.name, ticket)
+		var unreachable *UnreachableError
+		if !errors.As(err, &unreachable) {
+			require.ErrorIs(t, err, fleet.ErrFenced)
+			return
+		}
+	}
+}
+
+// has reports whether a device is in a fleet.
+func has(s fleet.Status, device string) bool {
+	return slices.ContainsFunc(s.Devices, func(d fleet.DeviceStatus) bool { return d.Name == device })
 }
 
 // BenchmarkReserve measures reservations of four devices by eight members, each with a device and connections of its own, on a cluster of
@@ -215,9 +247,7 @@ func TestServersAndMembersAreLost(t *testing.T) {
 	workers.Wait()
 	until(t, outside, "everything comes back", func(s fleet.Status) bool { return len(s.Holding)+len(s.Waiting) == 0 })
 	for _, m := range members {
-		for m.device.Stats().SetAsideBytes > 0 { // within milliseconds
-			require.NoError(t, outside.Wait(timed(t), 1<<62))
-		}
+		until(t, outside, "the device's memory is free", func(fleet.Status) bool { return m.device.Stats().SetAsideBytes == 0 })
 	}
 	audit(t, outside)
 }
@@ -226,32 +256,19 @@ func TestServersAndMembersAreLost(t *testing.T) {
 func (c *cluster) cutMember(t *testing.T, outside *Ledger, m, other *member) {
 	t.Helper()
 	ctx := timed(t)
-	var grant *fleet.Grant
-	for grant == nil {
-		made, err := m.Reserve(ctx, fleet.Request{Priority: 1, Wants: []fleet.Want{{Bytes: 64 * mib, Device: m.name}, {Bytes: 60 * mib, Device: other.name}}})
-		if !errors.Is(err, fleet.ErrLost) {
-			require.NoError(t, err)
-			grant = made
-		}
-	}
+	grant, err := m.reserve(ctx, fleet.Request{Priority: 1, Wants: []fleet.Want{{Bytes: 64 * mib, Device: m.name}, {Bytes: 60 * mib, Device: other.name}}})
+	require.NoError(t, err)
 	c.set(m.name, true)
-	for { // the memory of a dead member
-		next, err := other.Reserve(ctx, fleet.Request{Priority: 2, Wants: []fleet.Want{{Bytes: 64 * mib, Device: other.name}}})
-		if err == nil {
-			require.NoError(t, next.Release())
-			break
-		}
-		require.ErrorIs(t, err, fleet.ErrLost)
-	}
-	_, err := other.Claim(ctx, other.name, grant.Ticket())
-	require.ErrorIs(t, err, fleet.ErrFenced)
-	<-grant.Done() // though nobody could tell it
+	next, err := other.reserve(ctx, fleet.Request{Priority: 2, Wants: []fleet.Want{{Bytes: 64 * mib, Device: other.name}}})
+	require.NoError(t, err, "the memory of a member that is cut off")
+	require.NoError(t, released(next))
+	other.requireFenced(t, grant.Ticket())
+	<-grant.Done() // though it hears of nothing
 	require.ErrorIs(t, grant.Err(), fleet.ErrLost)
-	until(t, outside, "the device is gone", func(s fleet.Status) bool { return len(s.Devices) == 3 })
+	until(t, outside, "the device is gone", func(s fleet.Status) bool { return !has(s, m.name) })
 	c.set(m.name, false)
-	until(t, outside, "the device is back", func(s fleet.Status) bool { return len(s.Devices) == 4 })
-	_, err = m.Claim(ctx, m.name, grant.Ticket())
-	require.ErrorIs(t, err, fleet.ErrFenced)
+	until(t, outside, "the device is back", func(s fleet.Status) bool { return has(s, m.name) })
+	m.requireFenced(t, grant.Ticket())
 }
 
 // audit plays the whole history of the keys again, and checks each grant: no device promises more than it offers, and a gang gets all of

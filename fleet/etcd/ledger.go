@@ -43,11 +43,12 @@ const (
 
 // Config names a cluster and a fleet there.
 type Config struct {
-	// Endpoints are the URLs of the cluster's servers for clients, as "https://host:2379".
+	// Endpoints are the URLs of the cluster's servers for clients, as "https://host:2379". Other servers are not looked for.
 	Endpoints []string
 	// Prefix begins all keys; "": "vram/fleet/". A slash is added where it ends without one.
 	Prefix string
-	// TLS has the authority of the servers' certificates and the certificate of this process. It is not changed.
+	// TLS has the authority of the servers' certificates and the certificate of this process. It is not changed. The certificate of a server
+	// names the host of its endpoint: etcd's client does not use ServerName.
 	TLS *tls.Config
 	// Insecure allows endpoints without TLS, and TLS without a certificate of this process or without verification.
 	Insecure bool
@@ -101,7 +102,9 @@ var _ fleet.Ledger = (*Ledger)(nil)
 
 // Open opens the ledger of a fleet, and returns when a server has answered. The ledger keeps connections and goroutines until Close. Errors:
 // *ConfigError, the context's, *UnreachableError with the reason, and refused permissions.
-func Open(ctx context.Context, c Config) (*Ledger, error) {
+func Open(ctx context.Context, c Config) (*Ledger, error) { return open(ctx, c, callTime) }
+
+func open(ctx context.Context, c Config, callTime time.Duration) (*Ledger, error) {
 	if err := c.check(); err != nil {
 		return nil, err
 	}

@@ -155,13 +155,14 @@ func (l *Ledger) known() int64 {
 
 // Calls of a client that is cut off fail in bounded time, and its leases end though nobody says so. Then it is served again.
 func (c *cluster) unreachable(t *testing.T) {
-	l := c.ledger("m3", rand.Text())
 	ctx := timed(t)
+	l, err := open(ctx, c.config("m3", rand.Text()), time.Second)
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, l.Close()) }()
 	e, err := l.Lease(ctx, time.Second)
 	require.NoError(t, err)
 	_, err = l.Commit(ctx, ledger.Transaction{Put: []ledger.Put{{Key: "k", Lease: e.ID()}}})
 	require.NoError(t, err)
-	l.callTime = time.Second
 	c.set("m3", true)
 	var unreachable *UnreachableError
 	_, err = l.Read(ctx)

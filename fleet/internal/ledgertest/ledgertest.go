@@ -15,8 +15,8 @@ import (
 	"github.com/go-vram/vram/fleet/ledger"
 )
 
-// leaseTime is the time of leases that are not renewed while nothing runs.
-const leaseTime = 10 * time.Second
+// leaseTime is so long that no lease ends by itself, however busy the machine is.
+const leaseTime = time.Minute
 
 // Books opens the same books each time that it is called, as another process does. The test closes them.
 type Books func() fleet.Ledger
