@@ -163,7 +163,7 @@ SLOW_UNDER_RACE := compute/kernel/attention compute/kernel/elementary compute/ke
 WITH_GOROUTINES  = $(sort $(dir $(shell grep -l '^func Test.*Goroutines' $(SLOW_UNDER_RACE:%=./%/*_test.go))))
 WITHOUT_RACE     = $(FOREIGN) $(SEQUENTIAL) $(if $(SHORT),$(SLOW_UNDER_RACE))
 # Packages with long tests under the race detector, besides LONGEST.
-LONGEST_RACED   := ./$(LAB)/replay ./cmd/vram ./internal/fakecuda ./$(LAB)/bytecheck ./$(LAB)/browser ./$(LAB)/bench ./streams ./examples/service \
+LONGEST_RACED   := ./fleet/etcd ./$(LAB)/replay ./cmd/vram ./internal/fakecuda ./$(LAB)/bytecheck ./$(LAB)/browser ./$(LAB)/bench ./streams ./examples/service \
 	./examples/pipeline
 RACED            = $(shell $(GO) list $(LONGEST) $(LONGEST_RACED) $(PACKAGES) | grep -vxF $(WITHOUT_RACE:%=-e $(MODULE)/%))
 UNRACED          = $(filter-out $(RACED),$(shell $(GO) list $(PACKAGES)))
